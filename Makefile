@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Builds gpuprof out of tree, under $(O). `make help` lists the targets.
+
+SHELL := /bin/bash
+MAKEFLAGS += -r
+.DELETE_ON_ERROR:
+.SECONDARY:
+.SUFFIXES:
+.DEFAULT_GOAL := all
+
+O ?= build
+CC = gcc
+CLANG ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
+ARCH := $(shell uname -m | sed 's/aarch64/arm64/')
+VMLINUX_H ?= vmlinux/$(ARCH)/vmlinux.h
+PREFIX ?= /usr/local
+DESTDIR ?=
+PYTHON ?= /usr/bin/python3
+VERSION := 0.1.0
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
+
+ROOMS := base target probe inject recording capture timeline output cli
+OPT := $(if $(DEBUG),-O0 -g,-O2 -g)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter \
+	$(if $(WERROR),-Werror)
+CPPFLAGS_ALL := -D_GNU_SOURCE -DGPUPROF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O)
+CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) $(SANFLAGS) $(if $(COVERAGE),--coverage) $(CFLAGS)
+LDFLAGS_ALL := $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
+LIBS := -lbpf -lcapstone -ldw -lelf -lzstd -lz -lm -lpthread -ldl
+BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(if $(filter x86_64,$(ARCH)),x86,$(ARCH)) \
+	-Wall -Wextra -Wno-unused-parameter -Ibpf -include $(VMLINUX_H) $(if $(WERROR),-Werror)
+
+BPF_SRC := $(wildcard bpf/*.bpf.c)
+BPF_OBJ := $(BPF_SRC:bpf/%.bpf.c=$(O)/bpf/%.bpf.o)
+SKEL := $(O)/gpuprof.skel.h
+
+SRC := $(foreach r,$(ROOMS),$(wildcard userspace/$(r)/*.c))
+OBJ := $(SRC:%.c=$(O)/%.o)
+LIB_OBJ := $(filter-out $(O)/userspace/cli/%,$(OBJ))
+UNIT_SRC := $(wildcard tests/unit/test_*.c)
+UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(O)/tests/%)
+UNIT_HELP_SRC := $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c))
+UNIT_HELP_OBJ := $(UNIT_HELP_SRC:%.c=$(O)/%.o)
+
+# Changing a flag rebuilds what depends on it.
+STAMP := $(O)/flags
+FLAGS_NOW := $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(BPF_CFLAGS)
+$(shell mkdir -p $(O); echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $(STAMP) || \
+	echo '$(subst ','\'',$(FLAGS_NOW))' > $(STAMP))
+
+-include $(wildcard userspace/*/*.mk tests/*/*.mk)
+
+.PHONY: all
+all: setup-build $(O)/gpuprof $(ALL_EXTRA)
+
+# Installs the packages that a build needs, where they are missing.
+.PHONY: setup-build
+setup-build:
+	$(Q)$(if $(GPUPROF_NO_SETUP),:,sh tests/setup.sh build)
+
+$(O)/bpf/%.bpf.o: bpf/%.bpf.c $(STAMP) | setup-build
+	$(call say,BPF,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
+
+$(O)/gpuprof.bpf.o: $(BPF_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(SKEL): $(O)/gpuprof.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name gpuprof_bpf > $@
+
+$(O)/userspace/%.o: userspace/%.c $(STAMP) | setup-build $(SKEL)
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+
+$(O)/tests/%.o: tests/%.c $(STAMP) | setup-build $(SKEL)
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+
+$(O)/libgpuprof.a: $(LIB_OBJ)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(O)/gpuprof: $(O)/userspace/main.o $(filter $(O)/userspace/cli/%,$(OBJ)) $(O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
+
+$(O)/tests/test_%: $(O)/tests/unit/test_%.o $(UNIT_HELP_OBJ) $(O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -lcmocka -o $@
+
+.PHONY: unit-build
+unit-build: $(UNIT_BIN)
+
+.PHONY: check-unit
+check-unit: unit-build
+	$(Q)for t in $(UNIT_BIN); do echo "== $$t"; $$t 2>&1 | grep -v '^\[ *\(RUN\|OK\)' ; \
+		test $${PIPESTATUS[0]} -eq 0 || exit 1; done
+
+
+
+.PHONY: clean
+clean:
+	rm -rf $(O)
+
+.PHONY: help
+help:
+	@echo 'make             builds $(O)/gpuprof (installs missing build packages first)'
+	@echo 'make demo        profiles a ResNet-18 training and shows what came out'
+	@echo 'make check       lint, unit, integration tests, also with ASan and UBSan'
+	@echo 'make check-matrix  the version-dependent tests on PyTorch 2.6 and 2.14'
+	@echo 'make bench       speed against plain and torch.profiler'
+	@echo 'make install DESTDIR= PREFIX=/usr/local'
+	@echo 'Variables: O=dir V=1 DEBUG=1 SAN=address,undefined WERROR=1 COVERAGE=1 GPUPROF_NO_SETUP=1'
+	@echo '           CC CLANG BPFTOOL VMLINUX_H'
+
+-include $(OBJ:.o=.d) $(O)/userspace/main.d $(BPF_OBJ:.o=.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The one header shared by the kernel programs, gpuprof and the collector: every event, ring and
+ * counter that crosses one of those borders.
+ *
+ * Rules: explicit values, explicit padding, little endian, 8-byte alignment. An event keeps its
+ * layout for ever once a released recording holds it; a new need is a new kind. All times are
+ * CLOCK_MONOTONIC nanoseconds. A `tid` is a thread id in the initial PID namespace.
+ */
+#ifndef GP_BPF_WIRE_H
+#define GP_BPF_WIRE_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#define GP_WIRE_VERSION 1
+
+/* What an event tells. The order within a stream is the order of `time_ns` per thread only. */
+enum gp_event_kind {
+	GP_EV_OP = 1,	      /* gp_ev_op: one finished op, annotation or autograd node */
+	GP_EV_MEMORY = 2,     /* gp_ev_memory: one allocation (+) or free (-) */
+	GP_EV_THREAD = 3,     /* gp_ev_thread: a thread was seen for the first time */
+	GP_EV_PROCESS = 4,    /* gp_ev_process: the target forked, called exec or exited */
+	GP_EV_MAPS = 5,	      /* gp_ev_head only: the loader changed what is mapped */
+	GP_EV_NAME = 6,	      /* gp_ev_name: the collector's name ids (never in a recording) */
+	GP_EV_API = 7,	      /* gp_ev_api: one CUDA runtime or driver call, by uprobe or CUPTI */
+	GP_EV_KERNEL = 8,     /* gp_ev_kernel: one kernel on a GPU, from CUPTI */
+	GP_EV_GPU_MEMORY = 9, /* gp_ev_gpu_memory: one copy or memset on a GPU, from CUPTI */
+	GP_EV_SYNC = 10,      /* gp_ev_sync: one synchronisation, from CUPTI */
+	GP_EV_CLOCK = 11,     /* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
+};
+
+/* First 16 bytes of every event. `time_ns` is when the event was complete. */
+struct gp_ev_head {
+	__u8 kind;     /* enum gp_event_kind */
+	__u8 flags;    /* per kind */
+	__u16 process; /* index of the process in this capture */
+	__u32 tid;     /* 0: not known */
+	__u64 time_ns;
+};
+
+enum gp_op_flags {
+	/* The exit was not seen (an exception crossed the frame): time_ns is when that was noticed,
+	 * an upper bound of the true end. */
+	GP_OP_EXCEPTION = 1,
+	/* From the in-process callback, not from a uprobe. */
+	GP_OP_CALLBACK = 2,
+	/* Began and ended on different threads. `head.tid` is where it began. */
+	GP_OP_ASYNC = 4,
+};
+
+/* at::RecordScope's values for the ones we tell apart. */
+enum gp_op_scope {
+	GP_SCOPE_FUNCTION = 0, /* an operator */
+	GP_SCOPE_BACKWARD = 1, /* an autograd node */
+	GP_SCOPE_USER = 7,     /* record_function and other annotations */
+};
+
+/*
+ * One finished op. Children are emitted before their parents. `instance` is unique in the capture:
+ * the high 32 bits number the thread (1, 2, ...), the low ones the op on that thread; 0 is "none".
+ * `parent` is the instance that was innermost open on the thread at entry.
+ */
+struct gp_ev_op {
+	struct gp_ev_head head; /* time_ns: end */
+	__u64 start_ns;
+	__u64 instance;
+	__u64 parent;
+	__s64 sequence_nr;    /* autograd's, -1: none */
+	__u64 forward_thread; /* PyTorch's own thread number of the forward op, 0: none */
+	__u32 name_id;
+	__u32 stack_id;	     /* 0: none */
+	__u32 scope;	     /* enum gp_op_scope or another value of at::RecordScope */
+	__u32 thread_number; /* PyTorch's own number of this thread, 0: not known */
+};
+
+enum gp_memory_flags {
+	GP_MEMORY_FREE = 1,	    /* a free: bytes is <= 0, or 0 with SIZE_UNKNOWN */
+	GP_MEMORY_SIZE_UNKNOWN = 2, /* a free of memory that was allocated before the capture */
+	GP_MEMORY_TOTALS = 4, /* allocated_bytes and reserved_bytes hold the allocator's totals */
+	GP_MEMORY_OOM = 8,    /* out of memory: bytes was asked for and not given */
+};
+
+/* c10::DeviceType's values for the ones we tell apart. */
+enum gp_device_type { GP_DEVICE_CPU = 0, GP_DEVICE_CUDA = 1 };
+
+struct gp_ev_memory {
+	struct gp_ev_head head;
+	__u64 instance; /* the op that was open, 0: none */
+	__u64 address;
+	__s64 bytes;
+	__u64 allocated_bytes;
+	__u64 reserved_bytes;
+	__s16 device_type;  /* enum gp_device_type */
+	__s16 device_index; /* -1: none */
+	__u32 stack_id;
+};
+
+#define GP_COMM_BYTES 16
+
+struct gp_ev_thread {
+	struct gp_ev_head head;
+	char comm[GP_COMM_BYTES]; /* as the target set it: not trusted, perhaps not terminated */
+};
+
+enum gp_process_what { GP_PROCESS_EXIT = 1, GP_PROCESS_EXEC = 2, GP_PROCESS_FORK = 3 };
+
+struct gp_ev_process {
+	struct gp_ev_head head;
+	__u32 what;  /* enum gp_process_what */
+	__s32 value; /* exit: the wait status; fork: the child's pid */
+};
+
+/* Collector only: `text_bytes` bytes follow, padded with zeros to a multiple of 8. */
+struct gp_ev_name {
+	struct gp_ev_head head;
+	__u32 name_id;
+	__u32 text_bytes;
+};
+
+/*
+ * One call of the CUDA API. By CUPTI it carries the correlation id, by uprobe the op instance and
+ * the arguments; timeline/ joins the two.
+ */
+enum gp_api_flags { GP_API_CUPTI = 1, GP_API_DRIVER = 2 };
+
+struct gp_ev_api {
+	struct gp_ev_head head; /* time_ns: end; 0 with a probe on the entry only */
+	__u64 start_ns;
+	__u64 instance;
+	__u32 name_id;
+	__u32 cbid;
+	__u32 correlation_id;
+	__u32 stack_id;
+	__u64 stream;
+	__u64 bytes;
+	__u32 grid[3];
+	__u32 block[3];
+	__u32 shared_bytes;
+	__u32 result;
+};
+
+struct gp_ev_kernel {
+	struct gp_ev_head head; /* time_ns: end, converted to CLOCK_MONOTONIC */
+	__u64 start_ns;
+	__u64 queued_ns;
+	__u32 correlation_id;
+	__u32 name_id;
+	__u32 device;
+	__u32 context;
+	__u32 stream;
+	__u32 registers;
+	__u32 grid[3];
+	__u32 block[3];
+	__s32 static_shared_bytes;
+	__s32 dynamic_shared_bytes;
+	__u64 graph_node;
+	__u32 graph;
+	__u32 reserved;
+};
+
+struct gp_ev_gpu_memory {
+	struct gp_ev_head head;
+	__u64 start_ns;
+	__u64 bytes;
+	__u32 correlation_id;
+	__u32 device;
+	__u32 context;
+	__u32 stream;
+	__u8 is_set;	/* 1: memset, 0: copy */
+	__u8 copy_kind; /* CUpti_ActivityMemcpyKind */
+	__u8 src_kind;	/* CUpti_ActivityMemoryKind; memset: the destination's */
+	__u8 dst_kind;
+	__u32 graph;
+	__u64 graph_node;
+	__u32 peer_device; /* copies between devices: the destination's, else ~0 */
+	__u32 reserved;
+};
+
+struct gp_ev_sync {
+	struct gp_ev_head head;
+	__u64 start_ns;
+	__u32 correlation_id;
+	__u32 what; /* CUpti_ActivitySynchronizationType */
+	__u32 context;
+	__u32 stream; /* ~0: none */
+	__u32 event;  /* 0: none */
+	__u32 reserved;
+};
+
+struct gp_ev_clock {
+	struct gp_ev_head head; /* time_ns: middle of the bracket */
+	__u64 gpu_ns;		/* CUPTI's clock */
+	__u64 width_ns;		/* of the bracket */
+};
+
+/* What went missing, and why. Each is a counter printed at the end of every run, zero too. */
+enum gp_loss {
+	GP_LOSS_RING_FULL = 0,	    /* events for which the kernel's ring had no room */
+	GP_LOSS_DEPTH = 1,	    /* ops nested deeper than GP_OP_DEPTH */
+	GP_LOSS_THREAD = 2,	    /* hits on a thread for which no state could be made */
+	GP_LOSS_OPEN_AT_START = 3,  /* exits of ops that were open when the capture began */
+	GP_LOSS_OPEN_AT_END = 4,    /* ops still open when it ended */
+	GP_LOSS_EXCEPTION = 5,	    /* ops ended by an exception: their end is a bound */
+	GP_LOSS_FREE_UNKNOWN = 6,   /* frees of memory allocated before the capture */
+	GP_LOSS_PROBE = 7,	    /* functions that could not be probed */
+	GP_LOSS_RECORD = 8,	    /* events refused because a field was not believable */
+	GP_LOSS_COLLECTOR_FULL = 9, /* events for which the collector's ring had no room */
+	GP_LOSS_NAMES = 10,	    /* names that found no place: shown as "?" */
+	GP_LOSS_NR = 11,
+};
+
+/* Ops open on one thread at a time. */
+#define GP_OP_DEPTH 96
+
+/* ---- The collector's ring: one memfd, written by the target, read by gpuprof. ---- */
+
+#define GP_RING_MAGIC 0x31676e6972707067ULL /* "gpprring1" cut to 8 bytes */
+#define GP_RING_NAME  "gpuprof-ring"	    /* the memfd's name */
+
+enum gp_feature {
+	GP_FEATURE_OPS = 1,    /* at::RecordFunction callbacks */
+	GP_FEATURE_CUPTI = 2,  /* GPU activity */
+	GP_FEATURE_MEMORY = 4, /* c10's memory reports by callback (not built yet: uprobes do it) */
+};
+
+enum gp_collector_state {
+	GP_COLLECTOR_NEW = 0,
+	GP_COLLECTOR_READY = 1,	 /* `active` follows `wanted` */
+	GP_COLLECTOR_INERT = 2,	 /* disarmed for good: may be taken out */
+	GP_COLLECTOR_FAILED = 3, /* see `message` */
+};
+
+/*
+ * First page of the memfd. `data_bytes` (a power of two) follow at offset 4096. Positions count
+ * bytes for ever and never wrap; an event lies at position & (data_bytes - 1), may wrap around the
+ * end, and is complete when its slot header (struct gp_ring_slot) says so. Many producers, one
+ * reader. Nothing in it is trusted by gpuprof.
+ */
+struct gp_ring_page {
+	__u64 magic;
+	__u32 wire_version;
+	__u32 data_bytes;
+	/* written by gpuprof */
+	__u32 wanted;	    /* enum gp_feature bits */
+	__u32 quit;	    /* 1: disarm for good */
+	__u64 heartbeat_ns; /* gpuprof was alive; older than 3 s: the collector disarms itself */
+	__u64 process;	    /* index to put into events */
+	__u64 tail;	    /* everything before it has been read */
+	__u64 pad0[9];
+	/* written by the collector */
+	__u64 head;   /* next position to reserve */
+	__u64 lost;   /* events that found no room */
+	__u32 state;  /* enum gp_collector_state */
+	__u32 active; /* enum gp_feature bits in force */
+	__u32 failed; /* enum gp_feature bits that were wanted and cannot be had */
+	__u32 beat;   /* counts up while the collector's thread runs */
+	__u64 pad1[12];
+	char message[512]; /* why `failed`, for people */
+};
+
+/* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */
+struct gp_ring_slot {
+	__u32 bytes;
+	__u32 ready; /* low 32 bits of the slot's position, plus one, once complete */
+};
+
+#endif /* GP_BPF_WIRE_H */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A growable byte buffer for text and binary output. An allocation failure is remembered: later
+ * calls do nothing and buf__error() says so, so writers need one check at the end.
+ */
+#ifndef GP_BASE_BUF_H
+#define GP_BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf {
+	char *bytes; /* terminated by a zero that nr does not count, once anything was added */
+	size_t nr;
+	size_t cap;
+	int err;
+};
+
+void buf__add(struct buf *b, const void *data, size_t bytes);
+void buf__str(struct buf *b, const char *text);
+void buf__char(struct buf *b, char c);
+void buf__printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Decimal numbers, much faster than printf. */
+void buf__u64(struct buf *b, uint64_t n);
+void buf__i64(struct buf *b, int64_t n);
+/* ns as microseconds with exactly three decimals, as Kineto writes times: 1234567 -> 1234.567. */
+void buf__us(struct buf *b, int64_t ns);
+/* `text` as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. */
+void buf__json(struct buf *b, const char *text);
+/* Forgets the content, keeps the memory. */
+void buf__clear(struct buf *b);
+/* 0 or -ENOMEM. */
+int buf__error(const struct buf *b);
+void buf__done(struct buf *b);
+
+#endif /* GP_BASE_BUF_H */

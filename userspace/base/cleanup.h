@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Scope-bound ownership: a local declared with CLEANUP(fn) is released when it goes out of scope;
+ * TAKE() moves it out. Never mixed with goto in one function.
+ */
+#ifndef GP_BASE_CLEANUP_H
+#define GP_BASE_CLEANUP_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CLEANUP(fn) __attribute__((cleanup(fn)))
+
+/* The pointer's value; the pointer itself becomes NULL. */
+#define TAKE(p)                                                                                    \
+	({                                                                                         \
+		__typeof__(p) took_ = (p);                                                         \
+		(p) = NULL;                                                                        \
+		took_;                                                                             \
+	})
+
+/* For CLEANUP on any pointer from malloc. */
+static inline void cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+/* For CLEANUP on a descriptor; negative ones are none. */
+static inline void cleanup_fd(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+}
+
+/* The descriptor; the variable becomes -1. */
+static inline int take_fd(int *fd)
+{
+	int took = *fd;
+
+	*fd = -1;
+	return took;
+}
+
+/* For CLEANUP on a stream. */
+static inline void cleanup_file(FILE **f)
+{
+	if (*f)
+		(void)fclose(*f);
+}
+
+#endif /* GP_BASE_CLEANUP_H */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Files whole. The temporary file lies in the directory of the final one, so that rename() is
+ * atomic. A path that is no regular file (/dev/stdout, a pipe) is written directly.
+ */
+#include "base/file.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int file_read(const char *path, size_t max_bytes, char **ret_text, size_t *ret_bytes)
+{
+	CLEANUP(cleanup_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CLEANUP(cleanup_free) char *text = NULL;
+	size_t nr = 0, cap = 0;
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t got;
+
+		if (cap - nr < 2) {
+			char *grown = realloc(text, cap = cap ? 2 * cap : 4096);
+
+			if (!grown)
+				return -ENOMEM;
+			text = grown;
+		}
+		got = read(fd, text + nr, cap - nr - 1);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (!got)
+			break;
+		nr += (size_t)got;
+		if (nr > max_bytes)
+			return -EFBIG;
+	}
+	text[nr] = '\0';
+	*ret_text = TAKE(text);
+	if (ret_bytes)
+		*ret_bytes = nr;
+	return 0;
+}
+
+int file_write_all(int fd, const void *data, size_t bytes)
+{
+	const char *p = data;
+
+	while (bytes) {
+		ssize_t n = write(fd, p, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+static int open_temporary(struct file_new *f)
+{
+	mode_t mask = umask(0);
+
+	(void)umask(mask);
+	if (asprintf(&f->temporary, "%s.XXXXXX", f->path) < 0) {
+		f->temporary = NULL;
+		return -ENOMEM;
+	}
+	f->fd = mkostemp(f->temporary, O_CLOEXEC);
+	if (f->fd < 0) {
+		int err = -errno;
+
+		free(TAKE(f->temporary));
+		return err;
+	}
+	(void)fchmod(f->fd, 0666 & ~mask);
+	return 0;
+}
+
+int file_new__open(struct file_new *f, const char *path)
+{
+	struct stat st;
+	int err = 0;
+
+	*f = (struct file_new){.fd = -1, .path = strdup(path)};
+	if (!f->path)
+		return -ENOMEM;
+	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
+		f->fd = open(path, O_WRONLY | O_CLOEXEC);
+		err = f->fd < 0 ? -errno : 0;
+	} else {
+		err = open_temporary(f);
+	}
+	if (err)
+		file_new__done(f);
+	return err;
+}
+
+int file_new__commit(struct file_new *f)
+{
+	int err = 0;
+
+	if (close(take_fd(&f->fd)))
+		err = -errno;
+	if (!err && f->temporary && rename(f->temporary, f->path))
+		err = -errno;
+	if (!err)
+		free(TAKE(f->temporary));
+	file_new__done(f);
+	return err;
+}
+
+void file_new__done(struct file_new *f)
+{
+	if (f->fd >= 0)
+		(void)close(take_fd(&f->fd));
+	if (f->temporary)
+		(void)unlink(f->temporary);
+	free(TAKE(f->temporary));
+	free(TAKE(f->path));
+	f->fd = -1;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Files whole: reading small ones, and replacing one so that a reader sees the old or the new
+ * content and never a half.
+ */
+#ifndef GP_BASE_FILE_H
+#define GP_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Reads at most max_bytes of a file (a /proc file too). *ret_text is terminated and the caller's to
+ * free. Returns 0, -EFBIG if it is longer, or another -errno. */
+int file_read(const char *path, size_t max_bytes, char **ret_text, size_t *ret_bytes);
+
+/* Writes all, through short writes and EINTR. 0 or -errno. */
+int file_write_all(int fd, const void *data, size_t bytes);
+
+/* A file being written beside its final place. */
+struct file_new {
+	int fd;
+	char *path;
+	char *temporary;
+};
+
+/* Begins to write `path`: the bytes go to f->fd. 0 or -errno. */
+int file_new__open(struct file_new *f, const char *path);
+/* Puts the file in its place (rename). On failure nothing is left behind. 0 or -errno. */
+int file_new__commit(struct file_new *f);
+/* Without commit: takes the temporary file away. Fine to call after commit. */
+void file_new__done(struct file_new *f);
+
+#endif /* GP_BASE_FILE_H */

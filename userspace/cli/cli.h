@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The command line: one file per subcommand, each a function of this shape, registered in cli.c.
+ * Exit statuses are DESIGN.md 4's.
+ */
+#ifndef GP_CLI_CLI_H
+#define GP_CLI_CLI_H
+
+enum cli_status { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_LOST = 3 };
+
+/* Runs `gpuprof ARGS...` and returns the exit status. */
+int cli_main(int argc, char **argv);
+
+/* The subcommands; argv[0] is the subcommand's own name. */
+int cli_attach(int argc, char **argv);
+int cli_run(int argc, char **argv);
+int cli_table(int argc, char **argv);
+int cli_export(int argc, char **argv);
+int cli_list(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+
+#endif /* GP_CLI_CLI_H */

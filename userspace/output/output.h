@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One file per format behind one sink: each writer turns a timeline (or its table) into bytes. A
+ * writer never sees a path: cli/ opens the sink, and a file appears under its name only when it is
+ * whole.
+ */
+#ifndef GP_OUTPUT_OUTPUT_H
+#define GP_OUTPUT_OUTPUT_H
+
+#include "base/buf.h"
+#include "timeline/table.h"
+#include "timeline/timeline.h"
+
+/* Where bytes go. write returns 0 or -errno; the first error sticks and is what every later call
+ * returns. */
+struct sink;
+
+/* To a descriptor that stays the caller's (stdout). */
+int sink__new_fd(int fd, struct sink **ret_sink);
+/* To a file that replaces `path` at sink__finish(); gzip when the name ends in .gz. */
+int sink__new_path(const char *path, struct sink **ret_sink);
+/* To memory: sink__bytes() borrows it. For tests. */
+int sink__new_memory(struct sink **ret_sink);
+int sink__write(struct sink *s, const void *data, size_t bytes);
+/* Everything is out and in its place, or -errno and no file. */
+int sink__finish(struct sink *s);
+const char *sink__bytes(const struct sink *s, size_t *ret_bytes);
+/* Without finish nothing is left behind. */
+void sink__free(struct sink *s);
+
+struct output_table_options {
+	long limit;	       /* rows, -1: all */
+	const char *time_unit; /* "s", "ms", "us", NULL: as it fits */
+	const char *header;    /* NULL: none */
+	bool top_level;
+	int max_name_width; /* 0: 55 */
+};
+
+/* key_averages().table(), column for column and byte for byte (formats.md 1.4, 1.5), then nothing
+ * else. */
+int output_table_text(struct sink *s, const struct table *table,
+		      const struct output_table_options *options);
+/* The object of DESIGN.md 4, "Table JSON". */
+int output_table_json(struct sink *s, const struct timeline *t, const struct table *table,
+		      long limit);
+/* One header line, then a row a line; RFC 4180. */
+int output_table_csv(struct sink *s, const struct table *table, long limit);
+
+/* Kineto's Chrome trace (formats.md 4 and 12). `name` is the traceName. */
+int output_chrome(struct sink *s, const struct timeline *t, const char *name);
+
+/* The memory timeline: a self-contained page, and the data behind it (formats.md 3 for torch's own
+ * forms). */
+int output_memory_html(struct sink *s, const struct timeline *t);
+int output_memory_json(struct sink *s, const struct timeline *t);
+
+/* The counters, one "name: count" a line, zeros too: cli/ prints it after each run. */
+int output_losses_text(struct sink *s, const struct timeline *t);
+
+#endif /* GP_OUTPUT_OUTPUT_H */

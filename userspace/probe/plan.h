@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Which instructions of a function to probe. Entry: the first instruction at which the return
+ * address is still on top of the stack (or at a known distance) and the arguments are intact,
+ * preferring instructions that the kernel emulates. Exit: the cheapest set of instructions inside
+ * the function that every normal return passes exactly once and nothing else does; never a return
+ * probe (an exception that crosses one kills the target). Plans are cached on disk by build-id.
+ */
+#ifndef GP_PROBE_PLAN_H
+#define GP_PROBE_PLAN_H
+
+#include "base/reason.h"
+#include "base/vec.h"
+#include "target/elf.h"
+
+#include <stdint.h>
+
+/* What kind of thing a probed function is; decides the BPF program and what the cookie's id means.
+ */
+enum probe_kind {
+	PROBE_OP = 1,	  /* at::_ops::NAME::call: entry and exits */
+	PROBE_NODE = 2,	  /* torch::autograd::Engine::evaluate_function: entry and exits */
+	PROBE_ALLOC = 3,  /* c10::ProfiledCPUMemoryReporter::New: entry */
+	PROBE_FREE = 4,	  /* c10::ProfiledCPUMemoryReporter::Delete: entry */
+	PROBE_LOADER = 5, /* the loader's _dl_debug_state: entry */
+	PROBE_REPORT = 6, /* c10::reportMemoryUsageToProfiler: entry */
+};
+
+/* One instruction to probe. */
+struct probe_site {
+	uint64_t offset;   /* in the file */
+	uint32_t function; /* index into probe_plan.functions */
+	int16_t sp_delta;  /* stack pointer at function entry minus stack pointer at this site,
+			      bytes; entry sites only */
+	uint8_t is_exit;
+	uint8_t emulated; /* the kernel emulates this instruction: cheap */
+};
+
+struct probe_function {
+	char *symbol;	 /* mangled */
+	char *name;	 /* as torch.profiler prints it: "aten::add" */
+	char *overload;	 /* "Tensor", or "" */
+	uint8_t kind;	 /* enum probe_kind */
+	uint8_t placed;	 /* 0: could not be placed, see why */
+	const char *why; /* static text */
+};
+
+struct probe_plan {
+	char build_id[48];
+	VEC(struct probe_function) functions;
+	VEC(struct probe_site) sites;
+	uint32_t not_placed_nr;
+	uint32_t single_stepped_nr; /* sites that are not emulated */
+};
+
+/* "at::_ops::add_Tensor::call"'s mangled symbol -> "aten::add" and "Tensor". The part before the
+ * overload is matched against the known base names by the longest-match rule of the names' own
+ * table. 0 or -EINVAL if it is no op symbol. */
+int plan_op_name(const char *symbol, char *ret_name, size_t name_bytes, char *ret_overload,
+		 size_t overload_bytes);
+
+/* Plans every function of the catalogue that the file defines. `cache_dir` may be NULL (no cache).
+ * Returns 0 (a plan, perhaps without functions) or -errno with a reason. The caller frees with
+ * probe_plan__free(). */
+int probe_plan__new(const char *path, const char *cache_dir, struct reason *why,
+		    struct probe_plan **ret_plan);
+void probe_plan__free(struct probe_plan *plan);
+
+#endif /* GP_PROBE_PLAN_H */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The kernel side of one capture: BPF object, links, ring, counters. The only room besides capture/
+ * that sees libbpf. All is released by the kernel when gpuprof dies.
+ */
+#ifndef GP_PROBE_SESSION_H
+#define GP_PROBE_SESSION_H
+
+#include "base/reason.h"
+#include "target/process.h"
+#include "wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct probe_session;
+
+struct probe_options {
+	uint32_t ring_bytes; /* a power of two, at least 65536 */
+	bool ops;	     /* probe operators (false when the collector's callbacks tell them) */
+	bool memory;
+	const char *ops_glob;  /* comma-separated globs of op names ("aten::conv*,aten::mm"), NULL:
+				  all */
+	const char *cache_dir; /* plans; NULL: none */
+};
+
+/* A name that events refer to by name_id. Borrowed from the session. */
+struct probe_name {
+	uint32_t id;
+	const char *name;
+	const char *overload;
+};
+
+/* Loads the BPF programs. 0 or -errno with a reason that names the next step. */
+int probe_session__new(const struct probe_options *options, struct reason *why,
+		       struct probe_session **ret_session);
+void probe_session__free(struct probe_session *s);
+
+/* Probes everything of the catalogue that is mapped in the process now and not probed yet; events
+ * carry `process_index`. Call again when libraries have changed (GP_EV_MAPS). Returns how many
+ * sites were newly attached, or -errno with a reason. */
+int probe_session__attach(struct probe_session *s, const struct target_process *p,
+			  uint16_t process_index, struct reason *why);
+
+/* Takes the probes of one process away (it has ended or called exec). */
+void probe_session__detach(struct probe_session *s, uint16_t process_index);
+
+/* Events flow only between start and stop. start also sets aside what open ops there are. */
+void probe_session__start(struct probe_session *s);
+/* Stops, takes all probes off the targets, and adds the ops still open to the counters. */
+void probe_session__stop(struct probe_session *s);
+
+/* Ring descriptor for poll(), and consuming it: calls fn for each event, returns how many or -errno
+ * (fn's non-zero result ends it). */
+int probe_session__ring_fd(const struct probe_session *s);
+int probe_session__drain(struct probe_session *s,
+			 int (*fn)(const void *event, size_t bytes, void *arg), void *arg);
+
+/* Names known so far, ids 1..nr in order; grows with attach. */
+size_t probe_session__names(const struct probe_session *s);
+struct probe_name probe_session__name(const struct probe_session *s, size_t i);
+
+/* Counters of enum gp_loss, summed over CPUs, and how often each program ran. */
+void probe_session__losses(const struct probe_session *s, uint64_t ret_losses[GP_LOSS_NR]);
+uint64_t probe_session__hits(const struct probe_session *s);
+
+/* For the table of what was attached: numbers of functions and sites, single-stepped sites, and how
+ * ("uprobe_multi", "perf_event"). */
+struct probe_summary {
+	uint32_t functions_nr, sites_nr, single_stepped_nr, not_placed_nr;
+	const char *method;
+};
+void probe_session__summary(const struct probe_session *s, struct probe_summary *ret_summary);
+
+#endif /* GP_PROBE_SESSION_H */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The .gpuprof file: append-only, checksummed chunks. FORMAT.md beside this file is the
+ * specification. A file cut at any byte is readable up to its last whole chunk.
+ */
+#ifndef GP_RECORDING_RECORDING_H
+#define GP_RECORDING_RECORDING_H
+
+#include "base/reason.h"
+#include "wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- writing ---- */
+
+struct recording_writer;
+
+/* Creates the file (it is there from the first moment, so a killed capture is readable). 0 or
+ * -errno with a reason. */
+int recording_writer__new(const char *path, struct reason *why,
+			  struct recording_writer **ret_writer);
+/* Without finish: the file stays as a cut recording. */
+void recording_writer__free(struct recording_writer *w);
+
+/* One key of the capture's description ("mode", "host", "kernel", "torch", ...). The last value of
+ * a key counts. */
+int recording_writer__meta(struct recording_writer *w, const char *key, const char *value);
+
+struct recording_process {
+	uint32_t index; /* what events call it */
+	int32_t pid;
+	int32_t rank;	    /* -1: none */
+	int32_t world_size; /* -1: none */
+	uint64_t start_boot_ns;
+	const char *comm;
+	const char *cmdline;
+};
+int recording_writer__process(struct recording_writer *w, const struct recording_process *p);
+
+/* A name that events refer to. overload may be "". */
+int recording_writer__name(struct recording_writer *w, uint32_t id, const char *name,
+			   const char *overload);
+
+/* Adds one event of wire.h; written out in chunks. The event was checked by the caller. */
+int recording_writer__event(struct recording_writer *w, const void *event, size_t bytes);
+
+/* What a counter stands at now; the last value counts. */
+int recording_writer__loss(struct recording_writer *w, const char *name, uint64_t count);
+
+/* The capture's window, CLOCK_MONOTONIC, and CLOCK_REALTIME at its beginning. Written at the start
+ * with end 0 and again at the end. */
+int recording_writer__window(struct recording_writer *w, uint64_t start_ns, uint64_t end_ns,
+			     uint64_t start_realtime_ns);
+
+/* Writes what is buffered to the file (called about once a second by capture/). */
+int recording_writer__flush(struct recording_writer *w);
+
+/* Flushes and marks the recording as whole. */
+int recording_writer__finish(struct recording_writer *w);
+
+/* Bytes written so far. */
+uint64_t recording_writer__bytes(const struct recording_writer *w);
+
+/* ---- reading ---- */
+
+struct recording;
+
+/* Reads and checks the file. A damaged or cut one opens as far as it is good: recording__damage()
+ * says what is wrong. -EINVAL: no recording at all; -ENOTSUP: of a newer version. */
+int recording__open(const char *path, struct reason *why, struct recording **ret_recording);
+void recording__free(struct recording *r);
+
+/* NULL if whole; else words: "cut after 12 chunks, 3 bytes left over". */
+const char *recording__damage(const struct recording *r);
+
+/* Value of a key, or NULL. And all of them. */
+const char *recording__meta(const struct recording *r, const char *key);
+size_t recording__metas(const struct recording *r);
+void recording__meta_at(const struct recording *r, size_t i, const char **ret_key,
+			const char **ret_value);
+
+size_t recording__processes(const struct recording *r);
+const struct recording_process *recording__process_at(const struct recording *r, size_t i);
+
+/* Name of an id: "?" and "" if it has none. */
+const char *recording__name(const struct recording *r, uint32_t id, const char **ret_overload);
+/* One more than the largest id that has a name. */
+uint32_t recording__names_end(const struct recording *r);
+
+size_t recording__losses(const struct recording *r);
+const char *recording__loss_at(const struct recording *r, size_t i, uint64_t *ret_count);
+
+/* 0s where the recording was cut before they were known; the end is then the last event's time. */
+void recording__window(const struct recording *r, uint64_t *ret_start_ns, uint64_t *ret_end_ns,
+		       uint64_t *ret_start_realtime_ns);
+
+/* Every event in file order: fn gets each with its length already checked against its kind (longer
+ * ones of later versions are passed with their full length, unknown kinds are skipped and counted).
+ * Ends when fn returns non-zero and returns that; 0, or -errno if the file cannot be read any more.
+ */
+int recording__each_event(struct recording *r,
+			  int (*fn)(const void *event, size_t bytes, void *arg), void *arg);
+
+/* Bytes an event of this kind has at least, 0 for an unknown kind. */
+size_t recording_event_bytes(uint8_t kind);
+
+/* The counter's name in outputs: "ring_full", "depth", ... */
+const char *recording_loss_name(enum gp_loss loss);
+
+#endif /* GP_RECORDING_RECORDING_H */

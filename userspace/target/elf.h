@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Symbols, sections and build-id of an ELF file, read once. The file is not trusted: every offset
+ * is checked (libelf does most of it) and sizes are capped.
+ */
+#ifndef GP_TARGET_ELF_H
+#define GP_TARGET_ELF_H
+
+#include "base/reason.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_file;
+
+/* A defined function symbol (STT_FUNC or STT_GNU_IFUNC). */
+struct elf_symbol {
+	const char *name;     /* mangled, without a version; valid until elf_file__free() */
+	uint64_t address;     /* ELF virtual address */
+	uint64_t file_offset; /* where the code lies in the file: what uprobes take */
+	uint64_t bytes;	      /* 0: not known */
+};
+
+#define ELF_BUILD_ID_BYTES 20
+
+/* Opens and checks the file. 0 or -errno with a reason. */
+int elf_file__open(const char *path, struct reason *why, struct elf_file **ret_file);
+void elf_file__free(struct elf_file *f);
+
+/* Calls fn for each defined function symbol of .dynsym, and of .symtab if there is one, whose
+ * mangled name begins with prefix ("" for all); each address and name once. Stops when fn returns
+ * non-zero and returns that. */
+int elf_file__each_symbol(struct elf_file *f, const char *prefix,
+			  int (*fn)(const struct elf_symbol *sym, void *arg), void *arg);
+
+/* Looks one function or object up by its mangled name. 0 or -ENOENT. */
+int elf_file__symbol(struct elf_file *f, const char *name, struct elf_symbol *ret_symbol);
+
+/* The bytes at a file offset inside an executable segment: *ret_bytes up to max, borrowed, or NULL.
+ */
+const unsigned char *elf_file__code(struct elf_file *f, uint64_t file_offset, size_t max,
+				    size_t *ret_bytes);
+
+/* File offset of a virtual address, or the other way; false if it lies in no loaded segment. */
+bool elf_file__offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret_offset);
+bool elf_file__address_of(const struct elf_file *f, uint64_t offset, uint64_t *ret_address);
+
+/* Build-id as lower-case hex, or "" if the file has none; borrowed. */
+const char *elf_file__build_id(const struct elf_file *f);
+
+/* The section's content, borrowed: 0 or -ENOENT. */
+int elf_file__section(struct elf_file *f, const char *name, const unsigned char **ret_data,
+		      size_t *ret_bytes, uint64_t *ret_address);
+
+#endif /* GP_TARGET_ELF_H */

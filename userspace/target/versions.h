@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Which PyTorch, Python, CUDA and CUPTI a process holds. Never runs anything of the target:
+ * versions come from file names, version strings in the mapped files, and PyTorch's own version.py
+ * beside the library.
+ */
+#ifndef GP_TARGET_VERSIONS_H
+#define GP_TARGET_VERSIONS_H
+
+#include "target/process.h"
+
+/* Each is "" where the part is absent, "?" where it is there and its version could not be told. */
+struct target_versions {
+	char torch[48];
+	char python[16];
+	char cuda[24];	/* the runtime or driver library that is mapped */
+	char cupti[24]; /* mapped, or found beside the CUDA that is mapped */
+	bool cupti_mapped;
+};
+
+/* Never fails: what cannot be read is "?". */
+void target_versions_read(const struct target_process *p, struct target_versions *ret_versions);
+
+#endif /* GP_TARGET_VERSIONS_H */

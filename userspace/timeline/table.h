@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * key_averages(): ops added up by name, as torch.profiler does it (formats.md 1). Pure; formatting
+ * is output/'s.
+ */
+#ifndef GP_TIMELINE_TABLE_H
+#define GP_TIMELINE_TABLE_H
+
+#include "timeline/timeline.h"
+
+enum table_device { TABLE_CPU = 0, TABLE_CUDA = 1 };
+
+struct table_row {
+	const char *name;
+	const char *overload; /* NULL unless grouped by it */
+	enum table_device device;
+	uint64_t calls;
+	uint64_t self_cpu_ns, cpu_total_ns;
+	uint64_t self_cuda_ns, cuda_total_ns;
+	int64_t self_cpu_bytes, cpu_bytes;
+	int64_t self_cuda_bytes, cuda_bytes;
+	bool is_async;
+	bool is_user_annotation;
+	uint32_t first_op; /* of the timeline, TL_NONE for [memory] rows */
+};
+
+struct table_options {
+	bool by_overload;
+	const char
+		*sort; /* torch.profiler's keys (formats.md 1.5), NULL: order of first appearance */
+	bool top_level; /* only ops without parent */
+};
+
+struct table {
+	VEC(struct table_row) rows;
+	uint64_t self_cpu_total_ns; /* the divisor of the CPU percentages: sum over all rows */
+	uint64_t self_cuda_total_ns;
+	bool has_memory; /* memory was captured */
+};
+
+/* -EINVAL with a reason listing the valid keys if sort is unknown. */
+int table__new(const struct timeline *t, const struct table_options *options, struct reason *why,
+	       struct table **ret_table);
+void table__free(struct table *table);
+
+/* Whether it is a sort key; the keys in order, NULL-terminated. */
+bool table_sort_key_known(const char *key);
+extern const char *const table_sort_keys[];
+
+#endif /* GP_TIMELINE_TABLE_H */

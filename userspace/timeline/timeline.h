@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What happened, as arrays: the pure computation between a recording and every output. Indexes are
+ * array positions; TL_NONE is "none". Times are CLOCK_MONOTONIC nanoseconds. Nothing here does I/O,
+ * and nothing changes after timeline__new().
+ */
+#ifndef GP_TIMELINE_TIMELINE_H
+#define GP_TIMELINE_TIMELINE_H
+
+#include "base/reason.h"
+#include "base/vec.h"
+#include "recording/recording.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TL_NONE UINT32_MAX
+
+struct tl_process {
+	int32_t pid;
+	int32_t rank;
+	const char *comm;
+	const char *cmdline;
+};
+
+struct tl_thread {
+	uint32_t process;
+	uint32_t tid;
+	const char *comm;
+};
+
+/*
+ * One op instance. Ops are sorted by (thread, start ascending, end descending): a parent stands
+ * before its children, and the children of one op follow in order of start. Parent and child are on
+ * one thread; a child lies within its parent.
+ */
+struct tl_op {
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint64_t self_ns; /* duration less the direct children's */
+	uint64_t instance;
+	const char *name; /* interned */
+	const char *overload;
+	uint32_t thread;
+	uint32_t parent;
+	uint32_t depth; /* 0: no parent */
+	uint32_t scope; /* enum gp_op_scope */
+	uint32_t stack_id;
+	uint32_t flags; /* enum gp_op_flags */
+	/* Same name as its parent and its only child: torch.profiler removes such an op from its
+	 * table (formats.md 1.1, 7); times and memory of the parent stay what they are. Still in
+	 * the trace. */
+	bool collapsed;
+	int64_t sequence_nr;
+	uint64_t forward_thread;
+	int64_t cpu_bytes; /* allocated less freed while it was open, its children's included */
+	int64_t self_cpu_bytes;
+	int64_t cuda_bytes;
+	int64_t self_cuda_bytes;
+};
+
+/* One allocation or free, in order of time. */
+struct tl_memory {
+	uint64_t time_ns;
+	uint64_t address;
+	int64_t bytes; /* + allocated, - freed; a free of unknown size is not here but counted */
+	int64_t total_bytes; /* of its device in its process after it, since the capture began */
+	uint64_t allocated_bytes; /* the allocator's own totals, 0: not told */
+	uint64_t reserved_bytes;
+	uint32_t thread;
+	uint32_t op;	     /* innermost op open, or TL_NONE */
+	uint32_t partner;    /* the free of this allocation or the other way, or TL_NONE */
+	int16_t device_type; /* enum gp_device_type */
+	int16_t device_index;
+	uint32_t stack_id;
+};
+
+struct tl_loss {
+	const char *name;
+	uint64_t count;
+};
+
+struct timeline {
+	uint64_t start_ns, end_ns;   /* the capture's window */
+	uint64_t realtime_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	VEC(struct tl_process) processes;
+	VEC(struct tl_thread) threads;
+	VEC(struct tl_op) ops;
+	VEC(struct tl_memory) memory;
+	VEC(struct tl_loss) losses;	   /* the recording's, then what the join found */
+	const struct recording *recording; /* metadata; outlives the timeline */
+	struct timeline_private *private;
+};
+
+/* Builds it from a recording, which must outlive it. 0 or -errno with a reason. */
+int timeline__new(struct recording *rec, struct reason *why, struct timeline **ret_timeline);
+void timeline__free(struct timeline *t);
+
+#endif /* GP_TIMELINE_TIMELINE_H */
