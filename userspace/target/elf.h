@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Symbols, sections and build-id of an ELF file, read once. The file is not trusted: every offset
- * is checked (libelf does most of it) and sizes are capped.
+ * Symbols, sections and build-id of an ELF file, each read once. The file is not trusted: every
+ * offset is checked and sizes are capped. Only 64-bit files of this machine are taken.
  */
 #ifndef GP_TARGET_ELF_H
 #define GP_TARGET_ELF_H
@@ -19,7 +19,8 @@ struct elf_file;
 struct elf_symbol {
 	const char *name;     /* mangled, without a version; valid until elf_file__free() */
 	uint64_t address;     /* ELF virtual address */
-	uint64_t file_offset; /* where the code lies in the file: what uprobes take */
+	uint64_t file_offset; /* where the code lies in the file: what uprobes take. 0 for an
+				 object that has no bytes in the file (.bss) */
 	uint64_t bytes;	      /* 0: not known */
 };
 
