@@ -232,20 +232,27 @@ static void read_build_id(struct elf_file *f)
 	}
 }
 
+/* Opens a regular file and nothing else: opening a device or a FIFO that the target put there would
+ * do something, so the look comes before the opening. */
 static int open_regular(const char *path, uint64_t *ret_bytes, struct reason *why)
 {
-	/* O_NONBLOCK: the target may have put a FIFO there. */
-	CLEANUP(cleanup_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	CLEANUP(cleanup_fd) int at = open(path, O_PATH | O_CLOEXEC);
+	char again[64];
 	struct stat st;
+	int fd;
 
-	if (fd < 0)
+	if (at < 0)
 		return reason_set(why, -errno, "cannot open '%s': %s", path, strerror(errno));
-	if (fstat(fd, &st))
+	if (fstat(at, &st))
 		return reason_set(why, -errno, "cannot look at '%s': %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return reason_set(why, -ENOEXEC, "cannot read '%s': it is no regular file", path);
+	(void)snprintf(again, sizeof(again), "/proc/self/fd/%d", at);
+	fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return reason_set(why, -errno, "cannot open '%s': %s", path, strerror(errno));
 	*ret_bytes = (uint64_t)st.st_size;
-	return take_fd(&fd);
+	return fd;
 }
 
 static void cleanup_elf(struct elf_file **f)
@@ -521,6 +528,25 @@ bool elf_file__address_of(const struct elf_file *f, uint64_t offset, uint64_t *r
 			*ret_address = s->p_vaddr + (offset - s->p_offset);
 			return true;
 		}
+	}
+	return false;
+}
+
+bool elf_file__load_bias(const struct elf_file *f, uint64_t map_start, uint64_t map_offset,
+			 uint64_t *ret_base)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t i = 0; i < f->segments_nr; i++) {
+		const Elf64_Phdr *s = &f->segments[i];
+		uint64_t into = s->p_offset % page; /* the loader maps whole pages */
+
+		if (s->p_type != PT_LOAD || !(s->p_flags & PF_X) ||
+		    map_offset < s->p_offset - into ||
+		    map_offset - (s->p_offset - into) >= s->p_filesz + into)
+			continue;
+		*ret_base = map_start - (s->p_vaddr - into + (map_offset - (s->p_offset - into)));
+		return true;
 	}
 	return false;
 }

@@ -48,6 +48,11 @@ const unsigned char *elf_file__code(struct elf_file *f, uint64_t file_offset, si
 bool elf_file__offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret_offset);
 bool elf_file__address_of(const struct elf_file *f, uint64_t offset, uint64_t *ret_address);
 
+/* What was added to the virtual addresses of a file whose code at `map_offset` is mapped executable
+ * at `map_start`; false if no executable segment lies there. */
+bool elf_file__load_bias(const struct elf_file *f, uint64_t map_start, uint64_t map_offset,
+			 uint64_t *ret_base);
+
 /* Build-id as lower-case hex, or "" if the file has none; borrowed. */
 const char *elf_file__build_id(const struct elf_file *f);
 
