@@ -71,6 +71,7 @@ struct build {
 	uint32_t *process_of; /* by the 16 bits of an event */
 	struct hash thread_of;
 	struct hash name_of;
+	struct hash loss_of;
 	VEC(struct tl_name) names;
 	VEC(struct raw_op) ops;
 	VEC(struct raw_memory) memory;

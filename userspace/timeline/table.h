@@ -12,7 +12,7 @@
 enum table_device { TABLE_CPU = 0, TABLE_CUDA = 1 };
 
 struct table_row {
-	const char *name;
+	const char *name;     /* the timeline's, which must outlive the table */
 	const char *overload; /* NULL unless grouped by it */
 	enum table_device device;
 	uint64_t calls;

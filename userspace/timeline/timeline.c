@@ -35,6 +35,7 @@ void build__done(struct build *b)
 	free(b->process_of);
 	hash__done(&b->thread_of);
 	hash__done(&b->name_of);
+	hash__done(&b->loss_of);
 	vec_done(&b->names);
 	vec_done(&b->ops);
 	vec_done(&b->memory);
@@ -92,37 +93,41 @@ static void set_window(struct timeline *t, const struct build *b)
 		t->end_ns = any && b->last_ns > t->start_ns ? b->last_ns : t->start_ns;
 }
 
-/* Adds to the counter of this name, which is made if there is none. `name` is kept. */
-static int add_loss(struct timeline *t, const char *name, uint64_t count)
+/* Adds to the counter of this name, which is made if there is none. */
+static int add_loss(struct build *b, const char *name, uint64_t count)
 {
-	struct tl_loss loss = {.count = count};
+	struct tl_loss loss = {.name = intern__str(b->t->private->intern, name), .count = count};
+	const uint64_t *known;
 
-	for (size_t i = 0; i < t->losses.nr; i++) {
-		if (strcmp(t->losses.items[i].name, name) != 0)
-			continue;
-		t->losses.items[i].count += count;
+	if (!loss.name)
+		return -ENOMEM;
+	known = hash__find(&b->loss_of, (uintptr_t)loss.name);
+	if (known) {
+		b->t->losses.items[*known].count += count;
 		return 0;
 	}
-	loss.name = intern__str(t->private->intern, name);
-	return loss.name ? vec_push(&t->losses, loss) : -ENOMEM;
+	if (hash__set(&b->loss_of, (uintptr_t)loss.name, b->t->losses.nr))
+		return -ENOMEM;
+	return vec_push(&b->t->losses, loss);
 }
 
 /* Those of the contract first, in its order, then others that the recording has, then the join's.
  */
-static int set_losses(struct timeline *t, const struct build *b)
+static int set_losses(struct build *b)
 {
+	const struct recording *rec = b->t->recording;
 	int err = 0;
 
 	for (int i = 0; i < GP_LOSS_NR && !err; i++)
-		err = add_loss(t, recording_loss_name(i), 0);
-	for (size_t i = 0; i < recording__losses(t->recording) && !err; i++) {
+		err = add_loss(b, recording_loss_name(i), 0);
+	for (size_t i = 0; i < recording__losses(rec) && !err; i++) {
 		uint64_t count = 0;
-		const char *name = recording__loss_at(t->recording, i, &count);
+		const char *name = recording__loss_at(rec, i, &count);
 
-		err = add_loss(t, name, count);
+		err = add_loss(b, name, count);
 	}
 	for (int i = 0; i < TL_COUNTER_NR && !err; i++)
-		err = add_loss(t, build_counter_name(i), b->counts[i]);
+		err = add_loss(b, build_counter_name(i), b->counts[i]);
 	return err;
 }
 
@@ -143,7 +148,7 @@ int timeline__new(struct recording *rec, struct reason *why, struct timeline **r
 		err = build_memory(&b);
 	if (!err) {
 		set_window(t, &b);
-		err = set_losses(t, &b);
+		err = set_losses(&b);
 	}
 	if (err)
 		return reason_set(why, err, "cannot join the recording's events: %s",
