@@ -114,8 +114,8 @@ static int unknown_choice(const struct command *command, const struct option_spe
 		buf__str(&b, i ? ", " : "");
 		buf__str(&b, o->choices[i]);
 	}
-	return options_usage_error(command, "unknown %s '%s' for --%s: choose one of %s",
-				   o->value_name, value, o->name, b.bytes ? b.bytes : "");
+	return options_usage_error(command, "unknown value '%s' for --%s: choose one of %s", value,
+				   o->name, b.bytes ? b.bytes : "");
 }
 
 /* ---- values ---- */
