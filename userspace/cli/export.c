@@ -83,8 +83,11 @@ int cli_export(int argc, char **argv)
 		return options_usage_error(&command_export, "missing --%s",
 					   args.format ? "output" : "format");
 	memory = !strcmp(args.format, "memory");
-	if (memory && !show_check_memory_path(args.output_path))
-		return CLI_USAGE;
+	if (memory && !show_memory_path_fits(args.output_path))
+		return options_usage_error(&command_export,
+					   "cannot tell the form of '%s': give it "
+					   "a name that ends in .html or .json",
+					   args.output_path);
 	if (is_same_file(argv[1], args.output_path)) {
 		log_err("cannot write '%s': it is the recording itself; name another file",
 			args.output_path);

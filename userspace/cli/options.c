@@ -110,6 +110,9 @@ static int unknown_choice(const struct command *command, const struct option_spe
 {
 	CLEANUP(buf__done) struct buf b = {0};
 
+	if (o->rule)
+		return options_usage_error(command, "--%s takes %s, not '%s'", o->name, o->rule,
+					   value);
 	for (size_t i = 0; o->choices && o->choices[i]; i++) {
 		buf__str(&b, i ? ", " : "");
 		buf__str(&b, o->choices[i]);

@@ -37,7 +37,9 @@ struct option_spec {
 	const char *help; /* one sentence; wrapped when printed */
 	/* NULL, or the values to offer, NULL-terminated. Without known() no others are taken. */
 	const char *const *choices;
+	/* Whether the value is one; `rule` says what it must be: "a FILE that ends in .html". */
 	bool (*known)(const char *value);
+	const char *rule;
 	enum option_complete complete;
 	long min, max; /* of OPTION_NUMBER; both 0: any */
 	bool hidden;   /* not in --help, completion or manual */

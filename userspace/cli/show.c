@@ -93,14 +93,9 @@ static bool has_ending(const char *path, const char *ending)
 	return nr > want && !strncmp(path + nr - want, ending, want);
 }
 
-bool show_check_memory_path(const char *path)
+bool show_memory_path_fits(const char *path)
 {
-	if (!strcmp(path, "-") || has_ending(path, ".html") || has_ending(path, ".json"))
-		return true;
-	log_err("cannot tell the form of the memory timeline '%s': give it a name that ends in "
-		".html or .json",
-		path);
-	return false;
+	return !strcmp(path, "-") || has_ending(path, ".html") || has_ending(path, ".json");
 }
 
 static int output_failed(const char *what, const char *path, int err)
@@ -193,6 +188,8 @@ static int show_table(const struct shown *s, const struct show_options *o)
 		log_err("%s", why.text);
 		return err == -EINVAL ? CLI_USAGE : CLI_FAILED;
 	}
+	if (!table->rows.nr)
+		log_warn("the recording has no operators in it");
 	return write_table(s, table, o);
 }
 

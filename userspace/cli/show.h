@@ -29,9 +29,9 @@ struct show_options {
  * Returns an enum cli_status: CLI_LOST if events were lost. */
 int show_recording(const char *path, const struct show_options *options);
 
-/* Whether a memory timeline can be written under this name (.html or .json, perhaps with .gz):
- * logs why not. */
-bool show_check_memory_path(const char *path);
+/* Whether a memory timeline can be written under this name: .html or .json, perhaps with .gz; "-"
+ * for JSON on stdout. Does not log. */
+bool show_memory_path_fits(const char *path);
 
 /* A recording with its timeline. */
 struct shown {
