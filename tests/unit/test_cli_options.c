@@ -88,6 +88,7 @@ static const struct command runner = {
 	.name = "run",
 	.usage = "[options] -- CMD",
 	.about = "Runs.",
+	.operand = "the command",
 	.options = options,
 	.min_operands = 1,
 	.max_operands = -1,
@@ -268,7 +269,7 @@ static void test_missing_operand(void **state)
 	char text[1024];
 
 	caught(STDERR_FILENO, text, sizeof(text), miss_operand, NULL);
-	assert_non_null(strstr(text, "usage: gpuprof run [options] -- CMD"));
+	assert_non_null(strstr(text, "missing the command: gpuprof run [options] -- CMD"));
 }
 
 static void ask_help(void *arg)

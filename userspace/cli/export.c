@@ -49,6 +49,7 @@ const struct command command_export = {
 		"Writes the recording REC in another form. The file appears under its name when it "
 		"is whole.",
 	.options = export_options,
+	.operand = "the recording",
 	.min_operands = 1,
 	.max_operands = 1,
 	.complete = COMPLETE_FILE,
@@ -80,8 +81,8 @@ int cli_export(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (!args.format || !args.output_path)
-		return options_usage_error(&command_export, "missing --%s",
-					   args.format ? "output" : "format");
+		return options_usage_error(&command_export, "missing %s",
+					   args.format ? "-o OUT" : "--format FORMAT");
 	memory = !strcmp(args.format, "memory");
 	if (memory && !show_memory_path_fits(args.output_path))
 		return options_usage_error(&command_export,

@@ -318,8 +318,8 @@ int options_parse(const struct command *command, int argc, char **argv, void *va
 	if (p.verbose)
 		log_set_level(p.verbose > 1 ? LOG_DEBUG : LOG_INFO);
 	if (p.operands < command->min_operands)
-		return options_usage_error(command, "usage: gpuprof %s %s", command->name,
-					   command->usage);
+		return options_usage_error(command, "missing %s: gpuprof %s %s", command->operand,
+					   command->name, command->usage);
 	if (command->max_operands >= 0 && p.operands > command->max_operands)
 		return options_usage_error(command, "unexpected '%s'",
 					   argv[1 + command->max_operands]);

@@ -51,6 +51,7 @@ struct command {
 	const char *usage;   /* after the name: "--pid PID[,PID...] [options]" */
 	const char *about;   /* paragraphs of --help, each one line */
 	const struct option_spec *options;
+	const char *operand; /* "the recording": what is missing where too few are given */
 	int min_operands, max_operands; /* max -1: any number */
 	enum option_complete complete;	/* of the operands */
 	bool stops_at_operand;		/* what follows the first operand belongs to it (run) */

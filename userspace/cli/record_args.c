@@ -136,6 +136,7 @@ const struct command command_run = {
 	.about = "Starts CMD and records it from the first instruction to its end, or to the end "
 		 "of --duration. Prints the table and keeps the recording.",
 	.options = run_options,
+	.operand = "the command to run",
 	.min_operands = 1,
 	.max_operands = -1,
 	.complete = COMPLETE_COMMAND,

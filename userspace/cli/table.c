@@ -70,6 +70,7 @@ const struct command command_table = {
 	.about = "Prints what torch.profiler's key_averages().table() would have printed, from the "
 		 "recording REC.",
 	.options = table_options,
+	.operand = "the recording",
 	.min_operands = 1,
 	.max_operands = 1,
 	.complete = COMPLETE_FILE,
