@@ -91,6 +91,7 @@ def arguments(cls):
     parser.add_argument("--truth", metavar="FILE", help="torch.profiler's account, then leave")
     parser.add_argument("--steps", type=int, default=None,
                         help="do this many steps and leave (no commands are read)")
+    parser.add_argument("--endless", action="store_true", help="steps until it is killed")
     cls.add_arguments(parser)
     return parser.parse_args()
 
@@ -114,6 +115,8 @@ def main(cls):
         return
 
     say(ready_line(workload))
+    while args.endless:
+        workload.step()
     for line in sys.stdin:
         words = line.split()
         if not words:
