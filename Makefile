@@ -98,6 +98,9 @@ $(O)/tests/test_%: $(O)/tests/unit/test_%.o $(UNIT_HELP_OBJ) $(O)/libgpuprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -lcmocka -o $@
 
+.PHONY: unit-build
+unit-build: $(UNIT_BIN)
+
 .PHONY: clean
 clean:
 	rm -rf $(O)

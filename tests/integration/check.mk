@@ -17,6 +17,7 @@ check: setup-check
 	$(Q)$(MAKE) --no-print-directory check-lint
 	$(Q)$(MAKE) --no-print-directory check-unit
 	$(Q)$(MAKE) --no-print-directory check-integration
+	$(Q)$(MAKE) --no-print-directory check-page
 	$(Q)$(MAKE) --no-print-directory check-san
 
 .PHONY: check-lint check-style check-headers check-layers
@@ -25,8 +26,7 @@ check-lint: setup-check
 check-style check-headers check-layers: check-%: setup-check
 	$(Q)$(PYTHON) -B tests/lint/run.py $*
 
-.PHONY: unit-build check-unit
-unit-build: $(UNIT_BIN)
+.PHONY: check-unit
 check-unit: setup-check unit-build
 	$(Q)$(AS_ROOT) sh tests/unit.sh $(UNIT_BIN)
 
