@@ -47,9 +47,9 @@ int recording_writer__process(struct recording_writer *w, const struct recording
 int recording_writer__name(struct recording_writer *w, uint32_t id, const char *name,
 			   const char *overload);
 
-/* Adds one event of wire.h; written out in chunks. The event was checked by the caller; its length
- * is a multiple of 8 (-EINVAL). Any write error sticks: every later call returns it, and the file
- * keeps its whole chunks. */
+/* Adds one event of wire.h; written out in chunks. -EINVAL: shorter than its kind is, no multiple
+ * of 8 bytes, or a GP_EV_NAME; the recording goes on without it. A write error sticks: every later
+ * call returns it, and the file keeps its whole chunks. */
 int recording_writer__event(struct recording_writer *w, const void *event, size_t bytes);
 
 /* What a counter stands at now; the last value counts. */

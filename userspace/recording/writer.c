@@ -303,11 +303,13 @@ static bool run_fits(const struct recording_writer *w, size_t bytes)
 
 int recording_writer__event(struct recording_writer *w, const void *event, size_t bytes)
 {
+	const struct gp_ev_head *head = event;
 	struct format_run *run;
 
 	if (w->err)
 		return w->err;
-	if (bytes < sizeof(struct gp_ev_head) || bytes % 8 || bytes > FORMAT_EVENT_MAX)
+	if (bytes < sizeof(*head) || bytes % 8 || bytes > FORMAT_EVENT_MAX ||
+	    bytes < recording_event_bytes(head->kind) || head->kind == GP_EV_NAME)
 		return -EINVAL;
 	if (EVENTS_BYTES - w->raw_nr < sizeof(*run) + bytes) {
 		int err = recording_writer__flush(w);
