@@ -53,8 +53,11 @@ struct counters {
 __u32 gp_epoch __weak;
 /* Number of the thread seen last. */
 __u32 gp_threads_nr __weak;
-/* Set before loading: whether uprobe programs may use task storage, and when to wake the reader. */
+/* Set before loading: whether uprobe programs may use task storage. */
 const volatile __u32 gp_task_storage __weak = 1;
+/* Whether to stop a process when its loader has mapped something, and after exec. */
+const volatile __u32 gp_stop_at_load __weak = 0;
+/* How full the ring must be for the reader to be woken. */
 const volatile __u64 gp_wakeup_bytes __weak = 65536;
 
 /* max_entries is set before loading. */

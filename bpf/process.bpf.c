@@ -18,12 +18,23 @@ static __always_inline bool process_index(__u32 tgid, __u16 *ret_index)
 	return 1;
 }
 
+#define SIGNAL_STOP 19
+
+/* Only once there is room for the event that tells of it: who reads it lets the process go on. */
+static __always_inline void process_stop(void)
+{
+	if (gp_stop_at_load)
+		(void)bpf_send_signal(SIGNAL_STOP);
+}
+
 static __always_inline void process_emit(__u16 index, __u32 what, __s32 value)
 {
 	struct gp_ev_process *event = emit_reserve(sizeof(*event));
 
 	if (!event)
 		return;
+	if (what == GP_PROCESS_EXEC)
+		process_stop();
 	event->head.kind = GP_EV_PROCESS;
 	event->head.flags = 0;
 	event->head.process = index;
@@ -91,6 +102,7 @@ int gp_loader(void *ctx)
 
 	if (!event)
 		return 0;
+	process_stop();
 	event->kind = GP_EV_MAPS;
 	event->flags = 0;
 	event->process = (__u16)(bpf_get_attach_cookie(ctx) >> 48);

@@ -16,6 +16,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 /* Of bpf/maps.bpf.h. */
@@ -29,6 +30,7 @@ struct counters {
 /* One file probed in one process. */
 struct attachment {
 	uint16_t process_index;
+	bool ops;
 	uint32_t plan; /* index into the session's plans */
 	struct link_set links;
 	uint32_t sites_nr;
@@ -37,6 +39,7 @@ struct attachment {
 
 struct probed_process {
 	uint16_t index;
+	bool stopped; /* by stop_at_load, as far as the events that were drained tell */
 	uint32_t pid;
 };
 
@@ -100,11 +103,51 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
+static struct probed_process *process_of(struct probe_session *s, uint16_t index)
+{
+	for (size_t i = 0; i < s->processes.nr; i++)
+		if (s->processes.items[i].index == index)
+			return &s->processes.items[i];
+	return NULL;
+}
+
+/* The programs stop the process with each of these. */
+static void note_stop(struct probe_session *s, const void *event, size_t bytes)
+{
+	const struct gp_ev_process *e = event;
+	struct probed_process *p;
+
+	if (bytes < sizeof(e->head) ||
+	    !(e->head.kind == GP_EV_MAPS ||
+	      (e->head.kind == GP_EV_PROCESS && bytes >= sizeof(*e) && e->what == GP_PROCESS_EXEC)))
+		return;
+	p = process_of(s, e->head.process);
+	if (p)
+		p->stopped = true;
+}
+
+static void let_go(struct probed_process *p)
+{
+	if (p->stopped)
+		(void)kill((pid_t)p->pid, SIGCONT);
+	p->stopped = false;
+}
+
+void probe_session__resume(struct probe_session *s, uint16_t process_index)
+{
+	struct probed_process *p = process_of(s, process_index);
+
+	if (p)
+		let_go(p);
+}
+
 static int on_event(void *arg, void *event, size_t bytes)
 {
 	struct probe_session *s = arg;
 	struct draining *d = &s->draining;
 
+	if (s->options.stop_at_load)
+		note_stop(s, event, bytes);
 	d->end = d->fn(event, bytes, d->arg);
 	d->nr++;
 	d->bytes += bytes;
@@ -121,6 +164,7 @@ static int load(struct probe_session *s, bool task_storage)
 	if (!bpf)
 		return -errno;
 	bpf->rodata->gp_task_storage = task_storage;
+	bpf->rodata->gp_stop_at_load = s->options.stop_at_load;
 	bpf->rodata->gp_wakeup_bytes = s->options.ring_bytes / 4;
 	for (enum program i = 0; i < PROGRAMS_NR; i++)
 		(void)bpf_program__set_expected_attach_type(
@@ -228,14 +272,21 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 	return 0;
 }
 
+/* One that was stopped a moment ago must not stay so, whether or not we have heard of it. */
+static void forget_process(struct probe_session *s, struct probed_process *p)
+{
+	(void)bpf_map__delete_elem(s->bpf->maps.processes, &p->pid, sizeof(p->pid), 0);
+	p->stopped = s->options.stop_at_load;
+	let_go(p);
+}
+
 static void detach_all(struct probe_session *s)
 {
 	for (size_t i = 0; i < s->attachments.nr; i++)
 		link_set__done(&s->attachments.items[i].links);
 	s->attachments.nr = 0;
 	for (size_t i = 0; i < s->processes.nr; i++)
-		(void)bpf_map__delete_elem(s->bpf->maps.processes, &s->processes.items[i].pid,
-					   sizeof(uint32_t), 0);
+		forget_process(s, &s->processes.items[i]);
 	s->processes.nr = 0;
 }
 
@@ -278,12 +329,12 @@ static enum program program_for(const struct probe_function *fn, const struct pr
 	}
 }
 
-static bool is_wanted(const struct probe_session *s, const struct session_plan *plan,
+static bool is_wanted(const struct probe_session *s, const struct session_plan *plan, bool ops,
 		      uint32_t function)
 {
 	switch (plan->plan->functions.items[function].kind) {
 	case PROBE_OP:
-		return plan->wanted[function];
+		return ops && plan->wanted[function];
 	case PROBE_ALLOC:
 	case PROBE_FREE:
 	case PROBE_REPORT:
@@ -295,7 +346,8 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 
 /* The sites of one plan that one program takes. */
 static size_t collect_sites(const struct probe_session *s, const struct session_plan *plan,
-			    enum program program, uint16_t process_index, struct link_site *sites)
+			    enum program program, const struct attachment *a,
+			    struct link_site *sites)
 {
 	size_t nr = 0;
 
@@ -303,27 +355,27 @@ static size_t collect_sites(const struct probe_session *s, const struct session_
 		const struct probe_site *site = &plan->plan->sites.items[i];
 		const struct probe_function *fn = &plan->plan->functions.items[site->function];
 
-		if (program_for(fn, site) != program || !is_wanted(s, plan, site->function))
+		if (program_for(fn, site) != program || !is_wanted(s, plan, a->ops, site->function))
 			continue;
 		sites[nr].offset = site->offset;
-		sites[nr++].cookie = (uint64_t)process_index << 48 |
+		sites[nr++].cookie = (uint64_t)a->process_index << 48 |
 				     (uint64_t)(uint16_t)site->sp_delta << 32 |
 				     plan->name_ids[site->function];
 	}
 	return nr;
 }
 
-static void add_to_summary(struct probe_session *s, const struct session_plan *plan)
+static void add_to_summary(struct probe_session *s, const struct session_plan *plan, bool ops)
 {
 	for (size_t i = 0; i < plan->plan->functions.nr; i++)
-		if (is_wanted(s, plan, (uint32_t)i)) {
+		if (is_wanted(s, plan, ops, (uint32_t)i)) {
 			if (plan->plan->functions.items[i].placed)
 				s->summary.functions_nr++;
 			else
 				s->summary.not_placed_nr++;
 		}
 	for (size_t i = 0; i < plan->plan->sites.nr; i++)
-		if (is_wanted(s, plan, plan->plan->sites.items[i].function)) {
+		if (is_wanted(s, plan, ops, plan->plan->sites.items[i].function)) {
 			s->summary.sites_nr++;
 			s->summary.single_stepped_nr += !plan->plan->sites.items[i].emulated;
 		}
@@ -337,7 +389,7 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 
 	for (enum program i = 0; i < PROGRAMS_NR && attached >= 0; i++) {
 		size_t refused = 0;
-		size_t nr = collect_sites(s, plan, i, a->process_index, sites);
+		size_t nr = collect_sites(s, plan, i, a, sites);
 
 		attached = link_attach(&a->links, s->method, bpf_program__fd(program_of(s->bpf, i)),
 				       pid, path, sites, nr, &refused);
@@ -351,10 +403,10 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 
 /* How many sites of one file were attached, or -errno. */
 static int attach_library(struct probe_session *s, const struct target_process *p,
-			  const struct target_library *lib, uint16_t process_index,
+			  const struct target_library *lib, uint16_t process_index, bool ops,
 			  struct reason *why)
 {
-	struct attachment a = {.process_index = process_index};
+	struct attachment a = {.process_index = process_index, .ops = ops};
 	const struct session_plan *plan;
 	int err = session_plans__get(&s->plans, lib, why, &a.plan);
 
@@ -373,7 +425,7 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	}
 	s->refused_nr += a.refused_nr;
 	s->attachments.items[s->attachments.nr++] = a;
-	add_to_summary(s, plan);
+	add_to_summary(s, plan, a.ops);
 	return (int)a.sites_nr;
 }
 
@@ -382,9 +434,8 @@ static int know_process(struct probe_session *s, pid_t pid, uint16_t process_ind
 	struct probed_process known = {.index = process_index, .pid = (uint32_t)pid};
 	uint32_t index = process_index;
 
-	for (size_t i = 0; i < s->processes.nr; i++)
-		if (s->processes.items[i].index == process_index)
-			return 0;
+	if (process_of(s, process_index))
+		return 0;
 	if (vec_push(&s->processes, known))
 		return -ENOMEM;
 	return bpf_map__update_elem(s->bpf->maps.processes, &known.pid, sizeof(known.pid), &index,
@@ -392,7 +443,7 @@ static int know_process(struct probe_session *s, pid_t pid, uint16_t process_ind
 }
 
 int probe_session__attach(struct probe_session *s, const struct target_process *p,
-			  uint16_t process_index, struct reason *why)
+			  uint16_t process_index, bool ops, struct reason *why)
 {
 	int total = 0, err = know_process(s, p->pid, process_index);
 
@@ -401,7 +452,7 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 				  strerror(-err));
 	for (size_t i = 0; i < p->libraries_nr; i++) {
 		struct reason inner = {""};
-		int one = attach_library(s, p, &p->libraries[i], process_index, &inner);
+		int one = attach_library(s, p, &p->libraries[i], process_index, ops, &inner);
 
 		if (one == -ENOMEM || one == -ESRCH || one == -EPERM || one == -EMFILE)
 			return reason_set(why, one, "%s", inner.text);
@@ -427,8 +478,7 @@ void probe_session__detach(struct probe_session *s, uint16_t process_index)
 	kept = 0;
 	for (size_t i = 0; i < s->processes.nr; i++) {
 		if (s->processes.items[i].index == process_index)
-			(void)bpf_map__delete_elem(s->bpf->maps.processes,
-						   &s->processes.items[i].pid, sizeof(uint32_t), 0);
+			forget_process(s, &s->processes.items[i]);
 		else
 			s->processes.items[kept++] = s->processes.items[i];
 	}
@@ -487,6 +537,9 @@ int probe_session__drain(struct probe_session *s,
 {
 	int nr;
 
+	/* The caller has had its chance at those that the last call told of. */
+	for (size_t i = 0; i < s->processes.nr; i++)
+		let_go(&s->processes.items[i]);
 	s->draining = (struct draining){.fn = fn, .arg = arg};
 	nr = ring_buffer__consume(s->ring);
 	if (s->draining.end)
