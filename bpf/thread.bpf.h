@@ -125,15 +125,27 @@ static __always_inline bool thread_top_dead(const struct thread_state *t, __u64 
 	return i < GP_OP_DEPTH && t->frames[i].sp < sp;
 }
 
+struct close_dead {
+	struct thread_state *thread;
+	__u64 sp;
+	__u64 now;
+};
+
+static long close_dead_one(__u32 n, struct close_dead *c)
+{
+	if (!thread_top_dead(c->thread, c->sp))
+		return 1;
+	count_loss(GP_LOSS_EXCEPTION);
+	thread_close_top(c->thread, c->now, GP_OP_EXCEPTION);
+	return 0;
+}
+
 /* Closes the ops whose frames lie below sp: they were left by an exception. Out of line: rare. */
 static __noinline void thread_close_dead(struct thread_state *t, __u64 sp, __u64 now)
 {
-	for (int n = 0; n < GP_OP_DEPTH; n++) {
-		if (!thread_top_dead(t, sp))
-			break;
-		count_loss(GP_LOSS_EXCEPTION);
-		thread_close_top(t, now, GP_OP_EXCEPTION);
-	}
+	struct close_dead c = {.thread = t, .sp = sp, .now = now};
+
+	(void)bpf_loop(GP_OP_DEPTH, close_dead_one, &c, 0);
 	t->over_sp = 0;
 }
 
