@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Symbols, sections and build-id of an ELF file, read once. The file is not trusted: every offset
- * is checked (libelf does most of it) and sizes are capped.
+ * Symbols, sections and build-id of an ELF file, each read once. The file is not trusted: every
+ * offset is checked and sizes are capped. Only 64-bit files of this machine are taken.
  */
 #ifndef GP_TARGET_ELF_H
 #define GP_TARGET_ELF_H
@@ -19,7 +19,8 @@ struct elf_file;
 struct elf_symbol {
 	const char *name;     /* mangled, without a version; valid until elf_file__free() */
 	uint64_t address;     /* ELF virtual address */
-	uint64_t file_offset; /* where the code lies in the file: what uprobes take */
+	uint64_t file_offset; /* where the code lies in the file: what uprobes take. 0 for an
+				 object that has no bytes in the file (.bss) */
 	uint64_t bytes;	      /* 0: not known */
 };
 
@@ -46,6 +47,11 @@ const unsigned char *elf_file__code(struct elf_file *f, uint64_t file_offset, si
 /* File offset of a virtual address, or the other way; false if it lies in no loaded segment. */
 bool elf_file__offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret_offset);
 bool elf_file__address_of(const struct elf_file *f, uint64_t offset, uint64_t *ret_address);
+
+/* What was added to the virtual addresses of a file whose code at `map_offset` is mapped executable
+ * at `map_start`; false if no executable segment lies there. */
+bool elf_file__load_bias(const struct elf_file *f, uint64_t map_start, uint64_t map_offset,
+			 uint64_t *ret_base);
 
 /* Build-id as lower-case hex, or "" if the file has none; borrowed. */
 const char *elf_file__build_id(const struct elf_file *f);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One capture: from processes to a recording. It probes the processes (and, where wanted, puts the
+ * collector into them), drains the kernel's ring and the collectors' rings, and writes each event
+ * once. The targets are left as they were found, whatever ends it.
+ */
+#ifndef GP_CAPTURE_CAPTURE_H
+#define GP_CAPTURE_CAPTURE_H
+
+#include "base/reason.h"
+#include "wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct capture;
+
+struct capture_options {
+	const char *output_path;
+	const char *ops_glob;  /* NULL: all; see struct probe_options */
+	const char *cache_dir; /* NULL: plans are not kept */
+	uint32_t ring_bytes;   /* a power of two */
+	bool ops;
+	bool memory;
+	bool inject;	  /* the collector may be put into the processes */
+	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */
+};
+
+/* Loads the kernel side and creates the recording. 0 or -errno with a reason. */
+int capture__new(const struct capture_options *options, struct reason *why,
+		 struct capture **ret_capture);
+
+/* Probes one process; before capture__start() only. 0 or -errno with a reason; -EEXIST if it is in
+ * already. */
+int capture__add(struct capture *c, pid_t pid, struct reason *why);
+
+/* Events flow from here on. 0 or -errno. */
+int capture__start(struct capture *c, struct reason *why);
+
+/* Waits at most timeout_ms for something to do and does it. Returns how many processes are still
+ * there, or -errno with a reason (the recording cannot be written any more, say). */
+int capture__poll(struct capture *c, int timeout_ms, struct reason *why);
+
+/* Takes the probes away, drains the rest and finishes the recording. Idempotent. 0 or -errno with a
+ * reason. */
+int capture__stop(struct capture *c, struct reason *why);
+
+/* Stops if need be, and frees. */
+void capture__free(struct capture *c);
+
+struct capture_status {
+	uint64_t events_nr;
+	uint64_t lost_nr;    /* events that found no room or were refused */
+	uint64_t bytes;	     /* of the recording */
+	uint64_t running_ns; /* since the start */
+	uint32_t sites_nr;
+	uint32_t functions_nr;
+	uint32_t not_placed_nr;
+	uint32_t processes_nr;
+	uint32_t callbacks_nr; /* of them: processes whose ops come from the collector */
+	const char *method;    /* how probes are attached */
+};
+void capture__status(const struct capture *c, struct capture_status *ret_status);
+
+#endif /* GP_CAPTURE_CAPTURE_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One process of a capture. Its end is told by a pidfd, which cannot be mistaken for that of a
+ * later process with the same number.
+ */
+#include "capture/member.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int member__init(struct member *m, struct target_process *p, uint16_t index, struct reason *why)
+{
+	int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+
+	if (fd < 0)
+		return reason_set(why, -errno, "cannot watch %d: it has ended", (int)p->pid);
+	if (!target_process__alive(p)) {
+		(void)close(fd);
+		return reason_set(why, -ESRCH, "cannot attach to %d: it has ended", (int)p->pid);
+	}
+	*m = (struct member){.process = p, .pidfd = fd, .index = index};
+	return 0;
+}
+
+void member__done(struct member *m)
+{
+	target_process__free(m->process);
+	m->process = NULL;
+	if (m->pidfd >= 0)
+		(void)close(m->pidfd);
+	m->pidfd = -1;
+}
+
+bool member__has_exited(const struct member *m)
+{
+	struct pollfd p = {.fd = m->pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}

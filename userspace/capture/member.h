@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One process of a capture and what has become of it.
+ */
+#ifndef GP_CAPTURE_MEMBER_H
+#define GP_CAPTURE_MEMBER_H
+
+#include "target/process.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct guest;
+
+enum member_end {
+	MEMBER_HERE = 0,
+	MEMBER_EXITED = 1,
+	MEMBER_EXECED = 2, /* the same process, another program */
+};
+
+struct member {
+	struct target_process *process;
+	struct guest *guest; /* its collector, NULL: none */
+	int pidfd;
+	uint16_t index;
+	enum member_end end;
+	bool exec_told;	   /* its end by exec has been dealt with */
+	bool maps_changed; /* libraries may have come: look and probe */
+};
+
+/* Takes over the process. 0 or -errno (-ESRCH: gone meanwhile). */
+int member__init(struct member *m, struct target_process *p, uint16_t index, struct reason *why);
+void member__done(struct member *m);
+
+/* Asks the kernel whether it is gone. */
+bool member__has_exited(const struct member *m);
+
+#endif /* GP_CAPTURE_MEMBER_H */

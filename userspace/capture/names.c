@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One numbering of names. Two texts with the same 64-bit hash would share a number: with the few
+ * thousand names of a capture the odds are below one in 10^12.
+ */
+#include "capture/names.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* More names than this in one capture are a target's bug or malice. */
+#define NAMES_MAX 1000000
+
+static uint64_t source_key(uint32_t source, uint32_t id)
+{
+	return (uint64_t)source << 32 | id;
+}
+
+static uint64_t text_key(const char *name, const char *overload)
+{
+	return hash_bytes(name, strlen(name)) ^ hash_mix(hash_bytes(overload, strlen(overload)));
+}
+
+int64_t names__add(struct names *n, struct recording_writer *w, uint32_t source, uint32_t id,
+		   const char *name, const char *overload)
+{
+	uint64_t text = text_key(name, overload);
+	uint64_t *known = hash__find(&n->by_text, text);
+	uint32_t number;
+	int err;
+
+	if (!known && n->nr >= NAMES_MAX)
+		return -ENOSPC;
+	number = known ? (uint32_t)*known : n->nr + 1;
+	if (!known) {
+		err = recording_writer__name(w, number, name, overload);
+		if (!err)
+			err = hash__set(&n->by_text, text, number);
+		if (err)
+			return err;
+		n->nr = number;
+	}
+	err = hash__set(&n->by_source, source_key(source, id), number);
+	return err ? (int64_t)err : (int64_t)number;
+}
+
+uint32_t names__find(const struct names *n, uint32_t source, uint32_t id)
+{
+	uint64_t *number = hash__find(&n->by_source, source_key(source, id));
+
+	return number ? (uint32_t)*number : 0;
+}
+
+void names__done(struct names *n)
+{
+	hash__done(&n->by_text);
+	hash__done(&n->by_source);
+}

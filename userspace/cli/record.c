@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One capture from its start to the printed table. What can be refused is refused before a process
+ * is touched; once it runs, every way out (a signal, the end of the target, a full disk) leads
+ * through the same end.
+ */
+#include "cli/record.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/record_args.h"
+#include "cli/show.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POLL_MS		   50
+#define DEFAULT_RING_BYTES (32u << 20)
+
+struct record {
+	struct record_options options;
+	struct capture *capture;
+	bool progress;
+};
+
+static volatile sig_atomic_t end_wanted;
+
+static void on_signal(int sig)
+{
+	end_wanted = sig;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
+
+	end_wanted = 0;
+	(void)sigaction(SIGINT, &sa, NULL);
+	(void)sigaction(SIGTERM, &sa, NULL);
+	(void)sigaction(SIGHUP, &sa, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+char *record_default_path(pid_t pid)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+	char when[32];
+	char *path;
+
+	(void)gmtime_r(&now, &tm);
+	(void)strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", &tm);
+	return asprintf(&path, "gpuprof-%d-%s.gpuprof", (int)pid, when) < 0 ? NULL : path;
+}
+
+static char *make_dir(char *path)
+{
+	char *parent_end;
+
+	if (!path)
+		return NULL;
+	parent_end = strrchr(path, '/');
+	if (parent_end && parent_end != path) {
+		*parent_end = '\0';
+		(void)mkdir(path, 0755);
+		*parent_end = '/';
+	}
+	if (!mkdir(path, 0755) || errno == EEXIST)
+		return path;
+	free(path);
+	return NULL;
+}
+
+char *record_cache_dir(void)
+{
+	const char *own = getenv("GPUPROF_CACHE_DIR"), *base;
+	char *path;
+
+	if (own)
+		return *own ? make_dir(strdup(own)) : NULL;
+	if (!geteuid())
+		return make_dir(strdup("/var/cache/gpuprof"));
+	base = getenv("XDG_CACHE_HOME");
+	if (base && *base == '/')
+		return asprintf(&path, "%s/gpuprof", base) < 0 ? NULL : make_dir(path);
+	base = getenv("HOME");
+	if (!base || *base != '/')
+		return NULL;
+	return asprintf(&path, "%s/.cache/gpuprof", base) < 0 ? NULL : make_dir(path);
+}
+
+static bool can_write(const char *path)
+{
+	CLEANUP(cleanup_free) char *dir = strdup(path);
+	struct stat st;
+	char *slash;
+
+	if (!dir)
+		return false;
+	if (!stat(path, &st)) {
+		if (S_ISDIR(st.st_mode)) {
+			log_err("cannot write '%s': it is a directory; name a file in it", path);
+			return false;
+		}
+		if (!access(path, W_OK))
+			return true;
+		log_err("cannot write '%s': %s; name another file", path, strerror(errno));
+		return false;
+	}
+	slash = strrchr(dir, '/');
+	if (slash)
+		slash[slash == dir] = '\0';
+	if (!access(slash ? dir : ".", W_OK | X_OK))
+		return true;
+	log_err("cannot write '%s': %s; name a file in a directory that you may write", path,
+		strerror(errno));
+	return false;
+}
+
+static bool check_outputs(const struct record_options *options)
+{
+	const char *paths[] = {options->capture.output_path, options->trace_path,
+			       options->memory_path};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (paths[i] && !can_write(paths[i]))
+			return false;
+	return true;
+}
+
+/* The kernel wants a power of two that is a multiple of the page size. */
+static uint32_t ring_size(long wanted)
+{
+	uint32_t bytes = 65536;
+
+	if (!wanted)
+		return DEFAULT_RING_BYTES;
+	while (bytes < wanted && bytes < (1u << 30))
+		bytes *= 2;
+	return bytes;
+}
+
+int record_options_from(const struct record_args *args, const char *path, const char *cache_dir,
+			struct record_options *ret_options)
+{
+	bool all = !args->ops || !strcmp(args->ops, "all");
+	bool none = args->ops && !strcmp(args->ops, "none");
+	struct record_options options = {
+		.capture =
+			{
+				.output_path = path,
+				.ops_glob = all || none ? NULL : args->ops,
+				.cache_dir = cache_dir,
+				.ring_bytes = ring_size(args->ring_bytes),
+				.ops = !none,
+				.memory = args->memory || args->memory_path,
+			},
+		.duration_s = args->duration_s,
+		.quiet = args->quiet,
+		.trace_path = args->trace_path,
+		.memory_path = args->memory_path,
+		.sort = args->sort,
+		.limit = args->limit,
+		.json = args->json,
+	};
+
+	if (!path) {
+		log_err("out of memory");
+		return CLI_FAILED;
+	}
+	if (!check_outputs(&options))
+		return CLI_FAILED;
+	*ret_options = options;
+	return CLI_DONE;
+}
+
+static void say_recording(const struct record *r, const pid_t *pids, size_t pids_nr)
+{
+	struct capture_status s;
+
+	capture__status(r->capture, &s);
+	if (r->options.quiet)
+		return;
+	(void)fprintf(stderr, "recording %d", (int)pids[0]);
+	for (size_t i = 1; i < pids_nr; i++)
+		(void)fprintf(stderr, ",%d", (int)pids[i]);
+	(void)fprintf(stderr, " (%u functions, %u probes by %s", s.functions_nr, s.sites_nr,
+		      s.method);
+	if (s.callbacks_nr)
+		(void)fprintf(stderr, ", operators by callback");
+	(void)fprintf(stderr, ") into %s; Ctrl-C ends\n", r->options.capture.output_path);
+	if (!s.functions_nr && !s.callbacks_nr)
+		log_warn("no PyTorch library is mapped in the process yet: it is probed when "
+			 "it is loaded; 'gpuprof doctor --pid' tells more");
+}
+
+int record_begin(const struct record_options *options, const pid_t *pids, size_t pids_nr,
+		 struct record **ret_record)
+{
+	struct record *r = calloc(1, sizeof(*r));
+	struct reason why = {0};
+	int err = r ? 0 : reason_set(&why, -ENOMEM, "out of memory");
+
+	catch_signals();
+	if (!err) {
+		r->options = *options;
+		r->progress = !options->quiet && isatty(STDERR_FILENO);
+		err = capture__new(&options->capture, &why, &r->capture);
+	}
+	for (size_t i = 0; i < pids_nr && !err; i++)
+		err = capture__add(r->capture, pids[i], &why);
+	if (!err)
+		err = capture__start(r->capture, &why);
+	if (err) {
+		log_err("%s", why.text);
+		if (r && r->capture) {
+			capture__free(r->capture);
+			(void)unlink(options->capture.output_path);
+		}
+		free(r);
+		return err == -EEXIST ? CLI_USAGE : CLI_FAILED;
+	}
+	say_recording(r, pids, pids_nr);
+	*ret_record = r;
+	return CLI_DONE;
+}
+
+static void show_progress(const struct record *r, bool last)
+{
+	struct capture_status s;
+
+	if (!r->progress)
+		return;
+	capture__status(r->capture, &s);
+	(void)fprintf(stderr, "\r\033[K%.1f s  %llu events  %.1f MB  %llu lost%s",
+		      (double)s.running_ns / 1e9, (unsigned long long)s.events_nr,
+		      (double)s.bytes / 1e6, (unsigned long long)s.lost_nr, last ? "\n" : "");
+}
+
+static int poll_until_end(struct record *r)
+{
+	struct capture_status s;
+	struct reason why = {0};
+	unsigned int turn = 0;
+
+	while (!end_wanted) {
+		int here = capture__poll(r->capture, POLL_MS, &why);
+
+		if (here < 0) {
+			show_progress(r, true);
+			log_err("%s; what was written so far can be read", why.text);
+			return CLI_FAILED;
+		}
+		if (!here)
+			break;
+		capture__status(r->capture, &s);
+		if (r->options.duration_s > 0 &&
+		    (double)s.running_ns >= r->options.duration_s * 1e9)
+			break;
+		if (turn++ % 4 == 0)
+			show_progress(r, false);
+	}
+	show_progress(r, true);
+	return CLI_DONE;
+}
+
+int record_finish(struct record *r)
+{
+	struct reason why = {0};
+	int status = poll_until_end(r);
+	struct show_options show = {
+		.sort = r->options.sort,
+		.limit = r->options.limit,
+		.json = r->options.json,
+		.trace_path = r->options.trace_path,
+		.memory_path = r->options.memory_path,
+	};
+	int shown;
+
+	if (capture__stop(r->capture, &why) && status == CLI_DONE) {
+		log_err("%s; what was written so far can be read", why.text);
+		status = CLI_FAILED;
+	}
+	capture__free(TAKE(r->capture));
+	shown = show_recording(r->options.capture.output_path, &show);
+	if (!r->options.quiet)
+		(void)fprintf(stderr, "recording kept in %s\n", r->options.capture.output_path);
+	free(r);
+	return status == CLI_DONE ? shown : status;
+}
+
+void record_abandon(struct record *r)
+{
+	capture__free(TAKE(r->capture));
+	(void)unlink(r->options.capture.output_path);
+	free(r);
+}

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Symbols, sections and build-id of an ELF file. The headers, the symbol tables and the code asked
+ * for are read into memory of our own, never mapped: a target that cuts or rewrites the file while
+ * we look can give us nonsense, but neither SIGBUS nor a string whose end has gone after it was
+ * checked. Of a large library only the tables are read. Invariant: what `segments` and `sections`
+ * hold lies inside the file, and no sum of theirs overflows.
+ */
+#include "target/elf.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/vec.h"
+#include "target/rooted.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#define NATIVE_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_MACHINE EM_AARCH64
+#else
+#error "unknown machine"
+#endif
+
+/* More than any real file has; a hostile one must not cost more than seconds. */
+#define SEGMENTS_MAX   256
+#define SECTIONS_MAX   65536
+#define SYMBOLS_MAX    8388608 /* of one table */
+#define NAME_BYTES_MAX 16384
+#define NOTES_BYTES    65536
+#define CODE_BYTES_MAX 1048576	    /* of one elf_file__code() */
+#define READ_BYTES_MAX (1ULL << 29) /* of one file in all */
+
+/* Code read for elf_file__code(). */
+struct code {
+	uint64_t file_offset;
+	unsigned char *bytes;
+	size_t nr;
+};
+
+/* A symbol table and the names that belong to it; borrowed from section_data. */
+struct symbol_table {
+	const unsigned char *symbols;
+	size_t nr;
+	const char *names;
+	size_t names_bytes; /* the last of them is a zero */
+};
+
+struct elf_file {
+	int fd;
+	uint64_t bytes;
+	uint64_t read_bytes;
+	Elf64_Phdr *segments; /* PT_LOAD and PT_NOTE only */
+	size_t segments_nr;
+	Elf64_Shdr *sections;
+	unsigned char **section_data; /* NULL: not read yet */
+	size_t sections_nr;
+	size_t section_names; /* index */
+	struct symbol_table tables[2];
+	bool tables_ready;
+	char build_id[2 * ELF_BUILD_ID_BYTES + 1];
+	VEC(struct code) codes;
+	struct hash code_at; /* file offset -> index of codes */
+};
+
+/* The range as malloc'd bytes with a zero after them; NULL with errno set. */
+static unsigned char *read_range(struct elf_file *f, uint64_t offset, uint64_t bytes)
+{
+	CLEANUP(cleanup_free) unsigned char *data = NULL;
+	uint64_t nr = 0;
+
+	if (offset > f->bytes || bytes > f->bytes - offset) {
+		errno = ENOEXEC;
+		return NULL;
+	}
+	if (bytes > READ_BYTES_MAX - f->read_bytes) {
+		errno = EFBIG;
+		return NULL;
+	}
+	data = malloc(bytes + 1);
+	if (!data)
+		return NULL;
+	while (nr < bytes) {
+		ssize_t got = pread(f->fd, data + nr, bytes - nr, (off_t)(offset + nr));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return NULL;
+		if (!got) {
+			errno = ENOEXEC;
+			return NULL;
+		}
+		nr += (uint64_t)got;
+	}
+	data[bytes] = '\0';
+	f->read_bytes += bytes;
+	return TAKE(data);
+}
+
+static int read_sections(struct elf_file *f, const Elf64_Ehdr *header, struct reason *why)
+{
+	CLEANUP(cleanup_free) Elf64_Shdr *first = NULL;
+	uint64_t nr = header->e_shnum;
+
+	f->section_names = header->e_shstrndx;
+	if (!header->e_shoff)
+		return 0;
+	if (header->e_shentsize != sizeof(Elf64_Shdr))
+		return reason_set(why, -ENOEXEC, "its section headers have an unknown size");
+	first = (Elf64_Shdr *)read_range(f, header->e_shoff, sizeof(*first));
+	if (!first)
+		return reason_set(why, -errno, "its section headers cannot be read (cut short?)");
+	if (!nr)
+		nr = first->sh_size;
+	if (f->section_names == SHN_XINDEX)
+		f->section_names = first->sh_link;
+	if (!nr || nr > SECTIONS_MAX)
+		return reason_set(why, -ENOEXEC, "its number of sections is absurd");
+	f->sections = (Elf64_Shdr *)read_range(f, header->e_shoff, nr * sizeof(*f->sections));
+	if (!f->sections)
+		return reason_set(why, -errno, "its section headers cannot be read (cut short?)");
+	f->section_data = calloc(nr, sizeof(*f->section_data));
+	if (!f->section_data)
+		return reason_set(why, -ENOMEM, "out of memory");
+	f->sections_nr = nr;
+	return 0;
+}
+
+/* Cuts the segment to what the file holds; false if nothing sensible remains. */
+static bool segment_fits(const struct elf_file *f, Elf64_Phdr *s)
+{
+	uint64_t end;
+
+	if (s->p_type != PT_LOAD && s->p_type != PT_NOTE)
+		return false;
+	if (s->p_offset > f->bytes || s->p_filesz > s->p_memsz ||
+	    __builtin_add_overflow(s->p_vaddr, s->p_memsz, &end))
+		return false;
+	if (s->p_filesz > f->bytes - s->p_offset)
+		s->p_filesz = f->bytes - s->p_offset;
+	return true;
+}
+
+static int read_segments(struct elf_file *f, const Elf64_Ehdr *header, struct reason *why)
+{
+	uint64_t nr = header->e_phnum;
+	size_t kept = 0;
+
+	if (nr == PN_XNUM && f->sections_nr)
+		nr = f->sections[0].sh_info;
+	if (!nr || nr > SEGMENTS_MAX || header->e_phentsize != sizeof(Elf64_Phdr))
+		return reason_set(why, -ENOEXEC, "it has no program headers that make sense");
+	f->segments = (Elf64_Phdr *)read_range(f, header->e_phoff, nr * sizeof(*f->segments));
+	if (!f->segments)
+		return reason_set(why, -errno, "its program headers cannot be read (cut short?)");
+	for (size_t i = 0; i < nr; i++)
+		if (segment_fits(f, &f->segments[i]))
+			f->segments[kept++] = f->segments[i];
+	f->segments_nr = kept;
+	return 0;
+}
+
+static int read_header(struct elf_file *f, Elf64_Ehdr *ret_header, struct reason *why)
+{
+	CLEANUP(cleanup_free) Elf64_Ehdr *h = (Elf64_Ehdr *)read_range(f, 0, sizeof(*h));
+
+	if (!h)
+		return reason_set(why, -errno, "it is too short for an ELF file");
+	if (memcmp(h->e_ident, ELFMAG, SELFMAG))
+		return reason_set(why, -ENOEXEC, "it is no ELF file");
+	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
+	    h->e_machine != NATIVE_MACHINE)
+		return reason_set(why, -ENOEXEC,
+				  "it is for another machine (only 64-bit code of "
+				  "this one can be profiled)");
+	if (h->e_type != ET_EXEC && h->e_type != ET_DYN)
+		return reason_set(why, -ENOEXEC, "it is neither an executable nor a library");
+	*ret_header = *h;
+	return 0;
+}
+
+static uint64_t padded(uint64_t bytes)
+{
+	return (bytes + 3) & ~3ULL;
+}
+
+/* Looks for the GNU build-id among `bytes` of notes. */
+static bool find_build_id(struct elf_file *f, const unsigned char *notes, uint64_t bytes)
+{
+	uint64_t at = 0;
+
+	while (bytes - at >= sizeof(Elf64_Nhdr)) {
+		const unsigned char *name = notes + at + sizeof(Elf64_Nhdr);
+		uint64_t name_bytes, desc_bytes;
+		Elf64_Nhdr n;
+
+		memcpy(&n, notes + at, sizeof(n));
+		name_bytes = padded(n.n_namesz);
+		desc_bytes = padded(n.n_descsz);
+		at += sizeof(n);
+		if (name_bytes > bytes - at || desc_bytes > bytes - at - name_bytes)
+			return false;
+		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && !memcmp(name, "GNU", 4) &&
+		    n.n_descsz && n.n_descsz <= ELF_BUILD_ID_BYTES) {
+			for (uint64_t i = 0; i < n.n_descsz; i++)
+				(void)snprintf(f->build_id + 2 * i, 3, "%02x",
+					       name[name_bytes + i]);
+			return true;
+		}
+		at += name_bytes + desc_bytes;
+	}
+	return false;
+}
+
+static void read_build_id(struct elf_file *f)
+{
+	for (size_t i = 0; i < f->segments_nr; i++) {
+		const Elf64_Phdr *s = &f->segments[i];
+		CLEANUP(cleanup_free) unsigned char *notes = NULL;
+
+		if (s->p_type != PT_NOTE || s->p_filesz > NOTES_BYTES)
+			continue;
+		notes = read_range(f, s->p_offset, s->p_filesz);
+		if (notes && find_build_id(f, notes, s->p_filesz))
+			return;
+	}
+}
+
+static int open_file(const char *path, uint64_t *ret_bytes, struct reason *why)
+{
+	CLEANUP(cleanup_fd) int at = open(path, O_PATH | O_CLOEXEC);
+	int fd = at < 0 ? -errno : regular_open(at, ret_bytes);
+
+	if (fd == -ENOEXEC)
+		return reason_set(why, fd, "cannot read '%s': it is no regular file", path);
+	if (fd < 0)
+		return reason_set(why, fd, "cannot open '%s': %s", path, strerror(-fd));
+	return fd;
+}
+
+static void cleanup_elf(struct elf_file **f)
+{
+	elf_file__free(*f);
+}
+
+int elf_file__open(const char *path, struct reason *why, struct elf_file **ret_file)
+{
+	CLEANUP(cleanup_elf) struct elf_file *f = calloc(1, sizeof(*f));
+	struct reason inner = {""};
+	Elf64_Ehdr header = {0};
+	int err;
+
+	if (!f)
+		return reason_set(why, -ENOMEM, "out of memory");
+	f->fd = open_file(path, &f->bytes, why);
+	if (f->fd < 0)
+		return f->fd;
+	err = read_header(f, &header, &inner);
+	if (!err)
+		err = read_sections(f, &header, &inner);
+	if (!err)
+		err = read_segments(f, &header, &inner);
+	if (err)
+		return reason_set(why, err, "cannot use '%s': %.200s", path, inner.text);
+	read_build_id(f);
+	*ret_file = TAKE(f);
+	return 0;
+}
+
+void elf_file__free(struct elf_file *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->sections_nr; i++)
+		free(f->section_data[i]);
+	for (size_t i = 0; i < f->codes.nr; i++)
+		free(f->codes.items[i].bytes);
+	vec_done(&f->codes);
+	hash__done(&f->code_at);
+	free(f->section_data);
+	free(f->sections);
+	free(f->segments);
+	if (f->fd >= 0)
+		(void)close(f->fd);
+	free(f);
+}
+
+/* The content of section i, read at first use. NULL if it has none or cannot be read. */
+static unsigned char *section_content(struct elf_file *f, size_t i)
+{
+	const Elf64_Shdr *s = &f->sections[i];
+
+	if (s->sh_type == SHT_NOBITS || s->sh_type == SHT_NULL || (s->sh_flags & SHF_COMPRESSED))
+		return NULL;
+	if (!f->section_data[i])
+		f->section_data[i] = read_range(f, s->sh_offset, s->sh_size);
+	return f->section_data[i];
+}
+
+/* Names in .symtab may carry "@VERSION" or "@@VERSION": cut there. */
+static void cut_versions(char *names, size_t bytes)
+{
+	char *at = memchr(names, '@', bytes);
+
+	while (at) {
+		*at = '\0';
+		at = memchr(at, '@', bytes - (size_t)(at - names));
+	}
+}
+
+static void read_table(struct elf_file *f, uint32_t type, struct symbol_table *t)
+{
+	for (size_t i = 0; i < f->sections_nr; i++) {
+		const Elf64_Shdr *s = &f->sections[i];
+		size_t names_bytes;
+		char *names;
+
+		if (s->sh_type != type || s->sh_link >= f->sections_nr ||
+		    f->sections[s->sh_link].sh_type != SHT_STRTAB)
+			continue;
+		t->symbols = section_content(f, i);
+		names = (char *)section_content(f, s->sh_link);
+		if (!t->symbols || !names)
+			return;
+		names_bytes = f->sections[s->sh_link].sh_size;
+		if (type == SHT_SYMTAB)
+			cut_versions(names, names_bytes);
+		while (names_bytes && names[names_bytes - 1])
+			names_bytes--;
+		t->names = names;
+		t->names_bytes = names_bytes;
+		t->nr = s->sh_size / sizeof(Elf64_Sym);
+		if (t->nr > SYMBOLS_MAX)
+			t->nr = SYMBOLS_MAX;
+		return;
+	}
+}
+
+static void read_tables(struct elf_file *f)
+{
+	if (f->tables_ready)
+		return;
+	f->tables_ready = true;
+	read_table(f, SHT_DYNSYM, &f->tables[0]);
+	read_table(f, SHT_SYMTAB, &f->tables[1]);
+}
+
+static const Elf64_Phdr *segment_of(const struct elf_file *f, uint64_t address)
+{
+	for (size_t i = 0; i < f->segments_nr; i++) {
+		const Elf64_Phdr *s = &f->segments[i];
+
+		if (s->p_type == PT_LOAD && address >= s->p_vaddr &&
+		    address - s->p_vaddr < s->p_memsz)
+			return s;
+	}
+	return NULL;
+}
+
+/* Symbol i of the table as the caller sees it; false if it is not defined, not of a type in
+ * `types` (bits), or lies outside the loaded segments. */
+static bool get_symbol(const struct elf_file *f, const struct symbol_table *t, size_t i,
+		       uint32_t types, struct elf_symbol *ret_symbol)
+{
+	const Elf64_Phdr *s;
+	uint64_t into;
+	Elf64_Sym y;
+
+	memcpy(&y, t->symbols + i * sizeof(y), sizeof(y));
+	if (!(types & 1U << ELF64_ST_TYPE(y.st_info)) || y.st_shndx == SHN_UNDEF ||
+	    y.st_shndx == SHN_ABS || y.st_shndx == SHN_COMMON || y.st_name >= t->names_bytes ||
+	    !t->names[y.st_name])
+		return false;
+	s = segment_of(f, y.st_value);
+	if (!s)
+		return false;
+	into = y.st_value - s->p_vaddr;
+	if (ELF64_ST_TYPE(y.st_info) != STT_OBJECT && (!(s->p_flags & PF_X) || into >= s->p_filesz))
+		return false;
+	*ret_symbol =
+		(struct elf_symbol){.name = t->names + y.st_name,
+				    .address = y.st_value,
+				    .file_offset = into < s->p_filesz ? s->p_offset + into : 0,
+				    .bytes = y.st_size};
+	return true;
+}
+
+#define FUNCTION_TYPES (1U << STT_FUNC | 1U << STT_GNU_IFUNC)
+
+/* Whether (address, name) is new; remembers it. 1, 0 or -ENOMEM. */
+static int first_seen(struct hash *seen, const struct elf_symbol *sym)
+{
+	uint64_t key = hash_bytes(sym->name, strlen(sym->name)) ^ hash_mix(sym->address + 1);
+	int err;
+
+	if (hash__find(seen, key))
+		return 0;
+	err = hash__set(seen, key, 1);
+	return err ? err : 1;
+}
+
+static void cleanup_hash(struct hash *h)
+{
+	hash__done(h);
+}
+
+int elf_file__each_symbol(struct elf_file *f, const char *prefix,
+			  int (*fn)(const struct elf_symbol *sym, void *arg), void *arg)
+{
+	CLEANUP(cleanup_hash) struct hash seen = {0};
+	size_t prefix_bytes = strlen(prefix);
+
+	read_tables(f);
+	for (size_t t = 0; t < 2; t++) {
+		for (size_t i = 0; i < f->tables[t].nr; i++) {
+			struct elf_symbol sym;
+			int err;
+
+			if (!get_symbol(f, &f->tables[t], i, FUNCTION_TYPES, &sym) ||
+			    strncmp(sym.name, prefix, prefix_bytes) ||
+			    strnlen(sym.name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
+				continue;
+			err = first_seen(&seen, &sym);
+			if (err > 0)
+				err = fn(&sym, arg);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+int elf_file__symbol(struct elf_file *f, const char *name, struct elf_symbol *ret_symbol)
+{
+	read_tables(f);
+	for (size_t t = 0; t < 2; t++) {
+		for (size_t i = 0; i < f->tables[t].nr; i++) {
+			struct elf_symbol sym;
+
+			if (!get_symbol(f, &f->tables[t], i, FUNCTION_TYPES | 1U << STT_OBJECT,
+					&sym) ||
+			    strcmp(sym.name, name))
+				continue;
+			*ret_symbol = sym;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+/* How many bytes from this offset on lie in one executable segment. */
+static uint64_t code_bytes_at(const struct elf_file *f, uint64_t offset)
+{
+	for (size_t i = 0; i < f->segments_nr; i++) {
+		const Elf64_Phdr *s = &f->segments[i];
+
+		if (s->p_type == PT_LOAD && (s->p_flags & PF_X) && offset >= s->p_offset &&
+		    offset - s->p_offset < s->p_filesz)
+			return s->p_filesz - (offset - s->p_offset);
+	}
+	return 0;
+}
+
+const unsigned char *elf_file__code(struct elf_file *f, uint64_t file_offset, size_t max,
+				    size_t *ret_bytes)
+{
+	uint64_t nr = code_bytes_at(f, file_offset);
+	uint64_t *known = hash__find(&f->code_at, file_offset);
+	struct code code = {.file_offset = file_offset};
+
+	if (nr > max)
+		nr = max;
+	if (nr > CODE_BYTES_MAX)
+		nr = CODE_BYTES_MAX;
+	if (!nr)
+		return NULL;
+	if (known && f->codes.items[*known].nr >= nr) {
+		*ret_bytes = nr;
+		return f->codes.items[*known].bytes;
+	}
+	if (vec_reserve(&f->codes, 1))
+		return NULL;
+	code.bytes = read_range(f, file_offset, nr);
+	if (!code.bytes)
+		return NULL;
+	code.nr = nr;
+	f->codes.items[f->codes.nr++] = code;
+	/* Without an entry it is only read again. */
+	(void)hash__set(&f->code_at, file_offset, f->codes.nr - 1);
+	*ret_bytes = nr;
+	return code.bytes;
+}
+
+bool elf_file__offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret_offset)
+{
+	const Elf64_Phdr *s = segment_of(f, address);
+
+	if (!s || address - s->p_vaddr >= s->p_filesz)
+		return false;
+	*ret_offset = s->p_offset + (address - s->p_vaddr);
+	return true;
+}
+
+bool elf_file__address_of(const struct elf_file *f, uint64_t offset, uint64_t *ret_address)
+{
+	for (size_t i = 0; i < f->segments_nr; i++) {
+		const Elf64_Phdr *s = &f->segments[i];
+
+		if (s->p_type == PT_LOAD && offset >= s->p_offset &&
+		    offset - s->p_offset < s->p_filesz) {
+			*ret_address = s->p_vaddr + (offset - s->p_offset);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool elf_file__load_bias(const struct elf_file *f, uint64_t map_start, uint64_t map_offset,
+			 uint64_t *ret_base)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t i = 0; i < f->segments_nr; i++) {
+		const Elf64_Phdr *s = &f->segments[i];
+		uint64_t into = s->p_offset % page; /* the loader maps whole pages */
+
+		if (s->p_type != PT_LOAD || !(s->p_flags & PF_X) ||
+		    map_offset < s->p_offset - into ||
+		    map_offset - (s->p_offset - into) >= s->p_filesz + into)
+			continue;
+		*ret_base = map_start - (s->p_vaddr - into + (map_offset - (s->p_offset - into)));
+		return true;
+	}
+	return false;
+}
+
+const char *elf_file__build_id(const struct elf_file *f)
+{
+	return f->build_id;
+}
+
+int elf_file__section(struct elf_file *f, const char *name, const unsigned char **ret_data,
+		      size_t *ret_bytes, uint64_t *ret_address)
+{
+	const char *names;
+	size_t names_bytes;
+
+	if (f->section_names >= f->sections_nr)
+		return -ENOENT;
+	names = (const char *)section_content(f, f->section_names);
+	names_bytes = f->sections[f->section_names].sh_size;
+	for (size_t i = 0; names && i < f->sections_nr; i++) {
+		const Elf64_Shdr *s = &f->sections[i];
+		const unsigned char *data;
+
+		/* read_range() put a zero after the names. */
+		if (s->sh_name >= names_bytes || strcmp(names + s->sh_name, name))
+			continue;
+		data = section_content(f, i);
+		if (!data)
+			continue;
+		*ret_data = data;
+		*ret_bytes = s->sh_size;
+		*ret_address = s->sh_addr;
+		return 0;
+	}
+	return -ENOENT;
+}
