@@ -15,7 +15,6 @@
 #include <time.h>
 
 #define NS_PER_S       1000000000LL
-#define NAME_ID_MAX    65535
 #define NAME_BYTES     255
 #define SCOPE_MAX      64
 #define AHEAD_NS       NS_PER_S /* an event may seem to lie this far in the future */
@@ -66,7 +65,6 @@ void collector_events__init(struct collector_events *e, pid_t pid, uint16_t proc
 void collector_events__done(struct collector_events *e)
 {
 	collector_tids__done(&e->tids);
-	vec_done(&e->names);
 }
 
 uint64_t collector_events__now(struct collector_events *e)
@@ -88,71 +86,60 @@ static bool op_is_sane(const struct collector_events *e, const struct gp_ev_op *
 	       op->scope < SCOPE_MAX && op->sequence_nr >= -1;
 }
 
-static int take_op(struct collector_events *e, struct gp_ev_op *op, size_t bytes, uint64_t now_ns,
-		   const struct collector_sink *sink, bool *ret_taken)
+static bool is_announced(const struct collector_events *e, uint32_t id)
 {
-	if (bytes == sizeof(*op)) {
-		op->start_ns -= (uint64_t)e->clock_offset_ns;
-		op->head.time_ns -= (uint64_t)e->clock_offset_ns;
-	}
-	if (bytes != sizeof(*op) || !op_is_sane(e, op, now_ns)) {
-		e->refused_nr++;
-		return 0;
-	}
+	return id < COLLECTOR_NAMES && (e->announced[id / 8] & 1U << id % 8);
+}
+
+static bool judge_op(struct collector_events *e, struct gp_ev_op *op, size_t bytes, uint64_t now_ns)
+{
+	if (bytes != sizeof(*op))
+		return false;
+	op->start_ns -= (uint64_t)e->clock_offset_ns;
+	op->head.time_ns -= (uint64_t)e->clock_offset_ns;
+	if (!op_is_sane(e, op, now_ns))
+		return false;
 	op->head.flags = GP_OP_CALLBACK | (op->head.flags & (GP_OP_EXCEPTION | GP_OP_ASYNC));
 	op->head.process = e->process_index;
 	op->head.tid = collector_tids__get(&e->tids, op->head.tid);
-	op->name_id = op->name_id < e->names.nr ? e->names.items[op->name_id] : 0;
-	if (!op->name_id)
+	if (!is_announced(e, op->name_id)) {
+		op->name_id = 0;
 		e->names_lost_nr++;
+	}
 	op->stack_id = 0;
-	*ret_taken = true;
-	return sink->event(op, sizeof(*op), sink->arg);
+	return true;
 }
 
-static void take_name(struct collector_events *e, const struct gp_ev_name *name, size_t bytes,
-		      const struct collector_sink *sink)
+static bool judge_name(struct collector_events *e, struct gp_ev_name *name, size_t bytes)
 {
-	char text[NAME_BYTES + 1];
+	char *text = (char *)(name + 1);
 
 	if (bytes < sizeof(*name) || name->text_bytes > NAME_BYTES ||
 	    bytes != sizeof(*name) + ((name->text_bytes + 7) & ~7U) || !name->name_id ||
-	    name->name_id > NAME_ID_MAX) {
-		e->refused_nr++;
-		return;
-	}
-	memcpy(text, name + 1, name->text_bytes);
+	    name->name_id >= COLLECTOR_NAMES)
+		return false;
 	for (uint32_t i = 0; i < name->text_bytes; i++)
 		if ((unsigned char)text[i] < ' ' || text[i] == 127)
 			text[i] = '?';
-	text[name->text_bytes] = '\0';
-	while (e->names.nr <= name->name_id) {
-		if (vec_push(&e->names, 0U)) {
-			e->names_lost_nr++;
-			return;
-		}
-	}
-	e->names.items[name->name_id] = sink->name(text, sink->arg);
+	/* Also after the last of a text that fills its words. */
+	memset(text + name->text_bytes, 0, 8);
+	name->head = (struct gp_ev_head){.kind = GP_EV_NAME, .process = e->process_index};
+	e->announced[name->name_id / 8] |= (uint8_t)(1U << name->name_id % 8);
+	return true;
 }
 
-int collector_events__take(struct collector_events *e, void *event, size_t bytes, uint64_t now_ns,
-			   const struct collector_sink *sink, bool *ret_taken)
+size_t collector_events__judge(struct collector_events *e, void *event, size_t bytes,
+			       uint64_t now_ns)
 {
 	const struct gp_ev_head *head = event;
+	bool sane = false;
 
-	*ret_taken = false;
-	if (bytes < sizeof(*head)) {
-		e->refused_nr++;
-		return 0;
-	}
-	switch (head->kind) {
-	case GP_EV_OP:
-		return take_op(e, event, bytes, now_ns, sink, ret_taken);
-	case GP_EV_NAME:
-		take_name(e, event, bytes, sink);
-		return 0;
-	default:
-		e->refused_nr++;
-		return 0;
-	}
+	if (bytes >= sizeof(*head) && head->kind == GP_EV_OP)
+		sane = judge_op(e, event, bytes, now_ns);
+	else if (bytes >= sizeof(*head) && head->kind == GP_EV_NAME)
+		sane = judge_name(e, event, bytes);
+	if (sane)
+		return bytes;
+	e->refused_nr++;
+	return 0;
 }

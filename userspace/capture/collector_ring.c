@@ -310,13 +310,13 @@ static void skip_dead(struct collector_ring *r, uint64_t head)
 	r->skipped_nr++;
 }
 
-int collector_ring__drain(struct collector_ring *r, const struct collector_sink *sink)
+int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void *arg)
 {
 	uint64_t event[COLLECTOR_EVENT_BYTES / 8];
 	uint64_t head = __atomic_load_n(&r->page->head, __ATOMIC_ACQUIRE);
 	uint64_t now = collector_events__now(&r->events);
 	int taken_nr = 0, err = 0;
-	bool taken;
+	size_t judged;
 
 	r->broken = r->broken || head - r->tail > r->data_bytes || head % 8;
 	if (r->broken)
@@ -333,8 +333,11 @@ int collector_ring__drain(struct collector_ring *r, const struct collector_sink 
 		}
 		copy_out(r, r->tail + sizeof(slot), event, bytes);
 		give_back(r, r->tail + slot.bytes);
-		err = collector_events__take(&r->events, event, bytes, now, sink, &taken);
-		taken_nr += taken;
+		judged = collector_events__judge(&r->events, event, bytes, now);
+		if (!judged)
+			continue;
+		err = fn(event, judged, arg);
+		taken_nr++;
 	}
 	publish(r);
 	return err ? err : taken_nr;

@@ -24,16 +24,12 @@
 
 struct collector_ring;
 
-/* Where a drain puts things. */
-struct collector_sink {
-	/* One event, its head.process, tid, times and name_id already ours. Non-zero ends the
-	 * drain; the event counts as taken. */
-	int (*event)(const void *event, size_t bytes, void *arg);
-	/* The id to put into events for this name; 0: no place for it. Called once per name of a
-	 * ring. Borrowed text, control characters replaced. */
-	uint32_t (*name)(const char *name, void *arg);
-	void *arg;
-};
+/*
+ * Takes one event: gp_ev_name, its text free of control characters and followed by a zero, or
+ * gp_ev_op with process, tid and times already ours and a name_id that was announced before (0:
+ * none). Non-zero ends the drain; the event counts as taken.
+ */
+typedef int (*collector_event_fn)(const void *event, size_t bytes, void *arg);
 
 struct collector_status {
 	enum gp_collector_state state;
@@ -61,11 +57,11 @@ void collector_ring__quit(struct collector_ring *r);
 /* The process has ended: what is not complete in the ring never will be. */
 void collector_ring__process_gone(struct collector_ring *r);
 
-/* Hands out all events that are complete, in the order in which they were begun. An event whose
- * writer is slow holds the later ones up; after 3 seconds of the collector's own time it is counted
- * as lost. Returns how many events were handed out, the sink's non-zero result, or -EPROTO if the
+/* Hands out all events that are complete, in the order in which their writers began. An event
+ * whose writer is slow holds the later ones up; after 3 seconds of the collector's own time it is
+ * counted as lost. Returns how many events were handed out, fn's non-zero result, or -EPROTO if the
  * ring was given up. Never waits. */
-int collector_ring__drain(struct collector_ring *r, const struct collector_sink *sink);
+int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void *arg);
 
 void collector_ring__status(const struct collector_ring *r, struct collector_status *ret_status);
 
