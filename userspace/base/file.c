@@ -10,6 +10,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -66,6 +68,51 @@ int file_write_all(int fd, const void *data, size_t bytes)
 	return 0;
 }
 
+/* A user or group id from the environment; false if there is none. */
+static bool id_from_environment(const char *name, unsigned int *ret_id)
+{
+	const char *text = getenv(name);
+	unsigned long id;
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	id = strtoul(text, &end, 10);
+	/* The largest id means "leave as it is" to the kernel. */
+	if (errno || *end || id >= UINT32_MAX)
+		return false;
+	*ret_id = (unsigned int)id;
+	return true;
+}
+
+void file_give_to_caller(int fd)
+{
+	unsigned int uid, gid;
+	int ignored;
+
+	if (geteuid() || !id_from_environment("SUDO_UID", &uid) ||
+	    !id_from_environment("SUDO_GID", &gid))
+		return;
+	/* File systems without owners refuse: then the file stays root's. */
+	ignored = fchown(fd, uid, gid);
+	(void)ignored;
+}
+
+int file_create(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+	if (fd >= 0) {
+		file_give_to_caller(fd);
+		return fd;
+	}
+	if (errno != EEXIST)
+		return -errno;
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	return fd < 0 ? -errno : fd;
+}
+
 static int open_temporary(struct file_new *f)
 {
 	mode_t mask = umask(0);
@@ -83,6 +130,7 @@ static int open_temporary(struct file_new *f)
 		return err;
 	}
 	(void)fchmod(f->fd, 0666 & ~mask);
+	file_give_to_caller(f->fd);
 	return 0;
 }
 

@@ -42,7 +42,7 @@ int64_t names__add(struct names *n, struct recording_writer *w, uint32_t source,
 		n->nr = number;
 	}
 	err = hash__set(&n->by_source, source_key(source, id), number);
-	return err ? err : number;
+	return err ? (int64_t)err : (int64_t)number;
 }
 
 uint32_t names__find(const struct names *n, uint32_t source, uint32_t id)

@@ -12,6 +12,12 @@ enum cli_status { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_LOST = 3 };
 /* Runs `gpuprof ARGS...` and returns the exit status. */
 int cli_main(int argc, char **argv);
 
+/* Each subcommand's row: name, options, help. Defined beside its function (attach's and run's in
+ * record_args.c). */
+struct command;
+extern const struct command command_attach, command_run, command_table, command_export;
+extern const struct command command_list, command_doctor;
+
 /* The subcommands; argv[0] is the subcommand's own name. */
 int cli_attach(int argc, char **argv);
 int cli_run(int argc, char **argv);

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/record_args.h"
 #include "cli/show.h"
 
 #include <errno.h>
@@ -20,7 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_MS 50
+#define POLL_MS		   50
+#define DEFAULT_RING_BYTES (32u << 20)
 
 struct record {
 	struct record_options options;
@@ -122,7 +124,7 @@ static bool can_write(const char *path)
 	return false;
 }
 
-bool record_check_outputs(const struct record_options *options)
+static bool check_outputs(const struct record_options *options)
 {
 	const char *paths[] = {options->capture.output_path, options->trace_path,
 			       options->memory_path};
@@ -131,6 +133,52 @@ bool record_check_outputs(const struct record_options *options)
 		if (paths[i] && !can_write(paths[i]))
 			return false;
 	return true;
+}
+
+/* The kernel wants a power of two that is a multiple of the page size. */
+static uint32_t ring_size(long wanted)
+{
+	uint32_t bytes = 65536;
+
+	if (!wanted)
+		return DEFAULT_RING_BYTES;
+	while (bytes < wanted && bytes < (1u << 30))
+		bytes *= 2;
+	return bytes;
+}
+
+int record_options_from(const struct record_args *args, const char *path, const char *cache_dir,
+			struct record_options *ret_options)
+{
+	bool all = !args->ops || !strcmp(args->ops, "all");
+	bool none = args->ops && !strcmp(args->ops, "none");
+	struct record_options options = {
+		.capture =
+			{
+				.output_path = path,
+				.ops_glob = all || none ? NULL : args->ops,
+				.cache_dir = cache_dir,
+				.ring_bytes = ring_size(args->ring_bytes),
+				.ops = !none,
+				.memory = args->memory || args->memory_path,
+			},
+		.duration_s = args->duration_s,
+		.quiet = args->quiet,
+		.trace_path = args->trace_path,
+		.memory_path = args->memory_path,
+		.sort = args->sort,
+		.limit = args->limit,
+		.json = args->json,
+	};
+
+	if (!path) {
+		log_err("out of memory");
+		return CLI_FAILED;
+	}
+	if (!check_outputs(&options))
+		return CLI_FAILED;
+	*ret_options = options;
+	return CLI_DONE;
 }
 
 static void say_recording(const struct record *r, const pid_t *pids, size_t pids_nr)
@@ -246,4 +294,11 @@ int record_finish(struct record *r)
 		(void)fprintf(stderr, "recording kept in %s\n", r->options.capture.output_path);
 	free(r);
 	return status == CLI_DONE ? shown : status;
+}
+
+void record_abandon(struct record *r)
+{
+	capture__free(TAKE(r->capture));
+	(void)unlink(r->options.capture.output_path);
+	free(r);
 }

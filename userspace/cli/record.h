@@ -47,4 +47,14 @@ char *record_cache_dir(void);
  */
 bool record_check_outputs(const struct record_options *options);
 
+/* Ends a record without an outcome: nothing is printed and the recording is taken away. */
+void record_abandon(struct record *r);
+
+struct record_args;
+
+/* The options of the command line as options of a record; `path` and `cache_dir` (may be NULL) are
+ * borrowed. Checks that the outputs can be written. Returns CLI_DONE, or the status to end with. */
+int record_options_from(const struct record_args *args, const char *path, const char *cache_dir,
+			struct record_options *ret_options);
+
 #endif /* GP_CLI_RECORD_H */

@@ -40,11 +40,16 @@ struct recording_process {
 };
 int recording_writer__process(struct recording_writer *w, const struct recording_process *p);
 
-/* A name that events refer to. overload may be "". */
+/* Ids of names are below this. */
+#define RECORDING_NAME_IDS (1U << 24)
+
+/* A name that events refer to. overload may be "". -EINVAL: the id is too large. */
 int recording_writer__name(struct recording_writer *w, uint32_t id, const char *name,
 			   const char *overload);
 
-/* Adds one event of wire.h; written out in chunks. The event was checked by the caller. */
+/* Adds one event of wire.h; written out in chunks. -EINVAL: shorter than its kind is, no multiple
+ * of 8 bytes, or a GP_EV_NAME; the recording goes on without it. A write error sticks: every later
+ * call returns it, and the file keeps its whole chunks. */
 int recording_writer__event(struct recording_writer *w, const void *event, size_t bytes);
 
 /* What a counter stands at now; the last value counts. */
@@ -90,6 +95,7 @@ const char *recording__name(const struct recording *r, uint32_t id, const char *
 /* One more than the largest id that has a name. */
 uint32_t recording__names_end(const struct recording *r);
 
+/* What the writer counted, then "unknown_events": those of kinds this version does not know. */
 size_t recording__losses(const struct recording *r);
 const char *recording__loss_at(const struct recording *r, size_t i, uint64_t *ret_count);
 

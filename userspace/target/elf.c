@@ -12,12 +12,12 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/vec.h"
+#include "target/rooted.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #if defined(__x86_64__)
 #define NATIVE_MACHINE EM_X86_64
@@ -232,26 +232,15 @@ static void read_build_id(struct elf_file *f)
 	}
 }
 
-/* Opens a regular file and nothing else: opening a device or a FIFO that the target put there would
- * do something, so the look comes before the opening. */
-static int open_regular(const char *path, uint64_t *ret_bytes, struct reason *why)
+static int open_file(const char *path, uint64_t *ret_bytes, struct reason *why)
 {
 	CLEANUP(cleanup_fd) int at = open(path, O_PATH | O_CLOEXEC);
-	char again[64];
-	struct stat st;
-	int fd;
+	int fd = at < 0 ? -errno : regular_open(at, ret_bytes);
 
-	if (at < 0)
-		return reason_set(why, -errno, "cannot open '%s': %s", path, strerror(errno));
-	if (fstat(at, &st))
-		return reason_set(why, -errno, "cannot look at '%s': %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return reason_set(why, -ENOEXEC, "cannot read '%s': it is no regular file", path);
-	(void)snprintf(again, sizeof(again), "/proc/self/fd/%d", at);
-	fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd == -ENOEXEC)
+		return reason_set(why, fd, "cannot read '%s': it is no regular file", path);
 	if (fd < 0)
-		return reason_set(why, -errno, "cannot open '%s': %s", path, strerror(errno));
-	*ret_bytes = (uint64_t)st.st_size;
+		return reason_set(why, fd, "cannot open '%s': %s", path, strerror(-fd));
 	return fd;
 }
 
@@ -269,7 +258,7 @@ int elf_file__open(const char *path, struct reason *why, struct elf_file **ret_f
 
 	if (!f)
 		return reason_set(why, -ENOMEM, "out of memory");
-	f->fd = open_regular(path, &f->bytes, why);
+	f->fd = open_file(path, &f->bytes, why);
 	if (f->fd < 0)
 		return f->fd;
 	err = read_header(f, &header, &inner);

@@ -12,7 +12,7 @@
 enum table_device { TABLE_CPU = 0, TABLE_CUDA = 1 };
 
 struct table_row {
-	const char *name;
+	const char *name;     /* the timeline's, which must outlive the table */
 	const char *overload; /* NULL unless grouped by it */
 	enum table_device device;
 	uint64_t calls;
@@ -22,6 +22,7 @@ struct table_row {
 	int64_t self_cuda_bytes, cuda_bytes;
 	bool is_async;
 	bool is_user_annotation;
+	bool has_parent;   /* of the first op, as torch.profiler decides what is top-level */
 	uint32_t first_op; /* of the timeline, TL_NONE for [memory] rows */
 };
 
@@ -29,14 +30,17 @@ struct table_options {
 	bool by_overload;
 	const char
 		*sort; /* torch.profiler's keys (formats.md 1.5), NULL: order of first appearance */
-	bool top_level; /* only ops without parent */
+	bool top_level; /* only rows whose first op has no parent */
 };
 
 struct table {
 	VEC(struct table_row) rows;
 	uint64_t self_cpu_total_ns; /* the divisor of the CPU percentages: sum over all rows */
 	uint64_t self_cuda_total_ns;
-	bool has_memory; /* memory was captured */
+	bool has_memory;       /* memory was captured */
+	uint32_t longest_name; /* in characters, over all rows, also those left out */
+	bool has_cuda_time;    /* any row has self CUDA time, also those left out */
+	bool has_cuda_memory;
 };
 
 /* -EINVAL with a reason listing the valid keys if sort is unknown. */

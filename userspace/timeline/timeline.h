@@ -52,6 +52,10 @@ struct tl_op {
 	 * table (formats.md 1.1, 7); times and memory of the parent stay what they are. Still in
 	 * the trace. */
 	bool collapsed;
+	/* torch.profiler leaves this name out of its table (formats.md 1.1, 1). Still in the trace.
+	 */
+	bool unlisted;
+	uint32_t thread_number; /* PyTorch's own number of the thread, 0: not known */
 	int64_t sequence_nr;
 	uint64_t forward_thread;
 	int64_t cpu_bytes; /* allocated less freed while it was open, its children's included */
@@ -88,6 +92,8 @@ struct timeline {
 	VEC(struct tl_thread) threads;
 	VEC(struct tl_op) ops;
 	VEC(struct tl_memory) memory;
+	/* Requests that were refused: bytes asked for, no address, no partner. By time. */
+	VEC(struct tl_memory) out_of_memory;
 	VEC(struct tl_loss) losses;	   /* the recording's, then what the join found */
 	const struct recording *recording; /* metadata; outlives the timeline */
 	struct timeline_private *private;

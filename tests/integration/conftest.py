@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Fixtures: one capture of each workload serves many assertions."""
+
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import harness  # noqa: E402
+
+# Steps ordered in the capture of each workload.
+STEPS = {"mlp": 20, "resnet18_infer": 3, "resnet18_train": 2, "lstm": 4, "raiser": 20, "alloc": 10}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--cycles", type=int, default=20, help="attach/detach cycles")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "versions: depends on the version of PyTorch or Python")
+    config.addinivalue_line("markers", "san: part of the selection run under the sanitizers")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """On failure, what every child that still lives has said."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        for child in harness.Child.alive:
+            report.sections.append(("child " + child.name, child.told()))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def children():
+    """No child outlives the session."""
+    yield
+    harness.kill_all()
+    harness.close_inside()
+
+
+@pytest.fixture(scope="session")
+def recordings(tmp_path_factory):
+    return tmp_path_factory.mktemp("recordings")
+
+
+class Sample:
+    """A workload's capture of exactly `steps` steps, and torch.profiler's account of as many."""
+
+    def __init__(self, name, folder):
+        self.steps = STEPS[name]
+        with harness.Target(name) as target:
+            self.facts = target.facts
+            self.pid = target.pid
+            self.capture = harness.attach(target, folder / (name + ".gpuprof"), "--memory",
+                                          orders=lambda: target.step(self.steps))
+            # The same process once more, without gpuprof.
+            self.truth = target.truth(self.steps)
+            self.caught = target.command("caught") if name == "raiser" else None
+            target.leave()
+        self.recording = self.capture.recording
+        # What the tests ask of it, once.
+        assert self.capture.status == harness.DONE, self.capture.told
+
+
+@pytest.fixture(scope="session")
+def sample(recordings):
+    """sample("mlp"): made when it is first asked for."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            try:
+                made[name] = Sample(name, recordings)
+            except Exception as error:  # each test that asks for it fails, without another wait
+                made[name] = error
+        if isinstance(made[name], Exception):
+            raise made[name]
+        return made[name]
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def idle():
+    """A target that waits for orders and is not used up by the tests that share it."""
+    with harness.Target("mlp") as target:
+        yield target
+        target.leave()

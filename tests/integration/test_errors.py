@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Bad input: a clear error that names the next step, the right status, and nothing left behind."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from harness import (DONE, FAILED, GPUPROF, LOST, USAGE, Child, Gpuprof, Target, gpuprof,
+                     text_differences, wait_until)
+
+pytestmark = pytest.mark.san
+
+
+def kernel_thread():
+    """The pid of one: its command line is empty and its parent is kthreadd."""
+    for name in sorted(filter(str.isdigit, os.listdir("/proc")), key=int):
+        try:
+            with open("/proc/%s/stat" % name, encoding="utf-8", errors="replace") as stat:
+                parent = stat.read().rsplit(")", 1)[1].split()[1]
+        except OSError:
+            continue
+        if parent == "2":
+            return int(name)
+    return None
+
+
+def unused_pid():
+    with open("/proc/sys/kernel/pid_max", encoding="utf-8") as file:
+        pid = int(file.read()) - 1
+    while os.path.exists("/proc/%d" % pid):
+        pid -= 1
+    return pid
+
+
+def refused(*args, **more):
+    """A run of gpuprof that must fail, in an empty folder in which it must leave nothing."""
+    folder = tempfile.mkdtemp(prefix="gpuprof-refused-")
+    os.chmod(folder, 0o777)
+    try:
+        done = gpuprof(*args, cwd=folder, **more)
+        assert done.status in (FAILED, USAGE), done
+        assert done.stdout == "" and done.stderr.startswith("gpuprof"), done
+        assert os.listdir(folder) == [], done
+        return done
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_no_such_process():
+    pid = unused_pid()
+    done = refused("attach", "--pid", pid)
+    assert done.status == FAILED and str(pid) in done.stderr, done
+    assert "no such process" in done.stderr.lower(), done
+
+
+def test_no_process_of_that_name():
+    done = refused("attach", "--name", "no-program-is-called-this")
+    assert done.status == FAILED and "no-program-is-called-this" in done.stderr, done
+
+
+def test_kernel_thread():
+    pid = kernel_thread()
+    if pid is None:
+        pytest.skip("this PID namespace shows no kernel thread")
+    done = refused("attach", "--pid", pid)
+    assert done.status == FAILED and "kernel thread" in done.stderr, done
+
+
+def test_pid_given_twice(idle):
+    done = refused("attach", "--pid", "%d,%d" % (idle.pid, idle.pid))
+    assert str(idle.pid) in done.stderr and "twice" in done.stderr, done
+
+
+def test_output_not_writable(idle):
+    done = refused("attach", "--pid", idle.pid, "-o", "/no/such/folder/r.gpuprof")
+    assert done.status == FAILED and "/no/such/folder" in done.stderr, done
+    assert text_differences(idle.pid) == {}
+    idle.step(1)
+
+
+def test_trace_not_writable(idle):
+    """Told before the capture, not after it."""
+    done = refused("attach", "--pid", idle.pid, "--trace", "/no/such/folder/t.json")
+    assert done.status == FAILED and "/no/such/folder" in done.stderr, done
+
+
+def test_unknown_sort_key_before_the_capture(idle):
+    done = refused("attach", "--pid", idle.pid, "--sort", "beauty")
+    assert done.status == USAGE and "beauty" in done.stderr, done
+    assert "cpu_time_total" in done.stderr, done
+
+
+def test_without_pytorch(tmp_path):
+    """Attaches for what is there and says what is not."""
+    with Child(["/bin/cat"], "cat") as cat:
+        with Gpuprof("attach", "--pid", cat.pid, "-o", tmp_path / "r.gpuprof") as profiler:
+            profiler.wait_recording()
+            assert profiler.finish() == DONE, profiler.told()
+            assert "pytorch" in profiler.text("stderr").lower(), profiler.told()
+        cat.send("still here")
+        cat.wait_line("stdout", lambda text: text == "still here")
+
+
+@pytest.fixture
+def public_binary():
+    """A copy of gpuprof that every user may run."""
+    folder = tempfile.mkdtemp(prefix="gpuprof-public-")
+    os.chmod(folder, 0o755)
+    yield shutil.copy(GPUPROF, folder)
+    shutil.rmtree(folder)
+
+
+def test_not_root(idle, public_binary):
+    nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    done = refused("attach", "--pid", idle.pid, binary=public_binary, prefix=nobody)
+    assert done.status == FAILED and "sudo" in done.stderr, done
+    done = gpuprof("doctor", binary=public_binary, prefix=nobody)
+    assert done.status in (DONE, FAILED) and "no" in done.stdout.lower(), done
+
+
+def test_no_bpf(idle):
+    """Root without the capabilities that BPF needs."""
+    bare = ("setpriv", "--bounding-set", "-sys_admin,-bpf,-perfmon", "--inh-caps", "-all")
+    done = refused("attach", "--pid", idle.pid, prefix=bare)
+    assert done.status == FAILED and "cap_" in done.stderr.lower(), done
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder in which 64 KiB have room."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_disk_full_while_recording(small_disk):
+    """The capture ends with the reason; what was written is readable; the target goes on."""
+    path = small_disk / "r.gpuprof"
+    with Target("mlp") as target:
+        with Gpuprof("attach", "--pid", target.pid, "-o", path) as profiler:
+            profiler.wait_recording()
+            target.step(300)
+            status = profiler.finish()
+            assert status in (FAILED, LOST), profiler.told()
+            assert "space" in profiler.text("stderr").lower(), profiler.told()
+        wait_until("the probes are gone", lambda: text_differences(target.pid) == {})
+        target.step(10)
+        target.leave()
+    done = gpuprof("table", path)
+    assert done.status in (DONE, FAILED, LOST) and done.stderr, done
+
+
+def test_disk_full_while_exporting(sample, small_disk):
+    """No half trace is left."""
+    path = sample("mlp").recording.path
+    for form, name in (("chrome", "t.json"), ("memory", "m.json")):
+        filler = small_disk / "filler"
+        filler.write_bytes(bytes(64000))
+        done = gpuprof("export", path, "--format", form, "-o", small_disk / name)
+        assert done.status == FAILED and "space" in done.stderr.lower(), done
+        assert os.listdir(small_disk) == ["filler"]
+
+
+def test_table_into_a_closed_pipe(sample):
+    """Nobody reads on: it ends without noise, not by a crash."""
+    path = sample("mlp").recording.path
+    done = subprocess.run(["bash", "-c", '"$0" table "$1" --json | head -c 1 >/dev/null; '
+                           'exit ${PIPESTATUS[0]}', GPUPROF, path], stdin=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, check=False, timeout=180)
+    assert done.returncode in (DONE, FAILED, 128 + 13), done
+
+
+def test_stdout_full(sample):
+    """A full disk behind stdout is an error, not a success."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([GPUPROF, "table", sample("mlp").recording.path, "--json"],
+                              stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+                              check=False, timeout=180)
+    assert done.returncode == FAILED and b"space" in done.stderr.lower(), done

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The set of ops, the calls of each and their memory equal what torch.profiler records for the same
+steps, on each version of PyTorch.
+"""
+
+import pytest
+
+import reference
+from conftest import STEPS
+
+pytestmark = pytest.mark.versions
+
+# Events of these kinds must not be missing from a capture at an ordinary pace.
+NEVER = ("ring_full", "collector_full", "depth", "thread", "record", "names", "open_at_start",
+         "open_at_end")
+
+
+def aten(calls):
+    return {name: count for name, count in calls.items() if name.startswith("aten::")}
+
+
+def differences(ours, theirs):
+    """name -> (ours, torch.profiler's) where they are not equal."""
+    return {name: (ours.get(name, 0), theirs.get(name, 0))
+            for name in sorted(set(ours) | set(theirs)) if ours.get(name, 0) != theirs.get(name, 0)}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_every_call_is_in_the_trace(sample, name):
+    one = sample(name)
+    ours = aten(reference.calls(one.recording.chrome()["traceEvents"]))
+    assert len(ours) > 0
+    assert differences(ours, aten(one.truth["raw_calls"])) == {}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_table_counts_the_calls_of_torch_profiler(sample, name):
+    one = sample(name)
+    ours = {row: value["calls"] for row, value in one.recording.rows().items()}
+    theirs = {row: value["calls"] for row, value in one.truth["rows"].items()}
+    assert differences(aten(ours), aten(theirs)) == {}
+
+
+@pytest.mark.parametrize("name", ["alloc", "mlp", "lstm"])
+@pytest.mark.parametrize("column", ["cpu_mem", "self_cpu_mem"])
+def test_memory_columns_equal(sample, name, column):
+    one = sample(name)
+    ours = {row: value[column] for row, value in one.recording.rows().items()}
+    theirs = {row: value[column] for row, value in one.truth["rows"].items()}
+    assert any(aten(theirs).values())
+    assert differences(aten(ours), aten(theirs)) == {}
+
+
+def test_known_allocations(sample):
+    one = sample("alloc")
+    rows = one.recording.rows()
+    for name, per_step in one.facts["allocated"].items():
+        assert rows[name]["cpu_mem"] == per_step * one.steps, name
+    # What the ops allocated was freed outside any op.
+    freed = sum(row["self_cpu_mem"] for name, row in rows.items() if name.startswith("aten::"))
+    assert rows["[memory]"]["cpu_mem"] == -freed
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_nothing_was_lost(sample, name):
+    losses = sample(name).recording.losses()
+    assert {loss: losses[loss] for loss in NEVER if losses[loss]} == {}
+
+
+def test_errors_in_ops_are_counted_and_harm_nothing(sample):
+    one = sample("raiser")
+    # Warm-up, capture and truth each caught four a step, and the script left in good order.
+    assert one.caught == "caught %d" % (4 * (3 + 2 * one.steps))
+    rows = one.recording.rows()
+    assert rows["aten::relu"]["calls"] == one.steps
+    assert one.recording.losses()["exception"] > 0

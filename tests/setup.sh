@@ -1,0 +1,121 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Installs the Debian packages that a purpose needs, where they are missing; quiet and quick when
+# nothing is. GPUPROF_NO_SETUP=1 skips everything.
+#
+# usage: setup.sh [build|check|matrix|bench|demo]...	(build when none is named)
+
+set -u
+
+TRIES=3
+BUILD="gcc make pkg-config clang llvm libc6-dev libbpf-dev bpftool libelf-dev libdw-dev
+	libcapstone-dev zlib1g-dev libzstd-dev"
+TORCH="python3 python3-torch python3-torchvision python3-numpy"
+CHECK="$TORCH python3-pytest libcmocka-dev clang-format libclang-rt-14-dev gdb git man-db
+	bash-completion util-linux procps chromium chromium-driver"
+MATRIX="debootstrap debian-archive-keyring util-linux python3-pytest"
+
+say()
+{
+	echo "setup: $*" >&2
+}
+
+packages_for()
+{
+	case $1 in
+	build) echo "$BUILD" ;;
+	check) echo "$BUILD $CHECK" ;;
+	matrix) echo "$BUILD $CHECK $MATRIX" ;;
+	bench | demo) echo "$BUILD $TORCH" ;;
+	*)
+		say "no such purpose: '$1' (build, check, matrix, bench or demo)"
+		return 2
+		;;
+	esac
+}
+
+# Node may have been installed by other means; the package is wanted only where it was not.
+tools_for()
+{
+	case $1 in
+	check | matrix)
+		command -v node >/dev/null || echo nodejs
+		command -v npm >/dev/null || echo npm
+		;;
+	esac
+}
+
+# bpftool is a virtual package in some releases, so its program counts too.
+missing()
+{
+	for package in "$@"; do
+		case $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) in
+		*" installed") continue ;;
+		esac
+		if [ "$package" = bpftool ] && [ -x /usr/sbin/bpftool ]; then
+			continue
+		fi
+		echo "$package"
+	done
+}
+
+as_root()
+{
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	else
+		sudo "$@"
+	fi
+}
+
+apt()
+{
+	as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -q -y \
+		-o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 -o APT::Install-Recommends=false "$@"
+}
+
+install()
+{
+	log=$(mktemp)
+	try=1
+	while ! { apt update && apt install "$@"; } >"$log" 2>&1; do
+		if [ "$try" -ge "$TRIES" ]; then
+			tail -n 25 "$log" >&2
+			rm -f "$log"
+			say "could not install: $*"
+			return 1
+		fi
+		say "try $try of $TRIES failed, once more"
+		sleep $((try * 5))
+		try=$((try + 1))
+	done
+	rm -f "$log"
+}
+
+main()
+{
+	if [ -n "${GPUPROF_NO_SETUP:-}" ]; then
+		return 0
+	fi
+	wanted=
+	for purpose in "${@:-build}"; do
+		list=$(packages_for "$purpose") || return 2
+		wanted="$wanted $list $(tools_for "$purpose")"
+	done
+	if ! command -v apt-get >/dev/null; then
+		say "this is not a Debian machine; needed are, by Debian's names:" $wanted
+		return 0
+	fi
+	# The lists are words on purpose.
+	# shellcheck disable=SC2086
+	absent=$(missing $wanted | sort -u)
+	if [ -z "$absent" ]; then
+		return 0
+	fi
+	say "installing:" $absent
+	# shellcheck disable=SC2086
+	install $absent
+}
+
+main "$@"

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+How a workload talks: it prints "ready {json}" when its warm-up is done, then obeys one command
+a line on its standard input and answers each with one line. No work is done between commands,
+so what happens inside a capture is exactly what was ordered.
+
+    step N          N steps                                   "did N"
+    time N          N steps, timed                            "took SECONDS"
+    truth N FILE    N steps under torch.profiler, see truth   "truth N"
+    exit            leave with status 0                       "bye"
+"""
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+
+import torch
+
+
+class Workload:
+    """One named workload: step() does the work of one step. Subclasses add commands."""
+
+    warmup = 3
+
+    @classmethod
+    def add_arguments(cls, parser):
+        """Options of this workload alone."""
+
+    def __init__(self, args):
+        self.args = args
+
+    def step(self):
+        raise NotImplementedError
+
+    def steps(self, count):
+        for _ in range(count):
+            self.step()
+
+    def facts(self):
+        """What the ready line tells besides pid and versions."""
+        return {}
+
+    def close(self):
+        """Called before the workload leaves in good order."""
+
+    def command(self, words):
+        """A command of this workload alone; returns the answer, None when there is no such."""
+        return None
+
+
+def say(line):
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def ready_line(workload):
+    facts = {
+        "pid": os.getpid(),
+        "tid": threading.get_native_id(),
+        "torch": torch.__version__,
+        "python": sys.version.split()[0],
+    }
+    facts.update(workload.facts())
+    return "ready " + json.dumps(facts)
+
+
+def obey(workload, words):
+    """The answer to one command line."""
+    if words[0] == "step" and len(words) == 2:
+        workload.steps(int(words[1]))
+        return "did " + words[1]
+    if words[0] == "time" and len(words) == 2:
+        begin = time.monotonic()
+        workload.steps(int(words[1]))
+        return "took %.9f" % (time.monotonic() - begin)
+    if words[0] == "truth" and len(words) == 3:
+        import truth
+
+        truth.record(workload, int(words[1]), words[2])
+        return "truth " + words[1]
+    answer = workload.command(words)
+    return answer if answer is not None else "unknown command: " + " ".join(words)
+
+
+def arguments(cls):
+    parser = argparse.ArgumentParser(description=cls.__doc__)
+    parser.add_argument("--threads", type=int, default=1, help="intra-op threads")
+    parser.add_argument("--truth", metavar="FILE", help="torch.profiler's account, then leave")
+    parser.add_argument("--steps", type=int, default=None,
+                        help="do this many steps and leave (no commands are read)")
+    cls.add_arguments(parser)
+    return parser.parse_args()
+
+
+def main(cls):
+    args = arguments(cls)
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    workload = cls(args)
+    if args.truth is None and args.steps is not None:
+        workload.steps(args.steps)
+        workload.close()
+        say("did %d" % args.steps)
+        return
+    workload.steps(cls.warmup)
+    if args.truth is not None:
+        import truth
+
+        truth.record(workload, args.steps or 10, args.truth)
+        workload.close()
+        return
+
+    say(ready_line(workload))
+    for line in sys.stdin:
+        words = line.split()
+        if not words:
+            continue
+        if words == ["exit"]:
+            break
+        say(obey(workload, words))
+    workload.close()
+    say("bye")

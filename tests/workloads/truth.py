@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+What torch.profiler says about N steps of a workload: the reference that gpuprof is compared
+with. The file is one JSON object:
+
+    torch, steps, pid
+    rows        name -> calls, cpu_mem, self_cpu_mem, cpu_total_us, self_cpu_us
+    raw_calls   name -> calls, before the collapse of same-name only children
+    averages    name -> calls as key_averages() prints them, for the log
+    events      [name, thread, start_ns, dur_ns] of every CPU event, in order, no collapse
+
+PyTorch 1.13 rounds times to a microsecond before it builds the tree that key_averages() sums, so
+its own counts and memory columns change from run to run by a call or two: an op and its child
+that end in the same microsecond are no longer parent and child. Here the same rules (drop, tree,
+collapse, memory by containment) are applied to the tree that the profiler's C++ side builds from
+nanoseconds (experimental_event_tree, in each version tested), so that the truth is one truth.
+"""
+
+import json
+import os
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+# Names that torch.profiler leaves out before it builds its tree.
+DROPPED = {
+    "[OutOfMemory]", "profiler::_record_function_enter", "profiler::_record_function_enter_new",
+    "profiler::_record_function_exit", "aten::is_leaf", "aten::output_nr", "aten::_version",
+}
+MEMORY = "[memory]"
+
+
+class Node:
+    """One op instance: its direct children and the bytes allocated in itself."""
+
+    __slots__ = ("name", "dur_ns", "children", "self_mem")
+
+    def __init__(self, name, dur_ns):
+        self.name = name
+        self.dur_ns = dur_ns
+        self.children = []
+        self.self_mem = 0
+
+
+def _text(value):
+    return value() if callable(value) else value
+
+
+def _alloc_bytes(event):
+    fields = event.extra_fields
+    return fields.alloc_size if "cpu" in str(fields.device) else 0
+
+
+def _convert(events, parent, memory, listing):
+    """Copies the profiler's tree below parent; dropped nodes hand their children up."""
+    for event in events:
+        name = _text(event.name)
+        if name == MEMORY:
+            nbytes = _alloc_bytes(event)
+            parent.self_mem += nbytes
+            memory.append((parent.name, nbytes))
+            continue
+        target = parent
+        if name not in DROPPED:
+            target = Node(name, event.duration_time_ns)
+            parent.children.append(target)
+            listing.append([name, event.start_tid, event.start_time_ns, event.duration_time_ns])
+        _convert(event.children, target, memory, listing)
+
+
+def _collapse(node):
+    for child in node.children:
+        while len(child.children) == 1 and child.children[0].name == child.name:
+            only = child.children[0]
+            child.self_mem += only.self_mem
+            child.children = only.children
+        _collapse(child)
+
+
+def _account(node, rows):
+    """Adds node's instance and all below it to rows; returns the bytes of the subtree."""
+    total = node.self_mem
+    below_ns = 0
+    for child in node.children:
+        total += _account(child, rows)
+        below_ns += child.dur_ns
+    row = rows.setdefault(node.name, {"calls": 0, "cpu_total_us": 0.0, "self_cpu_us": 0.0,
+                                      "cpu_mem": 0, "self_cpu_mem": 0})
+    row["calls"] += 1
+    row["cpu_total_us"] += node.dur_ns / 1000
+    row["self_cpu_us"] += (node.dur_ns - below_ns) / 1000
+    row["cpu_mem"] += total
+    row["self_cpu_mem"] += node.self_mem
+    return total
+
+
+def _outside(memory):
+    """The row of allocator events outside any op; none when there were none."""
+    sizes = [nbytes for owner, nbytes in memory if owner == ""]
+    if not sizes:
+        return {}
+    return {MEMORY: {"calls": len(sizes), "cpu_total_us": 0.0, "self_cpu_us": 0.0,
+                     "cpu_mem": sum(sizes), "self_cpu_mem": sum(sizes)}}
+
+
+def account(prof, steps):
+    """The account of a finished profile."""
+    root, memory, listing = Node("", 0), [], []
+    _convert(prof.profiler.kineto_results.experimental_event_tree(), root, memory, listing)
+    raw = {}
+    for event in listing:
+        raw[event[0]] = raw.get(event[0], 0) + 1
+    _collapse(root)
+    rows = _outside(memory)
+    for child in root.children:
+        _account(child, rows)
+    listing.sort(key=lambda event: (event[2], -event[3]))
+    return {"torch": torch.__version__, "steps": steps, "pid": os.getpid(), "rows": rows,
+            "raw_calls": raw, "averages": {avg.key: avg.count for avg in prof.key_averages()},
+            "events": listing}
+
+
+def record(workload, steps, path):
+    """Does the steps under torch.profiler and writes the account to path."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
+        workload.steps(steps)
+    with open(path + ".part", "w", encoding="utf-8") as out:
+        json.dump(account(prof, steps), out)
+    os.rename(path + ".part", path)

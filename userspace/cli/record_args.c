@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The option tables of `attach` and `run`: the same rows, but a process is chosen only by attach.
+ */
+#include "cli/record_args.h"
+
+#include "cli/cli.h"
+#include "timeline/table.h"
+
+#define ARG(field) .offset = offsetof(struct record_args, field)
+
+#define CAPTURE_OPTIONS                                                                            \
+	{.name = "duration",                                                                       \
+	 .letter = 'd',                                                                            \
+	 .kind = OPTION_SECONDS,                                                                   \
+	 ARG(duration_s),                                                                          \
+	 .value_name = "SEC",                                                                      \
+	 .help = "End after SEC seconds. Otherwise Ctrl-C ends, or the end "                       \
+		 "of the last process."},                                                          \
+		{.name = "ops",                                                                    \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(ops),                                                                         \
+		 .value_name = "all|none|GLOB,...",                                                \
+		 .help = "Which operators: all (the default), none, or patterns such as "          \
+			 "'aten::conv*,aten::mm'."},                                               \
+		{.name = "memory",                                                                 \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(memory),                                                                      \
+		 .help = "Record allocations and frees too."},                                     \
+		{.name = "no-inject",                                                              \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(no_inject),                                                                   \
+		 .help = "Put nothing into the process: watch from outside only."},                \
+	{                                                                                          \
+		.name = "ring-bytes", .kind = OPTION_NUMBER, ARG(ring_bytes), .value_name = "N",   \
+		.help = "Size of the kernel's ring.", .min = 4096, .max = 1L << 30, .hidden = true \
+	}
+
+#define OUTPUT_OPTIONS                                                                             \
+	{.name = "output",                                                                         \
+	 .letter = 'o',                                                                            \
+	 .kind = OPTION_TEXT,                                                                      \
+	 ARG(output_path),                                                                         \
+	 .value_name = "REC",                                                                      \
+	 .complete = COMPLETE_FILE,                                                                \
+	 .help = "Keep the recording as REC. Default: gpuprof-PID-TIME.gpuprof here."},            \
+		{.name = "trace",                                                                  \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(trace_path),                                                                  \
+		 .value_name = "FILE",                                                             \
+		 .complete = COMPLETE_FILE,                                                        \
+		 .help = "Write a Chrome trace, compressed if FILE ends in .gz."},                 \
+		{.name = "memory-timeline",                                                        \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(memory_path),                                                                 \
+		 .value_name = "FILE",                                                             \
+		 .complete = COMPLETE_FILE,                                                        \
+		 .help = "Write the memory over time: a page if FILE ends in .html, its data if "  \
+			 "in "                                                                     \
+			 ".json. Implies --memory."},                                              \
+		{.name = "sort",                                                                   \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(sort),                                                                        \
+		 .value_name = "KEY",                                                              \
+		 .choices = table_sort_keys,                                                       \
+		 .known = table_sort_key_known,                                                    \
+		 .help = "Sort the table by KEY, as torch.profiler names them. Default: "          \
+			 "self_cpu_time_total."},                                                  \
+		{.name = "limit",                                                                  \
+		 .kind = OPTION_NUMBER,                                                            \
+		 ARG(limit),                                                                       \
+		 .value_name = "N",                                                                \
+		 .min = -1,                                                                        \
+		 .max = 1000000000,                                                                \
+		 .help = "Rows of the table, -1 for all. Default: 100."},                          \
+		{.name = "json",                                                                   \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(json),                                                                        \
+		 .help = "Print the table as JSON."},                                              \
+	{                                                                                          \
+		.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, ARG(quiet),                   \
+		.help = "No progress and no notes on stderr, only errors and losses."              \
+	}
+
+static const struct option_spec attach_options[] = {
+	{.name = "pid",
+	 .letter = 'p',
+	 .kind = OPTION_TEXT,
+	 ARG(pids),
+	 .value_name = "PID[,PID...]",
+	 .complete = COMPLETE_PID,
+	 .help = "The processes to attach to."},
+	{.name = "name",
+	 .letter = 'n',
+	 .kind = OPTION_TEXT,
+	 ARG(name),
+	 .value_name = "PATTERN",
+	 .help = "Instead of --pid: every process with PyTorch in it whose command line has "
+		 "PATTERN (a shell pattern) in it."},
+	CAPTURE_OPTIONS,
+	OUTPUT_OPTIONS,
+	{0},
+};
+
+static const struct option_spec run_options[] = {
+	CAPTURE_OPTIONS,
+	OUTPUT_OPTIONS,
+	{0},
+};
+
+const struct command command_attach = {
+	.name = "attach",
+	.summary = "profile running processes",
+	.usage = "--pid PID[,PID...] | --name PATTERN [options]",
+	.about = "Records what running PyTorch processes do, without restarting or changing them. "
+		 "At the end prints the table and keeps the recording, from which 'gpuprof table' "
+		 "and 'gpuprof export' make everything else.",
+	.options = attach_options,
+	.run = cli_attach,
+};
+
+const struct command command_run = {
+	.name = "run",
+	.summary = "start a program and profile it from its first instruction",
+	.usage = "[options] -- CMD [ARGS...]",
+	.about = "Starts CMD and records it from the first instruction to its end, or to the end "
+		 "of --duration. Prints the table and keeps the recording.",
+	.options = run_options,
+	.min_operands = 1,
+	.max_operands = -1,
+	.complete = COMPLETE_COMMAND,
+	.stops_at_operand = true,
+	.run = cli_run,
+};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The options that `attach` and `run` take, as options_parse() fills them. The tables are
+ * command_attach's and command_run's.
+ */
+#ifndef GP_CLI_RECORD_ARGS_H
+#define GP_CLI_RECORD_ARGS_H
+
+#include "cli/options.h"
+
+struct record_args {
+	const char *pids;  /* "PID[,PID...]", NULL: not given */
+	const char *name;  /* pattern, NULL: not given */
+	double duration_s; /* 0: not given */
+	const char *output_path;
+	const char *trace_path;
+	const char *memory_path;
+	const char *ops; /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
+	bool memory;
+	bool no_inject;
+	const char *sort; /* NULL: not given; else a known key */
+	long limit;	  /* -1: all */
+	bool json;
+	bool quiet;
+	long ring_bytes; /* 0: not given */
+};
+
+/* What is in force where nothing is given. */
+#define RECORD_ARGS_DEFAULT ((struct record_args){.limit = 100})
+
+#endif /* GP_CLI_RECORD_ARGS_H */

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * `gpuprof run`: a child that waits before exec until its probes can be placed, and from then on is
+ * stopped for a moment whenever the loader maps something, so that a library is probed before its
+ * first instruction runs. If gpuprof dies the child is set going again by its parent-death signal.
+ */
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/record.h"
+#include "cli/record_args.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What a shell says when a command cannot be run. */
+#define STATUS_NOT_FOUND 127
+
+struct child {
+	pid_t pid;
+	int go;	    /* write end: one byte lets it go on to exec */
+	int failed; /* read end: the errno of a failed exec, or nothing */
+};
+
+static void child_main(int go, int failed, pid_t parent, char **argv)
+{
+	char byte;
+	int err;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGCONT);
+	if (getppid() != parent || read(go, &byte, 1) != 1)
+		_exit(STATUS_NOT_FOUND);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)execvp(argv[0], argv);
+	err = errno;
+	if (write(failed, &err, sizeof(err)) < 0)
+		_exit(STATUS_NOT_FOUND);
+	_exit(STATUS_NOT_FOUND);
+}
+
+static int start_child(char **argv, struct child *ret_child)
+{
+	pid_t parent = getpid();
+	int go[2], failed[2];
+	pid_t pid;
+
+	if (pipe2(go, O_CLOEXEC))
+		return log_errno(-errno, "cannot make a pipe");
+	if (pipe2(failed, O_CLOEXEC)) {
+		int err = -errno;
+
+		(void)close(go[0]);
+		(void)close(go[1]);
+		return log_errno(err, "cannot make a pipe");
+	}
+	pid = fork();
+	if (!pid) {
+		(void)close(go[1]);
+		child_main(go[0], failed[1], parent, argv);
+	}
+	(void)close(go[0]);
+	(void)close(failed[1]);
+	if (pid < 0)
+		return log_errno(-errno, "cannot start '%s'", argv[0]);
+	*ret_child = (struct child){.pid = pid, .go = go[1], .failed = failed[0]};
+	return 0;
+}
+
+/* Lets the child go on to exec. Returns 0 or the negative errno of the exec. */
+static int let_go(struct child *c)
+{
+	int err = 0;
+	ssize_t n;
+
+	if (write(c->go, "g", 1) != 1)
+		return -ESRCH;
+	do
+		n = read(c->failed, &err, sizeof(err));
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(err) ? -err : 0;
+}
+
+static void reap(struct child *c)
+{
+	(void)close(c->go);
+	(void)close(c->failed);
+	while (waitpid(c->pid, NULL, WNOHANG) < 0 && errno == EINTR)
+		;
+}
+
+static int record_child(struct child *c, struct record_options *options, char **argv)
+{
+	struct record *record;
+	int err, status = record_begin(options, &c->pid, 1, &record);
+
+	if (status) {
+		(void)kill(c->pid, SIGKILL);
+		return status;
+	}
+	err = let_go(c);
+	if (err) {
+		record_abandon(record);
+		log_err("cannot run '%s': %s", argv[0], strerror(-err));
+		return STATUS_NOT_FOUND;
+	}
+	return record_finish(record);
+}
+
+int cli_run(int argc, char **argv)
+{
+	struct record_args args = RECORD_ARGS_DEFAULT;
+	CLEANUP(cleanup_free) char *path = NULL, *cache = NULL;
+	struct record_options options;
+	struct child child;
+	int operands, status = options_parse(&command_run, argc, argv, &args, &operands);
+
+	if (status >= 0)
+		return status;
+	cache = record_cache_dir();
+	path = args.output_path ? strdup(args.output_path) : NULL;
+	if (start_child(argv + 1, &child))
+		return CLI_FAILED;
+	if (!args.output_path)
+		path = record_default_path(child.pid);
+	status = record_options_from(&args, path, cache, &options);
+	if (status) {
+		(void)kill(child.pid, SIGKILL);
+	} else {
+		options.capture.follow_exec = true;
+		status = record_child(&child, &options, argv + 1);
+	}
+	reap(&child);
+	return status;
+}

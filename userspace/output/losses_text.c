@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The counters of what went missing, as a paragraph under the table: every one of them, zeros too.
+ * The names are those of the JSON outputs. They come from a file that anyone may have written, so
+ * nothing in them reaches a terminal but printable ASCII.
+ */
+#include "output/output.h"
+
+#include "base/banned.h"
+
+#define LINE_COLUMNS 100
+#define INDENT	     "  "
+
+static uint64_t counters_above_zero(const struct timeline *t)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < t->losses.nr; i++)
+		nr += t->losses.items[i].count != 0;
+	return nr;
+}
+
+static void add_title(struct buf *b, const struct timeline *t)
+{
+	uint64_t above = counters_above_zero(t);
+
+	if (!t->losses.nr) {
+		buf__str(b, "losses: not counted in this recording\n");
+		return;
+	}
+	buf__str(b, "losses: ");
+	if (!above)
+		buf__str(b, "none");
+	else
+		buf__printf(b, "%llu of %zu counters above zero", (unsigned long long)above,
+			    t->losses.nr);
+	buf__char(b, '\n');
+}
+
+static void add_pair(struct buf *b, const struct tl_loss *loss)
+{
+	for (const char *p = loss->name ? loss->name : "?"; *p; p++)
+		buf__char(b, *p >= 0x20 && *p < 0x7f ? *p : '?');
+	buf__str(b, ": ");
+	buf__u64(b, loss->count);
+}
+
+/* "  name: count, name: count," in lines of at most LINE_COLUMNS, where the names allow it. */
+static void add_pairs(struct buf *b, const struct timeline *t)
+{
+	struct buf pair = {};
+	size_t column = 0;
+
+	for (size_t i = 0; i < t->losses.nr; i++) {
+		buf__clear(&pair);
+		add_pair(&pair, &t->losses.items[i]);
+		if (i + 1 < t->losses.nr)
+			buf__char(&pair, ',');
+		if (column && column + 1 + pair.nr > LINE_COLUMNS) {
+			buf__char(b, '\n');
+			column = 0;
+		}
+		buf__str(b, column ? " " : INDENT);
+		buf__add(b, pair.bytes, pair.nr);
+		column += pair.nr + (column ? 1 : sizeof(INDENT) - 1);
+		if (!b->err)
+			b->err = buf__error(&pair);
+	}
+	if (column)
+		buf__char(b, '\n');
+	buf__done(&pair);
+}
+
+int output_losses_text(struct sink *s, const struct timeline *t)
+{
+	struct buf b = {};
+	int err;
+
+	add_title(&b, t);
+	add_pairs(&b, t);
+	err = buf__error(&b);
+	if (!err)
+		err = sink__write(s, b.bytes, b.nr);
+	buf__done(&b);
+	return err;
+}

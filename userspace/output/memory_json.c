@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The memory timeline as JSON. One object:
+ *
+ *   schema        "gpuprof-memory-1"
+ *   start_unix_us when the capture began, microseconds of Unix time; every other time is relative
+ *   duration_us   length of the capture
+ *   processes     [{pid, rank (null: none), comm, cmdline}]
+ *   devices       one object per device of a process:
+ *     device      "cpu", "cuda:0", or "type 7:0" for other numbers of c10::DeviceType
+ *     process     position in processes, null if not known
+ *     events      allocations and frees seen
+ *     thinned_us  null: a point for each event. Else points were left out: this is the stretch of
+ *                 which the first, the last, the lowest and the highest were kept
+ *     times_us    time of each point
+ *     bytes       allocated after it, counted from the capture's beginning (what was held then is
+ *                 not in it)
+ *     allocator_bytes, reserved_bytes
+ *                 the allocator's own totals at each point, null where it told none; absent where
+ *                 it never did
+ *     end_bytes   the last of them
+ *     peak        {time_us, bytes, held_by} or null; held_by: the ops whose allocations were alive
+ *                 then, most bytes first: [{op, outermost, allocations, bytes}]
+ *     ops         the ops that allocated, most bytes first: [{op, outermost, allocations, bytes,
+ *                 largest_bytes, peak_bytes, end_allocations, end_bytes}]. op is the innermost
+ *                 one, outermost the operator it ran under; both null outside any op
+ *     ops_nr, held_by_nr
+ *                 how many there are of each, where a list is cut
+ *   frees_of_unknown_size
+ *                 frees of memory allocated before the capture: they are in no total
+ *   losses        {name: count}, zeros too
+ *   capture       {key: value} what the recording says about itself
+ */
+#include "output/memory_json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "base/cleanup.h"
+#include "output/memory_usage.h"
+
+#define FLUSH_BYTES (64 * 1024)
+
+/* Where text gathers on its way to the sink. */
+struct writer {
+	struct buf b;
+	struct buf escaped;
+	struct sink *sink;
+	const struct timeline *t;
+	const struct memory_json_options *options;
+	int err;
+};
+
+static void escape_html(struct buf *to, const struct buf *from)
+{
+	const char *p = from->bytes, *end = from->bytes + from->nr;
+
+	while (p < end) {
+		const char *special = memchr(p, '<', (size_t)(end - p));
+
+		if (!special)
+			special = end;
+		buf__add(to, p, (size_t)(special - p));
+		if (special < end)
+			buf__str(to, "\\u003c");
+		p = special + (special < end);
+	}
+}
+
+static void flush(struct writer *w)
+{
+	struct buf *out = &w->b;
+
+	if (!w->b.nr)
+		return;
+	if (w->options->inside_html) {
+		buf__clear(&w->escaped);
+		escape_html(&w->escaped, &w->b);
+		out = &w->escaped;
+	}
+	if (!w->err)
+		w->err = buf__error(&w->b);
+	if (!w->err)
+		w->err = buf__error(out);
+	if (!w->err)
+		w->err = sink__write(w->sink, out->bytes, out->nr);
+	buf__clear(&w->b);
+}
+
+static void flush_if_much(struct writer *w)
+{
+	if (w->b.nr >= FLUSH_BYTES)
+		flush(w);
+}
+
+static void add_name(struct buf *b, const char *name)
+{
+	if (name)
+		buf__json(b, name);
+	else
+		buf__str(b, "null");
+}
+
+static void add_time(struct writer *w, uint64_t time_ns)
+{
+	buf__us(&w->b, (int64_t)(time_ns - w->t->start_ns));
+}
+
+static void add_processes(struct writer *w)
+{
+	struct buf *b = &w->b;
+
+	buf__str(b, "\"processes\": [");
+	for (size_t i = 0; i < w->t->processes.nr; i++) {
+		const struct tl_process *p = &w->t->processes.items[i];
+
+		buf__str(b, i ? ",\n{\"pid\": " : "\n{\"pid\": ");
+		buf__i64(b, p->pid);
+		buf__str(b, ", \"rank\": ");
+		if (p->rank >= 0)
+			buf__i64(b, p->rank);
+		else
+			buf__str(b, "null");
+		buf__str(b, ", \"comm\": ");
+		add_name(b, p->comm);
+		buf__str(b, ", \"cmdline\": ");
+		add_name(b, p->cmdline);
+		buf__char(b, '}');
+		flush_if_much(w);
+	}
+	buf__str(b, "],\n");
+}
+
+static void add_device_name(struct buf *b, const struct memory_device *d)
+{
+	if (d->type == GP_DEVICE_CPU)
+		buf__str(b, "\"cpu\"");
+	else if (d->type == GP_DEVICE_CUDA)
+		buf__printf(b, "\"cuda:%d\"", d->index);
+	else
+		buf__printf(b, "\"type %d:%d\"", d->type, d->index);
+}
+
+enum column { COLUMN_TIME, COLUMN_TOTAL, COLUMN_ALLOCATED, COLUMN_RESERVED };
+
+static void add_told(struct buf *b, uint64_t bytes)
+{
+	if (bytes)
+		buf__u64(b, bytes);
+	else
+		buf__str(b, "null");
+}
+
+static void add_column(struct writer *w, const char *key, enum column column,
+		       const struct memory_points *points)
+{
+	buf__printf(&w->b, "\"%s\": [", key);
+	for (size_t i = 0; i < points->events.nr; i++) {
+		const struct tl_memory *m = &w->t->memory.items[points->events.items[i]];
+
+		if (i)
+			buf__char(&w->b, ',');
+		if (column == COLUMN_TIME)
+			add_time(w, m->time_ns);
+		else if (column == COLUMN_TOTAL)
+			buf__i64(&w->b, m->total_bytes);
+		else
+			add_told(&w->b, column == COLUMN_ALLOCATED ? m->allocated_bytes
+								   : m->reserved_bytes);
+		flush_if_much(w);
+	}
+	buf__str(&w->b, "],\n");
+}
+
+static void add_series(struct writer *w, const struct memory_device *d)
+{
+	struct memory_points points;
+	int err = memory_device__points(d, w->t, w->options->max_points, &points);
+
+	if (!w->err)
+		w->err = err;
+	buf__str(&w->b, "\"thinned_us\": ");
+	if (points.bucket_ns)
+		buf__us(&w->b, (int64_t)points.bucket_ns);
+	else
+		buf__str(&w->b, "null");
+	buf__str(&w->b, ",\n");
+	add_column(w, "times_us", COLUMN_TIME, &points);
+	add_column(w, "bytes", COLUMN_TOTAL, &points);
+	if (d->has_totals) {
+		add_column(w, "allocator_bytes", COLUMN_ALLOCATED, &points);
+		add_column(w, "reserved_bytes", COLUMN_RESERVED, &points);
+	}
+	vec_done(&points.events);
+}
+
+static void add_number(struct buf *b, const char *key, int64_t n)
+{
+	buf__printf(b, ", \"%s\": ", key);
+	buf__i64(b, n);
+}
+
+static void add_op(struct writer *w, const struct memory_op *op, bool at_peak)
+{
+	struct buf *b = &w->b;
+
+	buf__str(b, "{\"op\": ");
+	add_name(b, op->op);
+	buf__str(b, ", \"outermost\": ");
+	add_name(b, op->outermost);
+	if (at_peak) {
+		add_number(b, "allocations", (int64_t)op->peak_allocations);
+		add_number(b, "bytes", op->peak_bytes);
+	} else {
+		add_number(b, "allocations", (int64_t)op->allocations);
+		add_number(b, "bytes", op->allocated_bytes);
+		add_number(b, "largest_bytes", op->largest_bytes);
+		add_number(b, "peak_bytes", op->peak_bytes);
+		add_number(b, "end_allocations", (int64_t)op->end_allocations);
+		add_number(b, "end_bytes", op->end_bytes);
+	}
+	buf__char(b, '}');
+	flush_if_much(w);
+}
+
+/* Sorts the device's ops in place; those with nothing alive at the peak are not of its list. */
+static void add_ops(struct writer *w, struct memory_device *d, bool at_peak)
+{
+	size_t max = w->options->max_ops ? w->options->max_ops : d->ops.nr;
+	size_t nr = 0;
+
+	if (d->ops.nr)
+		qsort(d->ops.items, d->ops.nr, sizeof(*d->ops.items),
+		      at_peak ? memory_op_by_peak : memory_op_by_allocated);
+	buf__str(&w->b, at_peak ? "\"held_by\": [" : "\"ops\": [");
+	for (size_t i = 0; i < d->ops.nr; i++) {
+		if (at_peak && !d->ops.items[i].peak_allocations)
+			continue;
+		if (nr < max) {
+			buf__str(&w->b, nr ? ",\n" : "\n");
+			add_op(w, &d->ops.items[i], at_peak);
+		}
+		nr++;
+	}
+	buf__str(&w->b, "]");
+	add_number(&w->b, at_peak ? "held_by_nr" : "ops_nr", (int64_t)nr);
+}
+
+static void add_peak(struct writer *w, struct memory_device *d)
+{
+	buf__str(&w->b, "\"peak\": ");
+	if (d->peak == TL_NONE) {
+		buf__str(&w->b, "null,\n");
+		return;
+	}
+	buf__str(&w->b, "{\"time_us\": ");
+	add_time(w, w->t->memory.items[d->peak].time_ns);
+	add_number(&w->b, "bytes", d->peak_bytes);
+	buf__str(&w->b, ", ");
+	add_ops(w, d, true);
+	buf__str(&w->b, "},\n");
+}
+
+static void add_devices(struct writer *w, struct memory_usage *u)
+{
+	struct buf *b = &w->b;
+
+	buf__str(b, "\"devices\": [");
+	for (size_t i = 0; i < u->devices.nr; i++) {
+		struct memory_device *d = &u->devices.items[i];
+
+		buf__str(b, i ? ",\n{\"device\": " : "\n{\"device\": ");
+		add_device_name(b, d);
+		buf__str(b, ", \"process\": ");
+		if (d->process < w->t->processes.nr)
+			buf__u64(b, d->process);
+		else
+			buf__str(b, "null");
+		add_number(b, "events", (int64_t)d->events.nr);
+		buf__str(b, ", ");
+		add_series(w, d);
+		add_peak(w, d);
+		add_ops(w, d, false);
+		add_number(b, "end_bytes", d->end_bytes);
+		buf__char(b, '}');
+	}
+	buf__str(b, "],\n");
+}
+
+static uint64_t frees_of_unknown_size(const struct timeline *t)
+{
+	const char *name = recording_loss_name(GP_LOSS_FREE_UNKNOWN);
+
+	for (size_t i = 0; i < t->losses.nr; i++) {
+		if (!strcmp(t->losses.items[i].name, name))
+			return t->losses.items[i].count;
+	}
+	return 0;
+}
+
+static void add_losses(struct writer *w)
+{
+	struct buf *b = &w->b;
+
+	buf__str(b, "\"frees_of_unknown_size\": ");
+	buf__u64(b, frees_of_unknown_size(w->t));
+	buf__str(b, ",\n\"losses\": {");
+	for (size_t i = 0; i < w->t->losses.nr; i++) {
+		buf__str(b, i ? ", " : "");
+		buf__json(b, w->t->losses.items[i].name);
+		buf__str(b, ": ");
+		buf__u64(b, w->t->losses.items[i].count);
+		flush_if_much(w);
+	}
+	buf__str(b, "},\n");
+}
+
+static void add_capture(struct writer *w)
+{
+	const struct recording *r = w->t->recording;
+	size_t nr = r ? recording__metas(r) : 0;
+
+	buf__str(&w->b, "\"capture\": {");
+	for (size_t i = 0; i < nr; i++) {
+		const char *key = NULL, *value = NULL;
+
+		recording__meta_at(r, i, &key, &value);
+		buf__str(&w->b, i ? ",\n" : "\n");
+		buf__json(&w->b, key ? key : "");
+		buf__str(&w->b, ": ");
+		add_name(&w->b, value);
+		flush_if_much(w);
+	}
+	buf__str(&w->b, "}}\n");
+}
+
+int memory_json_write(struct sink *s, const struct timeline *t,
+		      const struct memory_json_options *options)
+{
+	struct writer w = {.sink = s, .t = t, .options = options};
+	struct memory_usage usage;
+
+	w.err = memory_usage__init(&usage, t);
+	if (!w.err) {
+		buf__str(&w.b, "{\"schema\": \"gpuprof-memory-1\",\n\"start_unix_us\": ");
+		buf__u64(&w.b, (t->start_ns + t->realtime_offset_ns) / 1000);
+		buf__str(&w.b, ", \"duration_us\": ");
+		buf__us(&w.b, (int64_t)(t->end_ns - t->start_ns));
+		buf__str(&w.b, ",\n");
+		add_processes(&w);
+		add_devices(&w, &usage);
+		add_losses(&w);
+		add_capture(&w);
+		flush(&w);
+	}
+	memory_usage__done(&usage);
+	buf__done(&w.b);
+	buf__done(&w.escaped);
+	return w.err;
+}
+
+int output_memory_json(struct sink *s, const struct timeline *t)
+{
+	const struct memory_json_options all = {};
+
+	return memory_json_write(s, t, &all);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * key_averages().table() as PyTorch 2.6 and later print it. Times go through doubles of
+ * microseconds as there, so that the last digit rounds the same way.
+ */
+#include "output/output.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define COLUMN_WIDTH   12
+#define NAME_WIDTH_MAX 55
+#define COLUMNS_MAX    16
+
+struct text {
+	const struct table *table;
+	const struct output_table_options *options;
+	struct buf out;
+	bool overloads;
+	size_t name_width;
+	size_t columns; /* of COLUMN_WIDTH */
+};
+
+/* ---- cells ---- */
+
+/* Bytes of the character at p: of an ill-formed one, one. */
+static size_t character(const char *p)
+{
+	const unsigned char *c = (const unsigned char *)p;
+	size_t nr = c[0] < 0xc2 ? 1 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf5 ? 4 : 1;
+
+	for (size_t i = 1; i < nr; i++)
+		if ((c[i] & 0xc0) != 0x80)
+			return 1;
+	return nr;
+}
+
+/* A terminal shall not obey a name. */
+static bool is_control(const char *p, size_t bytes)
+{
+	unsigned char c = (unsigned char)p[0];
+
+	return (bytes == 1 && (c < 0x20 || c >= 0x7f)) ||
+	       (bytes == 2 && c == 0xc2 && (unsigned char)p[1] < 0xa0);
+}
+
+static size_t characters(const char *text)
+{
+	size_t nr = 0;
+
+	for (; *text; text += character(text))
+		nr++;
+	return nr;
+}
+
+static void spaces(struct buf *out, size_t nr)
+{
+	while (nr-- > 0)
+		buf__char(out, ' ');
+}
+
+/* The first `limit` characters. */
+static void add_text(struct buf *out, const char *text, size_t limit)
+{
+	for (size_t nr = 0; *text && nr < limit; nr++) {
+		size_t bytes = character(text);
+
+		if (is_control(text, bytes))
+			buf__char(out, '?');
+		else
+			buf__add(out, text, bytes);
+		text += bytes;
+	}
+}
+
+/* Names of the greatest width or nearly so are cut. */
+static void name_cell(struct text *t, const char *name)
+{
+	size_t max = t->options->max_name_width > 0 ? (size_t)t->options->max_name_width
+						    : NAME_WIDTH_MAX;
+	size_t nr = characters(name), keep = max > 3 ? max - 3 : 0;
+	bool cut = nr >= keep;
+	size_t shown = cut ? keep + 3 : nr;
+
+	if (shown < t->name_width)
+		spaces(&t->out, t->name_width - shown);
+	add_text(&t->out, name, cut ? keep : nr);
+	buf__str(&t->out, cut ? "...  " : "  ");
+}
+
+static void cell(struct text *t, const char *value)
+{
+	size_t nr = strlen(value);
+
+	if (nr < COLUMN_WIDTH)
+		spaces(&t->out, COLUMN_WIDTH - nr);
+	buf__str(&t->out, value);
+	buf__str(&t->out, "  ");
+}
+
+/* ---- values ---- */
+
+struct value {
+	char text[32];
+};
+
+static struct value time_value(const struct text *t, double us)
+{
+	const char *unit = t->options->time_unit;
+	struct value v;
+
+	if (!unit)
+		unit = us >= 1000.0 * 1000.0 ? "s" : us >= 1000.0 ? "ms" : "us";
+	if (!strcmp(unit, "s"))
+		us /= 1000.0 * 1000.0;
+	else if (!strcmp(unit, "ms"))
+		us /= 1000.0;
+	(void)snprintf(v.text, sizeof(v.text), "%.3f%s", us, unit);
+	return v;
+}
+
+static void time_cell(struct text *t, uint64_t ns)
+{
+	cell(t, time_value(t, (double)ns / 1000.0).text);
+}
+
+static void average_cell(struct text *t, uint64_t ns, uint64_t calls)
+{
+	cell(t, time_value(t, calls ? (double)ns / 1000.0 / (double)calls : 0.0).text);
+}
+
+static void percent_cell(struct text *t, uint64_t ns, uint64_t total_ns)
+{
+	char text[32] = "NaN";
+
+	if (total_ns)
+		(void)snprintf(text, sizeof(text), "%.2f%%",
+			       (double)ns / 1000.0 * 100.0 / ((double)total_ns / 1000.0));
+	cell(t, text);
+}
+
+static void bytes_cell(struct text *t, int64_t bytes)
+{
+	static const struct {
+		double size;
+		const char *unit;
+	} units[] = {{1024.0 * 1024 * 1024, "GB"}, {1024.0 * 1024, "MB"}, {1024.0, "KB"}};
+	double size = bytes < 0 ? -(double)bytes : (double)bytes;
+	char text[40];
+
+	(void)snprintf(text, sizeof(text), "%lld B", (long long)bytes);
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (size < units[i].size)
+			continue;
+		(void)snprintf(text, sizeof(text), "%.2f %s", (double)bytes / units[i].size,
+			       units[i].unit);
+		break;
+	}
+	cell(t, text);
+}
+
+/* ---- lines ---- */
+
+static void separator(struct text *t)
+{
+	size_t names = t->overloads ? 2 : 1;
+
+	for (size_t i = 0; i < names + t->columns; i++) {
+		size_t width = i < names ? t->name_width : COLUMN_WIDTH;
+
+		while (width-- > 0)
+			buf__char(&t->out, '-');
+		buf__str(&t->out, "  ");
+	}
+	buf__char(&t->out, '\n');
+}
+
+/* Across all columns, without the last one's gap. */
+static void rule(struct text *t)
+{
+	size_t names = t->overloads ? 2 : 1;
+	size_t width = names * (t->name_width + 2) + t->columns * (COLUMN_WIDTH + 2) - 2;
+
+	while (width-- > 0)
+		buf__char(&t->out, '=');
+	buf__char(&t->out, '\n');
+}
+
+static size_t column_titles(const struct table *table, const char *titles[COLUMNS_MAX])
+{
+	size_t nr = 0;
+
+	titles[nr++] = "Self CPU %";
+	titles[nr++] = "Self CPU";
+	titles[nr++] = "CPU total %";
+	titles[nr++] = "CPU total";
+	titles[nr++] = "CPU time avg";
+	if (table->has_cuda_time) {
+		titles[nr++] = "Self CUDA";
+		titles[nr++] = "Self CUDA %";
+		titles[nr++] = "CUDA total";
+		titles[nr++] = "CUDA time avg";
+	}
+	if (table->has_memory) {
+		titles[nr++] = "CPU Mem";
+		titles[nr++] = "Self CPU Mem";
+	}
+	if (table->has_memory && table->has_cuda_memory) {
+		titles[nr++] = "CUDA Mem";
+		titles[nr++] = "Self CUDA Mem";
+	}
+	titles[nr++] = "# of Calls";
+	return nr;
+}
+
+static void title_line(struct text *t, const char *const titles[], size_t nr)
+{
+	spaces(&t->out, t->name_width > 4 ? t->name_width - 4 : 0);
+	buf__str(&t->out, "Name  ");
+	if (t->overloads) {
+		spaces(&t->out, t->name_width > 13 ? t->name_width - 13 : 0);
+		buf__str(&t->out, "Overload Name  ");
+	}
+	for (size_t i = 0; i < nr; i++)
+		cell(t, titles[i]);
+	buf__char(&t->out, '\n');
+}
+
+static void cuda_cells(struct text *t, const struct table_row *r)
+{
+	if (t->table->has_cuda_time) {
+		time_cell(t, r->self_cuda_ns);
+		percent_cell(t, r->self_cuda_ns, t->table->self_cuda_total_ns);
+		time_cell(t, r->cuda_total_ns);
+		average_cell(t, r->cuda_total_ns, r->calls);
+	}
+	if (t->table->has_memory) {
+		bytes_cell(t, r->cpu_bytes);
+		bytes_cell(t, r->self_cpu_bytes);
+	}
+	if (t->table->has_memory && t->table->has_cuda_memory) {
+		bytes_cell(t, r->cuda_bytes);
+		bytes_cell(t, r->self_cuda_bytes);
+	}
+}
+
+static void row_line(struct text *t, const struct table_row *r)
+{
+	char calls[24];
+
+	name_cell(t, r->name);
+	if (t->overloads)
+		name_cell(t, r->overload ? r->overload : "");
+	percent_cell(t, r->self_cpu_ns, t->table->self_cpu_total_ns);
+	time_cell(t, r->self_cpu_ns);
+	if (r->is_async)
+		cell(t, "0");
+	else
+		percent_cell(t, r->cpu_total_ns, t->table->self_cpu_total_ns);
+	time_cell(t, r->cpu_total_ns);
+	average_cell(t, r->cpu_total_ns, r->calls);
+	cuda_cells(t, r);
+	(void)snprintf(calls, sizeof(calls), "%llu", (unsigned long long)r->calls);
+	cell(t, calls);
+	buf__char(&t->out, '\n');
+}
+
+static void head_lines(struct text *t)
+{
+	const char *titles[COLUMNS_MAX];
+
+	t->columns = column_titles(t->table, titles);
+	if (t->options->header) {
+		rule(t);
+		buf__str(&t->out, t->options->header);
+		buf__char(&t->out, '\n');
+	}
+	if (t->options->top_level) {
+		rule(t);
+		buf__str(&t->out, "This report only display top-level ops statistics\n");
+	}
+	separator(t);
+	title_line(t, titles, t->columns);
+	separator(t);
+}
+
+static void total_line(struct text *t, const char *device, uint64_t ns)
+{
+	buf__printf(&t->out, "Self %s time total: %s\n", device,
+		    time_value(t, (double)ns / 1000.0).text);
+}
+
+static void set_widths(struct text *t)
+{
+	size_t max = t->options->max_name_width > 0 ? (size_t)t->options->max_name_width
+						    : NAME_WIDTH_MAX;
+	size_t longest = t->table->longest_name;
+
+	for (size_t i = 0; i < t->table->rows.nr; i++) {
+		const struct table_row *r = &t->table->rows.items[i];
+		size_t nr = characters(r->name);
+
+		longest = nr > longest ? nr : longest;
+		t->overloads |= r->overload && *r->overload;
+	}
+	t->name_width = longest + 4 < max ? longest + 4 : max;
+}
+
+int output_table_text(struct sink *s, const struct table *table,
+		      const struct output_table_options *options)
+{
+	struct text t = {.table = table, .options = options};
+	long shown = 0;
+	int err;
+
+	if (!table->rows.nr)
+		return 0;
+	set_widths(&t);
+	head_lines(&t);
+	for (size_t i = 0; i < table->rows.nr && shown != options->limit; i++) {
+		if (options->top_level && table->rows.items[i].has_parent)
+			continue;
+		row_line(&t, &table->rows.items[i]);
+		shown++;
+	}
+	separator(&t);
+	total_line(&t, "CPU", table->self_cpu_total_ns);
+	if (table->has_cuda_time)
+		total_line(&t, "CUDA", table->self_cuda_total_ns);
+	err = buf__error(&t.out);
+	if (!err)
+		err = sink__write(s, t.out.bytes, t.out.nr);
+	buf__done(&t.out);
+	return err;
+}

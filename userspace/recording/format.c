@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What writer and reader must agree on: checksums, the least length of each event, and the names of
+ * the counters. The names are part of the format: they never change.
+ */
+#include "recording/format.h"
+
+#include "recording/recording.h"
+
+#include <zlib.h>
+
+uint32_t format_chunk_crc(const struct format_chunk *c, const void *stored)
+{
+	uLong crc = crc32(0, (const Bytef *)c, offsetof(struct format_chunk, crc));
+
+	/* zlib takes a NULL buffer as "begin anew", so an empty payload is left out. */
+	if (c->stored_bytes)
+		crc = crc32(crc, stored, c->stored_bytes);
+	return (uint32_t)crc;
+}
+
+size_t recording_event_bytes(uint8_t kind)
+{
+	static const uint16_t bytes[] = {
+		[GP_EV_OP] = sizeof(struct gp_ev_op),
+		[GP_EV_MEMORY] = sizeof(struct gp_ev_memory),
+		[GP_EV_THREAD] = sizeof(struct gp_ev_thread),
+		[GP_EV_PROCESS] = sizeof(struct gp_ev_process),
+		[GP_EV_MAPS] = sizeof(struct gp_ev_head),
+		[GP_EV_NAME] = sizeof(struct gp_ev_name),
+		[GP_EV_API] = sizeof(struct gp_ev_api),
+		[GP_EV_KERNEL] = sizeof(struct gp_ev_kernel),
+		[GP_EV_GPU_MEMORY] = sizeof(struct gp_ev_gpu_memory),
+		[GP_EV_SYNC] = sizeof(struct gp_ev_sync),
+		[GP_EV_CLOCK] = sizeof(struct gp_ev_clock),
+	};
+
+	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;
+}
+
+const char *recording_loss_name(enum gp_loss loss)
+{
+	static const char *const names[GP_LOSS_NR] = {
+		[GP_LOSS_RING_FULL] = "ring_full",
+		[GP_LOSS_DEPTH] = "depth",
+		[GP_LOSS_THREAD] = "thread",
+		[GP_LOSS_OPEN_AT_START] = "open_at_start",
+		[GP_LOSS_OPEN_AT_END] = "open_at_end",
+		[GP_LOSS_EXCEPTION] = "exception",
+		[GP_LOSS_FREE_UNKNOWN] = "free_unknown",
+		[GP_LOSS_PROBE] = "probe",
+		[GP_LOSS_RECORD] = "record",
+		[GP_LOSS_COLLECTOR_FULL] = "collector_full",
+		[GP_LOSS_NAMES] = "names",
+	};
+
+	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The bytes of a .gpuprof file, shared by writer and reader; FORMAT.md is the specification. All
+ * numbers are little endian, all structures packed by their own padding.
+ */
+#ifndef GP_RECORDING_FORMAT_H
+#define GP_RECORDING_FORMAT_H
+
+#include <stdint.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "recordings are little endian: this machine needs swaps in writer.c and reader.c"
+#endif
+
+#define FORMAT_MAGIC	   "\x89gpuprof"
+#define FORMAT_MAGIC_BYTES 8
+#define FORMAT_VERSION	   1
+
+struct format_header {
+	uint8_t magic[FORMAT_MAGIC_BYTES];
+	uint32_t version;      /* FORMAT_VERSION */
+	uint32_t wire_version; /* GP_WIRE_VERSION of the events */
+	uint32_t reserved;     /* 0 */
+	uint32_t crc;	       /* zlib's crc32 of the bytes before it */
+};
+
+#define FORMAT_CHUNK_MAGIC 0x6b6e6863U /* "chnk" */
+
+/* More than this in one chunk, stored or raw, is damage. */
+#define FORMAT_CHUNK_MAX (64U << 20)
+
+enum format_type {
+	FORMAT_META = 1,
+	FORMAT_PROCESS = 2,
+	FORMAT_NAMES = 3,
+	FORMAT_EVENTS = 4,
+	FORMAT_LOSSES = 5,
+	FORMAT_WINDOW = 6,
+	FORMAT_END = 7,
+};
+
+enum format_flags {
+	FORMAT_ZSTD = 1, /* the payload is one zstd frame of raw_bytes; events only */
+};
+
+struct format_chunk {
+	uint32_t magic;
+	uint16_t type;	       /* enum format_type */
+	uint16_t flags;	       /* enum format_flags */
+	uint32_t stored_bytes; /* of the payload in the file */
+	uint32_t raw_bytes;    /* of it once unpacked */
+	uint32_t index;	       /* 0, 1, 2, ... */
+	uint32_t crc;	       /* zlib's crc32 of the 20 bytes before it and the stored payload */
+};
+
+/* Before `nr` events of `bytes` each. */
+struct format_run {
+	uint32_t bytes; /* a multiple of 8, at least sizeof(struct gp_ev_head) */
+	uint32_t nr;	/* at least 1 */
+};
+
+#define FORMAT_EVENT_MAX 65528U
+
+/* FORMAT_PROCESS; two texts follow: comm, cmdline. */
+struct format_process {
+	uint32_t index;
+	int32_t pid;
+	int32_t rank;
+	int32_t world_size;
+	uint64_t start_boot_ns;
+};
+
+struct format_window {
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint64_t start_realtime_ns;
+};
+
+struct format_end {
+	uint64_t events; /* in the whole recording */
+};
+
+_Static_assert(sizeof(struct format_header) == 24, "file header");
+_Static_assert(sizeof(struct format_chunk) == 24, "chunk header");
+_Static_assert(sizeof(struct format_run) == 8, "run header");
+_Static_assert(sizeof(struct format_process) == 24, "process");
+
+/* Checksum of a chunk: its header up to crc, then the stored payload. */
+uint32_t format_chunk_crc(const struct format_chunk *c, const void *stored);
+
+#endif /* GP_RECORDING_FORMAT_H */

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Writes a .gpuprof file. Each kind of content gathers in its own buffer; a flush writes each as
+ * one chunk, names and processes before the events that refer to them. The first error sticks; what
+ * a failed write left behind is cut off again, so the file ends with a whole chunk.
+ */
+#include "recording/recording.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/vec.h"
+#include "recording/format.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#define EVENTS_BYTES (1U << 20) /* raw bytes of events in a chunk */
+#define TEXT_MAX     (1U << 20) /* longer texts are cut */
+#define SMALL_MAX    (4U << 20) /* other content that is not written yet */
+
+/* 1 is zstd's fastest level that still finds most of what repeats: see FORMAT.md. */
+#define ZSTD_LEVEL 1
+
+struct loss {
+	char *name;
+	uint64_t count;
+	bool is_new;
+};
+
+struct recording_writer {
+	int fd;
+	int err;
+	uint64_t written_bytes;
+	uint64_t events;
+	uint32_t chunks;
+	struct buf meta;
+	struct buf processes;
+	struct buf names;
+	struct buf window;
+	VEC(struct loss) losses;
+	ZSTD_CCtx *zstd;
+	uint8_t *raw; /* EVENTS_BYTES */
+	size_t raw_nr;
+	size_t run_at; /* of the open run's header in raw; raw_nr if there is none */
+	uint8_t *packed;
+	size_t packed_cap;
+};
+
+/* ---- chunks ---- */
+
+static int writer_fail(struct recording_writer *w, int err)
+{
+	if (!w->err)
+		w->err = err;
+	return w->err;
+}
+
+/* Header and payload in one system call where the kernel takes all of it. */
+static int write_two(int fd, const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+	struct iovec parts[2] = {{(void *)a, a_bytes}, {(void *)b, b_bytes}};
+	ssize_t n;
+	int err;
+
+	do
+		n = writev(fd, parts, 2);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if ((size_t)n < a_bytes) {
+		err = file_write_all(fd, (const char *)a + n, a_bytes - (size_t)n);
+		return err ? err : file_write_all(fd, b, b_bytes);
+	}
+	n -= (ssize_t)a_bytes;
+	return file_write_all(fd, (const char *)b + n, b_bytes - (size_t)n);
+}
+
+static int write_chunk(struct recording_writer *w, enum format_type type, unsigned int flags,
+		       const void *stored, size_t stored_bytes, size_t raw_bytes)
+{
+	struct format_chunk c = {
+		.magic = FORMAT_CHUNK_MAGIC,
+		.type = (uint16_t)type,
+		.flags = (uint16_t)flags,
+		.stored_bytes = (uint32_t)stored_bytes,
+		.raw_bytes = (uint32_t)raw_bytes,
+		.index = w->chunks,
+	};
+	int err;
+
+	c.crc = format_chunk_crc(&c, stored);
+	err = write_two(w->fd, &c, sizeof(c), stored, stored_bytes);
+	if (err) {
+		/* A device or pipe refuses: it has nothing to cut. */
+		int ignored = ftruncate(w->fd, (off_t)w->written_bytes);
+
+		(void)ignored;
+		return writer_fail(w, err);
+	}
+	w->chunks++;
+	w->written_bytes += sizeof(c) + stored_bytes;
+	return 0;
+}
+
+static int write_buf(struct recording_writer *w, enum format_type type, struct buf *b)
+{
+	int err = buf__error(b);
+
+	if (err)
+		return writer_fail(w, err);
+	if (!b->nr)
+		return 0;
+	err = write_chunk(w, type, 0, b->bytes, b->nr, b->nr);
+	buf__clear(b);
+	return err;
+}
+
+static int write_events(struct recording_writer *w)
+{
+	size_t nr;
+
+	if (!w->raw_nr)
+		return 0;
+	nr = ZSTD_compressCCtx(w->zstd, w->packed, w->packed_cap, w->raw, w->raw_nr, ZSTD_LEVEL);
+	if (ZSTD_isError(nr))
+		return writer_fail(w, -ENOMEM);
+	if (nr < w->raw_nr)
+		(void)write_chunk(w, FORMAT_EVENTS, FORMAT_ZSTD, w->packed, nr, w->raw_nr);
+	else
+		(void)write_chunk(w, FORMAT_EVENTS, 0, w->raw, w->raw_nr, w->raw_nr);
+	w->raw_nr = w->run_at = 0;
+	return w->err;
+}
+
+static void add_u32(struct buf *b, uint32_t n)
+{
+	buf__add(b, &n, sizeof(n));
+}
+
+static void add_text(struct buf *b, const char *text)
+{
+	size_t nr = strnlen(text, TEXT_MAX);
+
+	add_u32(b, (uint32_t)nr);
+	buf__add(b, text, nr);
+}
+
+static int write_losses(struct recording_writer *w)
+{
+	CLEANUP(buf__done) struct buf b = {0};
+
+	for (size_t i = 0; i < w->losses.nr; i++) {
+		struct loss *l = &w->losses.items[i];
+
+		if (!l->is_new)
+			continue;
+		l->is_new = false;
+		buf__add(&b, &l->count, sizeof(l->count));
+		add_text(&b, l->name);
+	}
+	return write_buf(w, FORMAT_LOSSES, &b);
+}
+
+/* What the events refer to. */
+static int write_references(struct recording_writer *w)
+{
+	int err = write_buf(w, FORMAT_META, &w->meta);
+
+	err = err ? err : write_buf(w, FORMAT_WINDOW, &w->window);
+	err = err ? err : write_buf(w, FORMAT_PROCESS, &w->processes);
+	return err ? err : write_buf(w, FORMAT_NAMES, &w->names);
+}
+
+/* After an addition to b: remembers a failure, writes out what grew large. */
+static int added(struct recording_writer *w, const struct buf *b)
+{
+	if (buf__error(b))
+		return writer_fail(w, buf__error(b));
+	return b->nr > SMALL_MAX ? write_references(w) : 0;
+}
+
+/* ---- the interface ---- */
+
+static int write_header(struct recording_writer *w)
+{
+	struct format_header h = {.version = FORMAT_VERSION, .wire_version = GP_WIRE_VERSION};
+	int err;
+
+	memcpy(h.magic, FORMAT_MAGIC, FORMAT_MAGIC_BYTES);
+	h.crc = (uint32_t)crc32(0, (const Bytef *)&h, offsetof(struct format_header, crc));
+	err = file_write_all(w->fd, &h, sizeof(h));
+	w->written_bytes = sizeof(h);
+	return err;
+}
+
+static void cleanup_writer(struct recording_writer **w)
+{
+	recording_writer__free(*w);
+}
+
+int recording_writer__new(const char *path, struct reason *why,
+			  struct recording_writer **ret_writer)
+{
+	CLEANUP(cleanup_writer) struct recording_writer *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return reason_set(why, -ENOMEM, "out of memory");
+	w->fd = -1;
+	w->zstd = ZSTD_createCCtx();
+	w->raw = malloc(EVENTS_BYTES);
+	w->packed_cap = ZSTD_compressBound(EVENTS_BYTES);
+	w->packed = malloc(w->packed_cap);
+	if (!w->zstd || !w->raw || !w->packed)
+		return reason_set(why, -ENOMEM, "out of memory");
+	w->fd = file_create(path);
+	if (w->fd < 0)
+		return reason_set(why, w->fd,
+				  "cannot create the recording '%s': %s; "
+				  "name another place with -o",
+				  path, strerror(-w->fd));
+	err = write_header(w);
+	if (err)
+		return reason_set(why, err, "cannot write to the recording '%s': %s", path,
+				  strerror(-err));
+	*ret_writer = TAKE(w);
+	return 0;
+}
+
+void recording_writer__free(struct recording_writer *w)
+{
+	if (!w)
+		return;
+	if (w->fd >= 0)
+		(void)close(w->fd);
+	for (size_t i = 0; i < w->losses.nr; i++)
+		free(w->losses.items[i].name);
+	vec_done(&w->losses);
+	buf__done(&w->meta);
+	buf__done(&w->processes);
+	buf__done(&w->names);
+	buf__done(&w->window);
+	ZSTD_freeCCtx(w->zstd);
+	free(w->raw);
+	free(w->packed);
+	free(w);
+}
+
+int recording_writer__meta(struct recording_writer *w, const char *key, const char *value)
+{
+	if (w->err)
+		return w->err;
+	add_text(&w->meta, key);
+	add_text(&w->meta, value);
+	return added(w, &w->meta);
+}
+
+int recording_writer__process(struct recording_writer *w, const struct recording_process *p)
+{
+	struct format_process f = {
+		.index = p->index,
+		.pid = p->pid,
+		.rank = p->rank,
+		.world_size = p->world_size,
+		.start_boot_ns = p->start_boot_ns,
+	};
+
+	if (w->err)
+		return w->err;
+	if (p->index > UINT16_MAX)
+		return -EINVAL;
+	buf__add(&w->processes, &f, sizeof(f));
+	add_text(&w->processes, p->comm ? p->comm : "");
+	add_text(&w->processes, p->cmdline ? p->cmdline : "");
+	return added(w, &w->processes);
+}
+
+int recording_writer__name(struct recording_writer *w, uint32_t id, const char *name,
+			   const char *overload)
+{
+	if (w->err)
+		return w->err;
+	if (id >= RECORDING_NAME_IDS)
+		return -EINVAL;
+	add_u32(&w->names, id);
+	add_text(&w->names, name);
+	add_text(&w->names, overload ? overload : "");
+	return added(w, &w->names);
+}
+
+/* Whether the open run takes one more event of this length. */
+static bool run_fits(const struct recording_writer *w, size_t bytes)
+{
+	const struct format_run *run = (const void *)(w->raw + w->run_at);
+
+	return w->raw_nr && run->bytes == bytes;
+}
+
+int recording_writer__event(struct recording_writer *w, const void *event, size_t bytes)
+{
+	const struct gp_ev_head *head = event;
+	struct format_run *run;
+
+	if (w->err)
+		return w->err;
+	if (bytes < sizeof(*head) || bytes % 8 || bytes > FORMAT_EVENT_MAX ||
+	    bytes < recording_event_bytes(head->kind) || head->kind == GP_EV_NAME)
+		return -EINVAL;
+	if (EVENTS_BYTES - w->raw_nr < sizeof(*run) + bytes) {
+		int err = recording_writer__flush(w);
+
+		if (err)
+			return err;
+	}
+	if (!run_fits(w, bytes)) {
+		w->run_at = w->raw_nr;
+		run = (struct format_run *)(w->raw + w->run_at);
+		*run = (struct format_run){.bytes = (uint32_t)bytes};
+		w->raw_nr += sizeof(*run);
+	}
+	run = (struct format_run *)(w->raw + w->run_at);
+	memcpy(w->raw + w->raw_nr, event, bytes);
+	w->raw_nr += bytes;
+	run->nr++;
+	w->events++;
+	return 0;
+}
+
+int recording_writer__loss(struct recording_writer *w, const char *name, uint64_t count)
+{
+	struct loss l = {.count = count, .is_new = true};
+
+	if (w->err)
+		return w->err;
+	for (size_t i = 0; i < w->losses.nr; i++) {
+		struct loss *old = &w->losses.items[i];
+
+		if (strcmp(old->name, name))
+			continue;
+		old->is_new |= old->count != count;
+		old->count = count;
+		return 0;
+	}
+	l.name = strndup(name, TEXT_MAX);
+	if (!l.name || vec_push(&w->losses, l)) {
+		free(l.name);
+		return writer_fail(w, -ENOMEM);
+	}
+	return 0;
+}
+
+int recording_writer__window(struct recording_writer *w, uint64_t start_ns, uint64_t end_ns,
+			     uint64_t start_realtime_ns)
+{
+	struct format_window f = {start_ns, end_ns, start_realtime_ns};
+
+	if (w->err)
+		return w->err;
+	buf__clear(&w->window);
+	buf__add(&w->window, &f, sizeof(f));
+	return added(w, &w->window);
+}
+
+int recording_writer__flush(struct recording_writer *w)
+{
+	int err = w->err ? w->err : write_references(w);
+
+	err = err ? err : write_losses(w);
+	return err ? err : write_events(w);
+}
+
+int recording_writer__finish(struct recording_writer *w)
+{
+	struct format_end f = {.events = w->events};
+	int err = recording_writer__flush(w);
+
+	err = err ? err : write_chunk(w, FORMAT_END, 0, &f, sizeof(f), sizeof(f));
+	if (err)
+		return err;
+	/* Network file systems say here that the disk was full. */
+	if (close(take_fd(&w->fd)))
+		return writer_fail(w, -errno);
+	w->err = -EBADF;
+	return 0;
+}
+
+uint64_t recording_writer__bytes(const struct recording_writer *w)
+{
+	return w->written_bytes;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What is needed while a timeline is built, and the steps of building, in order: read, tree,
+ * memory. Private to this room. Every step takes whatever a damaged or forged recording holds:
+ * what cannot be true is repaired or left out, and counted.
+ */
+#ifndef GP_TIMELINE_BUILD_H
+#define GP_TIMELINE_BUILD_H
+
+#include "base/hash.h"
+#include "base/intern.h"
+#include "timeline/sort.h"
+#include "timeline/timeline.h"
+
+/* What the join finds wrong; each ends up in timeline.losses. */
+enum tl_counter {
+	TL_TIME_INVALID = 0,	   /* ops that end before they begin, and times of no real clock */
+	TL_INSTANCE_DUPLICATE = 1, /* ops with an instance that another has already */
+	TL_PARENT_MISSING = 2,	   /* ops whose parent is not in the recording */
+	TL_NESTING_REPAIRED = 3,   /* ops cut so that they lie within their parent */
+	TL_PROCESS_UNKNOWN = 4,	   /* processes that the recording does not name */
+	TL_MEMORY_OP_MISSING = 5,  /* memory events whose op is not in the recording */
+	TL_MEMORY_INVALID = 6,	   /* memory events with a size that cannot be */
+	TL_FREE_LOST = 7,	   /* allocations at an address whose free was not seen */
+	TL_FREE_UNKNOWN = 8,	   /* added to the recording's own counter of this name */
+	TL_COUNTER_NR = 9,
+};
+
+/* Later times and larger sizes than these are not believed; sums of two stay in 64 bits. */
+#define TL_TIME_END_NS (1ULL << 62)
+#define TL_SIZE_END    (1LL << 50)
+
+/* How many open ops are looked at to find one: more than any honest capture has. */
+#define TL_SEARCH_DEPTH (4 * GP_OP_DEPTH)
+
+struct raw_op {
+	uint64_t start_ns, end_ns;
+	uint64_t instance, parent;
+	int64_t sequence_nr;
+	uint64_t forward_thread;
+	uint32_t name; /* of timeline_private.names */
+	uint32_t thread;
+	uint32_t scope, stack_id, flags, thread_number;
+};
+
+struct raw_memory {
+	uint64_t time_ns, instance, address;
+	int64_t bytes;
+	uint64_t allocated_bytes, reserved_bytes;
+	uint32_t thread;
+	uint32_t stack_id;
+	int16_t device_type, device_index;
+	uint8_t flags;
+};
+
+struct tl_name {
+	const char *name;
+	const char *overload;
+	bool unlisted;
+};
+
+/* Stays with the timeline: its strings live here. */
+struct timeline_private {
+	struct intern *intern;
+};
+
+struct build {
+	struct timeline *t;
+	uint64_t counts[TL_COUNTER_NR];
+	uint32_t *process_of; /* by the 16 bits of an event */
+	struct hash thread_of;
+	struct hash name_of;
+	struct hash loss_of;
+	VEC(struct tl_name) names;
+	VEC(struct raw_op) ops;
+	VEC(struct raw_memory) memory;
+	uint64_t last_thread_key;
+	uint32_t last_thread;
+	uint64_t first_ns, last_ns; /* over all events */
+	/* After build_tree(): every op's instance, sorted. */
+	struct sort_item *by_instance;
+	/* After build_tree(): where each thread's ops begin in timeline.ops; one more at the end.
+	 */
+	uint32_t *thread_ops;
+	int err; /* why reading stopped */
+};
+
+/* Events into columns; processes, threads and names into the timeline. 0 or -errno. */
+int build_read(struct build *b, struct recording *rec);
+
+/* Sorts the ops, nests them, and marks what torch.profiler's table leaves out. 0 or -errno. */
+int build_tree(struct build *b);
+
+/* Pairs allocations and frees, keeps totals, attributes to ops. 0 or -errno. */
+int build_memory(struct build *b);
+
+/* The op with this instance, or TL_NONE. */
+uint32_t build_op_of_instance(const struct build *b, uint64_t instance);
+
+void build__done(struct build *b);
+
+/* Name of a counter in outputs. */
+const char *build_counter_name(enum tl_counter counter);
+
+#endif /* GP_TIMELINE_BUILD_H */

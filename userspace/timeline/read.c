@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Events of a recording into columns. Names are interned once per id, so that later stages compare
+ * pointers; a process or thread that nothing describes is made up from what its events say.
+ */
+#include "timeline/build.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define PROCESS_NR 65536
+
+/* Dropped by torch.profiler before it builds its tree. */
+static const char *const unlisted_names[] = {
+	"[memory]",
+	"[OutOfMemory]",
+	"profiler::_record_function_enter",
+	"profiler::_record_function_enter_new",
+	"profiler::_record_function_exit",
+	"aten::is_leaf",
+	"aten::output_nr",
+	"aten::_version",
+};
+
+static bool is_unlisted(const char *name)
+{
+	for (size_t i = 0; i < sizeof(unlisted_names) / sizeof(*unlisted_names); i++)
+		if (!strcmp(name, unlisted_names[i]))
+			return true;
+	return false;
+}
+
+static const char *keep(struct build *b, const char *text)
+{
+	const char *kept = intern__str(b->t->private->intern, text ? text : "");
+
+	if (!kept)
+		b->err = -ENOMEM;
+	return kept;
+}
+
+static int add_process(struct build *b, uint32_t index, const struct recording_process *p)
+{
+	struct tl_process out = {
+		.pid = p ? p->pid : 0,
+		.rank = p ? p->rank : -1,
+		.comm = keep(b, p ? p->comm : "?"),
+		.cmdline = keep(b, p ? p->cmdline : ""),
+	};
+
+	if (b->err)
+		return b->err;
+	b->process_of[index] = (uint32_t)b->t->processes.nr;
+	return vec_push(&b->t->processes, out);
+}
+
+static int read_processes(struct build *b, const struct recording *rec)
+{
+	b->process_of = malloc(PROCESS_NR * sizeof(*b->process_of));
+	if (!b->process_of)
+		return -ENOMEM;
+	for (size_t i = 0; i < PROCESS_NR; i++)
+		b->process_of[i] = TL_NONE;
+	for (size_t i = 0; i < recording__processes(rec); i++) {
+		const struct recording_process *p = recording__process_at(rec, i);
+		int err;
+
+		if (!p || p->index >= PROCESS_NR || b->process_of[p->index] != TL_NONE)
+			continue;
+		err = add_process(b, p->index, p);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Index of the event's thread, TL_NONE with b->err set. */
+static uint32_t thread_of(struct build *b, const struct gp_ev_head *head)
+{
+	uint64_t key = (uint64_t)head->process << 32 | head->tid;
+	struct tl_thread thread = {.tid = head->tid};
+	uint64_t *known;
+
+	if (b->process_of[head->process] == TL_NONE) {
+		b->counts[TL_PROCESS_UNKNOWN]++;
+		if (add_process(b, head->process, NULL)) {
+			b->err = -ENOMEM;
+			return TL_NONE;
+		}
+	}
+	if (b->last_thread != TL_NONE && b->last_thread_key == key)
+		return b->last_thread;
+	known = hash__find(&b->thread_of, key);
+	b->last_thread_key = key;
+	if (known) {
+		b->last_thread = (uint32_t)*known;
+		return b->last_thread;
+	}
+	thread.process = b->process_of[head->process];
+	thread.comm = keep(b, "");
+	b->last_thread = (uint32_t)b->t->threads.nr;
+	if (b->err || vec_push(&b->t->threads, thread) ||
+	    hash__set(&b->thread_of, key, b->last_thread)) {
+		b->err = -ENOMEM;
+		b->last_thread = TL_NONE;
+	}
+	return b->last_thread;
+}
+
+/* Index into b->names, TL_NONE with b->err set. */
+static uint32_t name_of(struct build *b, uint32_t id)
+{
+	const uint64_t *known = hash__find(&b->name_of, id);
+	struct tl_name name;
+	const char *overload = "";
+
+	if (known)
+		return (uint32_t)*known;
+	name.name = keep(b, recording__name(b->t->recording, id, &overload));
+	name.overload = keep(b, overload);
+	if (b->err)
+		return TL_NONE;
+	name.unlisted = is_unlisted(name.name);
+	if (hash__set(&b->name_of, id, b->names.nr) || vec_push(&b->names, name)) {
+		b->err = -ENOMEM;
+		return TL_NONE;
+	}
+	return (uint32_t)b->names.nr - 1;
+}
+
+static void saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
+{
+	if (from_ns < b->first_ns)
+		b->first_ns = from_ns;
+	if (to_ns > b->last_ns)
+		b->last_ns = to_ns;
+}
+
+static int read_op(struct build *b, const struct gp_ev_op *e)
+{
+	struct raw_op op = {
+		.start_ns = e->start_ns,
+		.end_ns = e->head.time_ns,
+		.instance = e->instance,
+		.parent = e->parent,
+		.sequence_nr = e->sequence_nr,
+		.forward_thread = e->forward_thread,
+		.scope = e->scope,
+		.stack_id = e->stack_id,
+		.flags = e->head.flags,
+		.thread_number = e->thread_number,
+	};
+
+	if (op.end_ns < op.start_ns || op.end_ns >= TL_TIME_END_NS) {
+		b->counts[TL_TIME_INVALID]++;
+		return 0;
+	}
+	if (b->ops.nr >= TL_NONE - 1)
+		return -EFBIG;
+	op.thread = thread_of(b, &e->head);
+	op.name = name_of(b, e->name_id);
+	if (b->err)
+		return b->err;
+	saw_time(b, op.start_ns, op.end_ns);
+	return vec_push(&b->ops, op);
+}
+
+static int read_memory(struct build *b, const struct gp_ev_memory *e)
+{
+	struct raw_memory m = {
+		.time_ns = e->head.time_ns,
+		.instance = e->instance,
+		.address = e->address,
+		.bytes = e->bytes,
+		.allocated_bytes = e->head.flags & GP_MEMORY_TOTALS ? e->allocated_bytes : 0,
+		.reserved_bytes = e->head.flags & GP_MEMORY_TOTALS ? e->reserved_bytes : 0,
+		.device_type = e->device_type,
+		.device_index = e->device_index,
+		.stack_id = e->stack_id,
+		.flags = e->head.flags,
+	};
+
+	if (m.time_ns >= TL_TIME_END_NS) {
+		b->counts[TL_TIME_INVALID]++;
+		return 0;
+	}
+	if (b->memory.nr >= TL_NONE - 1)
+		return -EFBIG;
+	m.thread = thread_of(b, &e->head);
+	if (b->err)
+		return b->err;
+	saw_time(b, m.time_ns, m.time_ns);
+	return vec_push(&b->memory, m);
+}
+
+static int read_thread(struct build *b, const struct gp_ev_thread *e)
+{
+	uint32_t thread = thread_of(b, &e->head);
+	const char *comm;
+
+	if (b->err)
+		return b->err;
+	comm = intern__get(b->t->private->intern, e->comm, strnlen(e->comm, GP_COMM_BYTES));
+	if (!comm)
+		return -ENOMEM;
+	b->t->threads.items[thread].comm = comm;
+	return 0;
+}
+
+static int read_event(const void *event, size_t bytes, void *arg)
+{
+	const struct gp_ev_head *head = event;
+	struct build *b = arg;
+
+	if (head->kind == GP_EV_OP && bytes >= sizeof(struct gp_ev_op))
+		b->err = read_op(b, event);
+	else if (head->kind == GP_EV_MEMORY && bytes >= sizeof(struct gp_ev_memory))
+		b->err = read_memory(b, event);
+	else if (head->kind == GP_EV_THREAD && bytes >= sizeof(struct gp_ev_thread))
+		b->err = read_thread(b, event);
+	return b->err;
+}
+
+int build_read(struct build *b, struct recording *rec)
+{
+	int err;
+
+	b->last_thread = TL_NONE;
+	b->first_ns = UINT64_MAX;
+	err = read_processes(b, rec);
+	if (err)
+		return err;
+	return recording__each_event(rec, read_event, b);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Adding ops up by name. What torch.profiler takes out of its tree is no row: its own time and
+ * memory belong to the op that stands above it.
+ */
+#include "timeline/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "timeline/table_sort.h"
+
+#define STEP_PREFIX "ProfilerStep#"
+
+struct grouping {
+	const struct timeline *t;
+	const struct table_options *options;
+	struct table *table;
+	uint32_t *heir;	       /* per op: itself, what stands for it, or TL_NONE */
+	struct hash head_of;   /* name -> first row of this name */
+	VEC(uint32_t) next;    /* per row: another row of the same name, or TL_NONE */
+	VEC(struct span) when; /* per row: its first event */
+};
+
+static void grouping__done(struct grouping *g)
+{
+	free(g->heir);
+	hash__done(&g->head_of);
+	vec_done(&g->next);
+	vec_done(&g->when);
+}
+
+void table__free(struct table *table)
+{
+	if (!table)
+		return;
+	vec_done(&table->rows);
+	free(table);
+}
+
+static void cleanup_table(struct table **table)
+{
+	table__free(*table);
+}
+
+/* ---- rows ---- */
+
+static const char *row_name(const char *name)
+{
+	if (!strncmp(name, STEP_PREFIX, strlen(STEP_PREFIX)))
+		return "ProfilerStep*";
+	return name;
+}
+
+static int add_row(struct grouping *g, uint64_t head, const struct table_row *row,
+		   uint32_t *ret_row)
+{
+	uint32_t index = (uint32_t)g->table->rows.nr;
+
+	if (vec_push(&g->table->rows, *row) || vec_push(&g->next, (uint32_t)head) ||
+	    vec_push(&g->when, ((struct span){UINT64_MAX, 0, index})) ||
+	    hash__set(&g->head_of, (uintptr_t)row->name, index))
+		return -ENOMEM;
+	*ret_row = index;
+	return 0;
+}
+
+/* The row of this key, made if there is none. Names are interned: pointers are compared. */
+static int find_row(struct grouping *g, const char *name, const char *overload, bool annotation,
+		    uint32_t *ret_row)
+{
+	struct table_row row = {
+		.name = name,
+		.overload = overload,
+		.is_user_annotation = annotation,
+		.first_op = TL_NONE,
+	};
+	const uint64_t *head = hash__find(&g->head_of, (uintptr_t)name);
+
+	for (uint32_t i = head ? (uint32_t)*head : TL_NONE; i != TL_NONE; i = g->next.items[i]) {
+		const struct table_row *r = &g->table->rows.items[i];
+
+		if (r->overload == overload && r->is_user_annotation == annotation) {
+			*ret_row = i;
+			return 0;
+		}
+	}
+	return add_row(g, head ? *head : TL_NONE, &row, ret_row);
+}
+
+static int row_of_op(struct grouping *g, const struct tl_op *op, uint32_t *ret_row)
+{
+	return find_row(g, row_name(op->name), g->options->by_overload ? op->overload : NULL,
+			op->scope == GP_SCOPE_USER, ret_row);
+}
+
+/* Remembers the row's first event; true if this one is it so far. */
+static bool is_first(struct grouping *g, uint32_t row, uint64_t start_ns, uint64_t end_ns)
+{
+	struct span *first = &g->when.items[row];
+
+	if (first->start_ns < start_ns || (first->start_ns == start_ns && first->end_ns >= end_ns))
+		return false;
+	first->start_ns = start_ns;
+	first->end_ns = end_ns;
+	return true;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static bool is_async(const struct tl_op *op)
+{
+	return op->flags & GP_OP_ASYNC;
+}
+
+static void add_self(struct table_row *row, const struct tl_op *op)
+{
+	if (is_async(op))
+		return;
+	row->self_cpu_ns += op->self_ns;
+	row->self_cpu_bytes = plus(row->self_cpu_bytes, op->self_cpu_bytes);
+	row->self_cuda_bytes = plus(row->self_cuda_bytes, op->self_cuda_bytes);
+}
+
+static int add_op(struct grouping *g, uint32_t index)
+{
+	const struct tl_op *op = &g->t->ops.items[index];
+	uint32_t at, heir = g->heir[index];
+	struct table_row *row;
+	int err;
+
+	if (heir == TL_NONE)
+		return 0;
+	err = row_of_op(g, &g->t->ops.items[heir], &at);
+	if (err)
+		return err;
+	row = &g->table->rows.items[at];
+	add_self(row, op);
+	if (heir != index)
+		return 0;
+	if (is_first(g, at, op->start_ns, op->end_ns)) {
+		row->first_op = index;
+		row->has_parent = op->parent != TL_NONE && g->heir[op->parent] != TL_NONE;
+		row->is_async = is_async(op);
+	}
+	row->calls++;
+	row->cpu_total_ns += op->end_ns - op->start_ns;
+	row->cpu_bytes = plus(row->cpu_bytes, op->cpu_bytes);
+	row->cuda_bytes = plus(row->cuda_bytes, op->cuda_bytes);
+	return 0;
+}
+
+static int add_ops(struct grouping *g)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < g->t->ops.nr; i++) {
+		const struct tl_op *op = &g->t->ops.items[i];
+		uint32_t above = op->parent == TL_NONE ? TL_NONE : g->heir[op->parent];
+
+		g->heir[i] = op->collapsed || op->unlisted ? above : i;
+	}
+	for (uint32_t i = 0; i < g->t->ops.nr && !err; i++)
+		err = add_op(g, i);
+	return err;
+}
+
+static int add_memory(struct grouping *g, const struct tl_memory *m, const char *name)
+{
+	struct table_row *row;
+	uint32_t at;
+	int err = find_row(g, name, g->options->by_overload ? "" : NULL, false, &at);
+
+	if (err)
+		return err;
+	row = &g->table->rows.items[at];
+	(void)is_first(g, at, m->time_ns, m->time_ns);
+	row->calls++;
+	if (m->device_type == GP_DEVICE_CPU) {
+		row->cpu_bytes = plus(row->cpu_bytes, m->bytes);
+		row->self_cpu_bytes = row->cpu_bytes;
+	} else if (m->device_type == GP_DEVICE_CUDA) {
+		row->cuda_bytes = plus(row->cuda_bytes, m->bytes);
+		row->self_cuda_bytes = row->cuda_bytes;
+	}
+	return 0;
+}
+
+/* Rows for memory that no listed op can show. */
+static int add_memories(struct grouping *g)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < g->t->memory.nr && !err; i++) {
+		const struct tl_memory *m = &g->t->memory.items[i];
+
+		if (m->op == TL_NONE || g->heir[m->op] == TL_NONE)
+			err = add_memory(g, m, "[memory]");
+	}
+	for (size_t i = 0; i < g->t->out_of_memory.nr && !err; i++)
+		err = add_memory(g, &g->t->out_of_memory.items[i], "[OutOfMemory]");
+	return err;
+}
+
+/* ---- the table as a whole ---- */
+
+static uint32_t characters(const char *text)
+{
+	uint32_t nr = 0;
+
+	for (; *text; text++)
+		nr += (*text & 0xc0) != 0x80;
+	return nr;
+}
+
+static bool memory_captured(const struct timeline *t)
+{
+	const char *on = recording__meta(t->recording, "memory");
+
+	return t->memory.nr || t->out_of_memory.nr || (on && strcmp(on, "0") != 0);
+}
+
+static void sum_up(struct table *table)
+{
+	for (size_t i = 0; i < table->rows.nr; i++) {
+		const struct table_row *row = &table->rows.items[i];
+		uint32_t nr = characters(row->name);
+
+		table->self_cpu_total_ns += row->self_cpu_ns;
+		if (row->device == TABLE_CUDA && !row->is_user_annotation)
+			table->self_cuda_total_ns += row->self_cuda_ns;
+		table->has_cuda_time |= row->self_cuda_ns > 0;
+		table->has_cuda_memory |= row->self_cuda_bytes > 0;
+		if (nr > table->longest_name)
+			table->longest_name = nr;
+	}
+}
+
+static void keep_top_level(struct table *table)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < table->rows.nr; i++)
+		if (!table->rows.items[i].has_parent)
+			table->rows.items[kept++] = table->rows.items[i];
+	table->rows.nr = kept;
+}
+
+static int fill(struct grouping *g)
+{
+	int err;
+
+	g->heir = malloc((g->t->ops.nr + 1) * sizeof(*g->heir));
+	if (!g->heir)
+		return -ENOMEM;
+	err = add_ops(g);
+	if (!err)
+		err = add_memories(g);
+	if (!err)
+		err = table_sort_by_time(g->table, g->when.items);
+	return err;
+}
+
+static const char *join_keys(char *text, size_t bytes)
+{
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; table_sort_keys[i] && at < bytes; i++)
+		at += (size_t)snprintf(text + at, bytes - at, "%s%s", i ? ", " : "",
+				       table_sort_keys[i]);
+	return text;
+}
+
+int table__new(const struct timeline *t, const struct table_options *options, struct reason *why,
+	       struct table **ret_table)
+{
+	CLEANUP(cleanup_table) struct table *table = NULL;
+	CLEANUP(grouping__done) struct grouping g = {.t = t, .options = options};
+	char keys[400];
+	int err;
+
+	if (options->sort && !table_sort_key_known(options->sort))
+		return reason_set(why, -EINVAL, "unknown sort key '%s': use one of %s",
+				  options->sort, join_keys(keys, sizeof(keys)));
+	table = calloc(1, sizeof(*table));
+	if (!table)
+		return reason_set(why, -ENOMEM, "out of memory");
+	g.table = table;
+	err = fill(&g);
+	if (err)
+		return reason_set(why, err, "out of memory");
+	table->has_memory = memory_captured(t);
+	sum_up(table);
+	if (options->top_level)
+		keep_top_level(table);
+	err = options->sort ? table_sort_by_key(table, options->sort) : 0;
+	if (err)
+		return reason_set(why, err, "out of memory");
+	*ret_table = TAKE(table);
+	return 0;
+}

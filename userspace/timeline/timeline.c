@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Building a timeline from a recording: the steps of build.h in order, then the losses.
+ */
+#include "timeline/timeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "base/cleanup.h"
+#include "timeline/build.h"
+
+const char *build_counter_name(enum tl_counter counter)
+{
+	static const char *const names[] = {
+		[TL_TIME_INVALID] = "time_invalid",
+		[TL_INSTANCE_DUPLICATE] = "instance_duplicate",
+		[TL_PARENT_MISSING] = "parent_missing",
+		[TL_NESTING_REPAIRED] = "nesting_repaired",
+		[TL_PROCESS_UNKNOWN] = "process_unknown",
+		[TL_MEMORY_OP_MISSING] = "memory_op_missing",
+		[TL_MEMORY_INVALID] = "memory_invalid",
+		[TL_FREE_LOST] = "free_lost",
+		[TL_FREE_UNKNOWN] = "free_unknown",
+	};
+
+	return names[counter];
+}
+
+void build__done(struct build *b)
+{
+	free(b->process_of);
+	hash__done(&b->thread_of);
+	hash__done(&b->name_of);
+	hash__done(&b->loss_of);
+	vec_done(&b->names);
+	vec_done(&b->ops);
+	vec_done(&b->memory);
+	free(b->by_instance);
+	free(b->thread_ops);
+}
+
+void timeline__free(struct timeline *t)
+{
+	if (!t)
+		return;
+	vec_done(&t->processes);
+	vec_done(&t->threads);
+	vec_done(&t->ops);
+	vec_done(&t->memory);
+	vec_done(&t->out_of_memory);
+	vec_done(&t->losses);
+	if (t->private)
+		intern__free(t->private->intern);
+	free(t->private);
+	free(t);
+}
+
+static void cleanup_timeline(struct timeline **t)
+{
+	timeline__free(*t);
+}
+
+static struct timeline *timeline_alloc(const struct recording *rec)
+{
+	CLEANUP(cleanup_timeline) struct timeline *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->recording = rec;
+	t->private = calloc(1, sizeof(*t->private));
+	if (!t->private)
+		return NULL;
+	t->private->intern = intern__new();
+	return t->private->intern ? TAKE(t) : NULL;
+}
+
+/* A recording that was cut, or lies, gets the window of its events. */
+static void set_window(struct timeline *t, const struct build *b)
+{
+	uint64_t realtime_ns;
+	bool any = b->first_ns <= b->last_ns;
+
+	recording__window(t->recording, &t->start_ns, &t->end_ns, &realtime_ns);
+	if (t->start_ns && realtime_ns >= t->start_ns && realtime_ns < TL_TIME_END_NS)
+		t->realtime_offset_ns = realtime_ns - t->start_ns;
+	if (!t->start_ns || t->start_ns >= TL_TIME_END_NS)
+		t->start_ns = any ? b->first_ns : 0;
+	if (t->end_ns < t->start_ns || t->end_ns >= TL_TIME_END_NS)
+		t->end_ns = any && b->last_ns > t->start_ns ? b->last_ns : t->start_ns;
+}
+
+/* Adds to the counter of this name, which is made if there is none. */
+static int add_loss(struct build *b, const char *name, uint64_t count)
+{
+	struct tl_loss loss = {.name = intern__str(b->t->private->intern, name), .count = count};
+	const uint64_t *known;
+
+	if (!loss.name)
+		return -ENOMEM;
+	known = hash__find(&b->loss_of, (uintptr_t)loss.name);
+	if (known) {
+		b->t->losses.items[*known].count += count;
+		return 0;
+	}
+	if (hash__set(&b->loss_of, (uintptr_t)loss.name, b->t->losses.nr))
+		return -ENOMEM;
+	return vec_push(&b->t->losses, loss);
+}
+
+/* Those of the contract first, in its order, then others that the recording has, then the join's.
+ */
+static int set_losses(struct build *b)
+{
+	const struct recording *rec = b->t->recording;
+	int err = 0;
+
+	for (int i = 0; i < GP_LOSS_NR && !err; i++)
+		err = add_loss(b, recording_loss_name(i), 0);
+	for (size_t i = 0; i < recording__losses(rec) && !err; i++) {
+		uint64_t count = 0;
+		const char *name = recording__loss_at(rec, i, &count);
+
+		err = add_loss(b, name, count);
+	}
+	for (int i = 0; i < TL_COUNTER_NR && !err; i++)
+		err = add_loss(b, build_counter_name(i), b->counts[i]);
+	return err;
+}
+
+int timeline__new(struct recording *rec, struct reason *why, struct timeline **ret_timeline)
+{
+	CLEANUP(cleanup_timeline) struct timeline *t = timeline_alloc(rec);
+	CLEANUP(build__done) struct build b = {.t = t};
+	int err;
+
+	if (!t)
+		return reason_set(why, -ENOMEM, "out of memory");
+	err = build_read(&b, rec);
+	if (err)
+		return reason_set(why, err, "cannot read the recording's events: %s",
+				  strerror(-err));
+	err = build_tree(&b);
+	if (!err)
+		err = build_memory(&b);
+	if (!err) {
+		set_window(t, &b);
+		err = set_losses(&b);
+	}
+	if (err)
+		return reason_set(why, err, "cannot join the recording's events: %s",
+				  strerror(-err));
+	*ret_timeline = TAKE(t);
+	return 0;
+}
