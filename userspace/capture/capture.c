@@ -37,7 +37,6 @@ struct capture {
 	struct names names;
 	struct hash threads; /* process << 32 | tid: named in the recording already */
 	VEC(struct member *) members;
-	size_t kernel_names; /* of the session's names, taken over so far */
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
 	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr;
 	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
@@ -51,6 +50,12 @@ static uint64_t now_ns(clockid_t clock)
 
 	(void)clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
+}
+
+static int cannot_write(const struct capture *c, int err, struct reason *why)
+{
+	return reason_set(why, err, "cannot write '%s': %s", c->options.output_path,
+			  strerror(-err));
 }
 
 static int write_meta(struct capture *c)
@@ -95,8 +100,11 @@ int capture__new(const struct capture_options *options, struct reason *why,
 	err = probe_session__new(&probe, why, &c->probes);
 	if (!err)
 		err = recording_writer__new(options->output_path, why, &c->writer);
-	if (!err && write_meta(c))
-		err = reason_set(why, -EIO, "cannot write '%s'", options->output_path);
+	if (!err) {
+		err = write_meta(c);
+		if (err)
+			(void)cannot_write(c, err, why);
+	}
 	if (err) {
 		capture__free(c);
 		return err;
@@ -107,19 +115,17 @@ int capture__new(const struct capture_options *options, struct reason *why,
 
 /* ---- events ---- */
 
-static int take_kernel_names(struct capture *c)
+/* The recording's number of a kernel name, which is written when it is first used. 0: none, or
+ * -errno. */
+static int64_t kernel_name(struct capture *c, uint32_t id)
 {
-	size_t nr = probe_session__names(c->probes);
+	uint32_t known = names__find(&c->names, SOURCE_KERNEL, id);
+	struct probe_name n;
 
-	for (; c->kernel_names < nr; c->kernel_names++) {
-		struct probe_name n = probe_session__name(c->probes, c->kernel_names);
-		int64_t id =
-			names__add(&c->names, c->writer, SOURCE_KERNEL, n.id, n.name, n.overload);
-
-		if (id < 0)
-			return (int)id;
-	}
-	return 0;
+	if (known || !id || id > probe_session__names(c->probes))
+		return known;
+	n = probe_session__name(c->probes, id - 1);
+	return names__add(&c->names, c->writer, SOURCE_KERNEL, id, n.name, n.overload);
 }
 
 static struct member *member_of(struct capture *c, uint16_t index)
@@ -163,8 +169,12 @@ static int note_thread(struct capture *c, struct member *m, const struct gp_ev_h
 static int put_op(struct capture *c, uint32_t source, const struct gp_ev_op *op)
 {
 	struct gp_ev_op ev = *op;
+	int64_t id = source == SOURCE_KERNEL ? kernel_name(c, op->name_id)
+					     : names__find(&c->names, source, op->name_id);
 
-	ev.name_id = names__find(&c->names, source, op->name_id);
+	if (id < 0 && id != -ENOSPC)
+		return (int)id;
+	ev.name_id = id > 0 ? (uint32_t)id : 0;
 	if (!ev.name_id)
 		c->nameless_nr++;
 	return recording_writer__event(c->writer, &ev, sizeof(ev));
@@ -195,7 +205,7 @@ static void note_process(struct capture *c, struct member *m, const struct gp_ev
 	if (ev->what != GP_PROCESS_EXEC || m->end)
 		return;
 	if (c->options.follow_exec)
-		m->maps_changed = true;
+		m->maps_changed = m->renamed = true;
 	else
 		m->end = MEMBER_EXECED;
 }
@@ -326,9 +336,7 @@ static int probe_member(struct capture *c, struct member *m, struct reason *why)
 	bool callbacks = m->guest && (guest__active(m->guest) & GP_FEATURE_OPS);
 	int n = probe_session__attach(c->probes, m->process, m->index, !callbacks, why);
 
-	if (n < 0)
-		return n;
-	return take_kernel_names(c);
+	return n < 0 ? n : 0;
 }
 
 int capture__add(struct capture *c, pid_t pid, struct reason *why)
@@ -381,6 +389,20 @@ static void replace_guest(struct capture *c, struct member *m)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
 }
 
+/* After exec: who it is now. The probes of its new libraries follow. */
+static void rename_member(struct capture *c, struct member *m)
+{
+	struct target_process *now;
+
+	m->renamed = false;
+	if (target_process__new(m->process->pid, NULL, &now))
+		return;
+	target_process__free(m->process);
+	m->process = now;
+	if (!c->failed)
+		c->failed = write_process(c, m);
+}
+
 /* Libraries that came since: probed from now on. */
 static void probe_anew(struct capture *c, struct member *m)
 {
@@ -388,6 +410,8 @@ static void probe_anew(struct capture *c, struct member *m)
 	int err;
 
 	m->maps_changed = false;
+	if (m->renamed)
+		rename_member(c, m);
 	err = target_process__update_libraries(m->process, &why);
 	if (err > 0)
 		err = probe_member(c, m, &why);
@@ -441,13 +465,16 @@ static int watch_members(struct capture *c)
 
 int capture__start(struct capture *c, struct reason *why)
 {
+	int err;
+
 	drain(c);
 	c->start_realtime_ns = now_ns(CLOCK_REALTIME);
 	c->start_ns = now_ns(CLOCK_MONOTONIC);
 	c->flushed_ns = c->start_ns;
-	if (recording_writer__window(c->writer, c->start_ns, 0, c->start_realtime_ns) ||
-	    recording_writer__flush(c->writer))
-		return reason_set(why, -EIO, "cannot write '%s'", c->options.output_path);
+	err = recording_writer__window(c->writer, c->start_ns, 0, c->start_realtime_ns);
+	err = err ?: recording_writer__flush(c->writer);
+	if (err)
+		return cannot_write(c, err, why);
 	c->started = true;
 	probe_session__start(c->probes);
 	return 0;
