@@ -107,13 +107,6 @@ $(O)/tests/test_cli_%: $(O)/tests/unit/test_cli_%.o $(UNIT_HELP_OBJ) $(O)/usersp
 .PHONY: unit-build
 unit-build: $(UNIT_BIN)
 
-.PHONY: check-unit
-check-unit: unit-build
-	$(Q)for t in $(UNIT_BIN); do echo "== $$t"; $$t 2>&1 | grep -v '^\[ *\(RUN\|OK\)' ; \
-		test $${PIPESTATUS[0]} -eq 0 || exit 1; done
-
-
-
 .PHONY: clean
 clean:
 	rm -rf $(O)
