@@ -257,7 +257,7 @@ struct gp_ring_page {
 	__u32 active; /* enum gp_feature bits in force */
 	__u32 failed; /* enum gp_feature bits that were wanted and cannot be had */
 	__u32 beat;   /* counts up while the collector's thread runs */
-	__u64 pad1[12];
+	__u64 losses[12]; /* other than ring full, by enum gp_loss, since the ring was made */
 	char message[512]; /* why `failed`, for people */
 };
 

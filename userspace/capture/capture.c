@@ -355,6 +355,7 @@ static void probe_anew(struct capture *c, struct member *m)
 		err = probe_member(c, m, &why);
 	if (err < 0 && !member__has_exited(m))
 		log_warn("%d: new libraries cannot be probed: %s", (int)m->process->pid, why.text);
+	probe_session__resume(c->probes, m->index);
 }
 
 static void end_member(struct capture *c, struct member *m)
