@@ -5,9 +5,11 @@
  * over a pipe that it is ready and ends when its other pipe closes, so nothing here waits by time.
  */
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "target/elf.h"
 #include "target/process.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -190,6 +192,82 @@ static void load_bias_leads_to_symbols(void **state)
 	assert_true((uint64_t)(uintptr_t)getppid < libc->end);
 	elf_file__free(f);
 	target_process__free(p);
+}
+
+/* AT_ENTRY of the process: where the kernel says that its program begins. */
+static uint64_t entry_of(pid_t pid)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	char path[64];
+	size_t bytes;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	assert_int_equal(file_read(path, 65536, &text, &bytes), 0);
+	for (size_t at = 0; at + sizeof(Elf64_auxv_t) <= bytes; at += sizeof(Elf64_auxv_t)) {
+		Elf64_auxv_t a;
+
+		memcpy(&a, text + at, sizeof(a));
+		if (a.a_type == AT_ENTRY)
+			return a.a_un.a_val;
+	}
+	fail_msg("no AT_ENTRY");
+	return 0;
+}
+
+/* A program that answers a line with a line and ends with its input: once it has answered it is
+ * loaded whole. */
+static pid_t start_program(char *const argv[], int *ret_input)
+{
+	int down[2], up[2];
+	pid_t child;
+	char c;
+
+	assert_int_equal(pipe2(down, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(up, O_CLOEXEC), 0);
+	child = fork();
+	if (!child) {
+		(void)dup2(down[0], 0);
+		(void)dup2(up[1], 1);
+		execv(argv[0], argv);
+		_exit(1);
+	}
+	(void)close(up[1]);
+	(void)close(down[0]);
+	assert_int_equal(write(down[1], "x\n", 2), 2);
+	do
+		assert_int_equal(read(up[0], &c, 1), 1);
+	while (c != '\n');
+	(void)close(up[0]);
+	*ret_input = down[1];
+	return child;
+}
+
+/* The interpreter of Debian 12 is linked to a fixed address, cat is not: both must come out. */
+static void load_bias_of_programs(void **state)
+{
+	static char *const programs[][4] = {
+		{"/usr/bin/python3", "-uBc", "print(input()); import sys; sys.stdin.read()"},
+		{"/bin/cat", "-u"},
+	};
+
+	for (size_t i = 0; i < 2; i++) {
+		const struct target_library *exe;
+		struct target_process *p;
+		Elf64_Ehdr header;
+		int input, status;
+		pid_t child = start_program(programs[i], &input);
+
+		assert_int_equal(target_process__new(child, NULL, &p), 0);
+		exe = library_at(p, p->exe);
+		assert_non_null(exe);
+		CLEANUP(cleanup_fd) int fd = open(exe->open_path, O_RDONLY | O_CLOEXEC);
+		assert_int_equal(read(fd, &header, sizeof(header)), sizeof(header));
+		assert_int_equal(exe->base + header.e_entry, entry_of(child));
+		target_process__free(p);
+		(void)close(input);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
 }
 
 static void opens_deleted_file(void **state)
@@ -410,6 +488,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_itself),
 		cmocka_unit_test(load_bias_leads_to_symbols),
+		cmocka_unit_test(load_bias_of_programs),
 		cmocka_unit_test_setup_teardown(opens_deleted_file, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(does_not_open_the_replacement, make_folder,
 						drop_folder),
