@@ -57,6 +57,7 @@ static bool is_lost_events(const char *name)
 {
 	return !strcmp(name, recording_loss_name(GP_LOSS_RING_FULL)) ||
 	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_FULL)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_LEFT)) ||
 	       !strcmp(name, recording_loss_name(GP_LOSS_RECORD));
 }
 
