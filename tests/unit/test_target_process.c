@@ -12,11 +12,13 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -82,11 +84,22 @@ static bool map_code(const char *path)
 /* Whether the next child gives up its right to be looked at by its own user. */
 static bool undumpable;
 
+/* What the next child puts over the path that it has mapped, in a mount namespace of its own. */
+static const char *put_over;
+
+static bool cover(const char *path)
+{
+	return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount(put_over, path, NULL, MS_BIND, NULL);
+}
+
 static void child_main(const char *path, int ready, int stay)
 {
 	char c = path && !map_code(path) ? 'n' : 'y';
 
 	if (undumpable && prctl(PR_SET_DUMPABLE, 0))
+		c = 'n';
+	if (put_over && !cover(path))
 		c = 'n';
 	(void)!write(ready, &c, 1);
 	(void)!read(stay, &c, 1);
@@ -321,6 +334,36 @@ static void does_not_open_the_replacement(void **state)
 	end_child(&c);
 }
 
+/* The path in the maps is that of another file now, and nothing there says "deleted". */
+static void does_not_open_what_covers_it(void **state)
+{
+	const struct folder *folder = *state;
+	char path[128], other[128];
+	struct target_process *p;
+	const struct target_library *l;
+	struct child c;
+
+	assert_int_equal(geteuid(), 0); /* mounting takes root, as all of `make check` does */
+	(void)snprintf(path, sizeof(path), "%s/libbelow.so", folder->path);
+	(void)snprintf(other, sizeof(other), "%s/libabove.so", folder->path);
+	copy_file("/proc/self/exe", path);
+	copy_file("/proc/self/exe", other);
+	put_over = other;
+	c = start_child(path);
+	put_over = NULL;
+	assert_int_equal(target_process__new(c.pid, NULL, &p), 0);
+	assert_true(p->other_mnt_ns);
+	assert_false(p->other_pid_ns || p->other_user_ns);
+	l = library_at(p, path);
+	assert_non_null(l);
+	assert_false(l->deleted);
+	assert_int_equal(l->inode, inode_of(path));
+	assert_non_null(strstr(l->open_path, "/map_files/"));
+	assert_int_equal(inode_of(l->open_path), l->inode);
+	target_process__free(p);
+	end_child(&c);
+}
+
 static void hostile_names(void **state)
 {
 	static const char *const names[] = {"libx.so\n7f0000000000-7f0000001000 r-xp 0 0:0 1 /y",
@@ -491,6 +534,8 @@ int main(void)
 		cmocka_unit_test(load_bias_of_programs),
 		cmocka_unit_test_setup_teardown(opens_deleted_file, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(does_not_open_the_replacement, make_folder,
+						drop_folder),
+		cmocka_unit_test_setup_teardown(does_not_open_what_covers_it, make_folder,
 						drop_folder),
 		cmocka_unit_test_setup_teardown(hostile_names, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(sees_new_libraries, make_folder, drop_folder),
