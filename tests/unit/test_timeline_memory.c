@@ -190,6 +190,9 @@ static void test_op_missing(void **state)
 	allocate(e, 151, T + 5, 0x20, 2);
 	allocate(e, 50, T + 5, 0x30, 4);
 	allocate(e, 500, T + 5, 0x40, 8);
+	/* What shows that it was lost and is not open still. */
+	events__op(e, (struct event_op){
+			      .name = "next", .start_ns = 600, .end_ns = 700, .instance = T + 6});
 	t = events__timeline(e);
 	assert_int_equal(loss_of(t, "memory_op_missing"), 4);
 	assert_int_equal(t->memory.items[0].op, TL_NONE);

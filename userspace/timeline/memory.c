@@ -79,14 +79,16 @@ static uint32_t op_at(const struct build *b, uint32_t thread, uint64_t time_ns)
 /* By instance. If that op is lost or was still open at the end, what it stood in. */
 static uint32_t op_of(struct build *b, const struct raw_memory *m)
 {
-	uint32_t op = build_op_of_instance(b, m->instance);
+	uint32_t op = build_op_of_instance(b, m->instance), above;
 
 	if (!m->instance)
 		return TL_NONE;
 	if (op != TL_NONE && b->t->ops.items[op].thread == m->thread)
 		return op;
-	b->counts[TL_MEMORY_OP_MISSING]++;
-	return op_at(b, m->thread, m->time_ns);
+	above = op_at(b, m->thread, m->time_ns);
+	if (op != TL_NONE || above != TL_NONE || build_instance_ended(b, m->instance))
+		b->counts[TL_MEMORY_OP_MISSING]++;
+	return above;
 }
 
 static void attribute(struct timeline *t, const struct tl_memory *m)
