@@ -68,6 +68,12 @@ static uint32_t op_at(const struct build *b, uint32_t thread, uint64_t time_ns)
 		else
 			high = middle;
 	}
+	/* Asynchronous ops stand among the others without holding them. */
+	while (low > b->thread_ops[thread] && (ops[low - 1].flags & GP_OP_ASYNC)) {
+		if (++up > TL_SEARCH_DEPTH)
+			return TL_NONE;
+		low--;
+	}
 	if (low == b->thread_ops[thread])
 		return TL_NONE;
 	for (op = low - 1; op != TL_NONE && ops[op].end_ns < time_ns; op = ops[op].parent)

@@ -97,24 +97,34 @@ static void close_above(struct nest *n, size_t depth, uint64_t now_ns)
 	}
 }
 
-/* Closes all above the op with this instance. False if it is not open. */
-static bool close_to_parent(struct nest *n, uint64_t parent, uint64_t now_ns, uint32_t child)
+/* Probes and callbacks see the same stack, each without the other's ops. */
+static bool holds_other_source(const struct tl_op *open, const struct tl_op *op)
+{
+	return ((open->flags ^ op->flags) & GP_OP_CALLBACK) && open->end_ns > op->start_ns &&
+	       (open->end_ns >= op->end_ns || has_bound(op));
+}
+
+/* Closes what is above the op's parent. False if that is not open. */
+static bool close_to_parent(struct nest *n, uint32_t index, uint64_t parent)
 {
 	size_t stop = n->depth > TL_SEARCH_DEPTH ? n->depth - TL_SEARCH_DEPTH : 0;
+	const struct tl_op *op = &n->ops[index];
 
 	for (size_t at = n->depth; at-- > stop;) {
 		const struct tl_op *open = &n->ops[n->stack[at]];
 
 		if (open->instance != parent)
 			continue;
-		if (open->end_ns < now_ns) {
+		if (open->end_ns < op->start_ns) {
 			n->b->counts[TL_NESTING_REPAIRED]++;
 			return false;
 		}
-		close_above(n, at + 1, now_ns);
+		while (n->depth > at + 1 &&
+		       !holds_other_source(&n->ops[n->stack[n->depth - 1]], op))
+			close_above(n, n->depth - 1, op->start_ns);
 		return true;
 	}
-	n->b->err = vec_push(&n->b->missing, ((struct sort_item){parent, child}));
+	n->b->err = vec_push(&n->b->missing, ((struct sort_item){parent, index}));
 	return false;
 }
 
@@ -137,7 +147,7 @@ static void place(struct nest *n, uint32_t index, uint64_t parent)
 	struct tl_op *op = &n->ops[index];
 	const struct tl_op *above;
 
-	if (!parent || !close_to_parent(n, parent, op->start_ns, index))
+	if (!parent || !close_to_parent(n, index, parent))
 		close_to_container(n, op, parent != 0);
 	if (n->depth) {
 		op->parent = n->stack[n->depth - 1];
