@@ -98,6 +98,12 @@ $(O)/tests/test_%: $(O)/tests/unit/test_%.o $(UNIT_HELP_OBJ) $(O)/libgpuprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -lcmocka -o $@
 
+# The option tables are the one part of cli/ that has unit tests.
+$(O)/tests/test_cli_%: $(O)/tests/unit/test_cli_%.o $(UNIT_HELP_OBJ) $(O)/userspace/cli/options.o \
+		$(O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -lcmocka -o $@
+
 .PHONY: unit-build
 unit-build: $(UNIT_BIN)
 

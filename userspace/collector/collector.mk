@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# libgpuprof-cupti.so, which runs inside targets: plain C on old symbols of libc only, never with
+# sanitizers (the target has no runtime for them). The same file lies inside gpuprof as bytes.
+
+COLLECTOR_SRC := $(wildcard userspace/collector/*.c)
+COLLECTOR_OBJ := $(COLLECTOR_SRC:userspace/collector/%.c=$(O)/collector/%.o)
+COLLECTOR_CFLAGS := -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -fno-exceptions
+COLLECTOR_LDFLAGS := -shared -Wl,-soname,libgpuprof-cupti.so -Wl,-z,defs -Wl,-z,nodelete \
+	-Wl,-z,now -Wl,-z,relro -Wl,--hash-style=gnu -Wl,--no-undefined-version
+
+ALL_EXTRA += $(O)/libgpuprof-cupti.so
+LIB_OBJ += $(O)/collector_image.o
+
+$(O)/collector/%.o: userspace/collector/%.c $(STAMP) | setup-build
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(COLLECTOR_CFLAGS) -MMD -MP -c $< -o $@
+
+$(O)/libgpuprof-cupti.so: $(COLLECTOR_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(COLLECTOR_LDFLAGS) $^ -lpthread -ldl -o $@
+
+$(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cupti.so
+	$(call say,AS,$<)
+	$(Q)$(CC) -DCOLLECTOR_SO='"$(O)/libgpuprof-cupti.so"' -c $< -o $@
+
+-include $(COLLECTOR_OBJ:.o=.d)
