@@ -22,14 +22,16 @@
 
 #define TURN_NS		100000000L    /* how long the thread sleeps if nobody wakes it */
 #define HEARTBEAT_NS	3000000000ULL /* gpuprof has gone when it has been silent for this */
-#define HEARTBEAT_TURNS 25   /* ... and for so many of our turns: a paused machine is not it */
-#define RETRY_TURNS	5    /* between looks for PyTorch */
-#define LEAVE_TRIES	2000 /* of 1 ms, in InitializeInjection() */
+#define HEARTBEAT_TURNS 25 /* ... and for so many of our turns: a paused machine is not it */
+#define FIRST_BEAT_NS	30000000000ULL /* ... and when it has not come at all for this */
+#define RETRY_TURNS	5	       /* between looks for PyTorch */
+#define LEAVE_TRIES	2000	       /* of 1 ms, in InitializeInjection() */
 
 enum phase { PHASE_IDLE = 0, PHASE_RUNNING = 1, PHASE_LEAVING = 2 };
 
 static struct {
-	int phase; /* enum phase */
+	int phase;	   /* enum phase */
+	uint32_t calls_nr; /* of InitializeInjection(): each renews the time to wait for gpuprof */
 	pid_t owner;
 	struct ring_writer ring;
 } self = {.ring.fd = -1};
@@ -40,6 +42,7 @@ struct follower {
 	uint32_t wanted;  /* as it was at the last turn */
 	uint32_t refused; /* will not change until no longer wanted */
 	uint32_t turns;
+	uint32_t calls_nr;     /* the last ones seen */
 	uint64_t heartbeat_ns; /* the last one seen, */
 	uint64_t seen_ns;      /* when it came, */
 	uint32_t seen_turn;    /* and in which turn */
@@ -120,15 +123,18 @@ static void follow(struct follower *f)
 static bool abandoned(struct follower *f)
 {
 	uint64_t beat_ns = __atomic_load_n(&f->page->heartbeat_ns, __ATOMIC_RELAXED);
+	uint32_t calls_nr = __atomic_load_n(&self.calls_nr, __ATOMIC_RELAXED);
 	uint64_t now = now_ns();
 
-	if (beat_ns != f->heartbeat_ns || !f->seen_ns) {
+	if (beat_ns != f->heartbeat_ns || calls_nr != f->calls_nr) {
 		f->heartbeat_ns = beat_ns;
+		f->calls_nr = calls_nr;
 		f->seen_ns = now;
 		f->seen_turn = f->turns;
 		return false;
 	}
-	return now - f->seen_ns > HEARTBEAT_NS && f->turns - f->seen_turn > HEARTBEAT_TURNS;
+	return now - f->seen_ns > (beat_ns ? HEARTBEAT_NS : FIRST_BEAT_NS) &&
+	       f->turns - f->seen_turn > HEARTBEAT_TURNS;
 }
 
 static void leave(struct follower *f)
@@ -244,6 +250,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
 	/* A child made without fork()'s handlers. */
 	if (self.owner && self.owner != getpid())
 		forget();
+	(void)__atomic_add_fetch(&self.calls_nr, 1, __ATOMIC_RELAXED);
 	if (begin(&running)) {
 		running = start();
 		if (!running)

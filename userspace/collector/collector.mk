@@ -26,3 +26,15 @@ $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cu
 	$(Q)$(CC) -DCOLLECTOR_SO='"$(O)/libgpuprof-cupti.so"' -c $< -o $@
 
 -include $(COLLECTOR_OBJ:.o=.d)
+
+# The ring's two ends meet in unit tests; there the writing end is built as everything else is.
+COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names pending)
+$(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile: $(COLLECTOR_TESTED)
+
+# Reads a collector's ring for the integration tests.
+ALL_EXTRA += $(O)/tests/collector_reader
+$(O)/tests/collector_reader: $(O)/tests/fake/collector_reader.o $(O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
+
+-include $(COLLECTOR_TESTED:.o=.d) $(O)/tests/fake/collector_reader.d
