@@ -82,7 +82,7 @@ static struct gp_ring_slot *slot_at(struct ring_writer *w, uint64_t position)
 bool ring_writer__reserve(struct ring_writer *w, size_t bytes, uint64_t *ret_position)
 {
 	uint64_t need = sizeof(struct gp_ring_slot) + bytes;
-	uint64_t head = __atomic_load_n(&w->page->head, __ATOMIC_RELAXED);
+	__u64 head = __atomic_load_n(&w->page->head, __ATOMIC_RELAXED);
 
 	do {
 		/* Acquire: the reader cleared the room before it gave it back. */
