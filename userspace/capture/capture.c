@@ -6,6 +6,7 @@
  */
 #include "capture/capture.h"
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "capture/guest.h"
@@ -38,7 +39,8 @@ struct capture {
 	VEC(struct member *) members;
 	size_t kernel_names; /* of the session's names, taken over so far */
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
-	uint64_t events_nr, refused_nr, nameless_nr;
+	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr;
+	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
 	bool started, stopped;
 	int failed; /* the first error that ends the capture */
 };
@@ -248,6 +250,20 @@ static int on_kernel_event(const void *event, size_t bytes, void *arg)
 	return err;
 }
 
+/* A collector collects from the moment it is armed, a little before the capture's window opens. */
+static bool before_start(struct capture *c, const void *event)
+{
+	const struct gp_ev_head *head = event;
+	const struct gp_ev_op *op = event;
+
+	if (!c->started || head->time_ns < c->start_ns)
+		return true;
+	if (head->kind != GP_EV_OP || op->start_ns >= c->start_ns)
+		return false;
+	c->open_at_start_nr++;
+	return true;
+}
+
 static int on_guest_event(const void *event, size_t bytes, void *arg)
 {
 	struct capture *c = arg;
@@ -259,6 +275,8 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 		c->refused_nr++;
 		return 0;
 	}
+	if (head->kind != GP_EV_NAME && before_start(c, event))
+		return 0;
 	err = put_event(c, member_of(c, head->process), SOURCE_GUEST(head->process), event, bytes);
 	if (err)
 		c->failed = err;
@@ -339,8 +357,28 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 		return err;
 	}
 	put_guest_in(c, m);
+	drain(c);
 	err = probe_member(c, m, why);
 	return err ? err : write_process(c, m);
+}
+
+/* The collector has left by itself: operators by uprobes from here on. What it lost meanwhile is
+ * not known. */
+static void replace_guest(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+
+	log_warn("%d: the collector has left, because gpuprof was stopped for seconds or its ring "
+		 "was "
+		 "damaged: operators are missing for that time and come by uprobes from now on",
+		 (int)m->process->pid);
+	c->left_nr++;
+	guest__stop(m->guest, false);
+	(void)guest__drain(m->guest, on_guest_event, c);
+	guest__losses(m->guest, c->guest_losses);
+	guest__free(TAKE(m->guest), m->process, false);
+	if (probe_member(c, m, &why) < 0)
+		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
 }
 
 /* Libraries that came since: probed from now on. */
@@ -355,6 +393,7 @@ static void probe_anew(struct capture *c, struct member *m)
 		err = probe_member(c, m, &why);
 	if (err < 0 && !member__has_exited(m))
 		log_warn("%d: new libraries cannot be probed: %s", (int)m->process->pid, why.text);
+	probe_session__resume(c->probes, m->index);
 }
 
 static void end_member(struct capture *c, struct member *m)
@@ -390,6 +429,8 @@ static int watch_members(struct capture *c)
 			end_member(c, m);
 		} else if (!m->end && m->maps_changed) {
 			probe_anew(c, m);
+		} else if (!m->end && m->guest && guest__has_left(m->guest)) {
+			replace_guest(c, m);
 		}
 		here += !m->end;
 	}
@@ -400,6 +441,7 @@ static int watch_members(struct capture *c)
 
 int capture__start(struct capture *c, struct reason *why)
 {
+	drain(c);
 	c->start_realtime_ns = now_ns(CLOCK_REALTIME);
 	c->start_ns = now_ns(CLOCK_MONOTONIC);
 	c->flushed_ns = c->start_ns;
@@ -411,16 +453,6 @@ int capture__start(struct capture *c, struct reason *why)
 	return 0;
 }
 
-static uint64_t lost_in_guests(const struct capture *c, uint64_t (*count)(const struct guest *))
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (c->members.items[i]->guest)
-			sum += count(c->members.items[i]->guest);
-	return sum;
-}
-
 static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR])
 {
 	struct probe_summary summary;
@@ -428,9 +460,15 @@ static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR]
 	probe_session__losses(c->probes, ret_losses);
 	probe_session__summary(c->probes, &summary);
 	ret_losses[GP_LOSS_PROBE] = summary.not_placed_nr;
-	ret_losses[GP_LOSS_RECORD] += c->refused_nr + lost_in_guests(c, guest__refused);
+	ret_losses[GP_LOSS_RECORD] += c->refused_nr;
 	ret_losses[GP_LOSS_NAMES] += c->nameless_nr;
-	ret_losses[GP_LOSS_COLLECTOR_FULL] += lost_in_guests(c, guest__lost);
+	ret_losses[GP_LOSS_OPEN_AT_START] += c->open_at_start_nr;
+	ret_losses[GP_LOSS_COLLECTOR_LEFT] += c->left_nr;
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (c->members.items[i]->guest)
+			guest__losses(c->members.items[i]->guest, ret_losses);
+	for (int i = 0; i < GP_LOSS_NR; i++)
+		ret_losses[i] += c->guest_losses[i];
 }
 
 static int write_losses(struct capture *c)

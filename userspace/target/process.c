@@ -235,11 +235,16 @@ static int refuse_rights(const struct target_process *p, int err, struct reason 
 		return reason_set(why, err, "cannot look into process %d: %s", p->pid,
 				  strerror(-err));
 	owner = getpwuid(p->uid);
-	if (p->uid == geteuid() || !geteuid())
+	if (!geteuid())
 		return reason_set(why, -EACCES,
-				  "cannot look into process %d: the kernel does not allow it (it "
-				  "dropped its rights to be traced, or a container forbids it); "
-				  "run gpuprof as root (sudo) outside of containers",
+				  "cannot look into process %d: it has capabilities that gpuprof "
+				  "lacks, or a container forbids it; run gpuprof as root with all "
+				  "capabilities, outside of containers",
+				  p->pid);
+	if (p->uid == geteuid())
+		return reason_set(why, -EACCES,
+				  "cannot look into process %d: it does not let its own user "
+				  "look; run gpuprof as root (sudo)",
 				  p->pid);
 	return reason_set(why, -EACCES,
 			  "cannot look into process %d: it belongs to user '%s'; run gpuprof as "

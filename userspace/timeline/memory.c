@@ -76,13 +76,23 @@ static uint32_t op_at(const struct build *b, uint32_t thread, uint64_t time_ns)
 	return op;
 }
 
+/* The kernel's programs do not see ops that come by callback: those are found by thread and time.
+ */
+static uint32_t callback_op_at(const struct build *b, const struct raw_memory *m)
+{
+	uint32_t op = op_at(b, m->thread, m->time_ns);
+
+	return op != TL_NONE && (b->t->ops.items[op].flags & GP_OP_CALLBACK) ? op : TL_NONE;
+}
+
 /* By instance. If that op is lost or was still open at the end, what it stood in. */
 static uint32_t op_of(struct build *b, const struct raw_memory *m)
 {
-	uint32_t op = build_op_of_instance(b, m->instance);
+	uint32_t op;
 
 	if (!m->instance)
-		return TL_NONE;
+		return callback_op_at(b, m);
+	op = build_op_of_instance(b, m->instance);
 	if (op != TL_NONE && b->t->ops.items[op].thread == m->thread)
 		return op;
 	b->counts[TL_MEMORY_OP_MISSING]++;

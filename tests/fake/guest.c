@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The library that the injection tests put into their targets. It uses what a real one uses: the
+ * allocator, a constructor, thread-local data, vector registers, a thread that it joins. It counts its
+ * calls where the target can see them: in a shared page whose descriptor the target named in the
+ * environment, or nowhere.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static volatile double sink;
+static __thread char own[256];
+
+static void *worker(void *arg)
+{
+	char *p = malloc(1000);
+
+	memset(p, 1, 1000);
+	free(p);
+	*(int *)arg = 1;
+	return NULL;
+}
+
+/* Leaves other values in every vector register that the compiler will use. */
+static void use_registers(void)
+{
+	volatile double v[64];
+
+	for (int i = 0; i < 64; i++)
+		v[i] = i * 1.5;
+	for (int i = 0; i < 64; i++)
+		sink += sqrt(v[i]) * v[63 - i];
+	__asm__ volatile("fld1\n\tfldpi\n\tpxor %%xmm0, %%xmm0\n\tmovaps %%xmm0, %%xmm15\n\t"
+			 "fstp %%st(0)\n\tfstp %%st(0)\n\tstd\n\tcld" ::
+				 : "xmm0", "xmm15", "cc");
+}
+
+__attribute__((constructor)) static void loaded(void)
+{
+	use_registers();
+}
+
+__attribute__((visibility("default"))) int InitializeInjection(void)
+{
+	const char *fd = getenv("GUEST_COUNTER_FD");
+	pthread_t thread;
+	int ran = 0;
+	int *page;
+
+	memset(own, 7, sizeof(own));
+	use_registers();
+	if (pthread_create(&thread, NULL, worker, &ran) || pthread_join(thread, NULL) || !ran)
+		return 0;
+	if (!fd)
+		return 1;
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
+	if (page == MAP_FAILED)
+		return 0;
+	__atomic_add_fetch(page, 1, __ATOMIC_SEQ_CST);
+	(void)munmap(page, 4096);
+	return 1;
+}

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What tests/integration/test_inject.py needs: the driver, the library it injects, the target.
+
+INJECT_TEST := $(O)/tests/fake/injector $(O)/tests/fake/guest.so $(O)/tests/fake/inject_target
+TEST_EXTRA += $(INJECT_TEST)
+
+.PHONY: inject-test-build
+inject-test-build: $(INJECT_TEST)
+
+$(O)/tests/fake/injector: $(O)/tests/fake/injector.o $(O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
+
+# Both run inside the target, so they are built plain, whatever SAN= says.
+$(O)/tests/fake/guest.so: tests/fake/guest.c $(STAMP)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden $(WARN) -shared $< -lm -lpthread -o $@
+
+$(O)/tests/fake/inject_target: tests/fake/inject_target.c $(STAMP)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) $< -lpthread -ldl -o $@

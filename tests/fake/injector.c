@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Drives inject/ for the tests:
+ *
+ *     injector inject PID IMAGE [LIMIT_MS]    one injection
+ *     injector remove PID                     one removal
+ *     injector cycle PID IMAGE N [LIMIT_MS]   N times in and out; "-1": until killed
+ *
+ * Prints one line of key=value for each success, the reason for a failure. Exit status: 0, or the
+ * positive errno of the failure.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "inject/inject.h"
+
+#define NAME "gpuprof-test"
+
+static void cleanup_process(struct target_process **p)
+{
+	target_process__free(*p);
+}
+
+static int fail(int err, const char *what, const struct reason *why)
+{
+	fprintf(stderr, "%s: errno=%d %s\n", what, -err, why->text);
+	return err;
+}
+
+static int put_in(pid_t pid, const char *image, size_t bytes, unsigned int limit_ms)
+{
+	CLEANUP(cleanup_process) struct target_process *p = NULL;
+	struct inject_options o = {
+		.name = NAME, .safe_point_limit_ms = limit_ms, .call_limit_ms = limit_ms};
+	struct inject_result r;
+	struct reason why = {0};
+	int err = target_process__new(pid, &why, &p);
+
+	if (!err)
+		err = inject_library(p, image, bytes, &o, &why, &r);
+	if (err)
+		return fail(err, "inject", &why);
+	printf("injected returned=%d reused=%d tid=%d stops=%u waited_us=%llu held_us=%llu\n",
+	       r.returned, r.reused, r.tid, r.stops, (unsigned long long)r.waited_us,
+	       (unsigned long long)r.held_us);
+	(void)fflush(stdout);
+	return 0;
+}
+
+static int take_out(pid_t pid, unsigned int limit_ms)
+{
+	CLEANUP(cleanup_process) struct target_process *p = NULL;
+	struct inject_options o = {
+		.name = NAME, .safe_point_limit_ms = limit_ms, .call_limit_ms = limit_ms};
+	struct inject_result r = {0};
+	struct reason why = {0};
+	bool left = false;
+	int err = target_process__new(pid, &why, &p);
+
+	if (!err)
+		err = inject_remove(p, &o, &why, &r, &left);
+	if (err)
+		return fail(err, "remove", &why);
+	printf("removed left=%d tid=%d stops=%u held_us=%llu\n", left, r.tid, r.stops,
+	       (unsigned long long)r.held_us);
+	(void)fflush(stdout);
+	return 0;
+}
+
+static int cycle(pid_t pid, const char *image, size_t bytes, long times, unsigned int limit_ms)
+{
+	int err = 0;
+
+	for (long i = 0; !err && (times < 0 || i < times); i++) {
+		err = put_in(pid, image, bytes, limit_ms);
+		if (!err)
+			err = take_out(pid, limit_ms);
+	}
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	char CLEANUP(cleanup_free) *image = NULL;
+	size_t bytes = 0;
+	pid_t pid;
+	int err;
+
+	if (argc < 3)
+		return 2;
+	pid = (pid_t)atoi(argv[2]);
+	if (!strcmp(argv[1], "remove"))
+		return -take_out(pid, argc > 3 ? (unsigned int)atoi(argv[3]) : 0);
+	if (argc < 4)
+		return 2;
+	err = file_read(argv[3], 64u << 20, &image, &bytes);
+	if (err)
+		return -err;
+	if (!strcmp(argv[1], "cycle"))
+		return -cycle(pid, image, bytes, argc > 4 ? atol(argv[4]) : 1,
+			      argc > 5 ? (unsigned int)atoi(argv[5]) : 0);
+	return -put_in(pid, image, bytes, argc > 4 ? (unsigned int)atoi(argv[4]) : 0);
+}

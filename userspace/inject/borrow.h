@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Finds a thread of the target that can be borrowed now, and stops it.
+ */
+#ifndef GP_INJECT_BORROW_H
+#define GP_INJECT_BORROW_H
+
+#include "base/reason.h"
+#include "base/vec.h"
+#include "inject/c_library.h"
+#include "inject/memory_map.h"
+#include "inject/remote.h"
+#include "inject/tracee.h"
+#include "target/process.h"
+
+/* The target as injection sees it. */
+struct target_view {
+	const struct target_process *p;
+	struct memory_map map;
+	struct c_library c;
+	struct tracee memory; /* no thread: only reads and writes */
+};
+
+/* Reads it; -errno with a reason. The caller calls target_view__done() either way. */
+int target_view__read(const struct target_process *p, struct reason *why,
+		      struct target_view *ret_view);
+void target_view__done(struct target_view *v);
+
+/* A thread that was stopped and had not stopped yet when the time for it was over. */
+struct borrow {
+	struct tracee thread; /* in STOP_INTERRUPT */
+	struct user_regs_struct registers;
+	uint64_t place; /* for remote_begin() */
+	unsigned char *saved; /* what was there, from malloc */
+	uint32_t stops;
+	VEC(struct tracee) late;
+};
+
+/* Stops threads one after the other until one is at a safe point. 0; -EAGAIN, -EPERM, -ESRCH or
+ * another -errno with a reason, all threads let go then. The caller calls borrow__done() either way,
+ * after the thread was let go. */
+int borrow_thread(struct target_view *v, uint64_t deadline_ns, struct reason *why,
+		  struct borrow *ret_borrow);
+void borrow__done(struct borrow *b);
+
+/* Whether any thread may still run code in [start, end). Stops all of them, one at a time. */
+bool any_thread_is_in(struct target_view *v, uint64_t start, uint64_t end);
+
+#endif /* GP_INJECT_BORROW_H */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * ptrace says EPERM for everything; what /proc tells about the process and the machine tells the
+ * cases apart.
+ */
+#include "inject/explain.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+/* The number after "name:" in /proc/PID/status, or -1. */
+static long status_number(pid_t pid, const char *name)
+{
+	char CLEANUP(cleanup_free) *text = NULL;
+	char path[32], key[32];
+	const char *field;
+	size_t bytes;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	(void)snprintf(key, sizeof(key), "\n%s:", name);
+	if (file_read(path, 65536, &text, &bytes))
+		return -1;
+	field = strstr(text, key);
+	return field ? strtol(field + strlen(key), NULL, 10) : -1;
+}
+
+static int yama_scope(void)
+{
+	char CLEANUP(cleanup_free) *text = NULL;
+	size_t bytes;
+
+	if (file_read("/proc/sys/kernel/yama/ptrace_scope", 16, &text, &bytes))
+		return 0;
+	return atoi(text);
+}
+
+int explain_refusal(pid_t pid, int err, struct reason *why)
+{
+	long tracer = status_number(pid, "TracerPid");
+	long uid = status_number(pid, "Uid");
+	int scope = yama_scope();
+
+	if (err == -ESRCH || err == -ENOENT || tracer < 0)
+		return reason_set(why, -ESRCH, "process %d has ended", pid);
+	if (tracer > 0)
+		return reason_set(why, -EPERM,
+				  "process %d is traced by process %ld already; end that first, or "
+				  "use --no-inject",
+				  pid, tracer);
+	if (scope >= 3)
+		return reason_set(why, -EPERM,
+				  "process %d cannot be touched: kernel.yama.ptrace_scope is 3, which "
+				  "forbids it to everybody; use --no-inject",
+				  pid);
+	if (geteuid() && uid >= 0 && (uid_t)uid != geteuid())
+		return reason_set(why, -EPERM,
+				  "process %d belongs to user %ld; run gpuprof as that user or with "
+				  "sudo",
+				  pid, uid);
+	if (geteuid() && scope)
+		return reason_set(why, -EPERM,
+				  "process %d cannot be touched: kernel.yama.ptrace_scope is %d; run "
+				  "gpuprof with sudo",
+				  pid, scope);
+	return reason_set(why, -EPERM,
+			  "process %d cannot be traced: %s (not dumpable, other namespace or a "
+			  "security module); run gpuprof as root on the host, or use --no-inject",
+			  pid, strerror(-err));
+}

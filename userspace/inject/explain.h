@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Why the kernel does not let us at a process, in words with the next step.
+ */
+#ifndef GP_INJECT_EXPLAIN_H
+#define GP_INJECT_EXPLAIN_H
+
+#include "base/reason.h"
+
+#include <sys/types.h>
+
+/* For an error of ptrace or of opening /proc/PID/mem. Returns -EPERM, or -ESRCH for a process that is
+ * gone. */
+int explain_refusal(pid_t pid, int err, struct reason *why);
+
+#endif /* GP_INJECT_EXPLAIN_H */

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Injection and removal. The work is done by a thread of our own, because a thread's end is the one
+ * thing that makes the kernel let go of every traced thread, also of one that never stopped for us.
+ */
+#include "inject/inject.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include "base/cleanup.h"
+#include "inject/borrow.h"
+#include "inject/explain.h"
+#include "inject/lodger.h"
+#include "inject/remote.h"
+
+#define MEMFD_EXEC 0x10u
+#define IMAGE_MAX  (64u << 20)
+
+struct job {
+	const struct target_process *p;
+	const void *image; /* NULL: remove */
+	size_t bytes;
+	const struct inject_options *options;
+	struct reason *why;
+	struct inject_result result;
+	bool left;
+	int err;
+	uint64_t began_ns;
+	struct target_view view;
+	struct borrow borrow;
+	struct remote remote;
+	struct lodger lodger;
+	char name[LODGER_NAME_MAX]; /* "NAME-HASH", "NAME-" to remove */
+};
+
+/* One gpuprof at a time per process: the kernel gives the name up when the holder dies. */
+static int take_turn(const struct job *j, int *ret_fd)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int CLEANUP(cleanup_fd) fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int n;
+
+	if (fd < 0)
+		return reason_set(j->why, -errno, "cannot make a socket: %s", strerror(errno));
+	n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "gpuprof-inject-%d-%llu", j->p->pid,
+		     (unsigned long long)j->p->start_ticks);
+	if (bind(fd, (struct sockaddr *)&a,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)))
+		return reason_set(j->why, -EBUSY,
+				  "another gpuprof is just attaching to process %d; try again",
+				  j->p->pid);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+/* The error of a step: remote.h's, or the target's own errno. */
+static int step_failed(struct job *j, int err, const char *what)
+{
+	switch (err) {
+	case -EINTR:
+		return -EINTR;
+	case -ESRCH:
+		return reason_set(j->why, err, "process %d or its thread %d ended meanwhile",
+				  j->p->pid, j->borrow.thread.tid);
+	case -ETIMEDOUT:
+		return reason_set(j->why, err,
+				  "%s takes longer than the limit in process %d; its thread %d was "
+				  "let go and ends it alone",
+				  what, j->p->pid, j->borrow.thread.tid);
+	default:
+		return reason_set(j->why, err, "%s failed in process %d: %s", what, j->p->pid,
+				  strerror(-err));
+	}
+}
+
+/* Borrows a thread and enters it. -EINTR: a signal came first, try again. */
+static int enter(struct job *j)
+{
+	uint32_t limit_ms = j->options->safe_point_limit_ms;
+	uint32_t call_ms = j->options->call_limit_ms;
+	uint64_t now;
+	int err = borrow_thread(&j->view, j->began_ns + (limit_ms ? limit_ms : 2000) * 1000000ull,
+				j->why, &j->borrow);
+
+	if (err)
+		return err;
+	now = inject_now_ns();
+	j->result.tid = j->borrow.thread.tid;
+	j->result.waited_us = (now - j->began_ns) / 1000;
+	err = remote_begin(&j->remote, &j->borrow.thread, &j->borrow.registers, j->borrow.place,
+			   j->borrow.saved, now + (call_ms ? call_ms : 10000) * 1000000ull);
+	if (!err)
+		err = remote_scratch(&j->remote);
+	return err ? step_failed(j, err, "mapping scratch memory") : 0;
+}
+
+/* Makes the memory file in the target; *ret_fd is its number there. */
+static int make_file(struct job *j, int *ret_fd)
+{
+	uint64_t args[6] = {0, MFD_CLOEXEC | MFD_ALLOW_SEALING | MEMFD_EXEC};
+	int64_t fd;
+	int err = remote_string(&j->remote, 0, j->name, &args[0]);
+
+	if (!err)
+		err = remote_system_call(&j->remote, SYS_memfd_create, args, &fd);
+	/* MFD_EXEC is known from Linux 6.3 on. */
+	args[1] &= ~(uint64_t)MEMFD_EXEC;
+	if (!err && fd == -EINVAL)
+		err = remote_system_call(&j->remote, SYS_memfd_create, args, &fd);
+	if (err || fd < 0)
+		return step_failed(j, err ? err : (int)fd, "memfd_create");
+	*ret_fd = (int)fd;
+	return 0;
+}
+
+/* Closes the memory file again, if the thread is still ours. */
+static void close_file(struct job *j, int fd)
+{
+	const uint64_t args[6] = {(uint64_t)fd};
+	int64_t result;
+
+	if (j->borrow.thread.stopped)
+		(void)remote_system_call(&j->remote, SYS_close, args, &result);
+}
+
+enum { CALL_OPEN = 1, CALL_SYMBOL, CALL_START, CALL_CLOSE, CALL_ERROR, CALLS };
+
+static void plan_calls(struct job *j, uint64_t path, uint64_t symbol, struct remote_call calls[])
+{
+	const struct c_library *c = &j->view.c;
+
+	calls[CALL_OPEN - 1] = (struct remote_call){
+		.fn = c->dlopen_at, .arg0 = path, .arg1 = RTLD_NOW | RTLD_LOCAL | c->dlopen_flag};
+	calls[CALL_SYMBOL - 1] = (struct remote_call){.if_call = CALL_OPEN,
+						      .if_want = true,
+						      .fn = c->dlsym_at,
+						      .arg0_call = CALL_OPEN,
+						      .arg1 = symbol};
+	calls[CALL_START - 1] = (struct remote_call){
+		.if_call = CALL_SYMBOL, .if_want = true, .fn_call = CALL_SYMBOL};
+	/* One that was there already is not to count twice. */
+	calls[CALL_CLOSE - 1] = (struct remote_call){.if_call = CALL_OPEN,
+						     .if_want = j->lodger.loaded,
+						     .fn = j->lodger.loaded ? c->dlclose_at
+									    : c->dlerror_at,
+						     .arg0_call =
+							     j->lodger.loaded ? CALL_OPEN : 0};
+}
+
+static int loader_refused(struct job *j, uint64_t text_at)
+{
+	char text[200] = "";
+
+	for (size_t i = 0; text_at && i < sizeof(text) - 1; i++)
+		if (tracee_read(&j->view.memory, text_at + i, text + i, 1) || !text[i])
+			break;
+	text[sizeof(text) - 1] = '\0';
+	for (char *c = text; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return reason_set(j->why, -ENOEXEC, "the loader of process %d refuses the library%s%s",
+			  j->p->pid, *text ? ": " : "", text);
+}
+
+static int load(struct job *j, int fd)
+{
+	struct remote_call calls[CALLS] = {0};
+	uint64_t path_at, symbol_at;
+	bool no_error = !j->lodger.loaded && !j->view.c.dlerror_at;
+	char path[32];
+	int err;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	err = remote_string(&j->remote, 0, path, &path_at);
+	if (!err)
+		err = remote_string(&j->remote, 1, "InitializeInjection", &symbol_at);
+	if (err)
+		return step_failed(j, err, "writing to memory");
+	plan_calls(j, path_at, symbol_at, calls);
+	err = remote_run(&j->remote, calls, no_error ? CALL_START : CALL_CLOSE);
+	if (err)
+		return step_failed(j, err, "loading the library");
+	if (!calls[CALL_OPEN - 1].ret_result)
+		return loader_refused(j, calls[CALL_CLOSE - 1].ret_result);
+	if (!calls[CALL_START - 1].ret_done)
+		return reason_set(j->why, -ENOEXEC, "the library has no InitializeInjection()");
+	j->result.returned = (int32_t)calls[CALL_START - 1].ret_result;
+	j->result.reused = j->lodger.loaded;
+	return 0;
+}
+
+static int inject_in_thread(struct job *j)
+{
+	int fd = j->lodger.fd, err = 0;
+	bool made = false;
+
+	if (fd < 0) {
+		err = make_file(j, &fd);
+		made = !err;
+	}
+	if (!err && !j->lodger.loaded) {
+		err = lodger_fill(j->p->pid, fd, j->name, j->image, j->bytes);
+		if (err)
+			err = reason_set(j->why, err, "cannot write the library to process %d: %s",
+					 j->p->pid, strerror(-err));
+	}
+	if (!err)
+		err = load(j, fd);
+	if (err && made)
+		close_file(j, fd);
+	return err;
+}
+
+static int remove_in_thread(struct job *j)
+{
+	struct remote_call calls[3] = {0};
+	struct lodger now;
+	uint64_t path_at;
+	char path[32];
+	int err;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", j->lodger.fd);
+	err = remote_string(&j->remote, 0, path, &path_at);
+	if (err)
+		return step_failed(j, err, "writing to memory");
+	calls[0] = (struct remote_call){.fn = j->view.c.dlopen_at,
+					.arg0 = path_at,
+					.arg1 = RTLD_NOW | RTLD_NOLOAD | j->view.c.dlopen_flag};
+	calls[1] = (struct remote_call){
+		.if_call = 1, .if_want = true, .fn = j->view.c.dlclose_at, .arg0_call = 1};
+	calls[2] = calls[1];
+	err = remote_run(&j->remote, calls, 3);
+	if (err)
+		return step_failed(j, err, "unloading the library");
+	if (memory_map__read(j->p->pid, &j->view.map) ||
+	    lodger_find(j->p->pid, &j->view.map, j->lodger.name, &now))
+		return reason_set(j->why, -ESRCH, "process %d has ended", j->p->pid);
+	j->left = now.loaded;
+	if (!now.loaded)
+		close_file(j, j->lodger.fd);
+	return 0;
+}
+
+/* The whole of it once: enter, work, leave. -EINTR: again. */
+static int attempt(struct job *j)
+{
+	uint64_t entered_ns;
+	int err = enter(j), end;
+
+	if (err && !j->borrow.thread.stopped)
+		return err;
+	entered_ns = inject_now_ns();
+	if (!err)
+		err = j->image ? inject_in_thread(j) : remove_in_thread(j);
+	if (j->borrow.thread.stopped) {
+		end = remote_end(&j->remote);
+		if (end && !err)
+			err = step_failed(j, end, "leaving");
+	}
+	j->result.held_us = (inject_now_ns() - entered_ns) / 1000;
+	return err;
+}
+
+static int find_lodger(struct job *j)
+{
+	int err = lodger_find(j->p->pid, &j->view.map, j->name, &j->lodger);
+
+	if (err)
+		return explain_refusal(j->p->pid, err, j->why);
+	if (!j->image && !j->lodger.loaded)
+		return reason_set(j->why, -ENOENT, "the library is not in process %d", j->p->pid);
+	if (j->lodger.loaded && j->lodger.fd < 0)
+		return reason_set(j->why, -ENOENT,
+				  "the library is in process %d, which has closed its file", j->p->pid);
+	return 0;
+}
+
+static int work(struct job *j)
+{
+	int CLEANUP(cleanup_fd) turn = -1;
+	int err = take_turn(j, &turn);
+
+	if (!err)
+		err = target_view__read(j->p, j->why, &j->view);
+	if (!err)
+		err = find_lodger(j);
+	if (!err && !j->image && any_thread_is_in(&j->view, j->lodger.start, j->lodger.end)) {
+		j->left = true;
+		return 0;
+	}
+	while (!err) {
+		err = attempt(j);
+		if (err != -EINTR)
+			break;
+		err = 0;
+	}
+	j->result.stops = j->borrow.stops;
+	return err;
+}
+
+static void *work_thread(void *arg)
+{
+	struct job *j = arg;
+
+	j->err = work(j);
+	return NULL;
+}
+
+static int check_target(const struct target_process *p, struct reason *why)
+{
+	unsigned char ident[EI_NIDENT] = {0};
+	FILE CLEANUP(cleanup_file) *f = NULL;
+	char path[32];
+
+#ifndef __x86_64__
+	return reason_set(why, -ENOSYS, "injection works on x86-64 only; use --no-inject");
+#endif
+	if (!target_process__alive(p))
+		return reason_set(why, -ESRCH, "process %d has ended", p->pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", p->pid);
+	f = fopen(path, "re");
+	if (!f)
+		return explain_refusal(p->pid, -errno, why);
+	if (fread(ident, 1, sizeof(ident), f) == sizeof(ident) && ident[EI_CLASS] != ELFCLASS64)
+		return reason_set(why, -ENOSYS, "process %d is a 32-bit process; use --no-inject",
+				  p->pid);
+	return 0;
+}
+
+static int run_job(struct job *j, struct inject_result *ret_result)
+{
+	pthread_t thread;
+	int err = check_target(j->p, j->why);
+
+	if (err)
+		return err;
+	j->began_ns = inject_now_ns();
+	j->view.memory.mem_fd = -1;
+	err = -pthread_create(&thread, NULL, work_thread, j);
+	if (err)
+		return reason_set(j->why, err, "cannot start a thread: %s", strerror(-err));
+	(void)pthread_join(thread, NULL);
+	borrow__done(&j->borrow);
+	target_view__done(&j->view);
+	if (!j->err)
+		*ret_result = j->result;
+	return j->err;
+}
+
+int inject_library(const struct target_process *p, const void *image, size_t bytes,
+		   const struct inject_options *options, struct reason *why,
+		   struct inject_result *ret_result)
+{
+	struct job j = {.p = p, .image = image, .bytes = bytes, .options = options, .why = why};
+
+	if (bytes < sizeof(Elf64_Ehdr) || bytes > IMAGE_MAX || memcmp(image, ELFMAG, SELFMAG))
+		return reason_set(why, -ENOEXEC, "'%s' is not a shared library", options->name);
+	lodger_name(options->name, image, bytes, j.name);
+	return run_job(&j, ret_result);
+}
+
+int inject_remove(const struct target_process *p, const struct inject_options *options,
+		  struct reason *why, struct inject_result *ret_result, bool *ret_left)
+{
+	struct job j = {.p = p, .options = options, .why = why};
+	int err;
+
+	(void)snprintf(j.name, sizeof(j.name), "%.24s-", options->name);
+	err = run_job(&j, ret_result);
+	if (!err)
+		*ret_left = j.left;
+	return err;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The library inside the target: the memory file that holds it, and its mappings. It is known by the
+ * file's name, which carries a hash of the image.
+ */
+#ifndef GP_INJECT_LODGER_H
+#define GP_INJECT_LODGER_H
+
+#include "inject/memory_map.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define LODGER_NAME_MAX 48
+
+/* "NAME-HASH" for an image. */
+void lodger_name(const char *name, const void *image, size_t bytes,
+		 char ret_name[LODGER_NAME_MAX]);
+
+struct lodger {
+	char name[LODGER_NAME_MAX]; /* of the memory file */
+	bool loaded;
+	uint64_t start, end; /* of its mappings, if loaded */
+	dev_t device;
+	ino_t inode;
+	int fd; /* the target's descriptor, or -1 */
+};
+
+/* Looks for it. `name` is "NAME-HASH", or "NAME-" for any image of that name. *ret_lodger is filled
+ * in either way; returns 0 or -errno. */
+int lodger_find(pid_t pid, const struct memory_map *map, const char *name,
+		struct lodger *ret_lodger);
+
+/* Fills the target's memory file with the image, and seals it. -EEXIST if it holds something else
+ * and cannot be changed. 0 or -errno. */
+int lodger_fill(pid_t pid, int fd, const char *name, const void *image, size_t bytes);
+
+#endif /* GP_INJECT_LODGER_H */

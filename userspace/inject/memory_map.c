@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * /proc/PID/maps as a sorted array. The kernel lists mappings by address; a list that is not is
+ * refused.
+ */
+#include "inject/memory_map.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "target/maps.h"
+
+/* The four letters that map_line_parse() checks and drops, but for 'x'. */
+static void read_letters(const char *line, struct mapping *m)
+{
+	const char *letters = strchr(line, ' ');
+
+	if (!letters || strlen(letters) < 5)
+		return;
+	m->readable = letters[1] == 'r';
+	m->writable = letters[2] == 'w';
+	m->private = letters[4] == 'p';
+}
+
+static int add_line(struct memory_map *m, char *line)
+{
+	struct mapping new = {0};
+	struct map_line parsed;
+	const char *name;
+	int err;
+
+	read_letters(line, &new);
+	err = map_line_parse(line, &parsed);
+	if (err)
+		return err;
+	if (m->maps.nr && m->maps.items[m->maps.nr - 1].end > parsed.start)
+		return -EBADMSG;
+	new.start = parsed.start;
+	new.end = parsed.end;
+	new.offset = parsed.offset;
+	new.device = parsed.device;
+	new.inode = parsed.inode;
+	new.executable = parsed.executable;
+	new.grows = !strcmp(parsed.path, "[stack]");
+	name = strrchr(parsed.path, '/');
+	(void)snprintf(new.name, sizeof(new.name), "%s", name ? name + 1 : parsed.path);
+	return vec_push(&m->maps, new);
+}
+
+int memory_map__read(pid_t pid, struct memory_map *ret_map)
+{
+	char CLEANUP(cleanup_free) *line = NULL;
+	FILE CLEANUP(cleanup_file) *f = NULL;
+	char path[32];
+	size_t cap = 0;
+	ssize_t bytes;
+	int err = 0;
+
+	ret_map->maps.nr = 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (!err && (bytes = getline(&line, &cap, f)) > 0) {
+		if (line[bytes - 1] == '\n')
+			line[bytes - 1] = '\0';
+		err = add_line(ret_map, line);
+	}
+	if (!err && ferror(f))
+		err = -EIO;
+	return err ? err : ret_map->maps.nr ? 0 : -ESRCH;
+}
+
+void memory_map__done(struct memory_map *m)
+{
+	vec_done(&m->maps);
+}
+
+const struct mapping *memory_map__find(const struct memory_map *m, uint64_t address)
+{
+	size_t low = 0, high = m->maps.nr, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (m->maps.items[mid].end <= address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low < m->maps.nr && m->maps.items[low].start <= address)
+		return &m->maps.items[low];
+	return NULL;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The judgement itself. A lock that another thread holds is no danger: that thread goes on running,
+ * and ours waits for it as any caller of dlopen would.
+ */
+#include "inject/safe_point.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "inject/unwind.h"
+
+#define USER_CS_64	       0x33
+#define STACK_SCAN_BYTES       (1u << 20)
+#define BLOCK_WORDS	       4096
+#define STACK_FREE_BYTES       1024
+#define TCB_BYTES	       0x400
+#define GET_RSEQ_CONFIGURATION 0x420f
+
+const char *safety_text(enum safety s)
+{
+	switch (s) {
+	case UNSAFE_CODE:
+		return "always inside the allocator, the loader, fork or thread creation";
+	case UNSAFE_STACK:
+		return "on a stack that is too small or not a stack";
+	case UNSAFE_THREAD:
+		return "without a thread control block of the C library";
+	case UNSAFE_SEQUENCE:
+		return "in a restartable sequence";
+	case UNSAFE_MODE:
+		return "running 32-bit code";
+	default:
+		return "at a safe point";
+	}
+}
+
+/* glibc's control block points to itself twice and holds the thread's id; a thread made by a bare
+ * clone() has another one's block, or none, and would own locks in that one's name. */
+static bool has_control_block(const struct tracee *t, const struct user_regs_struct *r,
+			      pid_t ns_tid)
+{
+	unsigned char block[TCB_BYTES];
+	uint64_t self;
+	int32_t id;
+
+	if (!r->fs_base || tracee_read(t, r->fs_base, block, sizeof(block)))
+		return false;
+	memcpy(&self, block, sizeof(self));
+	if (self != r->fs_base)
+		return false;
+	memcpy(&self, block + 16, sizeof(self));
+	if (self != r->fs_base)
+		return false;
+	for (size_t at = 64; at + sizeof(id) <= sizeof(block); at += sizeof(id)) {
+		memcpy(&id, block + at, sizeof(id));
+		if (id == ns_tid)
+			return true;
+	}
+	return false;
+}
+
+/* The kernel would see that rip has left the sequence and take it for done. */
+static bool in_restartable_sequence(const struct tracee *t, const struct user_regs_struct *r)
+{
+	struct {
+		uint64_t address;
+		uint32_t bytes, signature, flags, padding;
+	} config = {0};
+	struct {
+		uint32_t version, flags;
+		uint64_t start, bytes, abort;
+	} sequence;
+	uint64_t at;
+
+	if (ptrace(GET_RSEQ_CONFIGURATION, t->tid, (void *)sizeof(config), &config) <= 0 ||
+	    !config.address || tracee_read(t, config.address + 8, &at, sizeof(at)) || !at)
+		return false;
+	if (tracee_read(t, at, &sequence, sizeof(sequence)))
+		return true;
+	return r->rip - sequence.start < sequence.bytes;
+}
+
+struct scan {
+	bool unsafe;	     /* a word points into code that may hold a lock */
+	bool foreign;	     /* a word points into code outside the C library */
+	bool signal_handler; /* a word is the return address of a signal handler */
+	bool in_range;	     /* a word points into the range asked for */
+	bool whole;	     /* the end of the stack was reached */
+};
+
+struct look_for {
+	const struct c_library *c;
+	const struct memory_map *map;
+	uint64_t start, end;
+};
+
+static void look_at(uint64_t word, const struct look_for *what, struct scan *s)
+{
+	const struct c_library *c = what->c;
+	const struct mapping *m;
+
+	if (word >= what->start && word < what->end)
+		s->in_range = true;
+	if (word < 4096 || word > INT64_MAX)
+		return;
+	if (ranges_hold(c->unsafe.items, c->unsafe.nr, word))
+		s->unsafe = true;
+	for (size_t i = 0; i < c->signal_returns.nr; i++)
+		if (c->signal_returns.items[i] == word)
+			s->signal_handler = true;
+	if (s->foreign || ranges_hold(c->own.items, c->own.nr, word))
+		return;
+	m = memory_map__find(what->map, word);
+	s->foreign = m && m->executable;
+}
+
+static int scan_stack(const struct tracee *t, const struct mapping *stack, uint64_t rsp,
+		      const struct look_for *what, struct scan *s)
+{
+	uint64_t words[BLOCK_WORDS];
+	uint64_t at = rsp & ~7ull, end = stack->end;
+	size_t bytes;
+
+	s->whole = end - at <= STACK_SCAN_BYTES;
+	if (!s->whole)
+		end = at + STACK_SCAN_BYTES;
+	for (; at < end; at += bytes) {
+		bytes = end - at < sizeof(words) ? end - at : sizeof(words);
+		if (tracee_read(t, at, words, bytes))
+			return -EFAULT;
+		for (size_t i = 0; i < bytes / sizeof(words[0]); i++)
+			look_at(words[i], what, s);
+	}
+	return 0;
+}
+
+/* By the exact frames: all of them known, none in code that may hold a lock, and at least one outside
+ * the C library (a thread that is just being made or taken down has none). */
+static bool frames_are_safe(const struct tracee *t, const struct target_process *p,
+			    const struct memory_map *map, const struct c_library *c,
+			    const struct user_regs_struct *r)
+{
+	uint64_t addresses[UNWIND_FRAMES_MAX];
+	struct look_for what = {.c = c, .map = map};
+	struct scan s = {0};
+	int nr = unwind_thread(t, p, r, addresses);
+
+	for (int i = 0; i < nr; i++)
+		look_at(addresses[i], &what, &s);
+	return nr > 0 && !s.unsafe && s.foreign;
+}
+
+enum safety safe_point_check(const struct tracee *t, const struct target_process *p,
+			     const struct memory_map *map, const struct c_library *c, pid_t ns_tid,
+			     const struct user_regs_struct *r)
+{
+	struct look_for what = {.c = c, .map = map};
+	const struct mapping *stack = memory_map__find(map, r->rsp);
+	struct scan s = {0};
+
+	if (r->cs != USER_CS_64)
+		return UNSAFE_MODE;
+	if (!stack || !stack->writable || !stack->private ||
+	    (!stack->grows && r->rsp - stack->start < STACK_FREE_BYTES))
+		return UNSAFE_STACK;
+	if (!has_control_block(t, r, ns_tid))
+		return UNSAFE_THREAD;
+	look_at(r->rip, &what, &s);
+	if (s.unsafe)
+		return UNSAFE_CODE;
+	if (in_restartable_sequence(t, r))
+		return UNSAFE_SEQUENCE;
+	if (scan_stack(t, stack, r->rsp, &what, &s))
+		return UNSAFE_STACK;
+	if (!s.unsafe && s.foreign && !s.signal_handler && s.whole)
+		return SAFE;
+	return frames_are_safe(t, p, map, c, r) ? SAFE : UNSAFE_CODE;
+}
+
+bool thread_is_in(const struct tracee *t, const struct target_process *p,
+		  const struct memory_map *map, const struct c_library *c,
+		  const struct user_regs_struct *r, uint64_t start, uint64_t end)
+{
+	struct look_for what = {.c = c, .map = map, .start = start, .end = end};
+	const struct mapping *stack = memory_map__find(map, r->rsp);
+	uint64_t addresses[UNWIND_FRAMES_MAX];
+	struct scan s = {0};
+	int nr;
+
+	look_at(r->rip, &what, &s);
+	if (s.in_range || !stack || scan_stack(t, stack, r->rsp, &what, &s))
+		return true;
+	if (!s.in_range && s.whole && !s.signal_handler)
+		return false;
+	nr = unwind_thread(t, p, r, addresses);
+	s.in_range = false;
+	for (int i = 0; i < nr; i++)
+		look_at(addresses[i], &what, &s);
+	return nr <= 0 || s.in_range;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Whether a stopped thread may call dlopen now: none of the functions it is in holds a lock of the
+ * allocator, the loader or the thread library. First every word of its stack is looked at, which
+ * can only err towards "no"; if one points into such a function, the stack is unwound to tell a
+ * return address from a leftover.
+ */
+#ifndef GP_INJECT_SAFE_POINT_H
+#define GP_INJECT_SAFE_POINT_H
+
+#include "inject/c_library.h"
+#include "inject/memory_map.h"
+#include "inject/tracee.h"
+#include "target/process.h"
+
+enum safety {
+	SAFE = 0,
+	UNSAFE_CODE = 1,     /* in the allocator, the loader, ... */
+	UNSAFE_STACK = 2,    /* its stack is not one we understand */
+	UNSAFE_THREAD = 3,   /* no thread of the C library (no thread control block) */
+	UNSAFE_SEQUENCE = 4, /* in a restartable sequence */
+	UNSAFE_MODE = 5,     /* 32-bit code */
+};
+
+/* In words: "in the allocator, the loader or ...". */
+const char *safety_text(enum safety s);
+
+/* For a thread in STOP_INTERRUPT; `ns_tid` is its id in its own PID namespace. */
+enum safety safe_point_check(const struct tracee *t, const struct target_process *p,
+			     const struct memory_map *map, const struct c_library *c, pid_t ns_tid,
+			     const struct user_regs_struct *r);
+
+/* Whether the thread runs in, or will return to, code in [start, end). Errs towards yes. */
+bool thread_is_in(const struct tracee *t, const struct target_process *p,
+		  const struct memory_map *map, const struct c_library *c,
+		  const struct user_regs_struct *r, uint64_t start, uint64_t end);
+
+#endif /* GP_INJECT_SAFE_POINT_H */

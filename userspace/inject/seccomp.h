@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What a thread's system call filters would do to the calls that injection makes: the filters are
+ * read and evaluated, never tried out on the target.
+ */
+#ifndef GP_INJECT_SECCOMP_H
+#define GP_INJECT_SECCOMP_H
+
+#include "base/reason.h"
+
+#include <linux/filter.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The most severe action (SECCOMP_RET_*, without data) that the filter can take on this x86-64 system
+ * call with whatever arguments. SECCOMP_RET_KILL_PROCESS for a filter that is malformed or has too
+ * many branches to tell. */
+uint32_t seccomp_worst_action(const struct sock_filter *filter, size_t nr, uint32_t number);
+
+/* For a stopped tracee, in thread `tid` of process `pid`: 0 if all calls that injection and the
+ * library make are allowed or refused with an errno that they handle; else -EPERM with a reason. */
+int seccomp_check(pid_t pid, pid_t tid, struct reason *why);
+
+#endif /* GP_INJECT_SECCOMP_H */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The exact frames of a stopped thread, from the unwind tables of its files.
+ */
+#ifndef GP_INJECT_UNWIND_H
+#define GP_INJECT_UNWIND_H
+
+#include "inject/tracee.h"
+#include "target/process.h"
+
+#define UNWIND_FRAMES_MAX 1024
+
+/* The code addresses of all frames, innermost first. Returns their number, or -errno if the outermost
+ * frame was not reached. */
+int unwind_thread(const struct tracee *t, const struct target_process *p,
+		  const struct user_regs_struct *r, uint64_t ret_addresses[UNWIND_FRAMES_MAX]);
+
+#endif /* GP_INJECT_UNWIND_H */
