@@ -160,7 +160,7 @@ static int find_memfd(pid_t pid, struct stat *ret_st)
 	return found;
 }
 
-static void beat(struct collector_ring *r)
+void collector_ring__beat(struct collector_ring *r)
 {
 	__atomic_store_n(&r->page->heartbeat_ns, now_ns(), __ATOMIC_RELAXED);
 }
@@ -173,7 +173,7 @@ static void *keep_beating(void *arg)
 
 	(void)pthread_mutex_lock(&r->lock);
 	while (!r->leaving) {
-		beat(r);
+		collector_ring__beat(r);
 		(void)clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += BEAT_NS;
 		until.tv_sec += until.tv_nsec / 1000000000L;
@@ -240,7 +240,7 @@ int collector_ring__open(pid_t pid, uint16_t process_index, struct reason *why,
 		return err;
 	}
 	__atomic_store_n(&r->page->process, process_index, __ATOMIC_RELAXED);
-	beat(r);
+	collector_ring__beat(r);
 	*ret_ring = r;
 	return 0;
 }

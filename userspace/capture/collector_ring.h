@@ -53,6 +53,8 @@ void collector_ring__free(struct collector_ring *r);
  * call on, a thread of its own tells the collector that gpuprof is alive: without that for 3
  * seconds the collector leaves for good. */
 void collector_ring__want(struct collector_ring *r, uint32_t features);
+/* One sign of life, now: for whoever waits between open() and want(). */
+void collector_ring__beat(struct collector_ring *r);
 /* Tells the collector to leave for good. */
 void collector_ring__quit(struct collector_ring *r);
 /* The process has ended: what is not complete in the ring never will be. */
