@@ -45,9 +45,9 @@ def load(target):
 class Reader(harness.Child):
     """A collector_reader that has had the collector's answer."""
 
-    def __init__(self, target, path):
+    def __init__(self, pid, path):
         self.path = str(path)
-        super().__init__([READER, str(target.pid), self.path], "collector_reader")
+        super().__init__([READER, str(pid), self.path], "collector_reader")
         self.said, _ = self.wait_line("stdout", lambda text: True)
 
     def finish(self):
@@ -69,10 +69,10 @@ class Reader(harness.Child):
         return ops, {what: count for what, count in losses.items() if count}
 
 
-def collect(target, path, *orders):
+def collect(target, path, *orders, pid=None):
     """Arms, gives the orders, disarms; the ops and losses."""
     assert target.command("again") == "loaded 1"
-    with Reader(target, path) as reader:
+    with Reader(pid or target.pid, path) as reader:
         assert reader.said.startswith("active"), reader.told()
         answers = [target.command(order) for order in orders]
         return (*reader.finish(), answers)
@@ -197,6 +197,24 @@ def test_fork_child_is_inert(target, tmp_path):
     assert counts(ops) == target.truth(1)["raw_calls"]
 
 
+def test_fork_child_has_a_collector_of_its_own(tmp_path):
+    """It inherits the callbacks in PyTorch's list: nothing is told twice."""
+    with harness.Target("collected") as parent:
+        load(parent)
+        with Reader(parent.pid, tmp_path / "parent") as reader:
+            assert reader.said.startswith("active"), reader.told()
+            parent.step(1)
+            pid = int(parent.command("become").split()[1])
+            for cycle in range(2):
+                ops, losses, _ = collect(parent, tmp_path / str(cycle), "step 2", pid=pid)
+                assert not losses
+                assert counts(ops) == parent.truth(2)["raw_calls"]
+                check_tree(ops)
+            ops, losses = reader.finish()
+            assert not losses and counts(ops) == parent.truth(1)["raw_calls"]
+        parent.leave()
+
+
 def shape(pid):
     """What a process consists of: threads, descriptors, mappings by name."""
     mappings = collections.Counter()
@@ -237,7 +255,7 @@ def test_again_and_again(target, tmp_path):
 
 def test_reader_is_killed(target, tmp_path):
     assert target.command("again") == "loaded 1"
-    with Reader(target, tmp_path / "first") as reader:
+    with Reader(target.pid, tmp_path / "first") as reader:
         assert reader.said.startswith("active"), reader.told()
         target.step(2)
         reader.kill()
@@ -253,7 +271,7 @@ def test_process_without_pytorch(tmp_path):
                "flush=True); sys.stdin.read()")
     with harness.Child([harness.PYTHON, "-B", "-c", program, LIBRARY], "python") as child:
         child.wait_line("stdout", lambda text: text == "1")
-        with Reader(child, tmp_path / "ops") as reader:
+        with Reader(child.pid, tmp_path / "ops") as reader:
             assert reader.said.startswith("failed") and "no libtorch_cpu" in reader.said
             assert reader.finish() == ([], {})
         child.process.stdin.close()

@@ -9,6 +9,7 @@ The tiny MLP with what the collector's tests order besides steps:
     wrong N         N ops that raise, the error caught                    "wrong N"
     threads N K     N threads, each with K additions                      "threads TIDS"
     fork N          N steps in a forked child                             "fork STATUS RINGS"
+    become          a forked child obeys in its parent's place            "become PID"
 """
 
 import ctypes
@@ -101,6 +102,13 @@ class Collected(mlp.Mlp):
         rings = os.read(reading, 100).decode()
         os.close(reading)
         return "fork %d %s" % (status, rings)
+
+    @staticmethod
+    def do_become():
+        child = os.fork()
+        if child:
+            os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        return "become %d" % os.getpid()
 
 
 if __name__ == "__main__":

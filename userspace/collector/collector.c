@@ -137,15 +137,16 @@ static bool abandoned(struct follower *f)
 	       f->turns - f->seen_turn > HEARTBEAT_TURNS;
 }
 
-static void leave(struct follower *f)
+static void leave(struct follower *f, enum gp_collector_state state)
 {
 	bool left = ops__disarm();
 
 	if (!left)
 		f->ops_why = "operator callbacks: a thread is stopped inside one";
-	tell(f, 0, left ? 0 : GP_FEATURE_OPS);
+	if (state != GP_COLLECTOR_FAILED)
+		tell(f, 0, left ? 0 : GP_FEATURE_OPS);
 	__atomic_store_n(&self.phase, PHASE_LEAVING, __ATOMIC_RELEASE);
-	__atomic_store_n(&f->page->state, GP_COLLECTOR_INERT, __ATOMIC_RELEASE);
+	__atomic_store_n(&f->page->state, state, __ATOMIC_RELEASE);
 	/* A ring that a stopped thread may still write to stays mapped. */
 	if (left)
 		ring_writer__close(&self.ring);
@@ -157,9 +158,16 @@ static void leave(struct follower *f)
 static void *run(void *arg)
 {
 	static const struct timespec turn = {.tv_nsec = TURN_NS};
+	static const char no_memory[] = "the collector's ring: not enough memory in the process's "
+					"control group";
 	struct follower f = {.page = self.ring.page};
 
 	(void)prctl(PR_SET_NAME, "gpuprof", 0, 0, 0);
+	if (ring_writer__populate(&self.ring)) {
+		memcpy(f.page->message, no_memory, sizeof(no_memory));
+		leave(&f, GP_COLLECTOR_FAILED);
+		return NULL;
+	}
 	__atomic_store_n(&f.page->state, GP_COLLECTOR_READY, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&f.page->quit, __ATOMIC_ACQUIRE) && !abandoned(&f)) {
 		follow(&f);
@@ -168,7 +176,7 @@ static void *run(void *arg)
 		/* gpuprof wakes us when it has changed `wanted` or `quit`. */
 		(void)syscall(SYS_futex, &f.page->wanted, FUTEX_WAIT, f.wanted, &turn, NULL, 0);
 	}
-	leave(&f);
+	leave(&f, GP_COLLECTOR_INERT);
 	return NULL;
 }
 

@@ -6,7 +6,7 @@
 COLLECTOR_SRC := $(wildcard userspace/collector/*.c)
 COLLECTOR_OBJ := $(COLLECTOR_SRC:userspace/collector/%.c=$(O)/collector/%.o)
 COLLECTOR_CFLAGS := -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -fno-exceptions
-COLLECTOR_LDFLAGS := -shared -Wl,-soname,libgpuprof-cupti.so -Wl,-z,defs -Wl,-z,nodelete \
+COLLECTOR_LDFLAGS := -shared $(if $(DEBUG),,-Wl,--strip-debug) -Wl,-soname,libgpuprof-cupti.so -Wl,-z,defs -Wl,-z,nodelete \
 	-Wl,-z,now -Wl,-z,relro -Wl,--hash-style=gnu -Wl,--no-undefined-version
 
 ALL_EXTRA += $(O)/libgpuprof-cupti.so
@@ -17,9 +17,9 @@ $(O)/collector/%.o: userspace/collector/%.c $(STAMP) | setup-build
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(COLLECTOR_CFLAGS) -MMD -MP -c $< -o $@
 
-$(O)/libgpuprof-cupti.so: $(COLLECTOR_OBJ)
+$(O)/libgpuprof-cupti.so: $(COLLECTOR_OBJ) userspace/collector/collector.mk
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(COLLECTOR_LDFLAGS) $^ -lpthread -ldl -o $@
+	$(Q)$(CC) $(COLLECTOR_LDFLAGS) $(COLLECTOR_OBJ) -lpthread -ldl -o $@
 
 $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cupti.so
 	$(call say,AS,$<)

@@ -43,8 +43,7 @@ int ring_writer__open(struct ring_writer *w, uint32_t data_bytes)
 	w->fd = make_memfd();
 	if (w->fd < 0)
 		return -errno;
-	/* All of it now: later a full cgroup would kill the target at some write. */
-	if (ftruncate(w->fd, (off_t)all) || fallocate(w->fd, 0, 0, (off_t)all) ||
+	if (ftruncate(w->fd, (off_t)all) ||
 	    fcntl(w->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		goto fail;
 	p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
@@ -63,6 +62,13 @@ fail:
 	(void)close(w->fd);
 	w->fd = -1;
 	return err;
+}
+
+int ring_writer__populate(struct ring_writer *w)
+{
+	off_t all = RING_PAGE_BYTES + (off_t)w->data_bytes;
+
+	return fallocate(w->fd, 0, 0, all) ? -errno : 0;
 }
 
 void ring_writer__close(struct ring_writer *w)
