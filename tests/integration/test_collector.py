@@ -189,6 +189,7 @@ def test_threads(target, tmp_path):
     check_tree(ops)
 
 
+@pytest.mark.versions
 def test_fork_child_is_inert(target, tmp_path):
     ops, losses, answers = collect(target, tmp_path / "ops", "fork 5", "step 1")
     # It left in good order, without our ring.
@@ -197,21 +198,26 @@ def test_fork_child_is_inert(target, tmp_path):
     assert counts(ops) == target.truth(1)["raw_calls"]
 
 
+@pytest.mark.versions
 def test_fork_child_has_a_collector_of_its_own(tmp_path):
     """It inherits the callbacks in PyTorch's list: nothing is told twice."""
+    found = []
     with harness.Target("collected") as parent:
         load(parent)
         with Reader(parent.pid, tmp_path / "parent") as reader:
             assert reader.said.startswith("active"), reader.told()
-            parent.step(1)
+            parent.command("forward 1")
             pid = int(parent.command("become").split()[1])
             for cycle in range(2):
-                ops, losses, _ = collect(parent, tmp_path / str(cycle), "step 2", pid=pid)
+                ops, losses, _ = collect(parent, tmp_path / str(cycle), "forward 2", pid=pid)
                 assert not losses
-                assert counts(ops) == parent.truth(2)["raw_calls"]
                 check_tree(ops)
+                found.append(counts(ops))
             ops, losses = reader.finish()
-            assert not losses and counts(ops) == parent.truth(1)["raw_calls"]
+            assert not losses
+            once = counts(ops)
+            assert once["aten::addmm"] == 3
+            assert found == [once + once, once + once]
         parent.leave()
 
 
@@ -243,7 +249,7 @@ def gone(target):
 def test_again_and_again(target, tmp_path):
     expected = target.truth(1)["raw_calls"]
     shapes = []
-    for cycle in range(20):
+    for cycle in range(8):
         ops, losses, _ = collect(target, tmp_path / ("ops%d" % cycle), "step 1")
         assert not losses and counts(ops) == expected
         harness.wait_until("the collector's thread ends", lambda: gone(target))

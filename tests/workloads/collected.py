@@ -9,6 +9,7 @@ The tiny MLP with what the collector's tests order besides steps:
     wrong N         N ops that raise, the error caught                    "wrong N"
     threads N K     N threads, each with K additions                      "threads TIDS"
     fork N          N steps in a forked child                             "fork STATUS RINGS"
+    forward N       N forward passes without autograd                     "forward N"
     become          a forked child obeys in its parent's place            "become PID"
 """
 
@@ -86,13 +87,17 @@ class Collected(mlp.Mlp):
             worker.join()
         return "threads " + " ".join(str(tid) for tid in tids)
 
+    def do_forward(self, count):
+        with torch.no_grad():
+            for _ in range(int(count)):
+                self.model(self.data)
+        return "forward " + count
+
     def do_fork(self, count):
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
-            with torch.no_grad():
-                for _ in range(int(count)):
-                    self.model(self.data)
+            self.do_forward(count)
             rings = sum("gpuprof-ring" in os.readlink("/proc/self/fd/%d" % fd)
                         for fd in range(256) if os.path.islink("/proc/self/fd/%d" % fd))
             os.write(writing, b"%d" % rings)

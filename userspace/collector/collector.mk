@@ -31,6 +31,10 @@ $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cu
 COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names pending)
 $(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile: $(COLLECTOR_TESTED)
 
+# The fuzz target of the ring needs both ends too.
+$(O)/fuzz/fuzz_ring: $(patsubst %,$(O)/fuzz/userspace/%.o,capture/collector_ring \
+	capture/collector_events capture/collector_tids collector/ring_writer)
+
 # Reads a collector's ring for the integration tests.
 ALL_EXTRA += $(O)/tests/collector_reader
 $(O)/tests/collector_reader: $(O)/tests/fake/collector_reader.o $(O)/libgpuprof.a
