@@ -77,7 +77,7 @@ static int refuse_missing(pid_t pid, int err, struct reason *why)
 			pid);
 	if (err == -ENOENT || err == -ESRCH)
 		return reason_set(why, -ESRCH,
-				  "there is no process %d; 'gpuprof list' shows what can be "
+				  "no such process: %d; 'gpuprof list' shows what can be "
 				  "profiled",
 				  pid);
 	return reason_set(why, err, "cannot read /proc/%d/stat: %s", pid, strerror(-err));
