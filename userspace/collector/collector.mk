@@ -31,9 +31,14 @@ $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cu
 COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names pending)
 $(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile: $(COLLECTOR_TESTED)
 
-# The fuzz target of the ring needs both ends too.
-$(O)/fuzz/fuzz_ring: $(patsubst %,$(O)/fuzz/userspace/%.o,capture/collector_ring \
+# The fuzz target of the ring needs both ends too (objects by tests/fuzz/fuzz.mk's rule).
+FUZZ_RING_OBJ := $(patsubst %,$(O)/fuzz/userspace/%.o,capture/collector_ring \
 	capture/collector_events capture/collector_tids collector/ring_writer)
+$(O)/fuzz/fuzz_ring: $(O)/fuzz/tests/fuzz/fuzz_ring.o $(FUZZ_RING_OBJ) $(O)/fuzz/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(LIBS) -o $@
+
+-include $(FUZZ_RING_OBJ:.o=.d)
 
 # Reads a collector's ring for the integration tests.
 ALL_EXTRA += $(O)/tests/collector_reader
