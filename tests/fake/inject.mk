@@ -3,7 +3,7 @@
 # What tests/integration/test_inject.py needs: the driver, the library it injects, the target.
 
 INJECT_TEST := $(O)/tests/fake/injector $(O)/tests/fake/guest.so $(O)/tests/fake/inject_target
-TEST_EXTRA += $(INJECT_TEST)
+ALL_EXTRA += $(INJECT_TEST)
 
 .PHONY: inject-test-build
 inject-test-build: $(INJECT_TEST)
