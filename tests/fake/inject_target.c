@@ -11,11 +11,13 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
+#include <linux/filter.h>
 #include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +41,12 @@ static unsigned long work_nr, errors_nr;
 static void on_signal(int sig)
 {
 	signals_nr++;
+}
+
+/* The mode is under way: all its threads are there. */
+static void ready(void)
+{
+	printf("ready\n");
 }
 
 /* Once the parent closes our input. */
@@ -71,6 +79,7 @@ static void mode_read(long n)
 	char line[256];
 	ssize_t bytes;
 
+	ready();
 	for (;;) {
 		bytes = read(0, line, sizeof(line) - 1);
 		expect(bytes >= 0, "read");
@@ -90,6 +99,7 @@ static void mode_epoll(long n)
 	char line[256];
 	ssize_t bytes;
 
+	ready();
 	expect(!epoll_ctl(fd, EPOLL_CTL_ADD, 0, &e), "epoll_ctl");
 	for (;;) {
 		expect(epoll_wait(fd, &e, 1, -1) == 1, "epoll_wait");
@@ -107,6 +117,7 @@ static void mode_select(long n)
 	struct timeval limit;
 	fd_set set;
 
+	ready();
 	do {
 		limit = (struct timeval){.tv_sec = 1000};
 		FD_ZERO(&set);
@@ -136,6 +147,7 @@ static void mode_futex(long n)
 	long ret = 0;
 
 	expect(!pthread_create(&thread, NULL, futex_waker, NULL), "pthread_create");
+	ready();
 	while (!__atomic_load_n(&futex_word, __ATOMIC_SEQ_CST)) {
 		ret = syscall(SYS_futex, &futex_word, FUTEX_WAIT, 0, n ? &limit : NULL, NULL, 0);
 		expect(!ret || errno == EAGAIN, "futex");
@@ -152,6 +164,7 @@ static void mode_sleep(long n)
 	struct timespec length = {.tv_sec = n / 1000, .tv_nsec = n % 1000 * 1000000};
 	uint64_t began;
 
+	ready();
 	while (!ended()) {
 		began = now_ns();
 		expect(!nanosleep(&length, NULL), "nanosleep");
@@ -163,6 +176,7 @@ static void mode_sleep(long n)
 /* pause() until N signals have come, and says so after each. */
 static void mode_pause(long n)
 {
+	ready();
 	while (signals_nr < n) {
 		int before = signals_nr;
 
@@ -177,6 +191,7 @@ static void mode_suspend(long n)
 {
 	sigset_t blocked, open;
 
+	ready();
 	(void)sigemptyset(&blocked);
 	(void)sigaddset(&blocked, SIGUSR1);
 	(void)sigprocmask(SIG_BLOCK, &blocked, &open);
@@ -199,6 +214,7 @@ static void mode_malloc(long n)
 	size_t sizes[64] = {0};
 	uint64_t x = 88172645463325252u;
 
+	ready();
 	while (work_nr & 1023 || !ended()) {
 		size_t i;
 
@@ -221,6 +237,8 @@ static void mode_malloc(long n)
 /* The loader without pause, but for some work of our own. */
 static void mode_dlopen(long n)
 {
+	ready();
+#ifndef NO_LOADER /* a static executable has none */
 	while (!ended()) {
 		void *h = dlopen("libresolv.so.2", RTLD_NOW | RTLD_LOCAL);
 
@@ -230,6 +248,7 @@ static void mode_dlopen(long n)
 		for (volatile int i = 0; i < 20000; i++)
 			;
 	}
+#endif
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -269,6 +288,7 @@ static void mode_threads(long n)
 	for (long i = 0; i < threads_nr; i++)
 		expect(!pthread_create(&threads[i], NULL, turn_thread, (void *)(intptr_t)i),
 		       "pthread_create");
+	ready();
 	while (read(0, &c, 1) > 0)
 		;
 	(void)pthread_mutex_lock(&lock);
@@ -375,6 +395,7 @@ static void mode_registers(long n)
 	static struct registers in, out;
 	long avx = __builtin_cpu_supports("avx") ? 1 : 0;
 
+	ready();
 	check_layout();
 	while (!ended()) {
 		fill(&in, work_nr);
@@ -408,6 +429,7 @@ static void mode_vfork(long n)
 	pthread_t thread;
 
 	expect(!pthread_create(&thread, NULL, vfork_thread, NULL), "pthread_create");
+	ready();
 	(void)pthread_join(thread, NULL);
 }
 
@@ -427,15 +449,79 @@ static void mode_handler(long n)
 	stack_t s = {.ss_sp = stack, .ss_size = sizeof(stack)};
 	struct sigaction a = {.sa_handler = handler_on_own_stack, .sa_flags = SA_ONSTACK};
 
+	ready();
 	expect(!sigaltstack(&s, NULL), "sigaltstack");
 	expect(!sigaction(SIGUSR2, &a, NULL), "sigaction");
 	(void)raise(SIGUSR2);
+}
+
+/* Blocks inside a function of the allocator (0) or the loader (1), as if preempted there; with 2
+ * added it does so in a signal handler on a stack of its own. */
+static ssize_t blocking_write(void *cookie, const char *data, size_t bytes)
+{
+	handler_on_own_stack(0);
+	return (ssize_t)bytes;
+}
+
+static int blocking_callback(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+	if (arg)
+		(void)raise(SIGUSR2);
+	else
+		handler_on_own_stack(0);
+	return 1;
+}
+
+static ssize_t raising_write(void *cookie, const char *data, size_t bytes)
+{
+	(void)raise(SIGUSR2);
+	return (ssize_t)bytes;
+}
+
+static void mode_inside(long n)
+{
+	static char stack[65536];
+	stack_t s = {.ss_sp = stack, .ss_size = sizeof(stack)};
+	struct sigaction a = {.sa_handler = handler_on_own_stack, .sa_flags = SA_ONSTACK};
+	cookie_io_functions_t io = {.write = n & 2 ? raising_write : blocking_write};
+	FILE *f = fopencookie(NULL, "w", io);
+
+	ready();
+	expect(f && !setvbuf(f, NULL, _IONBF, 0), "fopencookie");
+	expect(!sigaltstack(&s, NULL), "sigaltstack");
+	expect(!sigaction(SIGUSR2, &a, NULL), "sigaction");
+	if (n & 1)
+		expect(dl_iterate_phdr(blocking_callback, n & 2 ? &s : NULL) == 1, "phdr");
+	else
+		expect(f && !malloc_info(0, f), "malloc_info");
+}
+
+/* System call filters: one that kills for memfd_create (0), one that refuses it (1), and one that
+ * does what those of containers do (2): refuse with an errno what is dangerous, and clone3. */
+static void mode_filter(long n)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, n == 2 ? SYS_ptrace : SYS_memfd_create, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 435, 2, 3),
+		BPF_STMT(BPF_RET | BPF_K, n ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+	expect(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges");
+	expect(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "seccomp");
+	printf("filtered\n");
+	mode_read(n);
 }
 
 static void mode_zombie(long n)
 {
 	char c;
 
+	ready();
 	printf("child %d\n", fork() ?: (_exit(0), 0));
 	while (read(0, &c, 1) > 0)
 		;
@@ -456,7 +542,8 @@ static const struct {
 	{"futex", mode_futex},	   {"sleep", mode_sleep},	  {"pause", mode_pause},
 	{"suspend", mode_suspend}, {"malloc", mode_malloc},	  {"dlopen", mode_dlopen},
 	{"threads", mode_threads}, {"registers", mode_registers}, {"vfork", mode_vfork},
-	{"handler", mode_handler}, {"zombie", mode_zombie},	  {"hidden", mode_hidden},
+	{"handler", mode_handler}, {"zombie", mode_zombie},	  {"inside", mode_inside},
+	{"filter", mode_filter},   {"hidden", mode_hidden},
 };
 
 int main(int argc, char **argv)
@@ -470,7 +557,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(argv[1], modes[i].name))
 			continue;
-		printf("ready\n");
 		modes[i].run(n);
 		printf("end errors=%lu work=%lu signals=%d\n", errors_nr, work_nr, (int)signals_nr);
 		return errors_nr ? 1 : 0;
