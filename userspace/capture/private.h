@@ -12,6 +12,7 @@
 #include "capture/guest.h"
 #include "capture/member.h"
 #include "capture/names.h"
+#include "capture/stacks.h"
 #include "probe/session.h"
 #include "recording/recording.h"
 
@@ -22,6 +23,7 @@ struct capture {
 	struct probe_session *probes;
 	struct recording_writer *writer;
 	struct names names;
+	struct stacks stacks;
 	struct hash threads; /* process << 32 | tid: named in the recording already */
 	VEC(struct member *) members;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;

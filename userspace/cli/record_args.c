@@ -16,6 +16,8 @@ static bool is_memory_file(const char *path)
 	return strcmp(path, "-") && show_memory_path_fits(path);
 }
 
+static const char *const record_stacks[] = {"python", NULL};
+
 #define ARG(field) .offset = offsetof(struct record_args, field)
 
 #define CAPTURE_OPTIONS                                                                            \
@@ -36,6 +38,14 @@ static bool is_memory_file(const char *path)
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(memory),                                                                      \
 		 .help = "Record allocations and frees too."},                                     \
+		{.name = "stack",                                                                  \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(stack),                                                                       \
+		 .value_name = "python",                                                           \
+		 .choices = record_stacks,                                                         \
+		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
+			 "allocation. Operators then come by uprobes, which cost more than "       \
+			 "callbacks."},                                                            \
 		{.name = "no-inject",                                                              \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(no_inject),                                                                   \

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "gpuprof.skel.h"
+#include "probe/explain.h"
 #include "probe/link.h"
 #include "probe/session_plans.h"
 
@@ -226,28 +227,6 @@ static void attach_tracepoints(struct probe_session *s)
 		log_debug("fork, exec or exit of the target are not told by the kernel");
 }
 
-static int explain_load(struct reason *why, int err)
-{
-	switch (err) {
-	case -EPERM:
-	case -EACCES:
-		return reason_set(why, err,
-				  "cannot load BPF programs: not permitted; need CAP_BPF and "
-				  "CAP_PERFMON, try sudo");
-	case -ENOMEM:
-		return reason_set(why, err,
-				  "cannot load BPF programs: out of memory; try a smaller ring");
-	case -ESRCH:
-	case -ENOENT:
-		return reason_set(why, err,
-				  "cannot load BPF programs: the kernel has no BTF "
-				  "(/sys/kernel/btf/vmlinux); try 'gpuprof doctor'");
-	default:
-		return reason_set(why, err, "cannot load BPF programs: %s; try 'gpuprof doctor'",
-				  strerror(-err));
-	}
-}
-
 static bool power_of_two(uint32_t n)
 {
 	return n && !(n & (n - 1));
@@ -280,7 +259,7 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 	s->method = link_method_probe();
 	err = load_either(s);
 	if (err)
-		return explain_load(why, err);
+		return probe_explain_load(why, err);
 	s->ring = ring_buffer__new(bpf_map__fd(s->bpf->maps.ring), on_event, s, NULL);
 	if (!s->ring)
 		return reason_set(why, -errno, "cannot map the ring: %s", strerror(errno));

@@ -13,6 +13,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "recording/chunk.h"
+#include "recording/cursor.h"
 #include "recording/format.h"
 
 #include <errno.h>
@@ -71,34 +72,6 @@ struct recording {
 };
 
 /* ---- contents of chunks ---- */
-
-/* What is left of a payload. A take that does not fit clears ok, and every later one fails. */
-struct cursor {
-	const uint8_t *at;
-	size_t left;
-	bool ok;
-};
-
-static const void *take(struct cursor *c, size_t bytes)
-{
-	const void *p = c->at;
-
-	if (!c->ok || bytes > c->left) {
-		c->ok = false;
-		return NULL;
-	}
-	c->at += bytes;
-	c->left -= bytes;
-	return p;
-}
-
-static void take_copy(struct cursor *c, void *to, size_t bytes)
-{
-	const void *from = take(c, bytes);
-
-	if (from)
-		memcpy(to, from, bytes);
-}
 
 /* An interned text, NULL with ok cleared (damage) or ok set (out of memory). */
 static const char *take_string(struct recording *r, struct cursor *c)
