@@ -57,6 +57,28 @@ int gp_op_entry(struct pt_regs *ctx)
 	return 0;
 }
 
+/*
+ * void *__cxa_begin_catch(void *): an exception has been caught. What lies below the frame that
+ * caught it has been left, and this is when. Without this the ops would stay open until an event
+ * on the thread comes from further up the stack than they were.
+ */
+SEC("uprobe")
+int gp_catch(struct pt_regs *ctx)
+{
+	__u32 epoch = gp_epoch;
+	struct thread_state *t;
+	__u64 cookie;
+
+	if (!epoch)
+		return 0;
+	cookie = bpf_get_attach_cookie(ctx);
+	t = thread_find();
+	if (!t || t->owner != ((__u64)epoch << 16 | COOKIE_PROCESS(cookie)))
+		return 0;
+	thread_settle(t, PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie) + 1, bpf_ktime_get_ns());
+	return 0;
+}
+
 /* No open op fits this exit. If nothing is open it was open already when the capture began. */
 static __noinline void op_unmatched(struct thread_state *t)
 {

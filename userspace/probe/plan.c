@@ -52,7 +52,10 @@ static const struct catalogue_line catalogue[] = {
 	/* Two spellings: the totals were signed once. */
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", PROBE_REPORT, true},
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", PROBE_REPORT, true},
+	{"_ZN3c1029reportOutOfMemoryToProfilerElllNS_6DeviceE", PROBE_OOM, true},
+	{"_ZN3c1029reportOutOfMemoryToProfilerElmmNS_6DeviceE", PROBE_OOM, true},
 	{"_dl_debug_state", PROBE_LOADER, true},
+	{"__cxa_begin_catch", PROBE_CATCH, true},
 };
 
 void probe_plan__free(struct probe_plan *plan)
@@ -72,7 +75,9 @@ static int take_found(const struct elf_symbol *symbol, void *arg)
 	const char *joined;
 	size_t bytes;
 
-	if (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes))
+	/* A dot: the compiler's own, such as NAME.cold. */
+	if (p->kind == PROBE_OP &&
+	    (strchr(symbol->name, '.') || op_symbol_parse(symbol->name, &joined, &bytes)))
 		return 0;
 	if (p->found.nr == FUNCTIONS_MAX)
 		return -E2BIG;
@@ -239,13 +244,13 @@ static int place_both(struct planner *p, const struct found *f, const unsigned c
 	code.is_function = is_function;
 	code.arg = p;
 	p->base = f->symbol.address;
-	err = code_exits(&code, exits, &exits_nr, ret_why);
-	if (err)
-		return err;
 	if (code_entry(p->decoder, bytes, nr, &entry) || entered_before(&code, entry.offset)) {
 		entry = code.insns.items[0];
 		entry.height = 0;
 	}
+	err = code_exits(&code, entry.offset, exits, &exits_nr, ret_why);
+	if (err)
+		return err;
 	err = add_site(p, f, &entry, false);
 	for (size_t i = 0; i < exits_nr && !err; i++)
 		err = add_site(p, f, &code.insns.items[exits[i]], true);

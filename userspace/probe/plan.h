@@ -27,6 +27,8 @@ enum probe_kind {
 	PROBE_FREE = 4,	  /* c10::ProfiledCPUMemoryReporter::Delete: entry */
 	PROBE_LOADER = 5, /* the loader's _dl_debug_state: entry */
 	PROBE_REPORT = 6, /* c10::reportMemoryUsageToProfiler: entry */
+	PROBE_CATCH = 7,  /* the C++ runtime's __cxa_begin_catch: entry */
+	PROBE_OOM = 8,	  /* c10::reportOutOfMemoryToProfiler: entry */
 };
 
 /* One instruction to probe. */

@@ -76,7 +76,9 @@ enum program {
 	PROGRAM_DELETE = 3,
 	PROGRAM_REPORT = 4,
 	PROGRAM_LOADER = 5,
-	PROGRAMS_NR = 6,
+	PROGRAM_CATCH = 6,
+	PROGRAM_OOM = 7,
+	PROGRAMS_NR = 8,
 };
 
 static struct bpf_program *program_of(const struct gpuprof_bpf *bpf, enum program program)
@@ -92,6 +94,10 @@ static struct bpf_program *program_of(const struct gpuprof_bpf *bpf, enum progra
 		return bpf->progs.gp_cpu_delete;
 	case PROGRAM_REPORT:
 		return bpf->progs.gp_report_memory;
+	case PROGRAM_CATCH:
+		return bpf->progs.gp_catch;
+	case PROGRAM_OOM:
+		return bpf->progs.gp_report_oom;
 	default:
 		return bpf->progs.gp_loader;
 	}
@@ -324,6 +330,10 @@ static enum program program_for(const struct probe_function *fn, const struct pr
 		return PROGRAM_REPORT;
 	case PROBE_LOADER:
 		return PROGRAM_LOADER;
+	case PROBE_CATCH:
+		return PROGRAM_CATCH;
+	case PROBE_OOM:
+		return PROGRAM_OOM;
 	default:
 		return site->is_exit ? PROGRAM_EXIT : PROGRAM_ENTRY;
 	}
@@ -338,7 +348,10 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 	case PROBE_ALLOC:
 	case PROBE_FREE:
 	case PROBE_REPORT:
+	case PROBE_OOM:
 		return s->options.memory;
+	case PROBE_CATCH:
+		return ops && s->options.ops;
 	default:
 		return true;
 	}
