@@ -93,12 +93,20 @@ static int find_returning(struct code *c)
 	return err;
 }
 
+/* Whether we know all the ways on from here. A cold part may come back, to wherever. */
+static bool is_certain(const struct code *c, const struct code_insn *last)
+{
+	if (last->canary || last->kind == CODE_RETURN)
+		return true;
+	return !c->has_table && !(last->kind == CODE_BRANCH && goes_outside(c, last));
+}
+
 /* Whether whoever passes block p and returns goes on to block `to`, by an edge we know of. */
 static bool leads_only_to(const struct code *c, uint32_t p, uint32_t to)
 {
 	const struct code_block *b = &c->blocks.items[p];
 
-	if (c->has_table && !last_of(c, b)->canary)
+	if (!is_certain(c, last_of(c, b)))
 		return false;
 	for (int k = 0; k < 2; k++)
 		if (b->next[k] >= 0 && (uint32_t)b->next[k] != to &&
@@ -124,6 +132,8 @@ static bool walk_back(struct walk *w, uint32_t i, int depth)
 	const struct code_insn *last = last_of(c, b);
 
 	if (!i && last->offset <= w->entry_offset)
+		return false;
+	if (!is_certain(c, last))
 		return false;
 	if (last->emulated && (last->kind == CODE_JUMP || last->kind == CODE_BRANCH)) {
 		if (w->nr == CODE_EXITS_MAX)
