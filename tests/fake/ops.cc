@@ -103,6 +103,33 @@ void *empty_memory_format::call(std::size_t n)
 }
 }
 
+namespace torch::autograd
+{
+Node::~Node()
+{
+}
+
+int Node::apply(int n)
+{
+	return n;
+}
+
+int generated::FakeBackward0::apply(int n)
+{
+	return at::_ops::mul_Tensor::call(n);
+}
+
+int Engine::evaluate_function(void *, Node *node, int n)
+{
+	char buffer[40];
+
+	touch(buffer);
+	n = node->apply(n);
+	touch(buffer);
+	return n;
+}
+}
+
 namespace c10
 {
 void ProfiledCPUMemoryReporter::New(void *ptr, std::size_t bytes)

@@ -40,6 +40,24 @@ struct empty_memory_format {
 };
 }
 
+namespace torch::autograd
+{
+struct Node {
+	virtual ~Node();
+	virtual int apply(int n);
+};
+namespace generated
+{
+struct FakeBackward0 : Node {
+	int apply(int n) override;
+};
+}
+struct Engine {
+	/* Calls the node, as the real one does with the same registers. */
+	int evaluate_function(void *task, Node *node, int n);
+};
+}
+
 namespace c10
 {
 struct ProfiledCPUMemoryReporter {
