@@ -50,7 +50,6 @@ static void drain(struct collector_ring *r, FILE *out)
 		printf("broken %d\n", nr);
 		exit(1);
 	}
-	collector_ring__beat(r);
 }
 
 /* Drains until `mask` of the features has an answer, or the collector is inert. */

@@ -15,6 +15,8 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/magic.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,6 +31,7 @@
 #define MEMFD_LINK     "/memfd:" GP_RING_NAME " (deleted)"
 #define STALL_BEATS    30 /* turns of the collector's thread, 0.1 s each */
 #define PUBLISH_BYTES  65536
+#define BEAT_NS	       200000000L
 #define FRESH_NS       3000000000ULL
 
 struct collector_ring {
@@ -42,6 +45,10 @@ struct collector_ring {
 	bool stalled;	       /* the slot at `tail` was not ready when last looked at, */
 	uint32_t stalled_beat; /* and so was the collector's beat */
 	uint64_t skipped_nr;
+	bool beating, leaving; /* of the thread that beats */
+	pthread_t beater;
+	pthread_mutex_t lock;
+	pthread_cond_t leave;
 	struct collector_events events;
 };
 
@@ -153,6 +160,61 @@ static int find_memfd(pid_t pid, struct stat *ret_st)
 	return found;
 }
 
+void collector_ring__beat(struct collector_ring *r)
+{
+	__atomic_store_n(&r->page->heartbeat_ns, now_ns(), __ATOMIC_RELAXED);
+}
+
+/* Says that gpuprof is alive whatever the rest of it waits for (a slow disk). */
+static void *keep_beating(void *arg)
+{
+	struct collector_ring *r = arg;
+	struct timespec until;
+
+	(void)pthread_mutex_lock(&r->lock);
+	while (!r->leaving) {
+		collector_ring__beat(r);
+		(void)clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += BEAT_NS;
+		until.tv_sec += until.tv_nsec / 1000000000L;
+		until.tv_nsec %= 1000000000L;
+		(void)pthread_cond_timedwait(&r->leave, &r->lock, &until);
+	}
+	(void)pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+static void start_beating(struct collector_ring *r)
+{
+	pthread_condattr_t attr;
+	sigset_t all, old;
+
+	if (r->beating || pthread_condattr_init(&attr))
+		return;
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&r->leave, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	(void)pthread_mutex_init(&r->lock, NULL);
+	/* Signals are for the thread that made us. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	r->beating = !pthread_create(&r->beater, NULL, keep_beating, r);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static void stop_beating(struct collector_ring *r)
+{
+	if (!r->beating)
+		return;
+	(void)pthread_mutex_lock(&r->lock);
+	r->leaving = true;
+	(void)pthread_cond_signal(&r->leave);
+	(void)pthread_mutex_unlock(&r->lock);
+	(void)pthread_join(r->beater, NULL);
+	(void)pthread_cond_destroy(&r->leave);
+	(void)pthread_mutex_destroy(&r->lock);
+}
+
 int collector_ring__open(pid_t pid, uint16_t process_index, struct reason *why,
 			 struct collector_ring **ret_ring)
 {
@@ -187,6 +249,7 @@ void collector_ring__free(struct collector_ring *r)
 {
 	if (!r)
 		return;
+	stop_beating(r);
 	if (r->page)
 		(void)munmap(r->page, PAGE_BYTES + (size_t)r->data_bytes);
 	collector_events__done(&r->events);
@@ -200,13 +263,9 @@ static void wake(struct collector_ring *r)
 
 void collector_ring__want(struct collector_ring *r, uint32_t features)
 {
+	start_beating(r);
 	__atomic_store_n(&r->page->wanted, features, __ATOMIC_RELEASE);
 	wake(r);
-}
-
-void collector_ring__beat(struct collector_ring *r)
-{
-	__atomic_store_n(&r->page->heartbeat_ns, now_ns(), __ATOMIC_RELAXED);
 }
 
 void collector_ring__quit(struct collector_ring *r)

@@ -7,9 +7,10 @@
  * is given up.
  *
  * How a capture uses it: inject; open; want(); wait until `active` or `failed` in the status says
- * so; then drain() and beat() at least every second, better every 20 ms; at the end want(0), wait
- * until nothing is active, drain(), quit(), wait for GP_COLLECTOR_INERT, free(). The losses are
- * complete once it is inert.
+ * so; then drain() every 20 ms or so; at the end want(0), wait until nothing is active, drain(),
+ * quit(), wait for GP_COLLECTOR_INERT, free(). The losses are complete once it is inert. A ring
+ * that becomes inert before it was told to quit has heard nothing from us for too long (we were
+ * stopped).
  */
 #ifndef GP_CAPTURE_COLLECTOR_RING_H
 #define GP_CAPTURE_COLLECTOR_RING_H
@@ -45,12 +46,14 @@ struct collector_status {
  * is none of ours, or of another version. */
 int collector_ring__open(pid_t pid, uint16_t process_index, struct reason *why,
 			 struct collector_ring **ret_ring);
-/* Unmaps. Does not tell the collector to quit. */
+/* Unmaps; no more signs of life. Does not tell the collector to quit. */
 void collector_ring__free(struct collector_ring *r);
 
-/* Which features (enum gp_feature bits) are to be in force. Wakes the collector. */
+/* Which features (enum gp_feature bits) are to be in force. Wakes the collector. From the first
+ * call on, a thread of its own tells the collector that gpuprof is alive: without that for 3
+ * seconds the collector leaves for good. */
 void collector_ring__want(struct collector_ring *r, uint32_t features);
-/* gpuprof is alive: the collector leaves for good without this for 3 seconds. */
+/* One sign of life, now: for whoever waits between open() and want(). */
 void collector_ring__beat(struct collector_ring *r);
 /* Tells the collector to leave for good. */
 void collector_ring__quit(struct collector_ring *r);

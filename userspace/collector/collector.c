@@ -22,14 +22,16 @@
 
 #define TURN_NS		100000000L    /* how long the thread sleeps if nobody wakes it */
 #define HEARTBEAT_NS	3000000000ULL /* gpuprof has gone when it has been silent for this */
-#define HEARTBEAT_TURNS 25   /* ... and for so many of our turns: a paused machine is not it */
-#define RETRY_TURNS	5    /* between looks for PyTorch */
-#define LEAVE_TRIES	2000 /* of 1 ms, in InitializeInjection() */
+#define HEARTBEAT_TURNS 25 /* ... and for so many of our turns: a paused machine is not it */
+#define FIRST_BEAT_NS	30000000000ULL /* ... and when it has not come at all for this */
+#define RETRY_TURNS	5	       /* between looks for PyTorch */
+#define LEAVE_TRIES	2000	       /* of 1 ms, in InitializeInjection() */
 
 enum phase { PHASE_IDLE = 0, PHASE_RUNNING = 1, PHASE_LEAVING = 2 };
 
 static struct {
-	int phase; /* enum phase */
+	int phase;	   /* enum phase */
+	uint32_t calls_nr; /* of InitializeInjection(): each renews the time to wait for gpuprof */
 	pid_t owner;
 	struct ring_writer ring;
 } self = {.ring.fd = -1};
@@ -40,6 +42,7 @@ struct follower {
 	uint32_t wanted;  /* as it was at the last turn */
 	uint32_t refused; /* will not change until no longer wanted */
 	uint32_t turns;
+	uint32_t calls_nr;     /* the last ones seen */
 	uint64_t heartbeat_ns; /* the last one seen, */
 	uint64_t seen_ns;      /* when it came, */
 	uint32_t seen_turn;    /* and in which turn */
@@ -120,26 +123,30 @@ static void follow(struct follower *f)
 static bool abandoned(struct follower *f)
 {
 	uint64_t beat_ns = __atomic_load_n(&f->page->heartbeat_ns, __ATOMIC_RELAXED);
+	uint32_t calls_nr = __atomic_load_n(&self.calls_nr, __ATOMIC_RELAXED);
 	uint64_t now = now_ns();
 
-	if (beat_ns != f->heartbeat_ns || !f->seen_ns) {
+	if (beat_ns != f->heartbeat_ns || calls_nr != f->calls_nr) {
 		f->heartbeat_ns = beat_ns;
+		f->calls_nr = calls_nr;
 		f->seen_ns = now;
 		f->seen_turn = f->turns;
 		return false;
 	}
-	return now - f->seen_ns > HEARTBEAT_NS && f->turns - f->seen_turn > HEARTBEAT_TURNS;
+	return now - f->seen_ns > (beat_ns ? HEARTBEAT_NS : FIRST_BEAT_NS) &&
+	       f->turns - f->seen_turn > HEARTBEAT_TURNS;
 }
 
-static void leave(struct follower *f)
+static void leave(struct follower *f, enum gp_collector_state state)
 {
 	bool left = ops__disarm();
 
 	if (!left)
 		f->ops_why = "operator callbacks: a thread is stopped inside one";
-	tell(f, 0, left ? 0 : GP_FEATURE_OPS);
+	if (state != GP_COLLECTOR_FAILED)
+		tell(f, 0, left ? 0 : GP_FEATURE_OPS);
 	__atomic_store_n(&self.phase, PHASE_LEAVING, __ATOMIC_RELEASE);
-	__atomic_store_n(&f->page->state, GP_COLLECTOR_INERT, __ATOMIC_RELEASE);
+	__atomic_store_n(&f->page->state, state, __ATOMIC_RELEASE);
 	/* A ring that a stopped thread may still write to stays mapped. */
 	if (left)
 		ring_writer__close(&self.ring);
@@ -151,9 +158,16 @@ static void leave(struct follower *f)
 static void *run(void *arg)
 {
 	static const struct timespec turn = {.tv_nsec = TURN_NS};
+	static const char no_memory[] = "the collector's ring: not enough memory in the process's "
+					"control group";
 	struct follower f = {.page = self.ring.page};
 
 	(void)prctl(PR_SET_NAME, "gpuprof", 0, 0, 0);
+	if (ring_writer__populate(&self.ring)) {
+		memcpy(f.page->message, no_memory, sizeof(no_memory));
+		leave(&f, GP_COLLECTOR_FAILED);
+		return NULL;
+	}
 	__atomic_store_n(&f.page->state, GP_COLLECTOR_READY, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&f.page->quit, __ATOMIC_ACQUIRE) && !abandoned(&f)) {
 		follow(&f);
@@ -162,7 +176,7 @@ static void *run(void *arg)
 		/* gpuprof wakes us when it has changed `wanted` or `quit`. */
 		(void)syscall(SYS_futex, &f.page->wanted, FUTEX_WAIT, f.wanted, &turn, NULL, 0);
 	}
-	leave(&f);
+	leave(&f, GP_COLLECTOR_INERT);
 	return NULL;
 }
 
@@ -244,6 +258,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
 	/* A child made without fork()'s handlers. */
 	if (self.owner && self.owner != getpid())
 		forget();
+	(void)__atomic_add_fetch(&self.calls_nr, 1, __ATOMIC_RELAXED);
 	if (begin(&running)) {
 		running = start();
 		if (!running)

@@ -38,6 +38,7 @@ struct session {
 	uint32_t epoch;
 	uint64_t prefix; /* of instances */
 	uint64_t handles[CALLBACKS_NR];
+	bool added; /* the callbacks are in PyTorch's list; a fork's child inherits them */
 };
 
 struct gate {
@@ -329,7 +330,7 @@ static bool wait_until_left(void)
 	return true;
 }
 
-enum torch_result ops__arm(struct ring_writer *w, const char **why_text)
+static void add_callbacks(struct session *s)
 {
 	static const struct {
 		torch_start_fn start;
@@ -340,6 +341,22 @@ enum torch_result ops__arm(struct ring_writer *w, const char **why_text)
 		{start_backward, end_op, GP_SCOPE_BACKWARD},
 		{start_user, end_user, GP_SCOPE_USER},
 	};
+
+	for (int i = 0; i < CALLBACKS_NR; i++) {
+		struct torch_callback callback = {
+			.start = pairs[i].start,
+			.end = pairs[i].end,
+			.probability = 1.0,
+		};
+
+		callback.scopes[pairs[i].scope] = 1;
+		s->handles[i] = s->torch.add_global_callback(callback);
+	}
+	s->added = true;
+}
+
+enum torch_result ops__arm(struct ring_writer *w, const char **why_text)
+{
 	struct session *s = &session;
 	enum torch_result result;
 
@@ -362,16 +379,8 @@ enum torch_result ops__arm(struct ring_writer *w, const char **why_text)
 	pending__clear();
 	(void)thread_states__take_abandoned();
 	__atomic_store_n(&gate->open, s, __ATOMIC_RELEASE);
-	for (int i = 0; i < CALLBACKS_NR; i++) {
-		struct torch_callback callback = {
-			.start = pairs[i].start,
-			.end = pairs[i].end,
-			.probability = 1.0,
-		};
-
-		callback.scopes[pairs[i].scope] = 1;
-		s->handles[i] = s->torch.add_global_callback(callback);
-	}
+	if (!s->added)
+		add_callbacks(s);
 	return TORCH_BOUND;
 }
 
@@ -384,6 +393,7 @@ bool ops__disarm(void)
 		return true;
 	for (int i = 0; i < CALLBACKS_NR; i++)
 		s->torch.remove_callback(s->handles[i]);
+	s->added = false;
 	__atomic_store_n(&gate->open, NULL, __ATOMIC_SEQ_CST);
 	stuck = !wait_until_left();
 	if (stuck)

@@ -43,8 +43,7 @@ int ring_writer__open(struct ring_writer *w, uint32_t data_bytes)
 	w->fd = make_memfd();
 	if (w->fd < 0)
 		return -errno;
-	/* All of it now: later a full cgroup would kill the target at some write. */
-	if (ftruncate(w->fd, (off_t)all) || fallocate(w->fd, 0, 0, (off_t)all) ||
+	if (ftruncate(w->fd, (off_t)all) ||
 	    fcntl(w->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		goto fail;
 	p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
@@ -65,6 +64,13 @@ fail:
 	return err;
 }
 
+int ring_writer__populate(struct ring_writer *w)
+{
+	off_t all = RING_PAGE_BYTES + (off_t)w->data_bytes;
+
+	return fallocate(w->fd, 0, 0, all) ? -errno : 0;
+}
+
 void ring_writer__close(struct ring_writer *w)
 {
 	if (w->page)
@@ -82,7 +88,7 @@ static struct gp_ring_slot *slot_at(struct ring_writer *w, uint64_t position)
 bool ring_writer__reserve(struct ring_writer *w, size_t bytes, uint64_t *ret_position)
 {
 	uint64_t need = sizeof(struct gp_ring_slot) + bytes;
-	uint64_t head = __atomic_load_n(&w->page->head, __ATOMIC_RELAXED);
+	__u64 head = __atomic_load_n(&w->page->head, __ATOMIC_RELAXED);
 
 	do {
 		/* Acquire: the reader cleared the room before it gave it back. */

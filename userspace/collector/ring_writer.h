@@ -26,9 +26,12 @@ struct ring_writer {
 	int fd;
 };
 
-/* Makes the memfd, sealed against shrinking, all its memory set aside. data_bytes is a power of
- * two, at least RING_DATA_MIN_BYTES. 0 or -errno. */
+/* Makes and maps the memfd, sealed against shrinking. data_bytes is a power of two, at least
+ * RING_DATA_MIN_BYTES. 0 or -errno. */
 int ring_writer__open(struct ring_writer *w, uint32_t data_bytes);
+/* Sets all its memory aside, which takes some milliseconds: without it a full cgroup would kill the
+ * target at some later write. 0 or -errno. */
+int ring_writer__populate(struct ring_writer *w);
 /* Unmaps and closes. No thread may still write. Fine on a closed one. */
 void ring_writer__close(struct ring_writer *w);
 
