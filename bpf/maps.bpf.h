@@ -4,8 +4,8 @@
  * Every map and every global of the kernel programs. They are weak so that each program file can
  * include this one: the linker makes them one.
  */
-#ifndef GP_BPF_MAPS_H
-#define GP_BPF_MAPS_H
+#ifndef GP_BPF_MAPS_BPF_H
+#define GP_BPF_MAPS_BPF_H
 
 #include "wire.h"
 
@@ -104,4 +104,4 @@ struct {
 	__type(value, __u32);
 } processes __weak SEC(".maps");
 
-#endif /* GP_BPF_MAPS_H */
+#endif /* GP_BPF_MAPS_BPF_H */

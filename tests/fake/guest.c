@@ -2,9 +2,9 @@
 
 /*
  * The library that the injection tests put into their targets. It uses what a real one uses: the
- * allocator, a constructor, thread-local data, vector registers, a thread that it joins. It counts its
- * calls where the target can see them: in a shared page whose descriptor the target named in the
- * environment, or nowhere.
+ * allocator, a constructor, thread-local data, vector registers, a thread that it joins. It counts
+ * its calls where the target can see them: in a shared page whose descriptor the target named in
+ * the environment, or nowhere.
  */
 #include <math.h>
 #include <pthread.h>

@@ -2,17 +2,18 @@
 #
 # What tests/integration/test_inject.py needs: the driver, the library it injects, the target.
 
-INJECT_TEST := $(O)/tests/fake/injector $(O)/tests/fake/guest.so $(O)/tests/fake/inject_target
-TEST_EXTRA += $(INJECT_TEST)
+INJECT_TEST := $(O)/tests/fake/injector $(O)/tests/fake/guest.so $(O)/tests/fake/inject_target \
+	$(O)/tests/fake/inject_target_static
+ALL_EXTRA += $(INJECT_TEST)
 
 .PHONY: inject-test-build
 inject-test-build: $(INJECT_TEST)
 
 $(O)/tests/fake/injector: $(O)/tests/fake/injector.o $(O)/libgpuprof.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
+	$(Q)$(CC) $(LDFLAGS_ALL) -Wl,--wrap=ptrace,--wrap=pwrite $^ $(LIBS) -o $@
 
-# Both run inside the target, so they are built plain, whatever SAN= says.
+# These run inside the target, so they are built plain, whatever SAN= says.
 $(O)/tests/fake/guest.so: tests/fake/guest.c $(STAMP)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
@@ -22,3 +23,8 @@ $(O)/tests/fake/inject_target: tests/fake/inject_target.c $(STAMP)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) $< -lpthread -ldl -o $@
+
+$(O)/tests/fake/inject_target_static: tests/fake/inject_target.c $(STAMP)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -static -DNO_LOADER $< -lpthread -o $@

@@ -6,20 +6,52 @@
  *     injector inject PID IMAGE [LIMIT_MS]    one injection
  *     injector remove PID                     one removal
  *     injector cycle PID IMAGE N [LIMIT_MS]   N times in and out; "-1": until killed
+ *     injector hold TID                       trace a thread and do nothing, until stdin ends
+ *
+ * With DIE_AT=N in the environment it kills itself just before its Nth ptrace() or pwrite(), the
+ * only calls by which it acts on the target; the linker wraps them (-Wl,--wrap).
  *
  * Prints one line of key=value for each success, the reason for a failure. Exit status: 0, or the
  * positive errno of the failure.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "inject/inject.h"
 
 #define NAME "gpuprof-test"
+
+long __real_ptrace(int request, pid_t pid, void *address, void *data);
+ssize_t __real_pwrite(int fd, const void *data, size_t bytes, off_t at);
+long __wrap_ptrace(int request, pid_t pid, void *address, void *data);
+ssize_t __wrap_pwrite(int fd, const void *data, size_t bytes, off_t at);
+
+static long acts_left; /* 0: no end */
+
+static void act(void)
+{
+	if (acts_left && !--acts_left)
+		(void)kill(getpid(), SIGKILL);
+}
+
+long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
+{
+	act();
+	return __real_ptrace(request, pid, address, data);
+}
+
+ssize_t __wrap_pwrite(int fd, const void *data, size_t bytes, off_t at)
+{
+	act();
+	return __real_pwrite(fd, data, bytes, at);
+}
 
 static void cleanup_process(struct target_process **p)
 {
@@ -84,8 +116,20 @@ static int cycle(pid_t pid, const char *image, size_t bytes, long times, unsigne
 	return err;
 }
 
+static int hold(pid_t tid)
+{
+	long ret = __real_ptrace(PTRACE_SEIZE, tid, NULL, NULL);
+
+	printf("%s\n", ret ? "not held" : "held");
+	(void)fflush(stdout);
+	while (getchar() != EOF)
+		;
+	return ret ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
+	const char *die_at = getenv("DIE_AT");
 	char CLEANUP(cleanup_free) *image = NULL;
 	size_t bytes = 0;
 	pid_t pid;
@@ -93,7 +137,10 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
+	acts_left = die_at ? atol(die_at) : 0;
 	pid = (pid_t)atoi(argv[2]);
+	if (!strcmp(argv[1], "hold"))
+		return hold(pid);
 	if (!strcmp(argv[1], "remove"))
 		return -take_out(pid, argc > 3 ? (unsigned int)atoi(argv[3]) : 0);
 	if (argc < 4)

@@ -8,15 +8,12 @@
 #include "recording/recording.h"
 
 #include "base/file.h"
+#include "fuzz/fuzz_seed.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile uint64_t seen; /* so that every byte is really read */
 
@@ -83,6 +80,25 @@ static void make_right(uint8_t *data, size_t size)
 		memcpy(data + at, &c, sizeof(c));
 		at += sizeof(c) + c.stored_bytes;
 	}
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	CLEANUP(cleanup_free) char *text = NULL, *seed = NULL;
+	size_t bytes;
+
+	/* From the root of the repository, as `make check-fuzz` does. */
+	if (file_read("tests/data/v1.gpuprof", 1 << 20, &text, &bytes))
+		abort();
+	seed = malloc(bytes + 1);
+	if (!seed)
+		abort();
+	memcpy(seed + 1, text, bytes);
+	seed[0] = 0;
+	fuzz_seed(*argc, *argv, "as-it-is", seed, bytes + 1);
+	seed[0] = 1;
+	fuzz_seed(*argc, *argv, "made-right", seed, bytes + 1);
+	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

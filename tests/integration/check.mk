@@ -16,6 +16,7 @@ setup-check setup-matrix setup-bench setup-demo: setup-%:
 check: setup-check
 	$(Q)$(MAKE) --no-print-directory check-lint
 	$(Q)$(MAKE) --no-print-directory check-unit
+	$(Q)$(MAKE) --no-print-directory check-fuzz
 	$(Q)$(MAKE) --no-print-directory check-integration
 	$(Q)$(MAKE) --no-print-directory check-page
 	$(Q)$(MAKE) --no-print-directory check-san

@@ -7,11 +7,12 @@ import gzip
 import io
 import os
 import struct
+import subprocess
 import zlib
 
 import pytest
 
-from harness import DONE, FAILED, LOST, USAGE, gpuprof, parse_json
+from harness import DONE, FAILED, GPUPROF, LIMIT, LOST, USAGE, environment, gpuprof, parse_json
 from recording_file import RecordingFile
 
 pytestmark = pytest.mark.san
@@ -176,6 +177,19 @@ def test_hostile_names_reach_no_terminal(tmp_path):
     done = gpuprof("table", made.save(tmp_path / "a.gpuprof"))
     assert done.status == DONE, done
     assert "\x1b" not in done.stdout + done.stderr and "\x07" not in done.stdout + done.stderr
+
+
+def test_closed_streams(path, tmp_path):
+    """The first files that gpuprof opens do not become its stdout and stderr."""
+    out = tmp_path / "t.json"
+    before = path.read_bytes()
+    for closed in ("<&- >&- 2>&-", ">&-", "2>&-"):
+        done = subprocess.run(["bash", "-c", '"$0" export "$1" -f chrome -o "$2" ' + closed,
+                               GPUPROF, path, out], check=False, timeout=LIMIT,
+                              env=environment())
+        assert done.returncode == DONE
+        assert parse_json(out.read_text())["traceEvents"]
+        assert path.read_bytes() == before
 
 
 def test_mistyped_subcommand():

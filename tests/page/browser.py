@@ -21,7 +21,8 @@ PROGRAM = os.environ.get("CHROMIUM", "chromium")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--disable-extensions", "--no-default-browser-check",
-         "--hide-scrollbars", "--force-device-scale-factor=1", "--window-size=1280,800",
+         "--hide-scrollbars", "--enable-unsafe-swiftshader",
+         "--force-device-scale-factor=1", "--window-size=1280,800",
          "--allow-file-access-from-files", "--remote-debugging-pipe"]
 
 
@@ -114,9 +115,11 @@ class Browser:
             if "method" in answer:
                 self.events.append(answer)
 
-    def wait_event(self, name):
+    def wait_loaded(self, loader):
+        """Until the document of this navigation, and no earlier one, has loaded."""
         until = time.monotonic() + LIMIT_S
-        while not self.seen(name):
+        while not any(event["name"] == "load" and event["loaderId"] == loader
+                      for event in self.seen("Page.lifecycleEvent")):
             answer = self.pipes.receive(until)
             if "method" in answer:
                 self.events.append(answer)
@@ -140,8 +143,12 @@ class Browser:
                   deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-        self.call("Page.navigate", url=url)
-        self.wait_event("Page.loadEventFired")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
+        self.call("Page.bringToFront")
+        answer = self.call("Page.navigate", url=url)
+        if "errorText" in answer:
+            raise BrowserError("%s: %s" % (url, answer["errorText"]))
+        self.wait_loaded(answer["loaderId"])
 
     def run(self, expression):
         """The value of a JavaScript expression; a promise is waited for."""
@@ -208,18 +215,27 @@ class Browser:
                 continue
         return found
 
-    def close(self):
-        if self.process:
-            try:
-                os.killpg(self.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            self.process.wait(LIMIT_S)
-            for pid in self.strays():
+    def kill(self):
+        """Until none of its processes is left, for they may start further ones while they die."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait(LIMIT_S)
+        until = time.monotonic() + LIMIT_S
+        left = self.strays()
+        while left and time.monotonic() < until:
+            for pid in left:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
+            time.sleep(0.05)
+            left = self.strays()
+
+    def close(self):
+        if self.process:
+            self.kill()
         self.pipes.close()
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)

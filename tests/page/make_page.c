@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Writes the memory pages that the browser tests open, and the JSON beside each, into a folder:
+ * Writes what the browser tests open into a folder: memory pages, the JSON beside each, a trace.
  *
  *   make_page FOLDER
  */
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "page/make_trace.h"
 #include "unit/memory_example.h"
 
 #define STEPS 12
@@ -153,5 +154,5 @@ int main(int argc, char **argv)
 	return write_both(argv[1], "training", fill_training) ||
 	       write_both(argv[1], "hostile", fill_hostile) ||
 	       write_both(argv[1], "million", fill_million) ||
-	       write_both(argv[1], "nothing", fill_nothing);
+	       write_both(argv[1], "nothing", fill_nothing) || make_trace(argv[1]);
 }

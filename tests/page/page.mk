@@ -5,8 +5,9 @@
 
 PAGE_TESTS := build/page-tests
 
-$(O)/tests/make_page: $(O)/tests/page/make_page.o $(O)/tests/unit/memory_example.o \
-		$(O)/libgpuprof.a
+MAKE_PAGE_OBJ := $(addprefix $(O)/tests/,page/make_page.o page/make_trace.o unit/memory_example.o)
+
+$(O)/tests/make_page: $(MAKE_PAGE_OBJ) $(O)/libgpuprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
 
@@ -19,4 +20,4 @@ check-page: $(O)/tests/make_page page-packages
 	$(Q)GPUPROF_BUILD=$(abspath $(O)) GPUPROF_VIEWERS=$(abspath $(PAGE_TESTS)) \
 		$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/page
 
--include $(O)/tests/page/make_page.d
+-include $(MAKE_PAGE_OBJ:.o=.d)

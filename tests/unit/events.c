@@ -187,6 +187,21 @@ uint32_t find_op(const struct timeline *t, const char *name, unsigned int nth)
 	return TL_NONE;
 }
 
+const struct tl_op *op_named(const struct timeline *t, const char *name, unsigned int nth)
+{
+	uint32_t i = find_op(t, name, nth);
+
+	assert_int_not_equal(i, TL_NONE);
+	return &t->ops.items[i];
+}
+
+const char *parent_name(const struct timeline *t, const char *name, unsigned int nth)
+{
+	const struct tl_op *o = op_named(t, name, nth);
+
+	return o->parent == TL_NONE ? "" : t->ops.items[o->parent].name;
+}
+
 /* Against the op's parent and the previous child of the same parent. */
 static void check_place(const struct timeline *t, uint32_t i, const uint32_t *last_child)
 {

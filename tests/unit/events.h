@@ -60,6 +60,10 @@ uint64_t loss_of(const struct timeline *t, const char *name);
 /* The n-th op of this name in the timeline's order, as an index; TL_NONE if there is none. */
 uint32_t find_op(const struct timeline *t, const char *name, unsigned int nth);
 
+/* That op, and its parent's name ("" if it has none); fails the test if there is no such op. */
+const struct tl_op *op_named(const struct timeline *t, const char *name, unsigned int nth);
+const char *parent_name(const struct timeline *t, const char *name, unsigned int nth);
+
 /* Fails the test unless all that timeline.h promises about ops and memory holds. */
 void check_timeline(const struct timeline *t);
 

@@ -139,6 +139,31 @@ static void devices_and_processes_are_apart(void **state)
 	example__done(&t);
 }
 
+/* Two allocations at one address without a free between them: the free was lost. */
+static void a_lost_free_ends_where_the_address_is_given_out_again(void **state)
+{
+	struct timeline t;
+	struct memory_usage u;
+	uint32_t a = 0, b = 1;
+
+	example__init(&t);
+	(void)example__op(&t, "first", TL_NONE, 0);
+	(void)example__op(&t, "second", TL_NONE, 0);
+	(void)example__alloc(&t, 1, 100, a);
+	(void)example__alloc(&t, 2, 300, b);
+	t.memory.items[1].address = t.memory.items[0].address;
+	t.memory.items[1].total_bytes = 300; /* as timeline/ counts it */
+	(void)example__alloc(&t, 3, 50, a);
+	assert_int_equal(memory_usage__init(&u, &t), 0);
+	assert_int_equal(u.devices.items[0].peak_bytes, 350);
+	assert_int_equal(op_named(&u.devices.items[0], "first")->peak_bytes, 50);
+	assert_int_equal(op_named(&u.devices.items[0], "first")->end_bytes, 50);
+	assert_int_equal(op_named(&u.devices.items[0], "first")->allocated_bytes, 150);
+	assert_int_equal(op_named(&u.devices.items[0], "second")->peak_bytes, 300);
+	memory_usage__done(&u);
+	example__done(&t);
+}
+
 static void believes_no_index_and_no_size(void **state)
 {
 	struct timeline t;
@@ -452,6 +477,7 @@ int main(void)
 		cmocka_unit_test(ops_hold_what_was_alive_at_the_peak),
 		cmocka_unit_test(one_op_under_two_others_is_two_rows),
 		cmocka_unit_test(devices_and_processes_are_apart),
+		cmocka_unit_test(a_lost_free_ends_where_the_address_is_given_out_again),
 		cmocka_unit_test(believes_no_index_and_no_size),
 		cmocka_unit_test(thinning_keeps_extremes_and_ends),
 		cmocka_unit_test(few_points_are_all_kept),

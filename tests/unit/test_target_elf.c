@@ -179,6 +179,48 @@ static void each_symbol_once(void **state)
 	elf_file__free(f);
 }
 
+static Elf64_Shdr *section_of_type(char *data, uint32_t type)
+{
+	const Elf64_Ehdr *h = (const void *)data;
+	Elf64_Shdr *sections = (void *)(data + h->e_shoff);
+
+	for (size_t i = 0; i < h->e_shnum; i++)
+		if (sections[i].sh_type == type)
+			return &sections[i];
+	fail_msg("no section of type %u", type);
+	return NULL;
+}
+
+/* A file whose two tables hold the same symbols tells each once. */
+static void both_tables_are_one(void **state)
+{
+	CLEANUP(cleanup_fd) int fd = memfd_create("elf", MFD_CLOEXEC);
+	struct found once = {0}, twice = {0};
+	struct elf_file *f = open_file("/proc/self/exe");
+	Elf64_Shdr *dynamic, *full;
+	char *data, path[64];
+	size_t bytes;
+
+	assert_int_equal(file_read("/proc/self/exe", 1 << 28, &data, &bytes), 0);
+	dynamic = section_of_type(data, SHT_DYNSYM);
+	full = section_of_type(data, SHT_SYMTAB);
+	dynamic->sh_offset = full->sh_offset;
+	dynamic->sh_size = full->sh_size;
+	dynamic->sh_link = full->sh_link;
+	assert_int_equal(file_write_all(fd, data, bytes), 0);
+	free(data);
+	assert_int_equal(elf_file__each_symbol(f, "gp_test_", keep, &once), 0);
+	elf_file__free(f);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	f = open_file(path);
+	assert_int_equal(elf_file__each_symbol(f, "gp_test_", keep, &twice), 0);
+	assert_int_equal(once.list.nr, 2);
+	assert_int_equal(twice.list.nr, 2);
+	elf_file__free(f);
+	vec_done(&once.list);
+	vec_done(&twice.list);
+}
+
 static int stop_at_third(const struct elf_symbol *sym, void *arg)
 {
 	int *nr = arg;
@@ -361,6 +403,7 @@ int main(void)
 		cmocka_unit_test(finds_own_functions),
 		cmocka_unit_test(finds_objects),
 		cmocka_unit_test(each_symbol_once),
+		cmocka_unit_test(both_tables_are_one),
 		cmocka_unit_test(stops_when_told),
 		cmocka_unit_test(reads_libc),
 		cmocka_unit_test(code_is_bounded),

@@ -190,12 +190,44 @@ static void test_op_missing(void **state)
 	allocate(e, 151, T + 5, 0x20, 2);
 	allocate(e, 50, T + 5, 0x30, 4);
 	allocate(e, 500, T + 5, 0x40, 8);
+	/* What shows that it was lost and is not open still. */
+	events__op(e, (struct event_op){
+			      .name = "next", .start_ns = 600, .end_ns = 700, .instance = T + 6});
 	t = events__timeline(e);
 	assert_int_equal(loss_of(t, "memory_op_missing"), 4);
 	assert_int_equal(t->memory.items[0].op, TL_NONE);
 	assert_int_equal(t->memory.items[1].op, find_op(t, "in", 0));
 	assert_int_equal(t->memory.items[2].op, find_op(t, "out", 0));
 	assert_int_equal(t->memory.items[3].op, TL_NONE);
+}
+
+/* Ops that come by callback are not known to the programs that see the memory: time tells. */
+static void test_callback(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+
+	events__op(e, (struct event_op){.name = "out",
+					.start_ns = 100,
+					.end_ns = 200,
+					.instance = 2 * T,
+					.flags = GP_OP_CALLBACK});
+	events__op(e, (struct event_op){.name = "async",
+					.start_ns = 110,
+					.end_ns = 120,
+					.instance = 2 * T + 1,
+					.flags = GP_OP_CALLBACK | GP_OP_ASYNC});
+	events__op(e, (struct event_op){
+			      .name = "probe", .start_ns = 300, .end_ns = 400, .instance = T});
+	allocate(e, 115, 0, 0x10, 1);
+	allocate(e, 250, 0, 0x20, 2);
+	/* The probe's op was not open, or the event would say so. */
+	allocate(e, 350, 0, 0x30, 4);
+	t = events__timeline(e);
+	assert_int_equal(t->memory.items[0].op, find_op(t, "out", 0));
+	assert_int_equal(t->memory.items[1].op, TL_NONE);
+	assert_int_equal(t->memory.items[2].op, TL_NONE);
+	assert_int_equal(loss_of(t, "memory_op_missing"), 0);
 }
 
 static void test_lost_free(void **state)
@@ -256,10 +288,9 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_pairs),	  CASE(test_before_the_capture),
-		CASE(test_devices),	  CASE(test_threads),
-		CASE(test_op_missing),	  CASE(test_lost_free),
-		CASE(test_out_of_memory), CASE(test_hostile),
+		CASE(test_pairs),     CASE(test_before_the_capture), CASE(test_devices),
+		CASE(test_threads),   CASE(test_op_missing),	     CASE(test_callback),
+		CASE(test_lost_free), CASE(test_out_of_memory),	     CASE(test_hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Nesting of ops: by instance, by containment, with exceptions, on several threads, and from
- * events that cannot be true. check_timeline() runs on every timeline that is built.
+ * Nesting of ops: by instance, by containment, with exceptions, on several threads.
+ * check_timeline() runs on every timeline that is built.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,21 +15,6 @@
 #include "events.h"
 
 #define T (1ULL << 32) /* instances of the first thread */
-
-static const struct tl_op *op(const struct timeline *t, const char *name, unsigned int nth)
-{
-	uint32_t i = find_op(t, name, nth);
-
-	assert_int_not_equal(i, TL_NONE);
-	return &t->ops.items[i];
-}
-
-static const char *parent_of(const struct timeline *t, const char *name, unsigned int nth)
-{
-	const struct tl_op *o = op(t, name, nth);
-
-	return o->parent == TL_NONE ? "" : t->ops.items[o->parent].name;
-}
 
 static int setup(void **state)
 {
@@ -70,14 +55,14 @@ static void test_tree(void **state)
 			      .name = "e", .start_ns = 200, .end_ns = 210, .instance = T + 5});
 	t = events__timeline(e);
 	assert_int_equal(t->ops.nr, 5);
-	assert_string_equal(parent_of(t, "a", 0), "");
-	assert_string_equal(parent_of(t, "b", 0), "a");
-	assert_string_equal(parent_of(t, "c", 0), "b");
-	assert_string_equal(parent_of(t, "d", 0), "a");
-	assert_string_equal(parent_of(t, "e", 0), "");
-	assert_int_equal(op(t, "a", 0)->self_ns, 60);
-	assert_int_equal(op(t, "b", 0)->self_ns, 20);
-	assert_int_equal(op(t, "c", 0)->depth, 2);
+	assert_string_equal(parent_name(t, "a", 0), "");
+	assert_string_equal(parent_name(t, "b", 0), "a");
+	assert_string_equal(parent_name(t, "c", 0), "b");
+	assert_string_equal(parent_name(t, "d", 0), "a");
+	assert_string_equal(parent_name(t, "e", 0), "");
+	assert_int_equal(op_named(t, "a", 0)->self_ns, 60);
+	assert_int_equal(op_named(t, "b", 0)->self_ns, 20);
+	assert_int_equal(op_named(t, "c", 0)->depth, 2);
 	for (size_t i = 0; i < t->losses.nr; i++)
 		assert_int_equal(t->losses.items[i].count, 0);
 }
@@ -98,9 +83,9 @@ static void test_same_times(void **state)
 	events__op(e, (struct event_op){
 			      .name = "next", .start_ns = 100, .end_ns = 150, .instance = T + 3});
 	t = events__timeline(e);
-	assert_string_equal(parent_of(t, "in", 0), "out");
-	assert_string_equal(parent_of(t, "next", 0), "");
-	assert_int_equal(op(t, "next", 0)->end_ns, 150);
+	assert_string_equal(parent_name(t, "in", 0), "out");
+	assert_string_equal(parent_name(t, "next", 0), "");
+	assert_int_equal(op_named(t, "next", 0)->end_ns, 150);
 	assert_int_equal(loss_of(t, "nesting_repaired"), 0);
 }
 
@@ -138,13 +123,13 @@ static void test_exception(void **state)
 	events__op(e, (struct event_op){
 			      .name = "root", .start_ns = 300, .end_ns = 310, .instance = T + 6});
 	t = events__timeline(e);
-	assert_int_equal(op(t, "mm", 0)->end_ns, 150);
-	assert_int_equal(op(t, "matmul", 0)->end_ns, 150);
-	assert_string_equal(parent_of(t, "mm", 0), "matmul");
-	assert_string_equal(parent_of(t, "add", 0), "step");
-	assert_int_equal(op(t, "step", 0)->self_ns, 50);
-	assert_int_equal(op(t, "last", 0)->end_ns, 300);
-	assert_string_equal(parent_of(t, "root", 0), "");
+	assert_int_equal(op_named(t, "mm", 0)->end_ns, 150);
+	assert_int_equal(op_named(t, "matmul", 0)->end_ns, 150);
+	assert_string_equal(parent_name(t, "mm", 0), "matmul");
+	assert_string_equal(parent_name(t, "add", 0), "step");
+	assert_int_equal(op_named(t, "step", 0)->self_ns, 50);
+	assert_int_equal(op_named(t, "last", 0)->end_ns, 300);
+	assert_string_equal(parent_name(t, "root", 0), "");
 	assert_int_equal(loss_of(t, "nesting_repaired"), 0);
 	assert_int_equal(loss_of(t, "parent_missing"), 0);
 }
@@ -164,8 +149,8 @@ static void test_exception_clipped_to_parent(void **state)
 	events__op(e, (struct event_op){
 			      .name = "step", .start_ns = 100, .end_ns = 200, .instance = T + 1});
 	t = events__timeline(e);
-	assert_int_equal(op(t, "mm", 0)->end_ns, 200);
-	assert_int_equal(op(t, "step", 0)->self_ns, 20);
+	assert_int_equal(op_named(t, "mm", 0)->end_ns, 200);
+	assert_int_equal(op_named(t, "step", 0)->self_ns, 20);
 	assert_int_equal(loss_of(t, "nesting_repaired"), 0);
 }
 
@@ -187,7 +172,8 @@ static void test_recursion(void **state)
 	}
 }
 
-/* A lost parent: the op it stood in takes the child, by time. */
+/* A lost parent: the op it stood in takes the child, by time. That it was lost shows in what came
+ * after it. */
 static void test_parent_missing(void **state)
 {
 	struct events *e = *state;
@@ -205,10 +191,46 @@ static void test_parent_missing(void **state)
 					.end_ns = 400,
 					.instance = T + 6,
 					.parent = T + 5});
+	events__op(e, (struct event_op){
+			      .name = "next", .start_ns = 500, .end_ns = 600, .instance = T + 7});
 	t = events__timeline(e);
-	assert_string_equal(parent_of(t, "child", 0), "a");
-	assert_string_equal(parent_of(t, "alone", 0), "");
+	assert_string_equal(parent_name(t, "child", 0), "a");
+	assert_string_equal(parent_name(t, "alone", 0), "");
 	assert_int_equal(loss_of(t, "parent_missing"), 2);
+}
+
+/* A parent that was still open at the end has no event, and is no loss. */
+static void test_parent_open_at_end(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+
+	events__op(e, (struct event_op){
+			      .name = "before", .start_ns = 100, .end_ns = 200, .instance = T + 1});
+	events__op(e, (struct event_op){.name = "first",
+					.start_ns = 300,
+					.end_ns = 310,
+					.instance = T + 4,
+					.parent = T + 3});
+	events__op(e, (struct event_op){.name = "second",
+					.start_ns = 320,
+					.end_ns = 330,
+					.instance = T + 5,
+					.parent = T + 2});
+	events__memory(e, (struct event_memory){
+				  .time_ns = 340, .instance = T + 2, .address = 1, .bytes = 8});
+	/* Another thread goes on. */
+	events__op(e, (struct event_op){.name = "other",
+					.tid = 7,
+					.start_ns = 500,
+					.end_ns = 600,
+					.instance = 2 * T + 1});
+	t = events__timeline(e);
+	assert_string_equal(parent_name(t, "first", 0), "");
+	assert_string_equal(parent_name(t, "second", 0), "");
+	/* T + 3 ended, as T + 2 got another child after it; T + 2 did not. */
+	assert_int_equal(loss_of(t, "parent_missing"), 1);
+	assert_int_equal(loss_of(t, "memory_op_missing"), 0);
 }
 
 /* Without instances all goes by containment, longer ones first at equal starts. */
@@ -222,10 +244,52 @@ static void test_containment(void **state)
 	events__op(e, (struct event_op){.name = "touches", .start_ns = 200, .end_ns = 250});
 	events__op(e, (struct event_op){.name = "crosses", .start_ns = 240, .end_ns = 300});
 	t = events__timeline(e);
-	assert_string_equal(parent_of(t, "in", 0), "out");
-	assert_string_equal(parent_of(t, "touches", 0), "");
-	assert_int_equal(op(t, "crosses", 0)->end_ns, 250);
+	assert_string_equal(parent_name(t, "in", 0), "out");
+	assert_string_equal(parent_name(t, "touches", 0), "");
+	assert_int_equal(op_named(t, "crosses", 0)->end_ns, 250);
 	assert_int_equal(loss_of(t, "nesting_repaired"), 1);
+}
+
+/* Ops by probe and ops by callback, interleaved on one thread: each names parents of its own kind
+ * alone. */
+static void test_two_sources(void **state)
+{
+	const uint64_t c = 1ULL << 63;
+	struct events *e = *state;
+	const struct timeline *t;
+
+	events__op(e, (struct event_op){.name = "callback",
+					.start_ns = 100,
+					.end_ns = 200,
+					.instance = c + 1,
+					.flags = GP_OP_CALLBACK});
+	events__op(e, (struct event_op){
+			      .name = "probe", .start_ns = 110, .end_ns = 190, .instance = T + 1});
+	events__op(e, (struct event_op){.name = "callback in probe",
+					.start_ns = 120,
+					.end_ns = 150,
+					.instance = c + 2,
+					.parent = c + 1,
+					.flags = GP_OP_CALLBACK});
+	events__op(e, (struct event_op){.name = "probe in callback",
+					.start_ns = 130,
+					.end_ns = 140,
+					.instance = T + 2,
+					.parent = T + 1});
+	events__op(e, (struct event_op){.name = "last",
+					.start_ns = 192,
+					.end_ns = 195,
+					.instance = c + 3,
+					.parent = c + 1,
+					.flags = GP_OP_CALLBACK});
+	t = events__timeline(e);
+	assert_string_equal(parent_name(t, "probe", 0), "callback");
+	assert_string_equal(parent_name(t, "callback in probe", 0), "probe");
+	assert_string_equal(parent_name(t, "probe in callback", 0), "callback in probe");
+	assert_string_equal(parent_name(t, "last", 0), "callback");
+	assert_int_equal(op_named(t, "probe", 0)->end_ns, 190);
+	assert_int_equal(loss_of(t, "nesting_repaired"), 0);
+	assert_int_equal(loss_of(t, "parent_missing"), 0);
 }
 
 static void test_threads(void **state)
@@ -260,11 +324,12 @@ static void test_threads(void **state)
 					.instance = 4 * T + 1});
 	t = events__timeline(e);
 	assert_int_equal(t->threads.nr, 4);
-	assert_string_equal(t->threads.items[op(t, "a", 0)->thread].comm, "pt_autograd_0");
-	assert_string_equal(parent_of(t, "b", 0), "");
-	assert_string_equal(parent_of(t, "c", 0), "");
-	assert_int_equal(t->processes.items[t->threads.items[op(t, "c", 0)->thread].process].pid,
-			 4243);
+	assert_string_equal(t->threads.items[op_named(t, "a", 0)->thread].comm, "pt_autograd_0");
+	assert_string_equal(parent_name(t, "b", 0), "");
+	assert_string_equal(parent_name(t, "c", 0), "");
+	assert_int_equal(
+		t->processes.items[t->threads.items[op_named(t, "c", 0)->thread].process].pid,
+		4243);
 	assert_int_equal(loss_of(t, "parent_missing"), 1);
 	assert_int_equal(loss_of(t, "process_unknown"), 1);
 }
@@ -282,9 +347,9 @@ static void test_async(void **state)
 	events__op(e, (struct event_op){
 			      .name = "a", .start_ns = 100, .end_ns = 200, .instance = T + 2});
 	t = events__timeline(e);
-	assert_string_equal(parent_of(t, "a", 0), "");
-	assert_int_equal(op(t, "async", 0)->self_ns, 0);
-	assert_int_equal(op(t, "async", 0)->end_ns, 150);
+	assert_string_equal(parent_name(t, "a", 0), "");
+	assert_int_equal(op_named(t, "async", 0)->self_ns, 0);
+	assert_int_equal(op_named(t, "async", 0)->end_ns, 150);
 }
 
 static void test_collapse(void **state)
@@ -328,7 +393,22 @@ static void test_collapse(void **state)
 					.end_ns = 330,
 					.instance = T + 8,
 					.parent = T + 6});
-	/* A name that is left out hides neither a child nor a parent. */
+	t = events__timeline(e);
+	assert_false(op_named(t, "f", 0)->collapsed);
+	assert_true(op_named(t, "f", 1)->collapsed);
+	assert_true(op_named(t, "f", 2)->collapsed);
+	assert_false(op_named(t, "g", 0)->collapsed);
+	assert_false(op_named(t, "h", 0)->collapsed);
+	assert_false(op_named(t, "h", 1)->collapsed);
+	assert_false(op_named(t, "h", 2)->collapsed);
+}
+
+/* A name that is left out hides neither a child nor a parent. */
+static void test_collapse_around_unlisted(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+
 	events__op(e, (struct event_op){
 			      .name = "k", .start_ns = 500, .end_ns = 600, .instance = T + 9});
 	events__op(e, (struct event_op){.name = "aten::is_leaf",
@@ -347,124 +427,8 @@ static void test_collapse(void **state)
 					.instance = T + 12,
 					.parent = T + 11});
 	t = events__timeline(e);
-	assert_false(op(t, "f", 0)->collapsed);
-	assert_true(op(t, "f", 1)->collapsed);
-	assert_true(op(t, "f", 2)->collapsed);
-	assert_false(op(t, "g", 0)->collapsed);
-	assert_false(op(t, "h", 0)->collapsed);
-	assert_false(op(t, "h", 1)->collapsed);
-	assert_false(op(t, "h", 2)->collapsed);
-	assert_true(op(t, "aten::is_leaf", 0)->unlisted);
-	assert_true(op(t, "k", 1)->collapsed);
-}
-
-static void test_hostile(void **state)
-{
-	struct events *e = *state;
-	const struct timeline *t;
-
-	events__op(e, (struct event_op){.name = "backwards", .start_ns = 200, .end_ns = 100});
-	events__op(e, (struct event_op){.name = "late", .start_ns = 1, .end_ns = UINT64_MAX});
-	events__op(e, (struct event_op){.name = "own parent",
-					.start_ns = 10,
-					.end_ns = 20,
-					.instance = T + 1,
-					.parent = T + 1});
-	events__op(e, (struct event_op){.name = "x",
-					.start_ns = 30,
-					.end_ns = 40,
-					.instance = T + 2,
-					.parent = T + 3});
-	events__op(e, (struct event_op){.name = "y",
-					.start_ns = 30,
-					.end_ns = 40,
-					.instance = T + 3,
-					.parent = T + 2});
-	events__op(e, (struct event_op){
-			      .name = "twin", .start_ns = 50, .end_ns = 60, .instance = T + 4});
-	events__op(e, (struct event_op){
-			      .name = "twin", .start_ns = 70, .end_ns = 80, .instance = T + 4});
-	events__op(e, (struct event_op){.name = "after its parent",
-					.start_ns = 300,
-					.end_ns = 310,
-					.instance = T + 6,
-					.parent = T + 4});
-	events__op(e, (struct event_op){.name = "longer than its parent",
-					.start_ns = 405,
-					.end_ns = 500,
-					.instance = T + 8,
-					.parent = T + 7});
-	events__op(e, (struct event_op){
-			      .name = "parent", .start_ns = 400, .end_ns = 450, .instance = T + 7});
-	t = events__timeline(e);
-	assert_int_equal(t->ops.nr, 8);
-	assert_int_equal(loss_of(t, "time_invalid"), 2);
-	assert_int_equal(loss_of(t, "instance_duplicate"), 1);
-	assert_true(loss_of(t, "parent_missing") >= 2);
-	assert_int_equal(loss_of(t, "nesting_repaired"), 2);
-	assert_int_equal(op(t, "longer than its parent", 0)->end_ns, 450);
-	assert_string_equal(parent_of(t, "after its parent", 0), "");
-}
-
-/* Events of any kind of nonsense: the promises hold, whatever comes. The generator is fixed. */
-static void test_random(void **state)
-{
-	struct events *e = *state;
-	uint64_t x = 88172645463325252ULL;
-	uint64_t r[6];
-
-	for (int i = 0; i < 20000; i++) {
-		for (size_t k = 0; k < 6; k++) {
-			x ^= x << 13;
-			x ^= x >> 7;
-			x ^= x << 17;
-			r[k] = x >> 20;
-		}
-		if (i % 4 == 3) {
-			events__memory(e, (struct event_memory){
-						  .time_ns = r[0] % 5000,
-						  .instance = T + r[1] % 3000,
-						  .address = r[2] % 50,
-						  .bytes = (int64_t)(r[3] % 9) - 4,
-						  .tid = 1 + r[4] % 3,
-						  .flags = r[5] % 16,
-						  .device_type = r[5] % 3,
-					  });
-			continue;
-		}
-		events__op(e, (struct event_op){
-				      .name = r[0] % 2 ? "f" : "aten::is_leaf",
-				      .start_ns = r[1] % 5000,
-				      .end_ns = r[1] % 5000 + r[2] % (i % 3 ? 40 : 3000),
-				      .instance = r[3] % 5 ? T + r[3] % 3000 : 0,
-				      .parent = r[4] % 3 ? T + r[4] % 3000 : 0,
-				      .tid = 1 + r[5] % 3,
-				      .flags = r[5] % 8,
-			      });
-	}
-	assert_int_equal(events__timeline(e)->ops.nr, 15000);
-}
-
-/* Nested a hundred thousand deep: no recursion, no quadratic search. */
-static void test_deep(void **state)
-{
-	struct events *e = *state;
-	const uint64_t nr = 100000;
-	const struct timeline *t;
-
-	for (uint64_t i = 0; i < nr; i++) {
-		events__op(e, (struct event_op){.name = "f",
-						.start_ns = i,
-						.end_ns = 3 * nr - i,
-						.instance = T + i + 1,
-						.parent = 7});
-		events__memory(e,
-			       (struct event_memory){
-				       .time_ns = 4 * nr, .instance = 9, .address = i, .bytes = 1});
-	}
-	t = events__timeline(e);
-	assert_int_equal(t->ops.items[nr - 1].depth, nr - 1);
-	assert_int_equal(loss_of(t, "memory_op_missing"), nr);
+	assert_true(op_named(t, "aten::is_leaf", 0)->unlisted);
+	assert_true(op_named(t, "k", 1)->collapsed);
 }
 
 static void test_window(void **state)
@@ -498,13 +462,20 @@ static void test_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_tree),	CASE(test_same_times),
-		CASE(test_exception),	CASE(test_exception_clipped_to_parent),
-		CASE(test_recursion),	CASE(test_parent_missing),
-		CASE(test_containment), CASE(test_threads),
-		CASE(test_async),	CASE(test_collapse),
-		CASE(test_hostile),	CASE(test_random),
-		CASE(test_deep),	CASE(test_window),
+		CASE(test_tree),
+		CASE(test_same_times),
+		CASE(test_exception),
+		CASE(test_exception_clipped_to_parent),
+		CASE(test_recursion),
+		CASE(test_parent_missing),
+		CASE(test_parent_open_at_end),
+		CASE(test_containment),
+		CASE(test_two_sources),
+		CASE(test_threads),
+		CASE(test_async),
+		CASE(test_collapse),
+		CASE(test_collapse_around_unlisted),
+		CASE(test_window),
 		CASE(test_empty),
 	};
 

@@ -11,8 +11,10 @@
 #include "recording/format.h"
 #include "wire.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct command *const cli_commands[] = {
 	&command_attach, &command_run,	  &command_table, &command_export,
@@ -107,12 +109,26 @@ static int take_verbose(int argc, char **argv)
 	return nr;
 }
 
+/* A standard stream that the caller closed must not become the number of a file that we open: the
+ * table would be printed into the recording. */
+static void fill_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 int cli_main(int argc, char **argv)
 {
 	int skip = take_verbose(argc, argv);
 	const char *word = argc > skip + 1 ? argv[skip + 1] : NULL;
 	const struct command *c = word ? cli_find(word) : NULL;
 
+	fill_standard_streams();
 	if (!word) {
 		print_help(stderr);
 		return CLI_USAGE;

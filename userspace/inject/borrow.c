@@ -19,7 +19,7 @@
 #include "inject/safe_point.h"
 #include "inject/seccomp.h"
 
-#define STOP_LIMIT_NS	500000000u
+#define STOP_LIMIT_NS	  500000000u
 #define THREADS_PER_ROUND 64
 
 struct candidate {
@@ -221,8 +221,10 @@ static bool place_is_free(struct target_view *v, const struct borrow *b, uint64_
 	return !is_in;
 }
 
-/* What the file has at a place, for one whose old content nobody remembers. Zeros fill such gaps. */
-static void original_bytes(const struct target_view *v, uint64_t at, unsigned char *bytes, size_t nr)
+/* What the file has at a place, for one whose old content nobody remembers. Zeros fill such gaps.
+ */
+static void original_bytes(const struct target_view *v, uint64_t at, unsigned char *bytes,
+			   size_t nr)
 {
 	const struct mapping *m = memory_map__find(&v->map, at);
 
@@ -280,8 +282,8 @@ static int try_thread(struct target_view *v, pid_t tid, struct borrow *b, enum s
 	if (err)
 		return err;
 	err = seccomp_check(v->p->pid, tid, why);
-	if (!err && (memory_map__read(v->p->pid, &v->map) ||
-		     tracee_registers(&b->thread, &b->registers)))
+	if (!err &&
+	    (memory_map__read(v->p->pid, &v->map) || tracee_registers(&b->thread, &b->registers)))
 		err = -EBUSY;
 	if (!err) {
 		*ret_safety = safe_point_check(&b->thread, v->p, &v->map, &v->c,
@@ -322,9 +324,10 @@ static int explain_no_moment(const struct target_view *v, enum safety safety, ch
 	if (!target_process__alive(v->p))
 		return reason_set(why, -ESRCH, "process %d has ended", v->p->pid);
 	if (state == 'T')
-		return reason_set(why, -EAGAIN,
-				  "process %d is stopped; let it go on (kill -CONT %d) and try again",
-				  v->p->pid, v->p->pid);
+		return reason_set(
+			why, -EAGAIN,
+			"process %d is stopped; let it go on (kill -CONT %d) and try again",
+			v->p->pid, v->p->pid);
 	if (state == 't')
 		return reason_set(why, -EPERM, "process %d is being debugged; end the debugger",
 				  v->p->pid);

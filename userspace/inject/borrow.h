@@ -31,15 +31,15 @@ void target_view__done(struct target_view *v);
 struct borrow {
 	struct tracee thread; /* in STOP_INTERRUPT */
 	struct user_regs_struct registers;
-	uint64_t place; /* for remote_begin() */
+	uint64_t place;	      /* for remote_begin() */
 	unsigned char *saved; /* what was there, from malloc */
 	uint32_t stops;
 	VEC(struct tracee) late;
 };
 
 /* Stops threads one after the other until one is at a safe point. 0; -EAGAIN, -EPERM, -ESRCH or
- * another -errno with a reason, all threads let go then. The caller calls borrow__done() either way,
- * after the thread was let go. */
+ * another -errno with a reason, all threads let go then. The caller calls borrow__done() either
+ * way, after the thread was let go. */
 int borrow_thread(struct target_view *v, uint64_t deadline_ns, struct reason *why,
 		  struct borrow *ret_borrow);
 void borrow__done(struct borrow *b);

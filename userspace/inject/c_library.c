@@ -19,11 +19,13 @@
 
 /* Held locks, by exported name. The first list is one object file of libc, helpers included. */
 static const char *const allocator_names[] = {
-	"malloc",	  "free",	     "calloc",	       "realloc",	"memalign",
-	"aligned_alloc",  "posix_memalign", "valloc",	       "pvalloc",	"malloc_info",
-	"malloc_trim",	  "malloc_stats",   "mallopt",	       "mallinfo",	"mallinfo2",
-	"__libc_memalign", "__libc_malloc", "__libc_free",     "__libc_calloc", "__libc_realloc",
-	"malloc_usable_size",
+	"malloc",	   "free",	     "calloc",
+	"realloc",	   "memalign",	     "aligned_alloc",
+	"posix_memalign",  "valloc",	     "pvalloc",
+	"malloc_info",	   "malloc_trim",    "malloc_stats",
+	"mallopt",	   "mallinfo",	     "mallinfo2",
+	"__libc_memalign", "__libc_malloc",  "__libc_free",
+	"__libc_calloc",   "__libc_realloc", "malloc_usable_size",
 };
 
 static const char *const single_names[] = {
@@ -224,8 +226,8 @@ static int add_singles(struct c_library *c, struct elf_file *elf, uint64_t base,
 		if (elf_file__symbol(elf, single_names[i], &sym))
 			continue;
 		if (!sym.bytes)
-			sym.bytes = neighbour(f, sym.address, true, sym.address + PAGE) -
-				    sym.address;
+			sym.bytes =
+				neighbour(f, sym.address, true, sym.address + PAGE) - sym.address;
 		err = vec_push(&c->unsafe, ((struct range){base + sym.address,
 							   base + sym.address + sym.bytes}));
 	}
@@ -252,7 +254,8 @@ static void take_functions(struct c_library *c, struct elf_file *elf, uint64_t b
 	}
 }
 
-/* glibc below 2.34 keeps dlopen in libdl, which need not be there; libc has these for its own use. */
+/* glibc below 2.34 keeps dlopen in libdl, which need not be there; libc has these for its own use.
+ */
 static void take_internal_functions(struct c_library *c, struct elf_file *elf, uint64_t base)
 {
 	c->dlopen_at = c->dlsym_at = c->dlclose_at = c->dlerror_at = 0;
@@ -364,7 +367,8 @@ static int read_library(struct c_library *c, const struct memory_map *map,
 		err = each_code(map, l, add_unsafe, c);
 	if (!err && (own || is_loader(name)))
 		err = each_code(map, l, add_own, c);
-	if (!err && (own || is_loader(name) || begins(name, "libm.so.6") || begins(name, "libm-2.")))
+	if (!err &&
+	    (own || is_loader(name) || begins(name, "libm.so.6") || begins(name, "libm-2.")))
 		err = add_place(c, map, l, memory);
 	return err;
 }

@@ -23,8 +23,8 @@ struct c_library {
 	VEC(struct range) own;	  /* the code of the C library and its loader */
 	VEC(struct range) places; /* the unused ends of pages of code */
 	uint64_t dlopen_at, dlsym_at, dlclose_at;
-	uint64_t dlerror_at;  /* 0: none */
-	uint64_t dlopen_flag; /* to be added to the mode */
+	uint64_t dlerror_at;	      /* 0: none */
+	uint64_t dlopen_flag;	      /* to be added to the mode */
 	VEC(uint64_t) signal_returns; /* what signal handlers return to */
 };
 

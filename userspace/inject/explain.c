@@ -55,20 +55,23 @@ int explain_refusal(pid_t pid, int err, struct reason *why)
 				  "use --no-inject",
 				  pid, tracer);
 	if (scope >= 3)
-		return reason_set(why, -EPERM,
-				  "process %d cannot be touched: kernel.yama.ptrace_scope is 3, which "
-				  "forbids it to everybody; use --no-inject",
-				  pid);
+		return reason_set(
+			why, -EPERM,
+			"process %d cannot be touched: kernel.yama.ptrace_scope is 3, which "
+			"forbids it to everybody; use --no-inject",
+			pid);
 	if (geteuid() && uid >= 0 && (uid_t)uid != geteuid())
-		return reason_set(why, -EPERM,
-				  "process %d belongs to user %ld; run gpuprof as that user or with "
-				  "sudo",
-				  pid, uid);
+		return reason_set(
+			why, -EPERM,
+			"process %d belongs to user %ld; run gpuprof as that user or with "
+			"sudo",
+			pid, uid);
 	if (geteuid() && scope)
-		return reason_set(why, -EPERM,
-				  "process %d cannot be touched: kernel.yama.ptrace_scope is %d; run "
-				  "gpuprof with sudo",
-				  pid, scope);
+		return reason_set(
+			why, -EPERM,
+			"process %d cannot be touched: kernel.yama.ptrace_scope is %d; run "
+			"gpuprof with sudo",
+			pid, scope);
 	return reason_set(why, -EPERM,
 			  "process %d cannot be traced: %s (not dumpable, other namespace or a "
 			  "security module); run gpuprof as root on the host, or use --no-inject",

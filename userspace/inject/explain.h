@@ -10,8 +10,8 @@
 
 #include <sys/types.h>
 
-/* For an error of ptrace or of opening /proc/PID/mem. Returns -EPERM, or -ESRCH for a process that is
- * gone. */
+/* For an error of ptrace or of opening /proc/PID/mem. Returns -EPERM, or -ESRCH for a process that
+ * is gone. */
 int explain_refusal(pid_t pid, int err, struct reason *why);
 
 #endif /* GP_INJECT_EXPLAIN_H */

@@ -149,12 +149,11 @@ static void plan_calls(struct job *j, uint64_t path, uint64_t symbol, struct rem
 	calls[CALL_START - 1] = (struct remote_call){
 		.if_call = CALL_SYMBOL, .if_want = true, .fn_call = CALL_SYMBOL};
 	/* One that was there already is not to count twice. */
-	calls[CALL_CLOSE - 1] = (struct remote_call){.if_call = CALL_OPEN,
-						     .if_want = j->lodger.loaded,
-						     .fn = j->lodger.loaded ? c->dlclose_at
-									    : c->dlerror_at,
-						     .arg0_call =
-							     j->lodger.loaded ? CALL_OPEN : 0};
+	calls[CALL_CLOSE - 1] =
+		(struct remote_call){.if_call = CALL_OPEN,
+				     .if_want = j->lodger.loaded,
+				     .fn = j->lodger.loaded ? c->dlclose_at : c->dlerror_at,
+				     .arg0_call = j->lodger.loaded ? CALL_OPEN : 0};
 }
 
 static int loader_refused(struct job *j, uint64_t text_at)
@@ -281,7 +280,8 @@ static int find_lodger(struct job *j)
 		return reason_set(j->why, -ENOENT, "the library is not in process %d", j->p->pid);
 	if (j->lodger.loaded && j->lodger.fd < 0)
 		return reason_set(j->why, -ENOENT,
-				  "the library is in process %d, which has closed its file", j->p->pid);
+				  "the library is in process %d, which has closed its file",
+				  j->p->pid);
 	return 0;
 }
 

@@ -2,13 +2,13 @@
 
 /*
  * Puts a shared library into a running process and takes it out again. Nothing has to exist in the
- * target's file system. One thread of the target is borrowed for a moment, at a point where it holds
- * no lock that dlopen needs; its system call, registers, vector state, signals and stack are as
- * before when it goes on. gpuprof may be killed at any instruction: the target goes on.
+ * target's file system. One thread of the target is borrowed for a moment, at a point where it
+ * holds no lock that dlopen needs; its system call, registers, vector state, signals and stack are
+ * as before when it goes on. gpuprof may be killed at any instruction: the target goes on.
  *
- * x86-64 with glibc. What can be left in the target: after a kill of gpuprof in the middle, 1 MiB of
- * address space (some KiB of memory), a descriptor and the library, all inert and taken up by the next
- * injection where possible.
+ * x86-64 with glibc. What can be left in the target: after a kill of gpuprof in the middle, 1 MiB
+ * of address space (some KiB of memory), a descriptor and the library, all inert and taken up by
+ * the next injection where possible.
  */
 #ifndef GP_INJECT_INJECT_H
 #define GP_INJECT_INJECT_H
@@ -36,18 +36,19 @@ struct inject_result {
 };
 
 /* Puts the library (an ELF image of `bytes`) into the process and calls its exported
- * int InitializeInjection(void). If it is loaded already, only the call is made. Returns 0, or -errno
- * with a reason: -EPERM (no right, yama, already traced, seccomp), -ESRCH (gone, zombie), -ENOSYS (no
- * glibc, 32-bit, other machine), -EAGAIN (no safe moment in time, stopped process), -ENOEXEC (the
- * image, or the target's loader refuses it), -ETIMEDOUT (a call in the target takes longer than the
- * limit; its thread was let go and ends the work alone), -EBUSY (another gpuprof is at it). */
+ * int InitializeInjection(void). If it is loaded already, only the call is made. Returns 0, or
+ * -errno with a reason: -EPERM (no right, yama, already traced, seccomp), -ESRCH (gone, zombie),
+ * -ENOSYS (no glibc, 32-bit, other machine), -EAGAIN (no safe moment in time, stopped process),
+ * -ENOEXEC (the image, or the target's loader refuses it), -ETIMEDOUT (a call in the target takes
+ * longer than the limit; its thread was let go and ends the work alone), -EBUSY (another gpuprof is
+ * at it). */
 int inject_library(const struct target_process *p, const void *image, size_t bytes,
 		   const struct inject_options *options, struct reason *why,
 		   struct inject_result *ret_result);
 
-/* Takes the library out again; the caller knows that it is inert (no callback registered, its threads
- * ended). *ret_left: it had to stay, inert (a thread may still return to its code, or the loader keeps
- * it). Returns 0, -ENOENT if it is not there, or as above. */
+/* Takes the library out again; the caller knows that it is inert (no callback registered, its
+ * threads ended). *ret_left: it had to stay, inert (a thread may still return to its code, or the
+ * loader keeps it). Returns 0, -ENOENT if it is not there, or as above. */
 int inject_remove(const struct target_process *p, const struct inject_options *options,
 		  struct reason *why, struct inject_result *ret_result, bool *ret_left);
 

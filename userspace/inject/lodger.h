@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The library inside the target: the memory file that holds it, and its mappings. It is known by the
- * file's name, which carries a hash of the image.
+ * The library inside the target: the memory file that holds it, and its mappings. It is known by
+ * the file's name, which carries a hash of the image.
  */
 #ifndef GP_INJECT_LODGER_H
 #define GP_INJECT_LODGER_H
@@ -17,8 +17,7 @@
 #define LODGER_NAME_MAX 48
 
 /* "NAME-HASH" for an image. */
-void lodger_name(const char *name, const void *image, size_t bytes,
-		 char ret_name[LODGER_NAME_MAX]);
+void lodger_name(const char *name, const void *image, size_t bytes, char ret_name[LODGER_NAME_MAX]);
 
 struct lodger {
 	char name[LODGER_NAME_MAX]; /* of the memory file */

@@ -18,7 +18,7 @@ struct mapping {
 	dev_t device;
 	ino_t inode; /* 0: no file */
 	bool readable, writable, executable, private;
-	bool grows; /* the main thread's stack */
+	bool grows;    /* the main thread's stack */
 	char name[64]; /* what follows the last '/', cut to fit */
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The steps of remote work. Registers go back in the raw form in which the kernel left them, while the
- * thread stands in the kernel's signal path, so that the kernel itself restarts the interrupted system
- * call, or fails it with EINTR if a signal that was held back has a handler: as without us. The
- * contexts in the trampolines hold the form that needs no kernel (registers_restarted()).
+ * The steps of remote work. Registers go back in the raw form in which the kernel left them, while
+ * the thread stands in the kernel's signal path, so that the kernel itself restarts the interrupted
+ * system call, or fails it with EINTR if a signal that was held back has a handler: as without us.
+ * The contexts in the trampolines hold the form that needs no kernel (registers_restarted()).
  */
 #include "inject/remote.h"
 
@@ -26,7 +26,7 @@
 #define CR4_OSXSAVE   (1u << 27)
 
 /* Inside the data block, from its start. */
-#define DATA_RUN    0u		 /* the runner's block with the register state, up to 48 KiB */
+#define DATA_RUN    0u		/* the runner's block with the register state, up to 48 KiB */
 #define DATA_CALLS  (48u << 10) /* the program */
 #define DATA_STRING (52u << 10) /* two strings of 1 KiB */
 #define STRING_MAX  1024u
@@ -96,15 +96,14 @@ static void fill_context(unsigned char *at, const struct remote *r)
 	put(at, CTX_R15, g.r15);
 }
 
-/* The thread's registers and mask as they were, then the place as it was: in this order, because the
- * thread may run on at any moment. */
+/* The thread's registers and mask as they were, then the place as it was: in this order, because
+ * the thread may run on at any moment. */
 static void put_back(struct remote *r)
 {
 	struct user_regs_struct g = r->original;
 
 	registers_undisturbed(&g);
-	if (r->was_stopped && (int64_t)g.orig_rax >= 0 &&
-	    (int64_t)g.rax == -ERESTART_RESTARTBLOCK)
+	if (r->was_stopped && (int64_t)g.orig_rax >= 0 && (int64_t)g.rax == -ERESTART_RESTARTBLOCK)
 		g.rax = (uint64_t)-EINTR;
 	if (r->masked)
 		(void)tracee_set_mask(r->t, r->mask);
@@ -112,14 +111,13 @@ static void put_back(struct remote *r)
 		(void)tracee_write(r->t, r->place, r->saved, CALLER_BYTES);
 }
 
-/* Our stops may have replaced the kernel's record of a call that restarts with the rest of its time;
- * such a call then fails with EINTR. */
+/* Our stops may have replaced the kernel's record of a call that restarts with the rest of its
+ * time; such a call then fails with EINTR. */
 static void forget_restart(struct remote *r)
 {
 	unsigned char context[CTX_BYTES];
 
-	if ((int64_t)r->original.orig_rax < 0 ||
-	    (int64_t)r->original.rax != -ERESTART_RESTARTBLOCK)
+	if ((int64_t)r->original.orig_rax < 0 || (int64_t)r->original.rax != -ERESTART_RESTARTBLOCK)
 		return;
 	r->original.rax = (uint64_t)-EINTR;
 	fill_context(context, r);
@@ -197,8 +195,8 @@ int remote_system_call(struct remote *r, uint64_t number, const uint64_t args[6]
 	return err;
 }
 
-/* Holds all signals back, so that a handler neither runs on our stack nor is missed by the system call
- * that waits for it. */
+/* Holds all signals back, so that a handler neither runs on our stack nor is missed by the system
+ * call that waits for it. */
 static int hold_signals(struct remote *r, uint64_t all_ones_at)
 {
 	const uint64_t args[6] = {SIG_SETMASK, all_ones_at, 0, SIGSET_BYTES};
@@ -246,8 +244,8 @@ static uint64_t data_at(const struct remote *r)
 static int scratch_call(struct remote *r, uint64_t number, uint64_t arg0, uint64_t arg1,
 			uint64_t arg2, int64_t *ret_result)
 {
-	const uint64_t args[6] = {arg0, arg1, arg2, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-				  UINT64_MAX, 0};
+	const uint64_t args[6] = {
+		arg0, arg1, arg2, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, UINT64_MAX, 0};
 
 	return remote_system_call(r, number, args, ret_result);
 }
@@ -349,8 +347,8 @@ static int read_results(const struct remote *r, struct remote_call *calls, size_
 	return 0;
 }
 
-/* On to the exit of the marker call. What the C calls do in the kernel goes by; so do their failures,
- * which are the library's own. */
+/* On to the exit of the marker call. What the C calls do in the kernel goes by; so do their
+ * failures, which are the library's own. */
 static int go_to_marker(struct remote *r)
 {
 	struct user_regs_struct g;

@@ -3,13 +3,15 @@
 /*
  * Work done by a borrowed thread of the target: system calls and C calls. The rule that everything
  * here follows: whatever instruction gpuprof is killed at, the thread goes on from where it was, by
- * itself. So the code it is sent through (trampoline.S) already holds the way back before the thread
- * is sent there by one PTRACE_SETREGS, and that code is only taken away once the thread has left it.
+ * itself. So the code it is sent through (trampoline.S) already holds the way back before the
+ * thread is sent there by one PTRACE_SETREGS, and that code is only taken away once the thread has
+ * left it.
  *
  *     remote_begin -> (remote_system_call | remote_run)* -> remote_end
  *
- * If a step fails with -EINTR or -ESRCH the thread is already let go and gpuprof's changes are undone:
- * try again from the start. With -ETIMEDOUT the thread is let go in the middle; it ends the work alone.
+ * If a step fails with -EINTR or -ESRCH the thread is already let go and gpuprof's changes are
+ * undone: try again from the start. With -ETIMEDOUT the thread is let go in the middle; it ends the
+ * work alone.
  */
 #ifndef GP_INJECT_REMOTE_H
 #define GP_INJECT_REMOTE_H
@@ -21,13 +23,13 @@
 
 /* One C call; `if_call` and `fn_call`, `arg0_call` are 1 + the index of an earlier call. */
 struct remote_call {
-	int if_call;	 /* only if that call's result is zero or not (if_want); 0: always */
+	int if_call; /* only if that call's result is zero or not (if_want); 0: always */
 	bool if_want;
-	int fn_call;	 /* the function is that call's result; 0: fn counts */
+	int fn_call; /* the function is that call's result; 0: fn counts */
 	uint64_t fn;
-	int arg0_call;	 /* the first argument is that call's result; 0: arg0 counts */
+	int arg0_call; /* the first argument is that call's result; 0: arg0 counts */
 	uint64_t arg0, arg1;
-	bool ret_done;	 /* set by remote_run() */
+	bool ret_done; /* set by remote_run() */
 	uint64_t ret_result;
 };
 
@@ -35,11 +37,11 @@ struct remote {
 	struct tracee *t;
 	struct user_regs_struct original; /* as the kernel left them at the stop */
 	uint64_t mask;
-	uint64_t place; /* where the caller lies in the target */
+	uint64_t place;	      /* where the caller lies in the target */
 	unsigned char *saved; /* what was there */
-	uint64_t scratch; /* 0: none yet */
-	bool masked;	/* all signals are held back */
-	bool was_stopped; /* the kernel's record of how to restart a call may be gone */
+	uint64_t scratch;     /* 0: none yet */
+	bool masked;	      /* all signals are held back */
+	bool was_stopped;     /* the kernel's record of how to restart a call may be gone */
 	uint64_t deadline_ns;
 };
 
@@ -58,8 +60,9 @@ int remote_begin(struct remote *r, struct tracee *t, const struct user_regs_stru
 int remote_system_call(struct remote *r, uint64_t number, const uint64_t args[6],
 		       int64_t *ret_result);
 
-/* Maps scratch memory: a stack, room for strings and the runner. After it, remote_string() puts text
- * into the target and remote_run() makes C calls. 0, -errno of the target's mmap, or as above. */
+/* Maps scratch memory: a stack, room for strings and the runner. After it, remote_string() puts
+ * text into the target and remote_run() makes C calls. 0, -errno of the target's mmap, or as above.
+ */
 int remote_scratch(struct remote *r);
 /* Where `text` lies in the target now; `slot` is 0 or 1, at most 1000 bytes. 0 or -errno. */
 int remote_string(struct remote *r, int slot, const char *text, uint64_t *ret_address);

@@ -137,8 +137,8 @@ static int scan_stack(const struct tracee *t, const struct mapping *stack, uint6
 	return 0;
 }
 
-/* By the exact frames: all of them known, none in code that may hold a lock, and at least one outside
- * the C library (a thread that is just being made or taken down has none). */
+/* By the exact frames: all of them known, none in code that may hold a lock, and at least one
+ * outside the C library (a thread that is just being made or taken down has none). */
 static bool frames_are_safe(const struct tracee *t, const struct target_process *p,
 			    const struct memory_map *map, const struct c_library *c,
 			    const struct user_regs_struct *r)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Evaluates classic BPF with the call's number and the architecture known and all else unknown: a jump
- * on something unknown goes both ways.
+ * Evaluates classic BPF with the call's number and the architecture known and all else unknown: a
+ * jump on something unknown goes both ways.
  */
 #include "inject/seccomp.h"
 
@@ -19,10 +19,10 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 
-#define GET_FILTER 0x420c
-#define STEPS_MAX  200000u
+#define GET_FILTER  0x420c
+#define STEPS_MAX   200000u
 #define FILTERS_MAX 64
-#define WORDS	   BPF_MEMWORDS
+#define WORDS	    BPF_MEMWORDS
 
 struct value {
 	bool known;
@@ -271,8 +271,7 @@ static int check_filter(pid_t pid, const struct sock_filter *filter, size_t nr, 
 			continue;
 		return reason_set(why, -EPERM,
 				  "process %d has a seccomp filter that %s %s(); use --no-inject",
-				  pid,
-				  action == SECCOMP_RET_ERRNO ? "refuses" : "may kill it for",
+				  pid, action == SECCOMP_RET_ERRNO ? "refuses" : "may kill it for",
 				  needed[i].name);
 	}
 	return 0;
@@ -324,16 +323,17 @@ int seccomp_check(pid_t pid, pid_t tid, struct reason *why)
 				  "process %d is in seccomp's strict mode; use --no-inject", pid);
 	for (unsigned long i = 0; i < FILTERS_MAX; i++) {
 		struct sock_filter CLEANUP(cleanup_free) *filter = NULL;
-		size_t nr;
+		size_t nr = 0;
 
 		err = read_filter(tid, i, &filter, &nr);
 		if (err == -ENOENT && i)
 			return 0;
 		if (err)
-			return reason_set(why, -EPERM,
-					  "process %d has a seccomp filter that cannot be read (%s); "
-					  "run gpuprof as root, or use --no-inject",
-					  pid, strerror(-err));
+			return reason_set(
+				why, -EPERM,
+				"process %d has a seccomp filter that cannot be read (%s); "
+				"run gpuprof as root, or use --no-inject",
+				pid, strerror(-err));
 		err = check_filter(pid, filter, nr, why);
 		if (err)
 			return err;

@@ -14,9 +14,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The most severe action (SECCOMP_RET_*, without data) that the filter can take on this x86-64 system
- * call with whatever arguments. SECCOMP_RET_KILL_PROCESS for a filter that is malformed or has too
- * many branches to tell. */
+/* The most severe action (SECCOMP_RET_*, without data) that the filter can take on this x86-64
+ * system call with whatever arguments. SECCOMP_RET_KILL_PROCESS for a filter that is malformed or
+ * has too many branches to tell. */
 uint32_t seccomp_worst_action(const struct sock_filter *filter, size_t nr, uint32_t number);
 
 /* For a stopped tracee, in thread `tid` of process `pid`: 0 if all calls that injection and the

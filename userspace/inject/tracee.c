@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The ptrace calls. Registers are set by one PTRACE_SETREGS, which a killed tracer finishes or never
- * begins, so a thread never runs with half of them.
+ * The ptrace calls. Registers are set by one PTRACE_SETREGS, which a killed tracer finishes or
+ * never begins, so a thread never runs with half of them.
  */
 #include "inject/tracee.h"
 

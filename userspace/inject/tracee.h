@@ -3,9 +3,9 @@
 /*
  * One thread of the target under ptrace. Every function may be the last thing gpuprof does: when it
  * dies the kernel lets the thread go on from the registers it has at that moment. That is why stops
- * are looked at without being consumed (WNOWAIT): a signal whose stop was consumed would be lost with
- * gpuprof. All functions must be called from the thread that called tracee_seize(), and whatever is
- * still held is let go by the kernel when that thread ends.
+ * are looked at without being consumed (WNOWAIT): a signal whose stop was consumed would be lost
+ * with gpuprof. All functions must be called from the thread that called tracee_seize(), and
+ * whatever is still held is let go by the kernel when that thread ends.
  */
 #ifndef GP_INJECT_TRACEE_H
 #define GP_INJECT_TRACEE_H
@@ -52,11 +52,11 @@ int tracee_to_system_call(struct tracee *t, int signal);
 /* Asks for a stop inside the kernel's signal path, and lets it go on there: for a thread that is
  * stopped. 0 or -errno; then tracee_wait(). */
 int tracee_interrupt_on(struct tracee *t);
-/* For a thread in STOP_GROUP: it stays stopped with its process, and stops again for us when that is
- * over. 0 or -errno; then tracee_wait(). */
+/* For a thread in STOP_GROUP: it stays stopped with its process, and stops again for us when that
+ * is over. 0 or -errno; then tracee_wait(). */
 int tracee_listen(struct tracee *t);
-/* Lets a stopped thread go for good, with a signal to deliver or 0. A system call that our stop made
- * fail with EINTR is begun again. Fine on a thread that is gone. */
+/* Lets a stopped thread go for good, with a signal to deliver or 0. A system call that our stop
+ * made fail with EINTR is begun again. Fine on a thread that is gone. */
 void tracee_detach(struct tracee *t, int signal);
 
 int tracee_registers(const struct tracee *t, struct user_regs_struct *ret_registers);
@@ -64,11 +64,11 @@ int tracee_set_registers(const struct tracee *t, const struct user_regs_struct *
 int tracee_mask(const struct tracee *t, uint64_t *ret_mask);
 int tracee_set_mask(const struct tracee *t, uint64_t mask);
 
-/* The registers of a thread in STOP_INTERRUPT as they must be set for its system call to go on as if
- * nothing had been: EINTR that only our stop caused becomes a restart. */
+/* The registers of a thread in STOP_INTERRUPT as they must be set for its system call to go on as
+ * if nothing had been: EINTR that only our stop caused becomes a restart. */
 void registers_undisturbed(struct user_regs_struct *r);
-/* The same for a thread that goes on without the kernel's help: the system call's instruction is run
- * again. */
+/* The same for a thread that goes on without the kernel's help: the system call's instruction is
+ * run again. */
 void registers_restarted(struct user_regs_struct *r);
 
 /* All or nothing. 0 or -EFAULT. */

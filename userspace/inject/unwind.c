@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * libdw does the unwinding; it reads memory and registers through us, from a thread that we stopped,
- * and the tables from the very files that are mapped. It never looks for debug files.
+ * libdw does the unwinding; it reads memory and registers through us, from a thread that we
+ * stopped, and the tables from the very files that are mapped. It never looks for debug files.
  */
 #include "inject/unwind.h"
 
@@ -52,8 +52,9 @@ static bool initial_registers(Dwfl_Thread *thread, void *arg)
 {
 	const struct user_regs_struct *r = ((struct unwind *)arg)->r;
 	/* In the order of DWARF's numbers for x86-64; the last one is the return address column. */
-	Dwarf_Word words[17] = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
-				r->r9,	r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip};
+	Dwarf_Word words[17] = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi,
+				r->rbp, r->rsp, r->r8,	r->r9,	r->r10, r->r11,
+				r->r12, r->r13, r->r14, r->r15, r->rip};
 
 	return dwfl_thread_state_registers(thread, 0, 17, words);
 }

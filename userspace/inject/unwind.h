@@ -11,8 +11,8 @@
 
 #define UNWIND_FRAMES_MAX 1024
 
-/* The code addresses of all frames, innermost first. Returns their number, or -errno if the outermost
- * frame was not reached. */
+/* The code addresses of all frames, innermost first. Returns their number, or -errno if the
+ * outermost frame was not reached. */
 int unwind_thread(const struct tracee *t, const struct target_process *p,
 		  const struct user_regs_struct *r, uint64_t ret_addresses[UNWIND_FRAMES_MAX]);
 

@@ -9,9 +9,10 @@
 
 #include "base/banned.h"
 
-/* Kineto's step of the base time, a quarter of a year: what is left of a time fits a double with
- * its nanoseconds. */
-#define BASE_STEP_NS (7889238ULL * 1000000000ULL)
+/* The base is the beginning of the day, so that the traces of several processes share it. Kineto
+ * takes a quarter of a year, with which a double just about tells two nanoseconds apart: sums of ts
+ * and dur in doubles then let a child end after its parent. */
+#define BASE_STEP_NS (86400ULL * 1000000000ULL)
 
 /* Without the time of day, times stay those of CLOCK_MONOTONIC. */
 static void set_base(struct chrome *c)

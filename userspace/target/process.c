@@ -77,8 +77,7 @@ static int refuse_missing(pid_t pid, int err, struct reason *why)
 			pid);
 	if (err == -ENOENT || err == -ESRCH)
 		return reason_set(why, -ESRCH,
-				  "no such process: %d; 'gpuprof list' shows what can be "
-				  "profiled",
+				  "no such process: %d; 'gpuprof list' shows what can be profiled",
 				  pid);
 	return reason_set(why, err, "cannot read /proc/%d/stat: %s", pid, strerror(-err));
 }
@@ -285,7 +284,7 @@ int target_process__new(pid_t pid, struct reason *why, struct target_process **r
 	int err;
 
 	if (pid <= 0)
-		return reason_set(why, -ESRCH, "%d is no process id", pid);
+		return reason_set(why, -ESRCH, "no such process: %d is no process id", pid);
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return reason_set(why, -ENOMEM, "out of memory");
