@@ -20,14 +20,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TURN_NS		100000000L    /* how long the thread sleeps if nobody wakes it */
-#define HEARTBEAT_NS	3000000000ULL /* gpuprof has gone when it has been silent for this */
-#define HEARTBEAT_TURNS 25 /* ... and for so many of our turns: a paused machine is not it */
-#define FIRST_BEAT_NS	30000000000ULL /* ... and when it has not come at all for this */
-#define HAND_OVER_NS	1500000000ULL /* ... and for a later gpuprof that wants its place, for this \
-				       */
-#define RETRY_TURNS 5		      /* between looks for PyTorch */
-#define LEAVE_TRIES 2000	      /* of 1 ms, in InitializeInjection() */
+/* How long the thread sleeps if nobody wakes it. */
+#define TURN_NS 100000000L
+/* gpuprof has gone when it has been silent for so long and for so many of our turns (a machine that
+ * was paused is no sign of death), or has not come at all for FIRST_BEAT_NS. A later gpuprof that
+ * wants the place gets it after HAND_OVER_NS. */
+#define HEARTBEAT_NS	3000000000ULL
+#define HEARTBEAT_TURNS 25
+#define FIRST_BEAT_NS	30000000000ULL
+#define HAND_OVER_NS	1500000000ULL
+/* Turns between looks for PyTorch. */
+#define RETRY_TURNS 5
+/* Of 1 ms, in InitializeInjection(). */
+#define LEAVE_TRIES 2000
 
 enum phase { PHASE_IDLE = 0, PHASE_RUNNING = 1, PHASE_LEAVING = 2 };
 
