@@ -513,7 +513,6 @@ static void mode_filter(long n)
 
 	expect(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges");
 	expect(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "seccomp");
-	printf("filtered\n");
 	mode_read(n);
 }
 
@@ -530,7 +529,6 @@ static void mode_zombie(long n)
 static void mode_hidden(long n)
 {
 	(void)prctl(PR_SET_DUMPABLE, 0);
-	printf("hidden\n");
 	mode_read(n);
 }
 
