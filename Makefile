@@ -98,15 +98,14 @@ $(O)/tests/test_%: $(O)/tests/unit/test_%.o $(UNIT_HELP_OBJ) $(O)/libgpuprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -lcmocka -o $@
 
+# The option tables are the one part of cli/ that has unit tests.
+$(O)/tests/test_cli_%: $(O)/tests/unit/test_cli_%.o $(UNIT_HELP_OBJ) $(O)/userspace/cli/options.o \
+		$(O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -lcmocka -o $@
+
 .PHONY: unit-build
 unit-build: $(UNIT_BIN)
-
-.PHONY: check-unit
-check-unit: unit-build
-	$(Q)for t in $(UNIT_BIN); do echo "== $$t"; $$t 2>&1 | grep -v '^\[ *\(RUN\|OK\)' ; \
-		test $${PIPESTATUS[0]} -eq 0 || exit 1; done
-
-
 
 .PHONY: clean
 clean:

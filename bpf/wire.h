@@ -209,7 +209,9 @@ enum gp_loss {
 	GP_LOSS_RECORD = 8,	    /* events refused because a field was not believable */
 	GP_LOSS_COLLECTOR_FULL = 9, /* events for which the collector's ring had no room */
 	GP_LOSS_NAMES = 10,	    /* names that found no place: shown as "?" */
-	GP_LOSS_NR = 11,
+	GP_LOSS_COLLECTOR_LEFT =
+		11, /* times a collector left by itself: what it missed is unknown */
+	GP_LOSS_NR = 12,
 };
 
 /* Ops open on one thread at a time. */
@@ -251,13 +253,13 @@ struct gp_ring_page {
 	__u64 tail;	    /* everything before it has been read */
 	__u64 pad0[9];
 	/* written by the collector */
-	__u64 head;   /* next position to reserve */
-	__u64 lost;   /* events that found no room */
-	__u32 state;  /* enum gp_collector_state */
-	__u32 active; /* enum gp_feature bits in force */
-	__u32 failed; /* enum gp_feature bits that were wanted and cannot be had */
-	__u32 beat;   /* counts up while the collector's thread runs */
-	__u64 pad1[12];
+	__u64 head;	   /* next position to reserve */
+	__u64 lost;	   /* events that found no room */
+	__u32 state;	   /* enum gp_collector_state */
+	__u32 active;	   /* enum gp_feature bits in force */
+	__u32 failed;	   /* enum gp_feature bits that were wanted and cannot be had */
+	__u32 beat;	   /* counts up while the collector's thread runs */
+	__u64 losses[12];  /* other than ring full, by enum gp_loss, since the ring was made */
 	char message[512]; /* why `failed`, for people */
 };
 

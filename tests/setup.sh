@@ -36,14 +36,10 @@ packages_for()
 }
 
 # Node may have been installed by other means; the package is wanted only where it was not.
-tools_for()
+tools()
 {
-	case $1 in
-	check | matrix)
-		command -v node >/dev/null || echo nodejs
-		command -v npm >/dev/null || echo npm
-		;;
-	esac
+	command -v node >/dev/null || echo nodejs
+	command -v npm >/dev/null || echo npm
 }
 
 # bpftool is a virtual package in some releases, so its program counts too.
@@ -101,8 +97,9 @@ main()
 	wanted=
 	for purpose in "${@:-build}"; do
 		list=$(packages_for "$purpose") || return 2
-		wanted="$wanted $list $(tools_for "$purpose")"
+		wanted="$wanted $list"
 	done
+	wanted="$wanted $(tools)"
 	if ! command -v apt-get >/dev/null; then
 		say "this is not a Debian machine; needed are, by Debian's names:" $wanted
 		return 0

@@ -10,6 +10,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import harness  # noqa: E402
 
+# How ops are seen: by what gpuprof chooses itself, and by probes alone.
+MODES = {"default": (), "probes": ("--no-inject",)}
+
 # Steps ordered in the capture of each workload.
 STEPS = {"mlp": 20, "resnet18_infer": 3, "resnet18_train": 2, "lstm": 4, "raiser": 20, "alloc": 10}
 
@@ -47,22 +50,28 @@ def recordings(tmp_path_factory):
 
 
 class Sample:
-    """A workload's capture of exactly `steps` steps, and torch.profiler's account of as many."""
+    """A workload's captures of exactly `steps` steps, and torch.profiler's account of as many."""
 
     def __init__(self, name, folder):
         self.steps = STEPS[name]
+        self.captures = {}
         with harness.Target(name) as target:
             self.facts = target.facts
             self.pid = target.pid
-            self.capture = harness.attach(target, folder / (name + ".gpuprof"), "--memory",
-                                          orders=lambda: target.step(self.steps))
+            for mode, options in MODES.items():
+                path = folder / ("%s-%s.gpuprof" % (name, mode))
+                self.captures[mode] = harness.attach(target, path, "--memory", *options,
+                                                     orders=lambda: target.step(self.steps))
             # The same process once more, without gpuprof.
             self.truth = target.truth(self.steps)
             self.caught = target.command("caught") if name == "raiser" else None
             target.leave()
-        self.recording = self.capture.recording
-        # What the tests ask of it, once.
-        assert self.capture.status == harness.DONE, self.capture.told
+        for capture in self.captures.values():
+            assert capture.status == harness.DONE, capture.told
+        self.recording = self.captures["default"].recording
+
+    def recording_of(self, mode):
+        return self.captures[mode].recording
 
 
 @pytest.fixture(scope="session")

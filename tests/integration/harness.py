@@ -10,6 +10,7 @@ Environment: GPUPROF the binary; GPUPROF_ROOT_DIR a folder with another Debian w
 workloads use (they are started in it by chroot, gpuprof stays outside).
 """
 
+import decimal
 import gzip
 import json
 import os
@@ -289,9 +290,9 @@ def no_constants(text):
     raise ValueError("not JSON: %s" % text)
 
 
-def parse_json(text):
+def parse_json(text, number=float):
     """Strict: NaN and infinities, which Python takes, are no JSON."""
-    return json.loads(text, parse_constant=no_constants)
+    return json.loads(text, parse_constant=no_constants, parse_float=number)
 
 
 class Recording:
@@ -333,7 +334,8 @@ class Recording:
 
     def chrome(self):
         if "chrome" not in self._cache:
-            self._cache["chrome"] = parse_json(self.chrome_text())
+            # Times as they are written: a double rounds nanoseconds at this size.
+            self._cache["chrome"] = parse_json(self.chrome_text(), decimal.Decimal)
         return self._cache["chrome"]
 
 

@@ -7,10 +7,10 @@ nanoseconds. Raises AssertionError where slices of one thread cross.
 
 
 def nanoseconds(microseconds):
-    """Of a number with three decimals; any other is an error."""
-    value = round(microseconds * 1000)
-    assert abs(value - microseconds * 1000) < 1e-2, "%r has more than 3 decimals" % microseconds
-    return value
+    """Of a decimal number; one with more than three decimals is an error."""
+    value = microseconds * 1000
+    assert value == int(value), "%s has more than 3 decimals" % microseconds
+    return int(value)
 
 
 class Slice:

@@ -2,6 +2,7 @@
 """Subcommands on a finished recording: sorts, limits, forms, help, damaged files, bad usage."""
 
 import csv
+import decimal
 import io
 import os
 import shutil
@@ -50,7 +51,7 @@ def test_text_table(recording):
     assert header.split() == " ".join(titles).split()
     assert any(line.startswith("Self CPU time total: ") for line in lines)
     top = json_rows(recording, "--sort", "count", "--limit", "5")
-    body = [line.split() for line in lines if line.strip().startswith("aten::")]
+    body = [line.split() for line in lines if line.strip().startswith(("aten::", "[memory]"))]
     assert [[line[0], line[-1]] for line in body] == [[row["name"], str(row["calls"])]
                                                      for row in top]
 
@@ -75,7 +76,7 @@ def test_json_object(recording):
 
 
 def test_gzip_holds_the_same_events(recording):
-    packed = parse_json(recording.chrome_text(".json.gz"))
+    packed = parse_json(recording.chrome_text(".json.gz"), decimal.Decimal)
     assert packed["traceEvents"] == recording.chrome()["traceEvents"]
 
 
@@ -178,10 +179,11 @@ def test_cut_recording(recording, tmp_path):
         shutil.copy(recording.path, path)
         os.truncate(path, size * percent // 100)
         done = gpuprof("table", path, "--json", "--limit", "-1")
-        assert done.status in (DONE, FAILED, LOST) and done.stderr, done
+        assert done.status in (DONE, FAILED, LOST), done
+        assert done.status == FAILED or "not whole" in done.stderr, done
         if done.status != FAILED:
             shown.append(sum(row["calls"] for row in parse_json(done.stdout)["rows"]))
-    assert shown == sorted(shown) and (not shown or shown[-1] <= most)
+    assert shown and shown == sorted(shown) and shown[-1] <= most
 
 
 def test_corrupted_recording(recording, tmp_path):
@@ -197,7 +199,7 @@ def test_corrupted_recording(recording, tmp_path):
             file.write(bytes([byte ^ 0x40]))
         done = gpuprof("table", path, "--json", "--limit", "-1")
         assert done.status in (DONE, FAILED, LOST), done
-        if done.status != FAILED and not done.stderr:
+        if done.status != FAILED and "not whole" not in done.stderr:
             assert parse_json(done.stdout)["rows"] == recording.table()["rows"]
 
 

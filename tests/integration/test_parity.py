@@ -7,7 +7,7 @@ steps, on each version of PyTorch.
 import pytest
 
 import reference
-from conftest import STEPS
+from conftest import MODES, STEPS
 
 pytestmark = pytest.mark.versions
 
@@ -26,35 +26,39 @@ def differences(ours, theirs):
             for name in sorted(set(ours) | set(theirs)) if ours.get(name, 0) != theirs.get(name, 0)}
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", STEPS)
-def test_every_call_is_in_the_trace(sample, name):
+def test_every_call_is_in_the_trace(sample, mode, name):
     one = sample(name)
-    ours = aten(reference.calls(one.recording.chrome()["traceEvents"]))
+    ours = aten(reference.calls(one.recording_of(mode).chrome()["traceEvents"]))
     assert len(ours) > 0
     assert differences(ours, aten(one.truth["raw_calls"])) == {}
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", STEPS)
-def test_table_counts_the_calls_of_torch_profiler(sample, name):
+def test_table_counts_the_calls_of_torch_profiler(sample, mode, name):
     one = sample(name)
-    ours = {row: value["calls"] for row, value in one.recording.rows().items()}
+    ours = {row: value["calls"] for row, value in one.recording_of(mode).rows().items()}
     theirs = {row: value["calls"] for row, value in one.truth["rows"].items()}
     assert differences(aten(ours), aten(theirs)) == {}
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["alloc", "mlp", "lstm"])
 @pytest.mark.parametrize("column", ["cpu_mem", "self_cpu_mem"])
-def test_memory_columns_equal(sample, name, column):
+def test_memory_columns_equal(sample, mode, name, column):
     one = sample(name)
-    ours = {row: value[column] for row, value in one.recording.rows().items()}
+    ours = {row: value[column] for row, value in one.recording_of(mode).rows().items()}
     theirs = {row: value[column] for row, value in one.truth["rows"].items()}
     assert any(aten(theirs).values())
     assert differences(aten(ours), aten(theirs)) == {}
 
 
-def test_known_allocations(sample):
+@pytest.mark.parametrize("mode", MODES)
+def test_known_allocations(sample, mode):
     one = sample("alloc")
-    rows = one.recording.rows()
+    rows = one.recording_of(mode).rows()
     for name, per_step in one.facts["allocated"].items():
         assert rows[name]["cpu_mem"] == per_step * one.steps, name
     # What the ops allocated was freed outside any op.
@@ -62,16 +66,18 @@ def test_known_allocations(sample):
     assert rows["[memory]"]["cpu_mem"] == -freed
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", STEPS)
-def test_nothing_was_lost(sample, name):
-    losses = sample(name).recording.losses()
+def test_nothing_was_lost(sample, mode, name):
+    losses = sample(name).recording_of(mode).losses()
     assert {loss: losses[loss] for loss in NEVER if losses[loss]} == {}
 
 
-def test_errors_in_ops_are_counted_and_harm_nothing(sample):
+def test_errors_in_ops_harm_nothing(sample):
     one = sample("raiser")
-    # Warm-up, capture and truth each caught four a step, and the script left in good order.
-    assert one.caught == "caught %d" % (4 * (3 + 2 * one.steps))
-    rows = one.recording.rows()
-    assert rows["aten::relu"]["calls"] == one.steps
-    assert one.recording.losses()["exception"] > 0
+    # Warm-up, each capture and the truth caught four a step, and the script left in good order.
+    assert one.caught == "caught %d" % (4 * (3 + (len(MODES) + 1) * one.steps))
+    for mode in MODES:
+        assert one.recording_of(mode).rows()["aten::relu"]["calls"] == one.steps, mode
+    # An exit probe does not see an exception pass; those ends are bounds, and counted.
+    assert one.recording_of("probes").losses()["exception"] > 0

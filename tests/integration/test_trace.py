@@ -6,7 +6,7 @@ import re
 import pytest
 
 import reference
-from conftest import STEPS
+from conftest import MODES, STEPS
 
 pytestmark = pytest.mark.versions
 
@@ -14,10 +14,11 @@ CATEGORIES = {"cpu_op", "user_annotation", "python_function", "cpu_instant_event
               "cuda_runtime", "cuda_driver", "gpu_memcpy", "gpu_memset", "fwdbwd", "ac2g"}
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", STEPS)
-def test_fields(sample, name):
+def test_fields(sample, mode, name):
     one = sample(name)
-    events = one.recording.chrome()["traceEvents"]
+    events = one.recording_of(mode).chrome()["traceEvents"]
     assert any(event["ph"] == "X" for event in events)
     for event in events:
         for field in ("name", "ph", "pid", "tid", "ts"):
@@ -50,9 +51,10 @@ def test_form(sample, name):
     assert len(lines) == len(trace["traceEvents"])
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", STEPS)
-def test_slices_nest(sample, name):
-    events = sample(name).recording.chrome()["traceEvents"]
+def test_slices_nest(sample, mode, name):
+    events = sample(name).recording_of(mode).chrome()["traceEvents"]
     for slices in reference.slices_by_thread(events, ("cpu_op", "user_annotation")).values():
         reference.roots(slices)
 
@@ -65,11 +67,12 @@ def test_flows_end_where_they_began(sample, name):
     assert ended <= begun
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", STEPS)
-def test_sums_equal_the_table(sample, name):
+def test_sums_equal_the_table(sample, mode, name):
     one = sample(name)
-    expected = reference.table(one.recording.chrome()["traceEvents"])
-    rows = {row: value for row, value in one.recording.rows().items() if row != "[memory]"}
+    expected = reference.table(one.recording_of(mode).chrome()["traceEvents"])
+    rows = {row: value for row, value in one.recording_of(mode).rows().items() if row != "[memory]"}
     assert set(rows) == set(expected)
     for row, value in rows.items():
         assert value["calls"] == expected[row]["calls"], row
@@ -81,13 +84,14 @@ def test_sums_equal_the_table(sample, name):
             assert abs(ours - expected[row][column + "_ns"]) <= value["calls"], (row, column)
 
 
-def test_memory_events(sample):
+@pytest.mark.parametrize("mode", MODES)
+def test_memory_events(sample, mode):
     one = sample("alloc")
-    events = [event for event in one.recording.chrome()["traceEvents"]
+    events = [event for event in one.recording_of(mode).chrome()["traceEvents"]
               if event["name"] == "[memory]"]
     assert all(event["ph"] == "i" and event["s"] == "t" for event in events)
     grown = sum(event["args"]["Bytes"] for event in events if event["args"]["Bytes"] > 0)
-    rows = one.recording.rows()
+    rows = one.recording_of(mode).rows()
     assert grown >= sum(rows[name]["self_cpu_mem"] for name in rows
                         if rows[name]["self_cpu_mem"] > 0)
     for event in events:

@@ -346,6 +346,37 @@ static void test_packed_bombs(void **state)
 	}
 }
 
+/* Everything but events stays in memory: 2,000 chunks of 1 MiB in one small file are too much. */
+static void test_packed_descriptions_are_bounded(void **state)
+{
+	CLEANUP(cleanup_free) char *raw = malloc(1 << 20);
+	CLEANUP(cleanup_free) void *packed = malloc(ZSTD_compressBound(1 << 20));
+	struct buf b = {0};
+	struct recording *r;
+	uint32_t bytes;
+	size_t nr;
+
+	memset(raw, 'x', 1 << 20);
+	for (size_t at = 0; at < 1 << 20; at += 1 << 19) {
+		bytes = (1 << 19) - 4;
+		memcpy(raw + at, &bytes, sizeof(bytes));
+	}
+	nr = ZSTD_compress(packed, ZSTD_compressBound(1 << 20), raw, 1 << 20, 1);
+	put_header(&b, FORMAT_VERSION, GP_WIRE_VERSION);
+	for (uint32_t i = 0; i < 2000; i++) {
+		struct format_chunk c = {.type = FORMAT_META,
+					 .flags = FORMAT_ZSTD,
+					 .index = i,
+					 .stored_bytes = (uint32_t)nr,
+					 .raw_bytes = 1 << 20};
+
+		put_chunk(&b, c, packed);
+	}
+	r = open_made(&b, "damaged after 32 chunks");
+	assert_int_equal(recording__metas(r), 1);
+	recording__free(r);
+}
+
 static void test_later_chunks_are_skipped(void **state)
 {
 	struct format_chunk later = {
@@ -425,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_bad_frames),
 		cmocka_unit_test(test_length_beyond_the_file),
 		cmocka_unit_test(test_packed_bombs),
+		cmocka_unit_test(test_packed_descriptions_are_bounded),
 		cmocka_unit_test(test_later_chunks_are_skipped),
 		cmocka_unit_test(test_after_the_end),
 		cmocka_unit_test(test_no_recordings),

@@ -114,6 +114,35 @@ static void test_empty(void **state)
 	recording__free(r);
 }
 
+/* Long descriptions are packed as long as the reader takes it, then stored as they are. */
+static void test_many_names(void **state)
+{
+	const char *path = sample_path("a.gpuprof");
+	static char name[10000];
+	struct recording_writer *w;
+	struct recording *r;
+	uint64_t bytes;
+
+	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
+	memset(name, 'n', sizeof(name) - 1);
+	for (uint32_t id = 0; id < 5000; id++) {
+		memcpy(name, &(char[4]){'a' + id % 26, 'a' + id / 26 % 26, 'a' + id / 676, 'x'}, 4);
+		assert_int_equal(recording_writer__name(w, id, name, ""), 0);
+	}
+	assert_int_equal(recording_writer__finish(w), 0);
+	bytes = recording_writer__bytes(w);
+	recording_writer__free(w);
+	/* 50 MB, of which 32 are packed. */
+	assert_true(bytes > 10000000 && bytes < 30000000);
+	r = open_good(path);
+	assert_int_equal(recording__names_end(r), 5000);
+	for (uint32_t id = 0; id < 5000; id++) {
+		memcpy(name, &(char[4]){'a' + id % 26, 'a' + id / 26 % 26, 'a' + id / 676, 'x'}, 4);
+		assert_string_equal(recording__name(r, id, NULL), name);
+	}
+	recording__free(r);
+}
+
 struct many {
 	uint64_t nr;
 	uint64_t stop_at;
@@ -272,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_roundtrip),
 		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_many_names),
 		cmocka_unit_test(test_many_events),
 		cmocka_unit_test(test_unknown_kinds_are_counted),
 		cmocka_unit_test(test_bad_arguments),

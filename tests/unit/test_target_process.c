@@ -5,16 +5,20 @@
  * over a pipe that it is ready and ends when its other pipe closes, so nothing here waits by time.
  */
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "target/elf.h"
 #include "target/process.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -80,11 +84,22 @@ static bool map_code(const char *path)
 /* Whether the next child gives up its right to be looked at by its own user. */
 static bool undumpable;
 
+/* What the next child puts over the path that it has mapped, in a mount namespace of its own. */
+static const char *put_over;
+
+static bool cover(const char *path)
+{
+	return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount(put_over, path, NULL, MS_BIND, NULL);
+}
+
 static void child_main(const char *path, int ready, int stay)
 {
 	char c = path && !map_code(path) ? 'n' : 'y';
 
 	if (undumpable && prctl(PR_SET_DUMPABLE, 0))
+		c = 'n';
+	if (put_over && !cover(path))
 		c = 'n';
 	(void)!write(ready, &c, 1);
 	(void)!read(stay, &c, 1);
@@ -192,6 +207,82 @@ static void load_bias_leads_to_symbols(void **state)
 	target_process__free(p);
 }
 
+/* AT_ENTRY of the process: where the kernel says that its program begins. */
+static uint64_t entry_of(pid_t pid)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	char path[64];
+	size_t bytes;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	assert_int_equal(file_read(path, 65536, &text, &bytes), 0);
+	for (size_t at = 0; at + sizeof(Elf64_auxv_t) <= bytes; at += sizeof(Elf64_auxv_t)) {
+		Elf64_auxv_t a;
+
+		memcpy(&a, text + at, sizeof(a));
+		if (a.a_type == AT_ENTRY)
+			return a.a_un.a_val;
+	}
+	fail_msg("no AT_ENTRY");
+	return 0;
+}
+
+/* A program that answers a line with a line and ends with its input: once it has answered it is
+ * loaded whole. */
+static pid_t start_program(char *const argv[], int *ret_input)
+{
+	int down[2], up[2];
+	pid_t child;
+	char c;
+
+	assert_int_equal(pipe2(down, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(up, O_CLOEXEC), 0);
+	child = fork();
+	if (!child) {
+		(void)dup2(down[0], 0);
+		(void)dup2(up[1], 1);
+		execv(argv[0], argv);
+		_exit(1);
+	}
+	(void)close(up[1]);
+	(void)close(down[0]);
+	assert_int_equal(write(down[1], "x\n", 2), 2);
+	do
+		assert_int_equal(read(up[0], &c, 1), 1);
+	while (c != '\n');
+	(void)close(up[0]);
+	*ret_input = down[1];
+	return child;
+}
+
+/* The interpreter of Debian 12 is linked to a fixed address, cat is not: both must come out. */
+static void load_bias_of_programs(void **state)
+{
+	static char *const programs[][4] = {
+		{"/usr/bin/python3", "-uBc", "print(input()); import sys; sys.stdin.read()"},
+		{"/bin/cat", "-u"},
+	};
+
+	for (size_t i = 0; i < 2; i++) {
+		const struct target_library *exe;
+		struct target_process *p;
+		Elf64_Ehdr header;
+		int input, status;
+		pid_t child = start_program(programs[i], &input);
+
+		assert_int_equal(target_process__new(child, NULL, &p), 0);
+		exe = library_at(p, p->exe);
+		assert_non_null(exe);
+		CLEANUP(cleanup_fd) int fd = open(exe->open_path, O_RDONLY | O_CLOEXEC);
+		assert_int_equal(read(fd, &header, sizeof(header)), sizeof(header));
+		assert_int_equal(exe->base + header.e_entry, entry_of(child));
+		target_process__free(p);
+		(void)close(input);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
+}
+
 static void opens_deleted_file(void **state)
 {
 	const struct folder *folder = *state;
@@ -239,6 +330,36 @@ static void does_not_open_the_replacement(void **state)
 	assert_non_null(strstr(l->open_path, "/map_files/"));
 	if (!geteuid())
 		assert_int_equal(inode_of(l->open_path), l->inode);
+	target_process__free(p);
+	end_child(&c);
+}
+
+/* The path in the maps is that of another file now, and nothing there says "deleted". */
+static void does_not_open_what_covers_it(void **state)
+{
+	const struct folder *folder = *state;
+	char path[128], other[128];
+	struct target_process *p;
+	const struct target_library *l;
+	struct child c;
+
+	assert_int_equal(geteuid(), 0); /* mounting takes root, as all of `make check` does */
+	(void)snprintf(path, sizeof(path), "%s/libbelow.so", folder->path);
+	(void)snprintf(other, sizeof(other), "%s/libabove.so", folder->path);
+	copy_file("/proc/self/exe", path);
+	copy_file("/proc/self/exe", other);
+	put_over = other;
+	c = start_child(path);
+	put_over = NULL;
+	assert_int_equal(target_process__new(c.pid, NULL, &p), 0);
+	assert_true(p->other_mnt_ns);
+	assert_false(p->other_pid_ns || p->other_user_ns);
+	l = library_at(p, path);
+	assert_non_null(l);
+	assert_false(l->deleted);
+	assert_int_equal(l->inode, inode_of(path));
+	assert_non_null(strstr(l->open_path, "/map_files/"));
+	assert_int_equal(inode_of(l->open_path), l->inode);
 	target_process__free(p);
 	end_child(&c);
 }
@@ -410,8 +531,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_itself),
 		cmocka_unit_test(load_bias_leads_to_symbols),
+		cmocka_unit_test(load_bias_of_programs),
 		cmocka_unit_test_setup_teardown(opens_deleted_file, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(does_not_open_the_replacement, make_folder,
+						drop_folder),
+		cmocka_unit_test_setup_teardown(does_not_open_what_covers_it, make_folder,
 						drop_folder),
 		cmocka_unit_test_setup_teardown(hostile_names, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(sees_new_libraries, make_folder, drop_folder),

@@ -7,6 +7,8 @@ so what happens inside a capture is exactly what was ordered.
     step N          N steps                                   "did N"
     time N          N steps, timed                            "took SECONDS"
     truth N FILE    N steps under torch.profiler, see truth   "truth N"
+    profile N [F]   N steps under torch.profiler, timed; with a file also its stop, table and
+                    trace                                     "profiled LOOP STOP TABLE TRACE"
     exit            leave with status 0                       "bye"
 """
 
@@ -67,6 +69,26 @@ def ready_line(workload):
     return "ready " + json.dumps(facts)
 
 
+def profile(workload, steps, path):
+    """Seconds of the loop under torch.profiler, of its stop, its table and its trace."""
+    from torch.profiler import ProfilerActivity
+
+    prof = torch.profiler.profile(activities=[ProfilerActivity.CPU])
+    prof.__enter__()
+    begin = time.monotonic()
+    workload.steps(steps)
+    marks = [begin, time.monotonic()]
+    prof.__exit__(None, None, None)
+    marks.append(time.monotonic())
+    if path:
+        prof.key_averages().table(sort_by="self_cpu_time_total")
+        marks.append(time.monotonic())
+        prof.export_chrome_trace(path)
+        marks.append(time.monotonic())
+    spans = ["%.9f" % (after - before) for before, after in zip(marks, marks[1:])]
+    return "profiled " + " ".join(spans)
+
+
 def obey(workload, words):
     """The answer to one command line."""
     if words[0] == "step" and len(words) == 2:
@@ -76,6 +98,8 @@ def obey(workload, words):
         begin = time.monotonic()
         workload.steps(int(words[1]))
         return "took %.9f" % (time.monotonic() - begin)
+    if words[0] == "profile" and len(words) in (2, 3):
+        return profile(workload, int(words[1]), words[2] if len(words) == 3 else None)
     if words[0] == "truth" and len(words) == 3:
         import truth
 
@@ -91,6 +115,7 @@ def arguments(cls):
     parser.add_argument("--truth", metavar="FILE", help="torch.profiler's account, then leave")
     parser.add_argument("--steps", type=int, default=None,
                         help="do this many steps and leave (no commands are read)")
+    parser.add_argument("--endless", action="store_true", help="steps until it is killed")
     cls.add_arguments(parser)
     return parser.parse_args()
 
@@ -114,6 +139,8 @@ def main(cls):
         return
 
     say(ready_line(workload))
+    while args.endless:
+        workload.step()
     for line in sys.stdin:
         words = line.split()
         if not words:

@@ -32,9 +32,12 @@ int guest__drain(struct guest *g, int (*fn)(const void *event, size_t bytes, voi
  * the process has ended. */
 void guest__stop(struct guest *g, bool gone);
 
-/* Events that found no room in its ring, and events refused because they were not believable. */
-uint64_t guest__lost(const struct guest *g);
-uint64_t guest__refused(const struct guest *g);
+/* It has stopped by itself (gpuprof was silent too long, or its ring made no sense): nothing more
+ * comes. */
+bool guest__has_left(const struct guest *g);
+
+/* Adds what went missing. */
+void guest__losses(const struct guest *g, uint64_t losses[GP_LOSS_NR]);
 
 /* Takes the library out where that is safe, and frees. */
 void guest__free(struct guest *g, const struct target_process *p, bool gone);

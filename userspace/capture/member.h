@@ -26,6 +26,7 @@ struct member {
 	uint16_t index;
 	enum member_end end;
 	bool exec_told;	   /* its end by exec has been dealt with */
+	bool renamed;	   /* exec: read anew who it is */
 	bool maps_changed; /* libraries may have come: look and probe */
 };
 

@@ -18,6 +18,10 @@ struct command;
 extern const struct command command_attach, command_run, command_table, command_export;
 extern const struct command command_list, command_doctor;
 
+/* All of them, NULL-terminated, in the order of help; and the one of that name, or NULL. */
+extern const struct command *const cli_commands[];
+const struct command *cli_find(const char *name);
+
 /* The subcommands; argv[0] is the subcommand's own name. */
 int cli_attach(int argc, char **argv);
 int cli_run(int argc, char **argv);

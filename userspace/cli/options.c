@@ -110,12 +110,15 @@ static int unknown_choice(const struct command *command, const struct option_spe
 {
 	CLEANUP(buf__done) struct buf b = {0};
 
+	if (o->rule)
+		return options_usage_error(command, "--%s takes %s, not '%s'", o->name, o->rule,
+					   value);
 	for (size_t i = 0; o->choices && o->choices[i]; i++) {
 		buf__str(&b, i ? ", " : "");
 		buf__str(&b, o->choices[i]);
 	}
-	return options_usage_error(command, "unknown %s '%s' for --%s: choose one of %s",
-				   o->value_name, value, o->name, b.bytes ? b.bytes : "");
+	return options_usage_error(command, "unknown value '%s' for --%s: choose one of %s", value,
+				   o->name, b.bytes ? b.bytes : "");
 }
 
 /* ---- values ---- */
@@ -315,8 +318,8 @@ int options_parse(const struct command *command, int argc, char **argv, void *va
 	if (p.verbose)
 		log_set_level(p.verbose > 1 ? LOG_DEBUG : LOG_INFO);
 	if (p.operands < command->min_operands)
-		return options_usage_error(command, "usage: gpuprof %s %s", command->name,
-					   command->usage);
+		return options_usage_error(command, "missing %s: gpuprof %s %s", command->operand,
+					   command->name, command->usage);
 	if (command->max_operands >= 0 && p.operands > command->max_operands)
 		return options_usage_error(command, "unexpected '%s'",
 					   argv[1 + command->max_operands]);

@@ -37,7 +37,9 @@ struct option_spec {
 	const char *help; /* one sentence; wrapped when printed */
 	/* NULL, or the values to offer, NULL-terminated. Without known() no others are taken. */
 	const char *const *choices;
+	/* Whether the value is one; `rule` says what it must be: "a FILE that ends in .html". */
 	bool (*known)(const char *value);
+	const char *rule;
 	enum option_complete complete;
 	long min, max; /* of OPTION_NUMBER; both 0: any */
 	bool hidden;   /* not in --help, completion or manual */
@@ -49,6 +51,7 @@ struct command {
 	const char *usage;   /* after the name: "--pid PID[,PID...] [options]" */
 	const char *about;   /* paragraphs of --help, each one line */
 	const struct option_spec *options;
+	const char *operand; /* "the recording": what is missing where too few are given */
 	int min_operands, max_operands; /* max -1: any number */
 	enum option_complete complete;	/* of the operands */
 	bool stops_at_operand;		/* what follows the first operand belongs to it (run) */

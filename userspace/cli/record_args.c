@@ -6,7 +6,15 @@
 #include "cli/record_args.h"
 
 #include "cli/cli.h"
+#include "cli/show.h"
 #include "timeline/table.h"
+
+#include <string.h>
+
+static bool is_memory_file(const char *path)
+{
+	return strcmp(path, "-") && show_memory_path_fits(path);
+}
 
 #define ARG(field) .offset = offsetof(struct record_args, field)
 
@@ -56,9 +64,10 @@
 		 ARG(memory_path),                                                                 \
 		 .value_name = "FILE",                                                             \
 		 .complete = COMPLETE_FILE,                                                        \
-		 .help = "Write the memory over time: a page if FILE ends in .html, its data if "  \
-			 "in "                                                                     \
-			 ".json. Implies --memory."},                                              \
+		 .known = is_memory_file,                                                          \
+		 .rule = "a FILE whose name ends in .html or .json",                               \
+		 .help = "Write the memory over time: a page if FILE ends in .html, "              \
+			 "its data if in .json. Implies --memory."},                               \
 		{.name = "sort",                                                                   \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(sort),                                                                        \
@@ -113,7 +122,7 @@ const struct command command_attach = {
 	.name = "attach",
 	.summary = "profile running processes",
 	.usage = "--pid PID[,PID...] | --name PATTERN [options]",
-	.about = "Records what running PyTorch processes do, without restarting or changing them. "
+	.about = "Records what running PyTorch processes do, without restarting them. "
 		 "At the end prints the table and keeps the recording, from which 'gpuprof table' "
 		 "and 'gpuprof export' make everything else.",
 	.options = attach_options,
@@ -127,6 +136,7 @@ const struct command command_run = {
 	.about = "Starts CMD and records it from the first instruction to its end, or to the end "
 		 "of --duration. Prints the table and keeps the recording.",
 	.options = run_options,
+	.operand = "the command to run",
 	.min_operands = 1,
 	.max_operands = -1,
 	.complete = COMPLETE_COMMAND,

@@ -20,7 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a shell says when a command cannot be run. */
+/* What a shell says when a command cannot be run: the child's, when it did not come to its program.
+ */
 #define STATUS_NOT_FOUND 127
 
 struct child {
@@ -108,7 +109,7 @@ static int record_child(struct child *c, struct record_options *options, char **
 	if (err) {
 		record_abandon(record);
 		log_err("cannot run '%s': %s", argv[0], strerror(-err));
-		return STATUS_NOT_FOUND;
+		return CLI_FAILED;
 	}
 	return record_finish(record);
 }
@@ -123,6 +124,9 @@ int cli_run(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	argv[1 + operands] = NULL;
+	/* The operands were moved to the front; what they came from still lies behind them. */
+	argv[1 + operands] = NULL;
 	cache = record_cache_dir();
 	path = args.output_path ? strdup(args.output_path) : NULL;
 	if (start_child(argv + 1, &child))

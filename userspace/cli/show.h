@@ -2,10 +2,13 @@
 
 /*
  * From a recording on disk to everything that can be made of it: the end of `attach` and `run`, and
- * the whole of `table`.
+ * the whole of `table` and `export`.
  */
 #ifndef GP_CLI_SHOW_H
 #define GP_CLI_SHOW_H
+
+#include "recording/recording.h"
+#include "timeline/timeline.h"
 
 #include <stdbool.h>
 
@@ -15,10 +18,39 @@ struct show_options {
 	bool json;
 	const char *trace_path;	 /* NULL: none */
 	const char *memory_path; /* NULL: none */
+	/* `table` only; all zero elsewhere */
+	bool csv;
+	bool by_overload;
+	bool top_level;
+	const char *time_unit;
 };
 
 /* Prints the table to stdout and the losses to stderr, and writes the files. Logs what fails.
  * Returns an enum cli_status: CLI_LOST if events were lost. */
 int show_recording(const char *path, const struct show_options *options);
+
+/* Whether a memory timeline can be written under this name: .html or .json, perhaps with .gz; "-"
+ * for JSON on stdout. Does not log. */
+bool show_memory_path_fits(const char *path);
+
+/* A recording with its timeline. */
+struct shown {
+	struct recording *recording;
+	struct timeline *timeline;
+};
+
+/* Opens it, as far as it is good, with a warning where it is not. Logs why it cannot be opened.
+ * Returns CLI_DONE or CLI_FAILED. */
+int shown__open(struct shown *s, const char *path);
+void shown__done(struct shown *s);
+
+/* Prints the losses to stderr; returns CLI_LOST if there were events that never arrived, else
+ * CLI_DONE. */
+int shown__losses(const struct shown *s);
+
+/* Write one output to a file that appears when it is whole, or to stdout if the path is "-". Log
+ * what fails; return CLI_DONE or CLI_FAILED. */
+int shown__write_trace(const struct shown *s, const char *path);
+int shown__write_memory(const struct shown *s, const char *path);
 
 #endif /* GP_CLI_SHOW_H */

@@ -96,8 +96,9 @@ static uint32_t name_id(struct hash *ids, const char *name)
 }
 
 struct op_index {
-	struct hash names; /* pointer -> number */
-	struct hash rows;  /* two numbers -> position in memory_device.ops */
+	struct hash names;   /* pointer -> number */
+	struct hash rows;    /* two numbers -> position in memory_device.ops */
+	struct hash unfreed; /* address -> event of an allocation whose free was never seen */
 };
 
 static int row_of(struct memory_device *d, struct op_index *index, const struct timeline *t,
@@ -155,6 +156,31 @@ static void count_allocation(struct memory_op *row, const struct memory_device *
 	}
 }
 
+/* An address that is given out again was free before: what was there is gone since `event`. */
+static int end_unfreed(struct memory_device *d, struct op_index *index, const struct timeline *t,
+		       uint32_t event)
+{
+	const struct tl_memory *m = &t->memory.items[event];
+	const struct tl_memory *old;
+	struct memory_op *row;
+	uint64_t from;
+	int err;
+
+	if (index->unfreed.nr && hash__delete(&index->unfreed, m->address, &from)) {
+		old = &t->memory.items[from];
+		err = row_of(d, index, t, old->op, &row);
+		if (err)
+			return err;
+		row->end_allocations--;
+		row->end_bytes -= old->bytes;
+		if (d->peak != TL_NONE && event <= d->peak) {
+			row->peak_allocations--;
+			row->peak_bytes -= old->bytes;
+		}
+	}
+	return m->partner == TL_NONE ? hash__set(&index->unfreed, m->address, event) : 0;
+}
+
 static int add_up_ops(struct memory_device *d, const struct timeline *t)
 {
 	struct op_index index = {};
@@ -167,12 +193,15 @@ static int add_up_ops(struct memory_device *d, const struct timeline *t)
 
 		if (m->bytes <= 0)
 			continue;
-		err = row_of(d, &index, t, m->op, &row);
+		err = end_unfreed(d, &index, t, event);
+		if (!err)
+			err = row_of(d, &index, t, m->op, &row);
 		if (!err)
 			count_allocation(row, d, event, m);
 	}
 	hash__done(&index.names);
 	hash__done(&index.rows);
+	hash__done(&index.unfreed);
 	return err;
 }
 

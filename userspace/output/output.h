@@ -50,12 +50,13 @@ int output_table_csv(struct sink *s, const struct table *table, long limit);
 /* Kineto's Chrome trace (formats.md 4 and 12). `name` is the traceName. */
 int output_chrome(struct sink *s, const struct timeline *t, const char *name);
 
-/* The memory timeline: a self-contained page, and the data behind it (formats.md 3 for torch's own
- * forms). */
+/* The memory timeline: a page that needs nothing else (a device with many events is thinned out for
+ * it, and it says so), and the whole data behind it as memory_json.c describes. */
 int output_memory_html(struct sink *s, const struct timeline *t);
 int output_memory_json(struct sink *s, const struct timeline *t);
 
-/* The counters, one "name: count" a line, zeros too: cli/ prints it after each run. */
+/* The counters: one line that says whether any is above zero, then all as "name: count", zeros too,
+ * in lines of at most 100 columns. cli/ prints it after each run. */
 int output_losses_text(struct sink *s, const struct timeline *t);
 
 #endif /* GP_OUTPUT_OUTPUT_H */

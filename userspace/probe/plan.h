@@ -10,6 +10,8 @@
 #ifndef GP_PROBE_PLAN_H
 #define GP_PROBE_PLAN_H
 
+struct intern;
+
 #include "base/reason.h"
 #include "base/vec.h"
 #include "target/elf.h"
@@ -37,28 +39,32 @@ struct probe_site {
 	uint8_t emulated; /* the kernel emulates this instruction: cheap */
 };
 
+/* How an operator's name was found. */
+enum probe_named {
+	PROBE_NAMED_SCHEMA = 0, /* by the library's schema text */
+	PROBE_NAMED_ENDING = 1, /* by the end of another schema text, as linkers merge them */
+	PROBE_NAMED_SYMBOL = 2, /* by nothing: the symbol's words, overload not told apart */
+};
+
+/* Texts belong to the plan. */
 struct probe_function {
-	char *symbol;	 /* mangled */
-	char *name;	 /* as torch.profiler prints it: "aten::add" */
-	char *overload;	 /* "Tensor", or "" */
-	uint8_t kind;	 /* enum probe_kind */
-	uint8_t placed;	 /* 0: could not be placed, see why */
-	const char *why; /* static text */
+	const char *symbol;   /* mangled */
+	const char *name;     /* as torch.profiler prints it: "aten::add" */
+	const char *overload; /* "Tensor", or "" */
+	const char *why;      /* why it could not be placed, "" if it was */
+	uint8_t kind;	      /* enum probe_kind */
+	uint8_t placed;	      /* 0: could not be placed, see why */
+	uint8_t named;	      /* enum probe_named */
 };
 
 struct probe_plan {
 	char build_id[48];
 	VEC(struct probe_function) functions;
 	VEC(struct probe_site) sites;
+	struct intern *texts;
 	uint32_t not_placed_nr;
 	uint32_t single_stepped_nr; /* sites that are not emulated */
 };
-
-/* "at::_ops::add_Tensor::call"'s mangled symbol -> "aten::add" and "Tensor". The part before the
- * overload is matched against the known base names by the longest-match rule of the names' own
- * table. 0 or -EINVAL if it is no op symbol. */
-int plan_op_name(const char *symbol, char *ret_name, size_t name_bytes, char *ret_overload,
-		 size_t overload_bytes);
 
 /* Plans every function of the catalogue that the file defines. `cache_dir` may be NULL (no cache).
  * Returns 0 (a plan, perhaps without functions) or -errno with a reason. The caller frees with

@@ -20,6 +20,9 @@ struct probe_options {
 	uint32_t ring_bytes; /* a power of two, at least 65536 */
 	bool ops;	     /* probe operators (false when the collector's callbacks tell them) */
 	bool memory;
+	/* Stop the process (SIGSTOP) whenever its loader has changed what is mapped, and after
+	 * exec, until probe_session__resume(): a library is probed before it runs. */
+	bool stop_at_load;
 	const char *ops_glob;  /* comma-separated globs of op names ("aten::conv*,aten::mm"), NULL:
 				  all */
 	const char *cache_dir; /* plans; NULL: none */
@@ -32,16 +35,21 @@ struct probe_name {
 	const char *overload;
 };
 
-/* Loads the BPF programs. 0 or -errno with a reason that names the next step. */
+/* Loads the BPF programs. The options' texts must live as long as the session. 0 or -errno with a
+ * reason that names the next step. */
 int probe_session__new(const struct probe_options *options, struct reason *why,
 		       struct probe_session **ret_session);
 void probe_session__free(struct probe_session *s);
 
 /* Probes everything of the catalogue that is mapped in the process now and not probed yet; events
- * carry `process_index`. Call again when libraries have changed (GP_EV_MAPS). Returns how many
- * sites were newly attached, or -errno with a reason. */
+ * carry `process_index`. `ops` false leaves the operators out (the collector tells them). Call
+ * again when libraries have changed (GP_EV_MAPS). Returns how many sites were newly attached, or
+ * -errno with a reason. */
 int probe_session__attach(struct probe_session *s, const struct target_process *p,
-			  uint16_t process_index, struct reason *why);
+			  uint16_t process_index, bool ops, struct reason *why);
+
+/* Lets a process go on that stop_at_load has stopped. Does nothing to others. */
+void probe_session__resume(struct probe_session *s, uint16_t process_index);
 
 /* Takes the probes of one process away (it has ended or called exec). */
 void probe_session__detach(struct probe_session *s, uint16_t process_index);

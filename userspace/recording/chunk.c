@@ -119,7 +119,6 @@ static int check_frame(const struct format_chunk *h, uint64_t file_bytes_left)
 	return h->stored_bytes > file_bytes_left ? -ENODATA : 0;
 }
 
-/* Only events may be packed: of everything else the file's own length bounds the memory. */
 static int unpack(struct chunk_buffers *b, const struct format_chunk *h)
 {
 	size_t nr;
@@ -127,8 +126,6 @@ static int unpack(struct chunk_buffers *b, const struct format_chunk *h)
 
 	if (h->flags & ~FORMAT_ZSTD)
 		return -ENOTSUP;
-	if (h->type != FORMAT_EVENTS)
-		return -EBADMSG;
 	err = make_room(&b->raw, &b->raw_cap, h->raw_bytes);
 	if (err)
 		return err;
@@ -159,7 +156,7 @@ int chunk_reader__get(const struct chunk_reader *c, uint64_t at, struct chunk_bu
 		return -EBADMSG;
 	*ret_chunk = (struct chunk){.at = at, .head = h, .payload = b->stored};
 	/* What this version does not know is skipped: how it is packed does not matter. */
-	if (h.flags && h.type && h.type <= FORMAT_END) {
+	if (h.flags && format_type_known(h.type)) {
 		err = unpack(b, &h);
 		ret_chunk->payload = b->raw;
 	}

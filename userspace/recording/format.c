@@ -53,6 +53,7 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_RECORD] = "record",
 		[GP_LOSS_COLLECTOR_FULL] = "collector_full",
 		[GP_LOSS_NAMES] = "names",
+		[GP_LOSS_COLLECTOR_LEFT] = "collector_left",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";

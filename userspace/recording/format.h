@@ -7,6 +7,7 @@
 #ifndef GP_RECORDING_FORMAT_H
 #define GP_RECORDING_FORMAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -40,9 +41,18 @@ enum format_type {
 	FORMAT_END = 7,
 };
 
+static inline bool format_type_known(uint16_t type)
+{
+	return type >= FORMAT_META && type <= FORMAT_END;
+}
+
 enum format_flags {
-	FORMAT_ZSTD = 1, /* the payload is one zstd frame of raw_bytes; events only */
+	FORMAT_ZSTD = 1, /* the payload is one zstd frame of raw_bytes */
 };
+
+/* All packed chunks but those of events have at most so many raw bytes together: events are
+ * unpacked one chunk at a time, everything else stays in memory. */
+#define FORMAT_PACKED_MAX (32U << 20)
 
 struct format_chunk {
 	uint32_t magic;

@@ -48,7 +48,8 @@ struct recording {
 	struct hash name_of; /* id -> index */
 	uint32_t names_end;
 	VEC(struct loss) losses;
-	struct hash loss_of; /* interned name -> index */
+	struct hash loss_of;   /* interned name -> index */
+	uint32_t packed_bytes; /* counts to FORMAT_PACKED_MAX */
 	VEC(struct chunk) events;
 	uint64_t events_nr;
 	uint64_t unknown_nr;
@@ -317,10 +318,25 @@ int recording__each_event(struct recording *r,
 
 /* ---- opening ---- */
 
+/* A small file must not unpack to more than fits in memory. */
+static int count_packed(struct recording *r, const struct format_chunk *h)
+{
+	if (!(h->flags & FORMAT_ZSTD) || h->type == FORMAT_EVENTS)
+		return 0;
+	if (h->raw_bytes > FORMAT_PACKED_MAX - r->packed_bytes)
+		return -EBADMSG;
+	r->packed_bytes += h->raw_bytes;
+	return 0;
+}
+
 static int parse_chunk(struct recording *r, const struct chunk *chunk)
 {
 	struct cursor c = {.at = chunk->payload, .left = chunk->head.raw_bytes, .ok = true};
 
+	if (!format_type_known(chunk->head.type))
+		return 0; /* of a later version that older readers may skip */
+	if (count_packed(r, &chunk->head))
+		return -EBADMSG;
 	switch (chunk->head.type) {
 	case FORMAT_META:
 		return parse_meta(r, &c);
@@ -334,10 +350,8 @@ static int parse_chunk(struct recording *r, const struct chunk *chunk)
 		return parse_losses(r, &c);
 	case FORMAT_WINDOW:
 		return parse_window(r, &c);
-	case FORMAT_END:
+	default:
 		return parse_end(r, &c);
-	default: /* of a later version that older readers may skip */
-		return 0;
 	}
 }
 

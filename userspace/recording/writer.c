@@ -22,6 +22,7 @@
 #define EVENTS_BYTES (1U << 20) /* raw bytes of events in a chunk */
 #define TEXT_MAX     (1U << 20) /* longer texts are cut */
 #define SMALL_MAX    (4U << 20) /* other content that is not written yet */
+#define PACK_FROM    4096	/* bytes of other content that are worth it */
 
 /* 1 is zstd's fastest level that still finds most of what repeats: see FORMAT.md. */
 #define ZSTD_LEVEL 1
@@ -49,6 +50,7 @@ struct recording_writer {
 	size_t run_at; /* of the open run's header in raw; raw_nr if there is none */
 	uint8_t *packed;
 	size_t packed_cap;
+	size_t packed_raw; /* counts to FORMAT_PACKED_MAX */
 };
 
 /* ---- chunks ---- */
@@ -107,6 +109,28 @@ static int write_chunk(struct recording_writer *w, enum format_type type, unsign
 	return 0;
 }
 
+/* As one zstd frame where that is shorter. */
+static int write_packed(struct recording_writer *w, enum format_type type, const void *raw,
+			size_t bytes)
+{
+	size_t bound = ZSTD_compressBound(bytes), nr;
+
+	if (w->packed_cap < bound) {
+		free(w->packed);
+		w->packed_cap = 0;
+		w->packed = malloc(bound);
+		if (!w->packed)
+			return writer_fail(w, -ENOMEM);
+		w->packed_cap = bound;
+	}
+	nr = ZSTD_compressCCtx(w->zstd, w->packed, w->packed_cap, raw, bytes, ZSTD_LEVEL);
+	if (ZSTD_isError(nr))
+		return writer_fail(w, -ENOMEM);
+	if (nr < bytes)
+		return write_chunk(w, type, FORMAT_ZSTD, w->packed, nr, bytes);
+	return write_chunk(w, type, 0, raw, bytes, bytes);
+}
+
 static int write_buf(struct recording_writer *w, enum format_type type, struct buf *b)
 {
 	int err = buf__error(b);
@@ -115,26 +139,22 @@ static int write_buf(struct recording_writer *w, enum format_type type, struct b
 		return writer_fail(w, err);
 	if (!b->nr)
 		return 0;
-	err = write_chunk(w, type, 0, b->bytes, b->nr, b->nr);
+	if (b->nr >= PACK_FROM && b->nr <= FORMAT_PACKED_MAX - w->packed_raw) {
+		w->packed_raw += b->nr;
+		err = write_packed(w, type, b->bytes, b->nr);
+	} else {
+		err = write_chunk(w, type, 0, b->bytes, b->nr, b->nr);
+	}
 	buf__clear(b);
 	return err;
 }
 
 static int write_events(struct recording_writer *w)
 {
-	size_t nr;
+	int err = w->raw_nr ? write_packed(w, FORMAT_EVENTS, w->raw, w->raw_nr) : 0;
 
-	if (!w->raw_nr)
-		return 0;
-	nr = ZSTD_compressCCtx(w->zstd, w->packed, w->packed_cap, w->raw, w->raw_nr, ZSTD_LEVEL);
-	if (ZSTD_isError(nr))
-		return writer_fail(w, -ENOMEM);
-	if (nr < w->raw_nr)
-		(void)write_chunk(w, FORMAT_EVENTS, FORMAT_ZSTD, w->packed, nr, w->raw_nr);
-	else
-		(void)write_chunk(w, FORMAT_EVENTS, 0, w->raw, w->raw_nr, w->raw_nr);
 	w->raw_nr = w->run_at = 0;
-	return w->err;
+	return err;
 }
 
 static void add_u32(struct buf *b, uint32_t n)
@@ -214,9 +234,7 @@ int recording_writer__new(const char *path, struct reason *why,
 	w->fd = -1;
 	w->zstd = ZSTD_createCCtx();
 	w->raw = malloc(EVENTS_BYTES);
-	w->packed_cap = ZSTD_compressBound(EVENTS_BYTES);
-	w->packed = malloc(w->packed_cap);
-	if (!w->zstd || !w->raw || !w->packed)
+	if (!w->zstd || !w->raw)
 		return reason_set(why, -ENOMEM, "out of memory");
 	w->fd = file_create(path);
 	if (w->fd < 0)

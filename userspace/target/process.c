@@ -77,8 +77,7 @@ static int refuse_missing(pid_t pid, int err, struct reason *why)
 			pid);
 	if (err == -ENOENT || err == -ESRCH)
 		return reason_set(why, -ESRCH,
-				  "there is no process %d; 'gpuprof list' shows what can be "
-				  "profiled",
+				  "no such process: %d; 'gpuprof list' shows what can be profiled",
 				  pid);
 	return reason_set(why, err, "cannot read /proc/%d/stat: %s", pid, strerror(-err));
 }
@@ -235,11 +234,16 @@ static int refuse_rights(const struct target_process *p, int err, struct reason 
 		return reason_set(why, err, "cannot look into process %d: %s", p->pid,
 				  strerror(-err));
 	owner = getpwuid(p->uid);
-	if (p->uid == geteuid() || !geteuid())
+	if (!geteuid())
 		return reason_set(why, -EACCES,
-				  "cannot look into process %d: the kernel does not allow it (it "
-				  "dropped its rights to be traced, or a container forbids it); "
-				  "run gpuprof as root (sudo) outside of containers",
+				  "cannot look into process %d: it has capabilities that gpuprof "
+				  "lacks, or a container forbids it; run gpuprof as root with all "
+				  "capabilities, outside of containers",
+				  p->pid);
+	if (p->uid == geteuid())
+		return reason_set(why, -EACCES,
+				  "cannot look into process %d: it does not let its own user "
+				  "look; run gpuprof as root (sudo)",
 				  p->pid);
 	return reason_set(why, -EACCES,
 			  "cannot look into process %d: it belongs to user '%s'; run gpuprof as "
@@ -280,7 +284,7 @@ int target_process__new(pid_t pid, struct reason *why, struct target_process **r
 	int err;
 
 	if (pid <= 0)
-		return reason_set(why, -ESRCH, "%d is no process id", pid);
+		return reason_set(why, -ESRCH, "no such process: %d is no process id", pid);
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return reason_set(why, -ENOMEM, "out of memory");

@@ -17,10 +17,10 @@
 enum tl_counter {
 	TL_TIME_INVALID = 0,	   /* ops that end before they begin, and times of no real clock */
 	TL_INSTANCE_DUPLICATE = 1, /* ops with an instance that another has already */
-	TL_PARENT_MISSING = 2,	   /* ops whose parent is not in the recording */
+	TL_PARENT_MISSING = 2,	   /* ops whose parent was lost */
 	TL_NESTING_REPAIRED = 3,   /* ops cut so that they lie within their parent */
 	TL_PROCESS_UNKNOWN = 4,	   /* processes that the recording does not name */
-	TL_MEMORY_OP_MISSING = 5,  /* memory events whose op is not in the recording */
+	TL_MEMORY_OP_MISSING = 5,  /* memory events whose op was lost */
 	TL_MEMORY_INVALID = 6,	   /* memory events with a size that cannot be */
 	TL_FREE_LOST = 7,	   /* allocations at an address whose free was not seen */
 	TL_FREE_UNKNOWN = 8,	   /* added to the recording's own counter of this name */
@@ -77,9 +77,12 @@ struct build {
 	VEC(struct raw_memory) memory;
 	uint64_t last_thread_key;
 	uint32_t last_thread;
-	uint64_t first_ns, last_ns; /* over all events */
-	/* After build_tree(): every op's instance, sorted. */
+	uint64_t first_ns, last_ns;    /* over all events */
+	VEC(struct sort_item) missing; /* parents that are not open, and whose they are */
+	/* After build_tree(): every op's instance, sorted; and for each place the least parent
+	 * instance from there on in its thread. */
 	struct sort_item *by_instance;
+	uint64_t *oldest_parent;
 	/* After build_tree(): where each thread's ops begin in timeline.ops; one more at the end.
 	 */
 	uint32_t *thread_ops;
@@ -91,6 +94,14 @@ int build_read(struct build *b, struct recording *rec);
 
 /* Sorts the ops, nests them, and marks what torch.profiler's table leaves out. 0 or -errno. */
 int build_tree(struct build *b);
+
+/* Of build_tree(): sorts the instances and counts what is missing. `parents`: each op's parent
+ * instance. 0 or -errno. */
+int build_instances(struct build *b, const uint64_t *parents);
+
+/* Whether the op of this instance, for which there is no event, had ended: it was lost. If not, it
+ * was still open when its thread or the capture ended. */
+bool build_instance_ended(const struct build *b, uint64_t instance);
 
 /* Pairs allocations and frees, keeps totals, attributes to ops. 0 or -errno. */
 int build_memory(struct build *b);

@@ -68,6 +68,12 @@ static uint32_t op_at(const struct build *b, uint32_t thread, uint64_t time_ns)
 		else
 			high = middle;
 	}
+	/* Asynchronous ops stand among the others without holding them. */
+	while (low > b->thread_ops[thread] && (ops[low - 1].flags & GP_OP_ASYNC)) {
+		if (++up > TL_SEARCH_DEPTH)
+			return TL_NONE;
+		low--;
+	}
 	if (low == b->thread_ops[thread])
 		return TL_NONE;
 	for (op = low - 1; op != TL_NONE && ops[op].end_ns < time_ns; op = ops[op].parent)
@@ -76,17 +82,29 @@ static uint32_t op_at(const struct build *b, uint32_t thread, uint64_t time_ns)
 	return op;
 }
 
+/* The kernel's programs do not see ops that come by callback: those are found by thread and time.
+ */
+static uint32_t callback_op_at(const struct build *b, const struct raw_memory *m)
+{
+	uint32_t op = op_at(b, m->thread, m->time_ns);
+
+	return op != TL_NONE && (b->t->ops.items[op].flags & GP_OP_CALLBACK) ? op : TL_NONE;
+}
+
 /* By instance. If that op is lost or was still open at the end, what it stood in. */
 static uint32_t op_of(struct build *b, const struct raw_memory *m)
 {
-	uint32_t op = build_op_of_instance(b, m->instance);
+	uint32_t op, above;
 
 	if (!m->instance)
-		return TL_NONE;
+		return callback_op_at(b, m);
+	op = build_op_of_instance(b, m->instance);
 	if (op != TL_NONE && b->t->ops.items[op].thread == m->thread)
 		return op;
-	b->counts[TL_MEMORY_OP_MISSING]++;
-	return op_at(b, m->thread, m->time_ns);
+	above = op_at(b, m->thread, m->time_ns);
+	if (op != TL_NONE || above != TL_NONE || build_instance_ended(b, m->instance))
+		b->counts[TL_MEMORY_OP_MISSING]++;
+	return above;
 }
 
 static void attribute(struct timeline *t, const struct tl_memory *m)

@@ -39,7 +39,9 @@ void build__done(struct build *b)
 	vec_done(&b->names);
 	vec_done(&b->ops);
 	vec_done(&b->memory);
+	vec_done(&b->missing);
 	free(b->by_instance);
+	free(b->oldest_parent);
 	free(b->thread_ops);
 }
 

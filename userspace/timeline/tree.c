@@ -97,24 +97,34 @@ static void close_above(struct nest *n, size_t depth, uint64_t now_ns)
 	}
 }
 
-/* Closes all above the op with this instance. False if it is not open. */
-static bool close_to_parent(struct nest *n, uint64_t parent, uint64_t now_ns)
+/* Probes and callbacks see the same stack, each without the other's ops. */
+static bool holds_other_source(const struct tl_op *open, const struct tl_op *op)
+{
+	return ((open->flags ^ op->flags) & GP_OP_CALLBACK) && open->end_ns > op->start_ns &&
+	       (open->end_ns >= op->end_ns || has_bound(op));
+}
+
+/* Closes what is above the op's parent. False if that is not open. */
+static bool close_to_parent(struct nest *n, uint32_t index, uint64_t parent)
 {
 	size_t stop = n->depth > TL_SEARCH_DEPTH ? n->depth - TL_SEARCH_DEPTH : 0;
+	const struct tl_op *op = &n->ops[index];
 
 	for (size_t at = n->depth; at-- > stop;) {
 		const struct tl_op *open = &n->ops[n->stack[at]];
 
 		if (open->instance != parent)
 			continue;
-		if (open->end_ns < now_ns) {
+		if (open->end_ns < op->start_ns) {
 			n->b->counts[TL_NESTING_REPAIRED]++;
 			return false;
 		}
-		close_above(n, at + 1, now_ns);
+		while (n->depth > at + 1 &&
+		       !holds_other_source(&n->ops[n->stack[n->depth - 1]], op))
+			close_above(n, n->depth - 1, op->start_ns);
 		return true;
 	}
-	n->b->counts[TL_PARENT_MISSING]++;
+	n->b->err = vec_push(&n->b->missing, ((struct sort_item){parent, index}));
 	return false;
 }
 
@@ -137,7 +147,7 @@ static void place(struct nest *n, uint32_t index, uint64_t parent)
 	struct tl_op *op = &n->ops[index];
 	const struct tl_op *above;
 
-	if (!parent || !close_to_parent(n, parent, op->start_ns))
+	if (!parent || !close_to_parent(n, index, parent))
 		close_to_container(n, op, parent != 0);
 	if (n->depth) {
 		op->parent = n->stack[n->depth - 1];
@@ -173,7 +183,8 @@ static struct tl_op op_of(const struct build *b, const struct raw_op *raw)
 	};
 }
 
-static int nest_ops(struct build *b, const struct raw_op **order)
+/* `parents` gets each op's parent instance. */
+static int nest_ops(struct build *b, const struct raw_op **order, uint64_t *parents)
 {
 	CLEANUP(cleanup_free) uint32_t *stack = malloc((b->ops.nr + 1) * sizeof(*stack));
 	struct nest n = {.b = b, .stack = stack};
@@ -182,15 +193,16 @@ static int nest_ops(struct build *b, const struct raw_op **order)
 	if (err || !stack)
 		return -ENOMEM;
 	n.ops = b->t->ops.items;
-	for (uint32_t i = 0; i < b->ops.nr; i++) {
+	for (uint32_t i = 0; i < b->ops.nr && !b->err; i++) {
 		n.ops[i] = op_of(b, order[i]);
+		parents[i] = order[i]->parent;
 		if (i && n.ops[i].thread != n.ops[i - 1].thread)
 			n.depth = 0;
 		if (!(n.ops[i].flags & GP_OP_ASYNC))
-			place(&n, i, order[i]->parent);
+			place(&n, i, parents[i]);
 	}
 	b->t->ops.nr = b->ops.nr;
-	return 0;
+	return b->err;
 }
 
 /* ---- what follows from the tree ---- */
@@ -246,58 +258,18 @@ static int mark_collapsed(struct timeline *t)
 	return 0;
 }
 
-static int index_instances(struct build *b)
-{
-	struct timeline *t = b->t;
-
-	b->by_instance = malloc((t->ops.nr + 1) * sizeof(*b->by_instance));
-	b->thread_ops = calloc(t->threads.nr + 1, sizeof(*b->thread_ops));
-	if (!b->by_instance || !b->thread_ops)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < t->ops.nr; i++) {
-		b->by_instance[i] = (struct sort_item){t->ops.items[i].instance, i};
-		b->thread_ops[t->ops.items[i].thread + 1]++;
-	}
-	for (size_t i = 0; i < t->threads.nr; i++)
-		b->thread_ops[i + 1] += b->thread_ops[i];
-	if (sort_items(b->by_instance, t->ops.nr))
-		return -ENOMEM;
-	for (size_t i = 1; i < t->ops.nr; i++)
-		b->counts[TL_INSTANCE_DUPLICATE] +=
-			b->by_instance[i].key && b->by_instance[i].key == b->by_instance[i - 1].key;
-	return 0;
-}
-
-uint32_t build_op_of_instance(const struct build *b, uint64_t instance)
-{
-	size_t low = 0, high = b->t->ops.nr;
-
-	if (!instance)
-		return TL_NONE;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (b->by_instance[middle].key < instance)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == b->t->ops.nr || b->by_instance[low].key != instance)
-		return TL_NONE;
-	return b->by_instance[low].index;
-}
-
 int build_tree(struct build *b)
 {
 	CLEANUP(cleanup_free) const struct raw_op **order = NULL;
-	int err = order_ops(b, &order);
+	CLEANUP(cleanup_free) uint64_t *parents = malloc((b->ops.nr + 1) * sizeof(*parents));
+	int err = parents ? order_ops(b, &order) : -ENOMEM;
 
 	if (!err)
-		err = nest_ops(b, order);
+		err = nest_ops(b, order, parents);
 	vec_done(&b->ops);
 	if (err)
 		return err;
 	self_times(b->t);
 	err = mark_collapsed(b->t);
-	return err ? err : index_instances(b);
+	return err ? err : build_instances(b, parents);
 }

@@ -16,6 +16,10 @@ function colour(name) {
 	return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+function isMove(type) {
+	return type === "mousemove" || type === "mouseleave";
+}
+
 export class Chart {
 	constructor(device, series, view) {
 		this.series = series;
@@ -31,7 +35,8 @@ export class Chart {
 	// The node has to be in the document: its width decides the chart's.
 	draw() {
 		this.plot = new uPlot(this.options(), [this.series.times, this.series.bytes], this.plotted);
-		this.plot.over.append(this.mark);
+		if (this.mark)
+			this.plot.over.append(this.mark);
 		this.plot.over.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
 		new ResizeObserver(() => this.plot.setSize(this.size())).observe(this.plotted);
 		this.view.add(this);
@@ -58,7 +63,8 @@ export class Chart {
 			cursor: {
 				y: false,
 				drag: { x: true, y: false, setScale: false },
-				sync: { key: "time" },
+				// Charts share where the pointer is; what it selects goes through the view.
+				sync: { key: "time", filters: { pub: isMove } },
 				dataIdx: (plot, i, closest, time) => indexAt(this.series, time),
 				bind: { dblclick: () => () => this.view.reset() },
 			},
@@ -142,7 +148,7 @@ export class Chart {
 
 	makeMark() {
 		if (!this.peak)
-			return element("div", { hidden: "" });
+			return null;
 		const { bytes, time_us } = this.peak;
 		const at = formatTime(time_us / 1e6, this.view.end);
 
@@ -154,7 +160,7 @@ export class Chart {
 	}
 
 	placeMark() {
-		if (!this.peak || !this.plot)
+		if (!this.mark || !this.plot)
 			return;
 		const time = this.peak.time_us / 1e6;
 		const left = this.plot.valToPos(time, "x");
@@ -163,6 +169,15 @@ export class Chart {
 		this.mark.hidden = time < this.view.min || time > this.view.max;
 		this.mark.style.left = `${left}px`;
 		this.mark.style.top = `${this.plot.valToPos(this.peak.bytes, "y")}px`;
-		this.mark.classList.toggle("leftward", left > width / 2);
+		this.placeLabel(left, width);
+	}
+
+	// Towards the middle of the chart, and never over its edge.
+	placeLabel(left, width) {
+		const label = this.mark.firstElementChild;
+		const room = Math.max(width - label.offsetWidth, 0);
+		const wanted = left > width / 2 ? left - 8 - label.offsetWidth : left + 8;
+
+		label.style.left = `${Math.min(Math.max(wanted, 0), room) - left}px`;
 	}
 }

@@ -6,13 +6,23 @@ import { element } from "./dom.js";
 import { formatBytes, formatCount } from "./units.js";
 
 const ROWS_AT_FIRST = 12;
+const LONG_NAME = 160;
+
+// Lets a name break after "::" and "_" rather than anywhere; a very long one breaks anywhere.
+function breakable(name) {
+	if (name.length > LONG_NAME)
+		return [name];
+	return name.split(/(?<=::|_)/).flatMap((part, i) => (i ? [element("wbr"), part] : [part]));
+}
 
 function nameCell(row) {
 	if (row.op === null)
 		return element("th", { class: "name", scope: "row" }, element("i", {}, "outside any op"));
-	const under = row.outermost === row.op ? null : element("span", { class: "under" }, row.outermost);
+	const same = row.outermost === row.op || row.outermost === null;
+	const under = same ? null : element("span", { class: "under" }, ...breakable(row.outermost));
+	const op = element("span", { class: "op" }, ...breakable(row.op));
 
-	return element("th", { class: "name", scope: "row" }, element("span", { class: "op" }, row.op), under);
+	return element("th", { class: "name", scope: "row" }, op, under);
 }
 
 function barCell(bytes, most) {

@@ -59,7 +59,7 @@ export function formatCount(n) {
 function formatTicks(values, step, [size, name]) {
 	const decimals = decimalsFor(step / size);
 
-	return values.map((value) => `${(value / size).toFixed(decimals)} ${name}`);
+	return values.map((value) => (value === 0 ? "0" : `${(value / size).toFixed(decimals)} ${name}`));
 }
 
 function largest(values) {

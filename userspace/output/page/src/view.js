@@ -17,11 +17,12 @@ export class View {
 	}
 
 	set(min, max) {
-		const span = Math.min(Math.max(max - min, NARROWEST), this.end);
-		const from = Math.min(Math.max(min, 0), this.end - span);
+		const span = Math.max(max - min, NARROWEST);
+		const whole = span > this.end * (1 - 1e-9);
+		const from = whole ? 0 : Math.min(Math.max(min, 0), this.end - span);
 
 		this.min = from;
-		this.max = from + span;
+		this.max = whole ? this.end : from + span;
 		for (const chart of this.charts)
 			chart.show(this.min, this.max);
 	}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Counting and writing to the ring. An event that finds no room is counted and gone. The reader is
+ * not woken for each event: it polls with a timeout, and is woken when the ring has filled to
+ * gp_wakeup_bytes, which a thread looks at each GP_WAKEUP_EVERY events of its own.
+ */
+#ifndef GP_BPF_EMIT_BPF_H
+#define GP_BPF_EMIT_BPF_H
+
+#include "maps.bpf.h"
+
+#define GP_WAKEUP_EVERY 64
+
+static __always_inline struct counters *counters_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+/* Atomic: a program can be preempted by another thread's on the same CPU. */
+static __always_inline void count_loss(enum gp_loss loss)
+{
+	struct counters *c = counters_get();
+
+	if (c)
+		__sync_fetch_and_add(&c->losses[loss], 1);
+}
+
+static __always_inline void count_hit(void)
+{
+	struct counters *c = counters_get();
+
+	if (c)
+		__sync_fetch_and_add(&c->other_hits, 1);
+}
+
+/* Room for one event, all of which the caller fills. NULL (counted) if there is none. */
+static __always_inline void *emit_reserve(__u64 bytes)
+{
+	void *event = bpf_ringbuf_reserve(&ring, bytes, 0);
+
+	if (!event)
+		count_loss(GP_LOSS_RING_FULL);
+	return event;
+}
+
+static __always_inline void emit_submit(void *event, struct thread_state *t)
+{
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (++t->emitted % GP_WAKEUP_EVERY == 0 &&
+	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= gp_wakeup_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	bpf_ringbuf_submit(event, flags);
+}
+
+static __always_inline void emit_head(struct gp_ev_head *head, __u8 kind, __u8 flags,
+				      const struct thread_state *t, __u64 now)
+{
+	head->kind = kind;
+	head->flags = flags;
+	head->process = (__u16)t->owner;
+	head->tid = t->tid;
+	head->time_ns = now;
+}
+
+#endif /* GP_BPF_EMIT_BPF_H */

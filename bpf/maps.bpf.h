@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Every map and every global of the kernel programs. They are weak so that each program file can
+ * include this one: the linker makes them one.
+ */
+#ifndef GP_BPF_MAPS_BPF_H
+#define GP_BPF_MAPS_BPF_H
+
+#include "wire.h"
+
+#include <bpf/bpf_helpers.h>
+
+/* Processes probed at a time, and threads where the kernel has no task storage for uprobes. */
+#define GP_PROCESSES_MAX 1024
+#define GP_THREADS_MAX	 8192
+
+/* One open op. */
+struct thread_frame {
+	__u64 sp; /* at function entry: the address of the return address */
+	__u64 start_ns;
+	__u32 tag;     /* what the exit's cookie must say */
+	__u32 name_id; /* 0: has no name (an autograd node of an unknown class) */
+	__u32 op;      /* low half of the instance */
+	__u32 reserved;
+};
+
+/*
+ * Of each thread: its open ops. Only that thread touches it. The stack grows down, so a frame whose
+ * sp is not above the current one has been left; an exception does that without passing an exit.
+ */
+struct thread_state {
+	__u64 owner;   /* epoch << 16 | process: anything else makes the rest void */
+	__u64 over_sp; /* highest sp of the ops that were too deep to be kept, 0: none */
+	__u32 number;  /* high half of the instances */
+	__u32 tid;
+	__u32 next_op;
+	__u32 depth;
+	__u32 emitted;
+	__u32 reserved;
+	struct thread_frame frames[GP_OP_DEPTH];
+};
+
+/* Per CPU. `opened` less `closed` is what is open. */
+struct counters {
+	__u64 losses[GP_LOSS_NR];
+	__u64 opened;
+	__u64 closed;
+	__u64 other_hits; /* of programs that neither open nor close an op */
+};
+
+/* 0 when nothing is to be recorded. Counts up at each start. */
+__u32 gp_epoch __weak;
+/* Number of the thread seen last. */
+__u32 gp_threads_nr __weak;
+/* Set before loading: whether uprobe programs may use task storage. */
+const volatile __u32 gp_task_storage __weak = 1;
+/* Whether to stop a process when its loader has mapped something, and after exec. */
+const volatile __u32 gp_stop_at_load __weak = 0;
+/* How full the ring must be for the reader to be woken. */
+const volatile __u64 gp_wakeup_bytes __weak = 65536;
+
+/* max_entries is set before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} ring __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread_state);
+} threads __weak SEC(".maps");
+
+/* Instead of `threads` where that cannot be had: by tid. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GP_THREADS_MAX);
+	__type(key, __u32);
+	__type(value, struct thread_state);
+} threads_by_tid __weak SEC(".maps");
+
+/* What a new entry of threads_by_tid holds: too large for the BPF stack. Never written. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct thread_state);
+} no_thread __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counters);
+} counters __weak SEC(".maps");
+
+/* tgid -> index of the process in this capture. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GP_PROCESSES_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} processes __weak SEC(".maps");
+
+#endif /* GP_BPF_MAPS_BPF_H */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Allocations and frees of PyTorch's allocators, each with the op that was open. On the CPU,
+ * c10::ProfiledCPUMemoryReporter's New and Delete are called for all of them, profiler or not;
+ * allocators of other devices call c10::reportMemoryUsageToProfiler.
+ */
+#include "thread.bpf.h"
+
+#include <bpf/bpf_tracing.h>
+
+/* One event about the current thread; `event` is to be filled but for head and instance. NULL: not
+ * now. */
+static __always_inline struct gp_ev_memory *memory_begin(struct pt_regs *ctx, __u8 flags,
+							 struct thread_state **ret_thread)
+{
+	__u32 epoch = gp_epoch;
+	struct gp_ev_memory *event;
+	struct thread_state *t;
+	__u64 cookie, now;
+
+	if (!epoch)
+		return 0;
+	cookie = bpf_get_attach_cookie(ctx);
+	now = bpf_ktime_get_ns();
+	t = thread_get(epoch, cookie, now);
+	if (!t)
+		return 0;
+	count_hit();
+	thread_settle(t, PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie) + 1, now);
+	event = emit_reserve(sizeof(*event));
+	if (!event)
+		return 0;
+	emit_head(&event->head, GP_EV_MEMORY, flags, t, now);
+	event->instance = thread_instance(t, t->depth);
+	event->allocated_bytes = 0;
+	event->reserved_bytes = 0;
+	event->device_type = GP_DEVICE_CPU;
+	event->device_index = -1;
+	event->stack_id = 0;
+	*ret_thread = t;
+	return event;
+}
+
+/* void ProfiledCPUMemoryReporter::New(void *ptr, size_t nbytes) */
+SEC("uprobe")
+int gp_cpu_new(struct pt_regs *ctx)
+{
+	__u64 bytes = PT_REGS_PARM3(ctx);
+	struct thread_state *t;
+	struct gp_ev_memory *event;
+
+	if (!bytes)
+		return 0;
+	event = memory_begin(ctx, 0, &t);
+	if (!event)
+		return 0;
+	event->address = PT_REGS_PARM2(ctx);
+	event->bytes = (__s64)bytes;
+	emit_submit(event, t);
+	return 0;
+}
+
+/* void ProfiledCPUMemoryReporter::Delete(void *ptr): the size is known to the reporter alone, the
+ * reader takes it from the allocation. */
+SEC("uprobe")
+int gp_cpu_delete(struct pt_regs *ctx)
+{
+	__u64 address = PT_REGS_PARM2(ctx);
+	struct thread_state *t;
+	struct gp_ev_memory *event;
+
+	if (!address)
+		return 0;
+	event = memory_begin(ctx, GP_MEMORY_FREE | GP_MEMORY_SIZE_UNKNOWN, &t);
+	if (!event)
+		return 0;
+	event->address = address;
+	event->bytes = 0;
+	emit_submit(event, t);
+	return 0;
+}
+
+/*
+ * void reportMemoryUsageToProfiler(void *ptr, int64_t alloc_size, size_t total_allocated,
+ * size_t total_reserved, Device device): Device is two signed bytes, type and index. The CPU's
+ * reporter calls it too while torch.profiler runs: New and Delete have told that already.
+ */
+SEC("uprobe")
+int gp_report_memory(struct pt_regs *ctx)
+{
+	__s64 bytes = (__s64)PT_REGS_PARM2(ctx);
+	__u64 device = PT_REGS_PARM5(ctx);
+	struct thread_state *t;
+	struct gp_ev_memory *event;
+
+	if ((__s8)device == GP_DEVICE_CPU)
+		return 0;
+	event = memory_begin(ctx, GP_MEMORY_TOTALS | (bytes < 0 ? GP_MEMORY_FREE : 0), &t);
+	if (!event)
+		return 0;
+	event->address = PT_REGS_PARM1(ctx);
+	event->bytes = bytes;
+	event->allocated_bytes = PT_REGS_PARM3(ctx);
+	event->reserved_bytes = PT_REGS_PARM4(ctx);
+	event->device_type = (__s8)device;
+	event->device_index = (__s8)(device >> 8);
+	emit_submit(event, t);
+	return 0;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What happens to a probed process as a whole: fork, exec, exit, and its loader mapping a library.
+ * These are told whether or not ops are being recorded at the moment.
+ */
+#include "emit.bpf.h"
+
+#include <bpf/bpf_core_read.h>
+
+static __always_inline bool process_index(__u32 tgid, __u16 *ret_index)
+{
+	const __u32 *index = bpf_map_lookup_elem(&processes, &tgid);
+
+	if (!index)
+		return 0;
+	*ret_index = (__u16)*index;
+	return 1;
+}
+
+#define SIGNAL_STOP 19
+
+/* Only once there is room for the event that tells of it: who reads it lets the process go on. */
+static __always_inline void process_stop(void)
+{
+	if (gp_stop_at_load)
+		(void)bpf_send_signal(SIGNAL_STOP);
+}
+
+static __always_inline void process_emit(__u16 index, __u32 what, __s32 value)
+{
+	struct gp_ev_process *event = emit_reserve(sizeof(*event));
+
+	if (!event)
+		return;
+	if (what == GP_PROCESS_EXEC)
+		process_stop();
+	event->head.kind = GP_EV_PROCESS;
+	event->head.flags = 0;
+	event->head.process = index;
+	event->head.tid = (__u32)bpf_get_current_pid_tgid();
+	event->head.time_ns = bpf_ktime_get_ns();
+	event->what = what;
+	event->value = value;
+	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
+}
+
+/* (struct task_struct *p, ...) */
+SEC("raw_tp/sched_process_exit")
+int gp_process_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *p = (struct task_struct *)ctx->args[0];
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tid = (__u32)id;
+	__u16 index;
+
+	if (!gp_task_storage)
+		(void)bpf_map_delete_elem(&threads_by_tid, &tid);
+	if (!process_index((__u32)(id >> 32), &index))
+		return 0;
+	/* The last thread takes the process along. */
+	if (BPF_CORE_READ(p, signal, live.counter) > 0)
+		return 0;
+	process_emit(index, GP_PROCESS_EXIT, BPF_CORE_READ(p, exit_code));
+	return 0;
+}
+
+/* (struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm) */
+SEC("raw_tp/sched_process_exec")
+int gp_process_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u16 index;
+
+	if (process_index((__u32)(bpf_get_current_pid_tgid() >> 32), &index))
+		process_emit(index, GP_PROCESS_EXEC, 0);
+	return 0;
+}
+
+/* (struct task_struct *parent, struct task_struct *child) */
+SEC("raw_tp/sched_process_fork")
+int gp_process_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *child = (struct task_struct *)ctx->args[1];
+	__u32 tgid = (__u32)(bpf_get_current_pid_tgid() >> 32);
+	__u16 index;
+	int pid;
+
+	if (!process_index(tgid, &index))
+		return 0;
+	pid = BPF_CORE_READ(child, pid);
+	/* A new thread of the same process is none of ours. */
+	if (BPF_CORE_READ(child, tgid) == pid)
+		process_emit(index, GP_PROCESS_FORK, pid);
+	return 0;
+}
+
+/* The loader's _dl_debug_state(), called when the list of what is mapped has changed. */
+SEC("uprobe")
+int gp_loader(void *ctx)
+{
+	struct gp_ev_head *event = emit_reserve(sizeof(*event));
+
+	if (!event)
+		return 0;
+	process_stop();
+	event->kind = GP_EV_MAPS;
+	event->flags = 0;
+	event->process = (__u16)(bpf_get_attach_cookie(ctx) >> 48);
+	event->tid = (__u32)bpf_get_current_pid_tgid();
+	event->time_ns = bpf_ktime_get_ns();
+	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}

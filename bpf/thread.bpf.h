@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The stack of open ops of the current thread: finding it, opening, closing, and dropping what an
+ * exception has left behind. Nothing here runs while gp_epoch is 0.
+ */
+#ifndef GP_BPF_THREAD_BPF_H
+#define GP_BPF_THREAD_BPF_H
+
+#include "emit.bpf.h"
+
+/* A cookie: name id and scope (the tag), distance to the stack pointer at entry, process. */
+#define COOKIE_TAG(cookie)	((__u32)(cookie))
+#define COOKIE_NAME(cookie)	((__u32)(cookie)&0xffffff)
+#define COOKIE_SP_DELTA(cookie) ((__u16)((cookie) >> 32))
+#define COOKIE_PROCESS(cookie)	((__u16)((cookie) >> 48))
+#define TAG_SCOPE(tag)		((tag) >> 24)
+
+static __always_inline struct thread_state *thread_find(void)
+{
+	__u32 tid;
+
+	if (gp_task_storage)
+		return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	tid = (__u32)bpf_get_current_pid_tgid();
+	return bpf_map_lookup_elem(&threads_by_tid, &tid);
+}
+
+static __always_inline struct thread_state *thread_make(void)
+{
+	__u32 zero = 0, tid;
+	void *nothing;
+
+	if (gp_task_storage)
+		return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0,
+					    BPF_LOCAL_STORAGE_GET_F_CREATE);
+	tid = (__u32)bpf_get_current_pid_tgid();
+	nothing = bpf_map_lookup_elem(&no_thread, &zero);
+	if (!nothing)
+		return 0;
+	(void)bpf_map_update_elem(&threads_by_tid, &tid, nothing, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&threads_by_tid, &tid);
+}
+
+/* Makes the state this capture's, empty, and tells of the thread. */
+static __noinline void thread_begin(struct thread_state *t, __u64 owner, __u64 now)
+{
+	struct gp_ev_thread *event;
+
+	if (!t->number)
+		t->number = __sync_fetch_and_add(&gp_threads_nr, 1) + 1;
+	t->owner = owner;
+	t->tid = (__u32)bpf_get_current_pid_tgid();
+	t->depth = 0;
+	t->over_sp = 0;
+	event = emit_reserve(sizeof(*event));
+	if (!event)
+		return;
+	emit_head(&event->head, GP_EV_THREAD, 0, t, now);
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	emit_submit(event, t);
+}
+
+/* The current thread's state, or NULL (counted). */
+static __always_inline struct thread_state *thread_get(__u32 epoch, __u64 cookie, __u64 now)
+{
+	__u64 owner = (__u64)epoch << 16 | COOKIE_PROCESS(cookie);
+	struct thread_state *t = thread_find();
+
+	if (!t)
+		t = thread_make();
+	if (!t) {
+		count_loss(GP_LOSS_THREAD);
+		return 0;
+	}
+	if (t->owner != owner)
+		thread_begin(t, owner, now);
+	return t;
+}
+
+static __always_inline __u64 thread_instance(const struct thread_state *t, __u32 depth)
+{
+	__u32 i = depth - 1;
+
+	if (i >= GP_OP_DEPTH)
+		return 0;
+	return (__u64)t->number << 32 | t->frames[i].op;
+}
+
+/* Takes the innermost op off the stack and tells of it. */
+static __always_inline void thread_close_top(struct thread_state *t, __u64 now, __u8 flags)
+{
+	__u32 depth = t->depth, i = depth - 1;
+	const struct thread_frame *frame;
+	struct counters *c;
+	struct gp_ev_op *event;
+
+	if (i >= GP_OP_DEPTH)
+		return;
+	frame = &t->frames[i];
+	t->depth = i;
+	c = counters_get();
+	if (c)
+		__sync_fetch_and_add(&c->closed, 1);
+	event = emit_reserve(sizeof(*event));
+	if (!event)
+		return;
+	emit_head(&event->head, GP_EV_OP, flags, t, now);
+	event->start_ns = frame->start_ns;
+	event->instance = (__u64)t->number << 32 | frame->op;
+	event->parent = thread_instance(t, i);
+	event->sequence_nr = -1;
+	event->forward_thread = 0;
+	event->name_id = frame->name_id;
+	event->stack_id = 0;
+	event->scope = TAG_SCOPE(frame->tag);
+	event->thread_number = 0;
+	emit_submit(event, t);
+}
+
+static __always_inline bool thread_top_dead(const struct thread_state *t, __u64 sp)
+{
+	__u32 i = t->depth - 1;
+
+	return i < GP_OP_DEPTH && t->frames[i].sp < sp;
+}
+
+struct close_dead {
+	struct thread_state *thread;
+	__u64 sp;
+	__u64 now;
+};
+
+static long close_dead_one(__u32 n, struct close_dead *c)
+{
+	if (!thread_top_dead(c->thread, c->sp))
+		return 1;
+	count_loss(GP_LOSS_EXCEPTION);
+	thread_close_top(c->thread, c->now, GP_OP_EXCEPTION);
+	return 0;
+}
+
+/* Closes the ops whose frames lie below sp: they were left by an exception. Out of line: rare. */
+static __noinline void thread_close_dead(struct thread_state *t, __u64 sp, __u64 now)
+{
+	struct close_dead c = {.thread = t, .sp = sp, .now = now};
+
+	(void)bpf_loop(GP_OP_DEPTH, close_dead_one, &c, 0);
+	t->over_sp = 0;
+}
+
+/* Call first in each program: ops whose frames are not above sp have been left. */
+static __always_inline void thread_settle(struct thread_state *t, __u64 sp, __u64 now)
+{
+	if (thread_top_dead(t, sp))
+		thread_close_dead(t, sp, now);
+}
+
+#endif /* GP_BPF_THREAD_BPF_H */

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The share of CPU total that the five biggest ops have, by gpuprof and by torch.profiler, both
+normalised to the sum over all ops. A report: times depend on the machine, so CI does not ask.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+
+import harness  # noqa: E402
+
+STEPS = {"mlp": 300, "resnet18_infer": 20, "resnet18_train": 10, "lstm": 60}
+
+
+def shares(times):
+    times = {name: value for name, value in times.items() if name.startswith("aten::")}
+    whole = sum(times.values())
+    return {name: value / whole for name, value in times.items()}
+
+
+def compare(name, options, folder):
+    with harness.Target(name) as target:
+        capture = harness.attach(target, os.path.join(folder, name + ".gpuprof"), *options,
+                                 orders=lambda: target.step(STEPS[name]))
+        truth = target.truth(STEPS[name])
+        target.leave()
+    ours = shares({row: value["cpu_total_us"]
+                   for row, value in capture.recording.rows().items()})
+    theirs = shares({row: value["cpu_total_us"] for row, value in truth["rows"].items()})
+    print("\n%s: PyTorch %s, %d steps %s" % (name, truth["torch"], STEPS[name], " ".join(options)))
+    within = 0
+    for op in sorted(theirs, key=theirs.get, reverse=True)[:5]:
+        ratio = ours.get(op, 0) / theirs[op]
+        within += abs(ratio - 1) <= 0.1
+        print("  %-40s gpuprof %6.2f%%  torch.profiler %6.2f%%  ratio %.3f" % (
+            op, 100 * ours.get(op, 0), 100 * theirs[op], ratio))
+    print("  %d of 5 within 10 %%" % within)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workload", action="append", choices=tuple(STEPS))
+    parser.add_argument("--no-inject", action="store_true")
+    args = parser.parse_args()
+    try:
+        with tempfile.TemporaryDirectory(prefix="gpuprof-share-") as folder:
+            for name in args.workload or STEPS:
+                compare(name, ("--no-inject",) if args.no_inject else (), folder)
+    finally:
+        harness.kill_all()
+        harness.close_inside()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Fuzz targets: each tests/fuzz/fuzz_NAME.c is one libFuzzer program, linked with the rooms that read
+# what is not trusted and with tests/unit's helpers, all compiled by clang with the sanitizers, under
+# $(O)/fuzz. A target writes its own seeds (see fuzz_seed.h). `make fuzz` builds them, `make
+# check-fuzz` runs each for a bounded while from the same start; FUZZ_RUNS and FUZZ_SECONDS make it
+# longer.
+
+FUZZ_O := $(O)/fuzz
+FUZZ_ROOMS := base target recording timeline output
+FUZZ_RUNS ?= 20000
+FUZZ_SECONDS ?= 20
+FUZZ_CFLAGS := -std=gnu11 -O1 -g $(WARN) -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=undefined -fno-omit-frame-pointer
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(FUZZ_O)/%)
+# The page of memory_html.c is built elsewhere, and no target needs it.
+FUZZ_LIB_SRC := $(filter-out userspace/output/memory_html.c,$(foreach r,$(FUZZ_ROOMS), \
+	$(filter userspace/$(r)/%,$(SRC)))) $(UNIT_HELP_SRC)
+FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(FUZZ_O)/%.o)
+
+$(FUZZ_O)/%.o: %.c $(STAMP) tests/fuzz/fuzz.mk | setup-build
+	$(call say,FUZZCC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS_ALL) -Itests $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
+
+$(FUZZ_O)/libgpuprof.a: $(FUZZ_LIB_OBJ)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(FUZZ_O)/fuzz_%: $(FUZZ_O)/tests/fuzz/fuzz_%.o $(FUZZ_O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(LIBS) -o $@
+
+.PHONY: fuzz
+fuzz: $(FUZZ_BIN)
+
+.PHONY: check-fuzz
+check-fuzz: $(FUZZ_BIN)
+	$(Q)for t in $(FUZZ_BIN); do \
+		echo "== $$t"; \
+		rm -rf $$t.corpus; mkdir -p $$t.corpus; \
+		$$t -runs=$(FUZZ_RUNS) -seed=1 -max_total_time=$(FUZZ_SECONDS) -max_len=65536 \
+			-timeout=120 -artifact_prefix=$$t. -verbosity=0 $$t.corpus \
+			> $$t.log 2>&1 || { tail -n 60 $$t.log; exit 1; }; \
+		ls $$t.corpus | grep -q . || { echo "$$t: no seeds"; exit 1; }; \
+	done
+
+-include $(FUZZ_LIB_OBJ:.o=.d) $(FUZZ_SRC:%.c=$(FUZZ_O)/%.d)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Reads any bytes as a recording. Where the first byte says so, checksums and indexes are made
+ * right first: else the fuzzer would see little behind them.
+ */
+#include "recording/format.h"
+#include "recording/recording.h"
+
+#include "base/file.h"
+#include "fuzz/fuzz_seed.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+static volatile uint64_t seen; /* so that every byte is really read */
+
+static int read_event(const void *event, size_t bytes, void *arg)
+{
+	const uint8_t *p = event;
+
+	for (size_t i = 0; i < bytes; i++)
+		seen += p[i];
+	return 0;
+}
+
+static void read_text(const char *text)
+{
+	seen += strlen(text);
+}
+
+static void read_all(struct recording *r)
+{
+	const char *key, *value;
+	uint64_t a, b, c;
+
+	for (size_t i = 0; i < recording__metas(r); i++) {
+		recording__meta_at(r, i, &key, &value);
+		read_text(key);
+		read_text(value);
+	}
+	for (size_t i = 0; i < recording__processes(r); i++) {
+		read_text(recording__process_at(r, i)->comm);
+		read_text(recording__process_at(r, i)->cmdline);
+	}
+	for (uint32_t id = 0; id < 1000 && id < recording__names_end(r); id++) {
+		read_text(recording__name(r, id, &value));
+		read_text(value);
+	}
+	for (size_t i = 0; i < recording__losses(r); i++)
+		read_text(recording__loss_at(r, i, &a));
+	recording__window(r, &a, &b, &c);
+	/* It was checked when it was opened. */
+	if (recording__each_event(r, read_event, NULL))
+		abort();
+}
+
+static void make_right(uint8_t *data, size_t size)
+{
+	struct format_header h = {.version = FORMAT_VERSION, .wire_version = GP_WIRE_VERSION};
+	size_t at = sizeof(h);
+	uint32_t index = 0;
+
+	if (size < sizeof(h))
+		return;
+	memcpy(h.magic, FORMAT_MAGIC, FORMAT_MAGIC_BYTES);
+	h.crc = (uint32_t)crc32(0, (const Bytef *)&h, offsetof(struct format_header, crc));
+	memcpy(data, &h, sizeof(h));
+	while (size - at >= sizeof(struct format_chunk)) {
+		struct format_chunk c;
+
+		memcpy(&c, data + at, sizeof(c));
+		if (c.stored_bytes > size - at - sizeof(c))
+			break;
+		c.magic = FORMAT_CHUNK_MAGIC;
+		c.index = index++;
+		c.crc = format_chunk_crc(&c, data + at + sizeof(c));
+		memcpy(data + at, &c, sizeof(c));
+		at += sizeof(c) + c.stored_bytes;
+	}
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	CLEANUP(cleanup_free) char *text = NULL, *seed = NULL;
+	size_t bytes;
+
+	/* From the root of the repository, as `make check-fuzz` does. */
+	if (file_read("tests/data/v1.gpuprof", 1 << 20, &text, &bytes))
+		abort();
+	seed = malloc(bytes + 1);
+	if (!seed)
+		abort();
+	memcpy(seed + 1, text, bytes);
+	seed[0] = 0;
+	fuzz_seed(*argc, *argv, "as-it-is", seed, bytes + 1);
+	seed[0] = 1;
+	fuzz_seed(*argc, *argv, "made-right", seed, bytes + 1);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *copy;
+	char path[64];
+	struct recording *r;
+	struct reason why;
+	int fd;
+
+	if (!size)
+		return 0;
+	fd = memfd_create("fuzz", MFD_CLOEXEC);
+	copy = malloc(size);
+	if (fd < 0 || !copy)
+		abort();
+	memcpy(copy, data + 1, size - 1);
+	if (data[0] & 1)
+		make_right(copy, size - 1);
+	if (file_write_all(fd, copy, size - 1))
+		abort();
+	free(copy);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (!recording__open(path, &why, &r)) {
+		read_all(r);
+		recording__free(r);
+	}
+	(void)close(fd);
+	return 0;
+}

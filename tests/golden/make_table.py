@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Makes the golden files of tests/unit/test_output_table_text.c with PyTorch's own table code.
+
+Run it with a PyTorch of 2.14 or later (table(time_unit=) is as young as that):
+
+    python3 -B tests/golden/make_table.py [--events]
+
+table_events.tsv   one event a line, tab separated; what the C test builds a recording from.
+                   op: instance parent tid start_ns end_ns scope flags sequence name overload
+                   mem: time_ns instance tid address bytes flags
+                   --events makes it anew; without, it is read.
+table_text.txt     sections "### OPTIONS" and the table that PyTorch prints for these events.
+table_cuda.tsv     rows with GPU times, as numbers, and table_cuda.txt what PyTorch prints for them.
+"""
+import os
+import random
+import sys
+
+from torch.autograd import DeviceType
+from torch.autograd.profiler_util import EventList, FunctionEvent, _filter_name, _rewrite_name
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FUNCTION, BACKWARD, USER = 0, 1, 7
+ASYNC = 4
+FREE, SIZE_UNKNOWN = 1, 2
+
+CASES = [
+    "",
+    "limit=0",
+    "limit=3",
+    "sort=self_cpu_time_total limit=10",
+    "sort=cpu_time_total",
+    "sort=cpu_time",
+    "sort=count",
+    "sort=cpu_memory_usage limit=8",
+    "sort=self_cpu_memory_usage limit=-1",
+    "sort=cuda_time_total",
+    "sort=self_cuda_memory_usage limit=4",
+    "sort=flops limit=4",
+    "unit=s limit=5",
+    "unit=ms limit=5",
+    "unit=us limit=5",
+    "top=1",
+    "top=1 header=All_of_it sort=cpu_time_total",
+    "header=Profile",
+    "overload=1",
+    "overload=1 sort=count limit=12",
+    "memory=0 sort=self_cpu_time_total",
+    "width=20 limit=6",
+]
+
+
+# ---- events ----
+
+class Maker:
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.lines = []
+        self.serial = 0
+        self.address = 0x1000
+        self.live = {}
+
+    def between(self, low, high):
+        return self.random.randint(low, high)
+
+    def memory(self, instance, tid, time_ns):
+        # Freed on its own thread: times of different threads are made one after the other.
+        live = self.live.setdefault(tid, [])
+        if live and self.random.random() < 0.4:
+            address = live.pop(self.random.randrange(len(live)))
+            self.lines.append(("mem", time_ns, instance, tid, address, 0, FREE | SIZE_UNKNOWN))
+            return
+        size = self.random.choice([4, 1000, 1024, 40960, 1048576, 3 << 20, 5 << 28])
+        self.address += 64
+        live.append(self.address)
+        self.lines.append(("mem", time_ns, instance, tid, self.address, size, 0))
+
+    def op(self, tid, parent, at, spec):
+        """One op and what is in it; the time when it has ended."""
+        name, overload, scope, children = spec
+        self.serial += 1
+        instance = (tid << 32) + self.serial
+        start, at = at, at + self.between(300, 4000)
+        sequence = self.serial if scope == BACKWARD else -1
+        for child in children:
+            if self.random.random() < 0.5:
+                self.memory(instance, tid, at)
+                at += self.between(50, 900)
+            at = self.op(tid, instance, at, child) + self.between(100, 2500)
+        if self.random.random() < 0.3:
+            self.memory(instance, tid, at)
+            at += self.between(1, 900000)
+        self.lines.append(("op", instance, parent, tid, start, at, scope, 0, sequence, name,
+                           overload))
+        return at
+
+
+def leaf(name, overload="", scope=FUNCTION):
+    return (name, overload, scope, [])
+
+
+def step(number):
+    linear = ("aten::linear", "", FUNCTION,
+              [leaf("aten::t"), ("aten::addmm", "", FUNCTION, [leaf("aten::expand")])])
+    # The parent's only child of the same name, twice over; and a name that the table leaves out.
+    to = ("aten::to", "dtype", FUNCTION,
+          [("aten::to", "dtype_layout", FUNCTION,
+            [("aten::to", "other", FUNCTION, [leaf("aten::_to_copy"), leaf("aten::copy_")])])])
+    hidden = ("aten::mul", "Tensor", FUNCTION,
+              [("aten::_version", "", FUNCTION, [leaf("aten::mul", "out")])])
+    recursive = ("aten::sum", "", FUNCTION,
+                 [leaf("aten::sum", "dim_IntList"), leaf("aten::sum", "dim_IntList")])
+    backward = ("autograd::engine::evaluate_function: AddmmBackward0", "", BACKWARD,
+                [("AddmmBackward0", "", FUNCTION, [leaf("aten::mm"), leaf("aten::mm")])])
+    long = leaf("a_user_annotation_whose_name_is_longer_than_the_column_of_names_can_be", "", USER)
+    return (f"ProfilerStep#{number}", "", USER,
+            [linear, to, hidden, long, recursive, leaf("aten::is_leaf"),
+             leaf("aten::add", "Tensor"), leaf("aten::add", "Scalar"), backward,
+             ("Optimizer.step#SGD.step", "", USER, [leaf("aten::add_", "Tensor")])])
+
+
+def make_events():
+    maker = Maker(20)
+    at = 1000003
+    for number in range(3):
+        at = maker.op(100, 0, at, step(number)) + 777
+        maker.memory(0, 100, at)
+        at += 13
+    other = 1000007
+    for _ in range(4):
+        other = maker.op(200, 0, other, leaf("aten::mm")) + 40011
+    maker.op(200, 0, other, leaf("aten::is_leaf"))
+    maker.op(300, 0, 2222222, ("aten::slow", "", FUNCTION, [leaf("aten::copy_")]))
+    maker.lines.append(("op", (400 << 32) + 1, 0, 400, 1500000, 9512345, FUNCTION, ASYNC, -1,
+                        "rpc_async#work", ""))
+    maker.lines.append(("op", (500 << 32) + 1, 0, 500, 1600000, 1600000, USER, 0, -1,
+                        "größe ☃", ""))
+    return maker.lines
+
+
+def save(name, text):
+    with open(os.path.join(HERE, name), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def load_events():
+    lines = []
+    with open(os.path.join(HERE, "table_events.tsv"), encoding="utf-8") as file:
+        for line in file:
+            fields = line.rstrip("\n").split("\t")
+            texts = 2 if fields[0] == "op" else 0
+            numbers = fields[1:len(fields) - texts]
+            lines.append((fields[0], *map(int, numbers), *fields[len(fields) - texts:]))
+    return lines
+
+
+# ---- PyTorch's own list of events ----
+
+def memory_records(lines):
+    """(time, tid, bytes) of each allocation and free."""
+    live, records = {}, []
+    for _, time_ns, _, tid, address, size, flags in sorted(
+            (line for line in lines if line[0] == "mem"), key=lambda line: line[1]):
+        if flags & FREE:
+            records.append((time_ns, tid, -live.pop(address)))
+        else:
+            live[address] = size
+            records.append((time_ns, tid, size))
+    return records
+
+
+def event(number, name, tid, start, end, **more):
+    return FunctionEvent(id=number, name=_rewrite_name(name, with_wildcard=True), trace_name=name,
+                         thread=tid, start_us=start / 1000, end_us=end / 1000, input_shapes=[],
+                         stack=[], **{"overload_name": "", **more})
+
+
+def function_events(lines):
+    records, events, inside = memory_records(lines), [], set()
+    for line in lines:
+        if line[0] != "op" or _filter_name(line[9]):
+            continue
+        _, _, _, tid, start, end, scope, flags, sequence, name, overload = line
+        mine = [i for i, (time_ns, on, _) in enumerate(records)
+                if on == tid and start <= time_ns <= end]
+        inside.update(mine)
+        events.append(event(len(events) + 1, name, tid, start, end, scope=scope, fwd_thread=0,
+                            overload_name=overload, sequence_nr=sequence,
+                            is_async=bool(flags & ASYNC), is_user_annotation=scope == USER,
+                            cpu_memory_usage=sum(records[i][2] for i in mine)))
+    for i, (time_ns, tid, size) in enumerate(records):
+        if i not in inside:
+            events.append(event(len(events) + 1, "[memory]", tid, time_ns, time_ns,
+                                cpu_memory_usage=size))
+    events.sort(key=lambda e: [e.time_range.start, -e.time_range.end])
+    return events
+
+
+def table(lines, case):
+    options = dict(word.split("=") for word in case.split())
+    events = EventList(function_events(lines), profile_memory=options.get("memory") != "0")
+    events._build_tree()
+    averages = events.key_averages(group_by_overload_name="overload" in options)
+    return averages.table(sort_by=options.get("sort"), row_limit=int(options.get("limit", 100)),
+                          header=options.get("header"), time_unit=options.get("unit"),
+                          top_level_events_only="top" in options,
+                          max_name_column_width=int(options.get("width", 55)))
+
+
+# ---- rows with GPU times ----
+
+def cuda_averages():
+    """Ops with kernels, kernels, and an annotation's span on the GPU."""
+    def cpu(number, name, start, end, memory=0, device_memory=0):
+        return event(number, name, 1, start, end, use_device="cuda", cpu_memory_usage=memory,
+                     device_memory_usage=device_memory)
+
+    def gpu(number, name, start, end, annotation=False):
+        return event(number, name, 7, start, end, use_device="cuda",
+                     device_type=DeviceType.CUDA, is_user_annotation=annotation)
+
+    ops = [cpu(1, "aten::linear", 0, 90123, 0, 5 << 20),
+           cpu(2, "aten::addmm", 1000, 80123, 64, 5 << 20),
+           cpu(3, "aten::mm", 100000, 1300456, -2048, -100), cpu(4, "cudaLaunchKernel", 2000, 7000)]
+    ops[1].append_kernel("sgemm", 0, 1234.567)
+    ops[2].append_kernel("sgemm", 0, 2234.567)
+    ops[2].append_kernel("reduce", 0, 2.125)
+    events = ops + [gpu(5, "sgemm", 50000, 1284567), gpu(6, "sgemm", 1300000, 3534567),
+                    gpu(7, "reduce", 3534567, 3536692), gpu(8, "step", 50000, 3536692, True)]
+    events = EventList(events, use_device="cuda", profile_memory=True)
+    events._build_tree()
+    return events.key_averages()
+
+
+def cuda_rows(averages):
+    lines = []
+    for row in averages:
+        times = (row.self_cpu_time_total, row.cpu_time_total, row.self_device_time_total,
+                 row.device_time_total)
+        lines.append("\t".join(map(str, (
+            row.key, int(row.device_type == DeviceType.CUDA), int(bool(row.is_user_annotation)),
+            row.count, *(round(time * 1000) for time in times), row.self_cpu_memory_usage,
+            row.cpu_memory_usage, row.self_device_memory_usage, row.device_memory_usage))))
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    if "--events" in sys.argv[1:]:
+        save("table_events.tsv",
+             "".join("\t".join(map(str, line)) + "\n" for line in make_events()))
+    lines = load_events()
+    save("table_text.txt", "".join(f"### {case}\n{table(lines, case)}" for case in CASES))
+    averages = cuda_averages()
+    save("table_cuda.tsv", cuda_rows(averages))
+    save("table_cuda.txt", averages.table())
+
+
+main()

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The manual page, the completion in a real bash, and what `make install` leaves behind."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness import DONE, GPUPROF, LIMIT, environment, gpuprof
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SHARE = os.path.join(ROOT, "userspace", "share")
+MANUAL = os.path.join(SHARE, "gpuprof.1")
+COMMANDS = ("attach", "run", "table", "export", "list", "doctor")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def ran(*argv, **more):
+    done = subprocess.run([str(arg) for arg in argv], stdin=subprocess.DEVNULL, timeout=LIMIT,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True,
+                          **more)
+    assert done.returncode == 0, (argv, done)
+    return done
+
+
+@pytest.fixture(scope="module")
+def manual():
+    """The page as it is shown, without bold and underline."""
+    env = dict(environment(), MANWIDTH="200", MAN_KEEP_FORMATTING="", LC_ALL="C.UTF-8",
+               MANROFFOPT="-c", GROFF_NO_SGR="1", PAGER="cat", MANPAGER="cat")
+    done = ran("man", "--warnings", "--no-hyphenation", "-l", MANUAL, env=env)
+    assert done.stderr == "", done.stderr
+    return re.sub(".\b", "", done.stdout)
+
+
+def help_options(command):
+    """(letter or None, name) of each option in --help."""
+    done = gpuprof(command, "--help")
+    assert done.status == DONE, done
+    found = re.findall(r"^ +(?:-(\w), )?--([a-z-]+)", done.stdout, re.MULTILINE)
+    assert ("h", "help") in found, done
+    return found
+
+
+def section_of(manual, command):
+    """The part of the manual that is about one subcommand."""
+    part = re.search(r"^   %s\n(.*?)(?=^ {0,3}\S)" % command, manual, re.MULTILINE | re.DOTALL)
+    assert part, command
+    return part.group(1)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_manual_has_every_option(manual, command):
+    # What run and attach share stands with attach.
+    section = section_of(manual, "attach" if command == "run" else command)
+    common = section_of(manual, "Options of every subcommand")
+    for letter, name in help_options(command):
+        where = common if name in ("help", "verbose") else section
+        heading = ("-%s, " % letter if letter else "") + "--" + name
+        assert re.search(r"^ +%s\b" % re.escape(heading), where, re.MULTILINE), heading
+
+
+def test_manual_has_no_other_option(manual):
+    known = {"--version"}
+    for command in COMMANDS:
+        known.update("--" + name for _, name in help_options(command))
+    assert set(OPTION.findall(manual)) <= known
+
+
+def test_manual_has_every_sort_key(manual):
+    done = gpuprof("table", "x", "--sort", "beauty")
+    keys = re.search(r"choose one of ([a-z_, ]+);", done.stderr).group(1).split(", ")
+    assert len(keys) > 5
+    section = manual.split("SORT KEYS\n")[1].split("\nLOSSES")[0]
+    assert all(re.search(r"\b%s\b" % key, section) for key in keys)
+
+
+# ---- completion ----
+
+DRIVER = r"""
+source "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+COMP_LINE="$*"
+COMP_POINT=${#COMP_LINE}
+compgen_of=$(complete -p gpuprof) || exit 7
+[[ $compgen_of == *"-F _gpuprof"* ]] || exit 8
+_gpuprof "${COMP_WORDS[0]}" "${COMP_WORDS[COMP_CWORD]}"
+printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+
+def completed(*words, cwd=None):
+    """What bash would offer for the last of the words after `gpuprof`."""
+    done = ran("bash", "--norc", "-c", DRIVER, "driver", os.path.join(SHARE, "gpuprof.bash"),
+               GPUPROF, *words, cwd=cwd, env=environment())
+    assert done.stderr == "", done.stderr
+    return set(done.stdout.split("\n")) - {""}
+
+
+def test_completes_subcommands():
+    assert completed("") == {*COMMANDS, "help"}
+    assert completed("t") == {"table"}
+    assert completed("--v") == {"--version"}
+    assert completed("help", "ex") == {"export"}
+    assert completed("conjure", "") == set()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_completes_every_option(command):
+    assert completed(command, "--") == {"--" + name for _, name in help_options(command)}
+
+
+def test_completes_values():
+    keys = completed("table", "--sort", "")
+    assert {"cpu_time_total", "count"} <= keys
+    assert completed("table", "--sort", "cou") == {"count"}
+    # As bash cuts "--sort=cou" into words.
+    assert completed("table", "--sort", "=", "cou") == {"count"}
+    assert completed("table", "--sort", "=") == keys
+    assert completed("attach", "--sort", "") == keys
+    assert completed("export", "x", "-f", "") == {"chrome", "memory"}
+    assert completed("table", "--time-unit", "") == {"s", "ms", "us"}
+    assert completed("table", "--limit", "") == set()
+
+
+def test_completes_files(tmp_path):
+    for name in ("one.gpuprof", "one two.gpuprof", "other"):
+        (tmp_path / name).touch()
+    assert completed("table", "one", cwd=tmp_path) == {"one.gpuprof", "one two.gpuprof"}
+    assert completed("export", "", cwd=tmp_path) == {"one.gpuprof", "one two.gpuprof", "other"}
+    assert completed("export", "other", "-o", "on", cwd=tmp_path) == {"one.gpuprof",
+                                                                      "one two.gpuprof"}
+    # There is one recording only: the next word can be nothing but an option.
+    assert "--sort" in completed("table", "other", "", cwd=tmp_path)
+
+
+def test_completes_what_is_run(tmp_path):
+    (tmp_path / "script.py").touch()
+    assert "bash" in completed("run", "-q", "--", "bas")
+    assert "bash" in completed("run", "bas")
+    assert completed("run", "--", "bash", "scr", cwd=tmp_path) == {"script.py"}
+    assert completed("run", "bash", "--s", cwd=tmp_path) == set()
+
+
+def test_completes_processes(idle):
+    pid = str(idle.pid)
+    assert pid in completed("attach", "--pid", "")
+    assert pid in completed("attach", "-p", pid[:1])
+    assert "1," + pid in completed("attach", "--pid", "1,")
+    assert str(os.getpid()) not in completed("doctor", "--pid", "")
+
+
+# ---- make install ----
+
+def test_install_and_uninstall(tmp_path):
+    """A build folder of its own, with the binary under test in it: nothing is built."""
+    build, top = tmp_path / "build", tmp_path / "root" / "opt" / "gp"
+    build.mkdir()
+    binary = shutil.copy(GPUPROF, build / "gpuprof")
+    make = ("make", "-C", ROOT, "--no-print-directory", "O=%s" % build, "-o", binary,
+            "DESTDIR=%s" % (tmp_path / "root"), "PREFIX=/opt/gp")
+    ran(*make, "install", env=dict(os.environ, GPUPROF_NO_SETUP="1"))
+    files = {str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()}
+    assert files == {"bin/gpuprof", "share/man/man1/gpuprof.1",
+                     "share/bash-completion/completions/gpuprof"}
+    assert (top / "share/man/man1/gpuprof.1").stat().st_mode & 0o777 == 0o644
+    assert ran(top / "bin" / "gpuprof", "--version").stdout.startswith("gpuprof ")
+    ran(*make, "uninstall", env=dict(os.environ, GPUPROF_NO_SETUP="1"))
+    assert not [path for path in top.rglob("*") if path.is_file()]

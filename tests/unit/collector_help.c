@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Both ends of a collector's ring in one process, for the unit tests.
+ */
+#include "unit/collector_help.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t help_now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
+struct gp_ev_op help_op(uint32_t nr)
+{
+	uint64_t now = help_now_ns();
+
+	return (struct gp_ev_op){
+		.head = {.kind = GP_EV_OP,
+			 .flags = GP_OP_CALLBACK,
+			 .tid = (uint32_t)syscall(SYS_gettid),
+			 .time_ns = now},
+		.start_ns = now,
+		.instance = HELP_PREFIX | 1ULL << 32 | nr,
+		.sequence_nr = -1,
+	};
+}
+
+int seen_event(const void *event, size_t bytes, void *arg)
+{
+	const struct gp_ev_head *head = event;
+	struct seen *seen = arg;
+
+	if (head->kind == GP_EV_OP && bytes == sizeof(struct gp_ev_op)) {
+		seen->ops_nr++;
+		seen->last_op = *(const struct gp_ev_op *)event;
+	}
+	if (head->kind == GP_EV_NAME && bytes >= sizeof(struct gp_ev_name)) {
+		const struct gp_ev_name *name = event;
+
+		seen->names_nr++;
+		seen->last_name_id = name->name_id;
+		(void)snprintf(seen->last_name, sizeof(seen->last_name), "%s",
+			       (const char *)(name + 1));
+	}
+	return seen->stop_after > 0 && --seen->stop_after == 0 ? 77 : 0;
+}

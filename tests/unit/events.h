@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A recording made by hand, for tests: events go through the real writer into a temporary file and
+ * come back through the real reader. Whatever fails, fails the test that runs.
+ */
+#ifndef GP_UNIT_EVENTS_H
+#define GP_UNIT_EVENTS_H
+
+#include "timeline/timeline.h"
+
+struct events;
+
+/* Empty; process 0 is pid 4242, "python". */
+struct events *events__new(void);
+void events__free(struct events *e);
+
+void events__process(struct events *e, uint32_t index, int32_t pid, const char *comm);
+void events__meta(struct events *e, const char *key, const char *value);
+void events__loss(struct events *e, const char *name, uint64_t count);
+void events__window(struct events *e, uint64_t start_ns, uint64_t end_ns, uint64_t realtime_ns);
+void events__thread(struct events *e, uint32_t tid, const char *comm);
+
+/* An op with what matters most; the others are as if unknown. parent 0: none. */
+struct event_op {
+	const char *name;
+	const char *overload; /* NULL: "" */
+	uint64_t start_ns, end_ns;
+	uint64_t instance, parent;
+	uint16_t process;
+	uint32_t tid;
+	uint8_t flags;
+	uint32_t scope;
+	int64_t sequence_nr; /* given as one more: 0 is none */
+	uint64_t forward_thread;
+	uint32_t thread_number;
+};
+void events__op(struct events *e, struct event_op op);
+
+struct event_memory {
+	uint64_t time_ns, instance, address;
+	int64_t bytes;
+	uint16_t process;
+	uint32_t tid;
+	uint8_t flags;
+	int16_t device_type;
+	uint64_t allocated_bytes, reserved_bytes;
+};
+void events__memory(struct events *e, struct event_memory m);
+
+/* Any event, as it is. */
+void events__raw(struct events *e, const void *event, size_t bytes);
+
+/* Closes the recording and builds its timeline, which lives as long as `e`. */
+const struct timeline *events__timeline(struct events *e);
+
+/* The count of a loss; fails the test if there is none of this name. */
+uint64_t loss_of(const struct timeline *t, const char *name);
+
+/* The n-th op of this name in the timeline's order, as an index; TL_NONE if there is none. */
+uint32_t find_op(const struct timeline *t, const char *name, unsigned int nth);
+
+/* That op, and its parent's name ("" if it has none); fails the test if there is no such op. */
+const struct tl_op *op_named(const struct timeline *t, const char *name, unsigned int nth);
+const char *parent_name(const struct timeline *t, const char *name, unsigned int nth);
+
+/* Fails the test unless all that timeline.h promises about ops and memory holds. */
+void check_timeline(const struct timeline *t);
+
+#endif /* GP_UNIT_EVENTS_H */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Reading, comparing and renewing golden files. Tests run in the repository's root.
+ */
+#include "golden.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+
+#define GOLDEN_BYTES_MAX (16 << 20)
+
+static bool updating;
+
+void golden_init(int argc, char **argv)
+{
+	updating = argc > 1 && !strcmp(argv[1], "--update");
+}
+
+static void path_of(const char *name, char path[256])
+{
+	(void)snprintf(path, 256, "tests/golden/%s", name);
+}
+
+char *golden_read(const char *name)
+{
+	char path[256], *text = NULL;
+	size_t bytes;
+
+	path_of(name, path);
+	if (file_read(path, GOLDEN_BYTES_MAX, &text, &bytes))
+		fail_msg("cannot read %s (tests run in the repository's root)", path);
+	return text;
+}
+
+static void update(const char *name, const char *text, size_t bytes)
+{
+	char path[256];
+	FILE *f;
+
+	path_of(name, path);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, bytes, f), bytes);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* The line in which two texts first differ. */
+static void show_difference(const char *name, const char *want, const char *got)
+{
+	int line = 1;
+
+	while (*want && *want == *got) {
+		line += *want == '\n';
+		want++;
+		got++;
+	}
+	fail_msg("%s differs in line %d: want '%.60s', got '%.60s'", name, line, want, got);
+}
+
+void golden_check(const char *name, const char *text, size_t bytes)
+{
+	char *want, *got;
+
+	if (updating) {
+		update(name, text, bytes);
+		return;
+	}
+	want = golden_read(name);
+	got = strndup(text, bytes);
+	assert_non_null(got);
+	if (strlen(want) != bytes || memcmp(want, text, bytes) != 0)
+		show_difference(name, want, got);
+	free(want);
+	free(got);
+}
+
+/* ---- events ---- */
+
+/* The next tab separated field of *at, which moves on. */
+static char *field(char **at)
+{
+	char *text = *at ? strsep(at, "\t") : NULL;
+
+	if (!text)
+		fail_msg("a field is missing in the event list");
+	return text;
+}
+
+static uint64_t number(char **at)
+{
+	return strtoull(field(at), NULL, 10);
+}
+
+static void one_op(struct events *e, char *at)
+{
+	struct event_op op = {0};
+
+	op.instance = number(&at);
+	op.parent = number(&at);
+	op.tid = (uint32_t)number(&at);
+	op.start_ns = number(&at);
+	op.end_ns = number(&at);
+	op.scope = (uint32_t)number(&at);
+	op.flags = (uint8_t)number(&at);
+	op.sequence_nr = (int64_t)number(&at) + 1;
+	op.name = field(&at);
+	op.overload = field(&at);
+	if (op.scope == GP_SCOPE_BACKWARD) {
+		op.forward_thread = 1;
+		op.thread_number = 2;
+	}
+	events__op(e, op);
+}
+
+static void one_memory(struct events *e, char *at)
+{
+	struct event_memory m = {0};
+
+	m.time_ns = number(&at);
+	m.instance = number(&at);
+	m.tid = (uint32_t)number(&at);
+	m.address = number(&at);
+	m.bytes = (int64_t)number(&at);
+	m.flags = (uint8_t)number(&at);
+	events__memory(e, m);
+}
+
+void golden_events(struct events *e, const char *name)
+{
+	char *text = golden_read(name), *rest = text, *line;
+
+	while ((line = strsep(&rest, "\n"))) {
+		char *at = line;
+
+		if (!*line)
+			continue;
+		if (!strcmp(field(&at), "op"))
+			one_op(e, at);
+		else
+			one_memory(e, at);
+	}
+	free(text);
+}

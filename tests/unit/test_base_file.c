@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * base/file: a file is there whole or not at all, and nothing is left behind.
+ */
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static char folder[64];
+static char path[96];
+
+static int make_folder(void **state)
+{
+	(void)snprintf(folder, sizeof(folder), "/tmp/gpuprof-test-XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	(void)snprintf(path, sizeof(path), "%s/out", folder);
+	return 0;
+}
+
+static int drop_folder(void **state)
+{
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return system(command);
+}
+
+static size_t files_in_folder(void)
+{
+	struct dirent *entry;
+	DIR *d = opendir(folder);
+	size_t nr = 0;
+
+	assert_non_null(d);
+	while ((entry = readdir(d)))
+		nr += entry->d_name[0] != '.' || strlen(entry->d_name) > 2;
+	(void)closedir(d);
+	return nr;
+}
+
+static void put(const char *text)
+{
+	struct file_new f;
+
+	assert_int_equal(file_new__open(&f, path), 0);
+	assert_int_equal(file_write_all(f.fd, text, strlen(text)), 0);
+	assert_int_equal(file_new__commit(&f), 0);
+	file_new__done(&f);
+}
+
+static void must_hold(const char *expected)
+{
+	char *text;
+	size_t bytes;
+
+	assert_int_equal(file_read(path, 1 << 20, &text, &bytes), 0);
+	assert_string_equal(text, expected);
+	assert_int_equal(bytes, strlen(expected));
+	free(text);
+}
+
+static void replaces_whole(void **state)
+{
+	struct file_new f;
+
+	put("old");
+	assert_int_equal(file_new__open(&f, path), 0);
+	assert_int_equal(file_write_all(f.fd, "new content", 11), 0);
+	must_hold("old");
+	assert_int_equal(file_new__commit(&f), 0);
+	must_hold("new content");
+	assert_int_equal(files_in_folder(), 1);
+}
+
+static void leaves_nothing_without_commit(void **state)
+{
+	struct file_new f;
+
+	put("old");
+	assert_int_equal(file_new__open(&f, path), 0);
+	assert_int_equal(file_write_all(f.fd, "half", 4), 0);
+	assert_int_equal(files_in_folder(), 2);
+	file_new__done(&f);
+	assert_int_equal(files_in_folder(), 1);
+	must_hold("old");
+	file_new__done(&f);
+}
+
+static void leaves_nothing_when_the_rename_fails(void **state)
+{
+	struct file_new f;
+	char inside[128];
+
+	assert_int_equal(file_new__open(&f, path), 0);
+	assert_int_equal(file_write_all(f.fd, "x", 1), 0);
+	/* Meanwhile a folder took the name. */
+	assert_int_equal(mkdir(path, 0755), 0);
+	(void)snprintf(inside, sizeof(inside), "%s/file", path);
+	assert_int_equal(close(open(inside, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
+	assert_true(file_new__commit(&f) < 0);
+	assert_int_equal(files_in_folder(), 1);
+	file_new__done(&f);
+}
+
+static void refuses_a_missing_folder(void **state)
+{
+	struct file_new f;
+	char deep[128];
+
+	(void)snprintf(deep, sizeof(deep), "%s/no/such/out", folder);
+	assert_int_equal(file_new__open(&f, deep), -ENOENT);
+	file_new__done(&f);
+	assert_int_equal(files_in_folder(), 0);
+}
+
+static void obeys_umask(void **state)
+{
+	mode_t before = umask(027);
+	struct stat st;
+
+	put("x");
+	(void)umask(before);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+}
+
+static void writes_into_what_is_no_file(void **state)
+{
+	struct file_new f;
+	int ends[2];
+	char got[8] = "";
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[1]);
+	assert_int_equal(file_new__open(&f, path), 0);
+	assert_null(f.temporary);
+	assert_int_equal(file_write_all(f.fd, "piped", 5), 0);
+	assert_int_equal(file_new__commit(&f), 0);
+	assert_int_equal(read(ends[0], got, sizeof(got)), 5);
+	assert_string_equal(got, "piped");
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+	assert_int_equal(files_in_folder(), 0);
+}
+
+static void tells_a_full_disk(void **state)
+{
+	CLEANUP(cleanup_fd) int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(file_write_all(fd, "x", 1), -ENOSPC);
+	assert_int_equal(file_write_all(-1, "x", 1), -EBADF);
+	assert_int_equal(file_write_all(-1, "x", 0), 0);
+}
+
+static void reads_within_bounds(void **state)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+
+	put("12345678");
+	assert_int_equal(file_read(path, 8, &text, &bytes), 0);
+	assert_int_equal(bytes, 8);
+	free(TAKE(text));
+	assert_int_equal(file_read(path, 7, &text, &bytes), -EFBIG);
+	assert_null(text);
+	assert_int_equal(file_read(folder, 100, &text, NULL), -EISDIR);
+	assert_int_equal(file_read("/dev/zero", 100000, &text, NULL), -EFBIG);
+	assert_int_equal(file_read("/dev/null", 0, &text, &bytes), 0);
+	assert_string_equal(text, "");
+	assert_int_equal(bytes, 0);
+	free(text);
+	assert_int_equal(file_read("/proc/self/stat", 65536, &text, NULL), 0);
+	assert_true(strlen(text) > 10);
+	free(text);
+}
+
+int main(void)
+{
+#define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, drop_folder)
+	const struct CMUnitTest tests[] = {
+		IN_A_FOLDER(replaces_whole),
+		IN_A_FOLDER(leaves_nothing_without_commit),
+		IN_A_FOLDER(leaves_nothing_when_the_rename_fails),
+		IN_A_FOLDER(refuses_a_missing_folder),
+		IN_A_FOLDER(obeys_umask),
+		IN_A_FOLDER(writes_into_what_is_no_file),
+		IN_A_FOLDER(tells_a_full_disk),
+		IN_A_FOLDER(reads_within_bounds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The collector's ring written by someone who means harm: positions, sizes, events and whole rings
+ * that make no sense are refused and counted; nothing crashes, hangs or gets through.
+ */
+#include "collector/ring_writer.h"
+#include "unit/collector_help.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SMALL	     4096U
+#define SLOT_BYTES   sizeof(struct gp_ring_slot)
+#define ENOUGH_BEATS 1000
+#define RANDOM_RINGS 300
+
+struct ends {
+	struct ring_writer w;
+	struct collector_ring *r;
+	struct seen seen;
+};
+
+static void open_ends(struct ends *e)
+{
+	struct reason why = {""};
+
+	memset(e, 0, sizeof(*e));
+	assert_int_equal(ring_writer__open(&e->w, SMALL), 0);
+	if (collector_ring__open(getpid(), HELP_PROCESS, &why, &e->r))
+		fail_msg("%s", why.text);
+}
+
+static void close_ends(struct ends *e)
+{
+	collector_ring__free(e->r);
+	ring_writer__close(&e->w);
+}
+
+static int drain(struct ends *e)
+{
+	return collector_ring__drain(e->r, seen_event, &e->seen);
+}
+
+static uint64_t loss(struct ends *e, enum gp_loss what)
+{
+	uint64_t losses[GP_LOSS_NR] = {0};
+
+	collector_ring__losses(e->r, losses);
+	return losses[what];
+}
+
+static bool write_op(struct ends *e, uint32_t nr)
+{
+	struct gp_ev_op op = help_op(nr);
+
+	return ring_writer__write(&e->w, &op, sizeof(op));
+}
+
+static void test_positions(void **state)
+{
+	static const uint64_t heads[] = {
+		SMALL + 8, 4, 1ULL << 63, UINT64_MAX - 7, UINT64_MAX, SMALL * 2, 1U << 31,
+	};
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		struct collector_status s;
+		struct ends e;
+
+		open_ends(&e);
+		e.w.page->head = heads[i];
+		assert_int_equal(drain(&e), -EPROTO);
+		e.w.page->head = 0;
+		/* Given up is given up. */
+		assert_int_equal(drain(&e), -EPROTO);
+		collector_ring__status(e.r, &s);
+		assert_true(s.broken);
+		assert_int_equal(loss(&e, GP_LOSS_RECORD), 1);
+		close_ends(&e);
+	}
+}
+
+/* head goes back behind what was read. */
+static void test_head_goes_back(void **state)
+{
+	struct ends e;
+
+	open_ends(&e);
+	assert_true(write_op(&e, 1) && write_op(&e, 2));
+	assert_int_equal(drain(&e), 2);
+	e.w.page->head -= 80;
+	assert_int_equal(drain(&e), -EPROTO);
+	close_ends(&e);
+}
+
+/* The page's tail and size are not where we keep ours. */
+static void test_own_copies(void **state)
+{
+	struct ends e;
+
+	open_ends(&e);
+	assert_true(write_op(&e, 1));
+	e.w.page->tail = 1ULL << 40;
+	e.w.page->data_bytes = 1U << 30;
+	e.w.page->magic = 0;
+	assert_int_equal(drain(&e), 1);
+	assert_true(e.w.page->tail == e.w.page->head);
+	close_ends(&e);
+}
+
+static void test_slot_sizes(void **state)
+{
+	static const uint32_t sizes[] = {
+		0,  1,	  4,	7,	   8,	       16,	   23,	       25,
+		81, 1040, 4096, SMALL + 8, 0x7fffffff, 0x80000000, UINT32_MAX, UINT32_MAX - 7};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct gp_ring_slot *slot;
+		struct ends e;
+
+		open_ends(&e);
+		slot = (struct gp_ring_slot *)e.w.data;
+		assert_true(write_op(&e, 1) && write_op(&e, 2));
+		slot->bytes = sizes[i];
+		/* It counts as not complete, then as never to be. */
+		assert_int_equal(drain(&e), 0);
+		e.w.page->beat += ENOUGH_BEATS;
+		assert_int_equal(drain(&e), 1);
+		assert_int_equal((uint32_t)e.seen.last_op.instance, 2);
+		assert_int_equal(loss(&e, GP_LOSS_RECORD), 1);
+		close_ends(&e);
+	}
+}
+
+enum op_fault {
+	STARTS_BEFORE_CAPTURE,
+	STARTS_AFTER_END,
+	ENDS_IN_FUTURE,
+	TIMES_OVERFLOW,
+	NO_INSTANCE_BIT,
+	INSTANCE_OF_OTHER_PROCESS,
+	PARENT_OF_OTHER_PROCESS,
+	OWN_PARENT,
+	SCOPE,
+	SEQUENCE,
+	OP_FAULTS_NR,
+};
+
+static void spoil(struct gp_ev_op *op, enum op_fault fault)
+{
+	switch (fault) {
+	case STARTS_BEFORE_CAPTURE:
+		op->start_ns = 1;
+		break;
+	case STARTS_AFTER_END:
+		op->start_ns = op->head.time_ns + 1;
+		break;
+	case ENDS_IN_FUTURE:
+		op->head.time_ns += 3600ULL * 1000000000;
+		break;
+	case TIMES_OVERFLOW:
+		op->start_ns = op->head.time_ns = UINT64_MAX;
+		break;
+	case NO_INSTANCE_BIT:
+		op->instance &= ~(1ULL << 63);
+		break;
+	case INSTANCE_OF_OTHER_PROCESS:
+		op->instance += 1ULL << 52;
+		break;
+	case PARENT_OF_OTHER_PROCESS:
+		op->parent = op->instance + (1ULL << 52) - 1;
+		break;
+	case OWN_PARENT:
+		op->parent = op->instance;
+		break;
+	case SCOPE:
+		op->scope = 1000;
+		break;
+	case SEQUENCE:
+		op->sequence_nr = -2;
+		break;
+	case OP_FAULTS_NR:
+		break;
+	}
+}
+
+static void test_ops(void **state)
+{
+	struct ends e;
+
+	open_ends(&e);
+	for (int fault = 0; fault < OP_FAULTS_NR; fault++) {
+		struct gp_ev_op op = help_op(5);
+
+		spoil(&op, (enum op_fault)fault);
+		assert_true(ring_writer__write(&e.w, &op, sizeof(op)));
+		assert_int_equal(drain(&e), 0);
+		assert_int_equal(loss(&e, GP_LOSS_RECORD), fault + 1);
+	}
+	close_ends(&e);
+}
+
+static void test_other_events(void **state)
+{
+	uint64_t bytes[64] = {0};
+	struct gp_ev_head *head = (struct gp_ev_head *)bytes;
+	uint64_t refused = 0;
+	struct ends e;
+
+	open_ends(&e);
+	for (unsigned kind = 0; kind < 256; kind++) {
+		head->kind = (uint8_t)kind;
+		for (size_t nr = sizeof(*head); nr <= sizeof(bytes); nr += 40) {
+			assert_true(ring_writer__write(&e.w, bytes, nr));
+			assert_int_equal(drain(&e), 0);
+			assert_int_equal(loss(&e, GP_LOSS_RECORD), ++refused);
+		}
+	}
+	close_ends(&e);
+}
+
+static void test_names(void **state)
+{
+	struct {
+		struct gp_ev_name name;
+		char text[320];
+	} ev;
+	static const struct {
+		uint32_t id, text_bytes;
+		size_t bytes; /* of text in the ring */
+		bool good;
+	} cases[] = {
+		{0, 3, 8, false},	 {65536, 3, 8, false},	    {UINT32_MAX, 3, 8, false},
+		{1, 256, 256, false},	 {1, UINT32_MAX, 8, false}, {1, UINT32_MAX - 7, 0, false},
+		{1, 3, 16, false},	 {1, 9, 8, false},	    {1, 3, 0, false},
+		{65535, 255, 256, true}, {2, 0, 0, true},	    {2, 8, 8, true},
+	};
+	uint64_t refused = 0;
+	struct ends e;
+
+	open_ends(&e);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memset(&ev, 1, sizeof(ev));
+		ev.name.head = (struct gp_ev_head){.kind = GP_EV_NAME};
+		ev.name.name_id = cases[i].id;
+		ev.name.text_bytes = cases[i].text_bytes;
+		assert_true(ring_writer__write(&e.w, &ev, sizeof(ev.name) + cases[i].bytes));
+		assert_int_equal(drain(&e), cases[i].good);
+		refused += !cases[i].good;
+		assert_int_equal(loss(&e, GP_LOSS_RECORD), refused);
+		if (!cases[i].good)
+			continue;
+		/* Terminated, and no byte that a terminal obeys. */
+		assert_int_equal(strlen(e.seen.last_name), cases[i].text_bytes);
+		assert_int_equal(strspn(e.seen.last_name, "?"), cases[i].text_bytes);
+	}
+	close_ends(&e);
+}
+
+static void test_unknown_name_id(void **state)
+{
+	static const uint32_t ids[] = {0, 1, 65535, 65536, UINT32_MAX};
+	struct ends e;
+
+	open_ends(&e);
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		struct gp_ev_op op = help_op(1);
+
+		op.name_id = ids[i];
+		assert_true(ring_writer__write(&e.w, &op, sizeof(op)));
+		assert_int_equal(drain(&e), 1);
+		assert_int_equal(e.seen.last_op.name_id, 0);
+		assert_int_equal(loss(&e, GP_LOSS_NAMES), i + 1);
+	}
+	close_ends(&e);
+}
+
+static void test_status(void **state)
+{
+	struct collector_status s;
+	struct ends e;
+
+	open_ends(&e);
+	e.w.page->state = 77;
+	memset(e.w.page->message, '\033', sizeof(e.w.page->message));
+	for (int i = 0; i < GP_LOSS_NR; i++)
+		e.w.page->losses[i] = UINT64_MAX;
+	e.w.page->lost = UINT64_MAX;
+	collector_ring__status(e.r, &s);
+	assert_int_equal(s.state, GP_COLLECTOR_FAILED);
+	assert_int_equal(strlen(s.message), sizeof(s.message) - 1);
+	assert_int_equal(strspn(s.message, "?"), sizeof(s.message) - 1);
+	assert_true(loss(&e, GP_LOSS_COLLECTOR_FULL) == UINT64_MAX);
+	close_ends(&e);
+}
+
+/* The same numbers on every machine. */
+static uint32_t next_random(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)(*seed >> 33);
+}
+
+static void test_random_rings(void **state)
+{
+	uint64_t seed = 1;
+
+	for (uint32_t round = 0; round < RANDOM_RINGS; round++) {
+		struct ends e;
+		int nr;
+
+		open_ends(&e);
+		for (size_t i = 0; i < SMALL; i++)
+			e.w.data[i] = (unsigned char)next_random(&seed);
+		/* Some words that look like slots, so that some are taken for events. */
+		for (int i = 0; i < 64; i++) {
+			uint32_t at = next_random(&seed) % (SMALL / 8) * 8;
+			struct gp_ring_slot slot = {next_random(&seed) % 200, at + 1};
+
+			memcpy(e.w.data + at, &slot, sizeof(slot));
+		}
+		e.w.page->head = next_random(&seed) % (SMALL / 8 + 1) * 8;
+		for (int i = 0; i < 10; i++) {
+			nr = drain(&e);
+			assert_true(nr >= 0);
+			e.w.page->beat += ENOUGH_BEATS;
+		}
+		assert_true(e.w.page->tail <= e.w.page->head);
+		collector_ring__process_gone(e.r);
+		nr = drain(&e);
+		assert_true(nr >= 0);
+		assert_true(e.w.page->tail == e.w.page->head);
+		close_ends(&e);
+	}
+}
+
+/* A memfd of the ring's name with this content of its page; its descriptor. */
+static int make_ring(const struct gp_ring_page *page, size_t bytes, int seals)
+{
+	int fd = (int)syscall(SYS_memfd_create, GP_RING_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(pwrite(fd, page, sizeof(*page), 0), sizeof(*page));
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static void expect_refusal(const struct gp_ring_page *page, size_t bytes, int seals, int err)
+{
+	int fd = make_ring(page, bytes, seals);
+	struct reason why = {""};
+	struct collector_ring *r;
+
+	assert_int_equal(collector_ring__open(getpid(), HELP_PROCESS, &why, &r), err);
+	assert_true(why.text[0]);
+	(void)close(fd);
+}
+
+static void test_rings_that_are_none(void **state)
+{
+	const struct gp_ring_page good = {
+		.magic = GP_RING_MAGIC,
+		.wire_version = GP_WIRE_VERSION,
+		.data_bytes = SMALL,
+	};
+	struct reason why = {""};
+	struct collector_ring *r;
+	struct gp_ring_page page;
+	int fd;
+
+	assert_int_equal(collector_ring__open(getpid(), 0, &why, &r), -ENOENT);
+	expect_refusal(&good, 4096 + SMALL, 0, -EPROTO);
+	expect_refusal(&good, 4096 + SMALL, F_SEAL_GROW, -EPROTO);
+	expect_refusal(&good, 4096 + SMALL, F_SEAL_SHRINK | F_SEAL_WRITE, -EPROTO);
+	expect_refusal(&good, sizeof(good), F_SEAL_SHRINK, -EPROTO);
+	expect_refusal(&good, 4096, F_SEAL_SHRINK, -EPROTO);
+	expect_refusal(&good, 4096 + SMALL + 8, F_SEAL_SHRINK, -EPROTO);
+	expect_refusal(&good, 4096 + 2 * SMALL, F_SEAL_SHRINK, -EPROTO);
+	expect_refusal(&good, 4096 + (512UL << 20), F_SEAL_SHRINK, -EPROTO);
+	page = good;
+	page.magic++;
+	expect_refusal(&page, 4096 + SMALL, F_SEAL_SHRINK, -EPROTO);
+	page = good;
+	page.wire_version++;
+	expect_refusal(&page, 4096 + SMALL, F_SEAL_SHRINK, -EPROTO);
+	page = good;
+	page.heartbeat_ns = 1;
+	expect_refusal(&page, 4096 + SMALL, F_SEAL_SHRINK, -EAGAIN);
+	page.heartbeat_ns = help_now_ns();
+	fd = make_ring(&page, 4096 + SMALL, F_SEAL_SHRINK);
+	/* Fresh or not is a matter of time: but never ours. */
+	assert_int_not_equal(collector_ring__open(getpid(), HELP_PROCESS, &why, &r), 0);
+	(void)close(fd);
+	fd = make_ring(&good, 4096 + SMALL, F_SEAL_SHRINK);
+	assert_int_equal(collector_ring__open(getpid(), HELP_PROCESS, &why, &r), 0);
+	/* It is in use now. */
+	struct collector_ring *second;
+
+	assert_int_not_equal(collector_ring__open(getpid(), HELP_PROCESS, &why, &second), 0);
+	collector_ring__free(r);
+	(void)close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_head_goes_back),
+		cmocka_unit_test(test_own_copies),
+		cmocka_unit_test(test_slot_sizes),
+		cmocka_unit_test(test_ops),
+		cmocka_unit_test(test_other_events),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_unknown_name_id),
+		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_random_rings),
+		cmocka_unit_test(test_rings_that_are_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

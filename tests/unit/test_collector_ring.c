@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The collector's ring with both ends well behaved: order, wrap-around, no room, many writers,
+ * writers that never finish, names, annotations.
+ */
+#include "collector/names.h"
+#include "collector/pending.h"
+#include "collector/ring_writer.h"
+#include "unit/collector_help.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SMALL	     4096U
+#define OP_BYTES     (sizeof(struct gp_ring_slot) + sizeof(struct gp_ev_op))
+#define WRITERS	     4
+#define PER_WRITER   20000U
+#define ENOUGH_BEATS 1000
+
+struct ends {
+	struct ring_writer w;
+	struct collector_ring *r;
+	struct seen seen;
+};
+
+static void open_ends(struct ends *e, uint32_t data_bytes)
+{
+	struct reason why = {""};
+
+	memset(e, 0, sizeof(*e));
+	assert_int_equal(ring_writer__open(&e->w, data_bytes), 0);
+	if (collector_ring__open(getpid(), HELP_PROCESS, &why, &e->r))
+		fail_msg("%s", why.text);
+}
+
+static void close_ends(struct ends *e)
+{
+	collector_ring__free(e->r);
+	ring_writer__close(&e->w);
+}
+
+static int drain(struct ends *e)
+{
+	return collector_ring__drain(e->r, seen_event, &e->seen);
+}
+
+static bool write_op(struct ends *e, uint32_t nr)
+{
+	struct gp_ev_op op = help_op(nr);
+
+	return ring_writer__write(&e->w, &op, sizeof(op));
+}
+
+static uint64_t loss(struct ends *e, enum gp_loss what)
+{
+	uint64_t losses[GP_LOSS_NR] = {0};
+
+	collector_ring__losses(e->r, losses);
+	return losses[what];
+}
+
+static void test_round_trip(void **state)
+{
+	struct names *names = names__new();
+	const struct name *name;
+	struct gp_ev_op op;
+	struct ends e;
+
+	open_ends(&e, SMALL);
+	assert_int_equal(e.w.page->process, HELP_PROCESS);
+	name = names__get(names, &e.w, "aten::add");
+	assert_non_null(name);
+	op = help_op(7);
+	op.name_id = name->id;
+	op.parent = HELP_PREFIX | 1ULL << 32 | 6;
+	op.sequence_nr = 41;
+	op.forward_thread = 3;
+	op.scope = GP_SCOPE_BACKWARD;
+	op.thread_number = 2;
+	op.stack_id = 99;
+	op.head.process = 1234;
+	op.head.flags = 0xff;
+	assert_true(ring_writer__write(&e.w, &op, sizeof(op)));
+	assert_int_equal(drain(&e), 2);
+	assert_string_equal(e.seen.last_name, "aten::add");
+	assert_int_equal(e.seen.last_name_id, name->id);
+	assert_int_equal(e.seen.last_op.name_id, name->id);
+	assert_true(e.seen.last_op.instance == op.instance && e.seen.last_op.parent == op.parent);
+	assert_true(e.seen.last_op.start_ns == op.start_ns);
+	assert_true(e.seen.last_op.head.time_ns == op.head.time_ns);
+	assert_int_equal(e.seen.last_op.sequence_nr, 41);
+	assert_int_equal(e.seen.last_op.forward_thread, 3);
+	assert_int_equal(e.seen.last_op.scope, GP_SCOPE_BACKWARD);
+	assert_int_equal(e.seen.last_op.thread_number, 2);
+	assert_int_equal(e.seen.last_op.head.tid, op.head.tid);
+	/* What the target has no say in. */
+	assert_int_equal(e.seen.last_op.head.process, HELP_PROCESS);
+	assert_int_equal(e.seen.last_op.stack_id, 0);
+	assert_int_equal(e.seen.last_op.head.flags, GP_OP_CALLBACK | GP_OP_EXCEPTION | GP_OP_ASYNC);
+	assert_int_equal(drain(&e), 0);
+	names__free(names);
+	close_ends(&e);
+}
+
+/* Names of every length shift the positions through every 8 bytes of the ring's end. */
+static void test_wrap_around(void **state)
+{
+	static char text[NAMES_TEXT_BYTES + 10];
+	struct names *names = names__new();
+	struct ends e;
+	uint32_t nr;
+
+	open_ends(&e, SMALL);
+	for (nr = 1; nr <= 2000; nr++) {
+		size_t bytes = 1 + nr % (sizeof(text) - 1);
+		int lead;
+
+		memset(text, 'a' + (int)(nr % 26), bytes);
+		text[bytes] = '\0';
+		lead = snprintf(text, sizeof(text), "%u.", nr);
+		if ((size_t)lead < bytes)
+			text[lead] = '-';
+		assert_non_null(names__get(names, &e.w, text));
+		assert_true(write_op(&e, nr));
+		assert_int_equal(drain(&e), 2);
+		text[NAMES_TEXT_BYTES] = '\0';
+		assert_string_equal(e.seen.last_name, text);
+		assert_int_equal((uint32_t)e.seen.last_op.instance, nr);
+	}
+	assert_int_equal(loss(&e, GP_LOSS_COLLECTOR_FULL), 0);
+	assert_int_equal(loss(&e, GP_LOSS_RECORD), 0);
+	names__free(names);
+	close_ends(&e);
+}
+
+static void test_no_room(void **state)
+{
+	uint32_t fit = SMALL / OP_BYTES;
+	struct ends e;
+
+	open_ends(&e, SMALL);
+	for (uint32_t round = 0; round < 50; round++) {
+		for (uint32_t nr = 1; nr <= fit + 3; nr++)
+			assert_int_equal(write_op(&e, nr), nr <= fit);
+		assert_int_equal(drain(&e), fit);
+		assert_int_equal((uint32_t)e.seen.last_op.instance, fit);
+		assert_int_equal(loss(&e, GP_LOSS_COLLECTOR_FULL), 3 * (round + 1));
+	}
+	close_ends(&e);
+}
+
+static void test_stop_in_the_middle(void **state)
+{
+	struct ends e;
+
+	open_ends(&e, SMALL);
+	for (uint32_t nr = 1; nr <= 5; nr++)
+		assert_true(write_op(&e, nr));
+	e.seen.stop_after = 2;
+	assert_int_equal(drain(&e), 77);
+	assert_int_equal(e.seen.ops_nr, 2);
+	assert_int_equal(drain(&e), 3);
+	assert_int_equal(e.seen.ops_nr, 5);
+	close_ends(&e);
+}
+
+struct writer {
+	struct ends *e;
+	uint32_t number; /* of the thread, in instances */
+	uint32_t written;
+};
+
+static void *write_many(void *arg)
+{
+	struct writer *me = arg;
+
+	for (uint32_t nr = 1; nr <= PER_WRITER; nr++) {
+		struct gp_ev_op op = help_op(nr);
+
+		op.instance = HELP_PREFIX | (uint64_t)me->number << 32 | nr;
+		me->written += ring_writer__write(&me->e->w, &op, sizeof(op));
+	}
+	return NULL;
+}
+
+struct order {
+	uint32_t last[WRITERS + 1];
+	uint32_t nr[WRITERS + 1];
+};
+
+static int check_order(const void *event, size_t bytes, void *arg)
+{
+	const struct gp_ev_op *op = event;
+	struct order *order = arg;
+	uint32_t number = (uint32_t)(op->instance >> 32) & 0xfffff;
+	uint32_t nr = (uint32_t)op->instance;
+
+	assert_int_equal(bytes, sizeof(*op));
+	assert_in_range(number, 1, WRITERS);
+	assert_true(nr > order->last[number]);
+	order->last[number] = nr;
+	order->nr[number]++;
+	return 0;
+}
+
+static void test_many_writers(void **state)
+{
+	struct writer writers[WRITERS];
+	struct order order = {{0}, {0}};
+	pthread_t threads[WRITERS];
+	uint64_t written = 0, lost;
+	struct ends e;
+	int nr;
+
+	open_ends(&e, 16 * SMALL);
+	for (uint32_t i = 0; i < WRITERS; i++) {
+		writers[i] = (struct writer){&e, i + 1, 0};
+		assert_int_equal(pthread_create(&threads[i], NULL, write_many, &writers[i]), 0);
+	}
+	/* Every write has got room or was counted: the sum says when all are through. */
+	do {
+		nr = collector_ring__drain(e.r, check_order, &order);
+		assert_true(nr >= 0);
+		written += (uint64_t)nr;
+		lost = loss(&e, GP_LOSS_COLLECTOR_FULL);
+		(void)sched_yield();
+	} while (written + lost < (uint64_t)WRITERS * PER_WRITER);
+	for (uint32_t i = 0; i < WRITERS; i++) {
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		assert_int_equal(order.nr[i + 1], writers[i].written);
+	}
+	assert_int_equal(collector_ring__drain(e.r, check_order, &order), 0);
+	assert_int_equal(loss(&e, GP_LOSS_RECORD), 0);
+	close_ends(&e);
+}
+
+static void test_slow_writer_is_waited_for(void **state)
+{
+	struct gp_ev_op op = help_op(1);
+	uint64_t position;
+	struct ends e;
+
+	open_ends(&e, SMALL);
+	op.start_ns = op.head.time_ns = help_now_ns();
+	assert_true(ring_writer__reserve(&e.w, sizeof(op), &position));
+	assert_true(write_op(&e, 2));
+	/* However often we look: the collector's own thread has not run either. */
+	for (int i = 0; i < ENOUGH_BEATS; i++)
+		assert_int_equal(drain(&e), 0);
+	ring_writer__fill(&e.w, position, 0, &op, sizeof(op));
+	ring_writer__commit(&e.w, position);
+	assert_int_equal(drain(&e), 2);
+	assert_int_equal(loss(&e, GP_LOSS_RECORD), 0);
+	close_ends(&e);
+}
+
+static void test_dead_writer_is_skipped(void **state)
+{
+	uint64_t position;
+	struct ends e;
+
+	open_ends(&e, SMALL);
+	/* Twice round the ring. */
+	for (uint32_t nr = 1; nr <= 2 * SMALL / OP_BYTES; nr++) {
+		assert_true(ring_writer__reserve(&e.w, sizeof(struct gp_ev_op), &position));
+		assert_true(write_op(&e, nr));
+		assert_int_equal(drain(&e), 0);
+		e.w.page->beat += ENOUGH_BEATS;
+		assert_int_equal(drain(&e), 1);
+		assert_int_equal((uint32_t)e.seen.last_op.instance, nr);
+		assert_int_equal(loss(&e, GP_LOSS_RECORD), nr);
+	}
+	close_ends(&e);
+}
+
+/* Killed before it could even say how long its event is. */
+static void test_dead_writer_without_a_size(void **state)
+{
+	struct ends e;
+
+	open_ends(&e, SMALL);
+	assert_true(write_op(&e, 1));
+	e.w.page->head += OP_BYTES;
+	assert_true(write_op(&e, 2));
+	assert_int_equal(drain(&e), 1);
+	collector_ring__process_gone(e.r);
+	assert_int_equal(drain(&e), 1);
+	assert_int_equal((uint32_t)e.seen.last_op.instance, 2);
+	assert_int_equal(loss(&e, GP_LOSS_RECORD), 1);
+	/* And with nothing complete after it. */
+	e.w.page->head += OP_BYTES;
+	assert_int_equal(drain(&e), 0);
+	assert_int_equal(loss(&e, GP_LOSS_RECORD), 2);
+	assert_true(write_op(&e, 3));
+	assert_int_equal(drain(&e), 1);
+	close_ends(&e);
+}
+
+static void test_names(void **state)
+{
+	struct names *names = names__new();
+	const struct name *a, *b;
+	struct ends e;
+
+	open_ends(&e, SMALL);
+	a = names__get(names, &e.w, "aten::mm");
+	b = names__get(names, &e.w, "aten::addmm");
+	assert_non_null(a);
+	assert_non_null(b);
+	assert_true(a->id && b->id && a->id != b->id);
+	assert_ptr_equal(names__get(names, &e.w, "aten::mm"), a);
+	assert_int_equal(drain(&e), 2);
+	/* No room for the announcement: no id, and none is used up. */
+	while (write_op(&e, 1))
+		;
+	for (int i = 0; i < 100000; i++)
+		assert_null(names__get(names, &e.w, "aten::bmm"));
+	assert_true(drain(&e) > 0);
+	assert_int_equal(names__get(names, &e.w, "aten::bmm")->id, 3);
+	assert_int_equal(drain(&e), 1);
+	assert_string_equal(e.seen.last_name, "aten::bmm");
+	names__free(names);
+	close_ends(&e);
+}
+
+/* One target must not be able to make gpuprof hold names without end. */
+static void test_names_end(void **state)
+{
+	struct names *names = names__new();
+	uint32_t nr = 0;
+	char text[300];
+	struct ends e;
+
+	open_ends(&e, 16 * SMALL);
+	memset(text, 'x', sizeof(text));
+	for (;; nr++) {
+		(void)snprintf(text, sizeof(text), "%0250u", nr);
+		if (!names__get(names, &e.w, text))
+			break;
+		assert_int_equal(drain(&e), 1);
+	}
+	assert_in_range(nr, 10000, 65535);
+	assert_int_equal(loss(&e, GP_LOSS_NAMES), 1);
+	assert_int_equal(loss(&e, GP_LOSS_COLLECTOR_FULL), 0);
+	names__free(names);
+	close_ends(&e);
+}
+
+static void test_annotations(void **state)
+{
+	struct open_op a = {.record = &a, .instance = 1, .pending = NO_PENDING};
+	struct open_op b = {.record = &b, .instance = 2, .pending = NO_PENDING};
+	struct pending_op got;
+
+	pending__clear();
+	pending__add(&a, 10, 1);
+	pending__add(&b, 20, 2);
+	assert_true(a.pending != NO_PENDING && b.pending != NO_PENDING && a.pending != b.pending);
+	assert_true(pending__holds(&a));
+	assert_true(pending__take_record(&b, &got));
+	assert_int_equal(got.tid, 20);
+	assert_int_equal(got.op.instance, 2);
+	assert_false(pending__holds(&b));
+	assert_false(pending__take(&b));
+	assert_false(pending__take_record(&b, &got));
+	assert_true(pending__take(&a));
+	assert_false(pending__take(&a));
+	/* A full table turns the next one away. */
+	for (uint64_t i = 0; i < NO_PENDING; i++) {
+		struct open_op op = {.record = &op, .instance = 3 + i, .pending = NO_PENDING};
+
+		pending__add(&op, 1, 1);
+		if (op.pending == NO_PENDING)
+			break;
+		assert_true(i < 10000);
+	}
+	pending__clear();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_wrap_around),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_stop_in_the_middle),
+		cmocka_unit_test(test_many_writers),
+		cmocka_unit_test(test_slow_writer_is_waited_for),
+		cmocka_unit_test(test_dead_writer_is_skipped),
+		cmocka_unit_test(test_dead_writer_without_a_size),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names_end),
+		cmocka_unit_test(test_annotations),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The table against PyTorch's own: the same events through a recording, a timeline and a table
+ * give the same bytes. tests/golden/make_table.py makes the golden files.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "golden.h"
+#include "output/output.h"
+
+struct options {
+	struct table_options table;
+	struct output_table_options text;
+	bool no_memory;
+};
+
+/* Of a line "### key=value key=value"; changes it. */
+static struct options parse(char *line)
+{
+	struct options o = {.text.limit = 100};
+	char *word;
+
+	while ((word = strsep(&line, " "))) {
+		char *value = strchr(word, '=');
+
+		if (!value)
+			continue;
+		*value++ = '\0';
+		if (!strcmp(word, "limit"))
+			o.text.limit = atol(value);
+		else if (!strcmp(word, "sort"))
+			o.table.sort = value;
+		else if (!strcmp(word, "unit"))
+			o.text.time_unit = value;
+		else if (!strcmp(word, "header"))
+			o.text.header = value;
+		else if (!strcmp(word, "width"))
+			o.text.max_name_width = atoi(value);
+		else if (!strcmp(word, "top"))
+			o.text.top_level = true;
+		else if (!strcmp(word, "overload"))
+			o.table.by_overload = true;
+		else if (!strcmp(word, "memory"))
+			o.no_memory = true;
+		else
+			fail_msg("unknown option '%s'", word);
+	}
+	return o;
+}
+
+static void print(struct sink *s, const struct timeline *t, const struct options *o)
+{
+	struct table *table = NULL;
+	struct reason why = {0};
+
+	if (table__new(t, &o->table, &why, &table))
+		fail_msg("table__new: %s", why.text);
+	if (o->no_memory)
+		table->has_memory = false;
+	assert_int_equal(output_table_text(s, table, &o->text), 0);
+	table__free(table);
+}
+
+static void check_sink(const char *golden, struct sink *s)
+{
+	size_t bytes;
+	const char *text;
+
+	assert_int_equal(sink__finish(s), 0);
+	text = sink__bytes(s, &bytes);
+	golden_check(golden, text, bytes);
+	sink__free(s);
+}
+
+/* Every section of the golden file is one case. */
+static void test_torch_cases(void **state)
+{
+	char *golden = golden_read("table_text.txt"), *rest = golden, *line;
+	struct events *e = events__new();
+	const struct timeline *t;
+	struct sink *s = NULL;
+	int cases = 0;
+
+	golden_events(e, "table_events.tsv");
+	t = events__timeline(e);
+	assert_int_equal(sink__new_memory(&s), 0);
+	while ((line = strsep(&rest, "\n"))) {
+		struct options o;
+
+		if (strncmp(line, "###", 3) != 0)
+			continue;
+		assert_int_equal(sink__write(s, line, strlen(line)), 0);
+		assert_int_equal(sink__write(s, "\n", 1), 0);
+		o = parse(line);
+		print(s, t, &o);
+		cases++;
+	}
+	assert_true(cases > 20);
+	check_sink("table_text.txt", s);
+	events__free(e);
+	free(golden);
+}
+
+static struct table_row row_of(char *line)
+{
+	struct table_row r = {.first_op = TL_NONE};
+	long long n[11];
+
+	r.name = strsep(&line, "\t");
+	for (size_t i = 0; i < 11; i++) {
+		char *text = strsep(&line, "\t");
+
+		assert_non_null(text);
+		n[i] = atoll(text);
+	}
+	r.device = n[0] ? TABLE_CUDA : TABLE_CPU;
+	r.is_user_annotation = n[1];
+	r.calls = (uint64_t)n[2];
+	r.self_cpu_ns = (uint64_t)n[3];
+	r.cpu_total_ns = (uint64_t)n[4];
+	r.self_cuda_ns = (uint64_t)n[5];
+	r.cuda_total_ns = (uint64_t)n[6];
+	r.self_cpu_bytes = n[7];
+	r.cpu_bytes = n[8];
+	r.self_cuda_bytes = n[9];
+	r.cuda_bytes = n[10];
+	return r;
+}
+
+/* GPU columns, from rows. */
+static void test_torch_cuda(void **state)
+{
+	char *golden = golden_read("table_cuda.tsv"), *rest = golden, *line;
+	struct table table = {.has_memory = true, .has_cuda_time = true, .has_cuda_memory = true};
+	struct output_table_options options = {.limit = 100};
+	struct sink *s = NULL;
+
+	while ((line = strsep(&rest, "\n"))) {
+		struct table_row r;
+
+		if (!*line)
+			continue;
+		r = row_of(line);
+		table.self_cpu_total_ns += r.self_cpu_ns;
+		if (r.device == TABLE_CUDA && !r.is_user_annotation)
+			table.self_cuda_total_ns += r.self_cuda_ns;
+		assert_int_equal(vec_push(&table.rows, r), 0);
+	}
+	assert_int_equal(sink__new_memory(&s), 0);
+	assert_int_equal(output_table_text(s, &table, &options), 0);
+	check_sink("table_cuda.txt", s);
+	vec_done(&table.rows);
+	free(golden);
+}
+
+/* Nothing recorded: nothing printed. */
+static void test_empty(void **state)
+{
+	struct table table = {0};
+	struct output_table_options options = {.limit = 100};
+	struct sink *s = NULL;
+	size_t bytes;
+
+	assert_int_equal(sink__new_memory(&s), 0);
+	assert_int_equal(output_table_text(s, &table, &options), 0);
+	assert_int_equal(sink__finish(s), 0);
+	(void)sink__bytes(s, &bytes);
+	assert_int_equal(bytes, 0);
+	sink__free(s);
+}
+
+/* A name that would move the cursor, and one that is not UTF-8. */
+static void test_hostile_names(void **state)
+{
+	struct table_row rows[] = {
+		{.name = "\x1b[2J\x9b\xc2\x9b", .calls = 1},
+		{.name = "\xff\xc3(",
+		 .calls = UINT64_MAX,
+		 .cpu_total_ns = UINT64_MAX,
+		 .self_cpu_bytes = INT64_MIN,
+		 .cpu_bytes = INT64_MAX},
+		{.name = "", .calls = 0},
+	};
+	struct table table = {.rows = {.items = rows, .nr = 3, .cap = 3}, .has_memory = true};
+	struct output_table_options options = {.limit = -1};
+	struct sink *s = NULL;
+	const char *text;
+	size_t bytes;
+
+	assert_int_equal(sink__new_memory(&s), 0);
+	assert_int_equal(output_table_text(s, &table, &options), 0);
+	assert_int_equal(sink__finish(s), 0);
+	text = sink__bytes(s, &bytes);
+	assert_non_null(strstr(text, " ?[2J??  "));
+	assert_non_null(strstr(text, " ?\?(  "));
+	assert_non_null(strstr(text, " NaN  "));
+	for (size_t i = 0; i < bytes; i++)
+		assert_true((unsigned char)text[i] < 0x7f && (text[i] >= ' ' || text[i] == '\n'));
+	sink__free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_torch_cases),
+		cmocka_unit_test(test_torch_cuda),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_hostile_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

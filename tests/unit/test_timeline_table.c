@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Rows of the table, as numbers. That they are torch.profiler's is test_output_table_text.c's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "events.h"
+#include "timeline/table.h"
+
+#define T (1ULL << 32)
+
+static int setup(void **state)
+{
+	*state = events__new();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	events__free(*state);
+	return 0;
+}
+
+static struct table *make(const struct timeline *t, struct table_options options)
+{
+	struct table *table = NULL;
+	struct reason why = {0};
+
+	if (table__new(t, &options, &why, &table))
+		fail_msg("table__new: %s", why.text);
+	return table;
+}
+
+static void add(struct events *e, const char *name, uint64_t start_ns, uint64_t end_ns,
+		uint64_t instance, uint64_t parent)
+{
+	events__op(e, (struct event_op){.name = name,
+					.start_ns = start_ns,
+					.end_ns = end_ns,
+					.instance = T + instance,
+					.parent = parent ? T + parent : 0});
+}
+
+/* Collapsed and unlisted ops give what is their own to who stands above; one without anybody above
+ * leaves the table, its memory becomes [memory]. */
+static void test_left_out(void **state)
+{
+	struct events *e = *state;
+	const struct table_row *rows;
+	struct table *table;
+
+	add(e, "f", 100, 200, 1, 0);
+	add(e, "f", 110, 190, 2, 1);
+	add(e, "aten::is_leaf", 120, 130, 3, 2);
+	add(e, "g", 122, 127, 4, 3);
+	add(e, "aten::is_leaf", 300, 350, 5, 0);
+	events__memory(e, (struct event_memory){
+				  .time_ns = 121, .instance = T + 3, .address = 1, .bytes = 10});
+	events__memory(e, (struct event_memory){
+				  .time_ns = 123, .instance = T + 4, .address = 2, .bytes = 5});
+	events__memory(e, (struct event_memory){
+				  .time_ns = 310, .instance = T + 5, .address = 3, .bytes = 7});
+	events__memory(e, (struct event_memory){.time_ns = 90, .address = 4, .bytes = 1});
+	table = make(events__timeline(e), (struct table_options){0});
+	rows = table->rows.items;
+	assert_int_equal(table->rows.nr, 3);
+	assert_string_equal(rows[0].name, "[memory]");
+	assert_int_equal(rows[0].calls, 2);
+	assert_int_equal(rows[0].cpu_bytes, 8);
+	assert_int_equal(rows[0].self_cpu_bytes, 8);
+	assert_int_equal(rows[0].first_op, TL_NONE);
+	assert_string_equal(rows[1].name, "f");
+	assert_int_equal(rows[1].calls, 1);
+	assert_int_equal(rows[1].cpu_total_ns, 100);
+	assert_int_equal(rows[1].self_cpu_ns, 95);
+	assert_int_equal(rows[1].cpu_bytes, 15);
+	assert_int_equal(rows[1].self_cpu_bytes, 10);
+	assert_string_equal(rows[2].name, "g");
+	assert_true(rows[2].has_parent);
+	assert_int_equal(table->self_cpu_total_ns, 100);
+	assert_true(table->has_memory);
+	table__free(table);
+}
+
+/* Annotation or op, this overload or that: rows of their own. Order is by first appearance over all
+ * threads. */
+static void test_keys(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+	struct table *table;
+
+	events__op(e, (struct event_op){.name = "f", .tid = 1, .start_ns = 500, .end_ns = 600});
+	events__op(e, (struct event_op){
+			      .name = "f", .tid = 2, .start_ns = 400, .end_ns = 450, .scope = 7});
+	events__op(
+		e,
+		(struct event_op){
+			.name = "f", .overload = "out", .tid = 3, .start_ns = 300, .end_ns = 310});
+	events__op(e, (struct event_op){.name = "ProfilerStep#1", .tid = 4, .end_ns = 5});
+	events__op(e, (struct event_op){
+			      .name = "ProfilerStep#22", .tid = 4, .start_ns = 5, .end_ns = 6});
+	t = events__timeline(e);
+	table = make(t, (struct table_options){0});
+	assert_int_equal(table->rows.nr, 3);
+	assert_string_equal(table->rows.items[0].name, "ProfilerStep*");
+	assert_int_equal(table->rows.items[0].calls, 2);
+	assert_int_equal(table->rows.items[1].calls, 2);
+	assert_int_equal(table->rows.items[1].self_cpu_ns, 110);
+	assert_true(table->rows.items[2].is_user_annotation);
+	assert_false(table->has_memory);
+	table__free(table);
+	table = make(t, (struct table_options){.by_overload = true, .sort = "self_cpu_time_total"});
+	assert_int_equal(table->rows.nr, 4);
+	assert_int_equal(table->rows.items[0].self_cpu_ns, 100);
+	assert_string_equal(table->rows.items[0].overload, "");
+	assert_string_equal(table->rows.items[2].overload, "out");
+	table__free(table);
+}
+
+static void test_top_level(void **state)
+{
+	struct events *e = *state;
+	struct table *table;
+
+	add(e, "f", 100, 200, 1, 0);
+	add(e, "a_long_name", 110, 190, 2, 1);
+	add(e, "a_long_name", 300, 310, 3, 0);
+	add(e, "g", 400, 500, 4, 0);
+	table = make(events__timeline(e), (struct table_options){.top_level = true});
+	assert_int_equal(table->rows.nr, 2);
+	assert_string_equal(table->rows.items[1].name, "g");
+	assert_int_equal(table->self_cpu_total_ns, 210);
+	assert_int_equal(table->longest_name, strlen("a_long_name"));
+	table__free(table);
+}
+
+static void test_async(void **state)
+{
+	struct events *e = *state;
+	struct table *table;
+
+	events__op(e, (struct event_op){.name = "a",
+					.start_ns = 100,
+					.end_ns = 200,
+					.instance = T + 1,
+					.flags = GP_OP_ASYNC});
+	events__memory(e, (struct event_memory){
+				  .time_ns = 150, .instance = T + 1, .address = 1, .bytes = 7});
+	table = make(events__timeline(e), (struct table_options){0});
+	assert_true(table->rows.items[0].is_async);
+	assert_int_equal(table->rows.items[0].self_cpu_ns, 0);
+	assert_int_equal(table->rows.items[0].cpu_total_ns, 100);
+	assert_int_equal(table->rows.items[0].self_cpu_bytes, 0);
+	assert_int_equal(table->rows.items[0].cpu_bytes, 7);
+	table__free(table);
+}
+
+static void test_sort_keys(void **state)
+{
+	struct table_options options = {.sort = "colour"};
+	struct table *table = NULL;
+	struct reason why = {0};
+
+	for (size_t i = 0; table_sort_keys[i]; i++)
+		assert_true(table_sort_key_known(table_sort_keys[i]));
+	assert_true(table_sort_key_known("device_time_total"));
+	assert_true(table_sort_key_known("self_device_memory_usage"));
+	assert_false(table_sort_key_known(""));
+	assert_false(table_sort_key_known("cpu"));
+	assert_false(table_sort_key_known("device"));
+	assert_false(table_sort_key_known("cpu_time_total_"));
+	assert_int_equal(table__new(events__timeline(*state), &options, &why, &table), -EINVAL);
+	assert_null(table);
+	assert_non_null(strstr(why.text, "'colour'"));
+	assert_non_null(strstr(why.text, "self_cuda_memory_usage"));
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_left_out), CASE(test_keys),	   CASE(test_top_level),
+		CASE(test_async),    CASE(test_sort_keys),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

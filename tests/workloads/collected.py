@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The tiny MLP with what the collector's tests order besides steps:
+
+    load FILE       loads the library and calls its InitializeInjection   "loaded RESULT"
+    again           calls it once more                                    "loaded RESULT"
+    across N        N annotations that begin here and end on a thread     "across N"
+    nest N          annotations N deep                                    "nest N"
+    wrong N         N ops that raise, the error caught                    "wrong N"
+    threads N K     N threads, each with K additions                      "threads TIDS"
+    fork N          N steps in a forked child                             "fork STATUS RINGS"
+    forward N       N forward passes without autograd                     "forward N"
+    become          a forked child obeys in its parent's place            "become PID"
+"""
+
+import ctypes
+import os
+import threading
+
+import mlp
+import protocol
+import torch
+from torch.autograd.profiler import record_function
+
+
+class Collected(mlp.Mlp):
+    """The tiny MLP, with the collector put in by itself."""
+
+    library = None
+
+    def command(self, words):
+        order = getattr(self, "do_" + words[0], None)
+        return order(*words[1:]) if order else None
+
+    def do_load(self, path):
+        self.library = ctypes.CDLL(path)
+        return self.do_again()
+
+    def do_again(self):
+        return "loaded %d" % self.library.InitializeInjection()
+
+    @staticmethod
+    def do_across(count):
+        for _ in range(int(count)):
+            annotation = record_function("across")
+            annotation.__enter__()
+            inner = torch.ones(2)
+            thread = threading.Thread(target=annotation.__exit__, args=(None, None, None))
+            thread.start()
+            thread.join()
+            inner.add(1)
+        return "across " + count
+
+    @staticmethod
+    def do_nest(count):
+        def nest(left):
+            if left:
+                with record_function("nest"):
+                    nest(left - 1)
+
+        nest(int(count))
+        return "nest " + count
+
+    @staticmethod
+    def do_wrong(count):
+        for _ in range(int(count)):
+            try:
+                torch.mm(torch.ones(2, 3), torch.ones(2, 3))
+            except RuntimeError:
+                pass
+        return "wrong " + count
+
+    @staticmethod
+    def do_threads(threads, count):
+        tids = []
+
+        def add():
+            tids.append(threading.get_native_id())
+            one = torch.ones(2)
+            for _ in range(int(count)):
+                one.add(1)
+
+        workers = [threading.Thread(target=add) for _ in range(int(threads))]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return "threads " + " ".join(str(tid) for tid in tids)
+
+    def do_forward(self, count):
+        with torch.no_grad():
+            for _ in range(int(count)):
+                self.model(self.data)
+        return "forward " + count
+
+    def do_fork(self, count):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            self.do_forward(count)
+            rings = sum("gpuprof-ring" in os.readlink("/proc/self/fd/%d" % fd)
+                        for fd in range(256) if os.path.islink("/proc/self/fd/%d" % fd))
+            os.write(writing, b"%d" % rings)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        os.close(writing)
+        rings = os.read(reading, 100).decode()
+        os.close(reading)
+        return "fork %d %s" % (status, rings)
+
+    @staticmethod
+    def do_become():
+        child = os.fork()
+        if child:
+            os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        return "become %d" % os.getpid()
+
+
+if __name__ == "__main__":
+    protocol.main(Collected)

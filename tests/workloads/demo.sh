@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The demonstration: a ResNet-18 training that knows nothing of gpuprof, and gpuprof attached to it
+# for some seconds. usage: demo.sh OUTDIR (GPUPROF names the binary)
+
+set -euo pipefail
+
+out=$1
+here=$(cd "$(dirname "$0")" && pwd)
+PYTHON=${PYTHON:-/usr/bin/python3}
+seconds=${DEMO_SECONDS:-5}
+
+mkdir -p "$out"
+rm -f "$out"/resnet18.*
+"$PYTHON" -B "$here/resnet18_train.py" --endless --batch 8 </dev/null >"$out/resnet18.log" 2>&1 &
+target=$!
+trap 'kill "$target" 2>/dev/null || true' EXIT
+
+echo "A ResNet-18 training starts as process $target; it is an ordinary PyTorch script."
+until grep -q '^ready' "$out/resnet18.log"; do
+	kill -0 "$target" || { cat "$out/resnet18.log"; exit 1; }
+	sleep 0.2
+done
+
+echo "\$ gpuprof attach --pid $target --duration $seconds --memory --sort self_cpu_time_total --limit 15"
+"$GPUPROF" attach --pid "$target" --duration "$seconds" --memory \
+	--sort self_cpu_time_total --limit 15 -o "$out/resnet18.gpuprof" \
+	--trace "$out/resnet18.trace.json" --memory-timeline "$out/resnet18.memory.html"
+kill -0 "$target" && echo "The training goes on, undisturbed (process $target; ended now)."
+
+cat <<END
+
+Open:
+  $out/resnet18.trace.json    in ui.perfetto.dev, chrome://tracing or speedscope
+  $out/resnet18.memory.html   in any browser: memory over time
+  $out/resnet18.gpuprof       with 'gpuprof table' and 'gpuprof export', now or later
+END

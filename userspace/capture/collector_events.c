@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Judging events from a collector. Each kind has one function that checks all of its fields and
+ * rewrites what only gpuprof can know: process, thread ids, times of the machine's clock, names.
+ */
+#include "capture/collector_events.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define NS_PER_S       1000000000LL
+#define NAME_BYTES     255
+#define SCOPE_MAX      64
+#define AHEAD_NS       NS_PER_S /* an event may seem to lie this far in the future */
+#define PREFIX_SHIFT   52
+#define OFFSETS_BYTES  4096
+#define OFFSET_S_MAX   (1LL << 32)
+#define PREFIX_OURS    (1ULL << 11) /* bit 63 of an instance */
+#define PREFIX_PROCESS 0x7ffU
+
+/* What the process's time namespace adds to CLOCK_MONOTONIC. */
+static int64_t clock_offset(pid_t pid)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	char path[64];
+	const char *line;
+	int64_t s, ns;
+	size_t bytes;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/timens_offsets", pid);
+	if (file_read(path, OFFSETS_BYTES, &text, &bytes))
+		return 0;
+	line = strstr(text, "monotonic");
+	if (!line || sscanf(line, "monotonic %" SCNd64 " %" SCNd64, &s, &ns) != 2)
+		return 0;
+	if (s < -OFFSET_S_MAX || s > OFFSET_S_MAX || ns < 0 || ns >= NS_PER_S)
+		return 0;
+	return s * NS_PER_S + ns;
+}
+
+static uint64_t machine_now(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)((int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec - clock_offset(getpid()));
+}
+
+void collector_events__init(struct collector_events *e, pid_t pid, uint16_t process_index)
+{
+	*e = (struct collector_events){
+		.process_index = process_index,
+		.opened_ns = machine_now(),
+		.clock_offset_ns = clock_offset(pid),
+	};
+	collector_tids__init(&e->tids, pid);
+}
+
+void collector_events__done(struct collector_events *e)
+{
+	collector_tids__done(&e->tids);
+}
+
+uint64_t collector_events__now(struct collector_events *e)
+{
+	collector_tids__round(&e->tids);
+	return machine_now();
+}
+
+static bool instance_is_ours(const struct collector_events *e, uint64_t instance)
+{
+	return instance >> PREFIX_SHIFT == (PREFIX_OURS | (e->process_index & PREFIX_PROCESS));
+}
+
+static bool op_is_sane(const struct collector_events *e, const struct gp_ev_op *op, uint64_t now_ns)
+{
+	return op->start_ns >= e->opened_ns && op->start_ns <= op->head.time_ns &&
+	       op->head.time_ns <= now_ns + AHEAD_NS && instance_is_ours(e, op->instance) &&
+	       (!op->parent || instance_is_ours(e, op->parent)) && op->parent != op->instance &&
+	       op->scope < SCOPE_MAX && op->sequence_nr >= -1;
+}
+
+static bool is_announced(const struct collector_events *e, uint32_t id)
+{
+	return id < COLLECTOR_NAMES && (e->announced[id / 8] & 1U << id % 8);
+}
+
+static bool judge_op(struct collector_events *e, struct gp_ev_op *op, size_t bytes, uint64_t now_ns)
+{
+	if (bytes != sizeof(*op))
+		return false;
+	op->start_ns -= (uint64_t)e->clock_offset_ns;
+	op->head.time_ns -= (uint64_t)e->clock_offset_ns;
+	if (!op_is_sane(e, op, now_ns))
+		return false;
+	op->head.flags = GP_OP_CALLBACK | (op->head.flags & (GP_OP_EXCEPTION | GP_OP_ASYNC));
+	op->head.process = e->process_index;
+	op->head.tid = collector_tids__get(&e->tids, op->head.tid);
+	if (!is_announced(e, op->name_id)) {
+		op->name_id = 0;
+		e->names_lost_nr++;
+	}
+	op->stack_id = 0;
+	return true;
+}
+
+static bool judge_name(struct collector_events *e, struct gp_ev_name *name, size_t bytes)
+{
+	char *text = (char *)(name + 1);
+
+	if (bytes < sizeof(*name) || name->text_bytes > NAME_BYTES ||
+	    bytes != sizeof(*name) + ((name->text_bytes + 7) & ~7U) || !name->name_id ||
+	    name->name_id >= COLLECTOR_NAMES)
+		return false;
+	for (uint32_t i = 0; i < name->text_bytes; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 127)
+			text[i] = '?';
+	/* Also after the last of a text that fills its words. */
+	memset(text + name->text_bytes, 0, 8);
+	name->head = (struct gp_ev_head){.kind = GP_EV_NAME, .process = e->process_index};
+	e->announced[name->name_id / 8] |= (uint8_t)(1U << name->name_id % 8);
+	return true;
+}
+
+size_t collector_events__judge(struct collector_events *e, void *event, size_t bytes,
+			       uint64_t now_ns)
+{
+	const struct gp_ev_head *head = event;
+	bool sane = false;
+
+	if (bytes >= sizeof(*head) && head->kind == GP_EV_OP)
+		sane = judge_op(e, event, bytes, now_ns);
+	else if (bytes >= sizeof(*head) && head->kind == GP_EV_NAME)
+		sane = judge_name(e, event, bytes);
+	if (sane)
+		return bytes;
+	e->refused_nr++;
+	return 0;
+}

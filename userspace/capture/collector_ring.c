@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Finding, mapping and draining the collector's ring. `tail` is our own word and never read back
+ * from the page; `head` is read once per drain and believed only as far as the ring is long. What
+ * was read is cleared before it is given back: that is what writers rely on.
+ */
+#include "capture/collector_ring.h"
+
+#include "base/cleanup.h"
+#include "capture/collector_events.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#define PAGE_BYTES     4096
+#define DATA_BYTES_MIN 4096U
+#define DATA_BYTES_MAX (256U << 20)
+#define MEMFD_LINK     "/memfd:" GP_RING_NAME " (deleted)"
+#define STALL_BEATS    30 /* turns of the collector's thread, 0.1 s each */
+#define PUBLISH_BYTES  65536
+#define BEAT_NS	       200000000L
+#define FRESH_NS       3000000000ULL
+
+struct collector_ring {
+	struct gp_ring_page *page;
+	unsigned char *data;
+	uint32_t data_bytes;
+	uint64_t tail;
+	uint64_t published; /* the tail that writers know */
+	bool broken;
+	bool gone;
+	bool stalled;	       /* the slot at `tail` was not ready when last looked at, */
+	uint32_t stalled_beat; /* and so was the collector's beat */
+	uint64_t skipped_nr;
+	bool beating, leaving; /* of the thread that beats */
+	pthread_t beater;
+	pthread_mutex_t lock;
+	pthread_cond_t leave;
+	struct collector_events events;
+};
+
+static void cleanup_dir(DIR **d)
+{
+	if (*d)
+		(void)closedir(*d);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
+/* Opens a descriptor of the target if it is a memfd that cannot shrink (so that reading it cannot
+ * fault). The file is looked at before it is opened for real: it may be anything. */
+static int open_memfd(const char *path, struct stat *ret_st)
+{
+	CLEANUP(cleanup_fd) int handle = open(path, O_PATH | O_CLOEXEC);
+	CLEANUP(cleanup_fd) int fd = -1;
+	struct statfs fs;
+	char own[64];
+	int seals;
+
+	if (handle < 0)
+		return -errno;
+	if (fstat(handle, ret_st) || fstatfs(handle, &fs))
+		return -errno;
+	if (!S_ISREG(ret_st->st_mode) || ret_st->st_nlink || fs.f_type != TMPFS_MAGIC)
+		return -EPROTO;
+	(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", handle);
+	fd = open(own, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || (seals & F_SEAL_WRITE))
+		return -EPROTO;
+	return take_fd(&fd);
+}
+
+/* Maps the ring behind `fd` if its header makes sense. 0 or -errno. */
+static int map_ring(struct collector_ring *r, int fd, const struct stat *st, struct reason *why)
+{
+	uint64_t bytes = (uint64_t)st->st_size;
+	uint64_t data_bytes = bytes - PAGE_BYTES;
+	struct gp_ring_page *page;
+	void *p;
+
+	if (bytes < PAGE_BYTES + DATA_BYTES_MIN || data_bytes > DATA_BYTES_MAX ||
+	    (data_bytes & (data_bytes - 1)))
+		return reason_set(why, -EPROTO, "the collector's ring has a size of %llu bytes",
+				  (unsigned long long)bytes);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return reason_set(why, -errno, "cannot map the collector's ring: %s",
+				  strerror(errno));
+	r->page = page = p;
+	r->data = (unsigned char *)p + PAGE_BYTES;
+	r->data_bytes = (uint32_t)data_bytes;
+	if (__atomic_load_n(&page->magic, __ATOMIC_ACQUIRE) != GP_RING_MAGIC ||
+	    page->data_bytes != data_bytes)
+		return reason_set(why, -EPROTO,
+				  "the collector's ring has a header of another kind");
+	if (page->wire_version != GP_WIRE_VERSION)
+		return reason_set(why, -EPROTO,
+				  "the collector in the process is of another version of gpuprof; "
+				  "restart the process or use that version");
+	return 0;
+}
+
+/* A ring that someone else reads, or has read, is not ours to read. */
+static int check_unused(const struct gp_ring_page *page, struct reason *why)
+{
+	uint64_t beat_ns = __atomic_load_n(&page->heartbeat_ns, __ATOMIC_RELAXED);
+	uint64_t now = now_ns();
+
+	if (!beat_ns)
+		return 0;
+	if (beat_ns <= now && now - beat_ns > FRESH_NS)
+		return reason_set(why, -EAGAIN,
+				  "the collector of an earlier capture is still leaving the "
+				  "process; try again in some seconds");
+	return reason_set(why, -EBUSY, "another gpuprof is attached to the process");
+}
+
+/* The first descriptor of the process that is a ring, as a descriptor of ours. */
+static int find_memfd(pid_t pid, struct stat *ret_st)
+{
+	char path[64], name[sizeof(MEMFD_LINK) + 1];
+	struct dirent *entry;
+	int found = -ENOENT;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	CLEANUP(cleanup_dir) DIR *dir = opendir(path);
+
+	if (!dir)
+		return -errno;
+	while (found < 0 && (entry = readdir(dir)) != NULL) {
+		ssize_t nr = readlinkat(dirfd(dir), entry->d_name, name, sizeof(name));
+
+		if (nr != sizeof(MEMFD_LINK) - 1 || memcmp(name, MEMFD_LINK, (size_t)nr))
+			continue;
+		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%.20s", pid, entry->d_name);
+		found = open_memfd(path, ret_st);
+	}
+	return found;
+}
+
+void collector_ring__beat(struct collector_ring *r)
+{
+	__atomic_store_n(&r->page->heartbeat_ns, now_ns(), __ATOMIC_RELAXED);
+}
+
+/* Says that gpuprof is alive whatever the rest of it waits for (a slow disk). */
+static void *keep_beating(void *arg)
+{
+	struct collector_ring *r = arg;
+	struct timespec until;
+
+	(void)pthread_mutex_lock(&r->lock);
+	while (!r->leaving) {
+		collector_ring__beat(r);
+		(void)clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += BEAT_NS;
+		until.tv_sec += until.tv_nsec / 1000000000L;
+		until.tv_nsec %= 1000000000L;
+		(void)pthread_cond_timedwait(&r->leave, &r->lock, &until);
+	}
+	(void)pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+static void start_beating(struct collector_ring *r)
+{
+	pthread_condattr_t attr;
+	sigset_t all, old;
+
+	if (r->beating || pthread_condattr_init(&attr))
+		return;
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&r->leave, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	(void)pthread_mutex_init(&r->lock, NULL);
+	/* Signals are for the thread that made us. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	r->beating = !pthread_create(&r->beater, NULL, keep_beating, r);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static void stop_beating(struct collector_ring *r)
+{
+	if (!r->beating)
+		return;
+	(void)pthread_mutex_lock(&r->lock);
+	r->leaving = true;
+	(void)pthread_cond_signal(&r->leave);
+	(void)pthread_mutex_unlock(&r->lock);
+	(void)pthread_join(r->beater, NULL);
+	(void)pthread_cond_destroy(&r->leave);
+	(void)pthread_mutex_destroy(&r->lock);
+}
+
+int collector_ring__open(pid_t pid, uint16_t process_index, struct reason *why,
+			 struct collector_ring **ret_ring)
+{
+	struct collector_ring *r;
+	struct stat st;
+	int err;
+	CLEANUP(cleanup_fd) int fd = find_memfd(pid, &st);
+
+	if (fd == -ENOENT)
+		return reason_set(why, fd, "there is no collector in process %d", pid);
+	if (fd < 0)
+		return reason_set(why, fd, "cannot open the collector's ring of process %d: %s",
+				  pid, strerror(-fd));
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return reason_set(why, -ENOMEM, "out of memory");
+	collector_events__init(&r->events, pid, process_index);
+	err = map_ring(r, fd, &st, why);
+	if (!err)
+		err = check_unused(r->page, why);
+	if (err) {
+		collector_ring__free(r);
+		return err;
+	}
+	__atomic_store_n(&r->page->process, process_index, __ATOMIC_RELAXED);
+	collector_ring__beat(r);
+	*ret_ring = r;
+	return 0;
+}
+
+void collector_ring__free(struct collector_ring *r)
+{
+	if (!r)
+		return;
+	stop_beating(r);
+	if (r->page)
+		(void)munmap(r->page, PAGE_BYTES + (size_t)r->data_bytes);
+	collector_events__done(&r->events);
+	free(r);
+}
+
+static void wake(struct collector_ring *r)
+{
+	(void)syscall(SYS_futex, &r->page->wanted, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void collector_ring__want(struct collector_ring *r, uint32_t features)
+{
+	start_beating(r);
+	__atomic_store_n(&r->page->wanted, features, __ATOMIC_RELEASE);
+	wake(r);
+}
+
+void collector_ring__quit(struct collector_ring *r)
+{
+	__atomic_store_n(&r->page->quit, 1, __ATOMIC_RELEASE);
+	wake(r);
+}
+
+void collector_ring__process_gone(struct collector_ring *r)
+{
+	r->gone = true;
+}
+
+static struct gp_ring_slot read_slot(const struct collector_ring *r, uint64_t position)
+{
+	const struct gp_ring_slot *slot =
+		(const void *)(r->data + (position & (r->data_bytes - 1)));
+	struct gp_ring_slot copy;
+
+	copy.ready = __atomic_load_n(&slot->ready, __ATOMIC_ACQUIRE);
+	copy.bytes = __atomic_load_n(&slot->bytes, __ATOMIC_RELAXED);
+	return copy;
+}
+
+static bool size_is_sane(const struct gp_ring_slot *slot, uint64_t room)
+{
+	return slot->bytes % 8 == 0 && slot->bytes <= room &&
+	       slot->bytes >= sizeof(*slot) + sizeof(struct gp_ev_head) &&
+	       slot->bytes <= sizeof(*slot) + COLLECTOR_EVENT_BYTES;
+}
+
+static bool is_ready(const struct gp_ring_slot *slot, uint64_t position, uint64_t room)
+{
+	return slot->ready == (uint32_t)position + 1 && size_is_sane(slot, room);
+}
+
+static void copy_out(const struct collector_ring *r, uint64_t position, void *to, size_t bytes)
+{
+	size_t at = position & (r->data_bytes - 1);
+	size_t first = r->data_bytes - at < bytes ? r->data_bytes - at : bytes;
+
+	memcpy(to, r->data + at, first);
+	memcpy((char *)to + first, r->data, bytes - first);
+}
+
+/* Lets writers have what was read. */
+static void publish(struct collector_ring *r)
+{
+	/* Release: the room is clear before a writer may have it. */
+	__atomic_store_n(&r->page->tail, r->tail, __ATOMIC_RELEASE);
+	r->published = r->tail;
+}
+
+/* Clears [tail, to) and moves tail there. */
+static void give_back(struct collector_ring *r, uint64_t to)
+{
+	size_t at = r->tail & (r->data_bytes - 1);
+	size_t bytes = to - r->tail;
+	size_t first = r->data_bytes - at < bytes ? r->data_bytes - at : bytes;
+
+	memset(r->data + at, 0, first);
+	memset(r->data, 0, bytes - first);
+	r->tail = to;
+	r->stalled = false;
+	if (r->tail - r->published >= PUBLISH_BYTES)
+		publish(r);
+}
+
+/*
+ * The slot at tail is not ready. True if it never will be: nobody is left to complete it, or the
+ * collector's own thread has made many turns since we first saw it (so the process runs).
+ */
+static bool slot_is_dead(struct collector_ring *r)
+{
+	uint32_t beat = __atomic_load_n(&r->page->beat, __ATOMIC_RELAXED);
+	uint32_t state = __atomic_load_n(&r->page->state, __ATOMIC_ACQUIRE);
+
+	if (!r->stalled) {
+		r->stalled = true;
+		r->stalled_beat = beat;
+	}
+	return r->gone || state == GP_COLLECTOR_INERT || beat - r->stalled_beat >= STALL_BEATS;
+}
+
+/* Goes on at the next slot that is complete, else at head. */
+static void skip_dead(struct collector_ring *r, uint64_t head)
+{
+	struct gp_ring_slot slot = read_slot(r, r->tail);
+	uint64_t to = r->tail + 8;
+
+	if (size_is_sane(&slot, head - r->tail)) {
+		to = r->tail + slot.bytes;
+	} else {
+		for (; to < head; to += 8) {
+			slot = read_slot(r, to);
+			if (is_ready(&slot, to, head - to))
+				break;
+		}
+	}
+	give_back(r, to);
+	r->skipped_nr++;
+}
+
+int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void *arg)
+{
+	uint64_t event[COLLECTOR_EVENT_BYTES / 8];
+	uint64_t head = __atomic_load_n(&r->page->head, __ATOMIC_ACQUIRE);
+	uint64_t now = collector_events__now(&r->events);
+	int taken_nr = 0, err = 0;
+	size_t judged;
+
+	r->broken = r->broken || head - r->tail > r->data_bytes || head % 8;
+	if (r->broken)
+		return -EPROTO;
+	while (!err && r->tail != head) {
+		struct gp_ring_slot slot = read_slot(r, r->tail);
+		size_t bytes = slot.bytes - sizeof(slot);
+
+		if (!is_ready(&slot, r->tail, head - r->tail)) {
+			if (!slot_is_dead(r))
+				break;
+			skip_dead(r, head);
+			continue;
+		}
+		copy_out(r, r->tail + sizeof(slot), event, bytes);
+		give_back(r, r->tail + slot.bytes);
+		judged = collector_events__judge(&r->events, event, bytes, now);
+		if (!judged)
+			continue;
+		err = fn(event, judged, arg);
+		taken_nr++;
+	}
+	publish(r);
+	return err ? err : taken_nr;
+}
+
+void collector_ring__status(const struct collector_ring *r, struct collector_status *ret_status)
+{
+	struct collector_status *s = ret_status;
+	uint32_t state = __atomic_load_n(&r->page->state, __ATOMIC_ACQUIRE);
+
+	s->state =
+		state <= GP_COLLECTOR_FAILED ? (enum gp_collector_state)state : GP_COLLECTOR_FAILED;
+	s->active = __atomic_load_n(&r->page->active, __ATOMIC_ACQUIRE);
+	s->failed = __atomic_load_n(&r->page->failed, __ATOMIC_ACQUIRE);
+	s->beat = __atomic_load_n(&r->page->beat, __ATOMIC_RELAXED);
+	s->broken = r->broken;
+	memcpy(s->message, r->page->message, sizeof(s->message));
+	s->message[sizeof(s->message) - 1] = '\0';
+	for (char *c = s->message; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = '?';
+}
+
+static void add_saturated(uint64_t *sum, uint64_t nr)
+{
+	if (__builtin_add_overflow(*sum, nr, sum))
+		*sum = UINT64_MAX;
+}
+
+void collector_ring__losses(const struct collector_ring *r, uint64_t losses[GP_LOSS_NR])
+{
+	const struct collector_events *e = &r->events;
+
+	_Static_assert(GP_LOSS_NR <= sizeof(r->page->losses) / sizeof(r->page->losses[0]),
+		       "the page has a place for each");
+	for (int i = 0; i < GP_LOSS_NR; i++)
+		add_saturated(&losses[i], __atomic_load_n(&r->page->losses[i], __ATOMIC_RELAXED));
+	add_saturated(&losses[GP_LOSS_COLLECTOR_FULL],
+		      __atomic_load_n(&r->page->lost, __ATOMIC_RELAXED));
+	add_saturated(&losses[GP_LOSS_RECORD], e->refused_nr + r->skipped_nr + r->broken);
+	add_saturated(&losses[GP_LOSS_NAMES], e->names_lost_nr);
+	add_saturated(&losses[GP_LOSS_THREAD], e->tids.unknown_nr);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The reading end of the collector's ring (wire.h), in gpuprof. The ring lies in memory that the
+ * target can write to at any moment: every position, size, id and number in it is checked, after it
+ * was copied out. What does not pass is counted and left out; a ring whose positions make no sense
+ * is given up.
+ *
+ * How a capture uses it: inject; open; want(); wait until `active` or `failed` in the status says
+ * so; then drain() every 20 ms or so; at the end want(0), wait until nothing is active, drain(),
+ * quit(), wait for GP_COLLECTOR_INERT, free(). The losses are complete once it is inert. A ring
+ * that becomes inert before it was told to quit has heard nothing from us for too long (we were
+ * stopped).
+ */
+#ifndef GP_CAPTURE_COLLECTOR_RING_H
+#define GP_CAPTURE_COLLECTOR_RING_H
+
+#include "base/reason.h"
+#include "wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct collector_ring;
+
+/*
+ * Takes one event: gp_ev_name, its text free of control characters and followed by a zero, or
+ * gp_ev_op with process, tid and times already ours and a name_id that was announced before (0:
+ * none). Non-zero ends the drain; the event counts as taken.
+ */
+typedef int (*collector_event_fn)(const void *event, size_t bytes, void *arg);
+
+struct collector_status {
+	enum gp_collector_state state;
+	uint32_t active, failed; /* enum gp_feature bits */
+	uint32_t beat;
+	bool broken;	   /* given up: its positions made no sense */
+	char message[512]; /* terminated, control characters replaced */
+};
+
+/* Finds the ring among the descriptors of process `pid` (as gpuprof sees it) and maps it. Events
+ * will carry process_index. 0 or -errno with a reason: -ENOENT there is none, -EBUSY another
+ * gpuprof uses it, -EAGAIN one left behind by a gpuprof that has gone is still leaving, -EPROTO it
+ * is none of ours, or of another version. */
+int collector_ring__open(pid_t pid, uint16_t process_index, struct reason *why,
+			 struct collector_ring **ret_ring);
+/* Unmaps; no more signs of life. Does not tell the collector to quit. */
+void collector_ring__free(struct collector_ring *r);
+
+/* Which features (enum gp_feature bits) are to be in force. Wakes the collector. From the first
+ * call on, a thread of its own tells the collector that gpuprof is alive: without that for 3
+ * seconds the collector leaves for good. */
+void collector_ring__want(struct collector_ring *r, uint32_t features);
+/* One sign of life, now: for whoever waits between open() and want(). */
+void collector_ring__beat(struct collector_ring *r);
+/* Tells the collector to leave for good. */
+void collector_ring__quit(struct collector_ring *r);
+/* The process has ended: what is not complete in the ring never will be. */
+void collector_ring__process_gone(struct collector_ring *r);
+
+/* Hands out all events that are complete, in the order in which their writers began. An event
+ * whose writer is slow holds the later ones up; after 3 seconds of the collector's own time it is
+ * counted as lost. Returns how many events were handed out, fn's non-zero result, or -EPROTO if the
+ * ring was given up. Never waits. */
+int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void *arg);
+
+void collector_ring__status(const struct collector_ring *r, struct collector_status *ret_status);
+
+/* Adds what went missing, on the collector's side and here. Call it once, at the end. */
+void collector_ring__losses(const struct collector_ring *r, uint64_t losses[GP_LOSS_NR]);
+
+#endif /* GP_CAPTURE_COLLECTOR_RING_H */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Thread ids as a process sees them (in its innermost PID namespace) to those of gpuprof's.
+ * Internal to capture/.
+ */
+#ifndef GP_CAPTURE_COLLECTOR_TIDS_H
+#define GP_CAPTURE_COLLECTOR_TIDS_H
+
+#include "base/hash.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct collector_tids {
+	pid_t pid;
+	bool same;  /* both are in one namespace: nothing to translate */
+	bool fresh; /* the tasks were read in this round */
+	uint32_t rounds;
+	struct hash map;
+	uint64_t unknown_nr; /* ids for which no thread was found */
+};
+
+void collector_tids__init(struct collector_tids *t, pid_t pid);
+void collector_tids__done(struct collector_tids *t);
+/* A new round: the tasks may be read again, once. */
+void collector_tids__round(struct collector_tids *t);
+/* Our id of the thread, or 0 if it cannot be told (it has ended, or there is none). */
+uint32_t collector_tids__get(struct collector_tids *t, uint32_t tid);
+
+#endif /* GP_CAPTURE_COLLECTOR_TIDS_H */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The collector inside one process. It leaves by itself when gpuprof is silent for three seconds or
+ * has died, so whatever happens here the process ends up without it.
+ */
+#include "capture/guest.h"
+
+#include "base/log.h"
+#include "capture/collector_ring.h"
+#include "inject/inject.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define MS_NS	       1000000L
+#define ANSWER_TURN_MS 2
+#define ANSWER_TURNS   1500 /* 3 seconds */
+
+extern const unsigned char collector_so_start[], collector_so_end[];
+
+struct guest {
+	struct collector_ring *ring;
+	bool stopped;
+};
+
+static const struct inject_options how = {.name = "libgpuprof-cupti.so"};
+
+static void sleep_ms(long ms)
+{
+	struct timespec ts = {.tv_nsec = ms * MS_NS};
+
+	(void)nanosleep(&ts, NULL);
+}
+
+static size_t image_bytes(void)
+{
+	return (size_t)(collector_so_end - collector_so_start);
+}
+
+/* The ring of a collector that is just leaving becomes free in a moment. */
+static int open_ring(const struct target_process *p, uint16_t process_index, struct reason *why,
+		     struct collector_ring **ret_ring)
+{
+	int err = -EAGAIN;
+
+	for (int i = 0; i < ANSWER_TURNS && (err == -EAGAIN || err == -ENOENT); i++) {
+		err = collector_ring__open(p->pid, process_index, why, ret_ring);
+		if (err == -EAGAIN || err == -ENOENT)
+			sleep_ms(ANSWER_TURN_MS);
+	}
+	return err;
+}
+
+/* Until it does all that is wanted, or says that it cannot. */
+static int wait_for_answer(struct guest *g, uint32_t features, struct reason *why)
+{
+	struct collector_status s = {0};
+
+	for (int i = 0; i < ANSWER_TURNS; i++) {
+		collector_ring__beat(g->ring);
+		collector_ring__status(g->ring, &s);
+		if ((s.active & features) == features)
+			return 0;
+		if (s.broken || s.state == GP_COLLECTOR_FAILED || (s.failed & features))
+			break;
+		sleep_ms(ANSWER_TURN_MS);
+	}
+	if (s.message[0])
+		return reason_set(why, -ENOTSUP, "%s", s.message);
+	return reason_set(why, -ETIMEDOUT, "the collector gave no answer within 3 s");
+}
+
+static int begin(struct guest *g, const struct target_process *p, uint16_t process_index,
+		 uint32_t features, struct reason *why)
+{
+	int err = open_ring(p, process_index, why, &g->ring);
+
+	if (err)
+		return err;
+	collector_ring__beat(g->ring);
+	collector_ring__want(g->ring, features);
+	return wait_for_answer(g, features, why);
+}
+
+int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
+	       struct reason *why, struct guest **ret_guest)
+{
+	struct inject_result result = {0};
+	struct guest *g;
+	int err = inject_library(p, collector_so_start, image_bytes(), &how, why, &result);
+
+	if (err)
+		return err;
+	if (result.returned != 1)
+		return reason_set(why, -ENOTSUP, "the collector would not start in %d",
+				  (int)p->pid);
+	log_info("%d: collector put in by thread %d after %u stops in %llu us, which cost the "
+		 "thread %llu us",
+		 (int)p->pid, (int)result.tid, result.stops, (unsigned long long)result.waited_us,
+		 (unsigned long long)result.held_us);
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return reason_set(why, -ENOMEM, "out of memory");
+	err = begin(g, p, process_index, features, why);
+	if (err) {
+		guest__stop(g, false);
+		guest__free(g, p, false);
+		return err;
+	}
+	*ret_guest = g;
+	return 0;
+}
+
+uint32_t guest__active(const struct guest *g)
+{
+	struct collector_status s;
+
+	collector_ring__status(g->ring, &s);
+	return s.broken ? 0 : s.active;
+}
+
+bool guest__has_left(const struct guest *g)
+{
+	struct collector_status s;
+
+	collector_ring__status(g->ring, &s);
+	return !g->stopped &&
+	       (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED);
+}
+
+int guest__drain(struct guest *g, int (*fn)(const void *event, size_t bytes, void *arg), void *arg)
+{
+	if (!g->stopped)
+		collector_ring__beat(g->ring);
+	return collector_ring__drain(g->ring, fn, arg);
+}
+
+void guest__stop(struct guest *g, bool gone)
+{
+	struct collector_status s;
+
+	if (g->stopped || !g->ring)
+		return;
+	g->stopped = true;
+	if (gone) {
+		collector_ring__process_gone(g->ring);
+		return;
+	}
+	collector_ring__quit(g->ring);
+	for (int i = 0; i < ANSWER_TURNS; i++) {
+		collector_ring__status(g->ring, &s);
+		if (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED)
+			return;
+		sleep_ms(ANSWER_TURN_MS);
+	}
+	log_warn("the collector has not answered for 3 s: it leaves by itself when the process "
+		 "lets it run");
+}
+
+void guest__losses(const struct guest *g, uint64_t losses[GP_LOSS_NR])
+{
+	collector_ring__losses(g->ring, losses);
+}
+
+void guest__free(struct guest *g, const struct target_process *p, bool gone)
+{
+	struct inject_result result;
+	struct reason why = {0};
+	bool left = false;
+
+	if (!g)
+		return;
+	collector_ring__free(g->ring);
+	free(g);
+	if (gone || !target_process__alive(p))
+		return;
+	if (inject_remove(p, &how, &why, &result, &left))
+		log_info("%d: the collector stays, inert: %s", (int)p->pid, why.text);
+	else if (left)
+		log_info("%d: the collector stays, inert", (int)p->pid);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * `gpuprof export REC --format FORMAT -o OUT`: other forms of a recording.
+ */
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/show.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+struct export_args {
+	const char *format;
+	const char *output_path;
+};
+
+static const char *const formats[] = {"chrome", "memory", NULL};
+
+static const struct option_spec export_options[] = {
+	{.name = "format",
+	 .letter = 'f',
+	 .kind = OPTION_TEXT,
+	 .offset = offsetof(struct export_args, format),
+	 .value_name = "FORMAT",
+	 .choices = formats,
+	 .help = "'chrome': a trace for Perfetto and chrome://tracing, as torch.profiler writes "
+		 "it. "
+		 "'memory': the memory over time, a page if OUT ends in .html, its data if in "
+		 ".json."},
+	{.name = "output",
+	 .letter = 'o',
+	 .kind = OPTION_TEXT,
+	 .offset = offsetof(struct export_args, output_path),
+	 .value_name = "OUT",
+	 .complete = COMPLETE_FILE,
+	 .help = "The file to write; compressed if its name ends in .gz; '-' is stdout."},
+	{0},
+};
+
+const struct command command_export = {
+	.name = "export",
+	.summary = "turn a recording into a trace or a memory timeline",
+	.usage = "REC --format FORMAT -o OUT",
+	.about =
+		"Writes the recording REC in another form. The file appears under its name when it "
+		"is whole.",
+	.options = export_options,
+	.operand = "the recording",
+	.min_operands = 1,
+	.max_operands = 1,
+	.complete = COMPLETE_FILE,
+	.run = cli_export,
+};
+
+/* A slip of the hand must not turn the recording into its own trace. */
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	return !stat(a, &sa) && !stat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+static int write_output(const struct shown *s, const struct export_args *args, bool memory)
+{
+	return memory ? shown__write_memory(s, args->output_path)
+		      : shown__write_trace(s, args->output_path);
+}
+
+int cli_export(int argc, char **argv)
+{
+	CLEANUP(shown__done) struct shown s = {0};
+	struct export_args args = {0};
+	int operands, status = options_parse(&command_export, argc, argv, &args, &operands);
+	int lost;
+	bool memory;
+
+	if (status >= 0)
+		return status;
+	if (!args.format || !args.output_path)
+		return options_usage_error(&command_export, "missing %s",
+					   args.format ? "-o OUT" : "--format FORMAT");
+	memory = !strcmp(args.format, "memory");
+	if (memory && !show_memory_path_fits(args.output_path))
+		return options_usage_error(&command_export,
+					   "cannot tell the form of '%s': give it "
+					   "a name that ends in .html or .json",
+					   args.output_path);
+	if (is_same_file(argv[1], args.output_path)) {
+		log_err("cannot write '%s': it is the recording itself; name another file",
+			args.output_path);
+		return CLI_USAGE;
+	}
+	status = shown__open(&s, argv[1]);
+	if (status != CLI_DONE)
+		return status;
+	status = write_output(&s, &args, memory);
+	lost = shown__losses(&s);
+	return status ? status : lost;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Outputs of a recording. Each is tried even if another failed; the worst outcome is the exit
+ * status. Losses come last, so that they are what stands above the prompt.
+ */
+#include "cli/show.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "output/output.h"
+#include "timeline/table.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_SORT "self_cpu_time_total"
+
+/* ---- opening ---- */
+
+int shown__open(struct shown *s, const char *path)
+{
+	struct reason why = {0};
+	const char *damage;
+
+	*s = (struct shown){0};
+	if (recording__open(path, &why, &s->recording)) {
+		log_err("%s", why.text);
+		return CLI_FAILED;
+	}
+	damage = recording__damage(s->recording);
+	if (damage)
+		log_warn("the recording '%s' is not whole: %s; what comes before is shown", path,
+			 damage);
+	if (timeline__new(s->recording, &why, &s->timeline)) {
+		log_err("cannot read '%s': %s", path, why.text);
+		shown__done(s);
+		return CLI_FAILED;
+	}
+	return CLI_DONE;
+}
+
+void shown__done(struct shown *s)
+{
+	timeline__free(s->timeline);
+	recording__free(s->recording);
+	*s = (struct shown){0};
+}
+
+/* ---- losses ---- */
+
+/* Counters of events that happened and are not in the recording. The others tell of what is there
+ * but less exact. */
+static bool is_lost_events(const char *name)
+{
+	return !strcmp(name, recording_loss_name(GP_LOSS_RING_FULL)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_FULL)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_LEFT)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_RECORD));
+}
+
+static void cleanup_sink(struct sink **s)
+{
+	sink__free(*s);
+}
+
+int shown__losses(const struct shown *s)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	const struct timeline *t = s->timeline;
+	int err = sink__new_fd(STDERR_FILENO, &sink);
+
+	err = err ? err : output_losses_text(sink, t);
+	err = err ? err : sink__finish(sink);
+	/* Nobody reads stderr: nothing to tell it to. */
+	(void)err;
+	for (size_t i = 0; i < t->losses.nr; i++)
+		if (t->losses.items[i].count && is_lost_events(t->losses.items[i].name))
+			return CLI_LOST;
+	return CLI_DONE;
+}
+
+/* ---- files ---- */
+
+/* Whether the name ends so, a ".gz" behind it aside. */
+static bool has_ending(const char *path, const char *ending)
+{
+	size_t nr = strlen(path), want = strlen(ending);
+
+	if (nr > 3 && !strcmp(path + nr - 3, ".gz"))
+		nr -= 3;
+	return nr > want && !strncmp(path + nr - want, ending, want);
+}
+
+bool show_memory_path_fits(const char *path)
+{
+	return !strcmp(path, "-") || has_ending(path, ".html") || has_ending(path, ".json");
+}
+
+static int output_failed(const char *what, const char *path, int err)
+{
+	if (!strcmp(path, "-"))
+		path = "stdout";
+	(void)log_errno(err, "cannot write the %s to '%s'", what, path);
+	return CLI_FAILED;
+}
+
+static int open_sink(const char *path, struct sink **ret_sink)
+{
+	if (!strcmp(path, "-"))
+		return sink__new_fd(STDOUT_FILENO, ret_sink);
+	return sink__new_path(path, ret_sink);
+}
+
+int shown__write_trace(const struct shown *s, const char *path)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	int err = open_sink(path, &sink);
+
+	err = err ? err : output_chrome(sink, s->timeline, path);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("trace", path, err) : CLI_DONE;
+}
+
+static bool has_memory(const struct shown *s)
+{
+	const char *wanted = recording__meta(s->recording, "memory");
+
+	return s->timeline->memory.nr || (wanted && !strcmp(wanted, "1"));
+}
+
+int shown__write_memory(const struct shown *s, const char *path)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	int err;
+
+	if (!has_memory(s)) {
+		log_err("cannot write a memory timeline: the recording has no memory events; "
+			"record with --memory");
+		return CLI_FAILED;
+	}
+	err = open_sink(path, &sink);
+	if (!err && has_ending(path, ".html"))
+		err = output_memory_html(sink, s->timeline);
+	else if (!err)
+		err = output_memory_json(sink, s->timeline);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("memory timeline", path, err) : CLI_DONE;
+}
+
+/* ---- the table ---- */
+
+static void cleanup_table(struct table **t)
+{
+	table__free(*t);
+}
+
+static int write_table(const struct shown *s, const struct table *table,
+		       const struct show_options *o)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	const struct output_table_options text = {
+		.limit = o->limit, .time_unit = o->time_unit, .top_level = o->top_level};
+	int err = sink__new_fd(STDOUT_FILENO, &sink);
+
+	if (!err && o->json)
+		err = output_table_json(sink, s->timeline, table, o->limit);
+	else if (!err && o->csv)
+		err = output_table_csv(sink, table, o->limit);
+	else if (!err)
+		err = output_table_text(sink, table, &text);
+	err = err ? err : sink__finish(sink);
+	/* Someone who closed the pipe has seen enough. */
+	return err && err != -EPIPE ? output_failed("table", "-", err) : CLI_DONE;
+}
+
+static int show_table(const struct shown *s, const struct show_options *o)
+{
+	const struct table_options options = {.by_overload = o->by_overload,
+					      .sort = o->sort ? o->sort : DEFAULT_SORT,
+					      .top_level = o->top_level};
+	CLEANUP(cleanup_table) struct table *table = NULL;
+	struct reason why = {0};
+	int err = table__new(s->timeline, &options, &why, &table);
+
+	if (err) {
+		log_err("%s", why.text);
+		return err == -EINVAL ? CLI_USAGE : CLI_FAILED;
+	}
+	if (!table->rows.nr)
+		log_warn("the recording has no operators in it");
+	return write_table(s, table, o);
+}
+
+int show_recording(const char *path, const struct show_options *options)
+{
+	CLEANUP(shown__done) struct shown s;
+	int status = shown__open(&s, path), next;
+
+	if (status != CLI_DONE)
+		return status;
+	status = show_table(&s, options);
+	if (options->trace_path) {
+		next = shown__write_trace(&s, options->trace_path);
+		status = status ? status : next;
+	}
+	if (options->memory_path) {
+		next = shown__write_memory(&s, options->memory_path);
+		status = status ? status : next;
+	}
+	next = shown__losses(&s);
+	return status ? status : next;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * `gpuprof table REC`: the table of torch.profiler from a recording.
+ */
+#include "timeline/table.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/show.h"
+
+struct table_args {
+	struct show_options show;
+	const char *group_by;
+};
+
+#define SHOW(field) offsetof(struct table_args, show.field)
+
+static const char *const time_units[] = {"s", "ms", "us", NULL};
+static const char *const groups[] = {"overload", NULL};
+
+static const struct option_spec table_options[] = {
+	{.name = "sort",
+	 .letter = 's',
+	 .kind = OPTION_TEXT,
+	 .offset = SHOW(sort),
+	 .value_name = "KEY",
+	 .choices = table_sort_keys,
+	 .known = table_sort_key_known,
+	 .help = "Sort by KEY, as torch.profiler names them. Default: self_cpu_time_total."},
+	{.name = "limit",
+	 .letter = 'l',
+	 .kind = OPTION_NUMBER,
+	 .offset = SHOW(limit),
+	 .value_name = "N",
+	 .min = -1,
+	 .max = 1000000000,
+	 .help = "Rows to print, -1 for all. Default: 100."},
+	{.name = "group-by",
+	 .letter = 'g',
+	 .kind = OPTION_TEXT,
+	 .offset = offsetof(struct table_args, group_by),
+	 .value_name = "WHAT",
+	 .choices = groups,
+	 .help = "'overload': one row for each overload of an operator instead of one for all."},
+	{.name = "top-level",
+	 .kind = OPTION_FLAG,
+	 .offset = SHOW(top_level),
+	 .help = "Only operators that no other one called."},
+	{.name = "time-unit",
+	 .kind = OPTION_TEXT,
+	 .offset = SHOW(time_unit),
+	 .value_name = "UNIT",
+	 .choices = time_units,
+	 .help = "Print all times in s, ms or us. Default: as it fits each."},
+	{.name = "json",
+	 .kind = OPTION_FLAG,
+	 .offset = SHOW(json),
+	 .help = "Print one JSON object: rows, losses and how it was captured."},
+	{.name = "csv",
+	 .kind = OPTION_FLAG,
+	 .offset = SHOW(csv),
+	 .help = "Print comma-separated values, a header line first."},
+	{0},
+};
+
+const struct command command_table = {
+	.name = "table",
+	.summary = "print the table of a recording",
+	.usage = "[options] REC",
+	.about = "Prints what torch.profiler's key_averages().table() would have printed, from the "
+		 "recording REC.",
+	.options = table_options,
+	.operand = "the recording",
+	.min_operands = 1,
+	.max_operands = 1,
+	.complete = COMPLETE_FILE,
+	.run = cli_table,
+};
+
+int cli_table(int argc, char **argv)
+{
+	struct table_args args = {.show.limit = 100};
+	int operands, status = options_parse(&command_table, argc, argv, &args, &operands);
+
+	if (status >= 0)
+		return status;
+	if (args.show.json && args.show.csv)
+		return options_usage_error(&command_table, "--json and --csv exclude each other");
+	args.show.by_overload = args.group_by;
+	return show_recording(argv[1], &args.show);
+}

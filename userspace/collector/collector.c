@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * libgpuprof-cupti.so: a guest in the target. One exported function makes the ring and starts one
+ * thread, which follows what gpuprof writes into the ring's page and leaves when gpuprof says so or
+ * stops beating. A later call starts afresh, with a new ring. The library never unloads (linked
+ * with nodelete): PyTorch may keep addresses of its callbacks for as long as an op runs.
+ */
+#include "collector/compat.h"
+#include "collector/ops.h"
+#include "collector/ring_writer.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TURN_NS		100000000L    /* how long the thread sleeps if nobody wakes it */
+#define HEARTBEAT_NS	3000000000ULL /* gpuprof has gone when it has been silent for this */
+#define HEARTBEAT_TURNS 25 /* ... and for so many of our turns: a paused machine is not it */
+#define FIRST_BEAT_NS	30000000000ULL /* ... and when it has not come at all for this */
+#define RETRY_TURNS	5	       /* between looks for PyTorch */
+#define LEAVE_TRIES	2000	       /* of 1 ms, in InitializeInjection() */
+
+enum phase { PHASE_IDLE = 0, PHASE_RUNNING = 1, PHASE_LEAVING = 2 };
+
+static struct {
+	int phase;	   /* enum phase */
+	uint32_t calls_nr; /* of InitializeInjection(): each renews the time to wait for gpuprof */
+	pid_t owner;
+	struct ring_writer ring;
+} self = {.ring.fd = -1};
+
+/* The thread's own. */
+struct follower {
+	struct gp_ring_page *page;
+	uint32_t wanted;  /* as it was at the last turn */
+	uint32_t refused; /* will not change until no longer wanted */
+	uint32_t turns;
+	uint32_t calls_nr;     /* the last ones seen */
+	uint64_t heartbeat_ns; /* the last one seen, */
+	uint64_t seen_ns;      /* when it came, */
+	uint32_t seen_turn;    /* and in which turn */
+	const char *ops_why;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
+static void add_text(char *message, size_t bytes, const char *text)
+{
+	size_t at = strlen(message);
+	size_t nr = strlen(text);
+
+	if (at && at + 2 < bytes) {
+		memcpy(message + at, "; ", 2);
+		at += 2;
+	}
+	if (nr > bytes - 1 - at)
+		nr = bytes - 1 - at;
+	memcpy(message + at, text, nr);
+}
+
+/* The message first, so that who sees the bit finds its reason. */
+static void tell(struct follower *f, uint32_t active, uint32_t failed)
+{
+	struct gp_ring_page *page = f->page;
+	char message[sizeof(page->message)] = "";
+
+	if ((failed & GP_FEATURE_OPS) && f->ops_why)
+		add_text(message, sizeof(message), f->ops_why);
+	if (failed & GP_FEATURE_CUPTI)
+		add_text(message, sizeof(message), "gpu activity: not built yet");
+	if (failed & GP_FEATURE_MEMORY)
+		add_text(message, sizeof(message), "memory callbacks: not built yet");
+	memcpy(page->message, message, sizeof(message));
+	__atomic_store_n(&page->failed, failed, __ATOMIC_RELEASE);
+	__atomic_store_n(&page->active, active, __ATOMIC_RELEASE);
+}
+
+/* Brings the op callbacks in line; returns whether they are in force. */
+static bool follow_ops(struct follower *f, uint32_t wanted, bool active)
+{
+	enum torch_result result;
+
+	if (!(wanted & GP_FEATURE_OPS)) {
+		f->refused &= ~(uint32_t)GP_FEATURE_OPS;
+		f->ops_why = NULL;
+		return active && !ops__disarm();
+	}
+	if (active || (f->refused & GP_FEATURE_OPS))
+		return active;
+	if (f->ops_why && f->turns % RETRY_TURNS)
+		return false;
+	result = ops__arm(&self.ring, &f->ops_why);
+	if (result == TORCH_REFUSED)
+		f->refused |= GP_FEATURE_OPS;
+	return result == TORCH_BOUND;
+}
+
+static void follow(struct follower *f)
+{
+	uint32_t wanted = __atomic_load_n(&f->page->wanted, __ATOMIC_ACQUIRE);
+	uint32_t active = f->page->active;
+	uint32_t now;
+
+	f->wanted = wanted;
+	now = follow_ops(f, wanted, active & GP_FEATURE_OPS) ? GP_FEATURE_OPS : 0;
+	if (now != active || (wanted & ~now) != f->page->failed)
+		tell(f, now, wanted & ~now);
+}
+
+static bool abandoned(struct follower *f)
+{
+	uint64_t beat_ns = __atomic_load_n(&f->page->heartbeat_ns, __ATOMIC_RELAXED);
+	uint32_t calls_nr = __atomic_load_n(&self.calls_nr, __ATOMIC_RELAXED);
+	uint64_t now = now_ns();
+
+	if (beat_ns != f->heartbeat_ns || calls_nr != f->calls_nr) {
+		f->heartbeat_ns = beat_ns;
+		f->calls_nr = calls_nr;
+		f->seen_ns = now;
+		f->seen_turn = f->turns;
+		return false;
+	}
+	return now - f->seen_ns > (beat_ns ? HEARTBEAT_NS : FIRST_BEAT_NS) &&
+	       f->turns - f->seen_turn > HEARTBEAT_TURNS;
+}
+
+static void leave(struct follower *f, enum gp_collector_state state)
+{
+	bool left = ops__disarm();
+
+	if (!left)
+		f->ops_why = "operator callbacks: a thread is stopped inside one";
+	if (state != GP_COLLECTOR_FAILED)
+		tell(f, 0, left ? 0 : GP_FEATURE_OPS);
+	__atomic_store_n(&self.phase, PHASE_LEAVING, __ATOMIC_RELEASE);
+	__atomic_store_n(&f->page->state, state, __ATOMIC_RELEASE);
+	/* A ring that a stopped thread may still write to stays mapped. */
+	if (left)
+		ring_writer__close(&self.ring);
+	else
+		(void)close(self.ring.fd);
+	__atomic_store_n(&self.phase, PHASE_IDLE, __ATOMIC_RELEASE);
+}
+
+static void *run(void *arg)
+{
+	static const struct timespec turn = {.tv_nsec = TURN_NS};
+	static const char no_memory[] = "the collector's ring: not enough memory in the process's "
+					"control group";
+	struct follower f = {.page = self.ring.page};
+
+	(void)prctl(PR_SET_NAME, "gpuprof", 0, 0, 0);
+	if (ring_writer__populate(&self.ring)) {
+		memcpy(f.page->message, no_memory, sizeof(no_memory));
+		leave(&f, GP_COLLECTOR_FAILED);
+		return NULL;
+	}
+	__atomic_store_n(&f.page->state, GP_COLLECTOR_READY, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&f.page->quit, __ATOMIC_ACQUIRE) && !abandoned(&f)) {
+		follow(&f);
+		f.turns++;
+		(void)__atomic_add_fetch(&f.page->beat, 1, __ATOMIC_RELAXED);
+		/* gpuprof wakes us when it has changed `wanted` or `quit`. */
+		(void)syscall(SYS_futex, &f.page->wanted, FUTEX_WAIT, f.wanted, &turn, NULL, 0);
+	}
+	leave(&f, GP_COLLECTOR_INERT);
+	return NULL;
+}
+
+/* In a fork's child: the ring and the thread are the parent's. */
+static void forget(void)
+{
+	ops__forget();
+	ring_writer__close(&self.ring);
+	self.owner = 0;
+	__atomic_store_n(&self.phase, PHASE_IDLE, __ATOMIC_RELEASE);
+}
+
+static bool start_thread(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, old;
+	int err;
+
+	if (pthread_attr_init(&attr))
+		return false;
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&thread, &attr, run, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)pthread_attr_destroy(&attr);
+	return !err;
+}
+
+/* True if the caller is to start the collector; *ret_running if it runs already. */
+static bool begin(bool *ret_running)
+{
+	static const struct timespec ms = {.tv_nsec = 1000000};
+
+	for (int tries = 0; tries < LEAVE_TRIES; tries++) {
+		int phase = PHASE_IDLE;
+
+		if (__atomic_compare_exchange_n(&self.phase, &phase, PHASE_RUNNING, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return true;
+		*ret_running = phase == PHASE_RUNNING;
+		if (*ret_running)
+			return false;
+		(void)nanosleep(&ms, NULL);
+	}
+	return false;
+}
+
+static bool start(void)
+{
+	static bool fork_watched;
+
+	if (ops__init() || ring_writer__open(&self.ring, RING_DATA_BYTES))
+		return false;
+	if (!fork_watched && pthread_atfork(NULL, NULL, forget)) {
+		ring_writer__close(&self.ring);
+		return false;
+	}
+	fork_watched = true;
+	self.owner = getpid();
+	if (start_thread())
+		return true;
+	ring_writer__close(&self.ring);
+	return false;
+}
+
+/*
+ * The only door: 1 if the collector runs now (started, or running already), else 0. Called by
+ * gpuprof inside the target, or by CUDA when it finds this library in CUDA_INJECTION64_PATH.
+ */
+__attribute__((visibility("default"))) int InitializeInjection(void);
+
+__attribute__((visibility("default"))) int InitializeInjection(void)
+{
+	int saved = errno;
+	bool running = false;
+
+	/* A child made without fork()'s handlers. */
+	if (self.owner && self.owner != getpid())
+		forget();
+	(void)__atomic_add_fetch(&self.calls_nr, 1, __ATOMIC_RELAXED);
+	if (begin(&running)) {
+		running = start();
+		if (!running)
+			__atomic_store_n(&self.phase, PHASE_IDLE, __ATOMIC_RELEASE);
+	}
+	errno = saved;
+	return running;
+}

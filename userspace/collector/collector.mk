@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# libgpuprof-cupti.so, which runs inside targets: plain C on old symbols of libc only, never with
+# sanitizers (the target has no runtime for them). The same file lies inside gpuprof as bytes.
+
+COLLECTOR_SRC := $(wildcard userspace/collector/*.c)
+COLLECTOR_OBJ := $(COLLECTOR_SRC:userspace/collector/%.c=$(O)/collector/%.o)
+COLLECTOR_CFLAGS := -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -fno-exceptions
+COLLECTOR_LDFLAGS := -shared $(if $(DEBUG),,-Wl,--strip-debug) -Wl,-soname,libgpuprof-cupti.so -Wl,-z,defs -Wl,-z,nodelete \
+	-Wl,-z,now -Wl,-z,relro -Wl,--hash-style=gnu -Wl,--no-undefined-version
+
+ALL_EXTRA += $(O)/libgpuprof-cupti.so
+LIB_OBJ += $(O)/collector_image.o
+
+$(O)/collector/%.o: userspace/collector/%.c $(STAMP) | setup-build
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(COLLECTOR_CFLAGS) -MMD -MP -c $< -o $@
+
+$(O)/libgpuprof-cupti.so: $(COLLECTOR_OBJ) userspace/collector/collector.mk
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(COLLECTOR_LDFLAGS) $(COLLECTOR_OBJ) -lpthread -ldl -o $@
+
+$(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cupti.so
+	$(call say,AS,$<)
+	$(Q)$(CC) -DCOLLECTOR_SO='"$(O)/libgpuprof-cupti.so"' -c $< -o $@
+
+-include $(COLLECTOR_OBJ:.o=.d)
+
+# The ring's two ends meet in unit tests; there the writing end is built as everything else is.
+COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names pending)
+$(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile: $(COLLECTOR_TESTED)
+
+# The fuzz target of the ring needs both ends too (objects by tests/fuzz/fuzz.mk's rule).
+FUZZ_RING_OBJ := $(patsubst %,$(O)/fuzz/userspace/%.o,capture/collector_ring \
+	capture/collector_events capture/collector_tids collector/ring_writer)
+$(O)/fuzz/fuzz_ring: $(O)/fuzz/tests/fuzz/fuzz_ring.o $(FUZZ_RING_OBJ) $(O)/fuzz/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(LIBS) -o $@
+
+-include $(FUZZ_RING_OBJ:.o=.d)
+
+# Reads a collector's ring for the integration tests.
+ALL_EXTRA += $(O)/tests/collector_reader
+$(O)/tests/collector_reader: $(O)/tests/fake/collector_reader.o $(O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
+
+-include $(COLLECTOR_TESTED:.o=.d) $(O)/tests/fake/collector_reader.d

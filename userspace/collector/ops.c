@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The callbacks. PyTorch copies their addresses into each record it makes, so a callback can come
+ * long after it was taken away: it finds the gate shut and does nothing (and the library is linked
+ * so that it is never unloaded).
+ *
+ * Who may use the session: a callback sets its thread's `busy`, then looks whether the gate is
+ * open. The collector's thread shuts the gate, makes every thread see that (membarrier), and waits
+ * until nobody is busy. The gate lies in a page that a fork's child finds empty.
+ */
+#include "collector/ops.h"
+
+#include "collector/compat.h"
+#include "collector/pending.h"
+#include "collector/thread.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LEAVE_TRIES    10000 /* of 1 ms: a thread may be stopped inside a callback */
+#define FORWARD_MAX    (1ULL << 32)
+#define CALLBACKS_NR   3
+#define INSTANCE_OURS  (1ULL << 63)
+#define PROCESS_MASK   0x7ffULL
+#define PROCESS_SHIFT  52
+#define FENCE_ALWAYS() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+
+struct session {
+	struct ring_writer *ring;
+	struct names *names;
+	struct torch_api torch;
+	uint32_t epoch;
+	uint64_t prefix; /* of instances */
+	uint64_t handles[CALLBACKS_NR];
+	bool added; /* the callbacks are in PyTorch's list; a fork's child inherits them */
+};
+
+struct gate {
+	struct session *open;
+};
+
+static struct session session;
+static struct gate *gate;
+static bool fence_needed;
+static bool stuck; /* a thread did not leave its callback */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
+static struct session *gate_session(void)
+{
+	return __atomic_load_n(&gate->open, __ATOMIC_ACQUIRE);
+}
+
+/* Between enter() and leave() the session stays, if it was returned. */
+static struct session *enter(struct thread_state **ret_thread)
+{
+	struct thread_state *t;
+	struct session *s;
+
+	if (!gate_session())
+		return NULL;
+	t = thread_state__get();
+	if (!t || t->busy)
+		return NULL;
+	__atomic_store_n(&t->busy, 1, __ATOMIC_RELAXED);
+	if (__builtin_expect(fence_needed, 0))
+		FENCE_ALWAYS();
+	else
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	s = gate_session();
+	if (!s)
+		__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
+	*ret_thread = t;
+	return s;
+}
+
+static void leave(struct thread_state *t)
+{
+	__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
+}
+
+static void begin_epoch(struct session *s, struct thread_state *t)
+{
+	t->epoch = s->epoch;
+	__atomic_store_n(&t->depth, 0, __ATOMIC_RELAXED);
+	memset(t->names, 0, sizeof(t->names));
+	t->torch_thread = (uint32_t)s->torch.current_thread();
+}
+
+static uint32_t name_id(struct session *s, struct thread_state *t, const char *text)
+{
+	struct cached_name *c = &t->names[((uintptr_t)text >> 4) & (THREAD_NAMES - 1)];
+	const struct name *name;
+
+	/* Content too: the text may lie in the record itself, or where a freed one lay. */
+	if (__builtin_expect(c->pointer == text && !strncmp(text, c->name->text, NAMES_TEXT_BYTES),
+			     1))
+		return c->name->id;
+	name = names__get(s->names, s->ring, text);
+	if (!name)
+		return 0;
+	*c = (struct cached_name){text, name};
+	return name->id;
+}
+
+static uint64_t next_instance(struct session *s, struct thread_state *t)
+{
+	if (++t->ops_nr == 0) {
+		thread_state__renumber(t);
+		t->ops_nr = 1;
+	}
+	return s->prefix | (uint64_t)t->number << 32 | t->ops_nr;
+}
+
+/* Takes away what ended on another thread. */
+static void drop_ended(struct thread_state *t)
+{
+	while (t->depth) {
+		struct open_op *top = &t->open[t->depth - 1];
+
+		if (top->pending == NO_PENDING || pending__holds(top))
+			return;
+		__atomic_store_n(&t->depth, t->depth - 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void push(struct session *s, struct thread_state *t, const void *record, uint8_t scope)
+{
+	const char *members = record;
+	const char *text = s->torch.record_name(record);
+	struct open_op *op;
+
+	if (__builtin_expect(t->epoch != s->epoch, 0))
+		begin_epoch(s, t);
+	drop_ended(t);
+	if (t->depth == GP_OP_DEPTH) {
+		ring_writer__count(s->ring, GP_LOSS_DEPTH, 1);
+		return;
+	}
+	op = &t->open[t->depth];
+	op->record = record;
+	op->instance = next_instance(s, t);
+	op->parent = t->depth ? op[-1].instance : 0;
+	memcpy(&op->sequence_nr, members + s->torch.sequence_offset, sizeof(op->sequence_nr));
+	op->forward_thread = 0;
+	if (scope == GP_SCOPE_BACKWARD)
+		memcpy(&op->forward_thread, members + s->torch.forward_thread_offset,
+		       sizeof(op->forward_thread));
+	if (op->forward_thread >= FORWARD_MAX)
+		op->forward_thread = 0;
+	op->name_id = name_id(s, t, text ? text : "?");
+	op->scope = scope;
+	op->pending = NO_PENDING;
+	__atomic_store_n(&t->depth, t->depth + 1, __ATOMIC_RELAXED);
+	op->start_ns = now_ns();
+	if (scope == GP_SCOPE_USER)
+		pending__add(op, t->tid, t->torch_thread);
+}
+
+static void emit(struct session *s, const struct open_op *op, uint32_t tid, uint32_t torch_thread,
+		 uint8_t flags, uint64_t end_ns)
+{
+	struct gp_ev_op ev = {
+		.head = {.kind = GP_EV_OP,
+			 .flags = GP_OP_CALLBACK | flags,
+			 .tid = tid,
+			 .time_ns = end_ns},
+		.start_ns = op->start_ns,
+		.instance = op->instance,
+		.parent = op->parent,
+		.sequence_nr = op->sequence_nr,
+		.forward_thread = op->forward_thread,
+		.name_id = op->name_id,
+		.scope = op->scope,
+		.thread_number = torch_thread,
+	};
+
+	(void)ring_writer__write(s->ring, &ev, sizeof(ev));
+}
+
+/*
+ * The op at `at` ends and is not the innermost. What lies above it is an annotation that outlives
+ * it or has ended on another thread, or an op that was left without its end: records of operators
+ * live on the stack, so an outer one cannot end before an inner one.
+ */
+static void close_above(struct session *s, struct thread_state *t, uint32_t at, uint64_t end_ns)
+{
+	uint32_t to = at;
+
+	for (uint32_t i = t->depth - 1; i > at; i--) {
+		if (t->open[i].pending != NO_PENDING)
+			continue;
+		emit(s, &t->open[i], t->tid, t->torch_thread, GP_OP_EXCEPTION, end_ns);
+		ring_writer__count(s->ring, GP_LOSS_EXCEPTION, 1);
+	}
+	for (uint32_t i = at + 1; i < t->depth; i++)
+		if (t->open[i].pending != NO_PENDING && pending__holds(&t->open[i]))
+			t->open[to++] = t->open[i];
+	__atomic_store_n(&t->depth, to, __ATOMIC_RELAXED);
+}
+
+static void pop(struct session *s, struct thread_state *t, const void *record, bool user,
+		uint64_t end_ns)
+{
+	struct pending_op other;
+	struct open_op op;
+	uint32_t at = t->epoch == s->epoch ? t->depth : 0;
+
+	while (at && t->open[at - 1].record != record)
+		at--;
+	if (!at) {
+		if (user && pending__take_record(record, &other))
+			emit(s, &other.op, other.tid, other.torch_thread, GP_OP_ASYNC, end_ns);
+		return;
+	}
+	op = t->open[at - 1];
+	if (at == t->depth)
+		__atomic_store_n(&t->depth, at - 1, __ATOMIC_RELAXED);
+	else
+		close_above(s, t, at - 1, end_ns);
+	if (op.pending == NO_PENDING || pending__take(&op))
+		emit(s, &op, t->tid, t->torch_thread, 0, end_ns);
+}
+
+static void *start(void **ret_context, const void *record, uint8_t scope)
+{
+	struct thread_state *t;
+	struct session *s;
+
+	*ret_context = NULL;
+	s = enter(&t);
+	if (s) {
+		push(s, t, record, scope);
+		leave(t);
+	}
+	return ret_context;
+}
+
+static void end(const void *record, bool user)
+{
+	struct thread_state *t;
+	struct session *s = enter(&t);
+
+	if (s) {
+		pop(s, t, record, user, now_ns());
+		leave(t);
+	}
+}
+
+/* One pair for each scope: so the scope needs no member of the record. */
+static void *start_function(void **ret_context, const void *record)
+{
+	return start(ret_context, record, GP_SCOPE_FUNCTION);
+}
+
+static void *start_backward(void **ret_context, const void *record)
+{
+	return start(ret_context, record, GP_SCOPE_BACKWARD);
+}
+
+static void *start_user(void **ret_context, const void *record)
+{
+	return start(ret_context, record, GP_SCOPE_USER);
+}
+
+static void end_op(const void *record, void *context)
+{
+	end(record, false);
+}
+
+static void end_user(const void *record, void *context)
+{
+	end(record, true);
+}
+
+static int membarrier(int command)
+{
+	return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+int ops__init(void)
+{
+	void *p;
+
+	if (!gate) {
+		p = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			return -errno;
+		/* Linux 4.14. Without it a child made by clone() would write into our ring. */
+		if (madvise(p, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK)) {
+			int err = -errno;
+
+			(void)munmap(p, (size_t)sysconf(_SC_PAGESIZE));
+			return err;
+		}
+		gate = p;
+	}
+	fence_needed = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
+	return thread_states__init();
+}
+
+/* True when no thread is inside a callback any more. */
+static bool wait_until_left(void)
+{
+	static const struct timespec ms = {.tv_nsec = 1000000};
+	int tries = 0;
+
+	if (fence_needed || membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+		FENCE_ALWAYS();
+	for (struct thread_state *t = thread_states__first(); t; t = t->next) {
+		while (__atomic_load_n(&t->busy, __ATOMIC_ACQUIRE)) {
+			if (++tries > LEAVE_TRIES)
+				return false;
+			(void)nanosleep(&ms, NULL);
+		}
+	}
+	return true;
+}
+
+static void add_callbacks(struct session *s)
+{
+	static const struct {
+		torch_start_fn start;
+		torch_end_fn end;
+		uint8_t scope;
+	} pairs[CALLBACKS_NR] = {
+		{start_function, end_op, GP_SCOPE_FUNCTION},
+		{start_backward, end_op, GP_SCOPE_BACKWARD},
+		{start_user, end_user, GP_SCOPE_USER},
+	};
+
+	for (int i = 0; i < CALLBACKS_NR; i++) {
+		struct torch_callback callback = {
+			.start = pairs[i].start,
+			.end = pairs[i].end,
+			.probability = 1.0,
+		};
+
+		callback.scopes[pairs[i].scope] = 1;
+		s->handles[i] = s->torch.add_global_callback(callback);
+	}
+	s->added = true;
+}
+
+enum torch_result ops__arm(struct ring_writer *w, const char **why_text)
+{
+	struct session *s = &session;
+	enum torch_result result;
+
+	*why_text = "operator callbacks: a thread is stopped inside an earlier one";
+	if (stuck && !wait_until_left())
+		return TORCH_REFUSED;
+	stuck = false;
+	result = torch_api__bind(&s->torch, why_text);
+	if (result != TORCH_BOUND)
+		return result;
+	s->names = names__new();
+	if (!s->names) {
+		torch_api__release(&s->torch);
+		*why_text = "operator callbacks: out of memory";
+		return TORCH_REFUSED;
+	}
+	s->ring = w;
+	s->epoch++;
+	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;
+	pending__clear();
+	(void)thread_states__take_abandoned();
+	__atomic_store_n(&gate->open, s, __ATOMIC_RELEASE);
+	if (!s->added)
+		add_callbacks(s);
+	return TORCH_BOUND;
+}
+
+bool ops__disarm(void)
+{
+	struct session *s = &session;
+	uint64_t open_nr;
+
+	if (!gate || !gate_session())
+		return true;
+	for (int i = 0; i < CALLBACKS_NR; i++)
+		s->torch.remove_callback(s->handles[i]);
+	s->added = false;
+	__atomic_store_n(&gate->open, NULL, __ATOMIC_SEQ_CST);
+	stuck = !wait_until_left();
+	if (stuck)
+		return false;
+	open_nr = thread_states__take_abandoned();
+	for (struct thread_state *t = thread_states__first(); t; t = t->next)
+		if (t->epoch == s->epoch)
+			open_nr += __atomic_load_n(&t->depth, __ATOMIC_RELAXED);
+	ring_writer__count(s->ring, GP_LOSS_OPEN_AT_END, open_nr);
+	names__free(s->names);
+	torch_api__release(&s->torch);
+	s->names = NULL;
+	s->ring = NULL;
+	return true;
+}
+
+void ops__forget(void)
+{
+	/* The gate is shut: its page came empty. */
+	names__free(session.names);
+	session.names = NULL;
+	session.ring = NULL;
+	stuck = false;
+	thread_states__forget();
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Annotations that are open, in any thread: they may end on another thread than they began on
+ * (collectives, futures). Operators cannot, so they are not in here. A fixed table; an annotation
+ * that finds no place in it can only end where it began.
+ */
+#ifndef GP_COLLECTOR_PENDING_H
+#define GP_COLLECTOR_PENDING_H
+
+#include "collector/thread.h"
+
+#include <stdbool.h>
+
+struct pending_op {
+	struct open_op op;
+	uint32_t tid;
+	uint32_t torch_thread;
+};
+
+/* Puts the op into the table and its place into op->pending. */
+void pending__add(struct open_op *op, uint32_t tid, uint32_t torch_thread);
+/* Whether it still is there: false once another thread has ended it. */
+bool pending__holds(const struct open_op *op);
+/* Takes it out; false if another thread was first. */
+bool pending__take(const struct open_op *op);
+/* Takes out whatever belongs to this record. */
+bool pending__take_record(const void *record, struct pending_op *ret_op);
+/* Only while no callback can run. */
+void pending__clear(void);
+
+#endif /* GP_COLLECTOR_PENDING_H */

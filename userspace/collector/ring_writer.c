@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The writing end of the collector's ring. Runs inside the target: no lock, no allocation, no wait
+ * after open. Positions only grow; tail is the reader's word and used for nothing but the room.
+ */
+#include "collector/ring_writer.h"
+
+#include "collector/compat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
+#endif
+
+_Static_assert(sizeof(struct gp_ring_page) <= RING_PAGE_BYTES, "the page holds the header");
+
+static int make_memfd(void)
+{
+	long fd = syscall(SYS_memfd_create, GP_RING_NAME, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = syscall(SYS_memfd_create, GP_RING_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return (int)fd;
+}
+
+int ring_writer__open(struct ring_writer *w, uint32_t data_bytes)
+{
+	size_t all = RING_PAGE_BYTES + (size_t)data_bytes;
+	void *p;
+	int err;
+
+	*w = (struct ring_writer){.fd = -1};
+	if (data_bytes < RING_DATA_MIN_BYTES || (data_bytes & (data_bytes - 1)))
+		return -EINVAL;
+	w->fd = make_memfd();
+	if (w->fd < 0)
+		return -errno;
+	if (ftruncate(w->fd, (off_t)all) ||
+	    fcntl(w->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		goto fail;
+	p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
+	if (p == MAP_FAILED)
+		goto fail;
+	w->page = p;
+	w->data = (unsigned char *)p + RING_PAGE_BYTES;
+	w->data_bytes = data_bytes;
+	w->page->wire_version = GP_WIRE_VERSION;
+	w->page->data_bytes = data_bytes;
+	/* Last: a reader that sees it sees the rest. */
+	__atomic_store_n(&w->page->magic, GP_RING_MAGIC, __ATOMIC_RELEASE);
+	return 0;
+fail:
+	err = -errno;
+	(void)close(w->fd);
+	w->fd = -1;
+	return err;
+}
+
+int ring_writer__populate(struct ring_writer *w)
+{
+	off_t all = RING_PAGE_BYTES + (off_t)w->data_bytes;
+
+	return fallocate(w->fd, 0, 0, all) ? -errno : 0;
+}
+
+void ring_writer__close(struct ring_writer *w)
+{
+	if (w->page)
+		(void)munmap(w->page, RING_PAGE_BYTES + (size_t)w->data_bytes);
+	if (w->fd >= 0)
+		(void)close(w->fd);
+	*w = (struct ring_writer){.fd = -1};
+}
+
+static struct gp_ring_slot *slot_at(struct ring_writer *w, uint64_t position)
+{
+	return (struct gp_ring_slot *)(w->data + (position & (w->data_bytes - 1)));
+}
+
+bool ring_writer__reserve(struct ring_writer *w, size_t bytes, uint64_t *ret_position)
+{
+	uint64_t need = sizeof(struct gp_ring_slot) + bytes;
+	__u64 head = __atomic_load_n(&w->page->head, __ATOMIC_RELAXED);
+
+	do {
+		/* Acquire: the reader cleared the room before it gave it back. */
+		uint64_t tail = __atomic_load_n(&w->page->tail, __ATOMIC_ACQUIRE);
+
+		if (head - tail + need > w->data_bytes || head - tail > w->data_bytes) {
+			(void)__atomic_fetch_add(&w->page->lost, 1, __ATOMIC_RELAXED);
+			return false;
+		}
+	} while (!__atomic_compare_exchange_n(&w->page->head, &head, head + need, true,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	__atomic_store_n(&slot_at(w, head)->bytes, (uint32_t)need, __ATOMIC_RELAXED);
+	*ret_position = head;
+	return true;
+}
+
+void ring_writer__fill(struct ring_writer *w, uint64_t position, size_t at, const void *data,
+		       size_t bytes)
+{
+	size_t offset = (position + sizeof(struct gp_ring_slot) + at) & (w->data_bytes - 1);
+	size_t first = w->data_bytes - offset;
+
+	if (__builtin_expect(first >= bytes, 1)) {
+		memcpy(w->data + offset, data, bytes);
+		return;
+	}
+	memcpy(w->data + offset, data, first);
+	memcpy(w->data, (const unsigned char *)data + first, bytes - first);
+}
+
+void ring_writer__commit(struct ring_writer *w, uint64_t position)
+{
+	__atomic_store_n(&slot_at(w, position)->ready, (uint32_t)position + 1, __ATOMIC_RELEASE);
+}
+
+bool ring_writer__write(struct ring_writer *w, const void *event, size_t bytes)
+{
+	uint64_t position;
+
+	if (!ring_writer__reserve(w, bytes, &position))
+		return false;
+	ring_writer__fill(w, position, 0, event, bytes);
+	ring_writer__commit(w, position);
+	return true;
+}
+
+void ring_writer__count(struct ring_writer *w, enum gp_loss what, uint64_t nr)
+{
+	(void)__atomic_fetch_add(&w->page->losses[what], nr, __ATOMIC_RELAXED);
+}

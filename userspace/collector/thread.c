@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Thread states: a list that only grows, its members found through a pthread key and handed on when
+ * a thread ends. The one place of the callback path that allocates, once per thread.
+ */
+#include "collector/thread.h"
+
+#include "collector/compat.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define STATES_MAX  65536
+#define NUMBER_MASK 0xfffffU
+
+static pthread_key_t key;
+static bool key_made;
+static struct thread_state *first;
+static uint32_t states_nr;
+static uint32_t last_number;
+static uint64_t abandoned;
+
+static void thread_ends(void *arg)
+{
+	struct thread_state *t = arg;
+
+	(void)__atomic_fetch_add(&abandoned, t->depth, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->depth, 0, __ATOMIC_RELAXED);
+	t->epoch = 0;
+	__atomic_store_n(&t->in_use, 0, __ATOMIC_RELEASE);
+}
+
+int thread_states__init(void)
+{
+	int err = key_made ? 0 : -pthread_key_create(&key, thread_ends);
+
+	key_made = !err;
+	return err;
+}
+
+struct thread_state *thread_states__first(void)
+{
+	return __atomic_load_n(&first, __ATOMIC_ACQUIRE);
+}
+
+void thread_state__renumber(struct thread_state *t)
+{
+	do {
+		t->number = __atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED) & NUMBER_MASK;
+	} while (!t->number);
+	t->ops_nr = 0;
+}
+
+static struct thread_state *reuse(void)
+{
+	for (struct thread_state *t = thread_states__first(); t; t = t->next) {
+		uint32_t free_one = 0;
+
+		if (__atomic_compare_exchange_n(&t->in_use, &free_one, 1, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return t;
+	}
+	return NULL;
+}
+
+static struct thread_state *make(void)
+{
+	struct thread_state *t;
+
+	if (__atomic_fetch_add(&states_nr, 1, __ATOMIC_RELAXED) >= STATES_MAX)
+		return NULL;
+	t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (t == MAP_FAILED)
+		return NULL;
+	t->in_use = 1;
+	thread_state__renumber(t);
+	t->next = thread_states__first();
+	while (!__atomic_compare_exchange_n(&first, &t->next, t, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+	return t;
+}
+
+static __attribute__((noinline)) struct thread_state *claim(void)
+{
+	int saved = errno;
+	struct thread_state *t = reuse();
+
+	if (!t)
+		t = make();
+	if (t && pthread_setspecific(key, t)) {
+		__atomic_store_n(&t->in_use, 0, __ATOMIC_RELEASE);
+		t = NULL;
+	}
+	if (t)
+		t->tid = (uint32_t)syscall(SYS_gettid);
+	errno = saved;
+	return t;
+}
+
+struct thread_state *thread_state__get(void)
+{
+	struct thread_state *t = pthread_getspecific(key);
+
+	return __builtin_expect(t != NULL, 1) ? t : claim();
+}
+
+uint64_t thread_states__take_abandoned(void)
+{
+	return __atomic_exchange_n(&abandoned, 0, __ATOMIC_RELAXED);
+}
+
+void thread_states__forget(void)
+{
+	for (struct thread_state *t = thread_states__first(); t; t = t->next) {
+		t->busy = 0;
+		t->depth = 0;
+		t->epoch = 0;
+		t->in_use = 0;
+	}
+	if (key_made)
+		(void)pthread_setspecific(key, NULL);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What the collector keeps for each thread that runs ops. A thread's state is written by that
+ * thread alone; only `busy` and `depth` are read by the collector's own thread, to know when the
+ * last callback has left. States are reused when their thread ends and are never unmapped: a
+ * callback may look at one at any time.
+ */
+#ifndef GP_COLLECTOR_THREAD_H
+#define GP_COLLECTOR_THREAD_H
+
+#include "collector/names.h"
+
+#include <stdint.h>
+
+#define THREAD_NAMES 128 /* a power of two */
+
+#define NO_PENDING UINT16_MAX
+
+struct open_op {
+	const void *record;
+	uint64_t start_ns;
+	uint64_t instance;
+	uint64_t parent;
+	int64_t sequence_nr;
+	uint64_t forward_thread;
+	uint32_t name_id;
+	uint16_t pending; /* place in the table of annotations, or NO_PENDING */
+	uint8_t scope;
+	uint8_t reserved;
+};
+
+struct cached_name {
+	const char *pointer;
+	const struct name *name;
+};
+
+struct thread_state {
+	uint32_t busy;	/* a callback is at work */
+	uint32_t depth; /* of open[] */
+	uint32_t epoch; /* of the arming that what follows belongs to */
+	uint32_t tid;
+	uint32_t number;       /* of this state, for instances */
+	uint32_t ops_nr;       /* instances given out under this number */
+	uint32_t torch_thread; /* PyTorch's number of the thread */
+	uint32_t in_use;       /* a thread has it */
+	struct thread_state *next;
+	struct open_op open[GP_OP_DEPTH];
+	struct cached_name names[THREAD_NAMES];
+};
+
+/* Once per process. 0 or -errno. */
+int thread_states__init(void);
+/* The calling thread's, NULL if there can be none. errno stays as it is. */
+struct thread_state *thread_state__get(void);
+/* The first of all states ever made; follow next. */
+struct thread_state *thread_states__first(void);
+/* Gives a state a fresh number. Numbers are 1 to 2^20 - 1, then begin again. */
+void thread_state__renumber(struct thread_state *t);
+
+/* In a fork's child, where only the calling thread is left: takes all states back. */
+void thread_states__forget(void);
+
+/* How many ops were open in threads that have ended, since the last call. */
+uint64_t thread_states__take_abandoned(void);
+
+#endif /* GP_COLLECTOR_THREAD_H */

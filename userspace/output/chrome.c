@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Kineto's Chrome trace. One event a line; the slices of each thread nest strictly because the
+ * timeline's ops do. Asynchronous ops, which need not nest, are pairs of "b" and "e" events.
+ */
+#include "output/chrome.h"
+
+#include <errno.h>
+
+#include "base/banned.h"
+
+void chrome_begin(struct chrome *c)
+{
+	if (c->events++)
+		chrome_lit(&c->out, ",\n  ");
+	else
+		chrome_lit(&c->out, "\n  ");
+}
+
+static int64_t trace_time(const struct chrome *c, uint64_t time_ns)
+{
+	int64_t at = (int64_t)time_ns + c->shift_ns;
+
+	return at > 0 ? at : 0;
+}
+
+void chrome_where(struct chrome *c, uint32_t thread, uint64_t time_ns)
+{
+	const struct tl_thread *th = &c->t->threads.items[thread];
+
+	chrome_lit(&c->out, ",\"pid\":");
+	buf__i64(&c->out, c->t->processes.items[th->process].pid);
+	chrome_lit(&c->out, ",\"tid\":");
+	buf__u64(&c->out, th->tid);
+	chrome_lit(&c->out, ",\"ts\":");
+	buf__us(&c->out, trace_time(c, time_ns));
+}
+
+static const char *category(const struct tl_op *op)
+{
+	return op->scope == GP_SCOPE_USER ? "user_annotation" : "cpu_op";
+}
+
+/* `number` is unique among the trace's events. */
+static void op_args(struct chrome *c, const struct tl_op *op, uint32_t number)
+{
+	chrome_lit(&c->out, ",\"args\":{\"External id\":");
+	buf__u64(&c->out, (uint64_t)number + 1);
+	if (op->sequence_nr >= 0) {
+		chrome_lit(&c->out, ",\"Sequence number\":");
+		buf__i64(&c->out, op->sequence_nr);
+		chrome_lit(&c->out, ",\"Fwd thread id\":");
+		buf__u64(&c->out, op->forward_thread);
+	}
+	chrome_lit(&c->out, ",\"Ev Idx\":");
+	buf__u64(&c->out, number);
+	/* Kineto's word for an end that nobody saw. */
+	if (op->flags & GP_OP_EXCEPTION)
+		chrome_lit(&c->out, ",\"finished\":\"false\"");
+	chrome_lit(&c->out, "}");
+}
+
+static void slice(struct chrome *c, const struct tl_op *op, uint32_t number)
+{
+	chrome_begin(c);
+	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"");
+	buf__str(&c->out, category(op));
+	chrome_lit(&c->out, "\",\"name\":");
+	buf__json(&c->out, op->name);
+	chrome_where(c, op->thread, op->start_ns);
+	chrome_lit(&c->out, ",\"dur\":");
+	buf__us(&c->out, trace_time(c, op->end_ns) - trace_time(c, op->start_ns));
+	op_args(c, op, number);
+	chrome_lit(&c->out, "}");
+	chrome_flow_write(c, number);
+}
+
+static void async_half(struct chrome *c, const struct tl_op *op, uint32_t number, bool begins)
+{
+	chrome_begin(c);
+	if (begins)
+		chrome_lit(&c->out, "{\"ph\":\"b\",\"cat\":\"");
+	else
+		chrome_lit(&c->out, "{\"ph\":\"e\",\"cat\":\"");
+	buf__str(&c->out, category(op));
+	chrome_lit(&c->out, "\",\"name\":");
+	buf__json(&c->out, op->name);
+	chrome_lit(&c->out, ",\"id\":");
+	buf__u64(&c->out, (uint64_t)number + 1);
+	chrome_where(c, op->thread, begins ? op->start_ns : op->end_ns);
+	if (begins)
+		op_args(c, op, number);
+	chrome_lit(&c->out, "}");
+}
+
+/* Hands a full block to the sink. */
+static int drain(struct chrome *c, bool all)
+{
+	int err = buf__error(&c->out);
+
+	if (err || (!all && c->out.nr < CHROME_BLOCK_BYTES))
+		return err;
+	err = sink__write(c->sink, c->out.bytes, c->out.nr);
+	buf__clear(&c->out);
+	return err;
+}
+
+static int write_ops(struct chrome *c)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < c->t->ops.nr && !err; i++) {
+		const struct tl_op *op = &c->t->ops.items[i];
+
+		if (op->flags & GP_OP_ASYNC) {
+			async_half(c, op, i, true);
+			async_half(c, op, i, false);
+		} else {
+			slice(c, op, i);
+		}
+		err = drain(c, false);
+	}
+	return err;
+}
+
+/* "Total Allocated" is the allocator's word; where it gave none, what is left of what was allocated
+ * since the capture began. */
+static void memory_event(struct chrome *c, const struct tl_memory *m, bool refused, uint64_t number)
+{
+	chrome_begin(c);
+	chrome_lit(&c->out, "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":");
+	buf__json(&c->out, refused ? "[OutOfMemory]" : "[memory]");
+	chrome_where(c, m->thread, m->time_ns);
+	chrome_lit(&c->out, ",\"args\":{\"Total Reserved\":");
+	buf__u64(&c->out, m->reserved_bytes);
+	chrome_lit(&c->out, ",\"Total Allocated\":");
+	if (m->allocated_bytes)
+		buf__u64(&c->out, m->allocated_bytes);
+	else
+		buf__i64(&c->out, m->total_bytes);
+	chrome_lit(&c->out, ",\"Bytes\":");
+	buf__i64(&c->out, m->bytes);
+	if (!refused) {
+		chrome_lit(&c->out, ",\"Addr\":");
+		buf__u64(&c->out, m->address);
+	}
+	chrome_lit(&c->out, ",\"Device Id\":");
+	buf__i64(&c->out, m->device_index);
+	chrome_lit(&c->out, ",\"Device Type\":");
+	buf__i64(&c->out, m->device_type);
+	chrome_lit(&c->out, ",\"Ev Idx\":");
+	buf__u64(&c->out, number);
+	chrome_lit(&c->out, "}}");
+}
+
+static int write_memory(struct chrome *c)
+{
+	uint64_t number = c->t->ops.nr;
+	int err = 0;
+
+	for (size_t i = 0; i < c->t->memory.nr && !err; i++) {
+		memory_event(c, &c->t->memory.items[i], false, number++);
+		err = drain(c, false);
+	}
+	for (size_t i = 0; i < c->t->out_of_memory.nr && !err; i++) {
+		memory_event(c, &c->t->out_of_memory.items[i], true, number++);
+		err = drain(c, false);
+	}
+	return err;
+}
+
+static void write_end(struct chrome *c, const char *name)
+{
+	chrome_begin(c);
+	chrome_lit(&c->out, "{\"name\":\"Record Window End\",\"ph\":\"i\",\"s\":\"g\",\"pid\":\"\","
+			    "\"tid\":\"\",\"ts\":");
+	buf__us(&c->out, trace_time(c, c->t->end_ns));
+	chrome_lit(&c->out, "}\n  ],\n  \"traceName\": ");
+	buf__json(&c->out, name);
+	chrome_lit(&c->out, "\n}\n");
+}
+
+static int write_all(struct chrome *c, const char *name)
+{
+	int err = chrome_flow_find(c);
+
+	if (err)
+		return err;
+	chrome_header(c);
+	chrome_names(c);
+	err = drain(c, false);
+	if (!err)
+		err = write_ops(c);
+	if (!err)
+		err = write_memory(c);
+	if (err)
+		return err;
+	write_end(c, name);
+	return drain(c, true);
+}
+
+int output_chrome(struct sink *s, const struct timeline *t, const char *name)
+{
+	struct chrome c = {.sink = s, .t = t};
+	int err = write_all(&c, name);
+
+	buf__done(&c.out);
+	hash__done(&c.flow);
+	return err;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What the files of the Chrome trace share. Private to this room.
+ */
+#ifndef GP_OUTPUT_CHROME_H
+#define GP_OUTPUT_CHROME_H
+
+#include "base/hash.h"
+#include "output/output.h"
+
+#include <string.h>
+
+/* Bytes gathered before they go to the sink. */
+#define CHROME_BLOCK_BYTES (1 << 20)
+
+struct chrome {
+	struct sink *sink;
+	const struct timeline *t;
+	struct buf out;
+	int64_t shift_ns; /* CLOCK_MONOTONIC to the trace's time */
+	uint64_t base_ns; /* of the trace's time, since the epoch */
+	uint64_t events;  /* written so far */
+	struct hash flow; /* forward key -> forward op << 32 | backward op */
+};
+
+/* A literal, without counting its bytes at run time. */
+#define chrome_lit(b, text) buf__add((b), "" text, sizeof(text) - 1)
+
+/* All before the events: "{" up to and with "traceEvents": [. */
+void chrome_header(struct chrome *c);
+
+/* Names of processes and threads as "M" events. */
+void chrome_names(struct chrome *c);
+
+/* Begins an event's line. */
+void chrome_begin(struct chrome *c);
+
+/* ,"pid":P,"tid":T,"ts":TIME */
+void chrome_where(struct chrome *c, uint32_t thread, uint64_t time_ns);
+
+/* Finds pairs of forward and backward ops. 0 or -ENOMEM. */
+int chrome_flow_find(struct chrome *c);
+
+/* The flow event that goes with this op, if any. */
+void chrome_flow_write(struct chrome *c, uint32_t op);
+
+#endif /* GP_OUTPUT_CHROME_H */

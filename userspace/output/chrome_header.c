@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The keys before a Chrome trace's events, and the names of its rows. "gpuprof" holds what no other
+ * profiler writes down: what was captured how, and what is missing.
+ */
+#include "output/chrome.h"
+#include "output/describe.h"
+
+#include "base/banned.h"
+
+/* The base is the beginning of the day, so that the traces of several processes share it. Kineto
+ * takes a quarter of a year, with which a double just about tells two nanoseconds apart: sums of ts
+ * and dur in doubles then let a child end after its parent. */
+#define BASE_STEP_NS (86400ULL * 1000000000ULL)
+
+/* Without the time of day, times stay those of CLOCK_MONOTONIC. */
+static void set_base(struct chrome *c)
+{
+	uint64_t offset_ns = c->t->realtime_offset_ns;
+
+	if (!offset_ns)
+		return;
+	c->base_ns = (c->t->start_ns + offset_ns) / BASE_STEP_NS * BASE_STEP_NS;
+	c->shift_ns = (int64_t)(offset_ns - c->base_ns);
+}
+
+static void distributed(struct chrome *c)
+{
+	const struct recording *rec = c->t->recording;
+	int32_t rank = 0, world_size = -1;
+
+	for (size_t i = 0; i < recording__processes(rec); i++) {
+		const struct recording_process *p = recording__process_at(rec, i);
+
+		if (p->rank < 0)
+			continue;
+		rank = p->rank;
+		world_size = p->world_size;
+		break;
+	}
+	chrome_lit(&c->out, "  \"distributedInfo\": {\"rank\": ");
+	buf__i64(&c->out, rank);
+	if (world_size > 0) {
+		chrome_lit(&c->out, ", \"world_size\": ");
+		buf__i64(&c->out, world_size);
+	}
+	chrome_lit(&c->out, "},\n");
+}
+
+void chrome_header(struct chrome *c)
+{
+	const char *host = recording__meta(c->t->recording, "host");
+	const char *memory = recording__meta(c->t->recording, "memory");
+
+	set_base(c);
+	chrome_lit(&c->out, "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [\n  ],\n");
+	distributed(c);
+	if (c->t->memory.nr || (memory && strcmp(memory, "0") != 0))
+		chrome_lit(&c->out, "  \"profile_memory\": 1,\n");
+	if (host) {
+		chrome_lit(&c->out, "  \"host_name\": ");
+		buf__json(&c->out, host);
+		chrome_lit(&c->out, ",\n");
+	}
+	chrome_lit(&c->out, "  \"gpuprof\": {\"losses\": ");
+	describe_losses(&c->out, c->t);
+	chrome_lit(&c->out, ", \"overhead\": ");
+	describe_overhead(&c->out, c->t);
+	chrome_lit(&c->out, ", \"capture\": ");
+	describe_capture(&c->out, c->t);
+	chrome_lit(&c->out, "},\n  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": ");
+	buf__u64(&c->out, c->base_ns);
+	chrome_lit(&c->out, ",\n  \"traceEvents\": [");
+}
+
+/* A metadata event up to its arguments. */
+static void name_event(struct chrome *c, const char *what, int32_t pid, uint32_t tid)
+{
+	chrome_begin(c);
+	chrome_lit(&c->out, "{\"name\":\"");
+	buf__str(&c->out, what);
+	chrome_lit(&c->out, "\",\"ph\":\"M\",\"ts\":0.000,\"pid\":");
+	buf__i64(&c->out, pid);
+	chrome_lit(&c->out, ",\"tid\":");
+	buf__u64(&c->out, tid);
+	chrome_lit(&c->out, ",\"args\":");
+}
+
+static void thread_names(struct chrome *c, const struct tl_thread *th)
+{
+	int32_t pid = c->t->processes.items[th->process].pid;
+	char name[64];
+
+	if (*th->comm)
+		(void)snprintf(name, sizeof(name), "thread %u (%s)", th->tid, th->comm);
+	else
+		(void)snprintf(name, sizeof(name), "thread %u", th->tid);
+	name_event(c, "thread_name", pid, th->tid);
+	chrome_lit(&c->out, "{\"name\":");
+	buf__json(&c->out, name);
+	chrome_lit(&c->out, "}}");
+	name_event(c, "thread_sort_index", pid, th->tid);
+	buf__printf(&c->out, "{\"sort_index\":%u}}", th->tid);
+}
+
+void chrome_names(struct chrome *c)
+{
+	for (size_t i = 0; i < c->t->processes.nr; i++) {
+		const struct tl_process *p = &c->t->processes.items[i];
+
+		name_event(c, "process_name", p->pid, 0);
+		chrome_lit(&c->out, "{\"name\":");
+		buf__json(&c->out, p->comm);
+		chrome_lit(&c->out, "}}");
+		name_event(c, "process_labels", p->pid, 0);
+		chrome_lit(&c->out, "{\"labels\":\"CPU\"}}");
+		name_event(c, "process_sort_index", p->pid, 0);
+		buf__printf(&c->out, "{\"sort_index\":%d}}", p->pid);
+	}
+	for (size_t i = 0; i < c->t->threads.nr; i++)
+		thread_names(c, &c->t->threads.items[i]);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * JSON objects about a capture: its losses, its description, its cost.
+ */
+#include "output/describe.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+static void key(struct buf *out, bool *first, const char *name)
+{
+	if (!*first)
+		buf__str(out, ", ");
+	*first = false;
+	buf__json(out, name);
+	buf__str(out, ": ");
+}
+
+void describe_losses(struct buf *out, const struct timeline *t)
+{
+	bool first = true;
+
+	buf__char(out, '{');
+	for (size_t i = 0; i < t->losses.nr; i++) {
+		key(out, &first, t->losses.items[i].name);
+		buf__u64(out, t->losses.items[i].count);
+	}
+	buf__char(out, '}');
+}
+
+void describe_capture(struct buf *out, const struct timeline *t)
+{
+	const char *damage = recording__damage(t->recording);
+	bool first = true;
+
+	buf__char(out, '{');
+	for (size_t i = 0; i < recording__metas(t->recording); i++) {
+		const char *name, *value;
+
+		recording__meta_at(t->recording, i, &name, &value);
+		if (damage && !strcmp(name, "damage"))
+			continue;
+		key(out, &first, name);
+		buf__json(out, value);
+	}
+	if (damage) {
+		key(out, &first, "damage");
+		buf__json(out, damage);
+	}
+	buf__char(out, '}');
+}
+
+/* A plain decimal number that JSON takes as it is. */
+static bool is_number(const char *text)
+{
+	const char *at = text;
+
+	if (!isdigit((unsigned char)*at) || strlen(text) > 30)
+		return false;
+	if (*at == '0' && isdigit((unsigned char)at[1]))
+		return false;
+	while (isdigit((unsigned char)*at))
+		at++;
+	if (*at == '.' && isdigit((unsigned char)at[1]))
+		for (at++; isdigit((unsigned char)*at);)
+			at++;
+	return !*at;
+}
+
+static double number_of(const struct timeline *t, const char *name)
+{
+	const char *text = recording__meta(t->recording, name);
+
+	return text && is_number(text) ? strtod(text, NULL) : NAN;
+}
+
+void describe_overhead(struct buf *out, const struct timeline *t)
+{
+	double wall_ns = (double)(t->end_ns - t->start_ns);
+	double cost_ns = number_of(t, "probe_hits") * number_of(t, "probe_ns_per_hit");
+	bool first = true;
+
+	buf__char(out, '{');
+	for (size_t i = 0; i < recording__metas(t->recording); i++) {
+		const char *name, *value;
+
+		recording__meta_at(t->recording, i, &name, &value);
+		if (strncmp(name, "probe_", 6) != 0 && strncmp(name, "callback_", 9) != 0)
+			continue;
+		key(out, &first, name);
+		if (is_number(value))
+			buf__str(out, value);
+		else
+			buf__json(out, value);
+	}
+	if (isfinite(cost_ns) && wall_ns > 0) {
+		key(out, &first, "share_of_wall");
+		buf__printf(out, "%.6f", cost_ns / wall_ns);
+	}
+	buf__char(out, '}');
+}

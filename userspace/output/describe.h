@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What every JSON output says about its capture, each one JSON object on one line. Private to this
+ * room.
+ */
+#ifndef GP_OUTPUT_DESCRIBE_H
+#define GP_OUTPUT_DESCRIBE_H
+
+#include "base/buf.h"
+#include "timeline/timeline.h"
+
+/* Name -> count, zeros too. */
+void describe_losses(struct buf *out, const struct timeline *t);
+
+/* Everything the recording's metadata holds, as text; "damage" if the file is not whole. */
+void describe_capture(struct buf *out, const struct timeline *t);
+
+/* The metadata about probes, numbers as numbers; with a measured probe_ns_per_hit also the share of
+ * the capture's time. */
+void describe_overhead(struct buf *out, const struct timeline *t);
+
+#endif /* GP_OUTPUT_DESCRIBE_H */

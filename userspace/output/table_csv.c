@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The table as RFC 4180 has it: lines end with CR LF, quotes where a field needs them. The columns
+ * are those of the table JSON, absent where not captured.
+ */
+#include "output/output.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+/* Control characters have no place in a line of a file that people look at in a terminal. */
+static void text_field(struct buf *out, const char *text)
+{
+	bool quoted = strpbrk(text, ",\"") != NULL;
+
+	if (quoted)
+		buf__char(out, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			buf__str(out, "\"\"");
+		else if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			buf__char(out, '?');
+		else
+			buf__char(out, *text);
+	}
+	if (quoted)
+		buf__char(out, '"');
+}
+
+static void bytes(struct buf *out, int64_t nr)
+{
+	buf__char(out, ',');
+	buf__i64(out, nr);
+}
+
+static void microseconds(struct buf *out, uint64_t ns)
+{
+	buf__char(out, ',');
+	buf__us(out, ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
+}
+
+static void title_line(struct buf *out, const struct table *table, bool overloads)
+{
+	buf__str(out, overloads ? "name,overload,device,calls" : "name,device,calls");
+	buf__str(out, ",self_cpu_us,cpu_total_us");
+	if (table->has_cuda_time)
+		buf__str(out, ",self_cuda_us,cuda_total_us");
+	if (table->has_memory)
+		buf__str(out, ",self_cpu_mem,cpu_mem");
+	if (table->has_memory && table->has_cuda_memory)
+		buf__str(out, ",self_cuda_mem,cuda_mem");
+	buf__str(out, "\r\n");
+}
+
+static void row_line(struct buf *out, const struct table *table, const struct table_row *r,
+		     bool overloads)
+{
+	text_field(out, r->name);
+	if (overloads) {
+		buf__char(out, ',');
+		text_field(out, r->overload ? r->overload : "");
+	}
+	buf__str(out, r->device == TABLE_CUDA ? ",CUDA," : ",CPU,");
+	buf__u64(out, r->calls);
+	microseconds(out, r->self_cpu_ns);
+	microseconds(out, r->cpu_total_ns);
+	if (table->has_cuda_time) {
+		microseconds(out, r->self_cuda_ns);
+		microseconds(out, r->cuda_total_ns);
+	}
+	if (table->has_memory) {
+		bytes(out, r->self_cpu_bytes);
+		bytes(out, r->cpu_bytes);
+	}
+	if (table->has_memory && table->has_cuda_memory) {
+		bytes(out, r->self_cuda_bytes);
+		bytes(out, r->cuda_bytes);
+	}
+	buf__str(out, "\r\n");
+}
+
+int output_table_csv(struct sink *s, const struct table *table, long limit)
+{
+	bool overloads = table->rows.nr && table->rows.items[0].overload;
+	struct buf out = {0};
+	int err;
+
+	title_line(&out, table, overloads);
+	for (size_t i = 0; i < table->rows.nr && (limit < 0 || i < (size_t)limit); i++)
+		row_line(&out, table, &table->rows.items[i], overloads);
+	err = buf__error(&out);
+	if (!err)
+		err = sink__write(s, out.bytes, out.nr);
+	buf__done(&out);
+	return err;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The table as one JSON object, a row a line. A column that was not captured is absent.
+ */
+#include "output/describe.h"
+#include "output/output.h"
+
+#include "base/banned.h"
+
+static void microseconds(struct buf *out, const char *name, uint64_t ns)
+{
+	buf__printf(out, ", \"%s\": ", name);
+	buf__us(out, ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
+}
+
+static void bytes(struct buf *out, const char *name, int64_t nr)
+{
+	buf__printf(out, ", \"%s\": ", name);
+	buf__i64(out, nr);
+}
+
+static void row_object(struct buf *out, const struct table *table, const struct table_row *r)
+{
+	buf__str(out, "{\"name\": ");
+	buf__json(out, r->name);
+	if (r->overload) {
+		buf__str(out, ", \"overload\": ");
+		buf__json(out, r->overload);
+	}
+	buf__str(out, r->device == TABLE_CUDA ? ", \"device\": \"CUDA\"" : ", \"device\": \"CPU\"");
+	buf__str(out, ", \"calls\": ");
+	buf__u64(out, r->calls);
+	microseconds(out, "self_cpu_us", r->self_cpu_ns);
+	microseconds(out, "cpu_total_us", r->cpu_total_ns);
+	if (table->has_cuda_time) {
+		microseconds(out, "self_cuda_us", r->self_cuda_ns);
+		microseconds(out, "cuda_total_us", r->cuda_total_ns);
+	}
+	if (table->has_memory) {
+		bytes(out, "self_cpu_mem", r->self_cpu_bytes);
+		bytes(out, "cpu_mem", r->cpu_bytes);
+	}
+	if (table->has_memory && table->has_cuda_memory) {
+		bytes(out, "self_cuda_mem", r->self_cuda_bytes);
+		bytes(out, "cuda_mem", r->cuda_bytes);
+	}
+	buf__str(out, ", \"is_async\": ");
+	buf__str(out, r->is_async ? "true" : "false");
+	buf__str(out, ", \"is_user_annotation\": ");
+	buf__str(out, r->is_user_annotation ? "true}" : "false}");
+}
+
+static void process_list(struct buf *out, const struct timeline *t)
+{
+	for (size_t i = 0; i < t->processes.nr; i++) {
+		const struct tl_process *p = &t->processes.items[i];
+
+		buf__printf(out, "%s{\"pid\": %d, \"rank\": ", i ? ", " : "", p->pid);
+		if (p->rank < 0)
+			buf__str(out, "null");
+		else
+			buf__i64(out, p->rank);
+		buf__str(out, ", \"comm\": ");
+		buf__json(out, p->comm);
+		buf__str(out, ", \"cmdline\": ");
+		buf__json(out, p->cmdline);
+		buf__char(out, '}');
+	}
+}
+
+static void capture_part(struct buf *out, const struct timeline *t)
+{
+	buf__str(out, "  \"wall_us\": ");
+	buf__us(out, (int64_t)(t->end_ns - t->start_ns));
+	buf__printf(out, ",\n  \"threads\": %zu,\n  \"processes\": [", t->threads.nr);
+	process_list(out, t);
+	buf__str(out, "],\n  \"losses\": ");
+	describe_losses(out, t);
+	buf__str(out, ",\n  \"overhead\": ");
+	describe_overhead(out, t);
+	buf__str(out, ",\n  \"capture\": ");
+	describe_capture(out, t);
+	buf__str(out, "\n}\n");
+}
+
+int output_table_json(struct sink *s, const struct timeline *t, const struct table *table,
+		      long limit)
+{
+	struct buf out = {0};
+	int err;
+
+	buf__str(&out, "{\n  \"rows\": [");
+	for (size_t i = 0; i < table->rows.nr && (limit < 0 || i < (size_t)limit); i++) {
+		buf__str(&out, i ? ",\n    " : "\n    ");
+		row_object(&out, table, &table->rows.items[i]);
+	}
+	buf__str(&out, "\n  ],\n");
+	capture_part(&out, t);
+	err = buf__error(&out);
+	if (!err)
+		err = sink__write(s, out.bytes, out.nr);
+	buf__done(&out);
+	return err;
+}

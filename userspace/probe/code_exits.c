@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Where the exits of a function are probed. A normal return is a `ret` or a jump to another
+ * function with the stack as it was at entry. The instruction itself would do, but a `ret` is
+ * single-stepped; so we walk back from it, over code that is passed on the way to this return and
+ * on no other, to an instruction that the kernel emulates: mostly the branch on the stack
+ * protector's canary. Never past a call: what is called may throw, and runs inside the function.
+ */
+#include "probe/code.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define WALK_DEPTH_MAX 8
+
+struct walk {
+	struct code *code;
+	uint32_t sites[CODE_EXITS_MAX];
+	size_t nr;
+};
+
+static const struct code_insn *last_of(const struct code *c, const struct code_block *b)
+{
+	return &c->insns.items[b->first + b->nr - 1];
+}
+
+/* A jump out of the function, or to its very beginning. */
+static bool goes_outside(const struct code *c, const struct code_insn *insn)
+{
+	return insn->target <= 0 || insn->target >= (int64_t)c->bytes;
+}
+
+/* Finds the blocks that leave normally. Jumps out with a frame on the stack go to the function's
+ * cold part, which throws or aborts. */
+static int find_leaving(struct code *c, const char **ret_why)
+{
+	bool off = false, other = false;
+
+	for (size_t i = 0; i < c->blocks.nr; i++) {
+		struct code_block *b = &c->blocks.items[i];
+		const struct code_insn *last = last_of(c, b);
+		bool bare = last->height == 0;
+
+		if (last->kind == CODE_RETURN) {
+			b->leaves = true;
+			off |= !bare && last->height != CODE_HEIGHT_UNKNOWN;
+		} else if (last->kind == CODE_JUMP && goes_outside(c, last)) {
+			b->leaves = bare;
+			other = true;
+		} else if (last->kind == CODE_INDIRECT) {
+			b->leaves = bare && !last->table;
+			c->has_table |= !b->leaves;
+			other = true;
+		} else if (last->kind == CODE_BRANCH && bare && goes_outside(c, last) &&
+			   c->is_function && c->is_function(c->arg, last->target)) {
+			*ret_why = "it ends with a conditional jump to another function";
+			return -EINVAL;
+		}
+	}
+	if (off && other) {
+		*ret_why = "its use of the stack cannot be followed";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Marks every block from which a leaving one can be reached. */
+static int find_returning(struct code *c)
+{
+	VEC(uint32_t) todo = {0};
+	int err = 0;
+
+	for (uint32_t i = 0; i < c->blocks.nr && !err; i++)
+		if (c->blocks.items[i].leaves) {
+			c->blocks.items[i].returns = true;
+			err = vec_push(&todo, i);
+		}
+	while (!err && todo.nr) {
+		const struct code_block *b = &c->blocks.items[todo.items[--todo.nr]];
+
+		for (uint32_t k = 0; k < b->preds_nr && !err; k++) {
+			uint32_t p = c->preds.items[b->preds + k];
+
+			if (c->blocks.items[p].returns)
+				continue;
+			c->blocks.items[p].returns = true;
+			err = vec_push(&todo, p);
+		}
+	}
+	vec_done(&todo);
+	return err;
+}
+
+/* Whether whoever passes block p and returns goes on to block `to`, by an edge we know of. */
+static bool leads_only_to(const struct code *c, uint32_t p, uint32_t to)
+{
+	const struct code_block *b = &c->blocks.items[p];
+
+	if (c->has_table && !last_of(c, b)->canary)
+		return false;
+	for (int k = 0; k < 2; k++)
+		if (b->next[k] >= 0 && (uint32_t)b->next[k] != to &&
+		    c->blocks.items[b->next[k]].returns)
+			return false;
+	return !b->leaves;
+}
+
+static bool has_call(const struct code *c, const struct code_block *b)
+{
+	for (uint32_t k = 0; k < b->nr; k++)
+		if (c->insns.items[b->first + k].kind == CODE_CALL)
+			return true;
+	return false;
+}
+
+/* Finds sites such that whoever passes the end of block i has passed exactly one. False if there
+ * are none cheap. Never in the first block: there the entry is probed. */
+static bool walk_back(struct walk *w, uint32_t i, int depth)
+{
+	const struct code *c = w->code;
+	const struct code_block *b = &c->blocks.items[i];
+	const struct code_insn *last = last_of(c, b);
+
+	if (!i)
+		return false;
+	if (last->emulated && (last->kind == CODE_JUMP || last->kind == CODE_BRANCH)) {
+		if (w->nr == CODE_EXITS_MAX)
+			return false;
+		w->sites[w->nr++] = b->first + b->nr - 1;
+		return true;
+	}
+	if (has_call(c, b) || !b->preds_nr || depth == WALK_DEPTH_MAX)
+		return false;
+	for (uint32_t k = 0; k < b->preds_nr; k++) {
+		uint32_t p = c->preds.items[b->preds + k];
+
+		if (p == i || !leads_only_to(c, p, i) || !walk_back(w, p, depth + 1))
+			return false;
+	}
+	return true;
+}
+
+int code_exits(struct code *c, uint32_t ret_insns[CODE_EXITS_MAX], size_t *ret_nr,
+	       const char **ret_why)
+{
+	struct walk w = {.code = c};
+	int err = find_leaving(c, ret_why);
+
+	if (!err)
+		err = find_returning(c);
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < c->blocks.nr; i++) {
+		const struct code_block *b = &c->blocks.items[i];
+		size_t before = w.nr;
+
+		if (!b->leaves || walk_back(&w, i, 0))
+			continue;
+		w.nr = before;
+		if (w.nr == CODE_EXITS_MAX) {
+			*ret_why = "it has too many exits";
+			return -EINVAL;
+		}
+		w.sites[w.nr++] = b->first + b->nr - 1;
+	}
+	if (!w.nr) {
+		*ret_why = "no normal return was found in it";
+		return -EINVAL;
+	}
+	memcpy(ret_insns, w.sites, w.nr * sizeof(*w.sites));
+	*ret_nr = w.nr;
+	return 0;
+}

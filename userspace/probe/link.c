@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * bpf(BPF_LINK_CREATE) by hand: the libbpf that Debian 12 carries does not know uprobe_multi.
+ */
+#include "probe/link.h"
+
+#include "base/log.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Of <linux/bpf.h> from Linux 6.6 on. */
+#define ATTACH_UPROBE_MULTI 48
+
+/* The kernel's uprobe_multi attributes of BPF_LINK_CREATE. */
+struct link_create_attr {
+	uint32_t prog_fd;
+	uint32_t target_fd;
+	uint32_t attach_type;
+	uint32_t flags;
+	uint64_t path;
+	uint64_t offsets;
+	uint64_t ref_ctr_offsets;
+	uint64_t cookies;
+	uint32_t cnt;
+	uint32_t multi_flags;
+	uint32_t pid;
+	uint32_t reserved;
+};
+
+static int link_create_multi(int program_fd, pid_t pid, const char *path, const uint64_t *offsets,
+			     const uint64_t *cookies, size_t nr)
+{
+	struct link_create_attr attr = {.prog_fd = (uint32_t)program_fd,
+					.attach_type = ATTACH_UPROBE_MULTI,
+					.path = (uint64_t)(uintptr_t)path,
+					.offsets = (uint64_t)(uintptr_t)offsets,
+					.cookies = (uint64_t)(uintptr_t)cookies,
+					.cnt = (uint32_t)nr,
+					.pid = (uint32_t)pid};
+	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+
+	return fd < 0 ? -errno : fd;
+}
+
+unsigned int link_attach_type(enum link_method method)
+{
+	return method == LINK_UPROBE_MULTI ? ATTACH_UPROBE_MULTI : 0;
+}
+
+enum link_method link_method_probe(void)
+{
+	static const struct bpf_insn insns[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT}};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = ATTACH_UPROBE_MULTI);
+	const char *no = getenv("GPUPROF_NO_UPROBE_MULTI");
+	uint64_t offset = 0;
+	int program, err;
+
+	if (no && *no && strcmp(no, "0"))
+		return LINK_PERF_EVENT;
+	program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "gp_try", "GPL", insns, 2, &opts);
+	if (program < 0)
+		return LINK_PERF_EVENT;
+	/* A directory: a kernel that knows the link says so, another does not get that far. */
+	err = link_create_multi(program, 0, "/", &offset, NULL, 1);
+	(void)close(program);
+	if (err >= 0)
+		(void)close(err);
+	return err == -EBADF || err == -EISDIR ? LINK_UPROBE_MULTI : LINK_PERF_EVENT;
+}
+
+struct attaching {
+	struct link_set *set;
+	int program_fd;
+	pid_t pid;
+	const char *path;
+	int type; /* of perf events */
+	size_t refused_nr;
+	int err; /* of the last refusal */
+};
+
+/* Half by half, down to the one instruction that is refused. */
+static int attach_multi(struct attaching *a, const uint64_t *offsets, const uint64_t *cookies,
+			size_t nr)
+{
+	size_t half = nr / 2;
+	int fd, first, second;
+
+	if (vec_reserve(&a->set->fds, 1))
+		return -ENOMEM;
+	fd = link_create_multi(a->program_fd, a->pid, a->path, offsets, cookies, nr);
+	if (fd >= 0) {
+		a->set->fds.items[a->set->fds.nr++] = fd;
+		return (int)nr;
+	}
+	a->err = fd;
+	/* The process or the file has gone, or the right to do it: no half will fare better. */
+	if (fd == -ESRCH || fd == -EPERM || fd == -EACCES || fd == -ENOENT || fd == -EBADF)
+		return fd;
+	if (nr == 1) {
+		log_debug("no probe at offset 0x%llx of '%s': %s", (unsigned long long)*offsets,
+			  a->path, strerror(-fd));
+		a->refused_nr++;
+		return 0;
+	}
+	first = attach_multi(a, offsets, cookies, half);
+	if (first < 0)
+		return first;
+	second = attach_multi(a, offsets + half, cookies + half, nr - half);
+	return second < 0 ? second : first + second;
+}
+
+static int attach_all_multi(struct attaching *a, const struct link_site *sites, size_t nr)
+{
+	uint64_t *both = malloc(2 * nr * sizeof(*both));
+	int attached;
+
+	if (!both)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++) {
+		both[i] = sites[i].offset;
+		both[nr + i] = sites[i].cookie;
+	}
+	attached = attach_multi(a, both, both + nr, nr);
+	free(both);
+	return attached;
+}
+
+static int perf_uprobe_type(void)
+{
+	FILE *f = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
+	int type;
+
+	if (!f)
+		return -errno;
+	if (fscanf(f, "%d", &type) != 1)
+		type = -EINVAL;
+	(void)fclose(f);
+	return type;
+}
+
+/* Each perf event and each link is a descriptor. */
+static void allow_descriptors(size_t nr)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= nr)
+		return;
+	if (limit.rlim_max < nr)
+		limit.rlim_max = nr;
+	limit.rlim_cur = nr;
+	if (!setrlimit(RLIMIT_NOFILE, &limit) || getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* 1 attached, 0 refused, or -errno for good. */
+static int attach_one(struct attaching *a, const struct link_site *site)
+{
+	struct perf_event_attr attr = {.type = (uint32_t)a->type,
+				       .size = sizeof(attr),
+				       .config1 = (uint64_t)(uintptr_t)a->path,
+				       .config2 = site->offset};
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = site->cookie);
+	int event, link;
+
+	if (vec_reserve(&a->set->fds, 2))
+		return -ENOMEM;
+	event = (int)syscall(SYS_perf_event_open, &attr, a->pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (event < 0) {
+		a->err = -errno;
+		a->refused_nr++;
+		return errno == ESRCH || errno == EPERM || errno == EACCES || errno == EMFILE
+			       ? a->err
+			       : 0;
+	}
+	link = bpf_link_create(a->program_fd, event, BPF_PERF_EVENT, &opts);
+	if (link < 0) {
+		a->err = link;
+		a->refused_nr++;
+		(void)close(event);
+		return link == -EMFILE || link == -EINVAL ? link : 0;
+	}
+	a->set->fds.items[a->set->fds.nr++] = link;
+	a->set->fds.items[a->set->fds.nr++] = event;
+	return 1;
+}
+
+static int attach_all_perf(struct attaching *a, const struct link_site *sites, size_t nr)
+{
+	int attached = 0;
+
+	a->type = perf_uprobe_type();
+	if (a->type < 0)
+		return a->type;
+	allow_descriptors(a->set->fds.nr + 2 * nr + 4096);
+	for (size_t i = 0; i < nr; i++) {
+		int one = attach_one(a, &sites[i]);
+
+		if (one < 0)
+			return one;
+		attached += one;
+	}
+	return attached;
+}
+
+int link_attach(struct link_set *set, enum link_method method, int program_fd, pid_t pid,
+		const char *path, const struct link_site *sites, size_t nr, size_t *ret_refused_nr)
+{
+	struct attaching a = {.set = set, .program_fd = program_fd, .pid = pid, .path = path};
+	int attached;
+
+	*ret_refused_nr = 0;
+	if (!nr)
+		return 0;
+	attached = method == LINK_UPROBE_MULTI ? attach_all_multi(&a, sites, nr)
+					       : attach_all_perf(&a, sites, nr);
+	if (attached < 0)
+		return attached;
+	*ret_refused_nr = a.refused_nr;
+	return attached ? attached : a.err;
+}
+
+void link_set__done(struct link_set *set)
+{
+	for (size_t i = set->fds.nr; i--;)
+		(void)close(set->fds.items[i]);
+	vec_done(&set->fds);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Reading operator names out of symbols and schema texts. The linker may store a text as the end
+ * of a longer one ("conj(..." inside "_conj(..."), so each ending of a text's head is tried; a text
+ * that is a string of its own wins over an ending.
+ */
+#include "probe/names.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SYMBOL_BEGIN   "_ZN2at4_ops"
+#define NAME_BYTES_MAX 256
+/* From a schema's first byte to its arrow. */
+#define SCHEMA_BYTES_MAX 8192
+
+int op_symbol_parse(const char *symbol, const char **ret_joined, size_t *ret_bytes)
+{
+	static const char call[] = "4callE";
+	size_t bytes = 0;
+	const char *at;
+
+	if (strncmp(symbol, SYMBOL_BEGIN, strlen(SYMBOL_BEGIN)))
+		return -EINVAL;
+	at = symbol + strlen(SYMBOL_BEGIN);
+	for (; isdigit((unsigned char)*at); at++) {
+		bytes = bytes * 10 + (size_t)(*at - '0');
+		if (bytes > NAME_BYTES_MAX)
+			return -EINVAL;
+	}
+	if (!bytes || strnlen(at, bytes) < bytes || strncmp(at + bytes, call, strlen(call)))
+		return -EINVAL;
+	*ret_joined = at;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+int op_names__add(struct op_names *names, const char *joined, size_t bytes)
+{
+	uint64_t key = hash_bytes(joined, bytes);
+	struct op_name item = {0};
+
+	if (!names->texts) {
+		names->texts = intern__new();
+		if (!names->texts)
+			return -ENOMEM;
+	}
+	if (hash__find(&names->index, key))
+		return 0;
+	item.joined = intern__get(names->texts, joined, bytes);
+	if (!item.joined || vec_push(&names->items, item))
+		return -ENOMEM;
+	return hash__set(&names->index, key, names->items.nr - 1);
+}
+
+static struct op_name *find(const struct op_names *names, const char *joined, size_t bytes)
+{
+	const uint64_t *i = hash__find(&names->index, hash_bytes(joined, bytes));
+	struct op_name *item;
+
+	if (!i)
+		return NULL;
+	item = &names->items.items[*i];
+	if (strlen(item->joined) != bytes || memcmp(item->joined, joined, bytes))
+		return NULL;
+	return item;
+}
+
+const struct op_name *op_names__find(const struct op_names *names, const char *joined, size_t bytes)
+{
+	return find(names, joined, bytes);
+}
+
+/* One ending of a schema's head: "add_.Tensor". */
+static int offer(struct op_names *names, const char *head, size_t bytes, bool whole)
+{
+	const char *dot = memchr(head, '.', bytes);
+	char joined[NAME_BYTES_MAX], full[NAME_BYTES_MAX + 8];
+	size_t base = dot ? (size_t)(dot - head) : bytes;
+	struct op_name *item;
+	int n;
+
+	memcpy(joined, head, bytes);
+	if (dot)
+		joined[base] = '_';
+	item = find(names, joined, bytes);
+	if (!item || item->whole || (item->name && !whole))
+		return 0;
+	n = snprintf(full, sizeof(full), "aten::%.*s", (int)base, head);
+	item->name = intern__get(names->texts, full, (size_t)n);
+	item->overload = dot ? intern__get(names->texts, dot + 1, bytes - base - 1) : "";
+	item->whole = whole;
+	return item->name && item->overload ? 0 : -ENOMEM;
+}
+
+static bool is_head(unsigned char c)
+{
+	return isalnum(c) || c == '_' || c == '.' || c == ':';
+}
+
+/* The text in string[0..bytes) up to its arrow. */
+static int offer_schema(struct op_names *names, const char *string, size_t bytes)
+{
+	static const char prefix[] = "aten::";
+	size_t head = 0;
+	int err = 0;
+
+	while (head < bytes && is_head((unsigned char)string[head]))
+		head++;
+	if (head == bytes || string[head] != '(' || head >= NAME_BYTES_MAX)
+		return 0;
+	if (head > strlen(prefix) && !memcmp(string, prefix, strlen(prefix))) {
+		string += strlen(prefix);
+		head -= strlen(prefix);
+	}
+	/* Another namespace's ops are not in at::_ops. */
+	if (memchr(string, ':', head))
+		return 0;
+	for (size_t i = 0; i < head && !err; i++)
+		err = offer(names, string + i, head - i, !i);
+	return err;
+}
+
+int op_names__scan(struct op_names *names, const unsigned char *data, size_t bytes)
+{
+	static const char arrow[] = ") -> ";
+	size_t at = 0, string = 0;
+	int err = 0;
+
+	while (!err && at < bytes) {
+		const unsigned char *hit = memmem(data + at, bytes - at, arrow, strlen(arrow));
+		size_t end, low, start;
+
+		if (!hit)
+			return 0;
+		end = (size_t)(hit - data);
+		low = end > SCHEMA_BYTES_MAX ? end - SCHEMA_BYTES_MAX : 0;
+		if (low < string)
+			low = string;
+		start = end;
+		while (start > low && data[start - 1])
+			start--;
+		/* Otherwise its beginning is too far away, or it had an arrow already. */
+		if (!start || !data[start - 1])
+			err = offer_schema(names, (const char *)data + start, end - start);
+		at = end + strlen(arrow);
+		string = at;
+	}
+	return err;
+}
+
+void op_names__done(struct op_names *names)
+{
+	hash__done(&names->index);
+	vec_done(&names->items);
+	intern__free(names->texts);
+	names->texts = NULL;
+}

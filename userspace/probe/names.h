@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Names of operators. A symbol says `add__Tensor` for both what PyTorch calls `add_.Tensor` and
+ * what it might call `add.Tensor` with another spelling: where the overload begins cannot be told
+ * from it. The library's own schema texts, "add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!)", can.
+ */
+#ifndef GP_PROBE_NAMES_H
+#define GP_PROBE_NAMES_H
+
+#include "base/hash.h"
+#include "base/intern.h"
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* One op that a library defines. */
+struct op_name {
+	const char *joined;   /* "add__Tensor", as in the symbol */
+	const char *name;     /* "aten::add_"; NULL: no schema seen */
+	const char *overload; /* "Tensor" or "" */
+	bool whole;	      /* the schema text began where the string began */
+};
+
+/* All zero is an empty table. */
+struct op_names {
+	struct intern *texts;
+	VEC(struct op_name) items;
+	struct hash index; /* hash of `joined` -> item; two that share a hash: the first */
+};
+
+/* The part of "_ZN2at4_ops10add_Tensor4callE..." between "_ops" and "call": 0 with *ret_joined
+ * pointing into symbol, or -EINVAL if it is no such symbol. */
+int op_symbol_parse(const char *symbol, const char **ret_joined, size_t *ret_bytes);
+
+/* Makes the name known, to be resolved. 0 or -ENOMEM. */
+int op_names__add(struct op_names *names, const char *joined, size_t bytes);
+
+/* Looks for schema texts of the known names in a library's read-only data. 0 or -ENOMEM. */
+int op_names__scan(struct op_names *names, const unsigned char *data, size_t bytes);
+
+/* The item, or NULL if it was never added. */
+const struct op_name *op_names__find(const struct op_names *names, const char *joined,
+				     size_t bytes);
+
+void op_names__done(struct op_names *names);
+
+#endif /* GP_PROBE_NAMES_H */

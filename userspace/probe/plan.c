@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The catalogue of what is probed, found in one file, and a place for each of its probes. A
+ * function gets all of its probes or none: an entry without exits would never be closed.
+ */
+#include "probe/plan.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/intern.h"
+#include "probe/code.h"
+#include "probe/names.h"
+#include "probe/plan_cache.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Of a function of which only the entry is probed. */
+#define ENTRY_BYTES 64
+
+/* More than any library defines. */
+#define FUNCTIONS_MAX 32768
+
+/* What the file defines of one line of the catalogue. */
+struct found {
+	struct elf_symbol symbol;
+	uint8_t kind;
+};
+
+struct planner {
+	struct elf_file *file;
+	struct probe_plan *plan;
+	struct code_decoder *decoder;
+	struct op_names names;
+	struct hash starts; /* addresses of all functions */
+	VEC(struct found) found;
+	uint64_t base; /* address of the function at hand */
+	uint8_t kind;
+};
+
+struct catalogue_line {
+	const char *prefix;
+	uint8_t kind;
+	bool exact;
+};
+
+static const struct catalogue_line catalogue[] = {
+	{"_ZN2at4_ops", PROBE_OP, false},
+	{"_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", PROBE_ALLOC, true},
+	{"_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv", PROBE_FREE, true},
+	/* Two spellings: the totals were signed once. */
+	{"_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", PROBE_REPORT, true},
+	{"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", PROBE_REPORT, true},
+	{"_dl_debug_state", PROBE_LOADER, true},
+};
+
+void probe_plan__free(struct probe_plan *plan)
+{
+	if (!plan)
+		return;
+	intern__free(plan->texts);
+	vec_done(&plan->functions);
+	vec_done(&plan->sites);
+	free(plan);
+}
+
+static int take_found(const struct elf_symbol *symbol, void *arg)
+{
+	struct planner *p = arg;
+	struct found found = {.symbol = *symbol, .kind = p->kind};
+	const char *joined;
+	size_t bytes;
+
+	if (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes))
+		return 0;
+	if (p->found.nr == FUNCTIONS_MAX)
+		return -E2BIG;
+	if (p->kind == PROBE_OP && op_names__add(&p->names, joined, bytes))
+		return -ENOMEM;
+	return vec_push(&p->found, found);
+}
+
+static int compare_found(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (x->symbol.file_offset != y->symbol.file_offset)
+		return x->symbol.file_offset < y->symbol.file_offset ? -1 : 1;
+	return strcmp(x->symbol.name, y->symbol.name);
+}
+
+static int find_all(struct planner *p)
+{
+	for (size_t i = 0; i < sizeof(catalogue) / sizeof(*catalogue); i++) {
+		const struct catalogue_line *line = &catalogue[i];
+		struct elf_symbol symbol;
+		int err = 0;
+
+		p->kind = line->kind;
+		if (!line->exact)
+			err = elf_file__each_symbol(p->file, line->prefix, take_found, p);
+		else if (!elf_file__symbol(p->file, line->prefix, &symbol) && symbol.file_offset)
+			err = take_found(&symbol, p);
+		if (err)
+			return err;
+	}
+	if (p->found.nr)
+		qsort(p->found.items, p->found.nr, sizeof(*p->found.items), compare_found);
+	return 0;
+}
+
+static size_t code_bytes(const struct found *f)
+{
+	bool whole = f->kind == PROBE_OP || f->kind == PROBE_NODE;
+
+	if (whole)
+		return f->symbol.bytes <= CODE_FUNCTION_BYTES_MAX ? f->symbol.bytes : 0;
+	return f->symbol.bytes && f->symbol.bytes < ENTRY_BYTES ? f->symbol.bytes : ENTRY_BYTES;
+}
+
+/* Of all that a plan is made from. */
+static uint64_t fingerprint(struct planner *p)
+{
+	uint64_t sum = hash_mix(p->found.nr);
+
+	for (size_t i = 0; i < p->found.nr; i++) {
+		const struct found *f = &p->found.items[i];
+		size_t nr = 0;
+		const unsigned char *code =
+			elf_file__code(p->file, f->symbol.file_offset, code_bytes(f), &nr);
+
+		sum = hash_mix(sum ^ hash_bytes(f->symbol.name, strlen(f->symbol.name)));
+		sum = hash_mix(sum ^ f->symbol.file_offset);
+		sum = hash_mix(sum ^ f->symbol.bytes);
+		if (code)
+			sum = hash_mix(sum ^ hash_bytes(code, nr));
+	}
+	return sum;
+}
+
+static int take_start(const struct elf_symbol *symbol, void *arg)
+{
+	struct planner *p = arg;
+
+	return hash__set(&p->starts, symbol->address, 1);
+}
+
+static bool is_function(const void *arg, int64_t offset)
+{
+	const struct planner *p = arg;
+
+	return hash__find(&p->starts, p->base + (uint64_t)offset) != NULL;
+}
+
+static int resolve_names(struct planner *p)
+{
+	const unsigned char *data;
+	uint64_t address;
+	size_t bytes;
+
+	if (!p->names.items.nr || elf_file__section(p->file, ".rodata", &data, &bytes, &address))
+		return 0;
+	return op_names__scan(&p->names, data, bytes);
+}
+
+/* The function's entry in the plan, not placed yet. */
+static int add_function(struct planner *p, const struct found *f)
+{
+	struct probe_function fn = {.kind = f->kind, .name = "", .overload = "", .why = ""};
+	struct intern *texts = p->plan->texts;
+	const struct op_name *name = NULL;
+	const char *joined;
+	size_t bytes;
+
+	fn.symbol = intern__str(texts, f->symbol.name);
+	if (f->kind == PROBE_OP && !op_symbol_parse(f->symbol.name, &joined, &bytes)) {
+		char text[320];
+
+		name = op_names__find(&p->names, joined, bytes);
+		(void)snprintf(text, sizeof(text), "aten::%.*s", (int)bytes, joined);
+		fn.named = !name || !name->name ? PROBE_NAMED_SYMBOL
+			   : name->whole	? PROBE_NAMED_SCHEMA
+						: PROBE_NAMED_ENDING;
+		fn.name = intern__str(texts, fn.named == PROBE_NAMED_SYMBOL ? text : name->name);
+		fn.overload =
+			intern__str(texts, fn.named == PROBE_NAMED_SYMBOL ? "" : name->overload);
+	}
+	if (!fn.symbol || !fn.name || !fn.overload)
+		return -ENOMEM;
+	return vec_push(&p->plan->functions, fn);
+}
+
+static int add_site(struct planner *p, const struct found *f, const struct code_insn *insn,
+		    bool is_exit)
+{
+	struct probe_site site = {.offset = f->symbol.file_offset + insn->offset,
+				  .function = (uint32_t)p->plan->functions.nr - 1,
+				  .sp_delta = is_exit ? 0 : (int16_t)insn->height,
+				  .is_exit = is_exit,
+				  .emulated = insn->emulated};
+
+	return vec_push(&p->plan->sites, site);
+}
+
+/* Whether control can come to an instruction between the first and this one from elsewhere. */
+static bool entered_before(const struct code *c, uint32_t offset)
+{
+	for (size_t i = 0; i < c->insns.nr; i++) {
+		const struct code_insn *insn = &c->insns.items[i];
+
+		if ((insn->kind == CODE_JUMP || insn->kind == CODE_BRANCH) && insn->target > 0 &&
+		    insn->target <= (int64_t)offset)
+			return true;
+	}
+	return false;
+}
+
+static void cleanup_code(struct code *c)
+{
+	code__done(c);
+}
+
+/* Entry and exits. 0, -ENOMEM, or -EINVAL with the reason. */
+static int place_both(struct planner *p, const struct found *f, const unsigned char *bytes,
+		      size_t nr, const char **ret_why)
+{
+	CLEANUP(cleanup_code) struct code code = {0};
+	uint32_t exits[CODE_EXITS_MAX];
+	struct code_insn entry;
+	size_t exits_nr = 0;
+	int err;
+
+	err = code__read(&code, p->decoder, bytes, nr);
+	if (err == -EINVAL)
+		*ret_why = "its code cannot be decoded";
+	if (err)
+		return err;
+	code.is_function = is_function;
+	code.arg = p;
+	p->base = f->symbol.address;
+	err = code_exits(&code, exits, &exits_nr, ret_why);
+	if (err)
+		return err;
+	if (code_entry(p->decoder, bytes, nr, &entry) || entered_before(&code, entry.offset)) {
+		entry = code.insns.items[0];
+		entry.height = 0;
+	}
+	err = add_site(p, f, &entry, false);
+	for (size_t i = 0; i < exits_nr && !err; i++)
+		err = add_site(p, f, &code.insns.items[exits[i]], true);
+	return err;
+}
+
+static int place_entry(struct planner *p, const struct found *f, const unsigned char *bytes,
+		       size_t nr, const char **ret_why)
+{
+	struct code_insn entry;
+
+	if (code_entry(p->decoder, bytes, nr, &entry)) {
+		*ret_why = "its code cannot be decoded";
+		return -EINVAL;
+	}
+	return add_site(p, f, &entry, false);
+}
+
+static int place(struct planner *p, const struct found *f, const struct found *before)
+{
+	struct probe_function *fn = &p->plan->functions.items[p->plan->functions.nr - 1];
+	size_t want = code_bytes(f), nr = 0, sites_nr = p->plan->sites.nr;
+	const char *why = "its code cannot be read, or its size is absurd";
+	const unsigned char *bytes = NULL;
+	int err = -EINVAL;
+
+	if (before && before->symbol.file_offset == f->symbol.file_offset)
+		why = "it shares its code with another function";
+	else if (want)
+		bytes = elf_file__code(p->file, f->symbol.file_offset, want, &nr);
+	if (bytes && (f->kind == PROBE_OP || f->kind == PROBE_NODE))
+		err = nr == want ? place_both(p, f, bytes, nr, &why) : -EINVAL;
+	else if (bytes && nr)
+		err = place_entry(p, f, bytes, nr, &why);
+	fn->placed = !err;
+	if (!err)
+		return 0;
+	p->plan->sites.nr = sites_nr;
+	fn->why = intern__str(p->plan->texts, why);
+	return err == -ENOMEM || !fn->why ? -ENOMEM : 0;
+}
+
+static void count_up(struct probe_plan *plan)
+{
+	plan->not_placed_nr = plan->single_stepped_nr = 0;
+	for (size_t i = 0; i < plan->functions.nr; i++)
+		plan->not_placed_nr += !plan->functions.items[i].placed;
+	for (size_t i = 0; i < plan->sites.nr; i++)
+		plan->single_stepped_nr += !plan->sites.items[i].emulated;
+}
+
+static int make_plan(struct planner *p)
+{
+	int err = elf_file__each_symbol(p->file, "", take_start, p);
+
+	if (!err)
+		err = resolve_names(p);
+	p->decoder = code_decoder__new();
+	if (!p->decoder)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->found.nr && !err; i++) {
+		err = add_function(p, &p->found.items[i]);
+		if (!err)
+			err = place(p, &p->found.items[i], i ? &p->found.items[i - 1] : NULL);
+	}
+	return err;
+}
+
+static int plan_file(struct planner *p, const char *cache_dir)
+{
+	const char *build_id = elf_file__build_id(p->file);
+	uint64_t sum;
+	int err = find_all(p);
+
+	if (err || !p->found.nr)
+		return err;
+	(void)snprintf(p->plan->build_id, sizeof(p->plan->build_id), "%s", build_id);
+	sum = fingerprint(p);
+	if (cache_dir && *build_id && !plan_cache_load(p->plan, cache_dir, sum)) {
+		count_up(p->plan);
+		return 0;
+	}
+	err = make_plan(p);
+	if (err)
+		return err;
+	count_up(p->plan);
+	if (cache_dir && *build_id)
+		(void)plan_cache_store(p->plan, cache_dir, sum);
+	return 0;
+}
+
+int probe_plan__new(const char *path, const char *cache_dir, struct reason *why,
+		    struct probe_plan **ret_plan)
+{
+	struct planner p = {0};
+	int err = elf_file__open(path, why, &p.file);
+
+	if (err)
+		return err;
+	p.plan = calloc(1, sizeof(*p.plan));
+	if (p.plan)
+		p.plan->texts = intern__new();
+	err = p.plan && p.plan->texts ? plan_file(&p, cache_dir) : -ENOMEM;
+	if (err)
+		probe_plan__free(p.plan);
+	else
+		*ret_plan = p.plan;
+	code_decoder__free(p.decoder);
+	op_names__done(&p.names);
+	hash__done(&p.starts);
+	vec_done(&p.found);
+	elf_file__free(p.file);
+	if (err)
+		return reason_set(why, err, "cannot plan probes for '%s': %s", path,
+				  strerror(-err));
+	return 0;
+}

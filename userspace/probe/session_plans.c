@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Plans and names of a session. Name ids are dense, begin at 1, and never change their meaning.
+ */
+#include "probe/session_plans.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <string.h>
+
+/* A cookie has 24 bits for it. */
+#define NAMES_MAX 0xffffff
+
+int session_plans__init(struct session_plans *s, const struct probe_options *options)
+{
+	s->options = options;
+	s->texts = intern__new();
+	return s->texts ? 0 : -ENOMEM;
+}
+
+static void done_plan(struct session_plan *p)
+{
+	probe_plan__free(p->plan);
+	free(p->name_ids);
+	free(p->wanted);
+}
+
+void session_plans__done(struct session_plans *s)
+{
+	for (size_t i = 0; i < s->items.nr; i++)
+		done_plan(&s->items.items[i]);
+	vec_done(&s->items);
+	vec_done(&s->names);
+	hash__done(&s->name_index);
+	intern__free(s->texts);
+}
+
+bool session_glob(const char *globs, const char *name)
+{
+	if (!globs)
+		return true;
+	while (*globs) {
+		size_t nr = strcspn(globs, ",");
+		char *one = strndup(globs, nr);
+		bool fits = one && *one && !fnmatch(one, name, 0);
+
+		free(one);
+		if (fits)
+			return true;
+		globs += nr + (globs[nr] == ',');
+	}
+	return false;
+}
+
+/* The id of a name, a new one if it was not known. 0 or -errno. */
+static int name_id(struct session_plans *s, const char *name, const char *overload,
+		   uint32_t *ret_id)
+{
+	struct probe_name n = {.id = (uint32_t)s->names.nr + 1,
+			       .name = intern__str(s->texts, name),
+			       .overload = intern__str(s->texts, overload)};
+	uint64_t key = hash_mix((uint64_t)(uintptr_t)n.name) ^ (uint64_t)(uintptr_t)n.overload;
+	const uint64_t *known;
+
+	if (!n.name || !n.overload)
+		return -ENOMEM;
+	known = hash__find(&s->name_index, key);
+	if (known && s->names.items[*known - 1].name == n.name &&
+	    s->names.items[*known - 1].overload == n.overload) {
+		*ret_id = (uint32_t)*known;
+		return 0;
+	}
+	if (s->names.nr == NAMES_MAX)
+		return -E2BIG;
+	if (vec_push(&s->names, n) || hash__set(&s->name_index, key, n.id))
+		return -ENOMEM;
+	*ret_id = n.id;
+	return 0;
+}
+
+static int name_functions(struct session_plans *s, struct session_plan *p)
+{
+	size_t nr = p->plan->functions.nr;
+	int err = 0;
+
+	p->name_ids = calloc(nr + 1, sizeof(*p->name_ids));
+	p->wanted = calloc(nr + 1, sizeof(*p->wanted));
+	if (!p->name_ids || !p->wanted)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr && !err; i++) {
+		const struct probe_function *fn = &p->plan->functions.items[i];
+
+		if (fn->kind != PROBE_OP)
+			continue;
+		p->wanted[i] = s->options->ops && session_glob(s->options->ops_glob, fn->name);
+		err = name_id(s, fn->name, fn->overload, &p->name_ids[i]);
+	}
+	return err;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+int session_plans__get(struct session_plans *s, const struct target_library *lib,
+		       struct reason *why, uint32_t *ret_index)
+{
+	struct session_plan p = {0};
+	int err;
+
+	if (stat(lib->open_path, &p.file))
+		return reason_set(why, -errno, "cannot look at '%s': %s", lib->path,
+				  strerror(errno));
+	for (size_t i = 0; i < s->items.nr; i++)
+		if (same_file(&s->items.items[i].file, &p.file)) {
+			*ret_index = (uint32_t)i;
+			return 0;
+		}
+	err = probe_plan__new(lib->open_path, s->options->cache_dir, why, &p.plan);
+	if (err == -ENOMEM)
+		return err;
+	if (!err)
+		err = name_functions(s, &p);
+	else
+		err = 0;
+	if (!err)
+		err = vec_push(&s->items, p);
+	if (err) {
+		done_plan(&p);
+		return reason_set(why, err, "cannot plan probes for '%s': %s", lib->path,
+				  strerror(-err));
+	}
+	*ret_index = (uint32_t)s->items.nr - 1;
+	return 0;
+}

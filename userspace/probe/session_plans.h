@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The plans of one session, by file, and the names that events refer to. A file is known by device,
+ * inode, size and times: a number used again for another file is another file.
+ */
+#ifndef GP_PROBE_SESSION_PLANS_H
+#define GP_PROBE_SESSION_PLANS_H
+
+#include "base/hash.h"
+#include "base/intern.h"
+#include "probe/plan.h"
+#include "probe/session.h"
+
+#include <sys/stat.h>
+
+struct session_plan {
+	struct stat file;
+	struct probe_plan *plan; /* NULL: the file cannot be planned */
+	uint32_t *name_ids;	 /* of each function, 0: none */
+	bool *wanted;		 /* of each function: the globs name it */
+};
+
+struct session_plans {
+	const struct probe_options *options;
+	struct intern *texts;
+	struct hash name_index;
+	VEC(struct probe_name) names; /* id i + 1 */
+	VEC(struct session_plan) items;
+};
+
+/* `options` must live as long. 0 or -ENOMEM. */
+int session_plans__init(struct session_plans *s, const struct probe_options *options);
+void session_plans__done(struct session_plans *s);
+
+/* The plan of a mapped file, made now if need be: its index, or -errno with a reason. A file that
+ * cannot be planned is asked once; after that it has an item without a plan. */
+int session_plans__get(struct session_plans *s, const struct target_library *lib,
+		       struct reason *why, uint32_t *ret_index);
+
+/* Whether a name is matched by comma-separated globs; NULL matches all. */
+bool session_glob(const char *globs, const char *name);
+
+#endif /* GP_PROBE_SESSION_PLANS_H */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Which processes there are.
+ */
+#ifndef GP_TARGET_SCAN_H
+#define GP_TARGET_SCAN_H
+
+#include "target/process.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* The ids of all processes that /proc shows, sorted; the caller frees. 0 or -errno. */
+int target_scan(pid_t **ret_pids, size_t *ret_nr);
+
+/* Whether PyTorch or CUDA is mapped in the process. */
+bool target_process__is_profilable(const struct target_process *p);
+
+#endif /* GP_TARGET_SCAN_H */
