@@ -100,8 +100,13 @@ def mappings(pid):
 
 
 def files_of(pid):
-    folder = "/proc/%d/fd" % pid
-    return {name: os.readlink(os.path.join(folder, name)) for name in os.listdir(folder)}
+    folder, files = "/proc/%d/fd" % pid, {}
+    for name in os.listdir(folder):
+        try:
+            files[name] = os.readlink(os.path.join(folder, name))
+        except FileNotFoundError:
+            pass
+    return files
 
 
 def threads_of(pid):
@@ -126,7 +131,9 @@ def test_target_does_not_notice(mode):
             target.end()
             return
         take_out(target.pid)
-        assert files_of(target.pid) == files
+        # The loader opens and closes files all the time.
+        assert mode[0] == "dlopen" or files_of(target.pid) == files
+        assert not [path for path in files_of(target.pid).values() if "gpuprof-test" in path]
         assert threads_of(target.pid) == threads
         assert "memfd:gpuprof-test" not in "\n".join(mappings(target.pid))
         target.end()
@@ -206,7 +213,7 @@ def killed_everywhere(target, stride, first=1):
 
 
 @pytest.mark.parametrize("mode,stride", [(("read",), 1), (("sleep", 20), 3), (("registers",), 3),
-                                         (("threads", 6), 5), (("epoll",), 7)],
+                                         (("threads", 6), 5), (("epoll", 1), 7)],
                          ids=lambda part: str(part))
 def test_killed_at_every_act(mode, stride):
     with Target(*mode) as target:
