@@ -67,8 +67,6 @@ static int take_turn(const struct job *j, int *ret_fd)
 static int step_failed(struct job *j, int err, const char *what)
 {
 	switch (err) {
-	case -EINTR:
-		return -EINTR;
 	case -ESRCH:
 		return reason_set(j->why, err, "process %d or its thread %d ended meanwhile",
 				  j->p->pid, j->borrow.thread.tid);
@@ -83,7 +81,7 @@ static int step_failed(struct job *j, int err, const char *what)
 	}
 }
 
-/* Borrows a thread and enters it. -EINTR: a signal came first, try again. */
+/* Borrows a thread and enters it. */
 static int enter(struct job *j)
 {
 	uint32_t limit_ms = j->options->safe_point_limit_ms;
@@ -250,8 +248,8 @@ static int remove_in_thread(struct job *j)
 	return 0;
 }
 
-/* The whole of it once: enter, work, leave. -EINTR: again. */
-static int attempt(struct job *j)
+/* Enter, work, leave. */
+static int visit(struct job *j)
 {
 	uint64_t entered_ns;
 	int err = enter(j), end;
@@ -298,12 +296,8 @@ static int work(struct job *j)
 		j->left = true;
 		return 0;
 	}
-	while (!err) {
-		err = attempt(j);
-		if (err != -EINTR)
-			break;
-		err = 0;
-	}
+	if (!err)
+		err = visit(j);
 	j->result.stops = j->borrow.stops;
 	return err;
 }

@@ -8,7 +8,9 @@
  *
  * x86-64 with glibc. What can be left in the target: after a kill of gpuprof in the middle, 1 MiB
  * of address space (some KiB of memory), a descriptor and the library, all inert and taken up by
- * the next injection where possible.
+ * the next injection where possible. If gpuprof is killed in the first moments of a stop, the
+ * thread sees EINTR from epoll_wait() and the few other calls that fail so after SIGSTOP and
+ * SIGCONT, too; such threads are borrowed last.
  */
 #ifndef GP_INJECT_INJECT_H
 #define GP_INJECT_INJECT_H
