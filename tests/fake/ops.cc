@@ -101,7 +101,7 @@ void *empty_memory_format::call(std::size_t n)
 	touch(buffer);
 	return p;
 }
-}
+} // namespace at::_ops
 
 namespace torch::autograd
 {
@@ -128,7 +128,7 @@ int Engine::evaluate_function(void *, Node *node, int n)
 	touch(buffer);
 	return n;
 }
-}
+} // namespace torch::autograd
 
 namespace c10
 {
@@ -147,4 +147,4 @@ void ProfiledCPUMemoryReporter::Delete(void *ptr)
 	touch(buffer);
 	asm volatile("" : : "r"(ptr));
 }
-}
+} // namespace c10
