@@ -257,8 +257,10 @@ static void check_library(const struct probe_plan *plan)
 		exits += plan->sites.items[i].is_exit;
 	}
 	assert_int_equal(ops, 7);
-	assert_int_equal(entries, ops + 2);
-	assert_int_equal(exits, ops);
+	/* And the node, New and Delete. */
+	assert_int_equal(entries, ops + 3);
+	assert_int_equal(exits, ops + 1);
+	assert_int_equal(plan->nodes.nr, 2);
 	assert_int_equal(plan->not_placed_nr, 0);
 }
 

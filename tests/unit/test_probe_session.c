@@ -254,7 +254,7 @@ static void test_other_ways(void **state)
 		struct probe_options few = defaults;
 		struct probe_summary summary;
 
-		few.ops_glob = "aten::mul,aten::a*";
+		few.ops_glob = i ? NULL : "aten::mul,aten::a*";
 		assert_int_equal(setenv(variables[i], "1", 1), 0);
 		begin(f, &few);
 		assert_int_equal(unsetenv(variables[i]), 0);
@@ -402,6 +402,28 @@ static void test_threads(void **state)
 	expect_no_loss_but(f, GP_LOSS_NR);
 }
 
+static void test_nodes(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, &defaults);
+	probe_session__start(f->session);
+	command(f, "b3 ");
+	assert_int_equal(f->got.ops_nr, 3);
+	expect_op(f, 0, "aten::mul", 0);
+	expect_inside(f, 0, 1);
+	assert_string_equal(name_of(f, &f->got.ops[1]),
+			    "autograd::engine::evaluate_function: FakeBackward0");
+	assert_string_equal(name_of(f, &f->got.ops[2]),
+			    "autograd::engine::evaluate_function: torch::autograd::Node");
+	for (size_t i = 1; i < 3; i++) {
+		assert_int_equal(f->got.ops[i].scope, GP_SCOPE_BACKWARD);
+		assert_int_equal(f->got.ops[i].head.flags, 0);
+		assert_true(f->got.ops[i].parent == 0);
+	}
+	expect_no_loss_but(f, GP_LOSS_NR);
+}
+
 static void test_full_ring(void **state)
 {
 	struct probe_options small = defaults;
@@ -543,11 +565,14 @@ static int find_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_nested),	     TEST(test_other_ways), TEST(test_caught),
-		TEST(test_escaped),	     TEST(test_recursion),  TEST(test_depth),
-		TEST(test_open_at_the_ends), TEST(test_memory),	    TEST(test_threads),
-		TEST(test_full_ring),	     TEST(test_process),    TEST(test_stop_at_load),
-		TEST(test_detach),	     TEST(test_refused),
+		TEST(test_nested),	     TEST(test_other_ways),
+		TEST(test_caught),	     TEST(test_escaped),
+		TEST(test_recursion),	     TEST(test_depth),
+		TEST(test_open_at_the_ends), TEST(test_memory),
+		TEST(test_threads),	     TEST(test_nodes),
+		TEST(test_full_ring),	     TEST(test_process),
+		TEST(test_stop_at_load),     TEST(test_detach),
+		TEST(test_refused),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN);

@@ -40,6 +40,7 @@ struct planner {
 	struct code_decoder *decoder;
 	struct op_names names;
 	struct hash starts; /* addresses of all functions */
+	struct hash tables; /* and of the nodes' virtual tables */
 	VEC(struct found) found;
 	uint64_t base; /* address of the function at hand */
 	uint8_t kind;
@@ -110,10 +111,13 @@ static int take_node(const struct elf_symbol *symbol, void *arg)
 	struct probe_node node = {.table = symbol->address + TABLE_OFFSET};
 	char name[NODE_NAME_BYTES];
 
-	if (p->plan->nodes.nr == NODES_MAX || node_name_parse(symbol->name, name, sizeof(name)))
+	if (p->plan->nodes.nr == NODES_MAX || hash__find(&p->tables, node.table) ||
+	    node_name_parse(symbol->name, name, sizeof(name)))
 		return 0;
 	node.name = intern__str(p->plan->texts, name);
-	return node.name ? vec_push(&p->plan->nodes, node) : -ENOMEM;
+	if (!node.name || hash__set(&p->tables, node.table, 1))
+		return -ENOMEM;
+	return vec_push(&p->plan->nodes, node);
 }
 
 static int find_all(struct planner *p)
@@ -386,6 +390,7 @@ int probe_plan__new(const char *path, const char *cache_dir, struct reason *why,
 	code_decoder__free(p.decoder);
 	op_names__done(&p.names);
 	hash__done(&p.starts);
+	hash__done(&p.tables);
 	vec_done(&p.found);
 	elf_file__free(p.file);
 	if (err)
