@@ -38,7 +38,7 @@ struct wait {
 struct empty_memory_format {
 	static void *call(std::size_t n);
 };
-}
+} // namespace at::_ops
 
 namespace c10
 {
@@ -46,6 +46,6 @@ struct ProfiledCPUMemoryReporter {
 	void New(void *ptr, std::size_t bytes);
 	void Delete(void *ptr);
 };
-}
+} // namespace c10
 
 #endif /* GP_FAKE_OPS_H */
