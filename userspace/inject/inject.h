@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 struct inject_options {
-	const char *name;	      /* shown in the target's mappings, at most 24 letters */
+	const char *name; /* the library's soname, at most 24 letters: so it is found again */
 	uint32_t safe_point_limit_ms; /* to look for a safe moment; 0: 2000 */
 	uint32_t call_limit_ms;	      /* for the calls in the target; 0: 10000 */
 };
