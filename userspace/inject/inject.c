@@ -358,6 +358,8 @@ static int run_job(struct job *j, struct inject_result *ret_result)
 	target_view__done(&j->view);
 	if (!j->err)
 		*ret_result = j->result;
+	else if (!target_process__alive(j->p))
+		return reason_set(j->why, -ESRCH, "process %d has ended", j->p->pid);
 	return j->err;
 }
 
