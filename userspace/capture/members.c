@@ -78,9 +78,7 @@ static void find_python_later(struct capture *c, struct member *m)
 static int probe_member(struct capture *c, struct member *m, struct reason *why)
 {
 	bool callbacks = m->guest && (guest__active(m->guest) & GP_FEATURE_OPS);
-	int n = probe_session__attach(c->probes, m->process, m->index, !callbacks, why);
-
-	return n < 0 ? n : 0;
+	return probe_session__attach(c->probes, m->process, m->index, !callbacks, why);
 }
 
 int capture__add(struct capture *c, pid_t pid, struct reason *why)
@@ -112,9 +110,9 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 	capture_drain(c);
 	err = probe_member(c, m, why);
 	/* What `run` starts is no Python yet. */
-	if (!err && !c->options.follow_exec)
+	if (err >= 0 && !c->options.follow_exec)
 		err = find_python(c, m, why);
-	return err ? err : write_process(c, m);
+	return err < 0 ? err : write_process(c, m);
 }
 
 /* The collector has left by itself: operators by uprobes from here on. What it lost meanwhile is
@@ -163,6 +161,9 @@ static void probe_anew(struct capture *c, struct member *m)
 	err = target_process__update_libraries(m->process, &why);
 	if (err > 0)
 		err = probe_member(c, m, &why);
+	if (err > 0)
+		log_info("%d: %d probes more, in libraries that came since", (int)m->process->pid,
+			 err);
 	if (err >= 0)
 		find_python_later(c, m);
 	if (err < 0 && !member__has_exited(m))

@@ -150,6 +150,25 @@ int shown__write_memory(const struct shown *s, const char *path)
 	return err ? output_failed("memory timeline", path, err) : CLI_DONE;
 }
 
+int shown__write_stacks(const struct shown *s, const char *path, const char *metric,
+			bool speedscope)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	int err;
+
+	if (!recording__meta(s->recording, "stacks")) {
+		log_err("cannot write stacks: the recording has none; record with --stack python");
+		return CLI_FAILED;
+	}
+	err = open_sink(path, &sink);
+	if (!err && speedscope)
+		err = output_speedscope(sink, s->timeline, metric, path);
+	else if (!err)
+		err = output_stacks(sink, s->timeline, metric);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("stacks", path, err) : CLI_DONE;
+}
+
 /* ---- the table ---- */
 
 static void cleanup_table(struct table **t)
@@ -179,6 +198,7 @@ static int write_table(const struct shown *s, const struct table *table,
 static int show_table(const struct shown *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
+					      .by_stack = o->by_stack,
 					      .sort = o->sort ? o->sort : DEFAULT_SORT,
 					      .top_level = o->top_level};
 	CLEANUP(cleanup_table) struct table *table = NULL;

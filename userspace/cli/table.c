@@ -8,6 +8,9 @@
 #include "cli/options.h"
 #include "cli/show.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 struct table_args {
 	struct show_options show;
 	const char *group_by;
@@ -16,7 +19,24 @@ struct table_args {
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", NULL};
+static const char *const groups[] = {"overload", "stack:1", "stack:5", NULL};
+
+/* The N of "stack:N"; 0: it is something else. */
+static long stack_depth(const char *value)
+{
+	char *end;
+	long n;
+
+	if (strncmp(value, "stack:", 6))
+		return 0;
+	n = strtol(value + 6, &end, 10);
+	return value[6] >= '1' && value[6] <= '9' && !*end && n <= GP_STACK_FRAMES ? n : 0;
+}
+
+static bool is_group(const char *value)
+{
+	return !strcmp(value, "overload") || stack_depth(value);
+}
 
 static const struct option_spec table_options[] = {
 	{.name = "sort",
@@ -41,7 +61,11 @@ static const struct option_spec table_options[] = {
 	 .offset = offsetof(struct table_args, group_by),
 	 .value_name = "WHAT",
 	 .choices = groups,
-	 .help = "'overload': one row for each overload of an operator instead of one for all."},
+	 .known = is_group,
+	 .rule = "'overload' or 'stack:N' with N from 1 to 128",
+	 .help = "'overload': one row for each overload of an operator instead of one for all. "
+		 "'stack:N': one row for each N innermost Python frames, where stacks were "
+		 "recorded."},
 	{.name = "top-level",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(top_level),
@@ -86,6 +110,7 @@ int cli_table(int argc, char **argv)
 		return status;
 	if (args.show.json && args.show.csv)
 		return options_usage_error(&command_table, "--json and --csv exclude each other");
-	args.show.by_overload = args.group_by;
+	args.show.by_stack = args.group_by ? (uint32_t)stack_depth(args.group_by) : 0;
+	args.show.by_overload = args.group_by && !args.show.by_stack;
 	return show_recording(argv[1], &args.show);
 }

@@ -6,6 +6,8 @@
  */
 #include "output/chrome.h"
 
+#include "output/stack_text.h"
+
 #include <errno.h>
 
 #include "base/banned.h"
@@ -42,6 +44,27 @@ static const char *category(const struct tl_op *op)
 	return op->scope == GP_SCOPE_USER ? "user_annotation" : "cpu_op";
 }
 
+/* Outermost first, each frame with a semicolon behind it, as Kineto has it. */
+static void call_stack(struct chrome *c, uint32_t stack_id)
+{
+	const uint32_t *frames;
+	struct buf text = {0};
+	size_t nr;
+
+	frames = recording__stack(c->t->recording, stack_id, &nr, NULL);
+	if (!nr)
+		return;
+	for (size_t i = nr; i-- > 0;) {
+		stack_text_frame(&text, c->t->recording, frames[i]);
+		buf__char(&text, ';');
+	}
+	chrome_lit(&c->out, ",\"Call stack\":");
+	buf__json(&c->out, text.bytes ? text.bytes : "");
+	if (!c->out.err)
+		c->out.err = buf__error(&text);
+	buf__done(&text);
+}
+
 /* `number` is unique among the trace's events. */
 static void op_args(struct chrome *c, const struct tl_op *op, uint32_t number)
 {
@@ -55,6 +78,7 @@ static void op_args(struct chrome *c, const struct tl_op *op, uint32_t number)
 	}
 	chrome_lit(&c->out, ",\"Ev Idx\":");
 	buf__u64(&c->out, number);
+	call_stack(c, op->stack_id);
 	/* Kineto's word for an end that nobody saw. */
 	if (op->flags & GP_OP_EXCEPTION)
 		chrome_lit(&c->out, ",\"finished\":\"false\"");

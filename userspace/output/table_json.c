@@ -2,9 +2,12 @@
 
 /*
  * The table as one JSON object, a row a line. A column that was not captured is absent.
+ * "bounded_calls" says of how many calls the time is only an upper bound, as an exception left
+ * them; it is absent where there are none.
  */
 #include "output/describe.h"
 #include "output/output.h"
+#include "output/stack_text.h"
 
 #include "base/banned.h"
 
@@ -20,6 +23,23 @@ static void bytes(struct buf *out, const char *name, int64_t nr)
 	buf__i64(out, nr);
 }
 
+static void stack(struct buf *out, const struct table *table, const struct table_row *r)
+{
+	struct buf frame = {0};
+
+	buf__str(out, ", \"stack\": [");
+	for (size_t i = 0; i < r->stack_nr; i++) {
+		buf__clear(&frame);
+		stack_text_frame(&frame, table->recording, r->stack[i]);
+		buf__str(out, i ? ", " : "");
+		buf__json(out, frame.bytes ? frame.bytes : "");
+	}
+	buf__char(out, ']');
+	if (!out->err)
+		out->err = buf__error(&frame);
+	buf__done(&frame);
+}
+
 static void row_object(struct buf *out, const struct table *table, const struct table_row *r)
 {
 	buf__str(out, "{\"name\": ");
@@ -31,6 +51,10 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 	buf__str(out, r->device == TABLE_CUDA ? ", \"device\": \"CUDA\"" : ", \"device\": \"CPU\"");
 	buf__str(out, ", \"calls\": ");
 	buf__u64(out, r->calls);
+	if (r->bounded_calls) {
+		buf__str(out, ", \"bounded_calls\": ");
+		buf__u64(out, r->bounded_calls);
+	}
 	microseconds(out, "self_cpu_us", r->self_cpu_ns);
 	microseconds(out, "cpu_total_us", r->cpu_total_ns);
 	if (table->has_cuda_time) {
@@ -45,6 +69,8 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 		bytes(out, "self_cuda_mem", r->self_cuda_bytes);
 		bytes(out, "cuda_mem", r->cuda_bytes);
 	}
+	if (r->stack)
+		stack(out, table, r);
 	buf__str(out, ", \"is_async\": ");
 	buf__str(out, r->is_async ? "true" : "false");
 	buf__str(out, ", \"is_user_annotation\": ");

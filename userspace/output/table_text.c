@@ -5,15 +5,18 @@
  * microseconds as there, so that the last digit rounds the same way.
  */
 #include "output/output.h"
+#include "output/stack_text.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/banned.h"
 
-#define COLUMN_WIDTH   12
-#define NAME_WIDTH_MAX 55
-#define COLUMNS_MAX    16
+#define COLUMN_WIDTH	 12
+#define NAME_WIDTH_MAX	 55
+#define COLUMNS_MAX	 16
+#define SOURCE_WIDTH_MAX 75
+#define SOURCE_LINES_MAX 5
 
 struct text {
 	const struct table *table;
@@ -21,7 +24,9 @@ struct text {
 	struct buf out;
 	bool overloads;
 	size_t name_width;
-	size_t columns; /* of COLUMN_WIDTH */
+	size_t columns;	     /* of COLUMN_WIDTH */
+	size_t source_width; /* of the last column, 0: there is none */
+	const struct recording *recording;
 };
 
 /* ---- cells ---- */
@@ -175,6 +180,11 @@ static void separator(struct text *t)
 			buf__char(&t->out, '-');
 		buf__str(&t->out, "  ");
 	}
+	if (t->source_width) {
+		for (size_t i = 0; i < t->source_width; i++)
+			buf__char(&t->out, '-');
+		buf__str(&t->out, "  ");
+	}
 	buf__char(&t->out, '\n');
 }
 
@@ -184,6 +194,7 @@ static void rule(struct text *t)
 	size_t names = t->overloads ? 2 : 1;
 	size_t width = names * (t->name_width + 2) + t->columns * (COLUMN_WIDTH + 2) - 2;
 
+	width += t->source_width ? t->source_width + 2 : 0;
 	while (width-- > 0)
 		buf__char(&t->out, '=');
 	buf__char(&t->out, '\n');
@@ -216,6 +227,59 @@ static size_t column_titles(const struct table *table, const char *titles[COLUMN
 	return nr;
 }
 
+/* Left aligned; of a text that is too long the end is kept. */
+static void source_cell(struct text *t, const char *text)
+{
+	size_t nr = characters(text), width = t->source_width;
+
+	if (nr > width) {
+		for (size_t skip = nr - width + 3; skip > 0; skip--)
+			text += character(text);
+		buf__str(&t->out, "...");
+		add_text(&t->out, text, width);
+	} else {
+		add_text(&t->out, text, nr);
+		spaces(&t->out, width - nr);
+	}
+	buf__str(&t->out, "  ");
+}
+
+static void frame_cell(struct text *t, uint32_t frame)
+{
+	struct buf b = {0};
+
+	stack_text_frame(&b, t->recording, frame);
+	source_cell(t, b.bytes ? b.bytes : "");
+	if (!t->out.err)
+		t->out.err = buf__error(&b);
+	buf__done(&b);
+}
+
+/* All columns but the last, empty. */
+static void empty_cells(struct text *t)
+{
+	spaces(&t->out,
+	       (t->overloads ? 2 : 1) * (t->name_width + 2) + t->columns * (COLUMN_WIDTH + 2));
+}
+
+/* The rest of the row's line, a line for each further frame, and one that is empty. */
+static void source_lines(struct text *t, const struct table_row *r)
+{
+	if (r->stack_nr)
+		frame_cell(t, r->stack[0]);
+	else
+		source_cell(t, "");
+	buf__char(&t->out, '\n');
+	for (size_t i = 1; i < r->stack_nr && i < SOURCE_LINES_MAX; i++) {
+		empty_cells(t);
+		frame_cell(t, r->stack[i]);
+		buf__char(&t->out, '\n');
+	}
+	empty_cells(t);
+	source_cell(t, "");
+	buf__char(&t->out, '\n');
+}
+
 static void title_line(struct text *t, const char *const titles[], size_t nr)
 {
 	spaces(&t->out, t->name_width > 4 ? t->name_width - 4 : 0);
@@ -226,6 +290,8 @@ static void title_line(struct text *t, const char *const titles[], size_t nr)
 	}
 	for (size_t i = 0; i < nr; i++)
 		cell(t, titles[i]);
+	if (t->source_width)
+		source_cell(t, "Source Location");
 	buf__char(&t->out, '\n');
 }
 
@@ -265,7 +331,10 @@ static void row_line(struct text *t, const struct table_row *r)
 	cuda_cells(t, r);
 	(void)snprintf(calls, sizeof(calls), "%llu", (unsigned long long)r->calls);
 	cell(t, calls);
-	buf__char(&t->out, '\n');
+	if (t->source_width)
+		source_lines(t, r);
+	else
+		buf__char(&t->out, '\n');
 }
 
 static void head_lines(struct text *t)
@@ -293,6 +362,27 @@ static void total_line(struct text *t, const char *device, uint64_t ns)
 		    time_value(t, (double)ns / 1000.0).text);
 }
 
+static void set_source_width(struct text *t)
+{
+	struct buf b = {0};
+	size_t longest = 0;
+
+	for (size_t i = 0; i < t->table->rows.nr; i++)
+		for (size_t k = 0; k < t->table->rows.items[i].stack_nr; k++) {
+			size_t nr;
+
+			buf__clear(&b);
+			stack_text_frame(&b, t->recording, t->table->rows.items[i].stack[k]);
+			nr = b.bytes ? characters(b.bytes) : 0;
+			longest = nr > longest ? nr : longest;
+		}
+	if (longest)
+		t->source_width = longest + 4 < SOURCE_WIDTH_MAX ? longest + 4 : SOURCE_WIDTH_MAX;
+	if (!t->out.err)
+		t->out.err = buf__error(&b);
+	buf__done(&b);
+}
+
 static void set_widths(struct text *t)
 {
 	size_t max = t->options->max_name_width > 0 ? (size_t)t->options->max_name_width
@@ -306,13 +396,14 @@ static void set_widths(struct text *t)
 		longest = nr > longest ? nr : longest;
 		t->overloads |= r->overload && *r->overload;
 	}
+	set_source_width(t);
 	t->name_width = longest + 4 < max ? longest + 4 : max;
 }
 
 int output_table_text(struct sink *s, const struct table *table,
 		      const struct output_table_options *options)
 {
-	struct text t = {.table = table, .options = options};
+	struct text t = {.table = table, .options = options, .recording = table->recording};
 	long shown = 0;
 	int err;
 

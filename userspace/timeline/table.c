@@ -57,46 +57,81 @@ static const char *row_name(const char *name)
 	return name;
 }
 
-static int add_row(struct grouping *g, uint64_t head, const struct table_row *row,
+static int add_row(struct grouping *g, uint64_t key, uint64_t head, const struct table_row *row,
 		   uint32_t *ret_row)
 {
 	uint32_t index = (uint32_t)g->table->rows.nr;
 
 	if (vec_push(&g->table->rows, *row) || vec_push(&g->next, (uint32_t)head) ||
 	    vec_push(&g->when, ((struct span){UINT64_MAX, 0, index})) ||
-	    hash__set(&g->head_of, (uintptr_t)row->name, index))
+	    hash__set(&g->head_of, key, index))
 		return -ENOMEM;
 	*ret_row = index;
 	return 0;
 }
 
-/* The row of this key, made if there is none. Names are interned: pointers are compared. */
-static int find_row(struct grouping *g, const char *name, const char *overload, bool annotation,
-		    uint32_t *ret_row)
+static uint64_t row_key(const struct grouping *g, const struct table_row *row)
 {
-	struct table_row row = {
-		.name = name,
-		.overload = overload,
-		.is_user_annotation = annotation,
-		.first_op = TL_NONE,
-	};
-	const uint64_t *head = hash__find(&g->head_of, (uintptr_t)name);
+	uint64_t key = (uintptr_t)row->name;
+
+	for (size_t i = 0; i < row->stack_nr; i++) {
+		struct recording_frame f = recording__frame(g->t->recording, row->stack[i]);
+
+		key = hash_mix(key ^ (uintptr_t)f.function) + ((uintptr_t)f.file ^ f.line);
+	}
+	return key;
+}
+
+/* Frames of one line of one function are the same, whatever instruction they are at. */
+static bool same_stack(const struct grouping *g, const struct table_row *a,
+		       const struct table_row *b)
+{
+	if (a->stack_nr != b->stack_nr)
+		return false;
+	for (size_t i = 0; i < a->stack_nr; i++) {
+		struct recording_frame f = recording__frame(g->t->recording, a->stack[i]);
+		struct recording_frame h = recording__frame(g->t->recording, b->stack[i]);
+
+		if (f.line != h.line || strcmp(f.function, h.function) || strcmp(f.file, h.file))
+			return false;
+	}
+	return true;
+}
+
+/* The row with this key, made like it if there is none. Names are interned: pointers are compared.
+ */
+static int find_row(struct grouping *g, const struct table_row *like, uint32_t *ret_row)
+{
+	uint64_t key = row_key(g, like);
+	const uint64_t *head = hash__find(&g->head_of, key);
 
 	for (uint32_t i = head ? (uint32_t)*head : TL_NONE; i != TL_NONE; i = g->next.items[i]) {
 		const struct table_row *r = &g->table->rows.items[i];
 
-		if (r->overload == overload && r->is_user_annotation == annotation) {
+		if (r->name == like->name && r->overload == like->overload &&
+		    r->is_user_annotation == like->is_user_annotation && same_stack(g, r, like)) {
 			*ret_row = i;
 			return 0;
 		}
 	}
-	return add_row(g, head ? *head : TL_NONE, &row, ret_row);
+	return add_row(g, key, head ? *head : TL_NONE, like, ret_row);
 }
 
 static int row_of_op(struct grouping *g, const struct tl_op *op, uint32_t *ret_row)
 {
-	return find_row(g, row_name(op->name), g->options->by_overload ? op->overload : NULL,
-			op->scope == GP_SCOPE_USER, ret_row);
+	struct table_row row = {
+		.name = row_name(op->name),
+		.overload = g->options->by_overload ? op->overload : NULL,
+		.is_user_annotation = op->scope == GP_SCOPE_USER,
+		.first_op = TL_NONE,
+	};
+
+	if (g->options->by_stack) {
+		row.stack = recording__stack(g->t->recording, op->stack_id, &row.stack_nr, NULL);
+		if (row.stack_nr > g->options->by_stack)
+			row.stack_nr = g->options->by_stack;
+	}
+	return find_row(g, &row, ret_row);
 }
 
 /* Remembers the row's first event; true if this one is it so far. */
@@ -152,6 +187,7 @@ static int add_op(struct grouping *g, uint32_t index)
 		row->is_async = is_async(op);
 	}
 	row->calls++;
+	row->bounded_calls += (op->flags & GP_OP_EXCEPTION) != 0;
 	row->cpu_total_ns += op->end_ns - op->start_ns;
 	row->cpu_bytes = plus(row->cpu_bytes, op->cpu_bytes);
 	row->cuda_bytes = plus(row->cuda_bytes, op->cuda_bytes);
@@ -177,7 +213,9 @@ static int add_memory(struct grouping *g, const struct tl_memory *m, const char 
 {
 	struct table_row *row;
 	uint32_t at;
-	int err = find_row(g, name, g->options->by_overload ? "" : NULL, false, &at);
+	const struct table_row like = {
+		.name = name, .overload = g->options->by_overload ? "" : NULL, .first_op = TL_NONE};
+	int err = find_row(g, &like, &at);
 
 	if (err)
 		return err;
@@ -294,6 +332,7 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	table = calloc(1, sizeof(*table));
 	if (!table)
 		return reason_set(why, -ENOMEM, "out of memory");
+	table->recording = t->recording;
 	g.table = table;
 	err = fill(&g);
 	if (err)
