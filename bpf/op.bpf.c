@@ -82,7 +82,7 @@ static __always_inline __u32 node_name(__u64 node, __u64 cookie, __u32 otherwise
 SEC("uprobe")
 int gp_node_entry(struct pt_regs *ctx)
 {
-	__u32 epoch = gp_epoch, name_id;
+	__u32 epoch = gp_epoch, name_id, stack_id = 0;
 	struct thread_state *t;
 	__u64 cookie, now, sp;
 
@@ -96,7 +96,11 @@ int gp_node_entry(struct pt_regs *ctx)
 	sp = PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie);
 	thread_settle(t, sp + 1, now);
 	name_id = node_name(PT_REGS_PARM3(ctx), cookie, COOKIE_NAME(cookie));
-	op_open(t, sp, COOKIE_TAG(cookie), name_id, now);
+	if (gp_stacks) {
+		stack_id = python_stack(t, now);
+		now = bpf_ktime_get_ns();
+	}
+	op_open(t, sp, COOKIE_TAG(cookie), name_id, now, stack_id);
 	return 0;
 }
 
