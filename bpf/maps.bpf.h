@@ -49,6 +49,7 @@ struct python_thread {
 	__u64 state[GP_PYTHON_STATE_BYTES / 8];
 	__u64 frame[GP_PYTHON_FRAME_BYTES / 8];
 	__u64 check[GP_PYTHON_CHECK_BYTES / 8];
+	struct gp_python_made made;
 	struct gp_ev_stack event; /* `frames` follow it, in the ring too */
 	struct gp_stack_frame frames[GP_STACK_FRAMES];
 };

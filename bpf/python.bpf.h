@@ -145,18 +145,41 @@ struct python_walk {
 	__u32 flags;
 };
 
-static __always_inline __u64 python_mix(__u64 hash, __u64 value)
+/* Adds what tells code that was made at run time apart. What cannot be read counts as 0. Out of
+ * line: rare. */
+static __noinline __u64 python_check_made(struct python_thread *p, __u64 hash, __u64 name,
+					  __u64 lines)
 {
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 29;
+	struct gp_python_made *m = &p->made;
+	__u64 nr = m->name_bytes;
+
+	if (nr > sizeof(m->name))
+		nr = sizeof(m->name);
+	__builtin_memset(m->name, 0, sizeof(m->name));
+	__builtin_memset(m->lines, 0, sizeof(m->lines));
+	(void)bpf_probe_read_user(m->name, nr, (const void *)(name + 48));
+	hash = gp_python_mix_words(hash, m->name, sizeof(m->name) / 8);
+	if (!python_read(&m->lines_bytes, 8, lines + 16))
+		return hash;
+	nr = m->lines_bytes;
+	if (nr > sizeof(m->lines))
+		nr = sizeof(m->lines);
+	(void)bpf_probe_read_user(m->lines, nr, (const void *)(lines + 32));
+	return gp_python_mix_words(hash, m->lines, sizeof(m->lines) / 8);
 }
 
-static __always_inline __u32 python_check(const __u64 *words)
+/* The checksum of the code object of which p->check was read. */
+static __always_inline __u32 python_check(struct python_thread *p, const struct gp_python *py)
 {
-	__u64 hash = 0;
+	__u64 name, hash = gp_python_mix_words(0, p->check, GP_PYTHON_CHECK_BYTES / 8);
 
-	for (int i = 0; i < GP_PYTHON_CHECK_BYTES / 8; i++)
-		hash = python_mix(hash, words[i]);
+	if (!py->code_filename)
+		return (__u32)(hash >> 32);
+	name = python_field(p->check, sizeof(p->check), py->code_filename - py->code_check);
+	/* Length, hash, state, another pointer, the first characters. */
+	if (python_read(&p->made, 40, name + 16) && p->made.name_bytes &&
+	    (__u8)p->made.name[0] == '<')
+		hash = python_check_made(p, hash, name, p->check[GP_PYTHON_CHECK_BYTES / 8 - 1]);
 	return (__u32)(hash >> 32);
 }
 
@@ -184,8 +207,9 @@ static __always_inline bool python_add(struct python_walk *w, struct python_thre
 	to = &p->frames[i];
 	to->code = code;
 	to->lasti = (__s32)(py->is_index ? instr : instr - code - py->code_start);
-	to->check = python_check(p->check);
-	w->hash = python_mix(python_mix(w->hash, code), (__u64)to->check << 32 | (__u32)to->lasti);
+	to->check = python_check(p, py);
+	w->hash = gp_python_mix(gp_python_mix(w->hash, code),
+				(__u64)to->check << 32 | (__u32)to->lasti);
 	w->nr = i + 1;
 	return true;
 }
@@ -233,7 +257,7 @@ static __always_inline bool python_emit(struct python_thread *p, const struct py
 static __always_inline __u32 python_id(struct python_thread *p, const struct python_walk *w,
 				       const struct thread_state *t, __u64 now)
 {
-	__u64 key = python_mix(w->hash, (__u64)w->nr << 32 | w->flags << 16 | (__u16)t->owner);
+	__u64 key = gp_python_mix(w->hash, (__u64)w->nr << 32 | w->flags << 16 | (__u16)t->owner);
 	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
 	__u32 id;
 

@@ -248,7 +248,38 @@ struct gp_python {
 	__u16 frame_owner; /* a byte; from 3 on it is no Python frame. 0xffff: no such field */
 	__u16 code_start;  /* the first instruction; lasti counts from there */
 	__u16 code_check;
-	__u16 reserved;
+	__u16 code_filename; /* up to 3.11, else 0: see struct gp_python_made */
+};
+
+/* One step of the checksum of a code object. */
+static inline __u64 gp_python_mix(__u64 hash, __u64 value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 29;
+}
+
+static inline __u64 gp_python_mix_words(__u64 hash, const __u64 *words, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		hash = gp_python_mix(hash, words[i]);
+	return hash;
+}
+
+/*
+ * Since 3.12 a code object has a number that no other one gets. Before, code that was made at run
+ * time ("<string>") can follow other code with all of its addresses, so so many bytes of its file
+ * name (an ASCII one) and of its line table count too. Of the name: the words from byte 16 on, the
+ * length first; of the table: its bytes, which begin at 32.
+ */
+#define GP_PYTHON_NAME_BYTES  40
+#define GP_PYTHON_LINES_BYTES 64
+
+struct gp_python_made {
+	__u64 name_bytes; /* 0: not read */
+	__u64 name_head[3];
+	__u64 name[GP_PYTHON_NAME_BYTES / 8];
+	__u64 lines_bytes;
+	__u64 lines[GP_PYTHON_LINES_BYTES / 8]; /* zeros behind lines_bytes; so it is with name */
 };
 
 /* What went missing, and why. Each is a counter printed at the end of every run, zero too. */

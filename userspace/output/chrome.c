@@ -49,11 +49,14 @@ static void call_stack(struct chrome *c, uint32_t stack_id)
 {
 	const uint32_t *frames;
 	struct buf text = {0};
+	uint32_t flags;
 	size_t nr;
 
-	frames = recording__stack(c->t->recording, stack_id, &nr, NULL);
+	frames = recording__stack(c->t->recording, stack_id, &nr, &flags);
 	if (!nr)
 		return;
+	if (stack_text_mark(flags))
+		buf__printf(&text, "%s;", stack_text_mark(flags));
 	for (size_t i = nr; i-- > 0;) {
 		stack_text_frame(&text, c->t->recording, frames[i]);
 		buf__char(&text, ';');

@@ -30,3 +30,10 @@ void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t fr
 			out->bytes[at] = '_';
 	}
 }
+
+const char *stack_text_mark(uint32_t flags)
+{
+	if (flags & GP_STACK_INCOMPLETE)
+		return "[incomplete]";
+	return flags & GP_STACK_TRUNCATED ? "[truncated]" : NULL;
+}

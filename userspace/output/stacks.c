@@ -19,6 +19,12 @@ const char *const output_stack_metrics[] = {"self_cpu_time_total", "allocated_by
 
 enum metric { METRIC_CPU, METRIC_BYTES };
 
+struct stack {
+	const uint32_t *frames;
+	size_t nr;
+	uint32_t flags;
+};
+
 struct stacks {
 	struct sink *sink;
 	const struct timeline *t;
@@ -26,7 +32,7 @@ struct stacks {
 	struct buf out;
 	struct hash index_of; /* frame id -> speedscope's number */
 	uint64_t samples_nr, total;
-	int (*each)(struct stacks *s, const uint32_t *frames, size_t nr, uint64_t value);
+	int (*each)(struct stacks *s, const struct stack *k, uint64_t value);
 };
 
 static int drain(struct stacks *s, size_t least)
@@ -42,13 +48,12 @@ static int drain(struct stacks *s, size_t least)
 
 static int add(struct stacks *s, uint32_t stack_id, uint64_t value)
 {
-	const uint32_t *frames;
-	size_t nr;
+	struct stack k;
 
 	if (!stack_id || !value)
 		return 0;
-	frames = recording__stack(s->t->recording, stack_id, &nr, NULL);
-	return nr ? s->each(s, frames, nr, value) : 0;
+	k.frames = recording__stack(s->t->recording, stack_id, &k.nr, &k.flags);
+	return k.nr ? s->each(s, &k, value) : 0;
 }
 
 static int add_all(struct stacks *s)
@@ -74,10 +79,12 @@ static enum metric metric_of(const char *name)
 
 /* ---- folded ---- */
 
-static int folded_line(struct stacks *s, const uint32_t *frames, size_t nr, uint64_t value)
+static int folded_line(struct stacks *s, const struct stack *k, uint64_t value)
 {
-	for (size_t i = nr; i-- > 0;) {
-		stack_text_folded(&s->out, s->t->recording, frames[i]);
+	if (stack_text_mark(k->flags))
+		buf__printf(&s->out, "%s;", stack_text_mark(k->flags));
+	for (size_t i = k->nr; i-- > 0;) {
+		stack_text_folded(&s->out, s->t->recording, k->frames[i]);
 		buf__char(&s->out, i ? ';' : ' ');
 	}
 	buf__u64(&s->out, value);
@@ -98,12 +105,12 @@ int output_stacks(struct sink *sink, const struct timeline *t, const char *metri
 /* ---- speedscope ---- */
 
 /* Numbers a frame and writes it, if it is new. */
-static int note_frames(struct stacks *s, const uint32_t *frames, size_t nr, uint64_t value)
+static int note_frames(struct stacks *s, const struct stack *k, uint64_t value)
 {
-	for (size_t i = 0; i < nr; i++) {
-		struct recording_frame f = recording__frame(s->t->recording, frames[i]);
+	for (size_t i = 0; i < k->nr; i++) {
+		struct recording_frame f = recording__frame(s->t->recording, k->frames[i]);
 
-		if (hash__find(&s->index_of, frames[i]))
+		if (hash__find(&s->index_of, k->frames[i]))
 			continue;
 		buf__str(&s->out, s->index_of.nr ? ",\n{\"name\":" : "\n{\"name\":");
 		buf__json(&s->out, f.function);
@@ -112,18 +119,18 @@ static int note_frames(struct stacks *s, const uint32_t *frames, size_t nr, uint
 		buf__str(&s->out, ",\"line\":");
 		buf__u64(&s->out, f.line);
 		buf__char(&s->out, '}');
-		if (hash__set(&s->index_of, frames[i], s->index_of.nr))
+		if (hash__set(&s->index_of, k->frames[i], s->index_of.nr))
 			return -ENOMEM;
 	}
 	s->total += value;
 	return drain(s, BLOCK_BYTES);
 }
 
-static int sample(struct stacks *s, const uint32_t *frames, size_t nr, uint64_t value)
+static int sample(struct stacks *s, const struct stack *k, uint64_t value)
 {
 	buf__str(&s->out, s->samples_nr++ ? ",\n[" : "\n[");
-	for (size_t i = nr; i-- > 0;) {
-		buf__u64(&s->out, *hash__find(&s->index_of, frames[i]));
+	for (size_t i = k->nr; i-- > 0;) {
+		buf__u64(&s->out, *hash__find(&s->index_of, k->frames[i]));
 		if (i)
 			buf__char(&s->out, ',');
 	}
@@ -131,7 +138,7 @@ static int sample(struct stacks *s, const uint32_t *frames, size_t nr, uint64_t 
 	return drain(s, BLOCK_BYTES);
 }
 
-static int weight(struct stacks *s, const uint32_t *frames, size_t nr, uint64_t value)
+static int weight(struct stacks *s, const struct stack *k, uint64_t value)
 {
 	if (s->samples_nr++)
 		buf__char(&s->out, ',');

@@ -268,21 +268,54 @@ static int find_offsets(const struct target_process *p, const struct runtime *rt
 	py->walk.interpreters = rt->address + interpreters;
 	py->walk.code_mask = py->minor >= 14 ? ~7ULL : ~0ULL;
 	py->walk.code_check = (uint16_t)(py->linetable + 8 - GP_PYTHON_CHECK_BYTES);
+	py->walk.code_filename = py->minor < 12 ? py->filename : 0;
 	return 0;
 }
 
 /* ---- objects ---- */
 
+/* As many of `bytes` as `most`, zeros behind them; all zeros if they cannot be read. */
+static void read_some(const struct target_python *py, uint64_t address, uint64_t bytes, void *to,
+		      size_t most)
+{
+	memset(to, 0, most);
+	if (bytes > most)
+		bytes = most;
+	if (target_memory_read(py->pid, address, to, bytes))
+		memset(to, 0, most);
+}
+
 uint32_t target_python_check(const struct target_python *py, const uint8_t code[PYTHON_CODE_BYTES])
 {
-	uint64_t words[GP_PYTHON_CHECK_BYTES / 8], hash = 0;
+	struct gp_python_made made = {0};
+	__u64 words[GP_PYTHON_CHECK_BYTES / 8], hash;
+	uint64_t name, lines;
 
 	memcpy(words, code + py->walk.code_check, sizeof(words));
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
-		hash ^= hash >> 29;
-	}
+	memcpy(&name, code + py->filename, sizeof(name));
+	memcpy(&lines, code + py->linetable, sizeof(lines));
+	hash = gp_python_mix_words(0, words, GP_PYTHON_CHECK_BYTES / 8);
+	if (!py->walk.code_filename || target_memory_read(py->pid, name + 16, &made, 40) ||
+	    !made.name_bytes || (uint8_t)made.name[0] != '<')
+		return (uint32_t)(hash >> 32);
+	read_some(py, name + 48, made.name_bytes, made.name, sizeof(made.name));
+	hash = gp_python_mix_words(hash, made.name, (int)(sizeof(made.name) / 8));
+	if (target_memory_read(py->pid, lines + 16, &made.lines_bytes, 8))
+		return (uint32_t)(hash >> 32);
+	read_some(py, lines + 32, made.lines_bytes, made.lines, sizeof(made.lines));
+	hash = gp_python_mix_words(hash, made.lines, (int)(sizeof(made.lines) / 8));
 	return (uint32_t)(hash >> 32);
+}
+
+/* A freed object has no references, or its allocator's bookkeeping in their place, which is no
+ * number that a living one can have; of a large one it covers the type. */
+static bool is_alive(const uint8_t *code)
+{
+	uint64_t references;
+
+	memcpy(&references, code, sizeof(references));
+	/* Above the lower half 3.14 has an overflow counter and then flags. */
+	return (uint32_t)references && !(references >> 32 & 0xffff);
 }
 
 int target_python_code(const struct target_python *py, uint64_t address,
@@ -296,7 +329,9 @@ int target_python_code(const struct target_python *py, uint64_t address,
 	if (target_memory_read(py->pid, address, ret_code, bytes))
 		return -EFAULT;
 	memcpy(&type, ret_code + 8, sizeof(type));
-	return py->code_type && type != py->code_type ? -EBADMSG : 0;
+	if (py->code_type && type != py->code_type)
+		return -EBADMSG;
+	return is_alive(ret_code) ? 0 : -EBADMSG;
 }
 
 /* Appends a character as UTF-8. False if there is no room. */

@@ -38,12 +38,11 @@ int target_python_find(const struct target_process *p, struct reason *why,
 /* A text object as UTF-8, cut to the buffer. 0, -EFAULT or -EBADMSG. */
 int target_python_text(const struct target_python *py, uint64_t address, char *to, size_t bytes);
 
-/* The checksum that the kernel's walk takes of a code object: of the GP_PYTHON_CHECK_BYTES bytes at
- * walk.code_check. */
+/* The checksum that the kernel's walk takes of a code object. */
 uint32_t target_python_check(const struct target_python *py, const uint8_t code[PYTHON_CODE_BYTES]);
 
 /* Reads the code object at `address`: PYTHON_CODE_BYTES or as many as there are, zeros behind them.
- * 0, -EFAULT, or -EBADMSG if it is none. */
+ * 0, -EFAULT, or -EBADMSG if it is none or has been freed. */
 int target_python_code(const struct target_python *py, uint64_t address,
 		       uint8_t ret_code[PYTHON_CODE_BYTES]);
 
