@@ -317,10 +317,10 @@ static void test_no_library(void **state)
 	assert_true(probe_plan__new("/dev/null", NULL, &why, &plan) < 0);
 }
 
-/* build/tests/test_probe_plan -> build/fake/libfakeops.so */
+/* build/tests/test_probe_plan -> build/fake/debian/libfakeops.so */
 static int set_up(void **state)
 {
-	static const char name[] = "/fake/libfakeops.so";
+	static const char name[] = "/fake/debian/libfakeops.so";
 	ssize_t n = readlink("/proc/self/exe", library, sizeof(library) - sizeof(name));
 	char *slash = library;
 

@@ -282,5 +282,6 @@ uint64_t probe_session__hits(const struct probe_session *s)
 void probe_session__summary(const struct probe_session *s, struct probe_summary *ret_summary)
 {
 	*ret_summary = s->summary;
+	ret_summary->not_placed_nr += (uint32_t)s->refused_nr;
 	ret_summary->method = s->method == LINK_UPROBE_MULTI ? "uprobe_multi" : "perf_event";
 }

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program)
 {
@@ -208,6 +209,9 @@ static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 		int err = bpf_map__update_elem(s->bpf->maps.node_names, &key, sizeof(key),
 					       &plan->node_ids[i], sizeof(uint32_t), BPF_ANY);
 
+		/* No room: they are shown as "?". */
+		if (err == -E2BIG)
+			return 0;
 		if (err)
 			return err;
 	}
@@ -245,6 +249,16 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	return (int)a.sites_nr;
 }
 
+/* Whether our pids are those that the kernel's programs see. */
+static bool in_first_pid_namespace(void)
+{
+	/* PROC_PID_INIT_INO of the kernel. */
+	static const ino_t first = 0xeffffffc;
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == first;
+}
+
 static int know_process(struct probe_session *s, pid_t pid, uint16_t process_index)
 {
 	struct probed_process known = {.index = process_index, .pid = (uint32_t)pid};
@@ -254,6 +268,9 @@ static int know_process(struct probe_session *s, pid_t pid, uint16_t process_ind
 		return 0;
 	if (vec_push(&s->processes, known))
 		return -ENOMEM;
+	/* Under another number it would be somebody else's fork, exec and exit that we are told. */
+	if (!in_first_pid_namespace())
+		return 0;
 	return bpf_map__update_elem(s->bpf->maps.processes, &known.pid, sizeof(known.pid), &index,
 				    sizeof(index), BPF_ANY);
 }
