@@ -81,6 +81,8 @@ def test_known_allocations(sample, mode):
 def test_nothing_was_lost(sample, mode, name):
     losses = sample(name).recording_of(mode).losses()
     counted = {loss for loss, count in losses.items() if count}
+    # What a step frees may be what the step before the capture allocated.
+    counted.discard("free_unknown")
     assert counted == EXPECTED.get((name, mode), set()), losses
 
 
