@@ -61,7 +61,7 @@ struct event_api {
 };
 void events__api(struct events *e, struct event_api a);
 
-/* Kernel, copy, memset or synchronisation. Context 1. */
+/* Kernel, copy, memset or synchronisation. Its context is one more than its device. */
 struct event_gpu {
 	const char *name; /* of a kernel: mangled or not */
 	uint64_t start_ns, end_ns;

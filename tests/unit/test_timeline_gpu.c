@@ -320,7 +320,8 @@ static void test_early(void **state)
 	assert_int_equal(g[1].shown_start_ns, 20000);
 	assert_int_equal(g[1].shown_end_ns, 20000);
 	assert_int_equal(t->gpu.streams.items[0].sum_ns, 1500);
-	assert_int_equal(t->gpu.streams.items[0].queue_max_ns, 0);
+	/* How long they waited is not known. */
+	assert_int_equal(t->gpu.streams.items[0].queue_nr, 0);
 }
 
 static void test_refused_times(void **state)
@@ -414,11 +415,13 @@ static void test_sync(void **state)
 	struct events *e = *state;
 	const struct timeline *t;
 	struct gp_ev_sync other = {
-		.head = {.kind = GP_EV_SYNC, .time_ns = 600}, .start_ns = 500, .context = 2};
+		.head = {.kind = GP_EV_SYNC, .time_ns = 600}, .start_ns = 500, .context = 9};
+	struct gp_ev_kernel two = {.head = {.kind = GP_EV_KERNEL, .time_ns = 4100}, .context = 5};
 
 	add_call(e, "cudaStreamSynchronize", 4, 2500, 2700);
 	events__gpu(e, (struct event_gpu){.kind = TL_GPU_SYNC,
 					  .stream = TL_NONE,
+					  .device = 3,
 					  .correlation_id = 4,
 					  .start_ns = 2550,
 					  .end_ns = 2650,
@@ -428,6 +431,16 @@ static void test_sync(void **state)
 		(struct event_gpu){
 			.name = "k", .device = 3, .stream = 7, .start_ns = 3000, .end_ns = 3100});
 	events__raw(e, &other, sizeof(other));
+	/* A context on two devices tells none. */
+	other.start_ns = 3200;
+	other.head.time_ns = 3300;
+	other.context = 5;
+	events__raw(e, &other, sizeof(other));
+	for (uint32_t i = 0; i < 2; i++) {
+		two.device = i;
+		two.start_ns = 4000 + i;
+		events__raw(e, &two, sizeof(two));
+	}
 	t = events__timeline(e);
 	assert_string_equal(t->gpu.work.items[0].name, "Unknown Sync");
 	assert_int_equal(t->gpu.work.items[0].device, TL_NONE);
@@ -435,7 +448,9 @@ static void test_sync(void **state)
 	assert_string_equal(t->gpu.work.items[1].name, "Context Sync");
 	assert_int_equal(t->gpu.work.items[1].device, 3);
 	assert_int_equal(t->gpu.work.items[1].api, 0);
-	assert_int_equal(loss_of(t, "sync_device_unknown"), 1);
+	assert_int_equal(t->gpu.work.items[3].kind, TL_GPU_SYNC);
+	assert_int_equal(t->gpu.work.items[3].device, TL_NONE);
+	assert_int_equal(loss_of(t, "sync_device_unknown"), 2);
 }
 
 /* An op that the probe named and that is lost: the op at that time, and a count. One that was still

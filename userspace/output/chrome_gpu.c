@@ -43,15 +43,17 @@ static void arg_u64(struct chrome *c, const char *name, uint64_t value)
 	buf__u64(&c->out, value);
 }
 
-/* Begins the arguments; the op's number is the id that Kineto calls external. */
-static void external_id(struct chrome *c, uint32_t op)
+/* Begins the arguments, of which more follow or not; the op's number is the id that Kineto calls
+ * external. */
+static void external_id(struct chrome *c, uint32_t op, bool more)
 {
 	chrome_lit(&c->out, ",\"args\":{");
 	if (op == TL_NONE)
 		return;
 	chrome_lit(&c->out, "\"External id\":");
 	buf__u64(&c->out, (uint64_t)op + 1);
-	chrome_lit(&c->out, ",");
+	if (more)
+		chrome_lit(&c->out, ",");
 }
 
 /* Ids of different processes shall not meet; the first one's are CUPTI's own. */
@@ -85,10 +87,12 @@ static void api_slice(struct chrome *c, const struct tl_api *api)
 	chrome_where(c, api->thread, api->start_ns);
 	chrome_lit(&c->out, ",\"dur\":");
 	buf__us(&c->out, chrome_time(c, api->end_ns) - chrome_time(c, api->start_ns));
-	external_id(c, api->op);
-	chrome_lit(&c->out, "\"cbid\":");
-	buf__u64(&c->out, api->cbid);
-	arg_u64(c, "correlation", api->correlation_id);
+	external_id(c, api->op, api->correlation_id != 0);
+	if (api->correlation_id) {
+		chrome_lit(&c->out, "\"cbid\":");
+		buf__u64(&c->out, api->cbid);
+		arg_u64(c, "correlation", api->correlation_id);
+	}
 	chrome_lit(&c->out, "}}");
 	if (!api->gpu_nr)
 		return;
@@ -185,7 +189,7 @@ static void sync_args(struct chrome *c, const struct tl_gpu *g)
 
 static void work_args(struct chrome *c, const struct tl_gpu *g)
 {
-	external_id(c, g->op);
+	external_id(c, g->op, true);
 	if (g->kind == TL_GPU_KERNEL)
 		kernel_args(c, g);
 	else if (g->kind == TL_GPU_SYNC)

@@ -33,7 +33,7 @@ enum tl_counter {
 	TL_LAUNCH_UNMATCHED = 14, /* kernel launches whose kernel is not there */
 	TL_GPU_EARLY = 15,	  /* GPU work that began before its call, by the clocks' error */
 	TL_GPU_NOT_DRAWN = 16,	  /* overlapping GPU work that found no row in the trace */
-	TL_SYNC_DEVICE_UNKNOWN = 17, /* synchronisations of a context without other work */
+	TL_SYNC_DEVICE_UNKNOWN = 17, /* synchronisations of a context with no work of one device */
 	TL_COUNTER_NR = 18,
 };
 

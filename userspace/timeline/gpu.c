@@ -158,9 +158,9 @@ static void add_use(struct tl_gpu_use *use, const struct tl_gpu *g, const struct
 		use->busy_ns += g->end_ns - from_ns;
 	if (g->end_ns > use->last_ns)
 		use->last_ns = g->end_ns;
-	if (!api)
+	if (!api || g->start_ns < api->start_ns)
 		return;
-	queue_ns = g->start_ns > api->start_ns ? g->start_ns - api->start_ns : 0;
+	queue_ns = g->start_ns - api->start_ns;
 	use->queue_nr++;
 	use->queue_sum_ns += queue_ns;
 	if (queue_ns > use->queue_max_ns)
@@ -205,6 +205,16 @@ static uint64_t context_key(const struct tl_gpu *g)
 	return (uint64_t)g->process << 32 | g->context;
 }
 
+/* A context of two devices, which cannot be, is no one's. */
+static int note_context(struct uses *u, const struct tl_gpu *g)
+{
+	const uint64_t *known = hash__find(&u->context_of, context_key(g));
+
+	if (known && *known == g->device)
+		return 0;
+	return hash__set(&u->context_of, context_key(g), known ? TL_NONE : g->device);
+}
+
 static int use_work(struct uses *u)
 {
 	struct tl_gpus *gpu = &u->b->t->gpu;
@@ -219,7 +229,7 @@ static int use_work(struct uses *u)
 		if (!err)
 			err = note_work(u, g, true);
 		if (!err)
-			err = hash__set(&u->context_of, context_key(g), g->device);
+			err = note_context(u, g);
 	}
 	return err;
 }
@@ -238,8 +248,7 @@ static void find_devices(struct uses *u)
 		known = hash__find(&u->context_of, context_key(g));
 		if (known)
 			g->device = (uint32_t)*known;
-		else
-			u->b->counts[TL_SYNC_DEVICE_UNKNOWN]++;
+		u->b->counts[TL_SYNC_DEVICE_UNKNOWN] += g->device == TL_NONE;
 	}
 }
 

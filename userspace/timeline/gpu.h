@@ -85,7 +85,7 @@ struct tl_gpu_use {
 	uint64_t first_ns, last_ns;
 	uint64_t sum_ns;  /* of their durations */
 	uint64_t busy_ns; /* when at least one of them ran: the union */
-	/* From the call's begin to the work's, over those whose call is known. */
+	/* From the call's begin to the work's, over those whose call is known and earlier. */
 	uint64_t queue_nr, queue_sum_ns, queue_max_ns;
 };
 
