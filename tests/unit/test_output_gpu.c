@@ -150,6 +150,8 @@ static const struct timeline *golden_timeline(struct events *e)
 	add_calls(e);
 	add_work(e);
 	events__raw(e, &clock, sizeof(clock));
+	clock.head.time_ns += 1000000000;
+	clock.gpu_ns += 1000000250;
 	clock.width_ns = 410;
 	events__raw(e, &clock, sizeof(clock));
 	return events__timeline(e);

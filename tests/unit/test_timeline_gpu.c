@@ -453,6 +453,38 @@ static void test_sync(void **state)
 	assert_int_equal(loss_of(t, "sync_device_unknown"), 2);
 }
 
+static void add_clock(struct events *e, uint16_t process, uint64_t time_ns, uint64_t gpu_ns,
+		      uint64_t width_ns)
+{
+	struct gp_ev_clock c = {
+		.head = {.kind = GP_EV_CLOCK, .process = process, .time_ns = time_ns},
+		.gpu_ns = gpu_ns,
+		.width_ns = width_ns};
+
+	events__raw(e, &c, sizeof(c));
+}
+
+/* The wider of two readings and how far the clocks moved between them; a clock that was set is
+ * counted and is no error, for nothing is converted there. Each process has its own. */
+static void test_clock(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+
+	events__process(e, 1, 4343, "other");
+	add_clock(e, 0, 1000000, 9000000, 50);
+	add_clock(e, 1, 1000001, 5, 40);
+	add_clock(e, 0, 2000000, 9999400, 70);
+	add_clock(e, 1, 2000001, 1000105, 60);
+	add_clock(e, 0, 3000000, 99000000, 20);
+	add_clock(e, 0, 4000000, 100000000, 20);
+	add_clock(e, 0, 5000000, 90000000, 20);
+	t = events__timeline(e);
+	assert_int_equal(t->gpu.clock_readings, 7);
+	assert_int_equal(t->gpu.clock_error_ns, 670);
+	assert_int_equal(t->gpu.clock_steps, 2);
+}
+
 /* An op that the probe named and that is lost: the op at that time, and a count. One that was still
  * open at the end is no loss. */
 static void test_lost_op(void **state)
@@ -536,7 +568,7 @@ int main(void)
 		CASE(test_refused_times), CASE(test_use),
 		CASE(test_lanes),	  CASE(test_sync),
 		CASE(test_lost_op),	  CASE(test_callback_ops),
-		CASE(test_collapse),
+		CASE(test_collapse),	  CASE(test_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

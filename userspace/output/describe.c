@@ -156,10 +156,13 @@ void describe_gpu(struct buf *out, const struct timeline *t)
 	buf__char(out, '{');
 	time_of(out, "busy_us", busy_ns);
 	more(out, "sum_us", sum_ns);
-	buf__printf(out, ", \"api_calls\": %zu, \"clock_brackets\": ", t->gpu.api.nr);
-	buf__u64(out, t->gpu.clock_brackets);
-	if (t->gpu.clock_brackets)
-		more(out, "clock_bracket_max_us", t->gpu.clock_width_ns);
+	buf__printf(out, ", \"api_calls\": %zu, \"clock_readings\": ", t->gpu.api.nr);
+	buf__u64(out, t->gpu.clock_readings);
+	if (t->gpu.clock_readings) {
+		more(out, "clock_error_max_us", t->gpu.clock_error_ns);
+		buf__str(out, ", \"clock_steps\": ");
+		buf__u64(out, t->gpu.clock_steps);
+	}
 	buf__str(out, ", \"devices\": [");
 	for (size_t i = 0; i < t->gpu.devices.nr; i++) {
 		buf__str(out, i ? ", " : "");

@@ -92,6 +92,11 @@ struct op_gap {
 	uint64_t low_ns, high_ns;
 };
 
+/* The last reading of a process's clocks. */
+struct clock_reading {
+	uint64_t time_ns, gpu_ns, width_ns;
+};
+
 /* Stays with the timeline: its strings live here. */
 struct timeline_private {
 	struct intern *intern;
@@ -110,6 +115,8 @@ struct build {
 	VEC(struct raw_api) apis;
 	VEC(struct api_key) api_keys; /* after build_api(): sorted by key, then start */
 	struct hash gpu_name_of;
+	struct hash clock_of; /* process -> its last reading in `clocks` */
+	VEC(struct clock_reading) clocks;
 	uint64_t last_thread_key;
 	uint32_t last_thread;
 	uint64_t first_ns, last_ns;    /* over all events */

@@ -95,8 +95,10 @@ struct tl_gpus {
 	VEC(struct tl_gpu) work;
 	VEC(struct tl_gpu_use) streams; /* in order of first use */
 	VEC(struct tl_gpu_use) devices;
-	uint64_t clock_brackets; /* readings of both clocks, and the widest */
-	uint64_t clock_width_ns;
+	uint64_t clock_readings; /* of CUPTI's clock and ours together */
+	/* Converted times are wrong by this at most (struct gp_ev_clock). */
+	uint64_t clock_error_ns;
+	uint64_t clock_steps; /* CUPTI's clock was set: no time from then is converted */
 };
 
 static inline bool tl_gpu_is_work(const struct tl_gpu *g)

@@ -13,6 +13,9 @@
 #include "base/banned.h"
 #include "timeline/demangle.h"
 
+/* A clock that moves by more than 1 ns in these was set. */
+#define CLOCK_DRIFT_PART 1000
+
 /* Which name of an id the cache holds. */
 enum name_kind { NAME_KERNEL = 1, NAME_CALL = 2, NAME_CALL_BASE = 3 };
 
@@ -217,13 +220,48 @@ static int read_sync(struct build *b, const struct gp_ev_sync *e)
 	return b->err ? b->err : add_work(b, &e->head, &g);
 }
 
-static void read_clock(struct build *b, const struct gp_ev_clock *e)
+/* What lies between two readings of a process. */
+static void between(struct tl_gpus *gpu, const struct clock_reading *from,
+		    const struct clock_reading *to)
 {
+	uint64_t passed_ns = to->time_ns - from->time_ns;
+	int64_t moved_ns = (int64_t)(passed_ns - (to->gpu_ns - from->gpu_ns));
+	uint64_t off_ns = moved_ns < 0 ? -(uint64_t)moved_ns : (uint64_t)moved_ns;
+	uint64_t error_ns = from->width_ns > to->width_ns ? from->width_ns : to->width_ns;
+
+	/* As the collector sees it, which converts nothing there. */
+	if (to->gpu_ns < from->gpu_ns ||
+	    off_ns > passed_ns / CLOCK_DRIFT_PART + from->width_ns + to->width_ns) {
+		gpu->clock_steps++;
+		return;
+	}
+	error_ns += off_ns;
+	if (error_ns > gpu->clock_error_ns)
+		gpu->clock_error_ns = error_ns;
+}
+
+static int read_clock(struct build *b, const struct gp_ev_clock *e)
+{
+	struct clock_reading now = {e->head.time_ns, e->gpu_ns, e->width_ns};
+	const uint64_t *known = hash__find(&b->clock_of, e->head.process);
 	struct tl_gpus *gpu = &b->t->gpu;
 
-	gpu->clock_brackets++;
-	if (e->width_ns > gpu->clock_width_ns)
-		gpu->clock_width_ns = e->width_ns;
+	if (now.time_ns >= TL_TIME_END_NS || now.width_ns >= TL_TIME_END_NS) {
+		b->counts[TL_GPU_TIME_INVALID]++;
+		return 0;
+	}
+	gpu->clock_readings++;
+	if (now.width_ns > gpu->clock_error_ns)
+		gpu->clock_error_ns = now.width_ns;
+	if (known) {
+		if (b->clocks.items[*known].time_ns <= now.time_ns)
+			between(gpu, &b->clocks.items[*known], &now);
+		b->clocks.items[*known] = now;
+		return 0;
+	}
+	if (hash__set(&b->clock_of, e->head.process, b->clocks.nr))
+		return -ENOMEM;
+	return vec_push(&b->clocks, now);
 }
 
 int build_read_gpu(struct build *b, const void *event, size_t bytes)
@@ -240,7 +278,7 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes)
 	else if (head->kind == GP_EV_SYNC && bytes >= sizeof(struct gp_ev_sync))
 		err = read_sync(b, event);
 	else if (head->kind == GP_EV_CLOCK && bytes >= sizeof(struct gp_ev_clock))
-		read_clock(b, event);
+		err = read_clock(b, event);
 	else
 		return 0;
 	b->t->gpu.any = true;

@@ -51,6 +51,8 @@ void build__done(struct build *b)
 	vec_done(&b->apis);
 	vec_done(&b->api_keys);
 	hash__done(&b->gpu_name_of);
+	hash__done(&b->clock_of);
+	vec_done(&b->clocks);
 	vec_done(&b->missing);
 	free(b->by_instance);
 	free(b->oldest_parent);
