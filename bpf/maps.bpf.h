@@ -12,8 +12,9 @@
 #include <bpf/bpf_helpers.h>
 
 /* Processes probed at a time, and threads where the kernel has no task storage for uprobes. */
-#define GP_PROCESSES_MAX 1024
-#define GP_THREADS_MAX	 8192
+#define GP_PROCESSES_MAX   1024
+#define GP_NODE_TABLES_MAX 16384
+#define GP_THREADS_MAX	   8192
 
 /* One open op. */
 struct thread_frame {
@@ -95,6 +96,21 @@ struct {
 	__type(key, __u32);
 	__type(value, struct counters);
 } counters __weak SEC(".maps");
+
+/* Where a class of autograd nodes has its virtual table. */
+struct node_table {
+	__u64 address;
+	__u64 process;
+};
+
+/* -> name id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, GP_NODE_TABLES_MAX);
+	__type(key, struct node_table);
+	__type(value, __u32);
+} node_names __weak SEC(".maps");
 
 /* tgid -> index of the process in this capture. */
 struct {

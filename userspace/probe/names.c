@@ -13,7 +13,9 @@
 #include <string.h>
 
 #define SYMBOL_BEGIN   "_ZN2at4_ops"
-#define NAME_BYTES_MAX 256
+#define NAME_BYTES_MAX 128
+/* More schema texts than any library has: a hostile one must not cost more than a second. */
+#define TEXTS_MAX 65536
 /* From a schema's first byte to its arrow. */
 #define SCHEMA_BYTES_MAX 8192
 
@@ -36,6 +38,32 @@ int op_symbol_parse(const char *symbol, const char **ret_joined, size_t *ret_byt
 	*ret_joined = at;
 	*ret_bytes = bytes;
 	return 0;
+}
+
+int node_name_parse(const char *symbol, char *ret_name, size_t name_bytes)
+{
+	static const char begin[] = "_ZTVN", generated[] = "torch::autograd::generated::";
+	const char *at = symbol + strlen(begin);
+	char name[NODE_NAME_BYTES] = "";
+	size_t nr = 0;
+
+	if (strncmp(symbol, begin, strlen(begin)))
+		return -EINVAL;
+	while (isdigit((unsigned char)*at)) {
+		size_t bytes = 0;
+
+		for (; isdigit((unsigned char)*at) && bytes < sizeof(name); at++)
+			bytes = bytes * 10 + (size_t)(*at - '0');
+		if (!bytes || bytes >= sizeof(name) - nr - 3 || strnlen(at, bytes) < bytes)
+			return -EINVAL;
+		nr += (size_t)snprintf(name + nr, sizeof(name) - nr, "%s%.*s", nr ? "::" : "",
+				       (int)bytes, at);
+		at += bytes;
+	}
+	if (!nr || (*at != 'E' && *at != 'I'))
+		return -EINVAL;
+	at = strncmp(name, generated, strlen(generated)) ? name : name + strlen(generated);
+	return snprintf(ret_name, name_bytes, "%s", at) < (int)name_bytes ? 0 : -EINVAL;
 }
 
 int op_names__add(struct op_names *names, const char *joined, size_t bytes)
@@ -127,10 +155,10 @@ static int offer_schema(struct op_names *names, const char *string, size_t bytes
 int op_names__scan(struct op_names *names, const unsigned char *data, size_t bytes)
 {
 	static const char arrow[] = ") -> ";
-	size_t at = 0, string = 0;
+	size_t at = 0, string = 0, texts = 0;
 	int err = 0;
 
-	while (!err && at < bytes) {
+	while (!err && at < bytes && texts++ < TEXTS_MAX) {
 		const unsigned char *hit = memmem(data + at, bytes - at, arrow, strlen(arrow));
 		size_t end, low, start;
 

@@ -22,9 +22,19 @@
 /* More than any library defines. */
 #define FUNCTIONS_MAX 32768
 
+/* Virtual tables of everything that may be an autograd node; an object points behind the first two
+ * words. */
+#define NODE_PREFIX  "_ZTVN5torch8autograd"
+#define TABLE_OFFSET 16
+#define NODES_MAX    4096
+
+/* Code of all functions together; real libraries have some 4 MiB. */
+#define CODE_BYTES_MAX (32 << 20)
+
 /* What the file defines of one line of the catalogue. */
 struct found {
 	struct elf_symbol symbol;
+	size_t code_bytes; /* to be read */
 	uint8_t kind;
 };
 
@@ -34,6 +44,7 @@ struct planner {
 	struct code_decoder *decoder;
 	struct op_names names;
 	struct hash starts; /* addresses of all functions */
+	struct hash tables; /* and of the nodes' virtual tables */
 	VEC(struct found) found;
 	uint64_t base; /* address of the function at hand */
 	uint8_t kind;
@@ -47,12 +58,16 @@ struct catalogue_line {
 
 static const struct catalogue_line catalogue[] = {
 	{"_ZN2at4_ops", PROBE_OP, false},
+	{"_ZN5torch8autograd6Engine17evaluate_functionE", PROBE_NODE, false},
 	{"_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", PROBE_ALLOC, true},
 	{"_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv", PROBE_FREE, true},
 	/* Two spellings: the totals were signed once. */
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", PROBE_REPORT, true},
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", PROBE_REPORT, true},
+	{"_ZN3c1029reportOutOfMemoryToProfilerElllNS_6DeviceE", PROBE_OOM, true},
+	{"_ZN3c1029reportOutOfMemoryToProfilerElmmNS_6DeviceE", PROBE_OOM, true},
 	{"_dl_debug_state", PROBE_LOADER, true},
+	{"__cxa_begin_catch", PROBE_CATCH, true},
 };
 
 void probe_plan__free(struct probe_plan *plan)
@@ -62,6 +77,7 @@ void probe_plan__free(struct probe_plan *plan)
 	intern__free(plan->texts);
 	vec_done(&plan->functions);
 	vec_done(&plan->sites);
+	vec_done(&plan->nodes);
 	free(plan);
 }
 
@@ -72,7 +88,9 @@ static int take_found(const struct elf_symbol *symbol, void *arg)
 	const char *joined;
 	size_t bytes;
 
-	if (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes))
+	/* A dot: the compiler's own, such as NAME.cold. */
+	if (strchr(symbol->name, '.') ||
+	    (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes)))
 		return 0;
 	if (p->found.nr == FUNCTIONS_MAX)
 		return -E2BIG;
@@ -90,8 +108,35 @@ static int compare_found(const void *a, const void *b)
 	return strcmp(x->symbol.name, y->symbol.name);
 }
 
+/* An autograd node's virtual table, or that of another class near it: harmless. */
+static int take_node(const struct elf_symbol *symbol, void *arg)
+{
+	struct planner *p = arg;
+	struct probe_node node = {.table = symbol->address + TABLE_OFFSET};
+	char name[NODE_NAME_BYTES];
+
+	if (p->plan->nodes.nr == NODES_MAX || hash__find(&p->tables, node.table) ||
+	    node_name_parse(symbol->name, name, sizeof(name)))
+		return 0;
+	node.name = intern__str(p->plan->texts, name);
+	if (!node.name || hash__set(&p->tables, node.table, 1))
+		return -ENOMEM;
+	return vec_push(&p->plan->nodes, node);
+}
+
+static size_t code_bytes(const struct found *f)
+{
+	bool whole = f->kind == PROBE_OP || f->kind == PROBE_NODE;
+
+	if (whole)
+		return f->symbol.bytes <= CODE_FUNCTION_BYTES_MAX ? f->symbol.bytes : 0;
+	return f->symbol.bytes && f->symbol.bytes < ENTRY_BYTES ? f->symbol.bytes : ENTRY_BYTES;
+}
+
 static int find_all(struct planner *p)
 {
+	size_t left = CODE_BYTES_MAX;
+
 	for (size_t i = 0; i < sizeof(catalogue) / sizeof(*catalogue); i++) {
 		const struct catalogue_line *line = &catalogue[i];
 		struct elf_symbol symbol;
@@ -105,18 +150,19 @@ static int find_all(struct planner *p)
 		if (err)
 			return err;
 	}
+	if (elf_file__each_object(p->file, NODE_PREFIX, take_node, p))
+		return -ENOMEM;
 	if (p->found.nr)
 		qsort(p->found.items, p->found.nr, sizeof(*p->found.items), compare_found);
+	for (size_t i = 0; i < p->found.nr; i++) {
+		size_t bytes = code_bytes(&p->found.items[i]);
+
+		if (bytes > left)
+			bytes = 0;
+		left -= bytes;
+		p->found.items[i].code_bytes = bytes;
+	}
 	return 0;
-}
-
-static size_t code_bytes(const struct found *f)
-{
-	bool whole = f->kind == PROBE_OP || f->kind == PROBE_NODE;
-
-	if (whole)
-		return f->symbol.bytes <= CODE_FUNCTION_BYTES_MAX ? f->symbol.bytes : 0;
-	return f->symbol.bytes && f->symbol.bytes < ENTRY_BYTES ? f->symbol.bytes : ENTRY_BYTES;
 }
 
 /* Of all that a plan is made from. */
@@ -128,7 +174,9 @@ static uint64_t fingerprint(struct planner *p)
 		const struct found *f = &p->found.items[i];
 		size_t nr = 0;
 		const unsigned char *code =
-			elf_file__code(p->file, f->symbol.file_offset, code_bytes(f), &nr);
+			f->code_bytes
+				? elf_file__code(p->file, f->symbol.file_offset, f->code_bytes, &nr)
+				: NULL;
 
 		sum = hash_mix(sum ^ hash_bytes(f->symbol.name, strlen(f->symbol.name)));
 		sum = hash_mix(sum ^ f->symbol.file_offset);
@@ -186,6 +234,8 @@ static int add_function(struct planner *p, const struct found *f)
 		fn.overload =
 			intern__str(texts, fn.named == PROBE_NAMED_SYMBOL ? "" : name->overload);
 	}
+	if (f->kind == PROBE_NODE)
+		fn.name = intern__str(texts, NODE_EVENT "?");
 	if (!fn.symbol || !fn.name || !fn.overload)
 		return -ENOMEM;
 	return vec_push(&p->plan->functions, fn);
@@ -239,13 +289,13 @@ static int place_both(struct planner *p, const struct found *f, const unsigned c
 	code.is_function = is_function;
 	code.arg = p;
 	p->base = f->symbol.address;
-	err = code_exits(&code, exits, &exits_nr, ret_why);
-	if (err)
-		return err;
 	if (code_entry(p->decoder, bytes, nr, &entry) || entered_before(&code, entry.offset)) {
 		entry = code.insns.items[0];
 		entry.height = 0;
 	}
+	err = code_exits(&code, entry.offset, exits, &exits_nr, ret_why);
+	if (err)
+		return err;
 	err = add_site(p, f, &entry, false);
 	for (size_t i = 0; i < exits_nr && !err; i++)
 		err = add_site(p, f, &code.insns.items[exits[i]], true);
@@ -267,7 +317,7 @@ static int place_entry(struct planner *p, const struct found *f, const unsigned 
 static int place(struct planner *p, const struct found *f, const struct found *before)
 {
 	struct probe_function *fn = &p->plan->functions.items[p->plan->functions.nr - 1];
-	size_t want = code_bytes(f), nr = 0, sites_nr = p->plan->sites.nr;
+	size_t want = f->code_bytes, nr = 0, sites_nr = p->plan->sites.nr;
 	const char *why = "its code cannot be read, or its size is absurd";
 	const unsigned char *bytes = NULL;
 	int err = -EINVAL;
@@ -356,6 +406,7 @@ int probe_plan__new(const char *path, const char *cache_dir, struct reason *why,
 	code_decoder__free(p.decoder);
 	op_names__done(&p.names);
 	hash__done(&p.starts);
+	hash__done(&p.tables);
 	vec_done(&p.found);
 	elf_file__free(p.file);
 	if (err)
