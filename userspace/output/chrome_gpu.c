@@ -39,7 +39,9 @@ static void where(struct chrome *c, const struct tl_gpu *g, uint64_t time_ns)
 
 static void arg_u64(struct chrome *c, const char *name, uint64_t value)
 {
-	buf__printf(&c->out, ",\"%s\":", name);
+	chrome_lit(&c->out, ",\"");
+	buf__str(&c->out, name);
+	chrome_lit(&c->out, "\":");
 	buf__u64(&c->out, value);
 }
 
@@ -106,8 +108,15 @@ static void api_slice(struct chrome *c, const struct tl_api *api)
 
 static void three(struct chrome *c, const char *name, const uint32_t n[3])
 {
-	buf__printf(&c->out, ",\"%s\":[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", name, n[0], n[1],
-		    n[2]);
+	chrome_lit(&c->out, ",\"");
+	buf__str(&c->out, name);
+	chrome_lit(&c->out, "\":[");
+	for (int i = 0; i < 3; i++) {
+		if (i)
+			chrome_lit(&c->out, ",");
+		buf__u64(&c->out, n[i]);
+	}
+	chrome_lit(&c->out, "]");
 }
 
 static void place_args(struct chrome *c, const struct tl_gpu *g)
