@@ -216,6 +216,12 @@ static void test_outputs(void **state)
 				 "main.py(1):_<module>;a_b.py(7):_f 2\n"
 				 "[truncated];main.py(1):_<module>;a_b.py(9):_g_x 3\n");
 	sink__free(sink);
+	/* No GPU work, no lines. */
+	assert_int_equal(sink__new_memory(&sink), 0);
+	assert_int_equal(output_stacks(sink, t, "self_cuda_time_total"), 0);
+	(void)sink__bytes(sink, &bytes);
+	assert_int_equal(bytes, 0);
+	sink__free(sink);
 	table__free(table);
 	timeline__free(t);
 	recording__free(r);

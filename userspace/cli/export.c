@@ -40,8 +40,8 @@ static const struct option_spec export_options[] = {
 	 .offset = offsetof(struct export_args, metric),
 	 .value_name = "METRIC",
 	 .choices = output_stack_metrics,
-	 .help = "What stacks are weighed by: self_cpu_time_total (the default), in "
-		 "microseconds, or allocated_bytes."},
+	 .help = "What stacks are weighed by: self_cpu_time_total (the default) or "
+		 "self_cuda_time_total, in microseconds, or allocated_bytes."},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_TEXT,

@@ -51,7 +51,8 @@ int output_table_csv(struct sink *s, const struct table *table, long limit);
 int output_chrome(struct sink *s, const struct timeline *t, const char *name);
 
 /* export_stacks(): a line "root;...;leaf NUMBER" for each event with a stack and a number above
- * zero (formats.md 2). The metrics: self CPU time in microseconds (NULL too), bytes allocated. */
+ * zero (formats.md 2). The metrics: self CPU time (NULL too) and self CUDA time in
+ * microseconds, bytes allocated. */
 int output_stacks(struct sink *s, const struct timeline *t, const char *metric);
 extern const char *const output_stack_metrics[];
 /* The same as one profile for speedscope. `name` is its name. */

@@ -15,9 +15,10 @@
 
 #define BLOCK_BYTES (1 << 20)
 
-const char *const output_stack_metrics[] = {"self_cpu_time_total", "allocated_bytes", NULL};
+const char *const output_stack_metrics[] = {"self_cpu_time_total", "self_cuda_time_total",
+					    "allocated_bytes", NULL};
 
-enum metric { METRIC_CPU, METRIC_BYTES };
+enum metric { METRIC_CPU, METRIC_CUDA, METRIC_BYTES };
 
 struct stack {
 	const uint32_t *frames;
@@ -60,21 +61,36 @@ static int add_all(struct stacks *s)
 {
 	int err = 0;
 
-	if (s->metric == METRIC_CPU)
-		for (size_t i = 0; i < s->t->ops.nr && !err; i++)
-			err = add(s, s->t->ops.items[i].stack_id,
-				  s->t->ops.items[i].self_ns / 1000);
-	else
-		for (size_t i = 0; i < s->t->memory.nr && !err; i++)
-			if (s->t->memory.items[i].bytes > 0)
-				err = add(s, s->t->memory.items[i].stack_id,
-					  (uint64_t)s->t->memory.items[i].bytes);
+	for (size_t i = 0; i < s->t->ops.nr && s->metric != METRIC_BYTES && !err; i++) {
+		const struct tl_op *op = &s->t->ops.items[i];
+		uint64_t ns = s->metric == METRIC_CPU ? op->self_ns : op->self_cuda_ns;
+
+		err = add(s, op->stack_id, ns / 1000);
+	}
+	for (size_t i = 0; i < s->t->memory.nr && s->metric == METRIC_BYTES && !err; i++)
+		if (s->t->memory.items[i].bytes > 0)
+			err = add(s, s->t->memory.items[i].stack_id,
+				  (uint64_t)s->t->memory.items[i].bytes);
 	return err;
 }
 
 static enum metric metric_of(const char *name)
 {
+	if (name && !strcmp(name, "self_cuda_time_total"))
+		return METRIC_CUDA;
 	return name && !strcmp(name, "allocated_bytes") ? METRIC_BYTES : METRIC_CPU;
+}
+
+static const char *profile_of(enum metric metric)
+{
+	switch (metric) {
+	case METRIC_CUDA:
+		return "\"self CUDA time\",\"unit\":\"microseconds\"";
+	case METRIC_BYTES:
+		return "\"allocated\",\"unit\":\"bytes\"";
+	default:
+		return "\"self CPU time\",\"unit\":\"microseconds\"";
+	}
 }
 
 /* ---- folded ---- */
@@ -157,8 +173,7 @@ static int speedscope(struct stacks *s, const char *name)
 	s->each = note_frames;
 	err = add_all(s);
 	buf__str(&s->out, "]},\n\"profiles\":[{\"type\":\"sampled\",\"name\":");
-	buf__str(&s->out, s->metric == METRIC_CPU ? "\"self CPU time\",\"unit\":\"microseconds\""
-						  : "\"allocated\",\"unit\":\"bytes\"");
+	buf__str(&s->out, profile_of(s->metric));
 	buf__str(&s->out, ",\"startValue\":0,\"endValue\":");
 	buf__u64(&s->out, s->total);
 	buf__str(&s->out, ",\"samples\":[");
