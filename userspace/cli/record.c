@@ -191,14 +191,12 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 	(void)fprintf(stderr, "recording %d", (int)pids[0]);
 	for (size_t i = 1; i < pids_nr; i++)
 		(void)fprintf(stderr, ",%d", (int)pids[i]);
-	(void)fprintf(stderr, " (%u functions, %u probes by %s", s.functions_nr, s.sites_nr,
+	(void)fprintf(stderr, " (%u function%s, %u probe%s by %s", s.functions_nr,
+		      s.functions_nr == 1 ? "" : "s", s.sites_nr, s.sites_nr == 1 ? "" : "s",
 		      s.method);
 	if (s.callbacks_nr)
 		(void)fprintf(stderr, ", operators by callback");
 	(void)fprintf(stderr, ") into %s; Ctrl-C ends\n", r->options.capture.output_path);
-	if (!s.functions_nr && !s.callbacks_nr)
-		log_warn("no PyTorch library is mapped in the process yet: it is probed when "
-			 "it is loaded; 'gpuprof doctor --pid' tells more");
 }
 
 /* What a capture that never began has left. The path may be a device: that stays. */
@@ -210,7 +208,26 @@ static void remove_recording(const char *path)
 		(void)unlink(path);
 }
 
-int record_begin(const struct record_options *options, const pid_t *pids, size_t pids_nr,
+/* Adds the processes and leaves in `pids` those that were added. 0 or -errno with a reason. */
+static int add_processes(struct record *r, pid_t *pids, size_t *pids_nr, struct reason *why)
+{
+	size_t nr = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < *pids_nr; i++) {
+		err = capture__add(r->capture, pids[i], why);
+		if (err == -ESRCH && r->options.may_end)
+			log_info("process %d has ended meanwhile", (int)pids[i]);
+		else if (err)
+			return err;
+		else
+			pids[nr++] = pids[i];
+	}
+	*pids_nr = nr;
+	return nr ? 0 : err;
+}
+
+int record_begin(const struct record_options *options, pid_t *pids, size_t pids_nr,
 		 struct record **ret_record)
 {
 	struct record *r = calloc(1, sizeof(*r));
@@ -223,8 +240,8 @@ int record_begin(const struct record_options *options, const pid_t *pids, size_t
 		r->progress = !options->quiet && isatty(STDERR_FILENO);
 		err = capture__new(&options->capture, &why, &r->capture);
 	}
-	for (size_t i = 0; i < pids_nr && !err; i++)
-		err = capture__add(r->capture, pids[i], &why);
+	if (!err)
+		err = add_processes(r, pids, &pids_nr, &why);
 	if (!err)
 		err = capture__start(r->capture, &why);
 	if (err) {
