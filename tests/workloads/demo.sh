@@ -27,7 +27,7 @@ echo "\$ gpuprof attach --pid $target --duration $seconds --memory --sort self_c
 "$GPUPROF" attach --pid "$target" --duration "$seconds" --memory \
 	--sort self_cpu_time_total --limit 15 -o "$out/resnet18.gpuprof" \
 	--trace "$out/resnet18.trace.json" --memory-timeline "$out/resnet18.memory.html"
-kill -0 "$target" && echo "The training goes on, undisturbed (process $target; ended now)."
+kill -0 "$target" && echo "The training goes on, undisturbed; this script ends it (process $target)."
 
 cat <<END
 
