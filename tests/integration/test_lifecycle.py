@@ -7,6 +7,7 @@ falls behind. The target must outlive gpuprof in every case.
 import os
 import re
 import signal
+import subprocess
 
 import pytest
 
@@ -81,6 +82,26 @@ def test_run_of_something_that_is_not_there(tmp_path):
     # 127 is what shells say.
     assert done.status in (FAILED, 127) and "/no/such/program" in done.stderr, done
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("command, told", [("exit 7", "ended with status 7"),
+                                           ("kill -9 $$", "ended by signal 9")])
+def test_run_tells_how_the_program_ended(tmp_path, command, told):
+    done = gpuprof("run", "-o", tmp_path / "r.gpuprof", "--", "sh", "-c", command)
+    assert done.status == DONE and told in done.stderr, done
+    assert "no operators in it" in done.stderr, done
+
+
+def test_run_tells_that_the_program_goes_on(tmp_path):
+    done = gpuprof("run", "-d", "0.2", "-o", tmp_path / "r.gpuprof", "--", "sleep", "3")
+    assert done.status == DONE and "still runs" in done.stderr, done
+
+
+def test_process_without_torch_is_told_of(tmp_path):
+    with subprocess.Popen(["sleep", "60"]) as other:
+        done = gpuprof("attach", "--pid", other.pid, "-d", "0.2", "-o", tmp_path / "r.gpuprof")
+        other.kill()
+    assert done.status == DONE and "(sleep) has no PyTorch in it" in done.stderr, done
 
 
 def test_threads_count_for_themselves(tmp_path):
