@@ -97,6 +97,12 @@ def test_run_tells_that_the_program_goes_on(tmp_path):
     assert done.status == DONE and "still runs" in done.stderr, done
 
 
+def test_quiet_leaves_errors_and_losses(tmp_path):
+    done = gpuprof("run", "-q", "-o", tmp_path / "r.gpuprof", "--", "sh", "-c", "exit 7")
+    assert done.status == DONE and done.stderr.startswith("losses: none"), done
+    assert "gpuprof:" not in done.stderr, done
+
+
 def test_process_without_torch_is_told_of(tmp_path):
     with subprocess.Popen(["sleep", "60"]) as other:
         done = gpuprof("attach", "--pid", other.pid, "-d", "0.2", "-o", tmp_path / "r.gpuprof")

@@ -147,7 +147,7 @@ int cli_attach(int argc, char **argv)
 		return status;
 	options.capture.inject = !args.no_inject;
 	options.may_end = args.name;
-	if (args.pids && !args.quiet)
+	if (args.pids)
 		warn_of_others(&pids);
 	status = record_begin(&options, pids.items, pids.nr, &record);
 	return status ? status : record_finish(record);

@@ -171,6 +171,8 @@ int record_options_from(const struct record_args *args, const char *path, const 
 		.json = args->json,
 	};
 
+	if (args->quiet && log_get_level() == LOG_WARN)
+		log_set_level(LOG_ERR);
 	if (!path) {
 		log_err("out of memory");
 		return CLI_FAILED;

@@ -157,6 +157,6 @@ int cli_run(int argc, char **argv)
 		options.capture.follow_exec = true;
 		status = record_child(&child, &options, argv + 1);
 	}
-	reap(&child, !args.quiet && (status == CLI_DONE || status == CLI_LOST));
+	reap(&child, status == CLI_DONE || status == CLI_LOST);
 	return status;
 }
