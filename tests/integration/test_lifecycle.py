@@ -54,6 +54,17 @@ def test_duration_ends_it(idle, tmp_path):
         assert profiler.wait() == DONE, profiler.told()
 
 
+def test_nohup_means_it(idle, tmp_path):
+    with Gpuprof("attach", "--pid", idle.pid, "-o", tmp_path / "r.gpuprof",
+                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as profiler:
+        profiler.wait_recording()
+        profiler.signal(signal.SIGHUP)
+        idle.step(2)
+        assert profiler.running()
+        assert profiler.finish() == DONE, profiler.told()
+    assert calls_of(Recording(tmp_path / "r.gpuprof"), "aten::addmm") == 6
+
+
 def test_chosen_ops_only(idle, tmp_path):
     capture = attach(idle, tmp_path / "r.gpuprof", "--ops", "aten::addmm,aten::mm*",
                      orders=lambda: idle.step(5))
@@ -124,8 +135,8 @@ def test_fork(tmp_path):
         target.leave()
 
 
-@pytest.mark.parametrize("how, words", [("exit", ("exit", "ended")), ("kill", ("kill", "signal"))])
-def test_target_goes_away(tmp_path, how, words):
+@pytest.mark.parametrize("how", ["exit", "kill"])
+def test_target_goes_away(tmp_path, how):
     """gpuprof ends by itself, says so and prints what it has."""
     path = tmp_path / "r.gpuprof"
     with Target("mlp") as target, Gpuprof("attach", "--pid", target.pid, "-o", path) as profiler:
@@ -137,7 +148,7 @@ def test_target_goes_away(tmp_path, how, words):
             target.signal(signal.SIGKILL)
             target.wait()
         assert profiler.wait() == DONE, profiler.told()
-        assert any(word in profiler.text("stderr").lower() for word in words), profiler.told()
+        assert "has ended" in profiler.text("stderr"), profiler.told()
         assert "aten::addmm" in profiler.text("stdout")
     assert calls_of(Recording(path), "aten::addmm") == 3 * 7
 
@@ -150,9 +161,9 @@ def test_target_execs(tmp_path):
         assert target.command("exec") == "becoming cat"
         # Once cat has answered with what it is told, the exec is done.
         assert target.command("are you cat?") == "are you cat?"
-        status = profiler.finish()
-        assert status == DONE, profiler.told()
-        assert "exec" in profiler.text("stderr").lower(), profiler.told()
+        # Nothing is left to record: it ends by itself.
+        assert profiler.wait() == DONE, profiler.told()
+        assert "(exec)" in profiler.text("stderr"), profiler.told()
         assert "aten::add" in profiler.text("stdout")
         target.process.stdin.close()
         assert target.wait() == 0
@@ -172,7 +183,9 @@ def test_cycles_leave_no_trace(tmp_path, request):
             capture = attach(target, tmp_path / "r.gpuprof", orders=lambda: target.step(2))
             assert capture.status == DONE, capture.told
             assert calls_of(capture.recording, "aten::addmm") == 6
-            assert descriptors(target.pid) == before
+            # The collector's thread closes its ring after it has said that it leaves.
+            wait_until("its descriptors are as before",
+                       lambda: descriptors(target.pid) == before)
             if cycle == settle:
                 settled = anonymous_kib(target.pid)
         assert text_differences(target.pid) == {}
