@@ -250,6 +250,38 @@ def test_gpuprof_is_killed(tmp_path):
         target.leave()
 
 
+def collector_runs(pid):
+    names = set()
+    for tid in os.listdir("/proc/%d/task" % pid):
+        try:
+            with open("/proc/%d/task/%s/comm" % (pid, tid), encoding="utf-8") as comm:
+                names.add(comm.read().strip())
+        except FileNotFoundError:
+            pass
+    return "gpuprof" in names
+
+
+def test_collector_leaves(tmp_path):
+    """gpuprof is stopped until the collector gives it up: from then on probes see the operators."""
+    path = tmp_path / "r.gpuprof"
+    with Target("mlp") as target, Gpuprof("attach", "-v", "--memory", "--pid",
+                                          target.pid, "-o", path) as profiler:
+        profiler.wait_recording()
+        assert collector_runs(target.pid), profiler.told()
+        target.step(2)
+        profiler.signal(signal.SIGSTOP)
+        wait_until("the collector leaves", lambda: not collector_runs(target.pid))
+        profiler.signal(signal.SIGCONT)
+        profiler.wait_line("stderr", lambda text: "the collector has left" in text)
+        profiler.wait_line("stderr", lambda text: re.search(r": \d{4,} probes more", text))
+        target.step(4)
+        assert profiler.finish() == LOST, profiler.told()
+        target.leave()
+    recording = Recording(path)
+    assert recording.losses()["collector_left"] == 1
+    assert calls_of(recording, "aten::addmm") == 3 * (2 + 4)
+
+
 def test_ring_overflow_is_counted(tmp_path):
     """gpuprof is stopped while far more happens than the smallest ring holds."""
     path = tmp_path / "r.gpuprof"
