@@ -29,7 +29,7 @@ struct ring_writer {
 };
 
 /* Makes and maps the memfd, sealed against shrinking. data_bytes is a power of two, at least
- * RING_DATA_MIN_BYTES. 0 or -errno. */
+ * RING_DATA_MIN_BYTES. 0, or -errno with *w as before. */
 int ring_writer__open(struct ring_writer *w, uint32_t data_bytes);
 /* Sets all its memory aside, which takes some milliseconds: without it a full cgroup would kill the
  * target at some later write. 0 or -errno. */
