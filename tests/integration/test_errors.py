@@ -80,6 +80,7 @@ def test_pid_given_twice(idle):
 def test_earlier_recording_outlives_a_refusal(tmp_path, args):
     path = tmp_path / "r.gpuprof"
     path.write_text("of an earlier run")
+    path.chmod(0o640)
     args = [str(unused_pid()) if arg == "PID" else arg for arg in args]
     done = gpuprof(args[0], "-o", path, *args[1:])
     assert done.status == FAILED, done

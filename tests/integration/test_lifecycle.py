@@ -54,6 +54,19 @@ def test_duration_ends_it(idle, tmp_path):
         assert profiler.wait() == DONE, profiler.told()
 
 
+def test_replaced_recording_keeps_its_owner(idle, tmp_path):
+    path = tmp_path / "r.gpuprof"
+    path.write_text("of an earlier run")
+    os.chown(path, 65534, 65534)
+    path.chmod(0o640)
+    capture = attach(idle, path, orders=lambda: idle.step(1))
+    assert capture.status == DONE, capture.told
+    assert calls_of(capture.recording, "aten::addmm") == 3
+    seen = os.stat(path)
+    assert (seen.st_uid, seen.st_gid, seen.st_mode & 0o777) == (65534, 65534, 0o640)
+    assert os.listdir(tmp_path) == ["r.gpuprof"]
+
+
 def test_nohup_means_it(idle, tmp_path):
     with Gpuprof("attach", "--pid", idle.pid, "-o", tmp_path / "r.gpuprof",
                  preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as profiler:

@@ -14,6 +14,7 @@
 #include "cli/show.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,19 @@ static void remove_recording(const char *path)
 		(void)unlink(path);
 }
 
+/* An empty file of the same owner and mode: what is written there later leaves them. */
+static void make_like(const char *path, const struct stat *st)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), ignored;
+
+	if (fd < 0)
+		return;
+	ignored = fchown(fd, st->st_uid, st->st_gid);
+	ignored = fchmod(fd, st->st_mode & 0777);
+	(void)ignored;
+	(void)close(fd);
+}
+
 /* An earlier recording of that name is replaced once there is one to replace it with. */
 static void set_aside(struct record *r)
 {
@@ -226,13 +240,15 @@ static void set_aside(struct record *r)
 	}
 	if (rename(path, r->aside))
 		free(TAKE(r->aside));
+	else
+		make_like(path, &st);
 }
 
 static void put_back(struct record *r, bool ours)
 {
 	const char *path = r->options.capture.output_path;
 
-	if (ours)
+	if (ours || r->aside)
 		remove_recording(path);
 	if (r->aside && rename(r->aside, path))
 		log_warn("the earlier '%s' is now '%s'", path, r->aside);
