@@ -14,6 +14,7 @@
 #include "cli/show.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 
 struct record {
 	struct record_options options;
+	char *aside; /* where a file of the recording's name is until the capture runs, or NULL */
 	struct capture *capture;
 	bool progress;
 };
@@ -39,12 +41,14 @@ static void on_signal(int sig)
 
 static void catch_signals(void)
 {
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, before;
 
 	end_wanted = 0;
 	(void)sigaction(SIGINT, &sa, NULL);
 	(void)sigaction(SIGTERM, &sa, NULL);
-	(void)sigaction(SIGHUP, &sa, NULL);
+	/* nohup means it. */
+	if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
+		(void)sigaction(SIGHUP, &sa, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
 }
 
@@ -229,6 +233,53 @@ static int add_processes(struct record *r, pid_t *pids, size_t *pids_nr, struct 
 	return nr ? 0 : err;
 }
 
+/* An empty file of the same owner and mode: what is written there later leaves them. */
+static void make_like(const char *path, const struct stat *st)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), ignored;
+
+	if (fd < 0)
+		return;
+	ignored = fchown(fd, st->st_uid, st->st_gid);
+	ignored = fchmod(fd, st->st_mode & 0777);
+	(void)ignored;
+	(void)close(fd);
+}
+
+/* An earlier recording of that name is replaced once there is one to replace it with. */
+static void set_aside(struct record *r)
+{
+	const char *path = r->options.capture.output_path;
+	struct stat st;
+
+	if (lstat(path, &st) || !S_ISREG(st.st_mode) ||
+	    asprintf(&r->aside, "%s.before-%d", path, (int)getpid()) < 0) {
+		r->aside = NULL;
+		return;
+	}
+	if (rename(path, r->aside))
+		free(TAKE(r->aside));
+	else
+		make_like(path, &st);
+}
+
+static void put_back(struct record *r, bool ours)
+{
+	const char *path = r->options.capture.output_path;
+
+	if (ours || r->aside)
+		remove_recording(path);
+	if (r->aside && rename(r->aside, path))
+		log_warn("the earlier '%s' is now '%s'", path, r->aside);
+}
+
+static void record_free(struct record *r)
+{
+	if (r)
+		free(r->aside);
+	free(r);
+}
+
 int record_begin(const struct record_options *options, pid_t *pids, size_t pids_nr,
 		 struct record **ret_record)
 {
@@ -240,6 +291,7 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 	if (!err) {
 		r->options = *options;
 		r->progress = !options->quiet && isatty(STDERR_FILENO);
+		set_aside(r);
 		err = capture__new(&options->capture, &why, &r->capture);
 	}
 	if (!err)
@@ -248,11 +300,13 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 		err = capture__start(r->capture, &why);
 	if (err) {
 		log_err("%s", why.text);
-		if (r && r->capture) {
+		if (r) {
+			bool ours = r->capture != NULL;
+
 			capture__free(r->capture);
-			remove_recording(options->capture.output_path);
+			put_back(r, ours);
 		}
-		free(r);
+		record_free(r);
 		return err == -EEXIST ? CLI_USAGE : CLI_FAILED;
 	}
 	say_recording(r, pids, pids_nr);
@@ -302,7 +356,6 @@ static int poll_until_end(struct record *r)
 int record_finish(struct record *r)
 {
 	struct reason why = {0};
-	int status = poll_until_end(r);
 	struct show_options show = {
 		.sort = r->options.sort,
 		.limit = r->options.limit,
@@ -310,8 +363,11 @@ int record_finish(struct record *r)
 		.trace_path = r->options.trace_path,
 		.memory_path = r->options.memory_path,
 	};
-	int shown;
+	int shown, status;
 
+	if (r->aside)
+		(void)unlink(r->aside);
+	status = poll_until_end(r);
 	if (capture__stop(r->capture, &why) && status == CLI_DONE) {
 		log_err("%s; what was written so far can be read", why.text);
 		status = CLI_FAILED;
@@ -320,13 +376,13 @@ int record_finish(struct record *r)
 	shown = show_recording(r->options.capture.output_path, &show);
 	if (!r->options.quiet)
 		(void)fprintf(stderr, "recording kept in %s\n", r->options.capture.output_path);
-	free(r);
+	record_free(r);
 	return status == CLI_DONE ? shown : status;
 }
 
 void record_abandon(struct record *r)
 {
 	capture__free(TAKE(r->capture));
-	remove_recording(r->options.capture.output_path);
-	free(r);
+	put_back(r, true);
+	record_free(r);
 }
