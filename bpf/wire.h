@@ -190,6 +190,11 @@ struct gp_ev_sync {
 	__u32 reserved;
 };
 
+/*
+ * Times of CUPTI's clock are converted along the line between the two readings around them. Such a
+ * time is wrong by at most the larger of the two widths, plus how far (time_ns - gpu_ns) moved
+ * between the two.
+ */
 struct gp_ev_clock {
 	struct gp_ev_head head; /* time_ns: middle of the bracket */
 	__u64 gpu_ns;		/* CUPTI's clock */
@@ -210,8 +215,11 @@ enum gp_loss {
 	GP_LOSS_COLLECTOR_FULL = 9, /* events for which the collector's ring had no room */
 	GP_LOSS_NAMES = 10,	    /* names that found no place: shown as "?" */
 	GP_LOSS_COLLECTOR_LEFT =
-		11, /* times a collector left by itself: what it missed is unknown */
-	GP_LOSS_NR = 12,
+		11,		  /* times a collector left by itself: what it missed is unknown */
+	GP_LOSS_GPU_TIME = 12,	  /* CUPTI records with no start or end, or an end before it */
+	GP_LOSS_GPU_CLOCK = 13,	  /* CUPTI records made while its clock was not steady */
+	GP_LOSS_GPU_DROPPED = 14, /* CUPTI records that CUPTI or we had no buffer for, at least */
+	GP_LOSS_NR = 15,
 };
 
 /* Ops open on one thread at a time. */
@@ -219,7 +227,7 @@ enum gp_loss {
 
 /* ---- The collector's ring: one memfd, written by the target, read by gpuprof. ---- */
 
-#define GP_RING_MAGIC 0x31676e6972707067ULL /* "gpprring1" cut to 8 bytes */
+#define GP_RING_MAGIC 0x32676e6972707067ULL /* "gppring2" */
 #define GP_RING_NAME  "gpuprof-ring"	    /* the memfd's name */
 
 enum gp_feature {
@@ -259,7 +267,7 @@ struct gp_ring_page {
 	__u32 active;	   /* enum gp_feature bits in force */
 	__u32 failed;	   /* enum gp_feature bits that were wanted and cannot be had */
 	__u32 beat;	   /* counts up while the collector's thread runs */
-	__u64 losses[12];  /* other than ring full, by enum gp_loss, since the ring was made */
+	__u64 losses[16];  /* other than ring full, by enum gp_loss, since the ring was made */
 	char message[512]; /* why `failed`, for people */
 };
 
