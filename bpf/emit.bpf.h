@@ -5,8 +5,8 @@
  * not woken for each event: it polls with a timeout, and is woken when the ring has filled to
  * gp_wakeup_bytes, which a thread looks at each GP_WAKEUP_EVERY events of its own.
  */
-#ifndef GP_BPF_EMIT_H
-#define GP_BPF_EMIT_H
+#ifndef GP_BPF_EMIT_BPF_H
+#define GP_BPF_EMIT_BPF_H
 
 #include "maps.bpf.h"
 
@@ -66,4 +66,4 @@ static __always_inline void emit_head(struct gp_ev_head *head, __u8 kind, __u8 f
 	head->time_ns = now;
 }
 
-#endif /* GP_BPF_EMIT_H */
+#endif /* GP_BPF_EMIT_BPF_H */

@@ -4,16 +4,17 @@
  * Every map and every global of the kernel programs. They are weak so that each program file can
  * include this one: the linker makes them one.
  */
-#ifndef GP_BPF_MAPS_H
-#define GP_BPF_MAPS_H
+#ifndef GP_BPF_MAPS_BPF_H
+#define GP_BPF_MAPS_BPF_H
 
 #include "wire.h"
 
 #include <bpf/bpf_helpers.h>
 
 /* Processes probed at a time, and threads where the kernel has no task storage for uprobes. */
-#define GP_PROCESSES_MAX 1024
-#define GP_THREADS_MAX	 8192
+#define GP_PROCESSES_MAX   1024
+#define GP_NODE_TABLES_MAX 65536
+#define GP_THREADS_MAX	   8192
 
 /* One open op. */
 struct thread_frame {
@@ -96,6 +97,21 @@ struct {
 	__type(value, struct counters);
 } counters __weak SEC(".maps");
 
+/* Where a class of autograd nodes has its virtual table. */
+struct node_table {
+	__u64 address;
+	__u64 process;
+};
+
+/* -> name id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, GP_NODE_TABLES_MAX);
+	__type(key, struct node_table);
+	__type(value, __u32);
+} node_names __weak SEC(".maps");
+
 /* tgid -> index of the process in this capture. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -104,4 +120,4 @@ struct {
 	__type(value, __u32);
 } processes __weak SEC(".maps");
 
-#endif /* GP_BPF_MAPS_H */
+#endif /* GP_BPF_MAPS_BPF_H */

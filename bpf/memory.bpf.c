@@ -81,6 +81,28 @@ int gp_cpu_delete(struct pt_regs *ctx)
 	return 0;
 }
 
+/* void reportOutOfMemoryToProfiler(int64_t alloc_size, size_t total_allocated,
+ * size_t total_reserved, Device device) */
+SEC("uprobe")
+int gp_report_oom(struct pt_regs *ctx)
+{
+	__u64 device = PT_REGS_PARM4(ctx);
+	struct thread_state *t;
+	struct gp_ev_memory *event;
+
+	event = memory_begin(ctx, GP_MEMORY_TOTALS | GP_MEMORY_OOM, &t);
+	if (!event)
+		return 0;
+	event->address = 0;
+	event->bytes = (__s64)PT_REGS_PARM1(ctx);
+	event->allocated_bytes = PT_REGS_PARM2(ctx);
+	event->reserved_bytes = PT_REGS_PARM3(ctx);
+	event->device_type = (__s8)device;
+	event->device_index = (__s8)(device >> 8);
+	emit_submit(event, t);
+	return 0;
+}
+
 /*
  * void reportMemoryUsageToProfiler(void *ptr, int64_t alloc_size, size_t total_allocated,
  * size_t total_reserved, Device device): Device is two signed bytes, type and index. The CPU's

@@ -57,6 +57,63 @@ int gp_op_entry(struct pt_regs *ctx)
 	return 0;
 }
 
+/* The name of an autograd node's class by its virtual table; `otherwise` if that is not known. */
+static __always_inline __u32 node_name(__u64 node, __u64 cookie, __u32 otherwise)
+{
+	struct node_table key = {.process = COOKIE_PROCESS(cookie)};
+	const __u32 *name_id;
+
+	if (bpf_probe_read_user(&key.address, sizeof(key.address), (const void *)node))
+		return otherwise;
+	name_id = bpf_map_lookup_elem(&node_names, &key);
+	return name_id ? *name_id : otherwise;
+}
+
+/* void torch::autograd::Engine::evaluate_function(std::shared_ptr<GraphTask> &, Node *, ...); its
+ * exits are an op's. */
+SEC("uprobe")
+int gp_node_entry(struct pt_regs *ctx)
+{
+	__u32 epoch = gp_epoch, name_id;
+	struct thread_state *t;
+	__u64 cookie, now, sp;
+
+	if (!epoch)
+		return 0;
+	cookie = bpf_get_attach_cookie(ctx);
+	now = bpf_ktime_get_ns();
+	t = thread_get(epoch, cookie, now);
+	if (!t)
+		return 0;
+	sp = PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie);
+	thread_settle(t, sp + 1, now);
+	name_id = node_name(PT_REGS_PARM3(ctx), cookie, COOKIE_NAME(cookie));
+	op_open(t, sp, COOKIE_TAG(cookie), name_id, now);
+	return 0;
+}
+
+/*
+ * void *__cxa_begin_catch(void *): an exception has been caught. What lies below the frame that
+ * caught it has been left, and this is when. Without this the ops would stay open until an event
+ * on the thread comes from further up the stack than they were.
+ */
+SEC("uprobe")
+int gp_catch(struct pt_regs *ctx)
+{
+	__u32 epoch = gp_epoch;
+	struct thread_state *t;
+	__u64 cookie;
+
+	if (!epoch)
+		return 0;
+	cookie = bpf_get_attach_cookie(ctx);
+	t = thread_find();
+	if (!t || t->owner != ((__u64)epoch << 16 | COOKIE_PROCESS(cookie)))
+		return 0;
+	thread_settle(t, PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie) + 1, bpf_ktime_get_ns());
+	return 0;
+}
+
 /* No open op fits this exit. If nothing is open it was open already when the capture began. */
 static __noinline void op_unmatched(struct thread_state *t)
 {

@@ -4,8 +4,8 @@
  * The stack of open ops of the current thread: finding it, opening, closing, and dropping what an
  * exception has left behind. Nothing here runs while gp_epoch is 0.
  */
-#ifndef GP_BPF_THREAD_H
-#define GP_BPF_THREAD_H
+#ifndef GP_BPF_THREAD_BPF_H
+#define GP_BPF_THREAD_BPF_H
 
 #include "emit.bpf.h"
 
@@ -156,4 +156,4 @@ static __always_inline void thread_settle(struct thread_state *t, __u64 sp, __u6
 		thread_close_dead(t, sp, now);
 }
 
-#endif /* GP_BPF_THREAD_H */
+#endif /* GP_BPF_THREAD_BPF_H */

@@ -6,7 +6,8 @@
  *     timeline_bench RECORDING        an own one
  *     timeline_bench --make N FILE    writes one with N ops and N/4 memory events first
  *
- * Prints one line a step, in milliseconds. Not a test: nothing depends on the figures.
+ * Prints one line a step, in milliseconds since the start: of the clock, and of the processor. Not
+ * a test: nothing depends on the figures.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,13 +24,18 @@
 #define OPS_PER_STEP 8
 #define INSTANCE(n)  (1ULL << 32 | (n))
 
-static double since(const struct timespec *from)
+static double now_ms(clockid_t clock)
 {
 	struct timespec now;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - from->tv_sec) * 1e3 +
-	       (double)(now.tv_nsec - from->tv_nsec) / 1e6;
+	(void)clock_gettime(clock, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static void step(const char *what, double start_ms, double start_cpu_ms)
+{
+	(void)printf("%-9s %8.1f %8.1f\n", what, now_ms(CLOCK_MONOTONIC) - start_ms,
+		     now_ms(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_ms);
 }
 
 static int one_memory(struct recording_writer *w, uint64_t time_ns, uint64_t n, uint64_t open)
@@ -93,22 +99,21 @@ static int show(const char *path)
 	struct table *table;
 	struct sink *s;
 	struct reason why = {.text = "out of memory"};
-	struct timespec from;
+	double from = now_ms(CLOCK_MONOTONIC), cpu = now_ms(CLOCK_PROCESS_CPUTIME_ID);
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	int err;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &from);
 	err = recording__open(path, &why, &rec);
-	(void)printf("open      %8.1f\n", since(&from));
+	step("open", from, cpu);
 	err = err ?: timeline__new(rec, &why, &t);
-	(void)printf("timeline  %8.1f\n", since(&from));
+	step("timeline", from, cpu);
 	err = err ?: table__new(t, &options, &why, &table);
 	err = err ?: sink__new_fd(null, &s);
 	err = err ?: output_table_text(s, table, &text);
-	(void)printf("table     %8.1f\n", since(&from));
+	step("table", from, cpu);
 	err = err ?: output_chrome(s, t, "bench");
 	err = err ?: sink__finish(s);
-	(void)printf("trace     %8.1f\n", since(&from));
+	step("trace", from, cpu);
 	if (err) {
 		(void)fprintf(stderr, "timeline_bench: %s\n", why.text);
 		return err;

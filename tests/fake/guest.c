@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+__attribute__((visibility("default"))) int InitializeInjection(void);
+
 static volatile double sink;
 static __thread char own[256];
 
@@ -44,7 +46,7 @@ __attribute__((constructor)) static void loaded(void)
 	use_registers();
 }
 
-__attribute__((visibility("default"))) int InitializeInjection(void)
+int InitializeInjection(void)
 {
 	const char *fd = getenv("GUEST_COUNTER_FD");
 	pthread_t thread;

@@ -17,7 +17,7 @@ $(O)/tests/fake/injector: $(O)/tests/fake/injector.o $(O)/libgpuprof.a
 $(O)/tests/fake/guest.so: tests/fake/guest.c $(STAMP)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden $(WARN) -shared $< -lm -lpthread -o $@
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden $(WARN) -shared -Wl,-soname,gpuprof-test $< -lm -lpthread -o $@
 
 $(O)/tests/fake/inject_target: tests/fake/inject_target.c $(STAMP)
 	$(call say,CC,$@)

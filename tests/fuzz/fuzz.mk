@@ -7,14 +7,16 @@
 # longer.
 
 FUZZ_O := $(O)/fuzz
-FUZZ_ROOMS := base target recording timeline
+FUZZ_ROOMS := base target recording timeline output
 FUZZ_RUNS ?= 20000
 FUZZ_SECONDS ?= 20
 FUZZ_CFLAGS := -std=gnu11 -O1 -g $(WARN) -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(FUZZ_O)/%)
-FUZZ_LIB_SRC := $(foreach r,$(FUZZ_ROOMS),$(filter userspace/$(r)/%,$(SRC))) $(UNIT_HELP_SRC)
+# The page of memory_html.c is built elsewhere, and no target needs it.
+FUZZ_LIB_SRC := $(filter-out userspace/output/memory_html.c,$(foreach r,$(FUZZ_ROOMS), \
+	$(filter userspace/$(r)/%,$(SRC)))) $(UNIT_HELP_SRC)
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(FUZZ_O)/%.o)
 
 $(FUZZ_O)/%.o: %.c $(STAMP) tests/fuzz/fuzz.mk | setup-build

@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 
@@ -80,6 +81,15 @@ def test_output_not_writable(idle):
     assert done.status == FAILED and "/no/such/folder" in done.stderr, done
     assert text_differences(idle.pid) == {}
     idle.step(1)
+
+
+def test_devices_stay(idle, tmp_path):
+    """A capture that cannot begin takes its file back, but never a device."""
+    null = tmp_path / "null"
+    subprocess.run(["mknod", null, "c", "1", "3"], check=True)
+    refused("attach", "--pid", "%d,%d" % (idle.pid, idle.pid), "-o", null)
+    refused("attach", "--pid", unused_pid(), "-o", null)
+    assert stat.S_ISCHR(os.lstat(null).st_mode)
 
 
 def test_trace_not_writable(idle):

@@ -187,6 +187,32 @@ static void test_what_is_special(void **state)
 	free(text);
 }
 
+/* Times that are bounds are said to be. */
+static void test_bounded_calls(void **state)
+{
+	struct events *e = *state;
+	struct table_options options = {0};
+	struct table *table = NULL;
+	const struct timeline *t;
+	struct sink *s = new_sink();
+	const char *text;
+	size_t bytes;
+
+	for (uint64_t i = 1; i <= 3; i++)
+		events__op(e, (struct event_op){.name = "aten::mm",
+						.start_ns = i * 100,
+						.end_ns = i * 100 + 50,
+						.instance = T + i,
+						.flags = i > 1 ? GP_OP_EXCEPTION : 0});
+	t = events__timeline(e);
+	assert_int_equal(table__new(t, &options, NULL, &table), 0);
+	assert_int_equal(output_table_json(s, t, table, -1), 0);
+	text = sink__bytes(s, &bytes);
+	assert_non_null(memmem(text, bytes, "\"calls\": 3, \"bounded_calls\": 2,", 31));
+	table__free(table);
+	sink__free(s);
+}
+
 /* No time is negative, whatever the window says. */
 static void test_hostile_times(void **state)
 {
@@ -224,7 +250,8 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(test_golden_trace),    CASE(test_golden_tables), CASE(test_flows),
-		CASE(test_what_is_special), CASE(test_hostile_times), CASE(test_failing_sink),
+		CASE(test_what_is_special), CASE(test_hostile_times), CASE(test_bounded_calls),
+		CASE(test_failing_sink),
 	};
 
 	golden_init(argc, argv);

@@ -332,6 +332,8 @@ static void test_threads(void **state)
 		4243);
 	assert_int_equal(loss_of(t, "parent_missing"), 1);
 	assert_int_equal(loss_of(t, "process_unknown"), 1);
+	assert_true(t->processes.items[t->threads.items[op_named(t, "d", 0)->thread].process].pid <
+		    0);
 }
 
 static void test_async(void **state)

@@ -32,7 +32,7 @@
 #define STALL_BEATS    30 /* turns of the collector's thread, 0.1 s each */
 #define PUBLISH_BYTES  65536
 #define BEAT_NS	       200000000L
-#define FRESH_NS       3000000000ULL
+#define FRESH_NS       1500000000ULL /* a reader that lives beats more often */
 
 struct collector_ring {
 	struct gp_ring_page *page;

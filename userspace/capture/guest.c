@@ -16,7 +16,8 @@
 
 #define MS_NS	       1000000L
 #define ANSWER_TURN_MS 2
-#define ANSWER_TURNS   1500 /* 3 seconds */
+#define BUSY_TURNS     1250 /* 2.5 seconds: a killed gpuprof is given up after less */
+#define ANSWER_TURNS   5000 /* 10 seconds */
 
 extern const unsigned char collector_so_start[], collector_so_end[];
 
@@ -39,16 +40,18 @@ static size_t image_bytes(void)
 	return (size_t)(collector_so_end - collector_so_start);
 }
 
-/* The ring of a collector that is just leaving becomes free in a moment. */
+/* The ring of a collector that is just leaving, or whose gpuprof was killed, becomes free in a
+ * moment. */
 static int open_ring(const struct target_process *p, uint16_t process_index, struct reason *why,
 		     struct collector_ring **ret_ring)
 {
 	int err = -EAGAIN;
 
-	for (int i = 0; i < ANSWER_TURNS && (err == -EAGAIN || err == -ENOENT); i++) {
+	for (int i = 0; i < ANSWER_TURNS; i++) {
 		err = collector_ring__open(p->pid, process_index, why, ret_ring);
-		if (err == -EAGAIN || err == -ENOENT)
-			sleep_ms(ANSWER_TURN_MS);
+		if (err != -EAGAIN && err != -ENOENT && (err != -EBUSY || i > BUSY_TURNS))
+			break;
+		sleep_ms(ANSWER_TURN_MS);
 	}
 	return err;
 }
@@ -69,7 +72,7 @@ static int wait_for_answer(struct guest *g, uint32_t features, struct reason *wh
 	}
 	if (s.message[0])
 		return reason_set(why, -ENOTSUP, "%s", s.message);
-	return reason_set(why, -ETIMEDOUT, "the collector gave no answer within 3 s");
+	return reason_set(why, -ETIMEDOUT, "the collector gave no answer within 10 s");
 }
 
 static int begin(struct guest *g, const struct target_process *p, uint16_t process_index,
@@ -155,7 +158,7 @@ void guest__stop(struct guest *g, bool gone)
 			return;
 		sleep_ms(ANSWER_TURN_MS);
 	}
-	log_warn("the collector has not answered for 3 s: it leaves by itself when the process "
+	log_warn("the collector has not answered for 10 s: it leaves by itself when the process "
 		 "lets it run");
 }
 

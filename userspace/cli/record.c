@@ -201,6 +201,15 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 			 "it is loaded; 'gpuprof doctor --pid' tells more");
 }
 
+/* What a capture that never began has left. The path may be a device: that stays. */
+static void remove_recording(const char *path)
+{
+	struct stat st;
+
+	if (!lstat(path, &st) && S_ISREG(st.st_mode))
+		(void)unlink(path);
+}
+
 int record_begin(const struct record_options *options, const pid_t *pids, size_t pids_nr,
 		 struct record **ret_record)
 {
@@ -222,7 +231,7 @@ int record_begin(const struct record_options *options, const pid_t *pids, size_t
 		log_err("%s", why.text);
 		if (r && r->capture) {
 			capture__free(r->capture);
-			(void)unlink(options->capture.output_path);
+			remove_recording(options->capture.output_path);
 		}
 		free(r);
 		return err == -EEXIST ? CLI_USAGE : CLI_FAILED;
@@ -299,6 +308,6 @@ int record_finish(struct record *r)
 void record_abandon(struct record *r)
 {
 	capture__free(TAKE(r->capture));
-	(void)unlink(r->options.capture.output_path);
+	remove_recording(r->options.capture.output_path);
 	free(r);
 }

@@ -125,6 +125,8 @@ int cli_run(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	argv[1 + operands] = NULL;
+	/* The operands were moved to the front; what they came from still lies behind them. */
+	argv[1 + operands] = NULL;
 	cache = record_cache_dir();
 	path = args.output_path ? strdup(args.output_path) : NULL;
 	if (start_child(argv + 1, &child))

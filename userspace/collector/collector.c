@@ -21,19 +21,29 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TURN_NS		100000000L    /* how long the thread sleeps if nobody wakes it */
-#define HEARTBEAT_NS	3000000000ULL /* gpuprof has gone when it has been silent for this */
-#define HEARTBEAT_TURNS 25 /* ... and for so many of our turns: a paused machine is not it */
-#define FIRST_BEAT_NS	30000000000ULL /* ... and when it has not come at all for this */
-#define RETRY_TURNS	5	       /* between looks for PyTorch */
-#define SECOND_TURNS	10	       /* between flushes of CUPTI, and tries to have it */
-#define LEAVE_TRIES	2000	       /* of 1 ms, in InitializeInjection() */
+/* How long the thread sleeps if nobody wakes it. */
+#define TURN_NS 100000000L
+/* gpuprof has gone when it has been silent for so long and for so many of our turns (a machine that
+ * was paused is no sign of death), or has not come at all for FIRST_BEAT_NS. A later gpuprof that
+ * wants the place gets it after HAND_OVER_NS. */
+#define HEARTBEAT_NS	3000000000ULL
+#define HEARTBEAT_TURNS 25
+#define FIRST_BEAT_NS	30000000000ULL
+#define HAND_OVER_NS	1500000000ULL
+/* Turns between looks for PyTorch. */
+#define RETRY_TURNS 5
+/* Turns between flushes of CUPTI, and between tries to have it. */
+#define SECOND_TURNS 10
+/* Of 1 ms, in InitializeInjection(). */
+#define LEAVE_TRIES 2000
 
 enum phase { PHASE_IDLE = 0, PHASE_RUNNING = 1, PHASE_LEAVING = 2 };
 
 static struct {
-	int phase;	   /* enum phase */
-	uint32_t calls_nr; /* of InitializeInjection(): each renews the time to wait for gpuprof */
+	int phase;	    /* enum phase */
+	uint32_t calls_nr;  /* of InitializeInjection(): each renews the time to wait for gpuprof */
+	uint32_t hand_over; /* a later gpuprof waits for the thread to leave */
+	uint64_t silent_since_ns; /* the last sign of life; 0: none yet */
 	pid_t owner;
 	struct ring_writer ring;
 } self = {.ring.fd = -1};
@@ -166,11 +176,14 @@ static bool abandoned(struct follower *f)
 	uint32_t calls_nr = __atomic_load_n(&self.calls_nr, __ATOMIC_RELAXED);
 	uint64_t now = now_ns();
 
-	if (beat_ns != f->heartbeat_ns || calls_nr != f->calls_nr) {
+	if (__atomic_load_n(&self.hand_over, __ATOMIC_RELAXED))
+		return true;
+	if (beat_ns != f->heartbeat_ns || (!beat_ns && calls_nr != f->calls_nr)) {
 		f->heartbeat_ns = beat_ns;
 		f->calls_nr = calls_nr;
 		f->seen_ns = now;
 		f->seen_turn = f->turns;
+		__atomic_store_n(&self.silent_since_ns, beat_ns ? now : 0, __ATOMIC_RELAXED);
 		return false;
 	}
 	return now - f->seen_ns > (beat_ns ? HEARTBEAT_NS : FIRST_BEAT_NS) &&
@@ -249,6 +262,14 @@ static bool start_thread(void)
 	return !err;
 }
 
+/* Whether the gpuprof that the running collector works for seems to have died. */
+static bool reader_is_silent(void)
+{
+	uint64_t since_ns = __atomic_load_n(&self.silent_since_ns, __ATOMIC_RELAXED);
+
+	return since_ns && now_ns() - since_ns > HAND_OVER_NS;
+}
+
 /* True if the caller is to start the collector; *ret_running if it runs already. */
 static bool begin(bool *ret_running)
 {
@@ -260,9 +281,12 @@ static bool begin(bool *ret_running)
 		if (__atomic_compare_exchange_n(&self.phase, &phase, PHASE_RUNNING, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return true;
-		*ret_running = phase == PHASE_RUNNING;
-		if (*ret_running)
+		if (phase == PHASE_RUNNING && !reader_is_silent()) {
+			*ret_running = true;
 			return false;
+		}
+		if (phase == PHASE_RUNNING)
+			__atomic_store_n(&self.hand_over, 1, __ATOMIC_RELAXED);
 		(void)nanosleep(&ms, NULL);
 	}
 	return false;
@@ -280,6 +304,8 @@ static bool start(void)
 	}
 	fork_watched = true;
 	self.owner = getpid();
+	self.hand_over = 0;
+	self.silent_since_ns = 0;
 	if (start_thread())
 		return true;
 	ring_writer__close(&self.ring);

@@ -46,4 +46,12 @@ $(O)/tests/collector_reader: $(O)/tests/fake/collector_reader.o $(O)/libgpuprof.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
 
+# Stand-ins for libtorch_cpu; the old one is of before PyTorch 1.12.
+ALL_EXTRA += $(O)/tests/fake-torch-new/libtorch_cpu.so $(O)/tests/fake-torch-old/libtorch_cpu.so
+$(O)/tests/fake-torch%/libtorch_cpu.so: tests/fake/torch.c $(STAMP) | setup-build
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 $(OPT) $(WARN) -D_GNU_SOURCE -fPIC -shared \
+		$(if $(filter -old,$*),-DFAKE_TORCH_OLD) -Wl,-soname,libtorch_cpu.so $< -o $@
+
 -include $(COLLECTOR_TESTED:.o=.d) $(O)/tests/fake/collector_reader.d

@@ -312,6 +312,13 @@ int ops__init(void)
 	return thread_states__init();
 }
 
+static void remove_callbacks(struct session *s)
+{
+	for (int i = 0; i < CALLBACKS_NR; i++)
+		s->torch.remove_callback(s->handles[i]);
+	s->added = false;
+}
+
 /* True when no thread is inside a callback any more. */
 static bool wait_until_left(void)
 {
@@ -361,9 +368,8 @@ enum torch_result ops__arm(struct ring_writer *w, const char **why_text)
 	enum torch_result result;
 
 	*why_text = "operator callbacks: a thread is stopped inside an earlier one";
-	if (stuck && !wait_until_left())
+	if (!ops__disarm())
 		return TORCH_REFUSED;
-	stuck = false;
 	result = torch_api__bind(&s->torch, why_text);
 	if (result != TORCH_BOUND)
 		return result;
@@ -389,11 +395,10 @@ bool ops__disarm(void)
 	struct session *s = &session;
 	uint64_t open_nr;
 
-	if (!gate || !gate_session())
+	if (!gate || (!gate_session() && !stuck))
 		return true;
-	for (int i = 0; i < CALLBACKS_NR; i++)
-		s->torch.remove_callback(s->handles[i]);
-	s->added = false;
+	if (gate_session())
+		remove_callbacks(s);
 	__atomic_store_n(&gate->open, NULL, __ATOMIC_SEQ_CST);
 	stuck = !wait_until_left();
 	if (stuck)
@@ -401,7 +406,7 @@ bool ops__disarm(void)
 	open_nr = thread_states__take_abandoned();
 	for (struct thread_state *t = thread_states__first(); t; t = t->next)
 		if (t->epoch == s->epoch)
-			open_nr += __atomic_load_n(&t->depth, __ATOMIC_RELAXED);
+			open_nr += __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED);
 	ring_writer__count(s->ring, GP_LOSS_OPEN_AT_END, open_nr);
 	names__free(s->names);
 	torch_api__release(&s->torch);

@@ -28,8 +28,9 @@ static void thread_ends(void *arg)
 {
 	struct thread_state *t = arg;
 
-	(void)__atomic_fetch_add(&abandoned, t->depth, __ATOMIC_RELAXED);
-	__atomic_store_n(&t->depth, 0, __ATOMIC_RELAXED);
+	uint32_t open_nr = __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED);
+
+	(void)__atomic_fetch_add(&abandoned, open_nr, __ATOMIC_RELAXED);
 	t->epoch = 0;
 	__atomic_store_n(&t->in_use, 0, __ATOMIC_RELEASE);
 }

@@ -2,8 +2,8 @@
 
 /*
  * What the collector keeps for each thread that runs ops. A thread's state is written by that
- * thread alone; only `busy` and `depth` are read by the collector's own thread, to know when the
- * last callback has left. States are reused when their thread ends and are never unmapped: a
+ * thread alone; the collector's own thread looks at `busy`, to know when the last callback has
+ * left, and then takes `depth`. States are reused when their thread ends and are never unmapped: a
  * callback may look at one at any time.
  */
 #ifndef GP_COLLECTOR_THREAD_H

@@ -25,6 +25,7 @@
 struct candidate {
 	pid_t tid;
 	char state;
+	bool restarts; /* its system call goes on after a stop by itself */
 };
 
 struct candidates {
@@ -113,17 +114,34 @@ static void cleanup_dir(DIR **d)
 		(void)closedir(*d);
 }
 
-static int order(char state)
+/* The system call that a sleeping thread is in; -1: cannot be told. */
+static long thread_system_call(pid_t pid, pid_t tid)
 {
-	return state == 'S' ? 0 : 1;
+	char CLEANUP(cleanup_free) *text = NULL;
+	char path[64];
+	size_t bytes;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
+	if (file_read(path, 4096, &text, &bytes) || text[0] < '0' || text[0] > '9')
+		return -1;
+	return atol(text);
+}
+
+/* A call that our stop makes fail with EINTR comes last: we begin it again, but only as long as we
+ * live. */
+static int order(const struct candidate *c)
+{
+	if (c->state != 'S')
+		return 1;
+	return c->restarts ? 0 : 2;
 }
 
 static int compare_candidate(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
-	if (order(x->state) != order(y->state))
-		return order(x->state) - order(y->state);
+	if (order(x) != order(y))
+		return order(x) - order(y);
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
@@ -144,6 +162,8 @@ static int list_threads(pid_t pid, struct candidates *ret_list)
 
 		if (c.tid > 0)
 			c.state = thread_state(pid, c.tid);
+		if (c.state == 'S')
+			c.restarts = !call_fails_by_stop(thread_system_call(pid, c.tid));
 		if (c.state)
 			err = vec_push(&ret_list->items, c);
 	}

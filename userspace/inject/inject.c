@@ -67,8 +67,6 @@ static int take_turn(const struct job *j, int *ret_fd)
 static int step_failed(struct job *j, int err, const char *what)
 {
 	switch (err) {
-	case -EINTR:
-		return -EINTR;
 	case -ESRCH:
 		return reason_set(j->why, err, "process %d or its thread %d ended meanwhile",
 				  j->p->pid, j->borrow.thread.tid);
@@ -83,7 +81,7 @@ static int step_failed(struct job *j, int err, const char *what)
 	}
 }
 
-/* Borrows a thread and enters it. -EINTR: a signal came first, try again. */
+/* Borrows a thread and enters it. */
 static int enter(struct job *j)
 {
 	uint32_t limit_ms = j->options->safe_point_limit_ms;
@@ -139,8 +137,10 @@ static void plan_calls(struct job *j, uint64_t path, uint64_t symbol, struct rem
 {
 	const struct c_library *c = &j->view.c;
 
-	calls[CALL_OPEN - 1] = (struct remote_call){
-		.fn = c->dlopen_at, .arg0 = path, .arg1 = RTLD_NOW | RTLD_LOCAL | c->dlopen_flag};
+	calls[CALL_OPEN - 1] = (struct remote_call){.fn = c->dlopen_at,
+						    .arg0 = path,
+						    .arg1 = RTLD_NOW | RTLD_LOCAL | c->dlopen_flag |
+							    (j->lodger.loaded ? RTLD_NOLOAD : 0)};
 	calls[CALL_SYMBOL - 1] = (struct remote_call){.if_call = CALL_OPEN,
 						      .if_want = true,
 						      .fn = c->dlsym_at,
@@ -171,15 +171,29 @@ static int loader_refused(struct job *j, uint64_t text_at)
 			  j->p->pid, *text ? ": " : "", text);
 }
 
+/*
+ * What dlopen is to open: the memory file, or, once that is closed again, the loaded library by its
+ * soname, which is the name that it was given.
+ */
+static void library_path(const struct job *j, int fd, char *ret_path, size_t bytes)
+{
+	const char *end = strrchr(j->name, '-');
+
+	if (fd >= 0)
+		(void)snprintf(ret_path, bytes, "/proc/self/fd/%d", fd);
+	else
+		(void)snprintf(ret_path, bytes, "%.*s", (int)(end ? end - j->name : 0), j->name);
+}
+
 static int load(struct job *j, int fd)
 {
 	struct remote_call calls[CALLS] = {0};
 	uint64_t path_at, symbol_at;
 	bool no_error = !j->lodger.loaded && !j->view.c.dlerror_at;
-	char path[32];
+	char path[LODGER_NAME_MAX];
 	int err;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	library_path(j, fd, path, sizeof(path));
 	err = remote_string(&j->remote, 0, path, &path_at);
 	if (!err)
 		err = remote_string(&j->remote, 1, "InitializeInjection", &symbol_at);
@@ -198,15 +212,13 @@ static int load(struct job *j, int fd)
 	return 0;
 }
 
+/* The library stays without its file: its mappings hold it. */
 static int inject_in_thread(struct job *j)
 {
 	int fd = j->lodger.fd, err = 0;
-	bool made = false;
 
-	if (fd < 0) {
+	if (fd < 0 && !j->lodger.loaded)
 		err = make_file(j, &fd);
-		made = !err;
-	}
 	if (!err && !j->lodger.loaded) {
 		err = lodger_fill(j->p->pid, fd, j->name, j->image, j->bytes);
 		if (err)
@@ -215,7 +227,7 @@ static int inject_in_thread(struct job *j)
 	}
 	if (!err)
 		err = load(j, fd);
-	if (err && made)
+	if (fd >= 0)
 		close_file(j, fd);
 	return err;
 }
@@ -225,10 +237,10 @@ static int remove_in_thread(struct job *j)
 	struct remote_call calls[3] = {0};
 	struct lodger now;
 	uint64_t path_at;
-	char path[32];
+	char path[LODGER_NAME_MAX];
 	int err;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", j->lodger.fd);
+	library_path(j, j->lodger.fd, path, sizeof(path));
 	err = remote_string(&j->remote, 0, path, &path_at);
 	if (err)
 		return step_failed(j, err, "writing to memory");
@@ -245,13 +257,13 @@ static int remove_in_thread(struct job *j)
 	    lodger_find(j->p->pid, &j->view.map, j->lodger.name, &now))
 		return reason_set(j->why, -ESRCH, "process %d has ended", j->p->pid);
 	j->left = now.loaded;
-	if (!now.loaded)
+	if (j->lodger.fd >= 0)
 		close_file(j, j->lodger.fd);
 	return 0;
 }
 
-/* The whole of it once: enter, work, leave. -EINTR: again. */
-static int attempt(struct job *j)
+/* Enter, work, leave. */
+static int visit(struct job *j)
 {
 	uint64_t entered_ns;
 	int err = enter(j), end;
@@ -278,10 +290,6 @@ static int find_lodger(struct job *j)
 		return explain_refusal(j->p->pid, err, j->why);
 	if (!j->image && !j->lodger.loaded)
 		return reason_set(j->why, -ENOENT, "the library is not in process %d", j->p->pid);
-	if (j->lodger.loaded && j->lodger.fd < 0)
-		return reason_set(j->why, -ENOENT,
-				  "the library is in process %d, which has closed its file",
-				  j->p->pid);
 	return 0;
 }
 
@@ -298,12 +306,8 @@ static int work(struct job *j)
 		j->left = true;
 		return 0;
 	}
-	while (!err) {
-		err = attempt(j);
-		if (err != -EINTR)
-			break;
-		err = 0;
-	}
+	if (!err)
+		err = visit(j);
 	j->result.stops = j->borrow.stops;
 	return err;
 }

@@ -8,7 +8,9 @@
  *
  * x86-64 with glibc. What can be left in the target: after a kill of gpuprof in the middle, 1 MiB
  * of address space (some KiB of memory), a descriptor and the library, all inert and taken up by
- * the next injection where possible.
+ * the next injection where possible. If gpuprof is killed in the first moments of a stop, the
+ * thread sees EINTR from epoll_wait() and the few other calls that fail so after SIGSTOP and
+ * SIGCONT, too; such threads are borrowed last.
  */
 #ifndef GP_INJECT_INJECT_H
 #define GP_INJECT_INJECT_H
@@ -21,7 +23,7 @@
 #include <stdint.h>
 
 struct inject_options {
-	const char *name;	      /* shown in the target's mappings, at most 24 letters */
+	const char *name; /* the library's soname, at most 24 letters: so it is found again */
 	uint32_t safe_point_limit_ms; /* to look for a safe moment; 0: 2000 */
 	uint32_t call_limit_ms;	      /* for the calls in the target; 0: 10000 */
 };

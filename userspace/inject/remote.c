@@ -10,7 +10,6 @@
 
 #include <cpuid.h>
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -22,7 +21,7 @@
 #define DATA_BYTES    (64u << 10)
 #define SCRATCH_BYTES (PAGE + STACK_BYTES + DATA_BYTES)
 #define RED_ZONE      128u
-#define SIGSET_BYTES  8u
+#define SYSCALL_BYTES 2u
 #define CR4_OSXSAVE   (1u << 27)
 
 /* Inside the data block, from its start. */
@@ -105,8 +104,7 @@ static void put_back(struct remote *r)
 	registers_undisturbed(&g);
 	if (r->was_stopped && (int64_t)g.orig_rax >= 0 && (int64_t)g.rax == -ERESTART_RESTARTBLOCK)
 		g.rax = (uint64_t)-EINTR;
-	if (r->masked)
-		(void)tracee_set_mask(r->t, r->mask);
+	(void)tracee_set_mask(r->t, r->mask);
 	if (!tracee_set_registers(r->t, &g))
 		(void)tracee_write(r->t, r->place, r->saved, CALLER_BYTES);
 }
@@ -157,14 +155,15 @@ static int go_on(struct remote *r, enum stop_kind wanted)
 			err = wait_in_group_stop(r);
 		if (err || r->t->stop == wanted)
 			break;
-		if (r->t->stop == STOP_SIGNAL && !r->masked) {
-			put_back(r);
-			tracee_detach(r->t, r->t->signal);
-			return -EINTR;
-		}
 		err = tracee_to_system_call(r->t, r->t->stop == STOP_SIGNAL ? r->t->signal : 0);
 	}
 	return err == -ETIMEDOUT ? abandon(r) : err;
+}
+
+/* Below what the thread may use. */
+static uint64_t caller_stack(const struct remote *r)
+{
+	return (r->original.rsp - RED_ZONE - 64) & ~15ull;
 }
 
 int remote_system_call(struct remote *r, uint64_t number, const uint64_t args[6],
@@ -181,7 +180,7 @@ int remote_system_call(struct remote *r, uint64_t number, const uint64_t args[6]
 	g.r10 = args[3];
 	g.r8 = args[4];
 	g.r9 = args[5];
-	g.rsp = (r->original.rsp - RED_ZONE - 64) & ~15ull;
+	g.rsp = caller_stack(r);
 	g.rip = r->place + CALLER_SYSCALL;
 	err = tracee_set_registers(r->t, &g);
 	if (!err)
@@ -195,18 +194,21 @@ int remote_system_call(struct remote *r, uint64_t number, const uint64_t args[6]
 	return err;
 }
 
-/* Holds all signals back, so that a handler neither runs on our stack nor is missed by the system
- * call that waits for it. */
-static int hold_signals(struct remote *r, uint64_t all_ones_at)
+/* Sends the thread to the way back at once, and then holds all signals back, so that a handler
+ * neither runs on our stack nor is missed by the system call that waits for it. In this order,
+ * because only the way back sets the mask right again. */
+static int hold_signals(struct remote *r)
 {
-	const uint64_t args[6] = {SIG_SETMASK, all_ones_at, 0, SIGSET_BYTES};
-	int64_t result;
-	int err = remote_system_call(r, SYS_rt_sigprocmask, args, &result);
+	struct user_regs_struct g = r->original;
+	int err;
 
-	if (err)
-		return err;
-	r->masked = !result;
-	return (int)result;
+	g.orig_rax = (uint64_t)-1;
+	g.rsp = caller_stack(r);
+	g.rip = r->place + CALLER_SYSCALL + SYSCALL_BYTES;
+	err = tracee_set_registers(r->t, &g);
+	if (!err)
+		err = tracee_set_mask(r->t, UINT64_MAX);
+	return err;
 }
 
 int remote_begin(struct remote *r, struct tracee *t, const struct user_regs_struct *registers,
@@ -226,14 +228,12 @@ int remote_begin(struct remote *r, struct tracee *t, const struct user_regs_stru
 	memcpy(code, gp_caller_begin, CALLER_BYTES);
 	put(code, CALLER_OWNER, (uint64_t)t->tid);
 	fill_context(code + CALLER_CONTEXT, r);
-	/* rbx has its own value in the caller, so its slot is free for the mask to set. */
-	put(code, CALLER_CONTEXT + CTX_RBX, UINT64_MAX);
 	err = tracee_write(t, place, code, CALLER_BYTES);
 	if (err) {
 		(void)tracee_write(t, place, saved, CALLER_BYTES);
 		return err;
 	}
-	return hold_signals(r, place + CALLER_CONTEXT + CTX_RBX);
+	return hold_signals(r);
 }
 
 static uint64_t data_at(const struct remote *r)
@@ -358,7 +358,7 @@ static int go_to_marker(struct remote *r)
 		err = go_on(r, STOP_EXIT);
 		if (!err)
 			err = tracee_registers(r->t, &g);
-	} while (!err && g.rip != r->scratch + RUNNER_MARKER + 2);
+	} while (!err && g.rip != r->scratch + RUNNER_MARKER + SYSCALL_BYTES);
 	return err;
 }
 

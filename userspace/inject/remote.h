@@ -9,9 +9,9 @@
  *
  *     remote_begin -> (remote_system_call | remote_run)* -> remote_end
  *
- * If a step fails with -EINTR or -ESRCH the thread is already let go and gpuprof's changes are
- * undone: try again from the start. With -ETIMEDOUT the thread is let go in the middle; it ends the
- * work alone.
+ * Signals are held back meanwhile. If a step fails with -ESRCH the thread is gone; with -ETIMEDOUT
+ * it was let go in the middle and ends the work alone. After other failures it is still ours:
+ * remote_end().
  */
 #ifndef GP_INJECT_REMOTE_H
 #define GP_INJECT_REMOTE_H
@@ -40,7 +40,6 @@ struct remote {
 	uint64_t place;	      /* where the caller lies in the target */
 	unsigned char *saved; /* what was there */
 	uint64_t scratch;     /* 0: none yet */
-	bool masked;	      /* all signals are held back */
 	bool was_stopped;     /* the kernel's record of how to restart a call may be gone */
 	uint64_t deadline_ns;
 };

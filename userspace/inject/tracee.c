@@ -211,9 +211,7 @@ int tracee_set_mask(const struct tracee *t, uint64_t mask)
 	return (int)trace(PTRACE_SETSIGMASK, t->tid, as_data(MASK_BYTES), &mask);
 }
 
-/* System calls that fail with EINTR instead of starting again when a tracer stops them, and that
- * have done nothing by then. */
-static bool fails_by_our_stop(uint64_t number)
+bool call_fails_by_stop(long number)
 {
 	static const uint16_t numbers[] = {
 		0,   /* read: a socket with a receive timeout */
@@ -240,7 +238,7 @@ static bool fails_by_our_stop(uint64_t number)
 void registers_undisturbed(struct user_regs_struct *r)
 {
 	if ((int64_t)r->orig_rax >= 0 && (int64_t)r->rax == -EINTR &&
-	    fails_by_our_stop(r->orig_rax))
+	    call_fails_by_stop((long)r->orig_rax))
 		r->rax = (uint64_t)-ERESTARTNOHAND;
 }
 

@@ -64,6 +64,10 @@ int tracee_set_registers(const struct tracee *t, const struct user_regs_struct *
 int tracee_mask(const struct tracee *t, uint64_t *ret_mask);
 int tracee_set_mask(const struct tracee *t, uint64_t mask);
 
+/* Whether a system call fails with EINTR instead of going on when a tracer (or SIGSTOP and SIGCONT)
+ * stops it, having done nothing by then. */
+bool call_fails_by_stop(long number);
+
 /* The registers of a thread in STOP_INTERRUPT as they must be set for its system call to go on as
  * if nothing had been: EINTR that only our stop caused becomes a restart. */
 void registers_undisturbed(struct user_regs_struct *r);

@@ -2,6 +2,8 @@
 
 /*
  * The table as one JSON object, a row a line. A column that was not captured is absent.
+ * "bounded_calls" says of how many calls the time is only an upper bound, as an exception left
+ * them; it is absent where there are none.
  */
 #include "output/describe.h"
 #include "output/output.h"
@@ -31,6 +33,10 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 	buf__str(out, r->device == TABLE_CUDA ? ", \"device\": \"CUDA\"" : ", \"device\": \"CPU\"");
 	buf__str(out, ", \"calls\": ");
 	buf__u64(out, r->calls);
+	if (r->bounded_calls) {
+		buf__str(out, ", \"bounded_calls\": ");
+		buf__u64(out, r->bounded_calls);
+	}
 	microseconds(out, "self_cpu_us", r->self_cpu_ns);
 	microseconds(out, "cpu_total_us", r->cpu_total_ns);
 	if (table->has_cuda_time) {

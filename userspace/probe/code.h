@@ -81,9 +81,10 @@ int code_entry(struct code_decoder *d, const unsigned char *bytes, size_t nr,
 	       struct code_insn *ret_insn);
 
 /* Indexes of the instructions to probe for exits, see plan.h; each normal return passes exactly
- * one. 0, -ENOMEM, or -EINVAL with the reason in *ret_why. */
+ * one, and after the entry's site, which lies at entry_offset. 0, -ENOMEM, or -EINVAL with the
+ * reason in *ret_why. */
 #define CODE_EXITS_MAX 64
-int code_exits(struct code *c, uint32_t ret_insns[CODE_EXITS_MAX], size_t *ret_nr,
-	       const char **ret_why);
+int code_exits(struct code *c, uint32_t entry_offset, uint32_t ret_insns[CODE_EXITS_MAX],
+	       size_t *ret_nr, const char **ret_why);
 
 #endif /* GP_PROBE_CODE_H */

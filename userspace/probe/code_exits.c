@@ -16,6 +16,7 @@
 
 struct walk {
 	struct code *code;
+	uint32_t entry_offset;
 	uint32_t sites[CODE_EXITS_MAX];
 	size_t nr;
 };
@@ -92,12 +93,20 @@ static int find_returning(struct code *c)
 	return err;
 }
 
+/* Whether we know all the ways on from here. A cold part may come back, to wherever. */
+static bool is_certain(const struct code *c, const struct code_insn *last)
+{
+	if (last->canary || last->kind == CODE_RETURN)
+		return true;
+	return !c->has_table && !(last->kind == CODE_BRANCH && goes_outside(c, last));
+}
+
 /* Whether whoever passes block p and returns goes on to block `to`, by an edge we know of. */
 static bool leads_only_to(const struct code *c, uint32_t p, uint32_t to)
 {
 	const struct code_block *b = &c->blocks.items[p];
 
-	if (c->has_table && !last_of(c, b)->canary)
+	if (!is_certain(c, last_of(c, b)))
 		return false;
 	for (int k = 0; k < 2; k++)
 		if (b->next[k] >= 0 && (uint32_t)b->next[k] != to &&
@@ -115,14 +124,16 @@ static bool has_call(const struct code *c, const struct code_block *b)
 }
 
 /* Finds sites such that whoever passes the end of block i has passed exactly one. False if there
- * are none cheap. Never in the first block: there the entry is probed. */
+ * are none cheap. In the first block only behind the entry's site. */
 static bool walk_back(struct walk *w, uint32_t i, int depth)
 {
 	const struct code *c = w->code;
 	const struct code_block *b = &c->blocks.items[i];
 	const struct code_insn *last = last_of(c, b);
 
-	if (!i)
+	if (!i && last->offset <= w->entry_offset)
+		return false;
+	if (!is_certain(c, last))
 		return false;
 	if (last->emulated && (last->kind == CODE_JUMP || last->kind == CODE_BRANCH)) {
 		if (w->nr == CODE_EXITS_MAX)
@@ -130,7 +141,7 @@ static bool walk_back(struct walk *w, uint32_t i, int depth)
 		w->sites[w->nr++] = b->first + b->nr - 1;
 		return true;
 	}
-	if (has_call(c, b) || !b->preds_nr || depth == WALK_DEPTH_MAX)
+	if (!i || has_call(c, b) || !b->preds_nr || depth == WALK_DEPTH_MAX)
 		return false;
 	for (uint32_t k = 0; k < b->preds_nr; k++) {
 		uint32_t p = c->preds.items[b->preds + k];
@@ -141,10 +152,10 @@ static bool walk_back(struct walk *w, uint32_t i, int depth)
 	return true;
 }
 
-int code_exits(struct code *c, uint32_t ret_insns[CODE_EXITS_MAX], size_t *ret_nr,
-	       const char **ret_why)
+int code_exits(struct code *c, uint32_t entry_offset, uint32_t ret_insns[CODE_EXITS_MAX],
+	       size_t *ret_nr, const char **ret_why)
 {
-	struct walk w = {.code = c};
+	struct walk w = {.code = c, .entry_offset = entry_offset};
 	int err = find_leaving(c, ret_why);
 
 	if (!err)

@@ -38,6 +38,32 @@ int op_symbol_parse(const char *symbol, const char **ret_joined, size_t *ret_byt
 	return 0;
 }
 
+int node_name_parse(const char *symbol, char *ret_name, size_t name_bytes)
+{
+	static const char begin[] = "_ZTVN", generated[] = "torch::autograd::generated::";
+	const char *at = symbol + strlen(begin);
+	char name[NODE_NAME_BYTES] = "";
+	size_t nr = 0;
+
+	if (strncmp(symbol, begin, strlen(begin)))
+		return -EINVAL;
+	while (isdigit((unsigned char)*at)) {
+		size_t bytes = 0;
+
+		for (; isdigit((unsigned char)*at) && bytes < sizeof(name); at++)
+			bytes = bytes * 10 + (size_t)(*at - '0');
+		if (!bytes || bytes >= sizeof(name) - nr - 3 || strnlen(at, bytes) < bytes)
+			return -EINVAL;
+		nr += (size_t)snprintf(name + nr, sizeof(name) - nr, "%s%.*s", nr ? "::" : "",
+				       (int)bytes, at);
+		at += bytes;
+	}
+	if (!nr || (*at != 'E' && *at != 'I'))
+		return -EINVAL;
+	at = strncmp(name, generated, strlen(generated)) ? name : name + strlen(generated);
+	return snprintf(ret_name, name_bytes, "%s", at) < (int)name_bytes ? 0 : -EINVAL;
+}
+
 int op_names__add(struct op_names *names, const char *joined, size_t bytes)
 {
 	uint64_t key = hash_bytes(joined, bytes);

@@ -34,6 +34,16 @@ struct op_names {
  * pointing into symbol, or -EINVAL if it is no such symbol. */
 int op_symbol_parse(const char *symbol, const char **ret_joined, size_t *ret_bytes);
 
+/* What an autograd node's event is called before the node's own name. */
+#define NODE_EVENT "autograd::engine::evaluate_function: "
+
+#define NODE_NAME_BYTES 192
+
+/* "_ZTVN5torch8autograd9generated12MmBackward0E" -> "MmBackward0"; classes that are not generated
+ * keep their namespace, as Node::name() has it; of a template's arguments nothing is kept. 0 or
+ * -EINVAL. */
+int node_name_parse(const char *symbol, char *ret_name, size_t name_bytes);
+
 /* Makes the name known, to be resolved. 0 or -ENOMEM. */
 int op_names__add(struct op_names *names, const char *joined, size_t bytes);
 

@@ -22,6 +22,12 @@
 /* More than any library defines. */
 #define FUNCTIONS_MAX 32768
 
+/* Virtual tables of everything that may be an autograd node; an object points behind the first two
+ * words. */
+#define NODE_PREFIX  "_ZTVN5torch8autograd"
+#define TABLE_OFFSET 16
+#define NODES_MAX    4096
+
 /* What the file defines of one line of the catalogue. */
 struct found {
 	struct elf_symbol symbol;
@@ -47,12 +53,16 @@ struct catalogue_line {
 
 static const struct catalogue_line catalogue[] = {
 	{"_ZN2at4_ops", PROBE_OP, false},
+	{"_ZN5torch8autograd6Engine17evaluate_functionE", PROBE_NODE, false},
 	{"_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", PROBE_ALLOC, true},
 	{"_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv", PROBE_FREE, true},
 	/* Two spellings: the totals were signed once. */
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", PROBE_REPORT, true},
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", PROBE_REPORT, true},
+	{"_ZN3c1029reportOutOfMemoryToProfilerElllNS_6DeviceE", PROBE_OOM, true},
+	{"_ZN3c1029reportOutOfMemoryToProfilerElmmNS_6DeviceE", PROBE_OOM, true},
 	{"_dl_debug_state", PROBE_LOADER, true},
+	{"__cxa_begin_catch", PROBE_CATCH, true},
 };
 
 void probe_plan__free(struct probe_plan *plan)
@@ -62,6 +72,7 @@ void probe_plan__free(struct probe_plan *plan)
 	intern__free(plan->texts);
 	vec_done(&plan->functions);
 	vec_done(&plan->sites);
+	vec_done(&plan->nodes);
 	free(plan);
 }
 
@@ -72,7 +83,9 @@ static int take_found(const struct elf_symbol *symbol, void *arg)
 	const char *joined;
 	size_t bytes;
 
-	if (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes))
+	/* A dot: the compiler's own, such as NAME.cold. */
+	if (strchr(symbol->name, '.') ||
+	    (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes)))
 		return 0;
 	if (p->found.nr == FUNCTIONS_MAX)
 		return -E2BIG;
@@ -90,6 +103,19 @@ static int compare_found(const void *a, const void *b)
 	return strcmp(x->symbol.name, y->symbol.name);
 }
 
+/* An autograd node's virtual table, or that of another class near it: harmless. */
+static int take_node(const struct elf_symbol *symbol, void *arg)
+{
+	struct planner *p = arg;
+	struct probe_node node = {.table = symbol->address + TABLE_OFFSET};
+	char name[NODE_NAME_BYTES];
+
+	if (p->plan->nodes.nr == NODES_MAX || node_name_parse(symbol->name, name, sizeof(name)))
+		return 0;
+	node.name = intern__str(p->plan->texts, name);
+	return node.name ? vec_push(&p->plan->nodes, node) : -ENOMEM;
+}
+
 static int find_all(struct planner *p)
 {
 	for (size_t i = 0; i < sizeof(catalogue) / sizeof(*catalogue); i++) {
@@ -105,6 +131,8 @@ static int find_all(struct planner *p)
 		if (err)
 			return err;
 	}
+	if (elf_file__each_object(p->file, NODE_PREFIX, take_node, p))
+		return -ENOMEM;
 	if (p->found.nr)
 		qsort(p->found.items, p->found.nr, sizeof(*p->found.items), compare_found);
 	return 0;
@@ -186,6 +214,8 @@ static int add_function(struct planner *p, const struct found *f)
 		fn.overload =
 			intern__str(texts, fn.named == PROBE_NAMED_SYMBOL ? "" : name->overload);
 	}
+	if (f->kind == PROBE_NODE)
+		fn.name = intern__str(texts, NODE_EVENT "?");
 	if (!fn.symbol || !fn.name || !fn.overload)
 		return -ENOMEM;
 	return vec_push(&p->plan->functions, fn);
@@ -239,13 +269,13 @@ static int place_both(struct planner *p, const struct found *f, const unsigned c
 	code.is_function = is_function;
 	code.arg = p;
 	p->base = f->symbol.address;
-	err = code_exits(&code, exits, &exits_nr, ret_why);
-	if (err)
-		return err;
 	if (code_entry(p->decoder, bytes, nr, &entry) || entered_before(&code, entry.offset)) {
 		entry = code.insns.items[0];
 		entry.height = 0;
 	}
+	err = code_exits(&code, entry.offset, exits, &exits_nr, ret_why);
+	if (err)
+		return err;
 	err = add_site(p, f, &entry, false);
 	for (size_t i = 0; i < exits_nr && !err; i++)
 		err = add_site(p, f, &code.insns.items[exits[i]], true);

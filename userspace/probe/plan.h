@@ -27,6 +27,8 @@ enum probe_kind {
 	PROBE_FREE = 4,	  /* c10::ProfiledCPUMemoryReporter::Delete: entry */
 	PROBE_LOADER = 5, /* the loader's _dl_debug_state: entry */
 	PROBE_REPORT = 6, /* c10::reportMemoryUsageToProfiler: entry */
+	PROBE_CATCH = 7,  /* the C++ runtime's __cxa_begin_catch: entry */
+	PROBE_OOM = 8,	  /* c10::reportOutOfMemoryToProfiler: entry */
 };
 
 /* One instruction to probe. */
@@ -57,10 +59,17 @@ struct probe_function {
 	uint8_t named;	      /* enum probe_named */
 };
 
+/* A class of autograd nodes: its virtual table tells what an object is. */
+struct probe_node {
+	uint64_t table;	  /* ELF virtual address that an object's first word holds */
+	const char *name; /* as Node::name() has it: "AddmmBackward0" */
+};
+
 struct probe_plan {
 	char build_id[48];
 	VEC(struct probe_function) functions;
 	VEC(struct probe_site) sites;
+	VEC(struct probe_node) nodes;
 	struct intern *texts;
 	uint32_t not_placed_nr;
 	uint32_t single_stepped_nr; /* sites that are not emulated */

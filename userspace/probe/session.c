@@ -27,6 +27,11 @@ struct counters {
 	uint64_t other_hits;
 };
 
+struct node_table {
+	uint64_t address;
+	uint64_t process;
+};
+
 /* One file probed in one process. */
 struct attachment {
 	uint16_t process_index;
@@ -76,7 +81,10 @@ enum program {
 	PROGRAM_DELETE = 3,
 	PROGRAM_REPORT = 4,
 	PROGRAM_LOADER = 5,
-	PROGRAMS_NR = 6,
+	PROGRAM_CATCH = 6,
+	PROGRAM_OOM = 7,
+	PROGRAM_NODE = 8,
+	PROGRAMS_NR = 9,
 };
 
 static struct bpf_program *program_of(const struct gpuprof_bpf *bpf, enum program program)
@@ -92,6 +100,12 @@ static struct bpf_program *program_of(const struct gpuprof_bpf *bpf, enum progra
 		return bpf->progs.gp_cpu_delete;
 	case PROGRAM_REPORT:
 		return bpf->progs.gp_report_memory;
+	case PROGRAM_CATCH:
+		return bpf->progs.gp_catch;
+	case PROGRAM_NODE:
+		return bpf->progs.gp_node_entry;
+	case PROGRAM_OOM:
+		return bpf->progs.gp_report_oom;
 	default:
 		return bpf->progs.gp_loader;
 	}
@@ -324,6 +338,12 @@ static enum program program_for(const struct probe_function *fn, const struct pr
 		return PROGRAM_REPORT;
 	case PROBE_LOADER:
 		return PROGRAM_LOADER;
+	case PROBE_CATCH:
+		return PROGRAM_CATCH;
+	case PROBE_OOM:
+		return PROGRAM_OOM;
+	case PROBE_NODE:
+		return site->is_exit ? PROGRAM_EXIT : PROGRAM_NODE;
 	default:
 		return site->is_exit ? PROGRAM_EXIT : PROGRAM_ENTRY;
 	}
@@ -334,11 +354,15 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 {
 	switch (plan->plan->functions.items[function].kind) {
 	case PROBE_OP:
+	case PROBE_NODE:
 		return ops && plan->wanted[function];
 	case PROBE_ALLOC:
 	case PROBE_FREE:
 	case PROBE_REPORT:
+	case PROBE_OOM:
 		return s->options.memory;
+	case PROBE_CATCH:
+		return ops && s->options.ops;
 	default:
 		return true;
 	}
@@ -401,6 +425,22 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 	return attached < 0 ? attached : 0;
 }
 
+/* Tells the programs where this process has the virtual tables of the file's autograd nodes. */
+static int name_nodes(struct probe_session *s, const struct session_plan *plan,
+		      const struct target_library *lib, uint16_t process_index)
+{
+	for (size_t i = 0; i < plan->plan->nodes.nr && s->options.ops; i++) {
+		struct node_table key = {.address = lib->base + plan->plan->nodes.items[i].table,
+					 .process = process_index};
+		int err = bpf_map__update_elem(s->bpf->maps.node_names, &key, sizeof(key),
+					       &plan->node_ids[i], sizeof(uint32_t), BPF_ANY);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 /* How many sites of one file were attached, or -errno. */
 static int attach_library(struct probe_session *s, const struct target_process *p,
 			  const struct target_library *lib, uint16_t process_index, bool ops,
@@ -413,6 +453,9 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	if (err)
 		return err;
 	plan = &s->plans.items.items[a.plan];
+	err = plan->plan && ops ? name_nodes(s, plan, lib, process_index) : 0;
+	if (err)
+		return reason_set(why, err, "cannot name what '%s' defines", lib->path);
 	if (!plan->plan || !plan->plan->functions.nr || is_attached(s, process_index, a.plan))
 		return 0;
 	err = vec_reserve(&s->attachments, 1);

@@ -5,8 +5,11 @@
  */
 #include "probe/session_plans.h"
 
+#include "probe/names.h"
+
 #include <errno.h>
 #include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A cookie has 24 bits for it. */
@@ -23,6 +26,7 @@ static void done_plan(struct session_plan *p)
 {
 	probe_plan__free(p->plan);
 	free(p->name_ids);
+	free(p->node_ids);
 	free(p->wanted);
 }
 
@@ -85,16 +89,25 @@ static int name_functions(struct session_plans *s, struct session_plan *p)
 	int err = 0;
 
 	p->name_ids = calloc(nr + 1, sizeof(*p->name_ids));
+	p->node_ids = calloc(p->plan->nodes.nr + 1, sizeof(*p->node_ids));
 	p->wanted = calloc(nr + 1, sizeof(*p->wanted));
-	if (!p->name_ids || !p->wanted)
+	if (!p->name_ids || !p->node_ids || !p->wanted)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr && !err; i++) {
 		const struct probe_function *fn = &p->plan->functions.items[i];
 
-		if (fn->kind != PROBE_OP)
+		if (fn->kind != PROBE_OP && fn->kind != PROBE_NODE)
 			continue;
 		p->wanted[i] = s->options->ops && session_glob(s->options->ops_glob, fn->name);
 		err = name_id(s, fn->name, fn->overload, &p->name_ids[i]);
+		if (fn->kind == PROBE_NODE)
+			p->name_ids[i] |= (uint32_t)GP_SCOPE_BACKWARD << 24;
+	}
+	for (size_t i = 0; i < p->plan->nodes.nr && !err; i++) {
+		char name[NODE_NAME_BYTES + sizeof(NODE_EVENT)];
+
+		(void)snprintf(name, sizeof(name), NODE_EVENT "%s", p->plan->nodes.items[i].name);
+		err = name_id(s, name, "", &p->node_ids[i]);
 	}
 	return err;
 }

@@ -15,7 +15,9 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -227,6 +229,7 @@ int recording_writer__new(const char *path, struct reason *why,
 			  struct recording_writer **ret_writer)
 {
 	CLEANUP(cleanup_writer) struct recording_writer *w = calloc(1, sizeof(*w));
+	struct stat st;
 	int err;
 
 	if (!w)
@@ -243,9 +246,13 @@ int recording_writer__new(const char *path, struct reason *why,
 				  "name another place with -o",
 				  path, strerror(-w->fd));
 	err = write_header(w);
-	if (err)
+	if (err) {
+		/* No half recording: nothing was captured yet. A device stays, of course. */
+		if (!fstat(w->fd, &st) && S_ISREG(st.st_mode))
+			(void)unlink(path);
 		return reason_set(why, err, "cannot write to the recording '%s': %s", path,
 				  strerror(-err));
+	}
 	*ret_writer = TAKE(w);
 	return 0;
 }

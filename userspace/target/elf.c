@@ -436,6 +436,29 @@ int elf_file__each_symbol(struct elf_file *f, const char *prefix,
 	return 0;
 }
 
+int elf_file__each_object(struct elf_file *f, const char *prefix,
+			  int (*fn)(const struct elf_symbol *sym, void *arg), void *arg)
+{
+	size_t prefix_bytes = strlen(prefix);
+
+	read_tables(f);
+	for (size_t t = 0; t < 2; t++) {
+		for (size_t i = 0; i < f->tables[t].nr; i++) {
+			struct elf_symbol sym;
+			int err;
+
+			if (!get_symbol(f, &f->tables[t], i, 1U << STT_OBJECT, &sym) ||
+			    strncmp(sym.name, prefix, prefix_bytes) ||
+			    strnlen(sym.name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
+				continue;
+			err = fn(&sym, arg);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
 int elf_file__symbol(struct elf_file *f, const char *name, struct elf_symbol *ret_symbol)
 {
 	read_tables(f);

@@ -36,6 +36,11 @@ void elf_file__free(struct elf_file *f);
 int elf_file__each_symbol(struct elf_file *f, const char *prefix,
 			  int (*fn)(const struct elf_symbol *sym, void *arg), void *arg);
 
+/* The same for data objects: each in .dynsym or .symtab of which the name begins with prefix, a
+ * name in both tables twice. */
+int elf_file__each_object(struct elf_file *f, const char *prefix,
+			  int (*fn)(const struct elf_symbol *sym, void *arg), void *arg);
+
 /* Looks one function or object up by its mangled name. 0 or -ENOENT. */
 int elf_file__symbol(struct elf_file *f, const char *name, struct elf_symbol *ret_symbol);
 

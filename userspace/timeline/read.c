@@ -13,6 +13,9 @@
 
 #define PROCESS_NR 65536
 
+/* Processes that nothing names are told apart by pids that no process has. */
+#define UNKNOWN_PID -1000
+
 /* Dropped by torch.profiler before it builds its tree. */
 static const char *const unlisted_names[] = {
 	"[memory]",
@@ -45,7 +48,7 @@ static const char *keep(struct build *b, const char *text)
 static int add_process(struct build *b, uint32_t index, const struct recording_process *p)
 {
 	struct tl_process out = {
-		.pid = p ? p->pid : 0,
+		.pid = p ? p->pid : UNKNOWN_PID - (int32_t)index,
 		.rank = p ? p->rank : -1,
 		.comm = keep(b, p ? p->comm : "?"),
 		.cmdline = keep(b, p ? p->cmdline : ""),

@@ -152,6 +152,7 @@ static int add_op(struct grouping *g, uint32_t index)
 		row->is_async = is_async(op);
 	}
 	row->calls++;
+	row->bounded_calls += (op->flags & GP_OP_EXCEPTION) != 0;
 	row->cpu_total_ns += op->end_ns - op->start_ns;
 	row->cpu_bytes = plus(row->cpu_bytes, op->cpu_bytes);
 	row->cuda_bytes = plus(row->cuda_bytes, op->cuda_bytes);

@@ -16,6 +16,7 @@ struct table_row {
 	const char *overload; /* NULL unless grouped by it */
 	enum table_device device;
 	uint64_t calls;
+	uint64_t bounded_calls; /* of these: an exception left them, their end is a bound */
 	uint64_t self_cpu_ns, cpu_total_ns;
 	uint64_t self_cuda_ns, cuda_total_ns;
 	int64_t self_cpu_bytes, cpu_bytes;

@@ -18,7 +18,7 @@
 #define TL_NONE UINT32_MAX
 
 struct tl_process {
-	int32_t pid;
+	int32_t pid; /* below 0: the recording does not say which */
 	int32_t rank;
 	const char *comm;
 	const char *cmdline;

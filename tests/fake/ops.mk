@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# A program with functions named like PyTorch's operators, for the tests of probe/. Never built with
+# sanitizers: it stands for somebody else's program.
+
+FAKE_CXXFLAGS := -std=c++17 -O2 -g -fno-inline -fno-optimize-sibling-calls -fPIC -fcf-protection=full -fstack-protector-strong -Wall -Wextra
+
+unit-build: $(O)/fake/ops
+
+$(O)/fake/libfakeops.so: tests/fake/ops.cc tests/fake/ops.h tests/fake/ops.mk | setup-build
+	$(call say,CXX,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)g++ $(FAKE_CXXFLAGS) -shared -Wl,--build-id=sha1 $< -o $@
+
+$(O)/fake/ops: tests/fake/ops_main.cc tests/fake/ops.h $(O)/fake/libfakeops.so | setup-build
+	$(call say,CXX,$@)
+	$(Q)g++ $(FAKE_CXXFLAGS) $< -L$(@D) -lfakeops -Wl,-rpath,'$$ORIGIN' -ldl -lpthread -o $@

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Does what it is told by letters on its standard input, each with a number after it ("r200 ");
+ * answers each on its standard output with one byte when it is done.
+ */
+#include "ops.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <stdexcept>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace at::_ops;
+
+static volatile int sink;
+
+static void answer()
+{
+	if (write(STDOUT_FILENO, "k", 1) != 1)
+		_exit(3);
+}
+
+/* In the middle of an op: says so, and goes on when told. */
+static void pause_inside()
+{
+	char byte;
+
+	answer();
+	if (read(STDIN_FILENO, &byte, 1) != 1)
+		_exit(3);
+}
+
+static void nested(int times)
+{
+	for (int i = 0; i < times; i++)
+		sink = add__Tensor::call(i);
+}
+
+static void allocate(int bytes)
+{
+	c10::ProfiledCPUMemoryReporter reporter;
+	void *p = empty_memory_format::call((std::size_t)bytes);
+
+	reporter.Delete(p);
+	std::free(p);
+}
+
+static void threads(int nr)
+{
+	for (int i = 0; i < nr; i++)
+		std::thread([] {
+			(void)prctl(PR_SET_NAME, "worker");
+			nested(1);
+		}).join();
+}
+
+static void child()
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	(void)waitpid(pid, nullptr, 0);
+}
+
+static void escape(int n)
+{
+	try {
+		sink = fail::call(n);
+	} catch (const std::runtime_error &) {
+	}
+}
+
+static void obey(char what, int n)
+{
+	switch (what) {
+	case 'a':
+		return nested(n);
+	case 'c':
+		sink = _catch_it::call(n);
+		return;
+	case 'x':
+		return escape(n);
+	case 'r':
+		sink = recurse::call(n);
+		return;
+	case 'w':
+		sink = wait::call(pause_inside);
+		return;
+	case 'm':
+		return allocate(n);
+	case 't':
+		return threads(n);
+	case 'f':
+		return child();
+	case 'l':
+		if (void *library = dlopen("libfakeops.so", RTLD_NOW | RTLD_NOLOAD))
+			(void)dlclose(library);
+		if (!dlopen("libutil.so.1", RTLD_NOW))
+			_exit(4);
+		return;
+	default:
+		_exit(n);
+	}
+}
+
+/* One command: a letter, digits, a blank. False at the end of the input. */
+static bool read_command(char *what, int *number)
+{
+	char byte;
+
+	*number = 0;
+	if (read(STDIN_FILENO, what, 1) != 1)
+		return false;
+	while (read(STDIN_FILENO, &byte, 1) == 1 && byte >= '0' && byte <= '9')
+		*number = *number * 10 + (byte - '0');
+	return true;
+}
+
+int main()
+{
+	char what;
+	int number;
+
+	answer();
+	while (read_command(&what, &number)) {
+		obey(what, number);
+		answer();
+	}
+	return 0;
+}

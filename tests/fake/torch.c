@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A stand-in for libtorch_cpu: the functions behind at::RecordFunction that the collector uses,
+ * under their mangled names, with a record whose layout is its own. For what real PyTorch does not
+ * do on order: ops that are left without their end, ends that come late, and versions that are not
+ * as the collector knows them (FAKE_TORCH_FAULT). Single-threaded but for fake_end().
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CALLBACKS_MAX 8
+#define RECORDS_MAX   256
+#define NAMED(symbol) __asm__(symbol)
+
+/* The marker that the collector's tests assert: this is no PyTorch. */
+const char gpuprof_fake_torch[] = "stand-in";
+
+/* at::RecordFunctionCallback. */
+struct callback {
+	void *(*start)(void **ret_context, const void *record);
+	void (*end)(const void *record, void *context);
+	double probability;
+	bool scopes[10];
+	bool needs_inputs, needs_outputs, needs_ids;
+};
+
+struct record {
+	const void *vtable;
+	struct callback callbacks[CALLBACKS_MAX]; /* copied when the record is made */
+	uint64_t nr;
+	void *contexts[CALLBACKS_MAX];
+	char name[64];
+	uint64_t other[3];
+	int64_t sequence_nr;
+	uint64_t between[9];
+	uint64_t forward_thread;
+	uint64_t handle;
+	bool is_async;
+	int64_t debug_handle;
+	bool started;
+};
+
+struct entry {
+	struct callback callback;
+	uint64_t handle;
+};
+
+static struct entry entries[CALLBACKS_MAX];
+static uint64_t next_handle = 1;
+static struct record records[RECORDS_MAX];
+
+static bool fault(const char *name)
+{
+	const char *is = getenv("FAKE_TORCH_FAULT");
+
+	return is && !strcmp(is, name);
+}
+
+uint64_t add_callback(struct callback callback)
+	NAMED("_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+uint64_t add_callback(struct callback callback)
+{
+	for (int i = 0; i < CALLBACKS_MAX; i++) {
+		if (entries[i].handle)
+			continue;
+		entries[i] = (struct entry){callback, next_handle++};
+		return entries[i].handle;
+	}
+	abort();
+}
+
+void remove_callback(uint64_t handle) NAMED("_ZN2at14removeCallbackEm");
+void remove_callback(uint64_t handle)
+{
+	for (int i = 0; i < CALLBACKS_MAX; i++)
+		if (entries[i].handle == handle)
+			entries[i].handle = 0;
+}
+
+const char *record_name(const struct record *r) NAMED("_ZNK2at14RecordFunction4nameEv");
+const char *record_name(const struct record *r)
+{
+	return fault("name") ? "something else" : r->name;
+}
+
+uint64_t current_thread(void) NAMED("_ZN2at14RecordFunction15currentThreadIdEv");
+uint64_t current_thread(void)
+{
+	return 1;
+}
+
+void construct(struct record *r, uint8_t scope) NAMED("_ZN2at14RecordFunctionC1ENS_11RecordScopeE");
+void construct(struct record *r, uint8_t scope)
+{
+	memset(r, 0, sizeof(*r));
+	r->vtable = gpuprof_fake_torch;
+	r->sequence_nr = -1;
+	r->debug_handle = fault("debug_handle") ? 0 : -1;
+	for (int i = 0; i < CALLBACKS_MAX; i++) {
+		const struct callback *c = &entries[i].callback;
+
+		if (!entries[i].handle || !c->scopes[scope] || c->probability < 1.0)
+			continue;
+		if (c->needs_ids && !fault("handle"))
+			r->handle = 1000 + next_handle;
+		r->callbacks[r->nr++] = *c;
+	}
+}
+
+#ifndef FAKE_TORCH_OLD
+/* Only its presence counts: it came with the list of callbacks that may change while ops run. */
+void construct_from_callbacks(void) NAMED("_ZN2at14RecordFunctionC1EONS_13StepCallbacksE");
+void construct_from_callbacks(void)
+{
+}
+#endif
+
+void before(struct record *r, const char *name, int64_t sequence_nr)
+	NAMED("_ZN2at14RecordFunction6beforeEPKcl");
+void before(struct record *r, const char *name, int64_t sequence_nr)
+{
+	strncat(r->name, name, sizeof(r->name) - 1);
+	if (!fault("sequence"))
+		r->sequence_nr = sequence_nr;
+	if (fault("two_sequences"))
+		r->between[2] = (uint64_t)sequence_nr;
+	if (fault("not_called"))
+		return;
+	for (uint64_t i = 0; i < r->nr; i++)
+		(void)r->callbacks[i].start(&r->contexts[i], r);
+	r->started = true;
+}
+
+void end(struct record *r) NAMED("_ZN2at14RecordFunction3endEv");
+void end(struct record *r)
+{
+	for (uint64_t i = 0; r->started && i < r->nr; i++)
+		r->callbacks[i].end(r, r->contexts[i]);
+	r->started = false;
+}
+
+void destroy(struct record *r) NAMED("_ZN2at14RecordFunctionD1Ev");
+void destroy(struct record *r)
+{
+	end(r);
+}
+
+void set_async(struct record *r) NAMED("_ZN2at14RecordFunction9_setAsyncEv");
+void set_async(struct record *r)
+{
+	r->is_async = !fault("async");
+}
+
+/* What the tests drive it by. */
+void fake_begin(unsigned at, const char *name, int scope, long long sequence_nr);
+void fake_begin(unsigned at, const char *name, int scope, long long sequence_nr)
+{
+	construct(&records[at], (uint8_t)scope);
+	before(&records[at], name, sequence_nr);
+}
+
+void fake_end(unsigned at);
+void fake_end(unsigned at)
+{
+	end(&records[at]);
+}
+
+/* How many callbacks are registered. */
+int fake_callbacks(void);
+int fake_callbacks(void)
+{
+	int nr = 0;
+
+	for (int i = 0; i < CALLBACKS_MAX; i++)
+		nr += entries[i].handle != 0;
+	return nr;
+}

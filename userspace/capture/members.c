@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The processes of a capture: taken in, probed, and watched until they end, call exec, load
+ * libraries or lose their collector.
+ */
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "capture/private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int write_process(struct capture *c, const struct member *m)
+{
+	struct recording_process rp = {
+		.index = m->index,
+		.pid = m->process->pid,
+		.rank = -1,
+		.world_size = -1,
+		.start_boot_ns = m->process->start_boot_ns,
+		.comm = m->process->comm,
+		.cmdline = m->process->cmdline ? m->process->cmdline : "",
+	};
+
+	return recording_writer__process(c->writer, &rp);
+}
+
+static void put_guest_in(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+
+	if (!c->options.inject || !c->options.ops || c->options.ops_glob)
+		return;
+	if (!target_process__library(m->process, "libtorch_cpu.so"))
+		return;
+	if (guest__new(m->process, m->index, GP_FEATURE_OPS, &why, &m->guest))
+		log_info("%d: operators by uprobes: %s", (int)m->process->pid, why.text);
+}
+
+static int probe_member(struct capture *c, struct member *m, struct reason *why)
+{
+	bool callbacks = m->guest && (guest__active(m->guest) & GP_FEATURE_OPS);
+	int n = probe_session__attach(c->probes, m->process, m->index, !callbacks, why);
+
+	return n < 0 ? n : 0;
+}
+
+int capture__add(struct capture *c, pid_t pid, struct reason *why)
+{
+	struct target_process *p;
+	struct member *m;
+	int err;
+
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (c->members.items[i]->process->pid == pid)
+			return reason_set(why, -EEXIST, "%d was named twice", (int)pid);
+	err = target_process__new(pid, why, &p);
+	if (err)
+		return err;
+	m = calloc(1, sizeof(*m));
+	err = m ? member__init(m, p, (uint16_t)c->members.nr, why) : -ENOMEM;
+	if (err) {
+		target_process__free(p);
+		free(m);
+		return err;
+	}
+	err = vec_push(&c->members, m);
+	if (err) {
+		member__done(m);
+		free(m);
+		return err;
+	}
+	put_guest_in(c, m);
+	capture_drain(c);
+	err = probe_member(c, m, why);
+	return err ? err : write_process(c, m);
+}
+
+/* The collector has left by itself: operators by uprobes from here on. What it lost meanwhile is
+ * not known. */
+static void replace_guest(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+
+	log_warn("%d: the collector has left, because gpuprof was stopped for seconds or its ring "
+		 "was "
+		 "damaged: operators are missing for that time and come by uprobes from now on",
+		 (int)m->process->pid);
+	c->left_nr++;
+	guest__stop(m->guest, false);
+	capture_drain_guest(c, m->guest);
+	guest__losses(m->guest, c->guest_losses);
+	guest__free(TAKE(m->guest), m->process, false);
+	if (probe_member(c, m, &why) < 0)
+		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
+}
+
+/* After exec: who it is now. The probes of its new libraries follow. */
+static void rename_member(struct capture *c, struct member *m)
+{
+	struct target_process *now;
+
+	m->renamed = false;
+	if (target_process__new(m->process->pid, NULL, &now))
+		return;
+	target_process__free(m->process);
+	m->process = now;
+	if (!c->failed)
+		c->failed = write_process(c, m);
+}
+
+/* Libraries that came since: probed from now on. */
+static void probe_anew(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+	int err;
+
+	m->maps_changed = false;
+	if (m->renamed)
+		rename_member(c, m);
+	err = target_process__update_libraries(m->process, &why);
+	if (err > 0)
+		err = probe_member(c, m, &why);
+	if (err < 0 && !member__has_exited(m))
+		log_warn("%d: new libraries cannot be probed: %s", (int)m->process->pid, why.text);
+	probe_session__resume(c->probes, m->index);
+}
+
+static void end_member(struct capture *c, struct member *m)
+{
+	if (m->end == MEMBER_EXITED)
+		log_at(LOG_WARN, "%d (%s) has ended", (int)m->process->pid, m->process->comm);
+	else
+		log_at(LOG_WARN, "%d (%s) runs another program now (exec): its capture has ended",
+		       (int)m->process->pid, m->process->comm);
+	if (m->guest)
+		guest__stop(m->guest, true);
+	probe_session__detach(c->probes, m->index);
+}
+
+/* How many are still there. */
+int capture_watch_members(struct capture *c)
+{
+	int here = 0;
+
+	for (size_t i = 0; i < c->members.nr; i++) {
+		struct member *m = c->members.items[i];
+		bool was_here = m->end != MEMBER_EXITED;
+
+		if (was_here && member__has_exited(m)) {
+			capture_drain(c);
+			if (!m->end) {
+				m->end = MEMBER_EXITED;
+				end_member(c, m);
+			}
+			m->end = MEMBER_EXITED;
+		} else if (m->end == MEMBER_EXECED && !m->exec_told) {
+			m->exec_told = true;
+			end_member(c, m);
+		} else if (!m->end && m->maps_changed) {
+			probe_anew(c, m);
+		} else if (!m->end && m->guest && guest__has_left(m->guest)) {
+			replace_guest(c, m);
+		}
+		here += !m->end;
+	}
+	return here;
+}

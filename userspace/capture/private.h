@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A capture from the inside, and what its three files do for each other: capture.c leads it,
+ * events.c takes events into the recording, members.c looks after the processes.
+ */
+#ifndef GP_CAPTURE_PRIVATE_H
+#define GP_CAPTURE_PRIVATE_H
+
+#include "base/vec.h"
+#include "capture/capture.h"
+#include "capture/guest.h"
+#include "capture/member.h"
+#include "capture/names.h"
+#include "probe/session.h"
+#include "recording/recording.h"
+
+#define SECOND_NS 1000000000ULL
+
+struct capture {
+	struct capture_options options;
+	struct probe_session *probes;
+	struct recording_writer *writer;
+	struct names names;
+	struct hash threads; /* process << 32 | tid: named in the recording already */
+	VEC(struct member *) members;
+	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
+	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr;
+	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
+	bool started, stopped;
+	int failed; /* the first error that ends the capture */
+};
+
+/* Now, in nanoseconds. */
+uint64_t capture_clock_ns(clockid_t clock);
+
+/* Takes every event that is there into the recording. An error stays in c->failed. */
+void capture_drain(struct capture *c);
+
+/* What is left in the ring of one collector. */
+void capture_drain_guest(struct capture *c, struct guest *g);
+
+/* Looks for what has become of the processes and acts on it. Returns how many are still there. */
+int capture_watch_members(struct capture *c);
+
+#endif /* GP_CAPTURE_PRIVATE_H */
