@@ -242,6 +242,11 @@ void capture_drain(struct capture *c)
 			(void)guest__drain(c->members.items[i]->guest, on_guest_event, c);
 }
 
+void capture_stop_guest(struct capture *c, struct guest *g, bool gone)
+{
+	guest__stop(g, gone, c->failed ? NULL : on_guest_event, c);
+}
+
 void capture_drain_guest(struct capture *c, struct guest *g)
 {
 	if (!c->failed)

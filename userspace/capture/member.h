@@ -25,9 +25,10 @@ struct member {
 	int pidfd;
 	uint16_t index;
 	enum member_end end;
-	bool exec_told;	   /* its end by exec has been dealt with */
-	bool renamed;	   /* exec: read anew who it is */
-	bool maps_changed; /* libraries may have come: look and probe */
+	bool exec_told;	    /* its end by exec has been dealt with */
+	bool renamed;	    /* exec: read anew who it is */
+	bool guest_refused; /* it has CUDA, and the collector could not be put in */
+	bool maps_changed;  /* libraries may have come: look and probe */
 };
 
 /* Takes over the process. 0 or -errno (-ESRCH: gone meanwhile). */

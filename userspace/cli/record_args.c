@@ -36,6 +36,10 @@ static bool is_memory_file(const char *path)
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(memory),                                                                      \
 		 .help = "Record allocations and frees too."},                                     \
+		{.name = "no-gpu",                                                                 \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(no_gpu),                                                                      \
+		 .help = "Leave out what happens on GPUs."},                                       \
 		{.name = "no-inject",                                                              \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(no_inject),                                                                   \

@@ -20,7 +20,6 @@
 struct seen {
 	char cupti[PATH_MAX];
 	char runtime[PATH_MAX];
-	bool driver;
 };
 
 static bool name_begins(const char *path, const char *begin)
@@ -48,8 +47,6 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 		keep(seen->cupti, info->dlpi_name);
 	if (name_begins(info->dlpi_name, "libcudart.so"))
 		keep(seen->runtime, info->dlpi_name);
-	if (name_begins(info->dlpi_name, "libcuda.so"))
-		seen->driver = true;
 	return 0;
 }
 
@@ -179,16 +176,34 @@ static bool get_functions(void *handle, struct cupti_functions *ret_functions)
 	return all;
 }
 
+/* Whether somebody has made CUDA ready. We must not be the first: a process that leaves CUDA to its
+ * children loses it there once it is ready in the parent. */
+static bool cuda_in_use(void)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	int (*count)(int *ret_nr) = NULL;
+	int nr = 0;
+	bool ready;
+
+	if (!driver)
+		return false;
+	*(void **)&count = dlsym(driver, "cuDeviceGetCount");
+	ready = count && !count(&nr) && nr > 0;
+	(void)dlclose(driver);
+	return ready;
+}
+
 static void *find(const struct seen *seen, const char **why_text)
 {
 	void *handle;
 
+	*why_text = "gpu activity: CUDA is not in use in the process yet";
+	if (!cuda_in_use())
+		return NULL;
+
 	*why_text = "gpu activity: CUPTI cannot be loaded though the process has it";
 	if (seen->cupti[0])
 		return dlopen(seen->cupti, RTLD_LAZY | RTLD_NOLOAD);
-	*why_text = "gpu activity: there is no CUDA in the process";
-	if (!seen->runtime[0] && !seen->driver)
-		return NULL;
 	*why_text = "gpu activity: no libcupti beside the process's CUDA; install it (the CUDA "
 		    "toolkit or the wheel nvidia-cuda-cupti has it)";
 	handle = seen->runtime[0] ? open_beside(seen->runtime) : NULL;

@@ -28,25 +28,32 @@ void cupti_records__init(struct cupti_records *r, struct ring_writer *ring, stru
 	r->clock = clock;
 }
 
+static bool has_room(const struct ring_writer *w)
+{
+	uint64_t used = __atomic_load_n(&w->page->head, __ATOMIC_RELAXED) -
+			__atomic_load_n(&w->page->tail, __ATOMIC_RELAXED);
+
+	return used < w->data_bytes - w->data_bytes / 8;
+}
+
 /* We are on a thread of our own, so we can wait where the target's threads cannot: gpuprof empties
- * the ring every few milliseconds. The last eighth is left to them. */
-static void wait_for_room(const struct ring_writer *w)
+ * the ring every few milliseconds. The last eighth is left to them. Who has not come in time is
+ * not waited for again until it has. */
+static void wait_for_room(struct cupti_records *r)
 {
 	static const struct timespec ms = {.tv_nsec = 1000000};
 
-	for (int i = 0; i < ROOM_TRIES; i++) {
-		uint64_t used = __atomic_load_n(&w->page->head, __ATOMIC_RELAXED) -
-				__atomic_load_n(&w->page->tail, __ATOMIC_RELAXED);
-
-		if (used < w->data_bytes - w->data_bytes / 8)
+	for (int i = 0; i < ROOM_TRIES && !r->reader_gone; i++) {
+		if (has_room(r->ring))
 			return;
 		(void)nanosleep(&ms, NULL);
 	}
+	r->reader_gone = !has_room(r->ring);
 }
 
 static void put(struct cupti_records *r, const void *event, size_t bytes)
 {
-	wait_for_room(r->ring);
+	wait_for_room(r);
 	(void)ring_writer__write(r->ring, event, bytes);
 }
 
@@ -77,7 +84,7 @@ static uint32_t name_of(struct cupti_records *r, const char *text)
 {
 	const struct name *name;
 
-	wait_for_room(r->ring);
+	wait_for_room(r);
 	name = names__get(r->names, r->ring, text);
 	return name ? name->id : 0;
 }
@@ -93,7 +100,7 @@ static uint32_t kernel_name(struct cupti_records *r, const char *text)
 	/* Content too: a module that was unloaded leaves its names' place to others. */
 	if (c->pointer == text && !strncmp(text, c->name->text, NAMES_TEXT_BYTES))
 		return c->name->id;
-	wait_for_room(r->ring);
+	wait_for_room(r);
 	name = names__get(r->names, r->ring, text);
 	if (!name)
 		return 0;

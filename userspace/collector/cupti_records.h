@@ -12,6 +12,8 @@
 #include "collector/cupti_clock.h"
 #include "collector/names.h"
 
+#include <stdbool.h>
+
 #define RECORDS_CBIDS	2048
 #define RECORDS_KERNELS 1024 /* a power of two */
 
@@ -26,6 +28,7 @@ struct cupti_records {
 	struct names *names;
 	const struct cupti_functions *call;
 	const struct cupti_clock *clock;
+	bool reader_gone;		      /* gpuprof has not made room in time */
 	uint32_t api_names[2][RECORDS_CBIDS]; /* runtime, driver; 0: not looked up yet */
 	struct kernel_name kernel_names[RECORDS_KERNELS];
 };
