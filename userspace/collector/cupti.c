@@ -7,7 +7,8 @@
  *
  * Taking CUPTI down (without it some calls stay slower for ever) is only allowed at the exit of a
  * CUDA call. So we ask to be called there and wait a little; who changes `takedown` from WAITING
- * does it or gives it up. The callback touches nothing but `taker`, which lives as long as we do.
+ * does it or gives it up. What CUPTI may call late touches nothing but `taker`, the counter and the
+ * buffers, which live as long as we do.
  */
 #include "collector/cupti.h"
 
@@ -38,7 +39,7 @@ static struct {
 	struct cupti_library library;
 	void *subscriber;
 	uint32_t thread_ids; /* as they were */
-	uint64_t spare_nr;   /* buffers that went to waste, by any thread */
+	uint64_t wasted_nr;  /* records that came in spare buffers, by any thread */
 	struct cupti_clock clock;
 	struct cupti_records records;
 	char why[WHY_BYTES];
@@ -98,9 +99,18 @@ static void request(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records
 static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
 		     size_t valid_bytes)
 {
-	/* How many records the spare one held is not looked at: several threads may have it. */
-	if (!cupti_buffers__complete(buffer, valid_bytes) && valid_bytes)
-		(void)__atomic_fetch_add(&session.spare_nr, 1, __ATOMIC_RELAXED);
+	uint64_t nr = 0;
+	void *record = NULL;
+
+	if (cupti_buffers__complete(buffer, valid_bytes))
+		return;
+	if (cupti_buffers__spare_is_own(buffer))
+		while (!taker.call.cuptiActivityGetNextRecord(buffer, valid_bytes, &record))
+			nr++;
+	else
+		nr = valid_bytes != 0;
+	(void)__atomic_fetch_add(&session.wasted_nr, nr, __ATOMIC_RELAXED);
+	cupti_buffers__release_spare(buffer);
 }
 
 static void on_call(void *arg, uint32_t domain, uint32_t cbid, const void *data)
@@ -140,7 +150,7 @@ static bool read_clock(void)
 
 static void count_dropped(void)
 {
-	uint64_t wasted = __atomic_exchange_n(&session.spare_nr, 0, __ATOMIC_RELAXED);
+	uint64_t wasted = __atomic_exchange_n(&session.wasted_nr, 0, __ATOMIC_RELAXED);
 	size_t nr = 0;
 
 	if (session.library.call.cuptiActivityGetNumDroppedRecords(NULL, 0, &nr))
@@ -257,6 +267,7 @@ enum cupti_outcome cupti__arm(struct ring_writer *w, const char **why_text)
 	if (found != CUPTI_FOUND)
 		return found == CUPTI_ABSENT ? CUPTI_LATER : CUPTI_REFUSED;
 	session.ring = w;
+	taker.call = *call;
 	result = call->cuptiSubscribe(&session.subscriber, on_call, NULL);
 	if (result == CUPTI_SECOND_SUBSCRIBER || result == CUPTI_LIMIT_REACHED)
 		*why_text =
@@ -293,7 +304,6 @@ static void take_down(void)
 	const struct cupti_functions *call = &session.library.call;
 	uint32_t waiting = TAKEDOWN_WAITING;
 
-	taker.call = *call;
 	taker.subscriber = session.subscriber;
 	__atomic_store_n(&taker.takedown, TAKEDOWN_WAITING, __ATOMIC_RELEASE);
 	(void)call->cuptiEnableDomain(1, session.subscriber, CUPTI_DOMAIN_RUNTIME);

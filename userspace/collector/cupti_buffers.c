@@ -10,6 +10,7 @@
 
 #include <sys/mman.h>
 
+#define SPARES_NR   8
 #define SPARE_BYTES (64U << 10)
 #define NOBODY	    0
 
@@ -20,7 +21,9 @@ static struct {
 	size_t valid_bytes[BUFFERS_NR];
 	uint32_t next[BUFFERS_NR]; /* index plus one */
 	uint32_t done;		   /* the last that came back: index plus one */
-	uint8_t spare[SPARE_BYTES] __attribute__((aligned(4096)));
+	uint32_t spare_used[SPARES_NR];
+	uint8_t spares[SPARES_NR][SPARE_BYTES] __attribute__((aligned(4096)));
+	uint8_t last[SPARE_BYTES] __attribute__((aligned(4096))); /* for all others */
 } pool;
 
 bool cupti_buffers__open(void)
@@ -49,10 +52,21 @@ void cupti_buffers__close(void)
 	pool.memory = NULL;
 }
 
-void cupti_buffers__request(uint8_t **ret_buffer, size_t *ret_bytes)
+static uint8_t *spare(void)
 {
-	*ret_buffer = pool.spare;
-	*ret_bytes = SPARE_BYTES;
+	for (uint32_t i = 0; i < SPARES_NR; i++) {
+		uint32_t nobody = NOBODY;
+
+		if (__atomic_compare_exchange_n(&pool.spare_used[i], &nobody, 1, false,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return pool.spares[i];
+	}
+	return pool.last;
+}
+
+/* One of the pool, NULL if there is none. */
+static uint8_t *take_one(void)
+{
 	for (uint32_t i = 0; i < BUFFERS_NR; i++) {
 		uint32_t nobody = NOBODY;
 
@@ -63,12 +77,19 @@ void cupti_buffers__request(uint8_t **ret_buffer, size_t *ret_bytes)
 		 */
 		if (!__atomic_load_n(&pool.open, __ATOMIC_SEQ_CST)) {
 			__atomic_store_n(&pool.used[i], NOBODY, __ATOMIC_RELEASE);
-			return;
+			return NULL;
 		}
-		*ret_buffer = pool.memory + (size_t)i * BUFFER_BYTES;
-		*ret_bytes = BUFFER_BYTES;
-		return;
+		return pool.memory + (size_t)i * BUFFER_BYTES;
 	}
+	return NULL;
+}
+
+void cupti_buffers__request(uint8_t **ret_buffer, size_t *ret_bytes)
+{
+	uint8_t *buffer = take_one();
+
+	*ret_bytes = buffer ? BUFFER_BYTES : SPARE_BYTES;
+	*ret_buffer = buffer ? buffer : spare();
 }
 
 bool cupti_buffers__complete(uint8_t *buffer, size_t valid_bytes)
@@ -111,4 +132,16 @@ uint8_t *cupti_buffers__content(uint8_t index, size_t *ret_valid_bytes)
 void cupti_buffers__release(uint8_t index)
 {
 	__atomic_store_n(&pool.used[index], NOBODY, __ATOMIC_RELEASE);
+}
+
+bool cupti_buffers__spare_is_own(const uint8_t *buffer)
+{
+	return buffer != pool.last;
+}
+
+void cupti_buffers__release_spare(const uint8_t *buffer)
+{
+	for (uint32_t i = 0; i < SPARES_NR; i++)
+		if (buffer == pool.spares[i])
+			__atomic_store_n(&pool.spare_used[i], NOBODY, __ATOMIC_RELEASE);
 }

@@ -18,14 +18,19 @@
 /* Sets the memory aside; pages that are not used cost nothing. False when there is none. */
 bool cupti_buffers__open(void);
 /* Gives the memory back once CUPTI has returned all of it; until then requests are answered with
- * the spare buffer. Fine when not open. */
+ * spare buffers. Fine when not open. */
 void cupti_buffers__close(void);
 
 /* For CUPTI, on any thread. *ret_buffer is never NULL: before CUDA 12.9 CUPTI may crash on that.
- * When all are in use it is a spare one, whose records are lost and counted. */
+ * When all are in use it is a spare one, whose records are only counted. */
 void cupti_buffers__request(uint8_t **ret_buffer, size_t *ret_bytes);
-/* Takes a buffer back; true if it holds records to be read, false if it was the spare one. */
+/* Takes a buffer back; true if it holds records to be read, false if it is a spare one. */
 bool cupti_buffers__complete(uint8_t *buffer, size_t valid_bytes);
+
+/* Whether this spare one has been with one user only: the last one goes to everybody. */
+bool cupti_buffers__spare_is_own(const uint8_t *buffer);
+/* Done with it. */
+void cupti_buffers__release_spare(const uint8_t *buffer);
 
 /* The buffers that have come back, in that order: how many. */
 uint32_t cupti_buffers__take(uint8_t *ret_indices);

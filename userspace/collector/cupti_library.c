@@ -2,7 +2,9 @@
 
 /*
  * Runs on the collector's own thread only. The loader's list of libraries is walked by name; what
- * is loaded anew is named by its full path, next to the CUDA runtime that is mapped.
+ * is loaded anew is named by its full path, next to the CUDA runtime that is mapped. It is never
+ * unloaded: the driver may keep addresses in it for as long as it lives, even after
+ * cuptiFinalize().
  */
 #include "collector/cupti_library.h"
 
@@ -85,7 +87,7 @@ static void *try(const char *folder, size_t folder_bytes, const char *between, c
 		at += parts[i].bytes;
 	}
 	path[at] = '\0';
-	return dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	return dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
 }
 
 /* CUDA 11 named its CUPTI by minor version too. */
@@ -203,7 +205,7 @@ static void *find(const struct seen *seen, const char **why_text)
 
 	*why_text = "gpu activity: CUPTI cannot be loaded though the process has it";
 	if (seen->cupti[0])
-		return dlopen(seen->cupti, RTLD_LAZY | RTLD_NOLOAD);
+		return dlopen(seen->cupti, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 	*why_text = "gpu activity: no libcupti beside the process's CUDA; install it (the CUDA "
 		    "toolkit or the wheel nvidia-cuda-cupti has it)";
 	handle = seen->runtime[0] ? open_beside(seen->runtime) : NULL;
