@@ -3,8 +3,8 @@
 /*
  * A program that uses CUDA and has no other aim: it does what its standard input says, a line at a
  * time, and answers each with a line. "work THREADS ROUNDS", "driver N", "busy 0|1", "jump NS",
- * "truth FILE", "count WORD", "leave". With the argument "lazy" it first uses CUDA when it is told
- * to work.
+ * "truth FILE", "count WORD", "keep 0|1" (call CUDA all the time), "leave". With the argument
+ * "lazy" it first uses CUDA when it is told to work.
  */
 #include "fake/fake_gpu.h"
 
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define THREADS_MAX 16
 #define H2D	    1
@@ -79,6 +80,32 @@ static void work_on(unsigned threads_nr)
 		(void)pthread_join(threads[i], NULL);
 }
 
+static bool keeping;
+
+static void *keep(void *arg)
+{
+	int device;
+
+	while (__atomic_load_n(&keeping, __ATOMIC_RELAXED)) {
+		(void)cudaGetDevice(&device);
+		(void)usleep(1000);
+	}
+	return NULL;
+}
+
+static void keep_on(bool on)
+{
+	static pthread_t thread;
+
+	if (on == keeping)
+		return;
+	__atomic_store_n(&keeping, on, __ATOMIC_RELAXED);
+	if (on && pthread_create(&thread, NULL, keep, NULL))
+		abort();
+	if (!on)
+		(void)pthread_join(thread, NULL);
+}
+
 static int obey(char *line)
 {
 	unsigned threads_nr, nr;
@@ -92,6 +119,8 @@ static int obey(char *line)
 			(void)cuLaunchKernel(kernels[0], 5, 1, 1, 64, 1, 1, 0, (void *)7, NULL,
 					     NULL);
 		(void)cudaStreamSynchronize(NULL);
+	} else if (sscanf(line, "keep %u", &nr) == 1) {
+		keep_on(nr != 0);
 	} else if (sscanf(line, "busy %u", &nr) == 1) {
 		fake_gpu_set_busy((int)nr);
 	} else if (sscanf(line, "jump %lld", &ns) == 1) {

@@ -21,6 +21,7 @@
 #define KERNEL_NS     1000
 #define BLOCK_NS      10
 #define BYTES_PER_NS  10
+#define DRIVER	      12080
 #define NOT_READY     3 /* CUDA_ERROR_NOT_INITIALIZED */
 #define CBID_LAUNCH   307
 #define DEFAULT_DRIFT 20
@@ -364,7 +365,7 @@ int cuInit(unsigned flags)
 
 int cuDriverGetVersion(int *ret_version)
 {
-	*ret_version = 12080;
+	*ret_version = (int)fake_gpu_setting("FAKE_CUDA_DRIVER", DRIVER);
 	return 0;
 }
 

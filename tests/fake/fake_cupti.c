@@ -324,7 +324,10 @@ static int set_kind(uint32_t kind, bool on)
 
 int cuptiActivityEnable(uint32_t kind)
 {
-	return set_kind(kind, true);
+	int result = set_kind(kind, true);
+
+	fake_gpu_count("enabled");
+	return result;
 }
 
 int cuptiActivityDisable(uint32_t kind)

@@ -10,7 +10,7 @@
  * gets a record without start, with its end before its start, or none. FAKE_CUPTI_LATE: flushes
  * that a record waits for. FAKE_CUPTI_BUFFER: bytes of a buffer that are used. FAKE_CUPTI_VERSION.
  * FAKE_CUPTI_DRIFT_PPM and FAKE_CUPTI_OFFSET_NS: of CUPTI's clock. FAKE_CUDA_CORRELATION: the first
- * correlation id.
+ * correlation id. FAKE_CUDA_DRIVER: the driver's version.
  */
 #ifndef GP_FAKE_FAKE_GPU_H
 #define GP_FAKE_FAKE_GPU_H

@@ -13,6 +13,7 @@
 #define READ_TRIES   20
 #define DRIFT_PART   1000	/* a clock that is off by more than 1 ns in these was set */
 #define AHEAD_NS     1000000ULL /* beyond the last reading; the next one will tell how good it was */
+#define LATE_NS	     10000000000ULL /* no record comes in later than this after its end */
 #define READING(nr_) ((nr_) & (CLOCK_READINGS - 1))
 
 static uint64_t now_ns(void)
@@ -48,27 +49,39 @@ bool cupti_clock__read(int (*get_timestamp)(uint64_t *ret_ns), struct clock_read
 	return true;
 }
 
-/* What lies between the two may be from before the clock was set or from after. */
-static void add_gap(struct cupti_clock *c, const struct clock_reading *a,
-		    const struct clock_reading *b)
+static uint64_t less(uint64_t ns, uint64_t by_ns)
 {
-	uint64_t passed_ns = b->time_ns - a->time_ns + a->width_ns + b->width_ns;
-	struct clock_gap gap = {a->gpu_ns, b->gpu_ns};
+	return ns > by_ns ? ns - by_ns : 0;
+}
+
+static void add_gap(struct cupti_clock *c, uint64_t from_ns, uint64_t to_ns)
+{
 	struct clock_gap *last;
 
-	if (b->gpu_ns < passed_ns)
-		gap.from_ns = 0;
-	else if (b->gpu_ns - passed_ns < gap.from_ns)
-		gap.from_ns = b->gpu_ns - passed_ns;
-	if (a->gpu_ns + passed_ns > gap.to_ns)
-		gap.to_ns = a->gpu_ns + passed_ns;
 	if (c->gaps_nr < CLOCK_GAPS) {
-		c->gaps[c->gaps_nr++] = gap;
+		c->gaps[c->gaps_nr++] = (struct clock_gap){from_ns, to_ns};
 		return;
 	}
 	last = &c->gaps[CLOCK_GAPS - 1];
-	last->from_ns = gap.from_ns < last->from_ns ? gap.from_ns : last->from_ns;
-	last->to_ns = gap.to_ns > last->to_ns ? gap.to_ns : last->to_ns;
+	last->from_ns = from_ns < last->from_ns ? from_ns : last->from_ns;
+	last->to_ns = to_ns > last->to_ns ? to_ns : last->to_ns;
+}
+
+/* The clock was set at some moment between the two: what was made there has a time of before that,
+ * from a on, or of after it, up to b. If it was set back by more than passed, times before a come
+ * a second time; there, records of before may still come in. */
+static void add_gaps(struct cupti_clock *c, const struct clock_reading *a,
+		     const struct clock_reading *b)
+{
+	uint64_t passed_ns = b->time_ns - a->time_ns + a->width_ns + b->width_ns;
+	uint64_t from_ns = a->gpu_ns;
+
+	passed_ns += passed_ns / DRIFT_PART;
+	if (b->gpu_ns < from_ns)
+		from_ns =
+			less(a->gpu_ns, LATE_NS) > b->gpu_ns ? less(a->gpu_ns, LATE_NS) : b->gpu_ns;
+	add_gap(c, from_ns, a->gpu_ns + passed_ns);
+	add_gap(c, less(b->gpu_ns, passed_ns), b->gpu_ns);
 }
 
 bool cupti_clock__add(struct cupti_clock *c, const struct clock_reading *reading)
@@ -84,7 +97,7 @@ bool cupti_clock__add(struct cupti_clock *c, const struct clock_reading *reading
 		steady = reading->gpu_ns >= last->gpu_ns &&
 			 (uint64_t)(moved_ns < 0 ? -moved_ns : moved_ns) <= allowed_ns;
 		if (!steady)
-			add_gap(c, last, reading);
+			add_gaps(c, last, reading);
 	}
 	c->readings[READING(c->nr++)] = *reading;
 	return steady;
