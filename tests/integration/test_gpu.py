@@ -236,3 +236,33 @@ def test_gpuprof_killed(tmp_path):
         assert done.status == harness.DONE, done.told
         assert [event.kind for event in recording.events].count("kernel") == 3 * 40
         app.leave()
+
+
+def innermost(ops, tid, start, end):
+    """The name of the shortest recorded range around a call, on its thread."""
+    around = [(op_end - op_start, name) for name, op_tid, op_start, op_end in ops
+              if op_tid == tid and op_start <= start and end <= op_end]
+    return min(around)[1] if around else None
+
+
+@pytest.mark.san
+def test_launches_inside_pytorch_operators(tmp_path):
+    """Each kernel by its call, and each call in the very range that made it."""
+    steps = 20
+    path = tmp_path / "truth"
+    with harness.Target("bridge", "--fake", gpu_truth.FAKE) as target:
+        done = harness.attach(target, tmp_path / "r", orders=lambda: target.step(steps))
+        assert target.command("truth_gpu %s" % path) == "truth_gpu 0"
+        target.leave()
+    recording = gpu_truth.Recorded(tmp_path / "r")
+    assert done.status == harness.DONE, done.told
+    recorded, _ = gpu_truth.check(recording, gpu_truth.true_events(str(path)))
+    kernels = [event for event in recorded.values() if event.kind == "kernel"]
+    assert len(kernels) == steps * 2 * 3
+    assert recording.ops
+    for kernel in kernels:
+        call = recorded["call", kernel.correlation]
+        name = innermost(recording.ops, call.tid, call.start, call.end)
+        assert name == kernel.what[3].replace("kernel", "range"), (kernel, call)
+    assert {event.tid for event in recorded.values() if event.kind == "call"} >= {
+        target.facts["tid"]}
