@@ -13,7 +13,7 @@
 
 /* Processes probed at a time, and threads where the kernel has no task storage for uprobes. */
 #define GP_PROCESSES_MAX   1024
-#define GP_NODE_TABLES_MAX 65536
+#define GP_NODE_TABLES_MAX 16384
 #define GP_THREADS_MAX	   8192
 
 /* One open op. */

@@ -8,9 +8,10 @@
  */
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 __attribute__((visibility("default"))) int InitializeInjection(void);
 
@@ -48,21 +49,18 @@ __attribute__((constructor)) static void loaded(void)
 
 int InitializeInjection(void)
 {
-	const char *fd = getenv("GUEST_COUNTER_FD");
+	const char *wait = getenv("GUEST_WAIT");
 	pthread_t thread;
 	int ran = 0;
-	int *page;
+	char c;
 
 	memset(own, 7, sizeof(own));
 	use_registers();
 	if (pthread_create(&thread, NULL, worker, &ran) || pthread_join(thread, NULL) || !ran)
 		return 0;
-	if (!fd)
-		return 1;
-	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
-	if (page == MAP_FAILED)
-		return 0;
-	__atomic_add_fetch(page, 1, __ATOMIC_SEQ_CST);
-	(void)munmap(page, 4096);
+	if (getenv("GUEST_STOP"))
+		(void)raise(SIGSTOP);
+	while (wait && read(atoi(wait), &c, 1) > 0)
+		;
 	return 1;
 }

@@ -14,17 +14,17 @@ $(O)/tests/fake/injector: $(O)/tests/fake/injector.o $(O)/libgpuprof.a
 	$(Q)$(CC) $(LDFLAGS_ALL) -Wl,--wrap=ptrace,--wrap=pwrite $^ $(LIBS) -o $@
 
 # These run inside the target, so they are built plain, whatever SAN= says.
-$(O)/tests/fake/guest.so: tests/fake/guest.c $(STAMP)
+$(O)/tests/fake/guest.so: tests/fake/guest.c tests/fake/inject.mk $(STAMP)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden $(WARN) -shared -Wl,-soname,gpuprof-test $< -lm -lpthread -o $@
 
-$(O)/tests/fake/inject_target: tests/fake/inject_target.c $(STAMP)
+$(O)/tests/fake/inject_target: tests/fake/inject_target.c tests/fake/inject.mk $(STAMP)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) $< -lpthread -ldl -o $@
 
-$(O)/tests/fake/inject_target_static: tests/fake/inject_target.c $(STAMP)
+$(O)/tests/fake/inject_target_static: tests/fake/inject_target.c tests/fake/inject.mk $(STAMP)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -static -DNO_LOADER $< -lpthread -o $@

@@ -320,6 +320,8 @@ hold_registers(const struct registers *in, struct registers *out, long avx, long
 {
 	__asm__("push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n"
 		"sub $8, %rsp\n push %rsi\n push %rdx\n"
+		/* For who unwinds the stack meanwhile. */
+		".cfi_adjust_cfa_offset 72\n"
 		"mov %rdi, %r15\n"
 		"ldmxcsr 232(%r15)\n"
 		"lea 240(%r15), %rax\n"

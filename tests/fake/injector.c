@@ -26,7 +26,7 @@
 #include "base/file.h"
 #include "inject/inject.h"
 
-#define NAME "gpuprof-test"
+#define NAME (getenv("INJECT_NAME") ?: "gpuprof-test")
 
 long __real_ptrace(int request, pid_t pid, void *address, void *data);
 ssize_t __real_pwrite(int fd, const void *data, size_t bytes, off_t at);

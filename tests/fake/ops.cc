@@ -101,7 +101,34 @@ void *empty_memory_format::call(std::size_t n)
 	touch(buffer);
 	return p;
 }
+} // namespace at::_ops
+
+namespace torch::autograd
+{
+Node::~Node()
+{
 }
+
+int Node::apply(int n)
+{
+	return n;
+}
+
+int generated::FakeBackward0::apply(int n)
+{
+	return at::_ops::mul_Tensor::call(n);
+}
+
+int Engine::evaluate_function(void *, Node *node, int n)
+{
+	char buffer[40];
+
+	touch(buffer);
+	n = node->apply(n);
+	touch(buffer);
+	return n;
+}
+} // namespace torch::autograd
 
 namespace c10
 {
@@ -120,4 +147,4 @@ void ProfiledCPUMemoryReporter::Delete(void *ptr)
 	touch(buffer);
 	asm volatile("" : : "r"(ptr));
 }
-}
+} // namespace c10

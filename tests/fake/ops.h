@@ -38,7 +38,25 @@ struct wait {
 struct empty_memory_format {
 	static void *call(std::size_t n);
 };
-}
+} // namespace at::_ops
+
+namespace torch::autograd
+{
+struct Node {
+	virtual ~Node();
+	virtual int apply(int n);
+};
+namespace generated
+{
+struct FakeBackward0 : Node {
+	int apply(int n) override;
+};
+} // namespace generated
+struct Engine {
+	/* Calls the node, as the real one does with the same registers. */
+	int evaluate_function(void *task, Node *node, int n);
+};
+} // namespace torch::autograd
 
 namespace c10
 {
@@ -46,6 +64,6 @@ struct ProfiledCPUMemoryReporter {
 	void New(void *ptr, std::size_t bytes);
 	void Delete(void *ptr);
 };
-}
+} // namespace c10
 
 #endif /* GP_FAKE_OPS_H */

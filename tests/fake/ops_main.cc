@@ -76,6 +76,16 @@ static void escape(int n)
 	}
 }
 
+static void backward(int n)
+{
+	torch::autograd::generated::FakeBackward0 fake;
+	torch::autograd::Engine engine;
+	torch::autograd::Node plain;
+
+	sink = engine.evaluate_function(nullptr, &fake, n);
+	sink = engine.evaluate_function(nullptr, &plain, n);
+}
+
 static void obey(char what, int n)
 {
 	switch (what) {
@@ -84,6 +94,8 @@ static void obey(char what, int n)
 	case 'c':
 		sink = _catch_it::call(n);
 		return;
+	case 'b':
+		return backward(n);
 	case 'x':
 		return escape(n);
 	case 'r':

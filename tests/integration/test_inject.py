@@ -22,7 +22,7 @@ FAKE = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "fake")
 GUEST = os.path.join(FAKE, "guest.so")
 # For the search for a safe moment and for the calls: a slow machine needs long for both.
 LIMIT_MS = "120000"
-EPERM, ESRCH, EAGAIN, EACCES, ENOSYS = 1, 3, 11, 13, 38
+EPERM, ESRCH, EAGAIN, EACCES, ENOSYS, ETIMEDOUT = 1, 3, 11, 13, 38, 110
 KILLED = -signal.SIGKILL
 NOBODY = 65534
 
@@ -171,15 +171,14 @@ def test_signals_meanwhile_are_kept():
         cycle = subprocess.Popen([os.path.join(FAKE, "injector"), "cycle", str(target.pid), GUEST,
                                   "10", LIMIT_MS], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         sent = 0
-        while cycle.poll() is None or sent < 100:
+        # Fewer than any limit for queued signals, each at another moment of the work.
+        while sent < 1000 and (cycle.poll() is None or sent < 100):
             os.kill(target.pid, signal.SIGRTMIN)
             sent += 1
-            # One more in flight at a time than the kernel would queue for everybody.
-            if sent % 500 == 0 and cycle.poll() is None:
-                try:
-                    cycle.wait(0.05)
-                except subprocess.TimeoutExpired:
-                    pass
+            try:
+                cycle.wait(0.001)
+            except subprocess.TimeoutExpired:
+                pass
         assert cycle.wait() == 0, cycle.stderr.read()
         assert target.end()["signals"] == sent
 
@@ -283,6 +282,50 @@ def test_stopped_process_stays_stopped():
         target.end()
 
 
+def test_stopped_in_the_middle():
+    """SIGSTOP while the library starts: all stand still until SIGCONT, then the work goes on."""
+    with Target("read", env={**harness.environment(), "GUEST_STOP": "1"}) as target:
+        driver = harness.Child([os.path.join(FAKE, "injector"), "inject", str(target.pid), GUEST,
+                                LIMIT_MS], "injector")
+        os.waitpid(target.pid, os.WUNTRACED)
+        assert driver.running()
+        target.signal(signal.SIGCONT)
+        assert driver.wait() == 0, driver.told()
+        take_out(target.pid)
+        target.send("on")
+        target.expect("got on")
+        target.end()
+
+
+def test_call_that_takes_too_long():
+    """The thread is let go inside the library, and finds back by itself."""
+    reader, writer = os.pipe()
+    with Target("read", env={**harness.environment(), "GUEST_WAIT": str(reader)},
+                pass_fds=(reader,)) as target:
+        os.close(reader)
+        status, _, err = inject(target.pid, 1000)
+        assert status == ETIMEDOUT and "let go" in err, (status, err)
+        assert target.running()
+        os.close(writer)
+        target.send("back")
+        target.expect("got back")
+        put_in(target.pid, reused=1)
+        target.end()
+
+
+def test_target_dies_in_the_middle():
+    chance = random.Random(77)
+    for _ in range(10):
+        with Target("threads", 4) as target:
+            driver = harness.Child([os.path.join(FAKE, "injector"), "cycle", str(target.pid),
+                                    GUEST, "-1", LIMIT_MS], "injector")
+            for number in range(chance.randrange(1, 4)):
+                driver.wait_line("stdout", lambda line: True, number)
+            target.signal(signal.SIGKILL)
+            status = driver.wait()
+            assert status == ESRCH and driver.text("stderr"), driver.told()
+
+
 @pytest.mark.parametrize("kind,refused", [(0, "may kill"), (1, "refuses memfd_create"), (2, None)])
 def test_seccomp_filter(kind, refused):
     with Target("filter", kind) as target:
@@ -337,15 +380,12 @@ def public_folder():
     shutil.rmtree(folder)
 
 
-def as_nobody():
-    os.setgroups([])
-    os.setgid(NOBODY)
-    os.setuid(NOBODY)
+AS_NOBODY = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 
 
 def inject_as_nobody(pid, folder):
     return injector("inject", pid, os.path.join(folder, "guest.so"), LIMIT_MS, cwd=folder,
-                    program=os.path.join(folder, "injector"), preexec_fn=as_nobody)
+                    program=os.path.join(folder, "injector"), **AS_NOBODY)
 
 
 def test_process_of_another_user(public):
@@ -357,7 +397,7 @@ def test_process_of_another_user(public):
 
 def test_hidden_process(public):
     with Target("hidden", program=os.path.join(public, "inject_target"), cwd=public,
-                preexec_fn=as_nobody) as target:
+                **AS_NOBODY) as target:
         status, _, err = inject_as_nobody(target.pid, public)
         assert status in (EPERM, EACCES) and err.strip(), err
         # Root may.

@@ -11,9 +11,8 @@ from conftest import MODES, STEPS
 
 pytestmark = pytest.mark.versions
 
-# Events of these kinds must not be missing from a capture at an ordinary pace.
-NEVER = ("ring_full", "collector_full", "depth", "thread", "record", "names", "open_at_start",
-         "open_at_end")
+# What may be counted in a capture at an ordinary pace; every other counter is zero.
+EXPECTED = {("raiser", "probes"): {"exception"}}
 
 
 def aten(calls):
@@ -44,6 +43,17 @@ def test_table_counts_the_calls_of_torch_profiler(sample, mode, name):
     assert differences(aten(ours), aten(theirs)) == {}
 
 
+@pytest.mark.parametrize("name", STEPS)
+def test_callbacks_see_what_torch_profiler_sees(sample, name):
+    """Annotations and autograd nodes too, not operators alone."""
+    one = sample(name)
+    if "by callback" not in one.captures["default"].stderr:
+        pytest.skip("the collector could not be put in; operators came by probes")
+    ours = {row: value["calls"] for row, value in one.recording.rows().items()}
+    theirs = {row: value["calls"] for row, value in one.truth["rows"].items()}
+    assert differences(ours, theirs) == {}
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["alloc", "mlp", "lstm"])
 @pytest.mark.parametrize("column", ["cpu_mem", "self_cpu_mem"])
@@ -70,7 +80,8 @@ def test_known_allocations(sample, mode):
 @pytest.mark.parametrize("name", STEPS)
 def test_nothing_was_lost(sample, mode, name):
     losses = sample(name).recording_of(mode).losses()
-    assert {loss: losses[loss] for loss in NEVER if losses[loss]} == {}
+    counted = {loss for loss, count in losses.items() if count}
+    assert counted == EXPECTED.get((name, mode), set()), losses
 
 
 def test_errors_in_ops_harm_nothing(sample):

@@ -151,7 +151,11 @@ def test_completes_processes(idle):
     assert pid in completed("attach", "--pid", "")
     assert pid in completed("attach", "-p", pid[:1])
     assert "1," + pid in completed("attach", "--pid", "1,")
-    assert str(os.getpid()) not in completed("doctor", "--pid", "")
+    with subprocess.Popen(["sleep", "infinity"]) as other:
+        try:
+            assert str(other.pid) not in completed("doctor", "--pid", "")
+        finally:
+            other.kill()
 
 
 # ---- make install ----

@@ -8,7 +8,8 @@ import subprocess
 
 import files
 
-MOST_LINES = 600
+# About 600 is the aim.
+MOST_LINES = 660
 SPDX = "SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause"
 SIGNED = (".c", ".h", ".py", ".sh", ".mk")
 

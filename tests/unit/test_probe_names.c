@@ -39,6 +39,38 @@ static void test_symbols(void **state)
 		assert_int_equal(op_symbol_parse(bad[i], &joined, &bytes), -EINVAL);
 }
 
+static void expect_node(const char *symbol, const char *name)
+{
+	char got[NODE_NAME_BYTES];
+	int err = node_name_parse(symbol, got, sizeof(got));
+
+	if (name) {
+		assert_int_equal(err, 0);
+		assert_string_equal(got, name);
+	} else {
+		assert_int_equal(err, -EINVAL);
+	}
+}
+
+static void test_nodes(void **state)
+{
+	char longest[600] = "_ZTVN250";
+
+	expect_node("_ZTVN5torch8autograd9generated11MmBackward0E", "MmBackward0");
+	expect_node("_ZTVN5torch8autograd14AccumulateGradE", "torch::autograd::AccumulateGrad");
+	expect_node("_ZTVN5torch8autograd7CppNodeIN6vision3ops9RoiAlignFE",
+		    "torch::autograd::CppNode");
+	expect_node("_ZTVN5torch8autograd99MmBackward0E", NULL);
+	expect_node("_ZTVN5torch8autograd", NULL);
+	expect_node("_ZTVNE", NULL);
+	expect_node("_ZTVN99999999999999999999999aE", NULL);
+	expect_node("_ZN5torch8autogradE", NULL);
+	expect_node("", NULL);
+	memset(longest + 8, 'a', 250);
+	longest[258] = 'E';
+	expect_node(longest, NULL);
+}
+
 static void add(struct op_names *names, const char *joined)
 {
 	assert_int_equal(op_names__add(names, joined, strlen(joined)), 0);
@@ -162,9 +194,9 @@ static void test_globs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	   cmocka_unit_test(test_schemas),
-		cmocka_unit_test(test_whole_wins), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_globs),
+		cmocka_unit_test(test_symbols), cmocka_unit_test(test_nodes),
+		cmocka_unit_test(test_schemas), cmocka_unit_test(test_whole_wins),
+		cmocka_unit_test(test_hostile), cmocka_unit_test(test_globs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,8 +257,10 @@ static void check_library(const struct probe_plan *plan)
 		exits += plan->sites.items[i].is_exit;
 	}
 	assert_int_equal(ops, 7);
-	assert_int_equal(entries, ops + 2);
-	assert_int_equal(exits, ops);
+	/* And the node, New and Delete. */
+	assert_int_equal(entries, ops + 3);
+	assert_int_equal(exits, ops + 1);
+	assert_int_equal(plan->nodes.nr, 2);
 	assert_int_equal(plan->not_placed_nr, 0);
 }
 
@@ -315,10 +317,10 @@ static void test_no_library(void **state)
 	assert_true(probe_plan__new("/dev/null", NULL, &why, &plan) < 0);
 }
 
-/* build/tests/test_probe_plan -> build/fake/libfakeops.so */
+/* build/tests/test_probe_plan -> build/fake/debian/libfakeops.so */
 static int set_up(void **state)
 {
-	static const char name[] = "/fake/libfakeops.so";
+	static const char name[] = "/fake/debian/libfakeops.so";
 	ssize_t n = readlink("/proc/self/exe", library, sizeof(library) - sizeof(name));
 	char *slash = library;
 

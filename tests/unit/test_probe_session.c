@@ -47,6 +47,7 @@ struct fixture {
 };
 
 static char program[4096];
+static bool as_wheel;
 
 static int take_event(const void *event, size_t bytes, void *arg)
 {
@@ -254,7 +255,7 @@ static void test_other_ways(void **state)
 		struct probe_options few = defaults;
 		struct probe_summary summary;
 
-		few.ops_glob = "aten::mul,aten::a*";
+		few.ops_glob = i ? NULL : "aten::mul,aten::a*";
 		assert_int_equal(setenv(variables[i], "1", 1), 0);
 		begin(f, &few);
 		assert_int_equal(unsetenv(variables[i]), 0);
@@ -402,6 +403,28 @@ static void test_threads(void **state)
 	expect_no_loss_but(f, GP_LOSS_NR);
 }
 
+static void test_nodes(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, &defaults);
+	probe_session__start(f->session);
+	command(f, "b3 ");
+	assert_int_equal(f->got.ops_nr, 3);
+	expect_op(f, 0, "aten::mul", 0);
+	expect_inside(f, 0, 1);
+	assert_string_equal(name_of(f, &f->got.ops[1]),
+			    "autograd::engine::evaluate_function: FakeBackward0");
+	assert_string_equal(name_of(f, &f->got.ops[2]),
+			    "autograd::engine::evaluate_function: torch::autograd::Node");
+	for (size_t i = 1; i < 3; i++) {
+		assert_int_equal(f->got.ops[i].scope, GP_SCOPE_BACKWARD);
+		assert_int_equal(f->got.ops[i].head.flags, 0);
+		assert_true(f->got.ops[i].parent == 0);
+	}
+	expect_no_loss_but(f, GP_LOSS_NR);
+}
+
 static void test_full_ring(void **state)
 {
 	struct probe_options small = defaults;
@@ -519,10 +542,11 @@ static void test_refused(void **state)
 	f->pid = 0;
 }
 
-/* build/tests/test_probe_session -> build/fake/ops */
+/* build/tests/test_probe_session -> build/fake/debian/ops or build/fake/wheel/ops */
 static int find_program(void **state)
 {
-	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 16);
+	static const char debian[] = "/fake/debian/ops", wheel[] = "/fake/wheel/ops";
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 32);
 	char *slash;
 
 	if (n < 0)
@@ -534,7 +558,9 @@ static int find_program(void **state)
 			return -1;
 		*slash = '\0';
 	}
-	memcpy(slash, "/fake/ops", sizeof("/fake/ops"));
+	memcpy(slash, wheel, sizeof(wheel));
+	if (!as_wheel)
+		memcpy(slash, debian, sizeof(debian));
 	return access(program, X_OK);
 }
 
@@ -543,13 +569,24 @@ static int find_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_nested),	     TEST(test_other_ways), TEST(test_caught),
-		TEST(test_escaped),	     TEST(test_recursion),  TEST(test_depth),
-		TEST(test_open_at_the_ends), TEST(test_memory),	    TEST(test_threads),
-		TEST(test_full_ring),	     TEST(test_process),    TEST(test_stop_at_load),
-		TEST(test_detach),	     TEST(test_refused),
+		TEST(test_nested),	     TEST(test_other_ways),
+		TEST(test_caught),	     TEST(test_escaped),
+		TEST(test_recursion),	     TEST(test_depth),
+		TEST(test_open_at_the_ends), TEST(test_memory),
+		TEST(test_threads),	     TEST(test_nodes),
+		TEST(test_full_ring),	     TEST(test_process),
+		TEST(test_stop_at_load),     TEST(test_detach),
+		TEST(test_refused),
 	};
 
+	/* The same code without stack protector: other places, the same events. */
+	const struct CMUnitTest wheel_tests[] = {TEST(test_nested),  TEST(test_caught),
+						 TEST(test_escaped), TEST(test_depth),
+						 TEST(test_nodes),   TEST(test_memory)};
+	int failed;
+
 	(void)signal(SIGPIPE, SIG_IGN);
-	return cmocka_run_group_tests(tests, find_program, NULL);
+	failed = cmocka_run_group_tests(tests, find_program, NULL);
+	as_wheel = true;
+	return failed + cmocka_run_group_tests(wheel_tests, find_program, NULL);
 }

@@ -67,9 +67,7 @@ static void follow_cuda(struct capture *c, struct member *m)
 static int probe_member(struct capture *c, struct member *m, struct reason *why)
 {
 	bool callbacks = m->guest && (guest__active(m->guest) & GP_FEATURE_OPS);
-	int n = probe_session__attach(c->probes, m->process, m->index, !callbacks, why);
-
-	return n < 0 ? n : 0;
+	return probe_session__attach(c->probes, m->process, m->index, !callbacks, why);
 }
 
 int capture__add(struct capture *c, pid_t pid, struct reason *why)
@@ -101,7 +99,7 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
 	err = probe_member(c, m, why);
-	return err ? err : write_process(c, m);
+	return err < 0 ? err : write_process(c, m);
 }
 
 /* The collector has left by itself: operators by uprobes from here on. What it lost meanwhile is
@@ -149,13 +147,16 @@ static void probe_anew(struct capture *c, struct member *m)
 	if (m->renamed)
 		rename_member(c, m);
 	err = target_process__update_libraries(m->process, &why);
-	if (err > 0) {
+	if (err > 0)
 		err = probe_member(c, m, &why);
-		follow_cuda(c, m);
-	}
+	if (err > 0)
+		log_info("%d: %d probes more, in libraries that came since", (int)m->process->pid,
+			 err);
 	if (err < 0 && !member__has_exited(m))
 		log_warn("%d: new libraries cannot be probed: %s", (int)m->process->pid, why.text);
 	probe_session__resume(c->probes, m->index);
+	if (err >= 0)
+		follow_cuda(c, m);
 }
 
 static void end_member(struct capture *c, struct member *m)

@@ -136,7 +136,9 @@ void cupti_buffers__release(uint8_t index)
 
 bool cupti_buffers__spare_is_own(const uint8_t *buffer)
 {
-	return buffer != pool.last;
+	uintptr_t at = (uintptr_t)buffer - (uintptr_t)pool.spares;
+
+	return at < sizeof(pool.spares);
 }
 
 void cupti_buffers__release_spare(const uint8_t *buffer)

@@ -27,7 +27,8 @@ void cupti_buffers__request(uint8_t **ret_buffer, size_t *ret_bytes);
 /* Takes a buffer back; true if it holds records to be read, false if it is a spare one. */
 bool cupti_buffers__complete(uint8_t *buffer, size_t valid_bytes);
 
-/* Whether this spare one has been with one user only: the last one goes to everybody. */
+/* Whether this spare one has been with one user only. The last one goes to everybody, and what is
+ * not ours at all may come from whoever else has called CUPTI. */
 bool cupti_buffers__spare_is_own(const uint8_t *buffer);
 /* Done with it. */
 void cupti_buffers__release_spare(const uint8_t *buffer);

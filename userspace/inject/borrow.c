@@ -372,7 +372,7 @@ int borrow_thread(struct target_view *v, uint64_t deadline_ns, struct reason *wh
 	b->thread = v->memory;
 	while ((err = try_round(v, deadline_ns, b, &safety, &state, why)) == -EBUSY) {
 		release_late(b);
-		if (inject_now_ns() >= deadline_ns)
+		if (inject_now_ns() >= deadline_ns || !target_process__alive(v->p))
 			return explain_no_moment(v, safety, state, why);
 		(void)nanosleep(&pause, NULL);
 		if (pause.tv_nsec < 5000000)

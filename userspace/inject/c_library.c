@@ -31,7 +31,6 @@ static const char *const allocator_names[] = {
 static const char *const single_names[] = {
 	"reallocarray",
 	"pthread_create",
-	"pthread_join",
 	"pthread_exit",
 	"pthread_atfork",
 	"__register_atfork",
@@ -143,14 +142,20 @@ static int add_own(struct c_library *c, const struct mapping *m)
 }
 
 struct functions {
-	VEC(uint64_t) starts; /* of all functions, sorted */
+	VEC(uint64_t) starts;	    /* of all functions, sorted */
+	struct c_library *named_to; /* gets their ranges, may be NULL */
+	uint64_t base;
 };
 
 static int collect_start(const struct elf_symbol *sym, void *arg)
 {
 	struct functions *f = arg;
+	uint64_t start = f->base + sym->address;
+	int err = vec_push(&f->starts, sym->address);
 
-	return vec_push(&f->starts, sym->address);
+	if (err || !f->named_to || !sym->bytes)
+		return err;
+	return vec_push(&f->named_to->named, ((struct range){start, start + sym->bytes}));
 }
 
 static int compare_u64(const void *a, const void *b)
@@ -294,7 +299,8 @@ static int read_functions(struct c_library *c, const struct target_library *l, b
 			  struct reason *why)
 {
 	CLEANUP(cleanup_elf) struct elf_file *elf = NULL;
-	CLEANUP(cleanup_functions) struct functions f = {0};
+	CLEANUP(cleanup_functions)
+	struct functions f = {.named_to = is_library ? c : NULL, .base = l->base};
 	int err = elf_file__open(l->open_path, why, &elf);
 
 	if (err)
@@ -446,6 +452,7 @@ int c_library__read(const struct target_process *p, const struct memory_map *map
 		return err;
 	merge_ranges(c->unsafe.items, &c->unsafe.nr);
 	merge_ranges(c->own.items, &c->own.nr);
+	merge_ranges(c->named.items, &c->named.nr);
 	return check_found(p, c, why);
 }
 
@@ -453,6 +460,7 @@ void c_library__done(struct c_library *c)
 {
 	vec_done(&c->unsafe);
 	vec_done(&c->own);
+	vec_done(&c->named);
 	vec_done(&c->places);
 	vec_done(&c->signal_returns);
 }

@@ -21,6 +21,7 @@ struct range {
 struct c_library {
 	VEC(struct range) unsafe; /* sorted by start, not overlapping */
 	VEC(struct range) own;	  /* the code of the C library and its loader */
+	VEC(struct range) named;  /* the functions in it that have names */
 	VEC(struct range) places; /* the unused ends of pages of code */
 	uint64_t dlopen_at, dlsym_at, dlclose_at;
 	uint64_t dlerror_at;	      /* 0: none */

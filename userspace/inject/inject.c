@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -25,6 +26,7 @@
 
 #define MEMFD_EXEC 0x10u
 #define IMAGE_MAX  (64u << 20)
+#define PATH_BYTES 128
 
 struct job {
 	const struct target_process *p;
@@ -173,16 +175,24 @@ static int loader_refused(struct job *j, uint64_t text_at)
 
 /*
  * What dlopen is to open: the memory file, or, once that is closed again, the loaded library by its
- * soname, which is the name that it was given.
+ * soname, which is the name that it was given. The file's path is spelled after the image's hash: a
+ * later image may come by the same descriptor, and the loader takes the same path for the same
+ * library.
  */
 static void library_path(const struct job *j, int fd, char *ret_path, size_t bytes)
 {
 	const char *end = strrchr(j->name, '-');
+	unsigned long hash = end ? strtoul(end + 9, NULL, 16) : 0;
+	size_t at = 0;
 
-	if (fd >= 0)
-		(void)snprintf(ret_path, bytes, "/proc/self/fd/%d", fd);
-	else
+	if (fd < 0) {
 		(void)snprintf(ret_path, bytes, "%.*s", (int)(end ? end - j->name : 0), j->name);
+		return;
+	}
+	at = (size_t)snprintf(ret_path, bytes, "/proc/self");
+	for (int bit = 0; bit < 32; bit++)
+		at += (size_t)snprintf(ret_path + at, bytes - at, hash >> bit & 1 ? "/." : "/");
+	(void)snprintf(ret_path + at, bytes - at, "/fd/%d", fd);
 }
 
 static int load(struct job *j, int fd)
@@ -190,7 +200,7 @@ static int load(struct job *j, int fd)
 	struct remote_call calls[CALLS] = {0};
 	uint64_t path_at, symbol_at;
 	bool no_error = !j->lodger.loaded && !j->view.c.dlerror_at;
-	char path[LODGER_NAME_MAX];
+	char path[PATH_BYTES];
 	int err;
 
 	library_path(j, fd, path, sizeof(path));
@@ -237,7 +247,7 @@ static int remove_in_thread(struct job *j)
 	struct remote_call calls[3] = {0};
 	struct lodger now;
 	uint64_t path_at;
-	char path[LODGER_NAME_MAX];
+	char path[PATH_BYTES];
 	int err;
 
 	library_path(j, j->lodger.fd, path, sizeof(path));
@@ -358,6 +368,8 @@ static int run_job(struct job *j, struct inject_result *ret_result)
 	target_view__done(&j->view);
 	if (!j->err)
 		*ret_result = j->result;
+	else if (!target_process__alive(j->p))
+		return reason_set(j->why, -ESRCH, "process %d has ended", j->p->pid);
 	return j->err;
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 
 #include "inject/unwind.h"
 
@@ -137,6 +138,55 @@ static int scan_stack(const struct tracee *t, const struct mapping *stack, uint6
 	return 0;
 }
 
+/* In a system call that waits, or does something else that is no work on mappings: those the C
+ * library makes under its locks. */
+static bool in_waiting_call(const struct user_regs_struct *r)
+{
+	static const uint16_t memory_calls[] = {SYS_mmap,   SYS_munmap,	 SYS_mprotect,
+						SYS_mremap, SYS_madvise, SYS_brk,
+						SYS_clone,  435 /* clone3 */};
+
+	if ((int64_t)r->orig_rax < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(memory_calls) / sizeof(memory_calls[0]); i++)
+		if (memory_calls[i] == r->orig_rax)
+			return false;
+	return true;
+}
+
+/* A frame's address may be one less than what it returns to. */
+static bool is_signal_return(const struct c_library *c, uint64_t address)
+{
+	for (size_t i = 0; i < c->signal_returns.nr; i++)
+		if (address == c->signal_returns.items[i] ||
+		    address + 1 == c->signal_returns.items[i])
+			return true;
+	return false;
+}
+
+/*
+ * Other code enters the C library by functions that have names. If the outermost of its frames has
+ * none, the function with the name has left its frame to it (dladdr() does): it may be any, and
+ * hold a lock. One that waits holds none.
+ */
+static bool entered_by_name(const uint64_t *frames, int nr, const struct c_library *c, bool waiting)
+{
+	bool innermost = true, own, outer_own;
+
+	for (int i = 0; i + 1 < nr; i++) {
+		own = ranges_hold(c->own.items, c->own.nr, frames[i]);
+		outer_own = ranges_hold(c->own.items, c->own.nr, frames[i + 1]);
+		if (!own || is_signal_return(c, frames[i])) {
+			innermost = false;
+			continue;
+		}
+		if (!outer_own && !ranges_hold(c->named.items, c->named.nr, frames[i]) &&
+		    !(innermost && waiting))
+			return false;
+	}
+	return true;
+}
+
 /* By the exact frames: all of them known, none in code that may hold a lock, and at least one
  * outside the C library (a thread that is just being made or taken down has none). */
 static bool frames_are_safe(const struct tracee *t, const struct target_process *p,
@@ -150,7 +200,8 @@ static bool frames_are_safe(const struct tracee *t, const struct target_process 
 
 	for (int i = 0; i < nr; i++)
 		look_at(addresses[i], &what, &s);
-	return nr > 0 && !s.unsafe && s.foreign;
+	return nr > 0 && !s.unsafe && s.foreign &&
+	       entered_by_name(addresses, nr, c, in_waiting_call(r));
 }
 
 enum safety safe_point_check(const struct tracee *t, const struct target_process *p,
@@ -175,7 +226,7 @@ enum safety safe_point_check(const struct tracee *t, const struct target_process
 		return UNSAFE_SEQUENCE;
 	if (scan_stack(t, stack, r->rsp, &what, &s))
 		return UNSAFE_STACK;
-	if (!s.unsafe && s.foreign && !s.signal_handler && s.whole)
+	if (!s.unsafe && s.foreign && !s.signal_handler && s.whole && in_waiting_call(r))
 		return SAFE;
 	return frames_are_safe(t, p, map, c, r) ? SAFE : UNSAFE_CODE;
 }

@@ -2,9 +2,9 @@
 
 /*
  * Whether a stopped thread may call dlopen now: none of the functions it is in holds a lock of the
- * allocator, the loader or the thread library. First every word of its stack is looked at, which
- * can only err towards "no"; if one points into such a function, the stack is unwound to tell a
- * return address from a leftover.
+ * allocator, the loader or the thread library. A thread that waits in a system call is judged by
+ * every word of its stack, which can only err towards "no"; if a word points into such a function,
+ * and for all other threads, the stack is unwound exactly.
  */
 #ifndef GP_INJECT_SAFE_POINT_H
 #define GP_INJECT_SAFE_POINT_H

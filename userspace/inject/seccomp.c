@@ -227,7 +227,7 @@ static const struct needed needed[] = {
 	{SYS_munmap, "munmap", true},
 	{SYS_memfd_create, "memfd_create", true},
 	{SYS_close, "close", true},
-	{SYS_getpid, "getpid", true},
+	{SYS_getpid, "getpid", false},
 	{SYS_openat, "openat", true},
 	{SYS_read, "read", true},
 	{SYS_futex, "futex", true},

@@ -101,8 +101,11 @@ static int look(struct tracee *t, int *ret_status)
 		return errno == EINTR ? 0 : -ESRCH;
 	if (!info.si_pid)
 		return 0;
-	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
+	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+		/* Until its end is taken note of, its process cannot end. */
+		(void)waitid(P_PID, (id_t)t->tid, &info, WEXITED | WNOHANG | __WALL | __WNOTHREAD);
 		return -ESRCH;
+	}
 	*ret_status = info.si_status;
 	return 1;
 }

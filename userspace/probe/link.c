@@ -56,27 +56,42 @@ unsigned int link_attach_type(enum link_method method)
 	return method == LINK_UPROBE_MULTI ? ATTACH_UPROBE_MULTI : 0;
 }
 
-enum link_method link_method_probe(void)
+/* What the kernel says to a link on a directory. */
+static int try_multi(pid_t pid)
 {
 	static const struct bpf_insn insns[] = {
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
 		{.code = BPF_JMP | BPF_EXIT}};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = ATTACH_UPROBE_MULTI);
-	const char *no = getenv("GPUPROF_NO_UPROBE_MULTI");
+	int program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "gp_try", "GPL", insns, 2, &opts);
 	uint64_t offset = 0;
-	int program, err;
+	int err;
 
-	if (no && *no && strcmp(no, "0"))
-		return LINK_PERF_EVENT;
-	program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "gp_try", "GPL", insns, 2, &opts);
 	if (program < 0)
-		return LINK_PERF_EVENT;
-	/* A directory: a kernel that knows the link says so, another does not get that far. */
-	err = link_create_multi(program, 0, "/", &offset, NULL, 1);
+		return program;
+	err = link_create_multi(program, pid, "/", &offset, NULL, 1);
 	(void)close(program);
 	if (err >= 0)
 		(void)close(err);
-	return err == -EBADF || err == -EISDIR ? LINK_UPROBE_MULTI : LINK_PERF_EVENT;
+	return err;
+}
+
+/*
+ * A kernel with the link says that a directory cannot be probed. If it takes a pid for a process it
+ * refuses an impossible one before that; the first kernels (up to Linux 6.9) take it for a single
+ * thread and do not: of no use to us.
+ */
+enum link_method link_method_probe(void)
+{
+	const char *no = getenv("GPUPROF_NO_UPROBE_MULTI");
+	int err;
+
+	if (no && *no && strcmp(no, "0"))
+		return LINK_PERF_EVENT;
+	err = try_multi(0);
+	if (err != -EBADF && err != -EISDIR)
+		return LINK_PERF_EVENT;
+	return try_multi(-1) == -EINVAL ? LINK_UPROBE_MULTI : LINK_PERF_EVENT;
 }
 
 struct attaching {

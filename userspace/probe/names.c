@@ -13,7 +13,9 @@
 #include <string.h>
 
 #define SYMBOL_BEGIN   "_ZN2at4_ops"
-#define NAME_BYTES_MAX 256
+#define NAME_BYTES_MAX 128
+/* More schema texts than any library has: a hostile one must not cost more than a second. */
+#define TEXTS_MAX 65536
 /* From a schema's first byte to its arrow. */
 #define SCHEMA_BYTES_MAX 8192
 
@@ -153,10 +155,10 @@ static int offer_schema(struct op_names *names, const char *string, size_t bytes
 int op_names__scan(struct op_names *names, const unsigned char *data, size_t bytes)
 {
 	static const char arrow[] = ") -> ";
-	size_t at = 0, string = 0;
+	size_t at = 0, string = 0, texts = 0;
 	int err = 0;
 
-	while (!err && at < bytes) {
+	while (!err && at < bytes && texts++ < TEXTS_MAX) {
 		const unsigned char *hit = memmem(data + at, bytes - at, arrow, strlen(arrow));
 		size_t end, low, start;
 

@@ -39,7 +39,7 @@ int op_symbol_parse(const char *symbol, const char **ret_joined, size_t *ret_byt
 
 #define NODE_NAME_BYTES 192
 
-/* "_ZTVN5torch8autograd9generated12MmBackward0E" -> "MmBackward0"; classes that are not generated
+/* "_ZTVN5torch8autograd9generated11MmBackward0E" -> "MmBackward0"; classes that are not generated
  * keep their namespace, as Node::name() has it; of a template's arguments nothing is kept. 0 or
  * -EINVAL. */
 int node_name_parse(const char *symbol, char *ret_name, size_t name_bytes);

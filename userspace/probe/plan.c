@@ -28,9 +28,13 @@
 #define TABLE_OFFSET 16
 #define NODES_MAX    4096
 
+/* Code of all functions together; real libraries have some 4 MiB. */
+#define CODE_BYTES_MAX (32 << 20)
+
 /* What the file defines of one line of the catalogue. */
 struct found {
 	struct elf_symbol symbol;
+	size_t code_bytes; /* to be read */
 	uint8_t kind;
 };
 
@@ -40,6 +44,7 @@ struct planner {
 	struct code_decoder *decoder;
 	struct op_names names;
 	struct hash starts; /* addresses of all functions */
+	struct hash tables; /* and of the nodes' virtual tables */
 	VEC(struct found) found;
 	uint64_t base; /* address of the function at hand */
 	uint8_t kind;
@@ -110,14 +115,28 @@ static int take_node(const struct elf_symbol *symbol, void *arg)
 	struct probe_node node = {.table = symbol->address + TABLE_OFFSET};
 	char name[NODE_NAME_BYTES];
 
-	if (p->plan->nodes.nr == NODES_MAX || node_name_parse(symbol->name, name, sizeof(name)))
+	if (p->plan->nodes.nr == NODES_MAX || hash__find(&p->tables, node.table) ||
+	    node_name_parse(symbol->name, name, sizeof(name)))
 		return 0;
 	node.name = intern__str(p->plan->texts, name);
-	return node.name ? vec_push(&p->plan->nodes, node) : -ENOMEM;
+	if (!node.name || hash__set(&p->tables, node.table, 1))
+		return -ENOMEM;
+	return vec_push(&p->plan->nodes, node);
+}
+
+static size_t code_bytes(const struct found *f)
+{
+	bool whole = f->kind == PROBE_OP || f->kind == PROBE_NODE;
+
+	if (whole)
+		return f->symbol.bytes <= CODE_FUNCTION_BYTES_MAX ? f->symbol.bytes : 0;
+	return f->symbol.bytes && f->symbol.bytes < ENTRY_BYTES ? f->symbol.bytes : ENTRY_BYTES;
 }
 
 static int find_all(struct planner *p)
 {
+	size_t left = CODE_BYTES_MAX;
+
 	for (size_t i = 0; i < sizeof(catalogue) / sizeof(*catalogue); i++) {
 		const struct catalogue_line *line = &catalogue[i];
 		struct elf_symbol symbol;
@@ -135,16 +154,15 @@ static int find_all(struct planner *p)
 		return -ENOMEM;
 	if (p->found.nr)
 		qsort(p->found.items, p->found.nr, sizeof(*p->found.items), compare_found);
+	for (size_t i = 0; i < p->found.nr; i++) {
+		size_t bytes = code_bytes(&p->found.items[i]);
+
+		if (bytes > left)
+			bytes = 0;
+		left -= bytes;
+		p->found.items[i].code_bytes = bytes;
+	}
 	return 0;
-}
-
-static size_t code_bytes(const struct found *f)
-{
-	bool whole = f->kind == PROBE_OP || f->kind == PROBE_NODE;
-
-	if (whole)
-		return f->symbol.bytes <= CODE_FUNCTION_BYTES_MAX ? f->symbol.bytes : 0;
-	return f->symbol.bytes && f->symbol.bytes < ENTRY_BYTES ? f->symbol.bytes : ENTRY_BYTES;
 }
 
 /* Of all that a plan is made from. */
@@ -156,7 +174,9 @@ static uint64_t fingerprint(struct planner *p)
 		const struct found *f = &p->found.items[i];
 		size_t nr = 0;
 		const unsigned char *code =
-			elf_file__code(p->file, f->symbol.file_offset, code_bytes(f), &nr);
+			f->code_bytes
+				? elf_file__code(p->file, f->symbol.file_offset, f->code_bytes, &nr)
+				: NULL;
 
 		sum = hash_mix(sum ^ hash_bytes(f->symbol.name, strlen(f->symbol.name)));
 		sum = hash_mix(sum ^ f->symbol.file_offset);
@@ -297,7 +317,7 @@ static int place_entry(struct planner *p, const struct found *f, const unsigned 
 static int place(struct planner *p, const struct found *f, const struct found *before)
 {
 	struct probe_function *fn = &p->plan->functions.items[p->plan->functions.nr - 1];
-	size_t want = code_bytes(f), nr = 0, sites_nr = p->plan->sites.nr;
+	size_t want = f->code_bytes, nr = 0, sites_nr = p->plan->sites.nr;
 	const char *why = "its code cannot be read, or its size is absurd";
 	const unsigned char *bytes = NULL;
 	int err = -EINVAL;
@@ -386,6 +406,7 @@ int probe_plan__new(const char *path, const char *cache_dir, struct reason *why,
 	code_decoder__free(p.decoder);
 	op_names__done(&p.names);
 	hash__done(&p.starts);
+	hash__done(&p.tables);
 	vec_done(&p.found);
 	elf_file__free(p.file);
 	if (err)

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One capture's programs, probes, ring and counters. What is attached belongs to a process by its
- * index and to a file by device and inode; a file is planned once in a session. Invariant: exits
- * are attached before entries, so an op that is seen to begin is seen to end.
+ * One capture's programs, ring and counters. Nothing outlives the session: the kernel takes probes
+ * and programs away when the descriptors are closed, whoever closes them.
  */
 #include "probe/session.h"
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "gpuprof.skel.h"
-#include "probe/link.h"
-#include "probe/session_plans.h"
+#include "probe/session_private.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -19,110 +17,10 @@
 #include <signal.h>
 #include <string.h>
 
-/* Of bpf/maps.bpf.h. */
-struct counters {
-	uint64_t losses[GP_LOSS_NR];
-	uint64_t opened;
-	uint64_t closed;
-	uint64_t other_hits;
-};
-
-struct node_table {
-	uint64_t address;
-	uint64_t process;
-};
-
-/* One file probed in one process. */
-struct attachment {
-	uint16_t process_index;
-	bool ops;
-	uint32_t plan; /* index into the session's plans */
-	struct link_set links;
-	uint32_t sites_nr;
-	uint32_t refused_nr;
-};
-
-struct probed_process {
-	uint16_t index;
-	bool stopped; /* by stop_at_load, as far as the events that were drained tell */
-	uint32_t pid;
-};
-
-struct draining {
-	int (*fn)(const void *event, size_t bytes, void *arg);
-	void *arg;
-	size_t bytes;
-	int nr;
-	int end; /* fn's */
-};
-
-struct probe_session {
-	struct probe_options options;
-	struct gpuprof_bpf *bpf;
-	struct ring_buffer *ring;
-	struct draining draining;
-	enum link_method method;
-	struct session_plans plans;
-	VEC(struct attachment) attachments;
-	VEC(struct probed_process) processes;
-	uint32_t epoch;
-	bool started;
-	uint64_t open_before; /* ops that earlier epochs left open */
-	uint64_t open_at_end;
-	uint64_t refused_nr; /* sites, since the session began */
-	struct probe_summary summary;
-};
-
-/* The programs and what they want. */
-enum program {
-	PROGRAM_EXIT = 0, /* attached in this order */
-	PROGRAM_ENTRY = 1,
-	PROGRAM_NEW = 2,
-	PROGRAM_DELETE = 3,
-	PROGRAM_REPORT = 4,
-	PROGRAM_LOADER = 5,
-	PROGRAM_CATCH = 6,
-	PROGRAM_OOM = 7,
-	PROGRAM_NODE = 8,
-	PROGRAMS_NR = 9,
-};
-
-static struct bpf_program *program_of(const struct gpuprof_bpf *bpf, enum program program)
-{
-	switch (program) {
-	case PROGRAM_EXIT:
-		return bpf->progs.gp_op_exit;
-	case PROGRAM_ENTRY:
-		return bpf->progs.gp_op_entry;
-	case PROGRAM_NEW:
-		return bpf->progs.gp_cpu_new;
-	case PROGRAM_DELETE:
-		return bpf->progs.gp_cpu_delete;
-	case PROGRAM_REPORT:
-		return bpf->progs.gp_report_memory;
-	case PROGRAM_CATCH:
-		return bpf->progs.gp_catch;
-	case PROGRAM_NODE:
-		return bpf->progs.gp_node_entry;
-	case PROGRAM_OOM:
-		return bpf->progs.gp_report_oom;
-	default:
-		return bpf->progs.gp_loader;
-	}
-}
-
 static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	log_vat(LOG_DEBUG, fmt, ap);
 	return 0;
-}
-
-static struct probed_process *process_of(struct probe_session *s, uint16_t index)
-{
-	for (size_t i = 0; i < s->processes.nr; i++)
-		if (s->processes.items[i].index == index)
-			return &s->processes.items[i];
-	return NULL;
 }
 
 /* The programs stop the process with each of these. */
@@ -135,24 +33,9 @@ static void note_stop(struct probe_session *s, const void *event, size_t bytes)
 	    !(e->head.kind == GP_EV_MAPS ||
 	      (e->head.kind == GP_EV_PROCESS && bytes >= sizeof(*e) && e->what == GP_PROCESS_EXEC)))
 		return;
-	p = process_of(s, e->head.process);
+	p = session_process(s, e->head.process);
 	if (p)
 		p->stopped = true;
-}
-
-static void let_go(struct probed_process *p)
-{
-	if (p->stopped)
-		(void)kill((pid_t)p->pid, SIGCONT);
-	p->stopped = false;
-}
-
-void probe_session__resume(struct probe_session *s, uint16_t process_index)
-{
-	struct probed_process *p = process_of(s, process_index);
-
-	if (p)
-		let_go(p);
 }
 
 static int on_event(void *arg, void *event, size_t bytes)
@@ -182,7 +65,7 @@ static int load(struct probe_session *s, bool task_storage)
 	bpf->rodata->gp_wakeup_bytes = s->options.ring_bytes / 4;
 	for (enum program i = 0; i < PROGRAMS_NR; i++)
 		(void)bpf_program__set_expected_attach_type(
-			program_of(bpf, i), (enum bpf_attach_type)link_attach_type(s->method));
+			session_program(bpf, i), (enum bpf_attach_type)link_attach_type(s->method));
 	err = bpf_map__set_max_entries(bpf->maps.ring, s->options.ring_bytes);
 	if (!err)
 		err = bpf_map__set_autocreate(
@@ -275,6 +158,7 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 		return reason_set(why, err, "out of memory");
 	(void)libbpf_set_print(print_libbpf);
 	s->method = link_method_probe();
+	s->plans.few = s->method == LINK_PERF_EVENT;
 	err = load_either(s);
 	if (err)
 		return explain_load(why, err);
@@ -282,26 +166,11 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 	if (!s->ring)
 		return reason_set(why, -errno, "cannot map the ring: %s", strerror(errno));
 	attach_tracepoints(s);
+	if (s->plans.few && options->ops && !options->ops_glob)
+		log_warn("this kernel has no uprobe_multi (Linux 6.6 has): only the most common "
+			 "operators are probed, others by naming them with --ops");
 	*ret_session = TAKE(s);
 	return 0;
-}
-
-/* One that was stopped a moment ago must not stay so, whether or not we have heard of it. */
-static void forget_process(struct probe_session *s, struct probed_process *p)
-{
-	(void)bpf_map__delete_elem(s->bpf->maps.processes, &p->pid, sizeof(p->pid), 0);
-	p->stopped = s->options.stop_at_load;
-	let_go(p);
-}
-
-static void detach_all(struct probe_session *s)
-{
-	for (size_t i = 0; i < s->attachments.nr; i++)
-		link_set__done(&s->attachments.items[i].links);
-	s->attachments.nr = 0;
-	for (size_t i = 0; i < s->processes.nr; i++)
-		forget_process(s, &s->processes.items[i]);
-	s->processes.nr = 0;
 }
 
 void probe_session__free(struct probe_session *s)
@@ -309,223 +178,13 @@ void probe_session__free(struct probe_session *s)
 	if (!s)
 		return;
 	if (s->bpf)
-		detach_all(s);
+		session_detach_all(s);
 	vec_done(&s->attachments);
 	vec_done(&s->processes);
 	ring_buffer__free(s->ring);
 	gpuprof_bpf__destroy(s->bpf);
 	session_plans__done(&s->plans);
 	free(s);
-}
-
-static bool is_attached(const struct probe_session *s, uint16_t process_index, uint32_t plan)
-{
-	for (size_t i = 0; i < s->attachments.nr; i++)
-		if (s->attachments.items[i].process_index == process_index &&
-		    s->attachments.items[i].plan == plan)
-			return true;
-	return false;
-}
-
-static enum program program_for(const struct probe_function *fn, const struct probe_site *site)
-{
-	switch (fn->kind) {
-	case PROBE_ALLOC:
-		return PROGRAM_NEW;
-	case PROBE_FREE:
-		return PROGRAM_DELETE;
-	case PROBE_REPORT:
-		return PROGRAM_REPORT;
-	case PROBE_LOADER:
-		return PROGRAM_LOADER;
-	case PROBE_CATCH:
-		return PROGRAM_CATCH;
-	case PROBE_OOM:
-		return PROGRAM_OOM;
-	case PROBE_NODE:
-		return site->is_exit ? PROGRAM_EXIT : PROGRAM_NODE;
-	default:
-		return site->is_exit ? PROGRAM_EXIT : PROGRAM_ENTRY;
-	}
-}
-
-static bool is_wanted(const struct probe_session *s, const struct session_plan *plan, bool ops,
-		      uint32_t function)
-{
-	switch (plan->plan->functions.items[function].kind) {
-	case PROBE_OP:
-	case PROBE_NODE:
-		return ops && plan->wanted[function];
-	case PROBE_ALLOC:
-	case PROBE_FREE:
-	case PROBE_REPORT:
-	case PROBE_OOM:
-		return s->options.memory;
-	case PROBE_CATCH:
-		return ops && s->options.ops;
-	default:
-		return true;
-	}
-}
-
-/* The sites of one plan that one program takes. */
-static size_t collect_sites(const struct probe_session *s, const struct session_plan *plan,
-			    enum program program, const struct attachment *a,
-			    struct link_site *sites)
-{
-	size_t nr = 0;
-
-	for (size_t i = 0; i < plan->plan->sites.nr; i++) {
-		const struct probe_site *site = &plan->plan->sites.items[i];
-		const struct probe_function *fn = &plan->plan->functions.items[site->function];
-
-		if (program_for(fn, site) != program || !is_wanted(s, plan, a->ops, site->function))
-			continue;
-		sites[nr].offset = site->offset;
-		sites[nr++].cookie = (uint64_t)a->process_index << 48 |
-				     (uint64_t)(uint16_t)site->sp_delta << 32 |
-				     plan->name_ids[site->function];
-	}
-	return nr;
-}
-
-static void add_to_summary(struct probe_session *s, const struct session_plan *plan, bool ops)
-{
-	for (size_t i = 0; i < plan->plan->functions.nr; i++)
-		if (is_wanted(s, plan, ops, (uint32_t)i)) {
-			if (plan->plan->functions.items[i].placed)
-				s->summary.functions_nr++;
-			else
-				s->summary.not_placed_nr++;
-		}
-	for (size_t i = 0; i < plan->plan->sites.nr; i++)
-		if (is_wanted(s, plan, ops, plan->plan->sites.items[i].function)) {
-			s->summary.sites_nr++;
-			s->summary.single_stepped_nr += !plan->plan->sites.items[i].emulated;
-		}
-}
-
-static int attach_programs(struct probe_session *s, struct attachment *a,
-			   const struct session_plan *plan, pid_t pid, const char *path)
-{
-	struct link_site *sites = calloc(plan->plan->sites.nr + 1, sizeof(*sites));
-	int attached = sites ? 0 : -ENOMEM;
-
-	for (enum program i = 0; i < PROGRAMS_NR && attached >= 0; i++) {
-		size_t refused = 0;
-		size_t nr = collect_sites(s, plan, i, a, sites);
-
-		attached = link_attach(&a->links, s->method, bpf_program__fd(program_of(s->bpf, i)),
-				       pid, path, sites, nr, &refused);
-		a->refused_nr += (uint32_t)refused;
-		if (attached > 0)
-			a->sites_nr += (uint32_t)attached;
-	}
-	free(sites);
-	return attached < 0 ? attached : 0;
-}
-
-/* Tells the programs where this process has the virtual tables of the file's autograd nodes. */
-static int name_nodes(struct probe_session *s, const struct session_plan *plan,
-		      const struct target_library *lib, uint16_t process_index)
-{
-	for (size_t i = 0; i < plan->plan->nodes.nr && s->options.ops; i++) {
-		struct node_table key = {.address = lib->base + plan->plan->nodes.items[i].table,
-					 .process = process_index};
-		int err = bpf_map__update_elem(s->bpf->maps.node_names, &key, sizeof(key),
-					       &plan->node_ids[i], sizeof(uint32_t), BPF_ANY);
-
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-/* How many sites of one file were attached, or -errno. */
-static int attach_library(struct probe_session *s, const struct target_process *p,
-			  const struct target_library *lib, uint16_t process_index, bool ops,
-			  struct reason *why)
-{
-	struct attachment a = {.process_index = process_index, .ops = ops};
-	const struct session_plan *plan;
-	int err = session_plans__get(&s->plans, lib, why, &a.plan);
-
-	if (err)
-		return err;
-	plan = &s->plans.items.items[a.plan];
-	err = plan->plan && ops ? name_nodes(s, plan, lib, process_index) : 0;
-	if (err)
-		return reason_set(why, err, "cannot name what '%s' defines", lib->path);
-	if (!plan->plan || !plan->plan->functions.nr || is_attached(s, process_index, a.plan))
-		return 0;
-	err = vec_reserve(&s->attachments, 1);
-	if (!err)
-		err = attach_programs(s, &a, plan, p->pid, lib->open_path);
-	if (err) {
-		link_set__done(&a.links);
-		return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path,
-				  (int)p->pid, strerror(-err));
-	}
-	s->refused_nr += a.refused_nr;
-	s->attachments.items[s->attachments.nr++] = a;
-	add_to_summary(s, plan, a.ops);
-	return (int)a.sites_nr;
-}
-
-static int know_process(struct probe_session *s, pid_t pid, uint16_t process_index)
-{
-	struct probed_process known = {.index = process_index, .pid = (uint32_t)pid};
-	uint32_t index = process_index;
-
-	if (process_of(s, process_index))
-		return 0;
-	if (vec_push(&s->processes, known))
-		return -ENOMEM;
-	return bpf_map__update_elem(s->bpf->maps.processes, &known.pid, sizeof(known.pid), &index,
-				    sizeof(index), BPF_ANY);
-}
-
-int probe_session__attach(struct probe_session *s, const struct target_process *p,
-			  uint16_t process_index, bool ops, struct reason *why)
-{
-	int total = 0, err = know_process(s, p->pid, process_index);
-
-	if (err)
-		return reason_set(why, err, "cannot follow process %d: %s", (int)p->pid,
-				  strerror(-err));
-	for (size_t i = 0; i < p->libraries_nr; i++) {
-		struct reason inner = {""};
-		int one = attach_library(s, p, &p->libraries[i], process_index, ops, &inner);
-
-		if (one == -ENOMEM || one == -ESRCH || one == -EPERM || one == -EMFILE)
-			return reason_set(why, one, "%s", inner.text);
-		if (one < 0)
-			log_debug("%s", inner.text);
-		else
-			total += one;
-	}
-	return total;
-}
-
-void probe_session__detach(struct probe_session *s, uint16_t process_index)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->attachments.nr; i++) {
-		if (s->attachments.items[i].process_index == process_index)
-			link_set__done(&s->attachments.items[i].links);
-		else
-			s->attachments.items[kept++] = s->attachments.items[i];
-	}
-	s->attachments.nr = kept;
-	kept = 0;
-	for (size_t i = 0; i < s->processes.nr; i++) {
-		if (s->processes.items[i].index == process_index)
-			forget_process(s, &s->processes.items[i]);
-		else
-			s->processes.items[kept++] = s->processes.items[i];
-	}
-	s->processes.nr = kept;
 }
 
 /* The counters of all CPUs together. */
@@ -562,7 +221,7 @@ void probe_session__stop(struct probe_session *s)
 	struct counters c;
 
 	__atomic_store_n(&s->bpf->bss->gp_epoch, 0, __ATOMIC_RELEASE);
-	detach_all(s);
+	session_detach_all(s);
 	if (!s->started)
 		return;
 	s->started = false;
@@ -582,7 +241,7 @@ int probe_session__drain(struct probe_session *s,
 
 	/* The caller has had its chance at those that the last call told of. */
 	for (size_t i = 0; i < s->processes.nr; i++)
-		let_go(&s->processes.items[i]);
+		session_let_go(&s->processes.items[i]);
 	s->draining = (struct draining){.fn = fn, .arg = arg};
 	nr = ring_buffer__consume(s->ring);
 	if (s->draining.end)
@@ -623,5 +282,6 @@ uint64_t probe_session__hits(const struct probe_session *s)
 void probe_session__summary(const struct probe_session *s, struct probe_summary *ret_summary)
 {
 	*ret_summary = s->summary;
+	ret_summary->not_placed_nr += (uint32_t)s->refused_nr;
 	ret_summary->method = s->method == LINK_UPROBE_MULTI ? "uprobe_multi" : "perf_event";
 }

@@ -15,6 +15,18 @@
 /* A cookie has 24 bits for it. */
 #define NAMES_MAX 0xffffff
 
+const char session_common_ops[] =
+	"aten::add,aten::add_,aten::sub,aten::mul,aten::mul_,aten::div,aten::div_,aten::mm,"
+	"aten::bmm,aten::addmm,aten::matmul,aten::linear,aten::conv[123]d,aten::convolution,"
+	"aten::convolution_backward,aten::_convolution,aten::batch_norm,aten::native_batch_norm*,"
+	"aten::layer_norm,aten::native_layer_norm*,aten::relu,aten::relu_,aten::gelu,"
+	"aten::sigmoid,aten::tanh,aten::softmax,aten::_softmax,aten::log_softmax,"
+	"aten::_log_softmax,aten::dropout,aten::embedding,aten::max_pool2d,aten::avg_pool2d,"
+	"aten::lstm,aten::gru,aten::scaled_dot_product_attention,aten::nll_loss_forward,"
+	"aten::cross_entropy_loss,aten::sum,aten::mean,aten::copy_,aten::to,aten::_to_copy,"
+	"aten::cat,aten::index_select,aten::zero_,aten::fill_,aten::item,"
+	"autograd::engine::evaluate_function*";
+
 int session_plans__init(struct session_plans *s, const struct probe_options *options)
 {
 	s->options = options;
@@ -85,6 +97,7 @@ static int name_id(struct session_plans *s, const char *name, const char *overlo
 
 static int name_functions(struct session_plans *s, struct session_plan *p)
 {
+	const char *globs = s->options->ops_glob ?: s->few ? session_common_ops : NULL;
 	size_t nr = p->plan->functions.nr;
 	int err = 0;
 
@@ -98,7 +111,7 @@ static int name_functions(struct session_plans *s, struct session_plan *p)
 
 		if (fn->kind != PROBE_OP && fn->kind != PROBE_NODE)
 			continue;
-		p->wanted[i] = s->options->ops && session_glob(s->options->ops_glob, fn->name);
+		p->wanted[i] = s->options->ops && session_glob(globs, fn->name);
 		err = name_id(s, fn->name, fn->overload, &p->name_ids[i]);
 		if (fn->kind == PROBE_NODE)
 			p->name_ids[i] |= (uint32_t)GP_SCOPE_BACKWARD << 24;

@@ -24,6 +24,7 @@ struct session_plan {
 
 struct session_plans {
 	const struct probe_options *options;
+	bool few; /* each probe is dear: without globs only the common operators */
 	struct intern *texts;
 	struct hash name_index;
 	VEC(struct probe_name) names; /* id i + 1 */
@@ -38,6 +39,9 @@ void session_plans__done(struct session_plans *s);
  * cannot be planned is asked once; after that it has an item without a plan. */
 int session_plans__get(struct session_plans *s, const struct target_library *lib,
 		       struct reason *why, uint32_t *ret_index);
+
+/* The operators that most programs spend their time in, as globs. */
+extern const char session_common_ops[];
 
 /* Whether a name is matched by comma-separated globs; NULL matches all. */
 bool session_glob(const char *globs, const char *name);

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Placing a session's probes. What is attached belongs to a process by its index and to a file by
+ * its plan. Invariant: exits are attached before entries, so an op that is seen to begin is seen to
+ * end.
+ */
+#include "base/log.h"
+#include "gpuprof.skel.h"
+#include "probe/session_private.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program)
+{
+	switch (program) {
+	case PROGRAM_EXIT:
+		return bpf->progs.gp_op_exit;
+	case PROGRAM_ENTRY:
+		return bpf->progs.gp_op_entry;
+	case PROGRAM_NEW:
+		return bpf->progs.gp_cpu_new;
+	case PROGRAM_DELETE:
+		return bpf->progs.gp_cpu_delete;
+	case PROGRAM_REPORT:
+		return bpf->progs.gp_report_memory;
+	case PROGRAM_CATCH:
+		return bpf->progs.gp_catch;
+	case PROGRAM_NODE:
+		return bpf->progs.gp_node_entry;
+	case PROGRAM_OOM:
+		return bpf->progs.gp_report_oom;
+	default:
+		return bpf->progs.gp_loader;
+	}
+}
+
+struct probed_process *session_process(struct probe_session *s, uint16_t index)
+{
+	for (size_t i = 0; i < s->processes.nr; i++)
+		if (s->processes.items[i].index == index)
+			return &s->processes.items[i];
+	return NULL;
+}
+
+void session_let_go(struct probed_process *p)
+{
+	if (p->stopped)
+		(void)kill((pid_t)p->pid, SIGCONT);
+	p->stopped = false;
+}
+
+void probe_session__resume(struct probe_session *s, uint16_t process_index)
+{
+	struct probed_process *p = session_process(s, process_index);
+
+	if (p)
+		session_let_go(p);
+}
+
+/* One that was stopped a moment ago must not stay so, whether or not we have heard of it. */
+static void forget_process(struct probe_session *s, struct probed_process *p)
+{
+	(void)bpf_map__delete_elem(s->bpf->maps.processes, &p->pid, sizeof(p->pid), 0);
+	p->stopped = s->options.stop_at_load;
+	session_let_go(p);
+}
+
+void session_detach_all(struct probe_session *s)
+{
+	for (size_t i = 0; i < s->attachments.nr; i++)
+		link_set__done(&s->attachments.items[i].links);
+	s->attachments.nr = 0;
+	for (size_t i = 0; i < s->processes.nr; i++)
+		forget_process(s, &s->processes.items[i]);
+	s->processes.nr = 0;
+}
+
+static bool is_attached(const struct probe_session *s, uint16_t process_index, uint32_t plan)
+{
+	for (size_t i = 0; i < s->attachments.nr; i++)
+		if (s->attachments.items[i].process_index == process_index &&
+		    s->attachments.items[i].plan == plan)
+			return true;
+	return false;
+}
+
+static enum program program_for(const struct probe_function *fn, const struct probe_site *site)
+{
+	switch (fn->kind) {
+	case PROBE_ALLOC:
+		return PROGRAM_NEW;
+	case PROBE_FREE:
+		return PROGRAM_DELETE;
+	case PROBE_REPORT:
+		return PROGRAM_REPORT;
+	case PROBE_LOADER:
+		return PROGRAM_LOADER;
+	case PROBE_CATCH:
+		return PROGRAM_CATCH;
+	case PROBE_OOM:
+		return PROGRAM_OOM;
+	case PROBE_NODE:
+		return site->is_exit ? PROGRAM_EXIT : PROGRAM_NODE;
+	default:
+		return site->is_exit ? PROGRAM_EXIT : PROGRAM_ENTRY;
+	}
+}
+
+static bool is_wanted(const struct probe_session *s, const struct session_plan *plan, bool ops,
+		      uint32_t function)
+{
+	switch (plan->plan->functions.items[function].kind) {
+	case PROBE_OP:
+	case PROBE_NODE:
+		return ops && plan->wanted[function];
+	case PROBE_ALLOC:
+	case PROBE_FREE:
+	case PROBE_REPORT:
+	case PROBE_OOM:
+		return s->options.memory;
+	case PROBE_CATCH:
+		return ops && s->options.ops;
+	default:
+		return true;
+	}
+}
+
+/* Asked for and not probed: it has no place, or each probe is dear and it is not common. */
+static bool is_left_out(const struct probe_session *s, const struct session_plan *plan, bool ops,
+			uint32_t function)
+{
+	const struct probe_function *fn = &plan->plan->functions.items[function];
+
+	if (is_wanted(s, plan, ops, function))
+		return !fn->placed;
+	return s->plans.few && !s->options.ops_glob && fn->kind == PROBE_OP && ops &&
+	       s->options.ops;
+}
+
+/* The sites of one plan that one program takes. */
+static size_t collect_sites(const struct probe_session *s, const struct session_plan *plan,
+			    enum program program, const struct attachment *a,
+			    struct link_site *sites)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < plan->plan->sites.nr; i++) {
+		const struct probe_site *site = &plan->plan->sites.items[i];
+		const struct probe_function *fn = &plan->plan->functions.items[site->function];
+
+		if (program_for(fn, site) != program || !is_wanted(s, plan, a->ops, site->function))
+			continue;
+		sites[nr].offset = site->offset;
+		sites[nr++].cookie = (uint64_t)a->process_index << 48 |
+				     (uint64_t)(uint16_t)site->sp_delta << 32 |
+				     plan->name_ids[site->function];
+	}
+	return nr;
+}
+
+static void add_to_summary(struct probe_session *s, const struct session_plan *plan, bool ops)
+{
+	for (size_t i = 0; i < plan->plan->functions.nr; i++)
+		if (is_left_out(s, plan, ops, (uint32_t)i))
+			s->summary.not_placed_nr++;
+		else if (is_wanted(s, plan, ops, (uint32_t)i))
+			s->summary.functions_nr++;
+	for (size_t i = 0; i < plan->plan->sites.nr; i++)
+		if (is_wanted(s, plan, ops, plan->plan->sites.items[i].function)) {
+			s->summary.sites_nr++;
+			s->summary.single_stepped_nr += !plan->plan->sites.items[i].emulated;
+		}
+}
+
+static int attach_programs(struct probe_session *s, struct attachment *a,
+			   const struct session_plan *plan, pid_t pid, const char *path)
+{
+	struct link_site *sites = calloc(plan->plan->sites.nr + 1, sizeof(*sites));
+	int attached = sites ? 0 : -ENOMEM;
+
+	for (enum program i = 0; i < PROGRAMS_NR && attached >= 0; i++) {
+		size_t refused = 0;
+		size_t nr = collect_sites(s, plan, i, a, sites);
+
+		attached = link_attach(&a->links, s->method,
+				       bpf_program__fd(session_program(s->bpf, i)), pid, path,
+				       sites, nr, &refused);
+		a->refused_nr += (uint32_t)refused;
+		if (attached > 0)
+			a->sites_nr += (uint32_t)attached;
+	}
+	free(sites);
+	return attached < 0 ? attached : 0;
+}
+
+/* Tells the programs where this process has the virtual tables of the file's autograd nodes. */
+static int name_nodes(struct probe_session *s, const struct session_plan *plan,
+		      const struct target_library *lib, uint16_t process_index)
+{
+	for (size_t i = 0; i < plan->plan->nodes.nr && s->options.ops; i++) {
+		struct node_table key = {.address = lib->base + plan->plan->nodes.items[i].table,
+					 .process = process_index};
+		int err = bpf_map__update_elem(s->bpf->maps.node_names, &key, sizeof(key),
+					       &plan->node_ids[i], sizeof(uint32_t), BPF_ANY);
+
+		/* No room: they are shown as "?". */
+		if (err == -E2BIG)
+			return 0;
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* How many sites of one file were attached, or -errno. */
+static int attach_library(struct probe_session *s, const struct target_process *p,
+			  const struct target_library *lib, uint16_t process_index, bool ops,
+			  struct reason *why)
+{
+	struct attachment a = {.process_index = process_index, .ops = ops};
+	const struct session_plan *plan;
+	int err = session_plans__get(&s->plans, lib, why, &a.plan);
+
+	if (err)
+		return err;
+	plan = &s->plans.items.items[a.plan];
+	err = plan->plan && ops ? name_nodes(s, plan, lib, process_index) : 0;
+	if (err)
+		return reason_set(why, err, "cannot name what '%s' defines", lib->path);
+	if (!plan->plan || !plan->plan->functions.nr || is_attached(s, process_index, a.plan))
+		return 0;
+	err = vec_reserve(&s->attachments, 1);
+	if (!err)
+		err = attach_programs(s, &a, plan, p->pid, lib->open_path);
+	if (err) {
+		link_set__done(&a.links);
+		return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path,
+				  (int)p->pid, strerror(-err));
+	}
+	s->refused_nr += a.refused_nr;
+	s->attachments.items[s->attachments.nr++] = a;
+	add_to_summary(s, plan, a.ops);
+	return (int)a.sites_nr;
+}
+
+/* Whether our pids are those that the kernel's programs see. */
+static bool in_first_pid_namespace(void)
+{
+	/* PROC_PID_INIT_INO of the kernel. */
+	static const ino_t first = 0xeffffffc;
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == first;
+}
+
+static int know_process(struct probe_session *s, pid_t pid, uint16_t process_index)
+{
+	struct probed_process known = {.index = process_index, .pid = (uint32_t)pid};
+	uint32_t index = process_index;
+
+	if (session_process(s, process_index))
+		return 0;
+	if (vec_push(&s->processes, known))
+		return -ENOMEM;
+	/* Under another number it would be somebody else's fork, exec and exit that we are told. */
+	if (!in_first_pid_namespace())
+		return 0;
+	return bpf_map__update_elem(s->bpf->maps.processes, &known.pid, sizeof(known.pid), &index,
+				    sizeof(index), BPF_ANY);
+}
+
+int probe_session__attach(struct probe_session *s, const struct target_process *p,
+			  uint16_t process_index, bool ops, struct reason *why)
+{
+	int total = 0, err = know_process(s, p->pid, process_index);
+
+	if (err)
+		return reason_set(why, err, "cannot follow process %d: %s", (int)p->pid,
+				  strerror(-err));
+	for (size_t i = 0; i < p->libraries_nr; i++) {
+		struct reason inner = {""};
+		int one = attach_library(s, p, &p->libraries[i], process_index, ops, &inner);
+
+		if (one == -ENOMEM || one == -ESRCH || one == -EPERM || one == -EMFILE)
+			return reason_set(why, one, "%s", inner.text);
+		if (one < 0)
+			log_debug("%s", inner.text);
+		else
+			total += one;
+	}
+	return total;
+}
+
+void probe_session__detach(struct probe_session *s, uint16_t process_index)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		if (s->attachments.items[i].process_index == process_index)
+			link_set__done(&s->attachments.items[i].links);
+		else
+			s->attachments.items[kept++] = s->attachments.items[i];
+	}
+	s->attachments.nr = kept;
+	kept = 0;
+	for (size_t i = 0; i < s->processes.nr; i++) {
+		if (s->processes.items[i].index == process_index)
+			forget_process(s, &s->processes.items[i]);
+		else
+			s->processes.items[kept++] = s->processes.items[i];
+	}
+	s->processes.nr = kept;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What the files of a session share: session.c loads, drains and counts, session_attach.c places
+ * the probes. For no one else.
+ */
+#ifndef GP_PROBE_SESSION_PRIVATE_H
+#define GP_PROBE_SESSION_PRIVATE_H
+
+struct bpf_program;
+struct gpuprof_bpf;
+struct ring_buffer;
+
+#include "probe/link.h"
+#include "probe/session.h"
+#include "probe/session_plans.h"
+
+/* Of bpf/maps.bpf.h. */
+struct counters {
+	uint64_t losses[GP_LOSS_NR];
+	uint64_t opened;
+	uint64_t closed;
+	uint64_t other_hits;
+};
+
+struct node_table {
+	uint64_t address;
+	uint64_t process;
+};
+
+/* One file probed in one process. */
+struct attachment {
+	uint16_t process_index;
+	bool ops;
+	uint32_t plan; /* index into the session's plans */
+	struct link_set links;
+	uint32_t sites_nr;
+	uint32_t refused_nr;
+};
+
+struct probed_process {
+	uint16_t index;
+	bool stopped; /* by stop_at_load, as far as the events that were drained tell */
+	uint32_t pid;
+};
+
+struct draining {
+	int (*fn)(const void *event, size_t bytes, void *arg);
+	void *arg;
+	size_t bytes;
+	int nr;
+	int end; /* fn's */
+};
+
+struct probe_session {
+	struct probe_options options;
+	struct gpuprof_bpf *bpf;
+	struct ring_buffer *ring;
+	struct draining draining;
+	enum link_method method;
+	struct session_plans plans;
+	VEC(struct attachment) attachments;
+	VEC(struct probed_process) processes;
+	uint32_t epoch;
+	bool started;
+	uint64_t open_before; /* ops that earlier epochs left open */
+	uint64_t open_at_end;
+	uint64_t refused_nr; /* sites, since the session began */
+	struct probe_summary summary;
+};
+
+/* The programs and what they want. */
+enum program {
+	PROGRAM_EXIT = 0, /* attached in this order */
+	PROGRAM_ENTRY = 1,
+	PROGRAM_NEW = 2,
+	PROGRAM_DELETE = 3,
+	PROGRAM_REPORT = 4,
+	PROGRAM_LOADER = 5,
+	PROGRAM_CATCH = 6,
+	PROGRAM_OOM = 7,
+	PROGRAM_NODE = 8,
+	PROGRAMS_NR = 9,
+};
+
+struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);
+
+/* The process by its index, or NULL. */
+struct probed_process *session_process(struct probe_session *s, uint16_t index);
+
+/* Lets a stopped process go on. */
+void session_let_go(struct probed_process *p);
+
+/* Takes all probes off all processes. */
+void session_detach_all(struct probe_session *s);
+
+#endif /* GP_PROBE_SESSION_PRIVATE_H */
