@@ -266,3 +266,24 @@ def test_launches_inside_pytorch_operators(tmp_path):
         assert name == kernel.what[3].replace("kernel", "range"), (kernel, call)
     assert {event.tid for event in recorded.values() if event.kind == "call"} >= {
         target.facts["tid"]}
+
+
+@pytest.mark.parametrize("options", ((), ("--ops", "none")), ids=("ops", "no-ops"))
+def test_cuda_comes_later(options, tmp_path):
+    path = tmp_path / "truth"
+    with harness.Target("bridge", "--fake", gpu_truth.FAKE, "--late") as target:
+        def orders():
+            target.step(2)
+            assert target.command("load") == "loaded"
+            harness.wait_until("CUPTI", lambda: int(
+                target.command("counted enabled").split()[1]) >= KINDS)
+            target.step(10)
+
+        done = harness.attach(target, tmp_path / "r", *options, orders=orders)
+        assert target.command("truth_gpu %s" % path) == "truth_gpu 0"
+        target.leave()
+    recording = gpu_truth.Recorded(tmp_path / "r")
+    assert done.status == harness.DONE, done.told
+    recorded, _ = gpu_truth.check(recording, gpu_truth.true_events(str(path)))
+    assert [kind for kind, _ in recorded].count("kernel") == 10 * 2 * 3
+    assert bool(recording.ops) == (not options)

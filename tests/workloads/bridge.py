@@ -2,8 +2,10 @@
 """
 Real operators of PyTorch on the CPU that launch on the simulated GPU (tests/fake/) from inside
 their ranges: each kernel's name says which range launched it. --fake names the folder of the
-stand-ins.
+stand-ins. With --late they are loaded when "load" is said.
 
+    load               load the stand-ins and use CUDA                 "loaded"
+    counted WHAT       what happened to CUPTI so often                 "counted N"
     truth_gpu FILE     what the GPU did, see tests/fake/fake_gpu.h     "truth_gpu 0"
 """
 
@@ -57,10 +59,11 @@ class Bridge(protocol.Workload):
     @classmethod
     def add_arguments(cls, parser):
         parser.add_argument("--fake", required=True)
+        parser.add_argument("--late", action="store_true")
 
     def __init__(self, args):
         super().__init__(args)
-        self.gpu = Gpu(args.fake)
+        self.gpu = None if args.late else Gpu(args.fake)
         self.x = torch.ones(8, 8)
 
     def work(self, stream):
@@ -68,10 +71,13 @@ class Bridge(protocol.Workload):
         for layer in range(LAYERS):
             with record_function("range %d.%d" % (stream, layer)):
                 y = torch.mm(y, self.x)
-                self.gpu.launch("kernel %d.%d" % (stream, layer), stream)
+                if self.gpu:
+                    self.gpu.launch("kernel %d.%d" % (stream, layer), stream)
                 y = torch.relu(y)
-                self.gpu.copy(1000 + layer, stream)
-        self.gpu.wait(stream)
+                if self.gpu:
+                    self.gpu.copy(1000 + layer, stream)
+        if self.gpu:
+            self.gpu.wait(stream)
 
     def step(self):
         other = threading.Thread(target=self.work, args=(20,))
@@ -80,6 +86,11 @@ class Bridge(protocol.Workload):
         other.join()
 
     def command(self, words):
+        if words[0] == "load":
+            self.gpu = Gpu(self.args.fake)
+            return "loaded"
+        if words[0] == "counted":
+            return "counted %d" % self.gpu.driver.fake_gpu_counted(words[1].encode())
         if words[0] == "truth_gpu":
             return "truth_gpu %d" % self.gpu.driver.fake_gpu_truth(words[1].encode())
         return None

@@ -27,7 +27,7 @@ struct member {
 	enum member_end end;
 	bool exec_told;	    /* its end by exec has been dealt with */
 	bool renamed;	    /* exec: read anew who it is */
-	bool guest_refused; /* it has CUDA, and the collector could not be put in */
+	bool guest_refused; /* the collector is not to be tried (again) for CUDA */
 	bool maps_changed;  /* libraries may have come: look and probe */
 };
 

@@ -61,7 +61,7 @@ static void follow_cuda(struct capture *c, struct member *m)
 		guest__ask(m->guest, GP_FEATURE_CUPTI);
 	else if (!m->guest_refused)
 		put_guest_in(c, m, GP_FEATURE_CUPTI);
-	m->guest_refused = !m->guest;
+	m->guest_refused = m->guest_refused || !m->guest;
 }
 
 static int probe_member(struct capture *c, struct member *m, struct reason *why)
@@ -108,12 +108,11 @@ static void replace_guest(struct capture *c, struct member *m)
 {
 	struct reason why = {0};
 
-	log_warn(
-		"%d: the collector has left, because gpuprof was stopped for seconds or its ring "
-		"was "
-		"damaged: operators are missing for that time and come by uprobes from now on; GPU "
-		"activity is missing from now on",
-		(int)m->process->pid);
+	log_warn("%d: the collector has left, because gpuprof was stopped for seconds or its ring "
+		 "was damaged: operators are missing for that time and come by uprobes from now "
+		 "on%s",
+		 (int)m->process->pid, has_cuda(m) ? "; what GPUs do is missing" : "");
+	m->guest_refused = true;
 	c->left_nr++;
 	capture_stop_guest(c, m->guest, false);
 	capture_drain_guest(c, m->guest);
