@@ -13,14 +13,14 @@ $(FAKE)/libcudart.so.12: tests/fake/fake_cudart.c tests/fake/fake_gpu.h $(FAKE)/
 $(FAKE)/libcupti.so.12: tests/fake/fake_cupti.c tests/fake/fake_gpu.h \
 	userspace/collector/cupti_abi.h $(FAKE)/libcuda.so.1
 
-$(FAKE_CUDA):
+$(FAKE_CUDA): | setup-build
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(FAKE_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
 		$(filter %.c,$^) $(filter $(FAKE)/libcuda.so.1,$^) -lpthread -o $@
 
 $(FAKE)/cuda_app: tests/fake/cuda_app.c tests/fake/fake_gpu.h $(FAKE)/libcudart.so.12 \
-		$(FAKE)/libcuda.so.1
+		$(FAKE)/libcuda.so.1 $(STAMP) | setup-build
 	$(call say,CC,$@)
 	$(Q)$(CC) $(FAKE_CFLAGS) -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed \
 		$(filter %.c %.12 %.1,$^) -lpthread -o $@

@@ -180,7 +180,7 @@ static void test_calls_and_syncs(void **state)
 
 static void test_numbers(void **state)
 {
-	static const uint32_t pairs[][2] = {
+	const uint32_t pairs[][2] = {
 		{CUPTI_OK, CUPTI_SUCCESS},
 		{CUPTI_PARAMETER, CUPTI_ERROR_INVALID_PARAMETER},
 		{CUPTI_LIMIT_REACHED, CUPTI_ERROR_MAX_LIMIT_REACHED},

@@ -19,13 +19,17 @@
 #include "collector/cupti_records.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NAMES_FIRST    32768 /* ids of ours, beside those of ops */
 #define TAKEDOWN_TRIES 1000  /* of 1 ms, for a CUDA call to come by */
 #define TAKEDOWN_MORE  5000  /* of 1 ms, for the take-down that has begun */
 #define WHY_BYTES      256
+
+#define EXIT_TRIES 2000 /* of 1 ms, for the collector's thread to come out of CUPTI */
 
 enum takedown { TAKEDOWN_NONE = 0, TAKEDOWN_WAITING = 1, TAKEDOWN_AT_WORK = 2, TAKEDOWN_DONE = 3 };
 
@@ -34,6 +38,7 @@ static const uint32_t kinds[] = {CUPTI_RUNTIME, CUPTI_DRIVER,	 CUPTI_KERNEL, CUP
 
 static struct {
 	bool armed;
+	pid_t owner; /* who has armed it last; 0: nobody ever */
 	struct ring_writer *ring;
 	struct names *names;
 	struct cupti_library library;
@@ -44,6 +49,11 @@ static struct {
 	struct cupti_records records;
 	char why[WHY_BYTES];
 } session;
+
+/* Who is inside CUPTI on our behalf: the collector's thread, or the one that ends the process,
+ * which keeps it. */
+static uint32_t inside;
+static uint32_t exiting;
 
 static struct {
 	uint32_t takedown; /* enum takedown */
@@ -56,6 +66,22 @@ static void sleep_ms(void)
 	static const struct timespec ms = {.tv_nsec = 1000000};
 
 	(void)nanosleep(&ms, NULL);
+}
+
+/* False once the process ends. */
+static bool go_inside(void)
+{
+	while (__atomic_exchange_n(&inside, 1, __ATOMIC_ACQUIRE)) {
+		if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE))
+			return false;
+		sleep_ms();
+	}
+	return true;
+}
+
+static void come_out(void)
+{
+	__atomic_store_n(&inside, 0, __ATOMIC_RELEASE);
 }
 
 /* session.why = a + b + c, cut. */
@@ -159,13 +185,11 @@ static void count_dropped(void)
 		ring_writer__count(session.ring, GP_LOSS_GPU_DROPPED, nr + wasted);
 }
 
-void cupti__turn(bool flush)
+static void take_records(bool flush)
 {
 	uint8_t indices[BUFFERS_NR];
 	uint32_t nr;
 
-	if (!session.armed)
-		return;
 	if (flush)
 		(void)session.library.call.cuptiActivityFlushAll(CUPTI_FLUSH_COMPLETED);
 	nr = cupti_buffers__take(indices);
@@ -182,6 +206,14 @@ void cupti__turn(bool flush)
 	}
 	if (flush)
 		count_dropped();
+}
+
+void cupti__turn(bool flush)
+{
+	if (!session.armed || !go_inside())
+		return;
+	take_records(flush);
+	come_out();
 }
 
 static void disable_kinds(void)
@@ -245,6 +277,26 @@ static const char *begin_records(void)
 	return refused("gpu activity: kernels", result);
 }
 
+/* Runs before what CUDA has registered for the end of the process, because it was registered later:
+ * takes the last records, and keeps our thread away from a CUDA that is going. */
+static void at_exit(void)
+{
+	int tries = 0;
+
+	if (session.owner != getpid())
+		return;
+	while (__atomic_exchange_n(&inside, 1, __ATOMIC_ACQUIRE)) {
+		if (++tries > EXIT_TRIES)
+			return;
+		sleep_ms();
+	}
+	if (session.armed) {
+		disable_kinds();
+		take_records(true);
+	}
+	__atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
+}
+
 static void let_go(void)
 {
 	cupti_buffers__close();
@@ -253,7 +305,7 @@ static void let_go(void)
 	cupti_library__release(&session.library);
 }
 
-enum cupti_outcome cupti__arm(struct ring_writer *w, const char **why_text)
+static enum cupti_outcome arm(struct ring_writer *w, const char **why_text)
 {
 	enum cupti_found found;
 	const struct cupti_functions *call = &session.library.call;
@@ -281,6 +333,9 @@ enum cupti_outcome cupti__arm(struct ring_writer *w, const char **why_text)
 	}
 	*why_text = begin_records();
 	if (!*why_text) {
+		if (!session.owner)
+			(void)atexit(at_exit);
+		session.owner = getpid();
 		session.armed = true;
 		return CUPTI_ARMED;
 	}
@@ -288,6 +343,18 @@ enum cupti_outcome cupti__arm(struct ring_writer *w, const char **why_text)
 	(void)call->cuptiUnsubscribe(session.subscriber);
 	let_go();
 	return CUPTI_REFUSED;
+}
+
+enum cupti_outcome cupti__arm(struct ring_writer *w, const char **why_text)
+{
+	enum cupti_outcome outcome;
+
+	*why_text = "gpu activity: the process is ending";
+	if (!go_inside())
+		return CUPTI_REFUSED;
+	outcome = arm(w, why_text);
+	come_out();
+	return outcome;
 }
 
 static void wait_for_takedown(int tries, uint32_t end)
@@ -324,17 +391,18 @@ void cupti__disarm(void)
 {
 	const struct cupti_functions *call = &session.library.call;
 
-	if (!session.armed)
+	if (!session.armed || !go_inside())
 		return;
 	disable_kinds();
-	cupti__turn(true);
+	take_records(true);
 	/* Buffers with records that are not complete; those count as having no times. */
 	(void)call->cuptiActivityFlushAll(CUPTI_FLUSH_FORCED);
-	cupti__turn(true);
+	take_records(true);
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	take_down();
 	session.armed = false;
 	let_go();
+	come_out();
 }
 
 void cupti__forget(void)
@@ -344,4 +412,5 @@ void cupti__forget(void)
 	session.names = NULL;
 	session.ring = NULL;
 	taker.takedown = TAKEDOWN_NONE;
+	inside = 0;
 }

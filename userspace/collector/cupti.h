@@ -3,7 +3,8 @@
 /*
  * GP_FEATURE_CUPTI: what the GPU did and which calls asked for it, from CUPTI's activity records to
  * the ring. All functions but cupti__forget() are for the collector's own thread. CUPTI calls us
- * back on other threads only to get and return buffers and, once, to be taken down.
+ * back on other threads only to get and return buffers and, once, to be taken down. When the
+ * process ends by exit(), the thread that ends it takes the last records first.
  */
 #ifndef GP_COLLECTOR_CUPTI_H
 #define GP_COLLECTOR_CUPTI_H
