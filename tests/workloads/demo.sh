@@ -32,7 +32,7 @@ kill -0 "$target" && echo "The training goes on, undisturbed (process $target; e
 cat <<END
 
 Open:
-  $out/resnet18.trace.json    in ui.perfetto.dev, chrome://tracing or speedscope
+  $out/resnet18.trace.json    in ui.perfetto.dev or speedscope.app
   $out/resnet18.memory.html   in any browser: memory over time
   $out/resnet18.gpuprof       with 'gpuprof table' and 'gpuprof export', now or later
 END

@@ -243,7 +243,6 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 	s.method = summary.method;
 	s.processes_nr = (uint32_t)c->members.nr;
 	for (size_t i = 0; i < c->members.nr; i++)
-		s.callbacks_nr += c->members.items[i]->guest &&
-				  (guest__active(c->members.items[i]->guest) & GP_FEATURE_OPS);
+		s.callbacks_nr += c->members.items[i]->callbacks;
 	*ret_status = s;
 }

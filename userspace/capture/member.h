@@ -25,6 +25,7 @@ struct member {
 	int pidfd;
 	uint16_t index;
 	enum member_end end;
+	bool callbacks;	    /* its operators come, or came, from the collector */
 	bool exec_told;	    /* its end by exec has been dealt with */
 	bool renamed;	    /* exec: read anew who it is */
 	bool guest_refused; /* the collector is not to be tried (again) for CUDA */

@@ -67,6 +67,8 @@ static void follow_cuda(struct capture *c, struct member *m)
 static int probe_member(struct capture *c, struct member *m, struct reason *why)
 {
 	bool callbacks = m->guest && (guest__active(m->guest) & GP_FEATURE_OPS);
+
+	m->callbacks |= callbacks;
 	return probe_session__attach(c->probes, m->process, m->index, !callbacks, why);
 }
 

@@ -18,7 +18,7 @@ void chrome_begin(struct chrome *c)
 		chrome_lit(&c->out, "\n  ");
 }
 
-static int64_t trace_time(const struct chrome *c, uint64_t time_ns)
+int64_t chrome_time(const struct chrome *c, uint64_t time_ns)
 {
 	int64_t at = (int64_t)time_ns + c->shift_ns;
 
@@ -34,7 +34,7 @@ void chrome_where(struct chrome *c, uint32_t thread, uint64_t time_ns)
 	chrome_lit(&c->out, ",\"tid\":");
 	buf__u64(&c->out, th->tid);
 	chrome_lit(&c->out, ",\"ts\":");
-	buf__us(&c->out, trace_time(c, time_ns));
+	buf__us(&c->out, chrome_time(c, time_ns));
 }
 
 static const char *category(const struct tl_op *op)
@@ -70,7 +70,7 @@ static void slice(struct chrome *c, const struct tl_op *op, uint32_t number)
 	buf__json(&c->out, op->name);
 	chrome_where(c, op->thread, op->start_ns);
 	chrome_lit(&c->out, ",\"dur\":");
-	buf__us(&c->out, trace_time(c, op->end_ns) - trace_time(c, op->start_ns));
+	buf__us(&c->out, chrome_time(c, op->end_ns) - chrome_time(c, op->start_ns));
 	op_args(c, op, number);
 	chrome_lit(&c->out, "}");
 	chrome_flow_write(c, number);
@@ -94,8 +94,7 @@ static void async_half(struct chrome *c, const struct tl_op *op, uint32_t number
 	chrome_lit(&c->out, "}");
 }
 
-/* Hands a full block to the sink. */
-static int drain(struct chrome *c, bool all)
+int chrome_drain(struct chrome *c, bool all)
 {
 	int err = buf__error(&c->out);
 
@@ -119,7 +118,7 @@ static int write_ops(struct chrome *c)
 		} else {
 			slice(c, op, i);
 		}
-		err = drain(c, false);
+		err = chrome_drain(c, false);
 	}
 	return err;
 }
@@ -161,11 +160,11 @@ static int write_memory(struct chrome *c)
 
 	for (size_t i = 0; i < c->t->memory.nr && !err; i++) {
 		memory_event(c, &c->t->memory.items[i], false, number++);
-		err = drain(c, false);
+		err = chrome_drain(c, false);
 	}
 	for (size_t i = 0; i < c->t->out_of_memory.nr && !err; i++) {
 		memory_event(c, &c->t->out_of_memory.items[i], true, number++);
-		err = drain(c, false);
+		err = chrome_drain(c, false);
 	}
 	return err;
 }
@@ -175,7 +174,7 @@ static void write_end(struct chrome *c, const char *name)
 	chrome_begin(c);
 	chrome_lit(&c->out, "{\"name\":\"Record Window End\",\"ph\":\"i\",\"s\":\"g\",\"pid\":\"\","
 			    "\"tid\":\"\",\"ts\":");
-	buf__us(&c->out, trace_time(c, c->t->end_ns));
+	buf__us(&c->out, chrome_time(c, c->t->end_ns));
 	chrome_lit(&c->out, "}\n  ],\n  \"traceName\": ");
 	buf__json(&c->out, name);
 	chrome_lit(&c->out, "\n}\n");
@@ -189,15 +188,19 @@ static int write_all(struct chrome *c, const char *name)
 		return err;
 	chrome_header(c);
 	chrome_names(c);
-	err = drain(c, false);
+	err = chrome_gpu_names(c);
+	if (!err)
+		err = chrome_drain(c, false);
 	if (!err)
 		err = write_ops(c);
+	if (!err)
+		err = chrome_gpu(c);
 	if (!err)
 		err = write_memory(c);
 	if (err)
 		return err;
 	write_end(c, name);
-	return drain(c, true);
+	return chrome_drain(c, true);
 }
 
 int output_chrome(struct sink *s, const struct timeline *t, const char *name)

@@ -87,6 +87,10 @@ static void capture_part(struct buf *out, const struct timeline *t)
 	describe_overhead(out, t);
 	buf__str(out, ",\n  \"capture\": ");
 	describe_capture(out, t);
+	if (t->gpu.any) {
+		buf__str(out, ",\n  \"gpu\": ");
+		describe_gpu(out, t);
+	}
 	buf__str(out, "\n}\n");
 }
 

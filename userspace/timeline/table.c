@@ -71,32 +71,46 @@ static int add_row(struct grouping *g, uint64_t head, const struct table_row *ro
 }
 
 /* The row of this key, made if there is none. Names are interned: pointers are compared. */
-static int find_row(struct grouping *g, const char *name, const char *overload, bool annotation,
-		    uint32_t *ret_row)
+static int find_row(struct grouping *g, const struct table_row *key, uint32_t *ret_row)
 {
-	struct table_row row = {
-		.name = name,
-		.overload = overload,
-		.is_user_annotation = annotation,
-		.first_op = TL_NONE,
-	};
-	const uint64_t *head = hash__find(&g->head_of, (uintptr_t)name);
+	const uint64_t *head = hash__find(&g->head_of, (uintptr_t)key->name);
 
 	for (uint32_t i = head ? (uint32_t)*head : TL_NONE; i != TL_NONE; i = g->next.items[i]) {
 		const struct table_row *r = &g->table->rows.items[i];
 
-		if (r->overload == overload && r->is_user_annotation == annotation) {
+		if (r->overload == key->overload && r->device == key->device &&
+		    r->is_user_annotation == key->is_user_annotation) {
 			*ret_row = i;
 			return 0;
 		}
 	}
-	return add_row(g, head ? *head : TL_NONE, &row, ret_row);
+	return add_row(g, head ? *head : TL_NONE, key, ret_row);
+}
+
+/* Of what is no op. */
+static int find_other(struct grouping *g, const char *name, enum table_device device,
+		      uint32_t *ret_row)
+{
+	struct table_row key = {
+		.name = name,
+		.overload = g->options->by_overload ? "" : NULL,
+		.device = device,
+		.first_op = TL_NONE,
+	};
+
+	return find_row(g, &key, ret_row);
 }
 
 static int row_of_op(struct grouping *g, const struct tl_op *op, uint32_t *ret_row)
 {
-	return find_row(g, row_name(op->name), g->options->by_overload ? op->overload : NULL,
-			op->scope == GP_SCOPE_USER, ret_row);
+	struct table_row key = {
+		.name = row_name(op->name),
+		.overload = g->options->by_overload ? op->overload : NULL,
+		.is_user_annotation = op->scope == GP_SCOPE_USER,
+		.first_op = TL_NONE,
+	};
+
+	return find_row(g, &key, ret_row);
 }
 
 /* Remembers the row's first event; true if this one is it so far. */
@@ -126,6 +140,7 @@ static void add_self(struct table_row *row, const struct tl_op *op)
 	if (is_async(op))
 		return;
 	row->self_cpu_ns += op->self_ns;
+	row->self_cuda_ns += op->self_cuda_ns;
 	row->self_cpu_bytes = plus(row->self_cpu_bytes, op->self_cpu_bytes);
 	row->self_cuda_bytes = plus(row->self_cuda_bytes, op->self_cuda_bytes);
 }
@@ -154,6 +169,7 @@ static int add_op(struct grouping *g, uint32_t index)
 	row->calls++;
 	row->bounded_calls += (op->flags & GP_OP_EXCEPTION) != 0;
 	row->cpu_total_ns += op->end_ns - op->start_ns;
+	row->cuda_total_ns += is_async(op) ? 0 : op->cuda_ns;
 	row->cpu_bytes = plus(row->cpu_bytes, op->cpu_bytes);
 	row->cuda_bytes = plus(row->cuda_bytes, op->cuda_bytes);
 	return 0;
@@ -178,7 +194,7 @@ static int add_memory(struct grouping *g, const struct tl_memory *m, const char 
 {
 	struct table_row *row;
 	uint32_t at;
-	int err = find_row(g, name, g->options->by_overload ? "" : NULL, false, &at);
+	int err = find_other(g, name, TABLE_CPU, &at);
 
 	if (err)
 		return err;
@@ -208,6 +224,55 @@ static int add_memories(struct grouping *g)
 	}
 	for (size_t i = 0; i < g->t->out_of_memory.nr && !err; i++)
 		err = add_memory(g, &g->t->out_of_memory.items[i], "[OutOfMemory]");
+	return err;
+}
+
+/* API calls stand among the ops. */
+static int add_call(struct grouping *g, const struct tl_api *api)
+{
+	struct table_row *row;
+	uint32_t at;
+	int err = find_other(g, api->name, TABLE_CPU, &at);
+
+	if (err)
+		return err;
+	row = &g->table->rows.items[at];
+	if (is_first(g, at, api->start_ns, api->end_ns))
+		row->has_parent = api->parent != TL_NONE ||
+				  (api->op != TL_NONE && g->heir[api->op] != TL_NONE);
+	row->calls++;
+	row->self_cpu_ns += api->self_ns;
+	row->cpu_total_ns += api->end_ns - api->start_ns;
+	return 0;
+}
+
+/* A synchronisation is no work of the GPU: it has no row. */
+static int add_work(struct grouping *g, const struct tl_gpu *work)
+{
+	struct table_row *row;
+	uint32_t at;
+	int err = find_other(g, work->name, TABLE_CUDA, &at);
+
+	if (err)
+		return err;
+	row = &g->table->rows.items[at];
+	(void)is_first(g, at, work->start_ns, work->end_ns);
+	row->calls++;
+	row->self_cuda_ns += work->end_ns - work->start_ns;
+	row->cuda_total_ns = row->self_cuda_ns;
+	return 0;
+}
+
+static int add_gpu(struct grouping *g)
+{
+	const struct tl_gpus *gpu = &g->t->gpu;
+	int err = 0;
+
+	for (size_t i = 0; i < gpu->api.nr && !err; i++)
+		err = add_call(g, &gpu->api.items[i]);
+	for (size_t i = 0; i < gpu->work.nr && !err; i++)
+		if (tl_gpu_is_work(&gpu->work.items[i]))
+			err = add_work(g, &gpu->work.items[i]);
 	return err;
 }
 
@@ -265,6 +330,8 @@ static int fill(struct grouping *g)
 	err = add_ops(g);
 	if (!err)
 		err = add_memories(g);
+	if (!err)
+		err = add_gpu(g);
 	if (!err)
 		err = table_sort_by_time(g->table, g->when.items);
 	return err;
