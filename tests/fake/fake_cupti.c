@@ -20,7 +20,10 @@
 #define QUIET_VERSION	23 /* single calls can be switched off */
 #define KINDS		64
 #define CBIDS		1024
+#define MEMORY_PAGEABLE 1
 #define MEMORY_DEVICE	3
+#define FROM_HOST	1
+#define TO_HOST		2
 
 PUBLIC int cuptiGetVersion(uint32_t *ret_version);
 PUBLIC int cuptiGetTimestamp(uint64_t *ret_ns);
@@ -143,8 +146,8 @@ static void write_copy(const struct fake_event *e, uint64_t start, uint64_t end)
 	struct cupti_copy c = {
 		.kind = CUPTI_MEMCPY,
 		.copy_kind = e->copy_kind,
-		.src_kind = MEMORY_DEVICE,
-		.dst_kind = MEMORY_DEVICE,
+		.src_kind = e->copy_kind == FROM_HOST ? MEMORY_PAGEABLE : MEMORY_DEVICE,
+		.dst_kind = e->copy_kind == TO_HOST ? MEMORY_PAGEABLE : MEMORY_DEVICE,
 		.bytes = e->bytes,
 		.start = start,
 		.end = end,

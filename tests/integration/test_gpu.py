@@ -98,8 +98,8 @@ def test_faults_are_counted_exactly(tmp_path):
     faults = [fault for _, fault in truth]
     for fault in ("zero", "backwards", "drop"):
         assert faults.count(fault) > 50
-    assert recording.lost() == {"gpu_time": faults.count("zero") + faults.count("backwards"),
-                                "gpu_dropped": faults.count("drop")}
+    assert recording.lost() == {"cupti_time": faults.count("zero") + faults.count("backwards"),
+                                "cupti_dropped": faults.count("drop")}
     gpu_truth.check(recording, truth)
 
 
@@ -141,7 +141,7 @@ def test_clock_that_is_set(jump_ns, tmp_path):
     recorded, fine = gpu_truth.check(recording, truth, complete=False)
     # What was not told right was not told.
     missing = len(fine) - len(recorded)
-    assert recording.lost() == ({"gpu_clock": missing} if missing else {})
+    assert recording.lost() == ({"cupti_clock": missing} if missing else {})
     assert done.status == (harness.LOST if missing else harness.DONE), done.told
     # The first and the last work are far from the jump.
     order = sorted((event.start, key) for key, event in fine.items() if key[0] == "kernel")

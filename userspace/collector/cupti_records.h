@@ -2,8 +2,8 @@
 
 /*
  * From CUPTI's records to events in the ring. Each record becomes one event, or is counted: under
- * open_at_start if it began before the clock was first read, gpu_time if it carries no believable
- * times, gpu_clock if they cannot be converted, record if it is too short for its kind.
+ * open_at_start if it began before the clock was first read, cupti_time if it carries no believable
+ * times, cupti_clock if they cannot be converted, record if it is too short for its kind.
  */
 #ifndef GP_COLLECTOR_CUPTI_RECORDS_H
 #define GP_COLLECTOR_CUPTI_RECORDS_H

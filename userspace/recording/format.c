@@ -54,9 +54,9 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_COLLECTOR_FULL] = "collector_full",
 		[GP_LOSS_NAMES] = "names",
 		[GP_LOSS_COLLECTOR_LEFT] = "collector_left",
-		[GP_LOSS_GPU_TIME] = "gpu_time",
-		[GP_LOSS_GPU_CLOCK] = "gpu_clock",
-		[GP_LOSS_GPU_DROPPED] = "gpu_dropped",
+		[GP_LOSS_GPU_TIME] = "cupti_time",
+		[GP_LOSS_GPU_CLOCK] = "cupti_clock",
+		[GP_LOSS_GPU_DROPPED] = "cupti_dropped",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";
