@@ -109,6 +109,7 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 static void replace_guest(struct capture *c, struct member *m)
 {
 	struct reason why = {0};
+	int nr;
 
 	log_warn("%d: the collector has left, because gpuprof was stopped for seconds or its ring "
 		 "was damaged: operators are missing for that time and come by uprobes from now "
@@ -120,8 +121,11 @@ static void replace_guest(struct capture *c, struct member *m)
 	capture_drain_guest(c, m->guest);
 	guest__losses(m->guest, c->guest_losses);
 	guest__free(TAKE(m->guest), m->process, false);
-	if (probe_member(c, m, &why) < 0)
+	nr = probe_member(c, m, &why);
+	if (nr < 0)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
+	else
+		log_info("%d: %d probes more, in place of the collector", (int)m->process->pid, nr);
 }
 
 /* After exec: who it is now. The probes of its new libraries follow. */

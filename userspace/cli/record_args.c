@@ -138,7 +138,9 @@ const struct command command_run = {
 	.summary = "start a program and profile it from its first instruction",
 	.usage = "[options] -- CMD [ARGS...]",
 	.about = "Starts CMD and records it from the first instruction to its end, or to the end "
-		 "of --duration. Prints the table and keeps the recording.",
+		 "of --duration. Prints the table and keeps the recording. Only CMD's own process "
+		 "is "
+		 "recorded, not those that it starts.",
 	.options = run_options,
 	.operand = "the command to run",
 	.min_operands = 1,

@@ -179,6 +179,19 @@ static int write_table(const struct shown *s, const struct table *table,
 	return err && err != -EPIPE ? output_failed("table", "-", err) : CLI_DONE;
 }
 
+static void warn_of_no_rows(const struct shown *s)
+{
+	const char *ops = recording__meta(s->recording, "ops");
+
+	if (ops && !strcmp(ops, "none"))
+		log_warn("the recording has no operators in it: none were asked for (--ops none)");
+	else if (ops && strcmp(ops, "all"))
+		log_warn("the recording has no operators in it: none matched --ops '%s'", ops);
+	else
+		log_warn("the recording has no operators in it: the process called none while it "
+			 "was recorded; those that it started are not recorded with it");
+}
+
 static int show_table(const struct shown *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
@@ -193,7 +206,7 @@ static int show_table(const struct shown *s, const struct show_options *o)
 		return err == -EINVAL ? CLI_USAGE : CLI_FAILED;
 	}
 	if (!table->rows.nr)
-		log_warn("the recording has no operators in it");
+		warn_of_no_rows(s);
 	return write_table(s, table, o);
 }
 
