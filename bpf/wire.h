@@ -191,6 +191,11 @@ struct gp_ev_sync {
 	__u32 reserved;
 };
 
+/*
+ * Times of CUPTI's clock are converted along the line between the two readings around them. Such a
+ * time is wrong by at most the larger of the two widths, plus how far (time_ns - gpu_ns) moved
+ * between the two.
+ */
 struct gp_ev_clock {
 	struct gp_ev_head head; /* time_ns: middle of the bracket */
 	__u64 gpu_ns;		/* CUPTI's clock */
@@ -299,7 +304,10 @@ enum gp_loss {
 		11, /* times a collector left by itself: what it missed is unknown */
 	GP_LOSS_STACK_INCOMPLETE = 12, /* events whose stack is truncated or otherwise not whole */
 	GP_LOSS_STACK_ROOM = 13,       /* events whose stack found no room: they have none */
-	GP_LOSS_NR = 14,
+	GP_LOSS_GPU_TIME = 14,	       /* CUPTI records with no start or end, or an end before it */
+	GP_LOSS_GPU_CLOCK = 15,	       /* CUPTI records made while its clock was not steady */
+	GP_LOSS_GPU_DROPPED = 16, /* CUPTI records that CUPTI or we had no buffer for, at least */
+	GP_LOSS_NR = 17,
 };
 
 /* Ops open on one thread at a time. */
@@ -307,7 +315,7 @@ enum gp_loss {
 
 /* ---- The collector's ring: one memfd, written by the target, read by gpuprof. ---- */
 
-#define GP_RING_MAGIC 0x31676e6972707067ULL /* "gpprring1" cut to 8 bytes */
+#define GP_RING_MAGIC 0x32676e6972707067ULL /* "gppring2" */
 #define GP_RING_NAME  "gpuprof-ring"	    /* the memfd's name */
 
 enum gp_feature {

@@ -16,6 +16,43 @@
 #define DATA_BYTES 4096U
 #define ROUNDS	   4
 
+static size_t gpu_bytes(uint8_t kind)
+{
+	switch (kind) {
+	case GP_EV_API:
+		return sizeof(struct gp_ev_api);
+	case GP_EV_KERNEL:
+		return sizeof(struct gp_ev_kernel);
+	case GP_EV_GPU_MEMORY:
+		return sizeof(struct gp_ev_gpu_memory);
+	case GP_EV_SYNC:
+		return sizeof(struct gp_ev_sync);
+	case GP_EV_CLOCK:
+		return sizeof(struct gp_ev_clock);
+	default:
+		return 0;
+	}
+}
+
+/* Events of GPUs: those that have a length of time first have its beginning. */
+static void check_gpu(const void *event, size_t bytes)
+{
+	const struct gp_ev_head *head = event;
+	const struct gp_ev_kernel *kernel = event;
+	const struct gp_ev_gpu_memory *memory = event;
+
+	if (head->kind < GP_EV_API || head->kind > GP_EV_CLOCK || bytes != gpu_bytes(head->kind))
+		abort();
+	if (head->kind != GP_EV_API && head->tid)
+		abort();
+	if (head->kind != GP_EV_CLOCK && kernel->start_ns > head->time_ns)
+		abort();
+	if (head->kind == GP_EV_KERNEL && (kernel->device >= 4096 || kernel->block[2] > 1024))
+		abort();
+	if (head->kind == GP_EV_GPU_MEMORY && memory->is_set > 1)
+		abort();
+}
+
 /* Each event is whole, from our process, and of a kind that the ring may hold. */
 static int check(const void *event, size_t bytes, void *arg)
 {
@@ -32,7 +69,7 @@ static int check(const void *event, size_t bytes, void *arg)
 		if (strlen((const char *)(name + 1)) != name->text_bytes)
 			abort();
 	} else {
-		abort();
+		check_gpu(event, bytes);
 	}
 	return 0;
 }
@@ -41,21 +78,36 @@ static int check(const void *event, size_t bytes, void *arg)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const char text[15] = "aten::add_tenso";
-	struct {
+	struct seed {
 		uint64_t head;
 		struct gp_ring_slot name_slot;
 		struct gp_ev_name name;
 		char text[16];
 		struct gp_ring_slot op_slot;
 		struct gp_ev_op op;
+		struct gp_ring_slot kernel_slot;
+		struct gp_ev_kernel kernel;
+		struct gp_ring_slot memory_slot;
+		struct gp_ev_gpu_memory memory;
+		struct gp_ring_slot clock_slot;
+		struct gp_ev_clock clock;
 	} seed = {
 		.head = sizeof(seed) - sizeof(seed.head),
 		.name_slot = {sizeof(seed.name_slot) + sizeof(seed.name) + sizeof(seed.text), 1},
 		.name = {.head.kind = GP_EV_NAME, .name_id = 1, .text_bytes = sizeof(text)},
 		.op_slot = {sizeof(seed.op_slot) + sizeof(seed.op), 49},
 		.op = help_op(1),
+		.kernel_slot = {sizeof(seed.kernel_slot) + sizeof(seed.kernel), 0},
+		.kernel = {.head.kind = GP_EV_KERNEL, .name_id = 1, .block = {1, 1, 1}},
+		.memory_slot = {sizeof(seed.memory_slot) + sizeof(seed.memory), 0},
+		.memory = {.head.kind = GP_EV_GPU_MEMORY, .bytes = 1, .peer_device = UINT32_MAX},
+		.clock_slot = {sizeof(seed.clock_slot) + sizeof(seed.clock), 0},
+		.clock = {.head.kind = GP_EV_CLOCK, .gpu_ns = 1},
 	};
 
+	seed.kernel_slot.ready = (uint32_t)(offsetof(struct seed, kernel_slot) - 8) + 1;
+	seed.memory_slot.ready = (uint32_t)(offsetof(struct seed, memory_slot) - 8) + 1;
+	seed.clock_slot.ready = (uint32_t)(offsetof(struct seed, clock_slot) - 8) + 1;
 	memcpy(seed.text, text, sizeof(text));
 	seed.op.start_ns = seed.op.head.time_ns = 0;
 	fuzz_seed(*argc, *argv, "ring", &seed, sizeof(seed));
@@ -74,11 +126,14 @@ static void shift_times(unsigned char *ring)
 		memcpy(&slot, ring + at, sizeof(slot));
 		memcpy(&op, ring + at + sizeof(slot), sizeof(op));
 		bytes = slot.bytes && slot.bytes % 8 == 0 ? slot.bytes : 8;
-		if (op.head.kind != GP_EV_OP || slot.bytes != sizeof(slot) + sizeof(op))
+		if ((op.head.kind != GP_EV_OP || slot.bytes != sizeof(slot) + sizeof(op)) &&
+		    (!gpu_bytes(op.head.kind) ||
+		     slot.bytes != sizeof(slot) + gpu_bytes(op.head.kind)))
 			continue;
-		op.start_ns += now;
+		if (op.head.kind != GP_EV_CLOCK)
+			op.start_ns += now;
 		op.head.time_ns += now;
-		memcpy(ring + at + sizeof(slot), &op, sizeof(op));
+		memcpy(ring + at + sizeof(slot), &op, sizeof(op.head) + sizeof(op.start_ns));
 	}
 }
 

@@ -20,7 +20,7 @@
 struct seen {
 	size_t ops_nr, names_nr;
 	struct gp_ev_op last_op;
-	char last_name[256];
+	char last_name[1024];
 	uint32_t last_name_id;
 	int stop_after; /* > 0: the callback asks to stop after so many events */
 };

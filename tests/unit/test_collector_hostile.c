@@ -233,7 +233,7 @@ static void test_names(void **state)
 {
 	struct {
 		struct gp_ev_name name;
-		char text[320];
+		char text[1000];
 	} ev;
 	static const struct {
 		uint32_t id, text_bytes;
@@ -241,9 +241,9 @@ static void test_names(void **state)
 		bool good;
 	} cases[] = {
 		{0, 3, 8, false},	 {65536, 3, 8, false},	    {UINT32_MAX, 3, 8, false},
-		{1, 256, 256, false},	 {1, UINT32_MAX, 8, false}, {1, UINT32_MAX - 7, 0, false},
+		{1, 992, 992, false},	 {1, UINT32_MAX, 8, false}, {1, UINT32_MAX - 7, 0, false},
 		{1, 3, 16, false},	 {1, 9, 8, false},	    {1, 3, 0, false},
-		{65535, 255, 256, true}, {2, 0, 0, true},	    {2, 8, 8, true},
+		{65535, 991, 992, true}, {2, 0, 0, true},	    {2, 8, 8, true},
 	};
 	uint64_t refused = 0;
 	struct ends e;

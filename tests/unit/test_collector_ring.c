@@ -70,7 +70,7 @@ static uint64_t loss(struct ends *e, enum gp_loss what)
 
 static void test_round_trip(void **state)
 {
-	struct names *names = names__new();
+	struct names *names = names__new(1);
 	const struct name *name;
 	struct gp_ev_op op;
 	struct ends e;
@@ -115,7 +115,7 @@ static void test_round_trip(void **state)
 static void test_wrap_around(void **state)
 {
 	static char text[NAMES_TEXT_BYTES + 10];
-	struct names *names = names__new();
+	struct names *names = names__new(1);
 	struct ends e;
 	uint32_t nr;
 
@@ -307,7 +307,7 @@ static void test_dead_writer_without_a_size(void **state)
 
 static void test_names(void **state)
 {
-	struct names *names = names__new();
+	struct names *names = names__new(1);
 	const struct name *a, *b;
 	struct ends e;
 
@@ -335,7 +335,7 @@ static void test_names(void **state)
 /* One target must not be able to make gpuprof hold names without end. */
 static void test_names_end(void **state)
 {
-	struct names *names = names__new();
+	struct names *names = names__new(1);
 	uint32_t nr = 0;
 	char text[300];
 	struct ends e;

@@ -190,8 +190,8 @@ int capture__stop(struct capture *c, struct reason *why)
 	c->stopped = true;
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest && !c->members.items[i]->end)
-			guest__stop(c->members.items[i]->guest,
-				    member__has_exited(c->members.items[i]));
+			capture_stop_guest(c, c->members.items[i]->guest,
+					   member__has_exited(c->members.items[i]));
 	probe_session__stop(c->probes);
 	c->end_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	capture_drain(c);
@@ -235,8 +235,9 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 
 	read_losses(c, losses);
 	probe_session__summary(c->probes, &summary);
-	s.lost_nr =
-		losses[GP_LOSS_RING_FULL] + losses[GP_LOSS_RECORD] + losses[GP_LOSS_COLLECTOR_FULL];
+	s.lost_nr = losses[GP_LOSS_RING_FULL] + losses[GP_LOSS_RECORD] +
+		    losses[GP_LOSS_COLLECTOR_FULL] + losses[GP_LOSS_GPU_TIME] +
+		    losses[GP_LOSS_GPU_CLOCK] + losses[GP_LOSS_GPU_DROPPED];
 	s.bytes = recording_writer__bytes(c->writer);
 	s.running_ns = c->started ? (c->stopped ? c->end_ns : capture_clock_ns(CLOCK_MONOTONIC)) -
 					    c->start_ns

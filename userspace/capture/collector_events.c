@@ -15,14 +15,26 @@
 #include <time.h>
 
 #define NS_PER_S       1000000000LL
-#define NAME_BYTES     255
+#define NAME_BYTES     991
 #define SCOPE_MAX      64
 #define AHEAD_NS       NS_PER_S /* an event may seem to lie this far in the future */
+#define BEFORE_NS      NS_PER_S /* a GPU's time, converted, may seem to lie this far before */
 #define PREFIX_SHIFT   52
 #define OFFSETS_BYTES  4096
 #define OFFSET_S_MAX   (1LL << 32)
 #define PREFIX_OURS    (1ULL << 11) /* bit 63 of an instance */
 #define PREFIX_PROCESS 0x7ffU
+
+/* More than any GPU or CUPTI has. */
+#define DEVICES	     4096U
+#define CBIDS	     65536U
+#define KINDS	     256U
+#define GRID_MAX     0x7fffffffU
+#define BLOCK_MAX    1024U
+#define REGISTERS    65536U
+#define SHARED_BYTES (16 << 20)
+#define GPU_BYTES    (1ULL << 56)
+#define WIDTH_NS     (60 * NS_PER_S)
 
 /* What the process's time namespace adds to CLOCK_MONOTONIC. */
 static int64_t clock_offset(pid_t pid)
@@ -128,17 +140,140 @@ static bool judge_name(struct collector_events *e, struct gp_ev_name *name, size
 	return true;
 }
 
+/* Start and end of what CUPTI told: to the machine's clock, and whether they can be. */
+static bool judge_times(const struct collector_events *e, struct gp_ev_head *head, __u64 *start_ns,
+			uint64_t now_ns)
+{
+	*start_ns -= (uint64_t)e->clock_offset_ns;
+	head->time_ns -= (uint64_t)e->clock_offset_ns;
+	return *start_ns + BEFORE_NS >= e->opened_ns && *start_ns <= head->time_ns &&
+	       head->time_ns <= now_ns + AHEAD_NS;
+}
+
+static uint32_t judge_name_id(struct collector_events *e, uint32_t id)
+{
+	if (is_announced(e, id))
+		return id;
+	e->names_lost_nr++;
+	return 0;
+}
+
+static bool judge_api(struct collector_events *e, struct gp_ev_api *api, size_t bytes,
+		      uint64_t now_ns)
+{
+	if (bytes != sizeof(*api) || !judge_times(e, &api->head, &api->start_ns, now_ns) ||
+	    api->cbid >= CBIDS)
+		return false;
+	*api = (struct gp_ev_api){
+		.head = {.kind = GP_EV_API,
+			 .flags = GP_API_CUPTI | (api->head.flags & GP_API_DRIVER),
+			 .process = e->process_index,
+			 .tid = collector_tids__get(&e->tids, api->head.tid),
+			 .time_ns = api->head.time_ns},
+		.start_ns = api->start_ns,
+		.name_id = judge_name_id(e, api->name_id),
+		.cbid = api->cbid,
+		.correlation_id = api->correlation_id,
+		.result = api->result,
+	};
+	return true;
+}
+
+static bool kernel_is_sane(const struct gp_ev_kernel *k)
+{
+	for (int i = 0; i < 3; i++)
+		if (k->grid[i] > GRID_MAX || k->block[i] > BLOCK_MAX)
+			return false;
+	return k->device < DEVICES && k->registers < REGISTERS && k->static_shared_bytes >= 0 &&
+	       k->static_shared_bytes <= SHARED_BYTES && k->dynamic_shared_bytes >= 0 &&
+	       k->dynamic_shared_bytes <= SHARED_BYTES;
+}
+
+static bool judge_kernel(struct collector_events *e, struct gp_ev_kernel *k, size_t bytes,
+			 uint64_t now_ns)
+{
+	if (bytes != sizeof(*k) || !judge_times(e, &k->head, &k->start_ns, now_ns) ||
+	    !kernel_is_sane(k))
+		return false;
+	if (k->queued_ns)
+		k->queued_ns -= (uint64_t)e->clock_offset_ns;
+	if (k->queued_ns > k->start_ns || k->queued_ns + BEFORE_NS < e->opened_ns)
+		k->queued_ns = 0;
+	k->head.flags = 0;
+	k->head.process = e->process_index;
+	k->head.tid = 0;
+	k->name_id = judge_name_id(e, k->name_id);
+	k->reserved = 0;
+	return true;
+}
+
+static bool judge_gpu_memory(struct collector_events *e, struct gp_ev_gpu_memory *m, size_t bytes,
+			     uint64_t now_ns)
+{
+	if (bytes != sizeof(*m) || !judge_times(e, &m->head, &m->start_ns, now_ns) ||
+	    m->bytes > GPU_BYTES || m->device >= DEVICES || m->is_set > 1 ||
+	    (m->peer_device >= DEVICES && m->peer_device != UINT32_MAX))
+		return false;
+	m->head.flags = 0;
+	m->head.process = e->process_index;
+	m->head.tid = 0;
+	m->reserved = 0;
+	return true;
+}
+
+static bool judge_sync(struct collector_events *e, struct gp_ev_sync *s, size_t bytes,
+		       uint64_t now_ns)
+{
+	if (bytes != sizeof(*s) || !judge_times(e, &s->head, &s->start_ns, now_ns) ||
+	    s->what >= KINDS)
+		return false;
+	s->head.flags = 0;
+	s->head.process = e->process_index;
+	s->head.tid = 0;
+	s->reserved = 0;
+	return true;
+}
+
+static bool judge_clock(struct collector_events *e, struct gp_ev_clock *c, size_t bytes,
+			uint64_t now_ns)
+{
+	__u64 start_ns = c->head.time_ns;
+
+	if (bytes != sizeof(*c) || !judge_times(e, &c->head, &start_ns, now_ns) || !c->gpu_ns ||
+	    c->width_ns > WIDTH_NS)
+		return false;
+	c->head.flags = 0;
+	c->head.process = e->process_index;
+	c->head.tid = 0;
+	return true;
+}
+
+static bool judge_kind(struct collector_events *e, void *event, size_t bytes, uint64_t now_ns)
+{
+	switch (((const struct gp_ev_head *)event)->kind) {
+	case GP_EV_OP:
+		return judge_op(e, event, bytes, now_ns);
+	case GP_EV_NAME:
+		return judge_name(e, event, bytes);
+	case GP_EV_API:
+		return judge_api(e, event, bytes, now_ns);
+	case GP_EV_KERNEL:
+		return judge_kernel(e, event, bytes, now_ns);
+	case GP_EV_GPU_MEMORY:
+		return judge_gpu_memory(e, event, bytes, now_ns);
+	case GP_EV_SYNC:
+		return judge_sync(e, event, bytes, now_ns);
+	case GP_EV_CLOCK:
+		return judge_clock(e, event, bytes, now_ns);
+	default:
+		return false;
+	}
+}
+
 size_t collector_events__judge(struct collector_events *e, void *event, size_t bytes,
 			       uint64_t now_ns)
 {
-	const struct gp_ev_head *head = event;
-	bool sane = false;
-
-	if (bytes >= sizeof(*head) && head->kind == GP_EV_OP)
-		sane = judge_op(e, event, bytes, now_ns);
-	else if (bytes >= sizeof(*head) && head->kind == GP_EV_NAME)
-		sane = judge_name(e, event, bytes);
-	if (sane)
+	if (bytes >= sizeof(struct gp_ev_head) && judge_kind(e, event, bytes, now_ns))
 		return bytes;
 	e->refused_nr++;
 	return 0;

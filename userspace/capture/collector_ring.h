@@ -26,9 +26,10 @@
 struct collector_ring;
 
 /*
- * Takes one event: gp_ev_name, its text free of control characters and followed by a zero, or
- * gp_ev_op with process, tid and times already ours and a name_id that was announced before (0:
- * none). Non-zero ends the drain; the event counts as taken.
+ * Takes one event: gp_ev_name, its text free of control characters and followed by a zero; gp_ev_op
+ * or gp_ev_api with process, tid and times already ours and a name_id that was announced before (0:
+ * none); gp_ev_kernel, gp_ev_gpu_memory, gp_ev_sync or gp_ev_clock likewise, without a tid.
+ * Non-zero ends the drain; the event counts as taken.
  */
 typedef int (*collector_event_fn)(const void *event, size_t bytes, void *arg);
 

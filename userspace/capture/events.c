@@ -67,23 +67,36 @@ static int note_thread(struct capture *c, struct member *m, const struct gp_ev_h
 	return name_thread(c, m, head->tid);
 }
 
-static int put_op(struct capture *c, uint32_t source, const struct gp_ev_op *op)
+/* An event whose name's number, at `name_at`, becomes the recording's. */
+static int put_named(struct capture *c, uint32_t source, const void *event, size_t bytes,
+		     size_t name_at)
 {
-	struct gp_ev_op ev = *op;
-	int64_t id = source == SOURCE_KERNEL ? kernel_name(c, op->name_id)
-					     : names__find(&c->names, source, op->name_id);
+	union {
+		struct gp_ev_op op;
+		struct gp_ev_api api;
+		struct gp_ev_kernel kernel;
+		char bytes[1];
+	} ev;
+	uint32_t id = 0;
+	int64_t known;
 
-	if (id < 0 && id != -ENOSPC)
-		return (int)id;
-	ev.name_id = id > 0 ? (uint32_t)id : 0;
-	if (!ev.name_id)
+	if (bytes > sizeof(ev))
+		bytes = sizeof(ev);
+	memcpy(&ev, event, bytes);
+	memcpy(&id, ev.bytes + name_at, sizeof(id));
+	known = source == SOURCE_KERNEL ? kernel_name(c, id) : names__find(&c->names, source, id);
+	if (known < 0 && known != -ENOSPC)
+		return (int)known;
+	id = known > 0 ? (uint32_t)known : 0;
+	if (!id)
 		c->nameless_nr++;
-	return recording_writer__event(c->writer, &ev, sizeof(ev));
+	memcpy(ev.bytes + name_at, &id, sizeof(id));
+	return recording_writer__event(c->writer, &ev, bytes);
 }
 
 static int put_name(struct capture *c, uint32_t source, const struct gp_ev_name *ev, size_t bytes)
 {
-	char name[512];
+	char name[1024];
 	size_t nr = ev->text_bytes;
 	int64_t id;
 
@@ -133,7 +146,11 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	c->events_nr++;
 	switch (head->kind) {
 	case GP_EV_OP:
-		return put_op(c, source, event);
+		return put_named(c, source, event, bytes, offsetof(struct gp_ev_op, name_id));
+	case GP_EV_API:
+		return put_named(c, source, event, bytes, offsetof(struct gp_ev_api, name_id));
+	case GP_EV_KERNEL:
+		return put_named(c, source, event, bytes, offsetof(struct gp_ev_kernel, name_id));
 	case GP_EV_NAME:
 		return put_name(c, source, event, bytes);
 	case GP_EV_STACK:
@@ -174,15 +191,37 @@ static int on_kernel_event(const void *event, size_t bytes, void *arg)
 	return err;
 }
 
-/* A collector collects from the moment it is armed, a little before the capture's window opens. */
+/* When what the event tells began; 0: it tells of a moment. */
+static uint64_t began_ns(const void *event)
+{
+	switch (((const struct gp_ev_head *)event)->kind) {
+	case GP_EV_OP:
+		return ((const struct gp_ev_op *)event)->start_ns;
+	case GP_EV_API:
+		return ((const struct gp_ev_api *)event)->start_ns;
+	case GP_EV_KERNEL:
+		return ((const struct gp_ev_kernel *)event)->start_ns;
+	case GP_EV_GPU_MEMORY:
+		return ((const struct gp_ev_gpu_memory *)event)->start_ns;
+	case GP_EV_SYNC:
+		return ((const struct gp_ev_sync *)event)->start_ns;
+	default:
+		return 0;
+	}
+}
+
+/* A collector collects from the moment it is armed, a little before the capture's window opens.
+ * Readings of the clock are kept: they say how good the first times are. */
 static bool before_start(struct capture *c, const void *event)
 {
 	const struct gp_ev_head *head = event;
-	const struct gp_ev_op *op = event;
+	uint64_t start_ns = began_ns(event);
 
+	if (head->kind == GP_EV_NAME || head->kind == GP_EV_CLOCK)
+		return false;
 	if (!c->started || head->time_ns < c->start_ns)
 		return true;
-	if (head->kind != GP_EV_OP || op->start_ns >= c->start_ns)
+	if (!start_ns || start_ns >= c->start_ns)
 		return false;
 	c->open_at_start_nr++;
 	return true;
@@ -199,7 +238,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 		c->refused_nr++;
 		return 0;
 	}
-	if (head->kind != GP_EV_NAME && before_start(c, event))
+	if (before_start(c, event))
 		return 0;
 	err = put_event(c, member_of(c, head->process), SOURCE_GUEST(head->process), event, bytes);
 	if (err)
@@ -214,6 +253,11 @@ void capture_drain(struct capture *c)
 	for (size_t i = 0; i < c->members.nr && !c->failed; i++)
 		if (c->members.items[i]->guest)
 			(void)guest__drain(c->members.items[i]->guest, on_guest_event, c);
+}
+
+void capture_stop_guest(struct capture *c, struct guest *g, bool gone)
+{
+	guest__stop(g, gone, c->failed ? NULL : on_guest_event, c);
 }
 
 void capture_drain_guest(struct capture *c, struct guest *g)

@@ -16,13 +16,15 @@
 
 #define MS_NS	       1000000L
 #define ANSWER_TURN_MS 2
-#define BUSY_TURNS     1250 /* 2.5 seconds: a killed gpuprof is given up after less */
-#define ANSWER_TURNS   5000 /* 10 seconds */
+#define BUSY_TURNS     1250  /* 2.5 seconds: a killed gpuprof is given up after less */
+#define CUPTI_TURNS    10000 /* 20 seconds: a cold CUPTI is that slow */
+#define ANSWER_TURNS   5000  /* 10 seconds */
 
 extern const unsigned char collector_so_start[], collector_so_end[];
 
 struct guest {
 	struct collector_ring *ring;
+	uint32_t wanted; /* enum gp_feature bits */
 	bool stopped;
 };
 
@@ -56,12 +58,12 @@ static int open_ring(const struct target_process *p, uint16_t process_index, str
 	return err;
 }
 
-/* Until it does all that is wanted, or says that it cannot. */
-static int wait_for_answer(struct guest *g, uint32_t features, struct reason *why)
+/* Until it does all of `features`, or says that it cannot. */
+static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct reason *why)
 {
 	struct collector_status s = {0};
 
-	for (int i = 0; i < ANSWER_TURNS; i++) {
+	for (int i = 0; i < turns; i++) {
 		collector_ring__beat(g->ring);
 		collector_ring__status(g->ring, &s);
 		if ((s.active & features) == features)
@@ -72,19 +74,44 @@ static int wait_for_answer(struct guest *g, uint32_t features, struct reason *wh
 	}
 	if (s.message[0])
 		return reason_set(why, -ENOTSUP, "%s", s.message);
-	return reason_set(why, -ETIMEDOUT, "the collector gave no answer within 10 s");
+	return reason_set(why, -ETIMEDOUT, "the collector gave no answer within %d s",
+			  turns * ANSWER_TURN_MS / 1000);
 }
 
+static void want(struct guest *g, uint32_t features)
+{
+	g->wanted = features;
+	collector_ring__want(g->ring, features);
+}
+
+/* CUPTI first: it may take seconds, in which operators would fill the ring. That it is not to be
+ * had, or not yet, is a normal outcome: the collector goes on trying. */
 static int begin(struct guest *g, const struct target_process *p, uint16_t process_index,
 		 uint32_t features, struct reason *why)
 {
+	uint32_t gpu = features & GP_FEATURE_CUPTI;
+	uint32_t others = features & ~gpu;
+	struct reason gpu_why = {0};
 	int err = open_ring(p, process_index, why, &g->ring);
 
 	if (err)
 		return err;
 	collector_ring__beat(g->ring);
-	collector_ring__want(g->ring, features);
-	return wait_for_answer(g, features, why);
+	if (gpu) {
+		want(g, gpu);
+		(void)wait_for_answer(g, gpu, CUPTI_TURNS, &gpu_why);
+	}
+	if (others) {
+		want(g, features);
+		err = wait_for_answer(g, others, ANSWER_TURNS, why);
+		if (err && !gpu)
+			return err;
+		if (err)
+			want(g, gpu);
+	}
+	if (!err)
+		*why = gpu_why;
+	return 0;
 }
 
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
@@ -108,12 +135,18 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 		return reason_set(why, -ENOMEM, "out of memory");
 	err = begin(g, p, process_index, features, why);
 	if (err) {
-		guest__stop(g, false);
+		guest__stop(g, false, NULL, NULL);
 		guest__free(g, p, false);
 		return err;
 	}
 	*ret_guest = g;
 	return 0;
+}
+
+void guest__ask(struct guest *g, uint32_t features)
+{
+	if (!g->stopped && (g->wanted & features) != features)
+		want(g, g->wanted | features);
 }
 
 uint32_t guest__active(const struct guest *g)
@@ -133,14 +166,14 @@ bool guest__has_left(const struct guest *g)
 	       (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED);
 }
 
-int guest__drain(struct guest *g, int (*fn)(const void *event, size_t bytes, void *arg), void *arg)
+int guest__drain(struct guest *g, guest_event_fn fn, void *arg)
 {
 	if (!g->stopped)
 		collector_ring__beat(g->ring);
 	return collector_ring__drain(g->ring, fn, arg);
 }
 
-void guest__stop(struct guest *g, bool gone)
+void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 {
 	struct collector_status s;
 
@@ -153,6 +186,8 @@ void guest__stop(struct guest *g, bool gone)
 	}
 	collector_ring__quit(g->ring);
 	for (int i = 0; i < ANSWER_TURNS; i++) {
+		if (fn && collector_ring__drain(g->ring, fn, arg) < 0)
+			fn = NULL;
 		collector_ring__status(g->ring, &s);
 		if (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED)
 			return;

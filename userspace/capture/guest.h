@@ -16,21 +16,28 @@
 
 struct guest;
 
+/* Takes one event, GP_EV_NAME included; what is not zero ends the drain. */
+typedef int (*guest_event_fn)(const void *event, size_t bytes, void *arg);
+
 /* Puts the collector in and waits until it does what `features` (enum gp_feature bits) ask or says
- * that it cannot. 0 or -errno with a reason; the process is then as before. */
+ * that it cannot. 0, with why->text telling what it does not do, or "" if it does all; it goes on
+ * trying to have CUPTI. Or -errno with a reason: the process is then as before. */
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
 	       struct reason *why, struct guest **ret_guest);
 
 /* Bits of enum gp_feature in force now. */
 uint32_t guest__active(const struct guest *g);
 
-/* Calls fn for each event that is there, GP_EV_NAME included; fn's non-zero result ends it and is
- * returned. Refreshes the heartbeat. */
-int guest__drain(struct guest *g, int (*fn)(const void *event, size_t bytes, void *arg), void *arg);
+/* Asks for more features, and does not wait. */
+void guest__ask(struct guest *g, uint32_t features);
 
-/* Tells the collector to stop and waits until it has; events may still be drained after. `gone`:
- * the process has ended. */
-void guest__stop(struct guest *g, bool gone);
+/* Calls fn for each event that is there; fn's non-zero result ends it and is returned. Refreshes
+ * the heartbeat. */
+int guest__drain(struct guest *g, guest_event_fn fn, void *arg);
+
+/* Tells the collector to stop and waits until it has, draining meanwhile (unless fn is NULL);
+ * events may still be drained after. `gone`: the process has ended. */
+void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg);
 
 /* It has stopped by itself (gpuprof was silent too long, or its ring made no sense): nothing more
  * comes. */

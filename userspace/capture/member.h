@@ -28,10 +28,11 @@ struct member {
 	int pidfd;
 	uint16_t index;
 	enum member_end end;
-	bool callbacks;	   /* its operators come, or came, from the collector */
-	bool exec_told;	   /* its end by exec has been dealt with */
-	bool renamed;	   /* exec: read anew who it is */
-	bool maps_changed; /* libraries may have come: look and probe */
+	bool callbacks;	    /* its operators come, or came, from the collector */
+	bool exec_told;	    /* its end by exec has been dealt with */
+	bool renamed;	    /* exec: read anew who it is */
+	bool guest_refused; /* the collector is not to be tried (again) for CUDA */
+	bool maps_changed;  /* libraries may have come: look and probe */
 };
 
 /* Takes over the process. 0 or -errno (-ESRCH: gone meanwhile). */

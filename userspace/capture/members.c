@@ -29,16 +29,30 @@ static int write_process(struct capture *c, const struct member *m)
 	return recording_writer__process(c->writer, &rp);
 }
 
-static void put_guest_in(struct capture *c, struct member *m)
+static bool has_cuda(const struct member *m)
+{
+	return target_process__library(m->process, "libcuda.so") ||
+	       target_process__library(m->process, "libcudart.so");
+}
+
+/* `features`: those that the libraries in the process allow, if the options do. */
+static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 {
 	struct reason why = {0};
+	int err;
 
 	/* Stacks are walked at an op's entry, which only a uprobe sees in the kernel. */
-	if (!c->options.inject || !c->options.ops || c->options.ops_glob || c->options.stacks)
+	if (!c->options.ops || c->options.ops_glob || c->options.stacks ||
+	    !target_process__library(m->process, "libtorch_cpu.so"))
+		features &= ~(uint32_t)GP_FEATURE_OPS;
+	if (!c->options.gpu || !has_cuda(m))
+		features &= ~(uint32_t)GP_FEATURE_CUPTI;
+	if (!c->options.inject || !features)
 		return;
-	if (!target_process__library(m->process, "libtorch_cpu.so"))
-		return;
-	if (guest__new(m->process, m->index, GP_FEATURE_OPS, &why, &m->guest))
+	err = guest__new(m->process, m->index, features, &why, &m->guest);
+	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
+		log_warn("%d: %s", (int)m->process->pid, why.text);
+	else if (err)
 		log_info("%d: operators by uprobes: %s", (int)m->process->pid, why.text);
 }
 
@@ -75,6 +89,18 @@ static void find_python_later(struct capture *c, struct member *m)
 	log_warn("no stacks: %s", why.text);
 }
 
+/* CUDA has come into the process, perhaps. */
+static void follow_cuda(struct capture *c, struct member *m)
+{
+	if (!c->options.gpu || !has_cuda(m))
+		return;
+	if (m->guest)
+		guest__ask(m->guest, GP_FEATURE_CUPTI);
+	else if (!m->guest_refused)
+		put_guest_in(c, m, GP_FEATURE_CUPTI);
+	m->guest_refused = m->guest_refused || !m->guest;
+}
+
 static int probe_member(struct capture *c, struct member *m, struct reason *why)
 {
 	bool callbacks = m->guest && (guest__active(m->guest) & GP_FEATURE_OPS);
@@ -108,7 +134,8 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 		free(m);
 		return err;
 	}
-	put_guest_in(c, m);
+	put_guest_in(c, m, GP_FEATURE_OPS | GP_FEATURE_CUPTI);
+	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
 	err = probe_member(c, m, why);
 	/* What `run` starts is no Python yet. */
@@ -125,11 +152,12 @@ static void replace_guest(struct capture *c, struct member *m)
 	int nr;
 
 	log_warn("%d: the collector has left, because gpuprof was stopped for seconds or its ring "
-		 "was "
-		 "damaged: operators are missing for that time and come by uprobes from now on",
-		 (int)m->process->pid);
+		 "was damaged: operators are missing for that time and come by uprobes from now "
+		 "on%s",
+		 (int)m->process->pid, has_cuda(m) ? "; what GPUs do is missing" : "");
+	m->guest_refused = true;
 	c->left_nr++;
-	guest__stop(m->guest, false);
+	capture_stop_guest(c, m->guest, false);
 	capture_drain_guest(c, m->guest);
 	guest__losses(m->guest, c->guest_losses);
 	guest__free(TAKE(m->guest), m->process, false);
@@ -175,6 +203,8 @@ static void probe_anew(struct capture *c, struct member *m)
 	if (err < 0 && !member__has_exited(m))
 		log_warn("%d: new libraries cannot be probed: %s", (int)m->process->pid, why.text);
 	probe_session__resume(c->probes, m->index);
+	if (err >= 0)
+		follow_cuda(c, m);
 }
 
 static void end_member(struct capture *c, struct member *m)
@@ -185,7 +215,7 @@ static void end_member(struct capture *c, struct member *m)
 		log_at(LOG_WARN, "%d (%s) runs another program now (exec): its capture has ended",
 		       (int)m->process->pid, m->process->comm);
 	if (m->guest)
-		guest__stop(m->guest, true);
+		capture_stop_guest(c, m->guest, true);
 	probe_session__detach(c->probes, m->index);
 }
 

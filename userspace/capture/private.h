@@ -39,6 +39,9 @@ uint64_t capture_clock_ns(clockid_t clock);
 /* Takes every event that is there into the recording. An error stays in c->failed. */
 void capture_drain(struct capture *c);
 
+/* Stops one collector; its last events are taken meanwhile. `gone`: the process has ended. */
+void capture_stop_guest(struct capture *c, struct guest *g, bool gone);
+
 /* What is left in the ring of one collector. */
 void capture_drain_guest(struct capture *c, struct guest *g);
 

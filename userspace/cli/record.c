@@ -166,6 +166,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.ops = !none,
 				.memory = args->memory || args->memory_path,
 				.stacks = args->stack,
+				.gpu = !args->no_gpu,
 			},
 		.duration_s = args->duration_s,
 		.quiet = args->quiet,

@@ -46,6 +46,10 @@ static const char *const record_stacks[] = {"python", NULL};
 		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
 			 "allocation. Operators then come by uprobes, which cost more than "       \
 			 "callbacks."},                                                            \
+		{.name = "no-gpu",                                                                 \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(no_gpu),                                                                      \
+		 .help = "Leave out what happens on GPUs."},                                       \
 		{.name = "no-inject",                                                              \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(no_inject),                                                                   \

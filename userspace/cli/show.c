@@ -58,6 +58,9 @@ static bool is_lost_events(const char *name)
 	return !strcmp(name, recording_loss_name(GP_LOSS_RING_FULL)) ||
 	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_FULL)) ||
 	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_LEFT)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_TIME)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_CLOCK)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_DROPPED)) ||
 	       !strcmp(name, recording_loss_name(GP_LOSS_RECORD));
 }
 

@@ -7,6 +7,7 @@
  * with nodelete): PyTorch may keep addresses of its callbacks for as long as an op runs.
  */
 #include "collector/compat.h"
+#include "collector/cupti.h"
 #include "collector/ops.h"
 #include "collector/ring_writer.h"
 
@@ -31,6 +32,8 @@
 #define HAND_OVER_NS	1500000000ULL
 /* Turns between looks for PyTorch. */
 #define RETRY_TURNS 5
+/* Turns between flushes of CUPTI, and between tries to have it. */
+#define SECOND_TURNS 10
 /* Of 1 ms, in InitializeInjection(). */
 #define LEAVE_TRIES 2000
 
@@ -48,7 +51,9 @@ static struct {
 /* The thread's own. */
 struct follower {
 	struct gp_ring_page *page;
-	uint32_t wanted;  /* as it was at the last turn */
+	uint32_t wanted; /* as it was at the last turn */
+	uint32_t active; /* as told; the page itself may be scribbled on */
+	uint32_t failed;
 	uint32_t refused; /* will not change until no longer wanted */
 	uint32_t turns;
 	uint32_t calls_nr;     /* the last ones seen */
@@ -56,6 +61,7 @@ struct follower {
 	uint64_t seen_ns;      /* when it came, */
 	uint32_t seen_turn;    /* and in which turn */
 	const char *ops_why;
+	const char *cupti_why;
 };
 
 static uint64_t now_ns(void)
@@ -88,13 +94,15 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 
 	if ((failed & GP_FEATURE_OPS) && f->ops_why)
 		add_text(message, sizeof(message), f->ops_why);
-	if (failed & GP_FEATURE_CUPTI)
-		add_text(message, sizeof(message), "gpu activity: not built yet");
+	if ((failed & GP_FEATURE_CUPTI) && f->cupti_why)
+		add_text(message, sizeof(message), f->cupti_why);
 	if (failed & GP_FEATURE_MEMORY)
 		add_text(message, sizeof(message), "memory callbacks: not built yet");
 	memcpy(page->message, message, sizeof(message));
 	__atomic_store_n(&page->failed, failed, __ATOMIC_RELEASE);
 	__atomic_store_n(&page->active, active, __ATOMIC_RELEASE);
+	f->active = active;
+	f->failed = failed;
 }
 
 /* Brings the op callbacks in line; returns whether they are in force. */
@@ -117,15 +125,48 @@ static bool follow_ops(struct follower *f, uint32_t wanted, bool active)
 	return result == TORCH_BOUND;
 }
 
+/* Brings CUPTI in line; returns whether it is in force. */
+static bool follow_cupti(struct follower *f, uint32_t wanted, bool active)
+{
+	enum cupti_outcome outcome;
+
+	if (!(wanted & GP_FEATURE_CUPTI)) {
+		f->refused &= ~(uint32_t)GP_FEATURE_CUPTI;
+		f->cupti_why = NULL;
+		cupti__disarm();
+		return false;
+	}
+	if (active)
+		cupti__turn(f->turns % SECOND_TURNS == 0);
+	if (active || (f->refused & GP_FEATURE_CUPTI))
+		return active;
+	if (f->cupti_why && f->turns % SECOND_TURNS)
+		return false;
+	outcome = cupti__arm(&self.ring, &f->cupti_why);
+	if (outcome == CUPTI_REFUSED)
+		f->refused |= GP_FEATURE_CUPTI;
+	return outcome == CUPTI_ARMED;
+}
+
 static void follow(struct follower *f)
 {
+	const uint32_t cupti = GP_FEATURE_CUPTI;
 	uint32_t wanted = __atomic_load_n(&f->page->wanted, __ATOMIC_ACQUIRE);
-	uint32_t active = f->page->active;
-	uint32_t now;
+	const char *cupti_why = f->cupti_why;
+	uint32_t now = f->active & cupti;
+	uint32_t failed;
 
 	f->wanted = wanted;
-	now = follow_ops(f, wanted, active & GP_FEATURE_OPS) ? GP_FEATURE_OPS : 0;
-	if (now != active || (wanted & ~now) != f->page->failed)
+	if (follow_ops(f, wanted, f->active & GP_FEATURE_OPS))
+		now |= GP_FEATURE_OPS;
+	/* Told before CUPTI is asked, which may take seconds to answer. */
+	failed = (wanted & ~now & ~cupti) | (f->failed & wanted & cupti);
+	if (now != f->active || failed != f->failed)
+		tell(f, now, failed);
+	now &= ~cupti;
+	if (follow_cupti(f, wanted, f->active & cupti))
+		now |= cupti;
+	if (now != f->active || (wanted & ~now) != f->failed || cupti_why != f->cupti_why)
 		tell(f, now, wanted & ~now);
 }
 
@@ -153,6 +194,7 @@ static void leave(struct follower *f, enum gp_collector_state state)
 {
 	bool left = ops__disarm();
 
+	cupti__disarm();
 	if (!left)
 		f->ops_why = "operator callbacks: a thread is stopped inside one";
 	if (state != GP_COLLECTOR_FAILED)
@@ -196,6 +238,7 @@ static void *run(void *arg)
 static void forget(void)
 {
 	ops__forget();
+	cupti__forget();
 	ring_writer__close(&self.ring);
 	self.owner = 0;
 	__atomic_store_n(&self.phase, PHASE_IDLE, __ATOMIC_RELEASE);

@@ -28,8 +28,17 @@ $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cu
 -include $(COLLECTOR_OBJ:.o=.d)
 
 # The ring's two ends meet in unit tests; there the writing end is built as everything else is.
-COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names pending)
-$(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile: $(COLLECTOR_TESTED)
+COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names pending cupti_clock \
+	cupti_records)
+$(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile $(O)/tests/test_collector_gpu_hostile \
+	$(O)/tests/test_collector_cupti_clock $(O)/tests/test_collector_cupti_records: $(COLLECTOR_TESTED)
+
+# NVIDIA's headers, if there are any, for the one test that looks at them.
+CUDA_HOME ?= /usr/local/cuda
+CUPTI_H := $(firstword $(wildcard $(CUDA_HOME)/include/cupti.h \
+	$(CUDA_HOME)/extras/CUPTI/include/cupti.h))
+$(O)/tests/unit/test_collector_cupti_abi.o: CPPFLAGS_ALL += $(if $(CUPTI_H),-DHAVE_CUPTI \
+	-isystem $(CUDA_HOME)/include -isystem $(dir $(CUPTI_H)))
 
 # The fuzz target of the ring needs both ends too (objects by tests/fuzz/fuzz.mk's rule).
 FUZZ_RING_OBJ := $(patsubst %,$(O)/fuzz/userspace/%.o,capture/collector_ring \

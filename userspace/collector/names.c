@@ -13,21 +13,31 @@
 
 #define NAMES_SLOTS	  32768 /* a power of two */
 #define NAMES_MAX	  24000
-#define NAMES_ARENA_BYTES (8U << 20) /* room for NAMES_MAX of the longest */
+#define NAMES_ARENA_BYTES (25U << 20) /* room for NAMES_MAX of the longest */
+
+_Static_assert((sizeof(struct name) + NAMES_TEXT_BYTES + 8) * NAMES_MAX <= NAMES_ARENA_BYTES,
+	       "room for all");
+_Static_assert(sizeof(struct gp_ev_name) + NAMES_TEXT_BYTES + 1 <= RING_EVENT_BYTES,
+	       "the longest fits into an event");
 
 struct names {
+	uint32_t first_id;
 	uint32_t next_id;
 	uint32_t used_bytes;
 	struct name *slots[NAMES_SLOTS];
 	unsigned char arena[NAMES_ARENA_BYTES] __attribute__((aligned(8)));
 };
 
-struct names *names__new(void)
+struct names *names__new(uint32_t first_id)
 {
 	void *p = mmap(NULL, sizeof(struct names), PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct names *n = p;
 
-	return p == MAP_FAILED ? NULL : p;
+	if (p == MAP_FAILED)
+		return NULL;
+	n->first_id = first_id;
+	return n;
 }
 
 void names__free(struct names *n)
@@ -60,7 +70,7 @@ static struct name *add(struct names *n, uint64_t hash, const char *text, uint32
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	name = (struct name *)(n->arena + at);
 	name->hash = hash;
-	name->id = __atomic_add_fetch(&n->next_id, 1, __ATOMIC_RELAXED);
+	name->id = n->first_id + __atomic_fetch_add(&n->next_id, 1, __ATOMIC_RELAXED);
 	name->bytes = bytes;
 	memcpy(name->text, text, bytes);
 	name->text[bytes] = '\0';

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define NAMES_TEXT_BYTES 255 /* longer names are cut */
+#define NAMES_TEXT_BYTES 991 /* longer names are cut */
 
 struct name {
 	uint64_t hash;
@@ -22,8 +22,9 @@ struct name {
 
 struct names;
 
-/* NULL when out of memory. */
-struct names *names__new(void);
+/* Ids count up from first_id (> 0); one ring's tables need ranges of their own, each of less than
+ * 32768 ids below 65536. NULL when out of memory. */
+struct names *names__new(uint32_t first_id);
 void names__free(struct names *n);
 
 /* The record of `text`, announced in `w` if it is new. Valid until names__free(). NULL if there is

@@ -376,7 +376,7 @@ enum torch_result ops__arm(struct ring_writer *w, const char **why_text)
 	result = torch_api__bind(&s->torch, why_text);
 	if (result != TORCH_BOUND)
 		return result;
-	s->names = names__new();
+	s->names = names__new(1);
 	if (!s->names) {
 		torch_api__release(&s->torch);
 		*why_text = "operator callbacks: out of memory";

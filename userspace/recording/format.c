@@ -57,6 +57,9 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_COLLECTOR_LEFT] = "collector_left",
 		[GP_LOSS_STACK_INCOMPLETE] = "stack_incomplete",
 		[GP_LOSS_STACK_ROOM] = "stack_room",
+		[GP_LOSS_GPU_TIME] = "cupti_time",
+		[GP_LOSS_GPU_CLOCK] = "cupti_clock",
+		[GP_LOSS_GPU_DROPPED] = "cupti_dropped",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";

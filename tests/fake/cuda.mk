@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The stand-ins for CUDA in $(O)/fake and a program that uses them. They are part of the target, so
+# they are built plain, whatever SAN= says. And what reads a recording's events for the tests.
+
+FAKE := $(O)/fake
+FAKE_CUDA := $(FAKE)/libcuda.so.1 $(FAKE)/libcudart.so.12 $(FAKE)/libcupti.so.12
+FAKE_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden $(WARN) -Itests -Iuserspace
+ALL_EXTRA += $(FAKE_CUDA) $(FAKE)/cuda_app $(O)/tests/fake/events
+
+$(FAKE)/libcuda.so.1: tests/fake/fake_cuda.c tests/fake/fake_gpu.h $(STAMP)
+$(FAKE)/libcudart.so.12: tests/fake/fake_cudart.c tests/fake/fake_gpu.h $(FAKE)/libcuda.so.1
+$(FAKE)/libcupti.so.12: tests/fake/fake_cupti.c tests/fake/fake_gpu.h \
+	userspace/collector/cupti_abi.h $(FAKE)/libcuda.so.1
+
+$(FAKE_CUDA): | setup-build
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(FAKE_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
+		$(filter %.c,$^) $(filter $(FAKE)/libcuda.so.1,$^) -lpthread -o $@
+
+$(FAKE)/cuda_app: tests/fake/cuda_app.c tests/fake/fake_gpu.h $(FAKE)/libcudart.so.12 \
+		$(FAKE)/libcuda.so.1 $(STAMP) | setup-build
+	$(call say,CC,$@)
+	$(Q)$(CC) $(FAKE_CFLAGS) -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed \
+		$(filter %.c %.12 %.1,$^) -lpthread -o $@
+
+$(O)/tests/fake/events: $(O)/tests/fake/events.o $(O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
+
+-include $(O)/tests/fake/events.d

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The stand-in for libcupti.so.12: one subscriber, activity records in the caller's buffers, in the
+ * sizes of the version that it plays. Records wait until a flush, or until there are many: then the
+ * thread whose call made them many hands them over, as the real one does.
+ */
+#include "collector/cupti_abi.h"
+#include "fake/fake_gpu.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PUBLIC		FAKE_GPU_PUBLIC
+#define MANY		2000
+#define DEFAULT_VERSION 26 /* CUDA 12.8 */
+#define GRAPH_VERSION	14 /* copies know their graph */
+#define BIG_VERSION	18
+#define QUIET_VERSION	23 /* single calls can be switched off */
+#define KINDS		64
+#define CBIDS		1024
+#define MEMORY_PAGEABLE 1
+#define MEMORY_DEVICE	3
+#define FROM_HOST	1
+#define TO_HOST		2
+
+PUBLIC int cuptiGetVersion(uint32_t *ret_version);
+PUBLIC int cuptiGetTimestamp(uint64_t *ret_ns);
+PUBLIC int cuptiSubscribe(void **ret_subscriber, cupti_callback_fn fn, void *arg);
+PUBLIC int cuptiUnsubscribe(void *subscriber);
+PUBLIC int cuptiEnableDomain(uint32_t enable, void *subscriber, uint32_t domain);
+PUBLIC int cuptiActivityRegisterCallbacks(cupti_request_fn request, cupti_complete_fn complete);
+PUBLIC int cuptiActivityEnable(uint32_t kind);
+PUBLIC int cuptiActivityDisable(uint32_t kind);
+PUBLIC int cuptiActivityFlushAll(uint32_t flags);
+PUBLIC int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, void **record);
+PUBLIC int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *ret_nr);
+PUBLIC int cuptiGetCallbackName(uint32_t domain, uint32_t cbid, const char **ret_name);
+PUBLIC int cuptiGetResultString(int result, const char **ret_text);
+PUBLIC int cuptiGetThreadIdType(uint32_t *ret_type);
+PUBLIC int cuptiSetThreadIdType(uint32_t type);
+PUBLIC int cuptiFinalize(void);
+PUBLIC int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable);
+
+static struct {
+	pthread_mutex_t delivery;
+	uint8_t *buffer;
+	size_t bytes, used, buffer_bytes;
+	size_t dropped;
+	uint32_t thread_ids, domains, version;
+	bool subscribed, kinds[KINDS], silent[CBIDS];
+	cupti_request_fn request;
+	cupti_complete_fn complete;
+	cupti_callback_fn callback;
+	void *callback_arg;
+	const char *names[3][CBIDS]; /* by domain: of calls that were made */
+} cupti = {.delivery = PTHREAD_MUTEX_INITIALIZER};
+
+__attribute__((constructor)) static void begin(void)
+{
+	cupti.version = (uint32_t)fake_gpu_setting("FAKE_CUPTI_VERSION", DEFAULT_VERSION);
+	cupti.buffer_bytes = fake_gpu_setting("FAKE_CUPTI_BUFFER", SIZE_MAX);
+}
+
+/* ---- records ---- */
+
+static size_t record_bytes(uint32_t kind)
+{
+	bool graph = cupti.version >= GRAPH_VERSION, big = cupti.version >= BIG_VERSION;
+
+	switch (kind) {
+	case CUPTI_KERNEL:
+		return big ? 208 : 160;
+	case CUPTI_MEMCPY:
+	case CUPTI_MEMSET:
+		return big ? 88 : (graph ? 80 : 72);
+	default:
+		return 40;
+	}
+}
+
+static void give_back(void)
+{
+	uint8_t *buffer = cupti.buffer;
+
+	if (!buffer)
+		return;
+	cupti.buffer = NULL;
+	fake_gpu_count("buffers");
+	cupti.complete(NULL, 0, buffer, cupti.bytes, cupti.used);
+}
+
+static void write_record(const void *record, size_t known_bytes)
+{
+	size_t bytes = record_bytes(((const struct cupti_record *)record)->kind);
+	size_t most = 0;
+
+	if (cupti.buffer && cupti.used + bytes > cupti.bytes)
+		give_back();
+	if (!cupti.buffer) {
+		cupti.request(&cupti.buffer, &cupti.bytes, &most);
+		if (cupti.bytes > cupti.buffer_bytes)
+			cupti.bytes = cupti.buffer_bytes;
+		cupti.used = 0;
+	}
+	/* What a reader must not look at is not zero. */
+	memset(cupti.buffer + cupti.used, 0xa5, bytes);
+	memcpy(cupti.buffer + cupti.used, record, known_bytes < bytes ? known_bytes : bytes);
+	cupti.used += bytes;
+}
+
+static void spoil(const struct fake_event *e, uint64_t *start, uint64_t *end)
+{
+	*start = fake_gpu_cupti_ns(e->start_ns);
+	*end = fake_gpu_cupti_ns(e->end_ns);
+	if (e->fault == FAKE_ZERO)
+		*start = 0;
+	if (e->fault == FAKE_BACKWARDS)
+		*end = *start - 1;
+}
+
+static void write_kernel(const struct fake_event *e, uint64_t start, uint64_t end)
+{
+	struct cupti_kernel k = {
+		.kind = CUPTI_KERNEL,
+		.registers_per_thread = 32,
+		.start = start,
+		.end = end,
+		.context = 1,
+		.stream = e->stream,
+		.dynamic_shared_bytes = (int32_t)e->shared_bytes,
+		.correlation_id = e->correlation_id,
+		.name = e->name,
+	};
+
+	for (int i = 0; i < 3; i++) {
+		k.grid[i] = (int32_t)e->grid[i];
+		k.block[i] = (int32_t)e->block[i];
+	}
+	write_record(&k, sizeof(k));
+}
+
+static void write_copy(const struct fake_event *e, uint64_t start, uint64_t end)
+{
+	struct cupti_copy c = {
+		.kind = CUPTI_MEMCPY,
+		.copy_kind = e->copy_kind,
+		.src_kind = e->copy_kind == FROM_HOST ? MEMORY_PAGEABLE : MEMORY_DEVICE,
+		.dst_kind = e->copy_kind == TO_HOST ? MEMORY_PAGEABLE : MEMORY_DEVICE,
+		.bytes = e->bytes,
+		.start = start,
+		.end = end,
+		.context = 1,
+		.stream = e->stream,
+		.correlation_id = e->correlation_id,
+	};
+
+	write_record(&c, sizeof(c));
+}
+
+static void write_set(const struct fake_event *e, uint64_t start, uint64_t end)
+{
+	struct cupti_set s = {
+		.kind = CUPTI_MEMSET,
+		.bytes = e->bytes,
+		.start = start,
+		.end = end,
+		.context = 1,
+		.stream = e->stream,
+		.correlation_id = e->correlation_id,
+		.memory_kind = MEMORY_DEVICE,
+	};
+
+	write_record(&s, sizeof(s));
+}
+
+static void write_call(const struct fake_event *e, uint64_t start, uint64_t end)
+{
+	struct cupti_api_call a = {
+		.kind = e->driver ? CUPTI_DRIVER : CUPTI_RUNTIME,
+		.cbid = e->cbid,
+		.start = start,
+		.end = end,
+		.process = (uint32_t)getpid(),
+		.thread = cupti.thread_ids == CUPTI_THREAD_SYSTEM ? e->tid : e->pthread_id,
+		.correlation_id = e->correlation_id,
+	};
+
+	cupti.names[e->driver ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME][e->cbid % CBIDS] =
+		e->name;
+	if (e->driver || !cupti.silent[e->cbid % CBIDS])
+		write_record(&a, sizeof(a));
+}
+
+static void write_sync(const struct fake_event *e, uint64_t start, uint64_t end)
+{
+	struct cupti_sync s = {
+		.kind = CUPTI_SYNC,
+		.type = 3, /* of a stream */
+		.start = start,
+		.end = end,
+		.correlation_id = e->correlation_id,
+		.context = 1,
+		.stream = e->stream,
+	};
+
+	write_record(&s, sizeof(s));
+}
+
+static void write_event(const struct fake_event *e)
+{
+	static void (*const writers[])(const struct fake_event *e, uint64_t start, uint64_t end) = {
+		[FAKE_KERNEL] = write_kernel, [FAKE_COPY] = write_copy, [FAKE_SET] = write_set,
+		[FAKE_CALL] = write_call,     [FAKE_SYNC] = write_sync,
+	};
+	uint64_t start, end;
+
+	if (e->fault == FAKE_DROP) {
+		cupti.dropped++;
+		return;
+	}
+	spoil(e, &start, &end);
+	writers[e->kind](e, start, end);
+}
+
+static void deliver(bool flush)
+{
+	if (!cupti.request)
+		return;
+	pthread_mutex_lock(&cupti.delivery);
+	fake_gpu_deliver(flush, write_event);
+	if (flush)
+		give_back();
+	pthread_mutex_unlock(&cupti.delivery);
+}
+
+/* ---- calls ---- */
+
+static void on_exit_of_call(bool driver, uint32_t cbid)
+{
+	uint32_t domain = driver ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME;
+	struct cupti_callback_data data = {.site = CUPTI_SITE_EXIT};
+
+	if (__atomic_load_n(&cupti.domains, __ATOMIC_ACQUIRE) >> domain & 1)
+		cupti.callback(cupti.callback_arg, domain, cbid, &data);
+	if (fake_gpu_pending() > MANY)
+		deliver(false);
+}
+
+static void retrace(void)
+{
+	static const struct fake_hooks hooks = {on_exit_of_call};
+	uint32_t mask = (uint32_t)cupti.kinds[CUPTI_KERNEL] << FAKE_KERNEL |
+			(uint32_t)cupti.kinds[CUPTI_MEMCPY] << FAKE_COPY |
+			(uint32_t)cupti.kinds[CUPTI_MEMSET] << FAKE_SET |
+			(uint32_t)cupti.kinds[CUPTI_RUNTIME] << FAKE_CALL |
+			(uint32_t)cupti.kinds[CUPTI_SYNC] << FAKE_SYNC;
+
+	fake_gpu_trace(mask, mask || cupti.domains ? &hooks : NULL);
+}
+
+int cuptiGetVersion(uint32_t *ret_version)
+{
+	*ret_version = cupti.version;
+	return CUPTI_OK;
+}
+
+int cuptiGetTimestamp(uint64_t *ret_ns)
+{
+	*ret_ns = fake_gpu_cupti_ns(fake_gpu_now_ns());
+	return CUPTI_OK;
+}
+
+int cuptiSubscribe(void **ret_subscriber, cupti_callback_fn fn, void *arg)
+{
+	if (cupti.subscribed || fake_gpu_is_busy()) {
+		fake_gpu_count("turned away");
+		return CUPTI_SECOND_SUBSCRIBER;
+	}
+	fake_gpu_count("subscribed");
+	cupti.subscribed = true;
+	cupti.callback = fn;
+	cupti.callback_arg = arg;
+	*ret_subscriber = &cupti;
+	return CUPTI_OK;
+}
+
+int cuptiUnsubscribe(void *subscriber)
+{
+	if (!cupti.subscribed || subscriber != &cupti)
+		return CUPTI_PARAMETER;
+	fake_gpu_count("unsubscribed");
+	cupti.subscribed = false;
+	__atomic_store_n(&cupti.domains, 0, __ATOMIC_RELEASE);
+	retrace();
+	return CUPTI_OK;
+}
+
+int cuptiEnableDomain(uint32_t enable, void *subscriber, uint32_t domain)
+{
+	uint32_t bit = 1U << domain;
+
+	if (!cupti.subscribed || subscriber != &cupti)
+		return CUPTI_PARAMETER;
+	__atomic_store_n(&cupti.domains, enable ? cupti.domains | bit : cupti.domains & ~bit,
+			 __ATOMIC_RELEASE);
+	retrace();
+	return CUPTI_OK;
+}
+
+int cuptiActivityRegisterCallbacks(cupti_request_fn request, cupti_complete_fn complete)
+{
+	cupti.complete = complete;
+	cupti.request = request;
+	return CUPTI_OK;
+}
+
+static int set_kind(uint32_t kind, bool on)
+{
+	if (kind >= KINDS)
+		return CUPTI_PARAMETER;
+	cupti.kinds[kind] = on;
+	retrace();
+	return CUPTI_OK;
+}
+
+int cuptiActivityEnable(uint32_t kind)
+{
+	int result = set_kind(kind, true);
+
+	fake_gpu_count("enabled");
+	return result;
+}
+
+int cuptiActivityDisable(uint32_t kind)
+{
+	return set_kind(kind, false);
+}
+
+int cuptiActivityFlushAll(uint32_t flags)
+{
+	fake_gpu_count(flags & CUPTI_FLUSH_FORCED ? "forced" : "flushed");
+	deliver(true);
+	return CUPTI_OK;
+}
+
+int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, void **record)
+{
+	uint8_t *next = *record;
+
+	next = next ? next + record_bytes(((struct cupti_record *)*record)->kind) : buffer;
+	if (next >= buffer + valid_bytes)
+		return CUPTI_LIMIT_REACHED;
+	*record = next;
+	return CUPTI_OK;
+}
+
+int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *ret_nr)
+{
+	pthread_mutex_lock(&cupti.delivery);
+	*ret_nr = cupti.dropped;
+	cupti.dropped = 0;
+	pthread_mutex_unlock(&cupti.delivery);
+	return CUPTI_OK;
+}
+
+int cuptiGetCallbackName(uint32_t domain, uint32_t cbid, const char **ret_name)
+{
+	if (domain > CUPTI_DOMAIN_RUNTIME || cbid >= CBIDS || !cupti.names[domain][cbid])
+		return CUPTI_PARAMETER;
+	*ret_name = cupti.names[domain][cbid];
+	return CUPTI_OK;
+}
+
+int cuptiGetResultString(int result, const char **ret_text)
+{
+	*ret_text = "an error of the stand-in";
+	return CUPTI_OK;
+}
+
+int cuptiGetThreadIdType(uint32_t *ret_type)
+{
+	*ret_type = cupti.thread_ids;
+	return CUPTI_OK;
+}
+
+int cuptiSetThreadIdType(uint32_t type)
+{
+	cupti.thread_ids = type;
+	return CUPTI_OK;
+}
+
+int cuptiFinalize(void)
+{
+	if (cupti.subscribed)
+		return CUPTI_PARAMETER;
+	fake_gpu_count("finalized");
+	memset(cupti.kinds, 0, sizeof(cupti.kinds));
+	cupti.request = NULL;
+	retrace();
+	return CUPTI_OK;
+}
+
+int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable)
+{
+	if (cupti.version < QUIET_VERSION)
+		return CUPTI_UNSUPPORTED;
+	cupti.silent[cbid % CBIDS] = !enable;
+	return CUPTI_OK;
+}

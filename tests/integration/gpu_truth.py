@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Compares what a recording holds of a GPU with what the simulated GPU says it did. Times must agree
+within the bound that the recording itself gives: the readings of the two clocks around each.
+"""
+
+import bisect
+import collections
+import os
+import subprocess
+
+import harness
+
+FOLDER = os.path.dirname(harness.GPUPROF)
+FAKE = os.path.join(FOLDER, "fake")
+EVENTS = os.path.join(FOLDER, "tests", "fake", "events")
+NOISY = {"cudaGetDevice"}
+GPU_KINDS = ("kernel", "copy", "set")
+
+Event = collections.namedtuple("Event", "kind correlation tid start end what")
+Clock = collections.namedtuple("Clock", "time gpu width")
+
+
+class Recorded:
+    """The events of a recording."""
+
+    def __init__(self, path):
+        done = subprocess.run([EVENTS, str(path)], stdout=subprocess.PIPE, check=True,
+                              timeout=harness.LIMIT)
+        self.events, self.clocks, self.losses, self.ops = [], [], {}, []
+        for line in done.stdout.decode().splitlines():
+            self._take(line.split("\t"))
+        self.clocks.sort()
+        self._times = [clock.time for clock in self.clocks]
+
+    def _take(self, fields):
+        kind = fields[0]
+        if kind == "loss":
+            self.losses[fields[1]] = int(fields[2])
+            return
+        start, end, _, tid = (int(text) for text in fields[1:5])
+        rest = fields[6:]
+        if kind == "clock":
+            self.clocks.append(Clock(end, int(rest[0]), int(rest[1])))
+        elif kind == "op":
+            self.ops.append((rest[0], tid, start, end))
+        elif kind == "kernel":
+            what = (rest[1], rest[2], rest[3], rest[8])  # stream, grid, block, name
+            self.events.append(Event(kind, int(rest[0]), None, start, end, what))
+            # A graph that was never told of must not be made up.
+            assert rest[6:8] == ["0", "0"] and rest[5] == "32", fields
+        elif kind in ("copy", "set"):
+            self.events.append(Event(kind, int(rest[0]), None, start, end, (rest[1], rest[2])))
+            assert rest[4:6] == ["0", "0"], fields
+        elif kind == "call":
+            self.events.append(Event(kind, int(rest[0]), tid, start, end, (rest[2],)))
+        elif kind == "sync":
+            self.events.append(Event(kind, int(rest[0]), None, start, end, (rest[1],)))
+
+    def lost(self):
+        """The losses that are not zero."""
+        return {name: count for name, count in self.losses.items() if count}
+
+    def bound(self, time):
+        """How wrong a converted time may be: said by the readings around it."""
+        at = bisect.bisect_right(self._times, time)
+        assert 0 < at < len(self.clocks), "no readings on both sides of %d" % time
+        before, after = self.clocks[at - 1], self.clocks[at]
+        moved = (after.time - after.gpu) - (before.time - before.gpu)
+        # And a nanosecond of rounding for each of the three numbers.
+        return max(before.width, after.width) + abs(moved) + 3
+
+
+def true_events(path):
+    """(event, fault) of all that was to be traced, noise left out."""
+    found = []
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            (kind, fault, traced, _, correlation, tid, start, end, stream, size, grid, block,
+             name) = line.rstrip("\n").split("\t")
+            if traced != "1":
+                continue
+            what = {"kernel": (stream, grid, block, name), "copy": (stream, size),
+                    "set": (stream, size), "sync": (stream,),
+                    "call": (plain_name(name),)}[kind]
+            if kind == "call" and what[0] in NOISY:
+                continue
+            found.append((Event(kind, int(correlation), int(tid) if kind == "call" else None,
+                                int(start), int(end), what), fault))
+    return found
+
+
+def plain_name(name):
+    """cudaLaunchKernel_v7000 as it is known."""
+    stem, _, version = name.rpartition("_v")
+    return stem if stem and version.isdigit() and len(version) >= 4 else name
+
+
+def keyed(events):
+    """By kind and correlation id, each of which comes once."""
+    found = {}
+    for event in events:
+        key = (event.kind, event.correlation)
+        assert key not in found, "twice: %s and %s" % (found[key], event)
+        found[key] = event
+    return found
+
+
+def same(recorded, truth):
+    """One event as recorded and as it was: all equal, the times within the bound."""
+    assert recorded.what == truth.what and recorded.tid == truth.tid, (recorded, truth)
+
+
+def check_event(recording, event, truth):
+    same(event, truth)
+    for ours, theirs in ((event.start, truth.start), (event.end, truth.end)):
+        assert abs(ours - theirs) <= recording.bound(ours), (
+            event, truth, ours - theirs, recording.bound(ours))
+
+
+def check(recording, truth, complete=True):
+    """Every recorded event is true; if complete, every true one without a fault is recorded."""
+    recorded = keyed(recording.events)
+    fine = keyed(event for event, fault in truth if fault == "fine")
+    assert set(recorded) <= set(fine), sorted(set(recorded) - set(fine))[:5]
+    if complete:
+        assert set(recorded) == set(fine), sorted(set(fine) - set(recorded))[:5]
+    for key, event in recorded.items():
+        check_event(recording, event, fine[key])
+    return recorded, fine

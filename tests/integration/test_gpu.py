@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+GPU activity from a process that runs on the stand-ins for CUDA (tests/fake/), whose simulated GPU
+writes down the truth.
+"""
+
+import os
+import shutil
+
+import pytest
+
+import gpu_truth
+import harness
+
+KINDS = 7  # that the collector switches on
+APP = os.path.join(gpu_truth.FAKE, "cuda_app")
+
+
+class App(harness.Child):
+    """tests/fake/cuda_app."""
+
+    def __init__(self, *args, app=APP, **settings):
+        env = dict(harness.environment(), **{key: str(value) for key, value in settings.items()})
+        super().__init__([app, *args], "cuda_app", env=env)
+        self._next = 0
+        assert self._line() == "ready gpuprof test stand-in, no GPU"
+
+    def _line(self):
+        line, self._next = self.wait_line("stdout", lambda text: True, self._next)
+        return line
+
+    def command(self, order):
+        self.send(order)
+        return self._line()
+
+    def do(self, order):
+        assert self.command(order) == "did " + order, self.told()
+
+    def counted(self, what):
+        return int(self.command("count " + what).split()[1])
+
+    def wait_counted(self, what, number):
+        harness.wait_until("%d times %s" % (number, what), lambda: self.counted(what) >= number)
+
+    def wait_flushes(self, number):
+        """Until the collector has gone round so many times more."""
+        self.wait_counted("flushed", self.counted("flushed") + number)
+
+    def truth(self, folder):
+        path = os.path.join(str(folder), "truth")
+        self.do("truth " + path)
+        return gpu_truth.true_events(path)
+
+    def leave(self):
+        self.send("leave")
+        assert self.wait() == 0, self.told()
+
+
+def capture(app, folder, *orders, options=(), name="r.gpuprof"):
+    """Attaches, gives the orders (or calls them); the finished capture and its GPU events."""
+    path = os.path.join(str(folder), name)
+
+    def give():
+        for order in orders:
+            if callable(order):
+                order()
+            else:
+                app.do(order)
+
+    done = harness.attach(app, path, *options, orders=give)
+    return done, gpu_truth.Recorded(path)
+
+
+@pytest.mark.san
+def test_every_piece_of_work_once(tmp_path):
+    with App() as app:
+        app.do("work 1 3")
+        done, recording = capture(app, tmp_path, "work 3 200", "driver 20", "work 2 50")
+        app.do("work 2 3")
+        truth = app.truth(tmp_path)
+        app.leave()
+    assert done.status == harness.DONE, done.told
+    assert not recording.lost()
+    recorded, _ = gpu_truth.check(recording, truth)
+    kinds = [kind for kind, _ in recorded]
+    assert kinds.count("kernel") == 3 * 700 + 20
+    assert kinds.count("copy") == 2 * 700 and kinds.count("set") == 700
+    assert kinds.count("sync") == 701
+
+
+@pytest.mark.san
+def test_faults_are_counted_exactly(tmp_path):
+    with App(FAKE_CUPTI_FAULT="zero=7,backwards=11,drop=13") as app:
+        done, recording = capture(app, tmp_path, "work 3 100")
+        truth = app.truth(tmp_path)
+        app.leave()
+    assert done.status == harness.LOST, done.told
+    faults = [fault for _, fault in truth]
+    for fault in ("zero", "backwards", "drop"):
+        assert faults.count(fault) > 50
+    assert recording.lost() == {"cupti_time": faults.count("zero") + faults.count("backwards"),
+                                "cupti_dropped": faults.count("drop")}
+    gpu_truth.check(recording, truth)
+
+
+@pytest.mark.parametrize("settings", (
+    {"FAKE_CUPTI_VERSION": 13}, {"FAKE_CUPTI_VERSION": 14}, {"FAKE_CUPTI_VERSION": 130001},
+    {"FAKE_CUPTI_BUFFER": 32768}, {"FAKE_CUPTI_LATE": 1},
+    {"FAKE_CUPTI_DRIFT_PPM": 400, "FAKE_CUPTI_OFFSET_NS": 5},
+    {"FAKE_CUDA_CORRELATION": 2**32 - 100},
+), ids=lambda settings: "-".join("%s" % key for key in settings))
+def test_other_cuptis(settings, tmp_path):
+    with App(**settings) as app:
+        done, recording = capture(app, tmp_path, "work 2 60",
+                                  lambda: app.wait_flushes(1), "work 2 60", "driver 3")
+        truth = app.truth(tmp_path)
+        app.leave()
+    assert done.status == harness.DONE, done.told
+    assert not recording.lost()
+    gpu_truth.check(recording, truth)
+
+
+def test_unknown_version_is_left_alone(tmp_path):
+    for version in (12, 140000):
+        with App(FAKE_CUPTI_VERSION=version) as app:
+            done, recording = capture(app, tmp_path, "work 1 5")
+            assert app.counted("subscribed") == 0
+            app.leave()
+        assert "not of CUDA 11 to 13" in done.stderr, done.told
+        assert not recording.events and not recording.clocks
+
+
+@pytest.mark.parametrize("jump_ns", (5_000_000, -5_000_000, 10**12, -10**12))
+def test_clock_that_is_set(jump_ns, tmp_path):
+    with App() as app:
+        done, recording = capture(
+            app, tmp_path, "work 2 50", lambda: app.wait_flushes(2), "work 2 50",
+            "jump %d" % jump_ns, "work 2 50", lambda: app.wait_flushes(2), "work 2 50")
+        truth = app.truth(tmp_path)
+        app.leave()
+    recorded, fine = gpu_truth.check(recording, truth, complete=False)
+    # What was not told right was not told.
+    missing = len(fine) - len(recorded)
+    assert recording.lost() == ({"cupti_clock": missing} if missing else {})
+    assert done.status == (harness.LOST if missing else harness.DONE), done.told
+    # The first and the last work are far from the jump.
+    order = sorted((event.start, key) for key, event in fine.items() if key[0] == "kernel")
+    for _, key in order[:300] + order[-300:]:
+        assert key in recorded
+
+
+def test_cupti_in_use_by_another(tmp_path):
+    with App() as app:
+        app.do("busy 1")
+
+        def free_it():
+            app.do("work 1 5")
+            app.wait_counted("turned away", 2)
+            app.do("busy 0")
+            app.wait_counted("enabled", KINDS)
+            app.do("work 2 30")
+
+        done, recording = capture(app, tmp_path, free_it)
+        truth = app.truth(tmp_path)
+        app.leave()
+    assert done.status == harness.DONE, done.told
+    assert "CUPTI is in use by another profiler" in done.stderr, done.told
+    assert not recording.lost()
+    recorded, _ = gpu_truth.check(recording, truth)
+    assert [kind for kind, _ in recorded].count("kernel") == 3 * 60
+
+
+def test_cuda_not_in_use_yet(tmp_path):
+    with App("lazy") as app:
+        def begin():
+            app.do("work 1 1")
+            app.wait_counted("enabled", KINDS)
+            app.do("work 2 30")
+
+        done, recording = capture(app, tmp_path, begin)
+        truth = app.truth(tmp_path)
+        app.leave()
+    assert done.status == harness.DONE, done.told
+    assert "CUDA is not in use in the process yet" in done.stderr, done.told
+    gpu_truth.check(recording, truth)
+    assert recording.events and not recording.lost()
+
+
+def test_no_cupti_there(tmp_path):
+    for name in ("cuda_app", "libcuda.so.1", "libcudart.so.12"):
+        shutil.copy(os.path.join(gpu_truth.FAKE, name), tmp_path)
+    with App(app=str(tmp_path / "cuda_app"), FAKE_CUDA_DRIVER=10000) as app:
+        done, recording = capture(app, tmp_path, "work 1 5")
+        app.leave()
+    assert done.status == harness.DONE, done.told
+    assert "no libcupti beside the process's CUDA" in done.stderr, done.told
+    assert not recording.events
+
+
+@pytest.mark.parametrize("option", ("--no-gpu", "--no-inject"))
+def test_left_out(option, tmp_path):
+    with App() as app:
+        done, recording = capture(app, tmp_path, "work 1 5", options=(option,))
+        assert app.counted("subscribed") == 0
+        app.leave()
+    assert done.status == harness.DONE, done.told
+    assert not recording.events and not recording.lost()
+
+
+@pytest.mark.san
+def test_again_and_again(tmp_path):
+    """CUPTI is taken down each time when the process calls CUDA, and comes back."""
+    with App() as app:
+        app.do("keep 1")
+        for number in range(4):
+            done, recording = capture(app, tmp_path, "work 2 20", name="%d.gpuprof" % number)
+            assert done.status == harness.DONE, done.told
+            assert not recording.lost()
+            kinds = [event.kind for event in recording.events]
+            assert kinds.count("kernel") == 3 * 40 and kinds.count("copy") == 2 * 40
+            assert app.counted("unsubscribed") == number + 1
+        while not app.counted("finalized"):  # nobody came by in time, on a machine that is busy
+            capture(app, tmp_path)
+        app.do("keep 0")
+        app.leave()
+
+
+def test_gpuprof_killed(tmp_path):
+    with App() as app:
+        with harness.Gpuprof("attach", "--pid", app.pid, "-o", tmp_path / "a") as profiler:
+            profiler.wait_recording()
+            app.do("work 2 20")
+            profiler.kill()
+        app.wait_counted("unsubscribed", 1)
+        app.do("work 2 20")
+        done, recording = capture(app, tmp_path, "work 2 20")
+        assert done.status == harness.DONE, done.told
+        assert [event.kind for event in recording.events].count("kernel") == 3 * 40
+        app.leave()
+
+
+def innermost(ops, tid, start, end):
+    """The name of the shortest recorded range around a call, on its thread."""
+    around = [(op_end - op_start, name) for name, op_tid, op_start, op_end in ops
+              if op_tid == tid and op_start <= start and end <= op_end]
+    return min(around)[1] if around else None
+
+
+@pytest.mark.san
+def test_launches_inside_pytorch_operators(tmp_path):
+    """Each kernel by its call, and each call in the very range that made it."""
+    steps = 20
+    path = tmp_path / "truth"
+    with harness.Target("bridge", "--fake", gpu_truth.FAKE) as target:
+        done = harness.attach(target, tmp_path / "r", orders=lambda: target.step(steps))
+        assert target.command("truth_gpu %s" % path) == "truth_gpu 0"
+        target.leave()
+    recording = gpu_truth.Recorded(tmp_path / "r")
+    assert done.status == harness.DONE, done.told
+    recorded, _ = gpu_truth.check(recording, gpu_truth.true_events(str(path)))
+    kernels = [event for event in recorded.values() if event.kind == "kernel"]
+    assert len(kernels) == steps * 2 * 3
+    assert recording.ops
+    for kernel in kernels:
+        call = recorded["call", kernel.correlation]
+        name = innermost(recording.ops, call.tid, call.start, call.end)
+        assert name == kernel.what[3].replace("kernel", "range"), (kernel, call)
+    assert {event.tid for event in recorded.values() if event.kind == "call"} >= {
+        target.facts["tid"]}
+
+
+@pytest.mark.parametrize("options", ((), ("--ops", "none")), ids=("ops", "no-ops"))
+def test_cuda_comes_later(options, tmp_path):
+    path = tmp_path / "truth"
+    with harness.Target("bridge", "--fake", gpu_truth.FAKE, "--late") as target:
+        def orders():
+            target.step(2)
+            assert target.command("load") == "loaded"
+            harness.wait_until("CUPTI", lambda: int(
+                target.command("counted enabled").split()[1]) >= KINDS)
+            target.step(10)
+
+        done = harness.attach(target, tmp_path / "r", *options, orders=orders)
+        assert target.command("truth_gpu %s" % path) == "truth_gpu 0"
+        target.leave()
+    recording = gpu_truth.Recorded(tmp_path / "r")
+    assert done.status == harness.DONE, done.told
+    recorded, _ = gpu_truth.check(recording, gpu_truth.true_events(str(path)))
+    assert [kind for kind, _ in recorded].count("kernel") == 10 * 2 * 3
+    assert bool(recording.ops) == (not options)
+
+
+@pytest.mark.san
+def test_process_ends_during_the_capture(tmp_path):
+    with App() as app:
+        with harness.Gpuprof("attach", "--pid", app.pid, "-o", tmp_path / "r") as profiler:
+            profiler.wait_recording()
+            app.do("work 3 50")
+            truth = app.truth(tmp_path)
+            app.leave()
+            assert profiler.wait() == harness.DONE, profiler.told()
+    recording = gpu_truth.Recorded(tmp_path / "r")
+    assert not recording.lost()
+    recorded, _ = gpu_truth.check(recording, truth)
+    assert [kind for kind, _ in recorded].count("kernel") == 3 * 150

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Events of GPUs in the collector's ring, one field at a time spoiled: each is refused and counted;
+ * what only gpuprof knows is put right.
+ */
+#include "collector/ring_writer.h"
+#include "unit/collector_help.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define EVENT_BYTES 256
+#define S	    1000000000ULL
+
+union event {
+	struct gp_ev_head head;
+	struct gp_ev_api api;
+	struct gp_ev_kernel kernel;
+	struct gp_ev_gpu_memory memory;
+	struct gp_ev_sync sync;
+	struct gp_ev_clock clock;
+	unsigned char bytes[EVENT_BYTES];
+};
+
+/* A field, and a value that it must not have. */
+struct spoiled {
+	size_t at, bytes;
+	uint64_t value;
+};
+
+#define FIELD(type, field, value)                                                                  \
+	{                                                                                          \
+		offsetof(struct type, field), sizeof(((struct type *)0)->field), value             \
+	}
+
+static struct ring_writer w;
+static struct collector_ring *r;
+static union event seen;
+static uint64_t refused_nr;
+
+static int begin(void **state)
+{
+	struct reason why;
+
+	refused_nr = 0;
+	return ring_writer__open(&w, 1 << 16) ||
+	       collector_ring__open(getpid(), HELP_PROCESS, &why, &r);
+}
+
+static int end(void **state)
+{
+	collector_ring__free(r);
+	ring_writer__close(&w);
+	return 0;
+}
+
+static int take(const void *event, size_t bytes, void *arg)
+{
+	memcpy(&seen, event, bytes);
+	return 0;
+}
+
+static uint64_t loss(enum gp_loss what)
+{
+	uint64_t losses[GP_LOSS_NR] = {0};
+
+	collector_ring__losses(r, losses);
+	return losses[what];
+}
+
+static void good(const union event *ev, size_t bytes)
+{
+	assert_true(ring_writer__write(&w, ev, bytes));
+	assert_int_equal(collector_ring__drain(r, take, NULL), 1);
+	assert_int_equal(loss(GP_LOSS_RECORD), refused_nr);
+	assert_int_equal(seen.head.process, HELP_PROCESS);
+}
+
+static void bad(const union event *ev, size_t bytes)
+{
+	assert_true(ring_writer__write(&w, ev, bytes));
+	assert_int_equal(collector_ring__drain(r, take, NULL), 0);
+	assert_int_equal(loss(GP_LOSS_RECORD), ++refused_nr);
+}
+
+/* The event is good; with each of the fields spoiled, or of another length, it is not. */
+static void try_all(const union event *ev, size_t bytes, const struct spoiled *spoiled, size_t nr)
+{
+	good(ev, bytes);
+	bad(ev, bytes - 8);
+	bad(ev, bytes + 8);
+	bad(ev, sizeof(ev->head));
+	for (size_t i = 0; i < nr; i++) {
+		union event other = *ev;
+
+		memcpy(other.bytes + spoiled[i].at, &spoiled[i].value, spoiled[i].bytes);
+		bad(&other, bytes);
+	}
+	good(ev, bytes);
+}
+
+#define TRY(ev, type, spoiled)                                                                     \
+	try_all(&(ev), sizeof(struct type), spoiled, sizeof(spoiled) / sizeof((spoiled)[0]))
+
+static union event an_event(uint8_t kind)
+{
+	union event ev;
+
+	/* All that the target has no say in is rubbish. */
+	memset(&ev, 0, sizeof(ev));
+	ev.head = (struct gp_ev_head){
+		.kind = kind, .flags = 0xff, .process = 1234, .time_ns = help_now_ns()};
+	return ev;
+}
+
+static void test_kernel(void **state)
+{
+	union event ev = an_event(GP_EV_KERNEL);
+	const struct spoiled spoiled[] = {
+		FIELD(gp_ev_kernel, start_ns, 0),
+		FIELD(gp_ev_kernel, start_ns, UINT64_MAX),
+		FIELD(gp_ev_kernel, start_ns, ev.head.time_ns + 1),
+		FIELD(gp_ev_kernel, start_ns, ev.head.time_ns - 100 * S),
+		FIELD(gp_ev_kernel, head.time_ns, 0),
+		FIELD(gp_ev_kernel, head.time_ns, UINT64_MAX),
+		FIELD(gp_ev_kernel, head.time_ns, ev.head.time_ns + 1000 * S),
+		FIELD(gp_ev_kernel, device, 4096),
+		FIELD(gp_ev_kernel, registers, 65536),
+		FIELD(gp_ev_kernel, grid[0], 0x80000000U),
+		FIELD(gp_ev_kernel, grid[2], UINT32_MAX),
+		FIELD(gp_ev_kernel, block[0], 1025),
+		FIELD(gp_ev_kernel, block[2], UINT32_MAX),
+		FIELD(gp_ev_kernel, static_shared_bytes, UINT32_MAX),
+		FIELD(gp_ev_kernel, dynamic_shared_bytes, 1U << 30),
+	};
+
+	ev.kernel.head.tid = 5;
+	ev.kernel.start_ns = ev.head.time_ns - 10;
+	ev.kernel.queued_ns = ev.head.time_ns + 10;
+	ev.kernel.name_id = 7;
+	ev.kernel.grid[0] = ev.kernel.grid[1] = ev.kernel.grid[2] = 0x7fffffff;
+	ev.kernel.block[0] = ev.kernel.block[1] = ev.kernel.block[2] = 1024;
+	ev.kernel.device = 4095;
+	ev.kernel.reserved = 9;
+	TRY(ev, gp_ev_kernel, spoiled);
+	assert_true(!seen.kernel.name_id && !seen.kernel.queued_ns && !seen.kernel.reserved);
+	assert_true(!seen.head.tid && !seen.head.flags);
+	assert_true(seen.kernel.start_ns == ev.kernel.start_ns && seen.kernel.device == 4095);
+	assert_int_equal(loss(GP_LOSS_NAMES), 2);
+	ev.kernel.queued_ns = ev.kernel.start_ns - 3;
+	good(&ev, sizeof(ev.kernel));
+	assert_true(seen.kernel.queued_ns == ev.kernel.queued_ns);
+	ev.kernel.queued_ns = 1;
+	good(&ev, sizeof(ev.kernel));
+	assert_true(!seen.kernel.queued_ns);
+}
+
+static void test_memory(void **state)
+{
+	union event ev = an_event(GP_EV_GPU_MEMORY);
+	const struct spoiled spoiled[] = {
+		FIELD(gp_ev_gpu_memory, start_ns, ev.head.time_ns + 1),
+		FIELD(gp_ev_gpu_memory, head.time_ns, UINT64_MAX),
+		FIELD(gp_ev_gpu_memory, bytes, UINT64_MAX),
+		FIELD(gp_ev_gpu_memory, device, UINT32_MAX),
+		FIELD(gp_ev_gpu_memory, is_set, 2),
+		FIELD(gp_ev_gpu_memory, peer_device, 4096),
+	};
+
+	ev.memory.start_ns = ev.head.time_ns;
+	ev.memory.peer_device = UINT32_MAX;
+	ev.memory.bytes = 1ULL << 56;
+	ev.memory.head.tid = 6;
+	TRY(ev, gp_ev_gpu_memory, spoiled);
+	assert_true(!seen.head.tid && !seen.head.flags && seen.memory.bytes == 1ULL << 56);
+	ev.memory.peer_device = 4095;
+	good(&ev, sizeof(ev.memory));
+}
+
+static void test_api(void **state)
+{
+	union event ev = an_event(GP_EV_API);
+	const struct spoiled spoiled[] = {
+		FIELD(gp_ev_api, start_ns, ev.head.time_ns + 1),
+		FIELD(gp_ev_api, start_ns, 1),
+		FIELD(gp_ev_api, head.time_ns, UINT64_MAX),
+		FIELD(gp_ev_api, cbid, 65536),
+	};
+
+	ev.api.start_ns = ev.head.time_ns - 5;
+	ev.head.tid = (uint32_t)getpid();
+	ev.api.instance = 1;
+	ev.api.stack_id = 2;
+	ev.api.stream = 3;
+	ev.api.bytes = 4;
+	ev.api.correlation_id = 5;
+	ev.api.result = 6;
+	TRY(ev, gp_ev_api, spoiled);
+	/* Ops, stacks and arguments are not the target's to tell. */
+	assert_true(!seen.api.instance && !seen.api.stack_id && !seen.api.stream &&
+		    !seen.api.bytes);
+	assert_true(seen.api.correlation_id == 5 && seen.api.result == 6);
+	assert_int_equal(seen.head.tid, getpid());
+	assert_int_equal(seen.head.flags, GP_API_CUPTI | GP_API_DRIVER);
+}
+
+static void test_sync_and_clock(void **state)
+{
+	union event sync = an_event(GP_EV_SYNC);
+	union event clock = an_event(GP_EV_CLOCK);
+	const struct spoiled spoiled_sync[] = {
+		FIELD(gp_ev_sync, start_ns, sync.head.time_ns + 1),
+		FIELD(gp_ev_sync, head.time_ns, UINT64_MAX),
+		FIELD(gp_ev_sync, what, 256),
+	};
+	const struct spoiled spoiled_clock[] = {
+		FIELD(gp_ev_clock, head.time_ns, 0),
+		FIELD(gp_ev_clock, head.time_ns, UINT64_MAX),
+		FIELD(gp_ev_clock, gpu_ns, 0),
+		FIELD(gp_ev_clock, width_ns, UINT64_MAX),
+	};
+
+	sync.sync.start_ns = sync.head.time_ns - 1;
+	sync.sync.stream = UINT32_MAX;
+	TRY(sync, gp_ev_sync, spoiled_sync);
+	clock.clock.gpu_ns = 1;
+	clock.clock.width_ns = 60 * S;
+	TRY(clock, gp_ev_clock, spoiled_clock);
+	assert_true(seen.clock.gpu_ns == 1 && seen.clock.width_ns == 60 * S);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_kernel, begin, end),
+		cmocka_unit_test_setup_teardown(test_memory, begin, end),
+		cmocka_unit_test_setup_teardown(test_api, begin, end),
+		cmocka_unit_test_setup_teardown(test_sync_and_clock, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

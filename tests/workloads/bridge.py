@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Real operators of PyTorch on the CPU that launch on the simulated GPU (tests/fake/) from inside
+their ranges: each kernel's name says which range launched it. --fake names the folder of the
+stand-ins. With --late they are loaded when "load" is said.
+
+    load               load the stand-ins and use CUDA                 "loaded"
+    counted WHAT       what happened to CUPTI so often                 "counted N"
+    truth_gpu FILE     what the GPU did, see tests/fake/fake_gpu.h     "truth_gpu 0"
+"""
+
+import ctypes
+import os
+import threading
+
+import torch
+from torch.autograd.profiler import record_function
+
+import protocol
+
+LAYERS = 3
+DEVICE_TO_DEVICE = 3
+
+
+class Dim3(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint)]
+
+
+class Gpu:
+    """The CUDA runtime by ctypes."""
+
+    def __init__(self, folder):
+        self.runtime = ctypes.CDLL(os.path.join(folder, "libcudart.so.12"))
+        self.driver = ctypes.CDLL(os.path.join(folder, "libcuda.so.1"))
+        self.runtime.cudaLaunchKernel.argtypes = [
+            ctypes.c_char_p, Dim3, Dim3, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+        self.runtime.cudaMemcpyAsync.argtypes = [
+            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
+        self.runtime.cudaStreamSynchronize.argtypes = [ctypes.c_void_p]
+        self.runtime.cudaGetDeviceCount(ctypes.byref(ctypes.c_int()))
+        self.names = {}
+
+    def launch(self, name, stream):
+        # The stand-in keeps the pointer for ever.
+        text = self.names.setdefault(name, ctypes.create_string_buffer(name.encode()))
+        self.runtime.cudaLaunchKernel(ctypes.cast(text, ctypes.c_char_p), Dim3(64, 1, 1),
+                                      Dim3(128, 1, 1), None, 0, stream)
+
+    def copy(self, size, stream):
+        self.runtime.cudaMemcpyAsync(None, None, size, DEVICE_TO_DEVICE, stream)
+
+    def wait(self, stream):
+        self.runtime.cudaStreamSynchronize(stream)
+
+
+class Bridge(protocol.Workload):
+    """Two threads, each with a stream, ranges, operators and launches."""
+
+    @classmethod
+    def add_arguments(cls, parser):
+        parser.add_argument("--fake", required=True)
+        parser.add_argument("--late", action="store_true")
+
+    def __init__(self, args):
+        super().__init__(args)
+        self.gpu = None if args.late else Gpu(args.fake)
+        self.x = torch.ones(8, 8)
+
+    def work(self, stream):
+        y = self.x
+        for layer in range(LAYERS):
+            with record_function("range %d.%d" % (stream, layer)):
+                y = torch.mm(y, self.x)
+                if self.gpu:
+                    self.gpu.launch("kernel %d.%d" % (stream, layer), stream)
+                y = torch.relu(y)
+                if self.gpu:
+                    self.gpu.copy(1000 + layer, stream)
+        if self.gpu:
+            self.gpu.wait(stream)
+
+    def step(self):
+        other = threading.Thread(target=self.work, args=(20,))
+        other.start()
+        self.work(10)
+        other.join()
+
+    def command(self, words):
+        if words[0] == "load":
+            self.gpu = Gpu(self.args.fake)
+            return "loaded"
+        if words[0] == "counted":
+            return "counted %d" % self.gpu.driver.fake_gpu_counted(words[1].encode())
+        if words[0] == "truth_gpu":
+            return "truth_gpu %d" % self.gpu.driver.fake_gpu_truth(words[1].encode())
+        return None
+
+
+if __name__ == "__main__":
+    protocol.main(Bridge)

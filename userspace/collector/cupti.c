@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * CUPTI's course: subscribe (which tells whether it is free), records on; every turn the buffers
+ * that came back are converted, after the clock was read once more, so that each record lies
+ * between two readings; at the end records off, flush, unsubscribe.
+ *
+ * Taking CUPTI down (without it some calls stay slower for ever) is only allowed at the exit of a
+ * CUDA call. So we ask to be called there and wait a little; who changes `takedown` from WAITING
+ * does it or gives it up. What CUPTI may call late touches nothing but `taker`, the counter and the
+ * buffers, which live as long as we do.
+ */
+#include "collector/cupti.h"
+
+#include "collector/compat.h"
+#include "collector/cupti_buffers.h"
+#include "collector/cupti_clock.h"
+#include "collector/cupti_library.h"
+#include "collector/cupti_records.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAMES_FIRST    32768 /* ids of ours, beside those of ops */
+#define TAKEDOWN_TRIES 1000  /* of 1 ms, for a CUDA call to come by */
+#define TAKEDOWN_MORE  5000  /* of 1 ms, for the take-down that has begun */
+#define WHY_BYTES      256
+
+#define EXIT_TRIES 2000 /* of 1 ms, for the collector's thread to come out of CUPTI */
+
+enum takedown { TAKEDOWN_NONE = 0, TAKEDOWN_WAITING = 1, TAKEDOWN_AT_WORK = 2, TAKEDOWN_DONE = 3 };
+
+static const uint32_t kinds[] = {CUPTI_RUNTIME, CUPTI_DRIVER,	 CUPTI_KERNEL, CUPTI_MEMCPY,
+				 CUPTI_MEMSET,	CUPTI_PEER_COPY, CUPTI_SYNC};
+
+static struct {
+	bool armed;
+	pid_t owner; /* who has armed it last; 0: nobody ever */
+	struct ring_writer *ring;
+	struct names *names;
+	struct cupti_library library;
+	void *subscriber;
+	uint32_t thread_ids; /* as they were */
+	uint64_t wasted_nr;  /* records that came in spare buffers, by any thread */
+	struct cupti_clock clock;
+	struct cupti_records records;
+	char why[WHY_BYTES];
+} session;
+
+/* Who is inside CUPTI on our behalf: the collector's thread, or the one that ends the process,
+ * which keeps it. */
+static uint32_t inside;
+static uint32_t exiting;
+
+static struct {
+	uint32_t takedown; /* enum takedown */
+	void *subscriber;
+	struct cupti_functions call;
+} taker;
+
+static void sleep_ms(void)
+{
+	static const struct timespec ms = {.tv_nsec = 1000000};
+
+	(void)nanosleep(&ms, NULL);
+}
+
+/* False once the process ends. */
+static bool go_inside(void)
+{
+	while (__atomic_exchange_n(&inside, 1, __ATOMIC_ACQUIRE)) {
+		if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE))
+			return false;
+		sleep_ms();
+	}
+	return true;
+}
+
+static void come_out(void)
+{
+	__atomic_store_n(&inside, 0, __ATOMIC_RELEASE);
+}
+
+/* session.why = a + b + c, cut. */
+static const char *because(const char *a, const char *b, const char *c)
+{
+	const char *parts[] = {a, b, c};
+	size_t at = 0;
+
+	for (int i = 0; i < 3; i++) {
+		size_t bytes = strlen(parts[i]);
+
+		if (bytes > sizeof(session.why) - 1 - at)
+			bytes = sizeof(session.why) - 1 - at;
+		memcpy(session.why + at, parts[i], bytes);
+		at += bytes;
+	}
+	session.why[at] = '\0';
+	return session.why;
+}
+
+static const char *refused(const char *function, int result)
+{
+	const char *text = NULL;
+
+	if (session.library.call.cuptiGetResultString(result, &text) || !text)
+		text = "an unknown error";
+	return because(function, ": ", text);
+}
+
+/* ---- called by CUPTI, on any thread ---- */
+
+static void request(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records_max)
+{
+	int saved = errno;
+
+	*ret_records_max = 0;
+	cupti_buffers__request(ret_buffer, ret_bytes);
+	errno = saved;
+}
+
+static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+		     size_t valid_bytes)
+{
+	uint64_t nr = 0;
+	void *record = NULL;
+
+	if (cupti_buffers__complete(buffer, valid_bytes))
+		return;
+	if (cupti_buffers__spare_is_own(buffer))
+		while (!taker.call.cuptiActivityGetNextRecord(buffer, valid_bytes, &record))
+			nr++;
+	else
+		nr = valid_bytes != 0;
+	(void)__atomic_fetch_add(&session.wasted_nr, nr, __ATOMIC_RELAXED);
+	cupti_buffers__release_spare(buffer);
+}
+
+static void on_call(void *arg, uint32_t domain, uint32_t cbid, const void *data)
+{
+	const struct cupti_callback_data *d = data;
+	uint32_t waiting = TAKEDOWN_WAITING;
+	int saved = errno;
+
+	if ((domain != CUPTI_DOMAIN_RUNTIME && domain != CUPTI_DOMAIN_DRIVER) ||
+	    d->site != CUPTI_SITE_EXIT)
+		return;
+	if (!__atomic_compare_exchange_n(&taker.takedown, &waiting, TAKEDOWN_AT_WORK, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	(void)taker.call.cuptiUnsubscribe(taker.subscriber);
+	(void)taker.call.cuptiFinalize();
+	__atomic_store_n(&taker.takedown, TAKEDOWN_DONE, __ATOMIC_RELEASE);
+	errno = saved;
+}
+
+/* ---- on the collector's thread ---- */
+
+static bool read_clock(void)
+{
+	struct gp_ev_clock ev = {.head.kind = GP_EV_CLOCK};
+	struct clock_reading reading;
+
+	if (!cupti_clock__read(session.library.call.cuptiGetTimestamp, &reading))
+		return false;
+	(void)cupti_clock__add(&session.clock, &reading);
+	ev.head.time_ns = reading.time_ns;
+	ev.gpu_ns = reading.gpu_ns;
+	ev.width_ns = reading.width_ns;
+	(void)ring_writer__write(session.ring, &ev, sizeof(ev));
+	return true;
+}
+
+static void count_dropped(void)
+{
+	uint64_t wasted = __atomic_exchange_n(&session.wasted_nr, 0, __ATOMIC_RELAXED);
+	size_t nr = 0;
+
+	if (session.library.call.cuptiActivityGetNumDroppedRecords(NULL, 0, &nr))
+		nr = 0;
+	if (nr + wasted)
+		ring_writer__count(session.ring, GP_LOSS_GPU_DROPPED, nr + wasted);
+}
+
+static void take_records(bool flush)
+{
+	uint8_t indices[BUFFERS_NR];
+	uint32_t nr;
+
+	if (flush)
+		(void)session.library.call.cuptiActivityFlushAll(CUPTI_FLUSH_COMPLETED);
+	nr = cupti_buffers__take(indices);
+	/* After they were taken: no time in them is later than this reading. */
+	if (nr || flush)
+		(void)read_clock();
+	for (uint32_t i = 0; i < nr; i++) {
+		size_t valid_bytes;
+		uint8_t *content = cupti_buffers__content(indices[i], &valid_bytes);
+
+		if (valid_bytes)
+			cupti_records__convert(&session.records, content, valid_bytes);
+		cupti_buffers__release(indices[i]);
+	}
+	if (flush)
+		count_dropped();
+}
+
+void cupti__turn(bool flush)
+{
+	if (!session.armed || !go_inside())
+		return;
+	take_records(flush);
+	come_out();
+}
+
+static void disable_kinds(void)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		(void)session.library.call.cuptiActivityDisable(kinds[i]);
+}
+
+static void silence_noise(void)
+{
+	const struct cupti_functions *call = &session.library.call;
+
+	for (size_t i = 0; i < sizeof(cupti_noisy_runtime) / sizeof(cupti_noisy_runtime[0]); i++)
+		if (call->cuptiActivityEnableRuntimeApi)
+			(void)call->cuptiActivityEnableRuntimeApi(cupti_noisy_runtime[i], 0);
+	for (size_t i = 0; i < sizeof(cupti_noisy_driver) / sizeof(cupti_noisy_driver[0]); i++)
+		if (call->cuptiActivityEnableDriverApi)
+			(void)call->cuptiActivityEnableDriverApi(cupti_noisy_driver[i], 0);
+}
+
+/* Kernels are what it is all about; a CUPTI without one of the others is as good as it can be. */
+static int enable_kinds(void)
+{
+	int kernels = CUPTI_UNSUPPORTED;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		int result = session.library.call.cuptiActivityEnable(kinds[i]);
+
+		if (kinds[i] == CUPTI_KERNEL)
+			kernels = result;
+	}
+	silence_noise();
+	return kernels;
+}
+
+/* Everything that may fail after the subscription. NULL or why. */
+static const char *begin_records(void)
+{
+	const struct cupti_functions *call = &session.library.call;
+	int result;
+
+	session.names = names__new(NAMES_FIRST);
+	if (!session.names || !cupti_buffers__open())
+		return "gpu activity: out of memory";
+	cupti_clock__init(&session.clock);
+	cupti_records__init(&session.records, session.ring, session.names, call, &session.clock);
+	if (call->cuptiGetThreadIdType(&session.thread_ids))
+		session.thread_ids = CUPTI_THREAD_DEFAULT;
+	result = call->cuptiSetThreadIdType(CUPTI_THREAD_SYSTEM);
+	if (result)
+		return refused("gpu activity: cuptiSetThreadIdType", result);
+	result = call->cuptiActivityRegisterCallbacks(request, complete);
+	if (result)
+		return refused("gpu activity: cuptiActivityRegisterCallbacks", result);
+	if (!read_clock())
+		return "gpu activity: CUPTI tells no time";
+	result = enable_kinds();
+	if (!result)
+		return NULL;
+	disable_kinds();
+	return refused("gpu activity: kernels", result);
+}
+
+/* Runs before what CUDA has registered for the end of the process, because it was registered later:
+ * takes the last records, and keeps our thread away from a CUDA that is going. */
+static void at_exit(void)
+{
+	int tries = 0;
+
+	if (session.owner != getpid())
+		return;
+	while (__atomic_exchange_n(&inside, 1, __ATOMIC_ACQUIRE)) {
+		if (++tries > EXIT_TRIES)
+			return;
+		sleep_ms();
+	}
+	if (session.armed) {
+		disable_kinds();
+		take_records(true);
+	}
+	__atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
+}
+
+static void let_go(void)
+{
+	cupti_buffers__close();
+	names__free(session.names);
+	session.names = NULL;
+	cupti_library__release(&session.library);
+}
+
+static enum cupti_outcome arm(struct ring_writer *w, const char **why_text)
+{
+	enum cupti_found found;
+	const struct cupti_functions *call = &session.library.call;
+	int result;
+
+	if (__atomic_load_n(&taker.takedown, __ATOMIC_ACQUIRE) == TAKEDOWN_AT_WORK) {
+		*why_text = "gpu activity: a thread is stopped inside CUPTI";
+		return CUPTI_LATER;
+	}
+	found = cupti_library__bind(&session.library, why_text);
+	if (found != CUPTI_FOUND)
+		return found == CUPTI_ABSENT ? CUPTI_LATER : CUPTI_REFUSED;
+	session.ring = w;
+	taker.call = *call;
+	result = call->cuptiSubscribe(&session.subscriber, on_call, NULL);
+	if (result == CUPTI_SECOND_SUBSCRIBER || result == CUPTI_LIMIT_REACHED)
+		*why_text =
+			because("gpu activity: CUPTI is in use by ", cupti_library__other_user(),
+				" in this process; GPU times come when it is free again");
+	else if (result)
+		*why_text = refused("gpu activity: cuptiSubscribe", result);
+	if (result) {
+		let_go();
+		return CUPTI_LATER;
+	}
+	*why_text = begin_records();
+	if (!*why_text) {
+		if (!session.owner)
+			(void)atexit(at_exit);
+		session.owner = getpid();
+		session.armed = true;
+		return CUPTI_ARMED;
+	}
+	(void)call->cuptiSetThreadIdType(session.thread_ids);
+	(void)call->cuptiUnsubscribe(session.subscriber);
+	let_go();
+	return CUPTI_REFUSED;
+}
+
+enum cupti_outcome cupti__arm(struct ring_writer *w, const char **why_text)
+{
+	enum cupti_outcome outcome;
+
+	*why_text = "gpu activity: the process is ending";
+	if (!go_inside())
+		return CUPTI_REFUSED;
+	outcome = arm(w, why_text);
+	come_out();
+	return outcome;
+}
+
+static void wait_for_takedown(int tries, uint32_t end)
+{
+	for (int i = 0; i < tries; i++) {
+		if (__atomic_load_n(&taker.takedown, __ATOMIC_ACQUIRE) >= end)
+			return;
+		sleep_ms();
+	}
+}
+
+static void take_down(void)
+{
+	const struct cupti_functions *call = &session.library.call;
+	uint32_t waiting = TAKEDOWN_WAITING;
+
+	taker.subscriber = session.subscriber;
+	__atomic_store_n(&taker.takedown, TAKEDOWN_WAITING, __ATOMIC_RELEASE);
+	(void)call->cuptiEnableDomain(1, session.subscriber, CUPTI_DOMAIN_RUNTIME);
+	(void)call->cuptiEnableDomain(1, session.subscriber, CUPTI_DOMAIN_DRIVER);
+	wait_for_takedown(TAKEDOWN_TRIES, TAKEDOWN_AT_WORK);
+	if (!__atomic_compare_exchange_n(&taker.takedown, &waiting, TAKEDOWN_NONE, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		wait_for_takedown(TAKEDOWN_MORE, TAKEDOWN_DONE);
+		return;
+	}
+	/* No CUDA call in all that time: nothing to speed up either. */
+	(void)call->cuptiEnableDomain(0, session.subscriber, CUPTI_DOMAIN_RUNTIME);
+	(void)call->cuptiEnableDomain(0, session.subscriber, CUPTI_DOMAIN_DRIVER);
+	(void)call->cuptiUnsubscribe(session.subscriber);
+}
+
+void cupti__disarm(void)
+{
+	const struct cupti_functions *call = &session.library.call;
+
+	if (!session.armed || !go_inside())
+		return;
+	disable_kinds();
+	take_records(true);
+	/* Buffers with records that are not complete; those count as having no times. */
+	(void)call->cuptiActivityFlushAll(CUPTI_FLUSH_FORCED);
+	take_records(true);
+	(void)call->cuptiSetThreadIdType(session.thread_ids);
+	take_down();
+	session.armed = false;
+	let_go();
+	come_out();
+}
+
+void cupti__forget(void)
+{
+	session.armed = false;
+	names__free(session.names);
+	session.names = NULL;
+	session.ring = NULL;
+	taker.takedown = TAKEDOWN_NONE;
+	inside = 0;
+}

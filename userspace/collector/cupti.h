@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * GP_FEATURE_CUPTI: what the GPU did and which calls asked for it, from CUPTI's activity records to
+ * the ring. All functions but cupti__forget() are for the collector's own thread. CUPTI calls us
+ * back on other threads only to get and return buffers and, once, to be taken down. When the
+ * process ends by exit(), the thread that ends it takes the last records first.
+ */
+#ifndef GP_COLLECTOR_CUPTI_H
+#define GP_COLLECTOR_CUPTI_H
+
+#include "collector/ring_writer.h"
+
+#include <stdbool.h>
+
+enum cupti_outcome {
+	CUPTI_ARMED = 0,
+	CUPTI_LATER = 1,   /* no CUDA yet, or CUPTI is someone else's for now: try again */
+	CUPTI_REFUSED = 2, /* will not change: why_text says what */
+};
+
+/* Finds CUPTI, takes it and switches the records on; may take seconds. Events go to `w` from
+ * cupti__turn() and cupti__disarm() only. why_text, which stays, is set unless CUPTI_ARMED. */
+enum cupti_outcome cupti__arm(struct ring_writer *w, const char **why_text);
+
+/* Converts what has come in; asks CUPTI for what it still holds if `flush`. Fine when not armed. */
+void cupti__turn(bool flush);
+
+/* Switches the records off, converts the last ones and gives CUPTI back, taking it down where a
+ * thread of the target comes by to do that in time. Fine when not armed. */
+void cupti__disarm(void);
+
+/* In a fork's child: forgets all, touches nothing of CUDA. */
+void cupti__forget(void);
+
+#endif /* GP_COLLECTOR_CUPTI_H */

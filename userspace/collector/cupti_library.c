@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Runs on the collector's own thread only. The loader's list of libraries is walked by name; what
+ * is loaded anew is named by its full path, next to the CUDA runtime that is mapped. It is never
+ * unloaded: the driver may keep addresses in it for as long as it lives, even after
+ * cuptiFinalize().
+ */
+#include "collector/cupti_library.h"
+
+#include "collector/compat.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <string.h>
+
+#define VERSION_MIN    13     /* CUDA 11.0 */
+#define VERSION_END    140000 /* CUDA 14 */
+#define CUDA_11_MINORS 8
+
+struct seen {
+	char cupti[PATH_MAX];
+	char runtime[PATH_MAX];
+};
+
+static bool name_begins(const char *path, const char *begin)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !strncmp(slash ? slash + 1 : path, begin, strlen(begin));
+}
+
+static void keep(char *to, const char *path)
+{
+	size_t bytes = strlen(path);
+
+	if (!to[0] && bytes < PATH_MAX)
+		memcpy(to, path, bytes + 1);
+}
+
+static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+	struct seen *seen = arg;
+
+	if (!info->dlpi_name)
+		return 0;
+	if (name_begins(info->dlpi_name, "libcupti.so"))
+		keep(seen->cupti, info->dlpi_name);
+	if (name_begins(info->dlpi_name, "libcudart.so"))
+		keep(seen->runtime, info->dlpi_name);
+	return 0;
+}
+
+/* The text after "libcudart.so.", up to the next dot. */
+static size_t major_of(const char *runtime, const char **ret_major)
+{
+	const char *slash = strrchr(runtime, '/');
+	const char *at = (slash ? slash + 1 : runtime) + strlen("libcudart.so");
+
+	if (*at == '.')
+		at++;
+	*ret_major = at;
+	return strcspn(at, ".");
+}
+
+/* path = folder + between + "libcupti.so." + major [+ minor]; NULL if it is not there. */
+static void *try(const char *folder, size_t folder_bytes, const char *between, const char *major,
+		 size_t major_bytes, const char *minor)
+{
+	static const char stem[] = "libcupti.so.";
+	char path[PATH_MAX];
+	size_t at = 0;
+	const struct {
+		const char *text;
+		size_t bytes;
+	} parts[] = {{folder, folder_bytes},
+		     {between, strlen(between)},
+		     {stem, sizeof(stem) - 1},
+		     {major, major_bytes},
+		     {minor, strlen(minor)}};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (at + parts[i].bytes >= sizeof(path))
+			return NULL;
+		memcpy(path + at, parts[i].text, parts[i].bytes);
+		at += parts[i].bytes;
+	}
+	path[at] = '\0';
+	return dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+/* CUDA 11 named its CUPTI by minor version too. */
+static void *try_folder(const char *folder, size_t bytes, const char *between, const char *major,
+			size_t major_bytes)
+{
+	void *handle = try(folder, bytes, between, major, major_bytes, "");
+	char minor[] = ".0";
+
+	if (handle || major_bytes != 2 || memcmp(major, "11", 2))
+		return handle;
+	for (int i = CUDA_11_MINORS; i >= 0 && !handle; i--) {
+		minor[1] = (char)('0' + i);
+		handle = try(folder, bytes, between, major, major_bytes, minor);
+	}
+	return handle;
+}
+
+/* Toolkits keep it in lib64 or extras/CUPTI, Python wheels in a package of its own. */
+static void *open_beside(const char *runtime)
+{
+	static const char *const betweens[] = {"", "../extras/CUPTI/lib64/",
+					       "../../cuda_cupti/lib/",
+					       "../../../extras/CUPTI/lib64/"};
+	const char *slash = strrchr(runtime, '/');
+	size_t folder_bytes = slash ? (size_t)(slash - runtime) + 1 : 0;
+	const char *major;
+	size_t major_bytes = major_of(runtime, &major);
+	void *handle = NULL;
+
+	for (size_t i = 0; i < sizeof(betweens) / sizeof(betweens[0]) && !handle; i++)
+		handle = try_folder(runtime, folder_bytes, betweens[i], major, major_bytes);
+	return handle;
+}
+
+/* The runtime is part of the program: the version that the driver is for, where the loader looks.
+ */
+static void *open_for_driver(void)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	int (*get_version)(int *ret_version) = NULL;
+	void *handle = NULL;
+	char major[] = "11";
+	int version = 0;
+
+	if (driver)
+		*(void **)&get_version = dlsym(driver, "cuDriverGetVersion");
+	if (get_version && !get_version(&version))
+		for (int m = version / 1000; m >= 11 && m < 14 && !handle; m--) {
+			major[1] = (char)('0' + m - 10);
+			handle = try_folder("", 0, "", major, 2);
+		}
+	if (driver)
+		(void)dlclose(driver);
+	return handle;
+}
+
+static bool get_functions(void *handle, struct cupti_functions *ret_functions)
+{
+	bool all = true;
+
+#define NEEDED(name)                                                                               \
+	do {                                                                                       \
+		*(void **)&ret_functions->name = dlsym(handle, #name);                             \
+		all = all && ret_functions->name;                                                  \
+	} while (0)
+	NEEDED(cuptiGetVersion);
+	NEEDED(cuptiGetTimestamp);
+	NEEDED(cuptiSubscribe);
+	NEEDED(cuptiUnsubscribe);
+	NEEDED(cuptiEnableDomain);
+	NEEDED(cuptiActivityRegisterCallbacks);
+	NEEDED(cuptiActivityEnable);
+	NEEDED(cuptiActivityDisable);
+	NEEDED(cuptiActivityFlushAll);
+	NEEDED(cuptiActivityGetNextRecord);
+	NEEDED(cuptiActivityGetNumDroppedRecords);
+	NEEDED(cuptiGetCallbackName);
+	NEEDED(cuptiGetResultString);
+	NEEDED(cuptiGetThreadIdType);
+	NEEDED(cuptiSetThreadIdType);
+	NEEDED(cuptiFinalize);
+#undef NEEDED
+	*(void **)&ret_functions->cuptiActivityEnableRuntimeApi =
+		dlsym(handle, "cuptiActivityEnableRuntimeApi");
+	*(void **)&ret_functions->cuptiActivityEnableDriverApi =
+		dlsym(handle, "cuptiActivityEnableDriverApi");
+	return all;
+}
+
+/* Whether somebody has made CUDA ready. We must not be the first: a process that leaves CUDA to its
+ * children loses it there once it is ready in the parent. */
+static bool cuda_in_use(void)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	int (*count)(int *ret_nr) = NULL;
+	int nr = 0;
+	bool ready;
+
+	if (!driver)
+		return false;
+	*(void **)&count = dlsym(driver, "cuDeviceGetCount");
+	ready = count && !count(&nr) && nr > 0;
+	(void)dlclose(driver);
+	return ready;
+}
+
+static void *find(const struct seen *seen, const char **why_text)
+{
+	void *handle;
+
+	*why_text = "gpu activity: CUDA is not in use in the process yet";
+	if (!cuda_in_use())
+		return NULL;
+
+	*why_text = "gpu activity: CUPTI cannot be loaded though the process has it";
+	if (seen->cupti[0])
+		return dlopen(seen->cupti, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+	*why_text = "gpu activity: no libcupti beside the process's CUDA; install it (the CUDA "
+		    "toolkit or the wheel nvidia-cuda-cupti has it)";
+	handle = seen->runtime[0] ? open_beside(seen->runtime) : NULL;
+	return handle ? handle : open_for_driver();
+}
+
+enum cupti_found cupti_library__bind(struct cupti_library *l, const char **why_text)
+{
+	static struct seen seen;
+
+	*l = (struct cupti_library){0};
+	memset(&seen, 0, sizeof(seen));
+	(void)dl_iterate_phdr(look_at, &seen);
+	l->handle = find(&seen, why_text);
+	if (!l->handle)
+		return CUPTI_ABSENT;
+	*why_text = "gpu activity: the process's libcupti lacks functions that CUDA 11 to 13 have";
+	if (get_functions(l->handle, &l->call) && !l->call.cuptiGetVersion(&l->version)) {
+		*why_text = "gpu activity: the process's libcupti is not of CUDA 11 to 13";
+		if (l->version >= VERSION_MIN && l->version < VERSION_END)
+			return CUPTI_FOUND;
+	}
+	cupti_library__release(l);
+	return CUPTI_STRANGE;
+}
+
+void cupti_library__release(struct cupti_library *l)
+{
+	if (l->handle)
+		(void)dlclose(l->handle);
+	*l = (struct cupti_library){0};
+}
+
+static int look_for_user(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+	static const struct {
+		const char *begin, *who;
+	} users[] = {
+		{"libToolsInjection", "Nsight Systems"},
+		{"libcuda-injection", "Nsight Compute"},
+		{"libcuinj", "nvprof"},
+		{"libtorch_cpu.so", "torch.profiler or another profiler"},
+	};
+	const char **who = arg;
+
+	for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)
+		if (info->dlpi_name && name_begins(info->dlpi_name, users[i].begin) &&
+		    (!*who || i + 1 < sizeof(users) / sizeof(users[0])))
+			*who = users[i].who;
+	return 0;
+}
+
+const char *cupti_library__other_user(void)
+{
+	const char *who = NULL;
+
+	(void)dl_iterate_phdr(look_for_user, &who);
+	return who ? who : "another profiler";
+}

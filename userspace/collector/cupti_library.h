@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Finds CUPTI for this process: the one it has loaded already, else the one that lies beside its
+ * CUDA. A second, different one in a process would be chaos, so it is never just any.
+ */
+#ifndef GP_COLLECTOR_CUPTI_LIBRARY_H
+#define GP_COLLECTOR_CUPTI_LIBRARY_H
+
+#include "collector/cupti_abi.h"
+
+#include <stdbool.h>
+
+struct cupti_library {
+	void *handle;
+	uint32_t
+		version; /* as CUPTI counts: 13 (CUDA 11.0) ..., 19 (12.0) ..., 130000 (13.0) ... */
+	struct cupti_functions call;
+};
+
+enum cupti_found {
+	CUPTI_FOUND = 0,
+	CUPTI_ABSENT = 1,  /* no CUDA in this process yet, or no CUPTI beside it */
+	CUPTI_STRANGE = 2, /* a version whose interface is not known here, or not all of it */
+};
+
+/* Loads and holds it. why_text, which stays, is set unless CUPTI_FOUND. */
+enum cupti_found cupti_library__bind(struct cupti_library *l, const char **why_text);
+/* Lets go. Fine when not bound. */
+void cupti_library__release(struct cupti_library *l);
+
+/* Who, by the libraries of this process, may be using CUPTI: for people. */
+const char *cupti_library__other_user(void);
+
+#endif /* GP_COLLECTOR_CUPTI_LIBRARY_H */

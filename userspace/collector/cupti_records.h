@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * From CUPTI's records to events in the ring. Each record becomes one event, or is counted: under
+ * open_at_start if it began before the clock was first read, cupti_time if it carries no believable
+ * times, cupti_clock if they cannot be converted, record if it is too short for its kind.
+ */
+#ifndef GP_COLLECTOR_CUPTI_RECORDS_H
+#define GP_COLLECTOR_CUPTI_RECORDS_H
+
+#include "collector/cupti_abi.h"
+#include "collector/cupti_clock.h"
+#include "collector/names.h"
+
+#include <stdbool.h>
+
+#define RECORDS_CBIDS	2048
+#define RECORDS_KERNELS 1024 /* a power of two */
+
+struct kernel_name {
+	const char *pointer;
+	const struct name *name;
+};
+
+/* All borrowed but the caches, which are valid as long as `names`. */
+struct cupti_records {
+	struct ring_writer *ring;
+	struct names *names;
+	const struct cupti_functions *call;
+	const struct cupti_clock *clock;
+	bool reader_gone;		      /* gpuprof has not made room in time */
+	uint32_t api_names[2][RECORDS_CBIDS]; /* runtime, driver; 0: not looked up yet */
+	struct kernel_name kernel_names[RECORDS_KERNELS];
+};
+
+void cupti_records__init(struct cupti_records *r, struct ring_writer *ring, struct names *names,
+			 const struct cupti_functions *call, const struct cupti_clock *clock);
+
+/* All records of a buffer that CUPTI has completed. Only on the collector's thread: it may wait for
+ * gpuprof to make room in the ring. */
+void cupti_records__convert(struct cupti_records *r, uint8_t *buffer, size_t valid_bytes);
+
+/* One record, of which `bytes` may be read. */
+void cupti_records__one(struct cupti_records *r, const void *record, size_t bytes);
+
+#endif /* GP_COLLECTOR_CUPTI_RECORDS_H */
