@@ -50,6 +50,7 @@ static int write_meta(struct capture *c)
 						c->options.ops_glob
 							? c->options.ops_glob
 							: (c->options.ops ? "all" : "none"));
+	err = err ?: recording_writer__meta(c->writer, "shapes", c->options.shapes ? "1" : "0");
 	return err ?: recording_writer__meta(c->writer, "memory", c->options.memory ? "1" : "0");
 }
 
@@ -131,6 +132,8 @@ static int write_losses(struct capture *c)
 	read_losses(c, losses);
 	for (int i = 0; i < GP_LOSS_NR && !err; i++)
 		err = recording_writer__loss(c->writer, recording_loss_name(i), losses[i]);
+	if (!err && c->options.shapes)
+		err = recording_writer__loss(c->writer, "inputs", c->inputs_lost_nr);
 	return err;
 }
 
@@ -218,6 +221,7 @@ void capture__free(struct capture *c)
 	probe_session__free(c->probes);
 	recording_writer__free(c->writer);
 	names__done(&c->names);
+	inputs_ids__done(&c->inputs);
 	hash__done(&c->threads);
 	free(c);
 }

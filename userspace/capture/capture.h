@@ -24,6 +24,7 @@ struct capture_options {
 	uint32_t ring_bytes;   /* a power of two */
 	bool ops;
 	bool memory;
+	bool shapes;	  /* inputs of ops, from the collector */
 	bool inject;	  /* the collector may be put into the processes */
 	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */
 };

@@ -67,18 +67,32 @@ static int note_thread(struct capture *c, struct member *m, const struct gp_ev_h
 	return name_thread(c, m, head->tid);
 }
 
-static int put_op(struct capture *c, uint32_t source, const struct gp_ev_op *op)
+/* In the recording's numbers. */
+static uint32_t inputs_number(struct capture *c, uint32_t source, uint32_t id)
 {
-	struct gp_ev_op ev = *op;
+	uint32_t number = inputs_ids__find(&c->inputs, source, id);
+
+	if (id && !number)
+		c->inputs_lost_nr++;
+	return number;
+}
+
+static int put_op(struct capture *c, uint32_t source, const struct gp_ev_op *op, size_t bytes)
+{
+	struct gp_ev_op_inputs with = {.op = *op};
 	int64_t id = source == SOURCE_KERNEL ? kernel_name(c, op->name_id)
 					     : names__find(&c->names, source, op->name_id);
 
 	if (id < 0 && id != -ENOSPC)
 		return (int)id;
-	ev.name_id = id > 0 ? (uint32_t)id : 0;
-	if (!ev.name_id)
+	with.op.name_id = id > 0 ? (uint32_t)id : 0;
+	if (!with.op.name_id)
 		c->nameless_nr++;
-	return recording_writer__event(c->writer, &ev, sizeof(ev));
+	if (source == SOURCE_KERNEL || bytes < sizeof(with))
+		return recording_writer__event(c->writer, &with.op, sizeof(with.op));
+	with.inputs_id = ((const struct gp_ev_op_inputs *)op)->inputs_id;
+	with.inputs_id = inputs_number(c, source, with.inputs_id);
+	return recording_writer__event(c->writer, &with, sizeof(with));
 }
 
 static int put_name(struct capture *c, uint32_t source, const struct gp_ev_name *ev, size_t bytes)
@@ -122,9 +136,11 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	c->events_nr++;
 	switch (head->kind) {
 	case GP_EV_OP:
-		return put_op(c, source, event);
+		return put_op(c, source, event, bytes);
 	case GP_EV_NAME:
 		return put_name(c, source, event, bytes);
+	case GP_EV_INPUTS:
+		return inputs_ids__add(&c->inputs, c->writer, source, event, bytes);
 	case GP_EV_MAPS:
 		m->maps_changed = true;
 		return 0;
@@ -186,7 +202,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 		c->refused_nr++;
 		return 0;
 	}
-	if (head->kind != GP_EV_NAME && before_start(c, event))
+	if (head->kind != GP_EV_NAME && head->kind != GP_EV_INPUTS && before_start(c, event))
 		return 0;
 	err = put_event(c, member_of(c, head->process), SOURCE_GUEST(head->process), event, bytes);
 	if (err)

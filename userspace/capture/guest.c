@@ -59,14 +59,17 @@ static int open_ring(const struct target_process *p, uint16_t process_index, str
 /* Until it does all that is wanted, or says that it cannot. */
 static int wait_for_answer(struct guest *g, uint32_t features, struct reason *why)
 {
+	uint32_t required = features & ~(uint32_t)GP_FEATURE_SHAPES;
 	struct collector_status s = {0};
 
 	for (int i = 0; i < ANSWER_TURNS; i++) {
 		collector_ring__beat(g->ring);
 		collector_ring__status(g->ring, &s);
-		if ((s.active & features) == features)
+		/* Shapes may be missing: what is there is worth having. */
+		if ((s.active & required) == required &&
+		    ((s.active | s.failed) & features) == features)
 			return 0;
-		if (s.broken || s.state == GP_COLLECTOR_FAILED || (s.failed & features))
+		if (s.broken || s.state == GP_COLLECTOR_FAILED || (s.failed & required))
 			break;
 		sleep_ms(ANSWER_TURN_MS);
 	}
@@ -122,6 +125,14 @@ uint32_t guest__active(const struct guest *g)
 
 	collector_ring__status(g->ring, &s);
 	return s.broken ? 0 : s.active;
+}
+
+void guest__message(const struct guest *g, struct reason *ret_why)
+{
+	struct collector_status s;
+
+	collector_ring__status(g->ring, &s);
+	(void)reason_set(ret_why, 0, "%s", s.message);
 }
 
 bool guest__has_left(const struct guest *g)

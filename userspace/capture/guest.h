@@ -17,12 +17,15 @@
 struct guest;
 
 /* Puts the collector in and waits until it does what `features` (enum gp_feature bits) ask or says
- * that it cannot. 0 or -errno with a reason; the process is then as before. */
+ * that it cannot; without shapes it stays all the same. 0 or -errno with a reason; the process is then as before. */
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
 	       struct reason *why, struct guest **ret_guest);
 
 /* Bits of enum gp_feature in force now. */
 uint32_t guest__active(const struct guest *g);
+
+/* What the collector says of features that it cannot have. */
+void guest__message(const struct guest *g, struct reason *ret_why);
 
 /* Calls fn for each event that is there, GP_EV_NAME included; fn's non-zero result ends it and is
  * returned. Refreshes the heartbeat. */

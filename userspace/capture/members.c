@@ -26,16 +26,30 @@ static int write_process(struct capture *c, const struct member *m)
 	return recording_writer__process(c->writer, &rp);
 }
 
+/* Shapes were wanted and are not to be had: said once a process. */
+static void note_shapes(const struct capture *c, const struct member *m, const struct reason *why)
+{
+	struct reason said = *why;
+
+	if (!c->options.shapes || (m->guest && (guest__active(m->guest) & GP_FEATURE_SHAPES)))
+		return;
+	if (m->guest)
+		guest__message(m->guest, &said);
+	log_warn("%d: no shapes: %s", (int)m->process->pid,
+		 said.text[0] ? said.text : "PyTorch is not loaded");
+}
+
 static void put_guest_in(struct capture *c, struct member *m)
 {
+	uint32_t shapes = c->options.shapes ? GP_FEATURE_SHAPES : 0;
 	struct reason why = {0};
 
 	if (!c->options.inject || !c->options.ops || c->options.ops_glob)
 		return;
-	if (!target_process__library(m->process, "libtorch_cpu.so"))
-		return;
-	if (guest__new(m->process, m->index, GP_FEATURE_OPS, &why, &m->guest))
+	if (target_process__library(m->process, "libtorch_cpu.so") &&
+	    guest__new(m->process, m->index, GP_FEATURE_OPS | shapes, &why, &m->guest))
 		log_info("%d: operators by uprobes: %s", (int)m->process->pid, why.text);
+	note_shapes(c, m, &why);
 }
 
 static int probe_member(struct capture *c, struct member *m, struct reason *why)

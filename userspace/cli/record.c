@@ -161,6 +161,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.ring_bytes = ring_size(args->ring_bytes),
 				.ops = !none,
 				.memory = args->memory || args->memory_path,
+				.shapes = args->shapes,
 			},
 		.duration_s = args->duration_s,
 		.quiet = args->quiet,

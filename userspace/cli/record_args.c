@@ -36,6 +36,11 @@ static bool is_memory_file(const char *path)
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(memory),                                                                      \
 		 .help = "Record allocations and frees too."},                                     \
+		{.name = "shapes",                                                                 \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(shapes),                                                                      \
+		 .help = "Record sizes, types and values of what operators are called with "       \
+			 "(attach only)."},                                                        \
 		{.name = "no-inject",                                                              \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(no_inject),                                                                   \

@@ -18,6 +18,7 @@ struct record_args {
 	const char *memory_path;
 	const char *ops; /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
 	bool memory;
+	bool shapes;
 	bool no_inject;
 	const char *sort; /* NULL: not given; else a known key */
 	long limit;	  /* -1: all */

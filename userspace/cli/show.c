@@ -179,6 +179,7 @@ static int write_table(const struct shown *s, const struct table *table,
 static int show_table(const struct shown *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
+					      .by_shape = o->by_shape,
 					      .sort = o->sort ? o->sort : DEFAULT_SORT,
 					      .top_level = o->top_level};
 	CLEANUP(cleanup_table) struct table *table = NULL;
@@ -189,6 +190,8 @@ static int show_table(const struct shown *s, const struct show_options *o)
 		log_err("%s", why.text);
 		return err == -EINVAL ? CLI_USAGE : CLI_FAILED;
 	}
+	if (o->by_shape && !s->timeline->inputs.nr)
+		log_warn("the recording has no shapes in it; record with --shapes");
 	if (!table->rows.nr)
 		log_warn("the recording has no operators in it");
 	return write_table(s, table, o);

@@ -8,6 +8,8 @@
 #include "cli/options.h"
 #include "cli/show.h"
 
+#include <string.h>
+
 struct table_args {
 	struct show_options show;
 	const char *group_by;
@@ -16,7 +18,7 @@ struct table_args {
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", NULL};
+static const char *const groups[] = {"overload", "shape", NULL};
 
 static const struct option_spec table_options[] = {
 	{.name = "sort",
@@ -41,7 +43,8 @@ static const struct option_spec table_options[] = {
 	 .offset = offsetof(struct table_args, group_by),
 	 .value_name = "WHAT",
 	 .choices = groups,
-	 .help = "'overload': one row for each overload of an operator instead of one for all."},
+	 .help = "One row for each 'overload' of an operator, or for each 'shape' of its inputs "
+		 "(recorded with --shapes), instead of one for all."},
 	{.name = "top-level",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(top_level),
@@ -86,6 +89,7 @@ int cli_table(int argc, char **argv)
 		return status;
 	if (args.show.json && args.show.csv)
 		return options_usage_error(&command_table, "--json and --csv exclude each other");
-	args.show.by_overload = args.group_by;
+	args.show.by_overload = args.group_by && !strcmp(args.group_by, "overload");
+	args.show.by_shape = args.group_by && !strcmp(args.group_by, "shape");
 	return show_recording(argv[1], &args.show);
 }

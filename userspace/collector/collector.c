@@ -48,6 +48,7 @@ static struct {
 /* The thread's own. */
 struct follower {
 	struct gp_ring_page *page;
+	bool shapes;	  /* the ops tell their inputs */
 	uint32_t wanted;  /* as it was at the last turn */
 	uint32_t refused; /* will not change until no longer wanted */
 	uint32_t turns;
@@ -56,6 +57,7 @@ struct follower {
 	uint64_t seen_ns;      /* when it came, */
 	uint32_t seen_turn;    /* and in which turn */
 	const char *ops_why;
+	const char *shapes_why;
 };
 
 static uint64_t now_ns(void)
@@ -88,6 +90,8 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 
 	if ((failed & GP_FEATURE_OPS) && f->ops_why)
 		add_text(message, sizeof(message), f->ops_why);
+	if ((failed & GP_FEATURE_SHAPES) && f->shapes_why)
+		add_text(message, sizeof(message), f->shapes_why);
 	if (failed & GP_FEATURE_CUPTI)
 		add_text(message, sizeof(message), "gpu activity: not built yet");
 	if (failed & GP_FEATURE_MEMORY)
@@ -111,7 +115,8 @@ static bool follow_ops(struct follower *f, uint32_t wanted, bool active)
 		return active;
 	if (f->ops_why && f->turns % RETRY_TURNS)
 		return false;
-	result = ops__arm(&self.ring, &f->ops_why);
+	result = ops__arm(&self.ring, wanted & GP_FEATURE_SHAPES, &f->ops_why, &f->shapes_why);
+	f->shapes = result == TORCH_BOUND && (wanted & GP_FEATURE_SHAPES) && !f->shapes_why;
 	if (result == TORCH_REFUSED)
 		f->refused |= GP_FEATURE_OPS;
 	return result == TORCH_BOUND;
@@ -125,6 +130,8 @@ static void follow(struct follower *f)
 
 	f->wanted = wanted;
 	now = follow_ops(f, wanted, active & GP_FEATURE_OPS) ? GP_FEATURE_OPS : 0;
+	if (now && f->shapes)
+		now |= wanted & GP_FEATURE_SHAPES;
 	if (now != active || (wanted & ~now) != f->page->failed)
 		tell(f, now, wanted & ~now);
 }

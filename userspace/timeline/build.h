@@ -42,6 +42,7 @@ struct raw_op {
 	uint32_t name; /* of timeline_private.names */
 	uint32_t thread;
 	uint32_t scope, stack_id, flags, thread_number;
+	uint32_t inputs;
 };
 
 struct raw_memory {
@@ -71,6 +72,9 @@ struct build {
 	uint32_t *process_of; /* by the 16 bits of an event */
 	struct hash thread_of;
 	struct hash name_of;
+	struct hash inputs_of; /* id -> of timeline.inputs */
+	uint64_t inputs_invalid_nr; /* lists that make no sense, ops whose list is missing */
+	bool has_inputs;
 	struct hash loss_of;
 	VEC(struct tl_name) names;
 	VEC(struct raw_op) ops;
@@ -91,6 +95,9 @@ struct build {
 
 /* Events into columns; processes, threads and names into the timeline. 0 or -errno. */
 int build_read(struct build *b, struct recording *rec);
+
+/* One list of inputs into the timeline. 0 or -errno. */
+int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);
 
 /* Sorts the ops, nests them, and marks what torch.profiler's table leaves out. 0 or -errno. */
 int build_tree(struct build *b);

@@ -71,12 +71,13 @@ static int add_row(struct grouping *g, uint64_t head, const struct table_row *ro
 }
 
 /* The row of this key, made if there is none. Names are interned: pointers are compared. */
-static int find_row(struct grouping *g, const char *name, const char *overload, bool annotation,
-		    uint32_t *ret_row)
+static int find_row(struct grouping *g, const char *name, const char *overload,
+		    const char *shapes, bool annotation, uint32_t *ret_row)
 {
 	struct table_row row = {
 		.name = name,
 		.overload = overload,
+		.shapes = shapes,
 		.is_user_annotation = annotation,
 		.first_op = TL_NONE,
 	};
@@ -85,7 +86,8 @@ static int find_row(struct grouping *g, const char *name, const char *overload, 
 	for (uint32_t i = head ? (uint32_t)*head : TL_NONE; i != TL_NONE; i = g->next.items[i]) {
 		const struct table_row *r = &g->table->rows.items[i];
 
-		if (r->overload == overload && r->is_user_annotation == annotation) {
+		if (r->overload == overload && r->shapes == shapes &&
+		    r->is_user_annotation == annotation) {
 			*ret_row = i;
 			return 0;
 		}
@@ -93,10 +95,20 @@ static int find_row(struct grouping *g, const char *name, const char *overload, 
 	return add_row(g, head ? *head : TL_NONE, &row, ret_row);
 }
 
+/* Interned with the timeline, but for the one of ops that have none. */
+static const char *shapes_of(const struct grouping *g, const struct tl_op *op)
+{
+	static const char none[] = "[]";
+
+	if (!g->options->by_shape)
+		return NULL;
+	return !op || op->inputs == TL_NONE ? none : g->t->inputs.items[op->inputs].shapes;
+}
+
 static int row_of_op(struct grouping *g, const struct tl_op *op, uint32_t *ret_row)
 {
 	return find_row(g, row_name(op->name), g->options->by_overload ? op->overload : NULL,
-			op->scope == GP_SCOPE_USER, ret_row);
+			shapes_of(g, op), op->scope == GP_SCOPE_USER, ret_row);
 }
 
 /* Remembers the row's first event; true if this one is it so far. */
@@ -178,7 +190,8 @@ static int add_memory(struct grouping *g, const struct tl_memory *m, const char 
 {
 	struct table_row *row;
 	uint32_t at;
-	int err = find_row(g, name, g->options->by_overload ? "" : NULL, false, &at);
+	int err = find_row(g, name, g->options->by_overload ? "" : NULL, shapes_of(g, NULL),
+			   false, &at);
 
 	if (err)
 		return err;
