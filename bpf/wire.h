@@ -109,8 +109,9 @@ enum gp_input {
 	GP_INPUT_FALSE = 6,   /* bool */
 	GP_INPUT_TRUE = 7,    /* bool */
 	GP_INPUT_TENSOR_LIST = 8, /* byte: items; each TENSOR, STRIDED or OPAQUE */
-	GP_INPUT_SCALAR_LIST = 9, /* byte: items; each INT, DOUBLE, FALSE or TRUE */
+	GP_INPUT_SCALAR_LIST = 9, /* byte: items; each INT to TRUE or NO_VALUE */
 	GP_INPUT_CUT = 10,	  /* last of all, or last of a list and counted there: more was */
+	GP_INPUT_NO_VALUE = 11,	  /* a scalar, its value not told: there were too many lists */
 };
 
 /* More than these are cut. */

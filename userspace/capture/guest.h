@@ -17,7 +17,8 @@
 struct guest;
 
 /* Puts the collector in and waits until it does what `features` (enum gp_feature bits) ask or says
- * that it cannot; without shapes it stays all the same. 0 or -errno with a reason; the process is then as before. */
+ * that it cannot; without shapes it stays all the same. 0 or -errno with a reason; the process is
+ * then as before. */
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
 	       struct reason *why, struct guest **ret_guest);
 

@@ -28,7 +28,7 @@ struct capture {
 	VEC(struct member *) members;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
 	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr;
-	uint64_t inputs_lost_nr; /* ops whose inputs found no place */
+	uint64_t inputs_lost_nr;	   /* ops whose inputs found no place */
 	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
 	bool started, stopped;
 	int failed; /* the first error that ends the capture */

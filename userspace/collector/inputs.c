@@ -16,14 +16,15 @@
 #define INPUTS_MAX	   24000
 #define INPUTS_ARENA_BYTES (16U << 20)
 /* Kept free for the marks that say that something was cut. */
-#define CUT_BYTES     2
-#define VARINT_BYTES  10
-#define POINTER_MIN   65536
+#define CUT_BYTES    2
+#define VARINT_BYTES 10
+#define POINTER_MIN  65536
 
 struct encoder {
 	uint8_t *to;
 	size_t nr;
 	bool full;
+	bool values; /* of scalars are told */
 };
 
 /* ---- bytes ---- */
@@ -73,8 +74,7 @@ static bool shape_of(const struct torch_layout *l, const uint64_t *impl, struct 
 		s.strides = s.sizes + s.dims;
 	}
 	for (size_t i = 0; i < s.dims; i++)
-		if (s.sizes[i] < 0 ||
-		    __builtin_mul_overflow(numel, (uint64_t)s.sizes[i], &numel))
+		if (s.sizes[i] < 0 || __builtin_mul_overflow(numel, (uint64_t)s.sizes[i], &numel))
 			return false;
 	*ret_shape = s;
 	return numel == impl[l->numel];
@@ -125,12 +125,13 @@ static bool is_scalar(const struct torch_layout *l, const struct torch_value *v)
 	return v->tag == l->integer || v->tag == l->real || v->tag == l->boolean;
 }
 
-static void put_scalar(struct encoder *e, const struct torch_layout *l,
-		       const struct torch_value *v)
+static void put_scalar(struct encoder *e, const struct torch_layout *l, const struct torch_value *v)
 {
 	if (!has_room(e, 1 + VARINT_BYTES))
 		return;
-	if (v->tag == l->integer) {
+	if (!e->values) {
+		put(e, GP_INPUT_NO_VALUE);
+	} else if (v->tag == l->integer) {
 		put(e, GP_INPUT_INT);
 		put_varint(e, v->payload << 1 ^ (v->payload >> 63 ? UINT64_MAX : 0));
 	} else if (v->tag == l->real) {
@@ -203,12 +204,12 @@ static void put_value(struct encoder *e, const struct torch_layout *l, const str
 		put(e, GP_INPUT_OTHER);
 }
 
-size_t inputs_encode(const struct torch_layout *l, const void *record, uint8_t *to)
+size_t inputs_encode(const struct torch_layout *l, const void *record, bool values, uint8_t *to)
 {
 	const uint64_t *words = record;
 	const struct torch_value *v = (const struct torch_value *)(uintptr_t)words[l->inputs];
 	uint64_t nr = words[l->inputs + 1];
-	struct encoder e = {.to = to};
+	struct encoder e = {.to = to, .values = values};
 
 	if ((uint64_t)(uintptr_t)v < POINTER_MIN || (uint64_t)(uintptr_t)v % 8)
 		return 0;
@@ -251,6 +252,12 @@ void inputs__free(struct inputs *n)
 {
 	if (n)
 		(void)munmap(n, sizeof(*n));
+}
+
+bool inputs__have_room(const struct inputs *n)
+{
+	return __atomic_load_n(&n->next_id, __ATOMIC_RELAXED) < INPUTS_MAX / 2 &&
+	       __atomic_load_n(&n->used_bytes, __ATOMIC_RELAXED) < INPUTS_ARENA_BYTES / 2;
 }
 
 static uint64_t hash_of(const uint8_t *data, size_t bytes)

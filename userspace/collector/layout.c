@@ -176,8 +176,8 @@ static const char *find_values(const struct ops_api *o, struct known *k)
 
 /* ---- tensors ---- */
 
-static bool has_shape(const uint64_t *impl, size_t at, const int64_t *sizes,
-		      const int64_t *strides, size_t nr)
+static bool has_shape(const uint64_t *impl, size_t at, const int64_t *sizes, const int64_t *strides,
+		      size_t nr)
 {
 	const uint64_t *inside = impl + at + 1;
 

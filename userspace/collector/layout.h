@@ -23,14 +23,14 @@ struct torch_value {
 
 /* Offsets count words of 8 bytes unless they say bytes. */
 struct torch_layout {
-	size_t inputs;			      /* in a record: address, then number of its inputs */
+	size_t inputs; /* in a record: address, then number of its inputs */
 	uint32_t tensor, real, boolean, integer, list; /* tags of values */
-	size_t items;			      /* in a list: begin, end */
-	size_t item_type;		      /* in a list: what kind of items */
-	uint64_t tensor_type;		      /* of a list of tensors */
-	uint64_t plain;			      /* in a tensor, word 0: that of one without tricks */
-	size_t extra;			      /* in a tensor: 0 unless symbolic or the like */
-	size_t sizes;			      /* in a tensor: c10::impl::SizesAndStrides */
+	size_t items;				       /* in a list: begin, end */
+	size_t item_type;			       /* in a list: what kind of items */
+	uint64_t tensor_type;			       /* of a list of tensors */
+	uint64_t plain; /* in a tensor, word 0: that of one without tricks */
+	size_t extra;	/* in a tensor: 0 unless symbolic or the like */
+	size_t sizes;	/* in a tensor: c10::impl::SizesAndStrides */
 	size_t numel;
 	size_t type_bytes; /* in a tensor: uint16_t c10::ScalarType */
 	bool verified;

@@ -131,7 +131,7 @@ static uint64_t next_instance(struct session *s, struct thread_state *t)
 __attribute__((noinline)) static uint32_t inputs_id(struct session *s, const void *record)
 {
 	uint8_t data[GP_INPUTS_BYTES_MAX];
-	size_t bytes = inputs_encode(&s->layout, record, data);
+	size_t bytes = inputs_encode(&s->layout, record, inputs__have_room(s->inputs), data);
 
 	return inputs__id(s->inputs, s->ring, data, bytes);
 }

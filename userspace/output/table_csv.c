@@ -41,8 +41,7 @@ static void microseconds(struct buf *out, uint64_t ns)
 	buf__us(out, ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
 }
 
-static void title_line(struct buf *out, const struct table *table, bool overloads,
-		       bool shapes)
+static void title_line(struct buf *out, const struct table *table, bool overloads, bool shapes)
 {
 	buf__str(out, overloads ? "name,overload,device,calls" : "name,device,calls");
 	buf__str(out, ",self_cpu_us,cpu_total_us");

@@ -11,10 +11,10 @@
 
 #include "base/banned.h"
 
-#define COLUMN_WIDTH   12
-#define NAME_WIDTH_MAX 55
+#define COLUMN_WIDTH	 12
+#define NAME_WIDTH_MAX	 55
 #define SHAPES_WIDTH_MAX 80
-#define COLUMNS_MAX    16
+#define COLUMNS_MAX	 16
 
 struct text {
 	const struct table *table;
@@ -23,7 +23,7 @@ struct text {
 	bool overloads;
 	size_t name_width;
 	size_t shapes_width; /* 0: no such column */
-	size_t columns; /* of COLUMN_WIDTH */
+	size_t columns;	     /* of COLUMN_WIDTH */
 };
 
 /* ---- cells ---- */

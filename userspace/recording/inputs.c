@@ -66,8 +66,8 @@ static bool take_numbers(struct inputs_reader *r, int64_t *to, unsigned int nr)
 
 static bool take_tensor(struct inputs_reader *r, struct input *in)
 {
-	if (!take_byte(r, &in->dtype) || !take_byte(r, &in->dims) ||
-	    in->dims > GP_INPUT_DIMS_MAX || !take_numbers(r, in->sizes, in->dims))
+	if (!take_byte(r, &in->dtype) || !take_byte(r, &in->dims) || in->dims > GP_INPUT_DIMS_MAX ||
+	    !take_numbers(r, in->sizes, in->dims))
 		return false;
 	for (unsigned int i = 0; i < in->dims; i++)
 		if (in->sizes[i] < 0)
@@ -96,6 +96,7 @@ static bool take_value(struct inputs_reader *r, struct input *in)
 	case GP_INPUT_FALSE:
 	case GP_INPUT_TRUE:
 	case GP_INPUT_CUT:
+	case GP_INPUT_NO_VALUE:
 		return true;
 	case GP_INPUT_TENSOR:
 	case GP_INPUT_STRIDED:
@@ -128,7 +129,7 @@ static bool fits_list(const struct inputs_reader *r, uint8_t what)
 	if (r->in_tensors)
 		return what == GP_INPUT_TENSOR || what == GP_INPUT_STRIDED ||
 		       what == GP_INPUT_OPAQUE;
-	return what >= GP_INPUT_INT && what <= GP_INPUT_TRUE;
+	return (what >= GP_INPUT_INT && what <= GP_INPUT_TRUE) || what == GP_INPUT_NO_VALUE;
 }
 
 int inputs_reader__next(struct inputs_reader *r, struct input *ret_input)

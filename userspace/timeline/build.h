@@ -72,8 +72,9 @@ struct build {
 	uint32_t *process_of; /* by the 16 bits of an event */
 	struct hash thread_of;
 	struct hash name_of;
-	struct hash inputs_of; /* id -> of timeline.inputs */
+	struct hash inputs_of;	    /* id -> of timeline.inputs */
 	uint64_t inputs_invalid_nr; /* lists that make no sense, ops whose list is missing */
+	uint64_t valueless_nr;	    /* ops whose scalars' values were not told */
 	bool has_inputs;
 	struct hash loss_of;
 	VEC(struct tl_name) names;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Lists of inputs into the timeline, with their shapes as torch.profiler prints them: what has no
- * shape is "[]", and "..." stands for what was cut.
+ * Lists of inputs into the timeline, with their shapes as torch.profiler's table prints them: what
+ * has no shape is "[]", a list of tensors too, and "..." stands for what was cut.
  */
 #include "recording/inputs.h"
 
@@ -26,38 +26,22 @@ static void tensor_text(struct buf *b, const struct input *in)
 	buf__char(b, ']');
 }
 
-static void list_text(struct buf *b, struct inputs_reader *r, const struct input *list)
-{
-	struct input in;
-
-	buf__char(b, '[');
-	for (unsigned int i = 0; i < list->items && inputs_reader__next(r, &in) > 0; i++) {
-		if (list->what != GP_INPUT_TENSOR_LIST)
-			continue;
-		buf__str(b, i ? ", " : "");
-		if (in.what == GP_INPUT_CUT)
-			buf__str(b, "...");
-		else
-			tensor_text(b, &in);
-	}
-	buf__char(b, ']');
-}
-
-static void shapes_text(struct buf *b, const void *data, size_t bytes)
+static void shapes_text(struct buf *b, struct tl_inputs *list, const void *data, size_t bytes)
 {
 	struct inputs_reader r;
-	struct input in;
+	struct input in, item;
 
 	inputs_reader__init(&r, data, bytes);
 	buf__char(b, '[');
 	while (inputs_reader__next(&r, &in) > 0) {
+		list->valueless |= in.what == GP_INPUT_NO_VALUE;
 		buf__str(b, b->nr > 1 ? ", " : "");
 		if (in.what == GP_INPUT_CUT)
 			buf__str(b, "...");
-		else if (in.items)
-			list_text(b, &r, &in);
 		else
 			tensor_text(b, &in);
+		for (; in.items && inputs_reader__next(&r, &item) > 0; in.items--)
+			list->valueless |= item.what == GP_INPUT_NO_VALUE;
 	}
 	buf__char(b, ']');
 }
@@ -67,7 +51,7 @@ static int add_list(struct build *b, uint32_t id, const void *data, size_t bytes
 	CLEANUP(buf__done) struct buf text = {0};
 	struct tl_inputs in = {.bytes = bytes};
 
-	shapes_text(&text, data, bytes);
+	shapes_text(&text, &in, data, bytes);
 	if (buf__error(&text))
 		return -ENOMEM;
 	in.data = intern__get(b->t->private->intern, data, bytes);

@@ -152,6 +152,7 @@ static uint32_t inputs_of(struct build *b, const struct gp_ev_op *e, size_t byte
 	known = hash__find(&b->inputs_of, with->inputs_id);
 	b->has_inputs = true;
 	b->inputs_invalid_nr += !known;
+	b->valueless_nr += known && b->t->inputs.items[*known].valueless;
 	return known ? (uint32_t)*known : TL_NONE;
 }
 

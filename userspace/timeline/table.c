@@ -71,8 +71,8 @@ static int add_row(struct grouping *g, uint64_t head, const struct table_row *ro
 }
 
 /* The row of this key, made if there is none. Names are interned: pointers are compared. */
-static int find_row(struct grouping *g, const char *name, const char *overload,
-		    const char *shapes, bool annotation, uint32_t *ret_row)
+static int find_row(struct grouping *g, const char *name, const char *overload, const char *shapes,
+		    bool annotation, uint32_t *ret_row)
 {
 	struct table_row row = {
 		.name = name,
@@ -190,8 +190,8 @@ static int add_memory(struct grouping *g, const struct tl_memory *m, const char 
 {
 	struct table_row *row;
 	uint32_t at;
-	int err = find_row(g, name, g->options->by_overload ? "" : NULL, shapes_of(g, NULL),
-			   false, &at);
+	int err = find_row(g, name, g->options->by_overload ? "" : NULL, shapes_of(g, NULL), false,
+			   &at);
 
 	if (err)
 		return err;

@@ -135,6 +135,8 @@ static int set_losses(struct build *b)
 	/* Older recordings, and those without shapes, have nothing to say here. */
 	if (!err && b->has_inputs)
 		err = add_loss(b, "inputs_invalid", b->inputs_invalid_nr);
+	if (!err && b->has_inputs)
+		err = add_loss(b, "input_values", b->valueless_nr);
 	return err;
 }
 

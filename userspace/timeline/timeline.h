@@ -47,7 +47,7 @@ struct tl_op {
 	uint32_t depth; /* 0: no parent */
 	uint32_t scope; /* enum gp_op_scope */
 	uint32_t stack_id;
-	uint32_t flags; /* enum gp_op_flags */
+	uint32_t flags;	 /* enum gp_op_flags */
 	uint32_t inputs; /* of timeline.inputs, TL_NONE: not recorded */
 	/* Same name as its parent and its only child: torch.profiler removes such an op from its
 	 * table (formats.md 1.1, 7); times and memory of the parent stay what they are. Still in
@@ -86,6 +86,7 @@ struct tl_inputs {
 	const void *data; /* in the form of gp_ev_inputs, checked */
 	size_t bytes;
 	const char *shapes; /* as torch.profiler prints them; interned */
+	bool valueless;	    /* values of scalars were not told */
 };
 
 struct tl_loss {
