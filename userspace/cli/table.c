@@ -43,8 +43,9 @@ static const struct option_spec table_options[] = {
 	 .offset = offsetof(struct table_args, group_by),
 	 .value_name = "WHAT",
 	 .choices = groups,
-	 .help = "One row for each 'overload' of an operator, or for each 'shape' of its inputs "
-		 "(recorded with --shapes), instead of one for all."},
+	 .help = "One row for each 'overload' of an operator, or for each 'shape' of its inputs if "
+		 "the "
+		 "recording has shapes, instead of one for all."},
 	{.name = "top-level",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(top_level),
