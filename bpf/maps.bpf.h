@@ -15,6 +15,7 @@
 #define GP_PROCESSES_MAX   1024
 #define GP_NODE_TABLES_MAX 16384
 #define GP_THREADS_MAX	   8192
+#define GP_STACKS_MAX	   65536
 
 /* One open op. */
 struct thread_frame {
@@ -23,7 +24,7 @@ struct thread_frame {
 	__u32 tag;     /* what the exit's cookie must say */
 	__u32 name_id; /* 0: has no name (an autograd node of an unknown class) */
 	__u32 op;      /* low half of the instance */
-	__u32 reserved;
+	__u32 stack_id;
 };
 
 /*
@@ -42,6 +43,17 @@ struct thread_state {
 	struct thread_frame frames[GP_OP_DEPTH];
 };
 
+/* Of each thread, where stacks are wanted: the memory in which its stack is walked. */
+struct python_thread {
+	__u64 tstate; /* the thread state that was found last, 0: none */
+	__u64 state[GP_PYTHON_STATE_BYTES / 8];
+	__u64 frame[GP_PYTHON_FRAME_BYTES / 8];
+	__u64 check[GP_PYTHON_CHECK_BYTES / 8];
+	struct gp_python_made made;
+	struct gp_ev_stack event; /* `frames` follow it, in the ring too */
+	struct gp_stack_frame frames[GP_STACK_FRAMES];
+};
+
 /* Per CPU. `opened` less `closed` is what is open. */
 struct counters {
 	__u64 losses[GP_LOSS_NR];
@@ -58,6 +70,10 @@ __u32 gp_threads_nr __weak;
 const volatile __u32 gp_task_storage __weak = 1;
 /* Whether to stop a process when its loader has mapped something, and after exec. */
 const volatile __u32 gp_stop_at_load __weak = 0;
+/* Whether ops and allocations carry the Python stack. */
+const volatile __u32 gp_stacks __weak = 0;
+/* Stacks that have an id. */
+__u32 gp_stacks_nr __weak;
 /* How full the ring must be for the reader to be woken. */
 const volatile __u64 gp_wakeup_bytes __weak = 65536;
 
@@ -119,5 +135,46 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } processes __weak SEC(".maps");
+
+/* Where CPython's structures have their fields, by index of the process. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GP_PROCESSES_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct gp_python);
+} pythons __weak SEC(".maps");
+
+/* Hash of a process's stack -> its id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GP_STACKS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, __u32);
+} stacks __weak SEC(".maps");
+
+/* As `threads`, `threads_by_tid` and `no_thread`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct python_thread);
+} python_threads __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GP_THREADS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct python_thread);
+} python_threads_by_tid __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct python_thread);
+} no_python_thread __weak SEC(".maps");
 
 #endif /* GP_BPF_MAPS_BPF_H */

@@ -5,6 +5,7 @@
  * c10::ProfiledCPUMemoryReporter's New and Delete are called for all of them, profiler or not;
  * allocators of other devices call c10::reportMemoryUsageToProfiler.
  */
+#include "python.bpf.h"
 #include "thread.bpf.h"
 
 #include <bpf/bpf_tracing.h>
@@ -18,6 +19,7 @@ static __always_inline struct gp_ev_memory *memory_begin(struct pt_regs *ctx, __
 	struct gp_ev_memory *event;
 	struct thread_state *t;
 	__u64 cookie, now;
+	__u32 stack_id = 0;
 
 	if (!epoch)
 		return 0;
@@ -28,6 +30,8 @@ static __always_inline struct gp_ev_memory *memory_begin(struct pt_regs *ctx, __
 		return 0;
 	count_hit();
 	thread_settle(t, PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie) + 1, now);
+	if (gp_stacks && !(flags & GP_MEMORY_FREE))
+		stack_id = python_stack(t, now);
 	event = emit_reserve(sizeof(*event));
 	if (!event)
 		return 0;
@@ -37,7 +41,7 @@ static __always_inline struct gp_ev_memory *memory_begin(struct pt_regs *ctx, __
 	event->reserved_bytes = 0;
 	event->device_type = GP_DEVICE_CPU;
 	event->device_index = -1;
-	event->stack_id = 0;
+	event->stack_id = stack_id;
 	*ret_thread = t;
 	return event;
 }

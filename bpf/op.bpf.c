@@ -5,6 +5,7 @@
  * inside the function, never its return address (an exception that crosses a return probe kills
  * the target). Each runs millions of times a second: every line here is paid by the target.
  */
+#include "python.bpf.h"
 #include "thread.bpf.h"
 
 #include <bpf/bpf_tracing.h>
@@ -12,7 +13,7 @@
 char gp_license[] SEC("license") = "Dual BSD/GPL";
 
 static __always_inline void op_open(struct thread_state *t, __u64 sp, __u32 tag, __u32 name_id,
-				    __u64 now)
+				    __u64 now, __u32 stack_id)
 {
 	__u32 depth = t->depth;
 	struct thread_frame *frame;
@@ -30,6 +31,7 @@ static __always_inline void op_open(struct thread_state *t, __u64 sp, __u32 tag,
 	frame->tag = tag;
 	frame->name_id = name_id;
 	frame->op = ++t->next_op;
+	frame->stack_id = stack_id;
 	t->depth = depth + 1;
 	c = counters_get();
 	if (c)
@@ -42,6 +44,7 @@ int gp_op_entry(struct pt_regs *ctx)
 	__u32 epoch = gp_epoch;
 	struct thread_state *t;
 	__u64 cookie, now, sp;
+	__u32 stack_id = 0;
 
 	if (!epoch)
 		return 0;
@@ -53,7 +56,12 @@ int gp_op_entry(struct pt_regs *ctx)
 	sp = PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie);
 	/* An open op at the very same place has been left too: this frame lies on its. */
 	thread_settle(t, sp + 1, now);
-	op_open(t, sp, COOKIE_TAG(cookie), COOKIE_NAME(cookie), now);
+	if (gp_stacks) {
+		stack_id = python_stack(t, now);
+		/* The walk is no part of the op. */
+		now = bpf_ktime_get_ns();
+	}
+	op_open(t, sp, COOKIE_TAG(cookie), COOKIE_NAME(cookie), now, stack_id);
 	return 0;
 }
 
@@ -74,7 +82,7 @@ static __always_inline __u32 node_name(__u64 node, __u64 cookie, __u32 otherwise
 SEC("uprobe")
 int gp_node_entry(struct pt_regs *ctx)
 {
-	__u32 epoch = gp_epoch, name_id;
+	__u32 epoch = gp_epoch, name_id, stack_id = 0;
 	struct thread_state *t;
 	__u64 cookie, now, sp;
 
@@ -88,7 +96,11 @@ int gp_node_entry(struct pt_regs *ctx)
 	sp = PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie);
 	thread_settle(t, sp + 1, now);
 	name_id = node_name(PT_REGS_PARM3(ctx), cookie, COOKIE_NAME(cookie));
-	op_open(t, sp, COOKIE_TAG(cookie), name_id, now);
+	if (gp_stacks) {
+		stack_id = python_stack(t, now);
+		now = bpf_ktime_get_ns();
+	}
+	op_open(t, sp, COOKIE_TAG(cookie), name_id, now, stack_id);
 	return 0;
 }
 

@@ -112,7 +112,7 @@ static __always_inline void thread_close_top(struct thread_state *t, __u64 now, 
 	event->sequence_nr = -1;
 	event->forward_thread = 0;
 	event->name_id = frame->name_id;
-	event->stack_id = 0;
+	event->stack_id = frame->stack_id;
 	event->scope = TAG_SCOPE(frame->tag);
 	event->thread_number = 0;
 	emit_submit(event, t);

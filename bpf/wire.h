@@ -31,6 +31,7 @@ enum gp_event_kind {
 	GP_EV_SYNC = 10,      /* gp_ev_sync: one synchronisation, from CUPTI */
 	GP_EV_CLOCK = 11,     /* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
 	GP_EV_INPUTS = 20,    /* gp_ev_inputs: what an inputs_id stands for; before its first use */
+	GP_EV_STACK = 12,     /* gp_ev_stack: a stack's id and frames (never in a recording) */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -240,6 +241,91 @@ struct gp_ev_clock {
 	__u64 width_ns;		/* of the bracket */
 };
 
+enum gp_stack_flags {
+	GP_STACK_TRUNCATED = 1,	 /* deeper than GP_STACK_FRAMES: the outermost frames are missing */
+	GP_STACK_INCOMPLETE = 2, /* the walk did not come to its end, or a frame has no name */
+};
+
+/* Frames of one stack, at most. */
+#define GP_STACK_FRAMES 128
+
+/* One Python frame. `check` is a checksum of the code object as it was then: memory that has been
+ * given to another code object since shows another one. */
+struct gp_stack_frame {
+	__u64 code;
+	__s32 lasti; /* as the interpreter keeps it: see struct gp_python */
+	__u32 check;
+};
+
+/* A stack that was not seen before; `frames_nr` frames follow, innermost first. head.flags are enum
+ * gp_stack_flags. Ids count up from 1 over all processes of a capture. */
+struct gp_ev_stack {
+	struct gp_ev_head head;
+	__u32 stack_id;
+	__u32 frames_nr;
+};
+
+/* Bytes of a thread state and of a frame that hold all that the walk needs; of a code object those
+ * whose checksum is taken. */
+#define GP_PYTHON_STATE_BYTES 192
+#define GP_PYTHON_FRAME_BYTES 128
+#define GP_PYTHON_CHECK_BYTES 88
+
+/* Where things lie in one process's CPython: found by gpuprof, used by the kernel's walk. Offsets
+ * are from the beginning of the structure, those of a frame from `frame_at`. A thread state begins
+ * with its predecessor, its successor and its interpreter. */
+struct gp_python {
+	__u64 interpreters; /* address of the pointer to the first interpreter */
+	__u64 code_mask;    /* what of a frame's pointer to its code is the address */
+	__u16 interp_next;
+	__u16 interp_threads;
+	__u16 state_thread_id;
+	__u16 state_frame;  /* the innermost frame, or with `has_cframe` the C frame */
+	__u16 cframe_frame; /* 3.11, 3.12 */
+	__u16 has_cframe;
+	__u16 frame_at;
+	__u16 frame_bytes;
+	__u16 frame_code;
+	__u16 frame_back;
+	__u16 frame_instr; /* the instruction's address, or with `is_index` its 32-bit index */
+	__u16 is_index;	   /* up to 3.10 */
+	__u16 frame_owner; /* a byte; from 3 on it is no Python frame. 0xffff: no such field */
+	__u16 code_start;  /* the first instruction; lasti counts from there */
+	__u16 code_check;
+	__u16 code_filename; /* up to 3.11, else 0: see struct gp_python_made */
+};
+
+/* One step of the checksum of a code object. */
+static inline __u64 gp_python_mix(__u64 hash, __u64 value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 29;
+}
+
+static inline __u64 gp_python_mix_words(__u64 hash, const __u64 *words, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		hash = gp_python_mix(hash, words[i]);
+	return hash;
+}
+
+/*
+ * Since 3.12 a code object has a number that no other one gets. Before, code that was made at run
+ * time ("<string>") can follow other code with all of its addresses, so so many bytes of its file
+ * name (an ASCII one) and of its line table count too. Of the name: the words from byte 16 on, the
+ * length first; of the table: its bytes, which begin at 32.
+ */
+#define GP_PYTHON_NAME_BYTES  40
+#define GP_PYTHON_LINES_BYTES 64
+
+struct gp_python_made {
+	__u64 name_bytes; /* 0: not read */
+	__u64 name_head[3];
+	__u64 name[GP_PYTHON_NAME_BYTES / 8];
+	__u64 lines_bytes;
+	__u64 lines[GP_PYTHON_LINES_BYTES / 8]; /* zeros behind lines_bytes; so it is with name */
+};
+
 /* What went missing, and why. Each is a counter printed at the end of every run, zero too. */
 enum gp_loss {
 	GP_LOSS_RING_FULL = 0,	    /* events for which the kernel's ring had no room */
@@ -255,7 +341,9 @@ enum gp_loss {
 	GP_LOSS_NAMES = 10,	    /* names that found no place: shown as "?" */
 	GP_LOSS_COLLECTOR_LEFT =
 		11, /* times a collector left by itself: what it missed is unknown */
-	GP_LOSS_NR = 12,
+	GP_LOSS_STACK_INCOMPLETE = 12, /* events whose stack is truncated or otherwise not whole */
+	GP_LOSS_STACK_ROOM = 13,       /* events whose stack found no room: they have none */
+	GP_LOSS_NR = 14,
 };
 
 /* Ops open on one thread at a time. */
@@ -304,7 +392,7 @@ struct gp_ring_page {
 	__u32 active;	   /* enum gp_feature bits in force */
 	__u32 failed;	   /* enum gp_feature bits that were wanted and cannot be had */
 	__u32 beat;	   /* counts up while the collector's thread runs */
-	__u64 losses[12];  /* other than ring full, by enum gp_loss, since the ring was made */
+	__u64 losses[24];  /* other than ring full, by enum gp_loss, since the ring was made */
 	char message[512]; /* why `failed`, for people */
 };
 

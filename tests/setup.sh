@@ -10,7 +10,7 @@ set -u
 
 TRIES=3
 BUILD="gcc make pkg-config clang llvm libc6-dev libbpf-dev bpftool libelf-dev libdw-dev
-	libcapstone-dev zlib1g-dev libzstd-dev"
+	libcapstone-dev libiberty-dev zlib1g-dev libzstd-dev"
 TORCH="python3 python3-torch python3-torchvision python3-numpy"
 CHECK="$TORCH g++ python3-pytest libcmocka-dev clang-format libclang-rt-14-dev gdb git man-db
 	bash-completion util-linux procps chromium chromium-driver"

@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -501,15 +502,20 @@ static void mode_inside(long n)
 		expect(f && !malloc_info(0, f), "malloc_info");
 }
 
-/* System call filters: one that kills for memfd_create (0), one that refuses it (1), and one that
- * does what those of containers do (2): refuse with an errno what is dangerous, and clone3. */
+/* System call filters: one that kills for memfd_create (0), one that refuses it (1), one that does
+ * what those of containers do (2): refuse with an errno what is dangerous, and clone3; and one each
+ * that kills for what only the collector calls (3 and 4). */
 static void mode_filter(long n)
 {
+	static const unsigned int numbers[] = {SYS_memfd_create, SYS_memfd_create, SYS_ptrace,
+					       SYS_fallocate, 324 /* membarrier */};
+	bool kills = !n || n > 2;
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, n == 2 ? SYS_ptrace : SYS_memfd_create, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, numbers[n % 5], 1, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 435, 2, 3),
-		BPF_STMT(BPF_RET | BPF_K, n ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K,
+			 kills ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),

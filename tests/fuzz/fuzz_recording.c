@@ -31,6 +31,23 @@ static void read_text(const char *text)
 	seen += strlen(text);
 }
 
+static void read_stacks(const struct recording *r)
+{
+	for (uint32_t id = 0; id < 1000; id++) {
+		uint32_t flags;
+		size_t nr;
+		const uint32_t *frames = recording__stack(r, id, &nr, &flags);
+
+		for (size_t i = 0; i < nr; i++) {
+			struct recording_frame f = recording__frame(r, frames[i]);
+
+			read_text(f.file);
+			read_text(f.function);
+			seen += f.line + flags;
+		}
+	}
+}
+
 static void read_all(struct recording *r)
 {
 	const char *key, *value;
@@ -51,6 +68,7 @@ static void read_all(struct recording *r)
 	}
 	for (size_t i = 0; i < recording__losses(r); i++)
 		read_text(recording__loss_at(r, i, &a));
+	read_stacks(r);
 	recording__window(r, &a, &b, &c);
 	/* It was checked when it was opened. */
 	if (recording__each_event(r, read_event, NULL))
@@ -82,6 +100,34 @@ static void make_right(uint8_t *data, size_t size)
 	}
 }
 
+/* A recording of one frame and one stack; make_right() does the rest. */
+static void seed_stacks(int argc, char **argv)
+{
+	struct {
+		uint8_t rule; /* make it right */
+		uint8_t header[sizeof(struct format_header)];
+		struct format_chunk frames;
+		struct format_frame frame;
+		uint32_t file_bytes, file, function_bytes, function;
+		struct format_chunk stacks;
+		struct format_stack stack;
+		uint32_t ids[3];
+	} __attribute__((packed)) s = {
+		.rule = 1,
+		.frames = {.type = FORMAT_FRAMES, .stored_bytes = 24, .raw_bytes = 24},
+		.frame = {.id = 1, .line = 41},
+		.file_bytes = 4,
+		.file = 0x79702e61,
+		.function_bytes = 4,
+		.function = 0x6e69616d,
+		.stacks = {.type = FORMAT_STACKS, .stored_bytes = 24, .raw_bytes = 24},
+		.stack = {.id = 1, .flags = GP_STACK_TRUNCATED, .nr = 3},
+		.ids = {1, 2, 1},
+	};
+
+	fuzz_seed(argc, argv, "stacks", (const void *)&s, sizeof(s));
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	CLEANUP(cleanup_free) char *text = NULL, *seed = NULL;
@@ -98,6 +144,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	fuzz_seed(*argc, *argv, "as-it-is", seed, bytes + 1);
 	seed[0] = 1;
 	fuzz_seed(*argc, *argv, "made-right", seed, bytes + 1);
+	seed_stacks(*argc, *argv);
 	return 0;
 }
 

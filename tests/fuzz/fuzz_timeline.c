@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #define EVENTS_MAX 2000
-#define NAMES_NR   5
+#define NAMES_NR   8
+#define NAME_BYTES 200
 
 struct input {
 	const uint8_t *at;
@@ -94,10 +95,108 @@ static void one_thread(struct input *in, struct recording_writer *w)
 	(void)recording_writer__event(w, &t, sizeof(t));
 }
 
+static void one_api(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_api a = {0};
+
+	head(in, &a.head, GP_EV_API);
+	a.start_ns = number(in);
+	a.instance = instance(in);
+	a.name_id = byte(in) % (NAMES_NR + 2);
+	a.correlation_id = (uint32_t)number(in);
+	(void)recording_writer__event(w, &a, sizeof(a));
+}
+
+static void one_kernel(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_kernel k = {0};
+
+	head(in, &k.head, GP_EV_KERNEL);
+	k.start_ns = number(in);
+	k.correlation_id = (uint32_t)number(in);
+	k.name_id = byte(in) % (NAMES_NR + 2);
+	k.device = (uint32_t)number(in);
+	k.stream = (uint32_t)number(in);
+	k.context = byte(in) % 3;
+	k.dynamic_shared_bytes = k.static_shared_bytes = (int32_t)number(in);
+	k.graph = byte(in) % 2;
+	(void)recording_writer__event(w, &k, sizeof(k));
+}
+
+static void one_gpu_memory(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_gpu_memory m = {0};
+
+	head(in, &m.head, GP_EV_GPU_MEMORY);
+	m.start_ns = number(in);
+	m.bytes = number(in);
+	m.correlation_id = (uint32_t)number(in);
+	m.device = (uint32_t)number(in);
+	m.stream = (uint32_t)number(in);
+	m.is_set = byte(in) % 2;
+	m.copy_kind = byte(in);
+	m.src_kind = byte(in);
+	m.dst_kind = byte(in);
+	m.peer_device = (uint32_t)number(in) - 1;
+	(void)recording_writer__event(w, &m, sizeof(m));
+}
+
+static void one_sync(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_sync s = {0};
+
+	head(in, &s.head, GP_EV_SYNC);
+	s.start_ns = number(in);
+	s.correlation_id = (uint32_t)number(in);
+	s.what = byte(in);
+	s.context = byte(in) % 3;
+	s.stream = (uint32_t)number(in) - 1;
+	s.event = byte(in);
+	(void)recording_writer__event(w, &s, sizeof(s));
+}
+
+static void one_clock(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_clock c = {0};
+
+	head(in, &c.head, GP_EV_CLOCK);
+	c.gpu_ns = number(in);
+	c.width_ns = number(in);
+	(void)recording_writer__event(w, &c, sizeof(c));
+}
+
+/* For kernels to have mangled names of any kind. */
+static void one_name(struct input *in, struct recording_writer *w)
+{
+	char name[NAME_BYTES + 1] = {0};
+	size_t bytes = byte(in) % (NAME_BYTES + 1);
+
+	for (size_t i = 0; i < bytes; i++)
+		name[i] = (char)byte(in);
+	(void)recording_writer__name(w, NAMES_NR, name, "");
+}
+
+static void one_event(struct input *in, struct recording_writer *w)
+{
+	static void (*const kinds[])(struct input * in, struct recording_writer * w) = {
+		one_thread, one_memory, one_memory, one_op,	    one_op,   one_op,
+		one_op,	    one_op,	one_api,    one_api,	    one_api,  one_kernel,
+		one_kernel, one_sync,	one_clock,  one_gpu_memory, one_name,
+	};
+
+	kinds[byte(in) % (sizeof(kinds) / sizeof(*kinds))](in, w);
+}
+
 static void fill(struct input *in, struct recording_writer *w)
 {
-	static const char *const names[NAMES_NR] = {"f", "f", "aten::is_leaf", "ProfilerStep#1",
-						    "\"\n\xff"};
+	static const char *const names[NAMES_NR] = {"f",
+						    "f",
+						    "aten::is_leaf",
+						    "ProfilerStep#1",
+						    "\"\n\xff",
+						    "_Z1fPKfS0_Ri",
+						    "cudaLaunchKernel_v7000",
+						    "cudaLaunchKernel_ptsz"};
 	struct recording_process p = {.pid = 1, .rank = -1, .comm = "c", .cmdline = ""};
 
 	p.pid = (int32_t)number(in);
@@ -105,19 +204,8 @@ static void fill(struct input *in, struct recording_writer *w)
 	for (uint32_t i = 0; i < NAMES_NR; i++)
 		(void)recording_writer__name(w, i, names[i], i == 1 ? "out" : "");
 	(void)recording_writer__window(w, number(in), number(in), number(in));
-	for (int i = 0; i < EVENTS_MAX && in->at < in->end; i++) {
-		switch (byte(in) % 8) {
-		case 0:
-			one_thread(in, w);
-			break;
-		case 1:
-		case 2:
-			one_memory(in, w);
-			break;
-		default:
-			one_op(in, w);
-		}
-	}
+	for (int i = 0; i < EVENTS_MAX && in->at < in->end; i++)
+		one_event(in, w);
 }
 
 static void check(bool holds)
@@ -140,6 +228,28 @@ static void check_ops(const struct timeline *t)
 		parent = &t->ops.items[op->parent];
 		check(parent->thread == op->thread && parent->depth + 1 == op->depth);
 		check(parent->start_ns <= op->start_ns && op->end_ns <= parent->end_ns);
+	}
+}
+
+static void check_gpu(const struct timeline *t)
+{
+	for (uint32_t i = 0; i < t->gpu.api.nr; i++) {
+		const struct tl_api *api = &t->gpu.api.items[i];
+		const struct tl_op *op = api->op == TL_NONE ? NULL : &t->ops.items[api->op];
+
+		check(api->start_ns <= api->end_ns && api->self_ns <= api->end_ns - api->start_ns);
+		check(api->thread < t->threads.nr && (api->parent == TL_NONE || api->parent < i));
+		check(!op || (op->start_ns <= api->start_ns && api->end_ns <= op->end_ns));
+		check(!op || op->thread == api->thread);
+	}
+	for (uint32_t i = 0; i < t->gpu.work.nr; i++) {
+		const struct tl_gpu *g = &t->gpu.work.items[i];
+
+		check(g->start_ns <= g->end_ns && g->shown_start_ns <= g->shown_end_ns);
+		check(g->process < t->processes.nr);
+		check(g->api == TL_NONE || g->api < t->gpu.api.nr);
+		check(g->op == TL_NONE || g->op < t->ops.nr);
+		check(g->lane == TL_NONE || g->device != TL_NONE);
 	}
 }
 
@@ -178,6 +288,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(!recording__open(path, NULL, &rec));
 	check(!timeline__new(rec, NULL, &t));
 	check_ops(t);
+	check_gpu(t);
 	write_outputs(t, NULL);
 	write_outputs(t, "self_cpu_time_total");
 	timeline__free(t);
@@ -198,6 +309,20 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		1, 3,  7,   60, 1,  9, 100, 0, 0, 0,	   /* its free */
 	};
 
+	/* A call in an op, seen by CUPTI and a uprobe, and its kernel with a name of its own. */
+	static const uint8_t gpu_seed[] = {
+		1,  10, 250, 20,				       /* pid, window */
+		16, 5,	'_', 'Z', '1', 'f', 'v',		       /* a name */
+		3,  0,	7,   90,  20,  3,   2,	 0, 0, 6, 0,  1,       /* op */
+		8,  1,	7,   60,  41,  0,   6,	 9,		       /* CUPTI */
+		8,  0,	7,   62,  40,  3,   7,	 0,		       /* uprobe */
+		11, 0,	0,   99,  70,  9,   8,	 0, 7, 1, 16, 0,       /* kernel */
+		11, 0,	0,   120, 98,  9,   5,	 0, 7, 1, 16, 0,       /* overlaps */
+		13, 0,	0,   140, 130, 10,  3,	 1, 8, 0,	       /* synchronisation */
+		15, 0,	0,   160, 150, 64,  10,	 0, 7, 0, 1,  1, 3, 0, /* copy */
+	};
+
 	fuzz_seed(*argc, *argv, "nested", seed, sizeof(seed));
+	fuzz_seed(*argc, *argv, "gpu", gpu_seed, sizeof(gpu_seed));
 	return 0;
 }

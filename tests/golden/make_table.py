@@ -11,6 +11,9 @@ table_events.tsv   one event a line, tab separated; what the C test builds a rec
                    mem: time_ns instance tid address bytes flags
                    --events makes it anew; without, it is read.
 table_text.txt     sections "### OPTIONS" and the table that PyTorch prints for these events.
+table_gpu_events.tsv, table_gpu_text.txt   the same with API calls and what they made the GPU do:
+                   api: instance tid start_ns end_ns correlation cbid flags name
+                   gpu: kind correlation device stream start_ns end_ns bytes copy_kind src dst name
 table_cuda.tsv     rows with GPU times, as numbers, and table_cuda.txt what PyTorch prints for them.
 """
 import os
@@ -48,6 +51,44 @@ CASES = [
     "overload=1 sort=count limit=12",
     "memory=0 sort=self_cpu_time_total",
     "width=20 limit=6",
+]
+
+GPU_CASES = [
+    "",
+    "limit=4",
+    "sort=cuda_time_total",
+    "sort=self_cuda_time_total limit=8",
+    "sort=cuda_time",
+    "sort=device_time_total top=1",
+    "sort=self_cpu_time_total",
+    "sort=count limit=12",
+    "unit=s sort=cuda_time_total",
+    "unit=us",
+    "top=1",
+    "overload=1",
+    "memory=0",
+    "width=75",
+]
+
+# CUPTI's kinds: of work, of copies, of memory.
+KERNEL, COPY, SET = 0, 1, 2
+CUPTI, DRIVER = 1, 2
+KERNELS = [
+    "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEvi"
+    "T0_T1_",
+    "_Z6reducePKfPfi",
+    "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_14func_wrapper_tIfZNS0_11sum_functor"
+    "IfffEclERNS_14TensorIteratorEEUlffE_EEjfLi4EEEEEvT1_",
+    "ampere_sgemm_32x128_tn",
+    "_Znot_a_mangled_name",
+    "f",
+    "_ZN12_GLOBAL__N_16kernelIJidEEEvDpT_",
+]
+COPIES = [
+    (COPY, 1, 1, 3, "cudaMemcpyAsync", "Memcpy HtoD (Pageable -> Device)"),
+    (COPY, 2, 3, 2, "cudaMemcpyAsync", "Memcpy DtoH (Device -> Pinned)"),
+    (COPY, 8, 3, 3, "cudaMemcpyAsync", "Memcpy DtoD (Device -> Device)"),
+    (SET, 0, 3, 0, "cudaMemsetAsync", "Memset (Device)"),
 ]
 
 
@@ -96,6 +137,64 @@ class Maker:
         return at
 
 
+class GpuMaker(Maker):
+    """Ops that launch: each call lies between the op's children."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.correlation = 0
+        self.free_at = {}
+
+    def work(self, at, kind, sizes, name):
+        stream = self.random.choice([7, 7, 7, 13])
+        start = max(at + self.between(900, 90000), self.free_at.get(stream, 0))
+        end = self.free_at[stream] = start + self.between(800, 700000)
+        self.lines.append(("gpu", kind, self.correlation, 0, stream, start, end, *sizes, name))
+
+    def call(self, instance, tid, at, name, flags=CUPTI):
+        end = at + self.between(1500, 30000)
+        self.correlation += 1
+        self.lines.append(("api", instance, tid, at, end, self.correlation, 211, flags, name))
+        return end
+
+    def calls(self, instance, tid, at):
+        for _ in range(self.random.choice([0, 0, 1, 1, 2])):
+            choice = self.random.random()
+            begin = at + self.between(100, 900)
+            if choice < 0.7:
+                driver = choice < 0.1
+                at = self.call(instance, tid, begin,
+                               "cuLaunchKernel" if driver else "cudaLaunchKernel",
+                               CUPTI | (DRIVER if driver else 0))
+                self.work(begin, KERNEL, (0, 0, 0, 0), self.random.choice(KERNELS))
+            elif choice < 0.9:
+                kind, copy, source, target, function, name = self.random.choice(COPIES)
+                at = self.call(instance, tid, begin, function)
+                self.work(begin, kind, (self.between(4, 1 << 20), copy, source, target), name)
+            else:
+                at = self.call(instance, tid, begin, "cudaStreamSynchronize")
+        return at
+
+    def op(self, tid, parent, at, spec):
+        name, overload, scope, children = spec
+        self.serial += 1
+        instance = (tid << 32) + self.serial
+        start, at = at, at + self.between(300, 4000)
+        for child in children:
+            if scope != USER and not _filter_name(name):
+                at = self.calls(instance, tid, at) + self.between(50, 900)
+            if self.random.random() < 0.2:
+                self.memory(instance, tid, at)
+                at += self.between(50, 900)
+            at = self.op(tid, instance, at, child) + self.between(100, 2500)
+        # What PyTorch leaves out of its list launches nothing, so it has no rule for that.
+        if scope != USER and not _filter_name(name):
+            at = self.calls(instance, tid, at)
+        at += self.between(1, 90000)
+        self.lines.append(("op", instance, parent, tid, start, at, scope, 0, -1, name, overload))
+        return at
+
+
 def leaf(name, overload="", scope=FUNCTION):
     return (name, overload, scope, [])
 
@@ -139,17 +238,37 @@ def make_events():
     return maker.lines
 
 
+def make_gpu_events():
+    # An average right between two printed digits rounds as the errors of PyTorch's sums of doubles
+    # have it; with this seed there is none.
+    maker = GpuMaker(25)
+    at = 1000003
+    for number in range(3):
+        at = maker.op(100, 0, at, step(number)) + 777
+    # Calls of no op.
+    maker.calls(0, 100, at)
+    for _ in range(3):
+        at = maker.calls(0, 300, at) + 1000
+    at = 1200000
+    for _ in range(5):
+        at = maker.op(200, 0, at, leaf("aten::mm")) + 5011
+    # Work whose call is not known.
+    maker.correlation += 1
+    maker.work(at, KERNEL, (0, 0, 0, 0), KERNELS[0])
+    return maker.lines
+
+
 def save(name, text):
     with open(os.path.join(HERE, name), "w", encoding="utf-8") as file:
         file.write(text)
 
 
-def load_events():
+def load_events(name):
     lines = []
-    with open(os.path.join(HERE, "table_events.tsv"), encoding="utf-8") as file:
+    with open(os.path.join(HERE, name), encoding="utf-8") as file:
         for line in file:
             fields = line.rstrip("\n").split("\t")
-            texts = 2 if fields[0] == "op" else 0
+            texts = {"op": 2, "mem": 0, "api": 1, "gpu": 1}[fields[0]]
             numbers = fields[1:len(fields) - texts]
             lines.append((fields[0], *map(int, numbers), *fields[len(fields) - texts:]))
     return lines
@@ -173,15 +292,35 @@ def memory_records(lines):
 def event(number, name, tid, start, end, **more):
     return FunctionEvent(id=number, name=_rewrite_name(name, with_wildcard=True), trace_name=name,
                          thread=tid, start_us=start / 1000, end_us=end / 1000, input_shapes=[],
-                         stack=[], **{"overload_name": "", **more})
+                         stack=[], **{"overload_name": "", "use_device": "cuda", **more})
+
+
+def gpu_events(lines, ops):
+    """API calls and GPU work; the work is noted at the op whose call asked for it."""
+    events, op_of = [], {}
+    for line in lines:
+        if line[0] == "api":
+            _, instance, tid, start, end, correlation, _, _, name = line
+            op_of[correlation] = instance
+            events.append(event(-1, name, tid, start, end))
+    for line in lines:
+        if line[0] != "gpu":
+            continue
+        _, _, correlation, device, stream, start, end, _, _, _, _, name = line
+        work = event(-1, name, stream, start, end, device_type=DeviceType.CUDA)
+        events.append(work)
+        if op_of.get(correlation) in ops:
+            ops[op_of[correlation]].append_kernel(work.name, device,
+                                                  work.time_range.end - work.time_range.start)
+    return events
 
 
 def function_events(lines):
-    records, events, inside = memory_records(lines), [], set()
+    records, events, inside, ops = memory_records(lines), [], set(), {}
     for line in lines:
         if line[0] != "op" or _filter_name(line[9]):
             continue
-        _, _, _, tid, start, end, scope, flags, sequence, name, overload = line
+        _, instance, _, tid, start, end, scope, flags, sequence, name, overload = line
         mine = [i for i, (time_ns, on, _) in enumerate(records)
                 if on == tid and start <= time_ns <= end]
         inside.update(mine)
@@ -189,17 +328,19 @@ def function_events(lines):
                             overload_name=overload, sequence_nr=sequence,
                             is_async=bool(flags & ASYNC), is_user_annotation=scope == USER,
                             cpu_memory_usage=sum(records[i][2] for i in mine)))
+        ops[instance] = events[-1]
     for i, (time_ns, tid, size) in enumerate(records):
         if i not in inside:
             events.append(event(len(events) + 1, "[memory]", tid, time_ns, time_ns,
                                 cpu_memory_usage=size))
+    events += gpu_events(lines, ops)
     events.sort(key=lambda e: [e.time_range.start, -e.time_range.end])
     return events
 
 
 def table(lines, case):
     options = dict(word.split("=") for word in case.split())
-    events = EventList(function_events(lines), profile_memory=options.get("memory") != "0")
+    events = EventList(function_events(lines), use_device="cuda", profile_memory=options.get("memory") != "0")
     events._build_tree()
     averages = events.key_averages(group_by_overload_name="overload" in options)
     return averages.table(sort_by=options.get("sort"), row_limit=int(options.get("limit", 100)),
@@ -213,12 +354,12 @@ def table(lines, case):
 def cuda_averages():
     """Ops with kernels, kernels, and an annotation's span on the GPU."""
     def cpu(number, name, start, end, memory=0, device_memory=0):
-        return event(number, name, 1, start, end, use_device="cuda", cpu_memory_usage=memory,
+        return event(number, name, 1, start, end, cpu_memory_usage=memory,
                      device_memory_usage=device_memory)
 
     def gpu(number, name, start, end, annotation=False):
-        return event(number, name, 7, start, end, use_device="cuda",
-                     device_type=DeviceType.CUDA, is_user_annotation=annotation)
+        return event(number, name, 7, start, end, device_type=DeviceType.CUDA,
+                     is_user_annotation=annotation)
 
     ops = [cpu(1, "aten::linear", 0, 90123, 0, 5 << 20),
            cpu(2, "aten::addmm", 1000, 80123, 64, 5 << 20),
@@ -245,12 +386,16 @@ def cuda_rows(averages):
     return "\n".join(lines) + "\n"
 
 
-def main():
+def make(events, text, make_lines, cases):
     if "--events" in sys.argv[1:]:
-        save("table_events.tsv",
-             "".join("\t".join(map(str, line)) + "\n" for line in make_events()))
-    lines = load_events()
-    save("table_text.txt", "".join(f"### {case}\n{table(lines, case)}" for case in CASES))
+        save(events, "".join("\t".join(map(str, line)) + "\n" for line in make_lines()))
+    lines = load_events(events)
+    save(text, "".join(f"### {case}\n{table(lines, case)}" for case in cases))
+
+
+def main():
+    make("table_events.tsv", "table_text.txt", make_events, CASES)
+    make("table_gpu_events.tsv", "table_gpu_text.txt", make_gpu_events, GPU_CASES)
     averages = cuda_averages()
     save("table_cuda.tsv", cuda_rows(averages))
     save("table_cuda.txt", averages.table())

@@ -76,6 +76,18 @@ def test_pid_given_twice(idle):
     assert str(idle.pid) in done.stderr and "twice" in done.stderr, done
 
 
+@pytest.mark.parametrize("args", [("attach", "--pid", "PID"), ("run", "--", "/no/such/program")])
+def test_earlier_recording_outlives_a_refusal(tmp_path, args):
+    path = tmp_path / "r.gpuprof"
+    path.write_text("of an earlier run")
+    path.chmod(0o640)
+    args = [str(unused_pid()) if arg == "PID" else arg for arg in args]
+    done = gpuprof(args[0], "-o", path, *args[1:])
+    assert done.status == FAILED, done
+    assert path.read_text() == "of an earlier run"
+    assert os.listdir(tmp_path) == ["r.gpuprof"]
+
+
 def test_output_not_writable(idle):
     done = refused("attach", "--pid", idle.pid, "-o", "/no/such/folder/r.gpuprof")
     assert done.status == FAILED and "/no/such/folder" in done.stderr, done

@@ -113,6 +113,11 @@ def threads_of(pid):
     return set(os.listdir("/proc/%d/task" % pid))
 
 
+def expect_threads(pid, threads):
+    """A thread that was joined can be listed a little longer."""
+    harness.wait_until("the threads are as before", lambda: threads_of(pid) == threads)
+
+
 MODES = [("read",), ("epoll",), ("select",), ("futex", 0), ("futex", 1), ("sleep", 1), ("sleep", 300),
          ("malloc",), ("dlopen",), ("threads", 3), ("threads", 64), ("registers",), ("vfork",)]
 
@@ -134,7 +139,7 @@ def test_target_does_not_notice(mode):
         # The loader opens and closes files all the time.
         assert mode[0] == "dlopen" or files_of(target.pid) == files
         assert not [path for path in files_of(target.pid).values() if "gpuprof-test" in path]
-        assert threads_of(target.pid) == threads
+        expect_threads(target.pid, threads)
         assert "memfd:gpuprof-test" not in "\n".join(mappings(target.pid))
         target.end()
 
@@ -194,7 +199,8 @@ def test_cycles_leave_nothing(mode):
         # The threads' own work makes the allocator map and unmap.
         changed = [line for line in changed if mode == "read" or "/" in line]
         assert not changed
-        assert (files_of(target.pid), threads_of(target.pid)) == (files, threads)
+        assert files_of(target.pid) == files
+        expect_threads(target.pid, threads)
         target.end()
 
 
@@ -303,7 +309,11 @@ def test_call_that_takes_too_long():
     with Target("read", env={**harness.environment(), "GUEST_WAIT": str(reader)},
                 pass_fds=(reader,)) as target:
         os.close(reader)
-        status, _, err = inject(target.pid, 1000)
+        # The limit counts for the steps before too, for which a slow machine may need longer.
+        for limit in (1000, 10000, LIMIT_MS):
+            status, _, err = inject(target.pid, limit)
+            if status == ETIMEDOUT and "loading the library" in err:
+                break
         assert status == ETIMEDOUT and "let go" in err, (status, err)
         assert target.running()
         os.close(writer)
@@ -326,7 +336,8 @@ def test_target_dies_in_the_middle():
             assert status == ESRCH and driver.text("stderr"), driver.told()
 
 
-@pytest.mark.parametrize("kind,refused", [(0, "may kill"), (1, "refuses memfd_create"), (2, None)])
+@pytest.mark.parametrize("kind,refused", [(0, "may kill"), (1, "refuses memfd_create"), (2, None),
+                                          (3, "fallocate"), (4, "membarrier")])
 def test_seccomp_filter(kind, refused):
     with Target("filter", kind) as target:
         if refused:
@@ -463,7 +474,8 @@ def test_pytorch():
             if not number % 2:
                 target.send("compute after")
             target.wait_line("stdout", lambda line, n=number: line == "rounds %d" % (20 * n))
-        assert (files_of(target.pid), threads_of(target.pid)) == (files, threads)
+        assert files_of(target.pid) == files
+        expect_threads(target.pid, threads)
         target.process.stdin.close()
         assert target.wait() == 0, target.told()
         assert target.lines["stdout"][-1] == "end"

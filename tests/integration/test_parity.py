@@ -47,8 +47,8 @@ def test_table_counts_the_calls_of_torch_profiler(sample, mode, name):
 def test_callbacks_see_what_torch_profiler_sees(sample, name):
     """Annotations and autograd nodes too, not operators alone."""
     one = sample(name)
-    if "by callback" not in one.captures["default"].stderr:
-        pytest.skip("the collector could not be put in; operators came by probes")
+    # The targets wait for orders while gpuprof attaches: there is always a safe moment.
+    assert "by callback" in one.captures["default"].stderr
     ours = {row: value["calls"] for row, value in one.recording.rows().items()}
     theirs = {row: value["calls"] for row, value in one.truth["rows"].items()}
     assert differences(ours, theirs) == {}
@@ -81,6 +81,8 @@ def test_known_allocations(sample, mode):
 def test_nothing_was_lost(sample, mode, name):
     losses = sample(name).recording_of(mode).losses()
     counted = {loss for loss, count in losses.items() if count}
+    # What a step frees may be what the step before the capture allocated.
+    counted.discard("free_unknown")
     assert counted == EXPECTED.get((name, mode), set()), losses
 
 

@@ -11,7 +11,8 @@ from conftest import MODES, STEPS
 pytestmark = pytest.mark.versions
 
 CATEGORIES = {"cpu_op", "user_annotation", "python_function", "cpu_instant_event", "Trace", "kernel",
-              "cuda_runtime", "cuda_driver", "gpu_memcpy", "gpu_memset", "fwdbwd", "ac2g"}
+              "cuda_runtime", "cuda_driver", "gpu_memcpy", "gpu_memset", "cuda_sync", "fwdbwd",
+              "ac2g"}
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -154,6 +154,98 @@ void events__memory(struct events *e, struct event_memory m)
 	events__raw(e, &ev, sizeof(ev));
 }
 
+void events__api(struct events *e, struct event_api a)
+{
+	struct gp_ev_api ev = {
+		.head = {.kind = GP_EV_API,
+			 .flags = (a.cupti ? GP_API_CUPTI : 0) | (a.driver ? GP_API_DRIVER : 0),
+			 .process = a.process,
+			 .tid = a.tid ? a.tid : 100,
+			 .time_ns = a.end_ns},
+		.start_ns = a.start_ns,
+		.instance = a.instance,
+		.name_id = name_id(e, a.name, NULL),
+		.cbid = a.cbid,
+		.correlation_id = a.correlation_id,
+	};
+
+	events__raw(e, &ev, sizeof(ev));
+}
+
+static void add_kernel(struct events *e, const struct event_gpu *g, struct gp_ev_head head)
+{
+	struct gp_ev_kernel ev = {
+		.head = head,
+		.start_ns = g->start_ns,
+		.correlation_id = g->correlation_id,
+		.name_id = name_id(e, g->name, NULL),
+		.device = g->device,
+		.context = g->device + 1,
+		.stream = g->stream,
+		.registers = 32,
+		.grid = {4, 2, 1},
+		.block = {128, 1, 1},
+		.static_shared_bytes = 1024,
+		.dynamic_shared_bytes = 48,
+		.graph = g->graph,
+		.graph_node = g->graph_node,
+	};
+
+	ev.head.kind = GP_EV_KERNEL;
+	events__raw(e, &ev, sizeof(ev));
+}
+
+static void add_gpu_memory(struct events *e, const struct event_gpu *g, struct gp_ev_head head)
+{
+	struct gp_ev_gpu_memory ev = {
+		.head = head,
+		.start_ns = g->start_ns,
+		.bytes = g->bytes,
+		.correlation_id = g->correlation_id,
+		.device = g->device,
+		.context = g->device + 1,
+		.stream = g->stream,
+		.is_set = g->kind == TL_GPU_SET,
+		.copy_kind = g->copy_kind,
+		.src_kind = g->src_kind,
+		.dst_kind = g->dst_kind,
+		.graph = g->graph,
+		.graph_node = g->graph_node,
+		.peer_device = g->copy_kind == 10 ? g->device + 1 : ~0U,
+	};
+
+	ev.head.kind = GP_EV_GPU_MEMORY;
+	events__raw(e, &ev, sizeof(ev));
+}
+
+static void add_sync(struct events *e, const struct event_gpu *g, struct gp_ev_head head)
+{
+	struct gp_ev_sync ev = {
+		.head = head,
+		.start_ns = g->start_ns,
+		.correlation_id = g->correlation_id,
+		.what = g->what,
+		.context = g->device + 1,
+		.stream = g->stream,
+		.event = g->what == 1 ? 8 : 0,
+	};
+
+	ev.head.kind = GP_EV_SYNC;
+	events__raw(e, &ev, sizeof(ev));
+}
+
+void events__gpu(struct events *e, struct event_gpu g)
+{
+	struct gp_ev_head head = {.process = g.process, .time_ns = g.end_ns};
+
+	if (g.kind == TL_GPU_KERNEL)
+		add_kernel(e, &g, head);
+	else if (g.kind == TL_GPU_SYNC)
+		add_sync(e, &g, head);
+	else
+		add_gpu_memory(e, &g, head);
+}
+
 const struct timeline *events__timeline(struct events *e)
 {
 	struct reason why = {0};
@@ -231,8 +323,15 @@ static void check_ops(const struct timeline *t)
 	uint32_t *last_child = malloc((t->ops.nr + 1) * sizeof(*last_child));
 	uint64_t *children_ns = calloc(t->ops.nr + 1, sizeof(*children_ns));
 	int64_t *children_bytes = calloc(t->ops.nr + 1, sizeof(*children_bytes));
+	uint64_t *children_cuda_ns = calloc(t->ops.nr + 1, sizeof(*children_cuda_ns));
 
-	assert_true(last_child && children_ns && children_bytes);
+	assert_true(last_child && children_ns && children_bytes && children_cuda_ns);
+	for (size_t i = 0; i < t->gpu.api.nr; i++) {
+		const struct tl_api *api = &t->gpu.api.items[i];
+
+		if (api->op != TL_NONE && api->parent == TL_NONE)
+			children_ns[api->op] += api->end_ns - api->start_ns;
+	}
 	memset(last_child, 0xff, (t->ops.nr + 1) * sizeof(*last_child));
 	for (uint32_t i = 0; i < t->ops.nr; i++) {
 		const struct tl_op *op = &t->ops.items[i];
@@ -249,6 +348,7 @@ static void check_ops(const struct timeline *t)
 		last_child[op->parent] = i;
 		children_ns[op->parent] += op->end_ns - op->start_ns;
 		children_bytes[op->parent] += op->cpu_bytes;
+		children_cuda_ns[op->parent] += op->cuda_ns;
 	}
 	for (uint32_t i = 0; i < t->ops.nr; i++) {
 		const struct tl_op *op = &t->ops.items[i];
@@ -256,10 +356,12 @@ static void check_ops(const struct timeline *t)
 		if (!(op->flags & GP_OP_ASYNC))
 			assert_int_equal(op->self_ns, op->end_ns - op->start_ns - children_ns[i]);
 		assert_int_equal(op->cpu_bytes, op->self_cpu_bytes + children_bytes[i]);
+		assert_int_equal(op->cuda_ns, op->self_cuda_ns + children_cuda_ns[i]);
 	}
 	free(last_child);
 	free(children_ns);
 	free(children_bytes);
+	free(children_cuda_ns);
 }
 
 /* Ops without parent on one thread follow each other; asynchronous ones are apart. */
@@ -300,6 +402,76 @@ static void check_memory(const struct timeline *t)
 	}
 }
 
+/* Calls nest among themselves, lie in their op, and hold no op. */
+static void check_api(const struct timeline *t)
+{
+	for (uint32_t i = 0; i < t->gpu.api.nr; i++) {
+		const struct tl_api *api = &t->gpu.api.items[i];
+
+		assert_true(api->thread < t->threads.nr && api->start_ns <= api->end_ns);
+		assert_true(api->self_ns <= api->end_ns - api->start_ns);
+		if (i)
+			assert_true(api->thread > api[-1].thread ||
+				    (api->thread == api[-1].thread &&
+				     api->start_ns >= api[-1].start_ns));
+		if (api->parent != TL_NONE) {
+			const struct tl_api *parent = &t->gpu.api.items[api->parent];
+
+			assert_true(api->parent < i && parent->thread == api->thread);
+			assert_true(parent->start_ns <= api->start_ns);
+			assert_true(parent->end_ns >= api->end_ns);
+		}
+		for (uint32_t at = 0; at < t->ops.nr; at++) {
+			const struct tl_op *op = &t->ops.items[at];
+			bool holds = op->start_ns <= api->start_ns && api->end_ns <= op->end_ns;
+
+			if (op->thread != api->thread || (op->flags & GP_OP_ASYNC))
+				continue;
+			assert_true(at != api->op || holds);
+			assert_true(holds || op->end_ns <= api->start_ns ||
+				    api->end_ns <= op->start_ns);
+		}
+	}
+}
+
+/* Slices of one row follow each other. */
+static void check_lanes(const struct timeline *t)
+{
+	for (size_t i = 0; i < t->gpu.work.nr; i++)
+		for (size_t k = 0; k < i; k++) {
+			const struct tl_gpu *a = &t->gpu.work.items[i], *b = &t->gpu.work.items[k];
+
+			if (a->lane == TL_NONE || a->lane != b->lane || a->device != b->device ||
+			    a->stream != b->stream)
+				continue;
+			assert_true(a->shown_start_ns >= b->shown_end_ns ||
+				    b->shown_start_ns >= a->shown_end_ns);
+		}
+}
+
+static void check_gpu(const struct timeline *t)
+{
+	for (size_t i = 0; i < t->gpu.work.nr; i++) {
+		const struct tl_gpu *g = &t->gpu.work.items[i];
+
+		assert_true(g->start_ns <= g->end_ns && g->shown_start_ns <= g->shown_end_ns);
+		assert_true(g->process < t->processes.nr);
+		if (i)
+			assert_true(g->start_ns >= g[-1].start_ns);
+		if (g->api == TL_NONE)
+			continue;
+		assert_true(g->api < t->gpu.api.nr);
+		assert_int_equal(g->op, t->gpu.api.items[g->api].op);
+		assert_true(g->shown_start_ns >= t->gpu.api.items[g->api].start_ns);
+	}
+	for (size_t i = 0; i < t->gpu.streams.nr; i++) {
+		const struct tl_gpu_use *u = &t->gpu.streams.items[i];
+
+		assert_true(u->nr && u->busy_ns <= u->last_ns - u->first_ns);
+		assert_true(u->busy_ns <= u->sum_ns);
+	}
+}
+
 void check_timeline(const struct timeline *t)
 {
 	for (size_t i = 0; i < t->threads.nr; i++)
@@ -308,6 +480,9 @@ void check_timeline(const struct timeline *t)
 	check_ops(t);
 	check_roots(t);
 	check_memory(t);
+	check_api(t);
+	check_gpu(t);
+	check_lanes(t);
 	for (int i = 0; i < GP_LOSS_NR; i++)
 		(void)loss_of(t, recording_loss_name(i));
 }

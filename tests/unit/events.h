@@ -48,6 +48,35 @@ struct event_memory {
 };
 void events__memory(struct events *e, struct event_memory m);
 
+/* Of one API call: by CUPTI if `cupti`, else by a uprobe; end_ns 0: only its entry was seen. */
+struct event_api {
+	const char *name;
+	uint64_t start_ns, end_ns;
+	uint64_t instance;
+	uint32_t correlation_id;
+	uint32_t cbid;
+	uint16_t process;
+	uint32_t tid;
+	bool cupti, driver;
+};
+void events__api(struct events *e, struct event_api a);
+
+/* Kernel, copy, memset or synchronisation. Its context is one more than its device. */
+struct event_gpu {
+	const char *name; /* of a kernel: mangled or not */
+	uint64_t start_ns, end_ns;
+	uint32_t correlation_id;
+	uint32_t device, stream;
+	uint16_t process;
+	enum tl_gpu_kind kind;
+	uint64_t bytes;
+	uint8_t copy_kind, src_kind, dst_kind; /* CUPTI's; src_kind is a memset's */
+	uint32_t what;			       /* of a synchronisation */
+	uint32_t graph;
+	uint64_t graph_node;
+};
+void events__gpu(struct events *e, struct event_gpu g);
+
 /* Any event, as it is. */
 void events__raw(struct events *e, const void *event, size_t bytes);
 

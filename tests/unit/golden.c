@@ -134,19 +134,65 @@ static void one_memory(struct events *e, char *at)
 	events__memory(e, m);
 }
 
+static void one_api(struct events *e, char *at)
+{
+	struct event_api a = {0};
+	uint64_t flags;
+
+	a.instance = number(&at);
+	a.tid = (uint32_t)number(&at);
+	a.start_ns = number(&at);
+	a.end_ns = number(&at);
+	a.correlation_id = (uint32_t)number(&at);
+	a.cbid = (uint32_t)number(&at);
+	flags = number(&at);
+	a.cupti = flags & GP_API_CUPTI;
+	a.driver = flags & GP_API_DRIVER;
+	a.name = field(&at);
+	events__api(e, a);
+}
+
+static void one_gpu(struct events *e, char *at)
+{
+	struct event_gpu g = {0};
+
+	g.kind = (enum tl_gpu_kind)number(&at);
+	g.correlation_id = (uint32_t)number(&at);
+	g.device = (uint32_t)number(&at);
+	g.stream = (uint32_t)number(&at);
+	g.start_ns = number(&at);
+	g.end_ns = number(&at);
+	g.bytes = number(&at);
+	g.copy_kind = (uint8_t)number(&at);
+	g.src_kind = (uint8_t)number(&at);
+	g.dst_kind = (uint8_t)number(&at);
+	g.name = field(&at);
+	events__gpu(e, g);
+}
+
+static void one_event(struct events *e, char *line)
+{
+	static const struct {
+		const char *kind;
+		void (*add)(struct events *e, char *at);
+	} kinds[] = {{"op", one_op}, {"mem", one_memory}, {"api", one_api}, {"gpu", one_gpu}};
+	const char *kind = field(&line);
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (strcmp(kind, kinds[i].kind) != 0)
+			continue;
+		kinds[i].add(e, line);
+		return;
+	}
+	fail_msg("unknown kind of event '%s'", kind);
+}
+
 void golden_events(struct events *e, const char *name)
 {
 	char *text = golden_read(name), *rest = text, *line;
 
-	while ((line = strsep(&rest, "\n"))) {
-		char *at = line;
-
-		if (!*line)
-			continue;
-		if (!strcmp(field(&at), "op"))
-			one_op(e, at);
-		else
-			one_memory(e, at);
-	}
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			one_event(e, line);
 	free(text);
 }

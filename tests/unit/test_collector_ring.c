@@ -386,6 +386,30 @@ static void test_annotations(void **state)
 	pending__clear();
 }
 
+/* A target that closes every descriptor and goes on to use their numbers. */
+static void test_descriptor_of_the_target(void **state)
+{
+	struct ring_writer w;
+	int pipes[2];
+
+	assert_int_equal(ring_writer__open(&w, SMALL), 0);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(dup2(pipes[1], w.fd), w.fd);
+	(void)close(pipes[1]);
+	pipes[1] = w.fd;
+	assert_int_equal(ring_writer__populate(&w), -EBADF);
+	ring_writer__close(&w);
+	assert_int_equal(write(pipes[1], "x", 1), 1);
+	(void)close(pipes[0]);
+	(void)close(pipes[1]);
+	/* Its own it does close. */
+	assert_int_equal(ring_writer__open(&w, SMALL), 0);
+	pipes[0] = w.fd;
+	assert_int_equal(ring_writer__populate(&w), 0);
+	ring_writer__close(&w);
+	assert_int_equal(close(pipes[0]), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,6 +424,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_names_end),
 		cmocka_unit_test(test_annotations),
+		cmocka_unit_test(test_descriptor_of_the_target),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

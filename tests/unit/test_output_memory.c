@@ -439,10 +439,10 @@ static void losses_are_all_told(void **state)
 	example__loss(&t, "depth", 0);
 	assert_losses_text(&t, "losses: none\n  ring_full: 0, depth: 0\n");
 	t.losses.items[1].count = UINT64_MAX;
-	assert_losses_text(&t, "losses: 1 of 2 counters above zero\n"
+	assert_losses_text(&t, "losses: 1 of 2 counters above zero; gpuprof(1) explains them\n"
 			       "  ring_full: 0, depth: 18446744073709551615\n");
 	t.losses.items[1].name = "a\x1b[2J\n\xc2\x9b";
-	assert_losses_text(&t, "losses: 1 of 2 counters above zero\n"
+	assert_losses_text(&t, "losses: 1 of 2 counters above zero; gpuprof(1) explains them\n"
 			       "  ring_full: 0, a?[2J???: 18446744073709551615\n");
 	example__done(&t);
 }

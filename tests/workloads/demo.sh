@@ -23,16 +23,16 @@ until grep -q '^ready' "$out/resnet18.log"; do
 	sleep 0.2
 done
 
-echo "\$ gpuprof attach --pid $target --duration $seconds --memory --sort self_cpu_time_total --limit 15"
-"$GPUPROF" attach --pid "$target" --duration "$seconds" --memory \
-	--sort self_cpu_time_total --limit 15 -o "$out/resnet18.gpuprof" \
+set -- attach --pid "$target" --duration "$seconds" --memory --limit 15 -o "$out/resnet18.gpuprof" \
 	--trace "$out/resnet18.trace.json" --memory-timeline "$out/resnet18.memory.html"
-kill -0 "$target" && echo "The training goes on, undisturbed (process $target; ended now)."
+echo "\$ gpuprof $*"
+"$GPUPROF" "$@"
+kill -0 "$target" && echo "The training goes on, undisturbed; this script ends it (process $target)."
 
 cat <<END
 
 Open:
-  $out/resnet18.trace.json    in ui.perfetto.dev, chrome://tracing or speedscope
+  $out/resnet18.trace.json    in ui.perfetto.dev or speedscope.app
   $out/resnet18.memory.html   in any browser: memory over time
   $out/resnet18.gpuprof       with 'gpuprof table' and 'gpuprof export', now or later
 END

@@ -51,6 +51,8 @@ static int write_meta(struct capture *c)
 							? c->options.ops_glob
 							: (c->options.ops ? "all" : "none"));
 	err = err ?: recording_writer__meta(c->writer, "shapes", c->options.shapes ? "1" : "0");
+	if (c->options.stacks)
+		err = err ?: recording_writer__meta(c->writer, "stacks", "python");
 	return err ?: recording_writer__meta(c->writer, "memory", c->options.memory ? "1" : "0");
 }
 
@@ -61,6 +63,7 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		.ring_bytes = options->ring_bytes,
 		.ops = options->ops,
 		.memory = options->memory,
+		.stacks = options->stacks,
 		.ops_glob = options->ops_glob,
 		.cache_dir = options->cache_dir,
 		.stop_at_load = options->follow_exec,
@@ -117,6 +120,7 @@ static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR]
 	ret_losses[GP_LOSS_NAMES] += c->nameless_nr;
 	ret_losses[GP_LOSS_OPEN_AT_START] += c->open_at_start_nr;
 	ret_losses[GP_LOSS_COLLECTOR_LEFT] += c->left_nr;
+	ret_losses[GP_LOSS_STACK_INCOMPLETE] += c->stacks.incomplete_nr;
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest)
 			guest__losses(c->members.items[i]->guest, ret_losses);
@@ -222,6 +226,7 @@ void capture__free(struct capture *c)
 	recording_writer__free(c->writer);
 	names__done(&c->names);
 	inputs_ids__done(&c->inputs);
+	stacks__done(&c->stacks);
 	hash__done(&c->threads);
 	free(c);
 }
@@ -246,7 +251,6 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 	s.method = summary.method;
 	s.processes_nr = (uint32_t)c->members.nr;
 	for (size_t i = 0; i < c->members.nr; i++)
-		s.callbacks_nr += c->members.items[i]->guest &&
-				  (guest__active(c->members.items[i]->guest) & GP_FEATURE_OPS);
+		s.callbacks_nr += c->members.items[i]->callbacks;
 	*ret_status = s;
 }

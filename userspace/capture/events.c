@@ -115,6 +115,17 @@ static int put_name(struct capture *c, uint32_t source, const struct gp_ev_name 
 	return id < 0 ? (int)id : 0;
 }
 
+static int put_stack(struct capture *c, struct member *m, const struct gp_ev_stack *ev,
+		     size_t bytes)
+{
+	int err = stacks__put(&c->stacks, c->writer, m->python, ev, bytes);
+
+	if (err != -EBADMSG)
+		return err;
+	c->refused_nr++;
+	return 0;
+}
+
 static void note_process(struct capture *c, struct member *m, const struct gp_ev_process *ev)
 {
 	if (ev->what != GP_PROCESS_EXEC || m->end)
@@ -141,6 +152,8 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 		return put_name(c, source, event, bytes);
 	case GP_EV_INPUTS:
 		return inputs_ids__add(&c->inputs, c->writer, source, event, bytes);
+	case GP_EV_STACK:
+		return put_stack(c, m, event, bytes);
 	case GP_EV_MAPS:
 		m->maps_changed = true;
 		return 0;
@@ -198,7 +211,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	int err;
 
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
-	    head->kind == GP_EV_PROCESS) {
+	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_STACK) {
 		c->refused_nr++;
 		return 0;
 	}

@@ -6,6 +6,8 @@
  */
 #include "capture/member.h"
 
+#include "capture/python_code.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -29,6 +31,8 @@ void member__done(struct member *m)
 {
 	target_process__free(m->process);
 	m->process = NULL;
+	python_codes__free(m->python);
+	m->python = NULL;
 	if (m->pidfd >= 0)
 		(void)close(m->pidfd);
 	m->pidfd = -1;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct guest;
+struct python_codes;
 
 enum member_end {
 	MEMBER_HERE = 0,
@@ -21,10 +22,13 @@ enum member_end {
 
 struct member {
 	struct target_process *process;
-	struct guest *guest; /* its collector, NULL: none */
+	struct guest *guest;	     /* its collector, NULL: none */
+	struct python_codes *python; /* where stacks are wanted and can be had, else NULL */
+	bool python_refused;	     /* why has been told */
 	int pidfd;
 	uint16_t index;
 	enum member_end end;
+	bool callbacks;	   /* its operators come, or came, from the collector */
 	bool exec_told;	   /* its end by exec has been dealt with */
 	bool renamed;	   /* exec: read anew who it is */
 	bool maps_changed; /* libraries may have come: look and probe */

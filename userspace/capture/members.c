@@ -7,9 +7,12 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "capture/private.h"
+#include "capture/python_code.h"
+#include "target/python.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int write_process(struct capture *c, const struct member *m)
 {
@@ -44,7 +47,8 @@ static void put_guest_in(struct capture *c, struct member *m)
 	uint32_t shapes = c->options.shapes ? GP_FEATURE_SHAPES : 0;
 	struct reason why = {0};
 
-	if (!c->options.inject || !c->options.ops || c->options.ops_glob)
+	/* Stacks are walked at an op's entry, which only a uprobe sees in the kernel. */
+	if (!c->options.inject || !c->options.ops || c->options.ops_glob || c->options.stacks)
 		return;
 	if (target_process__library(m->process, "libtorch_cpu.so") &&
 	    guest__new(m->process, m->index, GP_FEATURE_OPS | shapes, &why, &m->guest))
@@ -52,9 +56,44 @@ static void put_guest_in(struct capture *c, struct member *m)
 	note_shapes(c, m, &why);
 }
 
+/* Finds the process's Python, where stacks are wanted. 0 or -errno with a reason: see
+ * target_python_find(). */
+static int find_python(struct capture *c, struct member *m, struct reason *why)
+{
+	struct target_python python;
+	int err;
+
+	if (!c->options.stacks || m->python)
+		return 0;
+	err = target_python_find(m->process, why, &python);
+	if (err)
+		return err;
+	m->python = python_codes__new(&python);
+	if (!m->python)
+		return reason_set(why, -ENOMEM, "out of memory");
+	err = probe_session__set_python(c->probes, m->index, &python.walk);
+	return err ? reason_set(why, err, "cannot walk the stacks of %d: %s", (int)m->process->pid,
+				strerror(-err))
+		   : 0;
+}
+
+/* A program that is being started comes to its Python by and by. */
+static void find_python_later(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+	int err = find_python(c, m, &why);
+
+	if (!err || err == -ENOENT || err == -EAGAIN || m->python_refused || member__has_exited(m))
+		return;
+	m->python_refused = true;
+	log_warn("no stacks: %s", why.text);
+}
+
 static int probe_member(struct capture *c, struct member *m, struct reason *why)
 {
 	bool callbacks = m->guest && (guest__active(m->guest) & GP_FEATURE_OPS);
+
+	m->callbacks |= callbacks;
 	return probe_session__attach(c->probes, m->process, m->index, !callbacks, why);
 }
 
@@ -86,6 +125,9 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 	put_guest_in(c, m);
 	capture_drain(c);
 	err = probe_member(c, m, why);
+	/* What `run` starts is no Python yet. */
+	if (err >= 0 && !c->options.follow_exec)
+		err = find_python(c, m, why);
 	return err < 0 ? err : write_process(c, m);
 }
 
@@ -94,6 +136,7 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 static void replace_guest(struct capture *c, struct member *m)
 {
 	struct reason why = {0};
+	int nr;
 
 	log_warn("%d: the collector has left, because gpuprof was stopped for seconds or its ring "
 		 "was "
@@ -104,8 +147,11 @@ static void replace_guest(struct capture *c, struct member *m)
 	capture_drain_guest(c, m->guest);
 	guest__losses(m->guest, c->guest_losses);
 	guest__free(TAKE(m->guest), m->process, false);
-	if (probe_member(c, m, &why) < 0)
+	nr = probe_member(c, m, &why);
+	if (nr < 0)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
+	else
+		log_info("%d: %d probes more, in place of the collector", (int)m->process->pid, nr);
 }
 
 /* After exec: who it is now. The probes of its new libraries follow. */
@@ -118,6 +164,7 @@ static void rename_member(struct capture *c, struct member *m)
 		return;
 	target_process__free(m->process);
 	m->process = now;
+	python_codes__free(TAKE(m->python));
 	if (!c->failed)
 		c->failed = write_process(c, m);
 }
@@ -137,6 +184,8 @@ static void probe_anew(struct capture *c, struct member *m)
 	if (err > 0)
 		log_info("%d: %d probes more, in libraries that came since", (int)m->process->pid,
 			 err);
+	if (err >= 0)
+		find_python_later(c, m);
 	if (err < 0 && !member__has_exited(m))
 		log_warn("%d: new libraries cannot be probed: %s", (int)m->process->pid, why.text);
 	probe_session__resume(c->probes, m->index);

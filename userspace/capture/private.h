@@ -13,6 +13,7 @@
 #include "capture/inputs.h"
 #include "capture/member.h"
 #include "capture/names.h"
+#include "capture/stacks.h"
 #include "probe/session.h"
 #include "recording/recording.h"
 
@@ -24,6 +25,7 @@ struct capture {
 	struct recording_writer *writer;
 	struct names names;
 	struct inputs_ids inputs;
+	struct stacks stacks;
 	struct hash threads; /* process << 32 | tid: named in the recording already */
 	VEC(struct member *) members;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;

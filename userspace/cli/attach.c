@@ -43,7 +43,9 @@ static int parse_pids(const char *text, struct pids *pids)
 		pid = strtol(at, &end, 10);
 		if (errno || end == at || pid <= 0 || pid > INT32_MAX || (*end && *end != ','))
 			return options_usage_error(&command_attach,
-						   "'%s' is no list of process ids", text);
+						   "--pid takes process ids with commas between "
+						   "them, not '%s'",
+						   text);
 		for (size_t i = 0; i < pids->nr; i++)
 			if (pids->items[i] == (pid_t)pid)
 				return options_usage_error(&command_attach, "%ld is named twice",
@@ -57,12 +59,33 @@ static int parse_pids(const char *text, struct pids *pids)
 	}
 }
 
+static bool has_torch_or_cuda(const struct target_process *p)
+{
+	return target_process__library(p, "libtorch_cpu.so") ||
+	       target_process__library(p, "libcuda.so");
+}
+
+/* A wrong --pid, such as that of a shell around the training, shows nothing: better said now. */
+static void warn_of_others(const struct pids *pids)
+{
+	for (size_t i = 0; i < pids->nr; i++) {
+		struct target_process *p;
+
+		if (target_process__new(pids->items[i], NULL, &p))
+			continue;
+		if (!has_torch_or_cuda(p))
+			log_warn("process %d (%s) has no PyTorch in it: nothing is seen before it "
+				 "loads it; 'gpuprof list' shows which processes have",
+				 (int)p->pid, p->comm);
+		target_process__free(p);
+	}
+}
+
 static bool matches(const struct target_process *p, const char *pattern)
 {
 	CLEANUP(cleanup_free) char *anywhere = NULL;
 
-	if (!target_process__library(p, "libtorch_cpu.so") &&
-	    !target_process__library(p, "libcuda.so"))
+	if (!has_torch_or_cuda(p))
 		return false;
 	if (asprintf(&anywhere, "*%s*", pattern) < 0)
 		return false;
@@ -112,6 +135,10 @@ static int check_shapes(const struct record_args *args)
 		return options_usage_error(&command_attach,
 					   "--shapes reads what operators are called with from "
 					   "within the process, which --no-inject forbids");
+	if (args->stack)
+		return options_usage_error(&command_attach,
+					   "--shapes and --stack exclude each other: shapes come "
+					   "from within the process, stacks with uprobes");
 	if (args->ops && strcmp(args->ops, "all"))
 		return options_usage_error(&command_attach,
 					   "--shapes needs all operators, not --ops %s", args->ops);
@@ -141,6 +168,9 @@ int cli_attach(int argc, char **argv)
 	if (status)
 		return status;
 	options.capture.inject = !args.no_inject;
+	options.may_end = args.name;
+	if (args.pids)
+		warn_of_others(&pids);
 	status = record_begin(&options, pids.items, pids.nr, &record);
 	return status ? status : record_finish(record);
 }

@@ -62,7 +62,7 @@ static int unknown_subcommand(const char *word)
 		}
 	}
 	if (best)
-		log_err("unknown subcommand '%s': did you mean '%s'?; try 'gpuprof --help'", word,
+		log_err("unknown subcommand '%s' (did you mean '%s'?); try 'gpuprof --help'", word,
 			best);
 	else
 		log_err("unknown subcommand '%s'; try 'gpuprof --help'", word);

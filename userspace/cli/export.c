@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "output/output.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -16,9 +17,10 @@
 struct export_args {
 	const char *format;
 	const char *output_path;
+	const char *metric;
 };
 
-static const char *const formats[] = {"chrome", "memory", NULL};
+static const char *const formats[] = {"chrome", "memory", "stacks", "speedscope", NULL};
 
 static const struct option_spec export_options[] = {
 	{.name = "format",
@@ -30,7 +32,16 @@ static const struct option_spec export_options[] = {
 	 .help = "'chrome': a trace for Perfetto and chrome://tracing, as torch.profiler writes "
 		 "it. "
 		 "'memory': the memory over time, a page if OUT ends in .html, its data if in "
-		 ".json."},
+		 ".json. 'stacks': lines for flame graphs. 'speedscope': a profile for "
+		 "speedscope."},
+	{.name = "metric",
+	 .letter = 'm',
+	 .kind = OPTION_TEXT,
+	 .offset = offsetof(struct export_args, metric),
+	 .value_name = "METRIC",
+	 .choices = output_stack_metrics,
+	 .help = "What stacks are weighed by: self_cpu_time_total (the default) or "
+		 "self_cuda_time_total, in microseconds, or allocated_bytes."},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_TEXT,
@@ -43,7 +54,7 @@ static const struct option_spec export_options[] = {
 
 const struct command command_export = {
 	.name = "export",
-	.summary = "turn a recording into a trace or a memory timeline",
+	.summary = "turn a recording into a trace, a memory timeline or stacks",
 	.usage = "REC --format FORMAT -o OUT",
 	.about =
 		"Writes the recording REC in another form. The file appears under its name when it "
@@ -66,6 +77,10 @@ static bool is_same_file(const char *a, const char *b)
 
 static int write_output(const struct shown *s, const struct export_args *args, bool memory)
 {
+	bool speedscope = !strcmp(args->format, "speedscope");
+
+	if (speedscope || !strcmp(args->format, "stacks"))
+		return shown__write_stacks(s, args->output_path, args->metric, speedscope);
 	return memory ? shown__write_memory(s, args->output_path)
 		      : shown__write_trace(s, args->output_path);
 }

@@ -81,7 +81,10 @@ static const char *nearest_option(const struct command *command, const char *nam
 {
 	const struct option_spec *tables[] = {command->options, options_common};
 	const char *best = NULL;
-	unsigned int least = 4;
+	/* A short word is near to any other short one. */
+	unsigned int least = 1 + (unsigned int)strlen(name) / 2;
+
+	least = least < 4 ? least : 4;
 
 	for (size_t t = 0; t < 2; t++)
 		for (const struct option_spec *o = tables[t]; o && o->name; o++) {
@@ -100,7 +103,7 @@ static int unknown_option(const struct command *command, const char *word)
 	const char *near = word[0] && word[1] == '-' ? nearest_option(command, word + 2) : NULL;
 
 	if (near)
-		return options_usage_error(command, "unknown option '%s': did you mean '--%s'?",
+		return options_usage_error(command, "unknown option '%s' (did you mean '--%s'?)",
 					   word, near);
 	return options_usage_error(command, "unknown option '%s'", word);
 }
@@ -180,7 +183,7 @@ static int set_value(const struct parser *p, const struct option_spec *o, const 
 		return set_seconds(p, o, value);
 	case OPTION_TEXT:
 		if (!*value)
-			return options_usage_error(p->command, "--%s takes a %s, not an empty one",
+			return options_usage_error(p->command, "--%s takes %s, not an empty text",
 						   o->name, o->value_name);
 		if (!is_choice(o, value))
 			return unknown_choice(p->command, o, value);

@@ -14,6 +14,7 @@
 #include "cli/show.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 
 struct record {
 	struct record_options options;
+	char *aside; /* where a file of the recording's name is until the capture runs, or NULL */
 	struct capture *capture;
 	bool progress;
 };
@@ -39,12 +41,14 @@ static void on_signal(int sig)
 
 static void catch_signals(void)
 {
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, before;
 
 	end_wanted = 0;
 	(void)sigaction(SIGINT, &sa, NULL);
 	(void)sigaction(SIGTERM, &sa, NULL);
-	(void)sigaction(SIGHUP, &sa, NULL);
+	/* nohup means it. */
+	if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
+		(void)sigaction(SIGHUP, &sa, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
 }
 
@@ -162,6 +166,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.ops = !none,
 				.memory = args->memory || args->memory_path,
 				.shapes = args->shapes,
+				.stacks = args->stack,
 			},
 		.duration_s = args->duration_s,
 		.quiet = args->quiet,
@@ -172,6 +177,8 @@ int record_options_from(const struct record_args *args, const char *path, const 
 		.json = args->json,
 	};
 
+	if (args->quiet && log_get_level() == LOG_WARN)
+		log_set_level(LOG_ERR);
 	if (!path) {
 		log_err("out of memory");
 		return CLI_FAILED;
@@ -192,14 +199,12 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 	(void)fprintf(stderr, "recording %d", (int)pids[0]);
 	for (size_t i = 1; i < pids_nr; i++)
 		(void)fprintf(stderr, ",%d", (int)pids[i]);
-	(void)fprintf(stderr, " (%u functions, %u probes by %s", s.functions_nr, s.sites_nr,
+	(void)fprintf(stderr, " (%u function%s, %u probe%s by %s", s.functions_nr,
+		      s.functions_nr == 1 ? "" : "s", s.sites_nr, s.sites_nr == 1 ? "" : "s",
 		      s.method);
 	if (s.callbacks_nr)
 		(void)fprintf(stderr, ", operators by callback");
 	(void)fprintf(stderr, ") into %s; Ctrl-C ends\n", r->options.capture.output_path);
-	if (!s.functions_nr && !s.callbacks_nr)
-		log_warn("no PyTorch library is mapped in the process yet: it is probed when "
-			 "it is loaded; 'gpuprof doctor --pid' tells more");
 }
 
 /* What a capture that never began has left. The path may be a device: that stays. */
@@ -211,7 +216,73 @@ static void remove_recording(const char *path)
 		(void)unlink(path);
 }
 
-int record_begin(const struct record_options *options, const pid_t *pids, size_t pids_nr,
+/* Adds the processes and leaves in `pids` those that were added. 0 or -errno with a reason. */
+static int add_processes(struct record *r, pid_t *pids, size_t *pids_nr, struct reason *why)
+{
+	size_t nr = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < *pids_nr; i++) {
+		err = capture__add(r->capture, pids[i], why);
+		if (err == -ESRCH && r->options.may_end)
+			log_info("process %d has ended meanwhile", (int)pids[i]);
+		else if (err)
+			return err;
+		else
+			pids[nr++] = pids[i];
+	}
+	*pids_nr = nr;
+	return nr ? 0 : err;
+}
+
+/* An empty file of the same owner and mode: what is written there later leaves them. */
+static void make_like(const char *path, const struct stat *st)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), ignored;
+
+	if (fd < 0)
+		return;
+	ignored = fchown(fd, st->st_uid, st->st_gid);
+	ignored = fchmod(fd, st->st_mode & 0777);
+	(void)ignored;
+	(void)close(fd);
+}
+
+/* An earlier recording of that name is replaced once there is one to replace it with. */
+static void set_aside(struct record *r)
+{
+	const char *path = r->options.capture.output_path;
+	struct stat st;
+
+	if (lstat(path, &st) || !S_ISREG(st.st_mode) ||
+	    asprintf(&r->aside, "%s.before-%d", path, (int)getpid()) < 0) {
+		r->aside = NULL;
+		return;
+	}
+	if (rename(path, r->aside))
+		free(TAKE(r->aside));
+	else
+		make_like(path, &st);
+}
+
+static void put_back(struct record *r, bool ours)
+{
+	const char *path = r->options.capture.output_path;
+
+	if (ours || r->aside)
+		remove_recording(path);
+	if (r->aside && rename(r->aside, path))
+		log_warn("the earlier '%s' is now '%s'", path, r->aside);
+}
+
+static void record_free(struct record *r)
+{
+	if (r)
+		free(r->aside);
+	free(r);
+}
+
+int record_begin(const struct record_options *options, pid_t *pids, size_t pids_nr,
 		 struct record **ret_record)
 {
 	struct record *r = calloc(1, sizeof(*r));
@@ -222,19 +293,22 @@ int record_begin(const struct record_options *options, const pid_t *pids, size_t
 	if (!err) {
 		r->options = *options;
 		r->progress = !options->quiet && isatty(STDERR_FILENO);
+		set_aside(r);
 		err = capture__new(&options->capture, &why, &r->capture);
 	}
-	for (size_t i = 0; i < pids_nr && !err; i++)
-		err = capture__add(r->capture, pids[i], &why);
+	if (!err)
+		err = add_processes(r, pids, &pids_nr, &why);
 	if (!err)
 		err = capture__start(r->capture, &why);
 	if (err) {
 		log_err("%s", why.text);
-		if (r && r->capture) {
+		if (r) {
+			bool ours = r->capture != NULL;
+
 			capture__free(r->capture);
-			remove_recording(options->capture.output_path);
+			put_back(r, ours);
 		}
-		free(r);
+		record_free(r);
 		return err == -EEXIST ? CLI_USAGE : CLI_FAILED;
 	}
 	say_recording(r, pids, pids_nr);
@@ -284,7 +358,6 @@ static int poll_until_end(struct record *r)
 int record_finish(struct record *r)
 {
 	struct reason why = {0};
-	int status = poll_until_end(r);
 	struct show_options show = {
 		.sort = r->options.sort,
 		.limit = r->options.limit,
@@ -292,8 +365,11 @@ int record_finish(struct record *r)
 		.trace_path = r->options.trace_path,
 		.memory_path = r->options.memory_path,
 	};
-	int shown;
+	int shown, status;
 
+	if (r->aside)
+		(void)unlink(r->aside);
+	status = poll_until_end(r);
 	if (capture__stop(r->capture, &why) && status == CLI_DONE) {
 		log_err("%s; what was written so far can be read", why.text);
 		status = CLI_FAILED;
@@ -302,13 +378,13 @@ int record_finish(struct record *r)
 	shown = show_recording(r->options.capture.output_path, &show);
 	if (!r->options.quiet)
 		(void)fprintf(stderr, "recording kept in %s\n", r->options.capture.output_path);
-	free(r);
+	record_free(r);
 	return status == CLI_DONE ? shown : status;
 }
 
 void record_abandon(struct record *r)
 {
 	capture__free(TAKE(r->capture));
-	remove_recording(r->options.capture.output_path);
-	free(r);
+	put_back(r, true);
+	record_free(r);
 }

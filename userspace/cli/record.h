@@ -16,6 +16,7 @@ struct record_options {
 	struct capture_options capture;
 	double duration_s; /* 0: until Ctrl-C or until no process is left */
 	bool quiet;	   /* no progress, no summary */
+	bool may_end;	   /* one of several processes may have ended before it is added */
 	/* what comes out at the end; NULL: not */
 	const char *trace_path;
 	const char *memory_path;
@@ -25,9 +26,9 @@ struct record_options {
 };
 
 /* Begins: loads, probes the processes, starts. On success the caller goes on with record_finish().
- * Returns an enum cli_status. */
+ * `pids` is put in order. Returns an enum cli_status. */
 struct record;
-int record_begin(const struct record_options *options, const pid_t *pids, size_t pids_nr,
+int record_begin(const struct record_options *options, pid_t *pids, size_t pids_nr,
 		 struct record **ret_record);
 
 /* Until the duration is over, a signal (SIGINT, SIGTERM, SIGHUP) arrives or no process is left.

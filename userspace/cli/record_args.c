@@ -16,6 +16,8 @@ static bool is_memory_file(const char *path)
 	return strcmp(path, "-") && show_memory_path_fits(path);
 }
 
+static const char *const record_stacks[] = {"python", NULL};
+
 #define ARG(field) .offset = offsetof(struct record_args, field)
 
 #define CAPTURE_OPTIONS                                                                            \
@@ -41,6 +43,14 @@ static bool is_memory_file(const char *path)
 		 ARG(shapes),                                                                      \
 		 .help = "Record sizes, types and values of what operators are called with "       \
 			 "(attach only)."},                                                        \
+		{.name = "stack",                                                                  \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(stack),                                                                       \
+		 .value_name = "python",                                                           \
+		 .choices = record_stacks,                                                         \
+		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
+			 "allocation. Operators then come by uprobes, which cost more than "       \
+			 "callbacks."},                                                            \
 		{.name = "no-inject",                                                              \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(no_inject),                                                                   \
@@ -139,7 +149,9 @@ const struct command command_run = {
 	.summary = "start a program and profile it from its first instruction",
 	.usage = "[options] -- CMD [ARGS...]",
 	.about = "Starts CMD and records it from the first instruction to its end, or to the end "
-		 "of --duration. Prints the table and keeps the recording.",
+		 "of --duration. Prints the table and keeps the recording. Only CMD's own process "
+		 "is "
+		 "recorded, not those that it starts.",
 	.options = run_options,
 	.operand = "the command to run",
 	.min_operands = 1,

@@ -19,6 +19,7 @@ struct record_args {
 	const char *ops; /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
 	bool memory;
 	bool shapes;
+	const char *stack; /* "python", NULL: not given */
 	bool no_inject;
 	const char *sort; /* NULL: not given; else a known key */
 	long limit;	  /* -1: all */

@@ -88,12 +88,29 @@ static int let_go(struct child *c)
 	return n == (ssize_t)sizeof(err) ? -err : 0;
 }
 
-static void reap(struct child *c)
+static void tell_end(const struct child *c, pid_t waited, int how)
 {
+	if (!waited)
+		log_warn("%d still runs; it is no longer recorded", (int)c->pid);
+	else if (WIFSIGNALED(how))
+		log_warn("%d was ended by signal %d (%s)", (int)c->pid, WTERMSIG(how),
+			 strsignal(WTERMSIG(how)));
+	else if (WEXITSTATUS(how))
+		log_warn("%d ended with status %d", (int)c->pid, WEXITSTATUS(how));
+}
+
+static void reap(struct child *c, bool tell)
+{
+	pid_t waited;
+	int how = 0;
+
 	(void)close(c->go);
 	(void)close(c->failed);
-	while (waitpid(c->pid, NULL, WNOHANG) < 0 && errno == EINTR)
-		;
+	do
+		waited = waitpid(c->pid, &how, WNOHANG);
+	while (waited < 0 && errno == EINTR);
+	if (tell && waited >= 0)
+		tell_end(c, waited, how);
 }
 
 static int record_child(struct child *c, struct record_options *options, char **argv)
@@ -145,6 +162,6 @@ int cli_run(int argc, char **argv)
 		options.capture.follow_exec = true;
 		status = record_child(&child, &options, argv + 1);
 	}
-	reap(&child);
+	reap(&child, status == CLI_DONE || status == CLI_LOST);
 	return status;
 }

@@ -150,6 +150,25 @@ int shown__write_memory(const struct shown *s, const char *path)
 	return err ? output_failed("memory timeline", path, err) : CLI_DONE;
 }
 
+int shown__write_stacks(const struct shown *s, const char *path, const char *metric,
+			bool speedscope)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	int err;
+
+	if (!recording__meta(s->recording, "stacks")) {
+		log_err("cannot write stacks: the recording has none; record with --stack python");
+		return CLI_FAILED;
+	}
+	err = open_sink(path, &sink);
+	if (!err && speedscope)
+		err = output_speedscope(sink, s->timeline, metric, path);
+	else if (!err)
+		err = output_stacks(sink, s->timeline, metric);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("stacks", path, err) : CLI_DONE;
+}
+
 /* ---- the table ---- */
 
 static void cleanup_table(struct table **t)
@@ -176,10 +195,24 @@ static int write_table(const struct shown *s, const struct table *table,
 	return err && err != -EPIPE ? output_failed("table", "-", err) : CLI_DONE;
 }
 
+static void warn_of_no_rows(const struct shown *s)
+{
+	const char *ops = recording__meta(s->recording, "ops");
+
+	if (ops && !strcmp(ops, "none"))
+		log_warn("the recording has no operators in it: none were asked for (--ops none)");
+	else if (ops && strcmp(ops, "all"))
+		log_warn("the recording has no operators in it: none matched --ops '%s'", ops);
+	else
+		log_warn("the recording has no operators in it: the process called none while it "
+			 "was recorded; those that it started are not recorded with it");
+}
+
 static int show_table(const struct shown *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
 					      .by_shape = o->by_shape,
+					      .by_stack = o->by_stack,
 					      .sort = o->sort ? o->sort : DEFAULT_SORT,
 					      .top_level = o->top_level};
 	CLEANUP(cleanup_table) struct table *table = NULL;
@@ -193,7 +226,7 @@ static int show_table(const struct shown *s, const struct show_options *o)
 	if (o->by_shape && !s->timeline->inputs.nr)
 		log_warn("the recording has no shapes in it; record with --shapes");
 	if (!table->rows.nr)
-		log_warn("the recording has no operators in it");
+		warn_of_no_rows(s);
 	return write_table(s, table, o);
 }
 

@@ -22,6 +22,7 @@ struct show_options {
 	bool csv;
 	bool by_overload;
 	bool by_shape;
+	uint32_t by_stack;
 	bool top_level;
 	const char *time_unit;
 };
@@ -53,5 +54,10 @@ int shown__losses(const struct shown *s);
  * what fails; return CLI_DONE or CLI_FAILED. */
 int shown__write_trace(const struct shown *s, const char *path);
 int shown__write_memory(const struct shown *s, const char *path);
+
+/* Stacks, each with the number that `metric` says (NULL: self CPU time), as lines or as a profile
+ * for speedscope. */
+int shown__write_stacks(const struct shown *s, const char *path, const char *metric,
+			bool speedscope);
 
 #endif /* GP_CLI_SHOW_H */

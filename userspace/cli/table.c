@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "cli/show.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct table_args {
@@ -18,7 +19,24 @@ struct table_args {
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", "shape", NULL};
+static const char *const groups[] = {"overload", "shape", "stack:1", "stack:5", NULL};
+
+/* The N of "stack:N"; 0: it is something else. */
+static long stack_depth(const char *value)
+{
+	char *end;
+	long n;
+
+	if (strncmp(value, "stack:", 6))
+		return 0;
+	n = strtol(value + 6, &end, 10);
+	return value[6] >= '1' && value[6] <= '9' && !*end && n <= GP_STACK_FRAMES ? n : 0;
+}
+
+static bool is_group(const char *value)
+{
+	return !strcmp(value, "overload") || !strcmp(value, "shape") || stack_depth(value);
+}
 
 static const struct option_spec table_options[] = {
 	{.name = "sort",
@@ -43,9 +61,13 @@ static const struct option_spec table_options[] = {
 	 .offset = offsetof(struct table_args, group_by),
 	 .value_name = "WHAT",
 	 .choices = groups,
-	 .help = "One row for each 'overload' of an operator, or for each 'shape' of its inputs if "
-		 "the "
-		 "recording has shapes, instead of one for all."},
+	 .known = is_group,
+	 .rule = "'overload', 'shape' or 'stack:N' with N from 1 to 128",
+	 .help = "'overload': one row for each overload of an operator instead of one for all. "
+		 "'shape': one row for each combination of shapes of its inputs, where shapes "
+		 "were recorded. "
+		 "'stack:N': one row for each N innermost Python frames, where stacks were "
+		 "recorded."},
 	{.name = "top-level",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(top_level),
@@ -90,6 +112,7 @@ int cli_table(int argc, char **argv)
 		return status;
 	if (args.show.json && args.show.csv)
 		return options_usage_error(&command_table, "--json and --csv exclude each other");
+	args.show.by_stack = args.group_by ? (uint32_t)stack_depth(args.group_by) : 0;
 	args.show.by_overload = args.group_by && !strcmp(args.group_by, "overload");
 	args.show.by_shape = args.group_by && !strcmp(args.group_by, "shape");
 	return show_recording(argv[1], &args.show);

@@ -170,7 +170,7 @@ static void leave(struct follower *f, enum gp_collector_state state)
 	if (left)
 		ring_writer__close(&self.ring);
 	else
-		(void)close(self.ring.fd);
+		ring_writer__close_fd(&self.ring);
 	__atomic_store_n(&self.phase, PHASE_IDLE, __ATOMIC_RELEASE);
 }
 

@@ -51,7 +51,8 @@ struct gate {
 static struct session session;
 static struct gate *gate;
 static bool fence_needed;
-static bool stuck; /* a thread did not leave its callback */
+static bool stuck;	   /* a thread did not leave its callback */
+static uint64_t missed_nr; /* ops that began on a thread without a state, or inside a callback */
 
 static uint64_t now_ns(void)
 {
@@ -67,7 +68,7 @@ static struct session *gate_session(void)
 }
 
 /* Between enter() and leave() the session stays, if it was returned. */
-static struct session *enter(struct thread_state **ret_thread)
+static struct session *enter(struct thread_state **ret_thread, bool begins)
 {
 	struct thread_state *t;
 	struct session *s;
@@ -75,8 +76,10 @@ static struct session *enter(struct thread_state **ret_thread)
 	if (!gate_session())
 		return NULL;
 	t = thread_state__get();
-	if (!t || t->busy)
+	if (!t || t->busy) {
+		(void)__atomic_fetch_add(&missed_nr, begins, __ATOMIC_RELAXED);
 		return NULL;
+	}
 	__atomic_store_n(&t->busy, 1, __ATOMIC_RELAXED);
 	if (__builtin_expect(fence_needed, 0))
 		FENCE_ALWAYS();
@@ -259,7 +262,7 @@ static void *start(void **ret_context, const void *record, uint8_t scope)
 	struct session *s;
 
 	*ret_context = NULL;
-	s = enter(&t);
+	s = enter(&t, true);
 	if (s) {
 		push(s, t, record, scope);
 		leave(t);
@@ -270,7 +273,7 @@ static void *start(void **ret_context, const void *record, uint8_t scope)
 static void end(const void *record, bool user)
 {
 	struct thread_state *t;
-	struct session *s = enter(&t);
+	struct session *s = enter(&t, false);
 
 	if (s) {
 		pop(s, t, record, user, now_ns());
@@ -417,6 +420,7 @@ enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_
 	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;
 	pending__clear();
 	(void)thread_states__take_abandoned();
+	__atomic_store_n(&missed_nr, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&gate->open, s, __ATOMIC_RELEASE);
 	if (!s->added)
 		add_callbacks(s);
@@ -441,6 +445,8 @@ bool ops__disarm(void)
 		if (t->epoch == s->epoch)
 			open_nr += __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED);
 	ring_writer__count(s->ring, GP_LOSS_OPEN_AT_END, open_nr);
+	ring_writer__count(s->ring, GP_LOSS_THREAD,
+			   __atomic_exchange_n(&missed_nr, 0, __ATOMIC_RELAXED));
 	names__free(s->names);
 	inputs__free(s->inputs);
 	torch_api__release(&s->torch);

@@ -13,6 +13,7 @@
 #include <linux/memfd.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,52 +32,78 @@ static int make_memfd(void)
 	return (int)fd;
 }
 
+/* By number: fstat() is a new symbol of glibc 2.33. */
+static int look_at(int fd, struct stat *ret_st)
+{
+	return (int)syscall(SYS_fstat, fd, ret_st);
+}
+
 int ring_writer__open(struct ring_writer *w, uint32_t data_bytes)
 {
+	struct ring_writer made = {.data_bytes = data_bytes};
 	size_t all = RING_PAGE_BYTES + (size_t)data_bytes;
+	struct stat st;
 	void *p;
 	int err;
 
-	*w = (struct ring_writer){.fd = -1};
 	if (data_bytes < RING_DATA_MIN_BYTES || (data_bytes & (data_bytes - 1)))
 		return -EINVAL;
-	w->fd = make_memfd();
-	if (w->fd < 0)
+	made.fd = make_memfd();
+	if (made.fd < 0)
 		return -errno;
-	if (ftruncate(w->fd, (off_t)all) ||
-	    fcntl(w->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+	if (look_at(made.fd, &st) || ftruncate(made.fd, (off_t)all) ||
+	    fcntl(made.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		goto fail;
-	p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
+	p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, 0);
 	if (p == MAP_FAILED)
 		goto fail;
-	w->page = p;
-	w->data = (unsigned char *)p + RING_PAGE_BYTES;
-	w->data_bytes = data_bytes;
-	w->page->wire_version = GP_WIRE_VERSION;
-	w->page->data_bytes = data_bytes;
+	made.page = p;
+	made.data = (unsigned char *)p + RING_PAGE_BYTES;
+	made.device = st.st_dev;
+	made.inode = st.st_ino;
+	made.page->wire_version = GP_WIRE_VERSION;
+	made.page->data_bytes = data_bytes;
+	/* A thread that was stopped inside an earlier ring's callback finds a ring at any moment.
+	 */
+	*w = made;
 	/* Last: a reader that sees it sees the rest. */
 	__atomic_store_n(&w->page->magic, GP_RING_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 fail:
 	err = -errno;
-	(void)close(w->fd);
-	w->fd = -1;
+	(void)close(made.fd);
 	return err;
+}
+
+static bool fd_is_ours(const struct ring_writer *w)
+{
+	struct stat st;
+
+	return w->fd >= 0 && !look_at(w->fd, &st) && st.st_dev == w->device &&
+	       st.st_ino == w->inode;
 }
 
 int ring_writer__populate(struct ring_writer *w)
 {
 	off_t all = RING_PAGE_BYTES + (off_t)w->data_bytes;
 
+	if (!fd_is_ours(w))
+		return -EBADF;
 	return fallocate(w->fd, 0, 0, all) ? -errno : 0;
+}
+
+void ring_writer__close_fd(struct ring_writer *w)
+{
+	if (fd_is_ours(w))
+		(void)close(w->fd);
+	w->fd = -1;
 }
 
 void ring_writer__close(struct ring_writer *w)
 {
 	if (w->page)
 		(void)munmap(w->page, RING_PAGE_BYTES + (size_t)w->data_bytes);
-	if (w->fd >= 0)
-		(void)close(w->fd);
+	ring_writer__close_fd(w);
 	*w = (struct ring_writer){.fd = -1};
 }
 

@@ -24,14 +24,18 @@ struct ring_writer {
 	unsigned char *data;
 	uint32_t data_bytes; /* own copy: the page may be scribbled on */
 	int fd;
+	/* Of the memfd: the target may close `fd` and use its number again. */
+	uint64_t device, inode;
 };
 
 /* Makes and maps the memfd, sealed against shrinking. data_bytes is a power of two, at least
- * RING_DATA_MIN_BYTES. 0 or -errno. */
+ * RING_DATA_MIN_BYTES. 0, or -errno with *w as before. */
 int ring_writer__open(struct ring_writer *w, uint32_t data_bytes);
 /* Sets all its memory aside, which takes some milliseconds: without it a full cgroup would kill the
  * target at some later write. 0 or -errno. */
 int ring_writer__populate(struct ring_writer *w);
+/* Closes the descriptor, if it still is the ring's; the mapping stays. */
+void ring_writer__close_fd(struct ring_writer *w);
 /* Unmaps and closes. No thread may still write. Fine on a closed one. */
 void ring_writer__close(struct ring_writer *w);
 

@@ -6,6 +6,8 @@
  */
 #include "output/chrome.h"
 
+#include "output/stack_text.h"
+
 #include <errno.h>
 
 #include "base/banned.h"
@@ -18,7 +20,7 @@ void chrome_begin(struct chrome *c)
 		chrome_lit(&c->out, "\n  ");
 }
 
-static int64_t trace_time(const struct chrome *c, uint64_t time_ns)
+int64_t chrome_time(const struct chrome *c, uint64_t time_ns)
 {
 	int64_t at = (int64_t)time_ns + c->shift_ns;
 
@@ -34,12 +36,36 @@ void chrome_where(struct chrome *c, uint32_t thread, uint64_t time_ns)
 	chrome_lit(&c->out, ",\"tid\":");
 	buf__u64(&c->out, th->tid);
 	chrome_lit(&c->out, ",\"ts\":");
-	buf__us(&c->out, trace_time(c, time_ns));
+	buf__us(&c->out, chrome_time(c, time_ns));
 }
 
 static const char *category(const struct tl_op *op)
 {
 	return op->scope == GP_SCOPE_USER ? "user_annotation" : "cpu_op";
+}
+
+/* Outermost first, each frame with a semicolon behind it, as Kineto has it. */
+static void call_stack(struct chrome *c, uint32_t stack_id)
+{
+	const uint32_t *frames;
+	struct buf text = {0};
+	uint32_t flags;
+	size_t nr;
+
+	frames = recording__stack(c->t->recording, stack_id, &nr, &flags);
+	if (!nr)
+		return;
+	if (stack_text_mark(flags))
+		buf__printf(&text, "%s;", stack_text_mark(flags));
+	for (size_t i = nr; i-- > 0;) {
+		stack_text_frame(&text, c->t->recording, frames[i]);
+		buf__char(&text, ';');
+	}
+	chrome_lit(&c->out, ",\"Call stack\":");
+	buf__json(&c->out, text.bytes ? text.bytes : "");
+	if (!c->out.err)
+		c->out.err = buf__error(&text);
+	buf__done(&text);
 }
 
 /* `number` is unique among the trace's events. */
@@ -56,6 +82,7 @@ static void op_args(struct chrome *c, const struct tl_op *op, uint32_t number)
 	}
 	chrome_lit(&c->out, ",\"Ev Idx\":");
 	buf__u64(&c->out, number);
+	call_stack(c, op->stack_id);
 	/* Kineto's word for an end that nobody saw. */
 	if (op->flags & GP_OP_EXCEPTION)
 		chrome_lit(&c->out, ",\"finished\":\"false\"");
@@ -71,7 +98,7 @@ static void slice(struct chrome *c, const struct tl_op *op, uint32_t number)
 	buf__json(&c->out, op->name);
 	chrome_where(c, op->thread, op->start_ns);
 	chrome_lit(&c->out, ",\"dur\":");
-	buf__us(&c->out, trace_time(c, op->end_ns) - trace_time(c, op->start_ns));
+	buf__us(&c->out, chrome_time(c, op->end_ns) - chrome_time(c, op->start_ns));
 	op_args(c, op, number);
 	chrome_lit(&c->out, "}");
 	chrome_flow_write(c, number);
@@ -95,8 +122,7 @@ static void async_half(struct chrome *c, const struct tl_op *op, uint32_t number
 	chrome_lit(&c->out, "}");
 }
 
-/* Hands a full block to the sink. */
-static int drain(struct chrome *c, bool all)
+int chrome_drain(struct chrome *c, bool all)
 {
 	int err = buf__error(&c->out);
 
@@ -120,7 +146,7 @@ static int write_ops(struct chrome *c)
 		} else {
 			slice(c, op, i);
 		}
-		err = drain(c, false);
+		err = chrome_drain(c, false);
 	}
 	return err;
 }
@@ -162,11 +188,11 @@ static int write_memory(struct chrome *c)
 
 	for (size_t i = 0; i < c->t->memory.nr && !err; i++) {
 		memory_event(c, &c->t->memory.items[i], false, number++);
-		err = drain(c, false);
+		err = chrome_drain(c, false);
 	}
 	for (size_t i = 0; i < c->t->out_of_memory.nr && !err; i++) {
 		memory_event(c, &c->t->out_of_memory.items[i], true, number++);
-		err = drain(c, false);
+		err = chrome_drain(c, false);
 	}
 	return err;
 }
@@ -176,7 +202,7 @@ static void write_end(struct chrome *c, const char *name)
 	chrome_begin(c);
 	chrome_lit(&c->out, "{\"name\":\"Record Window End\",\"ph\":\"i\",\"s\":\"g\",\"pid\":\"\","
 			    "\"tid\":\"\",\"ts\":");
-	buf__us(&c->out, trace_time(c, c->t->end_ns));
+	buf__us(&c->out, chrome_time(c, c->t->end_ns));
 	chrome_lit(&c->out, "}\n  ],\n  \"traceName\": ");
 	buf__json(&c->out, name);
 	chrome_lit(&c->out, "\n}\n");
@@ -190,15 +216,19 @@ static int write_all(struct chrome *c, const char *name)
 		return err;
 	chrome_header(c);
 	chrome_names(c);
-	err = drain(c, false);
+	err = chrome_gpu_names(c);
+	if (!err)
+		err = chrome_drain(c, false);
 	if (!err)
 		err = write_ops(c);
+	if (!err)
+		err = chrome_gpu(c);
 	if (!err)
 		err = write_memory(c);
 	if (err)
 		return err;
 	write_end(c, name);
-	return drain(c, true);
+	return chrome_drain(c, true);
 }
 
 int output_chrome(struct sink *s, const struct timeline *t, const char *name)

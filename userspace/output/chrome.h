@@ -41,6 +41,18 @@ void chrome_where(struct chrome *c, uint32_t thread, uint64_t time_ns);
 
 /* "Concrete Inputs" to "Input Dims", if the op's inputs were recorded. */
 void chrome_inputs(struct chrome *c, const struct tl_op *op);
+/* A time as the trace has it, never negative. */
+int64_t chrome_time(const struct chrome *c, uint64_t time_ns);
+
+/* A metadata event up to its arguments. */
+void chrome_meta(struct chrome *c, const char *what, int64_t pid, int64_t tid);
+
+/* Hands what has gathered to the sink, if it is much or `all`. 0 or -errno. */
+int chrome_drain(struct chrome *c, bool all);
+
+/* Names of devices and streams; API calls and GPU work with their arrows. 0 or -errno. */
+int chrome_gpu_names(struct chrome *c);
+int chrome_gpu(struct chrome *c);
 
 /* Finds pairs of forward and backward ops. 0 or -ENOMEM. */
 int chrome_flow_find(struct chrome *c);

@@ -71,13 +71,16 @@ void chrome_header(struct chrome *c)
 	describe_overhead(&c->out, c->t);
 	chrome_lit(&c->out, ", \"capture\": ");
 	describe_capture(&c->out, c->t);
+	if (c->t->gpu.any) {
+		chrome_lit(&c->out, ", \"gpu\": ");
+		describe_gpu(&c->out, c->t);
+	}
 	chrome_lit(&c->out, "},\n  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": ");
 	buf__u64(&c->out, c->base_ns);
 	chrome_lit(&c->out, ",\n  \"traceEvents\": [");
 }
 
-/* A metadata event up to its arguments. */
-static void name_event(struct chrome *c, const char *what, int32_t pid, uint32_t tid)
+void chrome_meta(struct chrome *c, const char *what, int64_t pid, int64_t tid)
 {
 	chrome_begin(c);
 	chrome_lit(&c->out, "{\"name\":\"");
@@ -85,7 +88,7 @@ static void name_event(struct chrome *c, const char *what, int32_t pid, uint32_t
 	chrome_lit(&c->out, "\",\"ph\":\"M\",\"ts\":0.000,\"pid\":");
 	buf__i64(&c->out, pid);
 	chrome_lit(&c->out, ",\"tid\":");
-	buf__u64(&c->out, tid);
+	buf__i64(&c->out, tid);
 	chrome_lit(&c->out, ",\"args\":");
 }
 
@@ -98,11 +101,11 @@ static void thread_names(struct chrome *c, const struct tl_thread *th)
 		(void)snprintf(name, sizeof(name), "thread %u (%s)", th->tid, th->comm);
 	else
 		(void)snprintf(name, sizeof(name), "thread %u", th->tid);
-	name_event(c, "thread_name", pid, th->tid);
+	chrome_meta(c, "thread_name", pid, th->tid);
 	chrome_lit(&c->out, "{\"name\":");
 	buf__json(&c->out, name);
 	chrome_lit(&c->out, "}}");
-	name_event(c, "thread_sort_index", pid, th->tid);
+	chrome_meta(c, "thread_sort_index", pid, th->tid);
 	buf__printf(&c->out, "{\"sort_index\":%u}}", th->tid);
 }
 
@@ -111,13 +114,13 @@ void chrome_names(struct chrome *c)
 	for (size_t i = 0; i < c->t->processes.nr; i++) {
 		const struct tl_process *p = &c->t->processes.items[i];
 
-		name_event(c, "process_name", p->pid, 0);
+		chrome_meta(c, "process_name", p->pid, 0);
 		chrome_lit(&c->out, "{\"name\":");
 		buf__json(&c->out, p->comm);
 		chrome_lit(&c->out, "}}");
-		name_event(c, "process_labels", p->pid, 0);
+		chrome_meta(c, "process_labels", p->pid, 0);
 		chrome_lit(&c->out, "{\"labels\":\"CPU\"}}");
-		name_event(c, "process_sort_index", p->pid, 0);
+		chrome_meta(c, "process_sort_index", p->pid, 0);
 		buf__printf(&c->out, "{\"sort_index\":%d}}", p->pid);
 	}
 	for (size_t i = 0; i < c->t->threads.nr; i++)

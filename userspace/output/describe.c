@@ -105,3 +105,73 @@ void describe_overhead(struct buf *out, const struct timeline *t)
 	}
 	buf__char(out, '}');
 }
+
+/* ---- GPUs ---- */
+
+static void time_of(struct buf *out, const char *name, uint64_t ns)
+{
+	buf__printf(out, "\"%s\": ", name);
+	buf__us(out, ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
+}
+
+static void more(struct buf *out, const char *name, uint64_t ns)
+{
+	buf__str(out, ", ");
+	time_of(out, name, ns);
+}
+
+/* What a device and a stream have alike. */
+static void use(struct buf *out, const struct tl_gpu_use *u)
+{
+	time_of(out, "busy_us", u->busy_ns);
+	more(out, "sum_us", u->sum_ns);
+	more(out, "idle_us", u->last_ns - u->first_ns - u->busy_ns);
+	buf__str(out, ", \"activities\": ");
+	buf__u64(out, u->nr);
+	if (!u->queue_nr)
+		return;
+	more(out, "queue_delay_mean_us", u->queue_sum_ns / u->queue_nr);
+	more(out, "queue_delay_max_us", u->queue_max_ns);
+}
+
+/* Of a stream if it is one, else of a device. */
+static void one_use(struct buf *out, const struct timeline *t, const struct tl_gpu_use *u)
+{
+	buf__printf(out, "{\"pid\": %d, \"device\": %u, ", t->processes.items[u->process].pid,
+		    u->device);
+	if (u->stream != TL_NONE)
+		buf__printf(out, "\"stream\": %u, ", u->stream);
+	use(out, u);
+	buf__char(out, '}');
+}
+
+void describe_gpu(struct buf *out, const struct timeline *t)
+{
+	uint64_t busy_ns = 0, sum_ns = 0;
+
+	for (size_t i = 0; i < t->gpu.devices.nr; i++) {
+		busy_ns += t->gpu.devices.items[i].busy_ns;
+		sum_ns += t->gpu.devices.items[i].sum_ns;
+	}
+	buf__char(out, '{');
+	time_of(out, "busy_us", busy_ns);
+	more(out, "sum_us", sum_ns);
+	buf__printf(out, ", \"api_calls\": %zu, \"clock_readings\": ", t->gpu.api.nr);
+	buf__u64(out, t->gpu.clock_readings);
+	if (t->gpu.clock_readings) {
+		more(out, "clock_error_max_us", t->gpu.clock_error_ns);
+		buf__str(out, ", \"clock_steps\": ");
+		buf__u64(out, t->gpu.clock_steps);
+	}
+	buf__str(out, ", \"devices\": [");
+	for (size_t i = 0; i < t->gpu.devices.nr; i++) {
+		buf__str(out, i ? ", " : "");
+		one_use(out, t, &t->gpu.devices.items[i]);
+	}
+	buf__str(out, "], \"streams\": [");
+	for (size_t i = 0; i < t->gpu.streams.nr; i++) {
+		buf__str(out, i ? ", " : "");
+		one_use(out, t, &t->gpu.streams.items[i]);
+	}
+	buf__str(out, "]}");
+}

@@ -20,4 +20,11 @@ void describe_capture(struct buf *out, const struct timeline *t);
  * the capture's time. */
 void describe_overhead(struct buf *out, const struct timeline *t);
 
+/*
+ * What the GPUs did: "sum_us", all durations added up; "busy_us", the time at least one kernel,
+ * copy or memset ran, added up over the devices; the same for each device and stream, with the
+ * delay from call to begin; how well the clocks are known to agree. Call it where timeline.gpu.any.
+ */
+void describe_gpu(struct buf *out, const struct timeline *t);
+
 #endif /* GP_OUTPUT_DESCRIBE_H */

@@ -33,8 +33,8 @@ static void add_title(struct buf *b, const struct timeline *t)
 	if (!above)
 		buf__str(b, "none");
 	else
-		buf__printf(b, "%llu of %zu counters above zero", (unsigned long long)above,
-			    t->losses.nr);
+		buf__printf(b, "%llu of %zu counters above zero; gpuprof(1) explains them",
+			    (unsigned long long)above, t->losses.nr);
 	buf__char(b, '\n');
 }
 

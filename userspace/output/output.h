@@ -50,6 +50,15 @@ int output_table_csv(struct sink *s, const struct table *table, long limit);
 /* Kineto's Chrome trace (formats.md 4 and 12). `name` is the traceName. */
 int output_chrome(struct sink *s, const struct timeline *t, const char *name);
 
+/* export_stacks(): a line "root;...;leaf NUMBER" for each event with a stack and a number above
+ * zero (formats.md 2). The metrics: self CPU time (NULL too) and self CUDA time in
+ * microseconds, bytes allocated. */
+int output_stacks(struct sink *s, const struct timeline *t, const char *metric);
+extern const char *const output_stack_metrics[];
+/* The same as one profile for speedscope. `name` is its name. */
+int output_speedscope(struct sink *s, const struct timeline *t, const char *metric,
+		      const char *name);
+
 /* The memory timeline: a page that needs nothing else (a device with many events is thinned out for
  * it, and it says so), and the whole data behind it as memory_json.c describes. */
 int output_memory_html(struct sink *s, const struct timeline *t);

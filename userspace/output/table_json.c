@@ -7,6 +7,7 @@
  */
 #include "output/describe.h"
 #include "output/output.h"
+#include "output/stack_text.h"
 
 #include "base/banned.h"
 
@@ -20,6 +21,23 @@ static void bytes(struct buf *out, const char *name, int64_t nr)
 {
 	buf__printf(out, ", \"%s\": ", name);
 	buf__i64(out, nr);
+}
+
+static void stack(struct buf *out, const struct table *table, const struct table_row *r)
+{
+	struct buf frame = {0};
+
+	buf__str(out, ", \"stack\": [");
+	for (size_t i = 0; i < r->stack_nr; i++) {
+		buf__clear(&frame);
+		stack_text_frame(&frame, table->recording, r->stack[i]);
+		buf__str(out, i ? ", " : "");
+		buf__json(out, frame.bytes ? frame.bytes : "");
+	}
+	buf__char(out, ']');
+	if (!out->err)
+		out->err = buf__error(&frame);
+	buf__done(&frame);
 }
 
 static void row_object(struct buf *out, const struct table *table, const struct table_row *r)
@@ -55,6 +73,8 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 		bytes(out, "self_cuda_mem", r->self_cuda_bytes);
 		bytes(out, "cuda_mem", r->cuda_bytes);
 	}
+	if (r->stack)
+		stack(out, table, r);
 	buf__str(out, ", \"is_async\": ");
 	buf__str(out, r->is_async ? "true" : "false");
 	buf__str(out, ", \"is_user_annotation\": ");
@@ -91,6 +111,10 @@ static void capture_part(struct buf *out, const struct timeline *t)
 	describe_overhead(out, t);
 	buf__str(out, ",\n  \"capture\": ");
 	describe_capture(out, t);
+	if (t->gpu.any) {
+		buf__str(out, ",\n  \"gpu\": ");
+		describe_gpu(out, t);
+	}
 	buf__str(out, "\n}\n");
 }
 

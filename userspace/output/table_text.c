@@ -5,6 +5,7 @@
  * microseconds as there, so that the last digit rounds the same way.
  */
 #include "output/output.h"
+#include "output/stack_text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 #define NAME_WIDTH_MAX	 55
 #define SHAPES_WIDTH_MAX 80
 #define COLUMNS_MAX	 16
+#define SOURCE_WIDTH_MAX 75
+#define SOURCE_LINES_MAX 5
 
 struct text {
 	const struct table *table;
@@ -24,6 +27,8 @@ struct text {
 	size_t name_width;
 	size_t shapes_width; /* 0: no such column */
 	size_t columns;	     /* of COLUMN_WIDTH */
+	size_t source_width; /* of the last column, 0: there is none */
+	const struct recording *recording;
 };
 
 /* ---- cells ---- */
@@ -189,6 +194,11 @@ static void separator(struct text *t)
 	for (size_t i = 0; i < t->shapes_width; i++)
 		buf__char(&t->out, '-');
 	buf__str(&t->out, t->shapes_width ? "  " : "");
+	if (t->source_width) {
+		for (size_t i = 0; i < t->source_width; i++)
+			buf__char(&t->out, '-');
+		buf__str(&t->out, "  ");
+	}
 	buf__char(&t->out, '\n');
 }
 
@@ -199,6 +209,7 @@ static void rule(struct text *t)
 	size_t width = names * (t->name_width + 2) + t->columns * (COLUMN_WIDTH + 2) - 2;
 
 	width += t->shapes_width ? t->shapes_width + 2 : 0;
+	width += t->source_width ? t->source_width + 2 : 0;
 	while (width-- > 0)
 		buf__char(&t->out, '=');
 	buf__char(&t->out, '\n');
@@ -231,6 +242,59 @@ static size_t column_titles(const struct table *table, const char *titles[COLUMN
 	return nr;
 }
 
+/* Left aligned; of a text that is too long the end is kept. */
+static void source_cell(struct text *t, const char *text)
+{
+	size_t nr = characters(text), width = t->source_width;
+
+	if (nr > width) {
+		for (size_t skip = nr - width + 3; skip > 0; skip--)
+			text += character(text);
+		buf__str(&t->out, "...");
+		add_text(&t->out, text, width);
+	} else {
+		add_text(&t->out, text, nr);
+		spaces(&t->out, width - nr);
+	}
+	buf__str(&t->out, "  ");
+}
+
+static void frame_cell(struct text *t, uint32_t frame)
+{
+	struct buf b = {0};
+
+	stack_text_frame(&b, t->recording, frame);
+	source_cell(t, b.bytes ? b.bytes : "");
+	if (!t->out.err)
+		t->out.err = buf__error(&b);
+	buf__done(&b);
+}
+
+/* All columns but the last, empty. */
+static void empty_cells(struct text *t)
+{
+	spaces(&t->out,
+	       (t->overloads ? 2 : 1) * (t->name_width + 2) + t->columns * (COLUMN_WIDTH + 2));
+}
+
+/* The rest of the row's line, a line for each further frame, and one that is empty. */
+static void source_lines(struct text *t, const struct table_row *r)
+{
+	if (r->stack_nr)
+		frame_cell(t, r->stack[0]);
+	else
+		source_cell(t, "");
+	buf__char(&t->out, '\n');
+	for (size_t i = 1; i < r->stack_nr && i < SOURCE_LINES_MAX; i++) {
+		empty_cells(t);
+		frame_cell(t, r->stack[i]);
+		buf__char(&t->out, '\n');
+	}
+	empty_cells(t);
+	source_cell(t, "");
+	buf__char(&t->out, '\n');
+}
+
 static void title_line(struct text *t, const char *const titles[], size_t nr)
 {
 	spaces(&t->out, t->name_width > 4 ? t->name_width - 4 : 0);
@@ -243,6 +307,8 @@ static void title_line(struct text *t, const char *const titles[], size_t nr)
 		cell(t, titles[i]);
 	if (t->shapes_width)
 		shapes_cell(t, "Input Shapes");
+	if (t->source_width)
+		source_cell(t, "Source Location");
 	buf__char(&t->out, '\n');
 }
 
@@ -284,7 +350,10 @@ static void row_line(struct text *t, const struct table_row *r)
 	cell(t, calls);
 	if (t->shapes_width)
 		shapes_cell(t, r->shapes ? r->shapes : "[]");
-	buf__char(&t->out, '\n');
+	if (t->source_width)
+		source_lines(t, r);
+	else
+		buf__char(&t->out, '\n');
 }
 
 static void head_lines(struct text *t)
@@ -329,6 +398,27 @@ static void set_shapes_width(struct text *t)
 		t->shapes_width = longest + 4 < SHAPES_WIDTH_MAX ? longest + 4 : SHAPES_WIDTH_MAX;
 }
 
+static void set_source_width(struct text *t)
+{
+	struct buf b = {0};
+	size_t longest = 0;
+
+	for (size_t i = 0; i < t->table->rows.nr; i++)
+		for (size_t k = 0; k < t->table->rows.items[i].stack_nr; k++) {
+			size_t nr;
+
+			buf__clear(&b);
+			stack_text_frame(&b, t->recording, t->table->rows.items[i].stack[k]);
+			nr = b.bytes ? characters(b.bytes) : 0;
+			longest = nr > longest ? nr : longest;
+		}
+	if (longest)
+		t->source_width = longest + 4 < SOURCE_WIDTH_MAX ? longest + 4 : SOURCE_WIDTH_MAX;
+	if (!t->out.err)
+		t->out.err = buf__error(&b);
+	buf__done(&b);
+}
+
 static void set_widths(struct text *t)
 {
 	size_t max = t->options->max_name_width > 0 ? (size_t)t->options->max_name_width
@@ -342,6 +432,7 @@ static void set_widths(struct text *t)
 		longest = nr > longest ? nr : longest;
 		t->overloads |= r->overload && *r->overload;
 	}
+	set_source_width(t);
 	t->name_width = longest + 4 < max ? longest + 4 : max;
 	set_shapes_width(t);
 }
@@ -349,7 +440,7 @@ static void set_widths(struct text *t)
 int output_table_text(struct sink *s, const struct table *table,
 		      const struct output_table_options *options)
 {
-	struct text t = {.table = table, .options = options};
+	struct text t = {.table = table, .options = options, .recording = table->recording};
 	long shown = 0;
 	int err;
 

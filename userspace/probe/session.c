@@ -52,6 +52,20 @@ static int on_event(void *arg, void *event, size_t bytes)
 	return d->end || d->bytes >= 2UL * s->options.ring_bytes ? -ECANCELED : 0;
 }
 
+/* Those that no program uses are not made: they take memory, and an old kernel lacks some. */
+static int choose_stack_maps(struct gpuprof_bpf *bpf, bool stacks, bool task_storage)
+{
+	int err = bpf_map__set_autocreate(bpf->maps.pythons, stacks);
+
+	err = err ? err : bpf_map__set_autocreate(bpf->maps.stacks, stacks);
+	err = err ? err : bpf_map__set_autocreate(bpf->maps.python_threads, stacks && task_storage);
+	err = err ? err
+		  : bpf_map__set_autocreate(bpf->maps.python_threads_by_tid,
+					    stacks && !task_storage);
+	return err ? err
+		   : bpf_map__set_autocreate(bpf->maps.no_python_thread, stacks && !task_storage);
+}
+
 /* Opens and loads the programs. 0 or -errno. */
 static int load(struct probe_session *s, bool task_storage)
 {
@@ -62,6 +76,7 @@ static int load(struct probe_session *s, bool task_storage)
 		return -errno;
 	bpf->rodata->gp_task_storage = task_storage;
 	bpf->rodata->gp_stop_at_load = s->options.stop_at_load;
+	bpf->rodata->gp_stacks = s->options.stacks;
 	bpf->rodata->gp_wakeup_bytes = s->options.ring_bytes / 4;
 	for (enum program i = 0; i < PROGRAMS_NR; i++)
 		(void)bpf_program__set_expected_attach_type(
@@ -72,6 +87,8 @@ static int load(struct probe_session *s, bool task_storage)
 			task_storage ? bpf->maps.threads_by_tid : bpf->maps.threads, false);
 	if (!err && task_storage)
 		err = bpf_map__set_autocreate(bpf->maps.no_thread, false);
+	if (!err)
+		err = choose_stack_maps(bpf, s->options.stacks, task_storage);
 	if (!err)
 		err = gpuprof_bpf__load(bpf);
 	if (err)
@@ -185,6 +202,17 @@ void probe_session__free(struct probe_session *s)
 	gpuprof_bpf__destroy(s->bpf);
 	session_plans__done(&s->plans);
 	free(s);
+}
+
+int probe_session__set_python(struct probe_session *s, uint16_t process_index,
+			      const struct gp_python *python)
+{
+	uint32_t key = process_index;
+
+	if (!s->options.stacks)
+		return -EINVAL;
+	return bpf_map__update_elem(s->bpf->maps.pythons, &key, sizeof(key), python,
+				    sizeof(*python), BPF_ANY);
 }
 
 /* The counters of all CPUs together. */

@@ -20,6 +20,7 @@ struct probe_options {
 	uint32_t ring_bytes; /* a power of two, at least 65536 */
 	bool ops;	     /* probe operators (false when the collector's callbacks tell them) */
 	bool memory;
+	bool stacks; /* Python's, of ops and allocations: see probe_session__set_python() */
 	/* Stop the process (SIGSTOP) whenever its loader has changed what is mapped, and after
 	 * exec, until probe_session__resume(): a library is probed before it runs. */
 	bool stop_at_load;
@@ -47,6 +48,10 @@ void probe_session__free(struct probe_session *s);
  * -errno with a reason. */
 int probe_session__attach(struct probe_session *s, const struct target_process *p,
 			  uint16_t process_index, bool ops, struct reason *why);
+
+/* From now on the events of this process carry Python stacks. 0 or -errno. */
+int probe_session__set_python(struct probe_session *s, uint16_t process_index,
+			      const struct gp_python *python);
 
 /* Lets a process go on that stop_at_load has stopped. Does nothing to others. */
 void probe_session__resume(struct probe_session *s, uint16_t process_index);

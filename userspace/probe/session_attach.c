@@ -81,12 +81,22 @@ void session_detach_all(struct probe_session *s)
 	s->processes.nr = 0;
 }
 
-static bool is_attached(const struct probe_session *s, uint16_t process_index, uint32_t plan)
+/* Whether nothing of the plan is left to attach. What is attached may lack the operators: then `a`
+ * is to add them alone. */
+static bool is_attached(const struct probe_session *s, struct attachment *a)
 {
-	for (size_t i = 0; i < s->attachments.nr; i++)
-		if (s->attachments.items[i].process_index == process_index &&
-		    s->attachments.items[i].plan == plan)
+	bool adds = false;
+
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		const struct attachment *other = &s->attachments.items[i];
+
+		if (other->process_index != a->process_index || other->plan != a->plan)
+			continue;
+		if (other->ops || !a->ops)
 			return true;
+		adds = true;
+	}
+	a->adds_ops = adds;
 	return false;
 }
 
@@ -131,15 +141,23 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 	}
 }
 
+/* Of what is wanted, what this attachment is for. */
+static bool is_due(const struct probe_session *s, const struct session_plan *plan,
+		   const struct attachment *a, uint32_t function)
+{
+	return is_wanted(s, plan, a->ops, function) &&
+	       !(a->adds_ops && is_wanted(s, plan, false, function));
+}
+
 /* Asked for and not probed: it has no place, or each probe is dear and it is not common. */
-static bool is_left_out(const struct probe_session *s, const struct session_plan *plan, bool ops,
-			uint32_t function)
+static bool is_left_out(const struct probe_session *s, const struct session_plan *plan,
+			const struct attachment *a, uint32_t function)
 {
 	const struct probe_function *fn = &plan->plan->functions.items[function];
 
-	if (is_wanted(s, plan, ops, function))
-		return !fn->placed;
-	return s->plans.few && !s->options.ops_glob && fn->kind == PROBE_OP && ops &&
+	if (is_wanted(s, plan, a->ops, function))
+		return is_due(s, plan, a, function) && !fn->placed;
+	return s->plans.few && !s->options.ops_glob && fn->kind == PROBE_OP && a->ops &&
 	       s->options.ops;
 }
 
@@ -154,7 +172,7 @@ static size_t collect_sites(const struct probe_session *s, const struct session_
 		const struct probe_site *site = &plan->plan->sites.items[i];
 		const struct probe_function *fn = &plan->plan->functions.items[site->function];
 
-		if (program_for(fn, site) != program || !is_wanted(s, plan, a->ops, site->function))
+		if (program_for(fn, site) != program || !is_due(s, plan, a, site->function))
 			continue;
 		sites[nr].offset = site->offset;
 		sites[nr++].cookie = (uint64_t)a->process_index << 48 |
@@ -164,15 +182,16 @@ static size_t collect_sites(const struct probe_session *s, const struct session_
 	return nr;
 }
 
-static void add_to_summary(struct probe_session *s, const struct session_plan *plan, bool ops)
+static void add_to_summary(struct probe_session *s, const struct session_plan *plan,
+			   const struct attachment *a)
 {
 	for (size_t i = 0; i < plan->plan->functions.nr; i++)
-		if (is_left_out(s, plan, ops, (uint32_t)i))
+		if (is_left_out(s, plan, a, (uint32_t)i))
 			s->summary.not_placed_nr++;
-		else if (is_wanted(s, plan, ops, (uint32_t)i))
+		else if (is_due(s, plan, a, (uint32_t)i))
 			s->summary.functions_nr++;
 	for (size_t i = 0; i < plan->plan->sites.nr; i++)
-		if (is_wanted(s, plan, ops, plan->plan->sites.items[i].function)) {
+		if (is_due(s, plan, a, plan->plan->sites.items[i].function)) {
 			s->summary.sites_nr++;
 			s->summary.single_stepped_nr += !plan->plan->sites.items[i].emulated;
 		}
@@ -233,7 +252,7 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	err = plan->plan && ops ? name_nodes(s, plan, lib, process_index) : 0;
 	if (err)
 		return reason_set(why, err, "cannot name what '%s' defines", lib->path);
-	if (!plan->plan || !plan->plan->functions.nr || is_attached(s, process_index, a.plan))
+	if (!plan->plan || !plan->plan->functions.nr || is_attached(s, &a))
 		return 0;
 	err = vec_reserve(&s->attachments, 1);
 	if (!err)
@@ -245,7 +264,7 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	}
 	s->refused_nr += a.refused_nr;
 	s->attachments.items[s->attachments.nr++] = a;
-	add_to_summary(s, plan, a.ops);
+	add_to_summary(s, plan, &a);
 	return (int)a.sites_nr;
 }
 

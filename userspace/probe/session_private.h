@@ -32,6 +32,7 @@ struct node_table {
 struct attachment {
 	uint16_t process_index;
 	bool ops;
+	bool adds_ops; /* the rest of the plan is another attachment's */
 	uint32_t plan; /* index into the session's plans */
 	struct link_set links;
 	uint32_t sites_nr;

@@ -35,6 +35,7 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_SYNC] = sizeof(struct gp_ev_sync),
 		[GP_EV_CLOCK] = sizeof(struct gp_ev_clock),
 		[GP_EV_INPUTS] = sizeof(struct gp_ev_inputs),
+		[GP_EV_STACK] = sizeof(struct gp_ev_stack),
 	};
 
 	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;
@@ -55,6 +56,8 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_COLLECTOR_FULL] = "collector_full",
 		[GP_LOSS_NAMES] = "names",
 		[GP_LOSS_COLLECTOR_LEFT] = "collector_left",
+		[GP_LOSS_STACK_INCOMPLETE] = "stack_incomplete",
+		[GP_LOSS_STACK_ROOM] = "stack_room",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";

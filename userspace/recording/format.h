@@ -39,11 +39,13 @@ enum format_type {
 	FORMAT_LOSSES = 5,
 	FORMAT_WINDOW = 6,
 	FORMAT_END = 7,
+	FORMAT_FRAMES = 8,
+	FORMAT_STACKS = 9,
 };
 
 static inline bool format_type_known(uint16_t type)
 {
-	return type >= FORMAT_META && type <= FORMAT_END;
+	return type >= FORMAT_META && type <= FORMAT_STACKS;
 }
 
 enum format_flags {
@@ -79,6 +81,19 @@ struct format_process {
 	int32_t rank;
 	int32_t world_size;
 	uint64_t start_boot_ns;
+};
+
+/* FORMAT_FRAMES; two texts follow: file, function. */
+struct format_frame {
+	uint32_t id;
+	uint32_t line;
+};
+
+/* FORMAT_STACKS; `nr` frame ids follow, innermost first. */
+struct format_stack {
+	uint32_t id;
+	uint32_t flags; /* enum gp_stack_flags */
+	uint32_t nr;
 };
 
 struct format_window {

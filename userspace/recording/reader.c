@@ -13,6 +13,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "recording/chunk.h"
+#include "recording/cursor.h"
 #include "recording/format.h"
 
 #include <errno.h>
@@ -37,6 +38,12 @@ struct loss {
 	uint64_t count;
 };
 
+struct stack {
+	size_t at; /* of its first frame in stack_frames */
+	uint32_t nr;
+	uint32_t flags;
+};
+
 struct recording {
 	struct chunk_reader chunks;
 	struct intern *texts;
@@ -47,6 +54,11 @@ struct recording {
 	VEC(struct name) names;
 	struct hash name_of; /* id -> index */
 	uint32_t names_end;
+	VEC(struct recording_frame) frames;
+	struct hash frame_of; /* id -> index */
+	VEC(struct stack) stacks;
+	struct hash stack_of; /* id -> index */
+	VEC(uint32_t) stack_frames;
 	VEC(struct loss) losses;
 	struct hash loss_of;   /* interned name -> index */
 	uint32_t packed_bytes; /* counts to FORMAT_PACKED_MAX */
@@ -60,34 +72,6 @@ struct recording {
 };
 
 /* ---- contents of chunks ---- */
-
-/* What is left of a payload. A take that does not fit clears ok, and every later one fails. */
-struct cursor {
-	const uint8_t *at;
-	size_t left;
-	bool ok;
-};
-
-static const void *take(struct cursor *c, size_t bytes)
-{
-	const void *p = c->at;
-
-	if (!c->ok || bytes > c->left) {
-		c->ok = false;
-		return NULL;
-	}
-	c->at += bytes;
-	c->left -= bytes;
-	return p;
-}
-
-static void take_copy(struct cursor *c, void *to, size_t bytes)
-{
-	const void *from = take(c, bytes);
-
-	if (from)
-		memcpy(to, from, bytes);
-}
 
 /* An interned text, NULL with ok cleared (damage) or ok set (out of memory). */
 static const char *take_string(struct recording *r, struct cursor *c)
@@ -197,6 +181,51 @@ static int parse_names(struct recording *r, struct cursor *c)
 	return 0;
 }
 
+static int parse_frames(struct recording *r, struct cursor *c)
+{
+	while (c->left) {
+		struct format_frame f = {0};
+		struct recording_frame frame;
+		size_t i;
+
+		take_copy(c, &f, sizeof(f));
+		if (f.id >= RECORDING_STACK_IDS)
+			return -EBADMSG;
+		frame.line = f.line;
+		frame.file = take_string(r, c);
+		frame.function = frame.file ? take_string(r, c) : NULL;
+		if (!frame.function)
+			return take_error(c);
+		if (index_of(&r->frame_of, f.id, r->frames.nr, &i) || vec_put(&r->frames, i, frame))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int parse_stacks(struct recording *r, struct cursor *c)
+{
+	while (c->left) {
+		struct format_stack f = {0};
+		struct stack stack;
+		const void *ids;
+		size_t i;
+
+		take_copy(c, &f, sizeof(f));
+		if (f.id >= RECORDING_STACK_IDS || f.nr > RECORDING_STACK_FRAMES)
+			return -EBADMSG;
+		ids = take(c, f.nr * sizeof(uint32_t));
+		if (!ids)
+			return -EBADMSG;
+		stack = (struct stack){.at = r->stack_frames.nr, .nr = f.nr, .flags = f.flags};
+		if (vec_reserve(&r->stack_frames, f.nr + 1UL) ||
+		    index_of(&r->stack_of, f.id, r->stacks.nr, &i) || vec_put(&r->stacks, i, stack))
+			return -ENOMEM;
+		memcpy(r->stack_frames.items + stack.at, ids, f.nr * sizeof(uint32_t));
+		r->stack_frames.nr += f.nr;
+	}
+	return 0;
+}
+
 static int parse_losses(struct recording *r, struct cursor *c)
 {
 	while (c->left) {
@@ -260,7 +289,7 @@ static int walk_events(struct cursor *c, struct event_counts *counts,
 			size_t least = recording_event_bytes(head->kind);
 			int stop;
 
-			if (!least || head->kind == GP_EV_NAME) {
+			if (!least || head->kind == GP_EV_NAME || head->kind == GP_EV_STACK) {
 				counts->unknown++;
 				continue;
 			}
@@ -346,6 +375,10 @@ static int parse_chunk(struct recording *r, const struct chunk *chunk)
 		return parse_names(r, &c);
 	case FORMAT_EVENTS:
 		return parse_events(r, chunk, &c);
+	case FORMAT_FRAMES:
+		return parse_frames(r, &c);
+	case FORMAT_STACKS:
+		return parse_stacks(r, &c);
 	case FORMAT_LOSSES:
 		return parse_losses(r, &c);
 	case FORMAT_WINDOW:
@@ -454,6 +487,11 @@ void recording__free(struct recording *r)
 	hash__done(&r->process_of);
 	vec_done(&r->names);
 	hash__done(&r->name_of);
+	vec_done(&r->frames);
+	hash__done(&r->frame_of);
+	vec_done(&r->stacks);
+	hash__done(&r->stack_of);
+	vec_done(&r->stack_frames);
 	vec_done(&r->losses);
 	hash__done(&r->loss_of);
 	vec_done(&r->events);
@@ -509,6 +547,25 @@ const char *recording__name(const struct recording *r, uint32_t id, const char *
 uint32_t recording__names_end(const struct recording *r)
 {
 	return r->names_end;
+}
+
+struct recording_frame recording__frame(const struct recording *r, uint32_t id)
+{
+	const uint64_t *i = hash__find(&r->frame_of, id);
+
+	return i ? r->frames.items[*i] : (struct recording_frame){"?", "?", 0};
+}
+
+const uint32_t *recording__stack(const struct recording *r, uint32_t id, size_t *ret_nr,
+				 uint32_t *ret_flags)
+{
+	const uint64_t *i = hash__find(&r->stack_of, id);
+	const struct stack *s = i ? &r->stacks.items[*i] : NULL;
+
+	*ret_nr = s ? s->nr : 0;
+	if (ret_flags)
+		*ret_flags = s ? s->flags : 0;
+	return s ? r->stack_frames.items + s->at : NULL;
 }
 
 size_t recording__losses(const struct recording *r)

@@ -47,9 +47,22 @@ int recording_writer__process(struct recording_writer *w, const struct recording
 int recording_writer__name(struct recording_writer *w, uint32_t id, const char *name,
 			   const char *overload);
 
+/* Ids of frames and of stacks are below this; a stack has at most so many frames. */
+#define RECORDING_STACK_IDS    (1U << 24)
+#define RECORDING_STACK_FRAMES 4096
+
+/* A frame that stacks refer to; line 0: not known. -EINVAL: the id is too large. */
+int recording_writer__frame(struct recording_writer *w, uint32_t id, const char *file,
+			    const char *function, uint32_t line);
+
+/* A stack that events refer to: ids of its frames, innermost first. `flags` are enum
+ * gp_stack_flags. -EINVAL: the id or the number of frames is too large. */
+int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t flags,
+			    const uint32_t *frames, size_t nr);
+
 /* Adds one event of wire.h; written out in chunks. -EINVAL: shorter than its kind is, no multiple
- * of 8 bytes, or a GP_EV_NAME; the recording goes on without it. A write error sticks: every later
- * call returns it, and the file keeps its whole chunks. */
+ * of 8 bytes, or a GP_EV_NAME or GP_EV_STACK; the recording goes on without it. A write error
+ * sticks: every later call returns it, and the file keeps its whole chunks. */
 int recording_writer__event(struct recording_writer *w, const void *event, size_t bytes);
 
 /* What a counter stands at now; the last value counts. */
@@ -94,6 +107,20 @@ const struct recording_process *recording__process_at(const struct recording *r,
 const char *recording__name(const struct recording *r, uint32_t id, const char **ret_overload);
 /* One more than the largest id that has a name. */
 uint32_t recording__names_end(const struct recording *r);
+
+struct recording_frame {
+	const char *file;
+	const char *function;
+	uint32_t line; /* 0: not known */
+};
+
+/* The frame of an id: "?", "?" and 0 if there is none. */
+struct recording_frame recording__frame(const struct recording *r, uint32_t id);
+
+/* Frame ids of a stack, innermost first, borrowed, with their number and its enum gp_stack_flags
+ * (ret_flags may be NULL). NULL and 0 if there is none of this id. */
+const uint32_t *recording__stack(const struct recording *r, uint32_t id, size_t *ret_nr,
+				 uint32_t *ret_flags);
 
 /* What the writer counted, then "unknown_events": those of kinds this version does not know. */
 size_t recording__losses(const struct recording *r);

@@ -44,6 +44,8 @@ struct recording_writer {
 	struct buf meta;
 	struct buf processes;
 	struct buf names;
+	struct buf frames;
+	struct buf stacks;
 	struct buf window;
 	VEC(struct loss) losses;
 	ZSTD_CCtx *zstd;
@@ -195,7 +197,9 @@ static int write_references(struct recording_writer *w)
 
 	err = err ? err : write_buf(w, FORMAT_WINDOW, &w->window);
 	err = err ? err : write_buf(w, FORMAT_PROCESS, &w->processes);
-	return err ? err : write_buf(w, FORMAT_NAMES, &w->names);
+	err = err ? err : write_buf(w, FORMAT_NAMES, &w->names);
+	err = err ? err : write_buf(w, FORMAT_FRAMES, &w->frames);
+	return err ? err : write_buf(w, FORMAT_STACKS, &w->stacks);
 }
 
 /* After an addition to b: remembers a failure, writes out what grew large. */
@@ -269,6 +273,8 @@ void recording_writer__free(struct recording_writer *w)
 	buf__done(&w->meta);
 	buf__done(&w->processes);
 	buf__done(&w->names);
+	buf__done(&w->frames);
+	buf__done(&w->stacks);
 	buf__done(&w->window);
 	ZSTD_freeCCtx(w->zstd);
 	free(w->raw);
@@ -318,6 +324,35 @@ int recording_writer__name(struct recording_writer *w, uint32_t id, const char *
 	return added(w, &w->names);
 }
 
+int recording_writer__frame(struct recording_writer *w, uint32_t id, const char *file,
+			    const char *function, uint32_t line)
+{
+	struct format_frame f = {.id = id, .line = line};
+
+	if (w->err)
+		return w->err;
+	if (id >= RECORDING_STACK_IDS)
+		return -EINVAL;
+	buf__add(&w->frames, &f, sizeof(f));
+	add_text(&w->frames, file);
+	add_text(&w->frames, function);
+	return added(w, &w->frames);
+}
+
+int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t flags,
+			    const uint32_t *frames, size_t nr)
+{
+	struct format_stack f = {.id = id, .flags = flags, .nr = (uint32_t)nr};
+
+	if (w->err)
+		return w->err;
+	if (id >= RECORDING_STACK_IDS || nr > RECORDING_STACK_FRAMES)
+		return -EINVAL;
+	buf__add(&w->stacks, &f, sizeof(f));
+	buf__add(&w->stacks, frames, nr * sizeof(*frames));
+	return added(w, &w->stacks);
+}
+
 /* Whether the open run takes one more event of this length. */
 static bool run_fits(const struct recording_writer *w, size_t bytes)
 {
@@ -334,7 +369,8 @@ int recording_writer__event(struct recording_writer *w, const void *event, size_
 	if (w->err)
 		return w->err;
 	if (bytes < sizeof(*head) || bytes % 8 || bytes > FORMAT_EVENT_MAX ||
-	    bytes < recording_event_bytes(head->kind) || head->kind == GP_EV_NAME)
+	    bytes < recording_event_bytes(head->kind) || head->kind == GP_EV_NAME ||
+	    head->kind == GP_EV_STACK)
 		return -EINVAL;
 	if (EVENTS_BYTES - w->raw_nr < sizeof(*run) + bytes) {
 		int err = recording_writer__flush(w);

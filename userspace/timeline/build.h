@@ -24,7 +24,17 @@ enum tl_counter {
 	TL_MEMORY_INVALID = 6,	   /* memory events with a size that cannot be */
 	TL_FREE_LOST = 7,	   /* allocations at an address whose free was not seen */
 	TL_FREE_UNKNOWN = 8,	   /* added to the recording's own counter of this name */
-	TL_COUNTER_NR = 9,
+	/* From here on only where the recording has GPU events. */
+	TL_API_TIME_INVALID = 9,  /* API calls that end before they begin, or of no real clock */
+	TL_API_OP_MISSING = 10,	  /* API calls whose op was lost */
+	TL_API_UNJOINED = 11,	  /* calls that of uprobe and CUPTI only one saw, which see both */
+	TL_GPU_TIME_INVALID = 12, /* GPU work that ends before it begins, or never began */
+	TL_GPU_UNMATCHED = 13,	  /* GPU work whose API call is not there */
+	TL_LAUNCH_UNMATCHED = 14, /* kernel launches whose kernel is not there */
+	TL_GPU_EARLY = 15,	  /* GPU work that began before its call, by the clocks' error */
+	TL_GPU_NOT_DRAWN = 16,	  /* overlapping GPU work that found no row in the trace */
+	TL_SYNC_DEVICE_UNKNOWN = 17, /* synchronisations of a context with no work of one device */
+	TL_COUNTER_NR = 18,
 };
 
 /* Later times and larger sizes than these are not believed; sums of two stay in 64 bits. */
@@ -61,6 +71,33 @@ struct tl_name {
 	bool unlisted;
 };
 
+struct raw_api {
+	struct tl_api api;
+	const char *base; /* the name without any suffix; interned */
+	uint64_t instance;
+	bool has_end;
+	bool joined; /* seen by uprobe and CUPTI */
+	bool gone;   /* became part of another */
+};
+
+/* An API call as GPU work names it. */
+struct api_key {
+	uint64_t key; /* process and correlation id */
+	uint64_t start_ns;
+	uint32_t api;
+};
+
+/* Where a call can lie among the ops of its thread. */
+struct op_gap {
+	uint32_t op; /* innermost open op, or TL_NONE */
+	uint64_t low_ns, high_ns;
+};
+
+/* The last reading of a process's clocks. */
+struct clock_reading {
+	uint64_t time_ns, gpu_ns, width_ns;
+};
+
 /* Stays with the timeline: its strings live here. */
 struct timeline_private {
 	struct intern *intern;
@@ -80,6 +117,11 @@ struct build {
 	VEC(struct tl_name) names;
 	VEC(struct raw_op) ops;
 	VEC(struct raw_memory) memory;
+	VEC(struct raw_api) apis;
+	VEC(struct api_key) api_keys; /* after build_api(): sorted by key, then start */
+	struct hash gpu_name_of;
+	struct hash clock_of; /* process -> its last reading in `clocks` */
+	VEC(struct clock_reading) clocks;
 	uint64_t last_thread_key;
 	uint32_t last_thread;
 	uint64_t first_ns, last_ns;    /* over all events */
@@ -100,8 +142,34 @@ int build_read(struct build *b, struct recording *rec);
 /* One list of inputs into the timeline. 0 or -errno. */
 int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);
 
-/* Sorts the ops, nests them, and marks what torch.profiler's table leaves out. 0 or -errno. */
+/* Of build_read(), for gpu_read.c: index of a process or thread, TL_NONE with b->err set; text that
+ * stays; and the window of all events. */
+uint32_t build_process_of(struct build *b, const struct gp_ev_head *head);
+uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head);
+const char *build_keep(struct build *b, const char *text);
+void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns);
+
+/* Of build_read(): an event about GPUs. 0 (also if it is of another kind) or -errno. */
+int build_read_gpu(struct build *b, const void *event, size_t bytes);
+
+/* Sorts the ops and nests them. 0 or -errno. */
 int build_tree(struct build *b);
+
+/* Joins what was seen of API calls and puts them into the ops. 0 or -errno. */
+int build_api(struct build *b);
+
+/* Of build_api(): finds the two records of each call, of raw calls in `order` by thread and start.
+ * The uprobe's stays, the other is gone. 0 or -errno. */
+int build_api_join(struct build *b, const struct sort_item *order);
+
+/* Marks what torch.profiler's table leaves out. 0 or -errno. */
+int build_collapse(struct build *b);
+
+/* GPU work to its calls and ops; use of streams and devices. 0 or -errno. */
+int build_gpu(struct build *b);
+
+/* Of build_gpu(): chooses a row for each piece of work in a drawing. 0 or -errno. */
+int build_gpu_lanes(struct build *b);
 
 /* Of build_tree(): sorts the instances and counts what is missing. `parents`: each op's parent
  * instance. 0 or -errno. */
@@ -113,6 +181,11 @@ bool build_instance_ended(const struct build *b, uint64_t instance);
 
 /* Pairs allocations and frees, keeps totals, attributes to ops. 0 or -errno. */
 int build_memory(struct build *b);
+
+/* The innermost op of the thread that is open at this time, or TL_NONE; with the room that it has
+ * there between its children in *ret_gap (may be NULL). */
+uint32_t build_op_at(const struct build *b, uint32_t thread, uint64_t time_ns,
+		     struct op_gap *ret_gap);
 
 /* The op with this instance, or TL_NONE. */
 uint32_t build_op_of_instance(const struct build *b, uint64_t instance);

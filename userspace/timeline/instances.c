@@ -52,6 +52,68 @@ bool build_instance_ended(const struct build *b, uint64_t instance)
 	       b->oldest_parent[at] < instance;
 }
 
+/* The first op of the thread that begins after this time. */
+static uint32_t next_op(const struct build *b, uint32_t thread, uint64_t time_ns)
+{
+	uint32_t low = b->thread_ops[thread], high = b->thread_ops[thread + 1];
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (b->t->ops.items[middle].start_ns <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* When the next op begins, or a time before that. Asynchronous ops stand among the others without
+ * holding them. */
+static uint64_t next_start(const struct build *b, uint32_t thread, uint32_t from)
+{
+	const struct tl_op *ops = b->t->ops.items;
+	uint32_t i = from, end = b->thread_ops[thread + 1];
+
+	while (i < end && (ops[i].flags & GP_OP_ASYNC) && i - from < TL_SEARCH_DEPTH)
+		i++;
+	return i < end ? ops[i].start_ns : TL_TIME_END_NS;
+}
+
+uint32_t build_op_at(const struct build *b, uint32_t thread, uint64_t time_ns,
+		     struct op_gap *ret_gap)
+{
+	uint32_t next = next_op(b, thread, time_ns), low = next, op = TL_NONE, up = 0;
+	const struct tl_op *ops = b->t->ops.items;
+	uint64_t low_ns = 0;
+
+	while (low > b->thread_ops[thread] && (ops[low - 1].flags & GP_OP_ASYNC) &&
+	       up < TL_SEARCH_DEPTH) {
+		low--;
+		up++;
+	}
+	if (low > b->thread_ops[thread])
+		op = low - 1;
+	for (; op != TL_NONE && up < TL_SEARCH_DEPTH && ops[op].end_ns < time_ns;
+	     op = ops[op].parent) {
+		if (ops[op].end_ns > low_ns)
+			low_ns = ops[op].end_ns;
+		up++;
+	}
+	if (up >= TL_SEARCH_DEPTH) {
+		op = TL_NONE;
+		low_ns = time_ns;
+	}
+	if (!ret_gap)
+		return op;
+	*ret_gap = (struct op_gap){op, low_ns, next_start(b, thread, next)};
+	if (op != TL_NONE && ops[op].start_ns > low_ns)
+		ret_gap->low_ns = ops[op].start_ns;
+	if (op != TL_NONE && ops[op].end_ns < ret_gap->high_ns)
+		ret_gap->high_ns = ops[op].end_ns;
+	return op;
+}
+
 /* For each place: the least parent of it and of the later ones of its thread number. */
 static void find_oldest_parents(struct build *b, const uint64_t *parents)
 {

@@ -54,39 +54,11 @@ static struct device *device_of(struct ledger *l, const struct raw_memory *m)
 
 /* ---- the op ---- */
 
-/* The innermost op of the thread that is open at this time. */
-static uint32_t op_at(const struct build *b, uint32_t thread, uint64_t time_ns)
-{
-	const struct tl_op *ops = b->t->ops.items;
-	uint32_t low = b->thread_ops[thread], high = b->thread_ops[thread + 1], op, up = 0;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (ops[middle].start_ns <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	/* Asynchronous ops stand among the others without holding them. */
-	while (low > b->thread_ops[thread] && (ops[low - 1].flags & GP_OP_ASYNC)) {
-		if (++up > TL_SEARCH_DEPTH)
-			return TL_NONE;
-		low--;
-	}
-	if (low == b->thread_ops[thread])
-		return TL_NONE;
-	for (op = low - 1; op != TL_NONE && ops[op].end_ns < time_ns; op = ops[op].parent)
-		if (++up > TL_SEARCH_DEPTH)
-			return TL_NONE;
-	return op;
-}
-
 /* The kernel's programs do not see ops that come by callback: those are found by thread and time.
  */
 static uint32_t callback_op_at(const struct build *b, const struct raw_memory *m)
 {
-	uint32_t op = op_at(b, m->thread, m->time_ns);
+	uint32_t op = build_op_at(b, m->thread, m->time_ns, NULL);
 
 	return op != TL_NONE && (b->t->ops.items[op].flags & GP_OP_CALLBACK) ? op : TL_NONE;
 }
@@ -101,7 +73,7 @@ static uint32_t op_of(struct build *b, const struct raw_memory *m)
 	op = build_op_of_instance(b, m->instance);
 	if (op != TL_NONE && b->t->ops.items[op].thread == m->thread)
 		return op;
-	above = op_at(b, m->thread, m->time_ns);
+	above = build_op_at(b, m->thread, m->time_ns, NULL);
 	if (op != TL_NONE || above != TL_NONE || build_instance_ended(b, m->instance))
 		b->counts[TL_MEMORY_OP_MISSING]++;
 	return above;

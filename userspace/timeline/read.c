@@ -36,7 +36,7 @@ static bool is_unlisted(const char *name)
 	return false;
 }
 
-static const char *keep(struct build *b, const char *text)
+const char *build_keep(struct build *b, const char *text)
 {
 	const char *kept = intern__str(b->t->private->intern, text ? text : "");
 
@@ -50,8 +50,8 @@ static int add_process(struct build *b, uint32_t index, const struct recording_p
 	struct tl_process out = {
 		.pid = p ? p->pid : UNKNOWN_PID - (int32_t)index,
 		.rank = p ? p->rank : -1,
-		.comm = keep(b, p ? p->comm : "?"),
-		.cmdline = keep(b, p ? p->cmdline : ""),
+		.comm = build_keep(b, p ? p->comm : "?"),
+		.cmdline = build_keep(b, p ? p->cmdline : ""),
 	};
 
 	if (b->err)
@@ -80,20 +80,26 @@ static int read_processes(struct build *b, const struct recording *rec)
 	return 0;
 }
 
-/* Index of the event's thread, TL_NONE with b->err set. */
-static uint32_t thread_of(struct build *b, const struct gp_ev_head *head)
+uint32_t build_process_of(struct build *b, const struct gp_ev_head *head)
+{
+	if (b->process_of[head->process] != TL_NONE)
+		return b->process_of[head->process];
+	b->counts[TL_PROCESS_UNKNOWN]++;
+	if (add_process(b, head->process, NULL)) {
+		b->err = -ENOMEM;
+		return TL_NONE;
+	}
+	return b->process_of[head->process];
+}
+
+uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head)
 {
 	uint64_t key = (uint64_t)head->process << 32 | head->tid;
 	struct tl_thread thread = {.tid = head->tid};
 	uint64_t *known;
 
-	if (b->process_of[head->process] == TL_NONE) {
-		b->counts[TL_PROCESS_UNKNOWN]++;
-		if (add_process(b, head->process, NULL)) {
-			b->err = -ENOMEM;
-			return TL_NONE;
-		}
-	}
+	if (build_process_of(b, head) == TL_NONE)
+		return TL_NONE;
 	if (b->last_thread != TL_NONE && b->last_thread_key == key)
 		return b->last_thread;
 	known = hash__find(&b->thread_of, key);
@@ -103,7 +109,7 @@ static uint32_t thread_of(struct build *b, const struct gp_ev_head *head)
 		return b->last_thread;
 	}
 	thread.process = b->process_of[head->process];
-	thread.comm = keep(b, "");
+	thread.comm = build_keep(b, "");
 	b->last_thread = (uint32_t)b->t->threads.nr;
 	if (b->err || vec_push(&b->t->threads, thread) ||
 	    hash__set(&b->thread_of, key, b->last_thread)) {
@@ -122,8 +128,8 @@ static uint32_t name_of(struct build *b, uint32_t id)
 
 	if (known)
 		return (uint32_t)*known;
-	name.name = keep(b, recording__name(b->t->recording, id, &overload));
-	name.overload = keep(b, overload);
+	name.name = build_keep(b, recording__name(b->t->recording, id, &overload));
+	name.overload = build_keep(b, overload);
 	if (b->err)
 		return TL_NONE;
 	name.unlisted = is_unlisted(name.name);
@@ -134,7 +140,7 @@ static uint32_t name_of(struct build *b, uint32_t id)
 	return (uint32_t)b->names.nr - 1;
 }
 
-static void saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
+void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
 {
 	if (from_ns < b->first_ns)
 		b->first_ns = from_ns;
@@ -178,12 +184,12 @@ static int read_op(struct build *b, const struct gp_ev_op *e, size_t bytes)
 	}
 	if (b->ops.nr >= TL_NONE - 1)
 		return -EFBIG;
-	op.thread = thread_of(b, &e->head);
+	op.thread = build_thread_of(b, &e->head);
 	op.name = name_of(b, e->name_id);
 	op.inputs = inputs_of(b, e, bytes);
 	if (b->err)
 		return b->err;
-	saw_time(b, op.start_ns, op.end_ns);
+	build_saw_time(b, op.start_ns, op.end_ns);
 	return vec_push(&b->ops, op);
 }
 
@@ -208,16 +214,16 @@ static int read_memory(struct build *b, const struct gp_ev_memory *e)
 	}
 	if (b->memory.nr >= TL_NONE - 1)
 		return -EFBIG;
-	m.thread = thread_of(b, &e->head);
+	m.thread = build_thread_of(b, &e->head);
 	if (b->err)
 		return b->err;
-	saw_time(b, m.time_ns, m.time_ns);
+	build_saw_time(b, m.time_ns, m.time_ns);
 	return vec_push(&b->memory, m);
 }
 
 static int read_thread(struct build *b, const struct gp_ev_thread *e)
 {
-	uint32_t thread = thread_of(b, &e->head);
+	uint32_t thread = build_thread_of(b, &e->head);
 	const char *comm;
 
 	if (b->err)
@@ -242,6 +248,8 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = read_thread(b, event);
 	else if (head->kind == GP_EV_INPUTS && bytes >= sizeof(struct gp_ev_inputs))
 		b->err = build_inputs(b, event, bytes);
+	else
+		b->err = build_read_gpu(b, event, bytes);
 	return b->err;
 }
 

@@ -57,42 +57,17 @@ static const char *row_name(const char *name)
 	return name;
 }
 
-static int add_row(struct grouping *g, uint64_t head, const struct table_row *row,
+static int add_row(struct grouping *g, uint64_t key, uint64_t head, const struct table_row *row,
 		   uint32_t *ret_row)
 {
 	uint32_t index = (uint32_t)g->table->rows.nr;
 
 	if (vec_push(&g->table->rows, *row) || vec_push(&g->next, (uint32_t)head) ||
 	    vec_push(&g->when, ((struct span){UINT64_MAX, 0, index})) ||
-	    hash__set(&g->head_of, (uintptr_t)row->name, index))
+	    hash__set(&g->head_of, key, index))
 		return -ENOMEM;
 	*ret_row = index;
 	return 0;
-}
-
-/* The row of this key, made if there is none. Names are interned: pointers are compared. */
-static int find_row(struct grouping *g, const char *name, const char *overload, const char *shapes,
-		    bool annotation, uint32_t *ret_row)
-{
-	struct table_row row = {
-		.name = name,
-		.overload = overload,
-		.shapes = shapes,
-		.is_user_annotation = annotation,
-		.first_op = TL_NONE,
-	};
-	const uint64_t *head = hash__find(&g->head_of, (uintptr_t)name);
-
-	for (uint32_t i = head ? (uint32_t)*head : TL_NONE; i != TL_NONE; i = g->next.items[i]) {
-		const struct table_row *r = &g->table->rows.items[i];
-
-		if (r->overload == overload && r->shapes == shapes &&
-		    r->is_user_annotation == annotation) {
-			*ret_row = i;
-			return 0;
-		}
-	}
-	return add_row(g, head ? *head : TL_NONE, &row, ret_row);
 }
 
 /* Interned with the timeline, but for the one of ops that have none. */
@@ -105,10 +80,87 @@ static const char *shapes_of(const struct grouping *g, const struct tl_op *op)
 	return !op || op->inputs == TL_NONE ? none : g->t->inputs.items[op->inputs].shapes;
 }
 
+static uint64_t row_key(const struct grouping *g, const struct table_row *row)
+{
+	uint64_t key = (uintptr_t)row->name;
+
+	if (row->shapes)
+		key = hash_mix(key ^ (uintptr_t)row->shapes);
+	for (size_t i = 0; i < row->stack_nr; i++) {
+		struct recording_frame f = recording__frame(g->t->recording, row->stack[i]);
+
+		key = hash_mix(key ^ (uintptr_t)f.function) + ((uintptr_t)f.file ^ f.line);
+	}
+	return key;
+}
+
+/* Frames of one line of one function are the same, whatever instruction they are at. */
+static bool same_stack(const struct grouping *g, const struct table_row *a,
+		       const struct table_row *b)
+{
+	if (a->stack_nr != b->stack_nr)
+		return false;
+	for (size_t i = 0; i < a->stack_nr; i++) {
+		struct recording_frame f = recording__frame(g->t->recording, a->stack[i]);
+		struct recording_frame h = recording__frame(g->t->recording, b->stack[i]);
+
+		if (f.line != h.line || strcmp(f.function, h.function) || strcmp(f.file, h.file))
+			return false;
+	}
+	return true;
+}
+
+/* The row with this key, made like it if there is none. Names are interned: pointers are compared.
+ */
+static int find_row(struct grouping *g, const struct table_row *like, uint32_t *ret_row)
+{
+	uint64_t key = row_key(g, like);
+	const uint64_t *head = hash__find(&g->head_of, key);
+
+	for (uint32_t i = head ? (uint32_t)*head : TL_NONE; i != TL_NONE; i = g->next.items[i]) {
+		const struct table_row *r = &g->table->rows.items[i];
+
+		if (r->name == like->name && r->overload == like->overload &&
+		    r->shapes == like->shapes && r->device == like->device &&
+		    r->is_user_annotation == like->is_user_annotation && same_stack(g, r, like)) {
+			*ret_row = i;
+			return 0;
+		}
+	}
+	return add_row(g, key, head ? *head : TL_NONE, like, ret_row);
+}
+
+/* Of what is no op. */
+static int find_other(struct grouping *g, const char *name, enum table_device device,
+		      uint32_t *ret_row)
+{
+	struct table_row key = {
+		.name = name,
+		.overload = g->options->by_overload ? "" : NULL,
+		.shapes = shapes_of(g, NULL),
+		.device = device,
+		.first_op = TL_NONE,
+	};
+
+	return find_row(g, &key, ret_row);
+}
+
 static int row_of_op(struct grouping *g, const struct tl_op *op, uint32_t *ret_row)
 {
-	return find_row(g, row_name(op->name), g->options->by_overload ? op->overload : NULL,
-			shapes_of(g, op), op->scope == GP_SCOPE_USER, ret_row);
+	struct table_row key = {
+		.name = row_name(op->name),
+		.overload = g->options->by_overload ? op->overload : NULL,
+		.shapes = shapes_of(g, op),
+		.is_user_annotation = op->scope == GP_SCOPE_USER,
+		.first_op = TL_NONE,
+	};
+
+	if (g->options->by_stack) {
+		key.stack = recording__stack(g->t->recording, op->stack_id, &key.stack_nr, NULL);
+		if (key.stack_nr > g->options->by_stack)
+			key.stack_nr = g->options->by_stack;
+	}
+	return find_row(g, &key, ret_row);
 }
 
 /* Remembers the row's first event; true if this one is it so far. */
@@ -138,6 +190,7 @@ static void add_self(struct table_row *row, const struct tl_op *op)
 	if (is_async(op))
 		return;
 	row->self_cpu_ns += op->self_ns;
+	row->self_cuda_ns += op->self_cuda_ns;
 	row->self_cpu_bytes = plus(row->self_cpu_bytes, op->self_cpu_bytes);
 	row->self_cuda_bytes = plus(row->self_cuda_bytes, op->self_cuda_bytes);
 }
@@ -166,6 +219,7 @@ static int add_op(struct grouping *g, uint32_t index)
 	row->calls++;
 	row->bounded_calls += (op->flags & GP_OP_EXCEPTION) != 0;
 	row->cpu_total_ns += op->end_ns - op->start_ns;
+	row->cuda_total_ns += is_async(op) ? 0 : op->cuda_ns;
 	row->cpu_bytes = plus(row->cpu_bytes, op->cpu_bytes);
 	row->cuda_bytes = plus(row->cuda_bytes, op->cuda_bytes);
 	return 0;
@@ -190,8 +244,7 @@ static int add_memory(struct grouping *g, const struct tl_memory *m, const char 
 {
 	struct table_row *row;
 	uint32_t at;
-	int err = find_row(g, name, g->options->by_overload ? "" : NULL, shapes_of(g, NULL), false,
-			   &at);
+	int err = find_other(g, name, TABLE_CPU, &at);
 
 	if (err)
 		return err;
@@ -221,6 +274,55 @@ static int add_memories(struct grouping *g)
 	}
 	for (size_t i = 0; i < g->t->out_of_memory.nr && !err; i++)
 		err = add_memory(g, &g->t->out_of_memory.items[i], "[OutOfMemory]");
+	return err;
+}
+
+/* API calls stand among the ops. */
+static int add_call(struct grouping *g, const struct tl_api *api)
+{
+	struct table_row *row;
+	uint32_t at;
+	int err = find_other(g, api->name, TABLE_CPU, &at);
+
+	if (err)
+		return err;
+	row = &g->table->rows.items[at];
+	if (is_first(g, at, api->start_ns, api->end_ns))
+		row->has_parent = api->parent != TL_NONE ||
+				  (api->op != TL_NONE && g->heir[api->op] != TL_NONE);
+	row->calls++;
+	row->self_cpu_ns += api->self_ns;
+	row->cpu_total_ns += api->end_ns - api->start_ns;
+	return 0;
+}
+
+/* A synchronisation is no work of the GPU: it has no row. */
+static int add_work(struct grouping *g, const struct tl_gpu *work)
+{
+	struct table_row *row;
+	uint32_t at;
+	int err = find_other(g, work->name, TABLE_CUDA, &at);
+
+	if (err)
+		return err;
+	row = &g->table->rows.items[at];
+	(void)is_first(g, at, work->start_ns, work->end_ns);
+	row->calls++;
+	row->self_cuda_ns += work->end_ns - work->start_ns;
+	row->cuda_total_ns = row->self_cuda_ns;
+	return 0;
+}
+
+static int add_gpu(struct grouping *g)
+{
+	const struct tl_gpus *gpu = &g->t->gpu;
+	int err = 0;
+
+	for (size_t i = 0; i < gpu->api.nr && !err; i++)
+		err = add_call(g, &gpu->api.items[i]);
+	for (size_t i = 0; i < gpu->work.nr && !err; i++)
+		if (tl_gpu_is_work(&gpu->work.items[i]))
+			err = add_work(g, &gpu->work.items[i]);
 	return err;
 }
 
@@ -279,6 +381,8 @@ static int fill(struct grouping *g)
 	if (!err)
 		err = add_memories(g);
 	if (!err)
+		err = add_gpu(g);
+	if (!err)
 		err = table_sort_by_time(g->table, g->when.items);
 	return err;
 }
@@ -308,6 +412,7 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	table = calloc(1, sizeof(*table));
 	if (!table)
 		return reason_set(why, -ENOMEM, "out of memory");
+	table->recording = t->recording;
 	g.table = table;
 	err = fill(&g);
 	if (err)

@@ -22,6 +22,10 @@ struct table_row {
 	uint64_t self_cuda_ns, cuda_total_ns;
 	int64_t self_cpu_bytes, cpu_bytes;
 	int64_t self_cuda_bytes, cuda_bytes;
+	/* Of the first op, innermost first, at most table_options.by_stack frames; the recording's.
+	 * NULL unless grouped by it. */
+	const uint32_t *stack;
+	size_t stack_nr;
 	bool is_async;
 	bool is_user_annotation;
 	bool has_parent;   /* of the first op, as torch.profiler decides what is top-level */
@@ -31,6 +35,7 @@ struct table_row {
 struct table_options {
 	bool by_overload;
 	bool by_shape;
+	uint32_t by_stack; /* a row for each so many innermost frames; 0: stacks do not count */
 	const char
 		*sort; /* torch.profiler's keys (formats.md 1.5), NULL: order of first appearance */
 	bool top_level; /* only rows whose first op has no parent */
@@ -40,9 +45,10 @@ struct table {
 	VEC(struct table_row) rows;
 	uint64_t self_cpu_total_ns; /* the divisor of the CPU percentages: sum over all rows */
 	uint64_t self_cuda_total_ns;
-	bool has_memory;       /* memory was captured */
-	uint32_t longest_name; /* in characters, over all rows, also those left out */
-	bool has_cuda_time;    /* any row has self CUDA time, also those left out */
+	const struct recording *recording; /* whose frames the stacks name */
+	bool has_memory;		   /* memory was captured */
+	uint32_t longest_name;		   /* in characters, over all rows, also those left out */
+	bool has_cuda_time;		   /* any row has self CUDA time, also those left out */
 	bool has_cuda_memory;
 };
 

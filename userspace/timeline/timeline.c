@@ -25,6 +25,15 @@ const char *build_counter_name(enum tl_counter counter)
 		[TL_MEMORY_INVALID] = "memory_invalid",
 		[TL_FREE_LOST] = "free_lost",
 		[TL_FREE_UNKNOWN] = "free_unknown",
+		[TL_API_TIME_INVALID] = "api_time_invalid",
+		[TL_API_OP_MISSING] = "api_op_missing",
+		[TL_API_UNJOINED] = "api_unjoined",
+		[TL_GPU_TIME_INVALID] = "gpu_time_invalid",
+		[TL_GPU_UNMATCHED] = "gpu_unmatched",
+		[TL_LAUNCH_UNMATCHED] = "launch_unmatched",
+		[TL_GPU_EARLY] = "gpu_early",
+		[TL_GPU_NOT_DRAWN] = "gpu_not_drawn",
+		[TL_SYNC_DEVICE_UNKNOWN] = "sync_device_unknown",
 	};
 
 	return names[counter];
@@ -40,6 +49,11 @@ void build__done(struct build *b)
 	vec_done(&b->names);
 	vec_done(&b->ops);
 	vec_done(&b->memory);
+	vec_done(&b->apis);
+	vec_done(&b->api_keys);
+	hash__done(&b->gpu_name_of);
+	hash__done(&b->clock_of);
+	vec_done(&b->clocks);
 	vec_done(&b->missing);
 	free(b->by_instance);
 	free(b->oldest_parent);
@@ -57,6 +71,10 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->out_of_memory);
 	vec_done(&t->inputs);
 	vec_done(&t->losses);
+	vec_done(&t->gpu.api);
+	vec_done(&t->gpu.work);
+	vec_done(&t->gpu.streams);
+	vec_done(&t->gpu.devices);
 	if (t->private)
 		intern__free(t->private->intern);
 	free(t->private);
@@ -119,8 +137,8 @@ static int add_loss(struct build *b, const char *name, uint64_t count)
  */
 static int set_losses(struct build *b)
 {
+	int err = 0, end = b->t->gpu.any ? TL_COUNTER_NR : TL_API_TIME_INVALID;
 	const struct recording *rec = b->t->recording;
-	int err = 0;
 
 	for (int i = 0; i < GP_LOSS_NR && !err; i++)
 		err = add_loss(b, recording_loss_name(i), 0);
@@ -130,7 +148,7 @@ static int set_losses(struct build *b)
 
 		err = add_loss(b, name, count);
 	}
-	for (int i = 0; i < TL_COUNTER_NR && !err; i++)
+	for (int i = 0; i < end && !err; i++)
 		err = add_loss(b, build_counter_name(i), b->counts[i]);
 	/* Older recordings, and those without shapes, have nothing to say here. */
 	if (!err && b->has_inputs)
@@ -138,6 +156,24 @@ static int set_losses(struct build *b)
 	if (!err && b->has_inputs)
 		err = add_loss(b, "input_values", b->valueless_nr);
 	return err;
+}
+
+static int build_all(struct build *b)
+{
+	int err = build_tree(b);
+
+	if (!err)
+		err = build_api(b);
+	if (!err)
+		err = build_collapse(b);
+	if (!err)
+		err = build_gpu(b);
+	if (!err)
+		err = build_memory(b);
+	if (err)
+		return err;
+	set_window(b->t, b);
+	return set_losses(b);
 }
 
 int timeline__new(struct recording *rec, struct reason *why, struct timeline **ret_timeline)
@@ -152,13 +188,7 @@ int timeline__new(struct recording *rec, struct reason *why, struct timeline **r
 	if (err)
 		return reason_set(why, err, "cannot read the recording's events: %s",
 				  strerror(-err));
-	err = build_tree(&b);
-	if (!err)
-		err = build_memory(&b);
-	if (!err) {
-		set_window(t, &b);
-		err = set_losses(&b);
-	}
+	err = build_all(&b);
 	if (err)
 		return reason_set(why, err, "cannot join the recording's events: %s",
 				  strerror(-err));

@@ -11,6 +11,7 @@
 #include "base/reason.h"
 #include "base/vec.h"
 #include "recording/recording.h"
+#include "timeline/gpu.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,7 +39,7 @@ struct tl_thread {
 struct tl_op {
 	uint64_t start_ns;
 	uint64_t end_ns;
-	uint64_t self_ns; /* duration less the direct children's */
+	uint64_t self_ns; /* duration less the direct children's and that of API calls in it */
 	uint64_t instance;
 	const char *name; /* interned */
 	const char *overload;
@@ -63,6 +64,8 @@ struct tl_op {
 	int64_t self_cpu_bytes;
 	int64_t cuda_bytes;
 	int64_t self_cuda_bytes;
+	uint64_t cuda_ns; /* durations of its GPU work added up, its children's included */
+	uint64_t self_cuda_ns;
 };
 
 /* One allocation or free, in order of time. */
@@ -104,6 +107,7 @@ struct timeline {
 	/* Requests that were refused: bytes asked for, no address, no partner. By time. */
 	VEC(struct tl_memory) out_of_memory;
 	VEC(struct tl_inputs) inputs;
+	struct tl_gpus gpu;
 	VEC(struct tl_loss) losses;	   /* the recording's, then what the join found */
 	const struct recording *recording; /* metadata; outlives the timeline */
 	struct timeline_private *private;

@@ -223,10 +223,11 @@ static void self_times(struct timeline *t)
 /*
  * torch.profiler's removal of duplicates, on the tree as it sees it, without the names it leaves
  * out. One pass from parents to children suffices: a removal changes the only child's children
- * alone, and they come later.
+ * alone, and they come later. An API call is a child there.
  */
-static int mark_collapsed(struct timeline *t)
+int build_collapse(struct build *b)
 {
+	struct timeline *t = b->t;
 	CLEANUP(cleanup_free) uint32_t *heir = malloc((t->ops.nr + 1) * sizeof(*heir));
 	CLEANUP(cleanup_free) uint32_t *children = calloc(t->ops.nr + 1, sizeof(*children));
 
@@ -240,6 +241,12 @@ static int mark_collapsed(struct timeline *t)
 		heir[i] = op->unlisted ? parent : i;
 		if (!op->unlisted && parent != TL_NONE)
 			children[parent]++;
+	}
+	for (size_t i = 0; i < t->gpu.api.nr; i++) {
+		const struct tl_api *api = &t->gpu.api.items[i];
+
+		if (api->op != TL_NONE && api->parent == TL_NONE && heir[api->op] != TL_NONE)
+			children[heir[api->op]]++;
 	}
 	for (uint32_t i = 0; i < t->ops.nr; i++) {
 		struct tl_op *op = &t->ops.items[i];
@@ -271,6 +278,5 @@ int build_tree(struct build *b)
 	if (err)
 		return err;
 	self_times(b->t);
-	err = mark_collapsed(b->t);
-	return err ? err : build_instances(b, parents);
+	return build_instances(b, parents);
 }

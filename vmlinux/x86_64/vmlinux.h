@@ -95,7 +95,12 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct thread_struct {
+	unsigned long fsbase;
+};
+
 struct task_struct {
+	struct thread_struct thread;
 	int pid;
 	int tgid;
 	int exit_code;

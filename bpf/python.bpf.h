@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The Python stack of the current thread, as an id. The thread state is the one in the
+ * interpreters' lists whose thread is ours by its thread pointer: a thread that has let the GIL go,
+ * as operators do, has it still, and while the thread is in here nobody else changes its frames.
+ * What was found last is only believed while its neighbour in the list points to it.
+ * Everything read is the target's: whatever it holds, the walk ends, and what is not sure is
+ * marked.
+ */
+#ifndef GP_BPF_PYTHON_BPF_H
+#define GP_BPF_PYTHON_BPF_H
+
+#include "emit.bpf.h"
+
+/* Interpreters and thread states looked at to find one, and frames, Python's and others. */
+#define PYTHON_SEARCH_MAX 4096
+#define PYTHON_WALK_MAX	  (2 * GP_STACK_FRAMES)
+
+/* From this owner on a frame is the interpreter's own, not a Python function's. */
+#define PYTHON_OWNER_INTERPRETER 3
+#define PYTHON_NO_FIELD		 0xffff
+
+static __always_inline bool python_read(void *to, __u32 bytes, __u64 address)
+{
+	return !bpf_probe_read_user(to, bytes, (const void *)address);
+}
+
+/* Eight bytes of a chunk of the target's memory; what does not lie in it is 0. */
+static __always_inline __u64 python_field(const __u64 *chunk, __u32 chunk_bytes, __u32 offset)
+{
+	if (offset > chunk_bytes - 8)
+		return 0;
+	return *(const __u64 *)((const char *)chunk + offset);
+}
+
+static __always_inline struct python_thread *python_memory(void)
+{
+	struct python_thread *p;
+	__u32 zero = 0, tid;
+	void *nothing;
+
+	if (gp_task_storage)
+		return bpf_task_storage_get(&python_threads, bpf_get_current_task_btf(), 0,
+					    BPF_LOCAL_STORAGE_GET_F_CREATE);
+	tid = (__u32)bpf_get_current_pid_tgid();
+	p = bpf_map_lookup_elem(&python_threads_by_tid, &tid);
+	if (p)
+		return p;
+	nothing = bpf_map_lookup_elem(&no_python_thread, &zero);
+	if (!nothing)
+		return 0;
+	(void)bpf_map_update_elem(&python_threads_by_tid, &tid, nothing, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&python_threads_by_tid, &tid);
+}
+
+/* ---- whose thread state ---- */
+
+struct python_search {
+	const struct gp_python *py;
+	__u64 self;   /* the thread pointer */
+	__u64 interp; /* next to look at */
+	__u64 tstate; /* next to look at, 0: the next interpreter's */
+	__u64 found;
+	__u32 found_nr;
+	bool whole; /* all lists were seen to their ends */
+};
+
+static long python_search_one(__u32 n, struct python_search *s)
+{
+	__u64 id, next, tstate = s->tstate;
+
+	if (!tstate) {
+		s->whole = !s->interp;
+		return s->whole || !python_read(&s->tstate, 8, s->interp + s->py->interp_threads) ||
+		       !python_read(&s->interp, 8, s->interp + s->py->interp_next);
+	}
+	if (!python_read(&id, 8, tstate + s->py->state_thread_id) ||
+	    !python_read(&next, 8, tstate + 8))
+		return 1;
+	if (id == s->self) {
+		s->found = tstate;
+		s->found_nr++;
+	}
+	s->tstate = next;
+	return 0;
+}
+
+/* Reads the thread state and checks that it is the thread's and in its interpreter's list. */
+static __noinline bool python_state_good(struct python_thread *p, const struct gp_python *py,
+					 __u64 tstate, __u64 self)
+{
+	__u64 prev, neighbour;
+
+	if (!tstate || !python_read(p->state, sizeof(p->state), tstate) ||
+	    python_field(p->state, sizeof(p->state), py->state_thread_id) != self)
+		return false;
+	prev = p->state[0];
+	if (!python_read(&neighbour, 8, prev ? prev + 8 : p->state[2] + py->interp_threads))
+		return false;
+	return neighbour == tstate;
+}
+
+/* Whether there is no interpreter but the one of the thread state that was read. */
+static __always_inline bool python_one_interpreter(const struct python_thread *p,
+						   const struct gp_python *py)
+{
+	__u64 first, next;
+
+	return python_read(&first, 8, py->interpreters) && first == p->state[2] &&
+	       python_read(&next, 8, first + py->interp_next) && !next;
+}
+
+/* 1: the thread state is in p->state; 0: the thread has none; -1: not known. */
+static __noinline int python_find(struct python_thread *p, const struct gp_python *py)
+{
+	struct python_search s = {.py = py};
+
+	s.self = bpf_get_current_task_btf()->thread.fsbase;
+	if (python_state_good(p, py, p->tstate, s.self) && python_one_interpreter(p, py))
+		return 1;
+	p->tstate = 0;
+	if (!python_read(&s.interp, 8, py->interpreters))
+		return -1;
+	(void)bpf_loop(PYTHON_SEARCH_MAX, python_search_one, &s, 0);
+	if (!s.whole)
+		return -1;
+	if (!s.found_nr)
+		return 0;
+	/* Of several interpreters' states only one is the thread's now. */
+	if (s.found_nr > 1 || !python_state_good(p, py, s.found, s.self))
+		return -1;
+	p->tstate = s.found;
+	return 1;
+}
+
+/* ---- the frames ---- */
+
+struct python_walk {
+	const struct gp_python *py;
+	struct python_thread *memory;
+	__u64 frame; /* next */
+	__u64 hash;
+	__u32 nr;
+	__u32 flags;
+};
+
+/* Adds what tells code that was made at run time apart. What cannot be read counts as 0. Out of
+ * line: rare. */
+static __noinline __u64 python_check_made(struct python_thread *p, __u64 hash, __u64 name,
+					  __u64 lines)
+{
+	struct gp_python_made *m = &p->made;
+	__u64 nr = m->name_bytes;
+
+	if (nr > sizeof(m->name))
+		nr = sizeof(m->name);
+	__builtin_memset(m->name, 0, sizeof(m->name));
+	__builtin_memset(m->lines, 0, sizeof(m->lines));
+	(void)bpf_probe_read_user(m->name, nr, (const void *)(name + 48));
+	hash = gp_python_mix_words(hash, m->name, sizeof(m->name) / 8);
+	if (!python_read(&m->lines_bytes, 8, lines + 16))
+		return hash;
+	nr = m->lines_bytes;
+	if (nr > sizeof(m->lines))
+		nr = sizeof(m->lines);
+	(void)bpf_probe_read_user(m->lines, nr, (const void *)(lines + 32));
+	return gp_python_mix_words(hash, m->lines, sizeof(m->lines) / 8);
+}
+
+/* The checksum of the code object of which p->check was read. */
+static __always_inline __u32 python_check(struct python_thread *p, const struct gp_python *py)
+{
+	__u64 name, hash = gp_python_mix_words(0, p->check, GP_PYTHON_CHECK_BYTES / 8);
+
+	if (!py->code_filename)
+		return (__u32)(hash >> 32);
+	name = python_field(p->check, sizeof(p->check), py->code_filename - py->code_check);
+	/* Length, hash, state, another pointer, the first characters. */
+	if (python_read(&p->made, 40, name + 16) && p->made.name_bytes &&
+	    (__u8)p->made.name[0] == '<')
+		hash = python_check_made(p, hash, name, p->check[GP_PYTHON_CHECK_BYTES / 8 - 1]);
+	return (__u32)(hash >> 32);
+}
+
+static __always_inline bool python_is_function(const struct python_thread *p,
+					       const struct gp_python *py)
+{
+	__u32 at = py->frame_owner;
+
+	if (at >= sizeof(p->frame))
+		return true;
+	return ((const __u8 *)p->frame)[at] < PYTHON_OWNER_INTERPRETER;
+}
+
+/* Adds the frame that was read. False if its code cannot be read. */
+static __always_inline bool python_add(struct python_walk *w, struct python_thread *p)
+{
+	const struct gp_python *py = w->py;
+	__u64 code = python_field(p->frame, sizeof(p->frame), py->frame_code) & py->code_mask;
+	__u64 instr = python_field(p->frame, sizeof(p->frame), py->frame_instr);
+	struct gp_stack_frame *to;
+	__u32 i = w->nr;
+
+	if (i >= GP_STACK_FRAMES || !python_read(p->check, sizeof(p->check), code + py->code_check))
+		return false;
+	to = &p->frames[i];
+	to->code = code;
+	to->lasti = (__s32)(py->is_index ? instr : instr - code - py->code_start);
+	to->check = python_check(p, py);
+	w->hash = gp_python_mix(gp_python_mix(w->hash, code),
+				(__u64)to->check << 32 | (__u32)to->lasti);
+	w->nr = i + 1;
+	return true;
+}
+
+static long python_walk_one(__u32 n, struct python_walk *w)
+{
+	const struct gp_python *py = w->py;
+	struct python_thread *p = w->memory;
+	__u32 bytes = py->frame_bytes;
+
+	if (!w->frame)
+		return 1;
+	if (w->nr >= GP_STACK_FRAMES) {
+		w->flags |= GP_STACK_TRUNCATED;
+		return 1;
+	}
+	if (bytes > sizeof(p->frame) || !python_read(p->frame, bytes, w->frame + py->frame_at) ||
+	    (python_is_function(p, py) && !python_add(w, p))) {
+		w->flags |= GP_STACK_INCOMPLETE;
+		return 1;
+	}
+	w->frame = python_field(p->frame, sizeof(p->frame), py->frame_back);
+	return 0;
+}
+
+/* ---- the id ---- */
+
+/* Tells of a stack that has the id for the first time. */
+static __always_inline bool python_emit(struct python_thread *p, const struct python_walk *w,
+					const struct thread_state *t, __u32 id, __u64 now)
+{
+	__u32 nr = w->nr;
+
+	if (nr > GP_STACK_FRAMES)
+		return false;
+	emit_head(&p->event.head, GP_EV_STACK, (__u8)w->flags, t, now);
+	p->event.stack_id = id;
+	p->event.frames_nr = nr;
+	/* Woken at once: code objects are read from the process while it has them. */
+	return !bpf_ringbuf_output(&ring, &p->event,
+				   sizeof(p->event) + nr * sizeof(struct gp_stack_frame),
+				   BPF_RB_FORCE_WAKEUP);
+}
+
+static __always_inline __u32 python_id(struct python_thread *p, const struct python_walk *w,
+				       const struct thread_state *t, __u64 now)
+{
+	__u64 key = gp_python_mix(w->hash, (__u64)w->nr << 32 | w->flags << 16 | (__u16)t->owner);
+	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
+	__u32 id;
+
+	if (known)
+		return *known;
+	id = __sync_fetch_and_add(&gp_stacks_nr, 1) + 1;
+	if (bpf_map_update_elem(&stacks, &key, &id, BPF_NOEXIST)) {
+		/* Another thread was quicker, or the table is full. */
+		known = bpf_map_lookup_elem(&stacks, &key);
+		if (known)
+			return *known;
+		count_loss(GP_LOSS_STACK_ROOM);
+		return 0;
+	}
+	if (python_emit(p, w, t, id, now))
+		return id;
+	(void)bpf_map_delete_elem(&stacks, &key);
+	count_loss(GP_LOSS_STACK_ROOM);
+	return 0;
+}
+
+static __always_inline __u64 python_first_frame(const struct python_thread *p,
+						const struct gp_python *py, bool *ret_ok)
+{
+	__u64 frame = python_field(p->state, sizeof(p->state), py->state_frame);
+
+	*ret_ok = true;
+	if (py->has_cframe)
+		*ret_ok = python_read(&frame, 8, frame + py->cframe_frame);
+	return frame;
+}
+
+/* Id of the current thread's Python stack; 0 if it has none, or (counted) none can be had. */
+static __noinline __u32 python_stack(const struct thread_state *t, __u64 now)
+{
+	__u32 process = (__u16)t->owner;
+	const struct gp_python *py = bpf_map_lookup_elem(&pythons, &process);
+	struct python_walk w = {.py = py};
+	int found;
+	bool ok;
+
+	if (!py)
+		return 0;
+	w.memory = python_memory();
+	if (!w.memory) {
+		count_loss(GP_LOSS_STACK_ROOM);
+		return 0;
+	}
+	found = python_find(w.memory, py);
+	if (!found)
+		return 0;
+	if (found > 0) {
+		w.frame = python_first_frame(w.memory, py, &ok);
+		if (ok)
+			(void)bpf_loop(PYTHON_WALK_MAX, python_walk_one, &w, 0);
+	}
+	if (found < 0 || !ok || (w.frame && !w.flags))
+		w.flags |= GP_STACK_INCOMPLETE;
+	if (w.flags)
+		count_loss(GP_LOSS_STACK_INCOMPLETE);
+	return w.nr ? python_id(w.memory, &w, t, now) : 0;
+}
+
+#endif /* GP_BPF_PYTHON_BPF_H */

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Python stacks against a program that knows its own at each operator. A stack is right, or marked as
+not whole; there is no third.
+"""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+import harness
+
+STEPS = 40
+FRAMES = 128
+MARKS = ("[truncated]", "[incomplete]")
+
+
+def told(target):
+    """tid -> the stacks that the program knows of, innermost first."""
+    path = "%s/told-%d.json" % (harness.inside().folder, target.pid)
+    assert target.command("told " + harness.inside().inner(path)) == "told"
+    with open(path, encoding="utf-8") as file:
+        return {int(tid): stacks for tid, stacks in json.load(file).items()}
+
+
+def recorded(recording):
+    """tid -> (mark or None, stack innermost first) of each aten::sinh, in order."""
+    found = {}
+    for event in recording.chrome()["traceEvents"]:
+        if event["ph"] != "X" or event["name"] != "aten::sinh":
+            continue
+        frames = event["args"].get("Call stack", "").split(";")[:-1]
+        mark = frames.pop(0) if frames and frames[0] in MARKS else None
+        found.setdefault(int(event["tid"]), []).append((event["ts"], mark, frames[::-1]))
+    return {tid: [entry[1:] for entry in sorted(entries, key=lambda entry: entry[0])]
+            for tid, entries in found.items()}
+
+
+def right(expected, mark, stack):
+    if len(expected) > FRAMES:
+        return mark == "[truncated]" and stack == expected[:FRAMES]
+    return mark is None and stack == expected
+
+
+def compare(expected, found):
+    """How many stacks there are; every one must be right."""
+    assert {tid: len(stacks) for tid, stacks in expected.items()} == \
+        {tid: len(stacks) for tid, stacks in found.items()}
+    for tid, stacks in expected.items():
+        for stack, (mark, got) in zip(stacks, found[tid]):
+            assert right(stack, mark, got), "%s\nshould be\n%s" % ((mark, got), stack)
+    return sum(len(stacks) for stacks in expected.values())
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory):
+    """A capture with stacks, and what the program knows of them."""
+    folder = tmp_path_factory.mktemp("stacks")
+    with harness.Target("stacks") as target:
+        target.step(1)
+        told(target)
+        done = harness.attach(target, folder / "stacks.gpuprof", "--stack", "python", "--memory",
+                              orders=lambda: target.step(STEPS))
+        expected = told(target)
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    return done, expected
+
+
+@pytest.mark.versions
+@pytest.mark.san
+def test_every_stack_is_right(capture):
+    done, expected = capture
+    assert compare(expected, recorded(done.recording)) > 100 * STEPS
+
+
+@pytest.mark.versions
+def test_what_is_not_whole_is_counted(capture):
+    done, expected = capture
+    deep = sum(len(stack) > FRAMES for stacks in expected.values() for stack in stacks)
+    assert deep == STEPS
+    # Each of them allocates its result too, and that has the same stack.
+    assert done.recording.losses()["stack_incomplete"] >= 2 * deep
+    assert done.recording.losses()["stack_room"] == 0
+
+
+@pytest.mark.versions
+def test_made_up_code_is_never_wrong(tmp_path):
+    """Code objects that are freed at once, each at the address of the one before."""
+    with harness.Target("stacks") as target:
+        told(target)
+        done = harness.attach(target, tmp_path / "made.gpuprof", "--stack", "python",
+                              orders=lambda: target.command("dynamic 400"))
+        (stacks,) = told(target).values()
+        target.leave()
+    (found,) = recorded(done.recording).values()
+    assert len(found) == len(stacks) == 400
+    for expected, (mark, stack) in zip(stacks, found):
+        assert len(stack) == len(expected)
+        for wanted, got in zip(expected, stack):
+            assert got == wanted or (got == "?(0): ?" and mark == "[incomplete]"), (wanted, got)
+
+
+def test_run_finds_python_when_it_comes(tmp_path):
+    path = str(tmp_path / "run.gpuprof")
+    with harness.Gpuprof("run", "--stack", "python", "-o", path, "--",
+                         *harness.inside().argv("stacks")) as profiler:
+        line, at = profiler.wait_line("stdout", lambda text: text.startswith("ready "))
+        facts = json.loads(line[len("ready "):])
+        for order in ("told /dev/null", "step 2", "told " + str(tmp_path / "told")):
+            profiler.send(order)
+            _, at = profiler.wait_line("stdout", lambda text: True, at)
+        size = os.path.getsize(path)
+        # What is written from here on was read after all of that.
+        profiler.send("step 1")
+        profiler.wait_line("stdout", lambda text: text == "did 1", at)
+        harness.wait_until("more of the recording", lambda: os.path.getsize(path) > size)
+        profiler.send("exit")
+        status = profiler.wait()
+    assert status == harness.DONE, profiler.told()
+    with open(tmp_path / "told", encoding="utf-8") as file:
+        expected = {int(tid): stacks for tid, stacks in json.load(file).items()}
+    found = recorded(harness.Recording(path))
+    main = facts["tid"]
+    # Warm-up and the first command's steps come before, one step after.
+    wanted, got = expected[main], found[main]
+    first = len(got) * 3 // 6
+    assert len(got) == len(wanted) * 3
+    for stack, (mark, frames) in zip(wanted, got[first:first + len(wanted)]):
+        assert right(stack, mark, frames), (stack, mark, frames)
+
+
+def test_table_by_stack(capture):
+    done, expected = capture
+    rows = [row for row in done.recording.table("--group-by", "stack:2")["rows"]
+            if row["name"] == "aten::sinh"]
+    counts = {}
+    for stacks in expected.values():
+        for stack in stacks:
+            counts[tuple(stack[:2])] = counts.get(tuple(stack[:2]), 0) + 1
+    assert {tuple(row["stack"]): row["calls"] for row in rows} == counts
+    text = harness.gpuprof("table", done.recording.path, "--group-by", "stack:2").stdout
+    assert "  Source Location  " in text
+
+
+def test_folded_stacks(capture, tmp_path):
+    done, _ = capture
+    for metric in ("self_cpu_time_total", "allocated_bytes"):
+        path = tmp_path / metric
+        assert harness.gpuprof("export", done.recording.path, "--format", "stacks", "--metric",
+                               metric, "-o", path).status == harness.DONE
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert lines
+        for line in lines:
+            stack, number = line.rsplit(" ", 1)
+            assert int(number) > 0 and " " not in stack and all(stack.split(";"))
+    # Every sinh makes a tensor: its 16 (or 8) bytes are at a stack that ends where it is called.
+    assert sum(line.endswith("_plain 16") for line in lines) >= 3 * STEPS
+
+
+def test_speedscope(capture, tmp_path):
+    done, _ = capture
+    path = tmp_path / "profile.json"
+    assert harness.gpuprof("export", done.recording.path, "--format", "speedscope", "-o",
+                           path).status == harness.DONE
+    profile = harness.parse_json(path.read_text(encoding="utf-8"))
+    one = profile["profiles"][0]
+    assert len(one["samples"]) == len(one["weights"]) > 0
+    assert sum(one["weights"]) == one["endValue"]
+    assert max(max(sample) for sample in one["samples"]) < len(profile["shared"]["frames"])
+
+
+def test_no_python_no_stacks(tmp_path):
+    """What cannot be walked is refused, and says why."""
+    with subprocess.Popen(["sleep", "1000"]) as child:
+        try:
+            done = harness.gpuprof("attach", "--pid", child.pid, "--stack", "python", "-o",
+                                   tmp_path / "no.gpuprof")
+        finally:
+            child.kill()
+    assert done.status == harness.FAILED
+    assert "no CPython" in done.stderr
+    assert not (tmp_path / "no.gpuprof").exists()
+
+
+def test_recording_without_stacks(sample, tmp_path):
+    done = harness.gpuprof("export", sample("mlp").recording.path, "--format", "stacks", "-o",
+                           tmp_path / "none")
+    assert done.status == harness.FAILED
+    assert "--stack python" in done.stderr

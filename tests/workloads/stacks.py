@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Knows its own Python stack at each operator: note() stands on the very line of torch.sinh(), which
+nothing else calls, and writes down the stack it was called with.
+"""
+
+import functools
+import gc
+import json
+import queue
+import re
+import sys
+import threading
+
+import protocol
+import torch
+
+X = torch.ones(4)
+TOLD = {}
+DEEP = 200
+
+
+def note():
+    """The caller's stack, innermost first, under the thread that it is on."""
+    stack, frame = [], sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        stack.append("%s(%d): %s" % (code.co_filename, frame.f_lineno,
+                                     getattr(code, "co_qualname", code.co_name)))
+        frame = frame.f_back
+    TOLD.setdefault(threading.get_native_id(), []).append(stack)
+
+
+def plain():
+    note(); torch.sinh(X)
+
+
+def recursion(depth):
+    if depth:
+        return recursion(depth - 1)
+    note(); return torch.sinh(X)
+
+
+def generator():
+    for _ in range(3):
+        note(); yield torch.sinh(X)
+
+
+def outer_generator():
+    note(); torch.sinh(X)
+    yield from generator()
+
+
+def decorated(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        note(); torch.sinh(X)
+        return function(*args)
+    return wrapper
+
+
+@decorated
+@decorated
+def twice():
+    note(); torch.sinh(X)
+
+
+def key(value):
+    note(); torch.sinh(X)
+    return -value
+
+
+def replaced(match):
+    note(); torch.sinh(X)
+    return match.group(0)
+
+
+class Module(torch.nn.Module):
+    def forward(self, data):
+        note(); return torch.sinh(data)
+
+
+class Finalized:
+    def __del__(self):
+        note(); torch.sinh(X)
+
+
+class Numbers:
+    def __add__(self, other):
+        note(); return torch.sinh(X)
+
+    @property
+    def value(self):
+        note(); return torch.sinh(X)
+
+    @staticmethod
+    def still():
+        note(); return torch.sinh(X)
+
+
+def callbacks():
+    sorted([3, 1, 2], key=key)
+    list(map(lambda value: (note(), torch.sinh(X)), range(2)))
+    functools.reduce(lambda a, b: (note(), torch.sinh(X)), range(3))
+    re.sub("a", replaced, "banana")
+    [(note(), torch.sinh(X)) for _ in range(2)]
+    {value: (note(), torch.sinh(X)) for value in range(2)}
+    list((note(), torch.sinh(X)) for _ in range(2))
+    Finalized()
+    Numbers() + 1
+    Numbers().value
+    Numbers.still()
+
+
+def raising(depth):
+    if depth:
+        raising(depth - 1)
+    raise ValueError
+
+
+def caught():
+    try:
+        raising(20)
+    except ValueError:
+        note(); torch.sinh(X)
+    plain()
+
+
+async def coroutine():
+    note(); torch.sinh(X)
+
+
+def backward():
+    leaf = torch.ones(2, requires_grad=True)
+    leaf.register_hook(lambda grad: (note(), torch.sinh(grad))[1])
+    (leaf * 2).sum().backward()
+
+
+class Worker(threading.Thread):
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.orders, self.done = queue.Queue(), queue.Queue()
+        self.start()
+
+    def run(self):
+        while self.orders.get():
+            for depth in range(20):
+                recursion(depth)
+            self.done.put(True)
+
+
+def dynamic(number):
+    """Code that is gone as soon as it has run, at an address that the next one gets."""
+    source = "\n" * (number % 50) + "note(); torch.sinh(X)"
+    exec(compile(source, "<made %d>" % (number % 7), "exec"), {"note": note, "torch": torch, "X": X})
+
+
+class Stacks(protocol.Workload):
+    def __init__(self, args):
+        super().__init__(args)
+        self.workers = [Worker() for _ in range(3)]
+        self.module = torch.nn.Sequential(Module(), Module())
+        gc.disable()
+
+    def step(self):
+        for worker in self.workers:
+            worker.orders.put(True)
+        plain()
+        recursion(DEEP)
+        for depth in range(0, 100, 9):
+            recursion(depth)
+        list(outer_generator())
+        twice()
+        callbacks()
+        caught()
+        self.module(X)
+        try:
+            coroutine().send(None)
+        except StopIteration:
+            pass
+        backward()
+        for worker in self.workers:
+            worker.done.get()
+        brief = threading.Thread(target=plain)
+        brief.start()
+        brief.join()
+
+    def command(self, words):
+        # What note() was told since the last "told", as a file.
+        if words[0] == "told" and len(words) == 2:
+            with open(words[1], "w", encoding="utf-8") as file:
+                json.dump(TOLD, file)
+            TOLD.clear()
+            return "told"
+        if words[0] == "dynamic" and len(words) == 2:
+            for number in range(int(words[1])):
+                dynamic(number)
+            return "dynamic " + words[1]
+        return None
+
+    def close(self):
+        for worker in self.workers:
+            worker.orders.put(None)
+        for worker in self.workers:
+            worker.join()
+
+
+if __name__ == "__main__":
+    protocol.main(Stacks)

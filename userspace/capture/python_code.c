@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Code objects by address. One is read between two looks at its checksum: what changed meanwhile is
+ * not believed.
+ */
+#include "capture/python_code.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "target/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CODES_MAX	 (1U << 20)
+#define TABLE_BYTES_MAX	 (1U << 20)  /* of one line table */
+#define TABLES_BYTES_MAX (64U << 20) /* of all */
+#define TEXT_BYTES	 1024
+
+struct code {
+	uint32_t check;
+	int32_t first_line;
+	const char *file;
+	const char *function;
+	uint8_t *table;
+	size_t table_bytes;
+};
+
+struct python_codes {
+	struct target_python python;
+	struct intern *texts;
+	struct hash code_of; /* address -> index of the one that was there last */
+	VEC(struct code) codes;
+	size_t tables_bytes;
+};
+
+struct python_codes *python_codes__new(const struct target_python *python)
+{
+	struct python_codes *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->python = *python;
+	c->texts = intern__new();
+	if (!c->texts) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+void python_codes__free(struct python_codes *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->codes.nr; i++)
+		free(c->codes.items[i].table);
+	vec_done(&c->codes);
+	hash__done(&c->code_of);
+	intern__free(c->texts);
+	free(c);
+}
+
+static int read_text(struct python_codes *c, const uint8_t *code, uint16_t at,
+		     const char **ret_text)
+{
+	char text[TEXT_BYTES];
+	uint64_t address;
+
+	memcpy(&address, code + at, sizeof(address));
+	if (target_python_text(&c->python, address, text, sizeof(text)))
+		return -ENOENT;
+	*ret_text = intern__str(c->texts, text);
+	return *ret_text ? 0 : -ENOMEM;
+}
+
+/* The bytes object of the line table: its length, then the bytes from 32 on. */
+static int read_table(struct python_codes *c, const uint8_t *code, struct code *to)
+{
+	CLEANUP(cleanup_free) uint8_t *table = NULL;
+	uint64_t address, bytes;
+
+	memcpy(&address, code + c->python.linetable, sizeof(address));
+	if (target_memory_read(c->python.pid, address + 16, &bytes, sizeof(bytes)) ||
+	    bytes > TABLE_BYTES_MAX)
+		return -ENOENT;
+	if (bytes > TABLES_BYTES_MAX - c->tables_bytes)
+		return -ENOSPC;
+	table = malloc(bytes + 1);
+	if (!table)
+		return -ENOMEM;
+	if (target_memory_read(c->python.pid, address + 32, table, bytes))
+		return -ENOENT;
+	to->table = TAKE(table);
+	to->table_bytes = bytes;
+	return 0;
+}
+
+static int read_code(struct python_codes *c, const struct gp_stack_frame *frame, struct code *to)
+{
+	uint8_t code[PYTHON_CODE_BYTES];
+	int err;
+
+	if (target_python_code(&c->python, frame->code, code) ||
+	    target_python_check(&c->python, code) != frame->check)
+		return -ENOENT;
+	to->check = frame->check;
+	memcpy(&to->first_line, code + c->python.firstlineno, sizeof(to->first_line));
+	err = read_text(c, code, c->python.filename, &to->file);
+	err = err ? err : read_text(c, code, c->python.name, &to->function);
+	err = err ? err : read_table(c, code, to);
+	if (err)
+		return err;
+	if (target_python_code(&c->python, frame->code, code) ||
+	    target_python_check(&c->python, code) != frame->check) {
+		free(TAKE(to->table));
+		return -ENOENT;
+	}
+	return 0;
+}
+
+static int find_code(struct python_codes *c, const struct gp_stack_frame *frame, uint32_t *ret_code)
+{
+	const uint64_t *known = hash__find(&c->code_of, frame->code);
+	struct code code = {0};
+	int err;
+
+	if (known && c->codes.items[*known].check == frame->check) {
+		*ret_code = (uint32_t)*known;
+		return 0;
+	}
+	if (c->codes.nr >= CODES_MAX)
+		return -ENOSPC;
+	err = read_code(c, frame, &code);
+	if (err)
+		return err;
+	c->tables_bytes += code.table_bytes;
+	if (vec_push(&c->codes, code)) {
+		free(code.table);
+		return -ENOMEM;
+	}
+	*ret_code = (uint32_t)c->codes.nr - 1;
+	return hash__set(&c->code_of, frame->code, *ret_code);
+}
+
+int python_codes__place(struct python_codes *c, const struct gp_stack_frame *frame,
+			struct python_place *ret_place)
+{
+	const struct code *code;
+	uint32_t index;
+	int err = find_code(c, frame, &index);
+
+	if (err)
+		return err;
+	code = &c->codes.items[index];
+	*ret_place = (struct python_place){
+		.code = index,
+		.file = code->file,
+		.function = code->function,
+		.line = python_line(c->python.minor, code->table, code->table_bytes,
+				    code->first_line, frame->lasti),
+	};
+	return 0;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The GPU in a Chrome trace: API calls on their threads, work on rows of its own (pid: the device,
+ * tid: the stream), and an arrow from each call to its work. The work of lane n of a stream is on
+ * tid stream + n * 1000000.
+ */
+#include "output/chrome.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/banned.h"
+
+#define LANE_TIDS    1000000
+#define SORT_INDEX_0 5000000
+#define EVENT_SYNC   1 /* CUpti_ActivitySynchronizationType */
+#define STREAM_WAIT  2
+
+/* Of a synchronisation with no stream, the row before all others. */
+static int64_t tid_of(const struct tl_gpu *g)
+{
+	int64_t stream = g->stream == TL_NONE ? -1 : (int64_t)g->stream;
+
+	return stream + (int64_t)g->lane * LANE_TIDS;
+}
+
+static void where(struct chrome *c, const struct tl_gpu *g, uint64_t time_ns)
+{
+	chrome_lit(&c->out, ",\"pid\":");
+	buf__u64(&c->out, g->device);
+	chrome_lit(&c->out, ",\"tid\":");
+	buf__i64(&c->out, tid_of(g));
+	chrome_lit(&c->out, ",\"ts\":");
+	buf__us(&c->out, chrome_time(c, time_ns));
+}
+
+static void arg_u64(struct chrome *c, const char *name, uint64_t value)
+{
+	chrome_lit(&c->out, ",\"");
+	buf__str(&c->out, name);
+	chrome_lit(&c->out, "\":");
+	buf__u64(&c->out, value);
+}
+
+/* Begins the arguments, of which more follow or not; the op's number is the id that Kineto calls
+ * external. */
+static void external_id(struct chrome *c, uint32_t op, bool more)
+{
+	chrome_lit(&c->out, ",\"args\":{");
+	if (op == TL_NONE)
+		return;
+	chrome_lit(&c->out, "\"External id\":");
+	buf__u64(&c->out, (uint64_t)op + 1);
+	if (more)
+		chrome_lit(&c->out, ",");
+}
+
+/* Ids of different processes shall not meet; the first one's are CUPTI's own. */
+static void arrow(struct chrome *c, bool begins, uint32_t process, uint32_t correlation_id)
+{
+	chrome_begin(c);
+	if (begins)
+		chrome_lit(&c->out, "{\"ph\":\"s\",\"id\":");
+	else
+		chrome_lit(&c->out, "{\"ph\":\"f\",\"id\":");
+	buf__u64(&c->out, (uint64_t)process << 32 | correlation_id);
+}
+
+static void arrow_name(struct chrome *c)
+{
+	chrome_lit(&c->out, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
+}
+
+/* ---- API calls ---- */
+
+static void api_slice(struct chrome *c, const struct tl_api *api)
+{
+	uint32_t process = c->t->threads.items[api->thread].process;
+
+	chrome_begin(c);
+	if (api->flags & GP_API_DRIVER)
+		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"name\":");
+	else
+		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":");
+	buf__json(&c->out, api->name);
+	chrome_where(c, api->thread, api->start_ns);
+	chrome_lit(&c->out, ",\"dur\":");
+	buf__us(&c->out, chrome_time(c, api->end_ns) - chrome_time(c, api->start_ns));
+	external_id(c, api->op, api->correlation_id != 0);
+	if (api->correlation_id) {
+		chrome_lit(&c->out, "\"cbid\":");
+		buf__u64(&c->out, api->cbid);
+		arg_u64(c, "correlation", api->correlation_id);
+	}
+	chrome_lit(&c->out, "}}");
+	if (!api->gpu_nr)
+		return;
+	arrow(c, true, process, api->correlation_id);
+	chrome_where(c, api->thread, api->start_ns);
+	arrow_name(c);
+	chrome_lit(&c->out, "}");
+}
+
+/* ---- work ---- */
+
+static void three(struct chrome *c, const char *name, const uint32_t n[3])
+{
+	chrome_lit(&c->out, ",\"");
+	buf__str(&c->out, name);
+	chrome_lit(&c->out, "\":[");
+	for (int i = 0; i < 3; i++) {
+		if (i)
+			chrome_lit(&c->out, ",");
+		buf__u64(&c->out, n[i]);
+	}
+	chrome_lit(&c->out, "]");
+}
+
+static void place_args(struct chrome *c, const struct tl_gpu *g)
+{
+	chrome_lit(&c->out, "\"device\":");
+	buf__u64(&c->out, g->device);
+	arg_u64(c, "context", g->context);
+	arg_u64(c, "stream", g->stream);
+	arg_u64(c, "correlation", g->correlation_id);
+}
+
+static void graph_args(struct chrome *c, const struct tl_gpu *g)
+{
+	if (!g->graph && !g->graph_node)
+		return;
+	arg_u64(c, "graph id", g->graph);
+	arg_u64(c, "graph node id", g->graph_node);
+}
+
+static void kernel_args(struct chrome *c, const struct tl_gpu *g)
+{
+	chrome_lit(&c->out, "\"queued\":");
+	buf__u64(&c->out, g->kernel.queued_ns);
+	chrome_lit(&c->out, ",");
+	place_args(c, g);
+	arg_u64(c, "registers per thread", g->kernel.registers);
+	chrome_lit(&c->out, ",\"shared memory\":");
+	buf__i64(&c->out, g->kernel.shared_bytes);
+	three(c, "grid", g->kernel.grid);
+	three(c, "block", g->kernel.block);
+	graph_args(c, g);
+}
+
+/* The shortest text that reads back as the same number; never an exponent that JSON lacks. */
+static void shortest(struct buf *out, double value)
+{
+	char text[40];
+
+	for (int digits = 6; digits <= 17; digits++) {
+		(void)snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	buf__str(out, text);
+}
+
+static void memory_args(struct chrome *c, const struct tl_gpu *g)
+{
+	uint64_t ns = g->end_ns - g->start_ns;
+
+	if (g->memory.peer_device != TL_NONE && g->kind == TL_GPU_COPY) {
+		chrome_lit(&c->out, "\"fromDevice\":");
+		buf__u64(&c->out, g->device);
+		arg_u64(c, "inDevice", g->device);
+		arg_u64(c, "toDevice", g->memory.peer_device);
+		chrome_lit(&c->out, ",");
+	}
+	place_args(c, g);
+	arg_u64(c, "bytes", g->memory.bytes);
+	if (ns) {
+		chrome_lit(&c->out, ",\"memory bandwidth (GB/s)\":");
+		shortest(&c->out, (double)g->memory.bytes / (double)ns);
+	}
+	graph_args(c, g);
+}
+
+static void sync_args(struct chrome *c, const struct tl_gpu *g)
+{
+	chrome_lit(&c->out, "\"cuda_sync_kind\":");
+	buf__json(&c->out, g->name);
+	if (g->sync.event && (g->sync.what == EVENT_SYNC || g->sync.what == STREAM_WAIT))
+		arg_u64(c, "wait_on_cuda_event_id", g->sync.event);
+	chrome_lit(&c->out, ",\"stream\":");
+	buf__i64(&c->out, g->stream == TL_NONE ? -1 : (int64_t)g->stream);
+	arg_u64(c, "correlation", g->correlation_id);
+	arg_u64(c, "device", g->device);
+	arg_u64(c, "context", g->context);
+}
+
+static void work_args(struct chrome *c, const struct tl_gpu *g)
+{
+	external_id(c, g->op, true);
+	if (g->kind == TL_GPU_KERNEL)
+		kernel_args(c, g);
+	else if (g->kind == TL_GPU_SYNC)
+		sync_args(c, g);
+	else
+		memory_args(c, g);
+	chrome_lit(&c->out, "}}");
+}
+
+static void work_slice(struct chrome *c, const struct tl_gpu *g)
+{
+	static const char *const categories[] = {
+		[TL_GPU_KERNEL] = "kernel",
+		[TL_GPU_COPY] = "gpu_memcpy",
+		[TL_GPU_SET] = "gpu_memset",
+		[TL_GPU_SYNC] = "cuda_sync",
+	};
+
+	chrome_begin(c);
+	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"");
+	buf__str(&c->out, categories[g->kind]);
+	chrome_lit(&c->out, "\",\"name\":");
+	buf__json(&c->out, g->name);
+	where(c, g, g->shown_start_ns);
+	chrome_lit(&c->out, ",\"dur\":");
+	buf__us(&c->out, chrome_time(c, g->shown_end_ns) - chrome_time(c, g->shown_start_ns));
+	work_args(c, g);
+	if (g->api == TL_NONE)
+		return;
+	arrow(c, false, g->process, g->correlation_id);
+	where(c, g, g->shown_start_ns);
+	arrow_name(c);
+	chrome_lit(&c->out, ",\"bp\":\"e\"}");
+}
+
+int chrome_gpu(struct chrome *c)
+{
+	const struct tl_gpus *gpu = &c->t->gpu;
+	int err = 0;
+
+	for (size_t i = 0; i < gpu->api.nr && !err; i++) {
+		api_slice(c, &gpu->api.items[i]);
+		err = chrome_drain(c, false);
+	}
+	for (size_t i = 0; i < gpu->work.nr && !err; i++) {
+		if (gpu->work.items[i].lane == TL_NONE)
+			continue;
+		work_slice(c, &gpu->work.items[i]);
+		err = chrome_drain(c, false);
+	}
+	return err;
+}
+
+/* ---- names ---- */
+
+static void device_names(struct chrome *c, const struct tl_gpu *g)
+{
+	chrome_meta(c, "process_name", g->device, 0);
+	chrome_lit(&c->out, "{\"name\":");
+	buf__json(&c->out, c->t->processes.items[g->process].comm);
+	chrome_lit(&c->out, "}}");
+	chrome_meta(c, "process_labels", g->device, 0);
+	buf__printf(&c->out, "{\"labels\":\"GPU %" PRIu32 "\"}}", g->device);
+	chrome_meta(c, "process_sort_index", g->device, 0);
+	buf__printf(&c->out, "{\"sort_index\":%" PRIu64 "}}", (uint64_t)SORT_INDEX_0 + g->device);
+}
+
+static void row_names(struct chrome *c, const struct tl_gpu *g)
+{
+	chrome_meta(c, "thread_name", g->device, tid_of(g));
+	if (g->stream == TL_NONE)
+		buf__printf(&c->out, "{\"name\":\"Device %" PRIu32 " (sync)\"}}", g->device);
+	else if (!g->lane)
+		buf__printf(&c->out, "{\"name\":\"stream %" PRIu32 " \"}}", g->stream);
+	else
+		buf__printf(&c->out, "{\"name\":\"stream %" PRIu32 " (%s)\"}}", g->stream,
+			    tl_gpu_is_work(g) ? "overlap" : "sync");
+	chrome_meta(c, "thread_sort_index", g->device, tid_of(g));
+	buf__printf(&c->out, "{\"sort_index\":%" PRId64 "}}", tid_of(g));
+}
+
+/* False and an error, or whether the key is new. */
+static bool is_new(struct hash *seen, uint64_t key, int *err)
+{
+	if (*err || hash__find(seen, key))
+		return false;
+	*err = hash__set(seen, key, 1);
+	return !*err;
+}
+
+int chrome_gpu_names(struct chrome *c)
+{
+	const struct tl_gpus *gpu = &c->t->gpu;
+	struct hash devices = {0}, rows = {0};
+	int err = 0;
+
+	for (size_t i = 0; i < gpu->work.nr && !err; i++) {
+		const struct tl_gpu *g = &gpu->work.items[i];
+
+		if (g->lane == TL_NONE)
+			continue;
+		if (is_new(&devices, g->device, &err))
+			device_names(c, g);
+		if (is_new(&rows, (uint64_t)g->device << 32 ^ hash_mix((uint64_t)tid_of(g)), &err))
+			row_names(c, g);
+	}
+	hash__done(&devices);
+	hash__done(&rows);
+	return err;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * GPU work to the calls that asked for it, by process and correlation id; from there to the ops. An
+ * id comes back after 2^32 calls: the last call before the work counts.
+ */
+#include "timeline/gpu.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "base/cleanup.h"
+#include "timeline/build.h"
+
+/* Work that seems to begin earlier before its call than any error of the clocks is not that call's.
+ */
+#define CLOCK_ERROR_NS 1000000
+
+/* ---- order ---- */
+
+static int sort_work(struct build *b)
+{
+	size_t nr = b->t->gpu.work.nr;
+	CLEANUP(cleanup_free) struct sort_item *order = malloc((nr + 1) * sizeof(*order));
+	CLEANUP(cleanup_free) struct tl_gpu *copy = malloc((nr + 1) * sizeof(*copy));
+	int err;
+
+	if (!order || !copy)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++) {
+		copy[i] = b->t->gpu.work.items[i];
+		order[i] = (struct sort_item){copy[i].start_ns, (uint32_t)i};
+	}
+	err = sort_items(order, nr);
+	for (size_t i = 0; i < nr && !err; i++)
+		b->t->gpu.work.items[i] = copy[order[i].index];
+	return err;
+}
+
+/* ---- calls ---- */
+
+static bool is_after(const struct api_key *k, uint64_t key, uint64_t start_ns)
+{
+	return k->key != key ? k->key > key : k->start_ns > start_ns;
+}
+
+/* The last call of this id that began before `limit_ns`. */
+static uint32_t call_of(const struct build *b, uint64_t key, uint64_t limit_ns)
+{
+	size_t low = 0, high = b->api_keys.nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (is_after(&b->api_keys.items[middle], key, limit_ns))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (!low || b->api_keys.items[low - 1].key != key)
+		return TL_NONE;
+	return b->api_keys.items[low - 1].api;
+}
+
+static void match(struct build *b, struct tl_gpu *g)
+{
+	uint64_t key = (uint64_t)g->process << 32 | g->correlation_id;
+	struct tl_api *api;
+
+	g->shown_start_ns = g->start_ns;
+	g->shown_end_ns = g->end_ns;
+	if (g->correlation_id)
+		g->api = call_of(b, key, g->start_ns + CLOCK_ERROR_NS);
+	if (g->api == TL_NONE) {
+		b->counts[TL_GPU_UNMATCHED]++;
+		return;
+	}
+	api = &b->t->gpu.api.items[g->api];
+	api->gpu_nr++;
+	g->op = api->op;
+	if (g->start_ns >= api->start_ns)
+		return;
+	b->counts[TL_GPU_EARLY]++;
+	g->shown_start_ns = api->start_ns;
+	if (g->shown_end_ns < g->shown_start_ns)
+		g->shown_end_ns = g->shown_start_ns;
+}
+
+static bool is_launch(const char *name)
+{
+	static const char *const begin[] = {"cudaLaunchKernel", "cudaLaunchCooperativeKernel",
+					    "cuLaunchKernel", "cuLaunchCooperativeKernel"};
+
+	for (size_t i = 0; i < sizeof(begin) / sizeof(*begin); i++)
+		if (!strncmp(name, begin[i], strlen(begin[i])))
+			return true;
+	return false;
+}
+
+static void count_launches(struct build *b)
+{
+	for (size_t i = 0; i < b->t->gpu.api.nr; i++) {
+		const struct tl_api *api = &b->t->gpu.api.items[i];
+
+		if (api->correlation_id && !api->gpu_nr && is_launch(api->name))
+			b->counts[TL_LAUNCH_UNMATCHED]++;
+	}
+}
+
+/* ---- ops ---- */
+
+/* torch.profiler gives asynchronous ops no GPU time. */
+static void sum_up(struct timeline *t)
+{
+	for (size_t i = 0; i < t->gpu.work.nr; i++) {
+		const struct tl_gpu *g = &t->gpu.work.items[i];
+
+		if (g->op != TL_NONE && tl_gpu_is_work(g))
+			t->ops.items[g->op].self_cuda_ns += g->end_ns - g->start_ns;
+	}
+	for (size_t i = t->ops.nr; i-- > 0;) {
+		struct tl_op *op = &t->ops.items[i];
+
+		op->cuda_ns += op->self_cuda_ns;
+		if (op->parent != TL_NONE)
+			t->ops.items[op->parent].cuda_ns += op->cuda_ns;
+	}
+}
+
+/* ---- streams and devices ---- */
+
+struct uses {
+	struct build *b;
+	struct hash stream_of; /* hash of process, device, stream -> one more than its index */
+	struct hash device_of;
+	struct hash context_of; /* process and context -> device */
+};
+
+static void uses__done(struct uses *u)
+{
+	hash__done(&u->stream_of);
+	hash__done(&u->device_of);
+	hash__done(&u->context_of);
+}
+
+/* Work comes by start, so the union is what lies after all that came before. */
+static void add_use(struct tl_gpu_use *use, const struct tl_gpu *g, const struct tl_api *api)
+{
+	uint64_t from_ns = use->nr && use->last_ns > g->start_ns ? use->last_ns : g->start_ns;
+	uint64_t queue_ns;
+
+	if (!use->nr++)
+		use->first_ns = g->start_ns;
+	use->sum_ns += g->end_ns - g->start_ns;
+	if (g->end_ns > from_ns)
+		use->busy_ns += g->end_ns - from_ns;
+	if (g->end_ns > use->last_ns)
+		use->last_ns = g->end_ns;
+	if (!api || g->start_ns < api->start_ns)
+		return;
+	queue_ns = g->start_ns - api->start_ns;
+	use->queue_nr++;
+	use->queue_sum_ns += queue_ns;
+	if (queue_ns > use->queue_max_ns)
+		use->queue_max_ns = queue_ns;
+}
+
+/* Streams and devices are few: the hash leads to the first of its value, others follow it. */
+static bool is_use(const struct tl_gpu_use *use, const struct tl_gpu *g, uint32_t stream)
+{
+	return use->process == g->process && use->device == g->device && use->stream == stream;
+}
+
+static int note_work(struct uses *u, const struct tl_gpu *g, bool whole)
+{
+	struct tl_gpus *gpu = &u->b->t->gpu;
+	uint32_t stream = whole ? TL_NONE : g->stream;
+	uint64_t key = hash_mix((uint64_t)g->process << 32 | g->device) ^ stream;
+	struct hash *of = whole ? &u->device_of : &u->stream_of;
+	const struct tl_api *api = g->api == TL_NONE ? NULL : &gpu->api.items[g->api];
+	struct tl_gpu_use new = {.process = g->process, .device = g->device, .stream = stream};
+	struct tl_gpu_use *use;
+	const uint64_t *known;
+	int err;
+
+	while ((known = hash__find(of, key))) {
+		use = whole ? &gpu->devices.items[*known] : &gpu->streams.items[*known];
+		if (is_use(use, g, stream)) {
+			add_use(use, g, api);
+			return 0;
+		}
+		key = hash_mix(key);
+	}
+	add_use(&new, g, api);
+	err = hash__set(of, key, whole ? gpu->devices.nr : gpu->streams.nr);
+	if (err)
+		return err;
+	return whole ? vec_push(&gpu->devices, new) : vec_push(&gpu->streams, new);
+}
+
+static uint64_t context_key(const struct tl_gpu *g)
+{
+	return (uint64_t)g->process << 32 | g->context;
+}
+
+/* A context of two devices, which cannot be, is no one's. */
+static int note_context(struct uses *u, const struct tl_gpu *g)
+{
+	const uint64_t *known = hash__find(&u->context_of, context_key(g));
+
+	if (known && *known == g->device)
+		return 0;
+	return hash__set(&u->context_of, context_key(g), known ? TL_NONE : g->device);
+}
+
+static int use_work(struct uses *u)
+{
+	struct tl_gpus *gpu = &u->b->t->gpu;
+	int err = 0;
+
+	for (size_t i = 0; i < gpu->work.nr && !err; i++) {
+		const struct tl_gpu *g = &gpu->work.items[i];
+
+		if (!tl_gpu_is_work(g))
+			continue;
+		err = note_work(u, g, false);
+		if (!err)
+			err = note_work(u, g, true);
+		if (!err)
+			err = note_context(u, g);
+	}
+	return err;
+}
+
+/* A synchronisation names its context only. */
+static void find_devices(struct uses *u)
+{
+	struct tl_gpus *gpu = &u->b->t->gpu;
+
+	for (size_t i = 0; i < gpu->work.nr; i++) {
+		struct tl_gpu *g = &gpu->work.items[i];
+		const uint64_t *known;
+
+		if (tl_gpu_is_work(g))
+			continue;
+		known = hash__find(&u->context_of, context_key(g));
+		if (known)
+			g->device = (uint32_t)*known;
+		u->b->counts[TL_SYNC_DEVICE_UNKNOWN] += g->device == TL_NONE;
+	}
+}
+
+int build_gpu(struct build *b)
+{
+	CLEANUP(uses__done) struct uses u = {.b = b};
+	int err = sort_work(b);
+
+	for (size_t i = 0; i < b->t->gpu.work.nr && !err; i++)
+		match(b, &b->t->gpu.work.items[i]);
+	if (err)
+		return err;
+	count_launches(b);
+	sum_up(b->t);
+	err = use_work(&u);
+	if (err)
+		return err;
+	find_devices(&u);
+	return build_gpu_lanes(b);
+}

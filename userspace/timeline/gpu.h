@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What the GPUs did and which calls made them do it, as arrays of the timeline. All is empty where
+ * the recording has no GPU event.
+ */
+#ifndef GP_TIMELINE_GPU_H
+#define GP_TIMELINE_GPU_H
+
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * One call of the CUDA runtime or driver. What a uprobe and CUPTI saw of one call is one entry.
+ * Sorted by (thread, start ascending, end descending). Windows of one thread nest, with its ops
+ * too: a call lies in the innermost op open in its middle and holds no op; a driver call that the
+ * runtime made for a call of its own is part of that.
+ */
+struct tl_api {
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint64_t self_ns;	 /* duration less that of the calls in it */
+	const char *name;	 /* without CUPTI's version suffix */
+	uint32_t thread;	 /* of timeline.threads */
+	uint32_t op;		 /* innermost op, annotations included, or TL_NONE */
+	uint32_t parent;	 /* the call it lies in, or TL_NONE */
+	uint32_t cbid;		 /* CUPTI's, 0: not known */
+	uint32_t correlation_id; /* CUPTI's, 0: CUPTI did not see it */
+	uint32_t stack_id;
+	uint32_t flags;	 /* enum gp_api_flags */
+	uint32_t gpu_nr; /* entries of tl_gpus.work that name it */
+};
+
+enum tl_gpu_kind { TL_GPU_KERNEL = 0, TL_GPU_COPY = 1, TL_GPU_SET = 2, TL_GPU_SYNC = 3 };
+
+/* One kernel, copy, memset or synchronisation. Sorted by start. */
+struct tl_gpu {
+	enum tl_gpu_kind kind;
+	uint64_t start_ns;
+	uint64_t end_ns;
+	/* The same where launch and work go by clocks that differ a little: never before the
+	 * launch. For drawing only. */
+	uint64_t shown_start_ns;
+	uint64_t shown_end_ns;
+	const char *name; /* as torch.profiler prints it, demangled; interned */
+	uint32_t process; /* of timeline.processes */
+	uint32_t device;  /* TL_NONE: not known, of a synchronisation only */
+	uint32_t context;
+	uint32_t stream; /* TL_NONE: none, of a synchronisation only */
+	uint32_t correlation_id;
+	uint32_t api; /* the call that asked for it, or TL_NONE */
+	uint32_t op;  /* that call's op, or TL_NONE */
+	/* Rows of one stream in a drawing: of those with the same lane none overlap. TL_NONE: not
+	 * drawn. */
+	uint32_t lane;
+	uint32_t graph;
+	uint64_t graph_node;
+	union {
+		struct {
+			uint64_t queued_ns;
+			uint32_t grid[3];
+			uint32_t block[3];
+			uint32_t registers;
+			int64_t shared_bytes; /* static and dynamic */
+		} kernel;
+		struct {
+			uint64_t bytes;
+			uint32_t peer_device; /* TL_NONE: none */
+		} memory;
+		struct {
+			uint32_t what; /* CUpti_ActivitySynchronizationType */
+			uint32_t event;
+		} sync;
+	};
+};
+
+/* The work of one stream, or of all streams of a device; synchronisations are no work. */
+struct tl_gpu_use {
+	uint32_t process;
+	uint32_t device;
+	uint32_t stream; /* TL_NONE: the whole device */
+	uint64_t nr;	 /* kernels, copies and memsets */
+	uint64_t first_ns, last_ns;
+	uint64_t sum_ns;  /* of their durations */
+	uint64_t busy_ns; /* when at least one of them ran: the union */
+	/* From the call's begin to the work's, over those whose call is known and earlier. */
+	uint64_t queue_nr, queue_sum_ns, queue_max_ns;
+};
+
+struct tl_gpus {
+	bool any; /* the recording has GPU or API events */
+	VEC(struct tl_api) api;
+	VEC(struct tl_gpu) work;
+	VEC(struct tl_gpu_use) streams; /* in order of first use */
+	VEC(struct tl_gpu_use) devices;
+	uint64_t clock_readings; /* of CUPTI's clock and ours together */
+	/* Converted times are wrong by this at most (struct gp_ev_clock). */
+	uint64_t clock_error_ns;
+	uint64_t clock_steps; /* CUPTI's clock was set: no time from then is converted */
+};
+
+static inline bool tl_gpu_is_work(const struct tl_gpu *g)
+{
+	return g->kind != TL_GPU_SYNC;
+}
+
+#endif /* GP_TIMELINE_GPU_H */

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Events about GPUs into columns: what cannot be true is left out and counted, names become those
+ * that torch.profiler prints.
+ */
+#include "timeline/build.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "timeline/demangle.h"
+
+/* A clock that moves by more than 1 ns in these was set. */
+#define CLOCK_DRIFT_PART 1000
+
+/* Which name of an id the cache holds. */
+enum name_kind { NAME_KERNEL = 1, NAME_CALL = 2, NAME_CALL_BASE = 3 };
+
+/* CUpti_ActivityMemcpyKind, CUpti_ActivityMemoryKind. */
+static const char *const copy_kinds[] = {"<unknown>", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+					 "AtoD",      "DtoA", "DtoD", "HtoH", "PtoP"};
+static const char *const memory_kinds[] = {"Unknown",	    "Pageable",	     "Pinned",
+					   "Device",	    "Array",	     "Managed",
+					   "Device Static", "Managed Static"};
+/* CUpti_ActivitySynchronizationType. */
+static const char *const sync_kinds[] = {"Unknown Sync", "Event Sync", "Stream Wait Event",
+					 "Stream Sync", "Context Sync"};
+
+#define NAME_OF(names, i) ((i) < sizeof(names) / sizeof(*(names)) ? (names)[i] : (names)[0])
+
+/* ---- names ---- */
+
+/* Bytes of an API function's name without CUPTI's version: "_v" and digits, at least four. */
+static size_t without_version(const char *name, size_t bytes)
+{
+	size_t at = bytes;
+
+	while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9')
+		at--;
+	if (bytes - at >= 4 && at > 2 && name[at - 1] == 'v' && name[at - 2] == '_')
+		return at - 2;
+	return bytes;
+}
+
+/* Without the mark of the variants for a default stream per thread. */
+static size_t without_variant(const char *name, size_t bytes)
+{
+	if (bytes > 5 &&
+	    (!strncmp(name + bytes - 5, "_ptsz", 5) || !strncmp(name + bytes - 5, "_ptds", 5)))
+		return bytes - 5;
+	return bytes;
+}
+
+static const char *make_name(struct build *b, const char *name, enum name_kind kind)
+{
+	struct buf text = {0};
+	const char *kept;
+	size_t bytes = strlen(name);
+
+	if (kind == NAME_KERNEL) {
+		kept = build_keep(b, demangle(&text, name) ? text.bytes : name);
+		if (buf__error(&text))
+			b->err = -ENOMEM;
+		buf__done(&text);
+		return kept;
+	}
+	bytes = without_version(name, bytes);
+	if (kind == NAME_CALL_BASE)
+		bytes = without_variant(name, bytes);
+	kept = intern__get(b->t->private->intern, name, bytes);
+	if (!kept)
+		b->err = -ENOMEM;
+	return kept;
+}
+
+/* NULL with b->err set. */
+static const char *name_of(struct build *b, uint32_t id, enum name_kind kind)
+{
+	uint64_t key = (uint64_t)kind << 32 | id;
+	const uint64_t *known = hash__find(&b->gpu_name_of, key);
+	const char *name, *overload;
+
+	if (known)
+		return (const char *)(uintptr_t)*known;
+	name = make_name(b, recording__name(b->t->recording, id, &overload), kind);
+	if (!b->err && hash__set(&b->gpu_name_of, key, (uintptr_t)name))
+		b->err = -ENOMEM;
+	return b->err ? NULL : name;
+}
+
+static const char *copy_name(struct build *b, const struct gp_ev_gpu_memory *e)
+{
+	char name[80];
+
+	if (e->is_set)
+		(void)snprintf(name, sizeof(name), "Memset (%s)",
+			       NAME_OF(memory_kinds, e->src_kind));
+	else
+		(void)snprintf(name, sizeof(name), "Memcpy %s (%s -> %s)",
+			       NAME_OF(copy_kinds, e->copy_kind),
+			       NAME_OF(memory_kinds, e->src_kind),
+			       NAME_OF(memory_kinds, e->dst_kind));
+	return build_keep(b, name);
+}
+
+/* ---- events ---- */
+
+static bool time_possible(uint64_t start_ns, uint64_t end_ns)
+{
+	return start_ns && start_ns <= end_ns && end_ns < TL_TIME_END_NS;
+}
+
+static int read_api(struct build *b, const struct gp_ev_api *e)
+{
+	bool has_end = e->head.time_ns || (e->head.flags & GP_API_CUPTI);
+	struct raw_api raw = {
+		.api = {.start_ns = e->start_ns,
+			.end_ns = has_end ? e->head.time_ns : e->start_ns,
+			.op = TL_NONE,
+			.parent = TL_NONE,
+			.cbid = e->cbid,
+			.correlation_id = e->correlation_id,
+			.stack_id = e->stack_id,
+			.flags = e->head.flags},
+		.instance = e->instance,
+		.has_end = has_end,
+	};
+
+	if (!time_possible(raw.api.start_ns, raw.api.end_ns)) {
+		b->counts[TL_API_TIME_INVALID]++;
+		return 0;
+	}
+	if (b->apis.nr >= TL_NONE - 1)
+		return -EFBIG;
+	raw.api.thread = build_thread_of(b, &e->head);
+	raw.api.name = name_of(b, e->name_id, NAME_CALL);
+	raw.base = name_of(b, e->name_id, NAME_CALL_BASE);
+	if (b->err)
+		return b->err;
+	build_saw_time(b, raw.api.start_ns, raw.api.end_ns);
+	return vec_push(&b->apis, raw);
+}
+
+/* Work is complete but for the name and what its kind has. */
+static int add_work(struct build *b, const struct gp_ev_head *head, struct tl_gpu *g)
+{
+	g->end_ns = head->time_ns;
+	g->api = g->op = g->lane = TL_NONE;
+	if (!time_possible(g->start_ns, g->end_ns)) {
+		b->counts[TL_GPU_TIME_INVALID]++;
+		return 0;
+	}
+	if (b->t->gpu.work.nr >= TL_NONE - 1)
+		return -EFBIG;
+	g->process = build_process_of(b, head);
+	if (b->err)
+		return b->err;
+	build_saw_time(b, g->start_ns, g->end_ns);
+	return vec_push(&b->t->gpu.work, *g);
+}
+
+static int read_kernel(struct build *b, const struct gp_ev_kernel *e)
+{
+	struct tl_gpu g = {
+		.kind = TL_GPU_KERNEL,
+		.start_ns = e->start_ns,
+		.name = name_of(b, e->name_id, NAME_KERNEL),
+		.device = e->device,
+		.context = e->context,
+		.stream = e->stream,
+		.correlation_id = e->correlation_id,
+		.graph = e->graph,
+		.graph_node = e->graph_node,
+	};
+
+	g.kernel.queued_ns = e->queued_ns;
+	g.kernel.registers = e->registers;
+	g.kernel.shared_bytes = (int64_t)e->static_shared_bytes + e->dynamic_shared_bytes;
+	memcpy(g.kernel.grid, e->grid, sizeof(g.kernel.grid));
+	memcpy(g.kernel.block, e->block, sizeof(g.kernel.block));
+	return b->err ? b->err : add_work(b, &e->head, &g);
+}
+
+static int read_gpu_memory(struct build *b, const struct gp_ev_gpu_memory *e)
+{
+	struct tl_gpu g = {
+		.kind = e->is_set ? TL_GPU_SET : TL_GPU_COPY,
+		.start_ns = e->start_ns,
+		.name = copy_name(b, e),
+		.device = e->device,
+		.context = e->context,
+		.stream = e->stream,
+		.correlation_id = e->correlation_id,
+		.graph = e->graph,
+		.graph_node = e->graph_node,
+	};
+
+	g.memory.bytes = e->bytes;
+	g.memory.peer_device = e->is_set ? TL_NONE : e->peer_device;
+	return b->err ? b->err : add_work(b, &e->head, &g);
+}
+
+static int read_sync(struct build *b, const struct gp_ev_sync *e)
+{
+	struct tl_gpu g = {
+		.kind = TL_GPU_SYNC,
+		.start_ns = e->start_ns,
+		.name = build_keep(b, NAME_OF(sync_kinds, e->what)),
+		.device = TL_NONE,
+		.context = e->context,
+		.stream = e->stream,
+		.correlation_id = e->correlation_id,
+	};
+
+	g.sync.what = e->what;
+	g.sync.event = e->event;
+	return b->err ? b->err : add_work(b, &e->head, &g);
+}
+
+/* What lies between two readings of a process. */
+static void between(struct tl_gpus *gpu, const struct clock_reading *from,
+		    const struct clock_reading *to)
+{
+	uint64_t passed_ns = to->time_ns - from->time_ns;
+	int64_t moved_ns = (int64_t)(passed_ns - (to->gpu_ns - from->gpu_ns));
+	uint64_t off_ns = moved_ns < 0 ? -(uint64_t)moved_ns : (uint64_t)moved_ns;
+	uint64_t error_ns = from->width_ns > to->width_ns ? from->width_ns : to->width_ns;
+
+	/* As the collector sees it, which converts nothing there. */
+	if (to->gpu_ns < from->gpu_ns ||
+	    off_ns > passed_ns / CLOCK_DRIFT_PART + from->width_ns + to->width_ns) {
+		gpu->clock_steps++;
+		return;
+	}
+	error_ns += off_ns;
+	if (error_ns > gpu->clock_error_ns)
+		gpu->clock_error_ns = error_ns;
+}
+
+static int read_clock(struct build *b, const struct gp_ev_clock *e)
+{
+	struct clock_reading now = {e->head.time_ns, e->gpu_ns, e->width_ns};
+	const uint64_t *known = hash__find(&b->clock_of, e->head.process);
+	struct tl_gpus *gpu = &b->t->gpu;
+
+	if (now.time_ns >= TL_TIME_END_NS || now.width_ns >= TL_TIME_END_NS) {
+		b->counts[TL_GPU_TIME_INVALID]++;
+		return 0;
+	}
+	gpu->clock_readings++;
+	if (now.width_ns > gpu->clock_error_ns)
+		gpu->clock_error_ns = now.width_ns;
+	if (known) {
+		if (b->clocks.items[*known].time_ns <= now.time_ns)
+			between(gpu, &b->clocks.items[*known], &now);
+		b->clocks.items[*known] = now;
+		return 0;
+	}
+	if (hash__set(&b->clock_of, e->head.process, b->clocks.nr))
+		return -ENOMEM;
+	return vec_push(&b->clocks, now);
+}
+
+int build_read_gpu(struct build *b, const void *event, size_t bytes)
+{
+	const struct gp_ev_head *head = event;
+	int err = 0;
+
+	if (head->kind == GP_EV_API && bytes >= sizeof(struct gp_ev_api))
+		err = read_api(b, event);
+	else if (head->kind == GP_EV_KERNEL && bytes >= sizeof(struct gp_ev_kernel))
+		err = read_kernel(b, event);
+	else if (head->kind == GP_EV_GPU_MEMORY && bytes >= sizeof(struct gp_ev_gpu_memory))
+		err = read_gpu_memory(b, event);
+	else if (head->kind == GP_EV_SYNC && bytes >= sizeof(struct gp_ev_sync))
+		err = read_sync(b, event);
+	else if (head->kind == GP_EV_CLOCK && bytes >= sizeof(struct gp_ev_clock))
+		err = read_clock(b, event);
+	else
+		return 0;
+	b->t->gpu.any = true;
+	return err;
+}
