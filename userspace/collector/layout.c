@@ -23,6 +23,9 @@
 #define HALF_BITS    0x3fd0000000000000ULL /* 0.25 */
 #define SCOPE_OP     0
 
+/* What follows a record on the stack are frames of ours too, which are still there. */
+#define FRAMES_READ __attribute__((no_sanitize("address")))
+
 /* at::Tensor: one pointer. Returned in memory of the caller. */
 struct ops_api {
 	void (*zeros)(const uint64_t **ret, const int64_t *sizes, size_t nr, uint64_t dtype,
@@ -65,7 +68,7 @@ static bool on_stack(uint64_t address, const void *record)
 }
 
 /* dropout(t, 0.25, false): three kinds of values, and where the inputs lie. */
-static void look_at_dropout(const uint64_t *record)
+FRAMES_READ static void look_at_dropout(const uint64_t *record)
 {
 	struct torch_layout *l = probe.layout;
 
@@ -111,7 +114,7 @@ static bool find_items(const uint64_t *list)
 }
 
 /* stack([a, b], 1): a list and a whole number. */
-static void look_at_stack(const uint64_t *record)
+FRAMES_READ static void look_at_stack(const uint64_t *record)
 {
 	struct torch_layout *l = probe.layout;
 	const struct torch_value *v = (const struct torch_value *)(uintptr_t)record[l->inputs];
@@ -127,8 +130,7 @@ static void look_at_stack(const uint64_t *record)
 	probe.list_ok = find_items((const uint64_t *)(uintptr_t)v[0].payload);
 }
 
-/* Copies nothing: the record's words above its end are frames that are still there. */
-__attribute__((no_sanitize("address"))) static void *look(void **ret_context, const void *record)
+FRAMES_READ static void *look(void **ret_context, const void *record)
 {
 	const char *name;
 
