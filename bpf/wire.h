@@ -31,6 +31,7 @@ enum gp_event_kind {
 	GP_EV_SYNC = 10,      /* gp_ev_sync: one synchronisation, from CUPTI */
 	GP_EV_CLOCK = 11,     /* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
 	GP_EV_STACK = 12,     /* gp_ev_stack: a stack's id and frames (never in a recording) */
+	GP_EV_INPUTS = 20,    /* gp_ev_inputs: what an inputs_id stands for; before its first use */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -76,6 +77,49 @@ struct gp_ev_op {
 	__u32 scope;	     /* enum gp_op_scope or another value of at::RecordScope */
 	__u32 thread_number; /* PyTorch's own number of this thread, 0: not known */
 };
+
+/* A gp_ev_op whose inputs were recorded: the same kind, told apart by its length. */
+struct gp_ev_op_inputs {
+	struct gp_ev_op op;
+	__u32 inputs_id; /* 0: none; GP_INPUTS_LOST: they found no place */
+	__u32 reserved;
+};
+
+#define GP_INPUTS_LOST 0xffffffffU
+
+/*
+ * One list of inputs. `bytes` bytes follow, padded with zeros to a multiple of 8: the inputs in
+ * order, each a byte of enum gp_input and what it says there. A varint has 7 bits a byte, the low
+ * ones first, the top bit set in all but the last; at most 10 bytes.
+ */
+struct gp_ev_inputs {
+	struct gp_ev_head head;
+	__u32 inputs_id;
+	__u32 bytes;
+};
+
+enum gp_input {
+	GP_INPUT_OTHER = 0, /* nothing that has a shape or a value here: None, a string, ... */
+	/* Byte: c10::ScalarType; byte: dimensions; varint each: sizes. Strides as they follow from
+	 * the sizes. */
+	GP_INPUT_TENSOR = 1,
+	GP_INPUT_STRIDED = 2, /* the same, then a varint for each stride */
+	GP_INPUT_OPAQUE = 3,  /* a tensor without plain sizes: undefined, symbolic, sparse, ... */
+	GP_INPUT_INT = 4,     /* varint, zigzag */
+	GP_INPUT_DOUBLE = 5,  /* 8 bytes */
+	GP_INPUT_FALSE = 6,   /* bool */
+	GP_INPUT_TRUE = 7,    /* bool */
+	GP_INPUT_TENSOR_LIST = 8, /* byte: items; each TENSOR, STRIDED or OPAQUE */
+	GP_INPUT_SCALAR_LIST = 9, /* byte: items; each INT to TRUE or NO_VALUE */
+	GP_INPUT_CUT = 10,	  /* last of all, or last of a list and counted there: more was */
+	GP_INPUT_NO_VALUE = 11,	  /* a scalar, its value not told: there were too many lists */
+};
+
+/* More than these are cut. */
+#define GP_INPUTS_MAX	    64
+#define GP_INPUT_DIMS_MAX   16
+#define GP_INPUT_ITEMS_MAX  32
+#define GP_INPUTS_BYTES_MAX 960
 
 enum gp_memory_flags {
 	GP_MEMORY_FREE = 1,	    /* a free: bytes is <= 0, or 0 with SIZE_UNKNOWN */
@@ -322,6 +366,7 @@ enum gp_feature {
 	GP_FEATURE_OPS = 1,    /* at::RecordFunction callbacks */
 	GP_FEATURE_CUPTI = 2,  /* GPU activity */
 	GP_FEATURE_MEMORY = 4, /* c10's memory reports by callback (not built yet: uprobes do it) */
+	GP_FEATURE_SHAPES = 64, /* inputs of ops; only together with GP_FEATURE_OPS */
 };
 
 enum gp_collector_state {

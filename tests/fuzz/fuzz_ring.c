@@ -7,6 +7,7 @@
  */
 #include "collector/ring_writer.h"
 #include "fuzz/fuzz_seed.h"
+#include "recording/inputs.h"
 #include "unit/collector_help.h"
 
 #include <stdlib.h>
@@ -53,6 +54,24 @@ static void check_gpu(const void *event, size_t bytes)
 		abort();
 }
 
+static void check_op(const struct gp_ev_op *op, size_t bytes)
+{
+	const struct gp_ev_op_inputs *with = (const struct gp_ev_op_inputs *)op;
+
+	if ((bytes != sizeof(*op) && bytes != sizeof(*with)) || op->start_ns > op->head.time_ns ||
+	    op->instance >> 52 != HELP_PREFIX >> 52)
+		abort();
+	if (bytes == sizeof(*with) && with->reserved)
+		abort();
+}
+
+static void check_inputs(const struct gp_ev_inputs *in, size_t bytes)
+{
+	if (bytes != sizeof(*in) + ((in->bytes + 7ULL) & ~7ULL) || !in->inputs_id || in->head.tid ||
+	    !inputs_are_sane(in + 1, in->bytes))
+		abort();
+}
+
 /* Each event is whole, from our process, and of a kind that the ring may hold. */
 static int check(const void *event, size_t bytes, void *arg)
 {
@@ -62,19 +81,19 @@ static int check(const void *event, size_t bytes, void *arg)
 	if (bytes < sizeof(op->head) || op->head.process != HELP_PROCESS)
 		abort();
 	if (op->head.kind == GP_EV_OP) {
-		if (bytes != sizeof(*op) || op->start_ns > op->head.time_ns ||
-		    op->instance >> 52 != HELP_PREFIX >> 52)
-			abort();
+		check_op(op, bytes);
 	} else if (op->head.kind == GP_EV_NAME) {
 		if (strlen((const char *)(name + 1)) != name->text_bytes)
 			abort();
+	} else if (op->head.kind == GP_EV_INPUTS) {
+		check_inputs(event, bytes);
 	} else {
 		check_gpu(event, bytes);
 	}
 	return 0;
 }
 
-/* A name and an op as the collector writes them. */
+/* One of each as the collector writes them. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const char text[15] = "aten::add_tenso";
@@ -85,6 +104,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		char text[16];
 		struct gp_ring_slot op_slot;
 		struct gp_ev_op op;
+		struct gp_ring_slot inputs_slot;
+		struct gp_ev_inputs inputs;
+		uint8_t list[8];
+		struct gp_ring_slot with_slot;
+		struct gp_ev_op_inputs with;
 		struct gp_ring_slot kernel_slot;
 		struct gp_ev_kernel kernel;
 		struct gp_ring_slot memory_slot;
@@ -97,6 +121,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		.name = {.head.kind = GP_EV_NAME, .name_id = 1, .text_bytes = sizeof(text)},
 		.op_slot = {sizeof(seed.op_slot) + sizeof(seed.op), 49},
 		.op = help_op(1),
+		.inputs_slot = {sizeof(seed.inputs_slot) + sizeof(seed.inputs) + sizeof(seed.list),
+				0},
+		.inputs = {.head.kind = GP_EV_INPUTS, .inputs_id = 1, .bytes = 7},
+		.list = {GP_INPUT_TENSOR, 6, 2, 2, 3, GP_INPUT_INT, 1},
+		.with_slot = {sizeof(seed.with_slot) + sizeof(seed.with), 0},
+		.with = {.op = help_op(2), .inputs_id = 1},
 		.kernel_slot = {sizeof(seed.kernel_slot) + sizeof(seed.kernel), 0},
 		.kernel = {.head.kind = GP_EV_KERNEL, .name_id = 1, .block = {1, 1, 1}},
 		.memory_slot = {sizeof(seed.memory_slot) + sizeof(seed.memory), 0},
@@ -105,11 +135,14 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		.clock = {.head.kind = GP_EV_CLOCK, .gpu_ns = 1},
 	};
 
+	seed.inputs_slot.ready = (uint32_t)(offsetof(struct seed, inputs_slot) - 8) + 1;
+	seed.with_slot.ready = (uint32_t)(offsetof(struct seed, with_slot) - 8) + 1;
 	seed.kernel_slot.ready = (uint32_t)(offsetof(struct seed, kernel_slot) - 8) + 1;
 	seed.memory_slot.ready = (uint32_t)(offsetof(struct seed, memory_slot) - 8) + 1;
 	seed.clock_slot.ready = (uint32_t)(offsetof(struct seed, clock_slot) - 8) + 1;
 	memcpy(seed.text, text, sizeof(text));
 	seed.op.start_ns = seed.op.head.time_ns = 0;
+	seed.with.op.start_ns = seed.with.op.head.time_ns = 0;
 	fuzz_seed(*argc, *argv, "ring", &seed, sizeof(seed));
 	return 0;
 }
@@ -126,7 +159,9 @@ static void shift_times(unsigned char *ring)
 		memcpy(&slot, ring + at, sizeof(slot));
 		memcpy(&op, ring + at + sizeof(slot), sizeof(op));
 		bytes = slot.bytes && slot.bytes % 8 == 0 ? slot.bytes : 8;
-		if ((op.head.kind != GP_EV_OP || slot.bytes != sizeof(slot) + sizeof(op)) &&
+		if ((op.head.kind != GP_EV_OP ||
+		     (slot.bytes != sizeof(slot) + sizeof(op) &&
+		      slot.bytes != sizeof(slot) + sizeof(struct gp_ev_op_inputs))) &&
 		    (!gpu_bytes(op.head.kind) ||
 		     slot.bytes != sizeof(slot) + gpu_bytes(op.head.kind)))
 			continue;

@@ -225,12 +225,12 @@ class Target(Child):
         if answer != "did %d" % count:
             self.fail("'step %d' was answered by %r" % (count, answer))
 
-    def truth(self, steps):
+    def truth(self, steps, what="truth"):
         """What torch.profiler says about this many steps of this very process."""
-        path = "%s/truth-%d.json" % (inside().folder, self.pid)
-        answer = self.command("truth %d %s" % (steps, inside().inner(path)))
-        if answer != "truth %d" % steps:
-            self.fail("'truth' was answered by %r" % answer)
+        path = "%s/%s-%d.json" % (inside().folder, what, self.pid)
+        answer = self.command("%s %d %s" % (what, steps, inside().inner(path)))
+        if answer != "%s %d" % (what, steps):
+            self.fail("%r was answered by %r" % (what, answer))
         with open(path, encoding="utf-8") as file:
             return json.load(file)
 

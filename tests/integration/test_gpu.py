@@ -247,12 +247,14 @@ def innermost(ops, tid, start, end):
 
 
 @pytest.mark.san
-def test_launches_inside_pytorch_operators(tmp_path):
+@pytest.mark.parametrize("options", ((), ("--shapes",)), ids=("plain", "shapes"))
+def test_launches_inside_pytorch_operators(options, tmp_path):
     """Each kernel by its call, and each call in the very range that made it."""
     steps = 20
     path = tmp_path / "truth"
     with harness.Target("bridge", "--fake", gpu_truth.FAKE) as target:
-        done = harness.attach(target, tmp_path / "r", orders=lambda: target.step(steps))
+        done = harness.attach(target, tmp_path / "r", *options,
+                              orders=lambda: target.step(steps))
         assert target.command("truth_gpu %s" % path) == "truth_gpu 0"
         target.leave()
     recording = gpu_truth.Recorded(tmp_path / "r")
@@ -267,6 +269,11 @@ def test_launches_inside_pytorch_operators(tmp_path):
         assert name == kernel.what[3].replace("kernel", "range"), (kernel, call)
     assert {event.tid for event in recorded.values() if event.kind == "call"} >= {
         target.facts["tid"]}
+    rows = done.recording.table("--group-by", "shape")["rows"]
+    told = bool(options) and "no shapes: " not in done.stderr
+    assert told or not options or "by callback" not in done.stderr, done.told
+    assert {row["input_shapes"]: row["calls"] for row in rows if row["name"] == "aten::mm"} == {
+        "[[8, 8], [8, 8]]" if told else "[]": steps * 2 * 3}
 
 
 @pytest.mark.parametrize("options", ((), ("--ops", "none")), ids=("ops", "no-ops"))

@@ -7,6 +7,7 @@ so what happens inside a capture is exactly what was ordered.
     step N          N steps                                   "did N"
     time N          N steps, timed                            "took SECONDS"
     truth N FILE    N steps under torch.profiler, see truth   "truth N"
+    shapes N FILE   the same with record_shapes, see truth    "shapes N"
     profile N [F]   N steps under torch.profiler, timed; with a file also its stop, table and
                     trace                                     "profiled LOOP STOP TABLE TRACE"
     exit            leave with status 0                       "bye"
@@ -105,6 +106,11 @@ def obey(workload, words):
 
         truth.record(workload, int(words[1]), words[2])
         return "truth " + words[1]
+    if words[0] == "shapes" and len(words) == 3:
+        import truth
+
+        truth.record_shapes(workload, int(words[1]), words[2])
+        return "shapes " + words[1]
     answer = workload.command(words)
     return answer if answer is not None else "unknown command: " + " ".join(words)
 

@@ -7,6 +7,7 @@ with. The file is one JSON object:
     rows        name -> calls, cpu_mem, self_cpu_mem, cpu_total_us, self_cpu_us
     raw_calls   name -> calls, before the collapse of same-name only children
     averages    name -> calls as key_averages() prints them, for the log
+    inputs      [name, arguments] of every operator in the trace (with record_shapes)
     events      [name, thread, start_ns, dur_ns] of every CPU event, in order, no collapse
 
 PyTorch 1.13 rounds times to a microsecond before it builds the tree that key_averages() sums, so
@@ -28,6 +29,7 @@ DROPPED = {
     "profiler::_record_function_exit", "aten::is_leaf", "aten::output_nr", "aten::_version",
 }
 MEMORY = "[memory]"
+INPUT_ARGUMENTS = ("Concrete Inputs", "Input type", "Input Strides", "Input Dims")
 
 
 class Node:
@@ -126,4 +128,75 @@ def record(workload, steps, path):
         workload.steps(steps)
     with open(path + ".part", "w", encoding="utf-8") as out:
         json.dump(account(prof, steps), out)
+    os.rename(path + ".part", path)
+
+
+def _by_shape(events, shapes, parent, listing):
+    """As _convert; a node's name is here the pair of its name and its inputs' shapes."""
+    for event in events:
+        name = _text(event.name)
+        if name == MEMORY:
+            continue
+        target = parent
+        if name not in DROPPED:
+            target = Node((name, shapes.get(event.correlation_id, "[]")), event.duration_time_ns)
+            parent.children.append(target)
+            listing.append(target.name)
+        _by_shape(event.children, shapes, target, listing)
+
+
+def _collapse_by_name(node):
+    for child in node.children:
+        while len(child.children) == 1 and child.children[0].name[0] == child.name[0]:
+            child.children = child.children[0].children
+        _collapse_by_name(child)
+
+
+def _count(node, counts):
+    for child in node.children:
+        counts[child.name] = counts.get(child.name, 0) + 1
+        _count(child, counts)
+
+
+def _list(counts):
+    return [[name, shapes, count] for (name, shapes), count in sorted(counts.items())]
+
+
+def account_shapes(prof, steps):
+    """rows, raw_calls and averages as in account(), each a list of [name, shapes, calls]."""
+    results = prof.profiler.kineto_results
+    shapes = {event.correlation_id(): str(event.shapes()) for event in results.events()}
+    root, listing, rows, raw, averages = Node(("", ""), 0), [], {}, {}, {}
+    _by_shape(results.experimental_event_tree(), shapes, root, listing)
+    for key in listing:
+        raw[key] = raw.get(key, 0) + 1
+    _collapse_by_name(root)
+    _count(root, rows)
+    for one in prof.key_averages(group_by_input_shape=True):
+        averages[one.key, str(one.input_shapes)] = one.count
+    return {"torch": torch.__version__, "steps": steps, "rows": _list(rows),
+            "raw_calls": _list(raw), "averages": _list(averages)}
+
+
+def trace_inputs(prof, path):
+    """name and arguments about inputs of every operator in the trace, in its order; nothing where
+    torch.profiler was built without Kineto, whose trace alone has them."""
+    prof.export_chrome_trace(path)
+    with open(path, encoding="utf-8") as file:
+        trace = json.load(file)
+    os.unlink(path)
+    events = trace["traceEvents"] if isinstance(trace, dict) else []
+    return [[event["name"], {key: event["args"][key] for key in INPUT_ARGUMENTS
+                             if key in event["args"]}]
+            for event in events if event.get("cat") == "cpu_op"]
+
+
+def record_shapes(workload, steps, path):
+    """Does the steps under torch.profiler with record_shapes and writes the account to path."""
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as prof:
+        workload.steps(steps)
+    with open(path + ".part", "w", encoding="utf-8") as out:
+        told = account_shapes(prof, steps)
+        told["inputs"] = trace_inputs(prof, path + ".trace.json")
+        json.dump(told, out)
     os.rename(path + ".part", path)

@@ -50,6 +50,7 @@ static int write_meta(struct capture *c)
 						c->options.ops_glob
 							? c->options.ops_glob
 							: (c->options.ops ? "all" : "none"));
+	err = err ?: recording_writer__meta(c->writer, "shapes", c->options.shapes ? "1" : "0");
 	if (c->options.stacks)
 		err = err ?: recording_writer__meta(c->writer, "stacks", "python");
 	return err ?: recording_writer__meta(c->writer, "memory", c->options.memory ? "1" : "0");
@@ -135,6 +136,8 @@ static int write_losses(struct capture *c)
 	read_losses(c, losses);
 	for (int i = 0; i < GP_LOSS_NR && !err; i++)
 		err = recording_writer__loss(c->writer, recording_loss_name(i), losses[i]);
+	if (!err && c->options.shapes)
+		err = recording_writer__loss(c->writer, "inputs", c->inputs_lost_nr);
 	return err;
 }
 
@@ -222,6 +225,7 @@ void capture__free(struct capture *c)
 	probe_session__free(c->probes);
 	recording_writer__free(c->writer);
 	names__done(&c->names);
+	inputs_ids__done(&c->inputs);
 	stacks__done(&c->stacks);
 	hash__done(&c->threads);
 	free(c);

@@ -24,6 +24,7 @@ struct capture_options {
 	uint32_t ring_bytes;   /* a power of two */
 	bool ops;
 	bool memory;
+	bool shapes;	  /* inputs of ops, from the collector */
 	bool stacks;	  /* Python's: ops then come by uprobes, not by the collector */
 	bool gpu;	  /* GPU activity too, where there is CUDA; needs inject */
 	bool inject;	  /* the collector may be put into the processes */

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "recording/inputs.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -103,9 +104,20 @@ static bool is_announced(const struct collector_events *e, uint32_t id)
 	return id < COLLECTOR_NAMES && (e->announced[id / 8] & 1U << id % 8);
 }
 
+static void judge_inputs_id(const struct collector_events *e, struct gp_ev_op_inputs *with)
+{
+	uint32_t id = with->inputs_id;
+
+	with->reserved = 0;
+	if (id && (id >= COLLECTOR_INPUTS || !(e->announced_inputs[id / 8] & 1U << id % 8)))
+		with->inputs_id = GP_INPUTS_LOST;
+}
+
 static bool judge_op(struct collector_events *e, struct gp_ev_op *op, size_t bytes, uint64_t now_ns)
 {
-	if (bytes != sizeof(*op))
+	if (bytes == sizeof(struct gp_ev_op_inputs))
+		judge_inputs_id(e, (struct gp_ev_op_inputs *)op);
+	else if (bytes != sizeof(*op))
 		return false;
 	op->start_ns -= (uint64_t)e->clock_offset_ns;
 	op->head.time_ns -= (uint64_t)e->clock_offset_ns;
@@ -137,6 +149,22 @@ static bool judge_name(struct collector_events *e, struct gp_ev_name *name, size
 	memset(text + name->text_bytes, 0, 8);
 	name->head = (struct gp_ev_head){.kind = GP_EV_NAME, .process = e->process_index};
 	e->announced[name->name_id / 8] |= (uint8_t)(1U << name->name_id % 8);
+	return true;
+}
+
+static bool judge_inputs(struct collector_events *e, struct gp_ev_inputs *in, size_t bytes)
+{
+	uint8_t *data = (uint8_t *)(in + 1);
+	uint32_t id;
+
+	if (bytes < sizeof(*in) || in->bytes > GP_INPUTS_BYTES_MAX ||
+	    bytes != sizeof(*in) + ((in->bytes + 7) & ~7U) || !in->inputs_id ||
+	    in->inputs_id >= COLLECTOR_INPUTS || !inputs_are_sane(data, in->bytes))
+		return false;
+	id = in->inputs_id;
+	memset(data + in->bytes, 0, bytes - sizeof(*in) - in->bytes);
+	in->head = (struct gp_ev_head){.kind = GP_EV_INPUTS, .process = e->process_index};
+	e->announced_inputs[id / 8] |= (uint8_t)(1U << id % 8);
 	return true;
 }
 
@@ -255,6 +283,8 @@ static bool judge_kind(struct collector_events *e, void *event, size_t bytes, ui
 		return judge_op(e, event, bytes, now_ns);
 	case GP_EV_NAME:
 		return judge_name(e, event, bytes);
+	case GP_EV_INPUTS:
+		return judge_inputs(e, event, bytes);
 	case GP_EV_API:
 		return judge_api(e, event, bytes, now_ns);
 	case GP_EV_KERNEL:

@@ -15,6 +15,8 @@
 
 /* Name ids are below this. */
 #define COLLECTOR_NAMES 65536
+/* Ids of inputs too. */
+#define COLLECTOR_INPUTS 65536
 
 struct collector_events {
 	uint16_t process_index;
@@ -22,6 +24,7 @@ struct collector_events {
 	int64_t clock_offset_ns; /* the target's CLOCK_MONOTONIC minus the machine's */
 	struct collector_tids tids;
 	uint8_t announced[COLLECTOR_NAMES / 8]; /* bit: this name id has a name */
+	uint8_t announced_inputs[COLLECTOR_INPUTS / 8];
 	uint64_t refused_nr, names_lost_nr;
 };
 

@@ -67,12 +67,24 @@ static int note_thread(struct capture *c, struct member *m, const struct gp_ev_h
 	return name_thread(c, m, head->tid);
 }
 
-/* An event whose name's number, at `name_at`, becomes the recording's. */
+/* In the recording's numbers. */
+static uint32_t inputs_number(struct capture *c, uint32_t source, uint32_t id)
+{
+	uint32_t number = inputs_ids__find(&c->inputs, source, id);
+
+	if (id && !number)
+		c->inputs_lost_nr++;
+	return number;
+}
+
+/* An event whose name's number, at `name_at`, becomes the recording's; so does that of an op's
+ * inputs, which only collectors tell. */
 static int put_named(struct capture *c, uint32_t source, const void *event, size_t bytes,
 		     size_t name_at)
 {
 	union {
-		struct gp_ev_op op;
+		struct gp_ev_head head;
+		struct gp_ev_op_inputs op;
 		struct gp_ev_api api;
 		struct gp_ev_kernel kernel;
 		char bytes[1];
@@ -91,6 +103,10 @@ static int put_named(struct capture *c, uint32_t source, const void *event, size
 	if (!id)
 		c->nameless_nr++;
 	memcpy(ev.bytes + name_at, &id, sizeof(id));
+	if (ev.head.kind == GP_EV_OP && source == SOURCE_KERNEL)
+		bytes = sizeof(ev.op.op);
+	else if (ev.head.kind == GP_EV_OP && bytes >= sizeof(ev.op))
+		ev.op.inputs_id = inputs_number(c, source, ev.op.inputs_id);
 	return recording_writer__event(c->writer, &ev, bytes);
 }
 
@@ -153,6 +169,8 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 		return put_named(c, source, event, bytes, offsetof(struct gp_ev_kernel, name_id));
 	case GP_EV_NAME:
 		return put_name(c, source, event, bytes);
+	case GP_EV_INPUTS:
+		return inputs_ids__add(&c->inputs, c->writer, source, event, bytes);
 	case GP_EV_STACK:
 		return put_stack(c, m, event, bytes);
 	case GP_EV_MAPS:
@@ -211,13 +229,14 @@ static uint64_t began_ns(const void *event)
 }
 
 /* A collector collects from the moment it is armed, a little before the capture's window opens.
- * Readings of the clock are kept: they say how good the first times are. */
+ * What ids stand for is kept, whenever it was told, and so are readings of the clock: they say how
+ * good the first times are. */
 static bool before_start(struct capture *c, const void *event)
 {
 	const struct gp_ev_head *head = event;
 	uint64_t start_ns = began_ns(event);
 
-	if (head->kind == GP_EV_NAME || head->kind == GP_EV_CLOCK)
+	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_CLOCK)
 		return false;
 	if (!c->started || head->time_ns < c->start_ns)
 		return true;

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define MS_NS	       1000000L
@@ -61,14 +62,17 @@ static int open_ring(const struct target_process *p, uint16_t process_index, str
 /* Until it does all of `features`, or says that it cannot. */
 static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct reason *why)
 {
+	uint32_t required = features & ~(uint32_t)GP_FEATURE_SHAPES;
 	struct collector_status s = {0};
 
 	for (int i = 0; i < turns; i++) {
 		collector_ring__beat(g->ring);
 		collector_ring__status(g->ring, &s);
-		if ((s.active & features) == features)
+		/* Shapes may be missing: what is there is worth having. */
+		if ((s.active & required) == required &&
+		    ((s.active | s.failed) & features) == features)
 			return 0;
-		if (s.broken || s.state == GP_COLLECTOR_FAILED || (s.failed & features))
+		if (s.broken || s.state == GP_COLLECTOR_FAILED || (s.failed & required))
 			break;
 		sleep_ms(ANSWER_TURN_MS);
 	}
@@ -155,6 +159,19 @@ uint32_t guest__active(const struct guest *g)
 
 	collector_ring__status(g->ring, &s);
 	return s.broken ? 0 : s.active;
+}
+
+/* The message has one part for each feature that is missing, "; " between them. */
+void guest__no_shapes(const struct guest *g, struct reason *ret_why)
+{
+	static const char part[] = "shapes: ";
+	struct collector_status s;
+	const char *text;
+
+	collector_ring__status(g->ring, &s);
+	text = strstr(s.message, part);
+	text = text ? text + strlen(part) : "";
+	(void)reason_set(ret_why, 0, "%.*s", (int)strcspn(text, ";"), text);
 }
 
 bool guest__has_left(const struct guest *g)

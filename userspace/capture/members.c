@@ -35,25 +35,51 @@ static bool has_cuda(const struct member *m)
 	       target_process__library(m->process, "libcudart.so");
 }
 
+static bool is_active(const struct member *m, uint32_t feature)
+{
+	return m->guest && (guest__active(m->guest) & feature);
+}
+
+/* Shapes were wanted and are not to be had. `why`: what guest__new() said. */
+static void note_shapes(const struct member *m, const struct reason *why)
+{
+	struct reason said = *why;
+
+	if (is_active(m, GP_FEATURE_SHAPES))
+		return;
+	if (is_active(m, GP_FEATURE_OPS))
+		guest__no_shapes(m->guest, &said);
+	else if (!target_process__library(m->process, "libtorch_cpu.so"))
+		(void)reason_set(&said, 0, "PyTorch is not loaded");
+	log_warn("%d: no shapes: %s", (int)m->process->pid,
+		 said.text[0] ? said.text : "the collector does not say why");
+}
+
 /* `features`: those that the libraries in the process allow, if the options do. */
 static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 {
+	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
 	struct reason why = {0};
-	int err;
+	int err = 0;
 
 	/* Stacks are walked at an op's entry, which only a uprobe sees in the kernel. */
 	if (!c->options.ops || c->options.ops_glob || c->options.stacks ||
 	    !target_process__library(m->process, "libtorch_cpu.so"))
-		features &= ~(uint32_t)GP_FEATURE_OPS;
+		features &= ~(uint32_t)(GP_FEATURE_OPS | GP_FEATURE_SHAPES);
+	if (!shapes)
+		features &= ~(uint32_t)GP_FEATURE_SHAPES;
 	if (!c->options.gpu || !has_cuda(m))
 		features &= ~(uint32_t)GP_FEATURE_CUPTI;
-	if (!c->options.inject || !features)
+	if (!c->options.inject)
 		return;
-	err = guest__new(m->process, m->index, features, &why, &m->guest);
+	if (features)
+		err = guest__new(m->process, m->index, features, &why, &m->guest);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		log_warn("%d: %s", (int)m->process->pid, why.text);
 	else if (err)
 		log_info("%d: operators by uprobes: %s", (int)m->process->pid, why.text);
+	if (shapes)
+		note_shapes(m, &why);
 }
 
 /* Finds the process's Python, where stacks are wanted. 0 or -errno with a reason: see
@@ -103,7 +129,7 @@ static void follow_cuda(struct capture *c, struct member *m)
 
 static int probe_member(struct capture *c, struct member *m, struct reason *why)
 {
-	bool callbacks = m->guest && (guest__active(m->guest) & GP_FEATURE_OPS);
+	bool callbacks = is_active(m, GP_FEATURE_OPS);
 
 	m->callbacks |= callbacks;
 	return probe_session__attach(c->probes, m->process, m->index, !callbacks, why);
@@ -134,7 +160,7 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 		free(m);
 		return err;
 	}
-	put_guest_in(c, m, GP_FEATURE_OPS | GP_FEATURE_CUPTI);
+	put_guest_in(c, m, GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_CUPTI);
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
 	err = probe_member(c, m, why);
@@ -153,8 +179,9 @@ static void replace_guest(struct capture *c, struct member *m)
 
 	log_warn("%d: the collector has left, because gpuprof was stopped for seconds or its ring "
 		 "was damaged: operators are missing for that time and come by uprobes from now "
-		 "on%s",
-		 (int)m->process->pid, has_cuda(m) ? "; what GPUs do is missing" : "");
+		 "on%s%s",
+		 (int)m->process->pid, c->options.shapes ? ", without shapes" : "",
+		 has_cuda(m) ? "; what GPUs do is missing" : "");
 	m->guest_refused = true;
 	c->left_nr++;
 	capture_stop_guest(c, m->guest, false);

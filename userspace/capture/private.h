@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "capture/capture.h"
 #include "capture/guest.h"
+#include "capture/inputs.h"
 #include "capture/member.h"
 #include "capture/names.h"
 #include "capture/stacks.h"
@@ -23,11 +24,13 @@ struct capture {
 	struct probe_session *probes;
 	struct recording_writer *writer;
 	struct names names;
+	struct inputs_ids inputs;
 	struct stacks stacks;
 	struct hash threads; /* process << 32 | tid: named in the recording already */
 	VEC(struct member *) members;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
 	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr;
+	uint64_t inputs_lost_nr;	   /* ops whose inputs found no place */
 	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
 	bool started, stopped;
 	int failed; /* the first error that ends the capture */

@@ -126,6 +126,25 @@ static int choose(const struct record_args *args, struct pids *pids)
 	return args->pids ? parse_pids(args->pids, pids) : find_by_name(args->name, pids);
 }
 
+/* Inputs of operators are seen from within the process alone. */
+static int check_shapes(const struct record_args *args)
+{
+	if (!args->shapes)
+		return CLI_DONE;
+	if (args->no_inject)
+		return options_usage_error(&command_attach,
+					   "--shapes reads what operators are called with from "
+					   "within the process, which --no-inject forbids");
+	if (args->stack)
+		return options_usage_error(&command_attach,
+					   "--shapes and --stack exclude each other: shapes come "
+					   "from within the process, stacks with uprobes");
+	if (args->ops && strcmp(args->ops, "all"))
+		return options_usage_error(&command_attach,
+					   "--shapes needs all operators, not --ops %s", args->ops);
+	return CLI_DONE;
+}
+
 int cli_attach(int argc, char **argv)
 {
 	struct record_args args = RECORD_ARGS_DEFAULT;
@@ -136,6 +155,9 @@ int cli_attach(int argc, char **argv)
 	int operands, status = options_parse(&command_attach, argc, argv, &args, &operands);
 
 	if (status >= 0)
+		return status;
+	status = check_shapes(&args);
+	if (status)
 		return status;
 	status = choose(&args, &pids);
 	if (status)

@@ -165,6 +165,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.ring_bytes = ring_size(args->ring_bytes),
 				.ops = !none,
 				.memory = args->memory || args->memory_path,
+				.shapes = args->shapes,
 				.stacks = args->stack,
 				.gpu = !args->no_gpu,
 			},

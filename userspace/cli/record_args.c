@@ -38,6 +38,11 @@ static const char *const record_stacks[] = {"python", NULL};
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(memory),                                                                      \
 		 .help = "Record allocations and frees too."},                                     \
+		{.name = "shapes",                                                                 \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(shapes),                                                                      \
+		 .help = "Record sizes, types and values of what operators are called with "       \
+			 "(attach only)."},                                                        \
 		{.name = "stack",                                                                  \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(stack),                                                                       \

@@ -18,6 +18,7 @@ struct record_args {
 	const char *memory_path;
 	const char *ops; /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
 	bool memory;
+	bool shapes;
 	const char *stack; /* "python", NULL: not given */
 	bool no_gpu;
 	bool no_inject;

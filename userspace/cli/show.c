@@ -214,6 +214,7 @@ static void warn_of_no_rows(const struct shown *s)
 static int show_table(const struct shown *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
+					      .by_shape = o->by_shape,
 					      .by_stack = o->by_stack,
 					      .sort = o->sort ? o->sort : DEFAULT_SORT,
 					      .top_level = o->top_level};
@@ -225,6 +226,8 @@ static int show_table(const struct shown *s, const struct show_options *o)
 		log_err("%s", why.text);
 		return err == -EINVAL ? CLI_USAGE : CLI_FAILED;
 	}
+	if (o->by_shape && !s->timeline->inputs.nr)
+		log_warn("the recording has no shapes in it; record with --shapes");
 	if (!table->rows.nr)
 		warn_of_no_rows(s);
 	return write_table(s, table, o);

@@ -21,6 +21,7 @@ struct show_options {
 	/* `table` only; all zero elsewhere */
 	bool csv;
 	bool by_overload;
+	bool by_shape;
 	uint32_t by_stack;
 	bool top_level;
 	const char *time_unit;

@@ -19,7 +19,7 @@ struct table_args {
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", "stack:1", "stack:5", NULL};
+static const char *const groups[] = {"overload", "shape", "stack:1", "stack:5", NULL};
 
 /* The N of "stack:N"; 0: it is something else. */
 static long stack_depth(const char *value)
@@ -35,7 +35,7 @@ static long stack_depth(const char *value)
 
 static bool is_group(const char *value)
 {
-	return !strcmp(value, "overload") || stack_depth(value);
+	return !strcmp(value, "overload") || !strcmp(value, "shape") || stack_depth(value);
 }
 
 static const struct option_spec table_options[] = {
@@ -62,8 +62,10 @@ static const struct option_spec table_options[] = {
 	 .value_name = "WHAT",
 	 .choices = groups,
 	 .known = is_group,
-	 .rule = "'overload' or 'stack:N' with N from 1 to 128",
+	 .rule = "'overload', 'shape' or 'stack:N' with N from 1 to 128",
 	 .help = "'overload': one row for each overload of an operator instead of one for all. "
+		 "'shape': one row for each combination of shapes of its inputs, where shapes "
+		 "were recorded. "
 		 "'stack:N': one row for each N innermost Python frames, where stacks were "
 		 "recorded."},
 	{.name = "top-level",
@@ -111,6 +113,7 @@ int cli_table(int argc, char **argv)
 	if (args.show.json && args.show.csv)
 		return options_usage_error(&command_table, "--json and --csv exclude each other");
 	args.show.by_stack = args.group_by ? (uint32_t)stack_depth(args.group_by) : 0;
-	args.show.by_overload = args.group_by && !args.show.by_stack;
+	args.show.by_overload = args.group_by && !strcmp(args.group_by, "overload");
+	args.show.by_shape = args.group_by && !strcmp(args.group_by, "shape");
 	return show_recording(argv[1], &args.show);
 }

@@ -51,6 +51,7 @@ static struct {
 /* The thread's own. */
 struct follower {
 	struct gp_ring_page *page;
+	bool shapes;	 /* the ops tell their inputs */
 	uint32_t wanted; /* as it was at the last turn */
 	uint32_t active; /* as told; the page itself may be scribbled on */
 	uint32_t failed;
@@ -61,6 +62,7 @@ struct follower {
 	uint64_t seen_ns;      /* when it came, */
 	uint32_t seen_turn;    /* and in which turn */
 	const char *ops_why;
+	const char *shapes_why;
 	const char *cupti_why;
 };
 
@@ -94,6 +96,8 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 
 	if ((failed & GP_FEATURE_OPS) && f->ops_why)
 		add_text(message, sizeof(message), f->ops_why);
+	if ((failed & GP_FEATURE_SHAPES) && f->shapes_why)
+		add_text(message, sizeof(message), f->shapes_why);
 	if ((failed & GP_FEATURE_CUPTI) && f->cupti_why)
 		add_text(message, sizeof(message), f->cupti_why);
 	if (failed & GP_FEATURE_MEMORY)
@@ -113,13 +117,15 @@ static bool follow_ops(struct follower *f, uint32_t wanted, bool active)
 	if (!(wanted & GP_FEATURE_OPS)) {
 		f->refused &= ~(uint32_t)GP_FEATURE_OPS;
 		f->ops_why = NULL;
+		f->shapes_why = NULL;
 		return active && !ops__disarm();
 	}
 	if (active || (f->refused & GP_FEATURE_OPS))
 		return active;
 	if (f->ops_why && f->turns % RETRY_TURNS)
 		return false;
-	result = ops__arm(&self.ring, &f->ops_why);
+	result = ops__arm(&self.ring, wanted & GP_FEATURE_SHAPES, &f->ops_why, &f->shapes_why);
+	f->shapes = result == TORCH_BOUND && (wanted & GP_FEATURE_SHAPES) && !f->shapes_why;
 	if (result == TORCH_REFUSED)
 		f->refused |= GP_FEATURE_OPS;
 	return result == TORCH_BOUND;
@@ -158,7 +164,7 @@ static void follow(struct follower *f)
 
 	f->wanted = wanted;
 	if (follow_ops(f, wanted, f->active & GP_FEATURE_OPS))
-		now |= GP_FEATURE_OPS;
+		now |= GP_FEATURE_OPS | (f->shapes ? wanted & GP_FEATURE_SHAPES : 0);
 	/* Told before CUPTI is asked, which may take seconds to answer. */
 	failed = (wanted & ~now & ~cupti) | (f->failed & wanted & cupti);
 	if (now != f->active || failed != f->failed)

@@ -12,6 +12,7 @@
 #include "collector/ops.h"
 
 #include "collector/compat.h"
+#include "collector/inputs.h"
 #include "collector/pending.h"
 #include "collector/thread.h"
 
@@ -34,7 +35,9 @@
 struct session {
 	struct ring_writer *ring;
 	struct names *names;
+	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
 	struct torch_api torch;
+	struct torch_layout layout;
 	uint32_t epoch;
 	uint64_t prefix; /* of instances */
 	uint64_t handles[CALLBACKS_NR];
@@ -127,6 +130,15 @@ static uint64_t next_instance(struct session *s, struct thread_state *t)
 	return s->prefix | (uint64_t)t->number << 32 | t->ops_nr;
 }
 
+/* Not inlined: its kilobyte of stack is for those alone who want shapes. */
+__attribute__((noinline)) static uint32_t inputs_id(struct session *s, const void *record)
+{
+	uint8_t data[GP_INPUTS_BYTES_MAX];
+	size_t bytes = inputs_encode(&s->layout, record, inputs__have_room(s->inputs), data);
+
+	return inputs__id(s->inputs, s->ring, data, bytes);
+}
+
 /* Takes away what ended on another thread. */
 static void drop_ended(struct thread_state *t)
 {
@@ -165,6 +177,7 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 		op->forward_thread = 0;
 	op->name_id = name_id(s, t, text ? text : "?");
 	op->scope = scope;
+	op->inputs_id = s->inputs ? inputs_id(s, record) : 0;
 	op->pending = NO_PENDING;
 	__atomic_store_n(&t->depth, t->depth + 1, __ATOMIC_RELAXED);
 	op->start_ns = now_ns();
@@ -190,7 +203,13 @@ static void emit(struct session *s, const struct open_op *op, uint32_t tid, uint
 		.thread_number = torch_thread,
 	};
 
-	(void)ring_writer__write(s->ring, &ev, sizeof(ev));
+	if (op->inputs_id) {
+		struct gp_ev_op_inputs with = {.op = ev, .inputs_id = op->inputs_id};
+
+		(void)ring_writer__write(s->ring, &with, sizeof(with));
+	} else {
+		(void)ring_writer__write(s->ring, &ev, sizeof(ev));
+	}
 }
 
 /*
@@ -357,6 +376,7 @@ static void add_callbacks(struct session *s)
 			.start = pairs[i].start,
 			.end = pairs[i].end,
 			.probability = 1.0,
+			.needs_inputs = s->inputs != NULL,
 		};
 
 		callback.scopes[pairs[i].scope] = 1;
@@ -365,7 +385,19 @@ static void add_callbacks(struct session *s)
 	s->added = true;
 }
 
-enum torch_result ops__arm(struct ring_writer *w, const char **why_text)
+/* Why not, or NULL. */
+static const char *arm_inputs(struct session *s)
+{
+	const char *why = torch_layout__find(&s->layout, &s->torch);
+
+	if (why)
+		return why;
+	s->inputs = inputs__new();
+	return s->inputs ? NULL : "shapes: out of memory";
+}
+
+enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_text,
+			   const char **shapes_why_text)
 {
 	struct session *s = &session;
 	enum torch_result result;
@@ -382,6 +414,7 @@ enum torch_result ops__arm(struct ring_writer *w, const char **why_text)
 		*why_text = "operator callbacks: out of memory";
 		return TORCH_REFUSED;
 	}
+	*shapes_why_text = shapes ? arm_inputs(s) : NULL;
 	s->ring = w;
 	s->epoch++;
 	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;
@@ -415,8 +448,10 @@ bool ops__disarm(void)
 	ring_writer__count(s->ring, GP_LOSS_THREAD,
 			   __atomic_exchange_n(&missed_nr, 0, __ATOMIC_RELAXED));
 	names__free(s->names);
+	inputs__free(s->inputs);
 	torch_api__release(&s->torch);
 	s->names = NULL;
+	s->inputs = NULL;
 	s->ring = NULL;
 	return true;
 }
@@ -425,7 +460,9 @@ void ops__forget(void)
 {
 	/* The gate is shut: its page came empty. */
 	names__free(session.names);
+	inputs__free(session.inputs);
 	session.names = NULL;
+	session.inputs = NULL;
 	session.ring = NULL;
 	stuck = false;
 	thread_states__forget();

@@ -14,8 +14,10 @@
 int ops__init(void);
 
 /* Adds the callbacks. Events go to `w`, which must stay until ops__disarm() has returned true.
- * why_text is set unless TORCH_BOUND. */
-enum torch_result ops__arm(struct ring_writer *w, const char **why_text);
+ * why_text is set unless TORCH_BOUND. With `shapes` the ops tell their inputs too; if they cannot,
+ * shapes_why_text says why, else it becomes NULL; it is set if TORCH_BOUND. */
+enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_text,
+			   const char **shapes_why_text);
 
 /* Takes the callbacks away and waits for those at work, which is short. Ops still open are counted.
  * False if some thread does not leave its callback: the ring must then stay mapped. Fine when not

@@ -28,6 +28,8 @@ struct open_op {
 	uint16_t pending; /* place in the table of annotations, or NO_PENDING */
 	uint8_t scope;
 	uint8_t reserved;
+	uint32_t inputs_id;
+	uint32_t reserved2;
 };
 
 struct cached_name {

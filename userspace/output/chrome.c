@@ -73,6 +73,7 @@ static void op_args(struct chrome *c, const struct tl_op *op, uint32_t number)
 {
 	chrome_lit(&c->out, ",\"args\":{\"External id\":");
 	buf__u64(&c->out, (uint64_t)number + 1);
+	chrome_inputs(c, op);
 	if (op->sequence_nr >= 0) {
 		chrome_lit(&c->out, ",\"Sequence number\":");
 		buf__i64(&c->out, op->sequence_nr);

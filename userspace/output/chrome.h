@@ -39,6 +39,8 @@ void chrome_begin(struct chrome *c);
 /* ,"pid":P,"tid":T,"ts":TIME */
 void chrome_where(struct chrome *c, uint32_t thread, uint64_t time_ns);
 
+/* "Concrete Inputs" to "Input Dims", if the op's inputs were recorded. */
+void chrome_inputs(struct chrome *c, const struct tl_op *op);
 /* A time as the trace has it, never negative. */
 int64_t chrome_time(const struct chrome *c, uint64_t time_ns);
 

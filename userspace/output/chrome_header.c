@@ -56,6 +56,8 @@ void chrome_header(struct chrome *c)
 	set_base(c);
 	chrome_lit(&c->out, "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [\n  ],\n");
 	distributed(c);
+	if (c->t->inputs.nr)
+		chrome_lit(&c->out, "  \"record_shapes\": 1,\n");
 	if (c->t->memory.nr || (memory && strcmp(memory, "0") != 0))
 		chrome_lit(&c->out, "  \"profile_memory\": 1,\n");
 	if (host) {

@@ -41,7 +41,7 @@ static void microseconds(struct buf *out, uint64_t ns)
 	buf__us(out, ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
 }
 
-static void title_line(struct buf *out, const struct table *table, bool overloads)
+static void title_line(struct buf *out, const struct table *table, bool overloads, bool shapes)
 {
 	buf__str(out, overloads ? "name,overload,device,calls" : "name,device,calls");
 	buf__str(out, ",self_cpu_us,cpu_total_us");
@@ -51,6 +51,8 @@ static void title_line(struct buf *out, const struct table *table, bool overload
 		buf__str(out, ",self_cpu_mem,cpu_mem");
 	if (table->has_memory && table->has_cuda_memory)
 		buf__str(out, ",self_cuda_mem,cuda_mem");
+	if (shapes)
+		buf__str(out, ",input_shapes");
 	buf__str(out, "\r\n");
 }
 
@@ -78,6 +80,10 @@ static void row_line(struct buf *out, const struct table *table, const struct ta
 		bytes(out, r->self_cuda_bytes);
 		bytes(out, r->cuda_bytes);
 	}
+	if (r->shapes) {
+		buf__char(out, ',');
+		text_field(out, r->shapes);
+	}
 	buf__str(out, "\r\n");
 }
 
@@ -87,7 +93,7 @@ int output_table_csv(struct sink *s, const struct table *table, long limit)
 	struct buf out = {0};
 	int err;
 
-	title_line(&out, table, overloads);
+	title_line(&out, table, overloads, table->rows.nr && table->rows.items[0].shapes);
 	for (size_t i = 0; i < table->rows.nr && (limit < 0 || i < (size_t)limit); i++)
 		row_line(&out, table, &table->rows.items[i], overloads);
 	err = buf__error(&out);

@@ -14,6 +14,7 @@
 
 #define COLUMN_WIDTH	 12
 #define NAME_WIDTH_MAX	 55
+#define SHAPES_WIDTH_MAX 80
 #define COLUMNS_MAX	 16
 #define SOURCE_WIDTH_MAX 75
 #define SOURCE_LINES_MAX 5
@@ -24,6 +25,7 @@ struct text {
 	struct buf out;
 	bool overloads;
 	size_t name_width;
+	size_t shapes_width; /* 0: no such column */
 	size_t columns;	     /* of COLUMN_WIDTH */
 	size_t source_width; /* of the last column, 0: there is none */
 	const struct recording *recording;
@@ -94,6 +96,15 @@ static void name_cell(struct text *t, const char *name)
 		spaces(&t->out, t->name_width - shown);
 	add_text(&t->out, name, cut ? keep : nr);
 	buf__str(&t->out, cut ? "...  " : "  ");
+}
+
+static void shapes_cell(struct text *t, const char *shapes)
+{
+	size_t nr = strlen(shapes), shown = nr < t->shapes_width ? nr : t->shapes_width;
+
+	spaces(&t->out, t->shapes_width - shown);
+	buf__add(&t->out, shapes, shown);
+	buf__str(&t->out, "  ");
 }
 
 static void cell(struct text *t, const char *value)
@@ -180,6 +191,9 @@ static void separator(struct text *t)
 			buf__char(&t->out, '-');
 		buf__str(&t->out, "  ");
 	}
+	for (size_t i = 0; i < t->shapes_width; i++)
+		buf__char(&t->out, '-');
+	buf__str(&t->out, t->shapes_width ? "  " : "");
 	if (t->source_width) {
 		for (size_t i = 0; i < t->source_width; i++)
 			buf__char(&t->out, '-');
@@ -194,6 +208,7 @@ static void rule(struct text *t)
 	size_t names = t->overloads ? 2 : 1;
 	size_t width = names * (t->name_width + 2) + t->columns * (COLUMN_WIDTH + 2) - 2;
 
+	width += t->shapes_width ? t->shapes_width + 2 : 0;
 	width += t->source_width ? t->source_width + 2 : 0;
 	while (width-- > 0)
 		buf__char(&t->out, '=');
@@ -290,6 +305,8 @@ static void title_line(struct text *t, const char *const titles[], size_t nr)
 	}
 	for (size_t i = 0; i < nr; i++)
 		cell(t, titles[i]);
+	if (t->shapes_width)
+		shapes_cell(t, "Input Shapes");
 	if (t->source_width)
 		source_cell(t, "Source Location");
 	buf__char(&t->out, '\n');
@@ -331,6 +348,8 @@ static void row_line(struct text *t, const struct table_row *r)
 	cuda_cells(t, r);
 	(void)snprintf(calls, sizeof(calls), "%llu", (unsigned long long)r->calls);
 	cell(t, calls);
+	if (t->shapes_width)
+		shapes_cell(t, r->shapes ? r->shapes : "[]");
 	if (t->source_width)
 		source_lines(t, r);
 	else
@@ -360,6 +379,23 @@ static void total_line(struct text *t, const char *device, uint64_t ns)
 {
 	buf__printf(&t->out, "Self %s time total: %s\n", device,
 		    time_value(t, (double)ns / 1000.0).text);
+}
+
+/* The column is there if any row has inputs. */
+static void set_shapes_width(struct text *t)
+{
+	size_t longest = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < t->table->rows.nr; i++) {
+		const char *shapes = t->table->rows.items[i].shapes;
+		size_t nr = shapes ? strlen(shapes) : 0;
+
+		longest = nr > longest ? nr : longest;
+		any |= nr > 2;
+	}
+	if (any)
+		t->shapes_width = longest + 4 < SHAPES_WIDTH_MAX ? longest + 4 : SHAPES_WIDTH_MAX;
 }
 
 static void set_source_width(struct text *t)
@@ -398,6 +434,7 @@ static void set_widths(struct text *t)
 	}
 	set_source_width(t);
 	t->name_width = longest + 4 < max ? longest + 4 : max;
+	set_shapes_width(t);
 }
 
 int output_table_text(struct sink *s, const struct table *table,

@@ -52,6 +52,7 @@ struct raw_op {
 	uint32_t name; /* of timeline_private.names */
 	uint32_t thread;
 	uint32_t scope, stack_id, flags, thread_number;
+	uint32_t inputs;
 };
 
 struct raw_memory {
@@ -108,6 +109,10 @@ struct build {
 	uint32_t *process_of; /* by the 16 bits of an event */
 	struct hash thread_of;
 	struct hash name_of;
+	struct hash inputs_of;	    /* id -> of timeline.inputs */
+	uint64_t inputs_invalid_nr; /* lists that make no sense, ops whose list is missing */
+	uint64_t valueless_nr;	    /* ops whose scalars' values were not told */
+	bool has_inputs;
 	struct hash loss_of;
 	VEC(struct tl_name) names;
 	VEC(struct raw_op) ops;
@@ -133,6 +138,9 @@ struct build {
 
 /* Events into columns; processes, threads and names into the timeline. 0 or -errno. */
 int build_read(struct build *b, struct recording *rec);
+
+/* One list of inputs into the timeline. 0 or -errno. */
+int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);
 
 /* Of build_read(), for gpu_read.c: index of a process or thread, TL_NONE with b->err set; text that
  * stays; and the window of all events. */

@@ -148,7 +148,21 @@ void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
 		b->last_ns = to_ns;
 }
 
-static int read_op(struct build *b, const struct gp_ev_op *e)
+static uint32_t inputs_of(struct build *b, const struct gp_ev_op *e, size_t bytes)
+{
+	const struct gp_ev_op_inputs *with = (const struct gp_ev_op_inputs *)e;
+	const uint64_t *known;
+
+	if (bytes < sizeof(*with) || !with->inputs_id)
+		return TL_NONE;
+	known = hash__find(&b->inputs_of, with->inputs_id);
+	b->has_inputs = true;
+	b->inputs_invalid_nr += !known;
+	b->valueless_nr += known && b->t->inputs.items[*known].valueless;
+	return known ? (uint32_t)*known : TL_NONE;
+}
+
+static int read_op(struct build *b, const struct gp_ev_op *e, size_t bytes)
 {
 	struct raw_op op = {
 		.start_ns = e->start_ns,
@@ -161,6 +175,7 @@ static int read_op(struct build *b, const struct gp_ev_op *e)
 		.stack_id = e->stack_id,
 		.flags = e->head.flags,
 		.thread_number = e->thread_number,
+		.inputs = TL_NONE,
 	};
 
 	if (op.end_ns < op.start_ns || op.end_ns >= TL_TIME_END_NS) {
@@ -171,6 +186,7 @@ static int read_op(struct build *b, const struct gp_ev_op *e)
 		return -EFBIG;
 	op.thread = build_thread_of(b, &e->head);
 	op.name = name_of(b, e->name_id);
+	op.inputs = inputs_of(b, e, bytes);
 	if (b->err)
 		return b->err;
 	build_saw_time(b, op.start_ns, op.end_ns);
@@ -225,11 +241,13 @@ static int read_event(const void *event, size_t bytes, void *arg)
 	struct build *b = arg;
 
 	if (head->kind == GP_EV_OP && bytes >= sizeof(struct gp_ev_op))
-		b->err = read_op(b, event);
+		b->err = read_op(b, event, bytes);
 	else if (head->kind == GP_EV_MEMORY && bytes >= sizeof(struct gp_ev_memory))
 		b->err = read_memory(b, event);
 	else if (head->kind == GP_EV_THREAD && bytes >= sizeof(struct gp_ev_thread))
 		b->err = read_thread(b, event);
+	else if (head->kind == GP_EV_INPUTS && bytes >= sizeof(struct gp_ev_inputs))
+		b->err = build_inputs(b, event, bytes);
 	else
 		b->err = build_read_gpu(b, event, bytes);
 	return b->err;

@@ -70,10 +70,22 @@ static int add_row(struct grouping *g, uint64_t key, uint64_t head, const struct
 	return 0;
 }
 
+/* Interned with the timeline, but for the one of ops that have none. */
+static const char *shapes_of(const struct grouping *g, const struct tl_op *op)
+{
+	static const char none[] = "[]";
+
+	if (!g->options->by_shape)
+		return NULL;
+	return !op || op->inputs == TL_NONE ? none : g->t->inputs.items[op->inputs].shapes;
+}
+
 static uint64_t row_key(const struct grouping *g, const struct table_row *row)
 {
 	uint64_t key = (uintptr_t)row->name;
 
+	if (row->shapes)
+		key = hash_mix(key ^ (uintptr_t)row->shapes);
 	for (size_t i = 0; i < row->stack_nr; i++) {
 		struct recording_frame f = recording__frame(g->t->recording, row->stack[i]);
 
@@ -109,7 +121,7 @@ static int find_row(struct grouping *g, const struct table_row *like, uint32_t *
 		const struct table_row *r = &g->table->rows.items[i];
 
 		if (r->name == like->name && r->overload == like->overload &&
-		    r->device == like->device &&
+		    r->shapes == like->shapes && r->device == like->device &&
 		    r->is_user_annotation == like->is_user_annotation && same_stack(g, r, like)) {
 			*ret_row = i;
 			return 0;
@@ -125,6 +137,7 @@ static int find_other(struct grouping *g, const char *name, enum table_device de
 	struct table_row key = {
 		.name = name,
 		.overload = g->options->by_overload ? "" : NULL,
+		.shapes = shapes_of(g, NULL),
 		.device = device,
 		.first_op = TL_NONE,
 	};
@@ -137,6 +150,7 @@ static int row_of_op(struct grouping *g, const struct tl_op *op, uint32_t *ret_r
 	struct table_row key = {
 		.name = row_name(op->name),
 		.overload = g->options->by_overload ? op->overload : NULL,
+		.shapes = shapes_of(g, op),
 		.is_user_annotation = op->scope == GP_SCOPE_USER,
 		.first_op = TL_NONE,
 	};

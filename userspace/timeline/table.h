@@ -14,6 +14,7 @@ enum table_device { TABLE_CPU = 0, TABLE_CUDA = 1 };
 struct table_row {
 	const char *name;     /* the timeline's, which must outlive the table */
 	const char *overload; /* NULL unless grouped by it */
+	const char *shapes;   /* of the inputs, "[[2, 3], []]"; NULL unless grouped by them */
 	enum table_device device;
 	uint64_t calls;
 	uint64_t bounded_calls; /* of these: an exception left them, their end is a bound */
@@ -33,6 +34,7 @@ struct table_row {
 
 struct table_options {
 	bool by_overload;
+	bool by_shape;
 	uint32_t by_stack; /* a row for each so many innermost frames; 0: stacks do not count */
 	const char
 		*sort; /* torch.profiler's keys (formats.md 1.5), NULL: order of first appearance */

@@ -44,6 +44,7 @@ void build__done(struct build *b)
 	free(b->process_of);
 	hash__done(&b->thread_of);
 	hash__done(&b->name_of);
+	hash__done(&b->inputs_of);
 	hash__done(&b->loss_of);
 	vec_done(&b->names);
 	vec_done(&b->ops);
@@ -68,6 +69,7 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->ops);
 	vec_done(&t->memory);
 	vec_done(&t->out_of_memory);
+	vec_done(&t->inputs);
 	vec_done(&t->losses);
 	vec_done(&t->gpu.api);
 	vec_done(&t->gpu.work);
@@ -148,6 +150,11 @@ static int set_losses(struct build *b)
 	}
 	for (int i = 0; i < end && !err; i++)
 		err = add_loss(b, build_counter_name(i), b->counts[i]);
+	/* Older recordings, and those without shapes, have nothing to say here. */
+	if (!err && b->has_inputs)
+		err = add_loss(b, "inputs_invalid", b->inputs_invalid_nr);
+	if (!err && b->has_inputs)
+		err = add_loss(b, "input_values", b->valueless_nr);
 	return err;
 }
 

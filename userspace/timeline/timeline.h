@@ -48,7 +48,8 @@ struct tl_op {
 	uint32_t depth; /* 0: no parent */
 	uint32_t scope; /* enum gp_op_scope */
 	uint32_t stack_id;
-	uint32_t flags; /* enum gp_op_flags */
+	uint32_t flags;	 /* enum gp_op_flags */
+	uint32_t inputs; /* of timeline.inputs, TL_NONE: not recorded */
 	/* Same name as its parent and its only child: torch.profiler removes such an op from its
 	 * table (formats.md 1.1, 7); times and memory of the parent stay what they are. Still in
 	 * the trace. */
@@ -83,6 +84,14 @@ struct tl_memory {
 	uint32_t stack_id;
 };
 
+/* One list of inputs. */
+struct tl_inputs {
+	const void *data; /* in the form of gp_ev_inputs, checked */
+	size_t bytes;
+	const char *shapes; /* as torch.profiler prints them; interned */
+	bool valueless;	    /* values of scalars were not told */
+};
+
 struct tl_loss {
 	const char *name;
 	uint64_t count;
@@ -97,6 +106,7 @@ struct timeline {
 	VEC(struct tl_memory) memory;
 	/* Requests that were refused: bytes asked for, no address, no partner. By time. */
 	VEC(struct tl_memory) out_of_memory;
+	VEC(struct tl_inputs) inputs;
 	struct tl_gpus gpu;
 	VEC(struct tl_loss) losses;	   /* the recording's, then what the join found */
 	const struct recording *recording; /* metadata; outlives the timeline */

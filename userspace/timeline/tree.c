@@ -176,6 +176,7 @@ static struct tl_op op_of(const struct build *b, const struct raw_op *raw)
 		.scope = raw->scope,
 		.stack_id = raw->stack_id,
 		.flags = raw->flags,
+		.inputs = raw->inputs,
 		.unlisted = name->unlisted,
 		.thread_number = raw->thread_number,
 		.sequence_nr = raw->sequence_nr,

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Reading gp_ev_inputs (wire.h): one item at a time, each checked. What a list holds follows its
+ * head as items of their own.
+ */
+#ifndef GP_RECORDING_INPUTS_H
+#define GP_RECORDING_INPUTS_H
+
+#include "wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct inputs_reader {
+	const uint8_t *at;
+	size_t left;
+	unsigned int list_left; /* items of the open list that are still to come */
+	bool in_tensors;	/* the open list is one of tensors */
+	unsigned int inputs_nr;
+};
+
+struct input {
+	uint8_t what;	 /* enum gp_input */
+	uint8_t dtype;	 /* of a tensor: c10::ScalarType, 255: another */
+	uint8_t dims;	 /* of a tensor */
+	uint8_t items;	 /* of a list; a CUT among them counts */
+	int64_t integer; /* of an INT */
+	double real;	 /* of a DOUBLE */
+	int64_t sizes[GP_INPUT_DIMS_MAX];
+	int64_t strides[GP_INPUT_DIMS_MAX]; /* those that follow from the sizes, too */
+};
+
+void inputs_reader__init(struct inputs_reader *r, const void *data, size_t bytes);
+
+/* The next item: 1, 0 at the end, -EBADMSG where there is none that makes sense. */
+int inputs_reader__next(struct inputs_reader *r, struct input *ret_input);
+
+/* Whether all of it can be read. */
+bool inputs_are_sane(const void *data, size_t bytes);
+
+#endif /* GP_RECORDING_INPUTS_H */
