@@ -31,6 +31,7 @@ $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cu
 COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names pending cupti_clock \
 	cupti_records)
 $(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile $(O)/tests/test_collector_gpu_hostile \
+	$(O)/tests/test_collector_inputs_hostile \
 	$(O)/tests/test_collector_cupti_clock $(O)/tests/test_collector_cupti_records: $(COLLECTOR_TESTED)
 
 # NVIDIA's headers, if there are any, for the one test that looks at them.

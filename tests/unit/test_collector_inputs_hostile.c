@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Inputs of operators in the collector's ring: lists that make no sense are refused and counted,
+ * and an operator keeps only the id of a list that was told before.
+ */
+#include "collector/ring_writer.h"
+#include "unit/collector_help.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define LIST_BYTES 1024
+
+static const uint8_t plain[] = {GP_INPUT_TENSOR, 6, 2, 2, 3, GP_INPUT_INT, 1};
+
+struct list {
+	struct gp_ev_inputs inputs;
+	uint8_t data[LIST_BYTES];
+};
+
+static struct ring_writer w;
+static struct collector_ring *r;
+static union {
+	struct gp_ev_head head;
+	struct gp_ev_op_inputs op;
+	struct list list;
+} seen;
+static size_t seen_bytes;
+
+static int begin(void **state)
+{
+	struct reason why;
+
+	return ring_writer__open(&w, 1 << 16) ||
+	       collector_ring__open(getpid(), HELP_PROCESS, &why, &r);
+}
+
+static int end(void **state)
+{
+	collector_ring__free(r);
+	ring_writer__close(&w);
+	return 0;
+}
+
+static int take(const void *event, size_t bytes, void *arg)
+{
+	assert_true(bytes <= sizeof(seen));
+	memset(&seen, 0xee, sizeof(seen));
+	memcpy(&seen, event, bytes);
+	seen_bytes = bytes;
+	return 0;
+}
+
+static uint64_t refused(void)
+{
+	uint64_t losses[GP_LOSS_NR] = {0};
+
+	collector_ring__losses(r, losses);
+	return losses[GP_LOSS_RECORD];
+}
+
+/* How many of `bytes` behind the event's head are in the ring is the caller's say. */
+static int tell_list(uint32_t id, uint32_t said_bytes, const uint8_t *data, size_t bytes)
+{
+	struct list ev;
+
+	/* All that the target has no say in, and what pads the list, is rubbish. */
+	memset(&ev, 0xee, sizeof(ev));
+	ev.inputs.head.kind = GP_EV_INPUTS;
+	ev.inputs.inputs_id = id;
+	ev.inputs.bytes = said_bytes;
+	memcpy(ev.data, data, bytes < said_bytes ? bytes : said_bytes);
+	assert_true(ring_writer__write(&w, &ev, sizeof(ev.inputs) + bytes));
+	return collector_ring__drain(r, take, NULL);
+}
+
+static void test_lists(void **state)
+{
+	static const struct {
+		uint32_t id, said_bytes;
+		size_t bytes; /* of the list in the ring */
+		bool good;
+	} cases[] = {
+		{1, 7, 8, true},	   {65535, 7, 8, true},	 {1, 0, 0, true},
+		{0, 7, 8, false},	   {65536, 7, 8, false}, {UINT32_MAX, 7, 8, false},
+		{1, 7, 0, false},	   {1, 7, 16, false},	 {1, 6, 8, false},
+		{1, 961, 968, false},	   {1, 9, 8, false},	 {1, UINT32_MAX, 8, false},
+		{1, UINT32_MAX, 0, false}, {1, 1, 8, false},
+	};
+	static uint8_t data[LIST_BYTES];
+	uint64_t refused_nr = 0;
+
+	memcpy(data, plain, sizeof(plain));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int got = tell_list(cases[i].id, cases[i].said_bytes, data, cases[i].bytes);
+
+		assert_int_equal(got, cases[i].good);
+		refused_nr += !cases[i].good;
+		assert_int_equal(refused(), refused_nr);
+	}
+}
+
+static void test_what_is_taken(void **state)
+{
+	assert_int_equal(tell_list(7, sizeof(plain), plain, 8), 1);
+	assert_int_equal(seen_bytes, sizeof(seen.list.inputs) + 8);
+	assert_int_equal(seen.head.process, HELP_PROCESS);
+	assert_int_equal(seen.head.tid, 0);
+	assert_int_equal(seen.head.flags, 0);
+	assert_int_equal(seen.list.inputs.inputs_id, 7);
+	assert_memory_equal(seen.list.data, plain, sizeof(plain));
+	assert_int_equal(seen.list.data[sizeof(plain)], 0);
+}
+
+static size_t put_doubles(uint8_t *data, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		data[9 * i] = GP_INPUT_DOUBLE;
+	return 9 * (size_t)nr;
+}
+
+/* As long as may be, with lists as long as may be; then with one item more, and one input more. */
+static void test_longest(void **state)
+{
+	uint8_t data[LIST_BYTES] = {0};
+	size_t nr = 0;
+
+	for (int list = 0; list < 3; list++) {
+		data[nr++] = GP_INPUT_SCALAR_LIST;
+		data[nr++] = GP_INPUT_ITEMS_MAX;
+		nr += put_doubles(data + nr, GP_INPUT_ITEMS_MAX);
+	}
+	nr += put_doubles(data + nr, 10);
+	assert_int_equal(nr, GP_INPUTS_BYTES_MAX);
+	assert_int_equal(tell_list(1, GP_INPUTS_BYTES_MAX, data, GP_INPUTS_BYTES_MAX), 1);
+	data[1] = GP_INPUT_ITEMS_MAX + 2;
+	assert_int_equal(tell_list(1, GP_INPUTS_BYTES_MAX, data, GP_INPUTS_BYTES_MAX), 0);
+	memset(data, GP_INPUT_OTHER, sizeof(data));
+	data[GP_INPUTS_MAX] = GP_INPUT_CUT;
+	assert_int_equal(tell_list(1, GP_INPUTS_MAX + 1, data, GP_INPUTS_MAX + 8), 1);
+	assert_int_equal(tell_list(1, GP_INPUTS_MAX + 2, data, GP_INPUTS_MAX + 8), 0);
+	assert_int_equal(refused(), 2);
+}
+
+static uint32_t told_id(uint32_t nr, uint32_t id)
+{
+	struct gp_ev_op_inputs with = {.op = help_op(nr), .inputs_id = id, .reserved = 5};
+
+	assert_true(ring_writer__write(&w, &with, sizeof(with)));
+	assert_int_equal(collector_ring__drain(r, take, NULL), 1);
+	assert_int_equal(seen_bytes, sizeof(with));
+	assert_int_equal(seen.op.reserved, 0);
+	return seen.op.inputs_id;
+}
+
+static void test_ids_of_ops(void **state)
+{
+	static const uint32_t unknown[] = {1, 3, 65535, 65536, UINT32_MAX - 1, GP_INPUTS_LOST};
+	struct gp_ev_op op = help_op(1);
+
+	assert_int_equal(tell_list(2, sizeof(plain), plain, 8), 1);
+	assert_int_equal(told_id(1, 0), 0);
+	assert_int_equal(told_id(2, 2), 2);
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+		assert_int_equal(told_id(3, unknown[i]), GP_INPUTS_LOST);
+	assert_true(ring_writer__write(&w, &op, sizeof(op)));
+	assert_int_equal(collector_ring__drain(r, take, NULL), 1);
+	assert_int_equal(seen_bytes, sizeof(op));
+	assert_int_equal(refused(), 0);
+}
+
+/* What is checked in an op is checked in one with inputs too. */
+static void test_spoiled_ops(void **state)
+{
+	struct {
+		struct gp_ev_op_inputs with;
+		uint64_t more;
+	} ev = {.with = {.op = help_op(1)}};
+
+	assert_true(ring_writer__write(&w, &ev, sizeof(ev)));
+	assert_int_equal(collector_ring__drain(r, take, NULL), 0);
+	ev.with.op.instance = 1;
+	assert_true(ring_writer__write(&w, &ev.with, sizeof(ev.with)));
+	assert_int_equal(collector_ring__drain(r, take, NULL), 0);
+	ev.with.op = help_op(1);
+	ev.with.op.start_ns = ev.with.op.head.time_ns + 1;
+	assert_true(ring_writer__write(&w, &ev.with, sizeof(ev.with)));
+	assert_int_equal(collector_ring__drain(r, take, NULL), 0);
+	assert_int_equal(refused(), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_lists, begin, end),
+		cmocka_unit_test_setup_teardown(test_what_is_taken, begin, end),
+		cmocka_unit_test_setup_teardown(test_longest, begin, end),
+		cmocka_unit_test_setup_teardown(test_ids_of_ops, begin, end),
+		cmocka_unit_test_setup_teardown(test_spoiled_ops, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
