@@ -30,9 +30,8 @@ class Shaped:
             self.truth = target.truth(steps, "shapes")
             target.leave()
         assert self.capture.status == harness.DONE, self.capture.told
-        if "by callback" not in self.capture.stderr:
-            assert "no shapes: " in self.capture.stderr
-            pytest.skip("the collector could not be put in: there are no shapes")
+        # The target waits for orders while gpuprof attaches: there is always a safe moment.
+        assert "by callback" in self.capture.stderr, self.capture.told
         assert "no shapes" not in self.capture.stderr
         self.recording = self.capture.recording
 
