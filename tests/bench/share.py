@@ -6,6 +6,7 @@ normalised to the sum over all ops. A report: times depend on the machine, so CI
 
 import argparse
 import os
+import statistics
 import sys
 import tempfile
 
@@ -22,34 +23,44 @@ def shares(times):
     return {name: value / whole for name, value in times.items()}
 
 
-def compare(name, options, folder):
+def one_round(target, name, options, path):
+    """Both accounts of as many steps of the same process, one after the other."""
+    capture = harness.attach(target, path, *options, orders=lambda: target.step(STEPS[name]))
+    truth = target.truth(STEPS[name])
+    ours = {row: value["cpu_total_us"] for row, value in capture.recording.rows().items()}
+    theirs = {row: value["cpu_total_us"] for row, value in truth["rows"].items()}
+    return shares(ours), shares(theirs), truth["torch"]
+
+
+def compare(name, options, rounds, folder):
     with harness.Target(name) as target:
-        capture = harness.attach(target, os.path.join(folder, name + ".gpuprof"), *options,
-                                 orders=lambda: target.step(STEPS[name]))
-        truth = target.truth(STEPS[name])
+        accounts = [one_round(target, name, options, os.path.join(folder, name + ".gpuprof"))
+                    for _ in range(rounds)]
         target.leave()
-    ours = shares({row: value["cpu_total_us"]
-                   for row, value in capture.recording.rows().items()})
-    theirs = shares({row: value["cpu_total_us"] for row, value in truth["rows"].items()})
-    print("\n%s: PyTorch %s, %d steps %s" % (name, truth["torch"], STEPS[name], " ".join(options)))
+    ours, theirs = ({op: statistics.median(account[side].get(op, 0) for account in accounts)
+                     for op in accounts[0][1]} for side in (0, 1))
+    print("\n%s: PyTorch %s, medians of %d rounds of %d steps %s" % (
+        name, accounts[0][2], rounds, STEPS[name], " ".join(options)))
     within = 0
     for op in sorted(theirs, key=theirs.get, reverse=True)[:5]:
-        ratio = ours.get(op, 0) / theirs[op]
+        ratio = ours[op] / theirs[op]
         within += abs(ratio - 1) <= 0.1
         print("  %-40s gpuprof %6.2f%%  torch.profiler %6.2f%%  ratio %.3f" % (
-            op, 100 * ours.get(op, 0), 100 * theirs[op], ratio))
+            op, 100 * ours[op], 100 * theirs[op], ratio))
     print("  %d of 5 within 10 %%" % within)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workload", action="append", choices=tuple(STEPS))
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--no-inject", action="store_true")
     args = parser.parse_args()
     try:
         with tempfile.TemporaryDirectory(prefix="gpuprof-share-") as folder:
             for name in args.workload or STEPS:
-                compare(name, ("--no-inject",) if args.no_inject else (), folder)
+                compare(name, ("--no-inject",) if args.no_inject else (),
+                        args.rounds, folder)
     finally:
         harness.kill_all()
         harness.close_inside()
