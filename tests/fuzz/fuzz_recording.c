@@ -100,7 +100,7 @@ static void make_right(uint8_t *data, size_t size)
 	}
 }
 
-/* A recording of one frame and one stack; make_right() does the rest. */
+/* A recording of two frames and one stack; make_right() does the rest. */
 static void seed_stacks(int argc, char **argv)
 {
 	struct {
@@ -109,6 +109,9 @@ static void seed_stacks(int argc, char **argv)
 		struct format_chunk frames;
 		struct format_frame frame;
 		uint32_t file_bytes, file, function_bytes, function;
+		struct format_chunk natives;
+		struct format_native_frame native;
+		uint32_t texts_bytes[4]; /* all empty */
 		struct format_chunk stacks;
 		struct format_stack stack;
 		uint32_t ids[3];
@@ -120,6 +123,8 @@ static void seed_stacks(int argc, char **argv)
 		.file = 0x79702e61,
 		.function_bytes = 4,
 		.function = 0x6e69616d,
+		.natives = {.type = FORMAT_NATIVE_FRAMES, .stored_bytes = 40, .raw_bytes = 40},
+		.native = {.id = 2, .kind = RECORDING_FRAME_NATIVE, .address = 4096},
 		.stacks = {.type = FORMAT_STACKS, .stored_bytes = 24, .raw_bytes = 24},
 		.stack = {.id = 1, .flags = GP_STACK_TRUNCATED, .nr = 3},
 		.ids = {1, 2, 1},
