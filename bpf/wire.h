@@ -31,6 +31,8 @@ enum gp_event_kind {
 	GP_EV_SYNC = 10,      /* gp_ev_sync: one synchronisation, from CUPTI */
 	GP_EV_CLOCK = 11,     /* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
 	GP_EV_STACK = 12,     /* gp_ev_stack: a stack's id and frames (never in a recording) */
+	GP_EV_UNWIND = 16,    /* gp_ev_unwind: code that no table is there for (never in a recording) */
+	GP_EV_NATIVE = 17,    /* gp_ev_native: a native stack's id and frames (never in a recording) */
 	GP_EV_INPUTS = 20,    /* gp_ev_inputs: what an inputs_id stands for; before its first use */
 };
 
@@ -331,6 +333,86 @@ struct gp_python_made {
 	__u64 lines[GP_PYTHON_LINES_BYTES / 8]; /* zeros behind lines_bytes; so it is with name */
 };
 
+/* ---- Native stacks: what gpuprof tells the kernel's walk about code, and what comes back. ---- */
+
+/* How the caller's stack pointer, the CFA, is found at one instruction. The return address lies
+ * right below it. */
+enum gp_unwind_cfa {
+	GP_UNWIND_NONE = 0,   /* not told: no function, or one without unwind information */
+	GP_UNWIND_END = 1,    /* the outermost function of a thread */
+	GP_UNWIND_HARD = 2,   /* told in a way that no rule expresses */
+	GP_UNWIND_SP = 3,     /* rsp + cfa */
+	GP_UNWIND_BP = 4,     /* rbp + cfa */
+	GP_UNWIND_BP_AT = 5,  /* what lies at rbp + cfa: a frame that was aligned */
+	GP_UNWIND_SIGNAL = 6, /* what lies at rsp + cfa, and the interrupted instruction behind it */
+	GP_UNWIND_PLT = 7,    /* rsp + cfa, 8 more from byte `bp` of 16 on */
+};
+
+/* How the caller's rbp is found. */
+enum gp_unwind_bp {
+	GP_UNWIND_BP_SAME = 0,
+	GP_UNWIND_BP_CFA = 1,  /* it lies at CFA + bp */
+	GP_UNWIND_BP_BP = 2,   /* it lies at rbp + bp */
+	GP_UNWIND_BP_SP = 3,   /* it lies at rsp + bp */
+	GP_UNWIND_BP_LOST = 4, /* it cannot be had */
+};
+
+/* A rule in a word: the two kinds in a byte each, then `cfa` and `bp` as 24 bits, signed. */
+#define GP_UNWIND_RULE(cfa_kind, bp_kind, cfa, bp)                                                 \
+	((__u64)(cfa_kind) | (__u64)(bp_kind) << 8 | ((__u64)(cfa)&0xffffff) << 16 |               \
+	 (__u64)(bp) << 40)
+#define GP_UNWIND_RULE_CFA_KIND(rule) ((__u8)(rule))
+#define GP_UNWIND_RULE_BP_KIND(rule)  ((__u8)((rule) >> 8))
+#define GP_UNWIND_RULE_CFA(rule)      ((__s64)((rule) << 24) >> 40)
+#define GP_UNWIND_RULE_BP(rule)	      ((__s64)(rule) >> 40)
+
+/*
+ * The table of a file is an array of words: rows, rules, pages, one after the other. A row is the
+ * ELF address from which it holds, shifted left by 32, and the index of its rule; rows ascend, and
+ * the first is that of address 0. A page stands for GP_UNWIND_PAGE bytes of addresses: the index of
+ * the row that holds at its first byte, and, shifted left by 32, that of the first row behind it.
+ */
+#define GP_UNWIND_PAGE_SHIFT 12
+
+/* Where a file is mapped in a process, and its table. `table` 0: not there yet. */
+struct gp_unwind_range {
+	__u64 start;
+	__u64 end;
+	__u64 bias; /* address = bias + ELF address */
+	__u32 table;
+	__u32 asked; /* the kernel has told that the table is missing */
+	__u32 rules_at;
+	__u32 pages_at;
+	__u32 first_page;
+	__u32 pages_nr;
+};
+
+/* Ranges of one process, ascending; in front of them stands one whose `start` is their number. */
+#define GP_UNWIND_RANGES_MAX 4096
+/* Tables, of all processes. */
+#define GP_UNWIND_TABLES_MAX 4096
+
+/* A stack came to code at `address` (of process head.process) for which there is no table yet. */
+struct gp_ev_unwind {
+	struct gp_ev_head head;
+	__u64 address;
+};
+
+/*
+ * A stack that was not seen before; the addresses of `frames_nr` instructions follow, innermost
+ * first: the one that was next for the innermost frame and for those that a signal interrupted, and
+ * the last byte of the call for the others. Ids are of the same kind as those of gp_ev_stack, and
+ * so are the flags. `python_id`: the Python stack that the thread had at the same moment, 0: none
+ * or not asked for.
+ */
+struct gp_ev_native {
+	struct gp_ev_head head;
+	__u32 stack_id;
+	__u32 python_id;
+	__u32 frames_nr;
+	__u32 reserved;
+};
+
 /* What went missing, and why. Each is a counter printed at the end of every run, zero too. */
 enum gp_loss {
 	GP_LOSS_RING_FULL = 0,	    /* events for which the kernel's ring had no room */
@@ -351,7 +433,11 @@ enum gp_loss {
 	GP_LOSS_GPU_TIME = 14,	       /* CUPTI records with no start or end, or an end before it */
 	GP_LOSS_GPU_CLOCK = 15,	       /* CUPTI records made while its clock was not steady */
 	GP_LOSS_GPU_DROPPED = 16, /* CUPTI records that CUPTI or we had no buffer for, at least */
-	GP_LOSS_NR = 17,
+	GP_LOSS_UNWIND_TABLE = 17, /* native stacks cut at code whose table was not there yet */
+	GP_LOSS_UNWIND_RULE = 18,  /* native stacks cut at code that has no unwind information */
+	GP_LOSS_UNWIND_HARD = 19,  /* native stacks cut where a rule is not one of ours */
+	GP_LOSS_UNWIND_MEMORY = 20, /* native stacks cut where the thread's stack made no sense */
+	GP_LOSS_NR = 21,
 };
 
 /* Ops open on one thread at a time. */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The unwind table of one file, in the form in which the kernel's walk searches it (bpf/wire.h:
+ * rows, rules, pages). Made from .eh_frame once and kept on disk by build-id.
+ */
+#ifndef GP_TARGET_UNWIND_TABLE_H
+#define GP_TARGET_UNWIND_TABLE_H
+
+#include "target/elf.h"
+
+#include <stdint.h>
+
+struct unwind_table {
+	uint64_t *words; /* rows_nr rows, then rules_nr rules, then pages_nr pages */
+	uint32_t words_nr;
+	uint32_t rows_nr;
+	uint32_t rules_nr;
+	uint32_t first_page; /* page number of the first one */
+	uint32_t pages_nr;
+	uint32_t hard_nr;    /* rows of GP_UNWIND_HARD */
+	uint64_t skipped_nr; /* records of .eh_frame that were not understood */
+};
+
+/* Builds the table. 0; -ENOENT: the file has no unwind information; -E2BIG: more than any real file
+ * has; -ENOMEM. The caller calls unwind_table__done(). */
+int unwind_table__build(struct elf_file *f, struct unwind_table *ret_table);
+
+/* The same, from `dir` if a table of this very .eh_frame is there, else built and put there (a
+ * failure to do so is only slower next time). `dir` NULL: no cache. */
+int unwind_table__get(struct elf_file *f, const char *dir, struct unwind_table *ret_table);
+
+void unwind_table__done(struct unwind_table *t);
+
+/* The rule that holds at an ELF address: GP_UNWIND_NONE where none is told. What the kernel's walk
+ * would find. */
+uint64_t unwind_table__rule(const struct unwind_table *t, uint64_t address);
+
+/* Whether the kernel's walk would find its way in the words, whoever made them. */
+bool unwind_table__valid(const struct unwind_table *t);
+
+/* The cache alone: 0, or -ENOENT if there is no table of that fingerprint that can be used; and 0
+ * or -errno. The file is named by the build-id. */
+int unwind_cache_load(const char *dir, const char *build_id, uint64_t fingerprint,
+		      struct unwind_table *ret_table);
+int unwind_cache_store(const char *dir, const char *build_id, uint64_t fingerprint,
+		       const struct unwind_table *t);
+
+/* Hash of bytes, eight at a time: for megabytes. */
+uint64_t unwind_cache_hash(const void *data, size_t bytes);
+
+#endif /* GP_TARGET_UNWIND_TABLE_H */
