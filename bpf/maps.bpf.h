@@ -54,6 +54,12 @@ struct python_thread {
 	struct gp_stack_frame frames[GP_STACK_FRAMES];
 };
 
+/* Of each thread, where native stacks are wanted: where its stack is put together. */
+struct native_thread {
+	struct gp_ev_native event; /* `frames` follow it, in the ring too */
+	__u64 frames[GP_STACK_FRAMES];
+};
+
 /* Per CPU. `opened` less `closed` is what is open. */
 struct counters {
 	__u64 losses[GP_LOSS_NR];
@@ -70,7 +76,7 @@ __u32 gp_threads_nr __weak;
 const volatile __u32 gp_task_storage __weak = 1;
 /* Whether to stop a process when its loader has mapped something, and after exec. */
 const volatile __u32 gp_stop_at_load __weak = 0;
-/* Whether ops and allocations carry the Python stack. */
+/* What stacks ops and allocations carry: enum gp_stack_want. */
 const volatile __u32 gp_stacks __weak = 0;
 /* Stacks that have an id. */
 __u32 gp_stacks_nr __weak;
@@ -176,5 +182,58 @@ struct {
 	__type(key, __u32);
 	__type(value, struct python_thread);
 } no_python_thread __weak SEC(".maps");
+
+/* As `threads`, `threads_by_tid` and `no_thread`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct native_thread);
+} native_threads __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GP_THREADS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct native_thread);
+} native_threads_by_tid __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct native_thread);
+} no_native_thread __weak SEC(".maps");
+
+/* Where code lies in a process, by its index: see struct gp_unwind_range. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, GP_PROCESSES_MAX);
+	__type(key, __u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(map_flags, BPF_F_INNER_MAP);
+			__uint(max_entries, 1);
+			__uint(key_size, sizeof(__u32));
+			__uint(value_size, sizeof(struct gp_unwind_range));
+		});
+} unwind_ranges __weak SEC(".maps");
+
+/* Unwind tables: words as wire.h has them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, GP_UNWIND_TABLES_MAX);
+	__type(key, __u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+			__uint(max_entries, 1);
+			__uint(key_size, sizeof(__u32));
+			__uint(value_size, sizeof(__u64));
+		});
+} unwind_tables __weak SEC(".maps");
 
 #endif /* GP_BPF_MAPS_BPF_H */

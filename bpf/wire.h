@@ -248,6 +248,9 @@ struct gp_ev_clock {
 	__u64 width_ns;		/* of the bracket */
 };
 
+/* What stacks are wanted, together. */
+enum gp_stack_want { GP_STACK_WANT_PYTHON = 1, GP_STACK_WANT_NATIVE = 2 };
+
 enum gp_stack_flags {
 	GP_STACK_TRUNCATED = 1,	 /* deeper than GP_STACK_FRAMES: the outermost frames are missing */
 	GP_STACK_INCOMPLETE = 2, /* the walk did not come to its end, or a frame has no name */

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The kernel's walk of native stacks on threads that a timer interrupts anywhere in their code.
+ * Each sample stops its process (SIGSTOP) before another instruction of it runs, so that another
+ * unwinder can look at the very same stack.
+ */
+#include "unwind.bpf.h"
+
+char sample_license[] SEC("license") = "Dual BSD/GPL";
+
+#define SIGNAL_STOP 19
+
+/* 1: the next sample is taken, and sets it to 0. */
+__u32 sample_armed;
+const volatile __u32 sample_tgid;
+const volatile __u32 sample_stop = 1;
+
+struct sample {
+	__u64 ip, sp, bp;
+	__u32 tid;
+	__u32 nr;
+	__u32 flags;
+	__u32 reserved;
+	__u64 ns;
+	__u64 frames[GP_STACK_FRAMES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} samples SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct native_thread);
+} sample_memory SEC(".maps");
+
+static __always_inline void sample_fill(struct sample *s, const struct unwind_walk *w,
+					const struct native_thread *memory)
+{
+	s->tid = (__u32)bpf_get_current_pid_tgid();
+	s->nr = w->nr;
+	s->flags = w->flags;
+	s->reserved = 0;
+	__builtin_memcpy(s->frames, memory->frames, sizeof(s->frames));
+}
+
+SEC("perf_event")
+int take_sample(struct bpf_perf_event_data *ctx)
+{
+	struct unwind_walk w = {.ip = ctx->regs.ip, .sp = ctx->regs.sp, .bp = ctx->regs.bp};
+	__u32 zero = 0;
+	struct sample *s;
+	__u64 start;
+
+	if ((__u32)(bpf_get_current_pid_tgid() >> 32) != sample_tgid ||
+	    !__sync_lock_test_and_set(&sample_armed, 0))
+		return 0;
+	w.memory = bpf_map_lookup_elem(&sample_memory, &zero);
+	s = bpf_ringbuf_reserve(&samples, sizeof(*s), 0);
+	if (!s)
+		return 0;
+	s->ip = w.ip;
+	s->sp = w.sp;
+	s->bp = w.bp;
+	start = bpf_ktime_get_ns();
+	if (w.memory) {
+		unwind_stack(&w);
+		s->ns = bpf_ktime_get_ns() - start;
+		sample_fill(s, &w, w.memory);
+	}
+	if (sample_stop)
+		(void)bpf_send_signal(SIGNAL_STOP);
+	bpf_ringbuf_submit(s, 0);
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The vDSO has no file: its image is copied into one that only exists in memory.
+ */
+#include "target/vdso.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "target/maps.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define MAPS_BYTES_MAX (256u << 20)
+#define IMAGE_BYTES_MAX (1u << 20)
+
+int vdso_find(pid_t pid, uint64_t *ret_start, uint64_t *ret_end)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	char path[64], *line, *rest;
+	int err;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	err = file_read(path, MAPS_BYTES_MAX, &text, NULL);
+	if (err)
+		return err;
+	rest = text;
+	while ((line = strsep(&rest, "\n"))) {
+		struct map_line m;
+
+		if (!*line || map_line_parse(line, &m) || m.inode || strcmp(m.path, "[vdso]"))
+			continue;
+		*ret_start = m.start;
+		*ret_end = m.end;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int vdso_open(struct elf_file **ret_file)
+{
+	CLEANUP(cleanup_fd) int fd = -1;
+	uint64_t start, end;
+	char path[64];
+	int err = vdso_find(getpid(), &start, &end);
+
+	if (err)
+		return err;
+	if (end - start > IMAGE_BYTES_MAX)
+		return -EFBIG;
+	fd = memfd_create("gpuprof-vdso", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = file_write_all(fd, (const void *)(uintptr_t)start, end - start);
+	if (err)
+		return err;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return elf_file__open(path, NULL, ret_file);
+}
