@@ -5,7 +5,7 @@
  * c10::ProfiledCPUMemoryReporter's New and Delete are called for all of them, profiler or not;
  * allocators of other devices call c10::reportMemoryUsageToProfiler.
  */
-#include "python.bpf.h"
+#include "stack.bpf.h"
 #include "thread.bpf.h"
 
 #include <bpf/bpf_tracing.h>
@@ -31,7 +31,7 @@ static __always_inline struct gp_ev_memory *memory_begin(struct pt_regs *ctx, __
 	count_hit();
 	thread_settle(t, PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie) + 1, now);
 	if (gp_stacks && !(flags & GP_MEMORY_FREE))
-		stack_id = python_stack(t, now);
+		stack_id = stack_id_now(ctx, t, now);
 	event = emit_reserve(sizeof(*event));
 	if (!event)
 		return 0;

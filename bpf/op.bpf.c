@@ -5,7 +5,7 @@
  * inside the function, never its return address (an exception that crosses a return probe kills
  * the target). Each runs millions of times a second: every line here is paid by the target.
  */
-#include "python.bpf.h"
+#include "stack.bpf.h"
 #include "thread.bpf.h"
 
 #include <bpf/bpf_tracing.h>
@@ -57,7 +57,7 @@ int gp_op_entry(struct pt_regs *ctx)
 	/* An open op at the very same place has been left too: this frame lies on its. */
 	thread_settle(t, sp + 1, now);
 	if (gp_stacks) {
-		stack_id = python_stack(t, now);
+		stack_id = stack_id_now(ctx, t, now);
 		/* The walk is no part of the op. */
 		now = bpf_ktime_get_ns();
 	}
@@ -97,7 +97,7 @@ int gp_node_entry(struct pt_regs *ctx)
 	thread_settle(t, sp + 1, now);
 	name_id = node_name(PT_REGS_PARM3(ctx), cookie, COOKIE_NAME(cookie));
 	if (gp_stacks) {
-		stack_id = python_stack(t, now);
+		stack_id = stack_id_now(ctx, t, now);
 		now = bpf_ktime_get_ns();
 	}
 	op_open(t, sp, COOKIE_TAG(cookie), name_id, now, stack_id);

@@ -31,6 +31,13 @@ static int cannot_write(const struct capture *c, int err, struct reason *why)
 			  strerror(-err));
 }
 
+static const char *stacks_name(const struct capture *c)
+{
+	if (!(c->options.stacks & GP_STACK_WANT_NATIVE))
+		return "python";
+	return c->options.stacks & GP_STACK_WANT_PYTHON ? "both" : "native";
+}
+
 static int write_meta(struct capture *c)
 {
 	struct utsname u = {0};
@@ -52,7 +59,7 @@ static int write_meta(struct capture *c)
 							: (c->options.ops ? "all" : "none"));
 	err = err ?: recording_writer__meta(c->writer, "shapes", c->options.shapes ? "1" : "0");
 	if (c->options.stacks)
-		err = err ?: recording_writer__meta(c->writer, "stacks", "python");
+		err = err ?: recording_writer__meta(c->writer, "stacks", stacks_name(c));
 	return err ?: recording_writer__meta(c->writer, "memory", c->options.memory ? "1" : "0");
 }
 
@@ -227,6 +234,7 @@ void capture__free(struct capture *c)
 	names__done(&c->names);
 	inputs_ids__done(&c->inputs);
 	stacks__done(&c->stacks);
+	native_stacks__done(&c->native_stacks);
 	hash__done(&c->threads);
 	free(c);
 }

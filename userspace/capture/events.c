@@ -5,6 +5,7 @@
  * they are used. What the kernel's programs say and what a collector inside a process says go the
  * same way, but a collector cannot speak for its process' life.
  */
+#include "base/log.h"
 #include "capture/private.h"
 
 #include <errno.h>
@@ -141,6 +142,28 @@ static int put_stack(struct capture *c, struct member *m, const struct gp_ev_sta
 	return 0;
 }
 
+static int put_native(struct capture *c, struct member *m, const struct gp_ev_native *ev,
+		      size_t bytes)
+{
+	int err = native_stacks__put(&c->native_stacks, &c->stacks, c->writer, m->process, ev,
+				     bytes);
+
+	if (err != -EBADMSG)
+		return err;
+	c->refused_nr++;
+	return 0;
+}
+
+/* Not to be had is a normal outcome: stacks that come to that code are marked and counted. */
+static void load_unwind_table(struct capture *c, struct member *m, const struct gp_ev_unwind *ev)
+{
+	int err = probe_session__load_unwind(c->probes, m->index, ev->address);
+
+	if (err)
+		log_debug("%d: no unwind table for the code at %#llx: %s", (int)m->process->pid,
+			  (unsigned long long)ev->address, strerror(-err));
+}
+
 static void note_process(struct capture *c, struct member *m, const struct gp_ev_process *ev)
 {
 	if (ev->what != GP_PROCESS_EXEC || m->end)
@@ -173,6 +196,11 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 		return inputs_ids__add(&c->inputs, c->writer, source, event, bytes);
 	case GP_EV_STACK:
 		return put_stack(c, m, event, bytes);
+	case GP_EV_NATIVE:
+		return put_native(c, m, event, bytes);
+	case GP_EV_UNWIND:
+		load_unwind_table(c, m, event);
+		return 0;
 	case GP_EV_MAPS:
 		m->maps_changed = true;
 		return 0;
@@ -253,7 +281,8 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	int err;
 
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
-	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_STACK) {
+	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_STACK ||
+	    head->kind == GP_EV_NATIVE || head->kind == GP_EV_UNWIND) {
 		c->refused_nr++;
 		return 0;
 	}

@@ -89,7 +89,7 @@ static int find_python(struct capture *c, struct member *m, struct reason *why)
 	struct target_python python;
 	int err;
 
-	if (!c->options.stacks || m->python)
+	if (!(c->options.stacks & GP_STACK_WANT_PYTHON) || m->python)
 		return 0;
 	err = target_python_find(m->process, why, &python);
 	if (err)
@@ -113,6 +113,25 @@ static void find_python_later(struct capture *c, struct member *m)
 		return;
 	m->python_refused = true;
 	log_warn("no stacks: %s", why.text);
+}
+
+/* Tells the kernel where code lies now, and, the first time, reads the unwind tables of what nearly
+ * every stack comes through. */
+static void follow_code(struct capture *c, struct member *m)
+{
+	static const char *const through[] = {"libtorch_cpu.so", "libtorch_python.so", "libpython3",
+					      "python3", "libc.so"};
+	int err;
+
+	if (!(c->options.stacks & GP_STACK_WANT_NATIVE))
+		return;
+	err = probe_session__set_code(c->probes, m->index, m->process);
+	if (err && !member__has_exited(m))
+		log_warn("%d: native stacks are not whole from now on: %s", (int)m->process->pid,
+			 strerror(-err));
+	for (size_t i = 0; i < sizeof(through) / sizeof(*through) && !m->code_known; i++)
+		(void)probe_session__load_unwind_of(c->probes, m->index, through[i]);
+	m->code_known = true;
 }
 
 /* CUDA has come into the process, perhaps. */
@@ -164,6 +183,8 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
 	err = probe_member(c, m, why);
+	if (err >= 0)
+		follow_code(c, m);
 	/* What `run` starts is no Python yet. */
 	if (err >= 0 && !c->options.follow_exec)
 		err = find_python(c, m, why);
@@ -206,6 +227,8 @@ static void rename_member(struct capture *c, struct member *m)
 	target_process__free(m->process);
 	m->process = now;
 	python_codes__free(TAKE(m->python));
+	m->code_known = false;
+	follow_code(c, m);
 	if (!c->failed)
 		c->failed = write_process(c, m);
 }
@@ -220,6 +243,8 @@ static void probe_anew(struct capture *c, struct member *m)
 	if (m->renamed)
 		rename_member(c, m);
 	err = target_process__update_libraries(m->process, &why);
+	if (err > 0)
+		follow_code(c, m);
 	if (err > 0)
 		err = probe_member(c, m, &why);
 	if (err > 0)

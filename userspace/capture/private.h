@@ -13,6 +13,7 @@
 #include "capture/inputs.h"
 #include "capture/member.h"
 #include "capture/names.h"
+#include "capture/native_stacks.h"
 #include "capture/stacks.h"
 #include "probe/session.h"
 #include "recording/recording.h"
@@ -26,6 +27,7 @@ struct capture {
 	struct names names;
 	struct inputs_ids inputs;
 	struct stacks stacks;
+	struct native_stacks native_stacks;
 	struct hash threads; /* process << 32 | tid: named in the recording already */
 	VEC(struct member *) members;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;

@@ -151,6 +151,16 @@ static uint32_t ring_size(long wanted)
 	return bytes;
 }
 
+/* enum gp_stack_want of what --stack says. */
+static uint32_t stacks_wanted(const char *stack)
+{
+	if (!stack)
+		return 0;
+	if (!strcmp(stack, "both"))
+		return GP_STACK_WANT_PYTHON | GP_STACK_WANT_NATIVE;
+	return !strcmp(stack, "native") ? GP_STACK_WANT_NATIVE : GP_STACK_WANT_PYTHON;
+}
+
 int record_options_from(const struct record_args *args, const char *path, const char *cache_dir,
 			struct record_options *ret_options)
 {
@@ -166,7 +176,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.ops = !none,
 				.memory = args->memory || args->memory_path,
 				.shapes = args->shapes,
-				.stacks = args->stack,
+				.stacks = stacks_wanted(args->stack),
 				.gpu = !args->no_gpu,
 			},
 		.duration_s = args->duration_s,

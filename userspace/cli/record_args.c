@@ -16,7 +16,7 @@ static bool is_memory_file(const char *path)
 	return strcmp(path, "-") && show_memory_path_fits(path);
 }
 
-static const char *const record_stacks[] = {"python", NULL};
+static const char *const record_stacks[] = {"python", "native", "both", NULL};
 
 #define ARG(field) .offset = offsetof(struct record_args, field)
 
@@ -46,11 +46,11 @@ static const char *const record_stacks[] = {"python", NULL};
 		{.name = "stack",                                                                  \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(stack),                                                                       \
-		 .value_name = "python",                                                           \
+		 .value_name = "python|native|both",                                                           \
 		 .choices = record_stacks,                                                         \
 		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
-			 "allocation. Operators then come by uprobes, which cost more than "       \
-			 "callbacks."},                                                            \
+			 "allocation, the native one, or both in one. Operators then come by "     \
+			 "uprobes, which cost more than callbacks."},                                                         \
 		{.name = "no-gpu",                                                                 \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(no_gpu),                                                                      \

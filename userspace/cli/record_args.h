@@ -19,7 +19,7 @@ struct record_args {
 	const char *ops; /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
 	bool memory;
 	bool shapes;
-	const char *stack; /* "python", NULL: not given */
+	const char *stack; /* "python", "native" or "both"; NULL: not given */
 	bool no_gpu;
 	bool no_inject;
 	const char *sort; /* NULL: not given; else a known key */

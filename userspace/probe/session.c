@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "gpuprof.skel.h"
 #include "probe/session_private.h"
+#include "probe/unwind_maps.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -53,17 +54,29 @@ static int on_event(void *arg, void *event, size_t bytes)
 }
 
 /* Those that no program uses are not made: they take memory, and an old kernel lacks some. */
-static int choose_stack_maps(struct gpuprof_bpf *bpf, bool stacks, bool task_storage)
+static int choose_stack_maps(struct gpuprof_bpf *bpf, uint32_t stacks, bool task_storage)
 {
-	int err = bpf_map__set_autocreate(bpf->maps.pythons, stacks);
+	bool python = stacks & GP_STACK_WANT_PYTHON, native = stacks & GP_STACK_WANT_NATIVE;
+	const struct {
+		struct bpf_map *map;
+		bool wanted;
+	} maps[] = {
+		{bpf->maps.stacks, python || native},
+		{bpf->maps.pythons, python},
+		{bpf->maps.python_threads, python && task_storage},
+		{bpf->maps.python_threads_by_tid, python && !task_storage},
+		{bpf->maps.no_python_thread, python && !task_storage},
+		{bpf->maps.unwind_ranges, native},
+		{bpf->maps.unwind_tables, native},
+		{bpf->maps.native_threads, native && task_storage},
+		{bpf->maps.native_threads_by_tid, native && !task_storage},
+		{bpf->maps.no_native_thread, native && !task_storage},
+	};
+	int err = 0;
 
-	err = err ? err : bpf_map__set_autocreate(bpf->maps.stacks, stacks);
-	err = err ? err : bpf_map__set_autocreate(bpf->maps.python_threads, stacks && task_storage);
-	err = err ? err
-		  : bpf_map__set_autocreate(bpf->maps.python_threads_by_tid,
-					    stacks && !task_storage);
-	return err ? err
-		   : bpf_map__set_autocreate(bpf->maps.no_python_thread, stacks && !task_storage);
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]) && !err; i++)
+		err = bpf_map__set_autocreate(maps[i].map, maps[i].wanted);
+	return err;
 }
 
 /* Opens and loads the programs. 0 or -errno. */
@@ -182,6 +195,13 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 	s->ring = ring_buffer__new(bpf_map__fd(s->bpf->maps.ring), on_event, s, NULL);
 	if (!s->ring)
 		return reason_set(why, -errno, "cannot map the ring: %s", strerror(errno));
+	if (options->stacks & GP_STACK_WANT_NATIVE) {
+		s->unwind = unwind_maps__new(bpf_map__fd(s->bpf->maps.unwind_ranges),
+					     bpf_map__fd(s->bpf->maps.unwind_tables),
+					     options->cache_dir);
+		if (!s->unwind)
+			return reason_set(why, -ENOMEM, "out of memory");
+	}
 	attach_tracepoints(s);
 	if (s->plans.few && options->ops && !options->ops_glob)
 		log_warn("this kernel has no uprobe_multi (Linux 6.6 has): only the most common "
@@ -196,6 +216,7 @@ void probe_session__free(struct probe_session *s)
 		return;
 	if (s->bpf)
 		session_detach_all(s);
+	unwind_maps__free(s->unwind);
 	vec_done(&s->attachments);
 	vec_done(&s->processes);
 	ring_buffer__free(s->ring);
@@ -209,10 +230,27 @@ int probe_session__set_python(struct probe_session *s, uint16_t process_index,
 {
 	uint32_t key = process_index;
 
-	if (!s->options.stacks)
+	if (!(s->options.stacks & GP_STACK_WANT_PYTHON))
 		return -EINVAL;
 	return bpf_map__update_elem(s->bpf->maps.pythons, &key, sizeof(key), python,
 				    sizeof(*python), BPF_ANY);
+}
+
+int probe_session__set_code(struct probe_session *s, uint16_t process_index,
+			    const struct target_process *p)
+{
+	return s->unwind ? unwind_maps__set_process(s->unwind, process_index, p) : -EINVAL;
+}
+
+int probe_session__load_unwind(struct probe_session *s, uint16_t process_index, uint64_t address)
+{
+	return s->unwind ? unwind_maps__load(s->unwind, process_index, address) : -EINVAL;
+}
+
+int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_index,
+				  const char *prefix)
+{
+	return s->unwind ? unwind_maps__load_library(s->unwind, process_index, prefix) : -EINVAL;
 }
 
 /* The counters of all CPUs together. */

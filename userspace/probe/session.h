@@ -20,7 +20,9 @@ struct probe_options {
 	uint32_t ring_bytes; /* a power of two, at least 65536 */
 	bool ops;	     /* probe operators (false when the collector's callbacks tell them) */
 	bool memory;
-	bool stacks; /* Python's, of ops and allocations: see probe_session__set_python() */
+	/* enum gp_stack_want: what ops and allocations carry. See probe_session__set_python() and
+	 * probe_session__set_code(). */
+	uint32_t stacks;
 	/* Stop the process (SIGSTOP) whenever its loader has changed what is mapped, and after
 	 * exec, until probe_session__resume(): a library is probed before it runs. */
 	bool stop_at_load;
@@ -52,6 +54,16 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 /* From now on the events of this process carry Python stacks. 0 or -errno. */
 int probe_session__set_python(struct probe_session *s, uint16_t process_index,
 			      const struct gp_python *python);
+
+/* Tells where code lies in the process now: from then on its events carry native stacks. Unwind
+ * tables come one by one, as GP_EV_UNWIND asks for them. 0 or -errno: see
+ * unwind_maps__set_process(). */
+int probe_session__set_code(struct probe_session *s, uint16_t process_index,
+			    const struct target_process *p);
+/* See unwind_maps__load() and unwind_maps__load_library(). */
+int probe_session__load_unwind(struct probe_session *s, uint16_t process_index, uint64_t address);
+int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_index,
+				  const char *prefix);
 
 /* Lets a process go on that stop_at_load has stopped. Does nothing to others. */
 void probe_session__resume(struct probe_session *s, uint16_t process_index);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "gpuprof.skel.h"
 #include "probe/session_private.h"
+#include "probe/unwind_maps.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -320,6 +321,8 @@ void probe_session__detach(struct probe_session *s, uint16_t process_index)
 {
 	size_t kept = 0;
 
+	if (s->unwind)
+		unwind_maps__drop_process(s->unwind, process_index);
 	for (size_t i = 0; i < s->attachments.nr; i++) {
 		if (s->attachments.items[i].process_index == process_index)
 			link_set__done(&s->attachments.items[i].links);

@@ -10,6 +10,7 @@
 struct bpf_program;
 struct gpuprof_bpf;
 struct ring_buffer;
+struct unwind_maps;
 
 #include "probe/link.h"
 #include "probe/session.h"
@@ -60,6 +61,7 @@ struct probe_session {
 	struct draining draining;
 	enum link_method method;
 	struct session_plans plans;
+	struct unwind_maps *unwind; /* NULL: no native stacks */
 	VEC(struct attachment) attachments;
 	VEC(struct probed_process) processes;
 	uint32_t epoch;

@@ -36,6 +36,8 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_CLOCK] = sizeof(struct gp_ev_clock),
 		[GP_EV_INPUTS] = sizeof(struct gp_ev_inputs),
 		[GP_EV_STACK] = sizeof(struct gp_ev_stack),
+		[GP_EV_UNWIND] = sizeof(struct gp_ev_unwind),
+		[GP_EV_NATIVE] = sizeof(struct gp_ev_native),
 	};
 
 	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;
@@ -61,6 +63,10 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_GPU_TIME] = "cupti_time",
 		[GP_LOSS_GPU_CLOCK] = "cupti_clock",
 		[GP_LOSS_GPU_DROPPED] = "cupti_dropped",
+		[GP_LOSS_UNWIND_TABLE] = "unwind_table",
+		[GP_LOSS_UNWIND_RULE] = "unwind_rule",
+		[GP_LOSS_UNWIND_HARD] = "unwind_hard",
+		[GP_LOSS_UNWIND_MEMORY] = "unwind_memory",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/banned.h"
-#include "timeline/demangle.h"
+#include "base/demangle.h"
 
 /* A clock that moves by more than 1 ns in these was set. */
 #define CLOCK_DRIFT_PART 1000

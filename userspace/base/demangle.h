@@ -3,8 +3,8 @@
 /*
  * Names of C++ functions as people read them.
  */
-#ifndef GP_TIMELINE_DEMANGLE_H
-#define GP_TIMELINE_DEMANGLE_H
+#ifndef GP_BASE_DEMANGLE_H
+#define GP_BASE_DEMANGLE_H
 
 #include "base/buf.h"
 
@@ -15,4 +15,4 @@
  * bytes or would become longer than 16384. An allocation failure stays in `out`. */
 bool demangle(struct buf *out, const char *name);
 
-#endif /* GP_TIMELINE_DEMANGLE_H */
+#endif /* GP_BASE_DEMANGLE_H */

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "timeline/demangle.h"
+#include "base/demangle.h"
 
 static void check(const char *name, const char *want)
 {

@@ -8,7 +8,7 @@
  * it is libiberty and not the C++ library's __cxa_demangle(), the same code without a limit. It
  * also links statically, so that gpuprof needs no C++ library.
  */
-#include "timeline/demangle.h"
+#include "base/demangle.h"
 
 #include <setjmp.h>
 #include <string.h>

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A file is told apart by device, inode and path. One whose symbols cannot be read has none, and
+ * its frames are addresses.
+ */
+#include "capture/native_code.h"
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "target/elf.h"
+#include "target/symbols.h"
+#include "target/vdso.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_MODULE UINT32_MAX
+
+struct module {
+	dev_t device;
+	ino_t inode;
+	char *path;
+	struct symbols *symbols; /* NULL: none */
+};
+
+/* Where the vDSO is in a process. */
+struct vdso_at {
+	pid_t pid;
+	uint64_t start_ticks;
+	uint64_t start, end; /* end 0: it has none */
+};
+
+struct native_codes {
+	VEC(struct module) modules;
+	VEC(struct vdso_at) vdsos;
+};
+
+struct native_codes *native_codes__new(void)
+{
+	return calloc(1, sizeof(struct native_codes));
+}
+
+void native_codes__free(struct native_codes *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->modules.nr; i++) {
+		symbols__free(c->modules.items[i].symbols);
+		free(c->modules.items[i].path);
+	}
+	vec_done(&c->modules);
+	vec_done(&c->vdsos);
+	free(c);
+}
+
+static const struct target_library *find_library(const struct target_process *p, uint64_t address)
+{
+	size_t low = 0, high = p->libraries_nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (p->libraries[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || address >= p->libraries[low - 1].end)
+		return NULL;
+	return &p->libraries[low - 1];
+}
+
+/* `open_path` NULL: the vDSO. */
+static int read_symbols(const char *open_path, struct symbols **ret_symbols)
+{
+	struct elf_file *f;
+	int err = open_path ? elf_file__open(open_path, NULL, &f) : vdso_open(&f);
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	return symbols__new(f, ret_symbols);
+}
+
+/* The module of a file, which is new or was there. 0 or -ENOMEM. */
+static int find_module(struct native_codes *c, dev_t device, ino_t inode, const char *path,
+		       const char *open_path, uint32_t *ret_module)
+{
+	struct module fresh = {.device = device, .inode = inode};
+	int err;
+
+	for (size_t i = 0; i < c->modules.nr; i++) {
+		const struct module *m = &c->modules.items[i];
+
+		if (m->inode == inode && m->device == device && !strcmp(m->path, path)) {
+			*ret_module = (uint32_t)i;
+			return 0;
+		}
+	}
+	fresh.path = strdup(path);
+	err = fresh.path ? read_symbols(open_path, &fresh.symbols) : -ENOMEM;
+	err = err ? err : vec_push(&c->modules, fresh);
+	if (err) {
+		symbols__free(fresh.symbols);
+		free(fresh.path);
+		return err;
+	}
+	*ret_module = (uint32_t)c->modules.nr - 1;
+	return 0;
+}
+
+/* Where the process has its vDSO; looked up once. NULL: none, or out of memory. */
+static const struct vdso_at *find_vdso(struct native_codes *c, const struct target_process *p)
+{
+	struct vdso_at v = {.pid = p->pid, .start_ticks = p->start_ticks};
+
+	for (size_t i = 0; i < c->vdsos.nr; i++)
+		if (c->vdsos.items[i].pid == p->pid &&
+		    c->vdsos.items[i].start_ticks == p->start_ticks)
+			return &c->vdsos.items[i];
+	if (vdso_find(p->pid, &v.start, &v.end))
+		v.end = 0;
+	return vec_push(&c->vdsos, v) ? NULL : &c->vdsos.items[c->vdsos.nr - 1];
+}
+
+int native_codes__place(struct native_codes *c, const struct target_process *p, uint64_t address,
+			struct native_place *ret_place)
+{
+	const struct target_library *l = find_library(p, address);
+	const struct vdso_at *vdso = l ? NULL : find_vdso(c, p);
+	struct native_place place = {
+		.module = NO_MODULE, .address = address, .path = "", .build_id = ""};
+	const struct module *m;
+	int err = 0;
+
+	if (l) {
+		place.address = address - l->base;
+		err = find_module(c, l->device, l->inode, l->path, l->open_path, &place.module);
+	} else if (vdso && vdso->start <= address && address < vdso->end) {
+		place.address = address - vdso->start;
+		err = find_module(c, 0, 0, "[vdso]", NULL, &place.module);
+	}
+	if (err)
+		return err;
+	if (place.module != NO_MODULE) {
+		m = &c->modules.items[place.module];
+		place.path = m->path;
+		place.build_id = m->symbols ? symbols__build_id(m->symbols) : "";
+		place.symbol = m->symbols ? symbols__name(m->symbols, place.address) : NULL;
+	}
+	*ret_place = place;
+	return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The code of all processes of a capture by address: which file it is of, where in it, and which
+ * function. Symbols are read when the first frame of a file needs them, and shared by processes.
+ * Private to this room.
+ */
+#ifndef GP_CAPTURE_NATIVE_CODE_H
+#define GP_CAPTURE_NATIVE_CODE_H
+
+#include "target/process.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct native_codes;
+
+/* NULL when out of memory. */
+struct native_codes *native_codes__new(void);
+void native_codes__free(struct native_codes *c);
+
+struct native_place {
+	uint32_t module;      /* number of the file in this capture, from 0; ~0: no known file */
+	uint64_t address;     /* ELF address in it; without a file that of the process */
+	const char *path;     /* borrowed; "": no known file */
+	const char *build_id; /* borrowed */
+	const char *symbol;   /* as the file has it, borrowed; NULL: not known */
+};
+
+/* Where an address of the process is, by what is mapped there as of the last look. 0 or -ENOMEM. */
+int native_codes__place(struct native_codes *c, const struct target_process *p, uint64_t address,
+			struct native_place *ret_place);
+
+#endif /* GP_CAPTURE_NATIVE_CODE_H */

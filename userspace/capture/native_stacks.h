@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Native stacks of a capture on their way into the recording. Where Python's frames are wanted
+ * too, those that one call of the interpreter runs stand in the place of that call. Private to this
+ * room.
+ */
+#ifndef GP_CAPTURE_NATIVE_STACKS_H
+#define GP_CAPTURE_NATIVE_STACKS_H
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "capture/native_code.h"
+#include "capture/stacks.h"
+
+/* All zero is an empty one. */
+struct native_stacks {
+	struct native_codes *codes; /* made at first use */
+	struct hash frame_of;	    /* module and address, mixed -> number of the frame */
+	struct buf text;
+};
+
+void native_stacks__done(struct native_stacks *n);
+
+/* Writes one stack and its new frames, numbered by `s`. `event` has `bytes` bytes, of which nothing
+ * but that they hold its head is believed. 0, -EBADMSG if it is no stack, or a writer's error. */
+int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
+		       const struct target_process *p, const struct gp_ev_native *event,
+		       size_t bytes);
+
+#endif /* GP_CAPTURE_NATIVE_STACKS_H */

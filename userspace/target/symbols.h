@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The functions of an ELF file by address: from its own symbol tables and, where the machine has
+ * it, from the debug file of the same build-id. Names are as they are in the file, not demangled.
+ */
+#ifndef GP_TARGET_SYMBOLS_H
+#define GP_TARGET_SYMBOLS_H
+
+#include "target/elf.h"
+
+#include <stdint.h>
+
+struct symbols;
+
+/* Takes the file over (frees it on failure too). 0 or -ENOMEM. */
+int symbols__new(struct elf_file *f, struct symbols **ret_symbols);
+void symbols__free(struct symbols *s);
+
+/* The name of the function that the ELF address lies in, borrowed; NULL if no symbol covers it. Of
+ * several names of one function always the same: one without leading underscores, a short one. */
+const char *symbols__name(const struct symbols *s, uint64_t address);
+
+/* Build-id of the file: see elf_file__build_id(). */
+const char *symbols__build_id(const struct symbols *s);
+
+#endif /* GP_TARGET_SYMBOLS_H */
