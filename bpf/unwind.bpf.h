@@ -250,6 +250,9 @@ static long unwind_one(__u32 n, struct unwind_walk *w)
 	if (!unwind_enter(w, address))
 		return 1;
 	rule = unwind_rule(&w->range, address - w->range.bias);
+	/* Nobody has called the code that a signal's handler returns to. */
+	if (GP_UNWIND_RULE_CFA_KIND(rule) == GP_UNWIND_SIGNAL)
+		memory->frames[i] = w->ip;
 	switch (GP_UNWIND_RULE_CFA_KIND(rule)) {
 	case GP_UNWIND_END:
 		return 1;

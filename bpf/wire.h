@@ -403,8 +403,8 @@ struct gp_ev_unwind {
 
 /*
  * A stack that was not seen before; the addresses of `frames_nr` instructions follow, innermost
- * first: the one that was next for the innermost frame and for those that a signal interrupted, and
- * the last byte of the call for the others. Ids are of the same kind as those of gp_ev_stack, and
+ * first: the one that was next for the innermost frame, for those that a signal interrupted and for
+ * the kernel's between those and the handler, and the last byte of the call for the others. Ids are of the same kind as those of gp_ev_stack, and
  * so are the flags. `python_id`: the Python stack that the thread had at the same moment, 0: none
  * or not asked for.
  */
