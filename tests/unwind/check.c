@@ -7,8 +7,8 @@
  *   unwind_check PID SAMPLES SECONDS
  *
  * samples a running process, which each sample stops, and prints by the file of the innermost frame
- * how many stacks were equal, marked as incomplete (the frames that are there being right), wrong,
- * or not comparable because the thread was not where the sample said or libdw came to no end.
+ * how many stacks were equal, deeper than 128 frames, marked as not whole (the frames that are
+ * there being right), wrong, or not comparable because the thread was not where the sample said or libdw came to no end.
  */
 #include "base/cleanup.h"
 #include "base/vec.h"
@@ -51,7 +51,7 @@ struct truth {
 
 struct tally {
 	char name[64];
-	uint64_t equal, marked, wrong, other;
+	uint64_t equal, truncated, marked, wrong, other;
 };
 
 static struct {
@@ -293,7 +293,9 @@ static void compare(void)
 	ended = dwfl_getthread_frames(check.dwfl, (pid_t)s->tid, take_frame, &t);
 	while (same < s->nr && same < t.nr && s->frames[same] == t.frames[same])
 		same++;
-	if (s->flags && same == s->nr) {
+	if (s->flags == GP_STACK_TRUNCATED && same == s->nr) {
+		tally->truncated++;
+	} else if (s->flags && same == s->nr) {
 		tally->marked++;
 	} else if (!s->flags && same == s->nr && same == t.nr && !ended) {
 		tally->equal++;
@@ -321,28 +323,30 @@ static void one_sample(struct ring_buffer *ring)
 	(void)kill(check.pid, SIGCONT);
 }
 
+static void print_tally(const struct tally *t)
+{
+	(void)printf("%s equal %llu truncated %llu marked %llu wrong %llu other %llu\n", t->name,
+		     (unsigned long long)t->equal, (unsigned long long)t->truncated,
+		     (unsigned long long)t->marked, (unsigned long long)t->wrong,
+		     (unsigned long long)t->other);
+}
+
 static void print_tallies(void)
 {
 	struct tally sum = {.name = "all"};
-	uint64_t comparable;
 
 	for (size_t i = 0; i < check.tallies.nr; i++) {
 		const struct tally *t = &check.tallies.items[i];
 
-		(void)printf("%s equal %llu marked %llu wrong %llu other %llu\n", t->name,
-			     (unsigned long long)t->equal, (unsigned long long)t->marked,
-			     (unsigned long long)t->wrong, (unsigned long long)t->other);
+		print_tally(t);
 		sum.equal += t->equal;
+		sum.truncated += t->truncated;
 		sum.marked += t->marked;
 		sum.wrong += t->wrong;
 		sum.other += t->other;
 	}
-	comparable = sum.equal + sum.marked + sum.wrong;
-	(void)printf("all equal %llu marked %llu wrong %llu other %llu\n",
-		     (unsigned long long)sum.equal, (unsigned long long)sum.marked,
-		     (unsigned long long)sum.wrong, (unsigned long long)sum.other);
-	(void)printf("%.2f %% equal; %llu walks of %.1f frames, %.0f ns each\n",
-		     comparable ? 100.0 * (double)sum.equal / (double)comparable : 0,
+	print_tally(&sum);
+	(void)printf("%llu walks of %.1f frames, %.0f ns each\n",
 		     (unsigned long long)check.walks,
 		     (double)check.walked_frames / (double)(check.walks ? check.walks : 1),
 		     (double)check.ns / (double)(check.walks ? check.walks : 1));
@@ -351,6 +355,7 @@ static void print_tallies(void)
 static void begin(void)
 {
 	struct reason why = {0};
+	uint64_t start, end;
 
 	if (target_process__new(check.pid, &why, &check.process)) {
 		(void)fprintf(stderr, "unwind_check: %s\n", why.text);
@@ -369,6 +374,8 @@ static void begin(void)
 	/* What is measured here is the walk, not when tables come. */
 	for (size_t i = 0; i < check.process->libraries_nr; i++)
 		(void)unwind_maps__load(check.maps, 0, check.process->libraries[i].start);
+	if (!vdso_find(check.pid, &start, &end))
+		(void)unwind_maps__load(check.maps, 0, start);
 	begin_truth();
 }
 
