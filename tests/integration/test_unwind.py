@@ -13,7 +13,7 @@ import harness
 
 CHECK = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "unwind", "check")
 TARGET = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "unwind", "target")
-SAMPLES = 800
+SAMPLES = 500
 
 # The issue names these; code that is made at run time has no unwind information.
 NAMED = ("libtorch", "libc10", "libpython", "python3", "libc.so", "libgomp")

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Python's frames among the native ones. The Python stacks that native ones may refer to are kept by
+ * their id, as numbered frames. Private to this room.
+ */
+#ifndef GP_CAPTURE_MIXED_STACKS_H
+#define GP_CAPTURE_MIXED_STACKS_H
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Frames of a stack, innermost first. */
+struct frame_list {
+	uint32_t numbers[2 * GP_STACK_FRAMES];
+	bool marks[2 * GP_STACK_FRAMES]; /* Python: outermost of one call of the interpreter;
+					    native: such a call */
+	uint32_t nr;
+	uint32_t flags; /* enum gp_stack_flags */
+};
+
+/* All zero is an empty one. */
+struct kept_stacks {
+	struct hash stack_of; /* id -> index */
+	VEC(struct kept_stack {
+		size_t at; /* in numbers */
+		uint32_t nr;
+		uint32_t flags;
+	}) stacks;
+	VEC(uint32_t) numbers; /* the mark in the highest bit */
+};
+
+void kept_stacks__done(struct kept_stacks *k);
+
+/* 0 or -ENOMEM. At most GP_STACK_FRAMES frames. */
+int kept_stacks__add(struct kept_stacks *k, uint32_t id, const struct frame_list *python);
+
+/* False: there is no such stack. */
+bool kept_stacks__get(const struct kept_stacks *k, uint32_t id, struct frame_list *ret_python);
+
+/*
+ * Puts Python's frames into `native`: each call of the interpreter gives way to the frames that it
+ * runs. Where the two do not match, or there are Python frames further out than the native ones
+ * reach, nothing is left out, and the stack is marked.
+ */
+void mix_stacks(struct frame_list *native, const struct frame_list *python);
+
+#endif /* GP_CAPTURE_MIXED_STACKS_H */
