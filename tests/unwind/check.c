@@ -4,11 +4,13 @@
  * Compares the kernel's walk of native stacks with libdw's unwinder, which shares nothing with it
  * but the reading of .eh_frame, on the very same stopped threads:
  *
- *   unwind_check PID SAMPLES SECONDS
+ *   check [--time] PID SAMPLES SECONDS
  *
  * samples a running process, which each sample stops, and prints by the file of the innermost frame
  * how many stacks were equal, deeper than 128 frames, marked as not whole (the frames that are
- * there being right), wrong, or not comparable because the thread was not where the sample said or libdw came to no end.
+ * there being right), wrong, or not comparable because the thread was not where the sample said or
+ * libdw came to no end. With --time nothing stops or is compared: what a walk costs is printed, by
+ * the number of frames.
  */
 #include "base/cleanup.h"
 #include "base/vec.h"
@@ -54,6 +56,12 @@ struct tally {
 	uint64_t equal, truncated, marked, wrong, other;
 };
 
+/* Of one walk. */
+struct cost {
+	uint32_t frames_nr;
+	uint32_t ns;
+};
+
 static struct {
 	pid_t pid;
 	struct target_process *process;
@@ -65,12 +73,13 @@ static struct {
 	bool have_sample;
 	VEC(struct tally) tallies;
 	uint64_t ns, walked_frames, walks;
-	uint64_t losses[GP_LOSS_NR];
+	bool time_only;
+	VEC(struct cost) costs;
 } check;
 
 static void fail(const char *what)
 {
-	(void)fprintf(stderr, "unwind_check: %s: %s\n", what, strerror(errno));
+	(void)fprintf(stderr, "check: %s: %s\n", what, strerror(errno));
 	exit(2);
 }
 
@@ -315,6 +324,13 @@ static void one_sample(struct ring_buffer *ring)
 		(void)ring_buffer__poll(ring, 10);
 	if (!check.have_sample)
 		return;
+	if (check.time_only) {
+		struct cost cost = {check.sample.nr, (uint32_t)check.sample.ns};
+
+		if (vec_push(&check.costs, cost))
+			fail("memory");
+		return;
+	}
 	check.ns += check.sample.ns;
 	check.walked_frames += check.sample.nr;
 	check.walks++;
@@ -352,19 +368,45 @@ static void print_tallies(void)
 		     (double)check.ns / (double)(check.walks ? check.walks : 1));
 }
 
+static int compare_costs(const void *a, const void *b)
+{
+	const struct cost *x = a, *y = b;
+
+	if (x->frames_nr / 8 != y->frames_nr / 8)
+		return x->frames_nr / 8 < y->frames_nr / 8 ? -1 : 1;
+	return x->ns < y->ns ? -1 : x->ns > y->ns;
+}
+
+/* Medians, of eight depths each. */
+static void print_costs(void)
+{
+	const struct cost *c = check.costs.items;
+	size_t end;
+
+	if (check.costs.nr)
+		qsort(check.costs.items, check.costs.nr, sizeof(*c), compare_costs);
+	for (size_t i = 0; i < check.costs.nr; i = end) {
+		for (end = i; end < check.costs.nr && c[end].frames_nr / 8 == c[i].frames_nr / 8;)
+			end++;
+		(void)printf("%u to %u frames: %u ns (%zu walks)\n", c[i].frames_nr / 8 * 8,
+			     c[i].frames_nr / 8 * 8 + 7, c[i + (end - i) / 2].ns, end - i);
+	}
+}
+
 static void begin(void)
 {
 	struct reason why = {0};
 	uint64_t start, end;
 
 	if (target_process__new(check.pid, &why, &check.process)) {
-		(void)fprintf(stderr, "unwind_check: %s\n", why.text);
+		(void)fprintf(stderr, "check: %s\n", why.text);
 		exit(2);
 	}
 	check.bpf = sample_bpf__open();
 	if (!check.bpf)
 		fail("bpf");
 	check.bpf->rodata->sample_tgid = (uint32_t)check.pid;
+	check.bpf->rodata->sample_stop = !check.time_only;
 	if (sample_bpf__load(check.bpf))
 		fail("bpf");
 	check.maps = unwind_maps__new(bpf_map__fd(check.bpf->maps.unwind_ranges),
@@ -385,6 +427,11 @@ int main(int argc, char **argv)
 	time_t end;
 	long samples;
 
+	if (argc > 1 && !strcmp(argv[1], "--time")) {
+		check.time_only = true;
+		argc--;
+		argv++;
+	}
 	if (argc != 4)
 		return 2;
 	check.pid = (pid_t)strtol(argv[1], NULL, 10);
@@ -398,12 +445,16 @@ int main(int argc, char **argv)
 	open_timers();
 	for (long i = 0; i < samples && time(NULL) < end; i++)
 		one_sample(ring);
-	print_tallies();
+	if (check.time_only)
+		print_costs();
+	else
+		print_tallies();
 	ring_buffer__free(ring);
 	dwfl_end(check.dwfl);
 	unwind_maps__free(check.maps);
 	sample_bpf__destroy(check.bpf);
 	target_process__free(check.process);
 	vec_done(&check.tallies);
+	vec_done(&check.costs);
 	return 0;
 }
