@@ -12,7 +12,7 @@
 #include "emit.bpf.h"
 
 /* Halvings that find one row of a page, and one range of a process. */
-#define UNWIND_ROW_STEPS   13
+#define UNWIND_ROW_STEPS   10
 #define UNWIND_RANGE_STEPS 12
 
 struct unwind_walk {

@@ -375,7 +375,7 @@ enum gp_unwind_bp {
  * the first is that of address 0. A page stands for GP_UNWIND_PAGE bytes of addresses: the index of
  * the row that holds at its first byte, and, shifted left by 32, that of the first row behind it.
  */
-#define GP_UNWIND_PAGE_SHIFT 12
+#define GP_UNWIND_PAGE_SHIFT 9
 
 /* Where a file is mapped in a process, and its table. `table` 0: not there yet. */
 struct gp_unwind_range {

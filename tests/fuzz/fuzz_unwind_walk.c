@@ -149,7 +149,7 @@ static uint64_t find_rule(const struct gp_unwind_range *r, uint64_t address)
 		return GP_UNWIND_NONE;
 	low = (uint32_t)word(r->pages_at + page);
 	high = (uint32_t)(word(r->pages_at + page) >> 32);
-	while (high - low > 1 && steps++ < 13) {
+	while (high - low > 1 && steps++ < UNWIND_ROW_STEPS) {
 		uint32_t middle = low + (high - low) / 2;
 
 		if (word(middle) >> 32 <= address)
@@ -267,8 +267,8 @@ static void make_seed(void)
 						     .table = 1,
 						     .rules_at = 4,
 						     .pages_at = 12,
-						     .first_page = 1,
-						     .pages_nr = 2};
+						     .first_page = 0x1000 >> GP_UNWIND_PAGE_SHIFT,
+						     .pages_nr = 0x2000 >> GP_UNWIND_PAGE_SHIFT};
 	uint64_t *stack = (uint64_t *)world.stack;
 
 	memset(&world, 0, sizeof(world));
@@ -282,8 +282,8 @@ static void make_seed(void)
 	world.words[8] = GP_UNWIND_RULE(GP_UNWIND_SIGNAL, GP_UNWIND_BP_SP, 160, 120);
 	world.words[9] = GP_UNWIND_RULE(GP_UNWIND_PLT, GP_UNWIND_BP_SAME, 8, 11);
 	world.words[10] = GP_UNWIND_RULE(GP_UNWIND_BP_AT, GP_UNWIND_BP_BP, -8, 0);
-	world.words[12] = 3ULL << 32 | 1;
-	world.words[13] = 4ULL << 32 | 2;
+	for (uint64_t i = 0; i < range.pages_nr; i++)
+		world.words[12 + i] = i < range.pages_nr / 2 ? 2ULL << 32 | 1 : 3ULL << 32 | 2;
 	world.words_nr = WORDS;
 	world.ip = 0x1010;
 	for (uint64_t i = 0; i + 1 < STACK_BYTES / 8; i += 2) {

@@ -361,7 +361,7 @@ static void test_tables_that_make_no_sense(void **state)
 	assert_true(unwind_table__valid(&t));
 	assert_int_equal(unwind_table__rule(&t, 0), GP_UNWIND_NONE);
 	assert_int_equal(unwind_table__rule(&t, 1), GP_UNWIND_END);
-	assert_int_equal(unwind_table__rule(&t, 4096), GP_UNWIND_NONE);
+	assert_int_equal(unwind_table__rule(&t, 1 << GP_UNWIND_PAGE_SHIFT), GP_UNWIND_NONE);
 	words[1] = 1ULL << 32 | 2;
 	assert_false(unwind_table__valid(&t));
 	words[1] = 1;
