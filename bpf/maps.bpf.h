@@ -16,6 +16,13 @@
 #define GP_NODE_TABLES_MAX 16384
 #define GP_THREADS_MAX	   8192
 #define GP_STACKS_MAX	   65536
+#define GP_QUICK_STACKS	   65536
+
+/* The innermost Python frame when an op began, 0: not to be relied on; and where it was. */
+struct python_top {
+	__u64 frame;
+	__u64 instr;
+};
 
 /* One open op. */
 struct thread_frame {
@@ -25,6 +32,7 @@ struct thread_frame {
 	__u32 name_id; /* 0: has no name (an autograd node of an unknown class) */
 	__u32 op;      /* low half of the instance */
 	__u32 stack_id;
+	struct python_top top;
 };
 
 /*
@@ -46,8 +54,11 @@ struct thread_state {
 /* Of each thread, where stacks are wanted: the memory in which its stack is walked. */
 struct python_thread {
 	__u64 tstate; /* the thread state that was found last, 0: none */
+	__u64 single; /* the interpreter that was then the only one, 0: there were several */
+	__u64 window; /* address of the window, and one more than the offset at which a frame */
+	__u64 window_last; /* may begin in it for all of it to be there; 0: it is empty */
 	__u64 state[GP_PYTHON_STATE_BYTES / 8];
-	__u64 frame[GP_PYTHON_FRAME_BYTES / 8];
+	__u64 read[(GP_PYTHON_WINDOW_BYTES + 2 * GP_PYTHON_FRAME_BYTES) / 8];
 	__u64 check[GP_PYTHON_CHECK_BYTES / 8];
 	struct gp_python_made made;
 	struct gp_ev_stack event; /* `frames` follow it, in the ring too */
@@ -153,6 +164,15 @@ struct {
 	__type(key, __u64);
 	__type(value, __u32);
 } stacks __weak SEC(".maps");
+
+/* The low 16 bits of a hash of a stack's frames and its process's generation -> the hash's high
+ * bits, and in the low ones the id. In one word, so that it is always whole. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GP_QUICK_STACKS);
+	__type(key, __u32);
+	__type(value, __u64);
+} quick_stacks __weak SEC(".maps");
 
 /* As `threads`, `threads_by_tid` and `no_thread`. */
 struct {

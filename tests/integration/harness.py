@@ -11,6 +11,7 @@ workloads use (they are started in it by chroot, gpuprof stays outside).
 """
 
 import decimal
+import glob
 import gzip
 import json
 import os
@@ -200,11 +201,35 @@ def close_inside():
         _INSIDE.pop().close()
 
 
-class Target(Child):
-    """A workload that has said "ready"."""
+FAKE_TORCH = os.path.join(os.path.dirname(GPUPROF), "tests", "fake-torch-new", "libtorch_cpu.so")
+FIRST_PYTHON, LAST_PYTHON = 8, 14
 
-    def __init__(self, name, *args):
-        super().__init__(inside().argv(name, *args), name)
+
+def pythons():
+    """Minor version -> a CPython with it: GPUPROF_PYTHONS (paths, a colon between), or pyenv's, and
+    the system's."""
+    listed = os.environ.get("GPUPROF_PYTHONS")
+    paths = listed.split(":") if listed else glob.glob(
+        os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))
+    found = {}
+    for path in [PYTHON, *sorted(paths)]:
+        said = subprocess.run([path, "-c", "import sys; print(sys.version_info[1])"],
+                              stdout=subprocess.PIPE, check=False, text=True).stdout
+        if said.strip().isdigit():
+            found[int(said)] = path
+    return found
+
+
+class Target(Child):
+    """A workload that has said "ready"; with `python` in that one, on the stand-in for PyTorch."""
+
+    def __init__(self, name, *args, python=None):
+        argv, env = inside().argv(name, *args), environment()
+        if python:
+            argv = [python, *argv[argv.index("-B"):]]
+            env.update(FAKE_TORCH=FAKE_TORCH,
+                       PYTHONPATH=os.path.join(TESTS, "fake", "stand_in"))
+        super().__init__(argv, name, env=env)
         line, self._next = self.wait_line("stdout", lambda text: text.startswith("ready "))
         self.facts = json.loads(line[len("ready "):])
 

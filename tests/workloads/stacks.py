@@ -155,6 +155,24 @@ def dynamic(number):
     exec(compile(source, "<made %d>" % (number % 7), "exec"), {"note": note, "torch": torch, "X": X})
 
 
+def depth():
+    """Of the caller."""
+    nr, frame = 0, sys._getframe(1)
+    while frame is not None:
+        nr, frame = nr + 1, frame.f_back
+    return nr
+
+
+def repeat(more, count):
+    """So many frames more, every third called by C as modules are; operators in the last."""
+    if more > 1:
+        return (functools.partial(repeat, more - 1, count)() if more % 3 == 0 else
+                repeat(more - 1, count))
+    for _ in range(count):
+        torch.sinh(X)
+    return None
+
+
 class Stacks(protocol.Workload):
     def __init__(self, args):
         super().__init__(args)
@@ -196,6 +214,10 @@ class Stacks(protocol.Workload):
             for number in range(int(words[1])):
                 dynamic(number)
             return "dynamic " + words[1]
+        # So many operators under a stack so deep.
+        if words[0] == "deep" and len(words) == 3:
+            repeat(int(words[1]) - depth(), int(words[2]))
+            return "deep " + words[1]
         return None
 
     def close(self):
