@@ -55,10 +55,12 @@ struct thread_state {
 struct python_thread {
 	__u64 tstate; /* the thread state that was found last, 0: none */
 	__u64 single; /* the interpreter that was then the only one, 0: there were several */
-	__u64 window; /* address of the window, and one more than the offset at which a frame */
-	__u64 window_last; /* may begin in it for all of it to be there; 0: it is empty */
+	/* Two windows on the target's frames: where they begin, and one more than the offset at
+	 * which a frame may begin for all of it to be there; 0: the window is empty. */
+	__u64 window, other;
+	__u64 window_last, other_last;
 	__u64 state[GP_PYTHON_STATE_BYTES / 8];
-	__u64 read[(GP_PYTHON_WINDOW_BYTES + 2 * GP_PYTHON_FRAME_BYTES) / 8];
+	__u64 read[2 * GP_PYTHON_WINDOW_BYTES / 8]; /* one behind the other */
 	__u64 check[GP_PYTHON_CHECK_BYTES / 8];
 	struct gp_python_made made;
 	struct gp_ev_stack event; /* `frames` follow it, in the ring too */
@@ -147,11 +149,10 @@ struct {
 	__type(value, __u32);
 } processes __weak SEC(".maps");
 
-/* Where CPython's structures have their fields, by index of the process. */
+/* Where CPython's structures have their fields, by index of the process; all zero: not known. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, GP_PROCESSES_MAX);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u32);
 	__type(value, struct gp_python);
 } pythons __weak SEC(".maps");

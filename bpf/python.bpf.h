@@ -24,9 +24,6 @@
 #define PYTHON_SEARCH_MAX 4096
 #define PYTHON_WALK_MAX	  (2 * GP_STACK_FRAMES)
 
-/* Of struct python_thread's `read`: first a frame that was read alone, then the window. */
-#define PYTHON_WINDOW_AT GP_PYTHON_FRAME_BYTES
-
 /* From this owner on a frame is the interpreter's own, not a Python function's. */
 #define PYTHON_OWNER_INTERPRETER 3
 #define PYTHON_NO_FIELD		 0xffff
@@ -74,10 +71,30 @@ struct python_search {
 	__u64 self;   /* the thread pointer */
 	__u64 interp; /* next to look at */
 	__u64 tstate; /* next to look at, 0: the next interpreter's */
-	__u64 found;
+	__u64 found; /* the thread's, with frames; or without, if there is no other */
 	__u32 found_nr;
-	bool whole; /* all lists were seen to their ends */
+	__u32 framed_nr; /* of them, those with frames */
+	bool whole;	 /* all lists were seen to their ends */
 };
+
+/* The innermost frame of the thread state whose pointer to it, or to the C frame, is `frame`. */
+static __always_inline bool python_innermost(const struct gp_python *py, __u64 *frame)
+{
+	return !py->has_cframe || python_read(frame, 8, *frame + py->cframe_frame);
+}
+
+static __noinline void python_search_found(struct python_search *s, __u64 tstate)
+{
+	__u64 frame;
+
+	s->found_nr++;
+	if (!python_read(&frame, 8, tstate + s->py->state_frame) ||
+	    !python_innermost(s->py, &frame) || frame)
+		s->framed_nr++;
+	else if (s->framed_nr)
+		return;
+	s->found = tstate;
+}
 
 static long python_search_one(__u32 n, struct python_search *s)
 {
@@ -91,10 +108,8 @@ static long python_search_one(__u32 n, struct python_search *s)
 	if (!python_read(&id, 8, tstate + s->py->state_thread_id) ||
 	    !python_read(&next, 8, tstate + 8))
 		return 1;
-	if (id == s->self) {
-		s->found = tstate;
-		s->found_nr++;
-	}
+	if (id == s->self)
+		python_search_found(s, tstate);
 	s->tstate = next;
 	return 0;
 }
@@ -145,8 +160,9 @@ static __noinline int python_find(struct python_thread *p, const struct gp_pytho
 		return -1;
 	if (!s.found_nr)
 		return 0;
-	/* Of several interpreters' states only one is the thread's now. */
-	if (s.found_nr > 1 || !python_state_good(p, py, s.found, s.self))
+	/* Of several interpreters' states only one is the thread's now. Those without frames are not,
+	 * or it has no stack. */
+	if (s.framed_nr > 1 || !python_state_good(p, py, s.found, s.self))
 		return -1;
 	p->tstate = s.found;
 	return 1;
@@ -159,37 +175,43 @@ struct python_walk {
 	struct python_thread *memory;
 	__u64 frame; /* next */
 	__u64 first_instr;
-	__u64 alone; /* the frame that was read last outside the window */
 	__u64 hash;
 	__u32 nr;
 	__u32 flags;
 };
 
 /*
- * Reads a frame that the window does not hold. Where frames lie behind each other (3.11) they come
- * in with their neighbours: all of the page before them, which is there if they are. The frames of
- * generators, and the interpreter's own, lie elsewhere and are read alone. Returns where it is in
- * p->read, or a negative number.
+ * Reads a frame that neither window holds. From 3.11 on most frames lie behind each other, so they
+ * come in with what is before them in their page, which is there if they are. Others come in with
+ * what is behind them: those of generators lie anywhere, but the interpreter's own lie on the C
+ * stack, the next one above. Returns where it is in p->read, or a negative number.
  */
 static __noinline int python_read_frame(struct python_walk *w, __u64 at)
 {
 	const struct gp_python *py = w->py;
 	struct python_thread *p = w->memory;
-	__u32 bytes = py->frame_bytes, before = at & (GP_PYTHON_WINDOW_BYTES - 1);
+	__u32 bytes = py->frame_bytes, before = at & (GP_PYTHON_PAGE_BYTES - 1);
+	__u32 behind = GP_PYTHON_PAGE_BYTES - before;
 
 	if (bytes > GP_PYTHON_FRAME_BYTES)
 		return -1;
-	if (!py->has_window || (w->nr && p->window - at > 2 * GP_PYTHON_WINDOW_BYTES &&
-				w->alone - at > GP_PYTHON_WINDOW_BYTES)) {
-		w->alone = at;
-		return python_read(p->read, bytes, at) ? 0 : -1;
+	if (py->has_window && (!w->nr || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
+			       p->other - at <= GP_PYTHON_PAGE_BYTES)) {
+		p->window_last = 0;
+		p->window = at - before;
+		if (!python_read(p->read, before + bytes, p->window))
+			return -1;
+		p->window_last = before + 1;
+		return (int)before;
 	}
-	p->window_last = 0;
-	p->window = at - before;
-	if (!python_read((char *)p->read + PYTHON_WINDOW_AT, before + bytes, p->window))
+	if (!py->has_window || behind < bytes)
+		behind = bytes;
+	p->other_last = 0;
+	p->other = at;
+	if (!python_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
 		return -1;
-	p->window_last = before + 1;
-	return (int)(PYTHON_WINDOW_AT + before);
+	p->other_last = behind - bytes + 1;
+	return GP_PYTHON_WINDOW_BYTES;
 }
 
 /* Eight bytes at a place in what was read of frames. */
@@ -230,7 +252,7 @@ static long python_walk_one(__u32 n, struct python_walk *w)
 	const struct gp_python *py = w->py;
 	struct python_thread *p = w->memory;
 	__u64 at = w->frame + py->frame_at, offset = at - p->window;
-	__s32 place = (__s32)offset + PYTHON_WINDOW_AT;
+	__s32 place = (__s32)offset;
 
 	if (!w->frame)
 		return 1;
@@ -238,8 +260,11 @@ static long python_walk_one(__u32 n, struct python_walk *w)
 		w->flags |= GP_STACK_TRUNCATED;
 		return 1;
 	}
-	if (offset >= p->window_last)
-		place = python_read_frame(w, at);
+	if (offset >= p->window_last) {
+		offset = at - p->other;
+		place = offset < p->other_last ? (__s32)offset + GP_PYTHON_WINDOW_BYTES
+					       : python_read_frame(w, at);
+	}
 	if (place < 0) {
 		w->flags |= GP_STACK_INCOMPLETE;
 		return 1;
@@ -384,17 +409,6 @@ static __always_inline __u32 python_known_id(struct python_walk *w, const struct
 	return id;
 }
 
-static __always_inline __u64 python_first_frame(const struct python_thread *p,
-						const struct gp_python *py, bool *ret_ok)
-{
-	__u64 frame = python_field(p->state, sizeof(p->state), py->state_frame);
-
-	*ret_ok = true;
-	if (py->has_cframe)
-		*ret_ok = python_read(&frame, 8, frame + py->cframe_frame);
-	return frame;
-}
-
 /* Whether the op's Python frame is the innermost still, waiting at the same instruction. */
 static __always_inline bool python_is_waiting(const struct python_thread *p,
 					      const struct gp_python *py,
@@ -404,8 +418,7 @@ static __always_inline bool python_is_waiting(const struct python_thread *p,
 
 	return op->top.frame && p->tstate &&
 	       python_read(&frame, 8, p->tstate + py->state_frame) &&
-	       (!py->has_cframe || python_read(&frame, 8, frame + py->cframe_frame)) &&
-	       frame == op->top.frame &&
+	       python_innermost(py, &frame) && frame == op->top.frame &&
 	       python_read(&instr, 8, frame + py->frame_at + py->frame_instr) &&
 	       instr == op->top.instr;
 }
@@ -416,20 +429,22 @@ static __always_inline __u32 python_walk(struct python_walk *w, const struct thr
 {
 	struct python_thread *p = w->memory;
 	int found = python_find(p, w->py);
-	__u64 first = 0;
+	__u64 first;
 	__u32 id;
-	bool ok = true;
 
 	if (!found)
 		return 0;
-	if (found > 0) {
-		w->frame = first = python_first_frame(p, w->py, &ok);
-		p->window_last = 0;
-		if (ok)
-			(void)bpf_loop(PYTHON_WALK_MAX, python_walk_one, w, 0);
+	first = python_field(p->state, sizeof(p->state), w->py->state_frame);
+	if (found > 0 && python_innermost(w->py, &first)) {
+		w->frame = first;
+		p->window_last = p->other_last = 0;
+		p->other = 0;
+		(void)bpf_loop(PYTHON_WALK_MAX, python_walk_one, w, 0);
+		if (w->frame && !w->flags)
+			w->flags = GP_STACK_INCOMPLETE;
+	} else {
+		w->flags = GP_STACK_INCOMPLETE;
 	}
-	if (found < 0 || !ok || (w->frame && !w->flags))
-		w->flags |= GP_STACK_INCOMPLETE;
 	id = w->nr ? python_known_id(w, t, now) : 0;
 	if (w->flags)
 		count_loss(GP_LOSS_STACK_INCOMPLETE);
@@ -449,7 +464,7 @@ static __noinline __u32 python_stack(const struct thread_state *t, __u64 now,
 
 	ret_top->frame = 0;
 	ret_top->instr = 0;
-	if (!py)
+	if (!py || !py->is_known)
 		return 0;
 	w.memory = python_memory();
 	if (!w.memory) {

@@ -3,14 +3,13 @@
 What a Python stack costs: nanoseconds that the program at operators' entries takes longer with
 `--stack python` than without, by the kernel's own account of it, by version of CPython and depth of
 the stack. Interleaved rounds, medians with quartiles. Operators are those of the stand-in for
-PyTorch (tests/fake/torch.c), so any CPython will do: see harness.pythons(). Needs root.
+PyTorch (tests/fake/torch.c), so any CPython will do: see harness.pythons(); or those of PyTorch in
+GPUPROF_ROOT_DIR. Needs root.
 """
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -18,19 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import harness  # noqa: E402
 
-SWITCH = "/proc/sys/kernel/bpf_stats_enabled"
 PROGRAM = "gp_op_entry"
-BPFTOOL = "/usr/sbin/bpftool"
-
-
-def account():
-    """Runs and nanoseconds of the program so far, of all captures together."""
-    done = subprocess.run([BPFTOOL, "prog", "show", "name", PROGRAM, "--json"], check=True,
-                          stdout=subprocess.PIPE, text=True)
-    shown = json.loads(done.stdout or "[]")
-    shown = shown if isinstance(shown, list) else [shown]
-    return (sum(one.get("run_cnt", 0) for one in shown),
-            sum(one.get("run_time_ns", 0) for one in shown))
 
 
 def ns_per_run(target, depths, count, options, folder):
@@ -41,9 +28,9 @@ def ns_per_run(target, depths, count, options, folder):
         for depth in depths:
             # The first ones find what is new.
             target.command("deep %d 1000" % depth)
-            runs, ns = account()
+            runs, ns = harness.program_account(PROGRAM)
             target.command("deep %d %d" % (depth, count))
-            more, more_ns = account()
+            more, more_ns = harness.program_account(PROGRAM)
             assert more - runs >= count, "the operators were not seen"
             found[depth] = (more_ns - ns) / (more - runs)
 
@@ -70,6 +57,15 @@ def cell(values):
     return "%6.0f (%.0f..%.0f)" % (middle, low, high)
 
 
+def pythons(args):
+    """Minor version and path of each, path None: that of GPUPROF_ROOT_DIR, with its PyTorch."""
+    if harness.ROOT_DIR:
+        with harness.Target("stacks") as target:
+            return [(int(target.facts["python"].split(".")[1]), None)]
+    return [(minor, path) for minor, path in sorted(harness.pythons().items())
+            if minor >= harness.FIRST_PYTHON and (not args.minor or minor in args.minor)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--depth", type=int, action="append", help="repeatable (5, 20, 60)")
@@ -78,23 +74,16 @@ def main():
     parser.add_argument("--count", type=int, default=20000, help="operators of one measurement")
     args = parser.parse_args()
     args.depth = args.depth or [5, 20, 60]
-    with open(SWITCH, encoding="utf-8") as file:
-        before = file.read()
+    print("ns per stack, median (quartiles)\n%-16s" % "CPython" +
+          "".join("%24s" % ("depth %d" % depth) for depth in args.depth))
     try:
-        with open(SWITCH, "w", encoding="utf-8") as file:
-            file.write("1")
-        print("ns per stack, median (quartiles)\n%-16s" % "CPython" +
-              "".join("%24s" % ("depth %d" % depth) for depth in args.depth))
-        with tempfile.TemporaryDirectory(prefix="gpuprof-walk-") as folder:
-            for minor, python in sorted(harness.pythons().items()):
-                if minor < harness.FIRST_PYTHON or args.minor and minor not in args.minor:
-                    continue
+        with harness.program_accounts(), \
+                tempfile.TemporaryDirectory(prefix="gpuprof-walk-") as folder:
+            for minor, python in pythons(args):
                 took = measure(python, args, folder)
                 print("%-16s" % ("3.%d" % minor) +
                       "".join("%24s" % cell(took[depth]) for depth in args.depth), flush=True)
     finally:
-        with open(SWITCH, "w", encoding="utf-8") as file:
-            file.write(before)
         harness.kill_all()
         harness.close_inside()
 

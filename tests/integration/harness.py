@@ -10,6 +10,7 @@ Environment: GPUPROF the binary; GPUPROF_ROOT_DIR a folder with another Debian w
 workloads use (they are started in it by chroot, gpuprof stays outside).
 """
 
+import contextlib
 import decimal
 import glob
 import gzip
@@ -430,6 +431,33 @@ def wait_until(what, condition):
         if time.monotonic() > deadline:
             raise HarnessError("did not come: " + what)
         time.sleep(0.02)
+
+
+ACCOUNTS = "/proc/sys/kernel/bpf_stats_enabled"
+
+
+@contextlib.contextmanager
+def program_accounts():
+    """The kernel counts runs and nanoseconds of BPF programs meanwhile."""
+    with open(ACCOUNTS, encoding="utf-8") as file:
+        before = file.read()
+    try:
+        with open(ACCOUNTS, "w", encoding="utf-8") as file:
+            file.write("1")
+        yield
+    finally:
+        with open(ACCOUNTS, "w", encoding="utf-8") as file:
+            file.write(before)
+
+
+def program_account(name):
+    """Runs and nanoseconds so far of the program, of all captures together."""
+    done = subprocess.run(["/usr/sbin/bpftool", "prog", "show", "name", name, "--json"],
+                          check=True, stdout=subprocess.PIPE, text=True)
+    shown = json.loads(done.stdout or "[]")
+    shown = shown if isinstance(shown, list) else [shown]
+    return (sum(one.get("run_cnt", 0) for one in shown),
+            sum(one.get("run_time_ns", 0) for one in shown))
 
 
 def descriptors(pid):

@@ -120,7 +120,11 @@ int probe_session__set_python(struct probe_session *s, const struct target_proce
 		log_info("%d: freed code cannot be watched (%s): stacks cost more", (int)p->pid,
 			 strerror(-err));
 	here.generation = err ? 0 : first_generation();
+	err = 0;
 	here.sees_catches = sees_catches(s, process_index);
-	return bpf_map__update_elem(s->bpf->maps.pythons, &key, sizeof(key), &here, sizeof(here),
-				    BPF_ANY);
+	/* An update is no single step for those who read meanwhile: it shows by its last one. */
+	for (here.is_known = 0; !err && here.is_known <= 1; here.is_known++)
+		err = bpf_map__update_elem(s->bpf->maps.pythons, &key, sizeof(key), &here,
+					   sizeof(here), BPF_ANY);
+	return err;
 }
