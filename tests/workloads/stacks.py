@@ -128,6 +128,21 @@ def caught():
     plain()
 
 
+def thrown():
+    for _ in range(3):
+        try:
+            torch.mm(X, X)
+        except RuntimeError:
+            note(); torch.sinh(X)
+    note(); torch.sinh(X)
+
+
+def nested():
+    """Operators that call one, and that call Python; PyTorch has none that is so simple."""
+    note(); note(); torch.tanh(X)
+    note(); torch.cosh(torch.hook_type(plain)); note()
+
+
 async def coroutine():
     note(); torch.sinh(X)
 
@@ -254,6 +269,9 @@ class Stacks(protocol.Workload):
         twice()
         callbacks()
         caught()
+        thrown()
+        if hasattr(torch, "hook_type"):
+            nested()
         self.module(X)
         try:
             coroutine().send(None)

@@ -40,6 +40,10 @@ class Tensor:
             hook(self)
 
 
+def mm(*_):
+    raise RuntimeError
+
+
 def ones(_, requires_grad=False):
     return Tensor(requires_grad)
 
