@@ -71,7 +71,7 @@ struct python_search {
 	__u64 self;   /* the thread pointer */
 	__u64 interp; /* next to look at */
 	__u64 tstate; /* next to look at, 0: the next interpreter's */
-	__u64 found; /* the thread's, with frames; or without, if there is no other */
+	__u64 found;  /* the thread's, with frames; or without, if there is no other */
 	__u32 found_nr;
 	__u32 framed_nr; /* of them, those with frames */
 	bool whole;	 /* all lists were seen to their ends */
@@ -160,8 +160,8 @@ static __noinline int python_find(struct python_thread *p, const struct gp_pytho
 		return -1;
 	if (!s.found_nr)
 		return 0;
-	/* Of several interpreters' states only one is the thread's now. Those without frames are not,
-	 * or it has no stack. */
+	/* Of several interpreters' states only one is the thread's now. Those without frames are
+	 * not, or it has no stack. */
 	if (s.framed_nr > 1 || !python_state_good(p, py, s.found, s.self))
 		return -1;
 	p->tstate = s.found;
@@ -416,8 +416,7 @@ static __always_inline bool python_is_waiting(const struct python_thread *p,
 {
 	__u64 frame, instr;
 
-	return op->top.frame && p->tstate &&
-	       python_read(&frame, 8, p->tstate + py->state_frame) &&
+	return op->top.frame && p->tstate && python_read(&frame, 8, p->tstate + py->state_frame) &&
 	       python_innermost(py, &frame) && frame == op->top.frame &&
 	       python_read(&instr, 8, frame + py->frame_at + py->frame_instr) &&
 	       instr == op->top.instr;
@@ -471,8 +470,7 @@ static __noinline __u32 python_stack(const struct thread_state *t, __u64 now,
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;
 	}
-	if (py->sees_catches && i < GP_OP_DEPTH &&
-	    python_is_waiting(w.memory, py, &t->frames[i])) {
+	if (py->sees_catches && i < GP_OP_DEPTH && python_is_waiting(w.memory, py, &t->frames[i])) {
 		*ret_top = t->frames[i].top;
 		return t->frames[i].stack_id;
 	}

@@ -276,7 +276,7 @@ struct gp_ev_stack {
 #define GP_PYTHON_FRAME_BYTES 128
 #define GP_PYTHON_CHECK_BYTES 88
 /* Neighbouring frames are read at once: those in a page, as the target has none of it or all. */
-#define GP_PYTHON_PAGE_BYTES 4096
+#define GP_PYTHON_PAGE_BYTES   4096
 #define GP_PYTHON_WINDOW_BYTES (GP_PYTHON_PAGE_BYTES + GP_PYTHON_FRAME_BYTES)
 
 /* Where things lie in one process's CPython: found by gpuprof, used by the kernel's walk. Offsets
