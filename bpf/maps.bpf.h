@@ -18,12 +18,6 @@
 #define GP_STACKS_MAX	   65536
 #define GP_QUICK_STACKS	   65536
 
-/* The innermost Python frame when an op began, 0: not to be relied on; and where it was. */
-struct python_top {
-	__u64 frame;
-	__u64 instr;
-};
-
 /* One open op. */
 struct thread_frame {
 	__u64 sp; /* at function entry: the address of the return address */
@@ -32,7 +26,6 @@ struct thread_frame {
 	__u32 name_id; /* 0: has no name (an autograd node of an unknown class) */
 	__u32 op;      /* low half of the instance */
 	__u32 stack_id;
-	struct python_top top;
 };
 
 /*
@@ -51,9 +44,19 @@ struct thread_state {
 	struct thread_frame frames[GP_OP_DEPTH];
 };
 
+/* The innermost Python frame when an op began, 0: not to be relied on; where it was in its code;
+ * and the stack's id. */
+struct python_top {
+	__u64 frame;
+	__u64 instr;
+	__u32 id;
+	__u32 op; /* the op's, see struct thread_frame */
+};
+
 /* Of each thread, where stacks are wanted: the memory in which its stack is walked. */
 struct python_thread {
-	__u64 tstate; /* the thread state that was found last, 0: none */
+	struct python_top tops[GP_OP_DEPTH]; /* of the open ops, and of the one to be next */
+	__u64 tstate;			     /* the thread state that was found last, 0: none */
 	__u64 single; /* the interpreter that was then the only one, 0: there were several */
 	/* Two windows on the target's frames: where they begin, and one more than the offset at
 	 * which a frame may begin for all of it to be there; 0: the window is empty. */

@@ -17,7 +17,6 @@ static __always_inline struct gp_ev_memory *memory_begin(struct pt_regs *ctx, __
 {
 	__u32 epoch = gp_epoch;
 	struct gp_ev_memory *event;
-	struct python_top top;
 	struct thread_state *t;
 	__u64 cookie, now;
 	__u32 stack_id = 0;
@@ -32,7 +31,7 @@ static __always_inline struct gp_ev_memory *memory_begin(struct pt_regs *ctx, __
 	count_hit();
 	thread_settle(t, PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie) + 1, now);
 	if (gp_stacks && !(flags & GP_MEMORY_FREE))
-		stack_id = python_stack(t, now, &top);
+		stack_id = python_stack(t, now);
 	event = emit_reserve(sizeof(*event));
 	if (!event)
 		return 0;

@@ -13,7 +13,7 @@
 char gp_license[] SEC("license") = "Dual BSD/GPL";
 
 static __always_inline void op_open(struct thread_state *t, __u64 sp, __u32 tag, __u32 name_id,
-				    __u64 now, __u32 stack_id, const struct python_top *top)
+				    __u64 now, __u32 stack_id)
 {
 	__u32 depth = t->depth;
 	struct thread_frame *frame;
@@ -32,7 +32,6 @@ static __always_inline void op_open(struct thread_state *t, __u64 sp, __u32 tag,
 	frame->name_id = name_id;
 	frame->op = ++t->next_op;
 	frame->stack_id = stack_id;
-	frame->top = *top;
 	t->depth = depth + 1;
 	c = counters_get();
 	if (c)
@@ -43,7 +42,6 @@ SEC("uprobe")
 int gp_op_entry(struct pt_regs *ctx)
 {
 	__u32 epoch = gp_epoch;
-	struct python_top top = {0};
 	struct thread_state *t;
 	__u64 cookie, now, sp;
 	__u32 stack_id = 0;
@@ -59,11 +57,11 @@ int gp_op_entry(struct pt_regs *ctx)
 	/* An open op at the very same place has been left too: this frame lies on its. */
 	thread_settle(t, sp + 1, now);
 	if (gp_stacks) {
-		stack_id = python_stack(t, now, &top);
+		stack_id = python_stack(t, now);
 		/* The walk is no part of the op. */
 		now = bpf_ktime_get_ns();
 	}
-	op_open(t, sp, COOKIE_TAG(cookie), COOKIE_NAME(cookie), now, stack_id, &top);
+	op_open(t, sp, COOKIE_TAG(cookie), COOKIE_NAME(cookie), now, stack_id);
 	return 0;
 }
 
@@ -85,7 +83,6 @@ SEC("uprobe")
 int gp_node_entry(struct pt_regs *ctx)
 {
 	__u32 epoch = gp_epoch, name_id, stack_id = 0;
-	struct python_top top = {0};
 	struct thread_state *t;
 	__u64 cookie, now, sp;
 
@@ -100,10 +97,10 @@ int gp_node_entry(struct pt_regs *ctx)
 	thread_settle(t, sp + 1, now);
 	name_id = node_name(PT_REGS_PARM3(ctx), cookie, COOKIE_NAME(cookie));
 	if (gp_stacks) {
-		stack_id = python_stack(t, now, &top);
+		stack_id = python_stack(t, now);
 		now = bpf_ktime_get_ns();
 	}
-	op_open(t, sp, COOKIE_TAG(cookie), name_id, now, stack_id, &top);
+	op_open(t, sp, COOKIE_TAG(cookie), name_id, now, stack_id);
 	return 0;
 }
 

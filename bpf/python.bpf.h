@@ -409,22 +409,40 @@ static __always_inline __u32 python_known_id(struct python_walk *w, const struct
 	return id;
 }
 
-/* Whether the op's Python frame is the innermost still, waiting at the same instruction. */
-static __always_inline bool python_is_waiting(const struct python_thread *p,
-					      const struct gp_python *py,
-					      const struct thread_frame *op)
+/* Id of the innermost open op's stack if its Python frame is the innermost still, waiting at the
+ * same instruction; else 0. */
+static __always_inline __u32 python_waiting_id(const struct python_thread *p,
+					       const struct gp_python *py,
+					       const struct thread_state *t)
 {
+	__u32 i = t->depth - 1;
+	const struct python_top *top;
 	__u64 frame, instr;
 
-	return op->top.frame && p->tstate && python_read(&frame, 8, p->tstate + py->state_frame) &&
-	       python_innermost(py, &frame) && frame == op->top.frame &&
-	       python_read(&instr, 8, frame + py->frame_at + py->frame_instr) &&
-	       instr == op->top.instr;
+	if (!py->sees_catches || i >= GP_OP_DEPTH || !p->tstate)
+		return 0;
+	top = &p->tops[i];
+	if (!top->frame || top->op != t->frames[i].op ||
+	    !python_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
+	    frame != top->frame ||
+	    !python_read(&instr, 8, frame + py->frame_at + py->frame_instr) || instr != top->instr)
+		return 0;
+	return top->id;
+}
+
+/* Notes under what the op that is to begin next, if one does, begins. */
+static __always_inline void python_note(struct python_thread *p, const struct thread_state *t,
+					__u64 frame, __u64 instr, __u32 id)
+{
+	__u32 i = t->depth;
+
+	if (i < GP_OP_DEPTH)
+		p->tops[i] = (struct python_top){frame, instr, id, t->next_op + 1};
 }
 
 /* Walks the stack. Its id, 0: it has none, or (counted) none can be had. */
 static __always_inline __u32 python_walk(struct python_walk *w, const struct thread_state *t,
-					 __u64 now, struct python_top *ret_top)
+					 __u64 now)
 {
 	struct python_thread *p = w->memory;
 	int found = python_find(p, w->py);
@@ -448,21 +466,18 @@ static __always_inline __u32 python_walk(struct python_walk *w, const struct thr
 	if (w->flags)
 		count_loss(GP_LOSS_STACK_INCOMPLETE);
 	else if (id)
-		*ret_top = (struct python_top){.frame = first, .instr = w->first_instr};
+		python_note(p, t, first, w->first_instr, id);
 	return id;
 }
 
-/* Id of the current thread's Python stack; 0 if it has none, or (counted) none can be had. In
- * *ret_top what is to be kept with an op that begins. */
-static __noinline __u32 python_stack(const struct thread_state *t, __u64 now,
-				     struct python_top *ret_top)
+/* Id of the current thread's Python stack; 0 if it has none, or (counted) none can be had. Call it
+ * before each op is opened. */
+static __noinline __u32 python_stack(const struct thread_state *t, __u64 now)
 {
-	__u32 process = (__u16)t->owner, i = t->depth - 1;
+	__u32 process = (__u16)t->owner, i = t->depth - 1, id;
 	const struct gp_python *py = bpf_map_lookup_elem(&pythons, &process);
 	struct python_walk w = {.py = py};
 
-	ret_top->frame = 0;
-	ret_top->instr = 0;
 	if (!py || !py->is_known)
 		return 0;
 	w.memory = python_memory();
@@ -470,11 +485,13 @@ static __noinline __u32 python_stack(const struct thread_state *t, __u64 now,
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;
 	}
-	if (py->sees_catches && i < GP_OP_DEPTH && python_is_waiting(w.memory, py, &t->frames[i])) {
-		*ret_top = t->frames[i].top;
-		return t->frames[i].stack_id;
+	id = python_waiting_id(w.memory, py, t);
+	if (id && i < GP_OP_DEPTH) {
+		python_note(w.memory, t, w.memory->tops[i].frame, w.memory->tops[i].instr, id);
+		return id;
 	}
-	return python_walk(&w, t, now, ret_top);
+	python_note(w.memory, t, 0, 0, 0);
+	return python_walk(&w, t, now);
 }
 
 #endif /* GP_BPF_PYTHON_BPF_H */

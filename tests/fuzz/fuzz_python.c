@@ -280,18 +280,17 @@ static void note_told(void)
 	last_id = 0;
 }
 
-static uint32_t walk(struct python_top *top)
+static void walk(void)
 {
 	uint64_t before = counts->losses[GP_LOSS_STACK_INCOMPLETE];
 	uint32_t id;
 
 	has_changed = false;
 	reads = 0;
-	id = python_stack(state, 1, top);
+	id = python_stack(state, 1);
 	note_told();
 	if (!has_changed)
 		compare(id, counts->losses[GP_LOSS_STACK_INCOMPLETE] - before);
-	return id;
 }
 
 /* A code that no frame uses is freed, and another one made in its place. */
@@ -308,7 +307,7 @@ static void replace_code(void)
 }
 
 /* What the thread does between two events. An op that is open keeps its frame as it is. */
-static void go_on(const struct python_top *top, uint32_t id)
+static void go_on(void)
 {
 	switch (take(5)) {
 	case 0:
@@ -329,9 +328,8 @@ static void go_on(const struct python_top *top, uint32_t id)
 		replace_code();
 		break;
 	default:
-		state->depth = 1;
-		state->frames[0].top = *top;
-		state->frames[0].stack_id = id;
+		if (state->depth < GP_OP_DEPTH)
+			state->frames[state->depth++].op = ++state->next_op;
 	}
 	set_innermost();
 }
@@ -366,9 +364,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	struct python_top top = {0};
-	uint32_t id = 0;
-
 	input = data;
 	input_bytes = bytes;
 	begin();
@@ -379,11 +374,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	change_to = take(2) && frames_nr ? frames[take(frames_nr)] : take(65536);
 	ring_is_full = !take(16);
 	for (int i = 0; i < WALKS; i++) {
-		id = walk(&top);
+		walk();
 		/* What was spoilt meanwhile is so for good. */
 		is_sound = is_sound && !has_changed;
 		change_at = ~0ULL;
-		go_on(&top, id);
+		go_on();
 	}
 	free(thread);
 	free(layout);
