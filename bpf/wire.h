@@ -31,9 +31,10 @@ enum gp_event_kind {
 	GP_EV_SYNC = 10,      /* gp_ev_sync: one synchronisation, from CUPTI */
 	GP_EV_CLOCK = 11,     /* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
 	GP_EV_STACK = 12,     /* gp_ev_stack: a stack's id and frames (never in a recording) */
-	GP_EV_UNWIND = 16,    /* gp_ev_unwind: code that no table is there for (never in a recording) */
-	GP_EV_NATIVE = 17,    /* gp_ev_native: a native stack's id and frames (never in a recording) */
-	GP_EV_INPUTS = 20,    /* gp_ev_inputs: what an inputs_id stands for; before its first use */
+	GP_EV_UNWIND =
+		16, /* gp_ev_unwind: code that no table is there for (never in a recording) */
+	GP_EV_NATIVE = 17, /* gp_ev_native: a native stack's id and frames (never in a recording) */
+	GP_EV_INPUTS = 20, /* gp_ev_inputs: what an inputs_id stands for; before its first use */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -273,6 +274,8 @@ struct gp_ev_stack {
 	struct gp_ev_head head;
 	__u32 stack_id;
 	__u32 frames_nr;
+	/* Bits, by frame: it is the outermost of one call of the interpreter. */
+	__u64 entries[GP_STACK_FRAMES / 64];
 };
 
 /* Bytes of a thread state and of a frame that hold all that the walk needs; of a code object those
@@ -280,6 +283,9 @@ struct gp_ev_stack {
 #define GP_PYTHON_STATE_BYTES 192
 #define GP_PYTHON_FRAME_BYTES 128
 #define GP_PYTHON_CHECK_BYTES 88
+/* Neighbouring frames are read at once: those in a page, as the target has none of it or all. */
+#define GP_PYTHON_PAGE_BYTES   4096
+#define GP_PYTHON_WINDOW_BYTES (GP_PYTHON_PAGE_BYTES + GP_PYTHON_FRAME_BYTES)
 
 /* Where things lie in one process's CPython: found by gpuprof, used by the kernel's walk. Offsets
  * are from the beginning of the structure, those of a frame from `frame_at`. A thread state begins
@@ -287,6 +293,7 @@ struct gp_ev_stack {
 struct gp_python {
 	__u64 interpreters; /* address of the pointer to the first interpreter */
 	__u64 code_mask;    /* what of a frame's pointer to its code is the address */
+	__u64 generation;   /* another one whenever a code object is freed; 0: nobody counts */
 	__u16 interp_next;
 	__u16 interp_threads;
 	__u16 state_thread_id;
@@ -303,6 +310,10 @@ struct gp_python {
 	__u16 code_start;  /* the first instruction; lasti counts from there */
 	__u16 code_check;
 	__u16 code_filename; /* up to 3.11, else 0: see struct gp_python_made */
+	__u16 has_window;    /* frames lie behind each other: from 3.11 on */
+	__u16 sees_catches;  /* ops that an exception has left are known to have ended */
+	__u16 is_known;	     /* the rest is there */
+	__u16 frame_entry;   /* a byte, not 0: see `entries` of gp_ev_stack. 0: no such field */
 };
 
 /* One step of the checksum of a code object. */
@@ -341,14 +352,15 @@ struct gp_python_made {
 /* How the caller's stack pointer, the CFA, is found at one instruction. The return address lies
  * right below it. */
 enum gp_unwind_cfa {
-	GP_UNWIND_NONE = 0,   /* not told: no function, or one without unwind information */
-	GP_UNWIND_END = 1,    /* the outermost function of a thread */
-	GP_UNWIND_HARD = 2,   /* told in a way that no rule expresses */
-	GP_UNWIND_SP = 3,     /* rsp + cfa */
-	GP_UNWIND_BP = 4,     /* rbp + cfa */
-	GP_UNWIND_BP_AT = 5,  /* what lies at rbp + cfa: a frame that was aligned */
-	GP_UNWIND_SIGNAL = 6, /* what lies at rsp + cfa, and the interrupted instruction behind it */
-	GP_UNWIND_PLT = 7,    /* rsp + cfa, 8 more from byte `bp` of 16 on */
+	GP_UNWIND_NONE = 0,  /* not told: no function, or one without unwind information */
+	GP_UNWIND_END = 1,   /* the outermost function of a thread */
+	GP_UNWIND_HARD = 2,  /* told in a way that no rule expresses */
+	GP_UNWIND_SP = 3,    /* rsp + cfa */
+	GP_UNWIND_BP = 4,    /* rbp + cfa */
+	GP_UNWIND_BP_AT = 5, /* what lies at rbp + cfa: a frame that was aligned */
+	GP_UNWIND_SIGNAL =
+		6,	   /* what lies at rsp + cfa, and the interrupted instruction behind it */
+	GP_UNWIND_PLT = 7, /* rsp + cfa, 8 more from byte `bp` of 16 on */
 };
 
 /* How the caller's rbp is found. */
@@ -404,9 +416,9 @@ struct gp_ev_unwind {
 /*
  * A stack that was not seen before; the addresses of `frames_nr` instructions follow, innermost
  * first: the one that was next for the innermost frame, for those that a signal interrupted and for
- * the kernel's between those and the handler, and the last byte of the call for the others. Ids are of the same kind as those of gp_ev_stack, and
- * so are the flags. `python_id`: the Python stack that the thread had at the same moment, 0: none
- * or not asked for.
+ * the kernel's between those and the handler, and the last byte of the call for the others. Ids are
+ * of the same kind as those of gp_ev_stack, and so are the flags. `python_id`: the Python stack
+ * that the thread had at the same moment, 0: none or not asked for.
  */
 struct gp_ev_native {
 	struct gp_ev_head head;
@@ -435,10 +447,10 @@ enum gp_loss {
 	GP_LOSS_STACK_ROOM = 13,       /* events whose stack found no room: they have none */
 	GP_LOSS_GPU_TIME = 14,	       /* CUPTI records with no start or end, or an end before it */
 	GP_LOSS_GPU_CLOCK = 15,	       /* CUPTI records made while its clock was not steady */
-	GP_LOSS_GPU_DROPPED = 16, /* CUPTI records that CUPTI or we had no buffer for, at least */
-	GP_LOSS_UNWIND_TABLE = 17, /* native stacks cut at code whose table was not there yet */
-	GP_LOSS_UNWIND_RULE = 18,  /* native stacks cut at code that has no unwind information */
-	GP_LOSS_UNWIND_HARD = 19,  /* native stacks cut where a rule is not one of ours */
+	GP_LOSS_GPU_DROPPED = 16,   /* CUPTI records that CUPTI or we had no buffer for, at least */
+	GP_LOSS_UNWIND_TABLE = 17,  /* native stacks cut at code whose table was not there yet */
+	GP_LOSS_UNWIND_RULE = 18,   /* native stacks cut at code that has no unwind information */
+	GP_LOSS_UNWIND_HARD = 19,   /* native stacks cut where a rule is not one of ours */
 	GP_LOSS_UNWIND_MEMORY = 20, /* native stacks cut where the thread's stack made no sense */
 	GP_LOSS_NR = 21,
 };

@@ -26,7 +26,8 @@ $(FUZZ_O)/%.o: %.c $(STAMP) tests/fuzz/fuzz.mk | setup-build
 	$(Q)$(CLANG) $(CPPFLAGS_ALL) -Itests $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
 
 # Kernel programs, compiled for the host.
-$(FUZZ_O)/tests/fuzz/fuzz_unwind_walk.o: CPPFLAGS_ALL := -Itests/fuzz/bpf_host $(CPPFLAGS_ALL)
+$(FUZZ_O)/tests/fuzz/fuzz_python.o $(FUZZ_O)/tests/fuzz/fuzz_unwind_walk.o: CPPFLAGS_ALL := \
+	-Itests/fuzz/bpf_host $(CPPFLAGS_ALL)
 
 $(FUZZ_O)/libgpuprof.a: $(FUZZ_LIB_OBJ)
 	$(Q)rm -f $@

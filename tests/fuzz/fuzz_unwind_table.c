@@ -68,8 +68,7 @@ static struct elf_file *make_file(const uint8_t *data, size_t bytes)
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (fd < 0 || pwrite(fd, &im, sizeof(im), 0) != (ssize_t)sizeof(im) ||
-	    pwrite(fd, data, bytes, SECTION_AT) != (ssize_t)bytes ||
-	    elf_file__open(path, NULL, &f))
+	    pwrite(fd, data, bytes, SECTION_AT) != (ssize_t)bytes || elf_file__open(path, NULL, &f))
 		abort();
 	return f;
 }

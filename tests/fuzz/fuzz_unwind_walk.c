@@ -187,8 +187,9 @@ static bool plain_up(struct plain *p, uint64_t rule)
 		return false;
 	}
 	if (how == GP_UNWIND_BP_CFA || how == GP_UNWIND_BP_BP || how == GP_UNWIND_BP_SP) {
-		uint64_t from = how == GP_UNWIND_BP_CFA ? sp : how == GP_UNWIND_BP_BP ? p->bp
-										      : p->sp;
+		uint64_t from = how == GP_UNWIND_BP_CFA	 ? sp
+				: how == GP_UNWIND_BP_BP ? p->bp
+							 : p->sp;
 
 		if (!get(from + offset, &bp))
 			return false;

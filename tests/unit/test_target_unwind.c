@@ -66,8 +66,8 @@ static enum gp_unwind_bp expected_bp(Dwarf_Frame *frame, int64_t *ret_offset)
 
 static bool is_plt(const Dwarf_Op *ops, size_t nr)
 {
-	static const uint8_t rest[] = {DW_OP_and, DW_OP_lit0, DW_OP_ge,
-				       DW_OP_lit3, DW_OP_shl, DW_OP_plus};
+	static const uint8_t rest[] = {DW_OP_and,  DW_OP_lit0, DW_OP_ge,
+				       DW_OP_lit3, DW_OP_shl,  DW_OP_plus};
 
 	if (nr != 9 || ops[0].atom != DW_OP_breg7 || !is_op(&ops[1], DW_OP_breg16, 0) ||
 	    ops[2].atom != DW_OP_lit15)

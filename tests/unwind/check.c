@@ -15,9 +15,9 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "probe/unwind_maps.h"
-#include "tests/unwind/sample.skel.h"
 #include "target/process.h"
 #include "target/vdso.h"
+#include "tests/unwind/sample.skel.h"
 #include "wire.h"
 
 #include <bpf/bpf.h>
@@ -155,8 +155,7 @@ static void report_vdso(void)
 	uint64_t start, end, base, base_end;
 	int fd = memfd_create("vdso", MFD_CLOEXEC);
 
-	if (fd < 0 || vdso_find(getpid(), &start, &end) ||
-	    vdso_find(check.pid, &base, &base_end) ||
+	if (fd < 0 || vdso_find(getpid(), &start, &end) || vdso_find(check.pid, &base, &base_end) ||
 	    write(fd, (const void *)(uintptr_t)start, end - start) != (ssize_t)(end - start) ||
 	    !dwfl_report_elf(check.dwfl, "[vdso]", "[vdso]", fd, base, true))
 		fail("vDSO");
@@ -211,7 +210,8 @@ static void open_timers(void)
 				       .exclude_kernel = 1};
 
 	for (int cpu = 0; cpu < (int)sysconf(_SC_NPROCESSORS_ONLN); cpu++) {
-		int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+		int fd =
+			(int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 		if (fd < 0 || !bpf_program__attach_perf_event(check.bpf->progs.take_sample, fd))
 			fail("perf event");
@@ -362,8 +362,7 @@ static void print_tallies(void)
 		sum.other += t->other;
 	}
 	print_tally(&sum);
-	(void)printf("%llu walks of %.1f frames, %.0f ns each\n",
-		     (unsigned long long)check.walks,
+	(void)printf("%llu walks of %.1f frames, %.0f ns each\n", (unsigned long long)check.walks,
 		     (double)check.walked_frames / (double)(check.walks ? check.walks : 1),
 		     (double)check.ns / (double)(check.walks ? check.walks : 1));
 }
@@ -439,8 +438,7 @@ int main(int argc, char **argv)
 	end = time(NULL) + strtol(argv[3], NULL, 10);
 	begin();
 	ring = ring_buffer__new(bpf_map__fd(check.bpf->maps.samples), on_sample, NULL, NULL);
-	if (!ring ||
-	    ring_buffer__add(ring, bpf_map__fd(check.bpf->maps.ring), on_event, NULL))
+	if (!ring || ring_buffer__add(ring, bpf_map__fd(check.bpf->maps.ring), on_event, NULL))
 		fail("ring");
 	open_timers();
 	for (long i = 0; i < samples && time(NULL) < end; i++)

@@ -81,6 +81,7 @@ int capture__new(const struct capture_options *options, struct reason *why,
 	if (!c)
 		return reason_set(why, -ENOMEM, "out of memory");
 	c->options = *options;
+	c->stacks.keep = options->stacks & GP_STACK_WANT_NATIVE;
 	err = probe_session__new(&probe, why, &c->probes);
 	if (!err)
 		err = recording_writer__new(options->output_path, why, &c->writer);
@@ -182,7 +183,8 @@ static int write_end(struct capture *c)
 	int err;
 
 	capture__status(c, &s);
-	err = write_losses(c);
+	err = native_stacks__release(&c->native_stacks, &c->stacks, c->writer, 0);
+	err = err ?: write_losses(c);
 	err = err ?: write_number(c, "probe_hits", probe_session__hits(c->probes));
 	err = err ?: write_number(c, "probe_sites", s.sites_nr);
 	err = err ?: write_number(c, "callback_processes", s.callbacks_nr);

@@ -136,6 +136,10 @@ static int put_stack(struct capture *c, struct member *m, const struct gp_ev_sta
 {
 	int err = stacks__put(&c->stacks, c->writer, m->python, ev, bytes);
 
+	if (!err && c->native_stacks.waiting.nr)
+		err = native_stacks__release(&c->native_stacks, &c->stacks, c->writer,
+					     ev->stack_id);
+
 	if (err != -EBADMSG)
 		return err;
 	c->refused_nr++;
@@ -145,8 +149,8 @@ static int put_stack(struct capture *c, struct member *m, const struct gp_ev_sta
 static int put_native(struct capture *c, struct member *m, const struct gp_ev_native *ev,
 		      size_t bytes)
 {
-	int err = native_stacks__put(&c->native_stacks, &c->stacks, c->writer, m->process, ev,
-				     bytes);
+	int err =
+		native_stacks__put(&c->native_stacks, &c->stacks, c->writer, m->process, ev, bytes);
 
 	if (err != -EBADMSG)
 		return err;

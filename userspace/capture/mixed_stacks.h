@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Python's frames among the native ones. The Python stacks that native ones may refer to are kept by
- * their id, as numbered frames. Private to this room.
+ * Python's frames among the native ones. The Python stacks that native ones may refer to are kept
+ * by their id, as numbered frames. Private to this room.
  */
 #ifndef GP_CAPTURE_MIXED_STACKS_H
 #define GP_CAPTURE_MIXED_STACKS_H
@@ -31,7 +31,8 @@ struct kept_stacks {
 		size_t at; /* in numbers */
 		uint32_t nr;
 		uint32_t flags;
-	}) stacks;
+	})
+	stacks;
 	VEC(uint32_t) numbers; /* the mark in the highest bit */
 };
 

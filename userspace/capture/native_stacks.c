@@ -10,12 +10,15 @@
 #include <errno.h>
 #include <string.h>
 
+#define WAITING_MAX 1024
+
 void native_stacks__done(struct native_stacks *n)
 {
 	native_codes__free(n->codes);
 	n->codes = NULL;
 	hash__done(&n->frame_of);
 	buf__done(&n->text);
+	vec_done(&n->waiting);
 }
 
 /* A collision of two keys would show one place as another: the parts do not overlap for files of
@@ -73,12 +76,71 @@ static int number_frame(struct native_stacks *n, struct stacks *s, struct record
 	return write_frame(n, w, s->frames_nr, place);
 }
 
+/* A function of CPython that runs Python's frames, or a part of it that the compiler split off. */
+static bool runs_python(const char *symbol)
+{
+	static const char name[] = "_PyEval_EvalFrameDefault";
+
+	return symbol && !strncmp(symbol, name, sizeof(name) - 1) &&
+	       (!symbol[sizeof(name) - 1] || symbol[sizeof(name) - 1] == '.');
+}
+
+static int write_stack(struct stacks *s, struct recording_writer *w, uint32_t id, uint32_t flags,
+		       const struct frame_list *list)
+{
+	if (list->flags && !flags)
+		s->incomplete_nr++;
+	return recording_writer__stack(w, id, list->flags, list->numbers, list->nr);
+}
+
+/* Writes the stack with Python's frames in it, or lets it wait for them. */
+static int write_mixed(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
+		       const struct gp_ev_native *event, struct frame_list *list)
+{
+	struct waiting_stack waiting = {event->stack_id, event->python_id, *list};
+	struct frame_list python;
+
+	if (event->python_id && n->waiting.nr < WAITING_MAX &&
+	    !kept_stacks__get(&s->kept, event->python_id, &python))
+		return vec_push(&n->waiting, waiting);
+	if (event->python_id && kept_stacks__get(&s->kept, event->python_id, &python))
+		mix_stacks(list, &python);
+	else if (event->python_id)
+		list->flags |= GP_STACK_INCOMPLETE;
+	return write_stack(s, w, event->stack_id, event->head.flags, list);
+}
+
+int native_stacks__release(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
+			   uint32_t python_id)
+{
+	struct frame_list python;
+	size_t kept = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < n->waiting.nr; i++) {
+		struct waiting_stack *x = &n->waiting.items[i];
+		uint32_t flags = x->frames.flags;
+
+		if (err || (python_id && x->python_id != python_id)) {
+			n->waiting.items[kept++] = *x;
+			continue;
+		}
+		if (kept_stacks__get(&s->kept, x->python_id, &python))
+			mix_stacks(&x->frames, &python);
+		else
+			x->frames.flags |= GP_STACK_INCOMPLETE;
+		err = write_stack(s, w, x->stack_id, flags, &x->frames);
+	}
+	n->waiting.nr = kept;
+	return err;
+}
+
 int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
 		       const struct target_process *p, const struct gp_ev_native *event,
 		       size_t bytes)
 {
 	const __u64 *addresses = (const void *)(event + 1);
-	uint32_t numbers[GP_STACK_FRAMES], flags;
+	struct frame_list list = {0};
 	int err = 0;
 
 	if (bytes < sizeof(*event) || event->frames_nr > GP_STACK_FRAMES ||
@@ -89,17 +151,16 @@ int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recordi
 		n->codes = native_codes__new();
 	if (!n->codes)
 		return -ENOMEM;
-	flags = event->head.flags;
-	for (uint32_t i = 0; i < event->frames_nr && !err; i++) {
+	list.flags = event->head.flags;
+	list.nr = event->frames_nr;
+	for (uint32_t i = 0; i < list.nr && !err; i++) {
 		struct native_place place;
 
 		err = native_codes__place(n->codes, p, addresses[i], &place);
-		err = err ? err : number_frame(n, s, w, &place, &numbers[i]);
-		if (!err && !numbers[i])
-			flags |= GP_STACK_INCOMPLETE;
+		err = err ? err : number_frame(n, s, w, &place, &list.numbers[i]);
+		if (!err && !list.numbers[i])
+			list.flags |= GP_STACK_INCOMPLETE;
+		list.marks[i] = !err && runs_python(place.symbol);
 	}
-	if (flags && !event->head.flags)
-		s->incomplete_nr++;
-	return err ? err
-		   : recording_writer__stack(w, event->stack_id, flags, numbers, event->frames_nr);
+	return err ? err : write_mixed(n, s, w, event, &list);
 }

@@ -10,14 +10,23 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/vec.h"
 #include "capture/native_code.h"
 #include "capture/stacks.h"
+
+/* One whose Python stack has not been told of yet: another thread is about to. */
+struct waiting_stack {
+	uint32_t stack_id;
+	uint32_t python_id;
+	struct frame_list frames;
+};
 
 /* All zero is an empty one. */
 struct native_stacks {
 	struct native_codes *codes; /* made at first use */
 	struct hash frame_of;	    /* module and address, mixed -> number of the frame */
 	struct buf text;
+	VEC(struct waiting_stack) waiting;
 };
 
 void native_stacks__done(struct native_stacks *n);
@@ -27,5 +36,10 @@ void native_stacks__done(struct native_stacks *n);
 int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
 		       const struct target_process *p, const struct gp_ev_native *event,
 		       size_t bytes);
+
+/* The Python stack `python_id` has been told of: writes what waits for it. `python_id` 0: the
+ * capture ends, so writes all that still wait, marked as not whole. 0 or a writer's error. */
+int native_stacks__release(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
+			   uint32_t python_id);
 
 #endif /* GP_CAPTURE_NATIVE_STACKS_H */

@@ -13,6 +13,7 @@
 void stacks__done(struct stacks *s)
 {
 	hash__done(&s->frame_of);
+	kept_stacks__done(&s->kept);
 }
 
 /* Two keys for one place are two frames that look the same; one key for two places cannot be: the
@@ -60,22 +61,25 @@ int stacks__put(struct stacks *s, struct recording_writer *w, struct python_code
 		const struct gp_ev_stack *event, size_t bytes)
 {
 	const struct gp_stack_frame *frames = (const void *)(event + 1);
-	uint32_t numbers[GP_STACK_FRAMES], flags;
+	struct frame_list list = {0};
+	int err = 0;
 
 	if (bytes < sizeof(*event) || event->frames_nr > GP_STACK_FRAMES ||
 	    event->frames_nr > (bytes - sizeof(*event)) / sizeof(*frames) || !event->stack_id ||
 	    event->stack_id >= RECORDING_STACK_IDS)
 		return -EBADMSG;
-	flags = event->head.flags;
-	for (uint32_t i = 0; i < event->frames_nr; i++) {
-		int err = number_frame(s, w, codes, event->head.process, &frames[i], &numbers[i]);
-
-		if (err)
-			return err;
-		if (!numbers[i])
-			flags |= GP_STACK_INCOMPLETE;
+	list.flags = event->head.flags;
+	list.nr = event->frames_nr;
+	for (uint32_t i = 0; i < list.nr && !err; i++) {
+		err = number_frame(s, w, codes, event->head.process, &frames[i], &list.numbers[i]);
+		if (!err && !list.numbers[i])
+			list.flags |= GP_STACK_INCOMPLETE;
+		list.marks[i] = event->entries[i / 64] >> i % 64 & 1;
 	}
-	if (flags && !event->head.flags)
+	if (list.flags && !event->head.flags)
 		s->incomplete_nr++;
-	return recording_writer__stack(w, event->stack_id, flags, numbers, event->frames_nr);
+	if (!err && s->keep)
+		err = kept_stacks__add(&s->kept, event->stack_id, &list);
+	return err ? err
+		   : recording_writer__stack(w, event->stack_id, list.flags, list.numbers, list.nr);
 }

@@ -8,6 +8,7 @@
 #define GP_CAPTURE_STACKS_H
 
 #include "base/hash.h"
+#include "capture/mixed_stacks.h"
 #include "recording/recording.h"
 #include "wire.h"
 
@@ -15,8 +16,10 @@ struct python_codes;
 
 /* All zero is an empty one. */
 struct stacks {
-	struct hash frame_of;	/* process, code and instruction, mixed -> number of the frame */
-	uint32_t frames_nr;	/* numbered 1, 2, ... */
+	struct hash frame_of; /* process, code and instruction, mixed -> number of the frame */
+	uint32_t frames_nr;   /* numbered 1, 2, ... */
+	bool keep;	      /* set before the first: native stacks will refer to them */
+	struct kept_stacks kept;
 	uint64_t incomplete_nr; /* stacks with a frame that could not be named, or too many */
 };
 

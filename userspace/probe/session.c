@@ -63,6 +63,7 @@ static int choose_stack_maps(struct gpuprof_bpf *bpf, uint32_t stacks, bool task
 	} maps[] = {
 		{bpf->maps.stacks, python || native},
 		{bpf->maps.pythons, python},
+		{bpf->maps.quick_stacks, python},
 		{bpf->maps.python_threads, python && task_storage},
 		{bpf->maps.python_threads_by_tid, python && !task_storage},
 		{bpf->maps.no_python_thread, python && !task_storage},
@@ -102,6 +103,9 @@ static int load(struct probe_session *s, bool task_storage)
 		err = bpf_map__set_autocreate(bpf->maps.no_thread, false);
 	if (!err)
 		err = choose_stack_maps(bpf, s->options.stacks, task_storage);
+	if (!err)
+		err = bpf_program__set_autoload(bpf->progs.gp_code_freed,
+						s->options.stacks & GP_STACK_WANT_PYTHON);
 	if (!err)
 		err = gpuprof_bpf__load(bpf);
 	if (err)
@@ -223,17 +227,6 @@ void probe_session__free(struct probe_session *s)
 	gpuprof_bpf__destroy(s->bpf);
 	session_plans__done(&s->plans);
 	free(s);
-}
-
-int probe_session__set_python(struct probe_session *s, uint16_t process_index,
-			      const struct gp_python *python)
-{
-	uint32_t key = process_index;
-
-	if (!(s->options.stacks & GP_STACK_WANT_PYTHON))
-		return -EINVAL;
-	return bpf_map__update_elem(s->bpf->maps.pythons, &key, sizeof(key), python,
-				    sizeof(*python), BPF_ANY);
 }
 
 int probe_session__set_code(struct probe_session *s, uint16_t process_index,

@@ -51,9 +51,12 @@ void probe_session__free(struct probe_session *s);
 int probe_session__attach(struct probe_session *s, const struct target_process *p,
 			  uint16_t process_index, bool ops, struct reason *why);
 
-/* From now on the events of this process carry Python stacks. 0 or -errno. */
-int probe_session__set_python(struct probe_session *s, uint16_t process_index,
-			      const struct gp_python *python);
+/* From now on the events of this process carry Python stacks. `code_dealloc` is the address of the
+ * function that frees code objects: if it cannot be probed, stacks cost more. Call it after
+ * probe_session__attach(), and again only after exec. 0 or -errno. */
+int probe_session__set_python(struct probe_session *s, const struct target_process *p,
+			      uint16_t process_index, const struct gp_python *python,
+			      uint64_t code_dealloc);
 
 /* Tells where code lies in the process now: from then on its events carry native stacks. Unwind
  * tables come one by one, as GP_EV_UNWIND asks for them. 0 or -errno: see

@@ -36,6 +36,8 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 		return bpf->progs.gp_node_entry;
 	case PROGRAM_OOM:
 		return bpf->progs.gp_report_oom;
+	case PROGRAM_CODE_FREED:
+		return bpf->progs.gp_code_freed;
 	default:
 		return bpf->progs.gp_loader;
 	}
@@ -68,6 +70,7 @@ void probe_session__resume(struct probe_session *s, uint16_t process_index)
 static void forget_process(struct probe_session *s, struct probed_process *p)
 {
 	(void)bpf_map__delete_elem(s->bpf->maps.processes, &p->pid, sizeof(p->pid), 0);
+	link_set__done(&p->code_freed);
 	p->stopped = s->options.stop_at_load;
 	session_let_go(p);
 }

@@ -44,6 +44,7 @@ struct probed_process {
 	uint16_t index;
 	bool stopped; /* by stop_at_load, as far as the events that were drained tell */
 	uint32_t pid;
+	struct link_set code_freed; /* the probe where its Python frees code objects */
 };
 
 struct draining {
@@ -83,7 +84,8 @@ enum program {
 	PROGRAM_CATCH = 6,
 	PROGRAM_OOM = 7,
 	PROGRAM_NODE = 8,
-	PROGRAMS_NR = 9,
+	PROGRAM_CODE_FREED = 9, /* of no plan: see session_python.c */
+	PROGRAMS_NR = 10,
 };
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);

@@ -66,11 +66,11 @@ static int add_cie(struct cfi *c, uint64_t offset, const Dwarf_CIE *d)
 
 	if (c->cies.nr >= CIES_MAX)
 		return -E2BIG;
-	cie.good = read_augmentation(c, d, &cie) && d->return_address_register == 16 &&
-		   d->initial_instructions_end >= d->initial_instructions &&
-		   cfi_run_initial(c, &cie, d->initial_instructions,
-				   (uint64_t)(d->initial_instructions_end -
-					      d->initial_instructions));
+	cie.good =
+		read_augmentation(c, d, &cie) && d->return_address_register == 16 &&
+		d->initial_instructions_end >= d->initial_instructions &&
+		cfi_run_initial(c, &cie, d->initial_instructions,
+				(uint64_t)(d->initial_instructions_end - d->initial_instructions));
 	c->skipped_nr += !cie.good;
 	return vec_push(&c->cies, cie);
 }

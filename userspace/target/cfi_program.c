@@ -275,9 +275,7 @@ static bool run_advance(struct run *r, struct cfi_cursor *c, uint8_t op)
 		by = op & 0x3f;
 	else if (op == DW_CFA_advance_loc1 || op == DW_CFA_advance_loc2 ||
 		 op == DW_CFA_advance_loc4)
-		by = cfi_get(c, op == DW_CFA_advance_loc1   ? 1
-				: op == DW_CFA_advance_loc2 ? 2
-							    : 4);
+		by = cfi_get(c, op == DW_CFA_advance_loc1 ? 1 : op == DW_CFA_advance_loc2 ? 2 : 4);
 	else if (op == DW_CFA_set_loc)
 		return cfi_get_address(c, r->cfi, r->cie->encoding, true, &r->address);
 	else
@@ -344,7 +342,7 @@ static bool is_breg(const struct cfi_value *v, uint8_t op, const char *rest, siz
 /* What linkers say of a PLT's entries: the CFA is 8 further up behind the entry's push. */
 static bool is_plt(const struct cfi_value *v, int64_t *ret_offset, int64_t *ret_from)
 {
-	char rest[] = {DW_OP_breg16, 0,		DW_OP_lit15, DW_OP_and, DW_OP_lit0,
+	char rest[] = {DW_OP_breg16, 0,		 DW_OP_lit15, DW_OP_and, DW_OP_lit0,
 		       DW_OP_ge,     DW_OP_lit3, DW_OP_shl,   DW_OP_plus};
 
 	for (uint8_t n = 0; n < 16; n++) {

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +18,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define CACHE_MAGIC   0x646e777570727067ULL
-#define CACHE_VERSION 1 /* of the file and of the rules: tables change with either */
+#define CACHE_MAGIC 0x646e777570727067ULL
+/* Of the file and of the rules: tables change with either, and with the size of pages. */
+#define CACHE_VERSION (1 << 8 | GP_UNWIND_PAGE_SHIFT)
 #define WORDS_MAX     (32U << 20)
 
 struct cache_head {
