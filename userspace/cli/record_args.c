@@ -46,11 +46,11 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		{.name = "stack",                                                                  \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(stack),                                                                       \
-		 .value_name = "python|native|both",                                                           \
+		 .value_name = "python|native|both",                                               \
 		 .choices = record_stacks,                                                         \
 		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
 			 "allocation, the native one, or both in one. Operators then come by "     \
-			 "uprobes, which cost more than callbacks."},                                                         \
+			 "uprobes, which cost more than callbacks."},                              \
 		{.name = "no-gpu",                                                                 \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(no_gpu),                                                                      \

@@ -49,7 +49,7 @@ struct place {
 
 struct process_maps {
 	uint16_t index;
-	int fd; /* the ranges */
+	int fd;				    /* the ranges */
 	VEC(struct gp_unwind_range) ranges; /* as the kernel has them; [0] is their number */
 	VEC(struct place) places;	    /* the same indexes */
 };
@@ -69,9 +69,8 @@ struct unwind_maps *unwind_maps__new(int ranges_fd, int tables_fd, const char *c
 	struct unwind_maps *m = calloc(1, sizeof(*m));
 
 	if (m)
-		*m = (struct unwind_maps){.ranges_fd = ranges_fd,
-					  .tables_fd = tables_fd,
-					  .cache_dir = cache_dir};
+		*m = (struct unwind_maps){
+			.ranges_fd = ranges_fd, .tables_fd = tables_fd, .cache_dir = cache_dir};
 	return m;
 }
 

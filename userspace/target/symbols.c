@@ -68,8 +68,8 @@ static struct elf_file *open_debug(const struct elf_file *f)
 	struct elf_file *debug;
 	char path[PATH_MAX];
 
-	if (strlen(id) < 3 ||
-	    snprintf(path, sizeof(path), DEBUG_DIR "/%.2s/%s.debug", id, id + 2) >= (int)sizeof(path))
+	if (strlen(id) < 3 || snprintf(path, sizeof(path), DEBUG_DIR "/%.2s/%s.debug", id,
+				       id + 2) >= (int)sizeof(path))
 		return NULL;
 	if (elf_file__open(path, NULL, &debug))
 		return NULL;

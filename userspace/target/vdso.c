@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define MAPS_BYTES_MAX (256u << 20)
+#define MAPS_BYTES_MAX	(256u << 20)
 #define IMAGE_BYTES_MAX (1u << 20)
 
 int vdso_find(pid_t pid, uint64_t *ret_start, uint64_t *ret_end)

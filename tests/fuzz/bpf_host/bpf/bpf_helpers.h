@@ -11,11 +11,11 @@
 #include <stdbool.h>
 
 #define SEC(name)
-#define __uint(name, value) int(*name)[value]
+#define __uint(name, value)  int(*name)[value]
 #define __type(name, type)   typeof(type) *name
 #define __array(name, value) typeof(value) *name[]
-#define __noinline	    __attribute__((noinline))
-#define __weak		    __attribute__((weak))
+#define __noinline	     __attribute__((noinline))
+#define __weak		     __attribute__((weak))
 #undef __always_inline
 #define __always_inline inline __attribute__((always_inline, unused))
 
