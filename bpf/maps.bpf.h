@@ -66,12 +66,19 @@ struct python_thread {
 	__u64 read[2 * GP_PYTHON_WINDOW_BYTES / 8]; /* one behind the other */
 	__u64 check[GP_PYTHON_CHECK_BYTES / 8];
 	struct gp_python_made made;
+	/* The interpreter's own frames, as far as the walk came, innermost first: from 3.12 on each
+	 * of its calls has one on the thread's stack. */
+	__u64 own[GP_STACK_FRAMES];
+	__u32 own_nr;
+	__u32 reserved;
 	struct gp_ev_stack event; /* `frames` follow it, in the ring too */
 	struct gp_stack_frame frames[GP_STACK_FRAMES];
 };
 
 /* Of each thread, where native stacks are wanted: where its stack is put together. */
 struct native_thread {
+	__u32 anchor; /* see struct unwind_walk */
+	__u32 reserved;
 	struct gp_ev_native event; /* `frames` follow it, in the ring too */
 	__u64 frames[GP_STACK_FRAMES];
 };

@@ -242,6 +242,17 @@ static __always_inline bool python_is_entry(const struct python_thread *p,
 	return py->frame_entry && at < sizeof(p->read) && ((const __u8 *)p->read)[at];
 }
 
+/* Notes the interpreter's own frame. */
+static __always_inline void python_note_own(const struct python_walk *w, struct python_thread *p)
+{
+	__u32 i = p->own_nr;
+
+	if (i < GP_STACK_FRAMES) {
+		p->own[i] = w->frame;
+		p->own_nr = i + 1;
+	}
+}
+
 /* The frame that was added last is the outermost of one call of the interpreter. */
 static __always_inline void python_mark_entry(const struct python_walk *w, struct python_thread *p)
 {
@@ -293,6 +304,7 @@ static long python_walk_one(__u32 n, struct python_walk *w)
 		w->first_instr = python_frame_field(p, (__u32)place + py->frame_instr);
 	if (!python_is_function(p, py, (__u32)place)) {
 		python_mark_entry(w, p);
+		python_note_own(w, p);
 	} else {
 		python_add(w, p, (__u32)place);
 		if (python_is_entry(p, py, (__u32)place))
@@ -514,7 +526,9 @@ static __noinline __u32 python_stack(const struct thread_state *t, __u64 now)
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;
 	}
-	id = python_waiting_id(w.memory, py, t);
+	w.memory->own_nr = 0;
+	/* A native walk wants the interpreter's own frames as they are now. */
+	id = gp_stacks & GP_STACK_WANT_NATIVE ? 0 : python_waiting_id(w.memory, py, t);
 	if (id && i < GP_OP_DEPTH) {
 		python_note(w.memory, t, w.memory->tops[i].frame, w.memory->tops[i].instr, id);
 		return id;

@@ -84,11 +84,19 @@ static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_st
 		.hash = GP_STACK_WANT_NATIVE,
 		.process = (__u16)t->owner,
 	};
+	struct python_thread *python;
 
 	w.memory = native_memory();
 	if (!w.memory) {
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;
+	}
+	if (gp_stacks & GP_STACK_WANT_PYTHON) {
+		python = python_memory();
+		if (python) {
+			w.anchors = python->own;
+			w.anchors_nr = python->own_nr;
+		}
 	}
 	unwind_stack(&w);
 	if (w.flags & GP_STACK_TRUNCATED)

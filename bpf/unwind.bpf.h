@@ -22,6 +22,8 @@ struct unwind_walk {
 	__u64 hash;
 	struct native_thread *memory;
 	struct gp_unwind_range range; /* of the last frame; all zero: none */
+	const __u64 *anchors; /* GP_STACK_FRAMES addresses on the thread's stack, ascending */
+	__u32 anchors_nr;
 	__u32 process;
 	__u32 nr;
 	__u32 flags;
@@ -200,6 +202,19 @@ static __always_inline bool unwind_bp(struct unwind_walk *w, __u64 rule, __u64 c
 	return unwind_read(&w->bp, 8, at);
 }
 
+/* Marks the frame number `i`, from w->sp to cfa, if an anchor lies in it. */
+static __always_inline void unwind_mark(struct unwind_walk *w, __u32 i, __u64 cfa)
+{
+	/* Not in w, whose values the verifier follows: it would look at each combination. */
+	__u32 a = w->memory->anchor;
+
+	if (!w->anchors || a >= w->anchors_nr || a >= GP_STACK_FRAMES || w->anchors[a] >= cfa)
+		return;
+	if (w->anchors[a] >= w->sp && i < GP_STACK_FRAMES)
+		w->memory->event.marks[i / 64] |= 1ULL << i % 64;
+	w->memory->anchor = a + 1;
+}
+
 /* From a frame that has a rule to its caller. */
 static __always_inline long unwind_up(struct unwind_walk *w, __u64 rule)
 {
@@ -208,6 +223,8 @@ static __always_inline long unwind_up(struct unwind_walk *w, __u64 rule)
 
 	if (!unwind_cfa(w, rule, &cfa))
 		return 1;
+	if (!is_signal)
+		unwind_mark(w, w->nr - 1, cfa);
 	if (is_signal) {
 		/* The interrupted thread's rsp and rip lie side by side. */
 		if (!unwind_read(words, sizeof(words), cfa))
@@ -268,7 +285,10 @@ static long unwind_one(__u32 n, struct unwind_walk *w)
 /* Fills w->memory->frames, w->nr, w->flags and w->hash; the rest has been set. */
 static __always_inline void unwind_stack(struct unwind_walk *w)
 {
+	__builtin_memset(w->memory->event.marks, 0, sizeof(w->memory->event.marks));
+	w->memory->anchor = 0;
 	(void)bpf_loop(GP_STACK_FRAMES + 1, unwind_one, w, 0);
+	w->hash = gp_python_mix_words(w->hash, w->memory->event.marks, GP_STACK_FRAMES / 64);
 }
 
 #endif /* GP_BPF_UNWIND_BPF_H */

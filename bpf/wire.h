@@ -426,6 +426,9 @@ struct gp_ev_native {
 	__u32 python_id;
 	__u32 frames_nr;
 	__u32 reserved;
+	/* Bits, by frame: one of the interpreter's own frames lies in it, so it is a call of the
+	 * interpreter. All zero: those have none (up to 3.11). */
+	__u64 marks[GP_STACK_FRAMES / 64];
 };
 
 /* What went missing, and why. Each is a counter printed at the end of every run, zero too. */

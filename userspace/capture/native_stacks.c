@@ -140,6 +140,7 @@ int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recordi
 		       size_t bytes)
 {
 	const __u64 *addresses = (const void *)(event + 1);
+	bool marked = event->marks[0] | event->marks[1];
 	struct frame_list list = {0};
 	int err = 0;
 
@@ -160,7 +161,8 @@ int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recordi
 		err = err ? err : number_frame(n, s, w, &place, &list.numbers[i]);
 		if (!err && !list.numbers[i])
 			list.flags |= GP_STACK_INCOMPLETE;
-		list.marks[i] = !err && runs_python(place.symbol);
+		list.marks[i] = marked ? event->marks[i / 64] >> i % 64 & 1
+				       : !err && runs_python(place.symbol);
 	}
 	return err ? err : write_mixed(n, s, w, event, &list);
 }
