@@ -21,7 +21,7 @@ struct chrome {
 	int64_t shift_ns; /* CLOCK_MONOTONIC to the trace's time */
 	uint64_t base_ns; /* of the trace's time, since the epoch */
 	uint64_t events;  /* written so far */
-	struct hash flow; /* forward key -> forward op << 32 | backward op */
+	struct hash flow; /* forward op -> the backward op of its arrow */
 };
 
 /* A literal, without counting its bytes at run time. */

@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Frames as torch.profiler writes them: "train.py(41): step". Private to this room.
+ * Frames as torch.profiler writes them: "train.py(41): step". Native ones whose source is not known
+ * are "libtorch_cpu.so: at::native::add", those of the kernel end in " [k]". Private to this room.
  */
 #ifndef GP_OUTPUT_STACK_TEXT_H
 #define GP_OUTPUT_STACK_TEXT_H
 
 #include "base/buf.h"
 #include "recording/recording.h"
+
+/* Before, or in the place of the innermost frame of, a stack that is that of a forward op and shown
+ * for its backward. */
+#define STACK_TEXT_BACKWARD "[backward]"
+
+/* The last part of the name of a native frame's module; a frame's function or, where that is not
+ * known, its address. */
+void stack_text_module(struct buf *out, const struct recording_frame *f);
+void stack_text_function(struct buf *out, const struct recording_frame *f);
 
 /* Appends the frame of this id. */
 void stack_text_frame(struct buf *out, const struct recording *rec, uint32_t frame);
