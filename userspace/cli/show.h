@@ -55,9 +55,10 @@ int shown__losses(const struct shown *s);
 int shown__write_trace(const struct shown *s, const char *path);
 int shown__write_memory(const struct shown *s, const char *path);
 
-/* Stacks, each with the number that `metric` says (NULL: self CPU time), as lines or as a profile
- * for speedscope. */
-int shown__write_stacks(const struct shown *s, const char *path, const char *metric,
-			bool speedscope);
+/* What is made of stacks, in a format that show_stack_format_known() knows; `metric` says by what
+ * they are weighed, or with which number a reader begins (NULL: self CPU time). */
+int shown__write_stacks(const struct shown *s, const char *path, const char *format,
+			const char *metric);
+bool show_stack_format_known(const char *format);
 
 #endif /* GP_CLI_SHOW_H */

@@ -1,15 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The page of the memory timeline: npm packages and sources become two lists of bytes that
-# memory_html.c includes. It does not depend on flags, so every build folder shares one.
+# The pages of the memory timeline and of the flame graphs: npm packages and sources become two lists
+# of bytes each, that memory_html.c and flame_html.c include. They do not depend on flags, so every
+# build folder shares them. And the messages of pprof, as protobuf-c makes them.
 
 PAGE := build/page
 PAGE_SRC := $(addprefix userspace/output/page/,package.json package-lock.json build.mjs build.sh) \
 	$(wildcard userspace/output/page/src/*)
 
-$(PAGE)/page_head.inc $(PAGE)/page_tail.inc &: $(PAGE_SRC) | setup-build
+PAGE_INC := $(addprefix $(PAGE)/,memory_head.inc memory_tail.inc flame_head.inc flame_tail.inc)
+
+$(PAGE_INC) &: $(PAGE_SRC) | setup-build
 	$(call say,PAGE,$(PAGE))
 	$(Q)sh userspace/output/page/build.sh $(PAGE)
 
-$(O)/userspace/output/memory_html.o: $(PAGE)/page_head.inc $(PAGE)/page_tail.inc
-$(O)/userspace/output/memory_html.o: CPPFLAGS_ALL += -I$(PAGE)
+PROFILE_PB := $(O)/profile.pb-c
+
+$(PROFILE_PB).c $(PROFILE_PB).h &: userspace/output/profile.proto | setup-build
+	$(call say,PROTO,$<)
+	$(Q)protoc --proto_path=$(<D) --c_out=$(O) $<
+
+$(PROFILE_PB).o: $(PROFILE_PB).c $(STAMP)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
+
+$(O)/userspace/output/pprof.o $(O)/userspace/output/pprof_tables.o: $(PROFILE_PB).h
+$(O)/libgpuprof.a: $(PROFILE_PB).o
+LIB_OBJ += $(PROFILE_PB).o
+LIBS += -lprotobuf-c
+
+PAGE_OBJ := $(addprefix $(O)/userspace/output/,memory_html.o flame_html.o)
+
+$(PAGE_OBJ): $(PAGE_INC)
+$(PAGE_OBJ): CPPFLAGS_ALL += -I$(PAGE)

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Building the tree of frames, and making it small enough for a page.
+ */
+#include "output/flame_tree.h"
+
+#include "output/stack_text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "base/cleanup.h"
+
+/* More than any honest recording needs; a forged one may claim any number of different stacks. */
+#define NODES_MAX (4U << 20)
+
+/* Where the first try to prune begins: invisible on any screen. */
+#define FIRST_SHARE 1e-7
+
+void flame_tree__done(struct flame_tree *f)
+{
+	vec_done(&f->frames);
+	vec_done(&f->nodes);
+	intern__free(f->texts);
+	buf__done(&f->scratch);
+	hash__done(&f->frame_of);
+	hash__done(&f->known_of);
+	hash__done(&f->child_of);
+}
+
+/* ---- frames ---- */
+
+static uint64_t frame_key(const char *text, enum flame_kind kind)
+{
+	return (uint64_t)(uintptr_t)text << 3 | kind;
+}
+
+/* The frame of the text in `scratch`. 0 or -ENOMEM. */
+static int frame_of(struct flame_tree *f, enum flame_kind kind, uint32_t *ret_frame)
+{
+	const char *text =
+		intern__get(f->texts, f->scratch.bytes ? f->scratch.bytes : "", f->scratch.nr);
+	const uint64_t *known;
+	int err = text ? buf__error(&f->scratch) : -ENOMEM;
+
+	if (err)
+		return err;
+	known = hash__find(&f->frame_of, frame_key(text, kind));
+	if (known) {
+		*ret_frame = (uint32_t)*known;
+		return 0;
+	}
+	*ret_frame = (uint32_t)f->frames.nr;
+	err = hash__set(&f->frame_of, frame_key(text, kind), *ret_frame);
+	return err ? err : vec_push(&f->frames, ((struct flame_frame){text, kind}));
+}
+
+static int named_frame(struct flame_tree *f, const char *text, enum flame_kind kind,
+		       uint32_t *ret_frame)
+{
+	buf__clear(&f->scratch);
+	buf__str(&f->scratch, text);
+	return frame_of(f, kind, ret_frame);
+}
+
+static int recorded_frame(struct flame_tree *f, uint32_t id, uint32_t *ret_frame)
+{
+	static const enum flame_kind kinds[] = {
+		[RECORDING_FRAME_PYTHON] = FLAME_PYTHON,
+		[RECORDING_FRAME_NATIVE] = FLAME_NATIVE,
+		[RECORDING_FRAME_KERNEL] = FLAME_KERNEL,
+	};
+	const uint64_t *known = hash__find(&f->known_of, id);
+	int err;
+
+	if (known) {
+		*ret_frame = (uint32_t)*known;
+		return 0;
+	}
+	buf__clear(&f->scratch);
+	stack_text_frame(&f->scratch, f->t->recording, id);
+	err = frame_of(f, kinds[recording__frame(f->t->recording, id).kind], ret_frame);
+	return err ? err : hash__set(&f->known_of, id, *ret_frame);
+}
+
+/* ---- nodes ---- */
+
+/* The way of one sample from the root on. */
+struct way {
+	struct flame_tree *f;
+	uint32_t node;
+	bool ended; /* there was no room for the next step */
+	int err;
+};
+
+static void step(struct way *w, uint32_t frame)
+{
+	struct flame_tree *f = w->f;
+	uint64_t key = (uint64_t)w->node << 32 | frame;
+	const uint64_t *known = w->err || w->ended ? NULL : hash__find(&f->child_of, key);
+
+	if (known)
+		w->node = (uint32_t)*known;
+	if (known || w->err || w->ended)
+		return;
+	if (f->nodes.nr >= NODES_MAX) {
+		w->ended = true;
+		return;
+	}
+	w->err = hash__set(&f->child_of, key, f->nodes.nr);
+	if (!w->err)
+		w->err = vec_push(&f->nodes,
+				  ((struct flame_node){.parent = w->node, .frame = frame}));
+	if (!w->err)
+		w->node = (uint32_t)f->nodes.nr - 1;
+}
+
+static void step_named(struct way *w, const char *text, enum flame_kind kind)
+{
+	uint32_t frame = 0;
+
+	if (!w->err)
+		w->err = named_frame(w->f, text, kind, &frame);
+	step(w, frame);
+}
+
+static void step_process(struct way *w, const struct stack_sample *s)
+{
+	const struct timeline *t = w->f->t;
+	char text[128] = "process not known";
+
+	if (s->process != TL_NONE)
+		(void)snprintf(text, sizeof(text), "%.80s (pid %d)",
+			       t->processes.items[s->process].comm,
+			       t->processes.items[s->process].pid);
+	step_named(w, text, FLAME_MARK);
+}
+
+static void step_device(struct way *w, const struct stack_sample *s)
+{
+	char text[64];
+
+	stack_sample_device(s, text, sizeof(text));
+	step_named(w, text, FLAME_MARK);
+}
+
+/* Outermost first. */
+static void walk(struct way *w, const struct stack_sample *s)
+{
+	const char *mark = s->stack.nr ? stack_text_mark(s->stack.flags) : "[no stack]";
+
+	if (w->f->by_process)
+		step_process(w, s);
+	if (w->f->by_device && s->device_type >= 0 && !s->is_gpu)
+		step_device(w, s);
+	if (mark)
+		step_named(w, mark, FLAME_MARK);
+	for (size_t i = s->stack.nr; i-- > 0;) {
+		uint32_t frame = 0;
+
+		if (!w->err)
+			w->err = recorded_frame(w->f, s->stack.frames[i], &frame);
+		step(w, frame);
+	}
+	if (s->stack.is_forward)
+		step_named(w, STACK_TEXT_BACKWARD, FLAME_MARK);
+	if (s->op)
+		step_named(w, s->op, FLAME_OP);
+	if (s->leaf)
+		step_named(w, s->leaf, s->is_gpu ? FLAME_GPU : FLAME_CALL);
+}
+
+static void add_up(uint64_t *sums, const uint64_t *more)
+{
+	for (int i = 0; i < STACK_METRIC_NR; i++)
+		if (__builtin_add_overflow(sums[i], more[i], &sums[i]))
+			sums[i] = UINT64_MAX;
+}
+
+static int add_sample(const struct stack_sample *s, void *arg)
+{
+	struct way w = {.f = arg};
+
+	walk(&w, s);
+	if (w.err)
+		return w.err;
+	w.f->shortened_nr += w.ended;
+	add_up(w.f->nodes.items[w.node].own, s->values);
+	return 0;
+}
+
+static void set_totals(struct flame_tree *f)
+{
+	for (size_t i = 0; i < f->nodes.nr; i++)
+		memcpy(f->nodes.items[i].total, f->nodes.items[i].own,
+		       sizeof(f->nodes.items[i].own));
+	for (size_t i = f->nodes.nr; i-- > 1;)
+		add_up(f->nodes.items[f->nodes.items[i].parent].total, f->nodes.items[i].total);
+}
+
+/* Whether allocations are of more than one kind of device or device number. */
+static bool several_devices(const struct timeline *t)
+{
+	for (size_t i = 1; i < t->memory.nr; i++)
+		if (t->memory.items[i].device_type != t->memory.items[0].device_type ||
+		    t->memory.items[i].device_index != t->memory.items[0].device_index)
+			return true;
+	return false;
+}
+
+int flame_tree__init(struct flame_tree *f, const struct timeline *t)
+{
+	uint32_t all;
+	int err;
+
+	f->t = t;
+	f->by_process = t->processes.nr > 1;
+	f->by_device = several_devices(t);
+	f->texts = intern__new();
+	err = f->texts ? named_frame(f, "all", FLAME_MARK, &all) : -ENOMEM;
+	err = err ? err : vec_push(&f->nodes, ((struct flame_node){0}));
+	err = err ? err : stack_samples_each(t, true, add_sample, f);
+	if (!err)
+		set_totals(f);
+	return err;
+}
+
+/* ---- pruning ---- */
+
+static bool is_small(const struct flame_tree *f, const struct flame_node *n, double share)
+{
+	for (int i = 0; i < STACK_METRIC_NR; i++)
+		if (n->total[i] &&
+		    (double)n->total[i] >= share * (double)f->nodes.items[0].total[i])
+			return false;
+	return true;
+}
+
+static size_t count_kept(const struct flame_tree *f, double share)
+{
+	size_t nr = 1;
+
+	for (size_t i = 1; i < f->nodes.nr; i++)
+		nr += !is_small(f, &f->nodes.items[i], share);
+	return nr;
+}
+
+/* A node's descendants are no larger than it, so where it goes they go too. */
+static int join_small(struct flame_tree *f, double share, uint32_t *new_of)
+{
+	VEC(struct flame_node) kept = {0};
+	struct hash rest_of = {0}; /* kept parent -> the node of its small children */
+	uint32_t frame;
+	int err = named_frame(f, "[smaller ones]", FLAME_MARK, &frame);
+
+	for (size_t i = 0; i < f->nodes.nr && !err; i++) {
+		struct flame_node n = f->nodes.items[i];
+		const uint64_t *rest;
+
+		new_of[i] = i ? new_of[n.parent] : 0;
+		n.parent = new_of[i];
+		if (i && new_of[i] == TL_NONE) {
+			f->left_out_nr++;
+			continue;
+		}
+		if (!i || !is_small(f, &n, share)) {
+			new_of[i] = (uint32_t)kept.nr;
+			err = vec_push(&kept, n);
+			continue;
+		}
+		new_of[i] = TL_NONE;
+		f->left_out_nr++;
+		rest = hash__find(&rest_of, n.parent);
+		if (rest) {
+			add_up(kept.items[*rest].own, n.total);
+			add_up(kept.items[*rest].total, n.total);
+			continue;
+		}
+		n.frame = frame;
+		memcpy(n.own, n.total, sizeof(n.own));
+		err = hash__set(&rest_of, n.parent, kept.nr);
+		err = err ? err : vec_push(&kept, n);
+	}
+	hash__done(&rest_of);
+	vec_done(&f->nodes);
+	memcpy(&f->nodes, &kept, sizeof(f->nodes));
+	return err;
+}
+
+int flame_tree__prune(struct flame_tree *f, size_t max_nr)
+{
+	CLEANUP(cleanup_free) uint32_t *new_of = NULL;
+	double share = 0;
+
+	/* What is nothing in every metric is not shown at all. */
+	if (f->nodes.nr <= max_nr)
+		return 0;
+	for (share = FIRST_SHARE; share < 1 && count_kept(f, share) > max_nr;)
+		share *= 2;
+	f->left_out_share = share;
+	new_of = malloc(f->nodes.nr * sizeof(*new_of));
+	return new_of ? join_small(f, share, new_of) : -ENOMEM;
+}
