@@ -287,8 +287,9 @@ void stack_example__open_large(struct stack_example *e, const char *path, uint32
 		op.from_us = 100 + (uint64_t)i * nr;
 		op.to_us = op.from_us + nr - i;
 		must(recording_writer__frame(w, i + 1, &f));
+		/* The outer half is that of a hundred others too. */
 		for (uint32_t k = 0; k < depth; k++)
-			frames[k] = (uint32_t)(((uint64_t)i * 7919 + (uint64_t)k * k) % nr) + 1;
+			frames[k] = (k < depth / 2 ? i * 7919 + k * k : i / 100 + k * 31) % nr + 1;
 		frames[0] = i + 1;
 		must(recording_writer__stack(w, i + 1, 0, frames, depth));
 		add_op(w, &op);

@@ -28,7 +28,7 @@ struct stack_example {
  * and kernels are such as would break a page, a terminal or a line. */
 void stack_example__open(struct stack_example *e, const char *path, bool hostile);
 
-/* Many ops, each at a stack of its own: `nr` of them, `depth` frames deep. */
+/* Many ops, each at a stack of its own, `depth` frames deep: `nr` of them, some thousands. */
 void stack_example__open_large(struct stack_example *e, const char *path, uint32_t nr,
 			       uint32_t depth);
 void stack_example__close(struct stack_example *e);

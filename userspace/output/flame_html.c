@@ -12,7 +12,7 @@
  *   frame_of      frame of each node
  *   own           for each metric, each node's own value, its children's not included
  *   left_out      nodes that were joined into "[smaller ones]"; left_out_share: each of them was
- *                 less than this share of the total in each metric
+ *                 no more than this share of the total in any metric
  *   shortened     samples whose stacks are not shown whole, because there were too many
  *   losses, capture
  */

@@ -18,9 +18,6 @@
 /* More than any honest recording needs; a forged one may claim any number of different stacks. */
 #define NODES_MAX (4U << 20)
 
-/* Where the first try to prune begins: invisible on any screen. */
-#define FIRST_SHARE 1e-7
-
 void flame_tree__done(struct flame_tree *f)
 {
 	vec_done(&f->frames);
@@ -231,77 +228,115 @@ int flame_tree__init(struct flame_tree *f, const struct timeline *t)
 
 /* ---- pruning ---- */
 
-static bool is_small(const struct flame_tree *f, const struct flame_node *n, double share)
+struct ranked {
+	double share; /* of the total, in the metric where it is the most */
+	uint32_t node;
+};
+
+static double share_of(const struct flame_tree *f, const struct flame_node *n)
 {
-	for (int i = 0; i < STACK_METRIC_NR; i++)
-		if (n->total[i] &&
-		    (double)n->total[i] >= share * (double)f->nodes.items[0].total[i])
-			return false;
-	return true;
-}
+	double most = 0;
 
-static size_t count_kept(const struct flame_tree *f, double share)
-{
-	size_t nr = 1;
+	for (int i = 0; i < STACK_METRIC_NR; i++) {
+		double whole = (double)f->nodes.items[0].total[i];
+		double share = whole > 0 ? (double)n->total[i] / whole : 0;
 
-	for (size_t i = 1; i < f->nodes.nr; i++)
-		nr += !is_small(f, &f->nodes.items[i], share);
-	return nr;
-}
-
-/* A node's descendants are no larger than it, so where it goes they go too. */
-static int join_small(struct flame_tree *f, double share, uint32_t *new_of)
-{
-	VEC(struct flame_node) kept = {0};
-	struct hash rest_of = {0}; /* kept parent -> the node of its small children */
-	uint32_t frame;
-	int err = named_frame(f, "[smaller ones]", FLAME_MARK, &frame);
-
-	for (size_t i = 0; i < f->nodes.nr && !err; i++) {
-		struct flame_node n = f->nodes.items[i];
-		const uint64_t *rest;
-
-		new_of[i] = i ? new_of[n.parent] : 0;
-		n.parent = new_of[i];
-		if (i && new_of[i] == TL_NONE) {
-			f->left_out_nr++;
-			continue;
-		}
-		if (!i || !is_small(f, &n, share)) {
-			new_of[i] = (uint32_t)kept.nr;
-			err = vec_push(&kept, n);
-			continue;
-		}
-		new_of[i] = TL_NONE;
-		f->left_out_nr++;
-		rest = hash__find(&rest_of, n.parent);
-		if (rest) {
-			add_up(kept.items[*rest].own, n.total);
-			add_up(kept.items[*rest].total, n.total);
-			continue;
-		}
-		n.frame = frame;
-		memcpy(n.own, n.total, sizeof(n.own));
-		err = hash__set(&rest_of, n.parent, kept.nr);
-		err = err ? err : vec_push(&kept, n);
+		most = share > most ? share : most;
 	}
-	hash__done(&rest_of);
-	vec_done(&f->nodes);
-	memcpy(&f->nodes, &kept, sizeof(f->nodes));
+	return most;
+}
+
+/* The largest first. A node is no larger than its parent, which so stands before it. */
+static int by_share(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->share != y->share)
+		return x->share < y->share ? 1 : -1;
+	return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* Sets keep[i] of the max_nr largest nodes. */
+static int choose(struct flame_tree *f, size_t max_nr, bool *keep)
+{
+	CLEANUP(cleanup_free)
+	struct ranked *ranks = malloc((f->nodes.nr + 1) * sizeof(*ranks));
+
+	if (!ranks)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->nodes.nr; i++)
+		ranks[i] = (struct ranked){share_of(f, &f->nodes.items[i]), (uint32_t)i};
+	/* The root, whatever it holds. */
+	ranks[0].share = 2;
+	qsort(ranks, f->nodes.nr, sizeof(*ranks), by_share);
+	for (size_t i = 0; i < max_nr; i++)
+		keep[ranks[i].node] = true;
+	f->left_out_share = ranks[max_nr].share;
+	return 0;
+}
+
+struct joining {
+	struct flame_tree *f;
+	const bool *keep;
+	uint32_t *new_of;    /* of each node, TL_NONE: left out */
+	uint32_t frame;	     /* of what is joined */
+	struct hash rest_of; /* kept parent -> the node of its children that are left out */
+	VEC(struct flame_node) kept;
+};
+
+/* Into the node that stands for all its siblings that are left out. */
+static int join(struct joining *j, struct flame_node n)
+{
+	const uint64_t *rest = hash__find(&j->rest_of, n.parent);
+	int err;
+
+	if (rest) {
+		add_up(j->kept.items[*rest].own, n.total);
+		add_up(j->kept.items[*rest].total, n.total);
+		return 0;
+	}
+	n.frame = j->frame;
+	memcpy(n.own, n.total, sizeof(n.own));
+	err = hash__set(&j->rest_of, n.parent, j->kept.nr);
+	return err ? err : vec_push(&j->kept, n);
+}
+
+/* With a node its descendants go; they are in its total. */
+static int join_one(struct joining *j, uint32_t i)
+{
+	struct flame_node n = j->f->nodes.items[i];
+
+	n.parent = i ? j->new_of[n.parent] : 0;
+	if (j->keep[i]) {
+		j->new_of[i] = (uint32_t)j->kept.nr;
+		return vec_push(&j->kept, n);
+	}
+	j->new_of[i] = TL_NONE;
+	j->f->left_out_nr++;
+	return n.parent == TL_NONE ? 0 : join(j, n);
+}
+
+static int join_all(struct joining *j)
+{
+	int err = named_frame(j->f, "[smaller ones]", FLAME_MARK, &j->frame);
+
+	for (uint32_t i = 0; i < j->f->nodes.nr && !err; i++)
+		err = join_one(j, i);
+	hash__done(&j->rest_of);
+	vec_done(&j->f->nodes);
+	memcpy(&j->f->nodes, &j->kept, sizeof(j->f->nodes));
 	return err;
 }
 
 int flame_tree__prune(struct flame_tree *f, size_t max_nr)
 {
-	CLEANUP(cleanup_free) uint32_t *new_of = NULL;
-	double share = 0;
+	CLEANUP(cleanup_free) uint32_t *new_of = malloc((f->nodes.nr + 1) * sizeof(*new_of));
+	CLEANUP(cleanup_free) bool *keep = calloc(f->nodes.nr + 1, sizeof(*keep));
+	struct joining j = {.f = f, .keep = keep, .new_of = new_of};
+	int err = new_of && keep ? 0 : -ENOMEM;
 
-	/* What is nothing in every metric is not shown at all. */
-	if (f->nodes.nr <= max_nr)
-		return 0;
-	for (share = FIRST_SHARE; share < 1 && count_kept(f, share) > max_nr;)
-		share *= 2;
-	f->left_out_share = share;
-	new_of = malloc(f->nodes.nr * sizeof(*new_of));
-	return new_of ? join_small(f, share, new_of) : -ENOMEM;
+	if (err || f->nodes.nr <= max_nr)
+		return err;
+	err = choose(f, max_nr, keep);
+	return err ? err : join_all(&j);
 }

@@ -41,7 +41,7 @@ struct flame_tree {
 	VEC(struct flame_node) nodes;
 	uint64_t shortened_nr; /* samples for whose whole stack there was no room */
 	/* After flame_tree__prune(). */
-	uint64_t left_out_nr; /* nodes, joined with their siblings into one that says so */
+	uint64_t left_out_nr; /* nodes joined into one that says so */
 	double left_out_share;
 	/* Its own. */
 	const struct timeline *t;
@@ -57,8 +57,8 @@ struct flame_tree {
 int flame_tree__init(struct flame_tree *f, const struct timeline *t);
 void flame_tree__done(struct flame_tree *f);
 
-/* Joins the smallest nodes until there are at most about max_nr: those that are less than
- * left_out_share of the total in each metric. 0 or -ENOMEM. */
+/* Keeps the max_nr (at least 1) largest nodes. The others, which are no more than left_out_share of
+ * the total in any metric, are joined with their siblings among them. 0 or -ENOMEM. */
 int flame_tree__prune(struct flame_tree *f, size_t max_nr);
 
 #endif /* GP_OUTPUT_FLAME_TREE_H */

@@ -103,7 +103,7 @@ class Page {
 		const matches = this.tree.frames.map(([name]) => name.toLowerCase().includes(wanted));
 		const { total, nodes } = this.tree.sum((i) => matches[this.tree.frameOf[i]]);
 
-		this.matched.textContent = `${percent(total, this.tree.totals[0])} matched, in ${formatCount(nodes)} boxes`;
+		this.matched.textContent = `${percent(total, this.tree.totals[0])} matched, in ${formatCount(nodes)} ${nodes === 1 ? "box" : "boxes"}`;
 		this.chart.search(matches);
 	}
 
@@ -145,7 +145,7 @@ class Page {
 		const notes = [];
 
 		if (this.data.left_out)
-			notes.push(`${formatCount(this.data.left_out)} boxes smaller than ${(100 * this.data.left_out_share).toPrecision(2)} % of the whole are joined as "[smaller ones]".`);
+			notes.push(`${formatCount(this.data.left_out)} boxes of at most ${(100 * this.data.left_out_share).toPrecision(2)} % of the whole are joined as "[smaller ones]".`);
 		if (this.data.shortened)
 			notes.push(`There was no room for the whole stacks of ${formatCount(this.data.shortened)} samples.`);
 		return notes.map((note) => element("p", { class: "note limit" }, note));

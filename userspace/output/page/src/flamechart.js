@@ -12,6 +12,11 @@ const NARROWEST_TEXT = 24;
 // What has no name is never wide; a name of megabytes would make every layout slow.
 const LONGEST_NAME = 2000;
 
+// Of a path the last part.
+function short(name) {
+	return name.replace(/^[^(]*\/(?=[^/(]*\(\d+\): )/, "");
+}
+
 export class FlameChart {
 	constructor(tree, describe, onCurrent) {
 		this.tree = tree;
@@ -50,7 +55,7 @@ export class FlameChart {
 			"onclick": () => this.zoom(node),
 			"onfocus": () => this.select(node),
 			"onmouseenter": () => this.onCurrent(node),
-		}, width >= NARROWEST_TEXT ? name : "");
+		}, width >= NARROWEST_TEXT ? short(name) : "");
 
 		box.classList.toggle("above", above);
 		if (this.matches)
