@@ -129,9 +129,25 @@ void events__op(struct events *e, struct event_op op)
 		.name_id = name_id(e, op.name, op.overload),
 		.scope = op.scope,
 		.thread_number = op.thread_number,
+		.stack_id = op.stack_id,
 	};
 
 	events__raw(e, &ev, sizeof(ev));
+}
+
+void events__stack(struct events *e, uint32_t id, uint32_t line, uint32_t nr)
+{
+	uint32_t frames[64];
+
+	assert_true(nr <= sizeof(frames) / sizeof(*frames));
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct recording_frame f = {
+			.file = "file.py", .function = "f", .line = line + i};
+
+		frames[i] = line + i;
+		assert_int_equal(recording_writer__frame(e->writer, frames[i], &f), 0);
+	}
+	assert_int_equal(recording_writer__stack(e->writer, id, 0, frames, nr), 0);
 }
 
 void events__memory(struct events *e, struct event_memory m)

@@ -34,8 +34,12 @@ struct event_op {
 	int64_t sequence_nr; /* given as one more: 0 is none */
 	uint64_t forward_thread;
 	uint32_t thread_number;
+	uint32_t stack_id;
 };
 void events__op(struct events *e, struct event_op op);
+
+/* A stack of `nr` Python frames "f" of "file.py", in the lines from `line` on, innermost first. */
+void events__stack(struct events *e, uint32_t id, uint32_t line, uint32_t nr);
 
 struct event_memory {
 	uint64_t time_ns, instance, address;

@@ -214,30 +214,38 @@ static int write_sample(struct pprof *p, const struct stack_sample *s)
 
 /* ---- what the samples refer to ---- */
 
-/* Every counter, zeros too, and what is wrong with the recording. */
-static int64_t *make_comments(struct pprof *p, size_t *ret_nr)
+/* Every counter, zeros too. One line, because pprof prints comments above whatever it prints. */
+static int64_t losses_comment(struct pprof *p)
+{
+	struct buf text = {0};
+	int64_t comment;
+
+	buf__str(&text, "losses:");
+	for (size_t i = 0; i < p->t->losses.nr; i++)
+		buf__printf(&text, "%s %s: %llu", i ? "," : "", p->t->losses.items[i].name,
+			    (unsigned long long)p->t->losses.items[i].count);
+	comment = pprof_tables__text(p->tables, text.bytes ? text.bytes : "");
+	if (buf__error(&text))
+		p->err = -ENOMEM;
+	buf__done(&text);
+	return comment;
+}
+
+static size_t make_comments(struct pprof *p, int64_t comments[2])
 {
 	const char *damage = recording__damage(p->t->recording);
-	int64_t *comments = malloc((p->t->losses.nr + 1) * sizeof(*comments));
 	struct buf text = {0};
 	size_t nr = 0;
 
-	for (size_t i = 0; comments && i < p->t->losses.nr; i++) {
-		buf__clear(&text);
-		buf__printf(&text, "%s: %llu", p->t->losses.items[i].name,
-			    (unsigned long long)p->t->losses.items[i].count);
-		comments[nr++] = pprof_tables__text(p->tables, text.bytes ? text.bytes : "");
-	}
-	if (comments && damage) {
-		buf__clear(&text);
+	comments[nr++] = losses_comment(p);
+	if (damage) {
 		buf__printf(&text, "the recording is not whole: %s", damage);
 		comments[nr++] = pprof_tables__text(p->tables, text.bytes ? text.bytes : "");
 	}
-	if (!comments || buf__error(&text))
+	if (buf__error(&text))
 		p->err = -ENOMEM;
 	buf__done(&text);
-	*ret_nr = nr;
-	return comments;
+	return nr;
 }
 
 static int write_tables(struct pprof *p, enum stack_metric metric)
@@ -245,6 +253,7 @@ static int write_tables(struct pprof *p, enum stack_metric metric)
 	Pprof__Profile profile = PPROF__PROFILE__INIT;
 	Pprof__ValueType kinds[STACK_METRIC_NR], *pointers[STACK_METRIC_NR];
 	const struct timeline *t = p->t;
+	int64_t comments[2];
 	int err;
 
 	for (size_t i = 0; i < p->metrics_nr; i++) {
@@ -258,13 +267,12 @@ static int write_tables(struct pprof *p, enum stack_metric metric)
 	if (!stack_metric_captured(t, metric))
 		metric = STACK_CPU;
 	profile.default_sample_type = pprof_tables__text(p->tables, types[metric].name);
-	profile.comment = make_comments(p, &profile.n_comment);
+	profile.comment = comments;
+	profile.n_comment = make_comments(p, comments);
 	profile.time_nanos = (int64_t)(t->start_ns + t->realtime_offset_ns);
 	profile.duration_nanos = (int64_t)(t->end_ns - t->start_ns);
-	if (profile.comment)
-		pprof_pack(&profile, &p->out);
+	pprof_pack(&profile, &p->out);
 	err = pprof_tables__pack(p->tables, &p->out);
-	free(profile.comment);
 	return err ? err : drain(p, 1);
 }
 

@@ -81,7 +81,9 @@ static uint64_t function_of(struct pprof_tables *p, int64_t name, int64_t file)
 	if (known)
 		return known;
 	f.id = p->functions.nr + 1;
-	f.name = f.system_name = name;
+	/* With no name of the system's own readers take it as it is: pprof would make "<module>" of
+	 * Python nothing, as it does with the arguments of C++ templates. */
+	f.name = name;
 	f.filename = file;
 	if (vec_push(&p->functions, f))
 		p->err = -ENOMEM;

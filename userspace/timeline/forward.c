@@ -48,10 +48,42 @@ static uint32_t find_forward(const struct timeline *t, const struct hash *forwar
 	return (uint32_t)*known;
 }
 
+/* How many frames of the stack are Python's. Remembering it may fail: then it is counted again. */
+static uint64_t python_frames(const struct timeline *t, struct hash *known_of, uint32_t stack_id)
+{
+	const uint64_t *known = hash__find(known_of, stack_id);
+	const uint32_t *frames;
+	uint64_t nr = 0;
+	size_t all;
+
+	if (known)
+		return *known;
+	frames = recording__stack(t->recording, stack_id, &all, NULL);
+	for (size_t i = 0; i < all; i++)
+		nr += recording__frame(t->recording, frames[i]).kind == RECORDING_FRAME_PYTHON;
+	(void)hash__set(known_of, stack_id, nr);
+	return nr;
+}
+
+/* What a backward node calls belongs to the node's forward op, unless Python called it within: a
+ * hook, or the backward() of a Python function. Then its own stack says more. */
+static uint32_t inherited(const struct timeline *t, struct hash *python_of, const struct tl_op *op)
+{
+	const struct tl_op *parent = op->parent == TL_NONE ? NULL : &t->ops.items[op->parent];
+
+	if (!parent || parent->forward == TL_NONE)
+		return TL_NONE;
+	if (op->stack_id != parent->stack_id &&
+	    python_frames(t, python_of, op->stack_id) >
+		    python_frames(t, python_of, parent->stack_id))
+		return TL_NONE;
+	return parent->forward;
+}
+
 int build_forward(struct build *b)
 {
 	struct timeline *t = b->t;
-	struct hash forward_of = {0};
+	struct hash forward_of = {0}, python_of = {0};
 	int err = 0;
 
 	for (uint32_t i = 0; i < t->ops.nr && !err; i++)
@@ -61,11 +93,11 @@ int build_forward(struct build *b)
 		struct tl_op *op = &t->ops.items[i];
 
 		op->forward = find_forward(t, &forward_of, op);
-		/* What a backward node calls belongs to the same forward op. */
-		if (op->forward == TL_NONE && op->parent != TL_NONE)
-			op->forward = t->ops.items[op->parent].forward;
+		if (op->forward == TL_NONE)
+			op->forward = inherited(t, &python_of, op);
 	}
 	hash__done(&forward_of);
+	hash__done(&python_of);
 	return err;
 }
 
