@@ -135,18 +135,16 @@ void events__op(struct events *e, struct event_op op)
 	events__raw(e, &ev, sizeof(ev));
 }
 
-void events__stack(struct events *e, uint32_t id, uint32_t line, uint32_t nr)
+void events__frame(struct events *e, uint32_t id, const char *file, const char *function,
+		   uint32_t line)
 {
-	uint32_t frames[64];
+	const struct recording_frame f = {.file = file, .function = function, .line = line};
 
-	assert_true(nr <= sizeof(frames) / sizeof(*frames));
-	for (uint32_t i = 0; i < nr; i++) {
-		const struct recording_frame f = {
-			.file = "file.py", .function = "f", .line = line + i};
+	assert_int_equal(recording_writer__frame(e->writer, id, &f), 0);
+}
 
-		frames[i] = line + i;
-		assert_int_equal(recording_writer__frame(e->writer, frames[i], &f), 0);
-	}
+void events__stack(struct events *e, uint32_t id, const uint32_t *frames, size_t nr)
+{
 	assert_int_equal(recording_writer__stack(e->writer, id, 0, frames, nr), 0);
 }
 

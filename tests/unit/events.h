@@ -38,8 +38,10 @@ struct event_op {
 };
 void events__op(struct events *e, struct event_op op);
 
-/* A stack of `nr` Python frames "f" of "file.py", in the lines from `line` on, innermost first. */
-void events__stack(struct events *e, uint32_t id, uint32_t line, uint32_t nr);
+/* A Python frame, and a stack of frames, innermost first. */
+void events__frame(struct events *e, uint32_t id, const char *file, const char *function,
+		   uint32_t line);
+void events__stack(struct events *e, uint32_t id, const uint32_t *frames, size_t nr);
 
 struct event_memory {
 	uint64_t time_ns, instance, address;

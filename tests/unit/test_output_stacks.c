@@ -97,10 +97,12 @@ static void test_hooks(void **state)
 	struct events *e = events__new();
 	const struct timeline *t;
 
-	events__stack(e, 1, 10, 3);
-	events__stack(e, 2, 20, 2);
-	events__stack(e, 3, 30, 4);
-	events__stack(e, 4, 40, 4);
+	for (uint32_t i = 1; i < 8; i++)
+		events__frame(e, i, "file.py", "f", i);
+	events__stack(e, 1, (uint32_t[]){3, 2, 1}, 3);
+	events__stack(e, 2, (uint32_t[]){4, 1}, 2);
+	events__stack(e, 3, (uint32_t[]){6, 5, 4, 1}, 4);
+	events__stack(e, 4, (uint32_t[]){7, 5, 4, 1}, 4);
 	events__op(e, (struct event_op){.name = "aten::mul",
 					.start_ns = 100,
 					.end_ns = 200,
@@ -536,7 +538,7 @@ static void test_table(void **state)
 
 	assert_non_null(strstr(text, "  Source Location  "));
 	assert_non_null(
-		strstr(text, "  [backward] libtorch_cpu.so: at::native::add(at::Tensor const&)  "));
+		strstr(text, "  libtorch_cpu.so: at::native::add(at::Tensor const&) [backward]  "));
 	assert_non_null(strstr(text, "  libgomp.so.1: 0xdead0  "));
 	free(text);
 	text = table_of(e.timeline, 2, 'j');

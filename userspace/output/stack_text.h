@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "recording/recording.h"
 
-/* Before, or in the place of the innermost frame of, a stack that is that of a forward op and shown
- * for its backward. */
+/* At the innermost frame, or as the innermost, of a forward op's stack that is shown for its
+ * backward. */
 #define STACK_TEXT_BACKWARD "[backward]"
 
 /* The last part of the name of a native frame's module; a frame's function or, where that is not

@@ -258,12 +258,12 @@ static void source_cell(struct text *t, const char *text)
 	buf__str(&t->out, "  ");
 }
 
-/* Of a backward op's row the first one says so. */
+/* Of a backward op's row the first one says so, at its end: of long ones the end is shown. */
 static void frame_text(struct buf *b, const struct text *t, const struct table_row *r, size_t i)
 {
-	if (!i && r->is_forward_stack)
-		buf__str(b, STACK_TEXT_BACKWARD " ");
 	stack_text_frame(b, t->recording, r->stack[i]);
+	if (!i && r->is_forward_stack)
+		buf__str(b, " " STACK_TEXT_BACKWARD);
 }
 
 static void frame_cell(struct text *t, const struct table_row *r, size_t i)
