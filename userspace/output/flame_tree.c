@@ -128,12 +128,14 @@ static void step_named(struct way *w, const char *text, enum flame_kind kind)
 static void step_process(struct way *w, const struct stack_sample *s)
 {
 	const struct timeline *t = w->f->t;
+	const struct tl_process *p = s->process == TL_NONE ? NULL : &t->processes.items[s->process];
 	char text[128] = "process not known";
 
-	if (s->process != TL_NONE)
-		(void)snprintf(text, sizeof(text), "%.80s (pid %d)",
-			       t->processes.items[s->process].comm,
-			       t->processes.items[s->process].pid);
+	if (p && p->rank >= 0)
+		(void)snprintf(text, sizeof(text), "%.80s (pid %d, rank %d)", p->comm, p->pid,
+			       p->rank);
+	else if (p)
+		(void)snprintf(text, sizeof(text), "%.80s (pid %d)", p->comm, p->pid);
 	step_named(w, text, FLAME_MARK);
 }
 
