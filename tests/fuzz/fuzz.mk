@@ -25,8 +25,8 @@ $(FUZZ_O)/%.o: %.c $(STAMP) tests/fuzz/fuzz.mk | setup-build
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS_ALL) -Itests $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
 
-$(FUZZ_O)/userspace/output/pprof.o $(FUZZ_O)/userspace/output/pprof_tables.o: $(PROFILE_PB).h
-$(FUZZ_O)/libgpuprof.a: $(FUZZ_LIB_OBJ) $(PROFILE_PB).o
+$(addprefix $(FUZZ_O)/userspace/output/,pprof.o pprof_tables.o perfetto_packet.o): $(addsuffix .h,$(PB))
+$(FUZZ_O)/libgpuprof.a: $(FUZZ_LIB_OBJ) $(PB_OBJ)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^
 

@@ -313,6 +313,7 @@ static void write_outputs(const struct timeline *t, const char *sort)
 	check(!output_table_json(s, t, table, -1));
 	check(!output_table_csv(s, table, 3));
 	check(!output_chrome(s, t, "fuzz"));
+	check(!output_perfetto(s, t));
 	write_stacks(t, s);
 	check(!sink__finish(s));
 	sink__free(s);

@@ -122,7 +122,8 @@ def test_completes_values():
     assert completed("table", "--sort", "=", "cou") == {"count"}
     assert completed("table", "--sort", "=") == keys
     assert completed("attach", "--sort", "") == keys
-    assert completed("export", "x", "-f", "") == {"chrome", "memory", "stacks", "speedscope"}
+    assert completed("export", "x", "-f", "") == {
+        "chrome", "perfetto", "memory", "stacks", "speedscope", "pprof", "flamegraph"}
     assert completed("table", "--time-unit", "") == {"s", "ms", "us"}
     assert completed("table", "--limit", "") == set()
 

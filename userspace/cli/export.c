@@ -20,8 +20,8 @@ struct export_args {
 	const char *metric;
 };
 
-static const char *const formats[] = {"chrome", "memory",     "stacks", "speedscope",
-				      "pprof",	"flamegraph", NULL};
+static const char *const formats[] = {"chrome",	    "perfetto", "memory",     "stacks",
+				      "speedscope", "pprof",	"flamegraph", NULL};
 
 static const struct option_spec export_options[] = {
 	{.name = "format",
@@ -31,7 +31,8 @@ static const struct option_spec export_options[] = {
 	 .value_name = "FORMAT",
 	 .choices = formats,
 	 .help = "'chrome': a trace for Perfetto and chrome://tracing, as torch.profiler writes "
-		 "it. "
+		 "it. 'perfetto': the same in Perfetto's own form, much smaller (OUT ends in "
+		 ".pftrace). "
 		 "'memory': the memory over time, a page if OUT ends in .html, its data if in "
 		 ".json. 'flamegraph': a page of flame graphs (OUT ends in .html). 'pprof': a "
 		 "profile for go tool pprof (OUT ends in .pb.gz). 'speedscope': a profile for "
@@ -76,7 +77,7 @@ static int write_output(const struct shown *s, const struct export_args *args, b
 	if (show_stack_format_known(args->format))
 		return shown__write_stacks(s, args->output_path, args->format, args->metric);
 	return memory ? shown__write_memory(s, args->output_path)
-		      : shown__write_trace(s, args->output_path);
+		      : shown__write_trace(s, args->output_path, !strcmp(args->format, "perfetto"));
 }
 
 int cli_export(int argc, char **argv)

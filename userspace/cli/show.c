@@ -120,12 +120,15 @@ static int open_sink(const char *path, struct sink **ret_sink)
 	return sink__new_path(path, ret_sink);
 }
 
-int shown__write_trace(const struct shown *s, const char *path)
+int shown__write_trace(const struct shown *s, const char *path, bool perfetto)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	int err = open_sink(path, &sink);
 
-	err = err ? err : output_chrome(sink, s->timeline, path);
+	if (!err && (perfetto || has_ending(path, ".pftrace")))
+		err = output_perfetto(sink, s->timeline);
+	else if (!err)
+		err = output_chrome(sink, s->timeline, path);
 	err = err ? err : sink__finish(sink);
 	return err ? output_failed("trace", path, err) : CLI_DONE;
 }
@@ -273,7 +276,7 @@ int show_recording(const char *path, const struct show_options *options)
 		return status;
 	status = show_table(&s, options);
 	if (options->trace_path) {
-		next = shown__write_trace(&s, options->trace_path);
+		next = shown__write_trace(&s, options->trace_path, false);
 		status = status ? status : next;
 	}
 	if (options->memory_path) {

@@ -52,7 +52,8 @@ int shown__losses(const struct shown *s);
 
 /* Write one output to a file that appears when it is whole, or to stdout if the path is "-". Log
  * what fails; return CLI_DONE or CLI_FAILED. */
-int shown__write_trace(const struct shown *s, const char *path);
+/* A Chrome trace, or Perfetto's own if `perfetto` or the name ends in .pftrace. */
+int shown__write_trace(const struct shown *s, const char *path, bool perfetto);
 int shown__write_memory(const struct shown *s, const char *path);
 
 /* What is made of stacks, in a format that show_stack_format_known() knows; `metric` says by what

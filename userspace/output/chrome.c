@@ -6,6 +6,7 @@
  */
 #include "output/chrome.h"
 
+#include "output/flow.h"
 #include "output/stack_text.h"
 
 #include <errno.h>
@@ -220,7 +221,7 @@ static void write_end(struct chrome *c, const char *name)
 
 static int write_all(struct chrome *c, const char *name)
 {
-	int err = chrome_flow_find(c);
+	int err = flow_find(c->t, &c->flow);
 
 	if (err)
 		return err;

@@ -54,9 +54,6 @@ int chrome_drain(struct chrome *c, bool all);
 int chrome_gpu_names(struct chrome *c);
 int chrome_gpu(struct chrome *c);
 
-/* Finds pairs of forward and backward ops. 0 or -ENOMEM. */
-int chrome_flow_find(struct chrome *c);
-
 /* The flow event that goes with this op, if any. */
 void chrome_flow_write(struct chrome *c, uint32_t op);
 

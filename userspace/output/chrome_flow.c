@@ -1,31 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Arrows from a forward op to its backward. Of several backward ones the first to end counts, as in
- * Kineto.
+ * Arrows from a forward op to its backward.
  */
 #include "output/chrome.h"
-
-#include <errno.h>
+#include "output/flow.h"
 
 #include "base/banned.h"
-
-int chrome_flow_find(struct chrome *c)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < c->t->ops.nr && !err; i++) {
-		const struct tl_op *op = &c->t->ops.items[i];
-		const uint64_t *known;
-
-		if (!tl_op_is_backward(op) || op->forward == TL_NONE)
-			continue;
-		known = hash__find(&c->flow, op->forward);
-		if (!known || c->t->ops.items[*known].end_ns > op->end_ns)
-			err = hash__set(&c->flow, op->forward, i);
-	}
-	return err;
-}
 
 static void half(struct chrome *c, const struct tl_op *op, uint32_t forward, bool begins)
 {
@@ -43,13 +24,11 @@ static void half(struct chrome *c, const struct tl_op *op, uint32_t forward, boo
 void chrome_flow_write(struct chrome *c, uint32_t i)
 {
 	const struct tl_op *op = &c->t->ops.items[i];
-	const uint64_t *backward;
 
 	if (!c->flow.nr)
 		return;
-	if (hash__find(&c->flow, i))
+	if (flow_begins(&c->flow, i))
 		half(c, op, i, true);
-	backward = tl_op_is_backward(op) ? hash__find(&c->flow, op->forward) : NULL;
-	if (backward && *backward == i)
+	if (flow_ends(c->t, &c->flow, i))
 		half(c, op, op->forward, false);
 }

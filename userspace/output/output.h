@@ -50,6 +50,9 @@ int output_table_csv(struct sink *s, const struct table *table, long limit);
 /* Kineto's Chrome trace (formats.md 4 and 12). `name` is the traceName. */
 int output_chrome(struct sink *s, const struct timeline *t, const char *name);
 
+/* Perfetto's own format: the same slices and arrows, and counters of memory. */
+int output_perfetto(struct sink *s, const struct timeline *t);
+
 /* export_stacks(): a line "root;...;leaf NUMBER" for each event with a stack and a number above
  * zero (formats.md 2); times are in microseconds. `metric` is one of output_stack_metrics, NULL the
  * first; -EINVAL: it is none. */

@@ -2,7 +2,7 @@
 #
 # The pages of the memory timeline and of the flame graphs: npm packages and sources become two lists
 # of bytes each, that memory_html.c and flame_html.c include. They do not depend on flags, so every
-# build folder shares them. And the messages of pprof, as protobuf-c makes them.
+# build folder shares them. And the messages of pprof and Perfetto, as protobuf-c makes them.
 
 PAGE := build/page
 PAGE_SRC := $(addprefix userspace/output/page/,package.json package-lock.json build.mjs build.sh) \
@@ -14,18 +14,19 @@ $(PAGE_INC) &: $(PAGE_SRC) | setup-build
 	$(call say,PAGE,$(PAGE))
 	$(Q)sh userspace/output/page/build.sh $(PAGE)
 
-PROFILE_PB := $(O)/profile.pb-c
+PB := $(O)/profile.pb-c $(O)/perfetto.pb-c
+PB_OBJ := $(addsuffix .o,$(PB))
 
-$(PROFILE_PB).c $(PROFILE_PB).h &: userspace/output/profile.proto | setup-build
+$(O)/%.pb-c.c $(O)/%.pb-c.h: userspace/output/%.proto | setup-build
 	$(call say,PROTO,$<)
 	$(Q)protoc --proto_path=$(<D) --c_out=$(O) $<
 
-$(PROFILE_PB).o: $(PROFILE_PB).c $(STAMP)
+$(PB_OBJ): %.o: %.c $(STAMP)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
 
-$(O)/userspace/output/pprof.o $(O)/userspace/output/pprof_tables.o: $(PROFILE_PB).h
-$(O)/libgpuprof.a: $(PROFILE_PB).o
-LIB_OBJ += $(PROFILE_PB).o
+$(addprefix $(O)/,$(addprefix userspace/output/,pprof.o pprof_tables.o perfetto_packet.o) \
+	$(addprefix tests/unit/,test_output_stacks.o test_output_perfetto.o)): $(addsuffix .h,$(PB))
+LIB_OBJ += $(PB_OBJ)
 LIBS += -lprotobuf-c
 
 PAGE_OBJ := $(addprefix $(O)/userspace/output/,memory_html.o flame_html.o)

@@ -9,6 +9,7 @@
 #include "output/pprof.h"
 
 #include "output/output.h"
+#include "output/pack.h"
 #include "output/stack_samples.h"
 #include "output/stack_text.h"
 
@@ -208,7 +209,7 @@ static int write_sample(struct pprof *p, const struct stack_sample *s)
 	sample.n_label = labels.nr;
 	profile.sample = &one;
 	profile.n_sample = 1;
-	pprof_pack(&profile, &p->out);
+	pack_message(&profile, &p->out);
 	return drain(p, BLOCK_BYTES);
 }
 
@@ -271,7 +272,7 @@ static int write_tables(struct pprof *p, enum stack_metric metric)
 	profile.n_comment = make_comments(p, comments);
 	profile.time_nanos = (int64_t)(t->start_ns + t->realtime_offset_ns);
 	profile.duration_nanos = (int64_t)(t->end_ns - t->start_ns);
-	pprof_pack(&profile, &p->out);
+	pack_message(&profile, &p->out);
 	err = pprof_tables__pack(p->tables, &p->out);
 	return err ? err : drain(p, 1);
 }

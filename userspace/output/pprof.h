@@ -39,7 +39,4 @@ uint64_t pprof_tables__leaf(struct pprof_tables *p, enum pprof_mapping mapping, 
 /* Appends a Profile that holds nothing but these tables. 0 or -ENOMEM. */
 int pprof_tables__pack(struct pprof_tables *p, struct buf *out);
 
-/* Appends the bytes of a message (a ProtobufCMessage). */
-void pprof_pack(const void *message, struct buf *out);
-
 #endif /* GP_OUTPUT_PPROF_H */

@@ -5,6 +5,7 @@
  */
 #include "output/pprof.h"
 
+#include "output/pack.h"
 #include "output/stack_text.h"
 
 #include <errno.h>
@@ -210,19 +211,6 @@ void pprof_tables__free(struct pprof_tables *p)
 	free(p);
 }
 
-void pprof_pack(const void *message, struct buf *out)
-{
-	size_t bytes = protobuf_c_message_get_packed_size(message);
-	uint8_t *packed = malloc(bytes + 1);
-
-	if (!packed) {
-		out->err = -ENOMEM;
-		return;
-	}
-	buf__add(out, packed, protobuf_c_message_pack(message, packed));
-	free(packed);
-}
-
 /* An array of pointers to the items of a vector, as protobuf-c wants it; NULL: out of memory. */
 #define pointers_to(vec)                                                                           \
 	({                                                                                         \
@@ -253,7 +241,7 @@ int pprof_tables__pack(struct pprof_tables *p, struct buf *out)
 	profile.string_table = p->texts.items;
 	profile.n_string_table = p->texts.nr;
 	if (!err)
-		pprof_pack(&profile, out);
+		pack_message(&profile, out);
 	free(profile.function);
 	free(profile.mapping);
 	free(profile.location);
