@@ -44,6 +44,7 @@ struct writer {
 	const struct timeline *t;
 	struct hash flow;   /* forward op -> backward op */
 	struct hash tracks; /* that the reader knows */
+	struct hash stacks; /* stack id -> its text, kept */
 	struct buf text;
 	VEC(struct open) open; /* the slices that are open, outermost first */
 	int err;
@@ -89,11 +90,13 @@ static void begin_slice(struct writer *w, const struct perfetto_event *e, uint64
 		w->err = -ENOMEM;
 }
 
-static void stack_arg(struct writer *w, struct perfetto_event *e, const char *name,
-		      const struct tl_stack *s)
+static const char *stack_text(struct writer *w, const struct tl_stack *s)
 {
-	if (!s->nr)
-		return;
+	const uint64_t *known = hash__find(&w->stacks, s->id);
+	const char *kept;
+
+	if (known)
+		return (const char *)(uintptr_t)*known;
 	buf__clear(&w->text);
 	if (stack_text_mark(s->flags))
 		buf__printf(&w->text, "%s;", stack_text_mark(s->flags));
@@ -101,7 +104,10 @@ static void stack_arg(struct writer *w, struct perfetto_event *e, const char *na
 		stack_text_frame(&w->text, w->t->recording, s->frames[i]);
 		buf__str(&w->text, i ? ";" : "");
 	}
-	perfetto_text(e, name, w->text.bytes ? w->text.bytes : "");
+	kept = perfetto__keep(w->p, w->text.bytes ? w->text.bytes : "");
+	if (hash__set(&w->stacks, s->id, (uintptr_t)kept))
+		w->err = -ENOMEM;
+	return kept;
 }
 
 static void op_flows(struct writer *w, struct perfetto_event *e, uint32_t i)
@@ -143,7 +149,9 @@ static void put_op(struct writer *w, uint32_t i, bool async)
 	const struct tl_stack stack = timeline__stack(w->t, op->stack_id, i);
 	struct perfetto_event e = op_event(w, i);
 
-	stack_arg(w, &e, stack.is_forward ? "Forward call stack" : "Call stack", &stack);
+	if (stack.nr)
+		perfetto_text(&e, stack.is_forward ? "Forward call stack" : "Call stack",
+			      stack_text(w, &stack));
 	if (async)
 		e.track = number_of(OF_ASYNC, i);
 	begin_slice(w, &e, op->end_ns, i);
@@ -443,6 +451,7 @@ int output_perfetto(struct sink *s, const struct timeline *t)
 	perfetto__free(w.p);
 	hash__done(&w.flow);
 	hash__done(&w.tracks);
+	hash__done(&w.stacks);
 	buf__done(&w.text);
 	vec_done(&w.open);
 	return err;

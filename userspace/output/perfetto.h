@@ -34,13 +34,15 @@ struct perfetto_arg {
 	union {
 		uint64_t u64;
 		int64_t i64;
-		const char *text; /* as it is at perfetto__event() */
+		const char *text; /* of perfetto__keep(), or as names are */
 	};
 };
 
 #define PERFETTO_ARGS_MAX  40
 #define PERFETTO_FLOWS_MAX 2
 
+/* Category, name and the names of arguments are constants or the timeline's: equal pointers are
+ * equal texts for as long as the trace is written. */
 struct perfetto_event {
 	enum perfetto_type type;
 	uint64_t track;
@@ -63,6 +65,10 @@ void perfetto__free(struct perfetto *p);
 void perfetto__track(struct perfetto *p, const struct perfetto_track *track);
 void perfetto__event(struct perfetto *p, const struct perfetto_event *event);
 int perfetto__flush(struct perfetto *p);
+
+/* The text as the trace has it, the same pointer for the same text, valid until perfetto__free().
+ */
+const char *perfetto__keep(struct perfetto *p, const char *text);
 
 /* Arguments beyond PERFETTO_ARGS_MAX are left out. */
 void perfetto_u64(struct perfetto_event *e, const char *name, uint64_t value);

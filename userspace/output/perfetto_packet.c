@@ -42,7 +42,8 @@ struct news {
 struct perfetto {
 	struct sink *sink;
 	struct intern *texts;
-	struct hash iid_of[SPACE_NR]; /* interned text -> its number */
+	struct hash iid_of[SPACE_NR];	/* interned text -> its number */
+	struct hash known_of[SPACE_NR]; /* any text that stays -> the same */
 	struct buf scratch, out;
 	struct news news;
 	int err;
@@ -71,8 +72,8 @@ int perfetto__flush(struct perfetto *p)
 	return p->err;
 }
 
-/* One line of UTF-8 that lives as long as `p`; never NULL. */
-static const char *keep(struct perfetto *p, const char *text)
+/* One line of UTF-8; never NULL. */
+const char *perfetto__keep(struct perfetto *p, const char *text)
 {
 	const char *kept;
 
@@ -105,9 +106,9 @@ static void add_new(struct perfetto *p, enum space space, const char *text, uint
 }
 
 /* The text's number; the reader is told with this event if it is new. */
-static uint64_t iid_of(struct perfetto *p, enum space space, const char *text)
+static uint64_t iid_of_any(struct perfetto *p, enum space space, const char *text)
 {
-	const char *kept = keep(p, text);
+	const char *kept = perfetto__keep(p, text);
 	const uint64_t *known = hash__find(&p->iid_of[space], (uintptr_t)kept);
 	uint64_t iid = p->iid_of[space].nr + 1;
 
@@ -120,6 +121,20 @@ static uint64_t iid_of(struct perfetto *p, enum space space, const char *text)
 	return iid;
 }
 
+/* Of a text that stays where it is. */
+static uint64_t iid_of(struct perfetto *p, enum space space, const char *text)
+{
+	const uint64_t *known = hash__find(&p->known_of[space], (uintptr_t)text);
+	uint64_t iid;
+
+	if (known)
+		return *known;
+	iid = iid_of_any(p, space, text);
+	if (hash__set(&p->known_of[space], (uintptr_t)text, iid))
+		p->err = -ENOMEM;
+	return iid;
+}
+
 /* ---- tracks ---- */
 
 void perfetto__track(struct perfetto *p, const struct perfetto_track *track)
@@ -129,8 +144,8 @@ void perfetto__track(struct perfetto *p, const struct perfetto_track *track)
 	Perfetto__ProcessDescriptor process = PERFETTO__PROCESS_DESCRIPTOR__INIT;
 	Perfetto__ThreadDescriptor thread = PERFETTO__THREAD_DESCRIPTOR__INIT;
 	Perfetto__CounterDescriptor counter = PERFETTO__COUNTER_DESCRIPTOR__INIT;
-	char *name = (char *)(uintptr_t)keep(p, track->name);
-	char *cmdline = (char *)(uintptr_t)keep(p, track->cmdline ? track->cmdline : "");
+	char *name = (char *)(uintptr_t)perfetto__keep(p, track->name);
+	char *cmdline = (char *)(uintptr_t)perfetto__keep(p, track->cmdline ? track->cmdline : "");
 
 	d.has_uuid = true;
 	d.uuid = track->uuid;
@@ -303,8 +318,10 @@ void perfetto__free(struct perfetto *p)
 	if (!p)
 		return;
 	intern__free(p->texts);
-	for (int i = 0; i < SPACE_NR; i++)
+	for (int i = 0; i < SPACE_NR; i++) {
 		hash__done(&p->iid_of[i]);
+		hash__done(&p->known_of[i]);
+	}
 	buf__done(&p->scratch);
 	buf__done(&p->out);
 	free(p);
