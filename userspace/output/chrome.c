@@ -52,12 +52,8 @@ static void one_stack(struct chrome *c, const char *key, const struct tl_stack *
 
 	if (!s->nr)
 		return;
-	if (stack_text_mark(s->flags))
-		buf__printf(&text, "%s;", stack_text_mark(s->flags));
-	for (size_t i = s->nr; i-- > 0;) {
-		stack_text_frame(&text, c->t->recording, s->frames[i]);
-		buf__char(&text, ';');
-	}
+	stack_text_all(&text, c->t->recording, s);
+	buf__char(&text, ';');
 	chrome_lit(&c->out, ",\"");
 	buf__str(&c->out, key);
 	chrome_lit(&c->out, "\":");

@@ -98,12 +98,7 @@ static const char *stack_text(struct writer *w, const struct tl_stack *s)
 	if (known)
 		return (const char *)(uintptr_t)*known;
 	buf__clear(&w->text);
-	if (stack_text_mark(s->flags))
-		buf__printf(&w->text, "%s;", stack_text_mark(s->flags));
-	for (size_t i = s->nr; i-- > 0;) {
-		stack_text_frame(&w->text, w->t->recording, s->frames[i]);
-		buf__str(&w->text, i ? ";" : "");
-	}
+	stack_text_all(&w->text, w->t->recording, s);
 	kept = perfetto__keep(w->p, w->text.bytes ? w->text.bytes : "");
 	if (hash__set(&w->stacks, s->id, (uintptr_t)kept))
 		w->err = -ENOMEM;

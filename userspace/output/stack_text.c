@@ -56,6 +56,16 @@ void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t fr
 	}
 }
 
+void stack_text_all(struct buf *out, const struct recording *rec, const struct tl_stack *s)
+{
+	if (stack_text_mark(s->flags))
+		buf__printf(out, "%s;", stack_text_mark(s->flags));
+	for (size_t i = s->nr; i-- > 0;) {
+		stack_text_frame(out, rec, s->frames[i]);
+		buf__str(out, i ? ";" : "");
+	}
+}
+
 const char *stack_text_mark(uint32_t flags)
 {
 	if (flags & GP_STACK_INCOMPLETE)

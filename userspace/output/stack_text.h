@@ -8,7 +8,7 @@
 #define GP_OUTPUT_STACK_TEXT_H
 
 #include "base/buf.h"
-#include "recording/recording.h"
+#include "timeline/timeline.h"
 
 /* At the innermost frame, or as the innermost, of a forward op's stack that is shown for its
  * backward. */
@@ -24,6 +24,9 @@ void stack_text_frame(struct buf *out, const struct recording *rec, uint32_t fra
 
 /* Appends it with what separates frames (space, tab, line end, ';') as '_'. */
 void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t frame);
+
+/* Appends a whole stack, its mark and the outermost frame first, with semicolons between. */
+void stack_text_all(struct buf *out, const struct recording *rec, const struct tl_stack *s);
 
 /* "[truncated]" or "[incomplete]", which stand for the outermost frames of a stack that is not
  * whole; NULL if it is. `flags` are enum gp_stack_flags. */
