@@ -489,6 +489,28 @@ static void test_flamegraph(void **state)
 	stack_example__close(&e);
 }
 
+/* Each process by itself, where there are several. */
+static void test_flamegraph_processes(void **state)
+{
+	struct events *e = events__new();
+	char *text;
+
+	events__process(e, 1, 77, "worker");
+	for (uint16_t i = 0; i < 2; i++)
+		events__op(e, (struct event_op){.name = "aten::mul",
+						.start_ns = 100,
+						.end_ns = 200,
+						.process = i,
+						.tid = 100U + i,
+						.instance = (i + 1ULL) << 32 | 1});
+	text = written(events__timeline(e), output_flamegraph, NULL, NULL);
+	assert_non_null(strstr(text, "[\"python (pid 4242)\",6]"));
+	assert_non_null(strstr(text, "[\"worker (pid 77)\",6]"));
+	assert_non_null(strstr(text, "\"parents\":[-1,0,1,2,0,4,5],"));
+	free(text);
+	events__free(e);
+}
+
 /* More nodes than a page can hold: the small ones are joined, and it says so. */
 static void test_flamegraph_prunes(void **state)
 {
@@ -569,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_pprof_hostile),
 		cmocka_unit_test(test_flamegraph),
 		cmocka_unit_test(test_flamegraph_prunes),
+		cmocka_unit_test(test_flamegraph_processes),
 		cmocka_unit_test(test_table),
 	};
 
