@@ -451,11 +451,13 @@ enum gp_loss {
 	GP_LOSS_GPU_TIME = 14,	       /* CUPTI records with no start or end, or an end before it */
 	GP_LOSS_GPU_CLOCK = 15,	       /* CUPTI records made while its clock was not steady */
 	GP_LOSS_GPU_DROPPED = 16,   /* CUPTI records that CUPTI or we had no buffer for, at least */
-	GP_LOSS_UNWIND_TABLE = 17,  /* native stacks cut at code whose table was not there yet */
-	GP_LOSS_UNWIND_RULE = 18,   /* native stacks cut at code that has no unwind information */
-	GP_LOSS_UNWIND_HARD = 19,   /* native stacks cut where a rule is not one of ours */
-	GP_LOSS_UNWIND_MEMORY = 20, /* native stacks cut where the thread's stack made no sense */
-	GP_LOSS_NR = 21,
+	GP_LOSS_CHILD_LATE = 17,    /* children whose beginning was not seen */
+	GP_LOSS_CHILD_MISSED = 18,  /* children that are not in the capture */
+	GP_LOSS_UNWIND_TABLE = 19,  /* native stacks cut at code whose table was not there yet */
+	GP_LOSS_UNWIND_RULE = 20,   /* native stacks cut at code that has no unwind information */
+	GP_LOSS_UNWIND_HARD = 21,   /* native stacks cut where a rule is not one of ours */
+	GP_LOSS_UNWIND_MEMORY = 22, /* native stacks cut where the thread's stack made no sense */
+	GP_LOSS_NR = 23,
 };
 
 /* Ops open on one thread at a time. */

@@ -5,6 +5,7 @@
  * right first: else the fuzzer would see little behind them.
  */
 #include "recording/format.h"
+#include "recording/merge.h"
 #include "recording/recording.h"
 
 #include "base/file.h"
@@ -133,6 +134,19 @@ static void seed_stacks(int argc, char **argv)
 	fuzz_seed(argc, argv, "stacks", (const void *)&s, sizeof(s));
 }
 
+/* With itself: refused, or the half of a process that nothing describes. */
+static void merge(struct recording *r)
+{
+	struct recording *const parts[] = {r, r};
+	struct recording_writer *w;
+	struct reason why;
+
+	if (recording_writer__new("/dev/null", &why, &w))
+		abort();
+	(void)recording_merge(parts, 2, w, &why);
+	recording_writer__free(w);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	CLEANUP(cleanup_free) char *text = NULL, *seed = NULL;
@@ -149,6 +163,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	fuzz_seed(*argc, *argv, "as-it-is", seed, bytes + 1);
 	seed[0] = 1;
 	fuzz_seed(*argc, *argv, "made-right", seed, bytes + 1);
+	seed[0] = 3;
+	fuzz_seed(*argc, *argv, "merged", seed, bytes + 1);
 	seed_stacks(*argc, *argv);
 	return 0;
 }
@@ -176,6 +192,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (!recording__open(path, &why, &r)) {
 		read_all(r);
+		if (data[0] & 2)
+			merge(r);
 		recording__free(r);
 	}
 	(void)close(fd);

@@ -63,6 +63,8 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_GPU_TIME] = "cupti_time",
 		[GP_LOSS_GPU_CLOCK] = "cupti_clock",
 		[GP_LOSS_GPU_DROPPED] = "cupti_dropped",
+		[GP_LOSS_CHILD_LATE] = "child_late",
+		[GP_LOSS_CHILD_MISSED] = "child_missed",
 		[GP_LOSS_UNWIND_TABLE] = "unwind_table",
 		[GP_LOSS_UNWIND_RULE] = "unwind_rule",
 		[GP_LOSS_UNWIND_HARD] = "unwind_hard",
