@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+--stack both against a program that knows its Python stack at each operator: without the native
+frames a stack is Python's, and the native ones lead from the operator to the program's beginning.
+"""
+
+import os
+import re
+
+import pytest
+
+import harness
+from test_stacks import FRAMES, recorded, told
+
+STEPS = 10
+PYTHON = re.compile(r"^[/<?].*\(\d+\): ")
+
+
+def let_tables_come(target, path):
+    """Each step may lead to files whose unwind tables are not there yet; what is written to the
+    recording later was read after they were."""
+    for _ in range(6):
+        size = os.path.getsize(path)
+        target.step(1)
+        harness.wait_until("more of the recording", lambda before=size:
+                           os.path.getsize(path) > before)
+
+
+@pytest.mark.versions
+def test_both(tmp_path):
+    path = str(tmp_path / "both.gpuprof")
+    with harness.Target("stacks") as target:
+        def orders():
+            let_tables_come(target, path)
+            told(target)
+            target.step(STEPS)
+
+        done = harness.attach(target, path, "--no-inject", "--stack", "both", "--memory",
+                              orders=orders)
+        expected = told(target)
+        main = target.facts["tid"]
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    found = recorded(done.recording)
+    whole = 0
+    for tid, stacks in expected.items():
+        assert len(found[tid]) >= len(stacks)
+        for stack, (mark, frames) in zip(stacks, found[tid][-len(stacks):]):
+            python = [frame for frame in frames if PYTHON.match(frame)]
+            if len(stack) > FRAMES:
+                assert mark and python == stack[:FRAMES]
+                continue
+            # A stack with native frames may be longer than is kept.
+            assert mark in (None, "[truncated]"), frames
+            assert python == stack, (python, frames)
+            assert "at::_ops::sinh::call" in frames[0], frames
+            if mark is None and tid == main:
+                assert frames[-1].endswith("_start"), frames
+            whole += mark is None
+    assert whole >= 0.9 * sum(map(len, expected.values()))
+
+
+@pytest.mark.versions
+def test_native(tmp_path):
+    path = str(tmp_path / "native.gpuprof")
+    with harness.Target("mlp") as target:
+        def orders():
+            let_tables_come(target, path)
+            target.step(STEPS)
+
+        done = harness.attach(target, path, "--stack", "native", orders=orders)
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    losses = done.recording.losses()
+    assert losses["unwind_memory"] == 0 and losses["unwind_hard"] == 0
+    mapped = 0
+    for event in done.recording.chrome()["traceEvents"]:
+        frames = event.get("args", {}).get("Call stack", "").split(";")[:-1]
+        if event["ph"] != "X" or not frames or not event["name"].startswith("aten::"):
+            continue
+        assert not any(PYTHON.match(frame) for frame in frames), frames
+        assert "at::_ops::" in frames[-1], frames
+        mapped += frames[0].endswith("_start")
+    assert mapped
