@@ -53,24 +53,34 @@ struct python_top {
 	__u32 op; /* the op's, see struct thread_frame */
 };
 
-/* Of each thread, where stacks are wanted: the memory in which its stack is walked. */
+/* Of each thread, where stacks are wanted: the memory in which its stack is walked. All of it that
+ * changes from frame to frame is here: what the verifier cannot follow it need not, and so it comes
+ * to an end. */
 struct python_thread {
 	struct python_top tops[GP_OP_DEPTH]; /* of the open ops, and of the one to be next */
 	__u64 tstate;			     /* the thread state that was found last, 0: none */
 	__u64 single; /* the interpreter that was then the only one, 0: there were several */
+	/* The walk: the next frame; what has been found. */
+	__u64 frame, hash;
+	__u32 nr, flags;
+	__u64 base_mask;  /* ~0: instructions are addresses */
+	__u64 owner_mask; /* 0: frames have no owner */
 	/* Two windows on the target's frames: where they begin, and one more than the offset at
 	 * which a frame may begin for all of it to be there; 0: the window is empty. */
 	__u64 window, other;
 	__u64 window_last, other_last;
 	__u64 state[GP_PYTHON_STATE_BYTES / 8];
-	__u64 read[2 * GP_PYTHON_WINDOW_BYTES / 8]; /* one behind the other */
+	/* One behind the other; and for a frame at the very end. */
+	__u64 read[(2 * GP_PYTHON_WINDOW_BYTES + GP_PYTHON_FRAME_BYTES + 8) / 8];
 	__u64 check[GP_PYTHON_CHECK_BYTES / 8];
 	struct gp_python_made made;
 	/* The interpreter's own frames, as far as the walk came, innermost first: from 3.12 on each
 	 * of its calls has one on the thread's stack. */
 	__u64 own[GP_STACK_FRAMES];
 	__u32 own_nr;
-	__u32 reserved;
+	__u32 call_nr; /* of that walk: functions' frames so far, and the next frame */
+	__u64 call_frame;
+	__u64 call[GP_PYTHON_FRAME_BYTES / 8];
 	struct gp_ev_stack event; /* `frames` follow it, in the ring too */
 	struct gp_stack_frame frames[GP_STACK_FRAMES];
 };

@@ -23,6 +23,10 @@
 /* Interpreters and thread states looked at to find one, and frames, Python's and others. */
 #define PYTHON_SEARCH_MAX 4096
 #define PYTHON_WALK_MAX	  (2 * GP_STACK_FRAMES)
+#define PYTHON_WALK_STEP  8
+
+/* Read with a frame that lies elsewhere, at most: some C frames. */
+#define PYTHON_BEHIND_BYTES 2048
 
 /* From this owner on a frame is the interpreter's own, not a Python function's. */
 #define PYTHON_OWNER_INTERPRETER 3
@@ -115,8 +119,8 @@ static long python_search_one(__u32 n, struct python_search *s)
 }
 
 /* Reads the thread state and checks that it is the thread's and in its interpreter's list. */
-static __noinline bool python_state_good(struct python_thread *p, const struct gp_python *py,
-					 __u64 tstate, __u64 self)
+static __always_inline bool python_state_good(struct python_thread *p, const struct gp_python *py,
+					      __u64 tstate, __u64 self)
 {
 	__u64 prev, neighbour;
 
@@ -140,15 +144,13 @@ static __always_inline bool python_one_interpreter(const struct python_thread *p
 	       first == p->single;
 }
 
-/* 1: the thread state is in p->state; 0: the thread has none; -1: not known. */
-static __noinline int python_find(struct python_thread *p, const struct gp_python *py)
+/* Goes through the lists. As python_find(). */
+static __noinline int python_find_anew(struct python_thread *p, const struct gp_python *py,
+				       __u64 self)
 {
-	struct python_search s = {.py = py};
+	struct python_search s = {.py = py, .self = self};
 	__u64 next;
 
-	s.self = bpf_get_current_task_btf()->thread.fsbase;
-	if (python_state_good(p, py, p->tstate, s.self) && python_one_interpreter(p, py))
-		return 1;
 	p->tstate = 0;
 	p->single = 0;
 	if (!python_read(&s.interp, 8, py->interpreters))
@@ -162,10 +164,20 @@ static __noinline int python_find(struct python_thread *p, const struct gp_pytho
 		return 0;
 	/* Of several interpreters' states only one is the thread's now. Those without frames are
 	 * not, or it has no stack. */
-	if (s.framed_nr > 1 || !python_state_good(p, py, s.found, s.self))
+	if (s.framed_nr > 1 || !python_state_good(p, py, s.found, self))
 		return -1;
 	p->tstate = s.found;
 	return 1;
+}
+
+/* 1: the thread state is in p->state; 0: the thread has none; -1: not known. */
+static __always_inline int python_find(struct python_thread *p, const struct gp_python *py)
+{
+	__u64 self = bpf_get_current_task_btf()->thread.fsbase;
+
+	if (python_state_good(p, py, p->tstate, self) && python_one_interpreter(p, py))
+		return 1;
+	return python_find_anew(p, py, self);
 }
 
 /* ---- the frames ---- */
@@ -173,11 +185,6 @@ static __noinline int python_find(struct python_thread *p, const struct gp_pytho
 struct python_walk {
 	const struct gp_python *py;
 	struct python_thread *memory;
-	__u64 frame; /* next */
-	__u64 first_instr;
-	__u64 hash;
-	__u32 nr;
-	__u32 flags;
 };
 
 /*
@@ -186,16 +193,15 @@ struct python_walk {
  * what is behind them: those of generators lie anywhere, but the interpreter's own lie on the C
  * stack, the next one above. Returns where it is in p->read, or a negative number.
  */
-static __noinline int python_read_frame(struct python_walk *w, __u64 at)
+static __noinline int python_read_frame(struct python_thread *p, const struct gp_python *py,
+					__u64 at)
 {
-	const struct gp_python *py = w->py;
-	struct python_thread *p = w->memory;
 	__u32 bytes = py->frame_bytes, before = at & (GP_PYTHON_PAGE_BYTES - 1);
 	__u32 behind = GP_PYTHON_PAGE_BYTES - before;
 
 	if (bytes > GP_PYTHON_FRAME_BYTES)
 		return -1;
-	if (py->has_window && (!w->nr || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
+	if (py->has_window && (!p->nr || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
 			       p->other - at <= GP_PYTHON_PAGE_BYTES)) {
 		p->window_last = 0;
 		p->window = at - before;
@@ -204,6 +210,8 @@ static __noinline int python_read_frame(struct python_walk *w, __u64 at)
 		p->window_last = before + 1;
 		return (int)before;
 	}
+	if (behind > PYTHON_BEHIND_BYTES)
+		behind = PYTHON_BEHIND_BYTES;
 	if (!py->has_window || behind < bytes)
 		behind = bytes;
 	p->other_last = 0;
@@ -214,104 +222,119 @@ static __noinline int python_read_frame(struct python_walk *w, __u64 at)
 	return GP_PYTHON_WINDOW_BYTES;
 }
 
-/* Eight bytes at a place in what was read of frames. */
-static __always_inline __u64 python_frame_field(const struct python_thread *p, __u32 at)
+/* Eight bytes of the frame that lies there in what was read. */
+static __always_inline __u64 python_frame_field(const char *frame, __u32 offset)
 {
-	return python_field(p->read, sizeof(p->read), at);
+	return *(const __u64 *)(frame + (offset & (GP_PYTHON_FRAME_BYTES - 1)));
 }
 
-static __always_inline bool python_is_function(const struct python_thread *p,
-					       const struct gp_python *py, __u32 at)
+/* Adds the frame, if it is a function's. Without branches: the verifier follows each one, and the
+ * steps of a loop multiply them. */
+static __always_inline void python_add(struct python_thread *p, const struct gp_python *py,
+				       const char *frame, __u32 i)
 {
-	if (py->frame_owner == PYTHON_NO_FIELD)
-		return true;
-	at += py->frame_owner;
-	if (at >= sizeof(p->read))
-		return true;
-	return ((const __u8 *)p->read)[at] < PYTHON_OWNER_INTERPRETER;
+	struct gp_stack_frame *to = &p->frames[i];
+	__u64 code = python_frame_field(frame, py->frame_code) & py->code_mask;
+	__u64 instr = python_frame_field(frame, py->frame_instr);
+	__u64 owner = *(const __u8 *)(frame + (py->frame_owner & (GP_PYTHON_FRAME_BYTES - 1)));
+	__u64 is_function = ((owner & p->owner_mask) - PYTHON_OWNER_INTERPRETER) >> 63;
+	__u32 lasti = (__u32)(instr - ((code + py->code_start) & p->base_mask));
+	__u64 hash = gp_python_mix(p->hash, code * 0xd6e8feb86659fd93ULL + lasti);
+
+	to->code = code;
+	to->lasti = (__s32)lasti;
+	p->hash ^= (hash ^ p->hash) & -is_function;
+	p->nr = i + (__u32)is_function;
 }
 
-/* Whether the function's frame that was read is the outermost of one call of the interpreter, as
- * far as it says so itself. */
-static __always_inline bool python_is_entry(const struct python_thread *p,
-					    const struct gp_python *py, __u32 at)
+/* One frame. True: there is no other, or none that can be had. */
+static __always_inline bool python_walk_frame(struct python_thread *p, const struct gp_python *py)
 {
-	if (py->is_index)
+	__u64 at = p->frame + py->frame_at, offset = at - p->window;
+	__u32 place = (__u32)offset, i = p->nr;
+	const char *frame;
+
+	if (!p->frame)
 		return true;
-	at += py->frame_entry;
-	return py->frame_entry && at < sizeof(p->read) && ((const __u8 *)p->read)[at];
-}
-
-/* Notes the interpreter's own frame. */
-static __always_inline void python_note_own(const struct python_walk *w, struct python_thread *p)
-{
-	__u32 i = p->own_nr;
-
-	if (i < GP_STACK_FRAMES) {
-		p->own[i] = w->frame;
-		p->own_nr = i + 1;
+	if (i >= GP_STACK_FRAMES) {
+		p->flags |= GP_STACK_TRUNCATED;
+		return true;
 	}
+	if (offset >= p->window_last) {
+		offset = at - p->other;
+		place = (__u32)offset + GP_PYTHON_WINDOW_BYTES;
+		if (offset >= p->other_last)
+			place = (__u32)python_read_frame(p, py, at);
+	}
+	if (place >= 2 * GP_PYTHON_WINDOW_BYTES) {
+		p->flags |= GP_STACK_INCOMPLETE;
+		return true;
+	}
+	frame = (const char *)p->read + place;
+	python_add(p, py, frame, i);
+	p->frame = python_frame_field(frame, py->frame_back);
+	return false;
 }
 
-/* The frame that was added last is the outermost of one call of the interpreter. */
-static __always_inline void python_mark_entry(const struct python_walk *w, struct python_thread *p)
+/* Several at a time: each return costs as much as a frame. */
+static long python_walk_some(__u32 n, struct python_walk *w)
 {
-	__u32 i = w->nr - 1;
+	for (int i = 0; i < PYTHON_WALK_STEP; i++)
+		if (python_walk_frame(w->memory, w->py))
+			return 1;
+	return 0;
+}
 
+/* ---- the calls of the interpreter ---- */
+
+/* The frame number `i` is the outermost of one call. */
+static __always_inline void python_mark_call(struct python_thread *p, __u32 i)
+{
 	if (i < GP_STACK_FRAMES)
 		p->event.entries[i / 64] |= 1ULL << i % 64;
 }
 
-/* Adds the frame that was read to that place. */
-static __always_inline void python_add(struct python_walk *w, struct python_thread *p, __u32 at)
+static __always_inline __u8 python_byte(const __u64 *frame, __u32 offset)
 {
-	const struct gp_python *py = w->py;
-	__u64 code = python_frame_field(p, at + py->frame_code) & py->code_mask;
-	__u64 instr = python_frame_field(p, at + py->frame_instr);
-	__u32 i = w->nr;
-
-	if (i >= GP_STACK_FRAMES)
-		return;
-	p->frames[i].code = code;
-	p->frames[i].lasti = (__s32)(py->is_index ? instr : instr - code - py->code_start);
-	w->hash = gp_python_mix(w->hash, code * 0xd6e8feb86659fd93ULL + (__u32)p->frames[i].lasti);
-	w->nr = i + 1;
+	return ((const __u8 *)frame)[offset & (GP_PYTHON_FRAME_BYTES - 1)];
 }
 
-static long python_walk_one(__u32 n, struct python_walk *w)
+static long python_call_one(__u32 n, struct python_walk *w)
 {
 	const struct gp_python *py = w->py;
 	struct python_thread *p = w->memory;
-	__u64 at = w->frame + py->frame_at, offset = at - p->window;
-	__s32 place = (__s32)offset;
+	__u32 bytes = py->frame_bytes, i = p->own_nr;
 
-	if (!w->frame)
+	if (!p->call_frame || p->call_nr > GP_STACK_FRAMES || bytes > GP_PYTHON_FRAME_BYTES ||
+	    !python_read(p->call, bytes, p->call_frame + py->frame_at))
 		return 1;
-	if (w->nr >= GP_STACK_FRAMES) {
-		w->flags |= GP_STACK_TRUNCATED;
-		return 1;
-	}
-	if (offset >= p->window_last) {
-		offset = at - p->other;
-		place = offset < p->other_last ? (__s32)offset + GP_PYTHON_WINDOW_BYTES
-					       : python_read_frame(w, at);
-	}
-	if (place < 0) {
-		w->flags |= GP_STACK_INCOMPLETE;
-		return 1;
-	}
-	if (!n)
-		w->first_instr = python_frame_field(p, (__u32)place + py->frame_instr);
-	if (!python_is_function(p, py, (__u32)place)) {
-		python_mark_entry(w, p);
-		python_note_own(w, p);
+	if (py->frame_owner != PYTHON_NO_FIELD &&
+	    python_byte(p->call, py->frame_owner) >= PYTHON_OWNER_INTERPRETER) {
+		python_mark_call(p, p->call_nr - 1);
+		if (i < GP_STACK_FRAMES) {
+			p->own[i] = p->call_frame;
+			p->own_nr = i + 1;
+		}
 	} else {
-		python_add(w, p, (__u32)place);
-		if (python_is_entry(p, py, (__u32)place))
-			python_mark_entry(w, p);
+		p->call_nr++;
+		if (py->is_index || (py->frame_entry && python_byte(p->call, py->frame_entry)))
+			python_mark_call(p, p->call_nr - 1);
 	}
-	w->frame = python_frame_field(p, (__u32)place + py->frame_back);
+	p->call_frame = python_field(p->call, sizeof(p->call), py->frame_back);
 	return 0;
+}
+
+/* Which frames each call of the interpreter runs, for those who walk the native stack too: a walk
+ * of its own, as the others are to cost nothing more. */
+static __always_inline void python_calls(struct python_walk *w, __u64 first)
+{
+	struct python_thread *p = w->memory;
+
+	__builtin_memset(p->event.entries, 0, sizeof(p->event.entries));
+	p->call_frame = first;
+	p->call_nr = 0;
+	(void)bpf_loop(PYTHON_WALK_MAX, python_call_one, w, 0);
+	p->hash = gp_python_mix_words(p->hash, p->event.entries, GP_STACK_FRAMES / 64);
 }
 
 /* ---- the codes ---- */
@@ -359,16 +382,16 @@ static long python_check_one(__u32 i, struct python_walk *w)
 	struct python_thread *p = w->memory;
 	struct gp_stack_frame *frame;
 
-	if (i >= GP_STACK_FRAMES || i >= w->nr)
+	if (i >= GP_STACK_FRAMES || i >= p->nr)
 		return 1;
 	frame = &p->frames[i];
 	if (!python_read(p->check, sizeof(p->check), frame->code + w->py->code_check)) {
-		w->flags |= GP_STACK_INCOMPLETE;
-		w->nr = i;
+		p->flags |= GP_STACK_INCOMPLETE;
+		p->nr = i;
 		return 1;
 	}
 	frame->check = python_check(p, w->py);
-	w->hash = gp_python_mix(gp_python_mix(w->hash, frame->code),
+	p->hash = gp_python_mix(gp_python_mix(p->hash, frame->code),
 				(__u64)frame->check << 32 | (__u32)frame->lasti);
 	return 0;
 }
@@ -376,14 +399,14 @@ static long python_check_one(__u32 i, struct python_walk *w)
 /* ---- the id ---- */
 
 /* Tells of a stack that has the id for the first time. */
-static __always_inline bool python_emit(struct python_thread *p, const struct python_walk *w,
-					const struct thread_state *t, __u32 id, __u64 now)
+static __always_inline bool python_emit(struct python_thread *p, const struct thread_state *t,
+					__u32 id, __u64 now)
 {
-	__u32 nr = w->nr;
+	__u32 nr = p->nr;
 
 	if (nr > GP_STACK_FRAMES)
 		return false;
-	emit_head(&p->event.head, GP_EV_STACK, (__u8)w->flags, t, now);
+	emit_head(&p->event.head, GP_EV_STACK, (__u8)p->flags, t, now);
 	p->event.stack_id = id;
 	p->event.frames_nr = nr;
 	/* Woken at once: code objects are read from the process while it has them. */
@@ -393,10 +416,9 @@ static __always_inline bool python_emit(struct python_thread *p, const struct py
 }
 
 /* By the checksums of the codes. */
-static __noinline __u32 python_id(const struct python_walk *w, const struct thread_state *t,
-				  __u64 now)
+static __noinline __u32 python_id(struct python_thread *p, const struct thread_state *t, __u64 now)
 {
-	__u64 key = gp_python_mix(w->hash, (__u64)w->nr << 32 | w->flags << 16 | (__u16)t->owner);
+	__u64 key = gp_python_mix(p->hash, (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
 	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
 	__u32 id;
 
@@ -411,7 +433,7 @@ static __noinline __u32 python_id(const struct python_walk *w, const struct thre
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;
 	}
-	if (python_emit(w->memory, w, t, id, now))
+	if (python_emit(p, t, id, now))
 		return id;
 	(void)bpf_map_delete_elem(&stacks, &key);
 	count_loss(GP_LOSS_STACK_ROOM);
@@ -422,15 +444,13 @@ static __noinline __u32 python_id(const struct python_walk *w, const struct thre
 static __always_inline __u32 python_known_id(struct python_walk *w, const struct thread_state *t,
 					     __u64 now)
 {
-	const __u64 *entries = w->memory->event.entries;
-	__u64 generation = w->py->generation, key;
-	__u32 slot, flags = w->flags, id;
+	struct python_thread *p = w->memory;
+	__u64 generation = w->py->generation;
+	__u64 key = gp_python_mix(gp_python_mix(p->hash, generation),
+				  (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
+	__u32 slot = (__u16)key, flags = p->flags, id;
 	volatile __u64 *quick;
 
-	key = gp_python_mix_words(w->hash, entries, GP_STACK_FRAMES / 64);
-	key = gp_python_mix(gp_python_mix(key, generation),
-			    (__u64)w->nr << 32 | w->flags << 16 | (__u16)t->owner);
-	slot = (__u16)key;
 	key &= ~(__u64)PYTHON_QUICK_ID_MAX;
 	quick = bpf_map_lookup_elem(&quick_stacks, &slot);
 	if (generation && quick) {
@@ -439,12 +459,12 @@ static __always_inline __u32 python_known_id(struct python_walk *w, const struct
 		if ((is & ~(__u64)PYTHON_QUICK_ID_MAX) == key && (is & PYTHON_QUICK_ID_MAX))
 			return is & PYTHON_QUICK_ID_MAX;
 	}
-	w->hash = gp_python_mix_words(0, entries, GP_STACK_FRAMES / 64);
+	p->hash = gp_python_mix_words(0, p->event.entries, GP_STACK_FRAMES / 64);
 	(void)bpf_loop(GP_STACK_FRAMES, python_check_one, w, 0);
-	if (!w->nr)
+	if (!p->nr)
 		return 0;
-	id = python_id(w, t, now);
-	if (generation && quick && w->flags == flags && id <= PYTHON_QUICK_ID_MAX)
+	id = python_id(p, t, now);
+	if (generation && quick && p->flags == flags && id <= PYTHON_QUICK_ID_MAX)
 		*quick = key | id;
 	return id;
 }
@@ -480,34 +500,48 @@ static __always_inline void python_note(struct python_thread *p, const struct th
 		p->tops[i] = (struct python_top){frame, instr, id, t->next_op + 1};
 }
 
-/* Walks the stack. Its id, 0: it has none, or (counted) none can be had. */
-static __always_inline __u32 python_walk(struct python_walk *w, const struct thread_state *t,
-					 __u64 now)
+/* From the innermost frame on. */
+static __always_inline void python_walk(struct python_walk *w, __u64 first)
+{
+	struct python_thread *p = w->memory;
+
+	p->frame = first;
+	p->base_mask = w->py->is_index ? 0 : ~0ULL;
+	p->owner_mask = w->py->frame_owner == PYTHON_NO_FIELD ? 0 : ~0ULL;
+	p->window_last = p->other_last = 0;
+	p->other = 0;
+	(void)bpf_loop(PYTHON_WALK_MAX / PYTHON_WALK_STEP, python_walk_some, w, 0);
+	if (p->frame && !p->flags)
+		p->flags = GP_STACK_INCOMPLETE;
+}
+
+/* As python_stack(), by a walk. */
+static __always_inline __u32 python_walked_id(struct python_walk *w, const struct thread_state *t,
+					      __u64 now)
 {
 	struct python_thread *p = w->memory;
 	int found = python_find(p, w->py);
-	__u64 first;
+	__u64 first, instr;
 	__u32 id;
 
 	if (!found)
 		return 0;
+	p->hash = 0;
+	p->nr = 0;
+	p->flags = 0;
 	first = python_field(p->state, sizeof(p->state), w->py->state_frame);
 	if (found > 0 && python_innermost(w->py, &first)) {
-		w->frame = first;
-		p->window_last = p->other_last = 0;
-		p->other = 0;
-		__builtin_memset(p->event.entries, 0, sizeof(p->event.entries));
-		(void)bpf_loop(PYTHON_WALK_MAX, python_walk_one, w, 0);
-		if (w->frame && !w->flags)
-			w->flags = GP_STACK_INCOMPLETE;
+		python_walk(w, first);
+		if (gp_stacks & GP_STACK_WANT_NATIVE)
+			python_calls(w, first);
 	} else {
-		w->flags = GP_STACK_INCOMPLETE;
+		p->flags = GP_STACK_INCOMPLETE;
 	}
-	id = w->nr ? python_known_id(w, t, now) : 0;
-	if (w->flags)
+	id = p->nr ? python_known_id(w, t, now) : 0;
+	if (p->flags)
 		count_loss(GP_LOSS_STACK_INCOMPLETE);
-	else if (id)
-		python_note(p, t, first, w->first_instr, id);
+	else if (id && python_read(&instr, 8, first + w->py->frame_at + w->py->frame_instr))
+		python_note(p, t, first, instr, id);
 	return id;
 }
 
@@ -534,7 +568,7 @@ static __noinline __u32 python_stack(const struct thread_state *t, __u64 now)
 		return id;
 	}
 	python_note(w.memory, t, 0, 0, 0);
-	return python_walk(&w, t, now);
+	return python_walked_id(&w, t, now);
 }
 
 #endif /* GP_BPF_PYTHON_BPF_H */

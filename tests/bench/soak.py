@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Python stacks of many operators, each compared with what the program itself knew at that moment
-(tests/workloads/stacks.py, code that is made and freed at run time included). Prints how many were
-right, marked as not whole, and wrong; status 1 if one was wrong. Needs root.
+(tests/workloads/stacks.py). Prints how many were right, marked as not whole, and wrong, of three
+sorts of stacks: ordinary ones, those deeper than can be kept, and those with code that is made and
+freed at run time. Status 1 if one was wrong. Needs root.
 
 Environment: GPUPROF the binary; GPUPROF_ROOT_DIR the folder of another Debian (tests/matrix).
 """
@@ -18,6 +19,13 @@ import harness  # noqa: E402
 from stack_truth import FRAMES, recorded, told  # noqa: E402
 
 KINDS = ("right", "marked", "wrong")
+SORTS = ("ordinary", "deep", "made at run time")
+
+
+def sort_of(expected):
+    if len(expected) > FRAMES:
+        return "deep"
+    return "made at run time" if any(frame.startswith("<made") for frame in expected) else "ordinary"
 
 
 def kind_of(expected, mark, got):
@@ -45,13 +53,13 @@ def one_round(target, args, path, counts):
     for tid, stacks in expected.items():
         for stack, (mark, got) in zip(stacks, found[tid]):
             kind = kind_of(stack, mark, got)
-            counts[kind] += 1
+            counts[sort_of(stack), kind] += 1
             if kind == "wrong":
                 print("wrong: %s\nshould be %s" % ((mark, got), stack), flush=True)
 
 
 def soak(python, args):
-    counts = dict.fromkeys(KINDS, 0)
+    counts = {(sort, kind): 0 for sort in SORTS for kind in KINDS}
     with harness.Target("stacks", python=python) as target, \
             tempfile.TemporaryDirectory(prefix="gpuprof-soak-") as folder:
         told(target)
@@ -59,10 +67,12 @@ def soak(python, args):
             one_round(target, args, os.path.join(folder, "soak.gpuprof"), counts)
         facts = target.facts
         target.leave()
-    print("CPython %s, PyTorch %s: %d stacks: %s" % (
-        facts["python"], facts["torch"], sum(counts.values()),
-        ", ".join("%d %s" % (counts[kind], kind) for kind in KINDS)), flush=True)
-    return counts["wrong"]
+    print("CPython %s, PyTorch %s: %d stacks" % (
+        facts["python"], facts["torch"], sum(counts.values())))
+    for sort in SORTS:
+        print("  %-18s%s" % (sort, ", ".join("%d %s" % (counts[sort, kind], kind)
+                                             for kind in KINDS)), flush=True)
+    return sum(counts[sort, "wrong"] for sort in SORTS)
 
 
 def main():

@@ -289,8 +289,13 @@ static void walk(void)
 	reads = 0;
 	id = python_stack(state, 1);
 	note_told();
-	if (!has_changed)
+	if (!has_changed) {
 		compare(id, counts->losses[GP_LOSS_STACK_INCOMPLETE] - before);
+		return;
+	}
+	/* No op can have begun under what has changed since. */
+	state->depth = 0;
+	state->next_op++;
 }
 
 /* A code that no frame uses is freed, and another one made in its place. */

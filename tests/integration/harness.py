@@ -450,12 +450,26 @@ def program_accounts():
             file.write(before)
 
 
+def program_ids(pid):
+    """Of the BPF programs that the process holds."""
+    folder, found = "/proc/%d/fdinfo" % pid, set()
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            lines = dict(line.split(":", 1) for line in file if ":" in line)
+        if "prog_id" in lines:
+            found.add(int(lines["prog_id"]))
+    return found
+
+
 def program_account(name):
-    """Runs and nanoseconds so far of the program, of all captures together."""
+    """Runs and nanoseconds so far of the program, of the captures that are ours and going on."""
     done = subprocess.run(["/usr/sbin/bpftool", "prog", "show", "name", name, "--json"],
                           check=True, stdout=subprocess.PIPE, text=True)
     shown = json.loads(done.stdout or "[]")
     shown = shown if isinstance(shown, list) else [shown]
+    ours = set().union(*(program_ids(child.pid) for child in Child.alive
+                         if isinstance(child, Gpuprof)))
+    shown = [one for one in shown if one.get("id") in ours]
     return (sum(one.get("run_cnt", 0) for one in shown),
             sum(one.get("run_time_ns", 0) for one in shown))
 

@@ -208,7 +208,7 @@ def inside(path):
         json.dump(TOLD, file)
 
 
-def in_other_interpreter(path):
+def in_other_interpreter(own_gil, path):
     """Runs inside() in a new interpreter; what is known of it before and after. None: there is no
     such thing here."""
     try:
@@ -217,9 +217,8 @@ def in_other_interpreter(path):
     except ImportError:
         return None
     plain()
-    # PyTorch, and before 3.13 ctypes, want the main interpreter's GIL.
     if sys.version_info >= (3, 13):
-        other = interpreters.create("legacy")
+        other = interpreters.create("isolated" if own_gil else "legacy")
     elif sys.version_info >= (3, 9):
         other = interpreters.create(isolated=False)
     else:
@@ -297,8 +296,9 @@ class Stacks(protocol.Workload):
             return "dynamic " + words[1]
         if words[0] == "freed" and len(words) == 2:
             return "freed %d" % freed(int(words[1]))
-        if words[0] == "interpreter" and len(words) == 2:
-            return "interpreter %s" % in_other_interpreter(words[1])
+        # An interpreter more, with its own GIL or without.
+        if words[0] in ("interpreter", "isolated") and len(words) == 2:
+            return "%s %s" % (words[0], in_other_interpreter(words[0] == "isolated", words[1]))
         # So many operators under a stack so deep.
         if words[0] == "deep" and len(words) == 3:
             repeat(int(words[1]) - depth(), int(words[2]))
