@@ -63,6 +63,8 @@ struct python_thread {
 	/* The walk: the next frame; what has been found. */
 	__u64 frame, hash;
 	__u32 nr, flags;
+	__u64 first_instr; /* of the innermost frame, once it was read */
+	__u32 has_first, reserved;
 	__u64 base_mask;  /* ~0: instructions are addresses */
 	__u64 owner_mask; /* 0: frames have no owner */
 	/* Two windows on the target's frames: where they begin, and one more than the offset at

@@ -6,7 +6,7 @@
  * codes: two walks with no such event between them see the same object at the same address. Counts
  * whether or not anything is being recorded.
  */
-#include "maps.bpf.h"
+#include "emit.bpf.h"
 
 /* void code_dealloc(PyCodeObject *), as PyCode_Type names it. */
 SEC("uprobe")
@@ -17,5 +17,7 @@ int gp_code_freed(void *ctx)
 
 	if (py)
 		__sync_fetch_and_add(&py->generation, 1);
+	if (gp_epoch)
+		count_hit();
 	return 0;
 }

@@ -187,6 +187,12 @@ struct python_walk {
 	struct python_thread *memory;
 };
 
+/* Eight bytes of the frame that lies there in what was read. */
+static __always_inline __u64 python_frame_field(const char *frame, __u32 offset)
+{
+	return *(const __u64 *)(frame + (offset & (GP_PYTHON_FRAME_BYTES - 1)));
+}
+
 /*
  * Reads a frame that neither window holds. From 3.11 on most frames lie behind each other, so they
  * come in with what is before them in their page, which is there if they are. Others come in with
@@ -208,6 +214,10 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 		if (!python_read(p->read, before + bytes, p->window))
 			return -1;
 		p->window_last = before + 1;
+		if (!p->has_first)
+			p->first_instr =
+				python_frame_field((const char *)p->read + before, py->frame_instr);
+		p->has_first = 1;
 		return (int)before;
 	}
 	if (behind > PYTHON_BEHIND_BYTES)
@@ -219,13 +229,11 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 	if (!python_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
 		return -1;
 	p->other_last = behind - bytes + 1;
+	if (!p->has_first)
+		p->first_instr = python_frame_field((const char *)p->read + GP_PYTHON_WINDOW_BYTES,
+						    py->frame_instr);
+	p->has_first = 1;
 	return GP_PYTHON_WINDOW_BYTES;
-}
-
-/* Eight bytes of the frame that lies there in what was read. */
-static __always_inline __u64 python_frame_field(const char *frame, __u32 offset)
-{
-	return *(const __u64 *)(frame + (offset & (GP_PYTHON_FRAME_BYTES - 1)));
 }
 
 /* Adds the frame, if it is a function's. Without branches: the verifier follows each one, and the
@@ -510,6 +518,7 @@ static __always_inline void python_walk(struct python_walk *w, __u64 first)
 	p->owner_mask = w->py->frame_owner == PYTHON_NO_FIELD ? 0 : ~0ULL;
 	p->window_last = p->other_last = 0;
 	p->other = 0;
+	p->has_first = 0;
 	(void)bpf_loop(PYTHON_WALK_MAX / PYTHON_WALK_STEP, python_walk_some, w, 0);
 	if (p->frame && !p->flags)
 		p->flags = GP_STACK_INCOMPLETE;
@@ -521,7 +530,7 @@ static __always_inline __u32 python_walked_id(struct python_walk *w, const struc
 {
 	struct python_thread *p = w->memory;
 	int found = python_find(p, w->py);
-	__u64 first, instr;
+	__u64 first;
 	__u32 id;
 
 	if (!found)
@@ -540,8 +549,8 @@ static __always_inline __u32 python_walked_id(struct python_walk *w, const struc
 	id = p->nr ? python_known_id(w, t, now) : 0;
 	if (p->flags)
 		count_loss(GP_LOSS_STACK_INCOMPLETE);
-	else if (id && python_read(&instr, 8, first + w->py->frame_at + w->py->frame_instr))
-		python_note(p, t, first, instr, id);
+	else if (id)
+		python_note(p, t, first, p->first_instr, id);
 	return id;
 }
 

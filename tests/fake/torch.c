@@ -158,10 +158,9 @@ void set_async(struct record *r)
 void call_sinh(const void *nothing) NAMED("_ZN2at4_ops4sinh4callERKNS_6TensorE");
 __attribute__((noinline)) void call_sinh(const void *nothing)
 {
-	static volatile uint64_t calls;
 	volatile char room[16] = {0};
 
-	calls += 1 + (uint64_t)room[0];
+	(void)room[0];
 }
 
 void call_tanh(const void *nothing) NAMED("_ZN2at4_ops4tanh4callERKNS_6TensorE");
