@@ -34,6 +34,7 @@ class Ranks(protocol.Workload):
         from torch import distributed
 
         self.distributed = distributed
+        self.warm = False
         without_libuv()
         distributed.init_process_group("gloo")
         self.model = torch.nn.Linear(32, 32)
@@ -52,14 +53,16 @@ class Ranks(protocol.Workload):
         return int(order)
 
     def steps(self, count):
-        if count == self.warmup:
-            super().steps(count)
-        else:
+        if self.warm:
             self.together(count)
+        else:
+            self.warm = True
+            super().steps(count)
 
     def close(self):
         if self.distributed.get_rank() == 0:
             self.together(0)
+        self.distributed.destroy_process_group()
 
 
 def follow():
@@ -69,6 +72,7 @@ def follow():
     ranks.steps(Ranks.warmup)
     while ranks.together(0):
         pass
+    ranks.close()
 
 
 def free_port():
