@@ -70,9 +70,9 @@ struct probe_session {
 	struct probe_summary summary;
 };
 
-/* The programs and what they want. */
+/* The programs, in the order in which they are attached. */
 enum program {
-	PROGRAM_EXIT = 0, /* attached in this order */
+	PROGRAM_EXIT = 0,
 	PROGRAM_ENTRY = 1,
 	PROGRAM_NEW = 2,
 	PROGRAM_DELETE = 3,
@@ -81,7 +81,11 @@ enum program {
 	PROGRAM_CATCH = 6,
 	PROGRAM_OOM = 7,
 	PROGRAM_NODE = 8,
-	PROGRAMS_NR = 9,
+	PROGRAM_DISPATCH_EXIT = 9,
+	PROGRAM_DISPATCH = 10,
+	PROGRAM_UNSEEN = 11,
+	PROGRAM_RANGE = 12,
+	PROGRAMS_NR = 13,
 };
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);
