@@ -9,10 +9,6 @@
  */
 #include "op.bpf.h"
 
-/* at::RecordScope, the second argument. */
-#define SCOPE_FUNCTION 0
-#define SCOPE_SCRIPT   3
-
 /* A std::string as the C++ library has it since GCC 5. */
 struct cxx_string {
 	__u64 text;
@@ -300,14 +296,14 @@ int gp_dispatch_exit(struct pt_regs *ctx)
 SEC("uprobe")
 int gp_dispatch_unseen(struct pt_regs *ctx)
 {
-	__u32 scope = (__u32)PT_REGS_PARM2(ctx);
+	__u32 scope = (__u32)PT_REGS_PARM2(ctx); /* an at::RecordScope */
 
 	if (!gp_epoch)
 		return 0;
 	count_hit();
-	if (scope == SCOPE_FUNCTION)
+	if (scope == GP_SCOPE_FUNCTION)
 		count_loss(GP_LOSS_BOXED_UNSEEN);
-	else if (scope == SCOPE_SCRIPT)
+	else if (scope == GP_SCOPE_SCRIPT)
 		count_loss(GP_LOSS_SCRIPT_UNSEEN);
 	return 0;
 }

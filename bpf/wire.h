@@ -58,6 +58,7 @@ enum gp_op_flags {
 enum gp_op_scope {
 	GP_SCOPE_FUNCTION = 0, /* an operator */
 	GP_SCOPE_BACKWARD = 1, /* an autograd node */
+	GP_SCOPE_SCRIPT = 2,   /* a TorchScript function */
 	GP_SCOPE_USER = 7,     /* record_function and other annotations */
 };
 
@@ -370,7 +371,7 @@ enum gp_loss {
 	GP_LOSS_GPU_CLOCK = 15,	       /* CUPTI records made while its clock was not steady */
 	GP_LOSS_GPU_DROPPED = 16, /* CUPTI records that CUPTI or we had no buffer for, at least */
 	GP_LOSS_BOXED_UNSEEN = 17, /* operators called where no probe tells their end or name */
-	GP_LOSS_SCRIPT_UNSEEN = 18, /* calls of TorchScript functions, which uprobes do not tell */
+	GP_LOSS_SCRIPT_UNSEEN = 18, /* calls of TorchScript functions, which no probe tells */
 	GP_LOSS_NR = 19,
 };
 

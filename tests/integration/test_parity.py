@@ -12,11 +12,15 @@ from conftest import MODES, STEPS
 pytestmark = pytest.mark.versions
 
 # What may be counted in a capture at an ordinary pace; every other counter is zero.
-EXPECTED = {("raiser", "probes"): {"exception"}}
+EXPECTED = {("raiser", "probes"): {"exception"},
+            ("boxed", "probes"): {"exception", "script_unseen"}}
+
+
+SPACES = ("aten::", "gpuprof_test::")
 
 
 def aten(calls):
-    return {name: count for name, count in calls.items() if name.startswith("aten::")}
+    return {name: count for name, count in calls.items() if name.startswith(SPACES)}
 
 
 def differences(ours, theirs):
@@ -52,6 +56,46 @@ def test_callbacks_see_what_torch_profiler_sees(sample, name):
     ours = {row: value["calls"] for row, value in one.recording.rows().items()}
     theirs = {row: value["calls"] for row, value in one.truth["rows"].items()}
     assert differences(ours, theirs) == {}
+
+
+def nested(events, categories):
+    """(name, names of the slices around it) -> how often."""
+    found = {}
+    for slices in reference.slices_by_thread(events, categories).values():
+        walk = [(one, ()) for one in reference.roots(slices)]
+        while walk:
+            one, around = walk.pop()
+            found[one.name, around] = found.get((one.name, around), 0) + 1
+            walk += [(child, around + (one.name,)) for child in one.children]
+    return found
+
+
+@pytest.mark.parametrize("name", ["boxed", "mlp"])
+def test_ranges_are_told_by_probes_as_by_callbacks(sample, name):
+    """record_function() and Optimizer.step#..., and how they nest."""
+    one = sample(name)
+    ours = nested(one.recording_of("probes").chrome()["traceEvents"], ["user_annotation"])
+    theirs = nested(one.recording.chrome()["traceEvents"], ["user_annotation"])
+    assert len(ours) > 0
+    assert ours == theirs
+    names = {row for row, _ in ours}
+    assert {row: one.truth["raw_calls"][row] for row in names} == {
+        row: sum(count for (other, _), count in ours.items() if other == row) for row in names}
+
+
+def test_operators_lie_in_their_ranges(sample):
+    one = sample("boxed")
+    for mode in MODES:
+        around = nested(one.recording_of(mode).chrome()["traceEvents"], None)
+        twice = [parents for (row, parents), _ in around.items() if row == "gpuprof_test::twice"]
+        assert twice == [("outer", "inner", "gpuprof_test::a_name_that_is_not_short")], mode
+
+
+def test_script_functions_are_counted_where_they_are_not_told(sample):
+    one = sample("boxed")
+    assert one.recording.rows()["scripted"]["calls"] == one.steps
+    assert one.recording_of("probes").losses()["script_unseen"] == one.steps
+    assert one.recording_of("probes").losses()["boxed_unseen"] == 0
 
 
 @pytest.mark.parametrize("mode", MODES)

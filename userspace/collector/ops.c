@@ -26,7 +26,7 @@
 
 #define LEAVE_TRIES    10000 /* of 1 ms: a thread may be stopped inside a callback */
 #define FORWARD_MAX    (1ULL << 32)
-#define CALLBACKS_NR   3
+#define CALLBACKS_NR   4
 #define INSTANCE_OURS  (1ULL << 63)
 #define PROCESS_MASK   0x7ffULL
 #define PROCESS_SHIFT  52
@@ -292,6 +292,11 @@ static void *start_backward(void **ret_context, const void *record)
 	return start(ret_context, record, GP_SCOPE_BACKWARD);
 }
 
+static void *start_script(void **ret_context, const void *record)
+{
+	return start(ret_context, record, GP_SCOPE_SCRIPT);
+}
+
 static void *start_user(void **ret_context, const void *record)
 {
 	return start(ret_context, record, GP_SCOPE_USER);
@@ -368,6 +373,7 @@ static void add_callbacks(struct session *s)
 	} pairs[CALLBACKS_NR] = {
 		{start_function, end_op, GP_SCOPE_FUNCTION},
 		{start_backward, end_op, GP_SCOPE_BACKWARD},
+		{start_script, end_op, GP_SCOPE_SCRIPT},
 		{start_user, end_user, GP_SCOPE_USER},
 	};
 

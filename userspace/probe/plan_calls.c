@@ -9,19 +9,19 @@
 #include "base/cleanup.h"
 #include "base/intern.h"
 #include "probe/plan_private.h"
+#include "wire.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Its second argument is an at::RecordScope. */
+/* Its second argument is an at::RecordScope (enum gp_op_scope). */
 #define ASK_FOR_CALLBACKS "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE"
-#define SCRIPT_SCOPE	  3 /* at::RecordScope::TORCHSCRIPT_FUNCTION */
 
 /* at::RecordFunction::RecordFunction(RecordScope). Of the small functions that make one for a range
- * two are record_function()'s; which is told at run time by what has called them. */
+ * two are record_function()'s; which is told at run time by what has called them. Others make one
+ * for a TorchScript function. */
 #define MAKE_RECORD	"_ZN2at14RecordFunctionC1ENS_11RecordScopeE"
-#define USER_SCOPE	7 /* at::RecordScope::USER_SCOPE */
 #define RANGE_BYTES_MAX 512
 
 /* More than any library has. */
@@ -114,9 +114,9 @@ static int place_found(struct planner *p, const struct found *f, const unsigned 
 		return 1;
 	index = (uint32_t)(call - code.insns.items);
 	scope = code_second_argument(&code, bytes, index);
-	if (f->kind == PROBE_RANGE)
-		return scope == USER_SCOPE ? plan_place_entry(p, f, bytes, nr, ret_why) : 1;
-	if (scope > 0 && scope != SCRIPT_SCOPE)
+	if (f->kind == PROBE_RANGE && scope == GP_SCOPE_USER && nr <= RANGE_BYTES_MAX)
+		return plan_place_entry(p, f, bytes, nr, ret_why);
+	if (scope != GP_SCOPE_SCRIPT && (scope > 0 || f->kind == PROBE_RANGE))
 		return 1;
 	return place_dispatch(p, f, &code, index, !scope && alone);
 }
@@ -171,8 +171,6 @@ static int take_dispatch(const struct elf_call *call, void *arg)
 
 static int take_range(const struct elf_call *call, void *arg)
 {
-	if (!call->function || call->function_bytes > RANGE_BYTES_MAX)
-		return 0;
 	return take_found_call(arg, call, PROBE_RANGE);
 }
 
