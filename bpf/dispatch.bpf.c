@@ -22,8 +22,8 @@ struct operator_name {
 	struct cxx_string overload;
 };
 
-#define LOCAL_BYTES 15 /* that a string keeps in itself */
-#define NAME_LEAST  4  /* "a::b" */
+#define LOCAL_BYTES	15 /* that a string keeps in itself */
+#define NAME_LEAST	4  /* "a::b" */
 #define SPACE_BYTES_MAX 40
 
 /* A string that lies at `at`: texts of up to LOCAL_BYTES may lie in itself, longer ones do not. */

@@ -91,8 +91,9 @@ int code_entry(struct code_decoder *d, const unsigned char *bytes, size_t nr,
 int code_exits(struct code *c, uint32_t entry_offset, uint32_t ret_insns[CODE_EXITS_MAX],
 	       size_t *ret_nr, const char **ret_why);
 
-/* After code_exits() has succeeded: whether each normal return passes the instruction, and none more
- * than once, by all ways that are known: where jump tables lead is not. false if memory is short. */
+/* After code_exits() has succeeded: whether each normal return passes the instruction, and none
+ * more than once, by all ways that are known: where jump tables lead is not. false if memory is
+ * short. */
 bool code_passes_once(const struct code *c, uint32_t insn);
 
 /* The constant that the instructions just before this one put into the register of the second

@@ -230,7 +230,7 @@ int plan_add_function(struct planner *p, const struct found *f)
 }
 
 int plan_add_site(struct planner *p, const struct found *f, const struct code_insn *insn,
-		    bool is_exit)
+		  bool is_exit)
 {
 	struct probe_site site = {.offset = f->symbol.file_offset + insn->offset,
 				  .function = (uint32_t)p->plan->functions.nr - 1,
@@ -291,7 +291,7 @@ static int place_both(struct planner *p, const struct found *f, const unsigned c
 }
 
 int plan_place_entry(struct planner *p, const struct found *f, const unsigned char *bytes,
-		       size_t nr, const char **ret_why)
+		     size_t nr, const char **ret_why)
 {
 	struct code_insn entry;
 

@@ -4,7 +4,8 @@
  * Plans on disk, one file for each build-id. A build-id is the target's word, so a plan is used
  * only if its fingerprint (of the symbols and of every planned byte of code) is that of the file at
  * hand. What was found by looking through all code has a fingerprint of its own, which the caller
- * compares: looking for it again would take too long. Whatever else is wrong with a file of the cache, it is as if it were not there.
+ * compares: looking for it again would take too long. Whatever else is wrong with a file of the
+ * cache, it is as if it were not there.
  */
 #ifndef GP_PROBE_PLAN_CACHE_H
 #define GP_PROBE_PLAN_CACHE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the files of the planner share: plan.c plans what has a symbol, plan_calls.c what is found by
- * whom it calls. For no one else.
+ * What the files of the planner share: plan.c plans what has a symbol, plan_calls.c what is found
+ * by whom it calls. For no one else.
  */
 #ifndef GP_PROBE_PLAN_PRIVATE_H
 #define GP_PROBE_PLAN_PRIVATE_H
@@ -31,7 +31,7 @@ struct planner {
 	struct hash ends;   /* and of what never returns */
 	VEC(struct found) found;
 	VEC(struct found) calls; /* in order of address */
-	uint64_t base; /* address of the function at hand */
+	uint64_t base;		 /* address of the function at hand */
 	uint8_t kind;
 };
 

@@ -38,7 +38,7 @@ struct elf_file {
 	Elf64_Shdr *sections;
 	unsigned char **section_data; /* NULL: not read yet */
 	size_t sections_nr;
-	size_t section_names; /* index */
+	size_t section_names;	       /* index */
 	struct symbol_table tables[2]; /* .dynsym, .symtab; after elf_read_tables() */
 	bool tables_ready;
 	char build_id[2 * ELF_BUILD_ID_BYTES + 1];
