@@ -204,6 +204,19 @@ static __always_inline void range_stay(struct thread_state *t, struct thread_fra
 	frame->sp = around < GP_OP_DEPTH ? t->frames[around].sp : ~0ULL;
 }
 
+/* The operator that ends a range is none for torch.profiler. */
+static __always_inline void range_end(struct op_site *site)
+{
+	struct thread_state *t = site->thread;
+	__u32 around = t->depth - 1;
+	struct thread_frame *frame;
+
+	frame = top_if(t,
+		       op_push(t, site->sp, COOKIE_TAG(site->cookie), NAME_UNTOLD, site->now, 0));
+	if (frame)
+		frame->op = around < GP_OP_DEPTH ? t->frames[around].op : 0;
+}
+
 static __always_inline void range_close(struct thread_state *t, __u64 now)
 {
 	__u32 i = t->depth - 1;
@@ -259,13 +272,16 @@ int gp_dispatch_entry(struct pt_regs *ctx)
 		name_id = found_name(t, site.now);
 		part = range_part(t);
 	}
+	if (part == RANGE_END) {
+		range_end(&site);
+		return 0;
+	}
 	op = op_open(&site, name_id);
-	if (part == RANGE_BEGIN)
-		t->range_op = op;
-	if (part == RANGE_BEGIN && !op)
+	if (part != RANGE_BEGIN)
+		return 0;
+	t->range_op = op;
+	if (!op)
 		t->ranges_over++;
-	if (part == RANGE_END)
-		t->range_end_op = op;
 	return 0;
 }
 
@@ -275,19 +291,21 @@ int gp_dispatch_exit(struct pt_regs *ctx)
 	struct thread_frame *frame;
 	struct op_site site;
 	struct thread_state *t;
-	__u32 op;
+	bool range_end;
+	__u32 i;
 
 	if (!op_end_begin(ctx, &site))
 		return 0;
 	t = site.thread;
 	frame = top_if(t, t->range_op);
 	if (frame && frame->tag == COOKIE_TAG(site.cookie)) {
-		count_hit();
+		/* Counted as a hit when the range is closed, together with the op that ends it. */
 		range_stay(t, frame);
 		return 0;
 	}
-	op = op_close(&site);
-	if (op && op == t->range_end_op)
+	i = t->depth - 1;
+	range_end = i < GP_OP_DEPTH && t->frames[i].name_id == NAME_UNTOLD;
+	if (op_close(&site) && range_end)
 		range_close(t, site.now);
 	return 0;
 }

@@ -44,10 +44,10 @@ struct thread_state {
 	__u32 depth;
 	__u32 emitted;
 	/* Of record_function(), see dispatch.bpf.c: ranges that were too deep to be kept, and the
-	 * last op that begins one and that ends one (0: none). */
+	 * last op that begins one (0: none). */
 	__u32 ranges_over;
 	__u32 range_op;
-	__u32 range_end_op;
+	__u32 reserved;
 	struct thread_frame frames[GP_OP_DEPTH];
 	struct gp_ev_found_name found; /* the name at hand */
 };
@@ -68,7 +68,8 @@ struct counters {
 	__u64 losses[GP_LOSS_NR];
 	__u64 opened;
 	__u64 closed;
-	__u64 other_hits; /* of programs that neither open nor close an op */
+	__u64 other_hits;   /* of programs that neither open nor close an op */
+	__u64 stepped_hits; /* of all, those on instructions that are single-stepped */
 };
 
 /* 0 when nothing is to be recorded. Counts up at each start. */

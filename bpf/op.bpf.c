@@ -59,7 +59,10 @@ int gp_catch(struct pt_regs *ctx)
 
 	if (!epoch)
 		return 0;
+	count_hit();
 	cookie = bpf_get_attach_cookie(ctx);
+	if (COOKIE_STEPPED(cookie))
+		count_stepped();
 	t = thread_find();
 	if (!t || t->owner != ((__u64)epoch << 16 | COOKIE_PROCESS(cookie)))
 		return 0;

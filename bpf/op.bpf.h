@@ -126,11 +126,11 @@ static __noinline void thread_close_ranges(struct thread_state *t, __u64 now)
 	(void)bpf_loop(GP_OP_DEPTH, close_range_one, &c, 0);
 }
 
-/* Closes the op whose exit this is; returns the low half of its instance, 0: there was none. */
-static __always_inline __u32 op_close(struct op_site *site)
+/* Closes the op whose exit this is. False if it is not open. */
+static __always_inline bool op_close(struct op_site *site)
 {
 	struct thread_state *t = site->thread;
-	__u32 i = t->depth - 1, op;
+	__u32 i = t->depth - 1;
 
 	if (i < GP_OP_DEPTH && TAG_SCOPE(t->frames[i].tag) == GP_SCOPE_USER) {
 		thread_close_ranges(t, site->now);
@@ -140,9 +140,8 @@ static __always_inline __u32 op_close(struct op_site *site)
 		op_unmatched(t);
 		return 0;
 	}
-	op = t->frames[i].op;
 	thread_close_top(t, site->now, 0);
-	return op;
+	return 1;
 }
 
 #endif /* GP_BPF_OP_BPF_H */

@@ -423,6 +423,8 @@ struct gp_ring_page {
 	__u32 beat;	   /* counts up while the collector's thread runs */
 	__u64 losses[24];  /* other than ring full, by enum gp_loss, since the ring was made */
 	char message[512]; /* why `failed`, for people */
+	__u64 timed_ns;	   /* time that callbacks took which the collector has timed */
+	__u64 timed_nr;	   /* and how many those were: one of many */
 };
 
 /* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */

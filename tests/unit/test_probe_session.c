@@ -46,6 +46,14 @@ struct fixture {
 	struct got got;
 };
 
+static uint64_t hits(const struct fixture *f)
+{
+	struct probe_cost cost;
+
+	probe_session__cost(f->session, &cost);
+	return cost.hits;
+}
+
 static char program[4096];
 static bool as_wheel;
 
@@ -226,7 +234,7 @@ static void expect_nested(struct fixture *f)
 	assert_int_equal(f->got.threads_nr, 1);
 	assert_int_equal(f->got.threads[0].head.tid, f->pid);
 	assert_string_equal(f->got.threads[0].comm, "ops");
-	assert_int_equal(probe_session__hits(f->session), 12);
+	assert_int_equal(hits(f), 12);
 	expect_no_loss_but(f, GP_LOSS_NR);
 }
 
@@ -237,7 +245,7 @@ static void test_nested(void **state)
 	begin(f, &defaults);
 	command(f, "a5 ");
 	assert_int_equal(f->got.ops_nr, 0); /* not started */
-	assert_int_equal(probe_session__hits(f->session), 0);
+	assert_int_equal(hits(f), 0);
 	probe_session__start(f->session);
 	expect_nested(f);
 	probe_session__stop(f->session);

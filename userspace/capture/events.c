@@ -283,6 +283,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	}
 	if (before_start(c, event))
 		return 0;
+	c->guest_ops_nr += head->kind == GP_EV_OP;
 	err = put_event(c, member_of(c, head->process), SOURCE_GUEST(head->process), event, bytes);
 	if (err)
 		c->failed = err;

@@ -187,6 +187,7 @@ static void replace_guest(struct capture *c, struct member *m)
 	capture_stop_guest(c, m->guest, false);
 	capture_drain_guest(c, m->guest);
 	guest__losses(m->guest, c->guest_losses);
+	guest__timed(m->guest, &c->guest_cost);
 	guest__free(TAKE(m->guest), m->process, false);
 	nr = probe_member(c, m, &why);
 	if (nr < 0)

@@ -256,6 +256,21 @@ static void pop(struct session *s, struct thread_state *t, const void *record, b
 		emit(s, &op, t->tid, t->torch_thread, 0, end_ns);
 }
 
+/* One callback of so many is timed. */
+#define TIMED_EVERY 256
+
+/* When a callback that is to be timed began, else 0. */
+static uint64_t time_begin(struct thread_state *t)
+{
+	return __builtin_expect(++t->calls % TIMED_EVERY == 0, 0) ? now_ns() : 0;
+}
+
+static void time_end(struct session *s, uint64_t begin_ns)
+{
+	if (__builtin_expect(begin_ns != 0, 0))
+		ring_writer__timed(s->ring, now_ns() - begin_ns);
+}
+
 static void *start(void **ret_context, const void *record, uint8_t scope)
 {
 	struct thread_state *t;
@@ -264,7 +279,10 @@ static void *start(void **ret_context, const void *record, uint8_t scope)
 	*ret_context = NULL;
 	s = enter(&t, true);
 	if (s) {
+		uint64_t begin_ns = time_begin(t);
+
 		push(s, t, record, scope);
+		time_end(s, begin_ns);
 		leave(t);
 	}
 	return ret_context;
@@ -276,7 +294,10 @@ static void end(const void *record, bool user)
 	struct session *s = enter(&t, false);
 
 	if (s) {
+		uint64_t begin_ns = time_begin(t);
+
 		pop(s, t, record, user, now_ns());
+		time_end(s, begin_ns);
 		leave(t);
 	}
 }

@@ -192,9 +192,9 @@ static size_t collect_sites(const struct probe_session *s, const struct session_
 		    (program == PROGRAM_UNSEEN && site->is_exit))
 			continue;
 		sites[nr].offset = site->offset;
-		sites[nr++].cookie = (uint64_t)a->process_index << 48 |
-				     (uint64_t)(uint16_t)site->sp_delta << 32 |
-				     plan->name_ids[site->function];
+		sites[nr++].cookie =
+			(uint64_t)a->process_index << 48 | (site->emulated ? 0 : COOKIE_STEPPED) |
+			(uint64_t)(uint16_t)site->sp_delta << 32 | plan->name_ids[site->function];
 	}
 	return nr;
 }

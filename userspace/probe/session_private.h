@@ -14,6 +14,7 @@ struct ring_buffer;
 #include "probe/link.h"
 #include "probe/session.h"
 #include "probe/session_plans.h"
+#include "probe/trap_cost.h"
 
 /* Of bpf/maps.bpf.h. */
 struct counters {
@@ -21,6 +22,7 @@ struct counters {
 	uint64_t opened;
 	uint64_t closed;
 	uint64_t other_hits;
+	uint64_t stepped_hits;
 };
 
 struct node_table {
@@ -68,6 +70,10 @@ struct probe_session {
 	uint64_t open_at_end;
 	uint64_t refused_nr; /* sites, since the session began */
 	struct probe_summary summary;
+	struct trap_cost trap_cost;
+	struct link_set trap_links;
+	int stats_fd; /* while the kernel times the programs, else -1 */
+	uint64_t stats_end_ns;
 };
 
 /* The programs, in the order in which they are attached. */
@@ -90,11 +96,22 @@ enum program {
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);
 
+/* Of a cookie: the probed instruction is single-stepped. */
+#define COOKIE_STEPPED (1ULL << 47)
+
 /* The process by its index, or NULL. */
 struct probed_process *session_process(struct probe_session *s, uint16_t index);
 
 /* Lets a stopped process go on. */
 void session_let_go(struct probed_process *p);
+
+/* The counters of all CPUs together. */
+void session_counters(const struct probe_session *s, struct counters *ret_counters);
+
+/* The programs are timed for a moment from now on; session_time_check() ends it when it is over. */
+void session_time_begin(struct probe_session *s);
+void session_time_check(struct probe_session *s);
+void session_time_end(struct probe_session *s);
 
 /* Takes all probes off all processes. */
 void session_detach_all(struct probe_session *s);
