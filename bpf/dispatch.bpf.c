@@ -291,22 +291,23 @@ int gp_dispatch_exit(struct pt_regs *ctx)
 	struct thread_frame *frame;
 	struct op_site site;
 	struct thread_state *t;
-	bool range_end;
 	__u32 i;
 
 	if (!op_end_begin(ctx, &site))
 		return 0;
 	t = site.thread;
-	frame = top_if(t, t->range_op);
-	if (frame && frame->tag == COOKIE_TAG(site.cookie)) {
-		/* Counted as a hit when the range is closed, together with the op that ends it. */
-		range_stay(t, frame);
+	i = t->depth - 1;
+	if (i < GP_OP_DEPTH && t->frames[i].name_id == NAME_UNTOLD) {
+		if (op_close(&site))
+			range_close(t, site.now);
 		return 0;
 	}
-	i = t->depth - 1;
-	range_end = i < GP_OP_DEPTH && t->frames[i].name_id == NAME_UNTOLD;
-	if (op_close(&site) && range_end)
-		range_close(t, site.now);
+	frame = top_if(t, t->range_op);
+	/* Counted as a hit when the range is closed, together with the op that ends it. */
+	if (frame && frame->tag == COOKIE_TAG(site.cookie))
+		range_stay(t, frame);
+	else
+		(void)op_close(&site);
 	return 0;
 }
 
