@@ -130,6 +130,22 @@ def test_nothing_was_lost(sample, mode, name):
     assert counted == EXPECTED.get((name, mode), set()), losses
 
 
+def test_overhead_is_measured(sample):
+    one = sample("mlp")
+    cost = one.recording_of("probes").table()["overhead"]
+    events = sum(row["calls"] for row in one.recording_of("probes").rows().values())
+    # An entry and an exit each, more for what the table leaves out.
+    assert cost["probe_hits"] >= 2 * events - one.recording_of("probes").rows()["[memory]"]["calls"]
+    assert 0 < cost["probe_program_runs"] <= cost["probe_hits"]
+    assert cost["probe_trap_ns"] > 0 and cost["probe_program_ns"] > 0
+    assert cost["probe_ns_per_hit"] >= cost["probe_program_ns"]
+    assert cost["callback_ops"] == 0 and 0 < cost["share_of_wall"] < 1
+    cost = one.recording.table()["overhead"]
+    assert cost["callback_ops"] >= events / 2
+    assert cost["callback_timed"] > 0 and cost["callback_ns"] > 0
+    assert 0 < cost["share_of_wall"] < 1
+
+
 def test_errors_in_ops_harm_nothing(sample):
     one = sample("raiser")
     # Warm-up, each capture and the truth caught four a step, and the script left in good order.
