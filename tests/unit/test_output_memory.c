@@ -465,7 +465,7 @@ static void losses_fit_in_lines(void **state)
 		assert_true(end - line <= 100);
 		lines++;
 	}
-	assert_in_range(lines, 3, 6);
+	assert_in_range(lines, 3, 8);
 	sink__free(s);
 	example__done(&t);
 }
