@@ -28,13 +28,14 @@ uint64_t probed_hits(const struct probed *f)
 
 static char program[4096];
 bool probed_as_wheel;
+uint16_t probed_process;
 
 static int take_event(const void *event, size_t bytes, void *arg)
 {
 	const struct gp_ev_head *head = event;
 	struct probed_events *g = arg;
 
-	assert_int_equal(head->process, PROBED_PROCESS);
+	assert_int_equal(head->process, probed_process);
 	if (head->kind == GP_EV_OP && g->ops_nr < PROBED_EVENTS_MAX) {
 		assert_int_equal(bytes, sizeof(struct gp_ev_op));
 		memcpy(&g->ops[g->ops_nr++], event, sizeof(struct gp_ev_op));
@@ -112,12 +113,14 @@ void probed_begin(struct probed *f, const struct probe_options *options)
 {
 	struct reason why = {""};
 
+	/* The first one is the one that is stopped. */
+	probed_process = options->stop_at_load ? 0 : 7;
 	start_program(f);
 	if (target_process__new(f->pid, &why, &f->process))
 		fail_with("process", &why);
 	if (probe_session__new(options, &why, &f->session))
 		fail_with("session", &why);
-	if (probe_session__attach(f->session, f->process, PROBED_PROCESS, true, &why) <= 0)
+	if (probe_session__attach(f->session, f->process, probed_process, true, &why) <= 0)
 		fail_with("attach", &why);
 }
 

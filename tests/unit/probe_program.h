@@ -14,7 +14,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PROBED_PROCESS	  7
 #define PROBED_LIMIT_MS	  120000
 #define PROBED_EVENTS_MAX 8192
 
@@ -45,6 +44,8 @@ struct probed {
 
 /* The build as wheels are made; Debian's otherwise. For probed_find_program(). */
 extern bool probed_as_wheel;
+/* Of the program in events, from probed_begin() on. */
+extern uint16_t probed_process;
 extern const struct probe_options probed_defaults;
 
 /* Of a group: finds the program. Of each test: makes and frees a struct probed. */

@@ -303,7 +303,7 @@ static void test_stop_at_load(void **state)
 		assert_true(WIFSTOPPED(status));
 		stops++;
 		probed_drain(f);
-		probe_session__resume(f->session, PROBED_PROCESS);
+		probe_session__resume(f->session, probed_process);
 	}
 	assert_true(stops >= 2);
 	probed_wait_answer(f);
@@ -319,11 +319,11 @@ static void test_detach(void **state)
 
 	probed_begin(f, &probed_defaults);
 	probe_session__start(f->session);
-	probe_session__detach(f->session, PROBED_PROCESS);
+	probe_session__detach(f->session, probed_process);
 	probed_command(f, "a10 ");
 	assert_int_equal(f->got.ops_nr, 0);
-	assert_true(probe_session__attach(f->session, f->process, PROBED_PROCESS, true, &why) > 0);
-	assert_int_equal(probe_session__attach(f->session, f->process, PROBED_PROCESS, true, &why),
+	assert_true(probe_session__attach(f->session, f->process, probed_process, true, &why) > 0);
+	assert_int_equal(probe_session__attach(f->session, f->process, probed_process, true, &why),
 			 0);
 	probed_command(f, "a10 ");
 	assert_int_equal(f->got.ops_nr, 30);
@@ -331,7 +331,7 @@ static void test_detach(void **state)
 	f->session = NULL;
 	none.ops = false;
 	assert_int_equal(probe_session__new(&none, &why, &f->session), 0);
-	assert_true(probe_session__attach(f->session, f->process, PROBED_PROCESS, true, &why) > 0);
+	assert_true(probe_session__attach(f->session, f->process, probed_process, true, &why) > 0);
 	probe_session__summary(f->session, &summary);
 	assert_int_equal(summary.not_placed_nr, 0);
 	probe_session__start(f->session);
@@ -352,8 +352,8 @@ static void test_refused(void **state)
 	probed_begin(f, &probed_defaults);
 	(void)kill(f->pid, SIGKILL);
 	assert_int_equal(waitpid(f->pid, NULL, 0), f->pid);
-	probe_session__detach(f->session, PROBED_PROCESS);
-	assert_true(probe_session__attach(f->session, f->process, PROBED_PROCESS, true, &why) <= 0);
+	probe_session__detach(f->session, probed_process);
+	assert_true(probe_session__attach(f->session, f->process, probed_process, true, &why) <= 0);
 	(void)close(f->in);
 	(void)close(f->out);
 	f->pid = 0;

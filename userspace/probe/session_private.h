@@ -113,6 +113,9 @@ void session_time_begin(struct probe_session *s);
 void session_time_check(struct probe_session *s);
 void session_time_end(struct probe_session *s);
 
+/* Whether our pids are those that the kernel's programs see. */
+bool session_in_first_pid_namespace(void);
+
 /* Takes all probes off all processes. */
 void session_detach_all(struct probe_session *s);
 

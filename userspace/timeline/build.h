@@ -108,6 +108,7 @@ struct build {
 	uint64_t counts[TL_COUNTER_NR];
 	uint32_t *process_of; /* by the 16 bits of an event */
 	struct hash thread_of;
+	struct hash pids; /* pid -> how many processes have it */
 	struct hash name_of;
 	struct hash inputs_of;	    /* id -> of timeline.inputs */
 	uint64_t inputs_invalid_nr; /* lists that make no sense, ops whose list is missing */
@@ -164,6 +165,9 @@ int build_api_join(struct build *b, const struct sort_item *order);
 
 /* Marks what torch.profiler's table leaves out. 0 or -errno. */
 int build_collapse(struct build *b);
+
+/* Forward ops of backward ops. 0 or -ENOMEM. */
+int build_forward(struct build *b);
 
 /* GPU work to its calls and ops; use of streams and devices. 0 or -errno. */
 int build_gpu(struct build *b);

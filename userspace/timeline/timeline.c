@@ -43,6 +43,7 @@ void build__done(struct build *b)
 {
 	free(b->process_of);
 	hash__done(&b->thread_of);
+	hash__done(&b->pids);
 	hash__done(&b->name_of);
 	hash__done(&b->inputs_of);
 	hash__done(&b->loss_of);
@@ -166,6 +167,8 @@ static int build_all(struct build *b)
 		err = build_api(b);
 	if (!err)
 		err = build_collapse(b);
+	if (!err)
+		err = build_forward(b);
 	if (!err)
 		err = build_gpu(b);
 	if (!err)
