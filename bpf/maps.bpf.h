@@ -17,6 +17,10 @@
 #define GP_THREADS_MAX	   8192
 #define GP_STACKS_MAX	   65536
 #define GP_QUICK_STACKS	   65536
+#define GP_NAMES_MAX	   16384
+
+/* A power of two. */
+#define GP_FOUND_IN_NR 256
 
 /* One open op. */
 struct thread_frame {
@@ -40,8 +44,13 @@ struct thread_state {
 	__u32 next_op;
 	__u32 depth;
 	__u32 emitted;
+	/* Of record_function(), see dispatch.bpf.c: ranges that were too deep to be kept, and the
+	 * last op that begins one (0: none). */
+	__u32 ranges_over;
+	__u32 range_op;
 	__u32 reserved;
 	struct thread_frame frames[GP_OP_DEPTH];
+	struct gp_ev_found_name found; /* the name at hand */
 };
 
 /* The innermost Python frame when an op began, 0: not to be relied on; where it was in its code;
@@ -100,7 +109,8 @@ struct counters {
 	__u64 losses[GP_LOSS_NR];
 	__u64 opened;
 	__u64 closed;
-	__u64 other_hits; /* of programs that neither open nor close an op */
+	__u64 other_hits;   /* of programs that neither open nor close an op */
+	__u64 stepped_hits; /* of all, those on instructions that are single-stepped */
 };
 
 /* 0 when nothing is to be recorded. Counts up at each start. */
@@ -115,6 +125,10 @@ const volatile __u32 gp_stop_at_load __weak = 0;
 const volatile __u32 gp_stacks __weak = 0;
 /* Stacks that have an id. */
 __u32 gp_stacks_nr __weak;
+/* Names of operators and ranges that were given an id. */
+__u32 gp_found_names_nr __weak;
+/* In which register the operator was found last, by a part of the probe's address. */
+__u8 gp_found_in[GP_FOUND_IN_NR] __weak;
 /* How full the ring must be for the reader to be woken. */
 const volatile __u64 gp_wakeup_bytes __weak = 65536;
 
@@ -168,6 +182,21 @@ struct {
 	__type(key, struct node_table);
 	__type(value, __u32);
 } node_names __weak SEC(".maps");
+
+/* A name in a process: a hash of its text. */
+struct found_key {
+	__u64 hash;
+	__u64 process;
+};
+
+/* -> name id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, GP_NAMES_MAX);
+	__type(key, struct found_key);
+	__type(value, __u32);
+} found_names __weak SEC(".maps");
 
 /* tgid -> index of the process in this capture. */
 struct {

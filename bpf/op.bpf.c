@@ -5,63 +5,18 @@
  * inside the function, never its return address (an exception that crosses a return probe kills
  * the target). Each runs millions of times a second: every line here is paid by the target.
  */
-#include "stack.bpf.h"
-#include "thread.bpf.h"
-
-#include <bpf/bpf_tracing.h>
+#include "op.bpf.h"
 
 char gp_license[] SEC("license") = "Dual BSD/GPL";
-
-static __always_inline void op_open(struct thread_state *t, __u64 sp, __u32 tag, __u32 name_id,
-				    __u64 now, __u32 stack_id)
-{
-	__u32 depth = t->depth;
-	struct thread_frame *frame;
-	struct counters *c;
-
-	if (depth >= GP_OP_DEPTH) {
-		if (sp > t->over_sp)
-			t->over_sp = sp;
-		count_loss(GP_LOSS_DEPTH);
-		return;
-	}
-	frame = &t->frames[depth];
-	frame->sp = sp;
-	frame->start_ns = now;
-	frame->tag = tag;
-	frame->name_id = name_id;
-	frame->op = ++t->next_op;
-	frame->stack_id = stack_id;
-	t->depth = depth + 1;
-	c = counters_get();
-	if (c)
-		__sync_fetch_and_add(&c->opened, 1);
-}
 
 SEC("uprobe")
 int gp_op_entry(struct pt_regs *ctx)
 {
-	__u32 epoch = gp_epoch;
-	struct thread_state *t;
-	__u64 cookie, now, sp;
-	__u32 stack_id = 0;
+	struct op_site site;
 
-	if (!epoch)
+	if (!op_begin(ctx, &site))
 		return 0;
-	cookie = bpf_get_attach_cookie(ctx);
-	now = bpf_ktime_get_ns();
-	t = thread_get(epoch, cookie, now);
-	if (!t)
-		return 0;
-	sp = PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie);
-	/* An open op at the very same place has been left too: this frame lies on its. */
-	thread_settle(t, sp + 1, now);
-	if (gp_stacks) {
-		stack_id = stack_id_now(ctx, t, now);
-		/* The walk is no part of the op. */
-		now = bpf_ktime_get_ns();
-	}
-	op_open(t, sp, COOKIE_TAG(cookie), COOKIE_NAME(cookie), now, stack_id);
+	op_open(&site, COOKIE_NAME(site.cookie));
 	return 0;
 }
 
@@ -82,25 +37,11 @@ static __always_inline __u32 node_name(__u64 node, __u64 cookie, __u32 otherwise
 SEC("uprobe")
 int gp_node_entry(struct pt_regs *ctx)
 {
-	__u32 epoch = gp_epoch, name_id, stack_id = 0;
-	struct thread_state *t;
-	__u64 cookie, now, sp;
+	struct op_site site;
 
-	if (!epoch)
+	if (!op_begin(ctx, &site))
 		return 0;
-	cookie = bpf_get_attach_cookie(ctx);
-	now = bpf_ktime_get_ns();
-	t = thread_get(epoch, cookie, now);
-	if (!t)
-		return 0;
-	sp = PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie);
-	thread_settle(t, sp + 1, now);
-	name_id = node_name(PT_REGS_PARM3(ctx), cookie, COOKIE_NAME(cookie));
-	if (gp_stacks) {
-		stack_id = stack_id_now(ctx, t, now);
-		now = bpf_ktime_get_ns();
-	}
-	op_open(t, sp, COOKIE_TAG(cookie), name_id, now, stack_id);
+	op_open(&site, node_name(PT_REGS_PARM3(ctx), site.cookie, COOKIE_NAME(site.cookie)));
 	return 0;
 }
 
@@ -118,7 +59,10 @@ int gp_catch(struct pt_regs *ctx)
 
 	if (!epoch)
 		return 0;
+	count_hit();
 	cookie = bpf_get_attach_cookie(ctx);
+	if (COOKIE_STEPPED(cookie))
+		count_stepped();
 	t = thread_find();
 	if (!t || t->owner != ((__u64)epoch << 16 | COOKIE_PROCESS(cookie)))
 		return 0;
@@ -126,36 +70,12 @@ int gp_catch(struct pt_regs *ctx)
 	return 0;
 }
 
-/* No open op fits this exit. If nothing is open it was open already when the capture began. */
-static __noinline void op_unmatched(struct thread_state *t)
-{
-	count_loss(t->depth ? GP_LOSS_RECORD : GP_LOSS_OPEN_AT_START);
-}
-
 SEC("uprobe")
 int gp_op_exit(struct pt_regs *ctx)
 {
-	__u32 epoch = gp_epoch, i;
-	struct thread_state *t;
-	__u64 cookie, now, sp;
+	struct op_site site;
 
-	if (!epoch)
-		return 0;
-	cookie = bpf_get_attach_cookie(ctx);
-	now = bpf_ktime_get_ns();
-	t = thread_get(epoch, cookie, now);
-	if (!t)
-		return 0;
-	sp = PT_REGS_SP(ctx);
-	/* The exit of an op that was too deep to be kept. */
-	if (sp <= t->over_sp)
-		return 0;
-	thread_settle(t, sp, now);
-	t->over_sp = 0;
-	i = t->depth - 1;
-	if (i < GP_OP_DEPTH && t->frames[i].tag == COOKIE_TAG(cookie))
-		thread_close_top(t, now, 0);
-	else
-		op_unmatched(t);
+	if (op_end_begin(ctx, &site))
+		(void)op_close(&site);
 	return 0;
 }

@@ -52,7 +52,7 @@ int gp_process_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *p = (struct task_struct *)ctx->args[0];
 	__u64 id = bpf_get_current_pid_tgid();
-	__u32 tid = (__u32)id;
+	__u32 tid = (__u32)id, tgid = (__u32)(id >> 32);
 	__u16 index;
 
 	if (!gp_task_storage)
@@ -61,11 +61,13 @@ int gp_process_exit(struct bpf_raw_tracepoint_args *ctx)
 		(void)bpf_map_delete_elem(&python_threads_by_tid, &tid);
 	if (!gp_task_storage && (gp_stacks & GP_STACK_WANT_NATIVE))
 		(void)bpf_map_delete_elem(&native_threads_by_tid, &tid);
-	if (!process_index((__u32)(id >> 32), &index))
+	if (!process_index(tgid, &index))
 		return 0;
 	/* The last thread takes the process along. */
 	if (BPF_CORE_READ(p, signal, live.counter) > 0)
 		return 0;
+	/* Who gets the number next is another one: its exec and its children are not to be told. */
+	(void)bpf_map_delete_elem(&processes, &tgid);
 	process_emit(index, GP_PROCESS_EXIT, BPF_CORE_READ(p, exit_code));
 	return 0;
 }

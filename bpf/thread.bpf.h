@@ -9,12 +9,22 @@
 
 #include "emit.bpf.h"
 
-/* A cookie: name id and scope (the tag), distance to the stack pointer at entry, process. */
+/* A cookie: name id and scope (the tag), distance to the stack pointer at entry, whether the
+ * instruction is single-stepped, process. */
 #define COOKIE_TAG(cookie)	((__u32)(cookie))
 #define COOKIE_NAME(cookie)	((__u32)(cookie)&0xffffff)
-#define COOKIE_SP_DELTA(cookie) ((__u16)((cookie) >> 32))
+#define COOKIE_SP_DELTA(cookie) ((__u32)((cookie) >> 32) & 0x7fff)
+#define COOKIE_STEPPED(cookie)	((cookie)&1ULL << 47)
 #define COOKIE_PROCESS(cookie)	((__u16)((cookie) >> 48))
 #define TAG_SCOPE(tag)		((tag) >> 24)
+
+static __noinline void count_stepped(void)
+{
+	struct counters *c = counters_get();
+
+	if (c)
+		__sync_fetch_and_add(&c->stepped_hits, 1);
+}
 
 static __always_inline struct thread_state *thread_find(void)
 {
@@ -53,6 +63,8 @@ static __noinline void thread_begin(struct thread_state *t, __u64 owner, __u64 n
 	t->tid = (__u32)bpf_get_current_pid_tgid();
 	t->depth = 0;
 	t->over_sp = 0;
+	t->ranges_over = 0;
+	t->range_op = 0;
 	event = emit_reserve(sizeof(*event));
 	if (!event)
 		return;
@@ -67,6 +79,8 @@ static __always_inline struct thread_state *thread_get(__u32 epoch, __u64 cookie
 	__u64 owner = (__u64)epoch << 16 | COOKIE_PROCESS(cookie);
 	struct thread_state *t = thread_find();
 
+	if (COOKIE_STEPPED(cookie))
+		count_stepped();
 	if (!t)
 		t = thread_make();
 	if (!t) {
@@ -84,8 +98,11 @@ static __always_inline __u64 thread_instance(const struct thread_state *t, __u32
 
 	if (i >= GP_OP_DEPTH)
 		return 0;
-	return (__u64)t->number << 32 | t->frames[i].op;
+	return t->frames[i].op ? (__u64)t->number << 32 | t->frames[i].op : 0;
 }
+
+/* The name id of an op that is not told: whatever happens in it happens in the one around it. */
+#define NAME_UNTOLD 0xffffffffU
 
 /* Takes the innermost op off the stack and tells of it. */
 static __always_inline void thread_close_top(struct thread_state *t, __u64 now, __u8 flags)
@@ -102,6 +119,8 @@ static __always_inline void thread_close_top(struct thread_state *t, __u64 now, 
 	c = counters_get();
 	if (c)
 		__sync_fetch_and_add(&c->closed, 1);
+	if (frame->name_id == NAME_UNTOLD)
+		return;
 	event = emit_reserve(sizeof(*event));
 	if (!event)
 		return;

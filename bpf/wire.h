@@ -35,6 +35,7 @@ enum gp_event_kind {
 		16, /* gp_ev_unwind: code that no table is there for (never in a recording) */
 	GP_EV_NATIVE = 17, /* gp_ev_native: a native stack's id and frames (never in a recording) */
 	GP_EV_INPUTS = 20, /* gp_ev_inputs: what an inputs_id stands for; before its first use */
+	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -60,6 +61,7 @@ enum gp_op_flags {
 enum gp_op_scope {
 	GP_SCOPE_FUNCTION = 0, /* an operator */
 	GP_SCOPE_BACKWARD = 1, /* an autograd node */
+	GP_SCOPE_SCRIPT = 2,   /* a TorchScript function */
 	GP_SCOPE_USER = 7,     /* record_function and other annotations */
 };
 
@@ -166,6 +168,23 @@ struct gp_ev_name {
 	struct gp_ev_head head;
 	__u32 name_id;
 	__u32 text_bytes;
+};
+
+/* Text of a name that the kernel's programs find in the target's memory; longer ones are cut. */
+#define GP_FOUND_NAME_BYTES	128
+#define GP_FOUND_OVERLOAD_BYTES 64
+
+/* Name ids from here on are those that the kernel's programs give out. */
+#define GP_FOUND_NAMES 0x800000U
+
+/* The operator or range that `name_id` stands for; before the first event that uses it. Both texts
+ * are padded with zeros, at least one. */
+struct gp_ev_found_name {
+	struct gp_ev_head head;
+	__u32 name_id;
+	__u32 reserved;
+	char name[GP_FOUND_NAME_BYTES];
+	char overload[GP_FOUND_OVERLOAD_BYTES];
 };
 
 /*
@@ -453,11 +472,13 @@ enum gp_loss {
 	GP_LOSS_GPU_DROPPED = 16,   /* CUPTI records that CUPTI or we had no buffer for, at least */
 	GP_LOSS_CHILD_LATE = 17,    /* children whose beginning was not seen */
 	GP_LOSS_CHILD_MISSED = 18,  /* children that are not in the capture */
-	GP_LOSS_UNWIND_TABLE = 19,  /* native stacks cut at code whose table was not there yet */
-	GP_LOSS_UNWIND_RULE = 20,   /* native stacks cut at code that has no unwind information */
-	GP_LOSS_UNWIND_HARD = 21,   /* native stacks cut where a rule is not one of ours */
-	GP_LOSS_UNWIND_MEMORY = 22, /* native stacks cut where the thread's stack made no sense */
-	GP_LOSS_NR = 23,
+	GP_LOSS_BOXED_UNSEEN = 19,  /* operators called where no probe tells their end or name */
+	GP_LOSS_SCRIPT_UNSEEN = 20, /* calls of TorchScript functions, which no probe tells */
+	GP_LOSS_UNWIND_TABLE = 21,  /* native stacks cut at code whose table was not there yet */
+	GP_LOSS_UNWIND_RULE = 22,   /* native stacks cut at code that has no unwind information */
+	GP_LOSS_UNWIND_HARD = 23,   /* native stacks cut where a rule is not one of ours */
+	GP_LOSS_UNWIND_MEMORY = 24, /* native stacks cut where the thread's stack made no sense */
+	GP_LOSS_NR = 25,
 };
 
 /* Ops open on one thread at a time. */
@@ -506,8 +527,10 @@ struct gp_ring_page {
 	__u32 active;	   /* enum gp_feature bits in force */
 	__u32 failed;	   /* enum gp_feature bits that were wanted and cannot be had */
 	__u32 beat;	   /* counts up while the collector's thread runs */
-	__u64 losses[24];  /* other than ring full, by enum gp_loss, since the ring was made */
+	__u64 losses[40];  /* other than ring full, by enum gp_loss, since the ring was made */
 	char message[512]; /* why `failed`, for people */
+	__u64 timed_ns;	   /* time that callbacks took which the collector has timed */
+	__u64 timed_nr;	   /* and how many those were: one of many */
 };
 
 /* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */

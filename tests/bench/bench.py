@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-What being watched costs: steps/s plain, under gpuprof and under torch.profiler, in interleaved
+What being watched costs: steps/s and CPU time (user and system, all threads of the target) plain, under gpuprof and under torch.profiler, in interleaved
 rounds of one process; and the time from the stop to a printed table and a written trace for many
 events, for both. Prints tables; asserts nothing, since a figure depends on the machine.
 
@@ -10,11 +10,13 @@ Environment: GPUPROF the binary; GPUPROF_ROOT_DIR the folder of another Debian (
 import argparse
 import os
 import platform
+import random
 import signal
 import statistics
 import sys
 import tempfile
 import time
+import typing
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 
@@ -58,28 +60,35 @@ def start(args, spec):
     return harness.Target(name, *options)
 
 
-def seconds_of(target, steps):
+class Spent(typing.NamedTuple):
+    """Seconds on the clock, and of the CPU."""
+
+    wall: float
+    cpu: float
+
+
+def spent_on(target, steps):
     answer = target.command("time %d" % steps).split()
     assert answer[0] == "took", answer
-    return float(answer[1])
+    return Spent(float(answer[1]), float(answer[2]))
 
 
 def calibrate(target, wanted):
     """Steps that take about so many seconds plain."""
     steps = 1
     while True:
-        took = seconds_of(target, steps)
+        took = spent_on(target, steps).wall
         if took >= wanted / 4:
             return max(1, round(steps * wanted / took))
         steps *= 2
 
 
 def under_gpuprof(target, steps, options, folder):
-    """Seconds for the steps while attached."""
+    """What the steps take while attached, and events lost."""
     path = os.path.join(folder, "bench.gpuprof")
     took = []
     capture = harness.attach(target, path, *options,
-                             orders=lambda: took.append(seconds_of(target, steps)))
+                             orders=lambda: took.append(spent_on(target, steps)))
     assert capture.status in (harness.DONE, harness.LOST), capture.told
     losses = capture.recording.losses()
     lost = losses["ring_full"] + losses["collector_full"]
@@ -90,7 +99,7 @@ def under_gpuprof(target, steps, options, folder):
 def under_torch(target, steps):
     answer = target.command("profile %d" % steps).split()
     assert answer[0] == "profiled", answer
-    return float(answer[1])
+    return Spent(float(answer[1]), float(answer[2]))
 
 
 def quartiles(values):
@@ -106,14 +115,39 @@ def spread(values, form):
 
 
 def one_round(target, steps, variants, folder, lost):
-    """Name -> seconds; plain before and after the others."""
-    took = {"plain": seconds_of(target, steps)}
+    """Name -> Spent; plain before and after the others."""
+    took = {"plain": spent_on(target, steps)}
     for variant in variants:
         took[variant], missed = under_gpuprof(target, steps, VARIANTS[variant], folder)
         lost[variant] = lost.get(variant, 0) + missed
-    took["plain after"] = seconds_of(target, steps)
+    took["plain after"] = spent_on(target, steps)
     took[TORCH] = under_torch(target, steps)
     return took
+
+
+def interval(values, resamples=10000):
+    """Of the median: the middle 95 % of the medians of samples drawn anew from the values."""
+    draw = random.Random(0)
+    medians = sorted(statistics.median(draw.choices(values, k=len(values)))
+                     for _ in range(resamples))
+    return medians[round(resamples * 0.025)], medians[round(resamples * 0.975) - 1]
+
+
+def compare_cpu(rounds, steps):
+    """CPU time is not stretched by whatever else the machine does. Each round's ratio is to the
+    plain runs before and after."""
+    print("  CPU time of the target, ratio to plain in the same round:")
+    for name in rounds[0]:
+        if name.startswith("plain"):
+            continue
+        ratios = [2 * one[name].cpu / (one["plain"].cpu + one["plain after"].cpu)
+                  for one in rounds]
+        each = [one[name].cpu / steps * 1e6 for one in rounds]
+        print("  %-22s %-26s 95 %% interval of the median %.3f .. %.3f; us per step %s" % (
+            name, spread(ratios, "%.3f"), *interval(ratios), spread(each, "%.1f")))
+    drift = [one["plain after"].cpu / one["plain"].cpu for one in rounds]
+    print("  %-22s %-26s 95 %% interval of the median %.3f .. %.3f" % (
+        "plain after / before", spread(drift, "%.3f"), *interval(drift)))
 
 
 def row(cells):
@@ -131,14 +165,15 @@ def compare(args, spec, folder):
         target.leave()
     row(("", "steps/s", "ratio to plain", "added us per step", "events lost"))
     for name in rounds[0]:
-        rates = [steps / one[name] for one in rounds]
-        ratios = [one["plain"] / one[name] for one in rounds]
-        added = [(one[name] - one["plain"]) / steps * 1e6 for one in rounds]
+        rates = [steps / one[name].wall for one in rounds]
+        ratios = [one["plain"].wall / one[name].wall for one in rounds]
+        added = [(one[name].wall - one["plain"].wall) / steps * 1e6 for one in rounds]
         row((name, spread(rates, "%.1f"), spread(ratios, "%.3f"), spread(added, "%.1f"),
              lost.get(name, "-")))
     for variant in args.variant:
-        paired = [(one[variant] - one[TORCH]) / steps * 1e6 for one in rounds]
+        paired = [(one[variant].wall - one[TORCH].wall) / steps * 1e6 for one in rounds]
         print("  %s minus %s, us per step, paired: %s" % (variant, TORCH, spread(paired, "%.1f")))
+    compare_cpu(rounds, steps)
     sys.stdout.flush()
 
 
@@ -182,7 +217,7 @@ def many_events(args, folder):
                   " trace %.1f MB" % (variant, took, events, lost, *sizes), flush=True)
         inner = os.path.join(harness.inside().folder, "torch.json")
         answer = target.command("profile %d %s" % (steps, harness.inside().inner(inner))).split()
-        stop, table, trace = (float(text) for text in answer[2:])
+        stop, table, trace = (float(text) for text in answer[3:])
         print("  %-22s stop %.2f s, table %.2f s, trace %.2f s: %.2f s; trace %.1f MB" % (
             TORCH, stop, table, trace, stop + table + trace, os.path.getsize(inner) / 1e6))
         target.leave()

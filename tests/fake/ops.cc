@@ -26,6 +26,22 @@ static void touch(char *buffer)
 	asm volatile("" : : "r"(buffer) : "memory");
 }
 
+namespace at
+{
+StepCallbacks getStepCallbacksUnlessEmpty(RecordScope scope)
+{
+	StepCallbacks none = {};
+
+	asm volatile("" : : "r"(&none), "r"(scope) : "memory");
+	return none;
+}
+
+RecordFunction::RecordFunction(RecordScope scope) : words()
+{
+	asm volatile("" : : "r"(this), "r"(scope) : "memory");
+}
+} // namespace at
+
 namespace at::_ops
 {
 int mul_Tensor::call(int n)
@@ -132,6 +148,52 @@ int Engine::evaluate_function(void *, Node *node, int n)
 
 namespace c10
 {
+int call_boxed(const OperatorHandle &op, int n)
+{
+	const OperatorEntry *entry = op.entry;
+	at::StepCallbacks callbacks =
+		at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION);
+	int result;
+
+	touch((char *)&callbacks);
+	if (callbacks.words[0])
+		std::abort();
+	result = entry->kernel(n);
+	touch((char *)&callbacks);
+	return result + (int)entry->name.size();
+}
+
+int call_often(const OperatorHandle &op, int n)
+{
+	const OperatorEntry *entry = op.entry;
+	int sum = 0;
+
+	for (int i = 0; i < n; i++) {
+		at::StepCallbacks callbacks =
+			at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION);
+
+		touch((char *)&callbacks);
+		sum += entry->kernel(i);
+	}
+	return sum;
+}
+
+int call_script(int n)
+{
+	at::StepCallbacks callbacks = at::getStepCallbacksUnlessEmpty(at::RecordScope::SCRIPT);
+
+	touch((char *)&callbacks);
+	return at::_ops::mul_Tensor::call(n);
+}
+
+at::RecordFunction begin_range(const std::string &name)
+{
+	at::RecordFunction record(at::RecordScope::USER);
+
+	asm volatile("" : : "r"(&record), "r"(&name) : "memory");
+	return record;
+}
+
 void ProfiledCPUMemoryReporter::New(void *ptr, std::size_t bytes)
 {
 	char buffer[16];

@@ -7,6 +7,21 @@
 #define GP_FAKE_OPS_H
 
 #include <cstddef>
+#include <string>
+
+namespace at
+{
+enum class RecordScope : unsigned char { FUNCTION = 0, BACKWARD = 1, SCRIPT = 2, USER = 7 };
+/* Returned in memory, as the real one. */
+struct StepCallbacks {
+	long words[12];
+};
+StepCallbacks getStepCallbacksUnlessEmpty(RecordScope scope);
+struct RecordFunction {
+	explicit RecordFunction(RecordScope scope);
+	long words[4];
+};
+} // namespace at
 
 namespace at::_ops
 {
@@ -60,6 +75,24 @@ struct Engine {
 
 namespace c10
 {
+/* Begins as the real one does; a handle begins with a pointer to it. */
+struct OperatorEntry {
+	std::string name;
+	std::string overload;
+	int (*kernel)(int n);
+};
+struct OperatorHandle {
+	const OperatorEntry *entry;
+	const void *other;
+};
+/* The boxed call of an operator. */
+int call_boxed(const OperatorHandle &op, int n);
+/* Calls it n times from one function, whose exit says nothing about any of them. */
+int call_often(const OperatorHandle &op, int n);
+/* Runs a TorchScript function. */
+int call_script(int n);
+/* What the operator that begins a range calls. */
+at::RecordFunction begin_range(const std::string &name);
 struct ProfiledCPUMemoryReporter {
 	void New(void *ptr, std::size_t bytes);
 	void Delete(void *ptr);

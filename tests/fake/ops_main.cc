@@ -86,6 +86,52 @@ static void backward(int n)
 	sink = engine.evaluate_function(nullptr, &plain, n);
 }
 
+static std::string range_name;
+
+static int kernel_begin(int n)
+{
+	at::RecordFunction record = c10::begin_range(range_name);
+
+	return n + (int)record.words[0];
+}
+
+static int kernel_end(int n)
+{
+	return n;
+}
+
+static int call(const char *name, const char *overload, int (*kernel)(int), int n,
+		int (*how)(const c10::OperatorHandle &, int) = c10::call_boxed)
+{
+	c10::OperatorEntry entry = {name, overload, kernel};
+	c10::OperatorHandle handle = {&entry, nullptr};
+
+	return how(handle, n);
+}
+
+/* An operator in a range in a range; their ends are not in order with those of functions. */
+static void ranges(int n)
+{
+	static const char begin[] = "profiler::_record_function_enter_new";
+	static const char end[] = "profiler::_record_function_exit";
+
+	range_name = "outer";
+	sink = call(begin, "", kernel_begin, n);
+	range_name = "a range whose name does not fit into the string itself";
+	sink = call(begin, "", kernel_begin, n);
+	sink = call("test::mul", "", mul_Tensor::call, n);
+	sink = call(end, "_RecordFunction", kernel_end, n);
+	sink = call(end, "_RecordFunction", kernel_end, n);
+}
+
+static void raise_boxed()
+{
+	try {
+		sink = call("test::fail", "", fail::call, 0);
+	} catch (const std::runtime_error &) {
+	}
+}
+
 static void obey(char what, int n)
 {
 	switch (what) {
@@ -96,6 +142,19 @@ static void obey(char what, int n)
 		return;
 	case 'b':
 		return backward(n);
+	case 'o':
+		sink = call("test::add_", "Tensor", add__Tensor::call, n);
+		return;
+	case 'O':
+		sink = call("test::mul", "", mul_Tensor::call, n, c10::call_often);
+		return;
+	case 's':
+		sink = c10::call_script(n);
+		return;
+	case 'g':
+		return ranges(n);
+	case 'X':
+		return raise_boxed();
 	case 'x':
 		return escape(n);
 	case 'r':

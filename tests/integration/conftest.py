@@ -14,7 +14,8 @@ import harness  # noqa: E402
 MODES = {"default": (), "probes": ("--no-inject",)}
 
 # Steps ordered in the capture of each workload.
-STEPS = {"mlp": 20, "resnet18_infer": 3, "resnet18_train": 2, "lstm": 4, "raiser": 20, "alloc": 10}
+STEPS = {"mlp": 20, "resnet18_infer": 3, "resnet18_train": 2, "lstm": 4, "raiser": 20, "alloc": 10,
+         "boxed": 10}
 
 
 def pytest_addoption(parser):

@@ -128,3 +128,36 @@ def test_kill_of_gpuprof_lets_children_go_on(tmp_path):
         target.step(2)
         assert target.command("end child") == "%d left with 0" % child
         target.leave()
+
+
+@pytest.mark.versions
+def test_ranks_of_one_job(tmp_path):
+    """One command for what torchrun has started; all ranks on one clock."""
+    ranks, steps = 4, 5
+    with Target("ranks") as target:
+        with Gpuprof("attach", "--pid", target.pid, "--children", "-o",
+                     tmp_path / "a.gpuprof") as profiler:
+            profiler.wait_recording()
+            target.step(steps)
+            target.step(1)
+            assert profiler.finish() == DONE, profiler.told()
+        target.leave()
+    events = Recording(tmp_path / "a.gpuprof").chrome()["traceEvents"]
+    linear = {}
+    for event in events:
+        if event["ph"] == "X" and event["name"] == "aten::linear":
+            linear[event["pid"]] = linear.get(event["pid"], 0) + 1
+    assert sorted(linear.values()) == [steps + 1] * ranks, linear
+    assert target.facts["pid"] in linear and target.pid not in linear
+    labels = {event["pid"]: event["args"]["labels"] for event in events
+              if event["name"] == "process_labels"}
+    assert sorted(labels[pid] for pid in linear) == ["rank %d" % rank for rank in range(ranks)]
+    # No rank is done with a sum before each has begun it.
+    sums = {}
+    for event in events:
+        if event["name"] == "gloo:all_reduce" and event["ph"] == "X":
+            sums.setdefault(event["pid"], []).append((event["ts"], event["ts"] + event["dur"]))
+    assert {pid: len(spans) for pid, spans in sums.items()} == \
+        {pid: 2 * (steps + 1) for pid in linear}
+    for spans in zip(*(sorted(spans) for spans in sums.values())):
+        assert max(begin for begin, _ in spans) <= min(end for _, end in spans)

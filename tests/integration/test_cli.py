@@ -69,7 +69,6 @@ def test_json_object(recording):
     table = recording.table()
     assert {"rows", "wall_us", "threads", "losses", "overhead", "capture"} <= set(table)
     assert table["wall_us"] > 0 and table["threads"] >= 1
-    assert table["overhead"]["hits"] > 0 if "hits" in table["overhead"] else table["overhead"]
     for row in table["rows"]:
         assert {"name", "device", "calls", "self_cpu_us", "cpu_total_us", "self_cpu_mem",
                 "cpu_mem"} <= set(row), row

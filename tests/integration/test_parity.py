@@ -12,11 +12,15 @@ from conftest import MODES, STEPS
 pytestmark = pytest.mark.versions
 
 # What may be counted in a capture at an ordinary pace; every other counter is zero.
-EXPECTED = {("raiser", "probes"): {"exception"}}
+EXPECTED = {("raiser", "probes"): {"exception"},
+            ("boxed", "probes"): {"exception", "script_unseen"}}
+
+
+SPACES = ("aten::", "gpuprof_test::")
 
 
 def aten(calls):
-    return {name: count for name, count in calls.items() if name.startswith("aten::")}
+    return {name: count for name, count in calls.items() if name.startswith(SPACES)}
 
 
 def differences(ours, theirs):
@@ -54,6 +58,46 @@ def test_callbacks_see_what_torch_profiler_sees(sample, name):
     assert differences(ours, theirs) == {}
 
 
+def nested(events, categories):
+    """(name, names of the slices around it) -> how often."""
+    found = {}
+    for slices in reference.slices_by_thread(events, categories).values():
+        walk = [(one, ()) for one in reference.roots(slices)]
+        while walk:
+            one, around = walk.pop()
+            found[one.name, around] = found.get((one.name, around), 0) + 1
+            walk += [(child, around + (one.name,)) for child in one.children]
+    return found
+
+
+@pytest.mark.parametrize("name", ["boxed", "mlp"])
+def test_ranges_are_told_by_probes_as_by_callbacks(sample, name):
+    """record_function() and Optimizer.step#..., and how they nest."""
+    one = sample(name)
+    ours = nested(one.recording_of("probes").chrome()["traceEvents"], ["user_annotation"])
+    theirs = nested(one.recording.chrome()["traceEvents"], ["user_annotation"])
+    assert len(ours) > 0
+    assert ours == theirs
+    names = {row for row, _ in ours}
+    assert {row: one.truth["raw_calls"][row] for row in names} == {
+        row: sum(count for (other, _), count in ours.items() if other == row) for row in names}
+
+
+def test_operators_lie_in_their_ranges(sample):
+    one = sample("boxed")
+    for mode in MODES:
+        around = nested(one.recording_of(mode).chrome()["traceEvents"], None)
+        twice = [parents for (row, parents), _ in around.items() if row == "gpuprof_test::twice"]
+        assert twice == [("outer", "inner", "gpuprof_test::a_name_that_is_not_short")], mode
+
+
+def test_script_functions_are_counted_where_they_are_not_told(sample):
+    one = sample("boxed")
+    assert one.recording.rows()["scripted"]["calls"] == one.steps
+    assert one.recording_of("probes").losses()["script_unseen"] == one.steps
+    assert one.recording_of("probes").losses()["boxed_unseen"] == 0
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["alloc", "mlp", "lstm"])
 @pytest.mark.parametrize("column", ["cpu_mem", "self_cpu_mem"])
@@ -84,6 +128,22 @@ def test_nothing_was_lost(sample, mode, name):
     # What a step frees may be what the step before the capture allocated.
     counted.discard("free_unknown")
     assert counted == EXPECTED.get((name, mode), set()), losses
+
+
+def test_overhead_is_measured(sample):
+    one = sample("mlp")
+    cost = one.recording_of("probes").table()["overhead"]
+    events = sum(row["calls"] for row in one.recording_of("probes").rows().values())
+    # An entry and an exit each, more for what the table leaves out.
+    assert cost["probe_hits"] >= 2 * events - one.recording_of("probes").rows()["[memory]"]["calls"]
+    assert 0 < cost["probe_program_runs"] <= cost["probe_hits"]
+    assert cost["probe_trap_ns"] > 0 and cost["probe_program_ns"] > 0
+    assert cost["probe_ns_per_hit"] >= cost["probe_program_ns"]
+    assert cost["callback_ops"] == 0 and 0 < cost["share_of_wall"] < 1
+    cost = one.recording.table()["overhead"]
+    assert cost["callback_ops"] >= events / 2
+    assert cost["callback_timed"] > 0 and cost["callback_ns"] > 0
+    assert 0 < cost["share_of_wall"] < 1
 
 
 def test_errors_in_ops_harm_nothing(sample):

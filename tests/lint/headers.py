@@ -29,7 +29,7 @@ def command(root, name):
             return None
         return ["clang", *KERNEL, "-include", kernel, "-x", "c", "-fsyntax-only", name]
     own = os.path.dirname(name)
-    return ["gcc", *USER, "-I" + own, "-x", "c", "-fsyntax-only", name]
+    return ["gcc", *USER, "-iquote", own, "-x", "c", "-fsyntax-only", name]
 
 
 def guard(name):

@@ -188,6 +188,25 @@ static void reads_within_bounds(void **state)
 	free(text);
 }
 
+static void abandons_what_is_not_finished(void **state)
+{
+	struct file_new f, other;
+
+	put("old");
+	assert_int_equal(file_new__open(&other, path), 0);
+	file_new__done(&other);
+	assert_int_equal(file_new__open(&f, path), 0);
+	assert_int_equal(file_write_all(f.fd, "half", 4), 0);
+	assert_int_equal(files_in_folder(), 2);
+	file_new__abandon_all();
+	assert_int_equal(files_in_folder(), 1);
+	must_hold("old");
+	file_new__done(&f);
+	put("new");
+	file_new__abandon_all();
+	must_hold("new");
+}
+
 int main(void)
 {
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, drop_folder)
@@ -196,6 +215,7 @@ int main(void)
 		IN_A_FOLDER(leaves_nothing_without_commit),
 		IN_A_FOLDER(leaves_nothing_when_the_rename_fails),
 		IN_A_FOLDER(refuses_a_missing_folder),
+		IN_A_FOLDER(abandons_what_is_not_finished),
 		IN_A_FOLDER(obeys_umask),
 		IN_A_FOLDER(writes_into_what_is_no_file),
 		IN_A_FOLDER(tells_a_full_disk),

@@ -241,7 +241,7 @@ static const struct probe_function *function_of(const struct probe_plan *plan, c
 static void check_library(const struct probe_plan *plan)
 {
 	const struct probe_function *add = function_of(plan, "_ZN2at4_ops11add__Tensor4callEi");
-	size_t ops = 0, entries = 0, exits = 0;
+	size_t kinds[PROBE_RANGE + 1] = {0}, entries = 0, exits = 0;
 
 	assert_string_equal(add->name, "aten::add_");
 	assert_string_equal(add->overload, "Tensor");
@@ -250,16 +250,20 @@ static void check_library(const struct probe_plan *plan)
 	for (size_t i = 0; i < plan->functions.nr; i++) {
 		assert_true(plan->functions.items[i].placed);
 		assert_string_equal(plan->functions.items[i].why, "");
-		ops += plan->functions.items[i].kind == PROBE_OP;
+		kinds[plan->functions.items[i].kind]++;
 	}
 	for (size_t i = 0; i < plan->sites.nr; i++) {
 		entries += !plan->sites.items[i].is_exit;
 		exits += plan->sites.items[i].is_exit;
 	}
-	assert_int_equal(ops, 7);
+	assert_int_equal(kinds[PROBE_OP], 7);
+	/* call_boxed(); call_often() and call_script(); begin_range(). */
+	assert_int_equal(kinds[PROBE_DISPATCH], 1);
+	assert_int_equal(kinds[PROBE_UNSEEN], 2);
+	assert_int_equal(kinds[PROBE_RANGE], 1);
 	/* And the node, New and Delete. */
-	assert_int_equal(entries, ops + 3);
-	assert_int_equal(exits, ops + 1);
+	assert_int_equal(entries, 7 + 1 + 2 + 1 + 3);
+	assert_int_equal(exits, 7 + 1 + 1);
 	assert_int_equal(plan->nodes.nr, 2);
 	assert_int_equal(plan->not_placed_nr, 0);
 }

@@ -5,11 +5,11 @@ a line on its standard input and answers each with one line. No work is done bet
 so what happens inside a capture is exactly what was ordered.
 
     step N          N steps                                   "did N"
-    time N          N steps, timed                            "took SECONDS"
+    time N          N steps, timed; all threads' CPU time too "took SECONDS CPU_SECONDS"
     truth N FILE    N steps under torch.profiler, see truth   "truth N"
     shapes N FILE   the same with record_shapes, see truth    "shapes N"
-    profile N [F]   N steps under torch.profiler, timed; with a file also its stop, table and
-                    trace                                     "profiled LOOP STOP TABLE TRACE"
+    profile N [F]   the same under torch.profiler; with a file also its stop, table and trace
+                                                              "profiled LOOP CPU STOP TABLE TRACE"
     exit            leave with status 0                       "bye"
 """
 
@@ -71,14 +71,15 @@ def ready_line(workload):
 
 
 def profile(workload, steps, path):
-    """Seconds of the loop under torch.profiler, of its stop, its table and its trace."""
+    """Seconds of the loop under torch.profiler (its CPU seconds next), of its stop, its table and
+    its trace."""
     from torch.profiler import ProfilerActivity
 
     prof = torch.profiler.profile(activities=[ProfilerActivity.CPU])
     prof.__enter__()
-    begin = time.monotonic()
+    cpu, begin = time.process_time(), time.monotonic()
     workload.steps(steps)
-    marks = [begin, time.monotonic()]
+    marks, cpu = [begin, time.monotonic()], time.process_time() - cpu
     prof.__exit__(None, None, None)
     marks.append(time.monotonic())
     if path:
@@ -87,7 +88,7 @@ def profile(workload, steps, path):
         prof.export_chrome_trace(path)
         marks.append(time.monotonic())
     spans = ["%.9f" % (after - before) for before, after in zip(marks, marks[1:])]
-    return "profiled " + " ".join(spans)
+    return "profiled " + " ".join([spans[0], "%.9f" % cpu, *spans[1:]])
 
 
 def obey(workload, words):
@@ -96,9 +97,9 @@ def obey(workload, words):
         workload.steps(int(words[1]))
         return "did " + words[1]
     if words[0] == "time" and len(words) == 2:
-        begin = time.monotonic()
+        cpu, begin = time.process_time(), time.monotonic()
         workload.steps(int(words[1]))
-        return "took %.9f" % (time.monotonic() - begin)
+        return "took %.9f %.9f" % (time.monotonic() - begin, time.process_time() - cpu)
     if words[0] == "profile" and len(words) in (2, 3):
         return profile(workload, int(words[1]), words[2] if len(words) == 3 else None)
     if words[0] == "truth" and len(words) == 3:

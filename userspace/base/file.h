@@ -44,4 +44,7 @@ int file_new__commit(struct file_new *f);
 /* Without commit: takes the temporary file away. Fine to call after commit. */
 void file_new__done(struct file_new *f);
 
+/* In a signal handler whose process ends now: takes all temporary files away. */
+void file_new__abandon_all(void);
+
 #endif /* GP_BASE_FILE_H */

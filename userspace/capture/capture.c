@@ -198,6 +198,37 @@ static int write_number(struct capture *c, const char *key, uint64_t n)
 	return recording_writer__meta(c->writer, key, text);
 }
 
+/* What was measured of the cost of callbacks and probes; see FORMAT.md. */
+static int write_cost(struct capture *c)
+{
+	struct callback_cost callbacks = c->guest_cost;
+	struct probe_cost probes;
+	int err;
+
+	probe_session__cost(c->probes, &probes);
+	err = write_number(c, "probe_hits", probes.hits);
+	err = err ?: write_number(c, "probe_hits_stepped", probes.hits_stepped);
+	if (probes.trap_ns)
+		err = err ?: write_number(c, "probe_trap_ns", probes.trap_ns);
+	if (probes.trap_stepped_ns)
+		err = err ?: write_number(c, "probe_trap_stepped_ns", probes.trap_stepped_ns);
+	err = err ?: write_number(c, "probe_program_runs", probes.program_runs);
+	if (probes.program_runs)
+		err = err ?: write_number(c, "probe_program_ns", probes.program_ns);
+	if (probes.ns_per_hit)
+		err = err ?: write_number(c, "probe_ns_per_hit", probes.ns_per_hit);
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (c->members.items[i]->guest)
+			guest__timed(c->members.items[i]->guest, &callbacks);
+	err = err ?: write_number(c, "callback_ops", c->guest_ops_nr);
+	err = err ?: write_number(c, "callback_timed", callbacks.timed_nr);
+	if (callbacks.timed_nr)
+		err = err
+			      ?: write_number(c, "callback_ns",
+					      callbacks.timed_ns / callbacks.timed_nr);
+	return err;
+}
+
 static int write_end(struct capture *c)
 {
 	struct capture_status s;
@@ -206,7 +237,7 @@ static int write_end(struct capture *c)
 	capture__status(c, &s);
 	err = native_stacks__release(&c->native_stacks, &c->stacks, c->writer, 0);
 	err = err ?: write_losses(c);
-	err = err ?: write_number(c, "probe_hits", probe_session__hits(c->probes));
+	err = err ?: write_cost(c);
 	err = err ?: write_number(c, "probe_sites", s.sites_nr);
 	err = err ?: write_number(c, "callback_processes", s.callbacks_nr);
 	err = err ?: recording_writer__meta(c->writer, "probe_method", s.method);

@@ -426,6 +426,12 @@ static void add_saturated(uint64_t *sum, uint64_t nr)
 		*sum = UINT64_MAX;
 }
 
+void collector_ring__timed(const struct collector_ring *r, uint64_t *ret_ns, uint64_t *ret_nr)
+{
+	*ret_ns = __atomic_load_n(&r->page->timed_ns, __ATOMIC_RELAXED);
+	*ret_nr = __atomic_load_n(&r->page->timed_nr, __ATOMIC_RELAXED);
+}
+
 void collector_ring__losses(const struct collector_ring *r, uint64_t losses[GP_LOSS_NR])
 {
 	const struct collector_events *e = &r->events;

@@ -69,6 +69,10 @@ int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void 
 
 void collector_ring__status(const struct collector_ring *r, struct collector_status *ret_status);
 
+/* How long the callbacks took that the collector has timed, and how many those were: what it says,
+ * any numbers. */
+void collector_ring__timed(const struct collector_ring *r, uint64_t *ret_ns, uint64_t *ret_nr);
+
 /* Adds what went missing, on the collector's side and here. Call it once, at the end. */
 void collector_ring__losses(const struct collector_ring *r, uint64_t losses[GP_LOSS_NR]);
 

@@ -131,6 +131,27 @@ static int put_name(struct capture *c, uint32_t source, const struct gp_ev_name 
 	return id < 0 ? (int)id : 0;
 }
 
+/* As a terminal and a viewer can take it: the text is the target's. */
+static void copy_text(char *to, const char *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+	to[bytes - 1] = '\0';
+	for (; *to; to++)
+		if ((unsigned char)*to < ' ' || *to == 127)
+			*to = '?';
+}
+
+static int put_found_name(struct capture *c, const struct gp_ev_found_name *ev)
+{
+	char name[GP_FOUND_NAME_BYTES], overload[GP_FOUND_OVERLOAD_BYTES];
+	int64_t id;
+
+	copy_text(name, ev->name, sizeof(name));
+	copy_text(overload, ev->overload, sizeof(overload));
+	id = names__add(&c->names, c->writer, SOURCE_KERNEL, ev->name_id, name, overload);
+	return id < 0 && id != -ENOSPC ? (int)id : 0;
+}
+
 static int put_stack(struct capture *c, struct member *m, const struct gp_ev_stack *ev,
 		     size_t bytes)
 {
@@ -198,6 +219,8 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 		return put_named(c, source, event, bytes, offsetof(struct gp_ev_kernel, name_id));
 	case GP_EV_NAME:
 		return put_name(c, source, event, bytes);
+	case GP_EV_FOUND_NAME:
+		return put_found_name(c, event);
 	case GP_EV_INPUTS:
 		return inputs_ids__add(&c->inputs, c->writer, source, event, bytes);
 	case GP_EV_STACK:
@@ -288,12 +311,14 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
 	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_STACK ||
-	    head->kind == GP_EV_NATIVE || head->kind == GP_EV_UNWIND) {
+	    head->kind == GP_EV_NATIVE || head->kind == GP_EV_UNWIND ||
+	    head->kind == GP_EV_FOUND_NAME) {
 		c->refused_nr++;
 		return 0;
 	}
 	if (before_start(c, event))
 		return 0;
+	c->guest_ops_nr += head->kind == GP_EV_OP;
 	err = put_event(c, member_of(c, head->process), SOURCE_GUEST(head->process), event, bytes);
 	if (err)
 		c->failed = err;

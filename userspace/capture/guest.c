@@ -227,6 +227,18 @@ void guest__losses(const struct guest *g, uint64_t losses[GP_LOSS_NR])
 	collector_ring__losses(g->ring, losses);
 }
 
+void guest__timed(const struct guest *g, struct callback_cost *cost)
+{
+	uint64_t ns, nr;
+
+	collector_ring__timed(g->ring, &ns, &nr);
+	/* Nobody waits a second in one. */
+	if (nr > UINT32_MAX || ns / 1000000000 >= nr)
+		return;
+	cost->timed_ns += ns;
+	cost->timed_nr += nr;
+}
+
 void guest__free(struct guest *g, const struct target_process *p, bool gone)
 {
 	struct inject_result result;

@@ -54,6 +54,15 @@ void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg);
  * comes. */
 bool guest__has_left(const struct guest *g);
 
+/* What callbacks cost, as far as collectors have timed them. */
+struct callback_cost {
+	uint64_t timed_ns;
+	uint64_t timed_nr;
+};
+
+/* Adds what this collector has timed; nothing if it is not believable. */
+void guest__timed(const struct guest *g, struct callback_cost *cost);
+
 /* Adds what went missing. */
 void guest__losses(const struct guest *g, uint64_t losses[GP_LOSS_NR]);
 

@@ -221,6 +221,7 @@ static void drop_guest(struct capture *c, struct member *m, bool gone)
 	capture_stop_guest(c, m->guest, gone);
 	capture_drain_guest(c, m->guest);
 	guest__losses(m->guest, c->guest_losses);
+	guest__timed(m->guest, &c->guest_cost);
 	guest__free(TAKE(m->guest), m->process, gone);
 }
 

@@ -36,6 +36,8 @@ struct capture {
 	uint64_t child_late_nr, child_missed_nr;
 	uint64_t inputs_lost_nr;	   /* ops whose inputs found no place */
 	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
+	uint64_t guest_ops_nr;		   /* ops that collectors have told */
+	struct callback_cost guest_cost;   /* of collectors that are gone */
 	bool started, stopped;
 	int failed; /* the first error that ends the capture */
 };

@@ -34,14 +34,17 @@ struct record {
 
 static volatile sig_atomic_t end_wanted;
 
+/* The first one ends the capture, the next one all. */
 static void on_signal(int sig)
 {
+	if (end_wanted)
+		cli_end_by_signal(sig);
 	end_wanted = sig;
 }
 
 static void catch_signals(void)
 {
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, before;
+	struct sigaction sa = {.sa_handler = on_signal}, before;
 
 	end_wanted = 0;
 	(void)sigaction(SIGINT, &sa, NULL);

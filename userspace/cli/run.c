@@ -125,7 +125,10 @@ static int record_child(struct child *c, struct record_options *options, char **
 	err = let_go(c);
 	if (err) {
 		record_abandon(record);
-		log_err("cannot run '%s': %s", argv[0], strerror(-err));
+		if (err == -ESRCH)
+			log_err("'%s' was ended before it began", argv[0]);
+		else
+			log_err("cannot run '%s': %s", argv[0], strerror(-err));
 		return CLI_FAILED;
 	}
 	return record_finish(record);

@@ -26,7 +26,7 @@
 
 #define LEAVE_TRIES    10000 /* of 1 ms: a thread may be stopped inside a callback */
 #define FORWARD_MAX    (1ULL << 32)
-#define CALLBACKS_NR   3
+#define CALLBACKS_NR   4
 #define INSTANCE_OURS  (1ULL << 63)
 #define PROCESS_MASK   0x7ffULL
 #define PROCESS_SHIFT  52
@@ -256,6 +256,21 @@ static void pop(struct session *s, struct thread_state *t, const void *record, b
 		emit(s, &op, t->tid, t->torch_thread, 0, end_ns);
 }
 
+/* One callback of so many is timed. */
+#define TIMED_EVERY 256
+
+/* When a callback that is to be timed began, else 0. */
+static uint64_t time_begin(struct thread_state *t)
+{
+	return __builtin_expect(++t->calls % TIMED_EVERY == 0, 0) ? now_ns() : 0;
+}
+
+static void time_end(struct session *s, uint64_t begin_ns)
+{
+	if (__builtin_expect(begin_ns != 0, 0))
+		ring_writer__timed(s->ring, now_ns() - begin_ns);
+}
+
 static void *start(void **ret_context, const void *record, uint8_t scope)
 {
 	struct thread_state *t;
@@ -264,7 +279,10 @@ static void *start(void **ret_context, const void *record, uint8_t scope)
 	*ret_context = NULL;
 	s = enter(&t, true);
 	if (s) {
+		uint64_t begin_ns = time_begin(t);
+
 		push(s, t, record, scope);
+		time_end(s, begin_ns);
 		leave(t);
 	}
 	return ret_context;
@@ -276,7 +294,10 @@ static void end(const void *record, bool user)
 	struct session *s = enter(&t, false);
 
 	if (s) {
+		uint64_t begin_ns = time_begin(t);
+
 		pop(s, t, record, user, now_ns());
+		time_end(s, begin_ns);
 		leave(t);
 	}
 }
@@ -290,6 +311,11 @@ static void *start_function(void **ret_context, const void *record)
 static void *start_backward(void **ret_context, const void *record)
 {
 	return start(ret_context, record, GP_SCOPE_BACKWARD);
+}
+
+static void *start_script(void **ret_context, const void *record)
+{
+	return start(ret_context, record, GP_SCOPE_SCRIPT);
 }
 
 static void *start_user(void **ret_context, const void *record)
@@ -368,6 +394,7 @@ static void add_callbacks(struct session *s)
 	} pairs[CALLBACKS_NR] = {
 		{start_function, end_op, GP_SCOPE_FUNCTION},
 		{start_backward, end_op, GP_SCOPE_BACKWARD},
+		{start_script, end_op, GP_SCOPE_SCRIPT},
 		{start_user, end_user, GP_SCOPE_USER},
 	};
 

@@ -162,6 +162,12 @@ bool ring_writer__write(struct ring_writer *w, const void *event, size_t bytes)
 	return true;
 }
 
+void ring_writer__timed(struct ring_writer *w, uint64_t ns)
+{
+	(void)__atomic_fetch_add(&w->page->timed_ns, ns, __ATOMIC_RELAXED);
+	(void)__atomic_fetch_add(&w->page->timed_nr, 1, __ATOMIC_RELAXED);
+}
+
 void ring_writer__count(struct ring_writer *w, enum gp_loss what, uint64_t nr)
 {
 	(void)__atomic_fetch_add(&w->page->losses[what], nr, __ATOMIC_RELAXED);

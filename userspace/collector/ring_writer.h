@@ -51,6 +51,9 @@ void ring_writer__commit(struct ring_writer *w, uint64_t position);
 /* All three. */
 bool ring_writer__write(struct ring_writer *w, const void *event, size_t bytes);
 
+/* Adds a callback that took so long to page->timed_ns. */
+void ring_writer__timed(struct ring_writer *w, uint64_t ns);
+
 /* Adds to page->losses. */
 void ring_writer__count(struct ring_writer *w, enum gp_loss what, uint64_t nr);
 

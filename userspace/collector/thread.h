@@ -46,6 +46,8 @@ struct thread_state {
 	uint32_t ops_nr;       /* instances given out under this number */
 	uint32_t torch_thread; /* PyTorch's number of the thread */
 	uint32_t in_use;       /* a thread has it */
+	uint32_t calls;	       /* of callbacks, to time one of many */
+	uint32_t reserved;
 	struct thread_state *next;
 	struct open_op open[GP_OP_DEPTH];
 	struct cached_name names[THREAD_NAMES];

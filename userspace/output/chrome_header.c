@@ -119,7 +119,10 @@ void chrome_names(struct chrome *c)
 		buf__json(&c->out, p->comm);
 		chrome_lit(&c->out, "}}");
 		chrome_meta(c, "process_labels", p->row_pid, 0);
-		chrome_lit(&c->out, "{\"labels\":\"CPU\"}}");
+		if (p->rank < 0)
+			chrome_lit(&c->out, "{\"labels\":\"CPU\"}}");
+		else
+			buf__printf(&c->out, "{\"labels\":\"rank %d\"}}", p->rank);
 		chrome_meta(c, "process_sort_index", p->row_pid, 0);
 		buf__printf(&c->out, "{\"sort_index\":%d}}", p->pid);
 	}

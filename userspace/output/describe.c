@@ -80,10 +80,25 @@ static double number_of(const struct timeline *t, const char *name)
 	return text && is_number(text) ? strtod(text, NULL) : NAN;
 }
 
+/* So many of something that took so long each; NAN if there were any and their time is not known.
+ */
+static double cost(const struct timeline *t, const char *number, const char *each)
+{
+	return number_of(t, number) == 0 ? 0 : number_of(t, number) * number_of(t, each);
+}
+
+/* An op's two callbacks. Recordings of old do not know them. */
+static double callback_cost(const struct timeline *t)
+{
+	return recording__meta(t->recording, "callback_ops")
+		       ? 2 * cost(t, "callback_ops", "callback_ns")
+		       : 0;
+}
+
 void describe_overhead(struct buf *out, const struct timeline *t)
 {
 	double wall_ns = (double)(t->end_ns - t->start_ns);
-	double cost_ns = number_of(t, "probe_hits") * number_of(t, "probe_ns_per_hit");
+	double cost_ns = cost(t, "probe_hits", "probe_ns_per_hit") + callback_cost(t);
 	bool first = true;
 
 	buf__char(out, '{');

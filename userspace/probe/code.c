@@ -18,7 +18,16 @@ struct code_decoder {
 	csh detailed;
 	cs_insn *plain_insn;
 	cs_insn *detailed_insn;
+	bool (*is_end)(const void *arg, int64_t offset);
+	const void *is_end_arg;
 };
+
+void code_decoder__set_ends(struct code_decoder *d, bool (*is_end)(const void *arg, int64_t offset),
+			    const void *arg)
+{
+	d->is_end = is_end;
+	d->is_end_arg = arg;
+}
 
 void code_decoder__free(struct code_decoder *d)
 {
@@ -326,6 +335,17 @@ static void mark_no_return(struct code *c)
 			c->insns.items[i].kind = CODE_STOP;
 }
 
+static void mark_ends(struct code *c, const struct code_decoder *d)
+{
+	for (size_t i = 0; i < c->insns.nr && d->is_end; i++) {
+		struct code_insn *insn = &c->insns.items[i];
+
+		if (insn->kind == CODE_CALL && insn->target != CODE_NO_TARGET &&
+		    d->is_end(d->is_end_arg, insn->target))
+			insn->kind = CODE_STOP;
+	}
+}
+
 static bool ends_block(const struct code_insn *insn)
 {
 	return insn->kind == CODE_JUMP || insn->kind == CODE_BRANCH ||
@@ -457,6 +477,7 @@ int code__read(struct code *c, struct code_decoder *d, const unsigned char *byte
 	if (err)
 		return err;
 	mark_no_return(c);
+	mark_ends(c, d);
 	block_of = malloc(c->insns.nr * sizeof(*block_of));
 	if (!block_of)
 		return -ENOMEM;

@@ -70,6 +70,10 @@ struct code_decoder;
 struct code_decoder *code_decoder__new(void);
 void code_decoder__free(struct code_decoder *d);
 
+/* From now on calls of what `is_end` knows never go on. The offset is from the function's start. */
+void code_decoder__set_ends(struct code_decoder *d, bool (*is_end)(const void *arg, int64_t offset),
+			    const void *arg);
+
 /* Decodes the whole function. 0, -EINVAL (bytes that are no code; too long), or -ENOMEM. The caller
  * calls code__done() in either case. */
 int code__read(struct code *c, struct code_decoder *d, const unsigned char *bytes, size_t nr);
@@ -86,5 +90,14 @@ int code_entry(struct code_decoder *d, const unsigned char *bytes, size_t nr,
 #define CODE_EXITS_MAX 64
 int code_exits(struct code *c, uint32_t entry_offset, uint32_t ret_insns[CODE_EXITS_MAX],
 	       size_t *ret_nr, const char **ret_why);
+
+/* After code_exits() has succeeded: whether each normal return passes the instruction, and none
+ * more than once, by all ways that are known: where jump tables lead is not. false if memory is
+ * short. */
+bool code_passes_once(const struct code *c, uint32_t insn);
+
+/* The constant that the instructions just before this one put into the register of the second
+ * argument, or -1. `bytes` is the function's code. */
+int64_t code_second_argument(const struct code *c, const unsigned char *bytes, uint32_t insn);
 
 #endif /* GP_PROBE_CODE_H */

@@ -183,3 +183,73 @@ int code_exits(struct code *c, uint32_t entry_offset, uint32_t ret_insns[CODE_EX
 	*ret_nr = w.nr;
 	return 0;
 }
+
+/* Marks what can be reached from block i without going through `wall`. */
+static int reach(const struct code *c, uint32_t i, uint32_t wall, bool *seen)
+{
+	VEC(uint32_t) todo = {0};
+	int err = vec_push(&todo, i);
+
+	seen[i] = true;
+	while (!err && todo.nr) {
+		const struct code_block *b = &c->blocks.items[todo.items[--todo.nr]];
+
+		for (int k = 0; k < 2 && !err; k++) {
+			if (b->next[k] < 0 || (uint32_t)b->next[k] == wall || seen[b->next[k]])
+				continue;
+			seen[b->next[k]] = true;
+			err = vec_push(&todo, (uint32_t)b->next[k]);
+		}
+	}
+	vec_done(&todo);
+	return err;
+}
+
+/* Whether a return can be reached from the beginning past block `at`, or `at` again from itself. */
+static bool is_avoided_or_repeated(const struct code *c, uint32_t at, bool *seen)
+{
+	if (at && reach(c, 0, at, seen))
+		return true;
+	for (uint32_t i = 0; i < c->blocks.nr; i++)
+		if (seen[i] && c->blocks.items[i].leaves)
+			return true;
+	memset(seen, 0, c->blocks.nr * sizeof(*seen));
+	for (int k = 0; k < 2; k++)
+		if (c->blocks.items[at].next[k] >= 0 &&
+		    reach(c, (uint32_t)c->blocks.items[at].next[k], UINT32_MAX, seen))
+			return true;
+	return seen[at];
+}
+
+bool code_passes_once(const struct code *c, uint32_t insn)
+{
+	bool *seen = calloc(c->blocks.nr + 1, sizeof(*seen));
+	bool once = false;
+
+	for (uint32_t i = 0; i < c->blocks.nr && seen; i++)
+		if (insn - c->blocks.items[i].first < c->blocks.items[i].nr)
+			once = !is_avoided_or_repeated(c, i, seen);
+	free(seen);
+	return once;
+}
+
+#define LOOK_BACK_INSNS 8
+
+int64_t code_second_argument(const struct code *c, const unsigned char *bytes, uint32_t insn)
+{
+	for (uint32_t n = 1; n <= LOOK_BACK_INSNS && n <= insn; n++) {
+		const struct code_insn *i = &c->insns.items[insn - n];
+		const unsigned char *b = bytes + i->offset;
+		int32_t value;
+
+		if (i->kind != CODE_OTHER)
+			return -1;
+		if (i->bytes == 2 && (b[0] == 0x31 || b[0] == 0x33) && b[1] == 0xf6)
+			return 0; /* xor %esi, %esi */
+		if (i->bytes != 5 || b[0] != 0xbe)
+			continue; /* mov $value, %esi */
+		memcpy(&value, b + 1, sizeof(value));
+		return value;
+	}
+	return -1;
+}

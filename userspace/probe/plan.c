@@ -4,14 +4,10 @@
  * The catalogue of what is probed, found in one file, and a place for each of its probes. A
  * function gets all of its probes or none: an entry without exits would never be closed.
  */
-#include "probe/plan.h"
-
 #include "base/cleanup.h"
-#include "base/hash.h"
 #include "base/intern.h"
-#include "probe/code.h"
-#include "probe/names.h"
 #include "probe/plan_cache.h"
+#include "probe/plan_private.h"
 
 #include <errno.h>
 #include <string.h>
@@ -30,25 +26,6 @@
 
 /* Code of all functions together; real libraries have some 4 MiB. */
 #define CODE_BYTES_MAX (32 << 20)
-
-/* What the file defines of one line of the catalogue. */
-struct found {
-	struct elf_symbol symbol;
-	size_t code_bytes; /* to be read */
-	uint8_t kind;
-};
-
-struct planner {
-	struct elf_file *file;
-	struct probe_plan *plan;
-	struct code_decoder *decoder;
-	struct op_names names;
-	struct hash starts; /* addresses of all functions */
-	struct hash tables; /* and of the nodes' virtual tables */
-	VEC(struct found) found;
-	uint64_t base; /* address of the function at hand */
-	uint8_t kind;
-};
 
 struct catalogue_line {
 	const char *prefix;
@@ -124,11 +101,15 @@ static int take_node(const struct elf_symbol *symbol, void *arg)
 	return vec_push(&p->plan->nodes, node);
 }
 
+/* Whether all of the function's code is looked at. */
+static bool is_whole(uint8_t kind)
+{
+	return kind == PROBE_OP || kind == PROBE_NODE;
+}
+
 static size_t code_bytes(const struct found *f)
 {
-	bool whole = f->kind == PROBE_OP || f->kind == PROBE_NODE;
-
-	if (whole)
+	if (is_whole(f->kind))
 		return f->symbol.bytes <= CODE_FUNCTION_BYTES_MAX ? f->symbol.bytes : 0;
 	return f->symbol.bytes && f->symbol.bytes < ENTRY_BYTES ? f->symbol.bytes : ENTRY_BYTES;
 }
@@ -194,7 +175,7 @@ static int take_start(const struct elf_symbol *symbol, void *arg)
 	return hash__set(&p->starts, symbol->address, 1);
 }
 
-static bool is_function(const void *arg, int64_t offset)
+bool plan_is_function(const void *arg, int64_t offset)
 {
 	const struct planner *p = arg;
 
@@ -213,9 +194,14 @@ static int resolve_names(struct planner *p)
 }
 
 /* The function's entry in the plan, not placed yet. */
-static int add_function(struct planner *p, const struct found *f)
+int plan_add_function(struct planner *p, const struct found *f)
 {
-	struct probe_function fn = {.kind = f->kind, .name = "", .overload = "", .why = ""};
+	struct probe_function fn = {.kind = f->kind,
+				    .name = "",
+				    .overload = "",
+				    .why = "",
+				    .code_bytes = (uint32_t)f->code_bytes,
+				    .code_offset = f->symbol.file_offset};
 	struct intern *texts = p->plan->texts;
 	const struct op_name *name = NULL;
 	const char *joined;
@@ -236,13 +222,15 @@ static int add_function(struct planner *p, const struct found *f)
 	}
 	if (f->kind == PROBE_NODE)
 		fn.name = intern__str(texts, NODE_EVENT "?");
+	if (f->kind == PROBE_DISPATCH)
+		fn.name = intern__str(texts, "?");
 	if (!fn.symbol || !fn.name || !fn.overload)
 		return -ENOMEM;
 	return vec_push(&p->plan->functions, fn);
 }
 
-static int add_site(struct planner *p, const struct found *f, const struct code_insn *insn,
-		    bool is_exit)
+int plan_add_site(struct planner *p, const struct found *f, const struct code_insn *insn,
+		  bool is_exit)
 {
 	struct probe_site site = {.offset = f->symbol.file_offset + insn->offset,
 				  .function = (uint32_t)p->plan->functions.nr - 1,
@@ -286,7 +274,7 @@ static int place_both(struct planner *p, const struct found *f, const unsigned c
 		*ret_why = "its code cannot be decoded";
 	if (err)
 		return err;
-	code.is_function = is_function;
+	code.is_function = plan_is_function;
 	code.arg = p;
 	p->base = f->symbol.address;
 	if (code_entry(p->decoder, bytes, nr, &entry) || entered_before(&code, entry.offset)) {
@@ -296,14 +284,14 @@ static int place_both(struct planner *p, const struct found *f, const unsigned c
 	err = code_exits(&code, entry.offset, exits, &exits_nr, ret_why);
 	if (err)
 		return err;
-	err = add_site(p, f, &entry, false);
+	err = plan_add_site(p, f, &entry, false);
 	for (size_t i = 0; i < exits_nr && !err; i++)
-		err = add_site(p, f, &code.insns.items[exits[i]], true);
+		err = plan_add_site(p, f, &code.insns.items[exits[i]], true);
 	return err;
 }
 
-static int place_entry(struct planner *p, const struct found *f, const unsigned char *bytes,
-		       size_t nr, const char **ret_why)
+int plan_place_entry(struct planner *p, const struct found *f, const unsigned char *bytes,
+		     size_t nr, const char **ret_why)
 {
 	struct code_insn entry;
 
@@ -311,12 +299,24 @@ static int place_entry(struct planner *p, const struct found *f, const unsigned 
 		*ret_why = "its code cannot be decoded";
 		return -EINVAL;
 	}
-	return add_site(p, f, &entry, false);
+	return plan_add_site(p, f, &entry, false);
+}
+
+/* Ends the placing of the last function: with its sites, or with the reason why it has none. */
+int plan_placed(struct planner *p, size_t sites_nr, int err, const char *why)
+{
+	struct probe_function *fn = &p->plan->functions.items[p->plan->functions.nr - 1];
+
+	fn->placed = !err;
+	if (!err)
+		return 0;
+	p->plan->sites.nr = sites_nr;
+	fn->why = intern__str(p->plan->texts, why);
+	return err == -ENOMEM || !fn->why ? -ENOMEM : 0;
 }
 
 static int place(struct planner *p, const struct found *f, const struct found *before)
 {
-	struct probe_function *fn = &p->plan->functions.items[p->plan->functions.nr - 1];
 	size_t want = f->code_bytes, nr = 0, sites_nr = p->plan->sites.nr;
 	const char *why = "its code cannot be read, or its size is absurd";
 	const unsigned char *bytes = NULL;
@@ -326,16 +326,11 @@ static int place(struct planner *p, const struct found *f, const struct found *b
 		why = "it shares its code with another function";
 	else if (want)
 		bytes = elf_file__code(p->file, f->symbol.file_offset, want, &nr);
-	if (bytes && (f->kind == PROBE_OP || f->kind == PROBE_NODE))
+	if (bytes && is_whole(f->kind))
 		err = nr == want ? place_both(p, f, bytes, nr, &why) : -EINVAL;
 	else if (bytes && nr)
-		err = place_entry(p, f, bytes, nr, &why);
-	fn->placed = !err;
-	if (!err)
-		return 0;
-	p->plan->sites.nr = sites_nr;
-	fn->why = intern__str(p->plan->texts, why);
-	return err == -ENOMEM || !fn->why ? -ENOMEM : 0;
+		err = plan_place_entry(p, f, bytes, nr, &why);
+	return plan_placed(p, sites_nr, err, why);
 }
 
 static void count_up(struct probe_plan *plan)
@@ -357,33 +352,37 @@ static int make_plan(struct planner *p)
 	if (!p->decoder)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->found.nr && !err; i++) {
-		err = add_function(p, &p->found.items[i]);
+		err = plan_add_function(p, &p->found.items[i]);
 		if (!err)
 			err = place(p, &p->found.items[i], i ? &p->found.items[i - 1] : NULL);
 	}
-	return err;
+	return err ?: plan_place_calls(p);
 }
 
 static int plan_file(struct planner *p, const char *cache_dir)
 {
 	const char *build_id = elf_file__build_id(p->file);
-	uint64_t sum;
+	uint64_t sum, calls;
 	int err = find_all(p);
 
-	if (err || !p->found.nr)
+	if (err || (!p->found.nr && !plan_has_calls(p)))
 		return err;
 	(void)snprintf(p->plan->build_id, sizeof(p->plan->build_id), "%s", build_id);
 	sum = fingerprint(p);
-	if (cache_dir && *build_id && !plan_cache_load(p->plan, cache_dir, sum)) {
-		count_up(p->plan);
-		return 0;
+	if (cache_dir && *build_id && !plan_cache_load(p->plan, cache_dir, sum, &calls)) {
+		if (plan_calls_fingerprint(p) == calls) {
+			count_up(p->plan);
+			return 0;
+		}
+		vec_done(&p->plan->functions);
+		vec_done(&p->plan->sites);
 	}
 	err = make_plan(p);
 	if (err)
 		return err;
 	count_up(p->plan);
 	if (cache_dir && *build_id)
-		(void)plan_cache_store(p->plan, cache_dir, sum);
+		(void)plan_cache_store(p->plan, cache_dir, sum, plan_calls_fingerprint(p));
 	return 0;
 }
 
@@ -407,7 +406,10 @@ int probe_plan__new(const char *path, const char *cache_dir, struct reason *why,
 	op_names__done(&p.names);
 	hash__done(&p.starts);
 	hash__done(&p.tables);
+	hash__done(&p.ops);
+	hash__done(&p.ends);
 	vec_done(&p.found);
+	vec_done(&p.calls);
 	elf_file__free(p.file);
 	if (err)
 		return reason_set(why, err, "cannot plan probes for '%s': %s", path,

@@ -29,6 +29,11 @@ enum probe_kind {
 	PROBE_REPORT = 6, /* c10::reportMemoryUsageToProfiler: entry */
 	PROBE_CATCH = 7,  /* the C++ runtime's __cxa_begin_catch: entry */
 	PROBE_OOM = 8,	  /* c10::reportOutOfMemoryToProfiler: entry */
+	/* A function that calls an operator without its at::_ops::NAME::call, such as the boxed
+	 * call of the dispatcher: where it asks for callbacks, and exits. */
+	PROBE_DISPATCH = 9,
+	PROBE_UNSEEN = 10, /* such a place in a function whose exits do not tell: that alone */
+	PROBE_RANGE = 11,  /* a function that begins a range of record_function(): entry */
 };
 
 /* One instruction to probe. */
@@ -57,6 +62,9 @@ struct probe_function {
 	uint8_t kind;	      /* enum probe_kind */
 	uint8_t placed;	      /* 0: could not be placed, see why */
 	uint8_t named;	      /* enum probe_named */
+	/* Its code in the file, as far as the plan was made from it. */
+	uint32_t code_bytes;
+	uint64_t code_offset;
 };
 
 /* A class of autograd nodes: its virtual table tells what an object is. */

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #define CACHE_MAGIC	0x6e616c7070727067ULL
-#define CACHE_VERSION	2 /* of the file and of the planner: plans change with either */
+#define CACHE_VERSION	3 /* of the file and of the planner: plans change with either */
 #define CACHE_BYTES_MAX (64 << 20)
 
 struct cache_head {
@@ -29,12 +29,15 @@ struct cache_head {
 	uint32_t sites_nr;
 	uint32_t texts_bytes;
 	uint64_t fingerprint;
+	uint64_t calls;
 	uint64_t checksum; /* of everything after the header */
 };
 
 struct cache_function {
 	uint32_t symbol, name, overload, why; /* places in the texts */
 	uint8_t kind, placed, named, reserved;
+	uint32_t code_bytes;
+	uint64_t code_offset;
 };
 
 struct cache_site {
@@ -71,13 +74,15 @@ static int load_function(struct probe_plan *plan, const struct cache_function *f
 	struct probe_function fn = {.kind = f->kind,
 				    .placed = f->placed,
 				    .named = f->named,
+				    .code_bytes = f->code_bytes,
+				    .code_offset = f->code_offset,
 				    .symbol = get_text(plan, texts, texts_nr, f->symbol),
 				    .name = get_text(plan, texts, texts_nr, f->name),
 				    .overload = get_text(plan, texts, texts_nr, f->overload),
 				    .why = get_text(plan, texts, texts_nr, f->why)};
 
 	if (!fn.symbol || !fn.name || !fn.overload || !fn.why || fn.kind < PROBE_OP ||
-	    fn.kind > PROBE_OOM || fn.placed > 1 || fn.named > PROBE_NAMED_SYMBOL)
+	    fn.kind > PROBE_RANGE || fn.placed > 1 || fn.named > PROBE_NAMED_SYMBOL)
 		return -ENOENT;
 	return vec_push(&plan->functions, fn);
 }
@@ -121,7 +126,8 @@ static int load_body(struct probe_plan *plan, const struct cache_head *head, con
 	return err;
 }
 
-int plan_cache_load(struct probe_plan *plan, const char *dir, uint64_t fingerprint)
+int plan_cache_load(struct probe_plan *plan, const char *dir, uint64_t fingerprint,
+		    uint64_t *ret_calls)
 {
 	CLEANUP(cleanup_free) char *file = NULL;
 	char path[PATH_MAX];
@@ -139,7 +145,10 @@ int plan_cache_load(struct probe_plan *plan, const char *dir, uint64_t fingerpri
 	    head.fingerprint != fingerprint || need != nr - sizeof(head) ||
 	    head.checksum != hash_bytes(file + sizeof(head), nr - sizeof(head)))
 		return -ENOENT;
-	return load_body(plan, &head, file + sizeof(head)) ? -ENOENT : 0;
+	if (load_body(plan, &head, file + sizeof(head)))
+		return -ENOENT;
+	*ret_calls = head.calls;
+	return 0;
 }
 
 static uint32_t put_text(struct buf *texts, const char *text)
@@ -160,7 +169,9 @@ static void put_functions(const struct probe_plan *plan, struct buf *body, struc
 					   .why = put_text(texts, fn->why),
 					   .kind = fn->kind,
 					   .placed = fn->placed,
-					   .named = fn->named};
+					   .named = fn->named,
+					   .code_bytes = fn->code_bytes,
+					   .code_offset = fn->code_offset};
 
 		buf__add(body, &f, sizeof(f));
 	}
@@ -196,14 +207,16 @@ static int write_file(const char *path, const struct cache_head *head, const str
 	return err;
 }
 
-int plan_cache_store(const struct probe_plan *plan, const char *dir, uint64_t fingerprint)
+int plan_cache_store(const struct probe_plan *plan, const char *dir, uint64_t fingerprint,
+		     uint64_t calls)
 {
 	CLEANUP(buf__done) struct buf body = {0}, texts = {0};
 	struct cache_head head = {.magic = CACHE_MAGIC,
 				  .version = CACHE_VERSION,
 				  .functions_nr = (uint32_t)plan->functions.nr,
 				  .sites_nr = (uint32_t)plan->sites.nr,
-				  .fingerprint = fingerprint};
+				  .fingerprint = fingerprint,
+				  .calls = calls};
 	char path[PATH_MAX];
 	int err = cache_path(plan, dir, path, sizeof(path));
 

@@ -187,6 +187,7 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 	if (!s)
 		return reason_set(why, -ENOMEM, "out of memory");
 	s->options = *options;
+	s->stats_fd = -1;
 	err = session_plans__init(&s->plans, &s->options);
 	if (err)
 		return reason_set(why, err, "out of memory");
@@ -207,6 +208,8 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 			return reason_set(why, -ENOMEM, "out of memory");
 	}
 	attach_tracepoints(s);
+	trap_cost__measure(&s->trap_links, s->method,
+			   bpf_program__fd(session_program(s->bpf, PROGRAM_ENTRY)), &s->trap_cost);
 	if (s->plans.few && options->ops && !options->ops_glob)
 		log_warn("this kernel has no uprobe_multi (Linux 6.6 has): only the most common "
 			 "operators are probed, others by naming them with --ops");
@@ -221,6 +224,8 @@ void probe_session__free(struct probe_session *s)
 	if (s->bpf)
 		session_detach_all(s);
 	unwind_maps__free(s->unwind);
+	session_time_end(s);
+	link_set__done(&s->trap_links);
 	vec_done(&s->attachments);
 	vec_done(&s->processes);
 	ring_buffer__free(s->ring);
@@ -252,8 +257,7 @@ bool probe_session__tells_forks(const struct probe_session *s)
 	       session_in_first_pid_namespace();
 }
 
-/* The counters of all CPUs together. */
-static void read_counters(const struct probe_session *s, struct counters *ret_counters)
+void session_counters(const struct probe_session *s, struct counters *ret_counters)
 {
 	int cpus = libbpf_num_possible_cpus();
 	struct counters *each = cpus > 0 ? calloc((size_t)cpus, sizeof(*each)) : NULL;
@@ -275,9 +279,10 @@ void probe_session__start(struct probe_session *s)
 
 	if (s->started)
 		return;
-	read_counters(s, &c);
+	session_counters(s, &c);
 	s->open_before = c.opened - c.closed;
 	s->started = true;
+	session_time_begin(s);
 	__atomic_store_n(&s->bpf->bss->gp_epoch, ++s->epoch, __ATOMIC_RELEASE);
 }
 
@@ -287,10 +292,11 @@ void probe_session__stop(struct probe_session *s)
 
 	__atomic_store_n(&s->bpf->bss->gp_epoch, 0, __ATOMIC_RELEASE);
 	session_detach_all(s);
+	session_time_end(s);
 	if (!s->started)
 		return;
 	s->started = false;
-	read_counters(s, &c);
+	session_counters(s, &c);
 	s->open_at_end += c.opened - c.closed - s->open_before;
 }
 
@@ -304,6 +310,7 @@ int probe_session__drain(struct probe_session *s,
 {
 	int nr;
 
+	session_time_check(s);
 	/* The caller has had its chance at those that the last call told of. */
 	for (size_t i = 0; i < s->processes.nr; i++)
 		session_let_go(&s->processes.items[i]);
@@ -328,20 +335,10 @@ void probe_session__losses(const struct probe_session *s, uint64_t ret_losses[GP
 {
 	struct counters c;
 
-	read_counters(s, &c);
+	session_counters(s, &c);
 	memcpy(ret_losses, c.losses, sizeof(c.losses));
 	ret_losses[GP_LOSS_OPEN_AT_END] += s->open_at_end;
 	ret_losses[GP_LOSS_PROBE] += s->summary.not_placed_nr + s->refused_nr;
-}
-
-uint64_t probe_session__hits(const struct probe_session *s)
-{
-	struct counters c;
-
-	read_counters(s, &c);
-	/* An op that an exception ended was closed by the hit of another. */
-	return c.opened + c.closed - c.losses[GP_LOSS_EXCEPTION] + c.losses[GP_LOSS_OPEN_AT_START] +
-	       c.losses[GP_LOSS_RECORD] + c.losses[GP_LOSS_DEPTH] + c.other_hits;
 }
 
 void probe_session__summary(const struct probe_session *s, struct probe_summary *ret_summary)

@@ -92,9 +92,20 @@ int probe_session__drain(struct probe_session *s,
 size_t probe_session__names(const struct probe_session *s);
 struct probe_name probe_session__name(const struct probe_session *s, size_t i);
 
-/* Counters of enum gp_loss, summed over CPUs, and how often each program ran. */
+/* Counters of enum gp_loss, summed over CPUs. */
 void probe_session__losses(const struct probe_session *s, uint64_t ret_losses[GP_LOSS_NR]);
-uint64_t probe_session__hits(const struct probe_session *s);
+
+/* How often probes were hit and what was measured of their cost; see FORMAT.md, description. */
+struct probe_cost {
+	uint64_t hits;		  /* all */
+	uint64_t hits_stepped;	  /* those of probes on instructions that are single-stepped */
+	uint64_t trap_ns;	  /* of a hit with an idle program; 0: not measured */
+	uint64_t trap_stepped_ns; /* the same, single-stepped */
+	uint64_t program_runs;	  /* runs of the programs that were timed */
+	uint64_t program_ns;	  /* their mean */
+	uint64_t ns_per_hit;	  /* of all together; 0: a part of it was not measured */
+};
+void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_cost);
 
 /* For the table of what was attached: numbers of functions and sites, single-stepped sites, and how
  * ("uprobe_multi", "perf_event"). */

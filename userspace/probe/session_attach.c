@@ -19,28 +19,24 @@
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program)
 {
-	switch (program) {
-	case PROGRAM_EXIT:
-		return bpf->progs.gp_op_exit;
-	case PROGRAM_ENTRY:
-		return bpf->progs.gp_op_entry;
-	case PROGRAM_NEW:
-		return bpf->progs.gp_cpu_new;
-	case PROGRAM_DELETE:
-		return bpf->progs.gp_cpu_delete;
-	case PROGRAM_REPORT:
-		return bpf->progs.gp_report_memory;
-	case PROGRAM_CATCH:
-		return bpf->progs.gp_catch;
-	case PROGRAM_NODE:
-		return bpf->progs.gp_node_entry;
-	case PROGRAM_OOM:
-		return bpf->progs.gp_report_oom;
-	case PROGRAM_CODE_FREED:
-		return bpf->progs.gp_code_freed;
-	default:
-		return bpf->progs.gp_loader;
-	}
+	struct bpf_program *const programs[PROGRAMS_NR] = {
+		[PROGRAM_EXIT] = bpf->progs.gp_op_exit,
+		[PROGRAM_ENTRY] = bpf->progs.gp_op_entry,
+		[PROGRAM_NEW] = bpf->progs.gp_cpu_new,
+		[PROGRAM_DELETE] = bpf->progs.gp_cpu_delete,
+		[PROGRAM_REPORT] = bpf->progs.gp_report_memory,
+		[PROGRAM_LOADER] = bpf->progs.gp_loader,
+		[PROGRAM_CATCH] = bpf->progs.gp_catch,
+		[PROGRAM_OOM] = bpf->progs.gp_report_oom,
+		[PROGRAM_NODE] = bpf->progs.gp_node_entry,
+		[PROGRAM_CODE_FREED] = bpf->progs.gp_code_freed,
+		[PROGRAM_DISPATCH_EXIT] = bpf->progs.gp_dispatch_exit,
+		[PROGRAM_DISPATCH] = bpf->progs.gp_dispatch_entry,
+		[PROGRAM_UNSEEN] = bpf->progs.gp_dispatch_unseen,
+		[PROGRAM_RANGE] = bpf->progs.gp_range,
+	};
+
+	return programs[program];
 }
 
 struct probed_process *session_process(struct probe_session *s, uint16_t index)
@@ -104,7 +100,14 @@ static bool is_attached(const struct probe_session *s, struct attachment *a)
 	return false;
 }
 
-static enum program program_for(const struct probe_function *fn, const struct probe_site *site)
+/* With a choice of operators: their names are known too late to choose by. */
+static bool dispatch_is_counted(const struct probe_session *s)
+{
+	return s->options.ops_glob != NULL;
+}
+
+static enum program program_for(const struct probe_session *s, const struct probe_function *fn,
+				const struct probe_site *site)
 {
 	switch (fn->kind) {
 	case PROBE_ALLOC:
@@ -121,6 +124,14 @@ static enum program program_for(const struct probe_function *fn, const struct pr
 		return PROGRAM_OOM;
 	case PROBE_NODE:
 		return site->is_exit ? PROGRAM_EXIT : PROGRAM_NODE;
+	case PROBE_DISPATCH:
+		if (dispatch_is_counted(s))
+			return PROGRAM_UNSEEN;
+		return site->is_exit ? PROGRAM_DISPATCH_EXIT : PROGRAM_DISPATCH;
+	case PROBE_UNSEEN:
+		return PROGRAM_UNSEEN;
+	case PROBE_RANGE:
+		return PROGRAM_RANGE;
 	default:
 		return site->is_exit ? PROGRAM_EXIT : PROGRAM_ENTRY;
 	}
@@ -139,7 +150,11 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 	case PROBE_OOM:
 		return s->options.memory;
 	case PROBE_CATCH:
+	case PROBE_DISPATCH:
+	case PROBE_UNSEEN:
 		return ops && s->options.ops;
+	case PROBE_RANGE:
+		return ops && s->options.ops && !dispatch_is_counted(s);
 	default:
 		return true;
 	}
@@ -176,12 +191,13 @@ static size_t collect_sites(const struct probe_session *s, const struct session_
 		const struct probe_site *site = &plan->plan->sites.items[i];
 		const struct probe_function *fn = &plan->plan->functions.items[site->function];
 
-		if (program_for(fn, site) != program || !is_due(s, plan, a, site->function))
+		if (program_for(s, fn, site) != program || !is_due(s, plan, a, site->function) ||
+		    (program == PROGRAM_UNSEEN && site->is_exit))
 			continue;
 		sites[nr].offset = site->offset;
-		sites[nr++].cookie = (uint64_t)a->process_index << 48 |
-				     (uint64_t)(uint16_t)site->sp_delta << 32 |
-				     plan->name_ids[site->function];
+		sites[nr++].cookie =
+			(uint64_t)a->process_index << 48 | (site->emulated ? 0 : COOKIE_STEPPED) |
+			(uint64_t)(uint16_t)site->sp_delta << 32 | plan->name_ids[site->function];
 	}
 	return nr;
 }

@@ -109,7 +109,7 @@ static int name_functions(struct session_plans *s, struct session_plan *p)
 	for (size_t i = 0; i < nr && !err; i++) {
 		const struct probe_function *fn = &p->plan->functions.items[i];
 
-		if (fn->kind != PROBE_OP && fn->kind != PROBE_NODE)
+		if (!*fn->name)
 			continue;
 		p->wanted[i] = s->options->ops && session_glob(globs, fn->name);
 		err = name_id(s, fn->name, fn->overload, &p->name_ids[i]);

@@ -15,6 +15,7 @@ struct unwind_maps;
 #include "probe/link.h"
 #include "probe/session.h"
 #include "probe/session_plans.h"
+#include "probe/trap_cost.h"
 
 /* Of bpf/maps.bpf.h. */
 struct counters {
@@ -22,6 +23,7 @@ struct counters {
 	uint64_t opened;
 	uint64_t closed;
 	uint64_t other_hits;
+	uint64_t stepped_hits;
 };
 
 struct node_table {
@@ -71,11 +73,15 @@ struct probe_session {
 	uint64_t open_at_end;
 	uint64_t refused_nr; /* sites, since the session began */
 	struct probe_summary summary;
+	struct trap_cost trap_cost;
+	struct link_set trap_links;
+	int stats_fd; /* while the kernel times the programs, else -1 */
+	uint64_t stats_end_ns;
 };
 
-/* The programs and what they want. */
+/* The programs, in the order in which they are attached. */
 enum program {
-	PROGRAM_EXIT = 0, /* attached in this order */
+	PROGRAM_EXIT = 0,
 	PROGRAM_ENTRY = 1,
 	PROGRAM_NEW = 2,
 	PROGRAM_DELETE = 3,
@@ -84,17 +90,32 @@ enum program {
 	PROGRAM_CATCH = 6,
 	PROGRAM_OOM = 7,
 	PROGRAM_NODE = 8,
-	PROGRAM_CODE_FREED = 9, /* of no plan: see session_python.c */
-	PROGRAMS_NR = 10,
+	PROGRAM_DISPATCH_EXIT = 9,
+	PROGRAM_DISPATCH = 10,
+	PROGRAM_UNSEEN = 11,
+	PROGRAM_RANGE = 12,
+	PROGRAM_CODE_FREED = 13, /* of no plan: see session_python.c */
+	PROGRAMS_NR = 14,
 };
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);
+
+/* Of a cookie: the probed instruction is single-stepped. */
+#define COOKIE_STEPPED (1ULL << 47)
 
 /* The process by its index, or NULL. */
 struct probed_process *session_process(struct probe_session *s, uint16_t index);
 
 /* Lets a stopped process go on. */
 void session_let_go(struct probed_process *p);
+
+/* The counters of all CPUs together. */
+void session_counters(const struct probe_session *s, struct counters *ret_counters);
+
+/* The programs are timed for a moment from now on; session_time_check() ends it when it is over. */
+void session_time_begin(struct probe_session *s);
+void session_time_check(struct probe_session *s);
+void session_time_end(struct probe_session *s);
 
 /* Whether our pids are those that the kernel's programs see. */
 bool session_in_first_pid_namespace(void);

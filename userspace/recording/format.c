@@ -36,11 +36,17 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_CLOCK] = sizeof(struct gp_ev_clock),
 		[GP_EV_INPUTS] = sizeof(struct gp_ev_inputs),
 		[GP_EV_STACK] = sizeof(struct gp_ev_stack),
+		[GP_EV_FOUND_NAME] = sizeof(struct gp_ev_found_name),
 		[GP_EV_UNWIND] = sizeof(struct gp_ev_unwind),
 		[GP_EV_NATIVE] = sizeof(struct gp_ev_native),
 	};
 
 	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;
+}
+
+bool format_event_passes(uint8_t kind)
+{
+	return kind == GP_EV_NAME || kind == GP_EV_STACK || kind == GP_EV_FOUND_NAME;
 }
 
 const char *recording_loss_name(enum gp_loss loss)
@@ -65,6 +71,8 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_GPU_DROPPED] = "cupti_dropped",
 		[GP_LOSS_CHILD_LATE] = "child_late",
 		[GP_LOSS_CHILD_MISSED] = "child_missed",
+		[GP_LOSS_BOXED_UNSEEN] = "boxed_unseen",
+		[GP_LOSS_SCRIPT_UNSEEN] = "script_unseen",
 		[GP_LOSS_UNWIND_TABLE] = "unwind_table",
 		[GP_LOSS_UNWIND_RULE] = "unwind_rule",
 		[GP_LOSS_UNWIND_HARD] = "unwind_hard",

@@ -195,7 +195,7 @@ static int walk_events(struct cursor *c, struct event_counts *counts,
 			size_t least = recording_event_bytes(head->kind);
 			int stop;
 
-			if (!least || head->kind == GP_EV_NAME || head->kind == GP_EV_STACK) {
+			if (!least || format_event_passes(head->kind)) {
 				counts->unknown++;
 				continue;
 			}

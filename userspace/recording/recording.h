@@ -79,8 +79,8 @@ int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t fl
 			    const uint32_t *frames, size_t nr);
 
 /* Adds one event of wire.h; written out in chunks. -EINVAL: shorter than its kind is, no multiple
- * of 8 bytes, or a GP_EV_NAME or GP_EV_STACK; the recording goes on without it. A write error
- * sticks: every later call returns it, and the file keeps its whole chunks. */
+ * of 8 bytes, or a GP_EV_NAME, GP_EV_STACK or GP_EV_FOUND_NAME; the recording goes on without it. A
+ * write error sticks: every later call returns it, and the file keeps its whole chunks. */
 int recording_writer__event(struct recording_writer *w, const void *event, size_t bytes);
 
 /* What a counter stands at now; the last value counts. */

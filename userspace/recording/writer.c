@@ -397,8 +397,7 @@ int recording_writer__event(struct recording_writer *w, const void *event, size_
 	if (w->err)
 		return w->err;
 	if (bytes < sizeof(*head) || bytes % 8 || bytes > FORMAT_EVENT_MAX ||
-	    bytes < recording_event_bytes(head->kind) || head->kind == GP_EV_NAME ||
-	    head->kind == GP_EV_STACK)
+	    bytes < recording_event_bytes(head->kind) || format_event_passes(head->kind))
 		return -EINVAL;
 	if (EVENTS_BYTES - w->raw_nr < sizeof(*run) + bytes) {
 		int err = recording_writer__flush(w);

@@ -7,14 +7,10 @@
  * checked. Of a large library only the tables are read. Invariant: what `segments` and `sections`
  * hold lies inside the file, and no sum of theirs overflows.
  */
-#include "target/elf.h"
-
 #include "base/cleanup.h"
-#include "base/hash.h"
-#include "base/vec.h"
+#include "target/elf_private.h"
 #include "target/rooted.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -36,67 +32,45 @@
 #define CODE_BYTES_MAX 1048576	    /* of one elf_file__code() */
 #define READ_BYTES_MAX (1ULL << 29) /* of one file in all */
 
-/* Code read for elf_file__code(). */
-struct code {
-	uint64_t file_offset;
-	unsigned char *bytes;
-	size_t nr;
-};
+int elf_file__read(const struct elf_file *f, uint64_t offset, void *buf, uint64_t bytes)
+{
+	uint64_t nr = 0;
 
-/* A symbol table and the names that belong to it; borrowed from section_data. */
-struct symbol_table {
-	const unsigned char *symbols;
-	size_t nr;
-	const char *names;
-	size_t names_bytes; /* the last of them is a zero */
-};
+	if (offset > f->bytes || bytes > f->bytes - offset)
+		return -ENOEXEC;
+	while (nr < bytes) {
+		ssize_t got = pread(f->fd, (char *)buf + nr, bytes - nr, (off_t)(offset + nr));
 
-struct elf_file {
-	int fd;
-	uint64_t bytes;
-	uint64_t read_bytes;
-	Elf64_Phdr *segments; /* PT_LOAD and PT_NOTE only */
-	size_t segments_nr;
-	Elf64_Shdr *sections;
-	unsigned char **section_data; /* NULL: not read yet */
-	size_t sections_nr;
-	size_t section_names; /* index */
-	struct symbol_table tables[2];
-	bool tables_ready;
-	char build_id[2 * ELF_BUILD_ID_BYTES + 1];
-	VEC(struct code) codes;
-	struct hash code_at; /* file offset -> index of codes */
-};
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got ? -errno : -ENOEXEC;
+		nr += (uint64_t)got;
+	}
+	return 0;
+}
 
 /* The range as malloc'd bytes with a zero after them; NULL with errno set. */
 static unsigned char *read_range(struct elf_file *f, uint64_t offset, uint64_t bytes)
 {
 	CLEANUP(cleanup_free) unsigned char *data = NULL;
-	uint64_t nr = 0;
+	int err;
 
-	if (offset > f->bytes || bytes > f->bytes - offset) {
-		errno = ENOEXEC;
-		return NULL;
-	}
 	if (bytes > READ_BYTES_MAX - f->read_bytes) {
 		errno = EFBIG;
+		return NULL;
+	}
+	if (bytes > f->bytes) {
+		errno = ENOEXEC;
 		return NULL;
 	}
 	data = malloc(bytes + 1);
 	if (!data)
 		return NULL;
-	while (nr < bytes) {
-		ssize_t got = pread(f->fd, data + nr, bytes - nr, (off_t)(offset + nr));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return NULL;
-		if (!got) {
-			errno = ENOEXEC;
-			return NULL;
-		}
-		nr += (uint64_t)got;
+	err = elf_file__read(f, offset, data, bytes);
+	if (err) {
+		errno = -err;
+		return NULL;
 	}
 	data[bytes] = '\0';
 	f->read_bytes += bytes;
@@ -342,7 +316,7 @@ static void read_table(struct elf_file *f, uint32_t type, struct symbol_table *t
 	}
 }
 
-static void read_tables(struct elf_file *f)
+void elf_read_tables(struct elf_file *f)
 {
 	if (f->tables_ready)
 		return;
@@ -416,7 +390,7 @@ int elf_file__each_symbol(struct elf_file *f, const char *prefix,
 	CLEANUP(cleanup_hash) struct hash seen = {0};
 	size_t prefix_bytes = strlen(prefix);
 
-	read_tables(f);
+	elf_read_tables(f);
 	for (size_t t = 0; t < 2; t++) {
 		for (size_t i = 0; i < f->tables[t].nr; i++) {
 			struct elf_symbol sym;
@@ -441,7 +415,7 @@ int elf_file__each_object(struct elf_file *f, const char *prefix,
 {
 	size_t prefix_bytes = strlen(prefix);
 
-	read_tables(f);
+	elf_read_tables(f);
 	for (size_t t = 0; t < 2; t++) {
 		for (size_t i = 0; i < f->tables[t].nr; i++) {
 			struct elf_symbol sym;
@@ -461,7 +435,7 @@ int elf_file__each_object(struct elf_file *f, const char *prefix,
 
 int elf_file__symbol(struct elf_file *f, const char *name, struct elf_symbol *ret_symbol)
 {
-	read_tables(f);
+	elf_read_tables(f);
 	for (size_t t = 0; t < 2; t++) {
 		for (size_t i = 0; i < f->tables[t].nr; i++) {
 			struct elf_symbol sym;

@@ -49,6 +49,30 @@ int elf_file__symbol(struct elf_file *f, const char *name, struct elf_symbol *re
 const unsigned char *elf_file__code(struct elf_file *f, uint64_t file_offset, size_t max,
 				    size_t *ret_bytes);
 
+/* A call instruction. */
+struct elf_call {
+	uint64_t address;  /* ELF virtual address */
+	uint64_t function; /* of the function around it, by the unwind table; 0: not known */
+	uint64_t function_bytes;
+};
+
+/* Looks through all executable code for calls of `callee`, a function that the file defines or
+ * imports: directly, through its PLT stub, or through its GOT slot. Bytes that look like such a
+ * call and are none are told too: decode before you rely on them. Calls fn for each in order, stops
+ * when fn returns non-zero and returns that; 0, or -errno if the code cannot be read. Reads the
+ * whole code (some 0.1 s per 100 MB), but nothing where the callee's name does not occur. */
+int elf_file__each_call(struct elf_file *f, const char *callee,
+			int (*fn)(const struct elf_call *call, void *arg), void *arg);
+
+/* Calls fn with each address, of PLT stubs, that code of this file calls to reach an imported
+ * function which `is` knows by its mangled name. Stops when fn returns non-zero and returns that;
+ * of very many the rest is left out. */
+int elf_file__each_import(struct elf_file *f, bool (*is)(const char *name, const char *arg),
+			  const char *is_arg, int (*fn)(uint64_t address, void *arg), void *arg);
+
+/* Whether the name occurs among those of the dynamic symbols. */
+bool elf_file__mentions(struct elf_file *f, const char *name);
+
 /* File offset of a virtual address, or the other way; false if it lies in no loaded segment. */
 bool elf_file__offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret_offset);
 bool elf_file__address_of(const struct elf_file *f, uint64_t offset, uint64_t *ret_address);

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Operators that are called without their at::_ops::NAME::call (torch.ops, TorchScript, libraries
+ * of operators), and the ranges of record_function(), which are operators of that kind. The probe
+ * is where the caller asks which callbacks are to be told; the caller's registers then hold the
+ * operator, in one that the compiler chose, so all are tried: what is no operator does not look
+ * like one. Nothing that is read is believed further than to name an event.
+ */
+#include "op.bpf.h"
+
+/* A std::string as the C++ library has it since GCC 5. */
+struct cxx_string {
+	__u64 text;
+	__u64 bytes;
+	__u64 local[2];
+};
+
+/* A c10::impl::OperatorEntry begins with its name; a c10::OperatorHandle with a pointer to it. */
+struct operator_name {
+	struct cxx_string name;
+	struct cxx_string overload;
+};
+
+#define LOCAL_BYTES	15 /* that a string keeps in itself */
+#define NAME_LEAST	4  /* "a::b" */
+#define SPACE_BYTES_MAX 40
+
+/* A string that lies at `at`: texts of up to LOCAL_BYTES may lie in itself, longer ones do not. */
+static __always_inline bool string_fits(const struct cxx_string *s, __u64 at)
+{
+	if (s->bytes > 4096 || !s->text)
+		return 0;
+	return s->text != at + offsetof(struct cxx_string, local) || s->bytes <= LOCAL_BYTES;
+}
+
+/* Reads at most max - 1 bytes of text into zeros. */
+static __always_inline bool read_text(char *to, const struct cxx_string *s, __u32 max)
+{
+	__u32 bytes = s->bytes < max ? (__u32)s->bytes : max - 1;
+
+	if (bytes >= max)
+		return 0;
+	return !bytes || !bpf_probe_read_user(to, bytes, (const void *)s->text);
+}
+
+static __always_inline void clear_found(struct gp_ev_found_name *found)
+{
+	__builtin_memset(found->name, 0, sizeof(found->name));
+	__builtin_memset(found->overload, 0, sizeof(found->overload));
+}
+
+/* Whether the text is "space::name", as an operator's is. */
+static __always_inline bool has_space(const char *name)
+{
+	for (int i = 1; i < SPACE_BYTES_MAX; i++) {
+		if (!name[i])
+			return 0;
+		if (name[i] == ':' && name[i + 1] == ':')
+			return 1;
+	}
+	return 0;
+}
+
+/* Reads the name of the operator whose entry lies at `at` into t->found. 0, or if it is none what
+ * may be a pointer to one. */
+static __noinline __u64 read_operator(struct thread_state *t, __u64 at)
+{
+	struct operator_name o;
+
+	if (at & 7)
+		return 1;
+	if (bpf_probe_read_user(&o, sizeof(o), (const void *)at))
+		return bpf_probe_read_user(&o, sizeof(__u64), (const void *)at) ? 1 : o.name.text;
+	if (o.name.bytes < NAME_LEAST || !string_fits(&o.name, at) ||
+	    !string_fits(&o.overload, at + offsetof(struct operator_name, overload)))
+		return o.name.text ? o.name.text : 1;
+	clear_found(&t->found);
+	if (!read_text(t->found.name, &o.name, GP_FOUND_NAME_BYTES) ||
+	    !read_text(t->found.overload, &o.overload, GP_FOUND_OVERLOAD_BYTES) ||
+	    !has_space(t->found.name))
+		return 1;
+	return 0;
+}
+
+#define CANDIDATES 8 /* a power of two, so that an index can be bounded */
+
+struct operator_search {
+	struct thread_state *thread;
+	__u64 at[CANDIDATES];
+	__u32 first;
+	__u32 found; /* the index, CANDIDATES: none */
+};
+
+/* The register's value, or the handle that it points to. */
+static long try_candidate(__u32 n, struct operator_search *s)
+{
+	__u32 i = (s->first + n) & (CANDIDATES - 1);
+	__u64 first;
+
+	if (!s->at[i])
+		return 0;
+	first = read_operator(s->thread, s->at[i]);
+	if (first && (first <= 4096 || read_operator(s->thread, first)))
+		return 0;
+	s->found = i;
+	return 1;
+}
+
+/* Whether t->found has the name of the operator that is being called. */
+static __always_inline bool find_operator(struct thread_state *t, const struct pt_regs *ctx)
+{
+	__u32 slot = (__u32)(ctx->ip >> 1) & (GP_FOUND_IN_NR - 1);
+	struct operator_search s = {
+		.thread = t,
+		/* Those that a call leaves as they are. */
+		.at = {ctx->r12, ctx->r13, ctx->bp, ctx->r14, ctx->bx, ctx->r15},
+		.first = gp_found_in[slot],
+		.found = CANDIDATES,
+	};
+
+	(void)bpf_loop(CANDIDATES, try_candidate, &s, 0);
+	if (s.found >= CANDIDATES)
+		return 0;
+	if (s.found != s.first)
+		gp_found_in[slot] = (__u8)s.found;
+	return 1;
+}
+
+/* Gives the name in t->found an id and tells of it. 0: no room. */
+static __noinline __u32 new_name(struct thread_state *t, const struct found_key *key, __u64 now)
+{
+	struct gp_ev_found_name *event;
+	__u32 id;
+
+	if (gp_found_names_nr >= GP_NAMES_MAX)
+		return 0;
+	id = GP_FOUND_NAMES + __sync_fetch_and_add(&gp_found_names_nr, 1);
+	event = emit_reserve(sizeof(*event));
+	if (!event)
+		return 0;
+	__builtin_memcpy(event, &t->found, sizeof(*event));
+	emit_head(&event->head, GP_EV_FOUND_NAME, 0, t, now);
+	event->name_id = id;
+	event->reserved = 0;
+	emit_submit(event, t);
+	if (bpf_map_update_elem(&found_names, key, &id, BPF_NOEXIST)) {
+		const __u32 *known = bpf_map_lookup_elem(&found_names, key);
+
+		return known ? *known : id;
+	}
+	return id;
+}
+
+/* The id of the name in t->found, 0: it has none. */
+static __noinline __u32 found_name(struct thread_state *t, __u64 now)
+{
+	struct found_key key = {.process = (__u16)t->owner};
+	const __u64 *words = (const __u64 *)t->found.name;
+	const __u32 *known;
+
+	for (int i = 0; i < (GP_FOUND_NAME_BYTES + GP_FOUND_OVERLOAD_BYTES) / 8; i++)
+		key.hash = gp_python_mix(key.hash, words[i]);
+	known = bpf_map_lookup_elem(&found_names, &key);
+	return known ? *known : new_name(t, &key, now);
+}
+
+/* ---- ranges: the operator that begins one becomes the range ---- */
+
+#define WORD(a, b, c, d, e, f, g, h)                                                               \
+	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 |   \
+	 (__u64)(f) << 40 | (__u64)(g) << 48 | (__u64)(h) << 56)
+
+enum range_part { RANGE_NONE, RANGE_BEGIN, RANGE_END };
+
+/* Whether t->found is "profiler::_record_function_enter", perhaps "..._new", or "..._exit". */
+static __always_inline enum range_part range_part(const struct thread_state *t)
+{
+	const __u64 *words = (const __u64 *)t->found.name;
+
+	if (words[0] != WORD('p', 'r', 'o', 'f', 'i', 'l', 'e', 'r') ||
+	    words[1] != WORD(':', ':', '_', 'r', 'e', 'c', 'o', 'r') ||
+	    words[2] != WORD('d', '_', 'f', 'u', 'n', 'c', 't', 'i'))
+		return RANGE_NONE;
+	if (words[3] == WORD('o', 'n', '_', 'e', 'n', 't', 'e', 'r'))
+		return RANGE_BEGIN;
+	return words[3] == WORD('o', 'n', '_', 'e', 'x', 'i', 't', 0) ? RANGE_END : RANGE_NONE;
+}
+
+/* The innermost open op, if it is this one. */
+static __always_inline struct thread_frame *top_if(struct thread_state *t, __u32 op)
+{
+	__u32 i = t->depth - 1;
+
+	return op && i < GP_OP_DEPTH && t->frames[i].op == op ? &t->frames[i] : 0;
+}
+
+/* Its operator has returned: the range goes on, and is as dead as the op around it. */
+static __always_inline void range_stay(struct thread_state *t, struct thread_frame *frame)
+{
+	__u32 around = t->depth - 2;
+
+	frame->tag = (__u32)GP_SCOPE_USER << 24;
+	frame->sp = around < GP_OP_DEPTH ? t->frames[around].sp : ~0ULL;
+}
+
+/* The operator that ends a range is none for torch.profiler. */
+static __always_inline void range_end(struct op_site *site)
+{
+	struct thread_state *t = site->thread;
+	__u32 around = t->depth - 1;
+	struct thread_frame *frame;
+
+	frame = top_if(t,
+		       op_push(t, site->sp, COOKIE_TAG(site->cookie), NAME_UNTOLD, site->now, 0));
+	if (frame)
+		frame->op = around < GP_OP_DEPTH ? t->frames[around].op : 0;
+}
+
+static __always_inline void range_close(struct thread_state *t, __u64 now)
+{
+	__u32 i = t->depth - 1;
+
+	if (t->ranges_over)
+		t->ranges_over--;
+	else if (i < GP_OP_DEPTH && TAG_SCOPE(t->frames[i].tag) == GP_SCOPE_USER)
+		thread_close_top(t, now, 0);
+	else
+		count_loss(GP_LOSS_OPEN_AT_START);
+}
+
+/* (T *result, const std::string &name, ...), called by the operator that begins a range. */
+SEC("uprobe")
+int gp_range(struct pt_regs *ctx)
+{
+	struct thread_frame *frame;
+	struct thread_state *t;
+	struct cxx_string name;
+	struct op_site site;
+
+	if (!op_begin(ctx, &site))
+		return 0;
+	count_hit();
+	t = site.thread;
+	frame = top_if(t, t->range_op);
+	if (!frame)
+		return 0;
+	frame->name_id = 0;
+	clear_found(&t->found);
+	if (!bpf_probe_read_user(&name, sizeof(name), (const void *)PT_REGS_PARM2(ctx)) &&
+	    read_text(t->found.name, &name, GP_FOUND_NAME_BYTES))
+		frame->name_id = found_name(t, site.now);
+	return 0;
+}
+
+/* ---- operators ---- */
+
+/* at::getStepCallbacksUnlessEmpty(RecordScope) is about to be called; its result is returned in
+ * memory. */
+SEC("uprobe")
+int gp_dispatch_entry(struct pt_regs *ctx)
+{
+	enum range_part part = RANGE_NONE;
+	struct thread_state *t;
+	struct op_site site;
+	__u32 name_id = 0, op;
+
+	if (!op_begin(ctx, &site))
+		return 0;
+	t = site.thread;
+	if (find_operator(t, ctx)) {
+		name_id = found_name(t, site.now);
+		part = range_part(t);
+	}
+	if (part == RANGE_END) {
+		range_end(&site);
+		return 0;
+	}
+	op = op_open(&site, name_id);
+	if (part != RANGE_BEGIN)
+		return 0;
+	t->range_op = op;
+	if (!op)
+		t->ranges_over++;
+	return 0;
+}
+
+SEC("uprobe")
+int gp_dispatch_exit(struct pt_regs *ctx)
+{
+	struct thread_frame *frame;
+	struct op_site site;
+	struct thread_state *t;
+	__u32 i;
+
+	if (!op_end_begin(ctx, &site))
+		return 0;
+	t = site.thread;
+	i = t->depth - 1;
+	if (i < GP_OP_DEPTH && t->frames[i].name_id == NAME_UNTOLD) {
+		if (op_close(&site))
+			range_close(t, site.now);
+		return 0;
+	}
+	frame = top_if(t, t->range_op);
+	/* Counted as a hit when the range is closed, together with the op that ends it. */
+	if (frame && frame->tag == COOKIE_TAG(site.cookie))
+		range_stay(t, frame);
+	else
+		(void)op_close(&site);
+	return 0;
+}
+
+/* The same place in a function whose exits do not tell when the operator has ended. */
+SEC("uprobe")
+int gp_dispatch_unseen(struct pt_regs *ctx)
+{
+	__u32 scope = (__u32)PT_REGS_PARM2(ctx); /* an at::RecordScope */
+
+	if (!gp_epoch)
+		return 0;
+	count_hit();
+	if (scope == GP_SCOPE_FUNCTION)
+		count_loss(GP_LOSS_BOXED_UNSEEN);
+	else if (scope == GP_SCOPE_SCRIPT)
+		count_loss(GP_LOSS_SCRIPT_UNSEEN);
+	return 0;
+}

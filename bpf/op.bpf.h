@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What happens at the entry and at the exit of whatever counts as an op.
+ */
+#ifndef GP_BPF_OP_BPF_H
+#define GP_BPF_OP_BPF_H
+
+#include "stack.bpf.h"
+#include "thread.bpf.h"
+
+#include <bpf/bpf_tracing.h>
+
+/* A probe that was hit: what each program needs first. */
+struct op_site {
+	struct pt_regs *ctx;
+	struct thread_state *thread;
+	__u64 cookie;
+	__u64 sp; /* at an entry: at the function's entry; at an exit: at the probe */
+	__u64 now;
+};
+
+/* At an entry. False if nothing is to be recorded. */
+static __always_inline bool op_begin(struct pt_regs *ctx, struct op_site *site)
+{
+	__u32 epoch = gp_epoch;
+
+	if (!epoch)
+		return 0;
+	site->ctx = ctx;
+	site->cookie = bpf_get_attach_cookie(ctx);
+	site->now = bpf_ktime_get_ns();
+	site->thread = thread_get(epoch, site->cookie, site->now);
+	if (!site->thread)
+		return 0;
+	site->sp = PT_REGS_SP(ctx) + COOKIE_SP_DELTA(site->cookie);
+	/* An open op at the very same place has been left too: this frame lies on its. */
+	thread_settle(site->thread, site->sp + 1, site->now);
+	return 1;
+}
+
+/* Pushes an op that is open from now on. Returns the low half of its instance, 0: it was too deep.
+ */
+static __always_inline __u32 op_push(struct thread_state *t, __u64 sp, __u32 tag, __u32 name_id,
+				     __u64 now, __u32 stack_id)
+{
+	__u32 depth = t->depth;
+	struct thread_frame *frame;
+	struct counters *c;
+
+	if (depth >= GP_OP_DEPTH) {
+		if (sp > t->over_sp)
+			t->over_sp = sp;
+		count_loss(GP_LOSS_DEPTH);
+		return 0;
+	}
+	frame = &t->frames[depth];
+	frame->sp = sp;
+	frame->start_ns = now;
+	frame->tag = tag;
+	frame->name_id = name_id;
+	frame->op = ++t->next_op;
+	frame->stack_id = stack_id;
+	t->depth = depth + 1;
+	c = counters_get();
+	if (c)
+		__sync_fetch_and_add(&c->opened, 1);
+	return frame->op;
+}
+
+static __always_inline __u32 op_open(struct op_site *site, __u32 name_id)
+{
+	__u32 stack_id = 0;
+
+	if (gp_stacks) {
+		stack_id = stack_id_now(site->ctx, site->thread, site->now);
+		/* The walk is no part of the op. */
+		site->now = bpf_ktime_get_ns();
+	}
+	return op_push(site->thread, site->sp, COOKIE_TAG(site->cookie), name_id, site->now,
+		       stack_id);
+}
+
+/* No open op fits this exit. If nothing is open it was open already when the capture began. */
+static __noinline void op_unmatched(struct thread_state *t)
+{
+	count_loss(t->depth ? GP_LOSS_RECORD : GP_LOSS_OPEN_AT_START);
+}
+
+/* At an exit. False if nothing is to be recorded, or the op was too deep to be kept. */
+static __always_inline bool op_end_begin(struct pt_regs *ctx, struct op_site *site)
+{
+	__u32 epoch = gp_epoch;
+	struct thread_state *t;
+
+	if (!epoch)
+		return 0;
+	site->cookie = bpf_get_attach_cookie(ctx);
+	site->now = bpf_ktime_get_ns();
+	t = thread_get(epoch, site->cookie, site->now);
+	site->thread = t;
+	if (!t)
+		return 0;
+	site->sp = PT_REGS_SP(ctx);
+	if (site->sp <= t->over_sp)
+		return 0;
+	thread_settle(t, site->sp, site->now);
+	t->over_sp = 0;
+	return 1;
+}
+
+static long close_range_one(__u32 n, struct close_dead *c)
+{
+	__u32 i = c->thread->depth - 1;
+
+	if (i >= GP_OP_DEPTH || TAG_SCOPE(c->thread->frames[i].tag) != GP_SCOPE_USER)
+		return 1;
+	count_loss(GP_LOSS_EXCEPTION);
+	thread_close_top(c->thread, c->now, GP_OP_EXCEPTION);
+	return 0;
+}
+
+/* Closes the ranges above the innermost op, which is about to end. Out of line: rare. */
+static __noinline void thread_close_ranges(struct thread_state *t, __u64 now)
+{
+	struct close_dead c = {.thread = t, .now = now};
+
+	(void)bpf_loop(GP_OP_DEPTH, close_range_one, &c, 0);
+}
+
+/* Closes the op whose exit this is. False if it is not open. */
+static __always_inline bool op_close(struct op_site *site)
+{
+	struct thread_state *t = site->thread;
+	__u32 i = t->depth - 1;
+
+	if (i < GP_OP_DEPTH && TAG_SCOPE(t->frames[i].tag) == GP_SCOPE_USER) {
+		thread_close_ranges(t, site->now);
+		i = t->depth - 1;
+	}
+	if (i >= GP_OP_DEPTH || t->frames[i].tag != COOKIE_TAG(site->cookie)) {
+		op_unmatched(t);
+		return 0;
+	}
+	thread_close_top(t, site->now, 0);
+	return 1;
+}
+
+#endif /* GP_BPF_OP_BPF_H */

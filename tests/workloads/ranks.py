@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Ranks of one job on one machine, started by torchrun; they talk by gloo. The first one obeys the
+commands (see protocol.py) and passes each on to the others. One step is a linear layer forward and
+backward and the sum of its gradients over all ranks.
+"""
+
+import importlib
+import os
+import socket
+import subprocess
+import sys
+
+import protocol
+import torch
+
+RANKS = 4
+
+
+def without_libuv():
+    """Debian builds PyTorch without it, and torchrun asks for it all the same."""
+    rendezvous = importlib.import_module("torch.distributed.rendezvous")
+    store = rendezvous.TCPStore
+    if "use_libuv" in (store.__init__.__doc__ or ""):
+        rendezvous.TCPStore = torch.distributed.TCPStore = (
+            lambda *args, **named: store(*args, **{**named, "use_libuv": False}))
+
+
+class Ranks(protocol.Workload):
+    warmup = 1
+
+    def __init__(self, args):
+        super().__init__(args)
+        from torch import distributed
+
+        self.distributed = distributed
+        self.warm = False
+        without_libuv()
+        distributed.init_process_group("gloo")
+        self.model = torch.nn.Linear(32, 32)
+        self.data = torch.randn(16, 32)
+
+    def step(self):
+        self.model(self.data).sum().backward()
+        for parameter in self.model.parameters():
+            self.distributed.all_reduce(parameter.grad)
+
+    def together(self, count):
+        """Has all ranks do so many steps; 0 lets the others leave."""
+        order = torch.tensor([count])
+        self.distributed.broadcast(order, 0)
+        super().steps(int(order))
+        return int(order)
+
+    def steps(self, count):
+        if self.warm:
+            self.together(count)
+        else:
+            self.warm = True
+            super().steps(count)
+
+    def close(self):
+        if self.distributed.get_rank() == 0:
+            self.together(0)
+        self.distributed.destroy_process_group()
+
+
+def follow():
+    """What a rank does that is not the first."""
+    ranks = Ranks(None)
+    torch.set_num_threads(1)
+    ranks.steps(Ranks.warmup)
+    while ranks.together(0):
+        pass
+    ranks.close()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def torchrun():
+    without_libuv()
+    from torch.distributed import run
+
+    run.main(["--nproc_per_node", str(RANKS), "--master_addr", "127.0.0.1", "--master_port",
+              str(free_port()), __file__, *sys.argv[1:]])
+
+
+def launch():
+    """The same for a torchrun that cannot start anything: that of 1.13 under Python 3.11."""
+    port = free_port()
+    children = []
+    for rank in range(RANKS):
+        environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank),
+                           WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        children.append(subprocess.Popen([sys.executable, "-B", __file__, *sys.argv[1:]],
+                                         env=environment))
+    sys.exit(max(child.wait() for child in children))
+
+
+def main():
+    if os.environ.get("RANK") == "0":
+        protocol.main(Ranks)
+    elif "RANK" in os.environ:
+        follow()
+    else:
+        from torch.distributed.elastic.multiprocessing import api
+
+        if api.Std.from_str("0") is None:
+            launch()
+        torchrun()
+
+
+if __name__ == "__main__":
+    main()

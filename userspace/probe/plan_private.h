@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What the files of the planner share: plan.c plans what has a symbol, plan_calls.c what is found
+ * by whom it calls. For no one else.
+ */
+#ifndef GP_PROBE_PLAN_PRIVATE_H
+#define GP_PROBE_PLAN_PRIVATE_H
+
+#include "base/hash.h"
+#include "probe/code.h"
+#include "probe/names.h"
+#include "probe/plan.h"
+
+/* A function to be probed. */
+struct found {
+	struct elf_symbol symbol;
+	size_t code_bytes; /* to be read */
+	uint32_t call;	   /* if found by a call: where in the function that is */
+	uint8_t kind;
+};
+
+struct planner {
+	struct elf_file *file;
+	struct probe_plan *plan;
+	struct code_decoder *decoder;
+	struct op_names names;
+	struct hash starts; /* addresses of all functions */
+	struct hash tables; /* and of the nodes' virtual tables */
+	struct hash ops;    /* and of operators */
+	struct hash ends;   /* and of what never returns */
+	VEC(struct found) found;
+	VEC(struct found) calls; /* in order of address */
+	uint64_t base;		 /* address of the function at hand */
+	uint8_t kind;
+};
+
+/* Appends the function to the plan, not placed yet. 0 or -ENOMEM. */
+int plan_add_function(struct planner *p, const struct found *f);
+
+/* Appends a site of the last function. 0 or -ENOMEM. */
+int plan_add_site(struct planner *p, const struct found *f, const struct code_insn *insn,
+		  bool is_exit);
+
+/* Adds the site of a function of which only the entry is probed; `bytes` is its beginning. 0,
+ * -ENOMEM, or -EINVAL with the reason. */
+int plan_place_entry(struct planner *p, const struct found *f, const unsigned char *bytes,
+		     size_t nr, const char **ret_why);
+
+/* Ends the placing of the last function: `err` 0 keeps the sites behind sites_nr, otherwise they go
+ * and `why` is kept. 0 or -ENOMEM. */
+int plan_placed(struct planner *p, size_t sites_nr, int err, const char *why);
+
+/* Of struct code: whether a function is known to begin there. `arg` is the planner. */
+bool plan_is_function(const void *arg, int64_t offset);
+
+/* ---- plan_calls.c ---- */
+
+/* Whether the file may have what plan_place_calls() looks for. */
+bool plan_has_calls(struct planner *p);
+
+/* Looks through all code for those who call operators in other ways than by the operators' own
+ * functions, and for record_function()'s, and places them. 0 or -errno. */
+int plan_place_calls(struct planner *p);
+
+/* Of the code of the functions that plan_place_calls() has put into the plan. */
+uint64_t plan_calls_fingerprint(struct planner *p);
+
+#endif /* GP_PROBE_PLAN_PRIVATE_H */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What the probes of a session cost, put together from measurements: the way of a hit to its
+ * program and back, from a child of our own; and the programs' own time, from the kernel, over the
+ * first moment of the capture. To time them costs time too, so it ends soon.
+ */
+#include "base/log.h"
+#include "gpuprof.skel.h"
+#include "probe/session_private.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STATS_NS 1000000000ULL
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+void session_time_begin(struct probe_session *s)
+{
+	if (s->stats_fd >= 0)
+		return;
+	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	s->stats_end_ns = clock_ns() + STATS_NS;
+	if (s->stats_fd < 0) {
+		log_debug("the kernel does not time its programs");
+		s->stats_fd = -1;
+	}
+}
+
+void session_time_end(struct probe_session *s)
+{
+	if (s->stats_fd >= 0)
+		(void)close(s->stats_fd);
+	s->stats_fd = -1;
+}
+
+void session_time_check(struct probe_session *s)
+{
+	if (s->stats_fd >= 0 && clock_ns() >= s->stats_end_ns)
+		session_time_end(s);
+}
+
+static void add_program(const struct bpf_program *program, uint64_t *runs, uint64_t *ns)
+{
+	struct bpf_prog_info info = {0};
+	__u32 bytes = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes))
+		return;
+	*runs += info.run_cnt;
+	*ns += info.run_time_ns;
+}
+
+void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_cost)
+{
+	struct probe_cost cost = {.trap_ns = s->trap_cost.ns,
+				  .trap_stepped_ns = s->trap_cost.stepped_ns};
+	struct counters c;
+	uint64_t ns = 0;
+
+	session_counters(s, &c);
+	/* An op that an exception ended was closed by the hit of another. */
+	cost.hits = c.opened + c.closed - c.losses[GP_LOSS_EXCEPTION] +
+		    c.losses[GP_LOSS_OPEN_AT_START] + c.losses[GP_LOSS_RECORD] +
+		    c.losses[GP_LOSS_DEPTH] + c.other_hits;
+	cost.hits_stepped = c.stepped_hits < cost.hits ? c.stepped_hits : cost.hits;
+	for (enum program i = 0; i < PROGRAMS_NR; i++)
+		add_program(session_program(s->bpf, i), &cost.program_runs, &ns);
+	if (cost.program_runs)
+		cost.program_ns = ns / cost.program_runs;
+	if (cost.hits && cost.program_runs && cost.trap_ns &&
+	    (cost.trap_stepped_ns || !cost.hits_stepped))
+		cost.ns_per_hit =
+			cost.program_ns +
+			(uint64_t)(((double)(cost.hits - cost.hits_stepped) * (double)cost.trap_ns +
+				    (double)cost.hits_stepped * (double)cost.trap_stepped_ns) /
+				   (double)cost.hits);
+	*ret_cost = cost;
+}
