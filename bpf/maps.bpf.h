@@ -19,7 +19,8 @@
 #define GP_NAMES_MAX	   16384
 
 /* A power of two. */
-#define GP_FOUND_IN_NR 256
+#define GP_FOUND_IN_NR	256
+#define GP_QUICK_STACKS 65536
 
 /* One open op. */
 struct thread_frame {
@@ -52,11 +53,36 @@ struct thread_state {
 	struct gp_ev_found_name found; /* the name at hand */
 };
 
-/* Of each thread, where stacks are wanted: the memory in which its stack is walked. */
+/* The innermost Python frame when an op began, 0: not to be relied on; where it was in its code;
+ * and the stack's id. */
+struct python_top {
+	__u64 frame;
+	__u64 instr;
+	__u32 id;
+	__u32 op; /* the op's, see struct thread_frame */
+};
+
+/* Of each thread, where stacks are wanted: the memory in which its stack is walked. All of it that
+ * changes from frame to frame is here: what the verifier cannot follow it need not, and so it comes
+ * to an end. */
 struct python_thread {
-	__u64 tstate; /* the thread state that was found last, 0: none */
+	struct python_top tops[GP_OP_DEPTH]; /* of the open ops, and of the one to be next */
+	__u64 tstate;			     /* the thread state that was found last, 0: none */
+	__u64 single; /* the interpreter that was then the only one, 0: there were several */
+	/* The walk: the next frame; what has been found. */
+	__u64 frame, hash;
+	__u32 nr, flags;
+	__u64 first_instr; /* of the innermost frame, once it was read */
+	__u32 has_first, reserved;
+	__u64 base_mask;  /* ~0: instructions are addresses */
+	__u64 owner_mask; /* 0: frames have no owner */
+	/* Two windows on the target's frames: where they begin, and one more than the offset at
+	 * which a frame may begin for all of it to be there; 0: the window is empty. */
+	__u64 window, other;
+	__u64 window_last, other_last;
 	__u64 state[GP_PYTHON_STATE_BYTES / 8];
-	__u64 frame[GP_PYTHON_FRAME_BYTES / 8];
+	/* One behind the other; and for a frame at the very end. */
+	__u64 read[(2 * GP_PYTHON_WINDOW_BYTES + GP_PYTHON_FRAME_BYTES + 8) / 8];
 	__u64 check[GP_PYTHON_CHECK_BYTES / 8];
 	struct gp_python_made made;
 	struct gp_ev_stack event; /* `frames` follow it, in the ring too */
@@ -165,11 +191,10 @@ struct {
 	__type(value, __u32);
 } processes __weak SEC(".maps");
 
-/* Where CPython's structures have their fields, by index of the process. */
+/* Where CPython's structures have their fields, by index of the process; all zero: not known. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, GP_PROCESSES_MAX);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u32);
 	__type(value, struct gp_python);
 } pythons __weak SEC(".maps");
@@ -182,6 +207,15 @@ struct {
 	__type(key, __u64);
 	__type(value, __u32);
 } stacks __weak SEC(".maps");
+
+/* The low 16 bits of a hash of a stack's frames and its process's generation -> the hash's high
+ * bits, and in the low ones the id. In one word, so that it is always whole. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GP_QUICK_STACKS);
+	__type(key, __u32);
+	__type(value, __u64);
+} quick_stacks __weak SEC(".maps");
 
 /* As `threads`, `threads_by_tid` and `no_thread`. */
 struct {

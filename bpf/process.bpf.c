@@ -57,6 +57,8 @@ int gp_process_exit(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!gp_task_storage)
 		(void)bpf_map_delete_elem(&threads_by_tid, &tid);
+	if (!gp_task_storage && gp_stacks)
+		(void)bpf_map_delete_elem(&python_threads_by_tid, &tid);
 	if (!process_index(tgid, &index))
 		return 0;
 	/* The last thread takes the process along. */

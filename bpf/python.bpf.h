@@ -7,6 +7,13 @@
  * What was found last is only believed while its neighbour in the list points to it.
  * Everything read is the target's: whatever it holds, the walk ends, and what is not sure is
  * marked.
+ *
+ * There are three ways to an id, each read of the target's memory being what costs:
+ * - the innermost open op of the thread began under the same frame at the same instruction: that
+ *   frame has been waiting for it since, so the stack is the op's;
+ * - the frames' code and instructions are those of a stack that was seen, and no code object has
+ *   been freed since (see gp_code_freed): the codes are the same objects;
+ * - else the checksum of each frame's code decides whether the stack is new.
  */
 #ifndef GP_BPF_PYTHON_BPF_H
 #define GP_BPF_PYTHON_BPF_H
@@ -16,17 +23,24 @@
 /* Interpreters and thread states looked at to find one, and frames, Python's and others. */
 #define PYTHON_SEARCH_MAX 4096
 #define PYTHON_WALK_MAX	  (2 * GP_STACK_FRAMES)
+#define PYTHON_WALK_STEP  8
+
+/* Read with a frame that lies elsewhere, at most: some C frames. */
+#define PYTHON_BEHIND_BYTES 2048
 
 /* From this owner on a frame is the interpreter's own, not a Python function's. */
 #define PYTHON_OWNER_INTERPRETER 3
 #define PYTHON_NO_FIELD		 0xffff
+
+/* The low bits of an entry of quick_stacks. */
+#define PYTHON_QUICK_ID_MAX 0xfffffULL
 
 static __always_inline bool python_read(void *to, __u32 bytes, __u64 address)
 {
 	return !bpf_probe_read_user(to, bytes, (const void *)address);
 }
 
-/* Eight bytes of a chunk of the target's memory; what does not lie in it is 0. */
+/* Eight bytes of a piece of the target's memory; what does not lie in it is 0. */
 static __always_inline __u64 python_field(const __u64 *chunk, __u32 chunk_bytes, __u32 offset)
 {
 	if (offset > chunk_bytes - 8)
@@ -61,10 +75,30 @@ struct python_search {
 	__u64 self;   /* the thread pointer */
 	__u64 interp; /* next to look at */
 	__u64 tstate; /* next to look at, 0: the next interpreter's */
-	__u64 found;
+	__u64 found;  /* the thread's, with frames; or without, if there is no other */
 	__u32 found_nr;
-	bool whole; /* all lists were seen to their ends */
+	__u32 framed_nr; /* of them, those with frames */
+	bool whole;	 /* all lists were seen to their ends */
 };
+
+/* The innermost frame of the thread state whose pointer to it, or to the C frame, is `frame`. */
+static __always_inline bool python_innermost(const struct gp_python *py, __u64 *frame)
+{
+	return !py->has_cframe || python_read(frame, 8, *frame + py->cframe_frame);
+}
+
+static __noinline void python_search_found(struct python_search *s, __u64 tstate)
+{
+	__u64 frame;
+
+	s->found_nr++;
+	if (!python_read(&frame, 8, tstate + s->py->state_frame) ||
+	    !python_innermost(s->py, &frame) || frame)
+		s->framed_nr++;
+	else if (s->framed_nr)
+		return;
+	s->found = tstate;
+}
 
 static long python_search_one(__u32 n, struct python_search *s)
 {
@@ -78,17 +112,15 @@ static long python_search_one(__u32 n, struct python_search *s)
 	if (!python_read(&id, 8, tstate + s->py->state_thread_id) ||
 	    !python_read(&next, 8, tstate + 8))
 		return 1;
-	if (id == s->self) {
-		s->found = tstate;
-		s->found_nr++;
-	}
+	if (id == s->self)
+		python_search_found(s, tstate);
 	s->tstate = next;
 	return 0;
 }
 
 /* Reads the thread state and checks that it is the thread's and in its interpreter's list. */
-static __noinline bool python_state_good(struct python_thread *p, const struct gp_python *py,
-					 __u64 tstate, __u64 self)
+static __always_inline bool python_state_good(struct python_thread *p, const struct gp_python *py,
+					      __u64 tstate, __u64 self)
 {
 	__u64 prev, neighbour;
 
@@ -101,37 +133,51 @@ static __noinline bool python_state_good(struct python_thread *p, const struct g
 	return neighbour == tstate;
 }
 
-/* Whether there is no interpreter but the one of the thread state that was read. */
+/* Whether there is still no interpreter but the one whose thread state was read. The list grows at
+ * its head, so what is behind ours only goes. */
 static __always_inline bool python_one_interpreter(const struct python_thread *p,
 						   const struct gp_python *py)
 {
-	__u64 first, next;
+	__u64 first;
 
-	return python_read(&first, 8, py->interpreters) && first == p->state[2] &&
-	       python_read(&next, 8, first + py->interp_next) && !next;
+	return p->state[2] == p->single && python_read(&first, 8, py->interpreters) &&
+	       first == p->single;
 }
 
-/* 1: the thread state is in p->state; 0: the thread has none; -1: not known. */
-static __noinline int python_find(struct python_thread *p, const struct gp_python *py)
+/* Goes through the lists. As python_find(). */
+static __noinline int python_find_anew(struct python_thread *p, const struct gp_python *py,
+				       __u64 self)
 {
-	struct python_search s = {.py = py};
+	struct python_search s = {.py = py, .self = self};
+	__u64 next;
 
-	s.self = bpf_get_current_task_btf()->thread.fsbase;
-	if (python_state_good(p, py, p->tstate, s.self) && python_one_interpreter(p, py))
-		return 1;
 	p->tstate = 0;
+	p->single = 0;
 	if (!python_read(&s.interp, 8, py->interpreters))
 		return -1;
+	if (s.interp && python_read(&next, 8, s.interp + py->interp_next) && !next)
+		p->single = s.interp;
 	(void)bpf_loop(PYTHON_SEARCH_MAX, python_search_one, &s, 0);
 	if (!s.whole)
 		return -1;
 	if (!s.found_nr)
 		return 0;
-	/* Of several interpreters' states only one is the thread's now. */
-	if (s.found_nr > 1 || !python_state_good(p, py, s.found, s.self))
+	/* Of several interpreters' states only one is the thread's now. Those without frames are
+	 * not, or it has no stack. */
+	if (s.framed_nr > 1 || !python_state_good(p, py, s.found, self))
 		return -1;
 	p->tstate = s.found;
 	return 1;
+}
+
+/* 1: the thread state is in p->state; 0: the thread has none; -1: not known. */
+static __always_inline int python_find(struct python_thread *p, const struct gp_python *py)
+{
+	__u64 self = bpf_get_current_task_btf()->thread.fsbase;
+
+	if (python_state_good(p, py, p->tstate, self) && python_one_interpreter(p, py))
+		return 1;
+	return python_find_anew(p, py, self);
 }
 
 /* ---- the frames ---- */
@@ -139,11 +185,115 @@ static __noinline int python_find(struct python_thread *p, const struct gp_pytho
 struct python_walk {
 	const struct gp_python *py;
 	struct python_thread *memory;
-	__u64 frame; /* next */
-	__u64 hash;
-	__u32 nr;
-	__u32 flags;
 };
+
+/* Eight bytes of the frame that lies there in what was read. */
+static __always_inline __u64 python_frame_field(const char *frame, __u32 offset)
+{
+	return *(const __u64 *)(frame + (offset & (GP_PYTHON_FRAME_BYTES - 1)));
+}
+
+/*
+ * Reads a frame that neither window holds. From 3.11 on most frames lie behind each other, so they
+ * come in with what is before them in their page, which is there if they are. Others come in with
+ * what is behind them: those of generators lie anywhere, but the interpreter's own lie on the C
+ * stack, the next one above. Returns where it is in p->read, or a negative number.
+ */
+static __noinline int python_read_frame(struct python_thread *p, const struct gp_python *py,
+					__u64 at)
+{
+	__u32 bytes = py->frame_bytes, before = at & (GP_PYTHON_PAGE_BYTES - 1);
+	__u32 behind = GP_PYTHON_PAGE_BYTES - before;
+
+	if (bytes > GP_PYTHON_FRAME_BYTES)
+		return -1;
+	if (py->has_window && (!p->nr || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
+			       p->other - at <= GP_PYTHON_PAGE_BYTES)) {
+		p->window_last = 0;
+		p->window = at - before;
+		if (!python_read(p->read, before + bytes, p->window))
+			return -1;
+		p->window_last = before + 1;
+		if (!p->has_first)
+			p->first_instr =
+				python_frame_field((const char *)p->read + before, py->frame_instr);
+		p->has_first = 1;
+		return (int)before;
+	}
+	if (behind > PYTHON_BEHIND_BYTES)
+		behind = PYTHON_BEHIND_BYTES;
+	if (!py->has_window || behind < bytes)
+		behind = bytes;
+	p->other_last = 0;
+	p->other = at;
+	if (!python_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
+		return -1;
+	p->other_last = behind - bytes + 1;
+	if (!p->has_first)
+		p->first_instr = python_frame_field((const char *)p->read + GP_PYTHON_WINDOW_BYTES,
+						    py->frame_instr);
+	p->has_first = 1;
+	return GP_PYTHON_WINDOW_BYTES;
+}
+
+/* Adds the frame, if it is a function's. Without branches: the verifier follows each one, and the
+ * steps of a loop multiply them. */
+static __always_inline void python_add(struct python_thread *p, const struct gp_python *py,
+				       const char *frame, __u32 i)
+{
+	struct gp_stack_frame *to = &p->frames[i];
+	__u64 code = python_frame_field(frame, py->frame_code) & py->code_mask;
+	__u64 instr = python_frame_field(frame, py->frame_instr);
+	__u64 owner = *(const __u8 *)(frame + (py->frame_owner & (GP_PYTHON_FRAME_BYTES - 1)));
+	__u64 is_function = ((owner & p->owner_mask) - PYTHON_OWNER_INTERPRETER) >> 63;
+	__u32 lasti = (__u32)(instr - ((code + py->code_start) & p->base_mask));
+	__u64 hash = gp_python_mix(p->hash, code * 0xd6e8feb86659fd93ULL + lasti);
+
+	to->code = code;
+	to->lasti = (__s32)lasti;
+	p->hash ^= (hash ^ p->hash) & -is_function;
+	p->nr = i + (__u32)is_function;
+}
+
+/* One frame. True: there is no other, or none that can be had. */
+static __always_inline bool python_walk_frame(struct python_thread *p, const struct gp_python *py)
+{
+	__u64 at = p->frame + py->frame_at, offset = at - p->window;
+	__u32 place = (__u32)offset, i = p->nr;
+	const char *frame;
+
+	if (!p->frame)
+		return true;
+	if (i >= GP_STACK_FRAMES) {
+		p->flags |= GP_STACK_TRUNCATED;
+		return true;
+	}
+	if (offset >= p->window_last) {
+		offset = at - p->other;
+		place = (__u32)offset + GP_PYTHON_WINDOW_BYTES;
+		if (offset >= p->other_last)
+			place = (__u32)python_read_frame(p, py, at);
+	}
+	if (place >= 2 * GP_PYTHON_WINDOW_BYTES) {
+		p->flags |= GP_STACK_INCOMPLETE;
+		return true;
+	}
+	frame = (const char *)p->read + place;
+	python_add(p, py, frame, i);
+	p->frame = python_frame_field(frame, py->frame_back);
+	return false;
+}
+
+/* Several at a time: each return costs as much as a frame. */
+static long python_walk_some(__u32 n, struct python_walk *w)
+{
+	for (int i = 0; i < PYTHON_WALK_STEP; i++)
+		if (python_walk_frame(w->memory, w->py))
+			return 1;
+	return 0;
+}
+
+/* ---- the codes ---- */
 
 /* Adds what tells code that was made at run time apart. What cannot be read counts as 0. Out of
  * line: rare. */
@@ -183,69 +333,36 @@ static __always_inline __u32 python_check(struct python_thread *p, const struct 
 	return (__u32)(hash >> 32);
 }
 
-static __always_inline bool python_is_function(const struct python_thread *p,
-					       const struct gp_python *py)
+static long python_check_one(__u32 i, struct python_walk *w)
 {
-	__u32 at = py->frame_owner;
-
-	if (at >= sizeof(p->frame))
-		return true;
-	return ((const __u8 *)p->frame)[at] < PYTHON_OWNER_INTERPRETER;
-}
-
-/* Adds the frame that was read. False if its code cannot be read. */
-static __always_inline bool python_add(struct python_walk *w, struct python_thread *p)
-{
-	const struct gp_python *py = w->py;
-	__u64 code = python_field(p->frame, sizeof(p->frame), py->frame_code) & py->code_mask;
-	__u64 instr = python_field(p->frame, sizeof(p->frame), py->frame_instr);
-	struct gp_stack_frame *to;
-	__u32 i = w->nr;
-
-	if (i >= GP_STACK_FRAMES || !python_read(p->check, sizeof(p->check), code + py->code_check))
-		return false;
-	to = &p->frames[i];
-	to->code = code;
-	to->lasti = (__s32)(py->is_index ? instr : instr - code - py->code_start);
-	to->check = python_check(p, py);
-	w->hash = gp_python_mix(gp_python_mix(w->hash, code),
-				(__u64)to->check << 32 | (__u32)to->lasti);
-	w->nr = i + 1;
-	return true;
-}
-
-static long python_walk_one(__u32 n, struct python_walk *w)
-{
-	const struct gp_python *py = w->py;
 	struct python_thread *p = w->memory;
-	__u32 bytes = py->frame_bytes;
+	struct gp_stack_frame *frame;
 
-	if (!w->frame)
+	if (i >= GP_STACK_FRAMES || i >= p->nr)
 		return 1;
-	if (w->nr >= GP_STACK_FRAMES) {
-		w->flags |= GP_STACK_TRUNCATED;
-		return 1;
-	}
-	if (bytes > sizeof(p->frame) || !python_read(p->frame, bytes, w->frame + py->frame_at) ||
-	    (python_is_function(p, py) && !python_add(w, p))) {
-		w->flags |= GP_STACK_INCOMPLETE;
+	frame = &p->frames[i];
+	if (!python_read(p->check, sizeof(p->check), frame->code + w->py->code_check)) {
+		p->flags |= GP_STACK_INCOMPLETE;
+		p->nr = i;
 		return 1;
 	}
-	w->frame = python_field(p->frame, sizeof(p->frame), py->frame_back);
+	frame->check = python_check(p, w->py);
+	p->hash = gp_python_mix(gp_python_mix(p->hash, frame->code),
+				(__u64)frame->check << 32 | (__u32)frame->lasti);
 	return 0;
 }
 
 /* ---- the id ---- */
 
 /* Tells of a stack that has the id for the first time. */
-static __always_inline bool python_emit(struct python_thread *p, const struct python_walk *w,
-					const struct thread_state *t, __u32 id, __u64 now)
+static __always_inline bool python_emit(struct python_thread *p, const struct thread_state *t,
+					__u32 id, __u64 now)
 {
-	__u32 nr = w->nr;
+	__u32 nr = p->nr;
 
 	if (nr > GP_STACK_FRAMES)
 		return false;
-	emit_head(&p->event.head, GP_EV_STACK, (__u8)w->flags, t, now);
+	emit_head(&p->event.head, GP_EV_STACK, (__u8)p->flags, t, now);
 	p->event.stack_id = id;
 	p->event.frames_nr = nr;
 	/* Woken at once: code objects are read from the process while it has them. */
@@ -254,10 +371,10 @@ static __always_inline bool python_emit(struct python_thread *p, const struct py
 				   BPF_RB_FORCE_WAKEUP);
 }
 
-static __always_inline __u32 python_id(struct python_thread *p, const struct python_walk *w,
-				       const struct thread_state *t, __u64 now)
+/* By the checksums of the codes. */
+static __noinline __u32 python_id(struct python_thread *p, const struct thread_state *t, __u64 now)
 {
-	__u64 key = gp_python_mix(w->hash, (__u64)w->nr << 32 | w->flags << 16 | (__u16)t->owner);
+	__u64 key = gp_python_mix(p->hash, (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
 	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
 	__u32 id;
 
@@ -272,53 +389,138 @@ static __always_inline __u32 python_id(struct python_thread *p, const struct pyt
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;
 	}
-	if (python_emit(p, w, t, id, now))
+	if (python_emit(p, t, id, now))
 		return id;
 	(void)bpf_map_delete_elem(&stacks, &key);
 	count_loss(GP_LOSS_STACK_ROOM);
 	return 0;
 }
 
-static __always_inline __u64 python_first_frame(const struct python_thread *p,
-						const struct gp_python *py, bool *ret_ok)
+/* What the walk found, seen before or not. */
+static __always_inline __u32 python_known_id(struct python_walk *w, const struct thread_state *t,
+					     __u64 now)
 {
-	__u64 frame = python_field(p->state, sizeof(p->state), py->state_frame);
+	struct python_thread *p = w->memory;
+	__u64 generation = w->py->generation;
+	__u64 key = gp_python_mix(gp_python_mix(p->hash, generation),
+				  (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
+	__u32 slot = (__u16)key, flags = p->flags, id;
+	volatile __u64 *quick;
 
-	*ret_ok = true;
-	if (py->has_cframe)
-		*ret_ok = python_read(&frame, 8, frame + py->cframe_frame);
-	return frame;
+	key &= ~(__u64)PYTHON_QUICK_ID_MAX;
+	quick = bpf_map_lookup_elem(&quick_stacks, &slot);
+	if (generation && quick) {
+		__u64 is = *quick;
+
+		if ((is & ~(__u64)PYTHON_QUICK_ID_MAX) == key && (is & PYTHON_QUICK_ID_MAX))
+			return is & PYTHON_QUICK_ID_MAX;
+	}
+	p->hash = 0;
+	(void)bpf_loop(GP_STACK_FRAMES, python_check_one, w, 0);
+	if (!p->nr)
+		return 0;
+	id = python_id(p, t, now);
+	if (generation && quick && p->flags == flags && id <= PYTHON_QUICK_ID_MAX)
+		*quick = key | id;
+	return id;
 }
 
-/* Id of the current thread's Python stack; 0 if it has none, or (counted) none can be had. */
+/* Id of the innermost open op's stack if its Python frame is the innermost still, waiting at the
+ * same instruction; else 0. */
+static __always_inline __u32 python_waiting_id(const struct python_thread *p,
+					       const struct gp_python *py,
+					       const struct thread_state *t)
+{
+	__u32 i = t->depth - 1;
+	const struct python_top *top;
+	__u64 frame, instr;
+
+	if (!py->sees_catches || i >= GP_OP_DEPTH || !p->tstate)
+		return 0;
+	top = &p->tops[i];
+	if (!top->frame || top->op != t->frames[i].op ||
+	    !python_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
+	    frame != top->frame ||
+	    !python_read(&instr, 8, frame + py->frame_at + py->frame_instr) || instr != top->instr)
+		return 0;
+	return top->id;
+}
+
+/* Notes under what the op that is to begin next, if one does, begins. */
+static __always_inline void python_note(struct python_thread *p, const struct thread_state *t,
+					__u64 frame, __u64 instr, __u32 id)
+{
+	__u32 i = t->depth;
+
+	if (i < GP_OP_DEPTH)
+		p->tops[i] = (struct python_top){frame, instr, id, t->next_op + 1};
+}
+
+/* From the innermost frame on. */
+static __always_inline void python_walk(struct python_walk *w, __u64 first)
+{
+	struct python_thread *p = w->memory;
+
+	p->frame = first;
+	p->base_mask = w->py->is_index ? 0 : ~0ULL;
+	p->owner_mask = w->py->frame_owner == PYTHON_NO_FIELD ? 0 : ~0ULL;
+	p->window_last = p->other_last = 0;
+	p->other = 0;
+	p->has_first = 0;
+	(void)bpf_loop(PYTHON_WALK_MAX / PYTHON_WALK_STEP, python_walk_some, w, 0);
+	if (p->frame && !p->flags)
+		p->flags = GP_STACK_INCOMPLETE;
+}
+
+/* As python_stack(), by a walk. */
+static __always_inline __u32 python_walked_id(struct python_walk *w, const struct thread_state *t,
+					      __u64 now)
+{
+	struct python_thread *p = w->memory;
+	int found = python_find(p, w->py);
+	__u64 first;
+	__u32 id;
+
+	if (!found)
+		return 0;
+	p->hash = 0;
+	p->nr = 0;
+	p->flags = 0;
+	first = python_field(p->state, sizeof(p->state), w->py->state_frame);
+	if (found > 0 && python_innermost(w->py, &first))
+		python_walk(w, first);
+	else
+		p->flags = GP_STACK_INCOMPLETE;
+	id = p->nr ? python_known_id(w, t, now) : 0;
+	if (p->flags)
+		count_loss(GP_LOSS_STACK_INCOMPLETE);
+	else if (id)
+		python_note(p, t, first, p->first_instr, id);
+	return id;
+}
+
+/* Id of the current thread's Python stack; 0 if it has none, or (counted) none can be had. Call it
+ * before each op is opened. */
 static __noinline __u32 python_stack(const struct thread_state *t, __u64 now)
 {
-	__u32 process = (__u16)t->owner;
+	__u32 process = (__u16)t->owner, i = t->depth - 1, id;
 	const struct gp_python *py = bpf_map_lookup_elem(&pythons, &process);
 	struct python_walk w = {.py = py};
-	int found;
-	bool ok;
 
-	if (!py)
+	if (!py || !py->is_known)
 		return 0;
 	w.memory = python_memory();
 	if (!w.memory) {
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;
 	}
-	found = python_find(w.memory, py);
-	if (!found)
-		return 0;
-	if (found > 0) {
-		w.frame = python_first_frame(w.memory, py, &ok);
-		if (ok)
-			(void)bpf_loop(PYTHON_WALK_MAX, python_walk_one, &w, 0);
+	id = python_waiting_id(w.memory, py, t);
+	if (id && i < GP_OP_DEPTH) {
+		python_note(w.memory, t, w.memory->tops[i].frame, w.memory->tops[i].instr, id);
+		return id;
 	}
-	if (found < 0 || !ok || (w.frame && !w.flags))
-		w.flags |= GP_STACK_INCOMPLETE;
-	if (w.flags)
-		count_loss(GP_LOSS_STACK_INCOMPLETE);
-	return w.nr ? python_id(w.memory, &w, t, now) : 0;
+	python_note(w.memory, t, 0, 0, 0);
+	return python_walked_id(&w, t, now);
 }
 
 #endif /* GP_BPF_PYTHON_BPF_H */

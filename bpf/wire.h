@@ -294,6 +294,9 @@ struct gp_ev_stack {
 #define GP_PYTHON_STATE_BYTES 192
 #define GP_PYTHON_FRAME_BYTES 128
 #define GP_PYTHON_CHECK_BYTES 88
+/* Neighbouring frames are read at once: those in a page, as the target has none of it or all. */
+#define GP_PYTHON_PAGE_BYTES   4096
+#define GP_PYTHON_WINDOW_BYTES (GP_PYTHON_PAGE_BYTES + GP_PYTHON_FRAME_BYTES)
 
 /* Where things lie in one process's CPython: found by gpuprof, used by the kernel's walk. Offsets
  * are from the beginning of the structure, those of a frame from `frame_at`. A thread state begins
@@ -301,6 +304,7 @@ struct gp_ev_stack {
 struct gp_python {
 	__u64 interpreters; /* address of the pointer to the first interpreter */
 	__u64 code_mask;    /* what of a frame's pointer to its code is the address */
+	__u64 generation;   /* another one whenever a code object is freed; 0: nobody counts */
 	__u16 interp_next;
 	__u16 interp_threads;
 	__u16 state_thread_id;
@@ -317,6 +321,10 @@ struct gp_python {
 	__u16 code_start;  /* the first instruction; lasti counts from there */
 	__u16 code_check;
 	__u16 code_filename; /* up to 3.11, else 0: see struct gp_python_made */
+	__u16 has_window;    /* frames lie behind each other: from 3.11 on */
+	__u16 sees_catches;  /* ops that an exception has left are known to have ended */
+	__u16 is_known;	     /* the rest is there */
+	__u16 reserved;
 };
 
 /* One step of the checksum of a code object. */

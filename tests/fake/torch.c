@@ -154,6 +154,36 @@ void set_async(struct record *r)
 	r->is_async = !fault("async");
 }
 
+/* Operators as uprobes see them: a leaf, one that calls another twice, and one that calls back. */
+void call_sinh(const void *nothing) NAMED("_ZN2at4_ops4sinh4callERKNS_6TensorE");
+__attribute__((noinline)) void call_sinh(const void *nothing)
+{
+	volatile char room[16] = {0};
+
+	(void)room[0];
+}
+
+void call_tanh(const void *nothing) NAMED("_ZN2at4_ops4tanh4callERKNS_6TensorE");
+__attribute__((noinline)) void call_tanh(const void *nothing)
+{
+	volatile char room[16] = {0};
+
+	call_sinh(nothing);
+	call_sinh(nothing);
+	(void)room[0];
+}
+
+void call_cosh(void (*hook)(void)) NAMED("_ZN2at4_ops4cosh4callERKNS_6TensorE");
+__attribute__((noinline)) void call_cosh(void (*hook)(void))
+{
+	volatile char room[16] = {0};
+
+	call_sinh(NULL);
+	hook();
+	call_sinh(NULL);
+	(void)room[0];
+}
+
 /* What the tests drive it by. */
 void fake_begin(unsigned at, const char *name, int scope, long long sequence_nr);
 void fake_begin(unsigned at, const char *name, int scope, long long sequence_nr)

@@ -25,6 +25,9 @@ $(FUZZ_O)/%.o: %.c $(STAMP) tests/fuzz/fuzz.mk | setup-build
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS_ALL) -Itests $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
 
+# A kernel program, compiled for the host.
+$(FUZZ_O)/tests/fuzz/fuzz_python.o: CPPFLAGS_ALL := -Itests/fuzz/bpf_host $(CPPFLAGS_ALL)
+
 $(addprefix $(FUZZ_O)/userspace/output/,pprof.o pprof_tables.o perfetto_packet.o): $(addsuffix .h,$(PB))
 $(FUZZ_O)/libgpuprof.a: $(FUZZ_LIB_OBJ) $(PB_OBJ)
 	$(Q)rm -f $@

@@ -51,6 +51,12 @@ check-matrix: setup-matrix all
 bench: setup-bench all
 	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/bench.py $(BENCH)
 
+# Nanoseconds per Python stack; and many stacks, each compared with the truth.
+.PHONY: bench-walk soak
+bench-walk soak: setup-bench all
+	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B \
+		tests/bench/$(if $(filter soak,$@),soak,walk).py $(BENCH)
+
 .PHONY: demo
 demo: setup-demo all
 	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof PYTHON=$(PYTHON) \

@@ -10,7 +10,9 @@ Environment: GPUPROF the binary; GPUPROF_ROOT_DIR a folder with another Debian w
 workloads use (they are started in it by chroot, gpuprof stays outside).
 """
 
+import contextlib
 import decimal
+import glob
 import gzip
 import json
 import os
@@ -200,11 +202,35 @@ def close_inside():
         _INSIDE.pop().close()
 
 
-class Target(Child):
-    """A workload that has said "ready"."""
+FAKE_TORCH = os.path.join(os.path.dirname(GPUPROF), "tests", "fake-torch-new", "libtorch_cpu.so")
+FIRST_PYTHON, LAST_PYTHON = 8, 14
 
-    def __init__(self, name, *args):
-        super().__init__(inside().argv(name, *args), name)
+
+def pythons():
+    """Minor version -> a CPython with it: GPUPROF_PYTHONS (paths, a colon between), or pyenv's, and
+    the system's."""
+    listed = os.environ.get("GPUPROF_PYTHONS")
+    paths = listed.split(":") if listed else glob.glob(
+        os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))
+    found = {}
+    for path in [PYTHON, *sorted(paths)]:
+        said = subprocess.run([path, "-c", "import sys; print(sys.version_info[1])"],
+                              stdout=subprocess.PIPE, check=False, text=True).stdout
+        if said.strip().isdigit():
+            found[int(said)] = path
+    return found
+
+
+class Target(Child):
+    """A workload that has said "ready"; with `python` in that one, on the stand-in for PyTorch."""
+
+    def __init__(self, name, *args, python=None):
+        argv, env = inside().argv(name, *args), environment()
+        if python:
+            argv = [python, *argv[argv.index("-B"):]]
+            env.update(FAKE_TORCH=FAKE_TORCH,
+                       PYTHONPATH=os.path.join(TESTS, "fake", "stand_in"))
+        super().__init__(argv, name, env=env)
         line, self._next = self.wait_line("stdout", lambda text: text.startswith("ready "))
         self.facts = json.loads(line[len("ready "):])
 
@@ -405,6 +431,47 @@ def wait_until(what, condition):
         if time.monotonic() > deadline:
             raise HarnessError("did not come: " + what)
         time.sleep(0.02)
+
+
+ACCOUNTS = "/proc/sys/kernel/bpf_stats_enabled"
+
+
+@contextlib.contextmanager
+def program_accounts():
+    """The kernel counts runs and nanoseconds of BPF programs meanwhile."""
+    with open(ACCOUNTS, encoding="utf-8") as file:
+        before = file.read()
+    try:
+        with open(ACCOUNTS, "w", encoding="utf-8") as file:
+            file.write("1")
+        yield
+    finally:
+        with open(ACCOUNTS, "w", encoding="utf-8") as file:
+            file.write(before)
+
+
+def program_ids(pid):
+    """Of the BPF programs that the process holds."""
+    folder, found = "/proc/%d/fdinfo" % pid, set()
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            lines = dict(line.split(":", 1) for line in file if ":" in line)
+        if "prog_id" in lines:
+            found.add(int(lines["prog_id"]))
+    return found
+
+
+def program_account(name):
+    """Runs and nanoseconds so far of the program, of the captures that are ours and going on."""
+    done = subprocess.run(["/usr/sbin/bpftool", "prog", "show", "name", name, "--json"],
+                          check=True, stdout=subprocess.PIPE, text=True)
+    shown = json.loads(done.stdout or "[]")
+    shown = shown if isinstance(shown, list) else [shown]
+    ours = set().union(*(program_ids(child.pid) for child in Child.alive
+                         if isinstance(child, Gpuprof)))
+    shown = [one for one in shown if one.get("id") in ours]
+    return (sum(one.get("run_cnt", 0) for one in shown),
+            sum(one.get("run_time_ns", 0) for one in shown))
 
 
 def descriptors(pid):

@@ -11,6 +11,8 @@ import queue
 import re
 import sys
 import threading
+import types
+import weakref
 
 import protocol
 import torch
@@ -126,6 +128,21 @@ def caught():
     plain()
 
 
+def thrown():
+    for _ in range(3):
+        try:
+            torch.mm(X, X)
+        except RuntimeError:
+            note(); torch.sinh(X)
+    note(); torch.sinh(X)
+
+
+def nested():
+    """Operators that call one, and that call Python; PyTorch has none that is so simple."""
+    note(); note(); torch.tanh(X)
+    note(); torch.cosh(torch.hook_type(plain)); note()
+
+
 async def coroutine():
     note(); torch.sinh(X)
 
@@ -149,10 +166,88 @@ class Worker(threading.Thread):
             self.done.put(True)
 
 
+# Each notes and calls once. Code of a module, of a function, of a generator, and one that a function
+# is given for the time of a call.
+MADE = (
+    "note(); torch.sinh(X)",
+    "def made():\n    note(); torch.sinh(X)\nmade()",
+    "list((note(), torch.sinh(X)) for _ in range(1))",
+    "def one(): pass\ndef two(): note(); torch.sinh(X)\n"
+    "one.__code__, two.__code__ = two.__code__, one.__code__\none()",
+)
+
+
 def dynamic(number):
     """Code that is gone as soon as it has run, at an address that the next one gets."""
-    source = "\n" * (number % 50) + "note(); torch.sinh(X)"
+    source = "\n" * (number % 50) + MADE[number % len(MADE)]
     exec(compile(source, "<made %d>" % (number % 7), "exec"), {"note": note, "torch": torch, "X": X})
+
+
+def freed(count):
+    """Frees code objects in each way in which they go; how many went."""
+    gone, watched = [], []
+    for number in range(count):
+        codes = [compile(MADE[number % len(MADE)], "<freed>", "exec")]
+        for code in codes:
+            codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+        watched += [weakref.ref(code, gone.append) for code in codes]
+        if number % 2:
+            exec(codes[0], {"note": int, "torch": types.SimpleNamespace(sinh=int), "X": 0})
+        del code, codes
+    return len(gone)
+
+
+def inside(path):
+    """For another interpreter of this process: a few stacks, told in a file."""
+    plain()
+    recursion(5)
+    thread = threading.Thread(target=plain)
+    thread.start()
+    thread.join()
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(TOLD, file)
+
+
+def in_other_interpreter(own_gil, path):
+    """Runs inside() in a new interpreter; what is known of it before and after. None: there is no
+    such thing here."""
+    try:
+        interpreters = __import__("_interpreters" if sys.version_info >= (3, 13)
+                                  else "_xxsubinterpreters")
+    except ImportError:
+        return None
+    plain()
+    if sys.version_info >= (3, 13):
+        other = interpreters.create("isolated" if own_gil else "legacy")
+    elif sys.version_info >= (3, 9):
+        other = interpreters.create(isolated=False)
+    else:
+        other = interpreters.create()
+    plain()
+    failed = interpreters.run_string(
+        other, "import sys; sys.path[:] = %r; import stacks; stacks.inside(%r)" % (sys.path, path))
+    plain()
+    interpreters.destroy(other)
+    plain()
+    return failed or "done"
+
+
+def depth():
+    """Of the caller."""
+    nr, frame = 0, sys._getframe(1)
+    while frame is not None:
+        nr, frame = nr + 1, frame.f_back
+    return nr
+
+
+def repeat(more, count):
+    """So many frames more, every third called by C as modules are; operators in the last."""
+    if more > 1:
+        return (functools.partial(repeat, more - 1, count)() if more % 3 == 0 else
+                repeat(more - 1, count))
+    for _ in range(count):
+        torch.sinh(X)
+    return None
 
 
 class Stacks(protocol.Workload):
@@ -173,6 +268,9 @@ class Stacks(protocol.Workload):
         twice()
         callbacks()
         caught()
+        thrown()
+        if hasattr(torch, "hook_type"):
+            nested()
         self.module(X)
         try:
             coroutine().send(None)
@@ -196,6 +294,15 @@ class Stacks(protocol.Workload):
             for number in range(int(words[1])):
                 dynamic(number)
             return "dynamic " + words[1]
+        if words[0] == "freed" and len(words) == 2:
+            return "freed %d" % freed(int(words[1]))
+        # An interpreter more, with its own GIL or without.
+        if words[0] in ("interpreter", "isolated") and len(words) == 2:
+            return "%s %s" % (words[0], in_other_interpreter(words[0] == "isolated", words[1]))
+        # So many operators under a stack so deep.
+        if words[0] == "deep" and len(words) == 3:
+            repeat(int(words[1]) - depth(), int(words[2]))
+            return "deep " + words[1]
         return None
 
     def close(self):

@@ -116,7 +116,8 @@ static int find_python(struct capture *c, struct member *m, struct reason *why)
 	m->python = python_codes__new(&python);
 	if (!m->python)
 		return reason_set(why, -ENOMEM, "out of memory");
-	err = probe_session__set_python(c->probes, m->index, &python.walk);
+	err = probe_session__set_python(c->probes, m->process, m->index, &python.walk,
+					python.code_dealloc);
 	return err ? reason_set(why, err, "cannot walk the stacks of %d: %s", (int)m->process->pid,
 				strerror(-err))
 		   : 0;

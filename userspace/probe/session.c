@@ -58,6 +58,7 @@ static int choose_stack_maps(struct gpuprof_bpf *bpf, bool stacks, bool task_sto
 	int err = bpf_map__set_autocreate(bpf->maps.pythons, stacks);
 
 	err = err ? err : bpf_map__set_autocreate(bpf->maps.stacks, stacks);
+	err = err ? err : bpf_map__set_autocreate(bpf->maps.quick_stacks, stacks);
 	err = err ? err : bpf_map__set_autocreate(bpf->maps.python_threads, stacks && task_storage);
 	err = err ? err
 		  : bpf_map__set_autocreate(bpf->maps.python_threads_by_tid,
@@ -89,6 +90,8 @@ static int load(struct probe_session *s, bool task_storage)
 		err = bpf_map__set_autocreate(bpf->maps.no_thread, false);
 	if (!err)
 		err = choose_stack_maps(bpf, s->options.stacks, task_storage);
+	if (!err)
+		err = bpf_program__set_autoload(bpf->progs.gp_code_freed, s->options.stacks);
 	if (!err)
 		err = gpuprof_bpf__load(bpf);
 	if (err)
@@ -207,17 +210,6 @@ void probe_session__free(struct probe_session *s)
 	gpuprof_bpf__destroy(s->bpf);
 	session_plans__done(&s->plans);
 	free(s);
-}
-
-int probe_session__set_python(struct probe_session *s, uint16_t process_index,
-			      const struct gp_python *python)
-{
-	uint32_t key = process_index;
-
-	if (!s->options.stacks)
-		return -EINVAL;
-	return bpf_map__update_elem(s->bpf->maps.pythons, &key, sizeof(key), python,
-				    sizeof(*python), BPF_ANY);
 }
 
 bool probe_session__tells_forks(const struct probe_session *s)

@@ -52,9 +52,12 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 /* Whether the kernel tells of forks; not where gpuprof is in a PID namespace of its own. */
 bool probe_session__tells_forks(const struct probe_session *s);
 
-/* From now on the events of this process carry Python stacks. 0 or -errno. */
-int probe_session__set_python(struct probe_session *s, uint16_t process_index,
-			      const struct gp_python *python);
+/* From now on the events of this process carry Python stacks. `code_dealloc` is the address of the
+ * function that frees code objects: if it cannot be probed, stacks cost more. Call it after
+ * probe_session__attach(), and again only after exec. 0 or -errno. */
+int probe_session__set_python(struct probe_session *s, const struct target_process *p,
+			      uint16_t process_index, const struct gp_python *python,
+			      uint64_t code_dealloc);
 
 /* Lets a process go on that stop_at_load has stopped. Does nothing to others. */
 void probe_session__resume(struct probe_session *s, uint16_t process_index);

@@ -32,6 +32,7 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 		[PROGRAM_DISPATCH] = bpf->progs.gp_dispatch_entry,
 		[PROGRAM_UNSEEN] = bpf->progs.gp_dispatch_unseen,
 		[PROGRAM_RANGE] = bpf->progs.gp_range,
+		[PROGRAM_CODE_FREED] = bpf->progs.gp_code_freed,
 	};
 
 	return programs[program];
@@ -64,6 +65,7 @@ void probe_session__resume(struct probe_session *s, uint16_t process_index)
 static void forget_process(struct probe_session *s, struct probed_process *p)
 {
 	(void)bpf_map__delete_elem(s->bpf->maps.processes, &p->pid, sizeof(p->pid), 0);
+	link_set__done(&p->code_freed);
 	p->stopped = s->options.stop_at_load && !p->index;
 	session_let_go(p);
 }

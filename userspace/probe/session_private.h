@@ -45,6 +45,7 @@ struct probed_process {
 	uint16_t index;
 	bool stopped; /* by stop_at_load, as far as the events that were drained tell */
 	uint32_t pid;
+	struct link_set code_freed; /* the probe where its Python frees code objects */
 };
 
 struct draining {
@@ -91,7 +92,8 @@ enum program {
 	PROGRAM_DISPATCH = 10,
 	PROGRAM_UNSEEN = 11,
 	PROGRAM_RANGE = 12,
-	PROGRAMS_NR = 13,
+	PROGRAM_CODE_FREED = 13, /* of no plan: see session_python.c */
+	PROGRAMS_NR = 14,
 };
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);

@@ -23,6 +23,10 @@
 #define DEPTH_MAX	 100000
 #define NO_FIELD	 0xffff
 
+/* Of a type object: the tp_name and tp_dealloc of every version. */
+#define TYPE_NAME    24
+#define TYPE_DEALLOC 48
+
 /* ---- tables ---- */
 
 /* The fields of struct target_python that the version decides, of builds without free threading. */
@@ -269,6 +273,7 @@ static int find_offsets(const struct target_process *p, const struct runtime *rt
 	py->walk.code_mask = py->minor >= 14 ? ~7ULL : ~0ULL;
 	py->walk.code_check = (uint16_t)(py->linetable + 8 - GP_PYTHON_CHECK_BYTES);
 	py->walk.code_filename = py->minor < 12 ? py->filename : 0;
+	py->walk.has_window = py->minor >= 11;
 	return 0;
 }
 
@@ -419,13 +424,14 @@ static bool is_code(struct target_python *py, uint64_t address)
 	    target_python_text(py, name, text, sizeof(text)) || !text[0])
 		return false;
 	if (!py->code_type) {
-		/* tp_name is behind the type's variable-size head. */
-		uint64_t type_name = word_at(py, type + 24, &ok);
+		uint64_t type_name = word_at(py, type + TYPE_NAME, &ok);
+		uint64_t dealloc = word_at(py, type + TYPE_DEALLOC, &ok);
 
 		if (!ok || target_memory_read(py->pid, type_name, text, 5) ||
 		    memcmp(text, "code", 5))
 			return false;
 		py->code_type = type;
+		py->code_dealloc = dealloc;
 	}
 	return true;
 }

@@ -23,6 +23,7 @@ struct target_python {
 	unsigned int minor;    /* of 3.minor */
 	struct gp_python walk; /* for the kernel's programs */
 	uint64_t code_type;    /* address of the type that every code object names */
+	uint64_t code_dealloc; /* address of the function through which each one is freed */
 	/* Within a code object. `name` is the qualified name where there is one. */
 	uint16_t filename, name, firstlineno, linetable;
 	/* Where a text's characters begin: of an ASCII one, and of others. */
