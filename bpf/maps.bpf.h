@@ -16,11 +16,11 @@
 #define GP_NODE_TABLES_MAX 16384
 #define GP_THREADS_MAX	   8192
 #define GP_STACKS_MAX	   65536
-#define GP_QUICK_STACKS	   65536
 #define GP_NAMES_MAX	   16384
 
 /* A power of two. */
-#define GP_FOUND_IN_NR 256
+#define GP_FOUND_IN_NR	256
+#define GP_QUICK_STACKS 65536
 
 /* One open op. */
 struct thread_frame {

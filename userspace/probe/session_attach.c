@@ -34,6 +34,7 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 		[PROGRAM_DISPATCH] = bpf->progs.gp_dispatch_entry,
 		[PROGRAM_UNSEEN] = bpf->progs.gp_dispatch_unseen,
 		[PROGRAM_RANGE] = bpf->progs.gp_range,
+		[PROGRAM_CODE_FREED] = bpf->progs.gp_code_freed,
 	};
 
 	return programs[program];
