@@ -29,7 +29,6 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 		[PROGRAM_CATCH] = bpf->progs.gp_catch,
 		[PROGRAM_OOM] = bpf->progs.gp_report_oom,
 		[PROGRAM_NODE] = bpf->progs.gp_node_entry,
-		[PROGRAM_CODE_FREED] = bpf->progs.gp_code_freed,
 		[PROGRAM_DISPATCH_EXIT] = bpf->progs.gp_dispatch_exit,
 		[PROGRAM_DISPATCH] = bpf->progs.gp_dispatch_entry,
 		[PROGRAM_UNSEEN] = bpf->progs.gp_dispatch_unseen,
