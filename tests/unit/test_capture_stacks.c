@@ -114,16 +114,16 @@ static void test_events(void **state)
 
 	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
 	/* Without code objects no frame has a name, and the stack says so. */
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, sizeof(e)), 0);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), 0);
 	assert_int_equal(s.incomplete_nr, 1);
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, sizeof(e) - 1), -EBADMSG);
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, 8), -EBADMSG);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e) - 1), -EBADMSG);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, 8), -EBADMSG);
 	e = one(0, 1);
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, sizeof(e)), -EBADMSG);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), -EBADMSG);
 	e = one(RECORDING_STACK_IDS, 1);
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, sizeof(e)), -EBADMSG);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), -EBADMSG);
 	e = one(2, UINT32_MAX);
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, sizeof(e)), -EBADMSG);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), -EBADMSG);
 	assert_int_equal(recording_writer__finish(w), 0);
 	recording_writer__free(w);
 	stacks__done(&s);

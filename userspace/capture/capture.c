@@ -121,6 +121,7 @@ static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR]
 	ret_losses[GP_LOSS_OPEN_AT_START] += c->open_at_start_nr;
 	ret_losses[GP_LOSS_COLLECTOR_LEFT] += c->left_nr;
 	ret_losses[GP_LOSS_STACK_INCOMPLETE] += c->stacks.incomplete_nr;
+	ret_losses[GP_LOSS_STACK_ROOM] += c->stacks.numbers_lost_nr;
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest)
 			guest__losses(c->members.items[i]->guest, ret_losses);

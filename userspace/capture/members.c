@@ -48,7 +48,7 @@ static void note_shapes(const struct member *m, const struct reason *why)
 	if (is_active(m, GP_FEATURE_SHAPES))
 		return;
 	if (is_active(m, GP_FEATURE_OPS))
-		guest__no_shapes(m->guest, &said);
+		guest__why_no(m->guest, "shapes", &said);
 	else if (!target_process__library(m->process, "libtorch_cpu.so"))
 		(void)reason_set(&said, 0, "PyTorch is not loaded");
 	log_warn("%d: no shapes: %s", (int)m->process->pid,
@@ -58,22 +58,25 @@ static void note_shapes(const struct member *m, const struct reason *why)
 /* `features`: those that the libraries in the process allow, if the options do. */
 static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 {
+	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_STACKS;
+	const struct gp_python *python = m->python ? python_codes__layout(m->python) : NULL;
 	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
 	struct reason why = {0};
 	int err = 0;
 
-	/* Stacks are walked at an op's entry, which only a uprobe sees in the kernel. */
-	if (!c->options.ops || c->options.ops_glob || c->options.stacks ||
+	if (!c->options.ops || c->options.ops_glob || (c->options.stacks && !python) ||
 	    !target_process__library(m->process, "libtorch_cpu.so"))
-		features &= ~(uint32_t)(GP_FEATURE_OPS | GP_FEATURE_SHAPES);
+		features &= ~ops;
 	if (!shapes)
 		features &= ~(uint32_t)GP_FEATURE_SHAPES;
+	if (!c->options.stacks)
+		features &= ~(uint32_t)GP_FEATURE_STACKS;
 	if (!c->options.gpu || !has_cuda(m))
 		features &= ~(uint32_t)GP_FEATURE_CUPTI;
 	if (!c->options.inject)
 		return;
 	if (features)
-		err = guest__new(m->process, m->index, features, &why, &m->guest);
+		err = guest__new(m->process, m->index, features, python, &why, &m->guest);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		log_warn("%d: %s", (int)m->process->pid, why.text);
 	else if (err)
@@ -160,13 +163,15 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 		free(m);
 		return err;
 	}
-	put_guest_in(c, m, GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_CUPTI);
+	/* What `run` starts is no Python yet. */
+	err = c->options.follow_exec ? 0 : find_python(c, m, why);
+	if (err)
+		return err;
+	put_guest_in(c, m,
+		     GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_STACKS | GP_FEATURE_CUPTI);
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
 	err = probe_member(c, m, why);
-	/* What `run` starts is no Python yet. */
-	if (err >= 0 && !c->options.follow_exec)
-		err = find_python(c, m, why);
 	return err < 0 ? err : write_process(c, m);
 }
 
@@ -193,6 +198,23 @@ static void replace_guest(struct capture *c, struct member *m)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
 	else
 		log_info("%d: %d probes more, in place of the collector", (int)m->process->pid, nr);
+}
+
+/* The collector takes no stacks any more: operators by uprobes from here on, whose stacks the
+ * kernel walks. */
+static void replace_callbacks(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+	int nr;
+
+	guest__why_no(m->guest, "stacks", &why);
+	log_warn("%d: stacks can no longer be taken within the process (%s): operators come by "
+		 "uprobes from now on%s",
+		 (int)m->process->pid, why.text, c->options.shapes ? ", without shapes" : "");
+	capture_keep_guest(c, m->guest, GP_FEATURE_CUPTI);
+	nr = probe_member(c, m, &why);
+	if (nr < 0)
+		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
 }
 
 /* After exec: who it is now. The probes of its new libraries follow. */
@@ -269,6 +291,9 @@ int capture_watch_members(struct capture *c)
 			probe_anew(c, m);
 		} else if (!m->end && m->guest && guest__has_left(m->guest)) {
 			replace_guest(c, m);
+		} else if (!m->end && c->options.stacks && is_active(m, GP_FEATURE_OPS) &&
+			   !is_active(m, GP_FEATURE_STACKS)) {
+			replace_callbacks(c, m);
 		}
 		here += !m->end;
 	}

@@ -10,6 +10,7 @@
 #define GP_COLLECTOR_THREAD_H
 
 #include "collector/names.h"
+#include "collector/stacks.h"
 
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct open_op {
 	uint8_t reserved;
 	uint32_t inputs_id;
 	uint32_t reserved2;
+	struct op_stack stack;
 };
 
 struct cached_name {
@@ -46,6 +48,7 @@ struct thread_state {
 	uint32_t ops_nr;       /* instances given out under this number */
 	uint32_t torch_thread; /* PyTorch's number of the thread */
 	uint32_t in_use;       /* a thread has it */
+	struct thread_stack stack;
 	struct thread_state *next;
 	struct open_op open[GP_OP_DEPTH];
 	struct cached_name names[THREAD_NAMES];
