@@ -11,6 +11,7 @@ import queue
 import re
 import sys
 import threading
+import time
 
 import protocol
 import torch
@@ -155,6 +156,16 @@ def dynamic(number):
     exec(compile(source, "<made %d>" % (number % 7), "exec"), {"note": note, "torch": torch, "X": X})
 
 
+def busy(count, depth):
+    """CPU nanoseconds of one torch.cosh() with so many frames, its own included."""
+    if depth > 3:
+        return busy(count, depth - 1)
+    begin = time.thread_time_ns()
+    for _ in range(count):
+        torch.cosh(X)
+    return (time.thread_time_ns() - begin) / count
+
+
 class Stacks(protocol.Workload):
     def __init__(self, args):
         super().__init__(args)
@@ -196,6 +207,9 @@ class Stacks(protocol.Workload):
             for number in range(int(words[1])):
                 dynamic(number)
             return "dynamic " + words[1]
+        # What an operator costs under a stack of so many frames: main() and command() are two.
+        if words[0] == "busy" and len(words) == 3:
+            return "took %.1f" % busy(int(words[1]), int(words[2]))
         return None
 
     def close(self):
