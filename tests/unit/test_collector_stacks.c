@@ -223,6 +223,15 @@ static void test_new_thread_state(void **state)
 	assert_int_equal(lost(GP_LOSS_STACK_INCOMPLETE), 1);
 }
 
+static void test_only_strangers(void **state)
+{
+	state_now = (void *)(uintptr_t)image__state(image, image->interp, 4242);
+	for (int i = 0; i < WALKS_NR; i++)
+		assert_int_equal(take(NULL).id, 0);
+	assert_non_null(stacks__refused(stacks));
+	assert_int_equal(lost(GP_LOSS_STACK_INCOMPLETE) + lost(GP_LOSS_STACK_ROOM), WALKS_NR);
+}
+
 static void test_several_interpreters(void **state)
 {
 	uint64_t second = image__interp(image);
@@ -267,6 +276,18 @@ static void test_ring_full(void **state)
 	assert_int_equal(w.page->lost, lost_nr);
 }
 
+static void test_table_full(void **state)
+{
+	uint64_t frame = run(0, 0);
+
+	for (int i = 0; i < GP_RING_STACKS / 2 + 10; i++) {
+		*image__word(frame + image->python.walk.frame_instr) += 2;
+		(void)take(NULL);
+	}
+	assert_int_equal(told.nr, GP_RING_STACKS / 2);
+	assert_int_equal(lost(GP_LOSS_STACK_ROOM), 10);
+}
+
 static void test_bad_layout_is_refused(void **state)
 {
 	struct gp_python layout = image->python.walk;
@@ -289,9 +310,11 @@ int main(void)
 		TEST(test_wrong_layout),
 		TEST(test_not_an_address),
 		TEST(test_new_thread_state),
+		TEST(test_only_strangers),
 		TEST(test_several_interpreters),
 		TEST(test_finalizing),
 		TEST(test_ring_full),
+		TEST(test_table_full),
 		TEST(test_bad_layout_is_refused),
 	};
 

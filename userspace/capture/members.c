@@ -204,17 +204,17 @@ static void replace_guest(struct capture *c, struct member *m)
  * kernel walks. */
 static void replace_callbacks(struct capture *c, struct member *m)
 {
-	struct reason why = {0};
+	struct reason stacks = {0}, why = {0};
 	int nr;
 
-	guest__why_no(m->guest, "stacks", &why);
-	log_warn("%d: stacks can no longer be taken within the process (%s): operators come by "
-		 "uprobes from now on%s",
-		 (int)m->process->pid, why.text, c->options.shapes ? ", without shapes" : "");
+	guest__why_no(m->guest, "stacks", &stacks);
 	capture_keep_guest(c, m->guest, GP_FEATURE_CUPTI);
 	nr = probe_member(c, m, &why);
 	if (nr < 0)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
+	log_warn("%d: stacks can no longer be taken within the process (%s): operators come by "
+		 "uprobes from now on%s",
+		 (int)m->process->pid, stacks.text, c->options.shapes ? ", without shapes" : "");
 }
 
 /* After exec: who it is now. The probes of its new libraries follow. */

@@ -41,6 +41,13 @@ static bool checked_read(uint64_t address, void *to, size_t bytes)
 	return nr == (long)bytes;
 }
 
+bool python_can_check(void)
+{
+	uint64_t here = ADDRESS_END, copy = 0;
+
+	return checked_read((uintptr_t)&here, &copy, sizeof(copy)) && copy == here;
+}
+
 /* The bytes at `address`: they themselves, or a copy in `buffer`. NULL if they cannot be read. */
 static inline __attribute__((always_inline)) const void *
 look(enum python_reads reads, uint64_t address, size_t bytes, void *buffer)
@@ -113,8 +120,6 @@ static void hold(struct python_api *p)
 
 const char *python_api__bind(struct python_api *p, const struct gp_python *layout)
 {
-	uint64_t probe = ADDRESS_END, copy = 0;
-
 	*p = (struct python_api){.layout = *layout};
 	if (!python_layout_is_sane(&p->layout))
 		return "stacks: gpuprof said nothing that makes sense about this Python";
@@ -123,7 +128,7 @@ const char *python_api__bind(struct python_api *p, const struct gp_python *layou
 	    !(symbol("Py_IsFinalizing", &p->is_finalizing) ||
 	      symbol("_Py_IsFinalizing", &p->is_finalizing)))
 		return "stacks: this Python does not export what they need";
-	if (!checked_read((uintptr_t)&probe, &copy, sizeof(copy)) || copy != probe)
+	if (!python_can_check())
 		return "stacks: process_vm_readv is not allowed in this process";
 	hold(p);
 	return NULL;

@@ -31,6 +31,9 @@ void python_api__release(struct python_api *p);
  * may be scribbled on. */
 bool python_layout_is_sane(const struct gp_python *py);
 
+/* Whether the kernel does checked reads for this process; a filter may forbid them at any time. */
+bool python_can_check(void);
+
 enum python_reads { PYTHON_PLAIN = 0, PYTHON_CHECKED = 1 };
 
 /* Whether the thread state is that of the thread `self` (pthread_self()) and in its interpreter's

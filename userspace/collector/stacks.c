@@ -19,6 +19,8 @@
 /* Walks that are done both ways, of a layout and of each thread. */
 #define CHECKS_ALL    64
 #define CHECKS_THREAD 2
+/* Thread states that were not good before the first one that was. */
+#define STRANGERS_MAX 64
 
 _Static_assert(sizeof(struct gp_ev_stack) + GP_STACK_FRAMES * sizeof(struct gp_stack_frame) <=
 		       GP_RING_EVENT_BYTES,
@@ -27,7 +29,8 @@ _Static_assert(sizeof(struct gp_ev_stack) + GP_STACK_FRAMES * sizeof(struct gp_s
 struct stacks {
 	struct python_api python;
 	const char *refused;
-	uint32_t checks_nr; /* walks that were done both ways */
+	uint32_t checks_nr;    /* walks that were done both ways */
+	uint32_t strangers_nr; /* thread states that were not good */
 	uint32_t last_id;
 	uint32_t slots[SLOTS];		 /* ids, by hash; 0: free */
 	uint64_t hashes[GP_RING_STACKS]; /* by id; written before the id is in a slot */
@@ -171,17 +174,40 @@ static struct op_stack take_checked(struct stacks *k, struct ring_writer *w, uin
 	return found;
 }
 
+static void refuse(struct stacks *k, const char *why)
+{
+	if (!python_can_check())
+		why = "stacks: process_vm_readv is no longer allowed in this process";
+	__atomic_store_n(&k->refused, why, __ATOMIC_RELEASE);
+}
+
+/* Whether the thread may go by this thread state from now on. A list that changes while it is
+ * looked at can make a good one seem a stranger, for once. */
+static __attribute__((noinline)) bool adopt(struct stacks *k, struct thread_stack *t,
+					    uint64_t state, uint64_t self)
+{
+	*t = (struct thread_stack){0};
+	if (python_state_is_good(&k->python.layout, state, self)) {
+		t->state = state;
+		return true;
+	}
+	if (!python_can_check() ||
+	    (__atomic_add_fetch(&k->strangers_nr, 1, __ATOMIC_RELAXED) >= STRANGERS_MAX &&
+	     !__atomic_load_n(&k->checks_nr, __ATOMIC_RELAXED)))
+		refuse(k, "stacks: Python's thread states are not where they should be");
+	return false;
+}
+
 /* Not inlined, for its two kilobytes of stack. */
 static __attribute__((noinline)) struct op_stack take_plain(struct stacks *k, struct ring_writer *w,
 							    struct thread_stack *t, uint64_t frame)
 {
-	static const char wrong[] = "stacks: Python's frames are not where they should be";
 	struct op_stack found = {.frame = frame};
 	struct python_stack s;
 
 	if (needs_checks(k, t) ? !walk_both_ways(k, t, frame, &s)
 			       : !python_walk(&k->python.layout, frame, PYTHON_PLAIN, &s)) {
-		__atomic_store_n(&k->refused, wrong, __ATOMIC_RELEASE);
+		refuse(k, "stacks: Python's frames are not where they should be");
 		return found;
 	}
 	found.flags = s.flags;
@@ -201,13 +227,8 @@ static struct op_stack take(struct stacks *k, struct ring_writer *w, struct thre
 
 	if (__builtin_expect(k->python.is_finalizing(), 0))
 		return take_checked(k, w, state, self);
-	if (__builtin_expect(state != t->state, 0)) {
-		*t = (struct thread_stack){0};
-		if (!python_state_is_good(py, state, self))
-			return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
-		t->state = state;
-	}
-	if (!python_state_is_only(py, state, self))
+	if ((__builtin_expect(state != t->state, 0) && !adopt(k, t, state, self)) ||
+	    !python_state_is_only(py, state, self))
 		return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
 	if (!python_first_frame(py, state, needs_checks(k, t) ? PYTHON_CHECKED : PYTHON_PLAIN,
 				&frame))
