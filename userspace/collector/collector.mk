@@ -32,7 +32,7 @@ COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names 
 	cupti_clock cupti_records)
 $(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile $(O)/tests/test_collector_gpu_hostile \
 	$(O)/tests/test_collector_inputs_hostile $(O)/tests/test_collector_python \
-	$(O)/tests/test_collector_stacks \
+	$(O)/tests/test_collector_stacks $(O)/tests/test_collector_stacks_hostile \
 	$(O)/tests/test_collector_cupti_clock $(O)/tests/test_collector_cupti_records: $(COLLECTOR_TESTED)
 
 # It stands in for the Python library whose functions the collector looks up.
