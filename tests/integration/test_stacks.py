@@ -102,7 +102,9 @@ def test_refused_reads_mean_uprobes(tmp_path):
             target.step(2)
             assert profiler.finish() in (harness.DONE, harness.LOST), profiler.told()
         expected = told(target)
-        found = recorded(harness.Recording(tmp_path / "denied.gpuprof"))
+        recording = harness.Recording(tmp_path / "denied.gpuprof")
+        found = recorded(recording)
+        assert recording.losses()["collector_left"] == 1
         assert compare(expected, {tid: found[tid][-len(stacks):]
                                   for tid, stacks in expected.items()})
         later = harness.attach(target, tmp_path / "later.gpuprof", "-v", "--stack", "python",

@@ -19,6 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* How often collectors' rings are looked at where they tell of stacks: code objects are read from
+ * the process, which may soon have them no more, and nothing wakes us. */
+#define STACKS_POLL_MS 10
+
 uint64_t capture_clock_ns(clockid_t clock)
 {
 	struct timespec ts;
@@ -163,6 +167,8 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	uint64_t now;
 	int here;
 
+	if (c->options.stacks && c->options.inject && timeout_ms > STACKS_POLL_MS)
+		timeout_ms = STACKS_POLL_MS;
 	(void)poll(&fd, 1, timeout_ms);
 	capture_drain(c);
 	here = capture_watch_members(c);

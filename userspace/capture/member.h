@@ -28,11 +28,12 @@ struct member {
 	int pidfd;
 	uint16_t index;
 	enum member_end end;
-	bool callbacks;	    /* its operators come, or came, from the collector */
-	bool exec_told;	    /* its end by exec has been dealt with */
-	bool renamed;	    /* exec: read anew who it is */
-	bool guest_refused; /* the collector is not to be tried (again) for CUDA */
-	bool maps_changed;  /* libraries may have come: look and probe */
+	bool callbacks;		 /* its operators come, or came, from the collector */
+	bool callbacks_replaced; /* by uprobes, for want of stacks */
+	bool exec_told;		 /* its end by exec has been dealt with */
+	bool renamed;		 /* exec: read anew who it is */
+	bool guest_refused;	 /* the collector is not to be tried (again) for CUDA */
+	bool maps_changed;	 /* libraries may have come: look and probe */
 };
 
 /* Takes over the process. 0 or -errno (-ESRCH: gone meanwhile). */

@@ -200,6 +200,12 @@ static void replace_guest(struct capture *c, struct member *m)
 		log_info("%d: %d probes more, in place of the collector", (int)m->process->pid, nr);
 }
 
+static bool lacks_stacks(const struct capture *c, const struct member *m)
+{
+	return c->options.stacks && !m->callbacks_replaced && is_active(m, GP_FEATURE_OPS) &&
+	       !is_active(m, GP_FEATURE_STACKS);
+}
+
 /* The collector takes no stacks any more: operators by uprobes from here on, whose stacks the
  * kernel walks. */
 static void replace_callbacks(struct capture *c, struct member *m)
@@ -207,6 +213,8 @@ static void replace_callbacks(struct capture *c, struct member *m)
 	struct reason stacks = {0}, why = {0};
 	int nr;
 
+	m->callbacks_replaced = true;
+	c->left_nr++;
 	guest__why_no(m->guest, "stacks", &stacks);
 	capture_keep_guest(c, m->guest, GP_FEATURE_CUPTI);
 	nr = probe_member(c, m, &why);
@@ -291,8 +299,7 @@ int capture_watch_members(struct capture *c)
 			probe_anew(c, m);
 		} else if (!m->end && m->guest && guest__has_left(m->guest)) {
 			replace_guest(c, m);
-		} else if (!m->end && c->options.stacks && is_active(m, GP_FEATURE_OPS) &&
-			   !is_active(m, GP_FEATURE_STACKS)) {
+		} else if (!m->end && lacks_stacks(c, m)) {
 			replace_callbacks(c, m);
 		}
 		here += !m->end;
