@@ -140,8 +140,15 @@ def backward():
 
 
 def annotated():
+    """Open around two operators of this very frame, which lie in different lines."""
     with torch.autograd.profiler.record_function("told"):
-        plain()
+        note(); torch.sinh(X)
+        note(); torch.sinh(X)
+    fast = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
+    if fast is not None:
+        with fast("fast"):
+            note(); torch.sinh(X)
+            note(); torch.sinh(X)
 
 
 class Worker(threading.Thread):
