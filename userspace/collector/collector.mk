@@ -69,3 +69,16 @@ $(O)/tests/fake-torch%/libtorch_cpu.so: tests/fake/torch.c $(STAMP) | setup-buil
 		$(if $(filter -old,$*),-DFAKE_TORCH_OLD) -Wl,-soname,libtorch_cpu.so $< -o $@
 
 -include $(COLLECTOR_TESTED:.o=.d) $(O)/tests/fake/collector_reader.d
+
+# The walk as a library that any Python can load, and what tells it the layout.
+ALL_EXTRA += $(O)/tests/python_walk.so $(O)/tests/python_layout
+$(O)/tests/python_walk.so: userspace/collector/python.c $(STAMP) | setup-build
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(OPT) $(WARN) -fPIC -shared $< -o $@
+
+$(O)/tests/python_layout: $(O)/tests/fake/python_layout.o $(O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
+
+-include $(O)/tests/fake/python_layout.d
