@@ -206,6 +206,22 @@ static void test_not_an_address(void **state)
 	assert_non_null(stacks__refused(stacks));
 }
 
+static void test_no_first_frame(void **state)
+{
+	stacks__release(stacks);
+	stacks__free(stacks);
+	memset(&thread, 0, sizeof(thread));
+	image = image__get(12);
+	state_now = (void *)(uintptr_t)image->state;
+	stacks = stacks__new(&image->python.walk, &(const char *){NULL});
+	assert_non_null(stacks);
+	/* No C frame where there should be one. */
+	*image__word(image->state + image->python.walk.state_frame) = 8;
+	assert_int_equal(take(NULL).id, 0);
+	assert_non_null(stacks__refused(stacks));
+	assert_int_equal(lost(GP_LOSS_STACK_INCOMPLETE), 1);
+}
+
 static void test_new_thread_state(void **state)
 {
 	uint64_t other = image__state(image, image->interp, (uint64_t)(uintptr_t)pthread_self());
@@ -309,6 +325,7 @@ int main(void)
 		TEST(test_truncated),
 		TEST(test_wrong_layout),
 		TEST(test_not_an_address),
+		TEST(test_no_first_frame),
 		TEST(test_new_thread_state),
 		TEST(test_only_strangers),
 		TEST(test_several_interpreters),

@@ -36,6 +36,8 @@ struct stacks {
 	uint64_t hashes[GP_RING_STACKS]; /* by id; written before the id is in a slot */
 };
 
+static const char astray[] = "stacks: Python's frames are not where they should be";
+
 struct stacks *stacks__new(const struct gp_python *layout, const char **why_text)
 {
 	struct python_api api;
@@ -170,6 +172,9 @@ static struct op_stack take_checked(struct stacks *k, struct ring_writer *w, uin
 		(void)python_walk(py, found.frame, PYTHON_CHECKED, &s);
 		found.flags = s.flags;
 		found.id = s.nr ? id_of(k, w, &s) : 0;
+		/* Nothing but the interpreter's own, or marked. */
+		if (!s.nr)
+			found.frame = 0;
 	}
 	return found;
 }
@@ -186,7 +191,7 @@ static void refuse(struct stacks *k, const char *why)
 static __attribute__((noinline)) bool adopt(struct stacks *k, struct thread_stack *t,
 					    uint64_t state, uint64_t self)
 {
-	*t = (struct thread_stack){0};
+	t->state = 0;
 	if (python_state_is_good(&k->python.layout, state, self)) {
 		t->state = state;
 		return true;
@@ -207,7 +212,7 @@ static __attribute__((noinline)) struct op_stack take_plain(struct stacks *k, st
 
 	if (needs_checks(k, t) ? !walk_both_ways(k, t, frame, &s)
 			       : !python_walk(&k->python.layout, frame, PYTHON_PLAIN, &s)) {
-		refuse(k, "stacks: Python's frames are not where they should be");
+		refuse(k, astray);
 		return found;
 	}
 	found.flags = s.flags;
@@ -231,8 +236,10 @@ static struct op_stack take(struct stacks *k, struct ring_writer *w, struct thre
 	    !python_state_is_only(py, state, self))
 		return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
 	if (!python_first_frame(py, state, needs_checks(k, t) ? PYTHON_CHECKED : PYTHON_PLAIN,
-				&frame))
+				&frame)) {
+		refuse(k, astray);
 		return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
+	}
 	if (!frame)
 		return (struct op_stack){0};
 	if (outer && outer->frame == frame)
