@@ -28,6 +28,7 @@ struct member {
 	int pidfd;
 	uint16_t index;
 	enum member_end end;
+	bool is_child;		 /* not added, but started by one that is here */
 	bool callbacks;		 /* its operators come, or came, from the collector */
 	bool callbacks_replaced; /* by uprobes, for want of stacks */
 	bool exec_told;		 /* its end by exec has been dealt with */
