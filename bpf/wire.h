@@ -298,7 +298,7 @@ struct gp_ev_stack {
 #define GP_PYTHON_PAGE_BYTES   4096
 #define GP_PYTHON_WINDOW_BYTES (GP_PYTHON_PAGE_BYTES + GP_PYTHON_FRAME_BYTES)
 
-/* Where things lie in one process's CPython: found by gpuprof, used by the kernel's walk. Offsets
+/* Where things lie in one process's CPython: found by gpuprof, used by both walks. Offsets
  * are from the beginning of the structure, those of a frame from `frame_at`. A thread state begins
  * with its predecessor, its successor and its interpreter. */
 struct gp_python {
@@ -374,7 +374,8 @@ enum gp_loss {
 	GP_LOSS_COLLECTOR_LEFT =
 		11, /* times a collector left by itself: what it missed is unknown */
 	GP_LOSS_STACK_INCOMPLETE = 12, /* events whose stack is truncated or otherwise not whole */
-	GP_LOSS_STACK_ROOM = 13,       /* events whose stack found no room: they have none */
+	GP_LOSS_STACK_ROOM = 13,       /* events whose stack found no room, or could not be walked:
+					* they have none */
 	GP_LOSS_GPU_TIME = 14,	       /* CUPTI records with no start or end, or an end before it */
 	GP_LOSS_GPU_CLOCK = 15,	       /* CUPTI records made while its clock was not steady */
 	GP_LOSS_GPU_DROPPED = 16,   /* CUPTI records that CUPTI or we had no buffer for, at least */
@@ -393,11 +394,17 @@ enum gp_loss {
 #define GP_RING_MAGIC 0x32676e6972707067ULL /* "gppring2" */
 #define GP_RING_NAME  "gpuprof-ring"	    /* the memfd's name */
 
+/* No event in the ring is longer: room for a stack of GP_STACK_FRAMES. */
+#define GP_RING_EVENT_BYTES 2304
+/* Ids of a collector's stacks are below this. */
+#define GP_RING_STACKS 131072
+
 enum gp_feature {
 	GP_FEATURE_OPS = 1,    /* at::RecordFunction callbacks */
 	GP_FEATURE_CUPTI = 2,  /* GPU activity */
 	GP_FEATURE_MEMORY = 4, /* c10's memory reports by callback (not built yet: uprobes do it) */
-	GP_FEATURE_SHAPES = 64, /* inputs of ops; only together with GP_FEATURE_OPS */
+	GP_FEATURE_SHAPES = 64,	 /* inputs of ops; only together with GP_FEATURE_OPS */
+	GP_FEATURE_STACKS = 128, /* Python stacks of ops; likewise */
 };
 
 enum gp_collector_state {
@@ -435,6 +442,8 @@ struct gp_ring_page {
 	char message[512]; /* why `failed`, for people */
 	__u64 timed_ns;	   /* time that callbacks took which the collector has timed */
 	__u64 timed_nr;	   /* and how many those were: one of many */
+	/* written by gpuprof before it wants GP_FEATURE_STACKS */
+	struct gp_python python;
 };
 
 /* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */

@@ -10,6 +10,7 @@ so what happens inside a capture is exactly what was ordered.
     shapes N FILE   the same with record_shapes, see truth    "shapes N"
     profile N [F]   the same under torch.profiler; with a file also its stop, table and trace
                                                               "profiled LOOP CPU STOP TABLE TRACE"
+    profile_all N   the same with stacks, shapes and memory   "profiled LOOP CPU STOP"
     exit            leave with status 0                       "bye"
 """
 
@@ -70,12 +71,12 @@ def ready_line(workload):
     return "ready " + json.dumps(facts)
 
 
-def profile(workload, steps, path):
+def profile(workload, steps, path=None, **extras):
     """Seconds of the loop under torch.profiler (its CPU seconds next), of its stop, its table and
     its trace."""
     from torch.profiler import ProfilerActivity
 
-    prof = torch.profiler.profile(activities=[ProfilerActivity.CPU])
+    prof = torch.profiler.profile(activities=[ProfilerActivity.CPU], **extras)
     prof.__enter__()
     cpu, begin = time.process_time(), time.monotonic()
     workload.steps(steps)
@@ -102,6 +103,9 @@ def obey(workload, words):
         return "took %.9f %.9f" % (time.monotonic() - begin, time.process_time() - cpu)
     if words[0] == "profile" and len(words) in (2, 3):
         return profile(workload, int(words[1]), words[2] if len(words) == 3 else None)
+    if words[0] == "profile_all" and len(words) == 2:
+        return profile(workload, int(words[1]), with_stack=True, record_shapes=True,
+                       profile_memory=True)
     if words[0] == "truth" and len(words) == 3:
         import truth
 

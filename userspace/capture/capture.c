@@ -20,6 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* How often collectors' rings are looked at where they tell of stacks: code objects are read from
+ * the process, which may soon have them no more, and nothing wakes us. */
+#define STACKS_POLL_MS 10
+
 uint64_t capture_clock_ns(clockid_t clock)
 {
 	struct timespec ts;
@@ -140,6 +144,7 @@ static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR]
 	ret_losses[GP_LOSS_OPEN_AT_START] += c->open_at_start_nr;
 	ret_losses[GP_LOSS_COLLECTOR_LEFT] += c->left_nr;
 	ret_losses[GP_LOSS_STACK_INCOMPLETE] += c->stacks.incomplete_nr;
+	ret_losses[GP_LOSS_STACK_ROOM] += c->stacks.numbers_lost_nr;
 	ret_losses[GP_LOSS_CHILD_LATE] += c->child_late_nr;
 	ret_losses[GP_LOSS_CHILD_MISSED] += c->child_missed_nr;
 	for (size_t i = 0; i < c->members.nr; i++)
@@ -168,6 +173,8 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	uint64_t now;
 	int here;
 
+	if (c->options.stacks && c->options.inject && timeout_ms > STACKS_POLL_MS)
+		timeout_ms = STACKS_POLL_MS;
 	(void)poll(&fd, 1, timeout_ms);
 	capture_drain(c);
 	here = capture_watch_members(c);

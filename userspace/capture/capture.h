@@ -25,7 +25,7 @@ struct capture_options {
 	bool ops;
 	bool memory;
 	bool shapes;	  /* inputs of ops, from the collector */
-	bool stacks;	  /* Python's: ops then come by uprobes, not by the collector */
+	bool stacks;	  /* Python's */
 	bool gpu;	  /* GPU activity too, where there is CUDA; needs inject */
 	bool inject;	  /* the collector may be put into the processes */
 	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */

@@ -77,8 +77,25 @@ static uint32_t inputs_number(struct capture *c, uint32_t source, uint32_t id)
 	return number;
 }
 
-/* An event whose name's number, at `name_at`, becomes the recording's; so does that of an op's
- * inputs, which only collectors tell. */
+/* The recording's number instead of the source's. 0 or -errno. */
+static int renumber_stack(struct capture *c, uint32_t source, __u32 *stack_id)
+{
+	int64_t number = stacks__number(&c->stacks, source, *stack_id);
+
+	*stack_id = number > 0 ? (uint32_t)number : 0;
+	return number < 0 ? (int)number : 0;
+}
+
+static int put_memory(struct capture *c, uint32_t source, const struct gp_ev_memory *event)
+{
+	struct gp_ev_memory ev = *event;
+	int err = renumber_stack(c, source, &ev.stack_id);
+
+	return err ? err : recording_writer__event(c->writer, &ev, sizeof(ev));
+}
+
+/* An event whose name's number, at `name_at`, becomes the recording's; so do those of an op's stack
+ * and of its inputs, which only collectors tell. */
 static int put_named(struct capture *c, uint32_t source, const void *event, size_t bytes,
 		     size_t name_at)
 {
@@ -107,6 +124,12 @@ static int put_named(struct capture *c, uint32_t source, const void *event, size
 		bytes = sizeof(ev.op.op);
 	else if (ev.head.kind == GP_EV_OP && bytes >= sizeof(ev.op))
 		ev.op.inputs_id = inputs_number(c, source, ev.op.inputs_id);
+	if (ev.head.kind == GP_EV_OP) {
+		int err = renumber_stack(c, source, &ev.op.op.stack_id);
+
+		if (err)
+			return err;
+	}
 	return recording_writer__event(c->writer, &ev, bytes);
 }
 
@@ -151,10 +174,10 @@ static int put_found_name(struct capture *c, const struct gp_ev_found_name *ev)
 	return id < 0 && id != -ENOSPC ? (int)id : 0;
 }
 
-static int put_stack(struct capture *c, struct member *m, const struct gp_ev_stack *ev,
-		     size_t bytes)
+static int put_stack(struct capture *c, struct member *m, uint32_t source,
+		     const struct gp_ev_stack *ev, size_t bytes)
 {
-	int err = stacks__put(&c->stacks, c->writer, m->python, ev, bytes);
+	int err = stacks__put(&c->stacks, c->writer, m->python, source, ev, bytes);
 
 	if (err != -EBADMSG)
 		return err;
@@ -197,7 +220,9 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	case GP_EV_INPUTS:
 		return inputs_ids__add(&c->inputs, c->writer, source, event, bytes);
 	case GP_EV_STACK:
-		return put_stack(c, m, event, bytes);
+		return put_stack(c, m, source, event, bytes);
+	case GP_EV_MEMORY:
+		return put_memory(c, source, event);
 	case GP_EV_MAPS:
 		m->maps_changed = true;
 		return 0;
@@ -261,7 +286,8 @@ static bool before_start(struct capture *c, const void *event)
 	const struct gp_ev_head *head = event;
 	uint64_t start_ns = began_ns(event);
 
-	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_CLOCK)
+	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_STACK ||
+	    head->kind == GP_EV_CLOCK)
 		return false;
 	if (!c->started || head->time_ns < c->start_ns)
 		return true;
@@ -278,8 +304,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	int err;
 
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
-	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_STACK ||
-	    head->kind == GP_EV_FOUND_NAME) {
+	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_FOUND_NAME) {
 		c->refused_nr++;
 		return 0;
 	}
@@ -304,6 +329,11 @@ void capture_drain(struct capture *c)
 void capture_stop_guest(struct capture *c, struct guest *g, bool gone)
 {
 	guest__stop(g, gone, c->failed ? NULL : on_guest_event, c);
+}
+
+void capture_keep_guest(struct capture *c, struct guest *g, uint32_t features)
+{
+	guest__keep(g, features, c->failed ? NULL : on_guest_event, c);
 }
 
 void capture_drain_guest(struct capture *c, struct guest *g)

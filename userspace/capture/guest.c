@@ -98,7 +98,7 @@ static void want(struct guest *g, uint32_t features)
 /* CUPTI first: it may take seconds, in which operators would fill the ring. That it is not to be
  * had, or not yet, is a normal outcome: the collector goes on trying. */
 static int begin(struct guest *g, const struct target_process *p, uint16_t process_index,
-		 uint32_t features, struct reason *why)
+		 uint32_t features, const struct gp_python *python, struct reason *why)
 {
 	uint32_t gpu = features & GP_FEATURE_CUPTI;
 	uint32_t others = features & ~gpu;
@@ -108,6 +108,8 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 	if (err)
 		return err;
 	collector_ring__beat(g->ring);
+	if (python)
+		collector_ring__set_python(g->ring, python);
 	if (gpu) {
 		want(g, gpu);
 		(void)wait_for_answer(g, gpu, CUPTI_TURNS, &gpu_why);
@@ -126,7 +128,8 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 }
 
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
-	       struct guest_meanwhile meanwhile, struct reason *why, struct guest **ret_guest)
+	       const struct gp_python *python, struct guest_meanwhile meanwhile, struct reason *why,
+	       struct guest **ret_guest)
 {
 	struct inject_result result = {0};
 	struct guest *g;
@@ -145,7 +148,7 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	if (!g)
 		return reason_set(why, -ENOMEM, "out of memory");
 	g->meanwhile = meanwhile;
-	err = begin(g, p, process_index, features, why);
+	err = begin(g, p, process_index, features, python, why);
 	if (err) {
 		guest__stop(g, false, NULL, NULL);
 		guest__free(g, p, false);
@@ -170,16 +173,32 @@ uint32_t guest__active(const struct guest *g)
 }
 
 /* The message has one part for each feature that is missing, "; " between them. */
-void guest__no_shapes(const struct guest *g, struct reason *ret_why)
+void guest__why_no(const struct guest *g, const char *what, struct reason *ret_why)
 {
-	static const char part[] = "shapes: ";
 	struct collector_status s;
 	const char *text;
 
 	collector_ring__status(g->ring, &s);
-	text = strstr(s.message, part);
-	text = text ? text + strlen(part) : "";
+	text = strstr(s.message, what);
+	text = text && !strncmp(text + strlen(what), ": ", 2) ? text + strlen(what) + 2 : "";
 	(void)reason_set(ret_why, 0, "%.*s", (int)strcspn(text, ";"), text);
+}
+
+void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *arg)
+{
+	struct collector_status s;
+
+	if (g->stopped)
+		return;
+	want(g, g->wanted & features);
+	for (int i = 0; i < ANSWER_TURNS; i++) {
+		if (fn && collector_ring__drain(g->ring, fn, arg) < 0)
+			fn = NULL;
+		collector_ring__status(g->ring, &s);
+		if (s.broken || s.state != GP_COLLECTOR_READY || !(s.active & ~features))
+			return;
+		sleep_ms(ANSWER_TURN_MS);
+	}
 }
 
 bool guest__has_left(const struct guest *g)

@@ -49,6 +49,9 @@ void capture_drain(struct capture *c);
 /* Stops one collector; its last events are taken meanwhile. `gone`: the process has ended. */
 void capture_stop_guest(struct capture *c, struct guest *g, bool gone);
 
+/* Takes those features (enum gp_feature bits) alone from one collector that are in `features`. */
+void capture_keep_guest(struct capture *c, struct guest *g, uint32_t features);
+
 /* What is left in the ring of one collector. */
 void capture_drain_guest(struct capture *c, struct guest *g);
 

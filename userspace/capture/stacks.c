@@ -13,6 +13,23 @@
 void stacks__done(struct stacks *s)
 {
 	hash__done(&s->frame_of);
+	hash__done(&s->number_of);
+}
+
+int64_t stacks__number(struct stacks *s, uint32_t source, uint32_t id)
+{
+	uint64_t key = (uint64_t)source << 32 | id;
+	const uint64_t *known = id ? hash__find(&s->number_of, key) : NULL;
+	int err;
+
+	if (known || !id)
+		return known ? (int64_t)*known : 0;
+	if (s->stacks_nr + 1 >= RECORDING_STACK_IDS) {
+		s->numbers_lost_nr++;
+		return 0;
+	}
+	err = hash__set(&s->number_of, key, s->stacks_nr + 1);
+	return err ? (int64_t)err : (int64_t)++s->stacks_nr;
 }
 
 /* Two keys for one place are two frames that look the same; one key for two places cannot be: the
@@ -57,15 +74,18 @@ static int number_frame(struct stacks *s, struct recording_writer *w, struct pyt
 }
 
 int stacks__put(struct stacks *s, struct recording_writer *w, struct python_codes *codes,
-		const struct gp_ev_stack *event, size_t bytes)
+		uint32_t source, const struct gp_ev_stack *event, size_t bytes)
 {
 	const struct gp_stack_frame *frames = (const void *)(event + 1);
 	uint32_t numbers[GP_STACK_FRAMES], flags;
+	int64_t number;
 
 	if (bytes < sizeof(*event) || event->frames_nr > GP_STACK_FRAMES ||
-	    event->frames_nr > (bytes - sizeof(*event)) / sizeof(*frames) || !event->stack_id ||
-	    event->stack_id >= RECORDING_STACK_IDS)
+	    event->frames_nr > (bytes - sizeof(*event)) / sizeof(*frames) || !event->stack_id)
 		return -EBADMSG;
+	number = stacks__number(s, source, event->stack_id);
+	if (number <= 0)
+		return (int)number;
 	flags = event->head.flags;
 	for (uint32_t i = 0; i < event->frames_nr; i++) {
 		int err = number_frame(s, w, codes, event->head.process, &frames[i], &numbers[i]);
@@ -77,5 +97,5 @@ int stacks__put(struct stacks *s, struct recording_writer *w, struct python_code
 	}
 	if (flags && !event->head.flags)
 		s->incomplete_nr++;
-	return recording_writer__stack(w, event->stack_id, flags, numbers, event->frames_nr);
+	return recording_writer__stack(w, (uint32_t)number, flags, numbers, event->frames_nr);
 }

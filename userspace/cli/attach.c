@@ -135,10 +135,6 @@ static int check_shapes(const struct record_args *args)
 		return options_usage_error(&command_attach,
 					   "--shapes reads what operators are called with from "
 					   "within the process, which --no-inject forbids");
-	if (args->stack)
-		return options_usage_error(&command_attach,
-					   "--shapes and --stack exclude each other: shapes come "
-					   "from within the process, stacks with uprobes");
 	if (args->ops && strcmp(args->ops, "all"))
 		return options_usage_error(&command_attach,
 					   "--shapes needs all operators, not --ops %s", args->ops);

@@ -49,8 +49,7 @@ static const char *const record_stacks[] = {"python", NULL};
 		 .value_name = "python",                                                           \
 		 .choices = record_stacks,                                                         \
 		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
-			 "allocation. Operators then come by uprobes, which cost more than "       \
-			 "callbacks."},                                                            \
+			 "allocation."},                                                           \
 		{.name = "children",                                                               \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(children),                                                                    \

@@ -51,9 +51,10 @@ static struct {
 /* The thread's own. */
 struct follower {
 	struct gp_ring_page *page;
-	bool shapes;	 /* the ops tell their inputs */
-	uint32_t wanted; /* as it was at the last turn */
-	uint32_t active; /* as told; the page itself may be scribbled on */
+	struct ops_extras extras; /* as they were asked for when the ops were armed */
+	struct gp_python python;  /* own copy: the page may be scribbled on */
+	uint32_t wanted;	  /* as it was at the last turn */
+	uint32_t active;	  /* as told; the page itself may be scribbled on */
 	uint32_t failed;
 	uint32_t refused; /* will not change until no longer wanted */
 	uint32_t turns;
@@ -62,7 +63,6 @@ struct follower {
 	uint64_t seen_ns;      /* when it came, */
 	uint32_t seen_turn;    /* and in which turn */
 	const char *ops_why;
-	const char *shapes_why;
 	const char *cupti_why;
 };
 
@@ -96,8 +96,10 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 
 	if ((failed & GP_FEATURE_OPS) && f->ops_why)
 		add_text(message, sizeof(message), f->ops_why);
-	if ((failed & GP_FEATURE_SHAPES) && f->shapes_why)
-		add_text(message, sizeof(message), f->shapes_why);
+	if ((failed & GP_FEATURE_SHAPES) && f->extras.shapes_why)
+		add_text(message, sizeof(message), f->extras.shapes_why);
+	if ((failed & GP_FEATURE_STACKS) && f->extras.stacks_why)
+		add_text(message, sizeof(message), f->extras.stacks_why);
 	if ((failed & GP_FEATURE_CUPTI) && f->cupti_why)
 		add_text(message, sizeof(message), f->cupti_why);
 	if (failed & GP_FEATURE_MEMORY)
@@ -109,6 +111,21 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 	f->failed = failed;
 }
 
+/* What the ops tell besides, as far as it is wanted; they are in force. */
+static uint32_t extras_in_force(struct follower *f, uint32_t wanted)
+{
+	struct ops_extras *e = &f->extras;
+	uint32_t in_force = 0;
+
+	if (e->python && !e->stacks_why)
+		e->stacks_why = ops__stacks_refused();
+	if (e->shapes && !e->shapes_why)
+		in_force |= GP_FEATURE_SHAPES;
+	if (e->python && !e->stacks_why)
+		in_force |= GP_FEATURE_STACKS;
+	return wanted & in_force;
+}
+
 /* Brings the op callbacks in line; returns whether they are in force. */
 static bool follow_ops(struct follower *f, uint32_t wanted, bool active)
 {
@@ -117,15 +134,19 @@ static bool follow_ops(struct follower *f, uint32_t wanted, bool active)
 	if (!(wanted & GP_FEATURE_OPS)) {
 		f->refused &= ~(uint32_t)GP_FEATURE_OPS;
 		f->ops_why = NULL;
-		f->shapes_why = NULL;
+		f->extras = (struct ops_extras){0};
 		return active && !ops__disarm();
 	}
 	if (active || (f->refused & GP_FEATURE_OPS))
 		return active;
 	if (f->ops_why && f->turns % RETRY_TURNS)
 		return false;
-	result = ops__arm(&self.ring, wanted & GP_FEATURE_SHAPES, &f->ops_why, &f->shapes_why);
-	f->shapes = result == TORCH_BOUND && (wanted & GP_FEATURE_SHAPES) && !f->shapes_why;
+	f->python = f->page->python;
+	f->extras = (struct ops_extras){
+		.shapes = wanted & GP_FEATURE_SHAPES,
+		.python = wanted & GP_FEATURE_STACKS ? &f->python : NULL,
+	};
+	result = ops__arm(&self.ring, &f->extras, &f->ops_why);
 	if (result == TORCH_REFUSED)
 		f->refused |= GP_FEATURE_OPS;
 	return result == TORCH_BOUND;
@@ -164,7 +185,7 @@ static void follow(struct follower *f)
 
 	f->wanted = wanted;
 	if (follow_ops(f, wanted, f->active & GP_FEATURE_OPS))
-		now |= GP_FEATURE_OPS | (f->shapes ? wanted & GP_FEATURE_SHAPES : 0);
+		now |= GP_FEATURE_OPS | extras_in_force(f, wanted);
 	/* Told before CUPTI is asked, which may take seconds to answer. */
 	failed = (wanted & ~now & ~cupti) | (f->failed & wanted & cupti);
 	if (now != f->active || failed != f->failed)

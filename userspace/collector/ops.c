@@ -14,10 +14,13 @@
 #include "collector/compat.h"
 #include "collector/inputs.h"
 #include "collector/pending.h"
+#include "collector/stacks.h"
 #include "collector/thread.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -36,6 +39,7 @@ struct session {
 	struct ring_writer *ring;
 	struct names *names;
 	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
+	struct stacks *stacks; /* NULL: likewise */
 	struct torch_api torch;
 	struct torch_layout layout;
 	uint32_t epoch;
@@ -50,6 +54,7 @@ struct gate {
 
 static struct session session;
 static struct gate *gate;
+static uintptr_t main_stack_end; /* 0: not known */
 static bool fence_needed;
 static bool stuck;	   /* a thread did not leave its callback */
 static uint64_t missed_nr; /* ops that began on a thread without a state, or inside a callback */
@@ -102,6 +107,7 @@ static void begin_epoch(struct session *s, struct thread_state *t)
 	t->epoch = s->epoch;
 	__atomic_store_n(&t->depth, 0, __ATOMIC_RELAXED);
 	memset(t->names, 0, sizeof(t->names));
+	t->stack = (struct thread_stack){0};
 	t->torch_thread = (uint32_t)s->torch.current_thread();
 }
 
@@ -137,6 +143,32 @@ __attribute__((noinline)) static uint32_t inputs_id(struct session *s, const voi
 	size_t bytes = inputs_encode(&s->layout, record, inputs__have_room(s->inputs), data);
 
 	return inputs__id(s->inputs, s->ring, data, bytes);
+}
+
+/*
+ * Whether the record lies on the C stack above us: then the call that has it has not returned. A
+ * thread's descriptor lies at the end of its stack; the first thread's stack has its end elsewhere.
+ * Records of annotations made by Python lie on the heap.
+ */
+static bool is_on_stack(const void *record)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t end = (uintptr_t)pthread_self();
+
+	if (end < here)
+		end = main_stack_end;
+	return (uintptr_t)record > here && (uintptr_t)record < end;
+}
+
+/* The stack of the op that begins as t->open[depth]. */
+static struct op_stack take_stack(struct session *s, struct thread_state *t)
+{
+	const struct open_op *outer = t->depth ? &t->open[t->depth - 1] : NULL;
+
+	if (!s->stacks)
+		return (struct op_stack){0};
+	return stacks__take(s->stacks, s->ring, &t->stack,
+			    outer && is_on_stack(outer->record) ? &outer->stack : NULL);
 }
 
 /* Takes away what ended on another thread. */
@@ -178,6 +210,7 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 	op->name_id = name_id(s, t, text ? text : "?");
 	op->scope = scope;
 	op->inputs_id = s->inputs ? inputs_id(s, record) : 0;
+	op->stack = take_stack(s, t);
 	op->pending = NO_PENDING;
 	__atomic_store_n(&t->depth, t->depth + 1, __ATOMIC_RELAXED);
 	op->start_ns = now_ns();
@@ -199,6 +232,7 @@ static void emit(struct session *s, const struct open_op *op, uint32_t tid, uint
 		.sequence_nr = op->sequence_nr,
 		.forward_thread = op->forward_thread,
 		.name_id = op->name_id,
+		.stack_id = op->stack.id,
 		.scope = op->scope,
 		.thread_number = torch_thread,
 	};
@@ -338,6 +372,14 @@ static int membarrier(int command)
 	return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
+/* glibc's; without it the first thread walks each stack. */
+static void find_main_stack(void)
+{
+	void *const *end = dlsym(RTLD_DEFAULT, "__libc_stack_end");
+
+	main_stack_end = end ? (uintptr_t)*end : 0;
+}
+
 int ops__init(void)
 {
 	void *p;
@@ -356,6 +398,7 @@ int ops__init(void)
 		}
 		gate = p;
 	}
+	find_main_stack();
 	fence_needed = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
 	return thread_states__init();
 }
@@ -423,8 +466,7 @@ static const char *arm_inputs(struct session *s)
 	return s->inputs ? NULL : "shapes: out of memory";
 }
 
-enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_text,
-			   const char **shapes_why_text)
+enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, const char **why_text)
 {
 	struct session *s = &session;
 	enum torch_result result;
@@ -441,7 +483,10 @@ enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_
 		*why_text = "operator callbacks: out of memory";
 		return TORCH_REFUSED;
 	}
-	*shapes_why_text = shapes ? arm_inputs(s) : NULL;
+	extras->shapes_why = extras->shapes ? arm_inputs(s) : NULL;
+	extras->stacks_why = NULL;
+	if (extras->python)
+		s->stacks = stacks__new(extras->python, &extras->stacks_why);
 	s->ring = w;
 	s->epoch++;
 	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;
@@ -452,6 +497,22 @@ enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_
 	if (!s->added)
 		add_callbacks(s);
 	return TORCH_BOUND;
+}
+
+static void free_tables(struct session *s)
+{
+	names__free(s->names);
+	inputs__free(s->inputs);
+	stacks__free(s->stacks);
+	s->names = NULL;
+	s->inputs = NULL;
+	s->stacks = NULL;
+	s->ring = NULL;
+}
+
+const char *ops__stacks_refused(void)
+{
+	return session.stacks ? stacks__refused(session.stacks) : NULL;
 }
 
 bool ops__disarm(void)
@@ -474,23 +535,16 @@ bool ops__disarm(void)
 	ring_writer__count(s->ring, GP_LOSS_OPEN_AT_END, open_nr);
 	ring_writer__count(s->ring, GP_LOSS_THREAD,
 			   __atomic_exchange_n(&missed_nr, 0, __ATOMIC_RELAXED));
-	names__free(s->names);
-	inputs__free(s->inputs);
 	torch_api__release(&s->torch);
-	s->names = NULL;
-	s->inputs = NULL;
-	s->ring = NULL;
+	stacks__release(s->stacks);
+	free_tables(s);
 	return true;
 }
 
 void ops__forget(void)
 {
 	/* The gate is shut: its page came empty. */
-	names__free(session.names);
-	inputs__free(session.inputs);
-	session.names = NULL;
-	session.inputs = NULL;
-	session.ring = NULL;
+	free_tables(&session);
 	stuck = false;
 	thread_states__forget();
 }
