@@ -18,6 +18,7 @@ struct export_args {
 	const char *format;
 	const char *output_path;
 	const char *metric;
+	bool steps;
 };
 
 static const char *const formats[] = {"chrome", "memory", "stacks", "speedscope", NULL};
@@ -42,6 +43,11 @@ static const struct option_spec export_options[] = {
 	 .choices = output_stack_metrics,
 	 .help = "What stacks are weighed by: self_cpu_time_total (the default) or "
 		 "self_cuda_time_total, in microseconds, or allocated_bytes."},
+	{.name = "steps",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct export_args, steps),
+	 .help = "Show the steps that were found as ProfilerStep#N. Recordings made with --steps "
+		 "or --schedule show them always."},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_TEXT,
@@ -109,7 +115,7 @@ int cli_export(int argc, char **argv)
 			args.output_path);
 		return CLI_USAGE;
 	}
-	status = shown__open(&s, argv[1]);
+	status = args.steps ? shown__open_steps(&s, argv[1]) : shown__open(&s, argv[1]);
 	if (status != CLI_DONE)
 		return status;
 	status = write_output(&s, &args, memory);

@@ -363,6 +363,7 @@ int record_finish(struct record *r)
 		.sort = r->options.sort,
 		.limit = r->options.limit,
 		.json = r->options.json,
+		.tell_steps = !r->options.quiet,
 		.trace_path = r->options.trace_path,
 		.memory_path = r->options.memory_path,
 	};

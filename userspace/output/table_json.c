@@ -105,7 +105,9 @@ static void capture_part(struct buf *out, const struct timeline *t)
 	buf__us(out, (int64_t)(t->end_ns - t->start_ns));
 	buf__printf(out, ",\n  \"threads\": %zu,\n  \"processes\": [", t->threads.nr);
 	process_list(out, t);
-	buf__str(out, "],\n  \"losses\": ");
+	buf__str(out, "],\n  \"steps\": ");
+	describe_steps(out, t);
+	buf__str(out, ",\n  \"losses\": ");
 	describe_losses(out, t);
 	buf__str(out, ",\n  \"overhead\": ");
 	describe_overhead(out, t);

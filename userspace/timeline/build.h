@@ -124,8 +124,9 @@ struct build {
 	VEC(struct clock_reading) clocks;
 	uint64_t last_thread_key;
 	uint32_t last_thread;
-	uint64_t first_ns, last_ns;    /* over all events */
-	VEC(struct sort_item) missing; /* parents that are not open, and whose they are */
+	uint64_t first_ns, last_ns;	    /* over all events */
+	VEC(struct step_place) step_places; /* of the steps that have no op of their own */
+	VEC(struct sort_item) missing;	    /* parents that are not open, and whose they are */
 	/* After build_tree(): every op's instance, sorted; and for each place the least parent
 	 * instance from there on in its thread. */
 	struct sort_item *by_instance;
@@ -133,7 +134,8 @@ struct build {
 	/* After build_tree(): where each thread's ops begin in timeline.ops; one more at the end.
 	 */
 	uint32_t *thread_ops;
-	int err; /* why reading stopped */
+	bool show_steps; /* an op for each */
+	int err;	 /* why reading stopped */
 };
 
 /* Events into columns; processes, threads and names into the timeline. 0 or -errno. */
@@ -154,6 +156,22 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes);
 
 /* Sorts the ops and nests them. 0 or -errno. */
 int build_tree(struct build *b);
+
+/* Of build_tree(), on nested ops: finds the steps and, if b->show_steps, puts an op for each into
+ * the tree. `*parents` is as build_instances() takes it. 0 or -errno. */
+int build_steps(struct build *b, uint64_t **parents);
+
+/* Of build_steps(): the op for each step, above those that lie in it. */
+int build_show_steps(struct build *b, uint64_t **parents);
+
+/* Where a step lies before it has its op. */
+struct step_place {
+	uint64_t start_ns, end_ns;
+	uint32_t thread;
+	uint32_t parent; /* of timeline.ops, TL_NONE: none */
+	uint32_t step;	 /* of timeline.steps */
+	uint32_t flags;
+};
 
 /* Joins what was seen of API calls and puts them into the ops. 0 or -errno. */
 int build_api(struct build *b);

@@ -54,6 +54,7 @@ void build__done(struct build *b)
 	hash__done(&b->gpu_name_of);
 	hash__done(&b->clock_of);
 	vec_done(&b->clocks);
+	vec_done(&b->step_places);
 	vec_done(&b->missing);
 	free(b->by_instance);
 	free(b->oldest_parent);
@@ -70,6 +71,8 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->memory);
 	vec_done(&t->out_of_memory);
 	vec_done(&t->inputs);
+	vec_done(&t->steps);
+	vec_done(&t->step_series);
 	vec_done(&t->losses);
 	vec_done(&t->gpu.api);
 	vec_done(&t->gpu.work);
@@ -160,8 +163,10 @@ static int set_losses(struct build *b)
 
 static int build_all(struct build *b)
 {
-	int err = build_tree(b);
+	int err;
 
+	set_window(b->t, b);
+	err = build_tree(b);
 	if (!err)
 		err = build_api(b);
 	if (!err)
@@ -172,14 +177,14 @@ static int build_all(struct build *b)
 		err = build_memory(b);
 	if (err)
 		return err;
-	set_window(b->t, b);
 	return set_losses(b);
 }
 
-int timeline__new(struct recording *rec, struct reason *why, struct timeline **ret_timeline)
+static int new_timeline(struct recording *rec, bool show_steps, struct reason *why,
+			struct timeline **ret_timeline)
 {
 	CLEANUP(cleanup_timeline) struct timeline *t = timeline_alloc(rec);
-	CLEANUP(build__done) struct build b = {.t = t};
+	CLEANUP(build__done) struct build b = {.t = t, .show_steps = show_steps};
 	int err;
 
 	if (!t)
@@ -194,4 +199,14 @@ int timeline__new(struct recording *rec, struct reason *why, struct timeline **r
 				  strerror(-err));
 	*ret_timeline = TAKE(t);
 	return 0;
+}
+
+int timeline__new(struct recording *rec, struct reason *why, struct timeline **ret_timeline)
+{
+	return new_timeline(rec, recording__meta(rec, "steps") != NULL, why, ret_timeline);
+}
+
+int timeline__new_steps(struct recording *rec, struct reason *why, struct timeline **ret_timeline)
+{
+	return new_timeline(rec, true, why, ret_timeline);
 }
