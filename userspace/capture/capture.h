@@ -25,6 +25,7 @@ struct capture_options {
 	bool ops;
 	bool memory;
 	bool shapes;	  /* inputs of ops, from the collector */
+	bool flops;	  /* outputs are to show floating-point operations; needs shapes */
 	bool stacks;	  /* Python's: ops then come by uprobes, not by the collector */
 	bool gpu;	  /* GPU activity too, where there is CUDA; needs inject */
 	bool inject;	  /* the collector may be put into the processes */

@@ -43,6 +43,11 @@ static const char *const record_stacks[] = {"python", NULL};
 		 ARG(shapes),                                                                      \
 		 .help = "Record sizes, types and values of what operators are called with "       \
 			 "(attach only)."},                                                        \
+		{.name = "flops",                                                                  \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(flops),                                                                       \
+		 .help = "Count floating-point operations, from what operators are called with "   \
+			 "(attach only). Implies --shapes."},                                      \
 		{.name = "stack",                                                                  \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(stack),                                                                       \

@@ -19,6 +19,7 @@ struct record_args {
 	const char *ops; /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
 	bool memory;
 	bool shapes;
+	bool flops;	   /* implies shapes */
 	const char *stack; /* "python", NULL: not given */
 	bool no_gpu;
 	bool no_inject;

@@ -20,8 +20,8 @@ void describe_capture(struct buf *out, const struct timeline *t);
  * the capture's time. */
 void describe_overhead(struct buf *out, const struct timeline *t);
 
-/* One object for each process with steps: how they were found, their number, and the mean, least and
- * most time of one in microseconds. */
+/* One object for each process with steps: how they were found, their number, and the mean, least
+ * and most time of one in microseconds. */
 void describe_steps(struct buf *out, const struct timeline *t);
 
 /*

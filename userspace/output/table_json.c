@@ -73,12 +73,29 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 		bytes(out, "self_cuda_mem", r->self_cuda_bytes);
 		bytes(out, "cuda_mem", r->cuda_bytes);
 	}
+	if (table->has_flops) {
+		buf__str(out, ", \"flops\": ");
+		buf__u64(out, r->flops);
+		buf__str(out, ", \"all_flops\": ");
+		buf__u64(out, r->all_flops);
+	}
 	if (r->stack)
 		stack(out, table, r);
 	buf__str(out, ", \"is_async\": ");
 	buf__str(out, r->is_async ? "true" : "false");
 	buf__str(out, ", \"is_user_annotation\": ");
 	buf__str(out, r->is_user_annotation ? "true}" : "false}");
+}
+
+/* Of the whole capture. What a device could do at most is not known. */
+static void flops_part(struct buf *out, const struct timeline *t)
+{
+	buf__str(out, "  \"flops\": {\"all\": ");
+	buf__u64(out, t->all_flops);
+	if (t->end_ns > t->start_ns)
+		buf__printf(out, ", \"all_per_s\": %.0f",
+			    (double)t->all_flops / (double)(t->end_ns - t->start_ns) * 1e9);
+	buf__str(out, "},\n");
 }
 
 static void process_list(struct buf *out, const struct timeline *t)
@@ -132,6 +149,8 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 		row_object(&out, table, &table->rows.items[i]);
 	}
 	buf__str(&out, "\n  ],\n");
+	if (table->has_flops)
+		flops_part(&out, t);
 	capture_part(&out, t);
 	err = buf__error(&out);
 	if (!err)

@@ -176,6 +176,9 @@ struct step_place {
 /* Joins what was seen of API calls and puts them into the ops. 0 or -errno. */
 int build_api(struct build *b);
 
+/* Floating-point operations of the ops whose inputs are known. 0 or -errno. */
+int build_flops(struct build *b);
+
 /* Of build_api(): finds the two records of each call, of raw calls in `order` by thread and start.
  * The uprobe's stays, the other is gone. 0 or -errno. */
 int build_api_join(struct build *b, const struct sort_item *order);

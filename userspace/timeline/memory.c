@@ -60,10 +60,9 @@ static uint32_t callback_op_at(const struct build *b, const struct raw_memory *m
 {
 	uint32_t op = build_op_at(b, m->thread, m->time_ns, NULL);
 
-	if (op == TL_NONE)
-		return TL_NONE;
-	return (b->t->ops.items[op].flags & GP_OP_CALLBACK) || b->t->ops.items[op].step ? op
-											 : TL_NONE;
+	if (op != TL_NONE && (b->t->ops.items[op].flags & GP_OP_CALLBACK))
+		return op;
+	return op != TL_NONE && b->t->ops.items[op].step ? op : TL_NONE;
 }
 
 /* By instance. If that op is lost or was still open at the end, what it stood in. */

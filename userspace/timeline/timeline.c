@@ -172,6 +172,8 @@ static int build_all(struct build *b)
 	if (!err)
 		err = build_collapse(b);
 	if (!err)
+		err = build_flops(b);
+	if (!err)
 		err = build_gpu(b);
 	if (!err)
 		err = build_memory(b);

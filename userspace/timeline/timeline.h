@@ -67,6 +67,8 @@ struct tl_op {
 	int64_t self_cuda_bytes;
 	uint64_t cuda_ns; /* durations of its GPU work added up, its children's included */
 	uint64_t self_cuda_ns;
+	uint64_t flops;	    /* as torch.profiler counts them, of this op alone */
+	uint64_t all_flops; /* as we count them (timeline/flops.h), its children's included */
 };
 
 /* One allocation or free, in order of time. */
@@ -134,6 +136,7 @@ struct timeline {
 	/* Requests that were refused: bytes asked for, no address, no partner. By time. */
 	VEC(struct tl_memory) out_of_memory;
 	VEC(struct tl_inputs) inputs;
+	uint64_t all_flops; /* of all ops */
 	VEC(struct tl_step) steps;
 	VEC(struct tl_step_series) step_series; /* at most one a process */
 	struct tl_gpus gpu;
