@@ -174,6 +174,15 @@ static void test_hostile(void **state)
 		integers(&cut, 2, 1);
 	integer(&cut, 1);
 	expect("aten::conv2d", &cut, 0, 0);
+	cut = (struct list){0};
+	tensor(&cut, 4, U(1), U(1), U(INT64_MAX), U(4));
+	tensor(&cut, 4, U(1), U(1), U(INT64_MAX), U(2));
+	one(&cut, GP_INPUT_OTHER);
+	for (int i = 0; i < 3; i++)
+		integers(&cut, 2, INT64_MAX - 1);
+	integer(&cut, 1);
+	expect("aten::conv2d", &cut, 0, 0);
+	expect("aten::convolution", &cut, 0, 0);
 }
 
 int main(void)

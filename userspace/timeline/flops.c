@@ -286,8 +286,8 @@ static uint64_t rnn_layer(const struct args *args, unsigned int at)
 
 	if (!is_matrix(args, 0, 3) || !is_matrix(args, 1, 2) || !is_matrix(args, 2, 2))
 		return 0;
-	return times(
-		2, times(product_of(in, 0, 2), elements(&args->arg[1]) + elements(&args->arg[2])));
+	return times(2, times(product_of(in, 0, 2),
+			      plus(elements(&args->arg[1]), elements(&args->arg[2]))));
 }
 
 /* aten::_cudnn_rnn(input, weights, ...). */
