@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "capture/private.h"
+#include "capture/stepped.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -91,8 +92,16 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		return reason_set(why, -ENOMEM, "out of memory");
 	c->options = *options;
 	err = probe_session__new(&probe, why, &c->probes);
+	if (!err && options->schedule.active) {
+		c->names.keep = true;
+		c->stepped = stepped__new(&options->schedule);
+		err = c->stepped ? 0 : reason_set(why, -ENOMEM, "out of memory");
+	}
 	if (!err)
-		err = recording_writer__new(options->output_path, why, &c->writer);
+		err = recording_writer__new(c->stepped ? NULL : options->output_path, why,
+					    &c->writer);
+	if (!err && c->stepped)
+		recording_writer__keep(c->writer);
 	if (!err) {
 		err = write_meta(c);
 		if (err)
@@ -122,7 +131,8 @@ int capture__start(struct capture *c, struct reason *why)
 		return cannot_write(c, err, why);
 	c->started = true;
 	probe_session__start(c->probes);
-	return 0;
+	err = c->stepped ? stepped_start(c) : 0;
+	return err ? cannot_write(c, err, why) : 0;
 }
 
 static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR])
@@ -144,16 +154,18 @@ static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR]
 		ret_losses[i] += c->guest_losses[i];
 }
 
-static int write_losses(struct capture *c)
+static int write_losses(struct capture *c, struct recording_writer *w)
 {
 	uint64_t losses[GP_LOSS_NR];
 	int err = 0;
 
 	read_losses(c, losses);
 	for (int i = 0; i < GP_LOSS_NR && !err; i++)
-		err = recording_writer__loss(c->writer, recording_loss_name(i), losses[i]);
+		err = recording_writer__loss(w, recording_loss_name(i), losses[i]);
+	if (!err && c->stepped)
+		err = recording_writer__loss(w, "late_steps", c->stepped->shift);
 	if (!err && c->options.shapes)
-		err = recording_writer__loss(c->writer, "inputs", c->inputs_lost_nr);
+		err = recording_writer__loss(w, "inputs", c->inputs_lost_nr);
 	return err;
 }
 
@@ -165,11 +177,13 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 
 	(void)poll(&fd, 1, timeout_ms);
 	capture_drain(c);
+	if (c->stepped)
+		stepped_turn(c);
 	here = capture_watch_members(c);
 	now = capture_clock_ns(CLOCK_MONOTONIC);
 	if (!c->failed && now - c->flushed_ns > SECOND_NS) {
 		c->flushed_ns = now;
-		c->failed = write_losses(c) ?: recording_writer__flush(c->writer);
+		c->failed = write_losses(c, c->writer) ?: recording_writer__flush(c->writer);
 	}
 	if (c->failed)
 		return reason_set(why, c->failed, "cannot write '%s': %s", c->options.output_path,
@@ -177,29 +191,28 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	return here;
 }
 
-static int write_number(struct capture *c, const char *key, uint64_t n)
+static int write_number(struct recording_writer *w, const char *key, uint64_t n)
 {
 	char text[24];
 
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
-	return recording_writer__meta(c->writer, key, text);
+	return recording_writer__meta(w, key, text);
 }
 
-static int write_end(struct capture *c)
+int capture_write_end(struct capture *c, struct recording_writer *w, uint64_t start_ns,
+		      uint64_t end_ns, uint64_t start_realtime_ns)
 {
 	struct capture_status s;
 	int err;
 
 	capture__status(c, &s);
-	err = write_losses(c);
-	err = err ?: write_number(c, "probe_hits", probe_session__hits(c->probes));
-	err = err ?: write_number(c, "probe_sites", s.sites_nr);
-	err = err ?: write_number(c, "callback_processes", s.callbacks_nr);
-	err = err ?: recording_writer__meta(c->writer, "probe_method", s.method);
-	err = err
-		      ?: recording_writer__window(c->writer, c->start_ns, c->end_ns,
-						  c->start_realtime_ns);
-	return err ?: recording_writer__finish(c->writer);
+	err = write_losses(c, w);
+	err = err ?: write_number(w, "probe_hits", probe_session__hits(c->probes));
+	err = err ?: write_number(w, "probe_sites", s.sites_nr);
+	err = err ?: write_number(w, "callback_processes", s.callbacks_nr);
+	err = err ?: recording_writer__meta(w, "probe_method", s.method);
+	err = err ?: recording_writer__window(w, start_ns, end_ns, start_realtime_ns);
+	return err ?: recording_writer__finish(w);
 }
 
 int capture__stop(struct capture *c, struct reason *why)
@@ -214,8 +227,11 @@ int capture__stop(struct capture *c, struct reason *why)
 	probe_session__stop(c->probes);
 	c->end_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	capture_drain(c);
-	if (!c->failed)
-		c->failed = write_end(c);
+	if (!c->failed && c->stepped)
+		c->failed = stepped_stop(c);
+	else if (!c->failed)
+		c->failed = capture_write_end(c, c->writer, c->start_ns, c->end_ns,
+					      c->start_realtime_ns);
 	if (c->failed)
 		return reason_set(why, c->failed, "cannot write '%s': %s", c->options.output_path,
 				  strerror(-c->failed));
@@ -240,6 +256,7 @@ void capture__free(struct capture *c)
 	vec_done(&c->members);
 	probe_session__free(c->probes);
 	recording_writer__free(c->writer);
+	stepped__free(c->stepped);
 	names__done(&c->names);
 	inputs_ids__done(&c->inputs);
 	stacks__done(&c->stacks);
@@ -267,6 +284,14 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 	s.not_placed_nr = summary.not_placed_nr;
 	s.method = summary.method;
 	s.processes_nr = (uint32_t)c->members.nr;
+	if (c->stepped) {
+		s.over = c->stepped->over && !c->stepped->closing;
+		s.recordings_nr = c->stepped->whole_nr;
+		s.files_nr = c->stepped->files_nr;
+		s.steps_nr = c->stepped->step + c->stepped->shift;
+		s.late_steps_nr = c->stepped->shift;
+		s.steps_by = step_finder__marker(c->stepped->finder);
+	}
 	for (size_t i = 0; i < c->members.nr; i++)
 		s.callbacks_nr += c->members.items[i]->callbacks;
 	*ret_status = s;

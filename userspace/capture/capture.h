@@ -9,6 +9,7 @@
 #define GP_CAPTURE_CAPTURE_H
 
 #include "base/reason.h"
+#include "capture/schedule.h"
 #include "wire.h"
 
 #include <stdbool.h>
@@ -24,11 +25,16 @@ struct capture_options {
 	uint32_t ring_bytes;   /* a power of two */
 	bool ops;
 	bool memory;
-	bool shapes;	  /* inputs of ops, from the collector */
-	bool flops;	  /* outputs are to show floating-point operations; needs shapes */
-	bool stacks;	  /* Python's: ops then come by uprobes, not by the collector */
-	bool gpu;	  /* GPU activity too, where there is CUDA; needs inject */
-	bool inject;	  /* the collector may be put into the processes */
+	bool shapes; /* inputs of ops, from the collector */
+	bool flops;  /* outputs are to show floating-point operations; needs shapes */
+	bool stacks; /* Python's: ops then come by uprobes, not by the collector */
+	bool gpu;    /* GPU activity too, where there is CUDA; needs inject */
+	bool inject; /* the collector may be put into the processes */
+	/* By steps where schedule.active is not 0: then one recording a cycle, under the name that
+	 * cycle_path(cycle_arg, cycle) gives, to be freed; cycles count from 0. */
+	struct schedule schedule;
+	char *(*cycle_path)(void *arg, unsigned int cycle);
+	void *cycle_arg;
 	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */
 };
 
@@ -64,7 +70,15 @@ struct capture_status {
 	uint32_t not_placed_nr;
 	uint32_t processes_nr;
 	uint32_t callbacks_nr; /* of them: processes whose ops come from the collector */
-	const char *method;    /* how probes are attached */
+	/* By steps only. */
+	bool over;		/* the schedule has ended: time to stop */
+	uint32_t recordings_nr; /* cycles that have their recording */
+	uint32_t files_nr;	/* one more than that where a cycle has only a file yet */
+	uint64_t steps_nr;	/* steps since the first one was known */
+	uint64_t late_steps_nr; /* of these: passed while gpuprof was not ready to record them */
+	const char *steps_by;	/* the annotation that tells, "" a cycle of operators, NULL: none
+				 * known yet */
+	const char *method;	/* how probes are attached */
 };
 void capture__status(const struct capture *c, struct capture_status *ret_status);
 

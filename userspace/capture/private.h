@@ -19,10 +19,14 @@
 
 #define SECOND_NS 1000000000ULL
 
+struct stepped;
+
 struct capture {
 	struct capture_options options;
 	struct probe_session *probes;
 	struct recording_writer *writer;
+	struct recording_writer *out; /* where the event goes that is being taken; NULL: nowhere */
+	struct stepped *stepped;      /* where the capture is by steps, else NULL */
 	struct names names;
 	struct inputs_ids inputs;
 	struct stacks stacks;
@@ -38,6 +42,10 @@ struct capture {
 
 /* Now, in nanoseconds. */
 uint64_t capture_clock_ns(clockid_t clock);
+
+/* Losses and window of a recording, and its end. 0 or -errno. */
+int capture_write_end(struct capture *c, struct recording_writer *w, uint64_t start_ns,
+		      uint64_t end_ns, uint64_t start_realtime_ns);
 
 /* Takes every event that is there into the recording. An error stays in c->failed. */
 void capture_drain(struct capture *c);

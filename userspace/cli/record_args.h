@@ -18,6 +18,8 @@ struct record_args {
 	const char *memory_path;
 	const char *ops; /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
 	bool memory;
+	long steps;	      /* 0: not given */
+	const char *schedule; /* NULL: not given; else one that schedule_parse() takes */
 	bool shapes;
 	bool flops;	   /* implies shapes */
 	const char *stack; /* "python", NULL: not given */

@@ -128,8 +128,8 @@ static uint32_t follow_ops(struct follower *f, uint32_t wanted, uint32_t active)
 			return 0;
 		result = ops__arm(&self.ring, f->wanted & GP_FEATURE_SHAPES, &f->ops_why,
 				  &f->shapes_why);
-		f->shapes = result == TORCH_BOUND && (f->wanted & GP_FEATURE_SHAPES) &&
-			    !f->shapes_why;
+		f->shapes =
+			result == TORCH_BOUND && (f->wanted & GP_FEATURE_SHAPES) && !f->shapes_why;
 		if (result == TORCH_REFUSED)
 			f->refused |= OPS_FEATURES;
 		if (result != TORCH_BOUND)

@@ -19,8 +19,8 @@ int ops__init(void);
 enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_text,
 			   const char **shapes_why_text);
 
-/* After ops__arm(), which sees annotations alone: sees operators and autograd nodes too, or no longer.
- * Those that are open meanwhile are whole or not there at all. */
+/* After ops__arm(), which sees annotations alone: sees operators and autograd nodes too, or no
+ * longer. Those that are open meanwhile are whole or not there at all. */
 void ops__cover(bool operators);
 
 /* Takes the callbacks away and waits for those at work, which is short. Ops still open are counted.

@@ -135,8 +135,9 @@ struct build {
 	/* After build_tree(): where each thread's ops begin in timeline.ops; one more at the end.
 	 */
 	uint32_t *thread_ops;
-	bool show_steps; /* an op for each */
-	int err;	 /* why reading stopped */
+	uint64_t window_start_ns, window_end_ns; /* what lies outside is left out */
+	bool show_steps;			 /* an op for each */
+	int err;				 /* why reading stopped */
 };
 
 /* Events into columns; processes, threads and names into the timeline. 0 or -errno. */
@@ -146,10 +147,12 @@ int build_read(struct build *b, struct recording *rec);
 int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);
 
 /* Of build_read(), for gpu_read.c: index of a process or thread, TL_NONE with b->err set; text that
- * stays; and the window of all events. */
+ * stays; whether something lies in the window of a recording by steps (in others everything does);
+ * and the window of all events. */
 uint32_t build_process_of(struct build *b, const struct gp_ev_head *head);
 uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head);
 const char *build_keep(struct build *b, const char *text);
+bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns);
 void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns);
 
 /* Of build_read(): an event about GPUs. 0 (also if it is of another kind) or -errno. */

@@ -162,6 +162,24 @@ void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
 		b->last_ns = to_ns;
 }
 
+bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns)
+{
+	return from_ns >= b->window_start_ns && to_ns <= b->window_end_ns;
+}
+
+/* Recordings by steps hold more than their window: see FORMAT.md. */
+static void set_limits(struct build *b)
+{
+	uint64_t realtime_ns;
+
+	b->window_end_ns = UINT64_MAX;
+	if (!recording__meta(b->t->recording, "steps"))
+		return;
+	recording__window(b->t->recording, &b->window_start_ns, &b->window_end_ns, &realtime_ns);
+	if (b->window_end_ns <= b->window_start_ns)
+		b->window_end_ns = UINT64_MAX;
+}
+
 static uint32_t inputs_of(struct build *b, const struct gp_ev_op *e, size_t bytes)
 {
 	const struct gp_ev_op_inputs *with = (const struct gp_ev_op_inputs *)e;
@@ -196,6 +214,8 @@ static int read_op(struct build *b, const struct gp_ev_op *e, size_t bytes)
 		b->counts[TL_TIME_INVALID]++;
 		return 0;
 	}
+	if (!build_in_window(b, op.start_ns, op.end_ns))
+		return 0;
 	if (b->ops.nr >= TL_NONE - 1)
 		return -EFBIG;
 	op.thread = build_thread_of(b, &e->head);
@@ -226,6 +246,8 @@ static int read_memory(struct build *b, const struct gp_ev_memory *e)
 		b->counts[TL_TIME_INVALID]++;
 		return 0;
 	}
+	if (!build_in_window(b, m.time_ns, m.time_ns))
+		return 0;
 	if (b->memory.nr >= TL_NONE - 1)
 		return -EFBIG;
 	m.thread = build_thread_of(b, &e->head);
@@ -273,6 +295,7 @@ int build_read(struct build *b, struct recording *rec)
 
 	b->last_thread = TL_NONE;
 	b->first_ns = UINT64_MAX;
+	set_limits(b);
 	err = read_processes(b, rec);
 	if (err)
 		return err;

@@ -39,6 +39,7 @@ struct finder {
 	VEC(struct step_edge) ends; /* where the steps of one process meet */
 	uint64_t first_number;	    /* of the first step of a recording by steps */
 	uint64_t whole_nr;	    /* so many steps end with the recording; 0: it was cut */
+	const char *marker;	    /* what told the steps while they were recorded, or NULL */
 	bool by_steps;		    /* the recording begins where a step does */
 };
 
@@ -88,7 +89,10 @@ static int find_marks(struct finder *f)
 static bool tells_more(const struct finder *f, const struct marks *a, const struct marks *b)
 {
 	uint32_t enough = f->by_steps ? 1 : 2;
+	bool known = f->marker && !strcmp(a->name, f->marker);
 
+	if (known || (b && f->marker && !strcmp(b->name, f->marker)))
+		return known;
 	if (a->kind != STEP_MARKER_PROFILER && a->nr < enough)
 		return false;
 	if (!b || a->kind != b->kind)
@@ -377,6 +381,7 @@ int build_steps(struct build *b, uint64_t **parents)
 		.b = b,
 		.t = t,
 		.by_steps = recording__meta(t->recording, "steps") != NULL,
+		.marker = recording__meta(t->recording, "steps_marker"),
 		.first_number = meta_number(t, "steps"),
 		.whole_nr = meta_number(t, "steps_nr"),
 	};
