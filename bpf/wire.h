@@ -32,6 +32,7 @@ enum gp_event_kind {
 	GP_EV_CLOCK = 11,     /* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
 	GP_EV_STACK = 12,     /* gp_ev_stack: a stack's id and frames (never in a recording) */
 	GP_EV_PAUSE = 18,     /* gp_ev_pause: nothing was recorded for a time */
+	GP_EV_STEP = 19,      /* gp_ev_step: a step begins, and the one before it ends */
 	GP_EV_INPUTS = 20,    /* gp_ev_inputs: what an inputs_id stands for; before its first use */
 };
 
@@ -90,6 +91,13 @@ struct gp_ev_op_inputs {
 struct gp_ev_pause {
 	struct gp_ev_head head;
 	__u64 start_ns;
+};
+
+/* In recordings by steps whose steps no annotation tells. head.time_ns is when it begins. */
+struct gp_ev_step {
+	struct gp_ev_head head;
+	__u32 cycle_nr; /* operators in a step */
+	__u32 reserved;
 };
 
 #define GP_INPUTS_LOST 0xffffffffU

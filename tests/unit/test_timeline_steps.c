@@ -200,9 +200,14 @@ static void test_dataloader(void **state)
 	for (unsigned int i = 0; i < 5; i++) {
 		uint64_t at = FIRST + i * 100;
 
-		op(e, LOAD, at, at + 10, 0);
 		if (i != 2)
-			op(e, "aten::mm", at + 20, at + 30, 0);
+			op(e, "aten::stack", at + 2, at + 8, T + 900 + i);
+		events__op(e, (struct event_op){.name = LOAD,
+						.start_ns = at,
+						.end_ns = at + 10,
+						.instance = T + 900 + i,
+						.scope = GP_SCOPE_USER});
+		op(e, "aten::mm", at + 20, at + 30, 0);
 	}
 	t = events__timeline(e);
 	assert_int_equal(only_series(t)->by, TL_STEPS_DATALOADER);

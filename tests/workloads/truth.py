@@ -21,7 +21,7 @@ import json
 import os
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import ProfilerActivity, profile, schedule
 
 # Names that torch.profiler leaves out before it builds its tree.
 DROPPED = {
@@ -226,4 +226,19 @@ def record_flops(workload, steps, path):
     told = {"flops": account_flops(prof), "header": [word.strip() for word in header]}
     with open(path + ".part", "w", encoding="utf-8") as out:
         json.dump(told, out)
+    os.rename(path + ".part", path)
+
+
+def record_cycles(workload, steps, path):
+    """Does the steps under torch.profiler with the schedule of its tutorial; the account of each
+    cycle to path."""
+    cycles = []
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True,
+                 schedule=schedule(wait=1, warmup=1, active=3, repeat=2),
+                 on_trace_ready=lambda prof: cycles.append(account(prof, 3))) as prof:
+        for _ in range(steps):
+            workload.step()
+            prof.step()
+    with open(path + ".part", "w", encoding="utf-8") as out:
+        json.dump({"cycles": cycles}, out)
     os.rename(path + ".part", path)

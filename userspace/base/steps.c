@@ -34,6 +34,11 @@ enum step_marker step_marker_of(const char *name)
 	return STEP_MARKER_NONE;
 }
 
+bool step_name_trains(const char *name)
+{
+	return strstr(name, "Backward") || strstr(name, "_backward");
+}
+
 uint64_t step_marker_number(const char *name)
 {
 	if (!begins(name, profiler_prefix))

@@ -6,6 +6,7 @@
 #ifndef GP_BASE_STEPS_H
 #define GP_BASE_STEPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* In order of how much each says about steps. */
@@ -17,6 +18,10 @@ enum step_marker {
 };
 
 enum step_marker step_marker_of(const char *name);
+
+/* Whether an op of this name shows that the program trains: then a cycle of operators is a layer's
+ * rather than a step's. */
+bool step_name_trains(const char *name);
 
 /* The N of "ProfilerStep#N"; 0 if there is none. */
 uint64_t step_marker_number(const char *name);

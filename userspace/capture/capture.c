@@ -163,7 +163,7 @@ static int write_losses(struct capture *c, struct recording_writer *w)
 	for (int i = 0; i < GP_LOSS_NR && !err; i++)
 		err = recording_writer__loss(w, recording_loss_name(i), losses[i]);
 	if (!err && c->stepped)
-		err = recording_writer__loss(w, "late_steps", c->stepped->shift);
+		err = recording_writer__loss(w, "late_steps", stepped_shift(c, w));
 	if (!err && c->options.shapes)
 		err = recording_writer__loss(w, "inputs", c->inputs_lost_nr);
 	return err;

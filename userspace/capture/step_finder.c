@@ -52,6 +52,7 @@ struct step_finder {
 	uint32_t cycle_tid;
 	uint32_t turns_nr; /* seen to go on as they did, up to CONFIRM_TURNS */
 	bool cycle_lost;   /* until its beginning comes again */
+	bool trains;
 	bool failed;
 };
 
@@ -227,10 +228,16 @@ static bool see_top(struct step_finder *f, const struct gp_ev_op *op, const char
 	struct top top = {(uint32_t)(hash ^ hash >> 32), op->start_ns, op->head.time_ns};
 	struct top_thread *t;
 
+	if (f->cycle && f->turns_nr < CONFIRM_TURNS && step_name_trains(name)) {
+		free(f->cycle);
+		f->cycle = NULL;
+		f->trains = true;
+	}
 	if (f->cycle)
 		return op->head.tid == f->cycle_tid && follow_cycle(f, &top, ret_time_ns);
 	/* PyTorch's own annotations will tell. */
-	if (f->marks_nr)
+	f->trains |= op->scope == GP_SCOPE_BACKWARD || step_name_trains(name);
+	if (f->marks_nr || f->trains)
 		return false;
 	t = thread_of(f, op->head.tid);
 	if (!t)
@@ -278,4 +285,9 @@ const char *step_finder__marker(const struct step_finder *f)
 	if (f->decided)
 		return f->decided->name;
 	return f->cycle && f->turns_nr == CONFIRM_TURNS ? "" : NULL;
+}
+
+uint32_t step_finder__cycle(const struct step_finder *f)
+{
+	return f->decided ? 0 : (uint32_t)f->cycle_nr;
 }

@@ -32,4 +32,7 @@ bool step_finder__by_annotations(const struct step_finder *f);
 /* The annotation that decides, "" for a cycle, NULL while nothing is decided. */
 const char *step_finder__marker(const struct step_finder *f);
 
+/* Operators in the cycle; 0: there is none. */
+uint32_t step_finder__cycle(const struct step_finder *f);
+
 #endif /* GP_CAPTURE_STEP_FINDER_H */

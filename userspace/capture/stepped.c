@@ -132,6 +132,7 @@ static int begin_recording(struct capture *c, uint64_t time_ns)
 	int err;
 
 	s->recording = true;
+	s->recording_shift = s->shift;
 	c->start_ns = time_ns;
 	c->start_realtime_ns =
 		capture_clock_ns(CLOCK_REALTIME) - (capture_clock_ns(CLOCK_MONOTONIC) - time_ns);
@@ -152,6 +153,7 @@ static int begin_closing(struct capture *c, uint64_t time_ns)
 	s->closing_start_ns = c->start_ns;
 	s->closing_end_ns = time_ns;
 	s->closing_realtime_ns = c->start_realtime_ns;
+	s->closing_shift = s->recording_shift;
 	s->closing_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	s->closing_drained = false;
 	s->recording = false;
@@ -201,14 +203,26 @@ static bool is_ready(const struct stepped *s, uint64_t time_ns)
 	return !s->closing && s->all_on_since_ns <= time_ns && s->file_since_ns <= time_ns;
 }
 
+/* For timeline/: it cannot find a cycle in a few turns. */
+static int put_step(struct capture *c, uint32_t tid, uint64_t time_ns)
+{
+	struct gp_ev_step ev = {
+		.head = {.kind = GP_EV_STEP, .tid = tid, .time_ns = time_ns},
+		.cycle_nr = step_finder__cycle(c->stepped->finder),
+	};
+
+	return ev.cycle_nr ? recording_writer__event(c->writer, &ev, sizeof(ev)) : 0;
+}
+
 /* A step ends and the next begins. */
-static int boundary(struct capture *c, uint64_t time_ns)
+static int boundary(struct capture *c, uint32_t tid, uint64_t time_ns)
 {
 	struct stepped *s = c->stepped;
-	bool ends =
-		s->recording && schedule_action(&s->schedule, s->step) == SCHEDULE_RECORD_AND_SAVE;
-	int err = ends ? begin_closing(c, time_ns) : 0;
+	enum schedule_action ended = schedule_action(&s->schedule, s->step);
+	int err = s->recording ? put_step(c, tid, time_ns) : 0;
 
+	if (s->recording && ended == SCHEDULE_RECORD_AND_SAVE)
+		err = err ?: begin_closing(c, time_ns);
 	if (s->first_ns)
 		s->step++;
 	else
@@ -216,6 +230,7 @@ static int boundary(struct capture *c, uint64_t time_ns)
 	if (is_record(schedule_action(&s->schedule, s->step)) && !s->recording) {
 		if (is_ready(s, time_ns)) {
 			err = err ?: begin_recording(c, time_ns);
+			err = err ?: put_step(c, tid, time_ns);
 		} else {
 			/* As if this one had not been. */
 			s->step--;
@@ -239,7 +254,7 @@ void stepped_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 		return;
 	if (step_finder__op(s->finder, op, names__text(&c->names, op->name_id), &time_ns) &&
 	    time_ns > s->first_ns)
-		err = boundary(c, time_ns);
+		err = boundary(c, op->head.tid, time_ns);
 	if (!err && step_finder__failed(s->finder))
 		err = -ENOMEM;
 	if (err && !c->failed)
@@ -280,4 +295,13 @@ int stepped_stop(struct capture *c)
 		return err;
 	s->whole_nr++;
 	return err ?: capture_write_end(c, c->writer, c->start_ns, c->end_ns, c->start_realtime_ns);
+}
+
+uint64_t stepped_shift(const struct capture *c, const struct recording_writer *w)
+{
+	const struct stepped *s = c->stepped;
+
+	if (w == s->closing)
+		return s->closing_shift;
+	return s->recording ? s->recording_shift : s->shift;
 }

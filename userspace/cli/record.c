@@ -243,6 +243,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 
 static void say_recording(const struct record *r, const pid_t *pids, size_t pids_nr)
 {
+	CLEANUP(cleanup_free) char *path = NULL;
 	struct capture_status s;
 
 	capture__status(r->capture, &s);
@@ -256,7 +257,10 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 		      s.method);
 	if (s.callbacks_nr)
 		(void)fprintf(stderr, ", operators by callback");
-	(void)fprintf(stderr, ") into %s; Ctrl-C ends\n", r->options.capture.output_path);
+	path = cycle_path((void *)r, 0);
+	(void)fprintf(stderr, ") into %s%s; Ctrl-C ends\n",
+		      path ? path : r->options.capture.output_path,
+		      r->options.many ? " and so on" : "");
 }
 
 /* What a capture that never began has left. The path may be a device: that stays. */

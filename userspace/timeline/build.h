@@ -98,6 +98,13 @@ struct clock_reading {
 	uint64_t time_ns, gpu_ns, width_ns;
 };
 
+/* Where a step begins, in a recording that says it. */
+struct step_begin {
+	uint64_t time_ns;
+	uint32_t thread;
+	uint32_t cycle_nr;
+};
+
 /* Stays with the timeline: its strings live here. */
 struct timeline_private {
 	struct intern *intern;
@@ -126,6 +133,7 @@ struct build {
 	uint64_t last_thread_key;
 	uint32_t last_thread;
 	uint64_t first_ns, last_ns;	    /* over all events */
+	VEC(struct step_begin) step_begins; /* in order of time */
 	VEC(struct step_place) step_places; /* of the steps that have no op of their own */
 	VEC(struct sort_item) missing;	    /* parents that are not open, and whose they are */
 	/* After build_tree(): every op's instance, sorted; and for each place the least parent

@@ -271,6 +271,20 @@ static int read_thread(struct build *b, const struct gp_ev_thread *e)
 	return 0;
 }
 
+static int read_step(struct build *b, const struct gp_ev_step *e)
+{
+	struct step_begin begin = {.time_ns = e->head.time_ns, .cycle_nr = e->cycle_nr};
+	size_t nr = b->step_begins.nr;
+
+	if (begin.time_ns >= TL_TIME_END_NS ||
+	    (nr && begin.time_ns <= b->step_begins.items[nr - 1].time_ns)) {
+		b->counts[TL_TIME_INVALID]++;
+		return 0;
+	}
+	begin.thread = build_thread_of(b, &e->head);
+	return b->err ? b->err : vec_push(&b->step_begins, begin);
+}
+
 static int read_event(const void *event, size_t bytes, void *arg)
 {
 	const struct gp_ev_head *head = event;
@@ -282,6 +296,8 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = read_memory(b, event);
 	else if (head->kind == GP_EV_THREAD && bytes >= sizeof(struct gp_ev_thread))
 		b->err = read_thread(b, event);
+	else if (head->kind == GP_EV_STEP && bytes >= sizeof(struct gp_ev_step))
+		b->err = read_step(b, event);
 	else if (head->kind == GP_EV_INPUTS && bytes >= sizeof(struct gp_ev_inputs))
 		b->err = build_inputs(b, event, bytes);
 	else

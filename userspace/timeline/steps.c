@@ -199,15 +199,33 @@ static int own_steps(struct finder *f, struct tl_step_series *series)
 	return 0;
 }
 
-/* Whether anything ran between two __next__: if not, the first one delivered nothing. */
-static bool delivered(const struct finder *f, uint32_t from, uint32_t to)
+/* Ops within the one of this index. */
+static uint32_t ops_within(const struct finder *f, uint32_t op)
 {
 	const struct tl_op *ops = f->t->ops.items;
+	uint32_t i = op + 1;
 
-	for (uint32_t i = from + 1; i < to && i < f->t->ops.nr; i++)
-		if (ops[i].start_ns >= ops[from].end_ns && !(ops[i].flags & GP_OP_ASYNC))
-			return true;
-	return false;
+	while (i < f->t->ops.nr && ops[i].thread == ops[op].thread &&
+	       ops[i].start_ns < ops[op].end_ns)
+		i++;
+	return i - op - 1;
+}
+
+/*
+ * So many ops, at least, are within a __next__ that delivers something. One that only says that the
+ * epoch is over does next to nothing, and makes no step. With worker processes all do next to
+ * nothing here, and it is not seen which was the last.
+ */
+static uint32_t least_of_next(const struct finder *f)
+{
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < f->ends.nr; i++) {
+		uint32_t nr = ops_within(f, f->ends.items[i].op);
+
+		most = nr > most ? nr : most;
+	}
+	return (most + 3) / 4;
 }
 
 /* From one place to the next, within the op that holds the step. */
@@ -228,6 +246,7 @@ static int between(struct finder *f, struct tl_step_series *series, const struct
 static int steps_between(struct finder *f, struct tl_step_series *series)
 {
 	bool begins = series->by != TL_STEPS_OPTIMIZER;
+	uint32_t least = series->by == TL_STEPS_DATALOADER ? least_of_next(f) : 0;
 	struct step_edge edge = {.time_ns = f->t->start_ns, .parent = TL_NONE};
 	int err = 0;
 
@@ -236,7 +255,7 @@ static int steps_between(struct finder *f, struct tl_step_series *series)
 	for (size_t i = 1; i < f->ends.nr && !err; i++) {
 		const struct step_edge *from = &f->ends.items[i - 1], *to = &f->ends.items[i];
 
-		if (series->by != TL_STEPS_DATALOADER || delivered(f, from->op, to->op))
+		if (ops_within(f, from->op) >= least)
 			err = between(f, series, from, to, begins);
 	}
 	if (err || !begins || series->nr >= f->whole_nr)
@@ -257,6 +276,27 @@ static uint32_t busiest(const struct finder *f, uint32_t process, const uint32_t
 		    (best == TL_NONE || tops[i] > tops[best]))
 			best = i;
 	return best;
+}
+
+/* Where there is an optimizer, or backward ops, a cycle of operators is a layer, not a step. */
+static bool trains(struct finder *f, uint32_t process)
+{
+	const struct timeline *t = f->t;
+	const char *last = NULL;
+
+	for (size_t i = 0; i < f->marks.nr; i++)
+		if (t->threads.items[f->marks.items[i].thread].process == process)
+			return true;
+	for (size_t i = 0; i < t->ops.nr; i++) {
+		const struct tl_op *op = &t->ops.items[i];
+
+		if (t->threads.items[op->thread].process != process || op->name == last)
+			continue;
+		last = op->name;
+		if (op->scope == GP_SCOPE_BACKWARD || step_name_trains(op->name))
+			return true;
+	}
+	return false;
 }
 
 static int collect_tops(struct finder *f, uint32_t thread, uint32_t *symbols)
@@ -315,6 +355,26 @@ static int keep_turns(struct finder *f, const uint32_t *symbols, struct period *
 	return 0;
 }
 
+/* What was found while it was recorded, between ops of the first one's thread. */
+static int told_steps(struct finder *f, struct tl_step_series *series)
+{
+	const struct step_begin *begins = f->b->step_begins.items;
+	size_t nr = f->b->step_begins.nr;
+	int err = 0;
+
+	if (nr < 2 || f->t->threads.items[begins[0].thread].process != series->process)
+		return 0;
+	series->by = TL_STEPS_SEQUENCE;
+	series->thread = begins[0].thread;
+	series->cycle_nr = begins[0].cycle_nr;
+	for (size_t i = 1; i < nr && !err; i++) {
+		static const struct tl_op any = {.flags = GP_OP_CALLBACK};
+
+		err = add_step(f, series, begins[i - 1].time_ns, begins[i].time_ns, TL_NONE, &any);
+	}
+	return err;
+}
+
 static int find_cycle(struct finder *f, struct tl_step_series *series, const uint32_t *tops,
 		      bool *ret_found)
 {
@@ -322,6 +382,8 @@ static int find_cycle(struct finder *f, struct tl_step_series *series, const uin
 	struct period p;
 	int err;
 
+	if (trains(f, series->process))
+		return 0;
 	series->thread = busiest(f, series->process, tops);
 	if (series->thread == TL_NONE)
 		return 0;
@@ -351,7 +413,10 @@ static int find_of_process(struct finder *f, uint32_t process, const uint32_t *t
 	bool found = m != NULL;
 	int err;
 
-	if (m) {
+	if (f->b->step_begins.nr) {
+		found = false;
+		err = told_steps(f, &series);
+	} else if (m) {
 		series.thread = m->thread;
 		series.by = by[m->kind];
 		series.marker = m->kind == STEP_MARKER_PROFILER ? "ProfilerStep*" : m->name;

@@ -55,6 +55,7 @@ void build__done(struct build *b)
 	hash__done(&b->gpu_name_of);
 	hash__done(&b->clock_of);
 	vec_done(&b->clocks);
+	vec_done(&b->step_begins);
 	vec_done(&b->step_places);
 	vec_done(&b->missing);
 	free(b->by_instance);
