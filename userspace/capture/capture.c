@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "capture/pause.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
 
@@ -179,6 +180,8 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	capture_drain(c);
 	if (c->stepped)
 		stepped_turn(c);
+	else if (c->off || c->switching)
+		pause_turn(c);
 	here = capture_watch_members(c);
 	now = capture_clock_ns(CLOCK_MONOTONIC);
 	if (!c->failed && now - c->flushed_ns > SECOND_NS) {
@@ -230,8 +233,9 @@ int capture__stop(struct capture *c, struct reason *why)
 	if (!c->failed && c->stepped)
 		c->failed = stepped_stop(c);
 	else if (!c->failed)
-		c->failed = capture_write_end(c, c->writer, c->start_ns, c->end_ns,
-					      c->start_realtime_ns);
+		c->failed = pause_end(c)
+				    ?: capture_write_end(c, c->writer, c->start_ns, c->end_ns,
+							 c->start_realtime_ns);
 	if (c->failed)
 		return reason_set(why, c->failed, "cannot write '%s': %s", c->options.output_path,
 				  strerror(-c->failed));
@@ -269,6 +273,7 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 	uint64_t losses[GP_LOSS_NR];
 	struct probe_summary summary;
 	struct capture_status s = {.events_nr = c->events_nr};
+	uint64_t now;
 
 	read_losses(c, losses);
 	probe_session__summary(c->probes, &summary);
@@ -276,9 +281,11 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 		    losses[GP_LOSS_COLLECTOR_FULL] + losses[GP_LOSS_GPU_TIME] +
 		    losses[GP_LOSS_GPU_CLOCK] + losses[GP_LOSS_GPU_DROPPED];
 	s.bytes = recording_writer__bytes(c->writer);
-	s.running_ns = c->started ? (c->stopped ? c->end_ns : capture_clock_ns(CLOCK_MONOTONIC)) -
-					    c->start_ns
-				  : 0;
+	now = c->stopped ? c->end_ns : capture_clock_ns(CLOCK_MONOTONIC);
+	if (c->started)
+		s.running_ns = now - c->start_ns - pause_total_ns(c, now);
+	s.off = c->off;
+	s.switching = c->switching;
 	s.sites_nr = summary.sites_nr;
 	s.functions_nr = summary.functions_nr;
 	s.not_placed_nr = summary.not_placed_nr;

@@ -53,6 +53,17 @@ int capture__start(struct capture *c, struct reason *why);
  * there, or -errno with a reason (the recording cannot be written any more, say). */
 int capture__poll(struct capture *c, int timeout_ms, struct reason *why);
 
+/* Which collection a switch is about. */
+enum capture_side { CAPTURE_CPU = 1, CAPTURE_GPU = 2 };
+
+/* Asks for collection to go off or on; it has where capture_status.switching is false again. -EBUSY
+ * with a reason for a capture by steps. */
+int capture__switch(struct capture *c, uint32_t sides, bool on, struct reason *why);
+
+/* Everything that has come so far is in the recording's file afterwards. 0 or -errno with a reason.
+ */
+int capture__flush(struct capture *c, struct reason *why);
+
 /* Takes the probes away, drains the rest and finishes the recording. Idempotent. 0 or -errno with a
  * reason. */
 int capture__stop(struct capture *c, struct reason *why);
@@ -64,7 +75,9 @@ struct capture_status {
 	uint64_t events_nr;
 	uint64_t lost_nr;    /* events that found no room or were refused */
 	uint64_t bytes;	     /* of the recording */
-	uint64_t running_ns; /* since the start */
+	uint64_t running_ns; /* since the start, without the time that the CPU's side was off */
+	uint32_t off;	     /* enum capture_side bits */
+	bool switching;	     /* what capture__switch() asked for is not yet done */
 	uint32_t sites_nr;
 	uint32_t functions_nr;
 	uint32_t not_placed_nr;

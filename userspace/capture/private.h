@@ -36,6 +36,10 @@ struct capture {
 	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr;
 	uint64_t inputs_lost_nr;	   /* ops whose inputs found no place */
 	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
+	uint32_t off;			   /* enum capture_side bits that are switched off */
+	uint64_t paused_since_ns[2];	   /* of each bit; 0: it is not, or not yet */
+	uint64_t paused_ns;		   /* of the CPU's side, what is over */
+	bool switching;			   /* collectors have not yet done what they were asked */
 	bool started, stopped;
 	int failed; /* the first error that ends the capture */
 };

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/record_args.h"
+#include "cli/record_control.h"
 #include "cli/show.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ struct record {
 	struct record_options options;
 	char *aside; /* where a file of the recording's name is until the capture runs, or NULL */
 	struct capture *capture;
+	struct record_control control;
 	bool progress;
 };
 
@@ -223,6 +225,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 		.sort = args->sort,
 		.limit = args->limit,
 		.json = args->json,
+		.socket_path = args->socket,
 	};
 
 	int status;
@@ -333,9 +336,27 @@ static void put_back(struct record *r, bool ours)
 
 static void record_free(struct record *r)
 {
-	if (r)
+	if (r) {
 		free(r->aside);
+		control__free(r->control.control);
+		free(r->control.pids);
+	}
 	free(r);
+}
+
+/* Without a socket the capture goes on all the same. */
+static void listen_for_ctl(struct record *r, const pid_t *pids, size_t pids_nr)
+{
+	struct record_control *c = &r->control;
+
+	c->capture = r->capture;
+	c->path = r->options.capture.output_path;
+	c->pids = malloc(pids_nr * sizeof(*pids));
+	if (!c->pids)
+		return;
+	memcpy(c->pids, pids, pids_nr * sizeof(*pids));
+	c->pids_nr = pids_nr;
+	c->control = control__new(r->options.socket_path);
 }
 
 int record_begin(const struct record_options *options, pid_t *pids, size_t pids_nr,
@@ -370,6 +391,7 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 		record_free(r);
 		return err == -EEXIST ? CLI_USAGE : CLI_FAILED;
 	}
+	listen_for_ctl(r, pids, pids_nr);
 	say_recording(r, pids, pids_nr);
 	*ret_record = r;
 	return CLI_DONE;
@@ -405,7 +427,7 @@ static int poll_until_end(struct record *r)
 		if (!here)
 			break;
 		capture__status(r->capture, &s);
-		if (s.over)
+		if (s.over || record_control_turn(&r->control))
 			break;
 		if (r->options.duration_s > 0 &&
 		    (double)s.running_ns >= r->options.duration_s * 1e9)

@@ -82,6 +82,13 @@ static const char *const record_stacks[] = {"python", NULL};
 		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
 			 "allocation. Operators then come by uprobes, which cost more than "       \
 			 "callbacks."},                                                            \
+		{.name = "socket",                                                                 \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(socket),                                                                      \
+		 .value_name = "PATH",                                                             \
+		 .complete = COMPLETE_FILE,                                                        \
+		 .help = "Let 'gpuprof ctl --socket PATH' find this capture at PATH instead of "   \
+			 "in /run/gpuprof."},                                                      \
 		{.name = "no-gpu",                                                                 \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(no_gpu),                                                                      \

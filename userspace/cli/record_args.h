@@ -28,6 +28,7 @@ struct record_args {
 	const char *sort; /* NULL: not given; else a known key */
 	long limit;	  /* -1: all */
 	bool json;
+	const char *socket; /* NULL: not given */
 	bool quiet;
 	long ring_bytes; /* 0: not given */
 };

@@ -82,7 +82,7 @@ static double number_of(const struct timeline *t, const char *name)
 
 void describe_overhead(struct buf *out, const struct timeline *t)
 {
-	double wall_ns = (double)(t->end_ns - t->start_ns);
+	double wall_ns = (double)(t->end_ns - t->start_ns - t->paused_ns);
 	double cost_ns = number_of(t, "probe_hits") * number_of(t, "probe_ns_per_hit");
 	bool first = true;
 

@@ -92,9 +92,10 @@ static void flops_part(struct buf *out, const struct timeline *t)
 {
 	buf__str(out, "  \"flops\": {\"all\": ");
 	buf__u64(out, t->all_flops);
-	if (t->end_ns > t->start_ns)
+	if (t->end_ns - t->start_ns > t->paused_ns)
 		buf__printf(out, ", \"all_per_s\": %.0f",
-			    (double)t->all_flops / (double)(t->end_ns - t->start_ns) * 1e9);
+			    (double)t->all_flops /
+				    (double)(t->end_ns - t->start_ns - t->paused_ns) * 1e9);
 	buf__str(out, "},\n");
 }
 
@@ -116,10 +117,29 @@ static void process_list(struct buf *out, const struct timeline *t)
 	}
 }
 
+/* When collection was switched off, from the start of the capture. */
+static void pause_list(struct buf *out, const struct timeline *t)
+{
+	buf__str(out, ",\n  \"pauses\": [");
+	for (size_t i = 0; i < t->pauses.nr; i++) {
+		const struct tl_pause *p = &t->pauses.items[i];
+
+		buf__str(out, i ? ", {\"start_us\": " : "{\"start_us\": ");
+		buf__us(out, (int64_t)(p->start_ns - t->start_ns));
+		buf__str(out, ", \"us\": ");
+		buf__us(out, (int64_t)(p->end_ns - p->start_ns));
+		buf__printf(out, ", \"cpu\": %s, \"gpu\": %s}", p->cpu ? "true" : "false",
+			    p->gpu ? "true" : "false");
+	}
+	buf__char(out, ']');
+}
+
 static void capture_part(struct buf *out, const struct timeline *t)
 {
 	buf__str(out, "  \"wall_us\": ");
-	buf__us(out, (int64_t)(t->end_ns - t->start_ns));
+	buf__us(out, (int64_t)(t->end_ns - t->start_ns - t->paused_ns));
+	if (t->pauses.nr)
+		pause_list(out, t);
 	buf__printf(out, ",\n  \"threads\": %zu,\n  \"processes\": [", t->threads.nr);
 	process_list(out, t);
 	buf__str(out, "],\n  \"steps\": ");

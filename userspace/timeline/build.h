@@ -144,8 +144,9 @@ struct build {
 	 */
 	uint32_t *thread_ops;
 	uint64_t window_start_ns, window_end_ns; /* what lies outside is left out */
-	bool show_steps;			 /* an op for each */
-	int err;				 /* why reading stopped */
+	uint64_t paused_until_ns;
+	bool show_steps; /* an op for each */
+	int err;	 /* why reading stopped */
 };
 
 /* Events into columns; processes, threads and names into the timeline. 0 or -errno. */

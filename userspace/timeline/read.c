@@ -13,6 +13,9 @@
 
 #define PROCESS_NR 65536
 
+/* More than anyone orders by hand. */
+#define PAUSES_MAX 1024
+
 /* Processes that nothing names are told apart by pids that no process has. */
 #define UNKNOWN_PID -1000
 
@@ -285,6 +288,27 @@ static int read_step(struct build *b, const struct gp_ev_step *e)
 	return b->err ? b->err : vec_push(&b->step_begins, begin);
 }
 
+/* In order, and those of one side apart from each other: anything else makes no sense. */
+static int read_pause(struct build *b, const struct gp_ev_pause *e)
+{
+	struct tl_pause p = {
+		.start_ns = e->start_ns,
+		.end_ns = e->head.time_ns,
+		.cpu = e->head.flags & 1,
+		.gpu = e->head.flags & 2,
+	};
+
+	if (p.end_ns < p.start_ns || p.end_ns >= TL_TIME_END_NS ||
+	    (p.cpu && p.start_ns < b->paused_until_ns) || b->t->pauses.nr == PAUSES_MAX) {
+		b->counts[TL_TIME_INVALID]++;
+		return 0;
+	}
+	if (p.cpu)
+		b->paused_until_ns = p.end_ns;
+	build_saw_time(b, p.start_ns, p.end_ns);
+	return vec_push(&b->t->pauses, p);
+}
+
 static int read_event(const void *event, size_t bytes, void *arg)
 {
 	const struct gp_ev_head *head = event;
@@ -296,6 +320,8 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = read_memory(b, event);
 	else if (head->kind == GP_EV_THREAD && bytes >= sizeof(struct gp_ev_thread))
 		b->err = read_thread(b, event);
+	else if (head->kind == GP_EV_PAUSE && bytes >= sizeof(struct gp_ev_pause))
+		b->err = read_pause(b, event);
 	else if (head->kind == GP_EV_STEP && bytes >= sizeof(struct gp_ev_step))
 		b->err = read_step(b, event);
 	else if (head->kind == GP_EV_INPUTS && bytes >= sizeof(struct gp_ev_inputs))

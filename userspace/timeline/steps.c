@@ -164,6 +164,16 @@ static void set_ends(struct finder *f, const struct marks *m)
 
 /* ---- the steps of one process ---- */
 
+/* Whether nothing was seen for some of that time: it is not known what it holds. */
+static bool was_paused(const struct timeline *t, uint64_t start_ns, uint64_t end_ns)
+{
+	for (size_t i = 0; i < t->pauses.nr; i++)
+		if (t->pauses.items[i].cpu && t->pauses.items[i].start_ns < end_ns &&
+		    t->pauses.items[i].end_ns > start_ns)
+			return true;
+	return false;
+}
+
 static int add_step(struct finder *f, struct tl_step_series *series, uint64_t start_ns,
 		    uint64_t end_ns, uint32_t parent, const struct tl_op *like)
 {
@@ -175,7 +185,7 @@ static int add_step(struct finder *f, struct tl_step_series *series, uint64_t st
 				   .step = (uint32_t)f->t->steps.nr,
 				   .flags = like->flags & GP_OP_CALLBACK};
 
-	if (end_ns < start_ns)
+	if (end_ns < start_ns || was_paused(f->t, start_ns, end_ns))
 		return 0;
 	series->nr++;
 	if (vec_push(&f->t->steps, step) || vec_push(&f->b->step_places, place))

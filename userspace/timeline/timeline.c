@@ -73,6 +73,7 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->memory);
 	vec_done(&t->out_of_memory);
 	vec_done(&t->inputs);
+	vec_done(&t->pauses);
 	vec_done(&t->steps);
 	vec_done(&t->step_series);
 	vec_done(&t->losses);
@@ -118,6 +119,19 @@ static void set_window(struct timeline *t, const struct build *b)
 		t->start_ns = any ? b->first_ns : 0;
 	if (t->end_ns < t->start_ns || t->end_ns >= TL_TIME_END_NS)
 		t->end_ns = any && b->last_ns > t->start_ns ? b->last_ns : t->start_ns;
+}
+
+/* Of the window alone. */
+static void add_pauses(struct timeline *t)
+{
+	for (size_t i = 0; i < t->pauses.nr; i++) {
+		const struct tl_pause *p = &t->pauses.items[i];
+		uint64_t from = p->start_ns > t->start_ns ? p->start_ns : t->start_ns;
+		uint64_t to = p->end_ns < t->end_ns ? p->end_ns : t->end_ns;
+
+		if (p->cpu && to > from)
+			t->paused_ns += to - from;
+	}
 }
 
 /* Adds to the counter of this name, which is made if there is none. */
@@ -168,6 +182,7 @@ static int build_all(struct build *b)
 	int err;
 
 	set_window(b->t, b);
+	add_pauses(b->t);
 	err = build_tree(b);
 	if (!err)
 		err = build_api(b);

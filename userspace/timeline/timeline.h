@@ -123,6 +123,12 @@ struct tl_step_series {
 	uint32_t first, nr;
 };
 
+/* Someone switched collection off. */
+struct tl_pause {
+	uint64_t start_ns, end_ns;
+	bool cpu, gpu; /* what was off */
+};
+
 struct tl_loss {
 	const char *name;
 	uint64_t count;
@@ -138,7 +144,9 @@ struct timeline {
 	/* Requests that were refused: bytes asked for, no address, no partner. By time. */
 	VEC(struct tl_memory) out_of_memory;
 	VEC(struct tl_inputs) inputs;
-	uint64_t all_flops; /* of all ops */
+	uint64_t all_flops;	     /* of all ops */
+	VEC(struct tl_pause) pauses; /* by start */
+	uint64_t paused_ns;	     /* of the window, with nothing collected of the CPU */
 	VEC(struct tl_step) steps;
 	VEC(struct tl_step_series) step_series; /* at most one a process */
 	struct tl_gpus gpu;
