@@ -381,7 +381,7 @@ enum gp_feature {
 	GP_FEATURE_OPS = 1,    /* at::RecordFunction callbacks */
 	GP_FEATURE_CUPTI = 2,  /* GPU activity */
 	GP_FEATURE_MEMORY = 4, /* c10's memory reports by callback (not built yet: uprobes do it) */
-	GP_FEATURE_SHAPES = 64, /* inputs of ops; together with GP_FEATURE_OPS or _STEPS */
+	GP_FEATURE_SHAPES = 64,	 /* inputs of ops; together with GP_FEATURE_OPS or _STEPS */
 	GP_FEATURE_STEPS = 4096, /* annotations alone, unless GP_FEATURE_OPS is wanted too */
 };
 

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import harness
+import test_gpu
 
 STEP_OP = "aten::mse_loss"
 
@@ -154,3 +155,34 @@ def test_usage(words):
 def test_nobody_there(tmp_path):
     done = harness.gpuprof("ctl", "--socket", tmp_path / "none", "status")
     assert done.status == harness.FAILED and "nobody answers" in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["gpu"]])
+def test_gpus_off_and_on(tmp_path, words):
+    """CUPTI is let go and taken again; what it told before is all there."""
+    path = str(tmp_path / "gpu.sock")
+    with test_gpu.App() as app:
+        with harness.Gpuprof("attach", "--pid", app.pid, "--socket", path, "-o",
+                             tmp_path / "gpu.gpuprof") as profiler:
+            profiler.wait_recording()
+            for command, rounds in ((None, 5), ("stop", 7), ("start", 3)):
+                if command:
+                    done = ctl(path, command, *words)
+                    assert done.status == harness.DONE, done
+                app.do("work 1 %d" % rounds)
+            status_now = status(path)
+            assert profiler.finish() == harness.DONE, profiler.told()
+        app.leave()
+    assert ["gpu", "on"] in status_now
+    with test_gpu.App() as app:
+        done, _ = test_gpu.capture(app, tmp_path, "work 1 8", name="whole.gpuprof")
+        app.leave()
+
+    def calls(recording):
+        return {row["name"]: row["calls"] for row in recording.table()["rows"]
+                if row["device"] == "CUDA"}
+
+    whole = calls(done.recording)
+    assert whole and calls(harness.Recording(tmp_path / "gpu.gpuprof")) == whole
+    losses = harness.Recording(tmp_path / "gpu.gpuprof").losses()
+    assert not losses["cupti_dropped"] and not losses["gpu_unmatched"]

@@ -249,3 +249,35 @@ def test_resnet18_sorted_by_self_memory(recordings):
     by_time = capture.recording.table("--sort", "self_cpu_time_total")["rows"]
     assert {row["name"] for row in by_time} == set(truth["rows"])
     assert by_time[0]["self_cpu_us"] == max(row["self_cpu_us"] for row in by_time)
+
+
+def test_waiting_costs_no_operators(tmp_path):
+    """While the schedule waits, annotations are seen and nothing else."""
+    path = str(tmp_path / "wait.sock")
+
+    def told():
+        done = harness.gpuprof("ctl", "--socket", path, "status")
+        assert done.status == harness.DONE, done
+        words = dict(line.split(None, 1) for line in done.stdout.splitlines())
+        return int(words["events"]), int(words.get("steps", 0))
+
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", path, "--memory", "-o",
+                             tmp_path / "wait.gpuprof", "--schedule",
+                             "wait=1000000,active=1") as profiler:
+            profiler.wait_recording()
+
+            def rests():
+                before = told()[0]
+                target.step(1)
+                return told()[1] and told()[0] - before <= 4
+
+            harness.wait_until("operators are off", rests)
+            events, steps = told()
+            target.step(20)
+            harness.wait_until("all steps are seen", lambda: told()[1] == steps + 20)
+            # optimizer.step and zero_grad.
+            assert told()[0] - events <= 20 * 2 + 4
+            assert profiler.finish() == harness.FAILED
+        target.leave()
+    assert [name for name in os.listdir(tmp_path) if name.endswith(".gpuprof")] == []
