@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "capture/pause.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
@@ -98,6 +99,9 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		c->stepped = stepped__new(&options->schedule);
 		err = c->stepped ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	}
+	if (!err && options->children && !probe_session__tells_forks(c->probes))
+		log_warn("processes that are started from now on are not recorded: forks are told "
+			 "in the first PID namespace only");
 	if (!err)
 		err = recording_writer__new(c->stepped ? NULL : options->output_path, why,
 					    &c->writer);
@@ -148,6 +152,8 @@ static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR]
 	ret_losses[GP_LOSS_OPEN_AT_START] += c->open_at_start_nr;
 	ret_losses[GP_LOSS_COLLECTOR_LEFT] += c->left_nr;
 	ret_losses[GP_LOSS_STACK_INCOMPLETE] += c->stacks.incomplete_nr;
+	ret_losses[GP_LOSS_CHILD_LATE] += c->child_late_nr;
+	ret_losses[GP_LOSS_CHILD_MISSED] += c->child_missed_nr;
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest)
 			guest__losses(c->members.items[i]->guest, ret_losses);
@@ -258,6 +264,7 @@ void capture__free(struct capture *c)
 		free(m);
 	}
 	vec_done(&c->members);
+	vec_done(&c->born);
 	probe_session__free(c->probes);
 	recording_writer__free(c->writer);
 	stepped__free(c->stepped);

@@ -36,6 +36,9 @@ struct capture_options {
 	char *(*cycle_path)(void *arg, unsigned int cycle);
 	void *cycle_arg;
 	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */
+	/* What they start joins, and goes on after exec as they do. A capture ends with those that
+	 * were added. */
+	bool children;
 };
 
 /* Loads the kernel side and creates the recording. 0 or -errno with a reason. */

@@ -89,6 +89,12 @@ static const char *const record_stacks[] = {"python", NULL};
 		 .complete = COMPLETE_FILE,                                                        \
 		 .help = "Let 'gpuprof ctl --socket PATH' find this capture at PATH instead of "   \
 			 "in /run/gpuprof."},                                                      \
+		{.name = "children",                                                               \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(children),                                                                    \
+		 .help = "Record the processes that they start too, and what those start: "        \
+			 "DataLoader's workers, the ranks of torchrun. Those that start while it " \
+			 "records are watched by uprobes."},                                       \
 		{.name = "no-gpu",                                                                 \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(no_gpu),                                                                      \
@@ -191,9 +197,8 @@ const struct command command_run = {
 	.summary = "start a program and profile it from its first instruction",
 	.usage = "[options] -- CMD [ARGS...]",
 	.about = "Starts CMD and records it from the first instruction to its end, or to the end "
-		 "of --duration. Prints the table and keeps the recording. Only CMD's own process "
-		 "is "
-		 "recorded, not those that it starts.",
+		 "of --duration. Prints the table and keeps the recording. Processes that CMD "
+		 "starts are recorded with --children.",
 	.options = run_options,
 	.operand = "the command to run",
 	.min_operands = 1,
