@@ -109,9 +109,10 @@ def test_schedule_records_what_torch_profiler_records(cycles, name, column):
         if column == "calls":
             assert ours[STEP] == theirs[STEP] == 3
         found = differences(ours, theirs)
-        if column != "calls" and recording.losses()["free_unknown"]:
-            # What a step frees may have been allocated before the first one.
-            found.pop(STEP, None)
+        if column != "calls":
+            # Of what was allocated before the first active step, torch.profiler knows no sizes
+            # when it is freed; that happens outside of operators.
+            found = {row: value for row, value in found.items() if row.startswith("aten::")}
         if one.version.startswith("1.13"):
             assert own_alone(found, column)
         else:

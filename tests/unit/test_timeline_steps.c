@@ -105,13 +105,24 @@ static void test_shown(void **state)
 	train(*state, 3, ADAM, 0);
 	events__memory(*state,
 		       (struct event_memory){.time_ns = FIRST + 50, .address = 64, .bytes = 8});
+	/* What came before the window tells how much is freed in it, and nothing else. */
+	op(*state, "aten::mm", FIRST - 50, FIRST - 40, 0);
+	events__memory(*state,
+		       (struct event_memory){.time_ns = FIRST - 45, .address = 128, .bytes = 100});
+	events__memory(*state,
+		       (struct event_memory){.time_ns = FIRST + 60,
+					     .address = 128,
+					     .flags = GP_MEMORY_FREE | GP_MEMORY_SIZE_UNKNOWN});
 	t = events__timeline(*state);
+	assert_int_equal(t->memory.nr, 2);
+	assert_int_equal(t->memory.items[1].bytes, -100);
+	assert_int_equal(find_op(t, "aten::mm", 3), TL_NONE);
 	assert_int_equal(only_series(t)->nr, 3);
 	expect_step(t, 0, FIRST, FIRST + 90);
 	step = op_named(t, "ProfilerStep#5", 0);
 	assert_int_equal(step->self_ns, 90 - 20 - 20);
 	assert_int_equal(step->scope, GP_SCOPE_USER);
-	assert_int_equal(step->self_cpu_bytes, 8);
+	assert_int_equal(step->self_cpu_bytes, 8 - 100);
 	assert_int_equal(&t->ops.items[t->steps.items[0].op] - step, 0);
 	assert_string_equal(parent_name(t, "aten::mm", 2), "ProfilerStep#7");
 	assert_string_equal(parent_name(t, ADAM, 0), "ProfilerStep#5");

@@ -63,6 +63,7 @@ struct raw_memory {
 	uint32_t stack_id;
 	int16_t device_type, device_index;
 	uint8_t flags;
+	bool before; /* the window: it only says how large what is freed later is */
 };
 
 struct tl_name {

@@ -249,14 +249,16 @@ static int read_memory(struct build *b, const struct gp_ev_memory *e)
 		b->counts[TL_TIME_INVALID]++;
 		return 0;
 	}
-	if (!build_in_window(b, m.time_ns, m.time_ns))
+	m.before = m.time_ns < b->window_start_ns;
+	if (m.time_ns > b->window_end_ns)
 		return 0;
 	if (b->memory.nr >= TL_NONE - 1)
 		return -EFBIG;
 	m.thread = build_thread_of(b, &e->head);
 	if (b->err)
 		return b->err;
-	build_saw_time(b, m.time_ns, m.time_ns);
+	if (!m.before)
+		build_saw_time(b, m.time_ns, m.time_ns);
 	return vec_push(&b->memory, m);
 }
 
