@@ -31,6 +31,8 @@ enum gp_event_kind {
 	GP_EV_SYNC = 10,      /* gp_ev_sync: one synchronisation, from CUPTI */
 	GP_EV_CLOCK = 11,     /* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
 	GP_EV_STACK = 12,     /* gp_ev_stack: a stack's id and frames (never in a recording) */
+	GP_EV_PAUSE = 18,     /* gp_ev_pause: nothing was recorded for a time */
+	GP_EV_STEP = 19,      /* gp_ev_step: a step begins, and the one before it ends */
 	GP_EV_INPUTS = 20,    /* gp_ev_inputs: what an inputs_id stands for; before its first use */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
 };
@@ -84,6 +86,19 @@ struct gp_ev_op {
 struct gp_ev_op_inputs {
 	struct gp_ev_op op;
 	__u32 inputs_id; /* 0: none; GP_INPUTS_LOST: they found no place */
+	__u32 reserved;
+};
+
+/* Nothing was collected from start_ns to head.time_ns, as someone wanted. */
+struct gp_ev_pause {
+	struct gp_ev_head head;
+	__u64 start_ns;
+};
+
+/* In recordings by steps whose steps no annotation tells. head.time_ns is when it begins. */
+struct gp_ev_step {
+	struct gp_ev_head head;
+	__u32 cycle_nr; /* operators in a step */
 	__u32 reserved;
 };
 
@@ -403,8 +418,9 @@ enum gp_feature {
 	GP_FEATURE_OPS = 1,    /* at::RecordFunction callbacks */
 	GP_FEATURE_CUPTI = 2,  /* GPU activity */
 	GP_FEATURE_MEMORY = 4, /* c10's memory reports by callback (not built yet: uprobes do it) */
-	GP_FEATURE_SHAPES = 64,	 /* inputs of ops; only together with GP_FEATURE_OPS */
+	GP_FEATURE_SHAPES = 64,	 /* inputs of ops; together with GP_FEATURE_OPS or _STEPS */
 	GP_FEATURE_STACKS = 128, /* Python stacks of ops; likewise */
+	GP_FEATURE_STEPS = 4096, /* annotations alone, unless GP_FEATURE_OPS is wanted too */
 };
 
 enum gp_collector_state {

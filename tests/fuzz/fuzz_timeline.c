@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define EVENTS_MAX 2000
-#define NAMES_NR   8
+#define NAMES_NR   10
 #define NAME_BYTES 200
 #define STACKS_NR  6
 
@@ -27,7 +27,9 @@ static const char *const names[NAMES_NR] = {"f",
 					    "\"\n\xff",
 					    "_Z1fPKfS0_Ri",
 					    "cudaLaunchKernel_v7000",
-					    "cudaLaunchKernel_ptsz"};
+					    "cudaLaunchKernel_ptsz",
+					    "Optimizer.step#A.step",
+					    "enumerate(DataLoader)#B.__next__"};
 
 struct input {
 	const uint8_t *at;
@@ -189,12 +191,30 @@ static void one_name(struct input *in, struct recording_writer *w)
 	(void)recording_writer__name(w, NAMES_NR, name, "");
 }
 
+static void one_step(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_step s = {0};
+
+	head(in, &s.head, GP_EV_STEP);
+	s.cycle_nr = (uint32_t)number(in);
+	(void)recording_writer__event(w, &s, sizeof(s));
+}
+
+static void one_pause(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_pause p = {0};
+
+	head(in, &p.head, GP_EV_PAUSE);
+	p.start_ns = number(in);
+	(void)recording_writer__event(w, &p, sizeof(p));
+}
+
 static void one_event(struct input *in, struct recording_writer *w)
 {
 	static void (*const kinds[])(struct input * in, struct recording_writer * w) = {
-		one_thread, one_memory, one_memory, one_op,	    one_op,   one_op,
-		one_op,	    one_op,	one_api,    one_api,	    one_api,  one_kernel,
-		one_kernel, one_sync,	one_clock,  one_gpu_memory, one_name,
+		one_thread, one_memory,	    one_memory, one_op,	  one_op,     one_op,	  one_op,
+		one_op,	    one_api,	    one_api,	one_api,  one_kernel, one_kernel, one_sync,
+		one_clock,  one_gpu_memory, one_name,	one_step, one_pause,
 	};
 
 	kinds[byte(in) % (sizeof(kinds) / sizeof(*kinds))](in, w);
@@ -234,6 +254,11 @@ static void fill(struct input *in, struct recording_writer *w)
 		(void)recording_writer__name(w, i, names[i], i == 1 ? "out" : "");
 	(void)recording_writer__window(w, number(in), number(in), number(in));
 	add_stacks(w);
+	if (p.pid & 1) {
+		(void)recording_writer__meta(w, "steps", "18446744073709551615");
+		(void)recording_writer__meta(w, "steps_nr", "3");
+		(void)recording_writer__meta(w, "flops", "1");
+	}
 	for (int i = 0; i < EVENTS_MAX && in->at < in->end; i++)
 		one_event(in, w);
 }
@@ -260,6 +285,23 @@ static void check_ops(const struct timeline *t)
 		check(parent->thread == op->thread && parent->depth + 1 == op->depth);
 		check(parent->start_ns <= op->start_ns && op->end_ns <= parent->end_ns);
 	}
+}
+
+static void check_steps(const struct timeline *t)
+{
+	for (size_t i = 0; i < t->step_series.nr; i++) {
+		const struct tl_step_series *s = &t->step_series.items[i];
+
+		check(s->nr && s->first + s->nr <= t->steps.nr && s->thread < t->threads.nr);
+	}
+	for (size_t i = 0; i < t->steps.nr; i++) {
+		const struct tl_step *s = &t->steps.items[i];
+
+		check(s->start_ns <= s->end_ns && s->op < t->ops.nr);
+		check(t->ops.items[s->op].start_ns == s->start_ns &&
+		      t->ops.items[s->op].end_ns == s->end_ns);
+	}
+	check(t->paused_ns <= t->end_ns - t->start_ns);
 }
 
 static void check_gpu(const struct timeline *t)
@@ -339,6 +381,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_ops(t);
 	check_gpu(t);
 	write_outputs(t, NULL);
+	timeline__free(t);
+	check(!timeline__new_steps(rec, NULL, &t));
+	check_ops(t);
+	check_gpu(t);
+	check_steps(t);
 	write_outputs(t, "self_cpu_time_total");
 	timeline__free(t);
 	recording__free(rec);
@@ -371,7 +418,19 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		15, 0,	0,   160, 150, 64,  10,	 0, 7, 0, 1,  1, 3, 0, /* copy */
 	};
 
+	/* Ops and three optimizer steps, one of them in an annotation; then a pause. */
+	static const uint8_t step_seed[] = {
+		2,  10, 250, 20,			    /* pid, window */
+		3,  0,	7,   40,  30,  1, 0, 8, 7, 0, 0, 1, /* optimizer */
+		3,  0,	7,   60,  50,  2, 0, 0, 0, 0, 0, 1, /* op */
+		3,  0,	7,   90,  80,  4, 3, 8, 7, 0, 0, 1, /* optimizer within */
+		3,  0,	7,   95,  70,  3, 0, 0, 7, 0, 0, 1, /* that annotation */
+		3,  0,	7,   140, 130, 5, 0, 8, 7, 0, 0, 1, /* optimizer */
+		18, 1,	7,   120, 110,			    /* pause */
+	};
+
 	fuzz_seed(*argc, *argv, "nested", seed, sizeof(seed));
+	fuzz_seed(*argc, *argv, "steps", step_seed, sizeof(step_seed));
 	fuzz_seed(*argc, *argv, "gpu", gpu_seed, sizeof(gpu_seed));
 	return 0;
 }

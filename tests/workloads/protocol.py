@@ -8,6 +8,8 @@ so what happens inside a capture is exactly what was ordered.
     time N          N steps, timed; all threads' CPU time too "took SECONDS CPU_SECONDS"
     truth N FILE    N steps under torch.profiler, see truth   "truth N"
     shapes N FILE   the same with record_shapes, see truth    "shapes N"
+    flops N FILE    the same with with_flops, see truth       "flops N"
+    cycles N FILE   N steps under a schedule, see truth       "cycles N"
     profile N [F]   the same under torch.profiler; with a file also its stop, table and trace
                                                               "profiled LOOP CPU STOP TABLE TRACE"
     profile_all N   the same with stacks, shapes and memory   "profiled LOOP CPU STOP"
@@ -116,6 +118,12 @@ def obey(workload, words):
 
         truth.record_shapes(workload, int(words[1]), words[2])
         return "shapes " + words[1]
+    if words[0] in ("flops", "cycles") and len(words) == 3:
+        import truth
+
+        record = truth.record_flops if words[0] == "flops" else truth.record_cycles
+        record(workload, int(words[1]), words[2])
+        return "%s %s" % (words[0], words[1])
     answer = workload.command(words)
     return answer if answer is not None else "unknown command: " + " ".join(words)
 

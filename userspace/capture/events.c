@@ -6,6 +6,7 @@
  * same way, but a collector cannot speak for its process' life.
  */
 #include "capture/private.h"
+#include "capture/stepped.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,6 +35,21 @@ static struct member *member_of(struct capture *c, uint16_t index)
 	return index < c->members.nr ? c->members.items[index] : NULL;
 }
 
+/* The recording of a cycle that is just ending, if there is one. */
+static struct recording_writer *closing_of(const struct capture *c)
+{
+	return c->stepped ? c->stepped->closing : NULL;
+}
+
+/* What every recording needs that is open now. */
+static int put_everywhere(struct capture *c, const void *event, size_t bytes)
+{
+	struct recording_writer *closing = closing_of(c);
+	int err = recording_writer__event(c->writer, event, bytes);
+
+	return err || !closing ? err : recording_writer__event(closing, event, bytes);
+}
+
 /* A thread that the kernel's programs have not told about: its name from /proc. */
 static int name_thread(struct capture *c, struct member *m, uint32_t tid)
 {
@@ -51,7 +67,7 @@ static int name_thread(struct capture *c, struct member *m, uint32_t tid)
 		(void)fclose(f);
 	}
 	ev.head.time_ns = capture_clock_ns(CLOCK_MONOTONIC);
-	return recording_writer__event(c->writer, &ev, sizeof(ev));
+	return put_everywhere(c, &ev, sizeof(ev));
 }
 
 static int note_thread(struct capture *c, struct member *m, const struct gp_ev_head *head)
@@ -108,6 +124,7 @@ static int put_named(struct capture *c, uint32_t source, const void *event, size
 	} ev;
 	uint32_t id = 0;
 	int64_t known;
+	int err;
 
 	if (bytes > sizeof(ev))
 		bytes = sizeof(ev);
@@ -125,12 +142,14 @@ static int put_named(struct capture *c, uint32_t source, const void *event, size
 	else if (ev.head.kind == GP_EV_OP && bytes >= sizeof(ev.op))
 		ev.op.inputs_id = inputs_number(c, source, ev.op.inputs_id);
 	if (ev.head.kind == GP_EV_OP) {
-		int err = renumber_stack(c, source, &ev.op.op.stack_id);
-
+		err = renumber_stack(c, source, &ev.op.op.stack_id);
 		if (err)
 			return err;
 	}
-	return recording_writer__event(c->writer, &ev, bytes);
+	err = recording_writer__event(c->out, &ev, bytes);
+	if (!err && c->stepped && ev.head.kind == GP_EV_OP)
+		stepped_op(c, ev.head.process, &ev.op.op);
+	return err;
 }
 
 static int put_name(struct capture *c, uint32_t source, const struct gp_ev_name *ev, size_t bytes)
@@ -197,6 +216,36 @@ static void note_process(struct capture *c, struct member *m, const struct gp_ev
 		m->end = MEMBER_EXECED;
 }
 
+/* When what the event tells began; 0: it tells of a moment. */
+static uint64_t began_ns(const void *event)
+{
+	switch (((const struct gp_ev_head *)event)->kind) {
+	case GP_EV_OP:
+		return ((const struct gp_ev_op *)event)->start_ns;
+	case GP_EV_API:
+		return ((const struct gp_ev_api *)event)->start_ns;
+	case GP_EV_KERNEL:
+		return ((const struct gp_ev_kernel *)event)->start_ns;
+	case GP_EV_GPU_MEMORY:
+		return ((const struct gp_ev_gpu_memory *)event)->start_ns;
+	case GP_EV_SYNC:
+		return ((const struct gp_ev_sync *)event)->start_ns;
+	default:
+		return 0;
+	}
+}
+
+/* By steps an event belongs to the recording of the step in which it began. */
+static struct recording_writer *recording_of(const struct capture *c, const void *event)
+{
+	const struct gp_ev_head *head = event;
+	uint64_t start_ns = began_ns(event);
+
+	if (closing_of(c) && (start_ns ? start_ns : head->time_ns) < c->stepped->closing_end_ns)
+		return c->stepped->closing;
+	return c->writer;
+}
+
 static int put_event(struct capture *c, struct member *m, uint32_t source, const void *event,
 		     size_t bytes)
 {
@@ -206,6 +255,7 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	if (err)
 		return err;
 	c->events_nr++;
+	c->out = recording_of(c, event);
 	switch (head->kind) {
 	case GP_EV_OP:
 		return put_named(c, source, event, bytes, offsetof(struct gp_ev_op, name_id));
@@ -218,7 +268,7 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	case GP_EV_FOUND_NAME:
 		return put_found_name(c, event);
 	case GP_EV_INPUTS:
-		return inputs_ids__add(&c->inputs, c->writer, source, event, bytes);
+		return inputs_ids__add(&c->inputs, c->writer, closing_of(c), source, event, bytes);
 	case GP_EV_STACK:
 		return put_stack(c, m, source, event, bytes);
 	case GP_EV_MEMORY:
@@ -228,9 +278,11 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 		return 0;
 	case GP_EV_PROCESS:
 		note_process(c, m, event);
-		return recording_writer__event(c->writer, event, bytes);
+		return recording_writer__event(c->out, event, bytes);
+	case GP_EV_THREAD:
+		return put_everywhere(c, event, bytes);
 	default:
-		return recording_writer__event(c->writer, event, bytes);
+		return recording_writer__event(c->out, event, bytes);
 	}
 }
 
@@ -259,39 +311,22 @@ static int on_kernel_event(const void *event, size_t bytes, void *arg)
 	return err;
 }
 
-/* When what the event tells began; 0: it tells of a moment. */
-static uint64_t began_ns(const void *event)
-{
-	switch (((const struct gp_ev_head *)event)->kind) {
-	case GP_EV_OP:
-		return ((const struct gp_ev_op *)event)->start_ns;
-	case GP_EV_API:
-		return ((const struct gp_ev_api *)event)->start_ns;
-	case GP_EV_KERNEL:
-		return ((const struct gp_ev_kernel *)event)->start_ns;
-	case GP_EV_GPU_MEMORY:
-		return ((const struct gp_ev_gpu_memory *)event)->start_ns;
-	case GP_EV_SYNC:
-		return ((const struct gp_ev_sync *)event)->start_ns;
-	default:
-		return 0;
-	}
-}
-
 /* A collector collects from the moment it is armed, a little before the capture's window opens.
  * What ids stand for is kept, whenever it was told, and so are readings of the clock: they say how
  * good the first times are. */
 static bool before_start(struct capture *c, const void *event)
 {
 	const struct gp_ev_head *head = event;
-	uint64_t start_ns = began_ns(event);
+	uint64_t start_ns = began_ns(event), from_ns = c->start_ns;
 
+	if (closing_of(c) && recording_of(c, event) == closing_of(c))
+		from_ns = c->stepped->closing_start_ns;
 	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_STACK ||
 	    head->kind == GP_EV_CLOCK)
 		return false;
-	if (!c->started || head->time_ns < c->start_ns)
+	if (!c->started || head->time_ns < from_ns)
 		return true;
-	if (!start_ns || start_ns >= c->start_ns)
+	if (!start_ns || start_ns >= from_ns)
 		return false;
 	c->open_at_start_nr++;
 	return true;
@@ -317,13 +352,45 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	return err;
 }
 
+/* By steps what the kernel tells is taken after what the collectors told until later: when it is
+ * taken, it is known in which step it was. */
+static int hold_kernel_event(const void *event, size_t bytes, void *arg)
+{
+	struct capture *c = arg;
+	uint64_t nr = bytes;
+
+	buf__add(&c->stepped->held, &nr, sizeof(nr));
+	buf__add(&c->stepped->held, event, bytes);
+	buf__add(&c->stepped->held, (const char[8]){0}, -bytes & 7);
+	c->failed = c->failed ?: buf__error(&c->stepped->held);
+	return c->failed;
+}
+
+static void take_held(struct capture *c)
+{
+	struct buf *held = &c->stepped->held;
+
+	for (size_t at = 0; at < held->nr && !c->failed;) {
+		uint64_t bytes;
+
+		memcpy(&bytes, held->bytes + at, sizeof(bytes));
+		at += sizeof(bytes);
+		(void)on_kernel_event(held->bytes + at, bytes, c);
+		at += (bytes + 7) & ~7ULL;
+	}
+	buf__clear(held);
+}
+
 void capture_drain(struct capture *c)
 {
 	if (!c->failed)
-		(void)probe_session__drain(c->probes, on_kernel_event, c);
+		(void)probe_session__drain(c->probes,
+					   c->stepped ? hold_kernel_event : on_kernel_event, c);
 	for (size_t i = 0; i < c->members.nr && !c->failed; i++)
 		if (c->members.items[i]->guest)
 			(void)guest__drain(c->members.items[i]->guest, on_guest_event, c);
+	if (c->stepped)
+		take_held(c);
 }
 
 void capture_stop_guest(struct capture *c, struct guest *g, bool gone)

@@ -26,7 +26,8 @@ extern const unsigned char collector_so_start[], collector_so_end[];
 struct guest {
 	struct collector_ring *ring;
 	struct guest_meanwhile meanwhile;
-	uint32_t wanted; /* enum gp_feature bits */
+	uint32_t wanted; /* enum gp_feature bits, now */
+	uint32_t whole;	 /* what was asked for when all was wanted */
 	bool stopped;
 };
 
@@ -122,6 +123,7 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 		if (err)
 			want(g, gpu);
 	}
+	g->whole = g->wanted;
 	if (!err)
 		*why = gpu_why;
 	return 0;
@@ -160,8 +162,28 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 
 void guest__ask(struct guest *g, uint32_t features)
 {
-	if (!g->stopped && (g->wanted & features) != features)
+	bool all = g->wanted == g->whole;
+
+	g->whole |= features;
+	if (!g->stopped && all && (g->wanted & features) != features)
 		want(g, g->wanted | features);
+}
+
+void guest__only(struct guest *g, uint32_t features)
+{
+	features &= g->whole | GP_FEATURE_STEPS;
+	if (!(g->whole & GP_FEATURE_OPS))
+		features &= ~(uint32_t)GP_FEATURE_STEPS;
+	if (!g->stopped && g->wanted != features)
+		want(g, features);
+}
+
+bool guest__follows(const struct guest *g)
+{
+	struct collector_status s;
+
+	collector_ring__status(g->ring, &s);
+	return s.broken || (s.active == (g->wanted & ~s.failed));
 }
 
 uint32_t guest__active(const struct guest *g)

@@ -19,10 +19,14 @@
 
 #define SECOND_NS 1000000000ULL
 
+struct stepped;
+
 struct capture {
 	struct capture_options options;
 	struct probe_session *probes;
 	struct recording_writer *writer;
+	struct recording_writer *out; /* where the event goes that is being taken; NULL: nowhere */
+	struct stepped *stepped;      /* where the capture is by steps, else NULL */
 	struct names names;
 	struct inputs_ids inputs;
 	struct stacks stacks;
@@ -36,12 +40,20 @@ struct capture {
 	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
 	uint64_t guest_ops_nr;		   /* ops that collectors have told */
 	struct callback_cost guest_cost;   /* of collectors that are gone */
+	uint32_t off;			   /* enum capture_side bits that are switched off */
+	uint64_t paused_since_ns[2];	   /* of each bit; 0: it is not, or not yet */
+	uint64_t paused_ns;		   /* of the CPU's side, what is over */
+	bool switching;			   /* collectors have not yet done what they were asked */
 	bool started, stopped;
 	int failed; /* the first error that ends the capture */
 };
 
 /* Now, in nanoseconds. */
 uint64_t capture_clock_ns(clockid_t clock);
+
+/* Losses and window of a recording, and its end. 0 or -errno. */
+int capture_write_end(struct capture *c, struct recording_writer *w, uint64_t start_ns,
+		      uint64_t end_ns, uint64_t start_realtime_ns);
 
 /* Takes every event that is there into the recording. An error stays in c->failed. */
 void capture_drain(struct capture *c);

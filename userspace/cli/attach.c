@@ -129,15 +129,18 @@ static int choose(const struct record_args *args, struct pids *pids)
 /* Inputs of operators are seen from within the process alone. */
 static int check_shapes(const struct record_args *args)
 {
-	if (!args->shapes)
+	const char *option = args->shapes ? "--shapes" : "--flops";
+
+	if (!args->shapes && !args->flops)
 		return CLI_DONE;
 	if (args->no_inject)
 		return options_usage_error(&command_attach,
-					   "--shapes reads what operators are called with from "
-					   "within the process, which --no-inject forbids");
+					   "%s reads what operators are called with from "
+					   "within the process, which --no-inject forbids",
+					   option);
 	if (args->ops && strcmp(args->ops, "all"))
-		return options_usage_error(&command_attach,
-					   "--shapes needs all operators, not --ops %s", args->ops);
+		return options_usage_error(&command_attach, "%s needs all operators, not --ops %s",
+					   option, args->ops);
 	return CLI_DONE;
 }
 

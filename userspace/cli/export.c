@@ -18,6 +18,7 @@ struct export_args {
 	const char *format;
 	const char *output_path;
 	const char *metric;
+	bool steps;
 };
 
 static const char *const formats[] = {"chrome",	    "perfetto", "memory",     "stacks",
@@ -47,6 +48,11 @@ static const struct option_spec export_options[] = {
 		 "self_cuda_time_total, in microseconds, calls, allocations, allocated_bytes, or "
 		 "peak_bytes: what was held when each device's memory held most. With 'pprof' "
 		 "and 'flamegraph', which hold all of these: the one to show first."},
+	{.name = "steps",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct export_args, steps),
+	 .help = "Show the steps that were found as ProfilerStep#N. Recordings made with --steps "
+		 "or --schedule show them always."},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_TEXT,
@@ -105,7 +111,7 @@ int cli_export(int argc, char **argv)
 			args.output_path);
 		return CLI_USAGE;
 	}
-	status = shown__open(&s, argv[1]);
+	status = args.steps ? shown__open_steps(&s, argv[1]) : shown__open(&s, argv[1]);
 	if (status != CLI_DONE)
 		return status;
 	status = write_output(&s, &args, memory);

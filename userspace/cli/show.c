@@ -20,7 +20,7 @@
 
 /* ---- opening ---- */
 
-int shown__open(struct shown *s, const char *path)
+static int open_shown(struct shown *s, const char *path, bool steps)
 {
 	struct reason why = {0};
 	const char *damage;
@@ -37,12 +37,23 @@ int shown__open(struct shown *s, const char *path)
 	else if (recording__meta(s->recording, "damage"))
 		log_warn("not all that was merged into '%s' was whole: %s", path,
 			 recording__meta(s->recording, "damage"));
-	if (timeline__new(s->recording, &why, &s->timeline)) {
+	if (steps ? timeline__new_steps(s->recording, &why, &s->timeline)
+		  : timeline__new(s->recording, &why, &s->timeline)) {
 		log_err("cannot read '%s': %s", path, why.text);
 		shown__done(s);
 		return CLI_FAILED;
 	}
 	return CLI_DONE;
+}
+
+int shown__open(struct shown *s, const char *path)
+{
+	return open_shown(s, path, false);
+}
+
+int shown__open_steps(struct shown *s, const char *path)
+{
+	return open_shown(s, path, true);
 }
 
 void shown__done(struct shown *s)
@@ -70,6 +81,18 @@ static bool is_lost_events(const char *name)
 static void cleanup_sink(struct sink **s)
 {
 	sink__free(*s);
+}
+
+/* Steps to stderr. */
+static void tell_steps(const struct shown *s)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	int err = sink__new_fd(STDERR_FILENO, &sink);
+
+	err = err ? err : output_steps_text(sink, s->timeline);
+	err = err ? err : sink__finish(sink);
+	/* As with the losses. */
+	(void)err;
 }
 
 int shown__losses(const struct shown *s)
@@ -270,7 +293,7 @@ static int show_table(const struct shown *s, const struct show_options *o)
 int show_recording(const char *path, const struct show_options *options)
 {
 	CLEANUP(shown__done) struct shown s;
-	int status = shown__open(&s, path), next;
+	int status = open_shown(&s, path, options->steps), next;
 
 	if (status != CLI_DONE)
 		return status;
@@ -283,6 +306,8 @@ int show_recording(const char *path, const struct show_options *options)
 		next = shown__write_memory(&s, options->memory_path);
 		status = status ? status : next;
 	}
+	if (options->tell_steps)
+		tell_steps(&s);
 	next = shown__losses(&s);
 	return status ? status : next;
 }

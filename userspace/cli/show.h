@@ -18,6 +18,7 @@ struct show_options {
 	bool json;
 	const char *trace_path;	 /* NULL: none */
 	const char *memory_path; /* NULL: none */
+	bool tell_steps;	 /* on stderr */
 	/* `table` only; all zero elsewhere */
 	bool csv;
 	bool by_overload;
@@ -25,6 +26,7 @@ struct show_options {
 	uint32_t by_stack;
 	bool top_level;
 	const char *time_unit;
+	bool steps; /* a row for them, also where the recording was not made by steps */
 };
 
 /* Prints the table to stdout and the losses to stderr, and writes the files. Logs what fails.
@@ -44,6 +46,9 @@ struct shown {
 /* Opens it, as far as it is good, with a warning where it is not. Logs why it cannot be opened.
  * Returns CLI_DONE or CLI_FAILED. */
 int shown__open(struct shown *s, const char *path);
+
+/* The same, with an op for each step. */
+int shown__open_steps(struct shown *s, const char *path);
 void shown__done(struct shown *s);
 
 /* Prints the losses to stderr; returns CLI_LOST if there were events that never arrived, else

@@ -37,6 +37,9 @@
 /* Of 1 ms, in InitializeInjection(). */
 #define LEAVE_TRIES 2000
 
+/* What the callbacks can do: operators, or annotations alone. */
+#define OPS_FEATURES (uint32_t)(GP_FEATURE_OPS | GP_FEATURE_STEPS)
+
 enum phase { PHASE_IDLE = 0, PHASE_RUNNING = 1, PHASE_LEAVING = 2 };
 
 static struct {
@@ -94,7 +97,7 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 	struct gp_ring_page *page = f->page;
 	char message[sizeof(page->message)] = "";
 
-	if ((failed & GP_FEATURE_OPS) && f->ops_why)
+	if ((failed & OPS_FEATURES) && f->ops_why)
 		add_text(message, sizeof(message), f->ops_why);
 	if ((failed & GP_FEATURE_SHAPES) && f->extras.shapes_why)
 		add_text(message, sizeof(message), f->extras.shapes_why);
@@ -126,30 +129,33 @@ static uint32_t extras_in_force(struct follower *f, uint32_t wanted)
 	return wanted & in_force;
 }
 
-/* Brings the op callbacks in line; returns whether they are in force. */
-static bool follow_ops(struct follower *f, uint32_t wanted, bool active)
+/* Brings the op callbacks in line; returns which of them are in force. */
+static uint32_t follow_ops(struct follower *f, uint32_t wanted, uint32_t active)
 {
 	enum torch_result result;
 
-	if (!(wanted & GP_FEATURE_OPS)) {
-		f->refused &= ~(uint32_t)GP_FEATURE_OPS;
+	if (!wanted) {
+		f->refused &= ~OPS_FEATURES;
 		f->ops_why = NULL;
 		f->extras = (struct ops_extras){0};
-		return active && !ops__disarm();
+		return active && !ops__disarm() ? active : 0;
 	}
-	if (active || (f->refused & GP_FEATURE_OPS))
-		return active;
-	if (f->ops_why && f->turns % RETRY_TURNS)
-		return false;
-	f->python = f->page->python;
-	f->extras = (struct ops_extras){
-		.shapes = wanted & GP_FEATURE_SHAPES,
-		.python = wanted & GP_FEATURE_STACKS ? &f->python : NULL,
-	};
-	result = ops__arm(&self.ring, &f->extras, &f->ops_why);
-	if (result == TORCH_REFUSED)
-		f->refused |= GP_FEATURE_OPS;
-	return result == TORCH_BOUND;
+	if (!active) {
+		if ((f->refused & OPS_FEATURES) || (f->ops_why && f->turns % RETRY_TURNS))
+			return 0;
+		f->python = f->page->python;
+		f->extras = (struct ops_extras){
+			.shapes = f->wanted & GP_FEATURE_SHAPES,
+			.python = f->wanted & GP_FEATURE_STACKS ? &f->python : NULL,
+		};
+		result = ops__arm(&self.ring, &f->extras, &f->ops_why);
+		if (result == TORCH_REFUSED)
+			f->refused |= OPS_FEATURES;
+		if (result != TORCH_BOUND)
+			return 0;
+	}
+	ops__cover(wanted & GP_FEATURE_OPS);
+	return wanted;
 }
 
 /* Brings CUPTI in line; returns whether it is in force. */
@@ -184,8 +190,9 @@ static void follow(struct follower *f)
 	uint32_t failed;
 
 	f->wanted = wanted;
-	if (follow_ops(f, wanted, f->active & GP_FEATURE_OPS))
-		now |= GP_FEATURE_OPS | extras_in_force(f, wanted);
+	now |= follow_ops(f, wanted & OPS_FEATURES, f->active & OPS_FEATURES);
+	if (now & OPS_FEATURES)
+		now |= extras_in_force(f, wanted);
 	/* Told before CUPTI is asked, which may take seconds to answer. */
 	failed = (wanted & ~now & ~cupti) | (f->failed & wanted & cupti);
 	if (now != f->active || failed != f->failed)

@@ -30,6 +30,7 @@
 #define LEAVE_TRIES    10000 /* of 1 ms: a thread may be stopped inside a callback */
 #define FORWARD_MAX    (1ULL << 32)
 #define CALLBACKS_NR   4
+#define ANNOTATIONS_NR 1 /* of them: the first ones */
 #define INSTANCE_OURS  (1ULL << 63)
 #define PROCESS_MASK   0x7ffULL
 #define PROCESS_SHIFT  52
@@ -45,7 +46,8 @@ struct session {
 	uint32_t epoch;
 	uint64_t prefix; /* of instances */
 	uint64_t handles[CALLBACKS_NR];
-	bool added; /* the callbacks are in PyTorch's list; a fork's child inherits them */
+	/* Which callbacks are in PyTorch's list; a fork's child inherits them. */
+	bool added[CALLBACKS_NR];
 };
 
 struct gate {
@@ -403,11 +405,13 @@ int ops__init(void)
 	return thread_states__init();
 }
 
-static void remove_callbacks(struct session *s)
+static void remove_callbacks(struct session *s, int from, int to)
 {
-	for (int i = 0; i < CALLBACKS_NR; i++)
-		s->torch.remove_callback(s->handles[i]);
-	s->added = false;
+	for (int i = from; i < to; i++) {
+		if (s->added[i])
+			s->torch.remove_callback(s->handles[i]);
+		s->added[i] = false;
+	}
 }
 
 /* True when no thread is inside a callback any more. */
@@ -428,20 +432,20 @@ static bool wait_until_left(void)
 	return true;
 }
 
-static void add_callbacks(struct session *s)
+static void add_callbacks(struct session *s, int from, int to)
 {
 	static const struct {
 		torch_start_fn start;
 		torch_end_fn end;
 		uint8_t scope;
 	} pairs[CALLBACKS_NR] = {
+		{start_user, end_user, GP_SCOPE_USER},
 		{start_function, end_op, GP_SCOPE_FUNCTION},
 		{start_backward, end_op, GP_SCOPE_BACKWARD},
 		{start_script, end_op, GP_SCOPE_SCRIPT},
-		{start_user, end_user, GP_SCOPE_USER},
 	};
 
-	for (int i = 0; i < CALLBACKS_NR; i++) {
+	for (int i = from; i < to; i++) {
 		struct torch_callback callback = {
 			.start = pairs[i].start,
 			.end = pairs[i].end,
@@ -449,10 +453,12 @@ static void add_callbacks(struct session *s)
 			.needs_inputs = s->inputs != NULL,
 		};
 
+		if (s->added[i])
+			continue;
 		callback.scopes[pairs[i].scope] = 1;
 		s->handles[i] = s->torch.add_global_callback(callback);
+		s->added[i] = true;
 	}
-	s->added = true;
 }
 
 /* Why not, or NULL. */
@@ -494,8 +500,7 @@ enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, con
 	(void)thread_states__take_abandoned();
 	__atomic_store_n(&missed_nr, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&gate->open, s, __ATOMIC_RELEASE);
-	if (!s->added)
-		add_callbacks(s);
+	add_callbacks(s, 0, ANNOTATIONS_NR);
 	return TORCH_BOUND;
 }
 
@@ -515,6 +520,16 @@ const char *ops__stacks_refused(void)
 	return session.stacks ? stacks__refused(session.stacks) : NULL;
 }
 
+void ops__cover(bool operators)
+{
+	if (!gate || !gate_session())
+		return;
+	if (operators)
+		add_callbacks(&session, ANNOTATIONS_NR, CALLBACKS_NR);
+	else
+		remove_callbacks(&session, ANNOTATIONS_NR, CALLBACKS_NR);
+}
+
 bool ops__disarm(void)
 {
 	struct session *s = &session;
@@ -523,7 +538,7 @@ bool ops__disarm(void)
 	if (!gate || (!gate_session() && !stuck))
 		return true;
 	if (gate_session())
-		remove_callbacks(s);
+		remove_callbacks(s, 0, CALLBACKS_NR);
 	__atomic_store_n(&gate->open, NULL, __ATOMIC_SEQ_CST);
 	stuck = !wait_until_left();
 	if (stuck)

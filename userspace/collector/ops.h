@@ -27,6 +27,10 @@ enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, con
 /* Why no stacks are taken any more though they were; NULL: nothing has happened to them. */
 const char *ops__stacks_refused(void);
 
+/* After ops__arm(), which sees annotations alone: sees operators and autograd nodes too, or no
+ * longer. Those that are open meanwhile are whole or not there at all. */
+void ops__cover(bool operators);
+
 /* Takes the callbacks away and waits for those at work, which is short. Ops still open are counted.
  * False if some thread does not leave its callback: the ring must then stay mapped. Fine when not
  * armed. */

@@ -80,4 +80,7 @@ int output_memory_json(struct sink *s, const struct timeline *t);
  * names of those that are zero, in lines of at most 100 columns. cli/ prints it after each run. */
 int output_losses_text(struct sink *s, const struct timeline *t);
 
+/* One line for each process with steps, or one that says that there are none. */
+int output_steps_text(struct sink *s, const struct timeline *t);
+
 #endif /* GP_OUTPUT_OUTPUT_H */

@@ -34,6 +34,8 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_GPU_MEMORY] = sizeof(struct gp_ev_gpu_memory),
 		[GP_EV_SYNC] = sizeof(struct gp_ev_sync),
 		[GP_EV_CLOCK] = sizeof(struct gp_ev_clock),
+		[GP_EV_PAUSE] = sizeof(struct gp_ev_pause),
+		[GP_EV_STEP] = sizeof(struct gp_ev_step),
 		[GP_EV_INPUTS] = sizeof(struct gp_ev_inputs),
 		[GP_EV_STACK] = sizeof(struct gp_ev_stack),
 		[GP_EV_FOUND_NAME] = sizeof(struct gp_ev_found_name),

@@ -63,6 +63,7 @@ struct raw_memory {
 	uint32_t stack_id;
 	int16_t device_type, device_index;
 	uint8_t flags;
+	bool before; /* the window: it only says how large what is freed later is */
 };
 
 struct tl_name {
@@ -98,6 +99,13 @@ struct clock_reading {
 	uint64_t time_ns, gpu_ns, width_ns;
 };
 
+/* Where a step begins, in a recording that says it. */
+struct step_begin {
+	uint64_t time_ns;
+	uint32_t thread;
+	uint32_t cycle_nr;
+};
+
 /* Stays with the timeline: its strings live here. */
 struct timeline_private {
 	struct intern *intern;
@@ -125,8 +133,10 @@ struct build {
 	VEC(struct clock_reading) clocks;
 	uint64_t last_thread_key;
 	uint32_t last_thread;
-	uint64_t first_ns, last_ns;    /* over all events */
-	VEC(struct sort_item) missing; /* parents that are not open, and whose they are */
+	uint64_t first_ns, last_ns;	    /* over all events */
+	VEC(struct step_begin) step_begins; /* in order of time */
+	VEC(struct step_place) step_places; /* of the steps that have no op of their own */
+	VEC(struct sort_item) missing;	    /* parents that are not open, and whose they are */
 	/* After build_tree(): every op's instance, sorted; and for each place the least parent
 	 * instance from there on in its thread. */
 	struct sort_item *by_instance;
@@ -134,7 +144,10 @@ struct build {
 	/* After build_tree(): where each thread's ops begin in timeline.ops; one more at the end.
 	 */
 	uint32_t *thread_ops;
-	int err; /* why reading stopped */
+	uint64_t window_start_ns, window_end_ns; /* what lies outside is left out */
+	uint64_t paused_until_ns;
+	bool show_steps; /* an op for each */
+	int err;	 /* why reading stopped */
 };
 
 /* Events into columns; processes, threads and names into the timeline. 0 or -errno. */
@@ -144,10 +157,12 @@ int build_read(struct build *b, struct recording *rec);
 int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);
 
 /* Of build_read(), for gpu_read.c: index of a process or thread, TL_NONE with b->err set; text that
- * stays; and the window of all events. */
+ * stays; whether something lies in the window of a recording by steps (in others everything does);
+ * and the window of all events. */
 uint32_t build_process_of(struct build *b, const struct gp_ev_head *head);
 uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head);
 const char *build_keep(struct build *b, const char *text);
+bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns);
 void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns);
 
 /* Of build_read(): an event about GPUs. 0 (also if it is of another kind) or -errno. */
@@ -156,8 +171,27 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes);
 /* Sorts the ops and nests them. 0 or -errno. */
 int build_tree(struct build *b);
 
+/* Of build_tree(), on nested ops: finds the steps and, if b->show_steps, puts an op for each into
+ * the tree. `*parents` is as build_instances() takes it. 0 or -errno. */
+int build_steps(struct build *b, uint64_t **parents);
+
+/* Of build_steps(): the op for each step, above those that lie in it. */
+int build_show_steps(struct build *b, uint64_t **parents);
+
+/* Where a step lies before it has its op. */
+struct step_place {
+	uint64_t start_ns, end_ns;
+	uint32_t thread;
+	uint32_t parent; /* of timeline.ops, TL_NONE: none */
+	uint32_t step;	 /* of timeline.steps */
+	uint32_t flags;
+};
+
 /* Joins what was seen of API calls and puts them into the ops. 0 or -errno. */
 int build_api(struct build *b);
+
+/* Floating-point operations of the ops whose inputs are known. 0 or -errno. */
+int build_flops(struct build *b);
 
 /* Of build_api(): finds the two records of each call, of raw calls in `order` by thread and start.
  * The uprobe's stays, the other is gone. 0 or -errno. */

@@ -70,10 +70,14 @@ static long double count(const struct table_row *r)
 	return r->calls;
 }
 
-/* No shapes are captured, so torch.profiler would find none as well. */
 static long double flops(const struct table_row *r)
 {
-	return 0;
+	return r->flops;
+}
+
+static long double all_flops(const struct table_row *r)
+{
+	return r->all_flops;
 }
 
 static const sort_value values[] = {
@@ -89,6 +93,7 @@ static const sort_value values[] = {
 	self_cuda_memory_usage,
 	count,
 	flops,
+	all_flops,
 };
 
 const char *const table_sort_keys[] = {
@@ -104,6 +109,7 @@ const char *const table_sort_keys[] = {
 	"self_cuda_memory_usage",
 	"count",
 	"flops",
+	"all_flops",
 	NULL,
 };
 
