@@ -229,14 +229,15 @@ static uint64_t began_ns(const void *event)
 }
 
 /* A collector collects from the moment it is armed, a little before the capture's window opens.
- * What ids stand for is kept, whenever it was told, and so are readings of the clock: they say how
- * good the first times are. */
+ * What ids stand for is kept, whenever it was told, and what an op was called with; and so are
+ * readings of the clock: they say how good the first times are. */
 static bool before_start(struct capture *c, const void *event)
 {
 	const struct gp_ev_head *head = event;
 	uint64_t start_ns = began_ns(event);
 
-	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_CLOCK)
+	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS ||
+	    head->kind == GP_EV_TENSORS || head->kind == GP_EV_CLOCK)
 		return false;
 	if (!c->started || head->time_ns < c->start_ns)
 		return true;

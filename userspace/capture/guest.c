@@ -62,7 +62,7 @@ static int open_ring(const struct target_process *p, uint16_t process_index, str
 /* Until it does all of `features`, or says that it cannot. */
 static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct reason *why)
 {
-	uint32_t required = features & ~(uint32_t)GP_FEATURE_SHAPES;
+	uint32_t required = features & ~(uint32_t)(GP_FEATURE_SHAPES | GP_FEATURE_TENSORS);
 	struct collector_status s = {0};
 
 	for (int i = 0; i < turns; i++) {
@@ -162,15 +162,15 @@ uint32_t guest__active(const struct guest *g)
 }
 
 /* The message has one part for each feature that is missing, "; " between them. */
-void guest__no_shapes(const struct guest *g, struct reason *ret_why)
+void guest__why_not(const struct guest *g, const char *what, struct reason *ret_why)
 {
-	static const char part[] = "shapes: ";
 	struct collector_status s;
 	const char *text;
 
 	collector_ring__status(g->ring, &s);
-	text = strstr(s.message, part);
-	text = text ? text + strlen(part) : "";
+	text = strstr(s.message, what);
+	text = text ? text + strlen(what) : "";
+	text += strspn(text, ": ");
 	(void)reason_set(ret_why, 0, "%.*s", (int)strcspn(text, ";"), text);
 }
 

@@ -21,7 +21,7 @@ typedef int (*guest_event_fn)(const void *event, size_t bytes, void *arg);
 
 /* Puts the collector in and waits until it does what `features` (enum gp_feature bits) ask or says
  * that it cannot. 0, with why->text telling what it does not do, or "" if it does all; it goes on
- * trying to have CUPTI. Missing shapes are not told there: see guest__no_shapes(). Or -errno with a
+ * trying to have CUPTI. Missing shapes are not told there: see guest__why_not(). Or -errno with a
  * reason: the process is then as before. */
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
 	       struct reason *why, struct guest **ret_guest);
@@ -29,8 +29,8 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 /* Bits of enum gp_feature in force now. */
 uint32_t guest__active(const struct guest *g);
 
-/* Why there are no shapes, as the collector says it; "" if it says nothing. */
-void guest__no_shapes(const struct guest *g, struct reason *ret_why);
+/* Why there are no shapes, say, as the collector says it; "" if it says nothing. */
+void guest__why_not(const struct guest *g, const char *what, struct reason *ret_why);
 
 /* Asks for more features, and does not wait. */
 void guest__ask(struct guest *g, uint32_t features);

@@ -48,16 +48,34 @@ static void note_shapes(const struct member *m, const struct reason *why)
 	if (is_active(m, GP_FEATURE_SHAPES))
 		return;
 	if (is_active(m, GP_FEATURE_OPS))
-		guest__no_shapes(m->guest, &said);
+		guest__why_not(m->guest, "shapes", &said);
 	else if (!target_process__library(m->process, "libtorch_cpu.so"))
 		(void)reason_set(&said, 0, "PyTorch is not loaded");
 	log_warn("%d: no shapes: %s", (int)m->process->pid,
 		 said.text[0] ? said.text : "the collector does not say why");
 }
 
+/* Categories of memory were wanted: what the operators may write, if their tensors are told. */
+static void note_tensors(struct capture *c, const struct member *m)
+{
+	struct reason why = {0};
+
+	if (is_active(m, GP_FEATURE_TENSORS)) {
+		if (!c->failed)
+			c->failed = capture_write_schemas(c, m, &why);
+	} else if (is_active(m, GP_FEATURE_SHAPES)) {
+		guest__why_not(m->guest, "memory categories", &why);
+	} else {
+		(void)reason_set(&why, 0, "there are no shapes");
+	}
+	if (why.text[0])
+		log_warn("%d: no memory categories: %s", (int)m->process->pid, why.text);
+}
+
 /* `features`: those that the libraries in the process allow, if the options do. */
 static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 {
+	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
 	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
 	struct reason why = {0};
 	int err = 0;
@@ -65,9 +83,11 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 	/* Stacks are walked at an op's entry, which only a uprobe sees in the kernel. */
 	if (!c->options.ops || c->options.ops_glob || c->options.stacks ||
 	    !target_process__library(m->process, "libtorch_cpu.so"))
-		features &= ~(uint32_t)(GP_FEATURE_OPS | GP_FEATURE_SHAPES);
+		features &= ~(uint32_t)(GP_FEATURE_OPS | of_inputs);
 	if (!shapes)
-		features &= ~(uint32_t)GP_FEATURE_SHAPES;
+		features &= ~of_inputs;
+	if (!c->options.memory)
+		features &= ~(uint32_t)GP_FEATURE_TENSORS;
 	if (!c->options.gpu || !has_cuda(m))
 		features &= ~(uint32_t)GP_FEATURE_CUPTI;
 	if (!c->options.inject)
@@ -80,6 +100,8 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 		log_info("%d: operators by uprobes: %s", (int)m->process->pid, why.text);
 	if (shapes)
 		note_shapes(m, &why);
+	if (shapes && c->options.memory)
+		note_tensors(c, m);
 }
 
 /* Finds the process's Python, where stacks are wanted. 0 or -errno with a reason: see
@@ -160,7 +182,8 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 		free(m);
 		return err;
 	}
-	put_guest_in(c, m, GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_CUPTI);
+	put_guest_in(c, m,
+		     GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS | GP_FEATURE_CUPTI);
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
 	err = probe_member(c, m, why);

@@ -13,7 +13,10 @@
 #include "timeline/table.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_SORT "self_cpu_time_total"
@@ -127,6 +130,47 @@ int shown__write_trace(const struct shown *s, const char *path)
 	return err ? output_failed("trace", path, err) : CLI_DONE;
 }
 
+/* DIR/HOST_PID.TIME.pt.trace.json, the host without what would end the worker's name. To be freed. */
+static char *worker_path(const struct shown *s, const char *dir, const struct tl_process *p)
+{
+	const char *host = recording__meta(s->recording, "host");
+	uint64_t when_ns = s->timeline->start_ns + s->timeline->realtime_offset_ns;
+	char *path, *name;
+	size_t dir_nr = strlen(dir) + 1;
+
+	if (asprintf(&path, "%s/%s_%d.%llu.pt.trace.json", dir, host && *host ? host : "host",
+		     p->pid, (unsigned long long)when_ns) < 0)
+		return NULL;
+	name = path + dir_nr;
+	for (char *c = name; host && c < name + strlen(host); c++)
+		if (*c == '/' || (unsigned char)*c <= ' ')
+			*c = '_';
+	return path;
+}
+
+static int write_worker(const struct shown *s, const char *dir, uint32_t process)
+{
+	CLEANUP(cleanup_free)
+	char *path = worker_path(s, dir, &s->timeline->processes.items[process]);
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	int err = path ? sink__new_path(path, &sink) : -ENOMEM;
+
+	err = err ? err : output_chrome_process(sink, s->timeline, process, path);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("trace", path ? path : dir, err) : CLI_DONE;
+}
+
+int shown__write_tensorboard(const struct shown *s, const char *path)
+{
+	int status = CLI_DONE;
+
+	if (mkdir(path, 0777) && errno != EEXIST)
+		return output_failed("traces", path, -errno);
+	for (uint32_t i = 0; i < s->timeline->processes.nr && status == CLI_DONE; i++)
+		status = write_worker(s, path, i);
+	return status;
+}
+
 static bool has_memory(const struct shown *s)
 {
 	const char *wanted = recording__meta(s->recording, "memory");
@@ -184,7 +228,8 @@ static int write_table(const struct shown *s, const struct table *table,
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	const struct output_table_options text = {
-		.limit = o->limit, .time_unit = o->time_unit, .top_level = o->top_level};
+		.limit = o->limit, .time_unit = o->time_unit,
+		.header = o->header, .top_level = o->top_level};
 	int err = sink__new_fd(STDOUT_FILENO, &sink);
 
 	if (!err && o->json)

@@ -25,6 +25,7 @@ struct show_options {
 	uint32_t by_stack;
 	bool top_level;
 	const char *time_unit;
+	const char *header;
 };
 
 /* Prints the table to stdout and the losses to stderr, and writes the files. Logs what fails.
@@ -54,6 +55,10 @@ int shown__losses(const struct shown *s);
  * what fails; return CLI_DONE or CLI_FAILED. */
 int shown__write_trace(const struct shown *s, const char *path);
 int shown__write_memory(const struct shown *s, const char *path);
+
+/* A trace of each process into the directory `path`, which is made if need be, under the names that
+ * TensorBoard's plugin looks for. */
+int shown__write_tensorboard(const struct shown *s, const char *path);
 
 /* Stacks, each with the number that `metric` says (NULL: self CPU time), as lines or as a profile
  * for speedscope. */

@@ -51,7 +51,7 @@ static struct {
 /* The thread's own. */
 struct follower {
 	struct gp_ring_page *page;
-	bool shapes;	 /* the ops tell their inputs */
+	uint32_t told;	 /* what ops tell of their inputs: bits of enum gp_feature */
 	uint32_t wanted; /* as it was at the last turn */
 	uint32_t active; /* as told; the page itself may be scribbled on */
 	uint32_t failed;
@@ -61,8 +61,7 @@ struct follower {
 	uint64_t heartbeat_ns; /* the last one seen, */
 	uint64_t seen_ns;      /* when it came, */
 	uint32_t seen_turn;    /* and in which turn */
-	const char *ops_why;
-	const char *shapes_why;
+	struct ops_why why;
 	const char *cupti_why;
 };
 
@@ -94,10 +93,12 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 	struct gp_ring_page *page = f->page;
 	char message[sizeof(page->message)] = "";
 
-	if ((failed & GP_FEATURE_OPS) && f->ops_why)
-		add_text(message, sizeof(message), f->ops_why);
-	if ((failed & GP_FEATURE_SHAPES) && f->shapes_why)
-		add_text(message, sizeof(message), f->shapes_why);
+	if ((failed & GP_FEATURE_OPS) && f->why.ops)
+		add_text(message, sizeof(message), f->why.ops);
+	if ((failed & GP_FEATURE_SHAPES) && f->why.shapes)
+		add_text(message, sizeof(message), f->why.shapes);
+	if ((failed & GP_FEATURE_TENSORS) && f->why.tensors)
+		add_text(message, sizeof(message), f->why.tensors);
 	if ((failed & GP_FEATURE_CUPTI) && f->cupti_why)
 		add_text(message, sizeof(message), f->cupti_why);
 	if (failed & GP_FEATURE_MEMORY)
@@ -116,16 +117,19 @@ static bool follow_ops(struct follower *f, uint32_t wanted, bool active)
 
 	if (!(wanted & GP_FEATURE_OPS)) {
 		f->refused &= ~(uint32_t)GP_FEATURE_OPS;
-		f->ops_why = NULL;
-		f->shapes_why = NULL;
+		f->why = (struct ops_why){0};
 		return active && !ops__disarm();
 	}
 	if (active || (f->refused & GP_FEATURE_OPS))
 		return active;
-	if (f->ops_why && f->turns % RETRY_TURNS)
+	if (f->why.ops && f->turns % RETRY_TURNS)
 		return false;
-	result = ops__arm(&self.ring, wanted & GP_FEATURE_SHAPES, &f->ops_why, &f->shapes_why);
-	f->shapes = result == TORCH_BOUND && (wanted & GP_FEATURE_SHAPES) && !f->shapes_why;
+	result = ops__arm(&self.ring, wanted, &f->why);
+	f->told = 0;
+	if (result == TORCH_BOUND && !f->why.shapes)
+		f->told |= GP_FEATURE_SHAPES;
+	if (result == TORCH_BOUND && !f->why.tensors)
+		f->told |= GP_FEATURE_TENSORS;
 	if (result == TORCH_REFUSED)
 		f->refused |= GP_FEATURE_OPS;
 	return result == TORCH_BOUND;
@@ -164,7 +168,7 @@ static void follow(struct follower *f)
 
 	f->wanted = wanted;
 	if (follow_ops(f, wanted, f->active & GP_FEATURE_OPS))
-		now |= GP_FEATURE_OPS | (f->shapes ? wanted & GP_FEATURE_SHAPES : 0);
+		now |= GP_FEATURE_OPS | (wanted & f->told);
 	/* Told before CUPTI is asked, which may take seconds to answer. */
 	failed = (wanted & ~now & ~cupti) | (f->failed & wanted & cupti);
 	if (now != f->active || failed != f->failed)
@@ -202,7 +206,7 @@ static void leave(struct follower *f, enum gp_collector_state state)
 
 	cupti__disarm();
 	if (!left)
-		f->ops_why = "operator callbacks: a thread is stopped inside one";
+		f->why.ops = "operator callbacks: a thread is stopped inside one";
 	if (state != GP_COLLECTOR_FAILED)
 		tell(f, 0, left ? 0 : GP_FEATURE_OPS);
 	__atomic_store_n(&self.phase, PHASE_LEAVING, __ATOMIC_RELEASE);

@@ -14,6 +14,7 @@
 #include "collector/compat.h"
 #include "collector/inputs.h"
 #include "collector/pending.h"
+#include "collector/tensors.h"
 #include "collector/thread.h"
 
 #include <errno.h>
@@ -36,6 +37,7 @@ struct session {
 	struct ring_writer *ring;
 	struct names *names;
 	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
+	bool tensors;	       /* where the tensors among them lie is told, too */
 	struct torch_api torch;
 	struct torch_layout layout;
 	uint32_t epoch;
@@ -139,6 +141,14 @@ __attribute__((noinline)) static uint32_t inputs_id(struct session *s, const voi
 	return inputs__id(s->inputs, s->ring, data, bytes);
 }
 
+__attribute__((noinline)) static void write_tensors(struct session *s, const struct thread_state *t,
+						    const struct open_op *op)
+{
+	const struct gp_ev_head head = {.tid = t->tid, .time_ns = now_ns()};
+
+	tensors_write(&s->layout, s->ring, op->record, &head, op->instance);
+}
+
 /* Takes away what ended on another thread. */
 static void drop_ended(struct thread_state *t)
 {
@@ -180,6 +190,8 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 	op->inputs_id = s->inputs ? inputs_id(s, record) : 0;
 	op->pending = NO_PENDING;
 	__atomic_store_n(&t->depth, t->depth + 1, __ATOMIC_RELAXED);
+	if (s->inputs && s->tensors)
+		write_tensors(s, t, op);
 	op->start_ns = now_ns();
 	if (scope == GP_SCOPE_USER)
 		pending__add(op, t->tid, t->torch_thread);
@@ -396,25 +408,27 @@ static const char *arm_inputs(struct session *s)
 	return s->inputs ? NULL : "shapes: out of memory";
 }
 
-enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_text,
-			   const char **shapes_why_text)
+enum torch_result ops__arm(struct ring_writer *w, uint32_t wanted, struct ops_why *why)
 {
+	bool shapes = wanted & GP_FEATURE_SHAPES, tensors = wanted & GP_FEATURE_TENSORS;
 	struct session *s = &session;
 	enum torch_result result;
 
-	*why_text = "operator callbacks: a thread is stopped inside an earlier one";
+	why->ops = "operator callbacks: a thread is stopped inside an earlier one";
 	if (!ops__disarm())
 		return TORCH_REFUSED;
-	result = torch_api__bind(&s->torch, why_text);
+	result = torch_api__bind(&s->torch, &why->ops);
 	if (result != TORCH_BOUND)
 		return result;
 	s->names = names__new(1);
 	if (!s->names) {
 		torch_api__release(&s->torch);
-		*why_text = "operator callbacks: out of memory";
+		why->ops = "operator callbacks: out of memory";
 		return TORCH_REFUSED;
 	}
-	*shapes_why_text = shapes ? arm_inputs(s) : NULL;
+	why->shapes = shapes ? arm_inputs(s) : NULL;
+	why->tensors = tensors ? torch_layout__find_storage(&s->layout, &s->torch) : NULL;
+	s->tensors = tensors && !why->tensors;
 	s->ring = w;
 	s->epoch++;
 	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;

@@ -13,11 +13,15 @@
 /* Once per process. 0 or -errno. */
 int ops__init(void);
 
+/* Why something is not to be had, NULL where it is. */
+struct ops_why {
+	const char *ops, *shapes, *tensors;
+};
+
 /* Adds the callbacks. Events go to `w`, which must stay until ops__disarm() has returned true.
- * why_text is set unless TORCH_BOUND. With `shapes` the ops tell their inputs too; if they cannot,
- * shapes_why_text says why, else it becomes NULL; it is set if TORCH_BOUND. */
-enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_text,
-			   const char **shapes_why_text);
+ * `wanted` has bits of enum gp_feature: the ops tell their shapes and tensors, too, if they are
+ * wanted and can be had. why->ops is set unless TORCH_BOUND, the others if TORCH_BOUND. */
+enum torch_result ops__arm(struct ring_writer *w, uint32_t wanted, struct ops_why *why);
 
 /* Takes the callbacks away and waits for those at work, which is short. Ops still open are counted.
  * False if some thread does not leave its callback: the ring must then stay mapped. Fine when not

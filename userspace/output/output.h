@@ -49,6 +49,9 @@ int output_table_csv(struct sink *s, const struct table *table, long limit);
 
 /* Kineto's Chrome trace (formats.md 4 and 12). `name` is the traceName. */
 int output_chrome(struct sink *s, const struct timeline *t, const char *name);
+/* The same of one process (a position in timeline.processes) alone. */
+int output_chrome_process(struct sink *s, const struct timeline *t, uint32_t process,
+			  const char *name);
 
 /* export_stacks(): a line "root;...;leaf NUMBER" for each event with a stack and a number above
  * zero (formats.md 2). The metrics: self CPU time (NULL too) and self CUDA time in

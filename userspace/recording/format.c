@@ -35,6 +35,8 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_SYNC] = sizeof(struct gp_ev_sync),
 		[GP_EV_CLOCK] = sizeof(struct gp_ev_clock),
 		[GP_EV_INPUTS] = sizeof(struct gp_ev_inputs),
+		[GP_EV_TENSORS] = sizeof(struct gp_ev_tensors),
+		[GP_EV_SCHEMAS] = sizeof(struct gp_ev_schemas),
 		[GP_EV_STACK] = sizeof(struct gp_ev_stack),
 	};
 

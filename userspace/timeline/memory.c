@@ -160,7 +160,7 @@ static struct tl_memory entry_of(const struct raw_memory *m)
 	};
 }
 
-static int enter(struct ledger *l, const struct raw_memory *raw)
+static int enter(struct ledger *l, struct raw_memory *raw)
 {
 	struct tl_memory m = entry_of(raw);
 	struct device *d;
@@ -170,7 +170,7 @@ static int enter(struct ledger *l, const struct raw_memory *raw)
 		l->b->counts[TL_MEMORY_INVALID]++;
 		return 0;
 	}
-	m.op = op_of(l->b, raw);
+	m.op = raw->op = op_of(l->b, raw);
 	if (raw->flags & GP_MEMORY_OOM)
 		return vec_push(&l->t->out_of_memory, m);
 	d = device_of(l, raw);
