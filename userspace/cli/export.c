@@ -18,9 +18,12 @@ struct export_args {
 	const char *format;
 	const char *output_path;
 	const char *metric;
+	struct show_device device;
 };
 
-static const char *const formats[] = {"chrome", "memory", "stacks", "speedscope", NULL};
+static const char *const formats[] = {"chrome", "memory",     "memory-timeline",
+				      "stacks", "speedscope", "tensorboard",
+				      NULL};
 
 static const struct option_spec export_options[] = {
 	{.name = "format",
@@ -32,8 +35,10 @@ static const struct option_spec export_options[] = {
 	 .help = "'chrome': a trace for Perfetto and chrome://tracing, as torch.profiler writes "
 		 "it. "
 		 "'memory': the memory over time, a page if OUT ends in .html, its data if in "
-		 ".json. 'stacks': lines for flame graphs. 'speedscope': a profile for "
-		 "speedscope."},
+		 ".json. 'memory-timeline': the same by category, as torch.profiler's "
+		 "export_memory_timeline writes .json and .raw.json.gz. 'stacks': lines for "
+		 "flame graphs. 'speedscope': a profile for speedscope. 'tensorboard': a trace "
+		 "of each process into the directory OUT, for TensorBoard's plugin."},
 	{.name = "metric",
 	 .letter = 'm',
 	 .kind = OPTION_TEXT,
@@ -42,6 +47,20 @@ static const struct option_spec export_options[] = {
 	 .choices = output_stack_metrics,
 	 .help = "What stacks are weighed by: self_cpu_time_total (the default) or "
 		 "self_cuda_time_total, in microseconds, or allocated_bytes."},
+	{.name = "device",
+	 .kind = OPTION_TEXT,
+	 .offset = offsetof(struct export_args, device.device),
+	 .value_name = "DEVICE",
+	 .help = "Of 'memory-timeline': 'cpu' or 'cuda:N'. Default: cuda:0 if it was used, else "
+		 "cpu."},
+	{.name = "pid",
+	 .letter = 'p',
+	 .kind = OPTION_NUMBER,
+	 .offset = offsetof(struct export_args, device.pid),
+	 .value_name = "PID",
+	 .min = 1,
+	 .max = 1L << 30,
+	 .help = "Of 'memory-timeline': the process, where the recording has several."},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_TEXT,
@@ -75,14 +94,54 @@ static bool is_same_file(const char *a, const char *b)
 	return !stat(a, &sa) && !stat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-static int write_output(const struct shown *s, const struct export_args *args, bool memory)
-{
-	bool speedscope = !strcmp(args->format, "speedscope");
+/* ---- formats ---- */
 
-	if (speedscope || !strcmp(args->format, "stacks"))
-		return shown__write_stacks(s, args->output_path, args->metric, speedscope);
-	return memory ? shown__write_memory(s, args->output_path)
-		      : shown__write_trace(s, args->output_path);
+static int export_chrome(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_trace(s, args->output_path);
+}
+
+static int export_memory(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_memory(s, args->output_path);
+}
+
+static int export_memory_timeline(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_memory_timeline(s, args->output_path, &args->device);
+}
+
+static int export_stacks(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_stacks(s, args->output_path, args->metric, false);
+}
+
+static int export_speedscope(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_stacks(s, args->output_path, args->metric, true);
+}
+
+static int export_tensorboard(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_tensorboard(s, args->output_path);
+}
+
+/* In the order of `formats`. */
+static int (*const writers[])(const struct shown *s, const struct export_args *args) = {
+	export_chrome, export_memory,	  export_memory_timeline,
+	export_stacks, export_speedscope, export_tensorboard,
+};
+
+_Static_assert(sizeof(writers) / sizeof(*writers) + 1 == sizeof(formats) / sizeof(*formats),
+	       "a writer for each format");
+
+static int write_output(const struct shown *s, const struct export_args *args)
+{
+	size_t i = 0;
+
+	while (strcmp(formats[i], args->format) != 0)
+		i++;
+	return writers[i](s, args);
 }
 
 int cli_export(int argc, char **argv)
@@ -91,15 +150,13 @@ int cli_export(int argc, char **argv)
 	struct export_args args = {0};
 	int operands, status = options_parse(&command_export, argc, argv, &args, &operands);
 	int lost;
-	bool memory;
 
 	if (status >= 0)
 		return status;
 	if (!args.format || !args.output_path)
 		return options_usage_error(&command_export, "missing %s",
 					   args.format ? "-o OUT" : "--format FORMAT");
-	memory = !strcmp(args.format, "memory");
-	if (memory && !show_memory_path_fits(args.output_path))
+	if (!strcmp(args.format, "memory") && !show_memory_path_fits(args.output_path))
 		return options_usage_error(&command_export,
 					   "cannot tell the form of '%s': give it "
 					   "a name that ends in .html or .json",
@@ -112,7 +169,7 @@ int cli_export(int argc, char **argv)
 	status = shown__open(&s, argv[1]);
 	if (status != CLI_DONE)
 		return status;
-	status = write_output(&s, &args, memory);
+	status = write_output(&s, &args);
 	lost = shown__losses(&s);
 	return status ? status : lost;
 }

@@ -197,6 +197,74 @@ int shown__write_memory(const struct shown *s, const char *path)
 	return err ? output_failed("memory timeline", path, err) : CLI_DONE;
 }
 
+/* The process that is wanted, or the only one that is there. TL_NONE, and said why. */
+static uint32_t find_process(const struct timeline *t, long pid)
+{
+	if (!pid && t->processes.nr == 1)
+		return 0;
+	for (uint32_t i = 0; i < t->processes.nr; i++)
+		if (pid && t->processes.items[i].pid == pid)
+			return i;
+	if (pid)
+		log_err("the recording has no process %ld", pid);
+	else
+		log_err("the recording has %zu processes: name one with --pid", t->processes.nr);
+	return TL_NONE;
+}
+
+/* As GP_TENSOR_CPU and on; below 0: no such device. */
+static int find_device(const struct timeline *t, uint32_t process, const char *device)
+{
+	int cuda = -1;
+	long number;
+	char *end;
+
+	for (size_t i = 0; i < t->categories.nr; i++) {
+		const struct tl_category_change *c = &t->categories.items[i];
+
+		if (c->process == process && c->device == GP_TENSOR_CUDA)
+			cuda = GP_TENSOR_CUDA;
+	}
+	if (!device)
+		return cuda < 0 ? GP_TENSOR_CPU : cuda;
+	if (!strcmp(device, "cpu"))
+		return GP_TENSOR_CPU;
+	if (strncmp(device, "cuda:", 5) || device[5] < '0' || device[5] > '9')
+		return -1;
+	number = strtol(device + 5, &end, 10);
+	return *end || number >= GP_TENSOR_CUDA_NR ? -1 : GP_TENSOR_CUDA + (int)number;
+}
+
+int shown__write_memory_timeline(const struct shown *s, const char *path,
+				 const struct show_device *device)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	const struct timeline *t = s->timeline;
+	uint32_t process;
+	int number, err;
+
+	if (!t->has_categories) {
+		log_err("cannot write a memory timeline by category: the recording does not say "
+			"what operators were called with; record with --memory and --shapes");
+		return CLI_FAILED;
+	}
+	process = find_process(t, device->pid);
+	if (process == TL_NONE)
+		return CLI_USAGE;
+	number = find_device(t, process, device->device);
+	if (number < 0) {
+		log_err("'%s' is no device: give 'cpu' or 'cuda:N'", device->device);
+		return CLI_USAGE;
+	}
+	err = open_sink(path, &sink);
+	if (!err && has_ending(path, ".raw.json"))
+		err = output_memory_timeline_raw(sink, t, process, (uint8_t)number);
+	else if (!err)
+		err = output_memory_timeline(sink, t, process, (uint8_t)number);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("memory timeline", path, err) : CLI_DONE;
+}
+
 int shown__write_stacks(const struct shown *s, const char *path, const char *metric,
 			bool speedscope)
 {

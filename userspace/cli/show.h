@@ -56,6 +56,17 @@ int shown__losses(const struct shown *s);
 int shown__write_trace(const struct shown *s, const char *path);
 int shown__write_memory(const struct shown *s, const char *path);
 
+/* One device of one process. */
+struct show_device {
+	const char *device; /* "cpu", "cuda:N"; NULL: CUDA's first if there is any, else the CPU */
+	long pid;	    /* 0: the only process */
+};
+
+/* torch.profiler's memory timeline: a list of changes if the name ends in .raw.json, else the
+ * totals. */
+int shown__write_memory_timeline(const struct shown *s, const char *path,
+				 const struct show_device *device);
+
 /* A trace of each process into the directory `path`, which is made if need be, under the names that
  * TensorBoard's plugin looks for. */
 int shown__write_tensorboard(const struct shown *s, const char *path);

@@ -67,6 +67,13 @@ int output_speedscope(struct sink *s, const struct timeline *t, const char *metr
 int output_memory_html(struct sink *s, const struct timeline *t);
 int output_memory_json(struct sink *s, const struct timeline *t);
 
+/* torch.profiler's export_memory_timeline(): of one device (GP_TENSOR_CPU and on) of one process the
+ * bytes in each category over time, and as single changes. */
+int output_memory_timeline(struct sink *s, const struct timeline *t, uint32_t process,
+			   uint8_t device);
+int output_memory_timeline_raw(struct sink *s, const struct timeline *t, uint32_t process,
+			       uint8_t device);
+
 /* The counters: one line that says whether any is above zero, then all as "name: count", zeros too,
  * in lines of at most 100 columns. cli/ prints it after each run. */
 int output_losses_text(struct sink *s, const struct timeline *t);

@@ -3,8 +3,7 @@
 /*
  * What memory is for, by the rules of torch.profiler's memory timeline (formats.md 3), in its order:
  * each rule may only say something of what no earlier one has spoken of, but for parameters and the
- * optimizer's state. That comes from the flow of data here, where torch.profiler looks into Python:
- * it is what Optimizer.step writes, what outlives it, and what nothing else touches.
+ * optimizer's state.
  */
 #include "timeline/data_flow.h"
 
@@ -27,6 +26,14 @@ struct rules {
 	uint8_t *version; /* of each version of each storage */
 	bool *marked;	  /* of each version: a set that one rule needs */
 	bool *follows;	  /* of each storage: some version depends on a gradient */
+	uint8_t *use;	  /* of each storage: what nodes work with it */
+	bool *learns;	  /* of each process: an optimizer's parameters were seen */
+};
+
+enum {
+	USE_STEP = 1,	 /* Optimizer.step writes it, and it outlives that */
+	USE_FORWARD = 2, /* nodes that are in neither step nor backward pass */
+	USE_BACKWARD = 4,
 };
 
 static void rules__done(struct rules *r)
@@ -36,6 +43,8 @@ static void rules__done(struct rules *r)
 	free(r->version);
 	free(r->marked);
 	free(r->follows);
+	free(r->use);
+	free(r->learns);
 }
 
 static uint32_t version_at(const struct rules *r, uint32_t storage, uint32_t version)
@@ -105,6 +114,51 @@ static void set_gradients_and_temporaries(struct rules *r)
 		if (t->ops.items[i].scope == GP_SCOPE_BACKWARD &&
 		    !strcmp(t->ops.items[i].name, ACCUMULATE_GRAD))
 			set_gradient(r, i);
+}
+
+/* ---- what an optimizer works on ---- */
+
+/* Whether something that Optimizer.step made is gone with it. */
+static bool dies_in_step(const struct rules *r, const struct flow_node *n, const struct storage *s)
+{
+	const struct tl_op *step = &r->b->t->ops.items[n->optimizer];
+
+	return s->allocated && s->freed && s->allocated_ns >= step->start_ns &&
+	       s->freed_ns <= step->end_ns;
+}
+
+/*
+ * torch.profiler asks Python's optimizers. Here: what Optimizer.step writes, and what outlives it,
+ * is a parameter if operators outside of it and of the backward pass work with it, and the
+ * optimizer's state if nothing else touches it.
+ */
+static void look_at_optimizers(struct rules *r)
+{
+	for EACH_NODE (r, n)
+		for EACH_EDGE (r, n, e) {
+			uint8_t *use = &r->use[e->storage];
+
+			if (n->optimizer == TL_NONE)
+				*use |= e->freed ? 0 : n->backward ? USE_BACKWARD : USE_FORWARD;
+			else if (flow_edge_writes(e) &&
+				 !dies_in_step(r, n, &r->f.storages.items[e->storage]))
+				*use |= USE_STEP;
+		}
+	for (size_t i = 0; i < r->f.storages.nr; i++)
+		if ((r->use[i] & (USE_STEP | USE_FORWARD)) == (USE_STEP | USE_FORWARD) &&
+		    r->whole[i] == TL_UNKNOWN) {
+			r->whole[i] = TL_PARAMETER;
+			r->learns[r->f.storages.items[i].process] = true;
+		}
+}
+
+/* Only where there are parameters: else they themselves would pass for it. */
+static void set_optimizer_state(struct rules *r)
+{
+	for (size_t i = 0; i < r->f.storages.nr; i++)
+		if (r->use[i] == USE_STEP && r->whole[i] != TL_GRADIENT &&
+		    r->learns[r->f.storages.items[i].process])
+			r->whole[i] = TL_OPTIMIZER_STATE;
 }
 
 /* ---- inputs ---- */
@@ -268,7 +322,7 @@ static int set_parameters(struct rules *r)
 	return 0;
 }
 
-/* ---- activations, the optimizer's state, the rest of the backward pass ---- */
+/* ---- activations, and the rest of the backward pass ---- */
 
 static void set_activations(struct rules *r)
 {
@@ -290,42 +344,6 @@ static void set_activations(struct rules *r)
 			if (flow_edge_writes(e))
 				set_default(r, e->storage, flow_edge_output(e), TL_ACTIVATION);
 	}
-}
-
-/* Whether something that Optimizer.step made is gone with it. */
-static bool dies_in_step(const struct rules *r, const struct flow_node *n, const struct storage *s)
-{
-	const struct tl_op *step = &r->b->t->ops.items[n->optimizer];
-
-	return s->allocated && s->freed && s->allocated_ns >= step->start_ns &&
-	       s->freed_ns <= step->end_ns;
-}
-
-/* Only where parameters were found: without them those would pass for state. */
-static int set_optimizer_state(struct rules *r)
-{
-	size_t nr = r->f.storages.nr;
-	CLEANUP(cleanup_free) bool *learns = calloc(r->b->t->processes.nr + 1, sizeof(*learns));
-	CLEANUP(cleanup_free) bool *outside = calloc(nr + 1, sizeof(*outside));
-	CLEANUP(cleanup_free) bool *state = calloc(nr + 1, sizeof(*state));
-
-	if (!learns || !outside || !state)
-		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++)
-		learns[r->f.storages.items[i].process] |= r->whole[i] == TL_PARAMETER;
-	for EACH_NODE (r, n)
-		for EACH_EDGE (r, n, e) {
-			if (n->optimizer == TL_NONE)
-				outside[e->storage] |= !e->freed;
-			else if (flow_edge_writes(e))
-				state[e->storage] |=
-					!dies_in_step(r, n, &r->f.storages.items[e->storage]);
-		}
-	for (size_t i = 0; i < nr; i++)
-		if (state[i] && !outside[i] && r->whole[i] == TL_UNKNOWN &&
-		    learns[r->f.storages.items[i].process])
-			r->whole[i] = TL_OPTIMIZER_STATE;
-	return 0;
 }
 
 static void set_autograd_detail(struct rules *r)
@@ -444,14 +462,13 @@ static int apply(struct rules *r)
 	int err;
 
 	set_gradients_and_temporaries(r);
+	look_at_optimizers(r);
 	set_inputs(r);
 	err = set_parameters(r);
 	if (err)
 		return err;
 	set_activations(r);
-	err = set_optimizer_state(r);
-	if (err)
-		return err;
+	set_optimizer_state(r);
 	set_autograd_detail(r);
 	return write_changes(r);
 }
@@ -470,7 +487,9 @@ int build_categories(struct build *b)
 	r.version = malloc(r.f.versions_nr + 1);
 	r.marked = calloc(r.f.versions_nr + 1, sizeof(*r.marked));
 	r.follows = calloc(r.f.storages.nr + 1, sizeof(*r.follows));
-	if (!r.whole || !r.version || !r.marked || !r.follows)
+	r.use = calloc(r.f.storages.nr + 1, sizeof(*r.use));
+	r.learns = calloc(b->t->processes.nr + 1, sizeof(*r.learns));
+	if (!r.whole || !r.version || !r.marked || !r.follows || !r.use || !r.learns)
 		return -ENOMEM;
 	memset(r.whole, TL_UNKNOWN, r.f.storages.nr + 1);
 	memset(r.version, TL_UNKNOWN, r.f.versions_nr + 1);
