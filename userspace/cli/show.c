@@ -306,6 +306,8 @@ static int write_table(const struct shown *s, const struct table *table,
 		err = output_table_csv(sink, table, o->limit);
 	else if (!err)
 		err = output_table_text(sink, table, &text);
+	if (!err && !o->json && !o->csv)
+		err = output_out_of_memory_text(sink, s->timeline);
 	err = err ? err : sink__finish(sink);
 	/* Someone who closed the pipe has seen enough. */
 	return err && err != -EPIPE ? output_failed("table", "-", err) : CLI_DONE;

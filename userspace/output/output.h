@@ -74,6 +74,9 @@ int output_memory_timeline(struct sink *s, const struct timeline *t, uint32_t pr
 int output_memory_timeline_raw(struct sink *s, const struct timeline *t, uint32_t process,
 			       uint8_t device);
 
+/* Requests for memory that were refused, and what held it then; nothing if there were none. */
+int output_out_of_memory_text(struct sink *s, const struct timeline *t);
+
 /* The counters: one line that says whether any is above zero, then all as "name: count", zeros too,
  * in lines of at most 100 columns. cli/ prints it after each run. */
 int output_losses_text(struct sink *s, const struct timeline *t);
