@@ -21,9 +21,8 @@ struct export_args {
 	struct show_device device;
 };
 
-static const char *const formats[] = {"chrome", "memory",     "memory-timeline",
-				      "stacks", "speedscope", "tensorboard",
-				      NULL};
+static const char *const formats[] = {"chrome", "memory",     "memory-timeline", "snapshot",
+				      "stacks", "speedscope", "tensorboard",     NULL};
 
 static const struct option_spec export_options[] = {
 	{.name = "format",
@@ -36,7 +35,8 @@ static const struct option_spec export_options[] = {
 		 "it. "
 		 "'memory': the memory over time, a page if OUT ends in .html, its data if in "
 		 ".json. 'memory-timeline': the same by category, as torch.profiler's "
-		 "export_memory_timeline writes .json and .raw.json.gz. 'stacks': lines for "
+		 "export_memory_timeline writes .json and .raw.json.gz. 'snapshot': allocations and frees for PyTorch's "
+		 "memory_viz. 'stacks': lines for "
 		 "flame graphs. 'speedscope': a profile for speedscope. 'tensorboard': a trace "
 		 "of each process into the directory OUT, for TensorBoard's plugin."},
 	{.name = "metric",
@@ -60,7 +60,7 @@ static const struct option_spec export_options[] = {
 	 .value_name = "PID",
 	 .min = 1,
 	 .max = 1L << 30,
-	 .help = "Of 'memory-timeline': the process, where the recording has several."},
+	 .help = "Of 'memory-timeline' and 'snapshot': the process, where the recording has several."},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_TEXT,
@@ -111,6 +111,11 @@ static int export_memory_timeline(const struct shown *s, const struct export_arg
 	return shown__write_memory_timeline(s, args->output_path, &args->device);
 }
 
+static int export_snapshot(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_snapshot(s, args->output_path, args->device.pid);
+}
+
 static int export_stacks(const struct shown *s, const struct export_args *args)
 {
 	return shown__write_stacks(s, args->output_path, args->metric, false);
@@ -128,7 +133,7 @@ static int export_tensorboard(const struct shown *s, const struct export_args *a
 
 /* In the order of `formats`. */
 static int (*const writers[])(const struct shown *s, const struct export_args *args) = {
-	export_chrome, export_memory,	  export_memory_timeline,
+	export_chrome, export_memory,	  export_memory_timeline, export_snapshot,
 	export_stacks, export_speedscope, export_tensorboard,
 };
 

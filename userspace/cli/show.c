@@ -265,6 +265,26 @@ int shown__write_memory_timeline(const struct shown *s, const char *path,
 	return err ? output_failed("memory timeline", path, err) : CLI_DONE;
 }
 
+int shown__write_snapshot(const struct shown *s, const char *path, long pid)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	uint32_t process;
+	int err;
+
+	if (!has_memory(s)) {
+		log_err("cannot write a memory snapshot: the recording has no memory events; "
+			"record with --memory");
+		return CLI_FAILED;
+	}
+	process = find_process(s->timeline, pid);
+	if (process == TL_NONE)
+		return CLI_USAGE;
+	err = open_sink(path, &sink);
+	err = err ? err : output_snapshot(sink, s->timeline, process);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("memory snapshot", path, err) : CLI_DONE;
+}
+
 int shown__write_stacks(const struct shown *s, const char *path, const char *metric,
 			bool speedscope)
 {

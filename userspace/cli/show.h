@@ -67,6 +67,9 @@ struct show_device {
 int shown__write_memory_timeline(const struct shown *s, const char *path,
 				 const struct show_device *device);
 
+/* What PyTorch's memory_viz reads, of one process. */
+int shown__write_snapshot(const struct shown *s, const char *path, long pid);
+
 /* A trace of each process into the directory `path`, which is made if need be, under the names that
  * TensorBoard's plugin looks for. */
 int shown__write_tensorboard(const struct shown *s, const char *path);

@@ -343,7 +343,8 @@ static int text_refused(struct buf *b, const struct timeline *t, size_t index)
 	add_size(b, m->bytes);
 	buf__str(b, " asked for on ");
 	memory_device_name(b, m->device_type, m->device_index);
-	buf__printf(b, " after %.3f s, in ", (double)(m->time_ns - t->start_ns) / 1e9);
+	buf__printf(b, " after %.3f s, %s", (double)(m->time_ns - t->start_ns) / 1e9,
+		    has_op ? "in " : "");
 	add_op_name(b, has_op ? t->ops.items[m->op].name : NULL,
 		    has_op ? memory_outermost_name(t, m->op) : NULL);
 	if (m->allocated_bytes || m->reserved_bytes) {

@@ -74,6 +74,10 @@ int output_memory_timeline(struct sink *s, const struct timeline *t, uint32_t pr
 int output_memory_timeline_raw(struct sink *s, const struct timeline *t, uint32_t process,
 			       uint8_t device);
 
+/* A memory snapshot of one process (a position in timeline.processes), in Python's pickle format, that
+ * PyTorch's memory_viz reads. */
+int output_snapshot(struct sink *s, const struct timeline *t, uint32_t process);
+
 /* Requests for memory that were refused, and what held it then; nothing if there were none. */
 int output_out_of_memory_text(struct sink *s, const struct timeline *t);
 
