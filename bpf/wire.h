@@ -147,7 +147,7 @@ enum gp_tensor {
 
 #define GP_TENSOR_WHAT(word)	((unsigned int)((word) >> 56))
 #define GP_TENSOR_DEVICE(word)	((unsigned int)((word) >> 48 & 0xff))
-#define GP_TENSOR_ADDRESS(word) ((word) & 0xffffffffffffULL)
+#define GP_TENSOR_ADDRESS(word) ((word)&0xffffffffffffULL)
 #define GP_TENSOR_CPU		0
 #define GP_TENSOR_CUDA		1 /* CUDA device n is this plus n */
 #define GP_TENSOR_CUDA_NR	200

@@ -122,7 +122,9 @@ def test_completes_values():
     assert completed("table", "--sort", "=", "cou") == {"count"}
     assert completed("table", "--sort", "=") == keys
     assert completed("attach", "--sort", "") == keys
-    assert completed("export", "x", "-f", "") == {"chrome", "memory", "stacks", "speedscope"}
+    assert completed("export", "x", "-f", "") == {
+        "chrome", "memory", "memory-timeline", "snapshot", "stacks", "speedscope", "tensorboard",
+        "lightning"}
     assert completed("table", "--time-unit", "") == {"s", "ms", "us"}
     assert completed("table", "--limit", "") == set()
 

@@ -55,7 +55,8 @@ static void add_categories(struct timeline *t)
 	const uint8_t gpu = GP_TENSOR_CUDA;
 
 	example__change(t, 0, TL_PREEXISTING, 400 << 20, TL_PARAMETER, TL_PARAMETER, gpu);
-	example__change(t, 0, TL_PREEXISTING, 800 << 20, TL_OPTIMIZER_STATE, TL_OPTIMIZER_STATE, gpu);
+	example__change(t, 0, TL_PREEXISTING, 800 << 20, TL_OPTIMIZER_STATE, TL_OPTIMIZER_STATE,
+			gpu);
 	for (uint64_t i = 0; i < STEPS; i++) {
 		uint64_t from_us = 60000 + i * 75000;
 

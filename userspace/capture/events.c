@@ -236,8 +236,8 @@ static bool before_start(struct capture *c, const void *event)
 	const struct gp_ev_head *head = event;
 	uint64_t start_ns = began_ns(event);
 
-	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS ||
-	    head->kind == GP_EV_TENSORS || head->kind == GP_EV_CLOCK)
+	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_TENSORS ||
+	    head->kind == GP_EV_CLOCK)
 		return false;
 	if (!c->started || head->time_ns < c->start_ns)
 		return true;

@@ -3,8 +3,8 @@
 /*
  * What a process's operators may write, from its own library into the recording.
  */
-#include "capture/private.h"
 #include "probe/schemas.h"
+#include "capture/private.h"
 
 #include "base/cleanup.h"
 
@@ -36,7 +36,8 @@ static int write_lines(struct capture *c, const struct member *m, const char *te
 	out.ev.head.time_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	out.ev.bytes = (uint32_t)bytes;
 	memcpy(out.text, text, bytes);
-	return recording_writer__event(c->writer, &out, sizeof(out.ev) + ((bytes + 7) & ~(size_t)7));
+	return recording_writer__event(c->writer, &out,
+				       sizeof(out.ev) + ((bytes + 7) & ~(size_t)7));
 }
 
 int capture_write_schemas(struct capture *c, const struct member *m, struct reason *why)

@@ -21,8 +21,9 @@ struct export_args {
 	struct show_device device;
 };
 
-static const char *const formats[] = {"chrome", "memory",     "memory-timeline", "snapshot",
-				      "stacks", "speedscope", "tensorboard",     NULL};
+static const char *const formats[] = {"chrome",	     "memory",	  "memory-timeline",
+				      "snapshot",    "stacks",	  "speedscope",
+				      "tensorboard", "lightning", NULL};
 
 static const struct option_spec export_options[] = {
 	{.name = "format",
@@ -35,10 +36,12 @@ static const struct option_spec export_options[] = {
 		 "it. "
 		 "'memory': the memory over time, a page if OUT ends in .html, its data if in "
 		 ".json. 'memory-timeline': the same by category, as torch.profiler's "
-		 "export_memory_timeline writes .json and .raw.json.gz. 'snapshot': allocations and frees for PyTorch's "
+		 "export_memory_timeline writes .json and .raw.json.gz. 'snapshot': allocations "
+		 "and frees for PyTorch's "
 		 "memory_viz. 'stacks': lines for "
 		 "flame graphs. 'speedscope': a profile for speedscope. 'tensorboard': a trace "
-		 "of each process into the directory OUT, for TensorBoard's plugin."},
+		 "of each process into the directory OUT, for TensorBoard's plugin. 'lightning': "
+		 "the report of PyTorch Lightning's SimpleProfiler."},
 	{.name = "metric",
 	 .letter = 'm',
 	 .kind = OPTION_TEXT,
@@ -60,7 +63,8 @@ static const struct option_spec export_options[] = {
 	 .value_name = "PID",
 	 .min = 1,
 	 .max = 1L << 30,
-	 .help = "Of 'memory-timeline' and 'snapshot': the process, where the recording has several."},
+	 .help = "Of 'memory-timeline' and 'snapshot': the process, where the recording has "
+		 "several."},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_TEXT,
@@ -131,10 +135,15 @@ static int export_tensorboard(const struct shown *s, const struct export_args *a
 	return shown__write_tensorboard(s, args->output_path);
 }
 
+static int export_lightning(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_actions(s, args->output_path);
+}
+
 /* In the order of `formats`. */
 static int (*const writers[])(const struct shown *s, const struct export_args *args) = {
 	export_chrome, export_memory,	  export_memory_timeline, export_snapshot,
-	export_stacks, export_speedscope, export_tensorboard,
+	export_stacks, export_speedscope, export_tensorboard,	  export_lightning,
 };
 
 _Static_assert(sizeof(writers) / sizeof(*writers) + 1 == sizeof(formats) / sizeof(*formats),

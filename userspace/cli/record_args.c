@@ -42,7 +42,8 @@ static const char *const record_stacks[] = {"python", NULL};
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(shapes),                                                                      \
 		 .help = "Record sizes, types and values of what operators are called with "       \
-			 "(attach only)."},                                                        \
+			 "(attach only). With --memory also what memory is for: parameters, "      \
+			 "activations, gradients, ..."},                                           \
 		{.name = "stack",                                                                  \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(stack),                                                                       \

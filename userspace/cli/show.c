@@ -130,7 +130,8 @@ int shown__write_trace(const struct shown *s, const char *path)
 	return err ? output_failed("trace", path, err) : CLI_DONE;
 }
 
-/* DIR/HOST_PID.TIME.pt.trace.json, the host without what would end the worker's name. To be freed. */
+/* DIR/HOST_PID.TIME.pt.trace.json, the host without what would end the worker's name. To be freed.
+ */
 static char *worker_path(const struct shown *s, const char *dir, const struct tl_process *p)
 {
 	const char *host = recording__meta(s->recording, "host");
@@ -285,6 +286,16 @@ int shown__write_snapshot(const struct shown *s, const char *path, long pid)
 	return err ? output_failed("memory snapshot", path, err) : CLI_DONE;
 }
 
+int shown__write_actions(const struct shown *s, const char *path)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	int err = open_sink(path, &sink);
+
+	err = err ? err : output_actions(sink, s->timeline);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("report", path, err) : CLI_DONE;
+}
+
 int shown__write_stacks(const struct shown *s, const char *path, const char *metric,
 			bool speedscope)
 {
@@ -315,9 +326,10 @@ static int write_table(const struct shown *s, const struct table *table,
 		       const struct show_options *o)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
-	const struct output_table_options text = {
-		.limit = o->limit, .time_unit = o->time_unit,
-		.header = o->header, .top_level = o->top_level};
+	const struct output_table_options text = {.limit = o->limit,
+						  .time_unit = o->time_unit,
+						  .header = o->header,
+						  .top_level = o->top_level};
 	int err = sink__new_fd(STDOUT_FILENO, &sink);
 
 	if (!err && o->json)

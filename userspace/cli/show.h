@@ -70,6 +70,9 @@ int shown__write_memory_timeline(const struct shown *s, const char *path,
 /* What PyTorch's memory_viz reads, of one process. */
 int shown__write_snapshot(const struct shown *s, const char *path, long pid);
 
+/* PyTorch Lightning's report of actions. */
+int shown__write_actions(const struct shown *s, const char *path);
+
 /* A trace of each process into the directory `path`, which is made if need be, under the names that
  * TensorBoard's plugin looks for. */
 int shown__write_tensorboard(const struct shown *s, const char *path);

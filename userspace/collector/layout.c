@@ -367,7 +367,7 @@ const char *torch_layout__find(struct torch_layout *l, const struct torch_api *t
 
 /* ---- storages ---- */
 
-#define DATA_LAST  4 /* with what follows it, no StorageImpl ends before */
+#define DATA_LAST  4	  /* with what follows it, no StorageImpl ends before */
 #define CPU_DEVICE 0xff00 /* type 0, index -1 */
 
 static const uint64_t *storage_at(size_t tensor, size_t at)

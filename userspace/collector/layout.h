@@ -35,9 +35,9 @@ struct torch_layout {
 	size_t type_bytes; /* in a tensor: uint16_t c10::ScalarType */
 	bool verified;
 	/* The rest only once torch_layout__find_storage() has found it. */
-	size_t storage;	       /* in a tensor: c10::StorageImpl */
-	size_t data;	       /* in a storage: its first byte's address */
-	size_t device;	       /* in a storage: type, then index, a signed byte each */
+	size_t storage; /* in a tensor: c10::StorageImpl */
+	size_t data;	/* in a storage: its first byte's address */
+	size_t device;	/* in a storage: type, then index, a signed byte each */
 	size_t storage_bytes;
 	bool storage_verified;
 };

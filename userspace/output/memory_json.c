@@ -27,14 +27,12 @@
  *                 one, outermost the operator it ran under; both null outside any op
  *     ops_nr, held_by_nr
  *                 how many there are of each, where a list is cut
- *     categories  where operators told what they are called with, what each category holds, what was
- *                 there before the capture included (else absent): {names, times_us, bytes: a list
- *                 for each name, thinned}
- *   out_of_memory requests that were refused, as out_of_memory.c describes them; absent without any
- *   frees_of_unknown_size
- *                 frees of memory allocated before the capture: they are in no total
- *   losses        {name: count}, zeros too
- *   capture       {key: value} what the recording says about itself
+ *     categories  where operators told what they are called with, what each category holds, what
+ * was there before the capture included (else absent): {names, times_us, bytes: a list for each
+ * name, thinned} out_of_memory requests that were refused, as out_of_memory.c describes them;
+ * absent without any frees_of_unknown_size frees of memory allocated before the capture: they are
+ * in no total losses        {name: count}, zeros too capture       {key: value} what the recording
+ * says about itself
  */
 #include "output/memory_json.h"
 

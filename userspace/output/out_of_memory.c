@@ -6,8 +6,8 @@
  *
  * In JSON each is {time_us, process, device, bytes (asked for), op, outermost, allocator_bytes,
  * reserved_bytes (null: not told), held_bytes, held_allocations (since the capture began), held_by:
- * [{op, outermost, allocations, bytes}], held_by_nr, lines: [{line, allocations, bytes}], lines_nr},
- * most bytes first.
+ * [{op, outermost, allocations, bytes}], held_by_nr, lines: [{line, allocations, bytes}],
+ * lines_nr}, most bytes first.
  */
 #include "output/out_of_memory.h"
 
@@ -153,9 +153,8 @@ int holders__init(struct holders *h, const struct timeline *t, size_t index)
 
 		if (m->time_ns > refused->time_ns)
 			break;
-		live = m->bytes > 0 && same_device(t, m, refused)
-			       ? hash__find(&g.live, m->address)
-			       : NULL;
+		live = m->bytes > 0 && same_device(t, m, refused) ? hash__find(&g.live, m->address)
+								  : NULL;
 		if (live && *live == i)
 			err = add_holder(&g, m);
 	}

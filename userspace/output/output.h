@@ -67,16 +67,19 @@ int output_speedscope(struct sink *s, const struct timeline *t, const char *metr
 int output_memory_html(struct sink *s, const struct timeline *t);
 int output_memory_json(struct sink *s, const struct timeline *t);
 
-/* torch.profiler's export_memory_timeline(): of one device (GP_TENSOR_CPU and on) of one process the
- * bytes in each category over time, and as single changes. */
+/* torch.profiler's export_memory_timeline(): of one device (GP_TENSOR_CPU and on) of one process
+ * the bytes in each category over time, and as single changes. */
 int output_memory_timeline(struct sink *s, const struct timeline *t, uint32_t process,
 			   uint8_t device);
 int output_memory_timeline_raw(struct sink *s, const struct timeline *t, uint32_t process,
 			       uint8_t device);
 
-/* A memory snapshot of one process (a position in timeline.processes), in Python's pickle format, that
- * PyTorch's memory_viz reads. */
+/* A memory snapshot of one process (a position in timeline.processes), in Python's pickle format,
+ * that PyTorch's memory_viz reads. */
 int output_snapshot(struct sink *s, const struct timeline *t, uint32_t process);
+
+/* What PyTorch Lightning's SimpleProfiler prints, one report for each process. */
+int output_actions(struct sink *s, const struct timeline *t);
 
 /* Requests for memory that were refused, and what held it then; nothing if there were none. */
 int output_out_of_memory_text(struct sink *s, const struct timeline *t);

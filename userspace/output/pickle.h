@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Python's pickle format, protocol 4: as much as dictionaries, lists, texts and numbers need. Values
- * are written one after the other; a list or dictionary is begun, filled and ended. Private to this
- * room.
+ * Python's pickle format, protocol 4: as much as dictionaries, lists, texts and numbers need.
+ * Values are written one after the other; a list or dictionary is begun, filled and ended. Private
+ * to this room.
  */
 #ifndef GP_OUTPUT_PICKLE_H
 #define GP_OUTPUT_PICKLE_H

@@ -134,11 +134,11 @@ struct build {
 	VEC(uint64_t) tensor_words;
 	struct hash tensors_of; /* instance -> of tensors */
 	VEC(struct raw_schema) schemas;
-	struct hash schema_of;		 /* process and name -> of schemas */
-	struct hash schema_of_op;	 /* process and op's name -> the same, or TL_NONE */
-	uint64_t tensors_invalid_nr;	 /* events of tensors that make no sense */
-	uint64_t tensors_device_nr;	 /* tensors that lie on another device than was allocated */
-	uint64_t schemas_missing_nr;	 /* names of operators that no schema describes */
+	struct hash schema_of;	     /* process and name -> of schemas */
+	struct hash schema_of_op;    /* process and op's name -> the same, or TL_NONE */
+	uint64_t tensors_invalid_nr; /* events of tensors that make no sense */
+	uint64_t tensors_device_nr;  /* tensors that lie on another device than was allocated */
+	uint64_t schemas_missing_nr; /* names of operators that no schema describes */
 	VEC(struct raw_api) apis;
 	VEC(struct api_key) api_keys; /* after build_api(): sorted by key, then start */
 	struct hash gpu_name_of;

@@ -165,8 +165,7 @@ static int find_storages(struct flow_build *w)
 		if (w->f->op_tensors[i] != TL_NONE)
 			order[nr++] = (struct sort_item){b->t->ops.items[i].start_ns, i};
 	for (size_t i = 0; i < b->memory.nr && !err; i++)
-		order[nr++] =
-			(struct sort_item){b->memory.items[i].time_ns, (uint32_t)(ops + i)};
+		order[nr++] = (struct sort_item){b->memory.items[i].time_ns, (uint32_t)(ops + i)};
 	err = err ? err : sort_items(order, nr);
 	for (size_t i = 0; i < nr && !err; i++)
 		err = order[i].index < ops ? see_op(w, order[i].index)
@@ -199,8 +198,7 @@ static int add_op(struct flow_build *w, uint32_t op)
 	const struct tl_op *o = &w->b->t->ops.items[op];
 	bool has_parent = o->parent < op;
 
-	w->backward[op] =
-		o->scope == GP_SCOPE_BACKWARD || (has_parent && w->backward[o->parent]);
+	w->backward[op] = o->scope == GP_SCOPE_BACKWARD || (has_parent && w->backward[o->parent]);
 	w->optimizer[op] = has_parent ? w->optimizer[o->parent] : TL_NONE;
 	if (o->scope == GP_SCOPE_USER && !strncmp(o->name, OPTIMIZER_STEP, strlen(OPTIMIZER_STEP)))
 		w->optimizer[op] = op;
@@ -397,8 +395,8 @@ static int add_edges(struct flow_build *w, uint32_t node)
 	n->edges_at = (uint32_t)w->f->edges.nr;
 	/* All below an op follow it, deeper than it is. */
 	for (uint32_t i = n->op; i < w->b->t->ops.nr && !err; i++) {
-		if (i != n->op && (ops[i].depth <= ops[n->op].depth ||
-				   ops[i].thread != ops[n->op].thread))
+		if (i != n->op &&
+		    (ops[i].depth <= ops[n->op].depth || ops[i].thread != ops[n->op].thread))
 			break;
 		err = add_inputs(w, n, i);
 	}

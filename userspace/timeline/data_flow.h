@@ -82,7 +82,8 @@ struct tensors_reader {
 bool tensors_reader__next(struct tensors_reader *r, char *ret_letter, uint32_t *ret_from,
 			  uint32_t *ret_to);
 
-/* The next word from *at to before `end` that is a tensor with storage, or TL_NONE; *at moves on. */
+/* The next word from *at to before `end` that is a tensor with storage, or TL_NONE; *at moves on.
+ */
 uint32_t tensors_next_stored(const uint64_t *words, uint32_t *at, uint32_t end);
 
 /* The op's words, of build.tensor_words; `tensors` is of build.tensors, or TL_NONE for none. */

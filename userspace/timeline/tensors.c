@@ -13,8 +13,8 @@
 #include "base/banned.h"
 
 /* More words, and more overloads, than any honest recording holds. */
-#define WORDS_MAX   (1ULL << 31)
-#define SCHEMAS_MAX (1U << 22)
+#define WORDS_MAX      (1ULL << 31)
+#define SCHEMAS_MAX    (1U << 22)
 #define NAME_BYTES_MAX 256
 
 /* ---- reading ---- */

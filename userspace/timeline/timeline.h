@@ -105,10 +105,10 @@ struct tl_category_change {
 	uint64_t time_ns; /* 0: before the capture */
 	int64_t bytes;	  /* not negative */
 	uint32_t process;
-	uint8_t change;	 /* enum tl_change */
-	uint8_t from;	 /* enum tl_category; TL_PREEXISTING and TL_CREATE: its first */
-	uint8_t to;	 /* of TL_WRITE: what it is from now on; else as `from` */
-	uint8_t device;	 /* GP_TENSOR_CPU and on */
+	uint8_t change; /* enum tl_change */
+	uint8_t from;	/* enum tl_category; TL_PREEXISTING and TL_CREATE: its first */
+	uint8_t to;	/* of TL_WRITE: what it is from now on; else as `from` */
+	uint8_t device; /* GP_TENSOR_CPU and on */
 };
 
 /* One list of inputs. */
