@@ -72,10 +72,11 @@ static const struct flow_edge *edges_of(const struct rules *r, const struct flow
 }
 
 #define EACH_NODE(r, n)                                                                            \
-	(const struct flow_node *n = (r)->f.nodes.items, *n##_end = n + (r)->f.nodes.nr;           \
-	 n < n##_end; n++)
+	for (const struct flow_node *n = (r)->f.nodes.items, *n##_end = n + (r)->f.nodes.nr;       \
+	     n < n##_end; n++)
 #define EACH_EDGE(r, n, e)                                                                         \
-	(const struct flow_edge *e = edges_of(r, n), *e##_end = e + (n)->edges_nr; e < e##_end; e++)
+	for (const struct flow_edge *e = edges_of(r, n), *e##_end = e + (n)->edges_nr;             \
+	     e < e##_end; e++)
 
 static bool is_input(const struct flow_edge *e)
 {
@@ -106,16 +107,14 @@ static void set_gradients_and_temporaries(struct rules *r)
 {
 	const struct timeline *t = r->b->t;
 
-	for
-		EACH_NODE(r, n)
-		for
-			EACH_EDGE(r, n, e)
-		if (e->allocated && e->freed)
-			r->whole[e->storage] = TL_TEMPORARY;
-		for (uint32_t i = 0; i + 1 < t->ops.nr; i++)
-			if (t->ops.items[i].scope == GP_SCOPE_BACKWARD &&
-			    !strcmp(t->ops.items[i].name, ACCUMULATE_GRAD))
-				set_gradient(r, i);
+	EACH_NODE (r, n)
+		EACH_EDGE (r, n, e)
+			if (e->allocated && e->freed)
+				r->whole[e->storage] = TL_TEMPORARY;
+	for (uint32_t i = 0; i + 1 < t->ops.nr; i++)
+		if (t->ops.items[i].scope == GP_SCOPE_BACKWARD &&
+		    !strcmp(t->ops.items[i].name, ACCUMULATE_GRAD))
+			set_gradient(r, i);
 }
 
 /* ---- what an optimizer works on ---- */
@@ -136,27 +135,22 @@ static bool dies_in_step(const struct rules *r, const struct flow_node *n, const
  */
 static void look_at_optimizers(struct rules *r)
 {
-	for
-		EACH_NODE(r, n)
-		for
-			EACH_EDGE(r, n, e)
-			{
-				uint8_t *use = &r->use[e->storage];
+	EACH_NODE (r, n)
+		EACH_EDGE (r, n, e) {
+			uint8_t *use = &r->use[e->storage];
 
-				if (n->optimizer == TL_NONE)
-					*use |= e->freed      ? 0
-						: n->backward ? USE_BACKWARD
-							      : USE_FORWARD;
-				else if (flow_edge_writes(e) &&
-					 !dies_in_step(r, n, &r->f.storages.items[e->storage]))
-					*use |= USE_STEP;
-			}
-		for (size_t i = 0; i < r->f.storages.nr; i++)
-			if ((r->use[i] & (USE_STEP | USE_FORWARD)) == (USE_STEP | USE_FORWARD) &&
-			    r->whole[i] == TL_UNKNOWN) {
-				r->whole[i] = TL_PARAMETER;
-				r->learns[r->f.storages.items[i].process] = true;
-			}
+			if (n->optimizer == TL_NONE)
+				*use |= e->freed ? 0 : n->backward ? USE_BACKWARD : USE_FORWARD;
+			else if (flow_edge_writes(e) &&
+				 !dies_in_step(r, n, &r->f.storages.items[e->storage]))
+				*use |= USE_STEP;
+		}
+	for (size_t i = 0; i < r->f.storages.nr; i++)
+		if ((r->use[i] & (USE_STEP | USE_FORWARD)) == (USE_STEP | USE_FORWARD) &&
+		    r->whole[i] == TL_UNKNOWN) {
+			r->whole[i] = TL_PARAMETER;
+			r->learns[r->f.storages.items[i].process] = true;
+		}
 }
 
 /* Only where there are parameters: else they themselves would pass for it. */
@@ -180,30 +174,23 @@ static bool follow_once(struct rules *r)
 {
 	bool changed = false;
 
-	for
-		EACH_NODE(r, n)
-		{
-			bool depends = false;
+	EACH_NODE (r, n) {
+		bool depends = false;
 
-		for
-			EACH_EDGE(r, n, e)
-		depends |= is_input(e) && (r->follows[e->storage] ||
-					   is_learnt(category(r, e->storage, e->version)));
+		EACH_EDGE (r, n, e)
+			depends |= is_input(e) && (r->follows[e->storage] ||
+						   is_learnt(category(r, e->storage, e->version)));
 		if (!depends)
 			continue;
-		for
-			EACH_EDGE(r, n, e)
-			{
-				bool next =
-					is_input(e)
-						? is_learnt(category(r, e->storage, e->version)) ||
+		EACH_EDGE (r, n, e) {
+			bool next = is_input(e) ? is_learnt(category(r, e->storage, e->version)) ||
 							  flow_edge_writes(e)
 						: flow_edge_writes(e);
 
-				changed |= next && !r->follows[e->storage];
-				r->follows[e->storage] |= next;
-			}
+			changed |= next && !r->follows[e->storage];
+			r->follows[e->storage] |= next;
 		}
+	}
 	return changed;
 }
 
@@ -224,29 +211,22 @@ static void mark_producers(struct rules *r)
 		const struct flow_node *n = &r->f.nodes.items[i];
 		bool any = false;
 
-		for
-			EACH_EDGE(r, n, e)
-			{
-				if (is_input(e))
-					any |= is_learnt(category(r, e->storage, e->version)) ||
-					       r->marked[version_at(r, e->storage, e->version)];
-				if (flow_edge_writes(e))
-					any |= is_learnt(category(r, e->storage,
-								  flow_edge_output(e))) ||
-					       r->marked[version_at(r, e->storage,
-								    flow_edge_output(e))];
-			}
+		EACH_EDGE (r, n, e) {
+			if (is_input(e))
+				any |= is_learnt(category(r, e->storage, e->version)) ||
+				       r->marked[version_at(r, e->storage, e->version)];
+			if (flow_edge_writes(e))
+				any |= is_learnt(category(r, e->storage, flow_edge_output(e))) ||
+				       r->marked[version_at(r, e->storage, flow_edge_output(e))];
+		}
 		if (!any)
 			continue;
-		for
-			EACH_EDGE(r, n, e)
-			{
-				if (is_input(e))
-					r->marked[version_at(r, e->storage, e->version)] = true;
-				if (flow_edge_writes(e))
-					r->marked[version_at(r, e->storage, flow_edge_output(e))] =
-						true;
-			}
+		EACH_EDGE (r, n, e) {
+			if (is_input(e))
+				r->marked[version_at(r, e->storage, e->version)] = true;
+			if (flow_edge_writes(e))
+				r->marked[version_at(r, e->storage, flow_edge_output(e))] = true;
+		}
 	}
 }
 
@@ -254,16 +234,14 @@ static void set_inputs(struct rules *r)
 {
 	find_followers(r);
 	mark_producers(r);
-	for
-		EACH_NODE(r, n)
-		for
-			EACH_EDGE(r, n, e)
-		if (n->backward && flow_edge_writes(e))
-			r->marked[version_at(r, e->storage, flow_edge_output(e))] = false;
-		for (uint32_t i = 0; i < r->f.storages.nr; i++)
-			for (uint32_t v = 0; v <= r->f.storages.items[i].version; v++)
-				if (r->marked[version_at(r, i, v)] && !r->follows[i])
-					set_default(r, i, v, TL_INPUT);
+	EACH_NODE (r, n)
+		EACH_EDGE (r, n, e)
+			if (n->backward && flow_edge_writes(e))
+				r->marked[version_at(r, e->storage, flow_edge_output(e))] = false;
+	for (uint32_t i = 0; i < r->f.storages.nr; i++)
+		for (uint32_t v = 0; v <= r->f.storages.items[i].version; v++)
+			if (r->marked[version_at(r, i, v)] && !r->follows[i])
+				set_default(r, i, v, TL_INPUT);
 }
 
 /* ---- parameters ---- */
@@ -273,11 +251,11 @@ static bool may_be_forward(const struct rules *r, const struct flow_node *n)
 {
 	if (n->backward)
 		return false;
-	for
-		EACH_EDGE(r, n, e)
-	if ((is_input(e) && category(r, e->storage, e->version) == TL_GRADIENT) ||
-	    (flow_edge_writes(e) && category(r, e->storage, flow_edge_output(e)) == TL_GRADIENT))
-		return false;
+	EACH_EDGE (r, n, e)
+		if ((is_input(e) && category(r, e->storage, e->version) == TL_GRADIENT) ||
+		    (flow_edge_writes(e) &&
+		     category(r, e->storage, flow_edge_output(e)) == TL_GRADIENT))
+			return false;
 	return true;
 }
 
@@ -288,25 +266,20 @@ static void mark_candidates(struct rules *r, bool *candidate)
 	for (uint32_t i = 0; i < r->f.storages.nr; i++)
 		for (uint32_t v = 0; v <= r->f.storages.items[i].version; v++)
 			r->marked[version_at(r, i, v)] = category(r, i, v) == TL_INPUT;
-	for
-		EACH_NODE(r, n)
-		{
-			bool depends = false;
+	EACH_NODE (r, n) {
+		bool depends = false;
 
-		for
-			EACH_EDGE(r, n, e)
-		depends |= is_input(e) && r->marked[version_at(r, e->storage, e->version)];
+		EACH_EDGE (r, n, e)
+			depends |= is_input(e) && r->marked[version_at(r, e->storage, e->version)];
 		if (!depends || !may_be_forward(r, n))
 			continue;
-		for
-			EACH_EDGE(r, n, e)
-		if (flow_edge_writes(e))
-			r->marked[version_at(r, e->storage, flow_edge_output(e))] = true;
-		for
-			EACH_EDGE(r, n, e)
-		if (is_input(e) && !r->marked[version_at(r, e->storage, e->version)])
-			candidate[version_at(r, e->storage, e->version)] = true;
-		}
+		EACH_EDGE (r, n, e)
+			if (flow_edge_writes(e))
+				r->marked[version_at(r, e->storage, flow_edge_output(e))] = true;
+		EACH_EDGE (r, n, e)
+			if (is_input(e) && !r->marked[version_at(r, e->storage, e->version)])
+				candidate[version_at(r, e->storage, e->version)] = true;
+	}
 }
 
 /* r->marked becomes what goes, sooner or later, into a gradient. */
@@ -317,17 +290,16 @@ static void mark_used_for_gradients(struct rules *r)
 		const struct flow_node *n = &r->f.nodes.items[i];
 		bool any = false;
 
-		for
-			EACH_EDGE(r, n, e)
-		if (flow_edge_writes(e))
-			any |= category(r, e->storage, flow_edge_output(e)) == TL_GRADIENT ||
-			       r->marked[version_at(r, e->storage, flow_edge_output(e))];
+		EACH_EDGE (r, n, e)
+			if (flow_edge_writes(e))
+				any |= category(r, e->storage, flow_edge_output(e)) ==
+					       TL_GRADIENT ||
+				       r->marked[version_at(r, e->storage, flow_edge_output(e))];
 		if (!any)
 			continue;
-		for
-			EACH_EDGE(r, n, e)
-		if (is_input(e))
-			r->marked[version_at(r, e->storage, e->version)] = true;
+		EACH_EDGE (r, n, e)
+			if (is_input(e))
+				r->marked[version_at(r, e->storage, e->version)] = true;
 	}
 }
 
@@ -355,47 +327,39 @@ static int set_parameters(struct rules *r)
 
 static void set_activations(struct rules *r)
 {
-	for
-		EACH_NODE(r, n)
-		{
-			bool required = false, forbidden = n->backward;
+	EACH_NODE (r, n) {
+		bool required = false, forbidden = n->backward;
 
-		for
-			EACH_EDGE(r, n, e)
-			{
-				uint8_t c = category(r, e->storage, e->version);
+		EACH_EDGE (r, n, e) {
+			uint8_t c = category(r, e->storage, e->version);
 
-				if (!is_input(e))
-					continue;
-				required |= c == TL_INPUT || c == TL_ACTIVATION;
-				forbidden |= c != TL_INPUT && c != TL_ACTIVATION &&
-					     c != TL_PARAMETER && c != TL_TEMPORARY;
-			}
+			if (!is_input(e))
+				continue;
+			required |= c == TL_INPUT || c == TL_ACTIVATION;
+			forbidden |= c != TL_INPUT && c != TL_ACTIVATION && c != TL_PARAMETER &&
+				     c != TL_TEMPORARY;
+		}
 		if (!required || forbidden)
 			continue;
-		for
-			EACH_EDGE(r, n, e)
-		if (flow_edge_writes(e))
-			set_default(r, e->storage, flow_edge_output(e), TL_ACTIVATION);
-		}
+		EACH_EDGE (r, n, e)
+			if (flow_edge_writes(e))
+				set_default(r, e->storage, flow_edge_output(e), TL_ACTIVATION);
+	}
 }
 
 static void set_autograd_detail(struct rules *r)
 {
-	for
-		EACH_NODE(r, n)
-		for
-			EACH_EDGE(r, n, e)
-			{
-				uint32_t output = flow_edge_output(e);
-				uint8_t before;
+	EACH_NODE (r, n)
+		EACH_EDGE (r, n, e) {
+			uint32_t output = flow_edge_output(e);
+			uint8_t before;
 
-				if (!n->backward || !flow_edge_writes(e))
-					continue;
-				before = output ? category(r, e->storage, output - 1) : TL_UNKNOWN;
-				if (before == TL_UNKNOWN || before == TL_AUTOGRAD_DETAIL)
-					set_default(r, e->storage, output, TL_AUTOGRAD_DETAIL);
-			}
+			if (!n->backward || !flow_edge_writes(e))
+				continue;
+			before = output ? category(r, e->storage, output - 1) : TL_UNKNOWN;
+			if (before == TL_UNKNOWN || before == TL_AUTOGRAD_DETAIL)
+				set_default(r, e->storage, output, TL_AUTOGRAD_DETAIL);
+		}
 }
 
 /* ---- what happened when ---- */
@@ -488,12 +452,10 @@ static int write_changes(struct rules *r)
 		if (s->is_tensor && !s->allocated)
 			err = add(r, 0, TL_PREEXISTING, i, first, first);
 	}
-	for
-		EACH_NODE(r, n)
-		for
-			EACH_EDGE(r, n, e)
-		err = err ? err : add_edge(r, n, e);
-		return err ? err : sort_changes(r->b->t);
+	EACH_NODE (r, n)
+		EACH_EDGE (r, n, e)
+			err = err ? err : add_edge(r, n, e);
+	return err ? err : sort_changes(r->b->t);
 }
 
 static int apply(struct rules *r)
