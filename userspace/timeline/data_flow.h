@@ -78,7 +78,7 @@ struct tensors_reader {
 };
 
 /* The next input: its letter; its tensors lie in the words from *ret_from to before *ret_to. False
- * at the end, or where the words make no sense. */
+ * at the end, or with `at` before it where the words make no sense. */
 bool tensors_reader__next(struct tensors_reader *r, char *ret_letter, uint32_t *ret_from,
 			  uint32_t *ret_to);
 

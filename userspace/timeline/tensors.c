@@ -159,26 +159,36 @@ static bool take_list(struct tensors_reader *r, uint32_t nr, char *ret_letter)
 	return true;
 }
 
-bool tensors_reader__next(struct tensors_reader *r, char *ret_letter, uint32_t *ret_from,
-			  uint32_t *ret_to)
+static bool take_input(struct tensors_reader *r, char *ret_letter, uint32_t *ret_from)
 {
-	uint64_t word;
+	uint64_t word = r->words[r->at];
 	bool stored;
 
-	if (r->at >= r->end)
-		return false;
-	word = r->words[r->at];
-	*ret_from = r->at;
 	if (GP_TENSOR_WHAT(word) == GP_TENSOR_NOT) {
 		*ret_letter = 'o';
 		*ret_from = ++r->at;
-	} else if (GP_TENSOR_WHAT(word) == GP_TENSOR_LIST) {
+		return true;
+	}
+	if (GP_TENSOR_WHAT(word) == GP_TENSOR_LIST) {
 		*ret_from = ++r->at;
-		if (!take_list(r, (uint32_t)word, ret_letter))
-			return false;
-	} else if (take_tensor(r, &stored)) {
-		*ret_letter = stored ? 't' : OBSERVED_NONE;
-	} else {
+		return take_list(r, (uint32_t)word, ret_letter);
+	}
+	*ret_from = r->at;
+	if (!take_tensor(r, &stored))
+		return false;
+	*ret_letter = stored ? 't' : OBSERVED_NONE;
+	return true;
+}
+
+bool tensors_reader__next(struct tensors_reader *r, char *ret_letter, uint32_t *ret_from,
+			  uint32_t *ret_to)
+{
+	uint32_t begin = r->at;
+
+	if (begin >= r->end)
+		return false;
+	if (!take_input(r, ret_letter, ret_from)) {
+		r->at = begin;
 		return false;
 	}
 	*ret_to = r->at;
