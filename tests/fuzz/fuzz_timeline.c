@@ -386,7 +386,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		15, 0,	0,   160, 150, 64,  10,	 0, 7, 0, 1,  1, 3, 0, /* copy */
 	};
 
-	fuzz_seed(*argc, *argv, "nested", seed, sizeof(seed));
 	/* Schemas of f; an op f, its tensor and that one's allocation. */
 	static const uint8_t tensors_seed[] = {
 		1,  10, 250, 20,					    /* pid, window */
@@ -396,6 +395,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		3,  0,	7,   50, 40, 3, 0,   0, 0, 6, 0, 1,		    /* the op */
 	};
 
+	fuzz_seed(*argc, *argv, "nested", seed, sizeof(seed));
 	fuzz_seed(*argc, *argv, "tensors", tensors_seed, sizeof(tensors_seed));
 	fuzz_seed(*argc, *argv, "gpu", gpu_seed, sizeof(gpu_seed));
 	return 0;

@@ -211,6 +211,9 @@ int build_schemas(struct build *b, const struct gp_ev_schemas *e, size_t bytes);
 /* Puts the memory of tensors into categories. 0 or -ENOMEM. */
 int build_categories(struct build *b);
 
+/* Whether an event of memory has a size that can be. */
+bool build_memory_possible(const struct raw_memory *m);
+
 /* The innermost op of the thread that is open at this time, or TL_NONE; with the room that it has
  * there between its children in *ret_gap (may be NULL). */
 uint32_t build_op_at(const struct build *b, uint32_t thread, uint64_t time_ns,

@@ -101,7 +101,7 @@ static int see_memory(struct flow_build *w, uint32_t index)
 	uint32_t process = process_of(w->b, m->thread), at;
 	struct storage *s;
 
-	if (m->flags & GP_MEMORY_OOM || m->bytes > TL_SIZE_END || m->bytes < -TL_SIZE_END)
+	if (m->flags & GP_MEMORY_OOM || !build_memory_possible(m))
 		return 0;
 	/* An address that is given out again was free: its free went missing. */
 	if (!(m->flags & GP_MEMORY_FREE))
@@ -463,7 +463,9 @@ int data_flow__init(struct data_flow *f, struct build *b)
 	    !w.backward || !w.optimizer)
 		return -ENOMEM;
 	find_op_tensors(f, b);
-	err = find_storages(&w);
+	/* Loops begin at the items, be there any or not. */
+	err = vec_reserve(&f->nodes, 1) ?: vec_reserve(&f->edges, 1);
+	err = err ? err : find_storages(&w);
 	err = err ? err : find_nodes(&w);
 	return err ? err : find_edges(&w);
 }

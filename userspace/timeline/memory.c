@@ -137,7 +137,7 @@ static bool freed(struct ledger *l, struct device *d, struct tl_memory *m)
 	return true;
 }
 
-static bool size_possible(const struct raw_memory *m)
+bool build_memory_possible(const struct raw_memory *m)
 {
 	if (m->bytes > TL_SIZE_END || m->bytes < -TL_SIZE_END)
 		return false;
@@ -166,7 +166,7 @@ static int enter(struct ledger *l, struct raw_memory *raw)
 	struct device *d;
 	int err = 0;
 
-	if (!size_possible(raw)) {
+	if (!build_memory_possible(raw)) {
 		l->b->counts[TL_MEMORY_INVALID]++;
 		return 0;
 	}
