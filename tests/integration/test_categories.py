@@ -126,6 +126,22 @@ def test_nothing_was_lost(measured):
             assert losses[loss] == 0, losses
 
 
+def test_several_processes_in_one_recording(measured, tmp_path):
+    both = tmp_path / "both.gpuprof"
+    parts = [measured(name).capture.recording for name in NAMES]
+    done = harness.gpuprof("merge", *[part.path for part in parts], "-o", both)
+    assert done.status == harness.DONE, done
+    out = tmp_path / "both.raw.json"
+    export = ["export", both, "--format", "memory-timeline", "-o", out]
+    assert harness.gpuprof(*export).status == harness.USAGE
+    for name, part in zip(NAMES, parts):
+        pid = part.table()["processes"][0]["pid"]
+        assert harness.gpuprof(*export, "--pid", pid).status == harness.DONE
+        raw = json.loads(out.read_text(encoding="utf-8"))
+        assert changes(raw) == changes(measured(name).raw)
+        assert before(raw) == before(measured(name).raw)
+
+
 def test_refused_without_inputs(idle, tmp_path):
     capture = harness.attach(idle, tmp_path / "plain.gpuprof", "--memory",
                              orders=lambda: idle.step(1))

@@ -6,6 +6,8 @@
  */
 #include "capture/capture.h"
 
+#include "base/cleanup.h"
+#include "base/file.h"
 #include "capture/private.h"
 
 #include <errno.h>
@@ -31,6 +33,18 @@ static int cannot_write(const struct capture *c, int err, struct reason *why)
 			  strerror(-err));
 }
 
+/* Recordings that say the same share a clock. */
+static int write_boot_id(struct capture *c)
+{
+	CLEANUP(cleanup_free) char *id = NULL;
+	size_t bytes;
+
+	if (file_read("/proc/sys/kernel/random/boot_id", 64, &id, &bytes))
+		return 0;
+	id[strcspn(id, "\n")] = '\0';
+	return recording_writer__meta(c->writer, "boot_id", id);
+}
+
 static int write_meta(struct capture *c)
 {
 	struct utsname u = {0};
@@ -44,6 +58,7 @@ static int write_meta(struct capture *c)
 	err = err ?: recording_writer__meta(c->writer, "host", u.nodename);
 	err = err ?: recording_writer__meta(c->writer, "kernel", u.release);
 	err = err ?: recording_writer__meta(c->writer, "machine", u.machine);
+	err = err ?: write_boot_id(c);
 	err = err ?: recording_writer__meta(c->writer, "cpus", cpus);
 	err = err
 		      ?: recording_writer__meta(c->writer, "ops",

@@ -37,6 +37,9 @@ int shown__open(struct shown *s, const char *path)
 	if (damage)
 		log_warn("the recording '%s' is not whole: %s; what comes before is shown", path,
 			 damage);
+	else if (recording__meta(s->recording, "damage"))
+		log_warn("not all that was merged into '%s' was whole: %s", path,
+			 recording__meta(s->recording, "damage"));
 	if (timeline__new(s->recording, &why, &s->timeline)) {
 		log_err("cannot read '%s': %s", path, why.text);
 		shown__done(s);
@@ -139,8 +142,8 @@ static char *worker_path(const struct shown *s, const char *dir, const struct tl
 	char *path, *name;
 	size_t dir_nr = strlen(dir) + 1;
 
-	if (asprintf(&path, "%s/%s_%d.%llu.pt.trace.json", dir, host && *host ? host : "host",
-		     p->pid, (unsigned long long)when_ns) < 0)
+	if (asprintf(&path, "%s/%s_%lld.%llu.pt.trace.json", dir, host && *host ? host : "host",
+		     (long long)p->row_pid, (unsigned long long)when_ns) < 0)
 		return NULL;
 	name = path + dir_nr;
 	for (char *c = name; host && c < name + strlen(host); c++)
@@ -204,7 +207,7 @@ static uint32_t find_process(const struct timeline *t, long pid)
 	if (!pid && t->processes.nr == 1)
 		return 0;
 	for (uint32_t i = 0; i < t->processes.nr; i++)
-		if (pid && t->processes.items[i].pid == pid)
+		if (pid && t->processes.items[i].row_pid == pid)
 			return i;
 	if (pid)
 		log_err("the recording has no process %ld", pid);

@@ -49,6 +49,7 @@ void build__done(struct build *b)
 	hash__done(&b->schema_of);
 	hash__done(&b->schema_of_op);
 	hash__done(&b->thread_of);
+	hash__done(&b->pids);
 	hash__done(&b->name_of);
 	hash__done(&b->inputs_of);
 	hash__done(&b->loss_of);
