@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "capture/private.h"
 
 #include <errno.h>
@@ -90,6 +91,9 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		return reason_set(why, -ENOMEM, "out of memory");
 	c->options = *options;
 	err = probe_session__new(&probe, why, &c->probes);
+	if (!err && options->children && !probe_session__tells_forks(c->probes))
+		log_warn("processes that are started from now on are not recorded: forks are told "
+			 "in the first PID namespace only");
 	if (!err)
 		err = recording_writer__new(options->output_path, why, &c->writer);
 	if (!err) {
@@ -136,6 +140,8 @@ static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR]
 	ret_losses[GP_LOSS_OPEN_AT_START] += c->open_at_start_nr;
 	ret_losses[GP_LOSS_COLLECTOR_LEFT] += c->left_nr;
 	ret_losses[GP_LOSS_STACK_INCOMPLETE] += c->stacks.incomplete_nr;
+	ret_losses[GP_LOSS_CHILD_LATE] += c->child_late_nr;
+	ret_losses[GP_LOSS_CHILD_MISSED] += c->child_missed_nr;
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest)
 			guest__losses(c->members.items[i]->guest, ret_losses);
@@ -237,6 +243,7 @@ void capture__free(struct capture *c)
 		free(m);
 	}
 	vec_done(&c->members);
+	vec_done(&c->born);
 	probe_session__free(c->probes);
 	recording_writer__free(c->writer);
 	names__done(&c->names);

@@ -29,6 +29,9 @@ struct capture_options {
 	bool gpu;	  /* GPU activity too, where there is CUDA; needs inject */
 	bool inject;	  /* the collector may be put into the processes */
 	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */
+	/* What they start joins, and goes on after exec as they do. A capture ends with those that
+	 * were added. */
+	bool children;
 };
 
 /* Loads the kernel side and creates the recording. 0 or -errno with a reason. */

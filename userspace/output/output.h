@@ -84,8 +84,8 @@ int output_actions(struct sink *s, const struct timeline *t);
 /* Requests for memory that were refused, and what held it then; nothing if there were none. */
 int output_out_of_memory_text(struct sink *s, const struct timeline *t);
 
-/* The counters: one line that says whether any is above zero, then all as "name: count", zeros too,
- * in lines of at most 100 columns. cli/ prints it after each run. */
+/* The counters: one line that says whether any is above zero, then those as "name: count", then the
+ * names of those that are zero, in lines of at most 100 columns. cli/ prints it after each run. */
 int output_losses_text(struct sink *s, const struct timeline *t);
 
 #endif /* GP_OUTPUT_OUTPUT_H */
