@@ -21,9 +21,9 @@ struct export_args {
 	struct show_device device;
 };
 
-static const char *const formats[] = {"chrome",	     "memory",	  "memory-timeline",
-				      "snapshot",    "stacks",	  "speedscope",
-				      "tensorboard", "lightning", NULL};
+static const char *const formats[] = {"chrome",	    "perfetto",	   "memory",	 "memory-timeline",
+				      "snapshot",   "stacks",	   "speedscope", "pprof",
+				      "flamegraph", "tensorboard", "lightning",	 NULL};
 
 static const struct option_spec export_options[] = {
 	{.name = "format",
@@ -33,15 +33,17 @@ static const struct option_spec export_options[] = {
 	 .value_name = "FORMAT",
 	 .choices = formats,
 	 .help = "'chrome': a trace for Perfetto and chrome://tracing, as torch.profiler writes "
-		 "it. "
+		 "it. 'perfetto': the same in Perfetto's own form, much smaller (OUT ends in "
+		 ".pftrace). "
 		 "'memory': the memory over time, a page if OUT ends in .html, its data if in "
 		 ".json. 'memory-timeline': the same by category, as torch.profiler's "
 		 "export_memory_timeline writes .json and .raw.json.gz. 'snapshot': allocations "
-		 "and frees for PyTorch's "
-		 "memory_viz. 'stacks': lines for "
-		 "flame graphs. 'speedscope': a profile for speedscope. 'tensorboard': a trace "
-		 "of each process into the directory OUT, for TensorBoard's plugin. 'lightning': "
-		 "the report of PyTorch Lightning's SimpleProfiler."},
+		 "and frees for PyTorch's memory_viz. 'flamegraph': a page of flame graphs (OUT "
+		 "ends in .html). 'pprof': a profile for go tool pprof (OUT ends in .pb.gz). "
+		 "'speedscope': a profile for speedscope. 'stacks': lines of stacks, as "
+		 "torch.profiler writes them. 'tensorboard': a trace of each process into the "
+		 "directory OUT, for TensorBoard's plugin. 'lightning': the report of PyTorch "
+		 "Lightning's SimpleProfiler."},
 	{.name = "metric",
 	 .letter = 'm',
 	 .kind = OPTION_TEXT,
@@ -49,7 +51,9 @@ static const struct option_spec export_options[] = {
 	 .value_name = "METRIC",
 	 .choices = output_stack_metrics,
 	 .help = "What stacks are weighed by: self_cpu_time_total (the default) or "
-		 "self_cuda_time_total, in microseconds, or allocated_bytes."},
+		 "self_cuda_time_total, in microseconds, calls, allocations, allocated_bytes, or "
+		 "peak_bytes: what was held when each device's memory held most. With 'pprof' "
+		 "and 'flamegraph', which hold all of these: the one to show first."},
 	{.name = "device",
 	 .kind = OPTION_TEXT,
 	 .offset = offsetof(struct export_args, device.device),
@@ -77,7 +81,7 @@ static const struct option_spec export_options[] = {
 
 const struct command command_export = {
 	.name = "export",
-	.summary = "turn a recording into a trace, a memory timeline or stacks",
+	.summary = "turn a recording into a trace, a memory timeline, flame graphs or profiles",
 	.usage = "REC --format FORMAT -o OUT",
 	.about =
 		"Writes the recording REC in another form. The file appears under its name when it "
@@ -94,7 +98,12 @@ const struct command command_export = {
 
 static int export_chrome(const struct shown *s, const struct export_args *args)
 {
-	return shown__write_trace(s, args->output_path);
+	return shown__write_trace(s, args->output_path, false);
+}
+
+static int export_perfetto(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_trace(s, args->output_path, true);
 }
 
 static int export_memory(const struct shown *s, const struct export_args *args)
@@ -114,12 +123,7 @@ static int export_snapshot(const struct shown *s, const struct export_args *args
 
 static int export_stacks(const struct shown *s, const struct export_args *args)
 {
-	return shown__write_stacks(s, args->output_path, args->metric, false);
-}
-
-static int export_speedscope(const struct shown *s, const struct export_args *args)
-{
-	return shown__write_stacks(s, args->output_path, args->metric, true);
+	return shown__write_stacks(s, args->output_path, args->format, args->metric);
 }
 
 static int export_tensorboard(const struct shown *s, const struct export_args *args)
@@ -134,8 +138,9 @@ static int export_lightning(const struct shown *s, const struct export_args *arg
 
 /* In the order of `formats`. */
 static int (*const writers[])(const struct shown *s, const struct export_args *args) = {
-	export_chrome, export_memory,	  export_memory_timeline, export_snapshot,
-	export_stacks, export_speedscope, export_tensorboard,	  export_lightning,
+	export_chrome,	 export_perfetto,    export_memory,    export_memory_timeline,
+	export_snapshot, export_stacks,	     export_stacks,    export_stacks,
+	export_stacks,	 export_tensorboard, export_lightning,
 };
 
 _Static_assert(sizeof(writers) / sizeof(*writers) + 1 == sizeof(formats) / sizeof(*formats),

@@ -22,7 +22,7 @@ struct chrome {
 	uint64_t base_ns; /* of the trace's time, since the epoch */
 	uint64_t events;  /* written so far */
 	uint32_t process; /* this one alone, TL_NONE: all */
-	struct hash flow; /* forward key -> forward op << 32 | backward op */
+	struct hash flow; /* forward op -> the backward op of its arrow */
 };
 
 /* A literal, without counting its bytes at run time. */
@@ -64,9 +64,6 @@ int chrome_drain(struct chrome *c, bool all);
 /* Names of devices and streams; API calls and GPU work with their arrows. 0 or -errno. */
 int chrome_gpu_names(struct chrome *c);
 int chrome_gpu(struct chrome *c);
-
-/* Finds pairs of forward and backward ops. 0 or -ENOMEM. */
-int chrome_flow_find(struct chrome *c);
 
 /* The flow event that goes with this op, if any. */
 void chrome_flow_write(struct chrome *c, uint32_t op);
