@@ -34,6 +34,8 @@ enum gp_event_kind {
 	GP_EV_PAUSE = 18,     /* gp_ev_pause: nothing was recorded for a time */
 	GP_EV_STEP = 19,      /* gp_ev_step: a step begins, and the one before it ends */
 	GP_EV_INPUTS = 20,    /* gp_ev_inputs: what an inputs_id stands for; before its first use */
+	GP_EV_TENSORS = 21,   /* gp_ev_tensors: which memory an op's tensors lie in */
+	GP_EV_SCHEMAS = 22,   /* gp_ev_schemas: what the operators of a process may write */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
 };
 
@@ -137,6 +139,50 @@ enum gp_input {
 #define GP_INPUT_DIMS_MAX   16
 #define GP_INPUT_ITEMS_MAX  32
 #define GP_INPUTS_BYTES_MAX 960
+
+/*
+ * What an op is called with, told when it begins: `words_nr` words follow. Of an op with many
+ * tensors several events, one after the other; `first` is how many words came before. Each input
+ * in order is a word of enum gp_tensor, what it is in the top byte.
+ */
+struct gp_ev_tensors {
+	struct gp_ev_head head; /* time_ns: when the inputs were read */
+	__u64 instance;
+	__u32 first;
+	__u32 words_nr;
+};
+
+enum gp_tensor {
+	GP_TENSOR_NOT = 0, /* an input that is no tensor */
+	/* A tensor: the device (GP_TENSOR_CPU and on) in the next byte, then the address of its
+	 * storage's first byte; one more word: the storage's bytes. */
+	GP_TENSOR_STORED = 1,
+	GP_TENSOR_NONE = 2, /* a tensor without storage, or not a plain one */
+	GP_TENSOR_LIST = 3, /* a list: the low 32 bits say how many STORED or NONE follow */
+	GP_TENSOR_CUT = 4,  /* last of all: the op had more */
+};
+
+#define GP_TENSOR_WHAT(word)	((unsigned int)((word) >> 56))
+#define GP_TENSOR_DEVICE(word)	((unsigned int)((word) >> 48 & 0xff))
+#define GP_TENSOR_ADDRESS(word) ((word)&0xffffffffffffULL)
+#define GP_TENSOR_CPU		0
+#define GP_TENSOR_CUDA		1 /* CUDA device n is this plus n */
+#define GP_TENSOR_CUDA_NR	200
+#define GP_TENSOR_OTHER		255
+/* Of one op at most. */
+#define GP_TENSOR_WORDS_MAX 8192
+
+/*
+ * Operators of PyTorch as its library describes them: `bytes` bytes follow, padded with zeros to a
+ * multiple of 8. A line for each overload: the name without "aten::", a space, then a letter for
+ * each argument: t a tensor, q one or None, l a list of tensors, k one or None, o anything else;
+ * upper case where the operator may write to it. Written by gpuprof; never in a ring.
+ */
+struct gp_ev_schemas {
+	struct gp_ev_head head;
+	__u32 bytes;
+	__u32 reserved;
+};
 
 enum gp_memory_flags {
 	GP_MEMORY_FREE = 1,	    /* a free: bytes is <= 0, or 0 with SIZE_UNKNOWN */
@@ -420,6 +466,8 @@ enum gp_feature {
 	GP_FEATURE_MEMORY = 4, /* c10's memory reports by callback (not built yet: uprobes do it) */
 	GP_FEATURE_SHAPES = 64,	 /* inputs of ops; together with GP_FEATURE_OPS or _STEPS */
 	GP_FEATURE_STACKS = 128, /* Python stacks of ops; likewise */
+	/* Memory of the inputs; only together with GP_FEATURE_SHAPES. */
+	GP_FEATURE_TENSORS = 512,
 	GP_FEATURE_STEPS = 4096, /* annotations alone, unless GP_FEATURE_OPS is wanted too */
 };
 

@@ -8,6 +8,9 @@ so what happens inside a capture is exactly what was ordered.
     time N          N steps, timed; all threads' CPU time too "took SECONDS CPU_SECONDS"
     truth N FILE    N steps under torch.profiler, see truth   "truth N"
     shapes N FILE   the same with record_shapes, see truth    "shapes N"
+    categories N FILE
+                    the same with its memory timeline, see truth
+                                                              "categories N"
     flops N FILE    the same with with_flops, see truth       "flops N"
     cycles N FILE   N steps under a schedule, see truth       "cycles N"
     profile N [F]   the same under torch.profiler; with a file also its stop, table and trace
@@ -113,6 +116,11 @@ def obey(workload, words):
 
         truth.record(workload, int(words[1]), words[2])
         return "truth " + words[1]
+    if words[0] == "categories" and len(words) == 3:
+        import truth
+
+        truth.record_categories(workload, int(words[1]), words[2])
+        return "categories " + words[1]
     if words[0] == "shapes" and len(words) == 3:
         import truth
 

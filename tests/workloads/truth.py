@@ -242,3 +242,41 @@ def record_cycles(workload, steps, path):
     with open(path + ".part", "w", encoding="utf-8") as out:
         json.dump({"cycles": cycles}, out)
     os.rename(path + ".part", path)
+
+
+def raw_memory_timeline(prof, device):
+    """What export_memory_timeline("X.raw.json.gz") writes: [time_ns, action, bytes, category]; None
+    in versions that have no such thing."""
+    try:
+        from torch.profiler import _memory_profiler
+    except ImportError:
+        return None
+    path = "/tmp/gpuprof-raw-%d.json" % os.getpid()
+    timeline = _memory_profiler.MemoryProfileTimeline(
+        _memory_profiler.MemoryProfile(prof.profiler.kineto_results))
+    timeline.export_memory_timeline_raw(path, device)
+    with open(path, encoding="utf-8") as file:
+        raw = json.load(file)
+    os.unlink(path)
+    return raw
+
+
+def record_categories(workload, steps, path):
+    """Does the steps under torch.profiler and writes its memory timeline of the CPU to path."""
+    # The Python tracer of 2.6 crashes with Python 3.13.
+    traced = not torch.__version__.startswith("2.6")
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True,
+                 with_stack=traced) as prof:
+        workload.steps(steps)
+    states = [value for state in workload.optimizer.state.values() for value in state.values()
+              if torch.is_tensor(value)]
+    with open(path + ".part", "w", encoding="utf-8") as out:
+        json.dump({"torch": torch.__version__, "steps": steps, "with_stack": traced,
+                   "parameter_bytes": _bytes(workload.model.parameters()),
+                   "state_bytes": _bytes(states),
+                   "raw": raw_memory_timeline(prof, "cpu")}, out)
+    os.rename(path + ".part", path)
+
+
+def _bytes(tensors):
+    return sum(one.numel() * one.element_size() for one in tensors)

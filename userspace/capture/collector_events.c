@@ -194,6 +194,19 @@ static bool judge_inputs(struct collector_events *e, struct gp_ev_inputs *in, si
 	return true;
 }
 
+static bool judge_tensors(struct collector_events *e, struct gp_ev_tensors *t, size_t bytes,
+			  uint64_t now_ns)
+{
+	if (bytes < sizeof(*t) || t->words_nr > GP_TENSOR_WORDS_MAX ||
+	    bytes != sizeof(*t) + (size_t)t->words_nr * 8 || !instance_is_ours(e, t->instance))
+		return false;
+	t->head.time_ns -= (uint64_t)e->clock_offset_ns;
+	t->head.flags = 0;
+	t->head.process = e->process_index;
+	t->head.tid = collector_tids__get(&e->tids, t->head.tid);
+	return t->head.time_ns >= e->opened_ns && t->head.time_ns <= now_ns + AHEAD_NS;
+}
+
 /* Start and end of what CUPTI told: to the machine's clock, and whether they can be. */
 static bool judge_times(const struct collector_events *e, struct gp_ev_head *head, __u64 *start_ns,
 			uint64_t now_ns)
@@ -313,6 +326,8 @@ static bool judge_kind(struct collector_events *e, void *event, size_t bytes, ui
 		return judge_inputs(e, event, bytes);
 	case GP_EV_STACK:
 		return judge_stack(e, event, bytes);
+	case GP_EV_TENSORS:
+		return judge_tensors(e, event, bytes, now_ns);
 	case GP_EV_API:
 		return judge_api(e, event, bytes, now_ns);
 	case GP_EV_KERNEL:

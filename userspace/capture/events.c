@@ -312,8 +312,8 @@ static int on_kernel_event(const void *event, size_t bytes, void *arg)
 }
 
 /* A collector collects from the moment it is armed, a little before the capture's window opens.
- * What ids stand for is kept, whenever it was told, and so are readings of the clock: they say how
- * good the first times are. */
+ * What ids stand for is kept, whenever it was told, and what an op was called with; and so are
+ * readings of the clock: they say how good the first times are. */
 static bool before_start(struct capture *c, const void *event)
 {
 	const struct gp_ev_head *head = event;
@@ -322,7 +322,7 @@ static bool before_start(struct capture *c, const void *event)
 	if (closing_of(c) && recording_of(c, event) == closing_of(c))
 		from_ns = c->stepped->closing_start_ns;
 	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_STACK ||
-	    head->kind == GP_EV_CLOCK)
+	    head->kind == GP_EV_TENSORS || head->kind == GP_EV_CLOCK)
 		return false;
 	if (!c->started || head->time_ns < from_ns)
 		return true;

@@ -70,7 +70,7 @@ static int open_ring(struct guest *g, const struct target_process *p, uint16_t p
 /* Until it does all of `features`, or says that it cannot. */
 static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct reason *why)
 {
-	uint32_t required = features & ~(uint32_t)GP_FEATURE_SHAPES;
+	uint32_t required = features & ~(uint32_t)(GP_FEATURE_SHAPES | GP_FEATURE_TENSORS);
 	struct collector_status s = {0};
 
 	for (int i = 0; i < turns; i++) {
@@ -195,7 +195,7 @@ uint32_t guest__active(const struct guest *g)
 }
 
 /* The message has one part for each feature that is missing, "; " between them. */
-void guest__why_no(const struct guest *g, const char *what, struct reason *ret_why)
+void guest__why_not(const struct guest *g, const char *what, struct reason *ret_why)
 {
 	struct collector_status s;
 	const char *text;

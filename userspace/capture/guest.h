@@ -29,7 +29,7 @@ struct guest_meanwhile {
 /* Puts the collector in and waits until it does what `features` (enum gp_feature bits) ask or says
  * that it cannot. `python` is for GP_FEATURE_STACKS, else NULL. 0, with why->text telling what it
  * does not do, or "" if it does all; it goes on trying to have CUPTI. Missing shapes are not told
- * there: see guest__why_no(). Or -errno with a reason: the process is then as before. */
+ * there: see guest__why_not(). Or -errno with a reason: the process is then as before. */
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
 	       const struct gp_python *python, struct guest_meanwhile meanwhile, struct reason *why,
 	       struct guest **ret_guest);
@@ -38,7 +38,7 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 uint32_t guest__active(const struct guest *g);
 
 /* Why there is no `what` ("shapes", "stacks"), as the collector says it; "" if it says nothing. */
-void guest__why_no(const struct guest *g, const char *what, struct reason *ret_why);
+void guest__why_not(const struct guest *g, const char *what, struct reason *ret_why);
 
 /* Asks for more features, and does not wait. */
 void guest__ask(struct guest *g, uint32_t features);

@@ -61,11 +61,28 @@ static void note_shapes(const struct member *m, const struct reason *why)
 	if (is_active(m, GP_FEATURE_SHAPES))
 		return;
 	if (is_active(m, GP_FEATURE_OPS))
-		guest__why_no(m->guest, "shapes", &said);
+		guest__why_not(m->guest, "shapes", &said);
 	else if (!target_process__library(m->process, "libtorch_cpu.so"))
 		(void)reason_set(&said, 0, "PyTorch is not loaded");
 	log_warn("%d: no shapes: %s", (int)m->process->pid,
 		 said.text[0] ? said.text : "the collector does not say why");
+}
+
+/* Categories of memory were wanted: what the operators may write, if their tensors are told. */
+static void note_tensors(struct capture *c, const struct member *m)
+{
+	struct reason why = {0};
+
+	if (is_active(m, GP_FEATURE_TENSORS)) {
+		if (!c->failed)
+			c->failed = capture_write_schemas(c, m, &why);
+	} else if (is_active(m, GP_FEATURE_SHAPES)) {
+		guest__why_not(m->guest, "memory categories", &why);
+	} else {
+		(void)reason_set(&why, 0, "there are no shapes");
+	}
+	if (why.text[0])
+		log_warn("%d: no memory categories: %s", (int)m->process->pid, why.text);
 }
 
 static void drain_others(void *arg)
@@ -76,7 +93,8 @@ static void drain_others(void *arg)
 /* `features`: those that the libraries in the process allow, if the options do. */
 static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 {
-	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_STACKS;
+	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
+	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | of_inputs;
 	const struct gp_python *python = m->python ? &python_codes__python(m->python)->walk : NULL;
 	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
 	struct reason why = {0};
@@ -86,7 +104,9 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 	    !target_process__library(m->process, "libtorch_cpu.so"))
 		features &= ~ops;
 	if (!shapes)
-		features &= ~(uint32_t)GP_FEATURE_SHAPES;
+		features &= ~of_inputs;
+	if (!c->options.memory)
+		features &= ~(uint32_t)GP_FEATURE_TENSORS;
 	if (!c->options.stacks)
 		features &= ~(uint32_t)GP_FEATURE_STACKS;
 	if (!c->options.gpu || !has_cuda(m))
@@ -102,6 +122,8 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 		log_info("%d: operators by uprobes: %s", (int)m->process->pid, why.text);
 	if (shapes)
 		note_shapes(m, &why);
+	if (shapes && c->options.memory)
+		note_tensors(c, m);
 }
 
 /* Finds the process's Python, where stacks are wanted. 0 or -errno with a reason: see
@@ -263,8 +285,8 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	 * then are never given back to it: nothing is put in there. */
 	if (!is_child || !c->started)
 		put_guest_in(c, m,
-			     GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_STACKS |
-				     GP_FEATURE_CUPTI);
+			     GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
+				     GP_FEATURE_STACKS | GP_FEATURE_CUPTI);
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
 	err = probe_member(c, m, why);
@@ -325,7 +347,7 @@ static void replace_callbacks(struct capture *c, struct member *m)
 
 	m->callbacks_replaced = true;
 	c->left_nr++;
-	guest__why_no(m->guest, "stacks", &stacks);
+	guest__why_not(m->guest, "stacks", &stacks);
 	capture_keep_guest(c, m->guest, GP_FEATURE_CUPTI);
 	nr = probe_member(c, m, &why);
 	if (nr < 0)

@@ -82,4 +82,8 @@ void capture_watch_children(struct capture *c);
 /* Looks for what has become of the processes and acts on it. Returns how many are still there. */
 int capture_watch_members(struct capture *c);
 
+/* Writes down what the process's operators may write. 0 or -errno of the recording; what else goes
+ * wrong is in `why`. */
+int capture_write_schemas(struct capture *c, const struct member *m, struct reason *why);
+
 #endif /* GP_CAPTURE_PRIVATE_H */

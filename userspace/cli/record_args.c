@@ -68,7 +68,8 @@ static const char *const record_stacks[] = {"python", NULL};
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(shapes),                                                                      \
 		 .help = "Record sizes, types and values of what operators are called with "       \
-			 "(attach only)."},                                                        \
+			 "(attach only). With --memory also what memory is for: parameters, "      \
+			 "activations, gradients, ..."},                                           \
 		{.name = "flops",                                                                  \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(flops),                                                                       \

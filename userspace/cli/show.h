@@ -27,6 +27,7 @@ struct show_options {
 	bool top_level;
 	const char *time_unit;
 	bool steps; /* a row for them, also where the recording was not made by steps */
+	const char *header;
 };
 
 /* Prints the table to stdout and the losses to stderr, and writes the files. Logs what fails.
@@ -60,6 +61,27 @@ int shown__losses(const struct shown *s);
 /* A Chrome trace, or Perfetto's own if `perfetto` or the name ends in .pftrace. */
 int shown__write_trace(const struct shown *s, const char *path, bool perfetto);
 int shown__write_memory(const struct shown *s, const char *path);
+
+/* One device of one process. */
+struct show_device {
+	const char *device; /* "cpu", "cuda:N"; NULL: CUDA's first if there is any, else the CPU */
+	long pid;	    /* 0: the only process */
+};
+
+/* torch.profiler's memory timeline: a list of changes if the name ends in .raw.json, else the
+ * totals. */
+int shown__write_memory_timeline(const struct shown *s, const char *path,
+				 const struct show_device *device);
+
+/* What PyTorch's memory_viz reads, of one process. */
+int shown__write_snapshot(const struct shown *s, const char *path, long pid);
+
+/* PyTorch Lightning's report of actions. */
+int shown__write_actions(const struct shown *s, const char *path);
+
+/* A trace of each process into the directory `path`, which is made if need be, under the names that
+ * TensorBoard's plugin looks for. */
+int shown__write_tensorboard(const struct shown *s, const char *path);
 
 /* What is made of stacks, in a format that show_stack_format_known() knows; `metric` says by what
  * they are weighed, or with which number a reader begins (NULL: self CPU time). */

@@ -68,6 +68,11 @@ static const struct option_spec table_options[] = {
 		 "were recorded. "
 		 "'stack:N': one row for each N innermost Python frames, where stacks were "
 		 "recorded."},
+	{.name = "header",
+	 .kind = OPTION_TEXT,
+	 .offset = SHOW(header),
+	 .value_name = "TEXT",
+	 .help = "Print TEXT above the table."},
 	{.name = "top-level",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(top_level),

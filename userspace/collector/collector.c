@@ -103,6 +103,8 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 		add_text(message, sizeof(message), f->extras.shapes_why);
 	if ((failed & GP_FEATURE_STACKS) && f->extras.stacks_why)
 		add_text(message, sizeof(message), f->extras.stacks_why);
+	if ((failed & GP_FEATURE_TENSORS) && f->extras.tensors_why)
+		add_text(message, sizeof(message), f->extras.tensors_why);
 	if ((failed & GP_FEATURE_CUPTI) && f->cupti_why)
 		add_text(message, sizeof(message), f->cupti_why);
 	if (failed & GP_FEATURE_MEMORY)
@@ -124,6 +126,8 @@ static uint32_t extras_in_force(struct follower *f, uint32_t wanted)
 		e->stacks_why = ops__stacks_refused();
 	if (e->shapes && !e->shapes_why)
 		in_force |= GP_FEATURE_SHAPES;
+	if (e->tensors && !e->tensors_why)
+		in_force |= GP_FEATURE_TENSORS;
 	if (e->python && !e->stacks_why)
 		in_force |= GP_FEATURE_STACKS;
 	return wanted & in_force;
@@ -146,6 +150,7 @@ static uint32_t follow_ops(struct follower *f, uint32_t wanted, uint32_t active)
 		f->python = f->page->python;
 		f->extras = (struct ops_extras){
 			.shapes = f->wanted & GP_FEATURE_SHAPES,
+			.tensors = f->wanted & GP_FEATURE_TENSORS,
 			.python = f->wanted & GP_FEATURE_STACKS ? &f->python : NULL,
 		};
 		result = ops__arm(&self.ring, &f->extras, &f->ops_why);

@@ -15,6 +15,7 @@
 #include "collector/inputs.h"
 #include "collector/pending.h"
 #include "collector/stacks.h"
+#include "collector/tensors.h"
 #include "collector/thread.h"
 
 #include <dlfcn.h>
@@ -41,6 +42,7 @@ struct session {
 	struct names *names;
 	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
 	struct stacks *stacks; /* NULL: likewise */
+	bool tensors;	       /* where the tensors among them lie is told, too */
 	struct torch_api torch;
 	struct torch_layout layout;
 	uint32_t epoch;
@@ -173,6 +175,14 @@ static struct op_stack take_stack(struct session *s, struct thread_state *t)
 			    outer && is_on_stack(outer->record) ? &outer->stack : NULL);
 }
 
+__attribute__((noinline)) static void write_tensors(struct session *s, const struct thread_state *t,
+						    const struct open_op *op)
+{
+	const struct gp_ev_head head = {.tid = t->tid, .time_ns = now_ns()};
+
+	tensors_write(&s->layout, s->ring, op->record, &head, op->instance);
+}
+
 /* Takes away what ended on another thread. */
 static void drop_ended(struct thread_state *t)
 {
@@ -215,6 +225,8 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 	op->stack = take_stack(s, t);
 	op->pending = NO_PENDING;
 	__atomic_store_n(&t->depth, t->depth + 1, __ATOMIC_RELAXED);
+	if (s->inputs && s->tensors)
+		write_tensors(s, t, op);
 	op->start_ns = now_ns();
 	if (scope == GP_SCOPE_USER)
 		pending__add(op, t->tid, t->torch_thread);
@@ -490,6 +502,9 @@ enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, con
 		return TORCH_REFUSED;
 	}
 	extras->shapes_why = extras->shapes ? arm_inputs(s) : NULL;
+	extras->tensors_why =
+		extras->tensors ? torch_layout__find_storage(&s->layout, &s->torch) : NULL;
+	s->tensors = extras->tensors && !extras->tensors_why;
 	extras->stacks_why = NULL;
 	if (extras->python)
 		s->stacks = stacks__new(extras->python, &extras->stacks_why);

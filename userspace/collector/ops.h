@@ -16,8 +16,9 @@ int ops__init(void);
 /* What ops are to tell besides, and why they do not: NULL if they do, or it was not asked for. */
 struct ops_extras {
 	bool shapes;			/* their inputs */
+	bool tensors;			/* where the tensors among them lie */
 	const struct gp_python *python; /* NULL: no stacks */
-	const char *shapes_why, *stacks_why;
+	const char *shapes_why, *tensors_why, *stacks_why;
 };
 
 /* Adds the callbacks. Events go to `w`, which must stay until ops__disarm() has returned true.

@@ -6,6 +6,7 @@
  * them; it is absent where there are none.
  */
 #include "output/describe.h"
+#include "output/out_of_memory.h"
 #include "output/output.h"
 #include "output/stack_text.h"
 
@@ -154,6 +155,13 @@ static void capture_part(struct buf *out, const struct timeline *t)
 	if (t->gpu.any) {
 		buf__str(out, ",\n  \"gpu\": ");
 		describe_gpu(out, t);
+	}
+	if (t->out_of_memory.nr) {
+		int err;
+
+		buf__str(out, ",\n  \"out_of_memory\": ");
+		err = out_of_memory_json(out, t);
+		out->err = out->err ? out->err : err;
 	}
 	buf__str(out, "\n}\n");
 }

@@ -31,6 +31,7 @@ static const struct event_fields gpu_memory = {.times = {AT(gp_ev_gpu_memory, st
 static const struct event_fields pause_fields = {.times = {AT(gp_ev_pause, start_ns)}};
 static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
 static const struct event_fields inputs = {.inputs = AT(gp_ev_inputs, inputs_id)};
+static const struct event_fields tensors = {.instances = {AT(gp_ev_tensors, instance)}};
 static const struct event_fields none;
 
 const struct event_fields *recording_event_fields(uint8_t kind)
@@ -52,6 +53,8 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &pause_fields;
 	case GP_EV_INPUTS:
 		return &inputs;
+	case GP_EV_TENSORS:
+		return &tensors;
 	default:
 		return recording_event_bytes(kind) ? &none : NULL;
 	}

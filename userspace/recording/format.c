@@ -37,6 +37,8 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_PAUSE] = sizeof(struct gp_ev_pause),
 		[GP_EV_STEP] = sizeof(struct gp_ev_step),
 		[GP_EV_INPUTS] = sizeof(struct gp_ev_inputs),
+		[GP_EV_TENSORS] = sizeof(struct gp_ev_tensors),
+		[GP_EV_SCHEMAS] = sizeof(struct gp_ev_schemas),
 		[GP_EV_STACK] = sizeof(struct gp_ev_stack),
 		[GP_EV_FOUND_NAME] = sizeof(struct gp_ev_found_name),
 	};

@@ -64,6 +64,19 @@ struct raw_memory {
 	int16_t device_type, device_index;
 	uint8_t flags;
 	bool before; /* the window: it only says how large what is freed later is */
+	uint32_t op; /* after build_memory(): of timeline.ops, or TL_NONE */
+};
+
+/* What one op was called with: of build.tensor_words. */
+struct raw_tensors {
+	uint64_t instance;
+	uint32_t at, nr;
+};
+
+/* What one overload may write: see gp_ev_schemas. */
+struct raw_schema {
+	const char *letters; /* interned */
+	uint32_t next;	     /* the next overload of the name, or TL_NONE */
 };
 
 struct tl_name {
@@ -126,6 +139,15 @@ struct build {
 	VEC(struct tl_name) names;
 	VEC(struct raw_op) ops;
 	VEC(struct raw_memory) memory;
+	VEC(struct raw_tensors) tensors;
+	VEC(uint64_t) tensor_words;
+	struct hash tensors_of; /* instance -> of tensors */
+	VEC(struct raw_schema) schemas;
+	struct hash schema_of;	     /* process and name -> of schemas */
+	struct hash schema_of_op;    /* process and op's name -> the same, or TL_NONE */
+	uint64_t tensors_invalid_nr; /* events of tensors that make no sense */
+	uint64_t tensors_device_nr;  /* tensors that lie on another device than was allocated */
+	uint64_t schemas_missing_nr; /* names of operators that no schema describes */
 	VEC(struct raw_api) apis;
 	VEC(struct api_key) api_keys; /* after build_api(): sorted by key, then start */
 	struct hash gpu_name_of;
@@ -219,6 +241,16 @@ bool build_instance_ended(const struct build *b, uint64_t instance);
 
 /* Pairs allocations and frees, keeps totals, attributes to ops. 0 or -errno. */
 int build_memory(struct build *b);
+
+/* One op's tensors, or what a process's operators may write, into the build. 0 or -ENOMEM. */
+int build_tensors(struct build *b, const struct gp_ev_tensors *e, size_t bytes);
+int build_schemas(struct build *b, const struct gp_ev_schemas *e, size_t bytes);
+
+/* Puts the memory of tensors into categories. 0 or -ENOMEM. */
+int build_categories(struct build *b);
+
+/* Whether an event of memory has a size that can be. */
+bool build_memory_possible(const struct raw_memory *m);
 
 /* The innermost op of the thread that is open at this time, or TL_NONE; with the room that it has
  * there between its children in *ret_gap (may be NULL). */

@@ -154,7 +154,7 @@ static bool freed(struct ledger *l, struct device *d, struct tl_memory *m)
 	return true;
 }
 
-static bool size_possible(const struct raw_memory *m)
+bool build_memory_possible(const struct raw_memory *m)
 {
 	if (m->bytes > TL_SIZE_END || m->bytes < -TL_SIZE_END)
 		return false;
@@ -177,13 +177,13 @@ static struct tl_memory entry_of(const struct raw_memory *m)
 	};
 }
 
-static int enter(struct ledger *l, const struct raw_memory *raw)
+static int enter(struct ledger *l, struct raw_memory *raw)
 {
 	struct tl_memory m = entry_of(raw);
 	struct device *d;
 	int err = 0;
 
-	if (!size_possible(raw)) {
+	if (!build_memory_possible(raw)) {
 		l->b->counts[TL_MEMORY_INVALID]++;
 		return 0;
 	}
@@ -194,7 +194,7 @@ static int enter(struct ledger *l, const struct raw_memory *raw)
 		return -ENOMEM;
 	if (raw->before)
 		return before_window(d, raw);
-	m.op = op_of(l->b, raw);
+	m.op = raw->op = op_of(l->b, raw);
 	if (raw->flags & GP_MEMORY_OOM)
 		return vec_push(&l->t->out_of_memory, m);
 	if (!(raw->flags & GP_MEMORY_FREE)) {

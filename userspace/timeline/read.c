@@ -243,6 +243,7 @@ static int read_memory(struct build *b, const struct gp_ev_memory *e)
 		.device_index = e->device_index,
 		.stack_id = e->stack_id,
 		.flags = e->head.flags,
+		.op = TL_NONE,
 	};
 
 	if (m.time_ns >= TL_TIME_END_NS) {
@@ -328,6 +329,10 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = read_step(b, event);
 	else if (head->kind == GP_EV_INPUTS && bytes >= sizeof(struct gp_ev_inputs))
 		b->err = build_inputs(b, event, bytes);
+	else if (head->kind == GP_EV_TENSORS && bytes >= sizeof(struct gp_ev_tensors))
+		b->err = build_tensors(b, event, bytes);
+	else if (head->kind == GP_EV_SCHEMAS && bytes >= sizeof(struct gp_ev_schemas))
+		b->err = build_schemas(b, event, bytes);
 	else
 		b->err = build_read_gpu(b, event, bytes);
 	return b->err;

@@ -42,6 +42,12 @@ const char *build_counter_name(enum tl_counter counter)
 void build__done(struct build *b)
 {
 	free(b->process_of);
+	vec_done(&b->tensors);
+	vec_done(&b->tensor_words);
+	hash__done(&b->tensors_of);
+	vec_done(&b->schemas);
+	hash__done(&b->schema_of);
+	hash__done(&b->schema_of_op);
 	hash__done(&b->thread_of);
 	hash__done(&b->pids);
 	hash__done(&b->name_of);
@@ -76,6 +82,7 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->pauses);
 	vec_done(&t->steps);
 	vec_done(&t->step_series);
+	vec_done(&t->categories);
 	vec_done(&t->losses);
 	vec_done(&t->gpu.api);
 	vec_done(&t->gpu.work);
@@ -174,6 +181,12 @@ static int set_losses(struct build *b)
 		err = add_loss(b, "inputs_invalid", b->inputs_invalid_nr);
 	if (!err && b->has_inputs)
 		err = add_loss(b, "input_values", b->valueless_nr);
+	if (!err && b->t->has_categories)
+		err = add_loss(b, "tensors_invalid", b->tensors_invalid_nr);
+	if (!err && b->t->has_categories)
+		err = add_loss(b, "tensors_device", b->tensors_device_nr);
+	if (!err && b->t->has_categories)
+		err = add_loss(b, "schemas_missing", b->schemas_missing_nr);
 	return err;
 }
 
@@ -196,6 +209,8 @@ static int build_all(struct build *b)
 		err = build_gpu(b);
 	if (!err)
 		err = build_memory(b);
+	if (!err)
+		err = build_categories(b);
 	if (err)
 		return err;
 	return set_losses(b);

@@ -92,6 +92,33 @@ struct tl_memory {
 	uint32_t stack_id;
 };
 
+/* In the order of torch.profiler's files. */
+enum tl_category {
+	TL_PARAMETER = 0,
+	TL_OPTIMIZER_STATE = 1,
+	TL_INPUT = 2,
+	TL_TEMPORARY = 3,
+	TL_ACTIVATION = 4,
+	TL_GRADIENT = 5,
+	TL_AUTOGRAD_DETAIL = 6,
+	TL_UNKNOWN = 7,
+	TL_CATEGORIES = 8,
+};
+
+/* torch.profiler's numbers. */
+enum tl_change { TL_PREEXISTING = 1, TL_CREATE = 2, TL_WRITE = 3, TL_DESTROY = 4 };
+
+/* Something happened to memory: it is there, or becomes another category. */
+struct tl_category_change {
+	uint64_t time_ns; /* 0: before the capture */
+	int64_t bytes;	  /* not negative */
+	uint32_t process;
+	uint8_t change; /* enum tl_change */
+	uint8_t from;	/* enum tl_category; TL_PREEXISTING and TL_CREATE: its first */
+	uint8_t to;	/* of TL_WRITE: what it is from now on; else as `from` */
+	uint8_t device; /* GP_TENSOR_CPU and on */
+};
+
 /* One list of inputs. */
 struct tl_inputs {
 	const void *data; /* in the form of gp_ev_inputs, checked */
@@ -152,6 +179,9 @@ struct timeline {
 	uint64_t paused_ns;	     /* of the window, with nothing collected of the CPU */
 	VEC(struct tl_step) steps;
 	VEC(struct tl_step_series) step_series; /* at most one a process */
+	/* By time, then kind of change. Empty without has_categories: no op told its tensors. */
+	VEC(struct tl_category_change) categories;
+	bool has_categories;
 	struct tl_gpus gpu;
 	VEC(struct tl_loss) losses;	   /* the recording's, then what the join found */
 	const struct recording *recording; /* metadata; outlives the timeline */
