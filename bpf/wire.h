@@ -34,7 +34,11 @@ enum gp_event_kind {
 	GP_EV_UNWIND =
 		16, /* gp_ev_unwind: code that no table is there for (never in a recording) */
 	GP_EV_NATIVE = 17, /* gp_ev_native: a native stack's id and frames (never in a recording) */
+	GP_EV_PAUSE = 18,  /* gp_ev_pause: nothing was recorded for a time */
+	GP_EV_STEP = 19,   /* gp_ev_step: a step begins, and the one before it ends */
 	GP_EV_INPUTS = 20, /* gp_ev_inputs: what an inputs_id stands for; before its first use */
+	GP_EV_TENSORS = 21,    /* gp_ev_tensors: which memory an op's tensors lie in */
+	GP_EV_SCHEMAS = 22,    /* gp_ev_schemas: what the operators of a process may write */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
 };
 
@@ -90,6 +94,19 @@ struct gp_ev_op_inputs {
 	__u32 reserved;
 };
 
+/* Nothing was collected from start_ns to head.time_ns, as someone wanted. */
+struct gp_ev_pause {
+	struct gp_ev_head head;
+	__u64 start_ns;
+};
+
+/* In recordings by steps whose steps no annotation tells. head.time_ns is when it begins. */
+struct gp_ev_step {
+	struct gp_ev_head head;
+	__u32 cycle_nr; /* operators in a step */
+	__u32 reserved;
+};
+
 #define GP_INPUTS_LOST 0xffffffffU
 
 /*
@@ -125,6 +142,50 @@ enum gp_input {
 #define GP_INPUT_DIMS_MAX   16
 #define GP_INPUT_ITEMS_MAX  32
 #define GP_INPUTS_BYTES_MAX 960
+
+/*
+ * What an op is called with, told when it begins: `words_nr` words follow. Of an op with many
+ * tensors several events, one after the other; `first` is how many words came before. Each input
+ * in order is a word of enum gp_tensor, what it is in the top byte.
+ */
+struct gp_ev_tensors {
+	struct gp_ev_head head; /* time_ns: when the inputs were read */
+	__u64 instance;
+	__u32 first;
+	__u32 words_nr;
+};
+
+enum gp_tensor {
+	GP_TENSOR_NOT = 0, /* an input that is no tensor */
+	/* A tensor: the device (GP_TENSOR_CPU and on) in the next byte, then the address of its
+	 * storage's first byte; one more word: the storage's bytes. */
+	GP_TENSOR_STORED = 1,
+	GP_TENSOR_NONE = 2, /* a tensor without storage, or not a plain one */
+	GP_TENSOR_LIST = 3, /* a list: the low 32 bits say how many STORED or NONE follow */
+	GP_TENSOR_CUT = 4,  /* last of all: the op had more */
+};
+
+#define GP_TENSOR_WHAT(word)	((unsigned int)((word) >> 56))
+#define GP_TENSOR_DEVICE(word)	((unsigned int)((word) >> 48 & 0xff))
+#define GP_TENSOR_ADDRESS(word) ((word)&0xffffffffffffULL)
+#define GP_TENSOR_CPU		0
+#define GP_TENSOR_CUDA		1 /* CUDA device n is this plus n */
+#define GP_TENSOR_CUDA_NR	200
+#define GP_TENSOR_OTHER		255
+/* Of one op at most. */
+#define GP_TENSOR_WORDS_MAX 8192
+
+/*
+ * Operators of PyTorch as its library describes them: `bytes` bytes follow, padded with zeros to a
+ * multiple of 8. A line for each overload: the name without "aten::", a space, then a letter for
+ * each argument: t a tensor, q one or None, l a list of tensors, k one or None, o anything else;
+ * upper case where the operator may write to it. Written by gpuprof; never in a ring.
+ */
+struct gp_ev_schemas {
+	struct gp_ev_head head;
+	__u32 bytes;
+	__u32 reserved;
+};
 
 enum gp_memory_flags {
 	GP_MEMORY_FREE = 1,	    /* a free: bytes is <= 0, or 0 with SIZE_UNKNOWN */
@@ -306,7 +367,7 @@ struct gp_ev_stack {
 #define GP_PYTHON_PAGE_BYTES   4096
 #define GP_PYTHON_WINDOW_BYTES (GP_PYTHON_PAGE_BYTES + GP_PYTHON_FRAME_BYTES)
 
-/* Where things lie in one process's CPython: found by gpuprof, used by the kernel's walk. Offsets
+/* Where things lie in one process's CPython: found by gpuprof, used by both walks. Offsets
  * are from the beginning of the structure, those of a frame from `frame_at`. A thread state begins
  * with its predecessor, its successor and its interpreter. */
 struct gp_python {
@@ -466,7 +527,8 @@ enum gp_loss {
 	GP_LOSS_COLLECTOR_LEFT =
 		11, /* times a collector left by itself: what it missed is unknown */
 	GP_LOSS_STACK_INCOMPLETE = 12, /* events whose stack is truncated or otherwise not whole */
-	GP_LOSS_STACK_ROOM = 13,       /* events whose stack found no room: they have none */
+	GP_LOSS_STACK_ROOM = 13,       /* events whose stack found no room, or could not be walked:
+					* they have none */
 	GP_LOSS_GPU_TIME = 14,	       /* CUPTI records with no start or end, or an end before it */
 	GP_LOSS_GPU_CLOCK = 15,	       /* CUPTI records made while its clock was not steady */
 	GP_LOSS_GPU_DROPPED = 16,   /* CUPTI records that CUPTI or we had no buffer for, at least */
@@ -489,11 +551,20 @@ enum gp_loss {
 #define GP_RING_MAGIC 0x32676e6972707067ULL /* "gppring2" */
 #define GP_RING_NAME  "gpuprof-ring"	    /* the memfd's name */
 
+/* No event in the ring is longer: room for a stack of GP_STACK_FRAMES. */
+#define GP_RING_EVENT_BYTES 2304
+/* Ids of a collector's stacks are below this. */
+#define GP_RING_STACKS 131072
+
 enum gp_feature {
 	GP_FEATURE_OPS = 1,    /* at::RecordFunction callbacks */
 	GP_FEATURE_CUPTI = 2,  /* GPU activity */
 	GP_FEATURE_MEMORY = 4, /* c10's memory reports by callback (not built yet: uprobes do it) */
-	GP_FEATURE_SHAPES = 64, /* inputs of ops; only together with GP_FEATURE_OPS */
+	GP_FEATURE_SHAPES = 64,	 /* inputs of ops; together with GP_FEATURE_OPS or _STEPS */
+	GP_FEATURE_STACKS = 128, /* Python stacks of ops; likewise */
+	/* Memory of the inputs; only together with GP_FEATURE_SHAPES. */
+	GP_FEATURE_TENSORS = 512,
+	GP_FEATURE_STEPS = 4096, /* annotations alone, unless GP_FEATURE_OPS is wanted too */
 };
 
 enum gp_collector_state {
@@ -531,6 +602,8 @@ struct gp_ring_page {
 	char message[512]; /* why `failed`, for people */
 	__u64 timed_ns;	   /* time that callbacks took which the collector has timed */
 	__u64 timed_nr;	   /* and how many those were: one of many */
+	/* written by gpuprof before it wants GP_FEATURE_STACKS */
+	struct gp_python python;
 };
 
 /* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */

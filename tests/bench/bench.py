@@ -28,8 +28,15 @@ harness.LIMIT = 1800
 VARIANTS = {
     "gpuprof": (),
     "gpuprof --no-inject": ("--no-inject",),
+    "gpuprof, all": ("--stack", "python", "--shapes", "--memory"),
 }
-TORCH = "torch.profiler"
+# Of torch.profiler, the workload's command; "all": with_stack, record_shapes and profile_memory.
+TORCH = {"torch.profiler": "profile", "torch.profiler, all": "profile_all"}
+
+
+def torch_like(variant):
+    """The torch.profiler that a variant is compared with."""
+    return "torch.profiler, all" if variant.endswith(", all") else "torch.profiler"
 
 
 def arguments():
@@ -41,7 +48,8 @@ def arguments():
     parser.add_argument("--events", type=int, default=1000000, metavar="N",
                         help="for the time from stop to output (0: skip)")
     parser.add_argument("--variant", action="append", choices=tuple(VARIANTS),
-                        help="repeatable (default: all)")
+                        help="repeatable (default: all; 'gpuprof, all' takes Python stacks, "
+                        "shapes and memory)")
     parser.add_argument("--size", type=int, default=224, help="ResNet's pictures, pixels a side")
     parser.add_argument("--threads", type=int, default=1, help="PyTorch's intra-op threads")
     args = parser.parse_args()
@@ -96,8 +104,8 @@ def under_gpuprof(target, steps, options, folder):
     return took[0], lost
 
 
-def under_torch(target, steps):
-    answer = target.command("profile %d" % steps).split()
+def under_torch(target, steps, command):
+    answer = target.command("%s %d" % (command, steps)).split()
     assert answer[0] == "profiled", answer
     return Spent(float(answer[1]), float(answer[2]))
 
@@ -121,7 +129,8 @@ def one_round(target, steps, variants, folder, lost):
         took[variant], missed = under_gpuprof(target, steps, VARIANTS[variant], folder)
         lost[variant] = lost.get(variant, 0) + missed
     took["plain after"] = spent_on(target, steps)
-    took[TORCH] = under_torch(target, steps)
+    for name in sorted({torch_like(variant) for variant in variants}):
+        took[name] = under_torch(target, steps, TORCH[name])
     return took
 
 
@@ -171,8 +180,9 @@ def compare(args, spec, folder):
         row((name, spread(rates, "%.1f"), spread(ratios, "%.3f"), spread(added, "%.1f"),
              lost.get(name, "-")))
     for variant in args.variant:
-        paired = [(one[variant].wall - one[TORCH].wall) / steps * 1e6 for one in rounds]
-        print("  %s minus %s, us per step, paired: %s" % (variant, TORCH, spread(paired, "%.1f")))
+        other = torch_like(variant)
+        paired = [(one[variant].wall - one[other].wall) / steps * 1e6 for one in rounds]
+        print("  %s minus %s, us per step, paired: %s" % (variant, other, spread(paired, "%.1f")))
     compare_cpu(rounds, steps)
     sys.stdout.flush()
 
@@ -219,7 +229,7 @@ def many_events(args, folder):
         answer = target.command("profile %d %s" % (steps, harness.inside().inner(inner))).split()
         stop, table, trace = (float(text) for text in answer[3:])
         print("  %-22s stop %.2f s, table %.2f s, trace %.2f s: %.2f s; trace %.1f MB" % (
-            TORCH, stop, table, trace, stop + table + trace, os.path.getsize(inner) / 1e6))
+            "torch.profiler", stop, table, trace, stop + table + trace, os.path.getsize(inner) / 1e6))
         target.leave()
 
 

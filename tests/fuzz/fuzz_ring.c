@@ -72,6 +72,13 @@ static void check_inputs(const struct gp_ev_inputs *in, size_t bytes)
 		abort();
 }
 
+static void check_stack(const struct gp_ev_stack *s, size_t bytes)
+{
+	if (!s->stack_id || !s->frames_nr || s->frames_nr > GP_STACK_FRAMES || s->head.tid ||
+	    bytes != sizeof(*s) + s->frames_nr * sizeof(struct gp_stack_frame))
+		abort();
+}
+
 /* Each event is whole, from our process, and of a kind that the ring may hold. */
 static int check(const void *event, size_t bytes, void *arg)
 {
@@ -87,6 +94,8 @@ static int check(const void *event, size_t bytes, void *arg)
 			abort();
 	} else if (op->head.kind == GP_EV_INPUTS) {
 		check_inputs(event, bytes);
+	} else if (op->head.kind == GP_EV_STACK) {
+		check_stack(event, bytes);
 	} else {
 		check_gpu(event, bytes);
 	}
@@ -115,6 +124,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		struct gp_ev_gpu_memory memory;
 		struct gp_ring_slot clock_slot;
 		struct gp_ev_clock clock;
+		struct gp_ring_slot stack_slot;
+		struct gp_ev_stack stack;
+		struct gp_stack_frame frames[2];
 	} seed = {
 		.head = sizeof(seed) - sizeof(seed.head),
 		.name_slot = {sizeof(seed.name_slot) + sizeof(seed.name) + sizeof(seed.text), 1},
@@ -133,9 +145,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		.memory = {.head.kind = GP_EV_GPU_MEMORY, .bytes = 1, .peer_device = UINT32_MAX},
 		.clock_slot = {sizeof(seed.clock_slot) + sizeof(seed.clock), 0},
 		.clock = {.head.kind = GP_EV_CLOCK, .gpu_ns = 1},
+		.stack_slot = {sizeof(seed.stack_slot) + sizeof(seed.stack) + sizeof(seed.frames),
+			       0},
+		.stack = {.head.kind = GP_EV_STACK, .stack_id = 1, .frames_nr = 2},
 	};
 
 	seed.inputs_slot.ready = (uint32_t)(offsetof(struct seed, inputs_slot) - 8) + 1;
+	seed.stack_slot.ready = (uint32_t)(offsetof(struct seed, stack_slot) - 8) + 1;
 	seed.with_slot.ready = (uint32_t)(offsetof(struct seed, with_slot) - 8) + 1;
 	seed.kernel_slot.ready = (uint32_t)(offsetof(struct seed, kernel_slot) - 8) + 1;
 	seed.memory_slot.ready = (uint32_t)(offsetof(struct seed, memory_slot) - 8) + 1;

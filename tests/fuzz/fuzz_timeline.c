@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define EVENTS_MAX 2000
-#define NAMES_NR   8
+#define NAMES_NR   10
 #define NAME_BYTES 200
 #define STACKS_NR  6
 
@@ -27,7 +27,9 @@ static const char *const names[NAMES_NR] = {"f",
 					    "\"\n\xff",
 					    "_Z1fPKfS0_Ri",
 					    "cudaLaunchKernel_v7000",
-					    "cudaLaunchKernel_ptsz"};
+					    "cudaLaunchKernel_ptsz",
+					    "Optimizer.step#A.step",
+					    "enumerate(DataLoader)#B.__next__"};
 
 struct input {
 	const uint8_t *at;
@@ -178,6 +180,50 @@ static void one_clock(struct input *in, struct recording_writer *w)
 	(void)recording_writer__event(w, &c, sizeof(c));
 }
 
+/* Words of any kind, mostly such as begin an input; instances and addresses are those of ops and of
+ * allocations. */
+static void one_tensors(struct input *in, struct recording_writer *w)
+{
+	struct {
+		struct gp_ev_tensors ev;
+		uint64_t words[16];
+	} t = {0};
+	uint32_t nr;
+
+	head(in, &t.ev.head, GP_EV_TENSORS);
+	t.ev.instance = instance(in);
+	t.ev.first = byte(in) % 4;
+	nr = byte(in) % 17;
+	t.ev.words_nr = nr + (byte(in) == 7);
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t what = byte(in) % 8;
+
+		t.words[i] = what << 56 | (what & 4 ? 0 : number(in));
+	}
+	(void)recording_writer__event(w, &t, sizeof(t.ev) + nr * 8);
+}
+
+/* What the operators of these names may write. */
+static void one_schemas(struct input *in, struct recording_writer *w)
+{
+	static const char letters[] = "tTqQlLkKo";
+	struct {
+		struct gp_ev_schemas ev;
+		char text[64];
+	} s = {0};
+	size_t at = 0;
+
+	head(in, &s.ev.head, GP_EV_SCHEMAS);
+	while (at + 20 < sizeof(s.text) && in->at < in->end) {
+		at += (size_t)snprintf(s.text + at, 12, "%s ", byte(in) % 2 ? "f" : "is_leaf");
+		for (int i = byte(in) % 5; i > 0; i--)
+			s.text[at++] = letters[byte(in) % (sizeof(letters) - 1)];
+		s.text[at++] = byte(in) % 8 ? '\n' : ' ';
+	}
+	s.ev.bytes = (uint32_t)at;
+	(void)recording_writer__event(w, &s, sizeof(s.ev) + ((at + 7) & ~(size_t)7));
+}
+
 /* For kernels to have mangled names of any kind. */
 static void one_name(struct input *in, struct recording_writer *w)
 {
@@ -189,12 +235,31 @@ static void one_name(struct input *in, struct recording_writer *w)
 	(void)recording_writer__name(w, NAMES_NR, name, "");
 }
 
+static void one_step(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_step s = {0};
+
+	head(in, &s.head, GP_EV_STEP);
+	s.cycle_nr = (uint32_t)number(in);
+	(void)recording_writer__event(w, &s, sizeof(s));
+}
+
+static void one_pause(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_pause p = {0};
+
+	head(in, &p.head, GP_EV_PAUSE);
+	p.start_ns = number(in);
+	(void)recording_writer__event(w, &p, sizeof(p));
+}
+
 static void one_event(struct input *in, struct recording_writer *w)
 {
 	static void (*const kinds[])(struct input * in, struct recording_writer * w) = {
-		one_thread, one_memory, one_memory, one_op,	    one_op,   one_op,
-		one_op,	    one_op,	one_api,    one_api,	    one_api,  one_kernel,
-		one_kernel, one_sync,	one_clock,  one_gpu_memory, one_name,
+		one_thread,  one_memory,  one_memory, one_op,	      one_op,	one_op,
+		one_op,	     one_op,	  one_api,    one_api,	      one_api,	one_kernel,
+		one_kernel,  one_sync,	  one_clock,  one_gpu_memory, one_name, one_tensors,
+		one_tensors, one_schemas, one_step,   one_pause,
 	};
 
 	kinds[byte(in) % (sizeof(kinds) / sizeof(*kinds))](in, w);
@@ -234,6 +299,11 @@ static void fill(struct input *in, struct recording_writer *w)
 		(void)recording_writer__name(w, i, names[i], i == 1 ? "out" : "");
 	(void)recording_writer__window(w, number(in), number(in), number(in));
 	add_stacks(w);
+	if (p.pid & 1) {
+		(void)recording_writer__meta(w, "steps", "18446744073709551615");
+		(void)recording_writer__meta(w, "steps_nr", "3");
+		(void)recording_writer__meta(w, "flops", "1");
+	}
 	for (int i = 0; i < EVENTS_MAX && in->at < in->end; i++)
 		one_event(in, w);
 }
@@ -262,6 +332,23 @@ static void check_ops(const struct timeline *t)
 	}
 }
 
+static void check_steps(const struct timeline *t)
+{
+	for (size_t i = 0; i < t->step_series.nr; i++) {
+		const struct tl_step_series *s = &t->step_series.items[i];
+
+		check(s->nr && s->first + s->nr <= t->steps.nr && s->thread < t->threads.nr);
+	}
+	for (size_t i = 0; i < t->steps.nr; i++) {
+		const struct tl_step *s = &t->steps.items[i];
+
+		check(s->start_ns <= s->end_ns && s->op < t->ops.nr);
+		check(t->ops.items[s->op].start_ns == s->start_ns &&
+		      t->ops.items[s->op].end_ns == s->end_ns);
+	}
+	check(t->paused_ns <= t->end_ns - t->start_ns);
+}
+
 static void check_gpu(const struct timeline *t)
 {
 	for (uint32_t i = 0; i < t->gpu.api.nr; i++) {
@@ -281,6 +368,18 @@ static void check_gpu(const struct timeline *t)
 		check(g->api == TL_NONE || g->api < t->gpu.api.nr);
 		check(g->op == TL_NONE || g->op < t->ops.nr);
 		check(g->lane == TL_NONE || g->device != TL_NONE);
+	}
+}
+
+static void check_categories(const struct timeline *t)
+{
+	for (size_t i = 0; i < t->categories.nr; i++) {
+		const struct tl_category_change *c = &t->categories.items[i];
+
+		check(c->bytes >= 0 && c->process < t->processes.nr);
+		check(c->from < TL_CATEGORIES && c->to < TL_CATEGORIES);
+		check(c->change >= TL_PREEXISTING && c->change <= TL_DESTROY);
+		check(!i || c[-1].time_ns <= c->time_ns);
 	}
 }
 
@@ -313,6 +412,12 @@ static void write_outputs(const struct timeline *t, const char *sort)
 	check(!output_table_json(s, t, table, -1));
 	check(!output_table_csv(s, table, 3));
 	check(!output_chrome(s, t, "fuzz"));
+	check(!output_memory_json(s, t));
+	check(!output_memory_timeline(s, t, 0, GP_TENSOR_CPU));
+	check(!output_memory_timeline_raw(s, t, 0, GP_TENSOR_CPU));
+	check(!output_snapshot(s, t, 0));
+	check(!output_actions(s, t));
+	check(!output_out_of_memory_text(s, t));
 	check(!output_perfetto(s, t));
 	write_stacks(t, s);
 	check(!sink__finish(s));
@@ -338,7 +443,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(!timeline__new(rec, NULL, &t));
 	check_ops(t);
 	check_gpu(t);
+	check_categories(t);
 	write_outputs(t, NULL);
+	timeline__free(t);
+	check(!timeline__new_steps(rec, NULL, &t));
+	check_ops(t);
+	check_gpu(t);
+	check_steps(t);
 	write_outputs(t, "self_cpu_time_total");
 	timeline__free(t);
 	recording__free(rec);
@@ -371,7 +482,29 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		15, 0,	0,   160, 150, 64,  10,	 0, 7, 0, 1,  1, 3, 0, /* copy */
 	};
 
+	/* Ops and three optimizer steps, one of them in an annotation; then a pause. */
+	static const uint8_t step_seed[] = {
+		2,  10, 250, 20,			    /* pid, window */
+		3,  0,	7,   40,  30,  1, 0, 8, 7, 0, 0, 1, /* optimizer */
+		3,  0,	7,   60,  50,  2, 0, 0, 0, 0, 0, 1, /* op */
+		3,  0,	7,   90,  80,  4, 3, 8, 7, 0, 0, 1, /* optimizer within */
+		3,  0,	7,   95,  70,  3, 0, 0, 7, 0, 0, 1, /* that annotation */
+		3,  0,	7,   140, 130, 5, 0, 8, 7, 0, 0, 1, /* optimizer */
+		21, 1,	7,   120, 110,			    /* pause */
+	};
+
+	/* Schemas of f; an op f, its tensor and that one's allocation. */
+	static const uint8_t tensors_seed[] = {
+		1,  10, 250, 20,					    /* pid, window */
+		19, 0,	7,   5,	 1,  2, 0,   1, 1,			    /* f tT */
+		1,  0,	7,   30, 3,  9, 200, 0, 0, 0,			    /* allocation */
+		17, 0,	7,   40, 3,  0, 4,   0, 1, 9, 0, 100, 1, 9, 0, 100, /* its tensor, twice */
+		3,  0,	7,   50, 40, 3, 0,   0, 0, 6, 0, 1,		    /* the op */
+	};
+
 	fuzz_seed(*argc, *argv, "nested", seed, sizeof(seed));
+	fuzz_seed(*argc, *argv, "steps", step_seed, sizeof(step_seed));
+	fuzz_seed(*argc, *argv, "tensors", tensors_seed, sizeof(tensors_seed));
 	fuzz_seed(*argc, *argv, "gpu", gpu_seed, sizeof(gpu_seed));
 	return 0;
 }

@@ -134,8 +134,8 @@ def test_without_shapes_there_is_no_column(idle, tmp_path):
 
 @pytest.mark.parametrize("options, reason", [
     (["attach", "--pid", "1", "--shapes", "--no-inject"], "--no-inject forbids"),
-    (["attach", "--pid", "1", "--shapes", "--stack", "python"], "exclude each other"),
     (["attach", "--pid", "1", "--shapes", "--ops", "none"], "needs all operators"),
+    (["attach", "--pid", "1", "--flops", "--stack", "native"], "come by uprobes"),
     (["run", "--shapes", "--", "true"], "use attach once it runs"),
 ])
 def test_refused_where_it_cannot_be(options, reason):

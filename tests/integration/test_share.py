@@ -123,7 +123,8 @@ def test_completes_values():
     assert completed("table", "--sort", "=") == keys
     assert completed("attach", "--sort", "") == keys
     assert completed("export", "x", "-f", "") == {
-        "chrome", "perfetto", "memory", "stacks", "speedscope", "pprof", "flamegraph"}
+        "chrome", "perfetto", "memory", "memory-timeline", "snapshot", "stacks", "speedscope",
+        "pprof", "flamegraph", "tensorboard", "lightning"}
     assert completed("table", "--time-unit", "") == {"s", "ms", "us"}
     assert completed("table", "--limit", "") == set()
 

@@ -13,21 +13,26 @@ import pytest
 import harness
 from stack_truth import FRAMES, compare, recorded, right, told
 
-STEPS = 40
+STEPS = 20
 
 
-@pytest.fixture(scope="module")
-def capture(tmp_path_factory):
+# How operators, and with them their stacks, come.
+WAYS = {"callback": ("--shapes",), "uprobes": ("--no-inject",)}
+
+
+@pytest.fixture(scope="module", params=tuple(WAYS))
+def capture(request, tmp_path_factory):
     """A capture with stacks, and what the program knows of them."""
     folder = tmp_path_factory.mktemp("stacks")
     with harness.Target("stacks") as target:
         target.step(1)
         told(target)
         done = harness.attach(target, folder / "stacks.gpuprof", "--stack", "python", "--memory",
-                              orders=lambda: target.step(STEPS))
+                              *WAYS[request.param], orders=lambda: target.step(STEPS))
         expected = told(target)
         target.leave()
     assert done.status == harness.DONE, done.told
+    assert ("operators by callback" in done.stderr) == (request.param == "callback")
     return done, expected
 
 
@@ -49,11 +54,12 @@ def test_what_is_not_whole_is_counted(capture):
 
 
 @pytest.mark.versions
-def test_made_up_code_is_never_wrong(tmp_path):
+@pytest.mark.parametrize("way", WAYS)
+def test_made_up_code_is_never_wrong(way, tmp_path):
     """Code objects that are freed at once, each at the address of the one before."""
     with harness.Target("stacks") as target:
         told(target)
-        done = harness.attach(target, tmp_path / "made.gpuprof", "--stack", "python",
+        done = harness.attach(target, tmp_path / "made.gpuprof", "--stack", "python", *WAYS[way],
                               orders=lambda: target.command("dynamic 400"))
         (stacks,) = told(target).values()
         target.leave()
@@ -63,6 +69,49 @@ def test_made_up_code_is_never_wrong(tmp_path):
         assert len(stack) == len(expected)
         for wanted, got in zip(expected, stack):
             assert got == wanted or (got == "?(0): ?" and mark == "[incomplete]"), (wanted, got)
+
+
+@pytest.mark.versions
+def test_annotations_and_nodes_have_stacks(capture):
+    """An annotation's stack ends where it is entered, a node's where backward() is called."""
+    done, _ = capture
+    by_name = {}
+    for event in done.recording.chrome()["traceEvents"]:
+        if event["ph"] == "X" and "Call stack" in event.get("args", {}):
+            by_name.setdefault(event["name"], []).append(event["args"]["Call stack"])
+    stacks = by_name["autograd::engine::evaluate_function: SumBackward0"]
+    assert len(stacks) == STEPS
+    assert all("/stacks.py(" in stack and ": backward;" in stack for stack in stacks)
+    if "operators by callback" not in done.stderr:
+        return
+    assert len(by_name["told"]) == STEPS
+    assert all(": annotated;" in stack for stack in by_name["told"])
+
+
+def test_refused_reads_mean_uprobes(tmp_path):
+    """Where the first walks cannot be checked the kernel walks, whenever that turns out."""
+    with harness.Target("stacks") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--stack", "python", "-o",
+                             tmp_path / "denied.gpuprof") as profiler:
+            profiler.wait_recording()
+            target.step(1)
+            target.command("deny 310")  # process_vm_readv
+            target.step(1)
+            profiler.wait_line("stderr", lambda line: "by uprobes from now on" in line)
+            told(target)
+            target.step(2)
+            assert profiler.finish() in (harness.DONE, harness.LOST), profiler.told()
+        expected = told(target)
+        recording = harness.Recording(tmp_path / "denied.gpuprof")
+        found = recorded(recording)
+        assert recording.losses()["collector_left"] == 1
+        assert compare(expected, {tid: found[tid][-len(stacks):]
+                                  for tid, stacks in expected.items()})
+        later = harness.attach(target, tmp_path / "later.gpuprof", "-v", "--stack", "python",
+                               orders=lambda: target.step(1))
+        assert compare(told(target), recorded(later.recording))
+        assert "process_vm_readv is not allowed" in later.stderr
+        target.leave()
 
 
 def test_run_finds_python_when_it_comes(tmp_path):

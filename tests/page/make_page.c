@@ -51,6 +51,31 @@ static void add_step(struct timeline *t, uint64_t from_us, int64_t unit_bytes, c
 	}
 }
 
+/* The same on the GPU by category: parameters stay, activations grow, gradients follow them. */
+static void add_categories(struct timeline *t)
+{
+	const uint8_t gpu = GP_TENSOR_CUDA;
+
+	example__change(t, 0, TL_PREEXISTING, 400 << 20, TL_PARAMETER, TL_PARAMETER, gpu);
+	example__change(t, 0, TL_PREEXISTING, 800 << 20, TL_OPTIMIZER_STATE, TL_OPTIMIZER_STATE,
+			gpu);
+	for (uint64_t i = 0; i < STEPS; i++) {
+		uint64_t from_us = 60000 + i * 75000;
+
+		for (uint64_t k = 0; k < HELD; k++)
+			example__change(t, from_us + k * 600, TL_CREATE, 40 << 20, TL_ACTIVATION,
+					TL_ACTIVATION, gpu);
+		for (uint64_t k = 0; k < HELD; k++) {
+			example__change(t, from_us + 26000 + k * 500, TL_CREATE, 10 << 20,
+					TL_GRADIENT, TL_GRADIENT, gpu);
+			example__change(t, from_us + 26100 + k * 500, TL_DESTROY, 40 << 20,
+					TL_ACTIVATION, TL_ACTIVATION, gpu);
+		}
+		example__change(t, from_us + 60000, TL_DESTROY, 10LL * HELD << 20, TL_GRADIENT,
+				TL_GRADIENT, gpu);
+	}
+}
+
 /* Training on a CPU and a GPU; the largest batch is the seventh. */
 static void fill_training(struct timeline *t)
 {
@@ -65,6 +90,8 @@ static void fill_training(struct timeline *t)
 	(void)example__alloc_on(t, 21000, 400 << 20, ops[0], 0, GP_DEVICE_CUDA, 0);
 	for (uint64_t i = 0; i < STEPS; i++)
 		add_step(t, 60000 + i * 75000, (i == 6 ? 2 : 1) << 20, ops);
+	add_categories(t);
+	example__refuse(t, 512000, 2LL << 30, ops[0], GP_DEVICE_CUDA, 0);
 	example__loss(t, "ring_full", 0);
 	example__loss(t, "free_unknown", 17);
 }

@@ -311,3 +311,50 @@ def test_nothing_captured_is_said(browser, pages):
     assert "No allocation or free was captured." in text
     assert "Losses: none" in text
     assert_quiet(browser, pages, "nothing")
+
+
+CATEGORIES = """
+(() => {
+	const chart = document.querySelectorAll("section.device")[1].querySelector(".chart.categories");
+	const over = chart.querySelector(".u-over").getBoundingClientRect();
+	return {
+		left: over.left, top: over.top, width: over.width, height: over.height,
+		readout: chart.querySelector(".readout").textContent,
+		legend: [...chart.querySelectorAll(".legend li")].map((li) => li.textContent),
+		first: document.querySelectorAll("section.device")[0].querySelector(".categories") === null,
+	};
+})()
+"""
+
+
+def test_categories_are_stacked_and_said(browser, pages, shots):
+    show(browser, pages, "training")
+    data = load(pages, "training")["devices"][1]["categories"]
+    browser.run('document.querySelector(".categories").scrollIntoView({ block: "center" })')
+    browser.wait("(%s).left > 0" % CATEGORIES)
+    got = browser.run(CATEGORIES)
+    assert got["first"], "the CPU has no categories"
+    assert got["legend"] == ["parameters, at most 400.00 MB", "optimizer state, at most 800.00 MB",
+                             "activations, at most 1.56 GB", "gradients, at most 400.00 MB"]
+    index = len(data["times_us"]) // 2
+    duration = load(pages, "training")["duration_us"]
+    browser.mouse("mouseMoved", got["left"] + got["width"] * (data["times_us"][index] + 20) / duration,
+                  got["top"] + got["height"] / 2)
+    browser.wait('document.querySelector(".categories .readout").textContent.includes(": para")')
+    said = browser.run(CATEGORIES)["readout"]
+    assert "parameters 400.00 MB, optimizer state 800.00 MB" in said
+    browser.screenshot(os.path.join(shots, "categories.png"))
+    assert_quiet(browser, pages, "training")
+
+
+def test_what_was_held_when_memory_ran_out(browser, pages, shots):
+    show(browser, pages, "training")
+    refused = load(pages, "training")["out_of_memory"][0]
+    text = browser.run('document.querySelector(".refused").textContent')
+    assert "2.00 GB asked for in aten::empty. The allocator held 3.00 GB." in text
+    assert sum(row["bytes"] for row in refused["held_by"]) == refused["held_bytes"] > 0
+    rows = browser.run('[...document.querySelectorAll(".refused tbody th")].map((e) => '
+                       'e.textContent)')
+    assert len(rows) == len(refused["held_by"]) == 4
+    browser.run('document.querySelector(".refused").scrollIntoView({ block: "center" })')
+    browser.screenshot(os.path.join(shots, "refused.png"))

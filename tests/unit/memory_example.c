@@ -29,6 +29,8 @@ void example__done(struct timeline *t)
 	vec_done(&t->threads);
 	vec_done(&t->ops);
 	vec_done(&t->memory);
+	vec_done(&t->out_of_memory);
+	vec_done(&t->categories);
 	vec_done(&t->losses);
 }
 
@@ -116,6 +118,35 @@ uint32_t example__free(struct timeline *t, uint64_t time_us, uint32_t allocation
 	event = add_event(t, m);
 	t->memory.items[allocation].partner = event;
 	return event;
+}
+
+void example__refuse(struct timeline *t, uint64_t time_us, int64_t bytes, uint32_t op, int16_t type,
+		     int16_t index)
+{
+	struct tl_memory m = {.time_ns = t->start_ns + time_us * 1000,
+			      .bytes = bytes,
+			      .allocated_bytes = 3ULL << 30,
+			      .reserved_bytes = 4ULL << 30,
+			      .op = op,
+			      .partner = TL_NONE,
+			      .device_type = type,
+			      .device_index = index};
+
+	push_or_abort(&t->out_of_memory, m);
+}
+
+void example__change(struct timeline *t, uint64_t time_us, enum tl_change change, int64_t bytes,
+		     enum tl_category from, enum tl_category to, uint8_t device)
+{
+	struct tl_category_change c = {.time_ns = time_us ? t->start_ns + time_us * 1000 : 0,
+				       .bytes = bytes,
+				       .change = (uint8_t)change,
+				       .from = (uint8_t)from,
+				       .to = (uint8_t)to,
+				       .device = device};
+
+	t->has_categories = true;
+	push_or_abort(&t->categories, c);
 }
 
 void example__loss(struct timeline *t, const char *name, uint64_t count)

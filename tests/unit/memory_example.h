@@ -21,6 +21,14 @@ uint32_t example__alloc_on(struct timeline *t, uint64_t time_us, int64_t bytes, 
 			   uint32_t thread, int16_t type, int16_t index);
 /* Frees an allocation by its position. */
 uint32_t example__free(struct timeline *t, uint64_t time_us, uint32_t allocation);
+/* A request that is refused. */
+void example__refuse(struct timeline *t, uint64_t time_us, int64_t bytes, uint32_t op, int16_t type,
+		     int16_t index);
+
+/* A change of categories, of the first process; time 0: before the capture. */
+void example__change(struct timeline *t, uint64_t time_us, enum tl_change change, int64_t bytes,
+		     enum tl_category from, enum tl_category to, uint8_t device);
+
 void example__loss(struct timeline *t, const char *name, uint64_t count);
 
 #endif /* GP_UNIT_MEMORY_EXAMPLE_H */

@@ -121,16 +121,14 @@ static void test_events(void **state)
 
 	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
 	/* Without code objects no frame has a name, and the stack says so. */
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, sizeof(e)), 0);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), 0);
 	assert_int_equal(s.incomplete_nr, 1);
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, sizeof(e) - 1), -EBADMSG);
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, 8), -EBADMSG);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e) - 1), -EBADMSG);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, 8), -EBADMSG);
 	e = one(0, 1);
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, sizeof(e)), -EBADMSG);
-	e = one(RECORDING_STACK_IDS, 1);
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, sizeof(e)), -EBADMSG);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), -EBADMSG);
 	e = one(2, UINT32_MAX);
-	assert_int_equal(stacks__put(&s, w, NULL, &e.event, sizeof(e)), -EBADMSG);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), -EBADMSG);
 	assert_int_equal(recording_writer__finish(w), 0);
 	recording_writer__free(w);
 	stacks__done(&s);
@@ -141,6 +139,36 @@ static void test_events(void **state)
 	assert_int_equal(flags, GP_STACK_INCOMPLETE);
 	assert_null(recording__stack(r, 2, &nr, NULL));
 	assert_int_equal(nr, 0);
+	recording__free(r);
+}
+
+/* Each source has numbers of its own; the recording's are given out at the first sight of one. */
+static void test_numbers(void **state)
+{
+	const char *path = sample_path("a.gpuprof");
+	struct recording_writer *w;
+	struct stacks s = {0};
+	struct one e = one(7, 1);
+	struct recording *r;
+	size_t nr;
+
+	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
+	assert_int_equal(stacks__number(&s, 0, 0), 0);
+	assert_int_equal(stacks__number(&s, 0, 7), 1);
+	assert_int_equal(stacks__number(&s, 1, 7), 2);
+	assert_int_equal(stacks__number(&s, 0, UINT32_MAX), 3);
+	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), 0);
+	assert_int_equal(stacks__number(&s, 1, 7), 2);
+	s.stacks_nr = RECORDING_STACK_IDS - 1;
+	assert_int_equal(stacks__number(&s, 2, 7), 0);
+	assert_int_equal(s.numbers_lost_nr, 1);
+	assert_int_equal(stacks__put(&s, w, NULL, 2, &e.event, sizeof(e)), 0);
+	assert_int_equal(recording_writer__finish(w), 0);
+	recording_writer__free(w);
+	stacks__done(&s);
+	assert_int_equal(recording__open(path, NULL, &r), 0);
+	assert_null(recording__stack(r, 1, &nr, NULL));
+	assert_non_null(recording__stack(r, 2, &nr, NULL));
 	recording__free(r);
 }
 
@@ -239,7 +267,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines_by_pairs),	 cmocka_unit_test(test_lines_by_ranges),
 		cmocka_unit_test(test_lines_by_entries), cmocka_unit_test(test_hostile_lines),
-		cmocka_unit_test(test_events),		 cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_events),		 cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_outputs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,6 +194,42 @@ static void test_spoiled_ops(void **state)
 	assert_int_equal(refused(), 3);
 }
 
+/* Which tensors an op has: its instance and its length are checked, its words are the reader's. */
+static void test_tensors(void **state)
+{
+	struct {
+		struct gp_ev_tensors ev;
+		uint64_t words[100];
+	} t;
+	const struct gp_ev_op sane = help_op(1);
+	static const struct {
+		uint32_t words_nr;
+		size_t words;
+		bool ours, late, good;
+	} cases[] = {
+		{0, 0, true, false, true},   {100, 100, true, false, true},
+		{1, 2, true, false, false},  {2, 1, true, false, false},
+		{1, 1, false, false, false}, {UINT32_MAX, 1, true, false, false},
+		{1, 1, true, true, false},
+	};
+	uint64_t refused_nr = 0;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memset(&t, 0xee, sizeof(t));
+		t.ev.head.kind = GP_EV_TENSORS;
+		t.ev.head.tid = sane.head.tid;
+		t.ev.head.time_ns = cases[i].late ? 1ULL << 62 : sane.start_ns;
+		t.ev.instance = cases[i].ours ? sane.instance : 1;
+		t.ev.words_nr = cases[i].words_nr;
+		assert_true(ring_writer__write(&w, &t, sizeof(t.ev) + cases[i].words * 8));
+		assert_int_equal(collector_ring__drain(r, take, NULL), cases[i].good);
+		refused_nr += !cases[i].good;
+		assert_int_equal(refused(), refused_nr);
+		if (cases[i].good)
+			assert_int_equal(seen.head.flags, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +238,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_longest, begin, end),
 		cmocka_unit_test_setup_teardown(test_ids_of_ops, begin, end),
 		cmocka_unit_test_setup_teardown(test_spoiled_ops, begin, end),
+		cmocka_unit_test_setup_teardown(test_tensors, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

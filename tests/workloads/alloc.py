@@ -1,10 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Known allocations and frees on every step."""
 
+import ctypes
+import os
+
 import protocol
 import torch
 
 KIB = 1024
+
+
+def loaded(name):
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        return next(line.split()[-1] for line in maps
+                    if os.path.basename(line.split()[-1]).startswith(name))
+
+
+def report_out_of_memory(size, allocated, reserved):
+    """As PyTorch's allocators do when there is no memory left: c10::reportOutOfMemoryToProfiler()."""
+    library = ctypes.CDLL(loaded("libc10.so"))
+    for kinds in ("lmm", "lll"):
+        function = getattr(library, "_ZN3c1027reportOutOfMemoryToProfilerE%sNS_6DeviceE" % kinds,
+                           None)
+        if function is not None:
+            break
+    cpu = 0xff00
+    function(ctypes.c_int64(size), ctypes.c_uint64(allocated), ctypes.c_uint64(reserved),
+             ctypes.c_uint16(cpu))
 
 
 class Alloc(protocol.Workload):
@@ -27,10 +49,14 @@ class Alloc(protocol.Workload):
                               "aten::ones": 256 * KIB}}
 
     def command(self, words):
-        # "keep N" leaves N blocks of 64 KiB allocated, "drop" frees them all.
+        # "keep N" leaves N blocks of 64 KiB allocated, "drop" frees them all; "refuse N" says that
+        # so many bytes of the CPU's could not be had.
         if words[0] == "keep" and len(words) == 2:
             self.kept += [torch.empty(64 * KIB, dtype=torch.uint8) for _ in range(int(words[1]))]
             return "kept %d" % len(self.kept)
+        if words[0] == "refuse" and len(words) == 2:
+            report_out_of_memory(int(words[1]), 3 << 30, 4 << 30)
+            return "refused " + words[1]
         if words == ["drop"]:
             self.kept.clear()
             return "dropped"

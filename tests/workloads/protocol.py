@@ -8,8 +8,14 @@ so what happens inside a capture is exactly what was ordered.
     time N          N steps, timed; all threads' CPU time too "took SECONDS CPU_SECONDS"
     truth N FILE    N steps under torch.profiler, see truth   "truth N"
     shapes N FILE   the same with record_shapes, see truth    "shapes N"
+    categories N FILE
+                    the same with its memory timeline, see truth
+                                                              "categories N"
+    flops N FILE    the same with with_flops, see truth       "flops N"
+    cycles N FILE   N steps under a schedule, see truth       "cycles N"
     profile N [F]   the same under torch.profiler; with a file also its stop, table and trace
                                                               "profiled LOOP CPU STOP TABLE TRACE"
+    profile_all N   the same with stacks, shapes and memory   "profiled LOOP CPU STOP"
     exit            leave with status 0                       "bye"
 """
 
@@ -70,12 +76,12 @@ def ready_line(workload):
     return "ready " + json.dumps(facts)
 
 
-def profile(workload, steps, path):
+def profile(workload, steps, path=None, **extras):
     """Seconds of the loop under torch.profiler (its CPU seconds next), of its stop, its table and
     its trace."""
     from torch.profiler import ProfilerActivity
 
-    prof = torch.profiler.profile(activities=[ProfilerActivity.CPU])
+    prof = torch.profiler.profile(activities=[ProfilerActivity.CPU], **extras)
     prof.__enter__()
     cpu, begin = time.process_time(), time.monotonic()
     workload.steps(steps)
@@ -102,16 +108,30 @@ def obey(workload, words):
         return "took %.9f %.9f" % (time.monotonic() - begin, time.process_time() - cpu)
     if words[0] == "profile" and len(words) in (2, 3):
         return profile(workload, int(words[1]), words[2] if len(words) == 3 else None)
+    if words[0] == "profile_all" and len(words) == 2:
+        return profile(workload, int(words[1]), with_stack=True, record_shapes=True,
+                       profile_memory=True)
     if words[0] == "truth" and len(words) == 3:
         import truth
 
         truth.record(workload, int(words[1]), words[2])
         return "truth " + words[1]
+    if words[0] == "categories" and len(words) == 3:
+        import truth
+
+        truth.record_categories(workload, int(words[1]), words[2])
+        return "categories " + words[1]
     if words[0] == "shapes" and len(words) == 3:
         import truth
 
         truth.record_shapes(workload, int(words[1]), words[2])
         return "shapes " + words[1]
+    if words[0] in ("flops", "cycles") and len(words) == 3:
+        import truth
+
+        record = truth.record_flops if words[0] == "flops" else truth.record_cycles
+        record(workload, int(words[1]), words[2])
+        return "%s %s" % (words[0], words[1])
     answer = workload.command(words)
     return answer if answer is not None else "unknown command: " + " ".join(words)
 

@@ -21,7 +21,7 @@ import json
 import os
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import ProfilerActivity, profile, schedule
 
 # Names that torch.profiler leaves out before it builds its tree.
 DROPPED = {
@@ -131,18 +131,20 @@ def record(workload, steps, path):
     os.rename(path + ".part", path)
 
 
-def _by_shape(events, shapes, parent, listing):
-    """As _convert; a node's name is here the pair of its name and its inputs' shapes."""
+def _by_value(events, values, default, parent, listing):
+    """As _convert; a node's name is here the pair of its name and its value: its inputs' shapes,
+    say."""
     for event in events:
         name = _text(event.name)
         if name == MEMORY:
             continue
         target = parent
         if name not in DROPPED:
-            target = Node((name, shapes.get(event.correlation_id, "[]")), event.duration_time_ns)
+            value = values.get(event.correlation_id, default)
+            target = Node((name, value), event.duration_time_ns)
             parent.children.append(target)
             listing.append(target.name)
-        _by_shape(event.children, shapes, target, listing)
+        _by_value(event.children, values, default, target, listing)
 
 
 def _collapse_by_name(node):
@@ -167,7 +169,7 @@ def account_shapes(prof, steps):
     results = prof.profiler.kineto_results
     shapes = {event.correlation_id(): str(event.shapes()) for event in results.events()}
     root, listing, rows, raw, averages = Node(("", ""), 0), [], {}, {}, {}
-    _by_shape(results.experimental_event_tree(), shapes, root, listing)
+    _by_value(results.experimental_event_tree(), shapes, "[]", root, listing)
     for key in listing:
         raw[key] = raw.get(key, 0) + 1
     _collapse_by_name(root)
@@ -176,6 +178,19 @@ def account_shapes(prof, steps):
         averages[one.key, str(one.input_shapes)] = one.count
     return {"torch": torch.__version__, "steps": steps, "rows": _list(rows),
             "raw_calls": _list(raw), "averages": _list(averages)}
+
+
+def account_flops(prof):
+    """name -> flops, of what is in the table."""
+    results = prof.profiler.kineto_results
+    flops = {event.correlation_id(): event.flops() for event in results.events()}
+    root, counts, sums = Node(("", 0), 0), {}, {}
+    _by_value(results.experimental_event_tree(), flops, 0, root, [])
+    _collapse_by_name(root)
+    _count(root, counts)
+    for (name, value), count in counts.items():
+        sums[name] = sums.get(name, 0) + value * count
+    return sums
 
 
 def trace_inputs(prof, path):
@@ -200,3 +215,68 @@ def record_shapes(workload, steps, path):
         told["inputs"] = trace_inputs(prof, path + ".trace.json")
         json.dump(told, out)
     os.rename(path + ".part", path)
+
+
+def record_flops(workload, steps, path):
+    """Does the steps under torch.profiler with with_flops and writes the account to path."""
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, with_flops=True) as prof:
+        workload.steps(steps)
+    averages = prof.key_averages()
+    header = [word for word in averages.table(row_limit=-1).splitlines()[1].split("  ") if word]
+    told = {"flops": account_flops(prof), "header": [word.strip() for word in header]}
+    with open(path + ".part", "w", encoding="utf-8") as out:
+        json.dump(told, out)
+    os.rename(path + ".part", path)
+
+
+def record_cycles(workload, steps, path):
+    """Does the steps under torch.profiler with the schedule of its tutorial; the account of each
+    cycle to path."""
+    cycles = []
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True,
+                 schedule=schedule(wait=1, warmup=1, active=3, repeat=2),
+                 on_trace_ready=lambda prof: cycles.append(account(prof, 3))) as prof:
+        for _ in range(steps):
+            workload.step()
+            prof.step()
+    with open(path + ".part", "w", encoding="utf-8") as out:
+        json.dump({"cycles": cycles}, out)
+    os.rename(path + ".part", path)
+
+
+def raw_memory_timeline(prof, device):
+    """What export_memory_timeline("X.raw.json.gz") writes: [time_ns, action, bytes, category]; None
+    in versions that have no such thing."""
+    try:
+        from torch.profiler import _memory_profiler
+    except ImportError:
+        return None
+    path = "/tmp/gpuprof-raw-%d.json" % os.getpid()
+    timeline = _memory_profiler.MemoryProfileTimeline(
+        _memory_profiler.MemoryProfile(prof.profiler.kineto_results))
+    timeline.export_memory_timeline_raw(path, device)
+    with open(path, encoding="utf-8") as file:
+        raw = json.load(file)
+    os.unlink(path)
+    return raw
+
+
+def record_categories(workload, steps, path):
+    """Does the steps under torch.profiler and writes its memory timeline of the CPU to path."""
+    # The Python tracer of 2.6 crashes with Python 3.13.
+    traced = not torch.__version__.startswith("2.6")
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True,
+                 with_stack=traced) as prof:
+        workload.steps(steps)
+    states = [value for state in workload.optimizer.state.values() for value in state.values()
+              if torch.is_tensor(value)]
+    with open(path + ".part", "w", encoding="utf-8") as out:
+        json.dump({"torch": torch.__version__, "steps": steps, "with_stack": traced,
+                   "parameter_bytes": _bytes(workload.model.parameters()),
+                   "state_bytes": _bytes(states),
+                   "raw": raw_memory_timeline(prof, "cpu")}, out)
+    os.rename(path + ".part", path)
+
+
+def _bytes(tensors):
+    return sum(one.numel() * one.element_size() for one in tensors)

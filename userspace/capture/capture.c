@@ -9,7 +9,9 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "capture/pause.h"
 #include "capture/private.h"
+#include "capture/stepped.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,6 +21,10 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+
+/* How often collectors' rings are looked at where they tell of stacks: code objects are read from
+ * the process, which may soon have them no more, and nothing wakes us. */
+#define STACKS_POLL_MS 10
 
 uint64_t capture_clock_ns(clockid_t clock)
 {
@@ -74,6 +80,7 @@ static int write_meta(struct capture *c)
 							? c->options.ops_glob
 							: (c->options.ops ? "all" : "none"));
 	err = err ?: recording_writer__meta(c->writer, "shapes", c->options.shapes ? "1" : "0");
+	err = err ?: recording_writer__meta(c->writer, "flops", c->options.flops ? "1" : "0");
 	if (c->options.stacks)
 		err = err ?: recording_writer__meta(c->writer, "stacks", stacks_name(c));
 	return err ?: recording_writer__meta(c->writer, "memory", c->options.memory ? "1" : "0");
@@ -99,11 +106,19 @@ int capture__new(const struct capture_options *options, struct reason *why,
 	c->options = *options;
 	c->stacks.keep = options->stacks & GP_STACK_WANT_NATIVE;
 	err = probe_session__new(&probe, why, &c->probes);
+	if (!err && options->schedule.active) {
+		c->names.keep = true;
+		c->stepped = stepped__new(&options->schedule);
+		err = c->stepped ? 0 : reason_set(why, -ENOMEM, "out of memory");
+	}
 	if (!err && options->children && !probe_session__tells_forks(c->probes))
 		log_warn("processes that are started from now on are not recorded: forks are told "
 			 "in the first PID namespace only");
 	if (!err)
-		err = recording_writer__new(options->output_path, why, &c->writer);
+		err = recording_writer__new(c->stepped ? NULL : options->output_path, why,
+					    &c->writer);
+	if (!err && c->stepped)
+		recording_writer__keep(c->writer);
 	if (!err) {
 		err = write_meta(c);
 		if (err)
@@ -133,7 +148,8 @@ int capture__start(struct capture *c, struct reason *why)
 		return cannot_write(c, err, why);
 	c->started = true;
 	probe_session__start(c->probes);
-	return 0;
+	err = c->stepped ? stepped_start(c) : 0;
+	return err ? cannot_write(c, err, why) : 0;
 }
 
 static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR])
@@ -148,6 +164,7 @@ static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR]
 	ret_losses[GP_LOSS_OPEN_AT_START] += c->open_at_start_nr;
 	ret_losses[GP_LOSS_COLLECTOR_LEFT] += c->left_nr;
 	ret_losses[GP_LOSS_STACK_INCOMPLETE] += c->stacks.incomplete_nr;
+	ret_losses[GP_LOSS_STACK_ROOM] += c->stacks.numbers_lost_nr;
 	ret_losses[GP_LOSS_CHILD_LATE] += c->child_late_nr;
 	ret_losses[GP_LOSS_CHILD_MISSED] += c->child_missed_nr;
 	for (size_t i = 0; i < c->members.nr; i++)
@@ -157,16 +174,18 @@ static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR]
 		ret_losses[i] += c->guest_losses[i];
 }
 
-static int write_losses(struct capture *c)
+static int write_losses(struct capture *c, struct recording_writer *w)
 {
 	uint64_t losses[GP_LOSS_NR];
 	int err = 0;
 
 	read_losses(c, losses);
 	for (int i = 0; i < GP_LOSS_NR && !err; i++)
-		err = recording_writer__loss(c->writer, recording_loss_name(i), losses[i]);
+		err = recording_writer__loss(w, recording_loss_name(i), losses[i]);
+	if (!err && c->stepped)
+		err = recording_writer__loss(w, "late_steps", stepped_shift(c, w));
 	if (!err && c->options.shapes)
-		err = recording_writer__loss(c->writer, "inputs", c->inputs_lost_nr);
+		err = recording_writer__loss(w, "inputs", c->inputs_lost_nr);
 	return err;
 }
 
@@ -176,13 +195,20 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	uint64_t now;
 	int here;
 
+	if (c->options.stacks == GP_STACK_WANT_PYTHON && c->options.inject &&
+	    timeout_ms > STACKS_POLL_MS)
+		timeout_ms = STACKS_POLL_MS;
 	(void)poll(&fd, 1, timeout_ms);
 	capture_drain(c);
+	if (c->stepped)
+		stepped_turn(c);
+	else if (c->off || c->switching)
+		pause_turn(c);
 	here = capture_watch_members(c);
 	now = capture_clock_ns(CLOCK_MONOTONIC);
 	if (!c->failed && now - c->flushed_ns > SECOND_NS) {
 		c->flushed_ns = now;
-		c->failed = write_losses(c) ?: recording_writer__flush(c->writer);
+		c->failed = write_losses(c, c->writer) ?: recording_writer__flush(c->writer);
 	}
 	if (c->failed)
 		return reason_set(why, c->failed, "cannot write '%s': %s", c->options.output_path,
@@ -190,61 +216,59 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	return here;
 }
 
-static int write_number(struct capture *c, const char *key, uint64_t n)
+static int write_number(struct recording_writer *w, const char *key, uint64_t n)
 {
 	char text[24];
 
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
-	return recording_writer__meta(c->writer, key, text);
+	return recording_writer__meta(w, key, text);
 }
 
 /* What was measured of the cost of callbacks and probes; see FORMAT.md. */
-static int write_cost(struct capture *c)
+static int write_cost(struct capture *c, struct recording_writer *w)
 {
 	struct callback_cost callbacks = c->guest_cost;
 	struct probe_cost probes;
 	int err;
 
 	probe_session__cost(c->probes, &probes);
-	err = write_number(c, "probe_hits", probes.hits);
-	err = err ?: write_number(c, "probe_hits_stepped", probes.hits_stepped);
+	err = write_number(w, "probe_hits", probes.hits);
+	err = err ?: write_number(w, "probe_hits_stepped", probes.hits_stepped);
 	if (probes.trap_ns)
-		err = err ?: write_number(c, "probe_trap_ns", probes.trap_ns);
+		err = err ?: write_number(w, "probe_trap_ns", probes.trap_ns);
 	if (probes.trap_stepped_ns)
-		err = err ?: write_number(c, "probe_trap_stepped_ns", probes.trap_stepped_ns);
-	err = err ?: write_number(c, "probe_program_runs", probes.program_runs);
+		err = err ?: write_number(w, "probe_trap_stepped_ns", probes.trap_stepped_ns);
+	err = err ?: write_number(w, "probe_program_runs", probes.program_runs);
 	if (probes.program_runs)
-		err = err ?: write_number(c, "probe_program_ns", probes.program_ns);
+		err = err ?: write_number(w, "probe_program_ns", probes.program_ns);
 	if (probes.ns_per_hit)
-		err = err ?: write_number(c, "probe_ns_per_hit", probes.ns_per_hit);
+		err = err ?: write_number(w, "probe_ns_per_hit", probes.ns_per_hit);
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest)
 			guest__timed(c->members.items[i]->guest, &callbacks);
-	err = err ?: write_number(c, "callback_ops", c->guest_ops_nr);
-	err = err ?: write_number(c, "callback_timed", callbacks.timed_nr);
+	err = err ?: write_number(w, "callback_ops", c->guest_ops_nr);
+	err = err ?: write_number(w, "callback_timed", callbacks.timed_nr);
 	if (callbacks.timed_nr)
 		err = err
-			      ?: write_number(c, "callback_ns",
+			      ?: write_number(w, "callback_ns",
 					      callbacks.timed_ns / callbacks.timed_nr);
 	return err;
 }
 
-static int write_end(struct capture *c)
+int capture_write_end(struct capture *c, struct recording_writer *w, uint64_t start_ns,
+		      uint64_t end_ns, uint64_t start_realtime_ns)
 {
 	struct capture_status s;
 	int err;
 
 	capture__status(c, &s);
-	err = native_stacks__release(&c->native_stacks, &c->stacks, c->writer, 0);
-	err = err ?: write_losses(c);
-	err = err ?: write_cost(c);
-	err = err ?: write_number(c, "probe_sites", s.sites_nr);
-	err = err ?: write_number(c, "callback_processes", s.callbacks_nr);
-	err = err ?: recording_writer__meta(c->writer, "probe_method", s.method);
-	err = err
-		      ?: recording_writer__window(c->writer, c->start_ns, c->end_ns,
-						  c->start_realtime_ns);
-	return err ?: recording_writer__finish(c->writer);
+	err = write_losses(c, w);
+	err = err ?: write_cost(c, w);
+	err = err ?: write_number(w, "probe_sites", s.sites_nr);
+	err = err ?: write_number(w, "callback_processes", s.callbacks_nr);
+	err = err ?: recording_writer__meta(w, "probe_method", s.method);
+	err = err ?: recording_writer__window(w, start_ns, end_ns, start_realtime_ns);
+	return err ?: recording_writer__finish(w);
 }
 
 int capture__stop(struct capture *c, struct reason *why)
@@ -260,7 +284,13 @@ int capture__stop(struct capture *c, struct reason *why)
 	c->end_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	capture_drain(c);
 	if (!c->failed)
-		c->failed = write_end(c);
+		c->failed = native_stacks__release(&c->native_stacks, &c->stacks, c->writer, 0);
+	if (!c->failed && c->stepped)
+		c->failed = stepped_stop(c);
+	else if (!c->failed)
+		c->failed = pause_end(c)
+				    ?: capture_write_end(c, c->writer, c->start_ns, c->end_ns,
+							 c->start_realtime_ns);
 	if (c->failed)
 		return reason_set(why, c->failed, "cannot write '%s': %s", c->options.output_path,
 				  strerror(-c->failed));
@@ -286,6 +316,7 @@ void capture__free(struct capture *c)
 	vec_done(&c->born);
 	probe_session__free(c->probes);
 	recording_writer__free(c->writer);
+	stepped__free(c->stepped);
 	names__done(&c->names);
 	inputs_ids__done(&c->inputs);
 	stacks__done(&c->stacks);
@@ -299,6 +330,7 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 	uint64_t losses[GP_LOSS_NR];
 	struct probe_summary summary;
 	struct capture_status s = {.events_nr = c->events_nr};
+	uint64_t now;
 
 	read_losses(c, losses);
 	probe_session__summary(c->probes, &summary);
@@ -306,14 +338,24 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 		    losses[GP_LOSS_COLLECTOR_FULL] + losses[GP_LOSS_GPU_TIME] +
 		    losses[GP_LOSS_GPU_CLOCK] + losses[GP_LOSS_GPU_DROPPED];
 	s.bytes = recording_writer__bytes(c->writer);
-	s.running_ns = c->started ? (c->stopped ? c->end_ns : capture_clock_ns(CLOCK_MONOTONIC)) -
-					    c->start_ns
-				  : 0;
+	now = c->stopped ? c->end_ns : capture_clock_ns(CLOCK_MONOTONIC);
+	if (c->started)
+		s.running_ns = now - c->start_ns - pause_total_ns(c, now);
+	s.off = c->off;
+	s.switching = c->switching;
 	s.sites_nr = summary.sites_nr;
 	s.functions_nr = summary.functions_nr;
 	s.not_placed_nr = summary.not_placed_nr;
 	s.method = summary.method;
 	s.processes_nr = (uint32_t)c->members.nr;
+	if (c->stepped) {
+		s.over = c->stepped->over && !c->stepped->closing;
+		s.recordings_nr = c->stepped->whole_nr;
+		s.files_nr = c->stepped->files_nr;
+		s.steps_nr = c->stepped->step + c->stepped->shift;
+		s.late_steps_nr = c->stepped->shift;
+		s.steps_by = step_finder__marker(c->stepped->finder);
+	}
 	for (size_t i = 0; i < c->members.nr; i++)
 		s.callbacks_nr += c->members.items[i]->callbacks;
 	*ret_status = s;

@@ -9,6 +9,7 @@
 #define GP_CAPTURE_CAPTURE_H
 
 #include "base/reason.h"
+#include "capture/schedule.h"
 #include "wire.h"
 
 #include <stdbool.h>
@@ -24,10 +25,17 @@ struct capture_options {
 	uint32_t ring_bytes;   /* a power of two */
 	bool ops;
 	bool memory;
-	bool shapes;	  /* inputs of ops, from the collector */
-	uint32_t stacks;  /* enum gp_stack_want: ops then come by uprobes, not by the collector */
-	bool gpu;	  /* GPU activity too, where there is CUDA; needs inject */
-	bool inject;	  /* the collector may be put into the processes */
+	bool shapes; /* inputs of ops, from the collector */
+	bool flops;  /* outputs are to show floating-point operations; needs shapes */
+	/* enum gp_stack_want. With native ones ops come by uprobes, not from the collector. */
+	uint32_t stacks;
+	bool gpu;    /* GPU activity too, where there is CUDA; needs inject */
+	bool inject; /* the collector may be put into the processes */
+	/* By steps where schedule.active is not 0: then one recording a cycle, under the name that
+	 * cycle_path(cycle_arg, cycle) gives, to be freed; cycles count from 0. */
+	struct schedule schedule;
+	char *(*cycle_path)(void *arg, unsigned int cycle);
+	void *cycle_arg;
 	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */
 	/* What they start joins, and goes on after exec as they do. A capture ends with those that
 	 * were added. */
@@ -49,6 +57,17 @@ int capture__start(struct capture *c, struct reason *why);
  * there, or -errno with a reason (the recording cannot be written any more, say). */
 int capture__poll(struct capture *c, int timeout_ms, struct reason *why);
 
+/* Which collection a switch is about. */
+enum capture_side { CAPTURE_CPU = 1, CAPTURE_GPU = 2 };
+
+/* Asks for collection to go off or on; it has where capture_status.switching is false again. -EBUSY
+ * with a reason for a capture by steps. */
+int capture__switch(struct capture *c, uint32_t sides, bool on, struct reason *why);
+
+/* Everything that has come so far is in the recording's file afterwards. 0 or -errno with a reason.
+ */
+int capture__flush(struct capture *c, struct reason *why);
+
 /* Takes the probes away, drains the rest and finishes the recording. Idempotent. 0 or -errno with a
  * reason. */
 int capture__stop(struct capture *c, struct reason *why);
@@ -60,13 +79,23 @@ struct capture_status {
 	uint64_t events_nr;
 	uint64_t lost_nr;    /* events that found no room or were refused */
 	uint64_t bytes;	     /* of the recording */
-	uint64_t running_ns; /* since the start */
+	uint64_t running_ns; /* since the start, without the time that the CPU's side was off */
+	uint32_t off;	     /* enum capture_side bits */
+	bool switching;	     /* what capture__switch() asked for is not yet done */
 	uint32_t sites_nr;
 	uint32_t functions_nr;
 	uint32_t not_placed_nr;
 	uint32_t processes_nr;
 	uint32_t callbacks_nr; /* of them: processes whose ops come from the collector */
-	const char *method;    /* how probes are attached */
+	/* By steps only. */
+	bool over;		/* the schedule has ended: time to stop */
+	uint32_t recordings_nr; /* cycles that have their recording */
+	uint32_t files_nr;	/* one more than that where a cycle has only a file yet */
+	uint64_t steps_nr;	/* steps since the first one was known */
+	uint64_t late_steps_nr; /* of these: passed while gpuprof was not ready to record them */
+	const char *steps_by;	/* the annotation that tells, "" a cycle of operators, NULL: none
+				 * known yet */
+	const char *method;	/* how probes are attached */
 };
 void capture__status(const struct capture *c, struct capture_status *ret_status);
 

@@ -113,6 +113,14 @@ static void judge_inputs_id(const struct collector_events *e, struct gp_ev_op_in
 		with->inputs_id = GP_INPUTS_LOST;
 }
 
+static void judge_stack_id(struct collector_events *e, __u32 *id)
+{
+	if (!*id || (*id < GP_RING_STACKS && (e->announced_stacks[*id / 8] & 1U << *id % 8)))
+		return;
+	*id = 0;
+	e->stacks_lost_nr++;
+}
+
 static bool judge_op(struct collector_events *e, struct gp_ev_op *op, size_t bytes, uint64_t now_ns)
 {
 	if (bytes == sizeof(struct gp_ev_op_inputs))
@@ -130,7 +138,25 @@ static bool judge_op(struct collector_events *e, struct gp_ev_op *op, size_t byt
 		op->name_id = 0;
 		e->names_lost_nr++;
 	}
-	op->stack_id = 0;
+	judge_stack_id(e, &op->stack_id);
+	return true;
+}
+
+static bool judge_stack(struct collector_events *e, struct gp_ev_stack *s, size_t bytes)
+{
+	uint32_t id;
+
+	if (bytes < sizeof(*s) || !s->frames_nr || s->frames_nr > GP_STACK_FRAMES ||
+	    bytes != sizeof(*s) + s->frames_nr * sizeof(struct gp_stack_frame) || !s->stack_id ||
+	    s->stack_id >= GP_RING_STACKS)
+		return false;
+	id = s->stack_id;
+	s->head = (struct gp_ev_head){
+		.kind = GP_EV_STACK,
+		.flags = s->head.flags & (GP_STACK_TRUNCATED | GP_STACK_INCOMPLETE),
+		.process = e->process_index,
+	};
+	e->announced_stacks[id / 8] |= (uint8_t)(1U << id % 8);
 	return true;
 }
 
@@ -166,6 +192,19 @@ static bool judge_inputs(struct collector_events *e, struct gp_ev_inputs *in, si
 	in->head = (struct gp_ev_head){.kind = GP_EV_INPUTS, .process = e->process_index};
 	e->announced_inputs[id / 8] |= (uint8_t)(1U << id % 8);
 	return true;
+}
+
+static bool judge_tensors(struct collector_events *e, struct gp_ev_tensors *t, size_t bytes,
+			  uint64_t now_ns)
+{
+	if (bytes < sizeof(*t) || t->words_nr > GP_TENSOR_WORDS_MAX ||
+	    bytes != sizeof(*t) + (size_t)t->words_nr * 8 || !instance_is_ours(e, t->instance))
+		return false;
+	t->head.time_ns -= (uint64_t)e->clock_offset_ns;
+	t->head.flags = 0;
+	t->head.process = e->process_index;
+	t->head.tid = collector_tids__get(&e->tids, t->head.tid);
+	return t->head.time_ns >= e->opened_ns && t->head.time_ns <= now_ns + AHEAD_NS;
 }
 
 /* Start and end of what CUPTI told: to the machine's clock, and whether they can be. */
@@ -285,6 +324,10 @@ static bool judge_kind(struct collector_events *e, void *event, size_t bytes, ui
 		return judge_name(e, event, bytes);
 	case GP_EV_INPUTS:
 		return judge_inputs(e, event, bytes);
+	case GP_EV_STACK:
+		return judge_stack(e, event, bytes);
+	case GP_EV_TENSORS:
+		return judge_tensors(e, event, bytes, now_ns);
 	case GP_EV_API:
 		return judge_api(e, event, bytes, now_ns);
 	case GP_EV_KERNEL:

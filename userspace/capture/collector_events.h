@@ -10,9 +10,6 @@
 #include "capture/collector_ring.h"
 #include "capture/collector_tids.h"
 
-/* No event in the ring is longer. */
-#define COLLECTOR_EVENT_BYTES 1024
-
 /* Name ids are below this. */
 #define COLLECTOR_NAMES 65536
 /* Ids of inputs too. */
@@ -25,7 +22,8 @@ struct collector_events {
 	struct collector_tids tids;
 	uint8_t announced[COLLECTOR_NAMES / 8]; /* bit: this name id has a name */
 	uint8_t announced_inputs[COLLECTOR_INPUTS / 8];
-	uint64_t refused_nr, names_lost_nr;
+	uint8_t announced_stacks[GP_RING_STACKS / 8];
+	uint64_t refused_nr, names_lost_nr, stacks_lost_nr;
 };
 
 /* Namespaces and clock of the process. Never fails: what cannot be read counts as equal to ours. */
@@ -35,7 +33,7 @@ void collector_events__done(struct collector_events *e);
 /* A new drain begins: now_ns bounds the times of events. */
 uint64_t collector_events__now(struct collector_events *e);
 
-/* Judges one event: a private copy, 8-byte aligned, in COLLECTOR_EVENT_BYTES of memory, which is
+/* Judges one event: a private copy, 8-byte aligned, in GP_RING_EVENT_BYTES of memory, which is
  * rewritten to what gpuprof knows. Returns the bytes to hand on, 0 if it was refused and counted.
  */
 size_t collector_events__judge(struct collector_events *e, void *event, size_t bytes,

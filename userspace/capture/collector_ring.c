@@ -261,6 +261,11 @@ static void wake(struct collector_ring *r)
 	(void)syscall(SYS_futex, &r->page->wanted, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+void collector_ring__set_python(struct collector_ring *r, const struct gp_python *python)
+{
+	r->page->python = *python;
+}
+
 void collector_ring__want(struct collector_ring *r, uint32_t features)
 {
 	start_beating(r);
@@ -294,7 +299,7 @@ static bool size_is_sane(const struct gp_ring_slot *slot, uint64_t room)
 {
 	return slot->bytes % 8 == 0 && slot->bytes <= room &&
 	       slot->bytes >= sizeof(*slot) + sizeof(struct gp_ev_head) &&
-	       slot->bytes <= sizeof(*slot) + COLLECTOR_EVENT_BYTES;
+	       slot->bytes <= sizeof(*slot) + GP_RING_EVENT_BYTES;
 }
 
 static bool is_ready(const struct gp_ring_slot *slot, uint64_t position, uint64_t room)
@@ -371,7 +376,7 @@ static void skip_dead(struct collector_ring *r, uint64_t head)
 
 int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void *arg)
 {
-	uint64_t event[COLLECTOR_EVENT_BYTES / 8];
+	uint64_t event[GP_RING_EVENT_BYTES / 8];
 	uint64_t head = __atomic_load_n(&r->page->head, __ATOMIC_ACQUIRE);
 	uint64_t now = collector_events__now(&r->events);
 	int taken_nr = 0, err = 0;
@@ -444,5 +449,6 @@ void collector_ring__losses(const struct collector_ring *r, uint64_t losses[GP_L
 		      __atomic_load_n(&r->page->lost, __ATOMIC_RELAXED));
 	add_saturated(&losses[GP_LOSS_RECORD], e->refused_nr + r->skipped_nr + r->broken);
 	add_saturated(&losses[GP_LOSS_NAMES], e->names_lost_nr);
+	add_saturated(&losses[GP_LOSS_STACK_ROOM], e->stacks_lost_nr);
 	add_saturated(&losses[GP_LOSS_THREAD], e->tids.unknown_nr);
 }

@@ -28,8 +28,9 @@ struct collector_ring;
 /*
  * Takes one event: gp_ev_name, its text free of control characters and followed by a zero; gp_ev_op
  * or gp_ev_api with process, tid and times already ours and a name_id that was announced before (0:
- * none); gp_ev_kernel, gp_ev_gpu_memory, gp_ev_sync or gp_ev_clock likewise, without a tid.
- * Non-zero ends the drain; the event counts as taken.
+ * none), and so with inputs and stacks; gp_ev_inputs; gp_ev_stack; gp_ev_kernel, gp_ev_gpu_memory,
+ * gp_ev_sync or gp_ev_clock likewise, without a tid. Non-zero ends the drain; the event counts as
+ * taken.
  */
 typedef int (*collector_event_fn)(const void *event, size_t bytes, void *arg);
 
@@ -50,6 +51,9 @@ int collector_ring__open(pid_t pid, uint16_t process_index, struct reason *why,
 /* Unmaps; no more signs of life. Does not tell the collector to quit. */
 void collector_ring__free(struct collector_ring *r);
 
+/* Where the process's CPython keeps what the collector reads of it; before GP_FEATURE_STACKS is
+ * wanted. */
+void collector_ring__set_python(struct collector_ring *r, const struct gp_python *python);
 /* Which features (enum gp_feature bits) are to be in force. Wakes the collector. From the first
  * call on, a thread of its own tells the collector that gpuprof is alive: without that for 3
  * seconds the collector leaves for good. */

@@ -7,15 +7,12 @@
  */
 #include "base/log.h"
 #include "capture/private.h"
+#include "capture/stepped.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-/* Sources of name numbers: the kernel's probes, then the collectors by process. */
-#define SOURCE_KERNEL	    0
-#define SOURCE_GUEST(index) (1u + (index))
 
 /* The recording's number of a kernel name, which is written when it is first used. 0: none, or
  * -errno. */
@@ -35,6 +32,21 @@ static struct member *member_of(struct capture *c, uint16_t index)
 	return index < c->members.nr ? c->members.items[index] : NULL;
 }
 
+/* The recording of a cycle that is just ending, if there is one. */
+static struct recording_writer *closing_of(const struct capture *c)
+{
+	return c->stepped ? c->stepped->closing : NULL;
+}
+
+/* What every recording needs that is open now. */
+static int put_everywhere(struct capture *c, const void *event, size_t bytes)
+{
+	struct recording_writer *closing = closing_of(c);
+	int err = recording_writer__event(c->writer, event, bytes);
+
+	return err || !closing ? err : recording_writer__event(closing, event, bytes);
+}
+
 /* A thread that the kernel's programs have not told about: its name from /proc. */
 static int name_thread(struct capture *c, struct member *m, uint32_t tid)
 {
@@ -52,7 +64,7 @@ static int name_thread(struct capture *c, struct member *m, uint32_t tid)
 		(void)fclose(f);
 	}
 	ev.head.time_ns = capture_clock_ns(CLOCK_MONOTONIC);
-	return recording_writer__event(c->writer, &ev, sizeof(ev));
+	return put_everywhere(c, &ev, sizeof(ev));
 }
 
 static int note_thread(struct capture *c, struct member *m, const struct gp_ev_head *head)
@@ -78,8 +90,25 @@ static uint32_t inputs_number(struct capture *c, uint32_t source, uint32_t id)
 	return number;
 }
 
-/* An event whose name's number, at `name_at`, becomes the recording's; so does that of an op's
- * inputs, which only collectors tell. */
+/* The recording's number instead of the source's. 0 or -errno. */
+static int renumber_stack(struct capture *c, uint32_t source, __u32 *stack_id)
+{
+	int64_t number = stacks__number(&c->stacks, source, *stack_id);
+
+	*stack_id = number > 0 ? (uint32_t)number : 0;
+	return number < 0 ? (int)number : 0;
+}
+
+static int put_memory(struct capture *c, uint32_t source, const struct gp_ev_memory *event)
+{
+	struct gp_ev_memory ev = *event;
+	int err = renumber_stack(c, source, &ev.stack_id);
+
+	return err ? err : recording_writer__event(c->writer, &ev, sizeof(ev));
+}
+
+/* An event whose name's number, at `name_at`, becomes the recording's; so do those of an op's stack
+ * and of its inputs, which only collectors tell. */
 static int put_named(struct capture *c, uint32_t source, const void *event, size_t bytes,
 		     size_t name_at)
 {
@@ -92,6 +121,7 @@ static int put_named(struct capture *c, uint32_t source, const void *event, size
 	} ev;
 	uint32_t id = 0;
 	int64_t known;
+	int err;
 
 	if (bytes > sizeof(ev))
 		bytes = sizeof(ev);
@@ -108,7 +138,15 @@ static int put_named(struct capture *c, uint32_t source, const void *event, size
 		bytes = sizeof(ev.op.op);
 	else if (ev.head.kind == GP_EV_OP && bytes >= sizeof(ev.op))
 		ev.op.inputs_id = inputs_number(c, source, ev.op.inputs_id);
-	return recording_writer__event(c->writer, &ev, bytes);
+	if (ev.head.kind == GP_EV_OP) {
+		err = renumber_stack(c, source, &ev.op.op.stack_id);
+		if (err)
+			return err;
+	}
+	err = recording_writer__event(c->out, &ev, bytes);
+	if (!err && c->stepped && ev.head.kind == GP_EV_OP)
+		stepped_op(c, ev.head.process, &ev.op.op);
+	return err;
 }
 
 static int put_name(struct capture *c, uint32_t source, const struct gp_ev_name *ev, size_t bytes)
@@ -152,15 +190,14 @@ static int put_found_name(struct capture *c, const struct gp_ev_found_name *ev)
 	return id < 0 && id != -ENOSPC ? (int)id : 0;
 }
 
-static int put_stack(struct capture *c, struct member *m, const struct gp_ev_stack *ev,
-		     size_t bytes)
+static int put_stack(struct capture *c, struct member *m, uint32_t source,
+		     const struct gp_ev_stack *ev, size_t bytes)
 {
-	int err = stacks__put(&c->stacks, c->writer, m->python, ev, bytes);
+	int err = stacks__put(&c->stacks, c->writer, m->python, source, ev, bytes);
 
-	if (!err && c->native_stacks.waiting.nr)
+	if (!err && source == SOURCE_KERNEL && c->native_stacks.waiting.nr)
 		err = native_stacks__release(&c->native_stacks, &c->stacks, c->writer,
 					     ev->stack_id);
-
 	if (err != -EBADMSG)
 		return err;
 	c->refused_nr++;
@@ -201,6 +238,36 @@ static void note_process(struct capture *c, struct member *m, const struct gp_ev
 		m->end = MEMBER_EXECED;
 }
 
+/* When what the event tells began; 0: it tells of a moment. */
+static uint64_t began_ns(const void *event)
+{
+	switch (((const struct gp_ev_head *)event)->kind) {
+	case GP_EV_OP:
+		return ((const struct gp_ev_op *)event)->start_ns;
+	case GP_EV_API:
+		return ((const struct gp_ev_api *)event)->start_ns;
+	case GP_EV_KERNEL:
+		return ((const struct gp_ev_kernel *)event)->start_ns;
+	case GP_EV_GPU_MEMORY:
+		return ((const struct gp_ev_gpu_memory *)event)->start_ns;
+	case GP_EV_SYNC:
+		return ((const struct gp_ev_sync *)event)->start_ns;
+	default:
+		return 0;
+	}
+}
+
+/* By steps an event belongs to the recording of the step in which it began. */
+static struct recording_writer *recording_of(const struct capture *c, const void *event)
+{
+	const struct gp_ev_head *head = event;
+	uint64_t start_ns = began_ns(event);
+
+	if (closing_of(c) && (start_ns ? start_ns : head->time_ns) < c->stepped->closing_end_ns)
+		return c->stepped->closing;
+	return c->writer;
+}
+
 static int put_event(struct capture *c, struct member *m, uint32_t source, const void *event,
 		     size_t bytes)
 {
@@ -210,6 +277,7 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	if (err)
 		return err;
 	c->events_nr++;
+	c->out = recording_of(c, event);
 	switch (head->kind) {
 	case GP_EV_OP:
 		return put_named(c, source, event, bytes, offsetof(struct gp_ev_op, name_id));
@@ -222,22 +290,26 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	case GP_EV_FOUND_NAME:
 		return put_found_name(c, event);
 	case GP_EV_INPUTS:
-		return inputs_ids__add(&c->inputs, c->writer, source, event, bytes);
+		return inputs_ids__add(&c->inputs, c->writer, closing_of(c), source, event, bytes);
 	case GP_EV_STACK:
-		return put_stack(c, m, event, bytes);
+		return put_stack(c, m, source, event, bytes);
 	case GP_EV_NATIVE:
 		return put_native(c, m, event, bytes);
 	case GP_EV_UNWIND:
 		load_unwind_table(c, m, event);
 		return 0;
+	case GP_EV_MEMORY:
+		return put_memory(c, source, event);
 	case GP_EV_MAPS:
 		m->maps_changed = true;
 		return 0;
 	case GP_EV_PROCESS:
 		note_process(c, m, event);
-		return recording_writer__event(c->writer, event, bytes);
+		return recording_writer__event(c->out, event, bytes);
+	case GP_EV_THREAD:
+		return put_everywhere(c, event, bytes);
 	default:
-		return recording_writer__event(c->writer, event, bytes);
+		return recording_writer__event(c->out, event, bytes);
 	}
 }
 
@@ -266,38 +338,22 @@ static int on_kernel_event(const void *event, size_t bytes, void *arg)
 	return err;
 }
 
-/* When what the event tells began; 0: it tells of a moment. */
-static uint64_t began_ns(const void *event)
-{
-	switch (((const struct gp_ev_head *)event)->kind) {
-	case GP_EV_OP:
-		return ((const struct gp_ev_op *)event)->start_ns;
-	case GP_EV_API:
-		return ((const struct gp_ev_api *)event)->start_ns;
-	case GP_EV_KERNEL:
-		return ((const struct gp_ev_kernel *)event)->start_ns;
-	case GP_EV_GPU_MEMORY:
-		return ((const struct gp_ev_gpu_memory *)event)->start_ns;
-	case GP_EV_SYNC:
-		return ((const struct gp_ev_sync *)event)->start_ns;
-	default:
-		return 0;
-	}
-}
-
 /* A collector collects from the moment it is armed, a little before the capture's window opens.
- * What ids stand for is kept, whenever it was told, and so are readings of the clock: they say how
- * good the first times are. */
+ * What ids stand for is kept, whenever it was told, and what an op was called with; and so are
+ * readings of the clock: they say how good the first times are. */
 static bool before_start(struct capture *c, const void *event)
 {
 	const struct gp_ev_head *head = event;
-	uint64_t start_ns = began_ns(event);
+	uint64_t start_ns = began_ns(event), from_ns = c->start_ns;
 
-	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_CLOCK)
+	if (closing_of(c) && recording_of(c, event) == closing_of(c))
+		from_ns = c->stepped->closing_start_ns;
+	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_STACK ||
+	    head->kind == GP_EV_TENSORS || head->kind == GP_EV_CLOCK)
 		return false;
-	if (!c->started || head->time_ns < c->start_ns)
+	if (!c->started || head->time_ns < from_ns)
 		return true;
-	if (!start_ns || start_ns >= c->start_ns)
+	if (!start_ns || start_ns >= from_ns)
 		return false;
 	c->open_at_start_nr++;
 	return true;
@@ -310,9 +366,8 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	int err;
 
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
-	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_STACK ||
-	    head->kind == GP_EV_NATIVE || head->kind == GP_EV_UNWIND ||
-	    head->kind == GP_EV_FOUND_NAME) {
+	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_NATIVE ||
+	    head->kind == GP_EV_UNWIND || head->kind == GP_EV_FOUND_NAME) {
 		c->refused_nr++;
 		return 0;
 	}
@@ -325,18 +380,55 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	return err;
 }
 
+/* By steps what the kernel tells is taken after what the collectors told until later: when it is
+ * taken, it is known in which step it was. */
+static int hold_kernel_event(const void *event, size_t bytes, void *arg)
+{
+	struct capture *c = arg;
+	uint64_t nr = bytes;
+
+	buf__add(&c->stepped->held, &nr, sizeof(nr));
+	buf__add(&c->stepped->held, event, bytes);
+	buf__add(&c->stepped->held, (const char[8]){0}, -bytes & 7);
+	c->failed = c->failed ?: buf__error(&c->stepped->held);
+	return c->failed;
+}
+
+static void take_held(struct capture *c)
+{
+	struct buf *held = &c->stepped->held;
+
+	for (size_t at = 0; at < held->nr && !c->failed;) {
+		uint64_t bytes;
+
+		memcpy(&bytes, held->bytes + at, sizeof(bytes));
+		at += sizeof(bytes);
+		(void)on_kernel_event(held->bytes + at, bytes, c);
+		at += (bytes + 7) & ~7ULL;
+	}
+	buf__clear(held);
+}
+
 void capture_drain(struct capture *c)
 {
 	if (!c->failed)
-		(void)probe_session__drain(c->probes, on_kernel_event, c);
+		(void)probe_session__drain(c->probes,
+					   c->stepped ? hold_kernel_event : on_kernel_event, c);
 	for (size_t i = 0; i < c->members.nr && !c->failed; i++)
 		if (c->members.items[i]->guest)
 			(void)guest__drain(c->members.items[i]->guest, on_guest_event, c);
+	if (c->stepped)
+		take_held(c);
 }
 
 void capture_stop_guest(struct capture *c, struct guest *g, bool gone)
 {
 	guest__stop(g, gone, c->failed ? NULL : on_guest_event, c);
+}
+
+void capture_keep_guest(struct capture *c, struct guest *g, uint32_t features)
+{
+	guest__keep(g, features, c->failed ? NULL : on_guest_event, c);
 }
 
 void capture_drain_guest(struct capture *c, struct guest *g)

@@ -26,7 +26,8 @@ extern const unsigned char collector_so_start[], collector_so_end[];
 struct guest {
 	struct collector_ring *ring;
 	struct guest_meanwhile meanwhile;
-	uint32_t wanted; /* enum gp_feature bits */
+	uint32_t wanted; /* enum gp_feature bits, now */
+	uint32_t whole;	 /* what was asked for when all was wanted */
 	bool stopped;
 };
 
@@ -69,7 +70,7 @@ static int open_ring(struct guest *g, const struct target_process *p, uint16_t p
 /* Until it does all of `features`, or says that it cannot. */
 static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct reason *why)
 {
-	uint32_t required = features & ~(uint32_t)GP_FEATURE_SHAPES;
+	uint32_t required = features & ~(uint32_t)(GP_FEATURE_SHAPES | GP_FEATURE_TENSORS);
 	struct collector_status s = {0};
 
 	for (int i = 0; i < turns; i++) {
@@ -98,7 +99,7 @@ static void want(struct guest *g, uint32_t features)
 /* CUPTI first: it may take seconds, in which operators would fill the ring. That it is not to be
  * had, or not yet, is a normal outcome: the collector goes on trying. */
 static int begin(struct guest *g, const struct target_process *p, uint16_t process_index,
-		 uint32_t features, struct reason *why)
+		 uint32_t features, const struct gp_python *python, struct reason *why)
 {
 	uint32_t gpu = features & GP_FEATURE_CUPTI;
 	uint32_t others = features & ~gpu;
@@ -108,6 +109,8 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 	if (err)
 		return err;
 	collector_ring__beat(g->ring);
+	if (python)
+		collector_ring__set_python(g->ring, python);
 	if (gpu) {
 		want(g, gpu);
 		(void)wait_for_answer(g, gpu, CUPTI_TURNS, &gpu_why);
@@ -120,13 +123,15 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 		if (err)
 			want(g, gpu);
 	}
+	g->whole = g->wanted;
 	if (!err)
 		*why = gpu_why;
 	return 0;
 }
 
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
-	       struct guest_meanwhile meanwhile, struct reason *why, struct guest **ret_guest)
+	       const struct gp_python *python, struct guest_meanwhile meanwhile, struct reason *why,
+	       struct guest **ret_guest)
 {
 	struct inject_result result = {0};
 	struct guest *g;
@@ -145,7 +150,7 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	if (!g)
 		return reason_set(why, -ENOMEM, "out of memory");
 	g->meanwhile = meanwhile;
-	err = begin(g, p, process_index, features, why);
+	err = begin(g, p, process_index, features, python, why);
 	if (err) {
 		guest__stop(g, false, NULL, NULL);
 		guest__free(g, p, false);
@@ -157,8 +162,28 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 
 void guest__ask(struct guest *g, uint32_t features)
 {
-	if (!g->stopped && (g->wanted & features) != features)
+	bool all = g->wanted == g->whole;
+
+	g->whole |= features;
+	if (!g->stopped && all && (g->wanted & features) != features)
 		want(g, g->wanted | features);
+}
+
+void guest__only(struct guest *g, uint32_t features)
+{
+	features &= g->whole | GP_FEATURE_STEPS;
+	if (!(g->whole & GP_FEATURE_OPS))
+		features &= ~(uint32_t)GP_FEATURE_STEPS;
+	if (!g->stopped && g->wanted != features)
+		want(g, features);
+}
+
+bool guest__follows(const struct guest *g)
+{
+	struct collector_status s;
+
+	collector_ring__status(g->ring, &s);
+	return s.broken || (s.active == (g->wanted & ~s.failed));
 }
 
 uint32_t guest__active(const struct guest *g)
@@ -170,16 +195,32 @@ uint32_t guest__active(const struct guest *g)
 }
 
 /* The message has one part for each feature that is missing, "; " between them. */
-void guest__no_shapes(const struct guest *g, struct reason *ret_why)
+void guest__why_not(const struct guest *g, const char *what, struct reason *ret_why)
 {
-	static const char part[] = "shapes: ";
 	struct collector_status s;
 	const char *text;
 
 	collector_ring__status(g->ring, &s);
-	text = strstr(s.message, part);
-	text = text ? text + strlen(part) : "";
+	text = strstr(s.message, what);
+	text = text && !strncmp(text + strlen(what), ": ", 2) ? text + strlen(what) + 2 : "";
 	(void)reason_set(ret_why, 0, "%.*s", (int)strcspn(text, ";"), text);
+}
+
+void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *arg)
+{
+	struct collector_status s;
+
+	if (g->stopped)
+		return;
+	want(g, g->wanted & features);
+	for (int i = 0; i < ANSWER_TURNS; i++) {
+		if (fn && collector_ring__drain(g->ring, fn, arg) < 0)
+			fn = NULL;
+		collector_ring__status(g->ring, &s);
+		if (s.broken || s.state != GP_COLLECTOR_READY || !(s.active & ~features))
+			return;
+		sleep_ms(ANSWER_TURN_MS);
+	}
 }
 
 bool guest__has_left(const struct guest *g)

@@ -27,20 +27,31 @@ struct guest_meanwhile {
 };
 
 /* Puts the collector in and waits until it does what `features` (enum gp_feature bits) ask or says
- * that it cannot. 0, with why->text telling what it does not do, or "" if it does all; it goes on
- * trying to have CUPTI. Missing shapes are not told there: see guest__no_shapes(). Or -errno with a
- * reason: the process is then as before. */
+ * that it cannot. `python` is for GP_FEATURE_STACKS, else NULL. 0, with why->text telling what it
+ * does not do, or "" if it does all; it goes on trying to have CUPTI. Missing shapes are not told
+ * there: see guest__why_not(). Or -errno with a reason: the process is then as before. */
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
-	       struct guest_meanwhile meanwhile, struct reason *why, struct guest **ret_guest);
+	       const struct gp_python *python, struct guest_meanwhile meanwhile, struct reason *why,
+	       struct guest **ret_guest);
 
 /* Bits of enum gp_feature in force now. */
 uint32_t guest__active(const struct guest *g);
 
-/* Why there are no shapes, as the collector says it; "" if it says nothing. */
-void guest__no_shapes(const struct guest *g, struct reason *ret_why);
+/* Why there is no `what` ("shapes", "stacks"), as the collector says it; "" if it says nothing. */
+void guest__why_not(const struct guest *g, const char *what, struct reason *ret_why);
 
 /* Asks for more features, and does not wait. */
 void guest__ask(struct guest *g, uint32_t features);
+
+/* Goes on with those of `features` alone that are wanted now, and waits until the others are out of
+ * force, draining meanwhile as guest__stop() does. */
+void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *arg);
+
+/* Asks for these features and no others, of those that guest__new() and guest__ask() were given
+ * and of GP_FEATURE_STEPS; does not wait. Whether they are in force by now is what
+ * guest__follows() says: what could not be had is not waited for. */
+void guest__only(struct guest *g, uint32_t features);
+bool guest__follows(const struct guest *g);
 
 /* Calls fn for each event that is there; fn's non-zero result ends it and is returned. Refreshes
  * the heartbeat. */

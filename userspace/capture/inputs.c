@@ -18,19 +18,22 @@ static uint64_t source_key(uint32_t source, uint32_t id)
 	return (uint64_t)source << 32 | id;
 }
 
-static int write_list(struct recording_writer *w, const struct gp_ev_inputs *ev, size_t bytes,
-		      uint32_t number)
+static int write_list(struct recording_writer *w, struct recording_writer *also,
+		      const struct gp_ev_inputs *ev, size_t bytes, uint32_t number)
 {
 	uint64_t words[(sizeof(*ev) + GP_INPUTS_BYTES_MAX) / 8];
 	struct gp_ev_inputs *out = (struct gp_ev_inputs *)words;
 
+	int err;
+
 	memcpy(words, ev, bytes);
 	out->inputs_id = number;
-	return recording_writer__event(w, words, bytes);
+	err = recording_writer__event(w, words, bytes);
+	return err || !also ? err : recording_writer__event(also, words, bytes);
 }
 
-int inputs_ids__add(struct inputs_ids *n, struct recording_writer *w, uint32_t source,
-		    const struct gp_ev_inputs *ev, size_t bytes)
+int inputs_ids__add(struct inputs_ids *n, struct recording_writer *w, struct recording_writer *also,
+		    uint32_t source, const struct gp_ev_inputs *ev, size_t bytes)
 {
 	uint64_t content, *known;
 	uint32_t number;
@@ -45,7 +48,7 @@ int inputs_ids__add(struct inputs_ids *n, struct recording_writer *w, uint32_t s
 		return 0;
 	number = known ? (uint32_t)*known : n->nr + 1;
 	if (!known)
-		err = write_list(w, ev, bytes, number);
+		err = write_list(w, also, ev, bytes, number);
 	if (!err && !known)
 		err = hash__set(&n->by_content, content, number);
 	if (err)

@@ -18,10 +18,10 @@ struct inputs_ids {
 	uint32_t nr;
 };
 
-/* Gives the list of a judged event the recording's number and writes it if it is new. 0 or -errno.
- */
-int inputs_ids__add(struct inputs_ids *n, struct recording_writer *w, uint32_t source,
-		    const struct gp_ev_inputs *ev, size_t bytes);
+/* Gives the list of a judged event the recording's number and writes it if it is new, also to
+ * `also` (may be NULL). 0 or -errno. */
+int inputs_ids__add(struct inputs_ids *n, struct recording_writer *w, struct recording_writer *also,
+		    uint32_t source, const struct gp_ev_inputs *ev, size_t bytes);
 
 /* The number that a source's own number was given, 0 if none. */
 uint32_t inputs_ids__find(const struct inputs_ids *n, uint32_t source, uint32_t id);

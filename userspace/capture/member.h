@@ -24,17 +24,19 @@ struct member {
 	struct target_process *process;
 	struct guest *guest;	     /* its collector, NULL: none */
 	struct python_codes *python; /* where stacks are wanted and can be had, else NULL */
+	bool python_walked;	     /* the kernel knows how */
 	bool python_refused;	     /* why has been told */
 	int pidfd;
 	uint16_t index;
 	enum member_end end;
-	bool is_child;	    /* not added, but started by one that is here */
-	bool callbacks;	    /* its operators come, or came, from the collector */
-	bool exec_told;	    /* its end by exec has been dealt with */
-	bool renamed;	    /* exec: read anew who it is */
-	bool guest_refused; /* the collector is not to be tried (again) for CUDA */
-	bool code_known;    /* the most important unwind tables have been read */
-	bool maps_changed;  /* libraries may have come: look and probe */
+	bool is_child;		 /* not added, but started by one that is here */
+	bool callbacks;		 /* its operators come, or came, from the collector */
+	bool callbacks_replaced; /* by uprobes, for want of stacks */
+	bool exec_told;		 /* its end by exec has been dealt with */
+	bool renamed;		 /* exec: read anew who it is */
+	bool guest_refused;	 /* the collector is not to be tried (again) for CUDA */
+	bool code_known;	 /* the most important unwind tables have been read */
+	bool maps_changed;	 /* libraries may have come: look and probe */
 };
 
 /* Takes over the process. 0 or -errno (-ESRCH: gone meanwhile). */

@@ -61,11 +61,28 @@ static void note_shapes(const struct member *m, const struct reason *why)
 	if (is_active(m, GP_FEATURE_SHAPES))
 		return;
 	if (is_active(m, GP_FEATURE_OPS))
-		guest__no_shapes(m->guest, &said);
+		guest__why_not(m->guest, "shapes", &said);
 	else if (!target_process__library(m->process, "libtorch_cpu.so"))
 		(void)reason_set(&said, 0, "PyTorch is not loaded");
 	log_warn("%d: no shapes: %s", (int)m->process->pid,
 		 said.text[0] ? said.text : "the collector does not say why");
+}
+
+/* Categories of memory were wanted: what the operators may write, if their tensors are told. */
+static void note_tensors(struct capture *c, const struct member *m)
+{
+	struct reason why = {0};
+
+	if (is_active(m, GP_FEATURE_TENSORS)) {
+		if (!c->failed)
+			c->failed = capture_write_schemas(c, m, &why);
+	} else if (is_active(m, GP_FEATURE_SHAPES)) {
+		guest__why_not(m->guest, "memory categories", &why);
+	} else {
+		(void)reason_set(&why, 0, "there are no shapes");
+	}
+	if (why.text[0])
+		log_warn("%d: no memory categories: %s", (int)m->process->pid, why.text);
 }
 
 static void drain_others(void *arg)
@@ -76,22 +93,30 @@ static void drain_others(void *arg)
 /* `features`: those that the libraries in the process allow, if the options do. */
 static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 {
+	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
+	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | of_inputs;
+	const struct gp_python *python = m->python ? &python_codes__python(m->python)->walk : NULL;
 	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
 	struct reason why = {0};
 	int err = 0;
 
-	/* Stacks are walked at an op's entry, which only a uprobe sees in the kernel. */
-	if (!c->options.ops || c->options.ops_glob || c->options.stacks ||
+	/* Native stacks are walked at an op's entry, which only a uprobe sees in the kernel. */
+	if (!c->options.ops || c->options.ops_glob || (c->options.stacks & GP_STACK_WANT_NATIVE) ||
+	    (c->options.stacks && !python) ||
 	    !target_process__library(m->process, "libtorch_cpu.so"))
-		features &= ~(uint32_t)(GP_FEATURE_OPS | GP_FEATURE_SHAPES);
+		features &= ~ops;
 	if (!shapes)
-		features &= ~(uint32_t)GP_FEATURE_SHAPES;
+		features &= ~of_inputs;
+	if (!c->options.memory)
+		features &= ~(uint32_t)GP_FEATURE_TENSORS;
+	if (!(c->options.stacks & GP_STACK_WANT_PYTHON))
+		features &= ~(uint32_t)GP_FEATURE_STACKS;
 	if (!c->options.gpu || !has_cuda(m))
 		features &= ~(uint32_t)GP_FEATURE_CUPTI;
 	if (!c->options.inject)
 		return;
 	if (features)
-		err = guest__new(m->process, m->index, features,
+		err = guest__new(m->process, m->index, features, python,
 				 (struct guest_meanwhile){drain_others, c}, &why, &m->guest);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		log_warn("%d: %s", (int)m->process->pid, why.text);
@@ -99,6 +124,8 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 		log_info("%d: operators by uprobes: %s", (int)m->process->pid, why.text);
 	if (shapes)
 		note_shapes(m, &why);
+	if (shapes && c->options.memory)
+		note_tensors(c, m);
 }
 
 /* Finds the process's Python, where stacks are wanted. 0 or -errno with a reason: see
@@ -114,10 +141,21 @@ static int find_python(struct capture *c, struct member *m, struct reason *why)
 	if (err)
 		return err;
 	m->python = python_codes__new(&python);
-	if (!m->python)
-		return reason_set(why, -ENOMEM, "out of memory");
-	err = probe_session__set_python(c->probes, m->process, m->index, &python.walk,
-					python.code_dealloc);
+	return m->python ? 0 : reason_set(why, -ENOMEM, "out of memory");
+}
+
+/* Has the kernel walk the stacks of a process that has been probed. 0 or -errno with a reason. */
+static int walk_python(struct capture *c, struct member *m, struct reason *why)
+{
+	const struct target_python *python;
+	int err;
+
+	if (!m->python || m->python_walked)
+		return 0;
+	python = python_codes__python(m->python);
+	err = probe_session__set_python(c->probes, m->process, m->index, &python->walk,
+					python->code_dealloc);
+	m->python_walked = !err;
 	return err ? reason_set(why, err, "cannot walk the stacks of %d: %s", (int)m->process->pid,
 				strerror(-err))
 		   : 0;
@@ -129,6 +167,7 @@ static void find_python_later(struct capture *c, struct member *m)
 	struct reason why = {0};
 	int err = find_python(c, m, &why);
 
+	err = err ? err : walk_python(c, m, &why);
 	if (!err || err == -ENOENT || err == -EAGAIN || m->python_refused || member__has_exited(m))
 		return;
 	m->python_refused = true;
@@ -234,6 +273,15 @@ static void leave_out(struct capture *c, struct member *m)
 	m->end = MEMBER_EXITED;
 }
 
+/* Before the collector is put in, which is to know. What `run` starts is no Python yet; of children
+ * some are none at all. 0 or -errno with a reason. */
+static int find_python_early(struct capture *c, struct member *m, struct reason *why)
+{
+	int err = c->options.follow_exec ? 0 : find_python(c, m, why);
+
+	return m->is_child ? 0 : err;
+}
+
 int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why)
 {
 	struct member *m = NULL;
@@ -249,24 +297,30 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	if (err)
 		return err;
 	m->is_child = is_child;
+	err = find_python_early(c, m, why);
+	if (err) {
+		leave_out(c, m);
+		return err;
+	}
 	/* A thread that has just been forked may be about to call exec, and locks that others held
 	 * then are never given back to it: nothing is put in there. */
 	if (!is_child || !c->started)
-		put_guest_in(c, m, GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_CUPTI);
+		put_guest_in(c, m,
+			     GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
+				     GP_FEATURE_STACKS | GP_FEATURE_CUPTI);
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
 	err = probe_member(c, m, why);
+	if (err >= 0 && is_child)
+		find_python_later(c, m);
+	else if (err >= 0)
+		err = walk_python(c, m, why);
 	if (err < 0) {
 		leave_out(c, m);
 		return err;
 	}
 	follow_code(c, m);
-	/* What `run` starts is no Python yet; of children some are none at all. */
-	if (is_child)
-		find_python_later(c, m);
-	else if (!c->options.follow_exec)
-		err = find_python(c, m, why);
-	return err < 0 ? err : write_process(c, m);
+	return write_process(c, m);
 }
 
 int capture__add(struct capture *c, pid_t pid, struct reason *why)
@@ -300,6 +354,31 @@ static void replace_guest(struct capture *c, struct member *m)
 		log_info("%d: %d probes more, in place of the collector", (int)m->process->pid, nr);
 }
 
+static bool lacks_stacks(const struct capture *c, const struct member *m)
+{
+	return (c->options.stacks & GP_STACK_WANT_PYTHON) && !m->callbacks_replaced &&
+	       is_active(m, GP_FEATURE_OPS) && !is_active(m, GP_FEATURE_STACKS);
+}
+
+/* The collector takes no stacks any more: operators by uprobes from here on, whose stacks the
+ * kernel walks. */
+static void replace_callbacks(struct capture *c, struct member *m)
+{
+	struct reason stacks = {0}, why = {0};
+	int nr;
+
+	m->callbacks_replaced = true;
+	c->left_nr++;
+	guest__why_not(m->guest, "stacks", &stacks);
+	capture_keep_guest(c, m->guest, GP_FEATURE_CUPTI);
+	nr = probe_member(c, m, &why);
+	if (nr < 0)
+		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
+	log_warn("%d: stacks can no longer be taken within the process (%s): operators come by "
+		 "uprobes from now on%s",
+		 (int)m->process->pid, stacks.text, c->options.shapes ? ", without shapes" : "");
+}
+
 /* After exec: who it is now. The probes of its new libraries follow. */
 static void rename_member(struct capture *c, struct member *m)
 {
@@ -314,6 +393,7 @@ static void rename_member(struct capture *c, struct member *m)
 	m->process = now;
 	m->guest_refused = false;
 	python_codes__free(TAKE(m->python));
+	m->python_walked = false;
 	m->code_known = false;
 	follow_code(c, m);
 	if (!c->failed)
@@ -382,6 +462,8 @@ int capture_watch_members(struct capture *c)
 			probe_anew(c, m);
 		} else if (!m->end && m->guest && guest__has_left(m->guest)) {
 			replace_guest(c, m);
+		} else if (!m->end && lacks_stacks(c, m)) {
+			replace_callbacks(c, m);
 		}
 		here += !m->end && !m->is_child;
 	}

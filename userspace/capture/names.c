@@ -7,10 +7,14 @@
 #include "capture/names.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* More names than this in one capture are a target's bug or malice. */
 #define NAMES_MAX 1000000
+
+/* So much is kept of texts, where they are. */
+#define TEXT_BYTES_MAX (64U << 20)
 
 static uint64_t source_key(uint32_t source, uint32_t id)
 {
@@ -20,6 +24,26 @@ static uint64_t source_key(uint32_t source, uint32_t id)
 static uint64_t text_key(const char *name, const char *overload)
 {
 	return hash_bytes(name, strlen(name)) ^ hash_mix(hash_bytes(overload, strlen(overload)));
+}
+
+static int keep_text(struct names *n, const char *name)
+{
+	char *text;
+
+	n->text_bytes += strlen(name);
+	if (n->text_bytes > TEXT_BYTES_MAX)
+		return -ENOSPC;
+	text = strdup(name);
+	if (!text || vec_push(&n->texts, text)) {
+		free(text);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+const char *names__text(const struct names *n, uint32_t number)
+{
+	return number && number <= n->texts.nr ? n->texts.items[number - 1] : "";
 }
 
 int64_t names__add(struct names *n, struct recording_writer *w, uint32_t source, uint32_t id,
@@ -33,6 +57,11 @@ int64_t names__add(struct names *n, struct recording_writer *w, uint32_t source,
 	if (!known && n->nr >= NAMES_MAX)
 		return -ENOSPC;
 	number = known ? (uint32_t)*known : n->nr + 1;
+	if (!known && n->keep) {
+		err = keep_text(n, name);
+		if (err)
+			return err;
+	}
 	if (!known) {
 		err = recording_writer__name(w, number, name, overload);
 		if (!err)
@@ -56,4 +85,7 @@ void names__done(struct names *n)
 {
 	hash__done(&n->by_text);
 	hash__done(&n->by_source);
+	for (size_t i = 0; i < n->texts.nr; i++)
+		free(n->texts.items[i]);
+	vec_done(&n->texts);
 }

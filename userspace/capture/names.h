@@ -9,14 +9,19 @@
 #define GP_CAPTURE_NAMES_H
 
 #include "base/hash.h"
+#include "base/vec.h"
 #include "recording/recording.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct names {
 	struct hash by_text;   /* hash of name and overload -> number */
 	struct hash by_source; /* source << 32 | its number -> number */
 	uint32_t nr;
+	bool keep;	   /* the texts, for names__text() */
+	VEC(char *) texts; /* by number less 1 */
+	uint64_t text_bytes;
 };
 
 /* The recording's number for `name` of a source's own number; writes it to `w` if it is new.
@@ -26,6 +31,10 @@ int64_t names__add(struct names *n, struct recording_writer *w, uint32_t source,
 
 /* The number that a source's own number was given, 0 if none. */
 uint32_t names__find(const struct names *n, uint32_t source, uint32_t id);
+
+/* The name with this number; "" if it has none or texts are not kept. Valid to the next
+ * names__add(). */
+const char *names__text(const struct names *n, uint32_t number);
 
 void names__done(struct names *n);
 

@@ -85,12 +85,17 @@ static bool runs_python(const char *symbol)
 	       (!symbol[sizeof(name) - 1] || symbol[sizeof(name) - 1] == '.');
 }
 
+/* `id`: the kernel's. */
 static int write_stack(struct stacks *s, struct recording_writer *w, uint32_t id, uint32_t flags,
 		       const struct frame_list *list)
 {
+	int64_t number = stacks__number(s, SOURCE_KERNEL, id);
+
+	if (number <= 0)
+		return (int)number;
 	if (list->flags && !flags)
 		s->incomplete_nr++;
-	return recording_writer__stack(w, id, list->flags, list->numbers, list->nr);
+	return recording_writer__stack(w, (uint32_t)number, list->flags, list->numbers, list->nr);
 }
 
 /* Writes the stack with Python's frames in it, or lets it wait for them. */
@@ -145,8 +150,7 @@ int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recordi
 	int err = 0;
 
 	if (bytes < sizeof(*event) || event->frames_nr > GP_STACK_FRAMES ||
-	    event->frames_nr > (bytes - sizeof(*event)) / sizeof(*addresses) || !event->stack_id ||
-	    event->stack_id >= RECORDING_STACK_IDS)
+	    event->frames_nr > (bytes - sizeof(*event)) / sizeof(*addresses) || !event->stack_id)
 		return -EBADMSG;
 	if (!n->codes)
 		n->codes = native_codes__new();

@@ -20,10 +20,14 @@
 
 #define SECOND_NS 1000000000ULL
 
+struct stepped;
+
 struct capture {
 	struct capture_options options;
 	struct probe_session *probes;
 	struct recording_writer *writer;
+	struct recording_writer *out; /* where the event goes that is being taken; NULL: nowhere */
+	struct stepped *stepped;      /* where the capture is by steps, else NULL */
 	struct names names;
 	struct inputs_ids inputs;
 	struct stacks stacks;
@@ -38,6 +42,10 @@ struct capture {
 	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
 	uint64_t guest_ops_nr;		   /* ops that collectors have told */
 	struct callback_cost guest_cost;   /* of collectors that are gone */
+	uint32_t off;			   /* enum capture_side bits that are switched off */
+	uint64_t paused_since_ns[2];	   /* of each bit; 0: it is not, or not yet */
+	uint64_t paused_ns;		   /* of the CPU's side, what is over */
+	bool switching;			   /* collectors have not yet done what they were asked */
 	bool started, stopped;
 	int failed; /* the first error that ends the capture */
 };
@@ -45,11 +53,18 @@ struct capture {
 /* Now, in nanoseconds. */
 uint64_t capture_clock_ns(clockid_t clock);
 
+/* Losses and window of a recording, and its end. 0 or -errno. */
+int capture_write_end(struct capture *c, struct recording_writer *w, uint64_t start_ns,
+		      uint64_t end_ns, uint64_t start_realtime_ns);
+
 /* Takes every event that is there into the recording. An error stays in c->failed. */
 void capture_drain(struct capture *c);
 
 /* Stops one collector; its last events are taken meanwhile. `gone`: the process has ended. */
 void capture_stop_guest(struct capture *c, struct guest *g, bool gone);
+
+/* Takes those features (enum gp_feature bits) alone from one collector that are in `features`. */
+void capture_keep_guest(struct capture *c, struct guest *g, uint32_t features);
 
 /* What is left in the ring of one collector. */
 void capture_drain_guest(struct capture *c, struct guest *g);
@@ -68,5 +83,9 @@ void capture_watch_children(struct capture *c);
 
 /* Looks for what has become of the processes and acts on it. Returns how many are still there. */
 int capture_watch_members(struct capture *c);
+
+/* Writes down what the process's operators may write. 0 or -errno of the recording; what else goes
+ * wrong is in `why`. */
+int capture_write_schemas(struct capture *c, const struct member *m, struct reason *why);
 
 #endif /* GP_CAPTURE_PRIVATE_H */

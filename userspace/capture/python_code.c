@@ -65,6 +65,11 @@ void python_codes__free(struct python_codes *c)
 	free(c);
 }
 
+const struct target_python *python_codes__python(const struct python_codes *c)
+{
+	return &c->python;
+}
+
 static int read_text(struct python_codes *c, const uint8_t *code, uint16_t at,
 		     const char **ret_text)
 {

@@ -21,6 +21,9 @@ struct python_codes;
 struct python_codes *python_codes__new(const struct target_python *python);
 void python_codes__free(struct python_codes *c);
 
+/* The interpreter that they are of. Borrowed. */
+const struct target_python *python_codes__python(const struct python_codes *c);
+
 struct python_place {
 	uint32_t code;	      /* number of the code object in this process */
 	const char *file;     /* borrowed */

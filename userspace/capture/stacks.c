@@ -13,7 +13,24 @@
 void stacks__done(struct stacks *s)
 {
 	hash__done(&s->frame_of);
+	hash__done(&s->number_of);
 	kept_stacks__done(&s->kept);
+}
+
+int64_t stacks__number(struct stacks *s, uint32_t source, uint32_t id)
+{
+	uint64_t key = (uint64_t)source << 32 | id;
+	const uint64_t *known = id ? hash__find(&s->number_of, key) : NULL;
+	int err;
+
+	if (known || !id)
+		return known ? (int64_t)*known : 0;
+	if (s->stacks_nr + 1 >= RECORDING_STACK_IDS) {
+		s->numbers_lost_nr++;
+		return 0;
+	}
+	err = hash__set(&s->number_of, key, s->stacks_nr + 1);
+	return err ? (int64_t)err : (int64_t)++s->stacks_nr;
 }
 
 /* Two keys for one place are two frames that look the same; one key for two places cannot be: the
@@ -58,16 +75,19 @@ static int number_frame(struct stacks *s, struct recording_writer *w, struct pyt
 }
 
 int stacks__put(struct stacks *s, struct recording_writer *w, struct python_codes *codes,
-		const struct gp_ev_stack *event, size_t bytes)
+		uint32_t source, const struct gp_ev_stack *event, size_t bytes)
 {
 	const struct gp_stack_frame *frames = (const void *)(event + 1);
 	struct frame_list list = {0};
+	int64_t number;
 	int err = 0;
 
 	if (bytes < sizeof(*event) || event->frames_nr > GP_STACK_FRAMES ||
-	    event->frames_nr > (bytes - sizeof(*event)) / sizeof(*frames) || !event->stack_id ||
-	    event->stack_id >= RECORDING_STACK_IDS)
+	    event->frames_nr > (bytes - sizeof(*event)) / sizeof(*frames) || !event->stack_id)
 		return -EBADMSG;
+	number = stacks__number(s, source, event->stack_id);
+	if (number <= 0)
+		return (int)number;
 	list.flags = event->head.flags;
 	list.nr = event->frames_nr;
 	for (uint32_t i = 0; i < list.nr && !err; i++) {
@@ -78,8 +98,9 @@ int stacks__put(struct stacks *s, struct recording_writer *w, struct python_code
 	}
 	if (list.flags && !event->head.flags)
 		s->incomplete_nr++;
-	if (!err && s->keep)
+	if (!err && s->keep && source == SOURCE_KERNEL)
 		err = kept_stacks__add(&s->kept, event->stack_id, &list);
 	return err ? err
-		   : recording_writer__stack(w, event->stack_id, list.flags, list.numbers, list.nr);
+		   : recording_writer__stack(w, (uint32_t)number, list.flags, list.numbers,
+					     list.nr);
 }

@@ -129,19 +129,23 @@ static int choose(const struct record_args *args, struct pids *pids)
 /* Inputs of operators are seen from within the process alone. */
 static int check_shapes(const struct record_args *args)
 {
-	if (!args->shapes)
+	const char *option = args->shapes ? "--shapes" : "--flops";
+
+	if (!args->shapes && !args->flops)
 		return CLI_DONE;
 	if (args->no_inject)
 		return options_usage_error(&command_attach,
-					   "--shapes reads what operators are called with from "
-					   "within the process, which --no-inject forbids");
-	if (args->stack)
-		return options_usage_error(&command_attach,
-					   "--shapes and --stack exclude each other: shapes come "
-					   "from within the process, stacks with uprobes");
+					   "%s reads what operators are called with from "
+					   "within the process, which --no-inject forbids",
+					   option);
 	if (args->ops && strcmp(args->ops, "all"))
+		return options_usage_error(&command_attach, "%s needs all operators, not --ops %s",
+					   option, args->ops);
+	if (args->stack && strcmp(args->stack, "python"))
 		return options_usage_error(&command_attach,
-					   "--shapes needs all operators, not --ops %s", args->ops);
+					   "%s needs operators by callback; with --stack %s they "
+					   "come by uprobes",
+					   option, args->stack);
 	return CLI_DONE;
 }
 

@@ -18,10 +18,13 @@ struct export_args {
 	const char *format;
 	const char *output_path;
 	const char *metric;
+	bool steps;
+	struct show_device device;
 };
 
-static const char *const formats[] = {"chrome",	    "perfetto", "memory",     "stacks",
-				      "speedscope", "pprof",	"flamegraph", NULL};
+static const char *const formats[] = {"chrome",	    "perfetto",	   "memory",	 "memory-timeline",
+				      "snapshot",   "stacks",	   "speedscope", "pprof",
+				      "flamegraph", "tensorboard", "lightning",	 NULL};
 
 static const struct option_spec export_options[] = {
 	{.name = "format",
@@ -34,9 +37,14 @@ static const struct option_spec export_options[] = {
 		 "it. 'perfetto': the same in Perfetto's own form, much smaller (OUT ends in "
 		 ".pftrace). "
 		 "'memory': the memory over time, a page if OUT ends in .html, its data if in "
-		 ".json. 'flamegraph': a page of flame graphs (OUT ends in .html). 'pprof': a "
-		 "profile for go tool pprof (OUT ends in .pb.gz). 'speedscope': a profile for "
-		 "speedscope. 'stacks': lines of stacks, as torch.profiler writes them."},
+		 ".json. 'memory-timeline': the same by category, as torch.profiler's "
+		 "export_memory_timeline writes .json and .raw.json.gz. 'snapshot': allocations "
+		 "and frees for PyTorch's memory_viz. 'flamegraph': a page of flame graphs (OUT "
+		 "ends in .html). 'pprof': a profile for go tool pprof (OUT ends in .pb.gz). "
+		 "'speedscope': a profile for speedscope. 'stacks': lines of stacks, as "
+		 "torch.profiler writes them. 'tensorboard': a trace of each process into the "
+		 "directory OUT, for TensorBoard's plugin. 'lightning': the report of PyTorch "
+		 "Lightning's SimpleProfiler."},
 	{.name = "metric",
 	 .letter = 'm',
 	 .kind = OPTION_TEXT,
@@ -47,6 +55,26 @@ static const struct option_spec export_options[] = {
 		 "self_cuda_time_total, in microseconds, calls, allocations, allocated_bytes, or "
 		 "peak_bytes: what was held when each device's memory held most. With 'pprof' "
 		 "and 'flamegraph', which hold all of these: the one to show first."},
+	{.name = "steps",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct export_args, steps),
+	 .help = "Show the steps that were found as ProfilerStep#N. Recordings made with --steps "
+		 "or --schedule show them always."},
+	{.name = "device",
+	 .kind = OPTION_TEXT,
+	 .offset = offsetof(struct export_args, device.device),
+	 .value_name = "DEVICE",
+	 .help = "Of 'memory-timeline': 'cpu' or 'cuda:N'. Default: cuda:0 if it was used, else "
+		 "cpu."},
+	{.name = "pid",
+	 .letter = 'p',
+	 .kind = OPTION_NUMBER,
+	 .offset = offsetof(struct export_args, device.pid),
+	 .value_name = "PID",
+	 .min = 1,
+	 .max = 1L << 30,
+	 .help = "Of 'memory-timeline' and 'snapshot': the process, where the recording has "
+		 "several."},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_TEXT,
@@ -72,12 +100,65 @@ const struct command command_export = {
 	.run = cli_export,
 };
 
-static int write_output(const struct shown *s, const struct export_args *args, bool memory)
+/* ---- formats ---- */
+
+static int export_chrome(const struct shown *s, const struct export_args *args)
 {
-	if (show_stack_format_known(args->format))
-		return shown__write_stacks(s, args->output_path, args->format, args->metric);
-	return memory ? shown__write_memory(s, args->output_path)
-		      : shown__write_trace(s, args->output_path, !strcmp(args->format, "perfetto"));
+	return shown__write_trace(s, args->output_path, false);
+}
+
+static int export_perfetto(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_trace(s, args->output_path, true);
+}
+
+static int export_memory(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_memory(s, args->output_path);
+}
+
+static int export_memory_timeline(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_memory_timeline(s, args->output_path, &args->device);
+}
+
+static int export_snapshot(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_snapshot(s, args->output_path, args->device.pid);
+}
+
+static int export_stacks(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_stacks(s, args->output_path, args->format, args->metric);
+}
+
+static int export_tensorboard(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_tensorboard(s, args->output_path);
+}
+
+static int export_lightning(const struct shown *s, const struct export_args *args)
+{
+	return shown__write_actions(s, args->output_path);
+}
+
+/* In the order of `formats`. */
+static int (*const writers[])(const struct shown *s, const struct export_args *args) = {
+	export_chrome,	 export_perfetto,    export_memory,    export_memory_timeline,
+	export_snapshot, export_stacks,	     export_stacks,    export_stacks,
+	export_stacks,	 export_tensorboard, export_lightning,
+};
+
+_Static_assert(sizeof(writers) / sizeof(*writers) + 1 == sizeof(formats) / sizeof(*formats),
+	       "a writer for each format");
+
+static int write_output(const struct shown *s, const struct export_args *args)
+{
+	size_t i = 0;
+
+	while (strcmp(formats[i], args->format) != 0)
+		i++;
+	return writers[i](s, args);
 }
 
 int cli_export(int argc, char **argv)
@@ -86,15 +167,13 @@ int cli_export(int argc, char **argv)
 	struct export_args args = {0};
 	int operands, status = options_parse(&command_export, argc, argv, &args, &operands);
 	int lost;
-	bool memory;
 
 	if (status >= 0)
 		return status;
 	if (!args.format || !args.output_path)
 		return options_usage_error(&command_export, "missing %s",
 					   args.format ? "-o OUT" : "--format FORMAT");
-	memory = !strcmp(args.format, "memory");
-	if (memory && !show_memory_path_fits(args.output_path))
+	if (!strcmp(args.format, "memory") && !show_memory_path_fits(args.output_path))
 		return options_usage_error(&command_export,
 					   "cannot tell the form of '%s': give it "
 					   "a name that ends in .html or .json",
@@ -105,10 +184,10 @@ int cli_export(int argc, char **argv)
 			args.output_path);
 		return CLI_USAGE;
 	}
-	status = shown__open(&s, argv[1]);
+	status = args.steps ? shown__open_steps(&s, argv[1]) : shown__open(&s, argv[1]);
 	if (status != CLI_DONE)
 		return status;
-	status = write_output(&s, &args, memory);
+	status = write_output(&s, &args);
 	lost = shown__losses(&s);
 	return status ? status : lost;
 }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/record_args.h"
+#include "cli/record_control.h"
 #include "cli/show.h"
 
 #include <errno.h>
@@ -23,12 +24,14 @@
 #include <unistd.h>
 
 #define POLL_MS		   50
+#define STEPS_POLL_MS	   2 /* steps are short */
 #define DEFAULT_RING_BYTES (32u << 20)
 
 struct record {
 	struct record_options options;
 	char *aside; /* where a file of the recording's name is until the capture runs, or NULL */
 	struct capture *capture;
+	struct record_control control;
 	bool progress;
 };
 
@@ -164,6 +167,51 @@ static uint32_t stacks_wanted(const char *stack)
 	return !strcmp(stack, "native") ? GP_STACK_WANT_NATIVE : GP_STACK_WANT_PYTHON;
 }
 
+/* NAME.N.EXT of NAME.EXT, where EXT may be two such as json.gz; N counts from 1. NULL: out of
+ * memory.
+ */
+static char *numbered(const char *path, unsigned int cycle)
+{
+	const char *base = strrchr(path, '/'), *ext;
+	char *out;
+
+	base = base ? base + 1 : path;
+	ext = strrchr(base, '.');
+	if (ext && ext > base && !strcmp(ext, ".gz"))
+		while (ext > base && *--ext != '.')
+			;
+	if (!ext || ext == base)
+		ext = path + strlen(path);
+	return asprintf(&out, "%.*s.%u%s", (int)(ext - path), path, cycle + 1, ext) < 0 ? NULL
+											: out;
+}
+
+static char *cycle_path(void *arg, unsigned int cycle)
+{
+	const struct record *r = arg;
+	const char *path = r->options.capture.output_path;
+
+	return r->options.many ? numbered(path, cycle) : strdup(path);
+}
+
+static int schedule_from(const struct record_args *args, struct schedule *ret_schedule)
+{
+	struct reason why = {0};
+
+	if (args->steps && args->schedule) {
+		log_err("--steps and --schedule exclude each other: give active=N,repeat=1 in "
+			"the schedule");
+		return CLI_USAGE;
+	}
+	if (args->schedule && schedule_parse(args->schedule, &why, ret_schedule)) {
+		log_err("%s", why.text);
+		return CLI_USAGE;
+	}
+	if (args->steps)
+		*ret_schedule = (struct schedule){.active = (uint32_t)args->steps, .repeat = 1};
+	return CLI_DONE;
+}
+
 int record_options_from(const struct record_args *args, const char *path, const char *cache_dir,
 			struct record_options *ret_options)
 {
@@ -178,7 +226,8 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.ring_bytes = ring_size(args->ring_bytes),
 				.ops = !none,
 				.memory = args->memory || args->memory_path,
-				.shapes = args->shapes,
+				.shapes = args->shapes || args->flops,
+				.flops = args->flops,
 				.stacks = stacks_wanted(args->stack),
 				.gpu = !args->no_gpu,
 				.children = args->children,
@@ -190,7 +239,10 @@ int record_options_from(const struct record_args *args, const char *path, const 
 		.sort = args->sort,
 		.limit = args->limit,
 		.json = args->json,
+		.socket_path = args->socket,
 	};
+
+	int status;
 
 	if (args->quiet && log_get_level() == LOG_WARN)
 		log_set_level(LOG_ERR);
@@ -200,12 +252,15 @@ int record_options_from(const struct record_args *args, const char *path, const 
 	}
 	if (!check_outputs(&options))
 		return CLI_FAILED;
+	status = schedule_from(args, &options.capture.schedule);
+	options.many = options.capture.schedule.active && options.capture.schedule.repeat != 1;
 	*ret_options = options;
-	return CLI_DONE;
+	return status;
 }
 
 static void say_recording(const struct record *r, const pid_t *pids, size_t pids_nr)
 {
+	CLEANUP(cleanup_free) char *path = NULL;
 	struct capture_status s;
 
 	capture__status(r->capture, &s);
@@ -221,7 +276,10 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 		      s.method);
 	if (s.callbacks_nr)
 		(void)fprintf(stderr, ", operators by callback");
-	(void)fprintf(stderr, ") into %s; Ctrl-C ends\n", r->options.capture.output_path);
+	path = cycle_path((void *)r, 0);
+	(void)fprintf(stderr, ") into %s%s; Ctrl-C ends\n",
+		      path ? path : r->options.capture.output_path,
+		      r->options.many ? " and so on" : "");
 }
 
 /* What a capture that never began has left. The path may be a device: that stays. */
@@ -294,9 +352,27 @@ static void put_back(struct record *r, bool ours)
 
 static void record_free(struct record *r)
 {
-	if (r)
+	if (r) {
 		free(r->aside);
+		control__free(r->control.control);
+		free(r->control.pids);
+	}
 	free(r);
+}
+
+/* Without a socket the capture goes on all the same. */
+static void listen_for_ctl(struct record *r, const pid_t *pids, size_t pids_nr)
+{
+	struct record_control *c = &r->control;
+
+	c->capture = r->capture;
+	c->path = r->options.capture.output_path;
+	c->pids = malloc(pids_nr * sizeof(*pids));
+	if (!c->pids)
+		return;
+	memcpy(c->pids, pids, pids_nr * sizeof(*pids));
+	c->pids_nr = pids_nr;
+	c->control = control__new(r->options.socket_path);
 }
 
 int record_begin(const struct record_options *options, pid_t *pids, size_t pids_nr,
@@ -310,8 +386,11 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 	if (!err) {
 		r->options = *options;
 		r->progress = !options->quiet && isatty(STDERR_FILENO);
-		set_aside(r);
-		err = capture__new(&options->capture, &why, &r->capture);
+		r->options.capture.cycle_path = cycle_path;
+		r->options.capture.cycle_arg = r;
+		if (!options->many)
+			set_aside(r);
+		err = capture__new(&r->options.capture, &why, &r->capture);
 	}
 	if (!err)
 		err = add_processes(r, pids, &pids_nr, &why);
@@ -328,6 +407,7 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 		record_free(r);
 		return err == -EEXIST ? CLI_USAGE : CLI_FAILED;
 	}
+	listen_for_ctl(r, pids, pids_nr);
 	say_recording(r, pids, pids_nr);
 	*ret_record = r;
 	return CLI_DONE;
@@ -350,9 +430,10 @@ static int poll_until_end(struct record *r)
 	struct capture_status s;
 	struct reason why = {0};
 	unsigned int turn = 0;
+	int poll_ms = r->options.capture.schedule.active ? STEPS_POLL_MS : POLL_MS;
 
 	while (!end_wanted) {
-		int here = capture__poll(r->capture, POLL_MS, &why);
+		int here = capture__poll(r->capture, poll_ms, &why);
 
 		if (here < 0) {
 			show_progress(r, true);
@@ -362,6 +443,8 @@ static int poll_until_end(struct record *r)
 		if (!here)
 			break;
 		capture__status(r->capture, &s);
+		if (s.over || record_control_turn(&r->control))
+			break;
 		if (r->options.duration_s > 0 &&
 		    (double)s.running_ns >= r->options.duration_s * 1e9)
 			break;
@@ -372,29 +455,92 @@ static int poll_until_end(struct record *r)
 	return CLI_DONE;
 }
 
+/* What a cycle was to be recorded in and was not. */
+static void remove_rest(const struct record *r, const struct capture_status *s)
+{
+	for (unsigned int i = s->recordings_nr; i < s->files_nr; i++) {
+		CLEANUP(cleanup_free) char *path = cycle_path((void *)r, i);
+
+		if (path)
+			remove_recording(path);
+	}
+}
+
+static int show_one(const struct record *r, const char *path, unsigned int cycle)
+{
+	CLEANUP(cleanup_free) char *trace = NULL, *memory = NULL;
+	const struct record_options *o = &r->options;
+	struct show_options show = {
+		.sort = o->sort,
+		.limit = o->limit,
+		.json = o->json,
+		.tell_steps = !o->quiet,
+		.trace_path = o->trace_path,
+		.memory_path = o->memory_path,
+	};
+	int status;
+
+	if (o->many && o->trace_path)
+		show.trace_path = trace = numbered(o->trace_path, cycle);
+	if (o->many && o->memory_path)
+		show.memory_path = memory = numbered(o->memory_path, cycle);
+	status = show_recording(path, &show);
+	if (!o->quiet)
+		(void)fprintf(stderr, "recording kept in %s\n", path);
+	return status;
+}
+
+static int show_cycles(const struct record *r, const struct capture_status *s)
+{
+	int worst = CLI_DONE;
+
+	for (unsigned int i = 0; i < s->recordings_nr; i++) {
+		CLEANUP(cleanup_free) char *path = cycle_path((void *)r, i);
+		int status = path ? show_one(r, path, i) : CLI_FAILED;
+
+		worst = worst == CLI_DONE || status == CLI_FAILED ? status : worst;
+	}
+	if (s->late_steps_nr)
+		log_warn("%llu steps more were waited for than the schedule says: gpuprof was not "
+			 "ready in time",
+			 (unsigned long long)s->late_steps_nr);
+	if (s->recordings_nr)
+		return worst;
+	if (s->steps_by)
+		log_err("nothing was recorded: the capture ended after %llu steps, before any that "
+			"was to be recorded",
+			(unsigned long long)s->steps_nr);
+	else
+		log_err("nothing was recorded: no steps were found; record without %s",
+			"--steps and --schedule");
+	return CLI_FAILED;
+}
+
 int record_finish(struct record *r)
 {
 	struct reason why = {0};
-	struct show_options show = {
-		.sort = r->options.sort,
-		.limit = r->options.limit,
-		.json = r->options.json,
-		.trace_path = r->options.trace_path,
-		.memory_path = r->options.memory_path,
-	};
+	struct capture_status s;
 	int shown, status;
 
-	if (r->aside)
+	if (r->aside && !r->options.capture.schedule.active)
 		(void)unlink(r->aside);
 	status = poll_until_end(r);
 	if (capture__stop(r->capture, &why) && status == CLI_DONE) {
 		log_err("%s; what was written so far can be read", why.text);
 		status = CLI_FAILED;
 	}
+	capture__status(r->capture, &s);
 	capture__free(TAKE(r->capture));
-	shown = show_recording(r->options.capture.output_path, &show);
-	if (!r->options.quiet)
-		(void)fprintf(stderr, "recording kept in %s\n", r->options.capture.output_path);
+	if (r->options.capture.schedule.active) {
+		remove_rest(r, &s);
+		if (s.recordings_nr && r->aside)
+			(void)unlink(r->aside);
+		else if (r->aside)
+			put_back(r, false);
+		shown = show_cycles(r, &s);
+	} else {
+		shown = show_one(r, r->options.capture.output_path, 0);
+	}
 	record_free(r);
 	return status == CLI_DONE ? shown : status;
 }

@@ -23,6 +23,8 @@ struct record_options {
 	const char *sort; /* NULL: the default key */
 	long limit;
 	bool json;
+	const char *socket_path; /* for ctl; NULL: its place in the common folder */
+	bool many; /* recordings, one a cycle: their names, and those of outputs, get numbers */
 };
 
 /* Begins: loads, probes the processes, starts. On success the caller goes on with record_finish().

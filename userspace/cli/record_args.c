@@ -5,6 +5,7 @@
  */
 #include "cli/record_args.h"
 
+#include "capture/schedule.h"
 #include "cli/cli.h"
 #include "cli/show.h"
 #include "timeline/table.h"
@@ -14,6 +15,13 @@
 static bool is_memory_file(const char *path)
 {
 	return strcmp(path, "-") && show_memory_path_fits(path);
+}
+
+static bool is_schedule(const char *text)
+{
+	struct schedule s;
+
+	return !schedule_parse(text, NULL, &s);
 }
 
 static const char *const record_stacks[] = {"python", "native", "both", NULL};
@@ -28,6 +36,24 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 	 .value_name = "SEC",                                                                      \
 	 .help = "End after SEC seconds. Otherwise Ctrl-C ends, or the end "                       \
 		 "of the last process."},                                                          \
+		{.name = "steps",                                                                  \
+		 .kind = OPTION_NUMBER,                                                            \
+		 ARG(steps),                                                                       \
+		 .value_name = "N",                                                                \
+		 .min = 1,                                                                         \
+		 .max = 1000000000,                                                                \
+		 .help = "Record N whole steps of the (first) process and end. Steps are found "   \
+			 "without changes to the program; see the manual."},                       \
+		{.name = "schedule",                                                               \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(schedule),                                                                    \
+		 .value_name = "wait=N,warmup=N,active=N,...",                                     \
+		 .known = is_schedule,                                                             \
+		 .rule = "such as wait=1,warmup=1,active=3,repeat=2,skip_first=10,"                \
+			 "skip_first_wait=1, of which active must be given",                       \
+		 .help = "Record steps as torch.profiler.schedule says, each cycle into a "        \
+			 "recording of its own: REC.1.gpuprof, REC.2.gpuprof and so on unless "    \
+			 "repeat=1."},                                                             \
 		{.name = "ops",                                                                    \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(ops),                                                                         \
@@ -42,15 +68,28 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(shapes),                                                                      \
 		 .help = "Record sizes, types and values of what operators are called with "       \
-			 "(attach only)."},                                                        \
+			 "(attach only). With --memory also what memory is for: parameters, "      \
+			 "activations, gradients, ..."},                                           \
+		{.name = "flops",                                                                  \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(flops),                                                                       \
+		 .help = "Count floating-point operations, from what operators are called with "   \
+			 "(attach only). Implies --shapes."},                                      \
 		{.name = "stack",                                                                  \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(stack),                                                                       \
 		 .value_name = "python|native|both",                                               \
 		 .choices = record_stacks,                                                         \
 		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
-			 "allocation, the native one, or both in one. Operators then come by "     \
-			 "uprobes, which cost more than callbacks."},                              \
+			 "allocation, the native one, or both in one. With native ones operators " \
+			 "come by uprobes, which cost more than callbacks."},                      \
+		{.name = "socket",                                                                 \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(socket),                                                                      \
+		 .value_name = "PATH",                                                             \
+		 .complete = COMPLETE_FILE,                                                        \
+		 .help = "Let 'gpuprof ctl --socket PATH' find this capture at PATH instead of "   \
+			 "in /run/gpuprof."},                                                      \
 		{.name = "children",                                                               \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(children),                                                                    \

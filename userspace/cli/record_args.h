@@ -18,7 +18,10 @@ struct record_args {
 	const char *memory_path;
 	const char *ops; /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
 	bool memory;
+	long steps;	      /* 0: not given */
+	const char *schedule; /* NULL: not given; else one that schedule_parse() takes */
 	bool shapes;
+	bool flops;	   /* implies shapes */
 	const char *stack; /* "python", "native" or "both"; NULL: not given */
 	bool children;
 	bool no_gpu;
@@ -26,6 +29,7 @@ struct record_args {
 	const char *sort; /* NULL: not given; else a known key */
 	long limit;	  /* -1: all */
 	bool json;
+	const char *socket; /* NULL: not given */
 	bool quiet;
 	long ring_bytes; /* 0: not given */
 };

@@ -144,11 +144,12 @@ int cli_run(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	if (args.shapes)
+	if (args.shapes || args.flops)
 		return options_usage_error(&command_run,
-					   "--shapes reads what operators are called with from "
+					   "%s reads what operators are called with from "
 					   "within the process, and run watches from outside; use "
-					   "attach once it runs");
+					   "attach once it runs",
+					   args.shapes ? "--shapes" : "--flops");
 	argv[1 + operands] = NULL;
 	/* The operands were moved to the front; what they came from still lies behind them. */
 	argv[1 + operands] = NULL;

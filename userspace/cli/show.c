@@ -13,14 +13,17 @@
 #include "timeline/table.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_SORT "self_cpu_time_total"
 
 /* ---- opening ---- */
 
-int shown__open(struct shown *s, const char *path)
+static int open_shown(struct shown *s, const char *path, bool steps)
 {
 	struct reason why = {0};
 	const char *damage;
@@ -37,12 +40,23 @@ int shown__open(struct shown *s, const char *path)
 	else if (recording__meta(s->recording, "damage"))
 		log_warn("not all that was merged into '%s' was whole: %s", path,
 			 recording__meta(s->recording, "damage"));
-	if (timeline__new(s->recording, &why, &s->timeline)) {
+	if (steps ? timeline__new_steps(s->recording, &why, &s->timeline)
+		  : timeline__new(s->recording, &why, &s->timeline)) {
 		log_err("cannot read '%s': %s", path, why.text);
 		shown__done(s);
 		return CLI_FAILED;
 	}
 	return CLI_DONE;
+}
+
+int shown__open(struct shown *s, const char *path)
+{
+	return open_shown(s, path, false);
+}
+
+int shown__open_steps(struct shown *s, const char *path)
+{
+	return open_shown(s, path, true);
 }
 
 void shown__done(struct shown *s)
@@ -70,6 +84,18 @@ static bool is_lost_events(const char *name)
 static void cleanup_sink(struct sink **s)
 {
 	sink__free(*s);
+}
+
+/* Steps to stderr. */
+static void tell_steps(const struct shown *s)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	int err = sink__new_fd(STDERR_FILENO, &sink);
+
+	err = err ? err : output_steps_text(sink, s->timeline);
+	err = err ? err : sink__finish(sink);
+	/* As with the losses. */
+	(void)err;
 }
 
 int shown__losses(const struct shown *s)
@@ -133,6 +159,48 @@ int shown__write_trace(const struct shown *s, const char *path, bool perfetto)
 	return err ? output_failed("trace", path, err) : CLI_DONE;
 }
 
+/* DIR/HOST_PID.TIME.pt.trace.json, the host without what would end the worker's name. To be freed.
+ */
+static char *worker_path(const struct shown *s, const char *dir, const struct tl_process *p)
+{
+	const char *host = recording__meta(s->recording, "host");
+	uint64_t when_ns = s->timeline->start_ns + s->timeline->realtime_offset_ns;
+	char *path, *name;
+	size_t dir_nr = strlen(dir) + 1;
+
+	if (asprintf(&path, "%s/%s_%lld.%llu.pt.trace.json", dir, host && *host ? host : "host",
+		     (long long)p->row_pid, (unsigned long long)when_ns) < 0)
+		return NULL;
+	name = path + dir_nr;
+	for (char *c = name; host && c < name + strlen(host); c++)
+		if (*c == '/' || (unsigned char)*c <= ' ')
+			*c = '_';
+	return path;
+}
+
+static int write_worker(const struct shown *s, const char *dir, uint32_t process)
+{
+	CLEANUP(cleanup_free)
+	char *path = worker_path(s, dir, &s->timeline->processes.items[process]);
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	int err = path ? sink__new_path(path, &sink) : -ENOMEM;
+
+	err = err ? err : output_chrome_process(sink, s->timeline, process, path);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("trace", path ? path : dir, err) : CLI_DONE;
+}
+
+int shown__write_tensorboard(const struct shown *s, const char *path)
+{
+	int status = CLI_DONE;
+
+	if (mkdir(path, 0777) && errno != EEXIST)
+		return output_failed("traces", path, -errno);
+	for (uint32_t i = 0; i < s->timeline->processes.nr && status == CLI_DONE; i++)
+		status = write_worker(s, path, i);
+	return status;
+}
+
 static bool has_memory(const struct shown *s)
 {
 	const char *wanted = recording__meta(s->recording, "memory");
@@ -157,6 +225,104 @@ int shown__write_memory(const struct shown *s, const char *path)
 		err = output_memory_json(sink, s->timeline);
 	err = err ? err : sink__finish(sink);
 	return err ? output_failed("memory timeline", path, err) : CLI_DONE;
+}
+
+/* The process that is wanted, or the only one that is there. TL_NONE, and said why. */
+static uint32_t find_process(const struct timeline *t, long pid)
+{
+	if (!pid && t->processes.nr == 1)
+		return 0;
+	for (uint32_t i = 0; i < t->processes.nr; i++)
+		if (pid && t->processes.items[i].row_pid == pid)
+			return i;
+	if (pid)
+		log_err("the recording has no process %ld", pid);
+	else
+		log_err("the recording has %zu processes: name one with --pid", t->processes.nr);
+	return TL_NONE;
+}
+
+/* As GP_TENSOR_CPU and on; below 0: no such device. */
+static int find_device(const struct timeline *t, uint32_t process, const char *device)
+{
+	int cuda = -1;
+	long number;
+	char *end;
+
+	for (size_t i = 0; i < t->categories.nr; i++) {
+		const struct tl_category_change *c = &t->categories.items[i];
+
+		if (c->process == process && c->device == GP_TENSOR_CUDA)
+			cuda = GP_TENSOR_CUDA;
+	}
+	if (!device)
+		return cuda < 0 ? GP_TENSOR_CPU : cuda;
+	if (!strcmp(device, "cpu"))
+		return GP_TENSOR_CPU;
+	if (strncmp(device, "cuda:", 5) || device[5] < '0' || device[5] > '9')
+		return -1;
+	number = strtol(device + 5, &end, 10);
+	return *end || number >= GP_TENSOR_CUDA_NR ? -1 : GP_TENSOR_CUDA + (int)number;
+}
+
+int shown__write_memory_timeline(const struct shown *s, const char *path,
+				 const struct show_device *device)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	const struct timeline *t = s->timeline;
+	uint32_t process;
+	int number, err;
+
+	if (!t->has_categories) {
+		log_err("cannot write a memory timeline by category: the recording does not say "
+			"what operators were called with; record with --memory and --shapes");
+		return CLI_FAILED;
+	}
+	process = find_process(t, device->pid);
+	if (process == TL_NONE)
+		return CLI_USAGE;
+	number = find_device(t, process, device->device);
+	if (number < 0) {
+		log_err("'%s' is no device: give 'cpu' or 'cuda:N'", device->device);
+		return CLI_USAGE;
+	}
+	err = open_sink(path, &sink);
+	if (!err && has_ending(path, ".raw.json"))
+		err = output_memory_timeline_raw(sink, t, process, (uint8_t)number);
+	else if (!err)
+		err = output_memory_timeline(sink, t, process, (uint8_t)number);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("memory timeline", path, err) : CLI_DONE;
+}
+
+int shown__write_snapshot(const struct shown *s, const char *path, long pid)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	uint32_t process;
+	int err;
+
+	if (!has_memory(s)) {
+		log_err("cannot write a memory snapshot: the recording has no memory events; "
+			"record with --memory");
+		return CLI_FAILED;
+	}
+	process = find_process(s->timeline, pid);
+	if (process == TL_NONE)
+		return CLI_USAGE;
+	err = open_sink(path, &sink);
+	err = err ? err : output_snapshot(sink, s->timeline, process);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("memory snapshot", path, err) : CLI_DONE;
+}
+
+int shown__write_actions(const struct shown *s, const char *path)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	int err = open_sink(path, &sink);
+
+	err = err ? err : output_actions(sink, s->timeline);
+	err = err ? err : sink__finish(sink);
+	return err ? output_failed("report", path, err) : CLI_DONE;
 }
 
 /* ---- stacks ---- */
@@ -217,8 +383,10 @@ static int write_table(const struct shown *s, const struct table *table,
 		       const struct show_options *o)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
-	const struct output_table_options text = {
-		.limit = o->limit, .time_unit = o->time_unit, .top_level = o->top_level};
+	const struct output_table_options text = {.limit = o->limit,
+						  .time_unit = o->time_unit,
+						  .header = o->header,
+						  .top_level = o->top_level};
 	int err = sink__new_fd(STDOUT_FILENO, &sink);
 
 	if (!err && o->json)
@@ -227,6 +395,8 @@ static int write_table(const struct shown *s, const struct table *table,
 		err = output_table_csv(sink, table, o->limit);
 	else if (!err)
 		err = output_table_text(sink, table, &text);
+	if (!err && !o->json && !o->csv)
+		err = output_out_of_memory_text(sink, s->timeline);
 	err = err ? err : sink__finish(sink);
 	/* Someone who closed the pipe has seen enough. */
 	return err && err != -EPIPE ? output_failed("table", "-", err) : CLI_DONE;
@@ -270,7 +440,7 @@ static int show_table(const struct shown *s, const struct show_options *o)
 int show_recording(const char *path, const struct show_options *options)
 {
 	CLEANUP(shown__done) struct shown s;
-	int status = shown__open(&s, path), next;
+	int status = open_shown(&s, path, options->steps), next;
 
 	if (status != CLI_DONE)
 		return status;
@@ -283,6 +453,8 @@ int show_recording(const char *path, const struct show_options *options)
 		next = shown__write_memory(&s, options->memory_path);
 		status = status ? status : next;
 	}
+	if (options->tell_steps)
+		tell_steps(&s);
 	next = shown__losses(&s);
 	return status ? status : next;
 }

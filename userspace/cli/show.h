@@ -18,6 +18,7 @@ struct show_options {
 	bool json;
 	const char *trace_path;	 /* NULL: none */
 	const char *memory_path; /* NULL: none */
+	bool tell_steps;	 /* on stderr */
 	/* `table` only; all zero elsewhere */
 	bool csv;
 	bool by_overload;
@@ -25,6 +26,8 @@ struct show_options {
 	uint32_t by_stack;
 	bool top_level;
 	const char *time_unit;
+	bool steps; /* a row for them, also where the recording was not made by steps */
+	const char *header;
 };
 
 /* Prints the table to stdout and the losses to stderr, and writes the files. Logs what fails.
@@ -44,6 +47,9 @@ struct shown {
 /* Opens it, as far as it is good, with a warning where it is not. Logs why it cannot be opened.
  * Returns CLI_DONE or CLI_FAILED. */
 int shown__open(struct shown *s, const char *path);
+
+/* The same, with an op for each step. */
+int shown__open_steps(struct shown *s, const char *path);
 void shown__done(struct shown *s);
 
 /* Prints the losses to stderr; returns CLI_LOST if there were events that never arrived, else
@@ -55,6 +61,27 @@ int shown__losses(const struct shown *s);
 /* A Chrome trace, or Perfetto's own if `perfetto` or the name ends in .pftrace. */
 int shown__write_trace(const struct shown *s, const char *path, bool perfetto);
 int shown__write_memory(const struct shown *s, const char *path);
+
+/* One device of one process. */
+struct show_device {
+	const char *device; /* "cpu", "cuda:N"; NULL: CUDA's first if there is any, else the CPU */
+	long pid;	    /* 0: the only process */
+};
+
+/* torch.profiler's memory timeline: a list of changes if the name ends in .raw.json, else the
+ * totals. */
+int shown__write_memory_timeline(const struct shown *s, const char *path,
+				 const struct show_device *device);
+
+/* What PyTorch's memory_viz reads, of one process. */
+int shown__write_snapshot(const struct shown *s, const char *path, long pid);
+
+/* PyTorch Lightning's report of actions. */
+int shown__write_actions(const struct shown *s, const char *path);
+
+/* A trace of each process into the directory `path`, which is made if need be, under the names that
+ * TensorBoard's plugin looks for. */
+int shown__write_tensorboard(const struct shown *s, const char *path);
 
 /* What is made of stacks, in a format that show_stack_format_known() knows; `metric` says by what
  * they are weighed, or with which number a reader begins (NULL: self CPU time). */

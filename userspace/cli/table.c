@@ -68,10 +68,20 @@ static const struct option_spec table_options[] = {
 		 "were recorded. "
 		 "'stack:N': one row for each N innermost Python frames, where stacks were "
 		 "recorded."},
+	{.name = "header",
+	 .kind = OPTION_TEXT,
+	 .offset = SHOW(header),
+	 .value_name = "TEXT",
+	 .help = "Print TEXT above the table."},
 	{.name = "top-level",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(top_level),
 	 .help = "Only operators that no other one called."},
+	{.name = "steps",
+	 .kind = OPTION_FLAG,
+	 .offset = SHOW(steps),
+	 .help = "A row ProfilerStep* for the steps that were found, as torch.profiler has it with "
+		 "a schedule. Recordings made with --steps or --schedule have it always."},
 	{.name = "time-unit",
 	 .kind = OPTION_TEXT,
 	 .offset = SHOW(time_unit),

@@ -37,6 +37,9 @@
 /* Of 1 ms, in InitializeInjection(). */
 #define LEAVE_TRIES 2000
 
+/* What the callbacks can do: operators, or annotations alone. */
+#define OPS_FEATURES (uint32_t)(GP_FEATURE_OPS | GP_FEATURE_STEPS)
+
 enum phase { PHASE_IDLE = 0, PHASE_RUNNING = 1, PHASE_LEAVING = 2 };
 
 static struct {
@@ -51,9 +54,10 @@ static struct {
 /* The thread's own. */
 struct follower {
 	struct gp_ring_page *page;
-	bool shapes;	 /* the ops tell their inputs */
-	uint32_t wanted; /* as it was at the last turn */
-	uint32_t active; /* as told; the page itself may be scribbled on */
+	struct ops_extras extras; /* as they were asked for when the ops were armed */
+	struct gp_python python;  /* own copy: the page may be scribbled on */
+	uint32_t wanted;	  /* as it was at the last turn */
+	uint32_t active;	  /* as told; the page itself may be scribbled on */
 	uint32_t failed;
 	uint32_t refused; /* will not change until no longer wanted */
 	uint32_t turns;
@@ -62,7 +66,6 @@ struct follower {
 	uint64_t seen_ns;      /* when it came, */
 	uint32_t seen_turn;    /* and in which turn */
 	const char *ops_why;
-	const char *shapes_why;
 	const char *cupti_why;
 };
 
@@ -94,10 +97,14 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 	struct gp_ring_page *page = f->page;
 	char message[sizeof(page->message)] = "";
 
-	if ((failed & GP_FEATURE_OPS) && f->ops_why)
+	if ((failed & OPS_FEATURES) && f->ops_why)
 		add_text(message, sizeof(message), f->ops_why);
-	if ((failed & GP_FEATURE_SHAPES) && f->shapes_why)
-		add_text(message, sizeof(message), f->shapes_why);
+	if ((failed & GP_FEATURE_SHAPES) && f->extras.shapes_why)
+		add_text(message, sizeof(message), f->extras.shapes_why);
+	if ((failed & GP_FEATURE_STACKS) && f->extras.stacks_why)
+		add_text(message, sizeof(message), f->extras.stacks_why);
+	if ((failed & GP_FEATURE_TENSORS) && f->extras.tensors_why)
+		add_text(message, sizeof(message), f->extras.tensors_why);
 	if ((failed & GP_FEATURE_CUPTI) && f->cupti_why)
 		add_text(message, sizeof(message), f->cupti_why);
 	if (failed & GP_FEATURE_MEMORY)
@@ -109,26 +116,51 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 	f->failed = failed;
 }
 
-/* Brings the op callbacks in line; returns whether they are in force. */
-static bool follow_ops(struct follower *f, uint32_t wanted, bool active)
+/* What the ops tell besides, as far as it is wanted; they are in force. */
+static uint32_t extras_in_force(struct follower *f, uint32_t wanted)
+{
+	struct ops_extras *e = &f->extras;
+	uint32_t in_force = 0;
+
+	if (e->python && !e->stacks_why)
+		e->stacks_why = ops__stacks_refused();
+	if (e->shapes && !e->shapes_why)
+		in_force |= GP_FEATURE_SHAPES;
+	if (e->tensors && !e->tensors_why)
+		in_force |= GP_FEATURE_TENSORS;
+	if (e->python && !e->stacks_why)
+		in_force |= GP_FEATURE_STACKS;
+	return wanted & in_force;
+}
+
+/* Brings the op callbacks in line; returns which of them are in force. */
+static uint32_t follow_ops(struct follower *f, uint32_t wanted, uint32_t active)
 {
 	enum torch_result result;
 
-	if (!(wanted & GP_FEATURE_OPS)) {
-		f->refused &= ~(uint32_t)GP_FEATURE_OPS;
+	if (!wanted) {
+		f->refused &= ~OPS_FEATURES;
 		f->ops_why = NULL;
-		f->shapes_why = NULL;
-		return active && !ops__disarm();
+		f->extras = (struct ops_extras){0};
+		return active && !ops__disarm() ? active : 0;
 	}
-	if (active || (f->refused & GP_FEATURE_OPS))
-		return active;
-	if (f->ops_why && f->turns % RETRY_TURNS)
-		return false;
-	result = ops__arm(&self.ring, wanted & GP_FEATURE_SHAPES, &f->ops_why, &f->shapes_why);
-	f->shapes = result == TORCH_BOUND && (wanted & GP_FEATURE_SHAPES) && !f->shapes_why;
-	if (result == TORCH_REFUSED)
-		f->refused |= GP_FEATURE_OPS;
-	return result == TORCH_BOUND;
+	if (!active) {
+		if ((f->refused & OPS_FEATURES) || (f->ops_why && f->turns % RETRY_TURNS))
+			return 0;
+		f->python = f->page->python;
+		f->extras = (struct ops_extras){
+			.shapes = f->wanted & GP_FEATURE_SHAPES,
+			.tensors = f->wanted & GP_FEATURE_TENSORS,
+			.python = f->wanted & GP_FEATURE_STACKS ? &f->python : NULL,
+		};
+		result = ops__arm(&self.ring, &f->extras, &f->ops_why);
+		if (result == TORCH_REFUSED)
+			f->refused |= OPS_FEATURES;
+		if (result != TORCH_BOUND)
+			return 0;
+	}
+	ops__cover(wanted & GP_FEATURE_OPS);
+	return wanted;
 }
 
 /* Brings CUPTI in line; returns whether it is in force. */
@@ -163,8 +195,9 @@ static void follow(struct follower *f)
 	uint32_t failed;
 
 	f->wanted = wanted;
-	if (follow_ops(f, wanted, f->active & GP_FEATURE_OPS))
-		now |= GP_FEATURE_OPS | (f->shapes ? wanted & GP_FEATURE_SHAPES : 0);
+	now |= follow_ops(f, wanted & OPS_FEATURES, f->active & OPS_FEATURES);
+	if (now & OPS_FEATURES)
+		now |= extras_in_force(f, wanted);
 	/* Told before CUPTI is asked, which may take seconds to answer. */
 	failed = (wanted & ~now & ~cupti) | (f->failed & wanted & cupti);
 	if (now != f->active || failed != f->failed)

@@ -28,11 +28,15 @@ $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cu
 -include $(COLLECTOR_OBJ:.o=.d)
 
 # The ring's two ends meet in unit tests; there the writing end is built as everything else is.
-COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names pending cupti_clock \
-	cupti_records)
+COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names pending python stacks \
+	cupti_clock cupti_records)
 $(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile $(O)/tests/test_collector_gpu_hostile \
-	$(O)/tests/test_collector_inputs_hostile \
+	$(O)/tests/test_collector_inputs_hostile $(O)/tests/test_collector_python \
+	$(O)/tests/test_collector_stacks $(O)/tests/test_collector_stacks_hostile \
 	$(O)/tests/test_collector_cupti_clock $(O)/tests/test_collector_cupti_records: $(COLLECTOR_TESTED)
+
+# It stands in for the Python library whose functions the collector looks up.
+$(O)/tests/test_collector_stacks: LDFLAGS_ALL += -rdynamic
 
 # NVIDIA's headers, if there are any, for the one test that looks at them.
 CUDA_HOME ?= /usr/local/cuda
@@ -65,3 +69,16 @@ $(O)/tests/fake-torch%/libtorch_cpu.so: tests/fake/torch.c $(STAMP) | setup-buil
 		$(if $(filter -old,$*),-DFAKE_TORCH_OLD) -Wl,-soname,libtorch_cpu.so $< -o $@
 
 -include $(COLLECTOR_TESTED:.o=.d) $(O)/tests/fake/collector_reader.d
+
+# The walk as a library that any Python can load, and what tells it the layout.
+ALL_EXTRA += $(O)/tests/python_walk.so $(O)/tests/python_layout
+$(O)/tests/python_walk.so: userspace/collector/python.c $(STAMP) | setup-build
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(OPT) $(WARN) -fPIC -shared $< -o $@
+
+$(O)/tests/python_layout: $(O)/tests/fake/python_layout.o $(O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
+
+-include $(O)/tests/fake/python_layout.d

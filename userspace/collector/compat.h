@@ -11,6 +11,7 @@
 
 #if defined(__x86_64__) && defined(__GLIBC__)
 #define GP_OLD_SYMBOL(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
+GP_OLD_SYMBOL(dladdr);
 GP_OLD_SYMBOL(dlclose);
 GP_OLD_SYMBOL(dlopen);
 GP_OLD_SYMBOL(dlsym);

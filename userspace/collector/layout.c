@@ -41,7 +41,7 @@ struct ops_api {
 };
 
 /* What the known tensors are. */
-enum { CUBE, SECOND, BYTE, HALF, DOUBLE, LONG, TURNED, LONG_SHAPE, KNOWN_NR };
+enum { CUBE, SECOND, BYTE, HALF, DOUBLE, LONG, FLAT, TURNED, LONG_SHAPE, KNOWN_NR };
 
 struct known {
 	const uint64_t *impl[KNOWN_NR];
@@ -280,13 +280,11 @@ static bool find_plain(struct torch_layout *l, const struct known *k)
 
 static bool make_known(const struct ops_api *o, struct known *k)
 {
-	static const uint64_t *flat;
-
 	o->zeros(&k->impl[CUBE], cube_sizes, 3, 0, 0, 0, 0);
 	o->zeros(&k->impl[SECOND], cube_sizes, 3, 0, 0, 0, 0);
 	o->zeros(&k->impl[LONG_SHAPE], long_sizes, 6, 0, 0, 0, 0);
-	o->zeros(&flat, flat_sizes, 2, 0, 0, 0, 0);
-	o->transpose(&k->impl[TURNED], &flat);
+	o->zeros(&k->impl[FLAT], flat_sizes, 2, 0, 0, 0, 0);
+	o->transpose(&k->impl[TURNED], &k->impl[FLAT]);
 	o->to_byte(&k->impl[BYTE], &k->impl[CUBE], false);
 	o->to_half(&k->impl[HALF], &k->impl[CUBE], false);
 	o->to_double(&k->impl[DOUBLE], &k->impl[CUBE], false);
@@ -333,10 +331,11 @@ static bool find_ops(void *l, struct ops_api *o)
 	       symbol(l, "_ZN3c1010TensorImpl17set_requires_gradEb", &o->set_requires_grad);
 }
 
+/* Kept: nothing exported lets go of a tensor. */
+static struct known known;
+
 const char *torch_layout__find(struct torch_layout *l, const struct torch_api *t)
 {
-	/* Kept: nothing exported lets go of a tensor. */
-	static struct known known;
 	struct ops_api o = {0};
 	const char *why;
 
@@ -363,5 +362,92 @@ const char *torch_layout__find(struct torch_layout *l, const struct torch_api *t
 	if (!find_extra(l, &o, &known))
 		return "shapes: what marks symbolic sizes was not found";
 	l->verified = true;
+	return NULL;
+}
+
+/* ---- storages ---- */
+
+#define DATA_LAST  4	  /* with what follows it, no StorageImpl ends before */
+#define CPU_DEVICE 0xff00 /* type 0, index -1 */
+
+static const uint64_t *storage_at(size_t tensor, size_t at)
+{
+	return (const uint64_t *)(uintptr_t)known.impl[tensor][at];
+}
+
+/* A tensor's and its view's are one, all others' differ. After the word of ExtraMeta comes that of
+ * the version, which a view shares too. */
+static bool is_storage(const struct torch_layout *l, size_t at)
+{
+	if (at == l->extra + 1 || storage_at(FLAT, at) != storage_at(TURNED, at))
+		return false;
+	for (size_t i = 0; i < KNOWN_NR; i++) {
+		if (known.impl[i][at] < POINTER_MIN || known.impl[i][at] % 8)
+			return false;
+		for (size_t k = 0; k < i; k++)
+			if (storage_at(i, at) == storage_at(k, at) && !(k == FLAT && i == TURNED))
+				return false;
+	}
+	return true;
+}
+
+/* The first of two: what is to be freed is the same address here. */
+static bool find_data(struct torch_layout *l, float *(*data_ptr)(const uint64_t *const *tensor))
+{
+	static const size_t floats[] = {CUBE, SECOND, FLAT, TURNED, LONG_SHAPE};
+
+	for (size_t at = 1; at <= DATA_LAST; at++) {
+		size_t fit = 0;
+
+		for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++)
+			fit += storage_at(floats[i], l->storage)[at] ==
+			       (uint64_t)(uintptr_t)data_ptr(&known.impl[floats[i]]);
+		if (fit < sizeof(floats) / sizeof(*floats))
+			continue;
+		l->data = at;
+		return true;
+	}
+	return false;
+}
+
+/* After the address what frees it, then the device, then the bytes. */
+static bool find_bytes(struct torch_layout *l)
+{
+	static const uint64_t bytes[KNOWN_NR] = {
+		[CUBE] = 420, [SECOND] = 420, [BYTE] = 105,  [HALF] = 210,	[DOUBLE] = 840,
+		[LONG] = 840, [FLAT] = 60,    [TURNED] = 60, [LONG_SHAPE] = 48,
+	};
+
+	l->device = l->data + 3;
+	l->storage_bytes = l->data + 4;
+	for (size_t i = 0; i < KNOWN_NR; i++) {
+		const uint64_t *s = storage_at(i, l->storage);
+
+		if (s[l->storage_bytes] != bytes[i] || (s[l->device] & 0xffff) != CPU_DEVICE)
+			return false;
+	}
+	return true;
+}
+
+const char *torch_layout__find_storage(struct torch_layout *l, const struct torch_api *t)
+{
+	float *(*data_ptr)(const uint64_t *const *tensor);
+	size_t nr = 0;
+
+	if (l->storage_verified)
+		return NULL;
+	if (!l->verified)
+		return "memory categories: shapes are not to be had";
+	if (!symbol(t->library, "_ZNK2at10TensorBase8data_ptrIfEEPT_v", &data_ptr))
+		return "memory categories: this PyTorch does not export what they need";
+	for (size_t at = 1; at < TENSOR_WORDS; at++) {
+		if (!is_storage(l, at))
+			continue;
+		l->storage = at;
+		nr++;
+	}
+	if (nr != 1 || !find_data(l, data_ptr) || !find_bytes(l))
+		return "memory categories: the storages of known tensors were not found";
+	l->storage_verified = true;
 	return NULL;
 }

@@ -34,6 +34,12 @@ struct torch_layout {
 	size_t numel;
 	size_t type_bytes; /* in a tensor: uint16_t c10::ScalarType */
 	bool verified;
+	/* The rest only once torch_layout__find_storage() has found it. */
+	size_t storage; /* in a tensor: c10::StorageImpl */
+	size_t data;	/* in a storage: its first byte's address */
+	size_t device;	/* in a storage: type, then index, a signed byte each */
+	size_t storage_bytes;
+	bool storage_verified;
 };
 
 /* SizesAndStrides holds so many sizes and strides itself; more lie elsewhere. */
@@ -42,5 +48,8 @@ struct torch_layout {
 /* Finds it, once per process; a few tensors of some hundred bytes stay behind. Runs some operators
  * on the calling thread. NULL, or why it cannot be had. */
 const char *torch_layout__find(struct torch_layout *l, const struct torch_api *t);
+
+/* The same of storages, once the rest is found. */
+const char *torch_layout__find_storage(struct torch_layout *l, const struct torch_api *t);
 
 #endif /* GP_COLLECTOR_LAYOUT_H */

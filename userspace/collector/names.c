@@ -17,7 +17,7 @@
 
 _Static_assert((sizeof(struct name) + NAMES_TEXT_BYTES + 8) * NAMES_MAX <= NAMES_ARENA_BYTES,
 	       "room for all");
-_Static_assert(sizeof(struct gp_ev_name) + NAMES_TEXT_BYTES + 1 <= RING_EVENT_BYTES,
+_Static_assert(sizeof(struct gp_ev_name) + NAMES_TEXT_BYTES + 1 <= GP_RING_EVENT_BYTES,
 	       "the longest fits into an event");
 
 struct names {

@@ -14,10 +14,14 @@
 #include "collector/compat.h"
 #include "collector/inputs.h"
 #include "collector/pending.h"
+#include "collector/stacks.h"
+#include "collector/tensors.h"
 #include "collector/thread.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -27,6 +31,7 @@
 #define LEAVE_TRIES    10000 /* of 1 ms: a thread may be stopped inside a callback */
 #define FORWARD_MAX    (1ULL << 32)
 #define CALLBACKS_NR   4
+#define ANNOTATIONS_NR 1 /* of them: the first ones */
 #define INSTANCE_OURS  (1ULL << 63)
 #define PROCESS_MASK   0x7ffULL
 #define PROCESS_SHIFT  52
@@ -36,12 +41,15 @@ struct session {
 	struct ring_writer *ring;
 	struct names *names;
 	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
+	struct stacks *stacks; /* NULL: likewise */
+	bool tensors;	       /* where the tensors among them lie is told, too */
 	struct torch_api torch;
 	struct torch_layout layout;
 	uint32_t epoch;
 	uint64_t prefix; /* of instances */
 	uint64_t handles[CALLBACKS_NR];
-	bool added; /* the callbacks are in PyTorch's list; a fork's child inherits them */
+	/* Which callbacks are in PyTorch's list; a fork's child inherits them. */
+	bool added[CALLBACKS_NR];
 };
 
 struct gate {
@@ -50,6 +58,7 @@ struct gate {
 
 static struct session session;
 static struct gate *gate;
+static uintptr_t main_stack_end; /* 0: not known */
 static bool fence_needed;
 static bool stuck;	   /* a thread did not leave its callback */
 static uint64_t missed_nr; /* ops that began on a thread without a state, or inside a callback */
@@ -102,6 +111,7 @@ static void begin_epoch(struct session *s, struct thread_state *t)
 	t->epoch = s->epoch;
 	__atomic_store_n(&t->depth, 0, __ATOMIC_RELAXED);
 	memset(t->names, 0, sizeof(t->names));
+	t->stack = (struct thread_stack){0};
 	t->torch_thread = (uint32_t)s->torch.current_thread();
 }
 
@@ -137,6 +147,40 @@ __attribute__((noinline)) static uint32_t inputs_id(struct session *s, const voi
 	size_t bytes = inputs_encode(&s->layout, record, inputs__have_room(s->inputs), data);
 
 	return inputs__id(s->inputs, s->ring, data, bytes);
+}
+
+/*
+ * Whether the record lies on the C stack above us: then the call that has it has not returned. A
+ * thread's descriptor lies at the end of its stack; the first thread's stack has its end elsewhere.
+ * Records of annotations made by Python lie on the heap.
+ */
+static bool is_on_stack(const void *record)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t end = (uintptr_t)pthread_self();
+
+	if (end < here)
+		end = main_stack_end;
+	return (uintptr_t)record > here && (uintptr_t)record < end;
+}
+
+/* The stack of the op that begins as t->open[depth]. */
+static struct op_stack take_stack(struct session *s, struct thread_state *t)
+{
+	const struct open_op *outer = t->depth ? &t->open[t->depth - 1] : NULL;
+
+	if (!s->stacks)
+		return (struct op_stack){0};
+	return stacks__take(s->stacks, s->ring, &t->stack,
+			    outer && is_on_stack(outer->record) ? &outer->stack : NULL);
+}
+
+__attribute__((noinline)) static void write_tensors(struct session *s, const struct thread_state *t,
+						    const struct open_op *op)
+{
+	const struct gp_ev_head head = {.tid = t->tid, .time_ns = now_ns()};
+
+	tensors_write(&s->layout, s->ring, op->record, &head, op->instance);
 }
 
 /* Takes away what ended on another thread. */
@@ -178,8 +222,11 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 	op->name_id = name_id(s, t, text ? text : "?");
 	op->scope = scope;
 	op->inputs_id = s->inputs ? inputs_id(s, record) : 0;
+	op->stack = take_stack(s, t);
 	op->pending = NO_PENDING;
 	__atomic_store_n(&t->depth, t->depth + 1, __ATOMIC_RELAXED);
+	if (s->inputs && s->tensors)
+		write_tensors(s, t, op);
 	op->start_ns = now_ns();
 	if (scope == GP_SCOPE_USER)
 		pending__add(op, t->tid, t->torch_thread);
@@ -199,6 +246,7 @@ static void emit(struct session *s, const struct open_op *op, uint32_t tid, uint
 		.sequence_nr = op->sequence_nr,
 		.forward_thread = op->forward_thread,
 		.name_id = op->name_id,
+		.stack_id = op->stack.id,
 		.scope = op->scope,
 		.thread_number = torch_thread,
 	};
@@ -338,6 +386,14 @@ static int membarrier(int command)
 	return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
+/* glibc's; without it the first thread walks each stack. */
+static void find_main_stack(void)
+{
+	void *const *end = dlsym(RTLD_DEFAULT, "__libc_stack_end");
+
+	main_stack_end = end ? (uintptr_t)*end : 0;
+}
+
 int ops__init(void)
 {
 	void *p;
@@ -356,15 +412,18 @@ int ops__init(void)
 		}
 		gate = p;
 	}
+	find_main_stack();
 	fence_needed = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
 	return thread_states__init();
 }
 
-static void remove_callbacks(struct session *s)
+static void remove_callbacks(struct session *s, int from, int to)
 {
-	for (int i = 0; i < CALLBACKS_NR; i++)
-		s->torch.remove_callback(s->handles[i]);
-	s->added = false;
+	for (int i = from; i < to; i++) {
+		if (s->added[i])
+			s->torch.remove_callback(s->handles[i]);
+		s->added[i] = false;
+	}
 }
 
 /* True when no thread is inside a callback any more. */
@@ -385,20 +444,20 @@ static bool wait_until_left(void)
 	return true;
 }
 
-static void add_callbacks(struct session *s)
+static void add_callbacks(struct session *s, int from, int to)
 {
 	static const struct {
 		torch_start_fn start;
 		torch_end_fn end;
 		uint8_t scope;
 	} pairs[CALLBACKS_NR] = {
+		{start_user, end_user, GP_SCOPE_USER},
 		{start_function, end_op, GP_SCOPE_FUNCTION},
 		{start_backward, end_op, GP_SCOPE_BACKWARD},
 		{start_script, end_op, GP_SCOPE_SCRIPT},
-		{start_user, end_user, GP_SCOPE_USER},
 	};
 
-	for (int i = 0; i < CALLBACKS_NR; i++) {
+	for (int i = from; i < to; i++) {
 		struct torch_callback callback = {
 			.start = pairs[i].start,
 			.end = pairs[i].end,
@@ -406,10 +465,12 @@ static void add_callbacks(struct session *s)
 			.needs_inputs = s->inputs != NULL,
 		};
 
+		if (s->added[i])
+			continue;
 		callback.scopes[pairs[i].scope] = 1;
 		s->handles[i] = s->torch.add_global_callback(callback);
+		s->added[i] = true;
 	}
-	s->added = true;
 }
 
 /* Why not, or NULL. */
@@ -423,8 +484,7 @@ static const char *arm_inputs(struct session *s)
 	return s->inputs ? NULL : "shapes: out of memory";
 }
 
-enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_text,
-			   const char **shapes_why_text)
+enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, const char **why_text)
 {
 	struct session *s = &session;
 	enum torch_result result;
@@ -441,7 +501,13 @@ enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_
 		*why_text = "operator callbacks: out of memory";
 		return TORCH_REFUSED;
 	}
-	*shapes_why_text = shapes ? arm_inputs(s) : NULL;
+	extras->shapes_why = extras->shapes ? arm_inputs(s) : NULL;
+	extras->tensors_why =
+		extras->tensors ? torch_layout__find_storage(&s->layout, &s->torch) : NULL;
+	s->tensors = extras->tensors && !extras->tensors_why;
+	extras->stacks_why = NULL;
+	if (extras->python)
+		s->stacks = stacks__new(extras->python, &extras->stacks_why);
 	s->ring = w;
 	s->epoch++;
 	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;
@@ -449,9 +515,34 @@ enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_
 	(void)thread_states__take_abandoned();
 	__atomic_store_n(&missed_nr, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&gate->open, s, __ATOMIC_RELEASE);
-	if (!s->added)
-		add_callbacks(s);
+	add_callbacks(s, 0, ANNOTATIONS_NR);
 	return TORCH_BOUND;
+}
+
+static void free_tables(struct session *s)
+{
+	names__free(s->names);
+	inputs__free(s->inputs);
+	stacks__free(s->stacks);
+	s->names = NULL;
+	s->inputs = NULL;
+	s->stacks = NULL;
+	s->ring = NULL;
+}
+
+const char *ops__stacks_refused(void)
+{
+	return session.stacks ? stacks__refused(session.stacks) : NULL;
+}
+
+void ops__cover(bool operators)
+{
+	if (!gate || !gate_session())
+		return;
+	if (operators)
+		add_callbacks(&session, ANNOTATIONS_NR, CALLBACKS_NR);
+	else
+		remove_callbacks(&session, ANNOTATIONS_NR, CALLBACKS_NR);
 }
 
 bool ops__disarm(void)
@@ -462,7 +553,7 @@ bool ops__disarm(void)
 	if (!gate || (!gate_session() && !stuck))
 		return true;
 	if (gate_session())
-		remove_callbacks(s);
+		remove_callbacks(s, 0, CALLBACKS_NR);
 	__atomic_store_n(&gate->open, NULL, __ATOMIC_SEQ_CST);
 	stuck = !wait_until_left();
 	if (stuck)
@@ -474,23 +565,16 @@ bool ops__disarm(void)
 	ring_writer__count(s->ring, GP_LOSS_OPEN_AT_END, open_nr);
 	ring_writer__count(s->ring, GP_LOSS_THREAD,
 			   __atomic_exchange_n(&missed_nr, 0, __ATOMIC_RELAXED));
-	names__free(s->names);
-	inputs__free(s->inputs);
 	torch_api__release(&s->torch);
-	s->names = NULL;
-	s->inputs = NULL;
-	s->ring = NULL;
+	stacks__release(s->stacks);
+	free_tables(s);
 	return true;
 }
 
 void ops__forget(void)
 {
 	/* The gate is shut: its page came empty. */
-	names__free(session.names);
-	inputs__free(session.inputs);
-	session.names = NULL;
-	session.inputs = NULL;
-	session.ring = NULL;
+	free_tables(&session);
 	stuck = false;
 	thread_states__forget();
 }

@@ -13,11 +13,24 @@
 /* Once per process. 0 or -errno. */
 int ops__init(void);
 
+/* What ops are to tell besides, and why they do not: NULL if they do, or it was not asked for. */
+struct ops_extras {
+	bool shapes;			/* their inputs */
+	bool tensors;			/* where the tensors among them lie */
+	const struct gp_python *python; /* NULL: no stacks */
+	const char *shapes_why, *tensors_why, *stacks_why;
+};
+
 /* Adds the callbacks. Events go to `w`, which must stay until ops__disarm() has returned true.
- * why_text is set unless TORCH_BOUND. With `shapes` the ops tell their inputs too; if they cannot,
- * shapes_why_text says why, else it becomes NULL; it is set if TORCH_BOUND. */
-enum torch_result ops__arm(struct ring_writer *w, bool shapes, const char **why_text,
-			   const char **shapes_why_text);
+ * why_text is set unless TORCH_BOUND; what `extras` says is set if it is. */
+enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, const char **why_text);
+
+/* Why no stacks are taken any more though they were; NULL: nothing has happened to them. */
+const char *ops__stacks_refused(void);
+
+/* After ops__arm(), which sees annotations alone: sees operators and autograd nodes too, or no
+ * longer. Those that are open meanwhile are whole or not there at all. */
+void ops__cover(bool operators);
 
 /* Takes the callbacks away and waits for those at work, which is short. Ops still open are counted.
  * False if some thread does not leave its callback: the ring must then stay mapped. Fine when not

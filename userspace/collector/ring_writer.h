@@ -16,7 +16,6 @@
 
 #define RING_PAGE_BYTES	    4096
 #define RING_DATA_BYTES	    (8U << 20)
-#define RING_EVENT_BYTES    1024 /* no event is longer */
 #define RING_DATA_MIN_BYTES 4096
 
 struct ring_writer {

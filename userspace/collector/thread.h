@@ -10,6 +10,7 @@
 #define GP_COLLECTOR_THREAD_H
 
 #include "collector/names.h"
+#include "collector/stacks.h"
 
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct open_op {
 	uint8_t reserved;
 	uint32_t inputs_id;
 	uint32_t reserved2;
+	struct op_stack stack;
 };
 
 struct cached_name {
@@ -48,6 +50,7 @@ struct thread_state {
 	uint32_t in_use;       /* a thread has it */
 	uint32_t calls;	       /* of callbacks, to time one of many */
 	uint32_t reserved;
+	struct thread_stack stack;
 	struct thread_state *next;
 	struct open_op open[GP_OP_DEPTH];
 	struct cached_name names[THREAD_NAMES];

@@ -261,6 +261,7 @@ static const struct needed needed[] = {
 	{SYS_clock_nanosleep, "clock_nanosleep", false},
 	{SYS_clock_gettime, "clock_gettime", false},
 	{SYS_sched_yield, "sched_yield", false},
+	{SYS_process_vm_readv, "process_vm_readv", false},
 	{SYS_restart_syscall, "restart_syscall", false},
 	{SYS_rt_sigreturn, "rt_sigreturn", true},
 };

@@ -147,6 +147,8 @@ static int write_ops(struct chrome *c)
 	for (uint32_t i = 0; i < c->t->ops.nr && !err; i++) {
 		const struct tl_op *op = &c->t->ops.items[i];
 
+		if (!chrome_shows_thread(c, op->thread))
+			continue;
 		if (op->flags & GP_OP_ASYNC) {
 			async_half(c, op, i, true);
 			async_half(c, op, i, false);
@@ -162,6 +164,8 @@ static int write_ops(struct chrome *c)
  * since the capture began. */
 static void memory_event(struct chrome *c, const struct tl_memory *m, bool refused, uint64_t number)
 {
+	if (!chrome_shows_thread(c, m->thread))
+		return;
 	chrome_begin(c);
 	chrome_lit(&c->out, "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":");
 	buf__json(&c->out, refused ? "[OutOfMemory]" : "[memory]");
@@ -240,7 +244,13 @@ static int write_all(struct chrome *c, const char *name)
 
 int output_chrome(struct sink *s, const struct timeline *t, const char *name)
 {
-	struct chrome c = {.sink = s, .t = t};
+	return output_chrome_process(s, t, TL_NONE, name);
+}
+
+int output_chrome_process(struct sink *s, const struct timeline *t, uint32_t process,
+			  const char *name)
+{
+	struct chrome c = {.sink = s, .t = t, .process = process};
 	int err = write_all(&c, name);
 
 	buf__done(&c.out);

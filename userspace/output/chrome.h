@@ -21,11 +21,22 @@ struct chrome {
 	int64_t shift_ns; /* CLOCK_MONOTONIC to the trace's time */
 	uint64_t base_ns; /* of the trace's time, since the epoch */
 	uint64_t events;  /* written so far */
+	uint32_t process; /* this one alone, TL_NONE: all */
 	struct hash flow; /* forward op -> the backward op of its arrow */
 };
 
 /* A literal, without counting its bytes at run time. */
 #define chrome_lit(b, text) buf__add((b), "" text, sizeof(text) - 1)
+
+static inline bool chrome_shows(const struct chrome *c, uint32_t process)
+{
+	return c->process == TL_NONE || c->process == process;
+}
+
+static inline bool chrome_shows_thread(const struct chrome *c, uint32_t thread)
+{
+	return chrome_shows(c, c->t->threads.items[thread].process);
+}
 
 /* All before the events: "{" up to and with "traceEvents": [. */
 void chrome_header(struct chrome *c);

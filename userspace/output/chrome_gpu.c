@@ -240,11 +240,14 @@ int chrome_gpu(struct chrome *c)
 	int err = 0;
 
 	for (size_t i = 0; i < gpu->api.nr && !err; i++) {
+		if (!chrome_shows_thread(c, gpu->api.items[i].thread))
+			continue;
 		api_slice(c, &gpu->api.items[i]);
 		err = chrome_drain(c, false);
 	}
 	for (size_t i = 0; i < gpu->work.nr && !err; i++) {
-		if (gpu->work.items[i].lane == TL_NONE)
+		if (gpu->work.items[i].lane == TL_NONE ||
+		    !chrome_shows(c, gpu->work.items[i].process))
 			continue;
 		work_slice(c, &gpu->work.items[i]);
 		err = chrome_drain(c, false);
@@ -298,7 +301,7 @@ int chrome_gpu_names(struct chrome *c)
 	for (size_t i = 0; i < gpu->work.nr && !err; i++) {
 		const struct tl_gpu *g = &gpu->work.items[i];
 
-		if (g->lane == TL_NONE)
+		if (g->lane == TL_NONE || !chrome_shows(c, g->process))
 			continue;
 		if (is_new(&devices, g->device, &err))
 			device_names(c, g);

@@ -28,12 +28,14 @@ static void set_base(struct chrome *c)
 static void distributed(struct chrome *c)
 {
 	const struct recording *rec = c->t->recording;
+	const struct tl_process *shown =
+		c->process == TL_NONE ? NULL : &c->t->processes.items[c->process];
 	int32_t rank = 0, world_size = -1;
 
 	for (size_t i = 0; i < recording__processes(rec); i++) {
 		const struct recording_process *p = recording__process_at(rec, i);
 
-		if (p->rank < 0)
+		if (p->rank < 0 || (shown && p->pid != shown->pid))
 			continue;
 		rank = p->rank;
 		world_size = p->world_size;
@@ -52,12 +54,15 @@ void chrome_header(struct chrome *c)
 {
 	const char *host = recording__meta(c->t->recording, "host");
 	const char *memory = recording__meta(c->t->recording, "memory");
+	const char *flops = recording__meta(c->t->recording, "flops");
 
 	set_base(c);
 	chrome_lit(&c->out, "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [\n  ],\n");
 	distributed(c);
 	if (c->t->inputs.nr)
 		chrome_lit(&c->out, "  \"record_shapes\": 1,\n");
+	if (flops && strcmp(flops, "0") != 0)
+		chrome_lit(&c->out, "  \"with_flops\": 1,\n");
 	if (c->t->memory.nr || (memory && strcmp(memory, "0") != 0))
 		chrome_lit(&c->out, "  \"profile_memory\": 1,\n");
 	if (host) {
@@ -114,6 +119,8 @@ void chrome_names(struct chrome *c)
 	for (size_t i = 0; i < c->t->processes.nr; i++) {
 		const struct tl_process *p = &c->t->processes.items[i];
 
+		if (!chrome_shows(c, (uint32_t)i))
+			continue;
 		chrome_meta(c, "process_name", p->row_pid, 0);
 		chrome_lit(&c->out, "{\"name\":");
 		buf__json(&c->out, p->comm);
@@ -127,5 +134,6 @@ void chrome_names(struct chrome *c)
 		buf__printf(&c->out, "{\"sort_index\":%d}}", p->pid);
 	}
 	for (size_t i = 0; i < c->t->threads.nr; i++)
-		thread_names(c, &c->t->threads.items[i]);
+		if (chrome_shows_thread(c, (uint32_t)i))
+			thread_names(c, &c->t->threads.items[i]);
 }

@@ -97,7 +97,7 @@ static double callback_cost(const struct timeline *t)
 
 void describe_overhead(struct buf *out, const struct timeline *t)
 {
-	double wall_ns = (double)(t->end_ns - t->start_ns);
+	double wall_ns = (double)(t->end_ns - t->start_ns - t->paused_ns);
 	double cost_ns = cost(t, "probe_hits", "probe_ns_per_hit") + callback_cost(t);
 	bool first = true;
 

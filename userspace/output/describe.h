@@ -20,6 +20,10 @@ void describe_capture(struct buf *out, const struct timeline *t);
  * the capture's time. */
 void describe_overhead(struct buf *out, const struct timeline *t);
 
+/* One object for each process with steps: how they were found, their number, and the mean, least
+ * and most time of one in microseconds. */
+void describe_steps(struct buf *out, const struct timeline *t);
+
 /*
  * What the GPUs did: "sum_us", all durations added up; "busy_us", the time at least one kernel,
  * copy or memset ran, added up over the devices; the same for each device and stream, with the

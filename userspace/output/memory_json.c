@@ -27,10 +27,12 @@
  *                 one, outermost the operator it ran under; both null outside any op
  *     ops_nr, held_by_nr
  *                 how many there are of each, where a list is cut
- *   frees_of_unknown_size
- *                 frees of memory allocated before the capture: they are in no total
- *   losses        {name: count}, zeros too
- *   capture       {key: value} what the recording says about itself
+ *     categories  where operators told what they are called with, what each category holds, what
+ * was there before the capture included (else absent): {names, times_us, bytes: a list for each
+ * name, thinned} out_of_memory requests that were refused, as out_of_memory.c describes them;
+ * absent without any frees_of_unknown_size frees of memory allocated before the capture: they are
+ * in no total losses        {name: count}, zeros too capture       {key: value} what the recording
+ * says about itself
  */
 #include "output/memory_json.h"
 
@@ -40,7 +42,9 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 #include "output/inside_html.h"
+#include "output/memory_categories.h"
 #include "output/memory_usage.h"
+#include "output/out_of_memory.h"
 
 #define FLUSH_BYTES (64 * 1024)
 
@@ -118,16 +122,6 @@ static void add_processes(struct writer *w)
 	buf__str(b, "],\n");
 }
 
-static void add_device_name(struct buf *b, const struct memory_device *d)
-{
-	if (d->type == GP_DEVICE_CPU)
-		buf__str(b, "\"cpu\"");
-	else if (d->type == GP_DEVICE_CUDA)
-		buf__printf(b, "\"cuda:%d\"", d->index);
-	else
-		buf__printf(b, "\"type %d:%d\"", d->type, d->index);
-}
-
 enum column { COLUMN_TIME, COLUMN_TOTAL, COLUMN_ALLOCATED, COLUMN_RESERVED };
 
 static void add_told(struct buf *b, uint64_t bytes)
@@ -185,6 +179,71 @@ static void add_number(struct buf *b, const char *key, int64_t n)
 {
 	buf__printf(b, ", \"%s\": ", key);
 	buf__i64(b, n);
+}
+
+static uint8_t tensor_device(const struct memory_device *d)
+{
+	if (d->type == GP_DEVICE_CPU)
+		return GP_TENSOR_CPU;
+	if (d->type == GP_DEVICE_CUDA && d->index >= 0 && d->index < GP_TENSOR_CUDA_NR)
+		return (uint8_t)(GP_TENSOR_CUDA + d->index);
+	return GP_TENSOR_OTHER;
+}
+
+static void add_category(struct writer *w, const struct category_rows *rows, int category)
+{
+	buf__str(&w->b, category ? ",\n[" : "[");
+	for (size_t i = 0; i < rows->items.nr; i++) {
+		if (i)
+			buf__char(&w->b, ',');
+		buf__i64(&w->b, rows->items.items[i].bytes[category]);
+		flush_if_much(w);
+	}
+	buf__char(&w->b, ']');
+}
+
+/* A row's time is that of the epoch; what was there before has the capture's. */
+static void add_category_time(struct writer *w, const struct category_row *row)
+{
+	int64_t start_us = (int64_t)((w->t->start_ns + w->t->realtime_offset_ns) / 1000);
+	int64_t at = row->time_us < start_us ? 0 : row->time_us - start_us;
+
+	buf__i64(&w->b, at);
+}
+
+static void add_category_rows(struct writer *w, const struct category_rows *rows)
+{
+	struct buf *b = &w->b;
+
+	buf__str(b, "\"categories\": {\"names\": [");
+	for (int i = 0; i < TL_CATEGORIES; i++)
+		buf__printf(b, "%s\"%s\"", i ? ", " : "", category_name(i));
+	buf__str(b, "],\n\"times_us\": [");
+	for (size_t i = 0; i < rows->items.nr; i++) {
+		if (i)
+			buf__char(b, ',');
+		add_category_time(w, &rows->items.items[i]);
+		flush_if_much(w);
+	}
+	buf__str(b, "],\n\"bytes\": [");
+	for (int i = 0; i < TL_CATEGORIES; i++)
+		add_category(w, rows, i);
+	buf__printf(b, "], \"thinned\": %s},\n", rows->thinned ? "true" : "false");
+}
+
+static void add_categories(struct writer *w, const struct memory_device *d)
+{
+	struct category_rows rows;
+	int err;
+
+	if (!w->t->has_categories)
+		return;
+	err = category_rows__init(&rows, w->t, d->process, tensor_device(d),
+				  w->options->max_points / 4);
+	w->err = w->err ? w->err : err;
+	if (rows.items.nr)
+		add_category_rows(w, &rows);
+	vec_done(&rows.items);
 }
 
 static void add_op(struct writer *w, const struct memory_op *op, bool at_peak)
@@ -256,9 +315,9 @@ static void add_devices(struct writer *w, struct memory_usage *u)
 	for (size_t i = 0; i < u->devices.nr; i++) {
 		struct memory_device *d = &u->devices.items[i];
 
-		buf__str(b, i ? ",\n{\"device\": " : "\n{\"device\": ");
-		add_device_name(b, d);
-		buf__str(b, ", \"process\": ");
+		buf__str(b, i ? ",\n{\"device\": \"" : "\n{\"device\": \"");
+		memory_device_name(b, d->type, d->index);
+		buf__str(b, "\", \"process\": ");
 		if (d->process < w->t->processes.nr)
 			buf__u64(b, d->process);
 		else
@@ -266,12 +325,25 @@ static void add_devices(struct writer *w, struct memory_usage *u)
 		add_number(b, "events", (int64_t)d->events.nr);
 		buf__str(b, ", ");
 		add_series(w, d);
+		add_categories(w, d);
 		add_peak(w, d);
 		add_ops(w, d, false);
 		add_number(b, "end_bytes", d->end_bytes);
 		buf__char(b, '}');
 	}
 	buf__str(b, "],\n");
+}
+
+static void add_out_of_memory(struct writer *w)
+{
+	int err = 0;
+
+	if (!w->t->out_of_memory.nr)
+		return;
+	buf__str(&w->b, "\"out_of_memory\": ");
+	err = out_of_memory_json(&w->b, w->t);
+	w->err = w->err ? w->err : err;
+	buf__str(&w->b, ",\n");
 }
 
 static uint64_t frees_of_unknown_size(const struct timeline *t)
@@ -336,6 +408,7 @@ int memory_json_write(struct sink *s, const struct timeline *t,
 		buf__str(&w.b, ",\n");
 		add_processes(&w);
 		add_devices(&w, &usage);
+		add_out_of_memory(&w);
 		add_losses(&w);
 		add_capture(&w);
 		flush(&w);

@@ -68,7 +68,7 @@ static int gather_events(struct memory_usage *u, const struct timeline *t)
 }
 
 /* A parent stands before its children, so the walk ends whatever the array holds. */
-static const char *outermost_name(const struct timeline *t, uint32_t op)
+const char *memory_outermost_name(const struct timeline *t, uint32_t op)
 {
 	const char *name = t->ops.items[op].name;
 	uint32_t at = op;
@@ -82,6 +82,16 @@ static const char *outermost_name(const struct timeline *t, uint32_t op)
 		if (t->ops.items[at].scope != GP_SCOPE_USER)
 			name = t->ops.items[at].name;
 	}
+}
+
+void memory_device_name(struct buf *b, int16_t type, int16_t index)
+{
+	if (type == GP_DEVICE_CPU)
+		buf__str(b, "cpu");
+	else if (type == GP_DEVICE_CUDA)
+		buf__printf(b, "cuda:%d", index);
+	else
+		buf__printf(b, "type %d:%d", type, index);
 }
 
 /* Names are interned, so a pointer is a name; `ids` numbers them from 1. 0: out of memory. */
@@ -111,7 +121,7 @@ static int row_of(struct memory_device *d, struct op_index *index, const struct 
 
 	if (op < t->ops.nr) {
 		fresh.op = t->ops.items[op].name;
-		fresh.outermost = outermost_name(t, op);
+		fresh.outermost = memory_outermost_name(t, op);
 	}
 	inner = name_id(&index->names, fresh.op);
 	outer = name_id(&index->names, fresh.outermost);

@@ -7,6 +7,7 @@
 #ifndef GP_OUTPUT_MEMORY_USAGE_H
 #define GP_OUTPUT_MEMORY_USAGE_H
 
+#include "base/buf.h"
 #include "timeline/timeline.h"
 
 /*
@@ -67,5 +68,11 @@ struct memory_points {
  */
 int memory_device__points(const struct memory_device *d, const struct timeline *t, size_t max_nr,
 			  struct memory_points *ret_points);
+
+/* The operator that an op ran under: not an annotation, if there is another. */
+const char *memory_outermost_name(const struct timeline *t, uint32_t op);
+
+/* "cpu", "cuda:0", or "type 7:0" for other numbers of c10::DeviceType. */
+void memory_device_name(struct buf *b, int16_t type, int16_t index);
 
 #endif /* GP_OUTPUT_MEMORY_USAGE_H */

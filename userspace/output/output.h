@@ -49,6 +49,9 @@ int output_table_csv(struct sink *s, const struct table *table, long limit);
 
 /* Kineto's Chrome trace (formats.md 4 and 12). `name` is the traceName. */
 int output_chrome(struct sink *s, const struct timeline *t, const char *name);
+/* The same of one process (a position in timeline.processes) alone. */
+int output_chrome_process(struct sink *s, const struct timeline *t, uint32_t process,
+			  const char *name);
 
 /* Perfetto's own format: the same slices and arrows, and counters of memory. */
 int output_perfetto(struct sink *s, const struct timeline *t);
@@ -76,8 +79,28 @@ int output_flamegraph(struct sink *s, const struct timeline *t, const char *metr
 int output_memory_html(struct sink *s, const struct timeline *t);
 int output_memory_json(struct sink *s, const struct timeline *t);
 
+/* torch.profiler's export_memory_timeline(): of one device (GP_TENSOR_CPU and on) of one process
+ * the bytes in each category over time, and as single changes. */
+int output_memory_timeline(struct sink *s, const struct timeline *t, uint32_t process,
+			   uint8_t device);
+int output_memory_timeline_raw(struct sink *s, const struct timeline *t, uint32_t process,
+			       uint8_t device);
+
+/* A memory snapshot of one process (a position in timeline.processes), in Python's pickle format,
+ * that PyTorch's memory_viz reads. */
+int output_snapshot(struct sink *s, const struct timeline *t, uint32_t process);
+
+/* What PyTorch Lightning's SimpleProfiler prints, one report for each process. */
+int output_actions(struct sink *s, const struct timeline *t);
+
+/* Requests for memory that were refused, and what held it then; nothing if there were none. */
+int output_out_of_memory_text(struct sink *s, const struct timeline *t);
+
 /* The counters: one line that says whether any is above zero, then those as "name: count", then the
  * names of those that are zero, in lines of at most 100 columns. cli/ prints it after each run. */
 int output_losses_text(struct sink *s, const struct timeline *t);
+
+/* One line for each process with steps, or one that says that there are none. */
+int output_steps_text(struct sink *s, const struct timeline *t);
 
 #endif /* GP_OUTPUT_OUTPUT_H */

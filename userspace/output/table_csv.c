@@ -70,6 +70,8 @@ static void title_line(struct buf *out, const struct table *table, bool overload
 		buf__str(out, ",self_cpu_mem,cpu_mem");
 	if (table->has_memory && table->has_cuda_memory)
 		buf__str(out, ",self_cuda_mem,cuda_mem");
+	if (table->has_flops)
+		buf__str(out, ",flops,all_flops");
 	if (shapes)
 		buf__str(out, ",input_shapes");
 	if (table->has_stacks)
@@ -100,6 +102,12 @@ static void row_line(struct buf *out, const struct table *table, const struct ta
 	if (table->has_memory && table->has_cuda_memory) {
 		bytes(out, r->self_cuda_bytes);
 		bytes(out, r->cuda_bytes);
+	}
+	if (table->has_flops) {
+		buf__char(out, ',');
+		buf__u64(out, r->flops);
+		buf__char(out, ',');
+		buf__u64(out, r->all_flops);
 	}
 	if (r->shapes) {
 		buf__char(out, ',');

@@ -6,6 +6,7 @@
  * them; it is absent where there are none.
  */
 #include "output/describe.h"
+#include "output/out_of_memory.h"
 #include "output/output.h"
 #include "output/stack_text.h"
 
@@ -74,12 +75,30 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 		bytes(out, "self_cuda_mem", r->self_cuda_bytes);
 		bytes(out, "cuda_mem", r->cuda_bytes);
 	}
+	if (table->has_flops) {
+		buf__str(out, ", \"flops\": ");
+		buf__u64(out, r->flops);
+		buf__str(out, ", \"all_flops\": ");
+		buf__u64(out, r->all_flops);
+	}
 	if (r->stack)
 		stack(out, table, r);
 	buf__str(out, ", \"is_async\": ");
 	buf__str(out, r->is_async ? "true" : "false");
 	buf__str(out, ", \"is_user_annotation\": ");
 	buf__str(out, r->is_user_annotation ? "true}" : "false}");
+}
+
+/* Of the whole capture. What a device could do at most is not known. */
+static void flops_part(struct buf *out, const struct timeline *t)
+{
+	buf__str(out, "  \"flops\": {\"all\": ");
+	buf__u64(out, t->all_flops);
+	if (t->end_ns - t->start_ns > t->paused_ns)
+		buf__printf(out, ", \"all_per_s\": %.0f",
+			    (double)t->all_flops /
+				    (double)(t->end_ns - t->start_ns - t->paused_ns) * 1e9);
+	buf__str(out, "},\n");
 }
 
 static void process_list(struct buf *out, const struct timeline *t)
@@ -100,13 +119,34 @@ static void process_list(struct buf *out, const struct timeline *t)
 	}
 }
 
+/* When collection was switched off, from the start of the capture. */
+static void pause_list(struct buf *out, const struct timeline *t)
+{
+	buf__str(out, ",\n  \"pauses\": [");
+	for (size_t i = 0; i < t->pauses.nr; i++) {
+		const struct tl_pause *p = &t->pauses.items[i];
+
+		buf__str(out, i ? ", {\"start_us\": " : "{\"start_us\": ");
+		buf__us(out, (int64_t)(p->start_ns - t->start_ns));
+		buf__str(out, ", \"us\": ");
+		buf__us(out, (int64_t)(p->end_ns - p->start_ns));
+		buf__printf(out, ", \"cpu\": %s, \"gpu\": %s}", p->cpu ? "true" : "false",
+			    p->gpu ? "true" : "false");
+	}
+	buf__char(out, ']');
+}
+
 static void capture_part(struct buf *out, const struct timeline *t)
 {
 	buf__str(out, "  \"wall_us\": ");
-	buf__us(out, (int64_t)(t->end_ns - t->start_ns));
+	buf__us(out, (int64_t)(t->end_ns - t->start_ns - t->paused_ns));
+	if (t->pauses.nr)
+		pause_list(out, t);
 	buf__printf(out, ",\n  \"threads\": %zu,\n  \"processes\": [", t->threads.nr);
 	process_list(out, t);
-	buf__str(out, "],\n  \"losses\": ");
+	buf__str(out, "],\n  \"steps\": ");
+	describe_steps(out, t);
+	buf__str(out, ",\n  \"losses\": ");
 	describe_losses(out, t);
 	buf__str(out, ",\n  \"overhead\": ");
 	describe_overhead(out, t);
@@ -115,6 +155,13 @@ static void capture_part(struct buf *out, const struct timeline *t)
 	if (t->gpu.any) {
 		buf__str(out, ",\n  \"gpu\": ");
 		describe_gpu(out, t);
+	}
+	if (t->out_of_memory.nr) {
+		int err;
+
+		buf__str(out, ",\n  \"out_of_memory\": ");
+		err = out_of_memory_json(out, t);
+		out->err = out->err ? out->err : err;
 	}
 	buf__str(out, "\n}\n");
 }
@@ -131,6 +178,8 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 		row_object(&out, table, &table->rows.items[i]);
 	}
 	buf__str(&out, "\n  ],\n");
+	if (table->has_flops)
+		flops_part(&out, t);
 	capture_part(&out, t);
 	err = buf__error(&out);
 	if (!err)

@@ -7,6 +7,7 @@
 #include "output/output.h"
 #include "output/stack_text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,9 +25,10 @@ struct text {
 	struct buf out;
 	bool overloads;
 	size_t name_width;
-	size_t shapes_width; /* 0: no such column */
-	size_t columns;	     /* of COLUMN_WIDTH */
-	size_t source_width; /* of the last column, 0: there is none */
+	size_t shapes_width;  /* 0: no such column */
+	size_t columns;	      /* of COLUMN_WIDTH, before the shapes */
+	size_t flops_columns; /* the same, behind the shapes */
+	size_t source_width;  /* of the last column, 0: there is none */
 	const struct recording *recording;
 };
 
@@ -122,6 +124,11 @@ struct value {
 	char text[32];
 };
 
+struct flops_unit {
+	const char *name;
+	double scale;
+};
+
 static struct value time_value(const struct text *t, double us)
 {
 	const char *unit = t->options->time_unit;
@@ -177,6 +184,48 @@ static void bytes_cell(struct text *t, int64_t bytes)
 	cell(t, text);
 }
 
+/* The unit in which the least number above zero is at least 1, as torch.profiler chooses it. */
+static struct flops_unit flops_unit(uint64_t least)
+{
+	static const char *const names[] = {"FLOPs",  "KFLOPs", "MFLOPs",
+					    "GFLOPs", "TFLOPs", "PFLOPs"};
+	double third = log10((double)least) / 3.0;
+	int i = third < 0 ? 0 : third > 5 ? 5 : (int)third;
+
+	return (struct flops_unit){names[i], pow(10, -3.0 * i)};
+}
+
+static void flops_cell(struct text *t, uint64_t flops, uint64_t least)
+{
+	char text[40] = "--";
+
+	if (flops)
+		(void)snprintf(text, sizeof(text), "%8.3f",
+			       (double)flops * flops_unit(least).scale);
+	cell(t, text);
+}
+
+/* Operations a nanosecond are thousands of millions a second. */
+static void flops_rate_cell(struct text *t, const struct table_row *r)
+{
+	uint64_t ns = r->cuda_total_ns ? r->cuda_total_ns : r->cpu_total_ns;
+	char text[40] = "--";
+
+	if (r->all_flops && ns)
+		(void)snprintf(text, sizeof(text), "%.3f", (double)r->all_flops / (double)ns);
+	cell(t, text);
+}
+
+static void flops_cells(struct text *t, const struct table_row *r)
+{
+	if (t->table->least_flops)
+		flops_cell(t, r->flops, t->table->least_flops);
+	if (!t->table->least_all_flops)
+		return;
+	flops_cell(t, r->all_flops, t->table->least_all_flops);
+	flops_rate_cell(t, r);
+}
+
 /* ---- lines ---- */
 
 static void separator(struct text *t)
@@ -193,6 +242,8 @@ static void separator(struct text *t)
 	for (size_t i = 0; i < t->shapes_width; i++)
 		buf__char(&t->out, '-');
 	buf__str(&t->out, t->shapes_width ? "  " : "");
+	for (size_t i = 0; i < t->flops_columns; i++)
+		buf__str(&t->out, "------------  ");
 	if (t->source_width) {
 		for (size_t i = 0; i < t->source_width; i++)
 			buf__char(&t->out, '-');
@@ -208,6 +259,7 @@ static void rule(struct text *t)
 	size_t width = names * (t->name_width + 2) + t->columns * (COLUMN_WIDTH + 2) - 2;
 
 	width += t->shapes_width ? t->shapes_width + 2 : 0;
+	width += t->flops_columns * (COLUMN_WIDTH + 2);
 	width += t->source_width ? t->source_width + 2 : 0;
 	while (width-- > 0)
 		buf__char(&t->out, '=');
@@ -281,7 +333,7 @@ static void frame_cell(struct text *t, const struct table_row *r, size_t i)
 static void empty_cells(struct text *t)
 {
 	spaces(&t->out, (t->overloads ? 2 : 1) * (t->name_width + 2) +
-				t->columns * (COLUMN_WIDTH + 2) +
+				(t->columns + t->flops_columns) * (COLUMN_WIDTH + 2) +
 				(t->shapes_width ? t->shapes_width + 2 : 0));
 }
 
@@ -303,6 +355,24 @@ static void source_lines(struct text *t, const struct table_row *r)
 	buf__char(&t->out, '\n');
 }
 
+static void flops_title(struct text *t, const char *what, uint64_t least)
+{
+	char title[24];
+
+	(void)snprintf(title, sizeof(title), "%s %s", what, flops_unit(least).name);
+	cell(t, title);
+}
+
+static void flops_titles(struct text *t)
+{
+	if (t->table->least_flops)
+		flops_title(t, "Total", t->table->least_flops);
+	if (!t->table->least_all_flops)
+		return;
+	flops_title(t, "All", t->table->least_all_flops);
+	cell(t, "GFLOP/s");
+}
+
 static void title_line(struct text *t, const char *const titles[], size_t nr)
 {
 	spaces(&t->out, t->name_width > 4 ? t->name_width - 4 : 0);
@@ -315,6 +385,7 @@ static void title_line(struct text *t, const char *const titles[], size_t nr)
 		cell(t, titles[i]);
 	if (t->shapes_width)
 		shapes_cell(t, "Input Shapes");
+	flops_titles(t);
 	if (t->source_width)
 		source_cell(t, "Source Location");
 	buf__char(&t->out, '\n');
@@ -358,6 +429,7 @@ static void row_line(struct text *t, const struct table_row *r)
 	cell(t, calls);
 	if (t->shapes_width)
 		shapes_cell(t, r->shapes ? r->shapes : "[]");
+	flops_cells(t, r);
 	if (t->source_width)
 		source_lines(t, r);
 	else
@@ -441,6 +513,7 @@ static void set_widths(struct text *t)
 		t->overloads |= r->overload && *r->overload;
 	}
 	set_source_width(t);
+	t->flops_columns = (t->table->least_flops ? 1 : 0) + (t->table->least_all_flops ? 2 : 0);
 	t->name_width = longest + 4 < max ? longest + 4 : max;
 	set_shapes_width(t);
 }

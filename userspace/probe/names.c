@@ -12,12 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "probe/schemas.h"
+
 #define SYMBOL_BEGIN   "_ZN2at4_ops"
 #define NAME_BYTES_MAX 128
-/* More schema texts than any library has: a hostile one must not cost more than a second. */
-#define TEXTS_MAX 65536
-/* From a schema's first byte to its arrow. */
-#define SCHEMA_BYTES_MAX 8192
 
 int op_symbol_parse(const char *symbol, const char **ret_joined, size_t *ret_bytes)
 {
@@ -130,8 +128,9 @@ static bool is_head(unsigned char c)
 }
 
 /* The text in string[0..bytes) up to its arrow. */
-static int offer_schema(struct op_names *names, const char *string, size_t bytes)
+static int offer_schema(const char *string, size_t bytes, void *arg)
 {
+	struct op_names *names = arg;
 	static const char prefix[] = "aten::";
 	size_t head = 0;
 	int err = 0;
@@ -154,30 +153,7 @@ static int offer_schema(struct op_names *names, const char *string, size_t bytes
 
 int op_names__scan(struct op_names *names, const unsigned char *data, size_t bytes)
 {
-	static const char arrow[] = ") -> ";
-	size_t at = 0, string = 0, texts = 0;
-	int err = 0;
-
-	while (!err && at < bytes && texts++ < TEXTS_MAX) {
-		const unsigned char *hit = memmem(data + at, bytes - at, arrow, strlen(arrow));
-		size_t end, low, start;
-
-		if (!hit)
-			return 0;
-		end = (size_t)(hit - data);
-		low = end > SCHEMA_BYTES_MAX ? end - SCHEMA_BYTES_MAX : 0;
-		if (low < string)
-			low = string;
-		start = end;
-		while (start > low && data[start - 1])
-			start--;
-		/* Otherwise its beginning is too far away, or it had an arrow already. */
-		if (!start || !data[start - 1])
-			err = offer_schema(names, (const char *)data + start, end - start);
-		at = end + strlen(arrow);
-		string = at;
-	}
-	return err;
+	return schemas_each(data, bytes, offer_schema, names);
 }
 
 void op_names__done(struct op_names *names)

@@ -41,8 +41,8 @@ static const struct catalogue_line catalogue[] = {
 	/* Two spellings: the totals were signed once. */
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", PROBE_REPORT, true},
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", PROBE_REPORT, true},
-	{"_ZN3c1029reportOutOfMemoryToProfilerElllNS_6DeviceE", PROBE_OOM, true},
-	{"_ZN3c1029reportOutOfMemoryToProfilerElmmNS_6DeviceE", PROBE_OOM, true},
+	{"_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", PROBE_OOM, true},
+	{"_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", PROBE_OOM, true},
 	{"_dl_debug_state", PROBE_LOADER, true},
 	{"__cxa_begin_catch", PROBE_CATCH, true},
 };

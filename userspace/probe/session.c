@@ -286,6 +286,22 @@ void probe_session__start(struct probe_session *s)
 	__atomic_store_n(&s->bpf->bss->gp_epoch, ++s->epoch, __ATOMIC_RELEASE);
 }
 
+void probe_session__pause(struct probe_session *s, bool pause)
+{
+	struct counters c;
+
+	if (!s->started || pause == !__atomic_load_n(&s->bpf->bss->gp_epoch, __ATOMIC_RELAXED))
+		return;
+	if (!pause) {
+		__atomic_store_n(&s->bpf->bss->gp_epoch, ++s->epoch, __ATOMIC_RELEASE);
+		return;
+	}
+	__atomic_store_n(&s->bpf->bss->gp_epoch, 0, __ATOMIC_RELEASE);
+	session_counters(s, &c);
+	s->open_at_end += c.opened - c.closed - s->open_before;
+	s->open_before = c.opened - c.closed;
+}
+
 void probe_session__stop(struct probe_session *s)
 {
 	struct counters c;

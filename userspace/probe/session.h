@@ -80,6 +80,8 @@ void probe_session__detach(struct probe_session *s, uint16_t process_index);
 /* Events flow only between start and stop. start also sets aside what open ops there are. */
 void probe_session__start(struct probe_session *s);
 /* Stops, takes all probes off the targets, and adds the ops still open to the counters. */
+/* In between: no events, and next to no cost, until it goes on. What is open then is lost. */
+void probe_session__pause(struct probe_session *s, bool pause);
 void probe_session__stop(struct probe_session *s);
 
 /* Ring descriptor for poll(), and consuming it: calls fn for each event, returns how many or -errno

@@ -28,8 +28,10 @@ static const struct event_fields kernel = {
 	.name = AT(gp_ev_kernel, name_id),
 };
 static const struct event_fields gpu_memory = {.times = {AT(gp_ev_gpu_memory, start_ns)}};
+static const struct event_fields pause_fields = {.times = {AT(gp_ev_pause, start_ns)}};
 static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
 static const struct event_fields inputs = {.inputs = AT(gp_ev_inputs, inputs_id)};
+static const struct event_fields tensors = {.instances = {AT(gp_ev_tensors, instance)}};
 static const struct event_fields none;
 
 const struct event_fields *recording_event_fields(uint8_t kind)
@@ -47,8 +49,12 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &gpu_memory;
 	case GP_EV_SYNC:
 		return &sync;
+	case GP_EV_PAUSE:
+		return &pause_fields;
 	case GP_EV_INPUTS:
 		return &inputs;
+	case GP_EV_TENSORS:
+		return &tensors;
 	default:
 		return recording_event_bytes(kind) ? &none : NULL;
 	}

@@ -530,6 +530,11 @@ int recording_merge(struct recording *const *parts, size_t parts_nr, struct reco
 	if (!m.texts || vec_reserve(&m.parts, parts_nr))
 		return reason_set(why, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < parts_nr; i++)
+		if (recording__meta(parts[i], "steps"))
+			return reason_set(why, -EINVAL,
+					  "a recording by steps (--steps, --schedule) holds more "
+					  "than its window says and cannot be merged");
+	for (size_t i = 0; i < parts_nr; i++)
 		part__init(&m.parts.items[m.parts.nr++], parts[i]);
 	set_shifts(&m);
 	qsort(m.parts.items, m.parts.nr, sizeof(*m.parts.items), by_start);

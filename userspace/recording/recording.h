@@ -18,12 +18,21 @@
 
 struct recording_writer;
 
-/* Creates the file (it is there from the first moment, so a killed capture is readable). 0 or
- * -errno with a reason. */
+/* Creates the file (it is there from the first moment, so a killed capture is readable); without a
+ * path nothing is written. 0 or -errno with a reason. */
 int recording_writer__new(const char *path, struct reason *why,
 			  struct recording_writer **ret_writer);
 /* Without finish: the file stays as a cut recording. */
 void recording_writer__free(struct recording_writer *w);
+
+/* From here on it keeps in memory what later recordings of the same capture need: processes, names,
+ * frames, stacks, threads and inputs. */
+void recording_writer__keep(struct recording_writer *w);
+
+/* Gives `w` all of that of `from`. With `events` also its metadata, threads and inputs: for a
+ * recording that begins. Without, for one that has those already. 0 or -errno. */
+int recording_writer__inherit(struct recording_writer *w, struct recording_writer *from,
+			      bool events);
 
 /* One key of the capture's description ("mode", "host", "kernel", "torch", ...). The last value of
  * a key counts. */

@@ -63,6 +63,20 @@ struct raw_memory {
 	uint32_t stack_id;
 	int16_t device_type, device_index;
 	uint8_t flags;
+	bool before; /* the window: it only says how large what is freed later is */
+	uint32_t op; /* after build_memory(): of timeline.ops, or TL_NONE */
+};
+
+/* What one op was called with: of build.tensor_words. */
+struct raw_tensors {
+	uint64_t instance;
+	uint32_t at, nr;
+};
+
+/* What one overload may write: see gp_ev_schemas. */
+struct raw_schema {
+	const char *letters; /* interned */
+	uint32_t next;	     /* the next overload of the name, or TL_NONE */
 };
 
 struct tl_name {
@@ -98,6 +112,13 @@ struct clock_reading {
 	uint64_t time_ns, gpu_ns, width_ns;
 };
 
+/* Where a step begins, in a recording that says it. */
+struct step_begin {
+	uint64_t time_ns;
+	uint32_t thread;
+	uint32_t cycle_nr;
+};
+
 /* Stays with the timeline: its strings live here. */
 struct timeline_private {
 	struct intern *intern;
@@ -118,6 +139,15 @@ struct build {
 	VEC(struct tl_name) names;
 	VEC(struct raw_op) ops;
 	VEC(struct raw_memory) memory;
+	VEC(struct raw_tensors) tensors;
+	VEC(uint64_t) tensor_words;
+	struct hash tensors_of; /* instance -> of tensors */
+	VEC(struct raw_schema) schemas;
+	struct hash schema_of;	     /* process and name -> of schemas */
+	struct hash schema_of_op;    /* process and op's name -> the same, or TL_NONE */
+	uint64_t tensors_invalid_nr; /* events of tensors that make no sense */
+	uint64_t tensors_device_nr;  /* tensors that lie on another device than was allocated */
+	uint64_t schemas_missing_nr; /* names of operators that no schema describes */
 	VEC(struct raw_api) apis;
 	VEC(struct api_key) api_keys; /* after build_api(): sorted by key, then start */
 	struct hash gpu_name_of;
@@ -125,8 +155,10 @@ struct build {
 	VEC(struct clock_reading) clocks;
 	uint64_t last_thread_key;
 	uint32_t last_thread;
-	uint64_t first_ns, last_ns;    /* over all events */
-	VEC(struct sort_item) missing; /* parents that are not open, and whose they are */
+	uint64_t first_ns, last_ns;	    /* over all events */
+	VEC(struct step_begin) step_begins; /* in order of time */
+	VEC(struct step_place) step_places; /* of the steps that have no op of their own */
+	VEC(struct sort_item) missing;	    /* parents that are not open, and whose they are */
 	/* After build_tree(): every op's instance, sorted; and for each place the least parent
 	 * instance from there on in its thread. */
 	struct sort_item *by_instance;
@@ -134,7 +166,10 @@ struct build {
 	/* After build_tree(): where each thread's ops begin in timeline.ops; one more at the end.
 	 */
 	uint32_t *thread_ops;
-	int err; /* why reading stopped */
+	uint64_t window_start_ns, window_end_ns; /* what lies outside is left out */
+	uint64_t paused_until_ns;
+	bool show_steps; /* an op for each */
+	int err;	 /* why reading stopped */
 };
 
 /* Events into columns; processes, threads and names into the timeline. 0 or -errno. */
@@ -144,10 +179,12 @@ int build_read(struct build *b, struct recording *rec);
 int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);
 
 /* Of build_read(), for gpu_read.c: index of a process or thread, TL_NONE with b->err set; text that
- * stays; and the window of all events. */
+ * stays; whether something lies in the window of a recording by steps (in others everything does);
+ * and the window of all events. */
 uint32_t build_process_of(struct build *b, const struct gp_ev_head *head);
 uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head);
 const char *build_keep(struct build *b, const char *text);
+bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns);
 void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns);
 
 /* Of build_read(): an event about GPUs. 0 (also if it is of another kind) or -errno. */
@@ -156,8 +193,27 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes);
 /* Sorts the ops and nests them. 0 or -errno. */
 int build_tree(struct build *b);
 
+/* Of build_tree(), on nested ops: finds the steps and, if b->show_steps, puts an op for each into
+ * the tree. `*parents` is as build_instances() takes it. 0 or -errno. */
+int build_steps(struct build *b, uint64_t **parents);
+
+/* Of build_steps(): the op for each step, above those that lie in it. */
+int build_show_steps(struct build *b, uint64_t **parents);
+
+/* Where a step lies before it has its op. */
+struct step_place {
+	uint64_t start_ns, end_ns;
+	uint32_t thread;
+	uint32_t parent; /* of timeline.ops, TL_NONE: none */
+	uint32_t step;	 /* of timeline.steps */
+	uint32_t flags;
+};
+
 /* Joins what was seen of API calls and puts them into the ops. 0 or -errno. */
 int build_api(struct build *b);
+
+/* Floating-point operations of the ops whose inputs are known. 0 or -errno. */
+int build_flops(struct build *b);
 
 /* Of build_api(): finds the two records of each call, of raw calls in `order` by thread and start.
  * The uprobe's stays, the other is gone. 0 or -errno. */
@@ -185,6 +241,16 @@ bool build_instance_ended(const struct build *b, uint64_t instance);
 
 /* Pairs allocations and frees, keeps totals, attributes to ops. 0 or -errno. */
 int build_memory(struct build *b);
+
+/* One op's tensors, or what a process's operators may write, into the build. 0 or -ENOMEM. */
+int build_tensors(struct build *b, const struct gp_ev_tensors *e, size_t bytes);
+int build_schemas(struct build *b, const struct gp_ev_schemas *e, size_t bytes);
+
+/* Puts the memory of tensors into categories. 0 or -ENOMEM. */
+int build_categories(struct build *b);
+
+/* Whether an event of memory has a size that can be. */
+bool build_memory_possible(const struct raw_memory *m);
 
 /* The innermost op of the thread that is open at this time, or TL_NONE; with the room that it has
  * there between its children in *ret_gap (may be NULL). */

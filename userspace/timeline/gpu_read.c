@@ -133,6 +133,8 @@ static int read_api(struct build *b, const struct gp_ev_api *e)
 		b->counts[TL_API_TIME_INVALID]++;
 		return 0;
 	}
+	if (!build_in_window(b, raw.api.start_ns, raw.api.end_ns))
+		return 0;
 	if (b->apis.nr >= TL_NONE - 1)
 		return -EFBIG;
 	raw.api.thread = build_thread_of(b, &e->head);
@@ -153,6 +155,9 @@ static int add_work(struct build *b, const struct gp_ev_head *head, struct tl_gp
 		b->counts[TL_GPU_TIME_INVALID]++;
 		return 0;
 	}
+	/* It may run on after the step that it was launched in. */
+	if (!build_in_window(b, g->start_ns, g->start_ns))
+		return 0;
 	if (b->t->gpu.work.nr >= TL_NONE - 1)
 		return -EFBIG;
 	g->process = build_process_of(b, head);

@@ -15,6 +15,7 @@
 struct device {
 	struct hash live; /* address -> index in timeline.memory */
 	int64_t total_bytes;
+	struct hash before; /* address -> bytes, of what was allocated before the window */
 };
 
 struct ledger {
@@ -26,8 +27,10 @@ struct ledger {
 
 static void ledger__done(struct ledger *l)
 {
-	for (size_t i = 0; i < l->devices.nr; i++)
+	for (size_t i = 0; i < l->devices.nr; i++) {
 		hash__done(&l->devices.items[i].live);
+		hash__done(&l->devices.items[i].before);
+	}
 	vec_done(&l->devices);
 	hash__done(&l->device_of);
 }
@@ -60,7 +63,9 @@ static uint32_t callback_op_at(const struct build *b, const struct raw_memory *m
 {
 	uint32_t op = build_op_at(b, m->thread, m->time_ns, NULL);
 
-	return op != TL_NONE && (b->t->ops.items[op].flags & GP_OP_CALLBACK) ? op : TL_NONE;
+	if (op != TL_NONE && (b->t->ops.items[op].flags & GP_OP_CALLBACK))
+		return op;
+	return op != TL_NONE && b->t->ops.items[op].step ? op : TL_NONE;
 }
 
 /* By instance. If that op is lost or was still open at the end, what it stood in. */
@@ -119,7 +124,16 @@ static int allocated(struct ledger *l, struct device *d, const struct tl_memory 
 		l->b->counts[TL_FREE_LOST]++;
 		d->total_bytes = add(d->total_bytes, -l->t->memory.items[before].bytes);
 	}
+	(void)hash__delete(&d->before, m->address, NULL);
 	return hash__set(&d->live, m->address, l->t->memory.nr);
+}
+
+static int before_window(struct device *d, const struct raw_memory *raw)
+{
+	if (!(raw->flags & GP_MEMORY_FREE))
+		return hash__set(&d->before, raw->address, (uint64_t)raw->bytes);
+	(void)hash__delete(&d->before, raw->address, NULL);
+	return 0;
 }
 
 /* Sets m's size and partner; false if nobody knows the size. */
@@ -128,8 +142,11 @@ static bool freed(struct ledger *l, struct device *d, struct tl_memory *m)
 	struct tl_memory *from;
 	uint64_t index;
 
-	if (!hash__delete(&d->live, m->address, &index))
+	if (!hash__delete(&d->live, m->address, &index)) {
+		if (hash__delete(&d->before, m->address, &index))
+			m->bytes = -(int64_t)index;
 		return m->bytes != 0;
+	}
 	from = &l->t->memory.items[index];
 	from->partner = (uint32_t)l->t->memory.nr;
 	m->partner = (uint32_t)index;
@@ -137,7 +154,7 @@ static bool freed(struct ledger *l, struct device *d, struct tl_memory *m)
 	return true;
 }
 
-static bool size_possible(const struct raw_memory *m)
+bool build_memory_possible(const struct raw_memory *m)
 {
 	if (m->bytes > TL_SIZE_END || m->bytes < -TL_SIZE_END)
 		return false;
@@ -160,22 +177,26 @@ static struct tl_memory entry_of(const struct raw_memory *m)
 	};
 }
 
-static int enter(struct ledger *l, const struct raw_memory *raw)
+static int enter(struct ledger *l, struct raw_memory *raw)
 {
 	struct tl_memory m = entry_of(raw);
 	struct device *d;
 	int err = 0;
 
-	if (!size_possible(raw)) {
+	if (!build_memory_possible(raw)) {
 		l->b->counts[TL_MEMORY_INVALID]++;
 		return 0;
 	}
-	m.op = op_of(l->b, raw);
-	if (raw->flags & GP_MEMORY_OOM)
-		return vec_push(&l->t->out_of_memory, m);
+	if (raw->before && (raw->flags & GP_MEMORY_OOM))
+		return 0;
 	d = device_of(l, raw);
 	if (!d)
 		return -ENOMEM;
+	if (raw->before)
+		return before_window(d, raw);
+	m.op = raw->op = op_of(l->b, raw);
+	if (raw->flags & GP_MEMORY_OOM)
+		return vec_push(&l->t->out_of_memory, m);
 	if (!(raw->flags & GP_MEMORY_FREE)) {
 		err = allocated(l, d, &m);
 	} else if (!freed(l, d, &m)) {

@@ -13,6 +13,9 @@
 
 #define PROCESS_NR 65536
 
+/* More than anyone orders by hand. */
+#define PAUSES_MAX 1024
+
 /* Processes that nothing names are told apart by pids that no process has. */
 #define UNKNOWN_PID -1000
 
@@ -162,6 +165,24 @@ void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
 		b->last_ns = to_ns;
 }
 
+bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns)
+{
+	return from_ns >= b->window_start_ns && to_ns <= b->window_end_ns;
+}
+
+/* Recordings by steps hold more than their window: see FORMAT.md. */
+static void set_limits(struct build *b)
+{
+	uint64_t realtime_ns;
+
+	b->window_end_ns = UINT64_MAX;
+	if (!recording__meta(b->t->recording, "steps"))
+		return;
+	recording__window(b->t->recording, &b->window_start_ns, &b->window_end_ns, &realtime_ns);
+	if (b->window_end_ns <= b->window_start_ns)
+		b->window_end_ns = UINT64_MAX;
+}
+
 static uint32_t inputs_of(struct build *b, const struct gp_ev_op *e, size_t bytes)
 {
 	const struct gp_ev_op_inputs *with = (const struct gp_ev_op_inputs *)e;
@@ -196,6 +217,8 @@ static int read_op(struct build *b, const struct gp_ev_op *e, size_t bytes)
 		b->counts[TL_TIME_INVALID]++;
 		return 0;
 	}
+	if (!build_in_window(b, op.start_ns, op.end_ns))
+		return 0;
 	if (b->ops.nr >= TL_NONE - 1)
 		return -EFBIG;
 	op.thread = build_thread_of(b, &e->head);
@@ -220,18 +243,23 @@ static int read_memory(struct build *b, const struct gp_ev_memory *e)
 		.device_index = e->device_index,
 		.stack_id = e->stack_id,
 		.flags = e->head.flags,
+		.op = TL_NONE,
 	};
 
 	if (m.time_ns >= TL_TIME_END_NS) {
 		b->counts[TL_TIME_INVALID]++;
 		return 0;
 	}
+	m.before = m.time_ns < b->window_start_ns;
+	if (m.time_ns > b->window_end_ns)
+		return 0;
 	if (b->memory.nr >= TL_NONE - 1)
 		return -EFBIG;
 	m.thread = build_thread_of(b, &e->head);
 	if (b->err)
 		return b->err;
-	build_saw_time(b, m.time_ns, m.time_ns);
+	if (!m.before)
+		build_saw_time(b, m.time_ns, m.time_ns);
 	return vec_push(&b->memory, m);
 }
 
@@ -249,6 +277,41 @@ static int read_thread(struct build *b, const struct gp_ev_thread *e)
 	return 0;
 }
 
+static int read_step(struct build *b, const struct gp_ev_step *e)
+{
+	struct step_begin begin = {.time_ns = e->head.time_ns, .cycle_nr = e->cycle_nr};
+	size_t nr = b->step_begins.nr;
+
+	if (begin.time_ns >= TL_TIME_END_NS ||
+	    (nr && begin.time_ns <= b->step_begins.items[nr - 1].time_ns)) {
+		b->counts[TL_TIME_INVALID]++;
+		return 0;
+	}
+	begin.thread = build_thread_of(b, &e->head);
+	return b->err ? b->err : vec_push(&b->step_begins, begin);
+}
+
+/* In order, and those of one side apart from each other: anything else makes no sense. */
+static int read_pause(struct build *b, const struct gp_ev_pause *e)
+{
+	struct tl_pause p = {
+		.start_ns = e->start_ns,
+		.end_ns = e->head.time_ns,
+		.cpu = e->head.flags & 1,
+		.gpu = e->head.flags & 2,
+	};
+
+	if (p.end_ns < p.start_ns || p.end_ns >= TL_TIME_END_NS ||
+	    (p.cpu && p.start_ns < b->paused_until_ns) || b->t->pauses.nr == PAUSES_MAX) {
+		b->counts[TL_TIME_INVALID]++;
+		return 0;
+	}
+	if (p.cpu)
+		b->paused_until_ns = p.end_ns;
+	build_saw_time(b, p.start_ns, p.end_ns);
+	return vec_push(&b->t->pauses, p);
+}
+
 static int read_event(const void *event, size_t bytes, void *arg)
 {
 	const struct gp_ev_head *head = event;
@@ -260,8 +323,16 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = read_memory(b, event);
 	else if (head->kind == GP_EV_THREAD && bytes >= sizeof(struct gp_ev_thread))
 		b->err = read_thread(b, event);
+	else if (head->kind == GP_EV_PAUSE && bytes >= sizeof(struct gp_ev_pause))
+		b->err = read_pause(b, event);
+	else if (head->kind == GP_EV_STEP && bytes >= sizeof(struct gp_ev_step))
+		b->err = read_step(b, event);
 	else if (head->kind == GP_EV_INPUTS && bytes >= sizeof(struct gp_ev_inputs))
 		b->err = build_inputs(b, event, bytes);
+	else if (head->kind == GP_EV_TENSORS && bytes >= sizeof(struct gp_ev_tensors))
+		b->err = build_tensors(b, event, bytes);
+	else if (head->kind == GP_EV_SCHEMAS && bytes >= sizeof(struct gp_ev_schemas))
+		b->err = build_schemas(b, event, bytes);
 	else
 		b->err = build_read_gpu(b, event, bytes);
 	return b->err;
@@ -273,6 +344,7 @@ int build_read(struct build *b, struct recording *rec)
 
 	b->last_thread = TL_NONE;
 	b->first_ns = UINT64_MAX;
+	set_limits(b);
 	err = read_processes(b, rec);
 	if (err)
 		return err;

@@ -192,6 +192,11 @@ static int64_t plus(int64_t a, int64_t b)
 	return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
+static uint64_t flops_plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 static bool is_async(const struct tl_op *op)
 {
 	return op->flags & GP_OP_ASYNC;
@@ -229,6 +234,8 @@ static int add_op(struct grouping *g, uint32_t index)
 		row->is_async = is_async(op);
 	}
 	row->calls++;
+	row->flops = flops_plus(row->flops, op->flops);
+	row->all_flops = flops_plus(row->all_flops, op->all_flops);
 	row->bounded_calls += (op->flags & GP_OP_EXCEPTION) != 0;
 	row->cpu_total_ns += op->end_ns - op->start_ns;
 	row->cuda_total_ns += is_async(op) ? 0 : op->cuda_ns;
@@ -344,11 +351,23 @@ static uint32_t characters(const char *text)
 	return nr;
 }
 
+static bool flops_wanted(const struct timeline *t)
+{
+	const char *on = recording__meta(t->recording, "flops");
+
+	return on && strcmp(on, "0") != 0;
+}
+
 static bool memory_captured(const struct timeline *t)
 {
 	const char *on = recording__meta(t->recording, "memory");
 
 	return t->memory.nr || t->out_of_memory.nr || (on && strcmp(on, "0") != 0);
+}
+
+static uint64_t least_positive(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
 }
 
 static void sum_up(struct table *table)
@@ -360,6 +379,11 @@ static void sum_up(struct table *table)
 		table->self_cpu_total_ns += row->self_cpu_ns;
 		if (row->device == TABLE_CUDA && !row->is_user_annotation)
 			table->self_cuda_total_ns += row->self_cuda_ns;
+		if (table->has_flops) {
+			table->least_flops = least_positive(table->least_flops, row->flops);
+			table->least_all_flops =
+				least_positive(table->least_all_flops, row->all_flops);
+		}
 		table->has_cuda_time |= row->self_cuda_ns > 0;
 		table->has_cuda_memory |= row->self_cuda_bytes > 0;
 		if (nr > table->longest_name)
@@ -426,6 +450,7 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 		return reason_set(why, err, "out of memory");
 	table->has_memory = memory_captured(t);
 	table->has_stacks = options->by_stack > 0;
+	table->has_flops = flops_wanted(t);
 	sum_up(table);
 	if (options->top_level)
 		keep_top_level(table);

@@ -22,6 +22,8 @@ struct table_row {
 	uint64_t self_cuda_ns, cuda_total_ns;
 	int64_t self_cpu_bytes, cpu_bytes;
 	int64_t self_cuda_bytes, cuda_bytes;
+	uint64_t flops;	    /* as torch.profiler's column has it */
+	uint64_t all_flops; /* ours, of these ops and what they called */
 	/* Of the first op, innermost first, at most table_options.by_stack frames; the recording's.
 	 * NULL unless grouped by it. */
 	const uint32_t *stack;
@@ -52,6 +54,10 @@ struct table {
 	uint32_t longest_name;		   /* in characters, over all rows, also those left out */
 	bool has_cuda_time;		   /* any row has self CUDA time, also those left out */
 	bool has_cuda_memory;
+	bool has_flops;		  /* they were wanted */
+	uint64_t least_flops;	  /* above zero, over all rows, also those left out; 0: none, or
+				   * they were not wanted */
+	uint64_t least_all_flops; /* the same of all_flops */
 };
 
 /* -EINVAL with a reason listing the valid keys if sort is unknown. */

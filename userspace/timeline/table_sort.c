@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Sort keys of torch.profiler's table. As there, "device" may stand for "cuda".
+ * Sort keys of torch.profiler's table. As there, "device", "xpu" and "privateuse1" may stand for
+ * "cuda".
  */
 #include "timeline/table_sort.h"
 
@@ -70,10 +71,14 @@ static long double count(const struct table_row *r)
 	return r->calls;
 }
 
-/* No shapes are captured, so torch.profiler would find none as well. */
 static long double flops(const struct table_row *r)
 {
-	return 0;
+	return r->flops;
+}
+
+static long double all_flops(const struct table_row *r)
+{
+	return r->all_flops;
 }
 
 static const sort_value values[] = {
@@ -89,6 +94,7 @@ static const sort_value values[] = {
 	self_cuda_memory_usage,
 	count,
 	flops,
+	all_flops,
 };
 
 const char *const table_sort_keys[] = {
@@ -104,6 +110,7 @@ const char *const table_sort_keys[] = {
 	"self_cuda_memory_usage",
 	"count",
 	"flops",
+	"all_flops",
 	NULL,
 };
 
@@ -111,12 +118,23 @@ _Static_assert(sizeof(values) / sizeof(*values) + 1 ==
 		       sizeof(table_sort_keys) / sizeof(*table_sort_keys),
 	       "a value for each key");
 
-/* Whether `key` is `name`, or would be with "cuda" for each "device". */
+/* Bytes of a word that stands for "cuda", at the key's beginning; 0: none does. */
+static size_t device_word(const char *key)
+{
+	static const char *const words[] = {"device", "xpu", "privateuse1"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!strncmp(key, words[i], strlen(words[i])))
+			return strlen(words[i]);
+	return 0;
+}
+
+/* Whether `key` is `name`, or would be with "cuda" for each such word. */
 static bool same_key(const char *key, const char *name)
 {
 	while (*key && *name) {
-		if (!strncmp(key, "device", 6) && !strncmp(name, "cuda", 4)) {
-			key += 6;
+		if (device_word(key) && !strncmp(name, "cuda", 4)) {
+			key += device_word(key);
 			name += 4;
 		} else if (*key++ != *name++) {
 			return false;

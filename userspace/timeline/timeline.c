@@ -42,6 +42,12 @@ const char *build_counter_name(enum tl_counter counter)
 void build__done(struct build *b)
 {
 	free(b->process_of);
+	vec_done(&b->tensors);
+	vec_done(&b->tensor_words);
+	hash__done(&b->tensors_of);
+	vec_done(&b->schemas);
+	hash__done(&b->schema_of);
+	hash__done(&b->schema_of_op);
 	hash__done(&b->thread_of);
 	hash__done(&b->pids);
 	hash__done(&b->name_of);
@@ -55,6 +61,8 @@ void build__done(struct build *b)
 	hash__done(&b->gpu_name_of);
 	hash__done(&b->clock_of);
 	vec_done(&b->clocks);
+	vec_done(&b->step_begins);
+	vec_done(&b->step_places);
 	vec_done(&b->missing);
 	free(b->by_instance);
 	free(b->oldest_parent);
@@ -71,6 +79,10 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->memory);
 	vec_done(&t->out_of_memory);
 	vec_done(&t->inputs);
+	vec_done(&t->pauses);
+	vec_done(&t->steps);
+	vec_done(&t->step_series);
+	vec_done(&t->categories);
 	vec_done(&t->losses);
 	vec_done(&t->gpu.api);
 	vec_done(&t->gpu.work);
@@ -116,6 +128,19 @@ static void set_window(struct timeline *t, const struct build *b)
 		t->end_ns = any && b->last_ns > t->start_ns ? b->last_ns : t->start_ns;
 }
 
+/* Of the window alone. */
+static void add_pauses(struct timeline *t)
+{
+	for (size_t i = 0; i < t->pauses.nr; i++) {
+		const struct tl_pause *p = &t->pauses.items[i];
+		uint64_t from = p->start_ns > t->start_ns ? p->start_ns : t->start_ns;
+		uint64_t to = p->end_ns < t->end_ns ? p->end_ns : t->end_ns;
+
+		if (p->cpu && to > from)
+			t->paused_ns += to - from;
+	}
+}
+
 /* Adds to the counter of this name, which is made if there is none. */
 static int add_loss(struct build *b, const char *name, uint64_t count)
 {
@@ -156,13 +181,22 @@ static int set_losses(struct build *b)
 		err = add_loss(b, "inputs_invalid", b->inputs_invalid_nr);
 	if (!err && b->has_inputs)
 		err = add_loss(b, "input_values", b->valueless_nr);
+	if (!err && b->t->has_categories)
+		err = add_loss(b, "tensors_invalid", b->tensors_invalid_nr);
+	if (!err && b->t->has_categories)
+		err = add_loss(b, "tensors_device", b->tensors_device_nr);
+	if (!err && b->t->has_categories)
+		err = add_loss(b, "schemas_missing", b->schemas_missing_nr);
 	return err;
 }
 
 static int build_all(struct build *b)
 {
-	int err = build_tree(b);
+	int err;
 
+	set_window(b->t, b);
+	add_pauses(b->t);
+	err = build_tree(b);
 	if (!err)
 		err = build_api(b);
 	if (!err)
@@ -170,19 +204,23 @@ static int build_all(struct build *b)
 	if (!err)
 		err = build_forward(b);
 	if (!err)
+		err = build_flops(b);
+	if (!err)
 		err = build_gpu(b);
 	if (!err)
 		err = build_memory(b);
+	if (!err)
+		err = build_categories(b);
 	if (err)
 		return err;
-	set_window(b->t, b);
 	return set_losses(b);
 }
 
-int timeline__new(struct recording *rec, struct reason *why, struct timeline **ret_timeline)
+static int new_timeline(struct recording *rec, bool show_steps, struct reason *why,
+			struct timeline **ret_timeline)
 {
 	CLEANUP(cleanup_timeline) struct timeline *t = timeline_alloc(rec);
-	CLEANUP(build__done) struct build b = {.t = t};
+	CLEANUP(build__done) struct build b = {.t = t, .show_steps = show_steps};
 	int err;
 
 	if (!t)
@@ -197,4 +235,14 @@ int timeline__new(struct recording *rec, struct reason *why, struct timeline **r
 				  strerror(-err));
 	*ret_timeline = TAKE(t);
 	return 0;
+}
+
+int timeline__new(struct recording *rec, struct reason *why, struct timeline **ret_timeline)
+{
+	return new_timeline(rec, recording__meta(rec, "steps") != NULL, why, ret_timeline);
+}
+
+int timeline__new_steps(struct recording *rec, struct reason *why, struct timeline **ret_timeline)
+{
+	return new_timeline(rec, true, why, ret_timeline);
 }

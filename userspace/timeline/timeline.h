@@ -59,6 +59,7 @@ struct tl_op {
 	/* torch.profiler leaves this name out of its table (formats.md 1.1, 1). Still in the trace.
 	 */
 	bool unlisted;
+	bool step; /* a step that was found, see struct tl_step: not an event of the recording */
 	uint32_t thread_number; /* PyTorch's own number of the thread, 0: not known */
 	int64_t sequence_nr;
 	uint64_t forward_thread;
@@ -71,6 +72,8 @@ struct tl_op {
 	int64_t self_cuda_bytes;
 	uint64_t cuda_ns; /* durations of its GPU work added up, its children's included */
 	uint64_t self_cuda_ns;
+	uint64_t flops;	    /* as torch.profiler counts them, of this op alone */
+	uint64_t all_flops; /* as we count them (timeline/flops.h), its children's included */
 };
 
 /* One allocation or free, in order of time. */
@@ -89,12 +92,71 @@ struct tl_memory {
 	uint32_t stack_id;
 };
 
+/* In the order of torch.profiler's files. */
+enum tl_category {
+	TL_PARAMETER = 0,
+	TL_OPTIMIZER_STATE = 1,
+	TL_INPUT = 2,
+	TL_TEMPORARY = 3,
+	TL_ACTIVATION = 4,
+	TL_GRADIENT = 5,
+	TL_AUTOGRAD_DETAIL = 6,
+	TL_UNKNOWN = 7,
+	TL_CATEGORIES = 8,
+};
+
+/* torch.profiler's numbers. */
+enum tl_change { TL_PREEXISTING = 1, TL_CREATE = 2, TL_WRITE = 3, TL_DESTROY = 4 };
+
+/* Something happened to memory: it is there, or becomes another category. */
+struct tl_category_change {
+	uint64_t time_ns; /* 0: before the capture */
+	int64_t bytes;	  /* not negative */
+	uint32_t process;
+	uint8_t change; /* enum tl_change */
+	uint8_t from;	/* enum tl_category; TL_PREEXISTING and TL_CREATE: its first */
+	uint8_t to;	/* of TL_WRITE: what it is from now on; else as `from` */
+	uint8_t device; /* GP_TENSOR_CPU and on */
+};
+
 /* One list of inputs. */
 struct tl_inputs {
 	const void *data; /* in the form of gp_ev_inputs, checked */
 	size_t bytes;
 	const char *shapes; /* as torch.profiler prints them; interned */
 	bool valueless;	    /* values of scalars were not told */
+};
+
+/* What told where steps begin and end; the first of these that a process has. */
+enum tl_steps_by {
+	TL_STEPS_PROFILER = 0,	 /* ProfilerStep#N, which the program itself makes */
+	TL_STEPS_OPTIMIZER = 1,	 /* from the end of one Optimizer.step to that of the next */
+	TL_STEPS_DATALOADER = 2, /* from one DataLoader's __next__ to the next */
+	TL_STEPS_SEQUENCE = 3,	 /* a cycle of operators that no other one called */
+};
+
+/* One whole step. What was cut off at the ends of the capture is none. */
+struct tl_step {
+	uint64_t start_ns, end_ns;
+	uint64_t number; /* as in ProfilerStep#N */
+	uint32_t op;	 /* that stands for it in timeline.ops, TL_NONE: none does */
+};
+
+/* The steps of one process: steps[first] to steps[first + nr - 1], in order of time, on one thread.
+ */
+struct tl_step_series {
+	uint32_t process;
+	uint32_t thread;
+	enum tl_steps_by by;
+	const char *marker; /* name of the annotation that told; NULL: a cycle */
+	uint32_t cycle_nr;  /* operators in the cycle */
+	uint32_t first, nr;
+};
+
+/* Someone switched collection off. */
+struct tl_pause {
+	uint64_t start_ns, end_ns;
+	bool cpu, gpu; /* what was off */
 };
 
 struct tl_loss {
@@ -112,6 +174,14 @@ struct timeline {
 	/* Requests that were refused: bytes asked for, no address, no partner. By time. */
 	VEC(struct tl_memory) out_of_memory;
 	VEC(struct tl_inputs) inputs;
+	uint64_t all_flops;	     /* of all ops */
+	VEC(struct tl_pause) pauses; /* by start */
+	uint64_t paused_ns;	     /* of the window, with nothing collected of the CPU */
+	VEC(struct tl_step) steps;
+	VEC(struct tl_step_series) step_series; /* at most one a process */
+	/* By time, then kind of change. Empty without has_categories: no op told its tensors. */
+	VEC(struct tl_category_change) categories;
+	bool has_categories;
 	struct tl_gpus gpu;
 	VEC(struct tl_loss) losses;	   /* the recording's, then what the join found */
 	const struct recording *recording; /* metadata; outlives the timeline */
@@ -120,6 +190,11 @@ struct timeline {
 
 /* Builds it from a recording, which must outlive it. 0 or -errno with a reason. */
 int timeline__new(struct recording *rec, struct reason *why, struct timeline **ret_timeline);
+
+/* The same, with an op ProfilerStep#N for each step, as torch.profiler has one where it was given a
+ * schedule. timeline__new() does so where the recording was made by steps. */
+int timeline__new_steps(struct recording *rec, struct reason *why, struct timeline **ret_timeline);
+
 void timeline__free(struct timeline *t);
 
 /* An autograd node that says whose gradient it computes. */

@@ -275,6 +275,8 @@ int build_tree(struct build *b)
 	if (!err)
 		err = nest_ops(b, order, parents);
 	vec_done(&b->ops);
+	if (!err)
+		err = build_steps(b, &parents);
 	if (err)
 		return err;
 	self_times(b->t);

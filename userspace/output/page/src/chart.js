@@ -12,7 +12,7 @@ import { BYTE_STEPS, byteTicks, formatBytes, formatTime, timeTicks } from "./uni
 const HINT = "Drag or use the wheel to zoom, double-click to see all again.";
 const NARROW = 600;
 
-function colour(name) {
+export function colour(name) {
 	return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
@@ -34,12 +34,16 @@ export class Chart {
 
 	// The node has to be in the document: its width decides the chart's.
 	draw() {
-		this.plot = new uPlot(this.options(), [this.series.times, this.series.bytes], this.plotted);
+		this.plot = new uPlot(this.options(), this.data(), this.plotted);
 		if (this.mark)
 			this.plot.over.append(this.mark);
 		this.plot.over.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
 		new ResizeObserver(() => this.plot.setSize(this.size())).observe(this.plotted);
 		this.view.add(this);
+	}
+
+	data() {
+		return [this.series.times, this.series.bytes];
 	}
 
 	// New colours after the system went from light to dark or back.
@@ -72,7 +76,7 @@ export class Chart {
 				x: { time: false, auto: false, range: (plot, min, max) => [min, max] },
 				y: { auto: false, range: (plot, min, max) => [min, max] },
 			},
-			series: [{}, this.lineOptions()],
+			series: [{}, ...this.lines()],
 			axes: [
 				{ ...axis, grid, ticks: grid, space: 80, values: this.ticks(timeTicks) },
 				{ ...axis, grid, ticks: grid, size: 78, incrs: BYTE_STEPS, values: this.ticks(byteTicks) },
@@ -90,6 +94,10 @@ export class Chart {
 		return (plot, values, axis, space, step) => format(values, step);
 	}
 
+	lines() {
+		return [this.lineOptions()];
+	}
+
 	lineOptions() {
 		return {
 			stroke: () => colour(this.line),
@@ -104,8 +112,12 @@ export class Chart {
 		this.place(this.plot, min, max);
 	}
 
+	byteRange(min, max) {
+		return byteRange(this.series, min, max);
+	}
+
 	place(plot, min, max) {
-		const [low, high] = byteRange(this.series, min, max);
+		const [low, high] = this.byteRange(min, max);
 
 		plot.batch(() => {
 			plot.setScale("x", { min, max });
@@ -140,10 +152,14 @@ export class Chart {
 			this.readout.textContent = HINT;
 			return;
 		}
-		const time = plot.posToVal(plot.cursor.left, "x");
+		this.readout.textContent = this.said(plot.posToVal(plot.cursor.left, "x"), i);
+	}
+
+	// What the pointer at this time, over this point, says.
+	said(time, i) {
 		const at = formatTime(time, this.view.max - this.view.min);
 
-		this.readout.textContent = `${formatBytes(this.series.bytes[i])} at ${at}`;
+		return `${formatBytes(this.series.bytes[i])} at ${at}`;
 	}
 
 	makeMark() {

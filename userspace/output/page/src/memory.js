@@ -2,16 +2,18 @@
 
 // The memory timeline's page: reads the data it carries and builds everything from it.
 
+import { CategoryChart } from "./categories.js";
 import { Chart } from "./chart.js";
 import { element } from "./dom.js";
 import { captured, fact, footer } from "./parts.js";
 import { makeSeries } from "./series.js";
-import { allocationTable, peakTable } from "./tables.js";
+import { allocationTable, peakTable, refusedTables } from "./tables.js";
 import { formatBytes, formatCount, formatTime } from "./units.js";
 import { View } from "./view.js";
 
 // More charts than anyone can look at would only make the browser slow.
 const CHARTS_AT_MOST = 64;
+const REFUSED_AT_MOST = 10;
 
 function processName(data, device) {
 	const process = data.processes[device.process];
@@ -51,7 +53,49 @@ function thinnedNote(device) {
 	);
 }
 
-function deviceSection(data, device, chart) {
+function categoryPart(device, chart) {
+	if (!chart)
+		return null;
+	return element(
+		"div",
+		{},
+		element("h3", {}, "What it is for"),
+		element("p", { class: "note" }, "By category, what was there before the capture included where operators used it."),
+		device.categories.thinned
+			? element("p", { class: "note" }, "Thinned out; 'gpuprof export --format memory-timeline' has all.")
+			: null,
+		chart.node,
+	);
+}
+
+function refusedPart(data, device) {
+	const all = (data.out_of_memory ?? []).filter(
+		(refused) => refused.process === device.process && refused.device === device.device,
+	);
+	const duration = data.duration_us / 1e6;
+
+	return all.slice(0, REFUSED_AT_MOST).map((refused) => {
+		const by = refused.op === null ? "outside any op" : refused.op;
+		const held = `${formatBytes(refused.held_bytes)} in ${formatCount(refused.held_allocations)} allocations`;
+		const allocator =
+			refused.allocator_bytes === null ? "" : ` The allocator held ${formatBytes(refused.allocator_bytes)}.`;
+
+		return element(
+			"section",
+			{ class: "refused" },
+			element("h3", {}, `Out of memory at ${formatTime(refused.time_us / 1e6, duration)}`),
+			element(
+				"p",
+				{},
+				`${formatBytes(refused.bytes)} asked for in ${by}.${allocator} ` +
+					`Of what was allocated since the capture began, ${held} was held:`,
+			),
+			element("div", { class: "tables" }, ...refusedTables(refused)),
+		);
+	});
+}
+
+function deviceSection(data, device, chart, categories) {
 	return element(
 		"section",
 		{ class: "device", data: { device: device.device } },
@@ -59,6 +103,8 @@ function deviceSection(data, device, chart) {
 		deviceFacts(data, device),
 		chart.node,
 		thinnedNote(device),
+		categoryPart(device, categories),
+		...refusedPart(data, device),
 		element("div", { class: "tables" }, device.peak && peakTable(device), allocationTable(device)),
 	);
 }
@@ -98,12 +144,14 @@ function chartsOf(data) {
 	const end = Math.max(data.duration_us / 1e6, ...ends, 1e-6);
 	const view = new View(end);
 	const charts = devices.map((device) => new Chart(device, makeSeries(device, end), view));
+	const categories = devices.map((device) => (device.categories ? new CategoryChart(device, end, view) : null));
 
-	return { devices, view, charts };
+	return { devices, view, charts, categories };
 }
 
 function build(page, data) {
-	const { devices, view, charts } = chartsOf(data);
+	const { devices, view, charts, categories } = chartsOf(data);
+	const drawn = [...charts, ...categories.filter((chart) => chart !== null)];
 	const left = data.devices.length - devices.length;
 
 	page.append(header(data));
@@ -111,14 +159,14 @@ function build(page, data) {
 		page.append(element("p", { class: "empty" }, "No allocation or free was captured."));
 	else
 		page.append(toolbar(view));
-	page.append(...devices.map((device, i) => deviceSection(data, device, charts[i])));
+	page.append(...devices.map((device, i) => deviceSection(data, device, charts[i], categories[i])));
 	if (left > 0)
 		page.append(element("p", { class: "note" }, `${formatCount(left)} more devices are in the .json form only.`));
 	page.append(footer(data));
-	for (const chart of charts)
+	for (const chart of drawn)
 		chart.draw();
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-		for (const chart of charts)
+		for (const chart of drawn)
 			chart.recolour();
 	});
 }

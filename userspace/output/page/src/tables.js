@@ -107,3 +107,17 @@ export function allocationTable(device) {
 		device.ops_nr,
 	);
 }
+
+// By op, and where there are stacks by Python line.
+export function refusedTables(refused) {
+	const columns = [
+		{ key: "bytes", label: "Held", bytes: true },
+		{ key: "allocations", label: "Allocations" },
+	];
+	const lines = refused.lines.map((row) => ({ ...row, op: row.line ?? "no stack", outermost: null }));
+
+	return [
+		opTable("Held by op", "refused", columns, refused.held_by, refused.held_by_nr),
+		lines.length ? opTable("Held by Python line", "refused-lines", columns, lines, refused.lines_nr) : null,
+	];
+}

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""gpuprof ctl: collection off and on during a capture, and what it leaves out meanwhile."""
+
+import os
+import socket
+import stat
+import subprocess
+
+import pytest
+
+import harness
+import test_gpu
+
+STEP_OP = "aten::mse_loss"
+
+
+def ctl(path, *words):
+    return harness.gpuprof("ctl", "--socket", path, *words)
+
+
+def status(path):
+    done = ctl(path, "status")
+    assert done.status == harness.DONE, done
+    return [line.split(None, 1) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def switched(recordings):
+    """3 steps on, 4 off, 2 with the GPU's side off, 1 on."""
+    path = str(recordings / "ctl.sock")
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", path, "--memory", "-o",
+                             recordings / "switched.gpuprof") as profiler:
+            profiler.wait_recording()
+            facts = {"pid": target.pid, "mode": os.stat(path).st_mode}
+            for command, steps in ((None, 3), (["stop"], 4), (["start"], 0),
+                                   (["stop", "gpu"], 2), (["start", "gpu"], 1)):
+                if command:
+                    done = ctl(path, *command)
+                    assert done.status == harness.DONE, done
+                    facts[" ".join(command)] = status(path)
+                target.step(steps)
+            facts["dump"] = ctl(path, "dump")
+            facts["dumped"] = harness.Recording(facts["dump"].stdout.strip()).rows()
+            assert ctl(path, "end").status == harness.DONE
+            assert profiler.wait() == harness.DONE, profiler.told()
+            facts["told"] = profiler.told()
+        target.leave()
+    assert not os.path.exists(path)
+    facts["recording"] = harness.Recording(recordings / "switched.gpuprof")
+    return facts
+
+
+@pytest.mark.versions
+def test_nothing_is_recorded_while_it_is_off(switched):
+    rows = switched["recording"].rows()
+    assert rows[STEP_OP]["calls"] == 3 + 2 + 1
+    assert switched["dumped"][STEP_OP]["calls"] == 3 + 2 + 1
+
+
+def test_pauses_are_no_time(switched):
+    table = switched["recording"].table()
+    cpu = [pause for pause in table["pauses"] if pause["cpu"]]
+    gpu = [pause for pause in table["pauses"] if pause["gpu"]]
+    assert len(cpu) == 1 and len(gpu) == 2
+    assert cpu[0]["us"] > 0
+    # Two steps in three, one of the two, and none across the pause.
+    assert sum(series["count"] for series in table["steps"]) == 2 + 2
+    whole = cpu[0]["us"] + table["wall_us"]
+    times = [float(event["ts"]) for event in switched["recording"].chrome()["traceEvents"]
+             if event["ph"] == "X" and event["cat"] == "cpu_op"]
+    assert max(times) - min(times) < whole
+    assert any(after - before >= cpu[0]["us"] for before, after in
+               zip(sorted(times), sorted(times)[1:]))
+
+
+def test_status_tells(switched):
+    assert ["process", str(switched["pid"])] in switched["stop"]
+    assert ["cpu", "off"] in switched["stop"] and ["gpu", "off"] in switched["stop"]
+    assert ["cpu", "on"] in switched["start"] and ["gpu", "on"] in switched["start"]
+    assert ["cpu", "on"] in switched["stop gpu"] and ["gpu", "off"] in switched["stop gpu"]
+
+
+def test_socket_is_private(switched):
+    assert stat.S_ISSOCK(switched["mode"])
+    assert stat.S_IMODE(switched["mode"]) == 0o600
+
+
+def test_found_by_pid(tmp_path):
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "-o",
+                             tmp_path / "pid.gpuprof") as profiler:
+            profiler.wait_recording()
+            for pid in (target.pid, profiler.pid):
+                done = harness.gpuprof("ctl", "--pid", pid, "status")
+                assert done.status == harness.DONE, done
+                assert "process %d" % target.pid in done.stdout
+            place = "/run/gpuprof/%d.sock" % profiler.pid
+            assert stat.S_IMODE(os.stat("/run/gpuprof").st_mode) == 0o700
+            # Another user may not even try.
+            tried = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups",
+                                    harness.GPUPROF, "ctl", "--socket", place, "status"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            assert tried.returncode == harness.FAILED and b"Permission denied" in tried.stderr
+            # Killed: what it leaves is cleared away.
+            profiler.process.kill()
+            profiler.process.wait()
+            assert os.path.exists(place)
+            done = harness.gpuprof("ctl", "--pid", target.pid, "status")
+            assert done.status == harness.FAILED and "no capture of process" in done.stderr
+            assert not os.path.exists(place)
+        target.step(1)
+        target.leave()
+
+
+def test_rude_callers(tmp_path):
+    """Who says nothing, too much, or hangs up does no harm."""
+    path = str(tmp_path / "rude.sock")
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", path, "-o",
+                             tmp_path / "rude.gpuprof") as profiler:
+            profiler.wait_recording()
+            for words in (b"", b"x" * 5000, b"nonsense\n", b"stop\n", b"start\n", b"\0\n"):
+                with socket.socket(socket.AF_UNIX) as one:
+                    one.connect(path)
+                    try:
+                        one.sendall(words)
+                    except OSError:
+                        pass
+            assert ["cpu", "on"] in status(path) or ctl(path, "start").status == harness.DONE
+            target.step(2)
+            assert profiler.finish() == harness.DONE, profiler.told()
+        target.leave()
+
+
+def test_schedules_are_not_switched(tmp_path):
+    path = str(tmp_path / "steps.sock")
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", path, "--steps", "3", "-o",
+                             tmp_path / "steps.gpuprof") as profiler:
+            profiler.wait_recording()
+            done = ctl(path, "stop")
+            assert done.status == harness.FAILED and "goes by its schedule" in done.stderr
+            profiler.finish()
+        target.leave()
+
+
+@pytest.mark.parametrize("words", [["--pid", "1"], ["--pid", "1", "resume"],
+                                   ["--pid", "1", "stop", "disk"], ["--pid", "1", "status", "x"],
+                                   ["--pid", "1", "--socket", "x", "status"]])
+def test_usage(words):
+    assert harness.gpuprof("ctl", *words).status == harness.USAGE
+
+
+def test_nobody_there(tmp_path):
+    done = harness.gpuprof("ctl", "--socket", tmp_path / "none", "status")
+    assert done.status == harness.FAILED and "nobody answers" in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["gpu"]])
+def test_gpus_off_and_on(tmp_path, words):
+    """CUPTI is let go and taken again; what it told before is all there."""
+    path = str(tmp_path / "gpu.sock")
+    with test_gpu.App() as app:
+        with harness.Gpuprof("attach", "--pid", app.pid, "--socket", path, "-o",
+                             tmp_path / "gpu.gpuprof") as profiler:
+            profiler.wait_recording()
+            for command, rounds in ((None, 5), ("stop", 7), ("start", 3)):
+                if command:
+                    done = ctl(path, command, *words)
+                    assert done.status == harness.DONE, done
+                app.do("work 1 %d" % rounds)
+            status_now = status(path)
+            assert profiler.finish() == harness.DONE, profiler.told()
+        app.leave()
+    assert ["gpu", "on"] in status_now
+    with test_gpu.App() as app:
+        done, _ = test_gpu.capture(app, tmp_path, "work 1 8", name="whole.gpuprof")
+        app.leave()
+
+    def calls(recording):
+        return {row["name"]: row["calls"] for row in recording.table()["rows"]
+                if row["device"] == "CUDA"}
+
+    whole = calls(done.recording)
+    assert whole and calls(harness.Recording(tmp_path / "gpu.gpuprof")) == whole
+    losses = harness.Recording(tmp_path / "gpu.gpuprof").losses()
+    assert not losses["cupti_dropped"] and not losses["gpu_unmatched"]

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A pause counts from when everything is known to be off to when it is asked to be on again:
+ * nothing that was recorded lies in it.
+ */
+#include "capture/pause.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define CPU_FEATURES (uint32_t)(GP_FEATURE_OPS | GP_FEATURE_STEPS | GP_FEATURE_SHAPES)
+
+static uint32_t features_of(uint32_t what)
+{
+	return (what & CAPTURE_CPU ? CPU_FEATURES : 0) |
+	       (what & CAPTURE_GPU ? (uint32_t)GP_FEATURE_CUPTI : 0);
+}
+
+static void ask(struct capture *c)
+{
+	uint32_t features = ~features_of(c->off);
+
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (!c->members.items[i]->end && c->members.items[i]->guest)
+			guest__only(c->members.items[i]->guest, features & ~GP_FEATURE_STEPS);
+	probe_session__pause(c->probes, c->off & CAPTURE_CPU);
+}
+
+static bool all_follow(const struct capture *c)
+{
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (!c->members.items[i]->end && c->members.items[i]->guest &&
+		    !guest__follows(c->members.items[i]->guest))
+			return false;
+	return true;
+}
+
+static int write_pause(struct capture *c, int side, uint64_t now_ns)
+{
+	struct gp_ev_pause ev = {
+		.head = {.kind = GP_EV_PAUSE, .flags = (__u8)(1U << side), .time_ns = now_ns},
+		.start_ns = c->paused_since_ns[side],
+	};
+
+	if (!side)
+		c->paused_ns += now_ns - ev.start_ns;
+	c->paused_since_ns[side] = 0;
+	return recording_writer__event(c->writer, &ev, sizeof(ev));
+}
+
+int capture__switch(struct capture *c, uint32_t what, bool on, struct reason *why)
+{
+	uint32_t off = on ? c->off & ~what : c->off | what;
+
+	if (c->stepped)
+		return reason_set(why, -EBUSY,
+				  "a capture by steps goes by its schedule; it cannot be switched");
+	if (!c->started || c->stopped)
+		return reason_set(why, -EINVAL, "the capture does not run");
+	if (off == c->off)
+		return 0;
+	for (int i = 0; i < 2; i++)
+		if ((c->off & ~off & 1U << i) && c->paused_since_ns[i] && !c->failed)
+			c->failed = write_pause(c, i, capture_clock_ns(CLOCK_MONOTONIC));
+	c->off = off;
+	c->switching = true;
+	ask(c);
+	return 0;
+}
+
+void pause_turn(struct capture *c)
+{
+	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC);
+
+	c->switching = !all_follow(c);
+	if (c->switching)
+		return;
+	for (int i = 0; i < 2; i++)
+		if ((c->off & 1U << i) && !c->paused_since_ns[i])
+			c->paused_since_ns[i] = now;
+}
+
+int pause_end(struct capture *c)
+{
+	int err = 0;
+
+	for (int i = 0; i < 2 && !err; i++)
+		if (c->paused_since_ns[i])
+			err = write_pause(c, i, c->end_ns);
+	return err;
+}
+
+uint64_t pause_total_ns(const struct capture *c, uint64_t now_ns)
+{
+	uint64_t open_ns = c->paused_since_ns[0] ? now_ns - c->paused_since_ns[0] : 0;
+
+	return c->paused_ns + open_ns;
+}
+
+int capture__flush(struct capture *c, struct reason *why)
+{
+	int err = c->failed ?: recording_writer__flush(c->writer);
+
+	if (c->stepped)
+		return reason_set(why, -EBUSY,
+				  "a capture by steps writes a recording for each "
+				  "cycle; read those");
+	return err ? reason_set(why, err, "cannot write '%s'", c->options.output_path) : 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What a process's operators may write, from its own library into the recording.
+ */
+#include "probe/schemas.h"
+#include "capture/private.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+/* Of the lines in one event. */
+#define LINES_BYTES 32768
+
+/* So many of the bytes that the last line is whole. */
+static size_t whole_lines(const char *text, size_t bytes)
+{
+	const char *last;
+
+	if (bytes <= LINES_BYTES)
+		return bytes;
+	last = memrchr(text, '\n', LINES_BYTES);
+	return last ? (size_t)(last - text) + 1 : 0;
+}
+
+static int write_lines(struct capture *c, const struct member *m, const char *text, size_t bytes)
+{
+	struct {
+		struct gp_ev_schemas ev;
+		char text[LINES_BYTES];
+	} out = {.ev.head = {.kind = GP_EV_SCHEMAS, .process = m->index}};
+
+	out.ev.head.time_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	out.ev.bytes = (uint32_t)bytes;
+	memcpy(out.text, text, bytes);
+	return recording_writer__event(c->writer, &out,
+				       sizeof(out.ev) + ((bytes + 7) & ~(size_t)7));
+}
+
+int capture_write_schemas(struct capture *c, const struct member *m, struct reason *why)
+{
+	const struct target_library *torch = target_process__library(m->process, "libtorch_cpu.so");
+	CLEANUP(buf__done) struct buf lines = {0};
+	size_t at = 0, nr;
+	int err;
+
+	if (!torch) {
+		(void)reason_set(why, -ENOENT, "PyTorch is not loaded");
+		return 0;
+	}
+	if (schemas_read(torch->open_path, why, &lines))
+		return 0;
+	if (!lines.nr)
+		(void)reason_set(why, -ENOENT, "'%s' does not describe its operators", torch->path);
+	for (err = 0; at < lines.nr && !err; at += nr) {
+		nr = whole_lines(lines.bytes + at, lines.nr - at);
+		if (!nr)
+			break;
+		err = write_lines(c, m, lines.bytes + at, nr);
+	}
+	return err;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A schedule over the steps of a process.
+ */
+#include "capture/stepped.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NEVER	   UINT64_MAX
+#define GPU_END_NS (10 * SECOND_NS) /* a GPU's last events are not waited for longer */
+
+struct stepped *stepped__new(const struct schedule *schedule)
+{
+	struct stepped *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->schedule = *schedule;
+	s->file_since_ns = s->all_on_since_ns = NEVER;
+	s->finder = step_finder__new();
+	if (s->finder)
+		return s;
+	free(s);
+	return NULL;
+}
+
+void stepped__free(struct stepped *s)
+{
+	if (!s)
+		return;
+	step_finder__free(s->finder);
+	recording_writer__free(s->closing);
+	buf__done(&s->held);
+	free(s);
+}
+
+/* ---- what is collected ---- */
+
+static bool all_guests_follow(const struct capture *c)
+{
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (!c->members.items[i]->end && c->members.items[i]->guest &&
+		    !guest__follows(c->members.items[i]->guest))
+			return false;
+	return true;
+}
+
+static void collect(struct capture *c, uint32_t features, bool kernel)
+{
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (!c->members.items[i]->end && c->members.items[i]->guest)
+			guest__only(c->members.items[i]->guest, features);
+	probe_session__pause(c->probes, !kernel);
+}
+
+/* Whether the leading process's steps can be seen without its operators. */
+static bool can_rest(const struct capture *c)
+{
+	return c->members.nr && c->members.items[0]->guest &&
+	       (guest__active(c->members.items[0]->guest) & (GP_FEATURE_OPS | GP_FEATURE_STEPS)) &&
+	       step_finder__by_annotations(c->stepped->finder);
+}
+
+static void want_all(struct capture *c, bool all)
+{
+	struct stepped *s = c->stepped;
+
+	if (all == s->wants_all || (!all && !can_rest(c)))
+		return;
+	s->wants_all = all;
+	s->all_on_since_ns = NEVER;
+	collect(c, all ? ~0U : GP_FEATURE_STEPS, all);
+}
+
+/* ---- recordings ---- */
+
+/* A recording's writer that knows what `from` has been told. */
+static int next_writer(struct capture *c, const char *path, struct recording_writer *from)
+{
+	struct recording_writer *w;
+	struct reason why = {0};
+	int err = recording_writer__new(path, &why, &w);
+
+	if (err) {
+		log_err("%s", why.text);
+		return err;
+	}
+	recording_writer__keep(w);
+	err = recording_writer__inherit(w, from, true);
+	c->writer = w;
+	return err;
+}
+
+static int open_file(struct capture *c, uint64_t since_ns)
+{
+	struct stepped *s = c->stepped;
+	struct recording_writer *from = c->writer;
+	char *path;
+	int err;
+
+	if (s->file_since_ns != NEVER)
+		return 0;
+	path = c->options.cycle_path(c->options.cycle_arg, s->files_nr);
+	err = path ? next_writer(c, path, from) : -ENOMEM;
+	free(path);
+	if (c->writer != from)
+		recording_writer__free(from);
+	s->files_nr += !err;
+	s->file_since_ns = since_ns;
+	return err;
+}
+
+static int meta_number(struct recording_writer *w, const char *key, uint64_t n)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	return recording_writer__meta(w, key, text);
+}
+
+static int begin_recording(struct capture *c, uint64_t time_ns)
+{
+	struct stepped *s = c->stepped;
+	const char *marker = step_finder__marker(s->finder);
+	int err;
+
+	s->recording = true;
+	s->recording_shift = s->shift;
+	c->start_ns = time_ns;
+	c->start_realtime_ns =
+		capture_clock_ns(CLOCK_REALTIME) - (capture_clock_ns(CLOCK_MONOTONIC) - time_ns);
+	err = recording_writer__window(c->writer, time_ns, 0, c->start_realtime_ns);
+	err = err ?: meta_number(c->writer, "steps", s->step + s->shift);
+	if (marker && *marker)
+		err = err ?: recording_writer__meta(c->writer, "steps_marker", marker);
+	return err;
+}
+
+/* Its last events are still on their way; a GPU tells them when it is told to stop. */
+static int begin_closing(struct capture *c, uint64_t time_ns)
+{
+	struct stepped *s = c->stepped;
+	struct recording_writer *old = c->writer;
+	int err;
+
+	s->closing_start_ns = c->start_ns;
+	s->closing_end_ns = time_ns;
+	s->closing_realtime_ns = c->start_realtime_ns;
+	s->closing_shift = s->recording_shift;
+	s->closing_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	s->closing_drained = false;
+	s->recording = false;
+	s->file_since_ns = NEVER;
+	err = next_writer(c, NULL, old);
+	s->closing = old;
+	err = err ?: meta_number(old, "steps_nr", s->schedule.active);
+	collect(c, s->wants_all ? ~(uint32_t)GP_FEATURE_CUPTI : GP_FEATURE_STEPS, s->wants_all);
+	if (s->wants_all)
+		s->all_on_since_ns = NEVER;
+	return err;
+}
+
+static int finish_closing(struct capture *c)
+{
+	struct stepped *s = c->stepped;
+	int err = native_stacks__release(&c->native_stacks, &c->stacks, c->writer, 0);
+
+	err = err ?: recording_writer__inherit(s->closing, c->writer, false);
+	err = err
+		      ?: capture_write_end(c, s->closing, s->closing_start_ns, s->closing_end_ns,
+					   s->closing_realtime_ns);
+	recording_writer__free(s->closing);
+	s->closing = NULL;
+	s->whole_nr++;
+	if (s->wants_all)
+		collect(c, ~0U, true);
+	return err;
+}
+
+/* ---- steps ---- */
+
+static bool is_record(enum schedule_action a)
+{
+	return a == SCHEDULE_RECORD || a == SCHEDULE_RECORD_AND_SAVE;
+}
+
+/* Collection begins one step ahead of what needs it. */
+static bool needs_all(const struct stepped *s)
+{
+	return schedule_action(&s->schedule, s->step) != SCHEDULE_NONE ||
+	       schedule_action(&s->schedule, s->step + 1) != SCHEDULE_NONE;
+}
+
+/* All that happens from here on will be in the file. */
+static bool is_ready(const struct stepped *s, uint64_t time_ns)
+{
+	return !s->closing && s->all_on_since_ns <= time_ns && s->file_since_ns <= time_ns;
+}
+
+/* For timeline/: it cannot find a cycle in a few turns. */
+static int put_step(struct capture *c, uint32_t tid, uint64_t time_ns)
+{
+	struct gp_ev_step ev = {
+		.head = {.kind = GP_EV_STEP, .tid = tid, .time_ns = time_ns},
+		.cycle_nr = step_finder__cycle(c->stepped->finder),
+	};
+
+	return ev.cycle_nr ? recording_writer__event(c->writer, &ev, sizeof(ev)) : 0;
+}
+
+/* A step ends and the next begins. */
+static int boundary(struct capture *c, uint32_t tid, uint64_t time_ns)
+{
+	struct stepped *s = c->stepped;
+	enum schedule_action ended = schedule_action(&s->schedule, s->step);
+	int err = s->recording ? put_step(c, tid, time_ns) : 0;
+
+	if (s->recording && ended == SCHEDULE_RECORD_AND_SAVE)
+		err = err ?: begin_closing(c, time_ns);
+	if (s->first_ns)
+		s->step++;
+	else
+		s->first_ns = time_ns;
+	if (is_record(schedule_action(&s->schedule, s->step)) && !s->recording) {
+		if (is_ready(s, time_ns)) {
+			err = err ?: begin_recording(c, time_ns);
+			err = err ?: put_step(c, tid, time_ns);
+		} else {
+			/* As if this one had not been. */
+			s->step--;
+			s->shift++;
+		}
+	}
+	s->over = schedule_is_over(&s->schedule, s->step + 1) && !s->recording;
+	want_all(c, needs_all(s));
+	if (s->wants_all && needs_all(s) && !s->over)
+		err = err ?: open_file(c, capture_clock_ns(CLOCK_MONOTONIC));
+	return err;
+}
+
+void stepped_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
+{
+	struct stepped *s = c->stepped;
+	uint64_t time_ns;
+	int err = 0;
+
+	if (process || s->over)
+		return;
+	if (step_finder__op(s->finder, op, names__text(&c->names, op->name_id), &time_ns) &&
+	    time_ns > s->first_ns)
+		err = boundary(c, op->head.tid, time_ns);
+	if (!err && step_finder__failed(s->finder))
+		err = -ENOMEM;
+	if (err && !c->failed)
+		c->failed = err;
+}
+
+void stepped_turn(struct capture *c)
+{
+	struct stepped *s = c->stepped;
+	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC);
+	bool follow = all_guests_follow(c);
+
+	if (s->closing && s->closing_drained && !c->failed)
+		c->failed = finish_closing(c);
+	else if (s->closing && (follow || now - s->closing_asked_ns > GPU_END_NS))
+		s->closing_drained = true;
+	else if (!s->closing && s->wants_all && s->all_on_since_ns == NEVER && follow)
+		s->all_on_since_ns = now;
+}
+
+int stepped_start(struct capture *c)
+{
+	struct stepped *s = c->stepped;
+
+	s->wants_all = true;
+	s->all_on_since_ns = c->start_ns;
+	if (schedule_action(&s->schedule, 0) == SCHEDULE_NONE)
+		return 0;
+	return open_file(c, c->start_ns);
+}
+
+int stepped_stop(struct capture *c)
+{
+	struct stepped *s = c->stepped;
+	int err = s->closing ? finish_closing(c) : 0;
+
+	if (!s->recording)
+		return err;
+	s->whole_nr++;
+	return err ?: capture_write_end(c, c->writer, c->start_ns, c->end_ns, c->start_realtime_ns);
+}
+
+uint64_t stepped_shift(const struct capture *c, const struct recording_writer *w)
+{
+	const struct stepped *s = c->stepped;
+
+	if (w == s->closing)
+		return s->closing_shift;
+	return s->recording ? s->recording_shift : s->shift;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A capture by steps: a schedule over the steps of the first process, one recording for each cycle.
+ * A recording holds more than its window says: what came while the schedule warmed up, and what was
+ * read before it was known that a step had ended. timeline/ leaves that out.
+ */
+#ifndef GP_CAPTURE_STEPPED_H
+#define GP_CAPTURE_STEPPED_H
+
+#include "base/buf.h"
+#include "capture/private.h"
+#include "capture/step_finder.h"
+
+struct stepped {
+	struct schedule schedule;
+	struct step_finder *finder;
+	uint64_t step;	/* of the schedule, the one that runs */
+	uint64_t shift; /* the program's steps are so many more, as gpuprof was too slow for them */
+	uint64_t recording_shift, closing_shift; /* as it was when those began */
+	uint64_t first_ns;			 /* when step 0 began; 0: steps are not known yet */
+	uint64_t all_on_since_ns; /* everything has been collected since; UINT64_MAX: is not */
+	uint64_t file_since_ns;	  /* the writer has a file since; UINT64_MAX: has none */
+	bool wants_all;
+	bool recording; /* a cycle's active steps run */
+	bool over;
+	uint32_t files_nr; /* cycles that have been given a file */
+	uint32_t whole_nr; /* recordings of cycles, whole or ended early */
+	/* A cycle that has ended and whose last events may still come. */
+	struct recording_writer *closing;
+	uint64_t closing_start_ns, closing_end_ns, closing_realtime_ns, closing_asked_ns;
+	bool closing_drained;
+	/* Events of the kernel's ring, until those of the collectors of the same time are seen. */
+	struct buf held;
+};
+
+/* NULL: out of memory. */
+struct stepped *stepped__new(const struct schedule *schedule);
+void stepped__free(struct stepped *s);
+
+/* The capture starts. 0 or -errno. */
+int stepped_start(struct capture *c);
+
+/* One op, in the recording's numbers, is seen to have finished. */
+void stepped_op(struct capture *c, uint32_t source_process, const struct gp_ev_op *op);
+
+/* Between two drains: follows what the collectors do, and finishes recordings. */
+void stepped_turn(struct capture *c);
+
+/* The program's steps are so many more than the schedule's where this recording begins. */
+uint64_t stepped_shift(const struct capture *c, const struct recording_writer *w);
+
+/* The capture stops; every event has been taken. 0 or -errno. */
+int stepped_stop(struct capture *c);
+
+#endif /* GP_CAPTURE_STEPPED_H */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The socket through which `gpuprof ctl` talks to a capture that runs. One line of command, then
+ * lines of answer, of which the first begins with "ok" or "error". Only its owner and root may
+ * connect.
+ */
+#ifndef GP_CLI_CONTROL_H
+#define GP_CLI_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The folder with all sockets: /run/gpuprof for root, $XDG_RUNTIME_DIR/gpuprof for others. NULL:
+ * there is none. To be freed. */
+char *control_folder(void);
+
+struct control;
+
+/* Listens on SOCKET, or without one in the folder under this process's number. NULL, with a note in
+ * the log, where that cannot be: the capture goes on without. */
+struct control *control__new(const char *path);
+void control__free(struct control *c);
+
+/* Whether someone waits, with a command: its text is put into `command` (terminated, no newline).
+ * Never waits longer than for a moment. The caller answers with control__answer(). */
+bool control__take(struct control *c, char *command, size_t bytes);
+
+/* Answers the command that was taken, and hangs up. */
+void control__answer(struct control *c, const char *text);
+
+/* Sends `command` to the socket and prints what comes back to stdout, an error to the log. Returns
+ * CLI_DONE, CLI_FAILED, or -errno where nobody listens there. */
+int control_send(const char *path, const char *command, bool quiet, char **ret_text);
+
+#endif /* GP_CLI_CONTROL_H */

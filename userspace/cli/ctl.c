@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * `gpuprof ctl`: talks to a capture that runs.
+ */
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/control.h"
+#include "cli/options.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct ctl_args {
+	long pid;
+	const char *socket;
+};
+
+static const struct option_spec ctl_options[] = {
+	{.name = "pid",
+	 .letter = 'p',
+	 .kind = OPTION_NUMBER,
+	 .offset = offsetof(struct ctl_args, pid),
+	 .value_name = "PID",
+	 .min = 1,
+	 .max = INT32_MAX,
+	 .complete = COMPLETE_PID,
+	 .help = "The capture of this process, or the gpuprof of this number. Not needed where "
+		 "only "
+		 "one capture runs."},
+	{.name = "socket",
+	 .kind = OPTION_TEXT,
+	 .offset = offsetof(struct ctl_args, socket),
+	 .value_name = "PATH",
+	 .complete = COMPLETE_FILE,
+	 .help = "The capture that listens there (attach --socket PATH)."},
+	{0},
+};
+
+const struct command command_ctl = {
+	.name = "ctl",
+	.summary = "switch a running capture off and on, ask how it goes",
+	.usage = "[--pid PID | --socket PATH] status | stop [cpu|gpu] | start [cpu|gpu] | dump | "
+		 "end",
+	.about = "Talks to a gpuprof attach or run. 'stop' switches collection off, which then "
+		 "costs "
+		 "next to nothing, and 'start' on again, both of the CPU's side and of GPUs or of "
+		 "one of them; the time between is no part of the capture. 'status' says how it "
+		 "goes. 'dump' has everything that was recorded so far written, so that the "
+		 "recording can be read while it goes on. 'end' ends the capture as Ctrl-C does.",
+	.options = ctl_options,
+	.operand = "what to do: status, stop, start, dump or end",
+	.min_operands = 1,
+	.max_operands = 2,
+	.complete = COMPLETE_NOTHING,
+	.run = cli_ctl,
+};
+
+/* The status says "process PID" for each. */
+static bool is_of(const char *status, long pid)
+{
+	for (const char *at = status; (at = strstr(at, "\nprocess ")); at++)
+		if (strtol(at + 9, NULL, 10) == pid)
+			return true;
+	return false;
+}
+
+struct found {
+	char *path;
+	unsigned int nr;
+};
+
+/* One socket of the folder. Those of captures that were killed are taken away. */
+static void look_at(const char *folder, const char *name, long pid, struct found *found)
+{
+	CLEANUP(cleanup_free) char *path = NULL, *status = NULL;
+	char *end;
+	long own = strtol(name, &end, 10);
+	int err;
+
+	if (end == name || strcmp(end, ".sock") || asprintf(&path, "%s/%s", folder, name) < 0)
+		return;
+	err = control_send(path, "status", true, &status);
+	if (err == -ECONNREFUSED)
+		(void)unlink(path);
+	if (err || (pid && own != pid && !is_of(status, pid)))
+		return;
+	found->nr++;
+	free(found->path);
+	found->path = TAKE(path);
+}
+
+static int find_socket(long pid, char **ret_path)
+{
+	CLEANUP(cleanup_free) char *folder = control_folder();
+	struct found found = {0};
+	DIR *dir = folder ? opendir(folder) : NULL;
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		look_at(folder, entry->d_name, pid, &found);
+	if (dir)
+		(void)closedir(dir);
+	*ret_path = found.path;
+	if (found.nr == 1)
+		return CLI_DONE;
+	if (found.nr)
+		log_err("%u captures run; say which one with --pid", found.nr);
+	else if (pid)
+		log_err("no capture of process %ld runs here; 'gpuprof ctl' finds those of the "
+			"same "
+			"user",
+			pid);
+	else
+		log_err("no capture runs here; 'gpuprof ctl' finds those of the same user");
+	return CLI_FAILED;
+}
+
+static bool is_command(int nr, char **words)
+{
+	static const char *const alone[] = {"status", "dump", "end", NULL};
+	bool sides = !strcmp(words[0], "start") || !strcmp(words[0], "stop");
+
+	for (size_t i = 0; alone[i]; i++)
+		if (!strcmp(words[0], alone[i]))
+			return nr == 1;
+	return sides && (nr == 1 || !strcmp(words[1], "cpu") || !strcmp(words[1], "gpu"));
+}
+
+int cli_ctl(int argc, char **argv)
+{
+	CLEANUP(cleanup_free) char *path = NULL, *text = NULL;
+	struct ctl_args args = {0};
+	int operands, status = options_parse(&command_ctl, argc, argv, &args, &operands);
+	char command[64];
+
+	if (status >= 0)
+		return status;
+	if (args.pid && args.socket)
+		return options_usage_error(&command_ctl, "give --pid or --socket, not both");
+	if (!is_command(operands, argv + 1))
+		return options_usage_error(&command_ctl,
+					   "'%s%s%s' is none of status, stop [cpu|gpu], start "
+					   "[cpu|gpu], dump and end",
+					   argv[1], operands > 1 ? " " : "",
+					   operands > 1 ? argv[2] : "");
+	status = args.socket ? CLI_DONE : find_socket(args.pid, &path);
+	if (status)
+		return status;
+	(void)snprintf(command, sizeof(command), "%s%s%s", argv[1], operands > 1 ? " " : "",
+		       operands > 1 ? argv[2] : "");
+	status = control_send(args.socket ? args.socket : path, command, false, &text);
+	if (status < 0) {
+		log_err("nobody answers at '%s': %s", args.socket ? args.socket : path,
+			strerror(-status));
+		return CLI_FAILED;
+	}
+	/* The first line only says that all is well. */
+	if (text && strchr(text, '\n'))
+		(void)fputs(strchr(text, '\n') + 1, stdout);
+	return status;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Commands to a capture.
+ */
+#include "cli/record_control.h"
+
+#include "base/buf.h"
+#include "base/reason.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TURNS_MAX 200 /* of a switch: at least 10 seconds */
+
+static void answer(struct record_control *r, struct buf *text)
+{
+	control__answer(r->control, buf__error(text) ? "error: out of memory\n" : text->bytes);
+	buf__done(text);
+}
+
+static void answer_error(struct record_control *r, const char *why)
+{
+	struct buf text = {0};
+
+	buf__printf(&text, "error: %s\n", why);
+	buf__char(&text, '\0');
+	answer(r, &text);
+}
+
+static void answer_status(struct record_control *r)
+{
+	struct capture_status s;
+	struct buf text = {0};
+
+	capture__status(r->capture, &s);
+	buf__str(&text, "ok");
+	for (size_t i = 0; i < r->pids_nr; i++)
+		buf__printf(&text, "\nprocess %d", (int)r->pids[i]);
+	buf__printf(&text, "\nrecording %s\ncpu %s\ngpu %s\n", r->path,
+		    s.off & CAPTURE_CPU ? "off" : "on", s.off & CAPTURE_GPU ? "off" : "on");
+	buf__printf(&text, "recorded %.1f s\nevents %llu\nlost %llu\nbytes %llu\n",
+		    (double)s.running_ns / 1e9, (unsigned long long)s.events_nr,
+		    (unsigned long long)s.lost_nr, (unsigned long long)s.bytes);
+	if (s.steps_by)
+		buf__printf(&text, "steps %llu\nrecordings %u\n", (unsigned long long)s.steps_nr,
+			    s.recordings_nr);
+	buf__char(&text, '\0');
+	answer(r, &text);
+}
+
+static void do_switch(struct record_control *r, const char *side, bool on)
+{
+	uint32_t sides = !strcmp(side, " cpu")	 ? CAPTURE_CPU
+			 : !strcmp(side, " gpu") ? CAPTURE_GPU
+						 : CAPTURE_CPU | CAPTURE_GPU;
+	struct reason why = {0};
+
+	if (capture__switch(r->capture, sides, on, &why)) {
+		answer_error(r, why.text);
+		return;
+	}
+	r->waiting = true;
+	r->waited = 0;
+}
+
+static void do_dump(struct record_control *r)
+{
+	struct reason why = {0};
+	struct buf text = {0};
+
+	if (capture__flush(r->capture, &why)) {
+		answer_error(r, why.text);
+		return;
+	}
+	buf__printf(&text, "ok\n%s\n", r->path);
+	buf__char(&text, '\0');
+	answer(r, &text);
+}
+
+/* True: the capture is to end. */
+static bool obey(struct record_control *r, const char *command)
+{
+	if (!strcmp(command, "status")) {
+		answer_status(r);
+	} else if (!strncmp(command, "stop", 4)) {
+		do_switch(r, command + 4, false);
+	} else if (!strncmp(command, "start", 5)) {
+		do_switch(r, command + 5, true);
+	} else if (!strcmp(command, "dump")) {
+		do_dump(r);
+	} else if (!strcmp(command, "end")) {
+		control__answer(r->control, "ok\n");
+		return true;
+	} else {
+		answer_error(r, "no such command");
+	}
+	return false;
+}
+
+static void wait_for_switch(struct record_control *r)
+{
+	struct capture_status s;
+
+	capture__status(r->capture, &s);
+	if (s.switching && r->waited++ < TURNS_MAX)
+		return;
+	r->waiting = false;
+	if (s.switching)
+		answer_error(r, "a process has not answered yet; 'status' tells");
+	else
+		control__answer(r->control, "ok\n");
+}
+
+bool record_control_turn(struct record_control *r)
+{
+	char command[64];
+
+	if (r->waiting)
+		wait_for_switch(r);
+	else if (control__take(r->control, command, sizeof(command)))
+		return obey(r, command);
+	return false;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What `gpuprof ctl` may ask of a capture.
+ */
+#ifndef GP_CLI_RECORD_CONTROL_H
+#define GP_CLI_RECORD_CONTROL_H
+
+#include "capture/capture.h"
+#include "cli/control.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct record_control {
+	struct control *control; /* NULL: nobody can ask */
+	struct capture *capture;
+	const char *path; /* of the recording */
+	pid_t *pids;
+	size_t pids_nr;
+	unsigned int waited; /* turns for a switch to be done */
+	bool waiting;	     /* someone waits for that */
+};
+
+/* Answers who asks, if anyone does. Called often; true: the capture is to end. */
+bool record_control_turn(struct record_control *r);
+
+#endif /* GP_CLI_RECORD_CONTROL_H */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Python stacks of ops and the ids that stand for them in the ring. Append-only, without locks,
+ * like the names: announced in the ring (GP_EV_STACK) before an id is given out. Stacks are told
+ * apart by a 64-bit hash.
+ */
+#ifndef GP_COLLECTOR_STACKS_H
+#define GP_COLLECTOR_STACKS_H
+
+#include "collector/python.h"
+#include "collector/ring_writer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct stacks;
+
+/* What an op began under. */
+struct op_stack {
+	uint64_t frame; /* address of the innermost frame, 0: none */
+	uint32_t id;	/* 0: none */
+	uint32_t flags; /* enum gp_stack_flags */
+};
+
+/* What is kept for a thread; all zero at first. */
+struct thread_stack {
+	uint64_t state;	    /* its Python thread state, as last seen to be good */
+	uint32_t checks_nr; /* walks that were done both ways */
+	uint32_t reserved;
+};
+
+/* NULL, and why in *why_text. */
+struct stacks *stacks__new(const struct gp_python *layout, const char **why_text);
+/* Lets go of Python's library. Afterwards only stacks__free(). NULL is fine. */
+void stacks__release(struct stacks *k);
+void stacks__free(struct stacks *k);
+
+/*
+ * The calling thread's stack; only on a thread that is inside C code. `outer` is the stack of an op
+ * whose call has not returned and which lies on this thread's C stack, NULL: there is none. If the
+ * innermost frame is still the one under which that op began, it waits in that very call, and the
+ * stack is the same. What is missing or not whole is counted in w.
+ */
+struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
+			     const struct op_stack *outer);
+
+/* Why no stack is walked any more, NULL: they are. Stays so. */
+const char *stacks__refused(const struct stacks *k);
+
+#endif /* GP_COLLECTOR_STACKS_H */
