@@ -13,7 +13,7 @@ from harness import DONE, GPUPROF, LIMIT, environment, gpuprof
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARE = os.path.join(ROOT, "userspace", "share")
 MANUAL = os.path.join(SHARE, "gpuprof.1")
-COMMANDS = ("attach", "run", "table", "export", "merge", "list", "doctor")
+COMMANDS = ("attach", "run", "table", "export", "merge", "ctl", "list", "doctor")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
