@@ -19,19 +19,20 @@
 
 /* What an event tells. The order within a stream is the order of `time_ns` per thread only. */
 enum gp_event_kind {
-	GP_EV_OP = 1,	      /* gp_ev_op: one finished op, annotation or autograd node */
-	GP_EV_MEMORY = 2,     /* gp_ev_memory: one allocation (+) or free (-) */
-	GP_EV_THREAD = 3,     /* gp_ev_thread: a thread was seen for the first time */
-	GP_EV_PROCESS = 4,    /* gp_ev_process: the target forked, called exec or exited */
-	GP_EV_MAPS = 5,	      /* gp_ev_head only: the loader changed what is mapped */
-	GP_EV_NAME = 6,	      /* gp_ev_name: the collector's name ids (never in a recording) */
-	GP_EV_API = 7,	      /* gp_ev_api: one CUDA runtime or driver call, by uprobe or CUPTI */
-	GP_EV_KERNEL = 8,     /* gp_ev_kernel: one kernel on a GPU, from CUPTI */
-	GP_EV_GPU_MEMORY = 9, /* gp_ev_gpu_memory: one copy or memset on a GPU, from CUPTI */
-	GP_EV_SYNC = 10,      /* gp_ev_sync: one synchronisation, from CUPTI */
-	GP_EV_CLOCK = 11,     /* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
-	GP_EV_STACK = 12,     /* gp_ev_stack: a stack's id and frames (never in a recording) */
-	GP_EV_INPUTS = 20,    /* gp_ev_inputs: what an inputs_id stands for; before its first use */
+	GP_EV_OP = 1,		/* gp_ev_op: one finished op, annotation or autograd node */
+	GP_EV_MEMORY = 2,	/* gp_ev_memory: one allocation (+) or free (-) */
+	GP_EV_THREAD = 3,	/* gp_ev_thread: a thread was seen for the first time */
+	GP_EV_PROCESS = 4,	/* gp_ev_process: the target forked, called exec or exited */
+	GP_EV_MAPS = 5,		/* gp_ev_head only: the loader changed what is mapped */
+	GP_EV_NAME = 6,		/* gp_ev_name: the collector's name ids (never in a recording) */
+	GP_EV_API = 7,		/* gp_ev_api: one CUDA runtime or driver call, by uprobe or CUPTI */
+	GP_EV_KERNEL = 8,	/* gp_ev_kernel: one kernel on a GPU, from CUPTI */
+	GP_EV_GPU_MEMORY = 9,	/* gp_ev_gpu_memory: one copy or memset on a GPU, from CUPTI */
+	GP_EV_SYNC = 10,	/* gp_ev_sync: one synchronisation, from CUPTI */
+	GP_EV_CLOCK = 11,	/* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
+	GP_EV_STACK = 12,	/* gp_ev_stack: a stack's id and frames (never in a recording) */
+	GP_EV_CUDA_MEMORY = 13, /* gp_ev_cuda_memory: CUDA gave memory or took it back */
+	GP_EV_INPUTS = 20, /* gp_ev_inputs: what an inputs_id stands for; before its first use */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -169,7 +170,11 @@ struct gp_ev_name {
  * One call of the CUDA API. By CUPTI it carries the correlation id, by uprobe the op instance and
  * the arguments; timeline/ joins the two.
  */
-enum gp_api_flags { GP_API_CUPTI = 1, GP_API_DRIVER = 2 };
+enum gp_api_flags {
+	GP_API_CUPTI = 1,
+	GP_API_DRIVER = 2,
+	GP_API_RESULT_UNKNOWN = 4, /* `result` was not seen */
+};
 
 struct gp_ev_api {
 	struct gp_ev_head head; /* time_ns: end; 0 with a probe on the entry only */
@@ -185,6 +190,83 @@ struct gp_ev_api {
 	__u32 block[3];
 	__u32 shared_bytes;
 	__u32 result;
+};
+
+/* A gp_ev_api by uprobe, with what else it was called with: the same kind, told apart by its
+ * length. */
+struct gp_ev_api_call {
+	struct gp_ev_api api;
+	__u64 function;	      /* launches of the runtime: address of the kernel's host function */
+	__u32 kernel_name_id; /* its name, 0: not known */
+	__u32 copy_kind;      /* cudaMemcpyKind, GP_COPY_KIND_NONE: the call has none */
+};
+
+#define GP_COPY_KIND_NONE 0xffffffffU
+
+/*
+ * Where the arguments of a function of the CUDA API lie; the top bits of a cookie's scope. What
+ * each means: bpf/cuda.bpf.c.
+ */
+enum gp_api_layout {
+	GP_API_PLAIN = 0,
+	GP_API_STREAM_1 = 1,
+	GP_API_STREAM_2 = 2,
+	GP_API_LAUNCH = 3,
+	GP_API_LAUNCH_EX = 4,
+	GP_API_LAUNCH_DRIVER = 5,
+	GP_API_LAUNCH_DRIVER_EX = 6,
+	GP_API_COPY = 7,
+	GP_API_COPY_ASYNC = 8,
+	GP_API_COPY_2D = 9,
+	GP_API_COPY_2D_ASYNC = 10,
+	GP_API_COPY_PEER = 11,
+	GP_API_COPY_PEER_ASYNC = 12,
+	GP_API_BYTES = 13,
+	GP_API_BYTES_ASYNC = 14,
+	GP_API_HALVES = 15,
+	GP_API_HALVES_ASYNC = 16,
+	GP_API_WORDS = 17,
+	GP_API_WORDS_ASYNC = 18,
+	/* From here on calls that give memory or take it back. */
+	GP_API_MEMORY = 19,
+	GP_API_ALLOC = 19,
+	GP_API_ALLOC_MANAGED = 20,
+	GP_API_ALLOC_HOST = 21,
+	GP_API_ALLOC_PITCH = 22,
+	GP_API_ALLOC_ASYNC = 23,
+	GP_API_ALLOC_POOL = 24,
+	GP_API_ALLOC_PHYSICAL = 25,
+	GP_API_FREE = 26,
+	GP_API_FREE_HOST = 27,
+	GP_API_FREE_ASYNC = 28,
+	GP_API_FREE_PHYSICAL = 29,
+	GP_API_LAYOUT_NR = 30,
+	/* Besides the layout. */
+	GP_API_IS_DRIVER = 64,
+	GP_API_HAS_EXIT = 128, /* its end is seen */
+};
+
+/* Calls of the CUDA API open on one thread at a time. */
+#define GP_API_DEPTH 8
+
+enum gp_cuda_memory {
+	GP_CUDA_DEVICE = 0,
+	GP_CUDA_MANAGED = 1,
+	GP_CUDA_HOST = 2,     /* pinned */
+	GP_CUDA_PHYSICAL = 3, /* cuMemCreate: `address` is the handle */
+};
+
+/* CUDA has given memory, or taken it back (flags: GP_MEMORY_FREE; bytes is 0 then). Told once, by
+ * the outermost call. */
+struct gp_ev_cuda_memory {
+	struct gp_ev_head head;
+	__u64 instance; /* the op that was open, 0: none */
+	__u64 address;
+	__u64 bytes;
+	__u32 name_id; /* of the call */
+	__u32 what;    /* enum gp_cuda_memory */
+	__u32 stack_id;
+	__u32 reserved;
 };
 
 struct gp_ev_kernel {
@@ -351,7 +433,8 @@ enum gp_loss {
 	GP_LOSS_GPU_TIME = 14,	       /* CUPTI records with no start or end, or an end before it */
 	GP_LOSS_GPU_CLOCK = 15,	       /* CUPTI records made while its clock was not steady */
 	GP_LOSS_GPU_DROPPED = 16, /* CUPTI records that CUPTI or we had no buffer for, at least */
-	GP_LOSS_NR = 17,
+	GP_LOSS_API_END = 17,	  /* calls of the CUDA API of which only the begin was seen */
+	GP_LOSS_NR = 18,
 };
 
 /* Ops open on one thread at a time. */

@@ -46,6 +46,7 @@ struct expected {
 	int sp_delta;
 	bool entry_emulated;
 	int exits[8]; /* offsets, ended by -1; first -2: refused */
+	enum code_exit_rule rule;
 };
 
 static struct code_decoder *decoder;
@@ -72,7 +73,7 @@ static void check_with(const unsigned char *bytes, size_t nr, const struct expec
 	assert_int_equal(code__read(&c, decoder, bytes, nr), 0);
 	c.is_function = known_function;
 	c.arg = known;
-	err = code_exits(&c, entry.offset, exits, &exits_nr, &why);
+	err = code_exits(&c, entry.offset, e->rule, exits, &exits_nr, &why);
 	if (e->exits[0] == -2) {
 		assert_int_equal(err, -EINVAL);
 		assert_true(*why);
@@ -117,6 +118,21 @@ static void test_entry_below_arguments(void **state)
 	CHECK(below, {8, 24, true, {17, -1}});
 	CHECK(clobbered, {0, 0, false, {9, -1}});
 	CHECK(aligned, {0, 0, false, {6, -1}});
+}
+
+static void test_exit_rules(void **state)
+{
+	static const unsigned char canary[] = {ENDBR,	 PUSH_RBP,   SUB_RSP_24, LOAD_CANARY,
+					       CALL_FAR, SUB_CANARY, JNE(6),	 ADD_RSP_24,
+					       POP_RBP,	 RET,	     CALL_FAR};
+	/* push; call; pop; jmp to another function. */
+	static const unsigned char tail[] = {PUSH_RBP, CALL_FAR, POP_RBP, JMP_FAR};
+
+	CHECK(canary, {4, 0, true, {32, -1}, CODE_EXIT_RETURN});
+	CHECK(canary, {4, 0, true, {39, -1}, CODE_EXIT_RESULT});
+	CHECK(tail, {0, 0, true, {7, -1}, CODE_EXIT_ANY});
+	CHECK(tail, {0, 0, true, {-2}, CODE_EXIT_RETURN});
+	CHECK(tail, {0, 0, true, {-2}, CODE_EXIT_RESULT});
 }
 
 static void test_several_returns(void **state)
@@ -210,7 +226,7 @@ static void test_hostile(void **state)
 			noise[i] = (unsigned char)(seed >> 24);
 		}
 		if (!code__read(&c, decoder, noise, 64))
-			(void)code_exits(&c, 0, exits, &nr, &why);
+			(void)code_exits(&c, 0, CODE_EXIT_ANY, exits, &nr, &why);
 		code__done(&c);
 		(void)code_entry(decoder, noise, 64, &entry);
 	}
@@ -350,6 +366,7 @@ int main(void)
 		cmocka_unit_test(test_usual),
 		cmocka_unit_test(test_without_endbr),
 		cmocka_unit_test(test_entry_below_arguments),
+		cmocka_unit_test(test_exit_rules),
 		cmocka_unit_test(test_several_returns),
 		cmocka_unit_test(test_tail_calls),
 		cmocka_unit_test(test_tables),

@@ -135,7 +135,7 @@ static void begin(struct fixture *f, const struct probe_options *options)
 		fail_with("process", &why);
 	if (probe_session__new(options, &why, &f->session))
 		fail_with("session", &why);
-	if (probe_session__attach(f->session, f->process, PROCESS, true, &why) <= 0)
+	if (probe_session__attach(f->session, f->process, PROCESS, PROBE_GROUP_OPS, &why) <= 0)
 		fail_with("attach", &why);
 }
 
@@ -506,15 +506,18 @@ static void test_detach(void **state)
 	probe_session__detach(f->session, PROCESS);
 	command(f, "a10 ");
 	assert_int_equal(f->got.ops_nr, 0);
-	assert_true(probe_session__attach(f->session, f->process, PROCESS, true, &why) > 0);
-	assert_int_equal(probe_session__attach(f->session, f->process, PROCESS, true, &why), 0);
+	assert_true(probe_session__attach(f->session, f->process, PROCESS, PROBE_GROUP_OPS, &why) >
+		    0);
+	assert_int_equal(
+		probe_session__attach(f->session, f->process, PROCESS, PROBE_GROUP_OPS, &why), 0);
 	command(f, "a10 ");
 	assert_int_equal(f->got.ops_nr, 30);
 	probe_session__free(f->session);
 	f->session = NULL;
 	none.ops = false;
 	assert_int_equal(probe_session__new(&none, &why, &f->session), 0);
-	assert_true(probe_session__attach(f->session, f->process, PROCESS, true, &why) > 0);
+	assert_true(probe_session__attach(f->session, f->process, PROCESS, PROBE_GROUP_OPS, &why) >
+		    0);
 	probe_session__summary(f->session, &summary);
 	assert_int_equal(summary.not_placed_nr, 0);
 	probe_session__start(f->session);
@@ -536,7 +539,8 @@ static void test_refused(void **state)
 	(void)kill(f->pid, SIGKILL);
 	assert_int_equal(waitpid(f->pid, NULL, 0), f->pid);
 	probe_session__detach(f->session, PROCESS);
-	assert_true(probe_session__attach(f->session, f->process, PROCESS, true, &why) <= 0);
+	assert_true(probe_session__attach(f->session, f->process, PROCESS, PROBE_GROUP_OPS, &why) <=
+		    0);
 	(void)close(f->in);
 	(void)close(f->out);
 	f->pid = 0;

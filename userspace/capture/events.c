@@ -77,20 +77,35 @@ static uint32_t inputs_number(struct capture *c, uint32_t source, uint32_t id)
 	return number;
 }
 
+/* The address that names a launch's kernel becomes a name. 0 or -errno. */
+static int name_kernel(struct capture *c, const struct member *m, struct gp_ev_api_call *ev)
+{
+	const char *name =
+		ev->function ? kernels__name(&c->kernels, m->process, ev->function) : NULL;
+	int64_t number = name ? names__number(&c->names, c->writer, name, "") : 0;
+
+	ev->function = 0;
+	ev->kernel_name_id = number > 0 ? (uint32_t)number : 0;
+	return number < 0 && number != -ENOSPC ? (int)number : 0;
+}
+
 /* An event whose name's number, at `name_at`, becomes the recording's; so does that of an op's
  * inputs, which only collectors tell. */
-static int put_named(struct capture *c, uint32_t source, const void *event, size_t bytes,
-		     size_t name_at)
+static int put_named(struct capture *c, struct member *m, uint32_t source, const void *event,
+		     size_t bytes, size_t name_at)
 {
 	union {
 		struct gp_ev_head head;
 		struct gp_ev_op_inputs op;
 		struct gp_ev_api api;
+		struct gp_ev_api_call call;
+		struct gp_ev_cuda_memory memory;
 		struct gp_ev_kernel kernel;
 		char bytes[1];
 	} ev;
 	uint32_t id = 0;
 	int64_t known;
+	int err = 0;
 
 	if (bytes > sizeof(ev))
 		bytes = sizeof(ev);
@@ -107,7 +122,11 @@ static int put_named(struct capture *c, uint32_t source, const void *event, size
 		bytes = sizeof(ev.op.op);
 	else if (ev.head.kind == GP_EV_OP && bytes >= sizeof(ev.op))
 		ev.op.inputs_id = inputs_number(c, source, ev.op.inputs_id);
-	return recording_writer__event(c->writer, &ev, bytes);
+	else if (ev.head.kind == GP_EV_API && source != SOURCE_KERNEL)
+		bytes = sizeof(ev.api);
+	else if (ev.head.kind == GP_EV_API && bytes >= sizeof(ev.call))
+		err = name_kernel(c, m, &ev.call);
+	return err ? err : recording_writer__event(c->writer, &ev, bytes);
 }
 
 static int put_name(struct capture *c, uint32_t source, const struct gp_ev_name *ev, size_t bytes)
@@ -162,11 +181,15 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	c->events_nr++;
 	switch (head->kind) {
 	case GP_EV_OP:
-		return put_named(c, source, event, bytes, offsetof(struct gp_ev_op, name_id));
+		return put_named(c, m, source, event, bytes, offsetof(struct gp_ev_op, name_id));
 	case GP_EV_API:
-		return put_named(c, source, event, bytes, offsetof(struct gp_ev_api, name_id));
+		return put_named(c, m, source, event, bytes, offsetof(struct gp_ev_api, name_id));
 	case GP_EV_KERNEL:
-		return put_named(c, source, event, bytes, offsetof(struct gp_ev_kernel, name_id));
+		return put_named(c, m, source, event, bytes,
+				 offsetof(struct gp_ev_kernel, name_id));
+	case GP_EV_CUDA_MEMORY:
+		return put_named(c, m, source, event, bytes,
+				 offsetof(struct gp_ev_cuda_memory, name_id));
 	case GP_EV_NAME:
 		return put_name(c, source, event, bytes);
 	case GP_EV_INPUTS:
@@ -253,7 +276,8 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	int err;
 
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
-	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_STACK) {
+	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_STACK ||
+	    head->kind == GP_EV_CUDA_MEMORY) {
 		c->refused_nr++;
 		return 0;
 	}

@@ -127,12 +127,16 @@ static void follow_cuda(struct capture *c, struct member *m)
 	m->guest_refused = m->guest_refused || !m->guest;
 }
 
+/* Probes what the collector does not tell. */
 static int probe_member(struct capture *c, struct member *m, struct reason *why)
 {
 	bool callbacks = is_active(m, GP_FEATURE_OPS);
+	uint32_t groups = callbacks ? 0 : PROBE_GROUP_OPS;
 
 	m->callbacks |= callbacks;
-	return probe_session__attach(c->probes, m->process, m->index, !callbacks, why);
+	if (c->options.gpu && !is_active(m, GP_FEATURE_CUPTI))
+		groups |= PROBE_GROUP_API;
+	return probe_session__attach(c->probes, m->process, m->index, groups, why);
 }
 
 int capture__add(struct capture *c, pid_t pid, struct reason *why)

@@ -74,38 +74,6 @@ static void arrow_name(struct chrome *c)
 	chrome_lit(&c->out, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
 }
 
-/* ---- API calls ---- */
-
-static void api_slice(struct chrome *c, const struct tl_api *api)
-{
-	uint32_t process = c->t->threads.items[api->thread].process;
-
-	chrome_begin(c);
-	if (api->flags & GP_API_DRIVER)
-		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"name\":");
-	else
-		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":");
-	buf__json(&c->out, api->name);
-	chrome_where(c, api->thread, api->start_ns);
-	chrome_lit(&c->out, ",\"dur\":");
-	buf__us(&c->out, chrome_time(c, api->end_ns) - chrome_time(c, api->start_ns));
-	external_id(c, api->op, api->correlation_id != 0);
-	if (api->correlation_id) {
-		chrome_lit(&c->out, "\"cbid\":");
-		buf__u64(&c->out, api->cbid);
-		arg_u64(c, "correlation", api->correlation_id);
-	}
-	chrome_lit(&c->out, "}}");
-	if (!api->gpu_nr)
-		return;
-	arrow(c, true, process, api->correlation_id);
-	chrome_where(c, api->thread, api->start_ns);
-	arrow_name(c);
-	chrome_lit(&c->out, "}");
-}
-
-/* ---- work ---- */
-
 static void three(struct chrome *c, const char *name, const uint32_t n[3])
 {
 	chrome_lit(&c->out, ",\"");
@@ -118,6 +86,63 @@ static void three(struct chrome *c, const char *name, const uint32_t n[3])
 	}
 	chrome_lit(&c->out, "]");
 }
+
+/* ---- API calls ---- */
+
+/* What the kernel and copy would say, where CUPTI does not tell them. */
+static void call_args(struct chrome *c, const struct tl_api_args *a)
+{
+	if (a->kernel) {
+		chrome_lit(&c->out, ",\"kernel\":");
+		buf__json(&c->out, a->kernel);
+	}
+	if (a->block[0]) {
+		arg_u64(c, "shared memory", a->shared_bytes);
+		three(c, "grid", a->grid);
+		three(c, "block", a->block);
+	}
+	if (a->stream)
+		buf__printf(&c->out, ",\"stream handle\":\"0x%" PRIx64 "\"", a->stream);
+	if (a->bytes)
+		arg_u64(c, "bytes", a->bytes);
+}
+
+static void api_slice(struct chrome *c, const struct tl_api *api)
+{
+	uint32_t process = c->t->threads.items[api->thread].process;
+	const struct tl_api_args *args = NULL;
+
+	if (api->args != TL_NONE && !api->gpu_nr)
+		args = &c->t->gpu.args.items[api->args];
+	chrome_begin(c);
+	if (api->flags & GP_API_DRIVER)
+		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"name\":");
+	else
+		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":");
+	buf__json(&c->out, api->name);
+	chrome_where(c, api->thread, api->start_ns);
+	chrome_lit(&c->out, ",\"dur\":");
+	buf__us(&c->out, chrome_time(c, api->end_ns) - chrome_time(c, api->start_ns));
+	external_id(c, api->op, api->correlation_id != 0 || args);
+	if (api->correlation_id) {
+		chrome_lit(&c->out, "\"cbid\":");
+		buf__u64(&c->out, api->cbid);
+		arg_u64(c, "correlation", api->correlation_id);
+	} else if (args) {
+		chrome_lit(&c->out, "\"seen by\":\"uprobe\"");
+	}
+	if (args)
+		call_args(c, args);
+	chrome_lit(&c->out, "}}");
+	if (!api->gpu_nr)
+		return;
+	arrow(c, true, process, api->correlation_id);
+	chrome_where(c, api->thread, api->start_ns);
+	arrow_name(c);
+	chrome_lit(&c->out, "}");
+}
+
+/* ---- work ---- */
 
 static void place_args(struct chrome *c, const struct tl_gpu *g)
 {

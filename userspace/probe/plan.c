@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The catalogue of what is probed, found in one file, and a place for each of its probes. A
- * function gets all of its probes or none: an entry without exits would never be closed.
+ * The catalogue of what is probed, found in one file, and a place for each of its probes. An
+ * operator gets all of its probes or none: an entry without exits would never be closed.
  */
 #include "probe/plan.h"
 
@@ -10,8 +10,10 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "probe/code.h"
+#include "probe/cuda_api.h"
 #include "probe/names.h"
 #include "probe/plan_cache.h"
+#include "wire.h"
 
 #include <errno.h>
 #include <string.h>
@@ -36,6 +38,7 @@ struct found {
 	struct elf_symbol symbol;
 	size_t code_bytes; /* to be read */
 	uint8_t kind;
+	uint8_t layout; /* PROBE_API: enum gp_api_layout */
 };
 
 struct planner {
@@ -68,6 +71,7 @@ static const struct catalogue_line catalogue[] = {
 	{"_ZN3c1029reportOutOfMemoryToProfilerElmmNS_6DeviceE", PROBE_OOM, true},
 	{"_dl_debug_state", PROBE_LOADER, true},
 	{"__cxa_begin_catch", PROBE_CATCH, true},
+	{CUDA_API_PREFIX, PROBE_API, false},
 };
 
 void probe_plan__free(struct probe_plan *plan)
@@ -90,7 +94,8 @@ static int take_found(const struct elf_symbol *symbol, void *arg)
 
 	/* A dot: the compiler's own, such as NAME.cold. */
 	if (strchr(symbol->name, '.') ||
-	    (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes)))
+	    (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes)) ||
+	    (p->kind == PROBE_API && !cuda_api_find(symbol->name, &found.layout)))
 		return 0;
 	if (p->found.nr == FUNCTIONS_MAX)
 		return -E2BIG;
@@ -126,7 +131,7 @@ static int take_node(const struct elf_symbol *symbol, void *arg)
 
 static size_t code_bytes(const struct found *f)
 {
-	bool whole = f->kind == PROBE_OP || f->kind == PROBE_NODE;
+	bool whole = f->kind == PROBE_OP || f->kind == PROBE_NODE || f->kind == PROBE_API;
 
 	if (whole)
 		return f->symbol.bytes <= CODE_FUNCTION_BYTES_MAX ? f->symbol.bytes : 0;
@@ -215,7 +220,8 @@ static int resolve_names(struct planner *p)
 /* The function's entry in the plan, not placed yet. */
 static int add_function(struct planner *p, const struct found *f)
 {
-	struct probe_function fn = {.kind = f->kind, .name = "", .overload = "", .why = ""};
+	struct probe_function fn = {
+		.kind = f->kind, .layout = f->layout, .name = "", .overload = "", .why = ""};
 	struct intern *texts = p->plan->texts;
 	const struct op_name *name = NULL;
 	const char *joined;
@@ -236,6 +242,8 @@ static int add_function(struct planner *p, const struct found *f)
 	}
 	if (f->kind == PROBE_NODE)
 		fn.name = intern__str(texts, NODE_EVENT "?");
+	if (f->kind == PROBE_API)
+		fn.name = fn.symbol;
 	if (!fn.symbol || !fn.name || !fn.overload)
 		return -ENOMEM;
 	return vec_push(&p->plan->functions, fn);
@@ -271,6 +279,14 @@ static void cleanup_code(struct code *c)
 	code__done(c);
 }
 
+/* Whether CUDA has given memory is told by what the function returns. */
+static enum code_exit_rule exit_rule(const struct found *f)
+{
+	if (f->kind != PROBE_API)
+		return CODE_EXIT_ANY;
+	return cuda_api_is_memory(f->layout) ? CODE_EXIT_RESULT : CODE_EXIT_RETURN;
+}
+
 /* Entry and exits. 0, -ENOMEM, or -EINVAL with the reason. */
 static int place_both(struct planner *p, const struct found *f, const unsigned char *bytes,
 		      size_t nr, const char **ret_why)
@@ -293,7 +309,7 @@ static int place_both(struct planner *p, const struct found *f, const unsigned c
 		entry = code.insns.items[0];
 		entry.height = 0;
 	}
-	err = code_exits(&code, entry.offset, exits, &exits_nr, ret_why);
+	err = code_exits(&code, entry.offset, exit_rule(f), exits, &exits_nr, ret_why);
 	if (err)
 		return err;
 	err = add_site(p, f, &entry, false);
@@ -314,6 +330,21 @@ static int place_entry(struct planner *p, const struct found *f, const unsigned 
 	return add_site(p, f, &entry, false);
 }
 
+/* With its exits, or else without: the call is then told when it begins. Memory is told by the
+ * exit, so those calls have both or none. */
+static int place_api(struct planner *p, const struct found *f, struct probe_function *fn, size_t nr,
+		     const unsigned char *bytes, const char **ret_why)
+{
+	size_t sites_nr = p->plan->sites.nr;
+	int err = nr == f->code_bytes ? place_both(p, f, bytes, nr, ret_why) : -EINVAL;
+
+	fn->layout |= err ? 0 : GP_API_HAS_EXIT;
+	if (err != -EINVAL || cuda_api_is_memory(f->layout))
+		return err;
+	p->plan->sites.nr = sites_nr;
+	return place_entry(p, f, bytes, nr, ret_why);
+}
+
 static int place(struct planner *p, const struct found *f, const struct found *before)
 {
 	struct probe_function *fn = &p->plan->functions.items[p->plan->functions.nr - 1];
@@ -328,6 +359,8 @@ static int place(struct planner *p, const struct found *f, const struct found *b
 		bytes = elf_file__code(p->file, f->symbol.file_offset, want, &nr);
 	if (bytes && (f->kind == PROBE_OP || f->kind == PROBE_NODE))
 		err = nr == want ? place_both(p, f, bytes, nr, &why) : -EINVAL;
+	else if (bytes && f->kind == PROBE_API)
+		err = place_api(p, f, fn, nr, bytes, &why);
 	else if (bytes && nr)
 		err = place_entry(p, f, bytes, nr, &why);
 	fn->placed = !err;

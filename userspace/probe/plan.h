@@ -29,6 +29,7 @@ enum probe_kind {
 	PROBE_REPORT = 6, /* c10::reportMemoryUsageToProfiler: entry */
 	PROBE_CATCH = 7,  /* the C++ runtime's __cxa_begin_catch: entry */
 	PROBE_OOM = 8,	  /* c10::reportOutOfMemoryToProfiler: entry */
+	PROBE_API = 9,	  /* a function of the CUDA API: entry, and exits where they can be seen */
 };
 
 /* One instruction to probe. */
@@ -57,6 +58,7 @@ struct probe_function {
 	uint8_t kind;	      /* enum probe_kind */
 	uint8_t placed;	      /* 0: could not be placed, see why */
 	uint8_t named;	      /* enum probe_named */
+	uint8_t layout;	      /* PROBE_API: enum gp_api_layout */
 };
 
 /* A class of autograd nodes: its virtual table tells what an object is. */

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #define CACHE_MAGIC	0x6e616c7070727067ULL
-#define CACHE_VERSION	2 /* of the file and of the planner: plans change with either */
+#define CACHE_VERSION	3 /* of the file and of the planner: plans change with either */
 #define CACHE_BYTES_MAX (64 << 20)
 
 struct cache_head {
@@ -34,7 +34,7 @@ struct cache_head {
 
 struct cache_function {
 	uint32_t symbol, name, overload, why; /* places in the texts */
-	uint8_t kind, placed, named, reserved;
+	uint8_t kind, placed, named, layout;
 };
 
 struct cache_site {
@@ -71,13 +71,14 @@ static int load_function(struct probe_plan *plan, const struct cache_function *f
 	struct probe_function fn = {.kind = f->kind,
 				    .placed = f->placed,
 				    .named = f->named,
+				    .layout = f->layout,
 				    .symbol = get_text(plan, texts, texts_nr, f->symbol),
 				    .name = get_text(plan, texts, texts_nr, f->name),
 				    .overload = get_text(plan, texts, texts_nr, f->overload),
 				    .why = get_text(plan, texts, texts_nr, f->why)};
 
 	if (!fn.symbol || !fn.name || !fn.overload || !fn.why || fn.kind < PROBE_OP ||
-	    fn.kind > PROBE_OOM || fn.placed > 1 || fn.named > PROBE_NAMED_SYMBOL)
+	    fn.kind > PROBE_API || fn.placed > 1 || fn.named > PROBE_NAMED_SYMBOL)
 		return -ENOENT;
 	return vec_push(&plan->functions, fn);
 }
@@ -160,7 +161,8 @@ static void put_functions(const struct probe_plan *plan, struct buf *body, struc
 					   .why = put_text(texts, fn->why),
 					   .kind = fn->kind,
 					   .placed = fn->placed,
-					   .named = fn->named};
+					   .named = fn->named,
+					   .layout = fn->layout};
 
 		buf__add(body, &f, sizeof(f));
 	}

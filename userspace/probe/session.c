@@ -302,9 +302,11 @@ uint64_t probe_session__hits(const struct probe_session *s)
 	struct counters c;
 
 	read_counters(s, &c);
-	/* An op that an exception ended was closed by the hit of another. */
-	return c.opened + c.closed - c.losses[GP_LOSS_EXCEPTION] + c.losses[GP_LOSS_OPEN_AT_START] +
-	       c.losses[GP_LOSS_RECORD] + c.losses[GP_LOSS_DEPTH] + c.other_hits;
+	/* An op that an exception ended was closed by the hit of another, a call whose end is not
+	 * seen by none. */
+	return c.opened + c.closed - c.losses[GP_LOSS_EXCEPTION] - c.losses[GP_LOSS_API_END] +
+	       c.losses[GP_LOSS_OPEN_AT_START] + c.losses[GP_LOSS_RECORD] +
+	       c.losses[GP_LOSS_DEPTH] + c.other_hits;
 }
 
 void probe_session__summary(const struct probe_session *s, struct probe_summary *ret_summary)

@@ -109,12 +109,14 @@ static int name_functions(struct session_plans *s, struct session_plan *p)
 	for (size_t i = 0; i < nr && !err; i++) {
 		const struct probe_function *fn = &p->plan->functions.items[i];
 
-		if (fn->kind != PROBE_OP && fn->kind != PROBE_NODE)
+		if (fn->kind != PROBE_OP && fn->kind != PROBE_NODE && fn->kind != PROBE_API)
 			continue;
 		p->wanted[i] = s->options->ops && session_glob(globs, fn->name);
 		err = name_id(s, fn->name, fn->overload, &p->name_ids[i]);
 		if (fn->kind == PROBE_NODE)
 			p->name_ids[i] |= (uint32_t)GP_SCOPE_BACKWARD << 24;
+		if (fn->kind == PROBE_API)
+			p->name_ids[i] |= (uint32_t)fn->layout << 24;
 	}
 	for (size_t i = 0; i < p->plan->nodes.nr && !err; i++) {
 		char name[NODE_NAME_BYTES + sizeof(NODE_EVENT)];

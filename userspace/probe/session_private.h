@@ -28,12 +28,14 @@ struct node_table {
 	uint64_t process;
 };
 
+/* What only probes tell; beside enum probe_group. */
+#define GROUP_OTHER 4
+
 /* One file probed in one process. */
 struct attachment {
 	uint16_t process_index;
-	bool ops;
-	bool adds_ops; /* the rest of the plan is another attachment's */
-	uint32_t plan; /* index into the session's plans */
+	uint32_t groups; /* GROUP_OTHER and enum probe_group bits: not another attachment's */
+	uint32_t plan;	 /* index into the session's plans */
 	struct link_set links;
 	uint32_t sites_nr;
 	uint32_t refused_nr;
@@ -81,7 +83,9 @@ enum program {
 	PROGRAM_CATCH = 6,
 	PROGRAM_OOM = 7,
 	PROGRAM_NODE = 8,
-	PROGRAMS_NR = 9,
+	PROGRAM_API_EXIT = 9,
+	PROGRAM_API_ENTRY = 10,
+	PROGRAMS_NR = 11,
 };
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);

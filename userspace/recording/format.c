@@ -36,6 +36,7 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_CLOCK] = sizeof(struct gp_ev_clock),
 		[GP_EV_INPUTS] = sizeof(struct gp_ev_inputs),
 		[GP_EV_STACK] = sizeof(struct gp_ev_stack),
+		[GP_EV_CUDA_MEMORY] = sizeof(struct gp_ev_cuda_memory),
 	};
 
 	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;
@@ -61,6 +62,7 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_GPU_TIME] = "cupti_time",
 		[GP_LOSS_GPU_CLOCK] = "cupti_clock",
 		[GP_LOSS_GPU_DROPPED] = "cupti_dropped",
+		[GP_LOSS_API_END] = "api_end",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";

@@ -31,6 +31,17 @@ struct tl_api {
 	uint32_t stack_id;
 	uint32_t flags;	 /* enum gp_api_flags */
 	uint32_t gpu_nr; /* entries of tl_gpus.work that name it */
+	uint32_t args;	 /* of tl_gpus.args, TL_NONE: only CUPTI has seen it */
+};
+
+/* What an API call that a uprobe saw was called with; all 0 where it has no such argument. */
+struct tl_api_args {
+	const char *kernel; /* demangled, NULL: not known; interned */
+	uint64_t stream;    /* the handle, which is not CUPTI's number of it */
+	uint64_t bytes;
+	uint32_t grid[3];
+	uint32_t block[3];
+	uint32_t shared_bytes;
 };
 
 enum tl_gpu_kind { TL_GPU_KERNEL = 0, TL_GPU_COPY = 1, TL_GPU_SET = 2, TL_GPU_SYNC = 3 };
@@ -92,6 +103,7 @@ struct tl_gpu_use {
 struct tl_gpus {
 	bool any; /* the recording has GPU or API events */
 	VEC(struct tl_api) api;
+	VEC(struct tl_api_args) args;
 	VEC(struct tl_gpu) work;
 	VEC(struct tl_gpu_use) streams; /* in order of first use */
 	VEC(struct tl_gpu_use) devices;

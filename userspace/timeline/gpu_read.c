@@ -113,7 +113,25 @@ static bool time_possible(uint64_t start_ns, uint64_t end_ns)
 	return start_ns && start_ns <= end_ns && end_ns < TL_TIME_END_NS;
 }
 
-static int read_api(struct build *b, const struct gp_ev_api *e)
+/* Of a call by uprobe; TL_NONE with b->err set. */
+static uint32_t read_args(struct build *b, const struct gp_ev_api_call *e)
+{
+	const struct gp_ev_api *api = &e->api;
+	struct tl_api_args args = {
+		.kernel = e->kernel_name_id ? name_of(b, e->kernel_name_id, NAME_KERNEL) : NULL,
+		.stream = api->stream,
+		.bytes = api->bytes,
+		.shared_bytes = api->shared_bytes,
+	};
+
+	memcpy(args.grid, api->grid, sizeof(args.grid));
+	memcpy(args.block, api->block, sizeof(args.block));
+	if (!b->err && vec_push(&b->t->gpu.args, args))
+		b->err = -ENOMEM;
+	return b->err ? TL_NONE : (uint32_t)b->t->gpu.args.nr - 1;
+}
+
+static int read_api(struct build *b, const struct gp_ev_api *e, size_t bytes)
 {
 	bool has_end = e->head.time_ns || (e->head.flags & GP_API_CUPTI);
 	struct raw_api raw = {
@@ -121,6 +139,7 @@ static int read_api(struct build *b, const struct gp_ev_api *e)
 			.end_ns = has_end ? e->head.time_ns : e->start_ns,
 			.op = TL_NONE,
 			.parent = TL_NONE,
+			.args = TL_NONE,
 			.cbid = e->cbid,
 			.correlation_id = e->correlation_id,
 			.stack_id = e->stack_id,
@@ -138,6 +157,8 @@ static int read_api(struct build *b, const struct gp_ev_api *e)
 	raw.api.thread = build_thread_of(b, &e->head);
 	raw.api.name = name_of(b, e->name_id, NAME_CALL);
 	raw.base = name_of(b, e->name_id, NAME_CALL_BASE);
+	if (!b->err && bytes >= sizeof(struct gp_ev_api_call))
+		raw.api.args = read_args(b, (const struct gp_ev_api_call *)e);
 	if (b->err)
 		return b->err;
 	build_saw_time(b, raw.api.start_ns, raw.api.end_ns);
@@ -270,7 +291,7 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes)
 	int err = 0;
 
 	if (head->kind == GP_EV_API && bytes >= sizeof(struct gp_ev_api))
-		err = read_api(b, event);
+		err = read_api(b, event, bytes);
 	else if (head->kind == GP_EV_KERNEL && bytes >= sizeof(struct gp_ev_kernel))
 		err = read_kernel(b, event);
 	else if (head->kind == GP_EV_GPU_MEMORY && bytes >= sizeof(struct gp_ev_gpu_memory))

@@ -72,6 +72,7 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->inputs);
 	vec_done(&t->losses);
 	vec_done(&t->gpu.api);
+	vec_done(&t->gpu.args);
 	vec_done(&t->gpu.work);
 	vec_done(&t->gpu.streams);
 	vec_done(&t->gpu.devices);
