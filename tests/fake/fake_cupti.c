@@ -24,6 +24,7 @@
 #define MEMORY_DEVICE	3
 #define FROM_HOST	1
 #define TO_HOST		2
+#define PEER_TO_PEER	10
 
 PUBLIC int cuptiGetVersion(uint32_t *ret_version);
 PUBLIC int cuptiGetTimestamp(uint64_t *ret_ns);
@@ -75,6 +76,8 @@ static size_t record_bytes(uint32_t kind)
 	case CUPTI_MEMCPY:
 	case CUPTI_MEMSET:
 		return big ? 88 : (graph ? 80 : 72);
+	case CUPTI_PEER_COPY:
+		return graph ? sizeof(struct cupti_peer_copy) : 80;
 	default:
 		return 40;
 	}
@@ -127,8 +130,11 @@ static void write_kernel(const struct fake_event *e, uint64_t start, uint64_t en
 		.registers_per_thread = 32,
 		.start = start,
 		.end = end,
-		.context = 1,
+		.device = e->device,
+		.context = 1 + e->device,
 		.stream = e->stream,
+		.graph = e->graph,
+		.graph_node = e->graph_node,
 		.dynamic_shared_bytes = (int32_t)e->shared_bytes,
 		.correlation_id = e->correlation_id,
 		.name = e->name,
@@ -151,8 +157,34 @@ static void write_copy(const struct fake_event *e, uint64_t start, uint64_t end)
 		.bytes = e->bytes,
 		.start = start,
 		.end = end,
-		.context = 1,
+		.device = e->device,
+		.context = 1 + e->device,
 		.stream = e->stream,
+		.graph = e->graph,
+		.graph_node = e->graph_node,
+		.correlation_id = e->correlation_id,
+	};
+
+	write_record(&c, sizeof(c));
+}
+
+static void write_peer_copy(const struct fake_event *e, uint64_t start, uint64_t end)
+{
+	struct cupti_peer_copy c = {
+		.kind = CUPTI_PEER_COPY,
+		.copy_kind = PEER_TO_PEER,
+		.src_kind = MEMORY_DEVICE,
+		.dst_kind = MEMORY_DEVICE,
+		.bytes = e->bytes,
+		.start = start,
+		.end = end,
+		.device = e->device,
+		.context = 1 + e->device,
+		.stream = e->stream,
+		.src_device = e->device,
+		.src_context = 1 + e->device,
+		.dst_device = e->peer_device - 1,
+		.dst_context = e->peer_device,
 		.correlation_id = e->correlation_id,
 	};
 
@@ -166,8 +198,11 @@ static void write_set(const struct fake_event *e, uint64_t start, uint64_t end)
 		.bytes = e->bytes,
 		.start = start,
 		.end = end,
-		.context = 1,
+		.device = e->device,
+		.context = 1 + e->device,
 		.stream = e->stream,
+		.graph = e->graph,
+		.graph_node = e->graph_node,
 		.correlation_id = e->correlation_id,
 		.memory_kind = MEMORY_DEVICE,
 	};
@@ -201,7 +236,7 @@ static void write_sync(const struct fake_event *e, uint64_t start, uint64_t end)
 		.start = start,
 		.end = end,
 		.correlation_id = e->correlation_id,
-		.context = 1,
+		.context = 1 + e->device,
 		.stream = e->stream,
 	};
 
@@ -221,6 +256,10 @@ static void write_event(const struct fake_event *e)
 		return;
 	}
 	spoil(e, &start, &end);
+	if (e->peer_device) {
+		write_peer_copy(e, start, end);
+		return;
+	}
 	writers[e->kind](e, start, end);
 }
 

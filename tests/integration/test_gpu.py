@@ -73,19 +73,21 @@ def capture(app, folder, *orders, options=(), name="r.gpuprof"):
 
 @pytest.mark.san
 def test_every_piece_of_work_once(tmp_path):
-    with App() as app:
+    with App(FAKE_CUDA_DEVICES=2) as app:
         app.do("work 1 3")
-        done, recording = capture(app, tmp_path, "work 3 200", "driver 20", "work 2 50")
+        done, recording = capture(app, tmp_path, "work 3 200", "driver 20", "work 2 50",
+                                  "calls 1", "devices 2", "graph 5")
         app.do("work 2 3")
         truth = app.truth(tmp_path)
         app.leave()
     assert done.status == harness.DONE, done.told
     assert not recording.lost()
     recorded, _ = gpu_truth.check(recording, truth)
-    kinds = [kind for kind, _ in recorded]
-    assert kinds.count("kernel") == 3 * 700 + 20
-    assert kinds.count("copy") == 2 * 700 and kinds.count("set") == 700
-    assert kinds.count("sync") == 701
+    kinds = [key[0] for key in recorded]
+    assert kinds.count("kernel") == 3 * 700 + 20 + 3 + 4 + 2 * 5
+    assert kinds.count("copy") == 2 * 700 + 1 + 4 + 5 and kinds.count("set") == 700 + 1 + 4
+    assert kinds.count("sync") == 701 + 1 + 4 + 1
+    assert {event.what[3] for event in recorded.values() if event.kind == "kernel"} == {"0", "1"}
 
 
 @pytest.mark.san
@@ -167,7 +169,7 @@ def test_cupti_in_use_by_another(tmp_path):
     assert "CUPTI is in use by another profiler" in done.stderr, done.told
     assert not recording.lost()
     recorded, _ = gpu_truth.check(recording, truth)
-    assert [kind for kind, _ in recorded].count("kernel") == 3 * 60
+    assert [key[0] for key in recorded].count("kernel") == 3 * 60
 
 
 def test_cuda_not_in_use_yet(tmp_path):
@@ -205,6 +207,7 @@ def test_left_out(option, tmp_path):
         app.leave()
     assert done.status == harness.DONE, done.told
     assert not recording.events and not recording.lost()
+    assert bool(recording.calls) == (option == "--no-inject")
 
 
 @pytest.mark.san
@@ -241,8 +244,8 @@ def test_gpuprof_killed(tmp_path):
 
 def innermost(ops, tid, start, end):
     """The name of the shortest recorded range around a call, on its thread."""
-    around = [(op_end - op_start, name) for name, op_tid, op_start, op_end in ops
-              if op_tid == tid and op_start <= start and end <= op_end]
+    around = [(op.end - op.start, op.name) for op in ops
+              if op.tid == tid and op.start <= start and end <= op.end]
     return min(around)[1] if around else None
 
 
@@ -266,7 +269,7 @@ def test_launches_inside_pytorch_operators(options, tmp_path):
     for kernel in kernels:
         call = recorded["call", kernel.correlation]
         name = innermost(recording.ops, call.tid, call.start, call.end)
-        assert name == kernel.what[3].replace("kernel", "range"), (kernel, call)
+        assert name == kernel.what[-1].replace("kernel", "range"), (kernel, call)
     assert {event.tid for event in recorded.values() if event.kind == "call"} >= {
         target.facts["tid"]}
     rows = done.recording.table("--group-by", "shape")["rows"]
@@ -293,7 +296,7 @@ def test_cuda_comes_later(options, tmp_path):
     recording = gpu_truth.Recorded(tmp_path / "r")
     assert done.status == harness.DONE, done.told
     recorded, _ = gpu_truth.check(recording, gpu_truth.true_events(str(path)))
-    assert [kind for kind, _ in recorded].count("kernel") == 10 * 2 * 3
+    assert [key[0] for key in recorded].count("kernel") == 10 * 2 * 3
     assert bool(recording.ops) == (not options)
 
 
@@ -309,4 +312,4 @@ def test_process_ends_during_the_capture(tmp_path):
     recording = gpu_truth.Recorded(tmp_path / "r")
     assert not recording.lost()
     recorded, _ = gpu_truth.check(recording, truth)
-    assert [kind for kind, _ in recorded].count("kernel") == 3 * 150
+    assert [key[0] for key in recorded].count("kernel") == 3 * 150
