@@ -7,6 +7,7 @@ within the bound that the recording itself gives: the readings of the two clocks
 import bisect
 import collections
 import os
+import shutil
 import subprocess
 
 import harness
@@ -24,6 +25,15 @@ Call = collections.namedtuple(
 Memory = collections.namedtuple("Memory", "address bytes what name")
 Op = collections.namedtuple("Op", "name tid start end instance")
 Clock = collections.namedtuple("Clock", "time gpu width")
+
+
+def fake_inside():
+    """The folder of the stand-ins as a workload sees it."""
+    if not harness.ROOT_DIR:
+        return FAKE
+    folder = os.path.join(harness.inside().folder, "fake")
+    shutil.copytree(FAKE, folder, dirs_exist_ok=True)
+    return harness.Inside.inner(folder)
 
 
 class Recorded:

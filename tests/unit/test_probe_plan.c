@@ -46,7 +46,6 @@ struct expected {
 	int sp_delta;
 	bool entry_emulated;
 	int exits[8]; /* offsets, ended by -1; first -2: refused */
-	enum code_exit_rule rule;
 };
 
 static struct code_decoder *decoder;
@@ -56,8 +55,8 @@ static bool known_function(const void *arg, int64_t offset)
 	return arg != NULL;
 }
 
-static void check_with(const unsigned char *bytes, size_t nr, const struct expected *e,
-		       const void *known)
+static void check_rule(const unsigned char *bytes, size_t nr, const struct expected *e,
+		       const void *known, enum code_exit_rule rule)
 {
 	uint32_t exits[CODE_EXITS_MAX];
 	struct code_insn entry;
@@ -73,7 +72,7 @@ static void check_with(const unsigned char *bytes, size_t nr, const struct expec
 	assert_int_equal(code__read(&c, decoder, bytes, nr), 0);
 	c.is_function = known_function;
 	c.arg = known;
-	err = code_exits(&c, entry.offset, e->rule, exits, &exits_nr, &why);
+	err = code_exits(&c, entry.offset, rule, exits, &exits_nr, &why);
 	if (e->exits[0] == -2) {
 		assert_int_equal(err, -EINVAL);
 		assert_true(*why);
@@ -86,6 +85,14 @@ static void check_with(const unsigned char *bytes, size_t nr, const struct expec
 	code__done(&c);
 }
 
+static void check_with(const unsigned char *bytes, size_t nr, const struct expected *e,
+		       const void *known)
+{
+	check_rule(bytes, nr, e, known, CODE_EXIT_ANY);
+}
+
+#define CHECK_RULE(rule, code, ...)                                                                \
+	check_rule(code, sizeof(code), &(const struct expected)__VA_ARGS__, NULL, rule)
 #define CHECK(code, ...) check_with(code, sizeof(code), &(const struct expected)__VA_ARGS__, NULL)
 
 /* The common shape: push behind endbr64, and the canary's branch before the only ret. */
@@ -128,11 +135,11 @@ static void test_exit_rules(void **state)
 	/* push; call; pop; jmp to another function. */
 	static const unsigned char tail[] = {PUSH_RBP, CALL_FAR, POP_RBP, JMP_FAR};
 
-	CHECK(canary, {4, 0, true, {32, -1}, CODE_EXIT_RETURN});
-	CHECK(canary, {4, 0, true, {39, -1}, CODE_EXIT_RESULT});
-	CHECK(tail, {0, 0, true, {7, -1}, CODE_EXIT_ANY});
-	CHECK(tail, {0, 0, true, {-2}, CODE_EXIT_RETURN});
-	CHECK(tail, {0, 0, true, {-2}, CODE_EXIT_RESULT});
+	CHECK_RULE(CODE_EXIT_RETURN, canary, {4, 0, true, {32, -1}});
+	CHECK_RULE(CODE_EXIT_RESULT, canary, {4, 0, true, {39, -1}});
+	CHECK_RULE(CODE_EXIT_ANY, tail, {0, 0, true, {7, -1}});
+	CHECK_RULE(CODE_EXIT_RETURN, tail, {0, 0, true, {-2}});
+	CHECK_RULE(CODE_EXIT_RESULT, tail, {0, 0, true, {-2}});
 }
 
 static void test_several_returns(void **state)

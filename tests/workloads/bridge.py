@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Real operators of PyTorch on the CPU that launch on the simulated GPU (tests/fake/) from inside
-their ranges: each kernel's name says which range launched it. --fake names the folder of the
-stand-ins. With --late they are loaded when "load" is said.
+their ranges: each kernel's name says which range launched it. With --inside each operator launches
+a kernel of its own name from inside itself, instead. --fake names the folder of the stand-ins. With
+--late they are loaded when "load" is said.
 
     load               load the stand-ins and use CUDA                 "loaded"
     counted WHAT       what happened to CUPTI so often                 "counted N"
@@ -15,6 +16,7 @@ import threading
 
 import torch
 from torch.autograd.profiler import record_function
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import protocol
 
@@ -53,6 +55,19 @@ class Gpu:
         self.runtime.cudaStreamSynchronize(stream)
 
 
+class Launching(TorchDispatchMode):
+    """Every operator launches a kernel of its name."""
+
+    def __init__(self, gpu, stream):
+        super().__init__()
+        self.gpu = gpu
+        self.stream = stream
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.gpu.launch("kernel " + func._schema.name, self.stream)
+        return func(*args, **(kwargs or {}))
+
+
 class Bridge(protocol.Workload):
     """Two threads, each with a stream, ranges, operators and launches."""
 
@@ -60,13 +75,23 @@ class Bridge(protocol.Workload):
     def add_arguments(cls, parser):
         parser.add_argument("--fake", required=True)
         parser.add_argument("--late", action="store_true")
+        parser.add_argument("--inside", action="store_true")
 
     def __init__(self, args):
         super().__init__(args)
         self.gpu = None if args.late else Gpu(args.fake)
         self.x = torch.ones(8, 8)
 
+    def work_inside(self, stream):
+        with Launching(self.gpu, stream):
+            for _ in range(LAYERS):
+                torch.relu(torch.addmm(self.x, self.x, self.x)).sum()
+        self.gpu.wait(stream)
+
     def work(self, stream):
+        if self.args.inside:
+            self.work_inside(stream)
+            return
         y = self.x
         for layer in range(LAYERS):
             with record_function("range %d.%d" % (stream, layer)):
