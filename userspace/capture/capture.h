@@ -24,10 +24,12 @@ struct capture_options {
 	uint32_t ring_bytes;   /* a power of two */
 	bool ops;
 	bool memory;
-	bool shapes;	  /* inputs of ops, from the collector */
-	bool stacks;	  /* Python's: ops then come by uprobes, not by the collector */
-	bool gpu;	  /* GPU activity too, where there is CUDA; needs inject */
-	bool inject;	  /* the collector may be put into the processes */
+	bool shapes;		   /* inputs of ops, from the collector */
+	bool stacks;		   /* Python's: ops then come by uprobes, not by the collector */
+	bool gpu;		   /* GPU activity too, where there is CUDA; needs inject */
+	bool inject;		   /* the collector may be put into the processes */
+	bool invited;		   /* CUDA itself will load the collector: take it when it comes */
+	const char *uninvited_why; /* why CUDA will not, NULL: nobody has asked for it */
 	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */
 };
 

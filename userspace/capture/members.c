@@ -118,7 +118,7 @@ static void find_python_later(struct capture *c, struct member *m)
 /* CUDA has come into the process, perhaps. */
 static void follow_cuda(struct capture *c, struct member *m)
 {
-	if (!c->options.gpu || !has_cuda(m))
+	if (!c->options.gpu || !c->options.inject || !has_cuda(m))
 		return;
 	if (m->guest)
 		guest__ask(m->guest, GP_FEATURE_CUPTI);
@@ -199,12 +199,30 @@ static void replace_guest(struct capture *c, struct member *m)
 		log_info("%d: %d probes more, in place of the collector", (int)m->process->pid, nr);
 }
 
+/* The program, which was to bring its collector along, has ended or become another. */
+static void tell_stranger(const struct capture *c, const struct member *m)
+{
+	const char *why = c->options.uninvited_why;
+
+	if (c->options.invited)
+		why = "CUDA did not load the collector; attach to the process while it runs";
+	if (why && has_cuda(m) && !m->guest && !m->guest_refused)
+		log_warn("%d: no GPU times: %s", (int)m->process->pid, why);
+}
+
 /* After exec: who it is now. The probes of its new libraries follow. */
 static void rename_member(struct capture *c, struct member *m)
 {
 	struct target_process *now;
 
 	m->renamed = false;
+	tell_stranger(c, m);
+	if (m->guest) {
+		capture_stop_guest(c, m->guest, true);
+		capture_drain_guest(c, m->guest);
+		guest__losses(m->guest, c->guest_losses);
+		guest__free(TAKE(m->guest), m->process, true);
+	}
 	if (target_process__new(m->process->pid, NULL, &now))
 		return;
 	target_process__free(m->process);
@@ -212,6 +230,34 @@ static void rename_member(struct capture *c, struct member *m)
 	python_codes__free(TAKE(m->python));
 	if (!c->failed)
 		c->failed = write_process(c, m);
+}
+
+/* CUDA has loaded the collector, perhaps only just. */
+static bool is_expected(const struct capture *c, const struct member *m)
+{
+	return c->options.invited && !m->guest && !m->guest_refused &&
+	       target_process__library(m->process, "libgpuprof-cupti");
+}
+
+static void adopt(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+	int err = guest__adopt(m->process, m->index, &why, &m->guest);
+
+	if (!err || err == -EAGAIN || err == -ENOENT)
+		return;
+	m->guest_refused = true;
+	log_warn("%d: no GPU times: %s", (int)m->process->pid, why.text);
+}
+
+static void tell_lack(struct member *m)
+{
+	struct reason why = {0};
+
+	if (m->lack_told || !guest__lacks(m->guest, GP_FEATURE_CUPTI, &why))
+		return;
+	m->lack_told = true;
+	log_warn("%d: %s", (int)m->process->pid, why.text);
 }
 
 /* Libraries that came since: probed from now on. */
@@ -245,6 +291,7 @@ static void end_member(struct capture *c, struct member *m)
 	else
 		log_at(LOG_WARN, "%d (%s) runs another program now (exec): its capture has ended",
 		       (int)m->process->pid, m->process->comm);
+	tell_stranger(c, m);
 	if (m->guest)
 		capture_stop_guest(c, m->guest, true);
 	probe_session__detach(c->probes, m->index);
@@ -271,9 +318,13 @@ int capture_watch_members(struct capture *c)
 			end_member(c, m);
 		} else if (!m->end && m->maps_changed) {
 			probe_anew(c, m);
+		} else if (!m->end && is_expected(c, m)) {
+			adopt(c, m);
 		} else if (!m->end && m->guest && guest__has_left(m->guest)) {
 			replace_guest(c, m);
 		}
+		if (!m->end && m->guest && c->options.invited)
+			tell_lack(m);
 		here += !m->end;
 	}
 	return here;

@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/record.h"
 #include "cli/record_args.h"
+#include "cli/run_gpu.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,7 @@ struct child {
 	int failed; /* read end: the errno of a failed exec, or nothing */
 };
 
-static void child_main(int go, int failed, pid_t parent, char **argv)
+static void child_main(int go, int failed, pid_t parent, char **argv, const char *gpu_library)
 {
 	char byte;
 	int err;
@@ -39,6 +40,8 @@ static void child_main(int go, int failed, pid_t parent, char **argv)
 	if (getppid() != parent || read(go, &byte, 1) != 1)
 		_exit(STATUS_NOT_FOUND);
 	(void)signal(SIGPIPE, SIG_DFL);
+	if (gpu_library)
+		run_gpu_invite(gpu_library);
 	(void)execvp(argv[0], argv);
 	err = errno;
 	if (write(failed, &err, sizeof(err)) < 0)
@@ -46,7 +49,7 @@ static void child_main(int go, int failed, pid_t parent, char **argv)
 	_exit(STATUS_NOT_FOUND);
 }
 
-static int start_child(char **argv, struct child *ret_child)
+static int start_child(char **argv, const char *gpu_library, struct child *ret_child)
 {
 	pid_t parent = getpid();
 	int go[2], failed[2];
@@ -64,7 +67,7 @@ static int start_child(char **argv, struct child *ret_child)
 	pid = fork();
 	if (!pid) {
 		(void)close(go[1]);
-		child_main(go[0], failed[1], parent, argv);
+		child_main(go[0], failed[1], parent, argv, gpu_library);
 	}
 	(void)close(go[0]);
 	(void)close(failed[1]);
@@ -134,8 +137,9 @@ static int record_child(struct child *c, struct record_options *options, char **
 int cli_run(int argc, char **argv)
 {
 	struct record_args args = RECORD_ARGS_DEFAULT;
-	CLEANUP(cleanup_free) char *path = NULL, *cache = NULL;
+	CLEANUP(cleanup_free) char *path = NULL, *cache = NULL, *gpu_library = NULL;
 	struct record_options options;
+	struct reason no_gpu = {0};
 	struct child child;
 	int operands, status = options_parse(&command_run, argc, argv, &args, &operands);
 
@@ -151,7 +155,9 @@ int cli_run(int argc, char **argv)
 	argv[1 + operands] = NULL;
 	cache = record_cache_dir();
 	path = args.output_path ? strdup(args.output_path) : NULL;
-	if (start_child(argv + 1, &child))
+	if (!args.no_gpu && !args.no_inject)
+		gpu_library = run_gpu_library(argv[1], cache, &no_gpu);
+	if (start_child(argv + 1, gpu_library, &child))
 		return CLI_FAILED;
 	if (!args.output_path)
 		path = record_default_path(child.pid);
@@ -160,6 +166,8 @@ int cli_run(int argc, char **argv)
 		(void)kill(child.pid, SIGKILL);
 	} else {
 		options.capture.follow_exec = true;
+		options.capture.invited = gpu_library;
+		options.capture.uninvited_why = no_gpu.text[0] ? no_gpu.text : NULL;
 		status = record_child(&child, &options, argv + 1);
 	}
 	reap(&child, status == CLI_DONE || status == CLI_LOST);

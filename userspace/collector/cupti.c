@@ -305,7 +305,7 @@ static void let_go(void)
 	cupti_library__release(&session.library);
 }
 
-static enum cupti_outcome arm(struct ring_writer *w, const char **why_text)
+static enum cupti_outcome arm(struct ring_writer *w, bool starting, const char **why_text)
 {
 	enum cupti_found found;
 	const struct cupti_functions *call = &session.library.call;
@@ -315,7 +315,7 @@ static enum cupti_outcome arm(struct ring_writer *w, const char **why_text)
 		*why_text = "gpu activity: a thread is stopped inside CUPTI";
 		return CUPTI_LATER;
 	}
-	found = cupti_library__bind(&session.library, why_text);
+	found = cupti_library__bind(&session.library, starting, why_text);
 	if (found != CUPTI_FOUND)
 		return found == CUPTI_ABSENT ? CUPTI_LATER : CUPTI_REFUSED;
 	session.ring = w;
@@ -345,14 +345,14 @@ static enum cupti_outcome arm(struct ring_writer *w, const char **why_text)
 	return CUPTI_REFUSED;
 }
 
-enum cupti_outcome cupti__arm(struct ring_writer *w, const char **why_text)
+enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, const char **why_text)
 {
 	enum cupti_outcome outcome;
 
 	*why_text = "gpu activity: the process is ending";
 	if (!go_inside())
 		return CUPTI_REFUSED;
-	outcome = arm(w, why_text);
+	outcome = arm(w, starting, why_text);
 	come_out();
 	return outcome;
 }
