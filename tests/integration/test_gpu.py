@@ -5,7 +5,9 @@ writes down the truth.
 """
 
 import os
+import random
 import shutil
+import subprocess
 
 import pytest
 
@@ -313,3 +315,55 @@ def test_process_ends_during_the_capture(tmp_path):
     assert not recording.lost()
     recorded, _ = gpu_truth.check(recording, truth)
     assert [key[0] for key in recorded].count("kernel") == 3 * 150
+
+
+def traces_of(app):
+    """What an attach could leave behind: mapped ranges (those without a name are the program's
+    own: its record of the truth grows), descriptors, threads."""
+    with open("/proc/%d/maps" % app.pid, encoding="utf-8") as maps:
+        mapped = sum(len(line.split()) > 5 for line in maps)
+    return mapped, harness.descriptors(app.pid), len(os.listdir("/proc/%d/task" % app.pid))
+
+
+def test_cycles_leave_no_trace(tmp_path, request):
+    """After the first attach, which leaves the inert library and CUPTI itself, nothing grows."""
+    with App() as app:
+        app.do("keep 1")
+        capture(app, tmp_path, "work 1 2", options=("--memory",))
+        harness.wait_until("the collector is gone", lambda: traces_of(app)[2] == 2)
+        settled = traces_of(app)
+        for _ in range(request.config.getoption("--cycles")):
+            done, recording = capture(app, tmp_path, "work 1 2", options=("--memory",))
+            assert done.status == harness.DONE, done.told
+            assert [event.kind for event in recording.events].count("kernel") == 6
+            harness.wait_until("all is as before", lambda: traces_of(app) == settled)
+        assert not harness.text_differences(app.pid)
+        app.do("keep 0")
+        app.leave()
+
+
+def test_killed_at_random(tmp_path, request):
+    """gpuprof dies while it injects, captures or tears down; the program does not."""
+    chance = random.Random(20261122)
+    with App() as app:
+        app.do("keep 1")
+        for _ in range(request.config.getoption("--kills")):
+            with harness.Gpuprof("attach", "--pid", app.pid, "-o", tmp_path / "k") as profiler:
+                if chance.random() < 0.6:
+                    profiler.wait_recording()
+                app.do("work 1 2")
+                if chance.random() < 0.4:
+                    profiler.signal(harness.signal.SIGINT)
+                try:
+                    profiler.process.wait(chance.random() * 0.2)
+                except subprocess.TimeoutExpired:
+                    pass
+                profiler.kill()
+            app.do("work 1 2")
+        app.wait_counted("unsubscribed", app.counted("subscribed"))
+        done, recording = capture(app, tmp_path, "work 1 2")
+        assert done.status == harness.DONE, done.told
+        assert [event.kind for event in recording.events].count("kernel") == 6
+        assert not harness.text_differences(app.pid)
+        app.do("keep 0")
+        app.leave()
