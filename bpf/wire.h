@@ -32,6 +32,8 @@ enum gp_event_kind {
 	GP_EV_CLOCK = 11,	/* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
 	GP_EV_STACK = 12,	/* gp_ev_stack: a stack's id and frames (never in a recording) */
 	GP_EV_CUDA_MEMORY = 13, /* gp_ev_cuda_memory: CUDA gave memory or took it back */
+	GP_EV_DEVICE = 14,	/* gp_ev_device: a GPU, as the driver describes it */
+	GP_EV_OVERHEAD = 15,	/* gp_ev_overhead: time that CUPTI or the driver took, from CUPTI */
 	GP_EV_INPUTS = 20, /* gp_ev_inputs: what an inputs_id stands for; before its first use */
 };
 
@@ -315,6 +317,34 @@ struct gp_ev_sync {
 	__u32 stream; /* ~0: none */
 	__u32 event;  /* 0: none */
 	__u32 reserved;
+};
+
+/* head.tid: the thread that it kept busy, 0: not told. */
+struct gp_ev_overhead {
+	struct gp_ev_head head;
+	__u64 start_ns;
+	__u32 what; /* CUpti_ActivityOverheadKind */
+	__u32 reserved;
+};
+
+/* Numbers are 0 where the driver does not tell them. */
+struct gp_ev_device {
+	struct gp_ev_head head;
+	__u64 memory_bytes;
+	__u32 device;
+	__u32 major, minor; /* compute capability */
+	__u32 threads_per_block;
+	__u32 threads_per_sm;
+	__u32 registers_per_block;
+	__u32 registers_per_sm;
+	__u32 warp_threads;
+	__u32 shared_per_block; /* bytes, as the next three */
+	__u32 shared_per_block_optin;
+	__u32 shared_per_sm;
+	__u32 shared_reserved; /* of each block, by the driver */
+	__u32 sms;
+	__u32 blocks_per_sm;
+	char name[64]; /* not trusted, perhaps not terminated */
 };
 
 /*

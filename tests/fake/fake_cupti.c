@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PUBLIC		FAKE_GPU_PUBLIC
@@ -25,6 +26,7 @@
 #define FROM_HOST	1
 #define TO_HOST		2
 #define PEER_TO_PEER	10
+#define BUFFER_FLUSH	(1 << 16)
 
 PUBLIC int cuptiGetVersion(uint32_t *ret_version);
 PUBLIC int cuptiGetTimestamp(uint64_t *ret_ns);
@@ -263,12 +265,33 @@ static void write_event(const struct fake_event *e)
 	writers[e->kind](e, start, end);
 }
 
+/* What the last flush cost its thread. */
+static void write_overhead(uint64_t start_ns)
+{
+	struct cupti_overhead o = {
+		.kind = CUPTI_OVERHEAD,
+		.what = BUFFER_FLUSH,
+		.object_kind = CUPTI_OBJECT_THREAD,
+		.process = (uint32_t)getpid(),
+		.thread = (uint32_t)syscall(SYS_gettid),
+		.start = fake_gpu_cupti_ns(start_ns),
+		.end = fake_gpu_cupti_ns(fake_gpu_now_ns()),
+	};
+
+	fake_gpu_count("overhead");
+	write_record(&o, sizeof(o));
+}
+
 static void deliver(bool flush)
 {
+	uint64_t start_ns = fake_gpu_now_ns();
+
 	if (!cupti.request)
 		return;
 	pthread_mutex_lock(&cupti.delivery);
 	fake_gpu_deliver(flush, write_event);
+	if (flush && cupti.kinds[CUPTI_OVERHEAD])
+		write_overhead(start_ns);
 	if (flush)
 		give_back();
 	pthread_mutex_unlock(&cupti.delivery);

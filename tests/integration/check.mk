@@ -50,6 +50,7 @@ check-matrix: setup-matrix all
 .PHONY: bench
 bench: setup-bench all
 	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/bench.py $(BENCH)
+	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/launches.py
 
 .PHONY: demo
 demo: setup-demo all

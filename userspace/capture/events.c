@@ -122,8 +122,6 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 		bytes = sizeof(ev.op.op);
 	else if (ev.head.kind == GP_EV_OP && bytes >= sizeof(ev.op))
 		ev.op.inputs_id = inputs_number(c, source, ev.op.inputs_id);
-	else if (ev.head.kind == GP_EV_API && source != SOURCE_KERNEL)
-		bytes = sizeof(ev.api);
 	else if (ev.head.kind == GP_EV_API && bytes >= sizeof(ev.call))
 		err = name_kernel(c, m, &ev.call);
 	return err ? err : recording_writer__event(c->writer, &ev, bytes);
@@ -246,6 +244,8 @@ static uint64_t began_ns(const void *event)
 		return ((const struct gp_ev_gpu_memory *)event)->start_ns;
 	case GP_EV_SYNC:
 		return ((const struct gp_ev_sync *)event)->start_ns;
+	case GP_EV_OVERHEAD:
+		return ((const struct gp_ev_overhead *)event)->start_ns;
 	default:
 		return 0;
 	}
@@ -259,7 +259,8 @@ static bool before_start(struct capture *c, const void *event)
 	const struct gp_ev_head *head = event;
 	uint64_t start_ns = began_ns(event);
 
-	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_CLOCK)
+	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_CLOCK ||
+	    head->kind == GP_EV_DEVICE)
 		return false;
 	if (!c->started || head->time_ns < c->start_ns)
 		return true;

@@ -17,6 +17,7 @@
 #include "collector/cupti_clock.h"
 #include "collector/cupti_library.h"
 #include "collector/cupti_records.h"
+#include "collector/devices.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,10 +35,11 @@
 enum takedown { TAKEDOWN_NONE = 0, TAKEDOWN_WAITING = 1, TAKEDOWN_AT_WORK = 2, TAKEDOWN_DONE = 3 };
 
 static const uint32_t kinds[] = {CUPTI_RUNTIME, CUPTI_DRIVER,	 CUPTI_KERNEL, CUPTI_MEMCPY,
-				 CUPTI_MEMSET,	CUPTI_PEER_COPY, CUPTI_SYNC};
+				 CUPTI_MEMSET,	CUPTI_PEER_COPY, CUPTI_SYNC,   CUPTI_OVERHEAD};
 
 static struct {
 	bool armed;
+	bool devices_told;
 	pid_t owner; /* who has armed it last; 0: nobody ever */
 	struct ring_writer *ring;
 	struct names *names;
@@ -212,6 +214,9 @@ void cupti__turn(bool flush)
 {
 	if (!session.armed || !go_inside())
 		return;
+	/* While CUDA is getting ready it tells of none. */
+	if (flush && !session.devices_told)
+		session.devices_told = devices__tell(session.ring);
 	take_records(flush);
 	come_out();
 }
@@ -291,6 +296,8 @@ static void at_exit(void)
 		sleep_ms();
 	}
 	if (session.armed) {
+		if (!session.devices_told)
+			(void)devices__tell(session.ring);
 		disable_kinds();
 		take_records(true);
 	}
@@ -337,6 +344,7 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, const char *
 			(void)atexit(at_exit);
 		session.owner = getpid();
 		session.armed = true;
+		session.devices_told = false;
 		return CUPTI_ARMED;
 	}
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
@@ -393,6 +401,8 @@ void cupti__disarm(void)
 
 	if (!session.armed || !go_inside())
 		return;
+	if (!session.devices_told)
+		(void)devices__tell(session.ring);
 	disable_kinds();
 	take_records(true);
 	/* Buffers with records that are not complete; those count as having no times. */

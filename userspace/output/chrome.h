@@ -54,6 +54,12 @@ int chrome_drain(struct chrome *c, bool all);
 int chrome_gpu_names(struct chrome *c);
 int chrome_gpu(struct chrome *c);
 
+/* Of chrome_gpu(): where on the GPU the work of annotations lies. 0 or -errno. */
+int chrome_annotations(struct chrome *c);
+
+/* The key "deviceProperties" with its value. */
+void chrome_devices(struct chrome *c);
+
 /* Finds pairs of forward and backward ops. 0 or -ENOMEM. */
 int chrome_flow_find(struct chrome *c);
 

@@ -6,6 +6,7 @@
  * tid stream + n * 1000000.
  */
 #include "output/chrome.h"
+#include "timeline/occupancy.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,10 +15,12 @@
 
 #include "base/banned.h"
 
-#define LANE_TIDS    1000000
-#define SORT_INDEX_0 5000000
-#define EVENT_SYNC   1 /* CUpti_ActivitySynchronizationType */
-#define STREAM_WAIT  2
+#define OVERHEAD_PID   (-1)
+#define OVERHEAD_INDEX 0x100000A
+#define LANE_TIDS      1000000
+#define SORT_INDEX_0   5000000
+#define EVENT_SYNC     1 /* CUpti_ActivitySynchronizationType */
+#define STREAM_WAIT    2
 
 /* Of a synchronisation with no stream, the row before all others. */
 static int64_t tid_of(const struct tl_gpu *g)
@@ -163,6 +166,10 @@ static void graph_args(struct chrome *c, const struct tl_gpu *g)
 
 static void kernel_args(struct chrome *c, const struct tl_gpu *g)
 {
+	const struct tl_device *device = tl_gpus__device(&c->t->gpu, g->process, g->device);
+	struct occupancy o;
+	bool known = device && occupancy_of(device, g, &o);
+
 	chrome_lit(&c->out, "\"queued\":");
 	buf__u64(&c->out, g->kernel.queued_ns);
 	chrome_lit(&c->out, ",");
@@ -170,8 +177,13 @@ static void kernel_args(struct chrome *c, const struct tl_gpu *g)
 	arg_u64(c, "registers per thread", g->kernel.registers);
 	chrome_lit(&c->out, ",\"shared memory\":");
 	buf__i64(&c->out, g->kernel.shared_bytes);
+	if (known)
+		buf__printf(&c->out, ",\"blocks per SM\":%.6f,\"warps per SM\":%.6f",
+			    o.blocks_per_sm, o.warps_per_sm);
 	three(c, "grid", g->kernel.grid);
 	three(c, "block", g->kernel.block);
+	if (known)
+		arg_u64(c, "est. achieved occupancy %", o.percent);
 	graph_args(c, g);
 }
 
@@ -259,6 +271,19 @@ static void work_slice(struct chrome *c, const struct tl_gpu *g)
 	chrome_lit(&c->out, ",\"bp\":\"e\"}");
 }
 
+/* On a row of no process, by thread. */
+static void overhead_slice(struct chrome *c, const struct tl_overhead *o)
+{
+	chrome_begin(c);
+	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":");
+	buf__json(&c->out, o->name);
+	buf__printf(&c->out, ",\"pid\":%d,\"tid\":%" PRIu32 ",\"ts\":", OVERHEAD_PID, o->tid);
+	buf__us(&c->out, chrome_time(c, o->start_ns));
+	chrome_lit(&c->out, ",\"dur\":");
+	buf__us(&c->out, chrome_time(c, o->end_ns) - chrome_time(c, o->start_ns));
+	chrome_lit(&c->out, "}");
+}
+
 int chrome_gpu(struct chrome *c)
 {
 	const struct tl_gpus *gpu = &c->t->gpu;
@@ -274,7 +299,11 @@ int chrome_gpu(struct chrome *c)
 		work_slice(c, &gpu->work.items[i]);
 		err = chrome_drain(c, false);
 	}
-	return err;
+	for (size_t i = 0; i < gpu->overhead.nr && !err; i++) {
+		overhead_slice(c, &gpu->overhead.items[i]);
+		err = chrome_drain(c, false);
+	}
+	return err ? err : chrome_annotations(c);
 }
 
 /* ---- names ---- */
@@ -329,6 +358,12 @@ int chrome_gpu_names(struct chrome *c)
 			device_names(c, g);
 		if (is_new(&rows, (uint64_t)g->device << 32 ^ hash_mix((uint64_t)tid_of(g)), &err))
 			row_names(c, g);
+	}
+	if (gpu->overhead.nr) {
+		chrome_meta(c, "process_name", OVERHEAD_PID, 0);
+		chrome_lit(&c->out, "{\"name\":\"Overhead\"}}");
+		chrome_meta(c, "process_sort_index", OVERHEAD_PID, 0);
+		buf__printf(&c->out, "{\"sort_index\":%d}}", OVERHEAD_INDEX);
 	}
 	hash__done(&devices);
 	hash__done(&rows);

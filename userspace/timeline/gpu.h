@@ -8,6 +8,7 @@
 #define GP_TIMELINE_GPU_H
 
 #include "base/vec.h"
+#include "wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,6 +88,21 @@ struct tl_gpu {
 	};
 };
 
+/* A GPU as a process's driver describes it; numbers are 0 where it does not tell them. */
+struct tl_device {
+	uint32_t process;
+	const char *name; /* interned */
+	struct gp_ev_device told;
+};
+
+/* Time that CUPTI or the driver took for itself. */
+struct tl_overhead {
+	uint64_t start_ns, end_ns;
+	const char *name; /* as Kineto prints it */
+	uint32_t process;
+	uint32_t tid; /* 0: not known */
+};
+
 /* The work of one stream, or of all streams of a device; synchronisations are no work. */
 struct tl_gpu_use {
 	uint32_t process;
@@ -105,6 +121,8 @@ struct tl_gpus {
 	VEC(struct tl_api) api;
 	VEC(struct tl_api_args) args;
 	VEC(struct tl_gpu) work;
+	VEC(struct tl_device) described;
+	VEC(struct tl_overhead) overhead;
 	VEC(struct tl_gpu_use) streams; /* in order of first use */
 	VEC(struct tl_gpu_use) devices;
 	uint64_t clock_readings; /* of CUPTI's clock and ours together */
@@ -112,6 +130,10 @@ struct tl_gpus {
 	uint64_t clock_error_ns;
 	uint64_t clock_steps; /* CUPTI's clock was set: no time from then is converted */
 };
+
+/* The description of a device, NULL: there is none. */
+const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t process,
+					uint32_t device);
 
 static inline bool tl_gpu_is_work(const struct tl_gpu *g)
 {

@@ -16,6 +16,8 @@
 /* A clock that moves by more than 1 ns in these was set. */
 #define CLOCK_DRIFT_PART 1000
 
+#define DEVICES_MAX 4096
+
 /* Which name of an id the cache holds. */
 enum name_kind { NAME_KERNEL = 1, NAME_CALL = 2, NAME_CALL_BASE = 3 };
 
@@ -28,6 +30,17 @@ static const char *const memory_kinds[] = {"Unknown",	    "Pageable",	     "Pinn
 /* CUpti_ActivitySynchronizationType. */
 static const char *const sync_kinds[] = {"Unknown Sync", "Event Sync", "Stream Wait Event",
 					 "Stream Sync", "Context Sync"};
+
+/* The upper half of CUpti_ActivityOverheadKind; all that is small is the driver's compiler. */
+static const char *const overhead_kinds[] = {"Driver Compiler",
+					     "Buffer Flush",
+					     "Instrumentation",
+					     "Resource",
+					     "Runtime Triggered Module Loading",
+					     "Lazy Function Loading",
+					     "Command Buffer Full",
+					     "Activity Buffer Request",
+					     "UVM Activity Init"};
 
 #define NAME_OF(names, i) ((i) < sizeof(names) / sizeof(*(names)) ? (names)[i] : (names)[0])
 
@@ -241,6 +254,50 @@ static int read_sync(struct build *b, const struct gp_ev_sync *e)
 	return b->err ? b->err : add_work(b, &e->head, &g);
 }
 
+static int read_overhead(struct build *b, const struct gp_ev_overhead *e)
+{
+	struct tl_overhead o = {
+		.start_ns = e->start_ns,
+		.end_ns = e->head.time_ns,
+		.name = build_keep(b, NAME_OF(overhead_kinds, e->what >> 16)),
+		.process = build_process_of(b, &e->head),
+		.tid = e->head.tid,
+	};
+
+	if (b->err)
+		return b->err;
+	if (!time_possible(o.start_ns, o.end_ns)) {
+		b->counts[TL_GPU_TIME_INVALID]++;
+		return 0;
+	}
+	build_saw_time(b, o.start_ns, o.end_ns);
+	return vec_push(&b->t->gpu.overhead, o);
+}
+
+const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t process,
+					uint32_t device)
+{
+	for (size_t i = 0; i < gpu->described.nr; i++)
+		if (gpu->described.items[i].process == process &&
+		    gpu->described.items[i].told.device == device)
+			return &gpu->described.items[i];
+	return NULL;
+}
+
+/* Of several descriptions the first counts, and there are not many GPUs. */
+static int read_device(struct build *b, const struct gp_ev_device *e)
+{
+	struct tl_device d = {.process = build_process_of(b, &e->head), .told = *e};
+
+	d.name = intern__get(b->t->private->intern, e->name, strnlen(e->name, sizeof(e->name)));
+	if (!d.name)
+		b->err = -ENOMEM;
+	if (b->err || tl_gpus__device(&b->t->gpu, d.process, e->device) ||
+	    b->t->gpu.described.nr >= DEVICES_MAX)
+		return b->err;
+	return vec_push(&b->t->gpu.described, d);
+}
+
 /* What lies between two readings of a process. */
 static void between(struct tl_gpus *gpu, const struct clock_reading *from,
 		    const struct clock_reading *to)
@@ -298,6 +355,10 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes)
 		err = read_gpu_memory(b, event);
 	else if (head->kind == GP_EV_SYNC && bytes >= sizeof(struct gp_ev_sync))
 		err = read_sync(b, event);
+	else if (head->kind == GP_EV_OVERHEAD && bytes >= sizeof(struct gp_ev_overhead))
+		err = read_overhead(b, event);
+	else if (head->kind == GP_EV_DEVICE && bytes >= sizeof(struct gp_ev_device))
+		err = read_device(b, event);
 	else if (head->kind == GP_EV_CLOCK && bytes >= sizeof(struct gp_ev_clock))
 		err = read_clock(b, event);
 	else

@@ -73,6 +73,8 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->losses);
 	vec_done(&t->gpu.api);
 	vec_done(&t->gpu.args);
+	vec_done(&t->gpu.described);
+	vec_done(&t->gpu.overhead);
 	vec_done(&t->gpu.work);
 	vec_done(&t->gpu.streams);
 	vec_done(&t->gpu.devices);
