@@ -65,3 +65,5 @@ $(O)/tests/fake-torch%/libtorch_cpu.so: tests/fake/torch.c $(STAMP) | setup-buil
 		$(if $(filter -old,$*),-DFAKE_TORCH_OLD) -Wl,-soname,libtorch_cpu.so $< -o $@
 
 -include $(COLLECTOR_TESTED:.o=.d) $(O)/tests/fake/collector_reader.d
+$(O)/tests/unit/test_timeline_occupancy.o: CPPFLAGS_ALL += \
+	$(if $(wildcard $(CUDA_HOME)/include/cuda_occupancy.h),-DHAVE_CUDA -isystem $(CUDA_HOME)/include)
