@@ -163,3 +163,52 @@ def test_collector_leaves(tmp_path):
             profiler.finish()
     recording = gpu_truth.Recorded(tmp_path / "r")
     assert [call.name for call in recording.calls].count("cudaLaunchKernel") == 30
+
+
+def test_memory_that_cuda_gives(tmp_path):
+    """Each allocation once, by the outermost call, with the size that was asked for."""
+    with App() as app:
+        done, recording = capture(app, tmp_path, "calls 1", options=("--memory",))
+        app.leave()
+    assert done.status == harness.DONE, done.told
+    assert not recording.lost()
+    given = {memory.name: (memory.bytes, memory.what) for memory in recording.memory
+             if memory.bytes}
+    assert given == {"cudaMallocManaged": (1000, 1), "cudaMallocHost": (2000, 2),
+                     "cudaMallocAsync": (3000, 0), "cudaMallocPitch": (4 * 512, 0),
+                     "cuMemAlloc_v2": (5000, 0), "cuMemCreate": (6000, 3)}
+    taken = [memory for memory in recording.memory if not memory.bytes]
+    assert {memory.name for memory in taken} == {"cudaFree", "cudaFreeHost", "cudaFreeAsync",
+                                                 "cuMemFree_v2", "cuMemRelease"}
+    assert len(recording.memory) == 12
+    devices = memory_devices(tmp_path / "r.gpuprof")
+    assert {name: device["peak"]["bytes"] for name, device in devices.items()} == {
+        "cudaMalloc": 5000, "cudaMallocHost": 2000, "cuMemCreate": 6000}
+    assert not any(device["end_bytes"] for device in devices.values())
+
+
+def memory_devices(recording):
+    path = str(recording) + ".json"
+    done = harness.gpuprof("export", recording, "--format", "memory", "-o", path)
+    assert done.status == harness.DONE, done
+    with open(path, encoding="utf-8") as file:
+        return {device["device"]: device for device in harness.parse_json(file.read())["devices"]}
+
+
+@pytest.mark.versions
+def test_memory_outside_pytorch(tmp_path):
+    """What CUDA gives to others than PyTorch's allocator."""
+    with harness.Target("bridge", "--fake", gpu_truth.fake_inside()) as target:
+        done = harness.attach(target, tmp_path / "r", "--memory", "--ops", "none",
+                              orders=lambda: [target.command(order) for order in (
+                                  "take 100", "cache 1000", "take 700", "cache 2000", "take 50",
+                                  "cache 4000")])
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    devices = memory_devices(tmp_path / "r")
+    assert devices["cuda:0"]["reserved_bytes"] == [1000, 3000, 7000]
+    assert devices["cuda:0"]["allocator_bytes"] == [500, 1500, 3500]
+    calls = devices["cudaMalloc"]
+    assert calls["bytes"] == [100, 1100, 1800, 3800, 3850, 7850]
+    # Of what was there before PyTorch's first word nobody knows whose it is.
+    assert calls["outside_pytorch_end_bytes"] == calls["outside_pytorch_peak_bytes"] == 750

@@ -5,6 +5,9 @@ their ranges: each kernel's name says which range launched it. With --inside eac
 a kernel of its own name from inside itself, instead. --fake names the folder of the stand-ins. With
 --late they are loaded when "load" is said.
 
+    cache BYTES        memory for PyTorch's caching allocator, as that gets it and tells of it
+                                                                       "cache BYTES"
+    take BYTES         memory from CUDA by someone else                "take BYTES"
     load               load the stand-ins and use CUDA                 "loaded"
     counted WHAT       what happened to CUPTI so often                 "counted N"
     truth_gpu FILE     what the GPU did, see tests/fake/fake_gpu.h     "truth_gpu 0"
@@ -21,6 +24,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import protocol
 
 LAYERS = 3
+DEVICE_CUDA = 1
+# c10::reportMemoryUsageToProfiler(void *, int64_t, size_t, size_t, Device), old and new.
+REPORTS = ("_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE",
+           "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE")
 DEVICE_TO_DEVICE = 3
 
 
@@ -50,6 +57,11 @@ class Gpu:
 
     def copy(self, size, stream):
         self.runtime.cudaMemcpyAsync(None, None, size, DEVICE_TO_DEVICE, stream)
+
+    def allocate(self, size):
+        memory = ctypes.c_void_p()
+        self.runtime.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(size))
+        return memory
 
     def wait(self, stream):
         self.runtime.cudaStreamSynchronize(stream)
@@ -81,6 +93,7 @@ class Bridge(protocol.Workload):
         super().__init__(args)
         self.gpu = None if args.late else Gpu(args.fake)
         self.x = torch.ones(8, 8)
+        self.reserved = 0
 
     def work_inside(self, stream):
         with Launching(self.gpu, stream):
@@ -110,7 +123,21 @@ class Bridge(protocol.Workload):
         self.work(10)
         other.join()
 
+    def cache(self, size):
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            c10 = ctypes.CDLL(next(line.split()[-1] for line in maps if "/libc10.so" in line))
+        report = next(getattr(c10, name) for name in REPORTS if hasattr(c10, name))
+        self.reserved += size
+        report(self.gpu.allocate(size), ctypes.c_int64(size // 2),
+               ctypes.c_size_t(self.reserved // 2), ctypes.c_size_t(self.reserved), DEVICE_CUDA)
+
     def command(self, words):
+        if words[0] == "cache":
+            self.cache(int(words[1]))
+            return " ".join(words)
+        if words[0] == "take":
+            self.gpu.allocate(int(words[1]))
+            return " ".join(words)
         if words[0] == "load":
             self.gpu = Gpu(self.args.fake)
             return "loaded"

@@ -139,6 +139,12 @@ static void add_device_name(struct buf *b, const struct memory_device *d)
 		buf__str(b, "\"cpu\"");
 	else if (d->type == GP_DEVICE_CUDA)
 		buf__printf(b, "\"cuda:%d\"", d->index);
+	else if (d->type == TL_DEVICE_CUDA_CALLS)
+		buf__str(b, "\"cudaMalloc\"");
+	else if (d->type == TL_DEVICE_CUDA_HOST)
+		buf__str(b, "\"cudaMallocHost\"");
+	else if (d->type == TL_DEVICE_CUDA_PHYSICAL)
+		buf__str(b, "\"cuMemCreate\"");
 	else
 		buf__printf(b, "\"type %d:%d\"", d->type, d->index);
 }
@@ -284,6 +290,10 @@ static void add_devices(struct writer *w, struct memory_usage *u)
 		add_peak(w, d);
 		add_ops(w, d, false);
 		add_number(b, "end_bytes", d->end_bytes);
+		if (d->has_outside) {
+			add_number(b, "outside_pytorch_end_bytes", d->outside_end_bytes);
+			add_number(b, "outside_pytorch_peak_bytes", d->outside_peak_bytes);
+		}
 		buf__char(b, '}');
 	}
 	buf__str(b, "],\n");
