@@ -21,6 +21,7 @@
 /* Numbers of arguments, from 1; those after the sixth lie on the stack. 0: there is none. */
 struct layout {
 	__u8 bytes, times, shift, stream, kind, address;
+	__u8 datatype, op, peer, communicator; /* of NCCL, whose count is in `bytes` */
 };
 
 static const struct layout layouts[GP_API_LAYOUT_NR] = {
@@ -51,6 +52,15 @@ static const struct layout layouts[GP_API_LAYOUT_NR] = {
 	[GP_API_FREE_HOST] = {.address = 1},
 	[GP_API_FREE_ASYNC] = {.address = 1, .stream = 2},
 	[GP_API_FREE_PHYSICAL] = {.address = 1},
+	[GP_API_NCCL_REDUCTION] =
+		{.bytes = 3, .datatype = 4, .op = 5, .communicator = 6, .stream = 7},
+	[GP_API_NCCL_REDUCE] =
+		{.bytes = 3, .datatype = 4, .op = 5, .peer = 6, .communicator = 7, .stream = 8},
+	[GP_API_NCCL_BROADCAST] =
+		{.bytes = 3, .datatype = 4, .peer = 5, .communicator = 6, .stream = 7},
+	[GP_API_NCCL_PEER] = {.bytes = 2, .datatype = 3, .peer = 4, .communicator = 5, .stream = 6},
+	[GP_API_NCCL_GATHER] = {.bytes = 3, .datatype = 4, .communicator = 5, .stream = 6},
+	[GP_API_NCCL_INIT] = {.communicator = 1},
 };
 
 static __always_inline __u32 cuda_what(__u32 layout)
@@ -156,6 +166,26 @@ static __noinline int take_launch(struct pt_regs *ctx, __u64 sp, __u32 layout,
 	return 0;
 }
 
+static __noinline int take_collective(struct pt_regs *ctx, __u64 sp, __u32 layout,
+				      struct gp_ev_collective *ev)
+{
+	const struct layout *l;
+
+	if (!ev || layout >= GP_API_LAYOUT_NR)
+		return 0;
+	l = &layouts[layout];
+	ev->count = argument(ctx, sp, l->bytes);
+	ev->stream = argument(ctx, sp, l->stream);
+	ev->communicator = argument(ctx, sp, l->communicator);
+	ev->datatype = l->datatype ? (__s32)argument(ctx, sp, l->datatype) : -1;
+	ev->op = l->op ? (__s32)argument(ctx, sp, l->op) : -1;
+	ev->peer = l->peer ? (__s32)argument(ctx, sp, l->peer) : -1;
+	ev->ranks = layout == GP_API_NCCL_INIT ? (__s32)PT_REGS_PARM2(ctx) : 0;
+	/* The id between the two is passed in memory. */
+	ev->rank = layout == GP_API_NCCL_INIT ? (__s32)PT_REGS_PARM3(ctx) : -1;
+	return 0;
+}
+
 static __always_inline void take_arguments(struct pt_regs *ctx, struct api_frame *f, __u64 sp)
 {
 	__u32 layout = TAG_LAYOUT(f->tag);
@@ -163,6 +193,10 @@ static __always_inline void take_arguments(struct pt_regs *ctx, struct api_frame
 
 	if (layout >= GP_API_LAYOUT_NR)
 		return;
+	if (layout >= GP_API_NCCL_CALL) {
+		(void)take_collective(ctx, sp, layout, &f->collective);
+		return;
+	}
 	l = &layouts[layout];
 	f->call.api.stream = argument(ctx, sp, l->stream);
 	f->call.api.bytes = argument(ctx, sp, l->bytes) << (l->shift & 3);
@@ -178,12 +212,41 @@ static __always_inline void take_arguments(struct pt_regs *ctx, struct api_frame
 
 /* ---- open calls ---- */
 
+static __always_inline bool is_collective(__u32 tag)
+{
+	return TAG_LAYOUT(tag) >= GP_API_NCCL_CALL;
+}
+
+static __noinline int tell_collective(struct thread_state *t, struct api_frame *f, __u64 end_ns)
+{
+	struct gp_ev_collective *ev = &f->collective;
+
+	ev->head = f->call.api.head;
+	ev->head.kind = GP_EV_COLLECTIVE;
+	ev->head.flags = 0;
+	ev->head.time_ns = end_ns;
+	ev->start_ns = f->call.api.start_ns;
+	ev->instance = f->call.api.instance;
+	ev->name_id = f->call.api.name_id;
+	/* Written by the call. */
+	if (TAG_LAYOUT(f->tag) == GP_API_NCCL_INIT &&
+	    (!end_ns || bpf_probe_read_user(&ev->communicator, sizeof(ev->communicator),
+					    (const void *)ev->communicator)))
+		ev->communicator = 0;
+	emit_copy(ev, sizeof(*ev), t);
+	return 0;
+}
+
 static __always_inline void api_tell(struct thread_state *t, struct api_frame *f, __u64 end_ns)
 {
 	if (f->silent)
 		return;
 	if (!end_ns)
 		count_loss(GP_LOSS_API_END);
+	if (is_collective(f->tag)) {
+		(void)tell_collective(t, f, end_ns);
+		return;
+	}
 	f->call.api.head.time_ns = end_ns;
 	emit_copy(&f->call, sizeof(f->call), t);
 }
@@ -247,7 +310,7 @@ static __always_inline void api_settle(struct thread_state *t, __u64 sp)
 
 static __always_inline bool is_memory_call(__u32 tag)
 {
-	return TAG_LAYOUT(tag) >= GP_API_MEMORY;
+	return TAG_LAYOUT(tag) >= GP_API_MEMORY && !is_collective(tag);
 }
 
 /* A new frame, with all but the arguments filled; NULL (counted) if there is none left. */
@@ -268,7 +331,8 @@ static __always_inline struct api_frame *api_push(struct thread_state *t, __u64 
 	__builtin_memset(&f->call, 0, sizeof(f->call));
 	f->sp = sp;
 	f->tag = tag;
-	f->silent = outer && TAG_BIT(tag, GP_API_IS_DRIVER) &&
+	/* NCCL's own calls are CUDA's as anybody's. */
+	f->silent = outer && TAG_BIT(tag, GP_API_IS_DRIVER) && !is_collective(outer->tag) &&
 		    (outer->silent || !TAG_BIT(outer->tag, GP_API_IS_DRIVER));
 	f->in_memory_call = outer && (outer->in_memory_call || is_memory_call(outer->tag));
 	emit_head(&f->call.api.head, GP_EV_API,

@@ -37,6 +37,7 @@ struct api_frame {
 	__u8 in_memory_call;
 	__u16 reserved;
 	struct gp_ev_api_call call;
+	struct gp_ev_collective collective; /* instead, of NCCL's calls */
 };
 
 /*

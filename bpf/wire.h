@@ -35,6 +35,7 @@ enum gp_event_kind {
 	GP_EV_DEVICE = 14,	/* gp_ev_device: a GPU, as the driver describes it */
 	GP_EV_OVERHEAD = 15,	/* gp_ev_overhead: time that CUPTI or the driver took, from CUPTI */
 	GP_EV_INPUTS = 20, /* gp_ev_inputs: what an inputs_id stands for; before its first use */
+	GP_EV_COLLECTIVE = 28, /* gp_ev_collective: one call of NCCL, by uprobe */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -176,6 +177,7 @@ enum gp_api_flags {
 	GP_API_CUPTI = 1,
 	GP_API_DRIVER = 2,
 	GP_API_RESULT_UNKNOWN = 4, /* `result` was not seen */
+	GP_API_NCCL = 8,	   /* timeline/ only: a gp_ev_collective */
 };
 
 struct gp_ev_api {
@@ -242,7 +244,17 @@ enum gp_api_layout {
 	GP_API_FREE_HOST = 27,
 	GP_API_FREE_ASYNC = 28,
 	GP_API_FREE_PHYSICAL = 29,
-	GP_API_LAYOUT_NR = 30,
+	/* From here on calls of NCCL. */
+	GP_API_NCCL_CALL = 30,
+	GP_API_NCCL_PLAIN = 30,
+	GP_API_NCCL_REDUCTION =
+		31,		 /* buffer, buffer, count, type, operation, communicator, stream */
+	GP_API_NCCL_REDUCE = 32, /* the same with a root before the communicator */
+	GP_API_NCCL_BROADCAST = 33, /* buffer, buffer, count, type, root, communicator, stream */
+	GP_API_NCCL_PEER = 34,	    /* buffer, count, type, peer or root, communicator, stream */
+	GP_API_NCCL_GATHER = 35,    /* buffer, buffer, count, type, communicator, stream */
+	GP_API_NCCL_INIT = 36,	    /* where the communicator goes, ranks, (id), rank */
+	GP_API_LAYOUT_NR = 37,
 	/* Besides the layout. */
 	GP_API_IS_DRIVER = 64,
 	GP_API_HAS_EXIT = 128, /* its end is seen */
@@ -317,6 +329,22 @@ struct gp_ev_sync {
 	__u32 stream; /* ~0: none */
 	__u32 event;  /* 0: none */
 	__u32 reserved;
+};
+
+/* One call of NCCL; what it has no such argument for is 0, and -1 where that is a value. */
+struct gp_ev_collective {
+	struct gp_ev_head head; /* time_ns: end; 0 with a probe on the entry only */
+	__u64 start_ns;
+	__u64 instance;
+	__u64 count;	    /* elements */
+	__u64 communicator; /* the handle */
+	__u64 stream;	    /* the handle */
+	__u32 name_id;
+	__s32 datatype; /* ncclDataType_t */
+	__s32 op;	/* ncclRedOp_t */
+	__s32 peer;	/* or the root */
+	__s32 ranks;	/* of a new communicator */
+	__s32 rank;
 };
 
 /* head.tid: the thread that it kept busy, 0: not told. */

@@ -8,6 +8,7 @@ a kernel of its own name from inside itself, instead. --fake names the folder of
     cache BYTES        memory for PyTorch's caching allocator, as that gets it and tells of it
                                                                        "cache BYTES"
     take BYTES         memory from CUDA by someone else                "take BYTES"
+    collectives        one of each, on a communicator of four ranks   "collectives"
     load               load the stand-ins and use CUDA                 "loaded"
     counted WHAT       what happened to CUPTI so often                 "counted N"
     truth_gpu FILE     what the GPU did, see tests/fake/fake_gpu.h     "truth_gpu 0"
@@ -25,6 +26,7 @@ import protocol
 
 LAYERS = 3
 DEVICE_CUDA = 1
+NCCL_HALF, NCCL_FLOAT, NCCL_SUM, NCCL_MAX = 6, 7, 0, 2
 # c10::reportMemoryUsageToProfiler(void *, int64_t, size_t, size_t, Device), old and new.
 REPORTS = ("_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE",
            "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE")
@@ -35,10 +37,15 @@ class Dim3(ctypes.Structure):
     _fields_ = [("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint)]
 
 
+class NcclId(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 128)]
+
+
 class Gpu:
     """The CUDA runtime by ctypes."""
 
     def __init__(self, folder):
+        self.folder = folder
         self.runtime = ctypes.CDLL(os.path.join(folder, "libcudart.so.12"))
         self.driver = ctypes.CDLL(os.path.join(folder, "libcuda.so.1"))
         self.runtime.cudaLaunchKernel.argtypes = [
@@ -57,6 +64,17 @@ class Gpu:
 
     def copy(self, size, stream):
         self.runtime.cudaMemcpyAsync(None, None, size, DEVICE_TO_DEVICE, stream)
+
+    def collectives(self):
+        nccl = ctypes.CDLL(os.path.join(self.folder, "libnccl.so.2"))
+        comm, stream, count = ctypes.c_void_p(), ctypes.c_void_p(30), ctypes.c_size_t(1000)
+        nccl.ncclCommInitRank.argtypes = [ctypes.c_void_p, ctypes.c_int, NcclId, ctypes.c_int]
+        nccl.ncclCommInitRank(ctypes.byref(comm), 4, NcclId(), 2)
+        nccl.ncclAllReduce(None, None, count, NCCL_FLOAT, NCCL_SUM, comm, stream)
+        nccl.ncclReduce(None, None, count, NCCL_HALF, NCCL_MAX, 3, comm, stream)
+        nccl.ncclAllGather(None, None, count, NCCL_HALF, comm, stream)
+        nccl.ncclSend(None, count, NCCL_FLOAT, 1, comm, stream)
+        self.wait(30)
 
     def allocate(self, size):
         memory = ctypes.c_void_p()
@@ -135,6 +153,9 @@ class Bridge(protocol.Workload):
         if words[0] == "cache":
             self.cache(int(words[1]))
             return " ".join(words)
+        if words[0] == "collectives":
+            self.gpu.collectives()
+            return "collectives"
         if words[0] == "take":
             self.gpu.allocate(int(words[1]))
             return " ".join(words)

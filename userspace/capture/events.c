@@ -100,6 +100,7 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 		struct gp_ev_api api;
 		struct gp_ev_api_call call;
 		struct gp_ev_cuda_memory memory;
+		struct gp_ev_collective collective;
 		struct gp_ev_kernel kernel;
 		char bytes[1];
 	} ev;
@@ -185,6 +186,9 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	case GP_EV_KERNEL:
 		return put_named(c, m, source, event, bytes,
 				 offsetof(struct gp_ev_kernel, name_id));
+	case GP_EV_COLLECTIVE:
+		return put_named(c, m, source, event, bytes,
+				 offsetof(struct gp_ev_collective, name_id));
 	case GP_EV_CUDA_MEMORY:
 		return put_named(c, m, source, event, bytes,
 				 offsetof(struct gp_ev_cuda_memory, name_id));
@@ -278,7 +282,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
 	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_STACK ||
-	    head->kind == GP_EV_CUDA_MEMORY) {
+	    head->kind == GP_EV_CUDA_MEMORY || head->kind == GP_EV_COLLECTIVE) {
 		c->refused_nr++;
 		return 0;
 	}

@@ -118,7 +118,9 @@ static void api_slice(struct chrome *c, const struct tl_api *api)
 	if (api->args != TL_NONE && !api->gpu_nr)
 		args = &c->t->gpu.args.items[api->args];
 	chrome_begin(c);
-	if (api->flags & GP_API_DRIVER)
+	if (api->collective != TL_NONE)
+		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"nccl\",\"name\":");
+	else if (api->flags & GP_API_DRIVER)
 		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"name\":");
 	else
 		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":");
@@ -126,14 +128,16 @@ static void api_slice(struct chrome *c, const struct tl_api *api)
 	chrome_where(c, api->thread, api->start_ns);
 	chrome_lit(&c->out, ",\"dur\":");
 	buf__us(&c->out, chrome_time(c, api->end_ns) - chrome_time(c, api->start_ns));
-	external_id(c, api->op, api->correlation_id != 0 || args);
+	external_id(c, api->op, api->correlation_id != 0 || args || api->collective != TL_NONE);
 	if (api->correlation_id) {
 		chrome_lit(&c->out, "\"cbid\":");
 		buf__u64(&c->out, api->cbid);
 		arg_u64(c, "correlation", api->correlation_id);
-	} else if (args) {
+	} else if (args || api->collective != TL_NONE) {
 		chrome_lit(&c->out, "\"seen by\":\"uprobe\"");
 	}
+	if (api->collective != TL_NONE)
+		chrome_collective(c, api);
 	if (args)
 		call_args(c, args);
 	chrome_lit(&c->out, "}}");
@@ -184,6 +188,7 @@ static void kernel_args(struct chrome *c, const struct tl_gpu *g)
 	three(c, "block", g->kernel.block);
 	if (known)
 		arg_u64(c, "est. achieved occupancy %", o.percent);
+	chrome_collective_kernel(c, g);
 	graph_args(c, g);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The catalogue of the CUDA API, sorted by name. Old versions of a driver function ("cuMemAlloc"
- * beside "cuMemAlloc_v2") have other arguments and no callers.
+ * The catalogue of the CUDA API and NCCL, sorted by name. Old versions of a driver function
+ * ("cuMemAlloc" beside "cuMemAlloc_v2") have other arguments and no callers.
  */
 #include "probe/cuda_api.h"
 
@@ -117,6 +117,19 @@ static const struct function functions[] = {
 	{"cudaStreamQuery", GP_API_STREAM_1},
 	{"cudaStreamSynchronize", GP_API_STREAM_1},
 	{"cudaStreamWaitEvent", GP_API_STREAM_1},
+	{"ncclAllGather", GP_API_NCCL_GATHER},
+	{"ncclAllReduce", GP_API_NCCL_REDUCTION},
+	{"ncclAlltoAll", GP_API_NCCL_GATHER},
+	{"ncclBcast", GP_API_NCCL_PEER},
+	{"ncclBroadcast", GP_API_NCCL_BROADCAST},
+	{"ncclCommInitRank", GP_API_NCCL_INIT},
+	{"ncclCommInitRankConfig", GP_API_NCCL_INIT},
+	{"ncclGroupEnd", GP_API_NCCL_PLAIN},
+	{"ncclGroupStart", GP_API_NCCL_PLAIN},
+	{"ncclRecv", GP_API_NCCL_PEER},
+	{"ncclReduce", GP_API_NCCL_REDUCE},
+	{"ncclReduceScatter", GP_API_NCCL_REDUCTION},
+	{"ncclSend", GP_API_NCCL_PEER},
 };
 
 static int compare(const void *key, const void *member)
@@ -152,5 +165,10 @@ bool cuda_api_find(const char *symbol, uint8_t *ret_layout)
 
 bool cuda_api_is_memory(uint8_t layout)
 {
-	return (layout & ~(GP_API_IS_DRIVER | GP_API_HAS_EXIT)) >= GP_API_MEMORY;
+	return (layout & 63) >= GP_API_MEMORY && !cuda_api_is_nccl(layout);
+}
+
+bool cuda_api_is_nccl(uint8_t layout)
+{
+	return (layout & 63) >= GP_API_NCCL_CALL;
 }

@@ -72,6 +72,7 @@ static const struct catalogue_line catalogue[] = {
 	{"_dl_debug_state", PROBE_LOADER, true},
 	{"__cxa_begin_catch", PROBE_CATCH, true},
 	{CUDA_API_PREFIX, PROBE_API, false},
+	{NCCL_PREFIX, PROBE_API, false},
 };
 
 void probe_plan__free(struct probe_plan *plan)

@@ -121,7 +121,7 @@ static enum program program_for(const struct probe_function *fn, const struct pr
 	}
 }
 
-/* Memory that CUDA gives is told by the probes alone. */
+/* Memory that CUDA gives and collectives are told by the probes alone. */
 static uint32_t group_of(const struct probe_session *s, const struct probe_function *fn)
 {
 	switch (fn->kind) {
@@ -130,7 +130,8 @@ static uint32_t group_of(const struct probe_session *s, const struct probe_funct
 	case PROBE_CATCH:
 		return PROBE_GROUP_OPS;
 	case PROBE_API:
-		if (s->options.memory && s->options.gpu && cuda_api_is_memory(fn->layout))
+		if (s->options.gpu && (cuda_api_is_nccl(fn->layout) ||
+				       (s->options.memory && cuda_api_is_memory(fn->layout))))
 			return GROUP_OTHER;
 		return PROBE_GROUP_API;
 	default:

@@ -36,6 +36,7 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_CLOCK] = sizeof(struct gp_ev_clock),
 		[GP_EV_INPUTS] = sizeof(struct gp_ev_inputs),
 		[GP_EV_STACK] = sizeof(struct gp_ev_stack),
+		[GP_EV_COLLECTIVE] = sizeof(struct gp_ev_collective),
 		[GP_EV_DEVICE] = sizeof(struct gp_ev_device),
 		[GP_EV_OVERHEAD] = sizeof(struct gp_ev_overhead),
 		[GP_EV_CUDA_MEMORY] = sizeof(struct gp_ev_cuda_memory),

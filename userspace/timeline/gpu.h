@@ -30,9 +30,17 @@ struct tl_api {
 	uint32_t cbid;		 /* CUPTI's, 0: not known */
 	uint32_t correlation_id; /* CUPTI's, 0: CUPTI did not see it */
 	uint32_t stack_id;
-	uint32_t flags;	 /* enum gp_api_flags */
-	uint32_t gpu_nr; /* entries of tl_gpus.work that name it */
-	uint32_t args;	 /* of tl_gpus.args, TL_NONE: only CUPTI has seen it */
+	uint32_t flags;	     /* enum gp_api_flags */
+	uint32_t gpu_nr;     /* entries of tl_gpus.work that name it */
+	uint32_t args;	     /* of tl_gpus.args, TL_NONE: only CUPTI has seen it */
+	uint32_t collective; /* of tl_gpus.collectives, TL_NONE: no call of NCCL */
+};
+
+/* What a call of NCCL was made with; see struct gp_ev_collective. */
+struct tl_collective {
+	uint64_t count, communicator, stream;
+	int32_t datatype, op, peer;
+	int32_t ranks; /* of the communicator, 0: made before the capture, not known */
 };
 
 /* What an API call that a uprobe saw was called with; all 0 where it has no such argument. */
@@ -120,6 +128,7 @@ struct tl_gpus {
 	bool any; /* the recording has GPU or API events */
 	VEC(struct tl_api) api;
 	VEC(struct tl_api_args) args;
+	VEC(struct tl_collective) collectives;
 	VEC(struct tl_gpu) work;
 	VEC(struct tl_device) described;
 	VEC(struct tl_overhead) overhead;

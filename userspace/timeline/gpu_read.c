@@ -144,6 +144,27 @@ static uint32_t read_args(struct build *b, const struct gp_ev_api_call *e)
 	return b->err ? TL_NONE : (uint32_t)b->t->gpu.args.nr - 1;
 }
 
+/* All is there but names and the thread. */
+static int add_api(struct build *b, const struct gp_ev_head *head, uint32_t name_id,
+		   struct raw_api *raw)
+{
+	if (b->err)
+		return b->err;
+	if (!time_possible(raw->api.start_ns, raw->api.end_ns)) {
+		b->counts[TL_API_TIME_INVALID]++;
+		return 0;
+	}
+	if (b->apis.nr >= TL_NONE - 1)
+		return -EFBIG;
+	raw->api.thread = build_thread_of(b, head);
+	raw->api.name = name_of(b, name_id, NAME_CALL);
+	raw->base = name_of(b, name_id, NAME_CALL_BASE);
+	if (b->err)
+		return b->err;
+	build_saw_time(b, raw->api.start_ns, raw->api.end_ns);
+	return vec_push(&b->apis, *raw);
+}
+
 static int read_api(struct build *b, const struct gp_ev_api *e, size_t bytes)
 {
 	bool has_end = e->head.time_ns || (e->head.flags & GP_API_CUPTI);
@@ -153,29 +174,55 @@ static int read_api(struct build *b, const struct gp_ev_api *e, size_t bytes)
 			.op = TL_NONE,
 			.parent = TL_NONE,
 			.args = TL_NONE,
+			.collective = TL_NONE,
 			.cbid = e->cbid,
 			.correlation_id = e->correlation_id,
 			.stack_id = e->stack_id,
-			.flags = e->head.flags},
+			.flags = e->head.flags & ~(uint32_t)GP_API_NCCL},
 		.instance = e->instance,
 		.has_end = has_end,
 	};
 
-	if (!time_possible(raw.api.start_ns, raw.api.end_ns)) {
-		b->counts[TL_API_TIME_INVALID]++;
-		return 0;
-	}
-	if (b->apis.nr >= TL_NONE - 1)
-		return -EFBIG;
-	raw.api.thread = build_thread_of(b, &e->head);
-	raw.api.name = name_of(b, e->name_id, NAME_CALL);
-	raw.base = name_of(b, e->name_id, NAME_CALL_BASE);
 	if (!b->err && bytes >= sizeof(struct gp_ev_api_call))
 		raw.api.args = read_args(b, (const struct gp_ev_api_call *)e);
-	if (b->err)
-		return b->err;
-	build_saw_time(b, raw.api.start_ns, raw.api.end_ns);
-	return vec_push(&b->apis, raw);
+	return add_api(b, &e->head, e->name_id, &raw);
+}
+
+/* A communicator's ranks are known if it was made before, within the capture. */
+static int read_collective(struct build *b, const struct gp_ev_collective *e)
+{
+	uint64_t key = hash_mix(e->head.process + 1ULL) ^ e->communicator;
+	const uint64_t *known = hash__find(&b->ranks_of, key);
+	struct tl_collective c = {
+		.count = e->count,
+		.communicator = e->communicator,
+		.stream = e->stream,
+		.datatype = e->datatype,
+		.op = e->op,
+		.peer = e->peer,
+		.ranks = e->ranks > 0 ? e->ranks
+			 : known      ? (int32_t)*known
+				      : 0,
+	};
+	struct raw_api raw = {
+		.api = {.start_ns = e->start_ns,
+			.end_ns = e->head.time_ns ? e->head.time_ns : e->start_ns,
+			.op = TL_NONE,
+			.parent = TL_NONE,
+			.args = TL_NONE,
+			.collective = (uint32_t)b->t->gpu.collectives.nr,
+			.flags = GP_API_NCCL},
+		.instance = e->instance,
+		.has_end = e->head.time_ns,
+	};
+
+	if (b->t->gpu.collectives.nr >= TL_NONE - 1)
+		return -EFBIG;
+	if (e->ranks > 0 && e->communicator && hash__set(&b->ranks_of, key, (uint64_t)e->ranks))
+		return -ENOMEM;
+	if (vec_push(&b->t->gpu.collectives, c))
+		return -ENOMEM;
+	return add_api(b, &e->head, e->name_id, &raw);
 }
 
 /* Work is complete but for the name and what its kind has. */
@@ -355,6 +402,8 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes)
 		err = read_gpu_memory(b, event);
 	else if (head->kind == GP_EV_SYNC && bytes >= sizeof(struct gp_ev_sync))
 		err = read_sync(b, event);
+	else if (head->kind == GP_EV_COLLECTIVE && bytes >= sizeof(struct gp_ev_collective))
+		err = read_collective(b, event);
 	else if (head->kind == GP_EV_OVERHEAD && bytes >= sizeof(struct gp_ev_overhead))
 		err = read_overhead(b, event);
 	else if (head->kind == GP_EV_DEVICE && bytes >= sizeof(struct gp_ev_device))
