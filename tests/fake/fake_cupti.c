@@ -52,7 +52,7 @@ static struct {
 	size_t bytes, used, buffer_bytes;
 	size_t dropped;
 	uint32_t thread_ids, domains, version;
-	bool subscribed, kinds[KINDS], silent[CBIDS];
+	bool subscribed, tells_overhead, kinds[KINDS], silent[CBIDS];
 	cupti_request_fn request;
 	cupti_complete_fn complete;
 	cupti_callback_fn callback;
@@ -63,6 +63,7 @@ static struct {
 __attribute__((constructor)) static void begin(void)
 {
 	cupti.version = (uint32_t)fake_gpu_setting("FAKE_CUPTI_VERSION", DEFAULT_VERSION);
+	cupti.tells_overhead = fake_gpu_setting("FAKE_CUPTI_OVERHEAD", 0);
 	cupti.buffer_bytes = fake_gpu_setting("FAKE_CUPTI_BUFFER", SIZE_MAX);
 }
 
@@ -290,7 +291,7 @@ static void deliver(bool flush)
 		return;
 	pthread_mutex_lock(&cupti.delivery);
 	fake_gpu_deliver(flush, write_event);
-	if (flush && cupti.kinds[CUPTI_OVERHEAD])
+	if (flush && cupti.tells_overhead && cupti.kinds[CUPTI_OVERHEAD])
 		write_overhead(start_ns);
 	if (flush)
 		give_back();

@@ -371,7 +371,7 @@ def test_killed_at_random(tmp_path, request):
 
 def test_trace_as_kineto_writes_it(tmp_path):
     """Properties of devices, occupancy, graphs, ranges of annotations, overhead."""
-    with App(FAKE_CUDA_DEVICES=2) as app:
+    with App(FAKE_CUDA_DEVICES=2, FAKE_CUPTI_OVERHEAD=1) as app:
         done, recording = capture(app, tmp_path, "devices 1", "graph 2",
                                   lambda: app.wait_flushes(2))
         flushes = app.counted("overhead")
