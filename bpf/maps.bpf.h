@@ -83,7 +83,7 @@ __u32 gp_epoch __weak;
 __u32 gp_threads_nr __weak;
 /* Set before loading: whether uprobe programs may use task storage. */
 const volatile __u32 gp_task_storage __weak = 1;
-/* Whether to stop a process when its loader has mapped something, and after exec. */
+/* Whether to stop the first process when its loader has mapped something, and after exec. */
 const volatile __u32 gp_stop_at_load __weak = 0;
 /* Whether ops and allocations carry the Python stack. */
 const volatile __u32 gp_stacks __weak = 0;

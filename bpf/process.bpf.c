@@ -20,10 +20,11 @@ static __always_inline bool process_index(__u32 tgid, __u16 *ret_index)
 
 #define SIGNAL_STOP 19
 
-/* Only once there is room for the event that tells of it: who reads it lets the process go on. */
-static __always_inline void process_stop(void)
+/* Only once there is room for the event that tells of it: who reads it lets the process go on. The
+ * first process alone: it is gpuprof's child, and goes on by itself if gpuprof dies. */
+static __always_inline void process_stop(__u16 index)
 {
-	if (gp_stop_at_load)
+	if (gp_stop_at_load && !index)
 		(void)bpf_send_signal(SIGNAL_STOP);
 }
 
@@ -34,7 +35,7 @@ static __always_inline void process_emit(__u16 index, __u32 what, __s32 value)
 	if (!event)
 		return;
 	if (what == GP_PROCESS_EXEC)
-		process_stop();
+		process_stop(index);
 	event->head.kind = GP_EV_PROCESS;
 	event->head.flags = 0;
 	event->head.process = index;
@@ -65,14 +66,19 @@ int gp_process_exit(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* (struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm) */
+/* (struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm). A child by vfork is one of its
+ * own from here on. */
 SEC("raw_tp/sched_process_exec")
 int gp_process_exec(struct bpf_raw_tracepoint_args *ctx)
 {
+	struct task_struct *p = (struct task_struct *)ctx->args[0];
+	__u32 tgid = (__u32)(bpf_get_current_pid_tgid() >> 32);
 	__u16 index;
 
-	if (process_index((__u32)(bpf_get_current_pid_tgid() >> 32), &index))
+	if (process_index(tgid, &index))
 		process_emit(index, GP_PROCESS_EXEC, 0);
+	else if (process_index(BPF_CORE_READ(p, real_parent, tgid), &index))
+		process_emit(index, GP_PROCESS_FORK, (__s32)tgid);
 	return 0;
 }
 
@@ -80,6 +86,7 @@ int gp_process_exec(struct bpf_raw_tracepoint_args *ctx)
 SEC("raw_tp/sched_process_fork")
 int gp_process_fork(struct bpf_raw_tracepoint_args *ctx)
 {
+	struct task_struct *parent = (struct task_struct *)ctx->args[0];
 	struct task_struct *child = (struct task_struct *)ctx->args[1];
 	__u32 tgid = (__u32)(bpf_get_current_pid_tgid() >> 32);
 	__u16 index;
@@ -88,8 +95,10 @@ int gp_process_fork(struct bpf_raw_tracepoint_args *ctx)
 	if (!process_index(tgid, &index))
 		return 0;
 	pid = BPF_CORE_READ(child, pid);
-	/* A new thread of the same process is none of ours. */
-	if (BPF_CORE_READ(child, tgid) == pid)
+	/* A new thread is no new process, and a child by vfork lives in its parent's memory until
+	 * it calls exec. */
+	if (BPF_CORE_READ(child, tgid) == pid &&
+	    BPF_CORE_READ(child, mm) != BPF_CORE_READ(parent, mm))
 		process_emit(index, GP_PROCESS_FORK, pid);
 	return 0;
 }
@@ -99,13 +108,15 @@ SEC("uprobe")
 int gp_loader(void *ctx)
 {
 	struct gp_ev_head *event = emit_reserve(sizeof(*event));
+	__u16 index;
 
 	if (!event)
 		return 0;
-	process_stop();
+	index = (__u16)(bpf_get_attach_cookie(ctx) >> 48);
+	process_stop(index);
 	event->kind = GP_EV_MAPS;
 	event->flags = 0;
-	event->process = (__u16)(bpf_get_attach_cookie(ctx) >> 48);
+	event->process = index;
 	event->tid = (__u32)bpf_get_current_pid_tgid();
 	event->time_ns = bpf_ktime_get_ns();
 	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);

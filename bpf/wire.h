@@ -490,9 +490,11 @@ enum gp_loss {
 	GP_LOSS_STACK_ROOM = 13,       /* events whose stack found no room: they have none */
 	GP_LOSS_GPU_TIME = 14,	       /* CUPTI records with no start or end, or an end before it */
 	GP_LOSS_GPU_CLOCK = 15,	       /* CUPTI records made while its clock was not steady */
-	GP_LOSS_GPU_DROPPED = 16, /* CUPTI records that CUPTI or we had no buffer for, at least */
-	GP_LOSS_API_END = 17,	  /* calls of the CUDA API of which only the begin was seen */
-	GP_LOSS_NR = 18,
+	GP_LOSS_GPU_DROPPED = 16,  /* CUPTI records that CUPTI or we had no buffer for, at least */
+	GP_LOSS_CHILD_LATE = 17,   /* children whose beginning was not seen */
+	GP_LOSS_CHILD_MISSED = 18, /* children that are not in the capture */
+	GP_LOSS_API_END = 19,	   /* calls of the CUDA API of which only the begin was seen */
+	GP_LOSS_NR = 20,
 };
 
 /* Ops open on one thread at a time. */

@@ -5,6 +5,7 @@
  * right first: else the fuzzer would see little behind them.
  */
 #include "recording/format.h"
+#include "recording/merge.h"
 #include "recording/recording.h"
 
 #include "base/file.h"
@@ -100,7 +101,7 @@ static void make_right(uint8_t *data, size_t size)
 	}
 }
 
-/* A recording of one frame and one stack; make_right() does the rest. */
+/* A recording of two frames and one stack; make_right() does the rest. */
 static void seed_stacks(int argc, char **argv)
 {
 	struct {
@@ -109,6 +110,9 @@ static void seed_stacks(int argc, char **argv)
 		struct format_chunk frames;
 		struct format_frame frame;
 		uint32_t file_bytes, file, function_bytes, function;
+		struct format_chunk natives;
+		struct format_native_frame native;
+		uint32_t texts_bytes[4]; /* all empty */
 		struct format_chunk stacks;
 		struct format_stack stack;
 		uint32_t ids[3];
@@ -120,12 +124,27 @@ static void seed_stacks(int argc, char **argv)
 		.file = 0x79702e61,
 		.function_bytes = 4,
 		.function = 0x6e69616d,
+		.natives = {.type = FORMAT_NATIVE_FRAMES, .stored_bytes = 40, .raw_bytes = 40},
+		.native = {.id = 2, .kind = RECORDING_FRAME_NATIVE, .address = 4096},
 		.stacks = {.type = FORMAT_STACKS, .stored_bytes = 24, .raw_bytes = 24},
 		.stack = {.id = 1, .flags = GP_STACK_TRUNCATED, .nr = 3},
 		.ids = {1, 2, 1},
 	};
 
 	fuzz_seed(argc, argv, "stacks", (const void *)&s, sizeof(s));
+}
+
+/* With itself: refused, or the half of a process that nothing describes. */
+static void merge(struct recording *r)
+{
+	struct recording *const parts[] = {r, r};
+	struct recording_writer *w;
+	struct reason why;
+
+	if (recording_writer__new("/dev/null", &why, &w))
+		abort();
+	(void)recording_merge(parts, 2, w, &why);
+	recording_writer__free(w);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -144,6 +163,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	fuzz_seed(*argc, *argv, "as-it-is", seed, bytes + 1);
 	seed[0] = 1;
 	fuzz_seed(*argc, *argv, "made-right", seed, bytes + 1);
+	seed[0] = 3;
+	fuzz_seed(*argc, *argv, "merged", seed, bytes + 1);
 	seed_stacks(*argc, *argv);
 	return 0;
 }
@@ -171,6 +192,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (!recording__open(path, &why, &r)) {
 		read_all(r);
+		if (data[0] & 2)
+			merge(r);
 		recording__free(r);
 	}
 	(void)close(fd);

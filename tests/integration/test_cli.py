@@ -15,7 +15,7 @@ pytestmark = pytest.mark.san
 
 SORTS = {"cpu_time_total": "cpu_total_us", "self_cpu_time_total": "self_cpu_us", "count": "calls",
          "cpu_memory_usage": "cpu_mem", "self_cpu_memory_usage": "self_cpu_mem"}
-COMMANDS = ("attach", "run", "table", "export", "list", "doctor")
+COMMANDS = ("attach", "run", "table", "export", "merge", "list", "doctor")
 
 
 @pytest.fixture(scope="module")

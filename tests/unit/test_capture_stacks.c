@@ -22,6 +22,13 @@
 #define LINE(minor, table, first, lasti)                                                           \
 	python_line(minor, (const uint8_t *)(table), sizeof(table) - 1, first, lasti)
 
+static int put_frame(struct recording_writer *w, uint32_t id, const char *file,
+		     const char *function, uint32_t line)
+{
+	return recording_writer__frame(
+		w, id, &(struct recording_frame){.file = file, .function = function, .line = line});
+}
+
 static void test_lines_by_pairs(void **state)
 {
 	/* 4 bytes of line 10, 6 of 11, 300 of 13, then 12. */
@@ -163,11 +170,11 @@ static struct recording *three_calls(void)
 	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
 	assert_int_equal(recording_writer__meta(w, "stacks", "python"), 0);
 	assert_int_equal(recording_writer__name(w, 1, "aten::mm", ""), 0);
-	assert_int_equal(recording_writer__frame(w, 1, "a;b.py", "f", 7), 0);
-	assert_int_equal(recording_writer__frame(w, 2, "a;b.py", "f", 7), 0);
-	assert_int_equal(recording_writer__frame(w, 3, "main.py", "<module>", 1), 0);
-	assert_int_equal(recording_writer__frame(w, 4, "a;b.py", "g\tx", 9), 0);
-	assert_int_equal(recording_writer__frame(w, RECORDING_STACK_IDS, "", "", 1), -EINVAL);
+	assert_int_equal(put_frame(w, 1, "a;b.py", "f", 7), 0);
+	assert_int_equal(put_frame(w, 2, "a;b.py", "f", 7), 0);
+	assert_int_equal(put_frame(w, 3, "main.py", "<module>", 1), 0);
+	assert_int_equal(put_frame(w, 4, "a;b.py", "g\tx", 9), 0);
+	assert_int_equal(put_frame(w, RECORDING_STACK_IDS, "", "", 1), -EINVAL);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(recording_writer__stack(w, i + 1, i == 2, frames[i], 2), 0);
 		write_op(w, 10000 * (i + 1), 10000 * (i + 1) + 1000 * (i + 1), i + 1);

@@ -20,9 +20,10 @@
 
 #include <cmocka.h>
 
-#define PROCESS	   7
 #define LIMIT_MS   120000
 #define EVENTS_MAX 8192
+
+static uint16_t process_index; /* of the program, in events */
 
 struct got {
 	struct gp_ev_op ops[EVENTS_MAX];
@@ -54,7 +55,7 @@ static int take_event(const void *event, size_t bytes, void *arg)
 	const struct gp_ev_head *head = event;
 	struct got *g = arg;
 
-	assert_int_equal(head->process, PROCESS);
+	assert_int_equal(head->process, process_index);
 	if (head->kind == GP_EV_OP && g->ops_nr < EVENTS_MAX) {
 		assert_int_equal(bytes, sizeof(struct gp_ev_op));
 		memcpy(&g->ops[g->ops_nr++], event, sizeof(struct gp_ev_op));
@@ -130,12 +131,15 @@ static void begin(struct fixture *f, const struct probe_options *options)
 {
 	struct reason why = {""};
 
+	/* The first one is the one that is stopped. */
+	process_index = options->stop_at_load ? 0 : 7;
 	start_program(f);
 	if (target_process__new(f->pid, &why, &f->process))
 		fail_with("process", &why);
 	if (probe_session__new(options, &why, &f->session))
 		fail_with("session", &why);
-	if (probe_session__attach(f->session, f->process, PROCESS, PROBE_GROUP_OPS, &why) <= 0)
+	if (probe_session__attach(f->session, f->process, process_index, PROBE_GROUP_OPS, &why) <=
+	    0)
 		fail_with("attach", &why);
 }
 
@@ -487,7 +491,7 @@ static void test_stop_at_load(void **state)
 		assert_true(WIFSTOPPED(status));
 		stops++;
 		drain(f);
-		probe_session__resume(f->session, PROCESS);
+		probe_session__resume(f->session, process_index);
 	}
 	assert_true(stops >= 2);
 	wait_answer(f);
@@ -503,21 +507,22 @@ static void test_detach(void **state)
 
 	begin(f, &defaults);
 	probe_session__start(f->session);
-	probe_session__detach(f->session, PROCESS);
+	probe_session__detach(f->session, process_index);
 	command(f, "a10 ");
 	assert_int_equal(f->got.ops_nr, 0);
-	assert_true(probe_session__attach(f->session, f->process, PROCESS, PROBE_GROUP_OPS, &why) >
-		    0);
+	assert_true(probe_session__attach(f->session, f->process, process_index, PROBE_GROUP_OPS,
+					  &why) > 0);
 	assert_int_equal(
-		probe_session__attach(f->session, f->process, PROCESS, PROBE_GROUP_OPS, &why), 0);
+		probe_session__attach(f->session, f->process, process_index, PROBE_GROUP_OPS, &why),
+		0);
 	command(f, "a10 ");
 	assert_int_equal(f->got.ops_nr, 30);
 	probe_session__free(f->session);
 	f->session = NULL;
 	none.ops = false;
 	assert_int_equal(probe_session__new(&none, &why, &f->session), 0);
-	assert_true(probe_session__attach(f->session, f->process, PROCESS, PROBE_GROUP_OPS, &why) >
-		    0);
+	assert_true(probe_session__attach(f->session, f->process, process_index, PROBE_GROUP_OPS,
+					  &why) > 0);
 	probe_session__summary(f->session, &summary);
 	assert_int_equal(summary.not_placed_nr, 0);
 	probe_session__start(f->session);
@@ -538,9 +543,9 @@ static void test_refused(void **state)
 	begin(f, &defaults);
 	(void)kill(f->pid, SIGKILL);
 	assert_int_equal(waitpid(f->pid, NULL, 0), f->pid);
-	probe_session__detach(f->session, PROCESS);
-	assert_true(probe_session__attach(f->session, f->process, PROCESS, PROBE_GROUP_OPS, &why) <=
-		    0);
+	probe_session__detach(f->session, process_index);
+	assert_true(probe_session__attach(f->session, f->process, process_index, PROBE_GROUP_OPS,
+					  &why) <= 0);
 	(void)close(f->in);
 	(void)close(f->out);
 	f->pid = 0;

@@ -115,6 +115,48 @@ static void test_empty(void **state)
 }
 
 /* Long descriptions are packed as long as the reader takes it, then stored as they are. */
+static void check_frame(struct recording_frame got, const struct recording_frame *want)
+{
+	assert_int_equal(got.kind, want->kind);
+	assert_int_equal(got.address, want->address);
+	assert_int_equal(got.line, want->line);
+	assert_string_equal(got.file, want->file);
+	assert_string_equal(got.function, want->function);
+	assert_string_equal(got.module, want->module);
+	assert_string_equal(got.build_id, want->build_id);
+}
+
+static void test_frames_of_all_kinds(void **state)
+{
+	static const struct recording_frame frames[] = {
+		{"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON},
+		{"mm.cpp", "at::mm", "/lib/libtorch.so", "00ff", 0x1234, 3, RECORDING_FRAME_NATIVE},
+		{"", "", "", "", 1, 0, RECORDING_FRAME_NATIVE},
+		{"", "schedule", "[kernel]", "", 1ULL << 63, 0, RECORDING_FRAME_KERNEL},
+		{"?", "?", "", "", 0, 0, RECORDING_FRAME_PYTHON},
+	};
+	static const uint32_t ids[] = {0, 1, 2, 3, 4};
+	const char *path = sample_path("a.gpuprof");
+	struct recording_writer *w;
+	struct recording *r;
+	const uint32_t *got;
+	size_t nr;
+
+	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(recording_writer__frame(w, i, &frames[i]), 0);
+	assert_int_equal(recording_writer__frame(w, RECORDING_STACK_IDS, &frames[1]), -EINVAL);
+	assert_int_equal(recording_writer__stack(w, 1, 0, ids, 5), 0);
+	assert_int_equal(recording_writer__finish(w), 0);
+	recording_writer__free(w);
+	r = open_good(path);
+	got = recording__stack(r, 1, &nr, NULL);
+	assert_int_equal(nr, 5);
+	for (uint32_t i = 0; i < 5; i++)
+		check_frame(recording__frame(r, got[i]), &frames[i]);
+	recording__free(r);
+}
+
 static void test_many_names(void **state)
 {
 	const char *path = sample_path("a.gpuprof");
@@ -301,6 +343,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_roundtrip),
 		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_frames_of_all_kinds),
 		cmocka_unit_test(test_many_names),
 		cmocka_unit_test(test_many_events),
 		cmocka_unit_test(test_unknown_kinds_are_counted),

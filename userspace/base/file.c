@@ -177,3 +177,10 @@ void file_new__done(struct file_new *f)
 	free(TAKE(f->path));
 	f->fd = -1;
 }
+
+bool file_is_same(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	return !stat(a, &sa) && !stat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}

@@ -7,6 +7,7 @@
 #ifndef GP_BASE_FILE_H
 #define GP_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -25,6 +26,9 @@ void file_give_to_caller(int fd);
  * writing; a device or pipe is opened as it is. A new file belongs to the caller of sudo. Returns a
  * descriptor or -errno. */
 int file_create(const char *path);
+
+/* Whether both paths lead to one file. False where one of them leads to none. */
+bool file_is_same(const char *a, const char *b);
 
 /* A file being written beside its final place. */
 struct file_new {

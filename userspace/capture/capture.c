@@ -6,6 +6,9 @@
  */
 #include "capture/capture.h"
 
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "capture/private.h"
 
 #include <errno.h>
@@ -31,6 +34,18 @@ static int cannot_write(const struct capture *c, int err, struct reason *why)
 			  strerror(-err));
 }
 
+/* Recordings that say the same share a clock. */
+static int write_boot_id(struct capture *c)
+{
+	CLEANUP(cleanup_free) char *id = NULL;
+	size_t bytes;
+
+	if (file_read("/proc/sys/kernel/random/boot_id", 64, &id, &bytes))
+		return 0;
+	id[strcspn(id, "\n")] = '\0';
+	return recording_writer__meta(c->writer, "boot_id", id);
+}
+
 static int write_meta(struct capture *c)
 {
 	struct utsname u = {0};
@@ -44,6 +59,7 @@ static int write_meta(struct capture *c)
 	err = err ?: recording_writer__meta(c->writer, "host", u.nodename);
 	err = err ?: recording_writer__meta(c->writer, "kernel", u.release);
 	err = err ?: recording_writer__meta(c->writer, "machine", u.machine);
+	err = err ?: write_boot_id(c);
 	err = err ?: recording_writer__meta(c->writer, "cpus", cpus);
 	err = err
 		      ?: recording_writer__meta(c->writer, "ops",
@@ -76,6 +92,9 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		return reason_set(why, -ENOMEM, "out of memory");
 	c->options = *options;
 	err = probe_session__new(&probe, why, &c->probes);
+	if (!err && options->children && !probe_session__tells_forks(c->probes))
+		log_warn("processes that are started from now on are not recorded: forks are told "
+			 "in the first PID namespace only");
 	if (!err)
 		err = recording_writer__new(options->output_path, why, &c->writer);
 	if (!err) {
@@ -122,6 +141,8 @@ static void read_losses(const struct capture *c, uint64_t ret_losses[GP_LOSS_NR]
 	ret_losses[GP_LOSS_OPEN_AT_START] += c->open_at_start_nr;
 	ret_losses[GP_LOSS_COLLECTOR_LEFT] += c->left_nr;
 	ret_losses[GP_LOSS_STACK_INCOMPLETE] += c->stacks.incomplete_nr;
+	ret_losses[GP_LOSS_CHILD_LATE] += c->child_late_nr;
+	ret_losses[GP_LOSS_CHILD_MISSED] += c->child_missed_nr;
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest)
 			guest__losses(c->members.items[i]->guest, ret_losses);
@@ -223,6 +244,7 @@ void capture__free(struct capture *c)
 		free(m);
 	}
 	vec_done(&c->members);
+	vec_done(&c->born);
 	probe_session__free(c->probes);
 	recording_writer__free(c->writer);
 	names__done(&c->names);

@@ -31,6 +31,9 @@ struct capture_options {
 	bool invited;		   /* CUDA itself will load the collector: take it when it comes */
 	const char *uninvited_why; /* why CUDA will not, NULL: nobody has asked for it */
 	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */
+	/* What they start joins, and goes on after exec as they do. A capture ends with those that
+	 * were added. */
+	bool children;
 };
 
 /* Loads the kernel side and creates the recording. 0 or -errno with a reason. */

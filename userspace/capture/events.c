@@ -161,9 +161,11 @@ static int put_stack(struct capture *c, struct member *m, const struct gp_ev_sta
 
 static void note_process(struct capture *c, struct member *m, const struct gp_ev_process *ev)
 {
+	if (ev->what == GP_PROCESS_FORK && c->options.children)
+		capture_note_child(c, ev->value);
 	if (ev->what != GP_PROCESS_EXEC || m->end)
 		return;
-	if (c->options.follow_exec)
+	if (c->options.follow_exec || c->options.children)
 		m->maps_changed = m->renamed = true;
 	else
 		m->end = MEMBER_EXECED;

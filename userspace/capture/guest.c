@@ -25,6 +25,7 @@ extern const unsigned char collector_so_start[], collector_so_end[];
 
 struct guest {
 	struct collector_ring *ring;
+	struct guest_meanwhile meanwhile;
 	uint32_t wanted; /* enum gp_feature bits */
 	bool stopped;
 };
@@ -38,6 +39,12 @@ static void sleep_ms(long ms)
 	(void)nanosleep(&ts, NULL);
 }
 
+static void wait_a_turn(const struct guest *g)
+{
+	g->meanwhile.fn(g->meanwhile.arg);
+	sleep_ms(ANSWER_TURN_MS);
+}
+
 static size_t image_bytes(void)
 {
 	return (size_t)(collector_so_end - collector_so_start);
@@ -45,16 +52,16 @@ static size_t image_bytes(void)
 
 /* The ring of a collector that is just leaving, or whose gpuprof was killed, becomes free in a
  * moment. */
-static int open_ring(const struct target_process *p, uint16_t process_index, struct reason *why,
-		     struct collector_ring **ret_ring)
+static int open_ring(struct guest *g, const struct target_process *p, uint16_t process_index,
+		     struct reason *why)
 {
 	int err = -EAGAIN;
 
 	for (int i = 0; i < ANSWER_TURNS; i++) {
-		err = collector_ring__open(p->pid, process_index, why, ret_ring);
+		err = collector_ring__open(p->pid, process_index, why, &g->ring);
 		if (err != -EAGAIN && err != -ENOENT && (err != -EBUSY || i > BUSY_TURNS))
 			break;
-		sleep_ms(ANSWER_TURN_MS);
+		wait_a_turn(g);
 	}
 	return err;
 }
@@ -74,7 +81,7 @@ static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct
 			return 0;
 		if (s.broken || s.state == GP_COLLECTOR_FAILED || (s.failed & required))
 			break;
-		sleep_ms(ANSWER_TURN_MS);
+		wait_a_turn(g);
 	}
 	if (s.message[0])
 		return reason_set(why, -ENOTSUP, "%s", s.message);
@@ -96,7 +103,7 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 	uint32_t gpu = features & GP_FEATURE_CUPTI;
 	uint32_t others = features & ~gpu;
 	struct reason gpu_why = {0};
-	int err = open_ring(p, process_index, why, &g->ring);
+	int err = open_ring(g, p, process_index, why);
 
 	if (err)
 		return err;
@@ -119,7 +126,7 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 }
 
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
-	       struct reason *why, struct guest **ret_guest)
+	       struct guest_meanwhile meanwhile, struct reason *why, struct guest **ret_guest)
 {
 	struct inject_result result = {0};
 	struct guest *g;
@@ -137,6 +144,7 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return reason_set(why, -ENOMEM, "out of memory");
+	g->meanwhile = meanwhile;
 	err = begin(g, p, process_index, features, why);
 	if (err) {
 		guest__stop(g, false, NULL, NULL);

@@ -19,12 +19,19 @@ struct guest;
 /* Takes one event, GP_EV_NAME included; what is not zero ends the drain. */
 typedef int (*guest_event_fn)(const void *event, size_t bytes, void *arg);
 
+/* What is done every few milliseconds while guest__new() waits: the collectors of other processes
+ * leave if they hear nothing for seconds. */
+struct guest_meanwhile {
+	void (*fn)(void *arg);
+	void *arg;
+};
+
 /* Puts the collector in and waits until it does what `features` (enum gp_feature bits) ask or says
  * that it cannot. 0, with why->text telling what it does not do, or "" if it does all; it goes on
  * trying to have CUPTI. Missing shapes are not told there: see guest__no_shapes(). Or -errno with a
  * reason: the process is then as before. */
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
-	       struct reason *why, struct guest **ret_guest);
+	       struct guest_meanwhile meanwhile, struct reason *why, struct guest **ret_guest);
 
 /* Writes the collector's library into the folder, if it is not there yet, for a process that loads
  * it by itself (CUDA_INJECTION64_PATH). The folder and what is in it must be nobody else's to

@@ -28,6 +28,7 @@ struct member {
 	int pidfd;
 	uint16_t index;
 	enum member_end end;
+	bool is_child;	    /* not added, but started by one that is here */
 	bool callbacks;	    /* its operators come, or came, from the collector */
 	bool exec_told;	    /* its end by exec has been dealt with */
 	bool renamed;	    /* exec: read anew who it is */

@@ -14,13 +14,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A number that the launcher of a distributed job has put into the environment; -1: none. */
+static int32_t number_from_environment(const struct target_process *p, const char *name)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	char *end;
+	long n;
+
+	if (target_process__environment(p, name, &text))
+		return -1;
+	n = strtol(text, &end, 10);
+	return end != text && !*end && n >= 0 && n <= INT32_MAX ? (int32_t)n : -1;
+}
+
 static int write_process(struct capture *c, const struct member *m)
 {
 	struct recording_process rp = {
 		.index = m->index,
 		.pid = m->process->pid,
-		.rank = -1,
-		.world_size = -1,
+		.rank = number_from_environment(m->process, "RANK"),
+		.world_size = number_from_environment(m->process, "WORLD_SIZE"),
 		.start_boot_ns = m->process->start_boot_ns,
 		.comm = m->process->comm,
 		.cmdline = m->process->cmdline ? m->process->cmdline : "",
@@ -55,6 +68,11 @@ static void note_shapes(const struct member *m, const struct reason *why)
 		 said.text[0] ? said.text : "the collector does not say why");
 }
 
+static void drain_others(void *arg)
+{
+	capture_drain(arg);
+}
+
 /* `features`: those that the libraries in the process allow, if the options do. */
 static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 {
@@ -73,7 +91,8 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 	if (!c->options.inject)
 		return;
 	if (features)
-		err = guest__new(m->process, m->index, features, &why, &m->guest);
+		err = guest__new(m->process, m->index, features,
+				 (struct guest_meanwhile){drain_others, c}, &why, &m->guest);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		log_warn("%d: %s", (int)m->process->pid, why.text);
 	else if (err)
@@ -139,15 +158,27 @@ static int probe_member(struct capture *c, struct member *m, struct reason *why)
 	return probe_session__attach(c->probes, m->process, m->index, groups, why);
 }
 
-int capture__add(struct capture *c, pid_t pid, struct reason *why)
+/* The same number may have been another process. */
+static struct member *find_member(const struct capture *c, pid_t pid)
+{
+	for (size_t i = 0; i < c->members.nr; i++) {
+		struct member *m = c->members.items[i];
+
+		if (m->process->pid == pid && m->end != MEMBER_EXITED && !member__has_exited(m))
+			return m;
+	}
+	return NULL;
+}
+
+/* Makes the process a member. 0 or -errno with a reason. */
+static int add_member(struct capture *c, pid_t pid, struct reason *why, struct member **ret_member)
 {
 	struct target_process *p;
 	struct member *m;
 	int err;
 
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (c->members.items[i]->process->pid == pid)
-			return reason_set(why, -EEXIST, "%d was named twice", (int)pid);
+	if (c->members.nr > UINT16_MAX)
+		return reason_set(why, -ENOSPC, "too many processes");
 	err = target_process__new(pid, why, &p);
 	if (err)
 		return err;
@@ -164,14 +195,69 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 		free(m);
 		return err;
 	}
-	put_guest_in(c, m, GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_CUPTI);
+	*ret_member = m;
+	return 0;
+}
+
+/* `gone`: what it was in is no more. */
+static void drop_guest(struct capture *c, struct member *m, bool gone)
+{
+	capture_stop_guest(c, m->guest, gone);
+	capture_drain_guest(c, m->guest);
+	guest__losses(m->guest, c->guest_losses);
+	guest__free(TAKE(m->guest), m->process, gone);
+}
+
+/* Of one that cannot be probed after all nothing is left but its number. */
+static void leave_out(struct capture *c, struct member *m)
+{
+	if (m->guest)
+		drop_guest(c, m, false);
+	probe_session__detach(c->probes, m->index);
+	m->end = MEMBER_EXITED;
+}
+
+int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why)
+{
+	struct member *m = NULL;
+	int err;
+
+	m = find_member(c, pid);
+	if (m) {
+		/* Of a child it was told twice: what was seen of it may be from before its exec. */
+		m->renamed = m->maps_changed = is_child;
+		return reason_set(why, -EEXIST, "%d was named twice", (int)pid);
+	}
+	err = add_member(c, pid, why, &m);
+	if (err)
+		return err;
+	m->is_child = is_child;
+	/* A thread that has just been forked may be about to call exec, and locks that others held
+	 * then are never given back to it: nothing is put in there. */
+	if (!is_child || !c->started)
+		put_guest_in(c, m, GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_CUPTI);
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
 	err = probe_member(c, m, why);
-	/* What `run` starts is no Python yet. */
-	if (err >= 0 && !c->options.follow_exec)
+	if (err < 0) {
+		leave_out(c, m);
+		return err;
+	}
+	/* What `run` starts is no Python yet; of children some are none at all. */
+	if (is_child)
+		find_python_later(c, m);
+	else if (!c->options.follow_exec)
 		err = find_python(c, m, why);
 	return err < 0 ? err : write_process(c, m);
+}
+
+int capture__add(struct capture *c, pid_t pid, struct reason *why)
+{
+	int err = capture_join(c, pid, false, why);
+
+	if (!err)
+		capture_join_children(c, pid);
+	return err;
 }
 
 /* The collector has left by itself: operators by uprobes from here on. What it lost meanwhile is
@@ -188,10 +274,7 @@ static void replace_guest(struct capture *c, struct member *m)
 		 has_cuda(m) ? "; what GPUs do is missing" : "");
 	m->guest_refused = true;
 	c->left_nr++;
-	capture_stop_guest(c, m->guest, false);
-	capture_drain_guest(c, m->guest);
-	guest__losses(m->guest, c->guest_losses);
-	guest__free(TAKE(m->guest), m->process, false);
+	drop_guest(c, m, false);
 	nr = probe_member(c, m, &why);
 	if (nr < 0)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
@@ -217,16 +300,13 @@ static void rename_member(struct capture *c, struct member *m)
 
 	m->renamed = false;
 	tell_stranger(c, m);
-	if (m->guest) {
-		capture_stop_guest(c, m->guest, true);
-		capture_drain_guest(c, m->guest);
-		guest__losses(m->guest, c->guest_losses);
-		guest__free(TAKE(m->guest), m->process, true);
-	}
 	if (target_process__new(m->process->pid, NULL, &now))
 		return;
+	if (m->guest)
+		drop_guest(c, m, true);
 	target_process__free(m->process);
 	m->process = now;
+	m->guest_refused = m->lack_told = false;
 	python_codes__free(TAKE(m->python));
 	if (!c->failed)
 		c->failed = write_process(c, m);
@@ -287,7 +367,8 @@ static void probe_anew(struct capture *c, struct member *m)
 static void end_member(struct capture *c, struct member *m)
 {
 	if (m->end == MEMBER_EXITED)
-		log_at(LOG_WARN, "%d (%s) has ended", (int)m->process->pid, m->process->comm);
+		log_at(m->is_child ? LOG_INFO : LOG_WARN, "%d (%s) has ended", (int)m->process->pid,
+		       m->process->comm);
 	else
 		log_at(LOG_WARN, "%d (%s) runs another program now (exec): its capture has ended",
 		       (int)m->process->pid, m->process->comm);
@@ -297,7 +378,7 @@ static void end_member(struct capture *c, struct member *m)
 	probe_session__detach(c->probes, m->index);
 }
 
-/* How many are still there. */
+/* How many of those that were added are still there. */
 int capture_watch_members(struct capture *c)
 {
 	int here = 0;
@@ -325,7 +406,9 @@ int capture_watch_members(struct capture *c)
 		}
 		if (!m->end && m->guest && c->options.invited)
 			tell_lack(m);
-		here += !m->end;
+		here += !m->end && !m->is_child;
 	}
+	if (here)
+		capture_watch_children(c);
 	return here;
 }

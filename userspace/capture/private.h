@@ -32,6 +32,8 @@ struct capture {
 	VEC(struct member *) members;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
 	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr;
+	VEC(pid_t) born; /* children that have not been taken in yet */
+	uint64_t child_late_nr, child_missed_nr;
 	uint64_t inputs_lost_nr;	   /* ops whose inputs found no place */
 	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
 	bool started, stopped;
@@ -49,6 +51,18 @@ void capture_stop_guest(struct capture *c, struct guest *g, bool gone);
 
 /* What is left in the ring of one collector. */
 void capture_drain_guest(struct capture *c, struct guest *g);
+
+/* Takes a process in and probes it. 0 or -errno with a reason: -EEXIST if it is in already. */
+int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why);
+
+/* What the process has started and is still there, if the options say so, joins. */
+void capture_join_children(struct capture *c, pid_t pid);
+
+/* A process was forked: it joins at the next watch. */
+void capture_note_child(struct capture *c, pid_t pid);
+
+/* Takes those in that were noted. */
+void capture_watch_children(struct capture *c);
 
 /* Looks for what has become of the processes and acts on it. Returns how many are still there. */
 int capture_watch_members(struct capture *c);

@@ -47,7 +47,13 @@ static int number_frame(struct stacks *s, struct recording_writer *w, struct pyt
 	if (err)
 		return err;
 	*ret_number = s->frames_nr;
-	return recording_writer__frame(w, s->frames_nr, place.file, place.function, place.line);
+	return recording_writer__frame(w, s->frames_nr,
+				       &(struct recording_frame){
+					       .kind = RECORDING_FRAME_PYTHON,
+					       .file = place.file,
+					       .function = place.function,
+					       .line = place.line,
+				       });
 }
 
 int stacks__put(struct stacks *s, struct recording_writer *w, struct python_codes *codes,

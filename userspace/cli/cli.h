@@ -16,7 +16,7 @@ int cli_main(int argc, char **argv);
  * record_args.c). */
 struct command;
 extern const struct command command_attach, command_run, command_table, command_export;
-extern const struct command command_list, command_doctor;
+extern const struct command command_merge, command_list, command_doctor;
 
 /* All of them, NULL-terminated, in the order of help; and the one of that name, or NULL. */
 extern const struct command *const cli_commands[];
@@ -27,6 +27,7 @@ int cli_attach(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_table(int argc, char **argv);
 int cli_export(int argc, char **argv);
+int cli_merge(int argc, char **argv);
 int cli_list(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 

@@ -8,11 +8,11 @@
 #include "cli/show.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "output/output.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 struct export_args {
 	const char *format;
@@ -67,14 +67,6 @@ const struct command command_export = {
 	.run = cli_export,
 };
 
-/* A slip of the hand must not turn the recording into its own trace. */
-static bool is_same_file(const char *a, const char *b)
-{
-	struct stat sa, sb;
-
-	return !stat(a, &sa) && !stat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
 static int write_output(const struct shown *s, const struct export_args *args, bool memory)
 {
 	bool speedscope = !strcmp(args->format, "speedscope");
@@ -104,7 +96,8 @@ int cli_export(int argc, char **argv)
 					   "cannot tell the form of '%s': give it "
 					   "a name that ends in .html or .json",
 					   args.output_path);
-	if (is_same_file(argv[1], args.output_path)) {
+	/* A slip of the hand must not turn the recording into its own trace. */
+	if (file_is_same(argv[1], args.output_path)) {
 		log_err("cannot write '%s': it is the recording itself; name another file",
 			args.output_path);
 		return CLI_USAGE;

@@ -168,6 +168,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.shapes = args->shapes,
 				.stacks = args->stack,
 				.gpu = !args->no_gpu,
+				.children = args->children,
 			},
 		.duration_s = args->duration_s,
 		.quiet = args->quiet,
@@ -200,6 +201,8 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 	(void)fprintf(stderr, "recording %d", (int)pids[0]);
 	for (size_t i = 1; i < pids_nr; i++)
 		(void)fprintf(stderr, ",%d", (int)pids[i]);
+	if (s.processes_nr > pids_nr)
+		(void)fprintf(stderr, " and %zu of its children", s.processes_nr - pids_nr);
 	(void)fprintf(stderr, " (%u function%s, %u probe%s by %s", s.functions_nr,
 		      s.functions_nr == 1 ? "" : "s", s.sites_nr, s.sites_nr == 1 ? "" : "s",
 		      s.method);

@@ -51,6 +51,12 @@ static const char *const record_stacks[] = {"python", NULL};
 		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
 			 "allocation. Operators then come by uprobes, which cost more than "       \
 			 "callbacks."},                                                            \
+		{.name = "children",                                                               \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(children),                                                                    \
+		 .help = "Record the processes that they start too, and what those start: "        \
+			 "DataLoader's workers, the ranks of torchrun. Those that start while it " \
+			 "records are watched by uprobes."},                                       \
 		{.name = "no-gpu",                                                                 \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(no_gpu),                                                                      \
@@ -154,9 +160,8 @@ const struct command command_run = {
 	.summary = "start a program and profile it from its first instruction",
 	.usage = "[options] -- CMD [ARGS...]",
 	.about = "Starts CMD and records it from the first instruction to its end, or to the end "
-		 "of --duration. Prints the table and keeps the recording. Only CMD's own process "
-		 "is "
-		 "recorded, not those that it starts.",
+		 "of --duration. Prints the table and keeps the recording. Processes that CMD "
+		 "starts are recorded with --children.",
 	.options = run_options,
 	.operand = "the command to run",
 	.min_operands = 1,

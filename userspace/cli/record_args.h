@@ -20,6 +20,7 @@ struct record_args {
 	bool memory;
 	bool shapes;
 	const char *stack; /* "python", NULL: not given */
+	bool children;
 	bool no_gpu;
 	bool no_inject;
 	const char *sort; /* NULL: not given; else a known key */

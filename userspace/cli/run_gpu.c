@@ -102,11 +102,11 @@ char *run_gpu_library(const char *command, const char *cache_dir, struct reason 
 	return library;
 }
 
-void run_gpu_invite(const char *library)
+void run_gpu_invite(const char *library, bool children)
 {
 	char pid[16];
 
-	(void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	(void)snprintf(pid, sizeof(pid), "%d", children ? 0 : (int)getpid());
 	(void)setenv(VARIABLE, library, 1);
 	(void)setenv("GPUPROF_RUN", pid, 1);
 }

@@ -34,6 +34,9 @@ int shown__open(struct shown *s, const char *path)
 	if (damage)
 		log_warn("the recording '%s' is not whole: %s; what comes before is shown", path,
 			 damage);
+	else if (recording__meta(s->recording, "damage"))
+		log_warn("not all that was merged into '%s' was whole: %s", path,
+			 recording__meta(s->recording, "damage"));
 	if (timeline__new(s->recording, &why, &s->timeline)) {
 		log_err("cannot read '%s': %s", path, why.text);
 		shown__done(s);

@@ -314,10 +314,13 @@ static bool is_by_cuda(void)
 	       info.dli_fname && !strcmp(info.dli_fname, path);
 }
 
-/* For this very process, and not for its children, to which the environment goes too. */
+/* For this very process, and not for its children, to which the environment goes too, unless those
+ * are to be recorded as well: then it says 0. */
 static bool is_invited(void)
 {
-	return is_by_cuda() && strtol(getenv("GPUPROF_RUN"), NULL, 10) == getpid();
+	long wanted = is_by_cuda() ? strtol(getenv("GPUPROF_RUN"), NULL, 10) : -1;
+
+	return !wanted || wanted == getpid();
 }
 
 /* Nothing of what the process does from now on may be missed: CUPTI is taken at once, on CUDA's own

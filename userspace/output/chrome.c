@@ -32,7 +32,7 @@ void chrome_where(struct chrome *c, uint32_t thread, uint64_t time_ns)
 	const struct tl_thread *th = &c->t->threads.items[thread];
 
 	chrome_lit(&c->out, ",\"pid\":");
-	buf__i64(&c->out, c->t->processes.items[th->process].pid);
+	buf__i64(&c->out, c->t->processes.items[th->process].row_pid);
 	chrome_lit(&c->out, ",\"tid\":");
 	buf__u64(&c->out, th->tid);
 	chrome_lit(&c->out, ",\"ts\":");

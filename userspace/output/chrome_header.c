@@ -95,7 +95,7 @@ void chrome_meta(struct chrome *c, const char *what, int64_t pid, int64_t tid)
 
 static void thread_names(struct chrome *c, const struct tl_thread *th)
 {
-	int32_t pid = c->t->processes.items[th->process].pid;
+	int64_t pid = c->t->processes.items[th->process].row_pid;
 	char name[64];
 
 	if (*th->comm)
@@ -115,13 +115,13 @@ void chrome_names(struct chrome *c)
 	for (size_t i = 0; i < c->t->processes.nr; i++) {
 		const struct tl_process *p = &c->t->processes.items[i];
 
-		chrome_meta(c, "process_name", p->pid, 0);
+		chrome_meta(c, "process_name", p->row_pid, 0);
 		chrome_lit(&c->out, "{\"name\":");
 		buf__json(&c->out, p->comm);
 		chrome_lit(&c->out, "}}");
-		chrome_meta(c, "process_labels", p->pid, 0);
+		chrome_meta(c, "process_labels", p->row_pid, 0);
 		chrome_lit(&c->out, "{\"labels\":\"CPU\"}}");
-		chrome_meta(c, "process_sort_index", p->pid, 0);
+		chrome_meta(c, "process_sort_index", p->row_pid, 0);
 		buf__printf(&c->out, "{\"sort_index\":%d}}", p->pid);
 	}
 	for (size_t i = 0; i < c->t->threads.nr; i++)

@@ -38,38 +38,50 @@ static void add_title(struct buf *b, const struct timeline *t)
 	buf__char(b, '\n');
 }
 
-static void add_pair(struct buf *b, const struct tl_loss *loss)
+static void add_name(struct buf *b, const struct tl_loss *loss)
 {
 	for (const char *p = loss->name ? loss->name : "?"; *p; p++)
 		buf__char(b, *p >= 0x20 && *p < 0x7f ? *p : '?');
-	buf__str(b, ": ");
-	buf__u64(b, loss->count);
 }
 
-/* "  name: count, name: count," in lines of at most LINE_COLUMNS, where the names allow it. */
-static void add_pairs(struct buf *b, const struct timeline *t)
+/* Puts a piece behind what is there, on a new line where the names would not fit otherwise. */
+static void add_piece(struct buf *b, size_t *column, const struct buf *piece)
 {
-	struct buf pair = {};
+	if (*column && *column + 1 + piece->nr > LINE_COLUMNS) {
+		buf__char(b, '\n');
+		*column = 0;
+	}
+	buf__str(b, *column ? " " : INDENT);
+	buf__add(b, piece->bytes, piece->nr);
+	*column += piece->nr + (*column ? 1 : sizeof(INDENT) - 1);
+	if (!b->err)
+		b->err = buf__error(piece);
+}
+
+/* "  name: count, name: count", or of those that are zero "  zero: name, name". */
+static void add_counters(struct buf *b, const struct timeline *t, bool zeros, uint64_t nr)
+{
+	struct buf piece = {};
 	size_t column = 0;
 
-	for (size_t i = 0; i < t->losses.nr; i++) {
-		buf__clear(&pair);
-		add_pair(&pair, &t->losses.items[i]);
-		if (i + 1 < t->losses.nr)
-			buf__char(&pair, ',');
-		if (column && column + 1 + pair.nr > LINE_COLUMNS) {
-			buf__char(b, '\n');
-			column = 0;
-		}
-		buf__str(b, column ? " " : INDENT);
-		buf__add(b, pair.bytes, pair.nr);
-		column += pair.nr + (column ? 1 : sizeof(INDENT) - 1);
-		if (!b->err)
-			b->err = buf__error(&pair);
+	if (zeros && nr)
+		buf__str(&piece, "zero: ");
+	for (size_t i = 0; i < t->losses.nr && nr; i++) {
+		const struct tl_loss *loss = &t->losses.items[i];
+
+		if (!loss->count != zeros)
+			continue;
+		add_name(&piece, loss);
+		if (!zeros)
+			buf__printf(&piece, ": %llu", (unsigned long long)loss->count);
+		if (--nr)
+			buf__char(&piece, ',');
+		add_piece(b, &column, &piece);
+		buf__clear(&piece);
 	}
 	if (column)
 		buf__char(b, '\n');
-	buf__done(&pair);
+	buf__done(&piece);
 }
 
 int output_losses_text(struct sink *s, const struct timeline *t)
@@ -78,7 +90,8 @@ int output_losses_text(struct sink *s, const struct timeline *t)
 	int err;
 
 	add_title(&b, t);
-	add_pairs(&b, t);
+	add_counters(&b, t, false, counters_above_zero(t));
+	add_counters(&b, t, true, t->losses.nr - counters_above_zero(t));
 	err = buf__error(&b);
 	if (!err)
 		err = sink__write(s, b.bytes, b.nr);

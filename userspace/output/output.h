@@ -64,8 +64,8 @@ int output_speedscope(struct sink *s, const struct timeline *t, const char *metr
 int output_memory_html(struct sink *s, const struct timeline *t);
 int output_memory_json(struct sink *s, const struct timeline *t);
 
-/* The counters: one line that says whether any is above zero, then all as "name: count", zeros too,
- * in lines of at most 100 columns. cli/ prints it after each run. */
+/* The counters: one line that says whether any is above zero, then those as "name: count", then the
+ * names of those that are zero, in lines of at most 100 columns. cli/ prints it after each run. */
 int output_losses_text(struct sink *s, const struct timeline *t);
 
 #endif /* GP_OUTPUT_OUTPUT_H */

@@ -23,13 +23,13 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-/* The programs stop the process with each of these. */
+/* The programs stop the first process with each of these. */
 static void note_stop(struct probe_session *s, const void *event, size_t bytes)
 {
 	const struct gp_ev_process *e = event;
 	struct probed_process *p;
 
-	if (bytes < sizeof(e->head) ||
+	if (bytes < sizeof(e->head) || e->head.process ||
 	    !(e->head.kind == GP_EV_MAPS ||
 	      (e->head.kind == GP_EV_PROCESS && bytes >= sizeof(*e) && e->what == GP_PROCESS_EXEC)))
 		return;
@@ -213,6 +213,12 @@ int probe_session__set_python(struct probe_session *s, uint16_t process_index,
 		return -EINVAL;
 	return bpf_map__update_elem(s->bpf->maps.pythons, &key, sizeof(key), python,
 				    sizeof(*python), BPF_ANY);
+}
+
+bool probe_session__tells_forks(const struct probe_session *s)
+{
+	return s->bpf->links.gp_process_fork && s->bpf->links.gp_process_exec &&
+	       session_in_first_pid_namespace();
 }
 
 /* The counters of all CPUs together. */

@@ -22,7 +22,7 @@ struct probe_options {
 	bool memory;
 	bool gpu;    /* with memory: what CUDA gives and takes back too */
 	bool stacks; /* Python's, of ops and allocations: see probe_session__set_python() */
-	/* Stop the process (SIGSTOP) whenever its loader has changed what is mapped, and after
+	/* Stop process 0 (SIGSTOP) whenever its loader has changed what is mapped, and after
 	 * exec, until probe_session__resume(): a library is probed before it runs. */
 	bool stop_at_load;
 	const char *ops_glob;  /* comma-separated globs of op names ("aten::conv*,aten::mm"), NULL:
@@ -55,6 +55,9 @@ enum probe_group {
  * -errno with a reason. */
 int probe_session__attach(struct probe_session *s, const struct target_process *p,
 			  uint16_t process_index, uint32_t groups, struct reason *why);
+
+/* Whether the kernel tells of forks; not where gpuprof is in a PID namespace of its own. */
+bool probe_session__tells_forks(const struct probe_session *s);
 
 /* From now on the events of this process carry Python stacks. 0 or -errno. */
 int probe_session__set_python(struct probe_session *s, uint16_t process_index,

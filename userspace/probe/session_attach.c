@@ -72,7 +72,7 @@ void probe_session__resume(struct probe_session *s, uint16_t process_index)
 static void forget_process(struct probe_session *s, struct probed_process *p)
 {
 	(void)bpf_map__delete_elem(s->bpf->maps.processes, &p->pid, sizeof(p->pid), 0);
-	p->stopped = s->options.stop_at_load;
+	p->stopped = s->options.stop_at_load && !p->index;
 	session_let_go(p);
 }
 
@@ -287,8 +287,7 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	return (int)a.sites_nr;
 }
 
-/* Whether our pids are those that the kernel's programs see. */
-static bool in_first_pid_namespace(void)
+bool session_in_first_pid_namespace(void)
 {
 	/* PROC_PID_INIT_INO of the kernel. */
 	static const ino_t first = 0xeffffffc;
@@ -307,7 +306,7 @@ static int know_process(struct probe_session *s, pid_t pid, uint16_t process_ind
 	if (vec_push(&s->processes, known))
 		return -ENOMEM;
 	/* Under another number it would be somebody else's fork, exec and exit that we are told. */
-	if (!in_first_pid_namespace())
+	if (!session_in_first_pid_namespace())
 		return 0;
 	return bpf_map__update_elem(s->bpf->maps.processes, &known.pid, sizeof(known.pid), &index,
 				    sizeof(index), BPF_ANY);

@@ -96,6 +96,9 @@ struct probed_process *session_process(struct probe_session *s, uint16_t index);
 /* Lets a stopped process go on. */
 void session_let_go(struct probed_process *p);
 
+/* Whether our pids are those that the kernel's programs see. */
+bool session_in_first_pid_namespace(void);
+
 /* Takes all probes off all processes. */
 void session_detach_all(struct probe_session *s);
 

@@ -65,6 +65,8 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_GPU_TIME] = "cupti_time",
 		[GP_LOSS_GPU_CLOCK] = "cupti_clock",
 		[GP_LOSS_GPU_DROPPED] = "cupti_dropped",
+		[GP_LOSS_CHILD_LATE] = "child_late",
+		[GP_LOSS_CHILD_MISSED] = "child_missed",
 		[GP_LOSS_API_END] = "api_end",
 	};
 

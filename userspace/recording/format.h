@@ -41,11 +41,12 @@ enum format_type {
 	FORMAT_END = 7,
 	FORMAT_FRAMES = 8,
 	FORMAT_STACKS = 9,
+	FORMAT_NATIVE_FRAMES = 10,
 };
 
 static inline bool format_type_known(uint16_t type)
 {
-	return type >= FORMAT_META && type <= FORMAT_STACKS;
+	return type >= FORMAT_META && type <= FORMAT_NATIVE_FRAMES;
 }
 
 enum format_flags {
@@ -89,6 +90,15 @@ struct format_frame {
 	uint32_t line;
 };
 
+/* FORMAT_NATIVE_FRAMES; four texts follow: module, build id, function, file. */
+struct format_native_frame {
+	uint32_t id;
+	uint32_t kind; /* enum recording_frame_kind, not Python's */
+	uint64_t address;
+	uint32_t line;
+	uint32_t reserved;
+};
+
 /* FORMAT_STACKS; `nr` frame ids follow, innermost first. */
 struct format_stack {
 	uint32_t id;
@@ -110,6 +120,7 @@ _Static_assert(sizeof(struct format_header) == 24, "file header");
 _Static_assert(sizeof(struct format_chunk) == 24, "chunk header");
 _Static_assert(sizeof(struct format_run) == 8, "run header");
 _Static_assert(sizeof(struct format_process) == 24, "process");
+_Static_assert(sizeof(struct format_native_frame) == 24, "native frame");
 
 /* Checksum of a chunk: its header up to crc, then the stored payload. */
 uint32_t format_chunk_crc(const struct format_chunk *c, const void *stored);

@@ -15,6 +15,8 @@
 #include "recording/chunk.h"
 #include "recording/cursor.h"
 #include "recording/format.h"
+#include "recording/stack_tables.h"
+#include "recording/tables.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,12 +40,6 @@ struct loss {
 	uint64_t count;
 };
 
-struct stack {
-	size_t at; /* of its first frame in stack_frames */
-	uint32_t nr;
-	uint32_t flags;
-};
-
 struct recording {
 	struct chunk_reader chunks;
 	struct intern *texts;
@@ -54,11 +50,7 @@ struct recording {
 	VEC(struct name) names;
 	struct hash name_of; /* id -> index */
 	uint32_t names_end;
-	VEC(struct recording_frame) frames;
-	struct hash frame_of; /* id -> index */
-	VEC(struct stack) stacks;
-	struct hash stack_of; /* id -> index */
-	VEC(uint32_t) stack_frames;
+	struct stack_tables stacks;
 	VEC(struct loss) losses;
 	struct hash loss_of;   /* interned name -> index */
 	uint32_t packed_bytes; /* counts to FORMAT_PACKED_MAX */
@@ -73,55 +65,14 @@ struct recording {
 
 /* ---- contents of chunks ---- */
 
-/* An interned text, NULL with ok cleared (damage) or ok set (out of memory). */
-static const char *take_string(struct recording *r, struct cursor *c)
-{
-	uint32_t bytes = 0;
-	const char *text;
-
-	take_copy(c, &bytes, sizeof(bytes));
-	text = take(c, bytes);
-	if (text && memchr(text, '\0', bytes)) {
-		c->ok = false;
-		return NULL;
-	}
-	return text ? intern__get(r->texts, text, bytes) : NULL;
-}
-
-/* -EBADMSG if the payload was damaged, else -ENOMEM: why a take gave NULL. */
-static int take_error(const struct cursor *c)
-{
-	return c->ok ? -ENOMEM : -EBADMSG;
-}
-
-/* The index that `key` has, or `next` after entering it. 0 or -ENOMEM. */
-static int index_of(struct hash *h, uint64_t key, size_t next, size_t *ret_index)
-{
-	const uint64_t *old = hash__find(h, key);
-
-	*ret_index = old ? (size_t)*old : next;
-	return old ? 0 : hash__set(h, key, next);
-}
-
-/* Sets item `i` of a vector: replaces or appends. 0 or -ENOMEM. */
-#define vec_put(v, i, item)                                                                        \
-	({                                                                                         \
-		int put_err_ = 0;                                                                  \
-		if ((i) < (v)->nr)                                                                 \
-			(v)->items[i] = (item);                                                    \
-		else                                                                               \
-			put_err_ = vec_push((v), (item));                                          \
-		put_err_;                                                                          \
-	})
-
 static int parse_meta(struct recording *r, struct cursor *c)
 {
 	while (c->left) {
 		struct pair p;
 		size_t i;
 
-		p.key = take_string(r, c);
-		p.value = p.key ? take_string(r, c) : NULL;
+		p.key = take_string(r->texts, c);
+		p.value = p.key ? take_string(r->texts, c) : NULL;
 		if (!p.value)
 			return take_error(c);
 		if (index_of(&r->meta_of, (uintptr_t)p.key, r->metas.nr, &i) ||
@@ -148,8 +99,8 @@ static int parse_processes(struct recording *r, struct cursor *c)
 		};
 		if (f.index > UINT16_MAX)
 			return -EBADMSG;
-		p.comm = take_string(r, c);
-		p.cmdline = p.comm ? take_string(r, c) : NULL;
+		p.comm = take_string(r->texts, c);
+		p.cmdline = p.comm ? take_string(r->texts, c) : NULL;
 		if (!p.cmdline)
 			return take_error(c);
 		if (index_of(&r->process_of, f.index, r->processes.nr, &i) ||
@@ -169,59 +120,14 @@ static int parse_names(struct recording *r, struct cursor *c)
 		take_copy(c, &id, sizeof(id));
 		if (id >= RECORDING_NAME_IDS)
 			return -EBADMSG;
-		n.name = take_string(r, c);
-		n.overload = n.name ? take_string(r, c) : NULL;
+		n.name = take_string(r->texts, c);
+		n.overload = n.name ? take_string(r->texts, c) : NULL;
 		if (!n.overload)
 			return take_error(c);
 		if (index_of(&r->name_of, id, r->names.nr, &i) || vec_put(&r->names, i, n))
 			return -ENOMEM;
 		if (id >= r->names_end)
 			r->names_end = id + 1;
-	}
-	return 0;
-}
-
-static int parse_frames(struct recording *r, struct cursor *c)
-{
-	while (c->left) {
-		struct format_frame f = {0};
-		struct recording_frame frame;
-		size_t i;
-
-		take_copy(c, &f, sizeof(f));
-		if (f.id >= RECORDING_STACK_IDS)
-			return -EBADMSG;
-		frame.line = f.line;
-		frame.file = take_string(r, c);
-		frame.function = frame.file ? take_string(r, c) : NULL;
-		if (!frame.function)
-			return take_error(c);
-		if (index_of(&r->frame_of, f.id, r->frames.nr, &i) || vec_put(&r->frames, i, frame))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int parse_stacks(struct recording *r, struct cursor *c)
-{
-	while (c->left) {
-		struct format_stack f = {0};
-		struct stack stack;
-		const void *ids;
-		size_t i;
-
-		take_copy(c, &f, sizeof(f));
-		if (f.id >= RECORDING_STACK_IDS || f.nr > RECORDING_STACK_FRAMES)
-			return -EBADMSG;
-		ids = take(c, f.nr * sizeof(uint32_t));
-		if (!ids)
-			return -EBADMSG;
-		stack = (struct stack){.at = r->stack_frames.nr, .nr = f.nr, .flags = f.flags};
-		if (vec_reserve(&r->stack_frames, f.nr + 1UL) ||
-		    index_of(&r->stack_of, f.id, r->stacks.nr, &i) || vec_put(&r->stacks, i, stack))
-			return -ENOMEM;
-		memcpy(r->stack_frames.items + stack.at, ids, f.nr * sizeof(uint32_t));
-		r->stack_frames.nr += f.nr;
 	}
 	return 0;
 }
@@ -233,7 +139,7 @@ static int parse_losses(struct recording *r, struct cursor *c)
 		size_t i;
 
 		take_copy(c, &l.count, sizeof(l.count));
-		l.name = take_string(r, c);
+		l.name = take_string(r->texts, c);
 		if (!l.name)
 			return take_error(c);
 		if (index_of(&r->loss_of, (uintptr_t)l.name, r->losses.nr, &i) ||
@@ -376,9 +282,11 @@ static int parse_chunk(struct recording *r, const struct chunk *chunk)
 	case FORMAT_EVENTS:
 		return parse_events(r, chunk, &c);
 	case FORMAT_FRAMES:
-		return parse_frames(r, &c);
+		return stack_tables__parse_frames(&r->stacks, r->texts, &c);
+	case FORMAT_NATIVE_FRAMES:
+		return stack_tables__parse_native_frames(&r->stacks, r->texts, &c);
 	case FORMAT_STACKS:
-		return parse_stacks(r, &c);
+		return stack_tables__parse_stacks(&r->stacks, &c);
 	case FORMAT_LOSSES:
 		return parse_losses(r, &c);
 	case FORMAT_WINDOW:
@@ -487,11 +395,7 @@ void recording__free(struct recording *r)
 	hash__done(&r->process_of);
 	vec_done(&r->names);
 	hash__done(&r->name_of);
-	vec_done(&r->frames);
-	hash__done(&r->frame_of);
-	vec_done(&r->stacks);
-	hash__done(&r->stack_of);
-	vec_done(&r->stack_frames);
+	stack_tables__done(&r->stacks);
 	vec_done(&r->losses);
 	hash__done(&r->loss_of);
 	vec_done(&r->events);
@@ -551,21 +455,13 @@ uint32_t recording__names_end(const struct recording *r)
 
 struct recording_frame recording__frame(const struct recording *r, uint32_t id)
 {
-	const uint64_t *i = hash__find(&r->frame_of, id);
-
-	return i ? r->frames.items[*i] : (struct recording_frame){"?", "?", 0};
+	return stack_tables__frame(&r->stacks, id);
 }
 
 const uint32_t *recording__stack(const struct recording *r, uint32_t id, size_t *ret_nr,
 				 uint32_t *ret_flags)
 {
-	const uint64_t *i = hash__find(&r->stack_of, id);
-	const struct stack *s = i ? &r->stacks.items[*i] : NULL;
-
-	*ret_nr = s ? s->nr : 0;
-	if (ret_flags)
-		*ret_flags = s ? s->flags : 0;
-	return s ? r->stack_frames.items + s->at : NULL;
+	return stack_tables__stack(&r->stacks, id, ret_nr, ret_flags);
 }
 
 size_t recording__losses(const struct recording *r)

@@ -51,9 +51,27 @@ int recording_writer__name(struct recording_writer *w, uint32_t id, const char *
 #define RECORDING_STACK_IDS    (1U << 24)
 #define RECORDING_STACK_FRAMES 4096
 
-/* A frame that stacks refer to; line 0: not known. -EINVAL: the id is too large. */
-int recording_writer__frame(struct recording_writer *w, uint32_t id, const char *file,
-			    const char *function, uint32_t line);
+enum recording_frame_kind {
+	RECORDING_FRAME_PYTHON = 0,
+	RECORDING_FRAME_NATIVE = 1,
+	RECORDING_FRAME_KERNEL = 2,
+};
+
+/* One place in a program. Texts are never NULL. */
+struct recording_frame {
+	const char *file;     /* its source; "": not known */
+	const char *function; /* "": not known */
+	const char *module;   /* native: the file that holds the code, as the process sees it */
+	const char *build_id; /* of the module, as hexadecimal digits; "": none */
+	uint64_t address;     /* native: in the module's own numbering (an ELF file's) */
+	uint32_t line;	      /* 0: not known */
+	enum recording_frame_kind kind;
+};
+
+/* A frame that stacks refer to. Of a Python frame neither module, build_id nor address is kept.
+ * -EINVAL: the id is too large. */
+int recording_writer__frame(struct recording_writer *w, uint32_t id,
+			    const struct recording_frame *frame);
 
 /* A stack that events refer to: ids of its frames, innermost first. `flags` are enum
  * gp_stack_flags. -EINVAL: the id or the number of frames is too large. */
@@ -108,13 +126,7 @@ const char *recording__name(const struct recording *r, uint32_t id, const char *
 /* One more than the largest id that has a name. */
 uint32_t recording__names_end(const struct recording *r);
 
-struct recording_frame {
-	const char *file;
-	const char *function;
-	uint32_t line; /* 0: not known */
-};
-
-/* The frame of an id: "?", "?" and 0 if there is none. */
+/* The frame of an id, its texts borrowed: a Python one of "?" in "?" if there is none. */
 struct recording_frame recording__frame(const struct recording *r, uint32_t id);
 
 /* Frame ids of a stack, innermost first, borrowed, with their number and its enum gp_stack_flags

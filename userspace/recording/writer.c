@@ -45,6 +45,7 @@ struct recording_writer {
 	struct buf processes;
 	struct buf names;
 	struct buf frames;
+	struct buf native_frames;
 	struct buf stacks;
 	struct buf window;
 	VEC(struct loss) losses;
@@ -199,6 +200,7 @@ static int write_references(struct recording_writer *w)
 	err = err ? err : write_buf(w, FORMAT_PROCESS, &w->processes);
 	err = err ? err : write_buf(w, FORMAT_NAMES, &w->names);
 	err = err ? err : write_buf(w, FORMAT_FRAMES, &w->frames);
+	err = err ? err : write_buf(w, FORMAT_NATIVE_FRAMES, &w->native_frames);
 	return err ? err : write_buf(w, FORMAT_STACKS, &w->stacks);
 }
 
@@ -274,6 +276,7 @@ void recording_writer__free(struct recording_writer *w)
 	buf__done(&w->processes);
 	buf__done(&w->names);
 	buf__done(&w->frames);
+	buf__done(&w->native_frames);
 	buf__done(&w->stacks);
 	buf__done(&w->window);
 	ZSTD_freeCCtx(w->zstd);
@@ -324,19 +327,44 @@ int recording_writer__name(struct recording_writer *w, uint32_t id, const char *
 	return added(w, &w->names);
 }
 
-int recording_writer__frame(struct recording_writer *w, uint32_t id, const char *file,
-			    const char *function, uint32_t line)
+static int add_python_frame(struct recording_writer *w, uint32_t id,
+			    const struct recording_frame *frame)
 {
-	struct format_frame f = {.id = id, .line = line};
+	struct format_frame f = {.id = id, .line = frame->line};
 
+	buf__add(&w->frames, &f, sizeof(f));
+	add_text(&w->frames, frame->file);
+	add_text(&w->frames, frame->function);
+	return added(w, &w->frames);
+}
+
+static int add_native_frame(struct recording_writer *w, uint32_t id,
+			    const struct recording_frame *frame)
+{
+	struct format_native_frame f = {
+		.id = id,
+		.kind = frame->kind,
+		.address = frame->address,
+		.line = frame->line,
+	};
+
+	buf__add(&w->native_frames, &f, sizeof(f));
+	add_text(&w->native_frames, frame->module);
+	add_text(&w->native_frames, frame->build_id);
+	add_text(&w->native_frames, frame->function);
+	add_text(&w->native_frames, frame->file);
+	return added(w, &w->native_frames);
+}
+
+int recording_writer__frame(struct recording_writer *w, uint32_t id,
+			    const struct recording_frame *frame)
+{
 	if (w->err)
 		return w->err;
 	if (id >= RECORDING_STACK_IDS)
 		return -EINVAL;
-	buf__add(&w->frames, &f, sizeof(f));
-	add_text(&w->frames, file);
-	add_text(&w->frames, function);
-	return added(w, &w->frames);
+	return frame->kind == RECORDING_FRAME_PYTHON ? add_python_frame(w, id, frame)
+						     : add_native_frame(w, id, frame);
 }
 
 int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t flags,

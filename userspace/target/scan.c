@@ -5,12 +5,20 @@
  */
 #include "target/scan.h"
 
+#include "base/cleanup.h"
+#include "base/file.h"
 #include "base/vec.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CHILDREN_BYTES_MAX (1 << 20)
 
 static int compare_pids(const void *a, const void *b)
 {
@@ -19,28 +27,84 @@ static int compare_pids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int target_scan(pid_t **ret_pids, size_t *ret_nr)
+struct pids {
+	VEC(pid_t) list;
+};
+
+/* Hands the list over, sorted, unless there is an error. */
+static int give(struct pids *pids, int err, pid_t **ret_pids, size_t *ret_nr)
 {
-	VEC(pid_t) pids = {0};
+	if (err) {
+		vec_done(&pids->list);
+		return err;
+	}
+	if (pids->list.nr)
+		qsort(pids->list.items, pids->list.nr, sizeof(pid_t), compare_pids);
+	*ret_pids = pids->list.items;
+	*ret_nr = pids->list.nr;
+	return 0;
+}
+
+/* The numbers that a folder has as names. */
+static int read_numbers(const char *path, struct pids *pids)
+{
 	struct dirent *entry;
-	DIR *d = opendir("/proc");
+	DIR *d = opendir(path);
 	int err = 0;
 
 	if (!d)
 		return -errno;
 	while (!err && (entry = readdir(d)))
 		if (isdigit((unsigned char)entry->d_name[0]))
-			err = vec_push(&pids, (pid_t)atoi(entry->d_name));
+			err = vec_push(&pids->list, (pid_t)atoi(entry->d_name));
 	(void)closedir(d);
-	if (err) {
-		vec_done(&pids);
-		return err;
+	return err;
+}
+
+int target_scan(pid_t **ret_pids, size_t *ret_nr)
+{
+	struct pids pids = {0};
+	int err = read_numbers("/proc", &pids);
+
+	return give(&pids, err, ret_pids, ret_nr);
+}
+
+/* One thread's. A thread that has ended meanwhile has none. */
+static int read_children(pid_t pid, pid_t tid, struct pids *pids)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	char path[64], *at, *end;
+	size_t bytes;
+	int err;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)tid);
+	err = file_read(path, CHILDREN_BYTES_MAX, &text, &bytes);
+	if (err)
+		return err == -ENOENT || err == -ESRCH ? 0 : err;
+	for (at = text; !err; at = end) {
+		long child = strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		/* Unknown (no such call, gone): no child by vfork stays one for long. */
+		if (syscall(SYS_kcmp, pid, (pid_t)child, KCMP_VM, 0, 0))
+			err = vec_push(&pids->list, (pid_t)child);
 	}
-	if (pids.nr)
-		qsort(pids.items, pids.nr, sizeof(*pids.items), compare_pids);
-	*ret_pids = pids.items;
-	*ret_nr = pids.nr;
-	return 0;
+	return err;
+}
+
+int target_scan_children(pid_t pid, pid_t **ret_pids, size_t *ret_nr)
+{
+	struct pids threads = {0}, pids = {0};
+	char path[64];
+	int err;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	err = read_numbers(path, &threads);
+	for (size_t i = 0; i < threads.list.nr && !err; i++)
+		err = read_children(pid, threads.list.items[i], &pids);
+	vec_done(&threads.list);
+	return give(&pids, err, ret_pids, ret_nr);
 }
 
 bool target_process__is_profilable(const struct target_process *p)

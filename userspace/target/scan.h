@@ -15,6 +15,11 @@
 /* The ids of all processes that /proc shows, sorted; the caller frees. 0 or -errno. */
 int target_scan(pid_t **ret_pids, size_t *ret_nr);
 
+/* The processes that this one's threads have forked and that are still there, sorted; the caller
+ * frees. A child by vfork that has not called exec lives in its parent's memory and is not among
+ * them. 0 or -errno. */
+int target_scan_children(pid_t pid, pid_t **ret_pids, size_t *ret_nr);
+
 /* Whether PyTorch or CUDA is mapped in the process. */
 bool target_process__is_profilable(const struct target_process *p);
 

@@ -108,6 +108,7 @@ struct build {
 	uint64_t counts[TL_COUNTER_NR];
 	uint32_t *process_of; /* by the 16 bits of an event */
 	struct hash thread_of;
+	struct hash pids; /* pid -> how many processes have it */
 	struct hash name_of;
 	struct hash inputs_of;	    /* id -> of timeline.inputs */
 	uint64_t inputs_invalid_nr; /* lists that make no sense, ops whose list is missing */

@@ -45,6 +45,19 @@ const char *build_keep(struct build *b, const char *text)
 	return kept;
 }
 
+/* No pid is that large. */
+#define ROW_PID_STEP 10000000
+
+static int64_t row_pid(struct build *b, int32_t pid)
+{
+	const uint64_t *known = hash__find(&b->pids, (uint32_t)pid);
+	uint64_t nr = known ? *known : 0;
+
+	if (hash__set(&b->pids, (uint32_t)pid, nr + 1))
+		b->err = -ENOMEM;
+	return pid + (int64_t)nr * ROW_PID_STEP;
+}
+
 static int add_process(struct build *b, uint32_t index, const struct recording_process *p)
 {
 	struct tl_process out = {
@@ -54,6 +67,7 @@ static int add_process(struct build *b, uint32_t index, const struct recording_p
 		.cmdline = build_keep(b, p ? p->cmdline : ""),
 	};
 
+	out.row_pid = row_pid(b, out.pid);
 	if (b->err)
 		return b->err;
 	b->process_of[index] = (uint32_t)b->t->processes.nr;

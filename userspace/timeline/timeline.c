@@ -43,6 +43,7 @@ void build__done(struct build *b)
 {
 	free(b->process_of);
 	hash__done(&b->thread_of);
+	hash__done(&b->pids);
 	hash__done(&b->name_of);
 	hash__done(&b->inputs_of);
 	hash__done(&b->loss_of);

@@ -20,6 +20,8 @@
 
 struct tl_process {
 	int32_t pid; /* below 0: the recording does not say which */
+	/* The pid, but different in each process: those of several machines can be the same. */
+	int64_t row_pid;
 	int32_t rank;
 	const char *comm;
 	const char *cmdline;

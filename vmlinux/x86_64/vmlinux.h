@@ -99,12 +99,16 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
+struct mm_struct;
+
 struct task_struct {
 	struct thread_struct thread;
 	int pid;
 	int tgid;
 	int exit_code;
 	struct signal_struct *signal;
+	struct task_struct *real_parent;
+	struct mm_struct *mm;
 };
 
 #pragma clang attribute pop

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Processes that the processes of a capture start."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from harness import DONE, Gpuprof, Recording, Target, gpuprof
+
+STEPS = 7
+
+
+def number(answer):
+    return int(answer.split()[1])
+
+
+def calls(recording):
+    """(pid, name) -> calls, of the two operators that the workload is made of."""
+    found = {}
+    for event in recording.chrome()["traceEvents"]:
+        if event["ph"] == "X" and event["name"] in ("aten::add", "aten::sigmoid"):
+            key = int(event["pid"]), event["name"]
+            found[key] = found.get(key, 0) + 1
+    return found
+
+
+def recorded(profiler, pid):
+    profiler.wait_line("stderr", lambda text: "child %d is recorded" % pid in text)
+
+
+def probed(profiler, pid):
+    """Operators of libraries that came later."""
+    profiler.wait_line("stderr", lambda text: re.search(r"\b%d: \d{4,} probes more" % pid, text))
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize("how", ((), ("--no-inject",)), ids=("callback", "uprobes"))
+def test_before_and_after(tmp_path, how):
+    """One child is there already, one is forked meanwhile, one is another program first."""
+    with Target("children") as target:
+        early = number(target.command("fork early"))
+        with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "-o",
+                     tmp_path / "a.gpuprof", *how) as profiler:
+            profiler.wait_recording()
+            late = number(target.command("fork late"))
+            recorded(profiler, late)
+            other = number(target.command("spawn other"))
+            probed(profiler, other)
+            target.step(STEPS)
+            for name, steps in ("early", 2), ("late", 3), ("other", 4):
+                assert target.command("child %s %d" % (name, steps)) == "did %d" % steps
+            assert target.command("end early") == "%d left with 0" % early
+            target.step(1)
+            status = profiler.finish()
+        for name, pid in ("late", late), ("other", other):
+            assert target.command("end " + name) == "%d left with 0" % pid
+        target.leave()
+    assert status == DONE, profiler.told()
+    recording = Recording(tmp_path / "a.gpuprof")
+    assert calls(recording) == {
+        (target.pid, "aten::add"): 10 * (STEPS + 1),
+        (early, "aten::sigmoid"): 20,
+        (late, "aten::sigmoid"): 30,
+        (other, "aten::sigmoid"): 40,
+    }
+    losses = recording.losses()
+    assert losses["child_late"] == 2 and losses["child_missed"] == 0
+    assert losses["ring_full"] == losses["record"] == 0
+
+
+def test_without_children(tmp_path):
+    with Target("children") as target:
+        with Gpuprof("attach", "--pid", target.pid, "-o", tmp_path / "a.gpuprof") as profiler:
+            profiler.wait_recording()
+            child = number(target.command("fork child"))
+            target.command("child child 1")
+            target.step(1)
+            assert profiler.finish() == DONE, profiler.told()
+        target.command("end child")
+        target.leave()
+    recording = Recording(tmp_path / "a.gpuprof")
+    assert calls(recording) == {(target.pid, "aten::add"): 10}
+    assert child not in {event["pid"] for event in recording.chrome()["traceEvents"]}
+
+
+def test_ranks(tmp_path):
+    """What torchrun puts into the environment."""
+    with Target("children") as target:
+        with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "-o",
+                     tmp_path / "a.gpuprof") as profiler:
+            profiler.wait_recording()
+            other = number(target.command("spawn other"))
+            probed(profiler, other)
+            assert target.command("child other 1") == "did 1"
+            assert profiler.finish() == DONE, profiler.told()
+        target.command("end other")
+        target.leave()
+    trace = Recording(tmp_path / "a.gpuprof").chrome()
+    assert trace["distributedInfo"] == {"rank": 3, "world_size": 4}
+
+
+def test_run(tmp_path):
+    """The first process is seen from its first instruction on; the capture ends with it."""
+    path = tmp_path / "run.gpuprof"
+    done = gpuprof("run", "--children", "-o", path, "--", "sh", "-c",
+                   "sleep 1000 </dev/null >/dev/null 2>&1 & echo $!; env true; :")
+    assert done.status == DONE, done
+    sleeper = int(done.stdout.split()[0])
+    try:
+        with open("/proc/%d/stat" % sleeper, encoding="utf-8") as file:
+            assert file.read().split()[2] == "S"
+    finally:
+        os.kill(sleeper, signal.SIGKILL)
+
+
+def test_kill_of_gpuprof_lets_children_go_on(tmp_path):
+    with Target("children") as target:
+        with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "-o",
+                     tmp_path / "a.gpuprof") as profiler:
+            profiler.wait_recording()
+            child = number(target.command("fork child"))
+            recorded(profiler, child)
+            assert target.command("child child 2") == "did 2"
+            profiler.kill()
+        assert target.command("child child 2") == "did 2"
+        target.step(2)
+        assert target.command("end child") == "%d left with 0" % child
+        target.leave()

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * `gpuprof merge A B ... -o C`: several recordings as one.
+ */
+#include "recording/merge.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+
+#include <string.h>
+
+struct merge_args {
+	const char *output_path;
+};
+
+static const struct option_spec merge_options[] = {
+	{.name = "output",
+	 .letter = 'o',
+	 .kind = OPTION_TEXT,
+	 .offset = offsetof(struct merge_args, output_path),
+	 .value_name = "OUT",
+	 .complete = COMPLETE_FILE,
+	 .help = "The recording to write."},
+	{0},
+};
+
+const struct command command_merge = {
+	.name = "merge",
+	.summary = "make one recording of several",
+	.usage = "REC REC... -o OUT",
+	.about = "Puts recordings of several processes, ranks, machines or times into one, from "
+		 "which tables and traces are made as from any other. Recordings of one machine "
+		 "share its clock; those of several are put beside each other by the time of day "
+		 "of each, and are as well aligned as that is.",
+	.options = merge_options,
+	.operand = "recordings",
+	.min_operands = 2,
+	.max_operands = -1,
+	.complete = COMPLETE_FILE,
+	.run = cli_merge,
+};
+
+struct opened {
+	VEC(struct recording *) parts;
+};
+
+static void opened__done(struct opened *o)
+{
+	for (size_t i = 0; i < o->parts.nr; i++)
+		recording__free(o->parts.items[i]);
+	vec_done(&o->parts);
+}
+
+static int open_parts(struct opened *o, int nr, char **paths, const char *output_path)
+{
+	struct reason why = {0};
+
+	for (int i = 0; i < nr; i++) {
+		struct recording *rec;
+
+		if (file_is_same(paths[i], output_path)) {
+			log_err("cannot write '%s': it is one of the recordings; name another "
+				"file",
+				output_path);
+			return CLI_USAGE;
+		}
+		if (recording__open(paths[i], &why, &rec)) {
+			log_err("%s", why.text);
+			return CLI_FAILED;
+		}
+		if (recording__damage(rec))
+			log_warn("the recording '%s' is not whole: %s; what comes before is taken",
+				 paths[i], recording__damage(rec));
+		if (vec_push(&o->parts, rec)) {
+			recording__free(rec);
+			log_err("out of memory");
+			return CLI_FAILED;
+		}
+	}
+	return CLI_DONE;
+}
+
+static void cleanup_writer(struct recording_writer **w)
+{
+	recording_writer__free(*w);
+}
+
+static int write_merged(const struct opened *o, const char *path, struct reason *why)
+{
+	CLEANUP(cleanup_writer) struct recording_writer *w = NULL;
+	CLEANUP(file_new__done) struct file_new file = {.fd = -1};
+	int err = file_new__open(&file, path);
+
+	if (err)
+		return reason_set(why, err, "cannot write '%s': %s", path, strerror(-err));
+	err = recording_writer__new(file.temporary ? file.temporary : path, why, &w);
+	err = err ? err : recording_merge(o->parts.items, o->parts.nr, w, why);
+	if (err)
+		return err;
+	err = recording_writer__finish(w);
+	err = err ? err : file_new__commit(&file);
+	return err ? reason_set(why, err, "cannot write '%s': %s", path, strerror(-err)) : 0;
+}
+
+int cli_merge(int argc, char **argv)
+{
+	CLEANUP(opened__done) struct opened o = {0};
+	struct merge_args args = {0};
+	struct reason why = {0};
+	int operands, status = options_parse(&command_merge, argc, argv, &args, &operands);
+
+	if (status >= 0)
+		return status;
+	if (!args.output_path)
+		return options_usage_error(&command_merge, "missing -o OUT");
+	status = open_parts(&o, operands, argv + 1, args.output_path);
+	if (status != CLI_DONE)
+		return status;
+	if (write_merged(&o, args.output_path, &why)) {
+		log_err("%s", why.text);
+		return CLI_FAILED;
+	}
+	return CLI_DONE;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+#include "recording/fields.h"
+
+#include "recording/recording.h"
+
+#define AT(type, field) offsetof(struct type, field)
+
+static const struct event_fields op = {
+	.times = {AT(gp_ev_op, start_ns)},
+	.instances = {AT(gp_ev_op, instance), AT(gp_ev_op, parent)},
+	.name = AT(gp_ev_op, name_id),
+	.stack = AT(gp_ev_op, stack_id),
+	.inputs = AT(gp_ev_op_inputs, inputs_id),
+};
+static const struct event_fields memory = {
+	.instances = {AT(gp_ev_memory, instance)},
+	.stack = AT(gp_ev_memory, stack_id),
+};
+static const struct event_fields api = {
+	.times = {AT(gp_ev_api, start_ns)},
+	.instances = {AT(gp_ev_api, instance)},
+	.name = AT(gp_ev_api, name_id),
+	.stack = AT(gp_ev_api, stack_id),
+};
+static const struct event_fields kernel = {
+	.times = {AT(gp_ev_kernel, start_ns), AT(gp_ev_kernel, queued_ns)},
+	.name = AT(gp_ev_kernel, name_id),
+};
+static const struct event_fields gpu_memory = {.times = {AT(gp_ev_gpu_memory, start_ns)}};
+static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
+static const struct event_fields inputs = {.inputs = AT(gp_ev_inputs, inputs_id)};
+static const struct event_fields none;
+
+const struct event_fields *recording_event_fields(uint8_t kind)
+{
+	switch (kind) {
+	case GP_EV_OP:
+		return &op;
+	case GP_EV_MEMORY:
+		return &memory;
+	case GP_EV_API:
+		return &api;
+	case GP_EV_KERNEL:
+		return &kernel;
+	case GP_EV_GPU_MEMORY:
+		return &gpu_memory;
+	case GP_EV_SYNC:
+		return &sync;
+	case GP_EV_INPUTS:
+		return &inputs;
+	default:
+		return recording_event_bytes(kind) ? &none : NULL;
+	}
+}

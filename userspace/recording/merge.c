@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One part after the other, in the order in which they began: of a thread that is in two parts, the
+ * events then still come in the order of time. What events refer to is written when the first one
+ * does.
+ */
+#include "recording/merge.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "recording/fields.h"
+#include "recording/format.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PROCESSES_MAX 65536U
+/* High halves of instances: the top bit is free for whoever numbers ops in the process. */
+#define THREADS_MAX 0x80000000U
+
+struct part {
+	struct recording *rec;
+	const char *boot_id; /* "": not known */
+	uint64_t start_ns, end_ns;
+	int64_t to_realtime_ns;
+	int64_t shift_ns; /* added to its times */
+	/* From its numbers to the result's. */
+	struct hash processes, names, frames, stacks, inputs, threads;
+};
+
+struct merge {
+	struct recording_writer *w;
+	struct reason *why;
+	VEC(struct part) parts;
+	struct part *part; /* the one at hand */
+	struct intern *texts;
+	struct hash process_of; /* interned identity -> number */
+	struct hash name_of;	/* interned name and overload -> number */
+	struct hash loss_of;	/* interned name -> index in losses */
+	VEC(struct merged_loss) losses;
+	uint32_t processes_nr, names_nr, frames_nr, stacks_nr, inputs_nr, threads_nr;
+	uint64_t dropped_nr; /* events whose time does not fit into the result's */
+};
+
+struct merged_loss {
+	const char *name;
+	uint64_t count;
+};
+
+static void merge__done(struct merge *m)
+{
+	for (size_t i = 0; i < m->parts.nr; i++) {
+		struct part *p = &m->parts.items[i];
+
+		hash__done(&p->processes);
+		hash__done(&p->names);
+		hash__done(&p->frames);
+		hash__done(&p->stacks);
+		hash__done(&p->inputs);
+		hash__done(&p->threads);
+	}
+	vec_done(&m->parts);
+	vec_done(&m->losses);
+	intern__free(m->texts);
+	hash__done(&m->process_of);
+	hash__done(&m->name_of);
+	hash__done(&m->loss_of);
+}
+
+static int too_many(struct merge *m, const char *what)
+{
+	return reason_set(m->why, -ENOSPC, "the recordings together have too many %s for one",
+			  what);
+}
+
+/* ---- clocks ---- */
+
+static void part__init(struct part *p, struct recording *rec)
+{
+	const char *boot_id = recording__meta(rec, "boot_id");
+	uint64_t realtime_ns;
+
+	*p = (struct part){.rec = rec, .boot_id = boot_id ? boot_id : ""};
+	recording__window(rec, &p->start_ns, &p->end_ns, &realtime_ns);
+	p->to_realtime_ns = (int64_t)(realtime_ns - p->start_ns);
+}
+
+static bool one_clock(const struct merge *m)
+{
+	for (size_t i = 0; i < m->parts.nr; i++)
+		if (!*m->parts.items[i].boot_id ||
+		    strcmp(m->parts.items[i].boot_id, m->parts.items[0].boot_id) != 0)
+			return false;
+	return true;
+}
+
+/* Times only ever grow by the shift: the clock of the result is that of the machine that has been
+ * up longest, which is the smallest distance to the time of day. */
+static void set_shifts(struct merge *m)
+{
+	int64_t least_ns = INT64_MAX;
+
+	if (one_clock(m))
+		return;
+	for (size_t i = 0; i < m->parts.nr; i++)
+		if (m->parts.items[i].to_realtime_ns < least_ns)
+			least_ns = m->parts.items[i].to_realtime_ns;
+	for (size_t i = 0; i < m->parts.nr; i++) {
+		struct part *p = &m->parts.items[i];
+
+		p->shift_ns = (int64_t)((uint64_t)p->to_realtime_ns - (uint64_t)least_ns);
+		p->start_ns += (uint64_t)p->shift_ns;
+		p->end_ns += (uint64_t)p->shift_ns;
+	}
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+static int write_window(struct merge *m)
+{
+	const struct part *first = &m->parts.items[0];
+	uint64_t end_ns = 0;
+
+	for (size_t i = 0; i < m->parts.nr; i++)
+		if (m->parts.items[i].end_ns > end_ns)
+			end_ns = m->parts.items[i].end_ns;
+	return recording_writer__window(m->w, first->start_ns, end_ns,
+					first->start_ns + (uint64_t)first->to_realtime_ns -
+						(uint64_t)first->shift_ns);
+}
+
+/* ---- what recordings say of themselves ---- */
+
+/* What all parts say alike stands as it is; where they differ, each one's in turn. */
+static int write_meta(struct merge *m, const char *key)
+{
+	CLEANUP(buf__done) struct buf all = {0};
+	const char *last = NULL;
+
+	for (size_t i = 0; i < m->parts.nr; i++) {
+		const char *value = recording__meta(m->parts.items[i].rec, key);
+
+		if (!value || (last && !strcmp(value, last)))
+			continue;
+		buf__str(&all, last ? ", " : "");
+		buf__str(&all, value);
+		last = value;
+	}
+	return buf__error(&all) ? -ENOMEM
+				: recording_writer__meta(m->w, key, all.bytes ? all.bytes : "");
+}
+
+/* The result is whole, and what is in it is not. */
+static int write_damage(struct merge *m)
+{
+	CLEANUP(buf__done) struct buf all = {0};
+
+	for (size_t i = 0; i < m->parts.nr; i++) {
+		const char *damage = recording__damage(m->parts.items[i].rec);
+
+		if (damage)
+			buf__printf(&all, "%spart %zu: %s", all.nr ? "; " : "", i + 1, damage);
+	}
+	if (buf__error(&all))
+		return -ENOMEM;
+	return all.nr ? recording_writer__meta(m->w, "damage", all.bytes) : 0;
+}
+
+static int write_metas(struct merge *m)
+{
+	char nr[24];
+	int err;
+
+	for (size_t i = 0; i < m->parts.nr; i++) {
+		const struct recording *rec = m->parts.items[i].rec;
+
+		for (size_t j = 0; j < recording__metas(rec); j++) {
+			const char *key, *value;
+
+			recording__meta_at(rec, j, &key, &value);
+			err = write_meta(m, key);
+			if (err)
+				return err;
+		}
+	}
+	(void)snprintf(nr, sizeof(nr), "%zu", m->parts.nr);
+	err = recording_writer__meta(m->w, "merged", nr);
+	err = err ? err : write_damage(m);
+	return err ? err
+		   : recording_writer__meta(m->w, "clocks", one_clock(m) ? "one" : "time of day");
+}
+
+static int add_loss(struct merge *m, const char *text, uint64_t count)
+{
+	const char *name = intern__str(m->texts, text);
+	uint64_t *known = name ? hash__find(&m->loss_of, (uintptr_t)name) : NULL;
+
+	if (!name)
+		return -ENOMEM;
+	if (known) {
+		m->losses.items[*known].count += count;
+		return 0;
+	}
+	if (hash__set(&m->loss_of, (uintptr_t)name, m->losses.nr))
+		return -ENOMEM;
+	return vec_push(&m->losses, ((struct merged_loss){name, count}));
+}
+
+static int write_losses(struct merge *m)
+{
+	for (size_t i = 0; i < m->parts.nr; i++) {
+		const struct recording *rec = m->parts.items[i].rec;
+
+		for (size_t j = 0; j < recording__losses(rec); j++) {
+			uint64_t count;
+			const char *name = recording__loss_at(rec, j, &count);
+			int err = add_loss(m, name, count);
+
+			if (err)
+				return err;
+		}
+	}
+	if (m->dropped_nr && add_loss(m, recording_loss_name(GP_LOSS_RECORD), m->dropped_nr))
+		return -ENOMEM;
+	for (size_t i = 0; i < m->losses.nr; i++) {
+		int err = recording_writer__loss(m->w, m->losses.items[i].name,
+						 m->losses.items[i].count);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- processes ---- */
+
+static const char *identity(struct merge *m, const struct recording_process *p)
+{
+	char text[256];
+
+	/* Without a boot id nobody can tell that it is the same process. */
+	(void)snprintf(text, sizeof(text), "%s %d %llu %td", m->part->boot_id, p->pid,
+		       (unsigned long long)p->start_boot_ns,
+		       *m->part->boot_id ? 0 : m->part - m->parts.items + 1);
+	return intern__str(m->texts, text);
+}
+
+static bool overlaps_earlier(const struct merge *m, uint32_t number)
+{
+	for (const struct part *p = m->parts.items; p < m->part; p++) {
+		if (p->end_ns <= m->part->start_ns)
+			continue;
+		for (size_t i = 0; i < p->processes.cap; i++)
+			if (p->processes.used[i] && p->processes.slots[i].value == number)
+				return true;
+	}
+	return false;
+}
+
+static int add_process(struct merge *m, const struct recording_process *p)
+{
+	const char *id = identity(m, p);
+	struct recording_process copy = *p;
+	const uint64_t *known;
+
+	if (!id)
+		return -ENOMEM;
+	known = hash__find(&m->process_of, (uintptr_t)id);
+	if (known && overlaps_earlier(m, (uint32_t)*known))
+		return reason_set(m->why, -EINVAL,
+				  "two of the recordings hold process %d at the same time: merge "
+				  "only one of them",
+				  p->pid);
+	copy.index = known ? (uint32_t)*known : m->processes_nr;
+	if (copy.index >= PROCESSES_MAX)
+		return too_many(m, "processes");
+	m->processes_nr += !known;
+	if (hash__set(&m->process_of, (uintptr_t)id, copy.index) ||
+	    hash__set(&m->part->processes, p->index, copy.index))
+		return -ENOMEM;
+	return recording_writer__process(m->w, &copy);
+}
+
+/* A process that nothing describes gets a number of its own. */
+static int move_process(struct merge *m, uint16_t *process)
+{
+	const uint64_t *known = hash__find(&m->part->processes, *process);
+
+	if (!known) {
+		if (m->processes_nr >= PROCESSES_MAX)
+			return too_many(m, "processes");
+		if (hash__set(&m->part->processes, *process, m->processes_nr++))
+			return -ENOMEM;
+		known = hash__find(&m->part->processes, *process);
+	}
+	*process = (uint16_t)*known;
+	return 0;
+}
+
+/* ---- what events refer to ---- */
+
+/* The result's number of a name, which is written with the first one that has it. 0 or -errno. */
+static int number_name(struct merge *m, const char *name, const char *overload,
+		       uint32_t *ret_number)
+{
+	const char *both[] = {intern__str(m->texts, name), intern__str(m->texts, overload)};
+	const char *key;
+	const uint64_t *known;
+	int err;
+
+	/* Interned texts are equal where their addresses are. */
+	key = both[0] && both[1] ? intern__get(m->texts, (const char *)both, sizeof(both)) : NULL;
+	if (!key)
+		return -ENOMEM;
+	known = hash__find(&m->name_of, (uintptr_t)key);
+	*ret_number = known ? (uint32_t)*known : m->names_nr + 1;
+	if (known)
+		return 0;
+	if (*ret_number >= RECORDING_NAME_IDS)
+		return too_many(m, "names");
+	err = recording_writer__name(m->w, ++m->names_nr, name, overload);
+	return err ? err : hash__set(&m->name_of, (uintptr_t)key, m->names_nr);
+}
+
+static int move_name(struct merge *m, uint32_t *id)
+{
+	const uint64_t *known = hash__find(&m->part->names, *id);
+	const char *name, *overload;
+	uint32_t number;
+	int err;
+
+	if (known) {
+		*id = (uint32_t)*known;
+		return 0;
+	}
+	name = recording__name(m->part->rec, *id, &overload);
+	err = number_name(m, name, overload, &number);
+	err = err ? err : hash__set(&m->part->names, *id, number);
+	*id = number;
+	return err;
+}
+
+static int move_frame(struct merge *m, uint32_t *id)
+{
+	const uint64_t *known = hash__find(&m->part->frames, *id);
+	struct recording_frame frame;
+
+	if (known) {
+		*id = (uint32_t)*known;
+		return 0;
+	}
+	if (m->frames_nr + 1 >= RECORDING_STACK_IDS)
+		return too_many(m, "frames");
+	frame = recording__frame(m->part->rec, *id);
+	if (hash__set(&m->part->frames, *id, ++m->frames_nr))
+		return -ENOMEM;
+	*id = m->frames_nr;
+	return recording_writer__frame(m->w, *id, &frame);
+}
+
+static int move_stack(struct merge *m, uint32_t *id)
+{
+	const uint64_t *known = hash__find(&m->part->stacks, *id);
+	uint32_t moved[RECORDING_STACK_FRAMES], flags;
+	const uint32_t *frames;
+	size_t nr;
+
+	if (known) {
+		*id = (uint32_t)*known;
+		return 0;
+	}
+	frames = recording__stack(m->part->rec, *id, &nr, &flags);
+	if (m->stacks_nr + 1 >= RECORDING_STACK_IDS)
+		return too_many(m, "stacks");
+	for (size_t i = 0; i < nr; i++) {
+		int err;
+
+		moved[i] = frames[i];
+		err = moved[i] ? move_frame(m, &moved[i]) : 0;
+		if (err)
+			return err;
+	}
+	if (hash__set(&m->part->stacks, *id, ++m->stacks_nr))
+		return -ENOMEM;
+	*id = m->stacks_nr;
+	/* One that is not in its recording is not in the result either. */
+	return frames ? recording_writer__stack(m->w, *id, flags, moved, nr) : 0;
+}
+
+static int move_inputs(struct merge *m, uint32_t *id)
+{
+	const uint64_t *known;
+
+	if (*id == GP_INPUTS_LOST)
+		return 0;
+	known = hash__find(&m->part->inputs, *id);
+	if (!known) {
+		if (m->inputs_nr + 1 >= GP_INPUTS_LOST)
+			return too_many(m, "lists of inputs");
+		if (hash__set(&m->part->inputs, *id, ++m->inputs_nr))
+			return -ENOMEM;
+		known = hash__find(&m->part->inputs, *id);
+	}
+	*id = (uint32_t)*known;
+	return 0;
+}
+
+/* An instance is a thread's number and one that counts up on that thread. */
+static int move_instance(struct merge *m, uint64_t *instance)
+{
+	const uint64_t *known = hash__find(&m->part->threads, *instance >> 32);
+
+	if (!known) {
+		if (m->threads_nr + 1 >= THREADS_MAX)
+			return too_many(m, "threads");
+		if (hash__set(&m->part->threads, *instance >> 32, ++m->threads_nr))
+			return -ENOMEM;
+		known = hash__find(&m->part->threads, *instance >> 32);
+	}
+	*instance = *known << 32 | (uint32_t)*instance;
+	return 0;
+}
+
+/* ---- events ---- */
+
+static int move_id(struct merge *m, char *event, uint16_t at,
+		   int (*move)(struct merge *, uint32_t *))
+{
+	uint32_t id;
+	int err;
+
+	if (!at)
+		return 0;
+	memcpy(&id, event + at, sizeof(id));
+	err = id ? move(m, &id) : 0;
+	memcpy(event + at, &id, sizeof(id));
+	return err;
+}
+
+static int move_instances(struct merge *m, char *event, const uint16_t at[EVENT_FIELDS_MAX])
+{
+	for (int i = 0; i < EVENT_FIELDS_MAX && at[i]; i++) {
+		uint64_t instance;
+		int err;
+
+		memcpy(&instance, event + at[i], sizeof(instance));
+		err = instance ? move_instance(m, &instance) : 0;
+		if (err)
+			return err;
+		memcpy(event + at[i], &instance, sizeof(instance));
+	}
+	return 0;
+}
+
+/* False if the sum is none that can be. */
+static bool move_time(const struct merge *m, char *event, size_t at)
+{
+	uint64_t time_ns, moved_ns;
+
+	memcpy(&time_ns, event + at, sizeof(time_ns));
+	moved_ns = time_ns ? time_ns + (uint64_t)m->part->shift_ns : 0;
+	memcpy(event + at, &moved_ns, sizeof(moved_ns));
+	return moved_ns >= time_ns;
+}
+
+static bool move_times(const struct merge *m, char *event, const uint16_t at[EVENT_FIELDS_MAX])
+{
+	bool fits = move_time(m, event, offsetof(struct gp_ev_head, time_ns));
+
+	for (int i = 0; i < EVENT_FIELDS_MAX && at[i]; i++)
+		fits = move_time(m, event, at[i]) && fits;
+	return fits;
+}
+
+static int move_event(const void *event, size_t bytes, void *arg)
+{
+	union {
+		struct gp_ev_head head;
+		char bytes[FORMAT_EVENT_MAX];
+	} copy;
+	struct merge *m = arg;
+	const struct event_fields *f = recording_event_fields(*(const uint8_t *)event);
+	int err;
+
+	if (!f || bytes > sizeof(copy))
+		return 0;
+	memcpy(copy.bytes, event, bytes);
+	if (!move_times(m, copy.bytes, f->times)) {
+		m->dropped_nr++;
+		return 0;
+	}
+	err = move_process(m, &copy.head.process);
+	err = err ? err : move_instances(m, copy.bytes, f->instances);
+	err = err ? err : move_id(m, copy.bytes, f->name, move_name);
+	err = err ? err : move_id(m, copy.bytes, f->stack, move_stack);
+	if (!err && bytes >= f->inputs + sizeof(uint32_t))
+		err = move_id(m, copy.bytes, f->inputs, move_inputs);
+	return err ? err : recording_writer__event(m->w, copy.bytes, bytes);
+}
+
+static int move_part(struct merge *m, struct part *p)
+{
+	m->part = p;
+	for (size_t i = 0; i < recording__processes(p->rec); i++) {
+		int err = add_process(m, recording__process_at(p->rec, i));
+
+		if (err)
+			return err;
+	}
+	return recording__each_event(p->rec, move_event, m);
+}
+
+int recording_merge(struct recording *const *parts, size_t parts_nr, struct recording_writer *w,
+		    struct reason *why)
+{
+	CLEANUP(merge__done) struct merge m = {.w = w, .why = why, .texts = intern__new()};
+	int err;
+
+	(void)reason_set(why, 0, "%s", "");
+	if (!m.texts || vec_reserve(&m.parts, parts_nr))
+		return reason_set(why, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < parts_nr; i++)
+		part__init(&m.parts.items[m.parts.nr++], parts[i]);
+	set_shifts(&m);
+	qsort(m.parts.items, m.parts.nr, sizeof(*m.parts.items), by_start);
+	err = write_metas(&m);
+	for (size_t i = 0; i < m.parts.nr && !err; i++)
+		err = move_part(&m, &m.parts.items[i]);
+	err = err ? err : write_losses(&m);
+	err = err ? err : write_window(&m);
+	if (err && why && !*why->text)
+		return reason_set(why, err, "cannot merge: %s", strerror(-err));
+	return err;
+}

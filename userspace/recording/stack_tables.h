@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Frames and stacks as the reader keeps them. Private to this room.
+ */
+#ifndef GP_RECORDING_STACK_TABLES_H
+#define GP_RECORDING_STACK_TABLES_H
+
+#include "base/hash.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "recording/cursor.h"
+#include "recording/recording.h"
+
+struct stack_entry {
+	size_t at; /* of its first frame in frame_ids */
+	uint32_t nr;
+	uint32_t flags;
+};
+
+/* All zero is an empty one. */
+struct stack_tables {
+	VEC(struct recording_frame) frames;
+	struct hash frame_of; /* id -> index */
+	VEC(struct stack_entry) stacks;
+	struct hash stack_of; /* id -> index */
+	VEC(uint32_t) frame_ids;
+};
+
+void stack_tables__done(struct stack_tables *t);
+
+/* The payload of one chunk each. 0, -EBADMSG if it is damaged, or -ENOMEM. */
+int stack_tables__parse_frames(struct stack_tables *t, struct intern *texts, struct cursor *c);
+int stack_tables__parse_native_frames(struct stack_tables *t, struct intern *texts,
+				      struct cursor *c);
+int stack_tables__parse_stacks(struct stack_tables *t, struct cursor *c);
+
+/* See recording__frame() and recording__stack(). */
+struct recording_frame stack_tables__frame(const struct stack_tables *t, uint32_t id);
+const uint32_t *stack_tables__stack(const struct stack_tables *t, uint32_t id, size_t *ret_nr,
+				    uint32_t *ret_flags);
+
+#endif /* GP_RECORDING_STACK_TABLES_H */
