@@ -14,8 +14,8 @@ FUZZ_CFLAGS := -std=gnu11 -O1 -g $(WARN) -fsanitize=fuzzer-no-link,address,undef
 	-fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(FUZZ_O)/%)
-# The page of memory_html.c is built elsewhere, and no target needs it.
-FUZZ_LIB_SRC := $(filter-out userspace/output/memory_html.c,$(foreach r,$(FUZZ_ROOMS), \
+# The pages of *_html.c are built elsewhere, and no target needs them.
+FUZZ_LIB_SRC := $(filter-out userspace/output/%_html.c,$(foreach r,$(FUZZ_ROOMS), \
 	$(filter userspace/$(r)/%,$(SRC)))) userspace/probe/code.c userspace/probe/code_exits.c \
 	userspace/probe/names.c $(UNIT_HELP_SRC)
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(FUZZ_O)/%.o)
@@ -25,7 +25,8 @@ $(FUZZ_O)/%.o: %.c $(STAMP) tests/fuzz/fuzz.mk | setup-build
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS_ALL) -Itests $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
 
-$(FUZZ_O)/libgpuprof.a: $(FUZZ_LIB_OBJ)
+$(addprefix $(FUZZ_O)/userspace/output/,pprof.o pprof_tables.o perfetto_packet.o): $(addsuffix .h,$(PB))
+$(FUZZ_O)/libgpuprof.a: $(FUZZ_LIB_OBJ) $(PB_OBJ)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^
 

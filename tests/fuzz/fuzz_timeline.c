@@ -5,6 +5,7 @@
  * mostly small numbers, so that instances, parents, addresses and times meet; some are any number.
  */
 #include "fuzz/fuzz_seed.h"
+#include "output/flame_tree.h"
 #include "output/output.h"
 #include "recording/recording.h"
 #include "timeline/table.h"
@@ -17,6 +18,16 @@
 #define EVENTS_MAX 2000
 #define NAMES_NR   8
 #define NAME_BYTES 200
+#define STACKS_NR  6
+
+static const char *const names[NAMES_NR] = {"f",
+					    "f",
+					    "aten::is_leaf",
+					    "ProfilerStep#1",
+					    "\"\n\xff",
+					    "_Z1fPKfS0_Ri",
+					    "cudaLaunchKernel_v7000",
+					    "cudaLaunchKernel_ptsz"};
 
 struct input {
 	const uint8_t *at;
@@ -68,6 +79,7 @@ static void one_op(struct input *in, struct recording_writer *w)
 	op.sequence_nr = (int64_t)number(in) - 1;
 	op.forward_thread = byte(in) % 4;
 	op.thread_number = byte(in) % 4;
+	op.stack_id = (uint32_t)op.instance % (STACKS_NR + 2);
 	(void)recording_writer__event(w, &op, sizeof(op));
 }
 
@@ -80,6 +92,7 @@ static void one_memory(struct input *in, struct recording_writer *w)
 	m.address = number(in);
 	m.bytes = (int64_t)number(in) - 100;
 	m.allocated_bytes = number(in);
+	m.stack_id = (uint32_t)m.address % (STACKS_NR + 2);
 	m.device_type = byte(in) % 3;
 	m.device_index = (int16_t)number(in);
 	(void)recording_writer__event(w, &m, sizeof(m));
@@ -252,16 +265,32 @@ static void one_event(struct input *in, struct recording_writer *w)
 	kinds[byte(in) % (sizeof(kinds) / sizeof(*kinds))](in, w);
 }
 
+/* Frames of every kind, one that is missing; stacks of every mark, one that is empty, one deep. */
+static void add_stacks(struct recording_writer *w)
+{
+	uint32_t ids[RECORDING_STACK_FRAMES];
+
+	for (uint32_t i = 0; i < 6; i++) {
+		const struct recording_frame f = {
+			.kind = i % 3,
+			.file = i < 4 ? names[i] : "",
+			.function = i < 5 ? names[NAMES_NR - 1 - i] : "",
+			.module = i < 4 ? names[i + 1] : "",
+			.build_id = i == 1 ? "00" : "",
+			.address = i ? UINT64_MAX / i : 0,
+			.line = i,
+		};
+
+		(void)recording_writer__frame(w, i, &f);
+	}
+	for (uint32_t i = 0; i < RECORDING_STACK_FRAMES; i++)
+		ids[i] = i % 7;
+	for (uint32_t i = 1; i <= STACKS_NR; i++)
+		(void)recording_writer__stack(w, i, i, ids + i, i < STACKS_NR ? i - 1 : 300);
+}
+
 static void fill(struct input *in, struct recording_writer *w)
 {
-	static const char *const names[NAMES_NR] = {"f",
-						    "f",
-						    "aten::is_leaf",
-						    "ProfilerStep#1",
-						    "\"\n\xff",
-						    "_Z1fPKfS0_Ri",
-						    "cudaLaunchKernel_v7000",
-						    "cudaLaunchKernel_ptsz"};
 	struct recording_process p = {.pid = 1, .rank = -1, .comm = "c", .cmdline = ""};
 
 	p.pid = (int32_t)number(in);
@@ -269,6 +298,7 @@ static void fill(struct input *in, struct recording_writer *w)
 	for (uint32_t i = 0; i < NAMES_NR; i++)
 		(void)recording_writer__name(w, i, names[i], i == 1 ? "out" : "");
 	(void)recording_writer__window(w, number(in), number(in), number(in));
+	add_stacks(w);
 	for (int i = 0; i < EVENTS_MAX && in->at < in->end; i++)
 		one_event(in, w);
 }
@@ -287,6 +317,7 @@ static void check_ops(const struct timeline *t)
 
 		check(op->start_ns <= op->end_ns && op->thread < t->threads.nr);
 		check(op->self_ns <= op->end_ns - op->start_ns);
+		check(op->forward == TL_NONE || op->forward < t->ops.nr);
 		if (op->parent == TL_NONE)
 			continue;
 		check(op->parent < i);
@@ -318,9 +349,25 @@ static void check_gpu(const struct timeline *t)
 	}
 }
 
+static void write_stacks(const struct timeline *t, struct sink *s)
+{
+	struct flame_tree f = {0};
+
+	for (const char *const *metric = output_stack_metrics; *metric; metric++)
+		check(!output_stacks(s, t, *metric));
+	check(!output_speedscope(s, t, "calls", "fuzz"));
+	check(!output_pprof(s, t, "peak_bytes"));
+	check(!flame_tree__init(&f, t));
+	check(!flame_tree__prune(&f, 9));
+	for (size_t i = 1; i < f.nodes.nr; i++)
+		check(f.nodes.items[i].parent < i && f.nodes.items[i].frame < f.frames.nr);
+	flame_tree__done(&f);
+}
+
 static void write_outputs(const struct timeline *t, const char *sort)
 {
-	struct table_options options = {.sort = sort, .by_overload = !sort};
+	struct table_options options = {
+		.sort = sort, .by_overload = !sort, .by_stack = sort ? 2 : 0};
 	struct output_table_options text = {.limit = -1, .top_level = !sort};
 	struct table *table = NULL;
 	struct sink *s = NULL;
@@ -331,6 +378,8 @@ static void write_outputs(const struct timeline *t, const char *sort)
 	check(!output_table_json(s, t, table, -1));
 	check(!output_table_csv(s, table, 3));
 	check(!output_chrome(s, t, "fuzz"));
+	check(!output_perfetto(s, t));
+	write_stacks(t, s);
 	check(!sink__finish(s));
 	sink__free(s);
 	table__free(table);

@@ -14,6 +14,13 @@ table_text.txt     sections "### OPTIONS" and the table that PyTorch prints for 
 table_gpu_events.tsv, table_gpu_text.txt   the same with API calls and what they made the GPU do:
                    api: instance tid start_ns end_ns correlation cbid flags name
                    gpu: kind correlation device stream start_ns end_ns bytes copy_kind src dst name
+table_stack_events.tsv, table_stack_text.txt   ops with stacks, forward and backward:
+                   frame: id line file function
+                   stack: id frames, innermost first, with commas between
+                   sop: instance parent tid start_ns end_ns scope sequence forward_thread
+                        thread_number stack name overload
+                   PyTorch does not say that a stack is that of a forward op; we do, so its code
+                   gets the text with the mark in it.
 table_cuda.tsv     rows with GPU times, as numbers, and table_cuda.txt what PyTorch prints for them.
 """
 import os
@@ -69,6 +76,30 @@ GPU_CASES = [
     "memory=0",
     "width=75",
 ]
+
+STACK_CASES = [
+    "stack=1",
+    "stack=2 sort=cpu_time_total",
+    "stack=3 limit=4",
+    "stack=7",
+    "stack=7 memory=0 sort=count",
+    "stack=2 overload=1",
+    "stack=2 top=1",
+    "stack=1 width=20 unit=ms",
+]
+
+BACKWARD_MARK = " [backward]"
+FRAMES = [
+    (1, 37, "train.py", "<module>"),
+    (2, 12, "train.py", "step"),
+    (3, 13, "train.py", "step"),
+    (4, 1194, "/usr/lib/python3/dist-packages/torch/nn/modules/module.py", "Module._call_impl"),
+    (5, 114, "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py",
+     "Linear.forward.<locals>.a_name_that_makes_it_longer_than_the_column"),
+    (6, 488, "/usr/lib/python3/dist-packages/torch/_tensor.py", "Tensor.backward"),
+    (7, 0, "modell_größe.py", "vorwärts"),
+]
+STACKS = {1: (5, 4, 2, 1), 2: (7, 4, 2, 1), 3: (6, 3, 1), 4: (3, 1), 5: (1,)}
 
 # CUPTI's kinds: of work, of copies, of memory.
 KERNEL, COPY, SET = 0, 1, 2
@@ -195,6 +226,35 @@ class GpuMaker(Maker):
         return at
 
 
+class StackMaker(Maker):
+    """Ops with stacks; each linear's backward runs on another thread."""
+
+    def stacked(self, parent, at, tid, name, stack, sequence=-1, forward=0, scope=FUNCTION,
+                overload="", children=()):
+        self.serial += 1
+        instance = (tid << 32) + self.serial
+        start, at = at, at + self.between(300, 4000)
+        for child in children:
+            at = self.stacked(instance, at, tid, **child) + self.between(100, 2500)
+        self.lines.append(("sop", instance, parent, tid, start, at, scope, sequence, forward,
+                           tid // 100, stack, name, overload))
+        return at
+
+    def step(self, at, number):
+        addmm = {"name": "aten::addmm", "stack": 1, "sequence": 2 * number}
+        at = self.stacked(0, at, 100, "aten::linear", 1, 2 * number, children=[
+            {"name": "aten::t", "stack": 1}, addmm]) + 900
+        at = self.stacked(0, at, 100, "aten::relu", 2, 2 * number + 1) + 900
+        for sequence, name in ((2 * number + 1, "Relu"), (2 * number, "Addmm")):
+            node = {"name": name + "Backward0", "stack": 3,
+                    "children": [{"name": "aten::mm", "stack": 3}] * (1 + (name == "Addmm"))}
+            at = self.stacked(0, at, 200, "autograd::engine::evaluate_function: " + name +
+                              "Backward0", 3, sequence, 1, BACKWARD, children=[node]) + 300
+        for stack in (4, 4, 5, 0):
+            at = self.stacked(0, at, 100, "aten::mm", stack, overload="out") + 200
+        return at
+
+
 def leaf(name, overload="", scope=FUNCTION):
     return (name, overload, scope, [])
 
@@ -258,6 +318,16 @@ def make_gpu_events():
     return maker.lines
 
 
+def make_stack_events():
+    maker = StackMaker(30)
+    at = 1000003
+    for number in range(3):
+        at = maker.step(at, number)
+    return [("frame", *frame) for frame in FRAMES] + \
+        [("stack", number, ",".join(map(str, frames))) for number, frames in STACKS.items()] + \
+        maker.lines
+
+
 def save(name, text):
     with open(os.path.join(HERE, name), "w", encoding="utf-8") as file:
         file.write(text)
@@ -268,7 +338,8 @@ def load_events(name):
     with open(os.path.join(HERE, name), encoding="utf-8") as file:
         for line in file:
             fields = line.rstrip("\n").split("\t")
-            texts = {"op": 2, "mem": 0, "api": 1, "gpu": 1}[fields[0]]
+            texts = {"op": 2, "mem": 0, "api": 1, "gpu": 1, "frame": 2, "stack": 1,
+                     "sop": 2}[fields[0]]
             numbers = fields[1:len(fields) - texts]
             lines.append((fields[0], *map(int, numbers), *fields[len(fields) - texts:]))
     return lines
@@ -292,7 +363,7 @@ def memory_records(lines):
 def event(number, name, tid, start, end, **more):
     return FunctionEvent(id=number, name=_rewrite_name(name, with_wildcard=True), trace_name=name,
                          thread=tid, start_us=start / 1000, end_us=end / 1000, input_shapes=[],
-                         stack=[], **{"overload_name": "", "use_device": "cuda", **more})
+                         **{"overload_name": "", "use_device": "cuda", "stack": [], **more})
 
 
 def gpu_events(lines, ops):
@@ -338,11 +409,42 @@ def function_events(lines):
     return events
 
 
+def stacked_events(lines):
+    frames = {line[1]: "%s(%d): %s" % (line[3], line[2], line[4])
+              for line in lines if line[0] == "frame"}
+    stacks = {line[1]: [frames[int(number)] for number in line[2].split(",")]
+              for line in lines if line[0] == "stack"}
+    events = []
+    for line in lines:
+        if line[0] != "sop":
+            continue
+        _, _, _, _, start, end, scope, sequence, forward, thread, stack, name, overload = line
+        events.append(event(len(events) + 1, name, thread, start, end, scope=scope,
+                            fwd_thread=forward, overload_name=overload, sequence_nr=sequence,
+                            is_async=False, is_user_annotation=scope == USER,
+                            stack=list(stacks.get(stack, []))))
+    events.sort(key=lambda e: [e.time_range.start, -e.time_range.end])
+    return events
+
+
+def mark_backward(events):
+    for one in events:
+        at = one
+        while at is not None and at.scope != BACKWARD:
+            at = at.cpu_parent
+        if at is not None and one.stack:
+            one.stack = [one.stack[0] + BACKWARD_MARK, *one.stack[1:]]
+
+
 def table(lines, case):
     options = dict(word.split("=") for word in case.split())
-    events = EventList(function_events(lines), use_device="cuda", profile_memory=options.get("memory") != "0")
+    stacked = any(line[0] == "sop" for line in lines)
+    events = EventList(stacked_events(lines) if stacked else function_events(lines),
+                       use_device="cuda", profile_memory=options.get("memory") != "0")
     events._build_tree()
-    averages = events.key_averages(group_by_overload_name="overload" in options)
+    mark_backward(events)
+    averages = events.key_averages(group_by_overload_name="overload" in options,
+                                   group_by_stack_n=int(options.get("stack", 0)))
     return averages.table(sort_by=options.get("sort"), row_limit=int(options.get("limit", 100)),
                           header=options.get("header"), time_unit=options.get("unit"),
                           top_level_events_only="top" in options,
@@ -396,6 +498,7 @@ def make(events, text, make_lines, cases):
 def main():
     make("table_events.tsv", "table_text.txt", make_events, CASES)
     make("table_gpu_events.tsv", "table_gpu_text.txt", make_gpu_events, GPU_CASES)
+    make("table_stack_events.tsv", "table_stack_text.txt", make_stack_events, STACK_CASES)
     averages = cuda_averages()
     save("table_cuda.tsv", cuda_rows(averages))
     save("table_cuda.txt", averages.table())

@@ -13,7 +13,7 @@ from harness import DONE, GPUPROF, LIMIT, environment, gpuprof
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARE = os.path.join(ROOT, "userspace", "share")
 MANUAL = os.path.join(SHARE, "gpuprof.1")
-COMMANDS = ("attach", "run", "table", "export", "list", "doctor")
+COMMANDS = ("attach", "run", "table", "export", "merge", "list", "doctor")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -122,7 +122,8 @@ def test_completes_values():
     assert completed("table", "--sort", "=", "cou") == {"count"}
     assert completed("table", "--sort", "=") == keys
     assert completed("attach", "--sort", "") == keys
-    assert completed("export", "x", "-f", "") == {"chrome", "memory", "stacks", "speedscope"}
+    assert completed("export", "x", "-f", "") == {
+        "chrome", "perfetto", "memory", "stacks", "speedscope", "pprof", "flamegraph"}
     assert completed("table", "--time-unit", "") == {"s", "ms", "us"}
     assert completed("table", "--limit", "") == set()
 

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The Chrome trace: the rules that keep every viewer and script happy, and sums equal the table's."""
 
+import os
 import re
+import subprocess
 
 import pytest
 
+import harness
 import reference
 from conftest import MODES, STEPS
 
 pytestmark = pytest.mark.versions
+
+PROTO = os.path.join(os.path.dirname(harness.TESTS), "userspace", "output")
 
 CATEGORIES = {"cpu_op", "user_annotation", "python_function", "cpu_instant_event", "Trace", "kernel",
               "cuda_runtime", "cuda_driver", "gpu_memcpy", "gpu_memset", "cuda_sync", "fwdbwd",
@@ -97,6 +102,42 @@ def test_memory_events(sample, mode):
                         if rows[name]["self_cpu_mem"] > 0)
     for event in events:
         assert event["args"]["Device Type"] == 0 and "Addr" in event["args"]
+
+
+def decoded(path):
+    """A Perfetto trace as text, by protobuf's own compiler."""
+    with open(path, "rb") as trace:
+        done = subprocess.run(["protoc", "--proto_path=" + PROTO, "--decode=perfetto.Trace",
+                               "perfetto.proto"], stdin=trace, stdout=subprocess.PIPE, check=True,
+                              timeout=harness.LIMIT)
+    return done.stdout.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("name", ["mlp", "resnet18_train"])
+def test_perfetto(sample, name, tmp_path):
+    one = sample(name)
+    path = tmp_path / "trace.pftrace"
+    assert harness.gpuprof("export", one.recording.path, "--format", "perfetto", "-o",
+                           path).status == harness.DONE
+    text = decoded(path)
+    events = one.recording.chrome()["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X" and event["cat"] != "Trace"]
+    packets = text.split("\npacket {")
+    begun = [packet for packet in packets if "\n    type: 1\n" in packet]
+    assert len(begun) == len(slices) == text.count("\n    type: 2\n")
+    assert text.count("counter_value:") == sum(event["name"] == "[memory]" for event in events)
+    # Names, each told once, and how often each is used.
+    names = dict(re.findall(r'event_names \{\s+iid: (\d+)\s+name: "([^"]*)"', text))
+    assert len(set(names.values())) == len(names)
+    counts = {}
+    for packet in begun:
+        called = names[re.search(r"\n    name_iid: (\d+)\n", packet).group(1)]
+        counts[called] = counts.get(called, 0) + 1
+    wanted = {}
+    for event in slices:
+        wanted[event["name"]] = wanted.get(event["name"], 0) + 1
+    assert counts == wanted
+    assert '  process_name: "' in text and "pid: %d" % one.pid in text
 
 
 def test_lost_and_missing_stand_in_the_trace(sample):

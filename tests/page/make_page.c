@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Writes what the browser tests open into a folder: memory pages, the JSON beside each, a trace.
+ * Writes what the browser tests open into a folder: memory pages, the JSON beside each, flame
+ * graphs, a trace.
  *
  *   make_page FOLDER
  */
@@ -13,6 +14,7 @@
 
 #include "page/make_trace.h"
 #include "unit/memory_example.h"
+#include "unit/stack_example.h"
 
 #define STEPS 12
 #define HELD  40
@@ -145,6 +147,30 @@ static int write_both(const char *folder, const char *name, void (*fill)(struct 
 	return err;
 }
 
+/* ---- flame graphs ---- */
+
+static int write_flame(struct sink *s, const struct timeline *t)
+{
+	return output_flamegraph(s, t, NULL);
+}
+
+/* Which recording: 'p'lain, with 'h'ostile names, or a 'l'arge one. */
+static int make_flame(const char *folder, const char *name, char which)
+{
+	struct stack_example e;
+	char rec[4096];
+	int err;
+
+	(void)snprintf(rec, sizeof(rec), "%s/%s.gpuprof", folder, name);
+	if (which == 'l')
+		stack_example__open_large(&e, rec, 3000, 80);
+	else
+		stack_example__open(&e, rec, which == 'h');
+	err = write_one(e.timeline, folder, name, "html", write_flame);
+	stack_example__close(&e);
+	return err;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -154,5 +180,7 @@ int main(int argc, char **argv)
 	return write_both(argv[1], "training", fill_training) ||
 	       write_both(argv[1], "hostile", fill_hostile) ||
 	       write_both(argv[1], "million", fill_million) ||
-	       write_both(argv[1], "nothing", fill_nothing) || make_trace(argv[1]);
+	       write_both(argv[1], "nothing", fill_nothing) || make_flame(argv[1], "flame", 'p') ||
+	       make_flame(argv[1], "flame-hostile", 'h') ||
+	       make_flame(argv[1], "flame-large", 'l') || make_trace(argv[1]);
 }

@@ -5,7 +5,8 @@
 
 PAGE_TESTS := build/page-tests
 
-MAKE_PAGE_OBJ := $(addprefix $(O)/tests/,page/make_page.o page/make_trace.o unit/memory_example.o)
+MAKE_PAGE_OBJ := $(addprefix $(O)/tests/,page/make_page.o page/make_trace.o unit/memory_example.o \
+	unit/stack_example.o)
 
 $(O)/tests/make_page: $(MAKE_PAGE_OBJ) $(O)/libgpuprof.a
 	$(call say,LINK,$@)

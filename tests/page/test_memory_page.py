@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from pages import assert_quiet, brightness, near, show
+
 # Everything about one chart that the tests compare, in screen pixels and in the data's units.
 CHART = """
 (() => {
@@ -64,17 +66,9 @@ INK = """
 })(%d, %f)
 """
 
-READY = 'document.getElementById("page").dataset.state === "ready"'
-
-
 def load(pages, name):
     with open(pages / (name + ".json"), encoding="utf-8") as f:
         return json.load(f)
-
-
-def show(browser, pages, name, **options):
-    browser.open("file://%s/%s.html" % (pages, name), **options)
-    browser.wait(READY)
 
 
 def chart(browser, number=0):
@@ -92,16 +86,6 @@ def visible(browser, number=0):
     browser.run('document.querySelectorAll(".chart")[%d].scrollIntoView({ block: "center" })'
                 % number)
     return drawn(browser, number)
-
-
-def near(value, wanted, slack):
-    assert abs(value - wanted) <= slack, "%r is not within %r of %r" % (value, slack, wanted)
-
-
-def assert_quiet(browser, pages, name):
-    assert browser.complaints() == []
-    assert browser.requests()[0] == "file://%s/%s.html" % (pages, name)
-    assert [url for url in browser.requests()[1:] if not url.startswith("data:")] == []
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -280,11 +264,6 @@ def test_fits_the_screen(browser, pages, shots, name, size):
     box = browser.run('(() => { const r = document.querySelector(".mark span").getBoundingClientRect();'
                       " return [r.left, r.right]; })()")
     assert 0 <= box[0] and box[1] <= width
-
-
-def brightness(browser, what):
-    colour = browser.run("getComputedStyle(document.body).%s" % what)
-    return sum(int(part) for part in colour.strip("rgb()").split(",")[:3])
 
 
 def test_follows_light_and_dark(browser, pages, shots):

@@ -129,9 +129,23 @@ void events__op(struct events *e, struct event_op op)
 		.name_id = name_id(e, op.name, op.overload),
 		.scope = op.scope,
 		.thread_number = op.thread_number,
+		.stack_id = op.stack_id,
 	};
 
 	events__raw(e, &ev, sizeof(ev));
+}
+
+void events__frame(struct events *e, uint32_t id, const char *file, const char *function,
+		   uint32_t line)
+{
+	const struct recording_frame f = {.file = file, .function = function, .line = line};
+
+	assert_int_equal(recording_writer__frame(e->writer, id, &f), 0);
+}
+
+void events__stack(struct events *e, uint32_t id, const uint32_t *frames, size_t nr)
+{
+	assert_int_equal(recording_writer__stack(e->writer, id, 0, frames, nr), 0);
 }
 
 void events__memory(struct events *e, struct event_memory m)

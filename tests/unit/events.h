@@ -34,8 +34,14 @@ struct event_op {
 	int64_t sequence_nr; /* given as one more: 0 is none */
 	uint64_t forward_thread;
 	uint32_t thread_number;
+	uint32_t stack_id;
 };
 void events__op(struct events *e, struct event_op op);
+
+/* A Python frame, and a stack of frames, innermost first. */
+void events__frame(struct events *e, uint32_t id, const char *file, const char *function,
+		   uint32_t line);
+void events__stack(struct events *e, uint32_t id, const uint32_t *frames, size_t nr);
 
 struct event_memory {
 	uint64_t time_ns, instance, address;

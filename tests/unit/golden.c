@@ -170,12 +170,54 @@ static void one_gpu(struct events *e, char *at)
 	events__gpu(e, g);
 }
 
+static void one_frame(struct events *e, char *at)
+{
+	uint32_t id = (uint32_t)number(&at), line = (uint32_t)number(&at);
+	const char *file = field(&at);
+
+	events__frame(e, id, file, field(&at), line);
+}
+
+static void one_stack(struct events *e, char *at)
+{
+	uint32_t id = (uint32_t)number(&at), frames[64];
+	char *list = field(&at), *one;
+	size_t nr = 0;
+
+	while ((one = strsep(&list, ","))) {
+		assert_true(nr < sizeof(frames) / sizeof(*frames));
+		frames[nr++] = (uint32_t)strtoul(one, NULL, 10);
+	}
+	events__stack(e, id, frames, nr);
+}
+
+static void one_stacked_op(struct events *e, char *at)
+{
+	struct event_op op = {0};
+
+	op.instance = number(&at);
+	op.parent = number(&at);
+	op.tid = (uint32_t)number(&at);
+	op.start_ns = number(&at);
+	op.end_ns = number(&at);
+	op.scope = (uint32_t)number(&at);
+	op.sequence_nr = (int64_t)number(&at) + 1;
+	op.forward_thread = number(&at);
+	op.thread_number = (uint32_t)number(&at);
+	op.stack_id = (uint32_t)number(&at);
+	op.name = field(&at);
+	op.overload = field(&at);
+	events__op(e, op);
+}
+
 static void one_event(struct events *e, char *line)
 {
 	static const struct {
 		const char *kind;
 		void (*add)(struct events *e, char *at);
-	} kinds[] = {{"op", one_op}, {"mem", one_memory}, {"api", one_api}, {"gpu", one_gpu}};
+	} kinds[] = {{"op", one_op},	     {"mem", one_memory},  {"api", one_api},
+		     {"gpu", one_gpu},	     {"frame", one_frame}, {"stack", one_stack},
+		     {"sop", one_stacked_op}};
 	const char *kind = field(&line);
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {

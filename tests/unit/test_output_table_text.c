@@ -48,6 +48,8 @@ static struct options parse(char *line)
 			o.text.top_level = true;
 		else if (!strcmp(word, "overload"))
 			o.table.by_overload = true;
+		else if (!strcmp(word, "stack"))
+			o.table.by_stack = (uint32_t)atoi(value);
 		else if (!strcmp(word, "memory"))
 			o.no_memory = true;
 		else
@@ -89,6 +91,7 @@ static void check_cases(const char *list, const char *text, int least)
 	struct sink *s = NULL;
 	int cases = 0;
 
+	events__meta(e, "memory", "1");
 	golden_events(e, list);
 	t = events__timeline(e);
 	assert_int_equal(sink__new_memory(&s), 0);
@@ -118,6 +121,12 @@ static void test_torch_cases(void **state)
 static void test_torch_gpu_cases(void **state)
 {
 	check_cases("table_gpu_events.tsv", "table_gpu_text.txt", 10);
+}
+
+/* With stacks, of forward and backward ops. */
+static void test_torch_stack_cases(void **state)
+{
+	check_cases("table_stack_events.tsv", "table_stack_text.txt", 8);
 }
 
 static struct table_row row_of(char *line)
@@ -221,8 +230,11 @@ static void test_hostile_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_torch_cases),   cmocka_unit_test(test_torch_gpu_cases),
-		cmocka_unit_test(test_torch_cuda),    cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_torch_cases),
+		cmocka_unit_test(test_torch_gpu_cases),
+		cmocka_unit_test(test_torch_stack_cases),
+		cmocka_unit_test(test_torch_cuda),
+		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_hostile_names),
 	};
 

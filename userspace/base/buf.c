@@ -173,6 +173,23 @@ void buf__json(struct buf *b, const char *text)
 	buf__char(b, '"');
 }
 
+void buf__line(struct buf *b, const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	while (*p) {
+		size_t nr = utf8_bytes(p);
+
+		if (!nr)
+			buf__str(b, "\xef\xbf\xbd");
+		else if (*p < 0x20 || *p == 0x7f)
+			buf__char(b, '?');
+		else
+			buf__add(b, p, nr);
+		p += nr ? nr : 1;
+	}
+}
+
 void buf__clear(struct buf *b)
 {
 	b->nr = 0;

@@ -29,6 +29,8 @@ void buf__i64(struct buf *b, int64_t n);
 void buf__us(struct buf *b, int64_t ns);
 /* `text` as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. */
 void buf__json(struct buf *b, const char *text);
+/* `text` as a line of UTF-8: what is not becomes U+FFFD, control characters '?'. */
+void buf__line(struct buf *b, const char *text);
 /* Forgets the content, keeps the memory. */
 void buf__clear(struct buf *b);
 /* 0 or -ENOMEM. */

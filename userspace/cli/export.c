@@ -20,7 +20,8 @@ struct export_args {
 	const char *metric;
 };
 
-static const char *const formats[] = {"chrome", "memory", "stacks", "speedscope", NULL};
+static const char *const formats[] = {"chrome",	    "perfetto", "memory",     "stacks",
+				      "speedscope", "pprof",	"flamegraph", NULL};
 
 static const struct option_spec export_options[] = {
 	{.name = "format",
@@ -30,10 +31,12 @@ static const struct option_spec export_options[] = {
 	 .value_name = "FORMAT",
 	 .choices = formats,
 	 .help = "'chrome': a trace for Perfetto and chrome://tracing, as torch.profiler writes "
-		 "it. "
+		 "it. 'perfetto': the same in Perfetto's own form, much smaller (OUT ends in "
+		 ".pftrace). "
 		 "'memory': the memory over time, a page if OUT ends in .html, its data if in "
-		 ".json. 'stacks': lines for flame graphs. 'speedscope': a profile for "
-		 "speedscope."},
+		 ".json. 'flamegraph': a page of flame graphs (OUT ends in .html). 'pprof': a "
+		 "profile for go tool pprof (OUT ends in .pb.gz). 'speedscope': a profile for "
+		 "speedscope. 'stacks': lines of stacks, as torch.profiler writes them."},
 	{.name = "metric",
 	 .letter = 'm',
 	 .kind = OPTION_TEXT,
@@ -41,7 +44,9 @@ static const struct option_spec export_options[] = {
 	 .value_name = "METRIC",
 	 .choices = output_stack_metrics,
 	 .help = "What stacks are weighed by: self_cpu_time_total (the default) or "
-		 "self_cuda_time_total, in microseconds, or allocated_bytes."},
+		 "self_cuda_time_total, in microseconds, calls, allocations, allocated_bytes, or "
+		 "peak_bytes: what was held when each device's memory held most. With 'pprof' "
+		 "and 'flamegraph', which hold all of these: the one to show first."},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_TEXT,
@@ -54,7 +59,7 @@ static const struct option_spec export_options[] = {
 
 const struct command command_export = {
 	.name = "export",
-	.summary = "turn a recording into a trace, a memory timeline or stacks",
+	.summary = "turn a recording into a trace, a memory timeline, flame graphs or profiles",
 	.usage = "REC --format FORMAT -o OUT",
 	.about =
 		"Writes the recording REC in another form. The file appears under its name when it "
@@ -69,12 +74,10 @@ const struct command command_export = {
 
 static int write_output(const struct shown *s, const struct export_args *args, bool memory)
 {
-	bool speedscope = !strcmp(args->format, "speedscope");
-
-	if (speedscope || !strcmp(args->format, "stacks"))
-		return shown__write_stacks(s, args->output_path, args->metric, speedscope);
+	if (show_stack_format_known(args->format))
+		return shown__write_stacks(s, args->output_path, args->format, args->metric);
 	return memory ? shown__write_memory(s, args->output_path)
-		      : shown__write_trace(s, args->output_path);
+		      : shown__write_trace(s, args->output_path, !strcmp(args->format, "perfetto"));
 }
 
 int cli_export(int argc, char **argv)

@@ -84,7 +84,9 @@ static const char *const record_stacks[] = {"python", NULL};
 		 ARG(trace_path),                                                                  \
 		 .value_name = "FILE",                                                             \
 		 .complete = COMPLETE_FILE,                                                        \
-		 .help = "Write a Chrome trace, compressed if FILE ends in .gz."},                 \
+		 .help = "Write a Chrome trace, compressed if FILE ends in .gz; Perfetto's own "   \
+			 "form if in "                                                             \
+			 ".pftrace."},                                                             \
 		{.name = "memory-timeline",                                                        \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(memory_path),                                                                 \

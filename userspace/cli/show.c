@@ -120,12 +120,15 @@ static int open_sink(const char *path, struct sink **ret_sink)
 	return sink__new_path(path, ret_sink);
 }
 
-int shown__write_trace(const struct shown *s, const char *path)
+int shown__write_trace(const struct shown *s, const char *path, bool perfetto)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	int err = open_sink(path, &sink);
 
-	err = err ? err : output_chrome(sink, s->timeline, path);
+	if (!err && (perfetto || has_ending(path, ".pftrace")))
+		err = output_perfetto(sink, s->timeline);
+	else if (!err)
+		err = output_chrome(sink, s->timeline, path);
 	err = err ? err : sink__finish(sink);
 	return err ? output_failed("trace", path, err) : CLI_DONE;
 }
@@ -156,8 +159,39 @@ int shown__write_memory(const struct shown *s, const char *path)
 	return err ? output_failed("memory timeline", path, err) : CLI_DONE;
 }
 
-int shown__write_stacks(const struct shown *s, const char *path, const char *metric,
-			bool speedscope)
+/* ---- stacks ---- */
+
+static int write_speedscope(struct sink *sink, const struct timeline *t, const char *metric)
+{
+	return output_speedscope(sink, t, metric,
+				 t->processes.nr ? t->processes.items[0].cmdline : "gpuprof");
+}
+
+static const struct stack_format {
+	const char *name;
+	int (*write)(struct sink *sink, const struct timeline *t, const char *metric);
+} stack_formats[] = {
+	{"stacks", output_stacks},
+	{"speedscope", write_speedscope},
+	{"pprof", output_pprof},
+	{"flamegraph", output_flamegraph},
+};
+
+static const struct stack_format *find_stack_format(const char *name)
+{
+	for (size_t i = 0; i < sizeof(stack_formats) / sizeof(*stack_formats); i++)
+		if (!strcmp(stack_formats[i].name, name))
+			return &stack_formats[i];
+	return NULL;
+}
+
+bool show_stack_format_known(const char *format)
+{
+	return find_stack_format(format);
+}
+
+int shown__write_stacks(const struct shown *s, const char *path, const char *format,
+			const char *metric)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	int err;
@@ -167,10 +201,7 @@ int shown__write_stacks(const struct shown *s, const char *path, const char *met
 		return CLI_FAILED;
 	}
 	err = open_sink(path, &sink);
-	if (!err && speedscope)
-		err = output_speedscope(sink, s->timeline, metric, path);
-	else if (!err)
-		err = output_stacks(sink, s->timeline, metric);
+	err = err ? err : find_stack_format(format)->write(sink, s->timeline, metric);
 	err = err ? err : sink__finish(sink);
 	return err ? output_failed("stacks", path, err) : CLI_DONE;
 }
@@ -245,7 +276,7 @@ int show_recording(const char *path, const struct show_options *options)
 		return status;
 	status = show_table(&s, options);
 	if (options->trace_path) {
-		next = shown__write_trace(&s, options->trace_path);
+		next = shown__write_trace(&s, options->trace_path, false);
 		status = status ? status : next;
 	}
 	if (options->memory_path) {

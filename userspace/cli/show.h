@@ -52,12 +52,14 @@ int shown__losses(const struct shown *s);
 
 /* Write one output to a file that appears when it is whole, or to stdout if the path is "-". Log
  * what fails; return CLI_DONE or CLI_FAILED. */
-int shown__write_trace(const struct shown *s, const char *path);
+/* A Chrome trace, or Perfetto's own if `perfetto` or the name ends in .pftrace. */
+int shown__write_trace(const struct shown *s, const char *path, bool perfetto);
 int shown__write_memory(const struct shown *s, const char *path);
 
-/* Stacks, each with the number that `metric` says (NULL: self CPU time), as lines or as a profile
- * for speedscope. */
-int shown__write_stacks(const struct shown *s, const char *path, const char *metric,
-			bool speedscope);
+/* What is made of stacks, in a format that show_stack_format_known() knows; `metric` says by what
+ * they are weighed, or with which number a reader begins (NULL: self CPU time). */
+int shown__write_stacks(const struct shown *s, const char *path, const char *format,
+			const char *metric);
+bool show_stack_format_known(const char *format);
 
 #endif /* GP_CLI_SHOW_H */

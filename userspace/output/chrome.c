@@ -6,6 +6,7 @@
  */
 #include "output/chrome.h"
 
+#include "output/flow.h"
 #include "output/stack_text.h"
 
 #include <errno.h>
@@ -45,27 +46,33 @@ static const char *category(const struct tl_op *op)
 }
 
 /* Outermost first, each frame with a semicolon behind it, as Kineto has it. */
-static void call_stack(struct chrome *c, uint32_t stack_id)
+static void one_stack(struct chrome *c, const char *key, const struct tl_stack *s)
 {
-	const uint32_t *frames;
 	struct buf text = {0};
-	uint32_t flags;
-	size_t nr;
 
-	frames = recording__stack(c->t->recording, stack_id, &nr, &flags);
-	if (!nr)
+	if (!s->nr)
 		return;
-	if (stack_text_mark(flags))
-		buf__printf(&text, "%s;", stack_text_mark(flags));
-	for (size_t i = nr; i-- > 0;) {
-		stack_text_frame(&text, c->t->recording, frames[i]);
-		buf__char(&text, ';');
-	}
-	chrome_lit(&c->out, ",\"Call stack\":");
+	stack_text_all(&text, c->t->recording, s);
+	buf__char(&text, ';');
+	chrome_lit(&c->out, ",\"");
+	buf__str(&c->out, key);
+	chrome_lit(&c->out, "\":");
 	buf__json(&c->out, text.bytes ? text.bytes : "");
 	if (!c->out.err)
 		c->out.err = buf__error(&text);
 	buf__done(&text);
+}
+
+/* Its own, and that of the forward op whose gradient it computes. Slices of Python functions are
+ * not made up from these: where one call ended and the next began is not known. */
+static void call_stacks(struct chrome *c, const struct tl_op *op, uint32_t number)
+{
+	const struct tl_stack own = timeline__stack(c->t, op->stack_id, TL_NONE);
+	const struct tl_stack forward = timeline__stack(c->t, 0, number);
+
+	one_stack(c, "Call stack", &own);
+	if (forward.is_forward)
+		one_stack(c, "Forward call stack", &forward);
 }
 
 /* `number` is unique among the trace's events. */
@@ -82,7 +89,7 @@ static void op_args(struct chrome *c, const struct tl_op *op, uint32_t number)
 	}
 	chrome_lit(&c->out, ",\"Ev Idx\":");
 	buf__u64(&c->out, number);
-	call_stack(c, op->stack_id);
+	call_stacks(c, op, number);
 	/* Kineto's word for an end that nobody saw. */
 	if (op->flags & GP_OP_EXCEPTION)
 		chrome_lit(&c->out, ",\"finished\":\"false\"");
@@ -211,7 +218,7 @@ static void write_end(struct chrome *c, const char *name)
 
 static int write_all(struct chrome *c, const char *name)
 {
-	int err = chrome_flow_find(c);
+	int err = flow_find(c->t, &c->flow);
 
 	if (err)
 		return err;

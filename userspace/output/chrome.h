@@ -21,7 +21,7 @@ struct chrome {
 	int64_t shift_ns; /* CLOCK_MONOTONIC to the trace's time */
 	uint64_t base_ns; /* of the trace's time, since the epoch */
 	uint64_t events;  /* written so far */
-	struct hash flow; /* forward key -> forward op << 32 | backward op */
+	struct hash flow; /* forward op -> the backward op of its arrow */
 };
 
 /* A literal, without counting its bytes at run time. */
@@ -65,9 +65,6 @@ int chrome_annotations(struct chrome *c);
 
 /* The key "deviceProperties" with its value. */
 void chrome_devices(struct chrome *c);
-
-/* Finds pairs of forward and backward ops. 0 or -ENOMEM. */
-int chrome_flow_find(struct chrome *c);
 
 /* The flow event that goes with this op, if any. */
 void chrome_flow_write(struct chrome *c, uint32_t op);

@@ -14,11 +14,11 @@
 #define OPS_MAX	   250
 
 static const unsigned char page_head[] = {
-#include "page_head.inc"
+#include "memory_head.inc"
 };
 
 static const unsigned char page_tail[] = {
-#include "page_tail.inc"
+#include "memory_tail.inc"
 };
 
 int output_memory_html(struct sink *s, const struct timeline *t)

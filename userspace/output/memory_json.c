@@ -39,6 +39,7 @@
 
 #include "base/banned.h"
 #include "base/cleanup.h"
+#include "output/inside_html.h"
 #include "output/memory_usage.h"
 
 #define FLUSH_BYTES (64 * 1024)
@@ -53,22 +54,6 @@ struct writer {
 	int err;
 };
 
-static void escape_html(struct buf *to, const struct buf *from)
-{
-	const char *p = from->bytes, *end = from->bytes + from->nr;
-
-	while (p < end) {
-		const char *special = memchr(p, '<', (size_t)(end - p));
-
-		if (!special)
-			special = end;
-		buf__add(to, p, (size_t)(special - p));
-		if (special < end)
-			buf__str(to, "\\u003c");
-		p = special + (special < end);
-	}
-}
-
 static void flush(struct writer *w)
 {
 	struct buf *out = &w->b;
@@ -77,7 +62,7 @@ static void flush(struct writer *w)
 		return;
 	if (w->options->inside_html) {
 		buf__clear(&w->escaped);
-		escape_html(&w->escaped, &w->b);
+		inside_html(&w->escaped, &w->b);
 		out = &w->escaped;
 	}
 	if (!w->err)

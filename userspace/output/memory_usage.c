@@ -268,6 +268,42 @@ void memory_usage__done(struct memory_usage *u)
 	vec_done(&u->devices);
 }
 
+/* ---- what the peak is made of ---- */
+
+static int hold(const struct memory_device *d, const struct timeline *t, bool *held)
+{
+	struct hash unfreed = {0};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < d->events.nr && d->events.items[i] <= d->peak; i++) {
+		uint32_t event = d->events.items[i];
+		const struct tl_memory *m = &t->memory.items[event];
+		uint64_t gone;
+
+		if (m->bytes <= 0)
+			continue;
+		if (unfreed.nr && hash__delete(&unfreed, m->address, &gone))
+			held[gone] = false;
+		held[event] = m->partner > d->peak;
+		if (m->partner == TL_NONE)
+			err = hash__set(&unfreed, m->address, event);
+	}
+	hash__done(&unfreed);
+	return err;
+}
+
+int memory_held_at_peak(const struct timeline *t, bool *held)
+{
+	struct memory_usage u = {0};
+	int err = gather_events(&u, t);
+
+	for (size_t i = 0; !err && i < u.devices.nr; i++)
+		if (u.devices.items[i].peak != TL_NONE)
+			err = hold(&u.devices.items[i], t, held);
+	memory_usage__done(&u);
+	return err;
+}
+
 static int compare_names(const char *a, const char *b)
 {
 	return strcmp(a ? a : "", b ? b : "");

@@ -52,6 +52,10 @@ struct memory_usage {
 int memory_usage__init(struct memory_usage *u, const struct timeline *t);
 void memory_usage__done(struct memory_usage *u);
 
+/* Sets held[i] where timeline.memory[i] is an allocation that was alive at its device's peak;
+ * `held` has room for all, false before. 0 or -ENOMEM. */
+int memory_held_at_peak(const struct timeline *t, bool *held);
+
 /* For qsort() of struct memory_op: most bytes allocated first, or held at the peak; then by name.
  */
 int memory_op_by_allocated(const void *a, const void *b);

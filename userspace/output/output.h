@@ -50,14 +50,26 @@ int output_table_csv(struct sink *s, const struct table *table, long limit);
 /* Kineto's Chrome trace (formats.md 4 and 12). `name` is the traceName. */
 int output_chrome(struct sink *s, const struct timeline *t, const char *name);
 
+/* Perfetto's own format: the same slices and arrows, and counters of memory. */
+int output_perfetto(struct sink *s, const struct timeline *t);
+
 /* export_stacks(): a line "root;...;leaf NUMBER" for each event with a stack and a number above
- * zero (formats.md 2). The metrics: self CPU time (NULL too) and self CUDA time in
- * microseconds, bytes allocated. */
+ * zero (formats.md 2); times are in microseconds. `metric` is one of output_stack_metrics, NULL the
+ * first; -EINVAL: it is none. */
 int output_stacks(struct sink *s, const struct timeline *t, const char *metric);
+/* NULL-terminated: self CPU time, self CUDA time, calls, allocations, bytes allocated, bytes held
+ * at the memory's peak. */
 extern const char *const output_stack_metrics[];
 /* The same as one profile for speedscope. `name` is its name. */
 int output_speedscope(struct sink *s, const struct timeline *t, const char *metric,
 		      const char *name);
+
+/* A pprof profile with all metrics that were captured; `metric` is what it shows first. Not
+ * compressed: the sink does that. What has no stack is in it too, so that sums are the table's. */
+int output_pprof(struct sink *s, const struct timeline *t, const char *metric);
+
+/* Flame graphs of the same as one page that needs nothing else; `metric` is what it shows first. */
+int output_flamegraph(struct sink *s, const struct timeline *t, const char *metric);
 
 /* The memory timeline: a page that needs nothing else (a device with many events is thinned out for
  * it, and it says so), and the whole data behind it as memory_json.c describes. */

@@ -1,15 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The page of the memory timeline: npm packages and sources become two lists of bytes that
-# memory_html.c includes. It does not depend on flags, so every build folder shares one.
+# The pages of the memory timeline and of the flame graphs: npm packages and sources become two lists
+# of bytes each, that memory_html.c and flame_html.c include. They do not depend on flags, so every
+# build folder shares them. And the messages of pprof and Perfetto, as protobuf-c makes them.
 
 PAGE := build/page
 PAGE_SRC := $(addprefix userspace/output/page/,package.json package-lock.json build.mjs build.sh) \
 	$(wildcard userspace/output/page/src/*)
 
-$(PAGE)/page_head.inc $(PAGE)/page_tail.inc &: $(PAGE_SRC) | setup-build
+PAGE_INC := $(addprefix $(PAGE)/,memory_head.inc memory_tail.inc flame_head.inc flame_tail.inc)
+
+$(PAGE_INC) &: $(PAGE_SRC) | setup-build
 	$(call say,PAGE,$(PAGE))
 	$(Q)sh userspace/output/page/build.sh $(PAGE)
 
-$(O)/userspace/output/memory_html.o: $(PAGE)/page_head.inc $(PAGE)/page_tail.inc
-$(O)/userspace/output/memory_html.o: CPPFLAGS_ALL += -I$(PAGE)
+PB := $(O)/profile.pb-c $(O)/perfetto.pb-c
+PB_OBJ := $(addsuffix .o,$(PB))
+
+$(O)/%.pb-c.c $(O)/%.pb-c.h: userspace/output/%.proto | setup-build
+	$(call say,PROTO,$<)
+	$(Q)protoc --proto_path=$(<D) --c_out=$(O) $<
+
+$(PB_OBJ): %.o: %.c $(STAMP)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
+
+$(addprefix $(O)/,$(addprefix userspace/output/,pprof.o pprof_tables.o perfetto_packet.o) \
+	$(addprefix tests/unit/,test_output_stacks.o test_output_perfetto.o)): $(addsuffix .h,$(PB))
+LIB_OBJ += $(PB_OBJ)
+LIBS += -lprotobuf-c
+
+PAGE_OBJ := $(addprefix $(O)/userspace/output/,memory_html.o flame_html.o)
+
+$(PAGE_OBJ): $(PAGE_INC)
+$(PAGE_OBJ): CPPFLAGS_ALL += -I$(PAGE)

@@ -5,17 +5,42 @@
  */
 #include "output/stack_text.h"
 
+#include <string.h>
+
 #include "base/banned.h"
+
+void stack_text_module(struct buf *out, const struct recording_frame *f)
+{
+	const char *slash = strrchr(f->module, '/');
+
+	buf__str(out, slash ? slash + 1 : *f->module ? f->module : "?");
+}
+
+void stack_text_function(struct buf *out, const struct recording_frame *f)
+{
+	if (*f->function || f->kind == RECORDING_FRAME_PYTHON)
+		buf__str(out, f->function);
+	else
+		buf__printf(out, "0x%llx", (unsigned long long)f->address);
+}
 
 void stack_text_frame(struct buf *out, const struct recording *rec, uint32_t frame)
 {
 	struct recording_frame f = recording__frame(rec, frame);
 
-	buf__str(out, f.file);
-	buf__char(out, '(');
-	buf__u64(out, f.line);
-	buf__str(out, "): ");
-	buf__str(out, f.function);
+	if (f.kind == RECORDING_FRAME_PYTHON || *f.file) {
+		buf__str(out, f.file);
+		buf__char(out, '(');
+		buf__u64(out, f.line);
+		buf__str(out, "): ");
+	} else if (f.kind == RECORDING_FRAME_NATIVE || !*f.function) {
+		stack_text_module(out, &f);
+		buf__str(out, ": ");
+	}
+	stack_text_function(out, &f);
+	/* What scripts for flame graphs colour as the kernel. */
+	if (f.kind == RECORDING_FRAME_KERNEL)
+		buf__str(out, " [k]");
 }
 
 void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t frame)
@@ -28,6 +53,16 @@ void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t fr
 
 		if (c <= ' ' || c == ';' || c == 0x7f)
 			out->bytes[at] = '_';
+	}
+}
+
+void stack_text_all(struct buf *out, const struct recording *rec, const struct tl_stack *s)
+{
+	if (stack_text_mark(s->flags))
+		buf__printf(out, "%s;", stack_text_mark(s->flags));
+	for (size_t i = s->nr; i-- > 0;) {
+		stack_text_frame(out, rec, s->frames[i]);
+		buf__str(out, i ? ";" : "");
 	}
 }
 

@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Frames as torch.profiler writes them: "train.py(41): step". Private to this room.
+ * Frames as torch.profiler writes them: "train.py(41): step". Native ones whose source is not known
+ * are "libtorch_cpu.so: at::native::add", those of the kernel end in " [k]". Private to this room.
  */
 #ifndef GP_OUTPUT_STACK_TEXT_H
 #define GP_OUTPUT_STACK_TEXT_H
 
 #include "base/buf.h"
-#include "recording/recording.h"
+#include "timeline/timeline.h"
+
+/* At the innermost frame, or as the innermost, of a forward op's stack that is shown for its
+ * backward. */
+#define STACK_TEXT_BACKWARD "[backward]"
+
+/* The last part of the name of a native frame's module; a frame's function or, where that is not
+ * known, its address. */
+void stack_text_module(struct buf *out, const struct recording_frame *f);
+void stack_text_function(struct buf *out, const struct recording_frame *f);
 
 /* Appends the frame of this id. */
 void stack_text_frame(struct buf *out, const struct recording *rec, uint32_t frame);
 
 /* Appends it with what separates frames (space, tab, line end, ';') as '_'. */
 void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t frame);
+
+/* Appends a whole stack, its mark and the outermost frame first, with semicolons between. */
+void stack_text_all(struct buf *out, const struct recording *rec, const struct tl_stack *s);
 
 /* "[truncated]" or "[incomplete]", which stand for the outermost frames of a stack that is not
  * whole; NULL if it is. `flags` are enum gp_stack_flags. */

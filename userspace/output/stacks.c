@@ -5,6 +5,7 @@
  * profile. One line, or one sample, for each event that has a stack and a number above zero.
  */
 #include "output/output.h"
+#include "output/stack_samples.h"
 #include "output/stack_text.h"
 
 #include <errno.h>
@@ -15,25 +16,19 @@
 
 #define BLOCK_BYTES (1 << 20)
 
-const char *const output_stack_metrics[] = {"self_cpu_time_total", "self_cuda_time_total",
-					    "allocated_bytes", NULL};
-
-enum metric { METRIC_CPU, METRIC_CUDA, METRIC_BYTES };
-
-struct stack {
-	const uint32_t *frames;
-	size_t nr;
-	uint32_t flags;
-};
+/* Numbers of marks in stacks.index_of, above those of frames. */
+#define MARK_TRUNCATED	(1ULL << 32)
+#define MARK_INCOMPLETE (2ULL << 32)
+#define MARK_BACKWARD	(3ULL << 32)
 
 struct stacks {
 	struct sink *sink;
 	const struct timeline *t;
-	enum metric metric;
+	enum stack_metric metric;
 	struct buf out;
-	struct hash index_of; /* frame id -> speedscope's number */
+	struct hash index_of; /* frame id or mark -> speedscope's number */
 	uint64_t samples_nr, total;
-	int (*each)(struct stacks *s, const struct stack *k, uint64_t value);
+	int (*each)(struct stacks *s, const struct tl_stack *k, uint64_t value);
 };
 
 static int drain(struct stacks *s, size_t least)
@@ -47,62 +42,46 @@ static int drain(struct stacks *s, size_t least)
 	return err;
 }
 
-static int add(struct stacks *s, uint32_t stack_id, uint64_t value)
+static int add(const struct stack_sample *sample, void *arg)
 {
-	struct stack k;
+	struct stacks *s = arg;
+	uint64_t value = sample->values[s->metric];
 
-	if (!stack_id || !value)
-		return 0;
-	k.frames = recording__stack(s->t->recording, stack_id, &k.nr, &k.flags);
-	return k.nr ? s->each(s, &k, value) : 0;
+	if (s->metric == STACK_CPU || s->metric == STACK_CUDA)
+		value /= 1000;
+	return sample->stack.nr && value ? s->each(s, &sample->stack, value) : 0;
 }
 
 static int add_all(struct stacks *s)
 {
-	int err = 0;
-
-	for (size_t i = 0; i < s->t->ops.nr && s->metric != METRIC_BYTES && !err; i++) {
-		const struct tl_op *op = &s->t->ops.items[i];
-		uint64_t ns = s->metric == METRIC_CPU ? op->self_ns : op->self_cuda_ns;
-
-		err = add(s, op->stack_id, ns / 1000);
-	}
-	for (size_t i = 0; i < s->t->memory.nr && s->metric == METRIC_BYTES && !err; i++)
-		if (s->t->memory.items[i].bytes > 0)
-			err = add(s, s->t->memory.items[i].stack_id,
-				  (uint64_t)s->t->memory.items[i].bytes);
-	return err;
+	return stack_samples_each(s->t, false, add, s);
 }
 
-static enum metric metric_of(const char *name)
+static const char *profile_of(enum stack_metric metric)
 {
-	if (name && !strcmp(name, "self_cuda_time_total"))
-		return METRIC_CUDA;
-	return name && !strcmp(name, "allocated_bytes") ? METRIC_BYTES : METRIC_CPU;
-}
+	static const char *const profiles[] = {
+		[STACK_CPU] = "\"self CPU time\",\"unit\":\"microseconds\"",
+		[STACK_CUDA] = "\"self CUDA time\",\"unit\":\"microseconds\"",
+		[STACK_CALLS] = "\"calls\",\"unit\":\"none\"",
+		[STACK_ALLOCATIONS] = "\"allocations\",\"unit\":\"none\"",
+		[STACK_ALLOCATED] = "\"allocated\",\"unit\":\"bytes\"",
+		[STACK_PEAK] = "\"held at the memory peak\",\"unit\":\"bytes\"",
+	};
 
-static const char *profile_of(enum metric metric)
-{
-	switch (metric) {
-	case METRIC_CUDA:
-		return "\"self CUDA time\",\"unit\":\"microseconds\"";
-	case METRIC_BYTES:
-		return "\"allocated\",\"unit\":\"bytes\"";
-	default:
-		return "\"self CPU time\",\"unit\":\"microseconds\"";
-	}
+	return profiles[metric];
 }
 
 /* ---- folded ---- */
 
-static int folded_line(struct stacks *s, const struct stack *k, uint64_t value)
+static int folded_line(struct stacks *s, const struct tl_stack *k, uint64_t value)
 {
 	if (stack_text_mark(k->flags))
 		buf__printf(&s->out, "%s;", stack_text_mark(k->flags));
 	for (size_t i = k->nr; i-- > 0;) {
 		stack_text_folded(&s->out, s->t->recording, k->frames[i]);
-		buf__char(&s->out, i ? ';' : ' ');
+		buf__str(&s->out, i ? ";" : "");
 	}
+	buf__str(&s->out, k->is_forward ? ";" STACK_TEXT_BACKWARD " " : " ");
 	buf__u64(&s->out, value);
 	buf__char(&s->out, '\n');
 	return drain(s, BLOCK_BYTES);
@@ -110,9 +89,13 @@ static int folded_line(struct stacks *s, const struct stack *k, uint64_t value)
 
 int output_stacks(struct sink *sink, const struct timeline *t, const char *metric)
 {
-	struct stacks s = {.sink = sink, .t = t, .metric = metric_of(metric), .each = folded_line};
-	int err = add_all(&s);
+	struct stacks s = {.sink = sink, .t = t, .each = folded_line};
+	int err = stack_metric_of(metric);
 
+	if (err < 0)
+		return -EINVAL;
+	s.metric = (enum stack_metric)err;
+	err = add_all(&s);
 	err = err ? err : drain(&s, 1);
 	buf__done(&s.out);
 	return err;
@@ -120,41 +103,87 @@ int output_stacks(struct sink *sink, const struct timeline *t, const char *metri
 
 /* ---- speedscope ---- */
 
-/* Numbers a frame and writes it, if it is new. */
-static int note_frames(struct stacks *s, const struct stack *k, uint64_t value)
+/* True if it has no number yet and is given one, with *ret_err. */
+static bool is_new(struct stacks *s, uint64_t key, int *ret_err)
 {
-	for (size_t i = 0; i < k->nr; i++) {
-		struct recording_frame f = recording__frame(s->t->recording, k->frames[i]);
-
-		if (hash__find(&s->index_of, k->frames[i]))
-			continue;
-		buf__str(&s->out, s->index_of.nr ? ",\n{\"name\":" : "\n{\"name\":");
-		buf__json(&s->out, f.function);
-		buf__str(&s->out, ",\"file\":");
-		buf__json(&s->out, f.file);
-		buf__str(&s->out, ",\"line\":");
-		buf__u64(&s->out, f.line);
-		buf__char(&s->out, '}');
-		if (hash__set(&s->index_of, k->frames[i], s->index_of.nr))
-			return -ENOMEM;
-	}
-	s->total += value;
-	return drain(s, BLOCK_BYTES);
+	if (*ret_err || hash__find(&s->index_of, key))
+		return false;
+	buf__str(&s->out, s->index_of.nr ? ",\n" : "\n");
+	*ret_err = hash__set(&s->index_of, key, s->index_of.nr);
+	return true;
 }
 
-static int sample(struct stacks *s, const struct stack *k, uint64_t value)
+static void note_mark(struct stacks *s, uint64_t mark, const char *name, int *ret_err)
 {
-	buf__str(&s->out, s->samples_nr++ ? ",\n[" : "\n[");
-	for (size_t i = k->nr; i-- > 0;) {
-		buf__u64(&s->out, *hash__find(&s->index_of, k->frames[i]));
-		if (i)
-			buf__char(&s->out, ',');
+	if (is_new(s, mark, ret_err))
+		buf__printf(&s->out, "{\"name\":\"%s\"}", name);
+}
+
+static void note_frame(struct stacks *s, uint32_t frame, int *ret_err)
+{
+	struct recording_frame f = recording__frame(s->t->recording, frame);
+	struct buf name = {0};
+
+	if (!is_new(s, frame, ret_err))
+		return;
+	stack_text_function(&name, &f);
+	buf__str(&s->out, "{\"name\":");
+	buf__json(&s->out, name.bytes ? name.bytes : "");
+	buf__str(&s->out, ",\"file\":");
+	buf__json(&s->out, *f.file ? f.file : f.module);
+	if (f.kind == RECORDING_FRAME_PYTHON || f.line) {
+		buf__str(&s->out, ",\"line\":");
+		buf__u64(&s->out, f.line);
 	}
+	buf__char(&s->out, '}');
+	if (!*ret_err)
+		*ret_err = buf__error(&name);
+	buf__done(&name);
+}
+
+static uint64_t outer_mark(const struct tl_stack *k)
+{
+	if (!stack_text_mark(k->flags))
+		return 0;
+	return k->flags & GP_STACK_INCOMPLETE ? MARK_INCOMPLETE : MARK_TRUNCATED;
+}
+
+static int note_frames(struct stacks *s, const struct tl_stack *k, uint64_t value)
+{
+	int err = 0;
+
+	if (outer_mark(k))
+		note_mark(s, outer_mark(k), stack_text_mark(k->flags), &err);
+	for (size_t i = 0; i < k->nr; i++)
+		note_frame(s, k->frames[i], &err);
+	if (k->is_forward)
+		note_mark(s, MARK_BACKWARD, STACK_TEXT_BACKWARD, &err);
+	s->total += value;
+	return err ? err : drain(s, BLOCK_BYTES);
+}
+
+static void index_of(struct stacks *s, uint64_t key, bool first)
+{
+	buf__str(&s->out, first ? "" : ",");
+	buf__u64(&s->out, *hash__find(&s->index_of, key));
+}
+
+static int sample(struct stacks *s, const struct tl_stack *k, uint64_t value)
+{
+	bool first = !outer_mark(k);
+
+	buf__str(&s->out, s->samples_nr++ ? ",\n[" : "\n[");
+	if (!first)
+		index_of(s, outer_mark(k), true);
+	for (size_t i = k->nr; i-- > 0; first = false)
+		index_of(s, k->frames[i], first);
+	if (k->is_forward)
+		index_of(s, MARK_BACKWARD, false);
 	buf__char(&s->out, ']');
 	return drain(s, BLOCK_BYTES);
 }
 
-static int weight(struct stacks *s, const struct stack *k, uint64_t value)
+static int weight(struct stacks *s, const struct tl_stack *k, uint64_t value)
 {
 	if (s->samples_nr++)
 		buf__char(&s->out, ',');
@@ -190,9 +219,13 @@ static int speedscope(struct stacks *s, const char *name)
 int output_speedscope(struct sink *sink, const struct timeline *t, const char *metric,
 		      const char *name)
 {
-	struct stacks s = {.sink = sink, .t = t, .metric = metric_of(metric)};
-	int err = speedscope(&s, name);
+	struct stacks s = {.sink = sink, .t = t};
+	int err = stack_metric_of(metric);
 
+	if (err < 0)
+		return -EINVAL;
+	s.metric = (enum stack_metric)err;
+	err = speedscope(&s, name);
 	buf__done(&s.out);
 	hash__done(&s.index_of);
 	return err;

@@ -5,6 +5,7 @@
  * are those of the table JSON, absent where not captured.
  */
 #include "output/output.h"
+#include "output/stack_text.h"
 
 #include <string.h>
 
@@ -41,6 +42,24 @@ static void microseconds(struct buf *out, uint64_t ns)
 	buf__us(out, ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
 }
 
+/* Innermost first, each frame with a semicolon before the next. */
+static void stack_field(struct buf *out, const struct table *table, const struct table_row *r)
+{
+	struct buf text = {0};
+
+	if (r->is_forward_stack)
+		buf__str(&text, STACK_TEXT_BACKWARD ";");
+	for (size_t i = 0; i < r->stack_nr; i++) {
+		buf__str(&text, i ? ";" : "");
+		stack_text_frame(&text, table->recording, r->stack[i]);
+	}
+	buf__char(out, ',');
+	text_field(out, text.bytes ? text.bytes : "");
+	if (!out->err)
+		out->err = buf__error(&text);
+	buf__done(&text);
+}
+
 static void title_line(struct buf *out, const struct table *table, bool overloads, bool shapes)
 {
 	buf__str(out, overloads ? "name,overload,device,calls" : "name,device,calls");
@@ -53,6 +72,8 @@ static void title_line(struct buf *out, const struct table *table, bool overload
 		buf__str(out, ",self_cuda_mem,cuda_mem");
 	if (shapes)
 		buf__str(out, ",input_shapes");
+	if (table->has_stacks)
+		buf__str(out, ",stack");
 	buf__str(out, "\r\n");
 }
 
@@ -84,6 +105,8 @@ static void row_line(struct buf *out, const struct table *table, const struct ta
 		buf__char(out, ',');
 		text_field(out, r->shapes);
 	}
+	if (table->has_stacks)
+		stack_field(out, table, r);
 	buf__str(out, "\r\n");
 }
 

@@ -34,7 +34,8 @@ static void stack(struct buf *out, const struct table *table, const struct table
 		buf__str(out, i ? ", " : "");
 		buf__json(out, frame.bytes ? frame.bytes : "");
 	}
-	buf__char(out, ']');
+	buf__str(out, "], \"is_forward_stack\": ");
+	buf__str(out, r->is_forward_stack ? "true" : "false");
 	if (!out->err)
 		out->err = buf__error(&frame);
 	buf__done(&frame);

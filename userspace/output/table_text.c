@@ -17,7 +17,6 @@
 #define SHAPES_WIDTH_MAX 80
 #define COLUMNS_MAX	 16
 #define SOURCE_WIDTH_MAX 75
-#define SOURCE_LINES_MAX 5
 
 struct text {
 	const struct table *table;
@@ -259,11 +258,19 @@ static void source_cell(struct text *t, const char *text)
 	buf__str(&t->out, "  ");
 }
 
-static void frame_cell(struct text *t, uint32_t frame)
+/* Of a backward op's row the first one says so, at its end: of long ones the end is shown. */
+static void frame_text(struct buf *b, const struct text *t, const struct table_row *r, size_t i)
+{
+	stack_text_frame(b, t->recording, r->stack[i]);
+	if (!i && r->is_forward_stack)
+		buf__str(b, " " STACK_TEXT_BACKWARD);
+}
+
+static void frame_cell(struct text *t, const struct table_row *r, size_t i)
 {
 	struct buf b = {0};
 
-	stack_text_frame(&b, t->recording, frame);
+	frame_text(&b, t, r, i);
 	source_cell(t, b.bytes ? b.bytes : "");
 	if (!t->out.err)
 		t->out.err = buf__error(&b);
@@ -273,21 +280,22 @@ static void frame_cell(struct text *t, uint32_t frame)
 /* All columns but the last, empty. */
 static void empty_cells(struct text *t)
 {
-	spaces(&t->out,
-	       (t->overloads ? 2 : 1) * (t->name_width + 2) + t->columns * (COLUMN_WIDTH + 2));
+	spaces(&t->out, (t->overloads ? 2 : 1) * (t->name_width + 2) +
+				t->columns * (COLUMN_WIDTH + 2) +
+				(t->shapes_width ? t->shapes_width + 2 : 0));
 }
 
 /* The rest of the row's line, a line for each further frame, and one that is empty. */
 static void source_lines(struct text *t, const struct table_row *r)
 {
 	if (r->stack_nr)
-		frame_cell(t, r->stack[0]);
+		frame_cell(t, r, 0);
 	else
 		source_cell(t, "");
 	buf__char(&t->out, '\n');
-	for (size_t i = 1; i < r->stack_nr && i < SOURCE_LINES_MAX; i++) {
+	for (size_t i = 1; i < r->stack_nr; i++) {
 		empty_cells(t);
-		frame_cell(t, r->stack[i]);
+		frame_cell(t, r, i);
 		buf__char(&t->out, '\n');
 	}
 	empty_cells(t);
@@ -408,7 +416,7 @@ static void set_source_width(struct text *t)
 			size_t nr;
 
 			buf__clear(&b);
-			stack_text_frame(&b, t->recording, t->table->rows.items[i].stack[k]);
+			frame_text(&b, t, &t->table->rows.items[i], k);
 			nr = b.bytes ? characters(b.bytes) : 0;
 			longest = nr > longest ? nr : longest;
 		}

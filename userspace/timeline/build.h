@@ -167,6 +167,9 @@ int build_api_join(struct build *b, const struct sort_item *order);
 /* Marks what torch.profiler's table leaves out. 0 or -errno. */
 int build_collapse(struct build *b);
 
+/* Forward ops of backward ops. 0 or -ENOMEM. */
+int build_forward(struct build *b);
+
 /* GPU work to its calls and ops; use of streams and devices. 0 or -errno. */
 int build_gpu(struct build *b);
 

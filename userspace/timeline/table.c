@@ -94,7 +94,15 @@ static uint64_t row_key(const struct grouping *g, const struct table_row *row)
 	return key;
 }
 
-/* Frames of one line of one function are the same, whatever instruction they are at. */
+/* Of one line of one function, whatever instruction they are at. */
+static bool same_frame(const struct recording_frame *a, const struct recording_frame *b)
+{
+	if (a->kind != b->kind || a->line != b->line || strcmp(a->function, b->function) != 0 ||
+	    strcmp(a->file, b->file) != 0 || strcmp(a->module, b->module) != 0)
+		return false;
+	return *a->function || a->address == b->address;
+}
+
 static bool same_stack(const struct grouping *g, const struct table_row *a,
 		       const struct table_row *b)
 {
@@ -104,7 +112,7 @@ static bool same_stack(const struct grouping *g, const struct table_row *a,
 		struct recording_frame f = recording__frame(g->t->recording, a->stack[i]);
 		struct recording_frame h = recording__frame(g->t->recording, b->stack[i]);
 
-		if (f.line != h.line || strcmp(f.function, h.function) || strcmp(f.file, h.file))
+		if (!same_frame(&f, &h))
 			return false;
 	}
 	return true;
@@ -122,7 +130,8 @@ static int find_row(struct grouping *g, const struct table_row *like, uint32_t *
 
 		if (r->name == like->name && r->overload == like->overload &&
 		    r->shapes == like->shapes && r->device == like->device &&
-		    r->is_user_annotation == like->is_user_annotation && same_stack(g, r, like)) {
+		    r->is_user_annotation == like->is_user_annotation &&
+		    r->is_forward_stack == like->is_forward_stack && same_stack(g, r, like)) {
 			*ret_row = i;
 			return 0;
 		}
@@ -145,8 +154,9 @@ static int find_other(struct grouping *g, const char *name, enum table_device de
 	return find_row(g, &key, ret_row);
 }
 
-static int row_of_op(struct grouping *g, const struct tl_op *op, uint32_t *ret_row)
+static int row_of_op(struct grouping *g, uint32_t index, uint32_t *ret_row)
 {
+	const struct tl_op *op = &g->t->ops.items[index];
 	struct table_row key = {
 		.name = row_name(op->name),
 		.overload = g->options->by_overload ? op->overload : NULL,
@@ -156,9 +166,11 @@ static int row_of_op(struct grouping *g, const struct tl_op *op, uint32_t *ret_r
 	};
 
 	if (g->options->by_stack) {
-		key.stack = recording__stack(g->t->recording, op->stack_id, &key.stack_nr, NULL);
-		if (key.stack_nr > g->options->by_stack)
-			key.stack_nr = g->options->by_stack;
+		struct tl_stack s = timeline__stack(g->t, op->stack_id, index);
+
+		key.stack = s.frames;
+		key.stack_nr = s.nr < g->options->by_stack ? s.nr : g->options->by_stack;
+		key.is_forward_stack = s.is_forward;
 	}
 	return find_row(g, &key, ret_row);
 }
@@ -204,7 +216,7 @@ static int add_op(struct grouping *g, uint32_t index)
 
 	if (heir == TL_NONE)
 		return 0;
-	err = row_of_op(g, &g->t->ops.items[heir], &at);
+	err = row_of_op(g, heir, &at);
 	if (err)
 		return err;
 	row = &g->table->rows.items[at];
@@ -229,12 +241,7 @@ static int add_ops(struct grouping *g)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; i < g->t->ops.nr; i++) {
-		const struct tl_op *op = &g->t->ops.items[i];
-		uint32_t above = op->parent == TL_NONE ? TL_NONE : g->heir[op->parent];
-
-		g->heir[i] = op->collapsed || op->unlisted ? above : i;
-	}
+	timeline__heirs(g->t, g->heir);
 	for (uint32_t i = 0; i < g->t->ops.nr && !err; i++)
 		err = add_op(g, i);
 	return err;
@@ -418,6 +425,7 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	if (err)
 		return reason_set(why, err, "out of memory");
 	table->has_memory = memory_captured(t);
+	table->has_stacks = options->by_stack > 0;
 	sum_up(table);
 	if (options->top_level)
 		keep_top_level(table);

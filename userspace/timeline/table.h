@@ -26,6 +26,7 @@ struct table_row {
 	 * NULL unless grouped by it. */
 	const uint32_t *stack;
 	size_t stack_nr;
+	bool is_forward_stack; /* of the forward op, because these are backward ops */
 	bool is_async;
 	bool is_user_annotation;
 	bool has_parent;   /* of the first op, as torch.profiler decides what is top-level */
@@ -47,6 +48,7 @@ struct table {
 	uint64_t self_cuda_total_ns;
 	const struct recording *recording; /* whose frames the stacks name */
 	bool has_memory;		   /* memory was captured */
+	bool has_stacks;		   /* rows are grouped by stack */
 	uint32_t longest_name;		   /* in characters, over all rows, also those left out */
 	bool has_cuda_time;		   /* any row has self CUDA time, also those left out */
 	bool has_cuda_memory;

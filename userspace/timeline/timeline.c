@@ -173,6 +173,8 @@ static int build_all(struct build *b)
 	if (!err)
 		err = build_collapse(b);
 	if (!err)
+		err = build_forward(b);
+	if (!err)
 		err = build_gpu(b);
 	if (!err)
 		err = build_memory(b);

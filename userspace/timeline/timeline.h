@@ -62,6 +62,9 @@ struct tl_op {
 	uint32_t thread_number; /* PyTorch's own number of the thread, 0: not known */
 	int64_t sequence_nr;
 	uint64_t forward_thread;
+	/* The op whose gradient it computes, if it is a backward node or lies in one; TL_NONE: none
+	 * or not known. It may be of another thread and began earlier. */
+	uint32_t forward;
 	int64_t cpu_bytes; /* allocated less freed while it was open, its children's included */
 	int64_t self_cpu_bytes;
 	int64_t cuda_bytes;
@@ -131,5 +134,29 @@ struct timeline {
 /* Builds it from a recording, which must outlive it. 0 or -errno with a reason. */
 int timeline__new(struct recording *rec, struct reason *why, struct timeline **ret_timeline);
 void timeline__free(struct timeline *t);
+
+/* An autograd node that says whose gradient it computes. */
+static inline bool tl_op_is_backward(const struct tl_op *op)
+{
+	return op->sequence_nr >= 0 && op->forward_thread && !(op->flags & GP_OP_ASYNC);
+}
+
+/* A stack that is shown for something. */
+struct tl_stack {
+	uint32_t id;	 /* 0: none */
+	bool is_forward; /* of the forward op of what happened in its backward */
+	uint32_t flags;	 /* enum gp_stack_flags */
+	size_t nr;
+	const uint32_t *frames; /* innermost first, the recording's */
+};
+
+/* The stack that tells where something comes from whose own stack is `own_stack_id` (0: none) and
+ * that is, or happened in, the op (TL_NONE: none): of a backward op its forward op's where that is
+ * known, as torch.profiler does it, else its own, else its op's. */
+struct tl_stack timeline__stack(const struct timeline *t, uint32_t own_stack_id, uint32_t op);
+
+/* For each op the one in whose row of the table its own time and memory count: itself, what stands
+ * for it, or TL_NONE. `heirs` has room for all ops. */
+void timeline__heirs(const struct timeline *t, uint32_t *heirs);
 
 #endif /* GP_TIMELINE_TIMELINE_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 
-// Bundles the page into one HTML text, cuts it where the data goes, and writes both halves as lists
+// Bundles each page into one HTML text, cuts it where the data goes, and writes both halves as lists
 // of bytes for a C array. Run in a folder that has src/ and node_modules/:
 //
 //	node build.mjs
@@ -28,7 +28,7 @@ function bundle(entry) {
 	return result.outputFiles[0].text.trim();
 }
 
-// The library's licence goes with it.
+// The licence of the library that is in the memory page goes with it.
 function notice() {
 	const text = readFileSync("node_modules/uplot/LICENSE", "utf8").trim();
 
@@ -61,21 +61,27 @@ function writeBytes(path, text) {
 	renameSync(`${path}.new`, path);
 }
 
-const script = notice() + bundle("src/main.js");
-const style = bundle("src/page.css");
+function build({ name, title, licence }) {
+	const script = licence + bundle(`src/${name}.js`);
+	const style = bundle(`src/${name}.css`);
 
-for (const [text, end] of [[script, "</script"], [script, "<!--"], [style, "</style"]]) {
-	if (text.toLowerCase().includes(end))
-		throw new Error(`the bundle contains ${end}: it would end its own element`);
+	for (const [text, end] of [[script, "</script"], [script, "<!--"], [style, "</style"]]) {
+		if (text.toLowerCase().includes(end))
+			throw new Error(`the bundle of ${name} contains ${end}: it would end its own element`);
+	}
+
+	const page = readFileSync("src/page.html", "utf8")
+		.replace("@TITLE@", () => title)
+		.replace("@CSP@", () => policy(script, style))
+		.replace("@STYLE@", () => style)
+		.replace("@SCRIPT@", () => script);
+	const halves = page.split("@DATA@");
+
+	if (halves.length !== 2)
+		throw new Error("src/page.html needs exactly one place for the data");
+	writeBytes(`${name}_head.inc`, halves[0]);
+	writeBytes(`${name}_tail.inc`, halves[1]);
 }
 
-const page = readFileSync("src/page.html", "utf8")
-	.replace("@CSP@", () => policy(script, style))
-	.replace("@STYLE@", () => style)
-	.replace("@SCRIPT@", () => script);
-const halves = page.split("@DATA@");
-
-if (halves.length !== 2)
-	throw new Error("src/page.html needs exactly one place for the data");
-writeBytes("page_head.inc", halves[0]);
-writeBytes("page_tail.inc", halves[1]);
+build({ name: "memory", title: "Memory timeline", licence: notice() });
+build({ name: "flame", title: "Flame graphs", licence: "" });

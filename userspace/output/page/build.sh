@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Makes page_head.inc and page_tail.inc in OUT, and installs packages there: nothing is ever written
+# Makes NAME_head.inc and NAME_tail.inc of each page in OUT, and installs packages there: nothing is ever written
 # beside the sources. Several builds (plain, sanitizers) share one OUT, so a lock lets one work while
 # the others wait, and what is already there for these very sources is kept.
 #
-# usage: build.sh OUT		packages and the page
+# usage: build.sh OUT		packages and the pages
 #        build.sh OUT PACKAGES	only the packages of the folder PACKAGES (its package-lock.json)
 
 set -eu
@@ -22,7 +22,7 @@ say()
 need()
 {
 	command -v "$1" >/dev/null || {
-		say "$1 is needed to build the memory page and is not installed (Debian: nodejs, npm)"
+		say "$1 is needed to build the pages and is not installed (Debian: nodejs, npm)"
 		exit 1
 	}
 }
@@ -50,7 +50,7 @@ build_page()
 {
 	want=$(cat "$out/packages.sum" "$here/build.mjs" "$here"/src/* | sha256sum)
 	if [ -e "$out/page.sum" ] && [ "$want" = "$(cat "$out/page.sum")" ]; then
-		touch "$out/page_head.inc" "$out/page_tail.inc"
+		touch "$out"/*_head.inc "$out"/*_tail.inc
 		return 0
 	fi
 	rm -rf "$out/page.sum" "$out/src"

@@ -4,6 +4,7 @@
 
 import { Chart } from "./chart.js";
 import { element } from "./dom.js";
+import { captured, fact, footer } from "./parts.js";
 import { makeSeries } from "./series.js";
 import { allocationTable, peakTable } from "./tables.js";
 import { formatBytes, formatCount, formatTime } from "./units.js";
@@ -20,10 +21,6 @@ function processName(data, device) {
 	const rank = process.rank === null ? "" : `, rank ${process.rank}`;
 
 	return `${process.comm ?? "?"} (pid ${process.pid}${rank})`;
-}
-
-function fact(name, value) {
-	return element("div", { class: "fact" }, element("dt", {}, name), element("dd", {}, value));
 }
 
 function deviceFacts(data, device) {
@@ -66,25 +63,14 @@ function deviceSection(data, device, chart) {
 	);
 }
 
-function pairList(title, pairs, open) {
-	const rows = pairs.map(([key, value]) => fact(key, String(value)));
-	const node = element("details", { class: "pairs" }, element("summary", {}, title), element("dl", {}, ...rows));
-
-	node.open = open;
-	return node;
-}
-
 function header(data) {
-	const began = new Date(data.start_unix_us / 1000);
-	const duration = data.duration_us / 1e6;
-	const when = Number.isNaN(began.getTime()) ? "" : `, began ${began.toISOString().replace("T", " ").slice(0, 19)} UTC`;
 	const unknown = data.frees_of_unknown_size;
 
 	return element(
 		"header",
 		{},
 		element("h1", {}, "Memory timeline"),
-		element("p", { class: "note" }, `${formatTime(duration, duration)} captured by gpuprof${when}. 1 KB is 1024 bytes.`),
+		element("p", { class: "note" }, `${captured(data)} 1 KB is 1024 bytes.`),
 		element(
 			"p",
 			{ class: "note" },
@@ -103,19 +89,6 @@ function toolbar(view) {
 		button("Zoom in", () => view.zoom(0.5)),
 		button("Zoom out", () => view.zoom(2)),
 		button("Show all", () => view.reset()),
-	);
-}
-
-function footer(data) {
-	const losses = Object.entries(data.losses);
-	const above = losses.filter(([, count]) => count > 0).length;
-	const title = above ? `Losses: ${above} of ${losses.length} counters above zero` : "Losses: none";
-
-	return element(
-		"footer",
-		{},
-		losses.length ? pairList(title, losses, above > 0) : null,
-		pairList("Capture", Object.entries(data.capture), false),
 	);
 }
 

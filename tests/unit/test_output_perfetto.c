@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Perfetto's trace: what a reader does with it, packet by packet. Slices nest, names are known
+ * before they are used, arrows have two ends.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "golden.h"
+#include "output/output.h"
+#include "perfetto.pb-c.h"
+#include "sample.h"
+#include "stack_example.h"
+
+struct slice {
+	const char *name, *category;
+	uint64_t track, start_ns, end_ns;
+	size_t depth;
+	const Perfetto__TrackEvent *event;
+};
+
+/* All of a trace, its slices in the order of their begins within each track. */
+struct reading {
+	Perfetto__Trace *trace;
+	struct hash names[4]; /* iid -> index of its packet, by kind of interned text */
+	struct hash tracks;   /* uuid -> packet of its descriptor */
+	struct hash last_of;  /* uuid -> time of its last packet */
+	VEC(struct slice) slices;
+	VEC(size_t) open;
+	uint64_t flows_nr;
+};
+
+static void read_interned(struct reading *r, const Perfetto__InternedData *d)
+{
+	for (size_t i = 0; i < d->n_event_categories; i++)
+		assert_int_equal(hash__set(&r->names[0], d->event_categories[i]->iid,
+					   (uintptr_t)d->event_categories[i]->name),
+				 0);
+	for (size_t i = 0; i < d->n_event_names; i++)
+		assert_int_equal(hash__set(&r->names[1], d->event_names[i]->iid,
+					   (uintptr_t)d->event_names[i]->name),
+				 0);
+	for (size_t i = 0; i < d->n_debug_annotation_names; i++)
+		assert_int_equal(hash__set(&r->names[2], d->debug_annotation_names[i]->iid,
+					   (uintptr_t)d->debug_annotation_names[i]->name),
+				 0);
+	for (size_t i = 0; i < d->n_debug_annotation_string_values; i++)
+		assert_int_equal(hash__set(&r->names[3], d->debug_annotation_string_values[i]->iid,
+					   (uintptr_t)d->debug_annotation_string_values[i]),
+				 0);
+}
+
+static const char *name_of(const struct reading *r, int kind, uint64_t iid)
+{
+	const uint64_t *name = hash__find(&r->names[kind], iid);
+
+	assert_non_null(name);
+	return (const char *)(uintptr_t)*name;
+}
+
+static void begin(struct reading *r, uint64_t time_ns, const Perfetto__TrackEvent *e)
+{
+	const struct slice s = {
+		.name = name_of(r, 1, e->name_iid),
+		.category = name_of(r, 0, e->category_iids[0]),
+		.track = e->track_uuid,
+		.start_ns = time_ns,
+		.end_ns = UINT64_MAX,
+		.depth = r->open.nr,
+		.event = e,
+	};
+
+	/* The last that is open is of this track: packets come track by track. */
+	if (r->open.nr)
+		assert_int_equal(r->slices.items[r->open.items[r->open.nr - 1]].track, s.track);
+	assert_int_equal(vec_push(&r->open, r->slices.nr), 0);
+	assert_int_equal(vec_push(&r->slices, s), 0);
+}
+
+static void end(struct reading *r, uint64_t time_ns, const Perfetto__TrackEvent *e)
+{
+	struct slice *s;
+
+	assert_true(r->open.nr > 0);
+	s = &r->slices.items[r->open.items[--r->open.nr]];
+	assert_int_equal(s->track, e->track_uuid);
+	assert_true(s->start_ns <= time_ns);
+	s->end_ns = time_ns;
+}
+
+static void read_event(struct reading *r, const Perfetto__TracePacket *p)
+{
+	const Perfetto__TrackEvent *e = p->track_event;
+	const uint64_t *last;
+
+	assert_true(p->has_timestamp);
+	assert_non_null(hash__find(&r->tracks, e->track_uuid));
+	/* As they stand, packets of one track never go back in time: a reader that sorts them keeps
+	 * their order. */
+	last = hash__find(&r->last_of, e->track_uuid);
+	assert_true(!last || *last <= p->timestamp);
+	assert_int_equal(hash__set(&r->last_of, e->track_uuid, p->timestamp), 0);
+	for (size_t i = 0; i < e->n_debug_annotations; i++) {
+		(void)name_of(r, 2, e->debug_annotations[i]->name_iid);
+		if (e->debug_annotations[i]->has_string_value_iid)
+			(void)name_of(r, 3, e->debug_annotations[i]->string_value_iid);
+	}
+	r->flows_nr += e->n_flow_ids;
+	if (e->type == 1)
+		begin(r, p->timestamp, e);
+	else if (e->type == 2)
+		end(r, p->timestamp, e);
+}
+
+static void read_trace(struct reading *r, const struct timeline *t)
+{
+	struct sink *s = NULL;
+	const char *bytes;
+	size_t nr;
+
+	assert_int_equal(sink__new_memory(&s), 0);
+	assert_int_equal(output_perfetto(s, t), 0);
+	assert_int_equal(sink__finish(s), 0);
+	bytes = sink__bytes(s, &nr);
+	r->trace = perfetto__trace__unpack(NULL, nr, (const uint8_t *)bytes);
+	assert_non_null(r->trace);
+	for (size_t i = 0; i < r->trace->n_packet; i++) {
+		const Perfetto__TracePacket *p = r->trace->packet[i];
+
+		if (p->interned_data)
+			read_interned(r, p->interned_data);
+		if (p->track_descriptor)
+			assert_int_equal(hash__set(&r->tracks, p->track_descriptor->uuid,
+						   (uintptr_t)p->track_descriptor),
+					 0);
+		if (p->track_event)
+			read_event(r, p);
+	}
+	assert_int_equal(r->open.nr, 0);
+	sink__free(s);
+}
+
+static void reading__done(struct reading *r)
+{
+	perfetto__trace__free_unpacked(r->trace, NULL);
+	for (int i = 0; i < 4; i++)
+		hash__done(&r->names[i]);
+	hash__done(&r->tracks);
+	hash__done(&r->last_of);
+	vec_done(&r->slices);
+	vec_done(&r->open);
+}
+
+static const struct slice *slice_named(const struct reading *r, const char *name, unsigned int nth)
+{
+	for (size_t i = 0; i < r->slices.nr; i++)
+		if (!strcmp(r->slices.items[i].name, name) && !nth--)
+			return &r->slices.items[i];
+	fail_msg("no slice is called %s", name);
+	return NULL;
+}
+
+static const Perfetto__TrackDescriptor *track_of(const struct reading *r, uint64_t uuid)
+{
+	const uint64_t *track = hash__find(&r->tracks, uuid);
+
+	assert_non_null(track);
+	return (const Perfetto__TrackDescriptor *)(uintptr_t)*track;
+}
+
+/* The text of an argument, "" if the slice has none of this name. */
+static const char *text_arg(const struct reading *r, const struct slice *s, const char *name)
+{
+	static char text[1024];
+
+	for (size_t i = 0; i < s->event->n_debug_annotations; i++) {
+		const Perfetto__DebugAnnotation *a = s->event->debug_annotations[i];
+		const Perfetto__InternedText *value;
+
+		if (strcmp(name_of(r, 2, a->name_iid), name) != 0)
+			continue;
+		value = (const void *)name_of(r, 3, a->string_value_iid);
+		assert_true(value->str.len < sizeof(text));
+		memcpy(text, value->str.data, value->str.len);
+		text[value->str.len] = '\0';
+		return text;
+	}
+	return "";
+}
+
+static void test_slices(void **state)
+{
+	struct stack_example e;
+	struct reading r = {0};
+	const struct slice *s;
+
+	stack_example__open(&e, sample_path("perfetto.gpuprof"), false);
+	read_trace(&r, e.timeline);
+	/* Ops, a call, two kernels: the one that the table leaves out is here. */
+	assert_int_equal(r.slices.nr, 9 + 1 + 2);
+	s = slice_named(&r, "aten::addmm", 0);
+	assert_int_equal(s->start_ns, 1200000);
+	assert_int_equal(s->end_ns, 2800000);
+	assert_int_equal(s->depth, 1);
+	assert_string_equal(s->category, "cpu_op");
+	assert_string_equal(track_of(&r, s->track)->thread->thread_name, "python");
+	assert_int_equal(track_of(&r, s->track)->thread->tid, 100);
+	assert_string_equal(text_arg(&r, s, "Call stack"),
+			    "train.py(10): <module>;train.py(41): step;model.py(12): Net.forward;"
+			    "Operators_2.cpp(33): at::_ops::addmm::call;"
+			    "libtorch_cpu.so: at::native::add(at::Tensor const&)");
+	s = slice_named(&r, "cudaLaunchKernel", 0);
+	assert_int_equal(s->depth, 2);
+	assert_string_equal(s->category, "cuda_runtime");
+	s = slice_named(&r, "aten::mm", 0);
+	assert_int_equal(s->depth, 1);
+	assert_true(strlen(text_arg(&r, s, "Forward call stack")) > 100);
+	assert_string_equal(text_arg(&r, s, "Call stack"), "");
+	s = slice_named(&r, "sgemm_128x64", 0);
+	assert_string_equal(s->category, "kernel");
+	assert_string_equal(track_of(&r, s->track)->name, "stream 7");
+	assert_string_equal(track_of(&r, track_of(&r, s->track)->parent_uuid)->name, "GPU 0");
+	assert_string_equal(text_arg(&r, s, "op"), "aten::addmm");
+	reading__done(&r);
+	stack_example__close(&e);
+}
+
+/* From the launch to its kernel, from the forward op to the first backward op that ends. */
+static void test_flows(void **state)
+{
+	struct stack_example e;
+	struct reading r = {0};
+	uint64_t launch, kernel;
+
+	stack_example__open(&e, sample_path("perfetto.gpuprof"), false);
+	read_trace(&r, e.timeline);
+	assert_int_equal(r.flows_nr, 4);
+	launch = slice_named(&r, "cudaLaunchKernel", 0)->event->flow_ids[0];
+	kernel = slice_named(&r, "sgemm_128x64", 0)->event->flow_ids[0];
+	assert_int_equal(launch, kernel);
+	assert_int_equal(slice_named(&r, "sgemm_128x64", 1)->event->n_flow_ids, 0);
+	assert_int_equal(slice_named(&r, "aten::addmm", 0)->event->flow_ids[0],
+			 slice_named(&r, "autograd::engine::evaluate_function: AddmmBackward0", 0)
+				 ->event->flow_ids[0]);
+	reading__done(&r);
+	stack_example__close(&e);
+}
+
+static void test_counters_and_losses(void **state)
+{
+	static const int64_t cpu[] = {2048, 6144, 4096, 4352}, cuda[] = {20480, 0};
+	size_t cpu_nr = 0, cuda_nr = 0, losses = 0;
+	struct stack_example e;
+	struct reading r = {0};
+
+	stack_example__open(&e, sample_path("perfetto.gpuprof"), false);
+	read_trace(&r, e.timeline);
+	for (size_t i = 0; i < r.trace->n_packet; i++) {
+		const Perfetto__TrackEvent *ev = r.trace->packet[i]->track_event;
+
+		if (ev && ev->type == 3)
+			losses += ev->n_debug_annotations;
+		if (!ev || ev->type != 4)
+			continue;
+		assert_int_equal(track_of(&r, ev->track_uuid)->counter->unit, 3);
+		if (!strncmp(track_of(&r, ev->track_uuid)->name, "cpu ", 4))
+			assert_int_equal(ev->counter_value, cpu[cpu_nr++]);
+		else
+			assert_int_equal(ev->counter_value, cuda[cuda_nr++]);
+	}
+	assert_int_equal(cpu_nr, 4);
+	assert_int_equal(cuda_nr, 2);
+	assert_int_equal(losses, e.timeline->losses.nr);
+	reading__done(&r);
+	stack_example__close(&e);
+}
+
+/* Real nesting of the golden events, with async and empty ops among them. */
+static void test_golden_events(void **state)
+{
+	static const char *const lists[] = {"table_events.tsv", "table_gpu_events.tsv"};
+
+	for (size_t k = 0; k < 2; k++) {
+		struct events *e = events__new();
+		struct reading r = {0};
+		const struct timeline *t;
+		size_t drawn = 0;
+
+		golden_events(e, lists[k]);
+		t = events__timeline(e);
+		read_trace(&r, t);
+		for (size_t i = 0; i < t->gpu.work.nr; i++)
+			drawn += t->gpu.work.items[i].lane != TL_NONE;
+		assert_int_equal(r.slices.nr, t->ops.nr + t->gpu.api.nr + drawn);
+		for (size_t i = 0; i < r.slices.nr; i++)
+			assert_int_not_equal(r.slices.items[i].end_ns, UINT64_MAX);
+		reading__done(&r);
+		events__free(e);
+	}
+}
+
+static void test_hostile(void **state)
+{
+	struct stack_example e;
+	struct reading r = {0};
+
+	stack_example__open(&e, sample_path("perfetto.gpuprof"), true);
+	read_trace(&r, e.timeline);
+	assert_int_equal(r.slices.nr, 12);
+	for (size_t i = 0; i < r.slices.nr; i++)
+		assert_null(strpbrk(r.slices.items[i].name, "\n\t\x01\xff"));
+	reading__done(&r);
+	stack_example__close(&e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slices),
+		cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_counters_and_losses),
+		cmocka_unit_test(test_golden_events),
+		cmocka_unit_test(test_hostile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Perfetto's own trace: a track for each thread, stream and device's memory. Slices begin and end
+ * in the order of their nesting, which the timeline knows, so equal times say nothing wrong.
+ */
+#include "output/perfetto.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "base/hash.h"
+#include "base/vec.h"
+#include "output/flow.h"
+#include "output/memory_usage.h"
+#include "output/stack_text.h"
+
+/* The top byte of a track's or flow's number says of what it is. */
+enum number_kind {
+	OF_PROCESS = 1,
+	OF_THREAD = 2,
+	OF_DEVICE = 3,
+	OF_STREAM = 4,
+	OF_MEMORY = 5,
+	OF_ASYNC = 6,
+	OF_LAUNCH = 7,
+	OF_BACKWARD = 8,
+	OF_LOSSES = 9,
+};
+
+/* In struct open: the index is that of an API call. */
+#define CALL (1ULL << 32)
+
+struct open {
+	uint64_t end_ns;
+	uint64_t who; /* an op's index, or an API call's and CALL */
+};
+
+struct writer {
+	struct perfetto *p;
+	const struct timeline *t;
+	struct hash flow;   /* forward op -> backward op */
+	struct hash tracks; /* that the reader knows */
+	struct hash stacks; /* stack id -> its text, kept */
+	struct buf text;
+	VEC(struct open) open; /* the slices that are open, outermost first */
+	int err;
+};
+
+static uint64_t number_of(enum number_kind kind, uint64_t index)
+{
+	return (uint64_t)kind << 56 | index;
+}
+
+/* True the first time. */
+static bool is_new(struct writer *w, uint64_t uuid)
+{
+	if (w->err || hash__find(&w->tracks, uuid))
+		return false;
+	w->err = hash__set(&w->tracks, uuid, 1);
+	return !w->err;
+}
+
+/* ---- ops and calls ---- */
+
+static void end_slice(struct writer *w, uint64_t track)
+{
+	const struct perfetto_event e = {.type = PERFETTO_END,
+					 .track = track,
+					 .time_ns = w->open.items[--w->open.nr].end_ns};
+
+	perfetto__event(w->p, &e);
+}
+
+/* Ends what is open until `parent` is the innermost; TL_NONE: all. */
+static void end_until(struct writer *w, uint64_t track, uint64_t parent)
+{
+	while (w->open.nr && w->open.items[w->open.nr - 1].who != parent)
+		end_slice(w, track);
+}
+
+static void begin_slice(struct writer *w, const struct perfetto_event *e, uint64_t end_ns,
+			uint64_t who)
+{
+	perfetto__event(w->p, e);
+	if (vec_push(&w->open, ((struct open){end_ns, who})))
+		w->err = -ENOMEM;
+}
+
+static const char *stack_text(struct writer *w, const struct tl_stack *s)
+{
+	const uint64_t *known = hash__find(&w->stacks, s->id);
+	const char *kept;
+
+	if (known)
+		return (const char *)(uintptr_t)*known;
+	buf__clear(&w->text);
+	stack_text_all(&w->text, w->t->recording, s);
+	kept = perfetto__keep(w->p, w->text.bytes ? w->text.bytes : "");
+	if (hash__set(&w->stacks, s->id, (uintptr_t)kept))
+		w->err = -ENOMEM;
+	return kept;
+}
+
+static void op_flows(struct writer *w, struct perfetto_event *e, uint32_t i)
+{
+	if (flow_begins(&w->flow, i))
+		e->flows[e->flows_nr++] = number_of(OF_BACKWARD, i);
+	if (flow_ends(w->t, &w->flow, i))
+		e->flows[e->flows_nr++] = number_of(OF_BACKWARD, w->t->ops.items[i].forward);
+}
+
+static struct perfetto_event op_event(struct writer *w, uint32_t i)
+{
+	const struct tl_op *op = &w->t->ops.items[i];
+	struct perfetto_event e = {
+		.type = PERFETTO_BEGIN,
+		.track = number_of(OF_THREAD, op->thread),
+		.time_ns = op->start_ns,
+		.category = op->scope == GP_SCOPE_USER ? "user_annotation" : "cpu_op",
+		.name = op->name,
+	};
+
+	if (*op->overload)
+		perfetto_text(&e, "Overload", op->overload);
+	if (op->inputs != TL_NONE)
+		perfetto_text(&e, "Input Dims", w->t->inputs.items[op->inputs].shapes);
+	if (op->sequence_nr >= 0) {
+		perfetto_i64(&e, "Sequence number", op->sequence_nr);
+		perfetto_u64(&e, "Fwd thread id", op->forward_thread);
+	}
+	if (op->flags & GP_OP_EXCEPTION)
+		perfetto_text(&e, "finished", "false");
+	op_flows(w, &e, i);
+	return e;
+}
+
+static void put_op(struct writer *w, uint32_t i, bool async)
+{
+	const struct tl_op *op = &w->t->ops.items[i];
+	const struct tl_stack stack = timeline__stack(w->t, op->stack_id, i);
+	struct perfetto_event e = op_event(w, i);
+
+	if (stack.nr)
+		perfetto_text(&e, stack.is_forward ? "Forward call stack" : "Call stack",
+			      stack_text(w, &stack));
+	if (async)
+		e.track = number_of(OF_ASYNC, i);
+	begin_slice(w, &e, op->end_ns, i);
+	if (async && !w->err)
+		end_slice(w, e.track);
+}
+
+/* It need not nest with others of its thread, so it has a row of its own. */
+static void put_async(struct writer *w, uint32_t i)
+{
+	const struct tl_op *op = &w->t->ops.items[i];
+	const struct perfetto_track track = {
+		.uuid = number_of(OF_ASYNC, i),
+		.parent = number_of(OF_PROCESS, w->t->threads.items[op->thread].process),
+		.name = op->name,
+	};
+
+	perfetto__track(w->p, &track);
+	put_op(w, i, true);
+}
+
+static uint64_t launch_flow(uint32_t process, uint32_t correlation_id)
+{
+	return number_of(OF_LAUNCH, (uint64_t)(process & 0xffffff) << 32 | correlation_id);
+}
+
+static void put_call(struct writer *w, uint32_t i)
+{
+	const struct tl_api *api = &w->t->gpu.api.items[i];
+	struct perfetto_event e = {
+		.type = PERFETTO_BEGIN,
+		.track = number_of(OF_THREAD, api->thread),
+		.time_ns = api->start_ns,
+		.category = api->flags & GP_API_DRIVER ? "cuda_driver" : "cuda_runtime",
+		.name = api->name,
+	};
+
+	if (api->correlation_id) {
+		perfetto_u64(&e, "cbid", api->cbid);
+		perfetto_u64(&e, "correlation", api->correlation_id);
+	}
+	if (api->gpu_nr)
+		e.flows[e.flows_nr++] =
+			launch_flow(w->t->threads.items[api->thread].process, api->correlation_id);
+	begin_slice(w, &e, api->end_ns, CALL | i);
+}
+
+static uint64_t parent_of_call(const struct tl_api *api)
+{
+	return api->parent != TL_NONE ? CALL | api->parent : api->op;
+}
+
+/* Whether the call comes before the op in its thread: an op that begins with a call holds it. */
+static bool call_is_next(const struct timeline *t, uint32_t call, uint32_t op, uint32_t thread)
+{
+	const struct tl_api *api = call < t->gpu.api.nr ? &t->gpu.api.items[call] : NULL;
+	const struct tl_op *o = op < t->ops.nr ? &t->ops.items[op] : NULL;
+
+	if (!api || api->thread != thread)
+		return false;
+	return !o || o->thread != thread || api->start_ns < o->start_ns ||
+	       (api->start_ns == o->start_ns && api->end_ns <= o->start_ns && api->op != op);
+}
+
+/* Both lists are sorted by thread and start. */
+static void put_thread(struct writer *w, uint32_t thread, uint32_t *op, uint32_t *call)
+{
+	const struct timeline *t = w->t;
+	uint64_t track = number_of(OF_THREAD, thread);
+
+	while (!w->err) {
+		if (call_is_next(t, *call, *op, thread)) {
+			end_until(w, track, parent_of_call(&t->gpu.api.items[*call]));
+			put_call(w, (*call)++);
+		} else if (*op < t->ops.nr && t->ops.items[*op].thread == thread) {
+			if (t->ops.items[*op].flags & GP_OP_ASYNC) {
+				put_async(w, (*op)++);
+				continue;
+			}
+			end_until(w, track, t->ops.items[*op].parent);
+			put_op(w, (*op)++, false);
+		} else {
+			break;
+		}
+	}
+	end_until(w, track, TL_NONE);
+}
+
+static void put_threads(struct writer *w)
+{
+	uint32_t op = 0, call = 0;
+
+	for (uint32_t i = 0; i < w->t->threads.nr && !w->err; i++)
+		put_thread(w, i, &op, &call);
+}
+
+/* ---- GPU work ---- */
+
+static void stream_track(struct writer *w, const struct tl_gpu *g, uint64_t uuid)
+{
+	uint64_t device = number_of(OF_DEVICE, (uint64_t)g->process << 24 ^ g->device);
+	struct perfetto_track track = {.uuid = device, .parent = number_of(OF_PROCESS, g->process)};
+	char name[64];
+
+	if (is_new(w, device)) {
+		(void)snprintf(name, sizeof(name), "GPU %" PRIu32, g->device);
+		track.name = name;
+		perfetto__track(w->p, &track);
+	}
+	if (g->stream == TL_NONE)
+		(void)snprintf(name, sizeof(name), "synchronisation");
+	else
+		(void)snprintf(name, sizeof(name), "stream %" PRIu32 "%s", g->stream,
+			       !g->lane		   ? ""
+			       : tl_gpu_is_work(g) ? " (overlap)"
+						   : " (sync)");
+	track = (struct perfetto_track){.uuid = uuid, .parent = device, .name = name};
+	perfetto__track(w->p, &track);
+}
+
+static void triple(struct perfetto_event *e, const char *const names[3], const uint32_t n[3])
+{
+	for (int i = 0; i < 3; i++)
+		perfetto_u64(e, names[i], n[i]);
+}
+
+static void work_args(struct perfetto_event *e, const struct tl_gpu *g)
+{
+	static const char *const grid[] = {"grid x", "grid y", "grid z"};
+	static const char *const block[] = {"block x", "block y", "block z"};
+
+	perfetto_u64(e, "device", g->device);
+	perfetto_u64(e, "context", g->context);
+	if (g->stream != TL_NONE)
+		perfetto_u64(e, "stream", g->stream);
+	perfetto_u64(e, "correlation", g->correlation_id);
+	if (g->kind == TL_GPU_KERNEL) {
+		perfetto_u64(e, "registers per thread", g->kernel.registers);
+		perfetto_i64(e, "shared memory", g->kernel.shared_bytes);
+		triple(e, grid, g->kernel.grid);
+		triple(e, block, g->kernel.block);
+	} else if (g->kind != TL_GPU_SYNC) {
+		perfetto_u64(e, "bytes", g->memory.bytes);
+	}
+}
+
+static void put_work(struct writer *w, const struct tl_gpu *g)
+{
+	static const char *const categories[] = {
+		[TL_GPU_KERNEL] = "kernel",
+		[TL_GPU_COPY] = "gpu_memcpy",
+		[TL_GPU_SET] = "gpu_memset",
+		[TL_GPU_SYNC] = "cuda_sync",
+	};
+	uint64_t row = hash_mix((uint64_t)g->stream << 32 | g->lane) ^
+		       hash_mix((uint64_t)g->process << 32 | g->device);
+	struct perfetto_event e = {
+		.type = PERFETTO_BEGIN,
+		.track = number_of(OF_STREAM, row >> 8),
+		.time_ns = g->shown_start_ns,
+		.category = categories[g->kind],
+		.name = g->name,
+	};
+
+	if (is_new(w, e.track))
+		stream_track(w, g, e.track);
+	work_args(&e, g);
+	if (g->op != TL_NONE)
+		perfetto_text(&e, "op", w->t->ops.items[g->op].name);
+	if (g->api != TL_NONE)
+		e.flows[e.flows_nr++] = launch_flow(g->process, g->correlation_id);
+	perfetto__event(w->p, &e);
+	e = (struct perfetto_event){
+		.type = PERFETTO_END, .track = e.track, .time_ns = g->shown_end_ns};
+	perfetto__event(w->p, &e);
+}
+
+/* ---- memory ---- */
+
+static void memory_track(struct writer *w, const struct memory_device *d, uint64_t uuid)
+{
+	char name[96];
+	const struct perfetto_track track = {
+		.uuid = uuid,
+		.parent = d->process == TL_NONE ? 0 : number_of(OF_PROCESS, d->process),
+		.name = name,
+		.is_counter = true,
+	};
+
+	if (d->type == GP_DEVICE_CPU)
+		(void)snprintf(name, sizeof(name), "cpu memory allocated since the capture began");
+	else if (d->type == GP_DEVICE_CUDA)
+		(void)snprintf(name, sizeof(name),
+			       "cuda:%d memory allocated since the capture began", d->index);
+	else
+		(void)snprintf(name, sizeof(name),
+			       "type %d:%d memory allocated since the capture began", d->type,
+			       d->index);
+	perfetto__track(w->p, &track);
+}
+
+static void put_memory(struct writer *w)
+{
+	struct memory_usage usage;
+
+	w->err = memory_usage__init(&usage, w->t);
+	for (size_t i = 0; i < usage.devices.nr && !w->err; i++) {
+		const struct memory_device *d = &usage.devices.items[i];
+		struct perfetto_event e = {.type = PERFETTO_COUNTER,
+					   .track = number_of(OF_MEMORY, i)};
+
+		memory_track(w, d, e.track);
+		for (size_t k = 0; k < d->events.nr; k++) {
+			const struct tl_memory *m = &w->t->memory.items[d->events.items[k]];
+
+			e.time_ns = m->time_ns;
+			e.value = m->total_bytes;
+			perfetto__event(w->p, &e);
+		}
+	}
+	memory_usage__done(&usage);
+}
+
+/* ---- the whole ---- */
+
+static void put_names(struct writer *w)
+{
+	for (size_t i = 0; i < w->t->processes.nr; i++) {
+		const struct tl_process *p = &w->t->processes.items[i];
+
+		perfetto__track(w->p, &(struct perfetto_track){
+					      .uuid = number_of(OF_PROCESS, i),
+					      .name = p->comm,
+					      .is_process = true,
+					      .pid = p->row_pid,
+					      .cmdline = p->cmdline,
+				      });
+	}
+	for (size_t i = 0; i < w->t->threads.nr; i++) {
+		const struct tl_thread *th = &w->t->threads.items[i];
+
+		perfetto__track(w->p, &(struct perfetto_track){
+					      .uuid = number_of(OF_THREAD, i),
+					      .parent = number_of(OF_PROCESS, th->process),
+					      .name = th->comm,
+					      .is_thread = true,
+					      .pid = w->t->processes.items[th->process].row_pid,
+					      .tid = th->tid,
+				      });
+	}
+}
+
+/* Every counter, zeros too, as an instant at the end of the capture. */
+static void put_losses(struct writer *w)
+{
+	struct perfetto_event e = {
+		.type = PERFETTO_INSTANT,
+		.track = number_of(OF_LOSSES, 0),
+		.time_ns = w->t->end_ns,
+		.category = "gpuprof",
+		.name = "losses",
+	};
+
+	perfetto__track(w->p, &(struct perfetto_track){.uuid = e.track, .name = "gpuprof: losses"});
+	for (size_t i = 0; i < w->t->losses.nr; i++) {
+		perfetto_u64(&e, w->t->losses.items[i].name, w->t->losses.items[i].count);
+		if (e.args_nr < PERFETTO_ARGS_MAX && i + 1 < w->t->losses.nr)
+			continue;
+		perfetto__event(w->p, &e);
+		e.args_nr = 0;
+	}
+}
+
+static int write_all(struct writer *w)
+{
+	int err = flow_find(w->t, &w->flow);
+
+	if (err)
+		return err;
+	put_names(w);
+	put_threads(w);
+	for (size_t i = 0; i < w->t->gpu.work.nr && !w->err; i++)
+		if (w->t->gpu.work.items[i].lane != TL_NONE)
+			put_work(w, &w->t->gpu.work.items[i]);
+	if (!w->err)
+		put_memory(w);
+	put_losses(w);
+	err = w->err ? w->err : buf__error(&w->text);
+	return err ? err : perfetto__flush(w->p);
+}
+
+int output_perfetto(struct sink *s, const struct timeline *t)
+{
+	struct writer w = {.p = perfetto__new(s, t), .t = t};
+	int err = w.p ? write_all(&w) : -ENOMEM;
+
+	perfetto__free(w.p);
+	hash__done(&w.flow);
+	hash__done(&w.tracks);
+	hash__done(&w.stacks);
+	buf__done(&w.text);
+	vec_done(&w.open);
+	return err;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Packets of a Perfetto trace, all on one sequence; names are interned as they come. Private to
+ * this room. An error sticks: perfetto__flush() returns it.
+ */
+#ifndef GP_OUTPUT_PERFETTO_H
+#define GP_OUTPUT_PERFETTO_H
+
+#include "output/output.h"
+
+enum perfetto_type {
+	PERFETTO_BEGIN = 1,
+	PERFETTO_END = 2,
+	PERFETTO_INSTANT = 3,
+	PERFETTO_COUNTER = 4,
+};
+
+/* A row of the viewer. `uuid` is any number but 0 that no other track has. */
+struct perfetto_track {
+	uint64_t uuid, parent;
+	const char *name;
+	bool is_process, is_thread, is_counter; /* at most one; a counter is of bytes */
+	int64_t pid;
+	uint32_t tid;
+	const char *cmdline; /* of a process */
+};
+
+enum perfetto_kind { PERFETTO_U64, PERFETTO_I64, PERFETTO_TEXT };
+
+struct perfetto_arg {
+	const char *name;
+	enum perfetto_kind kind;
+	union {
+		uint64_t u64;
+		int64_t i64;
+		const char *text; /* of perfetto__keep(), or as names are */
+	};
+};
+
+#define PERFETTO_ARGS_MAX  40
+#define PERFETTO_FLOWS_MAX 2
+
+/* Category, name and the names of arguments are constants or the timeline's: equal pointers are
+ * equal texts for as long as the trace is written. */
+struct perfetto_event {
+	enum perfetto_type type;
+	uint64_t track;
+	uint64_t time_ns;
+	const char *category; /* NULL with PERFETTO_END and PERFETTO_COUNTER; so is name */
+	const char *name;
+	int64_t value; /* of a counter */
+	uint64_t flows[PERFETTO_FLOWS_MAX];
+	size_t flows_nr;
+	struct perfetto_arg args[PERFETTO_ARGS_MAX];
+	size_t args_nr;
+};
+
+struct perfetto;
+
+/* With the first packet: clocks, and that the sequence begins. NULL: out of memory. */
+struct perfetto *perfetto__new(struct sink *s, const struct timeline *t);
+void perfetto__free(struct perfetto *p);
+
+void perfetto__track(struct perfetto *p, const struct perfetto_track *track);
+void perfetto__event(struct perfetto *p, const struct perfetto_event *event);
+int perfetto__flush(struct perfetto *p);
+
+/* The text as the trace has it, the same pointer for the same text, valid until perfetto__free().
+ */
+const char *perfetto__keep(struct perfetto *p, const char *text);
+
+/* Arguments beyond PERFETTO_ARGS_MAX are left out. */
+void perfetto_u64(struct perfetto_event *e, const char *name, uint64_t value);
+void perfetto_i64(struct perfetto_event *e, const char *name, int64_t value);
+void perfetto_text(struct perfetto_event *e, const char *name, const char *value);
+
+#endif /* GP_OUTPUT_PERFETTO_H */
