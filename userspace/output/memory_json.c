@@ -120,18 +120,10 @@ static void add_processes(struct writer *w)
 
 static void add_device_name(struct buf *b, const struct memory_device *d)
 {
-	if (d->type == GP_DEVICE_CPU)
-		buf__str(b, "\"cpu\"");
-	else if (d->type == GP_DEVICE_CUDA)
-		buf__printf(b, "\"cuda:%d\"", d->index);
-	else if (d->type == TL_DEVICE_CUDA_CALLS)
-		buf__str(b, "\"cudaMalloc\"");
-	else if (d->type == TL_DEVICE_CUDA_HOST)
-		buf__str(b, "\"cudaMallocHost\"");
-	else if (d->type == TL_DEVICE_CUDA_PHYSICAL)
-		buf__str(b, "\"cuMemCreate\"");
-	else
-		buf__printf(b, "\"type %d:%d\"", d->type, d->index);
+	char name[MEMORY_NAME_BYTES];
+
+	memory_device_name(d->type, d->index, name);
+	buf__printf(b, "\"%s\"", name);
 }
 
 enum column { COLUMN_TIME, COLUMN_TOTAL, COLUMN_ALLOCATED, COLUMN_RESERVED };

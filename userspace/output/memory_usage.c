@@ -6,6 +6,7 @@
  */
 #include "output/memory_usage.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -302,6 +303,22 @@ int memory_held_at_peak(const struct timeline *t, bool *held)
 			err = hold(&u.devices.items[i], t, held);
 	memory_usage__done(&u);
 	return err;
+}
+
+void memory_device_name(int type, int index, char to[MEMORY_NAME_BYTES])
+{
+	if (type == GP_DEVICE_CPU)
+		(void)snprintf(to, MEMORY_NAME_BYTES, "cpu");
+	else if (type == GP_DEVICE_CUDA)
+		(void)snprintf(to, MEMORY_NAME_BYTES, "cuda:%d", index);
+	else if (type == TL_DEVICE_CUDA_CALLS)
+		(void)snprintf(to, MEMORY_NAME_BYTES, "cudaMalloc");
+	else if (type == TL_DEVICE_CUDA_HOST)
+		(void)snprintf(to, MEMORY_NAME_BYTES, "cudaMallocHost");
+	else if (type == TL_DEVICE_CUDA_PHYSICAL)
+		(void)snprintf(to, MEMORY_NAME_BYTES, "cuMemCreate");
+	else
+		(void)snprintf(to, MEMORY_NAME_BYTES, "type %d:%d", (int16_t)type, (int16_t)index);
 }
 
 static int compare_names(const char *a, const char *b)

@@ -56,6 +56,10 @@ void memory_usage__done(struct memory_usage *u);
  * `held` has room for all, false before. 0 or -ENOMEM. */
 int memory_held_at_peak(const struct timeline *t, bool *held);
 
+/* "cpu", "cuda:0", or the call by which CUDA itself gives memory: at most 24 bytes with the end. */
+#define MEMORY_NAME_BYTES 24
+void memory_device_name(int type, int index, char to[MEMORY_NAME_BYTES]);
+
 /* For qsort() of struct memory_op: most bytes allocated first, or held at the peak; then by name.
  */
 int memory_op_by_allocated(const void *a, const void *b);
