@@ -92,14 +92,6 @@ def test_children_are_left_alone(tmp_path):
     assert not gpu_truth.Recorded(run.path).events
 
 
-def test_children_that_are_wanted(tmp_path):
-    with Run(tmp_path, harness.PYTHON, "-c", SPAWNER, APP, options=("--children",)) as run:
-        run.orders("work 1 10")
-        assert run.status in (harness.DONE, harness.LOST), run.told()
-    kinds = [event.kind for event in gpu_truth.Recorded(run.path).events]
-    assert kinds.count("kernel") == 30, run.told()
-
-
 @pytest.mark.parametrize("options", (("--no-gpu",), ("--no-inject",)), ids=("gpu", "inject"))
 def test_not_wanted(options, tmp_path):
     with Run(tmp_path, APP, options=options) as run:

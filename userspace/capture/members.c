@@ -324,6 +324,8 @@ static void adopt(struct capture *c, struct member *m)
 	struct reason why = {0};
 	int err = guest__adopt(m->process, m->index, &why, &m->guest);
 
+	if (!err)
+		log_info("%d: collector put in by CUDA", (int)m->process->pid);
 	if (!err || err == -EAGAIN || err == -ENOENT)
 		return;
 	m->guest_refused = true;
