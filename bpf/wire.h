@@ -19,24 +19,28 @@
 
 /* What an event tells. The order within a stream is the order of `time_ns` per thread only. */
 enum gp_event_kind {
-	GP_EV_OP = 1,	      /* gp_ev_op: one finished op, annotation or autograd node */
-	GP_EV_MEMORY = 2,     /* gp_ev_memory: one allocation (+) or free (-) */
-	GP_EV_THREAD = 3,     /* gp_ev_thread: a thread was seen for the first time */
-	GP_EV_PROCESS = 4,    /* gp_ev_process: the target forked, called exec or exited */
-	GP_EV_MAPS = 5,	      /* gp_ev_head only: the loader changed what is mapped */
-	GP_EV_NAME = 6,	      /* gp_ev_name: the collector's name ids (never in a recording) */
-	GP_EV_API = 7,	      /* gp_ev_api: one CUDA runtime or driver call, by uprobe or CUPTI */
-	GP_EV_KERNEL = 8,     /* gp_ev_kernel: one kernel on a GPU, from CUPTI */
-	GP_EV_GPU_MEMORY = 9, /* gp_ev_gpu_memory: one copy or memset on a GPU, from CUPTI */
-	GP_EV_SYNC = 10,      /* gp_ev_sync: one synchronisation, from CUPTI */
-	GP_EV_CLOCK = 11,     /* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
-	GP_EV_STACK = 12,     /* gp_ev_stack: a stack's id and frames (never in a recording) */
-	GP_EV_PAUSE = 18,     /* gp_ev_pause: nothing was recorded for a time */
-	GP_EV_STEP = 19,      /* gp_ev_step: a step begins, and the one before it ends */
-	GP_EV_INPUTS = 20,    /* gp_ev_inputs: what an inputs_id stands for; before its first use */
-	GP_EV_TENSORS = 21,   /* gp_ev_tensors: which memory an op's tensors lie in */
-	GP_EV_SCHEMAS = 22,   /* gp_ev_schemas: what the operators of a process may write */
+	GP_EV_OP = 1,		/* gp_ev_op: one finished op, annotation or autograd node */
+	GP_EV_MEMORY = 2,	/* gp_ev_memory: one allocation (+) or free (-) */
+	GP_EV_THREAD = 3,	/* gp_ev_thread: a thread was seen for the first time */
+	GP_EV_PROCESS = 4,	/* gp_ev_process: the target forked, called exec or exited */
+	GP_EV_MAPS = 5,		/* gp_ev_head only: the loader changed what is mapped */
+	GP_EV_NAME = 6,		/* gp_ev_name: the collector's name ids (never in a recording) */
+	GP_EV_API = 7,		/* gp_ev_api: one CUDA runtime or driver call, by uprobe or CUPTI */
+	GP_EV_KERNEL = 8,	/* gp_ev_kernel: one kernel on a GPU, from CUPTI */
+	GP_EV_GPU_MEMORY = 9,	/* gp_ev_gpu_memory: one copy or memset on a GPU, from CUPTI */
+	GP_EV_SYNC = 10,	/* gp_ev_sync: one synchronisation, from CUPTI */
+	GP_EV_CLOCK = 11,	/* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
+	GP_EV_STACK = 12,	/* gp_ev_stack: a stack's id and frames (never in a recording) */
+	GP_EV_CUDA_MEMORY = 13, /* gp_ev_cuda_memory: CUDA gave memory or took it back */
+	GP_EV_DEVICE = 14,	/* gp_ev_device: a GPU, as the driver describes it */
+	GP_EV_OVERHEAD = 15,	/* gp_ev_overhead: time that CUPTI or the driver took, from CUPTI */
+	GP_EV_PAUSE = 18,	/* gp_ev_pause: nothing was recorded for a time */
+	GP_EV_STEP = 19,	/* gp_ev_step: a step begins, and the one before it ends */
+	GP_EV_INPUTS = 20,  /* gp_ev_inputs: what an inputs_id stands for; before its first use */
+	GP_EV_TENSORS = 21, /* gp_ev_tensors: which memory an op's tensors lie in */
+	GP_EV_SCHEMAS = 22, /* gp_ev_schemas: what the operators of a process may write */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
+	GP_EV_COLLECTIVE = 28, /* gp_ev_collective: one call of NCCL, by uprobe */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -249,7 +253,12 @@ struct gp_ev_found_name {
  * One call of the CUDA API. By CUPTI it carries the correlation id, by uprobe the op instance and
  * the arguments; timeline/ joins the two.
  */
-enum gp_api_flags { GP_API_CUPTI = 1, GP_API_DRIVER = 2 };
+enum gp_api_flags {
+	GP_API_CUPTI = 1,
+	GP_API_DRIVER = 2,
+	GP_API_RESULT_UNKNOWN = 4, /* `result` was not seen */
+	GP_API_NCCL = 8,	   /* timeline/ only: a gp_ev_collective */
+};
 
 struct gp_ev_api {
 	struct gp_ev_head head; /* time_ns: end; 0 with a probe on the entry only */
@@ -265,6 +274,93 @@ struct gp_ev_api {
 	__u32 block[3];
 	__u32 shared_bytes;
 	__u32 result;
+};
+
+/* A gp_ev_api by uprobe, with what else it was called with: the same kind, told apart by its
+ * length. */
+struct gp_ev_api_call {
+	struct gp_ev_api api;
+	__u64 function;	      /* launches of the runtime: address of the kernel's host function */
+	__u32 kernel_name_id; /* its name, 0: not known */
+	__u32 copy_kind;      /* cudaMemcpyKind, GP_COPY_KIND_NONE: the call has none */
+};
+
+#define GP_COPY_KIND_NONE 0xffffffffU
+
+/*
+ * Where the arguments of a function of the CUDA API lie; the top bits of a cookie's scope. What
+ * each means: bpf/cuda.bpf.c.
+ */
+enum gp_api_layout {
+	GP_API_PLAIN = 0,
+	GP_API_STREAM_1 = 1,
+	GP_API_STREAM_2 = 2,
+	GP_API_LAUNCH = 3,
+	GP_API_LAUNCH_EX = 4,
+	GP_API_LAUNCH_DRIVER = 5,
+	GP_API_LAUNCH_DRIVER_EX = 6,
+	GP_API_COPY = 7,
+	GP_API_COPY_ASYNC = 8,
+	GP_API_COPY_2D = 9,
+	GP_API_COPY_2D_ASYNC = 10,
+	GP_API_COPY_PEER = 11,
+	GP_API_COPY_PEER_ASYNC = 12,
+	GP_API_BYTES = 13,
+	GP_API_BYTES_ASYNC = 14,
+	GP_API_HALVES = 15,
+	GP_API_HALVES_ASYNC = 16,
+	GP_API_WORDS = 17,
+	GP_API_WORDS_ASYNC = 18,
+	/* From here on calls that give memory or take it back. */
+	GP_API_MEMORY = 19,
+	GP_API_ALLOC = 19,
+	GP_API_ALLOC_MANAGED = 20,
+	GP_API_ALLOC_HOST = 21,
+	GP_API_ALLOC_PITCH = 22,
+	GP_API_ALLOC_ASYNC = 23,
+	GP_API_ALLOC_POOL = 24,
+	GP_API_ALLOC_PHYSICAL = 25,
+	GP_API_FREE = 26,
+	GP_API_FREE_HOST = 27,
+	GP_API_FREE_ASYNC = 28,
+	GP_API_FREE_PHYSICAL = 29,
+	/* From here on calls of NCCL. */
+	GP_API_NCCL_CALL = 30,
+	GP_API_NCCL_PLAIN = 30,
+	GP_API_NCCL_REDUCTION =
+		31,		 /* buffer, buffer, count, type, operation, communicator, stream */
+	GP_API_NCCL_REDUCE = 32, /* the same with a root before the communicator */
+	GP_API_NCCL_BROADCAST = 33, /* buffer, buffer, count, type, root, communicator, stream */
+	GP_API_NCCL_PEER = 34,	    /* buffer, count, type, peer or root, communicator, stream */
+	GP_API_NCCL_GATHER = 35,    /* buffer, buffer, count, type, communicator, stream */
+	GP_API_NCCL_INIT = 36,	    /* where the communicator goes, ranks, (id), rank */
+	GP_API_LAYOUT_NR = 37,
+	/* Besides the layout. */
+	GP_API_IS_DRIVER = 64,
+	GP_API_HAS_EXIT = 128, /* its end is seen */
+};
+
+/* Calls of the CUDA API open on one thread at a time. */
+#define GP_API_DEPTH 8
+
+enum gp_cuda_memory {
+	GP_CUDA_DEVICE = 0,
+	GP_CUDA_MANAGED = 1,
+	GP_CUDA_HOST = 2,     /* pinned */
+	GP_CUDA_PHYSICAL = 3, /* cuMemCreate: `address` is the handle */
+};
+
+/* CUDA has given memory, or taken it back (flags: GP_MEMORY_FREE; bytes is 0 then). Told once, by
+ * the outermost call. */
+struct gp_ev_cuda_memory {
+	struct gp_ev_head head;
+	__u64 instance; /* the op that was open, 0: none */
+	__u64 address;
+	__u64 bytes;
+	__u32 name_id; /* of the call */
+	__u32 what;    /* enum gp_cuda_memory */
+	__u32 stack_id;
+	__u32 reserved;
 };
 
 struct gp_ev_kernel {
@@ -313,6 +409,50 @@ struct gp_ev_sync {
 	__u32 stream; /* ~0: none */
 	__u32 event;  /* 0: none */
 	__u32 reserved;
+};
+
+/* One call of NCCL; what it has no such argument for is 0, and -1 where that is a value. */
+struct gp_ev_collective {
+	struct gp_ev_head head; /* time_ns: end; 0 with a probe on the entry only */
+	__u64 start_ns;
+	__u64 instance;
+	__u64 count;	    /* elements */
+	__u64 communicator; /* the handle */
+	__u64 stream;	    /* the handle */
+	__u32 name_id;
+	__s32 datatype; /* ncclDataType_t */
+	__s32 op;	/* ncclRedOp_t */
+	__s32 peer;	/* or the root */
+	__s32 ranks;	/* of a new communicator */
+	__s32 rank;
+};
+
+/* head.tid: the thread that it kept busy, 0: not told. */
+struct gp_ev_overhead {
+	struct gp_ev_head head;
+	__u64 start_ns;
+	__u32 what; /* CUpti_ActivityOverheadKind */
+	__u32 reserved;
+};
+
+/* Numbers are 0 where the driver does not tell them. */
+struct gp_ev_device {
+	struct gp_ev_head head;
+	__u64 memory_bytes;
+	__u32 device;
+	__u32 major, minor; /* compute capability */
+	__u32 threads_per_block;
+	__u32 threads_per_sm;
+	__u32 registers_per_block;
+	__u32 registers_per_sm;
+	__u32 warp_threads;
+	__u32 shared_per_block; /* bytes, as the next three */
+	__u32 shared_per_block_optin;
+	__u32 shared_per_sm;
+	__u32 shared_reserved; /* of each block, by the driver */
+	__u32 sms;
+	__u32 blocks_per_sm;
+	char name[64]; /* not trusted, perhaps not terminated */
 };
 
 /*
@@ -444,7 +584,8 @@ enum gp_loss {
 	GP_LOSS_CHILD_MISSED = 18,  /* children that are not in the capture */
 	GP_LOSS_BOXED_UNSEEN = 19,  /* operators called where no probe tells their end or name */
 	GP_LOSS_SCRIPT_UNSEEN = 20, /* calls of TorchScript functions, which no probe tells */
-	GP_LOSS_NR = 21,
+	GP_LOSS_API_END = 21,	    /* calls of the CUDA API of which only the begin was seen */
+	GP_LOSS_NR = 22,
 };
 
 /* Ops open on one thread at a time. */

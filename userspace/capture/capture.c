@@ -86,6 +86,7 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		.ring_bytes = options->ring_bytes,
 		.ops = options->ops,
 		.memory = options->memory,
+		.gpu = options->gpu,
 		.stacks = options->stacks,
 		.ops_glob = options->ops_glob,
 		.cache_dir = options->cache_dir,
@@ -309,6 +310,7 @@ void capture__free(struct capture *c)
 	names__done(&c->names);
 	inputs_ids__done(&c->inputs);
 	stacks__done(&c->stacks);
+	kernels__done(&c->kernels);
 	hash__done(&c->threads);
 	free(c);
 }

@@ -35,6 +35,7 @@ struct member {
 	bool exec_told;		 /* its end by exec has been dealt with */
 	bool renamed;		 /* exec: read anew who it is */
 	bool guest_refused;	 /* the collector is not to be tried (again) for CUDA */
+	bool lack_told;		 /* why an adopted collector has no GPU activity has been told */
 	bool maps_changed;	 /* libraries may have come: look and probe */
 };
 
