@@ -46,14 +46,24 @@ static __always_inline void *emit_reserve(__u64 bytes)
 	return event;
 }
 
-static __always_inline void emit_submit(void *event, struct thread_state *t)
+static __always_inline __u64 emit_flags(struct thread_state *t)
 {
-	__u64 flags = BPF_RB_NO_WAKEUP;
-
 	if (++t->emitted % GP_WAKEUP_EVERY == 0 &&
 	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= gp_wakeup_bytes)
-		flags = BPF_RB_FORCE_WAKEUP;
-	bpf_ringbuf_submit(event, flags);
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void emit_submit(void *event, struct thread_state *t)
+{
+	bpf_ringbuf_submit(event, emit_flags(t));
+}
+
+/* One event that lies elsewhere. */
+static __always_inline void emit_copy(void *event, __u64 bytes, struct thread_state *t)
+{
+	if (bpf_ringbuf_output(&ring, event, bytes, emit_flags(t)))
+		count_loss(GP_LOSS_RING_FULL);
 }
 
 static __always_inline void emit_head(struct gp_ev_head *head, __u8 kind, __u8 flags,

@@ -32,6 +32,19 @@ struct thread_frame {
 	__u32 stack_id;
 };
 
+/* One open call of the CUDA API: what will be told of it when it ends. */
+struct api_frame {
+	__u64 sp;	/* as in thread_frame */
+	__u64 address;	/* of memory: what is freed, or where its address will be written */
+	__u64 pitch_at; /* where the bytes of a row will be written, 0: nowhere */
+	__u32 tag;
+	__u8 silent; /* part of another call: nothing is told */
+	__u8 in_memory_call;
+	__u16 reserved;
+	struct gp_ev_api_call call;
+	struct gp_ev_collective collective; /* instead, of NCCL's calls */
+};
+
 /*
  * Of each thread: its open ops. Only that thread touches it. The stack grows down, so a frame whose
  * sp is not above the current one has been left; an exception does that without passing an exit.
@@ -48,8 +61,10 @@ struct thread_state {
 	 * last op that begins one (0: none). */
 	__u32 ranges_over;
 	__u32 range_op;
-	__u32 reserved;
+	__u32 api_depth;
+	__u64 api_over_sp; /* as over_sp, of API calls */
 	struct thread_frame frames[GP_OP_DEPTH];
+	struct api_frame apis[GP_API_DEPTH];
 	struct gp_ev_found_name found; /* the name at hand */
 };
 

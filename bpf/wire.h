@@ -15,31 +15,36 @@
 #include <linux/types.h>
 #endif
 
+#include "walks.h"
+
 #define GP_WIRE_VERSION 1
 
 /* What an event tells. The order within a stream is the order of `time_ns` per thread only. */
 enum gp_event_kind {
-	GP_EV_OP = 1,	      /* gp_ev_op: one finished op, annotation or autograd node */
-	GP_EV_MEMORY = 2,     /* gp_ev_memory: one allocation (+) or free (-) */
-	GP_EV_THREAD = 3,     /* gp_ev_thread: a thread was seen for the first time */
-	GP_EV_PROCESS = 4,    /* gp_ev_process: the target forked, called exec or exited */
-	GP_EV_MAPS = 5,	      /* gp_ev_head only: the loader changed what is mapped */
-	GP_EV_NAME = 6,	      /* gp_ev_name: the collector's name ids (never in a recording) */
-	GP_EV_API = 7,	      /* gp_ev_api: one CUDA runtime or driver call, by uprobe or CUPTI */
-	GP_EV_KERNEL = 8,     /* gp_ev_kernel: one kernel on a GPU, from CUPTI */
-	GP_EV_GPU_MEMORY = 9, /* gp_ev_gpu_memory: one copy or memset on a GPU, from CUPTI */
-	GP_EV_SYNC = 10,      /* gp_ev_sync: one synchronisation, from CUPTI */
-	GP_EV_CLOCK = 11,     /* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
-	GP_EV_STACK = 12,     /* gp_ev_stack: a stack's id and frames (never in a recording) */
-	GP_EV_UNWIND =
-		16, /* gp_ev_unwind: code that no table is there for (never in a recording) */
-	GP_EV_NATIVE = 17, /* gp_ev_native: a native stack's id and frames (never in a recording) */
-	GP_EV_PAUSE = 18,  /* gp_ev_pause: nothing was recorded for a time */
-	GP_EV_STEP = 19,   /* gp_ev_step: a step begins, and the one before it ends */
-	GP_EV_INPUTS = 20, /* gp_ev_inputs: what an inputs_id stands for; before its first use */
-	GP_EV_TENSORS = 21,    /* gp_ev_tensors: which memory an op's tensors lie in */
-	GP_EV_SCHEMAS = 22,    /* gp_ev_schemas: what the operators of a process may write */
+	GP_EV_OP = 1,		/* gp_ev_op: one finished op, annotation or autograd node */
+	GP_EV_MEMORY = 2,	/* gp_ev_memory: one allocation (+) or free (-) */
+	GP_EV_THREAD = 3,	/* gp_ev_thread: a thread was seen for the first time */
+	GP_EV_PROCESS = 4,	/* gp_ev_process: the target forked, called exec or exited */
+	GP_EV_MAPS = 5,		/* gp_ev_head only: the loader changed what is mapped */
+	GP_EV_NAME = 6,		/* gp_ev_name: the collector's name ids (never in a recording) */
+	GP_EV_API = 7,		/* gp_ev_api: one CUDA runtime or driver call, by uprobe or CUPTI */
+	GP_EV_KERNEL = 8,	/* gp_ev_kernel: one kernel on a GPU, from CUPTI */
+	GP_EV_GPU_MEMORY = 9,	/* gp_ev_gpu_memory: one copy or memset on a GPU, from CUPTI */
+	GP_EV_SYNC = 10,	/* gp_ev_sync: one synchronisation, from CUPTI */
+	GP_EV_CLOCK = 11,	/* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
+	GP_EV_STACK = 12,	/* gp_ev_stack: a stack's id and frames (never in a recording) */
+	GP_EV_CUDA_MEMORY = 13, /* gp_ev_cuda_memory: CUDA gave memory or took it back */
+	GP_EV_DEVICE = 14,	/* gp_ev_device: a GPU, as the driver describes it */
+	GP_EV_OVERHEAD = 15,	/* gp_ev_overhead: time that CUPTI or the driver took, from CUPTI */
+	GP_EV_UNWIND = 16,	/* gp_ev_unwind: code without a table (never in a recording) */
+	GP_EV_NATIVE = 17,	/* gp_ev_native: a native stack's frames (never in a recording) */
+	GP_EV_PAUSE = 18,	/* gp_ev_pause: nothing was recorded for a time */
+	GP_EV_STEP = 19,	/* gp_ev_step: a step begins, and the one before it ends */
+	GP_EV_INPUTS = 20,  /* gp_ev_inputs: what an inputs_id stands for; before its first use */
+	GP_EV_TENSORS = 21, /* gp_ev_tensors: which memory an op's tensors lie in */
+	GP_EV_SCHEMAS = 22, /* gp_ev_schemas: what the operators of a process may write */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
+	GP_EV_COLLECTIVE = 28, /* gp_ev_collective: one call of NCCL, by uprobe */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -252,7 +257,12 @@ struct gp_ev_found_name {
  * One call of the CUDA API. By CUPTI it carries the correlation id, by uprobe the op instance and
  * the arguments; timeline/ joins the two.
  */
-enum gp_api_flags { GP_API_CUPTI = 1, GP_API_DRIVER = 2 };
+enum gp_api_flags {
+	GP_API_CUPTI = 1,
+	GP_API_DRIVER = 2,
+	GP_API_RESULT_UNKNOWN = 4, /* `result` was not seen */
+	GP_API_NCCL = 8,	   /* timeline/ only: a gp_ev_collective */
+};
 
 struct gp_ev_api {
 	struct gp_ev_head head; /* time_ns: end; 0 with a probe on the entry only */
@@ -268,6 +278,93 @@ struct gp_ev_api {
 	__u32 block[3];
 	__u32 shared_bytes;
 	__u32 result;
+};
+
+/* A gp_ev_api by uprobe, with what else it was called with: the same kind, told apart by its
+ * length. */
+struct gp_ev_api_call {
+	struct gp_ev_api api;
+	__u64 function;	      /* launches of the runtime: address of the kernel's host function */
+	__u32 kernel_name_id; /* its name, 0: not known */
+	__u32 copy_kind;      /* cudaMemcpyKind, GP_COPY_KIND_NONE: the call has none */
+};
+
+#define GP_COPY_KIND_NONE 0xffffffffU
+
+/*
+ * Where the arguments of a function of the CUDA API lie; the top bits of a cookie's scope. What
+ * each means: bpf/cuda.bpf.c.
+ */
+enum gp_api_layout {
+	GP_API_PLAIN = 0,
+	GP_API_STREAM_1 = 1,
+	GP_API_STREAM_2 = 2,
+	GP_API_LAUNCH = 3,
+	GP_API_LAUNCH_EX = 4,
+	GP_API_LAUNCH_DRIVER = 5,
+	GP_API_LAUNCH_DRIVER_EX = 6,
+	GP_API_COPY = 7,
+	GP_API_COPY_ASYNC = 8,
+	GP_API_COPY_2D = 9,
+	GP_API_COPY_2D_ASYNC = 10,
+	GP_API_COPY_PEER = 11,
+	GP_API_COPY_PEER_ASYNC = 12,
+	GP_API_BYTES = 13,
+	GP_API_BYTES_ASYNC = 14,
+	GP_API_HALVES = 15,
+	GP_API_HALVES_ASYNC = 16,
+	GP_API_WORDS = 17,
+	GP_API_WORDS_ASYNC = 18,
+	/* From here on calls that give memory or take it back. */
+	GP_API_MEMORY = 19,
+	GP_API_ALLOC = 19,
+	GP_API_ALLOC_MANAGED = 20,
+	GP_API_ALLOC_HOST = 21,
+	GP_API_ALLOC_PITCH = 22,
+	GP_API_ALLOC_ASYNC = 23,
+	GP_API_ALLOC_POOL = 24,
+	GP_API_ALLOC_PHYSICAL = 25,
+	GP_API_FREE = 26,
+	GP_API_FREE_HOST = 27,
+	GP_API_FREE_ASYNC = 28,
+	GP_API_FREE_PHYSICAL = 29,
+	/* From here on calls of NCCL. */
+	GP_API_NCCL_CALL = 30,
+	GP_API_NCCL_PLAIN = 30,
+	GP_API_NCCL_REDUCTION =
+		31,		 /* buffer, buffer, count, type, operation, communicator, stream */
+	GP_API_NCCL_REDUCE = 32, /* the same with a root before the communicator */
+	GP_API_NCCL_BROADCAST = 33, /* buffer, buffer, count, type, root, communicator, stream */
+	GP_API_NCCL_PEER = 34,	    /* buffer, count, type, peer or root, communicator, stream */
+	GP_API_NCCL_GATHER = 35,    /* buffer, buffer, count, type, communicator, stream */
+	GP_API_NCCL_INIT = 36,	    /* where the communicator goes, ranks, (id), rank */
+	GP_API_LAYOUT_NR = 37,
+	/* Besides the layout. */
+	GP_API_IS_DRIVER = 64,
+	GP_API_HAS_EXIT = 128, /* its end is seen */
+};
+
+/* Calls of the CUDA API open on one thread at a time. */
+#define GP_API_DEPTH 8
+
+enum gp_cuda_memory {
+	GP_CUDA_DEVICE = 0,
+	GP_CUDA_MANAGED = 1,
+	GP_CUDA_HOST = 2,     /* pinned */
+	GP_CUDA_PHYSICAL = 3, /* cuMemCreate: `address` is the handle */
+};
+
+/* CUDA has given memory, or taken it back (flags: GP_MEMORY_FREE; bytes is 0 then). Told once, by
+ * the outermost call. */
+struct gp_ev_cuda_memory {
+	struct gp_ev_head head;
+	__u64 instance; /* the op that was open, 0: none */
+	__u64 address;
+	__u64 bytes;
+	__u32 name_id; /* of the call */
+	__u32 what;    /* enum gp_cuda_memory */
+	__u32 stack_id;
+	__u32 reserved;
 };
 
 struct gp_ev_kernel {
@@ -318,6 +415,50 @@ struct gp_ev_sync {
 	__u32 reserved;
 };
 
+/* One call of NCCL; what it has no such argument for is 0, and -1 where that is a value. */
+struct gp_ev_collective {
+	struct gp_ev_head head; /* time_ns: end; 0 with a probe on the entry only */
+	__u64 start_ns;
+	__u64 instance;
+	__u64 count;	    /* elements */
+	__u64 communicator; /* the handle */
+	__u64 stream;	    /* the handle */
+	__u32 name_id;
+	__s32 datatype; /* ncclDataType_t */
+	__s32 op;	/* ncclRedOp_t */
+	__s32 peer;	/* or the root */
+	__s32 ranks;	/* of a new communicator */
+	__s32 rank;
+};
+
+/* head.tid: the thread that it kept busy, 0: not told. */
+struct gp_ev_overhead {
+	struct gp_ev_head head;
+	__u64 start_ns;
+	__u32 what; /* CUpti_ActivityOverheadKind */
+	__u32 reserved;
+};
+
+/* Numbers are 0 where the driver does not tell them. */
+struct gp_ev_device {
+	struct gp_ev_head head;
+	__u64 memory_bytes;
+	__u32 device;
+	__u32 major, minor; /* compute capability */
+	__u32 threads_per_block;
+	__u32 threads_per_sm;
+	__u32 registers_per_block;
+	__u32 registers_per_sm;
+	__u32 warp_threads;
+	__u32 shared_per_block; /* bytes, as the next three */
+	__u32 shared_per_block_optin;
+	__u32 shared_per_sm;
+	__u32 shared_reserved; /* of each block, by the driver */
+	__u32 sms;
+	__u32 blocks_per_sm;
+	char name[64]; /* not trusted, perhaps not terminated */
+};
+
 /*
  * Times of CUPTI's clock are converted along the line between the two readings around them. Such a
  * time is wrong by at most the larger of the two widths, plus how far (time_ns - gpu_ns) moved
@@ -357,135 +498,6 @@ struct gp_ev_stack {
 	/* Bits, by frame: it is the outermost of one call of the interpreter. */
 	__u64 entries[GP_STACK_FRAMES / 64];
 };
-
-/* Bytes of a thread state and of a frame that hold all that the walk needs; of a code object those
- * whose checksum is taken. */
-#define GP_PYTHON_STATE_BYTES 192
-#define GP_PYTHON_FRAME_BYTES 128
-#define GP_PYTHON_CHECK_BYTES 88
-/* Neighbouring frames are read at once: those in a page, as the target has none of it or all. */
-#define GP_PYTHON_PAGE_BYTES   4096
-#define GP_PYTHON_WINDOW_BYTES (GP_PYTHON_PAGE_BYTES + GP_PYTHON_FRAME_BYTES)
-
-/* Where things lie in one process's CPython: found by gpuprof, used by both walks. Offsets
- * are from the beginning of the structure, those of a frame from `frame_at`. A thread state begins
- * with its predecessor, its successor and its interpreter. */
-struct gp_python {
-	__u64 interpreters; /* address of the pointer to the first interpreter */
-	__u64 code_mask;    /* what of a frame's pointer to its code is the address */
-	__u64 generation;   /* another one whenever a code object is freed; 0: nobody counts */
-	__u16 interp_next;
-	__u16 interp_threads;
-	__u16 state_thread_id;
-	__u16 state_frame;  /* the innermost frame, or with `has_cframe` the C frame */
-	__u16 cframe_frame; /* 3.11, 3.12 */
-	__u16 has_cframe;
-	__u16 frame_at;
-	__u16 frame_bytes;
-	__u16 frame_code;
-	__u16 frame_back;
-	__u16 frame_instr; /* the instruction's address, or with `is_index` its 32-bit index */
-	__u16 is_index;	   /* up to 3.10 */
-	__u16 frame_owner; /* a byte; from 3 on it is no Python frame. 0xffff: no such field */
-	__u16 code_start;  /* the first instruction; lasti counts from there */
-	__u16 code_check;
-	__u16 code_filename; /* up to 3.11, else 0: see struct gp_python_made */
-	__u16 has_window;    /* frames lie behind each other: from 3.11 on */
-	__u16 sees_catches;  /* ops that an exception has left are known to have ended */
-	__u16 is_known;	     /* the rest is there */
-	__u16 frame_entry;   /* a byte, not 0: see `entries` of gp_ev_stack. 0: no such field */
-};
-
-/* One step of the checksum of a code object. */
-static inline __u64 gp_python_mix(__u64 hash, __u64 value)
-{
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 29;
-}
-
-static inline __u64 gp_python_mix_words(__u64 hash, const __u64 *words, int nr)
-{
-	for (int i = 0; i < nr; i++)
-		hash = gp_python_mix(hash, words[i]);
-	return hash;
-}
-
-/*
- * Since 3.12 a code object has a number that no other one gets. Before, code that was made at run
- * time ("<string>") can follow other code with all of its addresses, so so many bytes of its file
- * name (an ASCII one) and of its line table count too. Of the name: the words from byte 16 on, the
- * length first; of the table: its bytes, which begin at 32.
- */
-#define GP_PYTHON_NAME_BYTES  40
-#define GP_PYTHON_LINES_BYTES 64
-
-struct gp_python_made {
-	__u64 name_bytes; /* 0: not read */
-	__u64 name_head[3];
-	__u64 name[GP_PYTHON_NAME_BYTES / 8];
-	__u64 lines_bytes;
-	__u64 lines[GP_PYTHON_LINES_BYTES / 8]; /* zeros behind lines_bytes; so it is with name */
-};
-
-/* ---- Native stacks: what gpuprof tells the kernel's walk about code, and what comes back. ---- */
-
-/* How the caller's stack pointer, the CFA, is found at one instruction. The return address lies
- * right below it. */
-enum gp_unwind_cfa {
-	GP_UNWIND_NONE = 0,  /* not told: no function, or one without unwind information */
-	GP_UNWIND_END = 1,   /* the outermost function of a thread */
-	GP_UNWIND_HARD = 2,  /* told in a way that no rule expresses */
-	GP_UNWIND_SP = 3,    /* rsp + cfa */
-	GP_UNWIND_BP = 4,    /* rbp + cfa */
-	GP_UNWIND_BP_AT = 5, /* what lies at rbp + cfa: a frame that was aligned */
-	GP_UNWIND_SIGNAL =
-		6,	   /* what lies at rsp + cfa, and the interrupted instruction behind it */
-	GP_UNWIND_PLT = 7, /* rsp + cfa, 8 more from byte `bp` of 16 on */
-};
-
-/* How the caller's rbp is found. */
-enum gp_unwind_bp {
-	GP_UNWIND_BP_SAME = 0,
-	GP_UNWIND_BP_CFA = 1,  /* it lies at CFA + bp */
-	GP_UNWIND_BP_BP = 2,   /* it lies at rbp + bp */
-	GP_UNWIND_BP_SP = 3,   /* it lies at rsp + bp */
-	GP_UNWIND_BP_LOST = 4, /* it cannot be had */
-};
-
-/* A rule in a word: the two kinds in a byte each, then `cfa` and `bp` as 24 bits, signed. */
-#define GP_UNWIND_RULE(cfa_kind, bp_kind, cfa, bp)                                                 \
-	((__u64)(cfa_kind) | (__u64)(bp_kind) << 8 | ((__u64)(cfa)&0xffffff) << 16 |               \
-	 (__u64)(bp) << 40)
-#define GP_UNWIND_RULE_CFA_KIND(rule) ((__u8)(rule))
-#define GP_UNWIND_RULE_BP_KIND(rule)  ((__u8)((rule) >> 8))
-#define GP_UNWIND_RULE_CFA(rule)      ((__s64)((rule) << 24) >> 40)
-#define GP_UNWIND_RULE_BP(rule)	      ((__s64)(rule) >> 40)
-
-/*
- * The table of a file is an array of words: rows, rules, pages, one after the other. A row is the
- * ELF address from which it holds, shifted left by 32, and the index of its rule; rows ascend, and
- * the first is that of address 0. A page stands for GP_UNWIND_PAGE bytes of addresses: the index of
- * the row that holds at its first byte, and, shifted left by 32, that of the first row behind it.
- */
-#define GP_UNWIND_PAGE_SHIFT 9
-
-/* Where a file is mapped in a process, and its table. `table` 0: not there yet. */
-struct gp_unwind_range {
-	__u64 start;
-	__u64 end;
-	__u64 bias; /* address = bias + ELF address */
-	__u32 table;
-	__u32 asked; /* the kernel has told that the table is missing */
-	__u32 rules_at;
-	__u32 pages_at;
-	__u32 first_page;
-	__u32 pages_nr;
-};
-
-/* Ranges of one process, ascending; in front of them stands one whose `start` is their number. */
-#define GP_UNWIND_RANGES_MAX 4096
-/* Tables, of all processes. */
-#define GP_UNWIND_TABLES_MAX 4096
 
 /* A stack came to code at `address` (of process head.process) for which there is no table yet. */
 struct gp_ev_unwind {
@@ -536,11 +548,12 @@ enum gp_loss {
 	GP_LOSS_CHILD_MISSED = 18,  /* children that are not in the capture */
 	GP_LOSS_BOXED_UNSEEN = 19,  /* operators called where no probe tells their end or name */
 	GP_LOSS_SCRIPT_UNSEEN = 20, /* calls of TorchScript functions, which no probe tells */
-	GP_LOSS_UNWIND_TABLE = 21,  /* native stacks cut at code whose table was not there yet */
-	GP_LOSS_UNWIND_RULE = 22,   /* native stacks cut at code that has no unwind information */
-	GP_LOSS_UNWIND_HARD = 23,   /* native stacks cut where a rule is not one of ours */
-	GP_LOSS_UNWIND_MEMORY = 24, /* native stacks cut where the thread's stack made no sense */
-	GP_LOSS_NR = 25,
+	GP_LOSS_API_END = 21,	    /* calls of the CUDA API of which only the begin was seen */
+	GP_LOSS_UNWIND_TABLE = 22,  /* native stacks cut at code whose table was not there yet */
+	GP_LOSS_UNWIND_RULE = 23,   /* native stacks cut at code that has no unwind information */
+	GP_LOSS_UNWIND_HARD = 24,   /* native stacks cut where a rule is not one of ours */
+	GP_LOSS_UNWIND_MEMORY = 25, /* native stacks cut where the thread's stack made no sense */
+	GP_LOSS_NR = 26,
 };
 
 /* Ops open on one thread at a time. */

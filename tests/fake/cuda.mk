@@ -5,11 +5,12 @@
 
 FAKE := $(O)/fake
 FAKE_CUDA := $(FAKE)/libcuda.so.1 $(FAKE)/libcudart.so.12 $(FAKE)/libcupti.so.12
+FAKE_NCCL := $(FAKE)/libnccl.so.2
 FAKE_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden $(WARN) -Itests -Iuserspace
-ALL_EXTRA += $(FAKE_CUDA) $(FAKE)/cuda_app $(O)/tests/fake/events
+ALL_EXTRA += $(FAKE_CUDA) $(FAKE_NCCL) $(FAKE)/cuda_app $(O)/tests/fake/events
 
-$(FAKE)/libcuda.so.1: tests/fake/fake_cuda.c tests/fake/fake_gpu.h $(STAMP)
-$(FAKE)/libcudart.so.12: tests/fake/fake_cudart.c tests/fake/fake_gpu.h $(FAKE)/libcuda.so.1
+$(FAKE)/libcuda.so.1: tests/fake/fake_cuda.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h $(STAMP)
+$(FAKE)/libcudart.so.12: tests/fake/fake_cudart.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h $(FAKE)/libcuda.so.1
 $(FAKE)/libcupti.so.12: tests/fake/fake_cupti.c tests/fake/fake_gpu.h \
 	userspace/collector/cupti_abi.h $(FAKE)/libcuda.so.1
 
@@ -17,12 +18,18 @@ $(FAKE_CUDA): | setup-build
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(FAKE_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
-		$(filter %.c,$^) $(filter $(FAKE)/libcuda.so.1,$^) -lpthread -o $@
+		$(filter %.c,$^) $(filter $(FAKE)/libcuda.so.1,$^) -lpthread -ldl -o $@
 
-$(FAKE)/cuda_app: tests/fake/cuda_app.c tests/fake/fake_gpu.h $(FAKE)/libcudart.so.12 \
+$(FAKE_NCCL): tests/fake/fake_nccl.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h \
+		$(FAKE)/libcudart.so.12 | setup-build
+	$(call say,CC,$@)
+	$(Q)$(CC) $(FAKE_CFLAGS) -fno-optimize-sibling-calls -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' \
+		$(filter %.c %.12,$^) -o $@
+
+$(FAKE)/cuda_app: tests/fake/cuda_app.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h $(FAKE)/libcudart.so.12 \
 		$(FAKE)/libcuda.so.1 $(STAMP) | setup-build
 	$(call say,CC,$@)
-	$(Q)$(CC) $(FAKE_CFLAGS) -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed \
+	$(Q)$(CC) $(FAKE_CFLAGS) -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed -rdynamic \
 		$(filter %.c %.12 %.1,$^) -lpthread -o $@
 
 $(O)/tests/fake/events: $(O)/tests/fake/events.o $(O)/libgpuprof.a

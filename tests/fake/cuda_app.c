@@ -3,10 +3,12 @@
 /*
  * A program that uses CUDA and has no other aim: it does what its standard input says, a line at a
  * time, and answers each with a line. "work THREADS ROUNDS", "driver N", "busy 0|1", "jump NS",
- * "truth FILE", "count WORD", "keep 0|1" (call CUDA all the time), "leave". With the argument
+ * "truth FILE", "count WORD", "keep 0|1" (call CUDA all the time), "calls N" (one of each), "graph
+ * N" (launches of a graph of three nodes), "devices N" (work on each device), "rate N US" (N
+ * launches, one each US microseconds; answers how long each took), "leave". With the argument
  * "lazy" it first uses CUDA when it is told to work.
  */
-#include "fake/fake_gpu.h"
+#include "fake/fake_runtime.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -18,29 +20,18 @@
 #define H2D	    1
 #define D2H	    2
 
-struct dim3 {
-	unsigned x, y, z;
-};
-
-int cudaGetDeviceCount(int *ret_nr);
-int cudaGetDevice(int *ret_device);
-int cudaMalloc(void **ret_memory, size_t bytes);
-int cudaFree(void *memory);
-int cudaStreamCreate(void **ret_stream);
-int cudaStreamSynchronize(void *stream);
-int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream);
-int cudaMemsetAsync(void *to, int value, size_t bytes, void *stream);
-int cudaLaunchKernel(const void *function, struct dim3 grid, struct dim3 block, void **arguments,
-		     size_t shared_bytes, void *stream);
-int cuLaunchKernel(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-		   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-		   void *stream, void **arguments, void **extra);
-
 static const char *const kernels[] = {
 	"_Z6vectorPKfS0_Pfi",
 	"_ZN7cutlass6KernelI4gemmEEvNT_6ParamsE",
 	"void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>",
 };
+
+/* A kernel's host function: its symbol is the kernel's name. */
+FAKE_GPU_PUBLIC void vector_add(const float *a) __asm__("_Z10vector_addPKf");
+
+void vector_add(const float *a)
+{
+}
 
 static unsigned rounds;
 
@@ -80,6 +71,106 @@ static void work_on(unsigned threads_nr)
 		(void)pthread_join(threads[i], NULL);
 }
 
+#define DRIVER_STREAM ((void *)9)
+
+static void allocate_each(void *stream)
+{
+	uint64_t handle;
+	size_t pitch;
+	void *p;
+
+	(void)cudaMallocManaged(&p, 1000, 1);
+	(void)cudaFree(p);
+	(void)cudaMallocHost(&p, 2000);
+	(void)cudaFreeHost(p);
+	(void)cudaMallocAsync(&p, 3000, stream);
+	(void)cudaFreeAsync(p, stream);
+	(void)cudaMallocPitch(&p, &pitch, 100, 4);
+	(void)cudaFree(p);
+	if (!cudaMalloc(&p, SIZE_MAX))
+		abort();
+	(void)cuMemAlloc_v2(&handle, 5000);
+	(void)cuMemFree_v2(handle);
+	(void)cuMemCreate(&handle, 6000, NULL, 0);
+	(void)cuMemRelease(handle);
+}
+
+/* One of each call that has a shape of its own. */
+static void call_each(void)
+{
+	struct fake_config config = {{4, 5, 6}, {7, 8, 9}, 64, NULL, NULL, 0};
+	struct fake_driver_config driver = {{3, 2, 1}, {96, 1, 1}, 32, DRIVER_STREAM};
+	void *stream;
+
+	(void)cudaStreamCreate(&stream);
+	config.stream = stream;
+	(void)cudaLaunchKernel((const void *)vector_add, (struct dim3){2, 1, 1},
+			       (struct dim3){64, 1, 1}, NULL, 0, stream);
+	(void)cudaLaunchKernelExC(&config, (const void *)vector_add, NULL);
+	(void)cuLaunchKernelEx(&driver, kernels[1], NULL, NULL);
+	(void)cudaMemcpy2DAsync(NULL, 128, NULL, 256, 100, 7, D2H, stream);
+	(void)cuMemsetD32Async(0, 1, 25, DRIVER_STREAM);
+	allocate_each(stream);
+	(void)cudaDeviceSynchronize();
+}
+
+static void launch_graph(unsigned nr)
+{
+	void *stream, *graph, *exec;
+
+	(void)cudaStreamCreate(&stream);
+	(void)cudaStreamBeginCapture(stream, 0);
+	(void)cudaLaunchKernel((const void *)vector_add, (struct dim3){2, 1, 1},
+			       (struct dim3){64, 1, 1}, NULL, 0, stream);
+	(void)cudaMemcpyAsync(NULL, NULL, 4096, H2D, stream);
+	(void)cudaLaunchKernel(kernels[1], (struct dim3){3, 1, 1}, (struct dim3){32, 1, 1}, NULL, 0,
+			       stream);
+	(void)cudaStreamEndCapture(stream, &graph);
+	(void)cudaGraphInstantiate(&exec, graph, 0);
+	for (unsigned i = 0; i < nr; i++)
+		(void)cudaGraphLaunch(exec, stream);
+	(void)cudaStreamSynchronize(stream);
+}
+
+static void work_on_devices(unsigned nr)
+{
+	int devices;
+
+	(void)cudaGetDeviceCount(&devices);
+	for (int i = 0; i < devices * (int)nr; i++) {
+		int device = i % devices;
+		void *stream;
+
+		(void)cudaSetDevice(device);
+		(void)cudaStreamCreate(&stream);
+		(void)cudaLaunchKernel((const void *)vector_add, (struct dim3){9, 1, 1},
+				       (struct dim3){256, 1, 1}, NULL, 0, stream);
+		(void)cudaMemcpyPeerAsync(NULL, (device + 1) % devices, NULL, device, 1 << 20,
+					  stream);
+		(void)cudaMemsetAsync(NULL, 0, 4096, stream);
+		(void)cudaStreamSynchronize(stream);
+	}
+	(void)cudaSetDevice(0);
+}
+
+/* Nanoseconds that a launch took, on average. */
+static double launch_at_rate(unsigned nr, unsigned pause_us)
+{
+	uint64_t next_ns = fake_gpu_now_ns(), spent_ns = 0;
+
+	for (unsigned i = 0; i < nr; i++) {
+		uint64_t begin_ns;
+
+		while ((begin_ns = fake_gpu_now_ns()) < next_ns)
+			;
+		(void)cudaLaunchKernel((const void *)vector_add, (struct dim3){2, 1, 1},
+				       (struct dim3){64, 1, 1}, NULL, 0, NULL);
+		spent_ns += fake_gpu_now_ns() - begin_ns;
+		next_ns = begin_ns + pause_us * 1000ULL;
+	}
+	return (double)spent_ns / nr;
+}
+
 static bool keeping;
 
 static void *keep(void *arg)
@@ -108,7 +199,7 @@ static void keep_on(bool on)
 
 static int obey(char *line)
 {
-	unsigned threads_nr, nr;
+	unsigned threads_nr, nr, us;
 	long long ns;
 	char word[4096];
 
@@ -119,6 +210,16 @@ static int obey(char *line)
 			(void)cuLaunchKernel(kernels[0], 5, 1, 1, 64, 1, 1, 0, (void *)7, NULL,
 					     NULL);
 		(void)cudaStreamSynchronize(NULL);
+	} else if (sscanf(line, "calls %u", &nr) == 1) {
+		for (unsigned i = 0; i < nr; i++)
+			call_each();
+	} else if (sscanf(line, "graph %u", &nr) == 1) {
+		launch_graph(nr);
+	} else if (sscanf(line, "devices %u", &nr) == 1) {
+		work_on_devices(nr);
+	} else if (sscanf(line, "rate %u %u", &nr, &us) == 2) {
+		printf("took %.1f\n", launch_at_rate(nr, us));
+		return 0;
 	} else if (sscanf(line, "keep %u", &nr) == 1) {
 		keep_on(nr != 0);
 	} else if (sscanf(line, "busy %u", &nr) == 1) {

@@ -5,8 +5,9 @@
  * the driver's interface that the tests need. Work on a stream runs one piece after the other, on
  * several streams at once; how long each takes is fixed by what it is.
  */
-#include "fake/fake_gpu.h"
+#include "fake/fake_runtime.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +23,23 @@
 #define BLOCK_NS      10
 #define BYTES_PER_NS  10
 #define DRIVER	      12080
-#define NOT_READY     3 /* CUDA_ERROR_NOT_INITIALIZED */
-#define CBID_LAUNCH   307
+#define NO_MEMORY     2	  /* CUDA_ERROR_OUT_OF_MEMORY */
+#define NOT_READY     3	  /* CUDA_ERROR_NOT_INITIALIZED */
+#define NO_DEVICE     101 /* CUDA_ERROR_INVALID_DEVICE */
+#define MEMORY_MOST   (16UL << 30)
 #define DEFAULT_DRIFT 20
 #define DEFAULT_BASE  1700000000000000000ULL
+
+/* Callback ids of the driver's interface. */
+enum cbid {
+	CBID_SET_WORDS = 220,
+	CBID_ALLOC = 243,
+	CBID_FREE = 245,
+	CBID_LAUNCH = 307,
+	CBID_CREATE = 549,
+	CBID_RELEASE = 550,
+	CBID_LAUNCH_EX = 652,
+};
 
 const char fake_gpu_marker[] = "gpuprof test stand-in, no GPU";
 
@@ -100,6 +114,18 @@ uint64_t fake_gpu_cupti_ns(uint64_t monotonic_ns)
 	return ns;
 }
 
+static __thread uint32_t current_device;
+
+uint32_t fake_gpu_device(void)
+{
+	return current_device;
+}
+
+void fake_gpu_set_device(uint32_t device)
+{
+	current_device = device;
+}
+
 static struct fake_event *add(const struct fake_event *event)
 {
 	struct fake_event *e;
@@ -112,6 +138,7 @@ static struct fake_event *add(const struct fake_event *event)
 	}
 	e = &gpu.events[gpu.nr++];
 	*e = *event;
+	e->device = fake_gpu_device();
 	e->tid = (uint32_t)syscall(SYS_gettid);
 	e->pthread_id = (uint32_t)(uintptr_t)pthread_self();
 	e->traced = gpu.traced >> e->kind & 1;
@@ -145,8 +172,8 @@ uint32_t fake_gpu_begin(uint64_t *ret_start_ns)
 {
 	uint32_t id;
 
+	(void)cuInit(0);
 	pthread_mutex_lock(&lock);
-	gpu.ready = true;
 	id = gpu.next_correlation++;
 	if (!id)
 		id = gpu.next_correlation++;
@@ -311,12 +338,13 @@ int fake_gpu_truth(const char *path)
 
 		(void)fprintf(f,
 			      "%s\t%s\t%d\t%d\t%u\t%u\t%llu\t%llu\t%u\t%llu\t%u,%u,%u\t%u,%u,%u"
-			      "\t%s\n",
+			      "\t%u\t%u,%u\t%s\n",
 			      kinds[e->kind], faults[e->fault], e->traced, e->driver,
 			      e->correlation_id, e->tid, (unsigned long long)e->start_ns,
 			      (unsigned long long)e->end_ns, e->stream,
 			      (unsigned long long)e->bytes, e->grid[0], e->grid[1], e->grid[2],
-			      e->block[0], e->block[1], e->block[2], e->name ? e->name : "");
+			      e->block[0], e->block[1], e->block[2], e->device, e->graph,
+			      e->graph_node, e->name ? e->name : "");
 	}
 	err = ferror(f);
 	pthread_mutex_unlock(&lock);
@@ -349,17 +377,32 @@ unsigned fake_gpu_counted(const char *what)
 
 /* ---- the driver's interface ---- */
 
-FAKE_GPU_PUBLIC int cuInit(unsigned flags);
-FAKE_GPU_PUBLIC int cuDriverGetVersion(int *ret_version);
-FAKE_GPU_PUBLIC int cuDeviceGetCount(int *ret_nr);
-FAKE_GPU_PUBLIC int cuLaunchKernel(const void *function, unsigned grid_x, unsigned grid_y,
-				   unsigned grid_z, unsigned block_x, unsigned block_y,
-				   unsigned block_z, unsigned shared_bytes, void *stream,
-				   void **arguments, void **extra);
+/* As the driver does: libraries that want to be told of CUDA are named in the environment. */
+static void inject(void)
+{
+	const char *path = getenv("CUDA_INJECTION64_PATH");
+	void *handle = path ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
+	int (*initialize)(void) = NULL;
+
+	if (handle)
+		*(void **)&initialize = dlsym(handle, "InitializeInjection");
+	if (initialize)
+		(void)initialize();
+}
+
+static void start(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, inject);
+}
 
 int cuInit(unsigned flags)
 {
+	start();
+	pthread_mutex_lock(&lock);
 	gpu.ready = true;
+	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
@@ -376,8 +419,56 @@ int cuDeviceGetCount(int *ret_nr)
 	pthread_mutex_lock(&lock);
 	ready = gpu.ready;
 	pthread_mutex_unlock(&lock);
-	*ret_nr = ready;
+	*ret_nr = ready ? (int)fake_gpu_setting("FAKE_CUDA_DEVICES", 1) : 0;
 	return ready ? 0 : NOT_READY;
+}
+
+int cuDeviceGet(int *ret_device, int ordinal)
+{
+	int nr;
+
+	if (cuDeviceGetCount(&nr) || ordinal < 0 || ordinal >= nr)
+		return NO_DEVICE;
+	*ret_device = ordinal;
+	return 0;
+}
+
+int cuDeviceGetName(char *ret_name, int bytes, int device)
+{
+	(void)snprintf(ret_name, (size_t)bytes, "Simulated GPU %d", device);
+	return 0;
+}
+
+int cuDeviceTotalMem_v2(size_t *ret_bytes, int device)
+{
+	*ret_bytes = 16UL << 30;
+	return 0;
+}
+
+/* Those of an A100, by CUdevice_attribute. */
+int cuDeviceGetAttribute(int *ret_value, int attribute, int device)
+{
+	static const int values[][2] = {
+		{1, 1024}, {8, 49152},	 {10, 32},    {12, 65536},  {16, 108}, {39, 2048},  {75, 8},
+		{76, 0},   {81, 167936}, {82, 65536}, {97, 166912}, {106, 32}, {111, 1024},
+	};
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		if (values[i][0] == attribute) {
+			*ret_value = values[i][1];
+			return 0;
+		}
+	return NO_DEVICE;
+}
+
+static void launch(struct fake_event *work, const char *name, uint32_t cbid)
+{
+	uint64_t start_ns;
+
+	work->kind = FAKE_KERNEL;
+	work->correlation_id = fake_gpu_begin(&start_ns);
+	fake_gpu_submit(work);
+	fake_gpu_end(work->correlation_id, start_ns, name, true, cbid);
 }
 
 /* A function is its name. */
@@ -386,17 +477,86 @@ int cuLaunchKernel(const void *function, unsigned grid_x, unsigned grid_y, unsig
 		   void *stream, void **arguments, void **extra)
 {
 	struct fake_event work = {
-		.kind = FAKE_KERNEL,
 		.name = function,
 		.stream = (uint32_t)(uintptr_t)stream,
 		.grid = {grid_x, grid_y, grid_z},
 		.block = {block_x, block_y, block_z},
 		.shared_bytes = shared_bytes,
 	};
+
+	launch(&work, "cuLaunchKernel", CBID_LAUNCH);
+	return 0;
+}
+
+int cuLaunchKernelEx(const struct fake_driver_config *config, const void *function,
+		     void **arguments, void **extra)
+{
+	struct fake_event work = {
+		.name = function,
+		.stream = (uint32_t)(uintptr_t)config->stream,
+		.grid = {config->grid[0], config->grid[1], config->grid[2]},
+		.block = {config->block[0], config->block[1], config->block[2]},
+		.shared_bytes = config->shared_bytes,
+	};
+
+	launch(&work, "cuLaunchKernelEx", CBID_LAUNCH_EX);
+	return 0;
+}
+
+static int allocate(uint64_t *ret_memory, size_t bytes, const char *name, uint32_t cbid)
+{
+	uint64_t start_ns;
+	uint32_t id = fake_gpu_begin(&start_ns);
+	bool given = bytes <= MEMORY_MOST;
+
+	/* Content is never touched. */
+	*ret_memory = given ? (uint64_t)(uintptr_t)malloc(1) : 0;
+	fake_gpu_end(id, start_ns, name, true, cbid);
+	return given ? 0 : NO_MEMORY;
+}
+
+static int release(uint64_t memory, const char *name, uint32_t cbid)
+{
+	uint64_t start_ns;
+	uint32_t id = fake_gpu_begin(&start_ns);
+
+	free((void *)(uintptr_t)memory);
+	fake_gpu_end(id, start_ns, name, true, cbid);
+	return 0;
+}
+
+int cuMemAlloc_v2(uint64_t *ret_memory, size_t bytes)
+{
+	return allocate(ret_memory, bytes, "cuMemAlloc_v2", CBID_ALLOC);
+}
+
+int cuMemFree_v2(uint64_t memory)
+{
+	return release(memory, "cuMemFree_v2", CBID_FREE);
+}
+
+int cuMemCreate(uint64_t *ret_handle, size_t bytes, const void *properties,
+		unsigned long long flags)
+{
+	return allocate(ret_handle, bytes, "cuMemCreate", CBID_CREATE);
+}
+
+int cuMemRelease(uint64_t handle)
+{
+	return release(handle, "cuMemRelease", CBID_RELEASE);
+}
+
+int cuMemsetD32Async(uint64_t memory, unsigned value, size_t words, void *stream)
+{
+	struct fake_event work = {
+		.kind = FAKE_SET,
+		.bytes = 4 * words,
+		.stream = (uint32_t)(uintptr_t)stream,
+	};
 	uint64_t start_ns;
 
 	work.correlation_id = fake_gpu_begin(&start_ns);
 	fake_gpu_submit(&work);
-	fake_gpu_end(work.correlation_id, start_ns, "cuLaunchKernel", true, CBID_LAUNCH);
+	fake_gpu_end(work.correlation_id, start_ns, "cuMemsetD32Async", true, CBID_SET_WORDS);
 	return 0;
 }

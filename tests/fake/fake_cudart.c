@@ -2,99 +2,100 @@
 
 /*
  * The stand-in for libcudart.so.12: the runtime's calls that the tests make, by their real names
- * and arguments. A kernel's function is a string that never goes away, its name; a stream is its
- * number. Memory is the host's, and copies do not touch it.
+ * and arguments. A kernel's function is a C function with a symbol, or a string that never goes
+ * away: its name; a stream is its number. Copies do not touch memory. What is launched on a stream
+ * that is being captured becomes a graph.
  */
-#include "fake/fake_gpu.h"
+#include "fake/fake_runtime.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 
-#define PUBLIC	       FAKE_GPU_PUBLIC
 #define DEFAULT_STREAM 7
 #define FIRST_STREAM   13
+#define NODES_MAX      16
+#define PITCH	       512
 
 /* Callback ids of the runtime's interface. */
 enum cbid {
 	CBID_DEVICE_COUNT = 3,
+	CBID_SET_DEVICE = 16,
 	CBID_GET_DEVICE = 17,
 	CBID_MALLOC = 20,
+	CBID_MALLOC_PITCH = 21,
 	CBID_FREE = 22,
+	CBID_MALLOC_HOST = 25,
+	CBID_FREE_HOST = 26,
 	CBID_COPY = 41,
+	CBID_COPY_2D = 44,
 	CBID_SET = 51,
 	CBID_STREAM_CREATE = 129,
 	CBID_STREAM_SYNC = 131,
+	CBID_COPY_PEER = 161,
+	CBID_DEVICE_SYNC = 165,
+	CBID_MALLOC_MANAGED = 206,
 	CBID_LAUNCH = 211,
+	CBID_GRAPH_LAUNCH = 311,
+	CBID_BEGIN_CAPTURE = 315,
+	CBID_END_CAPTURE = 319,
+	CBID_MALLOC_ASYNC = 373,
+	CBID_FREE_ASYNC = 375,
+	CBID_LAUNCH_EX = 430,
+	CBID_INSTANTIATE = 443,
 };
 
-struct dim3 {
-	unsigned x, y, z;
+struct graph {
+	uint32_t id, nr;
+	struct fake_event nodes[NODES_MAX];
 };
 
-PUBLIC int cudaGetDeviceCount(int *ret_nr);
-PUBLIC int cudaGetDevice(int *ret_device);
-PUBLIC int cudaMalloc(void **ret_memory, size_t bytes);
-PUBLIC int cudaFree(void *memory);
-PUBLIC int cudaStreamCreate(void **ret_stream);
-PUBLIC int cudaStreamSynchronize(void *stream);
-PUBLIC int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream);
-PUBLIC int cudaMemsetAsync(void *to, int value, size_t bytes, void *stream);
-PUBLIC int cudaLaunchKernel(const void *function, struct dim3 grid, struct dim3 block,
-			    void **arguments, size_t shared_bytes, void *stream);
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct graph *capturing; /* one at a time */
+static uint32_t capturing_stream;
+static uint32_t graphs_nr, nodes_nr;
 
 static uint32_t number_of(void *stream)
 {
 	return stream ? (uint32_t)(uintptr_t)stream : DEFAULT_STREAM;
 }
 
-int cudaGetDeviceCount(int *ret_nr)
+/* A call that does nothing. */
+static int note(const char *name, uint32_t cbid)
 {
 	uint64_t start_ns;
 	uint32_t id = fake_gpu_begin(&start_ns);
 
-	*ret_nr = 1;
-	fake_gpu_end(id, start_ns, "cudaGetDeviceCount_v3020", false, CBID_DEVICE_COUNT);
+	fake_gpu_end(id, start_ns, name, false, cbid);
 	return 0;
+}
+
+/* ---- devices, streams ---- */
+
+int cudaGetDeviceCount(int *ret_nr)
+{
+	*ret_nr = (int)fake_gpu_setting("FAKE_CUDA_DEVICES", 1);
+	return note("cudaGetDeviceCount_v3020", CBID_DEVICE_COUNT);
 }
 
 int cudaGetDevice(int *ret_device)
 {
-	uint64_t start_ns;
-	uint32_t id = fake_gpu_begin(&start_ns);
-
-	*ret_device = 0;
-	fake_gpu_end(id, start_ns, "cudaGetDevice_v3020", false, CBID_GET_DEVICE);
-	return 0;
+	*ret_device = (int)fake_gpu_device();
+	return note("cudaGetDevice_v3020", CBID_GET_DEVICE);
 }
 
-int cudaMalloc(void **ret_memory, size_t bytes)
+int cudaSetDevice(int device)
 {
-	uint64_t start_ns;
-	uint32_t id = fake_gpu_begin(&start_ns);
-
-	*ret_memory = malloc(bytes);
-	fake_gpu_end(id, start_ns, "cudaMalloc_v3020", false, CBID_MALLOC);
-	return *ret_memory ? 0 : 2;
-}
-
-int cudaFree(void *memory)
-{
-	uint64_t start_ns;
-	uint32_t id = fake_gpu_begin(&start_ns);
-
-	free(memory);
-	fake_gpu_end(id, start_ns, "cudaFree_v3020", false, CBID_FREE);
-	return 0;
+	fake_gpu_set_device((uint32_t)device);
+	return note("cudaSetDevice_v3020", CBID_SET_DEVICE);
 }
 
 int cudaStreamCreate(void **ret_stream)
 {
 	static uint32_t next = FIRST_STREAM;
-	uint64_t start_ns;
-	uint32_t id = fake_gpu_begin(&start_ns);
 
 	*ret_stream = (void *)(uintptr_t)__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
-	fake_gpu_end(id, start_ns, "cudaStreamCreate_v3020", false, CBID_STREAM_CREATE);
-	return 0;
+	return note("cudaStreamCreate_v3020", CBID_STREAM_CREATE);
 }
 
 int cudaStreamSynchronize(void *stream)
@@ -107,6 +108,101 @@ int cudaStreamSynchronize(void *stream)
 	return 0;
 }
 
+int cudaDeviceSynchronize(void)
+{
+	uint64_t start_ns;
+	uint32_t id = fake_gpu_begin(&start_ns);
+
+	fake_gpu_wait(DEFAULT_STREAM, id);
+	fake_gpu_end(id, start_ns, "cudaDeviceSynchronize_v3020", false, CBID_DEVICE_SYNC);
+	return 0;
+}
+
+/* ---- memory ---- */
+
+static int allocate(void **ret_memory, size_t bytes, const char *name, uint32_t cbid)
+{
+	uint64_t start_ns, memory = 0;
+	uint32_t id = fake_gpu_begin(&start_ns);
+	int result = cuMemAlloc_v2(&memory, bytes);
+
+	*ret_memory = (void *)(uintptr_t)memory;
+	fake_gpu_end(id, start_ns, name, false, cbid);
+	return result;
+}
+
+static int release(void *memory, const char *name, uint32_t cbid)
+{
+	uint64_t start_ns;
+	uint32_t id = fake_gpu_begin(&start_ns);
+	int result = cuMemFree_v2((uint64_t)(uintptr_t)memory);
+
+	fake_gpu_end(id, start_ns, name, false, cbid);
+	return result;
+}
+
+int cudaMalloc(void **ret_memory, size_t bytes)
+{
+	return allocate(ret_memory, bytes, "cudaMalloc_v3020", CBID_MALLOC);
+}
+
+int cudaMallocPitch(void **ret_memory, size_t *ret_pitch, size_t width, size_t height)
+{
+	*ret_pitch = (width + PITCH - 1) / PITCH * PITCH;
+	return allocate(ret_memory, *ret_pitch * height, "cudaMallocPitch_v3020",
+			CBID_MALLOC_PITCH);
+}
+
+int cudaMallocManaged(void **ret_memory, size_t bytes, unsigned flags)
+{
+	return allocate(ret_memory, bytes, "cudaMallocManaged_v6000", CBID_MALLOC_MANAGED);
+}
+
+int cudaMallocHost(void **ret_memory, size_t bytes)
+{
+	return allocate(ret_memory, bytes, "cudaMallocHost_v3020", CBID_MALLOC_HOST);
+}
+
+int cudaMallocAsync(void **ret_memory, size_t bytes, void *stream)
+{
+	return allocate(ret_memory, bytes, "cudaMallocAsync_v11020", CBID_MALLOC_ASYNC);
+}
+
+int cudaFree(void *memory)
+{
+	return release(memory, "cudaFree_v3020", CBID_FREE);
+}
+
+int cudaFreeHost(void *memory)
+{
+	return release(memory, "cudaFreeHost_v3020", CBID_FREE_HOST);
+}
+
+int cudaFreeAsync(void *memory, void *stream)
+{
+	return release(memory, "cudaFreeAsync_v11020", CBID_FREE_ASYNC);
+}
+
+/* ---- work ---- */
+
+static void submit(struct fake_event *work, const char *name, uint32_t cbid)
+{
+	uint64_t start_ns;
+	bool captured;
+
+	work->correlation_id = fake_gpu_begin(&start_ns);
+	pthread_mutex_lock(&lock);
+	captured = capturing && capturing_stream == work->stream && capturing->nr < NODES_MAX;
+	if (captured) {
+		work->graph_node = ++nodes_nr;
+		capturing->nodes[capturing->nr++] = *work;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!captured)
+		fake_gpu_submit(work);
+	fake_gpu_end(work->correlation_id, start_ns, name, false, cbid);
+}
+
 int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
 {
 	struct fake_event work = {
@@ -115,11 +211,36 @@ int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *st
 		.copy_kind = (uint8_t)kind,
 		.stream = number_of(stream),
 	};
-	uint64_t start_ns;
 
-	work.correlation_id = fake_gpu_begin(&start_ns);
-	fake_gpu_submit(&work);
-	fake_gpu_end(work.correlation_id, start_ns, "cudaMemcpyAsync_v3020", false, CBID_COPY);
+	submit(&work, "cudaMemcpyAsync_v3020", CBID_COPY);
+	return 0;
+}
+
+int cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+		      size_t height, int kind, void *stream)
+{
+	struct fake_event work = {
+		.kind = FAKE_COPY,
+		.bytes = width * height,
+		.copy_kind = (uint8_t)kind,
+		.stream = number_of(stream),
+	};
+
+	submit(&work, "cudaMemcpy2DAsync_v3020", CBID_COPY_2D);
+	return 0;
+}
+
+int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+			void *stream)
+{
+	struct fake_event work = {
+		.kind = FAKE_COPY,
+		.bytes = bytes,
+		.peer_device = (uint32_t)to_device + 1,
+		.stream = number_of(stream),
+	};
+
+	submit(&work, "cudaMemcpyPeerAsync_v4000", CBID_COPY_PEER);
 	return 0;
 }
 
@@ -130,29 +251,94 @@ int cudaMemsetAsync(void *to, int value, size_t bytes, void *stream)
 		.bytes = bytes,
 		.stream = number_of(stream),
 	};
-	uint64_t start_ns;
 
-	work.correlation_id = fake_gpu_begin(&start_ns);
-	fake_gpu_submit(&work);
-	fake_gpu_end(work.correlation_id, start_ns, "cudaMemsetAsync_v3020", false, CBID_SET);
+	submit(&work, "cudaMemsetAsync_v3020", CBID_SET);
 	return 0;
 }
 
-int cudaLaunchKernel(const void *function, struct dim3 grid, struct dim3 block, void **arguments,
-		     size_t shared_bytes, void *stream)
+static const char *name_of(const void *function)
 {
-	struct fake_event work = {
+	Dl_info info;
+
+	if (dladdr(function, &info) && info.dli_saddr == function)
+		return info.dli_sname;
+	return function;
+}
+
+static struct fake_event kernel(const void *function, struct dim3 grid, struct dim3 block,
+				size_t shared_bytes, void *stream)
+{
+	return (struct fake_event){
 		.kind = FAKE_KERNEL,
-		.name = function,
+		.name = name_of(function),
 		.stream = number_of(stream),
 		.grid = {grid.x, grid.y, grid.z},
 		.block = {block.x, block.y, block.z},
 		.shared_bytes = (uint32_t)shared_bytes,
 	};
-	uint64_t start_ns;
+}
 
-	work.correlation_id = fake_gpu_begin(&start_ns);
-	fake_gpu_submit(&work);
-	fake_gpu_end(work.correlation_id, start_ns, "cudaLaunchKernel_v7000", false, CBID_LAUNCH);
+int cudaLaunchKernel(const void *function, struct dim3 grid, struct dim3 block, void **arguments,
+		     size_t shared_bytes, void *stream)
+{
+	struct fake_event work = kernel(function, grid, block, shared_bytes, stream);
+
+	submit(&work, "cudaLaunchKernel_v7000", CBID_LAUNCH);
+	return 0;
+}
+
+int cudaLaunchKernelExC(const struct fake_config *config, const void *function, void **arguments)
+{
+	struct fake_event work =
+		kernel(function, config->grid, config->block, config->shared_bytes, config->stream);
+
+	submit(&work, "cudaLaunchKernelExC_v11060", CBID_LAUNCH_EX);
+	return 0;
+}
+
+/* ---- graphs ---- */
+
+int cudaStreamBeginCapture(void *stream, int mode)
+{
+	pthread_mutex_lock(&lock);
+	capturing = calloc(1, sizeof(*capturing));
+	if (capturing)
+		capturing->id = ++graphs_nr;
+	capturing_stream = number_of(stream);
+	pthread_mutex_unlock(&lock);
+	return note("cudaStreamBeginCapture_v10000", CBID_BEGIN_CAPTURE);
+}
+
+int cudaStreamEndCapture(void *stream, void **ret_graph)
+{
+	pthread_mutex_lock(&lock);
+	*ret_graph = capturing;
+	capturing = NULL;
+	pthread_mutex_unlock(&lock);
+	return note("cudaStreamEndCapture_v10000", CBID_END_CAPTURE);
+}
+
+int cudaGraphInstantiate(void **ret_exec, void *graph, unsigned long long flags)
+{
+	*ret_exec = graph;
+	return note("cudaGraphInstantiate_v12000", CBID_INSTANTIATE);
+}
+
+/* All nodes have the launch's correlation id. */
+int cudaGraphLaunch(void *exec, void *stream)
+{
+	const struct graph *graph = exec;
+	uint64_t start_ns;
+	uint32_t id = fake_gpu_begin(&start_ns);
+
+	for (uint32_t i = 0; i < graph->nr; i++) {
+		struct fake_event node = graph->nodes[i];
+
+		node.correlation_id = id;
+		node.graph = graph->id;
+		node.stream = number_of(stream);
+		fake_gpu_submit(&node);
+	}
+	fake_gpu_end(id, start_ns, "cudaGraphLaunch_v10000", false, CBID_GRAPH_LAUNCH);
 	return 0;
 }

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PUBLIC		FAKE_GPU_PUBLIC
@@ -24,6 +25,8 @@
 #define MEMORY_DEVICE	3
 #define FROM_HOST	1
 #define TO_HOST		2
+#define PEER_TO_PEER	10
+#define BUFFER_FLUSH	(1 << 16)
 
 PUBLIC int cuptiGetVersion(uint32_t *ret_version);
 PUBLIC int cuptiGetTimestamp(uint64_t *ret_ns);
@@ -49,7 +52,7 @@ static struct {
 	size_t bytes, used, buffer_bytes;
 	size_t dropped;
 	uint32_t thread_ids, domains, version;
-	bool subscribed, kinds[KINDS], silent[CBIDS];
+	bool subscribed, tells_overhead, kinds[KINDS], silent[CBIDS];
 	cupti_request_fn request;
 	cupti_complete_fn complete;
 	cupti_callback_fn callback;
@@ -60,6 +63,7 @@ static struct {
 __attribute__((constructor)) static void begin(void)
 {
 	cupti.version = (uint32_t)fake_gpu_setting("FAKE_CUPTI_VERSION", DEFAULT_VERSION);
+	cupti.tells_overhead = fake_gpu_setting("FAKE_CUPTI_OVERHEAD", 0);
 	cupti.buffer_bytes = fake_gpu_setting("FAKE_CUPTI_BUFFER", SIZE_MAX);
 }
 
@@ -75,6 +79,8 @@ static size_t record_bytes(uint32_t kind)
 	case CUPTI_MEMCPY:
 	case CUPTI_MEMSET:
 		return big ? 88 : (graph ? 80 : 72);
+	case CUPTI_PEER_COPY:
+		return graph ? sizeof(struct cupti_peer_copy) : 80;
 	default:
 		return 40;
 	}
@@ -127,8 +133,11 @@ static void write_kernel(const struct fake_event *e, uint64_t start, uint64_t en
 		.registers_per_thread = 32,
 		.start = start,
 		.end = end,
-		.context = 1,
+		.device = e->device,
+		.context = 1 + e->device,
 		.stream = e->stream,
+		.graph = e->graph,
+		.graph_node = e->graph_node,
 		.dynamic_shared_bytes = (int32_t)e->shared_bytes,
 		.correlation_id = e->correlation_id,
 		.name = e->name,
@@ -151,8 +160,34 @@ static void write_copy(const struct fake_event *e, uint64_t start, uint64_t end)
 		.bytes = e->bytes,
 		.start = start,
 		.end = end,
-		.context = 1,
+		.device = e->device,
+		.context = 1 + e->device,
 		.stream = e->stream,
+		.graph = e->graph,
+		.graph_node = e->graph_node,
+		.correlation_id = e->correlation_id,
+	};
+
+	write_record(&c, sizeof(c));
+}
+
+static void write_peer_copy(const struct fake_event *e, uint64_t start, uint64_t end)
+{
+	struct cupti_peer_copy c = {
+		.kind = CUPTI_PEER_COPY,
+		.copy_kind = PEER_TO_PEER,
+		.src_kind = MEMORY_DEVICE,
+		.dst_kind = MEMORY_DEVICE,
+		.bytes = e->bytes,
+		.start = start,
+		.end = end,
+		.device = e->device,
+		.context = 1 + e->device,
+		.stream = e->stream,
+		.src_device = e->device,
+		.src_context = 1 + e->device,
+		.dst_device = e->peer_device - 1,
+		.dst_context = e->peer_device,
 		.correlation_id = e->correlation_id,
 	};
 
@@ -166,8 +201,11 @@ static void write_set(const struct fake_event *e, uint64_t start, uint64_t end)
 		.bytes = e->bytes,
 		.start = start,
 		.end = end,
-		.context = 1,
+		.device = e->device,
+		.context = 1 + e->device,
 		.stream = e->stream,
+		.graph = e->graph,
+		.graph_node = e->graph_node,
 		.correlation_id = e->correlation_id,
 		.memory_kind = MEMORY_DEVICE,
 	};
@@ -201,7 +239,7 @@ static void write_sync(const struct fake_event *e, uint64_t start, uint64_t end)
 		.start = start,
 		.end = end,
 		.correlation_id = e->correlation_id,
-		.context = 1,
+		.context = 1 + e->device,
 		.stream = e->stream,
 	};
 
@@ -221,15 +259,40 @@ static void write_event(const struct fake_event *e)
 		return;
 	}
 	spoil(e, &start, &end);
+	if (e->peer_device) {
+		write_peer_copy(e, start, end);
+		return;
+	}
 	writers[e->kind](e, start, end);
+}
+
+/* What the last flush cost its thread. */
+static void write_overhead(uint64_t start_ns)
+{
+	struct cupti_overhead o = {
+		.kind = CUPTI_OVERHEAD,
+		.what = BUFFER_FLUSH,
+		.object_kind = CUPTI_OBJECT_THREAD,
+		.process = (uint32_t)getpid(),
+		.thread = (uint32_t)syscall(SYS_gettid),
+		.start = fake_gpu_cupti_ns(start_ns),
+		.end = fake_gpu_cupti_ns(fake_gpu_now_ns()),
+	};
+
+	fake_gpu_count("overhead");
+	write_record(&o, sizeof(o));
 }
 
 static void deliver(bool flush)
 {
+	uint64_t start_ns = fake_gpu_now_ns();
+
 	if (!cupti.request)
 		return;
 	pthread_mutex_lock(&cupti.delivery);
 	fake_gpu_deliver(flush, write_event);
+	if (flush && cupti.tells_overhead && cupti.kinds[CUPTI_OVERHEAD])
+		write_overhead(start_ns);
 	if (flush)
 		give_back();
 	pthread_mutex_unlock(&cupti.delivery);

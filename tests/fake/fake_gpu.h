@@ -9,8 +9,9 @@
  * Environment: FAKE_CUPTI_FAULT "zero=N,backwards=N,drop=N": every Nth traced piece of GPU work
  * gets a record without start, with its end before its start, or none. FAKE_CUPTI_LATE: flushes
  * that a record waits for. FAKE_CUPTI_BUFFER: bytes of a buffer that are used. FAKE_CUPTI_VERSION.
+ * FAKE_CUPTI_OVERHEAD: 1: each flush leaves a record of what it cost.
  * FAKE_CUPTI_DRIFT_PPM and FAKE_CUPTI_OFFSET_NS: of CUPTI's clock. FAKE_CUDA_CORRELATION: the first
- * correlation id. FAKE_CUDA_DRIVER: the driver's version.
+ * correlation id. FAKE_CUDA_DRIVER: the driver's version. FAKE_CUDA_DEVICES: how many there are.
  */
 #ifndef GP_FAKE_FAKE_GPU_H
 #define GP_FAKE_FAKE_GPU_H
@@ -35,6 +36,8 @@ struct fake_event {
 	uint64_t start_ns, end_ns, bytes;
 	uint32_t grid[3], block[3], shared_bytes;
 	uint8_t copy_kind;
+	uint32_t device, peer_device; /* peer: one more than it; 0: no copy between devices */
+	uint32_t graph, graph_node;   /* 0: none */
 	uint32_t flushes_left;
 	const char *name; /* for ever */
 };
@@ -61,6 +64,10 @@ FAKE_GPU_PUBLIC void fake_gpu_end(uint32_t correlation_id, uint64_t start_ns, co
 FAKE_GPU_PUBLIC void fake_gpu_submit(const struct fake_event *work);
 /* Waits until all the stream's work is done. */
 FAKE_GPU_PUBLIC void fake_gpu_wait(uint32_t stream, uint32_t correlation_id);
+
+/* The device that the calling thread works on. */
+FAKE_GPU_PUBLIC uint32_t fake_gpu_device(void);
+FAKE_GPU_PUBLIC void fake_gpu_set_device(uint32_t device);
 
 /* For libcupti. `mask`: bits 1 << enum fake_kind that are traced from now on. */
 FAKE_GPU_PUBLIC void fake_gpu_trace(uint32_t mask, const struct fake_hooks *hooks);

@@ -76,7 +76,8 @@ static void walk_once(struct walk *w, uint32_t entry_offset, const uint32_t *exi
 	}
 }
 
-static void place(struct code_decoder *d, const uint8_t *data, size_t bytes)
+static void place(struct code_decoder *d, enum code_exit_rule rule, const uint8_t *data,
+		  size_t bytes)
 {
 	uint32_t exits[CODE_EXITS_MAX];
 	struct code_insn entry;
@@ -89,7 +90,7 @@ static void place(struct code_decoder *d, const uint8_t *data, size_t bytes)
 
 		if (code_entry(d, data, bytes, &entry) || entry.offset >= bytes)
 			abort();
-		if (!code_exits(&c, entry.offset, exits, &nr, &why))
+		if (!code_exits(&c, entry.offset, rule, exits, &nr, &why))
 			for (int i = 0; i < WALKS; i++)
 				walk_once(&w, entry.offset, exits, nr);
 		else if (!why)
@@ -136,6 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		abort();
 	read_names(data, bytes);
 	if (bytes)
-		place(decoder, data, bytes);
+		for (enum code_exit_rule rule = CODE_EXIT_ANY; rule <= CODE_EXIT_RESULT; rule++)
+			place(decoder, rule, data, bytes);
 	return 0;
 }

@@ -122,6 +122,67 @@ static void one_api(struct input *in, struct recording_writer *w)
 	(void)recording_writer__event(w, &a, sizeof(a));
 }
 
+static void one_api_call(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_api_call a = {0};
+
+	head(in, &a.api.head, GP_EV_API);
+	a.api.start_ns = number(in);
+	a.api.instance = instance(in);
+	a.api.name_id = byte(in) % (NAMES_NR + 2);
+	a.api.bytes = number(in);
+	a.api.block[0] = byte(in);
+	a.kernel_name_id = byte(in) % (NAMES_NR + 2);
+	(void)recording_writer__event(w, &a, sizeof(a));
+}
+
+static void one_collective(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_collective c = {0};
+
+	head(in, &c.head, GP_EV_COLLECTIVE);
+	c.start_ns = number(in);
+	c.instance = instance(in);
+	c.count = number(in);
+	c.communicator = byte(in) % 3;
+	c.name_id = byte(in) % (NAMES_NR + 2);
+	c.datatype = (int32_t)number(in) - 2;
+	c.op = (int32_t)number(in) - 2;
+	c.ranks = (int32_t)number(in) - 2;
+	(void)recording_writer__event(w, &c, sizeof(c));
+}
+
+static void one_cuda_memory(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_cuda_memory m = {0};
+
+	head(in, &m.head, GP_EV_CUDA_MEMORY);
+	m.instance = instance(in);
+	m.address = byte(in) % 8;
+	m.bytes = number(in);
+	m.what = byte(in) % 5;
+	(void)recording_writer__event(w, &m, sizeof(m));
+}
+
+static void one_device(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_device d = {0};
+	struct gp_ev_overhead o = {0};
+
+	head(in, &d.head, GP_EV_DEVICE);
+	d.device = byte(in) % 3;
+	d.sms = (uint32_t)number(in);
+	d.threads_per_block = d.threads_per_sm = (uint32_t)number(in);
+	d.warp_threads = (uint32_t)number(in);
+	d.registers_per_sm = (uint32_t)number(in);
+	d.name[0] = (char)byte(in);
+	(void)recording_writer__event(w, &d, sizeof(d));
+	head(in, &o.head, GP_EV_OVERHEAD);
+	o.start_ns = number(in);
+	o.what = (uint32_t)number(in);
+	(void)recording_writer__event(w, &o, sizeof(o));
+}
+
 static void one_kernel(struct input *in, struct recording_writer *w)
 {
 	struct gp_ev_kernel k = {0};
@@ -135,6 +196,9 @@ static void one_kernel(struct input *in, struct recording_writer *w)
 	k.context = byte(in) % 3;
 	k.dynamic_shared_bytes = k.static_shared_bytes = (int32_t)number(in);
 	k.graph = byte(in) % 2;
+	k.grid[0] = k.grid[1] = k.grid[2] = (uint32_t)number(in);
+	k.block[0] = k.block[1] = k.block[2] = (uint32_t)number(in);
+	k.registers = (uint32_t)number(in);
 	(void)recording_writer__event(w, &k, sizeof(k));
 }
 
@@ -256,10 +320,12 @@ static void one_pause(struct input *in, struct recording_writer *w)
 static void one_event(struct input *in, struct recording_writer *w)
 {
 	static void (*const kinds[])(struct input * in, struct recording_writer * w) = {
-		one_thread,  one_memory,  one_memory, one_op,	      one_op,	one_op,
-		one_op,	     one_op,	  one_api,    one_api,	      one_api,	one_kernel,
-		one_kernel,  one_sync,	  one_clock,  one_gpu_memory, one_name, one_tensors,
-		one_tensors, one_schemas, one_step,   one_pause,
+		one_thread,	one_memory, one_memory,	  one_op,	  one_op,
+		one_op,		one_op,	    one_op,	  one_api,	  one_api,
+		one_api,	one_kernel, one_kernel,	  one_sync,	  one_clock,
+		one_gpu_memory, one_name,   one_tensors,  one_tensors,	  one_schemas,
+		one_step,	one_pause,  one_api_call, one_collective, one_cuda_memory,
+		one_device,
 	};
 
 	kinds[byte(in) % (sizeof(kinds) / sizeof(*kinds))](in, w);

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 A small CUDA training that obeys commands on stdin, one answer a line:
-"step N", "truth N FILE" (the same under torch.profiler, its kernels as JSON), "time N", "exit".
+"mode cnn|transformer|graph|streams" (what a step is), "step N", "truth N FILE" (the same under
+torch.profiler: its kernels as JSON, its trace in FILE.trace.json), "take BYTES" (memory from CUDA
+that PyTorch's allocator knows nothing of), "time N", "exit".
 """
 
 import json
@@ -25,7 +27,36 @@ class Training:
         self.data = torch.randn(32, 3, 32, 32)
         self.labels = torch.randint(0, 10, (32,)).cuda()
 
-    def step(self):
+        layer = torch.nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)
+        self.transformer = torch.nn.TransformerEncoder(layer, 2).cuda()
+        self.tokens = torch.randn(8, 32, 64).cuda()
+        self.streams = [torch.cuda.Stream() for _ in range(3)]
+        self.graph = None
+        self.step = self.cnn
+
+    def transform(self):
+        self.transformer(self.tokens).sum().backward()
+        self.transformer.zero_grad()
+
+    def replay(self):
+        """Three kernels of a graph that is captured the first time."""
+        if self.graph is None:
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                self.kept = ((self.tokens * 2).relu() + 1)
+        self.graph.replay()
+
+    def on_streams(self):
+        for stream in self.streams:
+            with torch.cuda.stream(stream):
+                (self.tokens @ self.tokens.transpose(1, 2)).softmax(-1)
+
+    def set_mode(self, mode):
+        self.step = {"cnn": self.cnn, "transformer": self.transform, "graph": self.replay,
+                     "streams": self.on_streams}[mode]
+        self.steps(3)
+
+    def cnn(self):
         loss = torch.nn.functional.cross_entropy(self.net(self.data.cuda()), self.labels)
         self.optimizer.zero_grad()
         loss.backward()
@@ -43,6 +74,7 @@ def truth(training, count, path):
 
     with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
         training.steps(count)
+    prof.export_chrome_trace(path + ".trace.json")
     kernels, ops = {}, {}
     for event in prof.events():
         where = ops if event.device_type == torch.autograd.DeviceType.CPU else kernels
@@ -51,6 +83,15 @@ def truth(training, count, path):
         one["us"].append(event.time_range.elapsed_us())
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"kernels": kernels, "ops": ops}, file)
+
+
+def take(size):
+    import ctypes
+
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        path = next(line.split()[-1] for line in maps if "/libcudart" in line)
+    memory = ctypes.c_void_p()
+    ctypes.CDLL(path).cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(size))
 
 
 def say(text):
@@ -69,6 +110,12 @@ def main():
         if words[0] == "step":
             training.steps(int(words[1]))
             say("did")
+        elif words[0] == "mode":
+            training.set_mode(words[1])
+            say("mode")
+        elif words[0] == "take":
+            take(int(words[1]))
+            say("take")
         elif words[0] == "time":
             begin = time.monotonic()
             training.steps(int(words[1]))

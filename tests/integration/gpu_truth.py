@@ -7,6 +7,7 @@ within the bound that the recording itself gives: the readings of the two clocks
 import bisect
 import collections
 import os
+import shutil
 import subprocess
 
 import harness
@@ -18,7 +19,21 @@ NOISY = {"cudaGetDevice"}
 GPU_KINDS = ("kernel", "copy", "set")
 
 Event = collections.namedtuple("Event", "kind correlation tid start end what")
+# A call that a uprobe saw, with its arguments, and memory that CUDA gave (bytes) or took (0).
+Call = collections.namedtuple(
+    "Call", "name tid start end instance stream bytes grid block shared kind kernel")
+Memory = collections.namedtuple("Memory", "address bytes what name")
+Op = collections.namedtuple("Op", "name tid start end instance")
 Clock = collections.namedtuple("Clock", "time gpu width")
+
+
+def fake_inside():
+    """The folder of the stand-ins as a workload sees it."""
+    if not harness.ROOT_DIR:
+        return FAKE
+    folder = os.path.join(harness.inside().folder, "fake")
+    shutil.copytree(FAKE, folder, dirs_exist_ok=True)
+    return harness.Inside.inner(folder)
 
 
 class Recorded:
@@ -28,6 +43,7 @@ class Recorded:
         done = subprocess.run([EVENTS, str(path)], stdout=subprocess.PIPE, check=True,
                               timeout=harness.LIMIT)
         self.events, self.clocks, self.losses, self.ops = [], [], {}, []
+        self.calls, self.memory = [], []
         for line in done.stdout.decode().splitlines():
             self._take(line.split("\t"))
         self.clocks.sort()
@@ -43,15 +59,20 @@ class Recorded:
         if kind == "clock":
             self.clocks.append(Clock(end, int(rest[0]), int(rest[1])))
         elif kind == "op":
-            self.ops.append((rest[0], tid, start, end))
+            self.ops.append(Op(rest[0], tid, start, end, rest[1]))
         elif kind == "kernel":
-            what = (rest[1], rest[2], rest[3], rest[8])  # stream, grid, block, name
+            # stream, grid, block, device, graph, node, name
+            what = (rest[1], rest[2], rest[3], rest[9], rest[6], rest[7], rest[8])
             self.events.append(Event(kind, int(rest[0]), None, start, end, what))
-            # A graph that was never told of must not be made up.
-            assert rest[6:8] == ["0", "0"] and rest[5] == "32", fields
+            assert rest[5] == "32", fields
         elif kind in ("copy", "set"):
-            self.events.append(Event(kind, int(rest[0]), None, start, end, (rest[1], rest[2])))
-            assert rest[4:6] == ["0", "0"], fields
+            what = (rest[1], rest[2], rest[6], rest[4], rest[5])  # stream, bytes, device, ...
+            self.events.append(Event(kind, int(rest[0]), None, start, end, what))
+        elif kind == "memory":
+            self.memory.append(Memory(rest[0], int(rest[1]), int(rest[2]), rest[3]))
+        elif kind == "call" and len(rest) > 3:
+            self.calls.append(Call(rest[2], tid, start, end, rest[3], int(rest[4]), int(rest[5]),
+                                   rest[6], rest[7], int(rest[8]), int(rest[9]), rest[10]))
         elif kind == "call":
             self.events.append(Event(kind, int(rest[0]), tid, start, end, (rest[2],)))
         elif kind == "sync":
@@ -71,17 +92,18 @@ class Recorded:
         return max(before.width, after.width) + abs(moved) + 3
 
 
-def true_events(path):
-    """(event, fault) of all that was to be traced, noise left out."""
+def true_events(path, all_calls=False):
+    """(event, fault) of all that was to be traced, noise left out; or of all calls instead."""
     found = []
     with open(path, encoding="utf-8") as file:
         for line in file:
             (kind, fault, traced, _, correlation, tid, start, end, stream, size, grid, block,
-             name) = line.rstrip("\n").split("\t")
-            if traced != "1":
+             device, node, name) = line.rstrip("\n").split("\t")
+            if traced != "1" and not (all_calls and kind == "call"):
                 continue
-            what = {"kernel": (stream, grid, block, name), "copy": (stream, size),
-                    "set": (stream, size), "sync": (stream,),
+            where = (device, *node.split(","))
+            what = {"kernel": (stream, grid, block, *where, name), "copy": (stream, size, *where),
+                    "set": (stream, size, *where), "sync": (stream,),
                     "call": (plain_name(name),)}[kind]
             if kind == "call" and what[0] in NOISY:
                 continue
@@ -97,10 +119,12 @@ def plain_name(name):
 
 
 def keyed(events):
-    """By kind and correlation id, each of which comes once."""
+    """By kind and correlation id, each of which comes once; of graphs once for each node."""
     found = {}
     for event in events:
         key = (event.kind, event.correlation)
+        if event.kind in GPU_KINDS and event.what[-2 - (event.kind == "kernel")] != "0":
+            key += (event.what[-1 - (event.kind == "kernel")],)
         assert key not in found, "twice: %s and %s" % (found[key], event)
         found[key] = event
     return found

@@ -79,7 +79,7 @@ def test_order_and_fields(tmp_path):
     with FakeTarget() as target:
         with Reader(target.pid, tmp_path / "ops") as reader:
             assert reader.said.startswith("active"), reader.told()
-            assert target.callbacks() == 3
+            assert target.callbacks() == 4
             target.begin(0, "note", USER)
             target.begin(1, "aten::mm", FUNCTION, 7)
             target.end(1)

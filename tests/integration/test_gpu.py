@@ -5,14 +5,16 @@ writes down the truth.
 """
 
 import os
+import random
 import shutil
+import subprocess
 
 import pytest
 
 import gpu_truth
 import harness
 
-KINDS = 7  # that the collector switches on
+KINDS = 8  # that the collector switches on
 APP = os.path.join(gpu_truth.FAKE, "cuda_app")
 
 
@@ -73,19 +75,21 @@ def capture(app, folder, *orders, options=(), name="r.gpuprof"):
 
 @pytest.mark.san
 def test_every_piece_of_work_once(tmp_path):
-    with App() as app:
+    with App(FAKE_CUDA_DEVICES=2) as app:
         app.do("work 1 3")
-        done, recording = capture(app, tmp_path, "work 3 200", "driver 20", "work 2 50")
+        done, recording = capture(app, tmp_path, "work 3 200", "driver 20", "work 2 50",
+                                  "calls 1", "devices 2", "graph 5")
         app.do("work 2 3")
         truth = app.truth(tmp_path)
         app.leave()
     assert done.status == harness.DONE, done.told
     assert not recording.lost()
     recorded, _ = gpu_truth.check(recording, truth)
-    kinds = [kind for kind, _ in recorded]
-    assert kinds.count("kernel") == 3 * 700 + 20
-    assert kinds.count("copy") == 2 * 700 and kinds.count("set") == 700
-    assert kinds.count("sync") == 701
+    kinds = [key[0] for key in recorded]
+    assert kinds.count("kernel") == 3 * 700 + 20 + 3 + 4 + 2 * 5
+    assert kinds.count("copy") == 2 * 700 + 1 + 4 + 5 and kinds.count("set") == 700 + 1 + 4
+    assert kinds.count("sync") == 701 + 1 + 4 + 1
+    assert {event.what[3] for event in recorded.values() if event.kind == "kernel"} == {"0", "1"}
 
 
 @pytest.mark.san
@@ -167,7 +171,7 @@ def test_cupti_in_use_by_another(tmp_path):
     assert "CUPTI is in use by another profiler" in done.stderr, done.told
     assert not recording.lost()
     recorded, _ = gpu_truth.check(recording, truth)
-    assert [kind for kind, _ in recorded].count("kernel") == 3 * 60
+    assert [key[0] for key in recorded].count("kernel") == 3 * 60
 
 
 def test_cuda_not_in_use_yet(tmp_path):
@@ -205,6 +209,7 @@ def test_left_out(option, tmp_path):
         app.leave()
     assert done.status == harness.DONE, done.told
     assert not recording.events and not recording.lost()
+    assert bool(recording.calls) == (option == "--no-inject")
 
 
 @pytest.mark.san
@@ -241,8 +246,8 @@ def test_gpuprof_killed(tmp_path):
 
 def innermost(ops, tid, start, end):
     """The name of the shortest recorded range around a call, on its thread."""
-    around = [(op_end - op_start, name) for name, op_tid, op_start, op_end in ops
-              if op_tid == tid and op_start <= start and end <= op_end]
+    around = [(op.end - op.start, op.name) for op in ops
+              if op.tid == tid and op.start <= start and end <= op.end]
     return min(around)[1] if around else None
 
 
@@ -266,7 +271,7 @@ def test_launches_inside_pytorch_operators(options, tmp_path):
     for kernel in kernels:
         call = recorded["call", kernel.correlation]
         name = innermost(recording.ops, call.tid, call.start, call.end)
-        assert name == kernel.what[3].replace("kernel", "range"), (kernel, call)
+        assert name == kernel.what[-1].replace("kernel", "range"), (kernel, call)
     assert {event.tid for event in recorded.values() if event.kind == "call"} >= {
         target.facts["tid"]}
     rows = done.recording.table("--group-by", "shape")["rows"]
@@ -293,7 +298,7 @@ def test_cuda_comes_later(options, tmp_path):
     recording = gpu_truth.Recorded(tmp_path / "r")
     assert done.status == harness.DONE, done.told
     recorded, _ = gpu_truth.check(recording, gpu_truth.true_events(str(path)))
-    assert [kind for kind, _ in recorded].count("kernel") == 10 * 2 * 3
+    assert [key[0] for key in recorded].count("kernel") == 10 * 2 * 3
     assert bool(recording.ops) == (not options)
 
 
@@ -309,4 +314,107 @@ def test_process_ends_during_the_capture(tmp_path):
     recording = gpu_truth.Recorded(tmp_path / "r")
     assert not recording.lost()
     recorded, _ = gpu_truth.check(recording, truth)
-    assert [kind for kind, _ in recorded].count("kernel") == 3 * 150
+    assert [key[0] for key in recorded].count("kernel") == 3 * 150
+
+
+def traces_of(app):
+    """What an attach could leave behind: mapped ranges (those without a name are the program's
+    own: its record of the truth grows), descriptors, threads."""
+    with open("/proc/%d/maps" % app.pid, encoding="utf-8") as maps:
+        mapped = sum(len(line.split()) > 5 for line in maps)
+    return mapped, harness.descriptors(app.pid), len(os.listdir("/proc/%d/task" % app.pid))
+
+
+def test_cycles_leave_no_trace(tmp_path, request):
+    """After the first attach, which leaves the inert library and CUPTI itself, nothing grows."""
+    with App() as app:
+        app.do("keep 1")
+        capture(app, tmp_path, "work 1 2", options=("--memory",))
+        harness.wait_until("the collector is gone", lambda: traces_of(app)[2] == 2)
+        settled = traces_of(app)
+        for _ in range(request.config.getoption("--cycles")):
+            done, recording = capture(app, tmp_path, "work 1 2", options=("--memory",))
+            assert done.status == harness.DONE, done.told
+            assert [event.kind for event in recording.events].count("kernel") == 6
+            harness.wait_until("all is as before", lambda: traces_of(app) == settled)
+        assert not harness.text_differences(app.pid)
+        app.do("keep 0")
+        app.leave()
+
+
+def test_killed_at_random(tmp_path, request):
+    """gpuprof dies while it injects, captures or tears down; the program does not."""
+    chance = random.Random(20261122)
+    with App() as app:
+        app.do("keep 1")
+        for _ in range(request.config.getoption("--kills")):
+            with harness.Gpuprof("attach", "--pid", app.pid, "-o", tmp_path / "k") as profiler:
+                if chance.random() < 0.6:
+                    profiler.wait_recording()
+                app.do("work 1 2")
+                if chance.random() < 0.4:
+                    profiler.signal(harness.signal.SIGINT)
+                try:
+                    profiler.process.wait(chance.random() * 0.2)
+                except subprocess.TimeoutExpired:
+                    pass
+                profiler.kill()
+            app.do("work 1 2")
+        app.wait_counted("unsubscribed", app.counted("subscribed"))
+        done, recording = capture(app, tmp_path, "work 1 2")
+        assert done.status == harness.DONE, done.told
+        assert [event.kind for event in recording.events].count("kernel") == 6
+        assert not harness.text_differences(app.pid)
+        app.do("keep 0")
+        app.leave()
+
+
+def test_trace_as_kineto_writes_it(tmp_path):
+    """Properties of devices, occupancy, graphs, ranges of annotations, overhead."""
+    with App(FAKE_CUDA_DEVICES=2, FAKE_CUPTI_OVERHEAD=1) as app:
+        done, recording = capture(app, tmp_path, "devices 1", "graph 2",
+                                  lambda: app.wait_flushes(2))
+        flushes = app.counted("overhead")
+        app.leave()
+    assert done.status == harness.DONE, done.told
+    trace = done.recording.chrome()
+    devices = trace["deviceProperties"]
+    assert [device["id"] for device in devices] == [0, 1]
+    assert devices[1]["name"] == "Simulated GPU 1" and devices[1]["numSms"] == 108
+    assert devices[0]["totalGlobalMem"] == 16 << 30 and devices[0]["computeMajor"] == 8
+    events = trace["traceEvents"]
+    kernels = [event for event in events if event.get("cat") == "kernel"]
+    assert {event["pid"] for event in kernels} == {0, 1}
+    on_devices = [event["args"] for event in kernels if event["args"]["block"] == [256, 1, 1]]
+    # 9 blocks of 256 threads on 108 multiprocessors of 2048 threads.
+    assert [(str(args["blocks per SM"]), str(args["warps per SM"]),
+             args["est. achieved occupancy %"]) for args in on_devices] == [
+                 ("0.083333", "0.666667", 1)] * 2
+    nodes = [event["args"] for event in events if event.get("args", {}).get("graph id")]
+    assert len(nodes) == 2 * 3 and len({args["graph node id"] for args in nodes}) == 3
+    launches = [event["args"]["correlation"] for event in events
+                if event.get("name") == "cudaGraphLaunch"]
+    assert sorted(args["correlation"] for args in nodes) == sorted(3 * launches)
+    overhead = [event for event in events if event.get("cat") == "overhead"]
+    assert 1 <= len(overhead) <= flushes
+    assert {(event["name"], event["pid"]) for event in overhead} == {("Buffer Flush", -1)}
+
+
+def test_ranges_of_annotations(tmp_path):
+    """Around the work that each annotation has launched, one for each stream."""
+    with harness.Target("bridge", "--fake", gpu_truth.FAKE) as target:
+        done = harness.attach(target, tmp_path / "r", orders=lambda: target.step(3))
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    events = done.recording.chrome()["traceEvents"]
+    ranges = [event for event in events if event.get("cat") == "gpu_user_annotation"]
+    assert sorted(event["name"] for event in ranges) == sorted(
+        3 * ["range %d.%d" % (stream, layer) for stream in (10, 20) for layer in range(3)])
+    work = [event for event in events if event.get("cat") in ("kernel", "gpu_memcpy")]
+    for one in ranges:
+        inside = [event for event in work if event["tid"] == one["tid"]
+                  and one["ts"] < event["ts"]
+                  and event["ts"] + event["dur"] < one["ts"] + one["dur"]]
+        assert [event["name"] for event in inside if event["cat"] == "kernel"] == [
+            one["name"].replace("range", "kernel")]
+        assert len(inside) == 2

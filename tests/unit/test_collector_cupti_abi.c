@@ -178,6 +178,27 @@ static void test_calls_and_syncs(void **state)
 	FIELD(cupti_callback_data, site, CUpti_CallbackData, callbackSite);
 }
 
+#define OVERHEAD(theirs)                                                                           \
+	do {                                                                                       \
+		FIELD(cupti_overhead, kind, theirs, kind);                                         \
+		FIELD(cupti_overhead, what, theirs, overheadKind);                                 \
+		FIELD(cupti_overhead, object_kind, theirs, objectKind);                            \
+		FIELD(cupti_overhead, process, theirs, objectId.pt.processId);                     \
+		FIELD(cupti_overhead, thread, theirs, objectId.pt.threadId);                       \
+		FIELD(cupti_overhead, start, theirs, start);                                       \
+		FIELD(cupti_overhead, end, theirs, end);                                           \
+		assert_true(sizeof(theirs) >= sizeof(struct cupti_overhead));                      \
+	} while (0)
+
+static void test_overheads(void **state)
+{
+	OVERHEAD(CUpti_ActivityOverhead);
+#if CUPTI_API_VERSION >= 130000
+	OVERHEAD(CUpti_ActivityOverhead2);
+	OVERHEAD(CUpti_ActivityOverhead3);
+#endif
+}
+
 static void test_numbers(void **state)
 {
 	const uint32_t pairs[][2] = {
@@ -194,6 +215,8 @@ static void test_numbers(void **state)
 		{CUPTI_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL},
 		{CUPTI_PEER_COPY, CUPTI_ACTIVITY_KIND_MEMCPY2},
 		{CUPTI_SYNC, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION},
+		{CUPTI_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD},
+		{CUPTI_OBJECT_THREAD, CUPTI_ACTIVITY_OBJECT_THREAD},
 		{CUPTI_DOMAIN_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API},
 		{CUPTI_DOMAIN_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_API},
 		{CUPTI_SITE_ENTER, CUPTI_API_ENTER},
@@ -223,9 +246,9 @@ static void test_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kernels), cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_sets),	cmocka_unit_test(test_calls_and_syncs),
-		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_kernels),	  cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_sets),	  cmocka_unit_test(test_calls_and_syncs),
+		cmocka_unit_test(test_overheads), cmocka_unit_test(test_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

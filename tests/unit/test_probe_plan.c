@@ -55,8 +55,8 @@ static bool known_function(const void *arg, int64_t offset)
 	return arg != NULL;
 }
 
-static void check_with(const unsigned char *bytes, size_t nr, const struct expected *e,
-		       const void *known)
+static void check_rule(const unsigned char *bytes, size_t nr, const struct expected *e,
+		       const void *known, enum code_exit_rule rule)
 {
 	uint32_t exits[CODE_EXITS_MAX];
 	struct code_insn entry;
@@ -72,7 +72,7 @@ static void check_with(const unsigned char *bytes, size_t nr, const struct expec
 	assert_int_equal(code__read(&c, decoder, bytes, nr), 0);
 	c.is_function = known_function;
 	c.arg = known;
-	err = code_exits(&c, entry.offset, exits, &exits_nr, &why);
+	err = code_exits(&c, entry.offset, rule, exits, &exits_nr, &why);
 	if (e->exits[0] == -2) {
 		assert_int_equal(err, -EINVAL);
 		assert_true(*why);
@@ -85,6 +85,14 @@ static void check_with(const unsigned char *bytes, size_t nr, const struct expec
 	code__done(&c);
 }
 
+static void check_with(const unsigned char *bytes, size_t nr, const struct expected *e,
+		       const void *known)
+{
+	check_rule(bytes, nr, e, known, CODE_EXIT_ANY);
+}
+
+#define CHECK_RULE(rule, code, ...)                                                                \
+	check_rule(code, sizeof(code), &(const struct expected)__VA_ARGS__, NULL, rule)
 #define CHECK(code, ...) check_with(code, sizeof(code), &(const struct expected)__VA_ARGS__, NULL)
 
 /* The common shape: push behind endbr64, and the canary's branch before the only ret. */
@@ -117,6 +125,21 @@ static void test_entry_below_arguments(void **state)
 	CHECK(below, {8, 24, true, {17, -1}});
 	CHECK(clobbered, {0, 0, false, {9, -1}});
 	CHECK(aligned, {0, 0, false, {6, -1}});
+}
+
+static void test_exit_rules(void **state)
+{
+	static const unsigned char canary[] = {ENDBR,	 PUSH_RBP,   SUB_RSP_24, LOAD_CANARY,
+					       CALL_FAR, SUB_CANARY, JNE(6),	 ADD_RSP_24,
+					       POP_RBP,	 RET,	     CALL_FAR};
+	/* push; call; pop; jmp to another function. */
+	static const unsigned char tail[] = {PUSH_RBP, CALL_FAR, POP_RBP, JMP_FAR};
+
+	CHECK_RULE(CODE_EXIT_RETURN, canary, {4, 0, true, {32, -1}});
+	CHECK_RULE(CODE_EXIT_RESULT, canary, {4, 0, true, {39, -1}});
+	CHECK_RULE(CODE_EXIT_ANY, tail, {0, 0, true, {7, -1}});
+	CHECK_RULE(CODE_EXIT_RETURN, tail, {0, 0, true, {-2}});
+	CHECK_RULE(CODE_EXIT_RESULT, tail, {0, 0, true, {-2}});
 }
 
 static void test_several_returns(void **state)
@@ -210,7 +233,7 @@ static void test_hostile(void **state)
 			noise[i] = (unsigned char)(seed >> 24);
 		}
 		if (!code__read(&c, decoder, noise, 64))
-			(void)code_exits(&c, 0, exits, &nr, &why);
+			(void)code_exits(&c, 0, CODE_EXIT_ANY, exits, &nr, &why);
 		code__done(&c);
 		(void)code_entry(decoder, noise, 64, &entry);
 	}
@@ -354,6 +377,7 @@ int main(void)
 		cmocka_unit_test(test_usual),
 		cmocka_unit_test(test_without_endbr),
 		cmocka_unit_test(test_entry_below_arguments),
+		cmocka_unit_test(test_exit_rules),
 		cmocka_unit_test(test_several_returns),
 		cmocka_unit_test(test_tail_calls),
 		cmocka_unit_test(test_tables),

@@ -207,25 +207,30 @@ static void test_join_entry_only(void **state)
 	assert_int_equal(loss_of(t, "launch_unmatched"), 2);
 }
 
-/* A call that only one of the two saw, of a function that both see. Other threads do not help. */
+/* A call that only one of the two saw, of a function that both were watching then. Other threads do
+ * not help. The first call came before CUPTI did. */
 static void test_unjoined(void **state)
 {
 	struct events *e = *state;
 	const struct timeline *t;
 
+	add_probed(e, "cudaLaunchKernel", 0, 500, 600);
 	add_probed(e, "cudaLaunchKernel", 0, 1000, 1100);
 	add_call(e, "cudaLaunchKernel", 1, 1010, 1090);
 	add_probed(e, "cudaLaunchKernel", 0, 2000, 2100);
 	add_call(e, "cudaLaunchKernel", 2, 3010, 3090);
+	add_probed(e, "cudaLaunchKernel", 0, 3500, 3600);
+	add_call(e, "cudaLaunchKernel", 4, 3510, 3590);
 	events__api(e, (struct event_api){.name = "cudaLaunchKernel",
 					  .start_ns = 3000,
 					  .end_ns = 3100,
 					  .tid = 101});
 	add_call(e, "cudaFree", 3, 4000, 4100);
-	for (uint32_t i = 1; i < 3; i++)
-		add_kernel(e, i, 5000 + 100 * i, 5050 + 100 * i);
+	for (uint32_t i = 1; i < 5; i++)
+		if (i != 3)
+			add_kernel(e, i, 5000 + 100 * i, 5050 + 100 * i);
 	t = events__timeline(e);
-	assert_int_equal(t->gpu.api.nr, 5);
+	assert_int_equal(t->gpu.api.nr, 7);
 	assert_int_equal(loss_of(t, "api_unjoined"), 3);
 	assert_int_equal(loss_of(t, "launch_unmatched"), 0);
 }

@@ -93,6 +93,7 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		.ring_bytes = options->ring_bytes,
 		.ops = options->ops,
 		.memory = options->memory,
+		.gpu = options->gpu,
 		.stacks = options->stacks,
 		.ops_glob = options->ops_glob,
 		.cache_dir = options->cache_dir,
@@ -321,6 +322,7 @@ void capture__free(struct capture *c)
 	inputs_ids__done(&c->inputs);
 	stacks__done(&c->stacks);
 	native_stacks__done(&c->native_stacks);
+	kernels__done(&c->kernels);
 	hash__done(&c->threads);
 	free(c);
 }

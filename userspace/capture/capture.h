@@ -29,8 +29,10 @@ struct capture_options {
 	bool flops;  /* outputs are to show floating-point operations; needs shapes */
 	/* enum gp_stack_want. With native ones ops come by uprobes, not from the collector. */
 	uint32_t stacks;
-	bool gpu;    /* GPU activity too, where there is CUDA; needs inject */
-	bool inject; /* the collector may be put into the processes */
+	bool gpu;		   /* GPU activity too, where there is CUDA; needs inject */
+	bool inject;		   /* the collector may be put into the processes */
+	bool invited;		   /* CUDA itself will load the collector: take it when it comes */
+	const char *uninvited_why; /* why CUDA will not, NULL: nobody has asked for it */
 	/* By steps where schedule.active is not 0: then one recording a cycle, under the name that
 	 * cycle_path(cycle_arg, cycle) gives, to be freed; cycles count from 0. */
 	struct schedule schedule;

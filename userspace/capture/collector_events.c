@@ -315,6 +315,38 @@ static bool judge_clock(struct collector_events *e, struct gp_ev_clock *c, size_
 	return true;
 }
 
+static bool judge_overhead(struct collector_events *e, struct gp_ev_overhead *o, size_t bytes,
+			   uint64_t now_ns)
+{
+	if (bytes != sizeof(*o) || !judge_times(e, &o->head, &o->start_ns, now_ns) ||
+	    o->what >> 16 >= KINDS)
+		return false;
+	o->head.flags = 0;
+	o->head.process = e->process_index;
+	o->head.tid = o->head.tid ? collector_tids__get(&e->tids, o->head.tid) : 0;
+	o->reserved = 0;
+	return true;
+}
+
+static bool judge_device(struct collector_events *e, struct gp_ev_device *d, size_t bytes,
+			 uint64_t now_ns)
+{
+	const __u32 *number = &d->major;
+	__u64 start_ns = d->head.time_ns;
+
+	if (bytes != sizeof(*d) || !judge_times(e, &d->head, &start_ns, now_ns) ||
+	    d->device >= DEVICES || d->memory_bytes > GPU_BYTES)
+		return false;
+	for (; number <= &d->blocks_per_sm; number++)
+		if (*number > INT32_MAX)
+			return false;
+	d->name[sizeof(d->name) - 1] = '\0';
+	d->head.flags = 0;
+	d->head.process = e->process_index;
+	d->head.tid = 0;
+	return true;
+}
+
 static bool judge_kind(struct collector_events *e, void *event, size_t bytes, uint64_t now_ns)
 {
 	switch (((const struct gp_ev_head *)event)->kind) {
@@ -338,6 +370,10 @@ static bool judge_kind(struct collector_events *e, void *event, size_t bytes, ui
 		return judge_sync(e, event, bytes, now_ns);
 	case GP_EV_CLOCK:
 		return judge_clock(e, event, bytes, now_ns);
+	case GP_EV_OVERHEAD:
+		return judge_overhead(e, event, bytes, now_ns);
+	case GP_EV_DEVICE:
+		return judge_device(e, event, bytes, now_ns);
 	default:
 		return false;
 	}

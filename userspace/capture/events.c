@@ -90,6 +90,18 @@ static uint32_t inputs_number(struct capture *c, uint32_t source, uint32_t id)
 	return number;
 }
 
+/* The address that names a launch's kernel becomes a name. 0 or -errno. */
+static int name_kernel(struct capture *c, const struct member *m, struct gp_ev_api_call *ev)
+{
+	const char *name =
+		ev->function ? kernels__name(&c->kernels, m->process, ev->function) : NULL;
+	int64_t number = name ? names__number(&c->names, c->writer, name, "") : 0;
+
+	ev->function = 0;
+	ev->kernel_name_id = number > 0 ? (uint32_t)number : 0;
+	return number < 0 && number != -ENOSPC ? (int)number : 0;
+}
+
 /* The recording's number instead of the source's. 0 or -errno. */
 static int renumber_stack(struct capture *c, uint32_t source, __u32 *stack_id)
 {
@@ -104,24 +116,27 @@ static int put_memory(struct capture *c, uint32_t source, const struct gp_ev_mem
 	struct gp_ev_memory ev = *event;
 	int err = renumber_stack(c, source, &ev.stack_id);
 
-	return err ? err : recording_writer__event(c->writer, &ev, sizeof(ev));
+	return err ? err : recording_writer__event(c->out, &ev, sizeof(ev));
 }
 
-/* An event whose name's number, at `name_at`, becomes the recording's; so do those of an op's stack
- * and of its inputs, which only collectors tell. */
-static int put_named(struct capture *c, uint32_t source, const void *event, size_t bytes,
-		     size_t name_at)
+/* An event whose name's number, at `name_at`, becomes the recording's; so do those of its
+ * stack and, of an op, of its inputs, which only collectors tell. */
+static int put_named(struct capture *c, struct member *m, uint32_t source, const void *event,
+		     size_t bytes, size_t name_at)
 {
 	union {
 		struct gp_ev_head head;
 		struct gp_ev_op_inputs op;
 		struct gp_ev_api api;
+		struct gp_ev_api_call call;
+		struct gp_ev_cuda_memory memory;
+		struct gp_ev_collective collective;
 		struct gp_ev_kernel kernel;
 		char bytes[1];
 	} ev;
 	uint32_t id = 0;
 	int64_t known;
-	int err;
+	int err = 0;
 
 	if (bytes > sizeof(ev))
 		bytes = sizeof(ev);
@@ -138,12 +153,13 @@ static int put_named(struct capture *c, uint32_t source, const void *event, size
 		bytes = sizeof(ev.op.op);
 	else if (ev.head.kind == GP_EV_OP && bytes >= sizeof(ev.op))
 		ev.op.inputs_id = inputs_number(c, source, ev.op.inputs_id);
-	if (ev.head.kind == GP_EV_OP) {
+	else if (ev.head.kind == GP_EV_API && bytes >= sizeof(ev.call))
+		err = name_kernel(c, m, &ev.call);
+	if (!err && ev.head.kind == GP_EV_OP)
 		err = renumber_stack(c, source, &ev.op.op.stack_id);
-		if (err)
-			return err;
-	}
-	err = recording_writer__event(c->out, &ev, bytes);
+	else if (!err && ev.head.kind == GP_EV_CUDA_MEMORY)
+		err = renumber_stack(c, source, &ev.memory.stack_id);
+	err = err ? err : recording_writer__event(c->out, &ev, bytes);
 	if (!err && c->stepped && ev.head.kind == GP_EV_OP)
 		stepped_op(c, ev.head.process, &ev.op.op);
 	return err;
@@ -280,11 +296,18 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	c->out = recording_of(c, event);
 	switch (head->kind) {
 	case GP_EV_OP:
-		return put_named(c, source, event, bytes, offsetof(struct gp_ev_op, name_id));
+		return put_named(c, m, source, event, bytes, offsetof(struct gp_ev_op, name_id));
 	case GP_EV_API:
-		return put_named(c, source, event, bytes, offsetof(struct gp_ev_api, name_id));
+		return put_named(c, m, source, event, bytes, offsetof(struct gp_ev_api, name_id));
 	case GP_EV_KERNEL:
-		return put_named(c, source, event, bytes, offsetof(struct gp_ev_kernel, name_id));
+		return put_named(c, m, source, event, bytes,
+				 offsetof(struct gp_ev_kernel, name_id));
+	case GP_EV_COLLECTIVE:
+		return put_named(c, m, source, event, bytes,
+				 offsetof(struct gp_ev_collective, name_id));
+	case GP_EV_CUDA_MEMORY:
+		return put_named(c, m, source, event, bytes,
+				 offsetof(struct gp_ev_cuda_memory, name_id));
 	case GP_EV_NAME:
 		return put_name(c, source, event, bytes);
 	case GP_EV_FOUND_NAME:
@@ -349,7 +372,7 @@ static bool before_start(struct capture *c, const void *event)
 	if (closing_of(c) && recording_of(c, event) == closing_of(c))
 		from_ns = c->stepped->closing_start_ns;
 	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_STACK ||
-	    head->kind == GP_EV_TENSORS || head->kind == GP_EV_CLOCK)
+	    head->kind == GP_EV_TENSORS || head->kind == GP_EV_CLOCK || head->kind == GP_EV_DEVICE)
 		return false;
 	if (!c->started || head->time_ns < from_ns)
 		return true;
@@ -367,7 +390,8 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
 	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_NATIVE ||
-	    head->kind == GP_EV_UNWIND || head->kind == GP_EV_FOUND_NAME) {
+	    head->kind == GP_EV_UNWIND || head->kind == GP_EV_FOUND_NAME ||
+	    head->kind == GP_EV_CUDA_MEMORY || head->kind == GP_EV_COLLECTIVE) {
 		c->refused_nr++;
 		return 0;
 	}

@@ -160,6 +160,36 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	return 0;
 }
 
+int guest__adopt(const struct target_process *p, uint16_t process_index, struct reason *why,
+		 struct guest **ret_guest)
+{
+	struct guest *g = calloc(1, sizeof(*g));
+	int err;
+
+	if (!g)
+		return reason_set(why, -ENOMEM, "out of memory");
+	err = collector_ring__open(p->pid, process_index, why, &g->ring);
+	if (err) {
+		free(g);
+		return err;
+	}
+	collector_ring__beat(g->ring);
+	want(g, GP_FEATURE_CUPTI);
+	*ret_guest = g;
+	return 0;
+}
+
+bool guest__lacks(const struct guest *g, uint32_t features, struct reason *ret_why)
+{
+	struct collector_status s;
+
+	collector_ring__status(g->ring, &s);
+	if (!(s.failed & features))
+		return false;
+	(void)reason_set(ret_why, 0, "%s", s.message);
+	return true;
+}
+
 void guest__ask(struct guest *g, uint32_t features)
 {
 	bool all = g->wanted == g->whole;

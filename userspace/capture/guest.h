@@ -34,6 +34,19 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	       const struct gp_python *python, struct guest_meanwhile meanwhile, struct reason *why,
 	       struct guest **ret_guest);
 
+/* Writes the collector's library into the folder, if it is not there yet, for a process that loads
+ * it by itself (CUDA_INJECTION64_PATH). The folder and what is in it must be nobody else's to
+ * change. *ret_path is the caller's to free. 0 or -errno with a reason. */
+int guest_write_library(const char *folder, struct reason *why, char **ret_path);
+
+/* Takes the collector that the process has loaded by itself, which collects GPU activity from the
+ * beginning. 0; -EAGAIN or -ENOENT: it is not ready yet; or -errno with a reason. */
+int guest__adopt(const struct target_process *p, uint16_t process_index, struct reason *why,
+		 struct guest **ret_guest);
+
+/* Whether it has said that it has not got all of `features` (enum gp_feature bits), and why. */
+bool guest__lacks(const struct guest *g, uint32_t features, struct reason *ret_why);
+
 /* Bits of enum gp_feature in force now. */
 uint32_t guest__active(const struct guest *g);
 

@@ -36,6 +36,7 @@ struct member {
 	bool renamed;		 /* exec: read anew who it is */
 	bool guest_refused;	 /* the collector is not to be tried (again) for CUDA */
 	bool code_known;	 /* the most important unwind tables have been read */
+	bool lack_told;		 /* why an adopted collector has no GPU activity has been told */
 	bool maps_changed;	 /* libraries may have come: look and probe */
 };
 

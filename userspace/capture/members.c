@@ -196,7 +196,7 @@ static void follow_code(struct capture *c, struct member *m)
 /* CUDA has come into the process, perhaps. */
 static void follow_cuda(struct capture *c, struct member *m)
 {
-	if (!c->options.gpu || !has_cuda(m))
+	if (!c->options.gpu || !c->options.inject || !has_cuda(m))
 		return;
 	if (m->guest)
 		guest__ask(m->guest, GP_FEATURE_CUPTI);
@@ -205,12 +205,16 @@ static void follow_cuda(struct capture *c, struct member *m)
 	m->guest_refused = m->guest_refused || !m->guest;
 }
 
+/* Probes what the collector does not tell. */
 static int probe_member(struct capture *c, struct member *m, struct reason *why)
 {
 	bool callbacks = is_active(m, GP_FEATURE_OPS);
+	uint32_t groups = callbacks ? 0 : PROBE_GROUP_OPS;
 
 	m->callbacks |= callbacks;
-	return probe_session__attach(c->probes, m->process, m->index, !callbacks, why);
+	if (c->options.gpu && !is_active(m, GP_FEATURE_CUPTI))
+		groups |= PROBE_GROUP_API;
+	return probe_session__attach(c->probes, m->process, m->index, groups, why);
 }
 
 /* The same number may have been another process. */
@@ -379,25 +383,67 @@ static void replace_callbacks(struct capture *c, struct member *m)
 		 (int)m->process->pid, stacks.text, c->options.shapes ? ", without shapes" : "");
 }
 
+/* The program, which was to bring its collector along, has ended or become another. */
+static void tell_stranger(const struct capture *c, const struct member *m)
+{
+	const char *why = c->options.uninvited_why;
+
+	if (c->options.invited)
+		why = "CUDA did not load the collector; attach to the process while it runs";
+	if (why && has_cuda(m) && !m->guest && !m->guest_refused)
+		log_warn("%d: no GPU times: %s", (int)m->process->pid, why);
+}
+
 /* After exec: who it is now. The probes of its new libraries follow. */
 static void rename_member(struct capture *c, struct member *m)
 {
 	struct target_process *now;
 
 	m->renamed = false;
+	tell_stranger(c, m);
 	if (target_process__new(m->process->pid, NULL, &now))
 		return;
 	if (m->guest)
 		drop_guest(c, m, true);
 	target_process__free(m->process);
 	m->process = now;
-	m->guest_refused = false;
+	m->guest_refused = m->lack_told = false;
 	python_codes__free(TAKE(m->python));
 	m->python_walked = false;
 	m->code_known = false;
 	follow_code(c, m);
 	if (!c->failed)
 		c->failed = write_process(c, m);
+}
+
+/* CUDA has loaded the collector, perhaps only just. */
+static bool is_expected(const struct capture *c, const struct member *m)
+{
+	return c->options.invited && !m->guest && !m->guest_refused &&
+	       target_process__library(m->process, "libgpuprof-cupti");
+}
+
+static void adopt(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+	int err = guest__adopt(m->process, m->index, &why, &m->guest);
+
+	if (!err)
+		log_info("%d: collector put in by CUDA", (int)m->process->pid);
+	if (!err || err == -EAGAIN || err == -ENOENT)
+		return;
+	m->guest_refused = true;
+	log_warn("%d: no GPU times: %s", (int)m->process->pid, why.text);
+}
+
+static void tell_lack(struct member *m)
+{
+	struct reason why = {0};
+
+	if (m->lack_told || !guest__lacks(m->guest, GP_FEATURE_CUPTI, &why))
+		return;
+	m->lack_told = true;
+	log_warn("%d: %s", (int)m->process->pid, why.text);
 }
 
 /* Libraries that came since: probed from now on. */
@@ -434,6 +480,7 @@ static void end_member(struct capture *c, struct member *m)
 	else
 		log_at(LOG_WARN, "%d (%s) runs another program now (exec): its capture has ended",
 		       (int)m->process->pid, m->process->comm);
+	tell_stranger(c, m);
 	if (m->guest)
 		capture_stop_guest(c, m->guest, true);
 	probe_session__detach(c->probes, m->index);
@@ -460,11 +507,15 @@ int capture_watch_members(struct capture *c)
 			end_member(c, m);
 		} else if (!m->end && m->maps_changed) {
 			probe_anew(c, m);
+		} else if (!m->end && is_expected(c, m)) {
+			adopt(c, m);
 		} else if (!m->end && m->guest && guest__has_left(m->guest)) {
 			replace_guest(c, m);
 		} else if (!m->end && lacks_stacks(c, m)) {
 			replace_callbacks(c, m);
 		}
+		if (!m->end && m->guest && c->options.invited)
+			tell_lack(m);
 		here += !m->end && !m->is_child;
 	}
 	if (here)

@@ -46,32 +46,36 @@ const char *names__text(const struct names *n, uint32_t number)
 	return number && number <= n->texts.nr ? n->texts.items[number - 1] : "";
 }
 
-int64_t names__add(struct names *n, struct recording_writer *w, uint32_t source, uint32_t id,
-		   const char *name, const char *overload)
+int64_t names__number(struct names *n, struct recording_writer *w, const char *name,
+		      const char *overload)
 {
 	uint64_t text = text_key(name, overload);
 	uint64_t *known = hash__find(&n->by_text, text);
-	uint32_t number;
 	int err;
 
-	if (!known && n->nr >= NAMES_MAX)
+	if (known)
+		return (int64_t)*known;
+	if (n->nr >= NAMES_MAX)
 		return -ENOSPC;
-	number = known ? (uint32_t)*known : n->nr + 1;
-	if (!known && n->keep) {
+	if (n->keep) {
 		err = keep_text(n, name);
 		if (err)
 			return err;
 	}
-	if (!known) {
-		err = recording_writer__name(w, number, name, overload);
-		if (!err)
-			err = hash__set(&n->by_text, text, number);
-		if (err)
-			return err;
-		n->nr = number;
-	}
-	err = hash__set(&n->by_source, source_key(source, id), number);
-	return err ? (int64_t)err : (int64_t)number;
+	err = recording_writer__name(w, n->nr + 1, name, overload);
+	if (!err)
+		err = hash__set(&n->by_text, text, n->nr + 1);
+	return err ? (int64_t)err : (int64_t)++n->nr;
+}
+
+int64_t names__add(struct names *n, struct recording_writer *w, uint32_t source, uint32_t id,
+		   const char *name, const char *overload)
+{
+	int64_t number = names__number(n, w, name, overload);
+	int err =
+		number < 0 ? 0 : hash__set(&n->by_source, source_key(source, id), (uint64_t)number);
+
+	return err ? (int64_t)err : number;
 }
 
 uint32_t names__find(const struct names *n, uint32_t source, uint32_t id)

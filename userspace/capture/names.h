@@ -29,6 +29,10 @@ struct names {
 int64_t names__add(struct names *n, struct recording_writer *w, uint32_t source, uint32_t id,
 		   const char *name, const char *overload);
 
+/* The same for a name that its source has no number for. */
+int64_t names__number(struct names *n, struct recording_writer *w, const char *name,
+		      const char *overload);
+
 /* The number that a source's own number was given, 0 if none. */
 uint32_t names__find(const struct names *n, uint32_t source, uint32_t id);
 

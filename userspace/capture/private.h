@@ -11,6 +11,7 @@
 #include "capture/capture.h"
 #include "capture/guest.h"
 #include "capture/inputs.h"
+#include "capture/kernels.h"
 #include "capture/member.h"
 #include "capture/names.h"
 #include "capture/native_stacks.h"
@@ -32,6 +33,7 @@ struct capture {
 	struct inputs_ids inputs;
 	struct stacks stacks;
 	struct native_stacks native_stacks;
+	struct kernels kernels;
 	struct hash threads; /* process << 32 | tid: named in the recording already */
 	VEC(struct member *) members;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;

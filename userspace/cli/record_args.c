@@ -103,7 +103,8 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		{.name = "no-inject",                                                              \
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(no_inject),                                                                   \
-		 .help = "Put nothing into the process: watch from outside only."},                \
+		 .help = "Put nothing into the process: watch from outside only. No GPU "          \
+			 "times then, only the calls of CUDA."},                                   \
 	{                                                                                          \
 		.name = "ring-bytes", .kind = OPTION_NUMBER, ARG(ring_bytes), .value_name = "N",   \
 		.help = "Size of the kernel's ring.", .min = 4096, .max = 1L << 30, .hidden = true \

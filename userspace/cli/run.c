@@ -11,10 +11,12 @@
 #include "cli/options.h"
 #include "cli/record.h"
 #include "cli/record_args.h"
+#include "cli/run_gpu.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -30,7 +32,14 @@ struct child {
 	int failed; /* read end: the errno of a failed exec, or nothing */
 };
 
-static void child_main(int go, int failed, pid_t parent, char **argv)
+/* What is changed in the child's environment. */
+struct invitation {
+	char *library; /* NULL: nothing */
+	bool children; /* is for them too */
+};
+
+static void child_main(int go, int failed, pid_t parent, char **argv,
+		       const struct invitation *invitation)
 {
 	char byte;
 	int err;
@@ -39,6 +48,8 @@ static void child_main(int go, int failed, pid_t parent, char **argv)
 	if (getppid() != parent || read(go, &byte, 1) != 1)
 		_exit(STATUS_NOT_FOUND);
 	(void)signal(SIGPIPE, SIG_DFL);
+	if (invitation->library)
+		run_gpu_invite(invitation->library, invitation->children);
 	(void)execvp(argv[0], argv);
 	err = errno;
 	if (write(failed, &err, sizeof(err)) < 0)
@@ -46,7 +57,7 @@ static void child_main(int go, int failed, pid_t parent, char **argv)
 	_exit(STATUS_NOT_FOUND);
 }
 
-static int start_child(char **argv, struct child *ret_child)
+static int start_child(char **argv, const struct invitation *invitation, struct child *ret_child)
 {
 	pid_t parent = getpid();
 	int go[2], failed[2];
@@ -64,7 +75,7 @@ static int start_child(char **argv, struct child *ret_child)
 	pid = fork();
 	if (!pid) {
 		(void)close(go[1]);
-		child_main(go[0], failed[1], parent, argv);
+		child_main(go[0], failed[1], parent, argv, invitation);
 	}
 	(void)close(go[0]);
 	(void)close(failed[1]);
@@ -134,11 +145,18 @@ static int record_child(struct child *c, struct record_options *options, char **
 	return record_finish(record);
 }
 
+static void cleanup_invitation(struct invitation *i)
+{
+	free(i->library);
+}
+
 int cli_run(int argc, char **argv)
 {
 	struct record_args args = RECORD_ARGS_DEFAULT;
 	CLEANUP(cleanup_free) char *path = NULL, *cache = NULL;
+	CLEANUP(cleanup_invitation) struct invitation invitation = {.children = false};
 	struct record_options options;
+	struct reason no_gpu = {0};
 	struct child child;
 	int operands, status = options_parse(&command_run, argc, argv, &args, &operands);
 
@@ -155,7 +173,10 @@ int cli_run(int argc, char **argv)
 	argv[1 + operands] = NULL;
 	cache = record_cache_dir();
 	path = args.output_path ? strdup(args.output_path) : NULL;
-	if (start_child(argv + 1, &child))
+	if (!args.no_gpu && !args.no_inject)
+		invitation.library = run_gpu_library(argv[1], cache, &no_gpu);
+	invitation.children = args.children;
+	if (start_child(argv + 1, &invitation, &child))
 		return CLI_FAILED;
 	if (!args.output_path)
 		path = record_default_path(child.pid);
@@ -164,6 +185,8 @@ int cli_run(int argc, char **argv)
 		(void)kill(child.pid, SIGKILL);
 	} else {
 		options.capture.follow_exec = true;
+		options.capture.invited = invitation.library;
+		options.capture.uninvited_why = no_gpu.text[0] ? no_gpu.text : NULL;
 		status = record_child(&child, &options, argv + 1);
 	}
 	reap(&child, status == CLI_DONE || status == CLI_LOST);

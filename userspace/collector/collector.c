@@ -11,10 +11,12 @@
 #include "collector/ops.h"
 #include "collector/ring_writer.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -35,7 +37,8 @@
 /* Turns between flushes of CUPTI, and between tries to have it. */
 #define SECOND_TURNS 10
 /* Of 1 ms, in InitializeInjection(). */
-#define LEAVE_TRIES 2000
+#define LEAVE_TRIES  2000
+#define READER_TRIES 2000
 
 /* What the callbacks can do: operators, or annotations alone. */
 #define OPS_FEATURES (uint32_t)(GP_FEATURE_OPS | GP_FEATURE_STEPS)
@@ -48,6 +51,7 @@ static struct {
 	uint32_t hand_over; /* a later gpuprof waits for the thread to leave */
 	uint64_t silent_since_ns; /* the last sign of life; 0: none yet */
 	pid_t owner;
+	bool early; /* CUPTI was armed before the thread was started */
 	struct ring_writer ring;
 } self = {.ring.fd = -1};
 
@@ -180,7 +184,7 @@ static bool follow_cupti(struct follower *f, uint32_t wanted, bool active)
 		return active;
 	if (f->cupti_why && f->turns % SECOND_TURNS)
 		return false;
-	outcome = cupti__arm(&self.ring, &f->cupti_why);
+	outcome = cupti__arm(&self.ring, false, &f->cupti_why);
 	if (outcome == CUPTI_REFUSED)
 		f->refused |= GP_FEATURE_CUPTI;
 	return outcome == CUPTI_ARMED;
@@ -261,6 +265,8 @@ static void *run(void *arg)
 		leave(&f, GP_COLLECTOR_FAILED);
 		return NULL;
 	}
+	if (self.early)
+		tell(&f, GP_FEATURE_CUPTI, 0);
 	__atomic_store_n(&f.page->state, GP_COLLECTOR_READY, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&f.page->quit, __ATOMIC_ACQUIRE) && !abandoned(&f)) {
 		follow(&f);
@@ -331,7 +337,50 @@ static bool begin(bool *ret_running)
 	return false;
 }
 
-static bool start(void)
+/* Whether `gpuprof run` has asked CUDA to load us, by CUDA_INJECTION64_PATH. */
+static bool is_by_cuda(void)
+{
+	const char *path = getenv("CUDA_INJECTION64_PATH");
+	Dl_info info;
+
+	return path && getenv("GPUPROF_RUN") && dladdr((void *)start_thread, &info) &&
+	       info.dli_fname && !strcmp(info.dli_fname, path);
+}
+
+/* For this very process, and not for its children, to which the environment goes too, unless those
+ * are to be recorded as well: then it says 0. */
+static bool is_invited(void)
+{
+	long wanted = is_by_cuda() ? strtol(getenv("GPUPROF_RUN"), NULL, 10) : -1;
+
+	return !wanted || wanted == getpid();
+}
+
+/* Nothing of what the process does from now on may be missed: CUPTI is taken at once, on CUDA's own
+ * thread (ours would wait for CUDA, and CUDA for us). */
+static void arm_early(void)
+{
+	const char *why;
+
+	if (ring_writer__populate(&self.ring))
+		return;
+	self.ring.page->wanted = GP_FEATURE_CUPTI;
+	self.early = cupti__arm(&self.ring, true, &why) == CUPTI_ARMED;
+}
+
+/* gpuprof comes for the ring in a moment: a short program must not have ended by then. */
+static void wait_for_reader(void)
+{
+	static const struct timespec ms = {.tv_nsec = 1000000};
+
+	for (int i = 0; i < READER_TRIES; i++) {
+		if (__atomic_load_n(&self.ring.page->heartbeat_ns, __ATOMIC_RELAXED))
+			return;
+		(void)nanosleep(&ms, NULL);
+	}
+}
+
+static bool start(bool invited)
 {
 	static bool fork_watched;
 
@@ -345,10 +394,17 @@ static bool start(void)
 	self.owner = getpid();
 	self.hand_over = 0;
 	self.silent_since_ns = 0;
-	if (start_thread())
-		return true;
-	ring_writer__close(&self.ring);
-	return false;
+	self.early = false;
+	if (invited)
+		arm_early();
+	if (!start_thread()) {
+		cupti__disarm();
+		ring_writer__close(&self.ring);
+		return false;
+	}
+	if (invited)
+		wait_for_reader();
+	return true;
 }
 
 /*
@@ -360,14 +416,19 @@ __attribute__((visibility("default"))) int InitializeInjection(void);
 __attribute__((visibility("default"))) int InitializeInjection(void)
 {
 	int saved = errno;
-	bool running = false;
+	bool running = false, invited = is_invited();
 
 	/* A child made without fork()'s handlers. */
 	if (self.owner && self.owner != getpid())
 		forget();
 	(void)__atomic_add_fetch(&self.calls_nr, 1, __ATOMIC_RELAXED);
+	/* Somebody else's child: there will be no gpuprof for it. */
+	if (!invited && is_by_cuda()) {
+		errno = saved;
+		return 0;
+	}
 	if (begin(&running)) {
-		running = start();
+		running = start(invited);
 		if (!running)
 			__atomic_store_n(&self.phase, PHASE_IDLE, __ATOMIC_RELEASE);
 	}

@@ -82,3 +82,5 @@ $(O)/tests/python_layout: $(O)/tests/fake/python_layout.o $(O)/libgpuprof.a
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
 
 -include $(O)/tests/fake/python_layout.d
+$(O)/tests/unit/test_timeline_occupancy.o: CPPFLAGS_ALL += \
+	$(if $(wildcard $(CUDA_HOME)/include/cuda_occupancy.h),-DHAVE_CUDA -isystem $(CUDA_HOME)/include)

@@ -17,6 +17,7 @@
 #include "collector/cupti_clock.h"
 #include "collector/cupti_library.h"
 #include "collector/cupti_records.h"
+#include "collector/devices.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,10 +35,11 @@
 enum takedown { TAKEDOWN_NONE = 0, TAKEDOWN_WAITING = 1, TAKEDOWN_AT_WORK = 2, TAKEDOWN_DONE = 3 };
 
 static const uint32_t kinds[] = {CUPTI_RUNTIME, CUPTI_DRIVER,	 CUPTI_KERNEL, CUPTI_MEMCPY,
-				 CUPTI_MEMSET,	CUPTI_PEER_COPY, CUPTI_SYNC};
+				 CUPTI_MEMSET,	CUPTI_PEER_COPY, CUPTI_SYNC,   CUPTI_OVERHEAD};
 
 static struct {
 	bool armed;
+	bool devices_told;
 	pid_t owner; /* who has armed it last; 0: nobody ever */
 	struct ring_writer *ring;
 	struct names *names;
@@ -212,6 +214,9 @@ void cupti__turn(bool flush)
 {
 	if (!session.armed || !go_inside())
 		return;
+	/* While CUDA is getting ready it tells of none. */
+	if (flush && !session.devices_told)
+		session.devices_told = devices__tell(session.ring);
 	take_records(flush);
 	come_out();
 }
@@ -291,6 +296,8 @@ static void at_exit(void)
 		sleep_ms();
 	}
 	if (session.armed) {
+		if (!session.devices_told)
+			(void)devices__tell(session.ring);
 		disable_kinds();
 		take_records(true);
 	}
@@ -305,7 +312,7 @@ static void let_go(void)
 	cupti_library__release(&session.library);
 }
 
-static enum cupti_outcome arm(struct ring_writer *w, const char **why_text)
+static enum cupti_outcome arm(struct ring_writer *w, bool starting, const char **why_text)
 {
 	enum cupti_found found;
 	const struct cupti_functions *call = &session.library.call;
@@ -315,7 +322,7 @@ static enum cupti_outcome arm(struct ring_writer *w, const char **why_text)
 		*why_text = "gpu activity: a thread is stopped inside CUPTI";
 		return CUPTI_LATER;
 	}
-	found = cupti_library__bind(&session.library, why_text);
+	found = cupti_library__bind(&session.library, starting, why_text);
 	if (found != CUPTI_FOUND)
 		return found == CUPTI_ABSENT ? CUPTI_LATER : CUPTI_REFUSED;
 	session.ring = w;
@@ -337,6 +344,7 @@ static enum cupti_outcome arm(struct ring_writer *w, const char **why_text)
 			(void)atexit(at_exit);
 		session.owner = getpid();
 		session.armed = true;
+		session.devices_told = false;
 		return CUPTI_ARMED;
 	}
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
@@ -345,14 +353,14 @@ static enum cupti_outcome arm(struct ring_writer *w, const char **why_text)
 	return CUPTI_REFUSED;
 }
 
-enum cupti_outcome cupti__arm(struct ring_writer *w, const char **why_text)
+enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, const char **why_text)
 {
 	enum cupti_outcome outcome;
 
 	*why_text = "gpu activity: the process is ending";
 	if (!go_inside())
 		return CUPTI_REFUSED;
-	outcome = arm(w, why_text);
+	outcome = arm(w, starting, why_text);
 	come_out();
 	return outcome;
 }
@@ -393,6 +401,8 @@ void cupti__disarm(void)
 
 	if (!session.armed || !go_inside())
 		return;
+	if (!session.devices_told)
+		(void)devices__tell(session.ring);
 	disable_kinds();
 	take_records(true);
 	/* Buffers with records that are not complete; those count as having no times. */

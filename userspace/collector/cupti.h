@@ -20,8 +20,9 @@ enum cupti_outcome {
 };
 
 /* Finds CUPTI, takes it and switches the records on; may take seconds. Events go to `w` from
- * cupti__turn() and cupti__disarm() only. why_text, which stays, is set unless CUPTI_ARMED. */
-enum cupti_outcome cupti__arm(struct ring_writer *w, const char **why_text);
+ * cupti__turn() and cupti__disarm() only, but for a first reading of the clock. `starting`: see
+ * cupti_library__bind(). why_text, which stays, is set unless CUPTI_ARMED. */
+enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, const char **why_text);
 
 /* Converts what has come in; asks CUPTI for what it still holds if `flush`. Fine when not armed. */
 void cupti__turn(bool flush);

@@ -28,6 +28,7 @@ enum cupti_kind {
 	CUPTI_DRIVER = 4,
 	CUPTI_RUNTIME = 5,
 	CUPTI_KERNEL = 10, /* CONCURRENT_KERNEL: the plain one makes kernels wait for each other */
+	CUPTI_OVERHEAD = 17,
 	CUPTI_PEER_COPY = 22, /* MEMCPY2 */
 	CUPTI_SYNC = 38,
 };
@@ -169,6 +170,20 @@ struct CUPTI_RECORD cupti_sync {
 	uint32_t context;
 	uint32_t stream;
 	uint32_t event;
+};
+
+enum cupti_object { CUPTI_OBJECT_THREAD = 2 };
+
+/* CUpti_ActivityOverhead and later. */
+struct CUPTI_RECORD cupti_overhead {
+	uint32_t kind;
+	uint32_t what;
+	uint32_t object_kind; /* enum cupti_object or another */
+	uint32_t process;     /* of a thread; else other things lie in these three */
+	uint32_t thread;
+	uint32_t pad;
+	uint64_t start;
+	uint64_t end;
 };
 
 /* CUpti_CallbackData, as far as it is read. */

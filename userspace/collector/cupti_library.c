@@ -195,12 +195,12 @@ static bool cuda_in_use(void)
 	return ready;
 }
 
-static void *find(const struct seen *seen, const char **why_text)
+static void *find(const struct seen *seen, bool starting, const char **why_text)
 {
 	void *handle;
 
 	*why_text = "gpu activity: CUDA is not in use in the process yet";
-	if (!cuda_in_use())
+	if (!starting && !cuda_in_use())
 		return NULL;
 
 	*why_text = "gpu activity: CUPTI cannot be loaded though the process has it";
@@ -212,14 +212,14 @@ static void *find(const struct seen *seen, const char **why_text)
 	return handle ? handle : open_for_driver();
 }
 
-enum cupti_found cupti_library__bind(struct cupti_library *l, const char **why_text)
+enum cupti_found cupti_library__bind(struct cupti_library *l, bool starting, const char **why_text)
 {
 	static struct seen seen;
 
 	*l = (struct cupti_library){0};
 	memset(&seen, 0, sizeof(seen));
 	(void)dl_iterate_phdr(look_at, &seen);
-	l->handle = find(&seen, why_text);
+	l->handle = find(&seen, starting, why_text);
 	if (!l->handle)
 		return CUPTI_ABSENT;
 	*why_text = "gpu activity: the process's libcupti lacks functions that CUDA 11 to 13 have";

@@ -24,8 +24,9 @@ enum cupti_found {
 	CUPTI_STRANGE = 2, /* a version whose interface is not known here, or not all of it */
 };
 
-/* Loads and holds it. why_text, which stays, is set unless CUPTI_FOUND. */
-enum cupti_found cupti_library__bind(struct cupti_library *l, const char **why_text);
+/* Loads and holds it. `starting`: CUDA is calling us as it gets ready; else it must be in use
+ * already. why_text, which stays, is set unless CUPTI_FOUND. */
+enum cupti_found cupti_library__bind(struct cupti_library *l, bool starting, const char **why_text);
 /* Lets go. Fine when not bound. */
 void cupti_library__release(struct cupti_library *l);
 

@@ -310,6 +310,21 @@ static void put_sync(struct cupti_records *r, const struct cupti_sync *s, size_t
 	put(r, &ev, sizeof(ev));
 }
 
+static void put_overhead(struct cupti_records *r, const struct cupti_overhead *o, size_t bytes)
+{
+	struct gp_ev_overhead ev = {.head.kind = GP_EV_OVERHEAD, .what = o->what};
+	uint64_t start_ns, end_ns;
+
+	/* CUPTI has no times for some of them: those are no loss. */
+	if ((!o->start && !o->end) || !convert_times(r, o->start, o->end, &start_ns, &end_ns))
+		return;
+	if (o->object_kind == CUPTI_OBJECT_THREAD)
+		ev.head.tid = o->thread;
+	ev.start_ns = start_ns;
+	ev.head.time_ns = end_ns;
+	put(r, &ev, sizeof(ev));
+}
+
 /* What the oldest CUPTI writes of each; 0: not a kind that we asked for. */
 static size_t least_bytes(uint32_t kind)
 {
@@ -327,6 +342,8 @@ static size_t least_bytes(uint32_t kind)
 		return sizeof(struct cupti_api_call);
 	case CUPTI_SYNC:
 		return sizeof(struct cupti_sync);
+	case CUPTI_OVERHEAD:
+		return sizeof(struct cupti_overhead);
 	default:
 		return 0;
 	}
@@ -360,6 +377,9 @@ void cupti_records__one(struct cupti_records *r, const void *record, size_t byte
 		break;
 	case CUPTI_SYNC:
 		put_sync(r, record, bytes);
+		break;
+	case CUPTI_OVERHEAD:
+		put_overhead(r, record, bytes);
 		break;
 	}
 }

@@ -198,7 +198,8 @@ static int write_memory(struct chrome *c)
 	int err = 0;
 
 	for (size_t i = 0; i < c->t->memory.nr && !err; i++) {
-		memory_event(c, &c->t->memory.items[i], false, number++);
+		if (tl_memory_is_pytorch(&c->t->memory.items[i]))
+			memory_event(c, &c->t->memory.items[i], false, number++);
 		err = chrome_drain(c, false);
 	}
 	for (size_t i = 0; i < c->t->out_of_memory.nr && !err; i++) {

@@ -65,6 +65,18 @@ int chrome_drain(struct chrome *c, bool all);
 int chrome_gpu_names(struct chrome *c);
 int chrome_gpu(struct chrome *c);
 
+/* The arguments of a call of NCCL, each after a comma. */
+void chrome_collective(struct chrome *c, const struct tl_api *api);
+
+/* Those that Kineto gives to the kernel of a collective, where it is known whose it is. */
+void chrome_collective_kernel(struct chrome *c, const struct tl_gpu *kernel);
+
+/* Of chrome_gpu(): where on the GPU the work of annotations lies. 0 or -errno. */
+int chrome_annotations(struct chrome *c);
+
+/* The key "deviceProperties" with its value. */
+void chrome_devices(struct chrome *c);
+
 /* The flow event that goes with this op, if any. */
 void chrome_flow_write(struct chrome *c, uint32_t op);
 

@@ -6,6 +6,7 @@
  * tid stream + n * 1000000.
  */
 #include "output/chrome.h"
+#include "timeline/occupancy.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,10 +15,12 @@
 
 #include "base/banned.h"
 
-#define LANE_TIDS    1000000
-#define SORT_INDEX_0 5000000
-#define EVENT_SYNC   1 /* CUpti_ActivitySynchronizationType */
-#define STREAM_WAIT  2
+#define OVERHEAD_PID   (-1)
+#define OVERHEAD_INDEX 0x100000A
+#define LANE_TIDS      1000000
+#define SORT_INDEX_0   5000000
+#define EVENT_SYNC     1 /* CUpti_ActivitySynchronizationType */
+#define STREAM_WAIT    2
 
 /* Of a synchronisation with no stream, the row before all others. */
 static int64_t tid_of(const struct tl_gpu *g)
@@ -74,38 +77,6 @@ static void arrow_name(struct chrome *c)
 	chrome_lit(&c->out, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
 }
 
-/* ---- API calls ---- */
-
-static void api_slice(struct chrome *c, const struct tl_api *api)
-{
-	uint32_t process = c->t->threads.items[api->thread].process;
-
-	chrome_begin(c);
-	if (api->flags & GP_API_DRIVER)
-		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"name\":");
-	else
-		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":");
-	buf__json(&c->out, api->name);
-	chrome_where(c, api->thread, api->start_ns);
-	chrome_lit(&c->out, ",\"dur\":");
-	buf__us(&c->out, chrome_time(c, api->end_ns) - chrome_time(c, api->start_ns));
-	external_id(c, api->op, api->correlation_id != 0);
-	if (api->correlation_id) {
-		chrome_lit(&c->out, "\"cbid\":");
-		buf__u64(&c->out, api->cbid);
-		arg_u64(c, "correlation", api->correlation_id);
-	}
-	chrome_lit(&c->out, "}}");
-	if (!api->gpu_nr)
-		return;
-	arrow(c, true, process, api->correlation_id);
-	chrome_where(c, api->thread, api->start_ns);
-	arrow_name(c);
-	chrome_lit(&c->out, "}");
-}
-
-/* ---- work ---- */
-
 static void three(struct chrome *c, const char *name, const uint32_t n[3])
 {
 	chrome_lit(&c->out, ",\"");
@@ -118,6 +89,67 @@ static void three(struct chrome *c, const char *name, const uint32_t n[3])
 	}
 	chrome_lit(&c->out, "]");
 }
+
+/* ---- API calls ---- */
+
+/* What the kernel and copy would say, where CUPTI does not tell them. */
+static void call_args(struct chrome *c, const struct tl_api_args *a)
+{
+	if (a->kernel) {
+		chrome_lit(&c->out, ",\"kernel\":");
+		buf__json(&c->out, a->kernel);
+	}
+	if (a->block[0]) {
+		arg_u64(c, "shared memory", a->shared_bytes);
+		three(c, "grid", a->grid);
+		three(c, "block", a->block);
+	}
+	if (a->stream)
+		buf__printf(&c->out, ",\"stream handle\":\"0x%" PRIx64 "\"", a->stream);
+	if (a->bytes)
+		arg_u64(c, "bytes", a->bytes);
+}
+
+static void api_slice(struct chrome *c, const struct tl_api *api)
+{
+	uint32_t process = c->t->threads.items[api->thread].process;
+	const struct tl_api_args *args = NULL;
+
+	if (api->args != TL_NONE && !api->gpu_nr)
+		args = &c->t->gpu.args.items[api->args];
+	chrome_begin(c);
+	if (api->collective != TL_NONE)
+		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"nccl\",\"name\":");
+	else if (api->flags & GP_API_DRIVER)
+		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"name\":");
+	else
+		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":");
+	buf__json(&c->out, api->name);
+	chrome_where(c, api->thread, api->start_ns);
+	chrome_lit(&c->out, ",\"dur\":");
+	buf__us(&c->out, chrome_time(c, api->end_ns) - chrome_time(c, api->start_ns));
+	external_id(c, api->op, api->correlation_id != 0 || args || api->collective != TL_NONE);
+	if (api->correlation_id) {
+		chrome_lit(&c->out, "\"cbid\":");
+		buf__u64(&c->out, api->cbid);
+		arg_u64(c, "correlation", api->correlation_id);
+	} else if (args || api->collective != TL_NONE) {
+		chrome_lit(&c->out, "\"seen by\":\"uprobe\"");
+	}
+	if (api->collective != TL_NONE)
+		chrome_collective(c, api);
+	if (args)
+		call_args(c, args);
+	chrome_lit(&c->out, "}}");
+	if (!api->gpu_nr)
+		return;
+	arrow(c, true, process, api->correlation_id);
+	chrome_where(c, api->thread, api->start_ns);
+	arrow_name(c);
+	chrome_lit(&c->out, "}");
+}
+
+/* ---- work ---- */
 
 static void place_args(struct chrome *c, const struct tl_gpu *g)
 {
@@ -138,6 +170,10 @@ static void graph_args(struct chrome *c, const struct tl_gpu *g)
 
 static void kernel_args(struct chrome *c, const struct tl_gpu *g)
 {
+	const struct tl_device *device = tl_gpus__device(&c->t->gpu, g->process, g->device);
+	struct occupancy o;
+	bool known = device && occupancy_of(device, g, &o);
+
 	chrome_lit(&c->out, "\"queued\":");
 	buf__u64(&c->out, g->kernel.queued_ns);
 	chrome_lit(&c->out, ",");
@@ -145,8 +181,14 @@ static void kernel_args(struct chrome *c, const struct tl_gpu *g)
 	arg_u64(c, "registers per thread", g->kernel.registers);
 	chrome_lit(&c->out, ",\"shared memory\":");
 	buf__i64(&c->out, g->kernel.shared_bytes);
+	if (known)
+		buf__printf(&c->out, ",\"blocks per SM\":%.6f,\"warps per SM\":%.6f",
+			    o.blocks_per_sm, o.warps_per_sm);
 	three(c, "grid", g->kernel.grid);
 	three(c, "block", g->kernel.block);
+	if (known)
+		arg_u64(c, "est. achieved occupancy %", o.percent);
+	chrome_collective_kernel(c, g);
 	graph_args(c, g);
 }
 
@@ -234,6 +276,19 @@ static void work_slice(struct chrome *c, const struct tl_gpu *g)
 	chrome_lit(&c->out, ",\"bp\":\"e\"}");
 }
 
+/* On a row of no process, by thread. */
+static void overhead_slice(struct chrome *c, const struct tl_overhead *o)
+{
+	chrome_begin(c);
+	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":");
+	buf__json(&c->out, o->name);
+	buf__printf(&c->out, ",\"pid\":%d,\"tid\":%" PRIu32 ",\"ts\":", OVERHEAD_PID, o->tid);
+	buf__us(&c->out, chrome_time(c, o->start_ns));
+	chrome_lit(&c->out, ",\"dur\":");
+	buf__us(&c->out, chrome_time(c, o->end_ns) - chrome_time(c, o->start_ns));
+	chrome_lit(&c->out, "}");
+}
+
 int chrome_gpu(struct chrome *c)
 {
 	const struct tl_gpus *gpu = &c->t->gpu;
@@ -252,7 +307,11 @@ int chrome_gpu(struct chrome *c)
 		work_slice(c, &gpu->work.items[i]);
 		err = chrome_drain(c, false);
 	}
-	return err;
+	for (size_t i = 0; i < gpu->overhead.nr && !err; i++) {
+		overhead_slice(c, &gpu->overhead.items[i]);
+		err = chrome_drain(c, false);
+	}
+	return err ? err : chrome_annotations(c);
 }
 
 /* ---- names ---- */
@@ -307,6 +366,12 @@ int chrome_gpu_names(struct chrome *c)
 			device_names(c, g);
 		if (is_new(&rows, (uint64_t)g->device << 32 ^ hash_mix((uint64_t)tid_of(g)), &err))
 			row_names(c, g);
+	}
+	if (gpu->overhead.nr) {
+		chrome_meta(c, "process_name", OVERHEAD_PID, 0);
+		chrome_lit(&c->out, "{\"name\":\"Overhead\"}}");
+		chrome_meta(c, "process_sort_index", OVERHEAD_PID, 0);
+		buf__printf(&c->out, "{\"sort_index\":%d}}", OVERHEAD_INDEX);
 	}
 	hash__done(&devices);
 	hash__done(&rows);

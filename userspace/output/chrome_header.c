@@ -57,7 +57,8 @@ void chrome_header(struct chrome *c)
 	const char *flops = recording__meta(c->t->recording, "flops");
 
 	set_base(c);
-	chrome_lit(&c->out, "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [\n  ],\n");
+	chrome_lit(&c->out, "{\n  \"schemaVersion\": 1,\n");
+	chrome_devices(c);
 	distributed(c);
 	if (c->t->inputs.nr)
 		chrome_lit(&c->out, "  \"record_shapes\": 1,\n");

@@ -314,9 +314,11 @@ static void add_devices(struct writer *w, struct memory_usage *u)
 	buf__str(b, "\"devices\": [");
 	for (size_t i = 0; i < u->devices.nr; i++) {
 		struct memory_device *d = &u->devices.items[i];
+		char name[MEMORY_NAME_BYTES];
 
+		memory_device_name(d->type, d->index, name);
 		buf__str(b, i ? ",\n{\"device\": \"" : "\n{\"device\": \"");
-		memory_device_name(b, d->type, d->index);
+		buf__str(b, name);
 		buf__str(b, "\", \"process\": ");
 		if (d->process < w->t->processes.nr)
 			buf__u64(b, d->process);
@@ -329,6 +331,10 @@ static void add_devices(struct writer *w, struct memory_usage *u)
 		add_peak(w, d);
 		add_ops(w, d, false);
 		add_number(b, "end_bytes", d->end_bytes);
+		if (d->has_outside) {
+			add_number(b, "outside_pytorch_end_bytes", d->outside_end_bytes);
+			add_number(b, "outside_pytorch_peak_bytes", d->outside_peak_bytes);
+		}
 		buf__char(b, '}');
 	}
 	buf__str(b, "],\n");

@@ -6,6 +6,7 @@
  */
 #include "output/memory_usage.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -82,16 +83,6 @@ const char *memory_outermost_name(const struct timeline *t, uint32_t op)
 		if (t->ops.items[at].scope != GP_SCOPE_USER)
 			name = t->ops.items[at].name;
 	}
-}
-
-void memory_device_name(struct buf *b, int16_t type, int16_t index)
-{
-	if (type == GP_DEVICE_CPU)
-		buf__str(b, "cpu");
-	else if (type == GP_DEVICE_CUDA)
-		buf__printf(b, "cuda:%d", index);
-	else
-		buf__printf(b, "type %d:%d", type, index);
 }
 
 /* Names are interned, so a pointer is a name; `ids` numbers them from 1. 0: out of memory. */
@@ -215,6 +206,45 @@ static int add_up_ops(struct memory_device *d, const struct timeline *t)
 	return err;
 }
 
+/* Several GPUs' allocators do not tell whose a cudaMalloc() was for. */
+static bool has_one_allocator(const struct memory_usage *u, const struct memory_device *d)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < u->devices.nr; i++)
+		nr += u->devices.items[i].process == d->process &&
+		      u->devices.items[i].type == GP_DEVICE_CUDA && u->devices.items[i].has_totals;
+	return nr == 1;
+}
+
+/* Compared when PyTorch's allocator tells its total: between a call and that, the two differ. */
+static void compare_with_pytorch(struct memory_device *d, const struct timeline *t)
+{
+	int64_t given = 0, before = 0;
+
+	for (size_t i = 0; i < t->memory.nr; i++) {
+		const struct tl_memory *m = &t->memory.items[i];
+		int64_t outside;
+
+		if (process_of(t, m) != d->process)
+			continue;
+		if (m->device_type == TL_DEVICE_CUDA_CALLS ||
+		    m->device_type == TL_DEVICE_CUDA_PHYSICAL)
+			add_bytes(&given, m->bytes);
+		if (m->device_type != GP_DEVICE_CUDA || m->reserved_bytes > INT64_MAX)
+			continue;
+		outside = given;
+		add_bytes(&outside, -(int64_t)m->reserved_bytes);
+		if (!d->has_outside)
+			before = outside;
+		d->has_outside = true;
+		add_bytes(&outside, -before);
+		d->outside_end_bytes = outside;
+		if (outside > d->outside_peak_bytes)
+			d->outside_peak_bytes = outside;
+	}
+}
+
 int memory_usage__init(struct memory_usage *u, const struct timeline *t)
 {
 	int err;
@@ -223,6 +253,10 @@ int memory_usage__init(struct memory_usage *u, const struct timeline *t)
 	err = gather_events(u, t);
 	for (size_t i = 0; !err && i < u->devices.nr; i++)
 		err = add_up_ops(&u->devices.items[i], t);
+	for (size_t i = 0; !err && i < u->devices.nr; i++)
+		if (u->devices.items[i].type == TL_DEVICE_CUDA_CALLS &&
+		    has_one_allocator(u, &u->devices.items[i]))
+			compare_with_pytorch(&u->devices.items[i], t);
 	return err;
 }
 
@@ -269,6 +303,22 @@ int memory_held_at_peak(const struct timeline *t, bool *held)
 			err = hold(&u.devices.items[i], t, held);
 	memory_usage__done(&u);
 	return err;
+}
+
+void memory_device_name(int type, int index, char to[MEMORY_NAME_BYTES])
+{
+	if (type == GP_DEVICE_CPU)
+		(void)snprintf(to, MEMORY_NAME_BYTES, "cpu");
+	else if (type == GP_DEVICE_CUDA)
+		(void)snprintf(to, MEMORY_NAME_BYTES, "cuda:%d", index);
+	else if (type == TL_DEVICE_CUDA_CALLS)
+		(void)snprintf(to, MEMORY_NAME_BYTES, "cudaMalloc");
+	else if (type == TL_DEVICE_CUDA_HOST)
+		(void)snprintf(to, MEMORY_NAME_BYTES, "cudaMallocHost");
+	else if (type == TL_DEVICE_CUDA_PHYSICAL)
+		(void)snprintf(to, MEMORY_NAME_BYTES, "cuMemCreate");
+	else
+		(void)snprintf(to, MEMORY_NAME_BYTES, "type %d:%d", (int16_t)type, (int16_t)index);
 }
 
 static int compare_names(const char *a, const char *b)

@@ -37,6 +37,12 @@ struct memory_device {
 	int64_t peak_bytes;	   /* 0 without one */
 	int64_t end_bytes;
 	bool has_totals; /* some event carries the allocator's own totals */
+	/* Of TL_DEVICE_CUDA_CALLS where PyTorch's allocator tells its totals too: how much more
+	 * CUDA has given to others than to it, from its first event on (what was before is not
+	 * known). */
+	bool has_outside;
+	int64_t outside_end_bytes;
+	int64_t outside_peak_bytes;
 };
 
 struct memory_usage {
@@ -50,6 +56,11 @@ void memory_usage__done(struct memory_usage *u);
 /* Sets held[i] where timeline.memory[i] is an allocation that was alive at its device's peak;
  * `held` has room for all, false before. 0 or -ENOMEM. */
 int memory_held_at_peak(const struct timeline *t, bool *held);
+
+/* "cpu", "cuda:0", the call by which CUDA itself gives memory, or "type 7:0" for other numbers of
+ * c10::DeviceType: at most 24 bytes with the end. */
+#define MEMORY_NAME_BYTES 24
+void memory_device_name(int type, int index, char to[MEMORY_NAME_BYTES]);
 
 /* For qsort() of struct memory_op: most bytes allocated first, or held at the peak; then by name.
  */
@@ -71,8 +82,5 @@ int memory_device__points(const struct memory_device *d, const struct timeline *
 
 /* The operator that an op ran under: not an annotation, if there is another. */
 const char *memory_outermost_name(const struct timeline *t, uint32_t op);
-
-/* "cpu", "cuda:0", or "type 7:0" for other numbers of c10::DeviceType. */
-void memory_device_name(struct buf *b, int16_t type, int16_t index);
 
 #endif /* GP_OUTPUT_MEMORY_USAGE_H */

@@ -230,13 +230,15 @@ static int add_refused(struct buf *b, const struct timeline *t, size_t index)
 	CLEANUP(holders__done) struct holders h = {0};
 	const struct tl_memory *m = &t->out_of_memory.items[index];
 	bool has_op = m->op < t->ops.nr;
+	char name[MEMORY_NAME_BYTES];
 	int err = holders__init(&h, t, index);
 
 	buf__str(b, "{\"time_us\": ");
 	buf__us(b, (int64_t)(m->time_ns - t->start_ns));
 	buf__printf(b, ", \"process\": %u, \"device\": ", t->threads.items[m->thread].process);
 	buf__char(b, '"');
-	memory_device_name(b, m->device_type, m->device_index);
+	memory_device_name(m->device_type, m->device_index, name);
+	buf__str(b, name);
 	buf__str(b, "\", \"bytes\": ");
 	buf__i64(b, m->bytes);
 	add_text(b, "op", has_op ? t->ops.items[m->op].name : NULL);
@@ -336,12 +338,14 @@ static int text_refused(struct buf *b, const struct timeline *t, size_t index)
 	CLEANUP(holders__done) struct holders h = {0};
 	const struct tl_memory *m = &t->out_of_memory.items[index];
 	bool has_op = m->op < t->ops.nr;
+	char name[MEMORY_NAME_BYTES];
 	int err = holders__init(&h, t, index);
 
 	buf__str(b, "Out of memory: ");
 	add_size(b, m->bytes);
 	buf__str(b, " asked for on ");
-	memory_device_name(b, m->device_type, m->device_index);
+	memory_device_name(m->device_type, m->device_index, name);
+	buf__str(b, name);
 	buf__printf(b, " after %.3f s, %s", (double)(m->time_ns - t->start_ns) / 1e9,
 		    has_op ? "in " : "");
 	add_op_name(b, has_op ? t->ops.items[m->op].name : NULL,

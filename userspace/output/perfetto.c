@@ -328,7 +328,7 @@ static void put_work(struct writer *w, const struct tl_gpu *g)
 
 static void memory_track(struct writer *w, const struct memory_device *d, uint64_t uuid)
 {
-	char name[96];
+	char device[MEMORY_NAME_BYTES], name[96];
 	const struct perfetto_track track = {
 		.uuid = uuid,
 		.parent = d->process == TL_NONE ? 0 : number_of(OF_PROCESS, d->process),
@@ -336,15 +336,8 @@ static void memory_track(struct writer *w, const struct memory_device *d, uint64
 		.is_counter = true,
 	};
 
-	if (d->type == GP_DEVICE_CPU)
-		(void)snprintf(name, sizeof(name), "cpu memory allocated since the capture began");
-	else if (d->type == GP_DEVICE_CUDA)
-		(void)snprintf(name, sizeof(name),
-			       "cuda:%d memory allocated since the capture began", d->index);
-	else
-		(void)snprintf(name, sizeof(name),
-			       "type %d:%d memory allocated since the capture began", d->type,
-			       d->index);
+	memory_device_name(d->type, d->index, device);
+	(void)snprintf(name, sizeof(name), "%s memory allocated since the capture began", device);
 	perfetto__track(w->p, &track);
 }
 

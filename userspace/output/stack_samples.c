@@ -44,12 +44,10 @@ bool stack_metric_captured(const struct timeline *t, enum stack_metric metric)
 
 void stack_sample_device(const struct stack_sample *s, char *to, size_t bytes)
 {
-	if (s->device_type == GP_DEVICE_CPU)
-		(void)snprintf(to, bytes, "cpu");
-	else if (s->device_type == GP_DEVICE_CUDA)
-		(void)snprintf(to, bytes, "cuda:%d", s->device_index);
-	else
-		(void)snprintf(to, bytes, "type %d:%d", s->device_type, s->device_index);
+	char name[MEMORY_NAME_BYTES];
+
+	memory_device_name(s->device_type, s->device_index, name);
+	(void)snprintf(to, bytes, "%s", name);
 }
 
 struct walk {

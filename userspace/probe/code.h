@@ -84,12 +84,18 @@ void code__done(struct code *c);
 int code_entry(struct code_decoder *d, const unsigned char *bytes, size_t nr,
 	       struct code_insn *ret_insn);
 
+enum code_exit_rule {
+	CODE_EXIT_ANY = 0,    /* a jump to another function at the end ends this one */
+	CODE_EXIT_RETURN = 1, /* a function with such jumps is refused: it has not ended there */
+	CODE_EXIT_RESULT = 2, /* the same, and the returns themselves: the result stands then */
+};
+
 /* Indexes of the instructions to probe for exits, see plan.h; each normal return passes exactly
  * one, and after the entry's site, which lies at entry_offset. 0, -ENOMEM, or -EINVAL with the
  * reason in *ret_why. */
 #define CODE_EXITS_MAX 64
-int code_exits(struct code *c, uint32_t entry_offset, uint32_t ret_insns[CODE_EXITS_MAX],
-	       size_t *ret_nr, const char **ret_why);
+int code_exits(struct code *c, uint32_t entry_offset, enum code_exit_rule rule,
+	       uint32_t ret_insns[CODE_EXITS_MAX], size_t *ret_nr, const char **ret_why);
 
 /* After code_exits() has succeeded: whether each normal return passes the instruction, and none
  * more than once, by all ways that are known: where jump tables lead is not. false if memory is

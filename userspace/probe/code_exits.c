@@ -152,8 +152,8 @@ static bool walk_back(struct walk *w, uint32_t i, int depth)
 	return true;
 }
 
-int code_exits(struct code *c, uint32_t entry_offset, uint32_t ret_insns[CODE_EXITS_MAX],
-	       size_t *ret_nr, const char **ret_why)
+int code_exits(struct code *c, uint32_t entry_offset, enum code_exit_rule rule,
+	       uint32_t ret_insns[CODE_EXITS_MAX], size_t *ret_nr, const char **ret_why)
 {
 	struct walk w = {.code = c, .entry_offset = entry_offset};
 	int err = find_leaving(c, ret_why);
@@ -166,7 +166,13 @@ int code_exits(struct code *c, uint32_t entry_offset, uint32_t ret_insns[CODE_EX
 		const struct code_block *b = &c->blocks.items[i];
 		size_t before = w.nr;
 
-		if (!b->leaves || walk_back(&w, i, 0))
+		if (!b->leaves)
+			continue;
+		if (rule != CODE_EXIT_ANY && last_of(c, b)->kind != CODE_RETURN) {
+			*ret_why = "it ends in another function";
+			return -EINVAL;
+		}
+		if (rule != CODE_EXIT_RESULT && walk_back(&w, i, 0))
 			continue;
 		w.nr = before;
 		if (w.nr == CODE_EXITS_MAX) {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The catalogue of what is probed, found in one file, and a place for each of its probes. A
- * function gets all of its probes or none: an entry without exits would never be closed.
+ * The catalogue of what is probed, found in one file, and a place for each of its probes. An
+ * operator gets all of its probes or none: an entry without exits would never be closed.
  */
 #include "base/cleanup.h"
 #include "base/intern.h"
+#include "probe/cuda_api.h"
 #include "probe/plan_cache.h"
 #include "probe/plan_private.h"
+#include "wire.h"
 
 #include <errno.h>
 #include <string.h>
@@ -45,6 +47,8 @@ static const struct catalogue_line catalogue[] = {
 	{"_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", PROBE_OOM, true},
 	{"_dl_debug_state", PROBE_LOADER, true},
 	{"__cxa_begin_catch", PROBE_CATCH, true},
+	{CUDA_API_PREFIX, PROBE_API, false},
+	{NCCL_PREFIX, PROBE_API, false},
 };
 
 void probe_plan__free(struct probe_plan *plan)
@@ -67,7 +71,8 @@ static int take_found(const struct elf_symbol *symbol, void *arg)
 
 	/* A dot: the compiler's own, such as NAME.cold. */
 	if (strchr(symbol->name, '.') ||
-	    (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes)))
+	    (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes)) ||
+	    (p->kind == PROBE_API && !cuda_api_find(symbol->name, &found.layout)))
 		return 0;
 	if (p->found.nr == FUNCTIONS_MAX)
 		return -E2BIG;
@@ -104,7 +109,7 @@ static int take_node(const struct elf_symbol *symbol, void *arg)
 /* Whether all of the function's code is looked at. */
 static bool is_whole(uint8_t kind)
 {
-	return kind == PROBE_OP || kind == PROBE_NODE;
+	return kind == PROBE_OP || kind == PROBE_NODE || kind == PROBE_API;
 }
 
 static size_t code_bytes(const struct found *f)
@@ -197,6 +202,7 @@ static int resolve_names(struct planner *p)
 int plan_add_function(struct planner *p, const struct found *f)
 {
 	struct probe_function fn = {.kind = f->kind,
+				    .layout = f->layout,
 				    .name = "",
 				    .overload = "",
 				    .why = "",
@@ -224,6 +230,8 @@ int plan_add_function(struct planner *p, const struct found *f)
 		fn.name = intern__str(texts, NODE_EVENT "?");
 	if (f->kind == PROBE_DISPATCH)
 		fn.name = intern__str(texts, "?");
+	if (f->kind == PROBE_API)
+		fn.name = fn.symbol;
 	if (!fn.symbol || !fn.name || !fn.overload)
 		return -ENOMEM;
 	return vec_push(&p->plan->functions, fn);
@@ -259,6 +267,14 @@ static void cleanup_code(struct code *c)
 	code__done(c);
 }
 
+/* Whether CUDA has given memory is told by what the function returns. */
+static enum code_exit_rule exit_rule(const struct found *f)
+{
+	if (f->kind != PROBE_API)
+		return CODE_EXIT_ANY;
+	return cuda_api_is_memory(f->layout) ? CODE_EXIT_RESULT : CODE_EXIT_RETURN;
+}
+
 /* Entry and exits. 0, -ENOMEM, or -EINVAL with the reason. */
 static int place_both(struct planner *p, const struct found *f, const unsigned char *bytes,
 		      size_t nr, const char **ret_why)
@@ -281,7 +297,7 @@ static int place_both(struct planner *p, const struct found *f, const unsigned c
 		entry = code.insns.items[0];
 		entry.height = 0;
 	}
-	err = code_exits(&code, entry.offset, exits, &exits_nr, ret_why);
+	err = code_exits(&code, entry.offset, exit_rule(f), exits, &exits_nr, ret_why);
 	if (err)
 		return err;
 	err = plan_add_site(p, f, &entry, false);
@@ -302,6 +318,21 @@ int plan_place_entry(struct planner *p, const struct found *f, const unsigned ch
 	return plan_add_site(p, f, &entry, false);
 }
 
+/* With its exits, or else without: the call is then told when it begins. Memory is told by the
+ * exit, so those calls have both or none. */
+static int place_api(struct planner *p, const struct found *f, struct probe_function *fn, size_t nr,
+		     const unsigned char *bytes, const char **ret_why)
+{
+	size_t sites_nr = p->plan->sites.nr;
+	int err = nr == f->code_bytes ? place_both(p, f, bytes, nr, ret_why) : -EINVAL;
+
+	fn->layout |= err ? 0 : GP_API_HAS_EXIT;
+	if (err != -EINVAL || cuda_api_is_memory(f->layout))
+		return err;
+	p->plan->sites.nr = sites_nr;
+	return plan_place_entry(p, f, bytes, nr, ret_why);
+}
+
 /* Ends the placing of the last function: with its sites, or with the reason why it has none. */
 int plan_placed(struct planner *p, size_t sites_nr, int err, const char *why)
 {
@@ -317,6 +348,7 @@ int plan_placed(struct planner *p, size_t sites_nr, int err, const char *why)
 
 static int place(struct planner *p, const struct found *f, const struct found *before)
 {
+	struct probe_function *fn = &p->plan->functions.items[p->plan->functions.nr - 1];
 	size_t want = f->code_bytes, nr = 0, sites_nr = p->plan->sites.nr;
 	const char *why = "its code cannot be read, or its size is absurd";
 	const unsigned char *bytes = NULL;
@@ -326,7 +358,9 @@ static int place(struct planner *p, const struct found *f, const struct found *b
 		why = "it shares its code with another function";
 	else if (want)
 		bytes = elf_file__code(p->file, f->symbol.file_offset, want, &nr);
-	if (bytes && is_whole(f->kind))
+	if (bytes && f->kind == PROBE_API)
+		err = place_api(p, f, fn, nr, bytes, &why);
+	else if (bytes && is_whole(f->kind))
 		err = nr == want ? place_both(p, f, bytes, nr, &why) : -EINVAL;
 	else if (bytes && nr)
 		err = plan_place_entry(p, f, bytes, nr, &why);

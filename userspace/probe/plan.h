@@ -34,6 +34,7 @@ enum probe_kind {
 	PROBE_DISPATCH = 9,
 	PROBE_UNSEEN = 10, /* such a place in a function whose exits do not tell: that alone */
 	PROBE_RANGE = 11,  /* a function that begins a range of record_function(): entry */
+	PROBE_API = 12,	   /* a function of the CUDA API: entry, and exits where they can be seen */
 };
 
 /* One instruction to probe. */
@@ -62,6 +63,7 @@ struct probe_function {
 	uint8_t kind;	      /* enum probe_kind */
 	uint8_t placed;	      /* 0: could not be placed, see why */
 	uint8_t named;	      /* enum probe_named */
+	uint8_t layout;	      /* PROBE_API: enum gp_api_layout */
 	/* Its code in the file, as far as the plan was made from it. */
 	uint32_t code_bytes;
 	uint64_t code_offset;

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #define CACHE_MAGIC	0x6e616c7070727067ULL
-#define CACHE_VERSION	3 /* of the file and of the planner: plans change with either */
+#define CACHE_VERSION	4 /* of the file and of the planner: plans change with either */
 #define CACHE_BYTES_MAX (64 << 20)
 
 struct cache_head {
@@ -35,7 +35,7 @@ struct cache_head {
 
 struct cache_function {
 	uint32_t symbol, name, overload, why; /* places in the texts */
-	uint8_t kind, placed, named, reserved;
+	uint8_t kind, placed, named, layout;
 	uint32_t code_bytes;
 	uint64_t code_offset;
 };
@@ -76,13 +76,14 @@ static int load_function(struct probe_plan *plan, const struct cache_function *f
 				    .named = f->named,
 				    .code_bytes = f->code_bytes,
 				    .code_offset = f->code_offset,
+				    .layout = f->layout,
 				    .symbol = get_text(plan, texts, texts_nr, f->symbol),
 				    .name = get_text(plan, texts, texts_nr, f->name),
 				    .overload = get_text(plan, texts, texts_nr, f->overload),
 				    .why = get_text(plan, texts, texts_nr, f->why)};
 
 	if (!fn.symbol || !fn.name || !fn.overload || !fn.why || fn.kind < PROBE_OP ||
-	    fn.kind > PROBE_RANGE || fn.placed > 1 || fn.named > PROBE_NAMED_SYMBOL)
+	    fn.kind > PROBE_API || fn.placed > 1 || fn.named > PROBE_NAMED_SYMBOL)
 		return -ENOENT;
 	return vec_push(&plan->functions, fn);
 }
@@ -170,6 +171,7 @@ static void put_functions(const struct probe_plan *plan, struct buf *body, struc
 					   .kind = fn->kind,
 					   .placed = fn->placed,
 					   .named = fn->named,
+					   .layout = fn->layout,
 					   .code_bytes = fn->code_bytes,
 					   .code_offset = fn->code_offset};
 

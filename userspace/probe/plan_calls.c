@@ -79,7 +79,7 @@ static int place_dispatch(struct planner *p, const struct found *f, struct code 
 	int err;
 
 	if (!countable || call->height < 0 || call->height > INT16_MAX ||
-	    code_exits(code, call->offset, exits, &exits_nr, &why) ||
+	    code_exits(code, call->offset, CODE_EXIT_ANY, exits, &exits_nr, &why) ||
 	    !code_passes_once(code, index)) {
 		fn->kind = PROBE_UNSEEN;
 		call->height = 0;

@@ -18,6 +18,7 @@ struct found {
 	size_t code_bytes; /* to be read */
 	uint32_t call;	   /* if found by a call: where in the function that is */
 	uint8_t kind;
+	uint8_t layout; /* PROBE_API: enum gp_api_layout */
 };
 
 struct planner {

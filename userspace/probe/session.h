@@ -20,6 +20,7 @@ struct probe_options {
 	uint32_t ring_bytes; /* a power of two, at least 65536 */
 	bool ops;	     /* probe operators (false when the collector's callbacks tell them) */
 	bool memory;
+	bool gpu; /* with memory: what CUDA gives and takes back too */
 	/* enum gp_stack_want: what ops and allocations carry. See probe_session__set_python() and
 	 * probe_session__set_code(). */
 	uint32_t stacks;
@@ -44,12 +45,18 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 		       struct probe_session **ret_session);
 void probe_session__free(struct probe_session *s);
 
+/* What the collector may tell as well. */
+enum probe_group {
+	PROBE_GROUP_OPS = 1, /* operators */
+	PROBE_GROUP_API = 2, /* calls of the CUDA API */
+};
+
 /* Probes everything of the catalogue that is mapped in the process now and not probed yet; events
- * carry `process_index`. `ops` false leaves the operators out (the collector tells them). Call
+ * carry `process_index`. Of what the collector may tell only `groups` (enum probe_group bits). Call
  * again when libraries have changed (GP_EV_MAPS). Returns how many sites were newly attached, or
  * -errno with a reason. */
 int probe_session__attach(struct probe_session *s, const struct target_process *p,
-			  uint16_t process_index, bool ops, struct reason *why);
+			  uint16_t process_index, uint32_t groups, struct reason *why);
 
 /* Whether the kernel tells of forks; not where gpuprof is in a PID namespace of its own. */
 bool probe_session__tells_forks(const struct probe_session *s);

@@ -7,6 +7,7 @@
  */
 #include "base/log.h"
 #include "gpuprof.skel.h"
+#include "probe/cuda_api.h"
 #include "probe/session_private.h"
 #include "probe/unwind_maps.h"
 
@@ -33,6 +34,8 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 		[PROGRAM_DISPATCH] = bpf->progs.gp_dispatch_entry,
 		[PROGRAM_UNSEEN] = bpf->progs.gp_dispatch_unseen,
 		[PROGRAM_RANGE] = bpf->progs.gp_range,
+		[PROGRAM_API_EXIT] = bpf->progs.gp_api_exit,
+		[PROGRAM_API_ENTRY] = bpf->progs.gp_api_entry,
 		[PROGRAM_CODE_FREED] = bpf->progs.gp_code_freed,
 	};
 
@@ -81,23 +84,15 @@ void session_detach_all(struct probe_session *s)
 	s->processes.nr = 0;
 }
 
-/* Whether nothing of the plan is left to attach. What is attached may lack the operators: then `a`
- * is to add them alone. */
-static bool is_attached(const struct probe_session *s, struct attachment *a)
+/* Leaves in a->groups what no other attachment of the same plan is for. */
+static void leave_out_attached(const struct probe_session *s, struct attachment *a)
 {
-	bool adds = false;
-
 	for (size_t i = 0; i < s->attachments.nr; i++) {
 		const struct attachment *other = &s->attachments.items[i];
 
-		if (other->process_index != a->process_index || other->plan != a->plan)
-			continue;
-		if (other->ops || !a->ops)
-			return true;
-		adds = true;
+		if (other->process_index == a->process_index && other->plan == a->plan)
+			a->groups &= ~other->groups;
 	}
-	a->adds_ops = adds;
-	return false;
 }
 
 /* With a choice of operators: their names are known too late to choose by. */
@@ -132,18 +127,41 @@ static enum program program_for(const struct probe_session *s, const struct prob
 		return PROGRAM_UNSEEN;
 	case PROBE_RANGE:
 		return PROGRAM_RANGE;
+	case PROBE_API:
+		return site->is_exit ? PROGRAM_API_EXIT : PROGRAM_API_ENTRY;
 	default:
 		return site->is_exit ? PROGRAM_EXIT : PROGRAM_ENTRY;
 	}
 }
 
-static bool is_wanted(const struct probe_session *s, const struct session_plan *plan, bool ops,
+/* Memory that CUDA gives and collectives are told by the probes alone. */
+static uint32_t group_of(const struct probe_session *s, const struct probe_function *fn)
+{
+	switch (fn->kind) {
+	case PROBE_OP:
+	case PROBE_NODE:
+	case PROBE_CATCH:
+	case PROBE_DISPATCH:
+	case PROBE_UNSEEN:
+	case PROBE_RANGE:
+		return PROBE_GROUP_OPS;
+	case PROBE_API:
+		if (s->options.gpu && (cuda_api_is_nccl(fn->layout) ||
+				       (s->options.memory && cuda_api_is_memory(fn->layout))))
+			return GROUP_OTHER;
+		return PROBE_GROUP_API;
+	default:
+		return GROUP_OTHER;
+	}
+}
+
+static bool is_wanted(const struct probe_session *s, const struct session_plan *plan,
 		      uint32_t function)
 {
 	switch (plan->plan->functions.items[function].kind) {
 	case PROBE_OP:
 	case PROBE_NODE:
-		return ops && plan->wanted[function];
+		return plan->wanted[function];
 	case PROBE_ALLOC:
 	case PROBE_FREE:
 	case PROBE_REPORT:
@@ -152,9 +170,9 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 	case PROBE_CATCH:
 	case PROBE_DISPATCH:
 	case PROBE_UNSEEN:
-		return ops && s->options.ops;
+		return s->options.ops;
 	case PROBE_RANGE:
-		return ops && s->options.ops && !dispatch_is_counted(s);
+		return s->options.ops && !dispatch_is_counted(s);
 	default:
 		return true;
 	}
@@ -164,8 +182,8 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 static bool is_due(const struct probe_session *s, const struct session_plan *plan,
 		   const struct attachment *a, uint32_t function)
 {
-	return is_wanted(s, plan, a->ops, function) &&
-	       !(a->adds_ops && is_wanted(s, plan, false, function));
+	return (a->groups & group_of(s, &plan->plan->functions.items[function])) &&
+	       is_wanted(s, plan, function);
 }
 
 /* Asked for and not probed: it has no place, or each probe is dear and it is not common. */
@@ -174,10 +192,10 @@ static bool is_left_out(const struct probe_session *s, const struct session_plan
 {
 	const struct probe_function *fn = &plan->plan->functions.items[function];
 
-	if (is_wanted(s, plan, a->ops, function))
+	if (is_wanted(s, plan, function))
 		return is_due(s, plan, a, function) && !fn->placed;
-	return s->plans.few && !s->options.ops_glob && fn->kind == PROBE_OP && a->ops &&
-	       s->options.ops;
+	return s->plans.few && !s->options.ops_glob && fn->kind == PROBE_OP &&
+	       (a->groups & PROBE_GROUP_OPS) && s->options.ops;
 }
 
 /* The sites of one plan that one program takes. */
@@ -259,20 +277,22 @@ static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 
 /* How many sites of one file were attached, or -errno. */
 static int attach_library(struct probe_session *s, const struct target_process *p,
-			  const struct target_library *lib, uint16_t process_index, bool ops,
+			  const struct target_library *lib, uint16_t process_index, uint32_t groups,
 			  struct reason *why)
 {
-	struct attachment a = {.process_index = process_index, .ops = ops};
+	struct attachment a = {.process_index = process_index, .groups = groups | GROUP_OTHER};
 	const struct session_plan *plan;
 	int err = session_plans__get(&s->plans, lib, why, &a.plan);
 
 	if (err)
 		return err;
 	plan = &s->plans.items.items[a.plan];
-	err = plan->plan && ops ? name_nodes(s, plan, lib, process_index) : 0;
+	err = plan->plan && (groups & PROBE_GROUP_OPS) ? name_nodes(s, plan, lib, process_index)
+						       : 0;
 	if (err)
 		return reason_set(why, err, "cannot name what '%s' defines", lib->path);
-	if (!plan->plan || !plan->plan->functions.nr || is_attached(s, &a))
+	leave_out_attached(s, &a);
+	if (!plan->plan || !plan->plan->functions.nr || !a.groups)
 		return 0;
 	err = vec_reserve(&s->attachments, 1);
 	if (!err)
@@ -314,7 +334,7 @@ static int know_process(struct probe_session *s, pid_t pid, uint16_t process_ind
 }
 
 int probe_session__attach(struct probe_session *s, const struct target_process *p,
-			  uint16_t process_index, bool ops, struct reason *why)
+			  uint16_t process_index, uint32_t groups, struct reason *why)
 {
 	int total = 0, err = know_process(s, p->pid, process_index);
 
@@ -323,7 +343,7 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 				  strerror(-err));
 	for (size_t i = 0; i < p->libraries_nr; i++) {
 		struct reason inner = {""};
-		int one = attach_library(s, p, &p->libraries[i], process_index, ops, &inner);
+		int one = attach_library(s, p, &p->libraries[i], process_index, groups, &inner);
 
 		if (one == -ENOMEM || one == -ESRCH || one == -EPERM || one == -EMFILE)
 			return reason_set(why, one, "%s", inner.text);

@@ -69,7 +69,7 @@ void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_c
 
 	session_counters(s, &c);
 	/* An op that an exception ended was closed by the hit of another. */
-	cost.hits = c.opened + c.closed - c.losses[GP_LOSS_EXCEPTION] +
+	cost.hits = c.opened + c.closed - c.losses[GP_LOSS_EXCEPTION] - c.losses[GP_LOSS_API_END] +
 		    c.losses[GP_LOSS_OPEN_AT_START] + c.losses[GP_LOSS_RECORD] +
 		    c.losses[GP_LOSS_DEPTH] + c.other_hits;
 	cost.hits_stepped = c.stepped_hits < cost.hits ? c.stepped_hits : cost.hits;

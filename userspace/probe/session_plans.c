@@ -115,6 +115,8 @@ static int name_functions(struct session_plans *s, struct session_plan *p)
 		err = name_id(s, fn->name, fn->overload, &p->name_ids[i]);
 		if (fn->kind == PROBE_NODE)
 			p->name_ids[i] |= (uint32_t)GP_SCOPE_BACKWARD << 24;
+		if (fn->kind == PROBE_API)
+			p->name_ids[i] |= (uint32_t)fn->layout << 24;
 	}
 	for (size_t i = 0; i < p->plan->nodes.nr && !err; i++) {
 		char name[NODE_NAME_BYTES + sizeof(NODE_EVENT)];

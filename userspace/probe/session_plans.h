@@ -17,7 +17,7 @@
 struct session_plan {
 	struct stat file;
 	struct probe_plan *plan; /* NULL: the file cannot be planned */
-	uint32_t *name_ids;	 /* tag of each function: name id and scope; 0: none */
+	uint32_t *name_ids;	 /* tag of each function: name id, and scope or layout; 0: none */
 	uint32_t *node_ids;	 /* name id of each class of autograd nodes */
 	bool *wanted;		 /* of each function: the globs name it */
 };

@@ -31,12 +31,14 @@ struct node_table {
 	uint64_t process;
 };
 
+/* What only probes tell; beside enum probe_group. */
+#define GROUP_OTHER 4
+
 /* One file probed in one process. */
 struct attachment {
 	uint16_t process_index;
-	bool ops;
-	bool adds_ops; /* the rest of the plan is another attachment's */
-	uint32_t plan; /* index into the session's plans */
+	uint32_t groups; /* GROUP_OTHER and enum probe_group bits: not another attachment's */
+	uint32_t plan;	 /* index into the session's plans */
 	struct link_set links;
 	uint32_t sites_nr;
 	uint32_t refused_nr;
@@ -94,8 +96,10 @@ enum program {
 	PROGRAM_DISPATCH = 10,
 	PROGRAM_UNSEEN = 11,
 	PROGRAM_RANGE = 12,
-	PROGRAM_CODE_FREED = 13, /* of no plan: see session_python.c */
-	PROGRAMS_NR = 14,
+	PROGRAM_API_EXIT = 13,
+	PROGRAM_API_ENTRY = 14,
+	PROGRAM_CODE_FREED = 15, /* of no plan: see session_python.c */
+	PROGRAMS_NR = 16,
 };
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);

@@ -85,7 +85,8 @@ static bool sees_catches(const struct probe_session *s, uint16_t process_index)
 		const struct attachment *a = &s->attachments.items[i];
 		const struct probe_plan *plan = s->plans.items.items[a->plan].plan;
 
-		if (a->process_index != process_index || !a->ops || a->refused_nr)
+		if (a->process_index != process_index || !(a->groups & PROBE_GROUP_OPS) ||
+		    a->refused_nr)
 			continue;
 		for (size_t k = 0; k < plan->functions.nr; k++)
 			if (plan->functions.items[k].kind == PROBE_CATCH &&

@@ -43,6 +43,10 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_FOUND_NAME] = sizeof(struct gp_ev_found_name),
 		[GP_EV_UNWIND] = sizeof(struct gp_ev_unwind),
 		[GP_EV_NATIVE] = sizeof(struct gp_ev_native),
+		[GP_EV_COLLECTIVE] = sizeof(struct gp_ev_collective),
+		[GP_EV_DEVICE] = sizeof(struct gp_ev_device),
+		[GP_EV_OVERHEAD] = sizeof(struct gp_ev_overhead),
+		[GP_EV_CUDA_MEMORY] = sizeof(struct gp_ev_cuda_memory),
 	};
 
 	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;
@@ -77,6 +81,7 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_CHILD_MISSED] = "child_missed",
 		[GP_LOSS_BOXED_UNSEEN] = "boxed_unseen",
 		[GP_LOSS_SCRIPT_UNSEEN] = "script_unseen",
+		[GP_LOSS_API_END] = "api_end",
 		[GP_LOSS_UNWIND_TABLE] = "unwind_table",
 		[GP_LOSS_UNWIND_RULE] = "unwind_rule",
 		[GP_LOSS_UNWIND_HARD] = "unwind_hard",

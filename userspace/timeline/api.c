@@ -89,6 +89,8 @@ struct nest {
  * id. */
 static bool is_part(const struct tl_api *inner, const struct tl_api *outer)
 {
+	if (outer->flags & GP_API_NCCL)
+		return false;
 	if ((inner->flags & GP_API_DRIVER) && !(outer->flags & GP_API_DRIVER))
 		return true;
 	return inner->correlation_id && inner->correlation_id == outer->correlation_id;

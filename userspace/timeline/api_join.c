@@ -16,20 +16,25 @@
 /* CUPTI records looked at for one call: those of the calls it makes are among them. */
 #define SEARCH_NR 64
 
+/* From when to when each of the two saw calls of one function. */
+struct watch {
+	uint64_t first_ns[2], last_ns[2];
+};
+
 struct join {
 	struct build *b;
 	VEC(uint32_t) probed; /* of one thread, by start */
 	VEC(uint32_t) by_cupti;
-	struct hash seen_by; /* process and function -> which of the two ever saw it */
+	struct hash watch_of; /* process and function -> index into watches */
+	VEC(struct watch) watches;
 };
-
-enum seen { SEEN_PROBE = 1, SEEN_CUPTI = 2 };
 
 static void join__done(struct join *j)
 {
 	vec_done(&j->probed);
 	vec_done(&j->by_cupti);
-	hash__done(&j->seen_by);
+	hash__done(&j->watch_of);
+	vec_done(&j->watches);
 }
 
 static bool is_cupti(const struct raw_api *raw)
@@ -111,23 +116,38 @@ static void join_thread(struct join *j)
 
 static int note_seen(struct join *j, const struct raw_api *raw)
 {
-	const uint64_t *known = hash__find(&j->seen_by, key_of(j, raw));
-	uint64_t seen = (known ? *known : 0) | (is_cupti(raw) ? SEEN_CUPTI : SEEN_PROBE);
+	const uint64_t *known = hash__find(&j->watch_of, key_of(j, raw));
+	struct watch new = {{UINT64_MAX, UINT64_MAX}, {0, 0}}, *w;
+	bool which = is_cupti(raw);
 
-	return known && *known == seen ? 0 : hash__set(&j->seen_by, key_of(j, raw), seen);
+	if (!known) {
+		int err = hash__set(&j->watch_of, key_of(j, raw), j->watches.nr);
+
+		if (err || vec_push(&j->watches, new))
+			return -ENOMEM;
+	}
+	w = &j->watches.items[known ? *known : j->watches.nr - 1];
+	if (raw->api.start_ns < w->first_ns[which])
+		w->first_ns[which] = raw->api.start_ns;
+	if (raw->api.start_ns > w->last_ns[which])
+		w->last_ns[which] = raw->api.start_ns;
+	return 0;
 }
 
-/* Where both see a function, a call that one of them missed is worth a count. */
+/* While both watch a function, a call that one of them missed is worth a count. One of the two may
+ * come later than the other, and leave earlier. */
 static void count_unjoined(struct join *j)
 {
 	for (size_t i = 0; i < j->b->apis.nr; i++) {
 		const struct raw_api *raw = &j->b->apis.items[i];
-		const uint64_t *seen;
+		const struct watch *w;
+		bool other;
 
 		if (raw->gone || raw->joined)
 			continue;
-		seen = hash__find(&j->seen_by, key_of(j, raw));
-		if (seen && *seen == (SEEN_PROBE | SEEN_CUPTI))
+		w = &j->watches.items[*hash__find(&j->watch_of, key_of(j, raw))];
+		other = !is_cupti(raw);
+		if (raw->api.start_ns > w->first_ns[other] && raw->api.start_ns < w->last_ns[other])
 			j->b->counts[TL_API_UNJOINED]++;
 	}
 }

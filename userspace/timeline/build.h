@@ -151,6 +151,7 @@ struct build {
 	VEC(struct raw_api) apis;
 	VEC(struct api_key) api_keys; /* after build_api(): sorted by key, then start */
 	struct hash gpu_name_of;
+	struct hash ranks_of; /* hash of process and communicator -> ranks */
 	struct hash clock_of; /* process -> its last reading in `clocks` */
 	VEC(struct clock_reading) clocks;
 	uint64_t last_thread_key;

@@ -99,12 +99,23 @@ static bool is_launch(const char *name)
 	return false;
 }
 
+/* What a thread launches while it captures a stream becomes part of a graph, and runs with that. */
 static void count_launches(struct build *b)
 {
+	uint32_t thread = TL_NONE;
+	bool capturing = false;
+
 	for (size_t i = 0; i < b->t->gpu.api.nr; i++) {
 		const struct tl_api *api = &b->t->gpu.api.items[i];
 
-		if (api->correlation_id && !api->gpu_nr && is_launch(api->name))
+		if (api->thread != thread || !strncmp(api->name, "cudaStreamEndCapture", 20) ||
+		    !strncmp(api->name, "cuStreamEndCapture", 18))
+			capturing = false;
+		else if (!strncmp(api->name, "cudaStreamBeginCapture", 22) ||
+			 !strncmp(api->name, "cuStreamBeginCapture", 20))
+			capturing = true;
+		thread = api->thread;
+		if (!capturing && api->correlation_id && !api->gpu_nr && is_launch(api->name))
 			b->counts[TL_LAUNCH_UNMATCHED]++;
 	}
 }

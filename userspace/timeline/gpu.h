@@ -8,6 +8,7 @@
 #define GP_TIMELINE_GPU_H
 
 #include "base/vec.h"
+#include "wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,8 +30,27 @@ struct tl_api {
 	uint32_t cbid;		 /* CUPTI's, 0: not known */
 	uint32_t correlation_id; /* CUPTI's, 0: CUPTI did not see it */
 	uint32_t stack_id;
-	uint32_t flags;	 /* enum gp_api_flags */
-	uint32_t gpu_nr; /* entries of tl_gpus.work that name it */
+	uint32_t flags;	     /* enum gp_api_flags */
+	uint32_t gpu_nr;     /* entries of tl_gpus.work that name it */
+	uint32_t args;	     /* of tl_gpus.args, TL_NONE: only CUPTI has seen it */
+	uint32_t collective; /* of tl_gpus.collectives, TL_NONE: no call of NCCL */
+};
+
+/* What a call of NCCL was made with; see struct gp_ev_collective. */
+struct tl_collective {
+	uint64_t count, communicator, stream;
+	int32_t datatype, op, peer;
+	int32_t ranks; /* of the communicator, 0: made before the capture, not known */
+};
+
+/* What an API call that a uprobe saw was called with; all 0 where it has no such argument. */
+struct tl_api_args {
+	const char *kernel; /* demangled, NULL: not known; interned */
+	uint64_t stream;    /* the handle, which is not CUPTI's number of it */
+	uint64_t bytes;
+	uint32_t grid[3];
+	uint32_t block[3];
+	uint32_t shared_bytes;
 };
 
 enum tl_gpu_kind { TL_GPU_KERNEL = 0, TL_GPU_COPY = 1, TL_GPU_SET = 2, TL_GPU_SYNC = 3 };
@@ -76,6 +96,21 @@ struct tl_gpu {
 	};
 };
 
+/* A GPU as a process's driver describes it; numbers are 0 where it does not tell them. */
+struct tl_device {
+	uint32_t process;
+	const char *name; /* interned */
+	struct gp_ev_device told;
+};
+
+/* Time that CUPTI or the driver took for itself. */
+struct tl_overhead {
+	uint64_t start_ns, end_ns;
+	const char *name; /* as Kineto prints it */
+	uint32_t process;
+	uint32_t tid; /* 0: not known */
+};
+
 /* The work of one stream, or of all streams of a device; synchronisations are no work. */
 struct tl_gpu_use {
 	uint32_t process;
@@ -92,7 +127,11 @@ struct tl_gpu_use {
 struct tl_gpus {
 	bool any; /* the recording has GPU or API events */
 	VEC(struct tl_api) api;
+	VEC(struct tl_api_args) args;
+	VEC(struct tl_collective) collectives;
 	VEC(struct tl_gpu) work;
+	VEC(struct tl_device) described;
+	VEC(struct tl_overhead) overhead;
 	VEC(struct tl_gpu_use) streams; /* in order of first use */
 	VEC(struct tl_gpu_use) devices;
 	uint64_t clock_readings; /* of CUPTI's clock and ours together */
@@ -100,6 +139,10 @@ struct tl_gpus {
 	uint64_t clock_error_ns;
 	uint64_t clock_steps; /* CUPTI's clock was set: no time from then is converted */
 };
+
+/* The description of a device, NULL: there is none. */
+const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t process,
+					uint32_t device);
 
 static inline bool tl_gpu_is_work(const struct tl_gpu *g)
 {

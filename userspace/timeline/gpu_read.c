@@ -16,6 +16,8 @@
 /* A clock that moves by more than 1 ns in these was set. */
 #define CLOCK_DRIFT_PART 1000
 
+#define DEVICES_MAX 4096
+
 /* Which name of an id the cache holds. */
 enum name_kind { NAME_KERNEL = 1, NAME_CALL = 2, NAME_CALL_BASE = 3 };
 
@@ -28,6 +30,17 @@ static const char *const memory_kinds[] = {"Unknown",	    "Pageable",	     "Pinn
 /* CUpti_ActivitySynchronizationType. */
 static const char *const sync_kinds[] = {"Unknown Sync", "Event Sync", "Stream Wait Event",
 					 "Stream Sync", "Context Sync"};
+
+/* The upper half of CUpti_ActivityOverheadKind; all that is small is the driver's compiler. */
+static const char *const overhead_kinds[] = {"Driver Compiler",
+					     "Buffer Flush",
+					     "Instrumentation",
+					     "Resource",
+					     "Runtime Triggered Module Loading",
+					     "Lazy Function Loading",
+					     "Command Buffer Full",
+					     "Activity Buffer Request",
+					     "UVM Activity Init"};
 
 #define NAME_OF(names, i) ((i) < sizeof(names) / sizeof(*(names)) ? (names)[i] : (names)[0])
 
@@ -113,7 +126,48 @@ static bool time_possible(uint64_t start_ns, uint64_t end_ns)
 	return start_ns && start_ns <= end_ns && end_ns < TL_TIME_END_NS;
 }
 
-static int read_api(struct build *b, const struct gp_ev_api *e)
+/* Of a call by uprobe; TL_NONE with b->err set. */
+static uint32_t read_args(struct build *b, const struct gp_ev_api_call *e)
+{
+	const struct gp_ev_api *api = &e->api;
+	struct tl_api_args args = {
+		.kernel = e->kernel_name_id ? name_of(b, e->kernel_name_id, NAME_KERNEL) : NULL,
+		.stream = api->stream,
+		.bytes = api->bytes,
+		.shared_bytes = api->shared_bytes,
+	};
+
+	memcpy(args.grid, api->grid, sizeof(args.grid));
+	memcpy(args.block, api->block, sizeof(args.block));
+	if (!b->err && vec_push(&b->t->gpu.args, args))
+		b->err = -ENOMEM;
+	return b->err ? TL_NONE : (uint32_t)b->t->gpu.args.nr - 1;
+}
+
+/* All is there but names and the thread. */
+static int add_api(struct build *b, const struct gp_ev_head *head, uint32_t name_id,
+		   struct raw_api *raw)
+{
+	if (b->err)
+		return b->err;
+	if (!time_possible(raw->api.start_ns, raw->api.end_ns)) {
+		b->counts[TL_API_TIME_INVALID]++;
+		return 0;
+	}
+	if (!build_in_window(b, raw->api.start_ns, raw->api.end_ns))
+		return 0;
+	if (b->apis.nr >= TL_NONE - 1)
+		return -EFBIG;
+	raw->api.thread = build_thread_of(b, head);
+	raw->api.name = name_of(b, name_id, NAME_CALL);
+	raw->base = name_of(b, name_id, NAME_CALL_BASE);
+	if (b->err)
+		return b->err;
+	build_saw_time(b, raw->api.start_ns, raw->api.end_ns);
+	return vec_push(&b->apis, *raw);
+}
+
+static int read_api(struct build *b, const struct gp_ev_api *e, size_t bytes)
 {
 	bool has_end = e->head.time_ns || (e->head.flags & GP_API_CUPTI);
 	struct raw_api raw = {
@@ -121,29 +175,56 @@ static int read_api(struct build *b, const struct gp_ev_api *e)
 			.end_ns = has_end ? e->head.time_ns : e->start_ns,
 			.op = TL_NONE,
 			.parent = TL_NONE,
+			.args = TL_NONE,
+			.collective = TL_NONE,
 			.cbid = e->cbid,
 			.correlation_id = e->correlation_id,
 			.stack_id = e->stack_id,
-			.flags = e->head.flags},
+			.flags = e->head.flags & ~(uint32_t)GP_API_NCCL},
 		.instance = e->instance,
 		.has_end = has_end,
 	};
 
-	if (!time_possible(raw.api.start_ns, raw.api.end_ns)) {
-		b->counts[TL_API_TIME_INVALID]++;
-		return 0;
-	}
-	if (!build_in_window(b, raw.api.start_ns, raw.api.end_ns))
-		return 0;
-	if (b->apis.nr >= TL_NONE - 1)
+	if (!b->err && bytes >= sizeof(struct gp_ev_api_call))
+		raw.api.args = read_args(b, (const struct gp_ev_api_call *)e);
+	return add_api(b, &e->head, e->name_id, &raw);
+}
+
+/* A communicator's ranks are known if it was made before, within the capture. */
+static int read_collective(struct build *b, const struct gp_ev_collective *e)
+{
+	uint64_t key = hash_mix(e->head.process + 1ULL) ^ e->communicator;
+	const uint64_t *known = hash__find(&b->ranks_of, key);
+	struct tl_collective c = {
+		.count = e->count,
+		.communicator = e->communicator,
+		.stream = e->stream,
+		.datatype = e->datatype,
+		.op = e->op,
+		.peer = e->peer,
+		.ranks = e->ranks > 0 ? e->ranks
+			 : known      ? (int32_t)*known
+				      : 0,
+	};
+	struct raw_api raw = {
+		.api = {.start_ns = e->start_ns,
+			.end_ns = e->head.time_ns ? e->head.time_ns : e->start_ns,
+			.op = TL_NONE,
+			.parent = TL_NONE,
+			.args = TL_NONE,
+			.collective = (uint32_t)b->t->gpu.collectives.nr,
+			.flags = GP_API_NCCL},
+		.instance = e->instance,
+		.has_end = e->head.time_ns,
+	};
+
+	if (b->t->gpu.collectives.nr >= TL_NONE - 1)
 		return -EFBIG;
-	raw.api.thread = build_thread_of(b, &e->head);
-	raw.api.name = name_of(b, e->name_id, NAME_CALL);
-	raw.base = name_of(b, e->name_id, NAME_CALL_BASE);
-	if (b->err)
-		return b->err;
-	build_saw_time(b, raw.api.start_ns, raw.api.end_ns);
-	return vec_push(&b->apis, raw);
+	if (e->ranks > 0 && e->communicator && hash__set(&b->ranks_of, key, (uint64_t)e->ranks))
+		return -ENOMEM;
+	if (vec_push(&b->t->gpu.collectives, c))
+		return -ENOMEM;
+	return add_api(b, &e->head, e->name_id, &raw);
 }
 
 /* Work is complete but for the name and what its kind has. */
@@ -225,6 +306,50 @@ static int read_sync(struct build *b, const struct gp_ev_sync *e)
 	return b->err ? b->err : add_work(b, &e->head, &g);
 }
 
+static int read_overhead(struct build *b, const struct gp_ev_overhead *e)
+{
+	struct tl_overhead o = {
+		.start_ns = e->start_ns,
+		.end_ns = e->head.time_ns,
+		.name = build_keep(b, NAME_OF(overhead_kinds, e->what >> 16)),
+		.process = build_process_of(b, &e->head),
+		.tid = e->head.tid,
+	};
+
+	if (b->err)
+		return b->err;
+	if (!time_possible(o.start_ns, o.end_ns)) {
+		b->counts[TL_GPU_TIME_INVALID]++;
+		return 0;
+	}
+	build_saw_time(b, o.start_ns, o.end_ns);
+	return vec_push(&b->t->gpu.overhead, o);
+}
+
+const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t process,
+					uint32_t device)
+{
+	for (size_t i = 0; i < gpu->described.nr; i++)
+		if (gpu->described.items[i].process == process &&
+		    gpu->described.items[i].told.device == device)
+			return &gpu->described.items[i];
+	return NULL;
+}
+
+/* Of several descriptions the first counts, and there are not many GPUs. */
+static int read_device(struct build *b, const struct gp_ev_device *e)
+{
+	struct tl_device d = {.process = build_process_of(b, &e->head), .told = *e};
+
+	d.name = intern__get(b->t->private->intern, e->name, strnlen(e->name, sizeof(e->name)));
+	if (!d.name)
+		b->err = -ENOMEM;
+	if (b->err || tl_gpus__device(&b->t->gpu, d.process, e->device) ||
+	    b->t->gpu.described.nr >= DEVICES_MAX)
+		return b->err;
+	return vec_push(&b->t->gpu.described, d);
+}
+
 /* What lies between two readings of a process. */
 static void between(struct tl_gpus *gpu, const struct clock_reading *from,
 		    const struct clock_reading *to)
@@ -275,13 +400,19 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes)
 	int err = 0;
 
 	if (head->kind == GP_EV_API && bytes >= sizeof(struct gp_ev_api))
-		err = read_api(b, event);
+		err = read_api(b, event, bytes);
 	else if (head->kind == GP_EV_KERNEL && bytes >= sizeof(struct gp_ev_kernel))
 		err = read_kernel(b, event);
 	else if (head->kind == GP_EV_GPU_MEMORY && bytes >= sizeof(struct gp_ev_gpu_memory))
 		err = read_gpu_memory(b, event);
 	else if (head->kind == GP_EV_SYNC && bytes >= sizeof(struct gp_ev_sync))
 		err = read_sync(b, event);
+	else if (head->kind == GP_EV_COLLECTIVE && bytes >= sizeof(struct gp_ev_collective))
+		err = read_collective(b, event);
+	else if (head->kind == GP_EV_OVERHEAD && bytes >= sizeof(struct gp_ev_overhead))
+		err = read_overhead(b, event);
+	else if (head->kind == GP_EV_DEVICE && bytes >= sizeof(struct gp_ev_device))
+		err = read_device(b, event);
 	else if (head->kind == GP_EV_CLOCK && bytes >= sizeof(struct gp_ev_clock))
 		err = read_clock(b, event);
 	else

@@ -263,6 +263,29 @@ static int read_memory(struct build *b, const struct gp_ev_memory *e)
 	return vec_push(&b->memory, m);
 }
 
+/* What is freed is only known to be CUDA's own: managed memory has no kind of its own. */
+static int read_cuda_memory(struct build *b, const struct gp_ev_cuda_memory *e)
+{
+	struct gp_ev_memory m = {
+		.head = e->head,
+		.instance = e->instance,
+		.address = e->address,
+		.bytes = e->bytes > INT64_MAX ? INT64_MAX : (__s64)e->bytes,
+		.device_type = TL_DEVICE_CUDA_CALLS,
+		.device_index = -1,
+		.stack_id = e->stack_id,
+	};
+
+	if (e->what == GP_CUDA_HOST)
+		m.device_type = TL_DEVICE_CUDA_HOST;
+	else if (e->what == GP_CUDA_PHYSICAL)
+		m.device_type = TL_DEVICE_CUDA_PHYSICAL;
+	m.head.flags &= GP_MEMORY_FREE;
+	if (m.head.flags)
+		m.head.flags |= GP_MEMORY_SIZE_UNKNOWN;
+	return read_memory(b, &m);
+}
+
 static int read_thread(struct build *b, const struct gp_ev_thread *e)
 {
 	uint32_t thread = build_thread_of(b, &e->head);
@@ -321,6 +344,8 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = read_op(b, event, bytes);
 	else if (head->kind == GP_EV_MEMORY && bytes >= sizeof(struct gp_ev_memory))
 		b->err = read_memory(b, event);
+	else if (head->kind == GP_EV_CUDA_MEMORY && bytes >= sizeof(struct gp_ev_cuda_memory))
+		b->err = read_cuda_memory(b, event);
 	else if (head->kind == GP_EV_THREAD && bytes >= sizeof(struct gp_ev_thread))
 		b->err = read_thread(b, event);
 	else if (head->kind == GP_EV_PAUSE && bytes >= sizeof(struct gp_ev_pause))

@@ -283,7 +283,7 @@ static int add_memories(struct grouping *g)
 	for (size_t i = 0; i < g->t->memory.nr && !err; i++) {
 		const struct tl_memory *m = &g->t->memory.items[i];
 
-		if (m->op == TL_NONE || g->heir[m->op] == TL_NONE)
+		if (tl_memory_is_pytorch(m) && (m->op == TL_NONE || g->heir[m->op] == TL_NONE))
 			err = add_memory(g, m, "[memory]");
 	}
 	for (size_t i = 0; i < g->t->out_of_memory.nr && !err; i++)

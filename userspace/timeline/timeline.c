@@ -59,6 +59,7 @@ void build__done(struct build *b)
 	vec_done(&b->apis);
 	vec_done(&b->api_keys);
 	hash__done(&b->gpu_name_of);
+	hash__done(&b->ranks_of);
 	hash__done(&b->clock_of);
 	vec_done(&b->clocks);
 	vec_done(&b->step_begins);
@@ -85,6 +86,10 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->categories);
 	vec_done(&t->losses);
 	vec_done(&t->gpu.api);
+	vec_done(&t->gpu.args);
+	vec_done(&t->gpu.collectives);
+	vec_done(&t->gpu.described);
+	vec_done(&t->gpu.overhead);
 	vec_done(&t->gpu.work);
 	vec_done(&t->gpu.streams);
 	vec_done(&t->gpu.devices);

@@ -76,6 +76,13 @@ struct tl_op {
 	uint64_t all_flops; /* as we count them (timeline/flops.h), its children's included */
 };
 
+/* Beside enum gp_device_type: memory that CUDA itself gave, to PyTorch's allocator and others. */
+enum tl_device_type {
+	TL_DEVICE_CUDA_CALLS = 256,    /* cudaMalloc and its like, on any GPU */
+	TL_DEVICE_CUDA_HOST = 257,     /* pinned memory of the host */
+	TL_DEVICE_CUDA_PHYSICAL = 258, /* cuMemCreate: what is mapped piece by piece */
+};
+
 /* One allocation or free, in order of time. */
 struct tl_memory {
 	uint64_t time_ns;
@@ -118,6 +125,12 @@ struct tl_category_change {
 	uint8_t to;	/* of TL_WRITE: what it is from now on; else as `from` */
 	uint8_t device; /* GP_TENSOR_CPU and on */
 };
+
+/* Whether torch.profiler would know of it. */
+static inline bool tl_memory_is_pytorch(const struct tl_memory *m)
+{
+	return m->device_type < TL_DEVICE_CUDA_CALLS;
+}
 
 /* One list of inputs. */
 struct tl_inputs {

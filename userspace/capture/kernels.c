@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A file's functions are sorted by address when the first kernel of it is launched. Addresses come
+ * from the target: only one that is the very beginning of a function has a name.
+ */
+#include "capture/kernels.h"
+
+#include "target/elf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+/* Addresses looked up, so that a target that makes them up has no use of it. */
+#define KERNELS_MAX 65536
+#define FILES_MAX   1024
+
+struct symbol {
+	uint64_t address;
+	const char *name; /* the file's */
+};
+
+struct kernel_symbols {
+	dev_t device;
+	ino_t inode;
+	struct elf_file *file; /* NULL: cannot be read */
+	VEC(struct symbol) symbols;
+};
+
+static void free_file(struct kernel_symbols *f)
+{
+	if (!f)
+		return;
+	vec_done(&f->symbols);
+	elf_file__free(f->file);
+	free(f);
+}
+
+void kernels__done(struct kernels *k)
+{
+	for (size_t i = 0; i < k->files.nr; i++)
+		free_file(k->files.items[i]);
+	vec_done(&k->files);
+	vec_done(&k->names);
+	hash__done(&k->known);
+}
+
+static int take_symbol(const struct elf_symbol *symbol, void *arg)
+{
+	struct kernel_symbols *f = arg;
+	struct symbol one = {symbol->address, symbol->name};
+
+	return vec_push(&f->symbols, one);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+/* NULL: out of memory. */
+static struct kernel_symbols *open_file(struct kernels *k, const struct target_library *lib)
+{
+	struct kernel_symbols *f = calloc(1, sizeof(*f));
+	struct reason why;
+
+	if (!f || vec_push(&k->files, f)) {
+		free(f);
+		return NULL;
+	}
+	f->device = lib->device;
+	f->inode = lib->inode;
+	if (elf_file__open(lib->open_path, &why, &f->file))
+		f->file = NULL;
+	else if (elf_file__each_symbol(f->file, "", take_symbol, f))
+		f->symbols.nr = 0;
+	if (f->symbols.nr)
+		qsort(f->symbols.items, f->symbols.nr, sizeof(*f->symbols.items), compare);
+	return f;
+}
+
+static struct kernel_symbols *file_of(struct kernels *k, const struct target_library *lib)
+{
+	for (size_t i = 0; i < k->files.nr; i++)
+		if (k->files.items[i]->device == lib->device &&
+		    k->files.items[i]->inode == lib->inode)
+			return k->files.items[i];
+	return k->files.nr < FILES_MAX ? open_file(k, lib) : NULL;
+}
+
+static const char *look_up(struct kernels *k, const struct target_process *p, uint64_t function)
+{
+	struct kernel_symbols *f = NULL;
+	uint64_t address = 0;
+	size_t low = 0, high;
+
+	for (size_t i = 0; i < p->libraries_nr; i++) {
+		const struct target_library *lib = &p->libraries[i];
+
+		if (function < lib->start || function >= lib->end)
+			continue;
+		address = function - lib->base;
+		f = file_of(k, lib);
+		break;
+	}
+	high = f ? f->symbols.nr : 0;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (f->symbols.items[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!f || low == f->symbols.nr || f->symbols.items[low].address != address)
+		return NULL;
+	return f->symbols.items[low].name;
+}
+
+const char *kernels__name(struct kernels *k, const struct target_process *p, uint64_t function)
+{
+	uint64_t key = hash_mix((uint64_t)(uint32_t)p->pid) ^ function;
+	const uint64_t *known = hash__find(&k->known, key);
+	const char *name;
+
+	if (known)
+		return *known ? k->names.items[*known - 1] : NULL;
+	if (!function || k->known.nr >= KERNELS_MAX)
+		return NULL;
+	name = look_up(k, p, function);
+	if (name && vec_push(&k->names, name))
+		return NULL;
+	(void)hash__set(&k->known, key, name ? k->names.nr : 0);
+	return name;
+}

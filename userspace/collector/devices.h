@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The GPUs of the process as its driver describes them.
+ */
+#ifndef GP_COLLECTOR_DEVICES_H
+#define GP_COLLECTOR_DEVICES_H
+
+#include "collector/ring_writer.h"
+
+#include <stdbool.h>
+
+/* Writes one GP_EV_DEVICE for each. False: CUDA is not ready yet, nothing was written. */
+bool devices__tell(struct ring_writer *w);
+
+#endif /* GP_COLLECTOR_DEVICES_H */
