@@ -212,3 +212,18 @@ def test_memory_outside_pytorch(tmp_path):
     assert calls["bytes"] == [100, 1100, 1800, 3800, 3850, 7850]
     # Of what was there before PyTorch's first word nobody knows whose it is.
     assert calls["outside_pytorch_end_bytes"] == calls["outside_pytorch_peak_bytes"] == 750
+
+
+def test_stacks_of_what_cuda_gives(tmp_path):
+    """Operators' stacks come from the collector here, those of memory from the kernel."""
+    with harness.Target("bridge", "--fake", gpu_truth.fake_inside()) as target:
+        done = harness.attach(target, tmp_path / "r", "--memory", "--stack", "python",
+                              orders=lambda: [target.step(2), target.command("take 100"),
+                                              target.command("take 700")])
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    out = harness.gpuprof("export", tmp_path / "r", "--format", "stacks", "--metric",
+                          "allocated_bytes", "-o", "-").stdout
+    takes = [line for line in out.splitlines() if ":_Bridge.command;" in line]
+    assert [line.split()[-1] for line in takes] == ["100", "700"], out
+    assert all(":_Gpu.allocate" in line for line in takes), takes
