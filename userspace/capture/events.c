@@ -119,7 +119,7 @@ static int put_memory(struct capture *c, uint32_t source, const struct gp_ev_mem
 	struct gp_ev_memory ev = *event;
 	int err = renumber_stack(c, source, &ev.stack_id);
 
-	return err ? err : recording_writer__event(c->writer, &ev, sizeof(ev));
+	return err ? err : recording_writer__event(c->out, &ev, sizeof(ev));
 }
 
 /* An event whose name's number, at `name_at`, becomes the recording's; so do those of an op's stack
