@@ -26,6 +26,8 @@ class Stack(ctypes.Structure):
 
 
 LIBRARY = ctypes.CDLL(sys.argv[1])
+# With the GIL: meanwhile no thread comes or goes, and the lists of thread states hold still.
+LOCKED = ctypes.PyDLL(sys.argv[1])
 LAYOUT = bytes.fromhex(subprocess.run([sys.argv[2], str(os.getpid())], check=True,
                                       stdout=subprocess.PIPE).stdout.decode())
 STATE = ctypes.pythonapi.PyGILState_GetThisThreadState
@@ -42,8 +44,8 @@ def walked(reads):
     """The stack from this function on, read while the GIL is free."""
     first, stack = ctypes.c_uint64(), Stack()
     state = ctypes.c_uint64(STATE())
-    assert LIBRARY.python_state_is_good(LAYOUT, state, ctypes.c_uint64(threading.get_ident()))
-    assert LIBRARY.python_state_is_only(LAYOUT, state, ctypes.c_uint64(threading.get_ident()))
+    assert LOCKED.python_state_is_good(LAYOUT, state, ctypes.c_uint64(threading.get_ident()))
+    assert LOCKED.python_state_is_only(LAYOUT, state, ctypes.c_uint64(threading.get_ident()))
     assert LIBRARY.python_first_frame(LAYOUT, state, reads, ctypes.byref(first))
     assert LIBRARY.python_walk(LAYOUT, first, reads, ctypes.byref(stack))
     return stack

@@ -24,7 +24,7 @@ STEPS = 10
 LOSS_DEPTH = 1
 FLAG_CALLBACK, FLAG_ASYNC = 2, 4
 DEPTH = 96
-FUNCTION, BACKWARD, USER = 0, 1, 7
+FUNCTION, BACKWARD, SCRIPT, USER = 0, 1, 2, 7
 
 Op = collections.namedtuple("Op", "name tid start end instance parent sequence forward scope flags "
                                   "thread")

@@ -9,8 +9,8 @@ import os
 import pytest
 
 import harness
-from test_collector import BACKWARD, FLAG_ASYNC, FLAG_CALLBACK, FOLDER, FUNCTION, LIBRARY, USER, \
-    Reader
+from test_collector import BACKWARD, FLAG_ASYNC, FLAG_CALLBACK, FOLDER, FUNCTION, LIBRARY, SCRIPT, \
+    USER, Reader
 
 FAKE = os.path.join(FOLDER, "tests", "fake-torch-new", "libtorch_cpu.so")
 OLD = os.path.join(FOLDER, "tests", "fake-torch-old", "libtorch_cpu.so")
@@ -86,14 +86,17 @@ def test_order_and_fields(tmp_path):
             target.begin(2, "MmBackward0", BACKWARD, 7)
             target.end(2)
             target.end(0)
-            # Scopes that torch.profiler does not show either.
-            target.begin(3, "method", 2)
+            target.begin(3, "method", SCRIPT)
             target.end(3)
+            # A scope that torch.profiler does not show either.
+            target.begin(4, "dtype", 3)
+            target.end(4)
             ops, losses = reader.finish()
         assert not losses
         assert [(op.name, op.scope, op.sequence) for op in ops] == [
-            ("aten::mm", FUNCTION, 7), ("MmBackward0", BACKWARD, 7), ("note", USER, -1)]
-        assert [op.parent for op in ops] == [ops[2].instance, ops[2].instance, 0]
+            ("aten::mm", FUNCTION, 7), ("MmBackward0", BACKWARD, 7), ("note", USER, -1),
+            ("method", SCRIPT, -1)]
+        assert [op.parent for op in ops] == [ops[2].instance, ops[2].instance, 0, 0]
         assert target.callbacks() == 0
         target.leave()
 

@@ -282,3 +282,10 @@ def test_waiting_costs_no_operators(tmp_path):
             assert profiler.finish() == harness.FAILED
         target.leave()
     assert [name for name in os.listdir(tmp_path) if name.endswith(".gpuprof")] == []
+
+
+@pytest.mark.parametrize("option", (("--steps", "2"), ("--schedule", SCHEDULE)))
+def test_stacks_are_refused(option):
+    done = harness.gpuprof("attach", "--pid", os.getpid(), *option, "--stack", "python")
+    assert done.status == harness.USAGE
+    assert option[0] + " and --stack exclude each other" in done.stderr

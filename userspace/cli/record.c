@@ -203,6 +203,12 @@ static int schedule_from(const struct record_args *args, struct schedule *ret_sc
 			"the schedule");
 		return CLI_USAGE;
 	}
+	/* A stack is told once, and each recording has to have it. */
+	if ((args->steps || args->schedule) && args->stack) {
+		log_err("%s and --stack exclude each other for now: record a time with --duration",
+			args->steps ? "--steps" : "--schedule");
+		return CLI_USAGE;
+	}
 	if (args->schedule && schedule_parse(args->schedule, &why, ret_schedule)) {
 		log_err("%s", why.text);
 		return CLI_USAGE;
