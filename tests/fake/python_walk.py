@@ -78,15 +78,6 @@ def generator():
         yield note()
 
 
-def among_others(barrier, depth):
-    """Thread states that come or go while the list of them is read make a good one look bad."""
-    barrier.wait()
-    try:
-        recursion(depth)
-    finally:
-        barrier.wait()
-
-
 class Finalized:
     def __del__(self):
         note()
@@ -101,8 +92,7 @@ def main():
     [note() for _ in range(2)]
     Finalized()
     exec(compile("note()", "<made>", "exec"), {"note": note})
-    barrier = threading.Barrier(4)
-    threads = [threading.Thread(target=among_others, args=(barrier, depth)) for depth in range(4)]
+    threads = [threading.Thread(target=recursion, args=(depth,)) for depth in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -170,9 +170,8 @@ static int begin_closing(struct capture *c, uint64_t time_ns)
 static int finish_closing(struct capture *c)
 {
 	struct stepped *s = c->stepped;
-	int err = native_stacks__release(&c->native_stacks, &c->stacks, c->writer, 0);
+	int err = recording_writer__inherit(s->closing, c->writer, false);
 
-	err = err ?: recording_writer__inherit(s->closing, c->writer, false);
 	err = err
 		      ?: capture_write_end(c, s->closing, s->closing_start_ns, s->closing_end_ns,
 					   s->closing_realtime_ns);
