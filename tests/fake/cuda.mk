@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The stand-ins for CUDA in $(O)/fake and a program that uses them. They are part of the target, so
-# they are built plain, whatever SAN= says. And what reads a recording's events for the tests.
+# they are built plain and by one compiler, whatever SAN= and CC= say: whether the end of a function
+# can be probed depends on its code. And what reads a recording's events for the tests.
 
 FAKE := $(O)/fake
 FAKE_CUDA := $(FAKE)/libcuda.so.1 $(FAKE)/libcudart.so.12 $(FAKE)/libcupti.so.12
 FAKE_NCCL := $(FAKE)/libnccl.so.2
+FAKE_CC := gcc
 FAKE_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden $(WARN) -Itests -Iuserspace
 ALL_EXTRA += $(FAKE_CUDA) $(FAKE_NCCL) $(FAKE)/cuda_app $(O)/tests/fake/events
 
@@ -17,19 +19,19 @@ $(FAKE)/libcupti.so.12: tests/fake/fake_cupti.c tests/fake/fake_gpu.h \
 $(FAKE_CUDA): | setup-build
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(FAKE_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
+	$(Q)$(FAKE_CC) $(FAKE_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
 		$(filter %.c,$^) $(filter $(FAKE)/libcuda.so.1,$^) -lpthread -ldl -o $@
 
 $(FAKE_NCCL): tests/fake/fake_nccl.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h \
 		$(FAKE)/libcudart.so.12 | setup-build
 	$(call say,CC,$@)
-	$(Q)$(CC) $(FAKE_CFLAGS) -fno-optimize-sibling-calls -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' \
+	$(Q)$(FAKE_CC) $(FAKE_CFLAGS) -fno-optimize-sibling-calls -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' \
 		$(filter %.c %.12,$^) -o $@
 
 $(FAKE)/cuda_app: tests/fake/cuda_app.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h $(FAKE)/libcudart.so.12 \
 		$(FAKE)/libcuda.so.1 $(STAMP) | setup-build
 	$(call say,CC,$@)
-	$(Q)$(CC) $(FAKE_CFLAGS) -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed -rdynamic \
+	$(Q)$(FAKE_CC) $(FAKE_CFLAGS) -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed -rdynamic \
 		$(filter %.c %.12 %.1,$^) -lpthread -o $@
 
 $(O)/tests/fake/events: $(O)/tests/fake/events.o $(O)/libgpuprof.a
