@@ -5,12 +5,14 @@ A library goes into running processes and out again; the process must not notice
 nothing stays behind.
 """
 
+import ctypes
 import os
 import random
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -25,6 +27,22 @@ LIMIT_MS = "120000"
 EPERM, ESRCH, EAGAIN, EACCES, ENOSYS, ETIMEDOUT = 1, 3, 11, 13, 38, 110
 KILLED = -signal.SIGKILL
 NOBODY = 65534
+
+
+PTRACE_SEIZE, WALL = 0x4206, 0x40000000
+
+
+def only_child(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
+        child, = file.read().split()
+    return int(child)
+
+
+def program_of(pid):
+    try:
+        return os.readlink("/proc/%d/exe" % pid)
+    except OSError:
+        return None
 
 
 class Target(harness.Child):
@@ -371,6 +389,32 @@ def test_zombie_and_missing():
         target.end()
     status, _, err = inject(target.pid)
     assert status == ESRCH and err
+
+
+def test_on_its_way_out():
+    """A process that has given up its memory and is no zombie yet: the first of a PID namespace waits
+    there for the others, and the other one is held by its tracer."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with harness.Child(["unshare", "--pid", "--fork", "--kill-child", sys.executable, "-c",
+                        "import os, time\n"
+                        "if os.fork():\n    print('ready', flush=True)\ntime.sleep(1000)"],
+                       "namespace") as outer:
+        outer.wait_line("stdout", lambda line: line == "ready")
+        first = only_child(outer.pid)
+        held = only_child(first)
+        assert libc.ptrace(PTRACE_SEIZE, held, None, None) == 0, os.strerror(ctypes.get_errno())
+        try:
+            os.kill(first, signal.SIGKILL)
+            deadline = time.monotonic() + harness.LIMIT
+            while program_of(first):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            with open("/proc/%d/stat" % first, encoding="ascii") as file:
+                assert file.read().rpartition(")")[2].split()[0] != "Z"
+            status, _, err = inject(first)
+            assert status == ESRCH and "process %d has ended" % first in err, err
+        finally:
+            os.waitpid(held, WALL)
 
 
 def test_statically_linked():
