@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
+#include "capture/triggers.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -203,6 +204,8 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 	err = err ? err : put(c, &ev, bytes);
 	if (!err && c->stepped && ev.head.kind == GP_EV_OP)
 		stepped_op(c, ev.head.process, &ev.op.op);
+	if (!err && c->triggers && ev.head.kind == GP_EV_OP)
+		err = triggers_op(c, &ev.op.op, names__text(&c->names, id));
 	return err;
 }
 
@@ -357,6 +360,8 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	if (!c->out && !c->stepped)
 		c->unwritten_nr++;
 	err = c->out ? tell_where(c, m, head) : 0;
+	if (!err && c->triggers)
+		err = triggers_event(c, event);
 	if (err)
 		return err;
 	switch (head->kind) {

@@ -31,12 +31,14 @@ bool rotate_wanted(const struct rotate_options *o);
 struct rotate {
 	struct rotate_options options;
 	char *(*path)(void *arg, unsigned int nr); /* of a recording, to be freed */
+	void (*remove)(void *arg, unsigned int nr); /* NULL: as a file */
 	void *path_arg;
 	uint64_t begun_ns;    /* when the recording in progress did */
 	uint32_t oldest_nr;   /* those before it are gone */
 	uint32_t ended_nr;    /* so many have ended */
 	VEC(uint64_t) bytes;  /* of those, from the oldest on */
 	uint64_t ended_bytes; /* of these together */
+	uint64_t held_bytes;  /* of others that cannot go yet, but count */
 	bool full_told;
 };
 
@@ -47,6 +49,9 @@ void rotate__done(struct rotate *r);
 
 /* Called often: begins the next recording where that is due, takes old ones away. */
 void rotate__turn(struct rotate *r, struct capture *c);
+
+/* Takes the oldest that has ended away. False: there is none. */
+bool rotate__remove_oldest(struct rotate *r);
 
 /* The capture has ended: says what is kept. Returns an enum cli_status: CLI_LOST if events were
  * lost.
