@@ -92,6 +92,7 @@ static char *new_part(void *arg, unsigned int nr)
 	struct flight *f = arg;
 	struct part p = {.nr = nr, .begun_ns = clock_ns()};
 
+	f->rotate.begun_nr = nr + 1;
 	/* It was asked for before and could not be written. */
 	if (find_part(f, nr))
 		return part_path(f, nr);

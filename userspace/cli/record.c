@@ -405,6 +405,8 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 		r->rotates = rotate_wanted(&options->rotate);
 		rotate__init(&r->rotate, &options->rotate, recording_path, r);
 		if (r->rotates) {
+			r->options.capture.recording_path = rotate_next_path;
+			r->options.capture.recording_arg = &r->rotate;
 			r->options.capture.room =
 				(struct recording_room){rotate_make_room, &r->rotate};
 			r->options.capture.outlive_disk = true;

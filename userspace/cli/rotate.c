@@ -98,10 +98,22 @@ bool rotate__remove_oldest(struct rotate *r)
 	return true;
 }
 
-/* Those in progress: at most two. */
+char *rotate_next_path(void *rotate, unsigned int nr)
+{
+	struct rotate *r = rotate;
+
+	r->begun_nr = nr + 1;
+	return r->path(r->path_arg, nr);
+}
+
+/* Those in progress, and what has ended since the last turn. */
 static uint64_t open_bytes(const struct rotate *r)
 {
-	return file_bytes(r, r->ended_nr) + file_bytes(r, r->ended_nr + 1);
+	uint64_t bytes = 0;
+
+	for (uint32_t nr = r->ended_nr; nr < r->begun_nr; nr++)
+		bytes += file_bytes(r, nr);
+	return bytes;
 }
 
 bool rotate_make_room(void *rotate, uint64_t bytes, int err)

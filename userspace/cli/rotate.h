@@ -36,6 +36,7 @@ struct rotate {
 	uint64_t begun_ns;    /* when the recording in progress did */
 	uint32_t oldest_nr;   /* those before it are gone */
 	uint32_t ended_nr;    /* so many have ended */
+	uint32_t begun_nr;    /* and so many have a file */
 	VEC(uint64_t) bytes;  /* of those, from the oldest on */
 	uint64_t ended_bytes; /* of these together */
 	uint64_t held_bytes;  /* of others that cannot go yet, but count */
@@ -57,6 +58,9 @@ bool rotate__remove_oldest(struct rotate *r);
  * lost.
  */
 int rotate__end(const struct rotate *r, const struct capture_status *s, bool quiet);
+
+/* For capture_options.recording_path; `rotate` is a struct rotate. */
+char *rotate_next_path(void *rotate, unsigned int nr);
 
 /* For struct recording_room; `rotate` is a struct rotate. */
 bool rotate_make_room(void *rotate, uint64_t bytes, int err);
