@@ -45,7 +45,7 @@ enum gp_event_kind {
 	GP_EV_SCHEMAS = 22, /* gp_ev_schemas: what the operators of a process may write */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
 	GP_EV_COLLECTIVE = 28, /* gp_ev_collective: one call of NCCL, by uprobe */
-	GP_EV_TRIGGER = 34,	 /* gp_ev_trigger: why a flight recorder wrote what it held */
+	GP_EV_TRIGGER = 34,    /* gp_ev_trigger: why a flight recorder wrote what it held */
 	GP_EV_THREAD_STACK = 35, /* gp_ev_thread_stack: where a thread was then */
 };
 

@@ -37,7 +37,10 @@ static struct member *member_of(struct capture *c, uint16_t index)
 
 static int put(struct capture *c, const void *event, size_t bytes)
 {
-	return c->out ? recording_writer__event(c->out->writer, event, bytes) : 0;
+	if (c->out)
+		return recording_writer__event(c->out->writer, event, bytes);
+	c->unwritten_nr += !c->stepped;
+	return 0;
 }
 
 /* What every recording needs that is open now. */
@@ -357,8 +360,6 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	c->out = segment_of(c, event);
 	if (c->out && c->out->broken)
 		c->out = NULL;
-	if (!c->out && !c->stepped)
-		c->unwritten_nr++;
 	err = c->out ? tell_where(c, m, head) : 0;
 	if (!err && c->triggers)
 		err = triggers_event(c, event);

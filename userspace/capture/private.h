@@ -49,7 +49,7 @@ struct capture {
 	bool rotate_asked;
 	struct triggers *triggers; /* NULL: none are wanted */
 	uint32_t thread_stacks_nr; /* stacks that were looked at from outside */
-	struct stepped *stepped; /* where the capture is by steps, else NULL */
+	struct stepped *stepped;   /* where the capture is by steps, else NULL */
 	struct names names;
 	struct inputs_ids inputs;
 	struct stacks stacks;

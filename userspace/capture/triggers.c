@@ -48,9 +48,9 @@ static int fire(struct capture *c, const struct gp_ev_trigger *ev)
 	c->triggers->fired = true;
 	if (!to || to->broken)
 		return 0;
-	return capture_note_error(c, to,
-				  recording_writer__event(to->writer, &c->triggers->last,
-							  sizeof(c->triggers->last)));
+	return capture_note_error(
+		c, to,
+		recording_writer__event(to->writer, &c->triggers->last, sizeof(c->triggers->last)));
 }
 
 /* ---- steps ---- */

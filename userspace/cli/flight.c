@@ -166,8 +166,7 @@ static void tell_short(const struct flight *f)
 	if (f->parts.nr && f->parts.items[0].nr && held_s < f->options.seconds)
 		log_warn("%.1f of %.1f s are held: more does not fit into %llu MB; see "
 			 "--flight-bytes",
-			 held_s, f->options.seconds,
-			 (unsigned long long)(f->options.bytes >> 20));
+			 held_s, f->options.seconds, (unsigned long long)(f->options.bytes >> 20));
 }
 
 static void begin_dump(struct flight *f)

@@ -43,8 +43,8 @@ void flight__prepare(struct flight *f, struct capture_options *options);
 /* Called often. */
 void flight__turn(struct flight *f, struct capture *c);
 
-/* What someone who asked for a dump waits for: how many were written or failed, the name of the last
- * (NULL: none, or it failed), and whether one is on its way. */
+/* What someone who asked for a dump waits for: how many were written or failed, the name of the
+ * last (NULL: none, or it failed), and whether one is on its way. */
 unsigned int flight__dumps(const struct flight *f, const char **ret_path, bool *ret_busy);
 
 /* Seconds that are held now. */

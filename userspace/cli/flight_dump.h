@@ -20,7 +20,8 @@ int flight_dump__new(const char *path, uint64_t skipped_nr, struct reason *why,
 /* Waits for the thread; NULL is none. */
 void flight_dump__free(struct flight_dump *d);
 
-/* The recording in this file, which stays the caller's, is one of them. 0 or -errno with a reason. */
+/* The recording in this file, which stays the caller's, is one of them. 0 or -errno with a reason.
+ */
 int flight_dump__add(struct flight_dump *d, int fd, struct reason *why);
 
 /* The thread begins. 0 or -errno with a reason. */

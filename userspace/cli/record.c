@@ -284,6 +284,11 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 		      s.method);
 	if (s.callbacks_nr)
 		(void)fprintf(stderr, ", operators by callback");
+	if (r->flight) {
+		(void)fprintf(stderr, "), the last %g s in memory; Ctrl-C ends\n",
+			      r->options.flight.seconds);
+		return;
+	}
 	path = recording_path((void *)r, 0);
 	(void)fprintf(stderr, ") into %s%s; Ctrl-C ends\n",
 		      path ? path : r->options.capture.output_path,

@@ -95,14 +95,16 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .value_name = "slow-step=F,oom,hang=SEC,signal",                                  \
 		 .known = flight_triggers_known,                                                   \
 		 .rule = "a list of slow-step=F (of at least 1), oom, hang=SEC and signal",        \
-		 .help = "What sets it off: a step that takes more than F times the median of the " \
+		 .help = "What sets it off: a step that takes more than F times the median of "    \
+			 "the "                                                                    \
 			 "100 before, memory that is refused (implies --memory), no step or no "   \
 			 "event for SEC seconds, SIGUSR2 to gpuprof."},                            \
 		{.name = "trigger-apart",                                                          \
 		 .kind = OPTION_SECONDS,                                                           \
 		 ARG(trigger_apart_s),                                                             \
 		 .value_name = "SEC",                                                              \
-		 .help = "What would set it off again sooner than SEC seconds after the last time "  \
+		 .help = "What would set it off again sooner than SEC seconds after the last "     \
+			 "time "                                                                   \
 			 "is counted only. Default: 60."},                                         \
 		{.name = "ops",                                                                    \
 		 .kind = OPTION_TEXT,                                                              \

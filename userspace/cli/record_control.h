@@ -16,7 +16,7 @@
 struct record_control {
 	struct control *control; /* NULL: nobody can ask */
 	struct capture *capture;
-	const char *path; /* of the recording */
+	const char *path;      /* of the recording */
 	struct flight *flight; /* NULL: none */
 	bool dumping;	       /* someone waits for it */
 	unsigned int dumps_nr; /* those before */

@@ -30,7 +30,7 @@ bool rotate_wanted(const struct rotate_options *o);
 
 struct rotate {
 	struct rotate_options options;
-	char *(*path)(void *arg, unsigned int nr); /* of a recording, to be freed */
+	char *(*path)(void *arg, unsigned int nr);  /* of a recording, to be freed */
 	void (*remove)(void *arg, unsigned int nr); /* NULL: as a file */
 	void *path_arg;
 	uint64_t begun_ns;    /* when the recording in progress did */

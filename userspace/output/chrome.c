@@ -220,8 +220,9 @@ static void write_triggers(struct chrome *c)
 			continue;
 		trigger_words(&words, c->t, x);
 		chrome_begin(c);
-		buf__printf(&c->out, "{\"ph\":\"i\",\"cat\":\"trigger\",\"s\":\"g\",\"name\":"
-				     "\"Trigger: %s\"",
+		buf__printf(&c->out,
+			    "{\"ph\":\"i\",\"cat\":\"trigger\",\"s\":\"g\",\"name\":"
+			    "\"Trigger: %s\"",
 			    trigger_name(x));
 		if (x->thread != TL_NONE) {
 			chrome_where(c, x->thread, x->told.head.time_ns);

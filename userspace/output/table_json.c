@@ -7,9 +7,9 @@
  */
 #include "output/describe.h"
 #include "output/out_of_memory.h"
-#include "output/triggers.h"
 #include "output/output.h"
 #include "output/stack_text.h"
+#include "output/triggers.h"
 
 #include "base/banned.h"
 

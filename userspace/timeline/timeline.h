@@ -200,9 +200,9 @@ struct timeline {
 	/* Requests that were refused: bytes asked for, no address, no partner. By time. */
 	VEC(struct tl_memory) out_of_memory;
 	VEC(struct tl_inputs) inputs;
-	uint64_t all_flops;	     /* of all ops */
-	VEC(struct tl_pause) pauses; /* by start */
-	uint64_t paused_ns;	     /* of the window, with nothing collected of the CPU */
+	uint64_t all_flops;		 /* of all ops */
+	VEC(struct tl_pause) pauses;	 /* by start */
+	uint64_t paused_ns;		 /* of the window, with nothing collected of the CPU */
 	VEC(struct tl_trigger) triggers; /* in the order in which they were set off */
 	VEC(struct tl_thread_stack) thread_stacks;
 	VEC(struct tl_step) steps;
