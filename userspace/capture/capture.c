@@ -12,6 +12,7 @@
 #include "capture/pause.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
+#include "capture/triggers.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -76,6 +77,10 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		c->stepped = stepped__new(&options->schedule);
 		err = c->stepped ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	}
+	if (!err && options->triggers.on) {
+		c->triggers = triggers__new(&options->triggers);
+		err = c->triggers ? 0 : reason_set(why, -ENOMEM, "out of memory");
+	}
 	if (!err && options->children && !probe_session__tells_forks(c->probes))
 		log_warn("processes that are started from now on are not recorded: forks are told "
 			 "in the first PID namespace only");
@@ -123,6 +128,8 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 		stepped_turn(c);
 	else if (c->off || c->switching)
 		pause_turn(c);
+	if (!c->failed && c->triggers)
+		triggers_turn(c);
 	if (!c->failed)
 		rotation_turn(c);
 	here = capture_watch_members(c);
@@ -193,6 +200,7 @@ void capture__free(struct capture *c)
 	segment__free(c->segments.now);
 	segment__free(c->segments.closing);
 	stepped__free(c->stepped);
+	triggers__free(c->triggers);
 	names__done(&c->names);
 	inputs_ids__done(&c->inputs);
 	stacks__done(&c->stacks);

@@ -25,6 +25,7 @@
 #define SECOND_NS 1000000000ULL
 
 struct stepped;
+struct triggers;
 
 /* What counts up while a capture goes on; a recording tells what was added in its time. */
 struct totals {
@@ -46,7 +47,9 @@ struct capture {
 	uint32_t ended_nr;	   /* those that have ended */
 	uint64_t closing_until_ns; /* segments.closing is open at least until then */
 	bool rotate_asked;
-	struct stepped *stepped; /* where the capture is by steps, else NULL */
+	struct triggers *triggers; /* NULL: none are wanted */
+	uint32_t thread_stacks_nr; /* stacks that were looked at from outside */
+	struct stepped *stepped;   /* where the capture is by steps, else NULL */
 	struct names names;
 	struct inputs_ids inputs;
 	struct stacks stacks;

@@ -33,6 +33,7 @@ struct record {
 	struct capture *capture;
 	struct record_control control;
 	struct rotate rotate;
+	struct flight *flight; /* NULL: no flight recorder */
 	bool rotates;
 	bool progress;
 };
@@ -256,7 +257,10 @@ int record_options_from(const struct record_args *args, const char *path, const 
 	status = schedule_from(args, &options.capture.schedule);
 	if (!status)
 		status = rotate_options_from(args, &options.rotate);
-	options.many = rotate_wanted(&options.rotate) ||
+	if (!status)
+		status = flight_options_from(args, &options.flight, &options.capture.triggers);
+	options.capture.memory |= options.capture.triggers.oom;
+	options.many = rotate_wanted(&options.rotate) || options.capture.triggers.on ||
 		       (options.capture.schedule.active && options.capture.schedule.repeat != 1);
 	*ret_options = options;
 	return status;
@@ -280,6 +284,11 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 		      s.method);
 	if (s.callbacks_nr)
 		(void)fprintf(stderr, ", operators by callback");
+	if (r->flight) {
+		(void)fprintf(stderr, "), the last %g s in memory; Ctrl-C ends\n",
+			      r->options.flight.seconds);
+		return;
+	}
 	path = recording_path((void *)r, 0);
 	(void)fprintf(stderr, ") into %s%s; Ctrl-C ends\n",
 		      path ? path : r->options.capture.output_path,
@@ -362,6 +371,7 @@ static void record_free(struct record *r)
 		control__free(r->control.control);
 		free(r->control.pids);
 		rotate__done(&r->rotate);
+		flight__free(r->flight);
 	}
 	free(r);
 }
@@ -373,6 +383,7 @@ static void listen_for_ctl(struct record *r, const pid_t *pids, size_t pids_nr)
 
 	c->capture = r->capture;
 	c->path = r->options.capture.output_path;
+	c->flight = r->flight;
 	c->pids = malloc(pids_nr * sizeof(*pids));
 	if (!c->pids)
 		return;
@@ -399,13 +410,22 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 		r->rotates = rotate_wanted(&options->rotate);
 		rotate__init(&r->rotate, &options->rotate, recording_path, r);
 		if (r->rotates) {
+			r->options.capture.recording_path = rotate_next_path;
+			r->options.capture.recording_arg = &r->rotate;
 			r->options.capture.room =
 				(struct recording_room){rotate_make_room, &r->rotate};
 			r->options.capture.outlive_disk = true;
 		}
+		if (options->capture.triggers.on) {
+			r->flight = flight__new(&options->flight, recording_path, r);
+			if (r->flight)
+				flight__prepare(r->flight, &r->options.capture);
+			else
+				err = reason_set(&why, -ENOMEM, "out of memory");
+		}
 		if (!options->many)
 			set_aside(r);
-		err = capture__new(&r->options.capture, &why, &r->capture);
+		err = err ? err : capture__new(&r->options.capture, &why, &r->capture);
 	}
 	if (!err)
 		err = add_processes(r, pids, &pids_nr, &why);
@@ -459,6 +479,8 @@ static int poll_until_end(struct record *r)
 			break;
 		if (r->rotates)
 			rotate__turn(&r->rotate, r->capture);
+		if (r->flight)
+			flight__turn(r->flight, r->capture);
 		capture__status(r->capture, &s);
 		if (s.over || record_control_turn(&r->control))
 			break;
@@ -537,7 +559,7 @@ int record_finish(struct record *r)
 {
 	struct reason why = {0};
 	struct capture_status s;
-	int shown, status;
+	int shown, flight, status;
 
 	if (r->aside && !r->options.capture.schedule.active)
 		(void)unlink(r->aside);
@@ -547,8 +569,11 @@ int record_finish(struct record *r)
 		status = CLI_FAILED;
 	}
 	capture__status(r->capture, &s);
+	flight = r->flight ? flight__end(r->flight, r->capture, r->options.quiet) : CLI_DONE;
 	capture__free(TAKE(r->capture));
-	if (r->rotates) {
+	if (r->flight) {
+		shown = flight;
+	} else if (r->rotates) {
 		shown = rotate__end(&r->rotate, &s, r->options.quiet);
 	} else if (r->options.capture.schedule.active) {
 		remove_rest(r, &s);

@@ -7,6 +7,7 @@
 
 #include "capture/schedule.h"
 #include "cli/cli.h"
+#include "cli/flight.h"
 #include "cli/show.h"
 #include "timeline/table.h"
 
@@ -75,6 +76,36 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .min = 1 << 20,                                                                   \
 		 .help = "Keep all recordings together below BYTES (1G, 500M) at any time: begin " \
 			 "a new one early, remove the oldest."},                                   \
+		{.name = "flight",                                                                 \
+		 .kind = OPTION_SECONDS,                                                           \
+		 ARG(flight_s),                                                                    \
+		 .value_name = "SEC",                                                              \
+		 .help = "Flight recorder: hold the last SEC seconds in memory and write them, "   \
+			 "REC.1.gpuprof and so on, each time that something sets it off: "         \
+			 "--trigger or 'gpuprof ctl dump'."},                                      \
+		{.name = "flight-bytes",                                                           \
+		 .kind = OPTION_BYTES,                                                             \
+		 ARG(flight_bytes),                                                                \
+		 .value_name = "BYTES",                                                            \
+		 .min = 4 << 20,                                                                   \
+		 .help = "So much memory for that. Default: 64M."},                                \
+		{.name = "trigger",                                                                \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(trigger),                                                                     \
+		 .value_name = "slow-step=F,oom,hang=SEC,signal",                                  \
+		 .known = flight_triggers_known,                                                   \
+		 .rule = "a list of slow-step=F (of at least 1), oom, hang=SEC and signal",        \
+		 .help = "What sets it off: a step that takes more than F times the median of "    \
+			 "the "                                                                    \
+			 "100 before, memory that is refused (implies --memory), no step or no "   \
+			 "event for SEC seconds, SIGUSR2 to gpuprof."},                            \
+		{.name = "trigger-apart",                                                          \
+		 .kind = OPTION_SECONDS,                                                           \
+		 ARG(trigger_apart_s),                                                             \
+		 .value_name = "SEC",                                                              \
+		 .help = "What would set it off again sooner than SEC seconds after the last "     \
+			 "time "                                                                   \
+			 "is counted only. Default: 60."},                                         \
 		{.name = "ops",                                                                    \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(ops),                                                                         \

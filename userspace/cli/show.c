@@ -389,6 +389,8 @@ static int write_table(const struct shown *s, const struct table *table,
 						  .top_level = o->top_level};
 	int err = sink__new_fd(STDOUT_FILENO, &sink);
 
+	if (!err && !o->json && !o->csv)
+		err = output_triggers_text(sink, s->timeline);
 	if (!err && o->json)
 		err = output_table_json(sink, s->timeline, table, o->limit);
 	else if (!err && o->csv)

@@ -93,6 +93,10 @@ int output_snapshot(struct sink *s, const struct timeline *t, uint32_t process);
 /* What PyTorch Lightning's SimpleProfiler prints, one report for each process. */
 int output_actions(struct sink *s, const struct timeline *t);
 
+/* What set off the flight recorder that wrote the recording, a line each, and for a hang where the
+ * threads were; nothing if it was written by none. */
+int output_triggers_text(struct sink *s, const struct timeline *t);
+
 /* Requests for memory that were refused, and what held it then; nothing if there were none. */
 int output_out_of_memory_text(struct sink *s, const struct timeline *t);
 
