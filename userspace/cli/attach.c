@@ -39,7 +39,7 @@ static int check_shapes(const struct record_args *args)
 int cli_attach(int argc, char **argv)
 {
 	struct record_args args = RECORD_ARGS_DEFAULT;
-	CLEANUP(pids__done) struct pids pids = {0};
+	CLEANUP(cleanup_pids) struct pids pids = {0};
 	CLEANUP(cleanup_free) char *path = NULL, *cache = NULL;
 	struct record_options options;
 	struct record *record;
@@ -50,7 +50,7 @@ int cli_attach(int argc, char **argv)
 	status = check_shapes(&args);
 	if (status)
 		return status;
-	status = pids__choose(&pids, &command_attach, args.pids, args.name);
+	status = pids_choose(&command_attach, args.pids, args.name, &pids);
 	if (status)
 		return status;
 	path = args.output_path ? strdup(args.output_path) : record_default_path(pids.items[0]);
@@ -61,7 +61,7 @@ int cli_attach(int argc, char **argv)
 	options.capture.inject = !args.no_inject;
 	options.may_end = args.name;
 	if (args.pids)
-		pids__warn_of_others(&pids);
+		pids_warn_of_others(&pids);
 	status = record_begin(&options, pids.items, pids.nr, &record);
 	return status ? status : record_finish(record);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Processes by number or by name.
+ * Lists of processes on the command line.
  */
 #include "cli/pids.h"
 
@@ -17,14 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROCESSES_MAX 1024
-
-void pids__done(struct pids *p)
+void cleanup_pids(struct pids *p)
 {
 	vec_done(p);
 }
 
-static int parse(const struct command *command, const char *text, struct pids *pids)
+int pids_parse(const struct command *command, const char *text, struct pids *pids)
 {
 	const char *at = text;
 
@@ -42,9 +40,9 @@ static int parse(const struct command *command, const char *text, struct pids *p
 		for (size_t i = 0; i < pids->nr; i++)
 			if (pids->items[i] == (pid_t)pid)
 				return options_usage_error(command, "%ld is named twice", pid);
-		if (pids->nr >= PROCESSES_MAX || vec_push(pids, (pid_t)pid))
+		if (pids->nr >= PIDS_MAX || vec_push(pids, (pid_t)pid))
 			return options_usage_error(command, "at most %d processes at once",
-						   PROCESSES_MAX);
+						   PIDS_MAX);
 		if (!*end)
 			return CLI_DONE;
 		at = end + 1;
@@ -57,7 +55,7 @@ static bool has_torch_or_cuda(const struct target_process *p)
 	       target_process__library(p, "libcuda.so");
 }
 
-void pids__warn_of_others(const struct pids *p)
+void pids_warn_of_others(const struct pids *p)
 {
 	for (size_t i = 0; i < p->nr; i++) {
 		struct target_process *process;
@@ -88,7 +86,7 @@ static int find_by_name(const char *pattern, struct pids *pids)
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 
-	while (proc && (entry = readdir(proc)) && pids->nr < PROCESSES_MAX) {
+	while (proc && (entry = readdir(proc)) && pids->nr < PIDS_MAX) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
 		struct target_process *p;
 
@@ -108,10 +106,11 @@ static int find_by_name(const char *pattern, struct pids *pids)
 	return CLI_FAILED;
 }
 
-int pids__choose(struct pids *p, const struct command *command, const char *list, const char *name)
+int pids_choose(const struct command *command, const char *list, const char *name,
+		struct pids *pids)
 {
 	if (!list == !name)
 		return options_usage_error(command, list ? "give --pid or --name, not both"
 							 : "give --pid PID or --name PATTERN");
-	return list ? parse(command, list, p) : find_by_name(name, p);
+	return list ? pids_parse(command, list, pids) : find_by_name(name, pids);
 }

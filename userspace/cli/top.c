@@ -394,14 +394,14 @@ static int show_file(struct top *top, const struct top_args *args, const char *p
 
 static int show_live(struct top *top, const struct top_args *args)
 {
-	CLEANUP(pids__done) struct pids pids = {0};
+	CLEANUP(cleanup_pids) struct pids pids = {0};
 	struct reason why = {0};
-	int status = pids__choose(&pids, &command_top, args->pids, args->name);
+	int status = pids_choose(&command_top, args->pids, args->name, &pids);
 
 	if (status)
 		return status;
 	if (args->pids)
-		pids__warn_of_others(&pids);
+		pids_warn_of_others(&pids);
 	top->cache_dir = record_cache_dir();
 	top->capture = (struct capture_options){
 		.cache_dir = top->cache_dir,
