@@ -23,9 +23,9 @@ struct live {
 	pid_t *pids;
 	size_t pids_nr;
 	struct capture *capture;
-	int file;	    /* of the recording in progress */
-	uint64_t cut_at_nr; /* events so far when it began */
-	VEC(int) ended;	    /* files of whole recordings, oldest first */
+	int file;		   /* of the recording in progress */
+	uint64_t cut_at_nr;	   /* events so far when it began */
+	VEC(int) ended;		   /* files of whole recordings, oldest first */
 	struct live_status before; /* of captures that are over */
 };
 

@@ -36,7 +36,8 @@ int live__take(struct live *l, struct shown *ret);
  * goes on as before: -errno with a reason. */
 int live__change(struct live *l, const struct capture_options *options, struct reason *why);
 
-/* Collection off, or on again: the processes run at full speed meanwhile. 0 or -errno with a reason.
+/* Collection off, or on again: the processes run at full speed meanwhile. 0 or -errno with a
+ * reason.
  */
 int live__pause(struct live *l, bool paused, struct reason *why);
 

@@ -418,8 +418,7 @@ static int show_live(struct top *top, const struct top_args *args)
 		return CLI_FAILED;
 	}
 	top->start_ns = top->shown_ns = top->cut_ns = now_ns();
-	if (top_facts__watch(&top->facts, pids.items, pids.nr) ||
-	    top_facts__read(&top->facts)) {
+	if (top_facts__watch(&top->facts, pids.items, pids.nr) || top_facts__read(&top->facts)) {
 		log_err("out of memory");
 		return CLI_FAILED;
 	}

@@ -22,8 +22,8 @@ struct top {
 	struct top_view view;
 	uint64_t start_ns, shown_ns; /* when it began, and when the last interval was taken */
 	uint64_t cut_ns;	     /* when the interval in progress began */
-	bool paused; /* nothing is recorded */
-	uint64_t events_nr; /* at shown_ns */
+	bool paused;		     /* nothing is recorded */
+	uint64_t events_nr;	     /* at shown_ns */
 	double events_per_s;
 	bool over; /* no process is left */
 	long limit;

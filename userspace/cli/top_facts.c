@@ -91,8 +91,9 @@ static bool read_stat(pid_t pid, uint64_t *ret_ns, uint32_t *ret_threads)
 		return false;
 	/* The name is in parentheses and may have any in it. */
 	at = strrchr(text, ')');
-	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d "
-				  "%*d %*d %ld",
+	if (!at || sscanf(at + 1,
+			  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d "
+			  "%*d %*d %ld",
 			  &user, &system, &threads) != 3)
 		return false;
 	*ret_ns = (user + system) * (1000000000ULL / (uint64_t)sysconf(_SC_CLK_TCK));

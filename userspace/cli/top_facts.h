@@ -43,7 +43,7 @@ struct top_facts {
 	/* private */
 	VEC(struct top_ran) news; /* of threads, not given yet */
 	struct hash ran;	  /* thread -> ns on a CPU when last read */
-	struct hash consumed; /* pid -> ns of CPU */
+	struct hash consumed;	  /* pid -> ns of CPU */
 	uint64_t read_ns, own_ns;
 };
 

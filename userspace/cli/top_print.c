@@ -56,16 +56,11 @@ struct field {
 };
 
 static const struct field fields[] = {
-	{"calls", TALLY_CALLS, false},
-	{"self_cpu_us", TALLY_SELF_CPU_NS, true},
-	{"cpu_total_us", TALLY_CPU_NS, true},
-	{"self_cuda_us", TALLY_SELF_CUDA_NS, true},
-	{"cuda_total_us", TALLY_CUDA_NS, true},
-	{"allocations", TALLY_ALLOCATIONS, false},
-	{"cpu_bytes", TALLY_CPU_BYTES, false},
-	{"cpu_kept_bytes", TALLY_CPU_KEPT_BYTES, false},
-	{"cuda_bytes", TALLY_CUDA_BYTES, false},
-	{"cuda_kept_bytes", TALLY_CUDA_KEPT_BYTES, false},
+	{"calls", TALLY_CALLS, false},		 {"self_cpu_us", TALLY_SELF_CPU_NS, true},
+	{"cpu_total_us", TALLY_CPU_NS, true},	 {"self_cuda_us", TALLY_SELF_CUDA_NS, true},
+	{"cuda_total_us", TALLY_CUDA_NS, true},	 {"allocations", TALLY_ALLOCATIONS, false},
+	{"cpu_bytes", TALLY_CPU_BYTES, false},	 {"cpu_kept_bytes", TALLY_CPU_KEPT_BYTES, false},
+	{"cuda_bytes", TALLY_CUDA_BYTES, false}, {"cuda_kept_bytes", TALLY_CUDA_KEPT_BYTES, false},
 	{"ran_us", TALLY_RAN_NS, true},
 };
 

@@ -157,8 +157,7 @@ static void draw_empty(const struct screen *s, int row)
 static void draw_rows(struct screen *s, int row)
 {
 	struct top *top = s->top;
-	uint32_t shown =
-		top_columns_shown(top->view.view, top->tally->has_gpu, terminal_columns());
+	uint32_t shown = top_columns_shown(top->view.view, top->tally->has_gpu, terminal_columns());
 	struct top_rows rows = {0};
 	struct buf text = {0};
 
@@ -252,8 +251,7 @@ static void move_sort(struct screen *s, int by)
 {
 	struct top_view *v = &s->top->view;
 	const struct top_view_info *info = &top_views[v->view];
-	uint32_t shown =
-		top_columns_shown(v->view, s->top->tally->has_gpu, terminal_columns());
+	uint32_t shown = top_columns_shown(v->view, s->top->tally->has_gpu, terminal_columns());
 	int nr = (int)info->columns_nr, at = (int)(v->sort[v->view] - info->columns);
 
 	do

@@ -190,7 +190,7 @@ void terminal_put(int row, enum terminal_style style, const char *text)
 		size_t bytes = 1;
 
 		if (*text < ' ' && *text > 0)
-			(void)attrset((int)(base | look_of((enum top_mark)*text)));
+			(void)attrset((int)(base | look_of((enum top_mark) * text)));
 		else
 			at += put_character(text, &bytes, COLS - at);
 		text += bytes;

@@ -161,8 +161,7 @@ int top_rows__fill(struct top_rows *r, const struct top_view *v, const struct ta
 			continue;
 		for (int value = 0; value < TALLY_VALUES; value++)
 			r->totals[value] += row->values[v->span][value];
-		if ((!v->filter[0] || strcasestr(row->name, v->filter)) &&
-		    vec_push(&r->list, row))
+		if ((!v->filter[0] || strcasestr(row->name, v->filter)) && vec_push(&r->list, row))
 			return -ENOMEM;
 	}
 	if (r->list.nr)

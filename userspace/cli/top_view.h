@@ -35,10 +35,10 @@ struct top_column {
 struct top_view_info {
 	const char *name; /* of --view */
 	char letter;
-	const char *label;	 /* the letter in brackets: "[o]ps" */
-	const char *name_title;	 /* of the last column */
-	const char *empty;	 /* what to say where there is no row */
-	const char *about;	 /* one line for the help */
+	const char *label;	/* the letter in brackets: "[o]ps" */
+	const char *name_title; /* of the last column */
+	const char *empty;	/* what to say where there is no row */
+	const char *about;	/* one line for the help */
 	const struct top_column *columns;
 	size_t columns_nr;
 };

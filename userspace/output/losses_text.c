@@ -2,8 +2,8 @@
 
 /*
  * The counters of what went missing, as a paragraph under the table: those above zero always, the
- * others by number or by name. The names are those of the JSON outputs. They come from a file that anyone may have written, so
- * nothing in them reaches a terminal but printable ASCII.
+ * others by number or by name. The names are those of the JSON outputs. They come from a file that
+ * anyone may have written, so nothing in them reaches a terminal but printable ASCII.
  */
 #include "output/output.h"
 

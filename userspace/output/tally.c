@@ -155,8 +155,8 @@ static int add_allocation(struct tally *y, const struct timeline *t, const struc
 	tally_add(y, TALLY_MEMORY, row, cuda ? TALLY_CUDA_BYTES : TALLY_CPU_BYTES,
 		  (uint64_t)m->bytes);
 	if (m->partner == TL_NONE)
-		tally_add(y, TALLY_MEMORY, row,
-			  cuda ? TALLY_CUDA_KEPT_BYTES : TALLY_CPU_KEPT_BYTES, (uint64_t)m->bytes);
+		tally_add(y, TALLY_MEMORY, row, cuda ? TALLY_CUDA_KEPT_BYTES : TALLY_CPU_KEPT_BYTES,
+			  (uint64_t)m->bytes);
 	return 0;
 }
 
@@ -217,10 +217,13 @@ static int add_memory(struct tally *y, const struct timeline *t)
 		err = add_allocation(y, t, m);
 		if (m->device_type != GP_DEVICE_CUDA || m->device_index < 0 || !m->reserved_bytes)
 			continue;
-		err = err ?: hash__set(&y->held, held_key(pid, (uint32_t)m->device_index, false),
-				       m->allocated_bytes);
-		err = err ?: hash__set(&y->held, held_key(pid, (uint32_t)m->device_index, true),
-				       m->reserved_bytes);
+		err = err
+			      ?: hash__set(&y->held,
+					   held_key(pid, (uint32_t)m->device_index, false),
+					   m->allocated_bytes);
+		err = err
+			      ?: hash__set(&y->held, held_key(pid, (uint32_t)m->device_index, true),
+					   m->reserved_bytes);
 	}
 	if (!err)
 		sum_held(y);

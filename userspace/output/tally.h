@@ -32,9 +32,9 @@ enum tally_value {
 	TALLY_SELF_CUDA_NS = 3, /* GPU work; of kernels: theirs */
 	TALLY_CUDA_NS = 4,
 	TALLY_ALLOCATIONS = 5,
-	TALLY_CPU_BYTES = 6,	   /* allocated, freed since or not */
-	TALLY_CPU_KEPT_BYTES = 7,  /* of these: not freed before the recording's end */
-	TALLY_CUDA_BYTES = 8,	   /* the same of all GPUs */
+	TALLY_CPU_BYTES = 6,	  /* allocated, freed since or not */
+	TALLY_CPU_KEPT_BYTES = 7, /* of these: not freed before the recording's end */
+	TALLY_CUDA_BYTES = 8,	  /* the same of all GPUs */
 	TALLY_CUDA_KEPT_BYTES = 9,
 	TALLY_RAN_NS = 10, /* of threads: on a CPU; from tally__ran() */
 	TALLY_VALUES = 11,

@@ -46,8 +46,7 @@ static int add_sample(const struct stack_sample *s, void *arg)
 	struct stack_sum sum = {.frames = s->stack.frames, .nr = s->stack.nr}, *to;
 
 	if (!at) {
-		if (vec_push(&l->sums, sum) ||
-		    hash__set(&l->of_stack, s->stack.id, l->sums.nr - 1))
+		if (vec_push(&l->sums, sum) || hash__set(&l->of_stack, s->stack.id, l->sums.nr - 1))
 			return -ENOMEM;
 		to = &l->sums.items[l->sums.nr - 1];
 	} else {
