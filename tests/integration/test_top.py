@@ -49,7 +49,8 @@ def test_a_terminal(tmp_path):
         terminal.keys("m")
         terminal.wait("memory", shows("OPERATOR", "aten::"), step)
         assert "KEPT" in terminal.text()
-        terminal.keys("l")
+        # By TOTAL: lines that call operators through the library.
+        terminal.keys("l", ">", ">")
         terminal.wait("lines", shows("LINE OF PYTHON", "mlp.py:"), step)
         terminal.keys("k")
         terminal.wait("no GPU", shows("KERNEL OR COPY", "no work of a GPU was seen"))

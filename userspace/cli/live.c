@@ -7,8 +7,8 @@
 #include "cli/live.h"
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/vec.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,15 +23,58 @@ struct live {
 	pid_t *pids;
 	size_t pids_nr;
 	struct capture *capture;
-	int file;		   /* of the recording in progress */
-	uint64_t cut_at_nr;	   /* events so far when it began */
+	VEC(int) files;		   /* of the capture's recordings, in order; -1: given on */
+	uint32_t given_nr;	   /* of these: whole, and now in `ended` */
+	bool cutting;		   /* a recording is to end */
+	uint64_t cut_at_nr;	   /* events so far when the one in progress began */
 	VEC(int) ended;		   /* files of whole recordings, oldest first */
 	struct live_status before; /* of captures that are over */
 };
 
-static void path_of(int fd, char *to, size_t bytes)
+static char *path_of(int fd)
 {
-	(void)snprintf(to, bytes, "/proc/self/fd/%d", fd);
+	char *path;
+
+	return asprintf(&path, "/proc/self/fd/%d", fd) < 0 ? NULL : path;
+}
+
+/* A file in memory for the next recording. */
+static char *recording_path(void *arg, unsigned int nr)
+{
+	struct live *l = arg;
+	CLEANUP(cleanup_fd) int fd = memfd_create("gpuprof", MFD_CLOEXEC);
+	char *path = fd < 0 ? NULL : path_of(fd);
+
+	while (path && l->files.nr < nr)
+		if (vec_push(&l->files, -1))
+			free(TAKE(path));
+	if (path && vec_push(&l->files, fd))
+		free(TAKE(path));
+	if (path)
+		(void)take_fd(&fd);
+	return path;
+}
+
+/* Recordings that have ended since the last look can be taken. 0 or -errno with a reason. */
+static int give_ended(struct live *l, uint32_t recordings_nr, struct reason *why)
+{
+	while (l->given_nr < recordings_nr && l->given_nr < l->files.nr) {
+		int *fd = &l->files.items[l->given_nr++];
+
+		if (*fd >= 0 && vec_push(&l->ended, *fd))
+			return reason_set(why, -ENOMEM, "out of memory");
+		*fd = -1;
+	}
+	return 0;
+}
+
+static void forget_files(struct live *l)
+{
+	for (size_t i = 0; i < l->files.nr; i++)
+		if (l->files.items[i] >= 0)
+			(void)close(l->files.items[i]);
+	vec_done(&l->files);
+	l->given_nr = 0;
 }
 
 /* Adds the processes that are there. 0, or -errno with a reason if none is. */
@@ -49,48 +92,40 @@ static int add_processes(struct live *l, struct capture *c, struct reason *why)
 	return nr ? 0 : err;
 }
 
-/* Begins a capture into a file of its own. 0 or -errno with a reason. */
+/* Begins a capture. 0 or -errno with a reason. */
 static int begin(struct live *l, struct reason *why)
 {
-	CLEANUP(cleanup_fd) int fd = memfd_create("gpuprof", MFD_CLOEXEC);
 	struct capture *c = NULL;
-	char path[64];
 	int err;
 
-	if (fd < 0)
-		return reason_set(why, -errno, "cannot create a recording in memory: %s",
-				  strerror(errno));
-	path_of(fd, path, sizeof(path));
-	l->options.output_path = path;
+	forget_files(l);
+	l->options.output_path = "memory";
+	l->options.recording_path = recording_path;
+	l->options.recording_arg = l;
 	err = capture__new(&l->options, why, &c);
 	err = err ?: add_processes(l, c, why);
 	err = err ?: capture__start(c, why);
-	l->options.output_path = NULL;
 	if (err) {
 		capture__free(c);
 		return err;
 	}
 	l->capture = c;
+	l->cutting = false;
 	l->cut_at_nr = 0;
-	l->file = take_fd(&fd);
 	return 0;
 }
 
-/* Ends the capture; its recording can be taken. */
+/* Ends the capture; its recordings can be taken. */
 static int end(struct live *l, struct reason *why)
 {
-	struct live_status s;
+	struct capture_status s;
 	int err = capture__stop(l->capture, why);
 
-	live__status(l, &s);
-	l->before.events_nr = s.events_nr;
-	l->before.lost_nr = s.lost_nr;
+	capture__status(l->capture, &s);
+	l->before.events_nr += s.events_nr;
+	l->before.lost_nr += s.lost_nr;
 	capture__free(TAKE(l->capture));
-	if (!err && vec_push(&l->ended, l->file))
-		err = reason_set(why, -ENOMEM, "out of memory");
-	else if (!err)
-		l->file = -1;
-	return err;
+	return err ? err : give_ended(l, s.recordings_nr, why);
 }
 
 int live__new(const struct capture_options *options, const pid_t *pids, size_t pids_nr,
@@ -102,7 +137,6 @@ int live__new(const struct capture_options *options, const pid_t *pids, size_t p
 	if (!l)
 		return reason_set(why, -ENOMEM, "out of memory");
 	l->options = *options;
-	l->file = -1;
 	l->pids = malloc(pids_nr * sizeof(*pids));
 	l->pids_nr = pids_nr;
 	if (l->pids)
@@ -118,38 +152,42 @@ int live__new(const struct capture_options *options, const pid_t *pids, size_t p
 int live__poll(struct live *l, int timeout_ms, struct reason *why)
 {
 	struct capture_status s;
-	int here = l->capture ? capture__poll(l->capture, timeout_ms, why) : 0;
+	int err, here = l->capture ? capture__poll(l->capture, timeout_ms, why) : 0;
 
-	if (here <= 0)
+	if (here < 0 || !l->capture)
 		return here;
 	capture__status(l->capture, &s);
-	if (s.events_nr - l->cut_at_nr > EVENTS_MAX) {
-		int err = live__cut(l, why);
-
-		return err ? err : here;
-	}
-	return here;
+	if (s.recordings_nr > l->given_nr)
+		l->cutting = false;
+	err = give_ended(l, s.recordings_nr, why);
+	if (!err && s.events_nr - l->cut_at_nr > EVENTS_MAX)
+		err = live__cut(l, why);
+	return err ? err : here;
 }
 
 int live__cut(struct live *l, struct reason *why)
 {
-	int err = l->capture ? end(l, why) : 0;
+	struct capture_status s;
 
-	err = err ?: begin(l, why);
-	return err == -ESRCH ? 0 : err;
+	if (!l->capture || l->cutting)
+		return 0;
+	capture__status(l->capture, &s);
+	l->cutting = true;
+	l->cut_at_nr = s.events_nr;
+	return capture__rotate(l->capture, why);
 }
 
 int live__take(struct live *l, struct shown *ret)
 {
-	char path[64];
+	CLEANUP(cleanup_free) char *path = NULL;
 	int fd, status;
 
 	if (!l->ended.nr)
 		return 0;
 	fd = l->ended.items[0];
 	memmove(l->ended.items, l->ended.items + 1, --l->ended.nr * sizeof(fd));
-	path_of(fd, path, sizeof(path));
-	status = shown__open(ret, path);
+	path = path_of(fd);
+	status = path ? shown__open(ret, path) : CLI_FAILED;
 	(void)close(fd);
 	return status ? -EIO : 1;
 }
@@ -188,8 +226,7 @@ void live__free(struct live *l)
 	if (!l)
 		return;
 	capture__free(l->capture);
-	if (l->file >= 0)
-		(void)close(l->file);
+	forget_files(l);
 	for (size_t i = 0; i < l->ended.nr; i++)
 		(void)close(l->ended.items[i]);
 	vec_done(&l->ended);
