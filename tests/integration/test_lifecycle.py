@@ -41,7 +41,7 @@ def test_attach_writes_everything_at_once(idle, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["m.html", "r.gpuprof", "t.json"]
 
 
-@pytest.mark.parametrize("options", [(), ("--no-inject",), ("--memory",)])
+@pytest.mark.parametrize("options", [(), ("--no-inject",)])
 def test_the_window_ends_with_collection(tmp_path, options):
     """Not after the probes have been taken away, which takes a multiple of what may pass here. A
     busy machine may come between, but not each time."""

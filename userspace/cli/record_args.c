@@ -85,17 +85,6 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(memory),                                                                      \
 		 .help = "Record allocations and frees too."},                                     \
-		{.name = "shapes",                                                                 \
-		 .kind = OPTION_FLAG,                                                              \
-		 ARG(shapes),                                                                      \
-		 .help = "Record sizes, types and values of what operators are called with "       \
-			 "(attach only). With --memory also what memory is for: parameters, "      \
-			 "activations, gradients, ..."},                                           \
-		{.name = "flops",                                                                  \
-		 .kind = OPTION_FLAG,                                                              \
-		 ARG(flops),                                                                       \
-		 .help = "Count floating-point operations, from what operators are called with "   \
-			 "(attach only). Implies --shapes."},                                      \
 		{.name = "stack",                                                                  \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(stack),                                                                       \
@@ -129,6 +118,21 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 	{                                                                                          \
 		.name = "ring-bytes", .kind = OPTION_NUMBER, ARG(ring_bytes), .value_name = "N",   \
 		.help = "Size of the kernel's ring.", .min = 4096, .max = 1L << 30, .hidden = true \
+	}
+
+/* Not for `run`, which says why. */
+#define INPUT_OPTIONS(is_hidden)                                                                   \
+	{.name = "shapes",                                                                         \
+	 .kind = OPTION_FLAG,                                                                      \
+	 ARG(shapes),                                                                              \
+	 .help = "Record sizes, types and values of what operators are called with. With "         \
+		 "--memory also what memory is for: parameters, activations, gradients, ...",      \
+	 .hidden = (is_hidden)},                                                                   \
+	{                                                                                          \
+		.name = "flops", .kind = OPTION_FLAG, ARG(flops),                                  \
+		.help = "Count floating-point operations, from what operators are called with. "   \
+			"Implies --shapes.",                                                       \
+		.hidden = (is_hidden)                                                              \
 	}
 
 #define OUTPUT_OPTIONS                                                                             \
@@ -196,12 +200,14 @@ static const struct option_spec attach_options[] = {
 	 .help = "Instead of --pid: every process with PyTorch in it whose command line has "
 		 "PATTERN (a shell pattern) in it."},
 	CAPTURE_OPTIONS,
+	INPUT_OPTIONS(false),
 	OUTPUT_OPTIONS,
 	{0},
 };
 
 static const struct option_spec run_options[] = {
 	CAPTURE_OPTIONS,
+	INPUT_OPTIONS(true),
 	OUTPUT_OPTIONS,
 	{0},
 };
