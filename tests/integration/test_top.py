@@ -139,6 +139,7 @@ def once(pid, *options, orders):
         return profiler.text("stdout"), profiler.text("stderr")
 
 
+@pytest.mark.san
 @pytest.mark.versions
 def test_once(idle):
     text, told = once(idle.pid, "--json", "--memory", "--stack", orders=lambda: idle.step(7))
