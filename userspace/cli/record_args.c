@@ -49,7 +49,7 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 ARG(schedule),                                                                    \
 		 .value_name = "wait=N,warmup=N,active=N,...",                                     \
 		 .known = is_schedule,                                                             \
-		 .rule = "a list such as wait=1,warmup=1,active=3,repeat=2,skip_first=10,"                \
+		 .rule = "a list such as wait=1,warmup=1,active=3,repeat=2,skip_first=10,"         \
 			 "skip_first_wait=1, of which active must be given",                       \
 		 .help = "Record steps as torch.profiler.schedule says, each cycle into a "        \
 			 "recording of its own: REC.1.gpuprof, REC.2.gpuprof and so on unless "    \
