@@ -27,6 +27,10 @@
  * the process, which may soon have them no more, and nothing wakes us. */
 #define STACKS_POLL_MS 10
 
+/* A process that does not run cannot answer that it tells nothing any more. */
+#define OFF_LIMIT_NS (2 * SECOND_NS)
+#define OFF_TURN_US  1000
+
 uint64_t capture_clock_ns(clockid_t clock)
 {
 	struct timespec ts;
@@ -157,17 +161,46 @@ static int end_recordings(struct capture *c)
 	return capture_end_recording(c, &s->now);
 }
 
+static bool any_tells_ops(const struct capture *c)
+{
+	for (size_t i = 0; i < c->members.nr; i++) {
+		const struct member *m = c->members.items[i];
+
+		if (!m->end && m->guest && !member__has_exited(m) &&
+		    (guest__active(m->guest) & ~(uint32_t)GP_FEATURE_CUPTI))
+			return true;
+	}
+	return false;
+}
+
+/* The window ends where collection does, at about the same moment by callbacks and by probes: to
+ * take those away, and a GPU's last events, takes longer. */
+static void end_window(struct capture *c)
+{
+	uint64_t asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (c->members.items[i]->guest && !c->members.items[i]->end)
+			guest__only(c->members.items[i]->guest, 0);
+	while (any_tells_ops(c) && capture_clock_ns(CLOCK_MONOTONIC) - asked_ns < OFF_LIMIT_NS) {
+		capture_drain(c);
+		(void)usleep(OFF_TURN_US);
+	}
+	probe_session__pause(c->probes, true);
+	c->end_ns = capture_clock_ns(CLOCK_MONOTONIC);
+}
+
 int capture__stop(struct capture *c, struct reason *why)
 {
 	if (c->stopped || !c->started)
 		return 0;
+	end_window(c);
 	c->stopped = true;
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest && !c->members.items[i]->end)
 			capture_stop_guest(c, c->members.items[i]->guest,
 					   member__has_exited(c->members.items[i]));
 	probe_session__stop(c->probes);
-	c->end_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	capture_drain(c);
 	if (!c->failed)
 		c->failed = native_stacks__release(&c->native_stacks, &c->stacks, 0);

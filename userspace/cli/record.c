@@ -132,8 +132,9 @@ static bool can_write(const char *path)
 		slash[slash == dir] = '\0';
 	if (!access(slash ? dir : ".", W_OK | X_OK))
 		return true;
-	log_err("cannot write '%s': %s; name a file in a directory that you may write", path,
-		strerror(errno));
+	log_err("cannot write '%s': %s; name a file in a directory that is there and that you may "
+		"write to",
+		path, strerror(errno));
 	return false;
 }
 

@@ -50,7 +50,7 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 ARG(schedule),                                                                    \
 		 .value_name = "wait=N,warmup=N,active=N,...",                                     \
 		 .known = is_schedule,                                                             \
-		 .rule = "such as wait=1,warmup=1,active=3,repeat=2,skip_first=10,"                \
+		 .rule = "a list such as wait=1,warmup=1,active=3,repeat=2,skip_first=10,"         \
 			 "skip_first_wait=1, of which active must be given",                       \
 		 .help = "Record steps as torch.profiler.schedule says, each cycle into a "        \
 			 "recording of its own: REC.1.gpuprof, REC.2.gpuprof and so on unless "    \
@@ -116,17 +116,6 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(memory),                                                                      \
 		 .help = "Record allocations and frees too."},                                     \
-		{.name = "shapes",                                                                 \
-		 .kind = OPTION_FLAG,                                                              \
-		 ARG(shapes),                                                                      \
-		 .help = "Record sizes, types and values of what operators are called with "       \
-			 "(attach only). With --memory also what memory is for: parameters, "      \
-			 "activations, gradients, ..."},                                           \
-		{.name = "flops",                                                                  \
-		 .kind = OPTION_FLAG,                                                              \
-		 ARG(flops),                                                                       \
-		 .help = "Count floating-point operations, from what operators are called with "   \
-			 "(attach only). Implies --shapes."},                                      \
 		{.name = "stack",                                                                  \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(stack),                                                                       \
@@ -160,6 +149,21 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 	{                                                                                          \
 		.name = "ring-bytes", .kind = OPTION_NUMBER, ARG(ring_bytes), .value_name = "N",   \
 		.help = "Size of the kernel's ring.", .min = 4096, .max = 1L << 30, .hidden = true \
+	}
+
+/* Not for `run`, which says why. */
+#define INPUT_OPTIONS(is_hidden)                                                                   \
+	{.name = "shapes",                                                                         \
+	 .kind = OPTION_FLAG,                                                                      \
+	 ARG(shapes),                                                                              \
+	 .help = "Record sizes, types and values of what operators are called with. With "         \
+		 "--memory also what memory is for: parameters, activations, gradients, ...",      \
+	 .hidden = (is_hidden)},                                                                   \
+	{                                                                                          \
+		.name = "flops", .kind = OPTION_FLAG, ARG(flops),                                  \
+		.help = "Count floating-point operations, from what operators are called with. "   \
+			"Implies --shapes.",                                                       \
+		.hidden = (is_hidden)                                                              \
 	}
 
 #define OUTPUT_OPTIONS                                                                             \
@@ -227,12 +231,14 @@ static const struct option_spec attach_options[] = {
 	 .help = "Instead of --pid: every process with PyTorch in it whose command line has "
 		 "PATTERN (a shell pattern) in it."},
 	CAPTURE_OPTIONS,
+	INPUT_OPTIONS(false),
 	OUTPUT_OPTIONS,
 	{0},
 };
 
 static const struct option_spec run_options[] = {
 	CAPTURE_OPTIONS,
+	INPUT_OPTIONS(true),
 	OUTPUT_OPTIONS,
 	{0},
 };
