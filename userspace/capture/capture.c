@@ -81,6 +81,7 @@ static int write_meta(struct capture *c)
 							: (c->options.ops ? "all" : "none"));
 	err = err ?: recording_writer__meta(c->writer, "shapes", c->options.shapes ? "1" : "0");
 	err = err ?: recording_writer__meta(c->writer, "flops", c->options.flops ? "1" : "0");
+	err = err ?: recording_writer__meta(c->writer, "modules", c->options.modules ? "1" : "0");
 	if (c->options.stacks)
 		err = err ?: recording_writer__meta(c->writer, "stacks", stacks_name(c));
 	return err ?: recording_writer__meta(c->writer, "memory", c->options.memory ? "1" : "0");

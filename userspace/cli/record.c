@@ -234,6 +234,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.memory = args->memory || args->memory_path,
 				.shapes = args->shapes || args->flops,
 				.flops = args->flops,
+				.modules = args->modules,
 				.stacks = stacks_wanted(args->stack),
 				.gpu = !args->no_gpu,
 				.children = args->children,

@@ -75,6 +75,10 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 ARG(flops),                                                                       \
 		 .help = "Count floating-point operations, from what operators are called with "   \
 			 "(attach only). Implies --shapes."},                                      \
+		{.name = "modules",                                                                \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(modules),                                                                     \
+		 .help = "Record which nn.Module's forward() was running (attach only)."},         \
 		{.name = "stack",                                                                  \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(stack),                                                                       \

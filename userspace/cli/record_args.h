@@ -22,6 +22,7 @@ struct record_args {
 	const char *schedule; /* NULL: not given; else one that schedule_parse() takes */
 	bool shapes;
 	bool flops;	   /* implies shapes */
+	bool modules;
 	const char *stack; /* "python", "native" or "both"; NULL: not given */
 	bool children;
 	bool no_gpu;

@@ -377,7 +377,7 @@ static void sum_up(struct table *table)
 		uint32_t nr = characters(row->name);
 
 		table->self_cpu_total_ns += row->self_cpu_ns;
-		if (row->device == TABLE_CUDA && !row->is_user_annotation)
+		if (table->has_modules || (row->device == TABLE_CUDA && !row->is_user_annotation))
 			table->self_cuda_total_ns += row->self_cuda_ns;
 		if (table->has_flops) {
 			table->least_flops = least_positive(table->least_flops, row->flops);
@@ -405,6 +405,8 @@ static int fill(struct grouping *g)
 {
 	int err;
 
+	if (g->options->by_module)
+		return table_add_modules(g->t, g->options->tree, g->table);
 	g->heir = malloc((g->t->ops.nr + 1) * sizeof(*g->heir));
 	if (!g->heir)
 		return -ENOMEM;
@@ -444,6 +446,8 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	if (!table)
 		return reason_set(why, -ENOMEM, "out of memory");
 	table->recording = t->recording;
+	table->has_modules = options->by_module;
+	table->is_tree = options->by_module && options->tree;
 	g.table = table;
 	err = fill(&g);
 	if (err)
@@ -454,7 +458,7 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	sum_up(table);
 	if (options->top_level)
 		keep_top_level(table);
-	err = options->sort ? table_sort_by_key(table, options->sort) : 0;
+	err = options->sort && !table->is_tree ? table_sort_by_key(table, options->sort) : 0;
 	if (err)
 		return reason_set(why, err, "out of memory");
 	*ret_table = TAKE(table);
