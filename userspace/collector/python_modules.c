@@ -90,35 +90,62 @@ static inline bool find_kind(const struct gp_python *py, struct python_codes *co
 
 /* ---- calls ---- */
 
-/* The variables are self, the positional and the keyword arguments. */
-static bool read_call(const struct gp_python *py, const struct python_codes *codes, uint64_t frame,
-		      enum python_reads reads, struct python_module *ret_call)
+/* The variables are self, the positional and the keyword arguments. Those that a function within
+ * uses lie in a cell, which up to 3.10 is elsewhere: 0 then. */
+static bool read_variables(const struct gp_python *py, const struct python_codes *codes,
+			   uint64_t frame, enum python_reads reads, uint64_t ret_variables[3])
 {
-	uint64_t locals[3], copy[3], type, kind, version;
+	uint64_t copy[3], type;
 	const void *at = look(reads, frame + py->frame_locals, sizeof(copy), copy);
 
 	if (!at)
 		return false;
-	memcpy(locals, at, sizeof(locals));
-	for (int i = 0; i < 3; i++)
-		locals[i] &= ~TAG_BITS;
-	*ret_call = (struct python_module){.frame = frame, .object = locals[0]};
-	if (!read_word(reads, locals[0] + 8, &type) ||
-	    !read_word(reads, type + 24, &ret_call->type) ||
-	    ret_call->type - ADDRESS_MIN >= ADDRESS_END - ADDRESS_MIN)
-		return false;
-	ret_call->call = gp_python_mix(gp_python_mix(0, locals[0]), locals[2]);
-	if (!py->dict_version) {
-		ret_call->call = gp_python_mix(ret_call->call, locals[1]);
-		return true;
+	memcpy(ret_variables, at, sizeof(copy));
+	for (int i = 0; i < 3; i++) {
+		uint64_t *v = &ret_variables[i];
+
+		*v &= ~TAG_BITS;
+		if (*v && read_word(reads, *v + 8, &type) && type == codes->cell_type &&
+		    !read_word(reads, *v + 16, v))
+			return false;
 	}
-	/* Hooks may give the positional arguments another value during the call. */
-	if (!read_word(reads, locals[2] + 8, &kind) || kind != codes->dict_type)
-		return true;
-	if (!read_word(reads, locals[2] + py->dict_version, &version))
-		return false;
-	ret_call->call = gp_python_mix(ret_call->call, version);
 	return true;
+}
+
+/* What tells the call from others, as far as its own frame does. False: it cannot be read. */
+static bool identify(const struct gp_python *py, const struct python_codes *codes,
+		     const uint64_t variables[3], enum python_reads reads, uint64_t *ret_call)
+{
+	uint64_t call = gp_python_mix(gp_python_mix(0, variables[0]), variables[2]);
+	uint64_t type, version = 0;
+
+	*ret_call = call;
+	/* Hooks may give the positional arguments another value during the call. */
+	if (!py->dict_version)
+		*ret_call = gp_python_mix(call, variables[1]);
+	else if (read_word(reads, variables[2] + 8, &type) && type == codes->dict_type &&
+		 !read_word(reads, variables[2] + py->dict_version, &version))
+		return false;
+	*ret_call = gp_python_mix(*ret_call, version);
+	return true;
+}
+
+/* *ret_call has no object if the frame does not tell it. False: it cannot be read. */
+static bool read_call(const struct gp_python *py, const struct python_codes *codes, uint64_t frame,
+		      enum python_reads reads, struct python_module *ret_call)
+{
+	uint64_t variables[3], type;
+
+	*ret_call = (struct python_module){.frame = frame};
+	if (!read_variables(py, codes, frame, reads, variables))
+		return false;
+	if (!variables[0])
+		return true;
+	ret_call->object = variables[0];
+	return read_word(reads, variables[0] + 8, &type) &&
+	       read_word(reads, type + 24, &ret_call->type) &&
+	       ret_call->type - ADDRESS_MIN < ADDRESS_END - ADDRESS_MIN &&
+	       identify(py, codes, variables, reads, &ret_call->call);
 }
 
 /* Adds the variables of a frame around it to what tells a call. */
@@ -174,6 +201,8 @@ static inline __attribute__((always_inline)) bool take_frame(struct walk *w, uin
 		return true;
 	if (!read_call(w->py, w->codes, frame, reads, &call))
 		return false;
+	if (!call.object)
+		return true;
 	if (kind == CODE_CALL && m->nr && is_around(&m->calls[m->nr - 1], &call, w->last_kind))
 		m->nr--;
 	if (m->nr == GP_MODULE_DEPTH) {

@@ -32,9 +32,10 @@ struct python_modules {
 
 #define PYTHON_CODES 1024 /* a power of two */
 
-/* What is known of code objects. All zero at first, but for dict_type. */
+/* What is known of code objects. All zero at first, but for the types. */
 struct python_codes {
 	uint64_t dict_type;	      /* address of PyDict_Type */
+	uint64_t cell_type;	      /* and of PyCell_Type */
 	uint64_t known[PYTHON_CODES]; /* by hash: its upper bits and what the code is */
 };
 

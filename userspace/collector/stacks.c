@@ -60,6 +60,7 @@ struct stacks *stacks__new(const struct gp_python *layout, bool ids, const char 
 	k = p;
 	k->python = api;
 	k->codes.dict_type = (uintptr_t)dlsym(RTLD_DEFAULT, "PyDict_Type");
+	k->codes.cell_type = (uintptr_t)dlsym(RTLD_DEFAULT, "PyCell_Type");
 	k->ids = ids;
 	*why_text = NULL;
 	return k;
