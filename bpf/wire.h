@@ -111,7 +111,7 @@ struct gp_ev_op_inputs {
 struct gp_ev_module_call {
 	struct gp_ev_head head; /* time_ns: end */
 	__u64 start_ns;
-	__u64 first;   /* instances */
+	__u64 first; /* instances */
 	__u64 last;
 	__u64 object;  /* address of the module */
 	__u32 name_id; /* of its type */
@@ -597,7 +597,7 @@ enum gp_feature {
 	GP_FEATURE_STACKS = 128, /* Python stacks of ops; likewise */
 	/* Memory of the inputs; only together with GP_FEATURE_SHAPES. */
 	GP_FEATURE_TENSORS = 512,
-	GP_FEATURE_STEPS = 4096, /* annotations alone, unless GP_FEATURE_OPS is wanted too */
+	GP_FEATURE_STEPS = 4096,   /* annotations alone, unless GP_FEATURE_OPS is wanted too */
 	GP_FEATURE_MODULES = 8192, /* calls of modules; together with GP_FEATURE_OPS */
 };
 

@@ -25,8 +25,8 @@ struct capture_options {
 	uint32_t ring_bytes;   /* a power of two */
 	bool ops;
 	bool memory;
-	bool shapes; /* inputs of ops, from the collector */
-	bool flops;  /* outputs are to show floating-point operations; needs shapes */
+	bool shapes;  /* inputs of ops, from the collector */
+	bool flops;   /* outputs are to show floating-point operations; needs shapes */
 	bool modules; /* calls of nn.Modules, from the collector */
 	/* enum gp_stack_want. With native ones ops come by uprobes, not from the collector. */
 	uint32_t stacks;

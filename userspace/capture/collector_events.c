@@ -187,8 +187,7 @@ static bool judge_module_call(struct collector_events *e, struct gp_ev_module_ca
 	c->head.time_ns -= (uint64_t)e->clock_offset_ns;
 	if (c->start_ns < e->opened_ns || c->start_ns > c->head.time_ns ||
 	    c->head.time_ns > now_ns + AHEAD_NS || !instance_is_ours(e, c->first) ||
-	    c->last < c->first || c->last >> 32 != c->first >> 32 ||
-	    c->depth >= GP_MODULE_DEPTH)
+	    c->last < c->first || c->last >> 32 != c->first >> 32 || c->depth >= GP_MODULE_DEPTH)
 		return false;
 	c->head.flags = 0;
 	c->head.process = e->process_index;

@@ -110,8 +110,7 @@ static void drain_others(void *arg)
 static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 {
 	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
-	const uint32_t ops =
-		GP_FEATURE_OPS | GP_FEATURE_STACKS | GP_FEATURE_MODULES | of_inputs;
+	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | GP_FEATURE_MODULES | of_inputs;
 	const struct gp_python *python = m->python ? &python_codes__python(m->python)->walk : NULL;
 	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
 	struct reason why = {0};

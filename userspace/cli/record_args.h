@@ -21,7 +21,7 @@ struct record_args {
 	long steps;	      /* 0: not given */
 	const char *schedule; /* NULL: not given; else one that schedule_parse() takes */
 	bool shapes;
-	bool flops;	   /* implies shapes */
+	bool flops; /* implies shapes */
 	bool modules;
 	const char *stack; /* "python", "native" or "both"; NULL: not given */
 	bool children;

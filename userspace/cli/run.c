@@ -166,7 +166,7 @@ int cli_run(int argc, char **argv)
 		return options_usage_error(&command_run,
 					   "%s reads what it tells from within the process, and "
 					   "run watches from outside; use attach once it runs",
-					   args.shapes  ? "--shapes"
+					   args.shapes	? "--shapes"
 					   : args.flops ? "--flops"
 							: "--modules");
 	argv[1 + operands] = NULL;

@@ -19,8 +19,8 @@ struct table_args {
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", "shape",	"stack:1",
-				     "stack:5",	 "module", "module-tree", NULL};
+static const char *const groups[] = {"overload", "shape",	"stack:1", "stack:5",
+				     "module",	 "module-tree", NULL};
 
 /* The N of "stack:N"; 0: it is something else. */
 static long stack_depth(const char *value)

@@ -113,8 +113,8 @@ bool python_state_is_good(const struct gp_python *py, uint64_t state, uint64_t s
 	if (!python_checked_read(state, links, sizeof(links)) ||
 	    !python_checked_read(state + py->state_thread_id, &id, sizeof(id)) || id != self)
 		return false;
-	return python_checked_read(links[0] ? links[0] + 8 : links[2] + py->interp_threads, &neighbour,
-			    sizeof(neighbour)) &&
+	return python_checked_read(links[0] ? links[0] + 8 : links[2] + py->interp_threads,
+				   &neighbour, sizeof(neighbour)) &&
 	       neighbour == state;
 }
 

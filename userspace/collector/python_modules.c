@@ -227,9 +227,9 @@ static inline __attribute__((always_inline)) bool walk(struct walk *w, uint64_t 
 			return true;
 		}
 		at = look(reads, frame + py->frame_at, py->frame_bytes, copy);
-		if (!at || (is_function(py, at) &&
-			    !take_frame(w, frame, field(at, py->frame_code) & py->code_mask,
-					reads)))
+		if (!at ||
+		    (is_function(py, at) &&
+		     !take_frame(w, frame, field(at, py->frame_code) & py->code_mask, reads)))
 			return false;
 		frame = field(at, py->frame_back);
 	}

@@ -233,8 +233,7 @@ static void take_modules(struct stacks *k, struct ring_writer *w, bool checked, 
 			 struct python_modules *found)
 {
 	if (!(checked ? modules_both_ways(k, frame, found)
-		      : python_modules(&k->python.layout, &k->codes, frame, PYTHON_PLAIN,
-				       found))) {
+		      : python_modules(&k->python.layout, &k->codes, frame, PYTHON_PLAIN, found))) {
 		refuse(k, astray);
 		found->cut = true;
 	}

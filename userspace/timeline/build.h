@@ -188,9 +188,9 @@ int build_read(struct build *b, struct recording *rec);
 /* One list of inputs into the timeline. 0 or -errno. */
 int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);
 
-/* Of build_read(), for others that read events: index of a process or thread, TL_NONE with b->err set; text that
- * stays; whether something lies in the window of a recording by steps (in others everything does);
- * and the window of all events. */
+/* Of build_read(), for others that read events: index of a process or thread, TL_NONE with b->err
+ * set; text that stays; whether something lies in the window of a recording by steps (in others
+ * everything does); and the window of all events. */
 uint32_t build_process_of(struct build *b, const struct gp_ev_head *head);
 uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head);
 const char *build_keep(struct build *b, const char *text);

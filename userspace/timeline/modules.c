@@ -27,7 +27,8 @@ int build_module_call(struct build *b, const struct gp_ev_module_call *e)
 	};
 
 	if (e->start_ns > e->head.time_ns || e->head.time_ns >= TL_TIME_END_NS || !e->first ||
-	    e->last < e->first || e->depth >= GP_MODULE_DEPTH || b->module_calls.nr >= TL_NONE - 1) {
+	    e->last < e->first || e->depth >= GP_MODULE_DEPTH ||
+	    b->module_calls.nr >= TL_NONE - 1) {
 		b->module_calls_invalid_nr++;
 		return 0;
 	}

@@ -73,8 +73,8 @@ struct tl_op {
 	uint64_t cuda_ns; /* durations of its GPU work added up, its children's included */
 	uint64_t self_cuda_ns;
 	uint32_t module_call; /* the innermost it began in, TL_NONE: none or not known */
-	uint64_t flops;	    /* as torch.profiler counts them, of this op alone */
-	uint64_t all_flops; /* as we count them (timeline/flops.h), its children's included */
+	uint64_t flops;	      /* as torch.profiler counts them, of this op alone */
+	uint64_t all_flops;   /* as we count them (timeline/flops.h), its children's included */
 };
 
 /* Beside enum gp_device_type: memory that CUDA itself gave, to PyTorch's allocator and others. */
@@ -138,9 +138,9 @@ struct tl_module {
 	uint32_t process;
 	uint64_t object; /* its address */
 	const char *type;
-	const char *name; /* "nn.Module: Linear_0", as torch.profiler calls it; interned */
+	const char *name;	   /* "nn.Module: Linear_0", as torch.profiler calls it; interned */
 	const char *backward_name; /* the same with a mark; interned */
-	uint32_t number;  /* of its type, in the order of first calls */
+	uint32_t number;	   /* of its type, in the order of first calls */
 };
 
 /*
