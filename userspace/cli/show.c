@@ -422,6 +422,7 @@ static int show_table(const struct shown *s, const struct show_options *o)
 					      .by_stack = o->by_stack,
 					      .by_module = o->by_module,
 					      .tree = o->module_tree,
+					      .between = o->between,
 					      .sort = o->sort ? o->sort : DEFAULT_SORT,
 					      .top_level = o->top_level};
 	CLEANUP(cleanup_table) struct table *table = NULL;
@@ -436,6 +437,8 @@ static int show_table(const struct shown *s, const struct show_options *o)
 		log_warn("the recording has no shapes in it; record with --shapes");
 	if (o->by_module && !s->timeline->modules.nr)
 		log_warn("the recording has no calls of modules in it; record with --modules");
+	if (o->between && !recording__meta(s->recording, "stacks"))
+		log_warn("the recording has no stacks in it; record with --stack python");
 	if (!table->rows.nr)
 		warn_of_no_rows(s);
 	return write_table(s, table, o);

@@ -20,7 +20,7 @@ struct table_args {
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
 static const char *const groups[] = {"overload", "shape",	"stack:1", "stack:5",
-				     "module",	 "module-tree", NULL};
+				     "module",	 "module-tree", "between", NULL};
 
 /* The N of "stack:N"; 0: it is something else. */
 static long stack_depth(const char *value)
@@ -37,7 +37,8 @@ static long stack_depth(const char *value)
 static bool is_group(const char *value)
 {
 	return !strcmp(value, "overload") || !strcmp(value, "shape") || stack_depth(value) ||
-	       !strcmp(value, "module") || !strcmp(value, "module-tree");
+	       !strcmp(value, "module") || !strcmp(value, "module-tree") ||
+	       !strcmp(value, "between");
 }
 
 static const struct option_spec table_options[] = {
@@ -64,14 +65,17 @@ static const struct option_spec table_options[] = {
 	 .value_name = "WHAT",
 	 .choices = groups,
 	 .known = is_group,
-	 .rule = "'overload', 'shape', 'module', 'module-tree' or 'stack:N' with N from 1 to 128",
+	 .rule = "'overload', 'shape', 'module', 'module-tree', 'between' or 'stack:N' with N from "
+		 "1 to 128",
 	 .help = "'overload': one row for each overload of an operator instead of one for all. "
 		 "'shape': one row for each combination of shapes of its inputs, where shapes "
 		 "were recorded. "
 		 "'stack:N': one row for each N innermost Python frames, where stacks were "
 		 "recorded. "
 		 "'module': one row for each nn.Module, 'module-tree': each under the one that "
-		 "calls it, where modules were recorded."},
+		 "calls it, where modules were recorded. "
+		 "'between': the time between operators, spent in Python, NumPy or waiting, by the "
+		 "two lines it lies between, where Python stacks were recorded."},
 	{.name = "header",
 	 .kind = OPTION_TEXT,
 	 .offset = SHOW(header),
@@ -129,6 +133,7 @@ int cli_table(int argc, char **argv)
 	args.show.by_stack = args.group_by ? (uint32_t)stack_depth(args.group_by) : 0;
 	args.show.by_overload = args.group_by && !strcmp(args.group_by, "overload");
 	args.show.by_shape = args.group_by && !strcmp(args.group_by, "shape");
+	args.show.between = args.group_by && !strcmp(args.group_by, "between");
 	args.show.module_tree = args.group_by && !strcmp(args.group_by, "module-tree");
 	args.show.by_module =
 		args.show.module_tree || (args.group_by && !strcmp(args.group_by, "module"));

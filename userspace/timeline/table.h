@@ -7,6 +7,7 @@
 #ifndef GP_TIMELINE_TABLE_H
 #define GP_TIMELINE_TABLE_H
 
+#include "timeline/between.h"
 #include "timeline/timeline.h"
 
 enum table_device { TABLE_CPU = 0, TABLE_CUDA = 1 };
@@ -45,6 +46,8 @@ struct table_options {
 	bool by_module; /* a row for each nn.Module, none for operators; nothing else groups then */
 	bool tree;	/* by_module: one for each place of a module in the others, each under the
 			 * one that calls it; not sorted */
+	bool between;	/* the time between operators, a row for each pair of places it lies
+			 * between: the two frames of its stack; nothing else groups then */
 	bool top_level; /* only rows whose first op has no parent */
 };
 
@@ -55,6 +58,7 @@ struct table {
 	const struct recording *recording; /* whose frames the stacks name */
 	bool has_memory;		   /* memory was captured */
 	bool has_stacks;		   /* rows are grouped by stack */
+	struct tl_gaps gaps;		   /* whose frames the rows show */
 	bool has_modules;		   /* rows are modules */
 	bool is_tree;			   /* and in the order of a tree */
 	uint32_t longest_name;		   /* in characters, over all rows, also those left out */
