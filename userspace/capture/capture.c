@@ -191,6 +191,18 @@ static int write_losses(struct capture *c, struct recording_writer *w)
 	return err;
 }
 
+int capture__describe(struct capture *c, const char *key, const char *value, struct reason *why)
+{
+	CLEANUP(cleanup_free) char *name = NULL;
+	int err = asprintf(&name, RECORDING_USER_META "%s", key) < 0 ? -ENOMEM : 0;
+
+	if (!err)
+		err = recording_writer__meta(c->writer, name, value);
+	return err ? reason_set(why, err, "cannot write '%s' into the recording: %s", key,
+				strerror(-err))
+		   : 0;
+}
+
 int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 {
 	struct pollfd fd = {.fd = probe_session__ring_fd(c->probes), .events = POLLIN};

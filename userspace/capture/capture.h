@@ -67,6 +67,10 @@ enum capture_side { CAPTURE_CPU = 1, CAPTURE_GPU = 2 };
  * with a reason for a capture by steps. */
 int capture__switch(struct capture *c, uint32_t sides, bool on, struct reason *why);
 
+/* A word of the user's own in the recording; of several with one key the last counts. 0 or -errno
+ * with a reason. */
+int capture__describe(struct capture *c, const char *key, const char *value, struct reason *why);
+
 /* Everything that has come so far is in the recording's file afterwards. 0 or -errno with a reason.
  */
 int capture__flush(struct capture *c, struct reason *why);

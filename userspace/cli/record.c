@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/metadata.h"
 #include "cli/record_args.h"
 #include "cli/record_control.h"
 #include "cli/show.h"
@@ -247,6 +248,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 		.limit = args->limit,
 		.json = args->json,
 		.socket_path = args->socket,
+		.metadata = args->metadata,
 	};
 
 	int status;
@@ -399,6 +401,8 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 			set_aside(r);
 		err = capture__new(&r->options.capture, &why, &r->capture);
 	}
+	if (!err)
+		err = metadata_add(r->capture, options->metadata, &why);
 	if (!err)
 		err = add_processes(r, pids, &pids_nr, &why);
 	if (!err)

@@ -24,6 +24,7 @@ struct record_options {
 	long limit;
 	bool json;
 	const char *socket_path; /* for ctl; NULL: its place in the common folder */
+	const char *metadata;	 /* see cli/metadata.h; NULL: none */
 	bool many; /* recordings, one a cycle: their names, and those of outputs, get numbers */
 };
 

@@ -7,6 +7,7 @@
 
 #include "capture/schedule.h"
 #include "cli/cli.h"
+#include "cli/metadata.h"
 #include "cli/show.h"
 #include "timeline/table.h"
 
@@ -87,6 +88,14 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
 			 "allocation, the native one, or both in one. With native ones operators " \
 			 "come by uprobes, which cost more than callbacks."},                      \
+		{.name = "metadata",                                                               \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(metadata),                                                                    \
+		 .value_name = "KEY=VALUE,...",                                                    \
+		 .known = metadata_is_sane,                                                        \
+		 .rule = METADATA_RULE,                                                            \
+		 .help = "Words of your own for the recording; they stand in its trace and its "   \
+			 "table's JSON."},                                                         \
 		{.name = "socket",                                                                 \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(socket),                                                                      \

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/reason.h"
+#include "cli/metadata.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -78,6 +79,18 @@ static void do_dump(struct record_control *r)
 	answer(r, &text);
 }
 
+static void do_metadata(struct record_control *r, const char *text)
+{
+	struct reason why = {0};
+
+	if (!metadata_is_sane(text))
+		answer_error(r, "give " METADATA_RULE);
+	else if (metadata_add(r->capture, text, &why))
+		answer_error(r, why.text);
+	else
+		control__answer(r->control, "ok\n");
+}
+
 /* True: the capture is to end. */
 static bool obey(struct record_control *r, const char *command)
 {
@@ -89,6 +102,8 @@ static bool obey(struct record_control *r, const char *command)
 		do_switch(r, command + 5, true);
 	} else if (!strcmp(command, "dump")) {
 		do_dump(r);
+	} else if (!strncmp(command, "metadata ", 9)) {
+		do_metadata(r, command + 9);
 	} else if (!strcmp(command, "end")) {
 		control__answer(r->control, "ok\n");
 		return true;
@@ -114,7 +129,7 @@ static void wait_for_switch(struct record_control *r)
 
 bool record_control_turn(struct record_control *r)
 {
-	char command[64];
+	char command[CONTROL_COMMAND_BYTES];
 
 	if (r->waiting)
 		wait_for_switch(r);

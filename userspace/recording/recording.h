@@ -34,6 +34,9 @@ void recording_writer__keep(struct recording_writer *w);
 int recording_writer__inherit(struct recording_writer *w, struct recording_writer *from,
 			      bool events);
 
+/* What the keys of the user's own words begin with. */
+#define RECORDING_USER_META "user:"
+
 /* One key of the capture's description ("mode", "host", "kernel", "torch", ...). The last value of
  * a key counts. */
 int recording_writer__meta(struct recording_writer *w, const char *key, const char *value);
