@@ -174,6 +174,21 @@ static void test_hostile(void **state)
 	assert_int_equal(t->ops.items[2].module_call, TL_NONE);
 }
 
+/* Its number says that it is in the call, its times that it is not. */
+static void test_an_op_beyond_its_call(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+
+	op(e, 1, 0, 10, 0);
+	op(e, 2, 20, 35, 0);
+	call(e, "Inner", 2, 1, 2, 2, 20, 30);
+	call(e, "Outer", 1, 0, 1, 2, 0, 40);
+	t = events__timeline(e);
+	assert_int_equal(t->ops.items[0].module_call, 0);
+	assert_int_equal(t->ops.items[1].module_call, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +196,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_backward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_an_op_beyond_its_call, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,6 +164,16 @@ static int nest_calls(struct build *b)
 	return err;
 }
 
+/* The innermost call from `at` on in which the op lies by its times, too: an end that is only a
+ * bound may lie behind that of the call. */
+static uint32_t holding(const struct timeline *t, uint32_t at, const struct tl_op *op)
+{
+	while (at != TL_NONE && (t->module_calls.items[at].start_ns > op->start_ns ||
+				 t->module_calls.items[at].end_ns < op->end_ns))
+		at = t->module_calls.items[at].parent;
+	return at;
+}
+
 /* Both are in order of instances. */
 static void find_calls_of_ops(struct build *b)
 {
@@ -172,12 +182,13 @@ static void find_calls_of_ops(struct build *b)
 	size_t next = 0;
 
 	for (size_t i = 0; i < t->ops.nr; i++) {
+		struct tl_op *op = &t->ops.items[b->by_instance[i].index];
 		uint64_t instance = b->by_instance[i].key;
 
 		while (next < t->module_calls.nr && t->module_calls.items[next].first <= instance)
 			open = (uint32_t)next++;
 		open = still_open(t, open, instance);
-		t->ops.items[b->by_instance[i].index].module_call = open;
+		op->module_call = holding(t, open, op);
 	}
 }
 
