@@ -165,6 +165,27 @@ def test_nothing_was_lost(called):
         assert losses["modules"] == losses["module_calls_invalid"] == 0
 
 
+@pytest.mark.parametrize("minor", range(harness.FIRST_PYTHON, harness.LAST_PYTHON + 1))
+def test_every_python(minor, tmp_path):
+    """The frames of each version, on the stand-in for PyTorch."""
+    pythons = harness.pythons()
+    if minor not in pythons:
+        pytest.skip("there is no CPython 3.%d here" % minor)
+    with harness.Target("called", python=pythons[minor]) as target:
+        done = harness.attach(target, tmp_path / "called.gpuprof", "--modules",
+                              orders=lambda: target.step(STEPS))
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    rows = done.recording.table("--group-by", "module")["rows"]
+    calls = {row["name"].replace("nn.Module: ", ""): row["calls"] for row in rows}
+    same = calls.pop("Leaf_0")
+    assert calls == {"Net_0": STEPS, "Leaf_1": 3 * STEPS, "[no module]": 0}
+    # From 3.14 on the two that nothing tells apart may count as one.
+    assert same == 3 * STEPS or (minor >= 14 and same >= 2 * STEPS)
+    assert done.recording.rows()["aten::leaf"]["calls"] == 6 * STEPS
+    assert done.recording.losses()["modules"] == 0
+
+
 def test_without_modules(sample):
     done = harness.gpuprof("table", sample("mlp").recording.path, "--group-by", "module")
     assert "record with --modules" in done.stderr
