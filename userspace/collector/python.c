@@ -23,6 +23,11 @@
 
 #define CHECK_WORDS (GP_PYTHON_CHECK_BYTES / 8)
 
+/* No field that modules are found by lies further in: its object ends there at the earliest. */
+#define LOCALS_MOST 360
+#define CODE_MOST   128
+#define DICT_MOST   24
+
 /* ---- reading ---- */
 
 bool python_checked_read(uint64_t address, void *to, size_t bytes)
@@ -50,7 +55,10 @@ bool python_layout_is_sane(const struct gp_python *py)
 	const size_t state_most = GP_PYTHON_STATE_BYTES - 8;
 	size_t frame_most = (size_t)py->frame_bytes - 8;
 
-	if (py->frame_bytes < 8 || py->frame_bytes > GP_PYTHON_FRAME_BYTES)
+	if (py->frame_bytes < 8 || py->frame_bytes > GP_PYTHON_FRAME_BYTES ||
+	    py->frame_locals > LOCALS_MOST || py->code_name > CODE_MOST ||
+	    py->code_file > CODE_MOST || py->code_locals_nr > CODE_MOST ||
+	    py->text_bytes > CODE_MOST || py->dict_version > DICT_MOST)
 		return false;
 	return py->interpreters % 8 == 0 && py->interpreters >= ADDRESS_MIN &&
 	       py->state_thread_id <= state_most && py->state_frame <= state_most &&
