@@ -117,6 +117,25 @@ int capture__start(struct capture *c, struct reason *why)
 	return err ? cannot_write(c, err, why) : 0;
 }
 
+int capture__describe(struct capture *c, const char *key, const char *value, struct reason *why)
+{
+	struct description d = {0};
+	int err = asprintf(&d.key, RECORDING_USER_META "%s", key) < 0 ? -ENOMEM : 0;
+
+	d.value = strdup(value);
+	if (err || !d.value || vec_push(&c->descriptions, d)) {
+		if (!err)
+			free(d.key);
+		free(d.value);
+		return reason_set(why, -ENOMEM, "out of memory");
+	}
+	if (c->segments.now)
+		err = capture_note_error(
+			c, c->segments.now,
+			recording_writer__meta(c->segments.now->writer, d.key, d.value));
+	return err ? cannot_write(c, err, why) : 0;
+}
+
 int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 {
 	struct pollfd fd = {.fd = probe_session__ring_fd(c->probes), .events = POLLIN};
@@ -229,6 +248,11 @@ void capture__free(struct capture *c)
 	}
 	vec_done(&c->members);
 	vec_done(&c->born);
+	for (size_t i = 0; i < c->descriptions.nr; i++) {
+		free(c->descriptions.items[i].key);
+		free(c->descriptions.items[i].value);
+	}
+	vec_done(&c->descriptions);
 	probe_session__free(c->probes);
 	segment__free(c->segments.now);
 	segment__free(c->segments.closing);

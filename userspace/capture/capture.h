@@ -34,8 +34,9 @@ struct capture_options {
 	uint32_t ring_bytes;   /* a power of two */
 	bool ops;
 	bool memory;
-	bool shapes; /* inputs of ops, from the collector */
-	bool flops;  /* outputs are to show floating-point operations; needs shapes */
+	bool shapes;  /* inputs of ops, from the collector */
+	bool flops;   /* outputs are to show floating-point operations; needs shapes */
+	bool modules; /* calls of nn.Modules, from the collector */
 	/* enum gp_stack_want. With native ones ops come by uprobes, not from the collector. */
 	uint32_t stacks;
 	bool gpu;		   /* GPU activity too, where there is CUDA; needs inject */
@@ -95,6 +96,10 @@ bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger)
 
 /* Sets one off: GP_TRIGGER_SIGNAL or GP_TRIGGER_ASKED. */
 void capture__trigger(struct capture *c, enum gp_trigger what);
+
+/* A word of the user's own in the recording; of several with one key the last counts. 0 or -errno
+ * with a reason. */
+int capture__describe(struct capture *c, const char *key, const char *value, struct reason *why);
 
 /* Everything that has come so far is in the recording's file afterwards. 0 or -errno with a reason.
  */

@@ -174,6 +174,7 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 		struct gp_ev_cuda_memory memory;
 		struct gp_ev_collective collective;
 		struct gp_ev_kernel kernel;
+		struct gp_ev_module_call module_call;
 		char bytes[1];
 	} ev;
 	uint32_t id = 0;
@@ -373,6 +374,9 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	case GP_EV_KERNEL:
 		return put_named(c, m, source, event, bytes,
 				 offsetof(struct gp_ev_kernel, name_id));
+	case GP_EV_MODULE_CALL:
+		return put_named(c, m, source, event, bytes,
+				 offsetof(struct gp_ev_module_call, name_id));
 	case GP_EV_COLLECTIVE:
 		return put_named(c, m, source, event, bytes,
 				 offsetof(struct gp_ev_collective, name_id));

@@ -35,6 +35,11 @@ struct totals {
 	uint64_t guest_ops_nr; /* ops that collectors have told */
 };
 
+/* Words of the user's own, for every recording. */
+struct description {
+	char *key, *value;
+};
+
 struct capture {
 	struct capture_options options;
 	char id[17]; /* the same in all its recordings */
@@ -57,6 +62,7 @@ struct capture {
 	struct kernels kernels;
 	struct threads threads;
 	VEC(struct member *) members;
+	VEC(struct description) descriptions;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
 	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr, unwritten_nr;
 	VEC(pid_t) born; /* children that have not been taken in yet */

@@ -13,17 +13,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Inputs of operators are seen from within the process alone. */
-static int check_shapes(const struct record_args *args)
+/* What is seen from within the process alone. NULL: nothing of it is wanted. */
+static const char *inner_option(const struct record_args *args)
 {
-	const char *option = args->shapes ? "--shapes" : "--flops";
+	if (args->shapes)
+		return "--shapes";
+	if (args->flops)
+		return "--flops";
+	return args->modules ? "--modules" : NULL;
+}
 
-	if (!args->shapes && !args->flops)
+static int check_inner(const struct record_args *args)
+{
+	const char *option = inner_option(args);
+
+	if (!option)
 		return CLI_DONE;
 	if (args->no_inject)
 		return options_usage_error(&command_attach,
-					   "%s reads what operators are called with from "
-					   "within the process, which --no-inject forbids",
+					   "%s reads what it tells from within the process, which "
+					   "--no-inject forbids",
 					   option);
 	if (args->ops && strcmp(args->ops, "all"))
 		return options_usage_error(&command_attach, "%s needs all operators, not --ops %s",
@@ -47,7 +56,7 @@ int cli_attach(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	status = check_shapes(&args);
+	status = check_inner(&args);
 	if (status)
 		return status;
 	status = pids_choose(&command_attach, args.pids, args.name, &pids);

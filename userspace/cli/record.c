@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/metadata.h"
 #include "cli/record_args.h"
 #include "cli/record_control.h"
 #include "cli/show.h"
@@ -231,6 +232,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.memory = args->memory || args->memory_path,
 				.shapes = args->shapes || args->flops,
 				.flops = args->flops,
+				.modules = args->modules,
 				.stacks = stacks_wanted(args->stack),
 				.gpu = !args->no_gpu,
 				.children = args->children,
@@ -243,6 +245,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 		.limit = args->limit,
 		.json = args->json,
 		.socket_path = args->socket,
+		.metadata = args->metadata,
 	};
 
 	int status;
@@ -428,6 +431,8 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 			set_aside(r);
 		err = err ? err : capture__new(&r->options.capture, &why, &r->capture);
 	}
+	if (!err)
+		err = metadata_add(r->capture, options->metadata, &why);
 	if (!err)
 		err = add_processes(r, pids, &pids_nr, &why);
 	if (!err)

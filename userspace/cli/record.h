@@ -28,7 +28,8 @@ struct record_options {
 	const char *socket_path; /* for ctl; NULL: its place in the common folder */
 	struct rotate_options rotate;
 	struct flight_options flight;
-	bool many; /* recordings: their names, and those of outputs, get numbers */
+	bool many;	      /* recordings: their names, and those of outputs, get numbers */
+	const char *metadata; /* see cli/metadata.h; NULL: none */
 };
 
 /* Begins: loads, probes the processes, starts. On success the caller goes on with record_finish().

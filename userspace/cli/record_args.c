@@ -8,6 +8,7 @@
 #include "capture/schedule.h"
 #include "cli/cli.h"
 #include "cli/flight.h"
+#include "cli/metadata.h"
 #include "cli/show.h"
 #include "timeline/table.h"
 
@@ -124,6 +125,14 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
 			 "allocation, the native one, or both in one. With native ones operators " \
 			 "come by uprobes, which cost more than callbacks."},                      \
+		{.name = "metadata",                                                               \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(metadata),                                                                    \
+		 .value_name = "KEY=VALUE,...",                                                    \
+		 .known = metadata_is_sane,                                                        \
+		 .rule = METADATA_RULE,                                                            \
+		 .help = "Words of your own for the recording; they stand in its trace and its "   \
+			 "table's JSON."},                                                         \
 		{.name = "socket",                                                                 \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(socket),                                                                      \
@@ -159,11 +168,15 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 	 .help = "Record sizes, types and values of what operators are called with. With "         \
 		 "--memory also what memory is for: parameters, activations, gradients, ...",      \
 	 .hidden = (is_hidden)},                                                                   \
+		{.name = "flops",                                                                  \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(flops),                                                                       \
+		 .help = "Count floating-point operations, from what operators are called with. "  \
+			 "Implies --shapes.",                                                      \
+		 .hidden = (is_hidden)},                                                           \
 	{                                                                                          \
-		.name = "flops", .kind = OPTION_FLAG, ARG(flops),                                  \
-		.help = "Count floating-point operations, from what operators are called with. "   \
-			"Implies --shapes.",                                                       \
-		.hidden = (is_hidden)                                                              \
+		.name = "modules", .kind = OPTION_FLAG, ARG(modules),                              \
+		.help = "Record which nn.Module's forward() was running.", .hidden = (is_hidden)   \
 	}
 
 #define OUTPUT_OPTIONS                                                                             \

@@ -30,7 +30,8 @@ struct record_args {
 	long keep;		/* 0: not given */
 	uint64_t max_bytes;	/* 0: not given */
 	bool shapes;
-	bool flops;	   /* implies shapes */
+	bool flops; /* implies shapes */
+	bool modules;
 	const char *stack; /* "python", "native" or "both"; NULL: not given */
 	bool children;
 	bool no_gpu;
@@ -38,7 +39,8 @@ struct record_args {
 	const char *sort; /* NULL: not given; else a known key */
 	long limit;	  /* -1: all */
 	bool json;
-	const char *socket; /* NULL: not given */
+	const char *socket;   /* NULL: not given */
+	const char *metadata; /* NULL: not given; else sane: see cli/metadata.h */
 	bool quiet;
 	long ring_bytes; /* 0: not given */
 };

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/reason.h"
+#include "cli/metadata.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -145,6 +146,18 @@ static void wait_for_rotation(struct record_control *r)
 	r->rotated_nr = 0;
 }
 
+static void do_metadata(struct record_control *r, const char *text)
+{
+	struct reason why = {0};
+
+	if (!metadata_is_sane(text))
+		answer_error(r, "give " METADATA_RULE);
+	else if (metadata_add(r->capture, text, &why))
+		answer_error(r, why.text);
+	else
+		control__answer(r->control, "ok\n");
+}
+
 /* True: the capture is to end. */
 static bool obey(struct record_control *r, const char *command)
 {
@@ -158,6 +171,8 @@ static bool obey(struct record_control *r, const char *command)
 		do_dump(r);
 	} else if (!strcmp(command, "rotate")) {
 		do_rotate(r);
+	} else if (!strncmp(command, "metadata ", 9)) {
+		do_metadata(r, command + 9);
 	} else if (!strcmp(command, "end")) {
 		control__answer(r->control, "ok\n");
 		return true;
@@ -183,7 +198,7 @@ static void wait_for_switch(struct record_control *r)
 
 bool record_control_turn(struct record_control *r)
 {
-	char command[64];
+	char command[CONTROL_COMMAND_BYTES];
 
 	if (r->waiting)
 		wait_for_switch(r);

@@ -409,6 +409,9 @@ static int show_table(const struct shown *s, const struct show_options *o)
 	const struct table_options options = {.by_overload = o->by_overload,
 					      .by_shape = o->by_shape,
 					      .by_stack = o->by_stack,
+					      .by_module = o->by_module,
+					      .tree = o->module_tree,
+					      .between = o->between,
 					      .sort = o->sort ? o->sort : DEFAULT_SORT,
 					      .top_level = o->top_level};
 	CLEANUP(cleanup_table) struct table *table = NULL;
@@ -421,6 +424,10 @@ static int show_table(const struct shown *s, const struct show_options *o)
 	}
 	if (o->by_shape && !s->timeline->inputs.nr)
 		log_warn("the recording has no shapes in it; record with --shapes");
+	if (o->by_module && !s->timeline->modules.nr)
+		log_warn("the recording has no calls of modules in it; record with --modules");
+	if (o->between && !recording__meta(s->recording, "stacks"))
+		log_warn("the recording has no stacks in it; record with --stack python");
 	if (!table->rows.nr)
 		warn_of_no_rows(s);
 	return write_table(s, table, o);

@@ -24,6 +24,7 @@ struct show_options {
 	bool by_overload;
 	bool by_shape;
 	uint32_t by_stack;
+	bool by_module, module_tree, between;
 	bool top_level;
 	const char *time_unit;
 	bool steps; /* a row for them, also where the recording was not made by steps */

@@ -55,6 +55,10 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 		buf__str(out, ", \"input_shapes\": ");
 		buf__json(out, r->shapes);
 	}
+	if (table->is_tree) {
+		buf__str(out, ", \"depth\": ");
+		buf__u64(out, r->depth);
+	}
 	buf__str(out, r->device == TABLE_CUDA ? ", \"device\": \"CUDA\"" : ", \"device\": \"CPU\"");
 	buf__str(out, ", \"calls\": ");
 	buf__u64(out, r->calls);

@@ -104,8 +104,10 @@ enum program {
 	PROGRAM_RANGE = 12,
 	PROGRAM_API_EXIT = 13,
 	PROGRAM_API_ENTRY = 14,
-	PROGRAM_CODE_FREED = 15, /* of no plan: see session_python.c */
-	PROGRAMS_NR = 16,
+	PROGRAM_NVTX_POP = 15,
+	PROGRAM_NVTX_PUSH = 16,
+	PROGRAM_CODE_FREED = 17, /* of no plan: see session_python.c */
+	PROGRAMS_NR = 18,
 };
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);

@@ -387,6 +387,8 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = read_step(b, event);
 	else if (head->kind == GP_EV_INPUTS && bytes >= sizeof(struct gp_ev_inputs))
 		b->err = build_inputs(b, event, bytes);
+	else if (head->kind == GP_EV_MODULE_CALL && bytes >= sizeof(struct gp_ev_module_call))
+		b->err = build_module_call(b, event);
 	else if (head->kind == GP_EV_TENSORS && bytes >= sizeof(struct gp_ev_tensors))
 		b->err = build_tensors(b, event, bytes);
 	else if (head->kind == GP_EV_SCHEMAS && bytes >= sizeof(struct gp_ev_schemas))
