@@ -115,7 +115,7 @@ static int merge(const struct part *parts, size_t nr, struct reason *why,
 		recs[i] = make(&parts[i]);
 	path = sample_path("merged.gpuprof");
 	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
-	err = recording_merge(recs, nr, w, why);
+	err = recording_merge(recs, nr, NULL, w, why);
 	if (!err)
 		assert_int_equal(recording_writer__finish(w), 0);
 	recording_writer__free(w);

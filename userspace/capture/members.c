@@ -323,6 +323,8 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 		leave_out(c, m);
 		return err;
 	}
+	/* What a child mapped between the look at it and the probes on its loader was not told. */
+	m->maps_changed |= is_child;
 	follow_code(c, m);
 	return write_process(c, m);
 }

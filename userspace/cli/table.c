@@ -14,12 +14,13 @@
 struct table_args {
 	struct show_options show;
 	const char *group_by;
+	bool distributed;
 };
 
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", "shape", "stack:1", "stack:5", NULL};
+static const char *const groups[] = {"overload", "shape", "rank", "stack:1", "stack:5", NULL};
 
 /* The N of "stack:N"; 0: it is something else. */
 static long stack_depth(const char *value)
@@ -35,7 +36,8 @@ static long stack_depth(const char *value)
 
 static bool is_group(const char *value)
 {
-	return !strcmp(value, "overload") || !strcmp(value, "shape") || stack_depth(value);
+	return !strcmp(value, "overload") || !strcmp(value, "shape") || !strcmp(value, "rank") ||
+	       stack_depth(value);
 }
 
 static const struct option_spec table_options[] = {
@@ -62,12 +64,27 @@ static const struct option_spec table_options[] = {
 	 .value_name = "WHAT",
 	 .choices = groups,
 	 .known = is_group,
-	 .rule = "'overload', 'shape' or 'stack:N' with N from 1 to 128",
+	 .rule = "'overload', 'shape', 'rank' or 'stack:N' with N from 1 to 128",
 	 .help = "'overload': one row for each overload of an operator instead of one for all. "
 		 "'shape': one row for each combination of shapes of its inputs, where shapes "
 		 "were recorded. "
+		 "'rank': one row for each rank of a distributed job. "
 		 "'stack:N': one row for each N innermost Python frames, where stacks were "
 		 "recorded."},
+	{.name = "rank",
+	 .kind = OPTION_NUMBER,
+	 .offset = SHOW(rank),
+	 .value_name = "N",
+	 .min = 0,
+	 .max = INT32_MAX,
+	 .help = "Only what happened in rank N of a distributed job."},
+	{.name = "distributed",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct table_args, distributed),
+	 .help = "Instead of the table, the ranks of a job beside each other: how long each "
+		 "communicated and what share of that it computed too, who came last to how many "
+		 "collectives and by how much; and the collectives and steps with the latest "
+		 "ranks."},
 	{.name = "header",
 	 .kind = OPTION_TEXT,
 	 .offset = SHOW(header),
@@ -115,7 +132,7 @@ const struct command command_table = {
 
 int cli_table(int argc, char **argv)
 {
-	struct table_args args = {.show.limit = 100};
+	struct table_args args = {.show = {.limit = 100, .rank = -1}};
 	int operands, status = options_parse(&command_table, argc, argv, &args, &operands);
 
 	if (status >= 0)
@@ -124,6 +141,13 @@ int cli_table(int argc, char **argv)
 		return options_usage_error(&command_table, "--json and --csv exclude each other");
 	args.show.by_stack = args.group_by ? (uint32_t)stack_depth(args.group_by) : 0;
 	args.show.by_overload = args.group_by && !strcmp(args.group_by, "overload");
+	args.show.by_rank = args.group_by && !strcmp(args.group_by, "rank");
+	args.show.one_rank = args.show.rank >= 0;
 	args.show.by_shape = args.group_by && !strcmp(args.group_by, "shape");
-	return show_recording(argv[1], &args.show);
+	if (!args.distributed)
+		return show_recording(argv[1], &args.show);
+	if (args.group_by || args.show.sort || args.show.csv || args.show.one_rank)
+		return options_usage_error(&command_table,
+					   "--distributed goes with --json and --limit alone");
+	return show_ranks(argv[1], &args.show);
 }

@@ -9,6 +9,7 @@
 #define GP_OUTPUT_OUTPUT_H
 
 #include "base/buf.h"
+#include "timeline/ranks.h"
 #include "timeline/table.h"
 #include "timeline/timeline.h"
 
@@ -99,6 +100,12 @@ int output_out_of_memory_text(struct sink *s, const struct timeline *t);
 /* The counters: one line that says whether any is above zero, then those as "name: count", then the
  * names of those that are zero, in lines of at most 100 columns. cli/ prints it after each run. */
 int output_losses_text(struct sink *s, const struct timeline *t);
+
+/* The ranks of a job beside each other. As text, of the collectives and steps that a rank held up
+ * the dearest `limit` (-1: all). */
+int output_ranks_text(struct sink *s, const struct timeline *t, const struct ranks *ranks,
+		      long limit);
+int output_ranks_json(struct sink *s, const struct timeline *t, const struct ranks *ranks);
 
 /* One line for each process with steps, or one that says that there are none. */
 int output_steps_text(struct sink *s, const struct timeline *t);

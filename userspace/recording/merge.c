@@ -35,6 +35,7 @@ struct part {
 
 struct merge {
 	struct recording_writer *w;
+	const struct merge_clocks *clocks; /* NULL: the times of day are all there is */
 	struct reason *why;
 	VEC(struct part) parts;
 	struct part *part; /* the one at hand */
@@ -80,14 +81,14 @@ static int too_many(struct merge *m, const char *what)
 
 /* ---- clocks ---- */
 
-static void part__init(struct part *p, struct recording *rec)
+static void part__init(struct part *p, struct recording *rec, int64_t shift_ns)
 {
 	const char *boot_id = recording__meta(rec, "boot_id");
 	uint64_t realtime_ns;
 
 	*p = (struct part){.rec = rec, .boot_id = boot_id ? boot_id : ""};
 	recording__window(rec, &p->start_ns, &p->end_ns, &realtime_ns);
-	p->to_realtime_ns = (int64_t)(realtime_ns - p->start_ns);
+	p->to_realtime_ns = (int64_t)(realtime_ns - p->start_ns + (uint64_t)shift_ns);
 }
 
 static bool one_clock(const struct merge *m)
@@ -176,6 +177,23 @@ static int write_damage(struct merge *m)
 	return all.nr ? recording_writer__meta(m->w, "damage", all.bytes) : 0;
 }
 
+static int write_clocks(struct merge *m)
+{
+	bool one = one_clock(m);
+	char number[24];
+	int err;
+
+	if (one || !m->clocks)
+		return recording_writer__meta(m->w, "clocks", one ? "one" : "time of day");
+	err = recording_writer__meta(m->w, "clocks", "collectives");
+	(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)m->clocks->error_ns);
+	err = err ? err : recording_writer__meta(m->w, "clock_error_ns", number);
+	if (err || m->clocks->next_ns == UINT64_MAX)
+		return err;
+	(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)m->clocks->next_ns);
+	return recording_writer__meta(m->w, "clock_next_ns", number);
+}
+
 static int write_metas(struct merge *m)
 {
 	char nr[24];
@@ -196,8 +214,7 @@ static int write_metas(struct merge *m)
 	(void)snprintf(nr, sizeof(nr), "%zu", m->parts.nr);
 	err = recording_writer__meta(m->w, "merged", nr);
 	err = err ? err : write_damage(m);
-	return err ? err
-		   : recording_writer__meta(m->w, "clocks", one_clock(m) ? "one" : "time of day");
+	return err ? err : write_clocks(m);
 }
 
 static int add_loss(struct merge *m, const char *text, uint64_t count)
@@ -520,10 +537,12 @@ static int move_part(struct merge *m, struct part *p)
 	return recording__each_event(p->rec, move_event, m);
 }
 
-int recording_merge(struct recording *const *parts, size_t parts_nr, struct recording_writer *w,
+int recording_merge(struct recording *const *parts, size_t parts_nr,
+		    const struct merge_clocks *clocks, struct recording_writer *w,
 		    struct reason *why)
 {
-	CLEANUP(merge__done) struct merge m = {.w = w, .why = why, .texts = intern__new()};
+	CLEANUP(merge__done)
+	struct merge m = {.w = w, .clocks = clocks, .why = why, .texts = intern__new()};
 	int err;
 
 	(void)reason_set(why, 0, "%s", "");
@@ -535,7 +554,8 @@ int recording_merge(struct recording *const *parts, size_t parts_nr, struct reco
 					  "a recording by steps (--steps, --schedule) holds more "
 					  "than its window says and cannot be merged");
 	for (size_t i = 0; i < parts_nr; i++)
-		part__init(&m.parts.items[m.parts.nr++], parts[i]);
+		part__init(&m.parts.items[m.parts.nr++], parts[i],
+			   clocks ? clocks->shifts_ns[i] : 0);
 	set_shifts(&m);
 	qsort(m.parts.items, m.parts.nr, sizeof(*m.parts.items), by_start);
 	err = write_metas(&m);

@@ -15,6 +15,7 @@ struct table_row {
 	const char *name;     /* the timeline's, which must outlive the table */
 	const char *overload; /* NULL unless grouped by it */
 	const char *shapes;   /* of the inputs, "[[2, 3], []]"; NULL unless grouped by them */
+	int32_t rank;	      /* of its processes, -1: none, or not grouped by it */
 	enum table_device device;
 	uint64_t calls;
 	uint64_t bounded_calls; /* of these: an exception left them, their end is a bound */
@@ -38,6 +39,9 @@ struct table_row {
 struct table_options {
 	bool by_overload;
 	bool by_shape;
+	bool by_rank;
+	bool one_rank; /* only what happened in processes of `rank` */
+	int32_t rank;
 	uint32_t by_stack; /* a row for each so many innermost frames; 0: stacks do not count */
 	const char
 		*sort; /* torch.profiler's keys (formats.md 1.5), NULL: order of first appearance */
@@ -51,6 +55,7 @@ struct table {
 	const struct recording *recording; /* whose frames the stacks name */
 	bool has_memory;		   /* memory was captured */
 	bool has_stacks;		   /* rows are grouped by stack */
+	bool has_ranks;			   /* rows are grouped by rank */
 	uint32_t longest_name;		   /* in characters, over all rows, also those left out */
 	bool has_cuda_time;		   /* any row has self CUDA time, also those left out */
 	bool has_cuda_memory;
