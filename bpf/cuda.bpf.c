@@ -349,6 +349,14 @@ static __always_inline struct api_frame *api_push(struct thread_state *t, __u64 
 	return f;
 }
 
+static __always_inline bool api_is_off(__u64 cookie)
+{
+	__u32 tag = COOKIE_TAG(cookie), process = COOKIE_PROCESS(cookie);
+
+	return (gp_api_off[process >> 6] >> (process & 63) & 1) && !is_collective(tag) &&
+	       !(gp_cuda_memory && is_memory_call(tag));
+}
+
 SEC("uprobe")
 int gp_api_entry(struct pt_regs *ctx)
 {
@@ -360,6 +368,8 @@ int gp_api_entry(struct pt_regs *ctx)
 	if (!epoch)
 		return 0;
 	cookie = bpf_get_attach_cookie(ctx);
+	if (api_is_off(cookie))
+		return 0;
 	now = bpf_ktime_get_ns();
 	t = thread_get(epoch, cookie, now);
 	if (!t)
@@ -435,7 +445,8 @@ int gp_api_exit(struct pt_regs *ctx)
 	t->api_over_sp = 0;
 	f = api_top(t);
 	if (!f || f->tag != COOKIE_TAG(cookie)) {
-		count_loss(t->api_depth ? GP_LOSS_RECORD : GP_LOSS_OPEN_AT_START);
+		if (!api_is_off(cookie))
+			count_loss(t->api_depth ? GP_LOSS_RECORD : GP_LOSS_OPEN_AT_START);
 		return 0;
 	}
 	/* Of these calls the return itself is probed. */

@@ -130,6 +130,12 @@ struct counters {
 
 /* 0 when nothing is to be recorded. Counts up at each start. */
 __u32 gp_epoch __weak;
+
+/* A bit for each process: CUPTI tells of its CUDA calls, and probes are to be silent. */
+__u64 gp_api_off[1024] __weak;
+
+/* But for calls that give memory, which only probes tell of. */
+const volatile __u32 gp_cuda_memory __weak = 0;
 /* Number of the thread seen last. */
 __u32 gp_threads_nr __weak;
 /* Set before loading: whether uprobe programs may use task storage. */

@@ -132,6 +132,9 @@ def test_cupti_comes_later(tmp_path):
             app.do("work 2 50")
             app.do("busy 0")
             app.wait_counted("enabled", KINDS)
+            # The probes are not needed any more.
+            harness.wait_until("no probes", lambda: not any(
+                "libcuda" in path for path in harness.text_differences(app.pid)))
             app.do("work 2 50")
 
         done, recording = capture(app, tmp_path, orders)

@@ -190,6 +190,11 @@ bool guest__lacks(const struct guest *g, uint32_t features, struct reason *ret_w
 	return true;
 }
 
+bool guest__asks(const struct guest *g, uint32_t features)
+{
+	return (g->wanted & features) == features;
+}
+
 void guest__ask(struct guest *g, uint32_t features)
 {
 	bool all = g->wanted == g->whole;

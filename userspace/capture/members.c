@@ -212,7 +212,8 @@ static int probe_member(struct capture *c, struct member *m, struct reason *why)
 	uint32_t groups = callbacks ? 0 : PROBE_GROUP_OPS;
 
 	m->callbacks |= callbacks;
-	if (c->options.gpu && !is_active(m, GP_FEATURE_CUPTI))
+	m->api_by_cupti = is_active(m, GP_FEATURE_CUPTI);
+	if (c->options.gpu && !m->api_by_cupti)
 		groups |= PROBE_GROUP_API;
 	return probe_session__attach(c->probes, m->process, m->index, groups, why);
 }
@@ -438,6 +439,27 @@ static void adopt(struct capture *c, struct member *m)
 	log_warn("%d: no GPU times: %s", (int)m->process->pid, why.text);
 }
 
+/* CUPTI tells of calls now that uprobes told of, or no longer. While it is not asked to, or has not
+ * answered yet, all stays as it is. */
+static void follow_cupti(struct capture *c, struct member *m)
+{
+	bool active = is_active(m, GP_FEATURE_CUPTI);
+	struct reason why = {0};
+	int nr;
+
+	if (!c->options.gpu || active == m->api_by_cupti ||
+	    !guest__asks(m->guest, GP_FEATURE_CUPTI) || !guest__follows(m->guest))
+		return;
+	m->api_by_cupti = active;
+	nr = active ? (int)probe_session__detach_api(c->probes, m->index)
+		    : probe_member(c, m, &why);
+	if (nr < 0)
+		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
+	else
+		log_info("%d: calls of CUDA come by %s: %d probes %s", (int)m->process->pid,
+			 active ? "CUPTI" : "uprobes", nr, active ? "fewer" : "more");
+}
+
 static void tell_lack(struct member *m)
 {
 	struct reason why = {0};
@@ -518,6 +540,8 @@ int capture_watch_members(struct capture *c)
 		}
 		if (!m->end && m->guest && c->options.invited)
 			tell_lack(m);
+		if (!m->end && m->guest)
+			follow_cupti(c, m);
 		here += !m->end && !m->is_child;
 	}
 	if (here)

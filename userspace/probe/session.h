@@ -81,6 +81,10 @@ int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_inde
 /* Lets a process go on that stop_at_load has stopped. Does nothing to others. */
 void probe_session__resume(struct probe_session *s, uint16_t process_index);
 
+/* Takes the probes of PROBE_GROUP_API off one process: the collector tells its calls from now on.
+ * probe_session__attach() places them anew. Returns how many sites. */
+uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_index);
+
 /* Takes the probes of one process away (it has ended or called exec). */
 void probe_session__detach(struct probe_session *s, uint16_t process_index);
 
