@@ -150,7 +150,7 @@ static int walk_python(struct capture *c, struct member *m, struct reason *why)
 	const struct target_python *python;
 	int err;
 
-	if (!m->python || m->python_walked)
+	if (!m->python || m->python_walked || probe_session__bare(c->probes))
 		return 0;
 	python = python_codes__python(m->python);
 	err = probe_session__set_python(c->probes, m->process, m->index, &python->walk,
@@ -315,6 +315,11 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 				     GP_FEATURE_STACKS | GP_FEATURE_CUPTI);
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
+	if (!m->guest && probe_session__bare(c->probes)) {
+		leave_out(c, m);
+		return reason_set(why, -EPERM, "cannot attach to %d: %s", (int)pid,
+				  probe_session__bare(c->probes));
+	}
 	err = probe_member(c, m, why);
 	if (err >= 0 && is_child)
 		find_python_later(c, m);

@@ -373,8 +373,10 @@ static void silence_api(struct probe_session *s, uint16_t process_index, bool si
 int probe_session__attach(struct probe_session *s, const struct target_process *p,
 			  uint16_t process_index, uint32_t groups, struct reason *why)
 {
-	int total = 0, err = know_process(s, p->pid, process_index);
+	int total = 0, err = s->bpf ? know_process(s, p->pid, process_index) : 0;
 
+	if (!s->bpf)
+		return 0;
 	if (err)
 		return reason_set(why, err, "cannot follow process %d: %s", (int)p->pid,
 				  strerror(-err));
@@ -416,7 +418,8 @@ static uint32_t drop_attachments(struct probe_session *s, uint16_t process_index
 
 uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_index)
 {
-	silence_api(s, process_index, true);
+	if (s->bpf)
+		silence_api(s, process_index, true);
 	return drop_attachments(s, process_index, PROBE_GROUP_API);
 }
 

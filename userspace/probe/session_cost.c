@@ -73,7 +73,7 @@ void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_c
 		    c.losses[GP_LOSS_OPEN_AT_START] + c.losses[GP_LOSS_RECORD] +
 		    c.losses[GP_LOSS_DEPTH] + c.other_hits;
 	cost.hits_stepped = c.stepped_hits < cost.hits ? c.stepped_hits : cost.hits;
-	for (enum program i = 0; i < PROGRAMS_NR; i++)
+	for (enum program i = 0; i < PROGRAMS_NR && s->bpf; i++)
 		add_program(session_program(s->bpf, i), &cost.program_runs, &ns);
 	if (cost.program_runs)
 		cost.program_ns = ns / cost.program_runs;
