@@ -24,6 +24,7 @@ struct rank_channel {
 	uint32_t first, nr;
 	bool taken;
 	int64_t offset; /* its call n is the group's first channel's call n - offset */
+	int64_t next;	/* calls before this one have found their collective, or have none */
 };
 
 /* How the calls of one channel fit those of another. */

@@ -18,6 +18,9 @@
 /* Groups are made of these; what else a recording claims to have stays without partners. */
 #define CHANNELS_MAX 4096
 
+/* So many calls may be lost in a row. */
+#define LOST_MAX 4
+
 struct matching {
 	const struct timeline *t;
 	struct ranks *ranks;
@@ -161,17 +164,32 @@ static int find_group(struct matching *m, struct rank_channel *first)
 	return 0;
 }
 
-/* The call of a group's channel that can be the first channel's call n, or NULL. */
-static struct rank_call *member(const struct matching *m, const struct rank_channel *c, int64_t n)
+/* Whether they can be one collective, by their times too. */
+static bool meet(const struct matching *m, const struct rank_call *a, const struct rank_call *b)
+{
+	uint64_t error_ns = m->ranks->clock_error_ns;
+
+	return rank_calls_alike(a, b) && (!a->joins_all || (a->start_ns <= b->end_ns + error_ns &&
+							    b->start_ns <= a->end_ns + error_ns));
+}
+
+/* The call of a group's channel that can be the first channel's call n, or NULL. Where one was lost
+ * the others go on with their neighbours, as far as time tells which those are. */
+static struct rank_call *member(const struct matching *m, struct rank_channel *c, int64_t n)
 {
 	struct rank_call *calls = m->ranks->calls.items;
 	const struct rank_call *first = &calls[m->group.items[0].first + n];
-	struct rank_call *call;
 
-	if (n + c->offset < 0 || n + c->offset >= (int64_t)c->nr)
-		return NULL;
-	call = &calls[c->first + n + c->offset];
-	return rank_calls_alike(first, call) ? call : NULL;
+	for (int64_t i = 0; i <= 2 * LOST_MAX && (!i || first->joins_all); i++) {
+		int64_t apart = i % 2 ? (i + 1) / 2 : -i / 2, at = n + c->offset + apart;
+
+		if (at < c->next || at >= (int64_t)c->nr || !meet(m, first, &calls[c->first + at]))
+			continue;
+		c->offset += apart;
+		c->next = at + 1;
+		return &calls[c->first + at];
+	}
+	return NULL;
 }
 
 /* Who came when, of the calls that are the last `nr` in ranks->members. */
@@ -239,7 +257,7 @@ static int add_group(struct matching *m)
 			const struct rank_call *call = member(m, &m->group.items[i], n);
 
 			if (!call || call->is_peer)
-				break;
+				continue;
 			err = vec_push(&m->ranks->members,
 				       (uint32_t)(call - m->ranks->calls.items));
 		}
