@@ -450,13 +450,13 @@ static int move_instance(struct merge *m, uint64_t *instance)
 
 /* ---- events ---- */
 
-static int move_id(struct merge *m, char *event, uint16_t at,
+static int move_id(struct merge *m, char *event, size_t bytes, uint16_t at,
 		   int (*move)(struct merge *, uint32_t *))
 {
 	uint32_t id;
 	int err;
 
-	if (!at)
+	if (!at || bytes < at + sizeof(id))
 		return 0;
 	memcpy(&id, event + at, sizeof(id));
 	err = id ? move(m, &id) : 0;
@@ -518,10 +518,10 @@ static int move_event(const void *event, size_t bytes, void *arg)
 	}
 	err = move_process(m, &copy.head.process);
 	err = err ? err : move_instances(m, copy.bytes, f->instances);
-	err = err ? err : move_id(m, copy.bytes, f->name, move_name);
-	err = err ? err : move_id(m, copy.bytes, f->stack, move_stack);
-	if (!err && bytes >= f->inputs + sizeof(uint32_t))
-		err = move_id(m, copy.bytes, f->inputs, move_inputs);
+	for (int i = 0; i < EVENT_FIELDS_MAX; i++)
+		err = err ? err : move_id(m, copy.bytes, bytes, f->names[i], move_name);
+	err = err ? err : move_id(m, copy.bytes, bytes, f->stack, move_stack);
+	err = err ? err : move_id(m, copy.bytes, bytes, f->inputs, move_inputs);
 	return err ? err : recording_writer__event(m->w, copy.bytes, bytes);
 }
 

@@ -244,6 +244,14 @@ static void count_untimed_ops(struct finding *f)
 
 /* ---- order ---- */
 
+struct rank_row *rank_calls_row(const struct ranks *ranks, uint32_t process)
+{
+	for (size_t i = 0; i < ranks->rows.nr; i++)
+		if (ranks->rows.items[i].process == process)
+			return &ranks->rows.items[i];
+	return NULL;
+}
+
 /* By process, channel, start. */
 static int sort_calls(struct ranks *ranks)
 {

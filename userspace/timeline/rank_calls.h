@@ -12,6 +12,13 @@
 /* Fills ranks->calls and the counts of ranks->rows, which are there. 0 or -ENOMEM. */
 int rank_calls_find(const struct timeline *t, struct ranks *ranks);
 
+/* The row of a process, or NULL. */
+struct rank_row *rank_calls_row(const struct ranks *ranks, uint32_t process);
+
+/* How long each rank communicated, and how much of that it computed too. The calls are found. 0 or
+ * -ENOMEM. */
+int rank_calls_overlap(const struct timeline *t, struct ranks *ranks);
+
 /* Whether this kernel is one of NCCL's. */
 bool rank_calls_is_kernel(const struct tl_gpu *work);
 
