@@ -353,7 +353,7 @@ static int move_name(struct merge *m, uint32_t *id)
 {
 	const uint64_t *known = hash__find(&m->part->names, *id);
 	const char *name, *overload;
-	uint32_t number;
+	uint32_t number = 0;
 	int err;
 
 	if (known) {
