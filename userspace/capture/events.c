@@ -93,8 +93,10 @@ static uint32_t inputs_number(struct capture *c, uint32_t source, uint32_t id)
 /* The address that names a launch's kernel becomes a name. 0 or -errno. */
 static int name_kernel(struct capture *c, const struct member *m, struct gp_ev_api_call *ev)
 {
-	const char *name =
-		ev->function ? kernels__name(&c->kernels, m->process, ev->function) : NULL;
+	const char *name = !ev->function ? NULL
+			   : ev->api.head.flags & GP_API_DRIVER
+				   ? kernels__handle(&c->kernels, m->process, ev->function)
+				   : kernels__name(&c->kernels, m->process, ev->function);
 	int64_t number = name ? names__number(&c->names, c->writer, name, "") : 0;
 
 	ev->function = 0;
@@ -284,6 +286,16 @@ static struct recording_writer *recording_of(const struct capture *c, const void
 	return c->writer;
 }
 
+static int learn_function(struct capture *c, const struct member *m,
+			  const struct gp_ev_function *ev)
+{
+	char name[sizeof(ev->name)];
+
+	memcpy(name, ev->name, sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	return kernels__learn(&c->kernels, m->process, ev->handle, name, ev->of);
+}
+
 static int put_event(struct capture *c, struct member *m, uint32_t source, const void *event,
 		     size_t bytes)
 {
@@ -321,6 +333,8 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	case GP_EV_UNWIND:
 		load_unwind_table(c, m, event);
 		return 0;
+	case GP_EV_FUNCTION:
+		return learn_function(c, m, event);
 	case GP_EV_MEMORY:
 		return put_memory(c, source, event);
 	case GP_EV_MAPS:

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #define CACHE_MAGIC	0x6e616c7070727067ULL
-#define CACHE_VERSION	4 /* of the file and of the planner: plans change with either */
+#define CACHE_VERSION	5 /* of the file and of the planner: plans change with either */
 #define CACHE_BYTES_MAX (64 << 20)
 
 struct cache_head {
