@@ -20,7 +20,7 @@
 
 /* Numbers of arguments, from 1; those after the sixth lie on the stack. 0: there is none. */
 struct layout {
-	__u8 bytes, times, shift, stream, kind, address;
+	__u8 bytes, times, shift, stream, kind, address, second;
 	__u8 datatype, op, peer, communicator; /* of NCCL, whose count is in `bytes` */
 };
 
@@ -44,7 +44,7 @@ static const struct layout layouts[GP_API_LAYOUT_NR] = {
 	[GP_API_ALLOC] = {.address = 1, .bytes = 2},
 	[GP_API_ALLOC_MANAGED] = {.address = 1, .bytes = 2},
 	[GP_API_ALLOC_HOST] = {.address = 1, .bytes = 2},
-	[GP_API_ALLOC_PITCH] = {.address = 1, .bytes = 4},
+	[GP_API_ALLOC_PITCH] = {.address = 1, .second = 2, .bytes = 4},
 	[GP_API_ALLOC_ASYNC] = {.address = 1, .bytes = 2, .stream = 3},
 	[GP_API_ALLOC_POOL] = {.address = 1, .bytes = 2, .stream = 4},
 	[GP_API_ALLOC_PHYSICAL] = {.address = 1, .bytes = 2},
@@ -61,6 +61,8 @@ static const struct layout layouts[GP_API_LAYOUT_NR] = {
 	[GP_API_NCCL_PEER] = {.bytes = 2, .datatype = 3, .peer = 4, .communicator = 5, .stream = 6},
 	[GP_API_NCCL_GATHER] = {.bytes = 3, .datatype = 4, .communicator = 5, .stream = 6},
 	[GP_API_NCCL_INIT] = {.communicator = 1},
+	[GP_API_FUNCTION] = {.address = 1, .second = 3},
+	[GP_API_FUNCTION_OF] = {.address = 1, .second = 2},
 };
 
 static __always_inline __u32 cuda_what(__u32 layout)
@@ -140,6 +142,8 @@ static __noinline int take_launch(struct pt_regs *ctx, __u64 sp, __u32 layout,
 	if (!call)
 		return 0;
 	api = &call->api;
+	call->function = argument(
+		ctx, sp, layout == GP_API_LAUNCH_EX || layout == GP_API_LAUNCH_DRIVER_EX ? 2 : 1);
 	if (layout == GP_API_LAUNCH) {
 		/* Two dim3 by value: three words in two registers each. */
 		api->grid[0] = (__u32)PT_REGS_PARM2(ctx);
@@ -149,7 +153,6 @@ static __noinline int take_launch(struct pt_regs *ctx, __u64 sp, __u32 layout,
 		api->block[1] = (__u32)(PT_REGS_PARM4(ctx) >> 32);
 		api->block[2] = (__u32)PT_REGS_PARM5(ctx);
 		api->shared_bytes = (__u32)argument(ctx, sp, 7);
-		call->function = PT_REGS_PARM1(ctx);
 	} else if (layout == GP_API_LAUNCH_DRIVER) {
 		api->grid[0] = (__u32)PT_REGS_PARM2(ctx);
 		api->grid[1] = (__u32)PT_REGS_PARM3(ctx);
@@ -158,10 +161,8 @@ static __noinline int take_launch(struct pt_regs *ctx, __u64 sp, __u32 layout,
 		api->block[1] = (__u32)PT_REGS_PARM6(ctx);
 		api->block[2] = (__u32)argument(ctx, sp, 7);
 		api->shared_bytes = (__u32)argument(ctx, sp, 8);
-	} else if (layout == GP_API_LAUNCH_EX || layout == GP_API_LAUNCH_DRIVER_EX) {
+	} else {
 		take_config(call, (const void *)PT_REGS_PARM1(ctx));
-		if (layout == GP_API_LAUNCH_EX)
-			call->function = PT_REGS_PARM2(ctx);
 	}
 	return 0;
 }
@@ -186,6 +187,16 @@ static __noinline int take_collective(struct pt_regs *ctx, __u64 sp, __u32 layou
 	return 0;
 }
 
+static __always_inline bool is_collective(__u32 tag)
+{
+	return TAG_LAYOUT(tag) >= GP_API_NCCL_CALL && TAG_LAYOUT(tag) < GP_API_FUNCTION;
+}
+
+static __always_inline bool is_function_call(__u32 tag)
+{
+	return TAG_LAYOUT(tag) >= GP_API_FUNCTION;
+}
+
 static __always_inline void take_arguments(struct pt_regs *ctx, struct api_frame *f, __u64 sp)
 {
 	__u32 layout = TAG_LAYOUT(f->tag);
@@ -193,7 +204,7 @@ static __always_inline void take_arguments(struct pt_regs *ctx, struct api_frame
 
 	if (layout >= GP_API_LAYOUT_NR)
 		return;
-	if (layout >= GP_API_NCCL_CALL) {
+	if (is_collective(f->tag)) {
 		(void)take_collective(ctx, sp, layout, &f->collective);
 		return;
 	}
@@ -205,17 +216,12 @@ static __always_inline void take_arguments(struct pt_regs *ctx, struct api_frame
 	if (l->kind)
 		f->call.copy_kind = (__u32)argument(ctx, sp, l->kind);
 	f->address = argument(ctx, sp, l->address);
-	f->pitch_at = layout == GP_API_ALLOC_PITCH ? PT_REGS_PARM2(ctx) : 0;
+	f->second = argument(ctx, sp, l->second);
 	if (layout >= GP_API_LAUNCH && layout <= GP_API_LAUNCH_DRIVER_EX)
 		(void)take_launch(ctx, sp, layout, &f->call);
 }
 
 /* ---- open calls ---- */
-
-static __always_inline bool is_collective(__u32 tag)
-{
-	return TAG_LAYOUT(tag) >= GP_API_NCCL_CALL;
-}
 
 static __noinline int tell_collective(struct thread_state *t, struct api_frame *f, __u64 end_ns)
 {
@@ -310,7 +316,7 @@ static __always_inline void api_settle(struct thread_state *t, __u64 sp)
 
 static __always_inline bool is_memory_call(__u32 tag)
 {
-	return TAG_LAYOUT(tag) >= GP_API_MEMORY && !is_collective(tag);
+	return TAG_LAYOUT(tag) >= GP_API_MEMORY && TAG_LAYOUT(tag) < GP_API_NCCL_CALL;
 }
 
 /* A new frame, with all but the arguments filled; NULL (counted) if there is none left. */
@@ -349,6 +355,14 @@ static __always_inline struct api_frame *api_push(struct thread_state *t, __u64 
 	return f;
 }
 
+static __always_inline bool api_is_off(__u64 cookie)
+{
+	__u32 tag = COOKIE_TAG(cookie), process = COOKIE_PROCESS(cookie);
+
+	return (gp_api_off[process >> 6] >> (process & 63) & 1) && !is_collective(tag) &&
+	       !(gp_cuda_memory && is_memory_call(tag));
+}
+
 SEC("uprobe")
 int gp_api_entry(struct pt_regs *ctx)
 {
@@ -360,6 +374,8 @@ int gp_api_entry(struct pt_regs *ctx)
 	if (!epoch)
 		return 0;
 	cookie = bpf_get_attach_cookie(ctx);
+	if (api_is_off(cookie))
+		return 0;
 	now = bpf_ktime_get_ns();
 	t = thread_get(epoch, cookie, now);
 	if (!t)
@@ -391,7 +407,7 @@ static __noinline int tell_memory(struct pt_regs *ctx, struct thread_state *t, s
 	/* What a call has returned stands where its argument says. */
 	if (!is_free && bpf_probe_read_user(&address, sizeof(address), (const void *)f->address))
 		address = 0;
-	if (f->pitch_at && !bpf_probe_read_user(&pitch, sizeof(pitch), (const void *)f->pitch_at))
+	if (f->second && !bpf_probe_read_user(&pitch, sizeof(pitch), (const void *)f->second))
 		bytes *= pitch;
 	if (!address)
 		return 0;
@@ -408,6 +424,29 @@ static __noinline int tell_memory(struct pt_regs *ctx, struct thread_state *t, s
 	event->what = cuda_what(layout);
 	event->stack_id = stack_id;
 	event->reserved = 0;
+	emit_submit(event, t);
+	return 0;
+}
+
+/* ---- handles of kernels ---- */
+
+static __noinline int tell_function(struct thread_state *t, struct api_frame *f, __u64 now)
+{
+	bool named = TAG_LAYOUT(f->tag) == GP_API_FUNCTION;
+	struct gp_ev_function *event = emit_reserve(sizeof(*event));
+	long nr = 0;
+
+	if (!event)
+		return 0;
+	emit_head(&event->head, GP_EV_FUNCTION, 0, t, now);
+	if (bpf_probe_read_user(&event->handle, sizeof(event->handle), (const void *)f->address))
+		event->handle = 0;
+	event->of = named ? 0 : f->second;
+	if (named)
+		nr = bpf_probe_read_user_str(event->name, sizeof(event->name),
+					     (const void *)f->second);
+	if (nr <= 0 || nr >= GP_FUNCTION_NAME_BYTES)
+		event->name[0] = '\0';
 	emit_submit(event, t);
 	return 0;
 }
@@ -435,14 +474,17 @@ int gp_api_exit(struct pt_regs *ctx)
 	t->api_over_sp = 0;
 	f = api_top(t);
 	if (!f || f->tag != COOKIE_TAG(cookie)) {
-		count_loss(t->api_depth ? GP_LOSS_RECORD : GP_LOSS_OPEN_AT_START);
+		if (!api_is_off(cookie))
+			count_loss(t->api_depth ? GP_LOSS_RECORD : GP_LOSS_OPEN_AT_START);
 		return 0;
 	}
 	/* Of these calls the return itself is probed. */
-	if (is_memory_call(f->tag)) {
+	if (is_memory_call(f->tag) || is_function_call(f->tag)) {
 		f->call.api.result = (__u32)PT_REGS_RC(ctx);
 		f->call.api.head.flags &= (__u8)~GP_API_RESULT_UNKNOWN;
-		if (!f->call.api.result && !f->in_memory_call)
+		if (!f->call.api.result && is_function_call(f->tag))
+			(void)tell_function(t, f, now);
+		else if (!f->call.api.result && !f->in_memory_call)
 			(void)tell_memory(ctx, t, f, now);
 	}
 	api_tell(t, f, now);

@@ -34,9 +34,10 @@ struct thread_frame {
 
 /* One open call of the CUDA API: what will be told of it when it ends. */
 struct api_frame {
-	__u64 sp;	/* as in thread_frame */
-	__u64 address;	/* of memory: what is freed, or where its address will be written */
-	__u64 pitch_at; /* where the bytes of a row will be written, 0: nowhere */
+	__u64 sp;      /* as in thread_frame */
+	__u64 address; /* of memory: what is freed, or where its address will be written */
+	/* Where the bytes of a row will be written (0: nowhere), or a kernel's name or handle. */
+	__u64 second;
 	__u32 tag;
 	__u8 silent; /* part of another call: nothing is told */
 	__u8 in_memory_call;
@@ -130,6 +131,12 @@ struct counters {
 
 /* 0 when nothing is to be recorded. Counts up at each start. */
 __u32 gp_epoch __weak;
+
+/* A bit for each process: CUPTI tells of its CUDA calls, and probes are to be silent. */
+__u64 gp_api_off[1024] __weak;
+
+/* But for calls that give memory, which only probes tell of. */
+const volatile __u32 gp_cuda_memory __weak = 0;
 /* Number of the thread seen last. */
 __u32 gp_threads_nr __weak;
 /* Set before loading: whether uprobe programs may use task storage. */

@@ -48,6 +48,8 @@ enum gp_event_kind {
 	GP_EV_TRIGGER = 34,    /* gp_ev_trigger: why a flight recorder wrote what it held */
 	GP_EV_THREAD_STACK = 35, /* gp_ev_thread_stack: where a thread was then */
 	GP_EV_MODULE_CALL = 40,	 /* gp_ev_module_call: one call of an nn.Module */
+	GP_EV_FUNCTION = 44,	 /* gp_ev_function: what a kernel's handle stands for (never in a
+				  * recording) */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -332,12 +334,22 @@ struct gp_ev_api {
  * length. */
 struct gp_ev_api_call {
 	struct gp_ev_api api;
-	__u64 function;	      /* launches of the runtime: address of the kernel's host function */
+	__u64 function; /* of launches: the kernel's host function, of the driver's the handle */
 	__u32 kernel_name_id; /* its name, 0: not known */
 	__u32 copy_kind;      /* cudaMemcpyKind, GP_COPY_KIND_NONE: the call has none */
 };
 
 #define GP_COPY_KIND_NONE 0xffffffffU
+
+#define GP_FUNCTION_NAME_BYTES 512
+
+/* By a probe. A longer name is not told: `name` is empty, as it is where `of` tells. */
+struct gp_ev_function {
+	struct gp_ev_head head;
+	__u64 handle;
+	__u64 of; /* the other handle, 0: the name is told */
+	char name[GP_FUNCTION_NAME_BYTES];
+};
 
 /*
  * Where the arguments of a function of the CUDA API lie; the top bits of a cookie's scope. What
@@ -386,7 +398,10 @@ enum gp_api_layout {
 	GP_API_NCCL_PEER = 34,	    /* buffer, count, type, peer or root, communicator, stream */
 	GP_API_NCCL_GATHER = 35,    /* buffer, buffer, count, type, communicator, stream */
 	GP_API_NCCL_INIT = 36,	    /* where the communicator goes, ranks, (id), rank */
-	GP_API_LAYOUT_NR = 37,
+	/* From here on calls that tell handles of kernels. */
+	GP_API_FUNCTION = 37,	 /* where the handle goes, module, name */
+	GP_API_FUNCTION_OF = 38, /* where the handle goes, another handle of the same kernel */
+	GP_API_LAYOUT_NR = 39,
 	/* Besides the layout. */
 	GP_API_IS_DRIVER = 64,
 	GP_API_HAS_EXIT = 128, /* its end is seen */

@@ -3,10 +3,11 @@
 /*
  * A program that uses CUDA and has no other aim: it does what its standard input says, a line at a
  * time, and answers each with a line. "work THREADS ROUNDS", "driver N", "busy 0|1", "jump NS",
- * "truth FILE", "count WORD", "keep 0|1" (call CUDA all the time), "calls N" (one of each), "graph
- * N" (launches of a graph of three nodes), "devices N" (work on each device), "rate N US" (N
- * launches, one each US microseconds; answers how long each took), "leave". With the argument
- * "lazy" it first uses CUDA when it is told to work.
+ * "named N" (launches through the driver, of a kernel by each of its two handles), "truth FILE",
+ * "count WORD", "keep 0|1" (call CUDA all the time), "calls N" (one of each), "graph N" (launches
+ * of a graph of three nodes), "devices N" (work on each device), "rate N US" (N launches, one each
+ * US microseconds; answers how long each took), "leave". With the argument "lazy" it first uses
+ * CUDA when it is told to work.
  */
 #include "fake/fake_runtime.h"
 
@@ -197,6 +198,17 @@ static void keep_on(bool on)
 		(void)pthread_join(thread, NULL);
 }
 
+static void launch_named(unsigned nr)
+{
+	const void *functions[2];
+
+	(void)cuModuleGetFunction(&functions[0], NULL, kernels[0]);
+	(void)cuKernelGetFunction(&functions[1], functions[0]);
+	for (unsigned i = 0; i < 2 * nr; i++)
+		(void)cuLaunchKernel(functions[i % 2], 5, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL);
+	(void)cudaStreamSynchronize(NULL);
+}
+
 static int obey(char *line)
 {
 	unsigned threads_nr, nr, us;
@@ -210,6 +222,8 @@ static int obey(char *line)
 			(void)cuLaunchKernel(kernels[0], 5, 1, 1, 64, 1, 1, 0, (void *)7, NULL,
 					     NULL);
 		(void)cudaStreamSynchronize(NULL);
+	} else if (sscanf(line, "named %u", &nr) == 1) {
+		launch_named(nr);
 	} else if (sscanf(line, "calls %u", &nr) == 1) {
 		for (unsigned i = 0; i < nr; i++)
 			call_each();

@@ -488,6 +488,20 @@ int cuLaunchKernel(const void *function, unsigned grid_x, unsigned grid_y, unsig
 	return 0;
 }
 
+/* A kernel's name is its handle here. */
+int cuModuleGetFunction(const void **ret_function, void *module, const char *name)
+{
+	*ret_function = name;
+	return 0;
+}
+
+/* Another handle: a copy. */
+int cuKernelGetFunction(const void **ret_function, const void *kernel)
+{
+	*ret_function = strdup(kernel);
+	return *ret_function ? 0 : NO_MEMORY;
+}
+
 int cuLaunchKernelEx(const struct fake_driver_config *config, const void *function,
 		     void **arguments, void **extra)
 {

@@ -28,6 +28,8 @@ FAKE_GPU_PUBLIC int cuLaunchKernel(const void *function, unsigned grid_x, unsign
 				   void **arguments, void **extra);
 FAKE_GPU_PUBLIC int cuLaunchKernelEx(const struct fake_driver_config *config, const void *function,
 				     void **arguments, void **extra);
+FAKE_GPU_PUBLIC int cuModuleGetFunction(const void **ret_function, void *module, const char *name);
+FAKE_GPU_PUBLIC int cuKernelGetFunction(const void **ret_function, const void *kernel);
 FAKE_GPU_PUBLIC int cuMemAlloc_v2(uint64_t *ret_memory, size_t bytes);
 FAKE_GPU_PUBLIC int cuMemFree_v2(uint64_t memory);
 FAKE_GPU_PUBLIC int cuMemCreate(uint64_t *ret_handle, size_t bytes, const void *properties,

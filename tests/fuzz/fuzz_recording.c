@@ -143,7 +143,7 @@ static void merge(struct recording *r)
 
 	if (recording_writer__new("/dev/null", &why, &w))
 		abort();
-	(void)recording_merge(parts, 2, w, &why);
+	(void)recording_merge(parts, 2, NULL, w, &why);
 	recording_writer__free(w);
 }
 

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # usage: run.sh [RESULTS]: on a machine with a GPU and PyTorch. Says what works there (BPF, uprobes,
-# CUPTI), attaches to a CUDA program, and compares with torch.profiler. Leaves results.json and
-# results.md in RESULTS (default: $OUT, else ./gpu-results). Status 0 only if every check passed.
+# CUPTI), attaches to CUDA programs, and compares with torch.profiler. It takes at most GPU_CHECK_S
+# seconds (default 520), the most telling checks first; what there was no time for is said. RESULTS
+# (default: $OUT, else ./gpu-results) gets results.json and results.md, written anew after every
+# check, machine.txt, and at the end evidence.tar.gz: recordings, and what programs said. Status 0
+# only if every check that could be made passed.
 
 here=$(cd "$(dirname "$0")" && pwd)
 # From a checkout the bundle is elsewhere.
@@ -12,15 +15,18 @@ results=${1:-${OUT:-gpu-results}}
 mkdir -p "$results"
 
 {
+	date -u
 	uname -a
-	nvidia-smi -L 2>&1
-	nvidia-smi --query-gpu=driver_version,name,memory.total --format=csv 2>&1
-	"$here/gpuprof" --version 2>&1
-	"$here/gpuprof" doctor 2>&1
-	ls -l /sys/kernel/btf/vmlinux 2>&1
-	cat /proc/sys/kernel/yama/ptrace_scope /proc/sys/kernel/perf_event_paranoid 2>&1
-	id 2>&1
+	timeout 20 nvidia-smi -L
+	timeout 20 nvidia-smi --query-gpu=driver_version,name,memory.total --format=csv
+	timeout 20 "$here/gpuprof" --version
+	timeout 30 "$here/gpuprof" doctor
+	ls -l /sys/kernel/btf/vmlinux /sys/kernel/tracing /sys/bus/event_source/devices
+	cat /proc/sys/kernel/yama/ptrace_scope /proc/sys/kernel/perf_event_paranoid
+	id
 	grep -i -e capeff -e seccomp /proc/self/status
-} >"$results/machine.txt" 2>&1
+	cat /etc/os-release
+	ldd --version | head -1
+} >"$results/machine.txt" 2>&1 </dev/null
 cat "$results/machine.txt"
-exec "${PYTHON:-python3}" -B "$here/check.py" "$here/gpuprof" "$results"
+exec "${PYTHON:-python3}" -B -u "$here/check.py" "$here/gpuprof" "$results"

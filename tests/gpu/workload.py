@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 A small CUDA training that obeys commands on stdin, one answer a line:
-"mode cnn|transformer|graph|streams" (what a step is), "step N", "truth N FILE" (the same under
-torch.profiler: its kernels as JSON, its trace in FILE.trace.json), "take BYTES" (memory from CUDA
-that PyTorch's allocator knows nothing of), "time N", "exit".
+"mode cnn|transformer|graph|streams|large" (what a step is; large: one that keeps the GPU busy),
+"step N", "truth N FILE" (the same under torch.profiler: its kernels as JSON, its trace in
+FILE.trace.json), "hold" and "release" (torch.profiler runs in between), "take BYTES" (memory from
+CUDA that PyTorch's allocator knows nothing of), "time N", "exit".
 """
 
 import json
@@ -31,7 +32,7 @@ class Training:
         self.transformer = torch.nn.TransformerEncoder(layer, 2).cuda()
         self.tokens = torch.randn(8, 32, 64).cuda()
         self.streams = [torch.cuda.Stream() for _ in range(3)]
-        self.graph = None
+        self.graph = self.deep = None
         self.step = self.cnn
 
     def transform(self):
@@ -53,8 +54,27 @@ class Training:
 
     def set_mode(self, mode):
         self.step = {"cnn": self.cnn, "transformer": self.transform, "graph": self.replay,
-                     "streams": self.on_streams}[mode]
+                     "streams": self.on_streams, "large": self.large}[mode]
         self.steps(3)
+
+    def large(self):
+        """ResNet-50 where torchvision is, else as many convolutions."""
+        if self.deep is None:
+            try:
+                from torchvision.models import resnet50
+
+                self.deep = resnet50().cuda()
+            except ImportError:
+                layers = [torch.nn.Conv2d(3, 32, 3, 2, 1)]
+                for _ in range(50):
+                    layers += [torch.nn.BatchNorm2d(32), torch.nn.ReLU(),
+                               torch.nn.Conv2d(32, 32, 3, padding=1)]
+                self.deep = torch.nn.Sequential(*layers).cuda()
+            self.images = torch.randn(64, 3, 224, 224).cuda()
+            self.learn = torch.optim.SGD(self.deep.parameters(), lr=0.01)
+        self.deep(self.images).square().mean().backward()
+        self.learn.step()
+        self.learn.zero_grad()
 
     def cnn(self):
         loss = torch.nn.functional.cross_entropy(self.net(self.data.cuda()), self.labels)
@@ -69,10 +89,14 @@ class Training:
         torch.cuda.synchronize()
 
 
-def truth(training, count, path):
+def profiler():
     from torch.profiler import ProfilerActivity
 
-    with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
+    return torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+
+
+def truth(training, count, path):
+    with profiler() as prof:
         training.steps(count)
     prof.export_chrome_trace(path + ".trace.json")
     kernels, ops = {}, {}
@@ -100,7 +124,7 @@ def say(text):
 
 
 def main():
-    training = Training()
+    training, held = Training(), None
     training.steps(5)
     say("ready " + json.dumps({"pid": os.getpid(), "torch": torch.__version__,
                                "cuda": torch.version.cuda,
@@ -113,6 +137,14 @@ def main():
         elif words[0] == "mode":
             training.set_mode(words[1])
             say("mode")
+        elif words[0] == "hold":
+            held = profiler()
+            held.__enter__()
+            training.steps(1)
+            say("hold")
+        elif words[0] == "release":
+            held.__exit__(None, None, None)
+            say("release")
         elif words[0] == "take":
             take(int(words[1]))
             say("take")

@@ -63,6 +63,18 @@ def test_every_call_with_its_arguments(tmp_path):
 
 
 @pytest.mark.san
+def test_names_of_kernels_that_the_driver_launches(tmp_path):
+    """By the handles that the program has asked for while it was recorded."""
+    with App() as app:
+        done, recording = capture(app, tmp_path, "driver 1", "named 3", options=("--no-inject",))
+        app.leave()
+    assert done.status == harness.DONE, done.told
+    names = [call[-1] for call in recording.calls if call.name == "cuLaunchKernel"]
+    assert names == [names[0]] + 6 * ["_Z6vectorPKfS0_Pfi"] and names[0] != names[1]
+    assert [call.name for call in recording.calls].count("cuModuleGetFunction") == 1
+
+
+@pytest.mark.san
 def test_many_calls_on_threads(tmp_path):
     with App() as app:
         done, recording = capture(app, tmp_path, "work 4 100", "driver 20", "graph 3",
@@ -132,6 +144,9 @@ def test_cupti_comes_later(tmp_path):
             app.do("work 2 50")
             app.do("busy 0")
             app.wait_counted("enabled", KINDS)
+            # The probes are not needed any more.
+            harness.wait_until("no probes", lambda: not any(
+                "libcuda" in path for path in harness.text_differences(app.pid)))
             app.do("work 2 50")
 
         done, recording = capture(app, tmp_path, orders)

@@ -6,6 +6,7 @@ the driver heeds as the real one does.
 
 import os
 import shutil
+import signal
 import stat
 
 import pytest
@@ -92,6 +93,16 @@ def test_children_are_left_alone(tmp_path):
     assert not gpu_truth.Recorded(run.path).events
 
 
+def test_children_that_are_wanted(tmp_path):
+    """Each brings its collector along, whenever gpuprof comes to look at it."""
+    with Run(tmp_path, harness.PYTHON, "-c", SPAWNER, APP, options=("--children", "-v")) as run:
+        run.wait_line("stderr", lambda line: "collector put in by CUDA" in line)
+        run.orders("work 1 10", "work 1 10")
+        assert run.status == harness.DONE, run.told()
+    recording = gpu_truth.Recorded(run.path)
+    assert [event.kind for event in recording.events].count("kernel") == 60
+
+
 @pytest.mark.parametrize("options", (("--no-gpu",), ("--no-inject",)), ids=("gpu", "inject"))
 def test_not_wanted(options, tmp_path):
     with Run(tmp_path, APP, options=options) as run:
@@ -131,6 +142,25 @@ def test_a_cache_that_others_may_change(tmp_path):
         run.orders("work 1 1")
         assert run.status == harness.DONE, run.told()
     assert "is not a folder that only you may write to" in run.text("stderr"), run.told()
+
+
+def state(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
+def test_gpuprof_killed_while_the_program_is_stopped(tmp_path):
+    """At a library that is just coming, in a program that has become another user's."""
+    code = ("import os, sys; print(os.getpid(), flush=True); sys.stdin.readline(); import ctypes; "
+            "ctypes.CDLL('libz.so.1'); print('loaded', flush=True)")
+    with Run(tmp_path, "setpriv", "--reuid=65534", "--clear-groups", harness.PYTHON, "-c",
+             code) as run:
+        line, _ = run.wait_line("stdout", lambda line: line.isdigit())
+        run.signal(signal.SIGSTOP)
+        run.send("go on")
+        harness.wait_until("the stop", lambda: state(int(line)) == "T")
+        run.process.kill()
+        run.wait_line("stdout", lambda line: line == "loaded")
 
 
 def test_gpuprof_killed(tmp_path):

@@ -418,3 +418,13 @@ def test_attached_twice_at_once(tmp_path):
         target.leave()
 
 
+
+
+def test_attach_at_once_after_a_kill(tmp_path):
+    """What the killed one left has not gone yet, and its thread is the only one that sleeps."""
+    with Target("mlp", "--endless") as target:
+        for number in range(4):
+            with Gpuprof("-v", "attach", "--pid", target.pid, "-o", tmp_path / "r") as profiler:
+                profiler.wait_recording()
+                assert "operators by callback" in profiler.text("stderr"), (number, profiler.told())
+                profiler.kill()

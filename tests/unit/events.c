@@ -55,10 +55,15 @@ void events__free(struct events *e)
 
 void events__process(struct events *e, uint32_t index, int32_t pid, const char *comm)
 {
+	events__rank(e, index, pid, comm, -1);
+}
+
+void events__rank(struct events *e, uint32_t index, int32_t pid, const char *comm, int32_t rank)
+{
 	struct recording_process p = {
 		.index = index,
 		.pid = pid,
-		.rank = -1,
+		.rank = rank,
 		.world_size = -1,
 		.comm = comm,
 		.cmdline = "python train.py",

@@ -16,6 +16,8 @@ struct events *events__new(void);
 void events__free(struct events *e);
 
 void events__process(struct events *e, uint32_t index, int32_t pid, const char *comm);
+/* The same of a rank of a job; -1: of none. */
+void events__rank(struct events *e, uint32_t index, int32_t pid, const char *comm, int32_t rank);
 void events__meta(struct events *e, const char *key, const char *value);
 void events__loss(struct events *e, const char *name, uint64_t count);
 void events__window(struct events *e, uint64_t start_ns, uint64_t end_ns, uint64_t realtime_ns);

@@ -58,9 +58,23 @@ static void put_events(struct recording_writer *w, uint64_t at_ns)
 		.bytes = 64,
 		.stack_id = 9,
 	};
+	struct gp_ev_collective collective = {
+		.head = {.kind = GP_EV_COLLECTIVE, .process = 2, .tid = 7, .time_ns = at_ns + 36},
+		.start_ns = at_ns + 35,
+		.instance = 3ULL << 32 | 2,
+		.name_id = 2,
+	};
+	struct gp_ev_api_call call = {
+		.api = {.head = {.kind = GP_EV_API, .process = 2, .tid = 7, .time_ns = at_ns + 38},
+			.start_ns = at_ns + 37,
+			.name_id = 1},
+		.kernel_name_id = 2,
+	};
 
 	assert_int_equal(recording_writer__event(w, &inputs, sizeof(inputs)), 0);
 	assert_int_equal(recording_writer__event(w, &memory, sizeof(memory)), 0);
+	assert_int_equal(recording_writer__event(w, &collective, sizeof(collective)), 0);
+	assert_int_equal(recording_writer__event(w, &call, sizeof(call)), 0);
 	assert_int_equal(recording_writer__event(w, &inner, sizeof(inner)), 0);
 	assert_int_equal(recording_writer__event(w, &outer, sizeof(outer)), 0);
 }
@@ -115,7 +129,7 @@ static int merge(const struct part *parts, size_t nr, struct reason *why,
 		recs[i] = make(&parts[i]);
 	path = sample_path("merged.gpuprof");
 	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
-	err = recording_merge(recs, nr, w, why);
+	err = recording_merge(recs, nr, NULL, w, why);
 	if (!err)
 		assert_int_equal(recording_writer__finish(w), 0);
 	recording_writer__free(w);
@@ -135,6 +149,10 @@ struct seen {
 	size_t memory_nr;
 	uint32_t inputs[4];
 	size_t inputs_nr;
+	struct gp_ev_collective collectives[4];
+	size_t collectives_nr;
+	struct gp_ev_api_call calls[4];
+	size_t calls_nr;
 };
 
 static int see(const void *event, size_t bytes, void *arg)
@@ -152,6 +170,12 @@ static int see(const void *event, size_t bytes, void *arg)
 	} else if (head->kind == GP_EV_INPUTS) {
 		assert_true(s->inputs_nr < 4);
 		s->inputs[s->inputs_nr++] = ((const struct gp_ev_inputs *)event)->inputs_id;
+	} else if (head->kind == GP_EV_COLLECTIVE) {
+		assert_true(s->collectives_nr < 4);
+		memcpy(&s->collectives[s->collectives_nr++], event, sizeof(*s->collectives));
+	} else if (head->kind == GP_EV_API) {
+		assert_true(s->calls_nr < 4 && bytes == sizeof(*s->calls));
+		memcpy(&s->calls[s->calls_nr++], event, sizeof(*s->calls));
 	}
 	return 0;
 }
@@ -213,6 +237,10 @@ static void test_two_processes_of_one_machine(void **state)
 		assert_int_equal(inner->parent, outer->instance);
 		assert_int_equal(outer->parent, 0);
 		assert_int_equal(s.memory[i].instance, inner->instance);
+		assert_int_equal(s.collectives[i].instance, inner->instance);
+		assert_int_equal(s.collectives[i].name_id, inner->name_id);
+		assert_int_equal(s.calls[i].api.name_id, outer->name_id);
+		assert_int_equal(s.calls[i].kernel_name_id, inner->name_id);
 		assert_int_equal(s.ops[2 * i + 1].inputs_id, s.inputs[i]);
 		assert_int_equal(s.memory[i].stack_id, outer->stack_id);
 		frames = recording__stack(r, outer->stack_id, &nr, &flags);
@@ -255,6 +283,7 @@ static void test_two_machines(void **state)
 	assert_int_equal(s.ops[3].op.start_ns - s.ops[1].op.start_ns, 500000000);
 	assert_int_equal(s.ops[3].op.head.time_ns - s.ops[1].op.head.time_ns, 500000000);
 	assert_int_equal(s.ops[3].op.start_ns, HOUR_NS / 2 + 10);
+	assert_int_equal(s.collectives[1].start_ns - s.collectives[0].start_ns, 500000000);
 	recording__window(r, &start, &end, &realtime);
 	assert_int_equal(s.ops[1].op.start_ns, start + 10);
 	assert_int_equal(end, HOUR_NS / 2 + 2000);

@@ -2,11 +2,18 @@
 """
 Ranks of one job on one machine, started by torchrun; they talk by gloo. The first one obeys the
 commands (see protocol.py) and passes each on to the others. One step is a linear layer forward and
-backward and the sum of its gradients over all ranks.
+backward and the sum of its gradients over all ranks. A command of its own:
+
+    late R          one sum, to which rank R comes when it gets SIGUSR1   "late R"
+
+Meanwhile the ranks say by the names of their first threads where they are: "waiting" is the late
+one, "arrived" the others.
 """
 
+import ctypes
 import importlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +22,7 @@ import protocol
 import torch
 
 RANKS = 4
+PR_SET_NAME = 15
 
 
 def without_libuv():
@@ -45,12 +53,31 @@ class Ranks(protocol.Workload):
         for parameter in self.model.parameters():
             self.distributed.all_reduce(parameter.grad)
 
-    def together(self, count):
-        """Has all ranks do so many steps; 0 lets the others leave."""
-        order = torch.tensor([count])
+    def together(self, count, late=-1):
+        """Has all ranks do so many steps, or be late; neither lets the others leave."""
+        order = torch.tensor([count, late])
         self.distributed.broadcast(order, 0)
-        super().steps(int(order))
-        return int(order)
+        count, late = order.tolist()
+        super().steps(count)
+        if late >= 0:
+            self.sum_late(late)
+        return count or late >= 0
+
+    def sum_late(self, late):
+        if self.distributed.get_rank() == late:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+            call_thread("waiting")
+            signal.sigwait({signal.SIGUSR1})
+        else:
+            call_thread("arrived")
+        self.distributed.all_reduce(torch.zeros(8))
+        call_thread("done")
+
+    def command(self, words):
+        if words[0] != "late" or len(words) != 2:
+            return None
+        self.together(0, int(words[1]))
+        return "late " + words[1]
 
     def steps(self, count):
         if self.warm:
@@ -63,6 +90,10 @@ class Ranks(protocol.Workload):
         if self.distributed.get_rank() == 0:
             self.together(0)
         self.distributed.barrier()
+
+
+def call_thread(name):
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def leave():

@@ -67,6 +67,9 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		.ops_glob = options->ops_glob,
 		.cache_dir = options->cache_dir,
 		.stop_at_load = options->follow_exec,
+		/* Of all else the collector can tell, if it gets in. */
+		.may_be_bare = options->inject && !options->follow_exec && !options->memory &&
+			       !options->ops_glob && !(options->stacks & GP_STACK_WANT_NATIVE),
 	};
 	struct capture *c = calloc(1, sizeof(*c));
 	int err;
@@ -77,6 +80,10 @@ int capture__new(const struct capture_options *options, struct reason *why,
 	err = make_id(c) ?: stacks__init(&c->stacks, &c->segments);
 	err = err ? reason_set(why, err, "cannot begin a capture: %s", strerror(-err))
 		  : probe_session__new(&probe, why, &c->probes);
+	if (!err && probe_session__bare(c->probes))
+		log_warn("%s; only what the collector inside the process tells is recorded, which "
+			 "is neither libraries that come later nor exec",
+			 probe_session__bare(c->probes));
 	if (!err && options->schedule.active) {
 		c->stepped = stepped__new(&options->schedule);
 		err = c->stepped ? 0 : reason_set(why, -ENOMEM, "out of memory");

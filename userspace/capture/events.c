@@ -125,8 +125,10 @@ static int tell_name(struct capture *c, uint32_t number)
 /* The address that names a launch's kernel becomes a name. 0 or -errno. */
 static int name_kernel(struct capture *c, const struct member *m, struct gp_ev_api_call *ev)
 {
-	const char *name =
-		ev->function ? kernels__name(&c->kernels, m->process, ev->function) : NULL;
+	const char *name = !ev->function ? NULL
+			   : ev->api.head.flags & GP_API_DRIVER
+				   ? kernels__handle(&c->kernels, m->process, ev->function)
+				   : kernels__name(&c->kernels, m->process, ev->function);
 	int64_t number = name ? names__number(&c->names, name, "") : 0;
 
 	ev->function = 0;
@@ -351,6 +353,16 @@ static int put_device(struct capture *c, struct member *m, const struct gp_ev_de
 	return err ? err : put_everywhere(c, ev, sizeof(*ev));
 }
 
+static int learn_function(struct capture *c, const struct member *m,
+			  const struct gp_ev_function *ev)
+{
+	char name[sizeof(ev->name)];
+
+	memcpy(name, ev->name, sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	return kernels__learn(&c->kernels, m->process, ev->handle, name, ev->of);
+}
+
 static int put_event(struct capture *c, struct member *m, uint32_t source, const void *event,
 		     size_t bytes)
 {
@@ -396,6 +408,8 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	case GP_EV_UNWIND:
 		load_unwind_table(c, m, event);
 		return 0;
+	case GP_EV_FUNCTION:
+		return learn_function(c, m, event);
 	case GP_EV_MEMORY:
 		return put_memory(c, source, event);
 	case GP_EV_MAPS:

@@ -17,7 +17,7 @@
 
 #define MS_NS	       1000000L
 #define ANSWER_TURN_MS 2
-#define BUSY_TURNS     1250  /* 2.5 seconds: a killed gpuprof is given up after less */
+#define BUSY_TURNS     850   /* 1.7 seconds: after less, who is killed can be told from who lives */
 #define CUPTI_TURNS    10000 /* 20 seconds: a cold CUPTI is that slow */
 #define ANSWER_TURNS   5000  /* 10 seconds */
 
@@ -31,7 +31,7 @@ struct guest {
 	bool stopped;
 };
 
-static const struct inject_options how = {.name = "libgpuprof-cupti.so"};
+static const struct inject_options how = {.name = "libgpuprof-cupti.so", .thread_name = "gpuprof"};
 
 static void sleep_ms(long ms)
 {
@@ -51,8 +51,7 @@ static size_t image_bytes(void)
 	return (size_t)(collector_so_end - collector_so_start);
 }
 
-/* The ring of a collector that is just leaving, or whose gpuprof was killed, becomes free in a
- * moment. */
+/* -EBUSY, -ENOENT: another gpuprof has it, or the collector was just leaving. */
 static int open_ring(struct guest *g, const struct target_process *p, uint16_t process_index,
 		     struct reason *why)
 {
@@ -60,7 +59,7 @@ static int open_ring(struct guest *g, const struct target_process *p, uint16_t p
 
 	for (int i = 0; i < ANSWER_TURNS; i++) {
 		err = collector_ring__open(p->pid, process_index, why, &g->ring);
-		if (err != -EAGAIN && err != -ENOENT && (err != -EBUSY || i > BUSY_TURNS))
+		if (err != -EAGAIN && ((err != -ENOENT && err != -EBUSY) || i > BUSY_TURNS))
 			break;
 		wait_a_turn(g);
 	}
@@ -130,12 +129,9 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 	return 0;
 }
 
-int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
-	       const struct gp_python *python, struct guest_meanwhile meanwhile, struct reason *why,
-	       struct guest **ret_guest)
+static int put_in(const struct target_process *p, struct reason *why)
 {
 	struct inject_result result = {0};
-	struct guest *g;
 	int err = inject_library(p, collector_so_start, image_bytes(), &how, why, &result);
 
 	if (err)
@@ -147,11 +143,27 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 		 "thread %llu us",
 		 (int)p->pid, (int)result.tid, result.stops, (unsigned long long)result.waited_us,
 		 (unsigned long long)result.held_us);
+	return 0;
+}
+
+int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
+	       const struct gp_python *python, struct guest_meanwhile meanwhile, struct reason *why,
+	       struct guest **ret_guest)
+{
+	struct guest *g;
+	int err = put_in(p, why);
+
+	if (err)
+		return err;
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return reason_set(why, -ENOMEM, "out of memory");
 	g->meanwhile = meanwhile;
 	err = begin(g, p, process_index, features, python, why);
+	/* A gpuprof that was killed a moment before looked alive to its collector, which by now
+	 * hands over, or has gone. */
+	if (err == -EBUSY || err == -ENOENT)
+		err = put_in(p, why) ?: begin(g, p, process_index, features, python, why);
 	if (err) {
 		guest__stop(g, false, NULL, NULL);
 		guest__free(g, p, false);
@@ -189,6 +201,11 @@ bool guest__lacks(const struct guest *g, uint32_t features, struct reason *ret_w
 		return false;
 	(void)reason_set(ret_why, 0, "%s", s.message);
 	return true;
+}
+
+bool guest__asks(const struct guest *g, uint32_t features)
+{
+	return (g->wanted & features) == features;
 }
 
 void guest__ask(struct guest *g, uint32_t features)

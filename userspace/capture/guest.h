@@ -53,6 +53,9 @@ uint32_t guest__active(const struct guest *g);
 /* Why there is no `what` ("shapes", "stacks"), as the collector says it; "" if it says nothing. */
 void guest__why_not(const struct guest *g, const char *what, struct reason *ret_why);
 
+/* Whether all of `features` are asked for now. */
+bool guest__asks(const struct guest *g, uint32_t features);
+
 /* Asks for more features, and does not wait. */
 void guest__ask(struct guest *g, uint32_t features);
 

@@ -6,6 +6,7 @@
  */
 #include "capture/kernels.h"
 
+#include "base/intern.h"
 #include "target/elf.h"
 
 #include <errno.h>
@@ -46,6 +47,8 @@ void kernels__done(struct kernels *k)
 	vec_done(&k->files);
 	vec_done(&k->names);
 	hash__done(&k->known);
+	hash__done(&k->handles);
+	intern__free(k->texts);
 }
 
 static int take_symbol(const struct elf_symbol *symbol, void *arg)
@@ -124,9 +127,14 @@ static const char *look_up(struct kernels *k, const struct target_process *p, ui
 	return f->symbols.items[low].name;
 }
 
+static uint64_t key_of(const struct target_process *p, uint64_t value)
+{
+	return hash_mix((uint64_t)(uint32_t)p->pid) ^ value;
+}
+
 const char *kernels__name(struct kernels *k, const struct target_process *p, uint64_t function)
 {
-	uint64_t key = hash_mix((uint64_t)(uint32_t)p->pid) ^ function;
+	uint64_t key = key_of(p, function);
 	const uint64_t *known = hash__find(&k->known, key);
 	const char *name;
 
@@ -139,4 +147,30 @@ const char *kernels__name(struct kernels *k, const struct target_process *p, uin
 		return NULL;
 	(void)hash__set(&k->known, key, name ? k->names.nr : 0);
 	return name;
+}
+
+int kernels__learn(struct kernels *k, const struct target_process *p, uint64_t handle,
+		   const char *name, uint64_t of)
+{
+	const char *text = kernels__handle(k, p, of);
+
+	if (*name && !k->texts)
+		k->texts = intern__new();
+	if (*name)
+		text = k->texts ? intern__str(k->texts, name) : NULL;
+	if (*name && !text)
+		return -ENOMEM;
+	if (!handle || !text || k->handles.nr >= KERNELS_MAX)
+		return 0;
+	if (vec_push(&k->names, text) || hash__set(&k->handles, key_of(p, handle), k->names.nr))
+		return -ENOMEM;
+	return 0;
+}
+
+const char *kernels__handle(const struct kernels *k, const struct target_process *p,
+			    uint64_t handle)
+{
+	const uint64_t *known = handle ? hash__find(&k->handles, key_of(p, handle)) : NULL;
+
+	return known ? k->names.items[*known - 1] : NULL;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Names of kernels that were launched through the CUDA runtime: a launch names the kernel by the
- * address of its host function, whose symbol in the target's file is the kernel's own name.
+ * Names of kernels. A launch through the CUDA runtime names the kernel by the address of its host
+ * function, whose symbol in the target's file is the kernel's own name; one through the driver by a
+ * handle, which came with the name when the program asked for it.
  */
 #ifndef GP_CAPTURE_KERNELS_H
 #define GP_CAPTURE_KERNELS_H
@@ -12,17 +13,29 @@
 #include "target/process.h"
 
 struct kernel_symbols;
+struct intern;
 
 struct kernels {
 	struct hash known; /* hash of process and address -> index into names + 1, 0: none */
 	VEC(struct kernel_symbols *) files;
 	VEC(const char *) names;
+	struct hash handles;  /* hash of process and handle -> index into names + 1 */
+	struct intern *texts; /* names that came with handles */
 };
 
 /* The mangled name, or NULL: the function has no symbol (a stripped file), or what the target gives
  * for one is none. Files that cannot be read have no symbols. Asked once for each address. The text
  * lives until kernels__done(). */
 const char *kernels__name(struct kernels *k, const struct target_process *p, uint64_t function);
+
+/* What the driver calls a kernel: its handle, and its mangled name or (where that is "") another
+ * handle of it. 0 or -ENOMEM. */
+int kernels__learn(struct kernels *k, const struct target_process *p, uint64_t handle,
+		   const char *name, uint64_t of);
+
+/* The name of a handle, or NULL: it was made before the capture. As long as kernels__name()'s. */
+const char *kernels__handle(const struct kernels *k, const struct target_process *p,
+			    uint64_t handle);
 
 void kernels__done(struct kernels *k);
 

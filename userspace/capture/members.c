@@ -176,7 +176,8 @@ static int walk_python(struct capture *c, struct member *m, struct reason *why)
 	const struct target_python *python;
 	int err;
 
-	if (!m->python || m->python_walked || !(c->options.stacks & GP_STACK_WANT_PYTHON))
+	if (!m->python || m->python_walked || probe_session__bare(c->probes) ||
+	    !(c->options.stacks & GP_STACK_WANT_PYTHON))
 		return 0;
 	python = python_codes__python(m->python);
 	err = probe_session__set_python(c->probes, m->process, m->index, &python->walk,
@@ -238,7 +239,8 @@ static int probe_member(struct capture *c, struct member *m, struct reason *why)
 	uint32_t groups = callbacks ? 0 : PROBE_GROUP_OPS;
 
 	m->callbacks |= callbacks;
-	if (c->options.gpu && !is_active(m, GP_FEATURE_CUPTI))
+	m->api_by_cupti = is_active(m, GP_FEATURE_CUPTI);
+	if (c->options.gpu && !m->api_by_cupti)
 		groups |= PROBE_GROUP_API;
 	return probe_session__attach(c->probes, m->process, m->index, groups, why);
 }
@@ -340,6 +342,11 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 				     GP_FEATURE_STACKS | GP_FEATURE_MODULES | GP_FEATURE_CUPTI);
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
+	if (!m->guest && probe_session__bare(c->probes)) {
+		leave_out(c, m);
+		return reason_set(why, -EPERM, "cannot attach to %d: %s", (int)pid,
+				  probe_session__bare(c->probes));
+	}
 	err = probe_member(c, m, why);
 	if (err >= 0 && is_child)
 		find_python_later(c, m);
@@ -349,6 +356,8 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 		leave_out(c, m);
 		return err;
 	}
+	/* What a child mapped between the look at it and the probes on its loader was not told. */
+	m->maps_changed |= is_child;
 	follow_code(c, m);
 	return describe_member(c, m);
 }
@@ -463,6 +472,27 @@ static void adopt(struct capture *c, struct member *m)
 	log_warn("%d: no GPU times: %s", (int)m->process->pid, why.text);
 }
 
+/* CUPTI tells of calls now that uprobes told of, or no longer. While it is not asked to, or has not
+ * answered yet, all stays as it is. */
+static void follow_cupti(struct capture *c, struct member *m)
+{
+	bool active = is_active(m, GP_FEATURE_CUPTI);
+	struct reason why = {0};
+	int nr;
+
+	if (!c->options.gpu || active == m->api_by_cupti ||
+	    !guest__asks(m->guest, GP_FEATURE_CUPTI) || !guest__follows(m->guest))
+		return;
+	m->api_by_cupti = active;
+	nr = active ? (int)probe_session__detach_api(c->probes, m->index)
+		    : probe_member(c, m, &why);
+	if (nr < 0)
+		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
+	else
+		log_info("%d: calls of CUDA come by %s: %d probes %s", (int)m->process->pid,
+			 active ? "CUPTI" : "uprobes", nr, active ? "fewer" : "more");
+}
+
 static void tell_lack(struct member *m)
 {
 	struct reason why = {0};
@@ -543,6 +573,8 @@ int capture_watch_members(struct capture *c)
 		}
 		if (!m->end && m->guest && c->options.invited)
 			tell_lack(m);
+		if (!m->end && m->guest)
+			follow_cupti(c, m);
 		here += !m->end && !m->is_child;
 	}
 	if (here)

@@ -129,7 +129,7 @@ static int write_dump(struct flight_dump *d)
 	if (err)
 		return reason_set(&d->why, err, "cannot write '%s': %s", d->path, strerror(-err));
 	err = recording_writer__new(file.temporary ? file.temporary : d->path, &d->why, &w);
-	err = err ? err : recording_merge(o.parts.items, o.parts.nr, w, &d->why);
+	err = err ? err : recording_merge(o.parts.items, o.parts.nr, NULL, w, &d->why);
 	if (err)
 		return err;
 	err = recording_writer__loss(w, "triggers_skipped", d->skipped_nr);

@@ -3,7 +3,8 @@
 /*
  * `gpuprof run`: a child that waits before exec until its probes can be placed, and from then on is
  * stopped for a moment whenever the loader maps something, so that a library is probed before its
- * first instruction runs. If gpuprof dies the child is set going again by its parent-death signal.
+ * first instruction runs. If gpuprof dies, its guard, a process that does nothing else, sets the
+ * child going again. (A parent-death signal of the child's own is lost when it changes its user.)
  */
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +30,7 @@
 
 struct child {
 	pid_t pid;
+	pid_t guard;
 	int go;	    /* write end: one byte lets it go on to exec */
 	int failed; /* read end: the errno of a failed exec, or nothing */
 };
@@ -44,7 +47,6 @@ static void child_main(int go, int failed, pid_t parent, char **argv,
 	char byte;
 	int err;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGCONT);
 	if (getppid() != parent || read(go, &byte, 1) != 1)
 		_exit(STATUS_NOT_FOUND);
 	(void)signal(SIGPIPE, SIG_DFL);
@@ -55,6 +57,46 @@ static void child_main(int go, int failed, pid_t parent, char **argv,
 	if (write(failed, &err, sizeof(err)) < 0)
 		_exit(STATUS_NOT_FOUND);
 	_exit(STATUS_NOT_FOUND);
+}
+
+/* Waits for gpuprof's end, whatever else it is told. */
+static void guard_main(pid_t gpuprof, pid_t child)
+{
+	sigset_t all, death;
+	int fd, got;
+
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_BLOCK, &all, NULL);
+	(void)sigemptyset(&death);
+	(void)sigaddset(&death, SIGUSR1);
+	/* What gpuprof has open is not to stay open with us. */
+	(void)syscall(SYS_close_range, 0, ~0U, 0);
+	fd = (int)syscall(SYS_pidfd_open, child, 0);
+	(void)prctl(PR_SET_PDEATHSIG, SIGUSR1);
+	while (getppid() == gpuprof)
+		(void)sigwait(&death, &got);
+	(void)syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0);
+	_exit(0);
+}
+
+/* -errno with a message if there can be no guard. */
+static int start_guard(struct child *c)
+{
+	pid_t gpuprof = getpid();
+
+	c->guard = fork();
+	if (!c->guard)
+		guard_main(gpuprof, c->pid);
+	return c->guard < 0 ? log_errno(-errno, "cannot guard '%d'", (int)c->pid) : 0;
+}
+
+static void end_guard(struct child *c)
+{
+	if (c->guard <= 0)
+		return;
+	(void)kill(c->guard, SIGKILL);
+	while (waitpid(c->guard, NULL, 0) < 0 && errno == EINTR)
+		;
 }
 
 static int start_child(char **argv, const struct invitation *invitation, struct child *ret_child)
@@ -81,7 +123,7 @@ static int start_child(char **argv, const struct invitation *invitation, struct 
 	(void)close(failed[1]);
 	if (pid < 0)
 		return log_errno(-errno, "cannot start '%s'", argv[0]);
-	*ret_child = (struct child){.pid = pid, .go = go[1], .failed = failed[0]};
+	*ret_child = (struct child){.pid = pid, .guard = 0, .go = go[1], .failed = failed[0]};
 	return 0;
 }
 
@@ -117,6 +159,7 @@ static void reap(struct child *c, bool tell)
 
 	(void)close(c->go);
 	(void)close(c->failed);
+	end_guard(c);
 	do
 		waited = waitpid(c->pid, &how, WNOHANG);
 	while (waited < 0 && errno == EINTR);
@@ -182,6 +225,8 @@ int cli_run(int argc, char **argv)
 	if (!args.output_path)
 		path = record_default_path(child.pid);
 	status = record_options_from(&args, path, cache, &options);
+	if (!status && start_guard(&child))
+		status = CLI_FAILED;
 	if (status) {
 		(void)kill(child.pid, SIGKILL);
 	} else {

@@ -404,10 +404,21 @@ static void warn_of_no_rows(const struct shown *s)
 			 "was recorded; those that it started are not recorded with it");
 }
 
+static bool has_rank(const struct timeline *t, long rank)
+{
+	for (size_t i = 0; i < t->processes.nr; i++)
+		if (t->processes.items[i].rank == rank)
+			return true;
+	return false;
+}
+
 static int show_table(const struct shown *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
 					      .by_shape = o->by_shape,
+					      .by_rank = o->by_rank,
+					      .one_rank = o->one_rank,
+					      .rank = (int32_t)o->rank,
 					      .by_stack = o->by_stack,
 					      .by_module = o->by_module,
 					      .tree = o->module_tree,
@@ -421,6 +432,12 @@ static int show_table(const struct shown *s, const struct show_options *o)
 	if (err) {
 		log_err("%s", why.text);
 		return err == -EINVAL ? CLI_USAGE : CLI_FAILED;
+	}
+	if (o->one_rank && !has_rank(s->timeline, o->rank)) {
+		log_err("the recording has no rank %ld; gpuprof table --group-by rank shows which "
+			"it has",
+			o->rank);
+		return CLI_FAILED;
 	}
 	if (o->by_shape && !s->timeline->inputs.nr)
 		log_warn("the recording has no shapes in it; record with --shapes");
@@ -451,6 +468,41 @@ int show_recording(const char *path, const struct show_options *options)
 	}
 	if (options->tell_steps)
 		tell_steps(&s);
+	next = shown__losses(&s, options->losses);
+	return status ? status : next;
+}
+
+static int write_ranks(const struct shown *s, const struct show_options *o)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	struct ranks ranks;
+	int err = ranks__find(s->timeline, &ranks);
+
+	err = err ? err : sink__new_fd(STDOUT_FILENO, &sink);
+	if (!err && o->json)
+		err = output_ranks_json(sink, s->timeline, &ranks);
+	else if (!err)
+		err = output_ranks_text(sink, s->timeline, &ranks, o->limit);
+	err = err ? err : sink__finish(sink);
+	ranks__done(&ranks);
+	return err && err != -EPIPE ? output_failed("ranks", "-", err) : CLI_DONE;
+}
+
+int show_ranks(const char *path, const struct show_options *options)
+{
+	CLEANUP(shown__done) struct shown s;
+	int status = open_shown(&s, path, options->steps), next;
+
+	if (status != CLI_DONE)
+		return status;
+	if (!ranks_there(s.timeline)) {
+		log_err("the recording '%s' has no two ranks of one job: record them together "
+			"(--children, or several --pid), or put their recordings together with "
+			"gpuprof merge",
+			path);
+		return CLI_FAILED;
+	}
+	status = write_ranks(&s, options);
 	next = shown__losses(&s, options->losses);
 	return status ? status : next;
 }

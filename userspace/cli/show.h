@@ -23,6 +23,9 @@ struct show_options {
 	bool csv;
 	bool by_overload;
 	bool by_shape;
+	bool by_rank;
+	bool one_rank; /* of `rank` alone */
+	long rank;
 	uint32_t by_stack;
 	bool by_module, module_tree, between;
 	bool top_level;
@@ -35,6 +38,10 @@ struct show_options {
 /* Prints the table to stdout and the losses to stderr, and writes the files. Logs what fails.
  * Returns an enum cli_status: CLI_LOST if events were lost. */
 int show_recording(const char *path, const struct show_options *options);
+
+/* The same with the ranks of a job beside each other in place of the table; of the options only
+ * `limit` and `json` count. */
+int show_ranks(const char *path, const struct show_options *options);
 
 /* Whether a memory timeline can be written under this name: .html or .json, perhaps with .gz; "-"
  * for JSON on stdout. Does not log. */

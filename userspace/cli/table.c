@@ -14,12 +14,13 @@
 struct table_args {
 	struct show_options show;
 	const char *group_by;
+	bool distributed;
 };
 
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", "shape",	"stack:1", "stack:5",
+static const char *const groups[] = {"overload", "shape",	"rank",	   "stack:1", "stack:5",
 				     "module",	 "module-tree", "between", NULL};
 
 /* The N of "stack:N"; 0: it is something else. */
@@ -36,8 +37,8 @@ static long stack_depth(const char *value)
 
 static bool is_group(const char *value)
 {
-	return !strcmp(value, "overload") || !strcmp(value, "shape") || stack_depth(value) ||
-	       !strcmp(value, "module") || !strcmp(value, "module-tree") ||
+	return !strcmp(value, "overload") || !strcmp(value, "shape") || !strcmp(value, "rank") ||
+	       stack_depth(value) || !strcmp(value, "module") || !strcmp(value, "module-tree") ||
 	       !strcmp(value, "between");
 }
 
@@ -65,17 +66,33 @@ static const struct option_spec table_options[] = {
 	 .value_name = "WHAT",
 	 .choices = groups,
 	 .known = is_group,
-	 .rule = "'overload', 'shape', 'module', 'module-tree', 'between' or 'stack:N' with N from "
-		 "1 to 128",
+	 .rule = "'overload', 'shape', 'rank', 'module', 'module-tree', 'between' or 'stack:N' "
+		 "with "
+		 "N from 1 to 128",
 	 .help = "'overload': one row for each overload of an operator instead of one for all. "
 		 "'shape': one row for each combination of shapes of its inputs, where shapes "
 		 "were recorded. "
+		 "'rank': one row for each rank of a distributed job. "
 		 "'stack:N': one row for each N innermost Python frames, where stacks were "
 		 "recorded. "
 		 "'module': one row for each nn.Module, 'module-tree': each under the one that "
 		 "calls it, where modules were recorded. "
 		 "'between': the time between operators, spent in Python, NumPy or waiting, by the "
 		 "two lines it lies between, where Python stacks were recorded."},
+	{.name = "rank",
+	 .kind = OPTION_NUMBER,
+	 .offset = SHOW(rank),
+	 .value_name = "N",
+	 .min = 0,
+	 .max = INT32_MAX,
+	 .help = "Only what happened in rank N of a distributed job."},
+	{.name = "distributed",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct table_args, distributed),
+	 .help = "Instead of the table, the ranks of a job beside each other: how long each "
+		 "communicated and what share of that it computed too, who came last to how many "
+		 "collectives and by how much; and the collectives and steps with the latest "
+		 "ranks."},
 	{.name = "header",
 	 .kind = OPTION_TEXT,
 	 .offset = SHOW(header),
@@ -127,7 +144,7 @@ const struct command command_table = {
 
 int cli_table(int argc, char **argv)
 {
-	struct table_args args = {.show.limit = 100};
+	struct table_args args = {.show = {.limit = 100, .rank = -1}};
 	int operands, status = options_parse(&command_table, argc, argv, &args, &operands);
 
 	if (status >= 0)
@@ -136,10 +153,17 @@ int cli_table(int argc, char **argv)
 		return options_usage_error(&command_table, "--json and --csv exclude each other");
 	args.show.by_stack = args.group_by ? (uint32_t)stack_depth(args.group_by) : 0;
 	args.show.by_overload = args.group_by && !strcmp(args.group_by, "overload");
+	args.show.by_rank = args.group_by && !strcmp(args.group_by, "rank");
+	args.show.one_rank = args.show.rank >= 0;
 	args.show.by_shape = args.group_by && !strcmp(args.group_by, "shape");
 	args.show.between = args.group_by && !strcmp(args.group_by, "between");
 	args.show.module_tree = args.group_by && !strcmp(args.group_by, "module-tree");
 	args.show.by_module =
 		args.show.module_tree || (args.group_by && !strcmp(args.group_by, "module"));
-	return show_recording(argv[1], &args.show);
+	if (!args.distributed)
+		return show_recording(argv[1], &args.show);
+	if (args.group_by || args.show.sort || args.show.csv || args.show.one_rank)
+		return options_usage_error(&command_table,
+					   "--distributed goes with --json and --limit alone");
+	return show_ranks(argv[1], &args.show);
 }

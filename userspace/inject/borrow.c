@@ -32,14 +32,15 @@ struct candidates {
 	VEC(struct candidate) items;
 };
 
-int target_view__read(const struct target_process *p, struct reason *why,
+int target_view__read(const struct target_process *p, const char *not_borrowed, struct reason *why,
 		      struct target_view *ret_view)
 {
 	struct target_view *v = ret_view;
 	char path[32];
 	int err;
 
-	*v = (struct target_view){.p = p, .memory = {.pid = p->pid, .mem_fd = -1}};
+	*v = (struct target_view){
+		.p = p, .memory = {.pid = p->pid, .mem_fd = -1}, .not_borrowed = not_borrowed};
 	(void)snprintf(path, sizeof(path), "/proc/%d/mem", p->pid);
 	v->memory.mem_fd = open(path, O_RDWR | O_CLOEXEC);
 	if (v->memory.mem_fd < 0)
@@ -101,6 +102,17 @@ static pid_t thread_ns_tid(pid_t pid, pid_t tid)
 	while (end && end > field && end[-1] != '\t' && end[-1] != ' ')
 		end--;
 	return end ? (pid_t)atoi(end) : tid;
+}
+
+static bool is_called(pid_t pid, pid_t tid, const char *name)
+{
+	char CLEANUP(cleanup_free) *text = NULL;
+	char path[64];
+	size_t bytes;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	return !file_read(path, 64, &text, &bytes) && bytes == strlen(name) + 1 &&
+	       !memcmp(text, name, strlen(name));
 }
 
 static void cleanup_candidates(struct candidates *c)
@@ -329,7 +341,9 @@ static int try_round(struct target_view *v, uint64_t deadline_ns, struct borrow 
 		char state = list.items.items[i].state;
 
 		*ret_state = state;
-		if (state != 'S' && state != 'R')
+		if ((state != 'S' && state != 'R') ||
+		    (v->not_borrowed &&
+		     is_called(v->p->pid, list.items.items[i].tid, v->not_borrowed)))
 			continue;
 		err = try_thread(v, list.items.items[i].tid, b, ret_safety, why);
 		if (err == -EBUSY && inject_now_ns() >= deadline_ns)

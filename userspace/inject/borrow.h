@@ -19,11 +19,13 @@ struct target_view {
 	const struct target_process *p;
 	struct memory_map map;
 	struct c_library c;
-	struct tracee memory; /* no thread: only reads and writes */
+	struct tracee memory;	  /* no thread: only reads and writes */
+	const char *not_borrowed; /* threads of this name, NULL: none */
 };
 
-/* Reads it; -errno with a reason. The caller calls target_view__done() either way. */
-int target_view__read(const struct target_process *p, struct reason *why,
+/* Reads it, for borrowing other threads than those called `not_borrowed` (NULL: none); -errno with
+ * a reason. The caller calls target_view__done() either way. */
+int target_view__read(const struct target_process *p, const char *not_borrowed, struct reason *why,
 		      struct target_view *ret_view);
 void target_view__done(struct target_view *v);
 

@@ -309,7 +309,7 @@ static int work(struct job *j)
 	int err = take_turn(j, &turn);
 
 	if (!err)
-		err = target_view__read(j->p, j->why, &j->view);
+		err = target_view__read(j->p, j->options->thread_name, j->why, &j->view);
 	if (!err)
 		err = find_lodger(j);
 	if (!err && !j->image && any_thread_is_in(&j->view, j->lodger.start, j->lodger.end)) {

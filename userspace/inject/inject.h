@@ -24,6 +24,9 @@
 
 struct inject_options {
 	const char *name; /* the library's soname, at most 24 letters: so it is found again */
+	/* Threads of this name are the library's own, which may have to wait for what is called:
+	 * they are not borrowed. NULL: it has none. */
+	const char *thread_name;
 	uint32_t safe_point_limit_ms; /* to look for a safe moment; 0: 2000 */
 	uint32_t call_limit_ms;	      /* for the calls in the target; 0: 10000 */
 };

@@ -71,6 +71,9 @@ void chrome_collective(struct chrome *c, const struct tl_api *api);
 /* Those that Kineto gives to the kernel of a collective, where it is known whose it is. */
 void chrome_collective_kernel(struct chrome *c, const struct tl_gpu *kernel);
 
+/* Marks at who came last to each collective of a job's ranks. 0 or -errno. */
+int chrome_ranks(struct chrome *c);
+
 /* Of chrome_gpu(): where on the GPU the work of annotations lies. 0 or -errno. */
 int chrome_annotations(struct chrome *c);
 

@@ -25,12 +25,28 @@ static void set_base(struct chrome *c)
 	c->shift_ns = (int64_t)(offset_ns - c->base_ns);
 }
 
+/* By which library the ranks talk, as far as it was seen; NULL: not at all. */
+static const char *backend_of(const struct chrome *c)
+{
+	static const char *const ranges[] = {"nccl:", "gloo:", "mpi:", "ucc:"};
+	static const char *const names[] = {"nccl", "gloo", "mpi", "ucc"};
+
+	if (c->t->gpu.collectives.nr)
+		return names[0];
+	for (size_t i = 0; i < c->t->ops.nr; i++)
+		for (size_t k = 0; k < sizeof(ranges) / sizeof(*ranges); k++)
+			if (!strncmp(c->t->ops.items[i].name, ranges[k], strlen(ranges[k])))
+				return names[k];
+	return NULL;
+}
+
 static void distributed(struct chrome *c)
 {
 	const struct recording *rec = c->t->recording;
 	const struct tl_process *shown =
 		c->process == TL_NONE ? NULL : &c->t->processes.items[c->process];
 	int32_t rank = 0, world_size = -1;
+	const char *backend = NULL;
 
 	for (size_t i = 0; i < recording__processes(rec); i++) {
 		const struct recording_process *p = recording__process_at(rec, i);
@@ -39,9 +55,13 @@ static void distributed(struct chrome *c)
 			continue;
 		rank = p->rank;
 		world_size = p->world_size;
+		backend = backend_of(c);
 		break;
 	}
-	chrome_lit(&c->out, "  \"distributedInfo\": {\"rank\": ");
+	chrome_lit(&c->out, "  \"distributedInfo\": {");
+	if (backend)
+		buf__printf(&c->out, "\"backend\": \"%s\", ", backend);
+	chrome_lit(&c->out, "\"rank\": ");
 	buf__i64(&c->out, rank);
 	if (world_size > 0) {
 		chrome_lit(&c->out, ", \"world_size\": ");

@@ -9,6 +9,7 @@
 #define GP_OUTPUT_OUTPUT_H
 
 #include "base/buf.h"
+#include "timeline/ranks.h"
 #include "timeline/table.h"
 #include "timeline/timeline.h"
 
@@ -108,6 +109,12 @@ int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, 
 /* Whether a counter is of events that happened and are not in the recording. The others tell of
  * what is there but less exact. */
 bool output_loss_is_events(const char *name);
+
+/* The ranks of a job beside each other. As text, of the collectives and steps that a rank held up
+ * the dearest `limit` (-1: all). */
+int output_ranks_text(struct sink *s, const struct timeline *t, const struct ranks *ranks,
+		      long limit);
+int output_ranks_json(struct sink *s, const struct timeline *t, const struct ranks *ranks);
 
 /* One line for each process with steps, or one that says that there are none. */
 int output_steps_text(struct sink *s, const struct timeline *t);

@@ -62,7 +62,8 @@ static void stack_field(struct buf *out, const struct table *table, const struct
 
 static void title_line(struct buf *out, const struct table *table, bool overloads, bool shapes)
 {
-	buf__str(out, overloads ? "name,overload,device,calls" : "name,device,calls");
+	buf__str(out, overloads ? "name,overload" : "name");
+	buf__str(out, table->has_ranks ? ",rank,device,calls" : ",device,calls");
 	buf__str(out, ",self_cpu_us,cpu_total_us");
 	if (table->has_cuda_time)
 		buf__str(out, ",self_cuda_us,cuda_total_us");
@@ -88,6 +89,11 @@ static void row_line(struct buf *out, const struct table *table, const struct ta
 	if (overloads) {
 		buf__char(out, ',');
 		text_field(out, r->overload ? r->overload : "");
+	}
+	if (table->has_ranks) {
+		buf__char(out, ',');
+		if (r->rank >= 0)
+			buf__i64(out, r->rank);
 	}
 	buf__str(out, r->device == TABLE_CUDA ? ",CUDA," : ",CPU,");
 	buf__u64(out, r->calls);

@@ -59,6 +59,10 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 		buf__str(out, ", \"depth\": ");
 		buf__u64(out, r->depth);
 	}
+	if (table->has_ranks && r->rank >= 0) {
+		buf__str(out, ", \"rank\": ");
+		buf__i64(out, r->rank);
+	}
 	buf__str(out, r->device == TABLE_CUDA ? ", \"device\": \"CUDA\"" : ", \"device\": \"CPU\"");
 	buf__str(out, ", \"calls\": ");
 	buf__u64(out, r->calls);

@@ -281,6 +281,8 @@ static size_t column_titles(const struct table *table, const char *titles[COLUMN
 {
 	size_t nr = 0;
 
+	if (table->has_ranks)
+		titles[nr++] = "Rank";
 	titles[nr++] = "Self CPU %";
 	titles[nr++] = "Self CPU";
 	titles[nr++] = "CPU total %";
@@ -420,6 +422,14 @@ static void cuda_cells(struct text *t, const struct table_row *r)
 	}
 }
 
+static void rank_cell(struct text *t, int32_t rank)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof(text), "%d", rank);
+	cell(t, rank < 0 ? "-" : text);
+}
+
 static void row_line(struct text *t, const struct table_row *r)
 {
 	char calls[24];
@@ -430,6 +440,8 @@ static void row_line(struct text *t, const struct table_row *r)
 		name_cell(t, r->name);
 	if (t->overloads)
 		name_cell(t, r->overload ? r->overload : "");
+	if (t->table->has_ranks)
+		rank_cell(t, r->rank);
 	percent_cell(t, r->self_cpu_ns, t->table->self_cpu_total_ns);
 	time_cell(t, r->self_cpu_ns);
 	if (r->is_async)

@@ -27,10 +27,12 @@ static const struct function functions[] = {
 	{"cuEventSynchronize", GP_API_PLAIN | GP_API_IS_DRIVER},
 	{"cuGraphInstantiateWithFlags", GP_API_PLAIN | GP_API_IS_DRIVER},
 	{"cuGraphLaunch", GP_API_STREAM_2 | GP_API_IS_DRIVER},
+	{"cuKernelGetFunction", GP_API_FUNCTION_OF | GP_API_IS_DRIVER},
 	{"cuLaunchCooperativeKernel", GP_API_LAUNCH_DRIVER | GP_API_IS_DRIVER},
 	{"cuLaunchHostFunc", GP_API_STREAM_1 | GP_API_IS_DRIVER},
 	{"cuLaunchKernel", GP_API_LAUNCH_DRIVER | GP_API_IS_DRIVER},
 	{"cuLaunchKernelEx", GP_API_LAUNCH_DRIVER_EX | GP_API_IS_DRIVER},
+	{"cuLibraryGetKernel", GP_API_FUNCTION | GP_API_IS_DRIVER},
 	{"cuMemAllocAsync", GP_API_ALLOC_ASYNC | GP_API_IS_DRIVER},
 	{"cuMemAllocFromPoolAsync", GP_API_ALLOC_POOL | GP_API_IS_DRIVER},
 	{"cuMemAllocHost_v2", GP_API_ALLOC_HOST | GP_API_IS_DRIVER},
@@ -63,6 +65,7 @@ static const struct function functions[] = {
 	{"cuMemsetD32_v2", GP_API_WORDS | GP_API_IS_DRIVER},
 	{"cuMemsetD8Async", GP_API_BYTES_ASYNC | GP_API_IS_DRIVER},
 	{"cuMemsetD8_v2", GP_API_BYTES | GP_API_IS_DRIVER},
+	{"cuModuleGetFunction", GP_API_FUNCTION | GP_API_IS_DRIVER},
 	{"cuStreamCreate", GP_API_PLAIN | GP_API_IS_DRIVER},
 	{"cuStreamCreateWithPriority", GP_API_PLAIN | GP_API_IS_DRIVER},
 	{"cuStreamDestroy_v2", GP_API_STREAM_1 | GP_API_IS_DRIVER},
@@ -165,10 +168,15 @@ bool cuda_api_find(const char *symbol, uint8_t *ret_layout)
 
 bool cuda_api_is_memory(uint8_t layout)
 {
-	return (layout & 63) >= GP_API_MEMORY && !cuda_api_is_nccl(layout);
+	return (layout & 63) >= GP_API_MEMORY && (layout & 63) < GP_API_NCCL_CALL;
 }
 
 bool cuda_api_is_nccl(uint8_t layout)
 {
-	return (layout & 63) >= GP_API_NCCL_CALL;
+	return (layout & 63) >= GP_API_NCCL_CALL && (layout & 63) < GP_API_FUNCTION;
+}
+
+bool cuda_api_needs_result(uint8_t layout)
+{
+	return cuda_api_is_memory(layout) || (layout & 63) >= GP_API_FUNCTION;
 }

@@ -24,4 +24,7 @@ bool cuda_api_is_memory(uint8_t layout);
 /* Whether a layout is of NCCL's calls, which CUPTI does not tell. */
 bool cuda_api_is_nccl(uint8_t layout);
 
+/* Whether what the call tells depends on what it returns. */
+bool cuda_api_needs_result(uint8_t layout);
+
 #endif /* GP_PROBE_CUDA_API_H */

@@ -274,7 +274,7 @@ static enum code_exit_rule exit_rule(const struct found *f)
 {
 	if (f->kind != PROBE_API)
 		return CODE_EXIT_ANY;
-	return cuda_api_is_memory(f->layout) ? CODE_EXIT_RESULT : CODE_EXIT_RETURN;
+	return cuda_api_needs_result(f->layout) ? CODE_EXIT_RESULT : CODE_EXIT_RETURN;
 }
 
 /* Entry and exits. 0, -ENOMEM, or -EINVAL with the reason. */
@@ -329,7 +329,7 @@ static int place_api(struct planner *p, const struct found *f, struct probe_func
 	int err = nr == f->code_bytes ? place_both(p, f, bytes, nr, ret_why) : -EINVAL;
 
 	fn->layout |= err ? 0 : GP_API_HAS_EXIT;
-	if (err != -EINVAL || cuda_api_is_memory(f->layout))
+	if (err != -EINVAL || cuda_api_needs_result(f->layout))
 		return err;
 	p->plan->sites.nr = sites_nr;
 	return plan_place_entry(p, f, bytes, nr, ret_why);

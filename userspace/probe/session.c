@@ -91,6 +91,7 @@ static int load(struct probe_session *s, bool task_storage)
 	bpf->rodata->gp_task_storage = task_storage;
 	bpf->rodata->gp_stop_at_load = s->options.stop_at_load;
 	bpf->rodata->gp_stacks = s->options.stacks;
+	bpf->rodata->gp_cuda_memory = s->options.gpu && s->options.memory;
 	bpf->rodata->gp_wakeup_bytes = s->options.ring_bytes / 4;
 	for (enum program i = 0; i < PROGRAMS_NR; i++)
 		(void)bpf_program__set_expected_attach_type(
@@ -162,6 +163,33 @@ static int explain_load(struct reason *why, int err)
 	}
 }
 
+/* What takes the programs, once they are loaded. 0 or -errno with a reason. */
+static int begin_programs(struct probe_session *s, struct reason *why)
+{
+	s->ring = ring_buffer__new(bpf_map__fd(s->bpf->maps.ring), on_event, s, NULL);
+	if (!s->ring)
+		return reason_set(why, -errno, "cannot map the ring: %s", strerror(errno));
+	if (s->options.stacks & GP_STACK_WANT_NATIVE) {
+		s->unwind = unwind_maps__new(bpf_map__fd(s->bpf->maps.unwind_ranges),
+					     bpf_map__fd(s->bpf->maps.unwind_tables),
+					     s->options.cache_dir);
+		if (!s->unwind)
+			return reason_set(why, -ENOMEM, "out of memory");
+	}
+	attach_tracepoints(s);
+	trap_cost__measure(&s->trap_links, s->method,
+			   bpf_program__fd(session_program(s->bpf, PROGRAM_ENTRY)), &s->trap_cost);
+	if (s->plans.few && s->options.ops && !s->options.ops_glob)
+		log_warn("this kernel has no uprobe_multi (Linux 6.6 has): only the most common "
+			 "operators are probed, others by naming them with --ops");
+	return 0;
+}
+
+const char *probe_session__bare(const struct probe_session *s)
+{
+	return s->bpf ? NULL : s->bare_why.text;
+}
+
 static bool power_of_two(uint32_t n)
 {
 	return n && !(n & (n - 1));
@@ -195,24 +223,11 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 	s->method = link_method_probe();
 	s->plans.few = s->method == LINK_PERF_EVENT;
 	err = load_either(s);
-	if (err)
+	if (err && !options->may_be_bare)
 		return explain_load(why, err);
-	s->ring = ring_buffer__new(bpf_map__fd(s->bpf->maps.ring), on_event, s, NULL);
-	if (!s->ring)
-		return reason_set(why, -errno, "cannot map the ring: %s", strerror(errno));
-	if (options->stacks & GP_STACK_WANT_NATIVE) {
-		s->unwind = unwind_maps__new(bpf_map__fd(s->bpf->maps.unwind_ranges),
-					     bpf_map__fd(s->bpf->maps.unwind_tables),
-					     options->cache_dir);
-		if (!s->unwind)
-			return reason_set(why, -ENOMEM, "out of memory");
-	}
-	attach_tracepoints(s);
-	trap_cost__measure(&s->trap_links, s->method,
-			   bpf_program__fd(session_program(s->bpf, PROGRAM_ENTRY)), &s->trap_cost);
-	if (s->plans.few && options->ops && !options->ops_glob)
-		log_warn("this kernel has no uprobe_multi (Linux 6.6 has): only the most common "
-			 "operators are probed, others by naming them with --ops");
+	err = err ? explain_load(&s->bare_why, err) : begin_programs(s, why);
+	if (err && s->bpf)
+		return err;
 	*ret_session = TAKE(s);
 	return 0;
 }
@@ -253,7 +268,7 @@ int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_inde
 
 bool probe_session__tells_forks(const struct probe_session *s)
 {
-	return s->bpf->links.gp_process_fork && s->bpf->links.gp_process_exec &&
+	return s->bpf && s->bpf->links.gp_process_fork && s->bpf->links.gp_process_exec &&
 	       session_in_first_pid_namespace();
 }
 
@@ -265,12 +280,21 @@ void session_counters(const struct probe_session *s, struct counters *ret_counte
 	uint32_t zero = 0;
 
 	memset(ret_counters, 0, sizeof(*ret_counters));
-	if (each && !bpf_map__lookup_elem(s->bpf->maps.counters, &zero, sizeof(zero), each,
-					  (size_t)cpus * sizeof(*each), 0))
+	if (each && s->bpf &&
+	    !bpf_map__lookup_elem(s->bpf->maps.counters, &zero, sizeof(zero), each,
+				  (size_t)cpus * sizeof(*each), 0))
 		for (int i = 0; i < cpus; i++)
 			for (size_t k = 0; k < sizeof(*each) / sizeof(uint64_t); k++)
 				sum[k] += ((const uint64_t *)&each[i])[k];
 	free(each);
+}
+
+/* 0: nothing is recorded. */
+static void set_epoch(struct probe_session *s, uint32_t epoch)
+{
+	if (s->bpf)
+		__atomic_store_n(&s->bpf->bss->gp_epoch, epoch, __ATOMIC_RELEASE);
+	s->paused = !epoch;
 }
 
 void probe_session__start(struct probe_session *s)
@@ -282,21 +306,22 @@ void probe_session__start(struct probe_session *s)
 	session_counters(s, &c);
 	s->open_before = c.opened - c.closed;
 	s->started = true;
-	session_time_begin(s);
-	__atomic_store_n(&s->bpf->bss->gp_epoch, ++s->epoch, __ATOMIC_RELEASE);
+	if (s->bpf)
+		session_time_begin(s);
+	set_epoch(s, ++s->epoch);
 }
 
 void probe_session__pause(struct probe_session *s, bool pause)
 {
 	struct counters c;
 
-	if (!s->started || pause == !__atomic_load_n(&s->bpf->bss->gp_epoch, __ATOMIC_RELAXED))
+	if (!s->started || pause == s->paused)
 		return;
 	if (!pause) {
-		__atomic_store_n(&s->bpf->bss->gp_epoch, ++s->epoch, __ATOMIC_RELEASE);
+		set_epoch(s, ++s->epoch);
 		return;
 	}
-	__atomic_store_n(&s->bpf->bss->gp_epoch, 0, __ATOMIC_RELEASE);
+	set_epoch(s, 0);
 	session_counters(s, &c);
 	s->open_at_end += c.opened - c.closed - s->open_before;
 	s->open_before = c.opened - c.closed;
@@ -306,7 +331,7 @@ void probe_session__stop(struct probe_session *s)
 {
 	struct counters c;
 
-	__atomic_store_n(&s->bpf->bss->gp_epoch, 0, __ATOMIC_RELEASE);
+	set_epoch(s, 0);
 	session_detach_all(s);
 	session_time_end(s);
 	if (!s->started)
@@ -318,7 +343,7 @@ void probe_session__stop(struct probe_session *s)
 
 int probe_session__ring_fd(const struct probe_session *s)
 {
-	return ring_buffer__epoll_fd(s->ring);
+	return s->ring ? ring_buffer__epoll_fd(s->ring) : -1;
 }
 
 int probe_session__drain(struct probe_session *s,
@@ -326,6 +351,8 @@ int probe_session__drain(struct probe_session *s,
 {
 	int nr;
 
+	if (!s->ring)
+		return 0;
 	session_time_check(s);
 	/* The caller has had its chance at those that the last call told of. */
 	for (size_t i = 0; i < s->processes.nr; i++)
@@ -361,5 +388,7 @@ void probe_session__summary(const struct probe_session *s, struct probe_summary 
 {
 	*ret_summary = s->summary;
 	ret_summary->not_placed_nr += (uint32_t)s->refused_nr;
-	ret_summary->method = s->method == LINK_UPROBE_MULTI ? "uprobe_multi" : "perf_event";
+	ret_summary->method = !s->bpf			       ? "none"
+			      : s->method == LINK_UPROBE_MULTI ? "uprobe_multi"
+							       : "perf_event";
 }

@@ -18,6 +18,7 @@ struct probe_session;
 
 struct probe_options {
 	uint32_t ring_bytes; /* a power of two, at least 65536 */
+	bool may_be_bare;    /* where no BPF program can be loaded the session probes nothing */
 	bool ops;	     /* probe operators (false when the collector's callbacks tell them) */
 	bool memory;
 	bool gpu; /* with memory: what CUDA gives and takes back too */
@@ -44,6 +45,9 @@ struct probe_name {
 int probe_session__new(const struct probe_options *options, struct reason *why,
 		       struct probe_session **ret_session);
 void probe_session__free(struct probe_session *s);
+
+/* Why the session has no BPF programs, so that nothing is ever seen by a probe; NULL: it has. */
+const char *probe_session__bare(const struct probe_session *s);
 
 /* What the collector may tell as well. */
 enum probe_group {
@@ -81,6 +85,10 @@ int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_inde
 /* Lets a process go on that stop_at_load has stopped. Does nothing to others. */
 void probe_session__resume(struct probe_session *s, uint16_t process_index);
 
+/* Takes the probes of PROBE_GROUP_API off one process: the collector tells its calls from now on.
+ * probe_session__attach() places them anew. Returns how many sites. */
+uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_index);
+
 /* Takes the probes of one process away (it has ended or called exec). */
 void probe_session__detach(struct probe_session *s, uint16_t process_index);
 
@@ -91,8 +99,8 @@ void probe_session__start(struct probe_session *s);
 void probe_session__pause(struct probe_session *s, bool pause);
 void probe_session__stop(struct probe_session *s);
 
-/* Ring descriptor for poll(), and consuming it: calls fn for each event, returns how many or -errno
- * (fn's non-zero result ends it). */
+/* Ring descriptor (-1: the session is bare) for poll(), and consuming it: calls fn for each event,
+ * returns how many or -errno (fn's non-zero result ends it). */
 int probe_session__ring_fd(const struct probe_session *s);
 int probe_session__drain(struct probe_session *s,
 			 int (*fn)(const void *event, size_t bytes, void *arg), void *arg);
@@ -120,7 +128,7 @@ void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_c
  * ("uprobe_multi", "perf_event"). */
 struct probe_summary {
 	uint32_t functions_nr, sites_nr, single_stepped_nr, not_placed_nr;
-	const char *method;
+	const char *method; /* "none": the session is bare */
 };
 void probe_session__summary(const struct probe_session *s, struct probe_summary *ret_summary);
 

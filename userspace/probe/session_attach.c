@@ -283,12 +283,22 @@ static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 	return 0;
 }
 
+/* Whether the file has anything at all that this attachment is for. */
+static bool has_any(const struct probe_session *s, const struct session_plan *plan,
+		    const struct attachment *a)
+{
+	for (size_t i = 0; i < plan->plan->functions.nr; i++)
+		if (a->groups & group_of(s, &plan->plan->functions.items[i]))
+			return true;
+	return false;
+}
+
 /* How many sites of one file were attached, or -errno. */
 static int attach_library(struct probe_session *s, const struct target_process *p,
 			  const struct target_library *lib, uint16_t process_index, uint32_t groups,
 			  struct reason *why)
 {
-	struct attachment a = {.process_index = process_index, .groups = groups | GROUP_OTHER};
+	struct attachment a = {.process_index = process_index, .groups = groups};
 	const struct session_plan *plan;
 	int err = session_plans__get(&s->plans, lib, why, &a.plan);
 
@@ -300,7 +310,7 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	if (err)
 		return reason_set(why, err, "cannot name what '%s' defines", lib->path);
 	leave_out_attached(s, &a);
-	if (!plan->plan || !plan->plan->functions.nr || !a.groups)
+	if (!plan->plan || !has_any(s, plan, &a))
 		return 0;
 	err = vec_reserve(&s->attachments, 1);
 	if (!err)
@@ -341,17 +351,46 @@ static int know_process(struct probe_session *s, pid_t pid, uint16_t process_ind
 				    sizeof(index), BPF_ANY);
 }
 
+/* Those of the CUDA API are attached for themselves: see probe_session__detach_api(). */
+static int attach_groups(struct probe_session *s, const struct target_process *p,
+			 const struct target_library *lib, uint16_t process_index, uint32_t groups,
+			 struct reason *why)
+{
+	int nr = attach_library(s, p, lib, process_index,
+				(groups & ~(uint32_t)PROBE_GROUP_API) | GROUP_OTHER, why);
+	int api = 0;
+
+	if (nr >= 0 && (groups & PROBE_GROUP_API))
+		api = attach_library(s, p, lib, process_index, PROBE_GROUP_API, why);
+	return nr < 0 ? nr : api < 0 ? api : nr + api;
+}
+
+/* Probes come and go one by one: without this, entries would be seen whose exit is not, and driver
+ * calls whose runtime call is not. */
+static void silence_api(struct probe_session *s, uint16_t process_index, bool silent)
+{
+	uint64_t *word = (uint64_t *)&s->bpf->bss->gp_api_off[process_index / 64];
+	uint64_t bit = 1ULL << process_index % 64;
+
+	if (silent)
+		__atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
+	else
+		__atomic_fetch_and(word, ~bit, __ATOMIC_RELEASE);
+}
+
 int probe_session__attach(struct probe_session *s, const struct target_process *p,
 			  uint16_t process_index, uint32_t groups, struct reason *why)
 {
-	int total = 0, err = know_process(s, p->pid, process_index);
+	int total = 0, err = s->bpf ? know_process(s, p->pid, process_index) : 0;
 
+	if (!s->bpf)
+		return 0;
 	if (err)
 		return reason_set(why, err, "cannot follow process %d: %s", (int)p->pid,
 				  strerror(-err));
 	for (size_t i = 0; i < p->libraries_nr; i++) {
 		struct reason inner = {""};
-		int one = attach_library(s, p, &p->libraries[i], process_index, groups, &inner);
+		int one = attach_groups(s, p, &p->libraries[i], process_index, groups, &inner);
 
 		if (one == -ENOMEM || one == -ESRCH || one == -EPERM || one == -EMFILE)
 			return reason_set(why, one, "%s", inner.text);
@@ -360,7 +399,36 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 		else
 			total += one;
 	}
+	if (groups & PROBE_GROUP_API)
+		silence_api(s, process_index, false);
 	return total;
+}
+
+/* Those attachments of a process go that are for nothing but `groups`. */
+static uint32_t drop_attachments(struct probe_session *s, uint16_t process_index, uint32_t groups)
+{
+	uint32_t sites_nr = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		struct attachment *a = &s->attachments.items[i];
+
+		if (a->process_index == process_index && !(a->groups & ~groups)) {
+			sites_nr += a->sites_nr;
+			link_set__done(&a->links);
+		} else {
+			s->attachments.items[kept++] = *a;
+		}
+	}
+	s->attachments.nr = kept;
+	return sites_nr;
+}
+
+uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_index)
+{
+	if (s->bpf)
+		silence_api(s, process_index, true);
+	return drop_attachments(s, process_index, PROBE_GROUP_API);
 }
 
 void probe_session__detach(struct probe_session *s, uint16_t process_index)
@@ -369,14 +437,7 @@ void probe_session__detach(struct probe_session *s, uint16_t process_index)
 
 	if (s->unwind)
 		unwind_maps__drop_process(s->unwind, process_index);
-	for (size_t i = 0; i < s->attachments.nr; i++) {
-		if (s->attachments.items[i].process_index == process_index)
-			link_set__done(&s->attachments.items[i].links);
-		else
-			s->attachments.items[kept++] = s->attachments.items[i];
-	}
-	s->attachments.nr = kept;
-	kept = 0;
+	(void)drop_attachments(s, process_index, UINT32_MAX);
 	for (size_t i = 0; i < s->processes.nr; i++) {
 		if (s->processes.items[i].index == process_index)
 			forget_process(s, &s->processes.items[i]);

@@ -40,7 +40,7 @@ static struct timed_runs timed_runs(const struct probe_session *s)
 {
 	struct timed_runs all = {0};
 
-	for (enum program i = 0; i < PROGRAMS_NR; i++)
+	for (enum program i = 0; i < PROGRAMS_NR && s->bpf; i++)
 		add_program(session_program(s->bpf, i), &all.nr, &all.ns);
 	return all;
 }

@@ -65,7 +65,8 @@ struct draining {
 
 struct probe_session {
 	struct probe_options options;
-	struct gpuprof_bpf *bpf;
+	struct gpuprof_bpf *bpf; /* NULL: the session is bare */
+	struct reason bare_why;
 	struct ring_buffer *ring;
 	struct draining draining;
 	enum link_method method;
@@ -74,7 +75,7 @@ struct probe_session {
 	VEC(struct attachment) attachments;
 	VEC(struct probed_process) processes;
 	uint32_t epoch;
-	bool started;
+	bool started, paused;
 	uint64_t open_before; /* ops that earlier epochs left open */
 	uint64_t open_at_end;
 	uint64_t refused_nr; /* sites, since the session began */

@@ -9,7 +9,7 @@
 static const struct event_fields op = {
 	.times = {AT(gp_ev_op, start_ns)},
 	.instances = {AT(gp_ev_op, instance), AT(gp_ev_op, parent)},
-	.name = AT(gp_ev_op, name_id),
+	.names = {AT(gp_ev_op, name_id)},
 	.stack = AT(gp_ev_op, stack_id),
 	.inputs = AT(gp_ev_op_inputs, inputs_id),
 };
@@ -20,28 +20,27 @@ static const struct event_fields memory = {
 static const struct event_fields api = {
 	.times = {AT(gp_ev_api, start_ns)},
 	.instances = {AT(gp_ev_api, instance)},
-	.name = AT(gp_ev_api, name_id),
+	.names = {AT(gp_ev_api, name_id), AT(gp_ev_api_call, kernel_name_id)},
 	.stack = AT(gp_ev_api, stack_id),
-	.kernel_name = AT(gp_ev_api_call, kernel_name_id),
 };
+static const struct event_fields kernel = {
+	.times = {AT(gp_ev_kernel, start_ns), AT(gp_ev_kernel, queued_ns)},
+	.names = {AT(gp_ev_kernel, name_id)},
+};
+static const struct event_fields gpu_memory = {.times = {AT(gp_ev_gpu_memory, start_ns)}};
+static const struct event_fields pause_fields = {.times = {AT(gp_ev_pause, start_ns)}};
+static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
 static const struct event_fields cuda_memory = {
 	.instances = {AT(gp_ev_cuda_memory, instance)},
-	.name = AT(gp_ev_cuda_memory, name_id),
+	.names = {AT(gp_ev_cuda_memory, name_id)},
 	.stack = AT(gp_ev_cuda_memory, stack_id),
 };
 static const struct event_fields collective = {
 	.times = {AT(gp_ev_collective, start_ns)},
 	.instances = {AT(gp_ev_collective, instance)},
-	.name = AT(gp_ev_collective, name_id),
+	.names = {AT(gp_ev_collective, name_id)},
 };
 static const struct event_fields overhead = {.times = {AT(gp_ev_overhead, start_ns)}};
-static const struct event_fields kernel = {
-	.times = {AT(gp_ev_kernel, start_ns), AT(gp_ev_kernel, queued_ns)},
-	.name = AT(gp_ev_kernel, name_id),
-};
-static const struct event_fields gpu_memory = {.times = {AT(gp_ev_gpu_memory, start_ns)}};
-static const struct event_fields pause_fields = {.times = {AT(gp_ev_pause, start_ns)}};
-static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
 static const struct event_fields inputs = {.inputs = AT(gp_ev_inputs, inputs_id)};
 static const struct event_fields tensors = {.instances = {AT(gp_ev_tensors, instance)}};
 static const struct event_fields trigger = {.times = {AT(gp_ev_trigger, start_ns)}};
@@ -49,7 +48,7 @@ static const struct event_fields thread_stack = {.stack = AT(gp_ev_thread_stack,
 static const struct event_fields module_call = {
 	.times = {AT(gp_ev_module_call, start_ns)},
 	.instances = {AT(gp_ev_module_call, first), AT(gp_ev_module_call, last)},
-	.name = AT(gp_ev_module_call, name_id),
+	.names = {AT(gp_ev_module_call, name_id)},
 };
 static const struct event_fields none;
 
@@ -62,12 +61,6 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &memory;
 	case GP_EV_API:
 		return &api;
-	case GP_EV_CUDA_MEMORY:
-		return &cuda_memory;
-	case GP_EV_COLLECTIVE:
-		return &collective;
-	case GP_EV_OVERHEAD:
-		return &overhead;
 	case GP_EV_TRIGGER:
 		return &trigger;
 	case GP_EV_THREAD_STACK:
@@ -80,6 +73,12 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &sync;
 	case GP_EV_PAUSE:
 		return &pause_fields;
+	case GP_EV_CUDA_MEMORY:
+		return &cuda_memory;
+	case GP_EV_COLLECTIVE:
+		return &collective;
+	case GP_EV_OVERHEAD:
+		return &overhead;
 	case GP_EV_INPUTS:
 		return &inputs;
 	case GP_EV_TENSORS:

@@ -14,16 +14,15 @@
 
 /*
  * Offsets, 0 at the end of each list: at 0 lies an event's kind. head.process and head.time_ns are
- * in all of them. In each field 0 stands for "none" and stays what it is.
+ * in all of them. In each field 0 stands for "none" and stays what it is. Of an event that is too
+ * short for a field, it has not got it.
  */
 struct event_fields {
 	uint16_t times[EVENT_FIELDS_MAX];     /* u64, CLOCK_MONOTONIC nanoseconds */
 	uint16_t instances[EVENT_FIELDS_MAX]; /* u64, of ops */
-	uint16_t name;			      /* u32, id of a name */
+	uint16_t names[EVENT_FIELDS_MAX];     /* u32, ids of names */
 	uint16_t stack;			      /* u32, id of a stack */
-	/* Only where the event is long enough: u32, id of a list of inputs; u32, id of a name. */
-	uint16_t inputs;
-	uint16_t kernel_name;
+	uint16_t inputs;		      /* u32, id of a list of inputs */
 };
 
 /* Those of a kind; NULL for an unknown one. */

@@ -43,6 +43,7 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_FOUND_NAME] = sizeof(struct gp_ev_found_name),
 		[GP_EV_UNWIND] = sizeof(struct gp_ev_unwind),
 		[GP_EV_NATIVE] = sizeof(struct gp_ev_native),
+		[GP_EV_FUNCTION] = sizeof(struct gp_ev_function),
 		[GP_EV_COLLECTIVE] = sizeof(struct gp_ev_collective),
 		[GP_EV_DEVICE] = sizeof(struct gp_ev_device),
 		[GP_EV_OVERHEAD] = sizeof(struct gp_ev_overhead),
@@ -57,7 +58,8 @@ size_t recording_event_bytes(uint8_t kind)
 
 bool format_event_passes(uint8_t kind)
 {
-	return kind == GP_EV_NAME || kind == GP_EV_STACK || kind == GP_EV_FOUND_NAME;
+	return kind == GP_EV_NAME || kind == GP_EV_STACK || kind == GP_EV_FOUND_NAME ||
+	       kind == GP_EV_FUNCTION;
 }
 
 const char *recording_loss_name(enum gp_loss loss)

@@ -54,14 +54,14 @@ static int too_many(struct merge *m, const char *what)
 
 /* ---- clocks ---- */
 
-static void part__init(struct part *p, struct recording *rec)
+static void part__init(struct part *p, struct recording *rec, int64_t shift_ns)
 {
 	const char *boot_id = recording__meta(rec, "boot_id");
 	uint64_t realtime_ns;
 
 	*p = (struct part){.rec = rec, .boot_id = boot_id ? boot_id : ""};
 	recording__window(rec, &p->start_ns, &p->end_ns, &realtime_ns);
-	p->to_realtime_ns = (int64_t)(realtime_ns - p->start_ns);
+	p->to_realtime_ns = (int64_t)(realtime_ns - p->start_ns + (uint64_t)shift_ns);
 }
 
 /* Times only ever grow by the shift: the clock of the result is that of the machine that has been
@@ -342,13 +342,13 @@ static int move_instance(struct merge *m, uint64_t *instance)
 
 /* ---- events ---- */
 
-static int move_id(struct merge *m, char *event, uint16_t at,
+static int move_id(struct merge *m, char *event, size_t bytes, uint16_t at,
 		   int (*move)(struct merge *, uint32_t *))
 {
 	uint32_t id;
 	int err;
 
-	if (!at)
+	if (!at || bytes < at + sizeof(id))
 		return 0;
 	memcpy(&id, event + at, sizeof(id));
 	err = id ? move(m, &id) : 0;
@@ -410,12 +410,10 @@ static int move_event(const void *event, size_t bytes, void *arg)
 	}
 	err = move_process(m, &copy.head.process);
 	err = err ? err : move_instances(m, copy.bytes, f->instances);
-	err = err ? err : move_id(m, copy.bytes, f->name, move_name);
-	err = err ? err : move_id(m, copy.bytes, f->stack, move_stack);
-	if (!err && bytes >= f->inputs + sizeof(uint32_t))
-		err = move_id(m, copy.bytes, f->inputs, move_inputs);
-	if (!err && bytes >= f->kernel_name + sizeof(uint32_t))
-		err = move_id(m, copy.bytes, f->kernel_name, move_name);
+	for (int i = 0; i < EVENT_FIELDS_MAX; i++)
+		err = err ? err : move_id(m, copy.bytes, bytes, f->names[i], move_name);
+	err = err ? err : move_id(m, copy.bytes, bytes, f->stack, move_stack);
+	err = err ? err : move_id(m, copy.bytes, bytes, f->inputs, move_inputs);
 	if (err || is_told(m, copy.bytes, &err))
 		return err;
 	return err ? err : recording_writer__event(m->w, copy.bytes, bytes);
@@ -433,10 +431,12 @@ static int move_part(struct merge *m, struct part *p)
 	return recording__each_event(p->rec, move_event, m);
 }
 
-int recording_merge(struct recording *const *parts, size_t parts_nr, struct recording_writer *w,
+int recording_merge(struct recording *const *parts, size_t parts_nr,
+		    const struct merge_clocks *clocks, struct recording_writer *w,
 		    struct reason *why)
 {
-	CLEANUP(merge__done) struct merge m = {.w = w, .why = why, .texts = intern__new()};
+	CLEANUP(merge__done)
+	struct merge m = {.w = w, .clocks = clocks, .why = why, .texts = intern__new()};
 	int err;
 
 	(void)reason_set(why, 0, "%s", "");
@@ -448,7 +448,8 @@ int recording_merge(struct recording *const *parts, size_t parts_nr, struct reco
 					  "a recording by steps (--steps, --schedule) holds more "
 					  "than its window says and cannot be merged");
 	for (size_t i = 0; i < parts_nr; i++)
-		part__init(&m.parts.items[m.parts.nr++], parts[i]);
+		part__init(&m.parts.items[m.parts.nr++], parts[i],
+			   clocks ? clocks->shifts_ns[i] : 0);
 	set_shifts(&m);
 	qsort(m.parts.items, m.parts.nr, sizeof(*m.parts.items), by_start);
 	set_numbers(&m);

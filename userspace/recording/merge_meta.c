@@ -55,6 +55,23 @@ static int write_damage(struct merge *m)
 	return all.nr ? recording_writer__meta(m->w, "damage", all.bytes) : 0;
 }
 
+static int write_clocks(struct merge *m)
+{
+	bool one = merge_one_clock(m);
+	char number[24];
+	int err;
+
+	if (one || !m->clocks)
+		return recording_writer__meta(m->w, "clocks", one ? "one" : "time of day");
+	err = recording_writer__meta(m->w, "clocks", "collectives");
+	(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)m->clocks->error_ns);
+	err = err ? err : recording_writer__meta(m->w, "clock_error_ns", number);
+	if (err || m->clocks->next_ns == UINT64_MAX)
+		return err;
+	(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)m->clocks->next_ns);
+	return recording_writer__meta(m->w, "clock_next_ns", number);
+}
+
 int merge_write_metas(struct merge *m)
 {
 	char nr[24];
@@ -75,9 +92,7 @@ int merge_write_metas(struct merge *m)
 	(void)snprintf(nr, sizeof(nr), "%zu", m->parts.nr);
 	err = recording_writer__meta(m->w, "merged", nr);
 	err = err ? err : write_damage(m);
-	return err ? err
-		   : recording_writer__meta(m->w, "clocks",
-					    merge_one_clock(m) ? "one" : "time of day");
+	return err ? err : write_clocks(m);
 }
 
 static int add_loss(struct merge *m, const char *text, uint64_t count)

@@ -39,6 +39,7 @@ struct merged_loss {
 
 struct merge {
 	struct recording_writer *w;
+	const struct merge_clocks *clocks; /* NULL: the times of day are all there is */
 	struct reason *why;
 	VEC(struct part) parts;
 	struct part *part; /* the one at hand */

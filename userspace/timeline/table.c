@@ -81,9 +81,20 @@ static const char *shapes_of(const struct grouping *g, const struct tl_op *op)
 	return !op || op->inputs == TL_NONE ? none : g->t->inputs.items[op->inputs].shapes;
 }
 
+static int32_t rank_of(const struct grouping *g, uint32_t process)
+{
+	return g->options->by_rank ? g->t->processes.items[process].rank : -1;
+}
+
+/* Whether what happens in the process is for this table. */
+static bool is_for(const struct grouping *g, uint32_t process)
+{
+	return !g->options->one_rank || g->t->processes.items[process].rank == g->options->rank;
+}
+
 static uint64_t row_key(const struct grouping *g, const struct table_row *row)
 {
-	uint64_t key = (uintptr_t)row->name;
+	uint64_t key = (uintptr_t)row->name + (uint32_t)(row->rank + 1);
 
 	if (row->shapes)
 		key = hash_mix(key ^ (uintptr_t)row->shapes);
@@ -130,7 +141,8 @@ static int find_row(struct grouping *g, const struct table_row *like, uint32_t *
 		const struct table_row *r = &g->table->rows.items[i];
 
 		if (r->name == like->name && r->overload == like->overload &&
-		    r->shapes == like->shapes && r->device == like->device &&
+		    r->shapes == like->shapes && r->rank == like->rank &&
+		    r->device == like->device &&
 		    r->is_user_annotation == like->is_user_annotation &&
 		    r->is_forward_stack == like->is_forward_stack && same_stack(g, r, like)) {
 			*ret_row = i;
@@ -142,12 +154,13 @@ static int find_row(struct grouping *g, const struct table_row *like, uint32_t *
 
 /* Of what is no op. */
 static int find_other(struct grouping *g, const char *name, enum table_device device,
-		      uint32_t *ret_row)
+		      uint32_t process, uint32_t *ret_row)
 {
 	struct table_row key = {
 		.name = name,
 		.overload = g->options->by_overload ? "" : NULL,
 		.shapes = shapes_of(g, NULL),
+		.rank = rank_of(g, process),
 		.device = device,
 		.first_op = TL_NONE,
 	};
@@ -162,6 +175,7 @@ static int row_of_op(struct grouping *g, uint32_t index, uint32_t *ret_row)
 		.name = row_name(op->name),
 		.overload = g->options->by_overload ? op->overload : NULL,
 		.shapes = shapes_of(g, op),
+		.rank = rank_of(g, g->t->threads.items[op->thread].process),
 		.is_user_annotation = op->scope == GP_SCOPE_USER,
 		.first_op = TL_NONE,
 	};
@@ -220,7 +234,7 @@ static int add_op(struct grouping *g, uint32_t index)
 	struct table_row *row;
 	int err;
 
-	if (heir == TL_NONE)
+	if (heir == TL_NONE || !is_for(g, g->t->threads.items[op->thread].process))
 		return 0;
 	err = row_of_op(g, heir, &at);
 	if (err)
@@ -257,10 +271,13 @@ static int add_ops(struct grouping *g)
 
 static int add_memory(struct grouping *g, const struct tl_memory *m, const char *name)
 {
+	uint32_t at, process = g->t->threads.items[m->thread].process;
 	struct table_row *row;
-	uint32_t at;
-	int err = find_other(g, name, TABLE_CPU, &at);
+	int err;
 
+	if (!is_for(g, process))
+		return 0;
+	err = find_other(g, name, TABLE_CPU, process, &at);
 	if (err)
 		return err;
 	row = &g->table->rows.items[at];
@@ -295,10 +312,13 @@ static int add_memories(struct grouping *g)
 /* API calls stand among the ops. */
 static int add_call(struct grouping *g, const struct tl_api *api)
 {
+	uint32_t at, process = g->t->threads.items[api->thread].process;
 	struct table_row *row;
-	uint32_t at;
-	int err = find_other(g, api->name, TABLE_CPU, &at);
+	int err;
 
+	if (!is_for(g, process))
+		return 0;
+	err = find_other(g, api->name, TABLE_CPU, process, &at);
 	if (err)
 		return err;
 	row = &g->table->rows.items[at];
@@ -316,8 +336,11 @@ static int add_work(struct grouping *g, const struct tl_gpu *work)
 {
 	struct table_row *row;
 	uint32_t at;
-	int err = find_other(g, work->name, TABLE_CUDA, &at);
+	int err;
 
+	if (!is_for(g, work->process))
+		return 0;
+	err = find_other(g, work->name, TABLE_CUDA, work->process, &at);
 	if (err)
 		return err;
 	row = &g->table->rows.items[at];
@@ -489,6 +512,7 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 		return reason_set(why, err, "out of memory");
 	table->has_memory = memory_captured(t);
 	table->has_stacks = options->by_stack > 0 || options->between;
+	table->has_ranks = options->by_rank;
 	table->has_flops = flops_wanted(t);
 	sum_up(table);
 	if (options->top_level)

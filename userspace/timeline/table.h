@@ -16,6 +16,7 @@ struct table_row {
 	const char *name;     /* the timeline's, which must outlive the table */
 	const char *overload; /* NULL unless grouped by it */
 	const char *shapes;   /* of the inputs, "[[2, 3], []]"; NULL unless grouped by them */
+	int32_t rank;	      /* of its processes, -1: none, or not grouped by it */
 	enum table_device device;
 	uint64_t calls;
 	uint64_t bounded_calls; /* of these: an exception left them, their end is a bound */
@@ -40,6 +41,9 @@ struct table_row {
 struct table_options {
 	bool by_overload;
 	bool by_shape;
+	bool by_rank;
+	bool one_rank; /* only what happened in processes of `rank` */
+	int32_t rank;
 	uint32_t by_stack; /* a row for each so many innermost frames; 0: stacks do not count */
 	const char
 		*sort; /* torch.profiler's keys (formats.md 1.5), NULL: order of first appearance */
@@ -61,6 +65,7 @@ struct table {
 	struct tl_gaps gaps;		   /* whose frames the rows show */
 	bool has_modules;		   /* rows are modules */
 	bool is_tree;			   /* and in the order of a tree */
+	bool has_ranks;			   /* rows are grouped by rank */
 	uint32_t longest_name;		   /* in characters, over all rows, also those left out */
 	bool has_cuda_time;		   /* any row has self CUDA time, also those left out */
 	bool has_cuda_memory;
