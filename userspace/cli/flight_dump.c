@@ -6,9 +6,8 @@
 #include "cli/flight_dump.h"
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/vec.h"
-#include "recording/merge.h"
+#include "cli/merged.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,22 +28,6 @@ struct flight_dump {
 	int err;
 	struct reason why;
 };
-
-struct opened {
-	VEC(struct recording *) parts;
-};
-
-static void opened__done(struct opened *o)
-{
-	for (size_t i = 0; i < o->parts.nr; i++)
-		recording__free(o->parts.items[i]);
-	vec_done(&o->parts);
-}
-
-static void cleanup_writer(struct recording_writer **w)
-{
-	recording_writer__free(*w);
-}
 
 int flight_dump__new(const char *path, uint64_t skipped_nr, struct reason *why,
 		     struct flight_dump **ret_dump)
@@ -95,47 +78,23 @@ int flight_dump__add(struct flight_dump *d, int fd, struct reason *why)
 }
 
 /* One that was never written to is no recording: there is nothing of it. */
-static int open_parts(struct flight_dump *d, struct opened *o)
+static int write_dump(struct flight_dump *d)
 {
+	CLEANUP(merged__done)
+	struct merged m = {.counter = "triggers_skipped", .count = d->skipped_nr};
+
 	for (size_t i = 0; i < d->fds.nr; i++) {
-		struct recording *rec;
 		char path[32];
 		int err;
 
 		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", d->fds.items[i]);
 		if (lseek(d->fds.items[i], 0, SEEK_END) <= 0)
 			continue;
-		err = recording__open(path, &d->why, &rec);
+		err = merged__open(&m, path, &d->why);
 		if (err)
 			return err;
-		if (vec_push(&o->parts, rec)) {
-			recording__free(rec);
-			return reason_set(&d->why, -ENOMEM, "out of memory");
-		}
 	}
-	return 0;
-}
-
-static int write_dump(struct flight_dump *d)
-{
-	CLEANUP(opened__done) struct opened o = {0};
-	CLEANUP(cleanup_writer) struct recording_writer *w = NULL;
-	CLEANUP(file_new__done) struct file_new file = {.fd = -1};
-	int err = open_parts(d, &o);
-
-	if (err)
-		return err;
-	err = file_new__open(&file, d->path);
-	if (err)
-		return reason_set(&d->why, err, "cannot write '%s': %s", d->path, strerror(-err));
-	err = recording_writer__new(file.temporary ? file.temporary : d->path, &d->why, &w);
-	err = err ? err : recording_merge(o.parts.items, o.parts.nr, NULL, w, &d->why);
-	if (err)
-		return err;
-	err = recording_writer__loss(w, "triggers_skipped", d->skipped_nr);
-	err = err ? err : recording_writer__finish(w);
-	err = err ? err : file_new__commit(&file);
-	return err ? reason_set(&d->why, err, "cannot write '%s': %s", d->path, strerror(-err)) : 0;
+	return merged__write(&m, d->path, &d->why);
 }
 
 static void *run(void *arg)

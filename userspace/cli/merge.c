@@ -3,12 +3,11 @@
 /*
  * `gpuprof merge A B ... -o C`: several recordings as one.
  */
-#include "recording/merge.h"
+#include "cli/merged.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/merge_align.h"
 #include "cli/options.h"
@@ -50,23 +49,12 @@ const struct command command_merge = {
 	.run = cli_merge,
 };
 
-struct opened {
-	VEC(struct recording *) parts;
-};
-
-static void opened__done(struct opened *o)
-{
-	for (size_t i = 0; i < o->parts.nr; i++)
-		recording__free(o->parts.items[i]);
-	vec_done(&o->parts);
-}
-
-static int open_parts(struct opened *o, int nr, char **paths, const char *output_path)
+static int open_parts(struct merged *m, int nr, char **paths, const char *output_path)
 {
 	struct reason why = {0};
 
 	for (int i = 0; i < nr; i++) {
-		struct recording *rec;
+		const char *damage;
 
 		if (file_is_same(paths[i], output_path)) {
 			log_err("cannot write '%s': it is one of the recordings; name another "
@@ -74,58 +62,31 @@ static int open_parts(struct opened *o, int nr, char **paths, const char *output
 				output_path);
 			return CLI_USAGE;
 		}
-		if (recording__open(paths[i], &why, &rec)) {
+		if (merged__open(m, paths[i], &why)) {
 			log_err("%s", why.text);
 			return CLI_FAILED;
 		}
-		if (recording__damage(rec))
+		damage = recording__damage(m->parts.items[m->parts.nr - 1]);
+		if (damage)
 			log_warn("the recording '%s' is not whole: %s; what comes before is taken",
-				 paths[i], recording__damage(rec));
-		if (vec_push(&o->parts, rec)) {
-			recording__free(rec);
-			log_err("out of memory");
-			return CLI_FAILED;
-		}
+				 paths[i], damage);
 	}
 	return CLI_DONE;
-}
-
-static void cleanup_writer(struct recording_writer **w)
-{
-	recording_writer__free(*w);
-}
-
-static int write_merged(const struct opened *o, const char *path, const struct merge_clocks *clocks,
-			struct reason *why)
-{
-	CLEANUP(cleanup_writer) struct recording_writer *w = NULL;
-	CLEANUP(file_new__done) struct file_new file = {.fd = -1};
-	int err = file_new__open(&file, path);
-
-	if (err)
-		return reason_set(why, err, "cannot write '%s': %s", path, strerror(-err));
-	err = recording_writer__new(file.temporary ? file.temporary : path, why, &w);
-	err = err ? err : recording_merge(o->parts.items, o->parts.nr, clocks, w, why);
-	if (err)
-		return err;
-	err = recording_writer__finish(w);
-	err = err ? err : file_new__commit(&file);
-	return err ? reason_set(why, err, "cannot write '%s': %s", path, strerror(-err)) : 0;
 }
 
 /* Of machines that have a rank each of one job, the collectives tell how their clocks go better
  * than the times of day do. What cannot be had that way is left as it is. 0 or -errno with a
  * reason. */
-static int align(const struct opened *o, const char *path, struct reason *why)
+static int align(struct merged *m, const char *path, struct reason *why)
 {
 	CLEANUP(cleanup_free)
-	int64_t *shifts = calloc(o->parts.nr, sizeof(*shifts));
+	int64_t *shifts = calloc(m->parts.nr, sizeof(*shifts));
 	struct merge_clocks clocks = {.shifts_ns = shifts, .next_ns = UINT64_MAX};
 	int err;
 
 	if (!shifts)
 		return reason_set(why, -ENOMEM, "out of memory");
-	err = merge_align(o->parts.items, o->parts.nr, path, shifts, &clocks);
+	err = merge_align(m->parts.items, m->parts.nr, path, shifts, &clocks);
 	if (err == -ENOENT)
 		return 0;
 	if (err)
@@ -136,12 +97,15 @@ static int align(const struct opened *o, const char *path, struct reason *why)
 		log_warn("the ranks' collectives would also fit each other if the machines' times "
 			 "of day were wrong by %.3f ms more",
 			 (double)clocks.next_ns / 1e6);
-	return write_merged(o, path, &clocks, why);
+	m->clocks = &clocks;
+	err = merged__write(m, path, why);
+	m->clocks = NULL;
+	return err;
 }
 
 int cli_merge(int argc, char **argv)
 {
-	CLEANUP(opened__done) struct opened o = {0};
+	CLEANUP(merged__done) struct merged m = {0};
 	struct merge_args args = {0};
 	struct reason why = {0};
 	int operands, status = options_parse(&command_merge, argc, argv, &args, &operands);
@@ -150,10 +114,10 @@ int cli_merge(int argc, char **argv)
 		return status;
 	if (!args.output_path)
 		return options_usage_error(&command_merge, "missing -o OUT");
-	status = open_parts(&o, operands, argv + 1, args.output_path);
+	status = open_parts(&m, operands, argv + 1, args.output_path);
 	if (status != CLI_DONE)
 		return status;
-	if (write_merged(&o, args.output_path, NULL, &why) || align(&o, args.output_path, &why)) {
+	if (merged__write(&m, args.output_path, &why) || align(&m, args.output_path, &why)) {
 		log_err("%s", why.text);
 		return CLI_FAILED;
 	}

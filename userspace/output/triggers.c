@@ -63,9 +63,12 @@ void trigger_words(struct buf *out, const struct timeline *t, const struct tl_tr
 		hang(out, e);
 	else if (e->what == GP_TRIGGER_OOM)
 		buf__printf(out, "%llu bytes were refused", (unsigned long long)e->bytes);
+	else if (e->what == GP_TRIGGER_SIGNAL)
+		buf__str(out, "gpuprof was sent a signal");
+	else if (e->what == GP_TRIGGER_ASKED)
+		buf__str(out, "by gpuprof ctl dump");
 	else
-		buf__str(out, e->what == GP_TRIGGER_SIGNAL ? "gpuprof was sent a signal"
-							   : "by gpuprof ctl dump");
+		buf__str(out, "of a kind that this gpuprof does not know");
 	if (trigger->thread != TL_NONE)
 		buf__printf(out, ", thread %u", t->threads.items[trigger->thread].tid);
 }
