@@ -43,6 +43,8 @@ static const struct event_fields collective = {
 static const struct event_fields overhead = {.times = {AT(gp_ev_overhead, start_ns)}};
 static const struct event_fields inputs = {.inputs = AT(gp_ev_inputs, inputs_id)};
 static const struct event_fields tensors = {.instances = {AT(gp_ev_tensors, instance)}};
+static const struct event_fields trigger = {.times = {AT(gp_ev_trigger, start_ns)}};
+static const struct event_fields thread_stack = {.stack = AT(gp_ev_thread_stack, stack_id)};
 static const struct event_fields none;
 
 const struct event_fields *recording_event_fields(uint8_t kind)
@@ -54,6 +56,16 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &memory;
 	case GP_EV_API:
 		return &api;
+	case GP_EV_CUDA_MEMORY:
+		return &cuda_memory;
+	case GP_EV_COLLECTIVE:
+		return &collective;
+	case GP_EV_OVERHEAD:
+		return &overhead;
+	case GP_EV_TRIGGER:
+		return &trigger;
+	case GP_EV_THREAD_STACK:
+		return &thread_stack;
 	case GP_EV_KERNEL:
 		return &kernel;
 	case GP_EV_GPU_MEMORY:
@@ -62,12 +74,6 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &sync;
 	case GP_EV_PAUSE:
 		return &pause_fields;
-	case GP_EV_CUDA_MEMORY:
-		return &cuda_memory;
-	case GP_EV_COLLECTIVE:
-		return &collective;
-	case GP_EV_OVERHEAD:
-		return &overhead;
 	case GP_EV_INPUTS:
 		return &inputs;
 	case GP_EV_TENSORS:
