@@ -73,12 +73,6 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &sync;
 	case GP_EV_PAUSE:
 		return &pause_fields;
-	case GP_EV_CUDA_MEMORY:
-		return &cuda_memory;
-	case GP_EV_COLLECTIVE:
-		return &collective;
-	case GP_EV_OVERHEAD:
-		return &overhead;
 	case GP_EV_INPUTS:
 		return &inputs;
 	case GP_EV_TENSORS:
