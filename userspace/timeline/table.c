@@ -202,16 +202,6 @@ static bool is_first(struct grouping *g, uint32_t row, uint64_t start_ns, uint64
 	return true;
 }
 
-static int64_t plus(int64_t a, int64_t b)
-{
-	return (int64_t)((uint64_t)a + (uint64_t)b);
-}
-
-static uint64_t flops_plus(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 static bool is_async(const struct tl_op *op)
 {
 	return op->flags & GP_OP_ASYNC;
@@ -223,8 +213,8 @@ static void add_self(struct table_row *row, const struct tl_op *op)
 		return;
 	row->self_cpu_ns += op->self_ns;
 	row->self_cuda_ns += op->self_cuda_ns;
-	row->self_cpu_bytes = plus(row->self_cpu_bytes, op->self_cpu_bytes);
-	row->self_cuda_bytes = plus(row->self_cuda_bytes, op->self_cuda_bytes);
+	row->self_cpu_bytes = table_plus(row->self_cpu_bytes, op->self_cpu_bytes);
+	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, op->self_cuda_bytes);
 }
 
 static int add_op(struct grouping *g, uint32_t index)
@@ -249,13 +239,13 @@ static int add_op(struct grouping *g, uint32_t index)
 		row->is_async = is_async(op);
 	}
 	row->calls++;
-	row->flops = flops_plus(row->flops, op->flops);
-	row->all_flops = flops_plus(row->all_flops, op->all_flops);
+	row->flops = table_flops_plus(row->flops, op->flops);
+	row->all_flops = table_flops_plus(row->all_flops, op->all_flops);
 	row->bounded_calls += (op->flags & GP_OP_EXCEPTION) != 0;
 	row->cpu_total_ns += op->end_ns - op->start_ns;
 	row->cuda_total_ns += is_async(op) ? 0 : op->cuda_ns;
-	row->cpu_bytes = plus(row->cpu_bytes, op->cpu_bytes);
-	row->cuda_bytes = plus(row->cuda_bytes, op->cuda_bytes);
+	row->cpu_bytes = table_plus(row->cpu_bytes, op->cpu_bytes);
+	row->cuda_bytes = table_plus(row->cuda_bytes, op->cuda_bytes);
 	return 0;
 }
 
@@ -284,10 +274,10 @@ static int add_memory(struct grouping *g, const struct tl_memory *m, const char 
 	(void)is_first(g, at, m->time_ns, m->time_ns);
 	row->calls++;
 	if (m->device_type == GP_DEVICE_CPU) {
-		row->cpu_bytes = plus(row->cpu_bytes, m->bytes);
+		row->cpu_bytes = table_plus(row->cpu_bytes, m->bytes);
 		row->self_cpu_bytes = row->cpu_bytes;
 	} else if (m->device_type == GP_DEVICE_CUDA) {
-		row->cuda_bytes = plus(row->cuda_bytes, m->bytes);
+		row->cuda_bytes = table_plus(row->cuda_bytes, m->bytes);
 		row->self_cuda_bytes = row->cuda_bytes;
 	}
 	return 0;

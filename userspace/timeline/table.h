@@ -80,6 +80,17 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	       struct table **ret_table);
 void table__free(struct table *table);
 
+/* Sums of bytes, and of operations: a damaged recording can make them overflow. */
+static inline int64_t table_plus(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline uint64_t table_flops_plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /* Of table__new(): the rows of modules. 0 or -ENOMEM. */
 int table_add_modules(const struct timeline *t, bool tree, struct table *table);
 

@@ -105,22 +105,12 @@ static uint32_t call_of(const struct timeline *t, uint32_t op, bool *ret_backwar
 	return *ret_backward ? t->ops.items[o->forward].module_call : o->module_call;
 }
 
-static int64_t plus(int64_t a, int64_t b)
-{
-	return (int64_t)((uint64_t)a + (uint64_t)b);
-}
-
-static uint64_t flops_plus(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 static void add_self(struct table_row *row, const struct tl_op *op)
 {
 	row->self_cpu_ns += op->self_ns;
 	row->self_cuda_ns += op->self_cuda_ns;
-	row->self_cpu_bytes = plus(row->self_cpu_bytes, op->self_cpu_bytes);
-	row->self_cuda_bytes = plus(row->self_cuda_bytes, op->self_cuda_bytes);
+	row->self_cpu_bytes = table_plus(row->self_cpu_bytes, op->self_cpu_bytes);
+	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, op->self_cuda_bytes);
 }
 
 /* Of an op that no other one in the row called. */
@@ -128,9 +118,9 @@ static void add_total(struct table_row *row, const struct tl_op *op)
 {
 	row->cpu_total_ns += op->end_ns - op->start_ns;
 	row->cuda_total_ns += op->cuda_ns;
-	row->cpu_bytes = plus(row->cpu_bytes, op->cpu_bytes);
-	row->cuda_bytes = plus(row->cuda_bytes, op->cuda_bytes);
-	row->all_flops = flops_plus(row->all_flops, op->all_flops);
+	row->cpu_bytes = table_plus(row->cpu_bytes, op->cpu_bytes);
+	row->cuda_bytes = table_plus(row->cuda_bytes, op->cuda_bytes);
+	row->all_flops = table_flops_plus(row->all_flops, op->all_flops);
 }
 
 static struct table_row *row_of(struct modules *m, uint32_t call, bool backward)
@@ -143,7 +133,7 @@ static struct table_row *row_of(struct modules *m, uint32_t call, bool backward)
 static void add_outside(struct modules *m, const struct tl_op *op, bool is_outermost)
 {
 	add_self(&m->outside, op);
-	m->outside.flops = flops_plus(m->outside.flops, op->flops);
+	m->outside.flops = table_flops_plus(m->outside.flops, op->flops);
 	m->outside.calls += is_outermost;
 	if (is_outermost)
 		add_total(&m->outside, op);
@@ -171,7 +161,7 @@ static void add_op(struct modules *m, uint32_t index)
 	for (; call != TL_NONE; call = t->module_calls.items[call].parent) {
 		struct table_row *row = row_of(m, call, backward);
 
-		row->flops = flops_plus(row->flops, op->flops);
+		row->flops = table_flops_plus(row->flops, op->flops);
 		inner = inner && call != within;
 		if (!inner)
 			continue;
