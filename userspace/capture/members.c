@@ -283,7 +283,7 @@ static int find_python_early(struct capture *c, struct member *m, struct reason 
 {
 	int err = c->options.follow_exec ? 0 : find_python(c, m, why);
 
-	return m->is_child ? 0 : err;
+	return m->is_child || c->started ? 0 : err;
 }
 
 int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why)
@@ -315,7 +315,7 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
 	err = probe_member(c, m, why);
-	if (err >= 0 && is_child)
+	if (err >= 0 && (is_child || c->started))
 		find_python_later(c, m);
 	else if (err >= 0)
 		err = walk_python(c, m, why);

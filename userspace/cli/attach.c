@@ -8,56 +8,15 @@
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/pids.h"
 #include "cli/record.h"
 #include "cli/record_args.h"
-#include "target/process.h"
+#include "target/scan.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PROCESSES_MAX 1024
-
-struct pids {
-	pid_t *items;
-	size_t nr;
-	size_t cap;
-};
-
-static void cleanup_pids(struct pids *p)
-{
-	vec_done(p);
-}
-
-static int parse_pids(const char *text, struct pids *pids)
-{
-	const char *at = text;
-
-	for (;;) {
-		char *end;
-		long pid;
-
-		errno = 0;
-		pid = strtol(at, &end, 10);
-		if (errno || end == at || pid <= 0 || pid > INT32_MAX || (*end && *end != ','))
-			return options_usage_error(&command_attach,
-						   "--pid takes process ids with commas between "
-						   "them, not '%s'",
-						   text);
-		for (size_t i = 0; i < pids->nr; i++)
-			if (pids->items[i] == (pid_t)pid)
-				return options_usage_error(&command_attach, "%ld is named twice",
-							   pid);
-		if (pids->nr >= PROCESSES_MAX || vec_push(pids, (pid_t)pid))
-			return options_usage_error(&command_attach, "at most %d processes at once",
-						   PROCESSES_MAX);
-		if (!*end)
-			return CLI_DONE;
-		at = end + 1;
-	}
-}
 
 static bool has_torch_or_cuda(const struct target_process *p)
 {
@@ -81,29 +40,18 @@ static void warn_of_others(const struct pids *pids)
 	}
 }
 
-static bool matches(const struct target_process *p, const char *pattern)
-{
-	CLEANUP(cleanup_free) char *anywhere = NULL;
-
-	if (!has_torch_or_cuda(p))
-		return false;
-	if (asprintf(&anywhere, "*%s*", pattern) < 0)
-		return false;
-	return !fnmatch(anywhere, p->cmdline ? p->cmdline : p->comm, 0);
-}
-
 static int find_by_name(const char *pattern, struct pids *pids)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 
-	while (proc && (entry = readdir(proc)) && pids->nr < PROCESSES_MAX) {
+	while (proc && (entry = readdir(proc)) && pids->nr < PIDS_MAX) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
 		struct target_process *p;
 
 		if (pid <= 0 || pid == getpid() || target_process__new(pid, NULL, &p))
 			continue;
-		if (matches(p, pattern))
+		if (has_torch_or_cuda(p) && target_process__is_named(p, pattern))
 			(void)vec_push(pids, pid);
 		target_process__free(p);
 	}
@@ -123,7 +71,7 @@ static int choose(const struct record_args *args, struct pids *pids)
 		return options_usage_error(&command_attach,
 					   args->pids ? "give --pid or --name, not both"
 						      : "give --pid PID or --name PATTERN");
-	return args->pids ? parse_pids(args->pids, pids) : find_by_name(args->name, pids);
+	return args->pids ? pids_parse(&command_attach, args->pids, pids) : find_by_name(args->name, pids);
 }
 
 /* Inputs of operators are seen from within the process alone. */

@@ -19,9 +19,8 @@
 #include <unistd.h>
 
 const struct command *const cli_commands[] = {
-	&command_attach, &command_run,	  &command_table,
-	&command_export, &command_merge,  &command_ctl,
-	&command_list,	 &command_doctor, NULL,
+	&command_attach, &command_run,	&command_table,	 &command_export, &command_merge,
+	&command_ctl,	 &command_list, &command_doctor, &command_daemon, NULL,
 };
 
 static void print_help(FILE *out)
