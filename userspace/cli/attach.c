@@ -71,7 +71,8 @@ static int choose(const struct record_args *args, struct pids *pids)
 		return options_usage_error(&command_attach,
 					   args->pids ? "give --pid or --name, not both"
 						      : "give --pid PID or --name PATTERN");
-	return args->pids ? pids_parse(&command_attach, args->pids, pids) : find_by_name(args->name, pids);
+	return args->pids ? pids_parse(&command_attach, args->pids, pids)
+			  : find_by_name(args->name, pids);
 }
 
 /* Inputs of operators are seen from within the process alone. */

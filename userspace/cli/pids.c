@@ -34,8 +34,7 @@ int pids_parse(const struct command *command, const char *text, struct pids *pid
 						   text);
 		for (size_t i = 0; i < pids->nr; i++)
 			if (pids->items[i] == (pid_t)pid)
-				return options_usage_error(command, "%ld is named twice",
-							   pid);
+				return options_usage_error(command, "%ld is named twice", pid);
 		if (pids->nr >= PIDS_MAX || vec_push(pids, (pid_t)pid))
 			return options_usage_error(command, "at most %d processes at once",
 						   PIDS_MAX);

@@ -112,8 +112,7 @@ static void add_numbers(struct buf *out, const struct number *numbers, size_t nr
 static void add_watch(const struct watch_counts *c, struct buf *out)
 {
 	const struct number numbers[] = {
-		{"gpuprof_processes", "gauge", "Processes that are profiled now.",
-		 c->processes_nr},
+		{"gpuprof_processes", "gauge", "Processes that are profiled now.", c->processes_nr},
 		{"gpuprof_attached_total", "counter", "Processes that were attached to.",
 		 c->joined_nr},
 		{"gpuprof_captures_total", "counter", "Captures that were begun.", c->captures_nr},
@@ -158,8 +157,7 @@ static void add_server(const struct daemon *d, struct buf *out)
 			 s.refused_nr},
 			{"gpuprof_http_too_slow_total", "counter",
 			 "Connections that were ended because they took too long.", s.too_slow_nr},
-			{"gpuprof_http_connections", "gauge", "Connections now.",
-			 s.connections_nr},
+			{"gpuprof_http_connections", "gauge", "Connections now.", s.connections_nr},
 			{"gpuprof_profiles_running", "gauge", "Profiles that are being made.",
 			 profiles__nr(d->profiles)},
 			{"gpuprof_recordings_kept", "gauge", "Recordings that can be fetched.", nr},

@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS    1000000000ULL
-#define SCAN_NS	     SECOND_NS
-#define LOOK_NS_MAX  (30 * SECOND_NS)
-#define RETRY_NS     (10 * SECOND_NS)
-#define TRIES_MAX    3
+#define SECOND_NS   1000000000ULL
+#define SCAN_NS	    SECOND_NS
+#define LOOK_NS_MAX (30 * SECOND_NS)
+#define RETRY_NS    (10 * SECOND_NS)
+#define TRIES_MAX   3
 
 enum state {
 	UNKNOWN, /* not looked into, or nothing for us in it */

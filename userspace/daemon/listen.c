@@ -81,9 +81,9 @@ static void tell_address(int fd, char ret_text[LISTEN_BYTES])
 		(void)inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
 	else
 		(void)inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
-	(void)snprintf(ret_text, LISTEN_BYTES, at.ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host,
-		       (unsigned int)ntohs(at.ss_family == AF_INET6 ? v6->sin6_port
-								    : v4->sin_port));
+	(void)snprintf(
+		ret_text, LISTEN_BYTES, at.ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host,
+		(unsigned int)ntohs(at.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port));
 }
 
 int listen_open(const struct sockaddr_storage *address, socklen_t bytes,

@@ -225,8 +225,9 @@ void totals__text(const struct totals *t, struct buf *out)
 	for (size_t i = 0; i < t->losses.nr; i++)
 		metrics_count(out, "gpuprof_losses_total", "loss", t->losses.items[i].name,
 			      t->losses.items[i].nr);
-	metrics_family(out, "gpuprof_recordings_total", "counter", "Recordings that are in the "
-								   "metrics.");
+	metrics_family(out, "gpuprof_recordings_total", "counter",
+		       "Recordings that are in the "
+		       "metrics.");
 	metrics_count(out, "gpuprof_recordings_total", NULL, NULL, t->recordings_nr);
 	metrics_family(out, "gpuprof_events_total", "counter", "Events in these recordings.");
 	metrics_count(out, "gpuprof_events_total", NULL, NULL, t->events_nr);

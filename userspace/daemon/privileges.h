@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the daemon may do, given away as soon as it is no longer needed. The kernel keeps this thread
- * by thread: what a thread has given away stays with those it starts. It is no wall between the
- * threads of one program, who share its memory; it is one less thing that a mistake can do.
+ * What the daemon may do, given away as soon as it is no longer needed. The kernel keeps this
+ * thread by thread: what a thread has given away stays with those it starts. It is no wall between
+ * the threads of one program, who share its memory; it is one less thing that a mistake can do.
  */
 #ifndef GP_DAEMON_PRIVILEGES_H
 #define GP_DAEMON_PRIVILEGES_H

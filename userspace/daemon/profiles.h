@@ -32,8 +32,9 @@ void profiles__free(struct profiles *ps);
 int profiles__ask(struct profiles *ps, enum profile_kind kind, int32_t pid, uint32_t seconds,
 		  struct profile **ret_profile);
 
-/* What became of it: -EAGAIN: nothing yet; 0: *ret_fd reads it, as gzip, and is the caller's; -ESRCH:
- * no such process is captured; or another -errno. Afterwards (unless -EAGAIN) it is gone. */
+/* What became of it: -EAGAIN: nothing yet; 0: *ret_fd reads it, as gzip, and is the caller's;
+ * -ESRCH: no such process is captured; or another -errno. Afterwards (unless -EAGAIN) it is gone.
+ */
 int profiles__get(struct profiles *ps, struct profile *p, int *ret_fd);
 
 /* Nobody waits for it any more. */
@@ -45,14 +46,14 @@ void profiles__abandon(struct profiles *ps, struct profile *p);
 bool profiles__turn(struct profiles *ps, uint64_t now_ns, bool (*has)(void *arg, int32_t pid),
 		    void *arg);
 
-/* All recordings below `next` have ended, and none is in progress or the one of that number has just
- * begun. */
+/* All recordings below `next` have ended, and none is in progress or the one of that number has
+ * just begun. */
 void profiles__cut(struct profiles *ps, uint64_t next, uint64_t now_ns);
 
 /* ---- the thread that reads recordings ---- */
 
-/* Adds the recording of that number to those that want it; NULL: it could not be read, and they fail
- * with `err`. */
+/* Adds the recording of that number to those that want it; NULL: it could not be read, and they
+ * fail with `err`. */
 void profiles__add(struct profiles *ps, uint64_t nr, const struct timeline *t, int err);
 
 /* All recordings below `next` have been added: finishes what is complete now. */

@@ -73,8 +73,7 @@ static bool number(const char *text, uint32_t max, uint32_t *ret_number)
 
 static struct request profile_of(const struct request_parts *parts, enum profile_kind kind)
 {
-	struct request r = {
-		.what = REQUEST_PROFILE, .profile = kind, .seconds = SECONDS_DEFAULT};
+	struct request r = {.what = REQUEST_PROFILE, .profile = kind, .seconds = SECONDS_DEFAULT};
 	uint32_t n;
 
 	if (parts->seconds && (!number(parts->seconds, PROFILES_SECONDS_MAX, &n)))

@@ -26,7 +26,7 @@ struct request_parts {
 };
 
 struct request_rules {
-	const char *token;   /* NULL: none is needed */
+	const char *token; /* NULL: none is needed */
 	size_t token_bytes;
 	bool local_only; /* it listens to this machine alone: no other name may lead here */
 };

@@ -2,8 +2,9 @@
 
 /*
  * The server's thread. libmicrohttpd is run from it, rather than by a thread of its own, so that it
- * has no privileges and so that everything about a connection happens in one place. What the library
- * bounds is how long a connection may be silent; that it also must get somewhere is bounded here.
+ * has no privileges and so that everything about a connection happens in one place. What the
+ * library bounds is how long a connection may be silent; that it also must get somewhere is bounded
+ * here.
  */
 #include "daemon/server.h"
 
@@ -113,8 +114,8 @@ static enum MHD_Result refuse(struct server *s, struct MHD_Connection *c, struct
 
 	buf__printf(&text, "%s\n", why);
 	if (!buf__error(&text))
-		response = MHD_create_response_from_buffer(text.nr, text.bytes,
-							   MHD_RESPMEM_MUST_COPY);
+		response =
+			MHD_create_response_from_buffer(text.nr, text.bytes, MHD_RESPMEM_MUST_COPY);
 	buf__done(&text);
 	if (!response)
 		return MHD_NO;
@@ -189,8 +190,8 @@ static enum MHD_Result answer_profile(struct server *s, struct MHD_Connection *c
 static enum MHD_Result begin_profile(struct server *s, struct MHD_Connection *c, struct peer *peer,
 				     const struct request *r)
 {
-	int err = profiles__ask(s->options.profiles, r->profile, r->pid, r->seconds,
-				&peer->profile);
+	int err =
+		profiles__ask(s->options.profiles, r->profile, r->pid, r->seconds, &peer->profile);
 
 	if (err)
 		return refuse(s, c, peer,
@@ -452,8 +453,7 @@ int server__new(const struct server_options *options, struct reason *why,
 	s->options = *options;
 	s->fd = -1;
 	if (options->token_file)
-		err = listen_read_token(options->token_file, why, &s->token,
-					&s->rules.token_bytes);
+		err = listen_read_token(options->token_file, why, &s->token, &s->rules.token_bytes);
 	s->rules.token = s->token;
 	err = err ? err : open_socket(s, why);
 	err = err ? err : start_library(s, why);

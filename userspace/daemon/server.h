@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * HTTP. One thread with no privileges serves all; it never waits for the one that captures. How many
- * connections there are, how long each may take and how much it may send are bounded.
+ * HTTP. One thread with no privileges serves all; it never waits for the one that captures. How
+ * many connections there are, how long each may take and how much it may send are bounded.
  */
 #ifndef GP_DAEMON_SERVER_H
 #define GP_DAEMON_SERVER_H
@@ -28,9 +28,9 @@ struct server_options {
 };
 
 struct server_counts {
-	uint64_t answered_nr;  /* requests with status 200 */
-	uint64_t refused_nr;   /* with another one */
-	uint64_t too_slow_nr;  /* connections that were ended because they took too long */
+	uint64_t answered_nr;	 /* requests with status 200 */
+	uint64_t refused_nr;	 /* with another one */
+	uint64_t too_slow_nr;	 /* connections that were ended because they took too long */
 	uint64_t connections_nr; /* now */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A list of recordings, oldest first. Files lie in the folder under their ids; they are found by the
- * list alone, never by a name that somebody sent.
+ * A list of recordings, oldest first. Files lie in the folder under their ids; they are found by
+ * the list alone, never by a name that somebody sent.
  */
 #include "daemon/shelf.h"
 
@@ -19,9 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SUFFIX	    ".gpuprof"
-#define COPY_BYTES  (1 << 16)
-#define SECOND_NS   1000000000ULL
+#define SUFFIX	   ".gpuprof"
+#define COPY_BYTES (1 << 16)
+#define SECOND_NS  1000000000ULL
 
 struct shelf {
 	pthread_mutex_t lock;
@@ -110,8 +110,8 @@ static int add_file(struct shelf *s, const char *name)
 		free(item);
 		return 0;
 	}
-	(void)snprintf(item->id, sizeof(item->id), "%.*s",
-		       (int)(strlen(name) - strlen(SUFFIX)), name);
+	(void)snprintf(item->id, sizeof(item->id), "%.*s", (int)(strlen(name) - strlen(SUFFIX)),
+		       name);
 	item->bytes = (uint64_t)st.st_size;
 	item->start_realtime_ns = (uint64_t)st.st_mtim.tv_sec * SECOND_NS;
 	item->on_disk = true;

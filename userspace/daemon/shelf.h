@@ -31,7 +31,8 @@ struct shelf;
 
 /* `folder` NULL: all in memory. What an earlier daemon has left in the folder is on the shelf, too.
  * 0 or -errno with a reason. */
-int shelf__new(const char *folder, uint64_t bytes_max, struct reason *why, struct shelf **ret_shelf);
+int shelf__new(const char *folder, uint64_t bytes_max, struct reason *why,
+	       struct shelf **ret_shelf);
 void shelf__free(struct shelf *s);
 
 /* Puts a recording there; its descriptor becomes the shelf's in any case. 0, or -errno where it

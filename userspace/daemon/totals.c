@@ -23,8 +23,8 @@
 #define STALE_PARTS_NR 60		 /* an operator not seen in so many may lose its series */
 
 const uint64_t totals_bounds_ns[TOTALS_BUCKETS] = {
-	1 * MS_NS,    5 * MS_NS / 2,  5 * MS_NS,      10 * MS_NS,	 25 * MS_NS,
-	50 * MS_NS,   100 * MS_NS,    250 * MS_NS,    500 * MS_NS,	 1 * SECOND_NS,
+	1 * MS_NS,	   5 * MS_NS / 2, 5 * MS_NS,	  10 * MS_NS,	  25 * MS_NS,
+	50 * MS_NS,	   100 * MS_NS,	  250 * MS_NS,	  500 * MS_NS,	  1 * SECOND_NS,
 	5 * SECOND_NS / 2, 5 * SECOND_NS, 10 * SECOND_NS, 60 * SECOND_NS, UINT64_MAX};
 
 /* What one operator did in one recording. */
@@ -371,9 +371,8 @@ static void add_gpus(struct adding *a)
 	}
 	for (size_t i = 0; i < gpu->work.nr; i++) {
 		const struct tl_gpu *g = &gpu->work.items[i];
-		struct total_device *d = g->kind == TL_GPU_KERNEL
-						 ? device_of_work(a, g->process, g->device)
-						 : NULL;
+		struct total_device *d =
+			g->kind == TL_GPU_KERNEL ? device_of_work(a, g->process, g->device) : NULL;
 
 		if (d)
 			d->kernels_nr++;

@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TOTALS_OPS	  50   /* with series of their own, per process */
-#define TOTALS_DEVICES	  64   /* per process */
+#define TOTALS_OPS	  50 /* with series of their own, per process */
+#define TOTALS_DEVICES	  64 /* per process */
 #define TOTALS_PROCESSES  4096
 #define TOTALS_LOSSES	  256
 #define TOTALS_NAME_BYTES 256

@@ -28,8 +28,8 @@ struct watch {
 	struct capture *capture; /* NULL: none is going on */
 	int fd;			 /* of the recording in progress */
 	char path[64];
-	uint64_t next_nr;	 /* of the next recording */
-	uint64_t began_ns;	 /* the recording in progress */
+	uint64_t next_nr;  /* of the next recording */
+	uint64_t began_ns; /* the recording in progress */
 	uint64_t began_events_nr;
 	uint64_t busy_ns; /* when a process was last in the capture */
 	uint64_t retry_ns;

@@ -26,8 +26,8 @@ struct pprof_tables {
 	struct hash text_of; /* interned text -> its position */
 	struct hash function_of;
 	struct hash mapping_of;
-	struct hash frame_of; /* frame id of the recording -> location */
-	struct hash leaf_of;  /* mapping and text -> location */
+	struct hash frame_of;	 /* frame id of the recording -> location */
+	struct hash leaf_of;	 /* mapping and text -> location */
 	struct hash location_of; /* what is in it, mixed -> location */
 	VEC(char *) texts;
 	VEC(Pprof__Function) functions;
