@@ -19,6 +19,7 @@
 #define SECOND_NS 1000000000ULL
 
 enum state {
+	NEW,
 	ASKED,	 /* waits for a recording to begin */
 	RUNNING, /* until its time is over */
 	ENDING,	 /* its last recording is to be cut */
@@ -168,9 +169,11 @@ bool profiles__turn(struct profiles *ps, uint64_t now_ns, bool (*has)(void *arg,
 	for (size_t i = 0; i < ps->list.nr; i++) {
 		struct profile *p = ps->list.items[i];
 
-		if (p->state == ASKED && p->pid && !has(arg, p->pid)) {
-			p->state = CUT;
-			p->err = -ESRCH;
+		if (p->state == NEW) {
+			bool there = !p->pid || has(arg, p->pid);
+
+			p->state = there ? ASKED : CUT;
+			p->err = there ? 0 : -ESRCH;
 		}
 		if (p->state == RUNNING && now_ns >= p->end_ns)
 			p->state = ENDING;
