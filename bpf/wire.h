@@ -553,7 +553,8 @@ enum gp_loss {
 	GP_LOSS_UNWIND_RULE = 23,   /* native stacks cut at code that has no unwind information */
 	GP_LOSS_UNWIND_HARD = 24,   /* native stacks cut where a rule is not one of ours */
 	GP_LOSS_UNWIND_MEMORY = 25, /* native stacks cut where the thread's stack made no sense */
-	GP_LOSS_NR = 26,
+	GP_LOSS_UNWRITTEN = 26,	    /* events that no recording could be written of */
+	GP_LOSS_NR = 27,
 };
 
 /* Ops open on one thread at a time. */

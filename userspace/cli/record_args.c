@@ -54,6 +54,27 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .help = "Record steps as torch.profiler.schedule says, each cycle into a "        \
 			 "recording of its own: REC.1.gpuprof, REC.2.gpuprof and so on unless "    \
 			 "repeat=1."},                                                             \
+		{.name = "rotate",                                                                 \
+		 .kind = OPTION_SECONDS,                                                           \
+		 ARG(rotate_s),                                                                    \
+		 .value_name = "SEC",                                                              \
+		 .help = "Begin a new recording every SEC seconds: REC.1.gpuprof, REC.2.gpuprof "  \
+			 "and so on, each whole by itself."},                                      \
+		{.name = "keep",                                                                   \
+		 .kind = OPTION_NUMBER,                                                            \
+		 ARG(keep),                                                                        \
+		 .value_name = "N",                                                                \
+		 .min = 2,                                                                         \
+		 .max = 1000000,                                                                   \
+		 .help = "With --rotate or --max-bytes: keep the last N recordings, remove older " \
+			 "ones."},                                                                 \
+		{.name = "max-bytes",                                                              \
+		 .kind = OPTION_BYTES,                                                             \
+		 ARG(max_bytes),                                                                   \
+		 .value_name = "BYTES",                                                            \
+		 .min = 1 << 20,                                                                   \
+		 .help = "Keep all recordings together below BYTES (1G, 500M) at any time: begin " \
+			 "a new one early, remove the oldest."},                                   \
 		{.name = "ops",                                                                    \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(ops),                                                                         \

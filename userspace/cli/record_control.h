@@ -18,8 +18,9 @@ struct record_control {
 	const char *path; /* of the recording */
 	pid_t *pids;
 	size_t pids_nr;
-	unsigned int waited; /* turns for a switch to be done */
-	bool waiting;	     /* someone waits for that */
+	unsigned int waited; /* turns for what was asked to be done */
+	bool waiting;	     /* someone waits for a switch */
+	uint32_t rotated_nr; /* someone waits for so many recordings to have ended; 0: nobody */
 };
 
 /* Answers who asks, if anyone does. Called often; true: the capture is to end. */

@@ -86,6 +86,7 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_UNWIND_RULE] = "unwind_rule",
 		[GP_LOSS_UNWIND_HARD] = "unwind_hard",
 		[GP_LOSS_UNWIND_MEMORY] = "unwind_memory",
+		[GP_LOSS_UNWRITTEN] = "unwritten",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Recordings one after another for as long as it takes: when the next one begins, and which of the
+ * old ones go.
+ */
+#ifndef GP_CLI_ROTATE_H
+#define GP_CLI_ROTATE_H
+
+#include "base/vec.h"
+#include "capture/capture.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rotate_options {
+	double every_s;	    /* 0: not by time */
+	long keep;	    /* so many at most, that in progress included; 0: all */
+	uint64_t max_bytes; /* of all together, at any time; 0: any */
+};
+
+struct record_args;
+
+/* What the command line says of it, nothing perhaps. Logs what it must not say. Returns CLI_DONE or
+ * CLI_USAGE. */
+int rotate_options_from(const struct record_args *args, struct rotate_options *ret_options);
+
+/* Whether recordings are to follow one another at all. */
+bool rotate_wanted(const struct rotate_options *o);
+
+struct rotate {
+	struct rotate_options options;
+	char *(*path)(void *arg, unsigned int nr); /* of a recording, to be freed */
+	void *path_arg;
+	uint64_t begun_ns;    /* when the recording in progress did */
+	uint32_t oldest_nr;   /* those before it are gone */
+	uint32_t ended_nr;    /* so many have ended */
+	VEC(uint64_t) bytes;  /* of those, from the oldest on */
+	uint64_t ended_bytes; /* of these together */
+	bool full_told;
+};
+
+/* `path` and its argument are borrowed. */
+void rotate__init(struct rotate *r, const struct rotate_options *options,
+		  char *(*path)(void *, unsigned int), void *path_arg);
+void rotate__done(struct rotate *r);
+
+/* Called often: begins the next recording where that is due, takes old ones away. */
+void rotate__turn(struct rotate *r, struct capture *c);
+
+/* The capture has ended: says what is kept. Returns an enum cli_status: CLI_LOST if events were
+ * lost.
+ */
+int rotate__end(const struct rotate *r, const struct capture_status *s, bool quiet);
+
+/* For struct recording_room; `rotate` is a struct rotate. */
+bool rotate_make_room(void *rotate, uint64_t bytes, int err);
+
+#endif /* GP_CLI_ROTATE_H */
