@@ -38,7 +38,6 @@ struct daemon {
 	struct server *server;
 	struct watch *watch;
 	uint64_t start_realtime_ns;
-	uint64_t cut_next; /* what profiles__cut() was told last */
 	pthread_mutex_t lock;
 	/* Of the capturing thread, for the server's. */
 	struct watch_counts counts;
@@ -236,13 +235,14 @@ static bool healthy(void *arg)
 
 /* ---- the capturing thread ---- */
 
+static void on_began(uint64_t nr, void *arg)
+{
+	profiles__cut(((struct daemon *)arg)->profiles, nr, clock_ns(CLOCK_MONOTONIC));
+}
+
 static void on_ended(const struct watch_recording *recording, void *arg)
 {
-	struct daemon *d = arg;
-
-	d->cut_next = recording->nr + 1;
-	profiles__cut(d->profiles, d->cut_next, clock_ns(CLOCK_MONOTONIC));
-	reader__give(d->reader, recording);
+	reader__give(((struct daemon *)arg)->reader, recording);
 }
 
 static bool has_process(void *arg, int32_t pid)
@@ -270,12 +270,24 @@ static int make_watch(struct daemon *d, const struct daemon_options *o, struct r
 		.find = o->find,
 		.period_ns = o->period_ns,
 		.events_max = EVENTS_MAX,
+		.began = on_began,
 		.ended = on_ended,
 		.arg = d,
 	};
 
 	d->watch = watch__new(&watch);
 	return d->watch ? watch__try(d->watch, why) : reason_set(why, -ENOMEM, "out of memory");
+}
+
+/* Each process takes some descriptors. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int daemon__new(const struct daemon_options *options, struct reason *why,
@@ -295,6 +307,7 @@ int daemon__new(const struct daemon_options *options, struct reason *why,
 	if (!d)
 		return reason_set(why, -ENOMEM, "out of memory");
 	(void)pthread_mutex_init(&d->lock, NULL);
+	raise_descriptors();
 	d->start_realtime_ns = clock_ns(CLOCK_REALTIME);
 	d->turned_ns = clock_ns(CLOCK_MONOTONIC);
 	d->profiles = server.profiles = profiles__new();

@@ -46,8 +46,7 @@ void profiles__abandon(struct profiles *ps, struct profile *p);
 bool profiles__turn(struct profiles *ps, uint64_t now_ns, bool (*has)(void *arg, int32_t pid),
 		    void *arg);
 
-/* All recordings below `next` have ended, and none is in progress or the one of that number has
- * just begun. */
+/* What happens from now on is in recordings from the one of number `next` on. */
 void profiles__cut(struct profiles *ps, uint64_t next, uint64_t now_ns);
 
 /* ---- the thread that reads recordings ---- */

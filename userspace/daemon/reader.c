@@ -26,7 +26,7 @@
 
 #define SECOND_NS   1000000000ULL
 #define WAIT_NS	    100000000ULL
-#define QUEUE_MAX   4 /* recordings that wait, with their memory */
+#define QUEUE_MAX   32 /* recordings that wait, with their memory */
 #define QUEUE_BYTES (64LL << 20)
 
 struct reader {

@@ -22,6 +22,7 @@
 #define SUFFIX	   ".gpuprof"
 #define COPY_BYTES (1 << 16)
 #define SECOND_NS  1000000000ULL
+#define ITEMS_MAX  256 /* in memory, and on disk: each is an open file */
 
 struct shelf {
 	pthread_mutex_t lock;
@@ -76,11 +77,21 @@ static void remove_at(struct shelf *s, size_t at)
 	drop_holder(item);
 }
 
-/* Makes room for so many bytes more, in memory or on disk. */
+static size_t number_of_all(const struct shelf *s, bool on_disk)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->items.nr; i++)
+		nr += s->items.items[i]->on_disk == on_disk;
+	return nr;
+}
+
+/* Makes room for one of so many bytes more, in memory or on disk. */
 static void make_room(struct shelf *s, uint64_t bytes, bool on_disk)
 {
 	for (size_t i = 0; i < s->items.nr;) {
-		if (bytes_of_all(s, on_disk) + bytes <= s->bytes_max)
+		if (bytes_of_all(s, on_disk) + bytes <= s->bytes_max &&
+		    number_of_all(s, on_disk) < ITEMS_MAX)
 			return;
 		if (s->items.items[i]->on_disk == on_disk)
 			remove_at(s, i);

@@ -2,7 +2,8 @@
 
 /*
  * The last recordings, for those who want to have one: in memory, or in a folder. The oldest go
- * where they would take more room than they may. Every function may be called by any thread.
+ * where they would take more room than they may, or there are more than 256. Every function may be
+ * called by any thread.
  */
 #ifndef GP_DAEMON_SHELF_H
 #define GP_DAEMON_SHELF_H

@@ -30,6 +30,9 @@ struct watch_options {
 	struct finder_options find;
 	uint64_t period_ns;  /* of a recording, at most */
 	uint64_t events_max; /* a recording ends where it has so many */
+	/* The recording of this number has begun, or would: none is in progress. What was before is
+	 * in those of lower numbers, some of which may not have ended. */
+	void (*began)(uint64_t nr, void *arg);
 	void (*ended)(const struct watch_recording *recording, void *arg);
 	void *arg;
 };
