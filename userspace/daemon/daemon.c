@@ -28,7 +28,7 @@
 
 #define SECOND_NS  1000000000ULL
 #define TURN_MS	   20
-#define EVENTS_MAX 250000 /* of a recording: about 60 MB while it is read */
+#define EVENTS_MAX 150000 /* of a recording: about 50 MB while it is read */
 #define STUCK_NS   (60 * SECOND_NS)
 
 struct daemon {

@@ -20,7 +20,7 @@ uint64_t privileges_of_capture(void)
 	return BIT(CAP_BPF) | BIT(CAP_PERFMON) | /* programs, rings and probes */
 	       BIT(CAP_SYS_ADMIN) |		 /* /proc/PID/map_files; probes before Linux 5.8 */
 	       BIT(CAP_SYS_PTRACE) |		 /* other processes' memory and libraries */
-	       BIT(CAP_DAC_READ_SEARCH);	 /* their files, whoever owns them */
+	       BIT(CAP_DAC_OVERRIDE); /* their files, whoever owns them: /proc/PID/mem too */
 }
 
 /* A capability that the kernel does not know is none that could be given away. */

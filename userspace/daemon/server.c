@@ -67,6 +67,11 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
 }
 
+static bool is_stopping(const struct server *s)
+{
+	return __atomic_load_n(&s->stop, __ATOMIC_RELAXED);
+}
+
 /* ---- answers ---- */
 
 static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, struct peer *peer,
@@ -227,7 +232,7 @@ static void look_after_profile(struct server *s, struct peer *peer)
 	struct MHD_Connection *c = peer->waiting;
 	int err = profiles__get(s->options.profiles, peer->profile, &peer->profile_fd);
 
-	if (err == -EAGAIN && !s->stop && !hung_up(peer))
+	if (err == -EAGAIN && !is_stopping(s) && !hung_up(peer))
 		return;
 	if (err == -EAGAIN)
 		abandon(s, peer);
@@ -398,7 +403,7 @@ static void *serve(void *arg)
 
 	/* With what it has it could not be refused; then it goes on with them. */
 	(void)privileges_keep(0, &why);
-	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
+	while (!is_stopping(s)) {
 		(void)MHD_run_wait(s->mhd, TURN_MS);
 		look_after_peers(s);
 	}
