@@ -232,26 +232,34 @@ def test_those_that_die_meanwhile():
         crowd.call(1)
 
 
-def test_killed(target):
-    with Daemon("--pid", target.pid, "--no-inject", *SHORT) as daemon:
+@pytest.fixture
+def own():
+    """A target that nobody else profiles."""
+    with harness.Target("mlp") as started:
+        yield started
+        started.leave()
+
+
+def test_killed(own):
+    with Daemon("--pid", own.pid, "--no-inject", *SHORT) as daemon:
         daemon.wait_processes(1)
         daemon.signal(signal.SIGKILL)
         daemon.wait()
-    target.step(3)
-    assert not harness.text_differences(target.pid)
+    own.step(3)
+    assert not harness.text_differences(own.pid)
 
 
-def test_ends_cleanly_while_asked(target):
+def test_ends_cleanly_while_asked(own):
     """With a profile on its way and a connection that says nothing."""
-    with Daemon("--pid", target.pid, *SHORT) as daemon:
+    with Daemon("--pid", own.pid, *SHORT) as daemon:
         daemon.wait_processes(1)
         with socket.create_connection((daemon.host, daemon.port)) as asks, \
                 socket.create_connection((daemon.host, daemon.port)):
             asks.sendall(b"GET /debug/pprof/profile?seconds=500 HTTP/1.1\r\nHost: localhost\r\n\r\n")
             daemon.wait_sum(1, "gpuprof_profiles_running")
             assert daemon.end() == 0, daemon.told()
-    assert not harness.text_differences(target.pid)
-    target.step(1)
+    assert not harness.text_differences(own.pid)
+    own.step(1)
 
 
 # ---- the disk ----
