@@ -2,10 +2,10 @@
 
 /*
  * Operators that are called without their at::_ops::NAME::call (torch.ops, TorchScript, libraries
- * of operators), and the ranges of record_function(), which are operators of that kind. The probe
- * is where the caller asks which callbacks are to be told; the caller's registers then hold the
- * operator, in one that the compiler chose, so all are tried: what is no operator does not look
- * like one. Nothing that is read is believed further than to name an event.
+ * of operators), and the ranges of record_function(), which are operators of that kind, and of
+ * NVTX. The probe is where the caller asks which callbacks are to be told; the caller's registers
+ * then hold the operator, in one that the compiler chose, so all are tried: what is no operator
+ * does not look like one. Nothing that is read is believed further than to name an event.
  */
 #include "op.bpf.h"
 
@@ -250,6 +250,43 @@ int gp_range(struct pt_regs *ctx)
 	if (!bpf_probe_read_user(&name, sizeof(name), (const void *)PT_REGS_PARM2(ctx)) &&
 	    read_text(t->found.name, &name, GP_FOUND_NAME_BYTES))
 		frame->name_id = found_name(t, site.now);
+	return 0;
+}
+
+/* ---- NVTX, where it is a library: its ranges are ranges like those ---- */
+
+/* int nvtxRangePushA(const char *) */
+SEC("uprobe")
+int gp_nvtx_push(struct pt_regs *ctx)
+{
+	struct thread_frame *frame;
+	struct thread_state *t;
+	struct op_site site;
+	__u32 op;
+
+	if (!op_begin(ctx, &site))
+		return 0;
+	t = site.thread;
+	clear_found(&t->found);
+	(void)bpf_probe_read_user_str(t->found.name, GP_FOUND_NAME_BYTES,
+				      (const void *)PT_REGS_PARM1(ctx));
+	op = op_open(&site, found_name(t, site.now));
+	frame = top_if(t, op);
+	if (frame)
+		range_stay(t, frame);
+	else
+		t->ranges_over++;
+	return 0;
+}
+
+/* int nvtxRangePop(void) */
+SEC("uprobe")
+int gp_nvtx_pop(struct pt_regs *ctx)
+{
+	struct op_site site;
+
+	if (op_begin(ctx, &site))
+		range_close(site.thread, site.now);
 	return 0;
 }
 

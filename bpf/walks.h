@@ -49,6 +49,14 @@ struct gp_python {
 	__u16 sees_catches;  /* ops that an exception has left are known to have ended */
 	__u16 is_known;	     /* the rest is there */
 	__u16 frame_entry;   /* a byte, not 0: see `entries` of gp_ev_stack. 0: no such field */
+	/* For calls of modules; the kernel has no use for these. */
+	__u16 frame_locals; /* of the first local variable, from the frame's beginning */
+	__u16 code_file; /* of a code object: two texts, and how many local variables there are */
+	__u16 code_name;
+	__u16 code_locals_nr;
+	__u16 text_bytes;   /* where the characters of an ASCII text begin */
+	__u16 dict_version; /* of a dict: a number that no other one had, up to 3.13, else 0 */
+	__u16 reserved[2];
 };
 
 /* One step of the checksum of a code object. */

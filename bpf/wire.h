@@ -45,6 +45,9 @@ enum gp_event_kind {
 	GP_EV_SCHEMAS = 22, /* gp_ev_schemas: what the operators of a process may write */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
 	GP_EV_COLLECTIVE = 28, /* gp_ev_collective: one call of NCCL, by uprobe */
+	GP_EV_TRIGGER = 34,    /* gp_ev_trigger: why a flight recorder wrote what it held */
+	GP_EV_THREAD_STACK = 35, /* gp_ev_thread_stack: where a thread was then */
+	GP_EV_MODULE_CALL = 40,	 /* gp_ev_module_call: one call of an nn.Module */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -99,6 +102,24 @@ struct gp_ev_op_inputs {
 	__u32 reserved;
 };
 
+/* Calls of modules within each other, at most. */
+#define GP_MODULE_DEPTH 64
+
+/*
+ * One call of an nn.Module, as far as ops tell: from the begin of the first op in it to the end of
+ * the last one. The ops in it are those of its thread with instances from `first` to `last`. Told
+ * when the thread's next op finds that it is over.
+ */
+struct gp_ev_module_call {
+	struct gp_ev_head head; /* time_ns: end */
+	__u64 start_ns;
+	__u64 first; /* instances */
+	__u64 last;
+	__u64 object;  /* address of the module */
+	__u32 name_id; /* of its type */
+	__u32 depth;   /* how many calls of modules it lies in */
+};
+
 /* Nothing was collected from start_ns to head.time_ns, as someone wanted. */
 struct gp_ev_pause {
 	struct gp_ev_head head;
@@ -109,6 +130,33 @@ struct gp_ev_pause {
 struct gp_ev_step {
 	struct gp_ev_head head;
 	__u32 cycle_nr; /* operators in a step */
+	__u32 reserved;
+};
+
+enum gp_trigger {
+	GP_TRIGGER_SLOW_STEP = 1,
+	GP_TRIGGER_OOM = 2,    /* a request for memory was refused */
+	GP_TRIGGER_HANG = 3,   /* no step, or where there are none no event, for too long */
+	GP_TRIGGER_SIGNAL = 4, /* someone sent gpuprof a signal */
+	GP_TRIGGER_ASKED = 5,  /* gpuprof ctl dump */
+};
+
+/* Written by gpuprof; never in a ring. What does not apply is 0. */
+struct gp_ev_trigger {
+	struct gp_ev_head head; /* time_ns: when it happened, or was noticed */
+	__u64 start_ns;		/* of the step; of the last step or event before a hang */
+	__u64 bound_ns;		/* what it was not to take longer than */
+	__u64 usual_ns;		/* the median of the steps before */
+	__u64 step_nr;		/* steps that had ended since the capture began */
+	__u64 bytes;		/* asked for and not given */
+	__u32 what;		/* enum gp_trigger */
+	__u32 reserved;
+};
+
+/* Written by gpuprof; never in a ring. */
+struct gp_ev_thread_stack {
+	struct gp_ev_head head;
+	__u32 stack_id;
 	__u32 reserved;
 };
 
@@ -554,7 +602,8 @@ enum gp_loss {
 	GP_LOSS_UNWIND_HARD = 24,   /* native stacks cut where a rule is not one of ours */
 	GP_LOSS_UNWIND_MEMORY = 25, /* native stacks cut where the thread's stack made no sense */
 	GP_LOSS_UNWRITTEN = 26,	    /* events that no recording could be written of */
-	GP_LOSS_NR = 27,
+	GP_LOSS_MODULES = 27,	    /* ops of which it is not known which modules called them */
+	GP_LOSS_NR = 28,
 };
 
 /* Ops open on one thread at a time. */
@@ -578,7 +627,8 @@ enum gp_feature {
 	GP_FEATURE_STACKS = 128, /* Python stacks of ops; likewise */
 	/* Memory of the inputs; only together with GP_FEATURE_SHAPES. */
 	GP_FEATURE_TENSORS = 512,
-	GP_FEATURE_STEPS = 4096, /* annotations alone, unless GP_FEATURE_OPS is wanted too */
+	GP_FEATURE_STEPS = 4096,   /* annotations alone, unless GP_FEATURE_OPS is wanted too */
+	GP_FEATURE_MODULES = 8192, /* calls of modules; together with GP_FEATURE_OPS */
 };
 
 enum gp_collector_state {
@@ -616,7 +666,7 @@ struct gp_ring_page {
 	char message[512]; /* why `failed`, for people */
 	__u64 timed_ns;	   /* time that callbacks took which the collector has timed */
 	__u64 timed_nr;	   /* and how many those were: one of many */
-	/* written by gpuprof before it wants GP_FEATURE_STACKS */
+	/* written by gpuprof before it wants GP_FEATURE_STACKS or _MODULES */
 	struct gp_python python;
 };
 

@@ -30,7 +30,8 @@ def switched(recordings):
     path = str(recordings / "ctl.sock")
     with harness.Target("mlp") as target:
         with harness.Gpuprof("attach", "--pid", target.pid, "--socket", path, "--memory", "-o",
-                             recordings / "switched.gpuprof") as profiler:
+                             recordings / "switched.gpuprof", "--metadata",
+                             "run=7,model=tiny,traceEvents=x") as profiler:
             profiler.wait_recording()
             facts = {"pid": target.pid, "mode": os.stat(path).st_mode}
             for command, steps in ((None, 3), (["stop"], 4), (["start"], 0),
@@ -42,6 +43,7 @@ def switched(recordings):
                 target.step(steps)
             facts["dump"] = ctl(path, "dump")
             facts["dumped"] = harness.Recording(facts["dump"].stdout.strip()).rows()
+            assert ctl(path, "metadata", "run=8,note=a b").status == harness.DONE
             assert ctl(path, "end").status == harness.DONE
             assert profiler.wait() == harness.DONE, profiler.told()
             facts["told"] = profiler.told()
@@ -49,6 +51,23 @@ def switched(recordings):
     assert not os.path.exists(path)
     facts["recording"] = harness.Recording(recordings / "switched.gpuprof")
     return facts
+
+
+def test_words_of_ones_own(switched):
+    """As add_metadata() has them in the trace; the last of one key counts."""
+    trace = switched["recording"].chrome()
+    assert (trace["run"], trace["model"], trace["note"]) == ("8", "tiny", "a b")
+    assert isinstance(trace["traceEvents"], list)
+    capture = switched["recording"].table()["capture"]
+    assert capture["user:run"] == "8" and capture["user:traceEvents"] == "x"
+
+
+@pytest.mark.parametrize("text", ["", "=x", "key", "a=1,,b=2", "a=\x1b"])
+def test_words_that_are_none(text):
+    for words in (["attach", "--pid", "1", "--metadata", text], ["ctl", "metadata", text]):
+        done = harness.gpuprof(*words)
+        assert done.status == harness.USAGE, done
+        assert "KEY=VALUE" in done.stderr
 
 
 @pytest.mark.versions

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 
 import pytest
@@ -204,6 +205,25 @@ def test_full_disk(small_disk):
     last = harness.Recording(small_disk / ("r.%d.gpuprof" % numbers(small_disk)[-1]))
     assert last.losses()["unwritten"] > 0
     assert last.rows()["aten::mse_loss"]["calls"] >= 3
+
+
+def test_killed(tmp_path):
+    """What has ended is whole, what was in progress is there to its last second, and the target
+    goes on."""
+    with harness.Target("mlp") as target:
+        with rotating(target, tmp_path, "--rotate", "5h") as (profiler, path):
+            target.step(2)
+            ctl(path, "rotate")
+            target.step(3)
+            ctl(path, "dump")
+            profiler.signal(signal.SIGKILL)
+            profiler.wait()
+        target.step(5)
+        target.leave()
+    first, second = (harness.Recording(tmp_path / ("r.%d.gpuprof" % nr)) for nr in (1, 2))
+    assert "damage" not in first.table()["capture"] and "damage" in second.table()["capture"]
+    assert first.rows()["aten::mse_loss"]["calls"] == 2
+    assert second.rows()["aten::mse_loss"]["calls"] == 3
 
 
 @pytest.mark.parametrize("options, reason", [

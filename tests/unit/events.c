@@ -135,6 +135,16 @@ void events__op(struct events *e, struct event_op op)
 	events__raw(e, &ev, sizeof(ev));
 }
 
+void events__module_call(struct events *e, const char *type, const struct gp_ev_module_call *call)
+{
+	struct gp_ev_module_call ev = *call;
+
+	ev.head.kind = GP_EV_MODULE_CALL;
+	ev.head.tid = 100;
+	ev.name_id = name_id(e, type, NULL);
+	events__raw(e, &ev, sizeof(ev));
+}
+
 void events__frame(struct events *e, uint32_t id, const char *file, const char *function,
 		   uint32_t line)
 {

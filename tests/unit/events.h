@@ -38,6 +38,9 @@ struct event_op {
 };
 void events__op(struct events *e, struct event_op op);
 
+/* One call of a module of this type, of process 0 and thread 100; the rest is filled in. */
+void events__module_call(struct events *e, const char *type, const struct gp_ev_module_call *call);
+
 /* A Python frame, and a stack of frames, innermost first. */
 void events__frame(struct events *e, uint32_t id, const char *file, const char *function,
 		   uint32_t line);

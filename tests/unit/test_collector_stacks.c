@@ -60,7 +60,7 @@ static int begin(void **state)
 	if (ring_writer__open(&w, 1 << 20) ||
 	    collector_ring__open(getpid(), HELP_PROCESS, &reason, &r))
 		return -1;
-	stacks = stacks__new(&image->python.walk, &why);
+	stacks = stacks__new(&image->python.walk, true, &why);
 	return stacks && !why ? 0 : -1;
 }
 
@@ -87,7 +87,7 @@ static int hear(const void *event, size_t bytes, void *arg)
 
 static struct op_stack take(const struct op_stack *outer)
 {
-	struct op_stack s = stacks__take(stacks, &w, &thread, outer);
+	struct op_stack s = stacks__take(stacks, &w, &thread, outer, NULL);
 
 	assert_true(collector_ring__drain(r, hear, NULL) >= 0);
 	return s;
@@ -213,7 +213,7 @@ static void test_no_first_frame(void **state)
 	memset(&thread, 0, sizeof(thread));
 	image = image__get(12);
 	state_now = (void *)(uintptr_t)image->state;
-	stacks = stacks__new(&image->python.walk, &(const char *){NULL});
+	stacks = stacks__new(&image->python.walk, true, &(const char *){NULL});
 	assert_non_null(stacks);
 	/* No C frame where there should be one. */
 	*image__word(image->state + image->python.walk.state_frame) = 8;
@@ -283,7 +283,7 @@ static void test_ring_full(void **state)
 	image__run(image, image->state, frame);
 	while (!lost(GP_LOSS_STACK_ROOM)) {
 		*image__word(frame + image->python.walk.frame_instr) += 2;
-		(void)stacks__take(stacks, &w, &thread, NULL);
+		(void)stacks__take(stacks, &w, &thread, NULL, NULL);
 	}
 	lost_nr = w.page->lost;
 	assert_int_equal(lost_nr, 1);
@@ -310,7 +310,7 @@ static void test_bad_layout_is_refused(void **state)
 	const char *why = NULL;
 
 	layout.frame_bytes = 0;
-	assert_null(stacks__new(&layout, &why));
+	assert_null(stacks__new(&layout, true, &why));
 	assert_non_null(why);
 }
 

@@ -307,6 +307,74 @@ static void test_golden_events(void **state)
 	}
 }
 
+static void module_call(struct events *e, const char *type, uint32_t depth, uint64_t first,
+			uint64_t last, uint64_t start_ns, uint64_t end_ns)
+{
+	events__module_call(e, type,
+			    &(struct gp_ev_module_call){.head.time_ns = end_ns,
+							.start_ns = start_ns,
+							.object = first + depth,
+							.depth = depth,
+							.first = 1ULL << 32 | first,
+							.last = 1ULL << 32 | last});
+}
+
+/* A range around a module, one in it, and calls of CUDA before, in and after its operators. */
+static void test_modules(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t start_ns, end_ns;
+		size_t depth;
+	} wanted[] = {
+		{"range", 10, 90, 0},
+		{"nn.Module: Net_0", 20, 60, 1},
+		{"nn.Module: Linear_0", 20, 40, 2},
+		{"range in it", 20, 40, 3},
+		{"op", 25, 35, 4},
+		{"cudaMalloc", 45, 46, 2},
+		{"op", 50, 60, 2},
+		{"cudaFree", 70, 71, 1},
+		{"op", 80, 85, 1},
+	};
+	const uint64_t t = 1ULL << 32;
+	const struct event_op ops[] = {
+		{.name = "range",
+		 .start_ns = 10,
+		 .end_ns = 90,
+		 .instance = t + 1,
+		 .scope = GP_SCOPE_USER},
+		{.name = "range in it",
+		 .start_ns = 20,
+		 .end_ns = 40,
+		 .instance = t + 2,
+		 .parent = t + 1,
+		 .scope = GP_SCOPE_USER},
+		{.name = "op", .start_ns = 25, .end_ns = 35, .instance = t + 3, .parent = t + 2},
+		{.name = "op", .start_ns = 50, .end_ns = 60, .instance = t + 4, .parent = t + 1},
+		{.name = "op", .start_ns = 80, .end_ns = 85, .instance = t + 5, .parent = t + 1},
+	};
+	struct events *e = events__new();
+	struct reading r = {0};
+
+	for (size_t i = 0; i < 5; i++)
+		events__op(e, ops[i]);
+	events__api(e, (struct event_api){.name = "cudaMalloc", .start_ns = 45, .end_ns = 46});
+	events__api(e, (struct event_api){.name = "cudaFree", .start_ns = 70, .end_ns = 71});
+	module_call(e, "Linear", 1, 2, 3, 20, 40);
+	module_call(e, "Net", 0, 2, 4, 20, 60);
+	read_trace(&r, events__timeline(e));
+	assert_int_equal(r.slices.nr, 9);
+	for (size_t i = 0; i < r.slices.nr; i++) {
+		assert_string_equal(r.slices.items[i].name, wanted[i].name);
+		assert_int_equal(r.slices.items[i].start_ns, wanted[i].start_ns);
+		assert_int_equal(r.slices.items[i].end_ns, wanted[i].end_ns);
+		assert_int_equal(r.slices.items[i].depth, wanted[i].depth);
+	}
+	reading__done(&r);
+	events__free(e);
+}
+
 static void test_hostile(void **state)
 {
 	struct stack_example e;
@@ -328,6 +396,7 @@ int main(void)
 		cmocka_unit_test(test_flows),
 		cmocka_unit_test(test_counters_and_losses),
 		cmocka_unit_test(test_golden_events),
+		cmocka_unit_test(test_modules),
 		cmocka_unit_test(test_hostile),
 	};
 

@@ -9,6 +9,8 @@ a kernel of its own name from inside itself, instead. --fake names the folder of
                                                                        "cache BYTES"
     take BYTES         memory from CUDA by someone else                "take BYTES"
     collectives        one of each, on a communicator of four ranks   "collectives"
+    push, pop          the begin and the end of one range of NVTX     "push", "pop"
+    nvtx               ranges of NVTX around operators and each other "nvtx"
     load               load the stand-ins and use CUDA                 "loaded"
     counted WHAT       what happened to CUPTI so often                 "counted N"
     truth_gpu FILE     what the GPU did, see tests/fake/fake_gpu.h     "truth_gpu 0"
@@ -64,6 +66,23 @@ class Gpu:
 
     def copy(self, size, stream):
         self.runtime.cudaMemcpyAsync(None, None, size, DEVICE_TO_DEVICE, stream)
+
+    def one_range(self, part):
+        nvtx = ctypes.CDLL(os.path.join(self.folder, "libnvToolsExt.so.1"))
+        if part == "push":
+            nvtx.nvtxRangePushA(b"left open")
+        else:
+            nvtx.nvtxRangePop()
+
+    def nvtx(self):
+        nvtx = ctypes.CDLL(os.path.join(self.folder, "libnvToolsExt.so.1"))
+        nvtx.nvtxRangePushA(b"outer")
+        torch.ones(3).sinh()
+        with record_function("between"):
+            nvtx.nvtxRangePushA("inner \u00e9".encode())
+            torch.ones(3).cosh()
+            nvtx.nvtxRangePop()
+        nvtx.nvtxRangePop()
 
     def collectives(self):
         nccl = ctypes.CDLL(os.path.join(self.folder, "libnccl.so.2"))
@@ -153,6 +172,12 @@ class Bridge(protocol.Workload):
         if words[0] == "cache":
             self.cache(int(words[1]))
             return " ".join(words)
+        if words[0] in ("push", "pop"):
+            self.gpu.one_range(words[0])
+            return words[0]
+        if words[0] == "nvtx":
+            self.gpu.nvtx()
+            return "nvtx"
         if words[0] == "collectives":
             self.gpu.collectives()
             return "collectives"

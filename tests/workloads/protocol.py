@@ -13,6 +13,7 @@ so what happens inside a capture is exactly what was ordered.
                                                               "categories N"
     flops N FILE    the same with with_flops, see truth       "flops N"
     cycles N FILE   N steps under a schedule, see truth       "cycles N"
+    modules N FILE  N steps, by module, see truth             "modules N"
     profile N [F]   the same under torch.profiler; with a file also its stop, table and trace
                                                               "profiled LOOP CPU STOP TABLE TRACE"
     profile_all N   the same with stacks, shapes and memory   "profiled LOOP CPU STOP"
@@ -126,10 +127,11 @@ def obey(workload, words):
 
         truth.record_shapes(workload, int(words[1]), words[2])
         return "shapes " + words[1]
-    if words[0] in ("flops", "cycles") and len(words) == 3:
+    if words[0] in ("flops", "cycles", "modules") and len(words) == 3:
         import truth
 
-        record = truth.record_flops if words[0] == "flops" else truth.record_cycles
+        record = {"flops": truth.record_flops, "cycles": truth.record_cycles,
+                  "modules": truth.record_modules}[words[0]]
         record(workload, int(words[1]), words[2])
         return "%s %s" % (words[0], words[1])
     answer = workload.command(words)

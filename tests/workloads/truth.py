@@ -280,3 +280,84 @@ def record_categories(workload, steps, path):
 
 def _bytes(tensors):
     return sum(one.numel() * one.element_size() for one in tensors)
+
+
+MODULE = "nn.Module: "
+
+
+class ModuleNames:
+    """Names of modules as torch.profiler gives them: of each type in the order of first calls."""
+
+    def __init__(self):
+        self.names, self.counts = {}, {}
+
+    def of(self, module):
+        if id(module) not in self.names:
+            kind = type(module).__name__
+            number = self.counts[kind] = self.counts.get(kind, -1) + 1
+            self.names[id(module)] = "%s%s_%d" % (MODULE, kind, number)
+        return self.names[id(module)]
+
+
+class CalledModule:
+    """Wraps what Module.__call__ is, so that hooks lie within its range."""
+
+    def __init__(self):
+        self.names, self.call = ModuleNames(), torch.nn.Module.__call__
+
+    def __enter__(self):
+        names, call = self.names, self.call
+
+        # record_function() calls operators of its own in 1.13.
+        def called(module, *args, **kwargs):
+            handle = torch.autograd._record_function_with_args_enter(names.of(module))
+            try:
+                return call(module, *args, **kwargs)
+            finally:
+                torch.autograd._record_function_with_args_exit(handle)
+
+        torch.nn.Module.__call__ = called
+
+    def __exit__(self, *_):
+        torch.nn.Module.__call__ = self.call
+
+
+def _by_module(events, around, calls, ops):
+    """calls: module -> how often; ops: module, operator -> how often, by the innermost module."""
+    for event in events:
+        name, inner = _text(event.name), around
+        if name.startswith(MODULE):
+            inner = name
+            calls[name] = calls.get(name, 0) + 1
+        elif around and name not in DROPPED and name != MEMORY:
+            ops[around, name] = ops.get((around, name), 0) + 1
+        _by_module(event.children, inner, calls, ops)
+
+
+def _traced_modules(events, calls):
+    """What torch.profiler's Python tracer calls modules."""
+    for event in events:
+        name = _text(event.name)
+        if name.startswith(MODULE):
+            calls[name] = calls.get(name, 0) + 1
+        _traced_modules(event.children, calls)
+
+
+def record_modules(workload, steps, path):
+    """Does the steps under torch.profiler with a range for each call of a module, and once more with
+    its own Python tracer; writes the calls of each module and the operators in them to path."""
+    calls, ops, traced = {}, {}, None
+    with profile(activities=[ProfilerActivity.CPU]) as prof:
+        with CalledModule():
+            workload.steps(steps)
+    _by_module(prof.profiler.kineto_results.experimental_event_tree(), None, calls, ops)
+    # The Python tracer of 2.6 crashes with Python 3.13.
+    if not torch.__version__.startswith("2.6"):
+        traced = {}
+        with profile(activities=[ProfilerActivity.CPU], with_stack=True) as prof:
+            workload.steps(steps)
+        _traced_modules(prof.profiler.kineto_results.experimental_event_tree(), traced)
+    with open(path + ".part", "w", encoding="utf-8") as out:
+        json.dump({"calls": calls, "traced": traced,
+                   "ops": [[*key, count] for key, count in sorted(ops.items())]}, out)
+    os.rename(path + ".part", path)

@@ -12,6 +12,7 @@
 #include "capture/pause.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
+#include "capture/triggers.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -25,6 +26,10 @@
 /* How often collectors' rings are looked at where they tell of stacks: code objects are read from
  * the process, which may soon have them no more, and nothing wakes us. */
 #define STACKS_POLL_MS 10
+
+/* A process that does not run cannot answer that it tells nothing any more. */
+#define OFF_LIMIT_NS (2 * SECOND_NS)
+#define OFF_TURN_US  1000
 
 uint64_t capture_clock_ns(clockid_t clock)
 {
@@ -76,6 +81,10 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		c->stepped = stepped__new(&options->schedule);
 		err = c->stepped ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	}
+	if (!err && options->triggers.on) {
+		c->triggers = triggers__new(&options->triggers);
+		err = c->triggers ? 0 : reason_set(why, -ENOMEM, "out of memory");
+	}
 	if (!err && options->children && !probe_session__tells_forks(c->probes))
 		log_warn("processes that are started from now on are not recorded: forks are told "
 			 "in the first PID namespace only");
@@ -108,6 +117,25 @@ int capture__start(struct capture *c, struct reason *why)
 	return err ? cannot_write(c, err, why) : 0;
 }
 
+int capture__describe(struct capture *c, const char *key, const char *value, struct reason *why)
+{
+	struct description d = {0};
+	int err = asprintf(&d.key, RECORDING_USER_META "%s", key) < 0 ? -ENOMEM : 0;
+
+	d.value = strdup(value);
+	if (err || !d.value || vec_push(&c->descriptions, d)) {
+		if (!err)
+			free(d.key);
+		free(d.value);
+		return reason_set(why, -ENOMEM, "out of memory");
+	}
+	if (c->segments.now)
+		err = capture_note_error(
+			c, c->segments.now,
+			recording_writer__meta(c->segments.now->writer, d.key, d.value));
+	return err ? cannot_write(c, err, why) : 0;
+}
+
 int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 {
 	struct pollfd fd = {.fd = probe_session__ring_fd(c->probes), .events = POLLIN};
@@ -123,6 +151,8 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 		stepped_turn(c);
 	else if (c->off || c->switching)
 		pause_turn(c);
+	if (!c->failed && c->triggers)
+		triggers_turn(c);
 	if (!c->failed)
 		rotation_turn(c);
 	here = capture_watch_members(c);
@@ -150,17 +180,46 @@ static int end_recordings(struct capture *c)
 	return capture_end_recording(c, &s->now);
 }
 
+static bool any_tells_ops(const struct capture *c)
+{
+	for (size_t i = 0; i < c->members.nr; i++) {
+		const struct member *m = c->members.items[i];
+
+		if (!m->end && m->guest && !member__has_exited(m) &&
+		    (guest__active(m->guest) & ~(uint32_t)GP_FEATURE_CUPTI))
+			return true;
+	}
+	return false;
+}
+
+/* The window ends where collection does, at about the same moment by callbacks and by probes: to
+ * take those away, and a GPU's last events, takes longer. */
+static void end_window(struct capture *c)
+{
+	uint64_t asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (c->members.items[i]->guest && !c->members.items[i]->end)
+			guest__only(c->members.items[i]->guest, 0);
+	while (any_tells_ops(c) && capture_clock_ns(CLOCK_MONOTONIC) - asked_ns < OFF_LIMIT_NS) {
+		capture_drain(c);
+		(void)usleep(OFF_TURN_US);
+	}
+	probe_session__pause(c->probes, true);
+	c->end_ns = capture_clock_ns(CLOCK_MONOTONIC);
+}
+
 int capture__stop(struct capture *c, struct reason *why)
 {
 	if (c->stopped || !c->started)
 		return 0;
+	end_window(c);
 	c->stopped = true;
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest && !c->members.items[i]->end)
 			capture_stop_guest(c, c->members.items[i]->guest,
 					   member__has_exited(c->members.items[i]));
 	probe_session__stop(c->probes);
-	c->end_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	capture_drain(c);
 	if (!c->failed)
 		c->failed = native_stacks__release(&c->native_stacks, &c->stacks, 0);
@@ -189,10 +248,16 @@ void capture__free(struct capture *c)
 	}
 	vec_done(&c->members);
 	vec_done(&c->born);
+	for (size_t i = 0; i < c->descriptions.nr; i++) {
+		free(c->descriptions.items[i].key);
+		free(c->descriptions.items[i].value);
+	}
+	vec_done(&c->descriptions);
 	probe_session__free(c->probes);
 	segment__free(c->segments.now);
 	segment__free(c->segments.closing);
 	stepped__free(c->stepped);
+	triggers__free(c->triggers);
 	names__done(&c->names);
 	inputs_ids__done(&c->inputs);
 	stacks__done(&c->stacks);

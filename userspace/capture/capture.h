@@ -19,6 +19,14 @@
 
 struct capture;
 
+/* What capture__take_trigger() tells of; all zero: nothing but capture__trigger(). */
+struct capture_triggers {
+	bool on;
+	double slow_step; /* a step that took so many times the median of the 100 before; 0: none */
+	uint64_t hang_ns; /* no step, or where none are known no event, for so long; 0: never */
+	bool oom;	  /* a request for memory was refused; needs `memory` */
+};
+
 struct capture_options {
 	const char *output_path;
 	const char *ops_glob;  /* NULL: all; see struct probe_options */
@@ -26,8 +34,9 @@ struct capture_options {
 	uint32_t ring_bytes;   /* a power of two */
 	bool ops;
 	bool memory;
-	bool shapes; /* inputs of ops, from the collector */
-	bool flops;  /* outputs are to show floating-point operations; needs shapes */
+	bool shapes;  /* inputs of ops, from the collector */
+	bool flops;   /* outputs are to show floating-point operations; needs shapes */
+	bool modules; /* calls of nn.Modules, from the collector */
 	/* enum gp_stack_want. With native ones ops come by uprobes, not from the collector. */
 	uint32_t stacks;
 	bool gpu;		   /* GPU activity too, where there is CUDA; needs inject */
@@ -44,6 +53,7 @@ struct capture_options {
 	/* A recording that cannot be written ends by itself; the capture goes on, and counts what
 	 * is not written until capture__rotate(). */
 	bool outlive_disk;
+	struct capture_triggers triggers;
 	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */
 	/* What they start joins, and goes on after exec as they do. A capture ends with those that
 	 * were added. */
@@ -80,6 +90,17 @@ int capture__switch(struct capture *c, uint32_t sides, bool on, struct reason *w
  * it does it once. -EBUSY with a reason for a capture by steps, -EINVAL for one that has one name
  * only or does not run. */
 int capture__rotate(struct capture *c, struct reason *why);
+
+/* What has set off a trigger since the last call, the last of several; it is in the recording in
+ * progress. False: nothing. */
+bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger);
+
+/* Sets one off: GP_TRIGGER_SIGNAL or GP_TRIGGER_ASKED. */
+void capture__trigger(struct capture *c, enum gp_trigger what);
+
+/* A word of the user's own in the recording; of several with one key the last counts. 0 or -errno
+ * with a reason. */
+int capture__describe(struct capture *c, const char *key, const char *value, struct reason *why);
 
 /* Everything that has come so far is in the recording's file afterwards. 0 or -errno with a reason.
  */

@@ -178,6 +178,27 @@ static bool judge_name(struct collector_events *e, struct gp_ev_name *name, size
 	return true;
 }
 
+static bool judge_module_call(struct collector_events *e, struct gp_ev_module_call *c, size_t bytes,
+			      uint64_t now_ns)
+{
+	if (bytes != sizeof(*c))
+		return false;
+	c->start_ns -= (uint64_t)e->clock_offset_ns;
+	c->head.time_ns -= (uint64_t)e->clock_offset_ns;
+	if (c->start_ns < e->opened_ns || c->start_ns > c->head.time_ns ||
+	    c->head.time_ns > now_ns + AHEAD_NS || !instance_is_ours(e, c->first) ||
+	    c->last < c->first || c->last >> 32 != c->first >> 32 || c->depth >= GP_MODULE_DEPTH)
+		return false;
+	c->head.flags = 0;
+	c->head.process = e->process_index;
+	c->head.tid = collector_tids__get(&e->tids, c->head.tid);
+	if (!is_announced(e, c->name_id)) {
+		c->name_id = 0;
+		e->names_lost_nr++;
+	}
+	return true;
+}
+
 static bool judge_inputs(struct collector_events *e, struct gp_ev_inputs *in, size_t bytes)
 {
 	uint8_t *data = (uint8_t *)(in + 1);
@@ -358,6 +379,8 @@ static bool judge_kind(struct collector_events *e, void *event, size_t bytes, ui
 		return judge_inputs(e, event, bytes);
 	case GP_EV_STACK:
 		return judge_stack(e, event, bytes);
+	case GP_EV_MODULE_CALL:
+		return judge_module_call(e, event, bytes, now_ns);
 	case GP_EV_TENSORS:
 		return judge_tensors(e, event, bytes, now_ns);
 	case GP_EV_API:

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
+#include "capture/triggers.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +37,10 @@ static struct member *member_of(struct capture *c, uint16_t index)
 
 static int put(struct capture *c, const void *event, size_t bytes)
 {
-	return c->out ? recording_writer__event(c->out->writer, event, bytes) : 0;
+	if (c->out)
+		return recording_writer__event(c->out->writer, event, bytes);
+	c->unwritten_nr += !c->stepped;
+	return 0;
 }
 
 /* What every recording needs that is open now. */
@@ -170,6 +174,7 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 		struct gp_ev_cuda_memory memory;
 		struct gp_ev_collective collective;
 		struct gp_ev_kernel kernel;
+		struct gp_ev_module_call module_call;
 		char bytes[1];
 	} ev;
 	uint32_t id = 0;
@@ -203,6 +208,8 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 	err = err ? err : put(c, &ev, bytes);
 	if (!err && c->stepped && ev.head.kind == GP_EV_OP)
 		stepped_op(c, ev.head.process, &ev.op.op);
+	if (!err && c->triggers && ev.head.kind == GP_EV_OP)
+		err = triggers_op(c, &ev.op.op, names__text(&c->names, id));
 	return err;
 }
 
@@ -354,9 +361,9 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	c->out = segment_of(c, event);
 	if (c->out && c->out->broken)
 		c->out = NULL;
-	if (!c->out && !c->stepped)
-		c->unwritten_nr++;
 	err = c->out ? tell_where(c, m, head) : 0;
+	if (!err && c->triggers)
+		err = triggers_event(c, event);
 	if (err)
 		return err;
 	switch (head->kind) {
@@ -367,6 +374,9 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	case GP_EV_KERNEL:
 		return put_named(c, m, source, event, bytes,
 				 offsetof(struct gp_ev_kernel, name_id));
+	case GP_EV_MODULE_CALL:
+		return put_named(c, m, source, event, bytes,
+				 offsetof(struct gp_ev_module_call, name_id));
 	case GP_EV_COLLECTIVE:
 		return put_named(c, m, source, event, bytes,
 				 offsetof(struct gp_ev_collective, name_id));

@@ -90,6 +90,22 @@ static void note_tensors(struct capture *c, struct member *m)
 		log_warn("%d: no memory categories: %s", (int)m->process->pid, why.text);
 }
 
+/* Calls of modules were wanted. */
+static void note_modules(const struct member *m)
+{
+	struct reason why = {0};
+
+	if (is_active(m, GP_FEATURE_MODULES))
+		return;
+	if (is_active(m, GP_FEATURE_OPS) && m->python)
+		guest__why_not(m->guest, "stacks", &why);
+	else
+		(void)reason_set(&why, 0, "%s",
+				 m->python ? "operators do not come by callback"
+					   : "there is no Python whose frames can be read");
+	log_warn("%d: no modules: %s", (int)m->process->pid, why.text);
+}
+
 static void drain_others(void *arg)
 {
 	capture_drain(arg);
@@ -99,7 +115,7 @@ static void drain_others(void *arg)
 static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 {
 	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
-	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | of_inputs;
+	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | GP_FEATURE_MODULES | of_inputs;
 	const struct gp_python *python = m->python ? &python_codes__python(m->python)->walk : NULL;
 	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
 	struct reason why = {0};
@@ -116,6 +132,8 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 		features &= ~(uint32_t)GP_FEATURE_TENSORS;
 	if (!(c->options.stacks & GP_STACK_WANT_PYTHON))
 		features &= ~(uint32_t)GP_FEATURE_STACKS;
+	if (!c->options.modules || !python)
+		features &= ~(uint32_t)GP_FEATURE_MODULES;
 	if (!c->options.gpu || !has_cuda(m))
 		features &= ~(uint32_t)GP_FEATURE_CUPTI;
 	if (!c->options.inject)
@@ -131,20 +149,23 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 		note_shapes(m, &why);
 	if (shapes && c->options.memory)
 		note_tensors(c, m);
+	if (c->options.modules)
+		note_modules(m);
 }
 
 /* Finds the process's Python, where stacks are wanted. 0 or -errno with a reason: see
  * target_python_find(). */
 static int find_python(struct capture *c, struct member *m, struct reason *why)
 {
+	bool stacks = c->options.stacks & GP_STACK_WANT_PYTHON;
 	struct target_python python;
 	int err;
 
-	if (!(c->options.stacks & GP_STACK_WANT_PYTHON) || m->python)
+	if ((!stacks && !c->options.modules) || m->python)
 		return 0;
 	err = target_python_find(m->process, why, &python);
 	if (err)
-		return err;
+		return stacks ? err : 0;
 	m->python = python_codes__new(&python);
 	return m->python ? 0 : reason_set(why, -ENOMEM, "out of memory");
 }
@@ -155,7 +176,7 @@ static int walk_python(struct capture *c, struct member *m, struct reason *why)
 	const struct target_python *python;
 	int err;
 
-	if (!m->python || m->python_walked)
+	if (!m->python || m->python_walked || !(c->options.stacks & GP_STACK_WANT_PYTHON))
 		return 0;
 	python = python_codes__python(m->python);
 	err = probe_session__set_python(c->probes, m->process, m->index, &python->walk,
@@ -320,7 +341,7 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	if (!is_child || !c->started)
 		put_guest_in(c, m,
 			     GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
-				     GP_FEATURE_STACKS | GP_FEATURE_CUPTI);
+				     GP_FEATURE_STACKS | GP_FEATURE_MODULES | GP_FEATURE_CUPTI);
 	m->guest_refused = !m->guest && has_cuda(m);
 	capture_drain(c);
 	err = probe_member(c, m, why);

@@ -25,6 +25,7 @@
 #define SECOND_NS 1000000000ULL
 
 struct stepped;
+struct triggers;
 
 /* What counts up while a capture goes on; a recording tells what was added in its time. */
 struct totals {
@@ -32,6 +33,11 @@ struct totals {
 	uint64_t inputs_lost_nr; /* ops whose inputs found no place */
 	uint64_t probe_hits, probe_hits_stepped;
 	uint64_t guest_ops_nr; /* ops that collectors have told */
+};
+
+/* Words of the user's own, for every recording. */
+struct description {
+	char *key, *value;
 };
 
 struct capture {
@@ -46,7 +52,9 @@ struct capture {
 	uint32_t ended_nr;	   /* those that have ended */
 	uint64_t closing_until_ns; /* segments.closing is open at least until then */
 	bool rotate_asked;
-	struct stepped *stepped; /* where the capture is by steps, else NULL */
+	struct triggers *triggers; /* NULL: none are wanted */
+	uint32_t thread_stacks_nr; /* stacks that were looked at from outside */
+	struct stepped *stepped;   /* where the capture is by steps, else NULL */
 	struct names names;
 	struct inputs_ids inputs;
 	struct stacks stacks;
@@ -54,6 +62,7 @@ struct capture {
 	struct kernels kernels;
 	struct threads threads;
 	VEC(struct member *) members;
+	VEC(struct description) descriptions;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
 	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr, unwritten_nr;
 	VEC(pid_t) born; /* children that have not been taken in yet */

@@ -78,8 +78,12 @@ static int write_meta(struct capture *c, struct segment *s)
 				 w, "ops", o->ops_glob ? o->ops_glob : (o->ops ? "all" : "none"));
 	err = err ?: recording_writer__meta(w, "shapes", o->shapes ? "1" : "0");
 	err = err ?: recording_writer__meta(w, "flops", o->flops ? "1" : "0");
+	err = err ?: recording_writer__meta(w, "modules", o->modules ? "1" : "0");
 	if (o->stacks)
 		err = err ?: recording_writer__meta(w, "stacks", stacks_name(c));
+	for (size_t i = 0; i < c->descriptions.nr && !err; i++)
+		err = recording_writer__meta(w, c->descriptions.items[i].key,
+					     c->descriptions.items[i].value);
 	return err ?: recording_writer__meta(w, "memory", o->memory ? "1" : "0");
 }
 

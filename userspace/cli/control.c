@@ -22,7 +22,6 @@
 
 #define MOMENT_MS    100
 #define ANSWER_MS    30000
-#define COMMAND_MAX  256
 #define ANSWER_BYTES 65536
 
 struct control {
@@ -207,7 +206,7 @@ int control_send(const char *path, const char *command, bool quiet, char **ret_t
 {
 	CLEANUP(cleanup_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	CLEANUP(cleanup_free) char *text = malloc(ANSWER_BYTES);
-	char line[COMMAND_MAX];
+	char line[CONTROL_COMMAND_BYTES];
 	struct sockaddr_un address;
 	int nr = snprintf(line, sizeof(line), "%s\n", command);
 	int err = fd < 0 ? -errno : address_of(path, &address);

@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* A command, terminated, is not longer. */
+#define CONTROL_COMMAND_BYTES 1024
+
 /* The folder with all sockets: /run/gpuprof for root, $XDG_RUNTIME_DIR/gpuprof for others. NULL:
  * there is none. To be freed. */
 char *control_folder(void);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/control.h"
+#include "cli/metadata.h"
 #include "cli/options.h"
 
 #include <dirent.h>
@@ -47,7 +48,7 @@ const struct command command_ctl = {
 	.name = "ctl",
 	.summary = "switch a running capture off and on, ask how it goes",
 	.usage = "[--pid PID | --socket PATH] status | stop [cpu|gpu] | start [cpu|gpu] | dump | "
-		 "rotate | end",
+		 "rotate | metadata KEY=VALUE | end",
 	.about = "Talks to a gpuprof attach or run. 'stop' switches collection off, which then "
 		 "costs "
 		 "next to nothing, and 'start' on again, both of the CPU's side and of GPUs or of "
@@ -55,9 +56,10 @@ const struct command command_ctl = {
 		 "goes. 'dump' has everything that was recorded so far written, so that the "
 		 "recording can be read while it goes on. 'rotate' begins the next recording of "
 		 "a capture with --rotate or --max-bytes and waits until the one before is whole. "
+		 "'metadata' puts words of your own into the recording. "
 		 "'end' ends the capture as Ctrl-C does.",
 	.options = ctl_options,
-	.operand = "what to do: status, stop, start, dump, rotate or end",
+	.operand = "what to do: status, stop, start, dump, rotate, metadata or end",
 	.min_operands = 1,
 	.max_operands = 2,
 	.complete = COMPLETE_NOTHING,
@@ -132,6 +134,8 @@ static bool is_command(int nr, char **words)
 	for (size_t i = 0; alone[i]; i++)
 		if (!strcmp(words[0], alone[i]))
 			return nr == 1;
+	if (!strcmp(words[0], "metadata"))
+		return nr == 2 && metadata_is_sane(words[1]);
 	return sides && (nr == 1 || !strcmp(words[1], "cpu") || !strcmp(words[1], "gpu"));
 }
 
@@ -140,7 +144,7 @@ int cli_ctl(int argc, char **argv)
 	CLEANUP(cleanup_free) char *path = NULL, *text = NULL;
 	struct ctl_args args = {0};
 	int operands, status = options_parse(&command_ctl, argc, argv, &args, &operands);
-	char command[64];
+	char command[CONTROL_COMMAND_BYTES];
 
 	if (status >= 0)
 		return status;
@@ -149,7 +153,7 @@ int cli_ctl(int argc, char **argv)
 	if (!is_command(operands, argv + 1))
 		return options_usage_error(&command_ctl,
 					   "'%s%s%s' is none of status, stop [cpu|gpu], start "
-					   "[cpu|gpu], dump, rotate and end",
+					   "[cpu|gpu], dump, rotate, metadata KEY=VALUE and end",
 					   argv[1], operands > 1 ? " " : "",
 					   operands > 1 ? argv[2] : "");
 	status = args.socket ? CLI_DONE : find_socket(args.pid, &path);

@@ -5,12 +5,16 @@
  */
 #include "cli/pids.h"
 
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "target/scan.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 void cleanup_pids(struct pids *p)
 {
@@ -42,4 +46,59 @@ int pids_parse(const struct command *command, const char *text, struct pids *pid
 			return CLI_DONE;
 		at = end + 1;
 	}
+}
+
+static bool has_torch_or_cuda(const struct target_process *p)
+{
+	return target_process__library(p, "libtorch_cpu.so") ||
+	       target_process__library(p, "libcuda.so");
+}
+
+void pids_warn_of_others(const struct pids *p)
+{
+	for (size_t i = 0; i < p->nr; i++) {
+		struct target_process *process;
+
+		if (target_process__new(p->items[i], NULL, &process))
+			continue;
+		if (!has_torch_or_cuda(process))
+			log_warn("process %d (%s) has no PyTorch in it: nothing is seen before it "
+				 "loads it; 'gpuprof list' shows which processes have",
+				 (int)process->pid, process->comm);
+		target_process__free(process);
+	}
+}
+
+static int find_by_name(const char *pattern, struct pids *pids)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
+	while (proc && (entry = readdir(proc)) && pids->nr < PIDS_MAX) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		struct target_process *p;
+
+		if (pid <= 0 || pid == getpid() || target_process__new(pid, NULL, &p))
+			continue;
+		if (has_torch_or_cuda(p) && target_process__is_named(p, pattern))
+			(void)vec_push(pids, pid);
+		target_process__free(p);
+	}
+	if (proc)
+		(void)closedir(proc);
+	if (pids->nr)
+		return CLI_DONE;
+	log_err("no process with PyTorch or CUDA in it has '%s' in its command line; 'gpuprof "
+		"list' shows those there are",
+		pattern);
+	return CLI_FAILED;
+}
+
+int pids_choose(const struct command *command, const char *list, const char *name,
+		struct pids *pids)
+{
+	if (!list == !name)
+		return options_usage_error(command, list ? "give --pid or --name, not both"
+							 : "give --pid PID or --name PATTERN");
+	return list ? pids_parse(command, list, pids) : find_by_name(name, pids);
 }

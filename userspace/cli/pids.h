@@ -26,4 +26,14 @@ void cleanup_pids(struct pids *p);
 /* Appends what "PID[,PID...]" names. Returns CLI_DONE, or CLI_USAGE: the mistake was logged. */
 int pids_parse(const struct command *command, const char *text, struct pids *pids);
 
+/* Either that or else every process with PyTorch or CUDA in it that has the shell pattern `name` in
+ * its command line; exactly one of the two is to be not NULL. Logs what is wrong. Returns CLI_DONE,
+ * CLI_USAGE or CLI_FAILED. */
+int pids_choose(const struct command *command, const char *list, const char *name,
+		struct pids *pids);
+
+/* A wrong --pid, such as that of a shell around the training, shows nothing: warns of processes
+ * without PyTorch. */
+void pids_warn_of_others(const struct pids *p);
+
 #endif /* GP_CLI_PIDS_H */

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/metadata.h"
 #include "cli/record_args.h"
 #include "cli/record_control.h"
 #include "cli/show.h"
@@ -33,6 +34,7 @@ struct record {
 	struct capture *capture;
 	struct record_control control;
 	struct rotate rotate;
+	struct flight *flight; /* NULL: no flight recorder */
 	bool rotates;
 	bool progress;
 };
@@ -131,8 +133,9 @@ static bool can_write(const char *path)
 		slash[slash == dir] = '\0';
 	if (!access(slash ? dir : ".", W_OK | X_OK))
 		return true;
-	log_err("cannot write '%s': %s; name a file in a directory that you may write", path,
-		strerror(errno));
+	log_err("cannot write '%s': %s; name a file in a directory that is there and that you may "
+		"write to",
+		path, strerror(errno));
 	return false;
 }
 
@@ -228,6 +231,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.memory = args->memory || args->memory_path,
 				.shapes = args->shapes || args->flops,
 				.flops = args->flops,
+				.modules = args->modules,
 				.stacks = record_stacks_wanted(args->stack),
 				.gpu = !args->no_gpu,
 				.children = args->children,
@@ -240,6 +244,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 		.limit = args->limit,
 		.json = args->json,
 		.socket_path = args->socket,
+		.metadata = args->metadata,
 	};
 
 	int status;
@@ -255,7 +260,10 @@ int record_options_from(const struct record_args *args, const char *path, const 
 	status = schedule_from(args, &options.capture.schedule);
 	if (!status)
 		status = rotate_options_from(args, &options.rotate);
-	options.many = rotate_wanted(&options.rotate) ||
+	if (!status)
+		status = flight_options_from(args, &options.flight, &options.capture.triggers);
+	options.capture.memory |= options.capture.triggers.oom;
+	options.many = rotate_wanted(&options.rotate) || options.capture.triggers.on ||
 		       (options.capture.schedule.active && options.capture.schedule.repeat != 1);
 	*ret_options = options;
 	return status;
@@ -279,6 +287,11 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 		      s.method);
 	if (s.callbacks_nr)
 		(void)fprintf(stderr, ", operators by callback");
+	if (r->flight) {
+		(void)fprintf(stderr, "), the last %g s in memory; Ctrl-C ends\n",
+			      r->options.flight.seconds);
+		return;
+	}
 	path = recording_path((void *)r, 0);
 	(void)fprintf(stderr, ") into %s%s; Ctrl-C ends\n",
 		      path ? path : r->options.capture.output_path,
@@ -361,6 +374,7 @@ static void record_free(struct record *r)
 		control__free(r->control.control);
 		free(r->control.pids);
 		rotate__done(&r->rotate);
+		flight__free(r->flight);
 	}
 	free(r);
 }
@@ -372,6 +386,7 @@ static void listen_for_ctl(struct record *r, const pid_t *pids, size_t pids_nr)
 
 	c->capture = r->capture;
 	c->path = r->options.capture.output_path;
+	c->flight = r->flight;
 	c->pids = malloc(pids_nr * sizeof(*pids));
 	if (!c->pids)
 		return;
@@ -398,14 +413,25 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 		r->rotates = rotate_wanted(&options->rotate);
 		rotate__init(&r->rotate, &options->rotate, recording_path, r);
 		if (r->rotates) {
+			r->options.capture.recording_path = rotate_next_path;
+			r->options.capture.recording_arg = &r->rotate;
 			r->options.capture.room =
 				(struct recording_room){rotate_make_room, &r->rotate};
 			r->options.capture.outlive_disk = true;
 		}
+		if (options->capture.triggers.on) {
+			r->flight = flight__new(&options->flight, recording_path, r);
+			if (r->flight)
+				flight__prepare(r->flight, &r->options.capture);
+			else
+				err = reason_set(&why, -ENOMEM, "out of memory");
+		}
 		if (!options->many)
 			set_aside(r);
-		err = capture__new(&r->options.capture, &why, &r->capture);
+		err = err ? err : capture__new(&r->options.capture, &why, &r->capture);
 	}
+	if (!err)
+		err = metadata_add(r->capture, options->metadata, &why);
 	if (!err)
 		err = add_processes(r, pids, &pids_nr, &why);
 	if (!err)
@@ -458,6 +484,8 @@ static int poll_until_end(struct record *r)
 			break;
 		if (r->rotates)
 			rotate__turn(&r->rotate, r->capture);
+		if (r->flight)
+			flight__turn(r->flight, r->capture);
 		capture__status(r->capture, &s);
 		if (s.over || record_control_turn(&r->control))
 			break;
@@ -536,7 +564,7 @@ int record_finish(struct record *r)
 {
 	struct reason why = {0};
 	struct capture_status s;
-	int shown, status;
+	int shown, flight, status;
 
 	if (r->aside && !r->options.capture.schedule.active)
 		(void)unlink(r->aside);
@@ -546,8 +574,11 @@ int record_finish(struct record *r)
 		status = CLI_FAILED;
 	}
 	capture__status(r->capture, &s);
+	flight = r->flight ? flight__end(r->flight, r->capture, r->options.quiet) : CLI_DONE;
 	capture__free(TAKE(r->capture));
-	if (r->rotates) {
+	if (r->flight) {
+		shown = flight;
+	} else if (r->rotates) {
 		shown = rotate__end(&r->rotate, &s, r->options.quiet);
 	} else if (r->options.capture.schedule.active) {
 		remove_rest(r, &s);

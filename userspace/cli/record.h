@@ -8,6 +8,7 @@
 #define GP_CLI_RECORD_H
 
 #include "capture/capture.h"
+#include "cli/flight.h"
 #include "cli/rotate.h"
 
 #include <stdbool.h>
@@ -26,7 +27,9 @@ struct record_options {
 	bool json;
 	const char *socket_path; /* for ctl; NULL: its place in the common folder */
 	struct rotate_options rotate;
-	bool many; /* recordings: their names, and those of outputs, get numbers */
+	struct flight_options flight;
+	bool many;	      /* recordings: their names, and those of outputs, get numbers */
+	const char *metadata; /* see cli/metadata.h; NULL: none */
 };
 
 /* Begins: loads, probes the processes, starts. On success the caller goes on with record_finish().

@@ -20,13 +20,18 @@ struct record_args {
 	const char *memory_path;
 	const char *ops; /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
 	bool memory;
-	long steps;	      /* 0: not given */
-	const char *schedule; /* NULL: not given; else one that schedule_parse() takes */
-	double rotate_s;      /* 0: not given */
-	long keep;	      /* 0: not given */
-	uint64_t max_bytes;   /* 0: not given */
+	long steps;		/* 0: not given */
+	const char *schedule;	/* NULL: not given; else one that schedule_parse() takes */
+	double flight_s;	/* 0: not given */
+	uint64_t flight_bytes;	/* 0: not given */
+	const char *trigger;	/* NULL: not given; else flight_triggers_known() */
+	double trigger_apart_s; /* 0: not given */
+	double rotate_s;	/* 0: not given */
+	long keep;		/* 0: not given */
+	uint64_t max_bytes;	/* 0: not given */
 	bool shapes;
-	bool flops;	   /* implies shapes */
+	bool flops; /* implies shapes */
+	bool modules;
 	const char *stack; /* "python", "native" or "both"; NULL: not given */
 	bool children;
 	bool no_gpu;
@@ -34,7 +39,8 @@ struct record_args {
 	const char *sort; /* NULL: not given; else a known key */
 	long limit;	  /* -1: all */
 	bool json;
-	const char *socket; /* NULL: not given */
+	const char *socket;   /* NULL: not given */
+	const char *metadata; /* NULL: not given; else sane: see cli/metadata.h */
 	bool quiet;
 	long ring_bytes; /* 0: not given */
 };

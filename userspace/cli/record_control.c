@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/reason.h"
+#include "cli/metadata.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +45,8 @@ static void answer_status(struct record_control *r)
 		    (unsigned long long)s.lost_nr, (unsigned long long)s.bytes);
 	buf__printf(&text, "recordings %u\nwriting %s\n", s.recordings_nr,
 		    s.unwritten ? "no" : "yes");
+	if (r->flight)
+		buf__printf(&text, "holds %.1f s\n", flight__held(r->flight));
 	if (s.steps_by)
 		buf__printf(&text, "steps %llu\n", (unsigned long long)s.steps_nr);
 	buf__char(&text, '\0');
@@ -65,11 +68,47 @@ static void do_switch(struct record_control *r, const char *side, bool on)
 	r->waited = 0;
 }
 
+static void ask_flight(struct record_control *r)
+{
+	const char *path;
+	bool busy;
+
+	r->dumps_nr = flight__dumps(r->flight, &path, &busy);
+	if (busy) {
+		answer_error(r, "it is writing already; try again in a moment");
+		return;
+	}
+	capture__trigger(r->capture, GP_TRIGGER_ASKED);
+	r->dumping = true;
+}
+
+static void wait_for_dump(struct record_control *r)
+{
+	struct buf text = {0};
+	const char *path;
+	bool busy;
+
+	if (flight__dumps(r->flight, &path, &busy) == r->dumps_nr)
+		return;
+	r->dumping = false;
+	if (!path) {
+		answer_error(r, "it could not be written; gpuprof says why");
+		return;
+	}
+	buf__printf(&text, "ok\n%s\n", path);
+	buf__char(&text, '\0');
+	answer(r, &text);
+}
+
 static void do_dump(struct record_control *r)
 {
 	struct reason why = {0};
 	struct buf text = {0};
 
+	if (r->flight) {
+		ask_flight(r);
+		return;
+	}
 	if (capture__flush(r->capture, &why)) {
 		answer_error(r, why.text);
 		return;
@@ -107,6 +146,18 @@ static void wait_for_rotation(struct record_control *r)
 	r->rotated_nr = 0;
 }
 
+static void do_metadata(struct record_control *r, const char *text)
+{
+	struct reason why = {0};
+
+	if (!metadata_is_sane(text))
+		answer_error(r, "give " METADATA_RULE);
+	else if (metadata_add(r->capture, text, &why))
+		answer_error(r, why.text);
+	else
+		control__answer(r->control, "ok\n");
+}
+
 /* True: the capture is to end. */
 static bool obey(struct record_control *r, const char *command)
 {
@@ -120,6 +171,8 @@ static bool obey(struct record_control *r, const char *command)
 		do_dump(r);
 	} else if (!strcmp(command, "rotate")) {
 		do_rotate(r);
+	} else if (!strncmp(command, "metadata ", 9)) {
+		do_metadata(r, command + 9);
 	} else if (!strcmp(command, "end")) {
 		control__answer(r->control, "ok\n");
 		return true;
@@ -145,10 +198,12 @@ static void wait_for_switch(struct record_control *r)
 
 bool record_control_turn(struct record_control *r)
 {
-	char command[64];
+	char command[CONTROL_COMMAND_BYTES];
 
 	if (r->waiting)
 		wait_for_switch(r);
+	else if (r->dumping)
+		wait_for_dump(r);
 	else if (r->rotated_nr)
 		wait_for_rotation(r);
 	else if (control__take(r->control, command, sizeof(command)))

@@ -80,15 +80,17 @@ static uint64_t file_bytes(const struct rotate *r, uint32_t nr)
 	return path && !stat(path, &st) && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
-/* False: there is none that has ended. */
-static bool remove_oldest(struct rotate *r)
+bool rotate__remove_oldest(struct rotate *r)
 {
 	CLEANUP(cleanup_free) char *path = NULL;
 
 	if (r->oldest_nr == r->ended_nr || !r->bytes.nr)
 		return false;
-	path = r->path(r->path_arg, r->oldest_nr);
-	if (path)
+	if (!r->remove)
+		path = r->path(r->path_arg, r->oldest_nr);
+	if (r->remove)
+		r->remove(r->path_arg, r->oldest_nr);
+	else if (path)
 		(void)unlink(path);
 	r->ended_bytes -= r->bytes.items[0];
 	memmove(r->bytes.items, r->bytes.items + 1, --r->bytes.nr * sizeof(*r->bytes.items));
@@ -96,10 +98,22 @@ static bool remove_oldest(struct rotate *r)
 	return true;
 }
 
-/* Those in progress: at most two. */
+char *rotate_next_path(void *rotate, unsigned int nr)
+{
+	struct rotate *r = rotate;
+
+	r->begun_nr = nr + 1;
+	return r->path(r->path_arg, nr);
+}
+
+/* Those in progress, and what has ended since the last turn. */
 static uint64_t open_bytes(const struct rotate *r)
 {
-	return file_bytes(r, r->ended_nr) + file_bytes(r, r->ended_nr + 1);
+	uint64_t bytes = 0;
+
+	for (uint32_t nr = r->ended_nr; nr < r->begun_nr; nr++)
+		bytes += file_bytes(r, nr);
+	return bytes;
 }
 
 bool rotate_make_room(void *rotate, uint64_t bytes, int err)
@@ -108,9 +122,10 @@ bool rotate_make_room(void *rotate, uint64_t bytes, int err)
 	uint64_t open = r->options.max_bytes ? open_bytes(r) : 0;
 
 	if (err)
-		return remove_oldest(r);
-	while (r->options.max_bytes && r->ended_bytes + open + bytes > r->options.max_bytes)
-		if (!remove_oldest(r))
+		return rotate__remove_oldest(r);
+	while (r->options.max_bytes &&
+	       r->ended_bytes + r->held_bytes + open + bytes > r->options.max_bytes)
+		if (!rotate__remove_oldest(r))
 			return false;
 	return true;
 }
@@ -126,7 +141,7 @@ static void note_ended(struct rotate *r, const struct capture_status *s)
 		r->ended_nr++;
 	}
 	while (r->options.keep && s->files_nr - r->oldest_nr > (uint64_t)r->options.keep)
-		if (!remove_oldest(r))
+		if (!rotate__remove_oldest(r))
 			return;
 }
 
@@ -151,7 +166,7 @@ void rotate__turn(struct rotate *r, struct capture *c)
 	due |= s.unwritten && age_ns >= SECOND_NS;
 	tell_full(r, s.unwritten);
 	if (due && s.unwritten)
-		(void)remove_oldest(r);
+		(void)rotate__remove_oldest(r);
 	if (!due || capture__rotate(c, NULL))
 		return;
 	r->begun_ns = now_ns;

@@ -162,12 +162,13 @@ int cli_run(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	if (args.shapes || args.flops)
+	if (args.shapes || args.flops || args.modules)
 		return options_usage_error(&command_run,
-					   "%s reads what operators are called with from "
-					   "within the process, and run watches from outside; use "
-					   "attach once it runs",
-					   args.shapes ? "--shapes" : "--flops");
+					   "%s reads what it tells from within the process, and "
+					   "run watches from outside; use attach once it runs",
+					   args.shapes	? "--shapes"
+					   : args.flops ? "--flops"
+							: "--modules");
 	argv[1 + operands] = NULL;
 	/* The operands were moved to the front; what they came from still lies behind them. */
 	argv[1 + operands] = NULL;

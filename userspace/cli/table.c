@@ -19,7 +19,8 @@ struct table_args {
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", "shape", "stack:1", "stack:5", NULL};
+static const char *const groups[] = {"overload", "shape",	"stack:1", "stack:5",
+				     "module",	 "module-tree", "between", NULL};
 
 /* The N of "stack:N"; 0: it is something else. */
 static long stack_depth(const char *value)
@@ -35,7 +36,9 @@ static long stack_depth(const char *value)
 
 static bool is_group(const char *value)
 {
-	return !strcmp(value, "overload") || !strcmp(value, "shape") || stack_depth(value);
+	return !strcmp(value, "overload") || !strcmp(value, "shape") || stack_depth(value) ||
+	       !strcmp(value, "module") || !strcmp(value, "module-tree") ||
+	       !strcmp(value, "between");
 }
 
 static const struct option_spec table_options[] = {
@@ -62,12 +65,17 @@ static const struct option_spec table_options[] = {
 	 .value_name = "WHAT",
 	 .choices = groups,
 	 .known = is_group,
-	 .rule = "'overload', 'shape' or 'stack:N' with N from 1 to 128",
+	 .rule = "'overload', 'shape', 'module', 'module-tree', 'between' or 'stack:N' with N from "
+		 "1 to 128",
 	 .help = "'overload': one row for each overload of an operator instead of one for all. "
 		 "'shape': one row for each combination of shapes of its inputs, where shapes "
 		 "were recorded. "
 		 "'stack:N': one row for each N innermost Python frames, where stacks were "
-		 "recorded."},
+		 "recorded. "
+		 "'module': one row for each nn.Module, 'module-tree': each under the one that "
+		 "calls it, where modules were recorded. "
+		 "'between': the time between operators, spent in Python, NumPy or waiting, by the "
+		 "two lines it lies between, where Python stacks were recorded."},
 	{.name = "header",
 	 .kind = OPTION_TEXT,
 	 .offset = SHOW(header),
@@ -82,6 +90,10 @@ static const struct option_spec table_options[] = {
 	 .offset = SHOW(steps),
 	 .help = "A row ProfilerStep* for the steps that were found, as torch.profiler has it with "
 		 "a schedule. Recordings made with --steps or --schedule have it always."},
+	{.name = "losses",
+	 .kind = OPTION_FLAG,
+	 .offset = SHOW(losses),
+	 .help = "Name the counters of losses that are zero, too."},
 	{.name = "time-unit",
 	 .kind = OPTION_TEXT,
 	 .offset = SHOW(time_unit),
@@ -125,5 +137,9 @@ int cli_table(int argc, char **argv)
 	args.show.by_stack = args.group_by ? (uint32_t)stack_depth(args.group_by) : 0;
 	args.show.by_overload = args.group_by && !strcmp(args.group_by, "overload");
 	args.show.by_shape = args.group_by && !strcmp(args.group_by, "shape");
+	args.show.between = args.group_by && !strcmp(args.group_by, "between");
+	args.show.module_tree = args.group_by && !strcmp(args.group_by, "module-tree");
+	args.show.by_module =
+		args.show.module_tree || (args.group_by && !strcmp(args.group_by, "module"));
 	return show_recording(argv[1], &args.show);
 }

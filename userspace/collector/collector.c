@@ -105,7 +105,7 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 		add_text(message, sizeof(message), f->ops_why);
 	if ((failed & GP_FEATURE_SHAPES) && f->extras.shapes_why)
 		add_text(message, sizeof(message), f->extras.shapes_why);
-	if ((failed & GP_FEATURE_STACKS) && f->extras.stacks_why)
+	if ((failed & (GP_FEATURE_STACKS | GP_FEATURE_MODULES)) && f->extras.stacks_why)
 		add_text(message, sizeof(message), f->extras.stacks_why);
 	if ((failed & GP_FEATURE_TENSORS) && f->extras.tensors_why)
 		add_text(message, sizeof(message), f->extras.tensors_why);
@@ -133,7 +133,7 @@ static uint32_t extras_in_force(struct follower *f, uint32_t wanted)
 	if (e->tensors && !e->tensors_why)
 		in_force |= GP_FEATURE_TENSORS;
 	if (e->python && !e->stacks_why)
-		in_force |= GP_FEATURE_STACKS;
+		in_force |= GP_FEATURE_STACKS | GP_FEATURE_MODULES;
 	return wanted & in_force;
 }
 
@@ -155,8 +155,11 @@ static uint32_t follow_ops(struct follower *f, uint32_t wanted, uint32_t active)
 		f->extras = (struct ops_extras){
 			.shapes = f->wanted & GP_FEATURE_SHAPES,
 			.tensors = f->wanted & GP_FEATURE_TENSORS,
-			.python = f->wanted & GP_FEATURE_STACKS ? &f->python : NULL,
+			.stacks = f->wanted & GP_FEATURE_STACKS,
+			.modules = f->wanted & GP_FEATURE_MODULES,
 		};
+		if (f->extras.stacks || f->extras.modules)
+			f->extras.python = &f->python;
 		result = ops__arm(&self.ring, &f->extras, &f->ops_why);
 		if (result == TORCH_REFUSED)
 			f->refused |= OPS_FEATURES;

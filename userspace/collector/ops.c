@@ -13,12 +13,12 @@
 
 #include "collector/compat.h"
 #include "collector/inputs.h"
+#include "collector/op_python.h"
 #include "collector/pending.h"
 #include "collector/stacks.h"
 #include "collector/tensors.h"
 #include "collector/thread.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -41,7 +41,8 @@ struct session {
 	struct ring_writer *ring;
 	struct names *names;
 	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
-	struct stacks *stacks; /* NULL: likewise */
+	struct stacks *stacks; /* NULL: neither stacks nor modules, likewise */
+	bool modules;	       /* calls of modules are wanted */
 	bool tensors;	       /* where the tensors among them lie is told, too */
 	struct torch_api torch;
 	struct torch_layout layout;
@@ -58,7 +59,6 @@ struct gate {
 
 static struct session session;
 static struct gate *gate;
-static uintptr_t main_stack_end; /* 0: not known */
 static bool fence_needed;
 static bool stuck;	   /* a thread did not leave its callback */
 static uint64_t missed_nr; /* ops that began on a thread without a state, or inside a callback */
@@ -110,25 +110,13 @@ static void begin_epoch(struct session *s, struct thread_state *t)
 {
 	t->epoch = s->epoch;
 	__atomic_store_n(&t->depth, 0, __ATOMIC_RELAXED);
+	/* Of a thread that has ended meanwhile. */
+	modules__leave(&t->modules, s->ring, s->epoch);
+	t->modules.epoch = s->epoch;
+	t->modules.tid = t->tid;
 	memset(t->names, 0, sizeof(t->names));
 	t->stack = (struct thread_stack){0};
 	t->torch_thread = (uint32_t)s->torch.current_thread();
-}
-
-static uint32_t name_id(struct session *s, struct thread_state *t, const char *text)
-{
-	struct cached_name *c = &t->names[((uintptr_t)text >> 4) & (THREAD_NAMES - 1)];
-	const struct name *name;
-
-	/* Content too: the text may lie in the record itself, or where a freed one lay. */
-	if (__builtin_expect(c->pointer == text && !strncmp(text, c->name->text, NAMES_TEXT_BYTES),
-			     1))
-		return c->name->id;
-	name = names__get(s->names, s->ring, text);
-	if (!name)
-		return 0;
-	*c = (struct cached_name){text, name};
-	return name->id;
 }
 
 static uint64_t next_instance(struct session *s, struct thread_state *t)
@@ -147,32 +135,6 @@ __attribute__((noinline)) static uint32_t inputs_id(struct session *s, const voi
 	size_t bytes = inputs_encode(&s->layout, record, inputs__have_room(s->inputs), data);
 
 	return inputs__id(s->inputs, s->ring, data, bytes);
-}
-
-/*
- * Whether the record lies on the C stack above us: then the call that has it has not returned. A
- * thread's descriptor lies at the end of its stack; the first thread's stack has its end elsewhere.
- * Records of annotations made by Python lie on the heap.
- */
-static bool is_on_stack(const void *record)
-{
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-	uintptr_t end = (uintptr_t)pthread_self();
-
-	if (end < here)
-		end = main_stack_end;
-	return (uintptr_t)record > here && (uintptr_t)record < end;
-}
-
-/* The stack of the op that begins as t->open[depth]. */
-static struct op_stack take_stack(struct session *s, struct thread_state *t)
-{
-	const struct open_op *outer = t->depth ? &t->open[t->depth - 1] : NULL;
-
-	if (!s->stacks)
-		return (struct op_stack){0};
-	return stacks__take(s->stacks, s->ring, &t->stack,
-			    outer && is_on_stack(outer->record) ? &outer->stack : NULL);
 }
 
 __attribute__((noinline)) static void write_tensors(struct session *s, const struct thread_state *t,
@@ -219,15 +181,20 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 		       sizeof(op->forward_thread));
 	if (op->forward_thread >= FORWARD_MAX)
 		op->forward_thread = 0;
-	op->name_id = name_id(s, t, text ? text : "?");
+	op->name_id = thread_state__name_id(t, s->names, s->ring, text ? text : "?");
 	op->scope = scope;
 	op->inputs_id = s->inputs ? inputs_id(s, record) : 0;
-	op->stack = take_stack(s, t);
+	op->stack = (struct op_stack){0};
+	op->modules_nr = 0;
+	if (s->stacks)
+		op_python__take(s->stacks, s->ring, t, s->modules ? s->names : NULL);
 	op->pending = NO_PENDING;
 	__atomic_store_n(&t->depth, t->depth + 1, __ATOMIC_RELAXED);
 	if (s->inputs && s->tensors)
 		write_tensors(s, t, op);
 	op->start_ns = now_ns();
+	if (t->modules.nr)
+		modules__begin(&t->modules, op->instance, op->start_ns);
 	if (scope == GP_SCOPE_USER)
 		pending__add(op, t->tid, t->torch_thread);
 }
@@ -296,6 +263,8 @@ static void pop(struct session *s, struct thread_state *t, const void *record, b
 		return;
 	}
 	op = t->open[at - 1];
+	if (op.modules_nr)
+		modules__end(&t->modules, op.modules_nr, end_ns);
 	if (at == t->depth)
 		__atomic_store_n(&t->depth, at - 1, __ATOMIC_RELAXED);
 	else
@@ -386,14 +355,6 @@ static int membarrier(int command)
 	return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* glibc's; without it the first thread walks each stack. */
-static void find_main_stack(void)
-{
-	void *const *end = dlsym(RTLD_DEFAULT, "__libc_stack_end");
-
-	main_stack_end = end ? (uintptr_t)*end : 0;
-}
-
 int ops__init(void)
 {
 	void *p;
@@ -412,7 +373,7 @@ int ops__init(void)
 		}
 		gate = p;
 	}
-	find_main_stack();
+	op_python__init();
 	fence_needed = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
 	return thread_states__init();
 }
@@ -506,8 +467,9 @@ enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, con
 		extras->tensors ? torch_layout__find_storage(&s->layout, &s->torch) : NULL;
 	s->tensors = extras->tensors && !extras->tensors_why;
 	extras->stacks_why = NULL;
+	s->modules = extras->modules;
 	if (extras->python)
-		s->stacks = stacks__new(extras->python, &extras->stacks_why);
+		s->stacks = stacks__new(extras->python, extras->stacks, &extras->stacks_why);
 	s->ring = w;
 	s->epoch++;
 	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;
@@ -559,9 +521,11 @@ bool ops__disarm(void)
 	if (stuck)
 		return false;
 	open_nr = thread_states__take_abandoned();
-	for (struct thread_state *t = thread_states__first(); t; t = t->next)
+	for (struct thread_state *t = thread_states__first(); t; t = t->next) {
 		if (t->epoch == s->epoch)
 			open_nr += __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED);
+		modules__leave(&t->modules, s->ring, s->epoch);
+	}
 	ring_writer__count(s->ring, GP_LOSS_OPEN_AT_END, open_nr);
 	ring_writer__count(s->ring, GP_LOSS_THREAD,
 			   __atomic_exchange_n(&missed_nr, 0, __ATOMIC_RELAXED));

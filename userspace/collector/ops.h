@@ -17,7 +17,9 @@ int ops__init(void);
 struct ops_extras {
 	bool shapes;			/* their inputs */
 	bool tensors;			/* where the tensors among them lie */
-	const struct gp_python *python; /* NULL: no stacks */
+	bool stacks;			/* Python's */
+	bool modules;			/* calls of modules */
+	const struct gp_python *python; /* NULL: neither stacks nor modules */
 	const char *shapes_why, *tensors_why, *stacks_why;
 };
 

@@ -7,6 +7,7 @@
 #include "collector/python.h"
 
 #include "collector/compat.h"
+#include "collector/python_read.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,17 +21,16 @@
 #define SEARCH_MAX 4096
 #define WALK_MAX   (2 * GP_STACK_FRAMES)
 
-/* From this owner on a frame is the interpreter's own, not a Python function's. */
-#define OWNER_INTERPRETER 3
-#define NO_FIELD	  0xffff
-
-#define ADDRESS_MIN 65536ULL
-#define ADDRESS_END (1ULL << 47)
 #define CHECK_WORDS (GP_PYTHON_CHECK_BYTES / 8)
+
+/* No field that modules are found by lies further in: its object ends there at the earliest. */
+#define LOCALS_MOST 360
+#define CODE_MOST   128
+#define DICT_MOST   24
 
 /* ---- reading ---- */
 
-static bool checked_read(uint64_t address, void *to, size_t bytes)
+bool python_checked_read(uint64_t address, void *to, size_t bytes)
 {
 	struct iovec local = {.iov_base = to, .iov_len = bytes};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
@@ -45,37 +45,7 @@ bool python_can_check(void)
 {
 	uint64_t here = ADDRESS_END, copy = 0;
 
-	return checked_read((uintptr_t)&here, &copy, sizeof(copy)) && copy == here;
-}
-
-/* The bytes at `address`: they themselves, or a copy in `buffer`. NULL if they cannot be read. */
-static inline __attribute__((always_inline)) const void *
-look(enum python_reads reads, uint64_t address, size_t bytes, void *buffer)
-{
-	if (reads == PYTHON_CHECKED)
-		return checked_read(address, buffer, bytes) ? buffer : NULL;
-	if (address % 8 || address - ADDRESS_MIN >= ADDRESS_END - ADDRESS_MIN)
-		return NULL;
-	return (const void *)(uintptr_t)address;
-}
-
-static inline __attribute__((always_inline)) bool read_word(enum python_reads reads,
-							    uint64_t address, uint64_t *ret_word)
-{
-	uint64_t copy;
-	const void *at = look(reads, address, sizeof(copy), &copy);
-
-	if (at)
-		memcpy(ret_word, at, sizeof(*ret_word));
-	return at != NULL;
-}
-
-static inline uint64_t field(const void *chunk, size_t offset)
-{
-	uint64_t word;
-
-	memcpy(&word, (const char *)chunk + offset, sizeof(word));
-	return word;
+	return python_checked_read((uintptr_t)&here, &copy, sizeof(copy)) && copy == here;
 }
 
 /* ---- the interpreter ---- */
@@ -85,7 +55,10 @@ bool python_layout_is_sane(const struct gp_python *py)
 	const size_t state_most = GP_PYTHON_STATE_BYTES - 8;
 	size_t frame_most = (size_t)py->frame_bytes - 8;
 
-	if (py->frame_bytes < 8 || py->frame_bytes > GP_PYTHON_FRAME_BYTES)
+	if (py->frame_bytes < 8 || py->frame_bytes > GP_PYTHON_FRAME_BYTES ||
+	    py->frame_locals > LOCALS_MOST || py->code_name > CODE_MOST ||
+	    py->code_file > CODE_MOST || py->code_locals_nr > CODE_MOST ||
+	    py->text_bytes > CODE_MOST || py->dict_version > DICT_MOST)
 		return false;
 	return py->interpreters % 8 == 0 && py->interpreters >= ADDRESS_MIN &&
 	       py->state_thread_id <= state_most && py->state_frame <= state_most &&
@@ -145,11 +118,11 @@ bool python_state_is_good(const struct gp_python *py, uint64_t state, uint64_t s
 {
 	uint64_t links[3], id, neighbour; /* before, after, interpreter */
 
-	if (!checked_read(state, links, sizeof(links)) ||
-	    !checked_read(state + py->state_thread_id, &id, sizeof(id)) || id != self)
+	if (!python_checked_read(state, links, sizeof(links)) ||
+	    !python_checked_read(state + py->state_thread_id, &id, sizeof(id)) || id != self)
 		return false;
-	return checked_read(links[0] ? links[0] + 8 : links[2] + py->interp_threads, &neighbour,
-			    sizeof(neighbour)) &&
+	return python_checked_read(links[0] ? links[0] + 8 : links[2] + py->interp_threads,
+				   &neighbour, sizeof(neighbour)) &&
 	       neighbour == state;
 }
 
@@ -161,13 +134,13 @@ static __attribute__((noinline)) uint32_t count_states(const struct gp_python *p
 	uint32_t found_nr = 0, seen_nr = 0;
 
 	for (; interp; seen_nr++) {
-		if (!checked_read(interp + py->interp_threads, &state, sizeof(state)) ||
-		    !checked_read(interp + py->interp_next, &interp, sizeof(interp)))
+		if (!python_checked_read(interp + py->interp_threads, &state, sizeof(state)) ||
+		    !python_checked_read(interp + py->interp_next, &interp, sizeof(interp)))
 			return 0;
 		for (; state; seen_nr++) {
 			if (seen_nr > SEARCH_MAX ||
-			    !checked_read(state + py->state_thread_id, &id, sizeof(id)) ||
-			    !checked_read(state + 8, &state, sizeof(state)))
+			    !python_checked_read(state + py->state_thread_id, &id, sizeof(id)) ||
+			    !python_checked_read(state + 8, &state, sizeof(state)))
 				return 0;
 			found_nr += id == self;
 		}
@@ -297,9 +270,7 @@ walk(const struct gp_python *py, uint64_t frame, enum python_reads reads, struct
 			break;
 		}
 		at = look(reads, frame + py->frame_at, py->frame_bytes, copy);
-		if (!at ||
-		    ((py->frame_owner == NO_FIELD || at[py->frame_owner] < OWNER_INTERPRETER) &&
-		     !add(py, at, reads, s))) {
+		if (!at || (is_function(py, at) && !add(py, at, reads, s))) {
 			s->flags = GP_STACK_INCOMPLETE;
 			return false;
 		}

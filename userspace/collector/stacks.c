@@ -9,6 +9,7 @@
 
 #include "collector/compat.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,6 +29,8 @@ _Static_assert(sizeof(struct gp_ev_stack) + GP_STACK_FRAMES * sizeof(struct gp_s
 
 struct stacks {
 	struct python_api python;
+	struct python_codes codes;
+	bool ids; /* are wanted */
 	const char *refused;
 	uint32_t checks_nr;    /* walks that were done both ways */
 	uint32_t strangers_nr; /* thread states that were not good */
@@ -38,7 +41,7 @@ struct stacks {
 
 static const char astray[] = "stacks: Python's frames are not where they should be";
 
-struct stacks *stacks__new(const struct gp_python *layout, const char **why_text)
+struct stacks *stacks__new(const struct gp_python *layout, bool ids, const char **why_text)
 {
 	struct python_api api;
 	struct stacks *k;
@@ -56,6 +59,9 @@ struct stacks *stacks__new(const struct gp_python *layout, const char **why_text
 	}
 	k = p;
 	k->python = api;
+	k->codes.dict_type = (uintptr_t)dlsym(RTLD_DEFAULT, "PyDict_Type");
+	k->codes.cell_type = (uintptr_t)dlsym(RTLD_DEFAULT, "PyCell_Type");
+	k->ids = ids;
 	*why_text = NULL;
 	return k;
 }
@@ -130,6 +136,12 @@ static bool equal(const struct python_stack *a, const struct python_stack *b)
 	       !memcmp(a->frames, b->frames, a->nr * sizeof(a->frames[0]));
 }
 
+static void count_check(struct stacks *k, struct thread_stack *t)
+{
+	(void)__atomic_add_fetch(&k->checks_nr, 1, __ATOMIC_RELAXED);
+	t->checks_nr++;
+}
+
 /* Not inlined, for its two kilobytes of stack. */
 static __attribute__((noinline)) bool walk_both_ways(struct stacks *k, struct thread_stack *t,
 						     uint64_t frame, struct python_stack *ret_stack)
@@ -137,10 +149,21 @@ static __attribute__((noinline)) bool walk_both_ways(struct stacks *k, struct th
 	const struct gp_python *py = &k->python.layout;
 	struct python_stack plain;
 
-	(void)__atomic_add_fetch(&k->checks_nr, 1, __ATOMIC_RELAXED);
-	t->checks_nr++;
+	count_check(k, t);
 	return python_walk(py, frame, PYTHON_CHECKED, ret_stack) &&
 	       python_walk(py, frame, PYTHON_PLAIN, &plain) && equal(ret_stack, &plain);
+}
+
+/* The same for calls of modules. */
+static __attribute__((noinline)) bool modules_both_ways(struct stacks *k, uint64_t frame,
+							struct python_modules *found)
+{
+	const struct gp_python *py = &k->python.layout;
+	struct python_modules plain;
+
+	return python_modules(py, &k->codes, frame, PYTHON_CHECKED, found) &&
+	       python_modules(py, &k->codes, frame, PYTHON_PLAIN, &plain) &&
+	       python_modules_equal(found, &plain);
 }
 
 static bool needs_checks(const struct stacks *k, const struct thread_stack *t)
@@ -149,8 +172,10 @@ static bool needs_checks(const struct stacks *k, const struct thread_stack *t)
 	       __atomic_load_n(&k->checks_nr, __ATOMIC_RELAXED) < CHECKS_ALL;
 }
 
-static void count(struct ring_writer *w, const struct op_stack *s)
+static void count(const struct stacks *k, struct ring_writer *w, const struct op_stack *s)
 {
+	if (!k->ids)
+		return;
 	if (s->flags)
 		ring_writer__count(w, GP_LOSS_STACK_INCOMPLETE, 1);
 	if (s->frame && !s->id)
@@ -171,7 +196,7 @@ static struct op_stack take_checked(struct stacks *k, struct ring_writer *w, uin
 	} else if (found.frame) {
 		(void)python_walk(py, found.frame, PYTHON_CHECKED, &s);
 		found.flags = s.flags;
-		found.id = s.nr ? id_of(k, w, &s) : 0;
+		found.id = s.nr && k->ids ? id_of(k, w, &s) : 0;
 		/* Nothing but the interpreter's own, or marked. */
 		if (!s.nr)
 			found.frame = 0;
@@ -203,6 +228,21 @@ static __attribute__((noinline)) bool adopt(struct stacks *k, struct thread_stac
 	return false;
 }
 
+/* The calls of modules in which the thread is. */
+static void take_modules(struct stacks *k, struct ring_writer *w, bool checked, uint64_t frame,
+			 struct python_modules *found)
+{
+	if (!(checked ? modules_both_ways(k, frame, found)
+		      : python_modules(&k->python.layout, &k->codes, frame, PYTHON_PLAIN, found))) {
+		refuse(k, astray);
+		found->cut = true;
+	}
+	if (__builtin_expect(found->cut, 0)) {
+		ring_writer__count(w, GP_LOSS_MODULES, 1);
+		found->nr = 0;
+	}
+}
+
 /* Not inlined, for its two kilobytes of stack. */
 static __attribute__((noinline)) struct op_stack take_plain(struct stacks *k, struct ring_writer *w,
 							    struct thread_stack *t, uint64_t frame)
@@ -225,18 +265,19 @@ static __attribute__((noinline)) struct op_stack take_plain(struct stacks *k, st
 
 /* The stack of a thread that has a thread state. */
 static struct op_stack take(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
-			    uint64_t state, const struct op_stack *outer)
+			    uint64_t state, const struct op_stack *outer,
+			    struct python_modules *found)
 {
 	const struct gp_python *py = &k->python.layout;
 	uint64_t self = (uint64_t)(uintptr_t)pthread_self(), frame;
+	bool checked = needs_checks(k, t);
 
 	if (__builtin_expect(k->python.is_finalizing(), 0))
 		return take_checked(k, w, state, self);
 	if ((__builtin_expect(state != t->state, 0) && !adopt(k, t, state, self)) ||
 	    !python_state_is_only(py, state, self))
 		return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
-	if (!python_first_frame(py, state, needs_checks(k, t) ? PYTHON_CHECKED : PYTHON_PLAIN,
-				&frame)) {
+	if (!python_first_frame(py, state, checked ? PYTHON_CHECKED : PYTHON_PLAIN, &frame)) {
 		refuse(k, astray);
 		return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
 	}
@@ -244,22 +285,32 @@ static struct op_stack take(struct stacks *k, struct ring_writer *w, struct thre
 		return (struct op_stack){0};
 	if (outer && outer->frame == frame)
 		return *outer;
-	return take_plain(k, w, t, frame);
+	if (found)
+		take_modules(k, w, checked, frame, found);
+	if (k->ids)
+		return take_plain(k, w, t, frame);
+	if (__builtin_expect(checked, 0))
+		count_check(k, t);
+	return (struct op_stack){.frame = frame};
 }
 
 struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
-			     const struct op_stack *outer)
+			     const struct op_stack *outer, struct python_modules *found)
 {
 	void *state = k->python.thread_state();
-	struct op_stack found;
+	struct op_stack taken;
 
 	if (!state)
 		return (struct op_stack){0};
 	if (__builtin_expect(stacks__refused(k) != NULL, 0)) {
-		ring_writer__count(w, GP_LOSS_STACK_ROOM, 1);
+		ring_writer__count(w, GP_LOSS_STACK_ROOM, k->ids);
+		ring_writer__count(w, GP_LOSS_MODULES, found != NULL);
 		return (struct op_stack){0};
 	}
-	found = take(k, w, t, (uint64_t)(uintptr_t)state, outer);
-	count(w, &found);
-	return found;
+	taken = take(k, w, t, (uint64_t)(uintptr_t)state, outer, found);
+	/* Where the thread's frames could not be found, neither could its modules. */
+	if (__builtin_expect(found && !taken.frame && taken.flags, 0))
+		ring_writer__count(w, GP_LOSS_MODULES, 1);
+	count(k, w, &taken);
+	return taken;
 }

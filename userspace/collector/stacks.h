@@ -9,6 +9,7 @@
 #define GP_COLLECTOR_STACKS_H
 
 #include "collector/python.h"
+#include "collector/python_modules.h"
 #include "collector/ring_writer.h"
 
 #include <stdbool.h>
@@ -30,8 +31,9 @@ struct thread_stack {
 	uint32_t reserved;
 };
 
-/* NULL, and why in *why_text. */
-struct stacks *stacks__new(const struct gp_python *layout, const char **why_text);
+/* `ids` false: stacks get none, because calls of modules alone are wanted. NULL, and why in
+ * *why_text. */
+struct stacks *stacks__new(const struct gp_python *layout, bool ids, const char **why_text);
 /* Lets go of Python's library. Afterwards only stacks__free(). NULL is fine. */
 void stacks__release(struct stacks *k);
 void stacks__free(struct stacks *k);
@@ -40,10 +42,12 @@ void stacks__free(struct stacks *k);
  * The calling thread's stack; only on a thread that is inside C code. `outer` is the stack of an op
  * whose call has not returned and which lies on this thread's C stack, NULL: there is none. If the
  * innermost frame is still the one under which that op began, it waits in that very call, and the
- * stack is the same. What is missing or not whole is counted in w.
+ * stack is the same. What is missing or not whole is counted in w. `found`, if not NULL, gets the
+ * calls of modules that the thread is in, none if they are not known; it is left alone where the
+ * stack is that of `outer`.
  */
 struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
-			     const struct op_stack *outer);
+			     const struct op_stack *outer, struct python_modules *found);
 
 /* Why no stack is walked any more, NULL: they are. Stays so. */
 const char *stacks__refused(const struct stacks *k);

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -108,6 +109,23 @@ struct thread_state *thread_state__get(void)
 	struct thread_state *t = pthread_getspecific(key);
 
 	return __builtin_expect(t != NULL, 1) ? t : claim();
+}
+
+uint32_t thread_state__name_id(struct thread_state *t, struct names *names, struct ring_writer *w,
+			       const char *text)
+{
+	struct cached_name *c = &t->names[((uintptr_t)text >> 4) & (THREAD_NAMES - 1)];
+	const struct name *name;
+
+	/* Content too: the text may lie in the record itself, or where a freed one lay. */
+	if (__builtin_expect(c->pointer == text && !strncmp(text, c->name->text, NAMES_TEXT_BYTES),
+			     1))
+		return c->name->id;
+	name = names__get(names, w, text);
+	if (!name)
+		return 0;
+	*c = (struct cached_name){text, name};
+	return name->id;
 }
 
 uint64_t thread_states__take_abandoned(void)

@@ -9,6 +9,7 @@
 #ifndef GP_COLLECTOR_THREAD_H
 #define GP_COLLECTOR_THREAD_H
 
+#include "collector/modules.h"
 #include "collector/names.h"
 #include "collector/stacks.h"
 
@@ -30,7 +31,7 @@ struct open_op {
 	uint8_t scope;
 	uint8_t reserved;
 	uint32_t inputs_id;
-	uint32_t reserved2;
+	uint32_t modules_nr; /* calls of modules in which it began */
 	struct op_stack stack;
 };
 
@@ -54,6 +55,7 @@ struct thread_state {
 	struct thread_state *next;
 	struct open_op open[GP_OP_DEPTH];
 	struct cached_name names[THREAD_NAMES];
+	struct thread_modules modules;
 };
 
 /* Once per process. 0 or -errno. */
@@ -64,6 +66,10 @@ struct thread_state *thread_state__get(void);
 struct thread_state *thread_states__first(void);
 /* Gives a state a fresh number. Numbers are 1 to 2^20 - 1, then begin again. */
 void thread_state__renumber(struct thread_state *t);
+
+/* The id of a name, by the thread's own cache. 0: there is no place for it. */
+uint32_t thread_state__name_id(struct thread_state *t, struct names *names, struct ring_writer *w,
+			       const char *text);
 
 /* In a fork's child, where only the calling thread is left: takes all states back. */
 void thread_states__forget(void);

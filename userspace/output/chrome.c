@@ -8,6 +8,7 @@
 
 #include "output/flow.h"
 #include "output/stack_text.h"
+#include "output/triggers.h"
 
 #include <errno.h>
 
@@ -111,6 +112,43 @@ static void slice(struct chrome *c, const struct tl_op *op, uint32_t number)
 	chrome_flow_write(c, number);
 }
 
+/* As torch.profiler writes modules among its Python functions. These are no Python functions'
+ * slices: one begins with the first operator of the call and ends with the last. */
+static void module_slice(struct chrome *c, const struct tl_module_call *call, uint32_t number)
+{
+	const struct tl_module *module = &c->t->modules.items[call->module];
+
+	chrome_begin(c);
+	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":");
+	buf__json(&c->out, module->name);
+	chrome_where(c, call->thread, call->start_ns);
+	chrome_lit(&c->out, ",\"dur\":");
+	buf__us(&c->out, chrome_time(c, call->end_ns) - chrome_time(c, call->start_ns));
+	chrome_lit(&c->out, ",\"args\":{\"Python id\":");
+	buf__u64(&c->out, (uint64_t)number + 1);
+	chrome_lit(&c->out, ",\"Python parent id\":");
+	if (call->parent == TL_NONE)
+		chrome_lit(&c->out, "null");
+	else
+		buf__u64(&c->out, (uint64_t)call->parent + 1);
+	chrome_lit(&c->out, ",\"Python module id\":");
+	buf__u64(&c->out, module->number);
+	chrome_lit(&c->out, "}}");
+}
+
+/* Before the ops: of slices with the same times viewers take the first as the outer one. */
+static int write_modules(struct chrome *c)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < c->t->module_calls.nr && !err; i++) {
+		if (chrome_shows_thread(c, c->t->module_calls.items[i].thread))
+			module_slice(c, &c->t->module_calls.items[i], i);
+		err = chrome_drain(c, false);
+	}
+	return err;
+}
+
 static void async_half(struct chrome *c, const struct tl_op *op, uint32_t number, bool begins)
 {
 	chrome_begin(c);
@@ -209,6 +247,34 @@ static int write_memory(struct chrome *c)
 	return err;
 }
 
+static void write_triggers(struct chrome *c)
+{
+	for (size_t i = 0; i < c->t->triggers.nr; i++) {
+		const struct tl_trigger *x = &c->t->triggers.items[i];
+		struct buf words = {0};
+
+		if (x->thread != TL_NONE && !chrome_shows_thread(c, x->thread))
+			continue;
+		trigger_words(&words, c->t, x);
+		chrome_begin(c);
+		buf__printf(&c->out,
+			    "{\"ph\":\"i\",\"cat\":\"trigger\",\"s\":\"g\",\"name\":"
+			    "\"Trigger: %s\"",
+			    trigger_name(x));
+		if (x->thread != TL_NONE) {
+			chrome_where(c, x->thread, x->told.head.time_ns);
+		} else {
+			chrome_lit(&c->out, ",\"pid\":\"\",\"tid\":\"\",\"ts\":");
+			buf__us(&c->out, chrome_time(c, x->told.head.time_ns));
+		}
+		chrome_lit(&c->out, ",\"args\":{\"why\":");
+		buf__json(&c->out, words.bytes ? words.bytes : "");
+		chrome_lit(&c->out, "}}");
+		c->out.err = c->out.err ? c->out.err : buf__error(&words);
+		buf__done(&words);
+	}
+}
+
 static void write_end(struct chrome *c, const char *name)
 {
 	chrome_begin(c);
@@ -232,6 +298,8 @@ static int write_all(struct chrome *c, const char *name)
 	if (!err)
 		err = chrome_drain(c, false);
 	if (!err)
+		err = write_modules(c);
+	if (!err)
 		err = write_ops(c);
 	if (!err)
 		err = chrome_gpu(c);
@@ -239,6 +307,7 @@ static int write_all(struct chrome *c, const char *name)
 		err = write_memory(c);
 	if (err)
 		return err;
+	write_triggers(c);
 	write_end(c, name);
 	return chrome_drain(c, true);
 }

@@ -50,6 +50,40 @@ static void distributed(struct chrome *c)
 	chrome_lit(&c->out, "},\n");
 }
 
+/* Whether the file itself has such a key. */
+static bool is_taken(const char *name)
+{
+	static const char *const taken[] = {
+		"schemaVersion",   "deviceProperties",	  "distributedInfo", "record_shapes",
+		"with_flops",	   "profile_memory",	  "host_name",	     "gpuprof",
+		"displayTimeUnit", "baseTimeNanoseconds", "traceEvents",     "traceName",
+	};
+
+	for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
+		if (!strcmp(taken[i], name))
+			return true;
+	return false;
+}
+
+/* As add_metadata() puts it there. */
+static void user_metadata(struct chrome *c)
+{
+	const size_t prefix = strlen(RECORDING_USER_META);
+
+	for (size_t i = 0; i < recording__metas(c->t->recording); i++) {
+		const char *name, *value;
+
+		recording__meta_at(c->t->recording, i, &name, &value);
+		if (strncmp(name, RECORDING_USER_META, prefix) != 0 || is_taken(name + prefix))
+			continue;
+		chrome_lit(&c->out, "  ");
+		buf__json(&c->out, name + prefix);
+		chrome_lit(&c->out, ": ");
+		buf__json(&c->out, value);
+		chrome_lit(&c->out, ",\n");
+	}
+}
+
 void chrome_header(struct chrome *c)
 {
 	const char *host = recording__meta(c->t->recording, "host");
@@ -71,6 +105,7 @@ void chrome_header(struct chrome *c)
 		buf__json(&c->out, host);
 		chrome_lit(&c->out, ",\n");
 	}
+	user_metadata(c);
 	chrome_lit(&c->out, "  \"gpuprof\": {\"losses\": ");
 	describe_losses(&c->out, c->t);
 	chrome_lit(&c->out, ", \"overhead\": ");

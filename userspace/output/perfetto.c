@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -17,6 +18,7 @@
 #include "output/flow.h"
 #include "output/memory_usage.h"
 #include "output/stack_text.h"
+#include "output/triggers.h"
 
 /* The top byte of a track's or flow's number says of what it is. */
 enum number_kind {
@@ -29,14 +31,16 @@ enum number_kind {
 	OF_LAUNCH = 7,
 	OF_BACKWARD = 8,
 	OF_LOSSES = 9,
+	OF_TRIGGERS = 10,
 };
 
-/* In struct open: the index is that of an API call. */
-#define CALL (1ULL << 32)
+/* In struct open: the index is that of an API call, or of a call of a module. */
+#define CALL   (1ULL << 32)
+#define MODULE (1ULL << 33)
 
 struct open {
 	uint64_t end_ns;
-	uint64_t who; /* an op's index, or an API call's and CALL */
+	uint64_t who; /* an op's index, or an API call's and CALL, or ... */
 };
 
 struct writer {
@@ -47,6 +51,7 @@ struct writer {
 	struct hash stacks; /* stack id -> its text, kept */
 	struct buf text;
 	VEC(struct open) open; /* the slices that are open, outermost first */
+	bool *begun;	       /* calls of modules that have their slice */
 	int err;
 };
 
@@ -75,11 +80,17 @@ static void end_slice(struct writer *w, uint64_t track)
 	perfetto__event(w->p, &e);
 }
 
-/* Ends what is open until `parent` is the innermost; TL_NONE: all. */
-static void end_until(struct writer *w, uint64_t track, uint64_t parent)
+/* Ends what is open until `parent` (TL_NONE: nothing) is the innermost, or a call of a module in it
+ * that goes on until end_ns. */
+static void end_until(struct writer *w, uint64_t track, uint64_t parent, uint64_t end_ns)
 {
-	while (w->open.nr && w->open.items[w->open.nr - 1].who != parent)
+	while (w->open.nr) {
+		const struct open *top = &w->open.items[w->open.nr - 1];
+
+		if (top->who == parent || ((top->who & MODULE) && top->end_ns >= end_ns))
+			break;
 		end_slice(w, track);
+	}
 }
 
 static void begin_slice(struct writer *w, const struct perfetto_event *e, uint64_t end_ns,
@@ -154,6 +165,29 @@ static void put_op(struct writer *w, uint32_t i, bool async)
 		end_slice(w, e.track);
 }
 
+/* The calls of modules that begin with this op, outermost first. */
+static void begin_modules(struct writer *w, const struct tl_op *op)
+{
+	uint32_t chain[GP_MODULE_DEPTH], nr = 0;
+
+	for (uint32_t c = op->module_call; c != TL_NONE && !w->begun[c];
+	     c = w->t->module_calls.items[c].parent)
+		chain[nr++] = c;
+	while (nr-- > 0 && !w->err) {
+		const struct tl_module_call *call = &w->t->module_calls.items[chain[nr]];
+		const struct perfetto_event e = {
+			.type = PERFETTO_BEGIN,
+			.track = number_of(OF_THREAD, op->thread),
+			.time_ns = op->start_ns,
+			.category = "python_function",
+			.name = w->t->modules.items[call->module].name,
+		};
+
+		w->begun[chain[nr]] = true;
+		begin_slice(w, &e, call->end_ns, MODULE | chain[nr]);
+	}
+}
+
 /* It need not nest with others of its thread, so it has a row of its own. */
 static void put_async(struct writer *w, uint32_t i)
 {
@@ -219,20 +253,22 @@ static void put_thread(struct writer *w, uint32_t thread, uint32_t *op, uint32_t
 
 	while (!w->err) {
 		if (call_is_next(t, *call, *op, thread)) {
-			end_until(w, track, parent_of_call(&t->gpu.api.items[*call]));
+			end_until(w, track, parent_of_call(&t->gpu.api.items[*call]),
+				  t->gpu.api.items[*call].end_ns);
 			put_call(w, (*call)++);
 		} else if (*op < t->ops.nr && t->ops.items[*op].thread == thread) {
 			if (t->ops.items[*op].flags & GP_OP_ASYNC) {
 				put_async(w, (*op)++);
 				continue;
 			}
-			end_until(w, track, t->ops.items[*op].parent);
+			end_until(w, track, t->ops.items[*op].parent, t->ops.items[*op].end_ns);
+			begin_modules(w, &t->ops.items[*op]);
 			put_op(w, (*op)++, false);
 		} else {
 			break;
 		}
 	}
-	end_until(w, track, TL_NONE);
+	end_until(w, track, TL_NONE, UINT64_MAX);
 }
 
 static void put_threads(struct writer *w)
@@ -413,6 +449,30 @@ static void put_losses(struct writer *w)
 	}
 }
 
+/* On a row of their own, above all. */
+static void put_triggers(struct writer *w)
+{
+	struct perfetto_event e = {
+		.type = PERFETTO_INSTANT,
+		.track = number_of(OF_TRIGGERS, 0),
+		.category = "trigger",
+	};
+
+	if (!w->t->triggers.nr)
+		return;
+	perfetto__track(w->p, &(struct perfetto_track){.uuid = e.track, .name = "triggers"});
+	for (size_t i = 0; i < w->t->triggers.nr; i++) {
+		const struct tl_trigger *x = &w->t->triggers.items[i];
+
+		buf__clear(&w->text);
+		buf__printf(&w->text, "%s: ", trigger_name(x));
+		trigger_words(&w->text, w->t, x);
+		e.time_ns = x->told.head.time_ns;
+		e.name = w->text.bytes;
+		perfetto__event(w->p, &e);
+	}
+}
+
 static int write_all(struct writer *w)
 {
 	int err = flow_find(w->t, &w->flow);
@@ -426,6 +486,7 @@ static int write_all(struct writer *w)
 			put_work(w, &w->t->gpu.work.items[i]);
 	if (!w->err)
 		put_memory(w);
+	put_triggers(w);
 	put_losses(w);
 	err = w->err ? w->err : buf__error(&w->text);
 	return err ? err : perfetto__flush(w->p);
@@ -433,10 +494,15 @@ static int write_all(struct writer *w)
 
 int output_perfetto(struct sink *s, const struct timeline *t)
 {
-	struct writer w = {.p = perfetto__new(s, t), .t = t};
-	int err = w.p ? write_all(&w) : -ENOMEM;
+	struct writer w = {
+		.p = perfetto__new(s, t),
+		.t = t,
+		.begun = calloc(t->module_calls.nr + 1, sizeof(*w.begun)),
+	};
+	int err = w.p && w.begun ? write_all(&w) : -ENOMEM;
 
 	perfetto__free(w.p);
+	free(w.begun);
 	hash__done(&w.flow);
 	hash__done(&w.tracks);
 	hash__done(&w.stacks);

@@ -76,6 +76,8 @@ static void title_line(struct buf *out, const struct table *table, bool overload
 		buf__str(out, ",input_shapes");
 	if (table->has_stacks)
 		buf__str(out, ",stack");
+	if (table->is_tree)
+		buf__str(out, ",depth");
 	buf__str(out, "\r\n");
 }
 
@@ -115,6 +117,10 @@ static void row_line(struct buf *out, const struct table *table, const struct ta
 	}
 	if (table->has_stacks)
 		stack_field(out, table, r);
+	if (table->is_tree) {
+		buf__char(out, ',');
+		buf__u64(out, r->depth);
+	}
 	buf__str(out, "\r\n");
 }
 

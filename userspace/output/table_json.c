@@ -9,6 +9,7 @@
 #include "output/out_of_memory.h"
 #include "output/output.h"
 #include "output/stack_text.h"
+#include "output/triggers.h"
 
 #include "base/banned.h"
 
@@ -53,6 +54,10 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 	if (r->shapes) {
 		buf__str(out, ", \"input_shapes\": ");
 		buf__json(out, r->shapes);
+	}
+	if (table->is_tree) {
+		buf__str(out, ", \"depth\": ");
+		buf__u64(out, r->depth);
 	}
 	buf__str(out, r->device == TABLE_CUDA ? ", \"device\": \"CUDA\"" : ", \"device\": \"CPU\"");
 	buf__str(out, ", \"calls\": ");
@@ -155,6 +160,10 @@ static void capture_part(struct buf *out, const struct timeline *t)
 	if (t->gpu.any) {
 		buf__str(out, ",\n  \"gpu\": ");
 		describe_gpu(out, t);
+	}
+	if (t->triggers.nr) {
+		buf__str(out, ",\n  \"triggers\": ");
+		describe_triggers(out, t);
 	}
 	if (t->out_of_memory.nr) {
 		int err;

@@ -84,6 +84,17 @@ static void add_text(struct buf *out, const char *text, size_t limit)
 	}
 }
 
+/* In a tree names stand on the left, those of children further in. */
+static void tree_cell(struct text *t, const char *name, uint32_t depth)
+{
+	size_t indent = 2UL * depth < t->name_width ? 2UL * depth : t->name_width;
+	size_t nr = characters(name), room = t->name_width - indent;
+
+	spaces(&t->out, indent);
+	add_text(&t->out, name, room);
+	spaces(&t->out, (nr < room ? room - nr : 0) + 2);
+}
+
 /* Names of the greatest width or nearly so are cut. */
 static void name_cell(struct text *t, const char *name)
 {
@@ -413,7 +424,10 @@ static void row_line(struct text *t, const struct table_row *r)
 {
 	char calls[24];
 
-	name_cell(t, r->name);
+	if (t->table->is_tree)
+		tree_cell(t, r->name, r->depth);
+	else
+		name_cell(t, r->name);
 	if (t->overloads)
 		name_cell(t, r->overload ? r->overload : "");
 	percent_cell(t, r->self_cpu_ns, t->table->self_cpu_total_ns);
@@ -507,14 +521,14 @@ static void set_widths(struct text *t)
 
 	for (size_t i = 0; i < t->table->rows.nr; i++) {
 		const struct table_row *r = &t->table->rows.items[i];
-		size_t nr = characters(r->name);
+		size_t nr = characters(r->name) + 2UL * r->depth;
 
 		longest = nr > longest ? nr : longest;
 		t->overloads |= r->overload && *r->overload;
 	}
 	set_source_width(t);
 	t->flops_columns = (t->table->least_flops ? 1 : 0) + (t->table->least_all_flops ? 2 : 0);
-	t->name_width = longest + 4 < max ? longest + 4 : max;
+	t->name_width = longest + 4 < max || t->table->is_tree ? longest + 4 : max;
 	set_shapes_width(t);
 }
 

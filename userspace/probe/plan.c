@@ -49,6 +49,8 @@ static const struct catalogue_line catalogue[] = {
 	{"__cxa_begin_catch", PROBE_CATCH, true},
 	{CUDA_API_PREFIX, PROBE_API, false},
 	{NCCL_PREFIX, PROBE_API, false},
+	{"nvtxRangePushA", PROBE_NVTX_PUSH, true},
+	{"nvtxRangePop", PROBE_NVTX_POP, true},
 };
 
 void probe_plan__free(struct probe_plan *plan)

@@ -35,6 +35,10 @@ struct node_table {
 #define GROUP_OTHER 4
 
 /* One file probed in one process. */
+struct timed_runs {
+	uint64_t nr, ns;
+};
+
 struct attachment {
 	uint16_t process_index;
 	uint32_t groups; /* GROUP_OTHER and enum probe_group bits: not another attachment's */
@@ -78,6 +82,8 @@ struct probe_session {
 	struct trap_cost trap_cost;
 	struct link_set trap_links;
 	int stats_fd; /* while the kernel times the programs, else -1 */
+	/* What it had timed before, as someone else wanted it: of the calibration, say. */
+	struct timed_runs runs_before;
 	uint64_t stats_end_ns;
 };
 
@@ -98,8 +104,10 @@ enum program {
 	PROGRAM_RANGE = 12,
 	PROGRAM_API_EXIT = 13,
 	PROGRAM_API_ENTRY = 14,
-	PROGRAM_CODE_FREED = 15, /* of no plan: see session_python.c */
-	PROGRAMS_NR = 16,
+	PROGRAM_NVTX_POP = 15,
+	PROGRAM_NVTX_PUSH = 16,
+	PROGRAM_CODE_FREED = 17, /* of no plan: see session_python.c */
+	PROGRAMS_NR = 18,
 };
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);

@@ -44,6 +44,13 @@ static const struct event_fields pause_fields = {.times = {AT(gp_ev_pause, start
 static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
 static const struct event_fields inputs = {.inputs = AT(gp_ev_inputs, inputs_id)};
 static const struct event_fields tensors = {.instances = {AT(gp_ev_tensors, instance)}};
+static const struct event_fields trigger = {.times = {AT(gp_ev_trigger, start_ns)}};
+static const struct event_fields thread_stack = {.stack = AT(gp_ev_thread_stack, stack_id)};
+static const struct event_fields module_call = {
+	.times = {AT(gp_ev_module_call, start_ns)},
+	.instances = {AT(gp_ev_module_call, first), AT(gp_ev_module_call, last)},
+	.name = AT(gp_ev_module_call, name_id),
+};
 static const struct event_fields none;
 
 const struct event_fields *recording_event_fields(uint8_t kind)
@@ -61,6 +68,10 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &collective;
 	case GP_EV_OVERHEAD:
 		return &overhead;
+	case GP_EV_TRIGGER:
+		return &trigger;
+	case GP_EV_THREAD_STACK:
+		return &thread_stack;
 	case GP_EV_KERNEL:
 		return &kernel;
 	case GP_EV_GPU_MEMORY:
@@ -73,6 +84,8 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &inputs;
 	case GP_EV_TENSORS:
 		return &tensors;
+	case GP_EV_MODULE_CALL:
+		return &module_call;
 	default:
 		return recording_event_bytes(kind) ? &none : NULL;
 	}

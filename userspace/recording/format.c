@@ -46,7 +46,10 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_COLLECTIVE] = sizeof(struct gp_ev_collective),
 		[GP_EV_DEVICE] = sizeof(struct gp_ev_device),
 		[GP_EV_OVERHEAD] = sizeof(struct gp_ev_overhead),
+		[GP_EV_TRIGGER] = sizeof(struct gp_ev_trigger),
+		[GP_EV_THREAD_STACK] = sizeof(struct gp_ev_thread_stack),
 		[GP_EV_CUDA_MEMORY] = sizeof(struct gp_ev_cuda_memory),
+		[GP_EV_MODULE_CALL] = sizeof(struct gp_ev_module_call),
 	};
 
 	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;
@@ -87,6 +90,7 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_UNWIND_HARD] = "unwind_hard",
 		[GP_LOSS_UNWIND_MEMORY] = "unwind_memory",
 		[GP_LOSS_UNWRITTEN] = "unwritten",
+		[GP_LOSS_MODULES] = "modules",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";

@@ -8,13 +8,13 @@
 #include "recording/merge.h"
 
 #include "base/bits.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/vec.h"
 #include "recording/fields.h"
 #include "recording/format.h"
+#include "recording/merge_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,43 +23,6 @@
 #define PROCESSES_MAX 65536U
 /* High halves of instances: the top bit is free for whoever numbers ops in the process. */
 #define THREADS_MAX 0x80000000U
-
-/* From what parts count by to what the result does. Recordings of one capture count alike. */
-struct numbers {
-	struct hash frames, stacks, inputs, threads;
-	struct bits told_stacks, told_inputs; /* the result's, in it already */
-	uint64_t unprobed_nr;
-};
-
-struct part {
-	struct recording *rec;
-	const char *boot_id; /* "": not known */
-	uint64_t start_ns, end_ns;
-	int64_t to_realtime_ns;
-	int64_t shift_ns; /* added to its times */
-	struct hash processes, names;
-	struct numbers own;
-	struct numbers *numbers; /* `own`, or that of the first part of its capture */
-};
-
-struct merge {
-	struct recording_writer *w;
-	struct reason *why;
-	VEC(struct part) parts;
-	struct part *part; /* the one at hand */
-	struct intern *texts;
-	struct hash process_of; /* interned identity -> number */
-	struct hash name_of;	/* interned name and overload -> number */
-	struct hash loss_of;	/* interned name -> index in losses */
-	VEC(struct merged_loss) losses;
-	uint32_t processes_nr, names_nr, frames_nr, stacks_nr, inputs_nr, threads_nr;
-	uint64_t dropped_nr; /* events whose time does not fit into the result's */
-};
-
-struct merged_loss {
-	const char *name;
-	uint64_t count;
-};
 
 static void merge__done(struct merge *m)
 {
@@ -101,22 +64,13 @@ static void part__init(struct part *p, struct recording *rec)
 	p->to_realtime_ns = (int64_t)(realtime_ns - p->start_ns);
 }
 
-static bool one_clock(const struct merge *m)
-{
-	for (size_t i = 0; i < m->parts.nr; i++)
-		if (!*m->parts.items[i].boot_id ||
-		    strcmp(m->parts.items[i].boot_id, m->parts.items[0].boot_id) != 0)
-			return false;
-	return true;
-}
-
 /* Times only ever grow by the shift: the clock of the result is that of the machine that has been
  * up longest, which is the smallest distance to the time of day. */
 static void set_shifts(struct merge *m)
 {
 	int64_t least_ns = INT64_MAX;
 
-	if (one_clock(m))
+	if (merge_one_clock(m))
 		return;
 	for (size_t i = 0; i < m->parts.nr; i++)
 		if (m->parts.items[i].to_realtime_ns < least_ns)
@@ -167,122 +121,6 @@ static int write_window(struct merge *m)
 	return recording_writer__window(m->w, first->start_ns, end_ns,
 					first->start_ns + (uint64_t)first->to_realtime_ns -
 						(uint64_t)first->shift_ns);
-}
-
-/* ---- what recordings say of themselves ---- */
-
-/* What all parts say alike stands as it is; where they differ, each one's in turn. */
-static int write_meta(struct merge *m, const char *key)
-{
-	CLEANUP(buf__done) struct buf all = {0};
-	const char *last = NULL;
-
-	for (size_t i = 0; i < m->parts.nr; i++) {
-		const char *value = recording__meta(m->parts.items[i].rec, key);
-
-		if (!value || (last && !strcmp(value, last)))
-			continue;
-		buf__str(&all, last ? ", " : "");
-		buf__str(&all, value);
-		last = value;
-	}
-	return buf__error(&all) ? -ENOMEM
-				: recording_writer__meta(m->w, key, all.bytes ? all.bytes : "");
-}
-
-/* The result is whole, and what is in it is not. */
-static int write_damage(struct merge *m)
-{
-	CLEANUP(buf__done) struct buf all = {0};
-
-	for (size_t i = 0; i < m->parts.nr; i++) {
-		const char *damage = recording__damage(m->parts.items[i].rec);
-
-		if (damage)
-			buf__printf(&all, "%spart %zu: %s", all.nr ? "; " : "", i + 1, damage);
-	}
-	if (buf__error(&all))
-		return -ENOMEM;
-	return all.nr ? recording_writer__meta(m->w, "damage", all.bytes) : 0;
-}
-
-static int write_metas(struct merge *m)
-{
-	char nr[24];
-	int err;
-
-	for (size_t i = 0; i < m->parts.nr; i++) {
-		const struct recording *rec = m->parts.items[i].rec;
-
-		for (size_t j = 0; j < recording__metas(rec); j++) {
-			const char *key, *value;
-
-			recording__meta_at(rec, j, &key, &value);
-			err = write_meta(m, key);
-			if (err)
-				return err;
-		}
-	}
-	(void)snprintf(nr, sizeof(nr), "%zu", m->parts.nr);
-	err = recording_writer__meta(m->w, "merged", nr);
-	err = err ? err : write_damage(m);
-	return err ? err
-		   : recording_writer__meta(m->w, "clocks", one_clock(m) ? "one" : "time of day");
-}
-
-static int add_loss(struct merge *m, const char *text, uint64_t count)
-{
-	const char *name = intern__str(m->texts, text);
-	uint64_t *known = name ? hash__find(&m->loss_of, (uintptr_t)name) : NULL;
-
-	if (!name)
-		return -ENOMEM;
-	if (known) {
-		m->losses.items[*known].count += count;
-		return 0;
-	}
-	if (hash__set(&m->loss_of, (uintptr_t)name, m->losses.nr))
-		return -ENOMEM;
-	return vec_push(&m->losses, ((struct merged_loss){name, count}));
-}
-
-/* Functions without a probe are the same ones in all recordings of a capture. */
-static uint64_t more_unprobed(struct numbers *n, uint64_t count)
-{
-	uint64_t more = count > n->unprobed_nr ? count - n->unprobed_nr : 0;
-
-	n->unprobed_nr += more;
-	return more;
-}
-
-static int write_losses(struct merge *m)
-{
-	for (size_t i = 0; i < m->parts.nr; i++) {
-		const struct part *p = &m->parts.items[i];
-		const struct recording *rec = p->rec;
-
-		for (size_t j = 0; j < recording__losses(rec); j++) {
-			uint64_t count;
-			const char *name = recording__loss_at(rec, j, &count);
-			int err;
-
-			if (!strcmp(name, recording_loss_name(GP_LOSS_PROBE)))
-				count = more_unprobed(p->numbers, count);
-			err = add_loss(m, name, count);
-			if (err)
-				return err;
-		}
-	}
-	if (m->dropped_nr && add_loss(m, recording_loss_name(GP_LOSS_RECORD), m->dropped_nr))
-		return -ENOMEM;
-	for (size_t i = 0; i < m->losses.nr; i++) {
-		int err = recording_writer__loss(m->w, m->losses.items[i].name,
-						 m->losses.items[i].count);
-
-		if (err)
-			return err;
-	}
-	return 0;
 }
 
 /* ---- processes ---- */
@@ -614,10 +452,10 @@ int recording_merge(struct recording *const *parts, size_t parts_nr, struct reco
 	set_shifts(&m);
 	qsort(m.parts.items, m.parts.nr, sizeof(*m.parts.items), by_start);
 	set_numbers(&m);
-	err = write_metas(&m);
+	err = merge_write_metas(&m);
 	for (size_t i = 0; i < m.parts.nr && !err; i++)
 		err = move_part(&m, &m.parts.items[i]);
-	err = err ? err : write_losses(&m);
+	err = err ? err : merge_write_losses(&m);
 	err = err ? err : write_window(&m);
 	if (err && why && !*why->text)
 		return reason_set(why, err, "cannot merge: %s", strerror(-err));

@@ -39,6 +39,9 @@ void recording_writer__set_room(struct recording_writer *w, struct recording_roo
 /* The error that sticks, 0: none. */
 int recording_writer__error(const struct recording_writer *w);
 
+/* What the keys of the user's own words begin with. */
+#define RECORDING_USER_META "user:"
+
 /* One key of the capture's description ("mode", "host", "kernel", "torch", ...). The last value of
  * a key counts. */
 int recording_writer__meta(struct recording_writer *w, const char *key, const char *value);

@@ -45,7 +45,8 @@ static const struct {
 			     .frame_code = 8,
 			     .frame_instr = 80,
 			     .is_index = 1,
-			     .frame_owner = NO_FIELD},
+			     .frame_owner = NO_FIELD,
+			     .frame_locals = 360},
 		    .filename = 104,
 		    .name = 112,
 		    .firstlineno = 40,
@@ -62,7 +63,8 @@ static const struct {
 			     .frame_code = 8,
 			     .frame_instr = 72,
 			     .is_index = 1,
-			     .frame_owner = NO_FIELD},
+			     .frame_owner = NO_FIELD,
+			     .frame_locals = 352},
 		    .filename = 104,
 		    .name = 112,
 		    .firstlineno = 40,
@@ -83,7 +85,8 @@ static const struct {
 			     .frame_instr = 24,
 			     .frame_entry = 36,
 			     .frame_owner = NO_FIELD,
-			     .code_start = 184},
+			     .code_start = 184,
+			     .frame_locals = 72},
 		    .filename = 112,
 		    .name = 128,
 		    .firstlineno = 72,
@@ -102,7 +105,8 @@ static const struct {
 			     .frame_back = 8,
 			     .frame_instr = 56,
 			     .frame_owner = 70,
-			     .code_start = 192},
+			     .code_start = 192,
+			     .frame_locals = 72},
 		    .filename = 112,
 		    .name = 128,
 		    .firstlineno = 68,
@@ -170,6 +174,7 @@ static bool from_words(const uint64_t *w, struct target_python *py, uint16_t *re
 	py->walk.frame_back = field(w, g.frame + 1, w[g.frame] - 8, &ok);
 	py->walk.frame_code = field(w, g.frame + 2, w[g.frame] - 8, &ok);
 	py->walk.frame_instr = field(w, g.frame + 3, w[g.frame] - 8, &ok);
+	py->walk.frame_locals = field(w, g.frame + 4, 65528, &ok);
 	py->walk.frame_owner = field(w, g.frame + 5, w[g.frame] - 1, &ok);
 	py->filename = field(w, g.code + 1, code_most, &ok);
 	py->name = field(w, g.code + 3, code_most, &ok);
@@ -275,6 +280,12 @@ static int find_offsets(const struct target_process *p, const struct runtime *rt
 	py->walk.code_check = (uint16_t)(py->linetable + 8 - GP_PYTHON_CHECK_BYTES);
 	py->walk.code_filename = py->minor < 12 ? py->filename : 0;
 	py->walk.has_window = py->minor >= 11;
+	py->walk.code_file = py->filename;
+	py->walk.code_name = py->name;
+	/* Behind the number of the first line, since 3.11. */
+	py->walk.code_locals_nr = (uint16_t)(py->firstlineno + 4);
+	py->walk.text_bytes = py->ascii_bytes;
+	py->walk.dict_version = py->minor <= 13 ? 24 : 0;
 	return 0;
 }
 

@@ -73,6 +73,13 @@ struct raw_tensors {
 	uint32_t at, nr;
 };
 
+/* One call of a module, before it has its place. */
+struct raw_module_call {
+	struct tl_module_call call; /* without module and parent */
+	uint64_t object;
+	const char *type; /* interned */
+};
+
 /* What one overload may write: see gp_ev_schemas. */
 struct raw_schema {
 	const char *letters; /* interned */
@@ -139,6 +146,8 @@ struct build {
 	VEC(struct tl_name) names;
 	VEC(struct raw_op) ops;
 	VEC(struct raw_memory) memory;
+	VEC(struct raw_module_call) module_calls;
+	uint64_t module_calls_invalid_nr;
 	VEC(struct raw_tensors) tensors;
 	VEC(uint64_t) tensor_words;
 	struct hash tensors_of; /* instance -> of tensors */
@@ -179,9 +188,9 @@ int build_read(struct build *b, struct recording *rec);
 /* One list of inputs into the timeline. 0 or -errno. */
 int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);
 
-/* Of build_read(), for gpu_read.c: index of a process or thread, TL_NONE with b->err set; text that
- * stays; whether something lies in the window of a recording by steps (in others everything does);
- * and the window of all events. */
+/* Of build_read(), for others that read events: index of a process or thread, TL_NONE with b->err
+ * set; text that stays; whether something lies in the window of a recording by steps (in others
+ * everything does); and the window of all events. */
 uint32_t build_process_of(struct build *b, const struct gp_ev_head *head);
 uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head);
 const char *build_keep(struct build *b, const char *text);
@@ -222,6 +231,12 @@ int build_api_join(struct build *b, const struct sort_item *order);
 
 /* Marks what torch.profiler's table leaves out. 0 or -errno. */
 int build_collapse(struct build *b);
+
+/* One call of a module into the build. 0 or -ENOMEM. */
+int build_module_call(struct build *b, const struct gp_ev_module_call *e);
+
+/* Modules, their calls, and which of them each op is in. 0 or -ENOMEM. */
+int build_modules(struct build *b);
 
 /* Forward ops of backward ops. 0 or -ENOMEM. */
 int build_forward(struct build *b);

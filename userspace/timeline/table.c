@@ -40,6 +40,7 @@ void table__free(struct table *table)
 	if (!table)
 		return;
 	vec_done(&table->rows);
+	vec_done(&table->gaps);
 	free(table);
 }
 
@@ -340,6 +341,38 @@ static int add_gpu(struct grouping *g)
 	return err;
 }
 
+/* ---- between operators ---- */
+
+static int add_gap(struct grouping *g, const struct tl_gap *gap)
+{
+	struct table_row key = {
+		.name = "[between operators]",
+		.stack = gap->frames,
+		.stack_nr = 2,
+		.first_op = TL_NONE,
+	};
+	struct table_row *row;
+	uint32_t at;
+	int err = find_row(g, &key, &at);
+
+	if (err)
+		return err;
+	row = &g->table->rows.items[at];
+	row->calls++;
+	row->self_cpu_ns += gap->end_ns - gap->start_ns;
+	row->cpu_total_ns = row->self_cpu_ns;
+	return 0;
+}
+
+static int add_gaps(struct grouping *g)
+{
+	int err = between_find(g->t, &g->table->gaps);
+
+	for (size_t i = 0; i < g->table->gaps.nr && !err; i++)
+		err = add_gap(g, &g->table->gaps.items[i]);
+	return err;
+}
+
 /* ---- the table as a whole ---- */
 
 static uint32_t characters(const char *text)
@@ -377,7 +410,7 @@ static void sum_up(struct table *table)
 		uint32_t nr = characters(row->name);
 
 		table->self_cpu_total_ns += row->self_cpu_ns;
-		if (row->device == TABLE_CUDA && !row->is_user_annotation)
+		if (table->has_modules || (row->device == TABLE_CUDA && !row->is_user_annotation))
 			table->self_cuda_total_ns += row->self_cuda_ns;
 		if (table->has_flops) {
 			table->least_flops = least_positive(table->least_flops, row->flops);
@@ -405,6 +438,10 @@ static int fill(struct grouping *g)
 {
 	int err;
 
+	if (g->options->between)
+		return add_gaps(g);
+	if (g->options->by_module)
+		return table_add_modules(g->t, g->options->tree, g->table);
 	g->heir = malloc((g->t->ops.nr + 1) * sizeof(*g->heir));
 	if (!g->heir)
 		return -ENOMEM;
@@ -444,17 +481,19 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	if (!table)
 		return reason_set(why, -ENOMEM, "out of memory");
 	table->recording = t->recording;
+	table->has_modules = options->by_module;
+	table->is_tree = options->by_module && options->tree;
 	g.table = table;
 	err = fill(&g);
 	if (err)
 		return reason_set(why, err, "out of memory");
 	table->has_memory = memory_captured(t);
-	table->has_stacks = options->by_stack > 0;
+	table->has_stacks = options->by_stack > 0 || options->between;
 	table->has_flops = flops_wanted(t);
 	sum_up(table);
 	if (options->top_level)
 		keep_top_level(table);
-	err = options->sort ? table_sort_by_key(table, options->sort) : 0;
+	err = options->sort && !table->is_tree ? table_sort_by_key(table, options->sort) : 0;
 	if (err)
 		return reason_set(why, err, "out of memory");
 	*ret_table = TAKE(table);

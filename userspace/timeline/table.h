@@ -7,6 +7,7 @@
 #ifndef GP_TIMELINE_TABLE_H
 #define GP_TIMELINE_TABLE_H
 
+#include "timeline/between.h"
 #include "timeline/timeline.h"
 
 enum table_device { TABLE_CPU = 0, TABLE_CUDA = 1 };
@@ -33,6 +34,7 @@ struct table_row {
 	bool is_user_annotation;
 	bool has_parent;   /* of the first op, as torch.profiler decides what is top-level */
 	uint32_t first_op; /* of the timeline, TL_NONE for [memory] rows */
+	uint32_t depth;	   /* in the tree of modules */
 };
 
 struct table_options {
@@ -41,6 +43,11 @@ struct table_options {
 	uint32_t by_stack; /* a row for each so many innermost frames; 0: stacks do not count */
 	const char
 		*sort; /* torch.profiler's keys (formats.md 1.5), NULL: order of first appearance */
+	bool by_module; /* a row for each nn.Module, none for operators; nothing else groups then */
+	bool tree;	/* by_module: one for each place of a module in the others, each under the
+			 * one that calls it; not sorted */
+	bool between;	/* the time between operators, a row for each pair of places it lies
+			 * between: the two frames of its stack; nothing else groups then */
 	bool top_level; /* only rows whose first op has no parent */
 };
 
@@ -51,6 +58,9 @@ struct table {
 	const struct recording *recording; /* whose frames the stacks name */
 	bool has_memory;		   /* memory was captured */
 	bool has_stacks;		   /* rows are grouped by stack */
+	struct tl_gaps gaps;		   /* whose frames the rows show */
+	bool has_modules;		   /* rows are modules */
+	bool is_tree;			   /* and in the order of a tree */
 	uint32_t longest_name;		   /* in characters, over all rows, also those left out */
 	bool has_cuda_time;		   /* any row has self CUDA time, also those left out */
 	bool has_cuda_memory;
@@ -64,6 +74,9 @@ struct table {
 int table__new(const struct timeline *t, const struct table_options *options, struct reason *why,
 	       struct table **ret_table);
 void table__free(struct table *table);
+
+/* Of table__new(): the rows of modules. 0 or -ENOMEM. */
+int table_add_modules(const struct timeline *t, bool tree, struct table *table);
 
 /* Whether it is a sort key; the keys in order, NULL-terminated. */
 bool table_sort_key_known(const char *key);

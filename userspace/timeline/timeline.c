@@ -42,6 +42,7 @@ const char *build_counter_name(enum tl_counter counter)
 void build__done(struct build *b)
 {
 	free(b->process_of);
+	vec_done(&b->module_calls);
 	vec_done(&b->tensors);
 	vec_done(&b->tensor_words);
 	hash__done(&b->tensors_of);
@@ -80,7 +81,11 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->memory);
 	vec_done(&t->out_of_memory);
 	vec_done(&t->inputs);
+	vec_done(&t->modules);
+	vec_done(&t->module_calls);
 	vec_done(&t->pauses);
+	vec_done(&t->triggers);
+	vec_done(&t->thread_stacks);
 	vec_done(&t->steps);
 	vec_done(&t->step_series);
 	vec_done(&t->categories);
@@ -186,6 +191,8 @@ static int set_losses(struct build *b)
 		err = add_loss(b, "inputs_invalid", b->inputs_invalid_nr);
 	if (!err && b->has_inputs)
 		err = add_loss(b, "input_values", b->valueless_nr);
+	if (!err && b->module_calls.nr)
+		err = add_loss(b, "module_calls_invalid", b->module_calls_invalid_nr);
 	if (!err && b->t->has_categories)
 		err = add_loss(b, "tensors_invalid", b->tensors_invalid_nr);
 	if (!err && b->t->has_categories)
@@ -208,6 +215,8 @@ static int build_all(struct build *b)
 		err = build_collapse(b);
 	if (!err)
 		err = build_forward(b);
+	if (!err)
+		err = build_modules(b);
 	if (!err)
 		err = build_flops(b);
 	if (!err)

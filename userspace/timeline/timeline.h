@@ -72,8 +72,9 @@ struct tl_op {
 	int64_t self_cuda_bytes;
 	uint64_t cuda_ns; /* durations of its GPU work added up, its children's included */
 	uint64_t self_cuda_ns;
-	uint64_t flops;	    /* as torch.profiler counts them, of this op alone */
-	uint64_t all_flops; /* as we count them (timeline/flops.h), its children's included */
+	uint32_t module_call; /* the innermost it began in, TL_NONE: none or not known */
+	uint64_t flops;	      /* as torch.profiler counts them, of this op alone */
+	uint64_t all_flops;   /* as we count them (timeline/flops.h), its children's included */
 };
 
 /* Beside enum gp_device_type: memory that CUDA itself gave, to PyTorch's allocator and others. */
@@ -132,6 +133,29 @@ static inline bool tl_memory_is_pytorch(const struct tl_memory *m)
 	return m->device_type < TL_DEVICE_CUDA_CALLS;
 }
 
+/* An nn.Module of a process. */
+struct tl_module {
+	uint32_t process;
+	uint64_t object; /* its address */
+	const char *type;
+	const char *name;	   /* "nn.Module: Linear_0", as torch.profiler calls it; interned */
+	const char *backward_name; /* the same with a mark; interned */
+	uint32_t number;	   /* of its type, in the order of first calls */
+};
+
+/*
+ * One call of a module: from the begin of the first op in it to the end of the last one. Sorted by
+ * thread and begin, a call before those in it; they nest.
+ */
+struct tl_module_call {
+	uint64_t start_ns, end_ns;
+	uint64_t first, last; /* instances of the ops in it */
+	uint32_t thread;
+	uint32_t module;
+	uint32_t parent; /* the call around it, TL_NONE: none */
+	uint32_t depth;	 /* 0: none */
+};
+
 /* One list of inputs. */
 struct tl_inputs {
 	const void *data; /* in the form of gp_ev_inputs, checked */
@@ -172,6 +196,19 @@ struct tl_pause {
 	bool cpu, gpu; /* what was off */
 };
 
+/* Why a flight recorder wrote what it held. */
+struct tl_trigger {
+	struct gp_ev_trigger told;
+	uint32_t thread; /* TL_NONE: of none */
+};
+
+/* Where a thread was in Python when a hang was noticed. */
+struct tl_thread_stack {
+	uint64_t time_ns;
+	uint32_t thread;
+	uint32_t stack_id;
+};
+
 struct tl_loss {
 	const char *name;
 	uint64_t count;
@@ -187,9 +224,13 @@ struct timeline {
 	/* Requests that were refused: bytes asked for, no address, no partner. By time. */
 	VEC(struct tl_memory) out_of_memory;
 	VEC(struct tl_inputs) inputs;
-	uint64_t all_flops;	     /* of all ops */
-	VEC(struct tl_pause) pauses; /* by start */
-	uint64_t paused_ns;	     /* of the window, with nothing collected of the CPU */
+	uint64_t all_flops;		 /* of all ops */
+	VEC(struct tl_pause) pauses;	 /* by start */
+	uint64_t paused_ns;		 /* of the window, with nothing collected of the CPU */
+	VEC(struct tl_trigger) triggers; /* in the order in which they were set off */
+	VEC(struct tl_thread_stack) thread_stacks;
+	VEC(struct tl_module) modules; /* in the order of first calls */
+	VEC(struct tl_module_call) module_calls;
 	VEC(struct tl_step) steps;
 	VEC(struct tl_step_series) step_series; /* at most one a process */
 	/* By time, then kind of change. Empty without has_categories: no op told its tensors. */

@@ -173,6 +173,7 @@ static struct tl_op op_of(const struct build *b, const struct raw_op *raw)
 		.overload = name->overload,
 		.thread = raw->thread,
 		.parent = TL_NONE,
+		.module_call = TL_NONE,
 		.scope = raw->scope,
 		.stack_id = raw->stack_id,
 		.flags = raw->flags,

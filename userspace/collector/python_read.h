@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Reading the interpreter's structures, for what walks its frames. Private to this room; inlined,
+ * so that each walk has its way of reading compiled in.
+ */
+#ifndef GP_COLLECTOR_PYTHON_READ_H
+#define GP_COLLECTOR_PYTHON_READ_H
+
+#include "collector/python.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* From this owner on a frame is the interpreter's own, not a Python function's. */
+#define OWNER_INTERPRETER 3
+#define NO_FIELD	  0xffff
+
+#define ADDRESS_MIN 65536ULL
+#define ADDRESS_END (1ULL << 47)
+
+/* By the kernel: false if it cannot be read. errno stays. */
+bool python_checked_read(uint64_t address, void *to, size_t bytes);
+
+/* The bytes at `address`: they themselves, or a copy in `buffer`. NULL if they cannot be read. */
+static inline __attribute__((always_inline)) const void *
+look(enum python_reads reads, uint64_t address, size_t bytes, void *buffer)
+{
+	if (reads == PYTHON_CHECKED)
+		return python_checked_read(address, buffer, bytes) ? buffer : NULL;
+	if (address % 8 || address - ADDRESS_MIN >= ADDRESS_END - ADDRESS_MIN)
+		return NULL;
+	return (const void *)(uintptr_t)address;
+}
+
+static inline __attribute__((always_inline)) bool read_word(enum python_reads reads,
+							    uint64_t address, uint64_t *ret_word)
+{
+	uint64_t copy;
+	const void *at = look(reads, address, sizeof(copy), &copy);
+
+	if (at)
+		memcpy(ret_word, at, sizeof(*ret_word));
+	return at != NULL;
+}
+
+static inline uint64_t field(const void *chunk, size_t offset)
+{
+	uint64_t word;
+
+	memcpy(&word, (const char *)chunk + offset, sizeof(word));
+	return word;
+}
+
+/* Whether a frame is a Python function's. */
+static inline bool is_function(const struct gp_python *py, const unsigned char *frame)
+{
+	return py->frame_owner == NO_FIELD || frame[py->frame_owner] < OWNER_INTERPRETER;
+}
+
+#endif /* GP_COLLECTOR_PYTHON_READ_H */

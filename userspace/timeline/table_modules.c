@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Ops added up by the nn.Module that called them. A module's own numbers are those of the ops right
+ * in its calls, its totals those of all ops in them. What computes the gradient of a forward op
+ * counts for that op's module, in a row of its own.
+ */
+#include "timeline/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/banned.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+
+#define OUTSIDE "[no module]"
+
+/* A module, or in a tree a module at one place. */
+struct node {
+	struct table_row forward, backward;
+	uint32_t children, last_child, next; /* nodes, TL_NONE: none */
+};
+
+struct modules {
+	const struct timeline *t;
+	VEC(struct node) nodes;
+	uint32_t *node_of; /* each call's */
+	bool *has_backward;
+	struct hash place_of; /* node around it and module -> node */
+	struct table_row outside;
+};
+
+static void modules__done(struct modules *m)
+{
+	vec_done(&m->nodes);
+	free(m->node_of);
+	free(m->has_backward);
+	hash__done(&m->place_of);
+}
+
+/* ---- nodes ---- */
+
+static int add_node(struct modules *m, uint32_t around, uint32_t module, uint64_t key)
+{
+	uint32_t at = (uint32_t)m->nodes.nr;
+	struct node n = {
+		.forward = {.name = m->t->modules.items[module].name, .first_op = TL_NONE},
+		.children = TL_NONE,
+		.last_child = TL_NONE,
+		.next = TL_NONE,
+	};
+	struct node *parent;
+
+	n.forward.depth = around == TL_NONE ? 0 : m->nodes.items[around].forward.depth + 1;
+	n.forward.has_parent = around != TL_NONE;
+	n.backward = n.forward;
+	n.backward.name = m->t->modules.items[module].backward_name;
+	if (vec_push(&m->nodes, n) || hash__set(&m->place_of, key, at))
+		return -ENOMEM;
+	if (around == TL_NONE)
+		return 0;
+	parent = &m->nodes.items[around];
+	if (parent->children == TL_NONE)
+		parent->children = at;
+	else
+		m->nodes.items[parent->last_child].next = at;
+	parent->last_child = at;
+	return 0;
+}
+
+/* Of calls in order: the one around a call has its node. */
+static int find_nodes(struct modules *m, bool tree)
+{
+	const struct timeline *t = m->t;
+	int err = 0;
+
+	for (size_t i = 0; i < t->module_calls.nr && !err; i++) {
+		const struct tl_module_call *call = &t->module_calls.items[i];
+		uint32_t around =
+			tree && call->parent != TL_NONE ? m->node_of[call->parent] : TL_NONE;
+		uint64_t key = (uint64_t)around << 32 | call->module;
+		const uint64_t *known = hash__find(&m->place_of, key);
+
+		if (!known) {
+			m->node_of[i] = (uint32_t)m->nodes.nr;
+			err = add_node(m, around, call->module, key);
+		} else {
+			m->node_of[i] = (uint32_t)*known;
+		}
+	}
+	for (size_t i = 0; i < t->module_calls.nr && !err; i++)
+		m->nodes.items[m->node_of[i]].forward.calls++;
+	return err;
+}
+
+/* ---- ops ---- */
+
+/* The call in which an op counts, and whether as backward. */
+static uint32_t call_of(const struct timeline *t, uint32_t op, bool *ret_backward)
+{
+	const struct tl_op *o = &t->ops.items[op];
+
+	*ret_backward = o->module_call == TL_NONE && o->forward != TL_NONE;
+	return *ret_backward ? t->ops.items[o->forward].module_call : o->module_call;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static uint64_t flops_plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static void add_self(struct table_row *row, const struct tl_op *op)
+{
+	row->self_cpu_ns += op->self_ns;
+	row->self_cuda_ns += op->self_cuda_ns;
+	row->self_cpu_bytes = plus(row->self_cpu_bytes, op->self_cpu_bytes);
+	row->self_cuda_bytes = plus(row->self_cuda_bytes, op->self_cuda_bytes);
+}
+
+/* Of an op that no other one in the row called. */
+static void add_total(struct table_row *row, const struct tl_op *op)
+{
+	row->cpu_total_ns += op->end_ns - op->start_ns;
+	row->cuda_total_ns += op->cuda_ns;
+	row->cpu_bytes = plus(row->cpu_bytes, op->cpu_bytes);
+	row->cuda_bytes = plus(row->cuda_bytes, op->cuda_bytes);
+	row->all_flops = flops_plus(row->all_flops, op->all_flops);
+}
+
+static struct table_row *row_of(struct modules *m, uint32_t call, bool backward)
+{
+	struct node *n = &m->nodes.items[m->node_of[call]];
+
+	return backward ? &n->backward : &n->forward;
+}
+
+static void add_outside(struct modules *m, const struct tl_op *op, bool is_outermost)
+{
+	add_self(&m->outside, op);
+	m->outside.flops = flops_plus(m->outside.flops, op->flops);
+	m->outside.calls += is_outermost;
+	if (is_outermost)
+		add_total(&m->outside, op);
+}
+
+static void add_op(struct modules *m, uint32_t index)
+{
+	const struct timeline *t = m->t;
+	const struct tl_op *op = &t->ops.items[index];
+	bool backward, parent_backward = false;
+	uint32_t call = call_of(t, index, &backward), within = TL_NONE;
+	bool inner = true;
+
+	if (op->flags & GP_OP_ASYNC)
+		return;
+	if (op->parent != TL_NONE)
+		within = call_of(t, op->parent, &parent_backward);
+	if (call == TL_NONE) {
+		add_outside(m, op, op->parent == TL_NONE || within != TL_NONE);
+		return;
+	}
+	if (backward != parent_backward)
+		within = TL_NONE;
+	add_self(row_of(m, call, backward), op);
+	for (; call != TL_NONE; call = t->module_calls.items[call].parent) {
+		struct table_row *row = row_of(m, call, backward);
+
+		row->flops = flops_plus(row->flops, op->flops);
+		inner = inner && call != within;
+		if (!inner)
+			continue;
+		add_total(row, op);
+		if (backward && !m->has_backward[call]) {
+			m->has_backward[call] = true;
+			row->calls++;
+		}
+	}
+}
+
+/* The ops' own times are without the calls of CUDA in them. */
+static void add_api(struct modules *m, const struct tl_api *api)
+{
+	bool backward = false;
+	uint32_t call = api->op == TL_NONE ? TL_NONE : call_of(m->t, api->op, &backward);
+
+	if (call == TL_NONE)
+		m->outside.self_cpu_ns += api->self_ns;
+	else
+		row_of(m, call, backward)->self_cpu_ns += api->self_ns;
+}
+
+/* ---- rows ---- */
+
+static int add_rows(struct table *table, const struct node *n)
+{
+	int err = vec_push(&table->rows, n->forward);
+
+	return err || !n->backward.calls ? err : vec_push(&table->rows, n->backward);
+}
+
+/* A node, then what is below it; depth is bounded by that of calls. */
+static int add_tree(const struct modules *m, struct table *table, uint32_t at)
+{
+	const struct node *n = &m->nodes.items[at];
+	int err = add_rows(table, n);
+
+	for (uint32_t c = n->children; c != TL_NONE && !err; c = m->nodes.items[c].next)
+		err = add_tree(m, table, c);
+	return err;
+}
+
+int table_add_modules(const struct timeline *t, bool tree, struct table *table)
+{
+	CLEANUP(modules__done)
+	struct modules m = {.t = t, .outside = {.name = OUTSIDE, .first_op = TL_NONE}};
+	int err;
+
+	m.node_of = malloc((t->module_calls.nr + 1) * sizeof(*m.node_of));
+	m.has_backward = calloc(t->module_calls.nr + 1, sizeof(*m.has_backward));
+	err = m.node_of && m.has_backward ? find_nodes(&m, tree) : -ENOMEM;
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < t->ops.nr; i++)
+		add_op(&m, i);
+	for (size_t i = 0; i < t->gpu.api.nr; i++)
+		add_api(&m, &t->gpu.api.items[i]);
+	for (uint32_t i = 0; i < m.nodes.nr && !err; i++)
+		if (!m.nodes.items[i].forward.depth)
+			err = add_tree(&m, table, i);
+	return err ? err : vec_push(&table->rows, m.outside);
+}
