@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Many processes with the stand-in for libtorch_cpu in them: crowd LIBRARY NUMBER. Each is a program
- * of its own, not only a fork. Says "ready PID..." and obeys one order a line:
+ * Many processes with the stand-in for libtorch_cpu in them: crowd LIBRARY NUMBER. Each is a
+ * program of its own, not only a fork. Says "ready PID..." and obeys one order a line:
  *
  *     call N    each of them calls an operator N times; "called"
  *     flicker   half of them end at once, others take their places; "ready PID..."
