@@ -334,7 +334,7 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	}
 	/* While events flow, what is probed in any case is probed before the collector's ring
 	 * fills; what is wrong is told when the rest is. */
-	if (c->started)
+	if (c->started && !is_child)
 		(void)probe_session__attach(c->probes, m->process, m->index, 0, NULL);
 	/* A thread that has just been forked may be about to call exec, and locks that others held
 	 * then are never given back to it: nothing is put in there. */
