@@ -64,8 +64,9 @@ struct capture_options {
 int capture__new(const struct capture_options *options, struct reason *why,
 		 struct capture **ret_capture);
 
-/* Probes one process; before capture__start() only. 0 or -errno with a reason; -EEXIST if it is in
- * already. */
+/* Probes one process; also while events flow. Before that, one without a Python that can be walked
+ * is refused where stacks are wanted; later it is taken as it is. 0 or -errno with a reason;
+ * -EEXIST if it is in already. */
 int capture__add(struct capture *c, pid_t pid, struct reason *why);
 
 /* Events flow from here on. 0 or -errno. */

@@ -162,8 +162,7 @@ static uint32_t ring_size(long wanted)
 	return bytes;
 }
 
-/* enum gp_stack_want of what --stack says. */
-static uint32_t stacks_wanted(const char *stack)
+uint32_t record_stacks_wanted(const char *stack)
 {
 	if (!stack)
 		return 0;
@@ -233,7 +232,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.shapes = args->shapes || args->flops,
 				.flops = args->flops,
 				.modules = args->modules,
-				.stacks = stacks_wanted(args->stack),
+				.stacks = record_stacks_wanted(args->stack),
 				.gpu = !args->no_gpu,
 				.children = args->children,
 			},
