@@ -45,6 +45,8 @@ enum gp_event_kind {
 	GP_EV_SCHEMAS = 22, /* gp_ev_schemas: what the operators of a process may write */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
 	GP_EV_COLLECTIVE = 28, /* gp_ev_collective: one call of NCCL, by uprobe */
+	GP_EV_CPU_TIME = 36,   /* gp_ev_cpu_time: how far a thread is (never in a recording) */
+	GP_EV_WINDOW = 37,     /* gp_ev_window: a window of exact collection within a budget */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -109,6 +111,27 @@ struct gp_ev_pause {
 struct gp_ev_step {
 	struct gp_ev_head head;
 	__u32 cycle_nr; /* operators in a step */
+	__u32 reserved;
+};
+
+/* The CPU time that the thread has used when an annotation on it ends, whose event follows. */
+struct gp_ev_cpu_time {
+	struct gp_ev_head head;
+	__u64 cpu_ns;
+};
+
+enum gp_window_flags {
+	GP_WINDOW_STEPS = 1, /* it begins and ends where a step does */
+};
+
+/* Collection was on from start_ns to head.time_ns, and what lies in no window is not part of the
+ * recording. One of no length tells how many steps there have been by then. */
+struct gp_ev_window {
+	struct gp_ev_head head; /* flags: enum gp_window_flags */
+	__u64 start_ns;
+	__u64 all_steps_nr; /* steps that have ended since the recording began, by its end */
+	__u64 cost_ns;	    /* CPU time that it has taken, opening and closing included */
+	__u32 steps_nr;	    /* steps in it, 0: they are not known */
 	__u32 reserved;
 };
 
@@ -578,6 +601,9 @@ enum gp_feature {
 	/* Memory of the inputs; only together with GP_FEATURE_SHAPES. */
 	GP_FEATURE_TENSORS = 512,
 	GP_FEATURE_STEPS = 4096, /* annotations alone, unless GP_FEATURE_OPS is wanted too */
+	/* CPU time of the thread where an annotation ends that tells steps, now and then; only
+	 * together with GP_FEATURE_STEPS. */
+	GP_FEATURE_CPU_TIME = 8192,
 };
 
 enum gp_collector_state {
@@ -617,6 +643,8 @@ struct gp_ring_page {
 	__u64 timed_nr;	   /* and how many those were: one of many */
 	/* written by gpuprof before it wants GP_FEATURE_STACKS */
 	struct gp_python python;
+	/* written by the collector: CPU time of its own thread, as of its last turn */
+	__u64 thread_cpu_ns;
 };
 
 /* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */

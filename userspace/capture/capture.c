@@ -12,6 +12,7 @@
 #include "capture/pause.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
+#include "capture/windows.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -59,6 +60,14 @@ static int write_boot_id(struct capture *c)
 	return recording_writer__meta(c->writer, "boot_id", id);
 }
 
+static int write_budget(struct capture *c)
+{
+	char percent[32];
+
+	(void)snprintf(percent, sizeof(percent), "%g", c->options.overhead_pct);
+	return recording_writer__meta(c->writer, "overhead_pct", percent);
+}
+
 static int write_meta(struct capture *c)
 {
 	struct utsname u = {0};
@@ -83,6 +92,8 @@ static int write_meta(struct capture *c)
 	err = err ?: recording_writer__meta(c->writer, "flops", c->options.flops ? "1" : "0");
 	if (c->options.stacks)
 		err = err ?: recording_writer__meta(c->writer, "stacks", stacks_name(c));
+	if (c->options.overhead_pct > 0)
+		err = err ?: write_budget(c);
 	return err ?: recording_writer__meta(c->writer, "memory", c->options.memory ? "1" : "0");
 }
 
@@ -105,12 +116,18 @@ int capture__new(const struct capture_options *options, struct reason *why,
 	if (!c)
 		return reason_set(why, -ENOMEM, "out of memory");
 	c->options = *options;
+	cost_new(c);
 	c->stacks.keep = options->stacks & GP_STACK_WANT_NATIVE;
 	err = probe_session__new(&probe, why, &c->probes);
 	if (!err && options->schedule.active) {
 		c->names.keep = true;
 		c->stepped = stepped__new(&options->schedule);
 		err = c->stepped ? 0 : reason_set(why, -ENOMEM, "out of memory");
+	}
+	if (!err && options->overhead_pct > 0) {
+		c->names.keep = true;
+		c->windows = windows__new();
+		err = c->windows ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	}
 	if (!err && options->children && !probe_session__tells_forks(c->probes))
 		log_warn("processes that are started from now on are not recorded: forks are told "
@@ -149,7 +166,10 @@ int capture__start(struct capture *c, struct reason *why)
 		return cannot_write(c, err, why);
 	c->started = true;
 	probe_session__start(c->probes);
+	cost_start(c);
 	err = c->stepped ? stepped_start(c) : 0;
+	if (!err && c->windows)
+		err = windows_start(c);
 	return err ? cannot_write(c, err, why) : 0;
 }
 
@@ -199,10 +219,14 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	if (c->options.stacks == GP_STACK_WANT_PYTHON && c->options.inject &&
 	    timeout_ms > STACKS_POLL_MS)
 		timeout_ms = STACKS_POLL_MS;
+	if (c->windows)
+		timeout_ms = windows_timeout(c, timeout_ms);
 	(void)poll(&fd, 1, timeout_ms);
 	capture_drain(c);
 	if (c->stepped)
 		stepped_turn(c);
+	else if (c->windows)
+		windows_turn(c);
 	else if (c->off || c->switching)
 		pause_turn(c);
 	here = capture_watch_members(c);
@@ -228,7 +252,7 @@ static int write_number(struct recording_writer *w, const char *key, uint64_t n)
 /* What was measured of the cost of callbacks and probes; see FORMAT.md. */
 static int write_cost(struct capture *c, struct recording_writer *w)
 {
-	struct callback_cost callbacks = c->guest_cost;
+	struct callback_cost callbacks = cost_timed(c);
 	struct probe_cost probes;
 	int err;
 
@@ -244,16 +268,13 @@ static int write_cost(struct capture *c, struct recording_writer *w)
 		err = err ?: write_number(w, "probe_program_ns", probes.program_ns);
 	if (probes.ns_per_hit)
 		err = err ?: write_number(w, "probe_ns_per_hit", probes.ns_per_hit);
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (c->members.items[i]->guest)
-			guest__timed(c->members.items[i]->guest, &callbacks);
 	err = err ?: write_number(w, "callback_ops", c->guest_ops_nr);
 	err = err ?: write_number(w, "callback_timed", callbacks.timed_nr);
 	if (callbacks.timed_nr)
 		err = err
 			      ?: write_number(w, "callback_ns",
 					      callbacks.timed_ns / callbacks.timed_nr);
-	return err;
+	return err ?: cost_write(c, w);
 }
 
 int capture_write_end(struct capture *c, struct recording_writer *w, uint64_t start_ns,
@@ -289,7 +310,7 @@ int capture__stop(struct capture *c, struct reason *why)
 	if (!c->failed && c->stepped)
 		c->failed = stepped_stop(c);
 	else if (!c->failed)
-		c->failed = pause_end(c)
+		c->failed = (c->windows ? windows_end(c) : pause_end(c))
 				    ?: capture_write_end(c, c->writer, c->start_ns, c->end_ns,
 							 c->start_realtime_ns);
 	if (c->failed)
@@ -318,6 +339,7 @@ void capture__free(struct capture *c)
 	probe_session__free(c->probes);
 	recording_writer__free(c->writer);
 	stepped__free(c->stepped);
+	windows__free(c->windows);
 	names__done(&c->names);
 	inputs_ids__done(&c->inputs);
 	stacks__done(&c->stacks);
@@ -358,6 +380,8 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 		s.late_steps_nr = c->stepped->shift;
 		s.steps_by = step_finder__marker(c->stepped->finder);
 	}
+	if (c->windows)
+		windows_status(c, &s);
 	for (size_t i = 0; i < c->members.nr; i++)
 		s.callbacks_nr += c->members.items[i]->callbacks;
 	*ret_status = s;

@@ -9,6 +9,7 @@
 #define GP_CAPTURE_CAPTURE_H
 
 #include "base/reason.h"
+#include "capture/cost.h"
 #include "capture/schedule.h"
 #include "wire.h"
 
@@ -38,6 +39,9 @@ struct capture_options {
 	struct schedule schedule;
 	char *(*cycle_path)(void *arg, unsigned int cycle);
 	void *cycle_arg;
+	/* What all of it may cost, in percent of the targets' CPU time: collection is on in windows
+	 * alone. 0: there is no budget. Not together with a schedule. */
+	double overhead_pct;
 	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */
 	/* What they start joins, and goes on after exec as they do. A capture ends with those that
 	 * were added. */
@@ -63,7 +67,7 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why);
 enum capture_side { CAPTURE_CPU = 1, CAPTURE_GPU = 2 };
 
 /* Asks for collection to go off or on; it has where capture_status.switching is false again. -EBUSY
- * with a reason for a capture by steps. */
+ * with a reason for a capture by steps or within a budget. */
 int capture__switch(struct capture *c, uint32_t sides, bool on, struct reason *why);
 
 /* Everything that has come so far is in the recording's file afterwards. 0 or -errno with a reason.
@@ -97,7 +101,11 @@ struct capture_status {
 	uint64_t late_steps_nr; /* of these: passed while gpuprof was not ready to record them */
 	const char *steps_by;	/* the annotation that tells, "" a cycle of operators, NULL: none
 				 * known yet */
-	const char *method;	/* how probes are attached */
+	/* With a budget only. */
+	uint32_t windows_nr;
+	uint64_t windows_steps_nr; /* of steps_nr, which lay in windows */
+	struct capture_cost cost;
+	const char *method; /* how probes are attached */
 };
 void capture__status(const struct capture *c, struct capture_status *ret_status);
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
+#include "capture/windows.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -159,9 +160,12 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 		err = renumber_stack(c, source, &ev.op.op.stack_id);
 	else if (!err && ev.head.kind == GP_EV_CUDA_MEMORY)
 		err = renumber_stack(c, source, &ev.memory.stack_id);
-	err = err ? err : recording_writer__event(c->out, &ev, bytes);
+	if (!err && c->out)
+		err = recording_writer__event(c->out, &ev, bytes);
 	if (!err && c->stepped && ev.head.kind == GP_EV_OP)
 		stepped_op(c, ev.head.process, &ev.op.op);
+	if (!err && c->windows && ev.head.kind == GP_EV_OP)
+		windows_op(c, ev.head.process, &ev.op.op);
 	return err;
 }
 
@@ -273,12 +277,15 @@ static uint64_t began_ns(const void *event)
 	}
 }
 
-/* By steps an event belongs to the recording of the step in which it began. */
+/* By steps an event belongs to the recording of the step in which it began; between windows
+ * annotations are told for the sake of the steps alone. NULL: to none. */
 static struct recording_writer *recording_of(const struct capture *c, const void *event)
 {
 	const struct gp_ev_head *head = event;
 	uint64_t start_ns = began_ns(event);
 
+	if (c->windows && head->kind == GP_EV_OP && !windows_want(c, start_ns))
+		return NULL;
 	if (closing_of(c) && (start_ns ? start_ns : head->time_ns) < c->stepped->closing_end_ns)
 		return c->stepped->closing;
 	return c->writer;
@@ -292,8 +299,8 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 
 	if (err)
 		return err;
-	c->events_nr++;
 	c->out = recording_of(c, event);
+	c->events_nr += c->out != NULL;
 	switch (head->kind) {
 	case GP_EV_OP:
 		return put_named(c, m, source, event, bytes, offsetof(struct gp_ev_op, name_id));
@@ -325,6 +332,10 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 		return put_memory(c, source, event);
 	case GP_EV_MAPS:
 		m->maps_changed = true;
+		return 0;
+	case GP_EV_CPU_TIME:
+		if (c->windows)
+			windows_cpu_time(c, event);
 		return 0;
 	case GP_EV_PROCESS:
 		note_process(c, m, event);

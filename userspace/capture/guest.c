@@ -28,6 +28,7 @@ struct guest {
 	struct guest_meanwhile meanwhile;
 	uint32_t wanted; /* enum gp_feature bits, now */
 	uint32_t whole;	 /* what was asked for when all was wanted */
+	uint64_t held_ns;
 	bool stopped;
 };
 
@@ -150,6 +151,7 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	if (!g)
 		return reason_set(why, -ENOMEM, "out of memory");
 	g->meanwhile = meanwhile;
+	g->held_ns = result.held_us * 1000;
 	err = begin(g, p, process_index, features, python, why);
 	if (err) {
 		guest__stop(g, false, NULL, NULL);
@@ -308,6 +310,16 @@ void guest__timed(const struct guest *g, struct callback_cost *cost)
 		return;
 	cost->timed_ns += ns;
 	cost->timed_nr += nr;
+}
+
+uint64_t guest__thread_cpu_ns(const struct guest *g)
+{
+	return collector_ring__thread_cpu_ns(g->ring);
+}
+
+uint64_t guest__held_ns(const struct guest *g)
+{
+	return g->held_ns;
 }
 
 void guest__free(struct guest *g, const struct target_process *p, bool gone)

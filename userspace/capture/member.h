@@ -6,6 +6,7 @@
 #ifndef GP_CAPTURE_MEMBER_H
 #define GP_CAPTURE_MEMBER_H
 
+#include "capture/cost.h"
 #include "target/process.h"
 
 #include <stdbool.h>
@@ -26,6 +27,7 @@ struct member {
 	struct python_codes *python; /* where stacks are wanted and can be had, else NULL */
 	bool python_walked;	     /* the kernel knows how */
 	bool python_refused;	     /* why has been told */
+	struct cost_clock cpu, collector_cpu;
 	int pidfd;
 	uint16_t index;
 	enum member_end end;

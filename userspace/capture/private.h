@@ -9,6 +9,7 @@
 
 #include "base/vec.h"
 #include "capture/capture.h"
+#include "capture/cost.h"
 #include "capture/guest.h"
 #include "capture/inputs.h"
 #include "capture/kernels.h"
@@ -22,6 +23,7 @@
 #define SECOND_NS 1000000000ULL
 
 struct stepped;
+struct windows;
 
 struct capture {
 	struct capture_options options;
@@ -29,6 +31,8 @@ struct capture {
 	struct recording_writer *writer;
 	struct recording_writer *out; /* where the event goes that is being taken; NULL: nowhere */
 	struct stepped *stepped;      /* where the capture is by steps, else NULL */
+	struct windows *windows;      /* where it keeps to a budget, else NULL */
+	struct cost_keeper cost;
 	struct names names;
 	struct inputs_ids inputs;
 	struct stacks stacks;

@@ -158,18 +158,17 @@ static int set_number(const struct parser *p, const struct option_spec *o, const
 	return 0;
 }
 
-static int set_seconds(const struct parser *p, const struct option_spec *o, const char *value)
+static int set_real(const struct parser *p, const struct option_spec *o, const char *value,
+		    double most, const char *what)
 {
 	double n;
 	char *end;
 
 	errno = 0;
 	n = strtod(value, &end);
-	if (errno || end == value || *end || !isfinite(n) || n <= 0 || n > 1e9)
-		return options_usage_error(p->command,
-					   "--%s takes a number of seconds above 0, "
-					   "not '%s'",
-					   o->name, value);
+	if (errno || end == value || *end || !isfinite(n) || n <= 0 || n > most)
+		return options_usage_error(p->command, "--%s takes %s, not '%s'", o->name, what,
+					   value);
 	*(double *)((char *)p->values + o->offset) = n;
 	return 0;
 }
@@ -180,7 +179,9 @@ static int set_value(const struct parser *p, const struct option_spec *o, const 
 	case OPTION_NUMBER:
 		return set_number(p, o, value);
 	case OPTION_SECONDS:
-		return set_seconds(p, o, value);
+		return set_real(p, o, value, 1e9, "a number of seconds above 0");
+	case OPTION_PERCENT:
+		return set_real(p, o, value, 100, "percent: a number above 0, at most 100");
 	case OPTION_TEXT:
 		if (!*value)
 			return options_usage_error(p->command, "--%s takes %s, not an empty text",

@@ -17,6 +17,7 @@ enum option_kind {
 	OPTION_TEXT,	/* const char *, into argv */
 	OPTION_NUMBER,	/* long, within min..max */
 	OPTION_SECONDS, /* double, more than 0 */
+	OPTION_PERCENT, /* double, more than 0 and at most 100 */
 };
 
 /* What a shell offers for a value or an operand. */

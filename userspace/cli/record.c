@@ -209,6 +209,11 @@ static int schedule_from(const struct record_args *args, struct schedule *ret_sc
 			args->steps ? "--steps" : "--schedule");
 		return CLI_USAGE;
 	}
+	if ((args->steps || args->schedule) && args->overhead_pct > 0) {
+		log_err("--steps and --schedule choose what is recorded themselves: leave out "
+			"--overhead");
+		return CLI_USAGE;
+	}
 	if (args->schedule && schedule_parse(args->schedule, &why, ret_schedule)) {
 		log_err("%s", why.text);
 		return CLI_USAGE;
@@ -234,6 +239,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.memory = args->memory || args->memory_path,
 				.shapes = args->shapes || args->flops,
 				.flops = args->flops,
+				.overhead_pct = args->overhead_pct,
 				.stacks = stacks_wanted(args->stack),
 				.gpu = !args->no_gpu,
 				.children = args->children,

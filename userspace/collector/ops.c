@@ -43,6 +43,7 @@ struct session {
 	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
 	struct stacks *stacks; /* NULL: likewise */
 	bool tensors;	       /* where the tensors among them lie is told, too */
+	bool cpu_time;	       /* set and read by different threads */
 	struct torch_api torch;
 	struct torch_layout layout;
 	uint32_t epoch;
@@ -63,12 +64,17 @@ static bool fence_needed;
 static bool stuck;	   /* a thread did not leave its callback */
 static uint64_t missed_nr; /* ops that began on a thread without a state, or inside a callback */
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	(void)clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static struct session *gate_session(void)
@@ -304,8 +310,33 @@ static void pop(struct session *s, struct thread_state *t, const void *record, b
 		emit(s, &op, t->tid, t->torch_thread, 0, end_ns);
 }
 
-/* One callback of so many is timed. */
-#define TIMED_EVERY 256
+/* Not oftener for each kind of annotation: the clock is a system call. */
+#define CPU_TIME_NS 2000000
+
+static void tell_cpu_time(struct session *s, struct thread_state *t, const void *record,
+			  uint64_t end_ns)
+{
+	/* PyTorch's own, by which steps are told. */
+	static const char *const kinds[] = {"Optimizer.step#", "ProfilerStep#",
+					    "enumerate(DataLoader)#"};
+	struct gp_ev_cpu_time ev = {
+		.head = {.kind = GP_EV_CPU_TIME, .tid = t->tid, .time_ns = end_ns}};
+	const char *text = s->torch.record_name(record);
+
+	for (int i = 0; i < 3 && text; i++) {
+		if (strncmp(text, kinds[i], strlen(kinds[i])) != 0)
+			continue;
+		if (end_ns - t->cpu_told_ns[i] < CPU_TIME_NS)
+			return;
+		t->cpu_told_ns[i] = end_ns;
+		ev.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		(void)ring_writer__write(s->ring, &ev, sizeof(ev));
+	}
+}
+
+/* One callback of so many is timed; one that took longer had lost its CPU meanwhile. */
+#define TIMED_EVERY  256
+#define TIMED_MAX_NS 100000
 
 /* When a callback that is to be timed began, else 0. */
 static uint64_t time_begin(struct thread_state *t)
@@ -315,8 +346,13 @@ static uint64_t time_begin(struct thread_state *t)
 
 static void time_end(struct session *s, uint64_t begin_ns)
 {
-	if (__builtin_expect(begin_ns != 0, 0))
-		ring_writer__timed(s->ring, now_ns() - begin_ns);
+	uint64_t ns;
+
+	if (__builtin_expect(begin_ns == 0, 1))
+		return;
+	ns = now_ns() - begin_ns;
+	if (ns <= TIMED_MAX_NS)
+		ring_writer__timed(s->ring, ns);
 }
 
 static void *start(void **ret_context, const void *record, uint8_t scope)
@@ -342,9 +378,11 @@ static void end(const void *record, bool user)
 	struct session *s = enter(&t, false);
 
 	if (s) {
-		uint64_t begin_ns = time_begin(t);
+		uint64_t begin_ns = time_begin(t), end_ns = now_ns();
 
-		pop(s, t, record, user, now_ns());
+		if (user && __atomic_load_n(&s->cpu_time, __ATOMIC_RELAXED))
+			tell_cpu_time(s, t, record, end_ns);
+		pop(s, t, record, user, end_ns);
 		time_end(s, begin_ns);
 		leave(t);
 	}
@@ -543,6 +581,11 @@ void ops__cover(bool operators)
 		add_callbacks(&session, ANNOTATIONS_NR, CALLBACKS_NR);
 	else
 		remove_callbacks(&session, ANNOTATIONS_NR, CALLBACKS_NR);
+}
+
+void ops__tell_cpu_time(bool tell)
+{
+	__atomic_store_n(&session.cpu_time, tell, __ATOMIC_RELAXED);
 }
 
 bool ops__disarm(void)

@@ -60,6 +60,22 @@ static void add_program(const struct bpf_program *program, uint64_t *runs, uint6
 	*ns += info.run_time_ns;
 }
 
+/* An op that an exception ended was closed by the hit of another. */
+static uint64_t hits(const struct counters *c)
+{
+	return c->opened + c->closed - c->losses[GP_LOSS_EXCEPTION] - c->losses[GP_LOSS_API_END] +
+	       c->losses[GP_LOSS_OPEN_AT_START] + c->losses[GP_LOSS_RECORD] +
+	       c->losses[GP_LOSS_DEPTH] + c->other_hits;
+}
+
+uint64_t probe_session__hits(const struct probe_session *s)
+{
+	struct counters c;
+
+	session_counters(s, &c);
+	return hits(&c);
+}
+
 void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_cost)
 {
 	struct probe_cost cost = {.trap_ns = s->trap_cost.ns,
@@ -68,10 +84,7 @@ void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_c
 	uint64_t ns = 0;
 
 	session_counters(s, &c);
-	/* An op that an exception ended was closed by the hit of another. */
-	cost.hits = c.opened + c.closed - c.losses[GP_LOSS_EXCEPTION] - c.losses[GP_LOSS_API_END] +
-		    c.losses[GP_LOSS_OPEN_AT_START] + c.losses[GP_LOSS_RECORD] +
-		    c.losses[GP_LOSS_DEPTH] + c.other_hits;
+	cost.hits = hits(&c);
 	cost.hits_stepped = c.stepped_hits < cost.hits ? c.stepped_hits : cost.hits;
 	for (enum program i = 0; i < PROGRAMS_NR; i++)
 		add_program(session_program(s->bpf, i), &cost.program_runs, &ns);

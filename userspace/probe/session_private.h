@@ -40,6 +40,8 @@ struct attachment {
 	uint32_t groups; /* GROUP_OTHER and enum probe_group bits: not another attachment's */
 	uint32_t plan;	 /* index into the session's plans */
 	struct link_set links;
+	struct link_set kept; /* those that probe_session__lift() leaves */
+	bool lifted;
 	uint32_t sites_nr;
 	uint32_t refused_nr;
 };

@@ -29,6 +29,7 @@ static const struct event_fields kernel = {
 };
 static const struct event_fields gpu_memory = {.times = {AT(gp_ev_gpu_memory, start_ns)}};
 static const struct event_fields pause_fields = {.times = {AT(gp_ev_pause, start_ns)}};
+static const struct event_fields window = {.times = {AT(gp_ev_window, start_ns)}};
 static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
 static const struct event_fields inputs = {.inputs = AT(gp_ev_inputs, inputs_id)};
 static const struct event_fields tensors = {.instances = {AT(gp_ev_tensors, instance)}};
@@ -51,6 +52,8 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &sync;
 	case GP_EV_PAUSE:
 		return &pause_fields;
+	case GP_EV_WINDOW:
+		return &window;
 	case GP_EV_INPUTS:
 		return &inputs;
 	case GP_EV_TENSORS:

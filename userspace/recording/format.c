@@ -47,6 +47,8 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_DEVICE] = sizeof(struct gp_ev_device),
 		[GP_EV_OVERHEAD] = sizeof(struct gp_ev_overhead),
 		[GP_EV_CUDA_MEMORY] = sizeof(struct gp_ev_cuda_memory),
+		[GP_EV_CPU_TIME] = sizeof(struct gp_ev_cpu_time),
+		[GP_EV_WINDOW] = sizeof(struct gp_ev_window),
 	};
 
 	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;
@@ -54,7 +56,8 @@ size_t recording_event_bytes(uint8_t kind)
 
 bool format_event_passes(uint8_t kind)
 {
-	return kind == GP_EV_NAME || kind == GP_EV_STACK || kind == GP_EV_FOUND_NAME;
+	return kind == GP_EV_NAME || kind == GP_EV_STACK || kind == GP_EV_FOUND_NAME ||
+	       kind == GP_EV_CPU_TIME;
 }
 
 const char *recording_loss_name(enum gp_loss loss)

@@ -172,6 +172,14 @@ struct tl_pause {
 	bool cpu, gpu; /* what was off */
 };
 
+/* A window of exact collection within a budget: of whole steps, or by time. */
+struct tl_window {
+	uint64_t start_ns, end_ns;
+	uint64_t cost_ns; /* CPU time that it took */
+	uint32_t steps_nr;
+	bool by_steps;
+};
+
 struct tl_loss {
 	const char *name;
 	uint64_t count;
@@ -190,6 +198,11 @@ struct timeline {
 	uint64_t all_flops;	     /* of all ops */
 	VEC(struct tl_pause) pauses; /* by start */
 	uint64_t paused_ns;	     /* of the window, with nothing collected of the CPU */
+	/* Of a capture within a budget, by time: what lies in none of them was left out, and counts
+	 * as paused. */
+	VEC(struct tl_window) windows;
+	bool windows_overlap;  /* of several captures: they do not stand for one whole */
+	uint64_t all_steps_nr; /* in windows and between them, 0: not known */
 	VEC(struct tl_step) steps;
 	VEC(struct tl_step_series) step_series; /* at most one a process */
 	/* By time, then kind of change. Empty without has_categories: no op told its tensors. */
@@ -229,6 +242,11 @@ struct tl_stack {
  * that is, or happened in, the op (TL_NONE: none): of a backward op its forward op's where that is
  * known, as torch.profiler does it, else its own, else its op's. */
 struct tl_stack timeline__stack(const struct timeline *t, uint32_t own_stack_id, uint32_t op);
+
+/* The window in which this time lies, or TL_NONE; and whether all of this does, in one or in
+ * several that follow one another at once. */
+uint32_t timeline__window_at(const struct timeline *t, uint64_t time_ns);
+bool timeline__in_windows(const struct timeline *t, uint64_t from_ns, uint64_t to_ns);
 
 /* For each op the one in whose row of the table its own time and memory count: itself, what stands
  * for it, or TL_NONE. `heirs` has room for all ops. */
