@@ -129,8 +129,9 @@ enum gp_window_flags {
 struct gp_ev_window {
 	struct gp_ev_head head; /* flags: enum gp_window_flags */
 	__u64 start_ns;
-	__u64 all_steps_nr; /* steps that have ended since the recording began, by its end */
+	__u64 all_steps_nr; /* steps that have ended since the recording began; 0: not known */
 	__u64 cost_ns;	    /* CPU time that it has taken, opening and closing included */
+	__u64 inside_ns;    /* of that, what the process has spent within it */
 	__u32 steps_nr;	    /* steps in it, 0: they are not known */
 	__u32 reserved;
 };
@@ -601,7 +602,8 @@ enum gp_feature {
 	/* Memory of the inputs; only together with GP_FEATURE_SHAPES. */
 	GP_FEATURE_TENSORS = 512,
 	GP_FEATURE_STEPS = 4096, /* annotations alone, unless GP_FEATURE_OPS is wanted too */
-	/* CPU time of the thread where an annotation ends that tells steps, now and then; only
+	/* CPU time of the thread where an annotation ends that tells steps, now and then; and
+	 * without GP_FEATURE_OPS no annotations but those, which begin where they end. Only
 	 * together with GP_FEATURE_STEPS. */
 	GP_FEATURE_CPU_TIME = 8192,
 };

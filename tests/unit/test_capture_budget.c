@@ -110,7 +110,8 @@ static void tick(struct run *r, const struct load *l, uint64_t dt)
 	}
 	/* Long steps are not watched from their middle. */
 	if (!r->open && budget__may_open(&r->budget) &&
-	    (l->step_ms < 200 || r->step_ns > 0.9 * l->step_ms * MS))
+	    (l->step_ms < 200 || budget__is_hopeless(&r->budget) ||
+	     r->step_ns > 0.9 * l->step_ms * MS))
 		open_window(r, l);
 	else if (r->open && budget__must_close(&r->budget, r->by_time))
 		close_window(r);
@@ -265,7 +266,7 @@ static void test_rest_is_judged(void **state)
 	struct run r;
 
 	begin(&r, 1);
-	run_for(&r, &l, 10 * S);
+	run_for(&r, &l, 30 * S);
 	assert_false(budget__rest_is_dear(&r.budget));
 	l.rest = 0.008;
 	run_for(&r, &l, 60 * S);

@@ -9,15 +9,15 @@
 #include <math.h>
 
 #define SECOND_NS   1e9
-#define LATELY_NS   (5 * SECOND_NS) /* what "lately" means */
-#define HOLD_S	    5		    /* the bucket holds what so many seconds fill */
-#define MOST_S	    60		    /* or a step's cost, up to what so many fill */
-#define OVERDRAWN   0.25	    /* of the bar: a step may go on until so much is owed */
-#define DEAR	    0.5		    /* of what is earned */
-#define KNOWN_NS    (3 * SECOND_NS) /* of rest, before it is judged */
-#define LEARN	    0.3		    /* weight of the latest window */
-#define HOPELESS_NR 600		    /* windows by time, before a step is tried again */
-#define MARGIN	    1.25	    /* steps differ */
+#define LATELY_NS   (5 * SECOND_NS)  /* what "lately" means */
+#define HOLD_S	    5		     /* the bucket holds what so many seconds fill */
+#define MOST_S	    60		     /* or a step's cost, up to what so many fill */
+#define OVERDRAWN   0.25	     /* of the bar: a step may go on until so much is owed */
+#define DEAR	    0.35	     /* of what is earned */
+#define KNOWN_NS    (10 * SECOND_NS) /* of rest, before it is judged */
+#define LEARN	    0.3		     /* weight of the latest window */
+#define HOPELESS_NR 600		     /* windows by time, before a step is tried again */
+#define MARGIN	    1.25	     /* steps differ */
 
 /* 0 to 1; chance keeps windows from falling in step with what the target does now and then. */
 static double chance(struct budget *b)

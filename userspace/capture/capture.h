@@ -101,7 +101,8 @@ struct capture_status {
 	uint64_t late_steps_nr; /* of these: passed while gpuprof was not ready to record them */
 	const char *steps_by;	/* the annotation that tells, "" a cycle of operators, NULL: none
 				 * known yet */
-	/* With a budget only. */
+	/* With a budget only; cost as of the last poll. */
+	bool budgeted;
 	uint32_t windows_nr;
 	uint64_t windows_steps_nr; /* of steps_nr, which lay in windows */
 	struct capture_cost cost;

@@ -284,7 +284,7 @@ static struct recording_writer *recording_of(const struct capture *c, const void
 	const struct gp_ev_head *head = event;
 	uint64_t start_ns = began_ns(event);
 
-	if (c->windows && head->kind == GP_EV_OP && !windows_want(c, start_ns))
+	if (c->windows && head->kind == GP_EV_OP && !windows_want(c, event))
 		return NULL;
 	if (closing_of(c) && (start_ns ? start_ns : head->time_ns) < c->stepped->closing_end_ns)
 		return c->stepped->closing;

@@ -7,6 +7,7 @@
  */
 #include "capture/windows.h"
 
+#include "base/log.h"
 #include "capture/budget.h"
 #include "capture/collect.h"
 #include "capture/step_finder.h"
@@ -50,9 +51,10 @@ struct windows {
 	struct budget budget;
 	struct step_finder *finder;
 	enum phase phase;
-	bool by_time; /* the window at hand */
-	bool drained; /* since all is off */
-	bool dark;    /* no annotations in between either: they are too dear */
+	bool by_time;  /* the window at hand */
+	bool drained;  /* since all is off */
+	bool dark;     /* no annotations in between either: they are too dear */
+	bool was_dark; /* ever: so it is not known how many steps there were */
 	uint64_t start_ns;
 	uint64_t dark_until_ns;
 	uint64_t on_asked_ns, on_ns, off_asked_ns, off_ns; /* the latest of each */
@@ -60,7 +62,9 @@ struct windows {
 	uint32_t steps_nr; /* of the window */
 	/* Cost by the account when the window was asked for, was open, and its last step ended. */
 	uint64_t asked_cost_ns, open_cost_ns, last_cost_ns;
-	uint64_t told_cost_ns; /* all that earlier windows were told to cost */
+	uint64_t open_inside_ns, last_inside_ns; /* of that, in the target */
+	uint64_t inside_ns;			 /* by the latest account */
+	struct capture_cost cost;
 	uint64_t all_steps_nr, windows_steps_nr;
 	uint32_t windows_nr;
 	uint64_t step_ns, step_length_ns; /* when the step that runs began; the last whole one's */
@@ -124,20 +128,29 @@ static void collect_all(struct capture *c)
 static uint64_t account(struct capture *c)
 {
 	struct windows *w = c->windows;
-	struct capture_cost cost;
 	struct budget_account a;
 	uint64_t charged;
 
-	cost_read(c, &cost, &charged);
+	cost_read(c, &w->cost, &charged);
 	a.now_ns = capture_clock_ns(CLOCK_MONOTONIC);
-	a.cpu_ns = cost.cpu_ns;
-	a.inside_ns = charged + cost.collector_ns;
-	a.cost_ns = a.inside_ns + cost.own_ns;
+	a.cpu_ns = w->cost.cpu_ns;
+	a.inside_ns = charged + w->cost.collector_ns;
+	a.cost_ns = a.inside_ns + w->cost.own_ns;
+	w->inside_ns = a.inside_ns;
 	budget__account(&w->budget, &a);
 	return a.cost_ns;
 }
 
 /* ---- windows ---- */
+
+/* The account cannot say more than there was. */
+static uint64_t inside_ns(const struct windows *w)
+{
+	uint64_t ns = w->last_inside_ns - w->open_inside_ns,
+		 most = w->window_end_ns - w->window_start_ns;
+
+	return ns < most ? ns : most;
+}
 
 static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uint64_t cost_ns)
 {
@@ -147,8 +160,9 @@ static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uin
 			 .flags = w->by_time ? 0 : GP_WINDOW_STEPS,
 			 .time_ns = end_ns},
 		.start_ns = start_ns,
-		.all_steps_nr = w->all_steps_nr,
+		.all_steps_nr = w->was_dark ? 0 : w->all_steps_nr,
 		.cost_ns = cost_ns,
+		.inside_ns = start_ns < end_ns ? inside_ns(w) : 0,
 		.steps_nr = w->by_time ? 0 : w->steps_nr,
 	};
 
@@ -182,8 +196,11 @@ static void ask_on(struct capture *c, uint64_t cost_ns)
 	struct windows *w = c->windows;
 
 	w->asked_cost_ns = cost_ns;
-	w->by_time = w->dark || !step_finder__by_annotations(w->finder) ||
-		     budget__is_hopeless(&w->budget);
+	w->by_time = !step_finder__by_annotations(w->finder) || budget__is_hopeless(&w->budget);
+	log_debug("a window %s: %.3f ms are there, %.3f ms earned in a second, %.3f ms spent "
+		  "beside it",
+		  w->by_time ? (w->dark ? "by time, dark" : "by time") : "by steps",
+		  w->budget.tokens_ns / 1e6, w->budget.rate * 1e3, w->budget.rest_rate * 1e3);
 	budget__open(&w->budget);
 	w->on_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	note(c, put_pause(c, w->off_ns, w->on_asked_ns));
@@ -198,8 +215,10 @@ static void ask_off(struct capture *c)
 	struct windows *w = c->windows;
 
 	w->off_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
-	if (w->by_time && w->phase == PHASE_OPEN)
+	if (w->by_time && w->phase == PHASE_OPEN) {
 		w->window_end_ns = w->off_asked_ns;
+		w->last_inside_ns = w->inside_ns;
+	}
 	w->phase = PHASE_CLOSING;
 	w->drained = false;
 	rest(c);
@@ -209,6 +228,7 @@ static void open_window(struct windows *w, uint64_t start_ns, uint64_t cost_ns)
 {
 	w->window_start_ns = w->window_end_ns = start_ns;
 	w->open_cost_ns = w->last_cost_ns = cost_ns;
+	w->open_inside_ns = w->last_inside_ns = w->inside_ns;
 	w->steps_nr = 0;
 	w->phase = PHASE_OPEN;
 }
@@ -242,6 +262,7 @@ static void finish_window(struct capture *c, uint64_t cost_ns)
 		budget__closed(&w->budget, w->by_time, w->steps_nr,
 			       w->window_start_ns ? (double)(w->last_cost_ns - w->open_cost_ns)
 						  : 0);
+	log_debug("%u steps, %.3f ms", w->steps_nr, (double)(cost_ns - w->asked_cost_ns) / 1e6);
 	w->off_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	w->phase = PHASE_REST;
 }
@@ -287,6 +308,7 @@ static void step_in_window(struct capture *c, uint64_t time_ns)
 	w->steps_nr++;
 	w->window_end_ns = time_ns;
 	w->last_cost_ns = account(c);
+	w->last_inside_ns = w->inside_ns;
 	if (w->phase == PHASE_CLOSING)
 		return;
 	if (budget__must_close(&w->budget, true))
@@ -309,7 +331,7 @@ void windows_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 	    !step_finder__by_annotations(w->finder) || time_ns <= w->step_ns)
 		return;
 	w->all_steps_nr += known;
-	w->step_length_ns = w->step_ns ? time_ns - w->step_ns : 0;
+	w->step_length_ns = w->step_ns && !w->dark ? time_ns - w->step_ns : 0;
 	w->step_ns = time_ns;
 	measure_steps(c, op->head.tid, time_ns, cpu_time_at(w, op->head.tid, op->head.time_ns));
 	if (w->by_time)
@@ -329,12 +351,15 @@ void windows_cpu_time(struct capture *c, const struct gp_ev_cpu_time *ev)
 	w->marks_at = (w->marks_at + 1) % CPU_TIMES;
 }
 
-bool windows_want(const struct capture *c, uint64_t start_ns)
+bool windows_want(const struct capture *c, const struct gp_ev_op *op)
 {
 	const struct windows *w = c->windows;
 
-	return w->on_asked_ns && start_ns >= w->on_asked_ns &&
-	       (w->on_asked_ns > w->off_asked_ns || start_ns <= w->off_asked_ns);
+	/* Annotations whose end alone was seen. */
+	if (op->scope == GP_SCOPE_USER && op->start_ns == op->head.time_ns)
+		return false;
+	return w->on_asked_ns && op->start_ns >= w->on_asked_ns &&
+	       (w->on_asked_ns > w->off_asked_ns || op->start_ns <= w->off_asked_ns);
 }
 
 /* ---- the course ---- */
@@ -342,7 +367,7 @@ bool windows_want(const struct capture *c, uint64_t start_ns)
 /* A window begins where a step does: what is collected before that is paid for nothing. */
 static bool is_good_moment(const struct windows *w, uint64_t now)
 {
-	return w->step_length_ns < LONG_STEP_NS || w->dark ||
+	return w->step_length_ns < LONG_STEP_NS || w->dark || budget__is_hopeless(&w->budget) ||
 	       now - w->step_ns > w->step_length_ns / 10 * 9;
 }
 
@@ -353,7 +378,7 @@ static void turn_rest(struct capture *c, uint64_t now, uint64_t cost_ns)
 		     now - w->start_ns < FIND_NS;
 
 	if (!w->dark && budget__rest_is_dear(&w->budget)) {
-		w->dark = true;
+		w->dark = w->was_dark = true;
 		w->dark_until_ns = now + CALM_NS;
 		rest(c);
 	} else if (w->dark && now >= w->dark_until_ns && !budget__rest_is_dear(&w->budget)) {
@@ -379,6 +404,7 @@ static void turn_on(struct capture *c, uint64_t now, uint64_t cost_ns)
 	} else if (w->by_time && w->phase == PHASE_OPEN && now - w->window_start_ns >= ALONE_NS) {
 		w->window_end_ns = now;
 		w->last_cost_ns = cost_ns;
+		w->last_inside_ns = w->inside_ns;
 		cut_window(c, cost_ns);
 	}
 }
@@ -451,6 +477,8 @@ void windows_status(const struct capture *c, struct capture_status *status)
 {
 	const struct windows *w = c->windows;
 
+	status->budgeted = true;
+	status->cost = w->cost;
 	status->windows_nr = w->windows_nr;
 	status->windows_steps_nr = w->windows_steps_nr;
 	status->steps_nr = w->all_steps_nr;

@@ -2,8 +2,9 @@
 
 /*
  * A capture within a budget: collection is on in windows alone, of whole steps of the first process
- * where steps can be seen without its operators, else of some time. In between the collectors tell
- * of annotations alone and no probe is placed. capture/budget.h decides when.
+ * where annotations tell them, else of some time. In between the collectors tell the ends of those
+ * annotations, or nothing where that is too dear, and no probe is placed. capture/budget.h decides
+ * when.
  */
 #ifndef GP_CAPTURE_WINDOWS_H
 #define GP_CAPTURE_WINDOWS_H
@@ -22,8 +23,8 @@ int windows_start(struct capture *c);
 /* How long to wait for events, if it is to be at most timeout_ms. */
 int windows_timeout(const struct capture *c, int timeout_ms);
 
-/* Whether an op that began then is to be recorded. */
-bool windows_want(const struct capture *c, uint64_t start_ns);
+/* Whether an op is to be recorded. */
+bool windows_want(const struct capture *c, const struct gp_ev_op *op);
 
 /* One op, in the recording's numbers, is seen to have finished; the CPU time of a thread. */
 void windows_op(struct capture *c, uint32_t source_process, const struct gp_ev_op *op);

@@ -24,7 +24,8 @@
 #include <unistd.h>
 
 #define POLL_MS		   50
-#define STEPS_POLL_MS	   2 /* steps are short */
+#define STEPS_POLL_MS	   2   /* steps are short */
+#define BUDGET_POLL_MS	   200 /* looking costs too; the capture looks oftener where it must */
 #define DEFAULT_RING_BYTES (32u << 20)
 
 struct record {
@@ -442,7 +443,9 @@ static int poll_until_end(struct record *r)
 	struct capture_status s;
 	struct reason why = {0};
 	unsigned int turn = 0;
-	int poll_ms = r->options.capture.schedule.active ? STEPS_POLL_MS : POLL_MS;
+	int poll_ms = r->options.capture.schedule.active    ? STEPS_POLL_MS
+		      : r->options.capture.overhead_pct > 0 ? BUDGET_POLL_MS
+							    : POLL_MS;
 
 	while (!end_wanted) {
 		int here = capture__poll(r->capture, poll_ms, &why);

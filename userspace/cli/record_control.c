@@ -42,6 +42,12 @@ static void answer_status(struct record_control *r)
 	buf__printf(&text, "recorded %.1f s\nevents %llu\nlost %llu\nbytes %llu\n",
 		    (double)s.running_ns / 1e9, (unsigned long long)s.events_nr,
 		    (unsigned long long)s.lost_nr, (unsigned long long)s.bytes);
+	if (s.budgeted)
+		buf__printf(&text, "windows %u\ncost %.3f %% of their CPU time\n", s.windows_nr,
+			    s.cost.cpu_ns > s.cost.inside_ns
+				    ? 100 * (double)s.cost.cost_ns /
+					      (double)(s.cost.cpu_ns - s.cost.inside_ns)
+				    : 0);
 	if (s.steps_by)
 		buf__printf(&text, "steps %llu\nrecordings %u\n", (unsigned long long)s.steps_nr,
 			    s.recordings_nr);

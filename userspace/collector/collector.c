@@ -176,7 +176,7 @@ static uint32_t follow_ops(struct follower *f, uint32_t wanted, uint32_t active)
 			return 0;
 	}
 	ops__cover(wanted & GP_FEATURE_OPS);
-	ops__tell_cpu_time(f->wanted & GP_FEATURE_CPU_TIME);
+	ops__tell_cpu_time(f->wanted & GP_FEATURE_CPU_TIME, !(wanted & GP_FEATURE_OPS));
 	return wanted;
 }
 

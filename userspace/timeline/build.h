@@ -169,8 +169,9 @@ struct build {
 	uint32_t *thread_ops;
 	uint64_t window_start_ns, window_end_ns; /* what lies outside is left out */
 	uint64_t paused_until_ns;
-	bool has_windows; /* within a budget */
-	uint64_t least_steps_nr, most_steps_nr;
+	bool has_windows;			/* within a budget */
+	uint64_t least_steps_nr, last_steps_nr; /* as windows tell them */
+	uint64_t windows_unused_nr;		/* by time, where most are by steps: left out */
 	uint64_t window_cut_nr; /* ops that began in a window and did not end in it */
 	bool show_steps;	/* an op for each */
 	int err;		/* why reading stopped */

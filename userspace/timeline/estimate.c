@@ -69,20 +69,23 @@ bool estimate_is_by_steps(const struct timeline *t)
 
 static double size_of(const struct tl_window *w, bool by_steps)
 {
-	return by_steps ? w->steps_nr : (double)(w->end_ns - w->start_ns);
+	/* As long as it would have been unwatched, as the rest of the time was. */
+	return by_steps ? w->steps_nr : (double)(w->end_ns - w->start_ns - w->inside_ns);
 }
 
 static struct sizes sizes_of(const struct timeline *t)
 {
+	double watched = 0;
 	struct sizes s = {.n = (double)t->windows.nr, .by_steps = estimate_is_by_steps(t)};
 
 	for (size_t i = 0; i < t->windows.nr; i++) {
 		double m = size_of(&t->windows.items[i], s.by_steps);
 
+		watched += (double)t->windows.items[i].inside_ns;
 		s.m += m;
 		s.mm += m * m;
 	}
-	s.all = s.by_steps ? (double)t->all_steps_nr : (double)(t->end_ns - t->start_ns);
+	s.all = s.by_steps ? (double)t->all_steps_nr : (double)(t->end_ns - t->start_ns) - watched;
 	s.all = fmax(s.all, s.m);
 	return s;
 }

@@ -184,6 +184,8 @@ static int set_losses(struct build *b)
 		err = add_loss(b, build_counter_name(i), b->counts[i]);
 	if (!err && b->has_windows)
 		err = add_loss(b, "window_cut", b->window_cut_nr);
+	if (!err && b->has_windows)
+		err = add_loss(b, "windows_unused", b->windows_unused_nr);
 	/* Older recordings, and those without shapes, have nothing to say here. */
 	if (!err && b->has_inputs)
 		err = add_loss(b, "inputs_invalid", b->inputs_invalid_nr);

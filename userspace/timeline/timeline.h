@@ -175,7 +175,8 @@ struct tl_pause {
 /* A window of exact collection within a budget: of whole steps, or by time. */
 struct tl_window {
 	uint64_t start_ns, end_ns;
-	uint64_t cost_ns; /* CPU time that it took */
+	uint64_t cost_ns;   /* CPU time that it took */
+	uint64_t inside_ns; /* by so much it would have been shorter unwatched */
 	uint32_t steps_nr;
 	bool by_steps;
 };

@@ -25,17 +25,18 @@ static int read_window(const void *event, size_t bytes, void *arg)
 		.start_ns = e->start_ns,
 		.end_ns = e->head.time_ns,
 		.cost_ns = e->cost_ns,
+		.inside_ns = e->inside_ns,
 		.steps_nr = e->steps_nr,
 		.by_steps = e->head.flags & GP_WINDOW_STEPS,
 	};
-	if (w.end_ns < w.start_ns || w.end_ns >= TL_TIME_END_NS) {
+	if (w.end_ns < w.start_ns || w.end_ns >= TL_TIME_END_NS ||
+	    w.inside_ns > w.end_ns - w.start_ns) {
 		b->counts[TL_TIME_INVALID]++;
 		return 0;
 	}
-	if (e->all_steps_nr > b->most_steps_nr)
-		b->most_steps_nr = e->all_steps_nr;
 	if (e->all_steps_nr < b->least_steps_nr)
 		b->least_steps_nr = e->all_steps_nr;
+	b->last_steps_nr = e->all_steps_nr;
 	return w.start_ns < w.end_ns ? vec_push(&b->t->windows, w) : 0;
 }
 
@@ -66,6 +67,25 @@ static void join_overlapping(struct timeline *t)
 	t->windows.nr = kept;
 }
 
+/* Windows of steps stand for all steps, those by time for all time: only one kind can be used. */
+static void keep_one_kind(struct build *b)
+{
+	struct timeline *t = b->t;
+	size_t steps_nr = 0, kept = 0;
+	bool by_steps;
+
+	for (size_t i = 0; i < t->windows.nr; i++)
+		steps_nr += t->windows.items[i].by_steps;
+	by_steps = 2 * steps_nr >= t->windows.nr;
+	for (size_t i = 0; i < t->windows.nr && by_steps; i++)
+		if (t->windows.items[i].by_steps)
+			t->windows.items[kept++] = t->windows.items[i];
+	if (!by_steps)
+		return;
+	b->windows_unused_nr = t->windows.nr - kept;
+	t->windows.nr = kept;
+}
+
 int build_windows(struct build *b, struct recording *rec)
 {
 	struct timeline *t = b->t;
@@ -82,8 +102,11 @@ int build_windows(struct build *b, struct recording *rec)
 		qsort(t->windows.items, t->windows.nr, sizeof(*t->windows.items), compare);
 	join_overlapping(t);
 	t->windows_overlap |= recording__meta(rec, "merged") != NULL;
-	if (b->most_steps_nr > b->least_steps_nr)
-		t->all_steps_nr = b->most_steps_nr - b->least_steps_nr;
+	/* From where on they were not seen all the time, nobody knows. */
+	if (b->last_steps_nr > b->least_steps_nr)
+		t->all_steps_nr = b->last_steps_nr - b->least_steps_nr;
+	if (t->all_steps_nr)
+		keep_one_kind(b);
 	return 0;
 }
 
