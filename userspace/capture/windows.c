@@ -262,7 +262,9 @@ static void finish_window(struct capture *c, uint64_t cost_ns)
 		budget__closed(&w->budget, w->by_time, w->steps_nr,
 			       w->window_start_ns ? (double)(w->last_cost_ns - w->open_cost_ns)
 						  : 0);
-	log_debug("%u steps, %.3f ms", w->steps_nr, (double)(cost_ns - w->asked_cost_ns) / 1e6);
+	log_debug("%u steps, %.3f ms; %zu windows say that an operator costs %.0f ns, error %.0f",
+		  w->steps_nr, (double)(cost_ns - w->asked_cost_ns) / 1e6, c->cost.steps.pairs_nr,
+		  w->cost.op_ns, w->cost.op_error_ns);
 	w->off_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	w->phase = PHASE_REST;
 }
