@@ -12,8 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STEP_COST_NEAR                                                                             \
-	64 /* rows of plain steps on each side that a window is compared with, at most */
+#define STEP_COST_NEAR	16  /* so many readings of plain steps on each side count for a window */
 #define STEP_COST_PAIRS 101 /* windows that count: the latest ones */
 
 struct step_cost_sum {
