@@ -81,6 +81,7 @@ struct probe_session {
 	struct link_set trap_links;
 	int stats_fd; /* while the kernel times the programs, else -1 */
 	uint64_t stats_end_ns;
+	uint32_t timings_nr;
 };
 
 /* The programs, in the order in which they are attached. */
