@@ -148,23 +148,39 @@ static int write_number(struct recording_writer *w, const char *key, double valu
 	return recording_writer__meta(w, key, text);
 }
 
+/* Of a figure that is only known better now it may be less. */
+static double since(uint64_t now, uint64_t before)
+{
+	return now > before ? (double)(now - before) : 0;
+}
+
 int cost_write(struct capture *c, struct recording_writer *w)
 {
-	const struct cost_keeper *k = &c->cost;
+	struct cost_keeper *k = &c->cost;
+	const struct capture_cost *told = &k->told;
+	uint64_t charged, setup_ns = k->own_start_ns - k->own_new_ns;
 	struct capture_cost cost;
-	uint64_t charged;
 	int err;
 
 	cost_read(c, &cost, &charged);
-	err = write_number(w, "cost_cpu_ns", (double)cost.cpu_ns);
+	err = write_number(w, "cost_cpu_ns", since(cost.cpu_ns, told->cpu_ns));
 	if (c->guest_ops_nr == 0 || cost.op_ns > 0)
-		err = err ?: write_number(w, "cost_callbacks_ns", (double)cost.callbacks_ns);
+		err = err
+			      ?: write_number(w, "cost_callbacks_ns",
+					      since(cost.callbacks_ns, told->callbacks_ns));
 	if (k->hits_seen == k->hits_before || k->hit_ns > 0)
-		err = err ?: write_number(w, "cost_probes_ns", (double)cost.probes_ns);
-	err = err ?: write_number(w, "cost_collector_ns", (double)cost.collector_ns);
-	err = err ?: write_number(w, "cost_own_ns", (double)cost.own_ns);
-	err = err ?: write_number(w, "cost_setup_ns", (double)(k->own_start_ns - k->own_new_ns));
-	err = err ?: write_number(w, "cost_stops_ns", (double)k->stops_ns);
+		err = err
+			      ?: write_number(w, "cost_probes_ns",
+					      since(cost.probes_ns, told->probes_ns));
+	err = err
+		      ?: write_number(w, "cost_collector_ns",
+				      since(cost.collector_ns, told->collector_ns));
+	err = err ?: write_number(w, "cost_own_ns", since(cost.own_ns, told->own_ns));
+	err = err ?: write_number(w, "cost_setup_ns", since(setup_ns, k->setup_told_ns));
+	err = err ?: write_number(w, "cost_stops_ns", since(k->stops_ns, k->stops_told_ns));
+	k->told = cost;
+	k->setup_told_ns = setup_ns;
+	k->stops_told_ns = k->stops_ns;
 	if (!cost.op_known)
 		return err;
 	err = err ?: write_number(w, "cost_op_ns", cost.op_ns);

@@ -46,6 +46,9 @@ struct cost_keeper {
 	double hit_ns; /* of a probe, 0: not known */
 	/* Charged as they came, by what was known then; capture_cost is by what is known now. */
 	double charged_ns;
+	/* What the recordings that have ended were told. */
+	struct capture_cost told;
+	uint64_t setup_told_ns, stops_told_ns;
 };
 
 /* The capture is made, and starts. */
@@ -59,7 +62,7 @@ void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_c
 /* What collectors have timed of callbacks. */
 struct callback_cost cost_timed(const struct capture *c);
 
-/* Into the recording's description. 0 or -errno. */
+/* What has come since the last recording ended, into the description. 0 or -errno. */
 int cost_write(struct capture *c, struct recording_writer *w);
 
 #endif /* GP_CAPTURE_COST_H */

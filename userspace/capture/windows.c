@@ -52,6 +52,7 @@ struct windows {
 	struct step_finder *finder;
 	enum phase phase;
 	bool by_time;  /* the window at hand */
+	bool mark_due; /* the recording that has begun is to know how many steps there were */
 	bool drained;  /* since all is off */
 	bool dark;     /* no annotations in between either: they are too dear */
 	bool was_dark; /* ever: so it is not known how many steps there were */
@@ -143,6 +144,15 @@ static uint64_t account(struct capture *c)
 
 /* ---- windows ---- */
 
+static int put(struct capture *c, const void *event, size_t bytes)
+{
+	struct segment *to = c->segments.now;
+
+	if (!to || to->broken)
+		return 0;
+	return capture_note_error(c, to, recording_writer__event(to->writer, event, bytes));
+}
+
 /* The account cannot say more than there was. */
 static uint64_t inside_ns(const struct windows *w)
 {
@@ -170,7 +180,7 @@ static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uin
 		w->windows_nr++;
 		w->windows_steps_nr += ev.steps_nr;
 	}
-	return recording_writer__event(c->writer, &ev, sizeof(ev));
+	return put(c, &ev, sizeof(ev));
 }
 
 static int put_pause(struct capture *c, uint64_t start_ns, uint64_t end_ns)
@@ -182,7 +192,7 @@ static int put_pause(struct capture *c, uint64_t start_ns, uint64_t end_ns)
 		.start_ns = start_ns,
 	};
 
-	return recording_writer__event(c->writer, &ev, sizeof(ev));
+	return put(c, &ev, sizeof(ev));
 }
 
 static void note(struct capture *c, int err)
@@ -411,12 +421,59 @@ static void turn_on(struct capture *c, uint64_t now, uint64_t cost_ns)
 	}
 }
 
+/* What there is of a window so far stands in the recording that ends; the rest of the step that
+ * runs is in neither. */
+static int split_window(struct capture *c, uint64_t now_ns)
+{
+	struct windows *w = c->windows;
+	uint64_t cost_ns = account(c);
+	int err = 0;
+
+	if (w->by_time && w->phase == PHASE_OPEN) {
+		w->window_end_ns = now_ns;
+		w->last_inside_ns = w->inside_ns;
+	}
+	if (w->window_start_ns < w->window_end_ns)
+		err = put_window(c, w->window_start_ns, w->window_end_ns,
+				 cost_ns - w->asked_cost_ns);
+	w->asked_cost_ns = cost_ns;
+	w->window_start_ns = w->window_end_ns = 0;
+	if (w->phase != PHASE_OPEN)
+		return err;
+	if (w->by_time)
+		open_window(w, now_ns, cost_ns);
+	else
+		w->phase = PHASE_WAITING;
+	return err;
+}
+
+int windows_split(struct capture *c, uint64_t now_ns)
+{
+	struct windows *w = c->windows;
+	int err = 0;
+
+	if (w->phase == PHASE_OPEN || w->phase == PHASE_CLOSING)
+		err = split_window(c, now_ns);
+	if (!err && w->phase == PHASE_REST && w->off_ns < now_ns) {
+		err = put_pause(c, w->off_ns, now_ns);
+		w->off_ns = now_ns;
+	}
+	w->mark_due = true;
+	return err ? err : put_window(c, now_ns, now_ns, 0);
+}
+
 void windows_turn(struct capture *c)
 {
 	struct windows *w = c->windows;
 	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC), cost_ns = account(c);
 	bool off;
 
+	if (w->mark_due && c->segments.now && c->segments.now->start_ns) {
+		now = c->segments.now->start_ns;
+		note(c, put_window(c, now, now, 0));
+		w->mark_due = false;
+		return;
+	}
 	if (w->phase == PHASE_REST) {
 		turn_rest(c, now, cost_ns);
 	} else if (w->phase != PHASE_CLOSING && w->phase != PHASE_STARTING) {

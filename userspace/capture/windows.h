@@ -33,6 +33,9 @@ void windows_cpu_time(struct capture *c, const struct gp_ev_cpu_time *ev);
 /* Between two drains: opens and closes. */
 void windows_turn(struct capture *c);
 
+/* The recording in progress ends here, and the next one begins. 0 or -errno. */
+int windows_split(struct capture *c, uint64_t now_ns);
+
 /* The capture stops; every event has been taken. 0 or -errno. */
 int windows_end(struct capture *c);
 

@@ -181,6 +181,19 @@ struct tl_window {
 	bool by_steps;
 };
 
+/* Why a flight recorder wrote what it held. */
+struct tl_trigger {
+	struct gp_ev_trigger told;
+	uint32_t thread; /* TL_NONE: of none */
+};
+
+/* Where a thread was in Python when a hang was noticed. */
+struct tl_thread_stack {
+	uint64_t time_ns;
+	uint32_t thread;
+	uint32_t stack_id;
+};
+
 struct tl_loss {
 	const char *name;
 	uint64_t count;
@@ -202,8 +215,10 @@ struct timeline {
 	/* Of a capture within a budget, by time: what lies in none of them was left out, and counts
 	 * as paused. */
 	VEC(struct tl_window) windows;
-	bool windows_overlap;  /* of several captures: they do not stand for one whole */
-	uint64_t all_steps_nr; /* in windows and between them, 0: not known */
+	bool windows_overlap;		 /* of several captures: they do not stand for one whole */
+	uint64_t all_steps_nr;		 /* in windows and between them, 0: not known */
+	VEC(struct tl_trigger) triggers; /* in the order in which they were set off */
+	VEC(struct tl_thread_stack) thread_stacks;
 	VEC(struct tl_step) steps;
 	VEC(struct tl_step_series) step_series; /* at most one a process */
 	/* By time, then kind of change. Empty without has_categories: no op told its tensors. */
