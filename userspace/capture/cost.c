@@ -162,6 +162,7 @@ int cost_write(struct capture *c, struct recording_writer *w)
 	struct capture_cost cost;
 	int err;
 
+	k->hit_read_ns = 0;
 	cost_read(c, &cost, &charged);
 	err = write_number(w, "cost_cpu_ns", since(cost.cpu_ns, told->cpu_ns));
 	if (c->guest_ops_nr == 0 || cost.op_ns > 0)
