@@ -141,6 +141,8 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 	if (features)
 		err = guest__new(m->process, m->index, features, python,
 				 (struct guest_meanwhile){drain_others, c}, &why, &m->guest);
+	if (m->guest)
+		c->cost.stops_ns += guest__held_ns(m->guest);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		log_warn("%d: %s", (int)m->process->pid, why.text);
 	else if (err)
