@@ -53,6 +53,8 @@ struct member {
 
 /* Takes over the process. 0 or -errno (-ESRCH: gone meanwhile). */
 int member__init(struct member *m, struct target_process *p, uint16_t index, struct reason *why);
+/* Of one that has exited nothing is kept but who it was. */
+void member__shed(struct member *m);
 void member__done(struct member *m);
 
 /* Asks the kernel whether it is gone. */

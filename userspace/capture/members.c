@@ -565,6 +565,7 @@ int capture_watch_members(struct capture *c)
 				end_member(c, m);
 			}
 			m->end = MEMBER_EXITED;
+			member__shed(m);
 		} else if (m->end == MEMBER_EXECED && !m->exec_told) {
 			m->exec_told = true;
 			end_member(c, m);

@@ -302,11 +302,20 @@ int target_process__new(pid_t pid, struct reason *why, struct target_process **r
 	return 0;
 }
 
-void target_process__free(struct target_process *p)
+void target_process__shed(struct target_process *p)
 {
 	if (!p)
 		return;
 	libraries_free(p->libraries, p->libraries_nr);
+	p->libraries = NULL;
+	p->libraries_nr = 0;
+}
+
+void target_process__free(struct target_process *p)
+{
+	if (!p)
+		return;
+	target_process__shed(p);
 	free(p->cmdline);
 	free(p->exe);
 	free(p);

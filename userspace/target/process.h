@@ -44,6 +44,8 @@ struct target_process {
 /* Reads all of it. Returns 0 or -errno with a reason naming the next step: -ESRCH no such process
  * (or a kernel thread), -EACCES no right to look. The caller frees. */
 int target_process__new(pid_t pid, struct reason *why, struct target_process **ret_process);
+/* Of one that has ended: its libraries go, who it was stays. NULL is allowed. */
+void target_process__shed(struct target_process *p);
 void target_process__free(struct target_process *p);
 
 /* Whether (pid, start time) still is this process and it has not become a zombie. */
