@@ -97,7 +97,8 @@ struct python_thread {
 	__u64 window_last, other_last;
 	__u64 state[GP_PYTHON_STATE_BYTES / 8];
 	/* One behind the other; and for a frame at the very end. */
-	__u64 read[(2 * GP_PYTHON_WINDOW_BYTES + GP_PYTHON_FRAME_BYTES + 8) / 8];
+	__u64 read[(GP_PYTHON_WINDOW_BYTES + GP_PYTHON_BEHIND_BYTES + GP_PYTHON_FRAME_BYTES + 8) /
+		   8];
 	__u64 check[GP_PYTHON_CHECK_BYTES / 8];
 	struct gp_python_made made;
 	/* The interpreter's own frames, as far as the walk came, innermost first: from 3.12 on each
@@ -140,6 +141,8 @@ const volatile __u32 gp_stop_at_load __weak = 0;
 const volatile __u32 gp_stacks __weak = 0;
 /* Stacks that have an id. */
 __u32 gp_stacks_nr __weak;
+/* By process: where its collector's table of struct gp_stack_top lies, 0: there is none. */
+__u64 gp_stack_tops[GP_PROCESSES_MAX] __weak;
 /* Names of operators and ranges that were given an id. */
 __u32 gp_found_names_nr __weak;
 /* In which register the operator was found last, by a part of the probe's address. */

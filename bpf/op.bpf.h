@@ -73,7 +73,7 @@ static __always_inline __u32 op_open(struct op_site *site, __u32 name_id)
 	__u32 stack_id = 0;
 
 	if (gp_stacks) {
-		stack_id = stack_id_now(site->ctx, site->thread, site->now);
+		stack_id = stack_id_walked(site->ctx, site->thread, site->now);
 		/* The walk is no part of the op. */
 		site->now = bpf_ktime_get_ns();
 	}

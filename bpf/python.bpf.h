@@ -8,7 +8,9 @@
  * Everything read is the target's: whatever it holds, the walk ends, and what is not sure is
  * marked.
  *
- * There are three ways to an id, each read of the target's memory being what costs:
+ * There are four ways to an id, each read of the target's memory being what costs:
+ * - the collector in the process says under which frame the innermost op began and what id it gave
+ *   that stack, and that frame is still the innermost one;
  * - the innermost open op of the thread began under the same frame at the same instruction: that
  *   frame has been waiting for it since, so the stack is the op's;
  * - the frames' code and instructions are those of a stack that was seen, and no code object has
@@ -24,9 +26,6 @@
 #define PYTHON_SEARCH_MAX 4096
 #define PYTHON_WALK_MAX	  (2 * GP_STACK_FRAMES)
 #define PYTHON_WALK_STEP  8
-
-/* Read with a frame that lies elsewhere, at most: some C frames. */
-#define PYTHON_BEHIND_BYTES 2048
 
 /* From this owner on a frame is the interpreter's own, not a Python function's. */
 #define PYTHON_OWNER_INTERPRETER 3
@@ -220,8 +219,8 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 		p->has_first = 1;
 		return (int)before;
 	}
-	if (behind > PYTHON_BEHIND_BYTES)
-		behind = PYTHON_BEHIND_BYTES;
+	if (behind > GP_PYTHON_BEHIND_BYTES)
+		behind = GP_PYTHON_BEHIND_BYTES;
 	if (!py->has_window || behind < bytes)
 		behind = bytes;
 	p->other_last = 0;
@@ -274,7 +273,7 @@ static __always_inline bool python_walk_frame(struct python_thread *p, const str
 		if (offset >= p->other_last)
 			place = (__u32)python_read_frame(p, py, at);
 	}
-	if (place >= 2 * GP_PYTHON_WINDOW_BYTES) {
+	if (place > GP_PYTHON_WINDOW_BYTES + GP_PYTHON_BEHIND_BYTES) {
 		p->flags |= GP_STACK_INCOMPLETE;
 		return true;
 	}
@@ -552,6 +551,30 @@ static __always_inline __u32 python_walked_id(struct python_walk *w, const struc
 	else if (id)
 		python_note(p, t, first, p->first_instr, id);
 	return id;
+}
+
+/* Whether the collector has told the current thread's stack; its id, or 0 if there is no Python. */
+static __always_inline bool python_told(const struct thread_state *t, __u64 sp, __u32 *ret_id)
+{
+	__u32 process = (__u16)t->owner;
+	__u64 self = bpf_get_current_task_btf()->thread.fsbase, first, frame;
+	__u64 table = gp_stack_tops[process & (GP_PROCESSES_MAX - 1)];
+	const struct gp_python *py;
+	struct gp_stack_top top;
+
+	if (!table)
+		return false;
+	py = bpf_map_lookup_elem(&pythons, &process);
+	table += gp_stack_top_place(self) * sizeof(top);
+	if (!py || !python_read(&top, offsetof(struct gp_stack_top, pad), table) ||
+	    top.self != self || !top.state || top.record <= sp)
+		return false;
+	if (!python_read(&first, 8, py->interpreters) || first != top.interp ||
+	    !python_read(&frame, 8, top.state + py->state_frame) || !python_innermost(py, &frame) ||
+	    frame != top.frame)
+		return false;
+	*ret_id = top.stack_id ? top.stack_id | GP_STACK_TOLD : 0;
+	return true;
 }
 
 /* Id of the current thread's Python stack; 0 if it has none, or (counted) none can be had. Call it

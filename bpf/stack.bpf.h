@@ -104,9 +104,10 @@ static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_st
 	return native_id(&w, t, python_id, now);
 }
 
-/* Id of the current thread's stack; 0 if it has none, or (counted) none can be had. */
-static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thread_state *t,
-					  __u64 now)
+/* Id of the current thread's stack, walked; 0 if it has none, or (counted) none can be had. For what
+ * opens an op. */
+static __always_inline __u32 stack_id_walked(struct pt_regs *ctx, const struct thread_state *t,
+					     __u64 now)
 {
 	__u32 python_id = 0;
 
@@ -115,6 +116,17 @@ static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thre
 	if (!(gp_stacks & GP_STACK_WANT_NATIVE))
 		return python_id;
 	return native_stack(ctx, t, python_id, now);
+}
+
+/* The same for all else, whose stack may be that of an op which the collector has told of. */
+static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thread_state *t,
+					  __u64 now)
+{
+	__u32 id;
+
+	if (gp_stacks == GP_STACK_WANT_PYTHON && python_told(t, ctx->sp, &id))
+		return id;
+	return stack_id_walked(ctx, t, now);
 }
 
 #endif /* GP_BPF_STACK_BPF_H */

@@ -478,8 +478,11 @@ enum gp_stack_flags {
 	GP_STACK_INCOMPLETE = 2, /* the walk did not come to its end, or a frame has no name */
 };
 
+/* Added to a stack_id by the kernel's programs: it is the process's collector's. */
+#define GP_STACK_TOLD 0x80000000U
+
 /* Frames of one stack, at most. */
-#define GP_STACK_FRAMES 128
+#define GP_STACK_FRAMES 256
 
 /* One Python frame. `check` is a checksum of the code object as it was then: memory that has been
  * given to another code object since shows another one. */
@@ -561,11 +564,11 @@ enum gp_loss {
 
 /* ---- The collector's ring: one memfd, written by the target, read by gpuprof. ---- */
 
-#define GP_RING_MAGIC 0x32676e6972707067ULL /* "gppring2" */
+#define GP_RING_MAGIC 0x33676e6972707067ULL /* "gppring3" */
 #define GP_RING_NAME  "gpuprof-ring"	    /* the memfd's name */
 
 /* No event in the ring is longer: room for a stack of GP_STACK_FRAMES. */
-#define GP_RING_EVENT_BYTES 2304
+#define GP_RING_EVENT_BYTES 4352
 /* Ids of a collector's stacks are below this. */
 #define GP_RING_STACKS 131072
 
@@ -617,6 +620,9 @@ struct gp_ring_page {
 	__u64 timed_nr;	   /* and how many those were: one of many */
 	/* written by gpuprof before it wants GP_FEATURE_STACKS */
 	struct gp_python python;
+	/* written by the collector: where GP_STACK_TOPS places lie in the process, while
+	 * GP_FEATURE_STACKS is in force; else 0 */
+	__u64 stack_tops;
 };
 
 /* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */

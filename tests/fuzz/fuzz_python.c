@@ -41,7 +41,7 @@ static uint32_t take(uint32_t below)
 #define HEAP	   (BASE + 36 * PAGE)
 #define END	   (BASE + PAGES * PAGE)
 #define CODES_NR   63
-#define FRAMES_MAX 300
+#define FRAMES_MAX 400
 
 /* Three that differ as CPython's do. */
 static const struct gp_python layouts[] = {

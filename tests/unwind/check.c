@@ -7,7 +7,7 @@
  *   check [--time] PID SAMPLES SECONDS
  *
  * samples a running process, which each sample stops, and prints by the file of the innermost frame
- * how many stacks were equal, deeper than 128 frames, marked as not whole (the frames that are
+ * how many stacks were equal, deeper than 256 frames, marked as not whole (the frames that are
  * there being right), wrong, or not comparable because the thread was not where the sample said or
  * libdw came to no end. With --time nothing stops or is compared: what a walk costs is printed, by
  * the number of frames.

@@ -23,12 +23,14 @@ import torch
 X = torch.ones(4)
 TOLD = {}
 DEEP = 200
+DEEPER = 3000  # than can be kept
+NOTED = 300    # frames of a stack, at most
 
 
 def note():
     """The caller's stack, innermost first, under the thread that it is on."""
     stack, frame = [], sys._getframe(1)
-    while frame is not None:
+    while frame is not None and len(stack) < NOTED:
         code = frame.f_code
         stack.append("%s(%d): %s" % (code.co_filename, frame.f_lineno,
                                      getattr(code, "co_qualname", code.co_name)))
@@ -294,6 +296,7 @@ def deny(number):
 class Stacks(protocol.Workload):
     def __init__(self, args):
         super().__init__(args)
+        sys.setrecursionlimit(2 * DEEPER)
         self.workers = [Worker() for _ in range(3)]
         self.module = torch.nn.Sequential(Module(), Module())
         gc.disable()
@@ -303,6 +306,7 @@ class Stacks(protocol.Workload):
             worker.orders.put(True)
         plain()
         recursion(DEEP)
+        recursion(DEEPER)
         for depth in range(0, 100, 9):
             recursion(depth)
         list(outer_generator())

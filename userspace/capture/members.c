@@ -261,6 +261,7 @@ static int add_member(struct capture *c, pid_t pid, struct reason *why, struct m
 /* `gone`: what it was in is no more. */
 static void drop_guest(struct capture *c, struct member *m, bool gone)
 {
+	probe_session__set_stack_tops(c->probes, m->index, 0);
 	capture_stop_guest(c, m->guest, gone);
 	capture_drain_guest(c, m->guest);
 	guest__losses(m->guest, c->guest_losses);
@@ -323,6 +324,8 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 		leave_out(c, m);
 		return err;
 	}
+	if (m->guest)
+		probe_session__set_stack_tops(c->probes, m->index, guest__stack_tops(m->guest));
 	follow_code(c, m);
 	return write_process(c, m);
 }
@@ -374,6 +377,7 @@ static void replace_callbacks(struct capture *c, struct member *m)
 	m->callbacks_replaced = true;
 	c->left_nr++;
 	guest__why_not(m->guest, "stacks", &stacks);
+	probe_session__set_stack_tops(c->probes, m->index, 0);
 	capture_keep_guest(c, m->guest, GP_FEATURE_CUPTI);
 	nr = probe_member(c, m, &why);
 	if (nr < 0)

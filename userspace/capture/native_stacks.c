@@ -145,8 +145,8 @@ int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recordi
 		       size_t bytes)
 {
 	const __u64 *addresses = (const void *)(event + 1);
-	bool marked = event->marks[0] | event->marks[1];
 	struct frame_list list = {0};
+	bool marked = false;
 	int err = 0;
 
 	if (bytes < sizeof(*event) || event->frames_nr > GP_STACK_FRAMES ||
@@ -158,6 +158,8 @@ int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recordi
 		return -ENOMEM;
 	list.flags = event->head.flags;
 	list.nr = event->frames_nr;
+	for (size_t i = 0; i < GP_STACK_FRAMES / 64; i++)
+		marked |= event->marks[i] != 0;
 	for (uint32_t i = 0; i < list.nr && !err; i++) {
 		struct native_place place;
 

@@ -14,11 +14,11 @@
 #include "collector/compat.h"
 #include "collector/inputs.h"
 #include "collector/pending.h"
+#include "collector/stack_tops.h"
 #include "collector/stacks.h"
 #include "collector/tensors.h"
 #include "collector/thread.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -58,7 +58,6 @@ struct gate {
 
 static struct session session;
 static struct gate *gate;
-static uintptr_t main_stack_end; /* 0: not known */
 static bool fence_needed;
 static bool stuck;	   /* a thread did not leave its callback */
 static uint64_t missed_nr; /* ops that began on a thread without a state, or inside a callback */
@@ -111,7 +110,9 @@ static void begin_epoch(struct session *s, struct thread_state *t)
 	t->epoch = s->epoch;
 	__atomic_store_n(&t->depth, 0, __ATOMIC_RELAXED);
 	memset(t->names, 0, sizeof(t->names));
-	t->stack = (struct thread_stack){0};
+	t->stack.state = 0;
+	t->stack.checks_nr = 0;
+	t->top = s->stacks ? stack_tops__claim() : NULL;
 	t->torch_thread = (uint32_t)s->torch.current_thread();
 }
 
@@ -149,22 +150,8 @@ __attribute__((noinline)) static uint32_t inputs_id(struct session *s, const voi
 	return inputs__id(s->inputs, s->ring, data, bytes);
 }
 
-/*
- * Whether the record lies on the C stack above us: then the call that has it has not returned. A
- * thread's descriptor lies at the end of its stack; the first thread's stack has its end elsewhere.
- * Records of annotations made by Python lie on the heap.
- */
-static bool is_on_stack(const void *record)
-{
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-	uintptr_t end = (uintptr_t)pthread_self();
-
-	if (end < here)
-		end = main_stack_end;
-	return (uintptr_t)record > here && (uintptr_t)record < end;
-}
-
-/* The stack of the op that begins as t->open[depth]. */
+/* The stack of the op that begins as t->open[depth]. Records of annotations made by Python lie on the
+ * heap. */
 static struct op_stack take_stack(struct session *s, struct thread_state *t)
 {
 	const struct open_op *outer = t->depth ? &t->open[t->depth - 1] : NULL;
@@ -172,7 +159,30 @@ static struct op_stack take_stack(struct session *s, struct thread_state *t)
 	if (!s->stacks)
 		return (struct op_stack){0};
 	return stacks__take(s->stacks, s->ring, &t->stack,
-			    outer && is_on_stack(outer->record) ? &outer->stack : NULL);
+			    outer && thread_is_on_stack(outer->record) ? &outer->stack : NULL);
+}
+
+/* What the kernel's programs may take for the stack of what happens in the innermost op. */
+static void say_stack(const struct session *s, const struct thread_state *t)
+{
+	const struct open_op *op = t->depth ? &t->open[t->depth - 1] : NULL;
+	struct gp_stack_top top;
+
+	if (t->epoch != s->epoch || !t->top)
+		return;
+	if (!op || !op->stack.interp || op->stack.flags || (op->stack.frame && !op->stack.id) ||
+	    !thread_is_on_stack(op->record)) {
+		stack_top__say(t->top, NULL);
+		return;
+	}
+	top = (struct gp_stack_top){
+		.state = op->stack.state,
+		.interp = op->stack.interp,
+		.frame = op->stack.frame,
+		.record = (uint64_t)(uintptr_t)op->record,
+		.stack_id = op->stack.id,
+	};
+	stack_top__say(t->top, &top);
 }
 
 __attribute__((noinline)) static void write_tensors(struct session *s, const struct thread_state *t,
@@ -330,6 +340,7 @@ static void *start(void **ret_context, const void *record, uint8_t scope)
 		uint64_t begin_ns = time_begin(t);
 
 		push(s, t, record, scope);
+		say_stack(s, t);
 		time_end(s, begin_ns);
 		leave(t);
 	}
@@ -345,6 +356,7 @@ static void end(const void *record, bool user)
 		uint64_t begin_ns = time_begin(t);
 
 		pop(s, t, record, user, now_ns());
+		say_stack(s, t);
 		time_end(s, begin_ns);
 		leave(t);
 	}
@@ -386,14 +398,6 @@ static int membarrier(int command)
 	return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* glibc's; without it the first thread walks each stack. */
-static void find_main_stack(void)
-{
-	void *const *end = dlsym(RTLD_DEFAULT, "__libc_stack_end");
-
-	main_stack_end = end ? (uintptr_t)*end : 0;
-}
-
 int ops__init(void)
 {
 	void *p;
@@ -412,7 +416,8 @@ int ops__init(void)
 		}
 		gate = p;
 	}
-	find_main_stack();
+	/* Without it allocations have their stacks walked by the kernel. */
+	(void)stack_tops__init();
 	fence_needed = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
 	return thread_states__init();
 }
@@ -558,6 +563,7 @@ bool ops__disarm(void)
 	stuck = !wait_until_left();
 	if (stuck)
 		return false;
+	stack_tops__clear();
 	open_nr = thread_states__take_abandoned();
 	for (struct thread_state *t = thread_states__first(); t; t = t->next)
 		if (t->epoch == s->epoch)

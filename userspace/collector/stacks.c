@@ -130,17 +130,14 @@ static bool equal(const struct python_stack *a, const struct python_stack *b)
 	       !memcmp(a->frames, b->frames, a->nr * sizeof(a->frames[0]));
 }
 
-/* Not inlined, for its two kilobytes of stack. */
-static __attribute__((noinline)) bool walk_both_ways(struct stacks *k, struct thread_stack *t,
-						     uint64_t frame, struct python_stack *ret_stack)
+static bool walk_both_ways(struct stacks *k, struct thread_stack *t, uint64_t frame)
 {
 	const struct gp_python *py = &k->python.layout;
-	struct python_stack plain;
 
 	(void)__atomic_add_fetch(&k->checks_nr, 1, __ATOMIC_RELAXED);
 	t->checks_nr++;
-	return python_walk(py, frame, PYTHON_CHECKED, ret_stack) &&
-	       python_walk(py, frame, PYTHON_PLAIN, &plain) && equal(ret_stack, &plain);
+	return python_walk(py, frame, PYTHON_CHECKED, &t->walked) &&
+	       python_walk(py, frame, PYTHON_PLAIN, &t->again) && equal(&t->walked, &t->again);
 }
 
 static bool needs_checks(const struct stacks *k, const struct thread_stack *t)
@@ -158,22 +155,22 @@ static void count(struct ring_writer *w, const struct op_stack *s)
 }
 
 /* While the interpreter is taken down its thread states may go under a thread that still runs. */
-static struct op_stack take_checked(struct stacks *k, struct ring_writer *w, uint64_t state,
-				    uint64_t self)
+static struct op_stack take_checked(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
+				    uint64_t state, uint64_t self)
 {
 	const struct gp_python *py = &k->python.layout;
+	struct python_stack *s = &t->walked;
 	struct op_stack found = {0};
-	struct python_stack s;
 
 	if (!python_state_is_good(py, state, self) ||
 	    !python_first_frame(py, state, PYTHON_CHECKED, &found.frame)) {
 		found.flags = GP_STACK_INCOMPLETE;
 	} else if (found.frame) {
-		(void)python_walk(py, found.frame, PYTHON_CHECKED, &s);
-		found.flags = s.flags;
-		found.id = s.nr ? id_of(k, w, &s) : 0;
+		(void)python_walk(py, found.frame, PYTHON_CHECKED, s);
+		found.flags = s->flags;
+		found.id = s->nr ? id_of(k, w, s) : 0;
 		/* Nothing but the interpreter's own, or marked. */
-		if (!s.nr)
+		if (!s->nr)
 			found.frame = 0;
 	}
 	return found;
@@ -203,24 +200,23 @@ static __attribute__((noinline)) bool adopt(struct stacks *k, struct thread_stac
 	return false;
 }
 
-/* Not inlined, for its two kilobytes of stack. */
-static __attribute__((noinline)) struct op_stack take_plain(struct stacks *k, struct ring_writer *w,
-							    struct thread_stack *t, uint64_t frame)
+/* Walks from found->frame on. */
+static void take_plain(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
+		       struct op_stack *found)
 {
-	struct op_stack found = {.frame = frame};
-	struct python_stack s;
+	struct python_stack *s = &t->walked;
 
-	if (needs_checks(k, t) ? !walk_both_ways(k, t, frame, &s)
-			       : !python_walk(&k->python.layout, frame, PYTHON_PLAIN, &s)) {
+	if (needs_checks(k, t) ? !walk_both_ways(k, t, found->frame)
+			       : !python_walk(&k->python.layout, found->frame, PYTHON_PLAIN, s)) {
+		found->interp = 0;
 		refuse(k, astray);
-		return found;
+		return;
 	}
-	found.flags = s.flags;
-	found.id = s.nr ? id_of(k, w, &s) : 0;
+	found->flags = s->flags;
+	found->id = s->nr ? id_of(k, w, s) : 0;
 	/* Nothing but the interpreter's own. */
-	if (!s.nr)
-		found.frame = 0;
-	return found;
+	if (!s->nr)
+		found->frame = 0;
 }
 
 /* The stack of a thread that has a thread state. */
@@ -228,23 +224,26 @@ static struct op_stack take(struct stacks *k, struct ring_writer *w, struct thre
 			    uint64_t state, const struct op_stack *outer)
 {
 	const struct gp_python *py = &k->python.layout;
-	uint64_t self = (uint64_t)(uintptr_t)pthread_self(), frame;
+	uint64_t self = (uint64_t)(uintptr_t)pthread_self();
+	struct op_stack found = {.state = state};
 
 	if (__builtin_expect(k->python.is_finalizing(), 0))
-		return take_checked(k, w, state, self);
-	if ((__builtin_expect(state != t->state, 0) && !adopt(k, t, state, self)) ||
-	    !python_state_is_only(py, state, self))
+		return take_checked(k, w, t, state, self);
+	if (__builtin_expect(state != t->state, 0) && !adopt(k, t, state, self))
+		return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
+	found.interp = python_only_interpreter(py, state);
+	if (__builtin_expect(!found.interp, 0) && !python_state_is_only(py, state, self))
 		return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
 	if (!python_first_frame(py, state, needs_checks(k, t) ? PYTHON_CHECKED : PYTHON_PLAIN,
-				&frame)) {
+				&found.frame)) {
 		refuse(k, astray);
 		return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
 	}
-	if (!frame)
-		return (struct op_stack){0};
-	if (outer && outer->frame == frame)
+	if (outer && found.frame && outer->frame == found.frame)
 		return *outer;
-	return take_plain(k, w, t, frame);
+	if (found.frame)
+		take_plain(k, w, t, &found);
+	return found;
 }
 
 struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thread_stack *t,

@@ -18,16 +18,20 @@ struct stacks;
 
 /* What an op began under. */
 struct op_stack {
-	uint64_t frame; /* address of the innermost frame, 0: none */
-	uint32_t id;	/* 0: none */
-	uint32_t flags; /* enum gp_stack_flags */
+	uint64_t frame;	 /* address of the innermost frame, 0: none */
+	uint64_t state;	 /* the thread state that has it */
+	uint64_t interp; /* the only interpreter, 0: there are several, or all of this is doubtful */
+	uint32_t id;	 /* 0: none */
+	uint32_t flags;	 /* enum gp_stack_flags */
 };
 
-/* What is kept for a thread; all zero at first. */
+/* What is kept for a thread; `state` and `checks_nr` are zero at first. */
 struct thread_stack {
 	uint64_t state;	    /* its Python thread state, as last seen to be good */
 	uint32_t checks_nr; /* walks that were done both ways */
 	uint32_t reserved;
+	/* Here, not on the thread's C stack, of which there may be little left. */
+	struct python_stack walked, again;
 };
 
 /* NULL, and why in *why_text. */

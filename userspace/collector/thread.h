@@ -12,6 +12,7 @@
 #include "collector/names.h"
 #include "collector/stacks.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define THREAD_NAMES 128 /* a power of two */
@@ -50,14 +51,17 @@ struct thread_state {
 	uint32_t in_use;       /* a thread has it */
 	uint32_t calls;	       /* of callbacks, to time one of many */
 	uint32_t reserved;
-	struct thread_stack stack;
 	struct thread_state *next;
+	struct gp_stack_top *top; /* where it says its stack, NULL: nowhere */
 	struct open_op open[GP_OP_DEPTH];
 	struct cached_name names[THREAD_NAMES];
+	struct thread_stack stack;
 };
 
 /* Once per process. 0 or -errno. */
 int thread_states__init(void);
+/* Whether `p` lies on the calling thread's C stack, in a call that has not returned. */
+bool thread_is_on_stack(const void *p);
 /* The calling thread's, NULL if there can be none. errno stays as it is. */
 struct thread_state *thread_state__get(void);
 /* The first of all states ever made; follow next. */
