@@ -326,4 +326,25 @@ struct {
 		});
 } unwind_tables __weak SEC(".maps");
 
+/* The current thread's element of a task storage, or of what stands in for it: made of `nothing` if
+ * there is none yet. NULL: no room. */
+static __always_inline void *thread_memory(void *storage, void *by_tid, void *nothing)
+{
+	__u32 zero = 0, tid;
+	void *memory, *empty;
+
+	if (gp_task_storage)
+		return bpf_task_storage_get(storage, bpf_get_current_task_btf(), 0,
+					    BPF_LOCAL_STORAGE_GET_F_CREATE);
+	tid = (__u32)bpf_get_current_pid_tgid();
+	memory = bpf_map_lookup_elem(by_tid, &tid);
+	if (memory)
+		return memory;
+	empty = bpf_map_lookup_elem(nothing, &zero);
+	if (!empty)
+		return 0;
+	(void)bpf_map_update_elem(by_tid, &tid, empty, BPF_NOEXIST);
+	return bpf_map_lookup_elem(by_tid, &tid);
+}
+
 #endif /* GP_BPF_MAPS_BPF_H */

@@ -20,7 +20,7 @@
 #ifndef GP_BPF_PYTHON_BPF_H
 #define GP_BPF_PYTHON_BPF_H
 
-#include "emit.bpf.h"
+#include "walk.bpf.h"
 
 /* Interpreters and thread states looked at to find one, and frames, Python's and others. */
 #define PYTHON_SEARCH_MAX 4096
@@ -34,11 +34,6 @@
 /* The low bits of an entry of quick_stacks. */
 #define PYTHON_QUICK_ID_MAX 0xfffffULL
 
-static __always_inline bool python_read(void *to, __u32 bytes, __u64 address)
-{
-	return !bpf_probe_read_user(to, bytes, (const void *)address);
-}
-
 /* Eight bytes of a piece of the target's memory; what does not lie in it is 0. */
 static __always_inline __u64 python_field(const __u64 *chunk, __u32 chunk_bytes, __u32 offset)
 {
@@ -49,22 +44,7 @@ static __always_inline __u64 python_field(const __u64 *chunk, __u32 chunk_bytes,
 
 static __always_inline struct python_thread *python_memory(void)
 {
-	struct python_thread *p;
-	__u32 zero = 0, tid;
-	void *nothing;
-
-	if (gp_task_storage)
-		return bpf_task_storage_get(&python_threads, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	tid = (__u32)bpf_get_current_pid_tgid();
-	p = bpf_map_lookup_elem(&python_threads_by_tid, &tid);
-	if (p)
-		return p;
-	nothing = bpf_map_lookup_elem(&no_python_thread, &zero);
-	if (!nothing)
-		return 0;
-	(void)bpf_map_update_elem(&python_threads_by_tid, &tid, nothing, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&python_threads_by_tid, &tid);
+	return thread_memory(&python_threads, &python_threads_by_tid, &no_python_thread);
 }
 
 /* ---- whose thread state ---- */
@@ -83,7 +63,7 @@ struct python_search {
 /* The innermost frame of the thread state whose pointer to it, or to the C frame, is `frame`. */
 static __always_inline bool python_innermost(const struct gp_python *py, __u64 *frame)
 {
-	return !py->has_cframe || python_read(frame, 8, *frame + py->cframe_frame);
+	return !py->has_cframe || walk_read(frame, 8, *frame + py->cframe_frame);
 }
 
 static __noinline void python_search_found(struct python_search *s, __u64 tstate)
@@ -91,7 +71,7 @@ static __noinline void python_search_found(struct python_search *s, __u64 tstate
 	__u64 frame;
 
 	s->found_nr++;
-	if (!python_read(&frame, 8, tstate + s->py->state_frame) ||
+	if (!walk_read(&frame, 8, tstate + s->py->state_frame) ||
 	    !python_innermost(s->py, &frame) || frame)
 		s->framed_nr++;
 	else if (s->framed_nr)
@@ -105,11 +85,11 @@ static long python_search_one(__u32 n, struct python_search *s)
 
 	if (!tstate) {
 		s->whole = !s->interp;
-		return s->whole || !python_read(&s->tstate, 8, s->interp + s->py->interp_threads) ||
-		       !python_read(&s->interp, 8, s->interp + s->py->interp_next);
+		return s->whole || !walk_read(&s->tstate, 8, s->interp + s->py->interp_threads) ||
+		       !walk_read(&s->interp, 8, s->interp + s->py->interp_next);
 	}
-	if (!python_read(&id, 8, tstate + s->py->state_thread_id) ||
-	    !python_read(&next, 8, tstate + 8))
+	if (!walk_read(&id, 8, tstate + s->py->state_thread_id) ||
+	    !walk_read(&next, 8, tstate + 8))
 		return 1;
 	if (id == s->self)
 		python_search_found(s, tstate);
@@ -123,11 +103,11 @@ static __always_inline bool python_state_good(struct python_thread *p, const str
 {
 	__u64 prev, neighbour;
 
-	if (!tstate || !python_read(p->state, sizeof(p->state), tstate) ||
+	if (!tstate || !walk_read(p->state, sizeof(p->state), tstate) ||
 	    python_field(p->state, sizeof(p->state), py->state_thread_id) != self)
 		return false;
 	prev = p->state[0];
-	if (!python_read(&neighbour, 8, prev ? prev + 8 : p->state[2] + py->interp_threads))
+	if (!walk_read(&neighbour, 8, prev ? prev + 8 : p->state[2] + py->interp_threads))
 		return false;
 	return neighbour == tstate;
 }
@@ -139,7 +119,7 @@ static __always_inline bool python_one_interpreter(const struct python_thread *p
 {
 	__u64 first;
 
-	return p->state[2] == p->single && python_read(&first, 8, py->interpreters) &&
+	return p->state[2] == p->single && walk_read(&first, 8, py->interpreters) &&
 	       first == p->single;
 }
 
@@ -152,9 +132,9 @@ static __noinline int python_find_anew(struct python_thread *p, const struct gp_
 
 	p->tstate = 0;
 	p->single = 0;
-	if (!python_read(&s.interp, 8, py->interpreters))
+	if (!walk_read(&s.interp, 8, py->interpreters))
 		return -1;
-	if (s.interp && python_read(&next, 8, s.interp + py->interp_next) && !next)
+	if (s.interp && walk_read(&next, 8, s.interp + py->interp_next) && !next)
 		p->single = s.interp;
 	(void)bpf_loop(PYTHON_SEARCH_MAX, python_search_one, &s, 0);
 	if (!s.whole)
@@ -210,7 +190,7 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 			       p->other - at <= GP_PYTHON_PAGE_BYTES)) {
 		p->window_last = 0;
 		p->window = at - before;
-		if (!python_read(p->read, before + bytes, p->window))
+		if (!walk_read(p->read, before + bytes, p->window))
 			return -1;
 		p->window_last = before + 1;
 		if (!p->has_first)
@@ -225,7 +205,7 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 		behind = bytes;
 	p->other_last = 0;
 	p->other = at;
-	if (!python_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
+	if (!walk_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
 		return -1;
 	p->other_last = behind - bytes + 1;
 	if (!p->has_first)
@@ -313,7 +293,7 @@ static long python_call_one(__u32 n, struct python_walk *w)
 	__u32 bytes = py->frame_bytes, i = p->own_nr;
 
 	if (!p->call_frame || p->call_nr > GP_STACK_FRAMES || bytes > GP_PYTHON_FRAME_BYTES ||
-	    !python_read(p->call, bytes, p->call_frame + py->frame_at))
+	    !walk_read(p->call, bytes, p->call_frame + py->frame_at))
 		return 1;
 	if (py->frame_owner != PYTHON_NO_FIELD &&
 	    python_byte(p->call, py->frame_owner) >= PYTHON_OWNER_INTERPRETER) {
@@ -360,7 +340,7 @@ static __noinline __u64 python_check_made(struct python_thread *p, __u64 hash, _
 	__builtin_memset(m->lines, 0, sizeof(m->lines));
 	(void)bpf_probe_read_user(m->name, nr, (const void *)(name + 48));
 	hash = gp_python_mix_words(hash, m->name, sizeof(m->name) / 8);
-	if (!python_read(&m->lines_bytes, 8, lines + 16))
+	if (!walk_read(&m->lines_bytes, 8, lines + 16))
 		return hash;
 	nr = m->lines_bytes;
 	if (nr > sizeof(m->lines))
@@ -378,7 +358,7 @@ static __always_inline __u32 python_check(struct python_thread *p, const struct 
 		return (__u32)(hash >> 32);
 	name = python_field(p->check, sizeof(p->check), py->code_filename - py->code_check);
 	/* Length, hash, state, another pointer, the first characters. */
-	if (python_read(&p->made, 40, name + 16) && p->made.name_bytes &&
+	if (walk_read(&p->made, 40, name + 16) && p->made.name_bytes &&
 	    (__u8)p->made.name[0] == '<')
 		hash = python_check_made(p, hash, name, p->check[GP_PYTHON_CHECK_BYTES / 8 - 1]);
 	return (__u32)(hash >> 32);
@@ -392,7 +372,7 @@ static long python_check_one(__u32 i, struct python_walk *w)
 	if (i >= GP_STACK_FRAMES || i >= p->nr)
 		return 1;
 	frame = &p->frames[i];
-	if (!python_read(p->check, sizeof(p->check), frame->code + w->py->code_check)) {
+	if (!walk_read(p->check, sizeof(p->check), frame->code + w->py->code_check)) {
 		p->flags |= GP_STACK_INCOMPLETE;
 		p->nr = i;
 		return 1;
@@ -425,26 +405,11 @@ static __always_inline bool python_emit(struct python_thread *p, const struct th
 /* By the checksums of the codes. */
 static __noinline __u32 python_id(struct python_thread *p, const struct thread_state *t, __u64 now)
 {
-	__u64 key = gp_python_mix(p->hash, (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
-	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
-	__u32 id;
+	__u64 key = walk_key(p->hash, p->nr, p->flags, t);
+	bool is_new;
+	__u32 id = walk_id(key, &is_new);
 
-	if (known)
-		return *known;
-	id = __sync_fetch_and_add(&gp_stacks_nr, 1) + 1;
-	if (bpf_map_update_elem(&stacks, &key, &id, BPF_NOEXIST)) {
-		/* Another thread was quicker, or the table is full. */
-		known = bpf_map_lookup_elem(&stacks, &key);
-		if (known)
-			return *known;
-		count_loss(GP_LOSS_STACK_ROOM);
-		return 0;
-	}
-	if (python_emit(p, t, id, now))
-		return id;
-	(void)bpf_map_delete_elem(&stacks, &key);
-	count_loss(GP_LOSS_STACK_ROOM);
-	return 0;
+	return is_new ? walk_told(key, id, python_emit(p, t, id, now)) : id;
 }
 
 /* What the walk found, seen before or not. */
@@ -453,8 +418,7 @@ static __always_inline __u32 python_known_id(struct python_walk *w, const struct
 {
 	struct python_thread *p = w->memory;
 	__u64 generation = w->py->generation;
-	__u64 key = gp_python_mix(gp_python_mix(p->hash, generation),
-				  (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
+	__u64 key = walk_key(gp_python_mix(p->hash, generation), p->nr, p->flags, t);
 	__u32 slot = (__u16)key, flags = p->flags, id;
 	volatile __u64 *quick;
 
@@ -490,9 +454,9 @@ static __always_inline __u32 python_waiting_id(const struct python_thread *p,
 		return 0;
 	top = &p->tops[i];
 	if (!top->frame || top->op != t->frames[i].op ||
-	    !python_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
+	    !walk_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
 	    frame != top->frame ||
-	    !python_read(&instr, 8, frame + py->frame_at + py->frame_instr) || instr != top->instr)
+	    !walk_read(&instr, 8, frame + py->frame_at + py->frame_instr) || instr != top->instr)
 		return 0;
 	return top->id;
 }
@@ -566,11 +530,11 @@ static __always_inline bool python_told(const struct thread_state *t, __u64 sp, 
 		return false;
 	py = bpf_map_lookup_elem(&pythons, &process);
 	table += gp_stack_top_place(self) * sizeof(top);
-	if (!py || !python_read(&top, offsetof(struct gp_stack_top, pad), table) ||
+	if (!py || !walk_read(&top, offsetof(struct gp_stack_top, pad), table) ||
 	    top.self != self || !top.state || top.record <= sp)
 		return false;
-	if (!python_read(&first, 8, py->interpreters) || first != top.interp ||
-	    !python_read(&frame, 8, top.state + py->state_frame) || !python_innermost(py, &frame) ||
+	if (!walk_read(&first, 8, py->interpreters) || first != top.interp ||
+	    !walk_read(&frame, 8, top.state + py->state_frame) || !python_innermost(py, &frame) ||
 	    frame != top.frame)
 		return false;
 	*ret_id = top.stack_id ? top.stack_id | GP_STACK_TOLD : 0;

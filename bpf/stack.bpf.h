@@ -11,26 +11,6 @@
 #include "python.bpf.h"
 #include "unwind.bpf.h"
 
-static __always_inline struct native_thread *native_memory(void)
-{
-	struct native_thread *n;
-	__u32 zero = 0, tid;
-	void *nothing;
-
-	if (gp_task_storage)
-		return bpf_task_storage_get(&native_threads, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	tid = (__u32)bpf_get_current_pid_tgid();
-	n = bpf_map_lookup_elem(&native_threads_by_tid, &tid);
-	if (n)
-		return n;
-	nothing = bpf_map_lookup_elem(&no_native_thread, &zero);
-	if (!nothing)
-		return 0;
-	(void)bpf_map_update_elem(&native_threads_by_tid, &tid, nothing, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&native_threads_by_tid, &tid);
-}
-
 /* Tells of a stack that has the id for the first time. */
 static __always_inline bool native_emit(const struct unwind_walk *w, const struct thread_state *t,
 					__u32 id, __u32 python_id, __u64 now)
@@ -51,27 +31,11 @@ static __always_inline bool native_emit(const struct unwind_walk *w, const struc
 static __always_inline __u32 native_id(const struct unwind_walk *w, const struct thread_state *t,
 				       __u32 python_id, __u64 now)
 {
-	__u64 key = gp_python_mix(gp_python_mix(w->hash, python_id),
-				  (__u64)w->nr << 32 | w->flags << 16 | (__u16)t->owner);
-	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
-	__u32 id;
+	__u64 key = walk_key(gp_python_mix(w->hash, python_id), w->nr, w->flags, t);
+	bool is_new;
+	__u32 id = walk_id(key, &is_new);
 
-	if (known)
-		return *known;
-	id = __sync_fetch_and_add(&gp_stacks_nr, 1) + 1;
-	if (bpf_map_update_elem(&stacks, &key, &id, BPF_NOEXIST)) {
-		/* Another thread was quicker, or the table is full. */
-		known = bpf_map_lookup_elem(&stacks, &key);
-		if (known)
-			return *known;
-		count_loss(GP_LOSS_STACK_ROOM);
-		return 0;
-	}
-	if (native_emit(w, t, id, python_id, now))
-		return id;
-	(void)bpf_map_delete_elem(&stacks, &key);
-	count_loss(GP_LOSS_STACK_ROOM);
-	return 0;
+	return is_new ? walk_told(key, id, native_emit(w, t, id, python_id, now)) : id;
 }
 
 static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_state *t,
@@ -86,7 +50,7 @@ static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_st
 	};
 	struct python_thread *python;
 
-	w.memory = native_memory();
+	w.memory = thread_memory(&native_threads, &native_threads_by_tid, &no_native_thread);
 	if (!w.memory) {
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;

@@ -198,6 +198,7 @@ static int on_event(void *arg, void *data, size_t bytes)
 
 	if (bytes >= sizeof(*e) && e->head.kind == GP_EV_UNWIND)
 		(void)unwind_maps__load(check.maps, e->head.process, e->address);
+	unwind_maps__collect(check.maps, true);
 	return 0;
 }
 
@@ -417,6 +418,7 @@ static void begin(void)
 		(void)unwind_maps__load(check.maps, 0, check.process->libraries[i].start);
 	if (!vdso_find(check.pid, &start, &end))
 		(void)unwind_maps__load(check.maps, 0, start);
+	unwind_maps__collect(check.maps, true);
 	begin_truth();
 }
 

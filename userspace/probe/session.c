@@ -248,7 +248,12 @@ int probe_session__load_unwind(struct probe_session *s, uint16_t process_index, 
 int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_index,
 				  const char *prefix)
 {
-	return s->unwind ? unwind_maps__load_library(s->unwind, process_index, prefix) : -EINVAL;
+	int err = s->unwind ? unwind_maps__load_library(s->unwind, process_index, prefix) : -EINVAL;
+
+	/* Nobody waits for us yet. */
+	if (!err && !s->started)
+		unwind_maps__collect(s->unwind, true);
+	return err;
 }
 
 bool probe_session__tells_forks(const struct probe_session *s)
@@ -327,6 +332,8 @@ int probe_session__drain(struct probe_session *s,
 	int nr;
 
 	session_time_check(s);
+	if (s->unwind)
+		unwind_maps__collect(s->unwind, false);
 	/* The caller has had its chance at those that the last call told of. */
 	for (size_t i = 0; i < s->processes.nr; i++)
 		session_let_go(&s->processes.items[i]);
