@@ -88,8 +88,7 @@ static long python_search_one(__u32 n, struct python_search *s)
 		return s->whole || !walk_read(&s->tstate, 8, s->interp + s->py->interp_threads) ||
 		       !walk_read(&s->interp, 8, s->interp + s->py->interp_next);
 	}
-	if (!walk_read(&id, 8, tstate + s->py->state_thread_id) ||
-	    !walk_read(&next, 8, tstate + 8))
+	if (!walk_read(&id, 8, tstate + s->py->state_thread_id) || !walk_read(&next, 8, tstate + 8))
 		return 1;
 	if (id == s->self)
 		python_search_found(s, tstate);
@@ -455,8 +454,8 @@ static __always_inline __u32 python_waiting_id(const struct python_thread *p,
 	top = &p->tops[i];
 	if (!top->frame || top->op != t->frames[i].op ||
 	    !walk_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
-	    frame != top->frame ||
-	    !walk_read(&instr, 8, frame + py->frame_at + py->frame_instr) || instr != top->instr)
+	    frame != top->frame || !walk_read(&instr, 8, frame + py->frame_at + py->frame_instr) ||
+	    instr != top->instr)
 		return 0;
 	return top->id;
 }

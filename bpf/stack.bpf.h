@@ -68,8 +68,8 @@ static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_st
 	return native_id(&w, t, python_id, now);
 }
 
-/* Id of the current thread's stack, walked; 0 if it has none, or (counted) none can be had. For what
- * opens an op. */
+/* Id of the current thread's stack, walked; 0 if it has none, or (counted) none can be had. For
+ * what opens an op. */
 static __always_inline __u32 stack_id_walked(struct pt_regs *ctx, const struct thread_state *t,
 					     __u64 now)
 {

@@ -20,8 +20,8 @@ static __always_inline __u64 walk_key(__u64 hash, __u32 nr, __u32 flags,
 	return gp_python_mix(hash, (__u64)nr << 32 | flags << 16 | (__u16)t->owner);
 }
 
-/* The id of the stack that has the key; 0 (counted): there is no room. *ret_new: it is to be told of,
- * and walk_told() to hear how that went. */
+/* The id of the stack that has the key; 0 (counted): there is no room. *ret_new: it is to be told
+ * of, and walk_told() to hear how that went. */
 static __always_inline __u32 walk_id(__u64 key, bool *ret_new)
 {
 	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);

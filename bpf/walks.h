@@ -90,11 +90,11 @@ struct gp_python_made {
  * call, and so the thread's Python stack is the op's. Where it says nothing `state` is 0.
  */
 struct gp_stack_top {
-	__u64 self;   /* the thread's pointer, 0: nobody's */
-	__u64 state;  /* its Python thread state */
-	__u64 interp; /* the only interpreter; once there is another one all of this is void */
-	__u64 frame;  /* 0: the thread ran no Python */
-	__u64 record; /* lies in the call: below the thread's stack pointer the op has ended */
+	__u64 self;	/* the thread's pointer, 0: nobody's */
+	__u64 state;	/* its Python thread state */
+	__u64 interp;	/* the only interpreter; once there is another one all of this is void */
+	__u64 frame;	/* 0: the thread ran no Python */
+	__u64 record;	/* lies in the call: below the thread's stack pointer the op has ended */
 	__u32 stack_id; /* the collector's; 0: there is no Python stack */
 	__u32 reserved;
 	__u64 pad[2];

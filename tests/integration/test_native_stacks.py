@@ -17,13 +17,16 @@ PYTHON = re.compile(r"^[/<?].*\(\d+\): ")
 
 
 def let_tables_come(target, path):
-    """Each step may lead to files whose unwind tables are not there yet; what is written to the
-    recording later was read after they were."""
-    for _ in range(6):
-        size = os.path.getsize(path)
+    """Until a step leads to no file whose unwind table is not there. What is written to the recording
+    for the second time was counted after the step."""
+    missing = None
+    while missing != (now := harness.Recording(path).losses()["unwind_table"]):
+        missing = now
         target.step(1)
-        harness.wait_until("more of the recording", lambda before=size:
-                           os.path.getsize(path) > before)
+        for _ in range(2):
+            size = os.path.getsize(path)
+            harness.wait_until("more of the recording", lambda before=size:
+                               os.path.getsize(path) > before)
 
 
 @pytest.mark.versions

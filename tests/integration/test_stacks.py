@@ -115,6 +115,27 @@ def test_allocations_are_where_they_are_made(way, tmp_path):
     assert done.recording.losses()["stack_incomplete"] == 0
 
 
+def test_stacks_after_a_pause(tmp_path):
+    """Whether or not the collector counts its stacks anew, none is taken for another."""
+    socket = str(tmp_path / "ctl.sock")
+    with harness.Target("stacks") as target:
+        told(target)
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", socket, "--stack", "python",
+                             "-o", tmp_path / "pause.gpuprof") as profiler:
+            profiler.wait_recording()
+            target.step(1)
+            for command in ("stop", "start"):
+                done = harness.gpuprof("ctl", "--socket", socket, command)
+                assert done.status == harness.DONE, done
+            # Other stacks first.
+            target.command("sizes 1 /dev/null")
+            target.step(1)
+            assert profiler.finish() == harness.DONE, profiler.told()
+        expected = told(target)
+        target.leave()
+    assert compare(expected, recorded(harness.Recording(tmp_path / "pause.gpuprof")))
+
+
 def test_refused_reads_mean_uprobes(tmp_path):
     """Where the first walks cannot be checked the kernel walks, whenever that turns out."""
     with harness.Target("stacks") as target:

@@ -247,6 +247,7 @@ static void leave(struct follower *f, enum gp_collector_state state)
 	__atomic_store_n(&self.phase, PHASE_LEAVING, __ATOMIC_RELEASE);
 	__atomic_store_n(&f->page->state, state, __ATOMIC_RELEASE);
 	/* A ring that a stopped thread may still write to stays mapped. */
+	ops__release();
 	if (left)
 		ring_writer__close(&self.ring);
 	else

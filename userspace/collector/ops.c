@@ -42,7 +42,8 @@ struct session {
 	struct names *names;
 	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
 	struct stacks *stacks; /* NULL: likewise */
-	bool tensors;	       /* where the tensors among them lie is told, too */
+	struct stacks *kept; /* of all armings that have had stacks: ids are the ring's; or NULL */
+	bool tensors;	     /* where the tensors among them lie is told, too */
 	struct torch_api torch;
 	struct torch_layout layout;
 	uint32_t epoch;
@@ -150,8 +151,8 @@ __attribute__((noinline)) static uint32_t inputs_id(struct session *s, const voi
 	return inputs__id(s->inputs, s->ring, data, bytes);
 }
 
-/* The stack of the op that begins as t->open[depth]. Records of annotations made by Python lie on the
- * heap. */
+/* The stack of the op that begins as t->open[depth]. Records of annotations made by Python lie on
+ * the heap. */
 static struct op_stack take_stack(struct session *s, struct thread_state *t)
 {
 	const struct open_op *outer = t->depth ? &t->open[t->depth - 1] : NULL;
@@ -160,29 +161,6 @@ static struct op_stack take_stack(struct session *s, struct thread_state *t)
 		return (struct op_stack){0};
 	return stacks__take(s->stacks, s->ring, &t->stack,
 			    outer && thread_is_on_stack(outer->record) ? &outer->stack : NULL);
-}
-
-/* What the kernel's programs may take for the stack of what happens in the innermost op. */
-static void say_stack(const struct session *s, const struct thread_state *t)
-{
-	const struct open_op *op = t->depth ? &t->open[t->depth - 1] : NULL;
-	struct gp_stack_top top;
-
-	if (t->epoch != s->epoch || !t->top)
-		return;
-	if (!op || !op->stack.interp || op->stack.flags || (op->stack.frame && !op->stack.id) ||
-	    !thread_is_on_stack(op->record)) {
-		stack_top__say(t->top, NULL);
-		return;
-	}
-	top = (struct gp_stack_top){
-		.state = op->stack.state,
-		.interp = op->stack.interp,
-		.frame = op->stack.frame,
-		.record = (uint64_t)(uintptr_t)op->record,
-		.stack_id = op->stack.id,
-	};
-	stack_top__say(t->top, &top);
 }
 
 __attribute__((noinline)) static void write_tensors(struct session *s, const struct thread_state *t,
@@ -340,7 +318,7 @@ static void *start(void **ret_context, const void *record, uint8_t scope)
 		uint64_t begin_ns = time_begin(t);
 
 		push(s, t, record, scope);
-		say_stack(s, t);
+		thread_state__say_stack(t);
 		time_end(s, begin_ns);
 		leave(t);
 	}
@@ -356,7 +334,8 @@ static void end(const void *record, bool user)
 		uint64_t begin_ns = time_begin(t);
 
 		pop(s, t, record, user, now_ns());
-		say_stack(s, t);
+		if (t->epoch == s->epoch)
+			thread_state__say_stack(t);
 		time_end(s, begin_ns);
 		leave(t);
 	}
@@ -489,6 +468,19 @@ static const char *arm_inputs(struct session *s)
 	return s->inputs ? NULL : "shapes: out of memory";
 }
 
+/* Why not, or NULL. */
+static const char *arm_stacks(struct session *s, const struct gp_python *python)
+{
+	const char *why = NULL;
+
+	if (s->kept)
+		why = stacks__resume(s->kept, python);
+	else
+		s->kept = stacks__new(python, &why);
+	s->stacks = why ? NULL : s->kept;
+	return why;
+}
+
 enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, const char **why_text)
 {
 	struct session *s = &session;
@@ -510,9 +502,7 @@ enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, con
 	extras->tensors_why =
 		extras->tensors ? torch_layout__find_storage(&s->layout, &s->torch) : NULL;
 	s->tensors = extras->tensors && !extras->tensors_why;
-	extras->stacks_why = NULL;
-	if (extras->python)
-		s->stacks = stacks__new(extras->python, &extras->stacks_why);
+	extras->stacks_why = extras->python ? arm_stacks(s, extras->python) : NULL;
 	s->ring = w;
 	s->epoch++;
 	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;
@@ -528,7 +518,6 @@ static void free_tables(struct session *s)
 {
 	names__free(s->names);
 	inputs__free(s->inputs);
-	stacks__free(s->stacks);
 	s->names = NULL;
 	s->inputs = NULL;
 	s->stacks = NULL;
@@ -577,10 +566,20 @@ bool ops__disarm(void)
 	return true;
 }
 
+void ops__release(void)
+{
+	if (stuck)
+		return;
+	stacks__free(session.kept);
+	session.kept = NULL;
+}
+
 void ops__forget(void)
 {
 	/* The gate is shut: its page came empty. */
 	free_tables(&session);
+	stacks__free(session.kept);
+	session.kept = NULL;
 	stuck = false;
 	thread_states__forget();
 }

@@ -38,26 +38,34 @@ struct stacks {
 
 static const char astray[] = "stacks: Python's frames are not where they should be";
 
-struct stacks *stacks__new(const struct gp_python *layout, const char **why_text)
+const char *stacks__resume(struct stacks *k, const struct gp_python *layout)
 {
 	struct python_api api;
-	struct stacks *k;
-	void *p;
+	const char *why = python_api__bind(&api, layout);
 
-	*why_text = python_api__bind(&api, layout);
-	if (*why_text)
-		return NULL;
+	if (why)
+		return why;
+	k->python = api;
+	k->refused = NULL;
+	k->checks_nr = 0;
+	k->strangers_nr = 0;
+	return NULL;
+}
+
+struct stacks *stacks__new(const struct gp_python *layout, const char **why_text)
+{
+	void *p = mmap(NULL, sizeof(struct stacks), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
 	*why_text = "stacks: out of memory";
-	p = mmap(NULL, sizeof(struct stacks), PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED) {
-		python_api__release(&api);
+	if (p == MAP_FAILED)
+		return NULL;
+	*why_text = stacks__resume(p, layout);
+	if (*why_text) {
+		stacks__free(p);
 		return NULL;
 	}
-	k = p;
-	k->python = api;
-	*why_text = NULL;
-	return k;
+	return p;
 }
 
 void stacks__release(struct stacks *k)

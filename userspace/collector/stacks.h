@@ -18,11 +18,12 @@ struct stacks;
 
 /* What an op began under. */
 struct op_stack {
-	uint64_t frame;	 /* address of the innermost frame, 0: none */
-	uint64_t state;	 /* the thread state that has it */
-	uint64_t interp; /* the only interpreter, 0: there are several, or all of this is doubtful */
-	uint32_t id;	 /* 0: none */
-	uint32_t flags;	 /* enum gp_stack_flags */
+	uint64_t frame; /* address of the innermost frame, 0: none */
+	uint64_t state; /* the thread state that has it */
+	uint64_t
+		interp; /* the only interpreter, 0: there are several, or all of this is doubtful */
+	uint32_t id;	/* 0: none */
+	uint32_t flags; /* enum gp_stack_flags */
 };
 
 /* What is kept for a thread; `state` and `checks_nr` are zero at first. */
@@ -36,8 +37,12 @@ struct thread_stack {
 
 /* NULL, and why in *why_text. */
 struct stacks *stacks__new(const struct gp_python *layout, const char **why_text);
-/* Lets go of Python's library. Afterwards only stacks__free(). NULL is fine. */
+/* Lets go of Python's library. Afterwards only stacks__resume() and stacks__free(). NULL is fine.
+ */
 void stacks__release(struct stacks *k);
+/* Takes stacks again: ids go on, and those that were given out stand for what they stood for. NULL,
+ * or why not: it is as it was. */
+const char *stacks__resume(struct stacks *k, const struct gp_python *layout);
 void stacks__free(struct stacks *k);
 
 /*

@@ -135,6 +135,28 @@ struct thread_state *thread_state__get(void)
 	return __builtin_expect(t != NULL, 1) ? t : claim();
 }
 
+void thread_state__say_stack(const struct thread_state *t)
+{
+	const struct open_op *op = t->depth ? &t->open[t->depth - 1] : NULL;
+	struct gp_stack_top top;
+
+	if (!t->top)
+		return;
+	if (!op || !op->stack.interp || op->stack.flags || (op->stack.frame && !op->stack.id) ||
+	    !thread_is_on_stack(op->record)) {
+		stack_top__say(t->top, NULL);
+		return;
+	}
+	top = (struct gp_stack_top){
+		.state = op->stack.state,
+		.interp = op->stack.interp,
+		.frame = op->stack.frame,
+		.record = (uint64_t)(uintptr_t)op->record,
+		.stack_id = op->stack.id,
+	};
+	stack_top__say(t->top, &top);
+}
+
 uint64_t thread_states__take_abandoned(void)
 {
 	return __atomic_exchange_n(&abandoned, 0, __ATOMIC_RELAXED);

@@ -72,6 +72,10 @@ void thread_state__renumber(struct thread_state *t);
 /* In a fork's child, where only the calling thread is left: takes all states back. */
 void thread_states__forget(void);
 
+/* Says at t->top what the kernel's programs may take for the stack of what happens in the innermost
+ * op. The calling thread's. */
+void thread_state__say_stack(const struct thread_state *t);
+
 /* How many ops were open in threads that have ended, since the last call. */
 uint64_t thread_states__take_abandoned(void);
 

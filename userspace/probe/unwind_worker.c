@@ -191,8 +191,7 @@ bool unwind_worker__take(struct unwind_worker *w, bool wait, struct unwind_made 
 		(void)pthread_cond_wait(&w->changed, &w->lock);
 	if (w->jobs.nr && w->jobs.items[0]->is_made) {
 		j = w->jobs.items[0];
-		memmove(w->jobs.items, w->jobs.items + 1,
-			--w->jobs.nr * sizeof(w->jobs.items[0]));
+		memmove(w->jobs.items, w->jobs.items + 1, --w->jobs.nr * sizeof(w->jobs.items[0]));
 	}
 	(void)pthread_mutex_unlock(&w->lock);
 	if (!j)

@@ -32,8 +32,8 @@ struct unwind_worker *unwind_worker__new(const char *cache_dir);
 /* Waits for the table that is being made. NULL is fine. */
 void unwind_worker__free(struct unwind_worker *w);
 
-/* Has the table of a file made; `open_path` NULL: of the vDSO. Nothing if that was asked for already
- * and not taken yet. 0 or -errno. */
+/* Has the table of a file made; `open_path` NULL: of the vDSO. Nothing if that was asked for
+ * already and not taken yet. 0 or -errno. */
 int unwind_worker__ask(struct unwind_worker *w, const struct file_key *key, const char *open_path);
 
 /* One that has been made, whose table is the caller's to release. False: there is none. With `wait`
