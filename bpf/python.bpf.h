@@ -173,9 +173,10 @@ static __always_inline __u64 python_frame_field(const char *frame, __u32 offset)
 
 /*
  * Reads a frame that neither window holds. From 3.11 on most frames lie behind each other, so they
- * come in with what is before them in their page, which is there if they are. Others come in with
- * what is behind them: those of generators lie anywhere, but the interpreter's own lie on the C
- * stack, the next one above. Returns where it is in p->read, or a negative number.
+ * come in with what is before them in their page, which is there if they are; before 3.11, those
+ * that lie a little before the one that they were called by. Others come in with what is behind
+ * them: those of generators lie anywhere, but the interpreter's own lie on the C stack, the next
+ * one above. Returns where it is in p->read, or a negative number.
  */
 static __noinline int python_read_frame(struct python_thread *p, const struct gp_python *py,
 					__u64 at)
@@ -185,8 +186,8 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 
 	if (bytes > GP_PYTHON_FRAME_BYTES)
 		return -1;
-	if (py->has_window && (!p->nr || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
-			       p->other - at <= GP_PYTHON_PAGE_BYTES)) {
+	if ((py->has_window && !p->nr) || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
+	    p->other - at <= GP_PYTHON_PAGE_BYTES) {
 		p->window_last = 0;
 		p->window = at - before;
 		if (!walk_read(p->read, before + bytes, p->window))
@@ -479,7 +480,7 @@ static __always_inline void python_walk(struct python_walk *w, __u64 first)
 	p->base_mask = w->py->is_index ? 0 : ~0ULL;
 	p->owner_mask = w->py->frame_owner == PYTHON_NO_FIELD ? 0 : ~0ULL;
 	p->window_last = p->other_last = 0;
-	p->other = 0;
+	p->window = p->other = 0;
 	p->has_first = 0;
 	(void)bpf_loop(PYTHON_WALK_MAX / PYTHON_WALK_STEP, python_walk_some, w, 0);
 	if (p->frame && !p->flags)
