@@ -143,6 +143,8 @@ const volatile __u32 gp_stacks __weak = 0;
 __u32 gp_stacks_nr __weak;
 /* By process: where its collector's table of struct gp_stack_top lies, 0: there is none. */
 __u64 gp_stack_tops[GP_PROCESSES_MAX] __weak;
+/* By process: counts up with each change of what its loader has mapped, before and after. */
+__u32 gp_maps_changes[GP_PROCESSES_MAX] __weak;
 /* Names of operators and ranges that were given an id. */
 __u32 gp_found_names_nr __weak;
 /* In which register the operator was found last, by a part of the probe's address. */

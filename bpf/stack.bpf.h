@@ -13,7 +13,7 @@
 
 /* Tells of a stack that has the id for the first time. */
 static __always_inline bool native_emit(const struct unwind_walk *w, const struct thread_state *t,
-					__u32 id, __u32 python_id, __u64 now)
+					__u32 id, __u32 python_id, __u32 maps_changes, __u64 now)
 {
 	struct native_thread *n = w->memory;
 	__u32 nr = w->nr;
@@ -24,18 +24,21 @@ static __always_inline bool native_emit(const struct unwind_walk *w, const struc
 	n->event.stack_id = id;
 	n->event.python_id = python_id;
 	n->event.frames_nr = nr;
-	n->event.reserved = 0;
+	n->event.maps_changes = maps_changes;
 	return !bpf_ringbuf_output(&ring, &n->event, sizeof(n->event) + nr * sizeof(__u64), 0);
 }
 
 static __always_inline __u32 native_id(const struct unwind_walk *w, const struct thread_state *t,
-				       __u32 python_id, __u64 now)
+				       __u32 python_id, __u32 maps_changes, __u64 now)
 {
-	__u64 key = walk_key(gp_python_mix(w->hash, python_id), w->nr, w->flags, t);
+	/* What lies at an address is another thing after a change. */
+	__u64 hash = gp_python_mix(w->hash, (__u64)maps_changes << 32 | python_id);
+	__u64 key = walk_key(hash, w->nr, w->flags, t);
 	bool is_new;
 	__u32 id = walk_id(key, &is_new);
 
-	return is_new ? walk_told(key, id, native_emit(w, t, id, python_id, now)) : id;
+	return is_new ? walk_told(key, id, native_emit(w, t, id, python_id, maps_changes, now))
+		      : id;
 }
 
 static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_state *t,
@@ -48,6 +51,7 @@ static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_st
 		.hash = GP_STACK_WANT_NATIVE,
 		.process = (__u16)t->owner,
 	};
+	__u32 maps_known = unwind_maps_known(w.process);
 	struct python_thread *python;
 
 	w.memory = thread_memory(&native_threads, &native_threads_by_tid, &no_native_thread);
@@ -65,7 +69,11 @@ static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_st
 	unwind_stack(&w);
 	if (w.flags & GP_STACK_TRUNCATED)
 		count_loss(GP_LOSS_STACK_INCOMPLETE);
-	return native_id(&w, t, python_id, now);
+	if (gp_maps_changes[w.process & (GP_PROCESSES_MAX - 1)] != maps_known) {
+		w.flags |= GP_STACK_INCOMPLETE;
+		count_loss(GP_LOSS_UNWIND_TABLE);
+	}
+	return native_id(&w, t, python_id, maps_known, now);
 }
 
 /* Id of the current thread's stack, walked; 0 if it has none, or (counted) none can be had. For

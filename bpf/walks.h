@@ -164,7 +164,8 @@ struct gp_unwind_range {
 	__u32 pages_nr;
 };
 
-/* Ranges of one process, ascending; in front of them stands one whose `start` is their number. */
+/* Ranges of one process, ascending; in front of them stands one whose `start` is their number, and
+ * whose `end` is how often what is mapped had changed when they were looked at. */
 #define GP_UNWIND_RANGES_MAX 4096
 /* Tables, of all processes. */
 #define GP_UNWIND_TABLES_MAX 4096

@@ -230,9 +230,10 @@ static int put_stack(struct capture *c, struct member *m, uint32_t source,
 static int put_native(struct capture *c, struct member *m, const struct gp_ev_native *ev,
 		      size_t bytes)
 {
-	int err =
-		native_stacks__put(&c->native_stacks, &c->stacks, c->writer, m->process, ev, bytes);
+	int err;
 
+	capture_look_at_code(c, m);
+	err = native_stacks__put(&c->native_stacks, &c->stacks, c->writer, m->process, ev, bytes);
 	if (err != -EBADMSG)
 		return err;
 	c->refused_nr++;

@@ -164,6 +164,13 @@ int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recordi
 		struct native_place place;
 
 		err = native_codes__place(n->codes, p, addresses[i], &place);
+		/* By now something else lies there: neither the name nor the rules that led
+		 * further out are known to be those of what lay there. */
+		if (!err && place.since > event->maps_changes) {
+			list.flags |= GP_STACK_INCOMPLETE;
+			list.nr = i;
+			break;
+		}
 		err = err ? err : number_frame(n, s, w, &place, &list.numbers[i]);
 		if (!err && !list.numbers[i])
 			list.flags |= GP_STACK_INCOMPLETE;

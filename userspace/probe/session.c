@@ -240,6 +240,15 @@ int probe_session__set_code(struct probe_session *s, uint16_t process_index,
 	return s->unwind ? unwind_maps__set_process(s->unwind, process_index, p) : -EINVAL;
 }
 
+uint32_t probe_session__maps_changes(const struct probe_session *s, uint16_t process_index)
+{
+	const __u32 *changes = s->bpf->bss->gp_maps_changes;
+
+	if (process_index >= sizeof(s->bpf->bss->gp_maps_changes) / sizeof(*changes))
+		return 0;
+	return __atomic_load_n(&changes[process_index], __ATOMIC_ACQUIRE);
+}
+
 int probe_session__load_unwind(struct probe_session *s, uint16_t process_index, uint64_t address)
 {
 	return s->unwind ? unwind_maps__load(s->unwind, process_index, address) : -EINVAL;

@@ -78,6 +78,8 @@ int probe_session__set_python(struct probe_session *s, const struct target_proce
  * unwind_maps__set_process(). */
 int probe_session__set_code(struct probe_session *s, uint16_t process_index,
 			    const struct target_process *p);
+/* How often what is mapped in the process has changed, as far as its loader tells. */
+uint32_t probe_session__maps_changes(const struct probe_session *s, uint16_t process_index);
 /* See unwind_maps__load() and unwind_maps__load_library(). */
 int probe_session__load_unwind(struct probe_session *s, uint16_t process_index, uint64_t address);
 int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_index,

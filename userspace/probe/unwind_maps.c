@@ -256,8 +256,10 @@ static int read_ranges(struct process_maps *pm, const struct target_process *p)
 	for (size_t i = 0; i < nr && !err; i++)
 		err = add_range(pm, sorted[i]->start, sorted[i]->end, sorted[i]->base,
 				sorted[i]->open_path);
-	if (!err)
+	if (!err) {
 		pm->ranges.items[0].start = pm->ranges.nr - 1;
+		pm->ranges.items[0].end = p->changes_nr;
+	}
 	return err;
 }
 

@@ -21,8 +21,8 @@ struct unwind_maps;
 struct unwind_maps *unwind_maps__new(int ranges_fd, int tables_fd, const char *cache_dir);
 void unwind_maps__free(struct unwind_maps *m);
 
-/* Tells the kernel where files lie in the process now. Tables that are there already serve at once.
- * 0 or -errno: the process's native stacks are as before. */
+/* Tells the kernel where files lie in the process, as of p->changes_nr. Tables that are there
+ * already serve at once. 0 or -errno: the process's native stacks are as before. */
 int unwind_maps__set_process(struct unwind_maps *m, uint16_t process_index,
 			     const struct target_process *p);
 /* Forgets the process. */
