@@ -31,7 +31,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unu
 CPPFLAGS_ALL := -D_GNU_SOURCE -DGPUPROF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O)
 CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) $(SANFLAGS) $(if $(COVERAGE),--coverage) $(CFLAGS)
 LDFLAGS_ALL := $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
-LIBS := -liberty -lbpf -lcapstone -ldw -lelf -lzstd -lz -lm -lpthread -ldl
+LIBS := -liberty -lbpf -lcapstone -ldw -lelf -lzstd -lz -lncursesw -ltinfo -lm -lpthread -ldl
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(if $(filter x86_64,$(ARCH)),x86,$(ARCH)) \
 	-Wall -Wextra -Wno-unused-parameter -Ibpf -include $(VMLINUX_H) $(if $(WERROR),-Werror)
 
@@ -98,9 +98,8 @@ $(O)/tests/test_%: $(O)/tests/unit/test_%.o $(UNIT_HELP_OBJ) $(O)/libgpuprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -lcmocka -o $@
 
-# The option tables are the one part of cli/ that has unit tests.
-$(O)/tests/test_cli_%: $(O)/tests/unit/test_cli_%.o $(UNIT_HELP_OBJ) $(O)/userspace/cli/options.o \
-		$(O)/libgpuprof.a
+$(O)/tests/test_cli_%: $(O)/tests/unit/test_cli_%.o $(UNIT_HELP_OBJ) \
+		$(filter $(O)/userspace/cli/%,$(OBJ)) $(O)/libgpuprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -lcmocka -o $@
 

@@ -45,6 +45,8 @@ enum gp_event_kind {
 	GP_EV_SCHEMAS = 22, /* gp_ev_schemas: what the operators of a process may write */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
 	GP_EV_COLLECTIVE = 28, /* gp_ev_collective: one call of NCCL, by uprobe */
+	GP_EV_TRIGGER = 34,    /* gp_ev_trigger: why a flight recorder wrote what it held */
+	GP_EV_THREAD_STACK = 35, /* gp_ev_thread_stack: where a thread was then */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -109,6 +111,33 @@ struct gp_ev_pause {
 struct gp_ev_step {
 	struct gp_ev_head head;
 	__u32 cycle_nr; /* operators in a step */
+	__u32 reserved;
+};
+
+enum gp_trigger {
+	GP_TRIGGER_SLOW_STEP = 1,
+	GP_TRIGGER_OOM = 2,    /* a request for memory was refused */
+	GP_TRIGGER_HANG = 3,   /* no step, or where there are none no event, for too long */
+	GP_TRIGGER_SIGNAL = 4, /* someone sent gpuprof a signal */
+	GP_TRIGGER_ASKED = 5,  /* gpuprof ctl dump */
+};
+
+/* Written by gpuprof; never in a ring. What does not apply is 0. */
+struct gp_ev_trigger {
+	struct gp_ev_head head; /* time_ns: when it happened, or was noticed */
+	__u64 start_ns;		/* of the step; of the last step or event before a hang */
+	__u64 bound_ns;		/* what it was not to take longer than */
+	__u64 usual_ns;		/* the median of the steps before */
+	__u64 step_nr;		/* steps that had ended since the capture began */
+	__u64 bytes;		/* asked for and not given */
+	__u32 what;		/* enum gp_trigger */
+	__u32 reserved;
+};
+
+/* Written by gpuprof; never in a ring. */
+struct gp_ev_thread_stack {
+	struct gp_ev_head head;
+	__u32 stack_id;
 	__u32 reserved;
 };
 
@@ -559,7 +588,8 @@ enum gp_loss {
 	GP_LOSS_UNWIND_RULE = 23,   /* native stacks cut at code that has no unwind information */
 	GP_LOSS_UNWIND_HARD = 24,   /* native stacks cut where a rule is not one of ours */
 	GP_LOSS_UNWIND_MEMORY = 25, /* native stacks cut where the thread's stack made no sense */
-	GP_LOSS_NR = 26,
+	GP_LOSS_UNWRITTEN = 26,	    /* events that no recording could be written of */
+	GP_LOSS_NR = 27,
 };
 
 /* Ops open on one thread at a time. */

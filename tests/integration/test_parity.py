@@ -6,6 +6,7 @@ steps, on each version of PyTorch.
 
 import pytest
 
+import harness
 import reference
 from conftest import MODES, STEPS
 
@@ -144,6 +145,23 @@ def test_overhead_is_measured(sample):
     assert cost["callback_ops"] >= events / 2
     assert cost["callback_timed"] > 0 and cost["callback_ns"] > 0
     assert 0 < cost["share_of_wall"] < 1
+
+
+def test_overhead_where_the_kernel_times_all_programs(tmp_path):
+    """As it does while another one profiles: what ran before the capture is no part of its cost."""
+    with open("/proc/sys/kernel/bpf_stats_enabled", "r+", encoding="ascii") as switch:
+        before = switch.read()
+        switch.write("1")
+        switch.flush()
+        try:
+            with harness.Target("mlp") as target:
+                capture = harness.attach(target, tmp_path / "timed.gpuprof", "--no-inject",
+                                         orders=lambda: target.step(2))
+                target.leave()
+        finally:
+            switch.write(before)
+    cost = capture.recording.table()["overhead"]
+    assert 0 < cost["probe_program_runs"] <= cost["probe_hits"]
 
 
 def test_errors_in_ops_harm_nothing(sample):

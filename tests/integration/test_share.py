@@ -13,7 +13,7 @@ from harness import DONE, GPUPROF, LIMIT, environment, gpuprof
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARE = os.path.join(ROOT, "userspace", "share")
 MANUAL = os.path.join(SHARE, "gpuprof.1")
-COMMANDS = ("attach", "run", "table", "export", "merge", "ctl", "list", "doctor")
+COMMANDS = ("attach", "run", "top", "table", "export", "merge", "ctl", "list", "doctor")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -103,7 +103,7 @@ def completed(*words, cwd=None):
 
 def test_completes_subcommands():
     assert completed("") == {*COMMANDS, "help"}
-    assert completed("t") == {"table"}
+    assert completed("t") == {"table", "top"}
     assert completed("--v") == {"--version"}
     assert completed("help", "ex") == {"export"}
     assert completed("conjure", "") == set()

@@ -284,8 +284,20 @@ def test_waiting_costs_no_operators(tmp_path):
     assert [name for name in os.listdir(tmp_path) if name.endswith(".gpuprof")] == []
 
 
-@pytest.mark.parametrize("option", (("--steps", "2"), ("--schedule", SCHEDULE)))
-def test_stacks_are_refused(option):
-    done = harness.gpuprof("attach", "--pid", os.getpid(), *option, "--stack", "python")
-    assert done.status == harness.USAGE
-    assert option[0] + " and --stack exclude each other" in done.stderr
+@pytest.mark.versions
+@pytest.mark.parametrize("stack, more", [("python", ["--shapes"]), ("both", [])])
+def test_each_cycle_has_its_stacks(tmp_path, stack, more):
+    """And what else is told once in a capture."""
+    with harness.Target("mlp") as target:
+        record(target, tmp_path / "c.gpuprof", "--schedule", "wait=1,warmup=1,active=2,repeat=2",
+               "--stack", stack, "--memory", *more)
+        target.leave()
+    shown = []
+    for cycle in (1, 2):
+        recording = harness.Recording(tmp_path / ("c.%d.gpuprof" % cycle))
+        rows = recording.table("--group-by", "stack:5")["rows"]
+        shown.append({(row["name"], tuple(row["stack"])) for row in rows if row.get("stack")})
+        losses = recording.losses()
+        assert not losses["names"] and not losses.get("schemas_missing")
+    assert shown[0] == shown[1]
+    assert any("mlp.py" in frame for _, stack in shown[1] for frame in stack)

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,11 @@ static void test_kept_stacks(void **state)
 	assert_int_equal(got.nr, 1);
 	assert_int_equal(got.numbers[0], 103);
 	assert_false(kept_stacks__get(&k, 9, &got));
+	assert_false(kept_stacks__get(&k, 6, &got));
+	/* What a number stands for does not change. */
+	assert_int_equal(kept_stacks__add(&k, 7, &python), -EEXIST);
+	assert_true(kept_stacks__get(&k, 7, &got));
+	assert_int_equal(got.nr, 3);
 	kept_stacks__done(&k);
 }
 

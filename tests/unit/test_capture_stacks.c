@@ -109,31 +109,49 @@ static struct one one(uint32_t id, uint32_t frames_nr)
 		.event = {.head = {.kind = GP_EV_STACK}, .stack_id = id, .frames_nr = frames_nr}};
 }
 
+/* One recording that is being written, for the stacks of `s`. */
+static void begin(struct stacks *s, struct segments *open, const char *path)
+{
+	*open = (struct segments){0};
+	assert_int_equal(stacks__init(s, open), 0);
+	assert_int_equal(segment__new(path, NULL, &open->now), 0);
+}
+
+static struct recording *end(struct segments *open, const char *path)
+{
+	struct recording *r;
+
+	assert_int_equal(recording_writer__finish(open->now->writer), 0);
+	segment__free(open->now);
+	open->now = NULL;
+	assert_int_equal(recording__open(path, NULL, &r), 0);
+	assert_null(recording__damage(r));
+	return r;
+}
+
 static void test_events(void **state)
 {
 	const char *path = sample_path("a.gpuprof");
-	struct recording_writer *w;
-	struct stacks s = {0};
+	struct segments open;
+	struct stacks s;
 	struct one e = one(1, 1);
 	struct recording *r;
 	uint32_t flags;
 	size_t nr;
 
-	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
+	begin(&s, &open, path);
 	/* Without code objects no frame has a name, and the stack says so. */
-	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), 0);
+	assert_int_equal(stacks__put(&s, NULL, 1, &e.event, sizeof(e)), 0);
 	assert_int_equal(s.incomplete_nr, 1);
-	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e) - 1), -EBADMSG);
-	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, 8), -EBADMSG);
+	assert_int_equal(stacks__tell(&s, open.now, 1), 0);
+	assert_int_equal(stacks__put(&s, NULL, 1, &e.event, sizeof(e) - 1), -EBADMSG);
+	assert_int_equal(stacks__put(&s, NULL, 1, &e.event, 8), -EBADMSG);
 	e = one(0, 1);
-	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), -EBADMSG);
+	assert_int_equal(stacks__put(&s, NULL, 1, &e.event, sizeof(e)), -EBADMSG);
 	e = one(2, UINT32_MAX);
-	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), -EBADMSG);
-	assert_int_equal(recording_writer__finish(w), 0);
-	recording_writer__free(w);
+	assert_int_equal(stacks__put(&s, NULL, 1, &e.event, sizeof(e)), -EBADMSG);
+	r = end(&open, path);
 	stacks__done(&s);
-	assert_int_equal(recording__open(path, NULL, &r), 0);
-	assert_null(recording__damage(r));
 	assert_non_null(recording__stack(r, 1, &nr, &flags));
 	assert_int_equal(nr, 1);
 	assert_int_equal(flags, GP_STACK_INCOMPLETE);
@@ -142,31 +160,67 @@ static void test_events(void **state)
 	recording__free(r);
 }
 
-/* Each source has numbers of its own; the recording's are given out at the first sight of one. */
+/* Each source has numbers of its own; the capture's are given out at the first sight of one. */
 static void test_numbers(void **state)
 {
 	const char *path = sample_path("a.gpuprof");
-	struct recording_writer *w;
-	struct stacks s = {0};
+	struct segments open;
+	struct stacks s;
 	struct one e = one(7, 1);
 	struct recording *r;
 	size_t nr;
 
-	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
+	begin(&s, &open, path);
 	assert_int_equal(stacks__number(&s, 0, 0), 0);
 	assert_int_equal(stacks__number(&s, 0, 7), 1);
 	assert_int_equal(stacks__number(&s, 1, 7), 2);
 	assert_int_equal(stacks__number(&s, 0, UINT32_MAX), 3);
-	assert_int_equal(stacks__put(&s, w, NULL, 1, &e.event, sizeof(e)), 0);
+	/* Referred to first and known later. */
+	for (uint32_t i = 0; i <= 3; i++)
+		assert_int_equal(stacks__tell(&s, open.now, i), 0);
+	assert_int_equal(stacks__put(&s, NULL, 1, &e.event, sizeof(e)), 0);
 	assert_int_equal(stacks__number(&s, 1, 7), 2);
 	s.stacks_nr = RECORDING_STACK_IDS - 1;
 	assert_int_equal(stacks__number(&s, 2, 7), 0);
 	assert_int_equal(s.numbers_lost_nr, 1);
-	assert_int_equal(stacks__put(&s, w, NULL, 2, &e.event, sizeof(e)), 0);
-	assert_int_equal(recording_writer__finish(w), 0);
-	recording_writer__free(w);
+	assert_int_equal(stacks__put(&s, NULL, 2, &e.event, sizeof(e)), 0);
+	r = end(&open, path);
 	stacks__done(&s);
-	assert_int_equal(recording__open(path, NULL, &r), 0);
+	assert_null(recording__stack(r, 1, &nr, NULL));
+	assert_non_null(recording__stack(r, 2, &nr, NULL));
+	recording__free(r);
+}
+
+/* Each recording has what its own events refer to. */
+static void test_recordings(void **state)
+{
+	const char *path = sample_path("a.gpuprof");
+	const struct recording_frame frame = {.file = "a.py", .function = "f", .line = 7};
+	struct frame_list list = {.nr = 1};
+	struct segments open;
+	struct recording *r;
+	struct stacks s;
+	size_t nr;
+
+	begin(&s, &open, path);
+	assert_int_equal(stacks__add_frame(&s, &frame), 1);
+	assert_int_equal(stacks__number(&s, 0, 1), 1);
+	assert_int_equal(stacks__number(&s, 0, 2), 2);
+	list.numbers[0] = 1;
+	assert_int_equal(stacks__keep(&s, 1, &list), 0);
+	assert_int_equal(stacks__keep(&s, 2, &list), 0);
+	assert_int_equal(stacks__tell(&s, open.now, 1), 0);
+	assert_int_equal(stacks__tell(&s, open.now, 1), 0);
+	r = end(&open, path);
+	assert_string_equal(recording__frame(r, 1).function, "f");
+	assert_non_null(recording__stack(r, 1, &nr, NULL));
+	assert_null(recording__stack(r, 2, &nr, NULL));
+	recording__free(r);
+	assert_int_equal(segment__new(path, NULL, &open.now), 0);
+	assert_int_equal(stacks__tell(&s, open.now, 2), 0);
+	r = end(&open, path);
+	stacks__done(&s);
+	assert_string_equal(recording__frame(r, 1).function, "f");
 	assert_null(recording__stack(r, 1, &nr, NULL));
 	assert_non_null(recording__stack(r, 2, &nr, NULL));
 	recording__free(r);
@@ -268,7 +322,7 @@ int main(void)
 		cmocka_unit_test(test_lines_by_pairs),	 cmocka_unit_test(test_lines_by_ranges),
 		cmocka_unit_test(test_lines_by_entries), cmocka_unit_test(test_hostile_lines),
 		cmocka_unit_test(test_events),		 cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_recordings),	 cmocka_unit_test(test_outputs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

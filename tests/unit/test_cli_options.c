@@ -242,7 +242,7 @@ static void test_mistakes(void **state)
 		{WORDS("--seconds", "-3"), "above 0"},
 		{WORDS("--seconds", "nan"), "above 0"},
 		{WORDS("--seconds", "inf"), "above 0"},
-		{WORDS("--seconds", "1h"), "above 0"},
+		{WORDS("--seconds", "1d"), "above 0"},
 		{WORDS("--unit", "us"), "unknown value 'us' for --unit: choose one of s, ms"},
 		{WORDS("--even", "odd"), "--even takes a WORD of even length, not 'odd'"},
 		{WORDS("a", "b", "c"), "unexpected 'c'"},

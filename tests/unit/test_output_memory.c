@@ -419,12 +419,12 @@ static void write_errors_come_back(void **state)
 	example__done(&t);
 }
 
-static void assert_losses_text(const struct timeline *t, const char *text)
+static void assert_losses_text(const struct timeline *t, bool zeros, const char *text)
 {
 	struct sink *s = NULL;
 
 	assert_int_equal(sink__new_memory(&s), 0);
-	assert_int_equal(output_losses_text(s, t), 0);
+	assert_int_equal(output_losses_text(s, t->losses.items, t->losses.nr, zeros), 0);
 	assert_string_equal(sink__bytes(s, NULL), text);
 	sink__free(s);
 }
@@ -434,18 +434,26 @@ static void losses_are_all_told(void **state)
 	struct timeline t;
 
 	example__init(&t);
-	assert_losses_text(&t, "losses: not counted in this recording\n");
+	assert_losses_text(&t, false, "losses: not counted in this recording\n");
 	example__loss(&t, "ring_full", 0);
 	example__loss(&t, "depth", 0);
-	assert_losses_text(&t, "losses: none\n  zero: ring_full, depth\n");
+	assert_losses_text(&t, true, "losses: none\n  zero: ring_full, depth\n");
+	assert_losses_text(&t, false,
+			   "losses: none (2 counters are zero; 'gpuprof table REC --losses' lists "
+			   "them)\n");
 	t.losses.items[1].count = UINT64_MAX;
-	assert_losses_text(&t, "losses: 1 of 2 counters above zero; gpuprof(1) explains them\n"
-			       "  depth: 18446744073709551615\n"
-			       "  zero: ring_full\n");
+	assert_losses_text(&t, true,
+			   "losses: 1 of 2 counters above zero; gpuprof(1) explains them\n"
+			   "  depth: 18446744073709551615\n"
+			   "  zero: ring_full\n");
+	assert_losses_text(&t, false,
+			   "losses: 1 of 2 counters above zero; gpuprof(1) explains them\n"
+			   "  depth: 18446744073709551615\n");
 	t.losses.items[1].name = "a\x1b[2J\n\xc2\x9b";
-	assert_losses_text(&t, "losses: 1 of 2 counters above zero; gpuprof(1) explains them\n"
-			       "  a?[2J???: 18446744073709551615\n"
-			       "  zero: ring_full\n");
+	assert_losses_text(&t, true,
+			   "losses: 1 of 2 counters above zero; gpuprof(1) explains them\n"
+			   "  a?[2J???: 18446744073709551615\n"
+			   "  zero: ring_full\n");
 	example__done(&t);
 }
 
@@ -460,7 +468,7 @@ static void losses_fit_in_lines(void **state)
 	for (int i = 0; i < GP_LOSS_NR; i++)
 		example__loss(&t, recording_loss_name((enum gp_loss)i), (uint64_t)i * 1000000007);
 	assert_int_equal(sink__new_memory(&s), 0);
-	assert_int_equal(output_losses_text(s, &t), 0);
+	assert_int_equal(output_losses_text(s, t.losses.items, t.losses.nr, true), 0);
 	for (line = sink__bytes(s, NULL); *line; line = end + 1) {
 		end = strchr(line, '\n');
 		assert_non_null(end);

@@ -66,6 +66,7 @@ static struct {
 	pid_t pid;
 	struct target_process *process;
 	struct sample_bpf *bpf;
+	VEC(struct bpf_link *) timers;
 	struct unwind_maps *maps;
 	Dwfl *dwfl;
 	struct user_regs_struct regs;
@@ -214,7 +215,11 @@ static void open_timers(void)
 		int fd =
 			(int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
-		if (fd < 0 || !bpf_program__attach_perf_event(check.bpf->progs.take_sample, fd))
+		struct bpf_link *link =
+			fd < 0 ? NULL
+			       : bpf_program__attach_perf_event(check.bpf->progs.take_sample, fd);
+
+		if (!link || vec_push(&check.timers, link))
 			fail("perf event");
 	}
 }
@@ -449,11 +454,14 @@ int main(int argc, char **argv)
 		print_costs();
 	else
 		print_tallies();
+	for (size_t i = 0; i < check.timers.nr; i++)
+		(void)bpf_link__destroy(check.timers.items[i]);
 	ring_buffer__free(ring);
 	dwfl_end(check.dwfl);
 	unwind_maps__free(check.maps);
 	sample_bpf__destroy(check.bpf);
 	target_process__free(check.process);
+	vec_done(&check.timers);
 	vec_done(&check.tallies);
 	vec_done(&check.costs);
 	return 0;

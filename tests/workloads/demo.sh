@@ -34,5 +34,6 @@ cat <<END
 Open:
   $out/resnet18.trace.json    in ui.perfetto.dev or speedscope.app
   $out/resnet18.memory.html   in any browser: memory over time
-  $out/resnet18.gpuprof       with 'gpuprof table' and 'gpuprof export', now or later
+  $out/resnet18.gpuprof       with 'gpuprof table' and 'gpuprof export', now or later;
+                              'gpuprof top $out/resnet18.gpuprof' looks through it
 END

@@ -11,6 +11,14 @@
 #include <unistd.h>
 
 static enum log_level max_level = LOG_WARN;
+static void (*sink_fn)(void *arg, const char *line);
+static void *sink_arg;
+
+void log_set_sink(void (*fn)(void *arg, const char *line), void *arg)
+{
+	sink_fn = fn;
+	sink_arg = arg;
+}
 
 void log_set_level(enum log_level level)
 {
@@ -31,6 +39,11 @@ static void put_line(char *line, size_t nr, size_t cap)
 	for (size_t i = 0; i < nr; i++)
 		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
 			line[i] = '?';
+	if (sink_fn) {
+		line[nr] = '\0';
+		sink_fn(sink_arg, line);
+		return;
+	}
 	line[nr++] = '\n';
 	ignored = write(STDERR_FILENO, line, nr);
 	(void)ignored;

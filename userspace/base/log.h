@@ -26,6 +26,10 @@ void log_vat(enum log_level level, const char *fmt, va_list ap)
 #define log_info(...)  log_at(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_at(LOG_DEBUG, __VA_ARGS__)
 
+/* From here on fn gets each line (without its end) in place of stderr, NULL: stderr again. For who
+ * draws on the terminal. */
+void log_set_sink(void (*fn)(void *arg, const char *line), void *arg);
+
 /* Logs the message, ": " and the text of errno -err, and returns err (which is negative). */
 int log_errno(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

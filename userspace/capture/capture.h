@@ -10,6 +10,7 @@
 
 #include "base/reason.h"
 #include "capture/schedule.h"
+#include "recording/recording.h"
 #include "wire.h"
 
 #include <stdbool.h>
@@ -17,6 +18,14 @@
 #include <sys/types.h>
 
 struct capture;
+
+/* What capture__take_trigger() tells of; all zero: nothing but capture__trigger(). */
+struct capture_triggers {
+	bool on;
+	double slow_step; /* a step that took so many times the median of the 100 before; 0: none */
+	uint64_t hang_ns; /* no step, or where none are known no event, for so long; 0: never */
+	bool oom;	  /* a request for memory was refused; needs `memory` */
+};
 
 struct capture_options {
 	const char *output_path;
@@ -33,11 +42,17 @@ struct capture_options {
 	bool inject;		   /* the collector may be put into the processes */
 	bool invited;		   /* CUDA itself will load the collector: take it when it comes */
 	const char *uninvited_why; /* why CUDA will not, NULL: nobody has asked for it */
-	/* By steps where schedule.active is not 0: then one recording a cycle, under the name that
-	 * cycle_path(cycle_arg, cycle) gives, to be freed; cycles count from 0. */
+	/* Recordings one after another: the name of each, to be freed; they count from 0. NULL:
+	 * there is one, output_path. By steps where schedule.active is not 0, one a cycle;
+	 * otherwise the next begins where capture__rotate() asks for it. */
+	char *(*recording_path)(void *arg, unsigned int nr);
+	void *recording_arg;
 	struct schedule schedule;
-	char *(*cycle_path)(void *arg, unsigned int cycle);
-	void *cycle_arg;
+	struct recording_room room; /* of all recordings; fn NULL: they take what they need */
+	/* A recording that cannot be written ends by itself; the capture goes on, and counts what
+	 * is not written until capture__rotate(). */
+	bool outlive_disk;
+	struct capture_triggers triggers;
 	bool follow_exec; /* go on after exec (the child of `run`); else exec ends a process */
 	/* What they start joins, and goes on after exec as they do. A capture ends with those that
 	 * were added. */
@@ -66,6 +81,21 @@ enum capture_side { CAPTURE_CPU = 1, CAPTURE_GPU = 2 };
  * with a reason for a capture by steps. */
 int capture__switch(struct capture *c, uint32_t sides, bool on, struct reason *why);
 
+/* Asks that the recording in progress ends and the next begins: they have where
+ * capture_status.recordings_nr has gone up. Each is whole by itself. An event is in the recording
+ * in which it ended, so an op that is open at the border is in the later one; what a GPU did may
+ * come later than that, and then is in the recording that was in progress. Asked again meanwhile,
+ * it does it once. -EBUSY with a reason for a capture by steps, -EINVAL for one that has one name
+ * only or does not run. */
+int capture__rotate(struct capture *c, struct reason *why);
+
+/* What has set off a trigger since the last call, the last of several; it is in the recording in
+ * progress. False: nothing. */
+bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger);
+
+/* Sets one off: GP_TRIGGER_SIGNAL or GP_TRIGGER_ASKED. */
+void capture__trigger(struct capture *c, enum gp_trigger what);
+
 /* Everything that has come so far is in the recording's file afterwards. 0 or -errno with a reason.
  */
 int capture__flush(struct capture *c, struct reason *why);
@@ -79,8 +109,9 @@ void capture__free(struct capture *c);
 
 struct capture_status {
 	uint64_t events_nr;
-	uint64_t lost_nr;    /* events that found no room or were refused */
-	uint64_t bytes;	     /* of the recording */
+	uint64_t lost_nr;	  /* events that found no room or were refused */
+	uint64_t bytes;		  /* of all recordings */
+	uint64_t recording_bytes; /* of the one in progress */
 	uint64_t running_ns; /* since the start, without the time that the CPU's side was off */
 	uint32_t off;	     /* enum capture_side bits */
 	bool switching;	     /* what capture__switch() asked for is not yet done */
@@ -88,11 +119,12 @@ struct capture_status {
 	uint32_t functions_nr;
 	uint32_t not_placed_nr;
 	uint32_t processes_nr;
-	uint32_t callbacks_nr; /* of them: processes whose ops come from the collector */
+	uint32_t callbacks_nr;	/* of them: processes whose ops come from the collector */
+	uint32_t recordings_nr; /* recordings that have ended, whole or early */
+	uint32_t files_nr;	/* recordings that have a file: those and the ones in progress */
+	bool unwritten;		/* nothing can be written now: see outlive_disk */
 	/* By steps only. */
 	bool over;		/* the schedule has ended: time to stop */
-	uint32_t recordings_nr; /* cycles that have their recording */
-	uint32_t files_nr;	/* one more than that where a cycle has only a file yet */
 	uint64_t steps_nr;	/* steps since the first one was known */
 	uint64_t late_steps_nr; /* of these: passed while gpuprof was not ready to record them */
 	const char *steps_by;	/* the annotation that tells, "" a cycle of operators, NULL: none

@@ -8,14 +8,17 @@
 #include "base/log.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
+#include "capture/triggers.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-/* The recording's number of a kernel name, which is written when it is first used. 0: none, or
- * -errno. */
+/* Of one process, kept for later recordings. */
+#define DEVICES_MAX 256
+
+/* The capture's number of a kernel name. 0: none, or -errno. */
 static int64_t kernel_name(struct capture *c, uint32_t id)
 {
 	uint32_t known = names__find(&c->names, SOURCE_KERNEL, id);
@@ -24,7 +27,7 @@ static int64_t kernel_name(struct capture *c, uint32_t id)
 	if (known || !id || id > probe_session__names(c->probes))
 		return known;
 	n = probe_session__name(c->probes, id - 1);
-	return names__add(&c->names, c->writer, SOURCE_KERNEL, id, n.name, n.overload);
+	return names__add(&c->names, SOURCE_KERNEL, id, n.name, n.overload);
 }
 
 static struct member *member_of(struct capture *c, uint16_t index)
@@ -32,23 +35,32 @@ static struct member *member_of(struct capture *c, uint16_t index)
 	return index < c->members.nr ? c->members.items[index] : NULL;
 }
 
-/* The recording of a cycle that is just ending, if there is one. */
-static struct recording_writer *closing_of(const struct capture *c)
+static int put(struct capture *c, const void *event, size_t bytes)
 {
-	return c->stepped ? c->stepped->closing : NULL;
+	if (c->out)
+		return recording_writer__event(c->out->writer, event, bytes);
+	c->unwritten_nr += !c->stepped;
+	return 0;
 }
 
 /* What every recording needs that is open now. */
 static int put_everywhere(struct capture *c, const void *event, size_t bytes)
 {
-	struct recording_writer *closing = closing_of(c);
-	int err = recording_writer__event(c->writer, event, bytes);
+	struct segment *const open[] = {c->segments.now, c->segments.closing};
 
-	return err || !closing ? err : recording_writer__event(closing, event, bytes);
+	for (int i = 0; i < 2; i++) {
+		int err = open[i] && !open[i]->broken
+				  ? recording_writer__event(open[i]->writer, event, bytes)
+				  : 0;
+
+		if (capture_note_error(c, open[i], err))
+			return err;
+	}
+	return 0;
 }
 
 /* A thread that the kernel's programs have not told about: its name from /proc. */
-static int name_thread(struct capture *c, struct member *m, uint32_t tid)
+static int name_thread(struct capture *c, const struct member *m, uint32_t tid)
 {
 	struct gp_ev_thread ev = {
 		.head = {.kind = GP_EV_THREAD, .process = m->index, .tid = tid},
@@ -64,23 +76,38 @@ static int name_thread(struct capture *c, struct member *m, uint32_t tid)
 		(void)fclose(f);
 	}
 	ev.head.time_ns = capture_clock_ns(CLOCK_MONOTONIC);
-	return put_everywhere(c, &ev, sizeof(ev));
+	return threads__set(&c->threads, &ev);
 }
 
-static int note_thread(struct capture *c, struct member *m, const struct gp_ev_head *head)
+/* Tells the recording of the event's process and thread. */
+static int tell_where(struct capture *c, struct member *m, const struct gp_ev_head *head)
 {
 	uint64_t key = (uint64_t)head->process << 32 | head->tid;
-	int err;
+	const struct gp_ev_thread *thread;
+	int err = capture_tell_process(c, m, c->out);
 
-	if (!head->tid || hash__find(&c->threads, key))
-		return 0;
-	err = hash__set(&c->threads, key, 1);
+	if (err || !head->tid || hash__find(&c->out->threads, key))
+		return err;
+	err = hash__set(&c->out->threads, key, 1);
 	if (err || head->kind == GP_EV_THREAD)
 		return err;
-	return name_thread(c, m, head->tid);
+	thread = threads__find(&c->threads, head->process, head->tid);
+	if (!thread) {
+		err = name_thread(c, m, head->tid);
+		thread = err ? NULL : threads__find(&c->threads, head->process, head->tid);
+	}
+	return thread ? put(c, thread, sizeof(*thread)) : err;
 }
 
-/* In the recording's numbers. */
+static int put_thread(struct capture *c, const struct gp_ev_thread *event)
+{
+	struct gp_ev_thread ev = *event;
+	int err = ev.head.tid ? threads__set(&c->threads, &ev) : 0;
+
+	return err ? err : put_everywhere(c, &ev, sizeof(ev));
+}
+
+/* In the capture's numbers. */
 static uint32_t inputs_number(struct capture *c, uint32_t source, uint32_t id)
 {
 	uint32_t number = inputs_ids__find(&c->inputs, source, id);
@@ -90,19 +117,26 @@ static uint32_t inputs_number(struct capture *c, uint32_t source, uint32_t id)
 	return number;
 }
 
+static int tell_name(struct capture *c, uint32_t number)
+{
+	return c->out ? names__tell(&c->names, c->out, number) : 0;
+}
+
 /* The address that names a launch's kernel becomes a name. 0 or -errno. */
 static int name_kernel(struct capture *c, const struct member *m, struct gp_ev_api_call *ev)
 {
 	const char *name =
 		ev->function ? kernels__name(&c->kernels, m->process, ev->function) : NULL;
-	int64_t number = name ? names__number(&c->names, c->writer, name, "") : 0;
+	int64_t number = name ? names__number(&c->names, name, "") : 0;
 
 	ev->function = 0;
 	ev->kernel_name_id = number > 0 ? (uint32_t)number : 0;
-	return number < 0 && number != -ENOSPC ? (int)number : 0;
+	if (number < 0)
+		return number == -ENOSPC ? 0 : (int)number;
+	return tell_name(c, ev->kernel_name_id);
 }
 
-/* The recording's number instead of the source's. 0 or -errno. */
+/* The capture's number instead of the source's. 0 or -errno. */
 static int renumber_stack(struct capture *c, uint32_t source, uint16_t process, __u32 *stack_id)
 {
 	int64_t number;
@@ -115,7 +149,9 @@ static int renumber_stack(struct capture *c, uint32_t source, uint16_t process, 
 	}
 	number = stacks__number(&c->stacks, source, *stack_id);
 	*stack_id = number > 0 ? (uint32_t)number : 0;
-	return number < 0 ? (int)number : 0;
+	if (number <= 0 || !c->out)
+		return number < 0 ? (int)number : 0;
+	return stacks__tell(&c->stacks, c->out, *stack_id);
 }
 
 static int put_memory(struct capture *c, uint32_t source, const struct gp_ev_memory *event)
@@ -123,10 +159,16 @@ static int put_memory(struct capture *c, uint32_t source, const struct gp_ev_mem
 	struct gp_ev_memory ev = *event;
 	int err = renumber_stack(c, source, ev.head.process, &ev.stack_id);
 
-	return err ? err : recording_writer__event(c->out, &ev, sizeof(ev));
+	return err ? err : put(c, &ev, sizeof(ev));
 }
 
-/* An event whose name's number, at `name_at`, becomes the recording's; so do those of its
+static int renumber_inputs(struct capture *c, uint32_t source, __u32 *inputs_id)
+{
+	*inputs_id = inputs_number(c, source, *inputs_id);
+	return c->out ? inputs_ids__tell(&c->inputs, c->out, *inputs_id) : 0;
+}
+
+/* An event whose name's number, at `name_at`, becomes the capture's; so do those of its
  * stack and, of an op, of its inputs, which only collectors tell. */
 static int put_named(struct capture *c, struct member *m, uint32_t source, const void *event,
 		     size_t bytes, size_t name_at)
@@ -156,19 +198,24 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 	if (!id)
 		c->nameless_nr++;
 	memcpy(ev.bytes + name_at, &id, sizeof(id));
+	err = tell_name(c, id);
+	if (err)
+		return err;
 	if (ev.head.kind == GP_EV_OP && source == SOURCE_KERNEL)
 		bytes = sizeof(ev.op.op);
 	else if (ev.head.kind == GP_EV_OP && bytes >= sizeof(ev.op))
-		ev.op.inputs_id = inputs_number(c, source, ev.op.inputs_id);
+		err = renumber_inputs(c, source, &ev.op.inputs_id);
 	else if (ev.head.kind == GP_EV_API && bytes >= sizeof(ev.call))
 		err = name_kernel(c, m, &ev.call);
 	if (!err && ev.head.kind == GP_EV_OP)
 		err = renumber_stack(c, source, ev.head.process, &ev.op.op.stack_id);
 	else if (!err && ev.head.kind == GP_EV_CUDA_MEMORY)
 		err = renumber_stack(c, source, ev.head.process, &ev.memory.stack_id);
-	err = err ? err : recording_writer__event(c->out, &ev, bytes);
+	err = err ? err : put(c, &ev, bytes);
 	if (!err && c->stepped && ev.head.kind == GP_EV_OP)
 		stepped_op(c, ev.head.process, &ev.op.op);
+	if (!err && c->triggers && ev.head.kind == GP_EV_OP)
+		err = triggers_op(c, &ev.op.op, names__text(&c->names, id));
 	return err;
 }
 
@@ -186,7 +233,7 @@ static int put_name(struct capture *c, uint32_t source, const struct gp_ev_name 
 		nr = sizeof(name) - 1;
 	memcpy(name, ev + 1, nr);
 	name[nr] = '\0';
-	id = names__add(&c->names, c->writer, source, ev->name_id, name, "");
+	id = names__add(&c->names, source, ev->name_id, name, "");
 	if (id == -ENOSPC)
 		return 0;
 	return id < 0 ? (int)id : 0;
@@ -209,18 +256,17 @@ static int put_found_name(struct capture *c, const struct gp_ev_found_name *ev)
 
 	copy_text(name, ev->name, sizeof(name));
 	copy_text(overload, ev->overload, sizeof(overload));
-	id = names__add(&c->names, c->writer, SOURCE_KERNEL, ev->name_id, name, overload);
+	id = names__add(&c->names, SOURCE_KERNEL, ev->name_id, name, overload);
 	return id < 0 && id != -ENOSPC ? (int)id : 0;
 }
 
 static int put_stack(struct capture *c, struct member *m, uint32_t source,
 		     const struct gp_ev_stack *ev, size_t bytes)
 {
-	int err = stacks__put(&c->stacks, c->writer, m->python, source, ev, bytes);
+	int err = stacks__put(&c->stacks, m->python, source, ev, bytes);
 
 	if (!err && source == SOURCE_KERNEL && c->native_stacks.waiting.nr)
-		err = native_stacks__release(&c->native_stacks, &c->stacks, c->writer,
-					     ev->stack_id);
+		err = native_stacks__release(&c->native_stacks, &c->stacks, ev->stack_id);
 	if (err != -EBADMSG)
 		return err;
 	c->refused_nr++;
@@ -233,7 +279,7 @@ static int put_native(struct capture *c, struct member *m, const struct gp_ev_na
 	int err;
 
 	capture_look_at_code(c, m);
-	err = native_stacks__put(&c->native_stacks, &c->stacks, c->writer, m->process, ev, bytes);
+	err = native_stacks__put(&c->native_stacks, &c->stacks, m->process, ev, bytes);
 	if (err != -EBADMSG)
 		return err;
 	c->refused_nr++;
@@ -281,27 +327,53 @@ static uint64_t began_ns(const void *event)
 	}
 }
 
-/* By steps an event belongs to the recording of the step in which it began. */
-static struct recording_writer *recording_of(const struct capture *c, const void *event)
+/* By steps an event belongs to the recording of the step in which it began, otherwise to that in
+ * which it ended. Of a call whose end is not seen it is the same. */
+static struct segment *segment_of(const struct capture *c, const void *event)
 {
+	struct segment *closing = c->segments.closing;
 	const struct gp_ev_head *head = event;
-	uint64_t start_ns = began_ns(event);
+	uint64_t start_ns, time_ns = head->time_ns;
 
-	if (closing_of(c) && (start_ns ? start_ns : head->time_ns) < c->stepped->closing_end_ns)
-		return c->stepped->closing;
-	return c->writer;
+	if (!closing)
+		return c->segments.now;
+	start_ns = began_ns(event);
+	if (start_ns && (c->stepped || !time_ns))
+		time_ns = start_ns;
+	return time_ns < closing->end_ns ? closing : c->segments.now;
+}
+
+/* What the recordings that begin later are told of. */
+static int keep_device(struct member *m, const struct gp_ev_device *ev)
+{
+	for (size_t i = 0; i < m->devices.nr; i++)
+		if (m->devices.items[i].device == ev->device)
+			return 0;
+	return m->devices.nr < DEVICES_MAX ? vec_push(&m->devices, *ev) : 0;
+}
+
+static int put_device(struct capture *c, struct member *m, const struct gp_ev_device *ev)
+{
+	int err = keep_device(m, ev);
+
+	return err ? err : put_everywhere(c, ev, sizeof(*ev));
 }
 
 static int put_event(struct capture *c, struct member *m, uint32_t source, const void *event,
 		     size_t bytes)
 {
 	const struct gp_ev_head *head = event;
-	int err = note_thread(c, m, head);
+	int err;
 
+	c->events_nr++;
+	c->out = segment_of(c, event);
+	if (c->out && c->out->broken)
+		c->out = NULL;
+	err = c->out ? tell_where(c, m, head) : 0;
+	if (!err && c->triggers)
+		err = triggers_event(c, event);
 	if (err)
 		return err;
-	c->events_nr++;
-	c->out = recording_of(c, event);
 	switch (head->kind) {
 	case GP_EV_OP:
 		return put_named(c, m, source, event, bytes, offsetof(struct gp_ev_op, name_id));
@@ -321,7 +393,7 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	case GP_EV_FOUND_NAME:
 		return put_found_name(c, event);
 	case GP_EV_INPUTS:
-		return inputs_ids__add(&c->inputs, c->writer, closing_of(c), source, event, bytes);
+		return inputs_ids__add(&c->inputs, source, event, bytes);
 	case GP_EV_STACK:
 		return put_stack(c, m, source, event, bytes);
 	case GP_EV_NATIVE:
@@ -336,11 +408,16 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 		return 0;
 	case GP_EV_PROCESS:
 		note_process(c, m, event);
-		return recording_writer__event(c->out, event, bytes);
+		return put(c, event, bytes);
 	case GP_EV_THREAD:
-		return put_everywhere(c, event, bytes);
+		return put_thread(c, event);
+	case GP_EV_DEVICE:
+		return put_device(c, m, event);
+	case GP_EV_CLOCK:
+		m->clock = *(const struct gp_ev_clock *)event;
+		return put(c, event, bytes);
 	default:
-		return recording_writer__event(c->out, event, bytes);
+		return put(c, event, bytes);
 	}
 }
 
@@ -351,6 +428,16 @@ static bool believable(struct capture *c, const void *event, size_t bytes)
 	size_t need = bytes < sizeof(*head) ? 0 : recording_event_bytes(head->kind);
 
 	return need && bytes >= need && member_of(c, head->process);
+}
+
+/* An event that found its way into no recording. */
+static int unwritten(struct capture *c, int err)
+{
+	if (!err)
+		return 0;
+	err = capture_note_error(c, c->out, err);
+	c->unwritten_nr += !err;
+	return err;
 }
 
 static int on_kernel_event(const void *event, size_t bytes, void *arg)
@@ -364,9 +451,7 @@ static int on_kernel_event(const void *event, size_t bytes, void *arg)
 		return 0;
 	}
 	err = put_event(c, member_of(c, head->process), SOURCE_KERNEL, event, bytes);
-	if (err)
-		c->failed = err;
-	return err;
+	return unwritten(c, err);
 }
 
 /* A collector collects from the moment it is armed, a little before the capture's window opens.
@@ -376,9 +461,10 @@ static bool before_start(struct capture *c, const void *event)
 {
 	const struct gp_ev_head *head = event;
 	uint64_t start_ns = began_ns(event), from_ns = c->start_ns;
+	const struct segment *to = c->stepped ? segment_of(c, event) : NULL;
 
-	if (closing_of(c) && recording_of(c, event) == closing_of(c))
-		from_ns = c->stepped->closing_start_ns;
+	if (to && to->start_ns)
+		from_ns = to->start_ns;
 	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_STACK ||
 	    head->kind == GP_EV_TENSORS || head->kind == GP_EV_CLOCK || head->kind == GP_EV_DEVICE)
 		return false;
@@ -407,9 +493,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 		return 0;
 	c->guest_ops_nr += head->kind == GP_EV_OP;
 	err = put_event(c, member_of(c, head->process), SOURCE_GUEST(head->process), event, bytes);
-	if (err)
-		c->failed = err;
-	return err;
+	return unwritten(c, err);
 }
 
 /* By steps what the kernel tells is taken after what the collectors told until later: when it is

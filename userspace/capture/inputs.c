@@ -9,52 +9,60 @@
 #include <errno.h>
 #include <string.h>
 
-/* More lists than this in one capture are not told apart any more: the op has none, and that is
- * counted. */
+/* More lists than this in one capture, or longer ones together, are not told apart any more: the op
+ * has none, and that is counted. */
 #define LISTS_MAX 1000000
+#define BYTES_MAX (64U << 20)
 
 static uint64_t source_key(uint32_t source, uint32_t id)
 {
 	return (uint64_t)source << 32 | id;
 }
 
-static int write_list(struct recording_writer *w, struct recording_writer *also,
-		      const struct gp_ev_inputs *ev, size_t bytes, uint32_t number)
+static int keep_list(struct inputs_ids *n, const struct gp_ev_inputs *ev, size_t bytes)
 {
-	uint64_t words[(sizeof(*ev) + GP_INPUTS_BYTES_MAX) / 8];
-	struct gp_ev_inputs *out = (struct gp_ev_inputs *)words;
+	struct gp_ev_inputs head = *ev;
+	size_t at = n->events.nr;
 
-	int err;
-
-	memcpy(words, ev, bytes);
-	out->inputs_id = number;
-	err = recording_writer__event(w, words, bytes);
-	return err || !also ? err : recording_writer__event(also, words, bytes);
+	head.inputs_id = (uint32_t)n->lists.nr + 1;
+	buf__add(&n->events, &head, sizeof(head));
+	buf__add(&n->events, ev + 1, bytes - sizeof(head));
+	return buf__error(&n->events) ? -ENOMEM : vec_push(&n->lists, at);
 }
 
-int inputs_ids__add(struct inputs_ids *n, struct recording_writer *w, struct recording_writer *also,
-		    uint32_t source, const struct gp_ev_inputs *ev, size_t bytes)
+int inputs_ids__add(struct inputs_ids *n, uint32_t source, const struct gp_ev_inputs *ev,
+		    size_t bytes)
 {
 	uint64_t content, *known;
 	uint32_t number;
 	int err = 0;
 
-	if (bytes < sizeof(*ev) || bytes > sizeof(*ev) + GP_INPUTS_BYTES_MAX ||
+	if (bytes < sizeof(*ev) || bytes % 8 || bytes > sizeof(*ev) + GP_INPUTS_BYTES_MAX ||
 	    ev->bytes > bytes - sizeof(*ev))
 		return 0;
 	content = hash_bytes(ev + 1, ev->bytes);
 	known = hash__find(&n->by_content, content);
-	if (!known && n->nr >= LISTS_MAX)
+	if (!known && (n->lists.nr >= LISTS_MAX || n->events.nr + bytes > BYTES_MAX))
 		return 0;
-	number = known ? (uint32_t)*known : n->nr + 1;
+	number = known ? (uint32_t)*known : (uint32_t)n->lists.nr + 1;
 	if (!known)
-		err = write_list(w, also, ev, bytes, number);
+		err = keep_list(n, ev, bytes);
 	if (!err && !known)
 		err = hash__set(&n->by_content, content, number);
-	if (err)
-		return err;
-	n->nr = number > n->nr ? number : n->nr;
-	return hash__set(&n->by_source, source_key(source, ev->inputs_id), number);
+	return err ? err : hash__set(&n->by_source, source_key(source, ev->inputs_id), number);
+}
+
+int inputs_ids__tell(const struct inputs_ids *n, struct segment *to, uint32_t number)
+{
+	size_t at, end;
+	int err;
+
+	if (!number || number > n->lists.nr || bits__has(&to->inputs, number))
+		return 0;
+	at = n->lists.items[number - 1];
+	end = number < n->lists.nr ? n->lists.items[number] : n->events.nr;
+	err = bits__set(&to->inputs, number);
+	return err ? err : recording_writer__event(to->writer, n->events.bytes + at, end - at);
 }
 
 uint32_t inputs_ids__find(const struct inputs_ids *n, uint32_t source, uint32_t id)
@@ -68,4 +76,6 @@ void inputs_ids__done(struct inputs_ids *n)
 {
 	hash__done(&n->by_content);
 	hash__done(&n->by_source);
+	vec_done(&n->lists);
+	buf__done(&n->events);
 }

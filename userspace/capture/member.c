@@ -33,6 +33,8 @@ void member__done(struct member *m)
 	m->process = NULL;
 	python_codes__free(m->python);
 	m->python = NULL;
+	buf__done(&m->schemas);
+	vec_done(&m->devices);
 	if (m->pidfd >= 0)
 		(void)close(m->pidfd);
 	m->pidfd = -1;

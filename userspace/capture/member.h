@@ -6,7 +6,10 @@
 #ifndef GP_CAPTURE_MEMBER_H
 #define GP_CAPTURE_MEMBER_H
 
+#include "base/buf.h"
+#include "base/vec.h"
 #include "target/process.h"
+#include "wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +31,11 @@ struct member {
 	bool python_refused;	     /* why has been told */
 	int pidfd;
 	uint16_t index;
+	int32_t rank, world_size; /* in its distributed job, -1: none */
+	/* What each recording is told of it. */
+	struct buf schemas; /* events of what its operators may write, a u64 with its bytes each */
+	VEC(struct gp_ev_device) devices;
+	struct gp_ev_clock clock; /* the last reading; kind 0: none */
 	enum member_end end;
 	bool is_child;		 /* not added, but started by one that is here */
 	bool callbacks;		 /* its operators come, or came, from the collector */

@@ -27,19 +27,24 @@ static int32_t number_from_environment(const struct target_process *p, const cha
 	return end != text && !*end && n >= 0 && n <= INT32_MAX ? (int32_t)n : -1;
 }
 
-static int write_process(struct capture *c, const struct member *m)
+/* Who it is: for all recordings, those that are being written at once. */
+static int describe_member(struct capture *c, struct member *m)
 {
-	struct recording_process rp = {
-		.index = m->index,
-		.pid = m->process->pid,
-		.rank = number_from_environment(m->process, "RANK"),
-		.world_size = number_from_environment(m->process, "WORLD_SIZE"),
-		.start_boot_ns = m->process->start_boot_ns,
-		.comm = m->process->comm,
-		.cmdline = m->process->cmdline ? m->process->cmdline : "",
-	};
+	struct segment *const open[] = {c->segments.now, c->segments.closing};
 
-	return recording_writer__process(c->writer, &rp);
+	m->rank = number_from_environment(m->process, "RANK");
+	m->world_size = number_from_environment(m->process, "WORLD_SIZE");
+	for (int i = 0; i < 2; i++) {
+		int err;
+
+		if (!open[i] || open[i]->broken)
+			continue;
+		bits__clear(&open[i]->processes, m->index);
+		err = capture_note_error(c, open[i], capture_tell_process(c, m, open[i]));
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 static bool has_cuda(const struct member *m)
@@ -69,13 +74,13 @@ static void note_shapes(const struct member *m, const struct reason *why)
 }
 
 /* Categories of memory were wanted: what the operators may write, if their tensors are told. */
-static void note_tensors(struct capture *c, const struct member *m)
+static void note_tensors(struct capture *c, struct member *m)
 {
 	struct reason why = {0};
 
 	if (is_active(m, GP_FEATURE_TENSORS)) {
 		if (!c->failed)
-			c->failed = capture_write_schemas(c, m, &why);
+			c->failed = capture_read_schemas(m, &why);
 	} else if (is_active(m, GP_FEATURE_SHAPES)) {
 		guest__why_not(m->guest, "memory categories", &why);
 	} else {
@@ -327,7 +332,7 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	if (m->guest)
 		probe_session__set_stack_tops(c->probes, m->index, guest__stack_tops(m->guest));
 	follow_code(c, m);
-	return write_process(c, m);
+	return describe_member(c, m);
 }
 
 int capture__add(struct capture *c, pid_t pid, struct reason *why)
@@ -416,8 +421,9 @@ static void rename_member(struct capture *c, struct member *m)
 	m->python_walked = false;
 	m->code_known = false;
 	follow_code(c, m);
+	buf__clear(&m->schemas);
 	if (!c->failed)
-		c->failed = write_process(c, m);
+		(void)describe_member(c, m);
 }
 
 /* CUDA has loaded the collector, perhaps only just. */

@@ -6,40 +6,56 @@
  */
 #include "capture/mixed_stacks.h"
 
+#include <errno.h>
+
 #define MARK (1U << 31)
+
+/* Of all stacks together: 64 MiB. */
+#define FRAMES_MAX (1U << 24)
 
 void kept_stacks__done(struct kept_stacks *k)
 {
-	hash__done(&k->stack_of);
 	vec_done(&k->stacks);
-	vec_done(&k->numbers);
+	vec_done(&k->frames);
 }
 
-int kept_stacks__add(struct kept_stacks *k, uint32_t id, const struct frame_list *python)
+static const struct kept_stack *find_stack(const struct kept_stacks *k, uint32_t number)
 {
-	struct kept_stack stack = {.at = k->numbers.nr, .nr = python->nr, .flags = python->flags};
-	int err = vec_reserve(&k->numbers, python->nr);
-
-	err = err ? err : hash__set(&k->stack_of, id, k->stacks.nr);
-	err = err ? err : vec_push(&k->stacks, stack);
-	for (uint32_t i = 0; i < python->nr && !err; i++)
-		err = vec_push(&k->numbers, python->numbers[i] | (python->marks[i] ? MARK : 0));
-	return err;
+	return number < k->stacks.nr && k->stacks.items[number].known ? &k->stacks.items[number]
+								      : NULL;
 }
 
-bool kept_stacks__get(const struct kept_stacks *k, uint32_t id, struct frame_list *ret_python)
+int kept_stacks__add(struct kept_stacks *k, uint32_t number, const struct frame_list *stack)
 {
-	const uint64_t *index = hash__find(&k->stack_of, id);
-	const struct kept_stack *stack;
+	struct kept_stack kept = {
+		.at = k->frames.nr, .nr = stack->nr, .flags = stack->flags, .known = true};
+	int err = vec_reserve(&k->frames, stack->nr);
 
-	if (!index || *index >= k->stacks.nr)
+	if (find_stack(k, number))
+		return -EEXIST;
+	if (k->frames.nr + stack->nr > FRAMES_MAX)
+		return -ENOSPC;
+	while (!err && k->stacks.nr <= number)
+		err = vec_push(&k->stacks, (struct kept_stack){0});
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < stack->nr; i++)
+		k->frames.items[k->frames.nr++] = stack->numbers[i] | (stack->marks[i] ? MARK : 0);
+	k->stacks.items[number] = kept;
+	return 0;
+}
+
+bool kept_stacks__get(const struct kept_stacks *k, uint32_t number, struct frame_list *ret_stack)
+{
+	const struct kept_stack *stack = find_stack(k, number);
+
+	if (!stack)
 		return false;
-	stack = &k->stacks.items[*index];
-	ret_python->nr = stack->nr;
-	ret_python->flags = stack->flags;
+	ret_stack->nr = stack->nr;
+	ret_stack->flags = stack->flags;
 	for (uint32_t i = 0; i < stack->nr; i++) {
-		ret_python->numbers[i] = k->numbers.items[stack->at + i] & ~MARK;
-		ret_python->marks[i] = k->numbers.items[stack->at + i] & MARK;
+		ret_stack->numbers[i] = k->frames.items[stack->at + i] & ~MARK;
+		ret_stack->marks[i] = k->frames.items[stack->at + i] & MARK;
 	}
 	return true;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Python's frames among the native ones. The Python stacks that native ones may refer to are kept
- * by their id, as numbered frames. Private to this room.
+ * Python's frames among the native ones, and stacks by their number, as numbered frames. Private to
+ * this room.
  */
 #ifndef GP_CAPTURE_MIXED_STACKS_H
 #define GP_CAPTURE_MIXED_STACKS_H
 
-#include "base/hash.h"
 #include "base/vec.h"
 #include "wire.h"
 
@@ -26,23 +25,23 @@ struct frame_list {
 
 /* All zero is an empty one. */
 struct kept_stacks {
-	struct hash stack_of; /* id -> index */
 	VEC(struct kept_stack {
-		size_t at; /* in numbers */
+		size_t at; /* in frames */
 		uint32_t nr;
 		uint32_t flags;
+		bool known;
 	})
-	stacks;
-	VEC(uint32_t) numbers; /* the mark in the highest bit */
+	stacks;		      /* by number */
+	VEC(uint32_t) frames; /* the mark in the highest bit */
 };
 
 void kept_stacks__done(struct kept_stacks *k);
 
-/* 0 or -ENOMEM. At most GP_STACK_FRAMES frames. */
-int kept_stacks__add(struct kept_stacks *k, uint32_t id, const struct frame_list *python);
+/* 0, -EEXIST if there is one of this number, -ENOSPC if there are too many, or -ENOMEM. */
+int kept_stacks__add(struct kept_stacks *k, uint32_t number, const struct frame_list *stack);
 
 /* False: there is no such stack. */
-bool kept_stacks__get(const struct kept_stacks *k, uint32_t id, struct frame_list *ret_python);
+bool kept_stacks__get(const struct kept_stacks *k, uint32_t number, struct frame_list *ret_stack);
 
 /*
  * Puts Python's frames into `native`: each call of the interpreter gives way to the frames that it

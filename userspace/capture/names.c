@@ -10,10 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More names than this in one capture are a target's bug or malice. */
-#define NAMES_MAX 1000000
-
-/* So much is kept of texts, where they are. */
+/* More names than this in one capture, or longer ones together, are a target's bug or malice. */
+#define NAMES_MAX      1000000
 #define TEXT_BYTES_MAX (64U << 20)
 
 static uint64_t source_key(uint32_t source, uint32_t id)
@@ -26,28 +24,33 @@ static uint64_t text_key(const char *name, const char *overload)
 	return hash_bytes(name, strlen(name)) ^ hash_mix(hash_bytes(overload, strlen(overload)));
 }
 
-static int keep_text(struct names *n, const char *name)
-{
-	char *text;
-
-	n->text_bytes += strlen(name);
-	if (n->text_bytes > TEXT_BYTES_MAX)
-		return -ENOSPC;
-	text = strdup(name);
-	if (!text || vec_push(&n->texts, text)) {
-		free(text);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
 const char *names__text(const struct names *n, uint32_t number)
 {
 	return number && number <= n->texts.nr ? n->texts.items[number - 1] : "";
 }
 
-int64_t names__number(struct names *n, struct recording_writer *w, const char *name,
-		      const char *overload)
+static int keep_text(struct names *n, const char *name, const char *overload)
+{
+	size_t name_bytes = strlen(name) + 1, overload_bytes = strlen(overload) + 1;
+	char *text;
+
+	if (n->texts.nr >= NAMES_MAX ||
+	    n->text_bytes + name_bytes + overload_bytes > TEXT_BYTES_MAX)
+		return -ENOSPC;
+	text = malloc(name_bytes + overload_bytes);
+	if (!text)
+		return -ENOMEM;
+	memcpy(text, name, name_bytes);
+	memcpy(text + name_bytes, overload, overload_bytes);
+	if (vec_push(&n->texts, text)) {
+		free(text);
+		return -ENOMEM;
+	}
+	n->text_bytes += name_bytes + overload_bytes;
+	return 0;
+}
+
+int64_t names__number(struct names *n, const char *name, const char *overload)
 {
 	uint64_t text = text_key(name, overload);
 	uint64_t *known = hash__find(&n->by_text, text);
@@ -55,27 +58,31 @@ int64_t names__number(struct names *n, struct recording_writer *w, const char *n
 
 	if (known)
 		return (int64_t)*known;
-	if (n->nr >= NAMES_MAX)
-		return -ENOSPC;
-	if (n->keep) {
-		err = keep_text(n, name);
-		if (err)
-			return err;
-	}
-	err = recording_writer__name(w, n->nr + 1, name, overload);
-	if (!err)
-		err = hash__set(&n->by_text, text, n->nr + 1);
-	return err ? (int64_t)err : (int64_t)++n->nr;
+	err = keep_text(n, name, overload);
+	err = err ? err : hash__set(&n->by_text, text, n->texts.nr);
+	return err ? (int64_t)err : (int64_t)n->texts.nr;
 }
 
-int64_t names__add(struct names *n, struct recording_writer *w, uint32_t source, uint32_t id,
-		   const char *name, const char *overload)
+int64_t names__add(struct names *n, uint32_t source, uint32_t id, const char *name,
+		   const char *overload)
 {
-	int64_t number = names__number(n, w, name, overload);
+	int64_t number = names__number(n, name, overload);
 	int err =
 		number < 0 ? 0 : hash__set(&n->by_source, source_key(source, id), (uint64_t)number);
 
 	return err ? (int64_t)err : number;
+}
+
+int names__tell(const struct names *n, struct segment *to, uint32_t number)
+{
+	const char *name = names__text(n, number);
+	int err;
+
+	if (!number || number > n->texts.nr || bits__has(&to->names, number))
+		return 0;
+	err = bits__set(&to->names, number);
+	return err ? err
+		   : recording_writer__name(to->writer, number, name, name + strlen(name) + 1);
 }
 
 uint32_t names__find(const struct names *n, uint32_t source, uint32_t id)

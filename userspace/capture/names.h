@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One numbering of names for the recording. Each source (the kernel's probes, each collector)
- * numbers names in its own way; here each gets the recording's number, and the name is written to
- * the recording before the first event that uses it.
+ * One numbering of names for the recordings of a capture. Each source (the kernel's probes, each
+ * collector) numbers names in its own way; here each gets the capture's number, and a recording is
+ * told of the name before the first event that uses it.
  */
 #ifndef GP_CAPTURE_NAMES_H
 #define GP_CAPTURE_NAMES_H
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "recording/recording.h"
+#include "capture/segment.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct names {
 	struct hash by_text;   /* hash of name and overload -> number */
 	struct hash by_source; /* source << 32 | its number -> number */
-	uint32_t nr;
-	bool keep;	   /* the texts, for names__text() */
-	VEC(char *) texts; /* by number less 1 */
+	/* By number less 1: the name, and behind its zero the overload. */
+	VEC(char *) texts;
 	uint64_t text_bytes;
 };
 
-/* The recording's number for `name` of a source's own number; writes it to `w` if it is new.
- * Returns the number (> 0) or -errno. */
-int64_t names__add(struct names *n, struct recording_writer *w, uint32_t source, uint32_t id,
-		   const char *name, const char *overload);
+/* The capture's number for `name` of a source's own number. Returns the number (> 0) or -errno:
+ * -ENOSPC if there are too many. */
+int64_t names__add(struct names *n, uint32_t source, uint32_t id, const char *name,
+		   const char *overload);
 
 /* The same for a name that its source has no number for. */
-int64_t names__number(struct names *n, struct recording_writer *w, const char *name,
-		      const char *overload);
+int64_t names__number(struct names *n, const char *name, const char *overload);
 
 /* The number that a source's own number was given, 0 if none. */
 uint32_t names__find(const struct names *n, uint32_t source, uint32_t id);
 
-/* The name with this number; "" if it has none or texts are not kept. Valid to the next
- * names__add(). */
+/* Tells the recording of the name with this number, if it has not been told; 0 is no name. 0 or a
+ * writer's error. */
+int names__tell(const struct names *n, struct segment *to, uint32_t number);
+
+/* The name with this number; "" if it has none. Valid to names__done(). */
 const char *names__text(const struct names *n, uint32_t number);
 
 void names__done(struct names *n);

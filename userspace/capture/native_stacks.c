@@ -39,11 +39,11 @@ static int readable(struct native_stacks *n, const char *symbol)
 	return buf__error(&n->text);
 }
 
-static int write_frame(struct native_stacks *n, struct recording_writer *w, uint32_t number,
-		       const struct native_place *place)
+/* As stacks__add_frame(). */
+static int64_t add_frame(struct native_stacks *n, struct stacks *s,
+			 const struct native_place *place)
 {
 	struct recording_frame frame = {
-		.file = "",
 		.function = "",
 		.module = place->path,
 		.build_id = place->build_id,
@@ -56,24 +56,20 @@ static int write_frame(struct native_stacks *n, struct recording_writer *w, uint
 		return err;
 	if (place->symbol)
 		frame.function = n->text.bytes;
-	return recording_writer__frame(w, number, &frame);
+	return stacks__add_frame(s, &frame);
 }
 
 /* Number of the frame; 0 if there are too many. 0 or -errno. */
-static int number_frame(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
-			const struct native_place *place, uint32_t *ret_number)
+static int number_frame(struct native_stacks *n, struct stacks *s, const struct native_place *place,
+			uint32_t *ret_number)
 {
 	const uint64_t *known = hash__find(&n->frame_of, frame_key(place));
-	int err;
+	int64_t number = known ? (int64_t)*known : add_frame(n, s, place);
 
-	*ret_number = known ? (uint32_t)*known : 0;
-	if (known || s->frames_nr + 1 >= RECORDING_STACK_IDS)
-		return 0;
-	err = hash__set(&n->frame_of, frame_key(place), ++s->frames_nr);
-	if (err)
-		return err;
-	*ret_number = s->frames_nr;
-	return write_frame(n, w, s->frames_nr, place);
+	*ret_number = number > 0 ? (uint32_t)number : 0;
+	if (number < 0 || known || !number)
+		return number < 0 ? (int)number : 0;
+	return hash__set(&n->frame_of, frame_key(place), (uint64_t)number);
 }
 
 /* A function of CPython that runs Python's frames, or a part of it that the compiler split off. */
@@ -86,8 +82,7 @@ static bool runs_python(const char *symbol)
 }
 
 /* `id`: the kernel's. */
-static int write_stack(struct stacks *s, struct recording_writer *w, uint32_t id, uint32_t flags,
-		       const struct frame_list *list)
+static int keep_stack(struct stacks *s, uint32_t id, uint32_t flags, const struct frame_list *list)
 {
 	int64_t number = stacks__number(s, SOURCE_KERNEL, id);
 
@@ -95,28 +90,35 @@ static int write_stack(struct stacks *s, struct recording_writer *w, uint32_t id
 		return (int)number;
 	if (list->flags && !flags)
 		s->incomplete_nr++;
-	return recording_writer__stack(w, (uint32_t)number, list->flags, list->numbers, list->nr);
+	return stacks__keep(s, (uint32_t)number, list);
 }
 
-/* Writes the stack with Python's frames in it, or lets it wait for them. */
-static int write_mixed(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
-		       const struct gp_ev_native *event, struct frame_list *list)
+/* The kernel's Python stack `id`. */
+static bool get_python(struct stacks *s, uint32_t id, struct frame_list *ret_python)
+{
+	int64_t number = stacks__number(s, SOURCE_KERNEL, id);
+
+	return number > 0 && kept_stacks__get(&s->kept, (uint32_t)number, ret_python);
+}
+
+/* Takes the stack with Python's frames in it, or lets it wait for them. */
+static int keep_mixed(struct native_stacks *n, struct stacks *s, const struct gp_ev_native *event,
+		      struct frame_list *list)
 {
 	struct waiting_stack waiting = {event->stack_id, event->python_id, *list};
 	struct frame_list python;
+	bool known = event->python_id && get_python(s, event->python_id, &python);
 
-	if (event->python_id && n->waiting.nr < WAITING_MAX &&
-	    !kept_stacks__get(&s->kept, event->python_id, &python))
+	if (event->python_id && n->waiting.nr < WAITING_MAX && !known)
 		return vec_push(&n->waiting, waiting);
-	if (event->python_id && kept_stacks__get(&s->kept, event->python_id, &python))
+	if (known)
 		mix_stacks(list, &python);
 	else if (event->python_id)
 		list->flags |= GP_STACK_INCOMPLETE;
-	return write_stack(s, w, event->stack_id, event->head.flags, list);
+	return keep_stack(s, event->stack_id, event->head.flags, list);
 }
 
-int native_stacks__release(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
-			   uint32_t python_id)
+int native_stacks__release(struct native_stacks *n, struct stacks *s, uint32_t python_id)
 {
 	struct frame_list python;
 	size_t kept = 0;
@@ -130,19 +132,18 @@ int native_stacks__release(struct native_stacks *n, struct stacks *s, struct rec
 			n->waiting.items[kept++] = *x;
 			continue;
 		}
-		if (kept_stacks__get(&s->kept, x->python_id, &python))
+		if (get_python(s, x->python_id, &python))
 			mix_stacks(&x->frames, &python);
 		else
 			x->frames.flags |= GP_STACK_INCOMPLETE;
-		err = write_stack(s, w, x->stack_id, flags, &x->frames);
+		err = keep_stack(s, x->stack_id, flags, &x->frames);
 	}
 	n->waiting.nr = kept;
 	return err;
 }
 
-int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
-		       const struct target_process *p, const struct gp_ev_native *event,
-		       size_t bytes)
+int native_stacks__put(struct native_stacks *n, struct stacks *s, const struct target_process *p,
+		       const struct gp_ev_native *event, size_t bytes)
 {
 	const __u64 *addresses = (const void *)(event + 1);
 	struct frame_list list = {0};
@@ -171,11 +172,11 @@ int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recordi
 			list.nr = i;
 			break;
 		}
-		err = err ? err : number_frame(n, s, w, &place, &list.numbers[i]);
+		err = err ? err : number_frame(n, s, &place, &list.numbers[i]);
 		if (!err && !list.numbers[i])
 			list.flags |= GP_STACK_INCOMPLETE;
 		list.marks[i] = marked ? event->marks[i / 64] >> i % 64 & 1
 				       : !err && runs_python(place.symbol);
 	}
-	return err ? err : write_mixed(n, s, w, event, &list);
+	return err ? err : keep_mixed(n, s, event, &list);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Native stacks of a capture on their way into the recording. Where Python's frames are wanted
- * too, those that one call of the interpreter runs stand in the place of that call. Private to this
- * room.
+ * Native stacks of a capture. Where Python's frames are wanted too, those that one call of the
+ * interpreter runs stand in the place of that call. Private to this room.
  */
 #ifndef GP_CAPTURE_NATIVE_STACKS_H
 #define GP_CAPTURE_NATIVE_STACKS_H
@@ -31,15 +30,13 @@ struct native_stacks {
 
 void native_stacks__done(struct native_stacks *n);
 
-/* Writes one stack and its new frames, numbered by `s`. `event` has `bytes` bytes, of which nothing
- * but that they hold its head is believed. 0, -EBADMSG if it is no stack, or a writer's error. */
-int native_stacks__put(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
-		       const struct target_process *p, const struct gp_ev_native *event,
-		       size_t bytes);
+/* Takes one stack into `s`, with its new frames. `event` has `bytes` bytes, of which nothing but
+ * that they hold its head is believed. 0, -EBADMSG if it is no stack, or -errno. */
+int native_stacks__put(struct native_stacks *n, struct stacks *s, const struct target_process *p,
+		       const struct gp_ev_native *event, size_t bytes);
 
-/* The Python stack `python_id` has been told of: writes what waits for it. `python_id` 0: the
- * capture ends, so writes all that still wait, marked as not whole. 0 or a writer's error. */
-int native_stacks__release(struct native_stacks *n, struct stacks *s, struct recording_writer *w,
-			   uint32_t python_id);
+/* The Python stack `python_id` has been told of: takes what waits for it. `python_id` 0: the
+ * capture ends, so takes all that still wait, marked as not whole. 0 or -errno. */
+int native_stacks__release(struct native_stacks *n, struct stacks *s, uint32_t python_id);
 
 #endif /* GP_CAPTURE_NATIVE_STACKS_H */

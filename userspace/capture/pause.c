@@ -38,6 +38,7 @@ static bool all_follow(const struct capture *c)
 
 static int write_pause(struct capture *c, int side, uint64_t now_ns)
 {
+	struct segment *to = c->segments.now;
 	struct gp_ev_pause ev = {
 		.head = {.kind = GP_EV_PAUSE, .flags = (__u8)(1U << side), .time_ns = now_ns},
 		.start_ns = c->paused_since_ns[side],
@@ -46,7 +47,9 @@ static int write_pause(struct capture *c, int side, uint64_t now_ns)
 	if (!side)
 		c->paused_ns += now_ns - ev.start_ns;
 	c->paused_since_ns[side] = 0;
-	return recording_writer__event(c->writer, &ev, sizeof(ev));
+	if (!to || to->broken)
+		return 0;
+	return capture_note_error(c, to, recording_writer__event(to->writer, &ev, sizeof(ev)));
 }
 
 int capture__switch(struct capture *c, uint32_t what, bool on, struct reason *why)
@@ -62,7 +65,7 @@ int capture__switch(struct capture *c, uint32_t what, bool on, struct reason *wh
 		return 0;
 	for (int i = 0; i < 2; i++)
 		if ((c->off & ~off & 1U << i) && c->paused_since_ns[i] && !c->failed)
-			c->failed = write_pause(c, i, capture_clock_ns(CLOCK_MONOTONIC));
+			(void)write_pause(c, i, capture_clock_ns(CLOCK_MONOTONIC));
 	c->off = off;
 	c->switching = true;
 	ask(c);
@@ -91,6 +94,19 @@ int pause_end(struct capture *c)
 	return err;
 }
 
+int pause_split(struct capture *c, uint64_t now_ns)
+{
+	int err = 0;
+
+	for (int i = 0; i < 2 && !err; i++) {
+		if (!c->paused_since_ns[i])
+			continue;
+		err = write_pause(c, i, now_ns);
+		c->paused_since_ns[i] = now_ns;
+	}
+	return err;
+}
+
 uint64_t pause_total_ns(const struct capture *c, uint64_t now_ns)
 {
 	uint64_t open_ns = c->paused_since_ns[0] ? now_ns - c->paused_since_ns[0] : 0;
@@ -100,11 +116,12 @@ uint64_t pause_total_ns(const struct capture *c, uint64_t now_ns)
 
 int capture__flush(struct capture *c, struct reason *why)
 {
-	int err = c->failed ?: recording_writer__flush(c->writer);
+	int err;
 
 	if (c->stepped)
 		return reason_set(why, -EBUSY,
 				  "a capture by steps writes a recording for each "
 				  "cycle; read those");
+	err = c->failed ?: capture_flush_recordings(c);
 	return err ? reason_set(why, err, "cannot write '%s'", c->options.output_path) : 0;
 }

@@ -14,6 +14,9 @@ void pause_turn(struct capture *c);
 /* The capture ends: what is paused is so to the end. 0 or -errno. */
 int pause_end(struct capture *c);
 
+/* A recording ends now and another one begins: what is paused is so in both. 0 or -errno. */
+int pause_split(struct capture *c, uint64_t now_ns);
+
 /* For how long the CPU's side was off until now. */
 uint64_t pause_total_ns(const struct capture *c, uint64_t now_ns);
 

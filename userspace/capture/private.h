@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A capture from the inside, and what its three files do for each other: capture.c leads it,
- * events.c takes events into the recording, members.c looks after the processes.
+ * A capture from the inside, and what its files do for each other: capture.c leads it, events.c
+ * takes events into recordings, recordings.c begins and ends those, members.c looks after the
+ * processes.
  */
 #ifndef GP_CAPTURE_PRIVATE_H
 #define GP_CAPTURE_PRIVATE_H
@@ -15,29 +16,49 @@
 #include "capture/member.h"
 #include "capture/names.h"
 #include "capture/native_stacks.h"
+#include "capture/segment.h"
 #include "capture/stacks.h"
+#include "capture/threads.h"
 #include "probe/session.h"
 #include "recording/recording.h"
 
 #define SECOND_NS 1000000000ULL
 
 struct stepped;
+struct triggers;
+
+/* What counts up while a capture goes on; a recording tells what was added in its time. */
+struct totals {
+	uint64_t losses[GP_LOSS_NR];
+	uint64_t inputs_lost_nr; /* ops whose inputs found no place */
+	uint64_t probe_hits, probe_hits_stepped;
+	uint64_t guest_ops_nr; /* ops that collectors have told */
+};
 
 struct capture {
 	struct capture_options options;
+	char id[17]; /* the same in all its recordings */
 	struct probe_session *probes;
-	struct recording_writer *writer;
-	struct recording_writer *out; /* where the event goes that is being taken; NULL: nowhere */
-	struct stepped *stepped;      /* where the capture is by steps, else NULL */
+	struct segments segments;
+	struct segment *out;	   /* where the event goes that is being taken; NULL: nowhere */
+	struct totals told;	   /* by the recordings that have ended */
+	uint64_t ended_bytes;	   /* of those */
+	uint32_t begun_nr;	   /* recordings that have a file */
+	uint32_t ended_nr;	   /* those that have ended */
+	uint64_t closing_until_ns; /* segments.closing is open at least until then */
+	bool rotate_asked;
+	struct triggers *triggers; /* NULL: none are wanted */
+	uint32_t thread_stacks_nr; /* stacks that were looked at from outside */
+	struct stepped *stepped;   /* where the capture is by steps, else NULL */
 	struct names names;
 	struct inputs_ids inputs;
 	struct stacks stacks;
 	struct native_stacks native_stacks;
 	struct kernels kernels;
-	struct hash threads; /* process << 32 | tid: named in the recording already */
+	struct threads threads;
 	VEC(struct member *) members;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
-	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr;
+	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr, unwritten_nr;
 	VEC(pid_t) born; /* children that have not been taken in yet */
 	uint64_t child_late_nr, child_missed_nr;
 	uint64_t inputs_lost_nr;	   /* ops whose inputs found no place */
@@ -55,9 +76,34 @@ struct capture {
 /* Now, in nanoseconds. */
 uint64_t capture_clock_ns(clockid_t clock);
 
-/* Losses and window of a recording, and its end. 0 or -errno. */
-int capture_write_end(struct capture *c, struct recording_writer *w, uint64_t start_ns,
-		      uint64_t end_ns, uint64_t start_realtime_ns);
+/* The next recording as segments.now: under its name, with what it says of the capture and of the
+ * processes that are here. 0 or -errno with a reason; segments.now is NULL then. */
+int capture_open_recording(struct capture *c, struct reason *why);
+
+/* The window of segments.now begins. 0 or -errno. */
+int capture_begin_recording(struct capture *c, uint64_t start_ns);
+
+/* Writes the counters and the end of a recording, and frees it. 0 or -errno. */
+int capture_end_recording(struct capture *c, struct segment **segment);
+
+/* Everything that has come so far is in the files afterwards. 0 or -errno. */
+int capture_flush_recordings(struct capture *c);
+
+/* Tells the recording who the process is, if it has not been told. 0 or -errno. */
+int capture_tell_process(struct capture *c, struct member *m, struct segment *to);
+
+/* An error on the way into `s` (may be NULL). Where the capture is to outlive that it is over with
+ * that recording alone. 0 or the error, which then is c->failed. */
+int capture_note_error(struct capture *c, struct segment *s, int err);
+
+/* A number under this key of the recording's description. */
+int capture_write_number(struct segment *s, const char *key, uint64_t n);
+
+/* All counters as they are now. */
+void capture_totals(const struct capture *c, struct totals *ret_totals);
+
+/* Between two drains: does what capture__rotate() has asked for. */
+void rotation_turn(struct capture *c);
 
 /* Takes every event that is there into the recording. An error stays in c->failed. */
 void capture_drain(struct capture *c);
@@ -89,8 +135,8 @@ void capture_look_at_code(struct capture *c, struct member *m);
 /* Looks for what has become of the processes and acts on it. Returns how many are still there. */
 int capture_watch_members(struct capture *c);
 
-/* Writes down what the process's operators may write. 0 or -errno of the recording; what else goes
- * wrong is in `why`. */
-int capture_write_schemas(struct capture *c, const struct member *m, struct reason *why);
+/* Reads what the process's operators may write into m->schemas, as events. 0 or -ENOMEM; what else
+ * goes wrong is in `why`. */
+int capture_read_schemas(struct member *m, struct reason *why);
 
 #endif /* GP_CAPTURE_PRIVATE_H */

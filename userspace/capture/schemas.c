@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What a process's operators may write, from its own library into the recording.
+ * What a process's operators may write, from its own library.
  */
 #include "probe/schemas.h"
 #include "capture/private.h"
@@ -26,21 +26,23 @@ static size_t whole_lines(const char *text, size_t bytes)
 	return last ? (size_t)(last - text) + 1 : 0;
 }
 
-static int write_lines(struct capture *c, const struct member *m, const char *text, size_t bytes)
+static int add_lines(struct member *m, const char *text, size_t bytes)
 {
 	struct {
 		struct gp_ev_schemas ev;
 		char text[LINES_BYTES];
 	} out = {.ev.head = {.kind = GP_EV_SCHEMAS, .process = m->index}};
+	uint64_t event_bytes = sizeof(out.ev) + ((bytes + 7) & ~(size_t)7);
 
 	out.ev.head.time_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	out.ev.bytes = (uint32_t)bytes;
 	memcpy(out.text, text, bytes);
-	return recording_writer__event(c->writer, &out,
-				       sizeof(out.ev) + ((bytes + 7) & ~(size_t)7));
+	buf__add(&m->schemas, &event_bytes, sizeof(event_bytes));
+	buf__add(&m->schemas, &out, event_bytes);
+	return buf__error(&m->schemas);
 }
 
-int capture_write_schemas(struct capture *c, const struct member *m, struct reason *why)
+int capture_read_schemas(struct member *m, struct reason *why)
 {
 	const struct target_library *torch = target_process__library(m->process, "libtorch_cpu.so");
 	CLEANUP(buf__done) struct buf lines = {0};
@@ -59,7 +61,7 @@ int capture_write_schemas(struct capture *c, const struct member *m, struct reas
 		nr = whole_lines(lines.bytes + at, lines.nr - at);
 		if (!nr)
 			break;
-		err = write_lines(c, m, lines.bytes + at, nr);
+		err = add_lines(m, lines.bytes + at, nr);
 	}
 	return err;
 }

@@ -10,11 +10,20 @@
 
 #include <errno.h>
 
+int stacks__init(struct stacks *s, const struct segments *segments)
+{
+	*s = (struct stacks){.segments = segments, .texts = intern__new()};
+	return s->texts ? 0 : -ENOMEM;
+}
+
 void stacks__done(struct stacks *s)
 {
 	hash__done(&s->frame_of);
 	hash__done(&s->number_of);
+	vec_done(&s->frames);
 	kept_stacks__done(&s->kept);
+	intern__free(s->texts);
+	s->texts = NULL;
 }
 
 int64_t stacks__number(struct stacks *s, uint32_t source, uint32_t id)
@@ -33,6 +42,77 @@ int64_t stacks__number(struct stacks *s, uint32_t source, uint32_t id)
 	return err ? (int64_t)err : (int64_t)++s->stacks_nr;
 }
 
+/* ---- into recordings ---- */
+
+static int tell_frame(const struct stacks *s, struct segment *to, uint32_t number)
+{
+	int err;
+
+	if (!number || bits__has(&to->frames, number))
+		return 0;
+	err = bits__set(&to->frames, number);
+	return err ? err
+		   : recording_writer__frame(to->writer, number, &s->frames.items[number - 1]);
+}
+
+static int write_stack(const struct stacks *s, struct segment *to, uint32_t number,
+		       const struct frame_list *list)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < list->nr && !err; i++)
+		err = tell_frame(s, to, list->numbers[i]);
+	return err ? err
+		   : recording_writer__stack(to->writer, number, list->flags, list->numbers,
+					     list->nr);
+}
+
+int stacks__tell(struct stacks *s, struct segment *to, uint32_t number)
+{
+	struct frame_list list;
+	int err;
+
+	if (!number || bits__has(&to->stacks, number))
+		return 0;
+	err = bits__set(&to->stacks, number);
+	if (err || !kept_stacks__get(&s->kept, number, &list))
+		return err;
+	return write_stack(s, to, number, &list);
+}
+
+int stacks__keep(struct stacks *s, uint32_t number, const struct frame_list *list)
+{
+	struct segment *const open[] = {s->segments->now, s->segments->closing};
+	int err = kept_stacks__add(&s->kept, number, list);
+
+	if (err == -ENOSPC)
+		s->numbers_lost_nr++;
+	if (err)
+		return err == -ENOSPC || err == -EEXIST ? 0 : err;
+	for (int i = 0; i < 2 && !err; i++)
+		if (open[i] && !open[i]->broken && bits__has(&open[i]->stacks, number))
+			err = write_stack(s, open[i], number, list);
+	return err;
+}
+
+/* ---- frames ---- */
+
+int64_t stacks__add_frame(struct stacks *s, const struct recording_frame *frame)
+{
+	struct recording_frame copy = *frame;
+
+	if (s->frames.nr + 1 >= RECORDING_STACK_IDS)
+		return 0;
+	copy.file = intern__str(s->texts, frame->file ? frame->file : "");
+	copy.function = intern__str(s->texts, frame->function ? frame->function : "");
+	copy.module = intern__str(s->texts, frame->module ? frame->module : "");
+	copy.build_id = intern__str(s->texts, frame->build_id ? frame->build_id : "");
+	if (!copy.file || !copy.function || !copy.module || !copy.build_id ||
+	    vec_push(&s->frames, copy))
+		return -ENOMEM;
+	return (int64_t)s->frames.nr;
+}
+
 /* Two keys for one place are two frames that look the same; one key for two places cannot be: the
  * parts do not overlap. */
 static uint64_t frame_key(uint16_t process, uint32_t code, int32_t lasti)
@@ -42,12 +122,13 @@ static uint64_t frame_key(uint16_t process, uint32_t code, int32_t lasti)
 }
 
 /* Number of the frame; 0 if it cannot be named. 0 or -errno. */
-static int number_frame(struct stacks *s, struct recording_writer *w, struct python_codes *codes,
-			uint16_t process, const struct gp_stack_frame *frame, uint32_t *ret_number)
+static int number_frame(struct stacks *s, struct python_codes *codes, uint16_t process,
+			const struct gp_stack_frame *frame, uint32_t *ret_number)
 {
 	struct python_place place;
 	const uint64_t *known;
 	uint64_t key;
+	int64_t number;
 	int err = codes ? python_codes__place(codes, frame, &place) : -ENOENT;
 
 	*ret_number = 0;
@@ -59,23 +140,20 @@ static int number_frame(struct stacks *s, struct recording_writer *w, struct pyt
 		*ret_number = (uint32_t)*known;
 		return 0;
 	}
-	if (s->frames_nr + 1 >= RECORDING_STACK_IDS)
-		return 0;
-	err = hash__set(&s->frame_of, key, ++s->frames_nr);
-	if (err)
-		return err;
-	*ret_number = s->frames_nr;
-	return recording_writer__frame(w, s->frames_nr,
-				       &(struct recording_frame){
-					       .kind = RECORDING_FRAME_PYTHON,
-					       .file = place.file,
-					       .function = place.function,
-					       .line = place.line,
-				       });
+	number = stacks__add_frame(s, &(struct recording_frame){
+					      .kind = RECORDING_FRAME_PYTHON,
+					      .file = place.file,
+					      .function = place.function,
+					      .line = place.line,
+				      });
+	if (number <= 0)
+		return (int)number;
+	*ret_number = (uint32_t)number;
+	return hash__set(&s->frame_of, key, (uint64_t)number);
 }
 
-int stacks__put(struct stacks *s, struct recording_writer *w, struct python_codes *codes,
-		uint32_t source, const struct gp_ev_stack *event, size_t bytes)
+int stacks__put(struct stacks *s, struct python_codes *codes, uint32_t source,
+		const struct gp_ev_stack *event, size_t bytes)
 {
 	const struct gp_stack_frame *frames = (const void *)(event + 1);
 	struct frame_list list = {0};
@@ -91,16 +169,12 @@ int stacks__put(struct stacks *s, struct recording_writer *w, struct python_code
 	list.flags = event->head.flags;
 	list.nr = event->frames_nr;
 	for (uint32_t i = 0; i < list.nr && !err; i++) {
-		err = number_frame(s, w, codes, event->head.process, &frames[i], &list.numbers[i]);
+		err = number_frame(s, codes, event->head.process, &frames[i], &list.numbers[i]);
 		if (!err && !list.numbers[i])
 			list.flags |= GP_STACK_INCOMPLETE;
 		list.marks[i] = event->entries[i / 64] >> i % 64 & 1;
 	}
 	if (list.flags && !event->head.flags)
 		s->incomplete_nr++;
-	if (!err && s->keep && source == SOURCE_KERNEL)
-		err = kept_stacks__add(&s->kept, event->stack_id, &list);
-	return err ? err
-		   : recording_writer__stack(w, (uint32_t)number, list.flags, list.numbers,
-					     list.nr);
+	return err ? err : stacks__keep(s, (uint32_t)number, &list);
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Stacks of a capture on their way into the recording: each frame gets a number, is written when it
- * is first used, and stands for one line of one function. Private to this room.
+ * Stacks of a capture: each frame gets a number and stands for one line of one function, each stack
+ * gets a number too, and a recording is told of those that its events refer to. Private to this
+ * room.
  */
 #ifndef GP_CAPTURE_STACKS_H
 #define GP_CAPTURE_STACKS_H
 
 #include "base/hash.h"
+#include "base/intern.h"
+#include "base/vec.h"
 #include "capture/mixed_stacks.h"
-#include "recording/recording.h"
+#include "capture/segment.h"
 #include "wire.h"
 
 struct python_codes;
@@ -18,28 +21,40 @@ struct python_codes;
 #define SOURCE_KERNEL	    0
 #define SOURCE_GUEST(index) (1u + (index))
 
-/* All zero is an empty one. */
 struct stacks {
+	const struct segments *segments; /* borrowed */
+	struct intern *texts;
 	struct hash frame_of;  /* process, code and instruction, mixed -> number of the frame */
 	struct hash number_of; /* source and its id of a stack -> number of the stack */
-	uint32_t frames_nr;    /* numbered 1, 2, ... */
-	uint32_t stacks_nr;    /* likewise */
-	bool keep;	       /* set before the first: native stacks will refer to the kernel's */
-	struct kept_stacks kept;  /* by the kernel's ids */
+	VEC(struct recording_frame) frames; /* by number less 1 */
+	uint32_t stacks_nr;		    /* numbered 1, 2, ... */
+	struct kept_stacks kept;
 	uint64_t incomplete_nr;	  /* stacks with a frame that could not be named, or too many */
-	uint64_t numbers_lost_nr; /* times a stack got no number: there are too many */
+	uint64_t numbers_lost_nr; /* times a stack found no place: there are too many */
 };
 
+/* 0 or -ENOMEM. */
+int stacks__init(struct stacks *s, const struct segments *segments);
 void stacks__done(struct stacks *s);
 
-/* The recording's number of a source's stack `id`, whether or not it was put before. 0: there is
- * none, or (counted) no number is left; or -errno. */
+/* The number of a source's stack `id`, whether or not it was put before. 0: there is none, or
+ * (counted) no number is left; or -errno. */
 int64_t stacks__number(struct stacks *s, uint32_t source, uint32_t id);
 
-/* Writes one stack of `source` and its new frames. `codes` NULL: no frame can be named. `event` has
- * `bytes` bytes, of which nothing but that they hold its head is believed. 0, -EBADMSG if it is no
- * stack, or a writer's error. */
-int stacks__put(struct stacks *s, struct recording_writer *w, struct python_codes *codes,
-		uint32_t source, const struct gp_ev_stack *event, size_t bytes);
+/* An event of this recording refers to the stack: tells it now, or when it is put. 0 or -errno. */
+int stacks__tell(struct stacks *s, struct segment *to, uint32_t number);
+
+/* Takes one stack of `source`. `codes` NULL: no frame can be named. `event` has `bytes` bytes, of
+ * which nothing but that they hold its head is believed. 0, -EBADMSG if it is no stack, or -errno.
+ */
+int stacks__put(struct stacks *s, struct python_codes *codes, uint32_t source,
+		const struct gp_ev_stack *event, size_t bytes);
+
+/* A new frame, copied. Its number; 0 if there are too many; or -errno. */
+int64_t stacks__add_frame(struct stacks *s, const struct recording_frame *frame);
+
+/* Takes the stack of this number, and tells it to the recordings that have referred to it. 0 or
+ * -errno. */
+int stacks__keep(struct stacks *s, uint32_t number, const struct frame_list *list);
 
 #endif /* GP_CAPTURE_STACKS_H */

@@ -5,12 +5,11 @@
  */
 #include "capture/stepped.h"
 
+#include "base/cleanup.h"
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define NEVER	   UINT64_MAX
@@ -23,7 +22,7 @@ struct stepped *stepped__new(const struct schedule *schedule)
 	if (!s)
 		return NULL;
 	s->schedule = *schedule;
-	s->file_since_ns = s->all_on_since_ns = NEVER;
+	s->all_on_since_ns = NEVER;
 	s->finder = step_finder__new();
 	if (s->finder)
 		return s;
@@ -36,7 +35,6 @@ void stepped__free(struct stepped *s)
 	if (!s)
 		return;
 	step_finder__free(s->finder);
-	recording_writer__free(s->closing);
 	buf__done(&s->held);
 	free(s);
 }
@@ -81,65 +79,32 @@ static void want_all(struct capture *c, bool all)
 
 /* ---- recordings ---- */
 
-/* A recording's writer that knows what `from` has been told. */
-static int next_writer(struct capture *c, const char *path, struct recording_writer *from)
-{
-	struct recording_writer *w;
-	struct reason why = {0};
-	int err = recording_writer__new(path, &why, &w);
-
-	if (err) {
-		log_err("%s", why.text);
-		return err;
-	}
-	recording_writer__keep(w);
-	err = recording_writer__inherit(w, from, true);
-	c->writer = w;
-	return err;
-}
-
 static int open_file(struct capture *c, uint64_t since_ns)
 {
-	struct stepped *s = c->stepped;
-	struct recording_writer *from = c->writer;
-	char *path;
+	struct reason why = {0};
 	int err;
 
-	if (s->file_since_ns != NEVER)
+	if (c->segments.now)
 		return 0;
-	path = c->options.cycle_path(c->options.cycle_arg, s->files_nr);
-	err = path ? next_writer(c, path, from) : -ENOMEM;
-	free(path);
-	if (c->writer != from)
-		recording_writer__free(from);
-	s->files_nr += !err;
-	s->file_since_ns = since_ns;
+	err = capture_open_recording(c, &why);
+	if (err)
+		log_err("%s", why.text);
+	c->stepped->file_since_ns = since_ns;
 	return err;
-}
-
-static int meta_number(struct recording_writer *w, const char *key, uint64_t n)
-{
-	char text[24];
-
-	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
-	return recording_writer__meta(w, key, text);
 }
 
 static int begin_recording(struct capture *c, uint64_t time_ns)
 {
 	struct stepped *s = c->stepped;
+	struct segment *now = c->segments.now;
 	const char *marker = step_finder__marker(s->finder);
-	int err;
+	int err = capture_begin_recording(c, time_ns);
 
 	s->recording = true;
-	s->recording_shift = s->shift;
-	c->start_ns = time_ns;
-	c->start_realtime_ns =
-		capture_clock_ns(CLOCK_REALTIME) - (capture_clock_ns(CLOCK_MONOTONIC) - time_ns);
-	err = recording_writer__window(c->writer, time_ns, 0, c->start_realtime_ns);
-	err = err ?: meta_number(c->writer, "steps", s->step + s->shift);
+	now->late_steps_nr = s->shift;
+	err = err ?: capture_write_number(now, "steps", s->step + s->shift);
 	if (marker && *marker)
-		err = err ?: recording_writer__meta(c->writer, "steps_marker", marker);
+		err = err ?: recording_writer__meta(now->writer, "steps_marker", marker);
 	return err;
 }
 
@@ -147,20 +112,14 @@ static int begin_recording(struct capture *c, uint64_t time_ns)
 static int begin_closing(struct capture *c, uint64_t time_ns)
 {
 	struct stepped *s = c->stepped;
-	struct recording_writer *old = c->writer;
 	int err;
 
-	s->closing_start_ns = c->start_ns;
-	s->closing_end_ns = time_ns;
-	s->closing_realtime_ns = c->start_realtime_ns;
-	s->closing_shift = s->recording_shift;
-	s->closing_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	c->segments.closing = TAKE(c->segments.now);
+	c->segments.closing->end_ns = time_ns;
 	s->closing_drained = false;
+	s->closing_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	s->recording = false;
-	s->file_since_ns = NEVER;
-	err = next_writer(c, NULL, old);
-	s->closing = old;
-	err = err ?: meta_number(old, "steps_nr", s->schedule.active);
+	err = capture_write_number(c->segments.closing, "steps_nr", s->schedule.active);
 	collect(c, s->wants_all ? ~(uint32_t)GP_FEATURE_CUPTI : GP_FEATURE_STEPS, s->wants_all);
 	if (s->wants_all)
 		s->all_on_since_ns = NEVER;
@@ -169,16 +128,9 @@ static int begin_closing(struct capture *c, uint64_t time_ns)
 
 static int finish_closing(struct capture *c)
 {
-	struct stepped *s = c->stepped;
-	int err = recording_writer__inherit(s->closing, c->writer, false);
+	int err = capture_end_recording(c, &c->segments.closing);
 
-	err = err
-		      ?: capture_write_end(c, s->closing, s->closing_start_ns, s->closing_end_ns,
-					   s->closing_realtime_ns);
-	recording_writer__free(s->closing);
-	s->closing = NULL;
-	s->whole_nr++;
-	if (s->wants_all)
+	if (c->stepped->wants_all)
 		collect(c, ~0U, true);
 	return err;
 }
@@ -198,9 +150,10 @@ static bool needs_all(const struct stepped *s)
 }
 
 /* All that happens from here on will be in the file. */
-static bool is_ready(const struct stepped *s, uint64_t time_ns)
+static bool is_ready(const struct capture *c, uint64_t time_ns)
 {
-	return !s->closing && s->all_on_since_ns <= time_ns && s->file_since_ns <= time_ns;
+	return !c->segments.closing && c->stepped->all_on_since_ns <= time_ns && c->segments.now &&
+	       c->stepped->file_since_ns <= time_ns;
 }
 
 /* For timeline/: it cannot find a cycle in a few turns. */
@@ -211,7 +164,7 @@ static int put_step(struct capture *c, uint32_t tid, uint64_t time_ns)
 		.cycle_nr = step_finder__cycle(c->stepped->finder),
 	};
 
-	return ev.cycle_nr ? recording_writer__event(c->writer, &ev, sizeof(ev)) : 0;
+	return ev.cycle_nr ? recording_writer__event(c->segments.now->writer, &ev, sizeof(ev)) : 0;
 }
 
 /* A step ends and the next begins. */
@@ -228,7 +181,7 @@ static int boundary(struct capture *c, uint32_t tid, uint64_t time_ns)
 	else
 		s->first_ns = time_ns;
 	if (is_record(schedule_action(&s->schedule, s->step)) && !s->recording) {
-		if (is_ready(s, time_ns)) {
+		if (is_ready(c, time_ns)) {
 			err = err ?: begin_recording(c, time_ns);
 			err = err ?: put_step(c, tid, time_ns);
 		} else {
@@ -265,13 +218,13 @@ void stepped_turn(struct capture *c)
 {
 	struct stepped *s = c->stepped;
 	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC);
-	bool follow = all_guests_follow(c);
+	bool follow = all_guests_follow(c), closing = c->segments.closing;
 
-	if (s->closing && s->closing_drained && !c->failed)
+	if (closing && s->closing_drained && !c->failed)
 		c->failed = finish_closing(c);
-	else if (s->closing && (follow || now - s->closing_asked_ns > GPU_END_NS))
+	else if (closing && (follow || now - s->closing_asked_ns > GPU_END_NS))
 		s->closing_drained = true;
-	else if (!s->closing && s->wants_all && s->all_on_since_ns == NEVER && follow)
+	else if (!closing && s->wants_all && s->all_on_since_ns == NEVER && follow)
 		s->all_on_since_ns = now;
 }
 
@@ -288,20 +241,10 @@ int stepped_start(struct capture *c)
 
 int stepped_stop(struct capture *c)
 {
-	struct stepped *s = c->stepped;
-	int err = s->closing ? finish_closing(c) : 0;
+	int err = c->segments.closing ? finish_closing(c) : 0;
 
-	if (!s->recording)
+	if (err || !c->stepped->recording)
 		return err;
-	s->whole_nr++;
-	return err ?: capture_write_end(c, c->writer, c->start_ns, c->end_ns, c->start_realtime_ns);
-}
-
-uint64_t stepped_shift(const struct capture *c, const struct recording_writer *w)
-{
-	const struct stepped *s = c->stepped;
-
-	if (w == s->closing)
-		return s->closing_shift;
-	return s->recording ? s->recording_shift : s->shift;
+	c->segments.now->end_ns = c->end_ns;
+	return capture_end_recording(c, &c->segments.now);
 }

@@ -17,19 +17,14 @@ struct stepped {
 	struct step_finder *finder;
 	uint64_t step;	/* of the schedule, the one that runs */
 	uint64_t shift; /* the program's steps are so many more, as gpuprof was too slow for them */
-	uint64_t recording_shift, closing_shift; /* as it was when those began */
-	uint64_t first_ns;			 /* when step 0 began; 0: steps are not known yet */
+	uint64_t first_ns;	  /* when step 0 began; 0: steps are not known yet */
 	uint64_t all_on_since_ns; /* everything has been collected since; UINT64_MAX: is not */
-	uint64_t file_since_ns;	  /* the writer has a file since; UINT64_MAX: has none */
+	uint64_t file_since_ns;	  /* there has been a recording to write to since */
 	bool wants_all;
 	bool recording; /* a cycle's active steps run */
 	bool over;
-	uint32_t files_nr; /* cycles that have been given a file */
-	uint32_t whole_nr; /* recordings of cycles, whole or ended early */
-	/* A cycle that has ended and whose last events may still come. */
-	struct recording_writer *closing;
-	uint64_t closing_start_ns, closing_end_ns, closing_realtime_ns, closing_asked_ns;
-	bool closing_drained;
+	uint64_t closing_asked_ns; /* when collectors were asked for the last events of a cycle */
+	bool closing_drained;	   /* and those have been taken */
 	/* Events of the kernel's ring, until those of the collectors of the same time are seen. */
 	struct buf held;
 };
@@ -46,9 +41,6 @@ void stepped_op(struct capture *c, uint32_t source_process, const struct gp_ev_o
 
 /* Between two drains: follows what the collectors do, and finishes recordings. */
 void stepped_turn(struct capture *c);
-
-/* The program's steps are so many more than the schedule's where this recording begins. */
-uint64_t stepped_shift(const struct capture *c, const struct recording_writer *w);
 
 /* The capture stops; every event has been taken. 0 or -errno. */
 int stepped_stop(struct capture *c);

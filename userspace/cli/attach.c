@@ -4,127 +4,14 @@
  * `gpuprof attach`: which processes, then one capture of them.
  */
 #include "base/cleanup.h"
-#include "base/log.h"
-#include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/pids.h"
 #include "cli/record.h"
 #include "cli/record_args.h"
-#include "target/process.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PROCESSES_MAX 1024
-
-struct pids {
-	pid_t *items;
-	size_t nr;
-	size_t cap;
-};
-
-static void cleanup_pids(struct pids *p)
-{
-	vec_done(p);
-}
-
-static int parse_pids(const char *text, struct pids *pids)
-{
-	const char *at = text;
-
-	for (;;) {
-		char *end;
-		long pid;
-
-		errno = 0;
-		pid = strtol(at, &end, 10);
-		if (errno || end == at || pid <= 0 || pid > INT32_MAX || (*end && *end != ','))
-			return options_usage_error(&command_attach,
-						   "--pid takes process ids with commas between "
-						   "them, not '%s'",
-						   text);
-		for (size_t i = 0; i < pids->nr; i++)
-			if (pids->items[i] == (pid_t)pid)
-				return options_usage_error(&command_attach, "%ld is named twice",
-							   pid);
-		if (pids->nr >= PROCESSES_MAX || vec_push(pids, (pid_t)pid))
-			return options_usage_error(&command_attach, "at most %d processes at once",
-						   PROCESSES_MAX);
-		if (!*end)
-			return CLI_DONE;
-		at = end + 1;
-	}
-}
-
-static bool has_torch_or_cuda(const struct target_process *p)
-{
-	return target_process__library(p, "libtorch_cpu.so") ||
-	       target_process__library(p, "libcuda.so");
-}
-
-/* A wrong --pid, such as that of a shell around the training, shows nothing: better said now. */
-static void warn_of_others(const struct pids *pids)
-{
-	for (size_t i = 0; i < pids->nr; i++) {
-		struct target_process *p;
-
-		if (target_process__new(pids->items[i], NULL, &p))
-			continue;
-		if (!has_torch_or_cuda(p))
-			log_warn("process %d (%s) has no PyTorch in it: nothing is seen before it "
-				 "loads it; 'gpuprof list' shows which processes have",
-				 (int)p->pid, p->comm);
-		target_process__free(p);
-	}
-}
-
-static bool matches(const struct target_process *p, const char *pattern)
-{
-	CLEANUP(cleanup_free) char *anywhere = NULL;
-
-	if (!has_torch_or_cuda(p))
-		return false;
-	if (asprintf(&anywhere, "*%s*", pattern) < 0)
-		return false;
-	return !fnmatch(anywhere, p->cmdline ? p->cmdline : p->comm, 0);
-}
-
-static int find_by_name(const char *pattern, struct pids *pids)
-{
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-
-	while (proc && (entry = readdir(proc)) && pids->nr < PROCESSES_MAX) {
-		pid_t pid = (pid_t)atoi(entry->d_name);
-		struct target_process *p;
-
-		if (pid <= 0 || pid == getpid() || target_process__new(pid, NULL, &p))
-			continue;
-		if (matches(p, pattern))
-			(void)vec_push(pids, pid);
-		target_process__free(p);
-	}
-	if (proc)
-		(void)closedir(proc);
-	if (pids->nr)
-		return CLI_DONE;
-	log_err("no process with PyTorch or CUDA in it has '%s' in its command line; 'gpuprof "
-		"list' shows those there are",
-		pattern);
-	return CLI_FAILED;
-}
-
-static int choose(const struct record_args *args, struct pids *pids)
-{
-	if (!args->pids == !args->name)
-		return options_usage_error(&command_attach,
-					   args->pids ? "give --pid or --name, not both"
-						      : "give --pid PID or --name PATTERN");
-	return args->pids ? parse_pids(args->pids, pids) : find_by_name(args->name, pids);
-}
 
 /* Inputs of operators are seen from within the process alone. */
 static int check_shapes(const struct record_args *args)
@@ -163,7 +50,7 @@ int cli_attach(int argc, char **argv)
 	status = check_shapes(&args);
 	if (status)
 		return status;
-	status = choose(&args, &pids);
+	status = pids_choose(&command_attach, args.pids, args.name, &pids);
 	if (status)
 		return status;
 	path = args.output_path ? strdup(args.output_path) : record_default_path(pids.items[0]);
@@ -174,7 +61,7 @@ int cli_attach(int argc, char **argv)
 	options.capture.inject = !args.no_inject;
 	options.may_end = args.name;
 	if (args.pids)
-		warn_of_others(&pids);
+		pids_warn_of_others(&pids);
 	status = record_begin(&options, pids.items, pids.nr, &record);
 	return status ? status : record_finish(record);
 }

@@ -19,9 +19,8 @@
 #include <unistd.h>
 
 const struct command *const cli_commands[] = {
-	&command_attach, &command_run,	  &command_table,
-	&command_export, &command_merge,  &command_ctl,
-	&command_list,	 &command_doctor, NULL,
+	&command_attach, &command_run, &command_top,  &command_table,  &command_export,
+	&command_merge,	 &command_ctl, &command_list, &command_doctor, NULL,
 };
 
 static void print_help(FILE *out)
@@ -32,6 +31,11 @@ static void print_help(FILE *out)
 	for (size_t i = 0; cli_commands[i]; i++)
 		(void)fprintf(out, "  %-10s%s\n", cli_commands[i]->name, cli_commands[i]->summary);
 	(void)fprintf(out, "\n"
+			   "begin with:\n"
+			   "  gpuprof list                                    which processes\n"
+			   "  sudo gpuprof top --pid PID                      what one does now\n"
+			   "  sudo gpuprof attach --pid PID --duration 10     its table, and a "
+			   "recording\n\n"
 			   "  gpuprof SUBCOMMAND --help   options of one\n"
 			   "  gpuprof --version           version of gpuprof and its formats\n\n"
 			   "exit status: 0 done, 1 failed, 2 usage, 3 done but events were lost\n");

@@ -19,7 +19,7 @@ void cli_end_by_signal(int sig);
  * record_args.c). */
 struct command;
 extern const struct command command_attach, command_run, command_table, command_export;
-extern const struct command command_merge, command_ctl, command_list, command_doctor;
+extern const struct command command_merge, command_ctl, command_list, command_doctor, command_top;
 
 /* All of them, NULL-terminated, in the order of help; and the one of that name, or NULL. */
 extern const struct command *const cli_commands[];
@@ -32,6 +32,7 @@ int cli_table(int argc, char **argv);
 int cli_export(int argc, char **argv);
 int cli_merge(int argc, char **argv);
 int cli_ctl(int argc, char **argv);
+int cli_top(int argc, char **argv);
 int cli_list(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 

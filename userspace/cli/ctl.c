@@ -47,15 +47,17 @@ const struct command command_ctl = {
 	.name = "ctl",
 	.summary = "switch a running capture off and on, ask how it goes",
 	.usage = "[--pid PID | --socket PATH] status | stop [cpu|gpu] | start [cpu|gpu] | dump | "
-		 "end",
+		 "rotate | end",
 	.about = "Talks to a gpuprof attach or run. 'stop' switches collection off, which then "
 		 "costs "
 		 "next to nothing, and 'start' on again, both of the CPU's side and of GPUs or of "
 		 "one of them; the time between is no part of the capture. 'status' says how it "
 		 "goes. 'dump' has everything that was recorded so far written, so that the "
-		 "recording can be read while it goes on. 'end' ends the capture as Ctrl-C does.",
+		 "recording can be read while it goes on. 'rotate' begins the next recording of "
+		 "a capture with --rotate or --max-bytes and waits until the one before is whole. "
+		 "'end' ends the capture as Ctrl-C does.",
 	.options = ctl_options,
-	.operand = "what to do: status, stop, start, dump or end",
+	.operand = "what to do: status, stop, start, dump, rotate or end",
 	.min_operands = 1,
 	.max_operands = 2,
 	.complete = COMPLETE_NOTHING,
@@ -124,7 +126,7 @@ static int find_socket(long pid, char **ret_path)
 
 static bool is_command(int nr, char **words)
 {
-	static const char *const alone[] = {"status", "dump", "end", NULL};
+	static const char *const alone[] = {"status", "dump", "rotate", "end", NULL};
 	bool sides = !strcmp(words[0], "start") || !strcmp(words[0], "stop");
 
 	for (size_t i = 0; alone[i]; i++)
@@ -147,7 +149,7 @@ int cli_ctl(int argc, char **argv)
 	if (!is_command(operands, argv + 1))
 		return options_usage_error(&command_ctl,
 					   "'%s%s%s' is none of status, stop [cpu|gpu], start "
-					   "[cpu|gpu], dump and end",
+					   "[cpu|gpu], dump, rotate and end",
 					   argv[1], operands > 1 ? " " : "",
 					   operands > 1 ? argv[2] : "");
 	status = args.socket ? CLI_DONE : find_socket(args.pid, &path);

@@ -188,6 +188,6 @@ int cli_export(int argc, char **argv)
 	if (status != CLI_DONE)
 		return status;
 	status = write_output(&s, &args);
-	lost = shown__losses(&s);
+	lost = shown__losses(&s, false);
 	return status ? status : lost;
 }

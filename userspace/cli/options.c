@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,17 +161,51 @@ static int set_number(const struct parser *p, const struct option_spec *o, const
 
 static int set_seconds(const struct parser *p, const struct option_spec *o, const char *value)
 {
-	double n;
+	static const struct {
+		const char *name;
+		double s;
+	} units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
+	double n, unit = 0;
 	char *end;
 
 	errno = 0;
 	n = strtod(value, &end);
-	if (errno || end == value || *end || !isfinite(n) || n <= 0 || n > 1e9)
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (!strcmp(end, units[i].name))
+			unit = units[i].s;
+	n *= unit;
+	if (errno || end == value || !isfinite(n) || n <= 0 || n > 1e9)
 		return options_usage_error(p->command,
-					   "--%s takes a number of seconds above 0, "
-					   "not '%s'",
+					   "--%s takes a number of seconds above 0 (or of minutes "
+					   "or hours: 5m, 2h), not '%s'",
 					   o->name, value);
 	*(double *)((char *)p->values + o->offset) = n;
+	return 0;
+}
+
+static int set_bytes(const struct parser *p, const struct option_spec *o, const char *value)
+{
+	static const char units[] = "KMGT";
+	unsigned long long n = 0;
+	unsigned int shift = 0;
+	const char *unit;
+	char *end = (char *)value;
+
+	errno = 0;
+	if (*value >= '0' && *value <= '9')
+		n = strtoull(value, &end, 10);
+	unit = *end ? strchr(units, *end) : NULL;
+	if (unit) {
+		shift = 10 * (unsigned int)(unit - units + 1);
+		end++;
+	}
+	if (errno || end == value || *end || n > (unsigned long long)INT64_MAX >> shift ||
+	    n << shift < (unsigned long long)o->min)
+		return options_usage_error(p->command,
+					   "--%s takes a number of bytes such as 64M or 1G, at "
+					   "least %ld, not '%s'",
+					   o->name, o->min, value);
+	*(uint64_t *)((char *)p->values + o->offset) = n << shift;
 	return 0;
 }
 
@@ -181,6 +216,8 @@ static int set_value(const struct parser *p, const struct option_spec *o, const 
 		return set_number(p, o, value);
 	case OPTION_SECONDS:
 		return set_seconds(p, o, value);
+	case OPTION_BYTES:
+		return set_bytes(p, o, value);
 	case OPTION_TEXT:
 		if (!*value)
 			return options_usage_error(p->command, "--%s takes %s, not an empty text",

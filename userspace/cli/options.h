@@ -16,7 +16,8 @@ enum option_kind {
 	OPTION_FLAG,	/* no value; bool */
 	OPTION_TEXT,	/* const char *, into argv */
 	OPTION_NUMBER,	/* long, within min..max */
-	OPTION_SECONDS, /* double, more than 0 */
+	OPTION_SECONDS, /* double, more than 0; 5m and 2h too */
+	OPTION_BYTES,	/* uint64_t, at least min; 64M and 1G too */
 };
 
 /* What a shell offers for a value or an operand. */
@@ -41,7 +42,7 @@ struct option_spec {
 	bool (*known)(const char *value);
 	const char *rule;
 	enum option_complete complete;
-	long min, max; /* of OPTION_NUMBER; both 0: any */
+	long min, max; /* of OPTION_NUMBER, both 0: any; min of OPTION_BYTES */
 	bool hidden;   /* not in --help, completion or manual */
 };
 

@@ -32,6 +32,9 @@ struct record {
 	char *aside; /* where a file of the recording's name is until the capture runs, or NULL */
 	struct capture *capture;
 	struct record_control control;
+	struct rotate rotate;
+	struct flight *flight; /* NULL: no flight recorder */
+	bool rotates;
 	bool progress;
 };
 
@@ -129,8 +132,9 @@ static bool can_write(const char *path)
 		slash[slash == dir] = '\0';
 	if (!access(slash ? dir : ".", W_OK | X_OK))
 		return true;
-	log_err("cannot write '%s': %s; name a file in a directory that you may write", path,
-		strerror(errno));
+	log_err("cannot write '%s': %s; name a file in a directory that is there and that you may "
+		"write to",
+		path, strerror(errno));
 	return false;
 }
 
@@ -170,7 +174,7 @@ static uint32_t stacks_wanted(const char *stack)
 /* NAME.N.EXT of NAME.EXT, where EXT may be two such as json.gz; N counts from 1. NULL: out of
  * memory.
  */
-static char *numbered(const char *path, unsigned int cycle)
+static char *numbered(const char *path, unsigned int nr)
 {
 	const char *base = strrchr(path, '/'), *ext;
 	char *out;
@@ -182,16 +186,15 @@ static char *numbered(const char *path, unsigned int cycle)
 			;
 	if (!ext || ext == base)
 		ext = path + strlen(path);
-	return asprintf(&out, "%.*s.%u%s", (int)(ext - path), path, cycle + 1, ext) < 0 ? NULL
-											: out;
+	return asprintf(&out, "%.*s.%u%s", (int)(ext - path), path, nr + 1, ext) < 0 ? NULL : out;
 }
 
-static char *cycle_path(void *arg, unsigned int cycle)
+static char *recording_path(void *arg, unsigned int nr)
 {
 	const struct record *r = arg;
 	const char *path = r->options.capture.output_path;
 
-	return r->options.many ? numbered(path, cycle) : strdup(path);
+	return r->options.many ? numbered(path, nr) : strdup(path);
 }
 
 static int schedule_from(const struct record_args *args, struct schedule *ret_schedule)
@@ -201,12 +204,6 @@ static int schedule_from(const struct record_args *args, struct schedule *ret_sc
 	if (args->steps && args->schedule) {
 		log_err("--steps and --schedule exclude each other: give active=N,repeat=1 in "
 			"the schedule");
-		return CLI_USAGE;
-	}
-	/* A stack is told once, and each recording has to have it. */
-	if ((args->steps || args->schedule) && args->stack) {
-		log_err("%s and --stack exclude each other for now: record a time with --duration",
-			args->steps ? "--steps" : "--schedule");
 		return CLI_USAGE;
 	}
 	if (args->schedule && schedule_parse(args->schedule, &why, ret_schedule)) {
@@ -259,7 +256,13 @@ int record_options_from(const struct record_args *args, const char *path, const 
 	if (!check_outputs(&options))
 		return CLI_FAILED;
 	status = schedule_from(args, &options.capture.schedule);
-	options.many = options.capture.schedule.active && options.capture.schedule.repeat != 1;
+	if (!status)
+		status = rotate_options_from(args, &options.rotate);
+	if (!status)
+		status = flight_options_from(args, &options.flight, &options.capture.triggers);
+	options.capture.memory |= options.capture.triggers.oom;
+	options.many = rotate_wanted(&options.rotate) || options.capture.triggers.on ||
+		       (options.capture.schedule.active && options.capture.schedule.repeat != 1);
 	*ret_options = options;
 	return status;
 }
@@ -282,7 +285,12 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 		      s.method);
 	if (s.callbacks_nr)
 		(void)fprintf(stderr, ", operators by callback");
-	path = cycle_path((void *)r, 0);
+	if (r->flight) {
+		(void)fprintf(stderr, "), the last %g s in memory; Ctrl-C ends\n",
+			      r->options.flight.seconds);
+		return;
+	}
+	path = recording_path((void *)r, 0);
 	(void)fprintf(stderr, ") into %s%s; Ctrl-C ends\n",
 		      path ? path : r->options.capture.output_path,
 		      r->options.many ? " and so on" : "");
@@ -348,10 +356,11 @@ static void set_aside(struct record *r)
 
 static void put_back(struct record *r, bool ours)
 {
+	CLEANUP(cleanup_free) char *first = recording_path(r, 0);
 	const char *path = r->options.capture.output_path;
 
-	if (ours || r->aside)
-		remove_recording(path);
+	if (first && (ours || r->aside) && (r->rotates || !r->options.many))
+		remove_recording(first);
 	if (r->aside && rename(r->aside, path))
 		log_warn("the earlier '%s' is now '%s'", path, r->aside);
 }
@@ -362,6 +371,8 @@ static void record_free(struct record *r)
 		free(r->aside);
 		control__free(r->control.control);
 		free(r->control.pids);
+		rotate__done(&r->rotate);
+		flight__free(r->flight);
 	}
 	free(r);
 }
@@ -373,6 +384,7 @@ static void listen_for_ctl(struct record *r, const pid_t *pids, size_t pids_nr)
 
 	c->capture = r->capture;
 	c->path = r->options.capture.output_path;
+	c->flight = r->flight;
 	c->pids = malloc(pids_nr * sizeof(*pids));
 	if (!c->pids)
 		return;
@@ -392,11 +404,29 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 	if (!err) {
 		r->options = *options;
 		r->progress = !options->quiet && isatty(STDERR_FILENO);
-		r->options.capture.cycle_path = cycle_path;
-		r->options.capture.cycle_arg = r;
+		if (options->many || options->capture.schedule.active) {
+			r->options.capture.recording_path = recording_path;
+			r->options.capture.recording_arg = r;
+		}
+		r->rotates = rotate_wanted(&options->rotate);
+		rotate__init(&r->rotate, &options->rotate, recording_path, r);
+		if (r->rotates) {
+			r->options.capture.recording_path = rotate_next_path;
+			r->options.capture.recording_arg = &r->rotate;
+			r->options.capture.room =
+				(struct recording_room){rotate_make_room, &r->rotate};
+			r->options.capture.outlive_disk = true;
+		}
+		if (options->capture.triggers.on) {
+			r->flight = flight__new(&options->flight, recording_path, r);
+			if (r->flight)
+				flight__prepare(r->flight, &r->options.capture);
+			else
+				err = reason_set(&why, -ENOMEM, "out of memory");
+		}
 		if (!options->many)
 			set_aside(r);
-		err = capture__new(&r->options.capture, &why, &r->capture);
+		err = err ? err : capture__new(&r->options.capture, &why, &r->capture);
 	}
 	if (!err)
 		err = add_processes(r, pids, &pids_nr, &why);
@@ -448,6 +478,10 @@ static int poll_until_end(struct record *r)
 		}
 		if (!here)
 			break;
+		if (r->rotates)
+			rotate__turn(&r->rotate, r->capture);
+		if (r->flight)
+			flight__turn(r->flight, r->capture);
 		capture__status(r->capture, &s);
 		if (s.over || record_control_turn(&r->control))
 			break;
@@ -465,7 +499,7 @@ static int poll_until_end(struct record *r)
 static void remove_rest(const struct record *r, const struct capture_status *s)
 {
 	for (unsigned int i = s->recordings_nr; i < s->files_nr; i++) {
-		CLEANUP(cleanup_free) char *path = cycle_path((void *)r, i);
+		CLEANUP(cleanup_free) char *path = recording_path((void *)r, i);
 
 		if (path)
 			remove_recording(path);
@@ -501,7 +535,7 @@ static int show_cycles(const struct record *r, const struct capture_status *s)
 	int worst = CLI_DONE;
 
 	for (unsigned int i = 0; i < s->recordings_nr; i++) {
-		CLEANUP(cleanup_free) char *path = cycle_path((void *)r, i);
+		CLEANUP(cleanup_free) char *path = recording_path((void *)r, i);
 		int status = path ? show_one(r, path, i) : CLI_FAILED;
 
 		worst = worst == CLI_DONE || status == CLI_FAILED ? status : worst;
@@ -526,7 +560,7 @@ int record_finish(struct record *r)
 {
 	struct reason why = {0};
 	struct capture_status s;
-	int shown, status;
+	int shown, flight, status;
 
 	if (r->aside && !r->options.capture.schedule.active)
 		(void)unlink(r->aside);
@@ -536,8 +570,13 @@ int record_finish(struct record *r)
 		status = CLI_FAILED;
 	}
 	capture__status(r->capture, &s);
+	flight = r->flight ? flight__end(r->flight, r->capture, r->options.quiet) : CLI_DONE;
 	capture__free(TAKE(r->capture));
-	if (r->options.capture.schedule.active) {
+	if (r->flight) {
+		shown = flight;
+	} else if (r->rotates) {
+		shown = rotate__end(&r->rotate, &s, r->options.quiet);
+	} else if (r->options.capture.schedule.active) {
 		remove_rest(r, &s);
 		if (s.recordings_nr && r->aside)
 			(void)unlink(r->aside);

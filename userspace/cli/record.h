@@ -8,6 +8,8 @@
 #define GP_CLI_RECORD_H
 
 #include "capture/capture.h"
+#include "cli/flight.h"
+#include "cli/rotate.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -24,7 +26,9 @@ struct record_options {
 	long limit;
 	bool json;
 	const char *socket_path; /* for ctl; NULL: its place in the common folder */
-	bool many; /* recordings, one a cycle: their names, and those of outputs, get numbers */
+	struct rotate_options rotate;
+	struct flight_options flight;
+	bool many; /* recordings: their names, and those of outputs, get numbers */
 };
 
 /* Begins: loads, probes the processes, starts. On success the caller goes on with record_finish().

@@ -7,6 +7,7 @@
 
 #include "capture/schedule.h"
 #include "cli/cli.h"
+#include "cli/flight.h"
 #include "cli/show.h"
 #include "timeline/table.h"
 
@@ -49,11 +50,62 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 ARG(schedule),                                                                    \
 		 .value_name = "wait=N,warmup=N,active=N,...",                                     \
 		 .known = is_schedule,                                                             \
-		 .rule = "such as wait=1,warmup=1,active=3,repeat=2,skip_first=10,"                \
+		 .rule = "a list such as wait=1,warmup=1,active=3,repeat=2,skip_first=10,"         \
 			 "skip_first_wait=1, of which active must be given",                       \
 		 .help = "Record steps as torch.profiler.schedule says, each cycle into a "        \
 			 "recording of its own: REC.1.gpuprof, REC.2.gpuprof and so on unless "    \
 			 "repeat=1."},                                                             \
+		{.name = "rotate",                                                                 \
+		 .kind = OPTION_SECONDS,                                                           \
+		 ARG(rotate_s),                                                                    \
+		 .value_name = "SEC",                                                              \
+		 .help = "Begin a new recording every SEC seconds: REC.1.gpuprof, REC.2.gpuprof "  \
+			 "and so on, each whole by itself."},                                      \
+		{.name = "keep",                                                                   \
+		 .kind = OPTION_NUMBER,                                                            \
+		 ARG(keep),                                                                        \
+		 .value_name = "N",                                                                \
+		 .min = 2,                                                                         \
+		 .max = 1000000,                                                                   \
+		 .help = "With --rotate or --max-bytes: keep the last N recordings, remove older " \
+			 "ones."},                                                                 \
+		{.name = "max-bytes",                                                              \
+		 .kind = OPTION_BYTES,                                                             \
+		 ARG(max_bytes),                                                                   \
+		 .value_name = "BYTES",                                                            \
+		 .min = 1 << 20,                                                                   \
+		 .help = "Keep all recordings together below BYTES (1G, 500M) at any time: begin " \
+			 "a new one early, remove the oldest."},                                   \
+		{.name = "flight",                                                                 \
+		 .kind = OPTION_SECONDS,                                                           \
+		 ARG(flight_s),                                                                    \
+		 .value_name = "SEC",                                                              \
+		 .help = "Flight recorder: hold the last SEC seconds in memory and write them, "   \
+			 "REC.1.gpuprof and so on, each time that something sets it off: "         \
+			 "--trigger or 'gpuprof ctl dump'."},                                      \
+		{.name = "flight-bytes",                                                           \
+		 .kind = OPTION_BYTES,                                                             \
+		 ARG(flight_bytes),                                                                \
+		 .value_name = "BYTES",                                                            \
+		 .min = 4 << 20,                                                                   \
+		 .help = "So much memory for that. Default: 64M."},                                \
+		{.name = "trigger",                                                                \
+		 .kind = OPTION_TEXT,                                                              \
+		 ARG(trigger),                                                                     \
+		 .value_name = "slow-step=F,oom,hang=SEC,signal",                                  \
+		 .known = flight_triggers_known,                                                   \
+		 .rule = "a list of slow-step=F (of at least 1), oom, hang=SEC and signal",        \
+		 .help = "What sets it off: a step that takes more than F times the median of "    \
+			 "the "                                                                    \
+			 "100 before, memory that is refused (implies --memory), no step or no "   \
+			 "event for SEC seconds, SIGUSR2 to gpuprof."},                            \
+		{.name = "trigger-apart",                                                          \
+		 .kind = OPTION_SECONDS,                                                           \
+		 ARG(trigger_apart_s),                                                             \
+		 .value_name = "SEC",                                                              \
+		 .help = "What would set it off again sooner than SEC seconds after the last "     \
+			 "time "                                                                   \
+			 "is counted only. Default: 60."},                                         \
 		{.name = "ops",                                                                    \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(ops),                                                                         \
@@ -64,17 +116,6 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .kind = OPTION_FLAG,                                                              \
 		 ARG(memory),                                                                      \
 		 .help = "Record allocations and frees too."},                                     \
-		{.name = "shapes",                                                                 \
-		 .kind = OPTION_FLAG,                                                              \
-		 ARG(shapes),                                                                      \
-		 .help = "Record sizes, types and values of what operators are called with "       \
-			 "(attach only). With --memory also what memory is for: parameters, "      \
-			 "activations, gradients, ..."},                                           \
-		{.name = "flops",                                                                  \
-		 .kind = OPTION_FLAG,                                                              \
-		 ARG(flops),                                                                       \
-		 .help = "Count floating-point operations, from what operators are called with "   \
-			 "(attach only). Implies --shapes."},                                      \
 		{.name = "stack",                                                                  \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(stack),                                                                       \
@@ -108,6 +149,21 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 	{                                                                                          \
 		.name = "ring-bytes", .kind = OPTION_NUMBER, ARG(ring_bytes), .value_name = "N",   \
 		.help = "Size of the kernel's ring.", .min = 4096, .max = 1L << 30, .hidden = true \
+	}
+
+/* Not for `run`, which says why. */
+#define INPUT_OPTIONS(is_hidden)                                                                   \
+	{.name = "shapes",                                                                         \
+	 .kind = OPTION_FLAG,                                                                      \
+	 ARG(shapes),                                                                              \
+	 .help = "Record sizes, types and values of what operators are called with. With "         \
+		 "--memory also what memory is for: parameters, activations, gradients, ...",      \
+	 .hidden = (is_hidden)},                                                                   \
+	{                                                                                          \
+		.name = "flops", .kind = OPTION_FLAG, ARG(flops),                                  \
+		.help = "Count floating-point operations, from what operators are called with. "   \
+			"Implies --shapes.",                                                       \
+		.hidden = (is_hidden)                                                              \
 	}
 
 #define OUTPUT_OPTIONS                                                                             \
@@ -175,12 +231,14 @@ static const struct option_spec attach_options[] = {
 	 .help = "Instead of --pid: every process with PyTorch in it whose command line has "
 		 "PATTERN (a shell pattern) in it."},
 	CAPTURE_OPTIONS,
+	INPUT_OPTIONS(false),
 	OUTPUT_OPTIONS,
 	{0},
 };
 
 static const struct option_spec run_options[] = {
 	CAPTURE_OPTIONS,
+	INPUT_OPTIONS(true),
 	OUTPUT_OPTIONS,
 	{0},
 };

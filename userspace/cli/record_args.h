@@ -9,6 +9,8 @@
 
 #include "cli/options.h"
 
+#include <stdint.h>
+
 struct record_args {
 	const char *pids;  /* "PID[,PID...]", NULL: not given */
 	const char *name;  /* pattern, NULL: not given */
@@ -18,8 +20,15 @@ struct record_args {
 	const char *memory_path;
 	const char *ops; /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
 	bool memory;
-	long steps;	      /* 0: not given */
-	const char *schedule; /* NULL: not given; else one that schedule_parse() takes */
+	long steps;		/* 0: not given */
+	const char *schedule;	/* NULL: not given; else one that schedule_parse() takes */
+	double flight_s;	/* 0: not given */
+	uint64_t flight_bytes;	/* 0: not given */
+	const char *trigger;	/* NULL: not given; else flight_triggers_known() */
+	double trigger_apart_s; /* 0: not given */
+	double rotate_s;	/* 0: not given */
+	long keep;		/* 0: not given */
+	uint64_t max_bytes;	/* 0: not given */
 	bool shapes;
 	bool flops;	   /* implies shapes */
 	const char *stack; /* "python", "native" or "both"; NULL: not given */

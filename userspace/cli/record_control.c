@@ -42,9 +42,12 @@ static void answer_status(struct record_control *r)
 	buf__printf(&text, "recorded %.1f s\nevents %llu\nlost %llu\nbytes %llu\n",
 		    (double)s.running_ns / 1e9, (unsigned long long)s.events_nr,
 		    (unsigned long long)s.lost_nr, (unsigned long long)s.bytes);
+	buf__printf(&text, "recordings %u\nwriting %s\n", s.recordings_nr,
+		    s.unwritten ? "no" : "yes");
+	if (r->flight)
+		buf__printf(&text, "holds %.1f s\n", flight__held(r->flight));
 	if (s.steps_by)
-		buf__printf(&text, "steps %llu\nrecordings %u\n", (unsigned long long)s.steps_nr,
-			    s.recordings_nr);
+		buf__printf(&text, "steps %llu\n", (unsigned long long)s.steps_nr);
 	buf__char(&text, '\0');
 	answer(r, &text);
 }
@@ -64,11 +67,47 @@ static void do_switch(struct record_control *r, const char *side, bool on)
 	r->waited = 0;
 }
 
+static void ask_flight(struct record_control *r)
+{
+	const char *path;
+	bool busy;
+
+	r->dumps_nr = flight__dumps(r->flight, &path, &busy);
+	if (busy) {
+		answer_error(r, "it is writing already; try again in a moment");
+		return;
+	}
+	capture__trigger(r->capture, GP_TRIGGER_ASKED);
+	r->dumping = true;
+}
+
+static void wait_for_dump(struct record_control *r)
+{
+	struct buf text = {0};
+	const char *path;
+	bool busy;
+
+	if (flight__dumps(r->flight, &path, &busy) == r->dumps_nr)
+		return;
+	r->dumping = false;
+	if (!path) {
+		answer_error(r, "it could not be written; gpuprof says why");
+		return;
+	}
+	buf__printf(&text, "ok\n%s\n", path);
+	buf__char(&text, '\0');
+	answer(r, &text);
+}
+
 static void do_dump(struct record_control *r)
 {
 	struct reason why = {0};
 	struct buf text = {0};
 
+	if (r->flight) {
+		ask_flight(r);
+		return;
+	}
 	if (capture__flush(r->capture, &why)) {
 		answer_error(r, why.text);
 		return;
@@ -76,6 +115,34 @@ static void do_dump(struct record_control *r)
 	buf__printf(&text, "ok\n%s\n", r->path);
 	buf__char(&text, '\0');
 	answer(r, &text);
+}
+
+static void do_rotate(struct record_control *r)
+{
+	struct capture_status s;
+	struct reason why = {0};
+
+	capture__status(r->capture, &s);
+	if (capture__rotate(r->capture, &why)) {
+		answer_error(r, why.text);
+		return;
+	}
+	r->rotated_nr = s.recordings_nr + 1;
+	r->waited = 0;
+}
+
+static void wait_for_rotation(struct record_control *r)
+{
+	struct capture_status s;
+
+	capture__status(r->capture, &s);
+	if (s.recordings_nr < r->rotated_nr && r->waited++ < TURNS_MAX)
+		return;
+	if (s.recordings_nr < r->rotated_nr)
+		answer_error(r, "the recording has not ended yet; 'status' tells");
+	else
+		control__answer(r->control, "ok\n");
+	r->rotated_nr = 0;
 }
 
 /* True: the capture is to end. */
@@ -89,6 +156,8 @@ static bool obey(struct record_control *r, const char *command)
 		do_switch(r, command + 5, true);
 	} else if (!strcmp(command, "dump")) {
 		do_dump(r);
+	} else if (!strcmp(command, "rotate")) {
+		do_rotate(r);
 	} else if (!strcmp(command, "end")) {
 		control__answer(r->control, "ok\n");
 		return true;
@@ -118,6 +187,10 @@ bool record_control_turn(struct record_control *r)
 
 	if (r->waiting)
 		wait_for_switch(r);
+	else if (r->dumping)
+		wait_for_dump(r);
+	else if (r->rotated_nr)
+		wait_for_rotation(r);
 	else if (control__take(r->control, command, sizeof(command)))
 		return obey(r, command);
 	return false;

@@ -8,6 +8,7 @@
 
 #include "capture/capture.h"
 #include "cli/control.h"
+#include "cli/flight.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -15,11 +16,15 @@
 struct record_control {
 	struct control *control; /* NULL: nobody can ask */
 	struct capture *capture;
-	const char *path; /* of the recording */
+	const char *path;      /* of the recording */
+	struct flight *flight; /* NULL: none */
+	bool dumping;	       /* someone waits for it */
+	unsigned int dumps_nr; /* those before */
 	pid_t *pids;
 	size_t pids_nr;
-	unsigned int waited; /* turns for a switch to be done */
-	bool waiting;	     /* someone waits for that */
+	unsigned int waited; /* turns for what was asked to be done */
+	bool waiting;	     /* someone waits for a switch */
+	uint32_t rotated_nr; /* someone waits for so many recordings to have ended; 0: nobody */
 };
 
 /* Answers who asks, if anyone does. Called often; true: the capture is to end. */

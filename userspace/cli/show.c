@@ -68,19 +68,6 @@ void shown__done(struct shown *s)
 
 /* ---- losses ---- */
 
-/* Counters of events that happened and are not in the recording. The others tell of what is there
- * but less exact. */
-static bool is_lost_events(const char *name)
-{
-	return !strcmp(name, recording_loss_name(GP_LOSS_RING_FULL)) ||
-	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_FULL)) ||
-	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_LEFT)) ||
-	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_TIME)) ||
-	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_CLOCK)) ||
-	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_DROPPED)) ||
-	       !strcmp(name, recording_loss_name(GP_LOSS_RECORD));
-}
-
 static void cleanup_sink(struct sink **s)
 {
 	sink__free(*s);
@@ -98,18 +85,18 @@ static void tell_steps(const struct shown *s)
 	(void)err;
 }
 
-int shown__losses(const struct shown *s)
+int shown__losses(const struct shown *s, bool zeros)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	const struct timeline *t = s->timeline;
 	int err = sink__new_fd(STDERR_FILENO, &sink);
 
-	err = err ? err : output_losses_text(sink, t);
+	err = err ? err : output_losses_text(sink, t->losses.items, t->losses.nr, zeros);
 	err = err ? err : sink__finish(sink);
 	/* Nobody reads stderr: nothing to tell it to. */
 	(void)err;
 	for (size_t i = 0; i < t->losses.nr; i++)
-		if (t->losses.items[i].count && is_lost_events(t->losses.items[i].name))
+		if (t->losses.items[i].count && output_loss_is_events(t->losses.items[i].name))
 			return CLI_LOST;
 	return CLI_DONE;
 }
@@ -389,6 +376,8 @@ static int write_table(const struct shown *s, const struct table *table,
 						  .top_level = o->top_level};
 	int err = sink__new_fd(STDOUT_FILENO, &sink);
 
+	if (!err && !o->json && !o->csv)
+		err = output_triggers_text(sink, s->timeline);
 	if (!err && o->json)
 		err = output_table_json(sink, s->timeline, table, o->limit);
 	else if (!err && o->csv)
@@ -455,6 +444,6 @@ int show_recording(const char *path, const struct show_options *options)
 	}
 	if (options->tell_steps)
 		tell_steps(&s);
-	next = shown__losses(&s);
+	next = shown__losses(&s, options->losses);
 	return status ? status : next;
 }

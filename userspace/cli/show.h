@@ -28,6 +28,7 @@ struct show_options {
 	const char *time_unit;
 	bool steps; /* a row for them, also where the recording was not made by steps */
 	const char *header;
+	bool losses; /* name those that are zero, too */
 };
 
 /* Prints the table to stdout and the losses to stderr, and writes the files. Logs what fails.
@@ -52,9 +53,9 @@ int shown__open(struct shown *s, const char *path);
 int shown__open_steps(struct shown *s, const char *path);
 void shown__done(struct shown *s);
 
-/* Prints the losses to stderr; returns CLI_LOST if there were events that never arrived, else
- * CLI_DONE. */
-int shown__losses(const struct shown *s);
+/* Prints the losses to stderr, with `zeros` the names of counters that are zero too; returns
+ * CLI_LOST if there were events that never arrived, else CLI_DONE. */
+int shown__losses(const struct shown *s, bool zeros);
 
 /* Write one output to a file that appears when it is whole, or to stdout if the path is "-". Log
  * what fails; return CLI_DONE or CLI_FAILED. */

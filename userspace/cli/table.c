@@ -82,6 +82,10 @@ static const struct option_spec table_options[] = {
 	 .offset = SHOW(steps),
 	 .help = "A row ProfilerStep* for the steps that were found, as torch.profiler has it with "
 		 "a schedule. Recordings made with --steps or --schedule have it always."},
+	{.name = "losses",
+	 .kind = OPTION_FLAG,
+	 .offset = SHOW(losses),
+	 .help = "Name the counters of losses that are zero, too."},
 	{.name = "time-unit",
 	 .kind = OPTION_TEXT,
 	 .offset = SHOW(time_unit),

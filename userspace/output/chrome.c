@@ -8,6 +8,7 @@
 
 #include "output/flow.h"
 #include "output/stack_text.h"
+#include "output/triggers.h"
 
 #include <errno.h>
 
@@ -209,6 +210,34 @@ static int write_memory(struct chrome *c)
 	return err;
 }
 
+static void write_triggers(struct chrome *c)
+{
+	for (size_t i = 0; i < c->t->triggers.nr; i++) {
+		const struct tl_trigger *x = &c->t->triggers.items[i];
+		struct buf words = {0};
+
+		if (x->thread != TL_NONE && !chrome_shows_thread(c, x->thread))
+			continue;
+		trigger_words(&words, c->t, x);
+		chrome_begin(c);
+		buf__printf(&c->out,
+			    "{\"ph\":\"i\",\"cat\":\"trigger\",\"s\":\"g\",\"name\":"
+			    "\"Trigger: %s\"",
+			    trigger_name(x));
+		if (x->thread != TL_NONE) {
+			chrome_where(c, x->thread, x->told.head.time_ns);
+		} else {
+			chrome_lit(&c->out, ",\"pid\":\"\",\"tid\":\"\",\"ts\":");
+			buf__us(&c->out, chrome_time(c, x->told.head.time_ns));
+		}
+		chrome_lit(&c->out, ",\"args\":{\"why\":");
+		buf__json(&c->out, words.bytes ? words.bytes : "");
+		chrome_lit(&c->out, "}}");
+		c->out.err = c->out.err ? c->out.err : buf__error(&words);
+		buf__done(&words);
+	}
+}
+
 static void write_end(struct chrome *c, const char *name)
 {
 	chrome_begin(c);
@@ -239,6 +268,7 @@ static int write_all(struct chrome *c, const char *name)
 		err = write_memory(c);
 	if (err)
 		return err;
+	write_triggers(c);
 	write_end(c, name);
 	return chrome_drain(c, true);
 }

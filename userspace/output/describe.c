@@ -95,10 +95,15 @@ static double callback_cost(const struct timeline *t)
 		       : 0;
 }
 
+double describe_cost_ns(const struct timeline *t)
+{
+	return cost(t, "probe_hits", "probe_ns_per_hit") + callback_cost(t);
+}
+
 void describe_overhead(struct buf *out, const struct timeline *t)
 {
 	double wall_ns = (double)(t->end_ns - t->start_ns - t->paused_ns);
-	double cost_ns = cost(t, "probe_hits", "probe_ns_per_hit") + callback_cost(t);
+	double cost_ns = describe_cost_ns(t);
 	bool first = true;
 
 	buf__char(out, '{');

@@ -1,40 +1,53 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The counters of what went missing, as a paragraph under the table: every one of them, zeros too.
- * The names are those of the JSON outputs. They come from a file that anyone may have written, so
- * nothing in them reaches a terminal but printable ASCII.
+ * The counters of what went missing, as a paragraph under the table: those above zero always, the
+ * others by number or by name. The names are those of the JSON outputs. They come from a file that
+ * anyone may have written, so nothing in them reaches a terminal but printable ASCII.
  */
 #include "output/output.h"
+
+#include <string.h>
 
 #include "base/banned.h"
 
 #define LINE_COLUMNS 100
 #define INDENT	     "  "
 
-static uint64_t counters_above_zero(const struct timeline *t)
+bool output_loss_is_events(const char *name)
 {
-	uint64_t nr = 0;
-
-	for (size_t i = 0; i < t->losses.nr; i++)
-		nr += t->losses.items[i].count != 0;
-	return nr;
+	return !strcmp(name, recording_loss_name(GP_LOSS_RING_FULL)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_FULL)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_LEFT)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_TIME)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_CLOCK)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_DROPPED)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_RECORD));
 }
 
-static void add_title(struct buf *b, const struct timeline *t)
+static size_t above_zero(const struct tl_loss *losses, size_t nr)
 {
-	uint64_t above = counters_above_zero(t);
+	size_t above = 0;
 
-	if (!t->losses.nr) {
-		buf__str(b, "losses: not counted in this recording\n");
-		return;
-	}
-	buf__str(b, "losses: ");
-	if (!above)
-		buf__str(b, "none");
+	for (size_t i = 0; i < nr; i++)
+		above += losses[i].count != 0;
+	return above;
+}
+
+static void add_title(struct buf *b, size_t above, size_t nr, bool zeros)
+{
+	if (!nr)
+		buf__str(b, "losses: not counted in this recording");
+	else if (above)
+		buf__printf(b, "losses: %zu of %zu counters above zero; gpuprof(1) explains them",
+			    above, nr);
+	else if (zeros)
+		buf__str(b, "losses: none");
 	else
-		buf__printf(b, "%llu of %zu counters above zero; gpuprof(1) explains them",
-			    (unsigned long long)above, t->losses.nr);
+		buf__printf(b,
+			    "losses: none (%zu counters are zero; 'gpuprof table REC --losses' "
+			    "lists them)",
+			    nr);
 	buf__char(b, '\n');
 }
 
@@ -59,21 +72,20 @@ static void add_piece(struct buf *b, size_t *column, const struct buf *piece)
 }
 
 /* "  name: count, name: count", or of those that are zero "  zero: name, name". */
-static void add_counters(struct buf *b, const struct timeline *t, bool zeros, uint64_t nr)
+static void add_counters(struct buf *b, const struct tl_loss *losses, size_t losses_nr, bool zeros,
+			 size_t nr)
 {
 	struct buf piece = {};
 	size_t column = 0;
 
 	if (zeros && nr)
 		buf__str(&piece, "zero: ");
-	for (size_t i = 0; i < t->losses.nr && nr; i++) {
-		const struct tl_loss *loss = &t->losses.items[i];
-
-		if (!loss->count != zeros)
+	for (size_t i = 0; i < losses_nr && nr; i++) {
+		if (!losses[i].count != zeros)
 			continue;
-		add_name(&piece, loss);
+		add_name(&piece, &losses[i]);
 		if (!zeros)
-			buf__printf(&piece, ": %llu", (unsigned long long)loss->count);
+			buf__printf(&piece, ": %llu", (unsigned long long)losses[i].count);
 		if (--nr)
 			buf__char(&piece, ',');
 		add_piece(b, &column, &piece);
@@ -84,14 +96,16 @@ static void add_counters(struct buf *b, const struct timeline *t, bool zeros, ui
 	buf__done(&piece);
 }
 
-int output_losses_text(struct sink *s, const struct timeline *t)
+int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, bool zeros)
 {
+	size_t above = above_zero(losses, nr);
 	struct buf b = {};
 	int err;
 
-	add_title(&b, t);
-	add_counters(&b, t, false, counters_above_zero(t));
-	add_counters(&b, t, true, t->losses.nr - counters_above_zero(t));
+	add_title(&b, above, nr, zeros);
+	add_counters(&b, losses, nr, false, above);
+	if (zeros)
+		add_counters(&b, losses, nr, true, nr - above);
 	err = buf__error(&b);
 	if (!err)
 		err = sink__write(s, b.bytes, b.nr);

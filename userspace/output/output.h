@@ -93,12 +93,21 @@ int output_snapshot(struct sink *s, const struct timeline *t, uint32_t process);
 /* What PyTorch Lightning's SimpleProfiler prints, one report for each process. */
 int output_actions(struct sink *s, const struct timeline *t);
 
+/* What set off the flight recorder that wrote the recording, a line each, and for a hang where the
+ * threads were; nothing if it was written by none. */
+int output_triggers_text(struct sink *s, const struct timeline *t);
+
 /* Requests for memory that were refused, and what held it then; nothing if there were none. */
 int output_out_of_memory_text(struct sink *s, const struct timeline *t);
 
-/* The counters: one line that says whether any is above zero, then those as "name: count", then the
- * names of those that are zero, in lines of at most 100 columns. cli/ prints it after each run. */
-int output_losses_text(struct sink *s, const struct timeline *t);
+/* The counters: one line that says whether any is above zero, then those as "name: count"; with
+ * `zeros` the names of the others too, in lines of at most 100 columns. cli/ prints it after each
+ * run. */
+int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, bool zeros);
+
+/* Whether a counter is of events that happened and are not in the recording. The others tell of
+ * what is there but less exact. */
+bool output_loss_is_events(const char *name);
 
 /* One line for each process with steps, or one that says that there are none. */
 int output_steps_text(struct sink *s, const struct timeline *t);

@@ -17,6 +17,7 @@
 #include "output/flow.h"
 #include "output/memory_usage.h"
 #include "output/stack_text.h"
+#include "output/triggers.h"
 
 /* The top byte of a track's or flow's number says of what it is. */
 enum number_kind {
@@ -29,6 +30,7 @@ enum number_kind {
 	OF_LAUNCH = 7,
 	OF_BACKWARD = 8,
 	OF_LOSSES = 9,
+	OF_TRIGGERS = 10,
 };
 
 /* In struct open: the index is that of an API call. */
@@ -413,6 +415,30 @@ static void put_losses(struct writer *w)
 	}
 }
 
+/* On a row of their own, above all. */
+static void put_triggers(struct writer *w)
+{
+	struct perfetto_event e = {
+		.type = PERFETTO_INSTANT,
+		.track = number_of(OF_TRIGGERS, 0),
+		.category = "trigger",
+	};
+
+	if (!w->t->triggers.nr)
+		return;
+	perfetto__track(w->p, &(struct perfetto_track){.uuid = e.track, .name = "triggers"});
+	for (size_t i = 0; i < w->t->triggers.nr; i++) {
+		const struct tl_trigger *x = &w->t->triggers.items[i];
+
+		buf__clear(&w->text);
+		buf__printf(&w->text, "%s: ", trigger_name(x));
+		trigger_words(&w->text, w->t, x);
+		e.time_ns = x->told.head.time_ns;
+		e.name = w->text.bytes;
+		perfetto__event(w->p, &e);
+	}
+}
+
 static int write_all(struct writer *w)
 {
 	int err = flow_find(w->t, &w->flow);
@@ -426,6 +452,7 @@ static int write_all(struct writer *w)
 			put_work(w, &w->t->gpu.work.items[i]);
 	if (!w->err)
 		put_memory(w);
+	put_triggers(w);
 	put_losses(w);
 	err = w->err ? w->err : buf__error(&w->text);
 	return err ? err : perfetto__flush(w->p);

@@ -9,6 +9,7 @@
 #include "output/out_of_memory.h"
 #include "output/output.h"
 #include "output/stack_text.h"
+#include "output/triggers.h"
 
 #include "base/banned.h"
 
@@ -155,6 +156,10 @@ static void capture_part(struct buf *out, const struct timeline *t)
 	if (t->gpu.any) {
 		buf__str(out, ",\n  \"gpu\": ");
 		describe_gpu(out, t);
+	}
+	if (t->triggers.nr) {
+		buf__str(out, ",\n  \"triggers\": ");
+		describe_triggers(out, t);
 	}
 	if (t->out_of_memory.nr) {
 		int err;

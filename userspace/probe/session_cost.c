@@ -24,10 +24,32 @@ static uint64_t clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+static void add_program(const struct bpf_program *program, uint64_t *runs, uint64_t *ns)
+{
+	struct bpf_prog_info info = {0};
+	__u32 bytes = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes))
+		return;
+	*runs += info.run_cnt;
+	*ns += info.run_time_ns;
+}
+
+/* What the kernel has timed of the session's programs since they were loaded. */
+static struct timed_runs timed_runs(const struct probe_session *s)
+{
+	struct timed_runs all = {0};
+
+	for (enum program i = 0; i < PROGRAMS_NR; i++)
+		add_program(session_program(s->bpf, i), &all.nr, &all.ns);
+	return all;
+}
+
 void session_time_begin(struct probe_session *s)
 {
 	if (s->stats_fd >= 0)
 		return;
+	s->runs_before = timed_runs(s);
 	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	s->stats_end_ns = clock_ns() + STATS_NS;
 	if (s->stats_fd < 0) {
@@ -49,23 +71,12 @@ void session_time_check(struct probe_session *s)
 		session_time_end(s);
 }
 
-static void add_program(const struct bpf_program *program, uint64_t *runs, uint64_t *ns)
-{
-	struct bpf_prog_info info = {0};
-	__u32 bytes = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes))
-		return;
-	*runs += info.run_cnt;
-	*ns += info.run_time_ns;
-}
-
 void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_cost)
 {
 	struct probe_cost cost = {.trap_ns = s->trap_cost.ns,
 				  .trap_stepped_ns = s->trap_cost.stepped_ns};
+	struct timed_runs runs = timed_runs(s);
 	struct counters c;
-	uint64_t ns = 0;
 
 	session_counters(s, &c);
 	/* An op that an exception ended was closed by the hit of another. */
@@ -73,10 +84,9 @@ void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_c
 		    c.losses[GP_LOSS_OPEN_AT_START] + c.losses[GP_LOSS_RECORD] +
 		    c.losses[GP_LOSS_DEPTH] + c.other_hits;
 	cost.hits_stepped = c.stepped_hits < cost.hits ? c.stepped_hits : cost.hits;
-	for (enum program i = 0; i < PROGRAMS_NR; i++)
-		add_program(session_program(s->bpf, i), &cost.program_runs, &ns);
+	cost.program_runs = runs.nr - s->runs_before.nr;
 	if (cost.program_runs)
-		cost.program_ns = ns / cost.program_runs;
+		cost.program_ns = (runs.ns - s->runs_before.ns) / cost.program_runs;
 	if (cost.hits && cost.program_runs && cost.trap_ns &&
 	    (cost.trap_stepped_ns || !cost.hits_stepped))
 		cost.ns_per_hit =

@@ -35,6 +35,10 @@ struct node_table {
 #define GROUP_OTHER 4
 
 /* One file probed in one process. */
+struct timed_runs {
+	uint64_t nr, ns;
+};
+
 struct attachment {
 	uint16_t process_index;
 	uint32_t groups; /* GROUP_OTHER and enum probe_group bits: not another attachment's */
@@ -78,6 +82,8 @@ struct probe_session {
 	struct trap_cost trap_cost;
 	struct link_set trap_links;
 	int stats_fd; /* while the kernel times the programs, else -1 */
+	/* What it had timed before, as someone else wanted it: of the calibration, say. */
+	struct timed_runs runs_before;
 	uint64_t stats_end_ns;
 };
 

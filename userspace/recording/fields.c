@@ -22,7 +22,19 @@ static const struct event_fields api = {
 	.instances = {AT(gp_ev_api, instance)},
 	.name = AT(gp_ev_api, name_id),
 	.stack = AT(gp_ev_api, stack_id),
+	.kernel_name = AT(gp_ev_api_call, kernel_name_id),
 };
+static const struct event_fields cuda_memory = {
+	.instances = {AT(gp_ev_cuda_memory, instance)},
+	.name = AT(gp_ev_cuda_memory, name_id),
+	.stack = AT(gp_ev_cuda_memory, stack_id),
+};
+static const struct event_fields collective = {
+	.times = {AT(gp_ev_collective, start_ns)},
+	.instances = {AT(gp_ev_collective, instance)},
+	.name = AT(gp_ev_collective, name_id),
+};
+static const struct event_fields overhead = {.times = {AT(gp_ev_overhead, start_ns)}};
 static const struct event_fields kernel = {
 	.times = {AT(gp_ev_kernel, start_ns), AT(gp_ev_kernel, queued_ns)},
 	.name = AT(gp_ev_kernel, name_id),
@@ -32,6 +44,8 @@ static const struct event_fields pause_fields = {.times = {AT(gp_ev_pause, start
 static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
 static const struct event_fields inputs = {.inputs = AT(gp_ev_inputs, inputs_id)};
 static const struct event_fields tensors = {.instances = {AT(gp_ev_tensors, instance)}};
+static const struct event_fields trigger = {.times = {AT(gp_ev_trigger, start_ns)}};
+static const struct event_fields thread_stack = {.stack = AT(gp_ev_thread_stack, stack_id)};
 static const struct event_fields none;
 
 const struct event_fields *recording_event_fields(uint8_t kind)
@@ -43,6 +57,16 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &memory;
 	case GP_EV_API:
 		return &api;
+	case GP_EV_CUDA_MEMORY:
+		return &cuda_memory;
+	case GP_EV_COLLECTIVE:
+		return &collective;
+	case GP_EV_OVERHEAD:
+		return &overhead;
+	case GP_EV_TRIGGER:
+		return &trigger;
+	case GP_EV_THREAD_STACK:
+		return &thread_stack;
 	case GP_EV_KERNEL:
 		return &kernel;
 	case GP_EV_GPU_MEMORY:

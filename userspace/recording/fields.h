@@ -21,7 +21,9 @@ struct event_fields {
 	uint16_t instances[EVENT_FIELDS_MAX]; /* u64, of ops */
 	uint16_t name;			      /* u32, id of a name */
 	uint16_t stack;			      /* u32, id of a stack */
-	uint16_t inputs; /* u32, id of a list of inputs; only where the event is long enough */
+	/* Only where the event is long enough: u32, id of a list of inputs; u32, id of a name. */
+	uint16_t inputs;
+	uint16_t kernel_name;
 };
 
 /* Those of a kind; NULL for an unknown one. */

@@ -46,6 +46,8 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_COLLECTIVE] = sizeof(struct gp_ev_collective),
 		[GP_EV_DEVICE] = sizeof(struct gp_ev_device),
 		[GP_EV_OVERHEAD] = sizeof(struct gp_ev_overhead),
+		[GP_EV_TRIGGER] = sizeof(struct gp_ev_trigger),
+		[GP_EV_THREAD_STACK] = sizeof(struct gp_ev_thread_stack),
 		[GP_EV_CUDA_MEMORY] = sizeof(struct gp_ev_cuda_memory),
 	};
 
@@ -86,6 +88,7 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_UNWIND_RULE] = "unwind_rule",
 		[GP_LOSS_UNWIND_HARD] = "unwind_hard",
 		[GP_LOSS_UNWIND_MEMORY] = "unwind_memory",
+		[GP_LOSS_UNWRITTEN] = "unwritten",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";

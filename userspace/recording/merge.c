@@ -7,13 +7,14 @@
  */
 #include "recording/merge.h"
 
-#include "base/buf.h"
+#include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/vec.h"
 #include "recording/fields.h"
 #include "recording/format.h"
+#include "recording/merge_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,35 +24,6 @@
 /* High halves of instances: the top bit is free for whoever numbers ops in the process. */
 #define THREADS_MAX 0x80000000U
 
-struct part {
-	struct recording *rec;
-	const char *boot_id; /* "": not known */
-	uint64_t start_ns, end_ns;
-	int64_t to_realtime_ns;
-	int64_t shift_ns; /* added to its times */
-	/* From its numbers to the result's. */
-	struct hash processes, names, frames, stacks, inputs, threads;
-};
-
-struct merge {
-	struct recording_writer *w;
-	struct reason *why;
-	VEC(struct part) parts;
-	struct part *part; /* the one at hand */
-	struct intern *texts;
-	struct hash process_of; /* interned identity -> number */
-	struct hash name_of;	/* interned name and overload -> number */
-	struct hash loss_of;	/* interned name -> index in losses */
-	VEC(struct merged_loss) losses;
-	uint32_t processes_nr, names_nr, frames_nr, stacks_nr, inputs_nr, threads_nr;
-	uint64_t dropped_nr; /* events whose time does not fit into the result's */
-};
-
-struct merged_loss {
-	const char *name;
-	uint64_t count;
-};
-
 static void merge__done(struct merge *m)
 {
 	for (size_t i = 0; i < m->parts.nr; i++) {
@@ -59,10 +31,12 @@ static void merge__done(struct merge *m)
 
 		hash__done(&p->processes);
 		hash__done(&p->names);
-		hash__done(&p->frames);
-		hash__done(&p->stacks);
-		hash__done(&p->inputs);
-		hash__done(&p->threads);
+		hash__done(&p->own.frames);
+		hash__done(&p->own.stacks);
+		hash__done(&p->own.inputs);
+		hash__done(&p->own.threads);
+		bits__done(&p->own.told_stacks);
+		bits__done(&p->own.told_inputs);
 	}
 	vec_done(&m->parts);
 	vec_done(&m->losses);
@@ -90,22 +64,13 @@ static void part__init(struct part *p, struct recording *rec)
 	p->to_realtime_ns = (int64_t)(realtime_ns - p->start_ns);
 }
 
-static bool one_clock(const struct merge *m)
-{
-	for (size_t i = 0; i < m->parts.nr; i++)
-		if (!*m->parts.items[i].boot_id ||
-		    strcmp(m->parts.items[i].boot_id, m->parts.items[0].boot_id) != 0)
-			return false;
-	return true;
-}
-
 /* Times only ever grow by the shift: the clock of the result is that of the machine that has been
  * up longest, which is the smallest distance to the time of day. */
 static void set_shifts(struct merge *m)
 {
 	int64_t least_ns = INT64_MAX;
 
-	if (one_clock(m))
+	if (merge_one_clock(m))
 		return;
 	for (size_t i = 0; i < m->parts.nr; i++)
 		if (m->parts.items[i].to_realtime_ns < least_ns)
@@ -126,6 +91,25 @@ static int by_start(const void *a, const void *b)
 	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
+/* Parts of one capture share its numbers; the parts stay where they are from here on. */
+static void set_numbers(struct merge *m)
+{
+	for (size_t i = 0; i < m->parts.nr; i++) {
+		struct part *p = &m->parts.items[i];
+		const char *id = recording__meta(p->rec, "capture_id");
+
+		p->numbers = &p->own;
+		for (size_t j = 0; id && j < i; j++) {
+			const char *other = recording__meta(m->parts.items[j].rec, "capture_id");
+
+			if (!other || strcmp(other, id))
+				continue;
+			p->numbers = m->parts.items[j].numbers;
+			break;
+		}
+	}
+}
+
 static int write_window(struct merge *m)
 {
 	const struct part *first = &m->parts.items[0];
@@ -137,109 +121,6 @@ static int write_window(struct merge *m)
 	return recording_writer__window(m->w, first->start_ns, end_ns,
 					first->start_ns + (uint64_t)first->to_realtime_ns -
 						(uint64_t)first->shift_ns);
-}
-
-/* ---- what recordings say of themselves ---- */
-
-/* What all parts say alike stands as it is; where they differ, each one's in turn. */
-static int write_meta(struct merge *m, const char *key)
-{
-	CLEANUP(buf__done) struct buf all = {0};
-	const char *last = NULL;
-
-	for (size_t i = 0; i < m->parts.nr; i++) {
-		const char *value = recording__meta(m->parts.items[i].rec, key);
-
-		if (!value || (last && !strcmp(value, last)))
-			continue;
-		buf__str(&all, last ? ", " : "");
-		buf__str(&all, value);
-		last = value;
-	}
-	return buf__error(&all) ? -ENOMEM
-				: recording_writer__meta(m->w, key, all.bytes ? all.bytes : "");
-}
-
-/* The result is whole, and what is in it is not. */
-static int write_damage(struct merge *m)
-{
-	CLEANUP(buf__done) struct buf all = {0};
-
-	for (size_t i = 0; i < m->parts.nr; i++) {
-		const char *damage = recording__damage(m->parts.items[i].rec);
-
-		if (damage)
-			buf__printf(&all, "%spart %zu: %s", all.nr ? "; " : "", i + 1, damage);
-	}
-	if (buf__error(&all))
-		return -ENOMEM;
-	return all.nr ? recording_writer__meta(m->w, "damage", all.bytes) : 0;
-}
-
-static int write_metas(struct merge *m)
-{
-	char nr[24];
-	int err;
-
-	for (size_t i = 0; i < m->parts.nr; i++) {
-		const struct recording *rec = m->parts.items[i].rec;
-
-		for (size_t j = 0; j < recording__metas(rec); j++) {
-			const char *key, *value;
-
-			recording__meta_at(rec, j, &key, &value);
-			err = write_meta(m, key);
-			if (err)
-				return err;
-		}
-	}
-	(void)snprintf(nr, sizeof(nr), "%zu", m->parts.nr);
-	err = recording_writer__meta(m->w, "merged", nr);
-	err = err ? err : write_damage(m);
-	return err ? err
-		   : recording_writer__meta(m->w, "clocks", one_clock(m) ? "one" : "time of day");
-}
-
-static int add_loss(struct merge *m, const char *text, uint64_t count)
-{
-	const char *name = intern__str(m->texts, text);
-	uint64_t *known = name ? hash__find(&m->loss_of, (uintptr_t)name) : NULL;
-
-	if (!name)
-		return -ENOMEM;
-	if (known) {
-		m->losses.items[*known].count += count;
-		return 0;
-	}
-	if (hash__set(&m->loss_of, (uintptr_t)name, m->losses.nr))
-		return -ENOMEM;
-	return vec_push(&m->losses, ((struct merged_loss){name, count}));
-}
-
-static int write_losses(struct merge *m)
-{
-	for (size_t i = 0; i < m->parts.nr; i++) {
-		const struct recording *rec = m->parts.items[i].rec;
-
-		for (size_t j = 0; j < recording__losses(rec); j++) {
-			uint64_t count;
-			const char *name = recording__loss_at(rec, j, &count);
-			int err = add_loss(m, name, count);
-
-			if (err)
-				return err;
-		}
-	}
-	if (m->dropped_nr && add_loss(m, recording_loss_name(GP_LOSS_RECORD), m->dropped_nr))
-		return -ENOMEM;
-	for (size_t i = 0; i < m->losses.nr; i++) {
-		int err = recording_writer__loss(m->w, m->losses.items[i].name,
-						 m->losses.items[i].count);
-
-		if (err)
-			return err;
-	}
-	return 0;
 }
 
 /* ---- processes ---- */
@@ -336,7 +217,7 @@ static int move_name(struct merge *m, uint32_t *id)
 {
 	const uint64_t *known = hash__find(&m->part->names, *id);
 	const char *name, *overload;
-	uint32_t number;
+	uint32_t number = 0;
 	int err;
 
 	if (known) {
@@ -352,7 +233,8 @@ static int move_name(struct merge *m, uint32_t *id)
 
 static int move_frame(struct merge *m, uint32_t *id)
 {
-	const uint64_t *known = hash__find(&m->part->frames, *id);
+	struct hash *frames = &m->part->numbers->frames;
+	const uint64_t *known = hash__find(frames, *id);
 	struct recording_frame frame;
 
 	if (known) {
@@ -362,26 +244,21 @@ static int move_frame(struct merge *m, uint32_t *id)
 	if (m->frames_nr + 1 >= RECORDING_STACK_IDS)
 		return too_many(m, "frames");
 	frame = recording__frame(m->part->rec, *id);
-	if (hash__set(&m->part->frames, *id, ++m->frames_nr))
+	if (hash__set(frames, *id, ++m->frames_nr))
 		return -ENOMEM;
 	*id = m->frames_nr;
 	return recording_writer__frame(m->w, *id, &frame);
 }
 
-static int move_stack(struct merge *m, uint32_t *id)
+/* One that is not in its recording is not in the result either, unless another recording of that
+ * capture has it. */
+static int tell_stack(struct merge *m, uint32_t id, uint32_t number)
 {
-	const uint64_t *known = hash__find(&m->part->stacks, *id);
 	uint32_t moved[RECORDING_STACK_FRAMES], flags;
 	const uint32_t *frames;
 	size_t nr;
 
-	if (known) {
-		*id = (uint32_t)*known;
-		return 0;
-	}
-	frames = recording__stack(m->part->rec, *id, &nr, &flags);
-	if (m->stacks_nr + 1 >= RECORDING_STACK_IDS)
-		return too_many(m, "stacks");
+	frames = recording__stack(m->part->rec, id, &nr, &flags);
 	for (size_t i = 0; i < nr; i++) {
 		int err;
 
@@ -390,42 +267,74 @@ static int move_stack(struct merge *m, uint32_t *id)
 		if (err)
 			return err;
 	}
-	if (hash__set(&m->part->stacks, *id, ++m->stacks_nr))
+	if (!frames)
+		return 0;
+	if (bits__set(&m->part->numbers->told_stacks, number))
 		return -ENOMEM;
-	*id = m->stacks_nr;
-	/* One that is not in its recording is not in the result either. */
-	return frames ? recording_writer__stack(m->w, *id, flags, moved, nr) : 0;
+	return recording_writer__stack(m->w, number, flags, moved, nr);
+}
+
+/* What `numbers` says of *id, or the next of *nr. 0 or -errno. */
+static int number_of(struct merge *m, struct hash *numbers, uint32_t *nr, uint32_t end,
+		     const char *what, uint32_t *id)
+{
+	const uint64_t *known = hash__find(numbers, *id);
+
+	if (known) {
+		*id = (uint32_t)*known;
+		return 0;
+	}
+	if (*nr + 1 >= end)
+		return too_many(m, what);
+	if (hash__set(numbers, *id, ++*nr))
+		return -ENOMEM;
+	*id = *nr;
+	return 0;
+}
+
+static int move_stack(struct merge *m, uint32_t *id)
+{
+	struct numbers *n = m->part->numbers;
+	uint32_t theirs = *id;
+	int err = number_of(m, &n->stacks, &m->stacks_nr, RECORDING_STACK_IDS, "stacks", id);
+
+	return err || bits__has(&n->told_stacks, *id) ? err : tell_stack(m, theirs, *id);
 }
 
 static int move_inputs(struct merge *m, uint32_t *id)
 {
-	const uint64_t *known;
-
 	if (*id == GP_INPUTS_LOST)
 		return 0;
-	known = hash__find(&m->part->inputs, *id);
-	if (!known) {
-		if (m->inputs_nr + 1 >= GP_INPUTS_LOST)
-			return too_many(m, "lists of inputs");
-		if (hash__set(&m->part->inputs, *id, ++m->inputs_nr))
-			return -ENOMEM;
-		known = hash__find(&m->part->inputs, *id);
-	}
-	*id = (uint32_t)*known;
-	return 0;
+	return number_of(m, &m->part->numbers->inputs, &m->inputs_nr, GP_INPUTS_LOST,
+			 "lists of inputs", id);
+}
+
+/* Whether the result has the list already, which is told once. */
+static bool is_told(struct merge *m, const void *event, int *err)
+{
+	struct bits *told = &m->part->numbers->told_inputs;
+	const struct gp_ev_inputs *ev = event;
+
+	if (ev->head.kind != GP_EV_INPUTS)
+		return false;
+	if (bits__has(told, ev->inputs_id))
+		return true;
+	*err = bits__set(told, ev->inputs_id);
+	return false;
 }
 
 /* An instance is a thread's number and one that counts up on that thread. */
 static int move_instance(struct merge *m, uint64_t *instance)
 {
-	const uint64_t *known = hash__find(&m->part->threads, *instance >> 32);
+	struct hash *threads = &m->part->numbers->threads;
+	const uint64_t *known = hash__find(threads, *instance >> 32);
 
 	if (!known) {
 		if (m->threads_nr + 1 >= THREADS_MAX)
 			return too_many(m, "threads");
-		if (hash__set(&m->part->threads, *instance >> 32, ++m->threads_nr))
+		if (hash__set(threads, *instance >> 32, ++m->threads_nr))
 			return -ENOMEM;
-		known = hash__find(&m->part->threads, *instance >> 32);
+		known = hash__find(threads, *instance >> 32);
 	}
 	*instance = *known << 32 | (uint32_t)*instance;
 	return 0;
@@ -505,6 +414,10 @@ static int move_event(const void *event, size_t bytes, void *arg)
 	err = err ? err : move_id(m, copy.bytes, f->stack, move_stack);
 	if (!err && bytes >= f->inputs + sizeof(uint32_t))
 		err = move_id(m, copy.bytes, f->inputs, move_inputs);
+	if (!err && bytes >= f->kernel_name + sizeof(uint32_t))
+		err = move_id(m, copy.bytes, f->kernel_name, move_name);
+	if (err || is_told(m, copy.bytes, &err))
+		return err;
 	return err ? err : recording_writer__event(m->w, copy.bytes, bytes);
 }
 
@@ -538,10 +451,11 @@ int recording_merge(struct recording *const *parts, size_t parts_nr, struct reco
 		part__init(&m.parts.items[m.parts.nr++], parts[i]);
 	set_shifts(&m);
 	qsort(m.parts.items, m.parts.nr, sizeof(*m.parts.items), by_start);
-	err = write_metas(&m);
+	set_numbers(&m);
+	err = merge_write_metas(&m);
 	for (size_t i = 0; i < m.parts.nr && !err; i++)
 		err = move_part(&m, &m.parts.items[i]);
-	err = err ? err : write_losses(&m);
+	err = err ? err : merge_write_losses(&m);
 	err = err ? err : write_window(&m);
 	if (err && why && !*why->text)
 		return reason_set(why, err, "cannot merge: %s", strerror(-err));

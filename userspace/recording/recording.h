@@ -18,21 +18,26 @@
 
 struct recording_writer;
 
-/* Creates the file (it is there from the first moment, so a killed capture is readable); without a
- * path nothing is written. 0 or -errno with a reason. */
+/* Creates the file: it is there from the first moment, so a killed capture is readable. 0 or -errno
+ * with a reason. */
 int recording_writer__new(const char *path, struct reason *why,
 			  struct recording_writer **ret_writer);
 /* Without finish: the file stays as a cut recording. */
 void recording_writer__free(struct recording_writer *w);
 
-/* From here on it keeps in memory what later recordings of the same capture need: processes, names,
- * frames, stacks, threads and inputs. */
-void recording_writer__keep(struct recording_writer *w);
+/*
+ * Who else has a say in what is written. `fn` is asked before so many bytes are (`err` 0), and
+ * again where that failed (`err` -ENOSPC, -EDQUOT): true to (re)try, after room was made perhaps;
+ * false: the writer has an error then, -ENOSPC.
+ */
+struct recording_room {
+	bool (*fn)(void *arg, uint64_t bytes, int err);
+	void *arg;
+};
+void recording_writer__set_room(struct recording_writer *w, struct recording_room room);
 
-/* Gives `w` all of that of `from`. With `events` also its metadata, threads and inputs: for a
- * recording that begins. Without, for one that has those already. 0 or -errno. */
-int recording_writer__inherit(struct recording_writer *w, struct recording_writer *from,
-			      bool events);
+/* The error that sticks, 0: none. */
+int recording_writer__error(const struct recording_writer *w);
 
 /* One key of the capture's description ("mode", "host", "kernel", "torch", ...). The last value of
  * a key counts. */

@@ -35,22 +35,9 @@ struct loss {
 	bool is_new;
 };
 
-/* What later recordings of the same capture need of this one, in the form of chunks. */
-struct kept {
-	struct buf meta;
-	struct buf processes;
-	struct buf names;
-	struct buf frames;
-	struct buf native_frames;
-	struct buf stacks;
-	struct buf events; /* of threads and inputs: a word with its bytes, then each */
-};
-
 struct recording_writer {
-	int fd; /* -1: nowhere */
-	bool nowhere;
-	bool keeps;
-	struct kept kept;
+	int fd;
+	struct recording_room room; /* fn NULL: nobody */
 	int err;
 	uint64_t written_bytes;
 	uint64_t events;
@@ -101,6 +88,13 @@ static int write_two(int fd, const void *a, size_t a_bytes, const void *b, size_
 	return file_write_all(fd, (const char *)b + n, b_bytes - (size_t)n);
 }
 
+static bool may_write(const struct recording_writer *w, size_t bytes, int err)
+{
+	if (!w->room.fn)
+		return !err;
+	return (!err || err == -ENOSPC || err == -EDQUOT) && w->room.fn(w->room.arg, bytes, err);
+}
+
 static int write_chunk(struct recording_writer *w, enum format_type type, unsigned int flags,
 		       const void *stored, size_t stored_bytes, size_t raw_bytes)
 {
@@ -115,14 +109,20 @@ static int write_chunk(struct recording_writer *w, enum format_type type, unsign
 	int err;
 
 	c.crc = format_chunk_crc(&c, stored);
-	err = write_two(w->fd, &c, sizeof(c), stored, stored_bytes);
-	if (err) {
-		/* A device or pipe refuses: it has nothing to cut. */
-		int ignored = ftruncate(w->fd, (off_t)w->written_bytes);
+	if (!may_write(w, sizeof(c) + stored_bytes, 0))
+		return writer_fail(w, -ENOSPC);
+	do {
+		err = write_two(w->fd, &c, sizeof(c), stored, stored_bytes);
+		if (err) {
+			/* A device or pipe refuses: it has nothing to cut. */
+			int ignored = ftruncate(w->fd, (off_t)w->written_bytes);
 
-		(void)ignored;
+			(void)ignored;
+			(void)lseek(w->fd, (off_t)w->written_bytes, SEEK_SET);
+		}
+	} while (err && may_write(w, sizeof(c) + stored_bytes, err));
+	if (err)
 		return writer_fail(w, err);
-	}
 	w->chunks++;
 	w->written_bytes += sizeof(c) + stored_bytes;
 	return 0;
@@ -158,10 +158,6 @@ static int write_buf(struct recording_writer *w, enum format_type type, struct b
 		return writer_fail(w, err);
 	if (!b->nr)
 		return 0;
-	if (w->nowhere) {
-		buf__clear(b);
-		return 0;
-	}
 	if (b->nr >= PACK_FROM && b->nr <= FORMAT_PACKED_MAX - w->packed_raw) {
 		w->packed_raw += b->nr;
 		err = write_packed(w, type, b->bytes, b->nr);
@@ -174,7 +170,7 @@ static int write_buf(struct recording_writer *w, enum format_type type, struct b
 
 static int write_events(struct recording_writer *w)
 {
-	int err = w->raw_nr && !w->nowhere ? write_packed(w, FORMAT_EVENTS, w->raw, w->raw_nr) : 0;
+	int err = w->raw_nr ? write_packed(w, FORMAT_EVENTS, w->raw, w->raw_nr) : 0;
 
 	w->raw_nr = w->run_at = 0;
 	return err;
@@ -209,30 +205,17 @@ static int write_losses(struct recording_writer *w)
 	return write_buf(w, FORMAT_LOSSES, &b);
 }
 
-/* One that later recordings need too. */
-static int write_kept(struct recording_writer *w, enum format_type type, struct buf *b,
-		      struct buf *kept)
-{
-	if (w->keeps && !buf__error(b)) {
-		buf__add(kept, b->bytes, b->nr);
-		if (buf__error(kept))
-			return writer_fail(w, buf__error(kept));
-	}
-	return write_buf(w, type, b);
-}
-
 /* What the events refer to. */
 static int write_references(struct recording_writer *w)
 {
-	struct kept *k = &w->kept;
-	int err = write_kept(w, FORMAT_META, &w->meta, &k->meta);
+	int err = write_buf(w, FORMAT_META, &w->meta);
 
 	err = err ? err : write_buf(w, FORMAT_WINDOW, &w->window);
-	err = err ? err : write_kept(w, FORMAT_PROCESS, &w->processes, &k->processes);
-	err = err ? err : write_kept(w, FORMAT_NAMES, &w->names, &k->names);
-	err = err ? err : write_kept(w, FORMAT_FRAMES, &w->frames, &k->frames);
-	err = err ? err : write_kept(w, FORMAT_NATIVE_FRAMES, &w->native_frames, &k->native_frames);
-	return err ? err : write_kept(w, FORMAT_STACKS, &w->stacks, &k->stacks);
+	err = err ? err : write_buf(w, FORMAT_PROCESS, &w->processes);
+	err = err ? err : write_buf(w, FORMAT_NAMES, &w->names);
+	err = err ? err : write_buf(w, FORMAT_FRAMES, &w->frames);
+	err = err ? err : write_buf(w, FORMAT_NATIVE_FRAMES, &w->native_frames);
+	return err ? err : write_buf(w, FORMAT_STACKS, &w->stacks);
 }
 
 /* After an addition to b: remembers a failure, writes out what grew large. */
@@ -276,15 +259,13 @@ int recording_writer__new(const char *path, struct reason *why,
 	w->raw = malloc(EVENTS_BYTES);
 	if (!w->zstd || !w->raw)
 		return reason_set(why, -ENOMEM, "out of memory");
-	w->nowhere = !path;
-	if (path)
-		w->fd = file_create(path);
-	if (path && w->fd < 0)
+	w->fd = file_create(path);
+	if (w->fd < 0)
 		return reason_set(why, w->fd,
 				  "cannot create the recording '%s': %s; "
 				  "name another place with -o",
 				  path, strerror(-w->fd));
-	err = path ? write_header(w) : 0;
+	err = write_header(w);
 	if (err) {
 		/* No half recording: nothing was captured yet. A device stays, of course. */
 		if (!fstat(w->fd, &st) && S_ISREG(st.st_mode))
@@ -305,13 +286,6 @@ void recording_writer__free(struct recording_writer *w)
 	for (size_t i = 0; i < w->losses.nr; i++)
 		free(w->losses.items[i].name);
 	vec_done(&w->losses);
-	buf__done(&w->kept.meta);
-	buf__done(&w->kept.processes);
-	buf__done(&w->kept.names);
-	buf__done(&w->kept.frames);
-	buf__done(&w->kept.native_frames);
-	buf__done(&w->kept.stacks);
-	buf__done(&w->kept.events);
 	buf__done(&w->meta);
 	buf__done(&w->processes);
 	buf__done(&w->names);
@@ -325,50 +299,14 @@ void recording_writer__free(struct recording_writer *w)
 	free(w);
 }
 
-void recording_writer__keep(struct recording_writer *w)
+void recording_writer__set_room(struct recording_writer *w, struct recording_room room)
 {
-	w->keeps = true;
+	w->room = room;
 }
 
-static int inherit_events(struct recording_writer *w, const struct kept *from)
+int recording_writer__error(const struct recording_writer *w)
 {
-	int err = buf__error(&from->events);
-
-	for (size_t at = 0; at < from->events.nr && !err;) {
-		uint64_t bytes;
-
-		memcpy(&bytes, from->events.bytes + at, sizeof(bytes));
-		err = recording_writer__event(w, from->events.bytes + at + sizeof(bytes), bytes);
-		at += sizeof(bytes) + bytes;
-	}
-	return err;
-}
-
-int recording_writer__inherit(struct recording_writer *w, struct recording_writer *from,
-			      bool events)
-{
-	const struct kept *k = &from->kept;
-	int err = write_references(from);
-
-	if (err || w->err)
-		return err ? err : w->err;
-	buf__add(&w->processes, k->processes.bytes, k->processes.nr);
-	buf__add(&w->names, k->names.bytes, k->names.nr);
-	buf__add(&w->frames, k->frames.bytes, k->frames.nr);
-	buf__add(&w->native_frames, k->native_frames.bytes, k->native_frames.nr);
-	buf__add(&w->stacks, k->stacks.bytes, k->stacks.nr);
-	if (events) {
-		buf__add(&w->meta, k->meta.bytes, k->meta.nr);
-		err = inherit_events(w, k);
-	}
-	return err ? err : added(w, &w->names);
-}
-
-static int keep_event(struct recording_writer *w, const void *event, uint64_t bytes)
-{
-	buf__add(&w->kept.events, &bytes, sizeof(bytes));
-	buf__add(&w->kept.events, event, bytes);
-	return buf__error(&w->kept.events) ? writer_fail(w, buf__error(&w->kept.events)) : 0;
+	return w->err;
 }
 
 int recording_writer__meta(struct recording_writer *w, const char *key, const char *value)
@@ -485,11 +423,6 @@ int recording_writer__event(struct recording_writer *w, const void *event, size_
 	if (bytes < sizeof(*head) || bytes % 8 || bytes > FORMAT_EVENT_MAX ||
 	    bytes < recording_event_bytes(head->kind) || format_event_passes(head->kind))
 		return -EINVAL;
-	if (w->keeps && (head->kind == GP_EV_THREAD || head->kind == GP_EV_INPUTS) &&
-	    keep_event(w, event, bytes))
-		return w->err;
-	if (w->nowhere)
-		return 0;
 	if (EVENTS_BYTES - w->raw_nr < sizeof(*run) + bytes) {
 		int err = recording_writer__flush(w);
 
@@ -558,8 +491,6 @@ int recording_writer__finish(struct recording_writer *w)
 	struct format_end f = {.events = w->events};
 	int err = recording_writer__flush(w);
 
-	if (w->nowhere)
-		return err;
 	err = err ? err : write_chunk(w, FORMAT_END, 0, &f, sizeof(f), sizeof(f));
 	if (err)
 		return err;

@@ -14,7 +14,9 @@
 #define PROCESS_NR 65536
 
 /* More than anyone orders by hand. */
-#define PAUSES_MAX 1024
+#define PAUSES_MAX	  1024
+#define TRIGGERS_MAX	  64
+#define THREAD_STACKS_MAX 4096
 
 /* Processes that nothing names are told apart by pids that no process has. */
 #define UNKNOWN_PID -1000
@@ -335,6 +337,33 @@ static int read_pause(struct build *b, const struct gp_ev_pause *e)
 	return vec_push(&b->t->pauses, p);
 }
 
+static int read_trigger(struct build *b, const struct gp_ev_trigger *e)
+{
+	struct tl_trigger t = {.told = *e, .thread = TL_NONE};
+
+	if (e->head.time_ns >= TL_TIME_END_NS || e->start_ns > e->head.time_ns ||
+	    e->bound_ns >= TL_TIME_END_NS || e->usual_ns >= TL_TIME_END_NS ||
+	    b->t->triggers.nr == TRIGGERS_MAX) {
+		b->counts[TL_TIME_INVALID]++;
+		return 0;
+	}
+	if (e->head.tid)
+		t.thread = build_thread_of(b, &e->head);
+	return b->err ? b->err : vec_push(&b->t->triggers, t);
+}
+
+static int read_thread_stack(struct build *b, const struct gp_ev_thread_stack *e)
+{
+	struct tl_thread_stack s = {.time_ns = e->head.time_ns, .stack_id = e->stack_id};
+
+	if (s.time_ns >= TL_TIME_END_NS || b->t->thread_stacks.nr == THREAD_STACKS_MAX) {
+		b->counts[TL_TIME_INVALID]++;
+		return 0;
+	}
+	s.thread = build_thread_of(b, &e->head);
+	return b->err ? b->err : vec_push(&b->t->thread_stacks, s);
+}
+
 static int read_event(const void *event, size_t bytes, void *arg)
 {
 	const struct gp_ev_head *head = event;
@@ -350,6 +379,10 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = read_thread(b, event);
 	else if (head->kind == GP_EV_PAUSE && bytes >= sizeof(struct gp_ev_pause))
 		b->err = read_pause(b, event);
+	else if (head->kind == GP_EV_TRIGGER && bytes >= sizeof(struct gp_ev_trigger))
+		b->err = read_trigger(b, event);
+	else if (head->kind == GP_EV_THREAD_STACK && bytes >= sizeof(struct gp_ev_thread_stack))
+		b->err = read_thread_stack(b, event);
 	else if (head->kind == GP_EV_STEP && bytes >= sizeof(struct gp_ev_step))
 		b->err = read_step(b, event);
 	else if (head->kind == GP_EV_INPUTS && bytes >= sizeof(struct gp_ev_inputs))

@@ -81,6 +81,8 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->out_of_memory);
 	vec_done(&t->inputs);
 	vec_done(&t->pauses);
+	vec_done(&t->triggers);
+	vec_done(&t->thread_stacks);
 	vec_done(&t->steps);
 	vec_done(&t->step_series);
 	vec_done(&t->categories);

@@ -172,6 +172,19 @@ struct tl_pause {
 	bool cpu, gpu; /* what was off */
 };
 
+/* Why a flight recorder wrote what it held. */
+struct tl_trigger {
+	struct gp_ev_trigger told;
+	uint32_t thread; /* TL_NONE: of none */
+};
+
+/* Where a thread was in Python when a hang was noticed. */
+struct tl_thread_stack {
+	uint64_t time_ns;
+	uint32_t thread;
+	uint32_t stack_id;
+};
+
 struct tl_loss {
 	const char *name;
 	uint64_t count;
@@ -187,9 +200,11 @@ struct timeline {
 	/* Requests that were refused: bytes asked for, no address, no partner. By time. */
 	VEC(struct tl_memory) out_of_memory;
 	VEC(struct tl_inputs) inputs;
-	uint64_t all_flops;	     /* of all ops */
-	VEC(struct tl_pause) pauses; /* by start */
-	uint64_t paused_ns;	     /* of the window, with nothing collected of the CPU */
+	uint64_t all_flops;		 /* of all ops */
+	VEC(struct tl_pause) pauses;	 /* by start */
+	uint64_t paused_ns;		 /* of the window, with nothing collected of the CPU */
+	VEC(struct tl_trigger) triggers; /* in the order in which they were set off */
+	VEC(struct tl_thread_stack) thread_stacks;
 	VEC(struct tl_step) steps;
 	VEC(struct tl_step_series) step_series; /* at most one a process */
 	/* By time, then kind of change. Empty without has_categories: no op told its tensors. */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One recording ends and the next begins while events flow: from then on what ended before goes
+ * into the one, what ended after into the other, until everything that was on its way then has
+ * come.
+ */
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "capture/pause.h"
+#include "capture/private.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+/* Collectors have CUPTI tell what GPUs did once a second. */
+#define GPU_LATE_NS (2 * SECOND_NS)
+
+static bool any_gpu(const struct capture *c)
+{
+	for (size_t i = 0; i < c->members.nr; i++) {
+		const struct member *m = c->members.items[i];
+
+		if (!m->end && m->guest && (guest__active(m->guest) & GP_FEATURE_CUPTI))
+			return true;
+	}
+	return false;
+}
+
+int capture__rotate(struct capture *c, struct reason *why)
+{
+	if (c->stepped)
+		return reason_set(why, -EBUSY,
+				  "a capture by steps goes by its schedule: it writes a recording "
+				  "for each cycle");
+	if (!c->options.recording_path)
+		return reason_set(why, -EINVAL, "the capture writes one recording only");
+	if (!c->started || c->stopped)
+		return reason_set(why, -EINVAL, "the capture does not run");
+	c->rotate_asked = true;
+	return 0;
+}
+
+static void end_now(struct capture *c, uint64_t now_ns)
+{
+	struct segments *s = &c->segments;
+	int err;
+
+	if (!s->now)
+		return;
+	err = s->now->broken ? 0 : pause_split(c, now_ns);
+	(void)capture_note_error(c, s->now, err);
+	s->closing = TAKE(s->now);
+	s->closing->end_ns = now_ns;
+	c->closing_until_ns = any_gpu(c) ? now_ns + GPU_LATE_NS : 0;
+}
+
+static void rotate(struct capture *c)
+{
+	uint64_t now_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	struct reason why = {0};
+	int err;
+
+	c->rotate_asked = false;
+	end_now(c, now_ns);
+	err = capture_open_recording(c, &why);
+	if (err && !c->options.outlive_disk) {
+		c->failed = err;
+		log_err("%s", why.text);
+	} else if (err) {
+		log_info("%s", why.text);
+	} else {
+		(void)capture_note_error(c, c->segments.now, capture_begin_recording(c, now_ns));
+	}
+}
+
+void rotation_turn(struct capture *c)
+{
+	struct segments *s = &c->segments;
+
+	if (c->stepped)
+		return;
+	/* All that ended before the border has been drained: that was the drain before this turn.
+	 */
+	if (s->closing && capture_clock_ns(CLOCK_MONOTONIC) >= c->closing_until_ns)
+		(void)capture_end_recording(c, &s->closing);
+	if (c->rotate_asked && !s->closing && !c->failed)
+		rotate(c);
+}

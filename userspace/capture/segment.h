@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One of the recordings that a capture writes one after another, and what it has been told of what
+ * its events refer to. What a name, stack, ... of that number is, the capture's tables know; each
+ * recording is told of it when its first event refers to it, so every one is whole by itself.
+ * Private to this room.
+ */
+#ifndef GP_CAPTURE_SEGMENT_H
+#define GP_CAPTURE_SEGMENT_H
+
+#include "base/bits.h"
+#include "base/hash.h"
+#include "base/reason.h"
+#include "recording/recording.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct segment {
+	struct recording_writer *writer;
+	uint64_t start_ns, start_realtime_ns; /* of its window; 0: it has not begun */
+	uint64_t end_ns;		      /* 0: it has not ended */
+	bool broken;			      /* it cannot be written any more */
+	uint64_t late_steps_nr; /* by steps: passed before it while gpuprof was not ready */
+	struct bits processes, names, frames, stacks, inputs; /* told */
+	struct hash threads;				      /* process << 32 | tid: told */
+};
+
+/* Those that are being written. */
+struct segments {
+	struct segment *now;	 /* NULL: nothing is recorded */
+	struct segment *closing; /* ended, but its last events may still come; NULL: none */
+};
+
+/* An empty recording. 0 or -errno with a reason. */
+int segment__new(const char *path, struct reason *why, struct segment **ret_segment);
+/* Without its end, unless it was finished. */
+void segment__free(struct segment *s);
+
+#endif /* GP_CAPTURE_SEGMENT_H */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One dump. The thread has everything to itself until it is done.
+ */
+#include "cli/flight_dump.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/vec.h"
+#include "recording/merge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct flight_dump {
+	char *path;
+	uint64_t skipped_nr;
+	VEC(int) fds;
+	pthread_t thread;
+	bool started;
+	atomic_bool done;
+	int err;
+	struct reason why;
+};
+
+struct opened {
+	VEC(struct recording *) parts;
+};
+
+static void opened__done(struct opened *o)
+{
+	for (size_t i = 0; i < o->parts.nr; i++)
+		recording__free(o->parts.items[i]);
+	vec_done(&o->parts);
+}
+
+static void cleanup_writer(struct recording_writer **w)
+{
+	recording_writer__free(*w);
+}
+
+int flight_dump__new(const char *path, uint64_t skipped_nr, struct reason *why,
+		     struct flight_dump **ret_dump)
+{
+	struct flight_dump *d = calloc(1, sizeof(*d));
+
+	if (d)
+		d->path = strdup(path);
+	if (!d || !d->path) {
+		free(d);
+		return reason_set(why, -ENOMEM, "out of memory");
+	}
+	d->skipped_nr = skipped_nr;
+	*ret_dump = d;
+	return 0;
+}
+
+static void join(struct flight_dump *d)
+{
+	if (d->started)
+		(void)pthread_join(d->thread, NULL);
+	d->started = false;
+}
+
+void flight_dump__free(struct flight_dump *d)
+{
+	if (!d)
+		return;
+	join(d);
+	for (size_t i = 0; i < d->fds.nr; i++)
+		(void)close(d->fds.items[i]);
+	vec_done(&d->fds);
+	free(d->path);
+	free(d);
+}
+
+int flight_dump__add(struct flight_dump *d, int fd, struct reason *why)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	if (copy < 0)
+		return reason_set(why, -errno, "cannot write '%s': %s", d->path, strerror(errno));
+	if (vec_push(&d->fds, copy)) {
+		(void)close(copy);
+		return reason_set(why, -ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+/* One that was never written to is no recording: there is nothing of it. */
+static int open_parts(struct flight_dump *d, struct opened *o)
+{
+	for (size_t i = 0; i < d->fds.nr; i++) {
+		struct recording *rec;
+		char path[32];
+		int err;
+
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", d->fds.items[i]);
+		if (lseek(d->fds.items[i], 0, SEEK_END) <= 0)
+			continue;
+		err = recording__open(path, &d->why, &rec);
+		if (err)
+			return err;
+		if (vec_push(&o->parts, rec)) {
+			recording__free(rec);
+			return reason_set(&d->why, -ENOMEM, "out of memory");
+		}
+	}
+	return 0;
+}
+
+static int write_dump(struct flight_dump *d)
+{
+	CLEANUP(opened__done) struct opened o = {0};
+	CLEANUP(cleanup_writer) struct recording_writer *w = NULL;
+	CLEANUP(file_new__done) struct file_new file = {.fd = -1};
+	int err = open_parts(d, &o);
+
+	if (err)
+		return err;
+	err = file_new__open(&file, d->path);
+	if (err)
+		return reason_set(&d->why, err, "cannot write '%s': %s", d->path, strerror(-err));
+	err = recording_writer__new(file.temporary ? file.temporary : d->path, &d->why, &w);
+	err = err ? err : recording_merge(o.parts.items, o.parts.nr, w, &d->why);
+	if (err)
+		return err;
+	err = recording_writer__loss(w, "triggers_skipped", d->skipped_nr);
+	err = err ? err : recording_writer__finish(w);
+	err = err ? err : file_new__commit(&file);
+	return err ? reason_set(&d->why, err, "cannot write '%s': %s", d->path, strerror(-err)) : 0;
+}
+
+static void *run(void *arg)
+{
+	struct flight_dump *d = arg;
+
+	d->err = write_dump(d);
+	atomic_store(&d->done, true);
+	return NULL;
+}
+
+int flight_dump__start(struct flight_dump *d, struct reason *why)
+{
+	int err = pthread_create(&d->thread, NULL, run, d);
+
+	d->started = !err;
+	return err ? reason_set(why, -err, "cannot write '%s': %s", d->path, strerror(err)) : 0;
+}
+
+bool flight_dump__is_done(const struct flight_dump *d)
+{
+	return atomic_load(&d->done);
+}
+
+int flight_dump__finish(struct flight_dump *d, struct reason *why, char **ret_path)
+{
+	int err;
+
+	join(d);
+	err = d->err;
+	if (err)
+		*why = d->why;
+	else
+		*ret_path = TAKE(d->path);
+	flight_dump__free(d);
+	return err;
+}

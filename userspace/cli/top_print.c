@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One interval for scripts: as text what the terminal would show, as JSON everything.
+ */
+#include "cli/top.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int write_out(const struct buf *out)
+{
+	int err = buf__error(out);
+
+	return err ? err : file_write_all(STDOUT_FILENO, out->bytes, out->nr);
+}
+
+/* ---- text ---- */
+
+int top_print_text(const struct top *top)
+{
+	CLEANUP(buf__done) struct buf out = {0};
+	struct top_header h;
+	struct top_rows rows = {0};
+	uint32_t shown = top_columns_shown(top->view.view, top->tally->has_gpu, 0);
+	const struct top_view_info *info = &top_views[top->view.view];
+	int err = top_rows__fill(&rows, &top->view, top->tally);
+
+	top_header_of(top, &h);
+	h.plain = true;
+	top_put_header(&out, &top->view, &h);
+	buf__char(&out, '\n');
+	top_put_titles(&out, &top->view, shown);
+	buf__printf(&out, "%s\n", info->name_title);
+	for (size_t i = 0; i < rows.list.nr && (top->limit < 0 || (long)i < top->limit); i++) {
+		top_put_cells(&out, &top->view, shown, rows.list.items[i], &rows,
+			      top->tally->wall_ns[top->view.span]);
+		buf__printf(&out, "%s\n", rows.list.items[i]->name);
+	}
+	if (!rows.list.nr)
+		buf__printf(&out, "%s\n", info->empty);
+	vec_done(&rows.list);
+	return err ? err : write_out(&out);
+}
+
+/* ---- JSON ---- */
+
+struct field {
+	const char *name;
+	enum tally_value value;
+	bool is_time;
+};
+
+static const struct field fields[] = {
+	{"calls", TALLY_CALLS, false},		 {"self_cpu_us", TALLY_SELF_CPU_NS, true},
+	{"cpu_total_us", TALLY_CPU_NS, true},	 {"self_cuda_us", TALLY_SELF_CUDA_NS, true},
+	{"cuda_total_us", TALLY_CUDA_NS, true},	 {"allocations", TALLY_ALLOCATIONS, false},
+	{"cpu_bytes", TALLY_CPU_BYTES, false},	 {"cpu_kept_bytes", TALLY_CPU_KEPT_BYTES, false},
+	{"cuda_bytes", TALLY_CUDA_BYTES, false}, {"cuda_kept_bytes", TALLY_CUDA_KEPT_BYTES, false},
+	{"ran_us", TALLY_RAN_NS, true},
+};
+
+/* Which fields a view has: a bit each of enum tally_value. */
+static const uint32_t view_fields[TALLY_VIEWS] = {
+	[TALLY_OPS] = 0x1f,
+	[TALLY_KERNELS] = 1U << TALLY_CALLS | 1U << TALLY_SELF_CUDA_NS,
+	[TALLY_LINES] = 0x1f,
+	[TALLY_MEMORY] = 0x3e0,
+	[TALLY_THREADS] = 1U << TALLY_CALLS | 1U << TALLY_CPU_NS | 1U << TALLY_RAN_NS,
+};
+
+static void put_row(struct buf *out, enum tally_view view, const struct tally_row *row)
+{
+	buf__str(out, "{\"name\": ");
+	buf__json(out, row->name);
+	if (view == TALLY_THREADS)
+		buf__printf(out, ", \"pid\": %lld, \"tid\": %u", (long long)row->pid, row->tid);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		uint64_t n = row->values[TALLY_LAST][fields[i].value];
+
+		if (!(view_fields[view] & 1U << fields[i].value))
+			continue;
+		buf__printf(out, ", \"%s\": ", fields[i].name);
+		if (fields[i].is_time)
+			buf__us(out, (int64_t)n);
+		else
+			buf__u64(out, n);
+	}
+	buf__char(out, '}');
+}
+
+static int put_view(struct buf *out, const struct top *top, enum tally_view view)
+{
+	struct top_view v = top->view;
+	struct top_rows rows = {0};
+	int err;
+
+	v.view = view;
+	v.filter[0] = '\0';
+	err = top_rows__fill(&rows, &v, top->tally);
+	buf__printf(out, ",\n  \"%s\": [", top_views[view].name);
+	for (size_t i = 0; i < rows.list.nr; i++) {
+		buf__str(out, i ? ",\n    " : "\n    ");
+		put_row(out, view, rows.list.items[i]);
+	}
+	buf__str(out, rows.list.nr ? "\n  ]" : "]");
+	vec_done(&rows.list);
+	return err;
+}
+
+static void put_processes(struct buf *out, const struct top_facts *f)
+{
+	buf__str(out, ",\n  \"pids\": [");
+	for (size_t i = 0; i < f->pids.nr; i++)
+		buf__printf(out, "%s%d", i ? ", " : "", (int)f->pids.items[i]);
+	buf__printf(out, "],\n  \"cpu_percent\": %.3f, \"own_cpu_percent\": %.3f", f->cpu_percent,
+		    f->own_percent);
+	buf__printf(out, ", \"rss_bytes\": %llu, \"threads_nr\": %u",
+		    (unsigned long long)f->rss_bytes, f->threads_nr);
+}
+
+static void put_gpus(struct buf *out, const struct tally *y)
+{
+	buf__str(out, ",\n  \"gpus\": [");
+	for (size_t i = 0; i < y->devices.nr; i++) {
+		const struct tally_device *d = &y->devices.items[i];
+
+		buf__printf(out, "%s{\"device\": %u, \"name\": ", i ? ", " : "", d->device);
+		buf__json(out, d->name);
+		buf__str(out, ", \"busy_us\": ");
+		buf__us(out, (int64_t)d->busy_ns[TALLY_LAST]);
+		if (d->reserved_bytes)
+			buf__printf(out, ", \"allocated_bytes\": %llu, \"reserved_bytes\": %llu",
+				    (unsigned long long)d->allocated_bytes,
+				    (unsigned long long)d->reserved_bytes);
+		if (d->total_bytes)
+			buf__printf(out, ", \"total_bytes\": %llu",
+				    (unsigned long long)d->total_bytes);
+		buf__char(out, '}');
+	}
+	buf__char(out, ']');
+}
+
+static void put_interval(struct buf *out, const struct top *top)
+{
+	const struct tally *y = top->tally;
+	const struct tally_steps *s = &y->steps[TALLY_LAST];
+
+	buf__str(out, "{\n  \"wall_us\": ");
+	buf__us(out, (int64_t)y->wall_ns[TALLY_LAST]);
+	if (!y->unknown_cost[TALLY_LAST])
+		buf__printf(out, ", \"cost_us\": %.3f", y->cost_ns[TALLY_LAST] / 1e3);
+	if (top->live)
+		put_processes(out, &top->facts);
+	buf__printf(out, ",\n  \"steps\": {\"count\": %llu", (unsigned long long)s->nr);
+	if (s->nr) {
+		buf__str(out, ", \"mean_us\": ");
+		buf__us(out, (int64_t)(s->sum_ns / s->nr));
+		buf__str(out, ", \"max_us\": ");
+		buf__us(out, (int64_t)s->max_ns);
+	}
+	buf__char(out, '}');
+	put_gpus(out, y);
+}
+
+int top_print_json(const struct top *top)
+{
+	CLEANUP(buf__done) struct buf out = {0};
+	const struct tally *y = top->tally;
+	int err = 0;
+
+	put_interval(&out, top);
+	for (int view = 0; view < TALLY_VIEWS && !err; view++)
+		if (top_has(top, (enum tally_view)view))
+			err = put_view(&out, top, (enum tally_view)view);
+	buf__str(&out, ",\n  \"losses\": {");
+	for (size_t i = 0; i < y->losses.nr; i++) {
+		buf__str(&out, i ? ", " : "");
+		buf__json(&out, y->losses.items[i].name);
+		buf__printf(&out, ": %llu", (unsigned long long)y->losses.items[i].count);
+	}
+	buf__str(&out, "}\n}\n");
+	return err ? err : write_out(&out);
+}

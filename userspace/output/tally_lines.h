@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The parts of a tally for each other. Private to this room.
+ */
+#ifndef GP_OUTPUT_TALLY_LINES_H
+#define GP_OUTPUT_TALLY_LINES_H
+
+#include "output/tally.h"
+
+/* The row of this name in a view, made if need be: its index or -ENOMEM. */
+int64_t tally_place(struct tally *y, enum tally_view view, const char *name);
+
+/* Adds to a row, of the last interval and of the sums. */
+void tally_add(struct tally *y, enum tally_view view, int64_t row, enum tally_value value,
+	       uint64_t n);
+
+/* Adds what operators did to the lines that called them, if the timeline has stacks. What a
+ * backward operator did counts at its forward operator's line. 0 or -ENOMEM. */
+int tally_add_lines(struct tally *y, const struct timeline *t);
+
+#endif /* GP_OUTPUT_TALLY_LINES_H */
