@@ -11,6 +11,22 @@
 #include <linux/types.h>
 #endif
 
+/* ---- stacks ---- */
+
+/* What stacks are wanted, together. */
+enum gp_stack_want { GP_STACK_WANT_PYTHON = 1, GP_STACK_WANT_NATIVE = 2 };
+
+enum gp_stack_flags {
+	GP_STACK_TRUNCATED = 1,	 /* deeper than GP_STACK_FRAMES: the outermost frames are missing */
+	GP_STACK_INCOMPLETE = 2, /* the walk did not come to its end, or a frame has no name */
+};
+
+/* Added to a stack_id by the kernel's programs: it is the process's collector's. */
+#define GP_STACK_TOLD 0x80000000U
+
+/* Frames of one stack, at most. */
+#define GP_STACK_FRAMES 256
+
 /* ---- Python ---- */
 
 /* Bytes of a thread state and of a frame that hold all that the walk needs; of a code object those

@@ -499,20 +499,6 @@ struct gp_ev_clock {
 	__u64 width_ns;		/* of the bracket */
 };
 
-/* What stacks are wanted, together. */
-enum gp_stack_want { GP_STACK_WANT_PYTHON = 1, GP_STACK_WANT_NATIVE = 2 };
-
-enum gp_stack_flags {
-	GP_STACK_TRUNCATED = 1,	 /* deeper than GP_STACK_FRAMES: the outermost frames are missing */
-	GP_STACK_INCOMPLETE = 2, /* the walk did not come to its end, or a frame has no name */
-};
-
-/* Added to a stack_id by the kernel's programs: it is the process's collector's. */
-#define GP_STACK_TOLD 0x80000000U
-
-/* Frames of one stack, at most. */
-#define GP_STACK_FRAMES 256
-
 /* One Python frame. `check` is a checksum of the code object as it was then: memory that has been
  * given to another code object since shows another one. */
 struct gp_stack_frame {
