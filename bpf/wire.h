@@ -533,17 +533,6 @@ struct gp_ev_clock {
 	__u64 width_ns;		/* of the bracket */
 };
 
-/* What stacks are wanted, together. */
-enum gp_stack_want { GP_STACK_WANT_PYTHON = 1, GP_STACK_WANT_NATIVE = 2 };
-
-enum gp_stack_flags {
-	GP_STACK_TRUNCATED = 1,	 /* deeper than GP_STACK_FRAMES: the outermost frames are missing */
-	GP_STACK_INCOMPLETE = 2, /* the walk did not come to its end, or a frame has no name */
-};
-
-/* Frames of one stack, at most. */
-#define GP_STACK_FRAMES 128
-
 /* One Python frame. `check` is a checksum of the code object as it was then: memory that has been
  * given to another code object since shows another one. */
 struct gp_stack_frame {
@@ -580,7 +569,9 @@ struct gp_ev_native {
 	__u32 stack_id;
 	__u32 python_id;
 	__u32 frames_nr;
-	__u32 reserved;
+	/* The changes of what is mapped that the walk knew of: code that came later has other
+	 * rules, and what lay at its addresses has gone. */
+	__u32 maps_changes;
 	/* Bits, by frame: one of the interpreter's own frames lies in it, so it is a call of the
 	 * interpreter. All zero: those have none (up to 3.11). */
 	__u64 marks[GP_STACK_FRAMES / 64];
@@ -612,7 +603,8 @@ enum gp_loss {
 	GP_LOSS_BOXED_UNSEEN = 19,  /* operators called where no probe tells their end or name */
 	GP_LOSS_SCRIPT_UNSEEN = 20, /* calls of TorchScript functions, which no probe tells */
 	GP_LOSS_API_END = 21,	    /* calls of the CUDA API of which only the begin was seen */
-	GP_LOSS_UNWIND_TABLE = 22,  /* native stacks cut at code whose table was not there yet */
+	GP_LOSS_UNWIND_TABLE = 22,  /* native stacks cut at code whose table was not there yet, or
+				     * walked while what is mapped changed */
 	GP_LOSS_UNWIND_RULE = 23,   /* native stacks cut at code that has no unwind information */
 	GP_LOSS_UNWIND_HARD = 24,   /* native stacks cut where a rule is not one of ours */
 	GP_LOSS_UNWIND_MEMORY = 25, /* native stacks cut where the thread's stack made no sense */
@@ -626,11 +618,11 @@ enum gp_loss {
 
 /* ---- The collector's ring: one memfd, written by the target, read by gpuprof. ---- */
 
-#define GP_RING_MAGIC 0x32676e6972707067ULL /* "gppring2" */
+#define GP_RING_MAGIC 0x33676e6972707067ULL /* "gppring3" */
 #define GP_RING_NAME  "gpuprof-ring"	    /* the memfd's name */
 
 /* No event in the ring is longer: room for a stack of GP_STACK_FRAMES. */
-#define GP_RING_EVENT_BYTES 2304
+#define GP_RING_EVENT_BYTES 4352
 /* Ids of a collector's stacks are below this. */
 #define GP_RING_STACKS 131072
 
@@ -683,6 +675,9 @@ struct gp_ring_page {
 	__u64 timed_nr;	   /* and how many those were: one of many */
 	/* written by gpuprof before it wants GP_FEATURE_STACKS or _MODULES */
 	struct gp_python python;
+	/* written by the collector: where GP_STACK_TOPS places lie in the process, while
+	 * GP_FEATURE_STACKS is in force; else 0 */
+	__u64 stack_tops;
 };
 
 /* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */

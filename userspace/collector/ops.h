@@ -39,6 +39,9 @@ void ops__cover(bool operators);
  * armed. */
 bool ops__disarm(void);
 
+/* Disarmed, and the ring goes: frees what is kept from one arming to the next. */
+void ops__release(void);
+
 /* In a fork's child: forgets all, touches nothing of PyTorch. */
 void ops__forget(void);
 

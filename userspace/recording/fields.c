@@ -77,6 +77,12 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &inputs;
 	case GP_EV_TENSORS:
 		return &tensors;
+	case GP_EV_CUDA_MEMORY:
+		return &cuda_memory;
+	case GP_EV_COLLECTIVE:
+		return &collective;
+	case GP_EV_OVERHEAD:
+		return &overhead;
 	case GP_EV_MODULE_CALL:
 		return &module_call;
 	default:
