@@ -25,7 +25,8 @@
 #include <unistd.h>
 
 #define POLL_MS		   50
-#define STEPS_POLL_MS	   2 /* steps are short */
+#define STEPS_POLL_MS	   2   /* steps are short */
+#define BUDGET_POLL_MS	   200 /* looking costs too; the capture looks oftener where it must */
 #define DEFAULT_RING_BYTES (32u << 20)
 
 struct record {
@@ -162,8 +163,7 @@ static uint32_t ring_size(long wanted)
 	return bytes;
 }
 
-/* enum gp_stack_want of what --stack says. */
-static uint32_t stacks_wanted(const char *stack)
+uint32_t record_stacks_wanted(const char *stack)
 {
 	if (!stack)
 		return 0;
@@ -207,6 +207,11 @@ static int schedule_from(const struct record_args *args, struct schedule *ret_sc
 			"the schedule");
 		return CLI_USAGE;
 	}
+	if ((args->steps || args->schedule) && args->overhead_pct > 0) {
+		log_err("--steps and --schedule choose what is recorded themselves: leave out "
+			"--overhead");
+		return CLI_USAGE;
+	}
 	if (args->schedule && schedule_parse(args->schedule, &why, ret_schedule)) {
 		log_err("%s", why.text);
 		return CLI_USAGE;
@@ -233,7 +238,8 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.shapes = args->shapes || args->flops,
 				.flops = args->flops,
 				.modules = args->modules,
-				.stacks = stacks_wanted(args->stack),
+				.overhead_pct = args->overhead_pct,
+				.stacks = record_stacks_wanted(args->stack),
 				.gpu = !args->no_gpu,
 				.children = args->children,
 			},
@@ -471,7 +477,9 @@ static int poll_until_end(struct record *r)
 	struct capture_status s;
 	struct reason why = {0};
 	unsigned int turn = 0;
-	int poll_ms = r->options.capture.schedule.active ? STEPS_POLL_MS : POLL_MS;
+	int poll_ms = r->options.capture.schedule.active    ? STEPS_POLL_MS
+		      : r->options.capture.overhead_pct > 0 ? BUDGET_POLL_MS
+							    : POLL_MS;
 
 	while (!end_wanted) {
 		int here = capture__poll(r->capture, poll_ms, &why);
