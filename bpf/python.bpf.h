@@ -8,7 +8,9 @@
  * Everything read is the target's: whatever it holds, the walk ends, and what is not sure is
  * marked.
  *
- * There are three ways to an id, each read of the target's memory being what costs:
+ * There are four ways to an id, each read of the target's memory being what costs:
+ * - the collector in the process says under which frame the innermost op began and what id it gave
+ *   that stack, and that frame is still the innermost one;
  * - the innermost open op of the thread began under the same frame at the same instruction: that
  *   frame has been waiting for it since, so the stack is the op's;
  * - the frames' code and instructions are those of a stack that was seen, and no code object has
@@ -18,15 +20,12 @@
 #ifndef GP_BPF_PYTHON_BPF_H
 #define GP_BPF_PYTHON_BPF_H
 
-#include "emit.bpf.h"
+#include "walk.bpf.h"
 
 /* Interpreters and thread states looked at to find one, and frames, Python's and others. */
 #define PYTHON_SEARCH_MAX 4096
 #define PYTHON_WALK_MAX	  (2 * GP_STACK_FRAMES)
 #define PYTHON_WALK_STEP  8
-
-/* Read with a frame that lies elsewhere, at most: some C frames. */
-#define PYTHON_BEHIND_BYTES 2048
 
 /* From this owner on a frame is the interpreter's own, not a Python function's. */
 #define PYTHON_OWNER_INTERPRETER 3
@@ -34,11 +33,6 @@
 
 /* The low bits of an entry of quick_stacks. */
 #define PYTHON_QUICK_ID_MAX 0xfffffULL
-
-static __always_inline bool python_read(void *to, __u32 bytes, __u64 address)
-{
-	return !bpf_probe_read_user(to, bytes, (const void *)address);
-}
 
 /* Eight bytes of a piece of the target's memory; what does not lie in it is 0. */
 static __always_inline __u64 python_field(const __u64 *chunk, __u32 chunk_bytes, __u32 offset)
@@ -50,22 +44,7 @@ static __always_inline __u64 python_field(const __u64 *chunk, __u32 chunk_bytes,
 
 static __always_inline struct python_thread *python_memory(void)
 {
-	struct python_thread *p;
-	__u32 zero = 0, tid;
-	void *nothing;
-
-	if (gp_task_storage)
-		return bpf_task_storage_get(&python_threads, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	tid = (__u32)bpf_get_current_pid_tgid();
-	p = bpf_map_lookup_elem(&python_threads_by_tid, &tid);
-	if (p)
-		return p;
-	nothing = bpf_map_lookup_elem(&no_python_thread, &zero);
-	if (!nothing)
-		return 0;
-	(void)bpf_map_update_elem(&python_threads_by_tid, &tid, nothing, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&python_threads_by_tid, &tid);
+	return thread_memory(&python_threads, &python_threads_by_tid, &no_python_thread);
 }
 
 /* ---- whose thread state ---- */
@@ -84,7 +63,7 @@ struct python_search {
 /* The innermost frame of the thread state whose pointer to it, or to the C frame, is `frame`. */
 static __always_inline bool python_innermost(const struct gp_python *py, __u64 *frame)
 {
-	return !py->has_cframe || python_read(frame, 8, *frame + py->cframe_frame);
+	return !py->has_cframe || walk_read(frame, 8, *frame + py->cframe_frame);
 }
 
 static __noinline void python_search_found(struct python_search *s, __u64 tstate)
@@ -92,7 +71,7 @@ static __noinline void python_search_found(struct python_search *s, __u64 tstate
 	__u64 frame;
 
 	s->found_nr++;
-	if (!python_read(&frame, 8, tstate + s->py->state_frame) ||
+	if (!walk_read(&frame, 8, tstate + s->py->state_frame) ||
 	    !python_innermost(s->py, &frame) || frame)
 		s->framed_nr++;
 	else if (s->framed_nr)
@@ -106,11 +85,10 @@ static long python_search_one(__u32 n, struct python_search *s)
 
 	if (!tstate) {
 		s->whole = !s->interp;
-		return s->whole || !python_read(&s->tstate, 8, s->interp + s->py->interp_threads) ||
-		       !python_read(&s->interp, 8, s->interp + s->py->interp_next);
+		return s->whole || !walk_read(&s->tstate, 8, s->interp + s->py->interp_threads) ||
+		       !walk_read(&s->interp, 8, s->interp + s->py->interp_next);
 	}
-	if (!python_read(&id, 8, tstate + s->py->state_thread_id) ||
-	    !python_read(&next, 8, tstate + 8))
+	if (!walk_read(&id, 8, tstate + s->py->state_thread_id) || !walk_read(&next, 8, tstate + 8))
 		return 1;
 	if (id == s->self)
 		python_search_found(s, tstate);
@@ -124,11 +102,11 @@ static __always_inline bool python_state_good(struct python_thread *p, const str
 {
 	__u64 prev, neighbour;
 
-	if (!tstate || !python_read(p->state, sizeof(p->state), tstate) ||
+	if (!tstate || !walk_read(p->state, sizeof(p->state), tstate) ||
 	    python_field(p->state, sizeof(p->state), py->state_thread_id) != self)
 		return false;
 	prev = p->state[0];
-	if (!python_read(&neighbour, 8, prev ? prev + 8 : p->state[2] + py->interp_threads))
+	if (!walk_read(&neighbour, 8, prev ? prev + 8 : p->state[2] + py->interp_threads))
 		return false;
 	return neighbour == tstate;
 }
@@ -140,7 +118,7 @@ static __always_inline bool python_one_interpreter(const struct python_thread *p
 {
 	__u64 first;
 
-	return p->state[2] == p->single && python_read(&first, 8, py->interpreters) &&
+	return p->state[2] == p->single && walk_read(&first, 8, py->interpreters) &&
 	       first == p->single;
 }
 
@@ -153,9 +131,9 @@ static __noinline int python_find_anew(struct python_thread *p, const struct gp_
 
 	p->tstate = 0;
 	p->single = 0;
-	if (!python_read(&s.interp, 8, py->interpreters))
+	if (!walk_read(&s.interp, 8, py->interpreters))
 		return -1;
-	if (s.interp && python_read(&next, 8, s.interp + py->interp_next) && !next)
+	if (s.interp && walk_read(&next, 8, s.interp + py->interp_next) && !next)
 		p->single = s.interp;
 	(void)bpf_loop(PYTHON_SEARCH_MAX, python_search_one, &s, 0);
 	if (!s.whole)
@@ -195,9 +173,10 @@ static __always_inline __u64 python_frame_field(const char *frame, __u32 offset)
 
 /*
  * Reads a frame that neither window holds. From 3.11 on most frames lie behind each other, so they
- * come in with what is before them in their page, which is there if they are. Others come in with
- * what is behind them: those of generators lie anywhere, but the interpreter's own lie on the C
- * stack, the next one above. Returns where it is in p->read, or a negative number.
+ * come in with what is before them in their page, which is there if they are; before 3.11, those
+ * that lie a little before the one that they were called by. Others come in with what is behind
+ * them: those of generators lie anywhere, but the interpreter's own lie on the C stack, the next
+ * one above. Returns where it is in p->read, or a negative number.
  */
 static __noinline int python_read_frame(struct python_thread *p, const struct gp_python *py,
 					__u64 at)
@@ -207,11 +186,11 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 
 	if (bytes > GP_PYTHON_FRAME_BYTES)
 		return -1;
-	if (py->has_window && (!p->nr || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
-			       p->other - at <= GP_PYTHON_PAGE_BYTES)) {
+	if ((py->has_window && !p->nr) || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
+	    p->other - at <= GP_PYTHON_PAGE_BYTES) {
 		p->window_last = 0;
 		p->window = at - before;
-		if (!python_read(p->read, before + bytes, p->window))
+		if (!walk_read(p->read, before + bytes, p->window))
 			return -1;
 		p->window_last = before + 1;
 		if (!p->has_first)
@@ -220,13 +199,13 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 		p->has_first = 1;
 		return (int)before;
 	}
-	if (behind > PYTHON_BEHIND_BYTES)
-		behind = PYTHON_BEHIND_BYTES;
+	if (behind > GP_PYTHON_BEHIND_BYTES)
+		behind = GP_PYTHON_BEHIND_BYTES;
 	if (!py->has_window || behind < bytes)
 		behind = bytes;
 	p->other_last = 0;
 	p->other = at;
-	if (!python_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
+	if (!walk_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
 		return -1;
 	p->other_last = behind - bytes + 1;
 	if (!p->has_first)
@@ -274,7 +253,7 @@ static __always_inline bool python_walk_frame(struct python_thread *p, const str
 		if (offset >= p->other_last)
 			place = (__u32)python_read_frame(p, py, at);
 	}
-	if (place >= 2 * GP_PYTHON_WINDOW_BYTES) {
+	if (place > GP_PYTHON_WINDOW_BYTES + GP_PYTHON_BEHIND_BYTES) {
 		p->flags |= GP_STACK_INCOMPLETE;
 		return true;
 	}
@@ -314,7 +293,7 @@ static long python_call_one(__u32 n, struct python_walk *w)
 	__u32 bytes = py->frame_bytes, i = p->own_nr;
 
 	if (!p->call_frame || p->call_nr > GP_STACK_FRAMES || bytes > GP_PYTHON_FRAME_BYTES ||
-	    !python_read(p->call, bytes, p->call_frame + py->frame_at))
+	    !walk_read(p->call, bytes, p->call_frame + py->frame_at))
 		return 1;
 	if (py->frame_owner != PYTHON_NO_FIELD &&
 	    python_byte(p->call, py->frame_owner) >= PYTHON_OWNER_INTERPRETER) {
@@ -361,7 +340,7 @@ static __noinline __u64 python_check_made(struct python_thread *p, __u64 hash, _
 	__builtin_memset(m->lines, 0, sizeof(m->lines));
 	(void)bpf_probe_read_user(m->name, nr, (const void *)(name + 48));
 	hash = gp_python_mix_words(hash, m->name, sizeof(m->name) / 8);
-	if (!python_read(&m->lines_bytes, 8, lines + 16))
+	if (!walk_read(&m->lines_bytes, 8, lines + 16))
 		return hash;
 	nr = m->lines_bytes;
 	if (nr > sizeof(m->lines))
@@ -379,7 +358,7 @@ static __always_inline __u32 python_check(struct python_thread *p, const struct 
 		return (__u32)(hash >> 32);
 	name = python_field(p->check, sizeof(p->check), py->code_filename - py->code_check);
 	/* Length, hash, state, another pointer, the first characters. */
-	if (python_read(&p->made, 40, name + 16) && p->made.name_bytes &&
+	if (walk_read(&p->made, 40, name + 16) && p->made.name_bytes &&
 	    (__u8)p->made.name[0] == '<')
 		hash = python_check_made(p, hash, name, p->check[GP_PYTHON_CHECK_BYTES / 8 - 1]);
 	return (__u32)(hash >> 32);
@@ -393,7 +372,7 @@ static long python_check_one(__u32 i, struct python_walk *w)
 	if (i >= GP_STACK_FRAMES || i >= p->nr)
 		return 1;
 	frame = &p->frames[i];
-	if (!python_read(p->check, sizeof(p->check), frame->code + w->py->code_check)) {
+	if (!walk_read(p->check, sizeof(p->check), frame->code + w->py->code_check)) {
 		p->flags |= GP_STACK_INCOMPLETE;
 		p->nr = i;
 		return 1;
@@ -426,26 +405,11 @@ static __always_inline bool python_emit(struct python_thread *p, const struct th
 /* By the checksums of the codes. */
 static __noinline __u32 python_id(struct python_thread *p, const struct thread_state *t, __u64 now)
 {
-	__u64 key = gp_python_mix(p->hash, (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
-	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
-	__u32 id;
+	__u64 key = walk_key(p->hash, p->nr, p->flags, t);
+	bool is_new;
+	__u32 id = walk_id(key, &is_new);
 
-	if (known)
-		return *known;
-	id = __sync_fetch_and_add(&gp_stacks_nr, 1) + 1;
-	if (bpf_map_update_elem(&stacks, &key, &id, BPF_NOEXIST)) {
-		/* Another thread was quicker, or the table is full. */
-		known = bpf_map_lookup_elem(&stacks, &key);
-		if (known)
-			return *known;
-		count_loss(GP_LOSS_STACK_ROOM);
-		return 0;
-	}
-	if (python_emit(p, t, id, now))
-		return id;
-	(void)bpf_map_delete_elem(&stacks, &key);
-	count_loss(GP_LOSS_STACK_ROOM);
-	return 0;
+	return is_new ? walk_told(key, id, python_emit(p, t, id, now)) : id;
 }
 
 /* What the walk found, seen before or not. */
@@ -454,8 +418,7 @@ static __always_inline __u32 python_known_id(struct python_walk *w, const struct
 {
 	struct python_thread *p = w->memory;
 	__u64 generation = w->py->generation;
-	__u64 key = gp_python_mix(gp_python_mix(p->hash, generation),
-				  (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
+	__u64 key = walk_key(gp_python_mix(p->hash, generation), p->nr, p->flags, t);
 	__u32 slot = (__u16)key, flags = p->flags, id;
 	volatile __u64 *quick;
 
@@ -491,9 +454,9 @@ static __always_inline __u32 python_waiting_id(const struct python_thread *p,
 		return 0;
 	top = &p->tops[i];
 	if (!top->frame || top->op != t->frames[i].op ||
-	    !python_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
-	    frame != top->frame ||
-	    !python_read(&instr, 8, frame + py->frame_at + py->frame_instr) || instr != top->instr)
+	    !walk_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
+	    frame != top->frame || !walk_read(&instr, 8, frame + py->frame_at + py->frame_instr) ||
+	    instr != top->instr)
 		return 0;
 	return top->id;
 }
@@ -517,7 +480,7 @@ static __always_inline void python_walk(struct python_walk *w, __u64 first)
 	p->base_mask = w->py->is_index ? 0 : ~0ULL;
 	p->owner_mask = w->py->frame_owner == PYTHON_NO_FIELD ? 0 : ~0ULL;
 	p->window_last = p->other_last = 0;
-	p->other = 0;
+	p->window = p->other = 0;
 	p->has_first = 0;
 	(void)bpf_loop(PYTHON_WALK_MAX / PYTHON_WALK_STEP, python_walk_some, w, 0);
 	if (p->frame && !p->flags)
@@ -552,6 +515,30 @@ static __always_inline __u32 python_walked_id(struct python_walk *w, const struc
 	else if (id)
 		python_note(p, t, first, p->first_instr, id);
 	return id;
+}
+
+/* Whether the collector has told the current thread's stack; its id, or 0 if there is no Python. */
+static __always_inline bool python_told(const struct thread_state *t, __u64 sp, __u32 *ret_id)
+{
+	__u32 process = (__u16)t->owner;
+	__u64 self = bpf_get_current_task_btf()->thread.fsbase, first, frame;
+	__u64 table = gp_stack_tops[process & (GP_PROCESSES_MAX - 1)];
+	const struct gp_python *py;
+	struct gp_stack_top top;
+
+	if (!table)
+		return false;
+	py = bpf_map_lookup_elem(&pythons, &process);
+	table += gp_stack_top_place(self) * sizeof(top);
+	if (!py || !walk_read(&top, offsetof(struct gp_stack_top, pad), table) ||
+	    top.self != self || !top.state || top.record <= sp)
+		return false;
+	if (!walk_read(&first, 8, py->interpreters) || first != top.interp ||
+	    !walk_read(&frame, 8, top.state + py->state_frame) || !python_innermost(py, &frame) ||
+	    frame != top.frame)
+		return false;
+	*ret_id = top.stack_id ? top.stack_id | GP_STACK_TOLD : 0;
+	return true;
 }
 
 /* Id of the current thread's Python stack; 0 if it has none, or (counted) none can be had. Call it

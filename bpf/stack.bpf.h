@@ -11,29 +11,9 @@
 #include "python.bpf.h"
 #include "unwind.bpf.h"
 
-static __always_inline struct native_thread *native_memory(void)
-{
-	struct native_thread *n;
-	__u32 zero = 0, tid;
-	void *nothing;
-
-	if (gp_task_storage)
-		return bpf_task_storage_get(&native_threads, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	tid = (__u32)bpf_get_current_pid_tgid();
-	n = bpf_map_lookup_elem(&native_threads_by_tid, &tid);
-	if (n)
-		return n;
-	nothing = bpf_map_lookup_elem(&no_native_thread, &zero);
-	if (!nothing)
-		return 0;
-	(void)bpf_map_update_elem(&native_threads_by_tid, &tid, nothing, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&native_threads_by_tid, &tid);
-}
-
 /* Tells of a stack that has the id for the first time. */
 static __always_inline bool native_emit(const struct unwind_walk *w, const struct thread_state *t,
-					__u32 id, __u32 python_id, __u64 now)
+					__u32 id, __u32 python_id, __u32 maps_changes, __u64 now)
 {
 	struct native_thread *n = w->memory;
 	__u32 nr = w->nr;
@@ -44,34 +24,21 @@ static __always_inline bool native_emit(const struct unwind_walk *w, const struc
 	n->event.stack_id = id;
 	n->event.python_id = python_id;
 	n->event.frames_nr = nr;
-	n->event.reserved = 0;
+	n->event.maps_changes = maps_changes;
 	return !bpf_ringbuf_output(&ring, &n->event, sizeof(n->event) + nr * sizeof(__u64), 0);
 }
 
 static __always_inline __u32 native_id(const struct unwind_walk *w, const struct thread_state *t,
-				       __u32 python_id, __u64 now)
+				       __u32 python_id, __u32 maps_changes, __u64 now)
 {
-	__u64 key = gp_python_mix(gp_python_mix(w->hash, python_id),
-				  (__u64)w->nr << 32 | w->flags << 16 | (__u16)t->owner);
-	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
-	__u32 id;
+	/* What lies at an address is another thing after a change. */
+	__u64 hash = gp_python_mix(w->hash, (__u64)maps_changes << 32 | python_id);
+	__u64 key = walk_key(hash, w->nr, w->flags, t);
+	bool is_new;
+	__u32 id = walk_id(key, &is_new);
 
-	if (known)
-		return *known;
-	id = __sync_fetch_and_add(&gp_stacks_nr, 1) + 1;
-	if (bpf_map_update_elem(&stacks, &key, &id, BPF_NOEXIST)) {
-		/* Another thread was quicker, or the table is full. */
-		known = bpf_map_lookup_elem(&stacks, &key);
-		if (known)
-			return *known;
-		count_loss(GP_LOSS_STACK_ROOM);
-		return 0;
-	}
-	if (native_emit(w, t, id, python_id, now))
-		return id;
-	(void)bpf_map_delete_elem(&stacks, &key);
-	count_loss(GP_LOSS_STACK_ROOM);
-	return 0;
+	return is_new ? walk_told(key, id, native_emit(w, t, id, python_id, maps_changes, now))
+		      : id;
 }
 
 static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_state *t,
@@ -84,9 +51,10 @@ static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_st
 		.hash = GP_STACK_WANT_NATIVE,
 		.process = (__u16)t->owner,
 	};
+	__u32 maps_known = unwind_maps_known(w.process);
 	struct python_thread *python;
 
-	w.memory = native_memory();
+	w.memory = thread_memory(&native_threads, &native_threads_by_tid, &no_native_thread);
 	if (!w.memory) {
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;
@@ -101,12 +69,17 @@ static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_st
 	unwind_stack(&w);
 	if (w.flags & GP_STACK_TRUNCATED)
 		count_loss(GP_LOSS_STACK_INCOMPLETE);
-	return native_id(&w, t, python_id, now);
+	if (gp_maps_changes[w.process & (GP_PROCESSES_MAX - 1)] != maps_known) {
+		w.flags |= GP_STACK_INCOMPLETE;
+		count_loss(GP_LOSS_UNWIND_TABLE);
+	}
+	return native_id(&w, t, python_id, maps_known, now);
 }
 
-/* Id of the current thread's stack; 0 if it has none, or (counted) none can be had. */
-static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thread_state *t,
-					  __u64 now)
+/* Id of the current thread's stack, walked; 0 if it has none, or (counted) none can be had. For
+ * what opens an op. */
+static __always_inline __u32 stack_id_walked(struct pt_regs *ctx, const struct thread_state *t,
+					     __u64 now)
 {
 	__u32 python_id = 0;
 
@@ -115,6 +88,17 @@ static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thre
 	if (!(gp_stacks & GP_STACK_WANT_NATIVE))
 		return python_id;
 	return native_stack(ctx, t, python_id, now);
+}
+
+/* The same for all else, whose stack may be that of an op which the collector has told of. */
+static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thread_state *t,
+					  __u64 now)
+{
+	__u32 id;
+
+	if (gp_stacks == GP_STACK_WANT_PYTHON && python_told(t, ctx->sp, &id))
+		return id;
+	return stack_id_walked(ctx, t, now);
 }
 
 #endif /* GP_BPF_STACK_BPF_H */

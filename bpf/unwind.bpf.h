@@ -9,7 +9,7 @@
 #ifndef GP_BPF_UNWIND_BPF_H
 #define GP_BPF_UNWIND_BPF_H
 
-#include "emit.bpf.h"
+#include "walk.bpf.h"
 
 /* Halvings that find one row of a page, and one range of a process. */
 #define UNWIND_ROW_STEPS   10
@@ -30,11 +30,6 @@ struct unwind_walk {
 	bool called; /* ip is a return address: the call is right below it */
 	bool bp_lost;
 };
-
-static __always_inline bool unwind_read(void *to, __u32 bytes, __u64 address)
-{
-	return !bpf_probe_read_user(to, bytes, (const void *)address);
-}
 
 static __always_inline long unwind_end(struct unwind_walk *w, enum gp_loss why)
 {
@@ -72,6 +67,17 @@ static __noinline struct gp_unwind_range *unwind_find_range(__u32 process, __u64
 		return 0;
 	range = bpf_map_lookup_elem(ranges, &low);
 	return range && range->start <= address && address < range->end ? range : 0;
+}
+
+/* Which change of what is mapped the process's ranges are of. */
+static __always_inline __u32 unwind_maps_known(__u32 process)
+{
+	void *ranges = bpf_map_lookup_elem(&unwind_ranges, &process);
+	const struct gp_unwind_range *first;
+	__u32 zero = 0;
+
+	first = ranges ? bpf_map_lookup_elem(ranges, &zero) : 0;
+	return first ? (__u32)first->end : 0;
 }
 
 /* Tells once that the table of a range is missing. */
@@ -169,7 +175,7 @@ static __always_inline bool unwind_cfa(struct unwind_walk *w, __u64 rule, __u64 
 		return false;
 	}
 	*ret_cfa = cfa;
-	if ((kind == GP_UNWIND_BP_AT && !unwind_read(ret_cfa, 8, cfa)) ||
+	if ((kind == GP_UNWIND_BP_AT && !walk_read(ret_cfa, 8, cfa)) ||
 	    (kind != GP_UNWIND_SIGNAL && *ret_cfa <= w->sp)) {
 		(void)unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 		return false;
@@ -199,7 +205,7 @@ static __always_inline bool unwind_bp(struct unwind_walk *w, __u64 rule, __u64 c
 		return true;
 	}
 	w->bp_lost = false;
-	return unwind_read(&w->bp, 8, at);
+	return walk_read(&w->bp, 8, at);
 }
 
 /* Marks the frame number `i`, from w->sp to cfa, if an anchor lies in it. */
@@ -227,14 +233,14 @@ static __always_inline long unwind_up(struct unwind_walk *w, __u64 rule)
 		unwind_mark(w, w->nr - 1, cfa);
 	if (is_signal) {
 		/* The interrupted thread's rsp and rip lie side by side. */
-		if (!unwind_read(words, sizeof(words), cfa))
+		if (!walk_read(words, sizeof(words), cfa))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 		sp = words[0];
 		if (!unwind_bp(w, rule, sp))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 	} else {
 		/* Most often rbp and the return address do, too. */
-		if (!unwind_read(words, sizeof(words), cfa - 16))
+		if (!walk_read(words, sizeof(words), cfa - 16))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 		sp = cfa;
 		if (GP_UNWIND_RULE_BP_KIND(rule) == GP_UNWIND_BP_CFA &&

@@ -49,6 +49,7 @@ struct member {
 	bool code_known;	 /* the most important unwind tables have been read */
 	bool lack_told;		 /* why an adopted collector has no GPU activity has been told */
 	bool maps_changed;	 /* libraries may have come: look and probe */
+	bool libraries_changed;	 /* they have, as a look has shown since they were probed */
 };
 
 /* Takes over the process. 0 or -errno (-ESRCH: gone meanwhile). */
