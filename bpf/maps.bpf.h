@@ -114,9 +114,29 @@ struct python_thread {
 /* Of each thread, where native stacks are wanted: where its stack is put together. */
 struct native_thread {
 	__u32 anchor; /* see struct unwind_walk */
-	__u32 reserved;
+	__u32 flags;  /* of the last walk: enum gp_stack_flags */
 	struct gp_ev_native event; /* `frames` follow it, in the ring too */
 	__u64 frames[GP_STACK_FRAMES];
+};
+
+/* Where a sample's stack is put together. */
+struct sample_walk {
+	__u64 tick_ns; /* the CPU's last tick, 0: none since it began */
+	struct thread_state thread; /* says whose the sample is */
+	struct python_thread python;
+	struct native_thread native;
+};
+
+/* Of each thread that is sampled. */
+struct sampled_thread {
+	__u64 owner; /* as in thread_state */
+	/* As in python_thread. */
+	__u64 tstate;
+	__u64 single;
+	__u64 switches; /* of the thread when its stack was walked in its last wait */
+	__u32 walks;	/* in that wait */
+	__u32 again;	/* the last of them was not whole: there is to be another one */
+	struct gp_ev_sample wait; /* what is to be told of it; nr 0: nothing */
 };
 
 /* Per CPU. `opened` less `closed` is what is open. */
@@ -146,6 +166,15 @@ __u32 gp_found_names_nr __weak;
 __u8 gp_found_in[GP_FOUND_IN_NR] __weak;
 /* How full the ring must be for the reader to be woken. */
 const volatile __u64 gp_wakeup_bytes __weak = 65536;
+
+/* Sampling: CPUs, time between two ticks of each of them, and samples of one wait that are told
+ * together at most. */
+const volatile __u32 gp_cpus_nr __weak = 0;
+const volatile __u64 gp_tick_ns __weak = 0;
+const volatile __u32 gp_waits_told __weak = 100;
+/* What one look at the threads stands for; whether it is to tell of what has been seen so far. */
+__u64 gp_look_ns __weak;
+__u32 gp_look_tells __weak;
 
 /* max_entries is set before loading. */
 struct {
@@ -292,6 +321,22 @@ struct {
 	__type(key, __u32);
 	__type(value, struct native_thread);
 } no_native_thread __weak SEC(".maps");
+
+/* By CPU, and behind those that of the one who looks at waiting threads: max_entries is set before
+ * loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sample_walk);
+} sample_walks __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct sampled_thread);
+} sampled_threads __weak SEC(".maps");
 
 /* Where code lies in a process, by its index: see struct gp_unwind_range. */
 struct {

@@ -10,6 +10,7 @@
 #define GP_BPF_UNWIND_BPF_H
 
 #include "emit.bpf.h"
+#include "walked.bpf.h"
 
 /* Halvings that find one row of a page, and one range of a process. */
 #define UNWIND_ROW_STEPS   10
@@ -30,11 +31,6 @@ struct unwind_walk {
 	bool called; /* ip is a return address: the call is right below it */
 	bool bp_lost;
 };
-
-static __always_inline bool unwind_read(void *to, __u32 bytes, __u64 address)
-{
-	return !bpf_probe_read_user(to, bytes, (const void *)address);
-}
 
 static __always_inline long unwind_end(struct unwind_walk *w, enum gp_loss why)
 {
@@ -90,7 +86,7 @@ static __noinline void unwind_ask(const struct unwind_walk *w, struct gp_unwind_
 	event->head.kind = GP_EV_UNWIND;
 	event->head.flags = 0;
 	event->head.process = (__u16)w->process;
-	event->head.tid = (__u32)bpf_get_current_pid_tgid();
+	event->head.tid = walked_tid();
 	event->head.time_ns = bpf_ktime_get_ns();
 	event->address = address;
 	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
@@ -169,7 +165,7 @@ static __always_inline bool unwind_cfa(struct unwind_walk *w, __u64 rule, __u64 
 		return false;
 	}
 	*ret_cfa = cfa;
-	if ((kind == GP_UNWIND_BP_AT && !unwind_read(ret_cfa, 8, cfa)) ||
+	if ((kind == GP_UNWIND_BP_AT && !walked_read(ret_cfa, 8, cfa)) ||
 	    (kind != GP_UNWIND_SIGNAL && *ret_cfa <= w->sp)) {
 		(void)unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 		return false;
@@ -199,7 +195,7 @@ static __always_inline bool unwind_bp(struct unwind_walk *w, __u64 rule, __u64 c
 		return true;
 	}
 	w->bp_lost = false;
-	return unwind_read(&w->bp, 8, at);
+	return walked_read(&w->bp, 8, at);
 }
 
 /* Marks the frame number `i`, from w->sp to cfa, if an anchor lies in it. */
@@ -227,14 +223,14 @@ static __always_inline long unwind_up(struct unwind_walk *w, __u64 rule)
 		unwind_mark(w, w->nr - 1, cfa);
 	if (is_signal) {
 		/* The interrupted thread's rsp and rip lie side by side. */
-		if (!unwind_read(words, sizeof(words), cfa))
+		if (!walked_read(words, sizeof(words), cfa))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 		sp = words[0];
 		if (!unwind_bp(w, rule, sp))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 	} else {
 		/* Most often rbp and the return address do, too. */
-		if (!unwind_read(words, sizeof(words), cfa - 16))
+		if (!walked_read(words, sizeof(words), cfa - 16))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 		sp = cfa;
 		if (GP_UNWIND_RULE_BP_KIND(rule) == GP_UNWIND_BP_CFA &&

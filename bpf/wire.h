@@ -45,6 +45,7 @@ enum gp_event_kind {
 	GP_EV_SCHEMAS = 22, /* gp_ev_schemas: what the operators of a process may write */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
 	GP_EV_COLLECTIVE = 28, /* gp_ev_collective: one call of NCCL, by uprobe */
+	GP_EV_SAMPLE = 30,     /* gp_ev_sample: what a thread was found doing */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -470,6 +471,31 @@ struct gp_ev_clock {
 	__u64 width_ns;		/* of the bracket */
 };
 
+enum gp_sample_flags {
+	GP_SAMPLE_RUNNING = 1,	       /* on a CPU; else it waited */
+	GP_SAMPLE_KERNEL = 2,	       /* and there in the kernel */
+	GP_SAMPLE_RUNNABLE = 4,	       /* it waited for a CPU alone */
+	GP_SAMPLE_UNINTERRUPTIBLE = 8, /* it waited for a disk, a page, a driver */
+	GP_SAMPLE_STOPPED = 16,	       /* by a signal or a debugger */
+	GP_SAMPLE_MOVED = 32,	       /* it went on while its stack was read: it has none */
+};
+
+#define GP_SAMPLE_NO_SYSCALL 0xffffffffU
+
+/*
+ * A thread was found doing something, once, or, in one wait, several times. Samples stand for
+ * weight_ns of the thread's time: an estimate.
+ */
+struct gp_ev_sample {
+	struct gp_ev_head head; /* time_ns: of the last one */
+	__u64 start_ns;		/* of the first one */
+	__u64 weight_ns;
+	__u32 nr;
+	__u32 stack_id; /* 0: none */
+	__u32 syscall;	/* the number of the system call that it was in; see `machine` */
+	__u32 reserved;
+};
+
 /* What stacks are wanted, together. */
 enum gp_stack_want { GP_STACK_WANT_PYTHON = 1, GP_STACK_WANT_NATIVE = 2 };
 
@@ -553,7 +579,9 @@ enum gp_loss {
 	GP_LOSS_UNWIND_RULE = 23,   /* native stacks cut at code that has no unwind information */
 	GP_LOSS_UNWIND_HARD = 24,   /* native stacks cut where a rule is not one of ours */
 	GP_LOSS_UNWIND_MEMORY = 25, /* native stacks cut where the thread's stack made no sense */
-	GP_LOSS_NR = 26,
+	GP_LOSS_SAMPLE_MISSED = 26,    /* samples that were due and not taken: late timers */
+	GP_LOSS_SAMPLE_MOVED = 27,     /* waits whose thread went on while its stack was read */
+	GP_LOSS_NR = 28,
 };
 
 /* Ops open on one thread at a time. */

@@ -47,6 +47,14 @@ static const char *stacks_name(const struct capture *c)
 	return c->options.stacks & GP_STACK_WANT_PYTHON ? "both" : "native";
 }
 
+static int write_number(struct recording_writer *w, const char *key, uint64_t n)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	return recording_writer__meta(w, key, text);
+}
+
 /* Recordings that say the same share a clock. */
 static int write_boot_id(struct capture *c)
 {
@@ -68,7 +76,9 @@ static int write_meta(struct capture *c)
 	(void)uname(&u);
 	(void)snprintf(cpus, sizeof(cpus), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
 	err = recording_writer__meta(c->writer, "gpuprof", GPUPROF_VERSION);
-	err = err ?: recording_writer__meta(c->writer, "mode", "trace");
+	err = err ?: recording_writer__meta(c->writer, "mode", capture_samples(c) ? "sample" : "trace");
+	if (capture_samples(c))
+		err = err ?: write_number(c->writer, "sample_hz", c->options.sample_hz);
 	err = err ?: recording_writer__meta(c->writer, "host", u.nodename);
 	err = err ?: recording_writer__meta(c->writer, "kernel", u.release);
 	err = err ?: recording_writer__meta(c->writer, "machine", u.machine);
@@ -86,26 +96,47 @@ static int write_meta(struct capture *c)
 	return err ?: recording_writer__meta(c->writer, "memory", c->options.memory ? "1" : "0");
 }
 
+/* Sampling needs no probe on what the target does. */
+static struct capture_options options_in_force(const struct capture_options *options)
+{
+	struct capture_options o = *options;
+
+	if (o.mode != CAPTURE_SAMPLE)
+		return o;
+	o.stacks = GP_STACK_WANT_PYTHON | GP_STACK_WANT_NATIVE;
+	o.ops = o.memory = o.shapes = o.flops = false;
+	o.ops_glob = NULL;
+	return o;
+}
+
+static struct probe_options probe_options(const struct capture_options *o)
+{
+	return (struct probe_options){
+		.ring_bytes = o->ring_bytes,
+		.ops = o->ops,
+		.memory = o->memory,
+		.gpu = o->gpu && o->mode == CAPTURE_TRACE,
+		.stacks = o->stacks,
+		.sample_hz = o->mode == CAPTURE_SAMPLE ? o->sample_hz : 0,
+		.ops_glob = o->ops_glob,
+		.cache_dir = o->cache_dir,
+		.stop_at_load = o->follow_exec,
+	};
+}
+
 int capture__new(const struct capture_options *options, struct reason *why,
 		 struct capture **ret_capture)
 {
-	struct probe_options probe = {
-		.ring_bytes = options->ring_bytes,
-		.ops = options->ops,
-		.memory = options->memory,
-		.gpu = options->gpu,
-		.stacks = options->stacks,
-		.ops_glob = options->ops_glob,
-		.cache_dir = options->cache_dir,
-		.stop_at_load = options->follow_exec,
-	};
 	struct capture *c = calloc(1, sizeof(*c));
+	struct probe_options probe;
 	int err;
 
 	if (!c)
 		return reason_set(why, -ENOMEM, "out of memory");
-	c->options = *options;
-	c->stacks.keep = options->stacks & GP_STACK_WANT_NATIVE;
+	c->options = options_in_force(options);
+	c->stacks.keep = c->options.stacks & GP_STACK_WANT_NATIVE;
+	c->native_stacks.ops.names = capture_samples(c) ? &c->names : NULL;
+	probe = probe_options(&c->options);
 	err = probe_session__new(&probe, why, &c->probes);
 	if (!err && options->schedule.active) {
 		c->names.keep = true;
@@ -217,14 +248,6 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	return here;
 }
 
-static int write_number(struct recording_writer *w, const char *key, uint64_t n)
-{
-	char text[24];
-
-	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
-	return recording_writer__meta(w, key, text);
-}
-
 /* What was measured of the cost of callbacks and probes; see FORMAT.md. */
 static int write_cost(struct capture *c, struct recording_writer *w)
 {
@@ -244,6 +267,8 @@ static int write_cost(struct capture *c, struct recording_writer *w)
 		err = err ?: write_number(w, "probe_program_ns", probes.program_ns);
 	if (probes.ns_per_hit)
 		err = err ?: write_number(w, "probe_ns_per_hit", probes.ns_per_hit);
+	if (capture_samples(c))
+		err = err ?: write_number(w, "sampler_ns", probe_session__sampler_ns(c->probes));
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest)
 			guest__timed(c->members.items[i]->guest, &callbacks);

@@ -119,6 +119,14 @@ static int put_memory(struct capture *c, uint32_t source, const struct gp_ev_mem
 	return err ? err : recording_writer__event(c->out, &ev, sizeof(ev));
 }
 
+static int put_sample(struct capture *c, const struct gp_ev_sample *event)
+{
+	struct gp_ev_sample ev = *event;
+	int err = renumber_stack(c, SOURCE_KERNEL, &ev.stack_id);
+
+	return err ? err : recording_writer__event(c->out, &ev, sizeof(ev));
+}
+
 /* An event whose name's number, at `name_at`, becomes the recording's; so do those of its
  * stack and, of an op, of its inputs, which only collectors tell. */
 static int put_named(struct capture *c, struct member *m, uint32_t source, const void *event,
@@ -323,6 +331,8 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 		return 0;
 	case GP_EV_MEMORY:
 		return put_memory(c, source, event);
+	case GP_EV_SAMPLE:
+		return put_sample(c, event);
 	case GP_EV_MAPS:
 		m->maps_changed = true;
 		return 0;
@@ -391,7 +401,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
 	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_NATIVE ||
 	    head->kind == GP_EV_UNWIND || head->kind == GP_EV_FOUND_NAME ||
-	    head->kind == GP_EV_CUDA_MEMORY || head->kind == GP_EV_COLLECTIVE) {
+	    head->kind == GP_EV_CUDA_MEMORY || head->kind == GP_EV_SAMPLE || head->kind == GP_EV_COLLECTIVE) {
 		c->refused_nr++;
 		return 0;
 	}

@@ -18,6 +18,7 @@ void native_stacks__done(struct native_stacks *n)
 	n->codes = NULL;
 	hash__done(&n->frame_of);
 	buf__done(&n->text);
+	op_frames__done(&n->ops);
 	vec_done(&n->waiting);
 }
 
@@ -73,7 +74,8 @@ static int number_frame(struct native_stacks *n, struct stacks *s, struct record
 	if (err)
 		return err;
 	*ret_number = s->frames_nr;
-	return write_frame(n, w, s->frames_nr, place);
+	err = write_frame(n, w, s->frames_nr, place);
+	return err ? err : op_frames__note(&n->ops, w, s->frames_nr, place);
 }
 
 /* A function of CPython that runs Python's frames, or a part of it that the compiler split off. */

@@ -52,6 +52,11 @@ struct capture {
 	int failed; /* the first error that ends the capture */
 };
 
+static inline bool capture_samples(const struct capture *c)
+{
+	return c->options.mode == CAPTURE_SAMPLE;
+}
+
 /* Now, in nanoseconds. */
 uint64_t capture_clock_ns(clockid_t clock);
 

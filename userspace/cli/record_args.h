@@ -10,6 +10,8 @@
 #include "cli/options.h"
 
 struct record_args {
+	const char *mode;  /* "trace" or "sample"; NULL: not given */
+	long hz;	   /* 0: not given */
 	const char *pids;  /* "PID[,PID...]", NULL: not given */
 	const char *name;  /* pattern, NULL: not given */
 	double duration_s; /* 0: not given */

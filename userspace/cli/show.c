@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "output/output.h"
+#include "timeline/sample_table.h"
 #include "timeline/table.h"
 
 #include <errno.h>
@@ -415,6 +416,53 @@ static void warn_of_no_rows(const struct shown *s)
 			 "was recorded; those that it started are not recorded with it");
 }
 
+static void cleanup_sample_table(struct sample_table **t)
+{
+	sample_table__free(*t);
+}
+
+static int write_sample_table(const struct shown *s, const struct sample_table *table,
+			      const struct show_options *o)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	const struct output_table_options text = {
+		.limit = o->limit, .time_unit = o->time_unit, .header = o->header};
+	int err = sink__new_fd(STDOUT_FILENO, &sink);
+
+	if (!err && o->json)
+		err = output_samples_json(sink, s->timeline, table, o->limit);
+	else if (!err && o->csv)
+		err = output_samples_csv(sink, table, o->limit);
+	else if (!err)
+		err = output_samples_text(sink, table, &text);
+	err = err ? err : sink__finish(sink);
+	return err && err != -EPIPE ? output_failed("table", "-", err) : CLI_DONE;
+}
+
+/* Of torch.profiler's keys those that samples have something of. */
+static int show_sample_table(const struct shown *s, const struct show_options *o)
+{
+	const struct sample_table_options options = {
+		.group = o->by_stack ? SAMPLE_BY_STACK : o->samples_by,
+		.frames = o->by_stack,
+		.by_total = o->sort && strstr(o->sort, "time") && !strstr(o->sort, "self"),
+	};
+	CLEANUP(cleanup_sample_table) struct sample_table *table = NULL;
+
+	if (o->by_overload || o->by_shape) {
+		log_err("samples tell neither overloads nor shapes: group them by op, line, "
+			"function, thread, activity or stack:N");
+		return CLI_USAGE;
+	}
+	if (sample_table__new(s->timeline, &options, &table)) {
+		log_err("out of memory");
+		return CLI_FAILED;
+	}
+	if (!table->rows.nr)
+		log_warn("the recording has no samples in it");
+	return write_sample_table(s, table, o);
+}
+
 static int show_table(const struct shown *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
@@ -444,7 +492,7 @@ int show_recording(const char *path, const struct show_options *options)
 
 	if (status != CLI_DONE)
 		return status;
-	status = show_table(&s, options);
+	status = s.timeline->sampled ? show_sample_table(&s, options) : show_table(&s, options);
 	if (options->trace_path) {
 		next = shown__write_trace(&s, options->trace_path, false);
 		status = status ? status : next;

@@ -8,6 +8,7 @@
 #define GP_CLI_SHOW_H
 
 #include "recording/recording.h"
+#include "timeline/sample_table.h"
 #include "timeline/timeline.h"
 
 #include <stdbool.h>
@@ -24,6 +25,7 @@ struct show_options {
 	bool by_overload;
 	bool by_shape;
 	uint32_t by_stack;
+	enum sample_group samples_by; /* of a recording of samples */
 	bool top_level;
 	const char *time_unit;
 	bool steps; /* a row for them, also where the recording was not made by steps */

@@ -19,7 +19,12 @@ struct table_args {
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", "shape", "stack:1", "stack:5", NULL};
+static const char *const groups[] = {"overload", "shape",    "stack:1",  "stack:5",  "op",
+				     "line",	 "function", "thread", "activity", NULL};
+
+/* By enum sample_group. */
+static const char *const sample_groups[SAMPLE_GROUP_NR] = {"op", "line", "function", "thread",
+							   "activity"};
 
 /* The N of "stack:N"; 0: it is something else. */
 static long stack_depth(const char *value)
@@ -33,9 +38,18 @@ static long stack_depth(const char *value)
 	return value[6] >= '1' && value[6] <= '9' && !*end && n <= GP_STACK_FRAMES ? n : 0;
 }
 
+/* What a recording of samples is grouped by; SAMPLE_GROUP_NR: something else. */
+static enum sample_group sample_group_of(const char *value)
+{
+	for (enum sample_group i = 0; i < SAMPLE_GROUP_NR; i++)
+		if (sample_groups[i] && !strcmp(sample_groups[i], value))
+			return i;
+	return SAMPLE_GROUP_NR;
+}
+
 static bool is_group(const char *value)
 {
-	return !strcmp(value, "overload") || !strcmp(value, "shape") || stack_depth(value);
+	return sample_group_of(value) < SAMPLE_GROUP_NR || !strcmp(value, "overload") || !strcmp(value, "shape") || stack_depth(value);
 }
 
 static const struct option_spec table_options[] = {
@@ -62,12 +76,14 @@ static const struct option_spec table_options[] = {
 	 .value_name = "WHAT",
 	 .choices = groups,
 	 .known = is_group,
-	 .rule = "'overload', 'shape' or 'stack:N' with N from 1 to 128",
+	 .rule = "'overload', 'shape', 'op', 'line', 'function', 'thread', 'activity' or 'stack:N' "
+		 "with N from 1 to 128",
 	 .help = "'overload': one row for each overload of an operator instead of one for all. "
 		 "'shape': one row for each combination of shapes of its inputs, where shapes "
 		 "were recorded. "
 		 "'stack:N': one row for each N innermost Python frames, where stacks were "
-		 "recorded."},
+		 "recorded. Samples: 'op' (the default), 'line' of Python, 'function', 'thread', "
+		 "'activity' (running, or what was waited for), or 'stack:N'."},
 	{.name = "header",
 	 .kind = OPTION_TEXT,
 	 .offset = SHOW(header),
@@ -124,6 +140,8 @@ int cli_table(int argc, char **argv)
 		return options_usage_error(&command_table, "--json and --csv exclude each other");
 	args.show.by_stack = args.group_by ? (uint32_t)stack_depth(args.group_by) : 0;
 	args.show.by_overload = args.group_by && !strcmp(args.group_by, "overload");
+	if (args.group_by && sample_group_of(args.group_by) < SAMPLE_GROUP_NR)
+		args.show.samples_by = sample_group_of(args.group_by);
 	args.show.by_shape = args.group_by && !strcmp(args.group_by, "shape");
 	return show_recording(argv[1], &args.show);
 }

@@ -107,6 +107,8 @@ static int load(struct probe_session *s, bool task_storage)
 		err = bpf_program__set_autoload(bpf->progs.gp_code_freed,
 						s->options.stacks & GP_STACK_WANT_PYTHON);
 	if (!err)
+		err = session_sample_choose(s, bpf);
+	if (!err)
 		err = gpuprof_bpf__load(bpf);
 	if (err)
 		gpuprof_bpf__destroy(bpf);
@@ -208,6 +210,9 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 			return reason_set(why, -ENOMEM, "out of memory");
 	}
 	attach_tracepoints(s);
+	err = session_sample_new(s, why);
+	if (err)
+		return err;
 	trap_cost__measure(&s->trap_links, s->method,
 			   bpf_program__fd(session_program(s->bpf, PROGRAM_ENTRY)), &s->trap_cost);
 	if (s->plans.few && options->ops && !options->ops_glob)
@@ -221,6 +226,7 @@ void probe_session__free(struct probe_session *s)
 {
 	if (!s)
 		return;
+	session_sample_free(s);
 	if (s->bpf)
 		session_detach_all(s);
 	unwind_maps__free(s->unwind);
@@ -296,7 +302,7 @@ void probe_session__pause(struct probe_session *s, bool pause)
 		__atomic_store_n(&s->bpf->bss->gp_epoch, ++s->epoch, __ATOMIC_RELEASE);
 		return;
 	}
-	__atomic_store_n(&s->bpf->bss->gp_epoch, 0, __ATOMIC_RELEASE);
+	session_end_epoch(s);
 	session_counters(s, &c);
 	s->open_at_end += c.opened - c.closed - s->open_before;
 	s->open_before = c.opened - c.closed;
@@ -306,7 +312,7 @@ void probe_session__stop(struct probe_session *s)
 {
 	struct counters c;
 
-	__atomic_store_n(&s->bpf->bss->gp_epoch, 0, __ATOMIC_RELEASE);
+	session_end_epoch(s);
 	session_detach_all(s);
 	session_time_end(s);
 	if (!s->started)
@@ -354,6 +360,7 @@ void probe_session__losses(const struct probe_session *s, uint64_t ret_losses[GP
 	session_counters(s, &c);
 	memcpy(ret_losses, c.losses, sizeof(c.losses));
 	ret_losses[GP_LOSS_OPEN_AT_END] += s->open_at_end;
+	ret_losses[GP_LOSS_SAMPLE_MISSED] += session_sample_missed(s);
 	ret_losses[GP_LOSS_PROBE] += s->summary.not_placed_nr + s->refused_nr;
 }
 

@@ -32,6 +32,10 @@ static const struct event_fields pause_fields = {.times = {AT(gp_ev_pause, start
 static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
 static const struct event_fields inputs = {.inputs = AT(gp_ev_inputs, inputs_id)};
 static const struct event_fields tensors = {.instances = {AT(gp_ev_tensors, instance)}};
+static const struct event_fields sample = {
+	.times = {AT(gp_ev_sample, start_ns)},
+	.stack = AT(gp_ev_sample, stack_id),
+};
 static const struct event_fields none;
 
 const struct event_fields *recording_event_fields(uint8_t kind)
@@ -55,6 +59,8 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &inputs;
 	case GP_EV_TENSORS:
 		return &tensors;
+	case GP_EV_SAMPLE:
+		return &sample;
 	default:
 		return recording_event_bytes(kind) ? &none : NULL;
 	}

@@ -47,6 +47,7 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_DEVICE] = sizeof(struct gp_ev_device),
 		[GP_EV_OVERHEAD] = sizeof(struct gp_ev_overhead),
 		[GP_EV_CUDA_MEMORY] = sizeof(struct gp_ev_cuda_memory),
+		[GP_EV_SAMPLE] = sizeof(struct gp_ev_sample),
 	};
 
 	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;
@@ -86,6 +87,8 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_UNWIND_RULE] = "unwind_rule",
 		[GP_LOSS_UNWIND_HARD] = "unwind_hard",
 		[GP_LOSS_UNWIND_MEMORY] = "unwind_memory",
+		[GP_LOSS_SAMPLE_MISSED] = "sample_missed",
+		[GP_LOSS_SAMPLE_MOVED] = "sample_moved",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";

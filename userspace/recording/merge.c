@@ -336,7 +336,7 @@ static int move_name(struct merge *m, uint32_t *id)
 {
 	const uint64_t *known = hash__find(&m->part->names, *id);
 	const char *name, *overload;
-	uint32_t number;
+	uint32_t number = 0;
 	int err;
 
 	if (known) {
@@ -353,7 +353,9 @@ static int move_name(struct merge *m, uint32_t *id)
 static int move_frame(struct merge *m, uint32_t *id)
 {
 	const uint64_t *known = hash__find(&m->part->frames, *id);
+	uint32_t was, name, scope;
 	struct recording_frame frame;
+	int err;
 
 	if (known) {
 		*id = (uint32_t)*known;
@@ -364,8 +366,13 @@ static int move_frame(struct merge *m, uint32_t *id)
 	frame = recording__frame(m->part->rec, *id);
 	if (hash__set(&m->part->frames, *id, ++m->frames_nr))
 		return -ENOMEM;
+	was = *id;
 	*id = m->frames_nr;
-	return recording_writer__frame(m->w, *id, &frame);
+	err = recording_writer__frame(m->w, *id, &frame);
+	if (err || !recording__frame_op(m->part->rec, was, &name, &scope))
+		return err;
+	err = move_name(m, &name);
+	return err ? err : recording_writer__frame_op(m->w, *id, name, scope);
 }
 
 static int move_stack(struct merge *m, uint32_t *id)

@@ -42,6 +42,7 @@ struct kept {
 	struct buf names;
 	struct buf frames;
 	struct buf native_frames;
+	struct buf frame_ops;
 	struct buf stacks;
 	struct buf events; /* of threads and inputs: a word with its bytes, then each */
 };
@@ -60,6 +61,7 @@ struct recording_writer {
 	struct buf names;
 	struct buf frames;
 	struct buf native_frames;
+	struct buf frame_ops;
 	struct buf stacks;
 	struct buf window;
 	VEC(struct loss) losses;
@@ -232,6 +234,7 @@ static int write_references(struct recording_writer *w)
 	err = err ? err : write_kept(w, FORMAT_NAMES, &w->names, &k->names);
 	err = err ? err : write_kept(w, FORMAT_FRAMES, &w->frames, &k->frames);
 	err = err ? err : write_kept(w, FORMAT_NATIVE_FRAMES, &w->native_frames, &k->native_frames);
+	err = err ? err : write_kept(w, FORMAT_FRAME_OPS, &w->frame_ops, &k->frame_ops);
 	return err ? err : write_kept(w, FORMAT_STACKS, &w->stacks, &k->stacks);
 }
 
@@ -310,6 +313,7 @@ void recording_writer__free(struct recording_writer *w)
 	buf__done(&w->kept.names);
 	buf__done(&w->kept.frames);
 	buf__done(&w->kept.native_frames);
+	buf__done(&w->kept.frame_ops);
 	buf__done(&w->kept.stacks);
 	buf__done(&w->kept.events);
 	buf__done(&w->meta);
@@ -317,6 +321,7 @@ void recording_writer__free(struct recording_writer *w)
 	buf__done(&w->names);
 	buf__done(&w->frames);
 	buf__done(&w->native_frames);
+	buf__done(&w->frame_ops);
 	buf__done(&w->stacks);
 	buf__done(&w->window);
 	ZSTD_freeCCtx(w->zstd);
@@ -356,6 +361,7 @@ int recording_writer__inherit(struct recording_writer *w, struct recording_write
 	buf__add(&w->names, k->names.bytes, k->names.nr);
 	buf__add(&w->frames, k->frames.bytes, k->frames.nr);
 	buf__add(&w->native_frames, k->native_frames.bytes, k->native_frames.nr);
+	buf__add(&w->frame_ops, k->frame_ops.bytes, k->frame_ops.nr);
 	buf__add(&w->stacks, k->stacks.bytes, k->stacks.nr);
 	if (events) {
 		buf__add(&w->meta, k->meta.bytes, k->meta.nr);
@@ -451,6 +457,19 @@ int recording_writer__frame(struct recording_writer *w, uint32_t id,
 		return -EINVAL;
 	return frame->kind == RECORDING_FRAME_PYTHON ? add_python_frame(w, id, frame)
 						     : add_native_frame(w, id, frame);
+}
+
+int recording_writer__frame_op(struct recording_writer *w, uint32_t frame, uint32_t name,
+			       uint32_t scope)
+{
+	struct format_frame_op f = {.frame = frame, .name = name, .scope = scope};
+
+	if (w->err)
+		return w->err;
+	if (frame >= RECORDING_STACK_IDS || name >= RECORDING_NAME_IDS)
+		return -EINVAL;
+	buf__add(&w->frame_ops, &f, sizeof(f));
+	return added(w, &w->frame_ops);
 }
 
 int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t flags,

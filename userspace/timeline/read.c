@@ -352,6 +352,8 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = read_pause(b, event);
 	else if (head->kind == GP_EV_STEP && bytes >= sizeof(struct gp_ev_step))
 		b->err = read_step(b, event);
+	else if (head->kind == GP_EV_SAMPLE && bytes >= sizeof(struct gp_ev_sample))
+		b->err = build_sample(b, event);
 	else if (head->kind == GP_EV_INPUTS && bytes >= sizeof(struct gp_ev_inputs))
 		b->err = build_inputs(b, event, bytes);
 	else if (head->kind == GP_EV_TENSORS && bytes >= sizeof(struct gp_ev_tensors))
