@@ -21,6 +21,9 @@
 /* A power of two. */
 #define GP_FOUND_IN_NR	256
 #define GP_QUICK_STACKS 65536
+/* How far a caller is searched for on the stack, and how large its frame may be. */
+#define GP_SEARCH_WORDS 256
+#define GP_SEARCH_FRAME 0x100000ULL
 
 /* One open op. */
 struct thread_frame {
@@ -117,6 +120,7 @@ struct native_thread {
 	__u32 flags;  /* of the last walk: enum gp_stack_flags */
 	struct gp_ev_native event; /* `frames` follow it, in the ring too */
 	__u64 frames[GP_STACK_FRAMES];
+	__u64 words[GP_SEARCH_WORDS]; /* of the thread's stack, where a caller is searched for */
 };
 
 /* Where a sample's stack is put together. */

@@ -65,7 +65,7 @@ static __always_inline void wait_walk(struct task_struct *task, struct sampled_t
 	s->wait.stack_id = sample_stack(m, s, walked_tid(), &at, now);
 	s->walks = s->switches == switches ? s->walks + 1 : 1;
 	s->switches = switches;
-	s->again = m->native.flags && s->walks < WALKS_MAX;
+	s->again = (m->native.flags & GP_STACK_INCOMPLETE) && s->walks < WALKS_MAX;
 	if (task_runs(task) || task_switches(task) != switches) {
 		count_loss(GP_LOSS_SAMPLE_MOVED);
 		s->wait.head.flags |= GP_SAMPLE_MOVED;

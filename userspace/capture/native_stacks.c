@@ -95,7 +95,7 @@ static int write_stack(struct stacks *s, struct recording_writer *w, uint32_t id
 
 	if (number <= 0)
 		return (int)number;
-	if (list->flags && !flags)
+	if (list->flags & ~flags)
 		s->incomplete_nr++;
 	return recording_writer__stack(w, (uint32_t)number, list->flags, list->numbers, list->nr);
 }

@@ -51,6 +51,10 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 	bool wanted = s->options.sample_hz;
 	int err = bpf_program__set_autoload(bpf->progs.gp_tick, wanted);
 
+	/* Of the others only those that follow the process. */
+	for (enum program i = 0; i < PROGRAMS_NR && wanted && !err; i++)
+		if (i != PROGRAM_LOADER && i != PROGRAM_CODE_FREED)
+			err = bpf_program__set_autoload(session_program(bpf, i), false);
 	err = err ?: bpf_program__set_autoload(bpf->progs.gp_look, wanted);
 	err = err ?: bpf_program__set_autoload(bpf->progs.gp_sampled_exit, wanted);
 	err = err ?: bpf_map__set_autocreate(bpf->maps.sample_walks, wanted);

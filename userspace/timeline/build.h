@@ -127,7 +127,8 @@ struct timeline_private {
 struct build {
 	struct timeline *t;
 	struct hash sampled_stack_of; /* id -> of timeline.sampled_stacks */
-	uint64_t samples_stackless_nr, samples_cut_nr; /* with no stack, with one that is not whole */
+	/* Samples with no stack, with one that is not whole, with one that was searched for. */
+	uint64_t samples_stackless_nr, samples_cut_nr, samples_searched_nr;
 	uint64_t counts[TL_COUNTER_NR];
 	uint32_t *process_of; /* by the 16 bits of an event */
 	struct hash thread_of;

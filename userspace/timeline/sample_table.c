@@ -98,7 +98,7 @@ static int add(struct summing *m, const struct tl_sample *s, const char *text, b
 /* Of a sample that shows nothing of what is asked for. */
 static const char *without(const struct tl_sampled_stack *stack, const char *none)
 {
-	return stack->nr && !stack->flags ? none : NOT_KNOWN;
+	return stack->nr && !tl_stack_is_cut(stack->flags) ? none : NOT_KNOWN;
 }
 
 static int add_ops(struct summing *m, const struct tl_sample *s,

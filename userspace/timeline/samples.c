@@ -84,7 +84,8 @@ int build_sample(struct build *b, const struct gp_ev_sample *e)
 		return b->err;
 	stack = &b->t->sampled_stacks.items[s.stack];
 	b->samples_stackless_nr += stack->nr ? 0 : s.nr;
-	b->samples_cut_nr += stack->nr && stack->flags ? s.nr : 0;
+	b->samples_cut_nr += stack->nr && tl_stack_is_cut(stack->flags) ? s.nr : 0;
+	b->samples_searched_nr += stack->flags & GP_STACK_SEARCHED ? s.nr : 0;
 	b->t->sampled = true;
 	build_saw_time(b, s.start_ns, s.end_ns);
 	return vec_push(&b->t->samples, s);

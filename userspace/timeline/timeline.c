@@ -194,6 +194,8 @@ static int set_losses(struct build *b)
 		err = add_loss(b, "sample_stackless", b->samples_stackless_nr);
 	if (!err && b->t->sampled)
 		err = add_loss(b, "sample_stack_cut", b->samples_cut_nr);
+	if (!err && b->t->sampled)
+		err = add_loss(b, "sample_stack_searched", b->samples_searched_nr);
 	if (!err && b->t->has_categories)
 		err = add_loss(b, "tensors_invalid", b->tensors_invalid_nr);
 	if (!err && b->t->has_categories)

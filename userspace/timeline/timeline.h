@@ -248,6 +248,12 @@ static inline bool tl_op_is_backward(const struct tl_op *op)
 	return op->sequence_nr >= 0 && op->forward_thread && !(op->flags & GP_OP_ASYNC);
 }
 
+/* Whether frames are missing. `flags` are enum gp_stack_flags. */
+static inline bool tl_stack_is_cut(uint32_t flags)
+{
+	return flags & (GP_STACK_TRUNCATED | GP_STACK_INCOMPLETE);
+}
+
 /* What a sampled thread was doing, in a word: "running", or what it waited for. Never NULL. */
 const char *timeline__activity(const struct timeline *t, const struct tl_sample *s);
 
