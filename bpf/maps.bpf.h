@@ -116,8 +116,8 @@ struct python_thread {
 
 /* Of each thread, where native stacks are wanted: where its stack is put together. */
 struct native_thread {
-	__u32 anchor; /* see struct unwind_walk */
-	__u32 flags;  /* of the last walk: enum gp_stack_flags */
+	__u32 anchor;		   /* see struct unwind_walk */
+	__u32 flags;		   /* of the last walk: enum gp_stack_flags */
 	struct gp_ev_native event; /* `frames` follow it, in the ring too */
 	__u64 frames[GP_STACK_FRAMES];
 	__u64 words[GP_SEARCH_WORDS]; /* of the thread's stack, where a caller is searched for */
@@ -125,7 +125,7 @@ struct native_thread {
 
 /* Where a sample's stack is put together. */
 struct sample_walk {
-	__u64 tick_ns; /* the CPU's last tick, 0: none since it began */
+	__u64 tick_ns;		    /* the CPU's last tick, 0: none since it began */
 	struct thread_state thread; /* says whose the sample is */
 	struct python_thread python;
 	struct native_thread native;
@@ -137,9 +137,9 @@ struct sampled_thread {
 	/* As in python_thread. */
 	__u64 tstate;
 	__u64 single;
-	__u64 switches; /* of the thread when its stack was walked in its last wait */
-	__u32 walks;	/* in that wait */
-	__u32 again;	/* the last of them was not whole: there is to be another one */
+	__u64 switches;		  /* of the thread when its stack was walked in its last wait */
+	__u32 walks;		  /* in that wait */
+	__u32 again;		  /* the last of them was not whole: there is to be another one */
 	struct gp_ev_sample wait; /* what is to be told of it; nr 0: nothing */
 };
 

@@ -15,8 +15,8 @@ static __always_inline struct sampled_thread *sampled_get(struct task_struct *ta
 							  __u16 process)
 {
 	__u64 owner = (__u64)epoch << 16 | process;
-	struct sampled_thread *s = bpf_task_storage_get(&sampled_threads, task, 0,
-							BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct sampled_thread *s =
+		bpf_task_storage_get(&sampled_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!s) {
 		count_loss(GP_LOSS_THREAD);

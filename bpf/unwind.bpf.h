@@ -72,8 +72,7 @@ static __noinline struct gp_unwind_range *unwind_find_range(__u32 process, __u64
 }
 
 /* Tells once that the table of a range is missing. */
-static __noinline void unwind_ask(const struct unwind_walk *w, struct gp_unwind_range *range,
-				  __u64 address)
+static __noinline void unwind_ask(__u32 process, struct gp_unwind_range *range, __u64 address)
 {
 	struct gp_ev_unwind *event;
 
@@ -86,7 +85,7 @@ static __noinline void unwind_ask(const struct unwind_walk *w, struct gp_unwind_
 	}
 	event->head.kind = GP_EV_UNWIND;
 	event->head.flags = 0;
-	event->head.process = (__u16)w->process;
+	event->head.process = (__u16)process;
 	event->head.tid = walked_tid();
 	event->head.time_ns = bpf_ktime_get_ns();
 	event->address = address;
@@ -106,7 +105,7 @@ static __always_inline int unwind_enter(struct unwind_walk *w, __u64 address)
 	w->range = *range;
 	if (range->table)
 		return 1;
-	unwind_ask(w, range, address);
+	unwind_ask(w->process, range, address);
 	(void)unwind_end(w, GP_LOSS_UNWIND_TABLE);
 	return -1;
 }
@@ -258,10 +257,9 @@ static __always_inline long unwind_up(struct unwind_walk *w, __u64 rule)
  */
 struct unwind_search {
 	struct unwind_walk *w;
-	__u64 base; /* address of the first word */
-	__u64 bp;
+	__u64 base;  /* address of the first word */
+	__u64 bp;    /* 0: none that can be */
 	__u32 found; /* its number, plus one */
-	bool bp_good;
 };
 
 /* Whether the bytes in front of the address are a call. */
@@ -286,19 +284,25 @@ static __always_inline void unwind_search_bp(struct unwind_search *s, __u64 at, 
 		s->bp = words[n - 1];
 	else if (n >= 2 && n < GP_SEARCH_WORDS && words[n - 2] - at < GP_SEARCH_FRAME)
 		s->bp = words[n - 2];
-	s->bp_good = s->bp - at < GP_SEARCH_FRAME;
+	if (s->bp - at >= GP_SEARCH_FRAME)
+		s->bp = 0;
 }
 
-/* Whether the frame that is returned to has a caller in turn. */
-static __noinline bool unwind_search_fits(struct unwind_search *s, __u64 at, __u64 address)
+#ifdef WALK_OTHERS
+#define unwind_search_fits unwind_search_fits_others
+#endif
+
+/* Whether the frame that is returned to has a caller in turn. Not static: so it is verified once,
+ * whatever values it is called with. */
+__noinline int unwind_search_fits(__u32 process, __u64 at, __u64 address, __u64 bp)
 {
-	struct gp_unwind_range *range = unwind_find_range(s->w->process, address - 1);
+	struct gp_unwind_range *range = unwind_find_range(process, address - 1);
 	__u64 rule, cfa, caller;
 
 	if (!range || !unwind_after_call(address))
 		return false;
 	if (!range->table) {
-		unwind_ask(s->w, range, address - 1);
+		unwind_ask(process, range, address - 1);
 		return false;
 	}
 	rule = unwind_rule(range, address - 1 - range->bias);
@@ -307,14 +311,14 @@ static __noinline bool unwind_search_fits(struct unwind_search *s, __u64 at, __u
 		cfa = at + 8 + (__u64)GP_UNWIND_RULE_CFA(rule);
 		break;
 	case GP_UNWIND_BP:
-		if (!s->bp_good)
+		if (!bp)
 			return false;
-		cfa = s->bp + (__u64)GP_UNWIND_RULE_CFA(rule);
+		cfa = bp + (__u64)GP_UNWIND_RULE_CFA(rule);
 		break;
 	default:
 		return false;
 	}
-	return walked_read(&caller, 8, cfa - 8) && unwind_find_range(s->w->process, caller - 1);
+	return walked_read(&caller, 8, cfa - 8) && unwind_find_range(process, caller - 1);
 }
 
 static long unwind_search_one(__u32 n, struct unwind_search *s)
@@ -324,7 +328,7 @@ static long unwind_search_one(__u32 n, struct unwind_search *s)
 	if (n >= GP_SEARCH_WORDS)
 		return 1;
 	unwind_search_bp(s, at, n);
-	if (!unwind_search_fits(s, at, s->w->memory->words[n]))
+	if (!unwind_search_fits(s->w->process, at, s->w->memory->words[n], s->bp))
 		return 0;
 	s->found = n + 1;
 	return 1;
@@ -336,8 +340,7 @@ static __noinline long unwind_search(struct unwind_walk *w)
 	struct unwind_search s = {.w = w, .base = w->sp};
 	__u32 n;
 
-	if (w->searched ||
-	    !walked_read(w->memory->words, sizeof(w->memory->words), w->sp))
+	if (w->searched || !walked_read(w->memory->words, sizeof(w->memory->words), w->sp))
 		return unwind_end(w, GP_LOSS_UNWIND_RULE);
 	w->searched = true;
 	(void)bpf_loop(GP_SEARCH_WORDS, unwind_search_one, &s, 0);
@@ -348,7 +351,7 @@ static __noinline long unwind_search(struct unwind_walk *w)
 	w->ip = w->memory->words[n];
 	w->sp = s.base + 8UL * n + 8;
 	w->bp = s.bp;
-	w->bp_lost = !s.bp_good;
+	w->bp_lost = !s.bp;
 	w->called = true;
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The thread whose stack is walked: the current one; in a program file that defines WALK_OTHERS, any
- * thread that is not running, one at a time, by whoever runs its programs (they may sleep).
+ * The thread whose stack is walked: the current one; in a program file that defines WALK_OTHERS,
+ * any thread that is not running, one at a time, by whoever runs its programs (they may sleep).
  */
 #ifndef GP_BPF_WALKED_BPF_H
 #define GP_BPF_WALKED_BPF_H

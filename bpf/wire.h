@@ -502,7 +502,8 @@ enum gp_stack_want { GP_STACK_WANT_PYTHON = 1, GP_STACK_WANT_NATIVE = 2 };
 enum gp_stack_flags {
 	GP_STACK_TRUNCATED = 1,	 /* deeper than GP_STACK_FRAMES: the outermost frames are missing */
 	GP_STACK_INCOMPLETE = 2, /* the walk did not come to its end, or a frame has no name */
-	/* Whole, but the caller of code without unwind information was searched for on the stack. */
+	/* Whole, but the caller of code without unwind information was searched for on the stack.
+	 */
 	GP_STACK_SEARCHED = 4,
 };
 
@@ -581,8 +582,8 @@ enum gp_loss {
 	GP_LOSS_UNWIND_RULE = 23,   /* native stacks cut at code that has no unwind information */
 	GP_LOSS_UNWIND_HARD = 24,   /* native stacks cut where a rule is not one of ours */
 	GP_LOSS_UNWIND_MEMORY = 25, /* native stacks cut where the thread's stack made no sense */
-	GP_LOSS_SAMPLE_MISSED = 26,    /* samples that were due and not taken: late timers */
-	GP_LOSS_SAMPLE_MOVED = 27,     /* waits whose thread went on while its stack was read */
+	GP_LOSS_SAMPLE_MISSED = 26, /* samples that were due and not taken: late timers */
+	GP_LOSS_SAMPLE_MOVED = 27,  /* waits whose thread went on while its stack was read */
 	GP_LOSS_NR = 28,
 };
 

@@ -76,7 +76,9 @@ static int write_meta(struct capture *c)
 	(void)uname(&u);
 	(void)snprintf(cpus, sizeof(cpus), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
 	err = recording_writer__meta(c->writer, "gpuprof", GPUPROF_VERSION);
-	err = err ?: recording_writer__meta(c->writer, "mode", capture_samples(c) ? "sample" : "trace");
+	err = err
+		      ?: recording_writer__meta(c->writer, "mode",
+						capture_samples(c) ? "sample" : "trace");
 	if (capture_samples(c))
 		err = err ?: write_number(c->writer, "sample_hz", c->options.sample_hz);
 	err = err ?: recording_writer__meta(c->writer, "host", u.nodename);

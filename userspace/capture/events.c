@@ -401,7 +401,8 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
 	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_NATIVE ||
 	    head->kind == GP_EV_UNWIND || head->kind == GP_EV_FOUND_NAME ||
-	    head->kind == GP_EV_CUDA_MEMORY || head->kind == GP_EV_SAMPLE || head->kind == GP_EV_COLLECTIVE) {
+	    head->kind == GP_EV_CUDA_MEMORY || head->kind == GP_EV_SAMPLE ||
+	    head->kind == GP_EV_COLLECTIVE) {
 		c->refused_nr++;
 		return 0;
 	}

@@ -222,13 +222,13 @@ static int schedule_from(const struct record_args *args, struct schedule *ret_sc
 /* What sampling does not record is not to be asked for. */
 static int check_mode(const struct record_args *args, bool samples)
 {
-	const char *option = args->memory || args->memory_path	    ? "--memory"
-			     : args->shapes			    ? "--shapes"
-			     : args->flops			    ? "--flops"
-			     : args->steps || args->schedule	    ? "--steps and --schedule"
-			     : args->ops			    ? "--ops"
+	const char *option = args->memory || args->memory_path		  ? "--memory"
+			     : args->shapes				  ? "--shapes"
+			     : args->flops				  ? "--flops"
+			     : args->steps || args->schedule		  ? "--steps and --schedule"
+			     : args->ops				  ? "--ops"
 			     : args->stack && strcmp(args->stack, "both") ? "--stack"
-								    : NULL;
+									  : NULL;
 
 	if (!samples && args->hz) {
 		log_err("--hz goes with --mode sample");

@@ -19,8 +19,8 @@ struct table_args {
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", "shape",    "stack:1",  "stack:5",  "op",
-				     "line",	 "function", "thread", "activity", NULL};
+static const char *const groups[] = {"overload", "shape",    "stack:1", "stack:5",  "op",
+				     "line",	 "function", "thread",	"activity", NULL};
 
 /* By enum sample_group. */
 static const char *const sample_groups[SAMPLE_GROUP_NR] = {"op", "line", "function", "thread",
@@ -49,7 +49,8 @@ static enum sample_group sample_group_of(const char *value)
 
 static bool is_group(const char *value)
 {
-	return sample_group_of(value) < SAMPLE_GROUP_NR || !strcmp(value, "overload") || !strcmp(value, "shape") || stack_depth(value);
+	return sample_group_of(value) < SAMPLE_GROUP_NR || !strcmp(value, "overload") ||
+	       !strcmp(value, "shape") || stack_depth(value);
 }
 
 static const struct option_spec table_options[] = {

@@ -14,8 +14,8 @@
 #define COLUMN_WIDTH   12
 #define NAME_WIDTH_MAX 75
 
-static const char *const titles[] = {"Samples",	 "Self CPU %", "Self CPU", "+-",      "CPU total %",
-				     "CPU total", "+-",	       "Off CPU",  "+-"};
+static const char *const titles[] = {"Samples",	  "Self CPU %", "Self CPU", "+-", "CPU total %",
+				     "CPU total", "+-",		"Off CPU",  "+-"};
 
 #define TITLES_NR (sizeof(titles) / sizeof(*titles))
 
@@ -97,7 +97,8 @@ static void stack_lines(struct text *t, const struct sample_row *r)
 		buf__str(&frame, "  ");
 		stack_text_frame(&frame, t->table->recording, r->stack[i]);
 		for (size_t k = 0; k < frame.nr; k++)
-			buf__char(&t->out, (unsigned char)frame.bytes[k] < ' ' ? '?' : frame.bytes[k]);
+			buf__char(&t->out,
+				  (unsigned char)frame.bytes[k] < ' ' ? '?' : frame.bytes[k]);
 		buf__char(&t->out, '\n');
 	}
 	if (!t->out.err)
@@ -152,7 +153,8 @@ static void all_lines(struct text *t)
 		if (t->options->limit < 0 || i < (size_t)t->options->limit)
 			row_line(t, &table->rows.items[i]);
 	separator(t);
-	buf__printf(&t->out, "Estimated from %llu samples of threads on a CPU: %.3f s of CPU time\n",
+	buf__printf(&t->out,
+		    "Estimated from %llu samples of threads on a CPU: %.3f s of CPU time\n",
 		    (unsigned long long)table->all.nr, (double)table->all.ns / 1e9);
 }
 

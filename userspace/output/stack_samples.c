@@ -16,10 +16,15 @@
 #include "output/output.h"
 
 /* By enum stack_metric. */
-const char *const output_stack_metrics[] = {
-	"self_cpu_time_total", "self_cuda_time_total", "calls", "allocations",
-	"allocated_bytes",     "peak_bytes",	       "samples", "off_cpu_time_total",
-	NULL};
+const char *const output_stack_metrics[] = {"self_cpu_time_total",
+					    "self_cuda_time_total",
+					    "calls",
+					    "allocations",
+					    "allocated_bytes",
+					    "peak_bytes",
+					    "samples",
+					    "off_cpu_time_total",
+					    NULL};
 
 const char *stack_metric_name(enum stack_metric metric)
 {

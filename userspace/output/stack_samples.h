@@ -9,7 +9,8 @@
 
 #include "timeline/timeline.h"
 
-/* Where there are samples STACK_CPU is what those on a CPU stand for. The columns of the table, and what a device's memory held when it held most. */
+/* Where there are samples STACK_CPU is what those on a CPU stand for. The columns of the table, and
+ * what a device's memory held when it held most. */
 enum stack_metric {
 	STACK_CPU = 0,	 /* ns of an op's or API call's own */
 	STACK_CUDA = 1,	 /* ns of GPU work */
@@ -17,8 +18,8 @@ enum stack_metric {
 	STACK_ALLOCATIONS = 3,
 	STACK_ALLOCATED = 4, /* bytes, freed since or not */
 	STACK_PEAK = 5,	     /* bytes, of all devices, each at its own peak */
-	STACK_SAMPLES = 6,  /* of threads on a CPU */
-	STACK_OFF = 7,	    /* ns of threads on no CPU: estimated from samples */
+	STACK_SAMPLES = 6,   /* of threads on a CPU */
+	STACK_OFF = 7,	     /* ns of threads on no CPU: estimated from samples */
 	STACK_METRIC_NR = 8,
 };
 

@@ -215,7 +215,8 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 		return err;
 	if (!options->sample_hz)
 		trap_cost__measure(&s->trap_links, s->method,
-			   bpf_program__fd(session_program(s->bpf, PROGRAM_ENTRY)), &s->trap_cost);
+				   bpf_program__fd(session_program(s->bpf, PROGRAM_ENTRY)),
+				   &s->trap_cost);
 	if (s->plans.few && options->ops && !options->ops_glob)
 		log_warn("this kernel has no uprobe_multi (Linux 6.6 has): only the most common "
 			 "operators are probed, others by naming them with --ops");

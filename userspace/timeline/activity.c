@@ -15,17 +15,20 @@ static const struct {
 	uint16_t number;
 	const char *what;
 } waits[] = {
-	{0, "waiting: read"},	   {1, "waiting: write"},	{7, "waiting: poll"},	    {16, "waiting: ioctl"},
-	{17, "waiting: read"},	   {18, "waiting: write"},	{19, "waiting: read"},	    {20, "waiting: write"},
-	{23, "waiting: poll"},	   {24, "waiting: yield"},	{34, "waiting: signal"},	    {35, "waiting: sleep"},
-	{42, "waiting: socket"},	   {43, "waiting: socket"},	{44, "waiting: socket"},	    {45, "waiting: socket"},
-	{46, "waiting: socket"},	   {47, "waiting: socket"},	{61, "waiting: child"},	    {65, "waiting: semaphore"},
-	{74, "waiting: disk"},	   {75, "waiting: disk"},	{128, "waiting: signal"},    {130, "waiting: signal"},
-	{162, "waiting: disk"},	   {202, "waiting: futex"},	{208, "waiting: aio"},	    {230, "waiting: sleep"},
-	{232, "waiting: poll"},	   {247, "waiting: child"},	{270, "waiting: poll"},	    {271, "waiting: poll"},
-	{281, "waiting: poll"},	   {288, "waiting: socket"},	{295, "waiting: read"},	    {296, "waiting: write"},
-	{299, "waiting: socket"},   {307, "waiting: socket"},	{426, "waiting: io_uring"},  {441, "waiting: poll"},
-	{449, "waiting: futex"},	   {455, "waiting: futex"},
+	{0, "waiting: read"},	  {1, "waiting: write"},      {7, "waiting: poll"},
+	{16, "waiting: ioctl"},	  {17, "waiting: read"},      {18, "waiting: write"},
+	{19, "waiting: read"},	  {20, "waiting: write"},     {23, "waiting: poll"},
+	{24, "waiting: yield"},	  {34, "waiting: signal"},    {35, "waiting: sleep"},
+	{42, "waiting: socket"},  {43, "waiting: socket"},    {44, "waiting: socket"},
+	{45, "waiting: socket"},  {46, "waiting: socket"},    {47, "waiting: socket"},
+	{61, "waiting: child"},	  {65, "waiting: semaphore"}, {74, "waiting: disk"},
+	{75, "waiting: disk"},	  {128, "waiting: signal"},   {130, "waiting: signal"},
+	{162, "waiting: disk"},	  {202, "waiting: futex"},    {208, "waiting: aio"},
+	{230, "waiting: sleep"},  {232, "waiting: poll"},     {247, "waiting: child"},
+	{270, "waiting: poll"},	  {271, "waiting: poll"},     {281, "waiting: poll"},
+	{288, "waiting: socket"}, {295, "waiting: read"},     {296, "waiting: write"},
+	{299, "waiting: socket"}, {307, "waiting: socket"},   {426, "waiting: io_uring"},
+	{441, "waiting: poll"},	  {449, "waiting: futex"},    {455, "waiting: futex"},
 };
 
 static const char *of_syscall(const struct timeline *t, uint32_t number)

@@ -222,8 +222,8 @@ static void set_error(struct sample_sum *sum, const struct sample_sum *all)
 {
 	double of = (double)all->nr, share = ((double)sum->nr + 1) / (of + 2);
 
-	sum->error_ns = (uint64_t)(sqrt(of * share * (1 - share)) * (double)all->ns /
-				   (all->nr ? of : 1));
+	sum->error_ns =
+		(uint64_t)(sqrt(of * share * (1 - share)) * (double)all->ns / (all->nr ? of : 1));
 }
 
 static void set_errors(struct sample_table *table)
@@ -234,8 +234,8 @@ static void set_errors(struct sample_table *table)
 		set_error(&r->self, &table->all);
 		set_error(&r->total, &table->all);
 		if (r->off.nr)
-			r->off.error_ns = (uint64_t)(sqrt((double)r->waits_nr) *
-						     (double)r->off.ns / (double)r->off.nr);
+			r->off.error_ns = (uint64_t)(sqrt((double)r->waits_nr) * (double)r->off.ns /
+						     (double)r->off.nr);
 	}
 	table->all.error_ns = (uint64_t)(sqrt((double)table->all.nr) * (double)table->all.ns /
 					 (double)(table->all.nr ? table->all.nr : 1));
@@ -312,7 +312,7 @@ int sample_table__new(const struct timeline *t, const struct sample_table_option
 		return -ENOMEM;
 	if (table->rows.nr)
 		qsort(table->rows.items, table->rows.nr, sizeof(*table->rows.items),
-		      options->by_off	? order_off
+		      options->by_off	  ? order_off
 		      : options->by_total ? order_total
 					  : order_self);
 	*ret_table = TAKE(table);

@@ -223,7 +223,7 @@ struct timeline {
 	/* By time, then kind of change. Empty without has_categories: no op told its tensors. */
 	VEC(struct tl_category_change) categories;
 	bool has_categories;
-	bool sampled; /* the recording is of samples */
+	bool sampled;		       /* the recording is of samples */
 	VEC(struct tl_sample) samples; /* by thread, then time */
 	VEC(struct tl_sampled_stack) sampled_stacks;
 	VEC(struct tl_stack_op) stack_ops;
