@@ -39,6 +39,36 @@ static void test_symbols(void **state)
 		assert_int_equal(op_symbol_parse(bad[i], &joined, &bytes), -EINVAL);
 }
 
+static void expect_frame(int (*parse)(const char *, const char **, size_t *), const char *symbol,
+			 const char *name)
+{
+	const char *got;
+	size_t bytes;
+	int err = parse(symbol, &got, &bytes);
+
+	assert_int_equal(err, name ? 0 : -EINVAL);
+	if (!name)
+		return;
+	assert_int_equal(bytes, strlen(name));
+	assert_memory_equal(got, name, bytes);
+}
+
+static void test_frames(void **state)
+{
+	expect_frame(op_frame_parse, "_ZN2at4_ops10add_Tensor4callERKNS_6TensorE", "add_Tensor");
+	expect_frame(op_frame_parse, "_ZN2at4_ops2mm10redispatchEN3c1014DispatchKeySetE.cold",
+		     "mm");
+	expect_frame(op_frame_parse, "_ZN2at4_ops2mm6schemaE", NULL);
+	expect_frame(op_frame_parse, "_ZN2at4_ops99mm4callE", NULL);
+	expect_frame(op_frame_parse, "_ZN2at4_ops", NULL);
+	expect_frame(node_frame_parse, "_ZN5torch8autograd9generated11MmBackward05applyEOSt6vector",
+		     "MmBackward0");
+	expect_frame(node_frame_parse, "_ZN5torch8autograd14AccumulateGrad5applyEOSt6vector",
+		     "AccumulateGrad");
+	expect_frame(node_frame_parse, "_ZN5torch8autograd6Engine5applied", NULL);
+	expect_frame(node_frame_parse, "", NULL);
+}
+
 static void expect_node(const char *symbol, const char *name)
 {
 	char got[NODE_NAME_BYTES];
@@ -194,9 +224,10 @@ static void test_globs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols), cmocka_unit_test(test_nodes),
-		cmocka_unit_test(test_schemas), cmocka_unit_test(test_whole_wins),
-		cmocka_unit_test(test_hostile), cmocka_unit_test(test_globs),
+		cmocka_unit_test(test_frames),	   cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_nodes),	   cmocka_unit_test(test_schemas),
+		cmocka_unit_test(test_whole_wins), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_globs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
