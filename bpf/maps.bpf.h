@@ -137,9 +137,9 @@ struct sampled_thread {
 	/* As in python_thread. */
 	__u64 tstate;
 	__u64 single;
-	__u64 switches;		  /* of the thread when its stack was walked in its last wait */
-	__u32 walks;		  /* in that wait */
-	__u32 again;		  /* the last of them was not whole: there is to be another one */
+	__u64 switches;		  /* of the thread until its last wait */
+	__u32 looks;		  /* in that wait */
+	__u32 again;		  /* its stack was not whole */
 	struct gp_ev_sample wait; /* what is to be told of it; nr 0: nothing */
 };
 

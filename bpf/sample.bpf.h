@@ -24,7 +24,8 @@ static __always_inline struct sampled_thread *sampled_get(struct task_struct *ta
 	}
 	if (s->owner != owner) {
 		s->wait.nr = 0;
-		s->switches = 0;
+		s->wait.head.flags = 0xff; /* no state: the first one is another */
+		s->again = 0;
 		s->owner = owner;
 	}
 	return s;

@@ -13,10 +13,7 @@
 #define TASK_SLEEPS   1 /* of task_struct.__state */
 #define TASK_SLEEPS_D 2
 #define TASK_STOPS    12
-#define TASK_DEAD     0x80
-
-/* A walk that came to code whose unwind table was about to be read is tried again. */
-#define WALKS_MAX 4
+#define TASK_IS_NOT   0x880 /* dead, or has never run */
 
 /* Tells of the wait that was seen last, once. */
 static __always_inline void wait_tell(struct sampled_thread *s)
@@ -63,9 +60,7 @@ static __always_inline void wait_walk(struct task_struct *task, struct sampled_t
 	walked_set(task);
 	s->wait.syscall = (__u32)regs->orig_ax;
 	s->wait.stack_id = sample_stack(m, s, walked_tid(), &at, now);
-	s->walks = s->switches == switches ? s->walks + 1 : 1;
-	s->switches = switches;
-	s->again = (m->native.flags & GP_STACK_INCOMPLETE) && s->walks < WALKS_MAX;
+	s->again = m->native.flags & GP_STACK_INCOMPLETE;
 	if (task_runs(task) || task_switches(task) != switches) {
 		count_loss(GP_LOSS_SAMPLE_MOVED);
 		s->wait.head.flags |= GP_SAMPLE_MOVED;
@@ -79,8 +74,12 @@ static __always_inline void wait_sample(struct task_struct *task, struct sampled
 	__u64 switches = task_switches(task);
 	__u8 flags = wait_flags(task->__state);
 	__u32 pid = (__u32)task->pid;
+	bool is_new = s->switches != switches;
 
-	if (s->switches != switches || s->again ||
+	s->switches = switches;
+	s->looks = is_new ? 1 : s->looks + 1;
+	/* What was not whole, for want of a table most often, is tried again, ever more seldom. */
+	if (is_new || (s->again && !(s->looks & (s->looks - 1))) ||
 	    (s->wait.head.flags & ~GP_SAMPLE_MOVED) != flags) {
 		wait_tell(s);
 		s->wait.head.kind = GP_EV_SAMPLE;
@@ -114,7 +113,7 @@ int gp_look(struct bpf_iter__task *ctx)
 		return 0;
 	if (gp_look_tells || task_runs(task))
 		wait_tell(s);
-	else if (!(task->__state & TASK_DEAD))
+	else if (!(task->__state & TASK_IS_NOT))
 		wait_sample(task, s, bpf_ktime_get_ns());
 	return 0;
 }

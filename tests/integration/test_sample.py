@@ -132,6 +132,30 @@ def test_waits(spent):
         assert activities[activity]["off_cpu_us"] >= 0.7 * wall, (activity, activities)
 
 
+@pytest.mark.versions
+def test_same_operators_as_a_trace(tmp_path):
+    """What the stacks say is called what a trace of the same steps says, and nothing else is."""
+    sampled, traced = str(tmp_path / "sample.gpuprof"), str(tmp_path / "trace.gpuprof")
+    with harness.Target("mlp") as target:
+        exact = harness.attach(target, traced, "--no-inject", orders=lambda: target.step(30))
+
+        def until_sampled():
+            # However slow the machine is: until there are samples enough.
+            while os.path.getsize(sampled) < 60000:
+                target.step(50)
+
+        done = harness.attach(target, sampled, "--mode", "sample", "--hz", HZ,
+                              orders=until_sampled)
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    told = {row["name"] for row in exact.recording.table()["rows"]}
+    told |= {name.rsplit(": ", 1)[-1] for name in told}
+    found = {row["name"] for row in done.recording.table()["rows"] if row["samples"]}
+    found -= {"[no operator]", "[not known]"}
+    assert len(found) >= 5
+    assert found <= told, sorted(found - told)
+
+
 def test_lines(spent):
     """The line of Python that each function spends its time on."""
     done, truth, _ = spent

@@ -47,6 +47,8 @@ def spend(functions, seconds):
     took = dict.fromkeys((function.__name__ for function in functions), 0.0)
     while min(took.values()) < seconds:
         for function in functions:
+            if took[function.__name__] >= seconds:
+                continue
             begin = time.thread_time()
             function()
             took[function.__name__] += time.thread_time() - begin

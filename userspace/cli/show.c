@@ -485,6 +485,17 @@ static int show_table(const struct shown *s, const struct show_options *o)
 	return write_table(s, table, o);
 }
 
+/* GPU work and calls of CUDA that CUPTI told while threads were sampled: exact, in a table of their
+ * own, which JSON and CSV have no place for. */
+static int show_sampled(const struct shown *s, const struct show_options *o)
+{
+	int status = show_sample_table(s, o);
+
+	if (status != CLI_DONE || !s->timeline->gpu.any || o->json || o->csv)
+		return status;
+	return show_table(s, o);
+}
+
 int show_recording(const char *path, const struct show_options *options)
 {
 	CLEANUP(shown__done) struct shown s;
@@ -492,7 +503,7 @@ int show_recording(const char *path, const struct show_options *options)
 
 	if (status != CLI_DONE)
 		return status;
-	status = s.timeline->sampled ? show_sample_table(&s, options) : show_table(&s, options);
+	status = s.timeline->sampled ? show_sampled(&s, options) : show_table(&s, options);
 	if (options->trace_path) {
 		next = shown__write_trace(&s, options->trace_path, false);
 		status = status ? status : next;
