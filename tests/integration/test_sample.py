@@ -209,6 +209,21 @@ def test_outputs(spent, tmp_path):
     assert json.loads(speedscope.read_text())["profiles"][0]["name"] == "off-CPU time"
 
 
+def test_chrome(spent):
+    """Moments on a CPU, waits as long as they were seen, each with its stack."""
+    done, _, tids = spent
+    events = [event for event in done.recording.chrome()["traceEvents"]
+              if event.get("cat") == "sample"]
+    moments = [event for event in events if event["ph"] == "i"]
+    waits = [event for event in events if event["ph"] == "X"]
+    assert sum(event["name"] == "aten::mm" for event in moments) > 10
+    assert all("Call stack" in event["args"] for event in moments if event["name"] == "aten::mm")
+    pipe = [event for event in waits if event["tid"] == tids["waits_for_pipe"]]
+    assert {event["name"] for event in pipe} == {"waiting: read"}
+    for before, after in zip(pipe, pipe[1:]):
+        assert before["ts"] + before["dur"] <= after["ts"]
+
+
 @pytest.mark.parametrize("options", (("--memory",), ("--shapes",), ("--flops",), ("--steps", "3"),
                                      ("--ops", "aten::mm"), ("--stack", "python")))
 def test_refused(options):

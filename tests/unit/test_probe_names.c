@@ -39,34 +39,45 @@ static void test_symbols(void **state)
 		assert_int_equal(op_symbol_parse(bad[i], &joined, &bytes), -EINVAL);
 }
 
-static void expect_frame(int (*parse)(const char *, const char **, size_t *), const char *symbol,
-			 const char *name)
+static void expect_op_frame(const char *symbol, const char *name)
 {
 	const char *got;
 	size_t bytes;
-	int err = parse(symbol, &got, &bytes);
 
-	assert_int_equal(err, name ? 0 : -EINVAL);
+	assert_int_equal(op_frame_parse(symbol, &got, &bytes), name ? 0 : -EINVAL);
 	if (!name)
 		return;
 	assert_int_equal(bytes, strlen(name));
 	assert_memory_equal(got, name, bytes);
 }
 
+static void expect_node_frame(const char *symbol, const char *name)
+{
+	char got[NODE_NAME_BYTES];
+
+	assert_int_equal(node_frame_parse(symbol, got, sizeof(got)), name ? 0 : -EINVAL);
+	if (name)
+		assert_string_equal(got, name);
+}
+
 static void test_frames(void **state)
 {
-	expect_frame(op_frame_parse, "_ZN2at4_ops10add_Tensor4callERKNS_6TensorE", "add_Tensor");
-	expect_frame(op_frame_parse, "_ZN2at4_ops2mm10redispatchEN3c1014DispatchKeySetE.cold",
-		     "mm");
-	expect_frame(op_frame_parse, "_ZN2at4_ops2mm6schemaE", NULL);
-	expect_frame(op_frame_parse, "_ZN2at4_ops99mm4callE", NULL);
-	expect_frame(op_frame_parse, "_ZN2at4_ops", NULL);
-	expect_frame(node_frame_parse, "_ZN5torch8autograd9generated11MmBackward05applyEOSt6vector",
-		     "MmBackward0");
-	expect_frame(node_frame_parse, "_ZN5torch8autograd14AccumulateGrad5applyEOSt6vector",
-		     "AccumulateGrad");
-	expect_frame(node_frame_parse, "_ZN5torch8autograd6Engine5applied", NULL);
-	expect_frame(node_frame_parse, "", NULL);
+	char small[8];
+
+	expect_op_frame("_ZN2at4_ops10add_Tensor4callERKNS_6TensorE", "add_Tensor");
+	expect_op_frame("_ZN2at4_ops2mm10redispatchEN3c1014DispatchKeySetE.cold", "mm");
+	expect_op_frame("_ZN2at4_ops2mm6schemaE", NULL);
+	expect_op_frame("_ZN2at4_ops99mm4callE", NULL);
+	expect_op_frame("_ZN2at4_ops", NULL);
+	expect_node_frame("_ZN5torch8autograd9generated11MmBackward05applyEOSt6vector",
+			  "MmBackward0");
+	expect_node_frame("_ZN5torch8autograd14AccumulateGrad5applyEOSt6vector",
+			  "torch::autograd::AccumulateGrad");
+	expect_node_frame("_ZN5torch8autograd6Engine5applied", NULL);
+	expect_node_frame("", NULL);
+	assert_int_equal(node_frame_parse("_ZN5torch8autograd9generated11MmBackward05applyE", small,
+					  sizeof(small)),
+			 -EINVAL);
 }
 
 static void expect_node(const char *symbol, const char *name)

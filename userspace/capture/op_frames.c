@@ -58,10 +58,8 @@ int op_frames__note(struct op_frames *o, struct recording_writer *w, uint32_t fr
 
 	if (!o->names || !place->symbol)
 		return 0;
-	if (!node_frame_parse(place->symbol, &text, &bytes)) {
-		(void)snprintf(name, sizeof(name), "%.*s", (int)bytes, text);
+	if (!node_frame_parse(place->symbol, name, sizeof(name)))
 		return write_op(o, w, frame, name, "", GP_SCOPE_BACKWARD);
-	}
 	if (op_frame_parse(place->symbol, &text, &bytes))
 		return 0;
 	names = names_of(o, place);

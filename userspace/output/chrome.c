@@ -237,6 +237,8 @@ static int write_all(struct chrome *c, const char *name)
 		err = chrome_gpu(c);
 	if (!err)
 		err = write_memory(c);
+	if (!err)
+		err = chrome_samples(c);
 	if (err)
 		return err;
 	write_end(c, name);

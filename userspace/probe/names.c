@@ -63,13 +63,20 @@ int op_frame_parse(const char *symbol, const char **ret_joined, size_t *ret_byte
 	return parse_method(symbol, SYMBOL_BEGIN, "10redispatchE", ret_joined, ret_bytes);
 }
 
-int node_frame_parse(const char *symbol, const char **ret_name, size_t *ret_bytes)
+int node_frame_parse(const char *symbol, char *ret_name, size_t name_bytes)
 {
 	static const char method[] = "5applyE";
+	const char *name;
+	size_t bytes;
+	int nr;
 
-	if (!parse_method(symbol, "_ZN5torch8autograd9generated", method, ret_name, ret_bytes))
-		return 0;
-	return parse_method(symbol, "_ZN5torch8autograd", method, ret_name, ret_bytes);
+	if (!parse_method(symbol, "_ZN5torch8autograd9generated", method, &name, &bytes))
+		nr = snprintf(ret_name, name_bytes, "%.*s", (int)bytes, name);
+	else if (!parse_method(symbol, "_ZN5torch8autograd", method, &name, &bytes))
+		nr = snprintf(ret_name, name_bytes, "torch::autograd::%.*s", (int)bytes, name);
+	else
+		return -EINVAL;
+	return nr < (int)name_bytes ? 0 : -EINVAL;
 }
 
 int node_name_parse(const char *symbol, char *ret_name, size_t name_bytes)

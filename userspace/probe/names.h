@@ -38,8 +38,9 @@ int op_symbol_parse(const char *symbol, const char **ret_joined, size_t *ret_byt
  * that the compiler split off. */
 int op_frame_parse(const char *symbol, const char **ret_joined, size_t *ret_bytes);
 
-/* "_ZN5torch8autograd9generated11MmBackward05applyE..." -> "MmBackward0"; as op_symbol_parse(). */
-int node_frame_parse(const char *symbol, const char **ret_name, size_t *ret_bytes);
+/* "_ZN5torch8autograd9generated11MmBackward05applyE..." -> "MmBackward0"; those that are not
+ * generated keep their namespace: "torch::autograd::AccumulateGrad". 0 or -EINVAL. */
+int node_frame_parse(const char *symbol, char *ret_name, size_t name_bytes);
 
 /* What an autograd node's event is called before the node's own name. */
 #define NODE_EVENT "autograd::engine::evaluate_function: "
