@@ -21,6 +21,8 @@
 /* A power of two. */
 #define GP_FOUND_IN_NR	256
 #define GP_QUICK_STACKS 65536
+/* Of the stack of a thread that waits so much is read at once: each time costs. */
+#define GP_WALK_WINDOW 16384
 /* How far a caller is searched for on the stack, and how large its frame may be. */
 #define GP_SEARCH_WORDS 256
 #define GP_SEARCH_FRAME 0x100000ULL
@@ -129,6 +131,10 @@ struct sample_walk {
 	struct thread_state thread; /* says whose the sample is */
 	struct python_thread python;
 	struct native_thread native;
+	/* Of a waiting thread's memory so many bytes from window_at on. */
+	__u64 window_at;
+	__u64 window_bytes;
+	__u8 window[GP_WALK_WINDOW];
 };
 
 /* Of each thread that is sampled. */

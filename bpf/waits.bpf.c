@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Samples of threads that are on no CPU. gpuprof looks at all threads of a process as often as the
- * timers tick: the target itself pays nothing, however often it switches. A stack is read once in
+ * Samples of threads that are on no CPU. gpuprof looks at all threads of a process at a pace of
+ * its own: the target itself pays nothing, however often it switches. A stack is read once in
  * each wait, of which the number of the thread's switches tells; samples of one wait are told
  * together.
  */
@@ -57,7 +57,7 @@ static __always_inline void wait_walk(struct task_struct *task, struct sampled_t
 
 	if (!m)
 		return;
-	walked_set(task);
+	walked_set(task, at.sp);
 	s->wait.syscall = (__u32)regs->orig_ax;
 	s->wait.stack_id = sample_stack(m, s, walked_tid(), &at, now);
 	s->again = m->native.flags & GP_STACK_INCOMPLETE;

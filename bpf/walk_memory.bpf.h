@@ -15,12 +15,12 @@
 static __always_inline struct sample_walk *sample_memory(void)
 {
 #ifdef WALK_OTHERS
-	__u32 at = gp_cpus_nr;
+	return walked_memory();
 #else
 	__u32 at = bpf_get_smp_processor_id();
-#endif
 
 	return bpf_map_lookup_elem(&sample_walks, &at);
+#endif
 }
 
 static __always_inline struct python_thread *python_memory(void)

@@ -2,8 +2,8 @@
 
 /*
  * Sampling: a timer on each CPU runs a program that looks at what runs there, and a thread of
- * gpuprof looks as often at the threads that wait. Both go on from new to free; while there is no
- * epoch they do nothing.
+ * gpuprof looks, more seldom, at the threads that wait. Both go on from new to free; while there is
+ * no epoch they do nothing.
  */
 #include "base/log.h"
 #include "base/vec.h"
@@ -24,6 +24,10 @@
 
 #define SECOND_NS 1000000000ULL
 
+/* So many times as seldom as the timers tick: a look costs us some ten microseconds, and waits are
+ * long. What it stands for is the time since the last one. */
+#define TICKS_PER_LOOK 4
+
 /* Threads of one process, for the program that looks at them. */
 struct looked_at {
 	pid_t pid;
@@ -32,7 +36,7 @@ struct looked_at {
 
 struct sampler {
 	struct gpuprof_bpf *bpf;
-	uint64_t period_ns;
+	uint64_t period_ns; /* of looks */
 	VEC(struct bpf_link *) ticks;
 	pthread_t thread;
 	bool has_thread;
@@ -61,9 +65,15 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 	err = err ?: bpf_map__set_autocreate(bpf->maps.sampled_threads, wanted);
 	if (err || !wanted)
 		return err;
+	/* Hardly two samples are at the same instruction: what is not seen again makes room. */
+	err = bpf_map__set_type(bpf->maps.stacks, BPF_MAP_TYPE_LRU_HASH);
+	err = err ?: bpf_map__set_map_flags(bpf->maps.stacks, 0);
+	if (err)
+		return err;
 	bpf->rodata->gp_cpus_nr = (uint32_t)libbpf_num_possible_cpus();
 	bpf->rodata->gp_tick_ns = SECOND_NS / s->options.sample_hz;
-	bpf->rodata->gp_waits_told = s->options.sample_hz;
+	/* Those of about a second. */
+	bpf->rodata->gp_waits_told = s->options.sample_hz / TICKS_PER_LOOK + 1;
 	return bpf_map__set_max_entries(bpf->maps.sample_walks, bpf->rodata->gp_cpus_nr + 1);
 }
 
@@ -76,7 +86,7 @@ static int tick_on(struct sampler *m, int cpu)
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = m->period_ns,
+		.sample_period = m->bpf->rodata->gp_tick_ns,
 	};
 	int err, fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	struct bpf_link *link;
@@ -292,7 +302,7 @@ int session_sample_new(struct probe_session *s, struct reason *why)
 		return reason_set(why, err, "out of memory");
 	}
 	m->bpf = s->bpf;
-	m->period_ns = SECOND_NS / s->options.sample_hz;
+	m->period_ns = TICKS_PER_LOOK * SECOND_NS / s->options.sample_hz;
 	s->sampler = m;
 	s->bpf->links.gp_sampled_exit = bpf_program__attach(s->bpf->progs.gp_sampled_exit);
 	err = s->bpf->links.gp_sampled_exit ? tick_on_all(m) : -errno;
