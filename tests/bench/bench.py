@@ -33,6 +33,8 @@ VARIANTS = {
 }
 # Of torch.profiler, the workload's command; "all": with_stack, record_shapes and profile_memory.
 TORCH = {"torch.profiler": "profile", "torch.profiler, all": "profile_all"}
+# torch.profiler with stacks keeps so much in the process that more steps of it fill 24 GB.
+STEPS_MAX_ALL = 400
 
 
 def torch_like(variant):
@@ -167,6 +169,8 @@ def row(cells):
 def compare(args, spec, folder):
     with start(args, spec) as target:
         steps = calibrate(target, args.seconds)
+        if any(torch_like(variant) != "torch.profiler" for variant in args.variant):
+            steps = min(steps, STEPS_MAX_ALL)
         print("\n%s: PyTorch %s, Python %s, %d rounds of %d steps, median [quartiles]" % (
             spec, target.facts["torch"], target.facts["python"], args.rounds, steps), flush=True)
         lost = {}

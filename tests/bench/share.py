@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 The share of CPU total that the five biggest ops have, by gpuprof and by torch.profiler, both
-normalised to the sum over all ops, seen by callback and by uprobes (--no-inject). A report: times depend on the machine, so CI does not ask.
+normalised to the sum over all ops, seen by callback and by uprobes (--no-inject). A report: times
+depend on the machine, so CI does not ask.
 """
 
 import argparse
@@ -54,11 +55,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workload", action="append", choices=tuple(STEPS))
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--default-only", action="store_true", help="not by uprobes")
     args = parser.parse_args()
     try:
         with tempfile.TemporaryDirectory(prefix="gpuprof-share-") as folder:
             for name in args.workload or STEPS:
-                for options in ((), ("--no-inject",)):
+                for options in ((),) if args.default_only else ((), ("--no-inject",)):
                     compare(name, options, args.rounds, folder)
     finally:
         harness.kill_all()

@@ -24,8 +24,8 @@
 #define ENVIRON_BYTES_MAX (16u << 20)
 #define SMALL_BYTES_MAX	  65536
 /* Of field 9 of stat, as the kernel's linux/sched.h has them: PF_KTHREAD, PF_EXITING. */
-#define KERNEL_THREAD	  0x00200000UL
-#define EXITING		  0x00000004UL
+#define KERNEL_THREAD 0x00200000UL
+#define EXITING	      0x00000004UL
 
 /* The fields of /proc/PID/stat that matter here. */
 struct stat_line {
@@ -64,8 +64,8 @@ static int read_stat(pid_t pid, struct stat_line *ret_stat)
 	return 0;
 }
 
-/* A process on its way out has no memory, files or program to read any more, often long before it is
- * a zombie. */
+/* A process on its way out has no memory, files or program to read any more, often long before it
+ * is a zombie. */
 static bool is_dead(const struct stat_line *s)
 {
 	return s->state == 'Z' || s->state == 'X' || s->state == 'x' || s->flags & EXITING;
