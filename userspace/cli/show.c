@@ -512,7 +512,7 @@ int show_recording(const char *path, const struct show_options *options)
 		next = shown__write_memory(&s, options->memory_path);
 		status = status ? status : next;
 	}
-	if (options->tell_steps)
+	if (options->tell_steps && !s.timeline->sampled)
 		tell_steps(&s);
 	next = shown__losses(&s);
 	return status ? status : next;
