@@ -37,7 +37,7 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 	 .choices = record_modes,                                                                  \
 	 .help = "trace (the default): every operator. sample: what threads are found doing, so "  \
 		 "many times a second, with Python and native stacks; operators come from the "    \
-		 "stacks. Costs next to nothing; times are estimates."},                           \
+		 "stacks. Costs far less; times are estimates."},                                  \
 		{.name = "hz",                                                                     \
 		 .kind = OPTION_NUMBER,                                                            \
 		 ARG(hz),                                                                          \
