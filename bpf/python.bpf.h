@@ -19,6 +19,7 @@
 #define GP_BPF_PYTHON_BPF_H
 
 #include "emit.bpf.h"
+#include "walk_memory.bpf.h"
 
 /* Interpreters and thread states looked at to find one, and frames, Python's and others. */
 #define PYTHON_SEARCH_MAX 4096
@@ -35,37 +36,12 @@
 /* The low bits of an entry of quick_stacks. */
 #define PYTHON_QUICK_ID_MAX 0xfffffULL
 
-static __always_inline bool python_read(void *to, __u32 bytes, __u64 address)
-{
-	return !bpf_probe_read_user(to, bytes, (const void *)address);
-}
-
 /* Eight bytes of a piece of the target's memory; what does not lie in it is 0. */
 static __always_inline __u64 python_field(const __u64 *chunk, __u32 chunk_bytes, __u32 offset)
 {
 	if (offset > chunk_bytes - 8)
 		return 0;
 	return *(const __u64 *)((const char *)chunk + offset);
-}
-
-static __always_inline struct python_thread *python_memory(void)
-{
-	struct python_thread *p;
-	__u32 zero = 0, tid;
-	void *nothing;
-
-	if (gp_task_storage)
-		return bpf_task_storage_get(&python_threads, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	tid = (__u32)bpf_get_current_pid_tgid();
-	p = bpf_map_lookup_elem(&python_threads_by_tid, &tid);
-	if (p)
-		return p;
-	nothing = bpf_map_lookup_elem(&no_python_thread, &zero);
-	if (!nothing)
-		return 0;
-	(void)bpf_map_update_elem(&python_threads_by_tid, &tid, nothing, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&python_threads_by_tid, &tid);
 }
 
 /* ---- whose thread state ---- */
@@ -84,7 +60,7 @@ struct python_search {
 /* The innermost frame of the thread state whose pointer to it, or to the C frame, is `frame`. */
 static __always_inline bool python_innermost(const struct gp_python *py, __u64 *frame)
 {
-	return !py->has_cframe || python_read(frame, 8, *frame + py->cframe_frame);
+	return !py->has_cframe || walked_read(frame, 8, *frame + py->cframe_frame);
 }
 
 static __noinline void python_search_found(struct python_search *s, __u64 tstate)
@@ -92,7 +68,7 @@ static __noinline void python_search_found(struct python_search *s, __u64 tstate
 	__u64 frame;
 
 	s->found_nr++;
-	if (!python_read(&frame, 8, tstate + s->py->state_frame) ||
+	if (!walked_read(&frame, 8, tstate + s->py->state_frame) ||
 	    !python_innermost(s->py, &frame) || frame)
 		s->framed_nr++;
 	else if (s->framed_nr)
@@ -106,11 +82,11 @@ static long python_search_one(__u32 n, struct python_search *s)
 
 	if (!tstate) {
 		s->whole = !s->interp;
-		return s->whole || !python_read(&s->tstate, 8, s->interp + s->py->interp_threads) ||
-		       !python_read(&s->interp, 8, s->interp + s->py->interp_next);
+		return s->whole || !walked_read(&s->tstate, 8, s->interp + s->py->interp_threads) ||
+		       !walked_read(&s->interp, 8, s->interp + s->py->interp_next);
 	}
-	if (!python_read(&id, 8, tstate + s->py->state_thread_id) ||
-	    !python_read(&next, 8, tstate + 8))
+	if (!walked_read(&id, 8, tstate + s->py->state_thread_id) ||
+	    !walked_read(&next, 8, tstate + 8))
 		return 1;
 	if (id == s->self)
 		python_search_found(s, tstate);
@@ -124,11 +100,11 @@ static __always_inline bool python_state_good(struct python_thread *p, const str
 {
 	__u64 prev, neighbour;
 
-	if (!tstate || !python_read(p->state, sizeof(p->state), tstate) ||
+	if (!tstate || !walked_read(p->state, sizeof(p->state), tstate) ||
 	    python_field(p->state, sizeof(p->state), py->state_thread_id) != self)
 		return false;
 	prev = p->state[0];
-	if (!python_read(&neighbour, 8, prev ? prev + 8 : p->state[2] + py->interp_threads))
+	if (!walked_read(&neighbour, 8, prev ? prev + 8 : p->state[2] + py->interp_threads))
 		return false;
 	return neighbour == tstate;
 }
@@ -140,7 +116,7 @@ static __always_inline bool python_one_interpreter(const struct python_thread *p
 {
 	__u64 first;
 
-	return p->state[2] == p->single && python_read(&first, 8, py->interpreters) &&
+	return p->state[2] == p->single && walked_read(&first, 8, py->interpreters) &&
 	       first == p->single;
 }
 
@@ -153,9 +129,9 @@ static __noinline int python_find_anew(struct python_thread *p, const struct gp_
 
 	p->tstate = 0;
 	p->single = 0;
-	if (!python_read(&s.interp, 8, py->interpreters))
+	if (!walked_read(&s.interp, 8, py->interpreters))
 		return -1;
-	if (s.interp && python_read(&next, 8, s.interp + py->interp_next) && !next)
+	if (s.interp && walked_read(&next, 8, s.interp + py->interp_next) && !next)
 		p->single = s.interp;
 	(void)bpf_loop(PYTHON_SEARCH_MAX, python_search_one, &s, 0);
 	if (!s.whole)
@@ -173,7 +149,7 @@ static __noinline int python_find_anew(struct python_thread *p, const struct gp_
 /* 1: the thread state is in p->state; 0: the thread has none; -1: not known. */
 static __always_inline int python_find(struct python_thread *p, const struct gp_python *py)
 {
-	__u64 self = bpf_get_current_task_btf()->thread.fsbase;
+	__u64 self = walked_thread_pointer();
 
 	if (python_state_good(p, py, p->tstate, self) && python_one_interpreter(p, py))
 		return 1;
@@ -211,7 +187,7 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 			       p->other - at <= GP_PYTHON_PAGE_BYTES)) {
 		p->window_last = 0;
 		p->window = at - before;
-		if (!python_read(p->read, before + bytes, p->window))
+		if (!walked_read(p->read, before + bytes, p->window))
 			return -1;
 		p->window_last = before + 1;
 		if (!p->has_first)
@@ -226,7 +202,7 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 		behind = bytes;
 	p->other_last = 0;
 	p->other = at;
-	if (!python_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
+	if (!walked_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
 		return -1;
 	p->other_last = behind - bytes + 1;
 	if (!p->has_first)
@@ -314,7 +290,7 @@ static long python_call_one(__u32 n, struct python_walk *w)
 	__u32 bytes = py->frame_bytes, i = p->own_nr;
 
 	if (!p->call_frame || p->call_nr > GP_STACK_FRAMES || bytes > GP_PYTHON_FRAME_BYTES ||
-	    !python_read(p->call, bytes, p->call_frame + py->frame_at))
+	    !walked_read(p->call, bytes, p->call_frame + py->frame_at))
 		return 1;
 	if (py->frame_owner != PYTHON_NO_FIELD &&
 	    python_byte(p->call, py->frame_owner) >= PYTHON_OWNER_INTERPRETER) {
@@ -359,14 +335,14 @@ static __noinline __u64 python_check_made(struct python_thread *p, __u64 hash, _
 		nr = sizeof(m->name);
 	__builtin_memset(m->name, 0, sizeof(m->name));
 	__builtin_memset(m->lines, 0, sizeof(m->lines));
-	(void)bpf_probe_read_user(m->name, nr, (const void *)(name + 48));
+	(void)walked_read(m->name, nr, name + 48);
 	hash = gp_python_mix_words(hash, m->name, sizeof(m->name) / 8);
-	if (!python_read(&m->lines_bytes, 8, lines + 16))
+	if (!walked_read(&m->lines_bytes, 8, lines + 16))
 		return hash;
 	nr = m->lines_bytes;
 	if (nr > sizeof(m->lines))
 		nr = sizeof(m->lines);
-	(void)bpf_probe_read_user(m->lines, nr, (const void *)(lines + 32));
+	(void)walked_read(m->lines, nr, lines + 32);
 	return gp_python_mix_words(hash, m->lines, sizeof(m->lines) / 8);
 }
 
@@ -379,7 +355,7 @@ static __always_inline __u32 python_check(struct python_thread *p, const struct 
 		return (__u32)(hash >> 32);
 	name = python_field(p->check, sizeof(p->check), py->code_filename - py->code_check);
 	/* Length, hash, state, another pointer, the first characters. */
-	if (python_read(&p->made, 40, name + 16) && p->made.name_bytes &&
+	if (walked_read(&p->made, 40, name + 16) && p->made.name_bytes &&
 	    (__u8)p->made.name[0] == '<')
 		hash = python_check_made(p, hash, name, p->check[GP_PYTHON_CHECK_BYTES / 8 - 1]);
 	return (__u32)(hash >> 32);
@@ -393,7 +369,7 @@ static long python_check_one(__u32 i, struct python_walk *w)
 	if (i >= GP_STACK_FRAMES || i >= p->nr)
 		return 1;
 	frame = &p->frames[i];
-	if (!python_read(p->check, sizeof(p->check), frame->code + w->py->code_check)) {
+	if (!walked_read(p->check, sizeof(p->check), frame->code + w->py->code_check)) {
 		p->flags |= GP_STACK_INCOMPLETE;
 		p->nr = i;
 		return 1;
@@ -491,9 +467,9 @@ static __always_inline __u32 python_waiting_id(const struct python_thread *p,
 		return 0;
 	top = &p->tops[i];
 	if (!top->frame || top->op != t->frames[i].op ||
-	    !python_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
+	    !walked_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
 	    frame != top->frame ||
-	    !python_read(&instr, 8, frame + py->frame_at + py->frame_instr) || instr != top->instr)
+	    !walked_read(&instr, 8, frame + py->frame_at + py->frame_instr) || instr != top->instr)
 		return 0;
 	return top->id;
 }

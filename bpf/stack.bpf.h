@@ -11,25 +11,10 @@
 #include "python.bpf.h"
 #include "unwind.bpf.h"
 
-static __always_inline struct native_thread *native_memory(void)
-{
-	struct native_thread *n;
-	__u32 zero = 0, tid;
-	void *nothing;
-
-	if (gp_task_storage)
-		return bpf_task_storage_get(&native_threads, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	tid = (__u32)bpf_get_current_pid_tgid();
-	n = bpf_map_lookup_elem(&native_threads_by_tid, &tid);
-	if (n)
-		return n;
-	nothing = bpf_map_lookup_elem(&no_native_thread, &zero);
-	if (!nothing)
-		return 0;
-	(void)bpf_map_update_elem(&native_threads_by_tid, &tid, nothing, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&native_threads_by_tid, &tid);
-}
+/* Where a thread is in its code. */
+struct stack_at {
+	__u64 ip, sp, bp;
+};
 
 /* Tells of a stack that has the id for the first time. */
 static __always_inline bool native_emit(const struct unwind_walk *w, const struct thread_state *t,
@@ -74,13 +59,13 @@ static __always_inline __u32 native_id(const struct unwind_walk *w, const struct
 	return 0;
 }
 
-static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_state *t,
+static __noinline __u32 native_stack(const struct stack_at *at, const struct thread_state *t,
 				     __u32 python_id, __u64 now)
 {
 	struct unwind_walk w = {
-		.ip = ctx->ip,
-		.sp = ctx->sp,
-		.bp = ctx->bp,
+		.ip = at->ip,
+		.sp = at->sp,
+		.bp = at->bp,
 		.hash = GP_STACK_WANT_NATIVE,
 		.process = (__u16)t->owner,
 	};
@@ -99,14 +84,15 @@ static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_st
 		}
 	}
 	unwind_stack(&w);
+	w.memory->flags = w.flags;
 	if (w.flags & GP_STACK_TRUNCATED)
 		count_loss(GP_LOSS_STACK_INCOMPLETE);
 	return native_id(&w, t, python_id, now);
 }
 
-/* Id of the current thread's stack; 0 if it has none, or (counted) none can be had. */
-static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thread_state *t,
-					  __u64 now)
+/* Id of the walked thread's stack; 0 if it has none, or (counted) none can be had. */
+static __always_inline __u32 stack_id_at(const struct stack_at *at, const struct thread_state *t,
+					 __u64 now)
 {
 	__u32 python_id = 0;
 
@@ -114,7 +100,16 @@ static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thre
 		python_id = python_stack(t, now);
 	if (!(gp_stacks & GP_STACK_WANT_NATIVE))
 		return python_id;
-	return native_stack(ctx, t, python_id, now);
+	return native_stack(at, t, python_id, now);
+}
+
+/* The same at a probe. */
+static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thread_state *t,
+					  __u64 now)
+{
+	struct stack_at at = {ctx->ip, ctx->sp, ctx->bp};
+
+	return stack_id_at(&at, t, now);
 }
 
 #endif /* GP_BPF_STACK_BPF_H */

@@ -27,6 +27,7 @@
 #define POLL_MS		   50
 #define STEPS_POLL_MS	   2 /* steps are short */
 #define DEFAULT_RING_BYTES (32u << 20)
+#define DEFAULT_HZ	   99 /* in step with nothing */
 
 struct record {
 	struct record_options options;
@@ -216,11 +217,36 @@ static int schedule_from(const struct record_args *args, struct schedule *ret_sc
 	return CLI_DONE;
 }
 
+/* What sampling does not record is not to be asked for. */
+static int check_mode(const struct record_args *args, bool samples)
+{
+	const char *option = args->memory || args->memory_path		  ? "--memory"
+			     : args->shapes				  ? "--shapes"
+			     : args->flops				  ? "--flops"
+			     : args->steps || args->schedule		  ? "--steps and --schedule"
+			     : args->ops				  ? "--ops"
+			     : args->stack && strcmp(args->stack, "both") ? "--stack"
+									  : NULL;
+
+	if (!samples && args->hz) {
+		log_err("--hz goes with --mode sample");
+		return CLI_USAGE;
+	}
+	if (samples && option) {
+		log_err("%s and --mode sample exclude each other: samples have both stacks and "
+			"nothing else",
+			option);
+		return CLI_USAGE;
+	}
+	return CLI_DONE;
+}
+
 int record_options_from(const struct record_args *args, const char *path, const char *cache_dir,
 			struct record_options *ret_options)
 {
 	bool all = !args->ops || !strcmp(args->ops, "all");
 	bool none = args->ops && !strcmp(args->ops, "none");
+	bool samples = args->mode && !strcmp(args->mode, "sample");
 	struct record_options options = {
 		.capture =
 			{
@@ -228,6 +254,8 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.ops_glob = all || none ? NULL : args->ops,
 				.cache_dir = cache_dir,
 				.ring_bytes = ring_size(args->ring_bytes),
+				.mode = samples ? CAPTURE_SAMPLE : CAPTURE_TRACE,
+				.sample_hz = args->hz ? (uint32_t)args->hz : DEFAULT_HZ,
 				.ops = !none,
 				.memory = args->memory || args->memory_path,
 				.shapes = args->shapes || args->flops,
@@ -258,6 +286,9 @@ int record_options_from(const struct record_args *args, const char *path, const 
 	}
 	if (!check_outputs(&options))
 		return CLI_FAILED;
+	status = check_mode(args, samples);
+	if (status)
+		return status;
 	status = schedule_from(args, &options.capture.schedule);
 	if (!status)
 		status = rotate_options_from(args, &options.rotate);
