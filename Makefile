@@ -23,7 +23,7 @@ VERSION := 0.1.0
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
 
-ROOMS := base target probe inject recording capture timeline output cli
+ROOMS := base target probe inject recording capture timeline output daemon cli
 OPT := $(if $(DEBUG),-O0 -g,-O2 -g)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter \
@@ -31,7 +31,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unu
 CPPFLAGS_ALL := -D_GNU_SOURCE -DGPUPROF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O)
 CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) $(SANFLAGS) $(if $(COVERAGE),--coverage) $(CFLAGS)
 LDFLAGS_ALL := $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
-LIBS := -liberty -lbpf -lcapstone -ldw -lelf -lzstd -lz -lncursesw -ltinfo -lm -lpthread -ldl
+LIBS := -liberty -lmicrohttpd -lbpf -lcapstone -ldw -lelf -lzstd -lz -lncursesw -ltinfo -lm -lpthread -ldl
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(if $(filter x86_64,$(ARCH)),x86,$(ARCH)) \
 	-Wall -Wextra -Wno-unused-parameter -Ibpf -include $(VMLINUX_H) $(if $(WERROR),-Werror)
 

@@ -164,6 +164,18 @@ static void one_cuda_memory(struct input *in, struct recording_writer *w)
 	(void)recording_writer__event(w, &m, sizeof(m));
 }
 
+static void one_window(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_window e = {0};
+
+	head(in, &e.head, GP_EV_WINDOW);
+	e.start_ns = number(in);
+	e.all_steps_nr = number(in);
+	e.inside_ns = number(in);
+	e.steps_nr = (uint32_t)number(in);
+	(void)recording_writer__event(w, &e, sizeof(e));
+}
+
 static void one_device(struct input *in, struct recording_writer *w)
 {
 	struct gp_ev_device d = {0};
@@ -325,7 +337,7 @@ static void one_event(struct input *in, struct recording_writer *w)
 		one_api,	one_kernel, one_kernel,	  one_sync,	  one_clock,
 		one_gpu_memory, one_name,   one_tensors,  one_tensors,	  one_schemas,
 		one_step,	one_pause,  one_api_call, one_collective, one_cuda_memory,
-		one_device,
+		one_device,	one_window,
 	};
 
 	kinds[byte(in) % (sizeof(kinds) / sizeof(*kinds))](in, w);
@@ -370,6 +382,8 @@ static void fill(struct input *in, struct recording_writer *w)
 		(void)recording_writer__meta(w, "steps_nr", "3");
 		(void)recording_writer__meta(w, "flops", "1");
 	}
+	if (p.pid & 2)
+		(void)recording_writer__meta(w, "overhead_pct", "1");
 	for (int i = 0; i < EVENTS_MAX && in->at < in->end; i++)
 		one_event(in, w);
 }
@@ -413,6 +427,8 @@ static void check_steps(const struct timeline *t)
 		      t->ops.items[s->op].end_ns == s->end_ns);
 	}
 	check(t->paused_ns <= t->end_ns - t->start_ns);
+	for (size_t i = 1; i < t->windows.nr; i++)
+		check(t->windows.items[i - 1].end_ns <= t->windows.items[i].start_ns);
 }
 
 static void check_gpu(const struct timeline *t)

@@ -50,6 +50,7 @@ check-matrix: setup-matrix all
 .PHONY: bench
 bench: setup-bench all
 	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/bench.py $(BENCH)
+	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/budget.py
 	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/launches.py
 
 # Nanoseconds per Python stack; and many stacks, each compared with the truth.

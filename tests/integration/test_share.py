@@ -13,7 +13,7 @@ from harness import DONE, GPUPROF, LIMIT, environment, gpuprof
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARE = os.path.join(ROOT, "userspace", "share")
 MANUAL = os.path.join(SHARE, "gpuprof.1")
-COMMANDS = ("attach", "run", "top", "table", "export", "merge", "ctl", "list", "doctor")
+COMMANDS = ("attach", "run", "top", "table", "export", "merge", "ctl", "list", "doctor", "daemon")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -171,8 +171,14 @@ def test_install_and_uninstall(tmp_path):
             "DESTDIR=%s" % (tmp_path / "root"), "PREFIX=/opt/gp")
     ran(*make, "install", env=dict(os.environ, GPUPROF_NO_SETUP="1"))
     files = {str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()}
+    examples = {"share/doc/gpuprof/examples/" + name
+                for name in os.listdir(os.path.join(SHARE, "examples"))}
+    assert len(examples) > 4
     assert files == {"bin/gpuprof", "share/man/man1/gpuprof.1",
-                     "share/bash-completion/completions/gpuprof"}
+                     "share/bash-completion/completions/gpuprof",
+                     "lib/systemd/system/gpuprof.service"} | examples
+    unit = (top / "lib/systemd/system/gpuprof.service").read_text()
+    assert "\nExecStart=/opt/gp/bin/gpuprof daemon " in unit and "@BINDIR@" not in unit
     assert (top / "share/man/man1/gpuprof.1").stat().st_mode & 0o777 == 0o644
     assert ran(top / "bin" / "gpuprof", "--version").stdout.startswith("gpuprof ")
     ran(*make, "uninstall", env=dict(os.environ, GPUPROF_NO_SETUP="1"))

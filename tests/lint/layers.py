@@ -10,7 +10,8 @@ import re
 
 import files
 
-ROOMS = ("base", "target", "probe", "inject", "recording", "capture", "timeline", "output", "cli")
+ROOMS = ("base", "target", "probe", "inject", "recording", "capture", "timeline", "output", "daemon",
+         "cli")
 LIBBPF_ROOMS = {"probe", "capture"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 

@@ -25,11 +25,20 @@ class Mlp(protocol.Workload):
         self.loss = nn.MSELoss()
         self.data = torch.randn(args.batch, width)
         self.goal = torch.randn(args.batch, 8)
+        self.repeats = 1
+
+    def command(self, words):
+        """ops N: from now on N times as many operators a step.  "ops N" """
+        if words[0] != "ops" or len(words) != 2:
+            return None
+        self.repeats = int(words[1])
+        return "ops " + words[1]
 
     def step(self):
-        self.optimizer.zero_grad()
-        loss = self.loss(self.model(self.data), self.goal)
-        loss.backward()
+        for _ in range(self.repeats):
+            self.optimizer.zero_grad()
+            loss = self.loss(self.model(self.data), self.goal)
+            loss.backward()
         self.optimizer.step()
 
 

@@ -13,6 +13,7 @@
 #include "capture/private.h"
 #include "capture/stepped.h"
 #include "capture/triggers.h"
+#include "capture/windows.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -96,6 +97,7 @@ int capture__new(const struct capture_options *options, struct reason *why,
 	if (!c)
 		return reason_set(why, -ENOMEM, "out of memory");
 	c->options = options_in_force(options);
+	cost_new(c);
 	probe = probe_options(&c->options);
 	c->native_stacks.ops.names = capture_samples(c) ? &c->names : NULL;
 	err = make_id(c) ?: stacks__init(&c->stacks, &c->segments, &c->names);
@@ -108,6 +110,10 @@ int capture__new(const struct capture_options *options, struct reason *why,
 	if (!err && options->schedule.active) {
 		c->stepped = stepped__new(&options->schedule);
 		err = c->stepped ? 0 : reason_set(why, -ENOMEM, "out of memory");
+	}
+	if (!err && options->overhead_pct > 0) {
+		c->windows = windows__new();
+		err = c->windows ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	}
 	if (!err && options->triggers.on) {
 		c->triggers = triggers__new(&options->triggers);
@@ -141,7 +147,10 @@ int capture__start(struct capture *c, struct reason *why)
 		return cannot_write(c, err, why);
 	c->started = true;
 	probe_session__start(c->probes);
+	cost_start(c);
 	err = c->stepped ? stepped_start(c) : 0;
+	if (!err && c->windows)
+		err = windows_start(c);
 	return err ? cannot_write(c, err, why) : 0;
 }
 
@@ -173,10 +182,14 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	if (c->options.stacks == GP_STACK_WANT_PYTHON && c->options.inject &&
 	    timeout_ms > STACKS_POLL_MS)
 		timeout_ms = STACKS_POLL_MS;
+	if (c->windows)
+		timeout_ms = windows_timeout(c, timeout_ms);
 	(void)poll(&fd, 1, timeout_ms);
 	capture_drain(c);
 	if (c->stepped)
 		stepped_turn(c);
+	else if (c->windows)
+		windows_turn(c);
 	else if (c->off || c->switching)
 		pause_turn(c);
 	if (!c->failed && c->triggers)
@@ -201,7 +214,7 @@ static int end_recordings(struct capture *c)
 	struct segments *s = &c->segments;
 	int err = s->closing ? capture_end_recording(c, &s->closing) : 0;
 
-	err = err ?: pause_end(c);
+	err = err ?: (c->windows ? windows_end(c) : pause_end(c));
 	if (err || !s->now)
 		return err;
 	s->now->end_ns = c->end_ns;
@@ -286,6 +299,7 @@ void capture__free(struct capture *c)
 	segment__free(c->segments.closing);
 	stepped__free(c->stepped);
 	triggers__free(c->triggers);
+	windows__free(c->windows);
 	names__done(&c->names);
 	inputs_ids__done(&c->inputs);
 	stacks__done(&c->stacks);
@@ -342,6 +356,8 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 		      (!segments->now || segments->now->broken);
 	if (c->stepped)
 		steps_status(c, &s);
+	if (c->windows)
+		windows_status(c, &s);
 	for (size_t i = 0; i < c->members.nr; i++)
 		s.callbacks_nr += c->members.items[i]->callbacks;
 	*ret_status = s;

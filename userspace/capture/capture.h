@@ -9,6 +9,7 @@
 #define GP_CAPTURE_CAPTURE_H
 
 #include "base/reason.h"
+#include "capture/cost.h"
 #include "capture/schedule.h"
 #include "recording/recording.h"
 #include "wire.h"
@@ -56,6 +57,9 @@ struct capture_options {
 	char *(*recording_path)(void *arg, unsigned int nr);
 	void *recording_arg;
 	struct schedule schedule;
+	/* What all of it may cost, in percent of the targets' CPU time: collection is on in windows
+	 * alone. 0: there is no budget. Not together with a schedule. */
+	double overhead_pct;
 	struct recording_room room; /* of all recordings; fn NULL: they take what they need */
 	/* A recording that cannot be written ends by itself; the capture goes on, and counts what
 	 * is not written until capture__rotate(). */
@@ -71,8 +75,9 @@ struct capture_options {
 int capture__new(const struct capture_options *options, struct reason *why,
 		 struct capture **ret_capture);
 
-/* Probes one process; before capture__start() only. 0 or -errno with a reason; -EEXIST if it is in
- * already. */
+/* Probes one process; also while events flow. Before that, one without a Python that can be walked
+ * is refused where stacks are wanted; later it is taken as it is. 0 or -errno with a reason;
+ * -EEXIST if it is in already. */
 int capture__add(struct capture *c, pid_t pid, struct reason *why);
 
 /* Events flow from here on. 0 or -errno. */
@@ -86,7 +91,7 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why);
 enum capture_side { CAPTURE_CPU = 1, CAPTURE_GPU = 2 };
 
 /* Asks for collection to go off or on; it has where capture_status.switching is false again. -EBUSY
- * with a reason for a capture by steps. */
+ * with a reason for a capture by steps or within a budget. */
 int capture__switch(struct capture *c, uint32_t sides, bool on, struct reason *why);
 
 /* Asks that the recording in progress ends and the next begins: they have where
@@ -141,7 +146,12 @@ struct capture_status {
 	uint64_t late_steps_nr; /* of these: passed while gpuprof was not ready to record them */
 	const char *steps_by;	/* the annotation that tells, "" a cycle of operators, NULL: none
 				 * known yet */
-	const char *method;	/* how probes are attached */
+	/* With a budget only; cost as of the last poll. */
+	bool budgeted;
+	uint32_t windows_nr;
+	uint64_t windows_steps_nr; /* of steps_nr, which lay in windows */
+	struct capture_cost cost;
+	const char *method; /* how probes are attached */
 };
 void capture__status(const struct capture *c, struct capture_status *ret_status);
 

@@ -142,6 +142,19 @@ static bool judge_op(struct collector_events *e, struct gp_ev_op *op, size_t byt
 	return true;
 }
 
+/* Any number: it is only compared with others of the thread. */
+static bool judge_cpu_time(struct collector_events *e, struct gp_ev_cpu_time *c, size_t bytes,
+			   uint64_t now_ns)
+{
+	if (bytes != sizeof(*c))
+		return false;
+	c->head.time_ns -= (uint64_t)e->clock_offset_ns;
+	c->head.flags = 0;
+	c->head.process = e->process_index;
+	c->head.tid = collector_tids__get(&e->tids, c->head.tid);
+	return c->head.time_ns >= e->opened_ns && c->head.time_ns <= now_ns + AHEAD_NS;
+}
+
 static bool judge_stack(struct collector_events *e, struct gp_ev_stack *s, size_t bytes)
 {
 	uint32_t id;
@@ -375,6 +388,8 @@ static bool judge_kind(struct collector_events *e, void *event, size_t bytes, ui
 		return judge_op(e, event, bytes, now_ns);
 	case GP_EV_NAME:
 		return judge_name(e, event, bytes);
+	case GP_EV_CPU_TIME:
+		return judge_cpu_time(e, event, bytes, now_ns);
 	case GP_EV_INPUTS:
 		return judge_inputs(e, event, bytes);
 	case GP_EV_STACK:

@@ -437,6 +437,11 @@ void collector_ring__timed(const struct collector_ring *r, uint64_t *ret_ns, uin
 	*ret_nr = __atomic_load_n(&r->page->timed_nr, __ATOMIC_RELAXED);
 }
 
+uint64_t collector_ring__thread_cpu_ns(const struct collector_ring *r)
+{
+	return __atomic_load_n(&r->page->thread_cpu_ns, __ATOMIC_RELAXED);
+}
+
 void collector_ring__losses(const struct collector_ring *r, uint64_t losses[GP_LOSS_NR])
 {
 	const struct collector_events *e = &r->events;

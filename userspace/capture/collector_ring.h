@@ -77,6 +77,9 @@ void collector_ring__status(const struct collector_ring *r, struct collector_sta
  * any numbers. */
 void collector_ring__timed(const struct collector_ring *r, uint64_t *ret_ns, uint64_t *ret_nr);
 
+/* CPU time of the collector's own thread, as it says: any number. */
+uint64_t collector_ring__thread_cpu_ns(const struct collector_ring *r);
+
 /* Adds what went missing, on the collector's side and here. Call it once, at the end. */
 void collector_ring__losses(const struct collector_ring *r, uint64_t losses[GP_LOSS_NR]);
 

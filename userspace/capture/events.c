@@ -9,6 +9,7 @@
 #include "capture/private.h"
 #include "capture/stepped.h"
 #include "capture/triggers.h"
+#include "capture/windows.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -189,6 +190,7 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 	} ev;
 	uint32_t id = 0;
 	int64_t known;
+	bool wanted;
 	int err = 0;
 
 	if (bytes > sizeof(ev))
@@ -215,9 +217,13 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 		err = renumber_stack(c, source, &ev.op.op.stack_id);
 	else if (!err && ev.head.kind == GP_EV_CUDA_MEMORY)
 		err = renumber_stack(c, source, &ev.memory.stack_id);
-	err = err ? err : put(c, &ev, bytes);
+	wanted = !c->windows || ev.head.kind != GP_EV_OP || windows_want(c, &ev.op.op);
+	if (!err && wanted)
+		err = put(c, &ev, bytes);
 	if (!err && c->stepped && ev.head.kind == GP_EV_OP)
 		stepped_op(c, ev.head.process, &ev.op.op);
+	if (!err && c->windows && ev.head.kind == GP_EV_OP)
+		windows_op(c, ev.head.process, &ev.op.op);
 	if (!err && c->triggers && ev.head.kind == GP_EV_OP)
 		err = triggers_op(c, &ev.op.op, names__text(&c->names, id));
 	return err;
@@ -424,6 +430,10 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 		return put_sample(c, event);
 	case GP_EV_MAPS:
 		m->maps_changed = true;
+		return 0;
+	case GP_EV_CPU_TIME:
+		if (c->windows)
+			windows_cpu_time(c, event);
 		return 0;
 	case GP_EV_PROCESS:
 		note_process(c, m, event);

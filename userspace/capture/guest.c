@@ -28,6 +28,7 @@ struct guest {
 	struct guest_meanwhile meanwhile;
 	uint32_t wanted; /* enum gp_feature bits, now */
 	uint32_t whole;	 /* what was asked for when all was wanted */
+	uint64_t held_ns;
 	bool stopped;
 };
 
@@ -129,7 +130,8 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 	return 0;
 }
 
-static int put_in(const struct target_process *p, struct reason *why)
+/* *held_ns grows by the time that it cost the thread. */
+static int put_in(const struct target_process *p, uint64_t *held_ns, struct reason *why)
 {
 	struct inject_result result = {0};
 	int err = inject_library(p, collector_so_start, image_bytes(), &how, why, &result);
@@ -143,6 +145,7 @@ static int put_in(const struct target_process *p, struct reason *why)
 		 "thread %llu us",
 		 (int)p->pid, (int)result.tid, result.stops, (unsigned long long)result.waited_us,
 		 (unsigned long long)result.held_us);
+	*held_ns += result.held_us * 1000;
 	return 0;
 }
 
@@ -151,7 +154,8 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	       struct guest **ret_guest)
 {
 	struct guest *g;
-	int err = put_in(p, why);
+	uint64_t held_ns = 0;
+	int err = put_in(p, &held_ns, why);
 
 	if (err)
 		return err;
@@ -163,7 +167,8 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	/* A gpuprof that was killed a moment before looked alive to its collector, which by now
 	 * hands over, or has gone. */
 	if (err == -EBUSY || err == -ENOENT)
-		err = put_in(p, why) ?: begin(g, p, process_index, features, python, why);
+		err = put_in(p, &held_ns, why) ?: begin(g, p, process_index, features, python, why);
+	g->held_ns = held_ns;
 	if (err) {
 		guest__stop(g, false, NULL, NULL);
 		guest__free(g, p, false);
@@ -326,6 +331,16 @@ void guest__timed(const struct guest *g, struct callback_cost *cost)
 		return;
 	cost->timed_ns += ns;
 	cost->timed_nr += nr;
+}
+
+uint64_t guest__thread_cpu_ns(const struct guest *g)
+{
+	return collector_ring__thread_cpu_ns(g->ring);
+}
+
+uint64_t guest__held_ns(const struct guest *g)
+{
+	return g->held_ns;
 }
 
 void guest__free(struct guest *g, const struct target_process *p, bool gone)

@@ -90,6 +90,12 @@ struct callback_cost {
 /* Adds what this collector has timed; nothing if it is not believable. */
 void guest__timed(const struct guest *g, struct callback_cost *cost);
 
+/* CPU time of the collector's own thread, as it says: any number. */
+uint64_t guest__thread_cpu_ns(const struct guest *g);
+
+/* For how long a thread of the process was borrowed to put it in. */
+uint64_t guest__held_ns(const struct guest *g);
+
 /* Adds what went missing. */
 void guest__losses(const struct guest *g, uint64_t losses[GP_LOSS_NR]);
 

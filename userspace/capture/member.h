@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "capture/cost.h"
 #include "target/process.h"
 #include "wire.h"
 
@@ -29,6 +30,7 @@ struct member {
 	struct python_codes *python; /* where stacks are wanted and can be had, else NULL */
 	bool python_walked;	     /* the kernel knows how */
 	bool python_refused;	     /* why has been told */
+	struct cost_clock cpu, collector_cpu;
 	int pidfd;
 	uint16_t index;
 	int32_t rank, world_size; /* in its distributed job, -1: none */

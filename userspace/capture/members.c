@@ -141,6 +141,8 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 	if (features)
 		err = guest__new(m->process, m->index, features, python,
 				 (struct guest_meanwhile){drain_others, c}, &why, &m->guest);
+	if (m->guest)
+		c->cost.stops_ns += guest__held_ns(m->guest);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		log_warn("%d: %s", (int)m->process->pid, why.text);
 	else if (err)
@@ -313,7 +315,7 @@ static int find_python_early(struct capture *c, struct member *m, struct reason 
 
 	if (err && capture_samples(c))
 		log_warn("%d: no Python stacks: %s", (int)m->process->pid, why->text);
-	return m->is_child || capture_samples(c) ? 0 : err;
+	return m->is_child || c->started || capture_samples(c) ? 0 : err;
 }
 
 int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why)
@@ -336,6 +338,10 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 		leave_out(c, m);
 		return err;
 	}
+	/* While events flow, what is probed in any case is probed before the collector's ring
+	 * fills; what is wrong is told when the rest is. */
+	if (c->started && !is_child)
+		(void)probe_session__attach(c->probes, m->process, m->index, 0, NULL);
 	/* A thread that has just been forked may be about to call exec, and locks that others held
 	 * then are never given back to it: nothing is put in there. */
 	if (!is_child || !c->started)
@@ -350,7 +356,7 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 				  probe_session__bare(c->probes));
 	}
 	err = probe_member(c, m, why);
-	if (err >= 0 && is_child)
+	if (err >= 0 && (is_child || c->started))
 		find_python_later(c, m);
 	else if (err >= 0)
 		err = walk_python(c, m, why);

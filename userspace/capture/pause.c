@@ -6,6 +6,8 @@
  */
 #include "capture/pause.h"
 
+#include "capture/collect.h"
+
 #include <errno.h>
 #include <time.h>
 
@@ -15,25 +17,6 @@ static uint32_t features_of(uint32_t what)
 {
 	return (what & CAPTURE_CPU ? CPU_FEATURES : 0) |
 	       (what & CAPTURE_GPU ? (uint32_t)GP_FEATURE_CUPTI : 0);
-}
-
-static void ask(struct capture *c)
-{
-	uint32_t features = ~features_of(c->off);
-
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (!c->members.items[i]->end && c->members.items[i]->guest)
-			guest__only(c->members.items[i]->guest, features & ~GP_FEATURE_STEPS);
-	probe_session__pause(c->probes, c->off & CAPTURE_CPU);
-}
-
-static bool all_follow(const struct capture *c)
-{
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (!c->members.items[i]->end && c->members.items[i]->guest &&
-		    !guest__follows(c->members.items[i]->guest))
-			return false;
-	return true;
 }
 
 static int write_pause(struct capture *c, int side, uint64_t now_ns)
@@ -59,6 +42,10 @@ int capture__switch(struct capture *c, uint32_t what, bool on, struct reason *wh
 	if (c->stepped)
 		return reason_set(why, -EBUSY,
 				  "a capture by steps goes by its schedule; it cannot be switched");
+	if (c->windows)
+		return reason_set(why, -EBUSY,
+				  "a capture with --overhead chooses itself when to collect; it "
+				  "cannot be switched");
 	if (!c->started || c->stopped)
 		return reason_set(why, -EINVAL, "the capture does not run");
 	if (off == c->off)
@@ -68,7 +55,8 @@ int capture__switch(struct capture *c, uint32_t what, bool on, struct reason *wh
 			(void)write_pause(c, i, capture_clock_ns(CLOCK_MONOTONIC));
 	c->off = off;
 	c->switching = true;
-	ask(c);
+	collect_only(c, ~features_of(c->off) & ~(uint32_t)GP_FEATURE_STEPS,
+		     !(c->off & CAPTURE_CPU));
 	return 0;
 }
 
@@ -76,7 +64,7 @@ void pause_turn(struct capture *c)
 {
 	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC);
 
-	c->switching = !all_follow(c);
+	c->switching = !collect_follows(c);
 	if (c->switching)
 		return;
 	for (int i = 0; i < 2; i++)

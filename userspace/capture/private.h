@@ -10,6 +10,7 @@
 
 #include "base/vec.h"
 #include "capture/capture.h"
+#include "capture/cost.h"
 #include "capture/guest.h"
 #include "capture/inputs.h"
 #include "capture/kernels.h"
@@ -26,6 +27,7 @@
 
 struct stepped;
 struct triggers;
+struct windows;
 
 /* What counts up while a capture goes on; a recording tells what was added in its time. */
 struct totals {
@@ -56,6 +58,8 @@ struct capture {
 	struct triggers *triggers; /* NULL: none are wanted */
 	uint32_t thread_stacks_nr; /* stacks that were looked at from outside */
 	struct stepped *stepped;   /* where the capture is by steps, else NULL */
+	struct windows *windows;   /* where it keeps to a budget, else NULL */
+	struct cost_keeper cost;
 	struct names names;
 	struct inputs_ids inputs;
 	struct stacks stacks;

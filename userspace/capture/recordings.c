@@ -62,6 +62,14 @@ static int write_machine(struct recording_writer *w)
 	return err ?: recording_writer__meta(w, "cpus", cpus);
 }
 
+static int write_budget(const struct capture *c, struct recording_writer *w)
+{
+	char percent[32];
+
+	(void)snprintf(percent, sizeof(percent), "%g", c->options.overhead_pct);
+	return recording_writer__meta(w, "overhead_pct", percent);
+}
+
 static int write_meta(struct capture *c, struct segment *s)
 {
 	const struct capture_options *o = &c->options;
@@ -86,6 +94,8 @@ static int write_meta(struct capture *c, struct segment *s)
 	for (size_t i = 0; i < c->descriptions.nr && !err; i++)
 		err = recording_writer__meta(w, c->descriptions.items[i].key,
 					     c->descriptions.items[i].value);
+	if (o->overhead_pct > 0)
+		err = err ?: write_budget(c, w);
 	return err ?: recording_writer__meta(w, "memory", o->memory ? "1" : "0");
 }
 
@@ -259,12 +269,9 @@ static int write_probe_cost(struct capture *c, struct segment *s, const struct t
 
 static int write_callback_cost(struct capture *c, struct segment *s, const struct totals *t)
 {
-	struct callback_cost callbacks = c->guest_cost;
+	struct callback_cost callbacks = cost_timed(c);
 	int err;
 
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (c->members.items[i]->guest)
-			guest__timed(c->members.items[i]->guest, &callbacks);
 	err = capture_write_number(s, "callback_ops", since(t->guest_ops_nr, c->told.guest_ops_nr));
 	err = err ?: capture_write_number(s, "callback_timed", callbacks.timed_nr);
 	if (callbacks.timed_nr)
@@ -285,6 +292,7 @@ static int write_end(struct capture *c, struct segment *s, const struct totals *
 	err = write_losses(c, s, t);
 	err = err ?: write_probe_cost(c, s, t);
 	err = err ?: write_callback_cost(c, s, t);
+	err = err ?: cost_write(c, s->writer);
 	err = err ?: capture_write_number(s, "probe_sites", status.sites_nr);
 	err = err ?: capture_write_number(s, "callback_processes", status.callbacks_nr);
 	err = err ?: recording_writer__meta(s->writer, "probe_method", status.method);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "capture/pause.h"
 #include "capture/private.h"
+#include "capture/windows.h"
 
 #include <errno.h>
 #include <string.h>
@@ -49,7 +50,7 @@ static void end_now(struct capture *c, uint64_t now_ns)
 
 	if (!s->now)
 		return;
-	err = s->now->broken ? 0 : pause_split(c, now_ns);
+	err = s->now->broken ? 0 : (c->windows ? windows_split : pause_split)(c, now_ns);
 	(void)capture_note_error(c, s->now, err);
 	s->closing = TAKE(s->now);
 	s->closing->end_ns = now_ns;

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "capture/collect.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -41,23 +42,6 @@ void stepped__free(struct stepped *s)
 
 /* ---- what is collected ---- */
 
-static bool all_guests_follow(const struct capture *c)
-{
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (!c->members.items[i]->end && c->members.items[i]->guest &&
-		    !guest__follows(c->members.items[i]->guest))
-			return false;
-	return true;
-}
-
-static void collect(struct capture *c, uint32_t features, bool kernel)
-{
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (!c->members.items[i]->end && c->members.items[i]->guest)
-			guest__only(c->members.items[i]->guest, features);
-	probe_session__pause(c->probes, !kernel);
-}
-
 /* Whether the leading process's steps can be seen without its operators. */
 static bool can_rest(const struct capture *c)
 {
@@ -74,7 +58,7 @@ static void want_all(struct capture *c, bool all)
 		return;
 	s->wants_all = all;
 	s->all_on_since_ns = NEVER;
-	collect(c, all ? ~0U : GP_FEATURE_STEPS, all);
+	collect_only(c, all ? ~0U : GP_FEATURE_STEPS, all);
 }
 
 /* ---- recordings ---- */
@@ -120,7 +104,8 @@ static int begin_closing(struct capture *c, uint64_t time_ns)
 	s->closing_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	s->recording = false;
 	err = capture_write_number(c->segments.closing, "steps_nr", s->schedule.active);
-	collect(c, s->wants_all ? ~(uint32_t)GP_FEATURE_CUPTI : GP_FEATURE_STEPS, s->wants_all);
+	collect_only(c, s->wants_all ? ~(uint32_t)GP_FEATURE_CUPTI : GP_FEATURE_STEPS,
+		     s->wants_all);
 	if (s->wants_all)
 		s->all_on_since_ns = NEVER;
 	return err;
@@ -131,7 +116,7 @@ static int finish_closing(struct capture *c)
 	int err = capture_end_recording(c, &c->segments.closing);
 
 	if (c->stepped->wants_all)
-		collect(c, ~0U, true);
+		collect_only(c, ~0U, true);
 	return err;
 }
 
@@ -218,7 +203,7 @@ void stepped_turn(struct capture *c)
 {
 	struct stepped *s = c->stepped;
 	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC);
-	bool follow = all_guests_follow(c), closing = c->segments.closing;
+	bool follow = collect_follows(c), closing = c->segments.closing;
 
 	if (closing && s->closing_drained && !c->failed)
 		c->failed = finish_closing(c);

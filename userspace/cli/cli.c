@@ -19,8 +19,9 @@
 #include <unistd.h>
 
 const struct command *const cli_commands[] = {
-	&command_attach, &command_run, &command_top,  &command_table,  &command_export,
-	&command_merge,	 &command_ctl, &command_list, &command_doctor, NULL,
+	&command_attach, &command_run,	  &command_top, &command_table,
+	&command_export, &command_merge,  &command_ctl, &command_list,
+	&command_doctor, &command_daemon, NULL,
 };
 
 static void print_help(FILE *out)

@@ -20,6 +20,7 @@ void cli_end_by_signal(int sig);
 struct command;
 extern const struct command command_attach, command_run, command_table, command_export;
 extern const struct command command_merge, command_ctl, command_list, command_doctor, command_top;
+extern const struct command command_daemon;
 
 /* All of them, NULL-terminated, in the order of help; and the one of that name, or NULL. */
 extern const struct command *const cli_commands[];
@@ -35,5 +36,6 @@ int cli_ctl(int argc, char **argv);
 int cli_top(int argc, char **argv);
 int cli_list(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_daemon(int argc, char **argv);
 
 #endif /* GP_CLI_CLI_H */

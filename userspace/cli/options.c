@@ -159,6 +159,22 @@ static int set_number(const struct parser *p, const struct option_spec *o, const
 	return 0;
 }
 
+static int set_percent(const struct parser *p, const struct option_spec *o, const char *value)
+{
+	double n;
+	char *end;
+
+	errno = 0;
+	n = strtod(value, &end);
+	if (errno || end == value || *end || !isfinite(n) || n <= 0 || n > 100)
+		return options_usage_error(p->command,
+					   "--%s takes percent: a number above 0, at most 100, not "
+					   "'%s'",
+					   o->name, value);
+	*(double *)((char *)p->values + o->offset) = n;
+	return 0;
+}
+
 static int set_seconds(const struct parser *p, const struct option_spec *o, const char *value)
 {
 	static const struct {
@@ -216,6 +232,8 @@ static int set_value(const struct parser *p, const struct option_spec *o, const 
 		return set_number(p, o, value);
 	case OPTION_SECONDS:
 		return set_seconds(p, o, value);
+	case OPTION_PERCENT:
+		return set_percent(p, o, value);
 	case OPTION_BYTES:
 		return set_bytes(p, o, value);
 	case OPTION_TEXT:

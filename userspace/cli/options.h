@@ -18,6 +18,7 @@ enum option_kind {
 	OPTION_NUMBER,	/* long, within min..max */
 	OPTION_SECONDS, /* double, more than 0; 5m and 2h too */
 	OPTION_BYTES,	/* uint64_t, at least min; 64M and 1G too */
+	OPTION_PERCENT, /* double, more than 0 and at most 100 */
 };
 
 /* What a shell offers for a value or an operand. */

@@ -9,11 +9,10 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "cli/cli.h"
-#include "target/process.h"
+#include "target/scan.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,17 +69,6 @@ void pids_warn_of_others(const struct pids *p)
 	}
 }
 
-static bool matches(const struct target_process *p, const char *pattern)
-{
-	CLEANUP(cleanup_free) char *anywhere = NULL;
-
-	if (!has_torch_or_cuda(p))
-		return false;
-	if (asprintf(&anywhere, "*%s*", pattern) < 0)
-		return false;
-	return !fnmatch(anywhere, p->cmdline ? p->cmdline : p->comm, 0);
-}
-
 static int find_by_name(const char *pattern, struct pids *pids)
 {
 	DIR *proc = opendir("/proc");
@@ -92,7 +80,7 @@ static int find_by_name(const char *pattern, struct pids *pids)
 
 		if (pid <= 0 || pid == getpid() || target_process__new(pid, NULL, &p))
 			continue;
-		if (matches(p, pattern))
+		if (has_torch_or_cuda(p) && target_process__is_named(p, pattern))
 			(void)vec_push(pids, pid);
 		target_process__free(p);
 	}

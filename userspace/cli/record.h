@@ -46,6 +46,9 @@ int record_finish(struct record *r);
  */
 char *record_default_path(pid_t pid);
 
+/* enum gp_stack_want of what --stack says; NULL: none. */
+uint32_t record_stacks_wanted(const char *stack);
+
 /* Where plans are kept: $GPUPROF_CACHE_DIR, else /var/cache/gpuprof for root,
  * $XDG_CACHE_HOME/gpuprof or ~/.cache/gpuprof for others; NULL if there is no such place. To be
  * freed. */

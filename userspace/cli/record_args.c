@@ -72,6 +72,13 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .help = "Record steps as torch.profiler.schedule says, each cycle into a "        \
 			 "recording of its own: REC.1.gpuprof, REC.2.gpuprof and so on unless "    \
 			 "repeat=1."},                                                             \
+		{.name = "overhead",                                                               \
+		 .kind = OPTION_PERCENT,                                                           \
+		 ARG(overhead_pct),                                                                \
+		 .value_name = "PCT",                                                              \
+		 .help = "Spend at most PCT percent of the processes' CPU time: everything is "    \
+			 "recorded in windows of whole steps, as many as that allows, and the "    \
+			 "whole is estimated from them."},                                         \
 		{.name = "rotate",                                                                 \
 		 .kind = OPTION_SECONDS,                                                           \
 		 ARG(rotate_s),                                                                    \

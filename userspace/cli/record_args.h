@@ -20,7 +20,8 @@ struct record_args {
 	const char *output_path;
 	const char *trace_path;
 	const char *memory_path;
-	const char *ops; /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
+	const char *ops;     /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
+	double overhead_pct; /* 0: not given */
 	bool memory;
 	long steps;		/* 0: not given */
 	const char *schedule;	/* NULL: not given; else one that schedule_parse() takes */

@@ -47,6 +47,12 @@ static void answer_status(struct record_control *r)
 		    s.unwritten ? "no" : "yes");
 	if (r->flight)
 		buf__printf(&text, "holds %.1f s\n", flight__held(r->flight));
+	if (s.budgeted)
+		buf__printf(&text, "windows %u\ncost %.3f %% of their CPU time\n", s.windows_nr,
+			    s.cost.cpu_ns > s.cost.inside_ns
+				    ? 100 * (double)s.cost.cost_ns /
+					      (double)(s.cost.cpu_ns - s.cost.inside_ns)
+				    : 0);
 	if (s.steps_by)
 		buf__printf(&text, "steps %llu\n", (unsigned long long)s.steps_nr);
 	buf__char(&text, '\0');

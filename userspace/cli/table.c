@@ -20,10 +20,9 @@ struct table_args {
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", "shape",	 "rank",     "stack:1",
-				     "stack:5",	 "module",	 "module-tree", "between",
-				     "op",	 "line",	 "function", "thread",
-				     "activity", NULL};
+static const char *const groups[] = {"overload", "shape",	"rank",	    "stack:1", "stack:5",
+				     "module",	 "module-tree", "between",  "op",      "line",
+				     "function", "thread",	"activity", NULL};
 
 /* By enum sample_group. */
 static const char *const sample_groups[SAMPLE_GROUP_NR] = {"op", "line", "function", "thread",

@@ -81,6 +81,17 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
 }
 
+/* For gpuprof's account of what it costs. */
+static void tell_own_cpu(const struct follower *f)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	__atomic_store_n(&f->page->thread_cpu_ns,
+			 (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec,
+			 __ATOMIC_RELAXED);
+}
+
 static void add_text(char *message, size_t bytes, const char *text)
 {
 	size_t at = strlen(message);
@@ -134,6 +145,7 @@ static uint32_t extras_in_force(struct follower *f, uint32_t wanted)
 		in_force |= GP_FEATURE_TENSORS;
 	if (e->python && !e->stacks_why)
 		in_force |= GP_FEATURE_STACKS | GP_FEATURE_MODULES;
+	in_force |= GP_FEATURE_CPU_TIME;
 	return wanted & in_force;
 }
 
@@ -167,6 +179,7 @@ static uint32_t follow_ops(struct follower *f, uint32_t wanted, uint32_t active)
 			return 0;
 	}
 	ops__cover(wanted & GP_FEATURE_OPS);
+	ops__tell_cpu_time(f->wanted & GP_FEATURE_CPU_TIME, !(wanted & GP_FEATURE_OPS));
 	return wanted;
 }
 
@@ -274,6 +287,7 @@ static void *run(void *arg)
 	while (!__atomic_load_n(&f.page->quit, __ATOMIC_ACQUIRE) && !abandoned(&f)) {
 		follow(&f);
 		f.turns++;
+		tell_own_cpu(&f);
 		(void)__atomic_add_fetch(&f.page->beat, 1, __ATOMIC_RELAXED);
 		/* gpuprof wakes us when it has changed `wanted` or `quit`. */
 		(void)syscall(SYS_futex, &f.page->wanted, FUTEX_WAIT, f.wanted, &turn, NULL, 0);

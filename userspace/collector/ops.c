@@ -44,6 +44,9 @@ struct session {
 	struct stacks *stacks; /* NULL: neither stacks nor modules, likewise */
 	bool modules;	       /* calls of modules are wanted */
 	bool tensors;	       /* where the tensors among them lie is told, too */
+	/* Set and read by different threads: CPU time is told; annotations' ends are looked at
+	 * alone. */
+	bool cpu_time, ends_alone;
 	struct torch_api torch;
 	struct torch_layout layout;
 	uint32_t epoch;
@@ -63,12 +66,17 @@ static bool fence_needed;
 static bool stuck;	   /* a thread did not leave its callback */
 static uint64_t missed_nr; /* ops that began on a thread without a state, or inside a callback */
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	(void)clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static struct session *gate_session(void)
@@ -248,7 +256,8 @@ static void close_above(struct session *s, struct thread_state *t, uint32_t at, 
 	__atomic_store_n(&t->depth, to, __ATOMIC_RELAXED);
 }
 
-static void pop(struct session *s, struct thread_state *t, const void *record, bool user,
+/* False: nothing is known of the record. */
+static bool pop(struct session *s, struct thread_state *t, const void *record, bool user,
 		uint64_t end_ns)
 {
 	struct pending_op other;
@@ -258,9 +267,10 @@ static void pop(struct session *s, struct thread_state *t, const void *record, b
 	while (at && t->open[at - 1].record != record)
 		at--;
 	if (!at) {
-		if (user && pending__take_record(record, &other))
-			emit(s, &other.op, other.tid, other.torch_thread, GP_OP_ASYNC, end_ns);
-		return;
+		if (!user || !pending__take_record(record, &other))
+			return false;
+		emit(s, &other.op, other.tid, other.torch_thread, GP_OP_ASYNC, end_ns);
+		return true;
 	}
 	op = t->open[at - 1];
 	if (op.modules_nr)
@@ -271,10 +281,63 @@ static void pop(struct session *s, struct thread_state *t, const void *record, b
 		close_above(s, t, at - 1, end_ns);
 	if (op.pending == NO_PENDING || pending__take(&op))
 		emit(s, &op, t->tid, t->torch_thread, 0, end_ns);
+	return true;
 }
 
-/* One callback of so many is timed. */
-#define TIMED_EVERY 256
+/* Not oftener for each kind of annotation: the clock is a system call. */
+#define CPU_TIME_NS 2000000
+
+static void tell_cpu_time(struct session *s, struct thread_state *t, int kind, uint64_t end_ns)
+{
+	struct gp_ev_cpu_time ev = {
+		.head = {.kind = GP_EV_CPU_TIME, .tid = t->tid, .time_ns = end_ns}};
+
+	if (end_ns - t->cpu_told_ns[kind] < CPU_TIME_NS)
+		return;
+	t->cpu_told_ns[kind] = end_ns;
+	ev.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	(void)ring_writer__write(s->ring, &ev, sizeof(ev));
+}
+
+/* Its beginning was not looked at. */
+static void emit_end(struct session *s, struct thread_state *t, const char *text, uint64_t end_ns)
+{
+	struct open_op op = {.start_ns = end_ns, .sequence_nr = -1, .scope = GP_SCOPE_USER};
+
+	if (__builtin_expect(t->epoch != s->epoch, 0))
+		begin_epoch(s, t);
+	op.instance = next_instance(s, t);
+	op.name_id = thread_state__name_id(t, s->names, s->ring, text);
+	emit(s, &op, t->tid, t->torch_thread, 0, end_ns);
+}
+
+/* Of PyTorch's own annotations by which steps are told, else below 0. */
+static int step_kind(const char *text)
+{
+	static const char *const kinds[] = {"Optimizer.step#", "ProfilerStep#",
+					    "enumerate(DataLoader)#"};
+
+	for (int i = 0; i < 3 && text; i++)
+		if (!strncmp(text, kinds[i], strlen(kinds[i])))
+			return i;
+	return -1;
+}
+
+/* An annotation ends while steps are to be told. */
+static void pop_step(struct session *s, struct thread_state *t, const void *record, uint64_t end_ns)
+{
+	const char *text = s->torch.record_name(record);
+	int kind = step_kind(text);
+
+	if (kind >= 0)
+		tell_cpu_time(s, t, kind, end_ns);
+	if (!pop(s, t, record, true, end_ns) && kind >= 0)
+		emit_end(s, t, text, end_ns);
+}
+
+/* One callback of so many is timed; one that took longer had lost its CPU meanwhile. */
+#define TIMED_EVERY  256
+#define TIMED_MAX_NS 20000
 
 /* When a callback that is to be timed began, else 0. */
 static uint64_t time_begin(struct thread_state *t)
@@ -284,8 +347,13 @@ static uint64_t time_begin(struct thread_state *t)
 
 static void time_end(struct session *s, uint64_t begin_ns)
 {
-	if (__builtin_expect(begin_ns != 0, 0))
-		ring_writer__timed(s->ring, now_ns() - begin_ns);
+	uint64_t ns;
+
+	if (__builtin_expect(begin_ns == 0, 1))
+		return;
+	ns = now_ns() - begin_ns;
+	if (ns <= TIMED_MAX_NS)
+		ring_writer__timed(s->ring, ns);
 }
 
 static void *start(void **ret_context, const void *record, uint8_t scope)
@@ -311,9 +379,12 @@ static void end(const void *record, bool user)
 	struct session *s = enter(&t, false);
 
 	if (s) {
-		uint64_t begin_ns = time_begin(t);
+		uint64_t begin_ns = time_begin(t), end_ns = now_ns();
 
-		pop(s, t, record, user, now_ns());
+		if (user && __atomic_load_n(&s->cpu_time, __ATOMIC_RELAXED))
+			pop_step(s, t, record, end_ns);
+		else
+			(void)pop(s, t, record, user, end_ns);
 		time_end(s, begin_ns);
 		leave(t);
 	}
@@ -337,6 +408,9 @@ static void *start_script(void **ret_context, const void *record)
 
 static void *start_user(void **ret_context, const void *record)
 {
+	*ret_context = NULL;
+	if (__atomic_load_n(&session.ends_alone, __ATOMIC_RELAXED))
+		return ret_context;
 	return start(ret_context, record, GP_SCOPE_USER);
 }
 
@@ -505,6 +579,12 @@ void ops__cover(bool operators)
 		add_callbacks(&session, ANNOTATIONS_NR, CALLBACKS_NR);
 	else
 		remove_callbacks(&session, ANNOTATIONS_NR, CALLBACKS_NR);
+}
+
+void ops__tell_cpu_time(bool tell, bool ends_alone)
+{
+	__atomic_store_n(&session.cpu_time, tell, __ATOMIC_RELAXED);
+	__atomic_store_n(&session.ends_alone, tell && ends_alone, __ATOMIC_RELAXED);
 }
 
 bool ops__disarm(void)

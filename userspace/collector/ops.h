@@ -34,6 +34,11 @@ const char *ops__stacks_refused(void);
  * longer. Those that are open meanwhile are whole or not there at all. */
 void ops__cover(bool operators);
 
+/* After ops__arm(): tells the thread's CPU time too, where an annotation ends that tells steps, and
+ * such an annotation itself also if its beginning was not seen; `ends_alone`: does not look at
+ * beginnings. Or no longer. */
+void ops__tell_cpu_time(bool tell, bool ends_alone);
+
 /* Takes the callbacks away and waits for those at work, which is short. Ops still open are counted.
  * False if some thread does not leave its callback: the ring must then stay mapped. Fine when not
  * armed. */

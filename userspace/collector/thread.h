@@ -51,6 +51,7 @@ struct thread_state {
 	uint32_t in_use;       /* a thread has it */
 	uint32_t calls;	       /* of callbacks, to time one of many */
 	uint32_t reserved;
+	uint64_t cpu_told_ns[3]; /* when its CPU time was told last, by kind of annotation */
 	struct thread_stack stack;
 	struct thread_state *next;
 	struct open_op open[GP_OP_DEPTH];

@@ -100,6 +100,23 @@ double describe_cost_ns(const struct timeline *t)
 	return cost(t, "probe_hits", "probe_ns_per_hit") + callback_cost(t);
 }
 
+/* Of the CPU time that the targets would have used without us: what we cost in them, and in all. */
+static void cost_shares(struct buf *out, const struct timeline *t, bool *first)
+{
+	double inside_ns = number_of(t, "cost_callbacks_ns") + number_of(t, "cost_probes_ns") +
+			   number_of(t, "cost_collector_ns");
+	double plain_ns = number_of(t, "cost_cpu_ns") - inside_ns;
+
+	if (!isfinite(plain_ns) || plain_ns <= 0)
+		return;
+	key(out, first, "share_of_cpu_inside");
+	buf__printf(out, "%.6f", inside_ns / plain_ns);
+	if (!isfinite(number_of(t, "cost_own_ns")))
+		return;
+	key(out, first, "share_of_cpu");
+	buf__printf(out, "%.6f", (inside_ns + number_of(t, "cost_own_ns")) / plain_ns);
+}
+
 void describe_overhead(struct buf *out, const struct timeline *t)
 {
 	double wall_ns = (double)(t->end_ns - t->start_ns - t->paused_ns);
@@ -111,7 +128,8 @@ void describe_overhead(struct buf *out, const struct timeline *t)
 		const char *name, *value;
 
 		recording__meta_at(t->recording, i, &name, &value);
-		if (strncmp(name, "probe_", 6) != 0 && strncmp(name, "callback_", 9) != 0)
+		if (strncmp(name, "probe_", 6) != 0 && strncmp(name, "callback_", 9) != 0 &&
+		    strncmp(name, "cost_", 5) != 0)
 			continue;
 		key(out, &first, name);
 		if (is_number(value))
@@ -123,6 +141,7 @@ void describe_overhead(struct buf *out, const struct timeline *t)
 		key(out, &first, "share_of_wall");
 		buf__printf(out, "%.6f", cost_ns / wall_ns);
 	}
+	cost_shares(out, t, &first);
 	buf__char(out, '}');
 }
 

@@ -20,6 +20,8 @@ struct sink;
 
 /* To a descriptor that stays the caller's (stdout). */
 int sink__new_fd(int fd, struct sink **ret_sink);
+/* The same, as gzip. */
+int sink__new_fd_gzip(int fd, struct sink **ret_sink);
 /* To a file that replaces `path` at sink__finish(); gzip when the name ends in .gz. */
 int sink__new_path(const char *path, struct sink **ret_sink);
 /* To memory: sink__bytes() borrows it. For tests. */
@@ -79,6 +81,16 @@ int output_speedscope(struct sink *s, const struct timeline *t, const char *metr
 /* A pprof profile with all metrics that were captured; `metric` is what it shows first. Not
  * compressed: the sink does that. What has no stack is in it too, so that sums are the table's. */
 int output_pprof(struct sink *s, const struct timeline *t, const char *metric);
+
+/* The same of several timelines, of recordings that follow each other. `metrics` are bits 1 << enum
+ * stack_metric (output/stack_samples.h); STACK_PEAK does not add up. NULL: out of memory. Of each
+ * timeline, which is not needed any more after, pprof__add() takes one process or (0) all. 0 or
+ * -errno; finish: -EINVAL: no such metric. */
+struct pprof;
+struct pprof *pprof__new(struct sink *s, uint32_t metrics);
+int pprof__add(struct pprof *p, const struct timeline *t, int32_t pid);
+int pprof__finish(struct pprof *p, const char *metric);
+void pprof__free(struct pprof *p);
 
 /* Flame graphs of the same as one page that needs nothing else; `metric` is what it shows first. */
 int output_flamegraph(struct sink *s, const struct timeline *t, const char *metric);

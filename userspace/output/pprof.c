@@ -40,13 +40,17 @@ static const struct {
 
 struct pprof {
 	struct sink *sink;
-	const struct timeline *t;
+	const struct timeline *t; /* whose samples are being added */
+	int32_t pid;		  /* of these those of this process alone; 0: all */
 	struct pprof_tables *tables;
 	struct hash sample_of;
 	VEC(struct stack_sample) samples; /* those that differ in more than their values */
 	VEC(uint64_t) locations;	  /* of the sample that is being written */
-	enum stack_metric metrics[STACK_METRIC_NR]; /* those that were captured */
+	enum stack_metric metrics[STACK_METRIC_NR]; /* those that are shown */
 	size_t metrics_nr;
+	VEC(struct tl_loss) losses; /* of all timelines; names are copies */
+	struct buf damage;
+	uint64_t start_ns, end_ns, realtime_offset_ns;
 	struct buf out;
 	int err;
 };
@@ -89,6 +93,8 @@ static int add_sample(const struct stack_sample *s, void *arg)
 	struct pprof *p = arg;
 	uint64_t key = key_of(s), *at;
 
+	if (p->pid && (s->process == TL_NONE || p->t->processes.items[s->process].pid != p->pid))
+		return 0;
 	for (; (at = hash__find(&p->sample_of, key)); key++) {
 		struct stack_sample *known = &p->samples.items[*at];
 
@@ -217,6 +223,23 @@ static int write_sample(struct pprof *p, const struct stack_sample *s)
 
 /* ---- what the samples refer to ---- */
 
+static int add_loss(struct pprof *p, const struct tl_loss *loss)
+{
+	struct tl_loss own = {.count = loss->count};
+
+	for (size_t i = 0; i < p->losses.nr; i++)
+		if (!strcmp(p->losses.items[i].name, loss->name)) {
+			p->losses.items[i].count += loss->count;
+			return 0;
+		}
+	own.name = strdup(loss->name);
+	if (!own.name || vec_push(&p->losses, own)) {
+		free((char *)own.name);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
 /* Every counter, zeros too. One line, because pprof prints comments above whatever it prints. */
 static int64_t losses_comment(struct pprof *p)
 {
@@ -224,9 +247,9 @@ static int64_t losses_comment(struct pprof *p)
 	int64_t comment;
 
 	buf__str(&text, "losses:");
-	for (size_t i = 0; i < p->t->losses.nr; i++)
-		buf__printf(&text, "%s %s: %llu", i ? "," : "", p->t->losses.items[i].name,
-			    (unsigned long long)p->t->losses.items[i].count);
+	for (size_t i = 0; i < p->losses.nr; i++)
+		buf__printf(&text, "%s %s: %llu", i ? "," : "", p->losses.items[i].name,
+			    (unsigned long long)p->losses.items[i].count);
 	comment = pprof_tables__text(p->tables, text.bytes ? text.bytes : "");
 	if (buf__error(&text))
 		p->err = -ENOMEM;
@@ -236,26 +259,28 @@ static int64_t losses_comment(struct pprof *p)
 
 static size_t make_comments(struct pprof *p, int64_t comments[2])
 {
-	const char *damage = recording__damage(p->t->recording);
-	struct buf text = {0};
 	size_t nr = 0;
 
 	comments[nr++] = losses_comment(p);
-	if (damage) {
-		buf__printf(&text, "the recording is not whole: %s", damage);
-		comments[nr++] = pprof_tables__text(p->tables, text.bytes ? text.bytes : "");
-	}
-	if (buf__error(&text))
+	if (p->damage.nr)
+		comments[nr++] = pprof_tables__text(p->tables, p->damage.bytes);
+	if (buf__error(&p->damage))
 		p->err = -ENOMEM;
-	buf__done(&text);
 	return nr;
+}
+
+static bool shows(const struct pprof *p, enum stack_metric metric)
+{
+	for (size_t i = 0; i < p->metrics_nr; i++)
+		if (p->metrics[i] == metric)
+			return true;
+	return false;
 }
 
 static int write_tables(struct pprof *p, enum stack_metric metric)
 {
 	Pprof__Profile profile = PPROF__PROFILE__INIT;
 	Pprof__ValueType kinds[STACK_METRIC_NR], *pointers[STACK_METRIC_NR];
-	const struct timeline *t = p->t;
 	int64_t comments[2];
 	int err;
 
@@ -267,46 +292,99 @@ static int write_tables(struct pprof *p, enum stack_metric metric)
 	}
 	profile.sample_type = pointers;
 	profile.n_sample_type = p->metrics_nr;
-	if (!stack_metric_captured(t, metric))
+	if (!shows(p, metric))
 		metric = STACK_CPU;
 	profile.default_sample_type = pprof_tables__text(p->tables, types[metric].name);
 	profile.comment = comments;
 	profile.n_comment = make_comments(p, comments);
-	profile.time_nanos = (int64_t)(t->start_ns + t->realtime_offset_ns);
-	profile.duration_nanos = (int64_t)(t->end_ns - t->start_ns);
+	profile.time_nanos = (int64_t)(p->start_ns + p->realtime_offset_ns);
+	profile.duration_nanos = (int64_t)(p->end_ns - p->start_ns);
 	pack_message(&profile, &p->out);
 	err = pprof_tables__pack(p->tables, &p->out);
 	return err ? err : drain(p, 1);
 }
 
-static int write_all(struct pprof *p, enum stack_metric metric)
-{
-	int err = 0;
+/* ---- the whole ---- */
 
-	p->tables = pprof_tables__new(p->t->recording);
-	if (!p->tables)
-		return -ENOMEM;
+struct pprof *pprof__new(struct sink *s, uint32_t metrics)
+{
+	struct pprof *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->sink = s;
 	for (int i = 0; i < STACK_METRIC_NR; i++)
-		if (stack_metric_captured(p->t, i))
+		if (metrics & 1U << i)
 			p->metrics[p->metrics_nr++] = i;
-	err = stack_samples_each(p->t, true, add_sample, p);
+	p->tables = pprof_tables__new();
+	if (!p->tables) {
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+int pprof__add(struct pprof *p, const struct timeline *t, int32_t pid)
+{
+	const char *damage = recording__damage(t->recording);
+	int err;
+
+	p->t = t;
+	p->pid = pid;
+	if (!p->end_ns) {
+		p->start_ns = t->start_ns;
+		p->realtime_offset_ns = t->realtime_offset_ns;
+	}
+	p->end_ns = t->end_ns > p->end_ns ? t->end_ns : p->end_ns;
+	if (damage && !p->damage.nr)
+		buf__printf(&p->damage, "the recording is not whole: %s", damage);
+	pprof_tables__begin(p->tables, t->recording);
+	hash__done(&p->sample_of);
+	p->samples.nr = 0;
+	err = stack_samples_each(t, true, add_sample, p);
 	for (size_t i = 0; i < p->samples.nr && !err; i++)
 		err = write_sample(p, &p->samples.items[i]);
-	return err ? err : write_tables(p, metric);
+	for (size_t i = 0; i < t->losses.nr && !err; i++)
+		err = add_loss(p, &t->losses.items[i]);
+	return err;
+}
+
+int pprof__finish(struct pprof *p, const char *metric)
+{
+	int number = stack_metric_of(metric);
+
+	return number < 0 ? -EINVAL : write_tables(p, (enum stack_metric)number);
+}
+
+void pprof__free(struct pprof *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->losses.nr; i++)
+		free((char *)p->losses.items[i].name);
+	vec_done(&p->losses);
+	buf__done(&p->damage);
+	pprof_tables__free(p->tables);
+	hash__done(&p->sample_of);
+	vec_done(&p->samples);
+	vec_done(&p->locations);
+	buf__done(&p->out);
+	free(p);
 }
 
 int output_pprof(struct sink *s, const struct timeline *t, const char *metric)
 {
-	struct pprof p = {.sink = s, .t = t};
-	int err = stack_metric_of(metric);
+	uint32_t metrics = 0;
+	struct pprof *p;
+	int err;
 
-	if (err < 0)
+	if (stack_metric_of(metric) < 0)
 		return -EINVAL;
-	err = write_all(&p, (enum stack_metric)err);
-	pprof_tables__free(p.tables);
-	hash__done(&p.sample_of);
-	vec_done(&p.samples);
-	vec_done(&p.locations);
-	buf__done(&p.out);
+	for (int i = 0; i < STACK_METRIC_NR; i++)
+		metrics |= stack_metric_captured(t, i) ? 1U << i : 0;
+	p = pprof__new(s, metrics);
+	err = p ? pprof__add(p, t, 0) : -ENOMEM;
+	err = err ? err : pprof__finish(p, metric);
+	pprof__free(p);
 	return err;
 }

@@ -21,7 +21,7 @@ enum pprof_mapping {
 struct pprof_tables;
 
 /* NULL: out of memory. */
-struct pprof_tables *pprof_tables__new(const struct recording *rec);
+struct pprof_tables *pprof_tables__new(void);
 void pprof_tables__free(struct pprof_tables *p);
 
 /* 0 or -ENOMEM, which sticks: then the tables are not whole. */
@@ -29,6 +29,9 @@ int pprof_tables__error(const struct pprof_tables *p);
 
 /* Position of a text in the string table. */
 int64_t pprof_tables__text(struct pprof_tables *p, const char *text);
+
+/* From here on frames are those of this recording. */
+void pprof_tables__begin(struct pprof_tables *p, const struct recording *rec);
 
 /* Location of a frame of the recording. */
 uint64_t pprof_tables__frame(struct pprof_tables *p, uint32_t frame);

@@ -26,8 +26,9 @@ struct pprof_tables {
 	struct hash text_of; /* interned text -> its position */
 	struct hash function_of;
 	struct hash mapping_of;
-	struct hash frame_of; /* frame id -> location */
-	struct hash leaf_of;  /* mapping and text -> location */
+	struct hash frame_of;	 /* frame id of the recording -> location */
+	struct hash leaf_of;	 /* mapping and text -> location */
+	struct hash location_of; /* what is in it, mixed -> location */
 	VEC(char *) texts;
 	VEC(Pprof__Function) functions;
 	VEC(Pprof__Mapping) mappings;
@@ -126,6 +127,28 @@ static uint64_t add_location(struct pprof_tables *p, uint64_t mapping, uint64_t 
 	return l.id;
 }
 
+/* That of another recording, perhaps. */
+static uint64_t location_of(struct pprof_tables *p, uint64_t mapping, uint64_t address,
+			    uint64_t function, uint32_t number)
+{
+	uint64_t key = hash_mix(hash_mix(address ^ mapping << 40) ^ function << 32 ^ number);
+	const uint64_t *at;
+
+	for (; (at = hash__find(&p->location_of, key)); key++) {
+		const Pprof__Location *l = &p->locations.items[*at - 1];
+		const Pprof__Line *line = &p->lines.items[*at - 1];
+
+		if (l->mapping_id == mapping && l->address == address &&
+		    line->function_id == function && line->line == number)
+			return l->id;
+	}
+	if (p->err || hash__set(&p->location_of, key, p->locations.nr + 1)) {
+		p->err = -ENOMEM;
+		return 0;
+	}
+	return add_location(p, mapping, address, function, number);
+}
+
 /* The range of a module is what was seen of it. */
 static void widen(struct pprof_tables *p, uint64_t mapping, uint64_t address)
 {
@@ -137,26 +160,26 @@ static void widen(struct pprof_tables *p, uint64_t mapping, uint64_t address)
 
 uint64_t pprof_tables__frame(struct pprof_tables *p, uint32_t frame)
 {
-	uint64_t known = known_or_next(p, &p->frame_of, frame, p->locations.nr + 1);
+	const uint64_t *known = hash__find(&p->frame_of, frame);
 	struct recording_frame f = recording__frame(p->recording, frame);
 	bool python = f.kind == RECORDING_FRAME_PYTHON;
 	struct buf name = {0};
-	uint64_t mapping;
+	uint64_t mapping, location;
 
 	if (known)
-		return known;
+		return *known;
 	stack_text_function(&name, &f);
 	mapping = python ? PPROF_PYTHON
 			 : mapping_of(p, *f.module ? f.module : "[unknown]", f.build_id);
 	widen(p, mapping, f.address);
-	known = add_location(p, mapping, f.address,
-			     function_of(p, pprof_tables__text(p, name.bytes ? name.bytes : ""),
-					 pprof_tables__text(p, f.file)),
-			     f.line);
-	if (buf__error(&name))
+	location = location_of(p, mapping, f.address,
+			       function_of(p, pprof_tables__text(p, name.bytes ? name.bytes : ""),
+					   pprof_tables__text(p, f.file)),
+			       f.line);
+	if (buf__error(&name) || hash__set(&p->frame_of, frame, location))
 		p->err = -ENOMEM;
 	buf__done(&name);
-	return known;
+	return location;
 }
 
 uint64_t pprof_tables__leaf(struct pprof_tables *p, enum pprof_mapping mapping, const char *name)
@@ -168,13 +191,18 @@ uint64_t pprof_tables__leaf(struct pprof_tables *p, enum pprof_mapping mapping, 
 	return known ? known : add_location(p, mapping, 0, function_of(p, text, 0), 0);
 }
 
-struct pprof_tables *pprof_tables__new(const struct recording *rec)
+void pprof_tables__begin(struct pprof_tables *p, const struct recording *rec)
+{
+	p->recording = rec;
+	hash__done(&p->frame_of);
+}
+
+struct pprof_tables *pprof_tables__new(void)
 {
 	struct pprof_tables *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	p->recording = rec;
 	p->intern = intern__new();
 	if (!p->intern) {
 		free(p);
@@ -203,6 +231,7 @@ void pprof_tables__free(struct pprof_tables *p)
 	hash__done(&p->mapping_of);
 	hash__done(&p->frame_of);
 	hash__done(&p->leaf_of);
+	hash__done(&p->location_of);
 	vec_done(&p->texts);
 	vec_done(&p->functions);
 	vec_done(&p->mappings);

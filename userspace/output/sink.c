@@ -57,6 +57,19 @@ static struct sink *sink_alloc(enum sink_kind kind)
 	return s;
 }
 
+static int start_deflater(struct sink *s)
+{
+	s->deflater = calloc(1, sizeof(*s->deflater));
+	if (!s->deflater)
+		return -ENOMEM;
+	if (deflateInit2(s->deflater, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
+	    Z_OK) {
+		free(TAKE(s->deflater));
+		return -ENOMEM;
+	}
+	return 0;
+}
+
 int sink__new_fd(int fd, struct sink **ret_sink)
 {
 	struct sink *s = sink_alloc(SINK_FD);
@@ -64,6 +77,22 @@ int sink__new_fd(int fd, struct sink **ret_sink)
 	if (!s)
 		return -ENOMEM;
 	s->fd = fd;
+	*ret_sink = s;
+	return 0;
+}
+
+int sink__new_fd_gzip(int fd, struct sink **ret_sink)
+{
+	struct sink *s;
+	int err = sink__new_fd(fd, &s);
+
+	if (err)
+		return err;
+	err = start_deflater(s);
+	if (err) {
+		sink__free(s);
+		return err;
+	}
 	*ret_sink = s;
 	return 0;
 }
@@ -83,19 +112,6 @@ static bool ends_in_gz(const char *path)
 	size_t bytes = strlen(path);
 
 	return bytes > 3 && !strcmp(path + bytes - 3, ".gz");
-}
-
-static int start_deflater(struct sink *s)
-{
-	s->deflater = calloc(1, sizeof(*s->deflater));
-	if (!s->deflater)
-		return -ENOMEM;
-	if (deflateInit2(s->deflater, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
-	    Z_OK) {
-		free(TAKE(s->deflater));
-		return -ENOMEM;
-	}
-	return 0;
 }
 
 int sink__new_path(const char *path, struct sink **ret_sink)

@@ -2,7 +2,7 @@
 
 /*
  * Everything in a timeline that has a weight and, perhaps, a stack: what all outputs made of stacks
- * count. Private to this room.
+ * count.
  */
 #ifndef GP_OUTPUT_STACK_SAMPLES_H
 #define GP_OUTPUT_STACK_SAMPLES_H

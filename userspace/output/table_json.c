@@ -9,6 +9,8 @@
 #include "output/output.h"
 #include "output/stack_text.h"
 
+#include <math.h>
+
 #include "base/banned.h"
 
 static void microseconds(struct buf *out, const char *name, uint64_t ns)
@@ -39,6 +41,54 @@ static void stack(struct buf *out, const struct table *table, const struct table
 	if (!out->err)
 		out->err = buf__error(&frame);
 	buf__done(&frame);
+}
+
+static void estimate(struct buf *out, const char *name, const struct estimate *e, double scale)
+{
+	buf__printf(out, "\"%s\": {\"value\": %.3f", name, e->value / scale);
+	if (!isnan(e->error))
+		buf__printf(out, ", \"standard_error\": %.3f", e->error / scale);
+	buf__char(out, '}');
+}
+
+/* Of the whole, from windows. */
+static void estimates(struct buf *out, const struct table *table, const struct table_row *r)
+{
+	static const struct {
+		const char *name;
+		enum estimate_of what;
+		double scale;
+		bool cuda;
+	} columns[] = {
+		{"calls", ESTIMATE_CALLS, 1, false},
+		{"self_cpu_us", ESTIMATE_SELF_CPU_NS, 1000, false},
+		{"cpu_total_us", ESTIMATE_CPU_TOTAL_NS, 1000, false},
+		{"self_cuda_us", ESTIMATE_SELF_CUDA_NS, 1000, true},
+		{"cuda_total_us", ESTIMATE_CUDA_TOTAL_NS, 1000, true},
+	};
+
+	buf__str(out, ", \"estimated\": {");
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		if (columns[i].cuda && !table->has_cuda_time)
+			continue;
+		buf__str(out, i ? ", " : "");
+		estimate(out, columns[i].name, &r->estimates[columns[i].what], columns[i].scale);
+	}
+	buf__char(out, '}');
+}
+
+static void windows_part(struct buf *out, const struct table *table)
+{
+	const struct table_windows *w = &table->windows;
+
+	buf__printf(out, "  \"estimated\": {\"windows\": %zu, \"share_of_time\": %.6f", w->nr,
+		    w->share_of_time);
+	if (w->all_steps_nr)
+		buf__printf(out, ", \"steps\": %llu, \"all_steps\": %llu",
+			    (unsigned long long)w->steps_nr, (unsigned long long)w->all_steps_nr);
+	buf__str(out, ", ");
+	estimate(out, "self_cpu_total_us", &w->self_cpu_total_ns, 1000);
+	buf__str(out, "},\n");
 }
 
 static void row_object(struct buf *out, const struct table *table, const struct table_row *r)
@@ -88,6 +138,8 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 		buf__str(out, ", \"all_flops\": ");
 		buf__u64(out, r->all_flops);
 	}
+	if (table->has_estimates)
+		estimates(out, table, r);
 	if (r->stack)
 		stack(out, table, r);
 	buf__str(out, ", \"is_async\": ");
@@ -120,6 +172,8 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 		row_object(&out, table, &table->rows.items[i]);
 	}
 	buf__str(&out, "\n  ],\n");
+	if (table->has_estimates)
+		windows_part(&out, table);
 	if (table->has_flops)
 		flops_part(&out, t);
 	describe_whole(&out, t);

@@ -28,6 +28,7 @@ struct text {
 	size_t shapes_width;  /* 0: no such column */
 	size_t columns;	      /* of COLUMN_WIDTH, before the shapes */
 	size_t flops_columns; /* the same, behind the shapes */
+	size_t more_columns;  /* the same, behind those: estimates */
 	size_t source_width;  /* of the last column, 0: there is none */
 	const struct recording *recording;
 };
@@ -237,6 +238,64 @@ static void flops_cells(struct text *t, const struct table_row *r)
 	flops_rate_cell(t, r);
 }
 
+static void error_cell(struct text *t, double error, const char *text)
+{
+	cell(t, isnan(error) ? "?" : text);
+}
+
+/* Of the whole, where all other columns are of the windows alone. */
+static void estimate_cells(struct text *t, const struct table_row *r)
+{
+	const struct estimate *cpu = &r->estimates[ESTIMATE_SELF_CPU_NS];
+	const struct estimate *cuda = &r->estimates[ESTIMATE_SELF_CUDA_NS];
+	const struct estimate *calls = &r->estimates[ESTIMATE_CALLS];
+	char text[32];
+
+	if (!t->more_columns)
+		return;
+	cell(t, time_value(t, cpu->value / 1000).text);
+	error_cell(t, cpu->error, time_value(t, cpu->error / 1000).text);
+	if (t->table->has_cuda_time) {
+		cell(t, time_value(t, cuda->value / 1000).text);
+		error_cell(t, cuda->error, time_value(t, cuda->error / 1000).text);
+	}
+	(void)snprintf(text, sizeof(text), "%.0f", calls->value);
+	cell(t, text);
+	(void)snprintf(text, sizeof(text), calls->error < 10 ? "%.1f" : "%.0f", calls->error);
+	error_cell(t, calls->error, text);
+}
+
+static void estimate_titles(struct text *t)
+{
+	if (!t->more_columns)
+		return;
+	cell(t, "est Self CPU");
+	cell(t, "+/-");
+	if (t->table->has_cuda_time) {
+		cell(t, "est SelfCUDA");
+		cell(t, "+/-");
+	}
+	cell(t, "est Calls");
+	cell(t, "+/-");
+}
+
+/* What the estimates are from. */
+static void windows_lines(struct text *t)
+{
+	const struct table_windows *w = &t->table->windows;
+
+	if (!t->more_columns)
+		return;
+	buf__printf(&t->out, "Estimated from %zu window%s", w->nr, w->nr == 1 ? "" : "s");
+	if (w->all_steps_nr)
+		buf__printf(&t->out, " with %llu of %llu steps", (unsigned long long)w->steps_nr,
+			    (unsigned long long)w->all_steps_nr);
+	buf__printf(&t->out,
+		    ", %.2f %% of the time: columns 'est' are of the whole, +/- one "
+		    "standard error; all others of the windows alone\n",
+		    100 * w->share_of_time);
+}
+
 /* ---- lines ---- */
 
 static void separator(struct text *t)
@@ -253,7 +312,7 @@ static void separator(struct text *t)
 	for (size_t i = 0; i < t->shapes_width; i++)
 		buf__char(&t->out, '-');
 	buf__str(&t->out, t->shapes_width ? "  " : "");
-	for (size_t i = 0; i < t->flops_columns; i++)
+	for (size_t i = 0; i < t->flops_columns + t->more_columns; i++)
 		buf__str(&t->out, "------------  ");
 	if (t->source_width) {
 		for (size_t i = 0; i < t->source_width; i++)
@@ -270,7 +329,7 @@ static void rule(struct text *t)
 	size_t width = names * (t->name_width + 2) + t->columns * (COLUMN_WIDTH + 2) - 2;
 
 	width += t->shapes_width ? t->shapes_width + 2 : 0;
-	width += t->flops_columns * (COLUMN_WIDTH + 2);
+	width += (t->flops_columns + t->more_columns) * (COLUMN_WIDTH + 2);
 	width += t->source_width ? t->source_width + 2 : 0;
 	while (width-- > 0)
 		buf__char(&t->out, '=');
@@ -345,9 +404,10 @@ static void frame_cell(struct text *t, const struct table_row *r, size_t i)
 /* All columns but the last, empty. */
 static void empty_cells(struct text *t)
 {
-	spaces(&t->out, (t->overloads ? 2 : 1) * (t->name_width + 2) +
-				(t->columns + t->flops_columns) * (COLUMN_WIDTH + 2) +
-				(t->shapes_width ? t->shapes_width + 2 : 0));
+	spaces(&t->out,
+	       (t->overloads ? 2 : 1) * (t->name_width + 2) +
+		       (t->columns + t->flops_columns + t->more_columns) * (COLUMN_WIDTH + 2) +
+		       (t->shapes_width ? t->shapes_width + 2 : 0));
 }
 
 /* The rest of the row's line, a line for each further frame, and one that is empty. */
@@ -399,6 +459,7 @@ static void title_line(struct text *t, const char *const titles[], size_t nr)
 	if (t->shapes_width)
 		shapes_cell(t, "Input Shapes");
 	flops_titles(t);
+	estimate_titles(t);
 	if (t->source_width)
 		source_cell(t, "Source Location");
 	buf__char(&t->out, '\n');
@@ -456,6 +517,7 @@ static void row_line(struct text *t, const struct table_row *r)
 	if (t->shapes_width)
 		shapes_cell(t, r->shapes ? r->shapes : "[]");
 	flops_cells(t, r);
+	estimate_cells(t, r);
 	if (t->source_width)
 		source_lines(t, r);
 	else
@@ -476,6 +538,7 @@ static void head_lines(struct text *t)
 		rule(t);
 		buf__str(&t->out, "This report only display top-level ops statistics\n");
 	}
+	windows_lines(t);
 	separator(t);
 	title_line(t, titles, t->columns);
 	separator(t);
@@ -485,6 +548,17 @@ static void total_line(struct text *t, const char *device, uint64_t ns)
 {
 	buf__printf(&t->out, "Self %s time total: %s\n", device,
 		    time_value(t, (double)ns / 1000.0).text);
+}
+
+static void estimated_total_line(struct text *t)
+{
+	const struct estimate *e = &t->table->windows.self_cpu_total_ns;
+
+	buf__printf(&t->out, "Self CPU time total, estimated: %s",
+		    time_value(t, e->value / 1000).text);
+	if (!isnan(e->error))
+		buf__printf(&t->out, " +/- %s", time_value(t, e->error / 1000).text);
+	buf__char(&t->out, '\n');
 }
 
 /* The column is there if any row has inputs. */
@@ -540,6 +614,8 @@ static void set_widths(struct text *t)
 	}
 	set_source_width(t);
 	t->flops_columns = (t->table->least_flops ? 1 : 0) + (t->table->least_all_flops ? 2 : 0);
+	if (t->table->has_estimates)
+		t->more_columns = t->table->has_cuda_time ? 6 : 4;
 	t->name_width = longest + 4 < max || t->table->is_tree ? longest + 4 : max;
 	set_shapes_width(t);
 }
@@ -563,6 +639,8 @@ int output_table_text(struct sink *s, const struct table *table,
 	}
 	separator(&t);
 	total_line(&t, "CPU", table->self_cpu_total_ns);
+	if (table->has_estimates)
+		estimated_total_line(&t);
 	if (table->has_cuda_time)
 		total_line(&t, "CUDA", table->self_cuda_total_ns);
 	err = buf__error(&t.out);

@@ -18,6 +18,10 @@
 #include <signal.h>
 #include <string.h>
 
+/* So many times that a session goes on after a pause its programs are timed again: the pause may
+ * have begun with the session. */
+#define TIMINGS 5
+
 static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	log_vat(LOG_DEBUG, fmt, ap);
@@ -330,6 +334,8 @@ void probe_session__pause(struct probe_session *s, bool pause)
 	if (!s->started || pause == s->paused)
 		return;
 	if (!pause) {
+		if (s->timings_nr++ < TIMINGS)
+			session_time_begin(s);
 		set_epoch(s, ++s->epoch);
 		return;
 	}

@@ -95,6 +95,13 @@ uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_ind
 /* Takes the probes of one process away (it has ended or called exec). */
 void probe_session__detach(struct probe_session *s, uint16_t process_index);
 
+/* Takes the process's probes away for a time, but for those that tell that libraries have come;
+ * while no event flows only. And places them again: what cannot be is counted with what was not
+ * placed. */
+void probe_session__lift(struct probe_session *s, uint16_t process_index);
+void probe_session__place(struct probe_session *s, const struct target_process *p,
+			  uint16_t process_index);
+
 /* Events flow only between start and stop. start also sets aside what open ops there are. */
 void probe_session__start(struct probe_session *s);
 /* Stops, takes all probes off the targets, and adds the ops still open to the counters. */
@@ -114,6 +121,9 @@ struct probe_name probe_session__name(const struct probe_session *s, size_t i);
 
 /* Counters of enum gp_loss, summed over CPUs. */
 void probe_session__losses(const struct probe_session *s, uint64_t ret_losses[GP_LOSS_NR]);
+
+/* How often probes were hit so far. */
+uint64_t probe_session__hits(const struct probe_session *s);
 
 /* How often probes were hit and what was measured of their cost; see FORMAT.md, description. */
 struct probe_cost {

@@ -44,6 +44,12 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 	return programs[program];
 }
 
+static void attachment__done(struct attachment *a)
+{
+	link_set__done(&a->links);
+	link_set__done(&a->kept);
+}
+
 struct probed_process *session_process(struct probe_session *s, uint16_t index)
 {
 	for (size_t i = 0; i < s->processes.nr; i++)
@@ -80,7 +86,7 @@ static void forget_process(struct probe_session *s, struct probed_process *p)
 void session_detach_all(struct probe_session *s)
 {
 	for (size_t i = 0; i < s->attachments.nr; i++)
-		link_set__done(&s->attachments.items[i].links);
+		attachment__done(&s->attachments.items[i]);
 	s->attachments.nr = 0;
 	for (size_t i = 0; i < s->processes.nr; i++)
 		forget_process(s, &s->processes.items[i]);
@@ -251,12 +257,14 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 	int attached = sites ? 0 : -ENOMEM;
 
 	for (enum program i = 0; i < PROGRAMS_NR && attached >= 0; i++) {
+		struct link_set *links = i == PROGRAM_LOADER ? &a->kept : &a->links;
 		size_t refused = 0;
-		size_t nr = collect_sites(s, plan, i, a, sites);
+		size_t nr =
+			a->lifted && i == PROGRAM_LOADER ? 0 : collect_sites(s, plan, i, a, sites);
 
-		attached = link_attach(&a->links, s->method,
-				       bpf_program__fd(session_program(s->bpf, i)), pid, path,
-				       sites, nr, &refused);
+		attached =
+			link_attach(links, s->method, bpf_program__fd(session_program(s->bpf, i)),
+				    pid, path, sites, nr, &refused);
 		a->refused_nr += (uint32_t)refused;
 		if (attached > 0)
 			a->sites_nr += (uint32_t)attached;
@@ -317,7 +325,7 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	if (!err)
 		err = attach_programs(s, &a, plan, p->pid, lib->open_path);
 	if (err) {
-		link_set__done(&a.links);
+		attachment__done(&a);
 		return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path,
 				  (int)p->pid, strerror(-err));
 	}
@@ -420,7 +428,7 @@ static uint32_t drop_attachments(struct probe_session *s, uint16_t process_index
 
 		if (a->process_index == process_index && !(a->groups & ~groups)) {
 			sites_nr += a->sites_nr;
-			link_set__done(&a->links);
+			attachment__done(a);
 		} else {
 			s->attachments.items[kept++] = *a;
 		}
@@ -434,6 +442,55 @@ uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_ind
 	if (s->bpf)
 		silence_api(s, process_index, true);
 	return drop_attachments(s, process_index, PROBE_GROUP_API);
+}
+
+void probe_session__lift(struct probe_session *s, uint16_t process_index)
+{
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		struct attachment *a = &s->attachments.items[i];
+
+		if (a->process_index != process_index || !a->links.fds.nr)
+			continue;
+		link_set__done(&a->links);
+		a->lifted = true;
+	}
+}
+
+static void place_library(struct probe_session *s, const struct target_process *p,
+			  const struct target_library *lib, uint16_t process_index)
+{
+	uint32_t plan;
+
+	if (session_plans__get(&s->plans, lib, NULL, &plan))
+		return;
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		struct attachment *a = &s->attachments.items[i];
+		uint32_t sites_nr = a->sites_nr, refused_nr = a->refused_nr;
+
+		if (!a->lifted || a->process_index != process_index || a->plan != plan)
+			continue;
+		a->sites_nr = a->refused_nr = 0;
+		if (attach_programs(s, a, &s->plans.items.items[plan], p->pid, lib->open_path))
+			log_debug("'%s' cannot be probed again in process %d", lib->path,
+				  (int)p->pid);
+		a->lifted = false;
+		if (a->sites_nr < sites_nr)
+			s->refused_nr += sites_nr - a->sites_nr;
+		a->sites_nr = sites_nr;
+		a->refused_nr = refused_nr;
+	}
+}
+
+void probe_session__place(struct probe_session *s, const struct target_process *p,
+			  uint16_t process_index)
+{
+	bool lifted = false;
+
+	for (size_t i = 0; i < s->attachments.nr; i++)
+		lifted |= s->attachments.items[i].lifted &&
+			  s->attachments.items[i].process_index == process_index;
+	for (size_t i = 0; i < p->libraries_nr && lifted; i++)
+		place_library(s, p, &p->libraries[i], process_index);
 }
 
 void probe_session__detach(struct probe_session *s, uint16_t process_index)

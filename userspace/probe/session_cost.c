@@ -71,6 +71,22 @@ void session_time_check(struct probe_session *s)
 		session_time_end(s);
 }
 
+/* An op that an exception ended was closed by the hit of another. */
+static uint64_t hits(const struct counters *c)
+{
+	return c->opened + c->closed - c->losses[GP_LOSS_EXCEPTION] - c->losses[GP_LOSS_API_END] +
+	       c->losses[GP_LOSS_OPEN_AT_START] + c->losses[GP_LOSS_RECORD] +
+	       c->losses[GP_LOSS_DEPTH] + c->other_hits;
+}
+
+uint64_t probe_session__hits(const struct probe_session *s)
+{
+	struct counters c;
+
+	session_counters(s, &c);
+	return hits(&c);
+}
+
 void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_cost)
 {
 	struct probe_cost cost = {.trap_ns = s->trap_cost.ns,
@@ -79,10 +95,7 @@ void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_c
 	struct counters c;
 
 	session_counters(s, &c);
-	/* An op that an exception ended was closed by the hit of another. */
-	cost.hits = c.opened + c.closed - c.losses[GP_LOSS_EXCEPTION] - c.losses[GP_LOSS_API_END] +
-		    c.losses[GP_LOSS_OPEN_AT_START] + c.losses[GP_LOSS_RECORD] +
-		    c.losses[GP_LOSS_DEPTH] + c.other_hits;
+	cost.hits = hits(&c);
 	cost.hits_stepped = c.stepped_hits < cost.hits ? c.stepped_hits : cost.hits;
 	cost.program_runs = runs.nr - s->runs_before.nr;
 	if (cost.program_runs)

@@ -45,6 +45,8 @@ struct attachment {
 	uint32_t groups; /* GROUP_OTHER and enum probe_group bits: not another attachment's */
 	uint32_t plan;	 /* index into the session's plans */
 	struct link_set links;
+	struct link_set kept; /* those that probe_session__lift() leaves */
+	bool lifted;
 	uint32_t sites_nr;
 	uint32_t refused_nr;
 };
@@ -88,6 +90,7 @@ struct probe_session {
 	/* What it had timed before, as someone else wanted it: of the calibration, say. */
 	struct timed_runs runs_before;
 	uint64_t stats_end_ns;
+	uint32_t timings_nr;
 };
 
 /* The programs, in the order in which they are attached. */

@@ -23,13 +23,6 @@ static const struct event_fields api = {
 	.names = {AT(gp_ev_api, name_id), AT(gp_ev_api_call, kernel_name_id)},
 	.stack = AT(gp_ev_api, stack_id),
 };
-static const struct event_fields kernel = {
-	.times = {AT(gp_ev_kernel, start_ns), AT(gp_ev_kernel, queued_ns)},
-	.names = {AT(gp_ev_kernel, name_id)},
-};
-static const struct event_fields gpu_memory = {.times = {AT(gp_ev_gpu_memory, start_ns)}};
-static const struct event_fields pause_fields = {.times = {AT(gp_ev_pause, start_ns)}};
-static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
 static const struct event_fields cuda_memory = {
 	.instances = {AT(gp_ev_cuda_memory, instance)},
 	.names = {AT(gp_ev_cuda_memory, name_id)},
@@ -41,6 +34,14 @@ static const struct event_fields collective = {
 	.names = {AT(gp_ev_collective, name_id)},
 };
 static const struct event_fields overhead = {.times = {AT(gp_ev_overhead, start_ns)}};
+static const struct event_fields kernel = {
+	.times = {AT(gp_ev_kernel, start_ns), AT(gp_ev_kernel, queued_ns)},
+	.names = {AT(gp_ev_kernel, name_id)},
+};
+static const struct event_fields gpu_memory = {.times = {AT(gp_ev_gpu_memory, start_ns)}};
+static const struct event_fields pause_fields = {.times = {AT(gp_ev_pause, start_ns)}};
+static const struct event_fields window = {.times = {AT(gp_ev_window, start_ns)}};
+static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
 static const struct event_fields inputs = {.inputs = AT(gp_ev_inputs, inputs_id)};
 static const struct event_fields tensors = {.instances = {AT(gp_ev_tensors, instance)}};
 static const struct event_fields sample = {
@@ -65,6 +66,12 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &memory;
 	case GP_EV_API:
 		return &api;
+	case GP_EV_CUDA_MEMORY:
+		return &cuda_memory;
+	case GP_EV_COLLECTIVE:
+		return &collective;
+	case GP_EV_OVERHEAD:
+		return &overhead;
 	case GP_EV_TRIGGER:
 		return &trigger;
 	case GP_EV_THREAD_STACK:
@@ -77,6 +84,8 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &sync;
 	case GP_EV_PAUSE:
 		return &pause_fields;
+	case GP_EV_WINDOW:
+		return &window;
 	case GP_EV_INPUTS:
 		return &inputs;
 	case GP_EV_TENSORS:

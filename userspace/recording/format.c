@@ -52,6 +52,8 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_CUDA_MEMORY] = sizeof(struct gp_ev_cuda_memory),
 		[GP_EV_SAMPLE] = sizeof(struct gp_ev_sample),
 		[GP_EV_MODULE_CALL] = sizeof(struct gp_ev_module_call),
+		[GP_EV_CPU_TIME] = sizeof(struct gp_ev_cpu_time),
+		[GP_EV_WINDOW] = sizeof(struct gp_ev_window),
 	};
 
 	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;
@@ -60,7 +62,7 @@ size_t recording_event_bytes(uint8_t kind)
 bool format_event_passes(uint8_t kind)
 {
 	return kind == GP_EV_NAME || kind == GP_EV_STACK || kind == GP_EV_FOUND_NAME ||
-	       kind == GP_EV_FUNCTION;
+	       kind == GP_EV_FUNCTION || kind == GP_EV_CPU_TIME;
 }
 
 const char *recording_loss_name(enum gp_loss loss)

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Installs the binary (the collector is inside it), the manual page and the bash completion.
+# Installs the binary (the collector is inside it), the manual page, the bash completion, the unit of
+# the daemon and the examples.
 
 MANDIR ?= $(PREFIX)/share/man
+EXAMPLEDIR ?= $(PREFIX)/share/doc/gpuprof/examples
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+EXAMPLES := $(wildcard userspace/share/examples/*)
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 
 .PHONY: install
@@ -10,8 +14,12 @@ install: $(O)/gpuprof
 	install -D -m 755 $(O)/gpuprof '$(DESTDIR)$(PREFIX)/bin/gpuprof'
 	install -D -m 644 userspace/share/gpuprof.1 '$(DESTDIR)$(MANDIR)/man1/gpuprof.1'
 	install -D -m 644 userspace/share/gpuprof.bash '$(DESTDIR)$(COMPLETIONDIR)/gpuprof'
+	install -d '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(EXAMPLEDIR)'
+	sed 's|@BINDIR@|$(PREFIX)/bin|' userspace/share/gpuprof.service > '$(DESTDIR)$(UNITDIR)/gpuprof.service'
+	install -m 644 $(EXAMPLES) '$(DESTDIR)$(EXAMPLEDIR)'
 
 .PHONY: uninstall
 uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/gpuprof' '$(DESTDIR)$(MANDIR)/man1/gpuprof.1' \
-		'$(DESTDIR)$(COMPLETIONDIR)/gpuprof'
+		'$(DESTDIR)$(COMPLETIONDIR)/gpuprof' '$(DESTDIR)$(UNITDIR)/gpuprof.service' \
+		$(patsubst userspace/share/examples/%,'$(DESTDIR)$(EXAMPLEDIR)/%',$(EXAMPLES))

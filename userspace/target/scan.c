@@ -12,13 +12,17 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define CHILDREN_BYTES_MAX (1 << 20)
+#define CGROUP_BYTES_MAX   (1 << 16)
+#define CGROUP_MOUNT	   "/sys/fs/cgroup"
 
 static int compare_pids(const void *a, const void *b)
 {
@@ -115,5 +119,40 @@ bool target_process__is_profilable(const struct target_process *p)
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
 		if (target_process__library(p, prefixes[i]))
 			return true;
+	return false;
+}
+
+bool target_process__is_named(const struct target_process *p, const char *pattern)
+{
+	CLEANUP(cleanup_free) char *anywhere = NULL;
+
+	if (asprintf(&anywhere, "*%s*", pattern) < 0) {
+		anywhere = NULL;
+		return false;
+	}
+	return !fnmatch(anywhere, p->cmdline ? p->cmdline : p->comm, 0);
+}
+
+bool target_process__is_in_cgroup(const struct target_process *p, const char *path)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	char file[64], *line, *rest = NULL;
+	size_t nr;
+
+	if (!strncmp(path, CGROUP_MOUNT "/", sizeof(CGROUP_MOUNT)))
+		path += sizeof(CGROUP_MOUNT) - 1;
+	for (nr = strlen(path); nr && path[nr - 1] == '/'; nr--)
+		;
+	(void)snprintf(file, sizeof(file), "/proc/%d/cgroup", (int)p->pid);
+	if (file_read(file, CGROUP_BYTES_MAX, &text, NULL))
+		return false;
+	/* Each line: hierarchy:controllers:path. */
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		const char *at = strchr(line, ':');
+
+		at = at ? strchr(at + 1, ':') : NULL;
+		if (at && !strncmp(at + 1, path, nr) && (at[1 + nr] == '/' || !at[1 + nr]))
+			return true;
+	}
 	return false;
 }

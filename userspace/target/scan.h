@@ -23,4 +23,11 @@ int target_scan_children(pid_t pid, pid_t **ret_pids, size_t *ret_nr);
 /* Whether PyTorch or CUDA is mapped in the process. */
 bool target_process__is_profilable(const struct target_process *p);
 
+/* Whether the pattern (a shell's) is somewhere in the process's command line. */
+bool target_process__is_named(const struct target_process *p, const char *pattern);
+
+/* Whether the process is in this control group or one below it. `path` is as /proc/PID/cgroup has
+ * it, or with /sys/fs/cgroup before it. */
+bool target_process__is_in_cgroup(const struct target_process *p, const char *path);
+
 #endif /* GP_TARGET_SCAN_H */

@@ -181,12 +181,21 @@ struct build {
 	uint32_t *thread_ops;
 	uint64_t window_start_ns, window_end_ns; /* what lies outside is left out */
 	uint64_t paused_until_ns;
-	bool show_steps; /* an op for each */
-	int err;	 /* why reading stopped */
+	bool has_windows;			/* within a budget */
+	uint64_t least_steps_nr, last_steps_nr; /* as windows tell them */
+	uint64_t windows_unused_nr;		/* by time, where most are by steps: left out */
+	uint64_t window_cut_nr; /* ops that began in a window and did not end in it */
+	bool show_steps;	/* an op for each */
+	int err;		/* why reading stopped */
 };
 
 /* Events into columns; processes, threads and names into the timeline. 0 or -errno. */
 int build_read(struct build *b, struct recording *rec);
+
+/* Windows into the timeline, before anything else is read; what lies between them, once its own
+ * window is known. 0 or -errno. */
+int build_windows(struct build *b, struct recording *rec);
+int build_window_gaps(struct build *b);
 
 /* One list of inputs into the timeline. 0 or -errno. */
 int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);

@@ -169,7 +169,8 @@ void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
 
 bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns)
 {
-	return from_ns >= b->window_start_ns && to_ns <= b->window_end_ns;
+	return from_ns >= b->window_start_ns && to_ns <= b->window_end_ns &&
+	       (!b->has_windows || timeline__in_windows(b->t, from_ns, to_ns));
 }
 
 /* Recordings by steps hold more than their window: see FORMAT.md. */
@@ -219,8 +220,10 @@ static int read_op(struct build *b, const struct gp_ev_op *e, size_t bytes)
 		b->counts[TL_TIME_INVALID]++;
 		return 0;
 	}
-	if (!build_in_window(b, op.start_ns, op.end_ns))
+	if (!build_in_window(b, op.start_ns, op.end_ns)) {
+		b->window_cut_nr += timeline__window_at(b->t, op.start_ns) != TL_NONE;
 		return 0;
+	}
 	if (b->ops.nr >= TL_NONE - 1)
 		return -EFBIG;
 	op.thread = build_thread_of(b, &e->head);
@@ -326,6 +329,9 @@ static int read_pause(struct build *b, const struct gp_ev_pause *e)
 		.gpu = e->head.flags & 2,
 	};
 
+	/* Windows say it more exactly. */
+	if (b->has_windows)
+		return 0;
 	if (p.end_ns < p.start_ns || p.end_ns >= TL_TIME_END_NS ||
 	    (p.cpu && p.start_ns < b->paused_until_ns) || b->t->pauses.nr == PAUSES_MAX) {
 		b->counts[TL_TIME_INVALID]++;
@@ -408,6 +414,8 @@ int build_read(struct build *b, struct recording *rec)
 	b->first_ns = UINT64_MAX;
 	set_limits(b);
 	err = read_processes(b, rec);
+	if (!err)
+		err = build_windows(b, rec);
 	if (err)
 		return err;
 	return recording__each_event(rec, read_event, b);

@@ -167,6 +167,8 @@ static void set_ends(struct finder *f, const struct marks *m)
 /* Whether nothing was seen for some of that time: it is not known what it holds. */
 static bool was_paused(const struct timeline *t, uint64_t start_ns, uint64_t end_ns)
 {
+	if (t->windows.nr)
+		return !timeline__in_windows(t, start_ns, end_ns);
 	for (size_t i = 0; i < t->pauses.nr; i++)
 		if (t->pauses.items[i].cpu && t->pauses.items[i].start_ns < end_ns &&
 		    t->pauses.items[i].end_ns > start_ns)

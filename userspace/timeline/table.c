@@ -25,6 +25,7 @@ struct grouping {
 	struct hash head_of;   /* name -> first row of this name */
 	VEC(uint32_t) next;    /* per row: another row of the same name, or TL_NONE */
 	VEC(struct span) when; /* per row: its first event */
+	struct estimator estimator;
 };
 
 static void grouping__done(struct grouping *g)
@@ -33,6 +34,7 @@ static void grouping__done(struct grouping *g)
 	hash__done(&g->head_of);
 	vec_done(&g->next);
 	vec_done(&g->when);
+	estimator__done(&g->estimator);
 }
 
 void table__free(struct table *table)
@@ -217,6 +219,34 @@ static void add_self(struct table_row *row, const struct tl_op *op)
 	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, op->self_cuda_bytes);
 }
 
+/* The row of this number by all that stands in one. The sum over all rows is one too. */
+#define ALL_ROWS	  0
+#define ESTIMATE_ROW(row) ((row) + 1)
+
+static int add_to_estimates(struct grouping *g, uint32_t row, uint64_t start_ns,
+			    const double values[ESTIMATES_NR])
+{
+	int err;
+
+	if (!g->table->has_estimates)
+		return 0;
+	err = estimator__add(&g->estimator, ESTIMATE_ROW(row), start_ns, values);
+	return err ? err : estimator__add(&g->estimator, ALL_ROWS, start_ns, values);
+}
+
+static int estimate_op(struct grouping *g, uint32_t row, const struct tl_op *op, bool is_heir)
+{
+	const double values[ESTIMATES_NR] = {
+		[ESTIMATE_CALLS] = is_heir,
+		[ESTIMATE_SELF_CPU_NS] = is_async(op) ? 0 : (double)op->self_ns,
+		[ESTIMATE_CPU_TOTAL_NS] = is_heir ? (double)(op->end_ns - op->start_ns) : 0,
+		[ESTIMATE_SELF_CUDA_NS] = is_async(op) ? 0 : (double)op->self_cuda_ns,
+		[ESTIMATE_CUDA_TOTAL_NS] = is_heir && !is_async(op) ? (double)op->cuda_ns : 0,
+	};
+
+	return add_to_estimates(g, row, op->start_ns, values);
+}
+
 static int add_op(struct grouping *g, uint32_t index)
 {
 	const struct tl_op *op = &g->t->ops.items[index];
@@ -227,6 +257,7 @@ static int add_op(struct grouping *g, uint32_t index)
 	if (heir == TL_NONE || !is_for(g, g->t->threads.items[op->thread].process))
 		return 0;
 	err = row_of_op(g, heir, &at);
+	err = err ? err : estimate_op(g, at, op, heir == index);
 	if (err)
 		return err;
 	row = &g->table->rows.items[at];
@@ -318,7 +349,12 @@ static int add_call(struct grouping *g, const struct tl_api *api)
 	row->calls++;
 	row->self_cpu_ns += api->self_ns;
 	row->cpu_total_ns += api->end_ns - api->start_ns;
-	return 0;
+	return add_to_estimates(
+		g, at, api->start_ns,
+		(const double[ESTIMATES_NR]){[ESTIMATE_CALLS] = 1,
+					     [ESTIMATE_SELF_CPU_NS] = (double)api->self_ns,
+					     [ESTIMATE_CPU_TOTAL_NS] =
+						     (double)(api->end_ns - api->start_ns)});
 }
 
 /* A synchronisation is no work of the GPU: it has no row. */
@@ -338,7 +374,12 @@ static int add_work(struct grouping *g, const struct tl_gpu *work)
 	row->calls++;
 	row->self_cuda_ns += work->end_ns - work->start_ns;
 	row->cuda_total_ns = row->self_cuda_ns;
-	return 0;
+	return add_to_estimates(
+		g, at, work->start_ns,
+		(const double[ESTIMATES_NR]){
+			[ESTIMATE_CALLS] = 1,
+			[ESTIMATE_SELF_CUDA_NS] = (double)(work->end_ns - work->start_ns),
+			[ESTIMATE_CUDA_TOTAL_NS] = (double)(work->end_ns - work->start_ns)});
 }
 
 static int add_gpu(struct grouping *g)
@@ -447,6 +488,40 @@ static void keep_top_level(struct table *table)
 	table->rows.nr = kept;
 }
 
+static void set_windows(struct table *table, const struct timeline *t)
+{
+	struct table_windows *w = &table->windows;
+	bool by_steps = estimate_is_by_steps(t);
+	uint64_t ns = 0;
+
+	table->has_estimates = estimate_is_possible(t);
+	w->nr = t->windows.nr;
+	for (size_t i = 0; i < t->windows.nr; i++) {
+		ns += t->windows.items[i].end_ns - t->windows.items[i].start_ns;
+		w->steps_nr += by_steps ? t->windows.items[i].steps_nr : 0;
+	}
+	w->all_steps_nr = by_steps ? t->all_steps_nr : 0;
+	if (t->end_ns > t->start_ns)
+		w->share_of_time = (double)ns / (double)(t->end_ns - t->start_ns);
+}
+
+static int take_estimates(struct grouping *g)
+{
+	struct estimate(*rows)[ESTIMATES_NR];
+	int err;
+
+	if (!g->table->has_estimates)
+		return 0;
+	err = estimator__finish(&g->estimator, ESTIMATE_ROW((uint32_t)g->table->rows.nr), &rows);
+	if (err)
+		return err;
+	g->table->windows.self_cpu_total_ns = rows[ALL_ROWS][ESTIMATE_SELF_CPU_NS];
+	for (uint32_t i = 0; i < g->table->rows.nr; i++)
+		memcpy(g->table->rows.items[i].estimates, rows[ESTIMATE_ROW(i)], sizeof(*rows));
+	free(rows);
+	return 0;
+}
+
 static int fill(struct grouping *g)
 {
 	int err;
@@ -463,6 +538,8 @@ static int fill(struct grouping *g)
 		err = add_memories(g);
 	if (!err)
 		err = add_gpu(g);
+	if (!err)
+		err = take_estimates(g);
 	if (!err)
 		err = table_sort_by_time(g->table, g->when.items);
 	return err;
@@ -483,7 +560,8 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	       struct table **ret_table)
 {
 	CLEANUP(cleanup_table) struct table *table = NULL;
-	CLEANUP(grouping__done) struct grouping g = {.t = t, .options = options};
+	CLEANUP(grouping__done)
+	struct grouping g = {.t = t, .options = options, .estimator = {.t = t}};
 	char keys[400];
 	int err;
 
@@ -496,6 +574,7 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	table->recording = t->recording;
 	table->has_modules = options->by_module;
 	table->is_tree = options->by_module && options->tree;
+	set_windows(table, t);
 	g.table = table;
 	err = fill(&g);
 	if (err)

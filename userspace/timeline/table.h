@@ -8,6 +8,7 @@
 #define GP_TIMELINE_TABLE_H
 
 #include "timeline/between.h"
+#include "timeline/estimate.h"
 #include "timeline/timeline.h"
 
 enum table_device { TABLE_CPU = 0, TABLE_CUDA = 1 };
@@ -36,6 +37,8 @@ struct table_row {
 	bool has_parent;   /* of the first op, as torch.profiler decides what is top-level */
 	uint32_t first_op; /* of the timeline, TL_NONE for [memory] rows */
 	uint32_t depth;	   /* in the tree of modules */
+	/* Of the whole, where the table has estimates: all else is of the windows alone. */
+	struct estimate estimates[ESTIMATES_NR];
 };
 
 struct table_options {
@@ -69,6 +72,14 @@ struct table {
 	uint32_t longest_name;		   /* in characters, over all rows, also those left out */
 	bool has_cuda_time;		   /* any row has self CUDA time, also those left out */
 	bool has_cuda_memory;
+	bool has_estimates; /* of a capture within a budget */
+	/* What they are from; only with has_estimates. */
+	struct table_windows {
+		size_t nr;
+		uint64_t steps_nr, all_steps_nr; /* both 0: windows are by time */
+		double share_of_time;
+		struct estimate self_cpu_total_ns; /* of all rows */
+	} windows;
 	bool has_flops;		  /* they were wanted */
 	uint64_t least_flops;	  /* above zero, over all rows, also those left out; 0: none, or
 				   * they were not wanted */

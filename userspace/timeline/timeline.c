@@ -88,6 +88,7 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->sampled_stacks);
 	vec_done(&t->stack_ops);
 	vec_done(&t->pauses);
+	vec_done(&t->windows);
 	vec_done(&t->triggers);
 	vec_done(&t->thread_stacks);
 	vec_done(&t->steps);
@@ -190,6 +191,10 @@ static int set_losses(struct build *b)
 	}
 	for (int i = 0; i < end && !err; i++)
 		err = add_loss(b, build_counter_name(i), b->counts[i]);
+	if (!err && b->has_windows)
+		err = add_loss(b, "window_cut", b->window_cut_nr);
+	if (!err && b->has_windows)
+		err = add_loss(b, "windows_unused", b->windows_unused_nr);
 	/* Older recordings, and those without shapes, have nothing to say here. */
 	if (!err && b->has_inputs)
 		err = add_loss(b, "inputs_invalid", b->inputs_invalid_nr);
@@ -217,6 +222,9 @@ static int build_all(struct build *b)
 	int err;
 
 	set_window(b->t, b);
+	err = build_window_gaps(b);
+	if (err)
+		return err;
 	add_pauses(b->t);
 	err = build_samples(b);
 	if (!err)

@@ -224,6 +224,15 @@ struct tl_pause {
 	bool cpu, gpu; /* what was off */
 };
 
+/* A window of exact collection within a budget: of whole steps, or by time. */
+struct tl_window {
+	uint64_t start_ns, end_ns;
+	uint64_t cost_ns;   /* CPU time that it took */
+	uint64_t inside_ns; /* by so much it would have been shorter unwatched */
+	uint32_t steps_nr;
+	bool by_steps;
+};
+
 /* Why a flight recorder wrote what it held. */
 struct tl_trigger {
 	struct gp_ev_trigger told;
@@ -252,9 +261,14 @@ struct timeline {
 	/* Requests that were refused: bytes asked for, no address, no partner. By time. */
 	VEC(struct tl_memory) out_of_memory;
 	VEC(struct tl_inputs) inputs;
-	uint64_t all_flops;		 /* of all ops */
-	VEC(struct tl_pause) pauses;	 /* by start */
-	uint64_t paused_ns;		 /* of the window, with nothing collected of the CPU */
+	uint64_t all_flops;	     /* of all ops */
+	VEC(struct tl_pause) pauses; /* by start */
+	uint64_t paused_ns;	     /* of the window, with nothing collected of the CPU */
+	/* Of a capture within a budget, by time: what lies in none of them was left out, and counts
+	 * as paused. */
+	VEC(struct tl_window) windows;
+	bool windows_overlap;		 /* of several captures: they do not stand for one whole */
+	uint64_t all_steps_nr;		 /* in windows and between them, 0: not known */
 	VEC(struct tl_trigger) triggers; /* in the order in which they were set off */
 	VEC(struct tl_thread_stack) thread_stacks;
 	VEC(struct tl_module) modules; /* in the order of first calls */
@@ -311,6 +325,11 @@ struct tl_stack {
  * that is, or happened in, the op (TL_NONE: none): of a backward op its forward op's where that is
  * known, as torch.profiler does it, else its own, else its op's. */
 struct tl_stack timeline__stack(const struct timeline *t, uint32_t own_stack_id, uint32_t op);
+
+/* The window in which this time lies, or TL_NONE; and whether all of this does, in one or in
+ * several that follow one another at once. */
+uint32_t timeline__window_at(const struct timeline *t, uint64_t time_ns);
+bool timeline__in_windows(const struct timeline *t, uint64_t from_ns, uint64_t to_ns);
 
 /* For each op the one in whose row of the table its own time and memory count: itself, what stands
  * for it, or TL_NONE. `heirs` has room for all ops. */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The part of wire.h that is between gpuprof and the collector alone. Include wire.h.
+ */
+#ifndef GP_BPF_WIRE_RING_H
+#define GP_BPF_WIRE_RING_H
+
+#include "wire.h"
+
+/* ---- The collector's ring: one memfd, written by the target, read by gpuprof. ---- */
+
+#define GP_RING_MAGIC 0x32676e6972707067ULL /* "gppring2" */
+#define GP_RING_NAME  "gpuprof-ring"	    /* the memfd's name */
+
+/* No event in the ring is longer: room for a stack of GP_STACK_FRAMES. */
+#define GP_RING_EVENT_BYTES 2304
+/* Ids of a collector's stacks are below this. */
+#define GP_RING_STACKS 131072
+
+enum gp_feature {
+	GP_FEATURE_OPS = 1,    /* at::RecordFunction callbacks */
+	GP_FEATURE_CUPTI = 2,  /* GPU activity */
+	GP_FEATURE_MEMORY = 4, /* c10's memory reports by callback (not built yet: uprobes do it) */
+	GP_FEATURE_SHAPES = 64,	 /* inputs of ops; together with GP_FEATURE_OPS or _STEPS */
+	GP_FEATURE_STACKS = 128, /* Python stacks of ops; likewise */
+	/* Memory of the inputs; only together with GP_FEATURE_SHAPES. */
+	GP_FEATURE_TENSORS = 512,
+	GP_FEATURE_STEPS = 4096,   /* annotations alone, unless GP_FEATURE_OPS is wanted too */
+	GP_FEATURE_MODULES = 8192, /* calls of modules; together with GP_FEATURE_OPS */
+	/* CPU time of the thread where an annotation ends that tells steps, now and then; and
+	 * without GP_FEATURE_OPS no annotations but those, which begin where they end. Only
+	 * together with GP_FEATURE_STEPS. */
+	GP_FEATURE_CPU_TIME = 16384,
+};
+
+enum gp_collector_state {
+	GP_COLLECTOR_NEW = 0,
+	GP_COLLECTOR_READY = 1,	 /* `active` follows `wanted` */
+	GP_COLLECTOR_INERT = 2,	 /* disarmed for good: may be taken out */
+	GP_COLLECTOR_FAILED = 3, /* see `message` */
+};
+
+/*
+ * First page of the memfd. `data_bytes` (a power of two) follow at offset 4096. Positions count
+ * bytes for ever and never wrap; an event lies at position & (data_bytes - 1), may wrap around the
+ * end, and is complete when its slot header (struct gp_ring_slot) says so. Many producers, one
+ * reader. Nothing in it is trusted by gpuprof.
+ */
+struct gp_ring_page {
+	__u64 magic;
+	__u32 wire_version;
+	__u32 data_bytes;
+	/* written by gpuprof */
+	__u32 wanted;	    /* enum gp_feature bits */
+	__u32 quit;	    /* 1: disarm for good */
+	__u64 heartbeat_ns; /* gpuprof was alive; older than 3 s: the collector disarms itself */
+	__u64 process;	    /* index to put into events */
+	__u64 tail;	    /* everything before it has been read */
+	__u64 pad0[9];
+	/* written by the collector */
+	__u64 head;	   /* next position to reserve */
+	__u64 lost;	   /* events that found no room */
+	__u32 state;	   /* enum gp_collector_state */
+	__u32 active;	   /* enum gp_feature bits in force */
+	__u32 failed;	   /* enum gp_feature bits that were wanted and cannot be had */
+	__u32 beat;	   /* counts up while the collector's thread runs */
+	__u64 losses[40];  /* other than ring full, by enum gp_loss, since the ring was made */
+	char message[512]; /* why `failed`, for people */
+	__u64 timed_ns;	   /* time that callbacks took which the collector has timed */
+	__u64 timed_nr;	   /* and how many those were: one of many */
+	/* written by gpuprof before it wants GP_FEATURE_STACKS or _MODULES */
+	struct gp_python python;
+	/* written by the collector: CPU time of its own thread, as of its last turn */
+	__u64 thread_cpu_ns;
+};
+
+/* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */
+struct gp_ring_slot {
+	__u32 bytes;
+	__u32 ready; /* low 32 bits of the slot's position, plus one, once complete */
+};
+
+#endif /* GP_BPF_WIRE_RING_H */

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""--overhead: windows of whole steps within a budget, and what is estimated from them. Nothing here looks at how fast anything went:
+steps are done until what is waited for is there."""
+
+import os
+
+import pytest
+
+import harness
+
+STEP_OPS = {"aten::mse_loss": 1, "aten::addmm": 3}
+
+
+def windows_of(path):
+    """How many there have been. One that is placing probes may be too busy to say."""
+    done = harness.gpuprof("ctl", "--socket", path, "status")
+    said = dict(line.split(None, 1) for line in done.stdout.splitlines() if " " in line)
+    return int(said.get("windows", 0))
+
+
+def captured(folder, name, *options, windows=3, steps=20):
+    """Steps until so many windows have been. The recording, all steps, and what was told."""
+    path = os.path.join(str(folder), name)
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", path + ".sock", "-o", path,
+                             *options) as profiler:
+            profiler.wait_recording()
+            done = 0
+            while windows_of(path + ".sock") < windows:
+                assert profiler.running(), profiler.told()
+                target.step(steps)
+                done += steps
+            assert profiler.finish() == harness.DONE, profiler.told()
+            told = profiler.text("stdout")
+        target.step(1)
+        target.leave()
+    return harness.Recording(path), done, told
+
+
+@pytest.fixture(scope="module")
+def budgeted(recordings):
+    return captured(recordings, "budget.gpuprof", "--overhead", "10")
+
+
+@pytest.mark.versions
+def test_windows_are_of_whole_steps(budgeted):
+    recording, done, _ = budgeted
+    estimated = recording.table()["estimated"]
+    rows = recording.rows()
+    assert estimated["windows"] >= 3 and 0 < estimated["share_of_time"] < 1
+    calls = rows["aten::mse_loss"]["calls"]
+    assert 0 < calls < done
+    for name, each in STEP_OPS.items():
+        assert rows[name]["calls"] == each * calls, name
+    if "steps" in estimated:
+        assert estimated["steps"] == calls and estimated["all_steps"] <= done
+
+
+@pytest.mark.versions
+def test_estimates_hold(budgeted):
+    """The calls of the whole are known: so many in each step."""
+    recording, done, _ = budgeted
+    estimated = recording.table()["estimated"]
+    for name, each in STEP_OPS.items():
+        calls = recording.rows()[name]["estimated"]["calls"]
+        if "all_steps" not in estimated:
+            continue
+        # In whole steps they are alike in every window: nothing is left to chance.
+        assert calls["value"] == pytest.approx(each * estimated["all_steps"])
+        assert calls["standard_error"] == 0
+    row = recording.rows()["aten::addmm"]
+    assert row["estimated"]["self_cpu_us"]["value"] > row["self_cpu_us"]
+    assert row["estimated"]["self_cpu_us"]["standard_error"] > 0
+
+
+def test_table_says_what_is_estimated(budgeted):
+    _, _, told = budgeted
+    lines = told.splitlines()
+    assert lines[0].startswith("Estimated from ") and "standard error" in lines[0]
+    assert "est Self CPU" in told and "+/-" in told and "Self CPU time total, estimated" in told
+
+
+def test_gaps_are_no_time(budgeted):
+    table = budgeted[0].table()
+    whole = table["wall_us"] + sum(pause["us"] for pause in table["pauses"])
+    assert table["wall_us"] / whole == pytest.approx(table["estimated"]["share_of_time"], rel=0.01)
+
+
+def test_cost_is_told_and_within_budget(budgeted):
+    cost = budgeted[0].table()["overhead"]
+    for name in ("cpu", "callbacks", "probes", "collector", "own", "setup", "stops"):
+        assert cost["cost_%s_ns" % name] >= 0
+    assert 0 < cost["share_of_cpu_inside"] <= cost["share_of_cpu"]
+
+
+@pytest.mark.versions
+def test_by_uprobes(tmp_path):
+    """Probes are there in windows alone, which are by time."""
+    recording, _, _ = captured(tmp_path, "probes.gpuprof", "--overhead", "50", "--no-inject",
+                               windows=2)
+    table = recording.table()
+    assert table["estimated"]["windows"] >= 2 and "steps" not in table["estimated"]
+    assert table["overhead"]["probe_hits"] > 0
+    assert table["overhead"]["share_of_cpu_inside"] > 0
+    assert recording.rows()["aten::addmm"]["calls"] > 0
+
+
+def test_nothing_is_probed_between_windows(tmp_path):
+    """A target that does nothing earns no window: after the start its text is as it was."""
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--no-inject", "--overhead", "1", "-o",
+                             tmp_path / "idle.gpuprof") as profiler:
+            profiler.wait_recording()
+            harness.wait_until("no probes in libtorch", lambda: not any(
+                "libtorch" in name for name in harness.text_differences(target.pid)))
+            profiler.finish()
+        target.step(1)
+        target.leave()
+
+
+def test_killed_in_a_window(tmp_path):
+    """What it leaves can be read, and the target goes on. It could not be switched before."""
+    path = tmp_path / "killed.gpuprof"
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--overhead", "50", "--socket",
+                             str(path) + ".sock", "-o", path) as profiler:
+            profiler.wait_recording()
+            while windows_of(str(path) + ".sock") < 1:
+                assert profiler.running(), profiler.told()
+                target.step(20)
+            done = harness.gpuprof("ctl", "--socket", str(path) + ".sock", "stop")
+            assert done.status == harness.FAILED and "chooses itself" in done.stderr
+            profiler.process.kill()
+            profiler.process.wait()
+        target.step(5)
+        target.leave()
+    assert harness.Recording(path).table()["capture"]["overhead_pct"] == "50"
+
+
+@pytest.mark.parametrize("words", [["--overhead", "0"], ["--overhead", "101"],
+                                   ["--overhead", "x"], ["--overhead", "1", "--steps", "3"]])
+def test_usage(words):
+    assert harness.gpuprof("attach", "--pid", "1", *words).status == harness.USAGE

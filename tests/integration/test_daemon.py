@@ -1,0 +1,539 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+`gpuprof daemon`: what it tells is what the processes did; Prometheus and pprof take it as it is;
+processes come, go and die as they like; who asks may mean harm.
+"""
+
+import contextlib
+import gzip
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import urllib.parse
+import urllib.request
+
+import pytest
+
+import harness
+from daemon_client import Daemon
+
+CROWD = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "fake", "crowd")
+SHORT = ("--period", "0.5")
+TOKEN = "a-secret-of-the-tests-0123456789"
+
+
+class Crowd(harness.Child):
+    """So many processes with the stand-in for PyTorch; see tests/fake/crowd.c."""
+
+    def __init__(self, number):
+        super().__init__([CROWD, harness.FAKE_TORCH, str(number)], "crowd")
+        self._next = 0
+        self.pids = self.read_pids()
+
+    def answer(self):
+        line, self._next = self.wait_line("stdout", lambda text: True, self._next)
+        return line.split()
+
+    def read_pids(self):
+        word, *pids = self.answer()
+        assert word == "ready"
+        return pids
+
+    def call(self, calls):
+        self.send("call %d" % calls)
+        assert self.answer() == ["called"]
+
+    def flicker(self):
+        self.send("flicker")
+        self.pids = self.read_pids()
+
+
+@pytest.fixture(scope="module")
+def target():
+    with harness.Target("mlp") as started:
+        yield started
+        started.leave()
+
+
+@pytest.fixture(scope="module")
+def daemon(target):
+    """One that knows this target alone, of which other tests on this machine are no part."""
+    with Daemon("--pid", target.pid, "--memory", *SHORT) as started:
+        started.wait_processes(1)
+        yield started
+        assert started.end() == 0, started.told()
+
+
+# ---- what it tells ----
+
+def test_metrics_are_what_was_done(daemon, target):
+    pid = str(target.pid)
+    before = {name: daemon.sum(name, **labels) for name, labels in (
+        ("gpuprof_op_calls_total", {"pid": pid, "op": "aten::addmm"}),
+        ("gpuprof_step_duration_seconds_count", {"pid": pid}))}
+    per_step = 3
+    rounds, steps = 4, 25
+    for _ in range(rounds):
+        recordings = daemon.sum("gpuprof_recordings_total")
+        target.step(steps)
+        daemon.wait_sum(recordings + 2, "gpuprof_recordings_total")
+    calls = daemon.sum("gpuprof_op_calls_total", pid=pid, op="aten::addmm")
+    assert (calls - before["gpuprof_op_calls_total"]) == per_step * rounds * steps
+    # Of the first step's beginning nothing is known.
+    found = daemon.sum("gpuprof_step_duration_seconds_count", pid=pid)
+    assert found - before["gpuprof_step_duration_seconds_count"] in (rounds * steps - 1,
+                                                                     rounds * steps)
+    assert daemon.sum("gpuprof_op_cpu_seconds_total", pid=pid) > 0
+    assert daemon.sum("gpuprof_memory_allocated_bytes_total", pid=pid, device="cpu") > 0
+    assert daemon.sum("process_cpu_seconds_total") > 0
+    assert daemon.sum("process_resident_memory_bytes") > 1 << 20
+    # Zeros are told, too.
+    assert ("gpuprof_losses_total", {"loss": "ring_full"}, 0.0) in daemon.metrics()
+    assert daemon.sum("gpuprof_errors_total") == 0
+
+
+def test_metrics_are_well_formed(daemon, target):
+    target.step(1)
+    text = daemon.get("/metrics")
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True,
+                          check=False, timeout=harness.LIMIT)
+    assert done.returncode == 0 and not done.stdout and not done.stderr, done
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def prometheus(folder, daemon):
+    """A real one that scrapes the daemon; gives what asks it."""
+    port = free_port()
+    config = folder / "prometheus.yml"
+    config.write_text("global: {scrape_interval: 200ms, scrape_timeout: 200ms}\n"
+                      "scrape_configs:\n- job_name: gpuprof\n  static_configs:\n"
+                      "  - targets: ['%s:%d']\n" % (daemon.host, daemon.port))
+    argv = ["prometheus", "--config.file=%s" % config, "--storage.tsdb.path=%s" % (folder / "db"),
+            "--web.listen-address=127.0.0.1:%d" % port]
+
+    def query(expression):
+        url = "http://127.0.0.1:%d/api/v1/query?query=%s" % (port,
+                                                           urllib.parse.quote(expression))
+        try:
+            with urllib.request.urlopen(url, timeout=harness.LIMIT) as answer:
+                return json.load(answer)["data"]["result"]
+        except OSError:
+            return []
+
+    with harness.Child(argv, "prometheus") as child:
+        yield query
+        child.signal(signal.SIGTERM)
+        child.wait()
+
+
+def test_prometheus_scrapes_it(daemon, target, tmp_path):
+    pid = str(target.pid)
+    with prometheus(tmp_path, daemon) as query:
+        harness.wait_until("a scrape", lambda: query("up{job='gpuprof'} == 1"))
+        wanted = daemon.sum("gpuprof_op_calls_total", pid=pid, op="aten::addmm") + 3 * 5
+        target.step(5)
+        expression = "gpuprof_op_calls_total{pid='%s',op='aten::addmm'} >= %d" % (pid, wanted)
+        harness.wait_until("the calls", lambda: query(expression))
+        quantile = "histogram_quantile(0.5, gpuprof_step_duration_seconds_bucket)"
+        harness.wait_until("a quantile", lambda: query(quantile))
+
+
+def test_pprof_fetches_it(daemon, target, tmp_path):
+    target.order("step 400")
+    done = subprocess.run(["go", "tool", "pprof", "-top", "-sample_index=calls",
+                           daemon.url + "/debug/pprof/profile?seconds=1&pid=%d" % target.pid],
+                          stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True,
+                          timeout=harness.LIMIT, env={**os.environ, "HOME": str(tmp_path),
+                                                      "PPROF_TMPDIR": str(tmp_path)})
+    target.answer()
+    assert done.returncode == 0, done
+    assert "Type: calls" in done.stdout, done
+
+
+@pytest.mark.parametrize("kind", ["profile", "gpu", "allocs"])
+def test_profiles_as_go_gives_them(daemon, kind):
+    status, headers, body = daemon.ask("/debug/pprof/%s?seconds=1" % kind)
+    assert status == 200
+    assert headers["Content-Type"] == "application/octet-stream"
+    assert headers["Content-Disposition"] == 'attachment; filename="profile"'
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert gzip.decompress(body)
+
+
+def test_profile_of_nobody(daemon):
+    status, headers, body = daemon.ask("/debug/pprof/profile?seconds=1&pid=%d" % os.getpid())
+    assert (status, headers["X-Go-Pprof"]) == (404, "1")
+    assert body == b"no process of this pid is being profiled\n"
+
+
+def test_recordings(daemon, target, tmp_path):
+    target.step(3)
+    daemon.wait_sum(daemon.sum("gpuprof_recordings_total") + 2, "gpuprof_recordings_total")
+    listed = harness.parse_json(daemon.get("/recordings").decode())["recordings"]
+    assert listed
+    names = set()
+    for number, one in enumerate(listed[:8]):
+        status, headers, body = daemon.ask("/recordings/" + one["id"])
+        if status == 404:  # gone meanwhile
+            continue
+        assert headers["Content-Disposition"] == 'attachment; filename="%s.gpuprof"' % one["id"]
+        assert len(body) == one["bytes"]
+        path = tmp_path / ("%d.gpuprof" % number)
+        path.write_bytes(body)
+        names |= {row["name"] for row in harness.Recording(path).table()["rows"]}
+    assert "aten::addmm" in names
+    page = daemon.get("/").decode()
+    assert "<td>%d<td>" % target.pid in page
+
+
+# ---- processes that come and go ----
+
+def test_many_at_once():
+    with Daemon("--name", CROWD, "--no-inject", *SHORT) as daemon, Crowd(200) as crowd:
+        daemon.wait_processes(200)
+        crowd.call(7)
+        daemon.wait_sum(200 * 7, "gpuprof_op_calls_total", op="aten::sinh")
+        counts = [labels["pid"] for name, labels, value in daemon.metrics()
+                  if name == "gpuprof_op_calls_total" and labels["op"] == "aten::sinh"
+                  and value == 7]
+        assert sorted(counts) == sorted(crowd.pids)
+        assert daemon.sum("gpuprof_losses_total", loss="ring_full") == 0
+        crowd.kill()
+        daemon.wait_processes(0)
+        assert daemon.end() == 0, daemon.told()
+
+
+def test_those_that_die_meanwhile():
+    """With the library put in, which takes a while: many are gone before it is."""
+    chance = random.Random(6)
+    with Daemon("--name", CROWD, *SHORT) as daemon, Crowd(12) as crowd:
+        for _ in range(4):
+            joined = daemon.sum("gpuprof_attached_total")
+            # At a moment of its own in each round.
+            for _ in range(chance.randrange(3)):
+                daemon.metrics()
+            crowd.flicker()
+            daemon.wait_sum(joined + 1, "gpuprof_attached_total")
+        daemon.wait_processes(12)
+        assert daemon.get("/healthz") == b"ok\n"
+        assert daemon.sum("gpuprof_errors_total", error="capture_failed") == 0
+        # All of the crowd answers: none was harmed.
+        crowd.call(1)
+        assert daemon.end() == 0, daemon.told()
+        crowd.call(1)
+
+
+@pytest.fixture
+def own():
+    """A target that nobody else profiles."""
+    with harness.Target("mlp") as started:
+        yield started
+        started.leave()
+
+
+def test_killed(own):
+    with Daemon("--pid", own.pid, "--no-inject", *SHORT) as daemon:
+        daemon.wait_processes(1)
+        daemon.signal(signal.SIGKILL)
+        daemon.wait()
+    own.step(3)
+    assert not harness.text_differences(own.pid)
+
+
+def test_ends_cleanly_while_asked(own):
+    """With a profile on its way and a connection that says nothing."""
+    with Daemon("--pid", own.pid, *SHORT) as daemon:
+        daemon.wait_processes(1)
+        with socket.create_connection((daemon.host, daemon.port)) as asks, \
+                socket.create_connection((daemon.host, daemon.port)):
+            asks.sendall(b"GET /debug/pprof/profile?seconds=500 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            daemon.wait_sum(1, "gpuprof_profiles_running")
+            assert daemon.end() == 0, daemon.told()
+    assert not harness.text_differences(own.pid)
+    own.step(1)
+
+
+# ---- the disk ----
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "gpuprof-test", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.san
+def test_full_disk(target, small_disk):
+    with Daemon("--pid", target.pid, "--recordings", small_disk, *SHORT) as daemon:
+        daemon.wait_processes(1)
+        while not daemon.sum("gpuprof_errors_total", error="recording_not_saved"):
+            target.step(50)
+        # It goes on in memory, and nothing half is left.
+        recordings = daemon.sum("gpuprof_recordings_total")
+        target.step(50)
+        daemon.wait_sum(recordings + 2, "gpuprof_recordings_total")
+        assert daemon.sum("gpuprof_recordings_memory_bytes") > 0
+        kept = harness.parse_json(daemon.get("/recordings").decode())["recordings"]
+        assert {one["id"] + ".gpuprof" for one in kept if one["on_disk"]} == \
+            set(os.listdir(small_disk))
+        assert daemon.end() == 0, daemon.told()
+
+
+def test_kept_on_disk(target, tmp_path):
+    with Daemon("--pid", target.pid, "--recordings", tmp_path, *SHORT) as daemon:
+        daemon.wait_processes(1)
+        target.step(2)
+        daemon.wait_sum(2, "gpuprof_recordings_total")
+        assert daemon.end() == 0, daemon.told()
+    names = {name for name in os.listdir(tmp_path) if name.endswith(".gpuprof")}
+    assert len(names) >= 2
+    assert all((tmp_path / name).stat().st_mode & 0o777 == 0o600 for name in names)
+    with Daemon("--pid", target.pid, "--recordings", tmp_path, *SHORT) as daemon:
+        kept = harness.parse_json(daemon.get("/recordings").decode())["recordings"]
+        assert names <= {one["id"] + ".gpuprof" for one in kept}
+
+
+# ---- who may ask, and what they may do ----
+
+def test_needs_a_token(target, tmp_path):
+    path = tmp_path / "token"
+    path.write_text(TOKEN + "\n")
+    with Daemon("--pid", target.pid, "--token-file", path, listen="0.0.0.0:0") as daemon:
+        daemon.host = "127.0.0.1"
+        for headers in ({}, {"Authorization": "Bearer " + TOKEN[:-1]},
+                        {"Authorization": "Bearer " + TOKEN + "x"},
+                        {"Authorization": "Basic " + TOKEN}):
+            status, got, _ = daemon.ask("/metrics", headers=headers)
+            assert (status, got["WWW-Authenticate"]) == (401, "Bearer")
+        assert daemon.get("/healthz") == b"ok\n"
+        daemon.token = TOKEN
+        assert daemon.sum("gpuprof_build_info") == 1
+        assert daemon.sum("gpuprof_http_refused_total") == 4
+
+
+@pytest.mark.parametrize("options, why", [
+    (("--listen", "0.0.0.0:0"), "without --token-file"),
+    (("--listen", "[::]:0"), "without --token-file"),
+    (("--listen", "localhost:1"), "as a number"),
+    (("--listen", "127.0.0.1:0", "--token-file", "/nowhere"), "No such file"),
+    (("--listen", "127.0.0.1:0", "--token-file", os.devnull), "shorter than 16"),
+    (("--listen", "127.0.0.1:0", "--recordings", "/nowhere"), "No such file"),
+])
+def test_refuses_to_start(options, why):
+    done = harness.gpuprof("daemon", *options)
+    assert done.status == harness.FAILED and why in done.stderr, done
+
+
+def test_two_of_one_port(daemon):
+    done = harness.gpuprof("daemon", "--listen", "%s:%d" % (daemon.host, daemon.port))
+    assert done.status == harness.FAILED and "Address already in use" in done.stderr, done
+
+
+def kept_capabilities():
+    return sum(1 << number for number in (1, 19, 21, 38, 39))
+
+
+def test_privileges_are_given_away(daemon):
+    have = []
+    for tid in os.listdir("/proc/%d/task" % daemon.pid):
+        with open("/proc/%d/task/%s/status" % (daemon.pid, tid), encoding="utf-8") as status:
+            fields = dict(line.split(":", 1) for line in status)
+        assert fields["NoNewPrivs"].strip() == "1"
+        for field in ("CapBnd", "CapPrm", "CapEff"):
+            assert not int(fields[field], 16) & ~kept_capabilities(), (tid, field)
+        assert int(fields["CapInh"], 16) == int(fields["CapAmb"], 16) == 0
+        have.append(int(fields["CapPrm"], 16))
+    # The one that serves and the one that reads recordings.
+    assert have.count(0) == 2
+
+
+OF_ANOTHER_USER = """
+import ctypes, os, sys, torch
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+print("ready", flush=True)
+for line in sys.stdin:
+    torch.ones(2).sinh()
+    print("did", flush=True)
+"""
+
+
+def test_privileges_suffice_for_another_user():
+    with harness.Child([harness.PYTHON, "-B", "-c", OF_ANOTHER_USER], "user") as user:
+        user.wait_line("stdout", lambda line: line == "ready")
+        with Daemon("-v", "--pid", user.pid, *SHORT) as daemon:
+            daemon.wait_processes(1)
+            daemon.wait_line("stderr", lambda line: "collector put in" in line)
+            user.send("x")
+            daemon.wait_sum(1, "gpuprof_op_calls_total", op="aten::sinh")
+            assert daemon.end() == 0, daemon.told()
+
+
+def raw(daemon, data):
+    """The first line that comes back on a connection of its own; none where it hangs up."""
+    with socket.create_connection((daemon.host, daemon.port), timeout=harness.LIMIT) as s:
+        with contextlib.suppress(OSError):
+            s.sendall(data)
+        got = b""
+        with contextlib.suppress(ConnectionError):
+            while b"\r\n" not in got and (piece := s.recv(65536)):
+                got += piece
+        return got.split(b"\r\n")[0]
+
+
+@pytest.mark.san
+def test_hostile_requests(daemon):
+    chance = random.Random(1)
+    head = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
+    for data, status in ((b"POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", b" 405 "),
+                         (b"BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n", b" 405 "),
+                         (head + b"Content-Length: 5\r\n\r\nhello", b" 413 "),
+                         (head + b"Content-Length: 99999999999999\r\n\r\n", b" 413 "),
+                         (head + b"Transfer-Encoding: chunked\r\n\r\nfff\r\n", b" 413 "),
+                         (head + b"X: " + b"y" * (1 << 20) + b"\r\n\r\n", b" 431 "),
+                         (head + b"X: y\r\n" * 100000 + b"\r\n", b" 431 "),
+                         (b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\n\r\n", b" 414 "),
+                         (b"GET /%00/../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                          b" 404 "),
+                         (b"GET /debug/pprof/profile?seconds=-1 HTTP/1.1\r\nHost: localhost"
+                          b"\r\n\r\n", b" 400 "),
+                         (b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", b" 403 ")):
+        got = raw(daemon, data)
+        # Where it hangs up on what is still being sent, the answer may be lost.
+        assert status in got or (not got and len(data) > 65536), (data[:80], got)
+    for _ in range(200):
+        with socket.create_connection((daemon.host, daemon.port)) as s:
+            s.sendall(chance.randbytes(chance.randrange(1, 3000)))
+    assert daemon.get("/healthz") == b"ok\n"
+
+
+def test_too_many_connections(daemon):
+    """Nearly as many as it takes, all too slow: it ends them."""
+    slow = daemon.sum("gpuprof_http_too_slow_total")
+    with contextlib.ExitStack() as stack:
+        many = [stack.enter_context(socket.create_connection((daemon.host, daemon.port)))
+                for _ in range(60)]
+        for one in many:
+            one.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+            one.setblocking(False)
+
+        def all_ended():
+            """Each says a little again and again, so that silence is not what ends it."""
+            ended = 0
+            for one in many:
+                try:
+                    one.send(b"y")
+                    ended += one.recv(1) == b""
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    ended += 1
+            return ended == len(many)
+
+        harness.wait_until("the end of slow connections", all_ended)
+    assert daemon.sum("gpuprof_http_too_slow_total") > slow
+
+
+def test_thousands_of_connections(daemon):
+    for _ in range(20):
+        many = []
+        for _ in range(100):
+            s = socket.socket()
+            s.setblocking(False)
+            s.connect_ex((daemon.host, daemon.port))
+            many.append(s)
+        for s in many:
+            s.close()
+    assert daemon.get("/healthz") == b"ok\n"
+
+
+@pytest.mark.san
+def test_too_many_profiles(daemon):
+    with contextlib.ExitStack() as stack:
+        many = [stack.enter_context(socket.create_connection((daemon.host, daemon.port)))
+                for _ in range(8)]
+        for one in many:
+            one.sendall(b"GET /debug/pprof/profile?seconds=500 HTTP/1.1\r\nHost: localhost"
+                        b"\r\n\r\n")
+        harness.wait_until("all of them", lambda: daemon.sum("gpuprof_profiles_running") == 8)
+        assert daemon.ask("/debug/pprof/profile?seconds=1")[0] == 503
+    # Who hangs up gives the place back.
+    harness.wait_until("the places", lambda: daemon.sum("gpuprof_profiles_running") == 0)
+
+
+# ---- what is installed with it ----
+
+EXAMPLES = os.path.join(harness.ROOT, "userspace", "share", "examples")
+
+
+def example(name):
+    import yaml
+
+    with open(os.path.join(EXAMPLES, name), encoding="utf-8") as file:
+        return list(yaml.safe_load_all(file))
+
+
+def test_unit(tmp_path):
+    path = tmp_path / "gpuprof.service"
+    with open(os.path.join(harness.ROOT, "userspace", "share", "gpuprof.service"),
+              encoding="utf-8") as file:
+        path.write_text(file.read().replace("@BINDIR@/gpuprof", harness.GPUPROF))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], check=False,
+                          capture_output=True, text=True, timeout=harness.LIMIT)
+    assert done.returncode == 0 and "gpuprof" not in done.stderr, done
+    done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager",
+                           "--threshold=50", path], check=False, capture_output=True, text=True,
+                          timeout=harness.LIMIT)
+    assert done.returncode == 0, done
+
+
+def test_prometheus_examples(tmp_path):
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    config = tmp_path / "prometheus.yml"
+    with open(os.path.join(EXAMPLES, "prometheus.yml"), encoding="utf-8") as file:
+        config.write_text(file.read().replace("/etc/prometheus/gpuprof.token", str(token)))
+    for argv in (("config", config), ("rules", os.path.join(EXAMPLES, "prometheus-rules.yml"))):
+        done = subprocess.run(["promtool", "check", *argv], check=False, capture_output=True,
+                              text=True, timeout=harness.LIMIT)
+        assert done.returncode == 0, done
+
+
+def test_parca_example():
+    (config,) = example("parca.yaml")
+    (job,) = config["scrape_configs"]
+    profiles = job["profiling_config"]["pprof_config"]
+    ours = {name: one for name, one in profiles.items() if one["enabled"]}
+    assert {one["path"] for one in ours.values()} == {
+        "/debug/pprof/profile", "/debug/pprof/gpu", "/debug/pprof/allocs"}
+    assert all(one["delta"] is True for one in ours.values())
+    # Parca asks for as many seconds as the interval, and must wait for longer.
+    assert int(job["scrape_timeout"][:-1]) > int(job["scrape_interval"][:-1])
+
+
+def test_kubernetes_example():
+    namespace, workload = example("kubernetes.yaml")
+    assert namespace["kind"] == "Namespace" and workload["kind"] == "DaemonSet"
+    pod = workload["spec"]["template"]["spec"]
+    assert pod["hostPID"] is True
+    (container,) = pod["containers"]
+    numbers = {"DAC_OVERRIDE": 1, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "PERFMON": 38, "BPF": 39}
+    added = container["securityContext"]["capabilities"]["add"]
+    assert sum(1 << numbers[name] for name in added) == kept_capabilities()
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    assert volumes == {mount["name"] for mount in container["volumeMounts"]}
+    # gpuprof itself takes these arguments, but for the place of the token.
+    done = harness.gpuprof(*container["args"])
+    assert done.status == harness.FAILED and "cannot read the token" in done.stderr, done

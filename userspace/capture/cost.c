@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The account of a capture. CPU time is read from clocks; what callbacks and probes cost is their
+ * number times what one costs, which is measured too: of callbacks by step_cost, where steps with
+ * and without them can be compared, else by those that collectors have timed.
+ */
+#include "capture/cost.h"
+
+#include "capture/private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#define OP_UNKNOWN_NS  600.0 /* charged for an operator until one has been timed */
+#define HIT_UNKNOWN_NS 1000.0
+/* Charged for what PyTorch does around a callback, until steps were compared. */
+#define AROUND	       1.5
+#define ERROR_MAX      0.25 /* of the cost: less than that is known */
+#define ERROR_MAX_NS   25
+#define HIT_COST_EVERY SECOND_NS
+
+/* 0: the process has gone. */
+static uint64_t process_cpu_ns(pid_t pid)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid(pid, &clock) ? 0 : capture_clock_ns(clock);
+}
+
+/* A clock that begins at its first reading; one that goes back, or faster than `most_ns`, stands
+ * still. */
+static uint64_t advance(struct cost_clock *k, uint64_t now_ns, uint64_t most_ns)
+{
+	if (!k->begin_ns)
+		k->begin_ns = k->last_ns = now_ns;
+	if (now_ns > k->last_ns && now_ns - k->begin_ns <= most_ns)
+		k->last_ns = now_ns;
+	return k->last_ns - k->begin_ns;
+}
+
+void cost_new(struct capture *c)
+{
+	c->cost.own_new_ns = capture_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void cost_start(struct capture *c)
+{
+	struct capture_cost cost;
+	uint64_t charged;
+
+	c->cost.own_start_ns = capture_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	c->cost.since_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	c->cost.hits_seen = probe_session__hits(c->probes);
+	c->cost.hits_before = c->cost.hits_seen;
+	cost_read(c, &cost, &charged);
+}
+
+static void read_clocks(struct capture *c, struct capture_cost *cost)
+{
+	uint64_t wall_ns = capture_clock_ns(CLOCK_MONOTONIC) - c->cost.since_ns;
+
+	for (size_t i = 0; i < c->members.nr; i++) {
+		struct member *m = c->members.items[i];
+
+		cost->cpu_ns +=
+			advance(&m->cpu, m->end ? 0 : process_cpu_ns(m->process->pid), UINT64_MAX);
+		/* The process itself says it: more than there was time for is not believed. */
+		cost->collector_ns += advance(
+			&m->collector_cpu, m->guest ? guest__thread_cpu_ns(m->guest) : 0, wall_ns);
+	}
+	cost->own_ns = capture_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - c->cost.own_start_ns;
+}
+
+struct callback_cost cost_timed(const struct capture *c)
+{
+	struct callback_cost timed = c->guest_cost;
+
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (c->members.items[i]->guest)
+			guest__timed(c->members.items[i]->guest, &timed);
+	return timed;
+}
+
+/* One operator's two callbacks, as far as they are timed; 0: none was. */
+static double timed_op_ns(const struct capture *c)
+{
+	struct callback_cost timed = cost_timed(c);
+
+	return timed.timed_nr ? 2 * (double)timed.timed_ns / (double)timed.timed_nr : 0;
+}
+
+static void read_op(const struct capture *c, struct capture_cost *cost)
+{
+	double error_ns;
+
+	cost->op_known = step_cost__per_op(&c->cost.steps, &cost->op_ns, &error_ns) &&
+			 cost->op_ns > 0 &&
+			 (error_ns < ERROR_MAX * cost->op_ns || error_ns < ERROR_MAX_NS);
+	cost->op_error_ns = error_ns;
+	if (!cost->op_known)
+		cost->op_ns = timed_op_ns(c);
+}
+
+static double hit_ns(struct capture *c)
+{
+	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC);
+	struct probe_cost probes;
+
+	if (now - c->cost.hit_read_ns < HIT_COST_EVERY)
+		return c->cost.hit_ns;
+	c->cost.hit_read_ns = now;
+	probe_session__cost(c->probes, &probes);
+	c->cost.hit_ns = (double)probes.ns_per_hit;
+	return c->cost.hit_ns;
+}
+
+void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_charged_ns)
+{
+	struct capture_cost cost = {0};
+	struct cost_keeper *k = &c->cost;
+	uint64_t ops = c->guest_ops_nr, hits = probe_session__hits(c->probes);
+	double op, hit = hit_ns(c);
+
+	read_clocks(c, &cost);
+	read_op(c, &cost);
+	op = cost.op_ns <= 0 ? OP_UNKNOWN_NS : (cost.op_known ? 1 : AROUND) * cost.op_ns;
+	k->charged_ns += (double)(ops - k->ops_seen) * op;
+	k->charged_ns += (double)(hits > k->hits_seen ? hits - k->hits_seen : 0) *
+			 (hit > 0 ? hit : HIT_UNKNOWN_NS);
+	k->ops_seen = ops;
+	if (hits > k->hits_seen)
+		k->hits_seen = hits;
+	cost.callbacks_ns = (uint64_t)((double)ops * cost.op_ns);
+	cost.probes_ns = (uint64_t)((double)(k->hits_seen - k->hits_before) * hit);
+	cost.inside_ns = cost.callbacks_ns + cost.probes_ns + cost.collector_ns;
+	cost.cost_ns = cost.inside_ns + cost.own_ns;
+	*ret_cost = cost;
+	*ret_charged_ns = (uint64_t)k->charged_ns;
+}
+
+static int write_number(struct recording_writer *w, const char *key, double value)
+{
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "%.0f", fmax(0, value));
+	return recording_writer__meta(w, key, text);
+}
+
+/* Of a figure that is only known better now it may be less. */
+static double since(uint64_t now, uint64_t before)
+{
+	return now > before ? (double)(now - before) : 0;
+}
+
+int cost_write(struct capture *c, struct recording_writer *w)
+{
+	struct cost_keeper *k = &c->cost;
+	const struct capture_cost *told = &k->told;
+	uint64_t charged, setup_ns = k->own_start_ns - k->own_new_ns;
+	struct capture_cost cost;
+	int err;
+
+	k->hit_read_ns = 0;
+	cost_read(c, &cost, &charged);
+	err = write_number(w, "cost_cpu_ns", since(cost.cpu_ns, told->cpu_ns));
+	if (c->guest_ops_nr == 0 || cost.op_ns > 0)
+		err = err
+			      ?: write_number(w, "cost_callbacks_ns",
+					      since(cost.callbacks_ns, told->callbacks_ns));
+	if (k->hits_seen == k->hits_before || k->hit_ns > 0)
+		err = err
+			      ?: write_number(w, "cost_probes_ns",
+					      since(cost.probes_ns, told->probes_ns));
+	err = err
+		      ?: write_number(w, "cost_collector_ns",
+				      since(cost.collector_ns, told->collector_ns));
+	err = err ?: write_number(w, "cost_own_ns", since(cost.own_ns, told->own_ns));
+	err = err ?: write_number(w, "cost_setup_ns", since(setup_ns, k->setup_told_ns));
+	err = err ?: write_number(w, "cost_stops_ns", since(k->stops_ns, k->stops_told_ns));
+	k->told = cost;
+	k->setup_told_ns = setup_ns;
+	k->stops_told_ns = k->stops_ns;
+	if (!cost.op_known)
+		return err;
+	err = err ?: write_number(w, "cost_op_ns", cost.op_ns);
+	err = err ?: write_number(w, "cost_op_error_ns", cost.op_error_ns);
+	return err ?: write_number(w, "cost_op_windows", (double)k->steps.pairs_nr);
+}

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Windows of exact collection. One is asked for; when all collectors are at work it waits for a
+ * step to begin, and is open from there on; it is over with the last step that ended before it was
+ * asked to be off again. What comes before and after is in the file and no part of the recording.
+ */
+#include "capture/windows.h"
+
+#include "base/log.h"
+#include "capture/budget.h"
+#include "capture/collect.h"
+#include "capture/step_finder.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define OPEN_POLL_MS  2
+#define ALONE_NS      SECOND_NS	       /* a window that need not close is told in such parts */
+#define FIND_NS	      (5 * SECOND_NS)  /* steps are waited for, before windows are by time */
+#define CALM_NS	      (60 * SECOND_NS) /* until what was too dear is tried again */
+#define CLOSE_NS      (10 * SECOND_NS) /* a GPU's last events are not waited for longer */
+#define LONG_STEP_NS  (SECOND_NS / 5)  /* such a step is not watched from its middle on */
+#define REST_FEATURES (uint32_t)(GP_FEATURE_STEPS | GP_FEATURE_CPU_TIME)
+#define CPU_TIMES     8
+
+enum phase {
+	PHASE_REST = 0,
+	PHASE_OPENING = 1, /* asked for */
+	PHASE_WAITING = 2, /* in force, until a step begins */
+	PHASE_OPEN = 3,
+	PHASE_CLOSING = 4,  /* asked to be off, its last events may still come */
+	PHASE_STARTING = 5, /* the same, of what was on when the capture started */
+};
+
+/* How far a thread was when an annotation on it ended. */
+struct cpu_mark {
+	uint32_t tid;
+	uint64_t time_ns, cpu_ns;
+};
+
+/* The last step's end of which that is known, and what has been since. */
+struct measured {
+	uint32_t tid;
+	uint64_t time_ns, cpu_ns;
+	uint32_t steps_nr, ops; /* the thread's ops */
+};
+
+struct windows {
+	struct budget budget;
+	struct step_finder *finder;
+	enum phase phase;
+	bool by_time;  /* the window at hand */
+	bool mark_due; /* the recording that has begun is to know how many steps there were */
+	bool drained;  /* since all is off */
+	bool dark;     /* no annotations in between either: they are too dear */
+	bool was_dark; /* ever: so it is not known how many steps there were */
+	uint64_t start_ns;
+	uint64_t dark_until_ns;
+	uint64_t on_asked_ns, on_ns, off_asked_ns, off_ns; /* the latest of each */
+	uint64_t window_start_ns, window_end_ns;
+	uint32_t steps_nr; /* of the window */
+	/* Cost by the account when the window was asked for, was open, and its last step ended. */
+	uint64_t asked_cost_ns, open_cost_ns, last_cost_ns;
+	uint64_t open_inside_ns, last_inside_ns; /* of that, in the target */
+	uint64_t inside_ns;			 /* by the latest account */
+	struct capture_cost cost;
+	uint64_t all_steps_nr, windows_steps_nr;
+	uint32_t windows_nr;
+	uint64_t step_ns, step_length_ns; /* when the step that runs began; the last whole one's */
+	struct measured measured;
+	struct cpu_mark marks[CPU_TIMES];
+	size_t marks_at;
+};
+
+struct windows *windows__new(void)
+{
+	struct windows *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->finder = step_finder__new();
+	if (w->finder)
+		return w;
+	free(w);
+	return NULL;
+}
+
+void windows__free(struct windows *w)
+{
+	if (!w)
+		return;
+	step_finder__free(w->finder);
+	free(w);
+}
+
+/* ---- what is collected ---- */
+
+/* Whether the leading process's steps can be seen without its operators. */
+static bool sees_steps(const struct capture *c)
+{
+	const struct member *m = c->members.nr ? c->members.items[0] : NULL;
+
+	return m && !m->end && m->guest &&
+	       (guest__active(m->guest) & (GP_FEATURE_OPS | GP_FEATURE_STEPS));
+}
+
+static void rest(struct capture *c)
+{
+	collect_only(c, c->windows->dark ? 0 : REST_FEATURES, false);
+	for (size_t i = 0; i < c->members.nr; i++)
+		probe_session__lift(c->probes, c->members.items[i]->index);
+}
+
+static void collect_all(struct capture *c)
+{
+	for (size_t i = 0; i < c->members.nr; i++) {
+		struct member *m = c->members.items[i];
+
+		if (!m->end)
+			probe_session__place(c->probes, m->process, m->index);
+	}
+	collect_only(c, ~0U, true);
+}
+
+/* ---- the account ---- */
+
+static uint64_t account(struct capture *c)
+{
+	struct windows *w = c->windows;
+	struct budget_account a;
+	uint64_t charged;
+
+	cost_read(c, &w->cost, &charged);
+	a.now_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	a.cpu_ns = w->cost.cpu_ns;
+	a.inside_ns = charged + w->cost.collector_ns;
+	a.cost_ns = a.inside_ns + w->cost.own_ns;
+	w->inside_ns = a.inside_ns;
+	budget__account(&w->budget, &a);
+	return a.cost_ns;
+}
+
+/* ---- windows ---- */
+
+static int put(struct capture *c, const void *event, size_t bytes)
+{
+	struct segment *to = c->segments.now;
+
+	if (!to || to->broken)
+		return 0;
+	return capture_note_error(c, to, recording_writer__event(to->writer, event, bytes));
+}
+
+/* The account cannot say more than there was. */
+static uint64_t inside_ns(const struct windows *w)
+{
+	uint64_t ns = w->last_inside_ns - w->open_inside_ns,
+		 most = w->window_end_ns - w->window_start_ns;
+
+	return ns < most ? ns : most;
+}
+
+static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uint64_t cost_ns)
+{
+	struct windows *w = c->windows;
+	struct gp_ev_window ev = {
+		.head = {.kind = GP_EV_WINDOW,
+			 .flags = w->by_time ? 0 : GP_WINDOW_STEPS,
+			 .time_ns = end_ns},
+		.start_ns = start_ns,
+		.all_steps_nr = w->was_dark ? 0 : w->all_steps_nr,
+		.cost_ns = cost_ns,
+		.inside_ns = start_ns < end_ns ? inside_ns(w) : 0,
+		.steps_nr = w->by_time ? 0 : w->steps_nr,
+	};
+
+	if (start_ns < end_ns) {
+		w->windows_nr++;
+		w->windows_steps_nr += ev.steps_nr;
+	}
+	return put(c, &ev, sizeof(ev));
+}
+
+static int put_pause(struct capture *c, uint64_t start_ns, uint64_t end_ns)
+{
+	struct gp_ev_pause ev = {
+		.head = {.kind = GP_EV_PAUSE,
+			 .flags = CAPTURE_CPU | CAPTURE_GPU,
+			 .time_ns = end_ns},
+		.start_ns = start_ns,
+	};
+
+	return put(c, &ev, sizeof(ev));
+}
+
+static void note(struct capture *c, int err)
+{
+	if (err && !c->failed)
+		c->failed = err;
+}
+
+static void ask_on(struct capture *c, uint64_t cost_ns)
+{
+	struct windows *w = c->windows;
+
+	w->asked_cost_ns = cost_ns;
+	w->by_time = !step_finder__by_annotations(w->finder) || budget__is_hopeless(&w->budget);
+	log_debug("a window %s: %.3f ms are there, %.3f ms earned in a second, %.3f ms spent "
+		  "beside it",
+		  w->by_time ? (w->dark ? "by time, dark" : "by time") : "by steps",
+		  w->budget.tokens_ns / 1e6, w->budget.rate * 1e3, w->budget.rest_rate * 1e3);
+	budget__open(&w->budget);
+	w->on_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	note(c, put_pause(c, w->off_ns, w->on_asked_ns));
+	w->steps_nr = 0;
+	w->window_start_ns = w->window_end_ns = 0;
+	w->phase = PHASE_OPENING;
+	collect_all(c);
+}
+
+static void ask_off(struct capture *c)
+{
+	struct windows *w = c->windows;
+
+	w->off_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	if (w->by_time && w->phase == PHASE_OPEN) {
+		w->window_end_ns = w->off_asked_ns;
+		w->last_inside_ns = w->inside_ns;
+	}
+	w->phase = PHASE_CLOSING;
+	w->drained = false;
+	rest(c);
+}
+
+static void open_window(struct windows *w, uint64_t start_ns, uint64_t cost_ns)
+{
+	w->window_start_ns = w->window_end_ns = start_ns;
+	w->open_cost_ns = w->last_cost_ns = cost_ns;
+	w->open_inside_ns = w->last_inside_ns = w->inside_ns;
+	w->steps_nr = 0;
+	w->phase = PHASE_OPEN;
+}
+
+/* It need not close: what there is of it is told, and the next one begins where it ends. */
+static void cut_window(struct capture *c, uint64_t cost_ns)
+{
+	struct windows *w = c->windows;
+
+	note(c, put_window(c, w->window_start_ns, w->window_end_ns, cost_ns - w->asked_cost_ns));
+	budget__closed(&w->budget, w->by_time, w->steps_nr,
+		       (double)(w->last_cost_ns - w->open_cost_ns));
+	budget__open(&w->budget);
+	w->asked_cost_ns = cost_ns;
+	open_window(w, w->window_end_ns, cost_ns);
+}
+
+/* All is off, and what it had to tell was taken. */
+static void finish_window(struct capture *c, uint64_t cost_ns)
+{
+	struct windows *w = c->windows;
+
+	if (w->by_time)
+		w->last_cost_ns = cost_ns;
+	if (w->window_start_ns < w->window_end_ns)
+		note(c, put_window(c, w->window_start_ns, w->window_end_ns,
+				   cost_ns - w->asked_cost_ns));
+	if (w->phase == PHASE_STARTING)
+		budget__closed(&w->budget, true, 0, w->budget.spent_ns);
+	else
+		budget__closed(&w->budget, w->by_time, w->steps_nr,
+			       w->window_start_ns ? (double)(w->last_cost_ns - w->open_cost_ns)
+						  : 0);
+	log_debug("%u steps, %.3f ms; %zu windows say that an operator costs %.0f ns, error %.0f",
+		  w->steps_nr, (double)(cost_ns - w->asked_cost_ns) / 1e6, c->cost.steps.pairs_nr,
+		  w->cost.op_ns, w->cost.op_error_ns);
+	w->off_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	w->phase = PHASE_REST;
+}
+
+/* ---- steps ---- */
+
+/* The CPU time of the steps since it was told last. */
+static void measure_steps(struct capture *c, uint32_t tid, uint64_t time_ns, uint64_t cpu_ns)
+{
+	struct windows *w = c->windows;
+	struct measured *m = &w->measured;
+	bool traced = w->on_ns && m->time_ns >= w->on_ns &&
+		      (w->off_asked_ns < w->on_ns || time_ns <= w->off_asked_ns);
+	bool plain = m->time_ns >= w->off_ns &&
+		     (w->on_asked_ns < w->off_ns || time_ns <= w->on_asked_ns);
+
+	m->steps_nr++;
+	if (!cpu_ns)
+		return;
+	if (m->tid == tid && m->cpu_ns && cpu_ns > m->cpu_ns && (traced || plain))
+		step_cost__steps(&c->cost.steps, traced, m->steps_nr, cpu_ns - m->cpu_ns, m->ops);
+	*m = (struct measured){.tid = tid, .time_ns = time_ns, .cpu_ns = cpu_ns};
+}
+
+static uint64_t cpu_time_at(const struct windows *w, uint32_t tid, uint64_t time_ns)
+{
+	for (size_t i = 0; i < CPU_TIMES; i++)
+		if (w->marks[i].tid == tid && w->marks[i].time_ns == time_ns)
+			return w->marks[i].cpu_ns;
+	return 0;
+}
+
+/* A step ends in a window, or the first one begins there. */
+static void step_in_window(struct capture *c, uint64_t time_ns)
+{
+	struct windows *w = c->windows;
+
+	if (w->phase == PHASE_WAITING) {
+		if (time_ns >= w->on_ns)
+			open_window(w, time_ns, account(c));
+		return;
+	}
+	w->steps_nr++;
+	w->window_end_ns = time_ns;
+	w->last_cost_ns = account(c);
+	w->last_inside_ns = w->inside_ns;
+	if (w->phase == PHASE_CLOSING)
+		return;
+	if (budget__must_close(&w->budget, true))
+		ask_off(c);
+	else if (time_ns - w->window_start_ns >= ALONE_NS)
+		cut_window(c, w->last_cost_ns);
+}
+
+void windows_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
+{
+	struct windows *w = c->windows;
+	bool known = step_finder__marker(w->finder);
+	uint64_t time_ns;
+
+	if (process)
+		return;
+	if (op->head.tid == w->measured.tid)
+		w->measured.ops++;
+	if (!step_finder__op(w->finder, op, names__text(&c->names, op->name_id), &time_ns) ||
+	    !step_finder__by_annotations(w->finder) || time_ns <= w->step_ns)
+		return;
+	w->all_steps_nr += known;
+	w->step_length_ns = w->step_ns && !w->dark ? time_ns - w->step_ns : 0;
+	w->step_ns = time_ns;
+	measure_steps(c, op->head.tid, time_ns, cpu_time_at(w, op->head.tid, op->head.time_ns));
+	if (w->by_time)
+		return;
+	if (w->phase == PHASE_WAITING || w->phase == PHASE_OPEN ||
+	    (w->phase == PHASE_CLOSING && w->window_start_ns && time_ns <= w->off_asked_ns))
+		step_in_window(c, time_ns);
+}
+
+void windows_cpu_time(struct capture *c, const struct gp_ev_cpu_time *ev)
+{
+	struct windows *w = c->windows;
+
+	if (ev->head.process)
+		return;
+	w->marks[w->marks_at] = (struct cpu_mark){ev->head.tid, ev->head.time_ns, ev->cpu_ns};
+	w->marks_at = (w->marks_at + 1) % CPU_TIMES;
+}
+
+bool windows_want(const struct capture *c, const struct gp_ev_op *op)
+{
+	const struct windows *w = c->windows;
+
+	/* Annotations whose end alone was seen. */
+	if (op->scope == GP_SCOPE_USER && op->start_ns == op->head.time_ns)
+		return false;
+	return w->on_asked_ns && op->start_ns >= w->on_asked_ns &&
+	       (w->on_asked_ns > w->off_asked_ns || op->start_ns <= w->off_asked_ns);
+}
+
+/* ---- the course ---- */
+
+/* A window begins where a step does: what is collected before that is paid for nothing. */
+static bool is_good_moment(const struct windows *w, uint64_t now)
+{
+	return w->step_length_ns < LONG_STEP_NS || w->dark || budget__is_hopeless(&w->budget) ||
+	       now - w->step_ns > w->step_length_ns / 10 * 9;
+}
+
+static void turn_rest(struct capture *c, uint64_t now, uint64_t cost_ns)
+{
+	struct windows *w = c->windows;
+	bool finds = !w->dark && sees_steps(c) && !step_finder__by_annotations(w->finder) &&
+		     now - w->start_ns < FIND_NS;
+
+	if (!w->dark && budget__rest_is_dear(&w->budget)) {
+		w->dark = w->was_dark = true;
+		w->dark_until_ns = now + CALM_NS;
+		rest(c);
+	} else if (w->dark && now >= w->dark_until_ns && !budget__rest_is_dear(&w->budget)) {
+		w->dark = false;
+		rest(c);
+	}
+	if (!finds && budget__may_open(&w->budget) && is_good_moment(w, now))
+		ask_on(c, cost_ns);
+}
+
+static void turn_on(struct capture *c, uint64_t now, uint64_t cost_ns)
+{
+	struct windows *w = c->windows;
+
+	if (w->phase == PHASE_OPENING && collect_follows(c)) {
+		w->on_ns = now;
+		w->phase = PHASE_WAITING;
+		if (w->by_time)
+			open_window(w, now, cost_ns);
+	}
+	if (budget__must_close(&w->budget, w->by_time && w->phase == PHASE_OPEN)) {
+		ask_off(c);
+	} else if (w->by_time && w->phase == PHASE_OPEN && now - w->window_start_ns >= ALONE_NS) {
+		w->window_end_ns = now;
+		w->last_cost_ns = cost_ns;
+		w->last_inside_ns = w->inside_ns;
+		cut_window(c, cost_ns);
+	}
+}
+
+/* What there is of a window so far stands in the recording that ends; the rest of the step that
+ * runs is in neither. */
+static int split_window(struct capture *c, uint64_t now_ns)
+{
+	struct windows *w = c->windows;
+	uint64_t cost_ns = account(c);
+	int err = 0;
+
+	if (w->by_time && w->phase == PHASE_OPEN) {
+		w->window_end_ns = now_ns;
+		w->last_inside_ns = w->inside_ns;
+	}
+	if (w->window_start_ns < w->window_end_ns)
+		err = put_window(c, w->window_start_ns, w->window_end_ns,
+				 cost_ns - w->asked_cost_ns);
+	w->asked_cost_ns = cost_ns;
+	w->window_start_ns = w->window_end_ns = 0;
+	if (w->phase != PHASE_OPEN)
+		return err;
+	if (w->by_time)
+		open_window(w, now_ns, cost_ns);
+	else
+		w->phase = PHASE_WAITING;
+	return err;
+}
+
+int windows_split(struct capture *c, uint64_t now_ns)
+{
+	struct windows *w = c->windows;
+	int err = 0;
+
+	if (w->phase == PHASE_OPEN || w->phase == PHASE_CLOSING)
+		err = split_window(c, now_ns);
+	if (!err && w->phase == PHASE_REST && w->off_ns < now_ns) {
+		err = put_pause(c, w->off_ns, now_ns);
+		w->off_ns = now_ns;
+	}
+	w->mark_due = true;
+	return err ? err : put_window(c, now_ns, now_ns, 0);
+}
+
+void windows_turn(struct capture *c)
+{
+	struct windows *w = c->windows;
+	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC), cost_ns = account(c);
+	bool off;
+
+	if (w->mark_due && c->segments.now && c->segments.now->start_ns) {
+		now = c->segments.now->start_ns;
+		note(c, put_window(c, now, now, 0));
+		w->mark_due = false;
+		return;
+	}
+	if (w->phase == PHASE_REST) {
+		turn_rest(c, now, cost_ns);
+	} else if (w->phase != PHASE_CLOSING && w->phase != PHASE_STARTING) {
+		turn_on(c, now, cost_ns);
+	} else {
+		off = collect_follows(c) || now - w->off_asked_ns > CLOSE_NS;
+		if (off && w->drained)
+			finish_window(c, cost_ns);
+		w->drained = off;
+	}
+}
+
+int windows_timeout(const struct capture *c, int timeout_ms)
+{
+	return c->windows->phase != PHASE_REST && timeout_ms > OPEN_POLL_MS ? OPEN_POLL_MS
+									    : timeout_ms;
+}
+
+int windows_start(struct capture *c)
+{
+	struct windows *w = c->windows;
+	struct capture_cost cost;
+	struct budget_account begin = {0};
+	uint64_t charged;
+
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (c->members.items[i]->guest)
+			guest__ask(c->members.items[i]->guest, GP_FEATURE_CPU_TIME);
+	cost_read(c, &cost, &charged);
+	begin.now_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	begin.cpu_ns = cost.cpu_ns;
+	begin.inside_ns = charged + cost.collector_ns;
+	begin.cost_ns = begin.inside_ns + cost.own_ns;
+	budget__init(&w->budget, c->options.overhead_pct, &begin);
+	budget__open(&w->budget);
+	w->start_ns = w->off_asked_ns = c->start_ns;
+	w->phase = PHASE_STARTING;
+	rest(c);
+	return put_window(c, c->start_ns, c->start_ns, 0);
+}
+
+int windows_end(struct capture *c)
+{
+	struct windows *w = c->windows;
+	uint64_t cost_ns = account(c);
+	int err;
+
+	if (w->phase == PHASE_OPEN && w->by_time)
+		w->window_end_ns = c->end_ns;
+	if (w->phase != PHASE_REST) {
+		if (w->phase != PHASE_CLOSING && w->phase != PHASE_STARTING)
+			w->off_asked_ns = c->end_ns;
+		finish_window(c, cost_ns);
+	}
+	err = w->off_ns < c->end_ns ? put_pause(c, w->off_ns, c->end_ns) : 0;
+	return err ? err : put_window(c, c->end_ns, c->end_ns, 0);
+}
+
+void windows_status(const struct capture *c, struct capture_status *status)
+{
+	const struct windows *w = c->windows;
+
+	status->budgeted = true;
+	status->cost = w->cost;
+	status->windows_nr = w->windows_nr;
+	status->windows_steps_nr = w->windows_steps_nr;
+	status->steps_nr = w->all_steps_nr;
+	status->steps_by = step_finder__marker(w->finder);
+}

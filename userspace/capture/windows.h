@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A capture within a budget: collection is on in windows alone, of whole steps of the first process
+ * where annotations tell them, else of some time. In between the collectors tell the ends of those
+ * annotations, or nothing where that is too dear, and no probe is placed. capture/budget.h decides
+ * when.
+ */
+#ifndef GP_CAPTURE_WINDOWS_H
+#define GP_CAPTURE_WINDOWS_H
+
+#include "capture/private.h"
+
+struct windows;
+
+/* NULL: out of memory. */
+struct windows *windows__new(void);
+void windows__free(struct windows *w);
+
+/* The capture starts. 0 or -errno. */
+int windows_start(struct capture *c);
+
+/* How long to wait for events, if it is to be at most timeout_ms. */
+int windows_timeout(const struct capture *c, int timeout_ms);
+
+/* Whether an op is to be recorded. */
+bool windows_want(const struct capture *c, const struct gp_ev_op *op);
+
+/* One op, in the recording's numbers, is seen to have finished; the CPU time of a thread. */
+void windows_op(struct capture *c, uint32_t source_process, const struct gp_ev_op *op);
+void windows_cpu_time(struct capture *c, const struct gp_ev_cpu_time *ev);
+
+/* Between two drains: opens and closes. */
+void windows_turn(struct capture *c);
+
+/* The recording in progress ends here, and the next one begins. 0 or -errno. */
+int windows_split(struct capture *c, uint64_t now_ns);
+
+/* The capture stops; every event has been taken. 0 or -errno. */
+int windows_end(struct capture *c);
+
+void windows_status(const struct capture *c, struct capture_status *status);
+
+#endif /* GP_CAPTURE_WINDOWS_H */

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * `gpuprof daemon`: profiles what it finds until it is told to end, and tells it over HTTP.
+ */
+#include "daemon/daemon.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/pids.h"
+#include "cli/record.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+
+#define SECOND_NS      1000000000.0
+#define PERIOD_S       5.0
+#define KEEP_MIB       64
+#define RING_BYTES     (16U << 20)
+#define LISTEN_DEFAULT "127.0.0.1:9477"
+
+struct daemon_args {
+	const char *pids, *name, *cgroup;
+	const char *listen, *token_file;
+	const char *folder;
+	const char *stack;
+	double period_s;
+	long keep_mib;
+	bool memory, no_ops, no_gpu, no_inject;
+};
+
+static const char *const stacks[] = {"python", "native", "both", NULL};
+
+#define ARG(field) .offset = offsetof(struct daemon_args, field)
+
+static const struct option_spec options[] = {
+	{.name = "pid",
+	 .letter = 'p',
+	 .kind = OPTION_TEXT,
+	 ARG(pids),
+	 .value_name = "PID[,PID...]",
+	 .complete = COMPLETE_PID,
+	 .help = "Profile these processes, whatever is in them."},
+	{.name = "name",
+	 .letter = 'n',
+	 .kind = OPTION_TEXT,
+	 ARG(name),
+	 .value_name = "PATTERN",
+	 .help = "Only processes whose command line has PATTERN (a shell pattern) in it."},
+	{.name = "cgroup",
+	 .kind = OPTION_TEXT,
+	 ARG(cgroup),
+	 .value_name = "PATH",
+	 .complete = COMPLETE_FILE,
+	 .help = "Only processes in this control group, or one below it."},
+	{.name = "listen",
+	 .kind = OPTION_TEXT,
+	 ARG(listen),
+	 .value_name = "ADDRESS:PORT",
+	 .help = "Where to answer HTTP. Default: " LISTEN_DEFAULT ". An address that other "
+		 "machines can reach needs --token-file."},
+	{.name = "token-file",
+	 .kind = OPTION_TEXT,
+	 ARG(token_file),
+	 .value_name = "FILE",
+	 .complete = COMPLETE_FILE,
+	 .help = "Answer only those who send what is in FILE ('Authorization: Bearer ...'); all "
+		 "may ask for /healthz."},
+	{.name = "period",
+	 .kind = OPTION_SECONDS,
+	 ARG(period_s),
+	 .value_name = "SEC",
+	 .help = "Let a recording last for SEC seconds at most; metrics are that old. Default: "
+		 "5."},
+	{.name = "recordings",
+	 .kind = OPTION_TEXT,
+	 ARG(folder),
+	 .value_name = "DIR",
+	 .complete = COMPLETE_FILE,
+	 .help = "Keep the last recordings in DIR. Default: in memory."},
+	{.name = "keep",
+	 .kind = OPTION_NUMBER,
+	 ARG(keep_mib),
+	 .value_name = "MIB",
+	 .min = 1,
+	 .max = 1L << 30,
+	 .help = "Keep so many MiB of recordings at most; the oldest go. Default: 64."},
+	{.name = "memory", .kind = OPTION_FLAG, ARG(memory), .help = "Record allocations too."},
+	{.name = "stack",
+	 .kind = OPTION_TEXT,
+	 ARG(stack),
+	 .value_name = "python|native|both",
+	 .choices = stacks,
+	 .help = "Record stacks: profiles show where operators were called from."},
+	{.name = "no-ops", .kind = OPTION_FLAG, ARG(no_ops), .help = "Leave operators out."},
+	{.name = "no-gpu",
+	 .kind = OPTION_FLAG,
+	 ARG(no_gpu),
+	 .help = "Leave out what happens on GPUs."},
+	{.name = "no-inject",
+	 .kind = OPTION_FLAG,
+	 ARG(no_inject),
+	 .help = "Put nothing into processes: watch from outside only. No GPU times then, only "
+		 "the calls of CUDA."},
+	{0},
+};
+
+const struct command command_daemon = {
+	.name = "daemon",
+	.summary = "profile all processes for as long as it runs, and tell it over HTTP",
+	.usage = "[options]",
+	.about = "Profiles every process with PyTorch or CUDA in it, as they come and go, until "
+		 "SIGTERM or Ctrl-C. Prometheus scrapes /metrics; 'go tool pprof', Parca and "
+		 "Pyroscope fetch /debug/pprof/profile (CPU time), /debug/pprof/gpu and "
+		 "/debug/pprof/allocs; /recordings lists the last recordings.",
+	.options = options,
+	.run = cli_daemon,
+};
+
+static volatile sig_atomic_t end_wanted;
+
+static void on_signal(int sig)
+{
+	if (end_wanted)
+		cli_end_by_signal(sig);
+	end_wanted = sig;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal};
+
+	(void)sigaction(SIGINT, &sa, NULL);
+	(void)sigaction(SIGTERM, &sa, NULL);
+	(void)sigaction(SIGHUP, &sa, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+static struct daemon_options options_from(const struct daemon_args *args, const struct pids *pids,
+					  const char *cache)
+{
+	return (struct daemon_options){
+		.capture =
+			{
+				.cache_dir = cache,
+				.ring_bytes = RING_BYTES,
+				.ops = !args->no_ops,
+				.memory = args->memory,
+				.stacks = record_stacks_wanted(args->stack),
+				.gpu = !args->no_gpu,
+				.inject = !args->no_inject,
+			},
+		.find =
+			{
+				.name = args->name,
+				.cgroup = args->cgroup,
+				.pids = pids->items,
+				.pids_nr = pids->nr,
+			},
+		.listen = args->listen,
+		.token_file = args->token_file,
+		.folder = args->folder,
+		.keep_bytes = (uint64_t)args->keep_mib << 20,
+		.period_ns = (uint64_t)(args->period_s * SECOND_NS),
+	};
+}
+
+static int run(const struct daemon_options *o)
+{
+	struct reason why = {0};
+	struct daemon *d;
+
+	catch_signals();
+	if (daemon__new(o, &why, &d)) {
+		log_err("%s", why.text);
+		return CLI_FAILED;
+	}
+	(void)fprintf(stderr, "answering at http://%s/; Ctrl-C ends\n", daemon__address(d));
+	while (!end_wanted)
+		daemon__turn(d);
+	daemon__free(d);
+	return CLI_DONE;
+}
+
+int cli_daemon(int argc, char **argv)
+{
+	struct daemon_args args = {
+		.listen = LISTEN_DEFAULT, .period_s = PERIOD_S, .keep_mib = KEEP_MIB};
+	CLEANUP(cleanup_free) char *cache = NULL;
+	CLEANUP(cleanup_pids) struct pids pids = {0};
+	struct daemon_options o;
+	int operands, status = options_parse(&command_daemon, argc, argv, &args, &operands);
+
+	if (status >= 0)
+		return status;
+	if (args.pids && (args.name || args.cgroup))
+		return options_usage_error(&command_daemon, "give --pid or %s, not both",
+					   args.name ? "--name" : "--cgroup");
+	status = args.pids ? pids_parse(&command_daemon, args.pids, &pids) : CLI_DONE;
+	if (status)
+		return status;
+	cache = record_cache_dir();
+	o = options_from(&args, &pids, cache);
+	return run(&o);
+}

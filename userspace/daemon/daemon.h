@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The daemon: captures what it finds for as long as it runs, and tells it over HTTP. Three threads:
+ * the caller's captures and does nothing else; one reads the recordings that come out and adds them
+ * up; one serves. Only the first one has privileges, and it is never waited for: what the second
+ * cannot keep up with is dropped whole and counted.
+ */
+#ifndef GP_DAEMON_DAEMON_H
+#define GP_DAEMON_DAEMON_H
+
+#include "base/reason.h"
+#include "capture/capture.h"
+#include "daemon/finder.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct daemon_options {
+	struct capture_options capture;
+	struct finder_options find;
+	const char *listen;
+	const char *token_file; /* NULL: none */
+	const char *folder;	/* for recordings; NULL: they are kept in memory */
+	uint64_t keep_bytes;	/* of recordings, at most */
+	uint64_t period_ns;	/* of a recording, at most */
+};
+
+struct daemon;
+
+/* Sets everything up, then gives privileges away. Borrows what the options point to. 0 or -errno
+ * with a reason. */
+int daemon__new(const struct daemon_options *options, struct reason *why,
+		struct daemon **ret_daemon);
+
+/* "127.0.0.1:9477": where it listens. */
+const char *daemon__address(const struct daemon *d);
+
+/* Does what there is to do, for some milliseconds. */
+void daemon__turn(struct daemon *d);
+
+void daemon__free(struct daemon *d);
+
+#endif /* GP_DAEMON_DAEMON_H */

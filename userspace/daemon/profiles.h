@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Profiles that somebody waits for: of the next N seconds, all processes or one. The recording in
+ * progress is cut where one begins and where it ends; each recording in between is added to the
+ * profile as it is read, and nothing is kept. Three threads meet here: the one that was asked, the
+ * one that captures, the one that reads recordings.
+ */
+#ifndef GP_DAEMON_PROFILES_H
+#define GP_DAEMON_PROFILES_H
+
+#include "timeline/timeline.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PROFILES_MAX	     8
+#define PROFILES_SECONDS_MAX 600
+
+enum profile_kind { PROFILE_CPU = 0, PROFILE_GPU = 1, PROFILE_ALLOCS = 2 };
+
+struct profiles;
+struct profile;
+
+/* NULL: out of memory. */
+struct profiles *profiles__new(void);
+void profiles__free(struct profiles *ps);
+
+/* ---- whoever wants one ---- */
+
+/* Asks for one; pid 0: of all processes. 0, -EBUSY: enough are being made, or -ENOMEM. */
+int profiles__ask(struct profiles *ps, enum profile_kind kind, int32_t pid, uint32_t seconds,
+		  struct profile **ret_profile);
+
+/* What became of it: -EAGAIN: nothing yet; 0: *ret_fd reads it, as gzip, and is the caller's;
+ * -ESRCH: no such process is captured; or another -errno. Afterwards (unless -EAGAIN) it is gone.
+ */
+int profiles__get(struct profiles *ps, struct profile *p, int *ret_fd);
+
+/* Nobody waits for it any more. */
+void profiles__abandon(struct profiles *ps, struct profile *p);
+
+/* ---- the thread that captures ---- */
+
+/* Whether the recording in progress is to be cut now. `has` says whether a process is captured. */
+bool profiles__turn(struct profiles *ps, uint64_t now_ns, bool (*has)(void *arg, int32_t pid),
+		    void *arg);
+
+/* What happens from now on is in recordings from the one of number `next` on. */
+void profiles__cut(struct profiles *ps, uint64_t next, uint64_t now_ns);
+
+/* ---- the thread that reads recordings ---- */
+
+/* Adds the recording of that number to those that want it; NULL: it could not be read, and they
+ * fail with `err`. */
+void profiles__add(struct profiles *ps, uint64_t nr, const struct timeline *t, int err);
+
+/* All recordings below `next` have been added: finishes what is complete now. */
+void profiles__finish(struct profiles *ps, uint64_t next);
+
+/* How many there are now. */
+uint64_t profiles__nr(struct profiles *ps);
+
+#endif /* GP_DAEMON_PROFILES_H */

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The server's thread. libmicrohttpd is run from it, rather than by a thread of its own, so that it
+ * has no privileges and so that everything about a connection happens in one place. What the
+ * library bounds is how long a connection may be silent; that it also must get somewhere is bounded
+ * here.
+ */
+#include "daemon/server.h"
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "daemon/listen.h"
+#include "daemon/privileges.h"
+#include "daemon/request.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+
+#define SECOND_NS	  1000000000ULL
+#define TURN_MS		  100
+#define CONNECTIONS_MAX	  64
+#define SILENCE_S	  10
+#define REQUEST_NS	  (5 * SECOND_NS)  /* from its first byte, or the last answer's end */
+#define ANSWER_NS	  (30 * SECOND_NS) /* and a second more for each so many bytes: */
+#define ANSWER_RATE_BYTES (128 << 10)
+#define HEADERS_BYTES_MAX (16 << 10)
+
+/* One connection. */
+struct peer {
+	int fd;
+	uint64_t deadline_ns;
+	struct MHD_Connection *waiting; /* suspended until its profile is there */
+	struct profile *profile;
+	int profile_err, profile_fd; /* what became of it; -1: no descriptor */
+	bool has_outcome;
+};
+
+struct server {
+	struct server_options options;
+	struct request_rules rules;
+	char *token;
+	char address[LISTEN_BYTES];
+	int fd;
+	struct MHD_Daemon *mhd;
+	pthread_t thread;
+	bool started;
+	bool stop; /* set by another thread */
+	VEC(struct peer *) peers;
+	struct server_counts counts; /* of one thread, read by it alone */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
+}
+
+static bool is_stopping(const struct server *s)
+{
+	return __atomic_load_n(&s->stop, __ATOMIC_RELAXED);
+}
+
+/* ---- answers ---- */
+
+static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, struct peer *peer,
+			      unsigned int status, struct MHD_Response *response, uint64_t bytes)
+{
+	enum MHD_Result queued;
+
+	if (!response)
+		return MHD_NO;
+	(void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	(void)MHD_add_response_header(response, "Cache-Control", "no-store");
+	queued = MHD_queue_response(c, status, response);
+	MHD_destroy_response(response);
+	peer->deadline_ns = now_ns() + ANSWER_NS + bytes / ANSWER_RATE_BYTES * SECOND_NS;
+	if (status == MHD_HTTP_OK)
+		s->counts.answered_nr++;
+	else
+		s->counts.refused_nr++;
+	return queued;
+}
+
+static enum MHD_Result answer_text(struct server *s, struct MHD_Connection *c, struct peer *peer,
+				   const char *type, struct buf *text)
+{
+	struct MHD_Response *response;
+	size_t bytes = text->nr;
+
+	if (buf__error(text) || !text->bytes) {
+		buf__done(text);
+		return MHD_NO;
+	}
+	response = MHD_create_response_from_buffer(bytes, text->bytes, MHD_RESPMEM_MUST_FREE);
+	if (!response)
+		buf__done(text);
+	else
+		(void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	return answer(s, c, peer, MHD_HTTP_OK, response, bytes);
+}
+
+static enum MHD_Result refuse(struct server *s, struct MHD_Connection *c, struct peer *peer,
+			      unsigned int status, const char *why, bool of_pprof)
+{
+	struct buf text = {0};
+	struct MHD_Response *response = NULL;
+
+	buf__printf(&text, "%s\n", why);
+	if (!buf__error(&text))
+		response =
+			MHD_create_response_from_buffer(text.nr, text.bytes, MHD_RESPMEM_MUST_COPY);
+	buf__done(&text);
+	if (!response)
+		return MHD_NO;
+	(void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+				      "text/plain; charset=utf-8");
+	if (status == MHD_HTTP_UNAUTHORIZED)
+		(void)MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		(void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	/* By this Go's tools know that the text is an error's. */
+	if (of_pprof)
+		(void)MHD_add_response_header(response, "X-Go-Pprof", "1");
+	return answer(s, c, peer, status, response, 0);
+}
+
+/* The descriptor becomes the response's. */
+static enum MHD_Result answer_file(struct server *s, struct MHD_Connection *c, struct peer *peer,
+				   int fd, uint64_t bytes, const char *name)
+{
+	struct MHD_Response *response = fd < 0 ? NULL : MHD_create_response_from_fd64(bytes, fd);
+	char disposition[SHELF_ID_BYTES + 64];
+
+	if (!response) {
+		if (fd >= 0)
+			(void)close(fd);
+		return MHD_NO;
+	}
+	(void)snprintf(disposition, sizeof(disposition), "attachment; filename=\"%s\"", name);
+	(void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+				      "application/octet-stream");
+	(void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_DISPOSITION, disposition);
+	return answer(s, c, peer, MHD_HTTP_OK, response, bytes);
+}
+
+static enum MHD_Result answer_recording(struct server *s, struct MHD_Connection *c,
+					struct peer *peer, const char *id)
+{
+	struct shelf_item *item = shelf__take(s->options.shelf, id);
+	char name[SHELF_ID_BYTES + 16];
+	enum MHD_Result result;
+
+	if (!item)
+		return refuse(s, c, peer, MHD_HTTP_NOT_FOUND,
+			      "there is no such recording (any more)", false);
+	(void)snprintf(name, sizeof(name), "%s.gpuprof", id);
+	result = answer_file(s, c, peer, dup(item->fd), item->bytes, name);
+	shelf__give_back(s->options.shelf, item);
+	return result;
+}
+
+/* ---- profiles ---- */
+
+static enum MHD_Result answer_profile(struct server *s, struct MHD_Connection *c, struct peer *peer)
+{
+	int fd = take_fd(&peer->profile_fd);
+	off_t bytes;
+
+	peer->has_outcome = false;
+	if (peer->profile_err == -ESRCH)
+		return refuse(s, c, peer, MHD_HTTP_NOT_FOUND,
+			      "no process of this pid is being profiled", true);
+	if (peer->profile_err)
+		return refuse(s, c, peer, MHD_HTTP_INTERNAL_SERVER_ERROR,
+			      peer->profile_err == -EBUSY
+				      ? "gpuprof could not keep up: ask again, for fewer seconds"
+				      : "the profile could not be made",
+			      true);
+	bytes = lseek(fd, 0, SEEK_END);
+	return answer_file(s, c, peer, fd, bytes < 0 ? 0 : (uint64_t)bytes, "profile");
+}
+
+static enum MHD_Result begin_profile(struct server *s, struct MHD_Connection *c, struct peer *peer,
+				     const struct request *r)
+{
+	int err =
+		profiles__ask(s->options.profiles, r->profile, r->pid, r->seconds, &peer->profile);
+
+	if (err)
+		return refuse(s, c, peer,
+			      err == -EBUSY ? MHD_HTTP_SERVICE_UNAVAILABLE
+					    : MHD_HTTP_INTERNAL_SERVER_ERROR,
+			      err == -EBUSY ? "too many profiles are being made; ask again later"
+					    : "out of memory",
+			      true);
+	peer->waiting = c;
+	peer->deadline_ns = UINT64_MAX;
+	MHD_suspend_connection(c);
+	return MHD_YES;
+}
+
+static bool hung_up(const struct peer *peer)
+{
+	struct pollfd p = {.fd = peer->fd, .events = POLLRDHUP};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+static void abandon(struct server *s, struct peer *peer)
+{
+	if (peer->profile)
+		profiles__abandon(s->options.profiles, TAKE(peer->profile));
+	if (peer->profile_fd >= 0)
+		(void)close(take_fd(&peer->profile_fd));
+	peer->has_outcome = false;
+}
+
+static void look_after_profile(struct server *s, struct peer *peer)
+{
+	struct MHD_Connection *c = peer->waiting;
+	int err = profiles__get(s->options.profiles, peer->profile, &peer->profile_fd);
+
+	if (err == -EAGAIN && !is_stopping(s) && !hung_up(peer))
+		return;
+	if (err == -EAGAIN)
+		abandon(s, peer);
+	peer->profile = NULL;
+	peer->profile_err = err;
+	peer->has_outcome = true;
+	peer->waiting = NULL;
+	MHD_resume_connection(c);
+}
+
+/* ---- requests ---- */
+
+static enum MHD_Result fulfil(struct server *s, struct MHD_Connection *c, struct peer *peer,
+			      const struct request *r)
+{
+	const struct server_options *o = &s->options;
+	struct buf text = {0};
+
+	switch (r->what) {
+	case REQUEST_PROFILE:
+		return peer->has_outcome ? answer_profile(s, c, peer)
+					 : begin_profile(s, c, peer, r);
+	case REQUEST_RECORDING:
+		return answer_recording(s, c, peer, r->id);
+	case REQUEST_INDEX:
+		o->index(o->arg, &text);
+		return answer_text(s, c, peer, "text/html; charset=utf-8", &text);
+	case REQUEST_METRICS:
+		o->metrics(o->arg, &text);
+		return answer_text(s, c, peer, "text/plain; version=0.0.4; charset=utf-8", &text);
+	case REQUEST_RECORDINGS:
+		shelf__json(o->shelf, &text);
+		return answer_text(s, c, peer, "application/json", &text);
+	case REQUEST_HEALTH:
+		if (!o->healthy(o->arg))
+			return refuse(s, c, peer, MHD_HTTP_SERVICE_UNAVAILABLE,
+				      "gpuprof has stopped working", false);
+		buf__str(&text, "ok\n");
+		return answer_text(s, c, peer, "text/plain; charset=utf-8", &text);
+	default:
+		return MHD_NO;
+	}
+}
+
+static const char *header(struct MHD_Connection *c, const char *name)
+{
+	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+static const char *argument(struct MHD_Connection *c, const char *name)
+{
+	return MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
+}
+
+static struct request read_request(const struct server *s, struct MHD_Connection *c,
+				   const char *url, const char *method)
+{
+	const char *length = header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	struct request_parts parts = {
+		.method = method,
+		.path = url,
+		.host = header(c, MHD_HTTP_HEADER_HOST),
+		.authorization = header(c, MHD_HTTP_HEADER_AUTHORIZATION),
+		.seconds = argument(c, "seconds"),
+		.pid = argument(c, "pid"),
+		.has_body = (length && strcmp(length, "0")) ||
+			    header(c, MHD_HTTP_HEADER_TRANSFER_ENCODING),
+	};
+
+	return request_of(&parts, &s->rules);
+}
+
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url,
+				  const char *method, const char *version, const char *upload,
+				  size_t *upload_bytes, void **request_arg)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct peer *peer = info ? info->socket_context : NULL;
+	struct server *s = arg;
+	struct request r;
+
+	if (!peer)
+		return MHD_NO;
+	r = read_request(s, c, url, method);
+	if (r.what == REQUEST_REFUSED)
+		return refuse(s, c, peer, r.status, r.why, false);
+	/* The first call is about the headers; it is answered once all has come. */
+	if (!*request_arg) {
+		*request_arg = peer;
+		return MHD_YES;
+	}
+	*upload_bytes = 0;
+	return fulfil(s, c, peer, &r);
+}
+
+static void on_completed(void *arg, struct MHD_Connection *c, void **request_arg,
+			 enum MHD_RequestTerminationCode how)
+{
+	struct peer *peer = *request_arg;
+
+	if (!peer)
+		return;
+	peer->waiting = NULL;
+	abandon(arg, peer);
+	peer->deadline_ns = now_ns() + REQUEST_NS;
+}
+
+static void on_connection(void *arg, struct MHD_Connection *c, void **socket_context,
+			  enum MHD_ConnectionNotificationCode what)
+{
+	const union MHD_ConnectionInfo *info;
+	struct server *s = arg;
+	struct peer *peer = *socket_context;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+		peer = info ? calloc(1, sizeof(*peer)) : NULL;
+		if (!peer || vec_push(&s->peers, peer)) {
+			free(peer);
+			return;
+		}
+		peer->fd = info->connect_fd;
+		peer->profile_fd = -1;
+		peer->deadline_ns = now_ns() + REQUEST_NS;
+		*socket_context = peer;
+	} else if (peer) {
+		abandon(s, peer);
+		for (size_t i = 0; i < s->peers.nr; i++)
+			if (s->peers.items[i] == peer)
+				s->peers.items[i--] = s->peers.items[--s->peers.nr];
+		free(peer);
+		*socket_context = NULL;
+	}
+	s->counts.connections_nr = s->peers.nr;
+}
+
+/* Nothing that is asked for has a name that needs escapes, and %00 would end one early. */
+static size_t keep_escapes(void *arg, struct MHD_Connection *c, char *text)
+{
+	return strlen(text);
+}
+
+/* ---- the thread ---- */
+
+static void look_after_peers(struct server *s)
+{
+	uint64_t now = now_ns();
+
+	for (size_t i = 0; i < s->peers.nr; i++) {
+		struct peer *peer = s->peers.items[i];
+
+		if (peer->waiting) {
+			look_after_profile(s, peer);
+		} else if (peer->deadline_ns < now) {
+			s->counts.too_slow_nr++;
+			peer->deadline_ns = UINT64_MAX;
+			/* The library sees its end and closes it. */
+			(void)shutdown(peer->fd, SHUT_RDWR);
+		}
+	}
+}
+
+static void *serve(void *arg)
+{
+	struct server *s = arg;
+	struct reason why;
+
+	/* With what it has it could not be refused; then it goes on with them. */
+	(void)privileges_keep(0, &why);
+	while (!is_stopping(s)) {
+		(void)MHD_run_wait(s->mhd, TURN_MS);
+		look_after_peers(s);
+	}
+	look_after_peers(s);
+	(void)MHD_run(s->mhd);
+	return NULL;
+}
+
+static int open_socket(struct server *s, struct reason *why)
+{
+	const struct server_options *o = &s->options;
+	struct sockaddr_storage address;
+	socklen_t bytes;
+
+	if (listen_parse(o->listen, &address, &bytes))
+		return reason_set(why, -EINVAL,
+				  "cannot listen at '%s': give ADDRESS:PORT, the address as a "
+				  "number",
+				  o->listen);
+	s->rules.local_only = listen_is_local(&address);
+	if (!s->rules.local_only && !o->token_file)
+		return reason_set(why, -EPERM,
+				  "will not listen at '%s', which others can reach, without "
+				  "--token-file",
+				  o->listen);
+	s->fd = listen_open(&address, bytes, s->address);
+	return s->fd < 0 ? reason_set(why, s->fd, "cannot listen at '%s': %s", o->listen,
+				      strerror(-s->fd))
+			 : 0;
+}
+
+static int start_library(struct server *s, struct reason *why)
+{
+	bool v6 = s->address[0] == '[';
+
+	s->mhd = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (v6 ? MHD_USE_IPv6 : 0), 0, NULL, NULL,
+		on_request, s, MHD_OPTION_LISTEN_SOCKET, s->fd, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned int)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned int)SILENCE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)HEADERS_BYTES_MAX, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+		MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, s, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, s, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	if (!s->mhd)
+		return reason_set(why, -EIO, "cannot serve HTTP at %s", s->address);
+	s->fd = -1;
+	return 0;
+}
+
+int server__new(const struct server_options *options, struct reason *why,
+		struct server **ret_server)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	int err = 0;
+
+	if (!s)
+		return reason_set(why, -ENOMEM, "out of memory");
+	s->options = *options;
+	s->fd = -1;
+	if (options->token_file)
+		err = listen_read_token(options->token_file, why, &s->token, &s->rules.token_bytes);
+	s->rules.token = s->token;
+	err = err ? err : open_socket(s, why);
+	err = err ? err : start_library(s, why);
+	if (err) {
+		server__free(s);
+		return err;
+	}
+	*ret_server = s;
+	return 0;
+}
+
+int server__start(struct server *s, struct reason *why)
+{
+	sigset_t all, before;
+	int err;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&s->thread, NULL, serve, s);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	s->started = !err;
+	return err ? reason_set(why, -err, "cannot start a thread: %s", strerror(err)) : 0;
+}
+
+void server__free(struct server *s)
+{
+	if (!s)
+		return;
+	if (s->started) {
+		__atomic_store_n(&s->stop, true, __ATOMIC_RELAXED);
+		(void)pthread_join(s->thread, NULL);
+	}
+	if (s->mhd)
+		MHD_stop_daemon(s->mhd);
+	for (size_t i = 0; i < s->peers.nr; i++)
+		free(s->peers.items[i]);
+	vec_done(&s->peers);
+	if (s->fd >= 0)
+		(void)close(s->fd);
+	free(s->token);
+	free(s);
+}
+
+const char *server__address(const struct server *s)
+{
+	return s->address;
+}
+
+void server__counts(const struct server *s, struct server_counts *ret_counts)
+{
+	*ret_counts = s->counts;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * HTTP. One thread with no privileges serves all; it never waits for the one that captures. How
+ * many connections there are, how long each may take and how much it may send are bounded.
+ */
+#ifndef GP_DAEMON_SERVER_H
+#define GP_DAEMON_SERVER_H
+
+#include "base/buf.h"
+#include "base/reason.h"
+#include "daemon/profiles.h"
+#include "daemon/shelf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct server_options {
+	const char *listen; /* "ADDRESS:PORT", "[ADDRESS]:PORT" or "PORT" of this machine alone */
+	const char *token_file; /* NULL: none; needed for other addresses than this machine's */
+	struct profiles *profiles;
+	struct shelf *shelf;
+	/* Called in the server's thread. */
+	void (*metrics)(void *arg, struct buf *out);
+	void (*index)(void *arg, struct buf *out);
+	bool (*healthy)(void *arg);
+	void *arg;
+};
+
+struct server_counts {
+	uint64_t answered_nr;	 /* requests with status 200 */
+	uint64_t refused_nr;	 /* with another one */
+	uint64_t too_slow_nr;	 /* connections that were ended because they took too long */
+	uint64_t connections_nr; /* now */
+};
+
+struct server;
+
+/* Listens; nobody is answered yet. 0 or -errno with a reason. */
+int server__new(const struct server_options *options, struct reason *why,
+		struct server **ret_server);
+
+/* Begins to answer. 0 or -errno with a reason. */
+int server__start(struct server *s, struct reason *why);
+
+/* Ends it all, waiting or not. */
+void server__free(struct server *s);
+
+/* "127.0.0.1:9477": where it listens. */
+const char *server__address(const struct server *s);
+void server__counts(const struct server *s, struct server_counts *ret_counts);
+
+#endif /* GP_DAEMON_SERVER_H */

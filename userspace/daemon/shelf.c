@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A list of recordings, oldest first. Files lie in the folder under their ids; they are found by
+ * the list alone, never by a name that somebody sent.
+ */
+#include "daemon/shelf.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/vec.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SUFFIX	   ".gpuprof"
+#define COPY_BYTES (1 << 16)
+#define SECOND_NS  1000000000ULL
+#define ITEMS_MAX  256 /* in memory, and on disk: each is an open file */
+
+struct shelf {
+	pthread_mutex_t lock;
+	int folder; /* -1: none */
+	uint64_t bytes_max;
+	VEC(struct shelf_item *) items;
+};
+
+bool shelf_is_id(const char *text)
+{
+	size_t nr = strspn(text, "0123456789TZ-");
+
+	return nr && !text[nr] && nr < SHELF_ID_BYTES;
+}
+
+/* ---- one ---- */
+
+static void drop_holder(struct shelf_item *item)
+{
+	if (--item->holders)
+		return;
+	(void)close(item->fd);
+	free(item);
+}
+
+static void file_name(const struct shelf_item *item, char name[SHELF_ID_BYTES + 16])
+{
+	(void)snprintf(name, SHELF_ID_BYTES + 16, "%s" SUFFIX, item->id);
+}
+
+static uint64_t bytes_of_all(const struct shelf *s, bool on_disk)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < s->items.nr; i++)
+		if (s->items.items[i]->on_disk == on_disk)
+			bytes += s->items.items[i]->bytes;
+	return bytes;
+}
+
+static void remove_at(struct shelf *s, size_t at)
+{
+	struct shelf_item *item = s->items.items[at];
+	char name[SHELF_ID_BYTES + 16];
+
+	memmove(&s->items.items[at], &s->items.items[at + 1],
+		(s->items.nr - at - 1) * sizeof(*s->items.items));
+	s->items.nr--;
+	file_name(item, name);
+	if (item->on_disk)
+		(void)unlinkat(s->folder, name, 0);
+	drop_holder(item);
+}
+
+static size_t number_of_all(const struct shelf *s, bool on_disk)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->items.nr; i++)
+		nr += s->items.items[i]->on_disk == on_disk;
+	return nr;
+}
+
+/* Makes room for one of so many bytes more, in memory or on disk. */
+static void make_room(struct shelf *s, uint64_t bytes, bool on_disk)
+{
+	for (size_t i = 0; i < s->items.nr;) {
+		if (bytes_of_all(s, on_disk) + bytes <= s->bytes_max &&
+		    number_of_all(s, on_disk) < ITEMS_MAX)
+			return;
+		if (s->items.items[i]->on_disk == on_disk)
+			remove_at(s, i);
+		else
+			i++;
+	}
+}
+
+/* ---- what is in the folder already ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int add_file(struct shelf *s, const char *name)
+{
+	struct shelf_item *item = calloc(1, sizeof(*item));
+	struct stat st;
+
+	if (!item)
+		return -ENOMEM;
+	item->fd = openat(s->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (item->fd < 0 || fstat(item->fd, &st) || !S_ISREG(st.st_mode)) {
+		if (item->fd >= 0)
+			(void)close(item->fd);
+		free(item);
+		return 0;
+	}
+	(void)snprintf(item->id, sizeof(item->id), "%.*s", (int)(strlen(name) - strlen(SUFFIX)),
+		       name);
+	item->bytes = (uint64_t)st.st_size;
+	item->start_realtime_ns = (uint64_t)st.st_mtim.tv_sec * SECOND_NS;
+	item->on_disk = true;
+	item->holders = 1;
+	if (vec_push(&s->items, item)) {
+		drop_holder(item);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static bool is_ours(const char *name)
+{
+	char id[SHELF_ID_BYTES];
+	size_t nr = strlen(name), suffix = strlen(SUFFIX);
+
+	if (nr <= suffix || nr - suffix >= sizeof(id) || strcmp(name + nr - suffix, SUFFIX))
+		return false;
+	(void)snprintf(id, sizeof(id), "%.*s", (int)(nr - suffix), name);
+	return shelf_is_id(id);
+}
+
+static int read_folder(struct shelf *s)
+{
+	VEC(char *) names = {0};
+	struct dirent *entry;
+	int fd = dup(s->folder), err = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d)
+		return -errno;
+	while (!err && (entry = readdir(d))) {
+		char *name = is_ours(entry->d_name) ? strdup(entry->d_name) : NULL;
+
+		if (name)
+			err = vec_push(&names, name);
+	}
+	(void)closedir(d);
+	/* Ids begin with the time. */
+	if (names.nr)
+		qsort(names.items, names.nr, sizeof(*names.items), compare_names);
+	for (size_t i = 0; i < names.nr; i++) {
+		err = err ? err : add_file(s, names.items[i]);
+		free(names.items[i]);
+	}
+	vec_done(&names);
+	make_room(s, 0, true);
+	return err;
+}
+
+static int open_folder(struct shelf *s, const char *folder, struct reason *why)
+{
+	int err;
+
+	s->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->folder < 0)
+		return reason_set(why, -errno, "cannot keep recordings in '%s': %s", folder,
+				  strerror(errno));
+	if (faccessat(s->folder, ".", W_OK | X_OK, AT_EACCESS))
+		return reason_set(why, -errno, "cannot keep recordings in '%s': %s", folder,
+				  strerror(errno));
+	err = read_folder(s);
+	return err ? reason_set(why, err, "cannot read '%s': %s", folder, strerror(-err)) : 0;
+}
+
+int shelf__new(const char *folder, uint64_t bytes_max, struct reason *why, struct shelf **ret_shelf)
+{
+	struct shelf *s = calloc(1, sizeof(*s));
+	int err = 0;
+
+	if (!s)
+		return reason_set(why, -ENOMEM, "out of memory");
+	(void)pthread_mutex_init(&s->lock, NULL);
+	s->folder = -1;
+	s->bytes_max = bytes_max;
+	if (folder)
+		err = open_folder(s, folder, why);
+	if (err) {
+		shelf__free(s);
+		return err;
+	}
+	*ret_shelf = s;
+	return 0;
+}
+
+void shelf__free(struct shelf *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->items.nr; i++)
+		drop_holder(s->items.items[i]);
+	vec_done(&s->items);
+	if (s->folder >= 0)
+		(void)close(s->folder);
+	(void)pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* ---- putting and taking ---- */
+
+static int copy_all(int from, int to)
+{
+	CLEANUP(cleanup_free) char *block = malloc(COPY_BYTES);
+	off_t at = 0;
+
+	if (!block)
+		return -ENOMEM;
+	for (;;) {
+		ssize_t nr = pread(from, block, COPY_BYTES, at);
+		int err;
+
+		if (nr < 0 && errno == EINTR)
+			continue;
+		if (nr <= 0)
+			return nr < 0 ? -errno : 0;
+		err = file_write_all(to, block, (size_t)nr);
+		if (err)
+			return err;
+		at += nr;
+	}
+}
+
+/* The recording as a file. A half of one is taken away again. */
+static int save(struct shelf *s, struct shelf_item *item)
+{
+	CLEANUP(cleanup_fd) int fd = -1;
+	char name[SHELF_ID_BYTES + 16];
+	int err;
+
+	file_name(item, name);
+	fd = openat(s->folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	err = copy_all(item->fd, fd);
+	if (err) {
+		(void)unlinkat(s->folder, name, 0);
+		return err;
+	}
+	(void)close(item->fd);
+	item->fd = take_fd(&fd);
+	item->on_disk = true;
+	return 0;
+}
+
+int shelf__put(struct shelf *s, const struct shelf_item *like)
+{
+	struct shelf_item *item = malloc(sizeof(*item));
+	int err = 0, saved = 0;
+
+	if (!item || like->bytes > s->bytes_max) {
+		(void)close(like->fd);
+		free(item);
+		return item ? -EFBIG : -ENOMEM;
+	}
+	*item = *like;
+	item->on_disk = false;
+	item->holders = 1;
+	if (s->folder >= 0) {
+		(void)pthread_mutex_lock(&s->lock);
+		make_room(s, item->bytes, true);
+		(void)pthread_mutex_unlock(&s->lock);
+		/* One thread puts; the disk may be slow, and nobody waits for it. */
+		saved = save(s, item);
+	}
+	(void)pthread_mutex_lock(&s->lock);
+	if (!item->on_disk)
+		make_room(s, item->bytes, false);
+	if (vec_push(&s->items, item))
+		err = -ENOMEM;
+	(void)pthread_mutex_unlock(&s->lock);
+	if (err && item->on_disk) {
+		char name[SHELF_ID_BYTES + 16];
+
+		file_name(item, name);
+		(void)unlinkat(s->folder, name, 0);
+	}
+	if (err)
+		drop_holder(item);
+	return err ? err : saved;
+}
+
+struct shelf_item *shelf__take(struct shelf *s, const char *id)
+{
+	struct shelf_item *found = NULL;
+
+	(void)pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->items.nr && !found; i++)
+		if (!strcmp(s->items.items[i]->id, id))
+			found = s->items.items[i];
+	if (found)
+		found->holders++;
+	(void)pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+void shelf__give_back(struct shelf *s, struct shelf_item *item)
+{
+	(void)pthread_mutex_lock(&s->lock);
+	drop_holder(item);
+	(void)pthread_mutex_unlock(&s->lock);
+}
+
+void shelf__json(struct shelf *s, struct buf *out)
+{
+	buf__str(out, "{\"recordings\":[");
+	(void)pthread_mutex_lock(&s->lock);
+	for (size_t i = s->items.nr; i-- > 0;) {
+		const struct shelf_item *item = s->items.items[i];
+
+		buf__printf(out,
+			    "%s{\"id\":\"%s\",\"bytes\":%llu,\"start_unix_ns\":%llu,"
+			    "\"on_disk\":%s",
+			    i + 1 < s->items.nr ? "," : "", item->id,
+			    (unsigned long long)item->bytes,
+			    (unsigned long long)item->start_realtime_ns,
+			    item->on_disk ? "true" : "false");
+		if (item->duration_ns)
+			buf__printf(out, ",\"duration_ns\":%llu,\"processes\":%u,\"events\":%llu",
+				    (unsigned long long)item->duration_ns, item->processes_nr,
+				    (unsigned long long)item->events_nr);
+		buf__char(out, '}');
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+	buf__str(out, "]}\n");
+}
+
+void shelf__sizes(struct shelf *s, uint64_t *ret_nr, uint64_t *ret_memory_bytes,
+		  uint64_t *ret_disk_bytes)
+{
+	(void)pthread_mutex_lock(&s->lock);
+	*ret_nr = s->items.nr;
+	*ret_memory_bytes = bytes_of_all(s, false);
+	*ret_disk_bytes = bytes_of_all(s, true);
+	(void)pthread_mutex_unlock(&s->lock);
+}
