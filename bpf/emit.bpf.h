@@ -76,4 +76,15 @@ static __always_inline void emit_head(struct gp_ev_head *head, __u8 kind, __u8 f
 	head->time_ns = now;
 }
 
+/* False: it is none of the capture's. */
+static __always_inline bool process_index(__u32 tgid, __u16 *ret_index)
+{
+	const __u32 *index = bpf_map_lookup_elem(&processes, &tgid);
+
+	if (!index)
+		return 0;
+	*ret_index = (__u16)*index;
+	return 1;
+}
+
 #endif /* GP_BPF_EMIT_BPF_H */

@@ -21,6 +21,11 @@
 /* A power of two. */
 #define GP_FOUND_IN_NR	256
 #define GP_QUICK_STACKS 65536
+/* Of the stack of a thread that waits so much is read at once: each time costs. */
+#define GP_WALK_WINDOW 16384
+/* How far a caller is searched for on the stack, and how large its frame may be. */
+#define GP_SEARCH_WORDS 256
+#define GP_SEARCH_FRAME 0x100000ULL
 
 /* One open op. */
 struct thread_frame {
@@ -115,10 +120,35 @@ struct python_thread {
 
 /* Of each thread, where native stacks are wanted: where its stack is put together. */
 struct native_thread {
-	__u32 anchor; /* see struct unwind_walk */
-	__u32 reserved;
+	__u32 anchor;		   /* see struct unwind_walk */
+	__u32 flags;		   /* of the last walk: enum gp_stack_flags */
 	struct gp_ev_native event; /* `frames` follow it, in the ring too */
 	__u64 frames[GP_STACK_FRAMES];
+	__u64 words[GP_SEARCH_WORDS]; /* of the thread's stack, where a caller is searched for */
+};
+
+/* Where a sample's stack is put together. */
+struct sample_walk {
+	__u64 tick_ns;		    /* the CPU's last tick, 0: none since it began */
+	struct thread_state thread; /* says whose the sample is */
+	struct python_thread python;
+	struct native_thread native;
+	/* Of a waiting thread's memory so many bytes from window_at on. */
+	__u64 window_at;
+	__u64 window_bytes;
+	__u8 window[GP_WALK_WINDOW];
+};
+
+/* Of each thread that is sampled. */
+struct sampled_thread {
+	__u64 owner; /* as in thread_state */
+	/* As in python_thread. */
+	__u64 tstate;
+	__u64 single;
+	__u64 switches;		  /* of the thread until its last wait */
+	__u32 looks;		  /* in that wait */
+	__u32 again;		  /* its stack was not whole */
+	struct gp_ev_sample wait; /* what is to be told of it; nr 0: nothing */
 };
 
 /* Per CPU. `opened` less `closed` is what is open. */
@@ -158,6 +188,15 @@ __u32 gp_found_names_nr __weak;
 __u8 gp_found_in[GP_FOUND_IN_NR] __weak;
 /* How full the ring must be for the reader to be woken. */
 const volatile __u64 gp_wakeup_bytes __weak = 65536;
+
+/* Sampling: CPUs, time between two ticks of each of them, and samples of one wait that are told
+ * together at most. */
+const volatile __u32 gp_cpus_nr __weak = 0;
+const volatile __u64 gp_tick_ns __weak = 0;
+const volatile __u32 gp_waits_told __weak = 100;
+/* What one look at the threads stands for; whether it is to tell of what has been seen so far. */
+__u64 gp_look_ns __weak;
+__u32 gp_look_tells __weak;
 
 /* max_entries is set before loading. */
 struct {
@@ -304,6 +343,22 @@ struct {
 	__type(key, __u32);
 	__type(value, struct native_thread);
 } no_native_thread __weak SEC(".maps");
+
+/* By CPU, and behind those that of the one who looks at waiting threads: max_entries is set before
+ * loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sample_walk);
+} sample_walks __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct sampled_thread);
+} sampled_threads __weak SEC(".maps");
 
 /* Where code lies in a process, by its index: see struct gp_unwind_range. */
 struct {

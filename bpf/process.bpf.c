@@ -8,16 +8,6 @@
 
 #include <bpf/bpf_core_read.h>
 
-static __always_inline bool process_index(__u32 tgid, __u16 *ret_index)
-{
-	const __u32 *index = bpf_map_lookup_elem(&processes, &tgid);
-
-	if (!index)
-		return 0;
-	*ret_index = (__u16)*index;
-	return 1;
-}
-
 #define SIGNAL_STOP 19
 
 /* Only once there is room for the event that tells of it: who reads it lets the process go on. The

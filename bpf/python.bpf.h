@@ -21,6 +21,7 @@
 #define GP_BPF_PYTHON_BPF_H
 
 #include "walk.bpf.h"
+#include "walk_memory.bpf.h"
 
 /* Interpreters and thread states looked at to find one, and frames, Python's and others. */
 #define PYTHON_SEARCH_MAX 4096
@@ -42,11 +43,6 @@ static __always_inline __u64 python_field(const __u64 *chunk, __u32 chunk_bytes,
 	return *(const __u64 *)((const char *)chunk + offset);
 }
 
-static __always_inline struct python_thread *python_memory(void)
-{
-	return thread_memory(&python_threads, &python_threads_by_tid, &no_python_thread);
-}
-
 /* ---- whose thread state ---- */
 
 struct python_search {
@@ -63,7 +59,7 @@ struct python_search {
 /* The innermost frame of the thread state whose pointer to it, or to the C frame, is `frame`. */
 static __always_inline bool python_innermost(const struct gp_python *py, __u64 *frame)
 {
-	return !py->has_cframe || walk_read(frame, 8, *frame + py->cframe_frame);
+	return !py->has_cframe || walked_read(frame, 8, *frame + py->cframe_frame);
 }
 
 static __noinline void python_search_found(struct python_search *s, __u64 tstate)
@@ -71,7 +67,7 @@ static __noinline void python_search_found(struct python_search *s, __u64 tstate
 	__u64 frame;
 
 	s->found_nr++;
-	if (!walk_read(&frame, 8, tstate + s->py->state_frame) ||
+	if (!walked_read(&frame, 8, tstate + s->py->state_frame) ||
 	    !python_innermost(s->py, &frame) || frame)
 		s->framed_nr++;
 	else if (s->framed_nr)
@@ -85,10 +81,11 @@ static long python_search_one(__u32 n, struct python_search *s)
 
 	if (!tstate) {
 		s->whole = !s->interp;
-		return s->whole || !walk_read(&s->tstate, 8, s->interp + s->py->interp_threads) ||
-		       !walk_read(&s->interp, 8, s->interp + s->py->interp_next);
+		return s->whole || !walked_read(&s->tstate, 8, s->interp + s->py->interp_threads) ||
+		       !walked_read(&s->interp, 8, s->interp + s->py->interp_next);
 	}
-	if (!walk_read(&id, 8, tstate + s->py->state_thread_id) || !walk_read(&next, 8, tstate + 8))
+	if (!walked_read(&id, 8, tstate + s->py->state_thread_id) ||
+	    !walked_read(&next, 8, tstate + 8))
 		return 1;
 	if (id == s->self)
 		python_search_found(s, tstate);
@@ -102,11 +99,11 @@ static __always_inline bool python_state_good(struct python_thread *p, const str
 {
 	__u64 prev, neighbour;
 
-	if (!tstate || !walk_read(p->state, sizeof(p->state), tstate) ||
+	if (!tstate || !walked_read(p->state, sizeof(p->state), tstate) ||
 	    python_field(p->state, sizeof(p->state), py->state_thread_id) != self)
 		return false;
 	prev = p->state[0];
-	if (!walk_read(&neighbour, 8, prev ? prev + 8 : p->state[2] + py->interp_threads))
+	if (!walked_read(&neighbour, 8, prev ? prev + 8 : p->state[2] + py->interp_threads))
 		return false;
 	return neighbour == tstate;
 }
@@ -118,7 +115,7 @@ static __always_inline bool python_one_interpreter(const struct python_thread *p
 {
 	__u64 first;
 
-	return p->state[2] == p->single && walk_read(&first, 8, py->interpreters) &&
+	return p->state[2] == p->single && walked_read(&first, 8, py->interpreters) &&
 	       first == p->single;
 }
 
@@ -131,9 +128,9 @@ static __noinline int python_find_anew(struct python_thread *p, const struct gp_
 
 	p->tstate = 0;
 	p->single = 0;
-	if (!walk_read(&s.interp, 8, py->interpreters))
+	if (!walked_read(&s.interp, 8, py->interpreters))
 		return -1;
-	if (s.interp && walk_read(&next, 8, s.interp + py->interp_next) && !next)
+	if (s.interp && walked_read(&next, 8, s.interp + py->interp_next) && !next)
 		p->single = s.interp;
 	(void)bpf_loop(PYTHON_SEARCH_MAX, python_search_one, &s, 0);
 	if (!s.whole)
@@ -151,7 +148,7 @@ static __noinline int python_find_anew(struct python_thread *p, const struct gp_
 /* 1: the thread state is in p->state; 0: the thread has none; -1: not known. */
 static __always_inline int python_find(struct python_thread *p, const struct gp_python *py)
 {
-	__u64 self = bpf_get_current_task_btf()->thread.fsbase;
+	__u64 self = walked_thread_pointer();
 
 	if (python_state_good(p, py, p->tstate, self) && python_one_interpreter(p, py))
 		return 1;
@@ -190,7 +187,7 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 	    p->other - at <= GP_PYTHON_PAGE_BYTES) {
 		p->window_last = 0;
 		p->window = at - before;
-		if (!walk_read(p->read, before + bytes, p->window))
+		if (!walked_read(p->read, before + bytes, p->window))
 			return -1;
 		p->window_last = before + 1;
 		if (!p->has_first)
@@ -205,7 +202,7 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 		behind = bytes;
 	p->other_last = 0;
 	p->other = at;
-	if (!walk_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
+	if (!walked_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
 		return -1;
 	p->other_last = behind - bytes + 1;
 	if (!p->has_first)
@@ -293,7 +290,7 @@ static long python_call_one(__u32 n, struct python_walk *w)
 	__u32 bytes = py->frame_bytes, i = p->own_nr;
 
 	if (!p->call_frame || p->call_nr > GP_STACK_FRAMES || bytes > GP_PYTHON_FRAME_BYTES ||
-	    !walk_read(p->call, bytes, p->call_frame + py->frame_at))
+	    !walked_read(p->call, bytes, p->call_frame + py->frame_at))
 		return 1;
 	if (py->frame_owner != PYTHON_NO_FIELD &&
 	    python_byte(p->call, py->frame_owner) >= PYTHON_OWNER_INTERPRETER) {
@@ -338,14 +335,14 @@ static __noinline __u64 python_check_made(struct python_thread *p, __u64 hash, _
 		nr = sizeof(m->name);
 	__builtin_memset(m->name, 0, sizeof(m->name));
 	__builtin_memset(m->lines, 0, sizeof(m->lines));
-	(void)bpf_probe_read_user(m->name, nr, (const void *)(name + 48));
+	(void)walked_read(m->name, nr, name + 48);
 	hash = gp_python_mix_words(hash, m->name, sizeof(m->name) / 8);
-	if (!walk_read(&m->lines_bytes, 8, lines + 16))
+	if (!walked_read(&m->lines_bytes, 8, lines + 16))
 		return hash;
 	nr = m->lines_bytes;
 	if (nr > sizeof(m->lines))
 		nr = sizeof(m->lines);
-	(void)bpf_probe_read_user(m->lines, nr, (const void *)(lines + 32));
+	(void)walked_read(m->lines, nr, lines + 32);
 	return gp_python_mix_words(hash, m->lines, sizeof(m->lines) / 8);
 }
 
@@ -358,7 +355,7 @@ static __always_inline __u32 python_check(struct python_thread *p, const struct 
 		return (__u32)(hash >> 32);
 	name = python_field(p->check, sizeof(p->check), py->code_filename - py->code_check);
 	/* Length, hash, state, another pointer, the first characters. */
-	if (walk_read(&p->made, 40, name + 16) && p->made.name_bytes &&
+	if (walked_read(&p->made, 40, name + 16) && p->made.name_bytes &&
 	    (__u8)p->made.name[0] == '<')
 		hash = python_check_made(p, hash, name, p->check[GP_PYTHON_CHECK_BYTES / 8 - 1]);
 	return (__u32)(hash >> 32);
@@ -372,7 +369,7 @@ static long python_check_one(__u32 i, struct python_walk *w)
 	if (i >= GP_STACK_FRAMES || i >= p->nr)
 		return 1;
 	frame = &p->frames[i];
-	if (!walk_read(p->check, sizeof(p->check), frame->code + w->py->code_check)) {
+	if (!walked_read(p->check, sizeof(p->check), frame->code + w->py->code_check)) {
 		p->flags |= GP_STACK_INCOMPLETE;
 		p->nr = i;
 		return 1;
@@ -454,9 +451,9 @@ static __always_inline __u32 python_waiting_id(const struct python_thread *p,
 		return 0;
 	top = &p->tops[i];
 	if (!top->frame || top->op != t->frames[i].op ||
-	    !walk_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
-	    frame != top->frame || !walk_read(&instr, 8, frame + py->frame_at + py->frame_instr) ||
-	    instr != top->instr)
+	    !walked_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
+	    frame != top->frame ||
+	    !walked_read(&instr, 8, frame + py->frame_at + py->frame_instr) || instr != top->instr)
 		return 0;
 	return top->id;
 }
@@ -530,11 +527,11 @@ static __always_inline bool python_told(const struct thread_state *t, __u64 sp, 
 		return false;
 	py = bpf_map_lookup_elem(&pythons, &process);
 	table += gp_stack_top_place(self) * sizeof(top);
-	if (!py || !walk_read(&top, offsetof(struct gp_stack_top, pad), table) ||
+	if (!py || !walked_read(&top, offsetof(struct gp_stack_top, pad), table) ||
 	    top.self != self || !top.state || top.record <= sp)
 		return false;
-	if (!walk_read(&first, 8, py->interpreters) || first != top.interp ||
-	    !walk_read(&frame, 8, top.state + py->state_frame) || !python_innermost(py, &frame) ||
+	if (!walked_read(&first, 8, py->interpreters) || first != top.interp ||
+	    !walked_read(&frame, 8, top.state + py->state_frame) || !python_innermost(py, &frame) ||
 	    frame != top.frame)
 		return false;
 	*ret_id = top.stack_id ? top.stack_id | GP_STACK_TOLD : 0;

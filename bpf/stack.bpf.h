@@ -11,6 +11,11 @@
 #include "python.bpf.h"
 #include "unwind.bpf.h"
 
+/* Where a thread is in its code. */
+struct stack_at {
+	__u64 ip, sp, bp;
+};
+
 /* Tells of a stack that has the id for the first time. */
 static __always_inline bool native_emit(const struct unwind_walk *w, const struct thread_state *t,
 					__u32 id, __u32 python_id, __u32 maps_changes, __u64 now)
@@ -41,20 +46,20 @@ static __always_inline __u32 native_id(const struct unwind_walk *w, const struct
 		      : id;
 }
 
-static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_state *t,
+static __noinline __u32 native_stack(const struct stack_at *at, const struct thread_state *t,
 				     __u32 python_id, __u64 now)
 {
 	struct unwind_walk w = {
-		.ip = ctx->ip,
-		.sp = ctx->sp,
-		.bp = ctx->bp,
+		.ip = at->ip,
+		.sp = at->sp,
+		.bp = at->bp,
 		.hash = GP_STACK_WANT_NATIVE,
 		.process = (__u16)t->owner,
 	};
 	__u32 maps_known = unwind_maps_known(w.process);
 	struct python_thread *python;
 
-	w.memory = thread_memory(&native_threads, &native_threads_by_tid, &no_native_thread);
+	w.memory = native_memory();
 	if (!w.memory) {
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;
@@ -73,13 +78,13 @@ static __noinline __u32 native_stack(struct pt_regs *ctx, const struct thread_st
 		w.flags |= GP_STACK_INCOMPLETE;
 		count_loss(GP_LOSS_UNWIND_TABLE);
 	}
+	w.memory->flags = w.flags;
 	return native_id(&w, t, python_id, maps_known, now);
 }
 
-/* Id of the current thread's stack, walked; 0 if it has none, or (counted) none can be had. For
- * what opens an op. */
-static __always_inline __u32 stack_id_walked(struct pt_regs *ctx, const struct thread_state *t,
-					     __u64 now)
+/* Id of the walked thread's stack; 0 if it has none, or (counted) none can be had. */
+static __always_inline __u32 stack_id_at(const struct stack_at *at, const struct thread_state *t,
+					 __u64 now)
 {
 	__u32 python_id = 0;
 
@@ -87,7 +92,16 @@ static __always_inline __u32 stack_id_walked(struct pt_regs *ctx, const struct t
 		python_id = python_stack(t, now);
 	if (!(gp_stacks & GP_STACK_WANT_NATIVE))
 		return python_id;
-	return native_stack(ctx, t, python_id, now);
+	return native_stack(at, t, python_id, now);
+}
+
+/* The same of the current thread at a probe: for what opens an op. */
+static __always_inline __u32 stack_id_walked(struct pt_regs *ctx, const struct thread_state *t,
+					     __u64 now)
+{
+	struct stack_at at = {ctx->ip, ctx->sp, ctx->bp};
+
+	return stack_id_at(&at, t, now);
 }
 
 /* The same for all else, whose stack may be that of an op which the collector has told of. */

@@ -29,6 +29,7 @@ struct unwind_walk {
 	__u32 flags;
 	bool called; /* ip is a return address: the call is right below it */
 	bool bp_lost;
+	bool searched; /* a caller has been searched for: once is enough */
 };
 
 static __always_inline long unwind_end(struct unwind_walk *w, enum gp_loss why)
@@ -81,8 +82,7 @@ static __always_inline __u32 unwind_maps_known(__u32 process)
 }
 
 /* Tells once that the table of a range is missing. */
-static __noinline void unwind_ask(const struct unwind_walk *w, struct gp_unwind_range *range,
-				  __u64 address)
+static __noinline void unwind_ask(__u32 process, struct gp_unwind_range *range, __u64 address)
 {
 	struct gp_ev_unwind *event;
 
@@ -95,31 +95,29 @@ static __noinline void unwind_ask(const struct unwind_walk *w, struct gp_unwind_
 	}
 	event->head.kind = GP_EV_UNWIND;
 	event->head.flags = 0;
-	event->head.process = (__u16)w->process;
-	event->head.tid = (__u32)bpf_get_current_pid_tgid();
+	event->head.process = (__u16)process;
+	event->head.tid = walked_tid();
 	event->head.time_ns = bpf_ktime_get_ns();
 	event->address = address;
 	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Makes w->range the one of the address. False: there is none, or it has no table (counted). */
-static __always_inline bool unwind_enter(struct unwind_walk *w, __u64 address)
+/* Makes w->range the one of the address. 1; 0: there is none; -1: it has no table (counted). */
+static __always_inline int unwind_enter(struct unwind_walk *w, __u64 address)
 {
 	struct gp_unwind_range *range;
 
 	if (address - w->range.start < w->range.end - w->range.start)
-		return true;
+		return 1;
 	range = unwind_find_range(w->process, address);
-	if (!range) {
-		(void)unwind_end(w, GP_LOSS_UNWIND_RULE);
-		return false;
-	}
+	if (!range)
+		return 0;
 	w->range = *range;
 	if (range->table)
-		return true;
-	unwind_ask(w, range, address);
+		return 1;
+	unwind_ask(w->process, range, address);
 	(void)unwind_end(w, GP_LOSS_UNWIND_TABLE);
-	return false;
+	return -1;
 }
 
 /* ---- the rule ---- */
@@ -175,7 +173,7 @@ static __always_inline bool unwind_cfa(struct unwind_walk *w, __u64 rule, __u64 
 		return false;
 	}
 	*ret_cfa = cfa;
-	if ((kind == GP_UNWIND_BP_AT && !walk_read(ret_cfa, 8, cfa)) ||
+	if ((kind == GP_UNWIND_BP_AT && !walked_read(ret_cfa, 8, cfa)) ||
 	    (kind != GP_UNWIND_SIGNAL && *ret_cfa <= w->sp)) {
 		(void)unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 		return false;
@@ -205,7 +203,7 @@ static __always_inline bool unwind_bp(struct unwind_walk *w, __u64 rule, __u64 c
 		return true;
 	}
 	w->bp_lost = false;
-	return walk_read(&w->bp, 8, at);
+	return walked_read(&w->bp, 8, at);
 }
 
 /* Marks the frame number `i`, from w->sp to cfa, if an anchor lies in it. */
@@ -233,14 +231,14 @@ static __always_inline long unwind_up(struct unwind_walk *w, __u64 rule)
 		unwind_mark(w, w->nr - 1, cfa);
 	if (is_signal) {
 		/* The interrupted thread's rsp and rip lie side by side. */
-		if (!walk_read(words, sizeof(words), cfa))
+		if (!walked_read(words, sizeof(words), cfa))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 		sp = words[0];
 		if (!unwind_bp(w, rule, sp))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 	} else {
 		/* Most often rbp and the return address do, too. */
-		if (!walk_read(words, sizeof(words), cfa - 16))
+		if (!walked_read(words, sizeof(words), cfa - 16))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 		sp = cfa;
 		if (GP_UNWIND_RULE_BP_KIND(rule) == GP_UNWIND_BP_CFA &&
@@ -257,11 +255,132 @@ static __always_inline long unwind_up(struct unwind_walk *w, __u64 rule)
 	return w->ip ? 0 : unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 }
 
+/* ---- code without unwind information ---- */
+
+#ifdef WALK_SAMPLES
+
+/*
+ * Kernels that a library makes at run time, or that were written in assembly, tell nothing of their
+ * frames. For samples, which begin in them more often than not, the caller is searched for: the
+ * first word on the stack that is where a call returns to, in code with a rule by which there is a
+ * caller in turn. That is no proof: such stacks are marked.
+ */
+struct unwind_search {
+	struct unwind_walk *w;
+	__u64 base;  /* address of the first word */
+	__u64 bp;    /* 0: none that can be */
+	__u32 found; /* its number, plus one */
+};
+
+/* Whether the bytes in front of the address are a call. */
+static __always_inline bool unwind_after_call(__u64 address)
+{
+	__u8 b[8];
+
+	if (!walked_read(b, sizeof(b), address - 8))
+		return false;
+	return b[3] == 0xe8 || (b[6] == 0xff && (b[7] & 0x38) == 0x10) ||
+	       (b[5] == 0xff && (b[6] & 0x38) == 0x10) || (b[4] == 0xff && (b[5] & 0x38) == 0x10) ||
+	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
+}
+
+/* The caller's frame pointer is most often saved next to the return address. */
+static __always_inline void unwind_search_bp(struct unwind_search *s, __u64 at, __u32 n)
+{
+	const __u64 *words = s->w->memory->words;
+
+	s->bp = s->w->bp;
+	if (n >= 1 && n < GP_SEARCH_WORDS && words[n - 1] - at < GP_SEARCH_FRAME)
+		s->bp = words[n - 1];
+	else if (n >= 2 && n < GP_SEARCH_WORDS && words[n - 2] - at < GP_SEARCH_FRAME)
+		s->bp = words[n - 2];
+	if (s->bp - at >= GP_SEARCH_FRAME)
+		s->bp = 0;
+}
+
+#ifdef WALK_OTHERS
+#define unwind_search_fits unwind_search_fits_others
+#endif
+
+/* Whether the frame that is returned to has a caller in turn. Not static: so it is verified once,
+ * whatever values it is called with. */
+__noinline int unwind_search_fits(__u32 process, __u64 at, __u64 address, __u64 bp)
+{
+	struct gp_unwind_range *range = unwind_find_range(process, address - 1);
+	__u64 rule, cfa, caller;
+
+	if (!range || !unwind_after_call(address))
+		return false;
+	if (!range->table) {
+		unwind_ask(process, range, address - 1);
+		return false;
+	}
+	rule = unwind_rule(range, address - 1 - range->bias);
+	switch (GP_UNWIND_RULE_CFA_KIND(rule)) {
+	case GP_UNWIND_SP:
+		cfa = at + 8 + (__u64)GP_UNWIND_RULE_CFA(rule);
+		break;
+	case GP_UNWIND_BP:
+		if (!bp)
+			return false;
+		cfa = bp + (__u64)GP_UNWIND_RULE_CFA(rule);
+		break;
+	default:
+		return false;
+	}
+	return walked_read(&caller, 8, cfa - 8) && unwind_find_range(process, caller - 1);
+}
+
+static long unwind_search_one(__u32 n, struct unwind_search *s)
+{
+	__u64 at = s->base + 8UL * n;
+
+	if (n >= GP_SEARCH_WORDS)
+		return 1;
+	unwind_search_bp(s, at, n);
+	if (!unwind_search_fits(s->w->process, at, s->w->memory->words[n], s->bp))
+		return 0;
+	s->found = n + 1;
+	return 1;
+}
+
+/* From a frame whose code tells nothing to its caller. */
+static __noinline long unwind_search(struct unwind_walk *w)
+{
+	struct unwind_search s = {.w = w, .base = w->sp};
+	__u32 n;
+
+	if (w->searched || !walked_read(w->memory->words, sizeof(w->memory->words), w->sp))
+		return unwind_end(w, GP_LOSS_UNWIND_RULE);
+	w->searched = true;
+	(void)bpf_loop(GP_SEARCH_WORDS, unwind_search_one, &s, 0);
+	n = s.found - 1;
+	if (n >= GP_SEARCH_WORDS)
+		return unwind_end(w, GP_LOSS_UNWIND_RULE);
+	w->flags |= GP_STACK_SEARCHED;
+	w->ip = w->memory->words[n];
+	w->sp = s.base + 8UL * n + 8;
+	w->bp = s.bp;
+	w->bp_lost = !s.bp;
+	w->called = true;
+	return 0;
+}
+
+#else
+
+static __always_inline long unwind_search(struct unwind_walk *w)
+{
+	return unwind_end(w, GP_LOSS_UNWIND_RULE);
+}
+
+#endif
+
 static long unwind_one(__u32 n, struct unwind_walk *w)
 {
-	__u64 address = w->ip - w->called, rule;
+	__u64 address = w->ip - w->called, rule = GP_UNWIND_NONE;
 	struct native_thread *memory = w->memory;
 	__u32 i = w->nr;
+	int entered;
 
 	if (i >= GP_STACK_FRAMES) {
 		w->flags |= GP_STACK_TRUNCATED;
@@ -270,9 +389,11 @@ static long unwind_one(__u32 n, struct unwind_walk *w)
 	memory->frames[i] = address;
 	w->hash = gp_python_mix(w->hash, address);
 	w->nr = i + 1;
-	if (!unwind_enter(w, address))
+	entered = unwind_enter(w, address);
+	if (entered < 0)
 		return 1;
-	rule = unwind_rule(&w->range, address - w->range.bias);
+	if (entered)
+		rule = unwind_rule(&w->range, address - w->range.bias);
 	/* Nobody has called the code that a signal's handler returns to. */
 	if (GP_UNWIND_RULE_CFA_KIND(rule) == GP_UNWIND_SIGNAL)
 		memory->frames[i] = w->ip;
@@ -280,7 +401,7 @@ static long unwind_one(__u32 n, struct unwind_walk *w)
 	case GP_UNWIND_END:
 		return 1;
 	case GP_UNWIND_NONE:
-		return unwind_end(w, GP_LOSS_UNWIND_RULE);
+		return unwind_search(w);
 	case GP_UNWIND_HARD:
 		return unwind_end(w, GP_LOSS_UNWIND_HARD);
 	default:

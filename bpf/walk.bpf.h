@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the walks of stacks share: reading the target's memory, and the numbering of stacks.
+ * What the walks of stacks share: the numbering of stacks.
  */
 #ifndef GP_BPF_WALK_BPF_H
 #define GP_BPF_WALK_BPF_H
 
 #include "emit.bpf.h"
-
-static __always_inline bool walk_read(void *to, __u32 bytes, __u64 address)
-{
-	return !bpf_probe_read_user(to, bytes, (const void *)address);
-}
+#include "walked.bpf.h"
 
 /* The key of a stack in `stacks`, by the hash of its frames. */
 static __always_inline __u64 walk_key(__u64 hash, __u32 nr, __u32 flags,

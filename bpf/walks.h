@@ -19,6 +19,9 @@ enum gp_stack_want { GP_STACK_WANT_PYTHON = 1, GP_STACK_WANT_NATIVE = 2 };
 enum gp_stack_flags {
 	GP_STACK_TRUNCATED = 1,	 /* deeper than GP_STACK_FRAMES: the outermost frames are missing */
 	GP_STACK_INCOMPLETE = 2, /* the walk did not come to its end, or a frame has no name */
+	/* Whole, but the caller of code without unwind information was searched for on the stack.
+	 */
+	GP_STACK_SEARCHED = 4,
 };
 
 /* Added to a stack_id by the kernel's programs: it is the process's collector's. */

@@ -46,6 +46,7 @@ enum gp_event_kind {
 	GP_EV_SCHEMAS = 22, /* gp_ev_schemas: what the operators of a process may write */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
 	GP_EV_COLLECTIVE = 28, /* gp_ev_collective: one call of NCCL, by uprobe */
+	GP_EV_SAMPLE = 30,     /* gp_ev_sample: what a thread was found doing */
 	GP_EV_TRIGGER = 34,    /* gp_ev_trigger: why a flight recorder wrote what it held */
 	GP_EV_THREAD_STACK = 35, /* gp_ev_thread_stack: where a thread was then */
 	GP_EV_MODULE_CALL = 40,	 /* gp_ev_module_call: one call of an nn.Module */
@@ -502,6 +503,31 @@ struct gp_ev_clock {
 	__u64 width_ns;		/* of the bracket */
 };
 
+enum gp_sample_flags {
+	GP_SAMPLE_RUNNING = 1,	       /* on a CPU; else it waited */
+	GP_SAMPLE_KERNEL = 2,	       /* and there in the kernel */
+	GP_SAMPLE_RUNNABLE = 4,	       /* it waited for a CPU alone */
+	GP_SAMPLE_UNINTERRUPTIBLE = 8, /* it waited for a disk, a page, a driver */
+	GP_SAMPLE_STOPPED = 16,	       /* by a signal or a debugger */
+	GP_SAMPLE_MOVED = 32,	       /* it went on while its stack was read: it has none */
+};
+
+#define GP_SAMPLE_NO_SYSCALL 0xffffffffU
+
+/*
+ * A thread was found doing something, once, or, in one wait, several times. Samples stand for
+ * weight_ns of the thread's time: an estimate.
+ */
+struct gp_ev_sample {
+	struct gp_ev_head head; /* time_ns: of the last one */
+	__u64 start_ns;		/* of the first one */
+	__u64 weight_ns;
+	__u32 nr;
+	__u32 stack_id; /* 0: none */
+	__u32 syscall;	/* the number of the system call that it was in; see `machine` */
+	__u32 reserved;
+};
+
 /* One Python frame. `check` is a checksum of the code object as it was then: memory that has been
  * given to another code object since shows another one. */
 struct gp_stack_frame {
@@ -579,7 +605,9 @@ enum gp_loss {
 	GP_LOSS_UNWIND_MEMORY = 25, /* native stacks cut where the thread's stack made no sense */
 	GP_LOSS_UNWRITTEN = 26,	    /* events that no recording could be written of */
 	GP_LOSS_MODULES = 27,	    /* ops of which it is not known which modules called them */
-	GP_LOSS_NR = 28,
+	GP_LOSS_SAMPLE_MISSED = 28, /* samples that were due and not taken: late timers */
+	GP_LOSS_SAMPLE_MOVED = 29,  /* waits whose thread went on while its stack was read */
+	GP_LOSS_NR = 30,
 };
 
 /* Ops open on one thread at a time. */

@@ -28,6 +28,7 @@ harness.LIMIT = 1800
 VARIANTS = {
     "gpuprof": (),
     "gpuprof --no-inject": ("--no-inject",),
+    "gpuprof --mode sample": ("--mode", "sample"),
     "gpuprof, all": ("--stack", "python", "--shapes", "--memory"),
 }
 # Of torch.profiler, the workload's command; "all": with_stack, record_shapes and profile_memory.

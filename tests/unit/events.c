@@ -160,7 +160,46 @@ void events__frame(struct events *e, uint32_t id, const char *file, const char *
 
 void events__stack(struct events *e, uint32_t id, const uint32_t *frames, size_t nr)
 {
-	assert_int_equal(recording_writer__stack(e->writer, id, 0, frames, nr), 0);
+	events__stack_flags(e, id, 0, frames, nr);
+}
+
+void events__stack_flags(struct events *e, uint32_t id, uint32_t flags, const uint32_t *frames,
+			 size_t nr)
+{
+	assert_int_equal(recording_writer__stack(e->writer, id, flags, frames, nr), 0);
+}
+
+void events__native_frame(struct events *e, uint32_t id, const char *module, const char *function,
+			  const char *op, uint32_t scope)
+{
+	const struct recording_frame f = {.file = "",
+					  .function = function,
+					  .module = module,
+					  .build_id = "",
+					  .address = 0x1000 + id,
+					  .kind = RECORDING_FRAME_NATIVE};
+
+	assert_int_equal(recording_writer__frame(e->writer, id, &f), 0);
+	if (op)
+		assert_int_equal(
+			recording_writer__frame_op(e->writer, id, name_id(e, op, NULL), scope), 0);
+}
+
+void events__sample(struct events *e, struct event_sample s)
+{
+	struct gp_ev_sample ev = {
+		.head = {.kind = GP_EV_SAMPLE,
+			 .flags = s.flags,
+			 .tid = s.tid ? s.tid : 100,
+			 .time_ns = s.end_ns ? s.end_ns : s.start_ns},
+		.start_ns = s.start_ns,
+		.weight_ns = s.weight_ns,
+		.nr = s.nr ? s.nr : 1,
+		.stack_id = s.stack_id,
+		.syscall = s.syscall,
+	};
+
+	events__raw(e, &ev, sizeof(ev));
 }
 
 void events__memory(struct events *e, struct event_memory m)

@@ -47,6 +47,23 @@ void events__module_call(struct events *e, const char *type, const struct gp_ev_
 void events__frame(struct events *e, uint32_t id, const char *file, const char *function,
 		   uint32_t line);
 void events__stack(struct events *e, uint32_t id, const uint32_t *frames, size_t nr);
+void events__stack_flags(struct events *e, uint32_t id, uint32_t flags, const uint32_t *frames,
+			 size_t nr);
+
+/* A native frame of a function; `op`: which operator, or node, it is one of, NULL: none. */
+void events__native_frame(struct events *e, uint32_t id, const char *module, const char *function,
+			  const char *op, uint32_t scope);
+
+struct event_sample {
+	uint64_t start_ns, end_ns; /* end_ns 0: as start_ns */
+	uint64_t weight_ns;
+	uint32_t nr; /* 0: 1 */
+	uint32_t tid;
+	uint32_t stack_id;
+	uint32_t syscall;
+	uint8_t flags;
+};
+void events__sample(struct events *e, struct event_sample s);
 
 struct event_memory {
 	uint64_t time_ns, instance, address;

@@ -109,11 +109,13 @@ static struct one one(uint32_t id, uint32_t frames_nr)
 		.event = {.head = {.kind = GP_EV_STACK}, .stack_id = id, .frames_nr = frames_nr}};
 }
 
+static struct names names;
+
 /* One recording that is being written, for the stacks of `s`. */
 static void begin(struct stacks *s, struct segments *open, const char *path)
 {
 	*open = (struct segments){0};
-	assert_int_equal(stacks__init(s, open), 0);
+	assert_int_equal(stacks__init(s, open, &names), 0);
 	assert_int_equal(segment__new(path, NULL, &open->now), 0);
 }
 
@@ -198,12 +200,15 @@ static void test_recordings(void **state)
 	const struct recording_frame frame = {.file = "a.py", .function = "f", .line = 7};
 	struct frame_list list = {.nr = 1};
 	struct segments open;
+	uint32_t op, scope;
 	struct recording *r;
 	struct stacks s;
 	size_t nr;
 
 	begin(&s, &open, path);
 	assert_int_equal(stacks__add_frame(&s, &frame), 1);
+	assert_int_equal(names__number(&names, "aten::mm", ""), 1);
+	stacks__set_op(&s, 1, 1, GP_SCOPE_BACKWARD);
 	assert_int_equal(stacks__number(&s, 0, 1), 1);
 	assert_int_equal(stacks__number(&s, 0, 2), 2);
 	list.numbers[0] = 1;
@@ -220,7 +225,11 @@ static void test_recordings(void **state)
 	assert_int_equal(stacks__tell(&s, open.now, 2), 0);
 	r = end(&open, path);
 	stacks__done(&s);
+	names__done(&names);
 	assert_string_equal(recording__frame(r, 1).function, "f");
+	assert_true(recording__frame_op(r, 1, &op, &scope));
+	assert_string_equal(recording__name(r, op, NULL), "aten::mm");
+	assert_int_equal(scope, GP_SCOPE_BACKWARD);
 	assert_null(recording__stack(r, 1, &nr, NULL));
 	assert_non_null(recording__stack(r, 2, &nr, NULL));
 	recording__free(r);

@@ -39,6 +39,47 @@ static void test_symbols(void **state)
 		assert_int_equal(op_symbol_parse(bad[i], &joined, &bytes), -EINVAL);
 }
 
+static void expect_op_frame(const char *symbol, const char *name)
+{
+	const char *got;
+	size_t bytes;
+
+	assert_int_equal(op_frame_parse(symbol, &got, &bytes), name ? 0 : -EINVAL);
+	if (!name)
+		return;
+	assert_int_equal(bytes, strlen(name));
+	assert_memory_equal(got, name, bytes);
+}
+
+static void expect_node_frame(const char *symbol, const char *name)
+{
+	char got[NODE_NAME_BYTES];
+
+	assert_int_equal(node_frame_parse(symbol, got, sizeof(got)), name ? 0 : -EINVAL);
+	if (name)
+		assert_string_equal(got, name);
+}
+
+static void test_frames(void **state)
+{
+	char small[8];
+
+	expect_op_frame("_ZN2at4_ops10add_Tensor4callERKNS_6TensorE", "add_Tensor");
+	expect_op_frame("_ZN2at4_ops2mm10redispatchEN3c1014DispatchKeySetE.cold", "mm");
+	expect_op_frame("_ZN2at4_ops2mm6schemaE", NULL);
+	expect_op_frame("_ZN2at4_ops99mm4callE", NULL);
+	expect_op_frame("_ZN2at4_ops", NULL);
+	expect_node_frame("_ZN5torch8autograd9generated11MmBackward05applyEOSt6vector",
+			  "MmBackward0");
+	expect_node_frame("_ZN5torch8autograd14AccumulateGrad5applyEOSt6vector",
+			  "torch::autograd::AccumulateGrad");
+	expect_node_frame("_ZN5torch8autograd6Engine5applied", NULL);
+	expect_node_frame("", NULL);
+	assert_int_equal(node_frame_parse("_ZN5torch8autograd9generated11MmBackward05applyE", small,
+					  sizeof(small)),
+			 -EINVAL);
+}
+
 static void expect_node(const char *symbol, const char *name)
 {
 	char got[NODE_NAME_BYTES];
@@ -194,9 +235,10 @@ static void test_globs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols), cmocka_unit_test(test_nodes),
-		cmocka_unit_test(test_schemas), cmocka_unit_test(test_whole_wins),
-		cmocka_unit_test(test_hostile), cmocka_unit_test(test_globs),
+		cmocka_unit_test(test_frames),	   cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_nodes),	   cmocka_unit_test(test_schemas),
+		cmocka_unit_test(test_whole_wins), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_globs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

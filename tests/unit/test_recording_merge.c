@@ -106,6 +106,7 @@ static struct recording *make(const struct part *p)
 	assert_int_equal(recording_writer__name(w, 1, "aten::linear", ""), 0);
 	assert_int_equal(recording_writer__name(w, 2, p->name, "out"), 0);
 	assert_int_equal(recording_writer__frame(w, 4, &frame), 0);
+	assert_int_equal(recording_writer__frame_op(w, 4, 2, GP_SCOPE_BACKWARD), 0);
 	assert_int_equal(recording_writer__stack(w, 9, 2, frames, 2), 0);
 	put_events(w, p->start_ns);
 	assert_int_equal(recording_writer__loss(w, "ring_full", 3), 0);
@@ -213,7 +214,7 @@ static void test_two_processes_of_one_machine(void **state)
 	uint64_t start, end, realtime;
 	const uint32_t *frames;
 	struct recording *r;
-	uint32_t flags;
+	uint32_t flags, name, scope;
 	struct seen s;
 	size_t nr;
 
@@ -247,6 +248,9 @@ static void test_two_processes_of_one_machine(void **state)
 		assert_int_equal(nr, 2);
 		assert_int_equal(flags, 2);
 		assert_int_equal(recording__frame(r, frames[0]).line, 7);
+		assert_true(recording__frame_op(r, frames[0], &name, &scope));
+		assert_int_equal(scope, GP_SCOPE_BACKWARD);
+		assert_int_equal(name, inner->name_id);
 		assert_int_equal(frames[1], 0);
 	}
 	assert_int_not_equal(s.ops[1].op.instance, s.ops[3].op.instance);

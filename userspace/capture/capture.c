@@ -56,30 +56,51 @@ static int make_id(struct capture *c)
 	return 0;
 }
 
+/* Sampling needs no probe on what the target does. */
+static struct capture_options options_in_force(const struct capture_options *options)
+{
+	struct capture_options o = *options;
+
+	if (o.mode != CAPTURE_SAMPLE)
+		return o;
+	o.stacks = GP_STACK_WANT_PYTHON | GP_STACK_WANT_NATIVE;
+	o.ops = o.memory = o.shapes = o.flops = o.modules = false;
+	o.ops_glob = NULL;
+	return o;
+}
+
+static struct probe_options probe_options(const struct capture_options *o)
+{
+	return (struct probe_options){
+		.ring_bytes = o->ring_bytes,
+		.ops = o->ops,
+		.memory = o->memory,
+		.gpu = o->gpu && o->mode == CAPTURE_TRACE,
+		.stacks = o->stacks,
+		.sample_hz = o->mode == CAPTURE_SAMPLE ? o->sample_hz : 0,
+		.ops_glob = o->ops_glob,
+		.cache_dir = o->cache_dir,
+		.stop_at_load = o->follow_exec,
+		/* Of all else the collector can tell, if it gets in. */
+		.may_be_bare = o->inject && !o->follow_exec && !o->memory && !o->ops_glob &&
+			       !(o->stacks & GP_STACK_WANT_NATIVE),
+	};
+}
+
 int capture__new(const struct capture_options *options, struct reason *why,
 		 struct capture **ret_capture)
 {
-	struct probe_options probe = {
-		.ring_bytes = options->ring_bytes,
-		.ops = options->ops,
-		.memory = options->memory,
-		.gpu = options->gpu,
-		.stacks = options->stacks,
-		.ops_glob = options->ops_glob,
-		.cache_dir = options->cache_dir,
-		.stop_at_load = options->follow_exec,
-		/* Of all else the collector can tell, if it gets in. */
-		.may_be_bare = options->inject && !options->follow_exec && !options->memory &&
-			       !options->ops_glob && !(options->stacks & GP_STACK_WANT_NATIVE),
-	};
 	struct capture *c = calloc(1, sizeof(*c));
+	struct probe_options probe;
 	int err;
 
 	if (!c)
 		return reason_set(why, -ENOMEM, "out of memory");
-	c->options = *options;
+	c->options = options_in_force(options);
 	cost_new(c);
-	err = make_id(c) ?: stacks__init(&c->stacks, &c->segments);
+	probe = probe_options(&c->options);
+	c->native_stacks.ops.names = capture_samples(c) ? &c->names : NULL;
+	err = make_id(c) ?: stacks__init(&c->stacks, &c->segments, &c->names);
 	err = err ? reason_set(why, err, "cannot begin a capture: %s", strerror(-err))
 		  : probe_session__new(&probe, why, &c->probes);
 	if (!err && probe_session__bare(c->probes))

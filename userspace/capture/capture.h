@@ -28,11 +28,18 @@ struct capture_triggers {
 	bool oom;	  /* a request for memory was refused; needs `memory` */
 };
 
+/* Every operator and call, or what threads are found doing. */
+enum capture_mode { CAPTURE_TRACE = 0, CAPTURE_SAMPLE = 1 };
+
 struct capture_options {
 	const char *output_path;
 	const char *ops_glob;  /* NULL: all; see struct probe_options */
 	const char *cache_dir; /* NULL: plans are not kept */
 	uint32_t ring_bytes;   /* a power of two */
+	enum capture_mode mode;
+	/* Samples a second. Sampling takes both stacks and no operators, inputs or memory, whatever
+	 * the other options say. */
+	uint32_t sample_hz;
 	bool ops;
 	bool memory;
 	bool shapes;  /* inputs of ops, from the collector */

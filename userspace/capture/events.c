@@ -165,6 +165,14 @@ static int put_memory(struct capture *c, uint32_t source, const struct gp_ev_mem
 	return err ? err : put(c, &ev, sizeof(ev));
 }
 
+static int put_sample(struct capture *c, const struct gp_ev_sample *event)
+{
+	struct gp_ev_sample ev = *event;
+	int err = renumber_stack(c, SOURCE_KERNEL, ev.head.process, &ev.stack_id);
+
+	return err ? err : put(c, &ev, sizeof(ev));
+}
+
 static int renumber_inputs(struct capture *c, uint32_t source, __u32 *inputs_id)
 {
 	*inputs_id = inputs_number(c, source, *inputs_id);
@@ -427,6 +435,8 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 		return learn_function(c, m, event);
 	case GP_EV_MEMORY:
 		return put_memory(c, source, event);
+	case GP_EV_SAMPLE:
+		return put_sample(c, event);
 	case GP_EV_MAPS:
 		m->maps_changed = true;
 		return 0;
@@ -513,7 +523,8 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
 	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_NATIVE ||
 	    head->kind == GP_EV_UNWIND || head->kind == GP_EV_FOUND_NAME ||
-	    head->kind == GP_EV_CUDA_MEMORY || head->kind == GP_EV_COLLECTIVE) {
+	    head->kind == GP_EV_CUDA_MEMORY || head->kind == GP_EV_SAMPLE ||
+	    head->kind == GP_EV_COLLECTIVE) {
 		c->refused_nr++;
 		return 0;
 	}

@@ -242,7 +242,7 @@ static int probe_member(struct capture *c, struct member *m, struct reason *why)
 
 	m->callbacks |= callbacks;
 	m->api_by_cupti = is_active(m, GP_FEATURE_CUPTI);
-	if (c->options.gpu && !m->api_by_cupti)
+	if (c->options.gpu && !capture_samples(c) && !m->api_by_cupti)
 		groups |= PROBE_GROUP_API;
 	return probe_session__attach(c->probes, m->process, m->index, groups, why);
 }
@@ -314,7 +314,9 @@ static int find_python_early(struct capture *c, struct member *m, struct reason 
 {
 	int err = c->options.follow_exec ? 0 : find_python(c, m, why);
 
-	return m->is_child || c->started ? 0 : err;
+	if (err && capture_samples(c))
+		log_warn("%d: no Python stacks: %s", (int)m->process->pid, why->text);
+	return m->is_child || c->started || capture_samples(c) ? 0 : err;
 }
 
 int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why)

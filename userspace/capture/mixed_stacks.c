@@ -83,7 +83,7 @@ void mix_stacks(struct frame_list *native, const struct frame_list *python)
 			add_number(&out, python->numbers[p++]);
 		} while (!last && p < python->nr);
 	}
-	if (p < python->nr && !out.flags)
+	if (p < python->nr && !(out.flags & (GP_STACK_TRUNCATED | GP_STACK_INCOMPLETE)))
 		out.flags |= GP_STACK_INCOMPLETE;
 	while (p < python->nr)
 		add_number(&out, python->numbers[p++]);

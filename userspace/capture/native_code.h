@@ -20,12 +20,13 @@ struct native_codes *native_codes__new(void);
 void native_codes__free(struct native_codes *c);
 
 struct native_place {
-	uint32_t module;      /* number of the file in this capture, from 0; ~0: no known file */
-	uint64_t address;     /* ELF address in it; without a file that of the process */
-	const char *path;     /* borrowed; "": no known file */
-	const char *build_id; /* borrowed */
-	const char *symbol;   /* as the file has it, borrowed; NULL: not known */
-	uint32_t since;	      /* of the library, see struct target_library; 0: not one */
+	uint32_t module;       /* number of the file in this capture, from 0; ~0: no known file */
+	uint64_t address;      /* ELF address in it; without a file that of the process */
+	const char *path;      /* borrowed; "": no known file */
+	const char *open_path; /* where to read it now, borrowed; NULL: it is no file */
+	const char *build_id;  /* borrowed */
+	const char *symbol;    /* as the file has it, borrowed; NULL: not known */
+	uint32_t since;	       /* of the library, see struct target_library; 0: not one */
 };
 
 /* Where an address of the process is, by what is mapped there as of the last look. 0 or -ENOMEM. */

@@ -18,6 +18,7 @@ void native_stacks__done(struct native_stacks *n)
 	n->codes = NULL;
 	hash__done(&n->frame_of);
 	buf__done(&n->text);
+	op_frames__done(&n->ops);
 	vec_done(&n->waiting);
 }
 
@@ -65,11 +66,13 @@ static int number_frame(struct native_stacks *n, struct stacks *s, const struct 
 {
 	const uint64_t *known = hash__find(&n->frame_of, frame_key(place));
 	int64_t number = known ? (int64_t)*known : add_frame(n, s, place);
+	int err;
 
 	*ret_number = number > 0 ? (uint32_t)number : 0;
 	if (number < 0 || known || !number)
 		return number < 0 ? (int)number : 0;
-	return hash__set(&n->frame_of, frame_key(place), (uint64_t)number);
+	err = hash__set(&n->frame_of, frame_key(place), (uint64_t)number);
+	return err ? err : op_frames__note(&n->ops, s, *ret_number, place);
 }
 
 /* A function of CPython that runs Python's frames, or a part of it that the compiler split off. */
@@ -88,7 +91,7 @@ static int keep_stack(struct stacks *s, uint32_t id, uint32_t flags, const struc
 
 	if (number <= 0)
 		return (int)number;
-	if (list->flags && !flags)
+	if (list->flags & ~flags)
 		s->incomplete_nr++;
 	return stacks__keep(s, (uint32_t)number, list);
 }

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "capture/native_code.h"
+#include "capture/op_frames.h"
 #include "capture/stacks.h"
 
 /* One whose Python stack has not been told of yet: another thread is about to. */
@@ -25,6 +26,7 @@ struct native_stacks {
 	struct native_codes *codes; /* made at first use */
 	struct hash frame_of;	    /* module and address, mixed -> number of the frame */
 	struct buf text;
+	struct op_frames ops;
 	VEC(struct waiting_stack) waiting;
 };
 

@@ -35,6 +35,7 @@ struct totals {
 	uint64_t inputs_lost_nr; /* ops whose inputs found no place */
 	uint64_t probe_hits, probe_hits_stepped;
 	uint64_t guest_ops_nr; /* ops that collectors have told */
+	uint64_t sampler_ns;
 };
 
 /* Words of the user's own, for every recording. */
@@ -82,6 +83,11 @@ struct capture {
 	bool started, stopped;
 	int failed; /* the first error that ends the capture */
 };
+
+static inline bool capture_samples(const struct capture *c)
+{
+	return c->options.mode == CAPTURE_SAMPLE;
+}
 
 /* Now, in nanoseconds. */
 uint64_t capture_clock_ns(clockid_t clock);

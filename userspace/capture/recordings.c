@@ -77,7 +77,9 @@ static int write_meta(struct capture *c, struct segment *s)
 	int err;
 
 	err = recording_writer__meta(w, "gpuprof", GPUPROF_VERSION);
-	err = err ?: recording_writer__meta(w, "mode", "trace");
+	err = err ?: recording_writer__meta(w, "mode", capture_samples(c) ? "sample" : "trace");
+	if (capture_samples(c))
+		err = err ?: capture_write_number(s, "sample_hz", o->sample_hz);
 	err = err ?: write_machine(w);
 	err = err ?: recording_writer__meta(w, "capture_id", c->id);
 	err = err ?: capture_write_number(s, "recording_nr", c->begun_nr + 1ULL);
@@ -191,6 +193,7 @@ void capture_totals(const struct capture *c, struct totals *ret_totals)
 	probe_session__cost(c->probes, &cost);
 	t.probe_hits = cost.hits;
 	t.probe_hits_stepped = cost.hits_stepped;
+	t.sampler_ns = probe_session__sampler_ns(c->probes);
 	t.losses[GP_LOSS_PROBE] = summary.not_placed_nr;
 	t.losses[GP_LOSS_RECORD] += c->refused_nr;
 	t.losses[GP_LOSS_NAMES] += c->nameless_nr;
@@ -257,6 +260,10 @@ static int write_probe_cost(struct capture *c, struct segment *s, const struct t
 		err = err ?: capture_write_number(s, "probe_program_ns", probes.program_ns);
 	if (probes.ns_per_hit)
 		err = err ?: capture_write_number(s, "probe_ns_per_hit", probes.ns_per_hit);
+	if (capture_samples(c))
+		err = err
+			      ?: capture_write_number(s, "sampler_ns",
+						      since(t->sampler_ns, c->told.sampler_ns));
 	return err;
 }
 

@@ -59,11 +59,13 @@ static void end_now(struct capture *c, uint64_t now_ns)
 
 static void rotate(struct capture *c)
 {
-	uint64_t now_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	struct reason why = {0};
+	uint64_t now_ns;
 	int err;
 
 	c->rotate_asked = false;
+	probe_session__tell_waits(c->probes);
+	now_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	end_now(c, now_ns);
 	err = capture_open_recording(c, &why);
 	if (err && !c->options.outlive_disk) {

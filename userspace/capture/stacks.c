@@ -10,9 +10,9 @@
 
 #include <errno.h>
 
-int stacks__init(struct stacks *s, const struct segments *segments)
+int stacks__init(struct stacks *s, const struct segments *segments, const struct names *names)
 {
-	*s = (struct stacks){.segments = segments, .texts = intern__new()};
+	*s = (struct stacks){.segments = segments, .names = names, .texts = intern__new()};
 	return s->texts ? 0 : -ENOMEM;
 }
 
@@ -46,13 +46,18 @@ int64_t stacks__number(struct stacks *s, uint32_t source, uint32_t id)
 
 static int tell_frame(const struct stacks *s, struct segment *to, uint32_t number)
 {
+	const struct numbered_frame *f;
 	int err;
 
 	if (!number || bits__has(&to->frames, number))
 		return 0;
+	f = &s->frames.items[number - 1];
 	err = bits__set(&to->frames, number);
-	return err ? err
-		   : recording_writer__frame(to->writer, number, &s->frames.items[number - 1]);
+	err = err ? err : recording_writer__frame(to->writer, number, &f->frame);
+	if (err || !f->op)
+		return err;
+	err = names__tell(s->names, to, f->op);
+	return err ? err : recording_writer__frame_op(to->writer, number, f->op, f->scope);
 }
 
 static int write_stack(const struct stacks *s, struct segment *to, uint32_t number,
@@ -99,18 +104,27 @@ int stacks__keep(struct stacks *s, uint32_t number, const struct frame_list *lis
 
 int64_t stacks__add_frame(struct stacks *s, const struct recording_frame *frame)
 {
-	struct recording_frame copy = *frame;
+	struct numbered_frame f = {.frame = *frame};
+	struct recording_frame *copy = &f.frame;
 
 	if (s->frames.nr + 1 >= RECORDING_STACK_IDS)
 		return 0;
-	copy.file = intern__str(s->texts, frame->file ? frame->file : "");
-	copy.function = intern__str(s->texts, frame->function ? frame->function : "");
-	copy.module = intern__str(s->texts, frame->module ? frame->module : "");
-	copy.build_id = intern__str(s->texts, frame->build_id ? frame->build_id : "");
-	if (!copy.file || !copy.function || !copy.module || !copy.build_id ||
-	    vec_push(&s->frames, copy))
+	copy->file = intern__str(s->texts, frame->file ? frame->file : "");
+	copy->function = intern__str(s->texts, frame->function ? frame->function : "");
+	copy->module = intern__str(s->texts, frame->module ? frame->module : "");
+	copy->build_id = intern__str(s->texts, frame->build_id ? frame->build_id : "");
+	if (!copy->file || !copy->function || !copy->module || !copy->build_id ||
+	    vec_push(&s->frames, f))
 		return -ENOMEM;
 	return (int64_t)s->frames.nr;
+}
+
+void stacks__set_op(struct stacks *s, uint32_t frame, uint32_t op, uint32_t scope)
+{
+	struct numbered_frame *f = &s->frames.items[frame - 1];
+
+	f->op = op;
+	f->scope = scope;
 }
 
 /* Two keys for one place are two frames that look the same; one key for two places cannot be: the

@@ -12,6 +12,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "capture/mixed_stacks.h"
+#include "capture/names.h"
 #include "capture/segment.h"
 #include "wire.h"
 
@@ -21,20 +22,27 @@ struct python_codes;
 #define SOURCE_KERNEL	    0
 #define SOURCE_GUEST(index) (1u + (index))
 
+struct numbered_frame {
+	struct recording_frame frame;
+	uint32_t op;	/* number of the name of the operator that it is one of; 0: none */
+	uint32_t scope; /* enum gp_op_scope */
+};
+
 struct stacks {
 	const struct segments *segments; /* borrowed */
+	const struct names *names;	 /* of operators, borrowed */
 	struct intern *texts;
 	struct hash frame_of;  /* process, code and instruction, mixed -> number of the frame */
 	struct hash number_of; /* source and its id of a stack -> number of the stack */
-	VEC(struct recording_frame) frames; /* by number less 1 */
-	uint32_t stacks_nr;		    /* numbered 1, 2, ... */
+	VEC(struct numbered_frame) frames; /* by number less 1 */
+	uint32_t stacks_nr;		   /* numbered 1, 2, ... */
 	struct kept_stacks kept;
 	uint64_t incomplete_nr;	  /* stacks with a frame that could not be named, or too many */
 	uint64_t numbers_lost_nr; /* times a stack found no place: there are too many */
 };
 
 /* 0 or -ENOMEM. */
-int stacks__init(struct stacks *s, const struct segments *segments);
+int stacks__init(struct stacks *s, const struct segments *segments, const struct names *names);
 void stacks__done(struct stacks *s);
 
 /* The number of a source's stack `id`, whether or not it was put before. 0: there is none, or
@@ -52,6 +60,10 @@ int stacks__put(struct stacks *s, struct python_codes *codes, uint32_t source,
 
 /* A new frame, copied. Its number; 0 if there are too many; or -errno. */
 int64_t stacks__add_frame(struct stacks *s, const struct recording_frame *frame);
+
+/* Of a frame that no recording has been told of yet: it is one of the operator `op`, a number of
+ * the names. */
+void stacks__set_op(struct stacks *s, uint32_t frame, uint32_t op, uint32_t scope);
 
 /* Takes the stack of this number, and tells it to the recordings that have referred to it. 0 or
  * -errno. */

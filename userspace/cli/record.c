@@ -24,10 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_MS		   50
-#define STEPS_POLL_MS	   2   /* steps are short */
-#define BUDGET_POLL_MS	   200 /* looking costs too; the capture looks oftener where it must */
-#define DEFAULT_RING_BYTES (32u << 20)
+#define POLL_MS	       50
+#define STEPS_POLL_MS  2   /* steps are short */
+#define BUDGET_POLL_MS 200 /* looking costs too; the capture looks oftener where it must */
 
 struct record {
 	struct record_options options;
@@ -140,7 +139,7 @@ static bool can_write(const char *path)
 	return false;
 }
 
-static bool check_outputs(const struct record_options *options)
+bool record_check_outputs(const struct record_options *options)
 {
 	const char *paths[] = {options->capture.output_path, options->trace_path,
 			       options->memory_path};
@@ -149,27 +148,6 @@ static bool check_outputs(const struct record_options *options)
 		if (paths[i] && !can_write(paths[i]))
 			return false;
 	return true;
-}
-
-/* The kernel wants a power of two that is a multiple of the page size. */
-static uint32_t ring_size(long wanted)
-{
-	uint32_t bytes = 65536;
-
-	if (!wanted)
-		return DEFAULT_RING_BYTES;
-	while (bytes < wanted && bytes < (1u << 30))
-		bytes *= 2;
-	return bytes;
-}
-
-uint32_t record_stacks_wanted(const char *stack)
-{
-	if (!stack)
-		return 0;
-	if (!strcmp(stack, "both"))
-		return GP_STACK_WANT_PYTHON | GP_STACK_WANT_NATIVE;
-	return !strcmp(stack, "native") ? GP_STACK_WANT_NATIVE : GP_STACK_WANT_PYTHON;
 }
 
 /* NAME.N.EXT of NAME.EXT, where EXT may be two such as json.gz; N counts from 1. NULL: out of
@@ -196,84 +174,6 @@ static char *recording_path(void *arg, unsigned int nr)
 	const char *path = r->options.capture.output_path;
 
 	return r->options.many ? numbered(path, nr) : strdup(path);
-}
-
-static int schedule_from(const struct record_args *args, struct schedule *ret_schedule)
-{
-	struct reason why = {0};
-
-	if (args->steps && args->schedule) {
-		log_err("--steps and --schedule exclude each other: give active=N,repeat=1 in "
-			"the schedule");
-		return CLI_USAGE;
-	}
-	if ((args->steps || args->schedule) && args->overhead_pct > 0) {
-		log_err("--steps and --schedule choose what is recorded themselves: leave out "
-			"--overhead");
-		return CLI_USAGE;
-	}
-	if (args->schedule && schedule_parse(args->schedule, &why, ret_schedule)) {
-		log_err("%s", why.text);
-		return CLI_USAGE;
-	}
-	if (args->steps)
-		*ret_schedule = (struct schedule){.active = (uint32_t)args->steps, .repeat = 1};
-	return CLI_DONE;
-}
-
-int record_options_from(const struct record_args *args, const char *path, const char *cache_dir,
-			struct record_options *ret_options)
-{
-	bool all = !args->ops || !strcmp(args->ops, "all");
-	bool none = args->ops && !strcmp(args->ops, "none");
-	struct record_options options = {
-		.capture =
-			{
-				.output_path = path,
-				.ops_glob = all || none ? NULL : args->ops,
-				.cache_dir = cache_dir,
-				.ring_bytes = ring_size(args->ring_bytes),
-				.ops = !none,
-				.memory = args->memory || args->memory_path,
-				.shapes = args->shapes || args->flops,
-				.flops = args->flops,
-				.modules = args->modules,
-				.overhead_pct = args->overhead_pct,
-				.stacks = record_stacks_wanted(args->stack),
-				.gpu = !args->no_gpu,
-				.children = args->children,
-			},
-		.duration_s = args->duration_s,
-		.quiet = args->quiet,
-		.trace_path = args->trace_path,
-		.memory_path = args->memory_path,
-		.sort = args->sort,
-		.limit = args->limit,
-		.json = args->json,
-		.socket_path = args->socket,
-		.metadata = args->metadata,
-	};
-
-	int status;
-
-	if (args->quiet && log_get_level() == LOG_WARN)
-		log_set_level(LOG_ERR);
-	if (!path) {
-		log_err("out of memory");
-		return CLI_FAILED;
-	}
-	if (!check_outputs(&options))
-		return CLI_FAILED;
-	status = schedule_from(args, &options.capture.schedule);
-	if (!status)
-		status = rotate_options_from(args, &options.rotate);
-	if (!status)
-		status = flight_options_from(args, &options.flight, &options.capture.triggers);
-	options.capture.memory |= options.capture.triggers.oom;
-	options.many = rotate_wanted(&options.rotate) || options.capture.triggers.on ||
-		       (options.capture.schedule.active && options.capture.schedule.repeat != 1);
-	*ret_options = options;
-	return status;
 }
 
 static void say_recording(const struct record *r, const pid_t *pids, size_t pids_nr)

@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 struct record_args {
+	const char *mode;  /* "trace" or "sample"; NULL: not given */
+	long hz;	   /* 0: not given */
 	const char *pids;  /* "PID[,PID...]", NULL: not given */
 	const char *name;  /* pattern, NULL: not given */
 	double duration_s; /* 0: not given */

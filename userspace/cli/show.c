@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "output/output.h"
+#include "timeline/sample_table.h"
 #include "timeline/table.h"
 
 #include <errno.h>
@@ -412,6 +413,53 @@ static bool has_rank(const struct timeline *t, long rank)
 	return false;
 }
 
+static void cleanup_sample_table(struct sample_table **t)
+{
+	sample_table__free(*t);
+}
+
+static int write_sample_table(const struct shown *s, const struct sample_table *table,
+			      const struct show_options *o)
+{
+	CLEANUP(cleanup_sink) struct sink *sink = NULL;
+	const struct output_table_options text = {
+		.limit = o->limit, .time_unit = o->time_unit, .header = o->header};
+	int err = sink__new_fd(STDOUT_FILENO, &sink);
+
+	if (!err && o->json)
+		err = output_samples_json(sink, s->timeline, table, o->limit);
+	else if (!err && o->csv)
+		err = output_samples_csv(sink, table, o->limit);
+	else if (!err)
+		err = output_samples_text(sink, table, &text);
+	err = err ? err : sink__finish(sink);
+	return err && err != -EPIPE ? output_failed("table", "-", err) : CLI_DONE;
+}
+
+/* Of torch.profiler's keys those that samples have something of. */
+static int show_sample_table(const struct shown *s, const struct show_options *o)
+{
+	const struct sample_table_options options = {
+		.group = o->by_stack ? SAMPLE_BY_STACK : o->samples_by,
+		.frames = o->by_stack,
+		.by_total = o->sort && strstr(o->sort, "time") && !strstr(o->sort, "self"),
+	};
+	CLEANUP(cleanup_sample_table) struct sample_table *table = NULL;
+
+	if (o->by_overload || o->by_shape) {
+		log_err("samples tell neither overloads nor shapes: group them by op, line, "
+			"function, thread, activity or stack:N");
+		return CLI_USAGE;
+	}
+	if (sample_table__new(s->timeline, &options, &table)) {
+		log_err("out of memory");
+		return CLI_FAILED;
+	}
+	if (!table->rows.nr)
+		log_warn("the recording has no samples in it");
+	return write_sample_table(s, table, o);
+}
+
 static int show_table(const struct shown *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
@@ -450,6 +498,17 @@ static int show_table(const struct shown *s, const struct show_options *o)
 	return write_table(s, table, o);
 }
 
+/* GPU work and calls of CUDA that CUPTI told while threads were sampled: exact, in a table of their
+ * own, which JSON and CSV have no place for. */
+static int show_sampled(const struct shown *s, const struct show_options *o)
+{
+	int status = show_sample_table(s, o);
+
+	if (status != CLI_DONE || !s->timeline->gpu.any || o->json || o->csv)
+		return status;
+	return show_table(s, o);
+}
+
 int show_recording(const char *path, const struct show_options *options)
 {
 	CLEANUP(shown__done) struct shown s;
@@ -457,7 +516,7 @@ int show_recording(const char *path, const struct show_options *options)
 
 	if (status != CLI_DONE)
 		return status;
-	status = show_table(&s, options);
+	status = s.timeline->sampled ? show_sampled(&s, options) : show_table(&s, options);
 	if (options->trace_path) {
 		next = shown__write_trace(&s, options->trace_path, false);
 		status = status ? status : next;
@@ -466,7 +525,7 @@ int show_recording(const char *path, const struct show_options *options)
 		next = shown__write_memory(&s, options->memory_path);
 		status = status ? status : next;
 	}
-	if (options->tell_steps)
+	if (options->tell_steps && !s.timeline->sampled)
 		tell_steps(&s);
 	next = shown__losses(&s, options->losses);
 	return status ? status : next;

@@ -8,6 +8,7 @@
 #define GP_CLI_SHOW_H
 
 #include "recording/recording.h"
+#include "timeline/sample_table.h"
 #include "timeline/timeline.h"
 
 #include <stdbool.h>
@@ -28,6 +29,7 @@ struct show_options {
 	long rank;
 	uint32_t by_stack;
 	bool by_module, module_tree, between;
+	enum sample_group samples_by; /* of a recording of samples */
 	bool top_level;
 	const char *time_unit;
 	bool steps; /* a row for them, also where the recording was not made by steps */

@@ -20,8 +20,13 @@ struct table_args {
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", "shape",	"rank",	   "stack:1", "stack:5",
-				     "module",	 "module-tree", "between", NULL};
+static const char *const groups[] = {"overload", "shape",	"rank",	    "stack:1", "stack:5",
+				     "module",	 "module-tree", "between",  "op",      "line",
+				     "function", "thread",	"activity", NULL};
+
+/* By enum sample_group. */
+static const char *const sample_groups[SAMPLE_GROUP_NR] = {"op", "line", "function", "thread",
+							   "activity"};
 
 /* The N of "stack:N"; 0: it is something else. */
 static long stack_depth(const char *value)
@@ -35,10 +40,20 @@ static long stack_depth(const char *value)
 	return value[6] >= '1' && value[6] <= '9' && !*end && n <= GP_STACK_FRAMES ? n : 0;
 }
 
+/* What a recording of samples is grouped by; SAMPLE_GROUP_NR: something else. */
+static enum sample_group sample_group_of(const char *value)
+{
+	for (enum sample_group i = 0; i < SAMPLE_GROUP_NR; i++)
+		if (sample_groups[i] && !strcmp(sample_groups[i], value))
+			return i;
+	return SAMPLE_GROUP_NR;
+}
+
 static bool is_group(const char *value)
 {
-	return !strcmp(value, "overload") || !strcmp(value, "shape") || !strcmp(value, "rank") ||
-	       stack_depth(value) || !strcmp(value, "module") || !strcmp(value, "module-tree") ||
+	return sample_group_of(value) < SAMPLE_GROUP_NR || !strcmp(value, "overload") ||
+	       !strcmp(value, "shape") || !strcmp(value, "rank") || stack_depth(value) ||
+	       !strcmp(value, "module") || !strcmp(value, "module-tree") ||
 	       !strcmp(value, "between");
 }
 
@@ -66,9 +81,8 @@ static const struct option_spec table_options[] = {
 	 .value_name = "WHAT",
 	 .choices = groups,
 	 .known = is_group,
-	 .rule = "'overload', 'shape', 'rank', 'module', 'module-tree', 'between' or 'stack:N' "
-		 "with "
-		 "N from 1 to 128",
+	 .rule = "'overload', 'shape', 'rank', 'module', 'module-tree', 'between', 'op', 'line', "
+		 "'function', 'thread', 'activity' or 'stack:N' with N from 1 to 128",
 	 .help = "'overload': one row for each overload of an operator instead of one for all. "
 		 "'shape': one row for each combination of shapes of its inputs, where shapes "
 		 "were recorded. "
@@ -78,7 +92,9 @@ static const struct option_spec table_options[] = {
 		 "'module': one row for each nn.Module, 'module-tree': each under the one that "
 		 "calls it, where modules were recorded. "
 		 "'between': the time between operators, spent in Python, NumPy or waiting, by the "
-		 "two lines it lies between, where Python stacks were recorded."},
+		 "two lines it lies between, where Python stacks were recorded. "
+		 "Samples: 'op' (the default), 'line' of Python, 'function', 'thread', "
+		 "'activity' (running, or what was waited for), or 'stack:N'."},
 	{.name = "rank",
 	 .kind = OPTION_NUMBER,
 	 .offset = SHOW(rank),
@@ -155,6 +171,8 @@ int cli_table(int argc, char **argv)
 	args.show.by_overload = args.group_by && !strcmp(args.group_by, "overload");
 	args.show.by_rank = args.group_by && !strcmp(args.group_by, "rank");
 	args.show.one_rank = args.show.rank >= 0;
+	if (args.group_by && sample_group_of(args.group_by) < SAMPLE_GROUP_NR)
+		args.show.samples_by = sample_group_of(args.group_by);
 	args.show.by_shape = args.group_by && !strcmp(args.group_by, "shape");
 	args.show.between = args.group_by && !strcmp(args.group_by, "between");
 	args.show.module_tree = args.group_by && !strcmp(args.group_by, "module-tree");

@@ -307,6 +307,8 @@ static int write_all(struct chrome *c, const char *name)
 		err = write_memory(c);
 	if (!err)
 		err = chrome_ranks(c);
+	if (!err)
+		err = chrome_samples(c);
 	if (err)
 		return err;
 	write_triggers(c);

@@ -65,6 +65,9 @@ int chrome_drain(struct chrome *c, bool all);
 int chrome_gpu_names(struct chrome *c);
 int chrome_gpu(struct chrome *c);
 
+/* What threads were found doing. 0 or -errno. */
+int chrome_samples(struct chrome *c);
+
 /* The arguments of a call of NCCL, each after a comma. */
 void chrome_collective(struct chrome *c, const struct tl_api *api);
 

@@ -35,4 +35,7 @@ void describe_steps(struct buf *out, const struct timeline *t);
  */
 void describe_gpu(struct buf *out, const struct timeline *t);
 
+/* All of these as the last members of the table's JSON object, which it ends. */
+void describe_whole(struct buf *out, const struct timeline *t);
+
 #endif /* GP_OUTPUT_DESCRIBE_H */

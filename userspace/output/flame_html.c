@@ -60,9 +60,9 @@ static void flush(struct flame *f, size_t least)
 
 static const char *unit_of(enum stack_metric metric)
 {
-	if (metric <= STACK_CUDA)
+	if (metric <= STACK_CUDA || metric == STACK_OFF)
 		return "ns";
-	return metric <= STACK_ALLOCATIONS ? "count" : "bytes";
+	return metric <= STACK_ALLOCATIONS || metric == STACK_SAMPLES ? "count" : "bytes";
 }
 
 static void add_metrics(struct flame *f, enum stack_metric first)

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "timeline/ranks.h"
+#include "timeline/sample_table.h"
 #include "timeline/table.h"
 #include "timeline/timeline.h"
 
@@ -49,6 +50,13 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 		      long limit);
 /* One header line, then a row a line; RFC 4180. */
 int output_table_csv(struct sink *s, const struct table *table, long limit);
+
+/* The same of samples: their number, and the times that they stand for with standard errors. */
+int output_samples_text(struct sink *s, const struct sample_table *table,
+			const struct output_table_options *options);
+int output_samples_json(struct sink *s, const struct timeline *t, const struct sample_table *table,
+			long limit);
+int output_samples_csv(struct sink *s, const struct sample_table *table, long limit);
 
 /* Kineto's Chrome trace (formats.md 4 and 12). `name` is the traceName. */
 int output_chrome(struct sink *s, const struct timeline *t, const char *name);

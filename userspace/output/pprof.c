@@ -34,6 +34,8 @@ static const struct {
 	[STACK_ALLOCATIONS] = {"alloc_objects", "count"},
 	[STACK_ALLOCATED] = {"alloc_space", "bytes"},
 	[STACK_PEAK] = {"peak_space", "bytes"},
+	[STACK_SAMPLES] = {"samples", "count"},
+	[STACK_OFF] = {"off_cpu", "nanoseconds"},
 };
 
 struct pprof {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Ops, API calls, GPU work and allocations as samples, in this order.
+ * Ops, API calls, GPU work, allocations and samples as samples, in this order.
  */
 #include "output/stack_samples.h"
 
@@ -16,9 +16,15 @@
 #include "output/output.h"
 
 /* By enum stack_metric. */
-const char *const output_stack_metrics[] = {
-	"self_cpu_time_total", "self_cuda_time_total", "calls", "allocations",
-	"allocated_bytes",     "peak_bytes",	       NULL};
+const char *const output_stack_metrics[] = {"self_cpu_time_total",
+					    "self_cuda_time_total",
+					    "calls",
+					    "allocations",
+					    "allocated_bytes",
+					    "peak_bytes",
+					    "samples",
+					    "off_cpu_time_total",
+					    NULL};
 
 const char *stack_metric_name(enum stack_metric metric)
 {
@@ -39,6 +45,10 @@ bool stack_metric_captured(const struct timeline *t, enum stack_metric metric)
 {
 	if (metric == STACK_CUDA)
 		return t->gpu.any;
+	if (metric == STACK_SAMPLES || metric == STACK_OFF)
+		return t->sampled;
+	if (metric == STACK_CALLS)
+		return !t->sampled;
 	return metric < STACK_ALLOCATIONS || t->memory.nr;
 }
 
@@ -184,6 +194,35 @@ static int each_allocation(const struct walk *w)
 	return err;
 }
 
+/* ---- samples ---- */
+
+static int each_sample(const struct walk *w)
+{
+	const struct timeline *t = w->t;
+	int err = 0;
+
+	for (size_t i = 0; i < t->samples.nr && !err; i++) {
+		const struct tl_sample *x = &t->samples.items[i];
+		const struct tl_sampled_stack *stack = &t->sampled_stacks.items[x->stack];
+		struct stack_sample s = sample_at(w, 0, TL_NONE, x->thread);
+
+		s.stack = (struct tl_stack){.id = stack->id,
+					    .flags = stack->flags,
+					    .nr = stack->nr,
+					    .frames = stack->frames};
+		s.op = stack->ops_nr ? t->stack_ops.items[stack->ops_at].name : NULL;
+		if (x->flags & GP_SAMPLE_RUNNING) {
+			s.values[STACK_CPU] = x->weight_ns;
+			s.values[STACK_SAMPLES] = x->nr;
+		} else {
+			s.leaf = timeline__activity(t, x);
+			s.values[STACK_OFF] = x->weight_ns;
+		}
+		err = w->fn(&s, w->arg);
+	}
+	return err;
+}
+
 int stack_samples_each(const struct timeline *t, bool by_work,
 		       int (*fn)(const struct stack_sample *s, void *arg), void *arg)
 {
@@ -194,5 +233,7 @@ int stack_samples_each(const struct timeline *t, bool by_work,
 		err = each_call(&w);
 	if (!err)
 		err = each_work(&w);
-	return err ? err : each_allocation(&w);
+	if (!err)
+		err = each_allocation(&w);
+	return err ? err : each_sample(&w);
 }

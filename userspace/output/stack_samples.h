@@ -9,7 +9,8 @@
 
 #include "timeline/timeline.h"
 
-/* The columns of the table, and what a device's memory held when it held most. */
+/* Where there are samples STACK_CPU is what those on a CPU stand for. The columns of the table, and
+ * what a device's memory held when it held most. */
 enum stack_metric {
 	STACK_CPU = 0,	 /* ns of an op's or API call's own */
 	STACK_CUDA = 1,	 /* ns of GPU work */
@@ -17,7 +18,9 @@ enum stack_metric {
 	STACK_ALLOCATIONS = 3,
 	STACK_ALLOCATED = 4, /* bytes, freed since or not */
 	STACK_PEAK = 5,	     /* bytes, of all devices, each at its own peak */
-	STACK_METRIC_NR = 6,
+	STACK_SAMPLES = 6,   /* of threads on a CPU */
+	STACK_OFF = 7,	     /* ns of threads on no CPU: estimated from samples */
+	STACK_METRIC_NR = 8,
 };
 
 /* What --metric calls it; the metric of a name (NULL: STACK_CPU), -1 if it is none. */
@@ -27,7 +30,7 @@ int stack_metric_of(const char *name);
 /* Whether the recording could have something to count. */
 bool stack_metric_captured(const struct timeline *t, enum stack_metric metric);
 
-/* One op, API call, piece of GPU work or allocation. Names are the timeline's. */
+/* One op, API call, piece of GPU work, allocation or sample. Names are the timeline's. */
 struct stack_sample {
 	struct tl_stack stack;
 	const char *op;	  /* NULL: outside any */

@@ -47,7 +47,7 @@ static int add(const struct stack_sample *sample, void *arg)
 	struct stacks *s = arg;
 	uint64_t value = sample->values[s->metric];
 
-	if (s->metric == STACK_CPU || s->metric == STACK_CUDA)
+	if (s->metric == STACK_CPU || s->metric == STACK_CUDA || s->metric == STACK_OFF)
 		value /= 1000;
 	return sample->stack.nr && value ? s->each(s, &sample->stack, value) : 0;
 }
@@ -66,6 +66,8 @@ static const char *profile_of(enum stack_metric metric)
 		[STACK_ALLOCATIONS] = "\"allocations\",\"unit\":\"none\"",
 		[STACK_ALLOCATED] = "\"allocated\",\"unit\":\"bytes\"",
 		[STACK_PEAK] = "\"held at the memory peak\",\"unit\":\"bytes\"",
+		[STACK_SAMPLES] = "\"samples\",\"unit\":\"none\"",
+		[STACK_OFF] = "\"off-CPU time\",\"unit\":\"microseconds\"",
 	};
 
 	return profiles[metric];

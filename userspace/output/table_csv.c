@@ -4,6 +4,7 @@
  * The table as RFC 4180 has it: lines end with CR LF, quotes where a field needs them. The columns
  * are those of the table JSON, absent where not captured.
  */
+#include "output/csv.h"
 #include "output/output.h"
 #include "output/stack_text.h"
 
@@ -12,7 +13,7 @@
 #include "base/banned.h"
 
 /* Control characters have no place in a line of a file that people look at in a terminal. */
-static void text_field(struct buf *out, const char *text)
+void csv_text(struct buf *out, const char *text)
 {
 	bool quoted = strpbrk(text, ",\"") != NULL;
 
@@ -54,7 +55,7 @@ static void stack_field(struct buf *out, const struct table *table, const struct
 		stack_text_frame(&text, table->recording, r->stack[i]);
 	}
 	buf__char(out, ',');
-	text_field(out, text.bytes ? text.bytes : "");
+	csv_text(out, text.bytes ? text.bytes : "");
 	if (!out->err)
 		out->err = buf__error(&text);
 	buf__done(&text);
@@ -85,10 +86,10 @@ static void title_line(struct buf *out, const struct table *table, bool overload
 static void row_line(struct buf *out, const struct table *table, const struct table_row *r,
 		     bool overloads)
 {
-	text_field(out, r->name);
+	csv_text(out, r->name);
 	if (overloads) {
 		buf__char(out, ',');
-		text_field(out, r->overload ? r->overload : "");
+		csv_text(out, r->overload ? r->overload : "");
 	}
 	if (table->has_ranks) {
 		buf__char(out, ',');
@@ -119,7 +120,7 @@ static void row_line(struct buf *out, const struct table *table, const struct ta
 	}
 	if (r->shapes) {
 		buf__char(out, ',');
-		text_field(out, r->shapes);
+		csv_text(out, r->shapes);
 	}
 	if (table->has_stacks)
 		stack_field(out, table, r);

@@ -6,10 +6,8 @@
  * them; it is absent where there are none.
  */
 #include "output/describe.h"
-#include "output/out_of_memory.h"
 #include "output/output.h"
 #include "output/stack_text.h"
-#include "output/triggers.h"
 
 #include <math.h>
 
@@ -162,75 +160,6 @@ static void flops_part(struct buf *out, const struct timeline *t)
 	buf__str(out, "},\n");
 }
 
-static void process_list(struct buf *out, const struct timeline *t)
-{
-	for (size_t i = 0; i < t->processes.nr; i++) {
-		const struct tl_process *p = &t->processes.items[i];
-
-		buf__printf(out, "%s{\"pid\": %d, \"rank\": ", i ? ", " : "", p->pid);
-		if (p->rank < 0)
-			buf__str(out, "null");
-		else
-			buf__i64(out, p->rank);
-		buf__str(out, ", \"comm\": ");
-		buf__json(out, p->comm);
-		buf__str(out, ", \"cmdline\": ");
-		buf__json(out, p->cmdline);
-		buf__char(out, '}');
-	}
-}
-
-/* When collection was switched off, from the start of the capture. */
-static void pause_list(struct buf *out, const struct timeline *t)
-{
-	buf__str(out, ",\n  \"pauses\": [");
-	for (size_t i = 0; i < t->pauses.nr; i++) {
-		const struct tl_pause *p = &t->pauses.items[i];
-
-		buf__str(out, i ? ", {\"start_us\": " : "{\"start_us\": ");
-		buf__us(out, (int64_t)(p->start_ns - t->start_ns));
-		buf__str(out, ", \"us\": ");
-		buf__us(out, (int64_t)(p->end_ns - p->start_ns));
-		buf__printf(out, ", \"cpu\": %s, \"gpu\": %s}", p->cpu ? "true" : "false",
-			    p->gpu ? "true" : "false");
-	}
-	buf__char(out, ']');
-}
-
-static void capture_part(struct buf *out, const struct timeline *t)
-{
-	buf__str(out, "  \"wall_us\": ");
-	buf__us(out, (int64_t)(t->end_ns - t->start_ns - t->paused_ns));
-	if (t->pauses.nr)
-		pause_list(out, t);
-	buf__printf(out, ",\n  \"threads\": %zu,\n  \"processes\": [", t->threads.nr);
-	process_list(out, t);
-	buf__str(out, "],\n  \"steps\": ");
-	describe_steps(out, t);
-	buf__str(out, ",\n  \"losses\": ");
-	describe_losses(out, t);
-	buf__str(out, ",\n  \"overhead\": ");
-	describe_overhead(out, t);
-	buf__str(out, ",\n  \"capture\": ");
-	describe_capture(out, t);
-	if (t->gpu.any) {
-		buf__str(out, ",\n  \"gpu\": ");
-		describe_gpu(out, t);
-	}
-	if (t->triggers.nr) {
-		buf__str(out, ",\n  \"triggers\": ");
-		describe_triggers(out, t);
-	}
-	if (t->out_of_memory.nr) {
-		int err;
-
-		buf__str(out, ",\n  \"out_of_memory\": ");
-		err = out_of_memory_json(out, t);
-		out->err = out->err ? out->err : err;
-	}
-	buf__str(out, "\n}\n");
-}
-
 int output_table_json(struct sink *s, const struct timeline *t, const struct table *table,
 		      long limit)
 {
@@ -247,7 +176,7 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 		windows_part(&out, table);
 	if (table->has_flops)
 		flops_part(&out, t);
-	capture_part(&out, t);
+	describe_whole(&out, t);
 	err = buf__error(&out);
 	if (!err)
 		err = sink__write(s, out.bytes, out.nr);

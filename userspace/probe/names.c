@@ -13,29 +13,70 @@
 #include <string.h>
 
 #include "probe/schemas.h"
+#include "target/elf.h"
 
 #define SYMBOL_BEGIN   "_ZN2at4_ops"
 #define NAME_BYTES_MAX 128
 
-int op_symbol_parse(const char *symbol, const char **ret_joined, size_t *ret_bytes)
+/* A name with its length before it. */
+static int parse_class(const char *at, const char **ret_name, size_t *ret_bytes)
 {
-	static const char call[] = "4callE";
 	size_t bytes = 0;
-	const char *at;
 
-	if (strncmp(symbol, SYMBOL_BEGIN, strlen(SYMBOL_BEGIN)))
-		return -EINVAL;
-	at = symbol + strlen(SYMBOL_BEGIN);
 	for (; isdigit((unsigned char)*at); at++) {
 		bytes = bytes * 10 + (size_t)(*at - '0');
 		if (bytes > NAME_BYTES_MAX)
 			return -EINVAL;
 	}
-	if (!bytes || strnlen(at, bytes) < bytes || strncmp(at + bytes, call, strlen(call)))
+	if (!bytes || strnlen(at, bytes) < bytes)
 		return -EINVAL;
-	*ret_joined = at;
+	*ret_name = at;
 	*ret_bytes = bytes;
 	return 0;
+}
+
+/* "BEGIN LENGTH NAME METHOD...". */
+static int parse_method(const char *symbol, const char *begin, const char *method,
+			const char **ret_name, size_t *ret_bytes)
+{
+	const char *name;
+	size_t bytes;
+
+	if (strncmp(symbol, begin, strlen(begin)) ||
+	    parse_class(symbol + strlen(begin), &name, &bytes) ||
+	    strncmp(name + bytes, method, strlen(method)))
+		return -EINVAL;
+	*ret_name = name;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+int op_symbol_parse(const char *symbol, const char **ret_joined, size_t *ret_bytes)
+{
+	return parse_method(symbol, SYMBOL_BEGIN, "4callE", ret_joined, ret_bytes);
+}
+
+int op_frame_parse(const char *symbol, const char **ret_joined, size_t *ret_bytes)
+{
+	if (!op_symbol_parse(symbol, ret_joined, ret_bytes))
+		return 0;
+	return parse_method(symbol, SYMBOL_BEGIN, "10redispatchE", ret_joined, ret_bytes);
+}
+
+int node_frame_parse(const char *symbol, char *ret_name, size_t name_bytes)
+{
+	static const char method[] = "5applyE";
+	const char *name;
+	size_t bytes;
+	int nr;
+
+	if (!parse_method(symbol, "_ZN5torch8autograd9generated", method, &name, &bytes))
+		nr = snprintf(ret_name, name_bytes, "%.*s", (int)bytes, name);
+	else if (!parse_method(symbol, "_ZN5torch8autograd", method, &name, &bytes))
+		nr = snprintf(ret_name, name_bytes, "torch::autograd::%.*s", (int)bytes, name);
+	else
+		return -EINVAL;
+	return nr < (int)name_bytes ? 0 : -EINVAL;
 }
 
 int node_name_parse(const char *symbol, char *ret_name, size_t name_bytes)
@@ -154,6 +195,32 @@ static int offer_schema(const char *string, size_t bytes, void *arg)
 int op_names__scan(struct op_names *names, const unsigned char *data, size_t bytes)
 {
 	return schemas_each(data, bytes, offer_schema, names);
+}
+
+static int add_symbol(const struct elf_symbol *symbol, void *arg)
+{
+	const char *joined;
+	size_t bytes;
+
+	return op_frame_parse(symbol->name, &joined, &bytes) ? 0
+							     : op_names__add(arg, joined, bytes);
+}
+
+int op_names__read(struct op_names *names, const char *path)
+{
+	const unsigned char *data;
+	struct elf_file *f;
+	uint64_t address;
+	size_t bytes;
+	int err = elf_file__open(path, NULL, &f);
+
+	if (err)
+		return err;
+	err = elf_file__each_symbol(f, SYMBOL_BEGIN, add_symbol, names);
+	if (!err && !elf_file__section(f, ".rodata", &data, &bytes, &address))
+		err = op_names__scan(names, data, bytes);
+	elf_file__free(f);
+	return err;
 }
 
 void op_names__done(struct op_names *names)

@@ -34,6 +34,14 @@ struct op_names {
  * pointing into symbol, or -EINVAL if it is no such symbol. */
 int op_symbol_parse(const char *symbol, const char **ret_joined, size_t *ret_bytes);
 
+/* The same of a symbol of any of the functions at::_ops::NAME::call and redispatch, or of a part
+ * that the compiler split off. */
+int op_frame_parse(const char *symbol, const char **ret_joined, size_t *ret_bytes);
+
+/* "_ZN5torch8autograd9generated11MmBackward05applyE..." -> "MmBackward0"; those that are not
+ * generated keep their namespace: "torch::autograd::AccumulateGrad". 0 or -EINVAL. */
+int node_frame_parse(const char *symbol, char *ret_name, size_t name_bytes);
+
 /* What an autograd node's event is called before the node's own name. */
 #define NODE_EVENT "autograd::engine::evaluate_function: "
 
@@ -46,6 +54,9 @@ int node_name_parse(const char *symbol, char *ret_name, size_t name_bytes);
 
 /* Makes the name known, to be resolved. 0 or -ENOMEM. */
 int op_names__add(struct op_names *names, const char *joined, size_t bytes);
+
+/* Makes all operators of a library known and resolves their names. 0 or -errno. */
+int op_names__read(struct op_names *names, const char *path);
 
 /* Looks for schema texts of the known names in a library's read-only data. 0 or -ENOMEM. */
 int op_names__scan(struct op_names *names, const unsigned char *data, size_t bytes);

@@ -112,6 +112,8 @@ static int load(struct probe_session *s, bool task_storage)
 		err = bpf_program__set_autoload(bpf->progs.gp_code_freed,
 						s->options.stacks & GP_STACK_WANT_PYTHON);
 	if (!err)
+		err = session_sample_choose(s, bpf);
+	if (!err)
 		err = gpuprof_bpf__load(bpf);
 	if (err)
 		gpuprof_bpf__destroy(bpf);
@@ -170,6 +172,8 @@ static int explain_load(struct reason *why, int err)
 /* What takes the programs, once they are loaded. 0 or -errno with a reason. */
 static int begin_programs(struct probe_session *s, struct reason *why)
 {
+	int err;
+
 	s->ring = ring_buffer__new(bpf_map__fd(s->bpf->maps.ring), on_event, s, NULL);
 	if (!s->ring)
 		return reason_set(why, -errno, "cannot map the ring: %s", strerror(errno));
@@ -181,8 +185,13 @@ static int begin_programs(struct probe_session *s, struct reason *why)
 			return reason_set(why, -ENOMEM, "out of memory");
 	}
 	attach_tracepoints(s);
-	trap_cost__measure(&s->trap_links, s->method,
-			   bpf_program__fd(session_program(s->bpf, PROGRAM_ENTRY)), &s->trap_cost);
+	err = session_sample_new(s, why);
+	if (err)
+		return err;
+	if (!s->options.sample_hz)
+		trap_cost__measure(&s->trap_links, s->method,
+				   bpf_program__fd(session_program(s->bpf, PROGRAM_ENTRY)),
+				   &s->trap_cost);
 	if (s->plans.few && s->options.ops && !s->options.ops_glob)
 		log_warn("this kernel has no uprobe_multi (Linux 6.6 has): only the most common "
 			 "operators are probed, others by naming them with --ops");
@@ -240,6 +249,7 @@ void probe_session__free(struct probe_session *s)
 {
 	if (!s)
 		return;
+	session_sample_free(s);
 	if (s->bpf)
 		session_detach_all(s);
 	unwind_maps__free(s->unwind);
@@ -308,7 +318,9 @@ void session_counters(const struct probe_session *s, struct counters *ret_counte
 /* 0: nothing is recorded. */
 static void set_epoch(struct probe_session *s, uint32_t epoch)
 {
-	if (s->bpf)
+	if (s->bpf && !epoch)
+		session_end_epoch(s);
+	else if (s->bpf)
 		__atomic_store_n(&s->bpf->bss->gp_epoch, epoch, __ATOMIC_RELEASE);
 	s->paused = !epoch;
 }
@@ -401,6 +413,7 @@ void probe_session__losses(const struct probe_session *s, uint64_t ret_losses[GP
 	session_counters(s, &c);
 	memcpy(ret_losses, c.losses, sizeof(c.losses));
 	ret_losses[GP_LOSS_OPEN_AT_END] += s->open_at_end;
+	ret_losses[GP_LOSS_SAMPLE_MISSED] += session_sample_missed(s);
 	ret_losses[GP_LOSS_PROBE] += s->summary.not_placed_nr + s->refused_nr;
 }
 

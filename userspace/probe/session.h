@@ -28,6 +28,9 @@ struct probe_options {
 	/* Stop process 0 (SIGSTOP) whenever its loader has changed what is mapped, and after
 	 * exec, until probe_session__resume(): a library is probed before it runs. */
 	bool stop_at_load;
+	/* Samples a second, of all threads; 0: none. The processes are sampled from start to stop,
+	 * which needs stacks. */
+	uint32_t sample_hz;
 	const char *ops_glob;  /* comma-separated globs of op names ("aten::conv*,aten::mm"), NULL:
 				  all */
 	const char *cache_dir; /* plans; NULL: none */
@@ -140,6 +143,12 @@ struct probe_cost {
 	uint64_t ns_per_hit;	  /* of all together; 0: a part of it was not measured */
 };
 void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_cost);
+
+/* What sampling has cost so far: CPU time of gpuprof's own thread that looks at those that wait. */
+uint64_t probe_session__sampler_ns(const struct probe_session *s);
+
+/* Tells of waits that go on; the events are in the ring afterwards. */
+void probe_session__tell_waits(struct probe_session *s);
 
 /* For the table of what was attached: numbers of functions and sites, single-stepped sites, and how
  * ("uprobe_multi", "perf_event"). */

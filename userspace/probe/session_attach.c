@@ -77,6 +77,7 @@ void probe_session__resume(struct probe_session *s, uint16_t process_index)
 static void forget_process(struct probe_session *s, struct probed_process *p)
 {
 	(void)bpf_map__delete_elem(s->bpf->maps.processes, &p->pid, sizeof(p->pid), 0);
+	session_sample_drop(s, (pid_t)p->pid);
 	link_set__done(&p->code_freed);
 	p->stopped = s->options.stop_at_load && !p->index;
 	session_let_go(p);
@@ -347,11 +348,15 @@ static int know_process(struct probe_session *s, pid_t pid, uint16_t process_ind
 {
 	struct probed_process known = {.index = process_index, .pid = (uint32_t)pid};
 	uint32_t index = process_index;
+	int err;
 
 	if (session_process(s, process_index))
 		return 0;
 	if (vec_push(&s->processes, known))
 		return -ENOMEM;
+	err = session_sample_add(s, pid);
+	if (err)
+		return err;
 	/* Under another number it would be somebody else's fork, exec and exit that we are told. */
 	if (!session_in_first_pid_namespace())
 		return 0;

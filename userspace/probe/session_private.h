@@ -11,6 +11,7 @@ struct bpf_program;
 struct gpuprof_bpf;
 struct ring_buffer;
 struct unwind_maps;
+struct sampler;
 
 #include "probe/link.h"
 #include "probe/session.h"
@@ -74,6 +75,7 @@ struct probe_session {
 	enum link_method method;
 	struct session_plans plans;
 	struct unwind_maps *unwind; /* NULL: no native stacks */
+	struct sampler *sampler;    /* NULL: nothing is sampled */
 	VEC(struct attachment) attachments;
 	VEC(struct probed_process) processes;
 	uint32_t epoch;
@@ -124,6 +126,20 @@ struct probed_process *session_process(struct probe_session *s, uint16_t index);
 
 /* Lets a stopped process go on. */
 void session_let_go(struct probed_process *p);
+
+/* Before the programs are loaded: those that sample are, or are not. 0 or -errno. */
+int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf);
+/* After that: the timers and the thread that looks, neither doing anything before start. 0 or
+ * -errno with a reason. */
+int session_sample_new(struct probe_session *s, struct reason *why);
+void session_sample_free(struct probe_session *s);
+/* Threads of this process are looked at, or no more. 0 or -errno. */
+int session_sample_add(struct probe_session *s, pid_t pid);
+void session_sample_drop(struct probe_session *s, pid_t pid);
+/* From now on nothing is recorded; waits that go on are told before. */
+void session_end_epoch(struct probe_session *s);
+/* Samples that were due and not taken. */
+uint64_t session_sample_missed(const struct probe_session *s);
 
 /* The counters of all CPUs together. */
 void session_counters(const struct probe_session *s, struct counters *ret_counters);

@@ -44,6 +44,10 @@ static const struct event_fields window = {.times = {AT(gp_ev_window, start_ns)}
 static const struct event_fields sync = {.times = {AT(gp_ev_sync, start_ns)}};
 static const struct event_fields inputs = {.inputs = AT(gp_ev_inputs, inputs_id)};
 static const struct event_fields tensors = {.instances = {AT(gp_ev_tensors, instance)}};
+static const struct event_fields sample = {
+	.times = {AT(gp_ev_sample, start_ns)},
+	.stack = AT(gp_ev_sample, stack_id),
+};
 static const struct event_fields trigger = {.times = {AT(gp_ev_trigger, start_ns)}};
 static const struct event_fields thread_stack = {.stack = AT(gp_ev_thread_stack, stack_id)};
 static const struct event_fields module_call = {
@@ -86,6 +90,8 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &inputs;
 	case GP_EV_TENSORS:
 		return &tensors;
+	case GP_EV_SAMPLE:
+		return &sample;
 	case GP_EV_MODULE_CALL:
 		return &module_call;
 	default:

@@ -50,6 +50,7 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_TRIGGER] = sizeof(struct gp_ev_trigger),
 		[GP_EV_THREAD_STACK] = sizeof(struct gp_ev_thread_stack),
 		[GP_EV_CUDA_MEMORY] = sizeof(struct gp_ev_cuda_memory),
+		[GP_EV_SAMPLE] = sizeof(struct gp_ev_sample),
 		[GP_EV_MODULE_CALL] = sizeof(struct gp_ev_module_call),
 		[GP_EV_CPU_TIME] = sizeof(struct gp_ev_cpu_time),
 		[GP_EV_WINDOW] = sizeof(struct gp_ev_window),
@@ -95,6 +96,8 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_UNWIND_MEMORY] = "unwind_memory",
 		[GP_LOSS_UNWRITTEN] = "unwritten",
 		[GP_LOSS_MODULES] = "modules",
+		[GP_LOSS_SAMPLE_MISSED] = "sample_missed",
+		[GP_LOSS_SAMPLE_MOVED] = "sample_moved",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";

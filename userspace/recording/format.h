@@ -42,11 +42,12 @@ enum format_type {
 	FORMAT_FRAMES = 8,
 	FORMAT_STACKS = 9,
 	FORMAT_NATIVE_FRAMES = 10,
+	FORMAT_FRAME_OPS = 16,
 };
 
 static inline bool format_type_known(uint16_t type)
 {
-	return type >= FORMAT_META && type <= FORMAT_NATIVE_FRAMES;
+	return (type >= FORMAT_META && type <= FORMAT_NATIVE_FRAMES) || type == FORMAT_FRAME_OPS;
 }
 
 enum format_flags {
@@ -97,6 +98,12 @@ struct format_native_frame {
 	uint64_t address;
 	uint32_t line;
 	uint32_t reserved;
+};
+
+struct format_frame_op {
+	uint32_t frame;
+	uint32_t name;
+	uint32_t scope; /* enum gp_op_scope */
 };
 
 /* FORMAT_STACKS; `nr` frame ids follow, innermost first. */

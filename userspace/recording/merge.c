@@ -235,7 +235,9 @@ static int move_frame(struct merge *m, uint32_t *id)
 {
 	struct hash *frames = &m->part->numbers->frames;
 	const uint64_t *known = hash__find(frames, *id);
+	uint32_t was, name, scope;
 	struct recording_frame frame;
+	int err;
 
 	if (known) {
 		*id = (uint32_t)*known;
@@ -246,8 +248,13 @@ static int move_frame(struct merge *m, uint32_t *id)
 	frame = recording__frame(m->part->rec, *id);
 	if (hash__set(frames, *id, ++m->frames_nr))
 		return -ENOMEM;
+	was = *id;
 	*id = m->frames_nr;
-	return recording_writer__frame(m->w, *id, &frame);
+	err = recording_writer__frame(m->w, *id, &frame);
+	if (err || !recording__frame_op(m->part->rec, was, &name, &scope))
+		return err;
+	err = move_name(m, &name);
+	return err ? err : recording_writer__frame_op(m->w, *id, name, scope);
 }
 
 /* One that is not in its recording is not in the result either, unless another recording of that

@@ -287,6 +287,8 @@ static int parse_chunk(struct recording *r, const struct chunk *chunk)
 		return stack_tables__parse_native_frames(&r->stacks, r->texts, &c);
 	case FORMAT_STACKS:
 		return stack_tables__parse_stacks(&r->stacks, &c);
+	case FORMAT_FRAME_OPS:
+		return stack_tables__parse_frame_ops(&r->stacks, &c);
 	case FORMAT_LOSSES:
 		return parse_losses(r, &c);
 	case FORMAT_WINDOW:
@@ -456,6 +458,12 @@ uint32_t recording__names_end(const struct recording *r)
 struct recording_frame recording__frame(const struct recording *r, uint32_t id)
 {
 	return stack_tables__frame(&r->stacks, id);
+}
+
+bool recording__frame_op(const struct recording *r, uint32_t id, uint32_t *ret_name,
+			 uint32_t *ret_scope)
+{
+	return stack_tables__frame_op(&r->stacks, id, ret_name, ret_scope);
 }
 
 const uint32_t *recording__stack(const struct recording *r, uint32_t id, size_t *ret_nr,

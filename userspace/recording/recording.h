@@ -90,6 +90,11 @@ struct recording_frame {
 int recording_writer__frame(struct recording_writer *w, uint32_t id,
 			    const struct recording_frame *frame);
 
+/* Says that a native frame lies in the function that calls an operator, or an autograd node's:
+ * `name` is its id, `scope` enum gp_op_scope. -EINVAL: an id is too large. */
+int recording_writer__frame_op(struct recording_writer *w, uint32_t frame, uint32_t name,
+			       uint32_t scope);
+
 /* A stack that events refer to: ids of its frames, innermost first. `flags` are enum
  * gp_stack_flags. -EINVAL: the id or the number of frames is too large. */
 int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t flags,
@@ -145,6 +150,10 @@ uint32_t recording__names_end(const struct recording *r);
 
 /* The frame of an id, its texts borrowed: a Python one of "?" in "?" if there is none. */
 struct recording_frame recording__frame(const struct recording *r, uint32_t id);
+
+/* Which operator, or autograd node, a frame is one of; false: none. */
+bool recording__frame_op(const struct recording *r, uint32_t id, uint32_t *ret_name,
+			 uint32_t *ret_scope);
 
 /* Frame ids of a stack, innermost first, borrowed, with their number and its enum gp_stack_flags
  * (ret_flags may be NULL). NULL and 0 if there is none of this id. */

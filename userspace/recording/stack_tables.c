@@ -15,6 +15,7 @@ void stack_tables__done(struct stack_tables *t)
 	vec_done(&t->stacks);
 	hash__done(&t->stack_of);
 	vec_done(&t->frame_ids);
+	hash__done(&t->op_of);
 }
 
 static int put_frame(struct stack_tables *t, uint32_t id, struct recording_frame frame)
@@ -94,6 +95,32 @@ int stack_tables__parse_stacks(struct stack_tables *t, struct cursor *c)
 		t->frame_ids.nr += f.nr;
 	}
 	return 0;
+}
+
+int stack_tables__parse_frame_ops(struct stack_tables *t, struct cursor *c)
+{
+	while (c->left) {
+		struct format_frame_op f = {0};
+
+		take_copy(c, &f, sizeof(f));
+		if (!c->ok || f.frame >= RECORDING_STACK_IDS || f.name >= RECORDING_NAME_IDS)
+			return -EBADMSG;
+		if (hash__set(&t->op_of, f.frame, (uint64_t)f.scope << 32 | f.name))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+bool stack_tables__frame_op(const struct stack_tables *t, uint32_t id, uint32_t *ret_name,
+			    uint32_t *ret_scope)
+{
+	const uint64_t *op = hash__find(&t->op_of, id);
+
+	if (!op)
+		return false;
+	*ret_name = (uint32_t)*op;
+	*ret_scope = (uint32_t)(*op >> 32);
+	return true;
 }
 
 struct recording_frame stack_tables__frame(const struct stack_tables *t, uint32_t id)

@@ -25,6 +25,7 @@ struct stack_tables {
 	VEC(struct stack_entry) stacks;
 	struct hash stack_of; /* id -> index */
 	VEC(uint32_t) frame_ids;
+	struct hash op_of; /* id of a frame -> name and, above it, scope */
 };
 
 void stack_tables__done(struct stack_tables *t);
@@ -34,8 +35,11 @@ int stack_tables__parse_frames(struct stack_tables *t, struct intern *texts, str
 int stack_tables__parse_native_frames(struct stack_tables *t, struct intern *texts,
 				      struct cursor *c);
 int stack_tables__parse_stacks(struct stack_tables *t, struct cursor *c);
+int stack_tables__parse_frame_ops(struct stack_tables *t, struct cursor *c);
 
-/* See recording__frame() and recording__stack(). */
+/* See recording__frame(), recording__frame_op() and recording__stack(). */
+bool stack_tables__frame_op(const struct stack_tables *t, uint32_t id, uint32_t *ret_name,
+			    uint32_t *ret_scope);
 struct recording_frame stack_tables__frame(const struct stack_tables *t, uint32_t id);
 const uint32_t *stack_tables__stack(const struct stack_tables *t, uint32_t id, size_t *ret_nr,
 				    uint32_t *ret_flags);

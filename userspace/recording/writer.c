@@ -47,6 +47,7 @@ struct recording_writer {
 	struct buf names;
 	struct buf frames;
 	struct buf native_frames;
+	struct buf frame_ops;
 	struct buf stacks;
 	struct buf window;
 	VEC(struct loss) losses;
@@ -215,6 +216,7 @@ static int write_references(struct recording_writer *w)
 	err = err ? err : write_buf(w, FORMAT_NAMES, &w->names);
 	err = err ? err : write_buf(w, FORMAT_FRAMES, &w->frames);
 	err = err ? err : write_buf(w, FORMAT_NATIVE_FRAMES, &w->native_frames);
+	err = err ? err : write_buf(w, FORMAT_FRAME_OPS, &w->frame_ops);
 	return err ? err : write_buf(w, FORMAT_STACKS, &w->stacks);
 }
 
@@ -291,6 +293,7 @@ void recording_writer__free(struct recording_writer *w)
 	buf__done(&w->names);
 	buf__done(&w->frames);
 	buf__done(&w->native_frames);
+	buf__done(&w->frame_ops);
 	buf__done(&w->stacks);
 	buf__done(&w->window);
 	ZSTD_freeCCtx(w->zstd);
@@ -389,6 +392,19 @@ int recording_writer__frame(struct recording_writer *w, uint32_t id,
 		return -EINVAL;
 	return frame->kind == RECORDING_FRAME_PYTHON ? add_python_frame(w, id, frame)
 						     : add_native_frame(w, id, frame);
+}
+
+int recording_writer__frame_op(struct recording_writer *w, uint32_t frame, uint32_t name,
+			       uint32_t scope)
+{
+	struct format_frame_op f = {.frame = frame, .name = name, .scope = scope};
+
+	if (w->err)
+		return w->err;
+	if (frame >= RECORDING_STACK_IDS || name >= RECORDING_NAME_IDS)
+		return -EINVAL;
+	buf__add(&w->frame_ops, &f, sizeof(f));
+	return added(w, &w->frame_ops);
 }
 
 int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t flags,

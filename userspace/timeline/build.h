@@ -133,6 +133,9 @@ struct timeline_private {
 
 struct build {
 	struct timeline *t;
+	struct hash sampled_stack_of; /* id -> of timeline.sampled_stacks */
+	/* Samples with no stack, with one that is not whole, with one that was searched for. */
+	uint64_t samples_stackless_nr, samples_cut_nr, samples_searched_nr;
 	uint64_t counts[TL_COUNTER_NR];
 	uint32_t *process_of; /* by the 16 bits of an event */
 	struct hash thread_of;
@@ -270,6 +273,10 @@ int build_memory(struct build *b);
 /* One op's tensors, or what a process's operators may write, into the build. 0 or -ENOMEM. */
 int build_tensors(struct build *b, const struct gp_ev_tensors *e, size_t bytes);
 int build_schemas(struct build *b, const struct gp_ev_schemas *e, size_t bytes);
+
+/* One sample into the timeline, and afterwards all of them in order. 0 or -errno. */
+int build_sample(struct build *b, const struct gp_ev_sample *e);
+int build_samples(struct build *b);
 
 /* Puts the memory of tensors into categories. 0 or -ENOMEM. */
 int build_categories(struct build *b);

@@ -391,6 +391,8 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = read_thread_stack(b, event);
 	else if (head->kind == GP_EV_STEP && bytes >= sizeof(struct gp_ev_step))
 		b->err = read_step(b, event);
+	else if (head->kind == GP_EV_SAMPLE && bytes >= sizeof(struct gp_ev_sample))
+		b->err = build_sample(b, event);
 	else if (head->kind == GP_EV_INPUTS && bytes >= sizeof(struct gp_ev_inputs))
 		b->err = build_inputs(b, event, bytes);
 	else if (head->kind == GP_EV_MODULE_CALL && bytes >= sizeof(struct gp_ev_module_call))

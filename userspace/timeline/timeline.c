@@ -50,6 +50,7 @@ void build__done(struct build *b)
 	hash__done(&b->schema_of);
 	hash__done(&b->schema_of_op);
 	hash__done(&b->thread_of);
+	hash__done(&b->sampled_stack_of);
 	hash__done(&b->pids);
 	hash__done(&b->name_of);
 	hash__done(&b->inputs_of);
@@ -83,6 +84,9 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->inputs);
 	vec_done(&t->modules);
 	vec_done(&t->module_calls);
+	vec_done(&t->samples);
+	vec_done(&t->sampled_stacks);
+	vec_done(&t->stack_ops);
 	vec_done(&t->pauses);
 	vec_done(&t->windows);
 	vec_done(&t->triggers);
@@ -198,6 +202,12 @@ static int set_losses(struct build *b)
 		err = add_loss(b, "input_values", b->valueless_nr);
 	if (!err && b->module_calls.nr)
 		err = add_loss(b, "module_calls_invalid", b->module_calls_invalid_nr);
+	if (!err && b->t->sampled)
+		err = add_loss(b, "sample_stackless", b->samples_stackless_nr);
+	if (!err && b->t->sampled)
+		err = add_loss(b, "sample_stack_cut", b->samples_cut_nr);
+	if (!err && b->t->sampled)
+		err = add_loss(b, "sample_stack_searched", b->samples_searched_nr);
 	if (!err && b->t->has_categories)
 		err = add_loss(b, "tensors_invalid", b->tensors_invalid_nr);
 	if (!err && b->t->has_categories)
@@ -216,7 +226,9 @@ static int build_all(struct build *b)
 	if (err)
 		return err;
 	add_pauses(b->t);
-	err = build_tree(b);
+	err = build_samples(b);
+	if (!err)
+		err = build_tree(b);
 	if (!err)
 		err = build_api(b);
 	if (!err)

@@ -190,6 +190,34 @@ struct tl_step_series {
 	uint32_t first, nr;
 };
 
+/* An operator, or an autograd node, in whose function a frame of a sampled stack is. */
+struct tl_stack_op {
+	const char *name; /* interned */
+	const char *overload;
+	uint32_t scope; /* enum gp_op_scope */
+};
+
+/* A stack that samples have. */
+struct tl_sampled_stack {
+	uint32_t id;	/* the recording's; 0: of samples without a stack */
+	uint32_t flags; /* enum gp_stack_flags */
+	uint32_t nr;
+	const uint32_t *frames; /* innermost first, the recording's */
+	/* Of timeline.stack_ops, innermost first, each name once. */
+	uint32_t ops_at, ops_nr;
+};
+
+/* What a thread was found doing. The times that samples stand for are estimates. */
+struct tl_sample {
+	uint64_t start_ns, end_ns; /* of the first and of the last one of a wait; else the same */
+	uint64_t weight_ns;	   /* all of them */
+	uint32_t nr;
+	uint32_t thread;
+	uint32_t stack; /* of timeline.sampled_stacks */
+	uint32_t syscall;
+	uint32_t flags; /* enum gp_sample_flags */
+};
+
 /* Someone switched collection off. */
 struct tl_pause {
 	uint64_t start_ns, end_ns;
@@ -250,6 +278,10 @@ struct timeline {
 	/* By time, then kind of change. Empty without has_categories: no op told its tensors. */
 	VEC(struct tl_category_change) categories;
 	bool has_categories;
+	bool sampled;		       /* the recording is of samples */
+	VEC(struct tl_sample) samples; /* by thread, then time */
+	VEC(struct tl_sampled_stack) sampled_stacks;
+	VEC(struct tl_stack_op) stack_ops;
 	struct tl_gpus gpu;
 	VEC(struct tl_loss) losses;	   /* the recording's, then what the join found */
 	const struct recording *recording; /* metadata; outlives the timeline */
@@ -270,6 +302,15 @@ static inline bool tl_op_is_backward(const struct tl_op *op)
 {
 	return op->sequence_nr >= 0 && op->forward_thread && !(op->flags & GP_OP_ASYNC);
 }
+
+/* Whether frames are missing. `flags` are enum gp_stack_flags. */
+static inline bool tl_stack_is_cut(uint32_t flags)
+{
+	return flags & (GP_STACK_TRUNCATED | GP_STACK_INCOMPLETE);
+}
+
+/* What a sampled thread was doing, in a word: "running", or what it waited for. Never NULL. */
+const char *timeline__activity(const struct timeline *t, const struct tl_sample *s);
 
 /* A stack that is shown for something. */
 struct tl_stack {

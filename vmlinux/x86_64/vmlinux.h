@@ -112,12 +112,21 @@ struct mm_struct;
 
 struct task_struct {
 	struct thread_struct thread;
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
 	int pid;
 	int tgid;
 	int exit_code;
 	struct signal_struct *signal;
 	struct task_struct *real_parent;
 	struct mm_struct *mm;
+};
+
+struct bpf_iter__task {
+	struct task_struct *task;
 };
 
 #pragma clang attribute pop

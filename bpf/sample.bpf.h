@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What both kinds of samples have in common: a thread's stack, walked in memory that is not the
+ * thread's own, and the event that tells of it.
+ */
+#ifndef GP_BPF_SAMPLE_BPF_H
+#define GP_BPF_SAMPLE_BPF_H
+
+#define WALK_SAMPLES
+#include "stack.bpf.h"
+
+/* What is known of the thread, this capture's. NULL (counted): it cannot be had. */
+static __always_inline struct sampled_thread *sampled_get(struct task_struct *task, __u32 epoch,
+							  __u16 process)
+{
+	__u64 owner = (__u64)epoch << 16 | process;
+	struct sampled_thread *s =
+		bpf_task_storage_get(&sampled_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!s) {
+		count_loss(GP_LOSS_THREAD);
+		return 0;
+	}
+	if (s->owner != owner) {
+		s->wait.nr = 0;
+		s->wait.head.flags = 0xff; /* no state: the first one is another */
+		s->again = 0;
+		s->owner = owner;
+	}
+	return s;
+}
+
+/* Id of the thread's stack, 0: none. */
+static __always_inline __u32 sample_stack(struct sample_walk *m, struct sampled_thread *s,
+					  __u32 tid, const struct stack_at *at, __u64 now)
+{
+	__u32 id;
+
+	m->thread.owner = s->owner;
+	m->thread.tid = tid;
+	m->python.tstate = s->tstate;
+	m->python.single = s->single;
+	m->native.flags = 0;
+	id = stack_id_at(at, &m->thread, now);
+	s->tstate = m->python.tstate;
+	s->single = m->python.single;
+	return id;
+}
+
+/* False: there was no room (counted). */
+static __always_inline bool sample_tell(const struct gp_ev_sample *sample)
+{
+	struct gp_ev_sample *event = emit_reserve(sizeof(*event));
+
+	if (!event)
+		return false;
+	*event = *sample;
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return true;
+}
+
+#endif /* GP_BPF_SAMPLE_BPF_H */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Samples of threads that are on no CPU. gpuprof looks at all threads of a process at a pace of
+ * its own: the target itself pays nothing, however often it switches. A stack is read once in
+ * each wait, of which the number of the thread's switches tells; samples of one wait are told
+ * together.
+ */
+#define WALK_OTHERS
+#include "sample.bpf.h"
+
+#define TASK_EXITING  4 /* of task_struct.flags */
+#define TASK_SLEEPS   1 /* of task_struct.__state */
+#define TASK_SLEEPS_D 2
+#define TASK_STOPS    12
+#define TASK_IS_NOT   0x880 /* dead, or has never run */
+
+/* Tells of the wait that was seen last, once. */
+static __always_inline void wait_tell(struct sampled_thread *s)
+{
+	struct gp_ev_sample sample = s->wait;
+
+	sample.nr = __sync_lock_test_and_set(&s->wait.nr, 0);
+	if (sample.nr)
+		(void)sample_tell(&sample);
+	s->wait.weight_ns = 0;
+}
+
+static __always_inline __u64 task_switches(const struct task_struct *task)
+{
+	const volatile struct task_struct *t = task;
+
+	return t->nvcsw + t->nivcsw;
+}
+
+static __always_inline bool task_runs(const struct task_struct *task)
+{
+	return ((const volatile struct task_struct *)task)->on_cpu;
+}
+
+static __always_inline __u8 wait_flags(__u32 state)
+{
+	if (!state)
+		return GP_SAMPLE_RUNNABLE;
+	if (state & TASK_STOPS)
+		return GP_SAMPLE_STOPPED;
+	return !(state & TASK_SLEEPS) && (state & TASK_SLEEPS_D) ? GP_SAMPLE_UNINTERRUPTIBLE : 0;
+}
+
+/* The stack in a wait that has not been seen before. */
+static __always_inline void wait_walk(struct task_struct *task, struct sampled_thread *s,
+				      __u64 switches, __u64 now)
+{
+	const struct pt_regs *regs = (const struct pt_regs *)bpf_task_pt_regs(task);
+	struct stack_at at = {regs->ip, regs->sp, regs->bp};
+	struct sample_walk *m = sample_memory();
+
+	if (!m)
+		return;
+	walked_set(task, at.sp);
+	s->wait.syscall = (__u32)regs->orig_ax;
+	s->wait.stack_id = sample_stack(m, s, walked_tid(), &at, now);
+	s->again = m->native.flags & GP_STACK_INCOMPLETE;
+	if (task_runs(task) || task_switches(task) != switches) {
+		count_loss(GP_LOSS_SAMPLE_MOVED);
+		s->wait.head.flags |= GP_SAMPLE_MOVED;
+		s->wait.stack_id = 0;
+	}
+}
+
+static __always_inline void wait_sample(struct task_struct *task, struct sampled_thread *s,
+					__u64 now)
+{
+	__u64 switches = task_switches(task);
+	__u8 flags = wait_flags(task->__state);
+	__u32 pid = (__u32)task->pid;
+	bool is_new = s->switches != switches;
+
+	s->switches = switches;
+	s->looks = is_new ? 1 : s->looks + 1;
+	/* What was not whole, for want of a table most often, is tried again, ever more seldom. */
+	if (is_new || (s->again && !(s->looks & (s->looks - 1))) ||
+	    (s->wait.head.flags & ~GP_SAMPLE_MOVED) != flags) {
+		wait_tell(s);
+		s->wait.head.kind = GP_EV_SAMPLE;
+		s->wait.head.flags = flags;
+		s->wait.head.process = (__u16)s->owner;
+		s->wait.head.tid = pid;
+		wait_walk(task, s, switches, now);
+	}
+	if (!s->wait.nr)
+		s->wait.start_ns = now;
+	s->wait.head.time_ns = now;
+	s->wait.weight_ns += gp_look_ns;
+	__sync_fetch_and_add(&s->wait.nr, 1);
+	if (s->wait.nr >= gp_waits_told)
+		wait_tell(s);
+}
+
+SEC("iter.s/task")
+int gp_look(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	__u32 epoch = gp_epoch;
+	struct sampled_thread *s;
+	__u16 index;
+
+	if (!task || !epoch || (task->flags & TASK_EXITING) ||
+	    !process_index((__u32)task->tgid, &index))
+		return 0;
+	s = sampled_get(task, epoch, index);
+	if (!s)
+		return 0;
+	if (gp_look_tells || task_runs(task))
+		wait_tell(s);
+	else if (!(task->__state & TASK_IS_NOT))
+		wait_sample(task, s, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* What has been seen of a thread that ends. */
+SEC("raw_tp/sched_process_exit")
+int gp_sampled_exit(void *ctx)
+{
+	struct sampled_thread *s =
+		bpf_task_storage_get(&sampled_threads, bpf_get_current_task_btf(), 0, 0);
+
+	if (s && gp_epoch && s->owner >> 16 == gp_epoch)
+		wait_tell(s);
+	return 0;
+}

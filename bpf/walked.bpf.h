@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The thread whose stack is walked: the current one; in a program file that defines WALK_OTHERS,
+ * any thread that is not running, one at a time, by whoever runs its programs (they may sleep).
+ */
+#ifndef GP_BPF_WALKED_BPF_H
+#define GP_BPF_WALKED_BPF_H
+
+#include "maps.bpf.h"
+
+#ifndef WALK_OTHERS
+
+/* Reads the thread's memory. False if it cannot be had without waiting. */
+static __always_inline bool walked_read(void *to, __u32 bytes, __u64 address)
+{
+	return !bpf_probe_read_user(to, bytes, (const void *)address);
+}
+
+static __always_inline __u64 walked_thread_pointer(void)
+{
+	return bpf_get_current_task_btf()->thread.fsbase;
+}
+
+static __always_inline __u32 walked_tid(void)
+{
+	return (__u32)bpf_get_current_pid_tgid();
+}
+
+#else
+
+extern struct task_struct *bpf_task_from_pid(int pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+
+/* Whose turn it is. */
+static __u32 walked_now;
+static __u64 walked_now_pointer;
+
+static __always_inline struct sample_walk *walked_memory(void)
+{
+	__u32 at = gp_cpus_nr;
+
+	return bpf_map_lookup_elem(&sample_walks, &at);
+}
+
+/* A task is only at hand as long as it is held, and a walk has nowhere to keep it. */
+static __noinline bool walked_copy(void *to, __u32 bytes, __u64 address)
+{
+	struct task_struct *task = bpf_task_from_pid((int)walked_now);
+	long err;
+
+	if (!task)
+		return false;
+	err = bpf_copy_from_user_task(to, bytes, (const void *)address, task, 0);
+	bpf_task_release(task);
+	return !err;
+}
+
+static __noinline bool walked_read(void *to, __u32 bytes, __u64 address)
+{
+	struct sample_walk *m = walked_memory();
+	__u64 at;
+
+	if (!m)
+		return false;
+	at = address - m->window_at;
+	if (at < GP_WALK_WINDOW && at + bytes <= m->window_bytes)
+		return !bpf_probe_read_kernel(to, bytes, m->window + at);
+	return walked_copy(to, bytes, address);
+}
+
+/* It is this task's turn. Of its stack what lies in the pages from sp on is read at once. */
+static __always_inline void walked_set(const struct task_struct *task, __u64 sp)
+{
+	struct sample_walk *m = walked_memory();
+	__u32 page = GP_WALK_WINDOW / 4;
+
+	walked_now = (__u32)task->pid;
+	walked_now_pointer = task->thread.fsbase;
+	if (!m)
+		return;
+	m->window_at = sp & ~(__u64)(page - 1);
+	m->window_bytes = 0;
+	if (walked_copy(m->window, GP_WALK_WINDOW, m->window_at))
+		m->window_bytes = GP_WALK_WINDOW;
+	else if (walked_copy(m->window, page, m->window_at))
+		m->window_bytes = page;
+}
+
+static __always_inline __u64 walked_thread_pointer(void)
+{
+	return walked_now_pointer;
+}
+
+static __always_inline __u32 walked_tid(void)
+{
+	return walked_now;
+}
+
+#endif
+
+#endif /* GP_BPF_WALKED_BPF_H */

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+--mode sample against a program that knows what its threads spend their CPU time on. A share found
+in N samples may be off by what chance allows: six standard deviations of N draws, and, for the
+program's own bookkeeping, a part of a percent.
+"""
+
+import csv
+import io
+import json
+import math
+import os
+
+import pytest
+
+import harness
+
+HZ = "997"
+SECONDS = 1.0
+SIGMAS = 6
+SLACK = 0.01
+FUNCTIONS = {"multiply": "aten::mm", "exponent": "aten::exp", "tangent": "aten::tanh"}
+# No counter but these may be above zero: chance decides about them, or the machine's pace.
+ALLOWED = {"sample_missed", "sample_moved", "sample_stackless", "sample_stack_cut", "unwind_table",
+           "unwind_rule", "unwind_hard", "unwind_memory", "stack_incomplete"}
+
+
+def bound(samples, share):
+    return SIGMAS * math.sqrt(max(share * (1 - share), 1 / samples) / samples) + SLACK
+
+
+def rows_by(recording, *options):
+    return {row["name"]: row for row in recording.table(*options)["rows"]}
+
+
+def named(rows, end):
+    found = [row for name, row in rows.items() if name.endswith(end)]
+    assert len(found) == 1, (end, sorted(rows))
+    return found[0]
+
+
+def let_tables_come(target, path):
+    """Unwind tables are made when the first stack comes to a file."""
+    for _ in range(4):
+        size = os.path.getsize(path)
+        target.command("spend 0.05")
+        harness.wait_until("more of the recording", lambda before=size:
+                           os.path.getsize(path) > before)
+
+
+@pytest.fixture(name="spent", scope="module")
+def spent_fixture(tmp_path_factory):
+    """The capture, and the truth: CPU seconds by function, threads by what they wait for."""
+    path = str(tmp_path_factory.mktemp("sample") / "sample.gpuprof")
+    truth = []
+    with harness.Target("sampled") as target:
+        def orders():
+            truth.append(json.loads(target.command("spend %s" % SECONDS)))
+
+        done = harness.attach(target, path, "--mode", "sample", "--hz", HZ, orders=orders)
+        tids = target.facts["tids"]
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    return done, truth[0], tids
+
+
+@pytest.mark.versions
+def test_shares(spent):
+    done, truth, _ = spent
+    whole = sum(truth.values())
+    table = done.recording.table("--group-by", "function")
+    rows = rows_by(done.recording, "--group-by", "function")
+    samples = table["samples"]
+    assert samples > 100
+    for name, seconds in truth.items():
+        share = named(rows, ": " + name)["samples"] / samples
+        assert abs(share - seconds / whole) <= bound(samples, seconds / whole), \
+            (name, share, truth, samples)
+
+
+@pytest.mark.versions
+def test_operators(spent):
+    """The operator of a sample is found in its stack: all that a function does is one operator."""
+    done, truth, _ = spent
+    whole = sum(truth.values())
+    table = done.recording.table()
+    rows = rows_by(done.recording)
+    samples = table["samples"]
+    for name, op in FUNCTIONS.items():
+        share = rows[op]["self_samples"] / samples
+        # Calling it takes a little of the time.
+        expected = truth[name] / whole
+        assert abs(share - expected) <= bound(samples, expected) + 0.04 * expected, \
+            (op, share, expected, samples, sorted(rows))
+        assert rows[op]["samples"] >= rows[op]["self_samples"]
+    assert rows["[no operator]"]["self_samples"] > 0
+
+
+@pytest.mark.versions
+def test_cpu_time(spent):
+    """What the samples stand for is the CPU time that the program took, less what was missed."""
+    done, truth, _ = spent
+    table = done.recording.table()
+    period = 1 / int(HZ)
+    whole = sum(truth.values())
+    chance = SIGMAS * math.sqrt(table["samples"]) * period
+    estimate = table["cpu_us"] / 1e6
+    missed = table["losses"]["sample_missed"] * period
+    # The workload's bookkeeping and its waiting threads take CPU time too.
+    assert estimate <= whole * 1.1 + chance, (estimate, whole, missed)
+    assert estimate >= whole - missed - chance, (estimate, whole, missed)
+    assert abs(table["cpu_us"] - sum(row["self_cpu_us"] for row in table["rows"])) < 1
+    for row in table["rows"]:
+        assert row["self_cpu_error_us"] > 0 and row["cpu_total_error_us"] > 0
+
+
+@pytest.mark.versions
+def test_waits(spent):
+    """Of threads on no CPU: where in the program they wait, and for what."""
+    done, _, tids = spent
+    wall = done.recording.table()["wall_us"]
+    rows = rows_by(done.recording, "--group-by", "function")
+    threads = rows_by(done.recording, "--group-by", "thread")
+    activities = rows_by(done.recording, "--group-by", "activity")
+    for name, tid in tids.items():
+        # It did next to nothing else, the whole time.
+        row = named(rows, ": " + name)
+        off = named(threads, "(%d)" % tid)["off_cpu_us"]
+        assert off >= 0.8 * wall and row["off_cpu_us"] >= 0.8 * off, (name, off, wall, row)
+        assert off <= 1.2 * wall + 1e5
+    # Who sleeps has to wait for Python's lock and for a CPU too, how long is the machine's affair.
+    for activity, least in (("waiting: sleep", 0), ("waiting: read", 0.7), ("waiting: futex", 0.7)):
+        assert activities[activity]["off_cpu_us"] > least * wall, (activity, activities)
+
+
+@pytest.mark.versions
+def test_same_operators_as_a_trace(tmp_path):
+    """What the stacks say is called what a trace of the same steps says, and nothing else is."""
+    sampled, traced = str(tmp_path / "sample.gpuprof"), str(tmp_path / "trace.gpuprof")
+    with harness.Target("mlp") as target:
+        exact = harness.attach(target, traced, "--no-inject", orders=lambda: target.step(30))
+
+        def until_sampled():
+            # However slow the machine is: until there are samples enough.
+            while os.path.getsize(sampled) < 60000:
+                target.step(50)
+
+        done = harness.attach(target, sampled, "--mode", "sample", "--hz", HZ,
+                              orders=until_sampled)
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    told = {row["name"] for row in exact.recording.table()["rows"]}
+    told |= {name.rsplit(": ", 1)[-1] for name in told}
+    found = {row["name"] for row in done.recording.table()["rows"] if row["samples"]}
+    found -= {"[no operator]", "[not known]"}
+    assert len(found) >= 5
+    assert found <= told, sorted(found - told)
+
+
+def test_lines(spent):
+    """The line of Python that each function spends its time on."""
+    done, truth, _ = spent
+    lines = {}
+    for name, row in rows_by(done.recording, "--group-by", "line").items():
+        if ": " in name:
+            lines.setdefault(name.rsplit(": ", 1)[1], []).append(row["self_samples"])
+    samples = done.recording.table()["samples"]
+    for name, seconds in truth.items():
+        expected = seconds / sum(truth.values())
+        share = sum(lines[name]) / samples
+        assert abs(share - expected) <= bound(samples, expected) + 0.02, (name, share, expected)
+
+
+def test_nothing_uncounted(spent):
+    """Each sample without a stack, or with half of one, is counted; nothing else is missing."""
+    done, _, _ = spent
+    losses = done.recording.losses()
+    assert not {name: count for name, count in losses.items() if count and name not in ALLOWED}
+    table = done.recording.table()
+    rows = rows_by(done.recording)
+    unknown = rows.get("[not known]", {"samples": 0, "off_cpu_samples": 0})
+    assert unknown["samples"] + unknown["off_cpu_samples"] <= \
+        losses["sample_stackless"] + losses["sample_stack_cut"]
+    assert unknown["samples"] <= 0.1 * table["samples"], losses
+    assert table["capture"]["mode"] == "sample" and table["capture"]["sample_hz"] == HZ
+    assert int(table["capture"]["sampler_ns"]) > 0
+
+
+def test_outputs(spent, tmp_path):
+    """The same samples in every form."""
+    done, _, _ = spent
+    table = done.recording.table()
+    said = harness.gpuprof("table", done.recording.path, "--csv", "--limit", "-1").stdout
+    rows = list(csv.DictReader(io.StringIO(said)))
+    assert [row["name"] for row in rows] == [row["name"] for row in table["rows"]]
+    assert [int(row["samples"]) for row in rows] == [row["samples"] for row in table["rows"]]
+    text = harness.gpuprof("table", done.recording.path).stdout
+    assert "+-" in text and "Estimated from %d samples" % table["samples"] in text
+    assert "# of Calls" not in text
+    folded = tmp_path / "folded.txt"
+    harness.gpuprof("export", done.recording.path, "--format", "stacks", "--metric", "samples",
+                    "-o", folded)
+    lines = folded.read_text().splitlines()
+    counted = sum(int(line.rsplit(" ", 1)[1]) for line in lines)
+    stackless = table["losses"]["sample_stackless"]
+    assert table["samples"] - stackless <= counted <= table["samples"]
+    speedscope = tmp_path / "speedscope.json"
+    harness.gpuprof("export", done.recording.path, "--format", "speedscope", "--metric",
+                    "off_cpu_time_total", "-o", speedscope)
+    assert json.loads(speedscope.read_text())["profiles"][0]["name"] == "off-CPU time"
+
+
+def test_chrome(spent):
+    """Moments on a CPU, waits as long as they were seen, each with its stack."""
+    done, _, tids = spent
+    events = [event for event in done.recording.chrome()["traceEvents"]
+              if event.get("cat") == "sample"]
+    moments = [event for event in events if event["ph"] == "i"]
+    waits = [event for event in events if event["ph"] == "X"]
+    assert sum(event["name"] == "aten::mm" for event in moments) > 10
+    assert all("Call stack" in event["args"] for event in moments if event["name"] == "aten::mm")
+    pipe = [event for event in waits if event["tid"] == tids["waits_for_pipe"]]
+    assert {event["name"] for event in pipe} == {"waiting: read"}
+    for before, after in zip(pipe, pipe[1:]):
+        assert before["ts"] + before["dur"] <= after["ts"]
+
+
+@pytest.mark.parametrize("options", (("--memory",), ("--shapes",), ("--flops",), ("--steps", "3"),
+                                     ("--ops", "aten::mm"), ("--stack", "python")))
+def test_refused(options):
+    done = harness.gpuprof("attach", "--pid", os.getpid(), "--mode", "sample", *options)
+    assert done.status == harness.USAGE and options[0] in done.stderr, done
+
+
+def test_hz_alone():
+    done = harness.gpuprof("attach", "--pid", os.getpid(), "--hz", "50")
+    assert done.status == harness.USAGE and "--mode sample" in done.stderr, done

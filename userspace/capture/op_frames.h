@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Which operator a native frame is one of: functions at::_ops::NAME::call and redispatch, and the
+ * apply() of autograd nodes, by their symbols. Private to this room.
+ */
+#ifndef GP_CAPTURE_OP_FRAMES_H
+#define GP_CAPTURE_OP_FRAMES_H
+
+#include "base/vec.h"
+#include "capture/names.h"
+#include "capture/native_code.h"
+#include "capture/stacks.h"
+#include "probe/names.h"
+
+/* Operators that one file defines. */
+struct op_module {
+	uint32_t module;
+	struct op_names names;
+};
+
+/* All zero is an empty one, in which no frame is an operator's. */
+struct op_frames {
+	struct names *names; /* the capture's; set where they are wanted */
+	VEC(struct op_module) modules;
+};
+
+void op_frames__done(struct op_frames *o);
+
+/* Notes of a new frame of `s` which operator it is one of, if it is. 0 or -errno. */
+int op_frames__note(struct op_frames *o, struct stacks *s, uint32_t frame,
+		    const struct native_place *place);
+
+#endif /* GP_CAPTURE_OP_FRAMES_H */

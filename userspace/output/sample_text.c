@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The table of samples for people: every time has its standard error beside it.
+ */
+#include "output/output.h"
+#include "output/stack_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define COLUMN_WIDTH   12
+#define NAME_WIDTH_MAX 75
+
+static const char *const titles[] = {"Samples",	  "Self CPU %", "Self CPU", "+-", "CPU total %",
+				     "CPU total", "+-",		"Off CPU",  "+-"};
+
+#define TITLES_NR (sizeof(titles) / sizeof(*titles))
+
+struct text {
+	const struct sample_table *table;
+	const struct output_table_options *options;
+	struct buf out;
+	size_t name_width;
+};
+
+static void padded(struct text *t, const char *value, size_t width)
+{
+	size_t nr = strlen(value);
+
+	for (; nr < width; nr++)
+		buf__char(&t->out, ' ');
+	buf__str(&t->out, value);
+	buf__str(&t->out, "  ");
+}
+
+/* Control characters are no part of a name in a terminal. */
+static void name_cell(struct text *t, const char *name)
+{
+	char shown[NAME_WIDTH_MAX + 1];
+	size_t nr = strlen(name), keep = nr < NAME_WIDTH_MAX ? nr : NAME_WIDTH_MAX;
+
+	/* Of long ones the end says more. */
+	memcpy(shown, name + nr - keep, keep);
+	shown[keep] = '\0';
+	if (nr > keep)
+		memcpy(shown, "...", 3);
+	for (char *c = shown; *c; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c == 127)
+			*c = '?';
+	padded(t, shown, t->name_width);
+}
+
+static void time_cell(struct text *t, uint64_t ns)
+{
+	const char *unit = t->options->time_unit;
+	double us = (double)ns / 1000.0;
+	char value[32];
+
+	if (!unit)
+		unit = us >= 1e6 ? "s" : us >= 1e3 ? "ms" : "us";
+	us /= !strcmp(unit, "s") ? 1e6 : !strcmp(unit, "ms") ? 1e3 : 1;
+	(void)snprintf(value, sizeof(value), "%.3f%s", us, unit);
+	padded(t, value, COLUMN_WIDTH);
+}
+
+static void share_cell(struct text *t, uint64_t ns)
+{
+	char value[32] = "--";
+
+	if (t->table->all.ns)
+		(void)snprintf(value, sizeof(value), "%.2f%%",
+			       100.0 * (double)ns / (double)t->table->all.ns);
+	padded(t, value, COLUMN_WIDTH);
+}
+
+static void separator(struct text *t)
+{
+	for (size_t i = 0; i <= TITLES_NR; i++) {
+		size_t width = i ? COLUMN_WIDTH : t->name_width;
+
+		while (width-- > 0)
+			buf__char(&t->out, '-');
+		buf__str(&t->out, "  ");
+	}
+	buf__char(&t->out, '\n');
+}
+
+static void stack_lines(struct text *t, const struct sample_row *r)
+{
+	struct buf frame = {0};
+
+	for (size_t i = 0; i < r->stack_nr; i++) {
+		buf__clear(&frame);
+		buf__str(&frame, "  ");
+		stack_text_frame(&frame, t->table->recording, r->stack[i]);
+		for (size_t k = 0; k < frame.nr; k++)
+			buf__char(&t->out,
+				  (unsigned char)frame.bytes[k] < ' ' ? '?' : frame.bytes[k]);
+		buf__char(&t->out, '\n');
+	}
+	if (!t->out.err)
+		t->out.err = buf__error(&frame);
+	buf__done(&frame);
+}
+
+static void row_line(struct text *t, const struct sample_row *r)
+{
+	char nr[24];
+
+	(void)snprintf(nr, sizeof(nr), "%llu", (unsigned long long)r->total.nr);
+	name_cell(t, r->name);
+	padded(t, nr, COLUMN_WIDTH);
+	share_cell(t, r->self.ns);
+	time_cell(t, r->self.ns);
+	time_cell(t, r->self.error_ns);
+	share_cell(t, r->total.ns);
+	time_cell(t, r->total.ns);
+	time_cell(t, r->total.error_ns);
+	time_cell(t, r->off.ns);
+	time_cell(t, r->off.error_ns);
+	buf__char(&t->out, '\n');
+	stack_lines(t, r);
+}
+
+static void set_name_width(struct text *t)
+{
+	t->name_width = 4;
+	for (size_t i = 0; i < t->table->rows.nr; i++) {
+		size_t nr = strlen(t->table->rows.items[i].name);
+
+		t->name_width = nr > t->name_width ? nr : t->name_width;
+	}
+	if (t->name_width > NAME_WIDTH_MAX)
+		t->name_width = NAME_WIDTH_MAX;
+}
+
+static void all_lines(struct text *t)
+{
+	const struct sample_table *table = t->table;
+
+	if (t->options->header)
+		buf__printf(&t->out, "%s\n", t->options->header);
+	separator(t);
+	padded(t, "Name", t->name_width);
+	for (size_t i = 0; i < TITLES_NR; i++)
+		padded(t, titles[i], COLUMN_WIDTH);
+	buf__char(&t->out, '\n');
+	separator(t);
+	for (size_t i = 0; i < table->rows.nr; i++)
+		if (t->options->limit < 0 || i < (size_t)t->options->limit)
+			row_line(t, &table->rows.items[i]);
+	separator(t);
+	buf__printf(&t->out,
+		    "Estimated from %llu samples of threads on a CPU: %.3f s of CPU time\n",
+		    (unsigned long long)table->all.nr, (double)table->all.ns / 1e9);
+}
+
+int output_samples_text(struct sink *s, const struct sample_table *table,
+			const struct output_table_options *options)
+{
+	struct text t = {.table = table, .options = options};
+	int err;
+
+	if (!table->rows.nr)
+		return 0;
+	set_name_width(&t);
+	all_lines(&t);
+	err = buf__error(&t.out);
+	if (!err)
+		err = sink__write(s, t.out.bytes, t.out.nr);
+	buf__done(&t.out);
+	return err;
+}

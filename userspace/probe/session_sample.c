@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Sampling: a timer on each CPU runs a program that looks at what runs there, and a thread of
+ * gpuprof looks, more seldom, at the threads that wait. Both go on from new to free; while there is
+ * no epoch they do nothing.
+ */
+#include "base/log.h"
+#include "base/vec.h"
+#include "gpuprof.skel.h"
+#include "probe/session_private.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND_NS 1000000000ULL
+
+/* So many times as seldom as the timers tick: a look costs us some ten microseconds, and waits are
+ * long. What it stands for is the time since the last one. */
+#define TICKS_PER_LOOK 4
+
+/* Threads of one process, for the program that looks at them. */
+struct looked_at {
+	pid_t pid;
+	struct bpf_link *link;
+};
+
+struct sampler {
+	struct gpuprof_bpf *bpf;
+	uint64_t period_ns; /* of looks */
+	VEC(struct bpf_link *) ticks;
+	pthread_t thread;
+	bool has_thread;
+	/* The rest is under the lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool end;
+	VEC(struct looked_at) processes;
+	uint64_t last_ns; /* of the last look, 0: none in this epoch */
+	uint64_t missed_nr;
+	uint64_t cpu_ns;
+};
+
+int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf)
+{
+	bool wanted = s->options.sample_hz;
+	int err = bpf_program__set_autoload(bpf->progs.gp_tick, wanted);
+
+	/* Of the others only those that follow the process. */
+	for (enum program i = 0; i < PROGRAMS_NR && wanted && !err; i++)
+		if (i != PROGRAM_LOADER && i != PROGRAM_CODE_FREED)
+			err = bpf_program__set_autoload(session_program(bpf, i), false);
+	err = err ?: bpf_program__set_autoload(bpf->progs.gp_look, wanted);
+	err = err ?: bpf_program__set_autoload(bpf->progs.gp_sampled_exit, wanted);
+	err = err ?: bpf_map__set_autocreate(bpf->maps.sample_walks, wanted);
+	err = err ?: bpf_map__set_autocreate(bpf->maps.sampled_threads, wanted);
+	if (err || !wanted)
+		return err;
+	/* Hardly two samples are at the same instruction: what is not seen again makes room. */
+	err = bpf_map__set_type(bpf->maps.stacks, BPF_MAP_TYPE_LRU_HASH);
+	err = err ?: bpf_map__set_map_flags(bpf->maps.stacks, 0);
+	if (err)
+		return err;
+	bpf->rodata->gp_cpus_nr = (uint32_t)libbpf_num_possible_cpus();
+	bpf->rodata->gp_tick_ns = SECOND_NS / s->options.sample_hz;
+	/* Those of about a second. */
+	bpf->rodata->gp_waits_told = s->options.sample_hz / TICKS_PER_LOOK + 1;
+	return bpf_map__set_max_entries(bpf->maps.sample_walks, bpf->rodata->gp_cpus_nr + 1);
+}
+
+/* ---- threads that run ---- */
+
+/* 0, or -errno: -ENODEV if there is no such CPU now. */
+static int tick_on(struct sampler *m, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = m->bpf->rodata->gp_tick_ns,
+	};
+	int err, fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	struct bpf_link *link;
+
+	if (fd < 0)
+		return -errno;
+	link = bpf_program__attach_perf_event(m->bpf->progs.gp_tick, fd);
+	err = link ? vec_push(&m->ticks, link) : -errno;
+	if (!link)
+		(void)close(fd);
+	else if (err)
+		(void)bpf_link__destroy(link);
+	return err;
+}
+
+static int tick_on_all(struct sampler *m)
+{
+	int nr = libbpf_num_possible_cpus(), err = nr > 0 ? 0 : nr;
+
+	for (int cpu = 0; cpu < nr && !err; cpu++) {
+		err = tick_on(m, cpu);
+		if (err == -ENODEV)
+			err = 0;
+	}
+	return err ? err : m->ticks.nr ? 0 : -ENODEV;
+}
+
+/* ---- threads that wait ---- */
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
+}
+
+/* Runs the program on each thread of the process. */
+static void look_at(const struct looked_at *p)
+{
+	int fd = bpf_iter_create(bpf_link__fd(p->link));
+	char none[64];
+	ssize_t nr;
+
+	if (fd < 0)
+		return;
+	do
+		nr = read(fd, none, sizeof(none));
+	while (nr > 0 || (nr < 0 && (errno == EAGAIN || errno == EINTR)));
+	(void)close(fd);
+}
+
+static void look(struct sampler *m, bool tell)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), past = m->last_ns ? now - m->last_ns : 0;
+
+	if (!tell) {
+		if (past > m->period_ns + m->period_ns / 2)
+			m->missed_nr += (past + m->period_ns / 2) / m->period_ns - 1;
+		m->bpf->bss->gp_look_ns = past ? past : m->period_ns;
+		m->last_ns = now;
+	}
+	__atomic_store_n(&m->bpf->bss->gp_look_tells, tell, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < m->processes.nr; i++)
+		look_at(&m->processes.items[i]);
+}
+
+/* The next time of the pace that is still to come. */
+static void wait_for_turn(struct sampler *m, uint64_t *turn_ns)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct timespec at;
+
+	*turn_ns += m->period_ns;
+	if (*turn_ns < now)
+		*turn_ns = now + m->period_ns - (now - *turn_ns) % m->period_ns;
+	at.tv_sec = (time_t)(*turn_ns / SECOND_NS);
+	at.tv_nsec = (long)(*turn_ns % SECOND_NS);
+	while (!m->end && !pthread_cond_timedwait(&m->wake, &m->lock, &at))
+		;
+}
+
+static void *sampler_main(void *arg)
+{
+	struct sampler *m = arg;
+	uint64_t turn_ns = clock_ns(CLOCK_MONOTONIC);
+
+	(void)pthread_mutex_lock(&m->lock);
+	while (!m->end) {
+		if (__atomic_load_n(&m->bpf->bss->gp_epoch, __ATOMIC_ACQUIRE))
+			look(m, false);
+		else
+			m->last_ns = 0;
+		m->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		wait_for_turn(m, &turn_ns);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	return NULL;
+}
+
+/* Signals are the main thread's. */
+static int start_thread(struct sampler *m)
+{
+	sigset_t all, before;
+	int err;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&m->thread, NULL, sampler_main, m);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	m->has_thread = !err;
+	return -err;
+}
+
+int session_sample_add(struct probe_session *s, pid_t pid)
+{
+	union bpf_iter_link_info info = {.task.pid = (uint32_t)pid};
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct looked_at p = {.pid = pid};
+	int err;
+
+	if (!s->sampler)
+		return 0;
+	p.link = bpf_program__attach_iter(s->bpf->progs.gp_look, &opts);
+	if (!p.link)
+		return -errno;
+	(void)pthread_mutex_lock(&s->sampler->lock);
+	err = vec_push(&s->sampler->processes, p);
+	(void)pthread_mutex_unlock(&s->sampler->lock);
+	if (err)
+		(void)bpf_link__destroy(p.link);
+	return err;
+}
+
+void session_sample_drop(struct probe_session *s, pid_t pid)
+{
+	struct sampler *m = s->sampler;
+	size_t kept = 0;
+
+	if (!m)
+		return;
+	(void)pthread_mutex_lock(&m->lock);
+	for (size_t i = 0; i < m->processes.nr; i++) {
+		if (m->processes.items[i].pid == pid)
+			(void)bpf_link__destroy(m->processes.items[i].link);
+		else
+			m->processes.items[kept++] = m->processes.items[i];
+	}
+	m->processes.nr = kept;
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void probe_session__tell_waits(struct probe_session *s)
+{
+	if (!s->sampler)
+		return;
+	(void)pthread_mutex_lock(&s->sampler->lock);
+	look(s->sampler, true);
+	(void)pthread_mutex_unlock(&s->sampler->lock);
+}
+
+void session_end_epoch(struct probe_session *s)
+{
+	uint32_t *epoch = &s->bpf->bss->gp_epoch;
+
+	if (s->sampler)
+		(void)pthread_mutex_lock(&s->sampler->lock);
+	if (s->sampler && __atomic_load_n(epoch, __ATOMIC_ACQUIRE))
+		look(s->sampler, true);
+	__atomic_store_n(epoch, 0, __ATOMIC_RELEASE);
+	if (s->sampler)
+		(void)pthread_mutex_unlock(&s->sampler->lock);
+}
+
+uint64_t session_sample_missed(const struct probe_session *s)
+{
+	return s->sampler ? __atomic_load_n(&s->sampler->missed_nr, __ATOMIC_RELAXED) : 0;
+}
+
+uint64_t probe_session__sampler_ns(const struct probe_session *s)
+{
+	return s->sampler ? __atomic_load_n(&s->sampler->cpu_ns, __ATOMIC_RELAXED) : 0;
+}
+
+/* ---- both ---- */
+
+static int init_locks(struct sampler *m)
+{
+	pthread_condattr_t attr;
+	int err = pthread_condattr_init(&attr);
+
+	err = err ?: pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	err = err ?: pthread_cond_init(&m->wake, &attr);
+	err = err ?: pthread_mutex_init(&m->lock, NULL);
+	return -err;
+}
+
+int session_sample_new(struct probe_session *s, struct reason *why)
+{
+	struct sampler *m;
+	int err;
+
+	if (!s->options.sample_hz)
+		return 0;
+	if (!session_in_first_pid_namespace())
+		return reason_set(why, -EOPNOTSUPP,
+				  "cannot sample from within a PID namespace; run gpuprof outside "
+				  "of the container");
+	m = calloc(1, sizeof(*m));
+	err = m ? init_locks(m) : -ENOMEM;
+	if (err) {
+		free(m);
+		return reason_set(why, err, "out of memory");
+	}
+	m->bpf = s->bpf;
+	m->period_ns = TICKS_PER_LOOK * SECOND_NS / s->options.sample_hz;
+	s->sampler = m;
+	s->bpf->links.gp_sampled_exit = bpf_program__attach(s->bpf->progs.gp_sampled_exit);
+	err = s->bpf->links.gp_sampled_exit ? tick_on_all(m) : -errno;
+	err = err ?: start_thread(m);
+	if (err)
+		return reason_set(why, err, "cannot sample: %s; need CAP_PERFMON, try sudo",
+				  strerror(-err));
+	return 0;
+}
+
+void session_sample_free(struct probe_session *s)
+{
+	struct sampler *m = s->sampler;
+
+	if (!m)
+		return;
+	if (m->has_thread) {
+		(void)pthread_mutex_lock(&m->lock);
+		m->end = true;
+		(void)pthread_cond_signal(&m->wake);
+		(void)pthread_mutex_unlock(&m->lock);
+		(void)pthread_join(m->thread, NULL);
+	}
+	for (size_t i = 0; i < m->ticks.nr; i++)
+		(void)bpf_link__destroy(m->ticks.items[i]);
+	for (size_t i = 0; i < m->processes.nr; i++)
+		(void)bpf_link__destroy(m->processes.items[i].link);
+	vec_done(&m->ticks);
+	vec_done(&m->processes);
+	(void)pthread_cond_destroy(&m->wake);
+	(void)pthread_mutex_destroy(&m->lock);
+	free(m);
+	s->sampler = NULL;
+}
