@@ -37,8 +37,8 @@ static const struct op_names *names_of(struct op_frames *o, const struct native_
 	return &o->modules.items[o->modules.nr - 1].names;
 }
 
-static int set_op(struct op_frames *o, struct stacks *s, uint32_t frame,
-		  const char *name, const char *overload, uint32_t scope)
+static int set_op(struct op_frames *o, struct stacks *s, uint32_t frame, const char *name,
+		  const char *overload, uint32_t scope)
 {
 	int64_t id = names__number(o->names, name, overload);
 
@@ -69,5 +69,5 @@ int op_frames__note(struct op_frames *o, struct stacks *s, uint32_t frame,
 	known = op_names__find(names, text, bytes);
 	(void)snprintf(name, sizeof(name), "aten::%.*s", (int)bytes, text);
 	return set_op(o, s, frame, known && known->name ? known->name : name,
-			known && known->name ? known->overload : "", GP_SCOPE_FUNCTION);
+		      known && known->name ? known->overload : "", GP_SCOPE_FUNCTION);
 }

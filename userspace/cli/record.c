@@ -24,9 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_MS		   50
-#define STEPS_POLL_MS	   2   /* steps are short */
-#define BUDGET_POLL_MS	   200 /* looking costs too; the capture looks oftener where it must */
+#define POLL_MS	       50
+#define STEPS_POLL_MS  2   /* steps are short */
+#define BUDGET_POLL_MS 200 /* looking costs too; the capture looks oftener where it must */
 
 struct record {
 	struct record_options options;
