@@ -382,6 +382,16 @@ static long python_check_one(__u32 i, struct python_walk *w)
 
 /* ---- the id ---- */
 
+/* Among which stacks one is known: samples are told of anew in each epoch. */
+static __always_inline __u64 stacks_among(const struct thread_state *t)
+{
+#ifdef WALK_SAMPLES
+	return t->owner >> 16;
+#else
+	return 0;
+#endif
+}
+
 /* Tells of a stack that has the id for the first time. */
 static __always_inline bool python_emit(struct python_thread *p, const struct thread_state *t,
 					__u32 id, __u64 now)
@@ -402,7 +412,8 @@ static __always_inline bool python_emit(struct python_thread *p, const struct th
 /* By the checksums of the codes. */
 static __noinline __u32 python_id(struct python_thread *p, const struct thread_state *t, __u64 now)
 {
-	__u64 key = gp_python_mix(p->hash, (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
+	__u64 key = gp_python_mix(p->hash ^ stacks_among(t),
+				  (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
 	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
 	__u32 id;
 
@@ -430,7 +441,7 @@ static __always_inline __u32 python_known_id(struct python_walk *w, const struct
 {
 	struct python_thread *p = w->memory;
 	__u64 generation = w->py->generation;
-	__u64 key = gp_python_mix(gp_python_mix(p->hash, generation),
+	__u64 key = gp_python_mix(gp_python_mix(p->hash ^ stacks_among(t), generation),
 				  (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
 	__u32 slot = (__u16)key, flags = p->flags, id;
 	volatile __u64 *quick;

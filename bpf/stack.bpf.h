@@ -36,7 +36,7 @@ static __always_inline bool native_emit(const struct unwind_walk *w, const struc
 static __always_inline __u32 native_id(const struct unwind_walk *w, const struct thread_state *t,
 				       __u32 python_id, __u64 now)
 {
-	__u64 key = gp_python_mix(gp_python_mix(w->hash, python_id),
+	__u64 key = gp_python_mix(gp_python_mix(w->hash ^ stacks_among(t), python_id),
 				  (__u64)w->nr << 32 | w->flags << 16 | (__u16)t->owner);
 	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
 	__u32 id;
