@@ -225,8 +225,53 @@ def test_chrome(spent):
         assert before["ts"] + before["dur"] <= after["ts"]
 
 
+def test_rotated(tmp_path):
+    """Each recording has the stacks, operators and waits of its own time; merged they are one."""
+    path = str(tmp_path / "r.sock")
+
+    def ctl(word):
+        assert harness.gpuprof("ctl", "--socket", path, word).status == harness.DONE
+
+    with harness.Target("sampled") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", path, "-o",
+                             tmp_path / "r.gpuprof", "--mode", "sample", "--hz", HZ,
+                             "--rotate", "5h") as profiler:
+            profiler.wait_recording()
+            let_tables_come(target, str(tmp_path / "r.1.gpuprof"))
+            target.command("spend 0.2")
+            for number in range(2, 6):
+                ctl("rotate")
+                harness.wait_until("the next recording", lambda nr=number:
+                                   os.path.exists(tmp_path / ("r.%d.gpuprof" % nr)))
+                target.command("spend 0.2")
+            assert profiler.finish() == harness.DONE, profiler.told()
+        tids = target.facts["tids"]
+        target.leave()
+    parts = [harness.Recording(tmp_path / ("r.%d.gpuprof" % number)) for number in range(1, 6)]
+    tables = [part.table() for part in parts]
+    for part, table in zip(parts, tables):
+        rows = rows_by(part)
+        for op in FUNCTIONS.values():
+            assert rows[op]["self_samples"] > 0, sorted(rows)
+        threads = rows_by(part, "--group-by", "thread")
+        functions = rows_by(part, "--group-by", "function")
+        for name, tid in tids.items():
+            assert named(threads, "(%d)" % tid)["off_cpu_us"] >= 0.5 * table["wall_us"]
+            assert named(functions, ": " + name)["off_cpu_us"] >= 0.4 * table["wall_us"]
+    done = harness.gpuprof("merge", *(part.path for part in parts), "-o",
+                           tmp_path / "all.gpuprof")
+    assert done.status == harness.DONE, done
+    together = rows_by(harness.Recording(tmp_path / "all.gpuprof"), "--limit", "-1")
+    for name in set().union(*(set(rows_by(part, "--limit", "-1")) for part in parts)):
+        for count in ("samples", "self_samples", "off_cpu_samples"):
+            assert together[name][count] == sum(rows_by(part, "--limit", "-1").get(name, {})
+                                                .get(count, 0) for part in parts), (name, count)
+
+
 @pytest.mark.parametrize("options", (("--memory",), ("--shapes",), ("--flops",), ("--steps", "3"),
-                                     ("--ops", "aten::mm"), ("--stack", "python")))
+                                     ("--ops", "aten::mm"), ("--stack", "python"),
+                                     ("--modules",), ("--overhead", "1"),
+                                     ("--trigger", "hang=5", "--flight", "30")))
 def test_refused(options):
     done = harness.gpuprof("attach", "--pid", os.getpid(), "--mode", "sample", *options)
     assert done.status == harness.USAGE and options[0] in done.stderr, done

@@ -235,6 +235,41 @@ static void test_recordings(void **state)
 	recording__free(r);
 }
 
+/* What was told in the last recording is known still, what was before that is forgotten; and no
+ * number means two stacks in one recording. */
+static void test_turns(void **state)
+{
+	const char *path = sample_path("a.gpuprof");
+	struct one e = one(7, 1);
+	struct segments open;
+	struct frame_list list;
+	int64_t numbers[4];
+	struct stacks s;
+
+	begin(&s, &open, path);
+	for (uint32_t i = 0; i < 4; i++) {
+		stacks__turn(&s);
+		e.event.stack_id = i + 1;
+		assert_int_equal(stacks__put(&s, NULL, 0, &e.event, sizeof(e)), 0);
+		numbers[i] = stacks__number(&s, 0, i + 1);
+		assert_true(numbers[i] > 0 && numbers[i] < RECORDING_STACK_IDS);
+		for (uint32_t k = i < 2 ? 0 : i - 2; k < i; k++)
+			assert_int_not_equal(numbers[k], numbers[i]);
+		assert_true(stacks__get(&s, (uint32_t)numbers[i], &list));
+		if (i)
+			assert_int_equal(stacks__number(&s, 0, i), numbers[i - 1]);
+		if (i)
+			assert_true(stacks__get(&s, (uint32_t)numbers[i - 1], &list));
+	}
+	assert_int_equal(numbers[3], numbers[0]);
+	assert_false(stacks__get(&s, (uint32_t)numbers[1], &list));
+	s.stacks_nr = s.now.last;
+	assert_int_equal(stacks__number(&s, 0, 9), 0);
+	assert_int_equal(s.numbers_lost_nr, 1);
+	recording__free(end(&open, path));
+	stacks__done(&s);
+}
+
 static void write_op(struct recording_writer *w, uint64_t start_ns, uint64_t end_ns, uint32_t stack)
 {
 	struct gp_ev_op op = {
@@ -331,7 +366,8 @@ int main(void)
 		cmocka_unit_test(test_lines_by_pairs),	 cmocka_unit_test(test_lines_by_ranges),
 		cmocka_unit_test(test_lines_by_entries), cmocka_unit_test(test_hostile_lines),
 		cmocka_unit_test(test_events),		 cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_recordings),	 cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_recordings),	 cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_outputs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

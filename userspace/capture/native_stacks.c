@@ -101,7 +101,7 @@ static bool get_python(struct stacks *s, uint32_t id, struct frame_list *ret_pyt
 {
 	int64_t number = stacks__number(s, SOURCE_KERNEL, id);
 
-	return number > 0 && kept_stacks__get(&s->kept, (uint32_t)number, ret_python);
+	return number > 0 && stacks__get(s, (uint32_t)number, ret_python);
 }
 
 /* Takes the stack with Python's frames in it, or lets it wait for them. */

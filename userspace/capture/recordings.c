@@ -144,6 +144,15 @@ static char *next_path(const struct capture *c)
 	return c->options.recording_path(c->options.recording_arg, c->begun_nr);
 }
 
+/* Hardly two samples have the same stack: those of earlier recordings would fill the memory. */
+static int turn_stacks(struct capture *c)
+{
+	int err = native_stacks__release(&c->native_stacks, &c->stacks, 0);
+
+	stacks__turn(&c->stacks);
+	return err;
+}
+
 int capture_open_recording(struct capture *c, struct reason *why)
 {
 	CLEANUP(cleanup_free) char *path = next_path(c);
@@ -157,7 +166,8 @@ int capture_open_recording(struct capture *c, struct reason *why)
 		return err;
 	recording_writer__set_room(s->writer, c->options.room);
 	threads__turn(&c->threads);
-	err = write_meta(c, s);
+	err = capture_samples(c) ? turn_stacks(c) : 0;
+	err = err ? err : write_meta(c, s);
 	for (size_t i = 0; i < c->members.nr && !err; i++)
 		if (!c->members.items[i]->end)
 			err = capture_tell_process(c, c->members.items[i], s);

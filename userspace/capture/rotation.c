@@ -64,7 +64,7 @@ static void rotate(struct capture *c)
 	int err;
 
 	c->rotate_asked = false;
-	probe_session__tell_waits(c->probes);
+	probe_session__renew_samples(c->probes);
 	now_ns = capture_clock_ns(CLOCK_MONOTONIC);
 	end_now(c, now_ns);
 	err = capture_open_recording(c, &why);

@@ -12,16 +12,27 @@
 
 int stacks__init(struct stacks *s, const struct segments *segments, const struct names *names)
 {
-	*s = (struct stacks){.segments = segments, .names = names, .texts = intern__new()};
+	*s = (struct stacks){
+		.segments = segments,
+		.names = names,
+		.texts = intern__new(),
+		.now = {.first = 1, .last = RECORDING_STACK_IDS - 1},
+	};
 	return s->texts ? 0 : -ENOMEM;
+}
+
+static void numbers_done(struct stack_numbers *n)
+{
+	hash__done(&n->number_of);
+	kept_stacks__done(&n->kept);
 }
 
 void stacks__done(struct stacks *s)
 {
 	hash__done(&s->frame_of);
-	hash__done(&s->number_of);
+	numbers_done(&s->now);
+	numbers_done(&s->before);
 	vec_done(&s->frames);
-	kept_stacks__done(&s->kept);
 	intern__free(s->texts);
 	s->texts = NULL;
 }
@@ -29,17 +40,43 @@ void stacks__done(struct stacks *s)
 int64_t stacks__number(struct stacks *s, uint32_t source, uint32_t id)
 {
 	uint64_t key = (uint64_t)source << 32 | id;
-	const uint64_t *known = id ? hash__find(&s->number_of, key) : NULL;
+	const uint64_t *known = id ? hash__find(&s->now.number_of, key) : NULL;
 	int err;
 
+	if (id && !known)
+		known = hash__find(&s->before.number_of, key);
 	if (known || !id)
 		return known ? (int64_t)*known : 0;
-	if (s->stacks_nr + 1 >= RECORDING_STACK_IDS) {
+	if (s->stacks_nr >= s->now.last) {
 		s->numbers_lost_nr++;
 		return 0;
 	}
-	err = hash__set(&s->number_of, key, s->stacks_nr + 1);
+	err = hash__set(&s->now.number_of, key, s->stacks_nr + 1);
 	return err ? (int64_t)err : (int64_t)++s->stacks_nr;
+}
+
+static bool is_now(const struct stacks *s, uint32_t number)
+{
+	return number >= s->now.first && number <= s->now.last;
+}
+
+bool stacks__get(const struct stacks *s, uint32_t number, struct frame_list *ret_list)
+{
+	const struct stack_numbers *n = is_now(s, number) ? &s->now : &s->before;
+
+	return number >= n->first && kept_stacks__get(&n->kept, number - n->first, ret_list);
+}
+
+/* A third of all numbers each: one recording may have those of the one before and after it. */
+void stacks__turn(struct stacks *s)
+{
+	const uint32_t third = (RECORDING_STACK_IDS - 1) / 3;
+	uint32_t first = 1 + (s->now.first / third + 1) % 3 * third;
+
+	numbers_done(&s->before);
+	s->before = s->now;
+	s->now = (struct stack_numbers){.first = first, .last = first + third - 1};
+	s->stacks_nr = first - 1;
 }
 
 /* ---- into recordings ---- */
@@ -80,7 +117,7 @@ int stacks__tell(struct stacks *s, struct segment *to, uint32_t number)
 	if (!number || bits__has(&to->stacks, number))
 		return 0;
 	err = bits__set(&to->stacks, number);
-	if (err || !kept_stacks__get(&s->kept, number, &list))
+	if (err || !stacks__get(s, number, &list))
 		return err;
 	return write_stack(s, to, number, &list);
 }
@@ -88,7 +125,8 @@ int stacks__tell(struct stacks *s, struct segment *to, uint32_t number)
 int stacks__keep(struct stacks *s, uint32_t number, const struct frame_list *list)
 {
 	struct segment *const open[] = {s->segments->now, s->segments->closing};
-	int err = kept_stacks__add(&s->kept, number, list);
+	struct stack_numbers *n = is_now(s, number) ? &s->now : &s->before;
+	int err = kept_stacks__add(&n->kept, number - n->first, list);
 
 	if (err == -ENOSPC)
 		s->numbers_lost_nr++;

@@ -28,15 +28,21 @@ struct numbered_frame {
 	uint32_t scope; /* enum gp_op_scope */
 };
 
+/* Stacks by their numbers. */
+struct stack_numbers {
+	struct hash number_of;	 /* source and its id of a stack -> number of the stack */
+	uint32_t first, last;	 /* numbers that may be given out */
+	struct kept_stacks kept; /* by number, counted from the first */
+};
+
 struct stacks {
 	const struct segments *segments; /* borrowed */
 	const struct names *names;	 /* of operators, borrowed */
 	struct intern *texts;
-	struct hash frame_of;  /* process, code and instruction, mixed -> number of the frame */
-	struct hash number_of; /* source and its id of a stack -> number of the stack */
+	struct hash frame_of; /* process, code and instruction, mixed -> number of the frame */
 	VEC(struct numbered_frame) frames; /* by number less 1 */
-	uint32_t stacks_nr;		   /* numbered 1, 2, ... */
-	struct kept_stacks kept;
+	struct stack_numbers now, before;  /* before: of the last turn but one */
+	uint32_t stacks_nr;		   /* the last number that was given out */
 	uint64_t incomplete_nr;	  /* stacks with a frame that could not be named, or too many */
 	uint64_t numbers_lost_nr; /* times a stack found no place: there are too many */
 };
@@ -48,6 +54,15 @@ void stacks__done(struct stacks *s);
 /* The number of a source's stack `id`, whether or not it was put before. 0: there is none, or
  * (counted) no number is left; or -errno. */
 int64_t stacks__number(struct stacks *s, uint32_t source, uint32_t id);
+
+/* The stack of this number. False: it is not known. */
+bool stacks__get(const struct stacks *s, uint32_t number, struct frame_list *ret_list);
+
+/* A recording begins in which all sources tell of their stacks anew: what was told before the last
+ * turn is forgotten. Numbers come again, but never in two recordings one of which follows the
+ * other.
+ */
+void stacks__turn(struct stacks *s);
 
 /* An event of this recording refers to the stack: tells it now, or when it is put. 0 or -errno. */
 int stacks__tell(struct stacks *s, struct segment *to, uint32_t number);

@@ -147,8 +147,9 @@ void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_c
 /* What sampling has cost so far: CPU time of gpuprof's own thread that looks at those that wait. */
 uint64_t probe_session__sampler_ns(const struct probe_session *s);
 
-/* Tells of waits that go on; the events are in the ring afterwards. */
-void probe_session__tell_waits(struct probe_session *s);
+/* Where sampling: tells of waits that go on, whose events are in the ring afterwards. Samples from
+ * now on tell of their stacks as if none had been told of. */
+void probe_session__renew_samples(struct probe_session *s);
 
 /* For the table of what was attached: numbers of functions and sites, single-stepped sites, and how
  * ("uprobe_multi", "perf_event"). */

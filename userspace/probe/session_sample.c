@@ -239,12 +239,13 @@ void session_sample_drop(struct probe_session *s, pid_t pid)
 	(void)pthread_mutex_unlock(&m->lock);
 }
 
-void probe_session__tell_waits(struct probe_session *s)
+void probe_session__renew_samples(struct probe_session *s)
 {
-	if (!s->sampler)
+	if (!s->sampler || !s->started || s->paused)
 		return;
 	(void)pthread_mutex_lock(&s->sampler->lock);
 	look(s->sampler, true);
+	__atomic_store_n(&s->bpf->bss->gp_epoch, ++s->epoch, __ATOMIC_RELEASE);
 	(void)pthread_mutex_unlock(&s->sampler->lock);
 }
 

@@ -91,13 +91,23 @@ static int by_start(const void *a, const void *b)
 	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* Parts of one capture share its numbers; the parts stay where they are from here on. */
+static bool is_sampled(const struct recording *r)
+{
+	const char *mode = recording__meta(r, "mode");
+
+	return mode && !strcmp(mode, "sample");
+}
+
+/* Parts of one capture share its numbers, unless they are of samples, whose numbers come again; the
+ * parts stay where they are from here on. */
 static void set_numbers(struct merge *m)
 {
 	for (size_t i = 0; i < m->parts.nr; i++) {
 		struct part *p = &m->parts.items[i];
 		const char *id = recording__meta(p->rec, "capture_id");
 
+		if (is_sampled(p->rec))
+			id = NULL;
 		p->numbers = &p->own;
 		for (size_t j = 0; id && j < i; j++) {
 			const char *other = recording__meta(m->parts.items[j].rec, "capture_id");
