@@ -8,8 +8,6 @@
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 
-#include <bpf/bpf_tracing.h>
-
 /* libbpf has it from 1.2 on. */
 #ifndef PT_REGS_PARM6
 #define PT_REGS_PARM6(x) ((x)->r9)
@@ -366,27 +364,18 @@ static __always_inline bool api_is_off(__u64 cookie)
 SEC("uprobe")
 int gp_api_entry(struct pt_regs *ctx)
 {
-	__u32 epoch = gp_epoch;
+	struct op_site site;
 	struct thread_state *t;
 	struct api_frame *f;
-	__u64 cookie, now, sp;
 
-	if (!epoch)
+	if (!gp_epoch || api_is_off(bpf_get_attach_cookie(ctx)) || !op_begin(ctx, &site))
 		return 0;
-	cookie = bpf_get_attach_cookie(ctx);
-	if (api_is_off(cookie))
-		return 0;
-	now = bpf_ktime_get_ns();
-	t = thread_get(epoch, cookie, now);
-	if (!t)
-		return 0;
-	sp = PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie);
-	thread_settle(t, sp + 1, now);
-	api_settle(t, sp + 1);
-	f = api_push(t, sp, COOKIE_TAG(cookie), COOKIE_NAME(cookie), now);
+	t = site.thread;
+	api_settle(t, site.sp + 1);
+	f = api_push(t, site.sp, COOKIE_TAG(site.cookie), COOKIE_NAME(site.cookie), site.now);
 	if (!f)
 		return 0;
-	take_arguments(ctx, f, sp);
+	take_arguments(ctx, f, site.sp);
 	if (TAG_BIT(f->tag, GP_API_HAS_EXIT))
 		return 0;
 	api_tell(t, f, 0);
@@ -454,27 +443,21 @@ static __noinline int tell_function(struct thread_state *t, struct api_frame *f,
 SEC("uprobe")
 int gp_api_exit(struct pt_regs *ctx)
 {
-	__u32 epoch = gp_epoch;
+	struct op_site site;
 	struct thread_state *t;
 	struct api_frame *f;
-	__u64 cookie, now, sp;
 
-	if (!epoch)
+	if (!op_site_at(ctx, &site))
 		return 0;
-	cookie = bpf_get_attach_cookie(ctx);
-	now = bpf_ktime_get_ns();
-	t = thread_get(epoch, cookie, now);
-	if (!t)
-		return 0;
-	sp = PT_REGS_SP(ctx);
+	t = site.thread;
 	/* The exit of a call that was too deep to be kept. */
-	if (sp <= t->api_over_sp)
+	if (site.sp <= t->api_over_sp)
 		return 0;
-	api_settle(t, sp);
+	api_settle(t, site.sp);
 	t->api_over_sp = 0;
 	f = api_top(t);
-	if (!f || f->tag != COOKIE_TAG(cookie)) {
-		if (!api_is_off(cookie))
+	if (!f || f->tag != COOKIE_TAG(site.cookie)) {
+		if (!api_is_off(site.cookie))
 			count_loss(t->api_depth ? GP_LOSS_RECORD : GP_LOSS_OPEN_AT_START);
 		return 0;
 	}
@@ -483,11 +466,11 @@ int gp_api_exit(struct pt_regs *ctx)
 		f->call.api.result = (__u32)PT_REGS_RC(ctx);
 		f->call.api.head.flags &= (__u8)~GP_API_RESULT_UNKNOWN;
 		if (!f->call.api.result && is_function_call(f->tag))
-			(void)tell_function(t, f, now);
+			(void)tell_function(t, f, site.now);
 		else if (!f->call.api.result && !f->in_memory_call)
-			(void)tell_memory(ctx, t, f, now);
+			(void)tell_memory(ctx, t, f, site.now);
 	}
-	api_tell(t, f, now);
+	api_tell(t, f, site.now);
 	api_pop(t);
 	return 0;
 }

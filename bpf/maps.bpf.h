@@ -103,7 +103,8 @@ struct python_thread {
 	__u64 window_last, other_last;
 	__u64 state[GP_PYTHON_STATE_BYTES / 8];
 	/* One behind the other; and for a frame at the very end. */
-	__u64 read[(2 * GP_PYTHON_WINDOW_BYTES + GP_PYTHON_FRAME_BYTES + 8) / 8];
+	__u64 read[(GP_PYTHON_WINDOW_BYTES + GP_PYTHON_BEHIND_BYTES + GP_PYTHON_FRAME_BYTES + 8) /
+		   8];
 	__u64 check[GP_PYTHON_CHECK_BYTES / 8];
 	struct gp_python_made made;
 	/* The interpreter's own frames, as far as the walk came, innermost first: from 3.12 on each
@@ -177,6 +178,10 @@ const volatile __u32 gp_stop_at_load __weak = 0;
 const volatile __u32 gp_stacks __weak = 0;
 /* Stacks that have an id. */
 __u32 gp_stacks_nr __weak;
+/* By process: where its collector's table of struct gp_stack_top lies, 0: there is none. */
+__u64 gp_stack_tops[GP_PROCESSES_MAX] __weak;
+/* By process: counts up with each change of what its loader has mapped, before and after. */
+__u32 gp_maps_changes[GP_PROCESSES_MAX] __weak;
 /* Names of operators and ranges that were given an id. */
 __u32 gp_found_names_nr __weak;
 /* In which register the operator was found last, by a part of the probe's address. */
@@ -384,5 +389,26 @@ struct {
 			__uint(value_size, sizeof(__u64));
 		});
 } unwind_tables __weak SEC(".maps");
+
+/* The current thread's element of a task storage, or of what stands in for it: made of `nothing` if
+ * there is none yet. NULL: no room. */
+static __always_inline void *thread_memory(void *storage, void *by_tid, void *nothing)
+{
+	__u32 zero = 0, tid;
+	void *memory, *empty;
+
+	if (gp_task_storage)
+		return bpf_task_storage_get(storage, bpf_get_current_task_btf(), 0,
+					    BPF_LOCAL_STORAGE_GET_F_CREATE);
+	tid = (__u32)bpf_get_current_pid_tgid();
+	memory = bpf_map_lookup_elem(by_tid, &tid);
+	if (memory)
+		return memory;
+	empty = bpf_map_lookup_elem(nothing, &zero);
+	if (!empty)
+		return 0;
+	(void)bpf_map_update_elem(by_tid, &tid, empty, BPF_NOEXIST);
+	return bpf_map_lookup_elem(by_tid, &tid);
+}
 
 #endif /* GP_BPF_MAPS_BPF_H */

@@ -8,34 +8,26 @@
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 
-#include <bpf/bpf_tracing.h>
-
 /* One event about the current thread; `event` is to be filled but for head and instance. NULL: not
  * now. */
 static __always_inline struct gp_ev_memory *memory_begin(struct pt_regs *ctx, __u8 flags,
 							 struct thread_state **ret_thread)
 {
-	__u32 epoch = gp_epoch;
 	struct gp_ev_memory *event;
 	struct thread_state *t;
-	__u64 cookie, now;
+	struct op_site site;
 	__u32 stack_id = 0;
 
-	if (!epoch)
+	if (!op_begin(ctx, &site))
 		return 0;
-	cookie = bpf_get_attach_cookie(ctx);
-	now = bpf_ktime_get_ns();
-	t = thread_get(epoch, cookie, now);
-	if (!t)
-		return 0;
+	t = site.thread;
 	count_hit();
-	thread_settle(t, PT_REGS_SP(ctx) + COOKIE_SP_DELTA(cookie) + 1, now);
 	if (gp_stacks && !(flags & GP_MEMORY_FREE))
-		stack_id = stack_id_now(ctx, t, now);
+		stack_id = stack_id_now(ctx, t, site.now);
 	event = emit_reserve(sizeof(*event));
 	if (!event)
 		return 0;
-	emit_head(&event->head, GP_EV_MEMORY, flags, t, now);
+	emit_head(&event->head, GP_EV_MEMORY, flags, t, site.now);
 	event->instance = thread_instance(t, t->depth);
 	event->allocated_bytes = 0;
 	event->reserved_bytes = 0;

@@ -9,36 +9,6 @@
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 
-#include <bpf/bpf_tracing.h>
-
-/* A probe that was hit: what each program needs first. */
-struct op_site {
-	struct pt_regs *ctx;
-	struct thread_state *thread;
-	__u64 cookie;
-	__u64 sp; /* at an entry: at the function's entry; at an exit: at the probe */
-	__u64 now;
-};
-
-/* At an entry. False if nothing is to be recorded. */
-static __always_inline bool op_begin(struct pt_regs *ctx, struct op_site *site)
-{
-	__u32 epoch = gp_epoch;
-
-	if (!epoch)
-		return 0;
-	site->ctx = ctx;
-	site->cookie = bpf_get_attach_cookie(ctx);
-	site->now = bpf_ktime_get_ns();
-	site->thread = thread_get(epoch, site->cookie, site->now);
-	if (!site->thread)
-		return 0;
-	site->sp = PT_REGS_SP(ctx) + COOKIE_SP_DELTA(site->cookie);
-	/* An open op at the very same place has been left too: this frame lies on its. */
-	thread_settle(site->thread, site->sp + 1, site->now);
-	return 1;
-}
-
 /* Pushes an op that is open from now on. Returns the low half of its instance, 0: it was too deep.
  */
 static __always_inline __u32 op_push(struct thread_state *t, __u64 sp, __u32 tag, __u32 name_id,
@@ -73,7 +43,7 @@ static __always_inline __u32 op_open(struct op_site *site, __u32 name_id)
 	__u32 stack_id = 0;
 
 	if (gp_stacks) {
-		stack_id = stack_id_now(site->ctx, site->thread, site->now);
+		stack_id = stack_id_walked(site->ctx, site->thread, site->now);
 		/* The walk is no part of the op. */
 		site->now = bpf_ktime_get_ns();
 	}
@@ -90,18 +60,11 @@ static __noinline void op_unmatched(struct thread_state *t)
 /* At an exit. False if nothing is to be recorded, or the op was too deep to be kept. */
 static __always_inline bool op_end_begin(struct pt_regs *ctx, struct op_site *site)
 {
-	__u32 epoch = gp_epoch;
 	struct thread_state *t;
 
-	if (!epoch)
+	if (!op_site_at(ctx, site))
 		return 0;
-	site->cookie = bpf_get_attach_cookie(ctx);
-	site->now = bpf_ktime_get_ns();
-	t = thread_get(epoch, site->cookie, site->now);
-	site->thread = t;
-	if (!t)
-		return 0;
-	site->sp = PT_REGS_SP(ctx);
+	t = site->thread;
 	if (site->sp <= t->over_sp)
 		return 0;
 	thread_settle(t, site->sp, site->now);

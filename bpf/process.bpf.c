@@ -103,12 +103,13 @@ int gp_process_fork(struct bpf_raw_tracepoint_args *ctx)
 SEC("uprobe")
 int gp_loader(void *ctx)
 {
-	struct gp_ev_head *event = emit_reserve(sizeof(*event));
-	__u16 index;
+	__u16 index = (__u16)(bpf_get_attach_cookie(ctx) >> 48);
+	struct gp_ev_head *event;
 
+	__sync_fetch_and_add(&gp_maps_changes[index & (GP_PROCESSES_MAX - 1)], 1);
+	event = emit_reserve(sizeof(*event));
 	if (!event)
 		return 0;
-	index = (__u16)(bpf_get_attach_cookie(ctx) >> 48);
 	process_stop(index);
 	event->kind = GP_EV_MAPS;
 	event->flags = 0;

@@ -8,7 +8,9 @@
  * Everything read is the target's: whatever it holds, the walk ends, and what is not sure is
  * marked.
  *
- * There are three ways to an id, each read of the target's memory being what costs:
+ * There are four ways to an id, each read of the target's memory being what costs:
+ * - the collector in the process says under which frame the innermost op began and what id it gave
+ *   that stack, and that frame is still the innermost one;
  * - the innermost open op of the thread began under the same frame at the same instruction: that
  *   frame has been waiting for it since, so the stack is the op's;
  * - the frames' code and instructions are those of a stack that was seen, and no code object has
@@ -18,16 +20,13 @@
 #ifndef GP_BPF_PYTHON_BPF_H
 #define GP_BPF_PYTHON_BPF_H
 
-#include "emit.bpf.h"
+#include "walk.bpf.h"
 #include "walk_memory.bpf.h"
 
 /* Interpreters and thread states looked at to find one, and frames, Python's and others. */
 #define PYTHON_SEARCH_MAX 4096
 #define PYTHON_WALK_MAX	  (2 * GP_STACK_FRAMES)
 #define PYTHON_WALK_STEP  8
-
-/* Read with a frame that lies elsewhere, at most: some C frames. */
-#define PYTHON_BEHIND_BYTES 2048
 
 /* From this owner on a frame is the interpreter's own, not a Python function's. */
 #define PYTHON_OWNER_INTERPRETER 3
@@ -171,9 +170,10 @@ static __always_inline __u64 python_frame_field(const char *frame, __u32 offset)
 
 /*
  * Reads a frame that neither window holds. From 3.11 on most frames lie behind each other, so they
- * come in with what is before them in their page, which is there if they are. Others come in with
- * what is behind them: those of generators lie anywhere, but the interpreter's own lie on the C
- * stack, the next one above. Returns where it is in p->read, or a negative number.
+ * come in with what is before them in their page, which is there if they are; before 3.11, those
+ * that lie a little before the one that they were called by. Others come in with what is behind
+ * them: those of generators lie anywhere, but the interpreter's own lie on the C stack, the next
+ * one above. Returns where it is in p->read, or a negative number.
  */
 static __noinline int python_read_frame(struct python_thread *p, const struct gp_python *py,
 					__u64 at)
@@ -183,8 +183,8 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 
 	if (bytes > GP_PYTHON_FRAME_BYTES)
 		return -1;
-	if (py->has_window && (!p->nr || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
-			       p->other - at <= GP_PYTHON_PAGE_BYTES)) {
+	if ((py->has_window && !p->nr) || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
+	    p->other - at <= GP_PYTHON_PAGE_BYTES) {
 		p->window_last = 0;
 		p->window = at - before;
 		if (!walked_read(p->read, before + bytes, p->window))
@@ -196,8 +196,8 @@ static __noinline int python_read_frame(struct python_thread *p, const struct gp
 		p->has_first = 1;
 		return (int)before;
 	}
-	if (behind > PYTHON_BEHIND_BYTES)
-		behind = PYTHON_BEHIND_BYTES;
+	if (behind > GP_PYTHON_BEHIND_BYTES)
+		behind = GP_PYTHON_BEHIND_BYTES;
 	if (!py->has_window || behind < bytes)
 		behind = bytes;
 	p->other_last = 0;
@@ -250,7 +250,7 @@ static __always_inline bool python_walk_frame(struct python_thread *p, const str
 		if (offset >= p->other_last)
 			place = (__u32)python_read_frame(p, py, at);
 	}
-	if (place >= 2 * GP_PYTHON_WINDOW_BYTES) {
+	if (place > GP_PYTHON_WINDOW_BYTES + GP_PYTHON_BEHIND_BYTES) {
 		p->flags |= GP_STACK_INCOMPLETE;
 		return true;
 	}
@@ -382,16 +382,6 @@ static long python_check_one(__u32 i, struct python_walk *w)
 
 /* ---- the id ---- */
 
-/* Among which stacks one is known: samples are told of anew in each epoch. */
-static __always_inline __u64 stacks_among(const struct thread_state *t)
-{
-#ifdef WALK_SAMPLES
-	return t->owner >> 16;
-#else
-	return 0;
-#endif
-}
-
 /* Tells of a stack that has the id for the first time. */
 static __always_inline bool python_emit(struct python_thread *p, const struct thread_state *t,
 					__u32 id, __u64 now)
@@ -412,27 +402,11 @@ static __always_inline bool python_emit(struct python_thread *p, const struct th
 /* By the checksums of the codes. */
 static __noinline __u32 python_id(struct python_thread *p, const struct thread_state *t, __u64 now)
 {
-	__u64 key = gp_python_mix(p->hash ^ stacks_among(t),
-				  (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
-	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
-	__u32 id;
+	__u64 key = walk_key(p->hash, p->nr, p->flags, t);
+	bool is_new;
+	__u32 id = walk_id(key, &is_new);
 
-	if (known)
-		return *known;
-	id = __sync_fetch_and_add(&gp_stacks_nr, 1) + 1;
-	if (bpf_map_update_elem(&stacks, &key, &id, BPF_NOEXIST)) {
-		/* Another thread was quicker, or the table is full. */
-		known = bpf_map_lookup_elem(&stacks, &key);
-		if (known)
-			return *known;
-		count_loss(GP_LOSS_STACK_ROOM);
-		return 0;
-	}
-	if (python_emit(p, t, id, now))
-		return id;
-	(void)bpf_map_delete_elem(&stacks, &key);
-	count_loss(GP_LOSS_STACK_ROOM);
-	return 0;
+	return is_new ? walk_told(key, id, python_emit(p, t, id, now)) : id;
 }
 
 /* What the walk found, seen before or not. */
@@ -441,8 +415,7 @@ static __always_inline __u32 python_known_id(struct python_walk *w, const struct
 {
 	struct python_thread *p = w->memory;
 	__u64 generation = w->py->generation;
-	__u64 key = gp_python_mix(gp_python_mix(p->hash ^ stacks_among(t), generation),
-				  (__u64)p->nr << 32 | p->flags << 16 | (__u16)t->owner);
+	__u64 key = walk_key(gp_python_mix(p->hash, generation), p->nr, p->flags, t);
 	__u32 slot = (__u16)key, flags = p->flags, id;
 	volatile __u64 *quick;
 
@@ -504,7 +477,7 @@ static __always_inline void python_walk(struct python_walk *w, __u64 first)
 	p->base_mask = w->py->is_index ? 0 : ~0ULL;
 	p->owner_mask = w->py->frame_owner == PYTHON_NO_FIELD ? 0 : ~0ULL;
 	p->window_last = p->other_last = 0;
-	p->other = 0;
+	p->window = p->other = 0;
 	p->has_first = 0;
 	(void)bpf_loop(PYTHON_WALK_MAX / PYTHON_WALK_STEP, python_walk_some, w, 0);
 	if (p->frame && !p->flags)
@@ -539,6 +512,30 @@ static __always_inline __u32 python_walked_id(struct python_walk *w, const struc
 	else if (id)
 		python_note(p, t, first, p->first_instr, id);
 	return id;
+}
+
+/* Whether the collector has told the current thread's stack; its id, or 0 if there is no Python. */
+static __always_inline bool python_told(const struct thread_state *t, __u64 sp, __u32 *ret_id)
+{
+	__u32 process = (__u16)t->owner;
+	__u64 self = bpf_get_current_task_btf()->thread.fsbase, first, frame;
+	__u64 table = gp_stack_tops[process & (GP_PROCESSES_MAX - 1)];
+	const struct gp_python *py;
+	struct gp_stack_top top;
+
+	if (!table)
+		return false;
+	py = bpf_map_lookup_elem(&pythons, &process);
+	table += gp_stack_top_place(self) * sizeof(top);
+	if (!py || !walked_read(&top, offsetof(struct gp_stack_top, pad), table) ||
+	    top.self != self || !top.state || top.record <= sp)
+		return false;
+	if (!walked_read(&first, 8, py->interpreters) || first != top.interp ||
+	    !walked_read(&frame, 8, top.state + py->state_frame) || !python_innermost(py, &frame) ||
+	    frame != top.frame)
+		return false;
+	*ret_id = top.stack_id ? top.stack_id | GP_STACK_TOLD : 0;
+	return true;
 }
 
 /* Id of the current thread's Python stack; 0 if it has none, or (counted) none can be had. Call it

@@ -18,7 +18,7 @@ struct stack_at {
 
 /* Tells of a stack that has the id for the first time. */
 static __always_inline bool native_emit(const struct unwind_walk *w, const struct thread_state *t,
-					__u32 id, __u32 python_id, __u64 now)
+					__u32 id, __u32 python_id, __u32 maps_changes, __u64 now)
 {
 	struct native_thread *n = w->memory;
 	__u32 nr = w->nr;
@@ -29,34 +29,21 @@ static __always_inline bool native_emit(const struct unwind_walk *w, const struc
 	n->event.stack_id = id;
 	n->event.python_id = python_id;
 	n->event.frames_nr = nr;
-	n->event.reserved = 0;
+	n->event.maps_changes = maps_changes;
 	return !bpf_ringbuf_output(&ring, &n->event, sizeof(n->event) + nr * sizeof(__u64), 0);
 }
 
 static __always_inline __u32 native_id(const struct unwind_walk *w, const struct thread_state *t,
-				       __u32 python_id, __u64 now)
+				       __u32 python_id, __u32 maps_changes, __u64 now)
 {
-	__u64 key = gp_python_mix(gp_python_mix(w->hash ^ stacks_among(t), python_id),
-				  (__u64)w->nr << 32 | w->flags << 16 | (__u16)t->owner);
-	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
-	__u32 id;
+	/* What lies at an address is another thing after a change. */
+	__u64 hash = gp_python_mix(w->hash, (__u64)maps_changes << 32 | python_id);
+	__u64 key = walk_key(hash, w->nr, w->flags, t);
+	bool is_new;
+	__u32 id = walk_id(key, &is_new);
 
-	if (known)
-		return *known;
-	id = __sync_fetch_and_add(&gp_stacks_nr, 1) + 1;
-	if (bpf_map_update_elem(&stacks, &key, &id, BPF_NOEXIST)) {
-		/* Another thread was quicker, or the table is full. */
-		known = bpf_map_lookup_elem(&stacks, &key);
-		if (known)
-			return *known;
-		count_loss(GP_LOSS_STACK_ROOM);
-		return 0;
-	}
-	if (native_emit(w, t, id, python_id, now))
-		return id;
-	(void)bpf_map_delete_elem(&stacks, &key);
-	count_loss(GP_LOSS_STACK_ROOM);
-	return 0;
+	return is_new ? walk_told(key, id, native_emit(w, t, id, python_id, maps_changes, now))
+		      : id;
 }
 
 static __noinline __u32 native_stack(const struct stack_at *at, const struct thread_state *t,
@@ -69,6 +56,7 @@ static __noinline __u32 native_stack(const struct stack_at *at, const struct thr
 		.hash = GP_STACK_WANT_NATIVE,
 		.process = (__u16)t->owner,
 	};
+	__u32 maps_known = unwind_maps_known(w.process);
 	struct python_thread *python;
 
 	w.memory = native_memory();
@@ -84,10 +72,14 @@ static __noinline __u32 native_stack(const struct stack_at *at, const struct thr
 		}
 	}
 	unwind_stack(&w);
-	w.memory->flags = w.flags;
 	if (w.flags & GP_STACK_TRUNCATED)
 		count_loss(GP_LOSS_STACK_INCOMPLETE);
-	return native_id(&w, t, python_id, now);
+	if (gp_maps_changes[w.process & (GP_PROCESSES_MAX - 1)] != maps_known) {
+		w.flags |= GP_STACK_INCOMPLETE;
+		count_loss(GP_LOSS_UNWIND_TABLE);
+	}
+	w.memory->flags = w.flags;
+	return native_id(&w, t, python_id, maps_known, now);
 }
 
 /* Id of the walked thread's stack; 0 if it has none, or (counted) none can be had. */
@@ -103,13 +95,24 @@ static __always_inline __u32 stack_id_at(const struct stack_at *at, const struct
 	return native_stack(at, t, python_id, now);
 }
 
-/* The same at a probe. */
-static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thread_state *t,
-					  __u64 now)
+/* The same of the current thread at a probe: for what opens an op. */
+static __always_inline __u32 stack_id_walked(struct pt_regs *ctx, const struct thread_state *t,
+					     __u64 now)
 {
 	struct stack_at at = {ctx->ip, ctx->sp, ctx->bp};
 
 	return stack_id_at(&at, t, now);
+}
+
+/* The same for all else, whose stack may be that of an op which the collector has told of. */
+static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thread_state *t,
+					  __u64 now)
+{
+	__u32 id;
+
+	if (gp_stacks == GP_STACK_WANT_PYTHON && python_told(t, ctx->sp, &id))
+		return id;
+	return stack_id_walked(ctx, t, now);
 }
 
 #endif /* GP_BPF_STACK_BPF_H */

@@ -9,6 +9,8 @@
 
 #include "emit.bpf.h"
 
+#include <bpf/bpf_tracing.h>
+
 /* A cookie: name id and scope (the tag), distance to the stack pointer at entry, whether the
  * instruction is single-stepped, process. */
 #define COOKIE_TAG(cookie)	((__u32)(cookie))
@@ -33,22 +35,6 @@ static __always_inline struct thread_state *thread_find(void)
 	if (gp_task_storage)
 		return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 	tid = (__u32)bpf_get_current_pid_tgid();
-	return bpf_map_lookup_elem(&threads_by_tid, &tid);
-}
-
-static __always_inline struct thread_state *thread_make(void)
-{
-	__u32 zero = 0, tid;
-	void *nothing;
-
-	if (gp_task_storage)
-		return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	tid = (__u32)bpf_get_current_pid_tgid();
-	nothing = bpf_map_lookup_elem(&no_thread, &zero);
-	if (!nothing)
-		return 0;
-	(void)bpf_map_update_elem(&threads_by_tid, &tid, nothing, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&threads_by_tid, &tid);
 }
 
@@ -84,7 +70,7 @@ static __always_inline struct thread_state *thread_get(__u32 epoch, __u64 cookie
 	if (COOKIE_STEPPED(cookie))
 		count_stepped();
 	if (!t)
-		t = thread_make();
+		t = thread_memory(&threads, &threads_by_tid, &no_thread);
 	if (!t) {
 		count_loss(GP_LOSS_THREAD);
 		return 0;
@@ -175,6 +161,41 @@ static __always_inline void thread_settle(struct thread_state *t, __u64 sp, __u6
 {
 	if (thread_top_dead(t, sp))
 		thread_close_dead(t, sp, now);
+}
+
+/* A probe that was hit: what each program needs first. */
+struct op_site {
+	struct pt_regs *ctx;
+	struct thread_state *thread;
+	__u64 cookie;
+	__u64 sp; /* at an entry: at the function's entry; at an exit: at the probe */
+	__u64 now;
+};
+
+/* Anywhere; `sp` is that at the probe. False if nothing is to be recorded. */
+static __always_inline bool op_site_at(struct pt_regs *ctx, struct op_site *site)
+{
+	__u32 epoch = gp_epoch;
+
+	if (!epoch)
+		return 0;
+	site->ctx = ctx;
+	site->cookie = bpf_get_attach_cookie(ctx);
+	site->now = bpf_ktime_get_ns();
+	site->sp = PT_REGS_SP(ctx);
+	site->thread = thread_get(epoch, site->cookie, site->now);
+	return site->thread != 0;
+}
+
+/* At an entry. False if nothing is to be recorded. */
+static __always_inline bool op_begin(struct pt_regs *ctx, struct op_site *site)
+{
+	if (!op_site_at(ctx, site))
+		return 0;
+	site->sp += COOKIE_SP_DELTA(site->cookie);
+	/* An open op at the very same place has been left too: this frame lies on its. */
+	thread_settle(site->thread, site->sp + 1, site->now);
+	return 1;
 }
 
 #endif /* GP_BPF_THREAD_BPF_H */

@@ -9,8 +9,7 @@
 #ifndef GP_BPF_UNWIND_BPF_H
 #define GP_BPF_UNWIND_BPF_H
 
-#include "emit.bpf.h"
-#include "walked.bpf.h"
+#include "walk.bpf.h"
 
 /* Halvings that find one row of a page, and one range of a process. */
 #define UNWIND_ROW_STEPS   10
@@ -69,6 +68,17 @@ static __noinline struct gp_unwind_range *unwind_find_range(__u32 process, __u64
 		return 0;
 	range = bpf_map_lookup_elem(ranges, &low);
 	return range && range->start <= address && address < range->end ? range : 0;
+}
+
+/* Which change of what is mapped the process's ranges are of. */
+static __always_inline __u32 unwind_maps_known(__u32 process)
+{
+	void *ranges = bpf_map_lookup_elem(&unwind_ranges, &process);
+	const struct gp_unwind_range *first;
+	__u32 zero = 0;
+
+	first = ranges ? bpf_map_lookup_elem(ranges, &zero) : 0;
+	return first ? (__u32)first->end : 0;
 }
 
 /* Tells once that the table of a range is missing. */

@@ -49,42 +49,12 @@ static __always_inline struct native_thread *native_memory(void)
 
 static __always_inline struct python_thread *python_memory(void)
 {
-	struct python_thread *p;
-	__u32 zero = 0, tid;
-	void *nothing;
-
-	if (gp_task_storage)
-		return bpf_task_storage_get(&python_threads, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	tid = (__u32)bpf_get_current_pid_tgid();
-	p = bpf_map_lookup_elem(&python_threads_by_tid, &tid);
-	if (p)
-		return p;
-	nothing = bpf_map_lookup_elem(&no_python_thread, &zero);
-	if (!nothing)
-		return 0;
-	(void)bpf_map_update_elem(&python_threads_by_tid, &tid, nothing, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&python_threads_by_tid, &tid);
+	return thread_memory(&python_threads, &python_threads_by_tid, &no_python_thread);
 }
 
 static __always_inline struct native_thread *native_memory(void)
 {
-	struct native_thread *n;
-	__u32 zero = 0, tid;
-	void *nothing;
-
-	if (gp_task_storage)
-		return bpf_task_storage_get(&native_threads, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	tid = (__u32)bpf_get_current_pid_tgid();
-	n = bpf_map_lookup_elem(&native_threads_by_tid, &tid);
-	if (n)
-		return n;
-	nothing = bpf_map_lookup_elem(&no_native_thread, &zero);
-	if (!nothing)
-		return 0;
-	(void)bpf_map_update_elem(&native_threads_by_tid, &tid, nothing, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&native_threads_by_tid, &tid);
+	return thread_memory(&native_threads, &native_threads_by_tid, &no_native_thread);
 }
 
 #endif

@@ -11,6 +11,25 @@
 #include <linux/types.h>
 #endif
 
+/* ---- stacks ---- */
+
+/* What stacks are wanted, together. */
+enum gp_stack_want { GP_STACK_WANT_PYTHON = 1, GP_STACK_WANT_NATIVE = 2 };
+
+enum gp_stack_flags {
+	GP_STACK_TRUNCATED = 1,	 /* deeper than GP_STACK_FRAMES: the outermost frames are missing */
+	GP_STACK_INCOMPLETE = 2, /* the walk did not come to its end, or a frame has no name */
+	/* Whole, but the caller of code without unwind information was searched for on the stack.
+	 */
+	GP_STACK_SEARCHED = 4,
+};
+
+/* Added to a stack_id by the kernel's programs: it is the process's collector's. */
+#define GP_STACK_TOLD 0x80000000U
+
+/* Frames of one stack, at most. */
+#define GP_STACK_FRAMES 256
+
 /* ---- Python ---- */
 
 /* Bytes of a thread state and of a frame that hold all that the walk needs; of a code object those
@@ -21,6 +40,8 @@
 /* Neighbouring frames are read at once: those in a page, as the target has none of it or all. */
 #define GP_PYTHON_PAGE_BYTES   4096
 #define GP_PYTHON_WINDOW_BYTES (GP_PYTHON_PAGE_BYTES + GP_PYTHON_FRAME_BYTES)
+/* Read with a frame that lies elsewhere, at most: some C frames. */
+#define GP_PYTHON_BEHIND_BYTES 2048
 
 /* Where things lie in one process's CPython: found by gpuprof, used by both walks. Offsets
  * are from the beginning of the structure, those of a frame from `frame_at`. A thread state begins
@@ -90,6 +111,31 @@ struct gp_python_made {
 	__u64 lines[GP_PYTHON_LINES_BYTES / 8]; /* zeros behind lines_bytes; so it is with name */
 };
 
+/*
+ * What the collector says of a thread: under what its innermost open op began, where that op's call
+ * has not returned. While the thread's innermost frame is `frame` that frame waits in that very
+ * call, and so the thread's Python stack is the op's. Where it says nothing `state` is 0.
+ */
+struct gp_stack_top {
+	__u64 self;	/* the thread's pointer, 0: nobody's */
+	__u64 state;	/* its Python thread state */
+	__u64 interp;	/* the only interpreter; once there is another one all of this is void */
+	__u64 frame;	/* 0: the thread ran no Python */
+	__u64 record;	/* lies in the call: below the thread's stack pointer the op has ended */
+	__u32 stack_id; /* the collector's; 0: there is no Python stack */
+	__u32 reserved;
+	__u64 pad[2];
+};
+
+/* Places of the collector's table of them, a power of two; two threads may want the same one, and
+ * one of them has none then. */
+#define GP_STACK_TOPS 1024
+
+static inline __u32 gp_stack_top_place(__u64 self)
+{
+	return (__u32)(gp_python_mix(0, self) >> 32) & (GP_STACK_TOPS - 1);
+}
+
 /* ---- native code ---- */
 
 /* How the caller's stack pointer, the CFA, is found at one instruction. The return address lies
@@ -145,7 +191,8 @@ struct gp_unwind_range {
 	__u32 pages_nr;
 };
 
-/* Ranges of one process, ascending; in front of them stands one whose `start` is their number. */
+/* Ranges of one process, ascending; in front of them stands one whose `start` is their number, and
+ * whose `end` is how often what is mapped had changed when they were looked at. */
 #define GP_UNWIND_RANGES_MAX 4096
 /* Tables, of all processes. */
 #define GP_UNWIND_TABLES_MAX 4096

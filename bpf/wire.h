@@ -528,20 +528,6 @@ struct gp_ev_sample {
 	__u32 reserved;
 };
 
-/* What stacks are wanted, together. */
-enum gp_stack_want { GP_STACK_WANT_PYTHON = 1, GP_STACK_WANT_NATIVE = 2 };
-
-enum gp_stack_flags {
-	GP_STACK_TRUNCATED = 1,	 /* deeper than GP_STACK_FRAMES: the outermost frames are missing */
-	GP_STACK_INCOMPLETE = 2, /* the walk did not come to its end, or a frame has no name */
-	/* Whole, but the caller of code without unwind information was searched for on the stack.
-	 */
-	GP_STACK_SEARCHED = 4,
-};
-
-/* Frames of one stack, at most. */
-#define GP_STACK_FRAMES 128
-
 /* One Python frame. `check` is a checksum of the code object as it was then: memory that has been
  * given to another code object since shows another one. */
 struct gp_stack_frame {
@@ -578,7 +564,9 @@ struct gp_ev_native {
 	__u32 stack_id;
 	__u32 python_id;
 	__u32 frames_nr;
-	__u32 reserved;
+	/* The changes of what is mapped that the walk knew of: code that came later has other
+	 * rules, and what lay at its addresses has gone. */
+	__u32 maps_changes;
 	/* Bits, by frame: one of the interpreter's own frames lies in it, so it is a call of the
 	 * interpreter. All zero: those have none (up to 3.11). */
 	__u64 marks[GP_STACK_FRAMES / 64];
@@ -610,7 +598,8 @@ enum gp_loss {
 	GP_LOSS_BOXED_UNSEEN = 19,  /* operators called where no probe tells their end or name */
 	GP_LOSS_SCRIPT_UNSEEN = 20, /* calls of TorchScript functions, which no probe tells */
 	GP_LOSS_API_END = 21,	    /* calls of the CUDA API of which only the begin was seen */
-	GP_LOSS_UNWIND_TABLE = 22,  /* native stacks cut at code whose table was not there yet */
+	GP_LOSS_UNWIND_TABLE = 22,  /* native stacks cut at code whose table was not there yet, or
+				     * walked while what is mapped changed */
 	GP_LOSS_UNWIND_RULE = 23,   /* native stacks cut at code that has no unwind information */
 	GP_LOSS_UNWIND_HARD = 24,   /* native stacks cut where a rule is not one of ours */
 	GP_LOSS_UNWIND_MEMORY = 25, /* native stacks cut where the thread's stack made no sense */

@@ -10,11 +10,11 @@
 
 /* ---- The collector's ring: one memfd, written by the target, read by gpuprof. ---- */
 
-#define GP_RING_MAGIC 0x32676e6972707067ULL /* "gppring2" */
+#define GP_RING_MAGIC 0x33676e6972707067ULL /* "gppring3" */
 #define GP_RING_NAME  "gpuprof-ring"	    /* the memfd's name */
 
 /* No event in the ring is longer: room for a stack of GP_STACK_FRAMES. */
-#define GP_RING_EVENT_BYTES 2304
+#define GP_RING_EVENT_BYTES 4352
 /* Ids of a collector's stacks are below this. */
 #define GP_RING_STACKS 131072
 
@@ -73,6 +73,9 @@ struct gp_ring_page {
 	struct gp_python python;
 	/* written by the collector: CPU time of its own thread, as of its last turn */
 	__u64 thread_cpu_ns;
+	/* written by the collector: where GP_STACK_TOPS places lie in the process, while
+	 * GP_FEATURE_STACKS is in force; else 0 */
+	__u64 stack_tops;
 };
 
 /* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */

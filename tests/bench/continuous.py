@@ -79,7 +79,7 @@ def losses_of(folder):
     for name in sorted(on_disk(folder)):
         recording = harness.Recording(os.path.join(folder, name))
         total.update(recording.losses())
-        events += sum(row["count"] for row in recording.rows().values())
+        events += sum(row["calls"] for row in recording.rows().values())
     return total, events
 
 

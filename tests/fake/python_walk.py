@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 
-FRAMES = 128
+FRAMES = 256
 CHECKED = (0, 1)
 
 
@@ -84,7 +84,7 @@ class Finalized:
 
 
 def main():
-    for depth in (0, 5, 100, 121, 300):
+    for depth in (0, 5, 200, 249, 600):
         recursion(depth)
     list(generator())
     sorted([3, 1, 2], key=lambda value: (note(), -value)[1])

@@ -9,6 +9,7 @@
  */
 #include "fuzz/fuzz_seed.h"
 #include "fuzz/python_process.h"
+#include "target/python.h"
 
 #include <string.h>
 
@@ -41,50 +42,23 @@ static uint32_t take(uint32_t below)
 #define HEAP	   (BASE + 36 * PAGE)
 #define END	   (BASE + PAGES * PAGE)
 #define CODES_NR   63
-#define FRAMES_MAX 300
+#define FRAMES_MAX 400
 
-/* Three that differ as CPython's do. */
-static const struct gp_python layouts[] = {
-	{.interp_threads = 8,
-	 .state_thread_id = 176,
-	 .state_frame = 24,
-	 .frame_at = 24,
-	 .frame_bytes = 88,
-	 .frame_code = 8,
-	 .frame_instr = 80,
-	 .is_index = 1,
-	 .frame_owner = PYTHON_NO_FIELD,
-	 .code_check = 40,
-	 .code_filename = 104,
-	 .code_mask = ~0ULL},
-	{.interp_threads = 16,
-	 .state_thread_id = 152,
-	 .state_frame = 56,
-	 .has_cframe = 1,
-	 .cframe_frame = 8,
-	 .frame_at = 32,
-	 .frame_bytes = 40,
-	 .frame_code = 0,
-	 .frame_back = 16,
-	 .frame_instr = 24,
-	 .frame_owner = PYTHON_NO_FIELD,
-	 .code_start = 184,
-	 .code_check = 56,
-	 .code_filename = 112,
-	 .has_window = 1,
-	 .code_mask = ~0ULL},
-	{.interp_threads = 72,
-	 .state_thread_id = 136,
-	 .state_frame = 72,
-	 .frame_bytes = 80,
-	 .frame_back = 8,
-	 .frame_instr = 56,
-	 .frame_owner = 74,
-	 .code_start = 192,
-	 .code_check = 56,
-	 .has_window = 1,
-	 .code_mask = ~7ULL},
-};
+/* Those of the tables, and one as later versions have them. */
+static void choose_layout(void)
+{
+	static const unsigned int minors[] = {8, 10, 11, 12, 12};
+	uint32_t which = take(5);
+	struct target_python python;
+
+	if (!target_python_table(minors[which], &python))
+		abort();
+	*layout = python.walk;
+	if (which < 4)
+		return;
+	layout->has_cframe = 0;
+	layout->code_mask = ~7ULL;
+}
 
 /* The thread's stack, outermost first, and where the next frame has room. */
 static uint64_t frames[FRAMES_MAX], uses[FRAMES_MAX];
@@ -185,7 +159,7 @@ static void make_process(void)
 
 	memset(memory, 0, sizeof(memory));
 	memset(is_mapped, 1, sizeof(is_mapped));
-	*layout = layouts[take(3)];
+	choose_layout();
 	layout->interpreters = RUNTIME;
 	layout->generation = take(2);
 	layout->sees_catches = layout->is_known = 1;

@@ -7,7 +7,7 @@ import json
 
 import harness
 
-FRAMES = 128
+FRAMES = 256
 MARKS = ("[truncated]", "[incomplete]")
 
 

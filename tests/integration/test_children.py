@@ -70,6 +70,31 @@ def test_before_and_after(tmp_path, how):
     assert losses["ring_full"] == losses["record"] == 0
 
 
+def test_nothing_is_kept_open_of_those_that_ended(tmp_path):
+    def watched(pid):
+        links = [os.path.join("/proc/%d/fd" % pid, name) for name in os.listdir("/proc/%d/fd" % pid)]
+        return sum(os.path.lexists(link) and "pidfd" in os.readlink(link) for link in links)
+
+    with Target("children") as target:
+        with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "-o",
+                     tmp_path / "o.gpuprof", "--no-inject") as profiler:
+            profiler.wait_recording()
+            alone = watched(profiler.pid)
+            for name in "abc":
+                pid = number(target.command("fork " + name))
+                recorded(profiler, pid)
+                assert watched(profiler.pid) == alone + 1
+                target.command("end " + name)
+                profiler.wait_line("stderr", lambda text, pid=pid: "%d (" % pid in text
+                                   and "has ended" in text)
+            # One more is taken in after the last has been dealt with.
+            recorded(profiler, number(target.command("fork d")))
+            assert watched(profiler.pid) == alone + 1
+            target.command("end d")
+            profiler.finish()
+        target.leave()
+
+
 def test_without_children(tmp_path):
     with Target("children") as target:
         with Gpuprof("attach", "--pid", target.pid, "-o", tmp_path / "a.gpuprof") as profiler:

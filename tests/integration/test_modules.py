@@ -79,6 +79,31 @@ def around(calls, begin, end):
 
 
 @pytest.mark.versions
+def test_with_stacks_over_a_pause(tmp_path):
+    """Neither takes anything from the other."""
+    path, socket = tmp_path / "both.gpuprof", str(tmp_path / "ctl.sock")
+    with harness.Target("modules") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", socket, "--modules",
+                             "--stack", "python", "--memory", "-o", path) as profiler:
+            profiler.wait_recording()
+            target.step(STEPS)
+            for command in ("stop", "start"):
+                done = harness.gpuprof("ctl", "--socket", socket, command)
+                assert done.status == harness.DONE, done
+            target.step(STEPS)
+            assert profiler.finish() == harness.DONE, profiler.told()
+        truth = target.truth(STEPS, "modules")
+        target.leave()
+    recording = harness.Recording(path)
+    rows = {row["name"]: row for row in recording.table("--group-by", "module")["rows"]}
+    assert forward(rows) == {name: 2 * count for name, count in truth["calls"].items()}
+    losses = recording.losses()
+    assert {losses[name] for name in ("modules", "stack_incomplete", "stack_room")} == {0}
+    stacks = [row.get("stack", []) for row in recording.table("--group-by", "stack:5")["rows"]]
+    assert any("modules.py" in frame for stack in stacks for frame in stack)
+
+
+@pytest.mark.versions
 @pytest.mark.parametrize("name", NAMES)
 def test_operators_lie_in_their_modules(called, name):
     """By the trace alone."""

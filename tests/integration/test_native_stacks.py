@@ -17,13 +17,16 @@ PYTHON = re.compile(r"^[/<?].*\(\d+\): ")
 
 
 def let_tables_come(target, path):
-    """Each step may lead to files whose unwind tables are not there yet; what is written to the
-    recording later was read after they were."""
-    for _ in range(6):
-        size = os.path.getsize(path)
-        target.step(1)
-        harness.wait_until("more of the recording", lambda before=size:
-                           os.path.getsize(path) > before)
+    """Until steps lead to no file whose unwind table is not there. What is written to the recording
+    with the second step was counted after the first one."""
+    missing = None
+    while missing != (now := harness.Recording(path).losses()["unwind_table"]):
+        missing = now
+        for _ in range(2):
+            size = os.path.getsize(path)
+            target.step(1)
+            harness.wait_until("more of the recording", lambda before=size:
+                               os.path.getsize(path) > before)
 
 
 @pytest.mark.versions
@@ -82,3 +85,41 @@ def test_native(tmp_path):
         assert "at::_ops::" in frames[-1], frames
         mapped += frames[0].endswith("_start")
     assert mapped
+
+
+def test_libraries_that_go(tmp_path):
+    """Code at an address where other code lay a moment ago never has the other's name."""
+    path = str(tmp_path / "plugins.gpuprof")
+    build = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "unwind")
+
+    def call(name, operator, command="through"):
+        return target.command("%s %s/%s.so %s_calls %s" % (command, build, name, name, operator))
+
+    with harness.Target("plugins") as target:
+        def orders():
+            let_tables_come(target, path)
+            assert len({call(name, "sinh") for name in ("first", "second") * 20}) == 1
+            # Two that stay for a while, and so are known by and by.
+            for name, operator in (("first", "tanh"), ("second", "tan")):
+                call(name, operator, "stay")
+                for _ in range(3):
+                    size = os.path.getsize(path)
+                    call(name, operator)
+                    harness.wait_until("more of the recording", lambda before=size:
+                                       os.path.getsize(path) > before)
+                call(name, operator, "leave")
+
+        done = harness.attach(target, path, "--no-inject", "--stack", "native", orders=orders)
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    stacks = {"aten::sinh": [], "aten::tanh": [], "aten::tan": []}
+    for event in done.recording.chrome()["traceEvents"]:
+        if event["ph"] == "X" and event["name"] in stacks:
+            stacks[event["name"]].append((event["ts"], event["args"]["Call stack"]))
+    through = [stack for _, stack in sorted(stacks["aten::sinh"])]
+    assert len(through) == 40
+    assert not any("second_calls" in stack for stack in through[::2])
+    assert not any("first_calls" in stack for stack in through[1::2])
+    for operator, name in (("aten::tanh", "first_calls"), ("aten::tan", "second_calls")):
+        named = [stack for _, stack in stacks[operator] if "_calls" in stack]
+        assert named and all(name in stack for stack in named)

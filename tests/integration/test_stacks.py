@@ -6,6 +6,7 @@ not whole; there is no third.
 
 import json
 import os
+import pickle
 import subprocess
 
 import pytest
@@ -86,6 +87,53 @@ def test_annotations_and_nodes_have_stacks(capture):
         return
     assert len(by_name["told"]) == STEPS
     assert all(": annotated;" in stack for stack in by_name["told"])
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize("way", WAYS)
+def test_allocations_are_where_they_are_made(way, tmp_path):
+    """In operators, between them, and in Python that an operator calls."""
+    told_path = os.path.join(harness.inside().folder, "sizes.json")
+    out = os.path.join(harness.inside().folder, "sizes.pickle")
+    with harness.Target("stacks") as target:
+        done = harness.attach(
+            target, tmp_path / "sizes.gpuprof", "--stack", "python", "--memory", *WAYS[way],
+            orders=lambda: target.command("sizes 20 " + harness.inside().inner(told_path)))
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    with open(told_path, encoding="utf-8") as file:
+        expected = {int(size): stack for size, stack in json.load(file).items()}
+    assert harness.gpuprof("export", done.recording.path, "--format", "snapshot", "-o",
+                           out).status == harness.DONE
+    with open(out, "rb") as file:
+        (trace,) = pickle.load(file)["device_traces"]
+    found = {entry["size"]: ["%s(%d): %s" % (frame["filename"], frame["line"], frame["name"])
+                             for frame in entry["frames"]]
+             for entry in trace if entry["action"] == "alloc" and entry["size"] in expected}
+    assert len(expected) == 20 * 19
+    assert found == expected
+    assert done.recording.losses()["stack_incomplete"] == 0
+
+
+def test_stacks_after_a_pause(tmp_path):
+    """Whether or not the collector counts its stacks anew, none is taken for another."""
+    socket = str(tmp_path / "ctl.sock")
+    with harness.Target("stacks") as target:
+        told(target)
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", socket, "--stack", "python",
+                             "-o", tmp_path / "pause.gpuprof") as profiler:
+            profiler.wait_recording()
+            target.step(1)
+            for command in ("stop", "start"):
+                done = harness.gpuprof("ctl", "--socket", socket, command)
+                assert done.status == harness.DONE, done
+            # Other stacks first.
+            target.command("sizes 1 /dev/null")
+            target.step(1)
+            assert profiler.finish() == harness.DONE, profiler.told()
+        expected = told(target)
+        target.leave()
+    assert compare(expected, recorded(harness.Recording(tmp_path / "pause.gpuprof")))
 
 
 def test_refused_reads_mean_uprobes(tmp_path):

@@ -295,7 +295,7 @@ def test_each_cycle_has_its_stacks(tmp_path, stack, more):
     shown = []
     for cycle in (1, 2):
         recording = harness.Recording(tmp_path / ("c.%d.gpuprof" % cycle))
-        rows = recording.table("--group-by", "stack:5")["rows"]
+        rows = recording.table("--group-by", "stack:256")["rows"]
         shown.append({(row["name"], tuple(row["stack"])) for row in rows if row.get("stack")})
         losses = recording.losses()
         assert not losses["names"] and not losses.get("schemas_missing")

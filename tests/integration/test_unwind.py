@@ -40,7 +40,7 @@ def total(tallies, kind, names=("",)):
 
 
 def test_code_that_is_hard_to_unwind():
-    """Signals, aligned frames, the PLT, callbacks, the vDSO; recursion deeper than 128 frames."""
+    """Signals, aligned frames, the PLT, callbacks, the vDSO; recursion deeper than 256 frames."""
     with harness.Child([TARGET], "target") as target:
         target.wait_line("stdout", lambda line: line == "ready")
         tallies = compare(target.pid)

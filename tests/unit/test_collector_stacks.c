@@ -304,6 +304,39 @@ static void test_table_full(void **state)
 	assert_int_equal(lost(GP_LOSS_STACK_ROOM), 10);
 }
 
+/* Ids go on; what was told is not told again. */
+static void test_resumed(void **state)
+{
+	uint64_t frame = run(10, 0);
+
+	assert_int_equal(take(NULL).id, 1);
+	stacks__release(stacks);
+	memset(&thread, 0, sizeof(thread));
+	assert_null(stacks__resume(stacks, &image->python.walk, true));
+	(void)run(20, frame);
+	assert_int_equal(take(NULL).id, 2);
+	image__run(image, image->state, frame);
+	assert_int_equal(take(NULL).id, 1);
+	assert_int_equal(told.nr, 2);
+}
+
+/* For modules alone: the frame is known, no stack is told and none is missed. */
+static void test_without_ids(void **state)
+{
+	uint64_t frame = run(10, 0);
+
+	stacks__release(stacks);
+	assert_null(stacks__resume(stacks, &image->python.walk, false));
+	for (int i = 0; i < WALKS_NR; i++) {
+		struct op_stack s = take(NULL);
+
+		assert_int_equal(s.id, 0);
+		assert_int_equal(s.frame, frame);
+	}
+	assert_int_equal(told.nr, 0);
+	assert_int_equal(lost(GP_LOSS_STACK_ROOM) + lost(GP_LOSS_STACK_INCOMPLETE), 0);
+}
+
 static void test_bad_layout_is_refused(void **state)
 {
 	struct gp_python layout = image->python.walk;
@@ -332,6 +365,8 @@ int main(void)
 		TEST(test_finalizing),
 		TEST(test_ring_full),
 		TEST(test_table_full),
+		TEST(test_resumed),
+		TEST(test_without_ids),
 		TEST(test_bad_layout_is_refused),
 	};
 

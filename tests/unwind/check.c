@@ -7,7 +7,7 @@
  *   check [--time] PID SAMPLES SECONDS
  *
  * samples a running process, which each sample stops, and prints by the file of the innermost frame
- * how many stacks were equal, deeper than 128 frames, marked as not whole (the frames that are
+ * how many stacks were equal, deeper than 256 frames, marked as not whole (the frames that are
  * there being right), wrong, or not comparable because the thread was not where the sample said or
  * libdw came to no end. With --time nothing stops or is compared: what a walk costs is printed, by
  * the number of frames.
@@ -199,6 +199,7 @@ static int on_event(void *arg, void *data, size_t bytes)
 
 	if (bytes >= sizeof(*e) && e->head.kind == GP_EV_UNWIND)
 		(void)unwind_maps__load(check.maps, e->head.process, e->address);
+	unwind_maps__collect(check.maps, true);
 	return 0;
 }
 
@@ -422,6 +423,7 @@ static void begin(void)
 		(void)unwind_maps__load(check.maps, 0, check.process->libraries[i].start);
 	if (!vdso_find(check.pid, &start, &end))
 		(void)unwind_maps__load(check.maps, 0, start);
+	unwind_maps__collect(check.maps, true);
 	begin_truth();
 }
 

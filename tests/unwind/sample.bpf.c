@@ -46,7 +46,7 @@ static __always_inline void sample_fill(struct sample *s, const struct unwind_wa
 	s->nr = w->nr;
 	s->flags = w->flags;
 	s->reserved = 0;
-	__builtin_memcpy(s->frames, memory->frames, sizeof(s->frames));
+	(void)bpf_probe_read_kernel(s->frames, sizeof(s->frames), memory->frames);
 }
 
 SEC("perf_event")

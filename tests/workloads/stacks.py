@@ -22,18 +22,56 @@ import torch
 
 X = torch.ones(4)
 TOLD = {}
+SIZES = {}
+SIZE_FIRST, SIZE_STEP = 70000, 64
 DEEP = 200
+DEEPER = 3000  # than can be kept
+NOTED = 300    # frames of a stack, at most
 
 
-def note():
-    """The caller's stack, innermost first, under the thread that it is on."""
-    stack, frame = [], sys._getframe(1)
-    while frame is not None:
+def stack_of(frame):
+    """Innermost first."""
+    stack = []
+    while frame is not None and len(stack) < NOTED:
         code = frame.f_code
         stack.append("%s(%d): %s" % (code.co_filename, frame.f_lineno,
                                      getattr(code, "co_qualname", code.co_name)))
         frame = frame.f_back
-    TOLD.setdefault(threading.get_native_id(), []).append(stack)
+    return stack
+
+
+def note():
+    """The caller's stack, under the thread that it is on."""
+    TOLD.setdefault(threading.get_native_id(), []).append(stack_of(sys._getframe(1)))
+
+
+def size():
+    """One that nothing else has, under which the caller's stack is known."""
+    nr = SIZE_FIRST + SIZE_STEP * len(SIZES)
+    SIZES[nr] = stack_of(sys._getframe(1))
+    return nr
+
+
+def in_operator():
+    torch.empty(size(), dtype=torch.uint8)
+
+
+def in_none():
+    """Memory that no operator of its own asks for."""
+    torch.UntypedStorage(size())
+
+
+def sizes(depth=3):
+    """Inside an operator that calls Python, its memory is at the stack of that."""
+    if depth:
+        return sizes(depth - 1)
+    in_operator(); in_none(); in_operator()
+    leaf = torch.ones(2, requires_grad=True)
+    leaf.register_hook(lambda grad: (in_none(), in_operator(), in_none(), grad)[-1])
+    for _ in range(2):
+        Doubled.apply(leaf * 2).sum().backward()
+    in_none()
+    return in_operator()
 
 
 def plain():
@@ -154,6 +192,19 @@ def backward():
     leaf = torch.ones(2, requires_grad=True)
     leaf.register_hook(lambda grad: (note(), torch.sinh(grad))[1])
     (leaf * 2).sum().backward()
+
+
+if hasattr(torch, "autograd"):
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, data):
+            in_none(); in_operator()
+            return data * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            in_operator(); in_none()
+            return grad * 2
 
 
 def annotation(what):
@@ -294,6 +345,7 @@ def deny(number):
 class Stacks(protocol.Workload):
     def __init__(self, args):
         super().__init__(args)
+        sys.setrecursionlimit(2 * DEEPER)
         self.workers = [Worker() for _ in range(3)]
         self.module = torch.nn.Sequential(Module(), Module())
         gc.disable()
@@ -303,6 +355,7 @@ class Stacks(protocol.Workload):
             worker.orders.put(True)
         plain()
         recursion(DEEP)
+        recursion(DEEPER)
         for depth in range(0, 100, 9):
             recursion(depth)
         list(outer_generator())
@@ -332,6 +385,13 @@ class Stacks(protocol.Workload):
                 json.dump(TOLD, file)
             TOLD.clear()
             return "told"
+        # Allocations, and as a file which stack each size is at.
+        if words[0] == "sizes" and len(words) == 3:
+            for _ in range(int(words[1])):
+                sizes()
+            with open(words[2], "w", encoding="utf-8") as file:
+                json.dump(SIZES, file)
+            return "sizes " + words[1]
         if words[0] == "dynamic" and len(words) == 2:
             for number in range(int(words[1])):
                 dynamic(number)

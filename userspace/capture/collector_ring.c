@@ -261,6 +261,13 @@ static void wake(struct collector_ring *r)
 	(void)syscall(SYS_futex, &r->page->wanted, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+uint64_t collector_ring__stack_tops(const struct collector_ring *r)
+{
+	uint64_t address = r->page->stack_tops;
+
+	return address % 8 ? 0 : address;
+}
+
 void collector_ring__set_python(struct collector_ring *r, const struct gp_python *python)
 {
 	r->page->python = *python;

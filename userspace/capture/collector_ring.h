@@ -54,6 +54,9 @@ void collector_ring__free(struct collector_ring *r);
 /* Where the process's CPython keeps what the collector reads of it; before GP_FEATURE_STACKS is
  * wanted. */
 void collector_ring__set_python(struct collector_ring *r, const struct gp_python *python);
+/* Where the collector keeps what it says of threads' stacks (see struct gp_stack_top), an address
+ * in the process that nothing but a read there is to be done with; 0: nowhere. */
+uint64_t collector_ring__stack_tops(const struct collector_ring *r);
 /* Which features (enum gp_feature bits) are to be in force. Wakes the collector. From the first
  * call on, a thread of its own tells the collector that gpuprof is alive: without that for 3
  * seconds the collector leaves for good. */

@@ -140,10 +140,17 @@ static int name_kernel(struct capture *c, const struct member *m, struct gp_ev_a
 }
 
 /* The capture's number instead of the source's. 0 or -errno. */
-static int renumber_stack(struct capture *c, uint32_t source, __u32 *stack_id)
+static int renumber_stack(struct capture *c, uint32_t source, uint16_t process, __u32 *stack_id)
 {
-	int64_t number = stacks__number(&c->stacks, source, *stack_id);
+	int64_t number;
 
+	if (source == SOURCE_KERNEL && (*stack_id & GP_STACK_TOLD)) {
+		source = SOURCE_GUEST(process);
+		*stack_id &= ~GP_STACK_TOLD;
+		c->refused_nr += *stack_id >= GP_RING_STACKS;
+		*stack_id = *stack_id < GP_RING_STACKS ? *stack_id : 0;
+	}
+	number = stacks__number(&c->stacks, source, *stack_id);
 	*stack_id = number > 0 ? (uint32_t)number : 0;
 	if (number <= 0 || !c->out)
 		return number < 0 ? (int)number : 0;
@@ -153,7 +160,7 @@ static int renumber_stack(struct capture *c, uint32_t source, __u32 *stack_id)
 static int put_memory(struct capture *c, uint32_t source, const struct gp_ev_memory *event)
 {
 	struct gp_ev_memory ev = *event;
-	int err = renumber_stack(c, source, &ev.stack_id);
+	int err = renumber_stack(c, source, ev.head.process, &ev.stack_id);
 
 	return err ? err : put(c, &ev, sizeof(ev));
 }
@@ -161,7 +168,7 @@ static int put_memory(struct capture *c, uint32_t source, const struct gp_ev_mem
 static int put_sample(struct capture *c, const struct gp_ev_sample *event)
 {
 	struct gp_ev_sample ev = *event;
-	int err = renumber_stack(c, SOURCE_KERNEL, &ev.stack_id);
+	int err = renumber_stack(c, SOURCE_KERNEL, ev.head.process, &ev.stack_id);
 
 	return err ? err : put(c, &ev, sizeof(ev));
 }
@@ -214,9 +221,9 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 	else if (ev.head.kind == GP_EV_API && bytes >= sizeof(ev.call))
 		err = name_kernel(c, m, &ev.call);
 	if (!err && ev.head.kind == GP_EV_OP)
-		err = renumber_stack(c, source, &ev.op.op.stack_id);
+		err = renumber_stack(c, source, ev.head.process, &ev.op.op.stack_id);
 	else if (!err && ev.head.kind == GP_EV_CUDA_MEMORY)
-		err = renumber_stack(c, source, &ev.memory.stack_id);
+		err = renumber_stack(c, source, ev.head.process, &ev.memory.stack_id);
 	wanted = !c->windows || ev.head.kind != GP_EV_OP || windows_want(c, &ev.op.op);
 	if (!err && wanted)
 		err = put(c, &ev, bytes);
@@ -286,8 +293,10 @@ static int put_stack(struct capture *c, struct member *m, uint32_t source,
 static int put_native(struct capture *c, struct member *m, const struct gp_ev_native *ev,
 		      size_t bytes)
 {
-	int err = native_stacks__put(&c->native_stacks, &c->stacks, m->process, ev, bytes);
+	int err;
 
+	capture_look_at_code(c, m);
+	err = native_stacks__put(&c->native_stacks, &c->stacks, m->process, ev, bytes);
 	if (err != -EBADMSG)
 		return err;
 	c->refused_nr++;

@@ -247,6 +247,11 @@ uint32_t guest__active(const struct guest *g)
 	return s.broken ? 0 : s.active;
 }
 
+uint64_t guest__stack_tops(const struct guest *g)
+{
+	return guest__active(g) & GP_FEATURE_STACKS ? collector_ring__stack_tops(g->ring) : 0;
+}
+
 /* The message has one part for each feature that is missing, "; " between them. */
 void guest__why_not(const struct guest *g, const char *what, struct reason *ret_why)
 {

@@ -50,6 +50,9 @@ bool guest__lacks(const struct guest *g, uint32_t features, struct reason *ret_w
 /* Bits of enum gp_feature in force now. */
 uint32_t guest__active(const struct guest *g);
 
+/* Where it keeps what it says of threads' stacks, for the kernel's programs; 0: nowhere. */
+uint64_t guest__stack_tops(const struct guest *g);
+
 /* Why there is no `what` ("shapes", "stacks"), as the collector says it; "" if it says nothing. */
 void guest__why_not(const struct guest *g, const char *what, struct reason *ret_why);
 

@@ -27,10 +27,9 @@ int member__init(struct member *m, struct target_process *p, uint16_t index, str
 	return 0;
 }
 
-void member__done(struct member *m)
+void member__shed(struct member *m)
 {
-	target_process__free(m->process);
-	m->process = NULL;
+	target_process__shed(m->process);
 	python_codes__free(m->python);
 	m->python = NULL;
 	buf__done(&m->schemas);
@@ -40,9 +39,16 @@ void member__done(struct member *m)
 	m->pidfd = -1;
 }
 
+void member__done(struct member *m)
+{
+	member__shed(m);
+	target_process__free(m->process);
+	m->process = NULL;
+}
+
 bool member__has_exited(const struct member *m)
 {
 	struct pollfd p = {.fd = m->pidfd, .events = POLLIN};
 
-	return poll(&p, 1, 0) == 1;
+	return m->pidfd < 0 || poll(&p, 1, 0) == 1;
 }

@@ -49,10 +49,13 @@ struct member {
 	bool code_known;	 /* the most important unwind tables have been read */
 	bool lack_told;		 /* why an adopted collector has no GPU activity has been told */
 	bool maps_changed;	 /* libraries may have come: look and probe */
+	bool libraries_changed;	 /* they have, as a look has shown since they were probed */
 };
 
 /* Takes over the process. 0 or -errno (-ESRCH: gone meanwhile). */
 int member__init(struct member *m, struct target_process *p, uint16_t index, struct reason *why);
+/* Of one that has exited nothing is kept but who it was. */
+void member__shed(struct member *m);
 void member__done(struct member *m);
 
 /* Asks the kernel whether it is gone. */

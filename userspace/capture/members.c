@@ -291,6 +291,7 @@ static int add_member(struct capture *c, pid_t pid, struct reason *why, struct m
 /* `gone`: what it was in is no more. */
 static void drop_guest(struct capture *c, struct member *m, bool gone)
 {
+	probe_session__set_stack_tops(c->probes, m->index, 0);
 	capture_stop_guest(c, m->guest, gone);
 	capture_drain_guest(c, m->guest);
 	guest__losses(m->guest, c->guest_losses);
@@ -366,6 +367,8 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	}
 	/* What a child mapped between the look at it and the probes on its loader was not told. */
 	m->maps_changed |= is_child;
+	if (m->guest)
+		probe_session__set_stack_tops(c->probes, m->index, guest__stack_tops(m->guest));
 	follow_code(c, m);
 	return describe_member(c, m);
 }
@@ -417,6 +420,7 @@ static void replace_callbacks(struct capture *c, struct member *m)
 	m->callbacks_replaced = true;
 	c->left_nr++;
 	guest__why_not(m->guest, "stacks", &stacks);
+	probe_session__set_stack_tops(c->probes, m->index, 0);
 	capture_keep_guest(c, m->guest, GP_FEATURE_CUPTI);
 	nr = probe_member(c, m, &why);
 	if (nr < 0)
@@ -511,6 +515,33 @@ static void tell_lack(struct member *m)
 	log_warn("%d: %s", (int)m->process->pid, why.text);
 }
 
+/* 1 if libraries have changed since they were probed, 0 if not, or -errno with a reason. */
+static int update_libraries(struct capture *c, struct member *m, struct reason *why)
+{
+	struct target_process *p = m->process;
+	uint32_t before = probe_session__maps_changes(c->probes, m->index), after;
+	int err;
+
+	p->changes_nr = UINT32_MAX;
+	err = target_process__update_libraries(p, why);
+	p->changes_nr = before;
+	/* Those that were found now may have come as late as this. */
+	after = probe_session__maps_changes(c->probes, m->index);
+	for (size_t i = 0; i < p->libraries_nr; i++)
+		if (p->libraries[i].since == UINT32_MAX)
+			p->libraries[i].since = after;
+	m->libraries_changed = m->libraries_changed || err > 0;
+	return err < 0 ? err : m->libraries_changed;
+}
+
+void capture_look_at_code(struct capture *c, struct member *m)
+{
+	struct reason why;
+
+	if (m->process->changes_nr != probe_session__maps_changes(c->probes, m->index))
+		(void)update_libraries(c, m, &why);
+}
+
 /* Libraries that came since: probed from now on. */
 static void probe_anew(struct capture *c, struct member *m)
 {
@@ -520,8 +551,9 @@ static void probe_anew(struct capture *c, struct member *m)
 	m->maps_changed = false;
 	if (m->renamed)
 		rename_member(c, m);
-	err = target_process__update_libraries(m->process, &why);
-	if (err > 0)
+	err = update_libraries(c, m, &why);
+	m->libraries_changed = false;
+	if (err >= 0)
 		follow_code(c, m);
 	if (err > 0)
 		err = probe_member(c, m, &why);
@@ -567,6 +599,7 @@ int capture_watch_members(struct capture *c)
 				end_member(c, m);
 			}
 			m->end = MEMBER_EXITED;
+			member__shed(m);
 		} else if (m->end == MEMBER_EXECED && !m->exec_told) {
 			m->exec_told = true;
 			end_member(c, m);

@@ -136,6 +136,7 @@ int native_codes__place(struct native_codes *c, const struct target_process *p, 
 
 	if (l) {
 		place.address = address - l->base;
+		place.since = l->since;
 		place.open_path = l->open_path;
 		err = find_module(c, l->device, l->inode, l->path, l->open_path, &place.module);
 	} else if (vdso && vdso->start <= address && address < vdso->end) {

@@ -26,6 +26,7 @@ struct native_place {
 	const char *open_path; /* where to read it now, borrowed; NULL: it is no file */
 	const char *build_id;  /* borrowed */
 	const char *symbol;    /* as the file has it, borrowed; NULL: not known */
+	uint32_t since;	       /* of the library, see struct target_library; 0: not one */
 };
 
 /* Where an address of the process is, by what is mapped there as of the last look. 0 or -ENOMEM. */

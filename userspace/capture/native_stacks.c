@@ -149,8 +149,8 @@ int native_stacks__put(struct native_stacks *n, struct stacks *s, const struct t
 		       const struct gp_ev_native *event, size_t bytes)
 {
 	const __u64 *addresses = (const void *)(event + 1);
-	bool marked = event->marks[0] | event->marks[1];
 	struct frame_list list = {0};
+	bool marked = false;
 	int err = 0;
 
 	if (bytes < sizeof(*event) || event->frames_nr > GP_STACK_FRAMES ||
@@ -162,10 +162,19 @@ int native_stacks__put(struct native_stacks *n, struct stacks *s, const struct t
 		return -ENOMEM;
 	list.flags = event->head.flags;
 	list.nr = event->frames_nr;
+	for (size_t i = 0; i < GP_STACK_FRAMES / 64; i++)
+		marked |= event->marks[i] != 0;
 	for (uint32_t i = 0; i < list.nr && !err; i++) {
 		struct native_place place;
 
 		err = native_codes__place(n->codes, p, addresses[i], &place);
+		/* By now something else lies there: neither the name nor the rules that led
+		 * further out are known to be those of what lay there. */
+		if (!err && place.since > event->maps_changes) {
+			list.flags |= GP_STACK_INCOMPLETE;
+			list.nr = i;
+			break;
+		}
 		err = err ? err : number_frame(n, s, &place, &list.numbers[i]);
 		if (!err && !list.numbers[i])
 			list.flags |= GP_STACK_INCOMPLETE;

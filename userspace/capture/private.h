@@ -145,6 +145,9 @@ void capture_note_child(struct capture *c, pid_t pid);
 /* Takes those in that were noted. */
 void capture_watch_children(struct capture *c);
 
+/* Makes what is known of the member's libraries as new as the events that have been taken. */
+void capture_look_at_code(struct capture *c, struct member *m);
+
 /* Looks for what has become of the processes and acts on it. Returns how many are still there. */
 int capture_watch_members(struct capture *c);
 

@@ -10,6 +10,7 @@
 #include "collector/cupti.h"
 #include "collector/ops.h"
 #include "collector/ring_writer.h"
+#include "collector/stack_tops.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -125,6 +126,7 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 	if (failed & GP_FEATURE_MEMORY)
 		add_text(message, sizeof(message), "memory callbacks: not built yet");
 	memcpy(page->message, message, sizeof(message));
+	page->stack_tops = active & GP_FEATURE_STACKS ? stack_tops__address() : 0;
 	__atomic_store_n(&page->failed, failed, __ATOMIC_RELEASE);
 	__atomic_store_n(&page->active, active, __ATOMIC_RELEASE);
 	f->active = active;
@@ -261,6 +263,7 @@ static void leave(struct follower *f, enum gp_collector_state state)
 	__atomic_store_n(&self.phase, PHASE_LEAVING, __ATOMIC_RELEASE);
 	__atomic_store_n(&f->page->state, state, __ATOMIC_RELEASE);
 	/* A ring that a stopped thread may still write to stays mapped. */
+	ops__release();
 	if (left)
 		ring_writer__close(&self.ring);
 	else

@@ -8,9 +8,6 @@
 
 #include "collector/thread.h"
 
-/* Once per process. */
-void op_python__init(void);
-
 /* Of the op that begins as t->open[t->depth]: sets `stack` and `modules_nr`. `names` NULL: modules
  * are not wanted. */
 void op_python__take(struct stacks *k, struct ring_writer *w, struct thread_state *t,

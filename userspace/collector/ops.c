@@ -15,6 +15,7 @@
 #include "collector/inputs.h"
 #include "collector/op_python.h"
 #include "collector/pending.h"
+#include "collector/stack_tops.h"
 #include "collector/stacks.h"
 #include "collector/tensors.h"
 #include "collector/thread.h"
@@ -42,8 +43,10 @@ struct session {
 	struct names *names;
 	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
 	struct stacks *stacks; /* NULL: neither stacks nor modules, likewise */
-	bool modules;	       /* calls of modules are wanted */
-	bool tensors;	       /* where the tensors among them lie is told, too */
+	struct stacks *kept; /* of all armings that have had stacks: ids are the ring's; or NULL */
+	bool modules;	     /* calls of modules are wanted */
+	bool tensors;	     /* where the tensors among them lie is told, too */
+	bool says_stacks;    /* where the kernel's programs look */
 	/* Set and read by different threads: CPU time is told; annotations' ends are looked at
 	 * alone. */
 	bool cpu_time, ends_alone;
@@ -123,7 +126,9 @@ static void begin_epoch(struct session *s, struct thread_state *t)
 	t->modules.epoch = s->epoch;
 	t->modules.tid = t->tid;
 	memset(t->names, 0, sizeof(t->names));
-	t->stack = (struct thread_stack){0};
+	t->stack.state = 0;
+	t->stack.checks_nr = 0;
+	t->top = s->says_stacks ? stack_tops__claim() : NULL;
 	t->torch_thread = (uint32_t)s->torch.current_thread();
 }
 
@@ -367,6 +372,7 @@ static void *start(void **ret_context, const void *record, uint8_t scope)
 		uint64_t begin_ns = time_begin(t);
 
 		push(s, t, record, scope);
+		thread_state__say_stack(t);
 		time_end(s, begin_ns);
 		leave(t);
 	}
@@ -385,6 +391,8 @@ static void end(const void *record, bool user)
 			pop_step(s, t, record, end_ns);
 		else
 			(void)pop(s, t, record, user, end_ns);
+		if (t->epoch == s->epoch)
+			thread_state__say_stack(t);
 		time_end(s, begin_ns);
 		leave(t);
 	}
@@ -447,7 +455,8 @@ int ops__init(void)
 		}
 		gate = p;
 	}
-	op_python__init();
+	/* Without it allocations have their stacks walked by the kernel. */
+	(void)stack_tops__init();
 	fence_needed = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
 	return thread_states__init();
 }
@@ -519,6 +528,19 @@ static const char *arm_inputs(struct session *s)
 	return s->inputs ? NULL : "shapes: out of memory";
 }
 
+/* Why not, or NULL. */
+static const char *arm_stacks(struct session *s, const struct ops_extras *extras)
+{
+	const char *why = NULL;
+
+	if (s->kept)
+		why = stacks__resume(s->kept, extras->python, extras->stacks);
+	else
+		s->kept = stacks__new(extras->python, extras->stacks, &why);
+	s->stacks = why ? NULL : s->kept;
+	return why;
+}
+
 enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, const char **why_text)
 {
 	struct session *s = &session;
@@ -540,10 +562,9 @@ enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, con
 	extras->tensors_why =
 		extras->tensors ? torch_layout__find_storage(&s->layout, &s->torch) : NULL;
 	s->tensors = extras->tensors && !extras->tensors_why;
-	extras->stacks_why = NULL;
 	s->modules = extras->modules;
-	if (extras->python)
-		s->stacks = stacks__new(extras->python, extras->stacks, &extras->stacks_why);
+	extras->stacks_why = extras->python ? arm_stacks(s, extras) : NULL;
+	s->says_stacks = s->stacks && extras->stacks;
 	s->ring = w;
 	s->epoch++;
 	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;
@@ -559,7 +580,6 @@ static void free_tables(struct session *s)
 {
 	names__free(s->names);
 	inputs__free(s->inputs);
-	stacks__free(s->stacks);
 	s->names = NULL;
 	s->inputs = NULL;
 	s->stacks = NULL;
@@ -600,6 +620,7 @@ bool ops__disarm(void)
 	stuck = !wait_until_left();
 	if (stuck)
 		return false;
+	stack_tops__clear();
 	open_nr = thread_states__take_abandoned();
 	for (struct thread_state *t = thread_states__first(); t; t = t->next) {
 		if (t->epoch == s->epoch)
@@ -615,10 +636,20 @@ bool ops__disarm(void)
 	return true;
 }
 
+void ops__release(void)
+{
+	if (stuck)
+		return;
+	stacks__free(session.kept);
+	session.kept = NULL;
+}
+
 void ops__forget(void)
 {
 	/* The gate is shut: its page came empty. */
 	free_tables(&session);
+	stacks__free(session.kept);
+	session.kept = NULL;
 	stuck = false;
 	thread_states__forget();
 }

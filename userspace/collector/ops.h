@@ -44,6 +44,9 @@ void ops__tell_cpu_time(bool tell, bool ends_alone);
  * armed. */
 bool ops__disarm(void);
 
+/* Disarmed, and the ring goes: frees what is kept from one arming to the next. */
+void ops__release(void);
+
 /* In a fork's child: forgets all, touches nothing of PyTorch. */
 void ops__forget(void);
 

@@ -150,19 +150,25 @@ static __attribute__((noinline)) uint32_t count_states(const struct gp_python *p
 	return found_nr;
 }
 
-bool python_state_is_only(const struct gp_python *py, uint64_t state, uint64_t self)
+uint64_t python_only_interpreter(const struct gp_python *py, uint64_t state)
 {
 	uint64_t first, mine, next;
 
 	if (!read_word(PYTHON_PLAIN, py->interpreters, &first) ||
-	    !read_word(PYTHON_PLAIN, state + 16, &mine))
-		return false;
-	if (__builtin_expect(first == mine &&
-				     read_word(PYTHON_PLAIN, mine + py->interp_next, &next) &&
-				     !next,
-			     1))
+	    !read_word(PYTHON_PLAIN, state + 16, &mine) || first != mine ||
+	    !read_word(PYTHON_PLAIN, mine + py->interp_next, &next) || next)
+		return 0;
+	return mine;
+}
+
+bool python_state_is_only(const struct gp_python *py, uint64_t state, uint64_t self)
+{
+	uint64_t first;
+
+	if (__builtin_expect(python_only_interpreter(py, state) != 0, 1))
 		return true;
-	return count_states(py, first, self) == 1;
+	return read_word(PYTHON_PLAIN, py->interpreters, &first) &&
+	       count_states(py, first, self) == 1;
 }
 
 bool python_first_frame(const struct gp_python *py, uint64_t state, enum python_reads reads,

@@ -42,6 +42,8 @@ bool python_state_is_good(const struct gp_python *py, uint64_t state, uint64_t s
 /* Whether it is the only one in the process that is this thread's: of several interpreters' states
  * only one is the thread's now. Plain reads unless there are several interpreters. */
 bool python_state_is_only(const struct gp_python *py, uint64_t state, uint64_t self);
+/* The interpreter of the thread state if there is no other, else 0. Plain reads. */
+uint64_t python_only_interpreter(const struct gp_python *py, uint64_t state);
 
 /* The innermost frame, 0: the thread runs no Python now. False: it cannot be read. */
 bool python_first_frame(const struct gp_python *py, uint64_t state, enum python_reads reads,

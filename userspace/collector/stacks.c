@@ -41,29 +41,38 @@ struct stacks {
 
 static const char astray[] = "stacks: Python's frames are not where they should be";
 
-struct stacks *stacks__new(const struct gp_python *layout, bool ids, const char **why_text)
+const char *stacks__resume(struct stacks *k, const struct gp_python *layout, bool ids)
 {
 	struct python_api api;
-	struct stacks *k;
-	void *p;
+	const char *why = python_api__bind(&api, layout);
 
-	*why_text = python_api__bind(&api, layout);
-	if (*why_text)
-		return NULL;
-	*why_text = "stacks: out of memory";
-	p = mmap(NULL, sizeof(struct stacks), PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED) {
-		python_api__release(&api);
-		return NULL;
-	}
-	k = p;
+	if (why)
+		return why;
 	k->python = api;
+	memset(&k->codes, 0, sizeof(k->codes));
 	k->codes.dict_type = (uintptr_t)dlsym(RTLD_DEFAULT, "PyDict_Type");
 	k->codes.cell_type = (uintptr_t)dlsym(RTLD_DEFAULT, "PyCell_Type");
 	k->ids = ids;
-	*why_text = NULL;
-	return k;
+	k->refused = NULL;
+	k->checks_nr = 0;
+	k->strangers_nr = 0;
+	return NULL;
+}
+
+struct stacks *stacks__new(const struct gp_python *layout, bool ids, const char **why_text)
+{
+	void *p = mmap(NULL, sizeof(struct stacks), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	*why_text = "stacks: out of memory";
+	if (p == MAP_FAILED)
+		return NULL;
+	*why_text = stacks__resume(p, layout, ids);
+	if (*why_text) {
+		stacks__free(p);
+		return NULL;
+	}
+	return p;
 }
 
 void stacks__release(struct stacks *k)
@@ -142,19 +151,16 @@ static void count_check(struct stacks *k, struct thread_stack *t)
 	t->checks_nr++;
 }
 
-/* Not inlined, for its two kilobytes of stack. */
-static __attribute__((noinline)) bool walk_both_ways(struct stacks *k, struct thread_stack *t,
-						     uint64_t frame, struct python_stack *ret_stack)
+static bool walk_both_ways(struct stacks *k, struct thread_stack *t, uint64_t frame)
 {
 	const struct gp_python *py = &k->python.layout;
-	struct python_stack plain;
 
 	count_check(k, t);
-	return python_walk(py, frame, PYTHON_CHECKED, ret_stack) &&
-	       python_walk(py, frame, PYTHON_PLAIN, &plain) && equal(ret_stack, &plain);
+	return python_walk(py, frame, PYTHON_CHECKED, &t->walked) &&
+	       python_walk(py, frame, PYTHON_PLAIN, &t->again) && equal(&t->walked, &t->again);
 }
 
-/* The same for calls of modules. */
+/* The same for calls of modules. Not inlined, for its two kilobytes of stack. */
 static __attribute__((noinline)) bool modules_both_ways(struct stacks *k, uint64_t frame,
 							struct python_modules *found)
 {
@@ -183,22 +189,22 @@ static void count(const struct stacks *k, struct ring_writer *w, const struct op
 }
 
 /* While the interpreter is taken down its thread states may go under a thread that still runs. */
-static struct op_stack take_checked(struct stacks *k, struct ring_writer *w, uint64_t state,
-				    uint64_t self)
+static struct op_stack take_checked(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
+				    uint64_t state, uint64_t self)
 {
 	const struct gp_python *py = &k->python.layout;
+	struct python_stack *s = &t->walked;
 	struct op_stack found = {0};
-	struct python_stack s;
 
 	if (!python_state_is_good(py, state, self) ||
 	    !python_first_frame(py, state, PYTHON_CHECKED, &found.frame)) {
 		found.flags = GP_STACK_INCOMPLETE;
 	} else if (found.frame) {
-		(void)python_walk(py, found.frame, PYTHON_CHECKED, &s);
-		found.flags = s.flags;
-		found.id = s.nr && k->ids ? id_of(k, w, &s) : 0;
+		(void)python_walk(py, found.frame, PYTHON_CHECKED, s);
+		found.flags = s->flags;
+		found.id = s->nr && k->ids ? id_of(k, w, s) : 0;
 		/* Nothing but the interpreter's own, or marked. */
-		if (!s.nr)
+		if (!s->nr)
 			found.frame = 0;
 	}
 	return found;
@@ -243,74 +249,76 @@ static void take_modules(struct stacks *k, struct ring_writer *w, bool checked, 
 	}
 }
 
-/* Not inlined, for its two kilobytes of stack. */
-static __attribute__((noinline)) struct op_stack take_plain(struct stacks *k, struct ring_writer *w,
-							    struct thread_stack *t, uint64_t frame)
+/* Walks from found->frame on. */
+static void take_plain(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
+		       struct op_stack *found)
 {
-	struct op_stack found = {.frame = frame};
-	struct python_stack s;
+	struct python_stack *s = &t->walked;
 
-	if (needs_checks(k, t) ? !walk_both_ways(k, t, frame, &s)
-			       : !python_walk(&k->python.layout, frame, PYTHON_PLAIN, &s)) {
+	if (needs_checks(k, t) ? !walk_both_ways(k, t, found->frame)
+			       : !python_walk(&k->python.layout, found->frame, PYTHON_PLAIN, s)) {
+		found->interp = 0;
 		refuse(k, astray);
-		return found;
+		return;
 	}
-	found.flags = s.flags;
-	found.id = s.nr ? id_of(k, w, &s) : 0;
+	found->flags = s->flags;
+	found->id = s->nr ? id_of(k, w, s) : 0;
 	/* Nothing but the interpreter's own. */
-	if (!s.nr)
-		found.frame = 0;
-	return found;
+	if (!s->nr)
+		found->frame = 0;
 }
 
 /* The stack of a thread that has a thread state. */
 static struct op_stack take(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
 			    uint64_t state, const struct op_stack *outer,
-			    struct python_modules *found)
+			    struct python_modules *modules)
 {
 	const struct gp_python *py = &k->python.layout;
-	uint64_t self = (uint64_t)(uintptr_t)pthread_self(), frame;
+	uint64_t self = (uint64_t)(uintptr_t)pthread_self();
+	struct op_stack found = {.state = state};
 	bool checked = needs_checks(k, t);
 
 	if (__builtin_expect(k->python.is_finalizing(), 0))
-		return take_checked(k, w, state, self);
-	if ((__builtin_expect(state != t->state, 0) && !adopt(k, t, state, self)) ||
-	    !python_state_is_only(py, state, self))
+		return take_checked(k, w, t, state, self);
+	if (__builtin_expect(state != t->state, 0) && !adopt(k, t, state, self))
 		return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
-	if (!python_first_frame(py, state, checked ? PYTHON_CHECKED : PYTHON_PLAIN, &frame)) {
+	found.interp = python_only_interpreter(py, state);
+	if (__builtin_expect(!found.interp, 0) && !python_state_is_only(py, state, self))
+		return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
+	if (!python_first_frame(py, state, checked ? PYTHON_CHECKED : PYTHON_PLAIN, &found.frame)) {
 		refuse(k, astray);
 		return (struct op_stack){.flags = GP_STACK_INCOMPLETE};
 	}
-	if (!frame)
-		return (struct op_stack){0};
-	if (outer && outer->frame == frame)
+	if (outer && found.frame && outer->frame == found.frame)
 		return *outer;
-	if (found)
-		take_modules(k, w, checked, frame, found);
+	if (!found.frame)
+		return found;
+	if (modules)
+		take_modules(k, w, checked, found.frame, modules);
 	if (k->ids)
-		return take_plain(k, w, t, frame);
-	if (__builtin_expect(checked, 0))
+		take_plain(k, w, t, &found);
+	else if (__builtin_expect(checked, 0))
 		count_check(k, t);
-	return (struct op_stack){.frame = frame};
+	return found;
 }
 
 struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
-			     const struct op_stack *outer, struct python_modules *found)
+			     const struct op_stack *outer, struct python_modules *modules)
 {
 	void *state = k->python.thread_state();
-	struct op_stack taken;
+	struct op_stack found;
 
 	if (!state)
 		return (struct op_stack){0};
 	if (__builtin_expect(stacks__refused(k) != NULL, 0)) {
 		ring_writer__count(w, GP_LOSS_STACK_ROOM, k->ids);
-		ring_writer__count(w, GP_LOSS_MODULES, found != NULL);
+		ring_writer__count(w, GP_LOSS_MODULES, modules != NULL);
 		return (struct op_stack){0};
 	}
-	taken = take(k, w, t, (uint64_t)(uintptr_t)state, outer, found);
+	found = take(k, w, t, (uint64_t)(uintptr_t)state, outer, modules);
 	/* Where the thread's frames could not be found, neither could its modules. */
-	if (__builtin_expect(found && !taken.frame && taken.flags, 0))
+	if (__builtin_expect(modules && !found.frame && found.flags, 0))
 		ring_writer__count(w, GP_LOSS_MODULES, 1);
-	count(k, w, &taken);
-	return taken;
+	count(k, w, &found);
+	return found;
 }

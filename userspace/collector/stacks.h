@@ -20,34 +20,43 @@ struct stacks;
 /* What an op began under. */
 struct op_stack {
 	uint64_t frame; /* address of the innermost frame, 0: none */
+	uint64_t state; /* the thread state that has it */
+	uint64_t
+		interp; /* the only interpreter, 0: there are several, or all of this is doubtful */
 	uint32_t id;	/* 0: none */
 	uint32_t flags; /* enum gp_stack_flags */
 };
 
-/* What is kept for a thread; all zero at first. */
+/* What is kept for a thread; `state` and `checks_nr` are zero at first. */
 struct thread_stack {
 	uint64_t state;	    /* its Python thread state, as last seen to be good */
 	uint32_t checks_nr; /* walks that were done both ways */
 	uint32_t reserved;
+	/* Here, not on the thread's C stack, of which there may be little left. */
+	struct python_stack walked, again;
 };
 
 /* `ids` false: stacks get none, because calls of modules alone are wanted. NULL, and why in
  * *why_text. */
 struct stacks *stacks__new(const struct gp_python *layout, bool ids, const char **why_text);
-/* Lets go of Python's library. Afterwards only stacks__free(). NULL is fine. */
+/* Lets go of Python's library. Afterwards only stacks__resume() and stacks__free(). NULL is fine.
+ */
 void stacks__release(struct stacks *k);
+/* Takes stacks again: ids go on, and those that were given out stand for what they stood for. NULL,
+ * or why not: it is as it was. */
+const char *stacks__resume(struct stacks *k, const struct gp_python *layout, bool ids);
 void stacks__free(struct stacks *k);
 
 /*
  * The calling thread's stack; only on a thread that is inside C code. `outer` is the stack of an op
  * whose call has not returned and which lies on this thread's C stack, NULL: there is none. If the
  * innermost frame is still the one under which that op began, it waits in that very call, and the
- * stack is the same. What is missing or not whole is counted in w. `found`, if not NULL, gets the
+ * stack is the same. What is missing or not whole is counted in w. `modules`, if not NULL, gets the
  * calls of modules that the thread is in, none if they are not known; it is left alone where the
  * stack is that of `outer`.
  */
 struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
-			     const struct op_stack *outer, struct python_modules *found);
+			     const struct op_stack *outer, struct python_modules *modules);
 
 /* Why no stack is walked any more, NULL: they are. Stays so. */
 const char *stacks__refused(const struct stacks *k);

@@ -7,7 +7,9 @@
 #include "collector/thread.h"
 
 #include "collector/compat.h"
+#include "collector/stack_tops.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -24,6 +26,7 @@ static struct thread_state *first;
 static uint32_t states_nr;
 static uint32_t last_number;
 static uint64_t abandoned;
+static uintptr_t main_stack_end; /* 0: not known */
 
 static void thread_ends(void *arg)
 {
@@ -33,7 +36,28 @@ static void thread_ends(void *arg)
 
 	(void)__atomic_fetch_add(&abandoned, open_nr, __ATOMIC_RELAXED);
 	t->epoch = 0;
+	stack_tops__give_back(t->top);
 	__atomic_store_n(&t->in_use, 0, __ATOMIC_RELEASE);
+}
+
+/* glibc's; without it the first thread's stack is never known. */
+static void find_main_stack(void)
+{
+	void *const *end = dlsym(RTLD_DEFAULT, "__libc_stack_end");
+
+	main_stack_end = end ? (uintptr_t)*end : 0;
+}
+
+/* A thread's descriptor lies at the end of its stack; the first thread's stack has its end
+ * elsewhere. */
+bool thread_is_on_stack(const void *p)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t end = (uintptr_t)pthread_self();
+
+	if (end < here)
+		end = main_stack_end;
+	return (uintptr_t)p > here && (uintptr_t)p < end;
 }
 
 int thread_states__init(void)
@@ -41,6 +65,7 @@ int thread_states__init(void)
 	int err = key_made ? 0 : -pthread_key_create(&key, thread_ends);
 
 	key_made = !err;
+	find_main_stack();
 	return err;
 }
 
@@ -126,6 +151,28 @@ uint32_t thread_state__name_id(struct thread_state *t, struct names *names, stru
 		return 0;
 	*c = (struct cached_name){text, name};
 	return name->id;
+}
+
+void thread_state__say_stack(const struct thread_state *t)
+{
+	const struct open_op *op = t->depth ? &t->open[t->depth - 1] : NULL;
+	struct gp_stack_top top;
+
+	if (!t->top)
+		return;
+	if (!op || !op->stack.interp || op->stack.flags || (op->stack.frame && !op->stack.id) ||
+	    !thread_is_on_stack(op->record)) {
+		stack_top__say(t->top, NULL);
+		return;
+	}
+	top = (struct gp_stack_top){
+		.state = op->stack.state,
+		.interp = op->stack.interp,
+		.frame = op->stack.frame,
+		.record = (uint64_t)(uintptr_t)op->record,
+		.stack_id = op->stack.id,
+	};
+	stack_top__say(t->top, &top);
 }
 
 uint64_t thread_states__take_abandoned(void)

@@ -13,6 +13,7 @@
 #include "collector/names.h"
 #include "collector/stacks.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define THREAD_NAMES 128 /* a power of two */
@@ -52,15 +53,18 @@ struct thread_state {
 	uint32_t calls;	       /* of callbacks, to time one of many */
 	uint32_t reserved;
 	uint64_t cpu_told_ns[3]; /* when its CPU time was told last, by kind of annotation */
-	struct thread_stack stack;
 	struct thread_state *next;
+	struct gp_stack_top *top; /* where it says its stack, NULL: nowhere */
 	struct open_op open[GP_OP_DEPTH];
 	struct cached_name names[THREAD_NAMES];
 	struct thread_modules modules;
+	struct thread_stack stack;
 };
 
 /* Once per process. 0 or -errno. */
 int thread_states__init(void);
+/* Whether `p` lies on the calling thread's C stack, in a call that has not returned. */
+bool thread_is_on_stack(const void *p);
 /* The calling thread's, NULL if there can be none. errno stays as it is. */
 struct thread_state *thread_state__get(void);
 /* The first of all states ever made; follow next. */
@@ -74,6 +78,10 @@ uint32_t thread_state__name_id(struct thread_state *t, struct names *names, stru
 
 /* In a fork's child, where only the calling thread is left: takes all states back. */
 void thread_states__forget(void);
+
+/* Says at t->top what the kernel's programs may take for the stack of what happens in the innermost
+ * op. The calling thread's. */
+void thread_state__say_stack(const struct thread_state *t);
 
 /* How many ops were open in threads that have ended, since the last call. */
 uint64_t thread_states__take_abandoned(void);

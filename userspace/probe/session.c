@@ -269,6 +269,13 @@ int probe_session__set_code(struct probe_session *s, uint16_t process_index,
 	return s->unwind ? unwind_maps__set_process(s->unwind, process_index, p) : -EINVAL;
 }
 
+uint32_t probe_session__maps_changes(const struct probe_session *s, uint16_t process_index)
+{
+	if (!s->bpf || process_index >= sizeof(s->bpf->bss->gp_maps_changes) / sizeof(__u32))
+		return 0;
+	return __atomic_load_n(&s->bpf->bss->gp_maps_changes[process_index], __ATOMIC_ACQUIRE);
+}
+
 int probe_session__load_unwind(struct probe_session *s, uint16_t process_index, uint64_t address)
 {
 	return s->unwind ? unwind_maps__load(s->unwind, process_index, address) : -EINVAL;
@@ -277,7 +284,12 @@ int probe_session__load_unwind(struct probe_session *s, uint16_t process_index, 
 int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_index,
 				  const char *prefix)
 {
-	return s->unwind ? unwind_maps__load_library(s->unwind, process_index, prefix) : -EINVAL;
+	int err = s->unwind ? unwind_maps__load_library(s->unwind, process_index, prefix) : -EINVAL;
+
+	/* Nobody waits for us yet. */
+	if (!err && !s->started)
+		unwind_maps__collect(s->unwind, true);
+	return err;
 }
 
 bool probe_session__tells_forks(const struct probe_session *s)
@@ -372,6 +384,8 @@ int probe_session__drain(struct probe_session *s,
 	if (!s->ring)
 		return 0;
 	session_time_check(s);
+	if (s->unwind)
+		unwind_maps__collect(s->unwind, false);
 	/* The caller has had its chance at those that the last call told of. */
 	for (size_t i = 0; i < s->processes.nr; i++)
 		session_let_go(&s->processes.items[i]);

@@ -68,6 +68,11 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 /* Whether the kernel tells of forks; not where gpuprof is in a PID namespace of its own. */
 bool probe_session__tells_forks(const struct probe_session *s);
 
+/* Where the process's collector keeps what it says of threads' stacks, 0: nowhere. Nothing of it is
+ * believed but that the process's stacks are so. */
+void probe_session__set_stack_tops(struct probe_session *s, uint16_t process_index,
+				   uint64_t address);
+
 /* From now on the events of this process carry Python stacks. `code_dealloc` is the address of the
  * function that frees code objects: if it cannot be probed, stacks cost more. Call it after
  * probe_session__attach(), and again only after exec. 0 or -errno. */
@@ -80,6 +85,8 @@ int probe_session__set_python(struct probe_session *s, const struct target_proce
  * unwind_maps__set_process(). */
 int probe_session__set_code(struct probe_session *s, uint16_t process_index,
 			    const struct target_process *p);
+/* How often what is mapped in the process has changed, as far as its loader tells. */
+uint32_t probe_session__maps_changes(const struct probe_session *s, uint16_t process_index);
 /* See unwind_maps__load() and unwind_maps__load_library(). */
 int probe_session__load_unwind(struct probe_session *s, uint16_t process_index, uint64_t address);
 int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_index,

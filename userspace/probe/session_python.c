@@ -105,6 +105,14 @@ static uint64_t first_generation(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+void probe_session__set_stack_tops(struct probe_session *s, uint16_t process_index,
+				   uint64_t address)
+{
+	if (s->bpf && process_index < sizeof(s->bpf->bss->gp_stack_tops) / sizeof(__u64))
+		__atomic_store_n(&s->bpf->bss->gp_stack_tops[process_index], address,
+				 __ATOMIC_RELEASE);
+}
+
 int probe_session__set_python(struct probe_session *s, const struct target_process *p,
 			      uint16_t process_index, const struct gp_python *python,
 			      uint64_t code_dealloc)

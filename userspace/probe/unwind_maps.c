@@ -10,8 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/vec.h"
-#include "target/elf.h"
-#include "target/unwind_table.h"
+#include "probe/unwind_worker.h"
 #include "target/vdso.h"
 #include "wire.h"
 
@@ -26,11 +25,6 @@
 
 /* Where there is no unwind information: no rule for any address. */
 #define TABLE_EMPTY GP_UNWIND_TABLES_MAX
-
-/* A file, by what tells it apart from others. All zero: the vDSO. */
-struct file_key {
-	uint64_t device, inode, bytes, modified_ns;
-};
 
 struct table {
 	struct file_key key;
@@ -56,7 +50,7 @@ struct process_maps {
 
 struct unwind_maps {
 	int ranges_fd, tables_fd;
-	const char *cache_dir;
+	struct unwind_worker *worker;
 	VEC(struct table) tables;
 	VEC(struct process_maps *) processes;
 	uint32_t last_number;
@@ -68,9 +62,15 @@ struct unwind_maps *unwind_maps__new(int ranges_fd, int tables_fd, const char *c
 {
 	struct unwind_maps *m = calloc(1, sizeof(*m));
 
-	if (m)
-		*m = (struct unwind_maps){
-			.ranges_fd = ranges_fd, .tables_fd = tables_fd, .cache_dir = cache_dir};
+	if (!m)
+		return NULL;
+	m->ranges_fd = ranges_fd;
+	m->tables_fd = tables_fd;
+	m->worker = unwind_worker__new(cache_dir);
+	if (!m->worker) {
+		free(m);
+		return NULL;
+	}
 	return m;
 }
 
@@ -146,37 +146,14 @@ static int put_words(struct unwind_maps *m, const struct unwind_table *u, struct
 	return 0;
 }
 
-static void cleanup_elf(struct elf_file **f)
+/* Takes in a table that has been made. 0 or -errno. */
+static int add_table(struct unwind_maps *m, const struct unwind_made *made)
 {
-	elf_file__free(*f);
-}
+	struct table t = {.key = made->key, .number = TABLE_EMPTY};
+	int err = made->err ? made->err : vec_reserve(&m->tables, 1);
 
-static void cleanup_table(struct unwind_table *t)
-{
-	unwind_table__done(t);
-}
-
-/* Makes the table of a file. 0 or -errno. */
-static int make_table(struct unwind_maps *m, const struct place *p)
-{
-	CLEANUP(cleanup_table) struct unwind_table u = {0};
-	CLEANUP(cleanup_elf) struct elf_file *f = NULL;
-	struct table t = {.key = p->key, .number = TABLE_EMPTY};
-	struct reason why = {0};
-	int err = p->open_path ? elf_file__open(p->open_path, &why, &f) : vdso_open(&f);
-
-	if (err)
-		return err;
-	err = unwind_table__get(f, p->open_path ? m->cache_dir : NULL, &u);
-	if (err && err != -ENOENT)
-		return err;
-	if (u.hard_nr || u.skipped_nr)
-		log_debug("%s: %u rows of %u are no rules of ours, %llu records not understood",
-			  p->open_path ? p->open_path : "[vdso]", u.hard_nr, u.rows_nr,
-			  (unsigned long long)u.skipped_nr);
-	err = vec_reserve(&m->tables, 1);
-	if (!err && u.words)
-		err = put_words(m, &u, &t);
+	if (!err && made->table.words)
+		err = put_words(m, &made->table, &t);
 	if (err)
 		return err;
 	if (t.number != TABLE_EMPTY) {
@@ -279,8 +256,10 @@ static int read_ranges(struct process_maps *pm, const struct target_process *p)
 	for (size_t i = 0; i < nr && !err; i++)
 		err = add_range(pm, sorted[i]->start, sorted[i]->end, sorted[i]->base,
 				sorted[i]->open_path);
-	if (!err)
+	if (!err) {
 		pm->ranges.items[0].start = pm->ranges.nr - 1;
+		pm->ranges.items[0].end = p->changes_nr;
+	}
 	return err;
 }
 
@@ -364,6 +343,7 @@ void unwind_maps__free(struct unwind_maps *m)
 {
 	if (!m)
 		return;
+	unwind_worker__free(m->worker);
 	while (m->processes.nr)
 		unwind_maps__drop_process(m, m->processes.items[0]->index);
 	vec_done(&m->processes);
@@ -377,20 +357,52 @@ static int load(struct unwind_maps *m, struct process_maps *pm, size_t i)
 {
 	struct place *p = &pm->places.items[i];
 	struct table *t;
-	int err = 0;
 
 	if (p->uses_table)
 		return 0;
 	t = find_table(m, &p->key);
-	if (!t) {
-		err = make_table(m, p);
-		t = err ? NULL : find_table(m, &p->key);
+	if (!t)
+		return unwind_worker__ask(m->worker, &p->key, p->open_path);
+	use_table(&pm->ranges.items[i], p, t);
+	return write_range(pm, (uint32_t)i);
+}
+
+/* Gives the table to all who map the file. A file that has none is not asked for again. */
+static void spread(struct unwind_maps *m, struct process_maps *pm, const struct unwind_made *made)
+{
+	for (uint32_t i = 1; i < pm->places.nr; i++) {
+		struct place *p = &pm->places.items[i];
+		struct table *t;
+
+		if (p->uses_table || memcmp(&p->key, &made->key, sizeof(p->key)))
+			continue;
+		t = find_table(m, &made->key);
+		if (t)
+			use_table(&pm->ranges.items[i], p, t);
+		else
+			pm->ranges.items[i].asked = 1;
+		(void)write_range(pm, i);
 	}
-	if (t)
-		use_table(&pm->ranges.items[i], p, t);
-	else
-		pm->ranges.items[i].asked = 1;
-	return err ? err : write_range(pm, (uint32_t)i);
+}
+
+void unwind_maps__collect(struct unwind_maps *m, bool wait)
+{
+	struct unwind_made made;
+	struct table *t;
+
+	while (unwind_worker__take(m->worker, wait, &made)) {
+		int err = add_table(m, &made);
+
+		if (err)
+			log_debug("no unwind table: %s", strerror(-err));
+		for (size_t i = 0; i < m->processes.nr; i++)
+			spread(m, m->processes.items[i], &made);
+		t = find_table(m, &made.key);
+		/* Who wanted it has gone. */
+		if (t && !t->users_nr)
+			drop_table(m, t);
+		unwind_table__done(&made.table);
+	}
 }
 
 int unwind_maps__load(struct unwind_maps *m, uint16_t process_index, uint64_t address)

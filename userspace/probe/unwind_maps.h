@@ -10,6 +10,7 @@
 
 #include "target/process.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,20 +21,23 @@ struct unwind_maps;
 struct unwind_maps *unwind_maps__new(int ranges_fd, int tables_fd, const char *cache_dir);
 void unwind_maps__free(struct unwind_maps *m);
 
-/* Tells the kernel where files lie in the process now. Tables that are there already serve at once.
- * 0 or -errno: the process's native stacks are as before. */
+/* Tells the kernel where files lie in the process, as of p->changes_nr. Tables that are there
+ * already serve at once. 0 or -errno: the process's native stacks are as before. */
 int unwind_maps__set_process(struct unwind_maps *m, uint16_t process_index,
 			     const struct target_process *p);
 /* Forgets the process. */
 void unwind_maps__drop_process(struct unwind_maps *m, uint16_t process_index);
 
-/* Loads the table of the file that lies at `address` in the process. 0 (also if it is there
- * already); -ENOENT if no known file lies there; -ENOSPC: tables take too much memory already;
- * or another -errno: its code stays without a table. */
+/* Has the table of the file made that lies at `address` in the process: it serves once it has been
+ * collected. 0 (also if it is there already); -ENOENT if no known file lies there; or another
+ * -errno: its code stays without a table. */
 int unwind_maps__load(struct unwind_maps *m, uint16_t process_index, uint64_t address);
 
 /* The same for the library whose file name begins with prefix. */
 int unwind_maps__load_library(struct unwind_maps *m, uint16_t process_index, const char *prefix);
+
+/* Puts the tables that have been made since to use; with `wait` all that were asked for. */
+void unwind_maps__collect(struct unwind_maps *m, bool wait);
 
 /* What the tables take, in bytes, and how many there are. */
 size_t unwind_maps__bytes(const struct unwind_maps *m, uint32_t *ret_tables_nr);

@@ -190,7 +190,8 @@ static const struct target_library *find_old(const struct target_library *old, s
 }
 
 static int fill_library(pid_t pid, const char *root, const struct group *x,
-			const struct target_library *old, size_t old_nr, struct target_library *l)
+			const struct target_library *old, size_t old_nr, uint32_t since,
+			struct target_library *l)
 {
 	const struct target_library *known;
 	int err;
@@ -204,11 +205,12 @@ static int fill_library(pid_t pid, const char *root, const struct group *x,
 		return err;
 	known = find_old(old, old_nr, l);
 	l->base = known ? known->base : find_base(x, l);
+	l->since = known ? known->since : since;
 	return 0;
 }
 
-int libraries_read(pid_t pid, const struct target_library *old, size_t old_nr, struct reason *why,
-		   struct target_library **ret_libraries, size_t *ret_nr)
+int libraries_read(pid_t pid, const struct target_library *old, size_t old_nr, uint32_t since,
+		   struct reason *why, struct target_library **ret_libraries, size_t *ret_nr)
 {
 	CLEANUP(cleanup_groups) struct groups g = {0};
 	CLEANUP(cleanup_free) char *text = NULL;
@@ -230,7 +232,7 @@ int libraries_read(pid_t pid, const struct target_library *old, size_t old_nr, s
 		return reason_set(why, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < g.list.nr && !err; i++)
 		if (g.list.items[i].has_code)
-			err = fill_library(pid, root, &g.list.items[i], old, old_nr,
+			err = fill_library(pid, root, &g.list.items[i], old, old_nr, since,
 					   &libraries[nr++]);
 	if (err) {
 		libraries_free(libraries, nr);

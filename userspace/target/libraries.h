@@ -12,9 +12,10 @@
 #include <stddef.h>
 
 /* Reads /proc/PID/maps. What `old` (may be NULL) has already under the same address is not opened
- * again. The caller frees with libraries_free(). 0 or -errno with a reason. */
-int libraries_read(pid_t pid, const struct target_library *old, size_t old_nr, struct reason *why,
-		   struct target_library **ret_libraries, size_t *ret_nr);
+ * again; the others get `since`. The caller frees with libraries_free(). 0 or -errno with a reason.
+ */
+int libraries_read(pid_t pid, const struct target_library *old, size_t old_nr, uint32_t since,
+		   struct reason *why, struct target_library **ret_libraries, size_t *ret_nr);
 void libraries_free(struct target_library *libraries, size_t nr);
 
 /* Whether both hold the same files at the same addresses. */

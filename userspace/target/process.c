@@ -269,7 +269,7 @@ static int read_all(struct target_process *p, struct reason *why)
 	if (!err)
 		err = read_exe(p);
 	if (!err)
-		err = libraries_read(p->pid, NULL, 0, &inner, &p->libraries, &p->libraries_nr);
+		err = libraries_read(p->pid, NULL, 0, 0, &inner, &p->libraries, &p->libraries_nr);
 	if (err && !target_process__alive(p))
 		return reason_set(why, -ESRCH, "process %d has ended meanwhile", p->pid);
 	if (err)
@@ -302,11 +302,20 @@ int target_process__new(pid_t pid, struct reason *why, struct target_process **r
 	return 0;
 }
 
-void target_process__free(struct target_process *p)
+void target_process__shed(struct target_process *p)
 {
 	if (!p)
 		return;
 	libraries_free(p->libraries, p->libraries_nr);
+	p->libraries = NULL;
+	p->libraries_nr = 0;
+}
+
+void target_process__free(struct target_process *p)
+{
+	if (!p)
+		return;
+	target_process__shed(p);
 	free(p->cmdline);
 	free(p->exe);
 	free(p);
@@ -323,7 +332,8 @@ int target_process__update_libraries(struct target_process *p, struct reason *wh
 {
 	struct target_library *libraries;
 	size_t nr;
-	int err = libraries_read(p->pid, p->libraries, p->libraries_nr, why, &libraries, &nr);
+	int err = libraries_read(p->pid, p->libraries, p->libraries_nr, p->changes_nr, why,
+				 &libraries, &nr);
 	bool same;
 
 	if (!target_process__alive(p)) {

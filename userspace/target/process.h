@@ -25,6 +25,7 @@ struct target_library {
 	dev_t device;
 	ino_t inode;
 	bool deleted;
+	uint32_t since; /* the changes_nr of the first look that has found it here */
 };
 
 struct target_process {
@@ -39,17 +40,21 @@ struct target_process {
 	bool other_user_ns, other_pid_ns, other_mnt_ns;
 	struct target_library *libraries; /* sorted by start */
 	size_t libraries_nr;
+	uint32_t changes_nr; /* the caller's count of changes when they were looked at */
 };
 
 /* Reads all of it. Returns 0 or -errno with a reason naming the next step: -ESRCH no such process
  * (or a kernel thread), -EACCES no right to look. The caller frees. */
 int target_process__new(pid_t pid, struct reason *why, struct target_process **ret_process);
+/* Of one that has ended: its libraries go, who it was stays. NULL is allowed. */
+void target_process__shed(struct target_process *p);
 void target_process__free(struct target_process *p);
 
 /* Whether (pid, start time) still is this process and it has not become a zombie. */
 bool target_process__alive(const struct target_process *p);
 
-/* Reads the mappings anew. Returns 1 if libraries changed, 0 if not, or -errno. */
+/* Reads the mappings anew; those that are new get p->changes_nr as `since`. Returns 1 if libraries
+ * changed, 0 if not, or -errno. */
 int target_process__update_libraries(struct target_process *p, struct reason *why);
 
 /* The library whose file name (after the last /) begins with prefix ("libtorch_cpu.so"), or NULL.

@@ -130,6 +130,32 @@ static bool from_table(unsigned int minor, struct target_python *py, uint16_t *r
 	return false;
 }
 
+/* What follows from the rest. */
+static void complete(struct target_python *py)
+{
+	py->walk.code_mask = py->minor >= 14 ? ~7ULL : ~0ULL;
+	py->walk.code_check = (uint16_t)(py->linetable + 8 - GP_PYTHON_CHECK_BYTES);
+	py->walk.code_filename = py->minor < 12 ? py->filename : 0;
+	py->walk.has_window = py->minor >= 11;
+	py->walk.code_file = py->filename;
+	py->walk.code_name = py->name;
+	/* Behind the number of the first line, since 3.11. */
+	py->walk.code_locals_nr = (uint16_t)(py->firstlineno + 4);
+	py->walk.text_bytes = py->ascii_bytes;
+	py->walk.dict_version = py->minor <= 13 ? 24 : 0;
+}
+
+bool target_python_table(unsigned int minor, struct target_python *ret_python)
+{
+	uint16_t interpreters;
+
+	if (!from_table(minor, ret_python, &interpreters))
+		return false;
+	ret_python->minor = minor;
+	complete(ret_python);
+	return true;
+}
+
 /* ---- what the interpreter says about itself ---- */
 
 /* Words of _Py_DebugOffsets that are at the same place in every version that has it, and of each
@@ -276,16 +302,7 @@ static int find_offsets(const struct target_process *p, const struct runtime *rt
 	}
 	py->pid = p->pid;
 	py->walk.interpreters = rt->address + interpreters;
-	py->walk.code_mask = py->minor >= 14 ? ~7ULL : ~0ULL;
-	py->walk.code_check = (uint16_t)(py->linetable + 8 - GP_PYTHON_CHECK_BYTES);
-	py->walk.code_filename = py->minor < 12 ? py->filename : 0;
-	py->walk.has_window = py->minor >= 11;
-	py->walk.code_file = py->filename;
-	py->walk.code_name = py->name;
-	/* Behind the number of the first line, since 3.11. */
-	py->walk.code_locals_nr = (uint16_t)(py->firstlineno + 4);
-	py->walk.text_bytes = py->ascii_bytes;
-	py->walk.dict_version = py->minor <= 13 ? 24 : 0;
+	complete(py);
 	return 0;
 }
 

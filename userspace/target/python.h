@@ -36,6 +36,9 @@ struct target_python {
 int target_python_find(const struct target_process *p, struct reason *why,
 		       struct target_python *ret_python);
 
+/* The tables alone: all that follows from the version, 3.8 to 3.12. False: there is none. */
+bool target_python_table(unsigned int minor, struct target_python *ret_python);
+
 /* A text object as UTF-8, cut to the buffer. 0, -EFAULT or -EBADMSG. */
 int target_python_text(const struct target_python *py, uint64_t address, char *to, size_t bytes);
 
