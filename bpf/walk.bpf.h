@@ -9,22 +9,16 @@
 #include "emit.bpf.h"
 #include "walked.bpf.h"
 
-/* Among which stacks one is known: samples are told of anew in each epoch. */
-static __always_inline __u64 stacks_among(const struct thread_state *t)
-{
-#ifdef WALK_SAMPLES
-	return t->owner >> 16;
-#else
-	return 0;
-#endif
-}
-
-/* The key of a stack in `stacks`, by the hash of its frames. */
+/* The key of a stack in `stacks`, by the hash of its frames. Samples are told of anew in each
+ * epoch.
+ */
 static __always_inline __u64 walk_key(__u64 hash, __u32 nr, __u32 flags,
 				      const struct thread_state *t)
 {
-	return gp_python_mix(hash ^ stacks_among(t),
-			     (__u64)nr << 32 | flags << 16 | (__u16)t->owner);
+#ifdef WALK_SAMPLES
+	hash ^= t->owner >> 16;
+#endif
+	return gp_python_mix(hash, (__u64)nr << 32 | flags << 16 | (__u16)t->owner);
 }
 
 /* The id of the stack that has the key; 0 (counted): there is no room. *ret_new: it is to be told
