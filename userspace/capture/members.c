@@ -349,7 +349,8 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 		put_guest_in(c, m,
 			     GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
 				     GP_FEATURE_STACKS | GP_FEATURE_MODULES | GP_FEATURE_CUPTI);
-	m->guest_refused = !m->guest && has_cuda(m);
+	/* Where CUDA brings the collector it may come any time. */
+	m->guest_refused = !c->options.invited && !m->guest && has_cuda(m);
 	capture_drain(c);
 	if (!m->guest && probe_session__bare(c->probes)) {
 		leave_out(c, m);
