@@ -251,6 +251,7 @@ static void test_own_steps(void **state)
 	assert_int_equal(t->ops.nr, 6);
 	assert_int_equal(t->steps.items[1].number, 8);
 	assert_string_equal(t->ops.items[t->steps.items[1].op].name, "ProfilerStep#8");
+	assert_int_equal(t->ops.items[t->steps.items[1].op].module_call, TL_NONE);
 }
 
 /* Inference: the cycle begins behind the pause. */

@@ -61,6 +61,7 @@ static int put_step(struct merge *m, const struct step_place *p)
 		.scope = GP_SCOPE_USER,
 		.flags = p->flags,
 		.inputs = TL_NONE,
+		.module_call = TL_NONE,
 		.sequence_nr = -1,
 		.step = true,
 	};
