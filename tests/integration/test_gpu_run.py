@@ -103,6 +103,23 @@ def test_children_that_are_wanted(tmp_path):
     assert [event.kind for event in recording.events].count("kernel") == 60
 
 
+def test_children_that_were_there_first(tmp_path):
+    """CUDA is in the child, and has brought the collector, before gpuprof comes to look."""
+    waiter = ("import subprocess, sys\nprint('waits', flush=True)\nsys.stdin.buffer.raw.read(3)\n"
+              + SPAWNER)
+    with Run(tmp_path, harness.PYTHON, "-c", waiter, APP, options=("--children", "-v")) as run:
+        run.wait_line("stdout", lambda line: line == "waits")
+        run.signal(signal.SIGSTOP)
+        run.send("go")
+        run.wait_line("stdout", lambda line: line.startswith("ready"))
+        run.signal(signal.SIGCONT)
+        run.wait_line("stderr", lambda line: "collector put in by CUDA" in line)
+        run.orders("work 1 10")
+        assert run.status == harness.DONE, run.told()
+    recording = gpu_truth.Recorded(run.path)
+    assert [event.kind for event in recording.events].count("kernel") == 30
+
+
 @pytest.mark.parametrize("options", (("--no-gpu",), ("--no-inject",)), ids=("gpu", "inject"))
 def test_not_wanted(options, tmp_path):
     with Run(tmp_path, APP, options=options) as run:
