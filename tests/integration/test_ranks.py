@@ -91,13 +91,13 @@ def test_who_comes_last(job):
     orders, sums = 3, 2 * 2 * STEPS + 1
     for row in found["ranks"]:
         assert row["times_of"] == "CPU" and row["untimed"] == row["peer_calls"] == 0, row
-        # The other ranks were in the first broadcast already when the recording began.
-        assert row["collectives"] - row["unmatched"] == orders - 1 + sums or \
-            row["collectives"] - row["unmatched"] == orders + sums, row
+        # The other ranks may be in the first broadcast already when the recording begins, and in the
+        # last sum still when it ends, as the first rank alone answers.
+        assert orders - 2 + sums <= row["collectives"] - row["unmatched"] <= orders + sums, row
         assert 0 < row["communication_us"] and \
             0 <= row["computed_meanwhile_us"] <= row["communication_us"]
     matched = [one for one in found["collectives"] if one["kind"] == "all_reduce"]
-    assert len(matched) == sums
+    assert sums - 1 <= len(matched) <= sums
     starts = {one["rank"]: one["at_us"] for one in matched[2 * STEPS]["ranks"]}
     late = starts.pop(LATE)
     assert matched[2 * STEPS]["last_rank"] == LATE and len(starts) == RANKS - 1
