@@ -153,7 +153,9 @@ def test_once(idle):
     assert idle.facts["tid"] in [row["tid"] for row in seen["threads"]]
     assert seen["pids"] == [idle.pid] and seen["rss_bytes"] > 1 << 20
     assert not any(seen["losses"][name] for name in ("ring_full", "collector_full"))
-    assert "losses: none" in told
+    # What a step frees may be what a step before the capture allocated.
+    counted = {name for name, count in seen["losses"].items() if count}
+    assert counted <= {"free_unknown"}, told
 
     text, _ = once(idle.pid, "--limit", "3", "--sort", "calls", orders=lambda: idle.step(2))
     lines = text.splitlines()
