@@ -7,7 +7,7 @@ backward and the sum of its gradients over all ranks. A command of its own:
     late R          one sum, to which rank R comes when it gets SIGUSR1   "late R"
 
 Meanwhile the ranks say by the names of their first threads where they are: "waiting" is the late
-one, "arrived" the others.
+one, "arrived" the others; "follows" is one that waits for the next command.
 """
 
 import ctypes
@@ -57,6 +57,7 @@ class Ranks(protocol.Workload):
         """Has all ranks do so many steps, or be late; neither lets the others leave."""
         order = torch.tensor([count, late])
         self.distributed.broadcast(order, 0)
+        call_thread("works")
         count, late = order.tolist()
         super().steps(count)
         if late >= 0:
@@ -107,8 +108,9 @@ def follow():
     ranks = Ranks(None)
     torch.set_num_threads(1)
     ranks.steps(Ranks.warmup)
+    call_thread("follows")
     while ranks.together(0):
-        pass
+        call_thread("follows")
     ranks.close()
     leave()
 
