@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from harness import DONE, Gpuprof, Recording, Target, gpuprof
+from rank_job import RANKS, RankJob
 
 STEPS = 7
 
@@ -158,8 +159,8 @@ def test_kill_of_gpuprof_lets_children_go_on(tmp_path):
 @pytest.mark.versions
 def test_ranks_of_one_job(tmp_path):
     """One command for what torchrun has started; all ranks on one clock."""
-    ranks, steps = 4, 5
-    with Target("ranks") as target:
+    steps = 5
+    with RankJob() as target:
         with Gpuprof("attach", "--pid", target.pid, "--children", "-o",
                      tmp_path / "a.gpuprof") as profiler:
             profiler.wait_recording()
@@ -172,11 +173,11 @@ def test_ranks_of_one_job(tmp_path):
     for event in events:
         if event["ph"] == "X" and event["name"] == "aten::linear":
             linear[event["pid"]] = linear.get(event["pid"], 0) + 1
-    assert sorted(linear.values()) == [steps + 1] * ranks, linear
+    assert sorted(linear.values()) == [steps + 1] * RANKS, linear
     assert target.facts["pid"] in linear and target.pid not in linear
     labels = {event["pid"]: event["args"]["labels"] for event in events
               if event["name"] == "process_labels"}
-    assert sorted(labels[pid] for pid in linear) == ["rank %d" % rank for rank in range(ranks)]
+    assert sorted(labels[pid] for pid in linear) == ["rank %d" % rank for rank in range(RANKS)]
     # No rank is done with a sum before each has begun it.
     sums = {}
     for event in events:

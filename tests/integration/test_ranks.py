@@ -2,9 +2,6 @@
 """The ranks of a job beside each other."""
 
 import decimal
-import glob
-import os
-import signal
 import struct
 import zlib
 
@@ -12,77 +9,24 @@ import pytest
 
 import harness
 import recording_file
-from harness import DONE, FAILED, USAGE, Gpuprof, Recording, Target, gpuprof
+from harness import DONE, FAILED, USAGE, Gpuprof, Recording, gpuprof
+from rank_job import LATE, RANKS, RankJob
 
-RANKS, LATE, STEPS = 4, 2, 3
-
-
-def descendants(pid):
-    found = []
-    for path in glob.glob("/proc/%d/task/*/children" % pid):
-        with open(path, encoding="ascii") as file:
-            for child in map(int, file.read().split()):
-                found += [child, *descendants(child)]
-    return found
-
-
-def ranks_of(target):
-    """Rank -> pid."""
-    found = {}
-    for pid in descendants(target.pid):
-        with open("/proc/%d/environ" % pid, "rb") as file:
-            for entry in file.read().split(b"\0"):
-                if entry.startswith(b"RANK="):
-                    found[int(entry[5:])] = pid
-    return found
-
-
-def is_at(pid, name):
-    """Its first thread has called itself so, and nothing runs in it any more."""
-    with open("/proc/%d/comm" % pid, encoding="ascii") as file:
-        if file.read().strip() != name:
-            return False
-    for path in glob.glob("/proc/%d/task/*/stat" % pid):
-        with open(path, encoding="ascii") as file:
-            if file.read().rsplit(")", 1)[1].split()[0] != "S":
-                return False
-    return True
-
-
-def be_late(target, pids):
-    """Rank LATE comes to a sum when all others are in it."""
-    target.order("late %d" % LATE)
-    for rank, pid in pids.items():
-        where = "waiting" if rank == LATE else "arrived"
-        harness.wait_until("rank %d is %s" % (rank, where),
-                           lambda pid=pid, where=where: is_at(pid, where))
-    os.kill(pids[LATE], signal.SIGUSR1)
-    assert target.answer() == "late %d" % LATE
-
-
-def all_follow(pids):
-    """The first rank alone answers; the others are through with what it was told to do."""
-    for rank, pid in pids.items():
-        if rank:
-            harness.wait_until("rank %d follows" % rank, lambda pid=pid: is_at(pid, "follows"))
+STEPS = 3
 
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
     path = tmp_path_factory.mktemp("ranks") / "ranks.gpuprof"
-    with Target("ranks") as target:
-        pids = ranks_of(target)
-        assert sorted(pids) == list(range(RANKS))
-        all_follow(pids)
+    with RankJob() as target:
         with Gpuprof("attach", "--pid", target.pid, "--children", "-o", path) as profiler:
             profiler.wait_recording()
             target.step(STEPS)
-            be_late(target, pids)
+            target.be_late()
             target.step(STEPS)
-            all_follow(pids)
             assert profiler.finish() == DONE, profiler.told()
         target.leave()
-    return Recording(path), pids
+    return Recording(path), target.pids
 
 
 def shown(path, *options):
@@ -197,14 +141,14 @@ def starts(path):
 def test_clocks_of_two_machines(tmp_path):
     """One machine's recordings share its clock, which tells how well the others are aligned."""
     ahead_ns, parts = 3_000_000, [tmp_path / "a.gpuprof", tmp_path / "b.gpuprof"]
-    with Target("ranks") as target:
-        pids = ranks_of(target)
+    with RankJob() as target:
+        pids = target.pids
         with Gpuprof("attach", "--pid", "%d,%d" % (pids[0], pids[1]), "-o", parts[0]) as one, \
                 Gpuprof("attach", "--pid", "%d,%d" % (pids[2], pids[3]), "-o", parts[1]) as other:
             one.wait_recording()
             other.wait_recording()
             target.step(STEPS)
-            be_late(target, pids)
+            target.be_late()
             target.step(STEPS)
             assert one.finish() == DONE and other.finish() == DONE
         target.leave()
