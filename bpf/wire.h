@@ -54,6 +54,7 @@ enum gp_event_kind {
 				  * recording) */
 	GP_EV_CPU_TIME = 36,	 /* gp_ev_cpu_time: how far a thread is (never in a recording) */
 	GP_EV_WINDOW = 37,	 /* gp_ev_window: a window of exact collection within a budget */
+	GP_EV_CUDA_EVENT = 56,	 /* gp_ev_cuda_event: a CUDA event was recorded, from CUPTI */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -448,6 +449,29 @@ struct gp_ev_sync {
 	__u32 reserved;
 };
 
+/* A gp_ev_sync with the record of the event that is waited for: the same kind, told apart by its
+ * length. */
+struct gp_ev_sync_event {
+	struct gp_ev_sync sync;
+	__u64 record_id; /* of a gp_ev_cuda_event; 0: CUPTI does not tell */
+};
+
+enum gp_cuda_event_flags {
+	/* time_ns is when the GPU came to it, else when gpuprof heard of it. */
+	GP_CUDA_EVENT_TIMED = 1,
+};
+
+struct gp_ev_cuda_event {
+	struct gp_ev_head head;
+	__u64 record_id;      /* CUPTI's number of this very record, 0: none */
+	__u32 correlation_id; /* of the call that recorded it */
+	__u32 context;
+	__u32 stream;
+	__u32 event;  /* of its context; recorded again it is the same */
+	__u32 device; /* ~0: not told */
+	__u32 reserved;
+};
+
 /* One call of NCCL; what it has no such argument for is 0, and -1 where that is a value. */
 struct gp_ev_collective {
 	struct gp_ev_head head; /* time_ns: end; 0 with a probe on the entry only */
@@ -495,7 +519,9 @@ struct gp_ev_device {
 /*
  * Times of CUPTI's clock are converted along the line between the two readings around them. Such a
  * time is wrong by at most the larger of the two widths, plus how far (time_ns - gpu_ns) moved
- * between the two.
+ * between the two; where it moved by more than 1/1000 of the time between them, and the widths, the
+ * clock was set, and it is that 1/1000 instead: a time that can only belong to one of the two
+ * readings is converted from that one.
  */
 struct gp_ev_clock {
 	struct gp_ev_head head; /* time_ns: middle of the bracket */

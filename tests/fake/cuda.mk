@@ -7,7 +7,7 @@
 FAKE := $(O)/fake
 FAKE_CUDA := $(FAKE)/libcuda.so.1 $(FAKE)/libcudart.so.12 $(FAKE)/libcupti.so.12
 FAKE_NCCL := $(FAKE)/libnccl.so.2
-FAKE_NVTX := $(FAKE)/libnvToolsExt.so.1
+FAKE_NVTX := $(FAKE)/libnvToolsExt.so.1 $(FAKE)/libnvtx_client.so
 FAKE_CC := gcc
 FAKE_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden $(WARN) -Itests -Iuserspace
 ALL_EXTRA += $(FAKE_CUDA) $(FAKE_NCCL) $(FAKE_NVTX) $(FAKE)/cuda_app $(O)/tests/fake/events
@@ -29,10 +29,12 @@ $(FAKE_NCCL): tests/fake/fake_nccl.c tests/fake/fake_gpu.h tests/fake/fake_runti
 	$(Q)$(FAKE_CC) $(FAKE_CFLAGS) -fno-optimize-sibling-calls -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' \
 		$(filter %.c %.12,$^) -o $@
 
-$(FAKE_NVTX): tests/fake/fake_nvtx.c tests/fake/fake_gpu.h | setup-build
+$(FAKE)/libnvToolsExt.so.1: tests/fake/fake_nvtx.c
+$(FAKE)/libnvtx_client.so: tests/fake/nvtx_client.c
+$(FAKE_NVTX): tests/fake/fake_gpu.h | setup-build
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(FAKE_CC) $(FAKE_CFLAGS) -shared -Wl,-soname,$(@F) $(filter %.c,$^) -o $@
+	$(Q)$(FAKE_CC) $(FAKE_CFLAGS) -shared -Wl,-soname,$(@F) $(filter %.c,$^) -lpthread -ldl -o $@
 
 $(FAKE)/cuda_app: tests/fake/cuda_app.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h $(FAKE)/libcudart.so.12 \
 		$(FAKE)/libcuda.so.1 $(STAMP) | setup-build

@@ -5,7 +5,8 @@
  * time, and answers each with a line. "work THREADS ROUNDS", "driver N", "busy 0|1", "jump NS",
  * "named N" (launches through the driver, of a kernel by each of its two handles), "truth FILE",
  * "count WORD", "keep 0|1" (call CUDA all the time), "calls N" (one of each), "graph N" (launches
- * of a graph of three nodes), "devices N" (work on each device), "rate N US" (N launches, one each
+ * of a graph of three nodes), "events N" (records of one event on one stream, each waited for by
+ * another stream and by the host), "devices N" (work on each device), "rate N US" (N launches, one each
  * US microseconds; answers how long each took), "leave". With the argument "lazy" it first uses
  * CUDA when it is told to work.
  */
@@ -133,6 +134,24 @@ static void launch_graph(unsigned nr)
 	(void)cudaStreamSynchronize(stream);
 }
 
+static void wait_for_events(unsigned nr)
+{
+	struct fake_cuda_event *event;
+	void *from, *to;
+
+	(void)cudaStreamCreate(&from);
+	(void)cudaStreamCreate(&to);
+	(void)cudaEventCreate(&event);
+	for (unsigned i = 0; i < nr; i++) {
+		(void)cudaMemsetAsync(NULL, 0, 4096, from);
+		(void)cudaEventRecord(event, from);
+		(void)cudaStreamWaitEvent(to, event, 0);
+		(void)cudaMemsetAsync(NULL, 0, 4096, to);
+		(void)cudaEventSynchronize(event);
+	}
+	(void)cudaDeviceSynchronize();
+}
+
 static void work_on_devices(unsigned nr)
 {
 	int devices;
@@ -229,6 +248,8 @@ static int obey(char *line)
 			call_each();
 	} else if (sscanf(line, "graph %u", &nr) == 1) {
 		launch_graph(nr);
+	} else if (sscanf(line, "events %u", &nr) == 1) {
+		wait_for_events(nr);
 	} else if (sscanf(line, "devices %u", &nr) == 1) {
 		work_on_devices(nr);
 	} else if (sscanf(line, "rate %u %u", &nr, &us) == 2) {

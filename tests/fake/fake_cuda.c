@@ -53,7 +53,8 @@ static struct {
 	uint32_t zero, backwards, drop; /* every how many */
 	const struct fake_hooks *hooks;
 	bool ready, busy;
-	uint64_t begin_ns, jump_at_ns;
+	bool settles;
+	uint64_t begin_ns, jump_at_ns, settled_ns, records_nr;
 	int64_t jump_ns;
 	struct {
 		const char *what;
@@ -89,6 +90,7 @@ __attribute__((constructor)) static void begin(void)
 	gpu.begin_ns = fake_gpu_now_ns();
 	gpu.next_correlation = (uint32_t)fake_gpu_setting("FAKE_CUDA_CORRELATION", 1);
 	gpu.late = (uint32_t)fake_gpu_setting("FAKE_CUPTI_LATE", 0);
+	gpu.settles = fake_gpu_setting("FAKE_CUPTI_SETTLE", 0);
 	gpu.zero = every("zero=");
 	gpu.backwards = every("backwards=");
 	gpu.drop = every("drop=");
@@ -98,8 +100,11 @@ __attribute__((constructor)) static void begin(void)
 static uint64_t cupti_ns(uint64_t monotonic_ns)
 {
 	uint64_t passed_ns = monotonic_ns - gpu.begin_ns;
+	bool settled = gpu.settled_ns && monotonic_ns >= gpu.settled_ns;
 	uint64_t ns = fake_gpu_setting("FAKE_CUPTI_OFFSET_NS", DEFAULT_BASE) + passed_ns;
 
+	if (gpu.settles && !settled)
+		return monotonic_ns;
 	ns += passed_ns / 1000 * fake_gpu_setting("FAKE_CUPTI_DRIFT_PPM", DEFAULT_DRIFT) / 1000;
 	return gpu.jump_at_ns && monotonic_ns >= gpu.jump_at_ns ? ns + (uint64_t)gpu.jump_ns : ns;
 }
@@ -210,6 +215,8 @@ void fake_gpu_submit(const struct fake_event *work)
 	uint64_t *stream_end_ns;
 
 	pthread_mutex_lock(&lock);
+	if (!gpu.settled_ns)
+		gpu.settled_ns = fake_gpu_now_ns();
 	e = add(work);
 	stream_end_ns = &gpu.stream_end_ns[e->stream % STREAMS];
 	e->start_ns = fake_gpu_now_ns() + LAUNCH_NS;
@@ -221,28 +228,81 @@ void fake_gpu_submit(const struct fake_event *work)
 	pthread_mutex_unlock(&lock);
 }
 
-void fake_gpu_wait(uint32_t stream, uint32_t correlation_id)
+/* The caller holds the lock. */
+static uint64_t end_of(uint32_t stream)
 {
-	struct fake_event sync = {
-		.kind = FAKE_SYNC,
-		.correlation_id = correlation_id,
-		.stream = stream,
-		.start_ns = fake_gpu_now_ns(),
-	};
+	uint64_t end_ns = 0;
+
+	if (stream != UINT32_MAX)
+		return gpu.stream_end_ns[stream % STREAMS];
+	for (uint32_t i = 0; i < STREAMS; i++)
+		if (gpu.stream_end_ns[i] > end_ns)
+			end_ns = gpu.stream_end_ns[i];
+	return end_ns;
+}
+
+static void add_sync(const struct fake_event *sync, uint64_t start_ns)
+{
+	struct fake_event done = *sync;
+
+	done.kind = FAKE_SYNC;
+	done.start_ns = start_ns;
+	done.end_ns = fake_gpu_now_ns();
+	pthread_mutex_lock(&lock);
+	(void)add(&done);
+	pthread_mutex_unlock(&lock);
+}
+
+void fake_gpu_wait(const struct fake_event *sync)
+{
+	uint64_t start_ns = fake_gpu_now_ns(), until_ns = sync->end_ns;
 	struct timespec ts;
-	uint64_t until_ns;
 
 	pthread_mutex_lock(&lock);
-	until_ns = gpu.stream_end_ns[stream % STREAMS];
+	if (!until_ns)
+		until_ns = end_of(sync->stream);
 	pthread_mutex_unlock(&lock);
 	ts.tv_sec = (time_t)(until_ns / 1000000000ULL);
 	ts.tv_nsec = (long)(until_ns % 1000000000ULL);
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL))
 		;
-	sync.end_ns = fake_gpu_now_ns();
+	add_sync(sync, start_ns);
+}
+
+void fake_gpu_hold(const struct fake_event *sync)
+{
+	uint64_t start_ns = fake_gpu_now_ns();
+	uint64_t *end_ns = &gpu.stream_end_ns[sync->stream % STREAMS];
+
 	pthread_mutex_lock(&lock);
-	(void)add(&sync);
+	if (*end_ns < sync->end_ns)
+		*end_ns = sync->end_ns;
 	pthread_mutex_unlock(&lock);
+	add_sync(sync, start_ns);
+}
+
+uint64_t fake_gpu_record(struct fake_event *event)
+{
+	pthread_mutex_lock(&lock);
+	event->kind = FAKE_EVENT;
+	event->record_id = ++gpu.records_nr;
+	event->start_ns = fake_gpu_now_ns();
+	if (event->start_ns < end_of(event->stream))
+		event->start_ns = end_of(event->stream);
+	event->end_ns = event->start_ns;
+	(void)add(event);
+	pthread_mutex_unlock(&lock);
+	return event->end_ns;
+}
+
+bool fake_gpu_works(uint32_t stream)
+{
+	uint64_t end_ns;
+
+	pthread_mutex_lock(&lock);
+	end_ns = end_of(stream);
+	pthread_mutex_unlock(&lock);
+	return end_ns > fake_gpu_now_ns();
 }
 
 /* ---- for libcupti ---- */
@@ -325,7 +385,7 @@ void fake_gpu_jump(int64_t ns)
 
 int fake_gpu_truth(const char *path)
 {
-	static const char *const kinds[] = {"kernel", "copy", "set", "call", "sync"};
+	static const char *const kinds[] = {"kernel", "copy", "set", "call", "sync", "event"};
 	static const char *const faults[] = {"fine", "zero", "backwards", "drop"};
 	FILE *f = fopen(path, "we");
 	int err;

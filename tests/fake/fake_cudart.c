@@ -16,6 +16,10 @@
 #define FIRST_STREAM   13
 #define NODES_MAX      16
 #define PITCH	       512
+#define NOT_READY      600 /* cudaErrorNotReady */
+
+/* CUpti_ActivitySynchronizationType. */
+enum sync { SYNC_EVENT = 1, SYNC_STREAM_WAIT = 2, SYNC_STREAM = 3, SYNC_CONTEXT = 4 };
 
 /* Callback ids of the runtime's interface. */
 enum cbid {
@@ -32,6 +36,11 @@ enum cbid {
 	CBID_SET = 51,
 	CBID_STREAM_CREATE = 129,
 	CBID_STREAM_SYNC = 131,
+	CBID_STREAM_QUERY = 132,
+	CBID_EVENT_CREATE = 133,
+	CBID_EVENT_RECORD = 135,
+	CBID_EVENT_SYNC = 137,
+	CBID_STREAM_WAIT = 147,
 	CBID_COPY_PEER = 161,
 	CBID_DEVICE_SYNC = 165,
 	CBID_MALLOC_MANAGED = 206,
@@ -100,21 +109,95 @@ int cudaStreamCreate(void **ret_stream)
 
 int cudaStreamSynchronize(void *stream)
 {
+	struct fake_event sync = {
+		.sync = SYNC_STREAM, .stream = number_of(stream), .event = UINT32_MAX};
 	uint64_t start_ns;
-	uint32_t id = fake_gpu_begin(&start_ns);
 
-	fake_gpu_wait(number_of(stream), id);
-	fake_gpu_end(id, start_ns, "cudaStreamSynchronize_v3020", false, CBID_STREAM_SYNC);
+	sync.correlation_id = fake_gpu_begin(&start_ns);
+	fake_gpu_wait(&sync);
+	fake_gpu_end(sync.correlation_id, start_ns, "cudaStreamSynchronize_v3020", false,
+		     CBID_STREAM_SYNC);
 	return 0;
 }
 
 int cudaDeviceSynchronize(void)
 {
+	struct fake_event sync = {
+		.sync = SYNC_CONTEXT, .stream = UINT32_MAX, .event = UINT32_MAX};
 	uint64_t start_ns;
-	uint32_t id = fake_gpu_begin(&start_ns);
 
-	fake_gpu_wait(DEFAULT_STREAM, id);
-	fake_gpu_end(id, start_ns, "cudaDeviceSynchronize_v3020", false, CBID_DEVICE_SYNC);
+	sync.correlation_id = fake_gpu_begin(&start_ns);
+	fake_gpu_wait(&sync);
+	fake_gpu_end(sync.correlation_id, start_ns, "cudaDeviceSynchronize_v3020", false,
+		     CBID_DEVICE_SYNC);
+	return 0;
+}
+
+int cudaStreamQuery(void *stream)
+{
+	(void)note("cudaStreamQuery_v3020", CBID_STREAM_QUERY);
+	return fake_gpu_works(number_of(stream)) ? NOT_READY : 0;
+}
+
+/* ---- events ---- */
+
+int cudaEventCreate(struct fake_cuda_event **ret_event)
+{
+	static uint32_t last;
+
+	*ret_event = calloc(1, sizeof(**ret_event));
+	if (!*ret_event)
+		abort();
+	(*ret_event)->id = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+	return note("cudaEventCreate_v3020", CBID_EVENT_CREATE);
+}
+
+int cudaEventRecord(struct fake_cuda_event *event, void *stream)
+{
+	struct fake_event record = {.stream = number_of(stream), .event = event->id};
+	uint64_t start_ns;
+
+	record.correlation_id = fake_gpu_begin(&start_ns);
+	event->due_ns = fake_gpu_record(&record);
+	event->record_id = record.record_id;
+	fake_gpu_end(record.correlation_id, start_ns, "cudaEventRecord_v3020", false,
+		     CBID_EVENT_RECORD);
+	return 0;
+}
+
+static struct fake_event wait_for(const struct fake_cuda_event *event, uint32_t sync,
+				  uint32_t stream)
+{
+	return (struct fake_event){
+		.sync = sync,
+		.stream = stream,
+		.event = event->id,
+		.record_id = event->record_id,
+		.end_ns = event->due_ns,
+	};
+}
+
+int cudaStreamWaitEvent(void *stream, struct fake_cuda_event *event, unsigned flags)
+{
+	struct fake_event sync = wait_for(event, SYNC_STREAM_WAIT, number_of(stream));
+	uint64_t start_ns;
+
+	sync.correlation_id = fake_gpu_begin(&start_ns);
+	fake_gpu_hold(&sync);
+	fake_gpu_end(sync.correlation_id, start_ns, "cudaStreamWaitEvent_v3020", false,
+		     CBID_STREAM_WAIT);
+	return 0;
+}
+
+int cudaEventSynchronize(struct fake_cuda_event *event)
+{
+	struct fake_event sync = wait_for(event, SYNC_EVENT, UINT32_MAX);
+	uint64_t start_ns;
+
+	sync.correlation_id = fake_gpu_begin(&start_ns);
+	fake_gpu_wait(&sync);
+	fake_gpu_end(sync.correlation_id, start_ns, "cudaEventSynchronize_v3020", false,
+		     CBID_EVENT_SYNC);
 	return 0;
 }
 
@@ -321,6 +404,7 @@ int cudaStreamEndCapture(void *stream, void **ret_graph)
 int cudaGraphInstantiate(void **ret_exec, void *graph, unsigned long long flags)
 {
 	*ret_exec = graph;
+	fake_gpu_count("graphs");
 	return note("cudaGraphInstantiate_v12000", CBID_INSTANTIATE);
 }
 

@@ -9,6 +9,7 @@
 #include "fake/fake_gpu.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +20,9 @@
 #define GRAPH_VERSION	14 /* copies know their graph */
 #define BIG_VERSION	18
 #define QUIET_VERSION	23 /* single calls can be switched off */
+#define GRAPH_SAFE	24 /* before, taking it down breaks processes that have graphs */
+#define RECORD_VERSION	26 /* synchronisations name the record of their event */
+#define EVENT_VERSION	27 /* events are a kind of their own; before, they come with SYNC */
 #define KINDS		64
 #define CBIDS		1024
 #define MEMORY_PAGEABLE 1
@@ -45,6 +49,7 @@ PUBLIC int cuptiGetThreadIdType(uint32_t *ret_type);
 PUBLIC int cuptiSetThreadIdType(uint32_t type);
 PUBLIC int cuptiFinalize(void);
 PUBLIC int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable);
+PUBLIC int cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable);
 
 static struct {
 	pthread_mutex_t delivery;
@@ -52,13 +57,16 @@ static struct {
 	size_t bytes, used, buffer_bytes;
 	size_t dropped;
 	uint32_t thread_ids, domains, version;
-	bool subscribed, tells_overhead, kinds[KINDS], silent[CBIDS];
+	bool subscribed, tells_overhead, times_events, kinds[KINDS], silent[CBIDS];
 	cupti_request_fn request;
 	cupti_complete_fn complete;
 	cupti_callback_fn callback;
 	void *callback_arg;
 	const char *names[3][CBIDS]; /* by domain: of calls that were made */
 } cupti = {.delivery = PTHREAD_MUTEX_INITIALIZER};
+
+/* Where it may be taken down. */
+static __thread bool in_callback;
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -79,6 +87,10 @@ static size_t record_bytes(uint32_t kind)
 	case CUPTI_MEMCPY:
 	case CUPTI_MEMSET:
 		return big ? 88 : (graph ? 80 : 72);
+	case CUPTI_SYNC:
+		return cupti.version >= RECORD_VERSION ? 56 : 40;
+	case CUPTI_EVENT:
+		return cupti.version >= RECORD_VERSION ? 64 : 24;
 	case CUPTI_PEER_COPY:
 		return graph ? sizeof(struct cupti_peer_copy) : 80;
 	default:
@@ -235,22 +247,40 @@ static void write_sync(const struct fake_event *e, uint64_t start, uint64_t end)
 {
 	struct cupti_sync s = {
 		.kind = CUPTI_SYNC,
-		.type = 3, /* of a stream */
+		.type = e->sync,
 		.start = start,
 		.end = end,
 		.correlation_id = e->correlation_id,
 		.context = 1 + e->device,
 		.stream = e->stream,
+		.event = e->event,
+		.record_id = e->event == CUPTI_NO_VALUE ? CUPTI_NO_VALUE : e->record_id,
 	};
 
 	write_record(&s, sizeof(s));
+}
+
+static void write_cuda_event(const struct fake_event *e, uint64_t start, uint64_t end)
+{
+	struct cupti_event c = {
+		.kind = CUPTI_EVENT,
+		.correlation_id = e->correlation_id,
+		.context = 1 + e->device,
+		.stream = e->stream,
+		.event = e->event,
+		.device = e->device,
+		.device_time = cupti.times_events ? end : 0,
+		.record_id = e->record_id,
+	};
+
+	write_record(&c, sizeof(c));
 }
 
 static void write_event(const struct fake_event *e)
 {
 	static void (*const writers[])(const struct fake_event *e, uint64_t start, uint64_t end) = {
 		[FAKE_KERNEL] = write_kernel, [FAKE_COPY] = write_copy, [FAKE_SET] = write_set,
-		[FAKE_CALL] = write_call,     [FAKE_SYNC] = write_sync,
+		[FAKE_CALL] = write_call,     [FAKE_SYNC] = write_sync, [FAKE_EVENT] = write_cuda_event,
 	};
 	uint64_t start, end;
 
@@ -305,8 +335,10 @@ static void on_exit_of_call(bool driver, uint32_t cbid)
 	uint32_t domain = driver ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME;
 	struct cupti_callback_data data = {.site = CUPTI_SITE_EXIT};
 
+	in_callback = true;
 	if (__atomic_load_n(&cupti.domains, __ATOMIC_ACQUIRE) >> domain & 1)
 		cupti.callback(cupti.callback_arg, domain, cbid, &data);
+	in_callback = false;
 	if (fake_gpu_pending() > MANY)
 		deliver(false);
 }
@@ -314,11 +346,14 @@ static void on_exit_of_call(bool driver, uint32_t cbid)
 static void retrace(void)
 {
 	static const struct fake_hooks hooks = {on_exit_of_call};
+	bool events = cupti.kinds[CUPTI_EVENT] ||
+		      (cupti.version < EVENT_VERSION && cupti.kinds[CUPTI_SYNC]);
 	uint32_t mask = (uint32_t)cupti.kinds[CUPTI_KERNEL] << FAKE_KERNEL |
 			(uint32_t)cupti.kinds[CUPTI_MEMCPY] << FAKE_COPY |
 			(uint32_t)cupti.kinds[CUPTI_MEMSET] << FAKE_SET |
 			(uint32_t)cupti.kinds[CUPTI_RUNTIME] << FAKE_CALL |
-			(uint32_t)cupti.kinds[CUPTI_SYNC] << FAKE_SYNC;
+			(uint32_t)cupti.kinds[CUPTI_SYNC] << FAKE_SYNC |
+			(uint32_t)events << FAKE_EVENT;
 
 	fake_gpu_trace(mask, mask || cupti.domains ? &hooks : NULL);
 }
@@ -458,6 +493,9 @@ int cuptiFinalize(void)
 {
 	if (cupti.subscribed)
 		return CUPTI_PARAMETER;
+	/* What the real one may do only later, and not always. */
+	if (!in_callback || (cupti.version < GRAPH_SAFE && fake_gpu_counted("graphs")))
+		abort();
 	fake_gpu_count("finalized");
 	memset(cupti.kinds, 0, sizeof(cupti.kinds));
 	cupti.request = NULL;
@@ -470,5 +508,11 @@ int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable)
 	if (cupti.version < QUIET_VERSION)
 		return CUPTI_UNSUPPORTED;
 	cupti.silent[cbid % CBIDS] = !enable;
+	return CUPTI_OK;
+}
+
+int cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable)
+{
+	cupti.times_events = enable;
 	return CUPTI_OK;
 }

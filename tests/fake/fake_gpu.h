@@ -10,8 +10,8 @@
  * gets a record without start, with its end before its start, or none. FAKE_CUPTI_LATE: flushes
  * that a record waits for. FAKE_CUPTI_BUFFER: bytes of a buffer that are used. FAKE_CUPTI_VERSION.
  * FAKE_CUPTI_OVERHEAD: 1: each flush leaves a record of what it cost.
- * FAKE_CUPTI_DRIFT_PPM and FAKE_CUPTI_OFFSET_NS: of CUPTI's clock. FAKE_CUDA_CORRELATION: the first
- * correlation id. FAKE_CUDA_DRIVER: the driver's version. FAKE_CUDA_DEVICES: how many there are.
+ * FAKE_CUPTI_DRIFT_PPM and FAKE_CUPTI_OFFSET_NS: of CUPTI's clock. FAKE_CUPTI_SETTLE: 1: it is
+ * another clock until the GPU has its first work. FAKE_CUDA_CORRELATION: the first correlation id. FAKE_CUDA_DRIVER: the driver's version. FAKE_CUDA_DEVICES: how many there are.
  */
 #ifndef GP_FAKE_FAKE_GPU_H
 #define GP_FAKE_FAKE_GPU_H
@@ -22,7 +22,7 @@
 
 #define FAKE_GPU_PUBLIC __attribute__((visibility("default")))
 
-enum fake_kind { FAKE_KERNEL, FAKE_COPY, FAKE_SET, FAKE_CALL, FAKE_SYNC };
+enum fake_kind { FAKE_KERNEL, FAKE_COPY, FAKE_SET, FAKE_CALL, FAKE_SYNC, FAKE_EVENT };
 enum fake_fault { FAKE_FINE, FAKE_ZERO, FAKE_BACKWARDS, FAKE_DROP };
 
 /* One thing that happened. Times are CLOCK_MONOTONIC. */
@@ -38,6 +38,9 @@ struct fake_event {
 	uint8_t copy_kind;
 	uint32_t device, peer_device; /* peer: one more than it; 0: no copy between devices */
 	uint32_t graph, graph_node;   /* 0: none */
+	uint32_t sync;		      /* CUpti_ActivitySynchronizationType */
+	uint32_t event;		      /* recorded or waited for; UINT32_MAX: none */
+	uint64_t record_id;	      /* of that very record */
 	uint32_t flushes_left;
 	const char *name; /* for ever */
 };
@@ -62,8 +65,15 @@ FAKE_GPU_PUBLIC void fake_gpu_end(uint32_t correlation_id, uint64_t start_ns, co
 				  bool driver, uint32_t cbid);
 /* Queues work: kind, bytes, grid, block, name, stream and correlation id are given. */
 FAKE_GPU_PUBLIC void fake_gpu_submit(const struct fake_event *work);
-/* Waits until all the stream's work is done. */
-FAKE_GPU_PUBLIC void fake_gpu_wait(uint32_t stream, uint32_t correlation_id);
+/* A synchronisation: waits until end_ns, 0: until all work of the stream (UINT32_MAX: of all
+ * streams) is done. */
+FAKE_GPU_PUBLIC void fake_gpu_wait(const struct fake_event *sync);
+/* The stream goes on no earlier than end_ns; the call does not wait. */
+FAKE_GPU_PUBLIC void fake_gpu_hold(const struct fake_event *sync);
+/* An event is recorded behind the stream's work: when the GPU comes to it. record_id is its own. */
+FAKE_GPU_PUBLIC uint64_t fake_gpu_record(struct fake_event *event);
+/* Whether the stream has work that is not done. */
+FAKE_GPU_PUBLIC bool fake_gpu_works(uint32_t stream);
 
 /* The device that the calling thread works on. */
 FAKE_GPU_PUBLIC uint32_t fake_gpu_device(void);

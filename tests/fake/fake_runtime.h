@@ -51,6 +51,11 @@ struct fake_config {
 	unsigned attributes_nr;
 };
 
+struct fake_cuda_event {
+	uint32_t id;
+	uint64_t record_id, due_ns; /* of its last record */
+};
+
 FAKE_GPU_PUBLIC int cudaGetDeviceCount(int *ret_nr);
 FAKE_GPU_PUBLIC int cudaGetDevice(int *ret_device);
 FAKE_GPU_PUBLIC int cudaSetDevice(int device);
@@ -66,6 +71,12 @@ FAKE_GPU_PUBLIC int cudaFreeAsync(void *memory, void *stream);
 FAKE_GPU_PUBLIC int cudaStreamCreate(void **ret_stream);
 FAKE_GPU_PUBLIC int cudaStreamSynchronize(void *stream);
 FAKE_GPU_PUBLIC int cudaDeviceSynchronize(void);
+FAKE_GPU_PUBLIC int cudaStreamQuery(void *stream);
+FAKE_GPU_PUBLIC int cudaEventCreate(struct fake_cuda_event **ret_event);
+FAKE_GPU_PUBLIC int cudaEventRecord(struct fake_cuda_event *event, void *stream);
+FAKE_GPU_PUBLIC int cudaStreamWaitEvent(void *stream, struct fake_cuda_event *event,
+					unsigned flags);
+FAKE_GPU_PUBLIC int cudaEventSynchronize(struct fake_cuda_event *event);
 FAKE_GPU_PUBLIC int cudaStreamBeginCapture(void *stream, int mode);
 FAKE_GPU_PUBLIC int cudaStreamEndCapture(void *stream, void **ret_graph);
 FAKE_GPU_PUBLIC int cudaGraphInstantiate(void **ret_exec, void *graph, unsigned long long flags);

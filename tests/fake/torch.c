@@ -4,12 +4,15 @@
  * A stand-in for libtorch_cpu: the functions behind at::RecordFunction that the collector uses,
  * under their mangled names, with a record whose layout is its own. For what real PyTorch does not
  * do on order: ops that are left without their end, ends that come late, and versions that are not
- * as the collector knows them (FAKE_TORCH_FAULT). Single-threaded but for fake_end().
+ * as the collector knows them (FAKE_TORCH_FAULT). Single-threaded but for fake_end(). The list of
+ * callbacks has a mutex, as PyTorch's, which can be told to be slow.
  */
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CALLBACKS_MAX 8
 #define RECORDS_MAX   256
@@ -50,6 +53,9 @@ struct entry {
 
 static struct entry entries[CALLBACKS_MAX];
 static uint64_t next_handle = 1;
+static pthread_mutex_t list = PTHREAD_MUTEX_INITIALIZER;
+static unsigned slow_ms; /* of the next change */
+static bool changing;
 static struct record records[RECORDS_MAX];
 
 static bool fault(const char *name)
@@ -63,13 +69,25 @@ uint64_t add_callback(struct callback callback)
 	NAMED("_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
 uint64_t add_callback(struct callback callback)
 {
-	for (int i = 0; i < CALLBACKS_MAX; i++) {
+	uint64_t handle = 0;
+
+	pthread_mutex_lock(&list);
+	if (slow_ms) {
+		__atomic_store_n(&changing, true, __ATOMIC_RELEASE);
+		(void)usleep(1000 * slow_ms);
+		slow_ms = 0;
+		__atomic_store_n(&changing, false, __ATOMIC_RELEASE);
+	}
+	for (int i = 0; i < CALLBACKS_MAX && !handle; i++) {
 		if (entries[i].handle)
 			continue;
-		entries[i] = (struct entry){callback, next_handle++};
-		return entries[i].handle;
+		handle = next_handle++;
+		entries[i] = (struct entry){callback, handle};
 	}
-	abort();
+	pthread_mutex_unlock(&list);
+	if (!handle)
+		abort();
+	return handle;
 }
 
 void remove_callback(uint64_t handle) NAMED("_ZN2at14removeCallbackEm");
@@ -99,6 +117,7 @@ void construct(struct record *r, uint8_t scope)
 	r->vtable = gpuprof_fake_torch;
 	r->sequence_nr = -1;
 	r->debug_handle = fault("debug_handle") ? 0 : -1;
+	pthread_mutex_lock(&list);
 	for (int i = 0; i < CALLBACKS_MAX; i++) {
 		const struct callback *c = &entries[i].callback;
 
@@ -108,6 +127,7 @@ void construct(struct record *r, uint8_t scope)
 			r->handle = 1000 + next_handle;
 		r->callbacks[r->nr++] = *c;
 	}
+	pthread_mutex_unlock(&list);
 }
 
 #ifndef FAKE_TORCH_OLD
@@ -196,6 +216,19 @@ void fake_end(unsigned at);
 void fake_end(unsigned at)
 {
 	end(&records[at]);
+}
+
+/* The next callback that is added takes so long; and whether it is being added. */
+void fake_slow(unsigned ms);
+void fake_slow(unsigned ms)
+{
+	slow_ms = ms;
+}
+
+int fake_changing(void);
+int fake_changing(void)
+{
+	return __atomic_load_n(&changing, __ATOMIC_ACQUIRE);
 }
 
 /* How many callbacks are registered. */

@@ -11,12 +11,31 @@ says "ready PID", then obeys one order a line:
     end-elsewhere AT                it ends on another thread
     again                           InitializeInjection() once more
     callbacks                       how many callbacks are registered
+    fork MS                         forks while a callback is being added, which takes MS
+                                    milliseconds; "fork STATUS": how a child ended that begins an op
 """
 
 import ctypes
 import os
+import signal
 import sys
 import threading
+
+
+CHILD_S = 20
+
+
+def fork_meanwhile(fake, ms):
+    """The child's status."""
+    fake.fake_slow(ms)
+    while not fake.fake_changing():
+        pass
+    child = os.fork()
+    if not child:
+        signal.alarm(CHILD_S)
+        fake.fake_begin(0, b"in the child", 0, ctypes.c_longlong(-1))
+        os._exit(3)
+    return os.waitpid(child, 0)[1]
 
 
 def say(line):
@@ -43,6 +62,8 @@ def main():
             thread.join()
         elif order == "again":
             answer = "again %d" % collector.InitializeInjection()
+        elif order == "fork":
+            answer = "fork %d" % fork_meanwhile(fake, int(words[0]))
         elif order == "callbacks":
             answer = "callbacks %d" % fake.fake_callbacks()
         say(answer)

@@ -27,9 +27,11 @@ static size_t gpu_bytes(uint8_t kind)
 	case GP_EV_GPU_MEMORY:
 		return sizeof(struct gp_ev_gpu_memory);
 	case GP_EV_SYNC:
-		return sizeof(struct gp_ev_sync);
+		return sizeof(struct gp_ev_sync_event);
 	case GP_EV_CLOCK:
 		return sizeof(struct gp_ev_clock);
+	case GP_EV_CUDA_EVENT:
+		return sizeof(struct gp_ev_cuda_event);
 	default:
 		return 0;
 	}
@@ -42,11 +44,11 @@ static void check_gpu(const void *event, size_t bytes)
 	const struct gp_ev_kernel *kernel = event;
 	const struct gp_ev_gpu_memory *memory = event;
 
-	if (head->kind < GP_EV_API || head->kind > GP_EV_CLOCK || bytes != gpu_bytes(head->kind))
+	if (!gpu_bytes(head->kind) || bytes != gpu_bytes(head->kind))
 		abort();
 	if (head->kind != GP_EV_API && head->tid)
 		abort();
-	if (head->kind != GP_EV_CLOCK && kernel->start_ns > head->time_ns)
+	if (head->kind <= GP_EV_SYNC && kernel->start_ns > head->time_ns)
 		abort();
 	if (head->kind == GP_EV_KERNEL && (kernel->device >= 4096 || kernel->block[2] > 1024))
 		abort();

@@ -234,16 +234,33 @@ static void one_gpu_memory(struct input *in, struct recording_writer *w)
 
 static void one_sync(struct input *in, struct recording_writer *w)
 {
-	struct gp_ev_sync s = {0};
+	struct gp_ev_sync_event s = {0};
 
-	head(in, &s.head, GP_EV_SYNC);
-	s.start_ns = number(in);
-	s.correlation_id = (uint32_t)number(in);
-	s.what = byte(in);
-	s.context = byte(in) % 3;
-	s.stream = (uint32_t)number(in) - 1;
-	s.event = byte(in);
-	(void)recording_writer__event(w, &s, sizeof(s));
+	head(in, &s.sync.head, GP_EV_SYNC);
+	s.sync.start_ns = number(in);
+	s.sync.correlation_id = (uint32_t)number(in);
+	s.sync.what = byte(in);
+	s.sync.context = byte(in) % 3;
+	s.sync.stream = (uint32_t)number(in) - 1;
+	s.sync.event = byte(in);
+	s.record_id = byte(in);
+	/* Older recordings have the first part. */
+	(void)recording_writer__event(w, &s, byte(in) % 2 ? sizeof(s) : sizeof(s.sync));
+}
+
+static void one_cuda_event(struct input *in, struct recording_writer *w)
+{
+	struct gp_ev_cuda_event c = {0};
+
+	head(in, &c.head, GP_EV_CUDA_EVENT);
+	c.head.flags = byte(in);
+	c.record_id = byte(in);
+	c.correlation_id = (uint32_t)number(in);
+	c.context = byte(in) % 3;
+	c.stream = (uint32_t)number(in) - 1;
+	c.event = byte(in);
+	c.device = (uint32_t)number(in) - 1;
+	(void)recording_writer__event(w, &c, sizeof(c));
 }
 
 static void one_clock(struct input *in, struct recording_writer *w)
@@ -337,7 +354,7 @@ static void one_event(struct input *in, struct recording_writer *w)
 		one_api,	one_kernel, one_kernel,	  one_sync,	  one_clock,
 		one_gpu_memory, one_name,   one_tensors,  one_tensors,	  one_schemas,
 		one_step,	one_pause,  one_api_call, one_collective, one_cuda_memory,
-		one_device,	one_window,
+		one_device,	one_window, one_cuda_event,
 	};
 
 	kinds[byte(in) % (sizeof(kinds) / sizeof(*kinds))](in, w);

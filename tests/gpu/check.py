@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-usage: check.py GPUPROF RESULTS. Attaches to workload.py on a real GPU and compares what gpuprof
-tells with torch.profiler's account of as many steps of the same process. Writes results.json and
-results.md anew after each check; each says what was found, and whether it passed, failed or could
-not be made. Needs no package but PyTorch. Of all the files that come to be, RESULTS gets an archive
-at the end.
+usage: check.py GPUPROF RESULTS. Asks CUPTI what the collector takes for granted (assumptions.py),
+then attaches to workload.py on a real GPU and compares what gpuprof tells with torch.profiler's
+account of as many steps of the same process. Each check has a process of its own, because
+torch.profiler, once it was used, keeps CUPTI for as long as its process lives: in each it comes
+last. Writes results.json and results.md anew after each check; each says what was found, and whether
+it passed, failed or could not be made. Needs no package but PyTorch. Of all the files that come to
+be, RESULTS gets an archive at the end.
 """
 
 import contextlib
@@ -18,6 +20,8 @@ import sys
 import tarfile
 import tempfile
 import time
+
+import assumptions
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKLOAD = os.environ.get("GPU_CHECK_WORKLOAD", os.path.join(HERE, "workload.py"))
@@ -161,6 +165,26 @@ class Results:
         return 0 if self.checks and all(one["passed"] is not False for one in self.checks) else 1
 
 
+@contextlib.contextmanager
+def workload(results, name):
+    """The program that is profiled, ready; at the end it leaves in good order, if it still obeys."""
+    target = Program([sys.executable, "-B", WORKLOAD], "stdout",
+                     results.path(name + ".workload.txt"))
+    try:
+        target.facts = json.loads(target.line("ready ")[len("ready "):])
+        yield target
+        with limit():
+            bye = target.ask("exit", "bye")
+            status = target.process.wait()
+        if bye != "bye" or status:
+            results.check("%s: the program leaves in good order" % name, False,
+                          "status %d: %s" % (status, target.tail()))
+    finally:
+        if target.process.poll() is None:
+            target.process.kill()
+            target.process.wait()
+
+
 def capture(gpuprof, target, path, options, steps, log):
     """gpuprof attached around exactly `steps` steps; its status and what it said."""
     profiler = Program([gpuprof, "attach", "-v", "--pid", str(target.facts["pid"]), "-o", path,
@@ -290,6 +314,8 @@ def truth_of(results, target, name):
 
 def check_first(results, gpuprof, target):
     """What matters most: GPU times of a process that was running already."""
+    results.facts.update(target.facts)
+    results.fact("libraries", libraries_of(target.facts["pid"]))
     path = results.path("gpu.gpuprof")
     status, lines = capture(gpuprof, target, path, [], STEPS, results.path("table.txt"))
     results.fact("gpuprof said", " / ".join(lines)[:3000])
@@ -309,7 +335,7 @@ def check_first(results, gpuprof, target):
     compare_traces(results, trace, kineto)
 
 
-def check_run(results, gpuprof, _):
+def check_run(results, gpuprof):
     """GPU times of a program from its first call on: CUDA loads the collector."""
     path = results.path("run.gpuprof")
     program = Program([gpuprof, "run", "-v", "-o", path, "--", sys.executable, "-B", WORKLOAD],
@@ -329,37 +355,36 @@ def check_run(results, gpuprof, _):
 
 
 def check_after(results, gpuprof, target):
-    """CUPTI was torch.profiler's before."""
+    """CUPTI was torch.profiler's before, and may be for good: then that is said."""
+    target.ask("hold", "hold")
+    target.ask("release", "release")
     path = results.path("after.gpuprof")
     status, lines = capture(gpuprof, target, path, [], 2, os.devnull)
-    results.check("GPU times after torch.profiler has run",
-                  status in (0, 3) and kernels_of(events_of(gpuprof, path)),
-                  " / ".join(lines)[:600])
+    found = kernels_of(events_of(gpuprof, path))
+    results.check("after torch.profiler: GPU times, or who has them is said",
+                  status in (0, 3) and (found or any("in use by" in line for line in lines)),
+                  "%d names; said: %s" % (len(found), " / ".join(lines)[:600]))
 
 
 def check_during(results, gpuprof, target):
-    """It has CUPTI now: that is said, nothing breaks, and GPU times come when it is free again."""
+    """It has CUPTI now: that is said, and both go on."""
     path = results.path("during.gpuprof")
     target.ask("hold", "hold")
-    profiler = Program([gpuprof, "attach", "-v", "--pid", str(target.facts["pid"]), "-o", path],
-                       "stderr", os.devnull)
-    try:
-        profiler.line("recording ")
-        target.ask("step 3", "did")
-        target.ask("release", "release")
-        deadline = time.monotonic() + min(30, left_s())
-        while time.monotonic() < deadline and \
-                not any("by CUPTI" in line for line in profiler.lines):
-            with contextlib.suppress(OutOfTime), limit(1):
-                profiler.lines.append(profiler.stream.readline().rstrip("\n"))
-        target.ask("step 5", "did")
-    finally:
-        status = profiler.interrupt()
-    found = kernels_of(events_of(gpuprof, path))
-    said = " / ".join(profiler.lines)
-    results.check("while torch.profiler runs: said, and GPU times come later",
-                  status in (0, 3) and "in use by" in said and found, "%d names; said: %s" % (
-                      len(found), said[:800]))
+    status, lines = capture(gpuprof, target, path, [], 3, os.devnull)
+    target.ask("release", "release")
+    calls, _ = table_of(gpuprof, path)
+    results.check("while torch.profiler runs: said, and operators are there",
+                  status in (0, 3) and any("in use by" in line for line in lines) and
+                  any(name.startswith("aten::") for name in calls),
+                  "%d names; said: %s" % (len(calls), " / ".join(lines)[:800]))
+
+
+def check_before(results, gpuprof, target):
+    """gpuprof was there first: after it torch.profiler has all it ever has."""
+    status, _ = capture(gpuprof, target, results.path("before.gpuprof"), [], 2, os.devnull)
+    theirs, _ = truth_of(results, target, "before")
+    results.check("torch.profiler has GPU times after gpuprof has left",
+                  status in (0, 3) and theirs["kernels"], "%d names" % len(theirs["kernels"]))
 
 
 def check_mode(results, gpuprof, target, mode):
@@ -367,14 +392,16 @@ def check_mode(results, gpuprof, target, mode):
     target.ask("mode " + mode, "mode")
     path = results.path(mode + ".gpuprof")
     capture(gpuprof, target, path, [], STEPS, results.path(mode + ".table.txt"))
+    probed = results.path(mode + ".uprobes.gpuprof")
+    if results.has_uprobes:
+        capture(gpuprof, target, probed, ["--no-inject"], STEPS,
+                results.path(mode + ".uprobes.txt"))
     theirs, _ = truth_of(results, target, mode)
     compare(results, kernels_of(events_of(gpuprof, path)), theirs["kernels"], mode + ": ")
     if not results.has_uprobes:
         results.check(mode + " by uprobes", None, "no uprobes here")
         return
-    path = results.path(mode + ".uprobes.gpuprof")
-    capture(gpuprof, target, path, ["--no-inject"], STEPS, results.path(mode + ".uprobes.txt"))
-    calls, losses = table_of(gpuprof, path)
+    calls, losses = table_of(gpuprof, probed)
     compare_calls(results, mode + " by uprobes", calls, theirs["ops"])
     results.check(mode + " by uprobes: nothing lost",
                   not losses["ring_full"] and not losses["api_end"] and not losses["probe"],
@@ -464,11 +491,14 @@ def check_cost(results, gpuprof, target):
                  said(ratios_of(results, gpuprof, target, 200, 5)))
 
 
-def check_end(results, _, target):
-    with limit():
-        bye = target.ask("exit", "bye")
-        results.check("the target leaves in good order",
-                      bye == "bye" and target.process.wait() == 0, "")
+def check_assumptions(results, _):
+    """What the collector takes for granted."""
+    for name in assumptions.QUESTIONS:
+        if left_s() < assumptions.LIMIT_S:
+            results.check("CUPTI: " + name, None, "no time")
+            continue
+        said = assumptions.ask(name)
+        results.check("CUPTI: " + name, said["holds"], said["found"])
 
 
 def attempt(results, name, seconds, check, *args):
@@ -480,6 +510,11 @@ def attempt(results, name, seconds, check, *args):
         check(*args)
     except Exception as error:
         results.check("%s: ran to its end" % name, False, repr(error)[:2000])
+
+
+def with_workload(results, gpuprof, name, check, *more):
+    with workload(results, name) as target:
+        check(results, gpuprof, target, *more)
 
 
 def facts_of(results, gpuprof):
@@ -500,19 +535,17 @@ def libraries_of(pid):
 
 def check_all(results, gpuprof):
     facts_of(results, gpuprof)
-    target = Program([sys.executable, "-B", WORKLOAD], "stdout", results.path("workload.txt"))
-    target.facts = json.loads(target.line("ready ")[len("ready "):])
-    results.facts.update(target.facts)
-    results.fact("libraries", libraries_of(target.facts["pid"]))
+    attempt(results, "assumptions", 60, check_assumptions, results, gpuprof)
+    attempt(results, "first", 40, with_workload, results, gpuprof, "first", check_first)
+    attempt(results, "run", 30, check_run, results, gpuprof)
     # The seconds are what each takes at most where nothing is wrong.
     for name, seconds, check, *more in (
-            ("first", 20, check_first), ("run", 30, check_run), ("after", 10, check_after),
-            ("graph", 20, check_mode, "graph"), ("kill", 20, check_kill),
-            ("cycles", 30, check_cycles), ("cost", 60, check_cost),
-            ("streams", 20, check_mode, "streams"), ("during", 40, check_during),
-            ("transformer", 20, check_mode, "transformer"), ("memory", 15, check_memory)):
-        attempt(results, name, seconds, check, results, gpuprof, target, *more)
-    attempt(results, "end", 1, check_end, results, gpuprof, target)
+            ("graph", 30, check_mode, "graph"), ("kill", 30, check_kill),
+            ("cycles", 40, check_cycles), ("cost", 60, check_cost),
+            ("streams", 30, check_mode, "streams"), ("before", 20, check_before),
+            ("during", 30, check_during), ("after", 30, check_after),
+            ("transformer", 30, check_mode, "transformer"), ("memory", 25, check_memory)):
+        attempt(results, name, seconds, with_workload, results, gpuprof, name, check, *more)
 
 
 def main():

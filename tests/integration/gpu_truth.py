@@ -87,9 +87,11 @@ class Recorded:
         at = bisect.bisect_right(self._times, time)
         assert 0 < at < len(self.clocks), "no readings on both sides of %d" % time
         before, after = self.clocks[at - 1], self.clocks[at]
-        moved = (after.time - after.gpu) - (before.time - before.gpu)
+        moved = abs((after.time - after.gpu) - (before.time - before.gpu))
+        if moved > (after.time - before.time) // 1000 + before.width + after.width:
+            moved = (after.time - before.time) // 1000  # the clock was set
         # And a nanosecond of rounding for each of the three numbers.
-        return max(before.width, after.width) + abs(moved) + 3
+        return max(before.width, after.width) + moved + 3
 
 
 def true_events(path, all_calls=False):
@@ -99,7 +101,7 @@ def true_events(path, all_calls=False):
         for line in file:
             (kind, fault, traced, _, correlation, tid, start, end, stream, size, grid, block,
              device, node, name) = line.rstrip("\n").split("\t")
-            if traced != "1" and not (all_calls and kind == "call"):
+            if kind == "event" or traced != "1" and not (all_calls and kind == "call"):
                 continue
             where = (device, *node.split(","))
             what = {"kernel": (stream, grid, block, *where, name), "copy": (stream, size, *where),

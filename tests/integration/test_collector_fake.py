@@ -177,3 +177,15 @@ def test_many_names_and_long_ones(tmp_path):
         assert [op.name for op in ops] == ["step#%d" % (number % 150) for number in range(300)] + \
             [long_name]
         target.leave()
+
+
+def test_fork_while_callbacks_are_added(tmp_path):
+    """A child must not inherit PyTorch's mutex locked by a thread that it has not."""
+    with FakeTarget() as target:
+        target.send("fork 500")
+        with Reader(target.pid, tmp_path / "ops") as reader:
+            line, _ = target.wait_line("stdout", lambda text: text.startswith("fork"))
+            assert os.WEXITSTATUS(int(line.split()[1])) == 3, line
+            assert reader.said.startswith("active"), reader.told()
+            reader.finish()
+        target.leave()

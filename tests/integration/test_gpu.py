@@ -7,6 +7,7 @@ writes down the truth.
 import os
 import random
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 import gpu_truth
 import harness
 
-KINDS = 8  # that the collector switches on
+KINDS = 9  # that the collector switches on
 APP = os.path.join(gpu_truth.FAKE, "cuda_app")
 
 
@@ -124,6 +125,69 @@ def test_other_cuptis(settings, tmp_path):
     gpu_truth.check(recording, truth)
 
 
+@pytest.mark.parametrize("settings", (
+    {"FAKE_CUPTI_VERSION": 18}, {"FAKE_CUPTI_VERSION": 26}, {"FAKE_CUPTI_VERSION": 130001},
+), ids=lambda settings: str(settings["FAKE_CUPTI_VERSION"]))
+def test_events_that_are_waited_for(settings, tmp_path):
+    """Each wait names the record that it is for, though the event is always the same."""
+    with App(**settings) as app:
+        done, _ = capture(app, tmp_path, "events 20")
+        app.leave()
+    assert done.status == harness.DONE, done.told
+    events = [event for event in done.recording.chrome()["traceEvents"] if event["ph"] == "X"]
+    calls = {event["args"]["correlation"]: event for event in events
+             if event["cat"] == "cuda_runtime"}
+    records = sorted(one for one, call in calls.items() if call["name"] == "cudaEventRecord")
+    assert len(records) == 20
+    streams = {event["args"]["correlation"]: event["tid"] for event in events
+               if event["cat"] == "gpu_memset"}
+    source = streams[min(streams)]
+    for kind in ("Event Sync", "Stream Wait Event"):
+        waits = sorted((event for event in events if event["name"] == kind),
+                       key=lambda event: event["args"]["correlation"])
+        assert [wait["args"]["wait_on_cuda_event_record_corr_id"] for wait in waits] == records
+        assert {wait["args"]["wait_on_stream"] for wait in waits} == {source}
+        assert len({wait["args"]["wait_on_cuda_event_id"] for wait in waits}) == 1
+        assert list(waits[0]["args"])[:4] == [
+            "cuda_sync_kind", "wait_on_stream", "wait_on_cuda_event_record_corr_id",
+            "wait_on_cuda_event_id"]
+    timed = [event for event in events if event["cat"] == "cuda_event"]
+    assert [event["args"]["correlation"] for event in timed] == (
+        records if settings["FAKE_CUPTI_VERSION"] >= 130000 else [])
+    assert {(event["name"], event["dur"], event["tid"]) for event in timed} <= {
+        ("cudaEvent", 0.001, source)}
+    last = [event for event in events if event["name"] == "Context Sync"]
+    assert len(last) == 1 and last[0]["args"]["stream"] == -1
+
+
+def test_clock_of_a_cuda_that_gets_ready(tmp_path):
+    """CUPTI's clock is another one until there is work."""
+    for name, settings in (("up", {}), ("down", {"FAKE_CUPTI_OFFSET_NS": 1})):
+        with App(FAKE_CUPTI_SETTLE=1, **settings) as app:
+            done, recording = capture(app, tmp_path, lambda: app.wait_flushes(2), "work 2 60",
+                                      lambda: app.wait_flushes(1), "work 2 60", name=name)
+            truth = app.truth(tmp_path)
+            app.leave()
+        assert done.status == harness.DONE, done.told
+        assert not recording.lost()
+        gpu_truth.check(recording, truth)
+
+
+def test_old_cupti_is_not_taken_down(tmp_path):
+    """The stand-in aborts, as the real one corrupts a process that has CUDA graphs."""
+    with App(FAKE_CUPTI_VERSION=23) as app:
+        app.do("keep 1")
+        for number in range(3):
+            done, recording = capture(app, tmp_path, "graph 2", "work 1 5",
+                                      name="%d.gpuprof" % number)
+            assert done.status == harness.DONE, done.told
+            assert [event.kind for event in recording.events].count("kernel") >= 15 + 4
+            assert app.counted("unsubscribed") == number + 1
+        assert not app.counted("finalized")
+        app.do("keep 0")
+        app.leave()
+
+
 def test_unknown_version_is_left_alone(tmp_path):
     for version in (12, 140000):
         with App(FAKE_CUPTI_VERSION=version) as app:
@@ -172,6 +236,37 @@ def test_cupti_in_use_by_another(tmp_path):
     assert not recording.lost()
     recorded, _ = gpu_truth.check(recording, truth)
     assert [key[0] for key in recorded].count("kernel") == 3 * 60
+
+
+def test_cupti_goes_to_another_meanwhile(tmp_path):
+    """The collector leaves a gpuprof that is stopped; the next one finds CUPTI taken. Calls come by
+    uprobes then, and by CUPTI again."""
+    path, at = tmp_path / "r", 0
+
+    def calls_by(what):
+        nonlocal at
+        _, at = profiler.wait_line("stderr", lambda line: "calls of CUDA come by " + what in line,
+                                   at)
+
+    with App() as app:
+        with harness.Gpuprof("attach", "-v", "--pid", app.pid, "-o", path) as profiler:
+            profiler.wait_recording()
+            app.do("work 1 5")
+            profiler.signal(signal.SIGSTOP)
+            app.wait_counted("unsubscribed", 1)
+            app.do("busy 1")
+            profiler.signal(signal.SIGCONT)
+            calls_by("uprobes")
+            app.do("work 1 5")
+            app.do("busy 0")
+            calls_by("CUPTI")
+            app.do("work 1 5")
+            profiler.signal(signal.SIGINT)
+            assert profiler.wait() in (harness.DONE, harness.LOST), profiler.told()
+        app.leave()
+    recording = gpu_truth.Recorded(path)
+    assert [event.kind for event in recording.events].count("kernel") == 2 * 15
+    assert [call.name for call in recording.calls].count("cudaLaunchKernel") == 15
 
 
 def test_cuda_not_in_use_yet(tmp_path):
@@ -353,7 +448,7 @@ def test_killed_at_random(tmp_path, request):
                     profiler.wait_recording()
                 app.do("work 1 2")
                 if chance.random() < 0.4:
-                    profiler.signal(harness.signal.SIGINT)
+                    profiler.signal(signal.SIGINT)
                 try:
                     profiler.process.wait(chance.random() * 0.2)
                 except subprocess.TimeoutExpired:

@@ -31,6 +31,19 @@ print("counted", driver.fake_gpu_counted(b"subscribed"))
 """
 
 
+# What is built in asks for the library in the environment when it is first called.
+ANNOTATED = """
+import ctypes, sys
+runtime = ctypes.CDLL(sys.argv[1] + "/libcudart.so.12")
+ranges = ctypes.CDLL(sys.argv[1] + "/libnvtx_client.so")
+runtime.cudaDeviceSynchronize()
+for text in (b"outer", b"inner"):
+    ranges.nvtx_client_push(text)
+runtime.cudaDeviceSynchronize()
+print("depth", ranges.nvtx_client_pop(), ranges.nvtx_client_pop())
+"""
+
+
 class Run(harness.Child):
     """gpuprof run, whose program obeys on its standard input as tests/fake/cuda_app does."""
 
@@ -130,6 +143,18 @@ def test_not_wanted(options, tmp_path):
     assert "no GPU times" not in run.text("stderr")
     recording = gpu_truth.Recorded(run.path)
     assert not recording.events and bool(recording.calls) == (options == ("--no-inject",))
+
+
+@pytest.mark.parametrize("other", ({}, {"NVTX_INJECTION64_PATH": "/nowhere/libtool.so"}),
+                         ids=("ours", "another"))
+def test_ranges_of_nvtx_that_is_built_in(other, tmp_path):
+    with Run(tmp_path, harness.PYTHON, "-c", ANNOTATED, gpu_truth.FAKE, **other) as run:
+        assert run.wait() == harness.DONE, run.told()
+        assert "depth -2 -2" in run.text("stdout")
+    ranges = [event for event in harness.Recording(run.path).chrome()["traceEvents"]
+              if event.get("cat") == "user_annotation"]
+    assert [event["name"] for event in sorted(ranges, key=lambda event: event["ts"])] == (
+        [] if other else ["outer", "inner"])
 
 
 def test_another_tool_is_there(tmp_path):

@@ -157,7 +157,7 @@ static void test_sets(void **state)
 		FIELD(cupti_sync, context, theirs, contextId);                                     \
 		FIELD(cupti_sync, stream, theirs, streamId);                                       \
 		FIELD(cupti_sync, event, theirs, cudaEventId);                                     \
-		assert_true(sizeof(theirs) >= sizeof(struct cupti_sync));                          \
+		assert_true(sizeof(theirs) >= offsetof(struct cupti_sync, record_id));             \
 	} while (0)
 
 static void test_calls_and_syncs(void **state)
@@ -215,6 +215,8 @@ static void test_numbers(void **state)
 		{CUPTI_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL},
 		{CUPTI_PEER_COPY, CUPTI_ACTIVITY_KIND_MEMCPY2},
 		{CUPTI_SYNC, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION},
+		{CUPTI_EVENT, CUPTI_ACTIVITY_KIND_CUDA_EVENT},
+		{CUPTI_NO_VALUE, CUPTI_SYNCHRONIZATION_INVALID_VALUE},
 		{CUPTI_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD},
 		{CUPTI_OBJECT_THREAD, CUPTI_ACTIVITY_OBJECT_THREAD},
 		{CUPTI_DOMAIN_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API},

@@ -120,11 +120,13 @@ static void test_set_forward(void **state)
 	assert_true(add(T0 + 3 * S, G0 + 63 * S, 100));
 	assert_true(add(T0 + 4 * S, G0 + 64 * S, 100));
 	expect(G0 + S / 2, T0 + S / 2);
-	/* Made between the two readings, before the step or after it. */
-	expect_not(G0 + S + 1, CLOCK_UNSTEADY);
-	expect_not(G0 + 2 * S, CLOCK_UNSTEADY);
-	expect_not(G0 + 61 * S + 1, CLOCK_UNSTEADY);
-	expect_not(G0 + 62 * S, CLOCK_UNSTEADY);
+	/* Made between the two readings, before the step or after it: which, the times tell. */
+	expect(G0 + S + 1, T0 + S + 1);
+	expect(G0 + 2 * S, T0 + 2 * S);
+	expect(G0 + 61 * S + 1, T0 + S + 1);
+	expect(G0 + 62 * S, T0 + 2 * S);
+	expect_not(G0 + 2 * S + 2 * MS, CLOCK_UNSTEADY);
+	expect_not(G0 + 61 * S - 2 * MS, CLOCK_UNSTEADY);
 	expect(G0 + 62 * S + S / 2, T0 + 2 * S + S / 2);
 	expect(G0 + 64 * S, T0 + 4 * S);
 	/* It never showed such a time; what is before the first cannot be told any more. */
@@ -142,7 +144,8 @@ static void test_set_back(void **state)
 	assert_true(add(T0 + 3 * S, G0 - 997 * S, 100));
 	expect(G0 - 997 * S - S / 2, T0 + 2 * S + S / 2);
 	expect_not(G0 + S + S / 2, CLOCK_UNSTEADY);
-	expect_not(G0 - 998 * S - S / 2, CLOCK_UNSTEADY);
+	/* Such times there never were before. */
+	expect(G0 - 998 * S - S / 2, T0 + S + S / 2);
 	/* Half a second back: both of the moments that it may mean are left out. */
 	cupti_clock__init(&clock);
 	assert_true(add(T0, G0, 100));
@@ -166,6 +169,26 @@ static void test_set_back(void **state)
 	expect(G0 + 12 * S, T0 + 15 * S);
 }
 
+/* CUPTI's clock while CUDA gets ready: first another, and what is told of lies behind the last
+ * reading of that. */
+static void test_settling(void **state)
+{
+	static const uint64_t others[] = {S, 3 * G0};
+
+	for (size_t i = 0; i < 2; i++) {
+		cupti_clock__init(&clock);
+		assert_true(add(T0, others[i], 100));
+		assert_true(add(T0 + S / 10, others[i] + S / 10, 100));
+		assert_false(add(T0 + S / 5, G0 + S / 5, 100));
+		expect(G0 + S / 10 + 5, T0 + S / 10 + 5);
+		expect(G0 + S / 5 - 5, T0 + S / 5 - 5);
+		expect(G0 + S / 5, T0 + S / 5);
+		assert_true(add(T0 + S, G0 + S, 100));
+		expect(G0 + S / 2, T0 + S / 2);
+		expect_not(G0, CLOCK_UNSTEADY);
+	}
+}
+
 static void test_set_often(void **state)
 {
 	uint64_t gpu_ns = G0;
@@ -173,7 +196,7 @@ static void test_set_often(void **state)
 	cupti_clock__init(&clock);
 	for (uint64_t i = 0; i < 200; i++) {
 		(void)add(T0 + i * S, gpu_ns, 100);
-		gpu_ns += i % 2 ? 5 * S : S;
+		gpu_ns += i % 2 ? 3 * S / 2 : S;
 	}
 	assert_in_range(clock.gaps_nr, 1, CLOCK_GAPS);
 	/* Whatever cannot be kept apart is left out, never told wrong. */
@@ -184,7 +207,7 @@ static void test_set_often(void **state)
 
 		if (result == CLOCK_CONVERTED)
 			assert_true(i % 2 == 0 && ns == T0 + i * S + S / 2);
-		gpu_ns += i % 2 ? 5 * S : S;
+		gpu_ns += i % 2 ? 3 * S / 2 : S;
 	}
 }
 
@@ -227,6 +250,7 @@ int main(void)
 		cmocka_unit_test(test_in_step),	     cmocka_unit_test(test_drift),
 		cmocka_unit_test(test_bound),	     cmocka_unit_test(test_set_forward),
 		cmocka_unit_test(test_set_back),     cmocka_unit_test(test_set_often),
+		cmocka_unit_test(test_settling),
 		cmocka_unit_test(test_long_capture), cmocka_unit_test(test_reading),
 	};
 

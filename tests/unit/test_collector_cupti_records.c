@@ -34,7 +34,8 @@ static struct {
 	struct gp_ev_kernel kernel;
 	struct gp_ev_gpu_memory memory;
 	struct gp_ev_api api;
-	struct gp_ev_sync sync;
+	struct gp_ev_sync_event sync;
+	struct gp_ev_cuda_event event;
 	unsigned events_nr;
 	char names_of[4][1024];
 	uint32_t ids[4];
@@ -97,7 +98,10 @@ static int take(const void *event, size_t bytes, void *arg)
 		t.api = *(const struct gp_ev_api *)event;
 		break;
 	case GP_EV_SYNC:
-		t.sync = *(const struct gp_ev_sync *)event;
+		t.sync = *(const struct gp_ev_sync_event *)event;
+		break;
+	case GP_EV_CUDA_EVENT:
+		t.event = *(const struct gp_ev_cuda_event *)event;
 		break;
 	default:
 		fail();
@@ -303,7 +307,53 @@ static void test_others(void **state)
 	add(&y, sizeof(y), 48);
 	assert_int_equal(convert(), 2);
 	assert_true(!t.memory.is_set && t.memory.peer_device == 3 && t.memory.correlation_id == 6);
-	assert_true(t.sync.what == 3 && t.sync.stream == UINT32_MAX && t.sync.event == 4);
+	assert_true(t.sync.sync.what == 3 && t.sync.sync.stream == UINT32_MAX &&
+		    t.sync.sync.event == 4 && !t.sync.record_id);
+	assert_int_equal(loss(GP_LOSS_RECORD), 0);
+}
+
+/* By the length of the record: before CUDA 12.8 nothing tells which record of an event is meant. */
+static void test_cuda_events(void **state)
+{
+	struct cupti_sync y = {
+		.kind = CUPTI_SYNC,
+		.type = 1,
+		.start = t.begin_ns + BASE + 10,
+		.end = t.begin_ns + BASE + 20,
+		.event = 4,
+		.record_id = 77,
+	};
+	struct cupti_event e = {
+		.kind = CUPTI_EVENT,
+		.correlation_id = 7,
+		.context = 1,
+		.stream = 13,
+		.event = 4,
+		.device = 2,
+		.record_id = 77,
+	};
+
+	add(&y, 40, 40);
+	add(&e, 24, 24);
+	assert_int_equal(convert(), 2);
+	assert_true(t.sync.sync.event == 4 && !t.sync.record_id);
+	assert_true(t.event.device == UINT32_MAX && !t.event.record_id && t.event.event == 4);
+	assert_true(t.event.stream == 13 && t.event.correlation_id == 7 && t.event.context == 1);
+	/* When it was told: the last reading. */
+	assert_true(!t.event.head.flags && t.event.head.time_ns == t.begin_ns + S);
+	add(&y, sizeof(y), 56);
+	add(&e, sizeof(e), 64);
+	assert_int_equal(convert(), 2);
+	assert_true(t.sync.record_id == 77 && t.event.record_id == 77 && t.event.device == 2);
+	y.event = CUPTI_NO_VALUE;
+	y.record_id = UINT64_MAX;
+	e.device_time = y.end;
+	add(&y, sizeof(y), 56);
+	add(&e, sizeof(e), 64);
+	assert_int_equal(convert(), 2);
+	assert_true(!t.sync.sync.event && !t.sync.record_id);
+	assert_int_equal(t.event.head.flags, GP_CUDA_EVENT_TIMED);
+	assert_true(t.event.head.time_ns == t.begin_ns + 20);
 	assert_int_equal(loss(GP_LOSS_RECORD), 0);
 }
 
@@ -431,6 +481,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_kernel, begin, end),
 		cmocka_unit_test_setup_teardown(test_lengths, begin, end),
 		cmocka_unit_test_setup_teardown(test_others, begin, end),
+		cmocka_unit_test_setup_teardown(test_cuda_events, begin, end),
 		cmocka_unit_test_setup_teardown(test_calls, begin, end),
 		cmocka_unit_test_setup_teardown(test_times, begin, end),
 		cmocka_unit_test_setup_teardown(test_broken_buffer, begin, end),

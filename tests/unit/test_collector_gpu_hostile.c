@@ -22,7 +22,8 @@ union event {
 	struct gp_ev_api api;
 	struct gp_ev_kernel kernel;
 	struct gp_ev_gpu_memory memory;
-	struct gp_ev_sync sync;
+	struct gp_ev_sync_event sync;
+	struct gp_ev_cuda_event cuda;
 	struct gp_ev_clock clock;
 	unsigned char bytes[EVENT_BYTES];
 };
@@ -225,13 +226,34 @@ static void test_sync_and_clock(void **state)
 		FIELD(gp_ev_clock, width_ns, UINT64_MAX),
 	};
 
-	sync.sync.start_ns = sync.head.time_ns - 1;
-	sync.sync.stream = UINT32_MAX;
-	TRY(sync, gp_ev_sync, spoiled_sync);
+	sync.sync.sync.start_ns = sync.head.time_ns - 1;
+	sync.sync.sync.stream = UINT32_MAX;
+	sync.sync.record_id = UINT64_MAX;
+	TRY(sync, gp_ev_sync_event, spoiled_sync);
+	assert_true(seen.sync.record_id == UINT64_MAX);
 	clock.clock.gpu_ns = 1;
 	clock.clock.width_ns = 60 * S;
 	TRY(clock, gp_ev_clock, spoiled_clock);
 	assert_true(seen.clock.gpu_ns == 1 && seen.clock.width_ns == 60 * S);
+}
+
+static void test_cuda_event(void **state)
+{
+	union event ev = an_event(GP_EV_CUDA_EVENT);
+	const struct spoiled spoiled[] = {
+		FIELD(gp_ev_cuda_event, head.time_ns, 0),
+		FIELD(gp_ev_cuda_event, head.time_ns, UINT64_MAX),
+		FIELD(gp_ev_cuda_event, device, 4096),
+	};
+
+	ev.cuda.reserved = 7;
+	ev.cuda.device = UINT32_MAX;
+	ev.cuda.stream = UINT32_MAX;
+	TRY(ev, gp_ev_cuda_event, spoiled);
+	assert_true(!seen.head.tid && seen.head.flags == GP_CUDA_EVENT_TIMED &&
+		    !seen.cuda.reserved);
+	ev.cuda.device = 4095;
+	good(&ev, sizeof(ev.cuda));
 }
 
 int main(void)
@@ -241,6 +263,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_memory, begin, end),
 		cmocka_unit_test_setup_teardown(test_api, begin, end),
 		cmocka_unit_test_setup_teardown(test_sync_and_clock, begin, end),
+		cmocka_unit_test_setup_teardown(test_cuda_event, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -325,13 +325,28 @@ static bool judge_gpu_memory(struct collector_events *e, struct gp_ev_gpu_memory
 static bool judge_sync(struct collector_events *e, struct gp_ev_sync *s, size_t bytes,
 		       uint64_t now_ns)
 {
-	if (bytes != sizeof(*s) || !judge_times(e, &s->head, &s->start_ns, now_ns) ||
-	    s->what >= KINDS)
+	if (bytes != sizeof(struct gp_ev_sync_event) ||
+	    !judge_times(e, &s->head, &s->start_ns, now_ns) || s->what >= KINDS)
 		return false;
 	s->head.flags = 0;
 	s->head.process = e->process_index;
 	s->head.tid = 0;
 	s->reserved = 0;
+	return true;
+}
+
+static bool judge_cuda_event(struct collector_events *e, struct gp_ev_cuda_event *c, size_t bytes,
+			     uint64_t now_ns)
+{
+	__u64 start_ns = c->head.time_ns;
+
+	if (bytes != sizeof(*c) || !judge_times(e, &c->head, &start_ns, now_ns) ||
+	    (c->device >= DEVICES && c->device != UINT32_MAX))
+		return false;
+	c->head.flags &= GP_CUDA_EVENT_TIMED;
+	c->head.process = e->process_index;
+	c->head.tid = 0;
+	c->reserved = 0;
 	return true;
 }
 
@@ -406,6 +421,8 @@ static bool judge_kind(struct collector_events *e, void *event, size_t bytes, ui
 		return judge_gpu_memory(e, event, bytes, now_ns);
 	case GP_EV_SYNC:
 		return judge_sync(e, event, bytes, now_ns);
+	case GP_EV_CUDA_EVENT:
+		return judge_cuda_event(e, event, bytes, now_ns);
 	case GP_EV_CLOCK:
 		return judge_clock(e, event, bytes, now_ns);
 	case GP_EV_OVERHEAD:

@@ -22,6 +22,7 @@
 #include "base/banned.h"
 
 #define VARIABLE "CUDA_INJECTION64_PATH"
+#define NVTX	 "NVTX_INJECTION64_PATH"
 
 static bool is_program(const char *path)
 {
@@ -108,5 +109,7 @@ void run_gpu_invite(const char *library, bool children)
 
 	(void)snprintf(pid, sizeof(pid), "%d", children ? 0 : (int)getpid());
 	(void)setenv(VARIABLE, library, 1);
+	/* Another tool's stays. */
+	(void)setenv(NVTX, library, 0);
 	(void)setenv("GPUPROF_RUN", pid, 1);
 }

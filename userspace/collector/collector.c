@@ -8,6 +8,7 @@
  */
 #include "collector/compat.h"
 #include "collector/cupti.h"
+#include "collector/fork_guard.h"
 #include "collector/ops.h"
 #include "collector/ring_writer.h"
 #include "collector/stack_tops.h"
@@ -302,6 +303,7 @@ static void *run(void *arg)
 /* In a fork's child: the ring and the thread are the parent's. */
 static void forget(void)
 {
+	fork_guard__forget();
 	ops__forget();
 	cupti__forget();
 	ring_writer__close(&self.ring);
@@ -406,7 +408,7 @@ static bool start(bool invited)
 
 	if (ops__init() || ring_writer__open(&self.ring, RING_DATA_BYTES))
 		return false;
-	if (!fork_watched && pthread_atfork(NULL, NULL, forget)) {
+	if (!fork_watched && pthread_atfork(fork_guard__hold, fork_guard__let_go, forget)) {
 		ring_writer__close(&self.ring);
 		return false;
 	}

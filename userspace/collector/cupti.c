@@ -9,6 +9,9 @@
  * CUDA call. So we ask to be called there and wait a little; who changes `takedown` from WAITING
  * does it or gives it up. What CUPTI may call late touches nothing but `taker`, the counter and the
  * buffers, which live as long as we do.
+ *
+ * Before CUDA 12.6 a process with CUDA graphs crashes when CUPTI was taken down and comes back: there
+ * it is only let go.
  */
 #include "collector/cupti.h"
 
@@ -34,8 +37,9 @@
 
 enum takedown { TAKEDOWN_NONE = 0, TAKEDOWN_WAITING = 1, TAKEDOWN_AT_WORK = 2, TAKEDOWN_DONE = 3 };
 
-static const uint32_t kinds[] = {CUPTI_RUNTIME, CUPTI_DRIVER,	 CUPTI_KERNEL, CUPTI_MEMCPY,
-				 CUPTI_MEMSET,	CUPTI_PEER_COPY, CUPTI_SYNC,   CUPTI_OVERHEAD};
+static const uint32_t kinds[] = {CUPTI_RUNTIME, CUPTI_DRIVER, CUPTI_KERNEL,
+				 CUPTI_MEMCPY,	CUPTI_MEMSET, CUPTI_PEER_COPY,
+				 CUPTI_SYNC,	CUPTI_EVENT,  CUPTI_OVERHEAD};
 
 static struct {
 	bool armed;
@@ -195,9 +199,9 @@ static void take_records(bool flush)
 	if (flush)
 		(void)session.library.call.cuptiActivityFlushAll(CUPTI_FLUSH_COMPLETED);
 	nr = cupti_buffers__take(indices);
-	/* After they were taken: no time in them is later than this reading. */
-	if (nr || flush)
-		(void)read_clock();
+	/* After they were taken: no time in them is later than this reading. Each turn, because the
+	 * clock is another once CUDA is ready. */
+	(void)read_clock();
 	for (uint32_t i = 0; i < nr; i++) {
 		size_t valid_bytes;
 		uint8_t *content = cupti_buffers__content(indices[i], &valid_bytes);
@@ -219,6 +223,16 @@ void cupti__turn(bool flush)
 		session.devices_told = devices__tell(session.ring);
 	take_records(flush);
 	come_out();
+}
+
+/* When the GPU came to the record of an event: as Kineto asks for it, from CUDA 13 on. */
+static void time_events(uint8_t enable)
+{
+	const struct cupti_functions *call = &session.library.call;
+
+	if (session.library.version >= CUPTI_VERSION_13_0 &&
+	    call->cuptiActivityEnableCudaEventDeviceTimestamps)
+		(void)call->cuptiActivityEnableCudaEventDeviceTimestamps(enable);
 }
 
 static void disable_kinds(void)
@@ -251,6 +265,7 @@ static int enable_kinds(void)
 			kernels = result;
 	}
 	silence_noise();
+	time_events(1);
 	return kernels;
 }
 
@@ -279,6 +294,7 @@ static const char *begin_records(void)
 	if (!result)
 		return NULL;
 	disable_kinds();
+	time_events(0);
 	return refused("gpu activity: kernels", result);
 }
 
@@ -379,6 +395,10 @@ static void take_down(void)
 	const struct cupti_functions *call = &session.library.call;
 	uint32_t waiting = TAKEDOWN_WAITING;
 
+	if (session.library.version < CUPTI_VERSION_12_6) {
+		(void)call->cuptiUnsubscribe(session.subscriber);
+		return;
+	}
 	taker.subscriber = session.subscriber;
 	__atomic_store_n(&taker.takedown, TAKEDOWN_WAITING, __ATOMIC_RELEASE);
 	(void)call->cuptiEnableDomain(1, session.subscriber, CUPTI_DOMAIN_RUNTIME);
@@ -408,6 +428,7 @@ void cupti__disarm(void)
 	/* Buffers with records that are not complete; those count as having no times. */
 	(void)call->cuptiActivityFlushAll(CUPTI_FLUSH_FORCED);
 	take_records(true);
+	time_events(0);
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	take_down();
 	session.armed = false;

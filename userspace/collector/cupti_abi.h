@@ -30,6 +30,7 @@ enum cupti_kind {
 	CUPTI_KERNEL = 10, /* CONCURRENT_KERNEL: the plain one makes kernels wait for each other */
 	CUPTI_OVERHEAD = 17,
 	CUPTI_PEER_COPY = 22, /* MEMCPY2 */
+	CUPTI_EVENT = 36,     /* CUDA_EVENT: before CUDA 12.9 they come with SYNC */
 	CUPTI_SYNC = 38,
 };
 
@@ -160,7 +161,9 @@ struct CUPTI_RECORD cupti_api_call {
 	uint32_t result;
 };
 
-/* CUpti_ActivitySynchronization and later. */
+#define CUPTI_NO_VALUE UINT32_MAX /* of stream and event below: none */
+
+/* CUpti_ActivitySynchronization2 (CUDA 12.8) and later; before, there is no record_id. */
 struct CUPTI_RECORD cupti_sync {
 	uint32_t kind;
 	uint32_t type;
@@ -170,6 +173,22 @@ struct CUPTI_RECORD cupti_sync {
 	uint32_t context;
 	uint32_t stream;
 	uint32_t event;
+	uint64_t record_id; /* whose record of the event is meant */
+};
+
+/* CUpti_ActivityCudaEvent2 (CUDA 12.8) and later; before, it ends with the padding. */
+struct CUPTI_RECORD cupti_event {
+	uint32_t kind;
+	uint32_t correlation_id;
+	uint32_t context;
+	uint32_t stream;
+	uint32_t event;
+	uint32_t pad;
+	uint32_t device;
+	uint32_t pad2;
+	void *reserved0;
+	uint64_t device_time; /* 0: not asked for */
+	uint64_t record_id;
 };
 
 enum cupti_object { CUPTI_OBJECT_THREAD = 2 };
@@ -218,6 +237,7 @@ struct cupti_functions {
 	/* may be NULL: newer than CUDA 11.0 */
 	int (*cuptiActivityEnableRuntimeApi)(uint32_t cbid, uint8_t enable);
 	int (*cuptiActivityEnableDriverApi)(uint32_t cbid, uint8_t enable);
+	int (*cuptiActivityEnableCudaEventDeviceTimestamps)(uint8_t enable);
 };
 
 /* Calls of the API that say nothing and come often: not wanted. */

@@ -28,6 +28,9 @@ void cupti_clock__init(struct cupti_clock *c)
 {
 	c->nr = 0;
 	c->gaps_nr = 0;
+	c->steps_nr = 0;
+	c->least_gpu_ns = UINT64_MAX;
+	c->most_gpu_ns = 0;
 }
 
 bool cupti_clock__read(int (*get_timestamp)(uint64_t *ret_ns), struct clock_reading *ret_reading)
@@ -67,21 +70,44 @@ static void add_gap(struct cupti_clock *c, uint64_t from_ns, uint64_t to_ns)
 	last->to_ns = to_ns > last->to_ns ? to_ns : last->to_ns;
 }
 
+/* By how much the clock goes on between the two, at most. */
+static uint64_t longest(const struct clock_reading *a, const struct clock_reading *b)
+{
+	uint64_t ns = b->time_ns - a->time_ns + a->width_ns + b->width_ns;
+
+	return ns + ns / DRIFT_PART;
+}
+
 /* The clock was set at some moment between the two: what was made there has a time of before that,
- * from a on, or of after it, up to b. If it was set back by more than passed, times before a come
- * a second time; there, records of before may still come in. */
+ * from a on, or of after it, up to b. Either is a gap unless the clock has never shown such times
+ * otherwise. If it was set back by more than passed, times before a come a second time; there,
+ * records of before may still come in. */
 static void add_gaps(struct cupti_clock *c, const struct clock_reading *a,
 		     const struct clock_reading *b)
 {
-	uint64_t passed_ns = b->time_ns - a->time_ns + a->width_ns + b->width_ns;
-	uint64_t from_ns = a->gpu_ns;
+	uint64_t passed_ns = longest(a, b), from_ns = a->gpu_ns;
+	bool above = a->gpu_ns == c->most_gpu_ns &&
+		     less(b->gpu_ns, passed_ns) > a->gpu_ns + passed_ns;
+	bool below = b->gpu_ns < c->least_gpu_ns;
 
-	passed_ns += passed_ns / DRIFT_PART;
 	if (b->gpu_ns < from_ns)
 		from_ns =
 			less(a->gpu_ns, LATE_NS) > b->gpu_ns ? less(a->gpu_ns, LATE_NS) : b->gpu_ns;
-	add_gap(c, from_ns, a->gpu_ns + passed_ns);
-	add_gap(c, less(b->gpu_ns, passed_ns), b->gpu_ns);
+	if (!above)
+		add_gap(c, from_ns, a->gpu_ns + passed_ns);
+	if (!above && !below)
+		add_gap(c, less(b->gpu_ns, passed_ns), b->gpu_ns);
+}
+
+/* Whether it was not set between the two. */
+static bool is_steady(const struct clock_reading *a, const struct clock_reading *b)
+{
+	uint64_t passed_ns = b->time_ns - a->time_ns;
+	int64_t moved_ns = (int64_t)(passed_ns - (b->gpu_ns - a->gpu_ns));
+	uint64_t allowed_ns = passed_ns / DRIFT_PART + a->width_ns + b->width_ns;
+
+	return b->gpu_ns >= a->gpu_ns &&
+	       (uint64_t)(moved_ns < 0 ? -moved_ns : moved_ns) <= allowed_ns;
 }
 
 bool cupti_clock__add(struct cupti_clock *c, const struct clock_reading *reading)
@@ -89,18 +115,22 @@ bool cupti_clock__add(struct cupti_clock *c, const struct clock_reading *reading
 	const struct clock_reading *last = &c->readings[READING(c->nr - 1)];
 	bool steady = true;
 
-	if (c->nr) {
-		uint64_t passed_ns = reading->time_ns - last->time_ns;
-		int64_t moved_ns = (int64_t)(passed_ns - (reading->gpu_ns - last->gpu_ns));
-		uint64_t allowed_ns = passed_ns / DRIFT_PART + last->width_ns + reading->width_ns;
-
-		steady = reading->gpu_ns >= last->gpu_ns &&
-			 (uint64_t)(moved_ns < 0 ? -moved_ns : moved_ns) <= allowed_ns;
-		if (!steady)
-			add_gaps(c, last, reading);
+	if (c->nr && !is_steady(last, reading)) {
+		steady = false;
+		c->steps_nr++;
+		add_gaps(c, last, reading);
 	}
+	if (reading->gpu_ns < c->least_gpu_ns)
+		c->least_gpu_ns = reading->gpu_ns;
+	if (reading->gpu_ns > c->most_gpu_ns)
+		c->most_gpu_ns = reading->gpu_ns;
 	c->readings[READING(c->nr++)] = *reading;
 	return steady;
+}
+
+uint64_t cupti_clock__last_ns(const struct cupti_clock *c)
+{
+	return c->nr ? c->readings[READING(c->nr - 1)].time_ns : 0;
 }
 
 static uint64_t between(const struct clock_reading *a, const struct clock_reading *b,
@@ -115,6 +145,25 @@ static uint64_t between(const struct clock_reading *a, const struct clock_readin
 	/* The correction is small: a double holds it to far less than a nanosecond. */
 	return a->time_ns + done_ns +
 	       (uint64_t)(int64_t)((double)moved_ns * (double)done_ns / (double)all_ns);
+}
+
+/* False: it is not of the time between the two. */
+static bool convert_within(const struct clock_reading *a, const struct clock_reading *b,
+			   uint64_t gpu_ns, uint64_t *ret_ns)
+{
+	if (is_steady(a, b)) {
+		if (gpu_ns < a->gpu_ns || gpu_ns > b->gpu_ns)
+			return false;
+		*ret_ns = between(a, b, gpu_ns);
+		return true;
+	}
+	if (gpu_ns <= b->gpu_ns && b->gpu_ns - gpu_ns <= longest(a, b))
+		*ret_ns = b->time_ns - (b->gpu_ns - gpu_ns);
+	else if (gpu_ns >= a->gpu_ns && gpu_ns - a->gpu_ns <= longest(a, b))
+		*ret_ns = a->time_ns + (gpu_ns - a->gpu_ns);
+	else
+		return false;
+	return true;
 }
 
 enum clock_result cupti_clock__convert(const struct cupti_clock *c, uint64_t gpu_ns,
@@ -133,16 +182,11 @@ enum clock_result cupti_clock__convert(const struct cupti_clock *c, uint64_t gpu
 		*ret_ns = later->time_ns + (gpu_ns - later->gpu_ns);
 		return CLOCK_CONVERTED;
 	}
-	for (uint64_t nr = c->nr - 1; nr > oldest; nr--) {
-		const struct clock_reading *earlier = &c->readings[READING(nr - 1)];
-
-		later = &c->readings[READING(nr)];
-		if (gpu_ns < earlier->gpu_ns || gpu_ns > later->gpu_ns)
-			continue;
-		*ret_ns = between(earlier, later, gpu_ns);
-		return CLOCK_CONVERTED;
-	}
-	if (!oldest && !c->gaps_nr && gpu_ns < c->readings[0].gpu_ns)
+	for (uint64_t nr = c->nr - 1; nr > oldest; nr--)
+		if (convert_within(&c->readings[READING(nr - 1)], &c->readings[READING(nr)], gpu_ns,
+				   ret_ns))
+			return CLOCK_CONVERTED;
+	if (!oldest && !c->steps_nr && gpu_ns < c->readings[0].gpu_ns)
 		return CLOCK_EARLY;
 	return CLOCK_UNSTEADY;
 }

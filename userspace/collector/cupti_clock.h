@@ -3,8 +3,9 @@
 /*
  * From CUPTI's clock to CLOCK_MONOTONIC. The two are read together again and again; a time is
  * converted along the line between the two readings around it, so what it is wrong by can be told
- * from the readings alone (struct gp_ev_clock in wire.h). Where the clock was not steady between
- * two readings nothing is converted: such a time could mean several moments.
+ * from the readings alone (struct gp_ev_clock in wire.h). Where the clock was set between two
+ * readings (CUPTI's own is another until CUDA is ready), a time is converted from the reading that
+ * it can only belong to; what could mean several moments is not converted.
  */
 #ifndef GP_COLLECTOR_CUPTI_CLOCK_H
 #define GP_COLLECTOR_CUPTI_CLOCK_H
@@ -27,7 +28,9 @@ struct clock_gap {
 };
 
 struct cupti_clock {
-	uint64_t nr; /* readings ever taken */
+	uint64_t nr;			    /* readings ever taken */
+	uint64_t least_gpu_ns, most_gpu_ns; /* of all of them */
+	uint64_t steps_nr;		    /* how often it was set */
 	uint32_t gaps_nr;
 	struct clock_gap gaps[CLOCK_GAPS];
 	struct clock_reading readings[CLOCK_READINGS];
@@ -48,6 +51,9 @@ bool cupti_clock__read(int (*get_timestamp)(uint64_t *ret_ns), struct clock_read
 /* Adds a reading; they come in order of time_ns. False if the clock was not steady since the last
  * one. */
 bool cupti_clock__add(struct cupti_clock *c, const struct clock_reading *reading);
+
+/* CLOCK_MONOTONIC of the last reading; 0: there is none. */
+uint64_t cupti_clock__last_ns(const struct cupti_clock *c);
 
 enum clock_result cupti_clock__convert(const struct cupti_clock *c, uint64_t gpu_ns,
 				       uint64_t *ret_ns);

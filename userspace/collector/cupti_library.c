@@ -15,8 +15,6 @@
 #include <link.h>
 #include <string.h>
 
-#define VERSION_MIN    13     /* CUDA 11.0 */
-#define VERSION_END    140000 /* CUDA 14 */
 #define CUDA_11_MINORS 8
 
 struct seen {
@@ -175,6 +173,8 @@ static bool get_functions(void *handle, struct cupti_functions *ret_functions)
 		dlsym(handle, "cuptiActivityEnableRuntimeApi");
 	*(void **)&ret_functions->cuptiActivityEnableDriverApi =
 		dlsym(handle, "cuptiActivityEnableDriverApi");
+	*(void **)&ret_functions->cuptiActivityEnableCudaEventDeviceTimestamps =
+		dlsym(handle, "cuptiActivityEnableCudaEventDeviceTimestamps");
 	return all;
 }
 
@@ -225,7 +225,7 @@ enum cupti_found cupti_library__bind(struct cupti_library *l, bool starting, con
 	*why_text = "gpu activity: the process's libcupti lacks functions that CUDA 11 to 13 have";
 	if (get_functions(l->handle, &l->call) && !l->call.cuptiGetVersion(&l->version)) {
 		*why_text = "gpu activity: the process's libcupti is not of CUDA 11 to 13";
-		if (l->version >= VERSION_MIN && l->version < VERSION_END)
+		if (l->version >= CUPTI_VERSION_11_0 && l->version < CUPTI_VERSION_14_0)
 			return CUPTI_FOUND;
 	}
 	cupti_library__release(l);
@@ -247,7 +247,8 @@ static int look_for_user(struct dl_phdr_info *info, size_t bytes, void *arg)
 		{"libToolsInjection", "Nsight Systems"},
 		{"libcuda-injection", "Nsight Compute"},
 		{"libcuinj", "nvprof"},
-		{"libtorch_cpu.so", "torch.profiler or another profiler"},
+		{"libtorch_cpu.so", "torch.profiler (which keeps it once it was used) or another "
+				    "profiler"},
 	};
 	const char **who = arg;
 

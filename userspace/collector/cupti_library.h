@@ -11,10 +11,17 @@
 
 #include <stdbool.h>
 
+/* As CUPTI counts. */
+enum cupti_version {
+	CUPTI_VERSION_11_0 = 13,
+	CUPTI_VERSION_12_6 = 24,
+	CUPTI_VERSION_13_0 = 130000,
+	CUPTI_VERSION_14_0 = 140000,
+};
+
 struct cupti_library {
 	void *handle;
-	uint32_t
-		version; /* as CUPTI counts: 13 (CUDA 11.0) ..., 19 (12.0) ..., 130000 (13.0) ... */
+	uint32_t version; /* enum cupti_version and between */
 	struct cupti_functions call;
 };
 

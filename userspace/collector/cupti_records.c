@@ -293,20 +293,51 @@ static void put_api(struct cupti_records *r, const struct cupti_api_call *a, siz
 
 static void put_sync(struct cupti_records *r, const struct cupti_sync *s, size_t bytes)
 {
-	struct gp_ev_sync ev = {
-		.head.kind = GP_EV_SYNC,
-		.correlation_id = s->correlation_id,
-		.what = s->type,
-		.context = s->context,
-		.stream = s->stream,
-		.event = s->event,
+	struct gp_ev_sync_event ev = {
+		.sync.head.kind = GP_EV_SYNC,
+		.sync.correlation_id = s->correlation_id,
+		.sync.what = s->type,
+		.sync.context = s->context,
+		.sync.stream = s->stream,
+		.sync.event = s->event == CUPTI_NO_VALUE ? 0 : s->event,
 	};
 	uint64_t start_ns, end_ns;
 
 	if (!convert_times(r, s->start, s->end, &start_ns, &end_ns))
 		return;
-	ev.start_ns = start_ns;
-	ev.head.time_ns = end_ns;
+	ev.sync.start_ns = start_ns;
+	ev.sync.head.time_ns = end_ns;
+	if (HAS(bytes, struct cupti_sync, record_id) && ev.sync.event)
+		ev.record_id = s->record_id;
+	put(r, &ev, sizeof(ev));
+}
+
+/* CUPTI tells when the GPU came to it only if that was asked for. */
+static void put_event(struct cupti_records *r, const struct cupti_event *e, size_t bytes)
+{
+	struct gp_ev_cuda_event ev = {
+		.head.kind = GP_EV_CUDA_EVENT,
+		.correlation_id = e->correlation_id,
+		.context = e->context,
+		.stream = e->stream,
+		.event = e->event,
+		.device = NO_DEVICE,
+	};
+	uint64_t device_ns = 0;
+
+	if (HAS(bytes, struct cupti_event, device))
+		ev.device = e->device;
+	if (HAS(bytes, struct cupti_event, record_id)) {
+		ev.record_id = e->record_id;
+		device_ns = e->device_time;
+	}
+	ev.head.time_ns = cupti_clock__last_ns(r->clock);
+	if (device_ns) {
+		if (!convert_times(r, device_ns, device_ns, &device_ns, &device_ns))
+			return;
+		ev.head.time_ns = device_ns;
+		ev.head.flags = GP_CUDA_EVENT_TIMED;
+	}
 	put(r, &ev, sizeof(ev));
 }
 
@@ -341,7 +372,9 @@ static size_t least_bytes(uint32_t kind)
 	case CUPTI_DRIVER:
 		return sizeof(struct cupti_api_call);
 	case CUPTI_SYNC:
-		return sizeof(struct cupti_sync);
+		return offsetof(struct cupti_sync, record_id);
+	case CUPTI_EVENT:
+		return offsetof(struct cupti_event, pad);
 	case CUPTI_OVERHEAD:
 		return sizeof(struct cupti_overhead);
 	default:
@@ -377,6 +410,9 @@ void cupti_records__one(struct cupti_records *r, const void *record, size_t byte
 		break;
 	case CUPTI_SYNC:
 		put_sync(r, record, bytes);
+		break;
+	case CUPTI_EVENT:
+		put_event(r, record, bytes);
 		break;
 	case CUPTI_OVERHEAD:
 		put_overhead(r, record, bytes);

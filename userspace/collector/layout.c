@@ -166,11 +166,11 @@ static const char *find_values(const struct ops_api *o, struct known *k)
 	probe.first = two[0];
 	probe.second = two[1];
 	callback.scopes[SCOPE_OP] = 1;
-	handle = probe.api->add_global_callback(callback);
+	handle = torch_api__add(probe.api, callback);
 	o->dropout(&k->result[0], &k->impl[CUBE], 0.25, false);
 	if (probe.found_nr == 1)
 		o->stack(&k->result[1], two, 2, 1);
-	probe.api->remove_callback(handle);
+	torch_api__remove(probe.api, handle);
 	if (probe.seen_nr != 2 || probe.found_nr != 1)
 		return "shapes: the inputs of a known operator were not found";
 	return probe.list_ok ? NULL : "shapes: a list of known tensors was not found";

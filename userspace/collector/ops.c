@@ -12,6 +12,7 @@
 #include "collector/ops.h"
 
 #include "collector/compat.h"
+#include "collector/fork_guard.h"
 #include "collector/inputs.h"
 #include "collector/op_python.h"
 #include "collector/pending.h"
@@ -465,7 +466,7 @@ static void remove_callbacks(struct session *s, int from, int to)
 {
 	for (int i = from; i < to; i++) {
 		if (s->added[i])
-			s->torch.remove_callback(s->handles[i]);
+			torch_api__remove(&s->torch, s->handles[i]);
 		s->added[i] = false;
 	}
 }
@@ -512,7 +513,7 @@ static void add_callbacks(struct session *s, int from, int to)
 		if (s->added[i])
 			continue;
 		callback.scopes[pairs[i].scope] = 1;
-		s->handles[i] = s->torch.add_global_callback(callback);
+		s->handles[i] = torch_api__add(&s->torch, callback);
 		s->added[i] = true;
 	}
 }
@@ -520,8 +521,11 @@ static void add_callbacks(struct session *s, int from, int to)
 /* Why not, or NULL. */
 static const char *arm_inputs(struct session *s)
 {
-	const char *why = torch_layout__find(&s->layout, &s->torch);
+	const char *why;
 
+	fork_guard__hold(); /* It calls operators, which read the list of callbacks. */
+	why = torch_layout__find(&s->layout, &s->torch);
+	fork_guard__let_go();
 	if (why)
 		return why;
 	s->inputs = inputs__new();

@@ -8,6 +8,7 @@
 #include "collector/torch.h"
 
 #include "collector/compat.h"
+#include "collector/fork_guard.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -121,7 +122,7 @@ static const char *verify_layout(struct torch_api *t, const struct record_api *r
 	memset(&verify, 0, sizeof(verify));
 	verify.api = t;
 	callback.scopes[VERIFY_SCOPE] = 1;
-	handle = t->add_global_callback(callback);
+	handle = torch_api__add(t, callback);
 	r->construct(verify.record.bytes, VERIFY_SCOPE);
 	if (r->before_text)
 		r->before_text(verify.record.bytes, VERIFY_NAME, VERIFY_SEQUENCE);
@@ -130,7 +131,7 @@ static const char *verify_layout(struct torch_api *t, const struct record_api *r
 	forward_found = find_forward_thread(r, &forward_offset);
 	r->end(verify.record.bytes);
 	r->destroy(verify.record.bytes);
-	t->remove_callback(handle);
+	torch_api__remove(t, handle);
 
 	if (verify.starts != 1 || verify.ends != 1)
 		return "operator callbacks: PyTorch did not call a test callback as expected";
@@ -225,7 +226,9 @@ enum torch_result torch_api__bind(struct torch_api *t, const char **why_text)
 	*why_text = "operator callbacks: this PyTorch does not export what they need";
 	if (!find_api(t) || !find_record(t->library, &record))
 		goto refuse;
+	fork_guard__hold(); /* A record reads the list. */
 	*why_text = t->verified ? NULL : verify_layout(t, &record);
+	fork_guard__let_go();
 	if (*why_text)
 		goto refuse;
 	t->verified = true;
@@ -233,6 +236,23 @@ enum torch_result torch_api__bind(struct torch_api *t, const char **why_text)
 refuse:
 	torch_api__release(t);
 	return TORCH_REFUSED;
+}
+
+uint64_t torch_api__add(const struct torch_api *t, struct torch_callback callback)
+{
+	uint64_t handle;
+
+	fork_guard__hold();
+	handle = t->add_global_callback(callback);
+	fork_guard__let_go();
+	return handle;
+}
+
+void torch_api__remove(const struct torch_api *t, uint64_t handle)
+{
+	fork_guard__hold();
+	t->remove_callback(handle);
+	fork_guard__let_go();
 }
 
 void torch_api__release(struct torch_api *t)

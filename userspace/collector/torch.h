@@ -52,6 +52,9 @@ enum torch_result {
 /* Finds libtorch_cpu in this process and holds it; checks it once per process. why_text is set
  * unless TORCH_BOUND. */
 enum torch_result torch_api__bind(struct torch_api *t, const char **why_text);
+/* Into PyTorch's list of callbacks, and out of it again, with no fork meanwhile. */
+uint64_t torch_api__add(const struct torch_api *t, struct torch_callback callback);
+void torch_api__remove(const struct torch_api *t, uint64_t handle);
 /* Lets go of the library. Fine when not bound. */
 void torch_api__release(struct torch_api *t);
 

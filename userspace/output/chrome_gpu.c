@@ -19,8 +19,7 @@
 #define OVERHEAD_INDEX 0x100000A
 #define LANE_TIDS      1000000
 #define SORT_INDEX_0   5000000
-#define EVENT_SYNC     1 /* CUpti_ActivitySynchronizationType */
-#define STREAM_WAIT    2
+#define EVENT_NS       1 /* how long a CUDA event is in Kineto's traces */
 
 /* Of a synchronisation with no stream, the row before all others. */
 static int64_t tid_of(const struct tl_gpu *g)
@@ -46,6 +45,15 @@ static void arg_u64(struct chrome *c, const char *name, uint64_t value)
 	buf__str(&c->out, name);
 	chrome_lit(&c->out, "\":");
 	buf__u64(&c->out, value);
+}
+
+/* -1 where it is not known. */
+static void arg_known(struct chrome *c, const char *name, uint32_t value, uint32_t unknown)
+{
+	chrome_lit(&c->out, ",\"");
+	buf__str(&c->out, name);
+	chrome_lit(&c->out, "\":");
+	buf__i64(&c->out, value == unknown ? -1 : (int64_t)value);
 }
 
 /* Begins the arguments, of which more follow or not; the op's number is the id that Kineto calls
@@ -229,10 +237,12 @@ static void sync_args(struct chrome *c, const struct tl_gpu *g)
 {
 	chrome_lit(&c->out, "\"cuda_sync_kind\":");
 	buf__json(&c->out, g->name);
-	if (g->sync.event && (g->sync.what == EVENT_SYNC || g->sync.what == STREAM_WAIT))
+	if (tl_gpu_waits_for_event(g)) {
+		arg_known(c, "wait_on_stream", g->sync.record_stream, TL_NONE);
+		arg_known(c, "wait_on_cuda_event_record_corr_id", g->sync.record_correlation_id, 0);
 		arg_u64(c, "wait_on_cuda_event_id", g->sync.event);
-	chrome_lit(&c->out, ",\"stream\":");
-	buf__i64(&c->out, g->stream == TL_NONE ? -1 : (int64_t)g->stream);
+	}
+	arg_known(c, "stream", g->stream, TL_NONE);
 	arg_u64(c, "correlation", g->correlation_id);
 	arg_u64(c, "device", g->device);
 	arg_u64(c, "context", g->context);
@@ -276,6 +286,26 @@ static void work_slice(struct chrome *c, const struct tl_gpu *g)
 	chrome_lit(&c->out, ",\"bp\":\"e\"}");
 }
 
+/* On the row of its stream, where the GPU came to it. */
+static void event_slice(struct chrome *c, const struct tl_cuda_event *e)
+{
+	chrome_begin(c);
+	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_event\",\"name\":\"cudaEvent\"");
+	buf__printf(&c->out, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":", e->device,
+		    e->stream);
+	buf__us(&c->out, chrome_time(c, e->time_ns));
+	chrome_lit(&c->out, ",\"dur\":");
+	buf__us(&c->out, EVENT_NS);
+	external_id(c, e->op, true);
+	chrome_lit(&c->out, "\"event_id\":");
+	buf__u64(&c->out, e->event);
+	arg_u64(c, "stream", e->stream);
+	arg_u64(c, "correlation", e->correlation_id);
+	arg_u64(c, "device", e->device);
+	arg_u64(c, "context", e->context);
+	chrome_lit(&c->out, "}}");
+}
+
 /* On a row of no process, by thread. */
 static void overhead_slice(struct chrome *c, const struct tl_overhead *o)
 {
@@ -305,6 +335,12 @@ int chrome_gpu(struct chrome *c)
 		    !chrome_shows(c, gpu->work.items[i].process))
 			continue;
 		work_slice(c, &gpu->work.items[i]);
+		err = chrome_drain(c, false);
+	}
+	for (size_t i = 0; i < gpu->events.nr && !err; i++) {
+		if (!chrome_shows(c, gpu->events.items[i].process))
+			continue;
+		event_slice(c, &gpu->events.items[i]);
 		err = chrome_drain(c, false);
 	}
 	for (size_t i = 0; i < gpu->overhead.nr && !err; i++) {

@@ -51,6 +51,8 @@ static const struct catalogue_line catalogue[] = {
 	{NCCL_PREFIX, PROBE_API, false},
 	{"nvtxRangePushA", PROBE_NVTX_PUSH, true},
 	{"nvtxRangePop", PROBE_NVTX_POP, true},
+	{"gpuprof_nvtx_push", PROBE_NVTX_PUSH, true},
+	{"gpuprof_nvtx_pop", PROBE_NVTX_POP, true},
 };
 
 void probe_plan__free(struct probe_plan *plan)

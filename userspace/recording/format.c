@@ -54,6 +54,7 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_MODULE_CALL] = sizeof(struct gp_ev_module_call),
 		[GP_EV_CPU_TIME] = sizeof(struct gp_ev_cpu_time),
 		[GP_EV_WINDOW] = sizeof(struct gp_ev_window),
+		[GP_EV_CUDA_EVENT] = sizeof(struct gp_ev_cuda_event),
 	};
 
 	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;

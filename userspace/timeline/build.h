@@ -101,6 +101,15 @@ struct raw_api {
 	bool gone;   /* became part of another */
 };
 
+/* One record of a CUDA event. */
+struct raw_cuda_event {
+	uint64_t record_id; /* 0: none */
+	uint64_t time_ns;   /* 0: not measured */
+	uint32_t process, context, event;
+	uint32_t correlation_id, stream;
+	uint32_t device; /* TL_NONE: not known */
+};
+
 /* An API call as GPU work names it. */
 struct api_key {
 	uint64_t key; /* process and correlation id */
@@ -162,6 +171,7 @@ struct build {
 	uint64_t schemas_missing_nr; /* names of operators that no schema describes */
 	VEC(struct raw_api) apis;
 	VEC(struct api_key) api_keys; /* after build_api(): sorted by key, then start */
+	VEC(struct raw_cuda_event) cuda_events;
 	struct hash gpu_name_of;
 	struct hash ranks_of; /* hash of process and communicator -> ranks */
 	struct hash clock_of; /* process -> its last reading in `clocks` */
@@ -255,6 +265,15 @@ int build_forward(struct build *b);
 
 /* GPU work to its calls and ops; use of streams and devices. 0 or -errno. */
 int build_gpu(struct build *b);
+
+/* Of build_gpu(): the last call of this correlation id that began before `limit_ns`, a little later
+ * by the clocks' error included, or TL_NONE. */
+uint32_t build_gpu_call(const struct build *b, uint32_t process, uint32_t correlation_id,
+			uint64_t limit_ns);
+
+/* Of build_gpu(): which records of events are waited for, and those that were measured. 0 or
+ * -errno. */
+int build_gpu_events(struct build *b);
 
 /* Of build_gpu(): chooses a row for each piece of work in a drawing. 0 or -errno. */
 int build_gpu_lanes(struct build *b);

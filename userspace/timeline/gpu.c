@@ -46,15 +46,16 @@ static bool is_after(const struct api_key *k, uint64_t key, uint64_t start_ns)
 	return k->key != key ? k->key > key : k->start_ns > start_ns;
 }
 
-/* The last call of this id that began before `limit_ns`. */
-static uint32_t call_of(const struct build *b, uint64_t key, uint64_t limit_ns)
+uint32_t build_gpu_call(const struct build *b, uint32_t process, uint32_t correlation_id,
+			uint64_t limit_ns)
 {
+	uint64_t key = (uint64_t)process << 32 | correlation_id;
 	size_t low = 0, high = b->api_keys.nr;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (is_after(&b->api_keys.items[middle], key, limit_ns))
+		if (is_after(&b->api_keys.items[middle], key, limit_ns + CLOCK_ERROR_NS))
 			high = middle;
 		else
 			low = middle + 1;
@@ -66,13 +67,12 @@ static uint32_t call_of(const struct build *b, uint64_t key, uint64_t limit_ns)
 
 static void match(struct build *b, struct tl_gpu *g)
 {
-	uint64_t key = (uint64_t)g->process << 32 | g->correlation_id;
 	struct tl_api *api;
 
 	g->shown_start_ns = g->start_ns;
 	g->shown_end_ns = g->end_ns;
 	if (g->correlation_id)
-		g->api = call_of(b, key, g->start_ns + CLOCK_ERROR_NS);
+		g->api = build_gpu_call(b, g->process, g->correlation_id, g->start_ns);
 	if (g->api == TL_NONE) {
 		b->counts[TL_GPU_UNMATCHED]++;
 		return;
@@ -278,5 +278,6 @@ int build_gpu(struct build *b)
 	if (err)
 		return err;
 	find_devices(&u);
-	return build_gpu_lanes(b);
+	err = build_gpu_events(b);
+	return err ? err : build_gpu_lanes(b);
 }

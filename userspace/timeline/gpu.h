@@ -55,6 +55,9 @@ struct tl_api_args {
 
 enum tl_gpu_kind { TL_GPU_KERNEL = 0, TL_GPU_COPY = 1, TL_GPU_SET = 2, TL_GPU_SYNC = 3 };
 
+/* CUpti_ActivitySynchronizationType. */
+enum tl_sync { TL_SYNC_EVENT = 1, TL_SYNC_STREAM_WAIT = 2, TL_SYNC_STREAM = 3, TL_SYNC_CONTEXT = 4 };
+
 /* One kernel, copy, memset or synchronisation. Sorted by start. */
 struct tl_gpu {
 	enum tl_gpu_kind kind;
@@ -90,10 +93,25 @@ struct tl_gpu {
 			uint32_t peer_device; /* TL_NONE: none */
 		} memory;
 		struct {
-			uint32_t what; /* CUpti_ActivitySynchronizationType */
-			uint32_t event;
+			uint32_t what;	    /* enum tl_sync */
+			uint32_t event;	    /* 0: none */
+			uint64_t record_id; /* CUPTI's of the event's record, 0: not told */
+			/* The call that recorded the event, 0: not known; and on which stream,
+			 * TL_NONE: not known. */
+			uint32_t record_correlation_id;
+			uint32_t record_stream;
 		} sync;
 	};
+};
+
+/* When a GPU came to the record of a CUDA event, where that was measured. */
+struct tl_cuda_event {
+	uint64_t time_ns;
+	uint32_t process;
+	uint32_t device, context, stream;
+	uint32_t event;
+	uint32_t correlation_id;
+	uint32_t op; /* of the call that recorded it, or TL_NONE */
 };
 
 /* A GPU as a process's driver describes it; numbers are 0 where it does not tell them. */
@@ -130,6 +148,7 @@ struct tl_gpus {
 	VEC(struct tl_api_args) args;
 	VEC(struct tl_collective) collectives;
 	VEC(struct tl_gpu) work;
+	VEC(struct tl_cuda_event) events; /* by process and event */
 	VEC(struct tl_device) described;
 	VEC(struct tl_overhead) overhead;
 	VEC(struct tl_gpu_use) streams; /* in order of first use */
@@ -137,7 +156,7 @@ struct tl_gpus {
 	uint64_t clock_readings; /* of CUPTI's clock and ours together */
 	/* Converted times are wrong by this at most (struct gp_ev_clock). */
 	uint64_t clock_error_ns;
-	uint64_t clock_steps; /* CUPTI's clock was set: no time from then is converted */
+	uint64_t clock_steps; /* how often CUPTI's clock was set */
 };
 
 /* The description of a device, NULL: there is none. */
@@ -147,6 +166,12 @@ const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t proc
 static inline bool tl_gpu_is_work(const struct tl_gpu *g)
 {
 	return g->kind != TL_GPU_SYNC;
+}
+
+static inline bool tl_gpu_waits_for_event(const struct tl_gpu *g)
+{
+	return g->kind == TL_GPU_SYNC && g->sync.event &&
+	       (g->sync.what == TL_SYNC_EVENT || g->sync.what == TL_SYNC_STREAM_WAIT);
 }
 
 #endif /* GP_TIMELINE_GPU_H */

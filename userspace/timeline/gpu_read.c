@@ -289,7 +289,7 @@ static int read_gpu_memory(struct build *b, const struct gp_ev_gpu_memory *e)
 	return b->err ? b->err : add_work(b, &e->head, &g);
 }
 
-static int read_sync(struct build *b, const struct gp_ev_sync *e)
+static int read_sync(struct build *b, const struct gp_ev_sync *e, size_t bytes)
 {
 	struct tl_gpu g = {
 		.kind = TL_GPU_SYNC,
@@ -303,7 +303,36 @@ static int read_sync(struct build *b, const struct gp_ev_sync *e)
 
 	g.sync.what = e->what;
 	g.sync.event = e->event;
+	g.sync.record_stream = TL_NONE;
+	if (bytes >= sizeof(struct gp_ev_sync_event))
+		g.sync.record_id = ((const struct gp_ev_sync_event *)e)->record_id;
 	return b->err ? b->err : add_work(b, &e->head, &g);
+}
+
+static int read_cuda_event(struct build *b, const struct gp_ev_cuda_event *e)
+{
+	struct raw_cuda_event raw = {
+		.record_id = e->record_id,
+		.time_ns = e->head.flags & GP_CUDA_EVENT_TIMED ? e->head.time_ns : 0,
+		.process = build_process_of(b, &e->head),
+		.context = e->context,
+		.event = e->event,
+		.correlation_id = e->correlation_id,
+		.stream = e->stream,
+		.device = e->device,
+	};
+
+	if (b->err)
+		return b->err;
+	if (raw.time_ns >= TL_TIME_END_NS) {
+		b->counts[TL_GPU_TIME_INVALID]++;
+		return 0;
+	}
+	if (raw.time_ns && !build_in_window(b, raw.time_ns, raw.time_ns))
+		raw.time_ns = 0;
+	if (raw.time_ns)
+		build_saw_time(b, raw.time_ns, raw.time_ns);
+	return vec_push(&b->cuda_events, raw);
 }
 
 static int read_overhead(struct build *b, const struct gp_ev_overhead *e)
@@ -359,11 +388,11 @@ static void between(struct tl_gpus *gpu, const struct clock_reading *from,
 	uint64_t off_ns = moved_ns < 0 ? -(uint64_t)moved_ns : (uint64_t)moved_ns;
 	uint64_t error_ns = from->width_ns > to->width_ns ? from->width_ns : to->width_ns;
 
-	/* As the collector sees it, which converts nothing there. */
+	/* As the collector sees it, which converts from the one or the other then. */
 	if (to->gpu_ns < from->gpu_ns ||
 	    off_ns > passed_ns / CLOCK_DRIFT_PART + from->width_ns + to->width_ns) {
 		gpu->clock_steps++;
-		return;
+		off_ns = passed_ns / CLOCK_DRIFT_PART;
 	}
 	error_ns += off_ns;
 	if (error_ns > gpu->clock_error_ns)
@@ -406,7 +435,9 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes)
 	else if (head->kind == GP_EV_GPU_MEMORY && bytes >= sizeof(struct gp_ev_gpu_memory))
 		err = read_gpu_memory(b, event);
 	else if (head->kind == GP_EV_SYNC && bytes >= sizeof(struct gp_ev_sync))
-		err = read_sync(b, event);
+		err = read_sync(b, event, bytes);
+	else if (head->kind == GP_EV_CUDA_EVENT && bytes >= sizeof(struct gp_ev_cuda_event))
+		err = read_cuda_event(b, event);
 	else if (head->kind == GP_EV_COLLECTIVE && bytes >= sizeof(struct gp_ev_collective))
 		err = read_collective(b, event);
 	else if (head->kind == GP_EV_OVERHEAD && bytes >= sizeof(struct gp_ev_overhead))

@@ -60,6 +60,7 @@ void build__done(struct build *b)
 	vec_done(&b->memory);
 	vec_done(&b->apis);
 	vec_done(&b->api_keys);
+	vec_done(&b->cuda_events);
 	hash__done(&b->gpu_name_of);
 	hash__done(&b->ranks_of);
 	hash__done(&b->clock_of);
@@ -101,6 +102,7 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->gpu.described);
 	vec_done(&t->gpu.overhead);
 	vec_done(&t->gpu.work);
+	vec_done(&t->gpu.events);
 	vec_done(&t->gpu.streams);
 	vec_done(&t->gpu.devices);
 	if (t->private)
