@@ -6,9 +6,9 @@
  * "named N" (launches through the driver, of a kernel by each of its two handles), "truth FILE",
  * "count WORD", "keep 0|1" (call CUDA all the time), "calls N" (one of each), "graph N" (launches
  * of a graph of three nodes), "events N" (records of one event on one stream, each waited for by
- * another stream and by the host), "devices N" (work on each device), "rate N US" (N launches, one each
- * US microseconds; answers how long each took), "leave". With the argument "lazy" it first uses
- * CUDA when it is told to work.
+ * another stream and by the host), "devices N" (work on each device), "rate N US" (N launches, one
+ * each US microseconds; answers how long each took), "leave". With the argument "lazy" it first
+ * uses CUDA when it is told to work.
  */
 #include "fake/fake_runtime.h"
 

@@ -122,8 +122,7 @@ int cudaStreamSynchronize(void *stream)
 
 int cudaDeviceSynchronize(void)
 {
-	struct fake_event sync = {
-		.sync = SYNC_CONTEXT, .stream = UINT32_MAX, .event = UINT32_MAX};
+	struct fake_event sync = {.sync = SYNC_CONTEXT, .stream = UINT32_MAX, .event = UINT32_MAX};
 	uint64_t start_ns;
 
 	sync.correlation_id = fake_gpu_begin(&start_ns);

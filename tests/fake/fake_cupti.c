@@ -90,7 +90,7 @@ static size_t record_bytes(uint32_t kind)
 	case CUPTI_SYNC:
 		return cupti.version >= RECORD_VERSION ? 56 : 40;
 	case CUPTI_EVENT:
-		return cupti.version >= RECORD_VERSION ? 64 : 24;
+		return cupti.version >= RECORD_VERSION ? 56 : 24;
 	case CUPTI_PEER_COPY:
 		return graph ? sizeof(struct cupti_peer_copy) : 80;
 	default:
@@ -279,8 +279,9 @@ static void write_cuda_event(const struct fake_event *e, uint64_t start, uint64_
 static void write_event(const struct fake_event *e)
 {
 	static void (*const writers[])(const struct fake_event *e, uint64_t start, uint64_t end) = {
-		[FAKE_KERNEL] = write_kernel, [FAKE_COPY] = write_copy, [FAKE_SET] = write_set,
-		[FAKE_CALL] = write_call,     [FAKE_SYNC] = write_sync, [FAKE_EVENT] = write_cuda_event,
+		[FAKE_KERNEL] = write_kernel, [FAKE_COPY] = write_copy,
+		[FAKE_SET] = write_set,	      [FAKE_CALL] = write_call,
+		[FAKE_SYNC] = write_sync,     [FAKE_EVENT] = write_cuda_event,
 	};
 	uint64_t start, end;
 

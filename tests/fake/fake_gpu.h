@@ -11,7 +11,8 @@
  * that a record waits for. FAKE_CUPTI_BUFFER: bytes of a buffer that are used. FAKE_CUPTI_VERSION.
  * FAKE_CUPTI_OVERHEAD: 1: each flush leaves a record of what it cost.
  * FAKE_CUPTI_DRIFT_PPM and FAKE_CUPTI_OFFSET_NS: of CUPTI's clock. FAKE_CUPTI_SETTLE: 1: it is
- * another clock until the GPU has its first work. FAKE_CUDA_CORRELATION: the first correlation id. FAKE_CUDA_DRIVER: the driver's version. FAKE_CUDA_DEVICES: how many there are.
+ * another clock until the GPU has its first work. FAKE_CUDA_CORRELATION: the first correlation id.
+ * FAKE_CUDA_DRIVER: the driver's version. FAKE_CUDA_DEVICES: how many there are.
  */
 #ifndef GP_FAKE_FAKE_GPU_H
 #define GP_FAKE_FAKE_GPU_H

@@ -83,10 +83,8 @@ static function function_of(int core)
 int nvtx_client_push(const char *text)
 {
 	static unsigned calls_nr;
-	struct attributes a = {.version = 3,
-			       .bytes = sizeof(a),
-			       .message_type = MESSAGE_ASCII,
-			       .message = text};
+	struct attributes a = {
+		.version = 3, .bytes = sizeof(a), .message_type = MESSAGE_ASCII, .message = text};
 	int (*push)(const char *text) = (int (*)(const char *text))function_of(CORE_PUSH_A);
 	int (*push_ex)(const struct attributes *a) =
 		(int (*)(const struct attributes *a))function_of(CORE_PUSH_EX);

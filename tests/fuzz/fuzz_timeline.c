@@ -349,11 +349,11 @@ static void one_pause(struct input *in, struct recording_writer *w)
 static void one_event(struct input *in, struct recording_writer *w)
 {
 	static void (*const kinds[])(struct input * in, struct recording_writer * w) = {
-		one_thread,	one_memory, one_memory,	  one_op,	  one_op,
-		one_op,		one_op,	    one_op,	  one_api,	  one_api,
-		one_api,	one_kernel, one_kernel,	  one_sync,	  one_clock,
-		one_gpu_memory, one_name,   one_tensors,  one_tensors,	  one_schemas,
-		one_step,	one_pause,  one_api_call, one_collective, one_cuda_memory,
+		one_thread,	one_memory, one_memory,	    one_op,	    one_op,
+		one_op,		one_op,	    one_op,	    one_api,	    one_api,
+		one_api,	one_kernel, one_kernel,	    one_sync,	    one_clock,
+		one_gpu_memory, one_name,   one_tensors,    one_tensors,    one_schemas,
+		one_step,	one_pause,  one_api_call,   one_collective, one_cuda_memory,
 		one_device,	one_window, one_cuda_event,
 	};
 

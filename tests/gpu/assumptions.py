@@ -305,7 +305,7 @@ def events():
     cupti.flush()
     told = [(word(record, 4), word(record, 12), word(record, 16)) for record in cupti.of(EVENT)]
     syncs = [(word(record, 4), word(record, 36)) for record in cupti.of(SYNC)]
-    ids = [word(record, 56, 8) for record in cupti.of(EVENT) if len(record) >= 64]
+    ids = [word(record, 48, 8) for record in cupti.of(EVENT) if len(record) >= 56]
     meant = [word(record, 40, 8) for record in cupti.of(SYNC)
              if len(record) >= 48 and word(record, 4) in (1, 2)]
     waits = [one for one in syncs if one[0] in (1, 2)]

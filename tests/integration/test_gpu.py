@@ -154,8 +154,8 @@ def test_events_that_are_waited_for(settings, tmp_path):
     timed = [event for event in events if event["cat"] == "cuda_event"]
     assert [event["args"]["correlation"] for event in timed] == (
         records if settings["FAKE_CUPTI_VERSION"] >= 130000 else [])
-    assert {(event["name"], event["dur"], event["tid"]) for event in timed} <= {
-        ("cudaEvent", 0.001, source)}
+    assert {(event["name"], str(event["dur"]), event["tid"]) for event in timed} <= {
+        ("cudaEvent", "0.001", source)}
     last = [event for event in events if event["name"] == "Context Sync"]
     assert len(last) == 1 and last[0]["args"]["stream"] == -1
 
@@ -164,13 +164,16 @@ def test_clock_of_a_cuda_that_gets_ready(tmp_path):
     """CUPTI's clock is another one until there is work."""
     for name, settings in (("up", {}), ("down", {"FAKE_CUPTI_OFFSET_NS": 1})):
         with App(FAKE_CUPTI_SETTLE=1, **settings) as app:
-            done, recording = capture(app, tmp_path, lambda: app.wait_flushes(2), "work 2 60",
-                                      lambda: app.wait_flushes(1), "work 2 60", name=name)
+            done, recording = capture(app, tmp_path, lambda: app.wait_flushes(1), "work 2 60",
+                                      name=name)
             truth = app.truth(tmp_path)
             app.leave()
-        assert done.status == harness.DONE, done.told
-        assert not recording.lost()
-        gpu_truth.check(recording, truth)
+        # The call in which it changes may seem to end before it began.
+        odd = int(name == "down")
+        assert not set(recording.lost()) - {"cupti_time"}, recording.lost()
+        assert recording.lost().get("cupti_time", 0) <= odd
+        recorded, fine = gpu_truth.check(recording, truth, complete=not odd)
+        assert len(fine) - len(recorded) <= odd
 
 
 def test_old_cupti_is_not_taken_down(tmp_path):
@@ -238,35 +241,23 @@ def test_cupti_in_use_by_another(tmp_path):
     assert [key[0] for key in recorded].count("kernel") == 3 * 60
 
 
-def test_cupti_goes_to_another_meanwhile(tmp_path):
-    """The collector leaves a gpuprof that is stopped; the next one finds CUPTI taken. Calls come by
-    uprobes then, and by CUPTI again."""
-    path, at = tmp_path / "r", 0
-
-    def calls_by(what):
-        nonlocal at
-        _, at = profiler.wait_line("stderr", lambda line: "calls of CUDA come by " + what in line,
-                                   at)
-
+def test_calls_by_uprobes_once_the_collector_has_left(tmp_path):
+    """It leaves a gpuprof that is stopped; from then on calls of CUDA come by uprobes."""
     with App() as app:
-        with harness.Gpuprof("attach", "-v", "--pid", app.pid, "-o", path) as profiler:
+        with harness.Gpuprof("attach", "-v", "--pid", app.pid, "-o", tmp_path / "r") as profiler:
             profiler.wait_recording()
             app.do("work 1 5")
             profiler.signal(signal.SIGSTOP)
             app.wait_counted("unsubscribed", 1)
-            app.do("busy 1")
             profiler.signal(signal.SIGCONT)
-            calls_by("uprobes")
-            app.do("work 1 5")
-            app.do("busy 0")
-            calls_by("CUPTI")
-            app.do("work 1 5")
+            profiler.wait_line("stderr", lambda line: "in place of the collector" in line)
+            app.do("work 1 7")
             profiler.signal(signal.SIGINT)
-            assert profiler.wait() in (harness.DONE, harness.LOST), profiler.told()
+            assert profiler.wait() == harness.LOST, profiler.told()
         app.leave()
-    recording = gpu_truth.Recorded(path)
-    assert [event.kind for event in recording.events].count("kernel") == 2 * 15
-    assert [call.name for call in recording.calls].count("cudaLaunchKernel") == 15
+    recording = gpu_truth.Recorded(tmp_path / "r")
+    assert [event.kind for event in recording.events].count("kernel") == 15
+    assert [call.name for call in recording.calls].count("cudaLaunchKernel") == 21
 
 
 def test_cuda_not_in_use_yet(tmp_path):

@@ -458,8 +458,8 @@ static void test_sync(void **state)
 	assert_int_equal(loss_of(t, "sync_device_unknown"), 2);
 }
 
-static void add_record(struct events *e, uint32_t correlation_id, uint32_t event, uint64_t record_id,
-		       uint64_t time_ns)
+static void add_record(struct events *e, uint32_t correlation_id, uint32_t event,
+		       uint64_t record_id, uint64_t time_ns)
 {
 	struct gp_ev_cuda_event ev = {
 		.head = {.kind = GP_EV_CUDA_EVENT,
@@ -633,15 +633,23 @@ static void test_collapse(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_none),	  CASE(test_by_time),
-		CASE(test_join),	  CASE(test_join_entry_only),
-		CASE(test_unjoined),	  CASE(test_driver_in_runtime),
-		CASE(test_correlation),	  CASE(test_early),
-		CASE(test_refused_times), CASE(test_use),
-		CASE(test_lanes),	  CASE(test_sync),
+		CASE(test_none),
+		CASE(test_by_time),
+		CASE(test_join),
+		CASE(test_join_entry_only),
+		CASE(test_unjoined),
+		CASE(test_driver_in_runtime),
+		CASE(test_correlation),
+		CASE(test_early),
+		CASE(test_refused_times),
+		CASE(test_use),
+		CASE(test_lanes),
+		CASE(test_sync),
 		CASE(test_waits_for_events),
-		CASE(test_lost_op),	  CASE(test_callback_ops),
-		CASE(test_collapse),	  CASE(test_clock),
+		CASE(test_lost_op),
+		CASE(test_callback_ops),
+		CASE(test_collapse),
+		CASE(test_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

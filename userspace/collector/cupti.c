@@ -10,8 +10,8 @@
  * does it or gives it up. What CUPTI may call late touches nothing but `taker`, the counter and the
  * buffers, which live as long as we do.
  *
- * Before CUDA 12.6 a process with CUDA graphs crashes when CUPTI was taken down and comes back: there
- * it is only let go.
+ * Before CUDA 12.6 a process with CUDA graphs crashes when CUPTI was taken down and comes back:
+ * there it is only let go.
  */
 #include "collector/cupti.h"
 

@@ -86,14 +86,16 @@ static void add_gaps(struct cupti_clock *c, const struct clock_reading *a,
 		     const struct clock_reading *b)
 {
 	uint64_t passed_ns = longest(a, b), from_ns = a->gpu_ns;
-	bool above = a->gpu_ns == c->most_gpu_ns &&
-		     less(b->gpu_ns, passed_ns) > a->gpu_ns + passed_ns;
+	bool above =
+		a->gpu_ns == c->most_gpu_ns && less(b->gpu_ns, passed_ns) > a->gpu_ns + passed_ns;
 	bool below = b->gpu_ns < c->least_gpu_ns;
+	/* When the times before a come again, nothing of before comes any more. */
+	bool far = below && less(a->gpu_ns, LATE_NS + passed_ns) > b->gpu_ns;
 
 	if (b->gpu_ns < from_ns)
 		from_ns =
 			less(a->gpu_ns, LATE_NS) > b->gpu_ns ? less(a->gpu_ns, LATE_NS) : b->gpu_ns;
-	if (!above)
+	if (!above && !far)
 		add_gap(c, from_ns, a->gpu_ns + passed_ns);
 	if (!above && !below)
 		add_gap(c, less(b->gpu_ns, passed_ns), b->gpu_ns);

@@ -2,12 +2,12 @@
 
 /*
  * NVTX is a header: whoever includes it (PyTorch from 2.6 on) has functions of its own that do
- * nothing, and at their first call ask the library in NVTX_INJECTION64_PATH for better ones. Ours do
- * nothing either; they are where gpuprof's uprobes sit, as they sit in libnvToolsExt. They stay when
- * gpuprof has gone, and cost a call.
+ * nothing, and at their first call ask the library in NVTX_INJECTION64_PATH for better ones. Ours
+ * do nothing either; they are where gpuprof's uprobes sit, as they sit in libnvToolsExt. They stay
+ * when gpuprof has gone, and cost a call.
  *
- * The numbers are those of NVTX 3's tables for tools, which only ever grow. Ranges of domains, which
- * need not nest with each other, and ranges that end on another thread are not asked for.
+ * The numbers are those of NVTX 3's tables for tools, which only ever grow. Ranges of domains,
+ * which need not nest with each other, and ranges that end on another thread are not asked for.
  */
 #include "collector/compat.h"
 

@@ -56,7 +56,12 @@ struct tl_api_args {
 enum tl_gpu_kind { TL_GPU_KERNEL = 0, TL_GPU_COPY = 1, TL_GPU_SET = 2, TL_GPU_SYNC = 3 };
 
 /* CUpti_ActivitySynchronizationType. */
-enum tl_sync { TL_SYNC_EVENT = 1, TL_SYNC_STREAM_WAIT = 2, TL_SYNC_STREAM = 3, TL_SYNC_CONTEXT = 4 };
+enum tl_sync {
+	TL_SYNC_EVENT = 1,
+	TL_SYNC_STREAM_WAIT = 2,
+	TL_SYNC_STREAM = 3,
+	TL_SYNC_CONTEXT = 4
+};
 
 /* One kernel, copy, memset or synchronisation. Sorted by start. */
 struct tl_gpu {

@@ -67,12 +67,10 @@ static uint64_t record_key(uint32_t process, uint64_t record_id)
 
 static void wait_for(const struct build *b, const struct hash *records, struct tl_gpu *g)
 {
-	const uint64_t *known = g->sync.record_id
-					? hash__find(records, record_key(g->process,
-									 g->sync.record_id))
-					: NULL;
-	const struct raw_cuda_event *e =
-		known ? &b->cuda_events.items[*known] : last_before(b, g);
+	const uint64_t *known =
+		g->sync.record_id ? hash__find(records, record_key(g->process, g->sync.record_id))
+				  : NULL;
+	const struct raw_cuda_event *e = known ? &b->cuda_events.items[*known] : last_before(b, g);
 
 	if (!e)
 		return;
