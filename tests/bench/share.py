@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import harness  # noqa: E402
 
-STEPS = {"mlp": 300, "resnet18_infer": 20, "resnet18_train": 10, "lstm": 60, "raiser": 300}
+STEPS = {"mlp": 300, "resnet18_infer": 20, "resnet18_train": 10, "lstm": 60, "raiser": 1500}
 
 
 def shares(times):
