@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/option_rows.h"
 #include "cli/pids.h"
 #include "cli/record.h"
 #include "output/output.h"
@@ -35,20 +35,8 @@ struct top_args {
 static const char *const view_names[] = {"ops", "kernels", "lines", "memory", "threads", NULL};
 
 static const struct option_spec options[] = {
-	{.name = "pid",
-	 .letter = 'p',
-	 .kind = OPTION_TEXT,
-	 ARG(pids),
-	 .value_name = "PID[,PID...]",
-	 .complete = COMPLETE_PID,
-	 .help = "The processes to watch."},
-	{.name = "name",
-	 .letter = 'n',
-	 .kind = OPTION_TEXT,
-	 ARG(name),
-	 .value_name = "PATTERN",
-	 .help = "Instead of --pid: every process with PyTorch in it whose command line has "
-		 "PATTERN (a shell pattern) in it."},
+	ROW_PIDS(struct top_args, "The processes to watch."),
+	ROW_NAME_OR_PIDS(struct top_args),
 	{.name = "interval",
 	 .letter = 'i',
 	 .kind = OPTION_SECONDS,
@@ -67,41 +55,21 @@ static const struct option_spec options[] = {
 	 ARG(sort),
 	 .value_name = "KEY",
 	 .help = "Sort by this column of the view. Default: its first one."},
-	{.name = "memory",
-	 .kind = OPTION_FLAG,
-	 ARG(memory),
-	 .help = "Record allocations from the beginning, for the view of memory and what GPUs "
-		 "hold."},
-	{.name = "stack",
-	 .kind = OPTION_FLAG,
-	 ARG(stacks),
-	 .help = "Record Python stacks from the beginning, for the view of lines."},
-	{.name = "children",
-	 .kind = OPTION_FLAG,
-	 ARG(children),
-	 .help = "Watch the processes that they start, too."},
-	{.name = "no-gpu", .kind = OPTION_FLAG, ARG(no_gpu), .help = "Leave GPUs out."},
-	{.name = "no-inject",
-	 .kind = OPTION_FLAG,
-	 ARG(no_inject),
-	 .help = "Put nothing into the process: watch from outside only."},
-	{.name = "once",
-	 .kind = OPTION_FLAG,
-	 ARG(once),
-	 .help = "Print one interval as text and end. Ctrl-C ends the interval early."},
-	{.name = "limit",
-	 .letter = 'l',
-	 .kind = OPTION_NUMBER,
-	 ARG(limit),
-	 .value_name = "N",
-	 .min = -1,
-	 .max = 1000000000,
-	 .help = "With --once: rows to print, -1 for all. Default: 20."},
-	{.name = "json",
-	 .kind = OPTION_FLAG,
-	 ARG(json),
-	 .help = "Print one interval as a JSON object, with all views that were recorded. Implies "
-		 "--once."},
+	ROW_MEMORY(struct top_args,
+		   "Record allocations from the beginning, for the view of memory and what GPUs "
+		   "hold."),
+	ROW_FLAG(struct top_args, "stack", stacks,
+		 "Record Python stacks from the beginning, for the view of lines."),
+	ROW_CHILDREN(struct top_args, "Watch the processes that they start, too."),
+	ROW_NO_GPU(struct top_args, "Leave GPUs out."),
+	ROW_NO_INJECT(struct top_args, "Put nothing into the process: watch from outside only."),
+	ROW_FLAG(struct top_args, "once", once,
+		 "Print one interval as text and end. Ctrl-C ends the interval early."),
+	ROW_LIMIT(struct top_args, limit, 'l',
+		  "With --once: rows to print, -1 for all. Default: 20."),
+	ROW_JSON(struct top_args,
+		 "Print one interval as a JSON object, with all views that were recorded. Implies "
+		 "--once."),
 	{0},
 };
 
