@@ -12,9 +12,9 @@
 #include "cli/option_rows.h"
 #include "cli/pids.h"
 #include "cli/record.h"
+#include "cli/signals.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -101,25 +101,6 @@ const struct command command_daemon = {
 	.run = cli_daemon,
 };
 
-static volatile sig_atomic_t end_wanted;
-
-static void on_signal(int sig)
-{
-	if (end_wanted)
-		cli_end_by_signal(sig);
-	end_wanted = sig;
-}
-
-static void catch_signals(void)
-{
-	struct sigaction sa = {.sa_handler = on_signal};
-
-	(void)sigaction(SIGINT, &sa, NULL);
-	(void)sigaction(SIGTERM, &sa, NULL);
-	(void)sigaction(SIGHUP, &sa, NULL);
-	(void)signal(SIGPIPE, SIG_IGN);
-}
-
 static struct daemon_options options_from(const struct daemon_args *args, const struct pids *pids,
 					  const char *cache)
 {
@@ -154,13 +135,13 @@ static int run(const struct daemon_options *o)
 	struct reason why = {0};
 	struct daemon *d;
 
-	catch_signals();
+	signals_ask(false);
 	if (daemon__new(o, &why, &d)) {
 		log_err("%s", why.text);
 		return CLI_FAILED;
 	}
 	(void)fprintf(stderr, "answering at http://%s/; Ctrl-C ends\n", daemon__address(d));
-	while (!end_wanted)
+	while (!signals_asked())
 		daemon__turn(d);
 	daemon__free(d);
 	return CLI_DONE;

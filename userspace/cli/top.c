@@ -12,6 +12,7 @@
 #include "cli/option_rows.h"
 #include "cli/pids.h"
 #include "cli/record.h"
+#include "cli/signals.h"
 #include "output/output.h"
 
 #include <errno.h>
@@ -86,23 +87,6 @@ const struct command command_top = {
 	.complete = COMPLETE_FILE,
 	.run = cli_top,
 };
-
-volatile sig_atomic_t top_end_wanted;
-
-static void on_signal(int sig)
-{
-	top_end_wanted = sig;
-}
-
-static void catch_signals(void)
-{
-	struct sigaction sa = {.sa_handler = on_signal};
-
-	(void)sigaction(SIGINT, &sa, NULL);
-	(void)sigaction(SIGTERM, &sa, NULL);
-	(void)sigaction(SIGHUP, &sa, NULL);
-	(void)signal(SIGPIPE, SIG_IGN);
-}
 
 static uint64_t now_ns(void)
 {
@@ -288,7 +272,7 @@ static int run_once(struct top *top, const struct pids *pids, struct reason *why
 
 	say_watching(top, pids);
 	while (!got && !top->over) {
-		if (top_end_wanted) {
+		if (signals_asked()) {
 			(void)top_facts__read(&top->facts);
 			got = live__stop(top->live, why);
 			top->over = true;
@@ -412,7 +396,7 @@ int cli_top(int argc, char **argv)
 	status = choose_view(&args, &top);
 	if (status)
 		return status;
-	catch_signals();
+	signals_ask(true);
 	top.limit = args.limit;
 	top.tally = tally__new();
 	if (!top.tally) {
