@@ -8,6 +8,7 @@
 #ifndef GP_CAPTURE_PRIVATE_H
 #define GP_CAPTURE_PRIVATE_H
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "capture/capture.h"
 #include "capture/cost.h"
@@ -22,8 +23,6 @@
 #include "capture/threads.h"
 #include "probe/session.h"
 #include "recording/recording.h"
-
-#define SECOND_NS 1000000000ULL
 
 struct stepped;
 struct triggers;

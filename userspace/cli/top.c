@@ -7,6 +7,7 @@
 #include "cli/top.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/option_rows.h"
@@ -88,21 +89,13 @@ const struct command command_top = {
 	.run = cli_top,
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- intervals ---- */
 
 /* The recording of an interval that has ended. 0 or -errno. */
 static int add(struct top *top, const struct timeline *t)
 {
 	struct live_status s;
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 	int err = tally__add(top->tally, t);
 
 	for (size_t i = 0; i < t->processes.nr && !err && top->live; i++)
@@ -137,7 +130,7 @@ static int take_all(struct top *top, struct reason *why)
 
 static int cut(struct top *top, struct reason *why)
 {
-	top->cut_ns = now_ns();
+	top->cut_ns = clock_now_ns();
 	if (top_facts__read(&top->facts))
 		return reason_set(why, -ENOMEM, "out of memory");
 	return live__cut(top->live, why);
@@ -159,7 +152,7 @@ int top_turn(struct top *top, int timeout_ms, struct reason *why)
 		err = live__stop(top->live, why);
 		return err ? err : take_all(top, why);
 	}
-	if (!top->paused && (double)(now_ns() - top->cut_ns) >= top->view.interval_s * 1e9) {
+	if (!top->paused && (double)(clock_now_ns() - top->cut_ns) >= top->view.interval_s * 1e9) {
 		err = cut(top, why);
 		if (err)
 			return err;
@@ -176,7 +169,7 @@ void top_header_of(const struct top *top, struct top_header *ret_header)
 
 		live__status(top->live, &s);
 		h.facts = &top->facts;
-		h.uptime_ns = now_ns() - top->start_ns;
+		h.uptime_ns = clock_now_ns() - top->start_ns;
 		h.events_per_s = top->events_per_s;
 		h.lost_nr = s.lost_nr;
 	} else {
@@ -208,7 +201,7 @@ int top_want(struct top *top, enum tally_view view, struct reason *why)
 	err = live__change(top->live, &wanted, why);
 	if (!err)
 		top->capture = wanted;
-	top->cut_ns = now_ns();
+	top->cut_ns = clock_now_ns();
 	return err;
 }
 
@@ -219,7 +212,7 @@ int top_pause(struct top *top, bool paused, struct reason *why)
 	if (err)
 		return err;
 	top->paused = paused;
-	top->cut_ns = now_ns();
+	top->cut_ns = clock_now_ns();
 	return 0;
 }
 
@@ -369,7 +362,7 @@ static int show_live(struct top *top, const struct top_args *args)
 		log_err("%s", why.text);
 		return CLI_FAILED;
 	}
-	top->start_ns = top->shown_ns = top->cut_ns = now_ns();
+	top->start_ns = top->shown_ns = top->cut_ns = clock_now_ns();
 	if (top_facts__watch(&top->facts, pids.items, pids.nr) || top_facts__read(&top->facts)) {
 		log_err("out of memory");
 		return CLI_FAILED;

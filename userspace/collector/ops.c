@@ -11,6 +11,7 @@
  */
 #include "collector/ops_session.h"
 
+#include "collector/clock.h"
 #include "collector/compat.h"
 #include "collector/inputs.h"
 #include "collector/op_python.h"
@@ -21,23 +22,9 @@
 #include "collector/thread.h"
 
 #include <string.h>
-#include <time.h>
 
 #define FORWARD_MAX    (1ULL << 32)
 #define FENCE_ALWAYS() __atomic_thread_fence(__ATOMIC_SEQ_CST)
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
 
 /* Between enter() and leave() the session stays, if it was returned. */
 static struct session *enter(struct thread_state **ret_thread, bool begins)
@@ -105,7 +92,7 @@ __attribute__((noinline)) static uint32_t inputs_id(struct session *s, const voi
 __attribute__((noinline)) static void write_tensors(struct session *s, const struct thread_state *t,
 						    const struct open_op *op)
 {
-	const struct gp_ev_head head = {.tid = t->tid, .time_ns = now_ns()};
+	const struct gp_ev_head head = {.tid = t->tid, .time_ns = clock_now_ns()};
 
 	tensors_write(&s->layout, s->ring, op->record, &head, op->instance);
 }
@@ -157,7 +144,7 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 	__atomic_store_n(&t->depth, t->depth + 1, __ATOMIC_RELAXED);
 	if (s->inputs && s->tensors)
 		write_tensors(s, t, op);
-	op->start_ns = now_ns();
+	op->start_ns = clock_now_ns();
 	if (t->modules.nr)
 		modules__begin(&t->modules, op->instance, op->start_ns);
 	if (scope == GP_SCOPE_USER)
@@ -299,7 +286,7 @@ static void pop_step(struct session *s, struct thread_state *t, const void *reco
 /* When a callback that is to be timed began, else 0. */
 static uint64_t time_begin(struct thread_state *t)
 {
-	return __builtin_expect(++t->calls % TIMED_EVERY == 0, 0) ? now_ns() : 0;
+	return __builtin_expect(++t->calls % TIMED_EVERY == 0, 0) ? clock_now_ns() : 0;
 }
 
 static void time_end(struct session *s, uint64_t begin_ns)
@@ -308,7 +295,7 @@ static void time_end(struct session *s, uint64_t begin_ns)
 
 	if (__builtin_expect(begin_ns == 0, 1))
 		return;
-	ns = now_ns() - begin_ns;
+	ns = clock_now_ns() - begin_ns;
 	if (ns <= TIMED_MAX_NS)
 		ring_writer__timed(s->ring, ns);
 }
@@ -337,7 +324,7 @@ static void end(const void *record, bool user)
 	struct session *s = enter(&t, false);
 
 	if (s) {
-		uint64_t begin_ns = time_begin(t), end_ns = now_ns();
+		uint64_t begin_ns = time_begin(t), end_ns = clock_now_ns();
 
 		if (user && __atomic_load_n(&s->cpu_time, __ATOMIC_RELAXED))
 			pop_step(s, t, record, end_ns);
