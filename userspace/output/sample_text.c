@@ -162,15 +162,10 @@ int output_samples_text(struct sink *s, const struct sample_table *table,
 			const struct output_table_options *options)
 {
 	struct text t = {.table = table, .options = options};
-	int err;
 
 	if (!table->rows.nr)
 		return 0;
 	set_name_width(&t);
 	all_lines(&t);
-	err = buf__error(&t.out);
-	if (!err)
-		err = sink__write(s, t.out.bytes, t.out.nr);
-	buf__done(&t.out);
-	return err;
+	return sink__write_buf(s, &t.out);
 }

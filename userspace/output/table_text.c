@@ -625,7 +625,6 @@ int output_table_text(struct sink *s, const struct table *table,
 {
 	struct text t = {.table = table, .options = options, .recording = table->recording};
 	long shown = 0;
-	int err;
 
 	if (!table->rows.nr)
 		return 0;
@@ -643,9 +642,5 @@ int output_table_text(struct sink *s, const struct table *table,
 		estimated_total_line(&t);
 	if (table->has_cuda_time)
 		total_line(&t, "CUDA", table->self_cuda_total_ns);
-	err = buf__error(&t.out);
-	if (!err)
-		err = sink__write(s, t.out.bytes, t.out.nr);
-	buf__done(&t.out);
-	return err;
+	return sink__write_buf(s, &t.out);
 }
