@@ -83,6 +83,15 @@ void golden_check(const char *name, const char *text, size_t bytes)
 	free(got);
 }
 
+void golden_check_sink(const char *name, struct sink *s)
+{
+	size_t bytes;
+	char *text = sink_text(s, &bytes);
+
+	golden_check(name, text, bytes);
+	free(text);
+}
+
 /* ---- events ---- */
 
 /* The next tab separated field of *at, which moves on. */
