@@ -53,12 +53,6 @@ struct collector_ring {
 	struct collector_events events;
 };
 
-static void cleanup_dir(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
-}
-
 /* Opens a descriptor of the target if it is a memfd that cannot shrink (so that reading it cannot
  * fault). The file is looked at before it is opened for real: it may be anything. */
 static int open_memfd(const char *path, struct stat *ret_st)

@@ -121,12 +121,6 @@ static void cleanup_candidates(struct candidates *c)
 	vec_done(&c->items);
 }
 
-static void cleanup_dir(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
-}
-
 /* The system call that a sleeping thread is in; -1: cannot be told. */
 static long thread_system_call(pid_t pid, pid_t tid)
 {

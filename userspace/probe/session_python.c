@@ -19,11 +19,6 @@
 /* Bytes of a function's beginning that tell where it is to be probed. */
 #define ENTRY_BYTES 64
 
-static void cleanup_elf(struct elf_file **f)
-{
-	elf_file__free(*f);
-}
-
 static void cleanup_decoder(struct code_decoder **d)
 {
 	code_decoder__free(*d);
