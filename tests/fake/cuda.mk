@@ -12,7 +12,7 @@ FAKE_CC := gcc
 FAKE_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden $(WARN) -Itests -Iuserspace
 ALL_EXTRA += $(FAKE_CUDA) $(FAKE_NCCL) $(FAKE_NVTX) $(FAKE)/cuda_app $(O)/tests/fake/events
 
-$(FAKE)/libcuda.so.1: tests/fake/fake_cuda.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h $(STAMP)
+$(FAKE)/libcuda.so.1: tests/fake/fake_cuda.c tests/fake/fake_driver.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h $(STAMP)
 $(FAKE)/libcudart.so.12: tests/fake/fake_cudart.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h $(FAKE)/libcuda.so.1
 $(FAKE)/libcupti.so.12: tests/fake/fake_cupti.c tests/fake/fake_gpu.h \
 	userspace/collector/cupti_abi.h $(FAKE)/libcuda.so.1

@@ -234,32 +234,23 @@ static void one_gpu_memory(struct input *in, struct recording_writer *w)
 
 static void one_sync(struct input *in, struct recording_writer *w)
 {
-	struct gp_ev_sync_event s = {0};
+	struct gp_ev_sync_event s = {.sync.event = byte(in), .record_id = byte(in)};
 
 	head(in, &s.sync.head, GP_EV_SYNC);
 	s.sync.start_ns = number(in);
 	s.sync.correlation_id = (uint32_t)number(in);
-	s.sync.what = byte(in);
-	s.sync.context = byte(in) % 3;
+	s.sync.context = (s.sync.what = byte(in)) % 3;
 	s.sync.stream = (uint32_t)number(in) - 1;
-	s.sync.event = byte(in);
-	s.record_id = byte(in);
-	/* Older recordings have the first part. */
 	(void)recording_writer__event(w, &s, byte(in) % 2 ? sizeof(s) : sizeof(s.sync));
 }
 
 static void one_cuda_event(struct input *in, struct recording_writer *w)
 {
-	struct gp_ev_cuda_event c = {0};
+	struct gp_ev_cuda_event c = {.context = byte(in) % 3, .record_id = byte(in)};
 
 	head(in, &c.head, GP_EV_CUDA_EVENT);
-	c.head.flags = byte(in);
-	c.record_id = byte(in);
-	c.correlation_id = (uint32_t)number(in);
-	c.context = byte(in) % 3;
-	c.stream = (uint32_t)number(in) - 1;
-	c.event = byte(in);
-	c.device = (uint32_t)number(in) - 1;
+	c.head.flags = c.event = byte(in);
+	c.correlation_id = c.device = c.stream = (uint32_t)number(in);
 	(void)recording_writer__event(w, &c, sizeof(c));
 }
 
