@@ -33,6 +33,12 @@ void elf_file__free(struct elf_file *f);
 /* `f` is a debug file of `of`, which must stay as long: it says where its symbols lie. */
 void elf_file__set_code(struct elf_file *f, const struct elf_file *of);
 
+/* For CLEANUP. */
+static inline void cleanup_elf(struct elf_file **p)
+{
+	elf_file__free(*p);
+}
+
 /* Calls fn for each defined function symbol of .dynsym, and of .symtab if there is one, whose
  * mangled name begins with prefix ("" for all); each address and name once. Stops when fn returns
  * non-zero and returns that. */
