@@ -123,7 +123,7 @@ struct native_thread {
 	__u32 anchor;		   /* see struct unwind_walk */
 	__u32 flags;		   /* of the last walk: enum gp_stack_flags */
 	struct gp_ev_native event; /* `frames` follow it, in the ring too */
-	__u64 frames[GP_STACK_FRAMES];
+	__u64 frames[GP_STACK_FRAMES + GP_KERNEL_FRAMES];
 	__u64 words[GP_SEARCH_WORDS]; /* of the thread's stack, where a caller is searched for */
 };
 
@@ -133,6 +133,9 @@ struct sample_walk {
 	struct thread_state thread; /* says whose the sample is */
 	struct python_thread python;
 	struct native_thread native;
+	__u64 kernel[GP_KERNEL_FRAMES]; /* the kernel's frames, innermost first */
+	__u64 kernel_hash;		/* of them */
+	__u32 kernel_nr;
 	/* Of a waiting thread's memory so many bytes from window_at on. */
 	__u64 window_at;
 	__u64 window_bytes;

@@ -42,6 +42,7 @@ static __always_inline void tick_sample(struct bpf_perf_event_data *ctx, struct 
 		.syscall = in_kernel ? (__u32)regs->orig_ax : GP_SAMPLE_NO_SYSCALL,
 	};
 
+	sample_kernel(m, in_kernel ? bpf_get_stack(ctx, m->kernel, sizeof(m->kernel), 0) : 0);
 	sample.stack_id = sample_stack(m, s, tid, &at, now);
 	(void)sample_tell(&sample);
 }

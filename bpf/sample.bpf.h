@@ -31,6 +31,21 @@ static __always_inline struct sampled_thread *sampled_get(struct task_struct *ta
 	return s;
 }
 
+/* Takes the kernel's frames that a helper has put into m->kernel: so many `bytes`; below 0: it
+ * could not. */
+static __always_inline void sample_kernel(struct sample_walk *m, long bytes)
+{
+	__u32 nr = bytes > 0 ? (__u32)bytes / sizeof(__u64) : 0;
+	__u64 hash = nr;
+
+	if (bytes < 0)
+		count_loss(GP_LOSS_KERNEL_STACK);
+	for (__u32 i = 0; i < GP_KERNEL_FRAMES && i < nr; i++)
+		hash = gp_python_mix(hash, m->kernel[i]);
+	m->kernel_hash = hash;
+	m->kernel_nr = nr;
+}
+
 /* Id of the thread's stack, 0: none. */
 static __always_inline __u32 sample_stack(struct sample_walk *m, struct sampled_thread *s,
 					  __u32 tid, const struct stack_at *at, __u64 now)

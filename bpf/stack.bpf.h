@@ -16,21 +16,59 @@ struct stack_at {
 	__u64 ip, sp, bp;
 };
 
+#ifdef WALK_SAMPLES
+
+static __always_inline __u64 native_kernel_hash(void)
+{
+	struct sample_walk *m = sample_memory();
+
+	return m ? m->kernel_hash : 0;
+}
+
+/* Puts the kernel's frames behind the thread's own `nr`. How many they are. */
+static __always_inline __u32 native_kernel(struct native_thread *n, __u32 nr)
+{
+	struct sample_walk *m = sample_memory();
+	__u32 kernel_nr = m ? m->kernel_nr : 0;
+
+	if (!m || !kernel_nr || kernel_nr > GP_KERNEL_FRAMES || nr > GP_STACK_FRAMES ||
+	    bpf_probe_read_kernel(n->frames + nr, sizeof(m->kernel), m->kernel))
+		return 0;
+	return kernel_nr;
+}
+
+#else
+
+static __always_inline __u64 native_kernel_hash(void)
+{
+	return 0;
+}
+
+static __always_inline __u32 native_kernel(struct native_thread *n, __u32 nr)
+{
+	return 0;
+}
+
+#endif
+
 /* Tells of a stack that has the id for the first time. */
 static __always_inline bool native_emit(const struct unwind_walk *w, const struct thread_state *t,
 					__u32 id, __u32 python_id, __u32 maps_changes, __u64 now)
 {
 	struct native_thread *n = w->memory;
-	__u32 nr = w->nr;
+	__u32 nr = w->nr, kernel_nr;
 
 	if (nr > GP_STACK_FRAMES)
 		return false;
+	kernel_nr = native_kernel(n, nr);
 	emit_head(&n->event.head, GP_EV_NATIVE, (__u8)w->flags, t, now);
 	n->event.stack_id = id;
 	n->event.python_id = python_id;
 	n->event.frames_nr = nr;
 	n->event.maps_changes = maps_changes;
-	return !bpf_ringbuf_output(&ring, &n->event, sizeof(n->event) + nr * sizeof(__u64), 0);
+	n->event.kernel_nr = kernel_nr;
+	return !bpf_ringbuf_output(&ring, &n->event,
+				   sizeof(n->event) + (nr + kernel_nr) * sizeof(__u64), 0);
 }
 
 static __always_inline __u32 native_id(const struct unwind_walk *w, const struct thread_state *t,
@@ -53,7 +91,7 @@ static __noinline __u32 native_stack(const struct stack_at *at, const struct thr
 		.ip = at->ip,
 		.sp = at->sp,
 		.bp = at->bp,
-		.hash = GP_STACK_WANT_NATIVE,
+		.hash = GP_STACK_WANT_NATIVE ^ native_kernel_hash(),
 		.process = (__u16)t->owner,
 	};
 	__u32 maps_known = unwind_maps_known(w.process);

@@ -394,6 +394,10 @@ struct gp_ev_native {
 	/* The changes of what is mapped that the walk knew of: code that came later has other
 	 * rules, and what lay at its addresses has gone. */
 	__u32 maps_changes;
+	/* So many addresses of the kernel's code follow those `frames_nr`, innermost first too: it
+	 * was called by the innermost frame, or interrupted it. */
+	__u32 kernel_nr;
+	__u32 reserved;
 	/* Bits, by frame: one of the interpreter's own frames lies in it, so it is a call of the
 	 * interpreter. All zero: those have none (up to 3.11). */
 	__u64 marks[GP_STACK_FRAMES / 64];
@@ -434,7 +438,9 @@ enum gp_loss {
 	GP_LOSS_MODULES = 27,	    /* ops of which it is not known which modules called them */
 	GP_LOSS_SAMPLE_MISSED = 28, /* samples that were due and not taken: late timers */
 	GP_LOSS_SAMPLE_MOVED = 29,  /* waits whose thread went on while its stack was read */
-	GP_LOSS_NR = 30,
+	GP_LOSS_KERNEL_STACK = 30,  /* samples in the kernel whose stack there was not to be had */
+	GP_LOSS_LINES = 31,	    /* native frames whose lines were not looked up */
+	GP_LOSS_NR = 32,
 };
 
 /* Ops open on one thread at a time. */

@@ -40,6 +40,13 @@ $(FUZZ_O)/fuzz_%: $(FUZZ_O)/tests/fuzz/fuzz_%.o $(FUZZ_O)/libgpuprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(LIBS) -o $@
 
+# What grows in fuzz_lines.
+$(FUZZ_O)/fuzz_lines: | $(FUZZ_O)/lines.so
+$(FUZZ_O)/lines.so: tests/unwind/lines.c tests/fuzz/fuzz.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -g -O2 -fPIC -shared -nostdlib $< -o $@
+
 .PHONY: fuzz
 fuzz: $(FUZZ_BIN)
 

@@ -44,7 +44,8 @@ static void read_stacks(const struct recording *r)
 
 			read_text(f.file);
 			read_text(f.function);
-			seen += f.line + flags;
+			read_text(f.module);
+			seen += f.line + flags + f.inlined;
 		}
 	}
 }

@@ -37,6 +37,16 @@ static void test_names(void **state)
 	      "std::array<char*, 3ul>)");
 	check("_ZN12_GLOBAL__N_16kernelIJidEEEvDpT_",
 	      "void (anonymous namespace)::kernel<int, double>(int, double)");
+	check("_ZZ4mainENKUliE_clEi", "main::{lambda(int)#1}::operator()(int) const");
+}
+
+static void test_rust(void **state)
+{
+	check("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt");
+	check("_RNvC6_123foo3bar", "123foo::bar");
+	check("_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar");
+	check("_RINvNtC3std3mem8align_ofjdE", "std::mem::align_of::<usize, f64>");
+	check("_RNvC6_123fo", NULL);
 }
 
 static void test_not_mangled(void **state)
@@ -109,9 +119,9 @@ static void test_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names), cmocka_unit_test(test_not_mangled),
-		cmocka_unit_test(test_bomb),  cmocka_unit_test(test_deep),
-		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_names),	    cmocka_unit_test(test_rust),
+		cmocka_unit_test(test_not_mangled), cmocka_unit_test(test_bomb),
+		cmocka_unit_test(test_deep),	    cmocka_unit_test(test_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,7 +189,7 @@ static void test_metric_names(void **state)
 
 #define PYTHON "train.py(10):_<module>;train.py(41):_step"
 #define NATIVE                                                                                     \
-	PYTHON ";model.py(12):_Net.forward;Operators_2.cpp(33):_at::_ops::addmm::call;"            \
+	PYTHON ";model.py(12):_Net.forward;libtorch_cpu.so:_at::_ops::addmm::call;"                \
 	       "libtorch_cpu.so:_at::native::add(at::Tensor_const&)"
 
 static void test_folded(void **state)

@@ -82,7 +82,8 @@ static void put_events(struct recording_writer *w, uint64_t at_ns)
 static struct recording *make(const struct part *p)
 {
 	static const struct recording_frame frame = {
-		"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON};
+		"", "f", "lib.so", "", 16, 0, RECORDING_FRAME_NATIVE, false};
+	static const struct recording_line lines[] = {{"inlined", "a.h", 3}, {"", "a.c", 7}};
 	const struct recording_process process = {
 		.index = 2,
 		.pid = p->pid,
@@ -106,6 +107,7 @@ static struct recording *make(const struct part *p)
 	assert_int_equal(recording_writer__name(w, 1, "aten::linear", ""), 0);
 	assert_int_equal(recording_writer__name(w, 2, p->name, "out"), 0);
 	assert_int_equal(recording_writer__frame(w, 4, &frame), 0);
+	assert_int_equal(recording_writer__frame_lines(w, 4, lines, 2), 0);
 	assert_int_equal(recording_writer__frame_op(w, 4, 2, GP_SCOPE_BACKWARD), 0);
 	assert_int_equal(recording_writer__stack(w, 9, 2, frames, 2), 0);
 	put_events(w, p->start_ns);
@@ -245,13 +247,14 @@ static void test_two_processes_of_one_machine(void **state)
 		assert_int_equal(s.ops[2 * i + 1].inputs_id, s.inputs[i]);
 		assert_int_equal(s.memory[i].stack_id, outer->stack_id);
 		frames = recording__stack(r, outer->stack_id, &nr, &flags);
-		assert_int_equal(nr, 2);
+		assert_int_equal(nr, 3);
 		assert_int_equal(flags, 2);
-		assert_int_equal(recording__frame(r, frames[0]).line, 7);
-		assert_true(recording__frame_op(r, frames[0], &name, &scope));
+		assert_string_equal(recording__frame(r, frames[0]).function, "inlined");
+		assert_int_equal(recording__frame(r, frames[1]).line, 7);
+		assert_true(recording__frame_op(r, frames[1], &name, &scope));
 		assert_int_equal(scope, GP_SCOPE_BACKWARD);
 		assert_int_equal(name, inner->name_id);
-		assert_int_equal(frames[1], 0);
+		assert_int_equal(frames[2], 0);
 	}
 	assert_int_not_equal(s.ops[1].op.instance, s.ops[3].op.instance);
 	assert_int_not_equal(s.inputs[0], s.inputs[1]);

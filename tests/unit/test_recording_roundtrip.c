@@ -120,6 +120,7 @@ static void check_frame(struct recording_frame got, const struct recording_frame
 	assert_int_equal(got.kind, want->kind);
 	assert_int_equal(got.address, want->address);
 	assert_int_equal(got.line, want->line);
+	assert_int_equal(got.inlined, want->inlined);
 	assert_string_equal(got.file, want->file);
 	assert_string_equal(got.function, want->function);
 	assert_string_equal(got.module, want->module);
@@ -129,11 +130,12 @@ static void check_frame(struct recording_frame got, const struct recording_frame
 static void test_frames_of_all_kinds(void **state)
 {
 	static const struct recording_frame frames[] = {
-		{"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON},
-		{"mm.cpp", "at::mm", "/lib/libtorch.so", "00ff", 0x1234, 3, RECORDING_FRAME_NATIVE},
-		{"", "", "", "", 1, 0, RECORDING_FRAME_NATIVE},
-		{"", "schedule", "[kernel]", "", 1ULL << 63, 0, RECORDING_FRAME_KERNEL},
-		{"?", "?", "", "", 0, 0, RECORDING_FRAME_PYTHON},
+		{"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON, false},
+		{"mm.cpp", "at::mm", "/lib/libtorch.so", "00ff", 0x1234, 3, RECORDING_FRAME_NATIVE,
+		 false},
+		{"", "", "", "", 1, 0, RECORDING_FRAME_NATIVE, false},
+		{"", "schedule", "[kernel]", "", 1ULL << 63, 0, RECORDING_FRAME_KERNEL, false},
+		{"?", "?", "", "", 0, 0, RECORDING_FRAME_PYTHON, false},
 	};
 	static const uint32_t ids[] = {0, 1, 2, 3, 4};
 	const char *path = sample_path("a.gpuprof");
@@ -154,6 +156,59 @@ static void test_frames_of_all_kinds(void **state)
 	assert_int_equal(nr, 5);
 	for (uint32_t i = 0; i < 5; i++)
 		check_frame(recording__frame(r, got[i]), &frames[i]);
+	recording__free(r);
+}
+
+/* What the compiler put into a function is a frame of its own, and the function has the line of the
+ * call. */
+static void test_lines_of_frames(void **state)
+{
+	static const struct recording_frame native = {
+		"", "at::mm", "/lib/libtorch.so", "00ff", 0x1234, 0, RECORDING_FRAME_NATIVE, false};
+	static const struct recording_frame python = {
+		"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON, false};
+	static const struct recording_line lines[] = {{"inner", "a.h", 3}, {"", "a.c", 9}};
+	static uint32_t ids[RECORDING_STACK_FRAMES];
+	const char *path = sample_path("a.gpuprof");
+	struct recording_frame want = native;
+	struct recording_writer *w;
+	struct recording *r;
+	const uint32_t *got;
+	size_t nr;
+
+	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
+	assert_int_equal(recording_writer__frame(w, 1, &native), 0);
+	assert_int_equal(recording_writer__frame(w, 2, &python), 0);
+	assert_int_equal(recording_writer__stack(w, 1, 0, (uint32_t[]){1, 2}, 2), 0);
+	for (size_t i = 0; i < RECORDING_STACK_FRAMES; i++)
+		ids[i] = 1;
+	assert_int_equal(recording_writer__stack(w, 2, 0, ids, RECORDING_STACK_FRAMES), 0);
+	assert_int_equal(recording_writer__frame_lines(w, 1, lines, 2), 0);
+	assert_int_equal(recording_writer__frame_lines(w, 1, lines, 0), -EINVAL);
+	assert_int_equal(recording_writer__frame_lines(w, 1, lines, RECORDING_FRAME_LINES + 1),
+			 -EINVAL);
+	assert_int_equal(recording_writer__frame_lines(w, RECORDING_STACK_IDS, lines, 2), -EINVAL);
+	assert_int_equal(recording_writer__finish(w), 0);
+	recording_writer__free(w);
+	r = open_good(path);
+	got = recording__stack(r, 1, &nr, NULL);
+	assert_int_equal(nr, 3);
+	want.file = "a.h";
+	want.function = "inner";
+	want.line = 3;
+	want.inlined = true;
+	check_frame(recording__frame(r, got[0]), &want);
+	want = native;
+	want.file = "a.c";
+	want.line = 9;
+	check_frame(recording__frame(r, got[1]), &want);
+	check_frame(recording__frame(r, got[2]), &python);
+	assert_string_equal(recording__frame_lines(r, got[1], &nr)[0].function, "inner");
+	assert_int_equal(nr, 2);
+	assert_null(recording__frame_lines(r, got[2], &nr));
+	/* No stack becomes longer than one can be. */
+	assert_non_null(recording__stack(r, 2, &nr, NULL));
+	assert_int_equal(nr, RECORDING_STACK_FRAMES);
 	recording__free(r);
 }
 
@@ -344,6 +399,7 @@ int main(void)
 		cmocka_unit_test(test_roundtrip),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_frames_of_all_kinds),
+		cmocka_unit_test(test_lines_of_frames),
 		cmocka_unit_test(test_many_names),
 		cmocka_unit_test(test_many_events),
 		cmocka_unit_test(test_unknown_kinds_are_counted),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Two walks of one moment, one order. Both lists have at most GP_STACK_FRAMES frames, so what they
- * become has room.
+ * Two walks of one moment, one order. Both lists have at most GP_STACK_FRAMES frames, and in one of
+ * them GP_KERNEL_FRAMES more, so what they become has room.
  */
 #include "capture/mixed_stacks.h"
 

@@ -14,10 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The kernel's, native ones and Python's together. */
+#define FRAME_LIST_MAX (GP_KERNEL_FRAMES + 2 * GP_STACK_FRAMES)
+
 /* Frames of a stack, innermost first. */
 struct frame_list {
-	uint32_t numbers[2 * GP_STACK_FRAMES];
-	bool marks[2 * GP_STACK_FRAMES]; /* Python: outermost of one call of the interpreter;
+	uint32_t numbers[FRAME_LIST_MAX];
+	bool marks[FRAME_LIST_MAX]; /* Python: outermost of one call of the interpreter;
 					    native: such a call */
 	uint32_t nr;
 	uint32_t flags; /* enum gp_stack_flags */

@@ -73,14 +73,14 @@ static const struct target_library *find_library(const struct target_process *p,
 }
 
 /* `open_path` NULL: the vDSO. */
-static int read_symbols(const char *open_path, struct symbols **ret_symbols)
+static int read_symbols(const char *path, const char *open_path, struct symbols **ret_symbols)
 {
 	struct elf_file *f;
 	int err = open_path ? elf_file__open(open_path, NULL, &f) : vdso_open(&f);
 
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	return symbols__new(f, ret_symbols);
+	return symbols__new(f, path, ret_symbols);
 }
 
 /* The module of a file, which is new or was there. 0 or -ENOMEM. */
@@ -99,7 +99,7 @@ static int find_module(struct native_codes *c, dev_t device, ino_t inode, const 
 		}
 	}
 	fresh.path = strdup(path);
-	err = fresh.path ? read_symbols(open_path, &fresh.symbols) : -ENOMEM;
+	err = fresh.path ? read_symbols(path, open_path, &fresh.symbols) : -ENOMEM;
 	err = err ? err : vec_push(&c->modules, fresh);
 	if (err) {
 		symbols__free(fresh.symbols);
@@ -153,4 +153,11 @@ int native_codes__place(struct native_codes *c, const struct target_process *p, 
 	}
 	*ret_place = place;
 	return 0;
+}
+
+const struct elf_file *native_codes__lines_file(struct native_codes *c, uint32_t module)
+{
+	struct symbols *symbols = module < c->modules.nr ? c->modules.items[module].symbols : NULL;
+
+	return symbols ? symbols__lines_file(symbols) : NULL;
 }

@@ -8,6 +8,7 @@
 #ifndef GP_CAPTURE_NATIVE_CODE_H
 #define GP_CAPTURE_NATIVE_CODE_H
 
+#include "target/elf.h"
 #include "target/process.h"
 
 #include <stdbool.h>
@@ -32,5 +33,8 @@ struct native_place {
 /* Where an address of the process is, by what is mapped there as of the last look. 0 or -ENOMEM. */
 int native_codes__place(struct native_codes *c, const struct target_process *p, uint64_t address,
 			struct native_place *ret_place);
+
+/* The file that has debug information about a module, borrowed; NULL: none. */
+const struct elf_file *native_codes__lines_file(struct native_codes *c, uint32_t module);
 
 #endif /* GP_CAPTURE_NATIVE_CODE_H */

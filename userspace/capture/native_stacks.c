@@ -19,6 +19,8 @@ void native_stacks__done(struct native_stacks *n)
 	hash__done(&n->frame_of);
 	buf__done(&n->text);
 	op_frames__done(&n->ops);
+	kernel_frames__done(&n->kernel);
+	frame_lines__done(&n->lines);
 	vec_done(&n->waiting);
 }
 
@@ -72,6 +74,7 @@ static int number_frame(struct native_stacks *n, struct stacks *s, const struct 
 	if (number < 0 || known || !number)
 		return number < 0 ? (int)number : 0;
 	err = hash__set(&n->frame_of, frame_key(place), (uint64_t)number);
+	err = err ? err : frame_lines__note(&n->lines, *ret_number, place);
 	return err ? err : op_frames__note(&n->ops, s, *ret_number, place);
 }
 
@@ -145,41 +148,57 @@ int native_stacks__release(struct native_stacks *n, struct stacks *s, uint32_t p
 	return err;
 }
 
-int native_stacks__put(struct native_stacks *n, struct stacks *s, const struct target_process *p,
-		       const struct gp_ev_native *event, size_t bytes)
+/* Appends the frames of the process's own code. 0 or -ENOMEM. */
+static int add_frames(struct native_stacks *n, struct stacks *s, const struct target_process *p,
+		      const struct gp_ev_native *event, struct frame_list *list)
 {
 	const __u64 *addresses = (const void *)(event + 1);
-	struct frame_list list = {0};
 	bool marked = false;
 	int err = 0;
 
-	if (bytes < sizeof(*event) || event->frames_nr > GP_STACK_FRAMES ||
-	    event->frames_nr > (bytes - sizeof(*event)) / sizeof(*addresses) || !event->stack_id)
-		return -EBADMSG;
-	if (!n->codes)
-		n->codes = native_codes__new();
-	if (!n->codes)
-		return -ENOMEM;
-	list.flags = event->head.flags;
-	list.nr = event->frames_nr;
 	for (size_t i = 0; i < GP_STACK_FRAMES / 64; i++)
 		marked |= event->marks[i] != 0;
-	for (uint32_t i = 0; i < list.nr && !err; i++) {
+	for (uint32_t i = 0; i < event->frames_nr && !err; i++) {
+		uint32_t *number = &list->numbers[list->nr];
 		struct native_place place;
 
 		err = native_codes__place(n->codes, p, addresses[i], &place);
 		/* By now something else lies there: neither the name nor the rules that led
 		 * further out are known to be those of what lay there. */
 		if (!err && place.since > event->maps_changes) {
-			list.flags |= GP_STACK_INCOMPLETE;
-			list.nr = i;
+			list->flags |= GP_STACK_INCOMPLETE;
 			break;
 		}
-		err = err ? err : number_frame(n, s, &place, &list.numbers[i]);
-		if (!err && !list.numbers[i])
-			list.flags |= GP_STACK_INCOMPLETE;
-		list.marks[i] = marked ? event->marks[i / 64] >> i % 64 & 1
-				       : !err && runs_python(place.symbol);
+		err = err ? err : number_frame(n, s, &place, number);
+		if (!err && !*number)
+			list->flags |= GP_STACK_INCOMPLETE;
+		list->marks[list->nr++] = marked ? event->marks[i / 64] >> i % 64 & 1
+						 : !err && runs_python(place.symbol);
 	}
+	return err;
+}
+
+int native_stacks__put(struct native_stacks *n, struct stacks *s, const struct target_process *p,
+		       const struct gp_ev_native *event, size_t bytes)
+{
+	const __u64 *addresses = (const void *)(event + 1);
+	struct frame_list list = {0};
+	int err;
+
+	if (bytes < sizeof(*event) || event->frames_nr > GP_STACK_FRAMES ||
+	    event->kernel_nr > GP_KERNEL_FRAMES || !event->stack_id ||
+	    event->frames_nr + event->kernel_nr > (bytes - sizeof(*event)) / sizeof(*addresses))
+		return -EBADMSG;
+	if (!n->codes)
+		n->codes = native_codes__new();
+	if (!n->codes)
+		return -ENOMEM;
+	list.flags = event->head.flags;
+	/* The kernel leaves the outermost of so many out. */
+	if (event->kernel_nr >= GP_KERNEL_FRAMES - 1)
+		list.flags |= GP_STACK_INCOMPLETE;
+	err = kernel_frames__add(&n->kernel, s, addresses + event->frames_nr, event->kernel_nr,
+				 &list);
+	err = err ? err : add_frames(n, s, p, event, &list);
 	return err ? err : keep_mixed(n, s, event, &list);
 }

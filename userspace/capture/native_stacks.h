@@ -10,6 +10,8 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/vec.h"
+#include "capture/frame_lines.h"
+#include "capture/kernel_frames.h"
 #include "capture/native_code.h"
 #include "capture/op_frames.h"
 #include "capture/stacks.h"
@@ -27,6 +29,8 @@ struct native_stacks {
 	struct hash frame_of;	    /* module and address, mixed -> number of the frame */
 	struct buf text;
 	struct op_frames ops;
+	struct kernel_frames kernel;
+	struct frame_lines lines;
 	VEC(struct waiting_stack) waiting;
 };
 

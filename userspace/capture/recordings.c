@@ -211,6 +211,7 @@ void capture_totals(const struct capture *c, struct totals *ret_totals)
 	t.losses[GP_LOSS_COLLECTOR_LEFT] += c->left_nr;
 	t.losses[GP_LOSS_STACK_INCOMPLETE] += c->stacks.incomplete_nr;
 	t.losses[GP_LOSS_STACK_ROOM] += c->stacks.numbers_lost_nr;
+	t.losses[GP_LOSS_LINES] += c->native_stacks.lines.left_nr;
 	t.losses[GP_LOSS_CHILD_LATE] += c->child_late_nr;
 	t.losses[GP_LOSS_CHILD_MISSED] += c->child_missed_nr;
 	t.losses[GP_LOSS_UNWRITTEN] += c->unwritten_nr;
@@ -312,12 +313,24 @@ static int write_end(struct capture *c, struct segment *s, const struct totals *
 	return err ?: recording_writer__finish(s->writer);
 }
 
+/* While the capture goes on, events wait meanwhile. */
+static int find_lines(struct capture *c, struct segment *s)
+{
+	struct native_stacks *n = &c->native_stacks;
+	uint64_t budget_ns = c->stopped ? SECOND_NS : SECOND_NS / 20;
+	int err = n->codes ? frame_lines__find(&n->lines, n->codes, &c->stacks, budget_ns) : 0;
+
+	return capture_note_error(c, s, err);
+}
+
 int capture_end_recording(struct capture *c, struct segment **segment)
 {
 	struct segment *s = *segment;
 	struct totals t;
 	int err = 0;
 
+	if (!s->broken)
+		(void)find_lines(c, s);
 	capture_totals(c, &t);
 	if (!s->broken)
 		err = capture_note_error(c, s, write_end(c, s, &t));

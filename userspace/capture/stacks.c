@@ -9,6 +9,7 @@
 #include "capture/python_code.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 int stacks__init(struct stacks *s, const struct segments *segments, const struct names *names)
 {
@@ -32,6 +33,8 @@ void stacks__done(struct stacks *s)
 	hash__done(&s->frame_of);
 	numbers_done(&s->now);
 	numbers_done(&s->before);
+	for (size_t i = 0; i < s->frames.nr; i++)
+		free(s->frames.items[i].lines);
 	vec_done(&s->frames);
 	intern__free(s->texts);
 	s->texts = NULL;
@@ -91,6 +94,8 @@ static int tell_frame(const struct stacks *s, struct segment *to, uint32_t numbe
 	f = &s->frames.items[number - 1];
 	err = bits__set(&to->frames, number);
 	err = err ? err : recording_writer__frame(to->writer, number, &f->frame);
+	if (!err && f->lines)
+		err = recording_writer__frame_lines(to->writer, number, f->lines, f->lines_nr);
 	if (err || !f->op)
 		return err;
 	err = names__tell(s->names, to, f->op);
@@ -163,6 +168,38 @@ void stacks__set_op(struct stacks *s, uint32_t frame, uint32_t op, uint32_t scop
 
 	f->op = op;
 	f->scope = scope;
+}
+
+static int copy_lines(struct stacks *s, const struct recording_line *lines, size_t nr,
+		      struct recording_line **ret_lines)
+{
+	struct recording_line *copy = calloc(nr, sizeof(*copy));
+
+	for (size_t i = 0; copy && i < nr; i++) {
+		copy[i].line = lines[i].line;
+		copy[i].function = intern__str(s->texts, lines[i].function);
+		copy[i].file = intern__str(s->texts, lines[i].file);
+		if (copy[i].function && copy[i].file)
+			continue;
+		free(copy);
+		copy = NULL;
+	}
+	*ret_lines = copy;
+	return copy ? 0 : -ENOMEM;
+}
+
+int stacks__set_lines(struct stacks *s, uint32_t frame, const struct recording_line *lines,
+		      size_t nr)
+{
+	struct segment *const open[] = {s->segments->now, s->segments->closing};
+	struct numbered_frame *f = &s->frames.items[frame - 1];
+	int err = copy_lines(s, lines, nr, &f->lines);
+
+	f->lines_nr = (uint32_t)nr;
+	for (int i = 0; i < 2 && !err; i++)
+		if (open[i] && !open[i]->broken && bits__has(&open[i]->frames, frame))
+			err = recording_writer__frame_lines(open[i]->writer, frame, f->lines, nr);
+	return err;
 }
 
 /* Two keys for one place are two frames that look the same; one key for two places cannot be: the

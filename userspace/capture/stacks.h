@@ -26,6 +26,8 @@ struct numbered_frame {
 	struct recording_frame frame;
 	uint32_t op;	/* number of the name of the operator that it is one of; 0: none */
 	uint32_t scope; /* enum gp_op_scope */
+	struct recording_line *lines; /* NULL: not known */
+	uint32_t lines_nr;
 };
 
 /* Stacks by their numbers. */
@@ -79,6 +81,11 @@ int64_t stacks__add_frame(struct stacks *s, const struct recording_frame *frame)
 /* Of a frame that no recording has been told of yet: it is one of the operator `op`, a number of
  * the names. */
 void stacks__set_op(struct stacks *s, uint32_t frame, uint32_t op, uint32_t scope);
+
+/* Where a frame is in its source, for those recordings too that have been told of it: see
+ * recording_writer__frame_lines(). Texts are copied. 0 or -errno. */
+int stacks__set_lines(struct stacks *s, uint32_t frame, const struct recording_line *lines,
+		      size_t nr);
 
 /* Takes the stack of this number, and tells it to the recordings that have referred to it. 0 or
  * -errno. */

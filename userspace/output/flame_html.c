@@ -7,7 +7,8 @@
  *   start_unix_us when the capture began; duration_us: how long it was
  *   metric        the one to show first
  *   metrics       [{name, unit ("ns", "bytes", "count")}], those that were captured
- *   kinds         what a frame can be; frames: [text, position in kinds]
+ *   kinds         what a frame can be; frames: [text, position in kinds], and behind them, of some
+ *                 of native code, on which lines it was: "add.cpp:41, 43"
  *   parents       of each node, by position; the first is the root, which has none (-1)
  *   frame_of      frame of each node
  *   own           for each metric, each node's own value, its children's not included
@@ -89,7 +90,12 @@ static void add_frames(struct flame *f)
 	for (size_t i = 0; i < f->tree.frames.nr; i++) {
 		buf__str(&f->out, i ? ",\n[" : "[");
 		buf__json(&f->out, f->tree.frames.items[i].text);
-		buf__printf(&f->out, ",%d]", f->tree.frames.items[i].kind);
+		buf__printf(&f->out, ",%d", f->tree.frames.items[i].kind);
+		if (f->tree.frames.items[i].where) {
+			buf__char(&f->out, ',');
+			buf__json(&f->out, f->tree.frames.items[i].where);
+		}
+		buf__char(&f->out, ']');
 		flush(f, BLOCK_BYTES);
 	}
 	buf__str(&f->out, "],\n");

@@ -18,6 +18,9 @@
 /* More than any honest recording needs; a forged one may claim any number of different stacks. */
 #define NODES_MAX (4U << 20)
 
+/* Of one function. */
+#define LINES_SHOWN 8
+
 void flame_tree__done(struct flame_tree *f)
 {
 	vec_done(&f->frames);
@@ -26,6 +29,7 @@ void flame_tree__done(struct flame_tree *f)
 	buf__done(&f->scratch);
 	hash__done(&f->frame_of);
 	hash__done(&f->known_of);
+	hash__done(&f->lines);
 	hash__done(&f->child_of);
 }
 
@@ -53,7 +57,7 @@ static int frame_of(struct flame_tree *f, enum flame_kind kind, uint32_t *ret_fr
 	}
 	*ret_frame = (uint32_t)f->frames.nr;
 	err = hash__set(&f->frame_of, frame_key(text, kind), *ret_frame);
-	return err ? err : vec_push(&f->frames, ((struct flame_frame){text, kind}));
+	return err ? err : vec_push(&f->frames, ((struct flame_frame){.text = text, .kind = kind}));
 }
 
 static int named_frame(struct flame_tree *f, const char *text, enum flame_kind kind,
@@ -64,6 +68,27 @@ static int named_frame(struct flame_tree *f, const char *text, enum flame_kind k
 	return frame_of(f, kind, ret_frame);
 }
 
+/* A function of native code is one frame, which tells on which lines it was. */
+static int note_line(struct flame_tree *f, uint32_t frame, const struct recording_frame *r)
+{
+	struct flame_frame *to = &f->frames.items[frame];
+	uint64_t key = (uint64_t)frame << 32 | r->line;
+
+	if (r->kind != RECORDING_FRAME_NATIVE || !*r->file || to->lines_nr > LINES_SHOWN ||
+	    hash__find(&f->lines, key))
+		return 0;
+	buf__clear(&f->scratch);
+	if (!to->lines_nr)
+		buf__printf(&f->scratch, "%s:%u", r->file, r->line);
+	else if (to->lines_nr < LINES_SHOWN)
+		buf__printf(&f->scratch, "%s, %u", to->where, r->line);
+	else
+		buf__printf(&f->scratch, "%s, ...", to->where);
+	to->lines_nr++;
+	to->where = buf__error(&f->scratch) ? NULL : intern__str(f->texts, f->scratch.bytes);
+	return to->where ? hash__set(&f->lines, key, 1) : -ENOMEM;
+}
+
 static int recorded_frame(struct flame_tree *f, uint32_t id, uint32_t *ret_frame)
 {
 	static const enum flame_kind kinds[] = {
@@ -72,15 +97,18 @@ static int recorded_frame(struct flame_tree *f, uint32_t id, uint32_t *ret_frame
 		[RECORDING_FRAME_KERNEL] = FLAME_KERNEL,
 	};
 	const uint64_t *known = hash__find(&f->known_of, id);
+	struct recording_frame r;
 	int err;
 
 	if (known) {
 		*ret_frame = (uint32_t)*known;
 		return 0;
 	}
+	r = recording__frame(f->t->recording, id);
 	buf__clear(&f->scratch);
-	stack_text_frame(&f->scratch, f->t->recording, id);
-	err = frame_of(f, kinds[recording__frame(f->t->recording, id).kind], ret_frame);
+	stack_text_by_function(&f->scratch, f->t->recording, id);
+	err = frame_of(f, kinds[r.kind], ret_frame);
+	err = err ? err : note_line(f, *ret_frame, &r);
 	return err ? err : hash__set(&f->known_of, id, *ret_frame);
 }
 

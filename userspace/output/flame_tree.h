@@ -26,6 +26,9 @@ enum flame_kind {
 struct flame_frame {
 	const char *text;
 	enum flame_kind kind;
+	uint32_t lines_nr;
+	const char
+		*where; /* of native code "add.cpp:41, 43", as far as is known; NULL: not known */
 };
 
 /* Node 0 is the root; a parent stands before its children. Sums stop at UINT64_MAX. */
@@ -49,6 +52,7 @@ struct flame_tree {
 	struct buf scratch;
 	struct hash frame_of; /* kind and text -> frame */
 	struct hash known_of; /* the recording's frame id -> frame */
+	struct hash lines;    /* frame and line, that stand in its `where` */
 	struct hash child_of; /* parent and frame -> node */
 	bool by_process, by_device;
 };

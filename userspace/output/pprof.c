@@ -136,7 +136,8 @@ static void set_locations(struct pprof *p, const struct stack_sample *s)
 	if (s->stack.is_forward)
 		push_leaf(p, PPROF_NONE, STACK_TEXT_BACKWARD);
 	for (size_t i = 0; i < s->stack.nr; i++)
-		push(p, pprof_tables__frame(p->tables, s->stack.frames[i]));
+		if (!recording__frame(p->t->recording, s->stack.frames[i]).inlined)
+			push(p, pprof_tables__frame(p->tables, s->stack.frames[i]));
 	if (mark)
 		push_leaf(p, PPROF_NONE, mark);
 	if (!s->stack.nr)

@@ -33,7 +33,9 @@ struct pprof_tables {
 	VEC(Pprof__Function) functions;
 	VEC(Pprof__Mapping) mappings;
 	VEC(Pprof__Location) locations;
-	VEC(Pprof__Line) lines; /* one for each location */
+	VEC(Pprof__Line) lines; /* those of a location one after the other */
+	VEC(size_t) lines_at;	/* of each location its first one */
+	VEC(Pprof__Line) scratch_lines;
 	int err;
 };
 
@@ -111,42 +113,84 @@ static uint64_t mapping_of(struct pprof_tables *p, const char *file, const char 
 	return m.id;
 }
 
-static uint64_t add_location(struct pprof_tables *p, uint64_t mapping, uint64_t address,
-			     uint64_t function, uint32_t number)
+/* Its lines are p->scratch_lines. */
+static uint64_t add_location(struct pprof_tables *p, uint64_t mapping, uint64_t address)
 {
 	Pprof__Location l = PPROF__LOCATION__INIT;
-	Pprof__Line line = PPROF__LINE__INIT;
 
 	l.id = p->locations.nr + 1;
 	l.mapping_id = mapping;
 	l.address = address;
-	line.function_id = function;
-	line.line = number;
-	if (vec_push(&p->locations, l) || vec_push(&p->lines, line))
+	l.n_line = p->scratch_lines.nr;
+	if (vec_push(&p->locations, l) || vec_push(&p->lines_at, p->lines.nr))
 		p->err = -ENOMEM;
+	for (size_t i = 0; i < l.n_line && !p->err; i++)
+		p->err = vec_push(&p->lines, p->scratch_lines.items[i]);
 	return l.id;
 }
 
-/* That of another recording, perhaps. */
-static uint64_t location_of(struct pprof_tables *p, uint64_t mapping, uint64_t address,
-			    uint64_t function, uint32_t number)
+static bool has_lines(const struct pprof_tables *p, uint64_t location)
 {
-	uint64_t key = hash_mix(hash_mix(address ^ mapping << 40) ^ function << 32 ^ number);
+	const Pprof__Line *lines = p->lines.items + p->lines_at.items[location - 1];
+
+	if (p->locations.items[location - 1].n_line != p->scratch_lines.nr)
+		return false;
+	for (size_t i = 0; i < p->scratch_lines.nr; i++)
+		if (lines[i].function_id != p->scratch_lines.items[i].function_id ||
+		    lines[i].line != p->scratch_lines.items[i].line)
+			return false;
+	return true;
+}
+
+/* That of another recording, perhaps; its lines are p->scratch_lines. */
+static uint64_t location_of(struct pprof_tables *p, uint64_t mapping, uint64_t address)
+{
+	uint64_t key = hash_mix(address ^ mapping << 40);
 	const uint64_t *at;
 
+	for (size_t i = 0; i < p->scratch_lines.nr; i++)
+		key = hash_mix(key ^ p->scratch_lines.items[i].function_id << 32 ^
+			       (uint64_t)p->scratch_lines.items[i].line);
 	for (; (at = hash__find(&p->location_of, key)); key++) {
 		const Pprof__Location *l = &p->locations.items[*at - 1];
-		const Pprof__Line *line = &p->lines.items[*at - 1];
 
-		if (l->mapping_id == mapping && l->address == address &&
-		    line->function_id == function && line->line == number)
+		if (l->mapping_id == mapping && l->address == address && has_lines(p, *at))
 			return l->id;
 	}
 	if (p->err || hash__set(&p->location_of, key, p->locations.nr + 1)) {
 		p->err = -ENOMEM;
 		return 0;
 	}
-	return add_location(p, mapping, address, function, number);
+	return add_location(p, mapping, address);
+}
+
+static void add_line(struct pprof_tables *p, const char *function, const char *file,
+		     uint32_t number)
+{
+	Pprof__Line line = PPROF__LINE__INIT;
+
+	line.function_id =
+		function_of(p, pprof_tables__text(p, function), pprof_tables__text(p, file));
+	line.line = number;
+	if (vec_push(&p->scratch_lines, line))
+		p->err = -ENOMEM;
+}
+
+/* The frame's own is the last of its lines; those before it were put into it by the compiler. */
+static void set_lines(struct pprof_tables *p, uint32_t frame, const struct recording_frame *f)
+{
+	struct buf name = {0};
+	size_t nr;
+	const struct recording_line *lines = recording__frame_lines(p->recording, frame, &nr);
+
+	p->scratch_lines.nr = 0;
+	for (size_t i = 0; i + 1 < nr; i++)
+		add_line(p, lines[i].function, lines[i].file, lines[i].line);
+	stack_text_function(&name, f);
+	add_line(p, name.bytes ? name.bytes : "", f->file, f->line);
+	if (buf__error(&name))
+		p->err = -ENOMEM;
+	buf__done(&name);
 }
 
 /* The range of a module is what was seen of it. */
@@ -158,27 +202,29 @@ static void widen(struct pprof_tables *p, uint64_t mapping, uint64_t address)
 		m->memory_limit = address + 1 ? address + 1 : address;
 }
 
+static const char *mapping_name(const struct recording_frame *f)
+{
+	/* As pprof knows it from perf. */
+	if (f->kind == RECORDING_FRAME_KERNEL && !strcmp(f->module, "[kernel]"))
+		return "[kernel.kallsyms]";
+	return *f->module ? f->module : "[unknown]";
+}
+
 uint64_t pprof_tables__frame(struct pprof_tables *p, uint32_t frame)
 {
 	const uint64_t *known = hash__find(&p->frame_of, frame);
 	struct recording_frame f = recording__frame(p->recording, frame);
 	bool python = f.kind == RECORDING_FRAME_PYTHON;
-	struct buf name = {0};
 	uint64_t mapping, location;
 
 	if (known)
 		return *known;
-	stack_text_function(&name, &f);
-	mapping = python ? PPROF_PYTHON
-			 : mapping_of(p, *f.module ? f.module : "[unknown]", f.build_id);
+	mapping = python ? PPROF_PYTHON : mapping_of(p, mapping_name(&f), f.build_id);
 	widen(p, mapping, f.address);
-	location = location_of(p, mapping, f.address,
-			       function_of(p, pprof_tables__text(p, name.bytes ? name.bytes : ""),
-					   pprof_tables__text(p, f.file)),
-			       f.line);
-	if (buf__error(&name) || hash__set(&p->frame_of, frame, location))
+	set_lines(p, frame, &f);
+	location = location_of(p, mapping, f.address);
+	if (hash__set(&p->frame_of, frame, location))
 		p->err = -ENOMEM;
-	buf__done(&name);
 	return location;
 }
 
@@ -188,7 +234,11 @@ uint64_t pprof_tables__leaf(struct pprof_tables *p, enum pprof_mapping mapping, 
 	uint64_t known = known_or_next(p, &p->leaf_of, (uint64_t)mapping << 32 | (uint32_t)text,
 				       p->locations.nr + 1);
 
-	return known ? known : add_location(p, mapping, 0, function_of(p, text, 0), 0);
+	if (known)
+		return known;
+	p->scratch_lines.nr = 0;
+	add_line(p, name, "", 0);
+	return add_location(p, mapping, 0);
 }
 
 void pprof_tables__begin(struct pprof_tables *p, const struct recording *rec)
@@ -237,6 +287,8 @@ void pprof_tables__free(struct pprof_tables *p)
 	vec_done(&p->mappings);
 	vec_done(&p->locations);
 	vec_done(&p->lines);
+	vec_done(&p->lines_at);
+	vec_done(&p->scratch_lines);
 	free(p);
 }
 
@@ -261,8 +313,7 @@ int pprof_tables__pack(struct pprof_tables *p, struct buf *out)
 	if (!err && (!profile.function || !profile.mapping || !profile.location))
 		err = -ENOMEM;
 	for (size_t i = 0; i < p->locations.nr && !err; i++) {
-		p->locations.items[i].n_line = 1;
-		p->locations.items[i].line = &lines[i];
+		p->locations.items[i].line = &lines[p->lines_at.items[i]];
 	}
 	profile.n_function = p->functions.nr;
 	profile.n_mapping = p->mappings.nr;

@@ -23,25 +23,43 @@ void stack_text_function(struct buf *out, const struct recording_frame *f)
 		buf__str(out, f->function);
 	else
 		buf__printf(out, "0x%llx", (unsigned long long)f->address);
+	if (f->inlined)
+		buf__str(out, " (inlined)");
+}
+
+static void add_frame(struct buf *out, const struct recording_frame *f)
+{
+	if (f->kind == RECORDING_FRAME_PYTHON || *f->file) {
+		buf__str(out, f->file);
+		buf__char(out, '(');
+		buf__u64(out, f->line);
+		buf__str(out, "): ");
+	} else if (f->kind == RECORDING_FRAME_NATIVE || !*f->function) {
+		stack_text_module(out, f);
+		buf__str(out, ": ");
+	}
+	stack_text_function(out, f);
+	if (f->kind == RECORDING_FRAME_KERNEL && *f->module && strcmp(f->module, "[kernel]") != 0)
+		buf__printf(out, " %s", f->module);
+	/* What scripts for flame graphs colour as the kernel. */
+	if (f->kind == RECORDING_FRAME_KERNEL)
+		buf__str(out, " [k]");
 }
 
 void stack_text_frame(struct buf *out, const struct recording *rec, uint32_t frame)
 {
 	struct recording_frame f = recording__frame(rec, frame);
 
-	if (f.kind == RECORDING_FRAME_PYTHON || *f.file) {
-		buf__str(out, f.file);
-		buf__char(out, '(');
-		buf__u64(out, f.line);
-		buf__str(out, "): ");
-	} else if (f.kind == RECORDING_FRAME_NATIVE || !*f.function) {
-		stack_text_module(out, &f);
-		buf__str(out, ": ");
-	}
-	stack_text_function(out, &f);
-	/* What scripts for flame graphs colour as the kernel. */
-	if (f.kind == RECORDING_FRAME_KERNEL)
-		buf__str(out, " [k]");
+	add_frame(out, &f);
+}
+
+void stack_text_by_function(struct buf *out, const struct recording *rec, uint32_t frame)
+{
+	struct recording_frame f = recording__frame(rec, frame);
+
+	if (f.kind == RECORDING_FRAME_NATIVE)
+		f.file = "";
+	add_frame(out, &f);
 }
 
 void stack_text_json(struct buf *out, const struct recording *rec, const uint32_t *frames,
@@ -65,7 +83,7 @@ void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t fr
 {
 	size_t at = out->nr;
 
-	stack_text_frame(out, rec, frame);
+	stack_text_by_function(out, rec, frame);
 	for (; !buf__error(out) && at < out->nr; at++) {
 		unsigned char c = (unsigned char)out->bytes[at];
 

@@ -2,7 +2,8 @@
 
 /*
  * Frames as torch.profiler writes them: "train.py(41): step". Native ones whose source is not known
- * are "libtorch_cpu.so: at::native::add", those of the kernel end in " [k]". Private to this room.
+ * are "libtorch_cpu.so: at::native::add", functions that the compiler put into another one end in
+ * " (inlined)", those of the kernel in " [k]". Private to this room.
  */
 #ifndef GP_OUTPUT_STACK_TEXT_H
 #define GP_OUTPUT_STACK_TEXT_H
@@ -26,7 +27,10 @@ void stack_text_frame(struct buf *out, const struct recording *rec, uint32_t fra
 void stack_text_json(struct buf *out, const struct recording *rec, const uint32_t *frames,
 		     size_t nr);
 
-/* Appends it with what separates frames (space, tab, line end, ';') as '_'. */
+/* The same, but of one function of native code whatever line it is on. */
+void stack_text_by_function(struct buf *out, const struct recording *rec, uint32_t frame);
+
+/* Appends that with what separates frames (space, tab, line end, ';') as '_'. */
 void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t frame);
 
 /* Appends a whole stack, its mark and the outermost frame first, with semicolons between. */

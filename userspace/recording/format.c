@@ -99,6 +99,8 @@ const char *recording_loss_name(enum gp_loss loss)
 		[GP_LOSS_MODULES] = "modules",
 		[GP_LOSS_SAMPLE_MISSED] = "sample_missed",
 		[GP_LOSS_SAMPLE_MOVED] = "sample_moved",
+		[GP_LOSS_KERNEL_STACK] = "kernel_stack",
+		[GP_LOSS_LINES] = "lines",
 	};
 
 	return (unsigned int)loss < GP_LOSS_NR ? names[loss] : "?";

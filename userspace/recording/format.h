@@ -43,11 +43,13 @@ enum format_type {
 	FORMAT_STACKS = 9,
 	FORMAT_NATIVE_FRAMES = 10,
 	FORMAT_FRAME_OPS = 16,
+	FORMAT_FRAME_LINES = 24,
 };
 
 static inline bool format_type_known(uint16_t type)
 {
-	return (type >= FORMAT_META && type <= FORMAT_NATIVE_FRAMES) || type == FORMAT_FRAME_OPS;
+	return (type >= FORMAT_META && type <= FORMAT_NATIVE_FRAMES) || type == FORMAT_FRAME_OPS ||
+	       type == FORMAT_FRAME_LINES;
 }
 
 enum format_flags {
@@ -104,6 +106,13 @@ struct format_frame_op {
 	uint32_t frame;
 	uint32_t name;
 	uint32_t scope; /* enum gp_op_scope */
+};
+
+/* FORMAT_FRAME_LINES; `nr` places follow, innermost first: u32 line, then two texts, function and
+ * file. */
+struct format_frame_lines {
+	uint32_t frame;
+	uint32_t nr; /* from 1 to RECORDING_FRAME_LINES */
 };
 
 /* FORMAT_STACKS; `nr` frame ids follow, innermost first. */

@@ -246,7 +246,9 @@ static int move_frame(struct merge *m, uint32_t *id)
 	struct hash *frames = &m->part->numbers->frames;
 	const uint64_t *known = hash__find(frames, *id);
 	uint32_t was, name, scope;
+	const struct recording_line *lines;
 	struct recording_frame frame;
+	size_t lines_nr;
 	int err;
 
 	if (known) {
@@ -261,6 +263,9 @@ static int move_frame(struct merge *m, uint32_t *id)
 	was = *id;
 	*id = m->frames_nr;
 	err = recording_writer__frame(m->w, *id, &frame);
+	lines = recording__frame_lines(m->part->rec, was, &lines_nr);
+	if (!err && lines)
+		err = recording_writer__frame_lines(m->w, *id, lines, lines_nr);
 	if (err || !recording__frame_op(m->part->rec, was, &name, &scope))
 		return err;
 	err = move_name(m, &name);
@@ -273,22 +278,27 @@ static int tell_stack(struct merge *m, uint32_t id, uint32_t number)
 {
 	uint32_t moved[RECORDING_STACK_FRAMES], flags;
 	const uint32_t *frames;
-	size_t nr;
+	size_t nr, kept = 0;
 
 	frames = recording__stack(m->part->rec, id, &nr, &flags);
 	for (size_t i = 0; i < nr; i++) {
+		uint32_t *frame = &moved[kept];
 		int err;
 
-		moved[i] = frames[i];
-		err = moved[i] ? move_frame(m, &moved[i]) : 0;
+		/* Inlined functions come with the lines of the frame that they are in. */
+		if (frames[i] >= RECORDING_STACK_IDS)
+			continue;
+		*frame = frames[i];
+		err = *frame ? move_frame(m, frame) : 0;
 		if (err)
 			return err;
+		kept++;
 	}
 	if (!frames)
 		return 0;
 	if (bits__set(&m->part->numbers->told_stacks, number))
 		return -ENOMEM;
-	return recording_writer__stack(m->w, number, flags, moved, nr);
+	return recording_writer__stack(m->w, number, flags, moved, kept);
 }
 
 /* What `numbers` says of *id, or the next of *nr. 0 or -errno. */

@@ -289,6 +289,8 @@ static int parse_chunk(struct recording *r, const struct chunk *chunk)
 		return stack_tables__parse_stacks(&r->stacks, &c);
 	case FORMAT_FRAME_OPS:
 		return stack_tables__parse_frame_ops(&r->stacks, &c);
+	case FORMAT_FRAME_LINES:
+		return stack_tables__parse_frame_lines(&r->stacks, r->texts, &c);
 	case FORMAT_LOSSES:
 		return parse_losses(r, &c);
 	case FORMAT_WINDOW:
@@ -378,6 +380,7 @@ int recording__open(const char *path, struct reason *why, struct recording **ret
 	if (err)
 		return err;
 	err = parse_file(r);
+	err = err ? err : stack_tables__expand(&r->stacks);
 	err = err ? err : add_unknown_loss(r);
 	if (err)
 		return reason_set(why, err, "cannot read '%s': %s", path, strerror(-err));
@@ -464,6 +467,12 @@ bool recording__frame_op(const struct recording *r, uint32_t id, uint32_t *ret_n
 			 uint32_t *ret_scope)
 {
 	return stack_tables__frame_op(&r->stacks, id, ret_name, ret_scope);
+}
+
+const struct recording_line *recording__frame_lines(const struct recording *r, uint32_t id,
+						    size_t *ret_nr)
+{
+	return stack_tables__frame_lines(&r->stacks, id, ret_nr);
 }
 
 const uint32_t *recording__stack(const struct recording *r, uint32_t id, size_t *ret_nr,

@@ -89,7 +89,19 @@ struct recording_frame {
 	uint64_t address;     /* native: in the module's own numbering (an ELF file's) */
 	uint32_t line;	      /* 0: not known */
 	enum recording_frame_kind kind;
+	bool inlined; /* the reader's: the compiler put it into the next outer frame, whose module
+			 and address it has */
 };
+
+/* One of the places that a native frame is in. Texts are never NULL. */
+struct recording_line {
+	const char *function; /* "": not known; of the last place: what the frame says */
+	const char *file;     /* "": not known */
+	uint32_t line;	      /* 0: not known */
+};
+
+/* Places of one frame, at most. */
+#define RECORDING_FRAME_LINES 64
 
 /* A frame that stacks refer to. Of a Python frame neither module, build_id nor address is kept.
  * -EINVAL: the id is too large. */
@@ -100,6 +112,11 @@ int recording_writer__frame(struct recording_writer *w, uint32_t id,
  * `name` is its id, `scope` enum gp_op_scope. -EINVAL: an id is too large. */
 int recording_writer__frame_op(struct recording_writer *w, uint32_t frame, uint32_t name,
 			       uint32_t scope);
+
+/* Where a native frame is in its source: innermost first, functions that the compiler put into the
+ * next one, then the frame's own. -EINVAL: the id is too large, or there are none or too many. */
+int recording_writer__frame_lines(struct recording_writer *w, uint32_t frame,
+				  const struct recording_line *lines, size_t nr);
 
 /* A stack that events refer to: ids of its frames, innermost first. `flags` are enum
  * gp_stack_flags. -EINVAL: the id or the number of frames is too large. */
@@ -161,7 +178,13 @@ struct recording_frame recording__frame(const struct recording *r, uint32_t id);
 bool recording__frame_op(const struct recording *r, uint32_t id, uint32_t *ret_name,
 			 uint32_t *ret_scope);
 
-/* Frame ids of a stack, innermost first, borrowed, with their number and its enum gp_stack_flags
+/* The places of a frame that has more than one, innermost first, borrowed; NULL and 0 if it has
+ * not. */
+const struct recording_line *recording__frame_lines(const struct recording *r, uint32_t id,
+						    size_t *ret_nr);
+
+/* Frame ids of a stack, innermost first, borrowed (inlined functions have ids from
+ * RECORDING_STACK_IDS on), with their number and its enum gp_stack_flags
  * (ret_flags may be NULL). NULL and 0 if there is none of this id. */
 const uint32_t *recording__stack(const struct recording *r, uint32_t id, size_t *ret_nr,
 				 uint32_t *ret_flags);

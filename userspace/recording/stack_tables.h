@@ -25,7 +25,10 @@ struct stack_tables {
 	VEC(struct stack_entry) stacks;
 	struct hash stack_of; /* id -> index */
 	VEC(uint32_t) frame_ids;
-	struct hash op_of; /* id of a frame -> name and, above it, scope */
+	struct hash op_of;		  /* id of a frame -> name and, above it, scope */
+	VEC(struct recording_line) lines; /* those of one frame one after the other */
+	VEC(uint32_t) line_frames;	  /* of each of them: the id of the frame */
+	struct hash lines_of; /* id of a frame -> its first line; in the low 8 bits how many */
 };
 
 void stack_tables__done(struct stack_tables *t);
@@ -36,8 +39,16 @@ int stack_tables__parse_native_frames(struct stack_tables *t, struct intern *tex
 				      struct cursor *c);
 int stack_tables__parse_stacks(struct stack_tables *t, struct cursor *c);
 int stack_tables__parse_frame_ops(struct stack_tables *t, struct cursor *c);
+int stack_tables__parse_frame_lines(struct stack_tables *t, struct intern *texts, struct cursor *c);
 
-/* See recording__frame(), recording__frame_op() and recording__stack(). */
+/* After the last of them: inlined functions become frames of the stacks, as long as stacks do not
+ * become too long by it. 0 or -ENOMEM. */
+int stack_tables__expand(struct stack_tables *t);
+
+/* See recording__frame(), recording__frame_op(), recording__frame_lines() and recording__stack().
+ */
+const struct recording_line *stack_tables__frame_lines(const struct stack_tables *t, uint32_t id,
+						       size_t *ret_nr);
 bool stack_tables__frame_op(const struct stack_tables *t, uint32_t id, uint32_t *ret_name,
 			    uint32_t *ret_scope);
 struct recording_frame stack_tables__frame(const struct stack_tables *t, uint32_t id);

@@ -48,6 +48,7 @@ struct recording_writer {
 	struct buf frames;
 	struct buf native_frames;
 	struct buf frame_ops;
+	struct buf frame_lines;
 	struct buf stacks;
 	struct buf window;
 	VEC(struct loss) losses;
@@ -217,6 +218,7 @@ static int write_references(struct recording_writer *w)
 	err = err ? err : write_buf(w, FORMAT_FRAMES, &w->frames);
 	err = err ? err : write_buf(w, FORMAT_NATIVE_FRAMES, &w->native_frames);
 	err = err ? err : write_buf(w, FORMAT_FRAME_OPS, &w->frame_ops);
+	err = err ? err : write_buf(w, FORMAT_FRAME_LINES, &w->frame_lines);
 	return err ? err : write_buf(w, FORMAT_STACKS, &w->stacks);
 }
 
@@ -289,6 +291,7 @@ void recording_writer__free(struct recording_writer *w)
 	buf__done(&w->frames);
 	buf__done(&w->native_frames);
 	buf__done(&w->frame_ops);
+	buf__done(&w->frame_lines);
 	buf__done(&w->stacks);
 	buf__done(&w->window);
 	ZSTD_freeCCtx(w->zstd);
@@ -400,6 +403,24 @@ int recording_writer__frame_op(struct recording_writer *w, uint32_t frame, uint3
 		return -EINVAL;
 	buf__add(&w->frame_ops, &f, sizeof(f));
 	return added(w, &w->frame_ops);
+}
+
+int recording_writer__frame_lines(struct recording_writer *w, uint32_t frame,
+				  const struct recording_line *lines, size_t nr)
+{
+	struct format_frame_lines f = {.frame = frame, .nr = (uint32_t)nr};
+
+	if (w->err)
+		return w->err;
+	if (frame >= RECORDING_STACK_IDS || !nr || nr > RECORDING_FRAME_LINES)
+		return -EINVAL;
+	buf__add(&w->frame_lines, &f, sizeof(f));
+	for (size_t i = 0; i < nr; i++) {
+		add_u32(&w->frame_lines, lines[i].line);
+		add_text(&w->frame_lines, lines[i].function);
+		add_text(&w->frame_lines, lines[i].file);
+	}
+	return added(w, &w->frame_lines);
 }
 
 int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t flags,

@@ -242,6 +242,11 @@ int elf_file__open(const char *path, struct reason *why, struct elf_file **ret_f
 	return 0;
 }
 
+void elf_file__set_code(struct elf_file *f, const struct elf_file *of)
+{
+	f->code = of;
+}
+
 void elf_file__free(struct elf_file *f)
 {
 	if (!f)
@@ -346,7 +351,7 @@ static bool get_symbol(const struct elf_file *f, const struct symbol_table *t, s
 	    y.st_shndx == SHN_ABS || y.st_shndx == SHN_COMMON || y.st_name >= t->names_bytes ||
 	    !t->names[y.st_name])
 		return false;
-	s = segment_of(f, y.st_value);
+	s = segment_of(f->code ? f->code : f, y.st_value);
 	if (!s)
 		return false;
 	into = y.st_value - s->p_vaddr;

@@ -30,6 +30,9 @@ struct elf_symbol {
 int elf_file__open(const char *path, struct reason *why, struct elf_file **ret_file);
 void elf_file__free(struct elf_file *f);
 
+/* `f` is a debug file of `of`, which must stay as long: it says where its symbols lie. */
+void elf_file__set_code(struct elf_file *f, const struct elf_file *of);
+
 /* For CLEANUP. */
 static inline void cleanup_elf(struct elf_file **p)
 {

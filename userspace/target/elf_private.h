@@ -31,6 +31,7 @@ struct symbol_table {
 /* What `segments` and `sections` hold lies inside the file, and no sum of theirs overflows. */
 struct elf_file {
 	int fd;
+	const struct elf_file *code; /* NULL: itself; see elf_file__set_code() */
 	uint64_t bytes;
 	uint64_t read_bytes;
 	Elf64_Phdr *segments; /* PT_LOAD and PT_NOTE only */

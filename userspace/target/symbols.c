@@ -8,13 +8,14 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "target/debug_file.h"
+#include "target/elf_image.h"
+#include "target/line_reader.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEBUG_DIR "/usr/lib/debug/.build-id"
 #define LOOK_BACK 8
 
 struct symbol {
@@ -26,6 +27,7 @@ struct symbol {
 struct symbols {
 	struct elf_file *file;
 	struct elf_file *debug; /* NULL: none */
+	struct elf_file *mini;	/* NULL: none, or not needed */
 	VEC(struct symbol) list;
 };
 
@@ -36,6 +38,15 @@ static int add_symbol(const struct elf_symbol *e, void *arg)
 
 	/* Without a size it cannot be told what belongs to it. */
 	return e->bytes ? vec_push(&s->list, symbol) : 0;
+}
+
+/* Those of a file that is about the code of s->file; NULL: none. */
+static int add_symbols_of(struct symbols *s, struct elf_file *about)
+{
+	if (!about)
+		return 0;
+	elf_file__set_code(about, s->file);
+	return elf_file__each_symbol(about, "", add_symbol, s);
 }
 
 static size_t underscores(const char *name)
@@ -61,25 +72,7 @@ static int compare_symbols(const void *a, const void *b)
 	return -strcmp(x->name, y->name);
 }
 
-/* The debug file that the machine has for this very build. NULL: none. */
-static struct elf_file *open_debug(const struct elf_file *f)
-{
-	const char *id = elf_file__build_id(f);
-	struct elf_file *debug;
-	char path[PATH_MAX];
-
-	if (strlen(id) < 3 || snprintf(path, sizeof(path), DEBUG_DIR "/%.2s/%s.debug", id,
-				       id + 2) >= (int)sizeof(path))
-		return NULL;
-	if (elf_file__open(path, NULL, &debug))
-		return NULL;
-	if (!strcmp(elf_file__build_id(debug), id))
-		return debug;
-	elf_file__free(debug);
-	return NULL;
-}
-
-int symbols__new(struct elf_file *f, struct symbols **ret_symbols)
+int symbols__new(struct elf_file *f, const char *path, struct symbols **ret_symbols)
 {
 	struct symbols *s = calloc(1, sizeof(*s));
 	int err;
@@ -89,10 +82,13 @@ int symbols__new(struct elf_file *f, struct symbols **ret_symbols)
 		return -ENOMEM;
 	}
 	s->file = f;
-	s->debug = open_debug(f);
+	if (debug_file_open(f, path, &s->debug))
+		s->debug = NULL;
+	if (s->debug || elf_image__mini_debug(f, &s->mini))
+		s->mini = NULL;
 	err = elf_file__each_symbol(f, "", add_symbol, s);
-	if (!err && s->debug)
-		err = elf_file__each_symbol(s->debug, "", add_symbol, s);
+	err = err ? err : add_symbols_of(s, s->debug);
+	err = err ? err : add_symbols_of(s, s->mini);
 	if (err) {
 		symbols__free(s);
 		return -ENOMEM;
@@ -109,6 +105,7 @@ void symbols__free(struct symbols *s)
 		return;
 	vec_done(&s->list);
 	elf_file__free(s->debug);
+	elf_file__free(s->mini);
 	elf_file__free(s->file);
 	free(s);
 }
@@ -132,6 +129,13 @@ const char *symbols__name(const struct symbols *s, uint64_t address)
 			return x->name;
 	}
 	return NULL;
+}
+
+const struct elf_file *symbols__lines_file(struct symbols *s)
+{
+	if (line_reader_can(s->file))
+		return s->file;
+	return s->debug && line_reader_can(s->debug) ? s->debug : NULL;
 }
 
 const char *symbols__build_id(const struct symbols *s)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The vDSO has no file: its image is copied into one that only exists in memory.
+ * The vDSO has no file: its image is read out of gpuprof's own memory.
  */
 #include "target/vdso.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "target/elf_image.h"
 #include "target/maps.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define MAPS_BYTES_MAX	(256u << 20)
 #define IMAGE_BYTES_MAX (1u << 20)
@@ -41,21 +41,12 @@ int vdso_find(pid_t pid, uint64_t *ret_start, uint64_t *ret_end)
 
 int vdso_open(struct elf_file **ret_file)
 {
-	CLEANUP(cleanup_fd) int fd = -1;
 	uint64_t start, end;
-	char path[64];
 	int err = vdso_find(getpid(), &start, &end);
 
 	if (err)
 		return err;
 	if (end - start > IMAGE_BYTES_MAX)
 		return -EFBIG;
-	fd = memfd_create("gpuprof-vdso", MFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	err = file_write_all(fd, (const void *)(uintptr_t)start, end - start);
-	if (err)
-		return err;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return elf_file__open(path, NULL, ret_file);
+	return elf_image__open((const void *)(uintptr_t)start, end - start, ret_file);
 }

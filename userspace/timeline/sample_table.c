@@ -124,6 +124,8 @@ static void frame_text(struct buf *out, const struct recording_frame *f, bool li
 		buf__str(out, f->function);
 	else
 		buf__printf(out, "0x%llx", (unsigned long long)f->address);
+	if (f->inlined)
+		buf__str(out, " (inlined)");
 	buf__printf(out, " (%s)", slash ? slash + 1 : *f->module ? f->module : "?");
 }
 

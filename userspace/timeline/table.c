@@ -106,8 +106,9 @@ static uint64_t row_key(const struct grouping *g, const struct table_row *row)
 /* Of one line of one function, whatever instruction they are at. */
 static bool same_frame(const struct recording_frame *a, const struct recording_frame *b)
 {
-	if (a->kind != b->kind || a->line != b->line || strcmp(a->function, b->function) != 0 ||
-	    strcmp(a->file, b->file) != 0 || strcmp(a->module, b->module) != 0)
+	if (a->kind != b->kind || a->inlined != b->inlined || a->line != b->line ||
+	    strcmp(a->function, b->function) != 0 || strcmp(a->file, b->file) != 0 ||
+	    strcmp(a->module, b->module) != 0)
 		return false;
 	return *a->function || a->address == b->address;
 }

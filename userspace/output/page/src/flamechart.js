@@ -44,13 +44,14 @@ export class FlameChart {
 	box(node, left, width) {
 		const above = node !== this.zoomed && this.tree.levels[node] < this.tree.levels[this.zoomed];
 		const name = this.tree.name(node).slice(0, LONGEST_NAME);
+		const where = this.tree.where(node).slice(0, LONGEST_NAME);
 		const box = element("div", {
 			"class": `box ${this.tree.kind(node)}`,
 			"role": "treeitem",
 			"tabindex": node === this.current ? "0" : "-1",
 			"aria-level": String(this.tree.levels[node] + 1),
 			"aria-label": `${name}, ${this.describe(node)}`,
-			"title": `${name}\n${this.describe(node)}`,
+			"title": [name, where, this.describe(node)].filter((line) => line).join("\n"),
 			"data": { node: String(node) },
 			"onclick": () => this.zoom(node),
 			"onfocus": () => this.select(node),

@@ -24,6 +24,11 @@ export class Tree {
 		return this.frames[this.frameOf[node]][0] || "(no name)";
 	}
 
+	// On which lines of its source it was; "" where that is not known.
+	where(node) {
+		return this.frames[this.frameOf[node]][2] || "";
+	}
+
 	kind(node) {
 		return this.kinds[this.frames[this.frameOf[node]][1]];
 	}
