@@ -72,6 +72,9 @@ int options_parse(const struct command *command, int argc, char **argv, void *va
 int options_usage_error(const struct command *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Whether an operand looks like what --pid takes. */
+bool options_is_pids(const char *word);
+
 /* What --help prints. */
 void options_print_help(FILE *out, const struct command *command);
 
