@@ -146,7 +146,9 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		log_warn("%d: %s", (int)m->process->pid, why.text);
 	else if (err)
-		log_info("%d: operators by uprobes: %s", (int)m->process->pid, why.text);
+		log_at(err == -EBUSY ? LOG_WARN : LOG_INFO,
+		       "%d: operators by uprobes, which cost more: %s", (int)m->process->pid,
+		       why.text);
 	if (shapes)
 		note_shapes(m, &why);
 	if (shapes && c->options.memory)
