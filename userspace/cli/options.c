@@ -446,9 +446,12 @@ void options_print_help(FILE *out, const struct command *command)
 		about += nr + (about[nr] == '\n');
 	}
 	(void)fprintf(out, "\noptions:\n");
-	for (const struct option_spec *o = command->options; o && o->name; o++)
-		if (!o->hidden)
+	for (const struct option_spec *o = command->options; o && o->name; o++) {
+		if (!*o->name)
+			(void)fprintf(out, "\n%s:\n", o->help);
+		else if (!o->hidden)
 			print_option(out, o);
+	}
 	for (const struct option_spec *o = options_common; o->name; o++)
 		print_option(out, o);
 }

@@ -29,6 +29,12 @@ enum option_complete {
 	COMPLETE_COMMAND,
 };
 
+/* A row that begins a group of options in --help. */
+#define OPTION_HEADING(text)                                                                       \
+	{                                                                                          \
+		.name = "", .help = (text), .hidden = true                                         \
+	}
+
 /* One row; a table ends with a row without name. */
 struct option_spec {
 	const char *name; /* without the dashes */
