@@ -443,22 +443,23 @@ static void losses_are_all_told(void **state)
 			   "them)\n");
 	t.losses.items[1].count = UINT64_MAX;
 	assert_losses_text(&t, true,
-			   "no events lost. Less exact: depth: 18446744073709551615. (1 of "
-			   "2 counters; gpuprof(1) explains them)\n"
+			   "losses: no event is missing. Less exact: depth: 18446744073709551615.\n"
+			   "  (1 of 2 counters; gpuprof(1) explains them)\n"
 			   "  zero: ring_full.\n");
 	t.losses.items[0].count = 7;
 	assert_losses_text(&t, true,
-			   "EVENTS LOST: ring_full: 7. Less exact: depth: "
+			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: depth: "
 			   "18446744073709551615.\n"
 			   "  (2 of 2 counters; gpuprof(1) explains them)\n");
 	t.losses.items[1].count = 0;
-	assert_losses_text(&t, false,
-			   "EVENTS LOST: ring_full: 7. (1 of 2 counters; gpuprof(1) explains "
-			   "them)\n");
+	assert_losses_text(
+		&t, false,
+		"losses: EVENTS ARE MISSING: ring_full: 7. (1 of 2 counters; gpuprof(1) explains "
+		"them)\n");
 	t.losses.items[1] = (struct tl_loss){.name = "a\x1b[2J\n\xc2\x9b", .count = 3};
 	assert_losses_text(&t, false,
-			   "EVENTS LOST: ring_full: 7. Less exact: a?[2J???: 3. (2 of 2 "
-			   "counters; gpuprof(1) explains them)\n");
+			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: a?[2J???: 3.\n"
+			   "  (2 of 2 counters; gpuprof(1) explains them)\n");
 	example__done(&t);
 }
 

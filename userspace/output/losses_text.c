@@ -102,7 +102,7 @@ static void add_above_zero(struct lines *l, const struct tl_loss *losses, size_t
 {
 	bool events = count_of(losses, nr, TOLD_EVENTS);
 
-	add_piece(l, events ? "EVENTS LOST:" : "no events lost.");
+	add_piece(l, events ? "losses: EVENTS ARE MISSING:" : "losses: no event is missing.");
 	add_counters(l, losses, nr, TOLD_EVENTS);
 	if (count_of(losses, nr, TOLD_PRECISION))
 		add_piece(l, "Less exact:");
