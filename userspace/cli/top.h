@@ -25,7 +25,7 @@ struct top {
 	bool paused;		     /* nothing is recorded */
 	uint64_t events_nr;	     /* at shown_ns */
 	double events_per_s;
-	bool over; /* no process is left */
+	bool over;		     /* no process is left */
 	bool had_memory, had_stacks; /* the last interval that was taken */
 	long limit;
 };
