@@ -232,6 +232,8 @@ def test_what_comes_of_samples_is_called_an_estimate(browser, pages):
     assert {"CPU time, estimated", "Samples", "Waiting, estimated"} <= set(names), names
     assert "CPU time" not in names
     assert "an estimate" in browser.run('document.querySelector(".about").textContent')
+    legend = browser.run('document.querySelector(".legend").textContent')
+    assert "What was waited for" in legend and "CUDA call" not in legend
 
 
 def test_hostile_names_are_only_text(browser, pages, shots):

@@ -51,7 +51,8 @@ class Page {
 	constructor(data) {
 		this.data = data;
 		this.metric = Math.max(data.metrics.findIndex(({ name }) => name === data.metric), 0);
-		this.metrics = data.metrics.some(({ name }) => name === "samples") ? { ...METRICS, ...SAMPLED } : METRICS;
+		this.sampled = data.metrics.some(({ name }) => name === "samples");
+		this.metrics = this.sampled ? { ...METRICS, ...SAMPLED } : METRICS;
 		this.tree = new Tree(data);
 		this.format = formatter(data.metrics[this.metric].unit);
 		this.readout = element("output", { "class": "readout", "aria-live": "polite" });
@@ -140,7 +141,8 @@ class Page {
 
 	legend() {
 		const present = new Set(this.data.frames.map(([, kind]) => this.data.kinds[kind]));
-		const entries = Object.entries(KINDS).filter(([kind]) => present.has(kind));
+		const names = this.sampled ? { ...KINDS, call: "What was waited for" } : KINDS;
+		const entries = Object.entries(names).filter(([kind]) => present.has(kind));
 
 		return element(
 			"ul",
