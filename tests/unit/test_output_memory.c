@@ -444,22 +444,21 @@ static void losses_are_all_told(void **state)
 	t.losses.items[1].count = UINT64_MAX;
 	assert_losses_text(&t, true,
 			   "losses: no event is missing. Less exact: depth: 18446744073709551615.\n"
-			   "  (1 of 2 counters; gpuprof(1) explains them)\n"
+			   "  (1 of 2 counters; see gpuprof(1))\n"
 			   "  zero: ring_full.\n");
 	t.losses.items[0].count = 7;
 	assert_losses_text(&t, true,
 			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: depth: "
 			   "18446744073709551615.\n"
-			   "  (2 of 2 counters; gpuprof(1) explains them)\n");
+			   "  (2 of 2 counters; see gpuprof(1))\n");
 	t.losses.items[1].count = 0;
 	assert_losses_text(
 		&t, false,
-		"losses: EVENTS ARE MISSING: ring_full: 7. (1 of 2 counters; gpuprof(1) explains "
-		"them)\n");
+		"losses: EVENTS ARE MISSING: ring_full: 7. (1 of 2 counters; see gpuprof(1))\n");
 	t.losses.items[1] = (struct tl_loss){.name = "a\x1b[2J\n\xc2\x9b", .count = 3};
 	assert_losses_text(&t, false,
-			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: a?[2J???: 3.\n"
-			   "  (2 of 2 counters; gpuprof(1) explains them)\n");
+			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: a?[2J???: 3. "
+			   "(2 of 2 counters; see gpuprof(1))\n");
 	example__done(&t);
 }
 

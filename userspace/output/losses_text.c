@@ -107,7 +107,7 @@ static void add_above_zero(struct lines *l, const struct tl_loss *losses, size_t
 	if (count_of(losses, nr, TOLD_PRECISION))
 		add_piece(l, "Less exact:");
 	add_counters(l, losses, nr, TOLD_PRECISION);
-	buf__printf(&l->piece, "(%zu of %zu counters; gpuprof(1) explains them)", nr - zero_nr, nr);
+	buf__printf(&l->piece, "(%zu of %zu counters; see gpuprof(1))", nr - zero_nr, nr);
 	end_piece(l);
 	end_line(l);
 }
