@@ -370,6 +370,8 @@ static int show(struct top *top, const struct top_args *args, const struct pids 
 	int status;
 
 	if (args->once || args->json) {
+		/* What reads this may know no UTF-8. */
+		top->view.ascii = true;
 		if (top->live && run_once(top, pids, &why) < 0) {
 			log_err("%s", why.text);
 			return CLI_FAILED;

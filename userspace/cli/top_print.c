@@ -24,24 +24,21 @@ static int write_out(const struct buf *out)
 int top_print_text(const struct top *top)
 {
 	CLEANUP(buf__done) struct buf out = {0};
-	struct top_view view = top->view;
 	struct top_header h;
 	struct top_rows rows = {0};
-	uint32_t shown = top_columns_shown(view.view, top->tally->has_gpu, 0);
-	const struct top_view_info *info = &top_views[view.view];
-	int err = top_rows__fill(&rows, &view, top->tally);
+	uint32_t shown = top_columns_shown(top->view.view, top->tally->has_gpu, 0);
+	const struct top_view_info *info = &top_views[top->view.view];
+	int err = top_rows__fill(&rows, &top->view, top->tally);
 
 	top_header_of(top, &h);
-	/* What reads this may know no UTF-8. */
-	view.ascii = true;
 	h.plain = true;
-	top_put_header(&out, &view, &h);
+	top_put_header(&out, &top->view, &h);
 	buf__char(&out, '\n');
-	top_put_titles(&out, &view, shown);
+	top_put_titles(&out, &top->view, shown);
 	buf__printf(&out, "%s\n", info->name_title);
 	for (size_t i = 0; i < rows.list.nr && (top->limit < 0 || (long)i < top->limit); i++) {
-		top_put_cells(&out, &view, shown, rows.list.items[i], &rows,
-			      top->tally->wall_ns[view.span]);
+		top_put_cells(&out, &top->view, shown, rows.list.items[i], &rows,
+			      top->tally->wall_ns[top->view.span]);
 		buf__printf(&out, "%s\n", rows.list.items[i]->name);
 	}
 	if (!rows.list.nr)
