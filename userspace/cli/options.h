@@ -62,7 +62,8 @@ struct command {
 	const char *operand; /* "the recording": what is missing where too few are given */
 	int min_operands, max_operands; /* max -1: any number */
 	enum option_complete complete;	/* of the operands */
-	bool stops_at_operand;		/* what follows the first operand belongs to it (run) */
+	const char *const *words; /* what the first operand may be, NULL-terminated; or NULL */
+	bool stops_at_operand;	  /* what follows the first operand belongs to it (run) */
 	int (*run)(int argc, char **argv);
 };
 
