@@ -130,8 +130,7 @@ static void add_none(struct lines *l, size_t nr, bool zeros)
 int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, bool zeros)
 {
 	size_t zero_nr = count_of(losses, nr, TOLD_NOTHING);
-	struct lines l = {};
-	int err;
+	struct lines l = {0};
 
 	if (zero_nr < nr)
 		add_above_zero(&l, losses, nr, zero_nr);
@@ -142,10 +141,6 @@ int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, 
 		add_counters(&l, losses, nr, TOLD_NOTHING);
 		end_line(&l);
 	}
-	err = buf__error(&l.text);
-	if (!err)
-		err = sink__write(s, l.text.bytes, l.text.nr);
 	buf__done(&l.piece);
-	buf__done(&l.text);
-	return err;
+	return sink__write_buf(s, &l.text);
 }
