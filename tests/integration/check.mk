@@ -60,6 +60,7 @@ bench-walk soak: setup-bench all
 		tests/bench/$(if $(filter soak,$@),soak,walk).py $(BENCH)
 
 .PHONY: demo
-demo: setup-demo all
+demo: setup-demo setup-build $(O)/gpuprof
+	$(Q)mkdir -p $(O)/demo
 	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof PYTHON=$(PYTHON) \
 		tests/workloads/demo.sh $(O)/demo

@@ -135,6 +135,9 @@ def test_version():
     (("attach", "--pid", "-5"), "5"),
     (("attach", "--pid", "99999999999999999999"), "9999"),
     (("attach", "--frobnicate"), "frobnicate"),
+    (("attach", "123"), "did you mean '--pid 123'"),
+    (("top", "123,456", "--once"), "did you mean '--pid 123,456'"),
+    ((__file__,), "'gpuprof table %s' reads" % __file__.lower()),
     (("run",), "command"),
     (("table",), "recording"),
     (("export",), "recording"),
@@ -151,8 +154,12 @@ def test_bad_values(recording, tmp_path):
     assert "cpu_time_total" in done.stderr, done
     done = gpuprof("export", recording.path, "--format", "oil-painting", "-o", tmp_path / "x")
     assert done.status == USAGE and "oil-painting" in done.stderr and "chrome" in done.stderr, done
+    done = gpuprof("export", recording.path, "--format", "pprof", "-o", tmp_path / "x")
+    assert done.status == FAILED and done.stderr.endswith("record with --stack python\n"), done
     done = gpuprof("export", recording.path, "--format", "chrome")
     assert done.status == USAGE and "-o" in done.stderr, done
+    done = gpuprof("table", recording.path, "--group-by", "line")
+    assert done.status == USAGE and "stack:1" in done.stderr and done.stdout == "", done
     done = gpuprof("table", recording.path, "--limit", "many")
     assert done.status == USAGE and "many" in done.stderr, done
     assert os.listdir(tmp_path) == []

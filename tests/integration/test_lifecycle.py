@@ -401,15 +401,17 @@ def test_two_targets_in_one_capture(tmp_path):
         assert mine[name] == count
 
 
-def test_attached_twice_at_once(tmp_path):
-    """Two gpuprofs on one target: both see all, or the second says why not; no harm in any case."""
+@pytest.mark.parametrize("options", [(), ("--no-inject",)])
+def test_attached_twice_at_once(tmp_path, options):
+    """Two gpuprofs on one target: both see all, and the second says how; no harm in any case."""
     with Target("mlp") as target:
         with Gpuprof("attach", "--pid", target.pid, "-o", tmp_path / "a.gpuprof",
-                     "--no-inject") as one:
+                     *options) as one:
             one.wait_recording()
-            capture = attach(target, tmp_path / "b.gpuprof", "--no-inject",
+            capture = attach(target, tmp_path / "b.gpuprof", *options,
                              orders=lambda: target.step(5))
             assert capture.status == DONE, capture.told
+            assert ("another gpuprof" in capture.stderr) == (not options), capture.told
             assert calls_of(capture.recording, "aten::addmm") == 15
             target.step(5)
             assert one.finish() == DONE, one.told()

@@ -127,6 +127,8 @@ def test_completes_values():
         "pprof", "flamegraph", "tensorboard", "lightning"}
     assert completed("table", "--time-unit", "") == {"s", "ms", "us"}
     assert completed("table", "--limit", "") == set()
+    assert completed("ctl", "st") == {"status", "stop", "start"}
+    assert completed("ctl", "stop", "") == set()
 
 
 def test_completes_files(tmp_path):

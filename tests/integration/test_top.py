@@ -161,6 +161,7 @@ def test_once(idle):
     lines = text.splitlines()
     assert lines[0].startswith("gpuprof top  %d " % idle.pid)
     assert len(rows_below([*lines, ""], "OPERATOR")) == 3
+    assert text.isascii()
 
 
 def test_once_of_a_recording_is_its_table(sample):

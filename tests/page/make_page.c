@@ -181,7 +181,7 @@ static int write_flame(struct sink *s, const struct timeline *t)
 	return output_flamegraph(s, t, NULL);
 }
 
-/* Which recording: 'p'lain, with 'h'ostile names, or a 'l'arge one. */
+/* Which recording: 'p'lain, as if of 's'amples, with 'h'ostile names, or a 'l'arge one. */
 static int make_flame(const char *folder, const char *name, char which)
 {
 	struct stack_example e;
@@ -193,6 +193,7 @@ static int make_flame(const char *folder, const char *name, char which)
 		stack_example__open_large(&e, rec, 3000, 80);
 	else
 		stack_example__open(&e, rec, which == 'h');
+	e.timeline->sampled = which == 's';
 	err = write_one(e.timeline, folder, name, "html", write_flame);
 	stack_example__close(&e);
 	return err;
@@ -208,6 +209,7 @@ int main(int argc, char **argv)
 	       write_both(argv[1], "hostile", fill_hostile) ||
 	       write_both(argv[1], "million", fill_million) ||
 	       write_both(argv[1], "nothing", fill_nothing) || make_flame(argv[1], "flame", 'p') ||
+	       make_flame(argv[1], "flame-samples", 's') ||
 	       make_flame(argv[1], "flame-hostile", 'h') ||
 	       make_flame(argv[1], "flame-large", 'l') || make_trace(argv[1]);
 }

@@ -222,7 +222,18 @@ def test_incomplete_and_lost_are_told(browser, pages):
     facts = browser.run('document.querySelector(".facts").textContent')
     assert "Stack truncated or incomplete8.20 %" in facts
     assert "No stack4.92 %" in facts
-    assert "ring_full3" in browser.run('document.querySelector("footer").textContent')
+    losses = browser.run('document.querySelector("footer").textContent')
+    assert "ring_full3" in losses and "Zero: depth, thread, " in losses
+
+
+def test_what_comes_of_samples_is_called_an_estimate(browser, pages):
+    show(browser, pages, "flame-samples")
+    names = browser.run('[...document.querySelectorAll("#metric option")].map((o) => o.textContent)')
+    assert {"CPU time, estimated", "Samples", "Waiting, estimated"} <= set(names), names
+    assert "CPU time" not in names
+    assert "an estimate" in browser.run('document.querySelector(".about").textContent')
+    legend = browser.run('document.querySelector(".legend").textContent')
+    assert "What was waited for" in legend and "CUDA call" not in legend
 
 
 def test_hostile_names_are_only_text(browser, pages, shots):

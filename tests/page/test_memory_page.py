@@ -233,7 +233,7 @@ def test_losses_stand_in_the_page(browser, pages):
     show(browser, pages, "training")
     text = browser.run('document.querySelector("footer").textContent')
     assert "1 of 2 counters above zero" in text
-    assert "ring_full0" in text and "free_unknown17" in text
+    assert "free_unknown17" in text and "Zero: ring_full." in text
 
 
 def test_hostile_names_are_only_text(browser, pages, shots):

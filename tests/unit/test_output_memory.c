@@ -437,23 +437,28 @@ static void losses_are_all_told(void **state)
 	assert_losses_text(&t, false, "losses: not counted in this recording\n");
 	example__loss(&t, "ring_full", 0);
 	example__loss(&t, "depth", 0);
-	assert_losses_text(&t, true, "losses: none\n  zero: ring_full, depth\n");
+	assert_losses_text(&t, true, "losses: none\n  zero: ring_full, depth.\n");
 	assert_losses_text(&t, false,
 			   "losses: none (2 counters are zero; 'gpuprof table REC --losses' lists "
 			   "them)\n");
 	t.losses.items[1].count = UINT64_MAX;
 	assert_losses_text(&t, true,
-			   "losses: 1 of 2 counters above zero; gpuprof(1) explains them\n"
-			   "  depth: 18446744073709551615\n"
-			   "  zero: ring_full\n");
-	assert_losses_text(&t, false,
-			   "losses: 1 of 2 counters above zero; gpuprof(1) explains them\n"
-			   "  depth: 18446744073709551615\n");
-	t.losses.items[1].name = "a\x1b[2J\n\xc2\x9b";
+			   "losses: no event is missing. Less exact: depth: 18446744073709551615.\n"
+			   "  (1 of 2 counters; see gpuprof(1))\n"
+			   "  zero: ring_full.\n");
+	t.losses.items[0].count = 7;
 	assert_losses_text(&t, true,
-			   "losses: 1 of 2 counters above zero; gpuprof(1) explains them\n"
-			   "  a?[2J???: 18446744073709551615\n"
-			   "  zero: ring_full\n");
+			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: depth: "
+			   "18446744073709551615.\n"
+			   "  (2 of 2 counters; see gpuprof(1))\n");
+	t.losses.items[1].count = 0;
+	assert_losses_text(
+		&t, false,
+		"losses: EVENTS ARE MISSING: ring_full: 7. (1 of 2 counters; see gpuprof(1))\n");
+	t.losses.items[1] = (struct tl_loss){.name = "a\x1b[2J\n\xc2\x9b", .count = 3};
+	assert_losses_text(&t, false,
+			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: a?[2J???: 3. "
+			   "(2 of 2 counters; see gpuprof(1))\n");
 	example__done(&t);
 }
 

@@ -10,6 +10,7 @@ out=$1
 here=$(cd "$(dirname "$0")" && pwd)
 PYTHON=${PYTHON:-/usr/bin/python3}
 seconds=${DEMO_SECONDS:-5}
+gpuprof=${GPUPROF#"$PWD"/}
 
 mkdir -p "$out"
 rm -f "$out"/resnet18.*
@@ -25,7 +26,7 @@ done
 
 set -- attach --pid "$target" --duration "$seconds" --memory --limit 15 -o "$out/resnet18.gpuprof" \
 	--trace "$out/resnet18.trace.json" --memory-timeline "$out/resnet18.memory.html"
-echo "\$ gpuprof $*"
+echo "\$ sudo $gpuprof $*"
 "$GPUPROF" "$@"
 kill -0 "$target" && echo "The training goes on, undisturbed; this script ends it (process $target)."
 
@@ -34,6 +35,9 @@ cat <<END
 Open:
   $out/resnet18.trace.json    in ui.perfetto.dev or speedscope.app
   $out/resnet18.memory.html   in any browser: memory over time
-  $out/resnet18.gpuprof       with 'gpuprof table' and 'gpuprof export', now or later;
-                              'gpuprof top $out/resnet18.gpuprof' looks through it
+
+And from the recording, now or later:
+  $gpuprof table --sort cpu_memory_usage --limit 10 $out/resnet18.gpuprof
+  $gpuprof export $out/resnet18.gpuprof --format perfetto -o $out/resnet18.pftrace
+  $gpuprof top $out/resnet18.gpuprof
 END

@@ -110,7 +110,9 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		log_warn("%d: %s", (int)m->process->pid, why.text);
 	else if (err)
-		log_info("%d: operators by uprobes: %s", (int)m->process->pid, why.text);
+		log_at(err == -EBUSY ? LOG_WARN : LOG_INFO,
+		       "%d: operators by uprobes, which cost more: %s", (int)m->process->pid,
+		       why.text);
 	if (shapes)
 		note_shapes(m, &why);
 	if (shapes && c->options.memory)

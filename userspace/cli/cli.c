@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const struct command *const cli_commands[] = {
@@ -59,7 +60,13 @@ static int unknown_subcommand(const char *word)
 {
 	const char *best = NULL;
 	unsigned int least = 3;
+	struct stat st;
 
+	if (!stat(word, &st) && S_ISREG(st.st_mode)) {
+		log_err("'%s' is a file, not a subcommand; 'gpuprof table %s' reads a recording",
+			word, word);
+		return CLI_USAGE;
+	}
 	for (size_t i = 0; cli_commands[i]; i++) {
 		unsigned int d = options_distance(word, cli_commands[i]->name);
 

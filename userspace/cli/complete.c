@@ -130,6 +130,13 @@ static const struct option_spec *joined_value(const struct command *c, const cha
 	return options_find(c, name);
 }
 
+static void offer_operand(const struct command *c, int operands, const char *typed)
+{
+	for (size_t i = 0; !operands && c->words && c->words[i]; i++)
+		offer(c->words[i], typed);
+	offer_kind(c->complete, typed);
+}
+
 static void offer_word(const struct command *c, const struct option_spec *value_of, int operands,
 		       const char *typed)
 {
@@ -145,7 +152,7 @@ static void offer_word(const struct command *c, const struct option_spec *value_
 	else if (c->max_operands >= 0 && operands >= c->max_operands)
 		offer_options(c, typed);
 	else
-		offer_kind(c->complete, typed);
+		offer_operand(c, operands, typed);
 }
 
 int complete_print(int nr, char **words)

@@ -31,6 +31,9 @@ static const struct option_spec ctl_options[] = {
 	{0},
 };
 
+static const char *const first_words[] = {"status", "stop",	"start", "dump",
+					  "rotate", "metadata", "end",	 NULL};
+
 const struct command command_ctl = {
 	.name = "ctl",
 	.summary = "switch a running capture off and on, ask how it goes",
@@ -50,6 +53,7 @@ const struct command command_ctl = {
 	.min_operands = 1,
 	.max_operands = 2,
 	.complete = COMPLETE_NOTHING,
+	.words = first_words,
 	.run = cli_ctl,
 };
 

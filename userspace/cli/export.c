@@ -161,7 +161,6 @@ int cli_export(int argc, char **argv)
 	CLEANUP(shown__done) struct shown s = {0};
 	struct export_args args = {0};
 	int operands, status = options_parse(&command_export, argc, argv, &args, &operands);
-	int lost;
 
 	if (status >= 0)
 		return status;
@@ -183,6 +182,5 @@ int cli_export(int argc, char **argv)
 	if (status != CLI_DONE)
 		return status;
 	status = write_output(&s, &args);
-	lost = shown__losses(&s, false);
-	return status ? status : lost;
+	return status ? status : shown__losses(&s, false);
 }

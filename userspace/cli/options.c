@@ -125,6 +125,19 @@ static int unknown_choice(const struct command *command, const struct option_spe
 				   o->name, b.bytes ? b.bytes : "");
 }
 
+bool options_is_pids(const char *word)
+{
+	return *word && !word[strspn(word, "0123456789,")];
+}
+
+static int unexpected_operand(const struct command *command, const char *word)
+{
+	if (options_is_pids(word) && options_find(command, "pid"))
+		return options_usage_error(command, "unexpected '%s' (did you mean '--pid %s'?)",
+					   word, word);
+	return options_usage_error(command, "unexpected '%s'", word);
+}
+
 /* ---- values ---- */
 
 static bool is_choice(const struct option_spec *o, const char *value)
@@ -379,8 +392,7 @@ int options_parse(const struct command *command, int argc, char **argv, void *va
 		return options_usage_error(command, "missing %s: gpuprof %s %s", command->operand,
 					   command->name, command->usage);
 	if (command->max_operands >= 0 && p.operands > command->max_operands)
-		return options_usage_error(command, "unexpected '%s'",
-					   argv[1 + command->max_operands]);
+		return unexpected_operand(command, argv[1 + command->max_operands]);
 	*ret_operands = p.operands;
 	return -1;
 }
@@ -434,9 +446,12 @@ void options_print_help(FILE *out, const struct command *command)
 		about += nr + (about[nr] == '\n');
 	}
 	(void)fprintf(out, "\noptions:\n");
-	for (const struct option_spec *o = command->options; o && o->name; o++)
-		if (!o->hidden)
+	for (const struct option_spec *o = command->options; o && o->name; o++) {
+		if (!*o->name)
+			(void)fprintf(out, "\n%s:\n", o->help);
+		else if (!o->hidden)
 			print_option(out, o);
+	}
 	for (const struct option_spec *o = options_common; o->name; o++)
 		print_option(out, o);
 }

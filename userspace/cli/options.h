@@ -29,6 +29,12 @@ enum option_complete {
 	COMPLETE_COMMAND,
 };
 
+/* A row that begins a group of options in --help. */
+#define OPTION_HEADING(text)                                                                       \
+	{                                                                                          \
+		.name = "", .help = (text), .hidden = true                                         \
+	}
+
 /* One row; a table ends with a row without name. */
 struct option_spec {
 	const char *name; /* without the dashes */
@@ -56,7 +62,8 @@ struct command {
 	const char *operand; /* "the recording": what is missing where too few are given */
 	int min_operands, max_operands; /* max -1: any number */
 	enum option_complete complete;	/* of the operands */
-	bool stops_at_operand;		/* what follows the first operand belongs to it (run) */
+	const char *const *words; /* what the first operand may be, NULL-terminated; or NULL */
+	bool stops_at_operand;	  /* what follows the first operand belongs to it (run) */
 	int (*run)(int argc, char **argv);
 };
 
@@ -71,6 +78,9 @@ int options_parse(const struct command *command, int argc, char **argv, void *va
 /* Logs "MESSAGE; try 'gpuprof NAME --help'" and returns CLI_USAGE. */
 int options_usage_error(const struct command *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Whether an operand looks like what --pid takes. */
+bool options_is_pids(const char *word);
 
 /* What --help prints. */
 void options_print_help(FILE *out, const struct command *command);

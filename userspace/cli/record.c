@@ -166,6 +166,8 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 		(void)fprintf(stderr, ",%d", (int)pids[i]);
 	if (s.processes_nr > pids_nr)
 		(void)fprintf(stderr, " and %zu of its children", s.processes_nr - pids_nr);
+	if (r->options.duration_s > 0)
+		(void)fprintf(stderr, " for %g s", r->options.duration_s);
 	(void)fprintf(stderr, " (%u function%s, %u probe%s by %s", s.functions_nr,
 		      s.functions_nr == 1 ? "" : "s", s.sites_nr, s.sites_nr == 1 ? "" : "s",
 		      s.method);
@@ -177,9 +179,10 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 		return;
 	}
 	path = recording_path((void *)r, 0);
-	(void)fprintf(stderr, ") into %s%s; Ctrl-C ends\n",
+	(void)fprintf(stderr, ") into %s%s; Ctrl-C ends%s\n",
 		      path ? path : r->options.capture.output_path,
-		      r->options.many ? " and so on" : "");
+		      r->options.many ? " and so on" : "",
+		      r->options.duration_s > 0 ? " earlier" : "");
 }
 
 /* What a capture that never began has left. The path may be a device: that stays. */

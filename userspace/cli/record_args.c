@@ -79,6 +79,7 @@ static const char *const record_modes[] = {"trace", "sample", NULL};
 		 .help = "Spend at most PCT percent of the processes' CPU time: everything is "    \
 			 "recorded in windows of whole steps, as many as that allows, and the "    \
 			 "whole is estimated from them."},                                         \
+		OPTION_HEADING("recordings one after another, or only when something happens"),    \
 		{.name = "rotate",                                                                 \
 		 .kind = OPTION_SECONDS,                                                           \
 		 ARG(rotate_s),                                                                    \
@@ -130,6 +131,7 @@ static const char *const record_modes[] = {"trace", "sample", NULL};
 		 .help = "What would set it off again sooner than SEC seconds after the last "     \
 			 "time "                                                                   \
 			 "is counted only. Default: 60."},                                         \
+		OPTION_HEADING("what is recorded"),                                                \
 		{.name = "ops",                                                                    \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(ops),                                                                         \
@@ -225,17 +227,16 @@ static const char *const record_modes[] = {"trace", "sample", NULL};
 static const struct option_spec attach_options[] = {
 	ROW_PIDS(struct record_args, "The processes to attach to."),
 	ROW_NAME_OR_PIDS(struct record_args),
+	OPTION_HEADING("how, and how long"),
 	CAPTURE_OPTIONS,
 	INPUT_OPTIONS(false),
+	OPTION_HEADING("what comes out"),
 	OUTPUT_OPTIONS,
 	{0},
 };
 
 static const struct option_spec run_options[] = {
-	CAPTURE_OPTIONS,
-	INPUT_OPTIONS(true),
-	OUTPUT_OPTIONS,
-	{0},
+	CAPTURE_OPTIONS, INPUT_OPTIONS(true), OPTION_HEADING("what comes out"), OUTPUT_OPTIONS, {0},
 };
 
 const struct command command_attach = {

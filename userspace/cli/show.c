@@ -436,9 +436,9 @@ static int show_sample_table(const struct shown *s, const struct show_options *o
 	};
 	CLEANUP(cleanup_sample_table) struct sample_table *table = NULL;
 
-	if (o->by_overload || o->by_shape) {
-		log_err("samples tell neither overloads nor shapes: group them by op, line, "
-			"function, thread, activity or stack:N");
+	if (o->by_overload || o->by_shape || o->by_rank || o->by_module || o->between) {
+		log_err("the recording is of samples: group them by op, line, function, thread, "
+			"activity or stack:N");
 		return CLI_USAGE;
 	}
 	if (sample_table__new(s->timeline, &options, &table)) {
@@ -465,8 +465,14 @@ static int show_table(const struct shown *s, const struct show_options *o)
 					      .top_level = o->top_level};
 	CLEANUP(cleanup_table) struct table *table = NULL;
 	struct reason why = {0};
-	int err = table__new(s->timeline, &options, &why, &table);
+	int err;
 
+	if (o->samples_by != SAMPLE_BY_OP && !s->timeline->sampled) {
+		log_err("only samples can be grouped by that (record with --mode sample); group "
+			"operators by stack:1 for lines of Python");
+		return CLI_USAGE;
+	}
+	err = table__new(s->timeline, &options, &why, &table);
 	if (err) {
 		log_err("%s", why.text);
 		return err == -EINVAL ? CLI_USAGE : CLI_FAILED;

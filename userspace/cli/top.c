@@ -94,12 +94,15 @@ const struct command command_top = {
 /* The recording of an interval that has ended. 0 or -errno. */
 static int add(struct top *top, const struct timeline *t)
 {
+	const char *memory = recording__meta(t->recording, "memory");
 	struct live_status s;
 	uint64_t now = clock_now_ns();
 	int err = tally__add(top->tally, t);
 
 	for (size_t i = 0; i < t->processes.nr && !err && top->live; i++)
 		err = top_facts__watch(&top->facts, &t->processes.items[i].pid, 1);
+	top->had_memory = memory && !strcmp(memory, "1");
+	top->had_stacks = recording__meta(t->recording, "stacks");
 	if (err || !top->live)
 		return err;
 	live__status(top->live, &s);
@@ -184,6 +187,13 @@ bool top_has(const struct top *top, enum tally_view view)
 	if (view == TALLY_MEMORY)
 		return top->capture.memory;
 	return view != TALLY_LINES || top->capture.stacks;
+}
+
+bool top_had(const struct top *top, enum tally_view view)
+{
+	if (view == TALLY_MEMORY)
+		return top->had_memory;
+	return view == TALLY_LINES ? top->had_stacks : top->tally->wall_ns[TALLY_SUM] > 0;
 }
 
 int top_want(struct top *top, enum tally_view view, struct reason *why)
@@ -305,6 +315,8 @@ static int show(struct top *top, const struct top_args *args, const struct pids 
 	int status;
 
 	if (args->once || args->json) {
+		/* What reads this may know no UTF-8. */
+		top->view.ascii = true;
 		if (top->live && run_once(top, pids, &why) < 0) {
 			log_err("%s", why.text);
 			return CLI_FAILED;
@@ -380,6 +392,10 @@ int cli_top(int argc, char **argv)
 		return status;
 	if (operands && (args.pids || args.name))
 		return options_usage_error(&command_top, "give a recording or processes, not both");
+	if (operands && options_is_pids(argv[1]) && access(argv[1], F_OK))
+		return options_usage_error(&command_top,
+					   "there is no recording '%s' (did you mean '--pid %s'?)",
+					   argv[1], argv[1]);
 	if (!operands && !args.pids && !args.name)
 		return options_usage_error(&command_top,
 					   "give --pid PID, --name PATTERN or a recording");

@@ -24,7 +24,8 @@ struct top {
 	bool paused;		     /* nothing is recorded */
 	uint64_t events_nr;	     /* at shown_ns */
 	double events_per_s;
-	bool over; /* no process is left */
+	bool over;		     /* no process is left */
+	bool had_memory, had_stacks; /* the last interval that was taken */
 	long limit;
 };
 
@@ -40,6 +41,9 @@ int top_want(struct top *top, enum tally_view view, struct reason *why);
 
 /* Whether a view can have rows by what is recorded. */
 bool top_has(const struct top *top, enum tally_view view);
+
+/* Whether the last interval was recorded with what the view needs. */
+bool top_had(const struct top *top, enum tally_view view);
 
 /* Collection off, or on again. 0 or -errno with a reason. */
 int top_pause(struct top *top, bool paused, struct reason *why);

@@ -51,7 +51,7 @@ static void take_message(void *arg, const char *line)
 static const struct {
 	const char *keys, *what;
 } help[] = {
-	{"o k l m t", "view: operators, GPU kernels, lines of Python, memory, threads"},
+	{"o k l m t", "view: operators, kernels, lines, memory, threads"},
 	{"Tab", "next view"},
 	{"< >, s", "sort by the column before, or the next one"},
 	{"r", "reverse the order"},
@@ -60,7 +60,7 @@ static const struct {
 	{"0", "begin the sums anew"},
 	{"+ -", "longer or shorter intervals"},
 	{"Space", "nothing is recorded until the next Space"},
-	{"arrows, Page, Home, End", "move through the rows"},
+	{"arrows, Home, End", "move through the rows"},
 	{"q", "end"},
 };
 
@@ -72,7 +72,7 @@ static void draw_help(struct screen *s)
 	for (size_t i = 0; i < sizeof(help) / sizeof(help[0]); i++) {
 		char line[160];
 
-		(void)snprintf(line, sizeof(line), "  %-24s %s", help[i].keys, help[i].what);
+		(void)snprintf(line, sizeof(line), "  %-17s %s", help[i].keys, help[i].what);
 		terminal_put(row++, TERMINAL_PLAIN, line);
 	}
 	row++;
@@ -146,9 +146,11 @@ static void draw_empty(const struct screen *s, int row)
 	if (top->view.filter[0])
 		(void)snprintf(text, sizeof(text), "no name has '%s' in it; Esc shows all",
 			       top->view.filter);
-	else if (!top_has(top, top->view.view))
-		(void)snprintf(text, sizeof(text), "not recorded");
-	else if (!top->tally->wall_ns[TALLY_SUM])
+	else if (!top_has(top, top->view.view) || (top->over && !top_had(top, top->view.view)))
+		(void)snprintf(text, sizeof(text), "not recorded (%s)",
+			       top->view.view == TALLY_MEMORY ? "attach --memory does"
+							      : "attach --stack python does");
+	else if (!top_had(top, top->view.view))
 		(void)snprintf(text, sizeof(text), "the first interval is being recorded");
 	else
 		(void)snprintf(text, sizeof(text), "%s", top_views[top->view.view].empty);

@@ -79,8 +79,7 @@ const struct top_view_info top_views[TALLY_VIEWS] = {
 			 .label = "[l]ines",
 			 .name_title = "LINE OF PYTHON",
 			 .empty = "no line called an operator",
-			 .about = "lines of Python: time in the operators that they call "
-				  "(backward ones too)",
+			 .about = "lines of Python: time in operators they call, backward too",
 			 COLUMNS(line_columns)},
 	[TALLY_MEMORY] = {.name = "memory",
 			  .letter = 'm',

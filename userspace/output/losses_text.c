@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The counters of what went missing, as a paragraph under the table: those above zero always, the
- * others by number or by name. The names are those of the JSON outputs. They come from a file that
- * anyone may have written, so nothing in them reaches a terminal but printable ASCII.
+ * The counters of what went missing, as a paragraph under the table: those above zero always, first
+ * those of events that are not in the recording, then those of what is less exact; the others by
+ * number or by name. The names are those of the JSON outputs. They come from a file that anyone may
+ * have written, so nothing in them reaches a terminal but printable ASCII.
  */
 #include "output/output.h"
 
@@ -25,30 +26,54 @@ bool output_loss_is_events(const char *name)
 	       !strcmp(name, recording_loss_name(GP_LOSS_RECORD));
 }
 
-static size_t above_zero(const struct tl_loss *losses, size_t nr)
-{
-	size_t above = 0;
+/* What a counter tells of. */
+enum told { TOLD_NOTHING, TOLD_EVENTS, TOLD_PRECISION };
 
-	for (size_t i = 0; i < nr; i++)
-		above += losses[i].count != 0;
-	return above;
+static enum told told_by(const struct tl_loss *loss)
+{
+	if (!loss->count)
+		return TOLD_NOTHING;
+	return output_loss_is_events(loss->name) ? TOLD_EVENTS : TOLD_PRECISION;
 }
 
-static void add_title(struct buf *b, size_t above, size_t nr, bool zeros)
+static size_t count_of(const struct tl_loss *losses, size_t nr, enum told told)
 {
-	if (!nr)
-		buf__str(b, "losses: not counted in this recording");
-	else if (above)
-		buf__printf(b, "losses: %zu of %zu counters above zero; gpuprof(1) explains them",
-			    above, nr);
-	else if (zeros)
-		buf__str(b, "losses: none");
-	else
-		buf__printf(b,
-			    "losses: none (%zu counters are zero; 'gpuprof table REC --losses' "
-			    "lists them)",
-			    nr);
-	buf__char(b, '\n');
+	size_t n = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		n += told_by(&losses[i]) == told;
+	return n;
+}
+
+/* Text in lines that break between pieces only. */
+struct lines {
+	struct buf text, piece;
+	size_t column;
+};
+
+static void end_piece(struct lines *l)
+{
+	bool fits = l->column + 1 + l->piece.nr <= LINE_COLUMNS;
+
+	if (l->column)
+		buf__str(&l->text, fits ? " " : "\n" INDENT);
+	l->column = l->piece.nr + (fits ? l->column + (l->column > 0) : sizeof(INDENT) - 1);
+	buf__add(&l->text, l->piece.bytes, l->piece.nr);
+	if (!l->text.err)
+		l->text.err = buf__error(&l->piece);
+	buf__clear(&l->piece);
+}
+
+static void add_piece(struct lines *l, const char *text)
+{
+	buf__str(&l->piece, text);
+	end_piece(l);
+}
+
+static void end_line(struct lines *l)
+{
+	buf__char(&l->text, '\n');
+	l->column = 0;
 }
 
 static void add_name(struct buf *b, const struct tl_loss *loss)
@@ -57,53 +82,65 @@ static void add_name(struct buf *b, const struct tl_loss *loss)
 		buf__char(b, *p >= 0x20 && *p < 0x7f ? *p : '?');
 }
 
-/* Puts a piece behind what is there, on a new line where the names would not fit otherwise. */
-static void add_piece(struct buf *b, size_t *column, const struct buf *piece)
+/* "name: count, name: count.", without counts where they are zero. */
+static void add_counters(struct lines *l, const struct tl_loss *losses, size_t nr, enum told told)
 {
-	if (*column && *column + 1 + piece->nr > LINE_COLUMNS) {
-		buf__char(b, '\n');
-		*column = 0;
+	size_t left = count_of(losses, nr, told);
+
+	for (size_t i = 0; i < nr; i++) {
+		if (told_by(&losses[i]) != told)
+			continue;
+		add_name(&l->piece, &losses[i]);
+		if (told != TOLD_NOTHING)
+			buf__printf(&l->piece, ": %llu", (unsigned long long)losses[i].count);
+		buf__char(&l->piece, --left ? ',' : '.');
+		end_piece(l);
 	}
-	buf__str(b, *column ? " " : INDENT);
-	buf__add(b, piece->bytes, piece->nr);
-	*column += piece->nr + (*column ? 1 : sizeof(INDENT) - 1);
-	if (!b->err)
-		b->err = buf__error(piece);
 }
 
-/* "  name: count, name: count", or of those that are zero "  zero: name, name". */
-static void add_counters(struct buf *b, const struct tl_loss *losses, size_t losses_nr, bool zeros,
-			 size_t nr)
+static void add_above_zero(struct lines *l, const struct tl_loss *losses, size_t nr, size_t zero_nr)
 {
-	struct buf piece = {};
-	size_t column = 0;
+	bool events = count_of(losses, nr, TOLD_EVENTS);
 
-	if (zeros && nr)
-		buf__str(&piece, "zero: ");
-	for (size_t i = 0; i < losses_nr && nr; i++) {
-		if (!losses[i].count != zeros)
-			continue;
-		add_name(&piece, &losses[i]);
-		if (!zeros)
-			buf__printf(&piece, ": %llu", (unsigned long long)losses[i].count);
-		if (--nr)
-			buf__char(&piece, ',');
-		add_piece(b, &column, &piece);
-		buf__clear(&piece);
-	}
-	if (column)
-		buf__char(b, '\n');
-	buf__done(&piece);
+	add_piece(l, events ? "losses: EVENTS ARE MISSING:" : "losses: no event is missing.");
+	add_counters(l, losses, nr, TOLD_EVENTS);
+	if (count_of(losses, nr, TOLD_PRECISION))
+		add_piece(l, "Less exact:");
+	add_counters(l, losses, nr, TOLD_PRECISION);
+	buf__printf(&l->piece, "(%zu of %zu counters; see gpuprof(1))", nr - zero_nr, nr);
+	end_piece(l);
+	end_line(l);
+}
+
+static void add_none(struct lines *l, size_t nr, bool zeros)
+{
+	if (!nr)
+		buf__str(&l->piece, "losses: not counted in this recording");
+	else if (zeros)
+		buf__str(&l->piece, "losses: none");
+	else
+		buf__printf(&l->piece,
+			    "losses: none (%zu counters are zero; 'gpuprof table REC --losses' "
+			    "lists them)",
+			    nr);
+	end_piece(l);
+	end_line(l);
 }
 
 int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, bool zeros)
 {
-	size_t above = above_zero(losses, nr);
-	struct buf b = {0};
+	size_t zero_nr = count_of(losses, nr, TOLD_NOTHING);
+	struct lines l = {0};
 
-	add_title(&b, above, nr, zeros);
-	add_counters(&b, losses, nr, false, above);
-	if (zeros)
-		add_counters(&b, losses, nr, true, nr - above);
-	return sink__write_buf(s, &b);
+	if (zero_nr < nr)
+		add_above_zero(&l, losses, nr, zero_nr);
+	else
+		add_none(&l, nr, zeros);
+	if (zeros && zero_nr) {
+		add_piece(&l, INDENT "zero:");
+		add_counters(&l, losses, nr, TOLD_NOTHING);
+		end_line(&l);
+	}
+	buf__done(&l.piece);
+	return sink__write_buf(s, &l.text);
 }

@@ -17,6 +17,13 @@ const METRICS = {
 	peak_bytes: ["Bytes at the peak", "What was held when a device's memory held most, under the line that allocated it; each device at its own peak."],
 };
 
+// Of a recording of samples: nothing in it was measured from begin to end.
+const SAMPLED = {
+	self_cpu_time_total: ["CPU time, estimated", "What samples of threads on a CPU stand for: an estimate."],
+	samples: ["Samples", "Samples of threads on a CPU."],
+	off_cpu_time_total: ["Waiting, estimated", "What samples of threads on no CPU stand for: an estimate."],
+};
+
 const KINDS = {
 	python: "Python",
 	native: "Native code",
@@ -44,6 +51,8 @@ class Page {
 	constructor(data) {
 		this.data = data;
 		this.metric = Math.max(data.metrics.findIndex(({ name }) => name === data.metric), 0);
+		this.sampled = data.metrics.some(({ name }) => name === "samples");
+		this.metrics = this.sampled ? { ...METRICS, ...SAMPLED } : METRICS;
 		this.tree = new Tree(data);
 		this.format = formatter(data.metrics[this.metric].unit);
 		this.readout = element("output", { "class": "readout", "aria-live": "polite" });
@@ -84,7 +93,7 @@ class Page {
 		this.metric = metric;
 		this.format = formatter(this.data.metrics[metric].unit);
 		this.chart.measure(metric);
-		this.note.textContent = METRICS[this.data.metrics[metric].name]?.[1] ?? "";
+		this.note.textContent = this.metrics[this.data.metrics[metric].name]?.[1] ?? "";
 		this.empty.hidden = this.tree.totals[0] > 0;
 		this.chart.node.hidden = !this.empty.hidden;
 		this.addFacts();
@@ -109,7 +118,7 @@ class Page {
 
 	controls() {
 		const select = element("select", { "id": "metric", "onchange": () => this.choose(Number(select.value)) },
-			...this.data.metrics.map(({ name }, i) => element("option", { value: String(i) }, METRICS[name]?.[0] ?? name)));
+			...this.data.metrics.map(({ name }, i) => element("option", { value: String(i) }, this.metrics[name]?.[0] ?? name)));
 		const search = element("input", {
 			"id": "search",
 			"type": "search",
@@ -132,7 +141,8 @@ class Page {
 
 	legend() {
 		const present = new Set(this.data.frames.map(([, kind]) => this.data.kinds[kind]));
-		const entries = Object.entries(KINDS).filter(([kind]) => present.has(kind));
+		const names = this.sampled ? { ...KINDS, call: "What was waited for" } : KINDS;
+		const entries = Object.entries(names).filter(([kind]) => present.has(kind));
 
 		return element(
 			"ul",

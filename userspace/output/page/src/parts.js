@@ -3,17 +3,30 @@
 // What the pages have alike: facts, lists of facts, the capture and its losses.
 
 import { element } from "./dom.js";
-import { formatTime } from "./units.js";
+import { formatCount, formatTime } from "./units.js";
 
 export function fact(name, value) {
 	return element("div", { class: "fact" }, element("dt", {}, name), element("dd", {}, value));
 }
 
-function pairList(title, pairs, open) {
+function pairList(title, pairs, ...more) {
 	const rows = pairs.map(([key, value]) => fact(key, String(value)));
-	const node = element("details", { class: "pairs" }, element("summary", {}, title), element("dl", {}, ...rows));
 
-	node.open = open;
+	return element("details", { class: "pairs" }, element("summary", {}, title), element("dl", {}, ...rows), ...more);
+}
+
+// Counters that are zero are named and take no more room than their names.
+function lossList(losses) {
+	const above = losses.filter(([, count]) => count > 0);
+	const zero = losses.filter(([, count]) => !(count > 0)).map(([name]) => name);
+	const title = above.length ? `Losses: ${above.length} of ${losses.length} counters above zero` : "Losses: none";
+	const node = pairList(
+		title,
+		above.map(([name, count]) => [name, formatCount(count)]),
+		zero.length ? element("p", { class: "note" }, `Zero: ${zero.join(", ")}.`) : null,
+	);
+
+	node.open = above.length > 0;
 	return node;
 }
 
@@ -28,13 +41,11 @@ export function captured(data) {
 
 export function footer(data) {
 	const losses = Object.entries(data.losses);
-	const above = losses.filter(([, count]) => count > 0).length;
-	const title = above ? `Losses: ${above} of ${losses.length} counters above zero` : "Losses: none";
 
 	return element(
 		"footer",
 		{},
-		losses.length ? pairList(title, losses, above > 0) : null,
-		pairList("Capture", Object.entries(data.capture), false),
+		losses.length ? lossList(losses) : null,
+		pairList("Capture", Object.entries(data.capture)),
 	);
 }
