@@ -9,26 +9,9 @@
 #include "capture/capture.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* "trace", "sample", NULL. */
 extern const char *const record_mode_names[];
-
-/* Rows of an option table whose arguments are in a `type` with the fields `mode` (text) and `hz`
- * (number). `about_trace`: a literal, what --mode's help is to say of "trace". */
-#define RECORD_MODE_OPTIONS(type, about_trace)                                                     \
-	{.name = "mode",                                                                           \
-	 .kind = OPTION_TEXT,                                                                      \
-	 .offset = offsetof(type, mode),                                                           \
-	 .value_name = "trace|sample",                                                             \
-	 .choices = record_mode_names,                                                             \
-	 .help = about_trace " sample: what threads are found doing, so many times a second, "     \
-			     "with what they wait for. Costs far less; times are estimates."},     \
-	{                                                                                          \
-		.name = "hz", .kind = OPTION_NUMBER, .offset = offsetof(type, hz),                 \
-		.value_name = "N", .min = 1, .max = 10000,                                         \
-		.help = "With --mode sample: samples a second of each CPU. Default: 99."           \
-	}
 
 struct record_mode {
 	const char *name;	 /* as given; NULL: not */

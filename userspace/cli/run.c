@@ -212,7 +212,6 @@ int cli_run(int argc, char **argv)
 					   args.shapes	? "--shapes"
 					   : args.flops ? "--flops"
 							: "--modules");
-	argv[1 + operands] = NULL;
 	/* The operands were moved to the front; what they came from still lies behind them. */
 	argv[1 + operands] = NULL;
 	cache = record_cache_dir();
