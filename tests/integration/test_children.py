@@ -127,10 +127,11 @@ def test_one_after_another(tmp_path):
                 found[pid] = found.get(pid, 0) + count
         assert part.losses()["record"] == part.losses()["child_missed"] == 0
     assert found == done
-    # Whose stacks they are: each child's own, of its own line.
+    # Each child's own stacks; one that ended before its code was read has none with names.
     for event in parts[1].chrome()["traceEvents"]:
         if event["ph"] == "X" and event["name"] == "aten::sigmoid":
-            assert "children.py" in event["args"]["Call stack"], event
+            stack = event["args"]["Call stack"]
+            assert "children.py" in stack or stack.startswith("[incomplete]"), event
 
 
 def test_without_children(tmp_path):
