@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from harness import DONE, Gpuprof, Recording, Target, gpuprof
+from harness import DONE, Gpuprof, Recording, Target, gpuprof, wait_until
 from rank_job import RANKS, RankJob
 
 STEPS = 7
@@ -94,6 +94,44 @@ def test_nothing_is_kept_open_of_those_that_ended(tmp_path):
             target.command("end d")
             profiler.finish()
         target.leave()
+
+
+def test_one_after_another(tmp_path):
+    """The kernel calls each what it called the one before; in recordings each is itself."""
+    path = str(tmp_path / "c.sock")
+    done = {}
+    with Target("children") as target:
+        with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "--socket", path, "-o",
+                     tmp_path / "c.gpuprof", "--no-inject", "--rotate", "5h", "--stack",
+                     "python") as profiler:
+            profiler.wait_recording()
+            for steps, name in enumerate("abcdef", 1):
+                pid = number(target.command("fork " + name))
+                recorded(profiler, pid)
+                target.command("child %s %d" % (name, steps))
+                target.command("end " + name)
+                profiler.wait_line("stderr", lambda text, pid=pid: "%d (" % pid in text
+                                   and "has ended" in text)
+                done[pid] = 10 * steps
+                if name == "c":
+                    assert gpuprof("ctl", "--socket", path, "rotate").status == DONE
+                    wait_until("the next recording", (tmp_path / "c.2.gpuprof").exists)
+            status = profiler.finish()
+        target.leave()
+    assert status == DONE, profiler.told()
+    parts = [Recording(tmp_path / ("c.%d.gpuprof" % nr)) for nr in (1, 2)]
+    found = {}
+    for part in parts:
+        for (pid, name), count in calls(part).items():
+            if name == "aten::sigmoid":
+                found[pid] = found.get(pid, 0) + count
+        assert part.losses()["record"] == part.losses()["child_missed"] == 0
+    assert found == done
+    # Each child's own stacks; one that ended before its code was read has none with names.
+    for event in parts[1].chrome()["traceEvents"]:
+        if event["ph"] == "X" and event["name"] == "aten::sigmoid":
+            stack = event["args"]["Call stack"]
+            assert "children.py" in stack or stack.startswith("[incomplete]"), event
 
 
 def test_without_children(tmp_path):

@@ -21,7 +21,8 @@ import harness
 from daemon_client import Daemon
 
 CROWD = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "fake", "crowd")
-SHORT = ("--period", "0.5")
+SHORT = ("--mode", "trace", "--period", "0.5")
+SAMPLED = ("--period", "0.5")
 TOKEN = "a-secret-of-the-tests-0123456789"
 
 
@@ -193,6 +194,71 @@ def test_recordings(daemon, target, tmp_path):
     assert "aten::addmm" in names
     page = daemon.get("/").decode()
     assert "<td>%d<td>" % target.pid in page
+
+
+# ---- by samples, as it does unless it is told otherwise ----
+
+@pytest.fixture(scope="module")
+def sampled():
+    """A daemon, and a target that spends its time on what its orders say."""
+    with harness.Target("sampled") as target, \
+            Daemon("--pid", target.pid, "--hz", "997", *SAMPLED) as started:
+        started.wait_processes(1)
+        # Unwind tables are made when the first stack comes to a file.
+        while not started.sum("gpuprof_op_samples_total", op="aten::mm"):
+            target.command("spend 0.2")
+        yield started, target
+        target.leave()
+        assert started.end() == 0, started.told()
+
+
+def test_metrics_by_samples(sampled):
+    daemon, target = sampled
+    pid = str(target.pid)
+    target.command("spend 0.5")
+    recordings = daemon.sum("gpuprof_recordings_total")
+    daemon.wait_sum(recordings + 2, "gpuprof_recordings_total")
+    for op in ("aten::mm", "aten::exp", "aten::tanh"):
+        samples = daemon.sum("gpuprof_op_samples_total", pid=pid, op=op)
+        estimate = daemon.sum("gpuprof_op_cpu_estimated_seconds_total", pid=pid, op=op)
+        assert samples > 0 and abs(estimate - samples / 997) < 1e-3
+    assert daemon.sum("gpuprof_op_off_cpu_estimated_seconds_total", pid=pid) > 0
+    # Nothing that is estimated goes by a name of what is measured, and what is not known is not 0.
+    names = {name for name, _, _ in daemon.metrics()}
+    assert not {"gpuprof_op_cpu_seconds_total", "gpuprof_op_calls_total",
+                "gpuprof_step_duration_seconds_count"} & names
+    text = daemon.get("/metrics")
+    assert b"gpuprof_op_cpu_estimated_seconds_total CPU time of an operator itself, without " \
+        b"those that it called: an estimate" in text
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True,
+                          check=False, timeout=harness.LIMIT)
+    assert done.returncode == 0 and not done.stdout and not done.stderr, done
+
+
+def test_profile_by_samples(sampled, tmp_path):
+    daemon, target = sampled
+    target.order("spend 1")
+    done = subprocess.run(["go", "tool", "pprof", "-raw",
+                           daemon.url + "/debug/pprof/profile?seconds=1&pid=%d" % target.pid],
+                          stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True,
+                          timeout=harness.LIMIT, env={**os.environ, "HOME": str(tmp_path),
+                                                      "PPROF_TMPDIR": str(tmp_path)})
+    target.answer()
+    assert done.returncode == 0, done
+    assert "PeriodType: cpu nanoseconds" in done.stdout
+    assert "Period: %d" % (10**9 // 997) in done.stdout
+    assert "samples/count cpu/nanoseconds" in done.stdout
+    assert "sampled.py" in done.stdout
+
+
+@pytest.mark.parametrize("options, why", [
+    (("--mode", "sample", "--memory"), "--memory"),
+    (("--mode", "trace", "--hz", "9"), "--hz"),
+    (("--memory", "--hz", "9"), "--hz"),
+])
+def test_modes_that_are_none(options, why):
+    done = harness.gpuprof("daemon", "--listen", "127.0.0.1:0", *options)
+    assert done.status == harness.USAGE and why in done.stderr, done
 
 
 # ---- processes that come and go ----

@@ -10,10 +10,12 @@ import io
 import json
 import math
 import os
+import re
 
 import pytest
 
 import harness
+from test_trace import decoded
 
 HZ = "997"
 SECONDS = 1.0
@@ -223,6 +225,23 @@ def test_chrome(spent):
     assert {event["name"] for event in pipe} == {"waiting: read"}
     for before, after in zip(pipe, pipe[1:]):
         assert before["ts"] + before["dur"] <= after["ts"]
+
+
+def test_perfetto(spent, tmp_path):
+    """Each sample of a thread on a CPU, with frames that have names; waits as slices."""
+    done, _, _ = spent
+    path = tmp_path / "t.pftrace"
+    assert harness.gpuprof("export", done.recording.path, "--format", "perfetto", "-o",
+                           path).status == harness.DONE
+    text = decoded(path)
+    events = [event for event in done.recording.chrome()["traceEvents"]
+              if event.get("cat") == "sample"]
+    assert text.count("  perf_sample {") == done.recording.table()["samples"]
+    assert text.count("\n    type: 1\n") == sum(event["ph"] == "X" for event in events)
+    assert 'str: "at::_ops::mm::call' in text and "frequency: %s" % HZ in text
+    used = set(re.findall(r"callstack_iid: (\d+)", text))
+    told = re.findall(r"callstacks \{\s+iid: (\d+)", text)
+    assert used == set(told) and len(told) == len(set(told)) > 1
 
 
 def test_rotated(tmp_path):

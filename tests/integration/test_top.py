@@ -177,6 +177,43 @@ def test_once_of_a_recording_is_its_table(sample):
             assert rows[name][key] == row[key], (name, key)
 
 
+def test_by_samples():
+    """Estimates, and called so."""
+    with harness.Target("sampled") as target:
+        def spend():
+            target.command("spend 0.3")
+            target.command("spend 0.5")
+
+        text, told = once(target.pid, "--mode", "sample", "--hz", "997", "--json", orders=spend)
+        seen = harness.parse_json(text)
+        ops = {row["name"]: row for row in seen["ops"]}
+        assert seen["estimated"] is True and seen["samples"] > 50, told
+        assert ops["aten::mm"]["samples"] > 0 and "calls" not in ops["aten::mm"]
+        assert ops["aten::mm"]["self_cpu_us"] > 0
+        assert "steps" not in seen and "memory" not in seen
+        assert any("sampled.py:" in row["name"] and row["samples"] for row in seen["lines"])
+        assert any(row["off_cpu_us"] for row in seen["lines"])
+        text, _ = once(target.pid, "--mode", "sample", "--hz", "997", "--sort", "off",
+                       orders=spend)
+        assert "~OFF CPU" in text and "what has ~ is estimated" in text
+        target.leave()
+
+
+def test_a_recording_of_samples(tmp_path):
+    path = tmp_path / "s.gpuprof"
+    with harness.Target("sampled") as target:
+        done = harness.attach(target, path, "--mode", "sample",
+                              orders=lambda: target.command("spend 0.5"))
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    said = harness.gpuprof("top", path, "--json")
+    assert said.status == harness.DONE, said
+    rows = {row["name"]: row for row in harness.parse_json(said.stdout)["ops"]}
+    for row in done.recording.table("--limit", "-1")["rows"]:
+        for key in ("samples", "self_cpu_us", "cpu_total_us", "off_cpu_us"):
+            assert rows[row["name"]][key] == row[key], (row["name"], key)
+
+
 def test_gpus(tmp_path):
     with App(FAKE_CUDA_DEVICES=2) as app:
         text, _ = once(app.pid, "--json", orders=lambda: app.do("work 2 50"))
@@ -193,7 +230,10 @@ def test_what_is_refused(idle, tmp_path):
     for args, text in ((("--pid", idle.pid), "no terminal"),
                        ((), "give --pid"),
                        (("x.gpuprof", "--pid", idle.pid, "--once"), "not both"),
-                       (("--pid", idle.pid, "--once", "--sort", "beauty"), "self_pct, self")):
+                       (("--pid", idle.pid, "--once", "--sort", "beauty"), "self_pct, self"),
+                       (("--pid", idle.pid, "--once", "--mode", "sample", "--memory"),
+                        "--memory"),
+                       (("x.gpuprof", "--once", "--mode", "sample"), "go with processes")):
         done = harness.gpuprof("top", *args)
         assert done.status == harness.USAGE and text in done.stderr, done
     done = harness.gpuprof("top", "--pid", "4194303", "--once")

@@ -86,14 +86,14 @@ static void bars(void **state)
 /* Whatever the width, a name keeps room until only what cannot give way is left. */
 static void columns_give_way(void **state)
 {
-	for (int view = 0; view < TALLY_VIEWS; view++) {
+	for (int i = 0; i < 2 * TALLY_VIEWS; i++) {
 		struct top_view v;
 		uint32_t before = UINT32_MAX;
 
-		top_view__init(&v);
-		v.view = (enum tally_view)view;
+		top_view__init(&v, i % 2);
+		v.view = (enum tally_view)(i / 2);
 		for (int width = 200; width > 10; width--) {
-			uint32_t shown = top_columns_shown(v.view, true, width);
+			uint32_t shown = top_columns_shown(&v, true, width);
 			struct buf titles = {0};
 
 			assert_int_equal(shown & ~before, 0);
@@ -104,10 +104,25 @@ static void columns_give_way(void **state)
 			buf__done(&titles);
 			before = shown;
 		}
-		assert_int_equal(top_columns_shown(v.view, true, 0),
-				 (1U << top_views[view].columns_nr) - 1);
+		assert_int_equal(top_columns_shown(&v, true, 0),
+				 (1U << top_view_info(&v, v.view)->columns_nr) - 1);
 	}
-	assert_int_equal(top_columns_shown(TALLY_OPS, false, 0), 0x1f);
+}
+
+/* What samples and operators are shown by, where there is no GPU. */
+static void columns_without_gpu(void **state)
+{
+	struct top_view v;
+
+	top_view__init(&v, false);
+	assert_int_equal(top_columns_shown(&v, false, 0), 0x1f);
+	assert_non_null(top_column_find(&v, "calls"));
+	assert_null(top_column_find(&v, "samples"));
+	top_view__init(&v, true);
+	assert_int_equal(top_columns_shown(&v, false, 0), 0x1f);
+	assert_null(top_column_find(&v, "calls"));
+	assert_ptr_equal(top_column_find(&v, "self_pct"), v.sort[TALLY_OPS]);
+	assert_string_equal(top_column_find(&v, "off")->title, "~OFF CPU");
 }
 
 static struct tally *small(void)
@@ -143,13 +158,13 @@ static void rows_in_order(void **state)
 	struct tally *y = small();
 	struct top_view v;
 
-	top_view__init(&v);
+	top_view__init(&v, false);
 	assert_order(y, &v, "aten::a;aten::b;other;");
-	v.sort[TALLY_OPS] = top_column_find(TALLY_OPS, "calls");
+	v.sort[TALLY_OPS] = top_column_find(&v, "calls");
 	assert_order(y, &v, "other;aten::b;aten::a;");
 	v.reverse[TALLY_OPS] = true;
 	assert_order(y, &v, "aten::a;aten::b;other;");
-	v.sort[TALLY_OPS] = top_column_find(TALLY_OPS, "avg");
+	v.sort[TALLY_OPS] = top_column_find(&v, "avg");
 	assert_order(y, &v, "other;aten::b;aten::a;");
 	(void)snprintf(v.filter, sizeof(v.filter), "%s", "ATEN");
 	assert_order(y, &v, "aten::b;aten::a;");
@@ -158,7 +173,7 @@ static void rows_in_order(void **state)
 	v.filter[0] = '\0';
 	v.span = TALLY_SUM;
 	assert_order(y, &v, "was there;");
-	assert_null(top_column_find(TALLY_OPS, "beauty"));
+	assert_null(top_column_find(&v, "beauty"));
 	tally__free(y);
 }
 
@@ -169,7 +184,7 @@ static void cells_and_shares(void **state)
 	struct top_view v;
 	struct buf b = {0};
 
-	top_view__init(&v);
+	top_view__init(&v, false);
 	/* Shares are of all, also of what a filter leaves out. */
 	(void)snprintf(v.filter, sizeof(v.filter), "%s", "other");
 	assert_int_equal(top_rows__fill(&rows, &v, y), 0);
@@ -190,7 +205,7 @@ static void long_names_of_lines(void **state)
 	struct top_view v;
 	struct buf b = {0};
 
-	top_view__init(&v);
+	top_view__init(&v, false);
 	v.view = TALLY_LINES;
 	top_put_name(&b, &v, &row, 100);
 	assert_string_equal(b.bytes, row.name);
@@ -207,9 +222,10 @@ static void long_names_of_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_short), cmocka_unit_test(bars),
-		cmocka_unit_test(columns_give_way),  cmocka_unit_test(rows_in_order),
-		cmocka_unit_test(cells_and_shares),  cmocka_unit_test(long_names_of_lines),
+		cmocka_unit_test(numbers_are_short),   cmocka_unit_test(bars),
+		cmocka_unit_test(columns_give_way),    cmocka_unit_test(columns_without_gpu),
+		cmocka_unit_test(rows_in_order),       cmocka_unit_test(cells_and_shares),
+		cmocka_unit_test(long_names_of_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

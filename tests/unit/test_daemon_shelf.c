@@ -140,7 +140,7 @@ static void add(struct profiles *ps, uint64_t nr)
 /* From the cut after it was asked for to the one after its time: recordings 3 and 4. */
 static void test_profile(void **state)
 {
-	struct profiles *ps = profiles__new();
+	struct profiles *ps = profiles__new(false);
 	struct profile *p = ask(ps, 0);
 	unsigned char magic[2];
 	int fd = -1;
@@ -169,7 +169,7 @@ static void test_profile(void **state)
 
 static void test_profile_fails(void **state)
 {
-	struct profiles *ps = profiles__new();
+	struct profiles *ps = profiles__new(false);
 	struct profile *none = ask(ps, 41), *lost = ask(ps, 42), *left = ask(ps, 0);
 	struct profile *more[PROFILES_MAX];
 	int fd = -1;

@@ -84,6 +84,40 @@ static void test_adds_up(void **state)
 	totals__done(&t);
 }
 
+/* Nothing that was estimated is under a name of what is measured. */
+static void test_samples(void **state)
+{
+	const uint32_t frames[] = {1};
+	struct totals t = {0};
+	struct events *e = events__new();
+	char *text;
+
+	events__meta(e, "mode", "sample");
+	events__native_frame(e, 1, "/libtorch_cpu.so", "at::_ops::mm::call", "aten::mm", 0);
+	events__stack(e, 1, frames, 1);
+	for (uint64_t i = 0; i < 4; i++)
+		events__sample(e, (struct event_sample){.start_ns = 1000 * (i + 1),
+							.weight_ns = 10,
+							.stack_id = i < 3,
+							.syscall = GP_SAMPLE_NO_SYSCALL,
+							.flags = i ? GP_SAMPLE_RUNNING : 0});
+	add(&t, e, 1);
+	assert_line(&t, "gpuprof_op_cpu_estimated_seconds_total{pid=\"4242\","
+			"process=\"python\",op=\"aten::mm\"} 0.000000020");
+	assert_line(&t, "gpuprof_op_off_cpu_estimated_seconds_total{pid=\"4242\","
+			"process=\"python\",op=\"aten::mm\"} 0.000000010");
+	assert_line(&t, "gpuprof_op_samples_total{pid=\"4242\",process=\"python\","
+			"op=\"aten::mm\"} 2");
+	assert_line(&t, "gpuprof_op_samples_total{pid=\"4242\",process=\"python\","
+			"op=\"[no operator]\"} 1");
+	text = text_of(&t);
+	assert_null(strstr(text, "gpuprof_op_cpu_seconds_total"));
+	assert_null(strstr(text, "gpuprof_op_calls_total"));
+	assert_null(strstr(text, "gpuprof_step_duration"));
+	free(text);
+	totals__done(&t);
+}
+
 /* So many names as nobody foresaw: the ones that take longest have series, and nothing is lost. */
 static void test_bounded(void **state)
 {
@@ -271,7 +305,7 @@ int main(void)
 		cmocka_unit_test(test_adds_up),	      cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_memory),	      cmocka_unit_test(test_gpu),
-		cmocka_unit_test(test_forgets),
+		cmocka_unit_test(test_forgets),	      cmocka_unit_test(test_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

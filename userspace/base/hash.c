@@ -120,6 +120,14 @@ bool hash__delete(struct hash *h, uint64_t key, uint64_t *ret_value)
 	return true;
 }
 
+void hash__delete_high(struct hash *h, uint32_t high)
+{
+	for (size_t i = 0; i < h->cap; i++)
+		/* Another one may move to where it was. */
+		while (h->used[i] && h->slots[i].key >> 32 == high)
+			(void)hash__delete(h, h->slots[i].key, NULL);
+}
+
 void hash__done(struct hash *h)
 {
 	free(h->slots);

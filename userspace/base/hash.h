@@ -38,6 +38,9 @@ int hash__set(struct hash *h, uint64_t key, uint64_t value);
 /* Takes the key out; returns whether it was there, its value in *ret_value (may be NULL). */
 bool hash__delete(struct hash *h, uint64_t key, uint64_t *ret_value);
 
+/* Takes out all keys whose upper half this is. */
+void hash__delete_high(struct hash *h, uint32_t high);
+
 void hash__done(struct hash *h);
 
 #endif /* GP_BASE_HASH_H */

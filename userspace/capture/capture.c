@@ -284,7 +284,7 @@ void capture__free(struct capture *c)
 		member__done(m);
 		free(m);
 	}
-	vec_done(&c->members);
+	roster__done(&c->members);
 	vec_done(&c->born);
 	for (size_t i = 0; i < c->descriptions.nr; i++) {
 		free(c->descriptions.items[i].key);
@@ -346,7 +346,8 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 	s.functions_nr = summary.functions_nr;
 	s.not_placed_nr = summary.not_placed_nr;
 	s.method = summary.method;
-	s.processes_nr = (uint32_t)c->members.nr;
+	s.processes_nr = c->members.joined_nr;
+	s.callbacks_nr = c->gone_callbacks_nr;
 	s.recordings_nr = c->ended_nr;
 	s.files_nr = c->begun_nr;
 	s.unwritten = !c->stepped && c->started && !c->stopped &&

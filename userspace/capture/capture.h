@@ -135,7 +135,7 @@ struct capture_status {
 	uint32_t sites_nr;
 	uint32_t functions_nr;
 	uint32_t not_placed_nr;
-	uint32_t processes_nr;
+	uint32_t processes_nr;	/* that have been in it */
 	uint32_t callbacks_nr;	/* of them: processes whose ops come from the collector */
 	uint32_t recordings_nr; /* recordings that have ended, whole or early */
 	uint32_t files_nr;	/* recordings that have a file: those and the ones in progress */

@@ -57,19 +57,28 @@ void cost_start(struct capture *c)
 	cost_read(c, &cost, &charged);
 }
 
-static void read_clocks(struct capture *c, struct capture_cost *cost)
+static void read_member(struct capture *c, struct member *m, uint64_t *cpu_ns,
+			uint64_t *collector_ns)
 {
 	uint64_t wall_ns = capture_clock_ns(CLOCK_MONOTONIC) - c->cost.since_ns;
 
-	for (size_t i = 0; i < c->members.nr; i++) {
-		struct member *m = c->members.items[i];
+	*cpu_ns += advance(&m->cpu, m->end ? 0 : process_cpu_ns(m->process->pid), UINT64_MAX);
+	/* The process itself says it: more than there was time for is not believed. */
+	*collector_ns +=
+		advance(&m->collector_cpu, m->guest ? guest__thread_cpu_ns(m->guest) : 0, wall_ns);
+}
 
-		cost->cpu_ns +=
-			advance(&m->cpu, m->end ? 0 : process_cpu_ns(m->process->pid), UINT64_MAX);
-		/* The process itself says it: more than there was time for is not believed. */
-		cost->collector_ns += advance(
-			&m->collector_cpu, m->guest ? guest__thread_cpu_ns(m->guest) : 0, wall_ns);
-	}
+void cost_forget(struct capture *c, struct member *m)
+{
+	read_member(c, m, &c->cost.gone_cpu_ns, &c->cost.gone_collector_ns);
+}
+
+static void read_clocks(struct capture *c, struct capture_cost *cost)
+{
+	cost->cpu_ns += c->cost.gone_cpu_ns;
+	cost->collector_ns += c->cost.gone_collector_ns;
+	for (size_t i = 0; i < c->members.nr; i++)
+		read_member(c, c->members.items[i], &cost->cpu_ns, &cost->collector_ns);
 	cost->own_ns = capture_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - c->cost.own_start_ns;
 }
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct capture;
+struct member;
 struct recording_writer;
 
 /* Nanoseconds of CPU time since the capture started. */
@@ -37,10 +38,11 @@ struct cost_clock {
 /* What a capture keeps for it. */
 struct cost_keeper {
 	struct step_cost steps;
-	uint64_t since_ns;     /* when the capture started */
-	uint64_t own_new_ns;   /* gpuprof's CPU time when it was made */
-	uint64_t own_start_ns; /* and when it started */
-	uint64_t stops_ns;     /* for which threads of targets were borrowed */
+	uint64_t gone_cpu_ns, gone_collector_ns; /* of processes that are gone */
+	uint64_t since_ns;			 /* when the capture started */
+	uint64_t own_new_ns;			 /* gpuprof's CPU time when it was made */
+	uint64_t own_start_ns;			 /* and when it started */
+	uint64_t stops_ns;			 /* for which threads of targets were borrowed */
 	uint64_t ops_seen, hits_before, hits_seen;
 	uint64_t hit_read_ns;
 	double hit_ns; /* of a probe, 0: not known */
@@ -58,6 +60,9 @@ void cost_start(struct capture *c);
 /* All there is by now. `ret_charged_ns`: callbacks and probes as they were known when they came;
  * never smaller than before. */
 void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_charged_ns);
+
+/* A process and its collector are about to be forgotten. */
+void cost_forget(struct capture *c, struct member *m);
 
 /* What collectors have timed of callbacks. */
 struct callback_cost cost_timed(const struct capture *c);

@@ -12,7 +12,6 @@
 #include "capture/windows.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -31,28 +30,32 @@ static int64_t kernel_name(struct capture *c, uint32_t id)
 	return names__add(&c->names, SOURCE_KERNEL, id, n.name, n.overload);
 }
 
-static struct member *member_of(struct capture *c, uint16_t index)
-{
-	return index < c->members.nr ? c->members.items[index] : NULL;
-}
-
 static int put(struct capture *c, const void *event, size_t bytes)
 {
 	if (c->out)
-		return recording_writer__event(c->out->writer, event, bytes);
+		return recording_writer__event_of(c->out->writer, c->out_process, event, bytes);
 	c->unwritten_nr += !c->stepped;
 	return 0;
 }
 
+static int put_into(struct segment *to, struct member *m, const void *event, size_t bytes)
+{
+	uint16_t number;
+	int err = capture_tell_process(m, to, &number);
+
+	if (!err)
+		err = recording_writer__event_of(to->writer, number, event, bytes);
+	/* It has no place for the process, and so none for what the process does. */
+	return err == -ENOSPC && !recording_writer__error(to->writer) ? 0 : err;
+}
+
 /* What every recording needs that is open now. */
-static int put_everywhere(struct capture *c, const void *event, size_t bytes)
+static int put_everywhere(struct capture *c, struct member *m, const void *event, size_t bytes)
 {
 	struct segment *const open[] = {c->segments.now, c->segments.closing};
 
 	for (int i = 0; i < 2; i++) {
-		int err = open[i] && !open[i]->broken
-				  ? recording_writer__event(open[i]->writer, event, bytes)
-				  : 0;
+		int err = open[i] && !open[i]->broken ? put_into(open[i], m, event, bytes) : 0;
 
 		if (capture_note_error(c, open[i], err))
 			return err;
@@ -60,52 +63,38 @@ static int put_everywhere(struct capture *c, const void *event, size_t bytes)
 	return 0;
 }
 
-/* A thread that the kernel's programs have not told about: its name from /proc. */
-static int name_thread(struct capture *c, const struct member *m, uint32_t tid)
-{
-	struct gp_ev_thread ev = {
-		.head = {.kind = GP_EV_THREAD, .process = m->index, .tid = tid},
-	};
-	char path[64];
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)m->process->pid, tid);
-	f = fopen(path, "re");
-	if (f) {
-		if (fgets(ev.comm, sizeof(ev.comm), f))
-			ev.comm[strcspn(ev.comm, "\n")] = '\0';
-		(void)fclose(f);
-	}
-	ev.head.time_ns = capture_clock_ns(CLOCK_MONOTONIC);
-	return threads__set(&c->threads, &ev);
-}
-
-/* Tells the recording of the event's process and thread. */
+/* Tells the recording of the event's process and thread. One that has no place for the process has
+ * none for the event. */
 static int tell_where(struct capture *c, struct member *m, const struct gp_ev_head *head)
 {
-	uint64_t key = (uint64_t)head->process << 32 | head->tid;
+	uint64_t key = (uint64_t)m->serial << 32 | head->tid;
 	const struct gp_ev_thread *thread;
-	int err = capture_tell_process(c, m, c->out);
+	int err = capture_tell_process(m, c->out, &c->out_process);
 
+	if (err == -ENOSPC && !recording_writer__error(c->out->writer)) {
+		c->out = NULL;
+		return 0;
+	}
 	if (err || !head->tid || hash__find(&c->out->threads, key))
 		return err;
 	err = hash__set(&c->out->threads, key, 1);
 	if (err || head->kind == GP_EV_THREAD)
 		return err;
-	thread = threads__find(&c->threads, head->process, head->tid);
+	thread = threads__find(&c->threads, m->serial, head->tid);
 	if (!thread) {
-		err = name_thread(c, m, head->tid);
-		thread = err ? NULL : threads__find(&c->threads, head->process, head->tid);
+		err = threads__look(&c->threads, m->serial, m->process->pid, head->tid,
+				    capture_clock_ns(CLOCK_MONOTONIC));
+		thread = err ? NULL : threads__find(&c->threads, m->serial, head->tid);
 	}
 	return thread ? put(c, thread, sizeof(*thread)) : err;
 }
 
-static int put_thread(struct capture *c, const struct gp_ev_thread *event)
+static int put_thread(struct capture *c, struct member *m, const struct gp_ev_thread *event)
 {
 	struct gp_ev_thread ev = *event;
-	int err = ev.head.tid ? threads__set(&c->threads, &ev) : 0;
+	int err = ev.head.tid ? threads__set(&c->threads, m->serial, &ev) : 0;
 
-	return err ? err : put_everywhere(c, &ev, sizeof(ev));
+	return err ? err : put_everywhere(c, m, &ev, sizeof(ev));
 }
 
 /* In the capture's numbers. */
@@ -140,12 +129,13 @@ static int name_kernel(struct capture *c, const struct member *m, struct gp_ev_a
 }
 
 /* The capture's number instead of the source's. 0 or -errno. */
-static int renumber_stack(struct capture *c, uint32_t source, uint16_t process, __u32 *stack_id)
+static int renumber_stack(struct capture *c, const struct member *m, uint32_t source,
+			  __u32 *stack_id)
 {
 	int64_t number;
 
 	if (source == SOURCE_KERNEL && (*stack_id & GP_STACK_TOLD)) {
-		source = SOURCE_GUEST(process);
+		source = SOURCE_GUEST(m->serial);
 		*stack_id &= ~GP_STACK_TOLD;
 		c->refused_nr += *stack_id >= GP_RING_STACKS;
 		*stack_id = *stack_id < GP_RING_STACKS ? *stack_id : 0;
@@ -157,18 +147,19 @@ static int renumber_stack(struct capture *c, uint32_t source, uint16_t process, 
 	return stacks__tell(&c->stacks, c->out, *stack_id);
 }
 
-static int put_memory(struct capture *c, uint32_t source, const struct gp_ev_memory *event)
+static int put_memory(struct capture *c, const struct member *m, uint32_t source,
+		      const struct gp_ev_memory *event)
 {
 	struct gp_ev_memory ev = *event;
-	int err = renumber_stack(c, source, ev.head.process, &ev.stack_id);
+	int err = renumber_stack(c, m, source, &ev.stack_id);
 
 	return err ? err : put(c, &ev, sizeof(ev));
 }
 
-static int put_sample(struct capture *c, const struct gp_ev_sample *event)
+static int put_sample(struct capture *c, const struct member *m, const struct gp_ev_sample *event)
 {
 	struct gp_ev_sample ev = *event;
-	int err = renumber_stack(c, SOURCE_KERNEL, ev.head.process, &ev.stack_id);
+	int err = renumber_stack(c, m, SOURCE_KERNEL, &ev.stack_id);
 
 	return err ? err : put(c, &ev, sizeof(ev));
 }
@@ -221,9 +212,9 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 	else if (ev.head.kind == GP_EV_API && bytes >= sizeof(ev.call))
 		err = name_kernel(c, m, &ev.call);
 	if (!err && ev.head.kind == GP_EV_OP)
-		err = renumber_stack(c, source, ev.head.process, &ev.op.op.stack_id);
+		err = renumber_stack(c, m, source, &ev.op.op.stack_id);
 	else if (!err && ev.head.kind == GP_EV_CUDA_MEMORY)
-		err = renumber_stack(c, source, ev.head.process, &ev.memory.stack_id);
+		err = renumber_stack(c, m, source, &ev.memory.stack_id);
 	wanted = !c->windows || ev.head.kind != GP_EV_OP || windows_want(c, &ev.op.op);
 	if (!err && wanted)
 		err = put(c, &ev, bytes);
@@ -373,7 +364,7 @@ static int put_device(struct capture *c, struct member *m, const struct gp_ev_de
 {
 	int err = keep_device(m, ev);
 
-	return err ? err : put_everywhere(c, ev, sizeof(*ev));
+	return err ? err : put_everywhere(c, m, ev, sizeof(*ev));
 }
 
 static int learn_function(struct capture *c, const struct member *m,
@@ -434,9 +425,9 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	case GP_EV_FUNCTION:
 		return learn_function(c, m, event);
 	case GP_EV_MEMORY:
-		return put_memory(c, source, event);
+		return put_memory(c, m, source, event);
 	case GP_EV_SAMPLE:
-		return put_sample(c, event);
+		return put_sample(c, m, event);
 	case GP_EV_MAPS:
 		m->maps_changed = true;
 		return 0;
@@ -448,7 +439,7 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 		note_process(c, m, event);
 		return put(c, event, bytes);
 	case GP_EV_THREAD:
-		return put_thread(c, event);
+		return put_thread(c, m, event);
 	case GP_EV_DEVICE:
 		return put_device(c, m, event);
 	case GP_EV_CLOCK:
@@ -465,7 +456,7 @@ static bool believable(struct capture *c, const void *event, size_t bytes)
 	const struct gp_ev_head *head = event;
 	size_t need = bytes < sizeof(*head) ? 0 : recording_event_bytes(head->kind);
 
-	return need && bytes >= need && member_of(c, head->process);
+	return need && bytes >= need && roster__find(&c->members, head->process);
 }
 
 /* An event that found its way into no recording. */
@@ -488,7 +479,7 @@ static int on_kernel_event(const void *event, size_t bytes, void *arg)
 		c->refused_nr++;
 		return 0;
 	}
-	err = put_event(c, member_of(c, head->process), SOURCE_KERNEL, event, bytes);
+	err = put_event(c, roster__find(&c->members, head->process), SOURCE_KERNEL, event, bytes);
 	return unwritten(c, err);
 }
 
@@ -518,6 +509,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 {
 	struct capture *c = arg;
 	const struct gp_ev_head *head = event;
+	struct member *m;
 	int err;
 
 	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
@@ -531,7 +523,8 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	if (before_start(c, event))
 		return 0;
 	c->guest_ops_nr += head->kind == GP_EV_OP;
-	err = put_event(c, member_of(c, head->process), SOURCE_GUEST(head->process), event, bytes);
+	m = roster__find(&c->members, head->process);
+	err = put_event(c, m, SOURCE_GUEST(m->serial), event, bytes);
 	return unwritten(c, err);
 }
 

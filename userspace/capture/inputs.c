@@ -72,6 +72,11 @@ uint32_t inputs_ids__find(const struct inputs_ids *n, uint32_t source, uint32_t 
 	return number ? (uint32_t)*number : 0;
 }
 
+void inputs_ids__forget(struct inputs_ids *n, uint32_t source)
+{
+	hash__delete_high(&n->by_source, source);
+}
+
 void inputs_ids__done(struct inputs_ids *n)
 {
 	hash__done(&n->by_content);

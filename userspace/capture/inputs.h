@@ -32,6 +32,9 @@ int inputs_ids__tell(const struct inputs_ids *n, struct segment *to, uint32_t nu
 /* The number that a source's own number was given, 0 if none. */
 uint32_t inputs_ids__find(const struct inputs_ids *n, uint32_t source, uint32_t id);
 
+/* Nothing more comes from this source: its numbers are forgotten, not the lists. */
+void inputs_ids__forget(struct inputs_ids *n, uint32_t source);
+
 void inputs_ids__done(struct inputs_ids *n);
 
 #endif /* GP_CAPTURE_INPUTS_H */

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int member__init(struct member *m, struct target_process *p, uint16_t index, struct reason *why)
+int member__init(struct member *m, struct target_process *p, struct reason *why)
 {
 	int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 
@@ -23,7 +23,7 @@ int member__init(struct member *m, struct target_process *p, uint16_t index, str
 		(void)close(fd);
 		return reason_set(why, -ESRCH, "cannot attach to %d: it has ended", (int)p->pid);
 	}
-	*m = (struct member){.process = p, .pidfd = fd, .index = index};
+	*m = (struct member){.process = p, .pidfd = fd};
 	return 0;
 }
 

@@ -32,7 +32,8 @@ struct member {
 	bool python_refused;	     /* why has been told */
 	struct cost_clock cpu, collector_cpu;
 	int pidfd;
-	uint16_t index;
+	uint16_t index;		  /* what events in rings call it; later ones may have the same */
+	uint32_t serial;	  /* counts all processes of the capture, from 0 */
 	int32_t rank, world_size; /* in its distributed job, -1: none */
 	/* What each recording is told of it. */
 	struct buf schemas; /* events of what its operators may write, a u64 with its bytes each */
@@ -40,6 +41,7 @@ struct member {
 	struct gp_ev_clock clock; /* the last reading; kind 0: none */
 	enum member_end end;
 	bool is_child;		 /* not added, but started by one that is here */
+	bool had_guest;		 /* one that is gone */
 	bool callbacks;		 /* its operators come, or came, from the collector */
 	bool callbacks_replaced; /* by uprobes, for want of stacks */
 	bool exec_told;		 /* its end by exec has been dealt with */
@@ -53,7 +55,7 @@ struct member {
 };
 
 /* Takes over the process. 0 or -errno (-ESRCH: gone meanwhile). */
-int member__init(struct member *m, struct target_process *p, uint16_t index, struct reason *why);
+int member__init(struct member *m, struct target_process *p, struct reason *why);
 /* Of one that has exited nothing is kept but who it was. */
 void member__shed(struct member *m);
 void member__done(struct member *m);

@@ -134,6 +134,7 @@ void member_guest_follow_cuda(struct capture *c, struct member *m)
 
 void member_guest_drop(struct capture *c, struct member *m, bool gone)
 {
+	m->had_guest = true;
 	probe_session__set_stack_tops(c->probes, m->index, 0);
 	capture_stop_guest(c, m->guest, gone);
 	capture_drain_guest(c, m->guest);

@@ -36,12 +36,15 @@ static int describe_member(struct capture *c, struct member *m)
 	m->rank = number_from_environment(m->process, "RANK");
 	m->world_size = number_from_environment(m->process, "WORLD_SIZE");
 	for (int i = 0; i < 2; i++) {
+		uint16_t number;
 		int err;
 
 		if (!open[i] || open[i]->broken)
 			continue;
-		bits__clear(&open[i]->processes, m->index);
-		err = capture_note_error(c, open[i], capture_tell_process(c, m, open[i]));
+		err = capture_describe_process(m, open[i], &number);
+		if (err == -ENOSPC && !recording_writer__error(open[i]->writer))
+			continue;
+		err = capture_note_error(c, open[i], err);
 		if (err)
 			return err;
 	}
@@ -146,24 +149,27 @@ static int add_member(struct capture *c, pid_t pid, struct reason *why, struct m
 	struct member *m;
 	int err;
 
-	if (c->members.nr > UINT16_MAX)
-		return reason_set(why, -ENOSPC, "too many processes");
+	if (roster__next(&c->members) == PROBE_PROCESSES_MAX)
+		return reason_set(why, -ENOSPC, "%d processes are watched, and no more can be",
+				  PROBE_PROCESSES_MAX);
 	err = target_process__new(pid, why, &p);
 	if (err)
 		return err;
 	m = calloc(1, sizeof(*m));
-	err = m ? member__init(m, p, (uint16_t)c->members.nr, why) : -ENOMEM;
+	err = m ? member__init(m, p, why) : -ENOMEM;
 	if (err) {
 		target_process__free(p);
 		free(m);
 		return err;
 	}
-	err = vec_push(&c->members, m);
+	err = roster__add(&c->members, m);
 	if (err) {
 		member__done(m);
 		free(m);
 		return err;
 	}
+	/* Counted on from whoever had the number before. */
+	p->changes_nr = probe_session__maps_changes(c->probes, m->index);
 	*ret_member = m;
 	return 0;
 }
@@ -344,19 +350,44 @@ static void end_member(struct capture *c, struct member *m)
 	probe_session__detach(c->probes, m->index);
 }
 
+/* Its end was dealt with before the rings were drained last: there is no event of it any more. */
+static bool is_over(const struct member *m)
+{
+	return m->end == MEMBER_EXITED;
+}
+
+static void forget_member(struct member *m, void *arg)
+{
+	struct capture *c = arg;
+
+	cost_forget(c, m);
+	if (m->guest)
+		member_guest_drop(c, m, true);
+	if (m->had_guest) {
+		names__forget(&c->names, SOURCE_GUEST(m->serial));
+		inputs_ids__forget(&c->inputs, SOURCE_GUEST(m->serial));
+		stacks__forget(&c->stacks, SOURCE_GUEST(m->serial));
+	}
+	c->gone_callbacks_nr += m->callbacks;
+	member__done(m);
+	free(m);
+}
+
 /* How many of those that were added are still there. */
 int capture_watch_members(struct capture *c)
 {
 	int here = 0;
 
+	if (!c->failed)
+		roster__sweep(&c->members, is_over, forget_member, c);
 	for (size_t i = 0; i < c->members.nr; i++) {
 		struct member *m = c->members.items[i];
 		bool was_here = m->end != MEMBER_EXITED;
 
 		if (was_here && member__has_exited(m)) {
 			capture_drain(c);
-			if (!m->end) {
-				m->end = MEMBER_EXITED;
+			if (!m->exec_told) {
+				m->end = m->end ? m->end : MEMBER_EXITED;
 				end_member(c, m);
 			}
 			m->end = MEMBER_EXITED;

@@ -92,6 +92,11 @@ uint32_t names__find(const struct names *n, uint32_t source, uint32_t id)
 	return number ? (uint32_t)*number : 0;
 }
 
+void names__forget(struct names *n, uint32_t source)
+{
+	hash__delete_high(&n->by_source, source);
+}
+
 void names__done(struct names *n)
 {
 	hash__done(&n->by_text);

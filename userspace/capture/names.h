@@ -40,6 +40,9 @@ int names__tell(const struct names *n, struct segment *to, uint32_t number);
 /* The name with this number; "" if it has none. Valid to names__done(). */
 const char *names__text(const struct names *n, uint32_t number);
 
+/* Nothing more comes from this source: its numbers are forgotten, not the names. */
+void names__forget(struct names *n, uint32_t source);
+
 void names__done(struct names *n);
 
 #endif /* GP_CAPTURE_NAMES_H */

@@ -18,6 +18,7 @@
 #include "capture/member.h"
 #include "capture/names.h"
 #include "capture/native_stacks.h"
+#include "capture/roster.h"
 #include "capture/segment.h"
 #include "capture/stacks.h"
 #include "capture/threads.h"
@@ -48,6 +49,7 @@ struct capture {
 	struct probe_session *probes;
 	struct segments segments;
 	struct segment *out;	   /* where the event goes that is being taken; NULL: nowhere */
+	uint16_t out_process;	   /* what `out` calls its process */
 	struct totals told;	   /* by the recordings that have ended */
 	uint64_t ended_bytes;	   /* of those */
 	uint32_t begun_nr;	   /* recordings that have a file */
@@ -65,7 +67,7 @@ struct capture {
 	struct native_stacks native_stacks;
 	struct kernels kernels;
 	struct threads threads;
-	VEC(struct member *) members;
+	struct roster members;
 	VEC(struct description) descriptions;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
 	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr, unwritten_nr;
@@ -75,6 +77,7 @@ struct capture {
 	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
 	uint64_t guest_ops_nr;		   /* ops that collectors have told */
 	struct callback_cost guest_cost;   /* of collectors that are gone */
+	uint32_t gone_callbacks_nr;	   /* processes that are gone and had callbacks */
 	uint32_t off;			   /* enum capture_side bits that are switched off */
 	uint64_t paused_since_ns[2];	   /* of each bit; 0: it is not, or not yet */
 	uint64_t paused_ns;		   /* of the CPU's side, what is over */
@@ -104,8 +107,12 @@ int capture_end_recording(struct capture *c, struct segment **segment);
 /* Everything that has come so far is in the files afterwards. 0 or -errno. */
 int capture_flush_recordings(struct capture *c);
 
-/* Tells the recording who the process is, if it has not been told. 0 or -errno. */
-int capture_tell_process(struct capture *c, struct member *m, struct segment *to);
+/* Tells the recording who the process is, if it has not been told. 0, and what the recording's
+ * events are to call it; -ENOSPC: it has too many; or -errno. */
+int capture_tell_process(struct member *m, struct segment *to, uint16_t *ret_number);
+
+/* The same, but tells it anew. */
+int capture_describe_process(struct member *m, struct segment *to, uint16_t *ret_number);
 
 /* An error on the way into `s` (may be NULL). Where the capture is to outlive that it is over with
  * that recording alone. 0 or the error, which then is c->failed. */

@@ -7,7 +7,6 @@
 #include "capture/python_code.h"
 
 #include "base/cleanup.h"
-#include "base/hash.h"
 #include "base/intern.h"
 #include "base/vec.h"
 #include "target/memory.h"
@@ -33,7 +32,8 @@ struct code {
 struct python_codes {
 	struct target_python python;
 	struct intern *texts;
-	struct hash code_of; /* address -> index of the one that was there last */
+	struct hash code_of;  /* address -> index of the one that was there last */
+	struct hash frame_of; /* see python_codes__frames() */
 	VEC(struct code) codes;
 	size_t tables_bytes;
 };
@@ -61,6 +61,7 @@ void python_codes__free(struct python_codes *c)
 		free(c->codes.items[i].table);
 	vec_done(&c->codes);
 	hash__done(&c->code_of);
+	hash__done(&c->frame_of);
 	intern__free(c->texts);
 	free(c);
 }
@@ -68,6 +69,11 @@ void python_codes__free(struct python_codes *c)
 const struct target_python *python_codes__python(const struct python_codes *c)
 {
 	return &c->python;
+}
+
+struct hash *python_codes__frames(struct python_codes *c)
+{
+	return &c->frame_of;
 }
 
 static int read_text(struct python_codes *c, const uint8_t *code, uint16_t at,

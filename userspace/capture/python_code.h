@@ -8,6 +8,7 @@
 #ifndef GP_CAPTURE_PYTHON_CODE_H
 #define GP_CAPTURE_PYTHON_CODE_H
 
+#include "base/hash.h"
 #include "target/python.h"
 #include "wire.h"
 
@@ -35,6 +36,9 @@ struct python_place {
  * more code objects than are kept; -ENOMEM. */
 int python_codes__place(struct python_codes *c, const struct gp_stack_frame *frame,
 			struct python_place *ret_place);
+
+/* The owner's, which goes with them: what it knows of places in this process. */
+struct hash *python_codes__frames(struct python_codes *c);
 
 /* The line of an instruction by a line table of Python 3.minor; `lasti` as struct gp_stack_frame
  * has it. 0: the table does not say. */

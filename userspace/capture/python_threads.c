@@ -24,9 +24,6 @@
 /* glibc's struct pthread on x86-64 and aarch64 has the thread's id at one of these. */
 static const uint16_t tid_at[] = {720, 208};
 
-/* Numbers of these stacks: the kernel's and the collectors' sources lie below. */
-#define SOURCE_THREADS(index) (0x20000u + (index))
-
 struct thread_walk {
 	struct gp_ev_stack event;
 	struct gp_stack_frame frames[GP_STACK_FRAMES];
@@ -102,14 +99,15 @@ static void walk_thread(const struct target_python *py, uint64_t state, struct t
 		w->event.head.flags = GP_STACK_TRUNCATED;
 }
 
-static int write_thread(struct capture *c, struct member *m, uint64_t state, uint64_t now_ns)
+static int write_thread(struct capture *c, struct member *m, uint16_t number, uint64_t state,
+			uint64_t now_ns)
 {
 	const struct target_python *py = python_codes__python(m->python);
 	struct gp_ev_thread_stack ev = {
-		.head = {.kind = GP_EV_THREAD_STACK, .process = m->index, .time_ns = now_ns}};
+		.head = {.kind = GP_EV_THREAD_STACK, .process = number, .time_ns = now_ns}};
 	struct thread_walk w = {.event.head = {.kind = GP_EV_STACK, .process = m->index}};
 	struct segment *to = c->segments.now;
-	int64_t number;
+	int64_t stack;
 	uint64_t self;
 	int err;
 
@@ -120,18 +118,16 @@ static int write_thread(struct capture *c, struct member *m, uint64_t state, uin
 	if (!w.event.frames_nr || !ev.head.tid)
 		return 0;
 	w.event.stack_id = ++c->thread_stacks_nr;
-	number = stacks__number(&c->stacks, SOURCE_THREADS(m->index), w.event.stack_id);
-	if (number <= 0)
-		return (int)number;
-	ev.stack_id = (uint32_t)number;
+	stack = stacks__number(&c->stacks, SOURCE_THREADS, w.event.stack_id);
+	if (stack <= 0)
+		return (int)stack;
+	ev.stack_id = (uint32_t)stack;
 	err = stacks__tell(&c->stacks, to, ev.stack_id);
-	err = err ? err
-		  : stacks__put(&c->stacks, m->python, SOURCE_THREADS(m->index), &w.event,
-				sizeof(w));
+	err = err ? err : stacks__put(&c->stacks, m->python, SOURCE_THREADS, &w.event, sizeof(w));
 	return err ? err : recording_writer__event(to->writer, &ev, sizeof(ev));
 }
 
-static int write_threads(struct capture *c, struct member *m, uint64_t now_ns)
+static int write_threads(struct capture *c, struct member *m, uint16_t number, uint64_t now_ns)
 {
 	const struct target_python *py = python_codes__python(m->python);
 	const struct gp_python *l = &py->walk;
@@ -144,7 +140,7 @@ static int write_threads(struct capture *c, struct member *m, uint64_t now_ns)
 		if (!read_word(py, interp + l->interp_threads, &state))
 			return 0;
 		for (; state && nr < STATES_MAX && !err; nr++) {
-			err = write_thread(c, m, state, now_ns);
+			err = write_thread(c, m, number, state, now_ns);
 			if (!read_word(py, state + 8, &state))
 				break;
 		}
@@ -162,11 +158,15 @@ int python_threads_write(struct capture *c, uint64_t now_ns)
 	for (size_t i = 0; i < c->members.nr && !err; i++) {
 		struct member *m = c->members.items[i];
 		struct segment *to = c->segments.now;
+		uint16_t number;
 
 		if (m->end || !m->python || !to || to->broken)
 			continue;
-		err = capture_tell_process(c, m, to);
-		err = capture_note_error(c, to, err ? err : write_threads(c, m, now_ns));
+		err = capture_tell_process(m, to, &number);
+		err = err ? err : write_threads(c, m, number, now_ns);
+		err = err == -ENOSPC && !recording_writer__error(to->writer)
+			      ? 0
+			      : capture_note_error(c, to, err);
 	}
 	return err;
 }

@@ -99,7 +99,7 @@ static int write_meta(struct capture *c, struct segment *s)
 	return err ?: recording_writer__meta(w, "memory", o->memory ? "1" : "0");
 }
 
-static int write_known(const struct member *m, struct recording_writer *w)
+static int write_known(const struct member *m, struct recording_writer *w, uint16_t number)
 {
 	int err = buf__error(&m->schemas);
 
@@ -108,19 +108,36 @@ static int write_known(const struct member *m, struct recording_writer *w)
 
 		memcpy(&bytes, m->schemas.bytes + at, sizeof(bytes));
 		at += sizeof(bytes);
-		err = recording_writer__event(w, m->schemas.bytes + at, bytes);
+		err = recording_writer__event_of(w, number, m->schemas.bytes + at, bytes);
 		at += bytes;
 	}
 	for (size_t i = 0; i < m->devices.nr && !err; i++)
-		err = recording_writer__event(w, &m->devices.items[i], sizeof(m->devices.items[i]));
-	return !err && m->clock.head.kind ? recording_writer__event(w, &m->clock, sizeof(m->clock))
-					  : err;
+		err = recording_writer__event_of(w, number, &m->devices.items[i],
+						 sizeof(m->devices.items[i]));
+	if (!err && m->clock.head.kind)
+		err = recording_writer__event_of(w, number, &m->clock, sizeof(m->clock));
+	return err;
 }
 
-int capture_tell_process(struct capture *c, struct member *m, struct segment *to)
+/* Its number in the recording; a new one if it has none. 0, -ENOSPC or -ENOMEM. */
+static int number_process(const struct member *m, struct segment *to, uint16_t *ret_number)
+{
+	const uint64_t *known = hash__find(&to->processes, m->serial);
+	uint32_t number = known ? (uint32_t)*known : m->serial ? to->processes_nr + 1 : 0;
+	int err = known ? 0 : number > UINT16_MAX ? -ENOSPC : 0;
+
+	if (!known && !err)
+		err = hash__set(&to->processes, m->serial, number);
+	if (err)
+		return err;
+	to->processes_nr += !known && number;
+	*ret_number = (uint16_t)number;
+	return 0;
+}
+
+int capture_describe_process(struct member *m, struct segment *to, uint16_t *ret_number)
 {
 	struct recording_process rp = {
-		.index = m->index,
 		.pid = m->process->pid,
 		.rank = m->rank,
 		.world_size = m->world_size,
@@ -128,13 +145,23 @@ int capture_tell_process(struct capture *c, struct member *m, struct segment *to
 		.comm = m->process->comm,
 		.cmdline = m->process->cmdline ? m->process->cmdline : "",
 	};
-	int err;
+	int err = number_process(m, to, ret_number);
 
-	if (bits__has(&to->processes, m->index))
-		return 0;
-	err = bits__set(&to->processes, m->index);
-	err = err ? err : recording_writer__process(to->writer, &rp);
-	return err ? err : write_known(m, to->writer);
+	if (err)
+		return err;
+	rp.index = *ret_number;
+	err = recording_writer__process(to->writer, &rp);
+	return err ? err : write_known(m, to->writer, *ret_number);
+}
+
+int capture_tell_process(struct member *m, struct segment *to, uint16_t *ret_number)
+{
+	const uint64_t *known = hash__find(&to->processes, m->serial);
+
+	if (!known)
+		return capture_describe_process(m, to, ret_number);
+	*ret_number = (uint16_t)*known;
+	return 0;
 }
 
 static char *next_path(const struct capture *c)
@@ -157,6 +184,7 @@ int capture_open_recording(struct capture *c, struct reason *why)
 {
 	CLEANUP(cleanup_free) char *path = next_path(c);
 	struct segment *s;
+	uint16_t number;
 	int err;
 
 	if (!path)
@@ -170,7 +198,7 @@ int capture_open_recording(struct capture *c, struct reason *why)
 	err = err ? err : write_meta(c, s);
 	for (size_t i = 0; i < c->members.nr && !err; i++)
 		if (!c->members.items[i]->end)
-			err = capture_tell_process(c, c->members.items[i], s);
+			err = capture_tell_process(c->members.items[i], s, &number);
 	if (err) {
 		segment__free(s);
 		return reason_set(why, err, "cannot write '%s': %s", path, strerror(-err));

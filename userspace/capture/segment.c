@@ -29,11 +29,11 @@ void segment__free(struct segment *s)
 	if (!s)
 		return;
 	recording_writer__free(s->writer);
-	bits__done(&s->processes);
 	bits__done(&s->names);
 	bits__done(&s->frames);
 	bits__done(&s->stacks);
 	bits__done(&s->inputs);
+	hash__done(&s->processes);
 	hash__done(&s->threads);
 	free(s);
 }

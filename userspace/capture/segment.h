@@ -23,8 +23,11 @@ struct segment {
 	uint64_t end_ns;		      /* 0: it has not ended */
 	bool broken;			      /* it cannot be written any more */
 	uint64_t late_steps_nr; /* by steps: passed before it while gpuprof was not ready */
-	struct bits processes, names, frames, stacks, inputs; /* told */
-	struct hash threads;				      /* process << 32 | tid: told */
+	struct bits names, frames, stacks, inputs; /* told */
+	/* A process's serial number -> its number here. The capture's first process is 0. */
+	struct hash processes;
+	uint32_t processes_nr; /* told beside that one */
+	struct hash threads;   /* serial number << 32 | tid: told */
 };
 
 /* Those that are being written. */

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 int stacks__init(struct stacks *s, const struct segments *segments, const struct names *names)
 {
@@ -56,6 +57,12 @@ int64_t stacks__number(struct stacks *s, uint32_t source, uint32_t id)
 	}
 	err = hash__set(&s->now.number_of, key, s->stacks_nr + 1);
 	return err ? (int64_t)err : (int64_t)++s->stacks_nr;
+}
+
+void stacks__forget(struct stacks *s, uint32_t source)
+{
+	hash__delete_high(&s->now.number_of, source);
+	hash__delete_high(&s->before.number_of, source);
 }
 
 static bool is_now(const struct stacks *s, uint32_t number)
@@ -204,17 +211,43 @@ int stacks__set_lines(struct stacks *s, uint32_t frame, const struct recording_l
 
 /* Two keys for one place are two frames that look the same; one key for two places cannot be: the
  * parts do not overlap. */
-static uint64_t frame_key(uint16_t process, uint32_t code, int32_t lasti)
+static uint64_t place_key(uint32_t code, int32_t lasti)
 {
-	return (uint64_t)process << 48 | (uint64_t)(code & 0xfffff) << 28 |
-	       ((uint32_t)lasti & 0xfffffff);
+	return (uint64_t)(code & 0xfffff) << 28 | ((uint32_t)lasti & 0xfffffff);
+}
+
+/* The same line of the same function is one frame, whichever process it is in: a program may have
+ * any number of children. Two with the same 64-bit hash would be one, too: see names.c. */
+static uint64_t frame_key(const struct python_place *place)
+{
+	uint64_t key = hash_mix(hash_bytes(place->file, strlen(place->file)) ^ place->line);
+
+	return hash_mix(key) ^ hash_bytes(place->function, strlen(place->function));
+}
+
+/* As stacks__add_frame(). */
+static int64_t add_python_frame(struct stacks *s, const struct python_place *place)
+{
+	const struct recording_frame frame = {
+		.kind = RECORDING_FRAME_PYTHON,
+		.file = place->file,
+		.function = place->function,
+		.line = place->line,
+	};
+	uint64_t key = frame_key(place);
+	const uint64_t *known = hash__find(&s->frame_of, key);
+	int64_t number = known ? (int64_t)*known : stacks__add_frame(s, &frame);
+	int err = known || number <= 0 ? 0 : hash__set(&s->frame_of, key, (uint64_t)number);
+
+	return err ? (int64_t)err : number;
 }
 
 /* Number of the frame; 0 if it cannot be named. 0 or -errno. */
-static int number_frame(struct stacks *s, struct python_codes *codes, uint16_t process,
+static int number_frame(struct stacks *s, struct python_codes *codes,
 			const struct gp_stack_frame *frame, uint32_t *ret_number)
 {
 	struct python_place place;
+	struct hash *frame_of;
 	const uint64_t *known;
 	uint64_t key;
 	int64_t number;
@@ -223,22 +256,18 @@ static int number_frame(struct stacks *s, struct python_codes *codes, uint16_t p
 	*ret_number = 0;
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	key = frame_key(process, place.code, frame->lasti);
-	known = hash__find(&s->frame_of, key);
+	key = place_key(place.code, frame->lasti);
+	frame_of = python_codes__frames(codes);
+	known = hash__find(frame_of, key);
 	if (known) {
 		*ret_number = (uint32_t)*known;
 		return 0;
 	}
-	number = stacks__add_frame(s, &(struct recording_frame){
-					      .kind = RECORDING_FRAME_PYTHON,
-					      .file = place.file,
-					      .function = place.function,
-					      .line = place.line,
-				      });
+	number = add_python_frame(s, &place);
 	if (number <= 0)
 		return (int)number;
 	*ret_number = (uint32_t)number;
-	return hash__set(&s->frame_of, key, (uint64_t)number);
+	return hash__set(frame_of, key, (uint64_t)number);
 }
 
 int stacks__put(struct stacks *s, struct python_codes *codes, uint32_t source,
@@ -258,7 +287,7 @@ int stacks__put(struct stacks *s, struct python_codes *codes, uint32_t source,
 	list.flags = event->head.flags;
 	list.nr = event->frames_nr;
 	for (uint32_t i = 0; i < list.nr && !err; i++) {
-		err = number_frame(s, codes, event->head.process, &frames[i], &list.numbers[i]);
+		err = number_frame(s, codes, &frames[i], &list.numbers[i]);
 		if (!err && !list.numbers[i])
 			list.flags |= GP_STACK_INCOMPLETE;
 		list.marks[i] = event->entries[i / 64] >> i % 64 & 1;

@@ -18,9 +18,11 @@
 
 struct python_codes;
 
-/* Who numbers names, inputs and stacks: the kernel's probes, then the collectors by process. */
-#define SOURCE_KERNEL	    0
-#define SOURCE_GUEST(index) (1u + (index))
+/* Who numbers names, inputs and stacks: the kernel's probes; the collector of a process, by its
+ * serial number; we ourselves, where we look at threads from outside. */
+#define SOURCE_KERNEL	     0
+#define SOURCE_GUEST(serial) (1u + (serial))
+#define SOURCE_THREADS	     UINT32_MAX
 
 struct numbered_frame {
 	struct recording_frame frame;
@@ -41,7 +43,7 @@ struct stacks {
 	const struct segments *segments; /* borrowed */
 	const struct names *names;	 /* of operators, borrowed */
 	struct intern *texts;
-	struct hash frame_of; /* process, code and instruction, mixed -> number of the frame */
+	struct hash frame_of;		   /* hash of what a Python frame shows -> its number */
 	VEC(struct numbered_frame) frames; /* by number less 1 */
 	struct stack_numbers now, before;  /* before: of the last turn but one */
 	uint32_t stacks_nr;		   /* the last number that was given out */
@@ -56,6 +58,9 @@ void stacks__done(struct stacks *s);
 /* The number of a source's stack `id`, whether or not it was put before. 0: there is none, or
  * (counted) no number is left; or -errno. */
 int64_t stacks__number(struct stacks *s, uint32_t source, uint32_t id);
+
+/* Nothing more comes from this source: what it called its stacks is forgotten. */
+void stacks__forget(struct stacks *s, uint32_t source);
 
 /* The stack of this number. False: it is not known. */
 bool stacks__get(const struct stacks *s, uint32_t number, struct frame_list *ret_list);

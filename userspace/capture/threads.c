@@ -6,7 +6,10 @@
  */
 #include "capture/threads.h"
 
-static uint64_t thread_key(uint16_t process, uint32_t tid)
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t thread_key(uint32_t process, uint32_t tid)
 {
 	return (uint64_t)process << 32 | tid;
 }
@@ -17,9 +20,9 @@ static void names_done(struct thread_names *n)
 	vec_done(&n->items);
 }
 
-int threads__set(struct threads *t, const struct gp_ev_thread *thread)
+int threads__set(struct threads *t, uint32_t process, const struct gp_ev_thread *thread)
 {
-	uint64_t key = thread_key(thread->head.process, thread->head.tid);
+	uint64_t key = thread_key(process, thread->head.tid);
 	const uint64_t *known = hash__find(&t->now.index_of, key);
 
 	if (known) {
@@ -35,7 +38,7 @@ int threads__set(struct threads *t, const struct gp_ev_thread *thread)
 	return 0;
 }
 
-const struct gp_ev_thread *threads__find(struct threads *t, uint16_t process, uint32_t tid)
+const struct gp_ev_thread *threads__find(struct threads *t, uint32_t process, uint32_t tid)
 {
 	uint64_t key = thread_key(process, tid);
 	const uint64_t *known = hash__find(&t->now.index_of, key);
@@ -43,9 +46,27 @@ const struct gp_ev_thread *threads__find(struct threads *t, uint16_t process, ui
 	if (known)
 		return &t->now.items.items[*known];
 	known = hash__find(&t->before.index_of, key);
-	if (!known || threads__set(t, &t->before.items.items[*known]))
+	if (!known || threads__set(t, process, &t->before.items.items[*known]))
 		return NULL;
 	return &t->now.items.items[t->now.items.nr - 1];
+}
+
+int threads__look(struct threads *t, uint32_t process, pid_t pid, uint32_t tid, uint64_t now_ns)
+{
+	struct gp_ev_thread ev = {
+		.head = {.kind = GP_EV_THREAD, .tid = tid, .time_ns = now_ns},
+	};
+	char path[64];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)pid, tid);
+	f = fopen(path, "re");
+	if (f) {
+		if (fgets(ev.comm, sizeof(ev.comm), f))
+			ev.comm[strcspn(ev.comm, "\n")] = '\0';
+		(void)fclose(f);
+	}
+	return threads__set(t, process, &ev);
 }
 
 void threads__turn(struct threads *t)

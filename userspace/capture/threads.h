@@ -10,8 +10,10 @@
 #include "base/vec.h"
 #include "wire.h"
 
+#include <sys/types.h>
+
 struct thread_names {
-	struct hash index_of; /* process << 32 | tid -> index */
+	struct hash index_of; /* process's serial number << 32 | tid -> index */
 	VEC(struct gp_ev_thread) items;
 };
 
@@ -22,10 +24,13 @@ struct threads {
 };
 
 /* NULL: not known, or forgotten. Valid to the next call. */
-const struct gp_ev_thread *threads__find(struct threads *t, uint16_t process, uint32_t tid);
+const struct gp_ev_thread *threads__find(struct threads *t, uint32_t process, uint32_t tid);
 
-/* 0 or -ENOMEM. */
-int threads__set(struct threads *t, const struct gp_ev_thread *thread);
+/* `process`: its serial number. 0 or -ENOMEM. */
+int threads__set(struct threads *t, uint32_t process, const struct gp_ev_thread *thread);
+
+/* Sets what /proc says now. 0 or -ENOMEM. */
+int threads__look(struct threads *t, uint32_t process, pid_t pid, uint32_t tid, uint64_t now_ns);
 
 /* Forgets those that nobody has asked for since the last turn but one. */
 void threads__turn(struct threads *t);

@@ -40,7 +40,10 @@ void triggers__free(struct triggers *t)
 
 static int fire(struct capture *c, const struct gp_ev_trigger *ev)
 {
+	struct member *m = roster__find(&c->members, ev->head.process);
 	struct segment *to = c->segments.now;
+	uint16_t number = 0;
+	int err;
 
 	c->triggers->last = *ev;
 	c->triggers->last.head.kind = GP_EV_TRIGGER;
@@ -48,9 +51,11 @@ static int fire(struct capture *c, const struct gp_ev_trigger *ev)
 	c->triggers->fired = true;
 	if (!to || to->broken)
 		return 0;
-	return capture_note_error(
-		c, to,
-		recording_writer__event(to->writer, &c->triggers->last, sizeof(c->triggers->last)));
+	err = m ? capture_tell_process(m, to, &number) : 0;
+	if (!err)
+		err = recording_writer__event_of(to->writer, number, &c->triggers->last,
+						 sizeof(c->triggers->last));
+	return err == -ENOSPC ? 0 : capture_note_error(c, to, err);
 }
 
 /* ---- steps ---- */

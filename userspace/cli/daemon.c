@@ -12,6 +12,7 @@
 #include "cli/option_rows.h"
 #include "cli/pids.h"
 #include "cli/record.h"
+#include "cli/record_mode.h"
 #include "cli/signals.h"
 
 #include <errno.h>
@@ -29,6 +30,8 @@ struct daemon_args {
 	const char *listen, *token_file;
 	const char *folder;
 	const char *stack;
+	const char *mode;
+	long hz;
 	double period_s;
 	long keep_mib;
 	bool memory, no_ops, no_gpu, no_inject;
@@ -46,6 +49,12 @@ static const struct option_spec options[] = {
 	 .value_name = "PATH",
 	 .complete = COMPLETE_FILE,
 	 .help = "Only processes in this control group, or one below it."},
+	ROW_MODE(
+		struct daemon_args,
+		"sample (the default): what threads are found doing, so many times a second; costs "
+		"next to nothing, times are estimates. trace: every operator; the default with "
+		"--memory, --stack and --no-ops."),
+	ROW_HZ(struct daemon_args),
 	{.name = "listen",
 	 .kind = OPTION_TEXT,
 	 ARG(listen),
@@ -100,6 +109,23 @@ const struct command command_daemon = {
 	.options = options,
 	.run = cli_daemon,
 };
+
+/* By default what it costs is next to nothing: it is to be left on. What only operators tell has to
+ * be asked for. CLI_DONE or CLI_USAGE. */
+static int mode_from(const struct daemon_args *args, struct capture_options *o)
+{
+	const struct record_mode mode = {
+		.name = args->mode,
+		.hz = args->hz,
+		.other = args->memory	? "--memory"
+			 : args->stack	? "--stack"
+			 : args->no_ops ? "--no-ops"
+					: NULL,
+		.samples_by_default = true,
+	};
+
+	return record_mode_choose(&mode, o);
+}
 
 static struct daemon_options options_from(const struct daemon_args *args, const struct pids *pids,
 					  const char *cache)
@@ -166,5 +192,6 @@ int cli_daemon(int argc, char **argv)
 		return status;
 	cache = record_cache_dir();
 	o = options_from(&args, &pids, cache);
-	return run(&o);
+	status = mode_from(&args, &o.capture);
+	return status ? status : run(&o);
 }

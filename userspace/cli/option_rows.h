@@ -11,6 +11,7 @@
 
 #include "cli/options.h"
 #include "cli/record.h"
+#include "cli/record_mode.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +53,12 @@
 		.value_name = "python|native|both", .choices = record_stacks, .help = text         \
 	}
 
+#define ROW_MODE(args, text)                                                                       \
+	{                                                                                          \
+		.name = "mode", .kind = OPTION_TEXT, .offset = offsetof(args, mode),               \
+		.value_name = "trace|sample", .choices = record_mode_names, .help = text           \
+	}
+
 #define ROW_OUTPUT(args, value, text)                                                              \
 	{                                                                                          \
 		.name = "output", .letter = 'o', .kind = OPTION_TEXT,                              \
@@ -66,6 +73,13 @@
 	}
 
 /* long */
+#define ROW_HZ(args)                                                                               \
+	{                                                                                          \
+		.name = "hz", .kind = OPTION_NUMBER, .offset = offsetof(args, hz),                 \
+		.value_name = "N", .min = 1, .max = 10000,                                         \
+		.help = "With --mode sample: samples a second of each CPU. Default: 99."           \
+	}
+
 #define ROW_PID(args, text)                                                                        \
 	{                                                                                          \
 		.name = "pid", .letter = 'p', .kind = OPTION_NUMBER,                               \

@@ -27,26 +27,14 @@ static bool is_schedule(const char *text)
 	return !schedule_parse(text, NULL, &s);
 }
 
-static const char *const record_modes[] = {"trace", "sample", NULL};
-
 #define ARG(field) .offset = offsetof(struct record_args, field)
 
 #define CAPTURE_OPTIONS                                                                            \
-	{.name = "mode",                                                                           \
-	 .kind = OPTION_TEXT,                                                                      \
-	 ARG(mode),                                                                                \
-	 .value_name = "trace|sample",                                                             \
-	 .choices = record_modes,                                                                  \
-	 .help = "trace (the default): every operator. sample: what threads are found doing, so "  \
+	ROW_MODE(struct record_args,                                                               \
+		 "trace (the default): every operator. sample: what threads are found doing, so "  \
 		 "many times a second, with Python and native stacks; operators come from the "    \
-		 "stacks. Costs far less; times are estimates."},                                  \
-		{.name = "hz",                                                                     \
-		 .kind = OPTION_NUMBER,                                                            \
-		 ARG(hz),                                                                          \
-		 .value_name = "N",                                                                \
-		 .min = 1,                                                                         \
-		 .max = 10000,                                                                     \
-		 .help = "With --mode sample: samples a second of each CPU. Default: 99."},        \
+		 "stacks. Costs far less; times are estimates."),                                  \
+		ROW_HZ(struct record_args),                                                        \
 		{.name = "duration",                                                               \
 		 .letter = 'd',                                                                    \
 		 .kind = OPTION_SECONDS,                                                           \

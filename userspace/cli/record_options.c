@@ -7,11 +7,11 @@
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "cli/record_args.h"
+#include "cli/record_mode.h"
 
 #include <string.h>
 
 #define DEFAULT_RING_BYTES (32u << 20)
-#define DEFAULT_HZ	   99 /* in step with nothing */
 
 /* The kernel wants a power of two that is a multiple of the page size. */
 static uint32_t ring_size(long wanted)
@@ -60,7 +60,7 @@ static int schedule_from(const struct record_args *args, struct schedule *ret_sc
 }
 
 /* What sampling does not record is not to be asked for. */
-static int check_mode(const struct record_args *args, bool samples)
+static int mode_from(const struct record_args *args, struct capture_options *o)
 {
 	const char *option = args->memory || args->memory_path		  ? "--memory"
 			     : args->shapes				  ? "--shapes"
@@ -72,17 +72,8 @@ static int check_mode(const struct record_args *args, bool samples)
 			     : args->stack && strcmp(args->stack, "both") ? "--stack"
 									  : NULL;
 
-	if (!samples && args->hz) {
-		log_err("--hz goes with --mode sample");
-		return CLI_USAGE;
-	}
-	if (samples && option) {
-		log_err("%s and --mode sample exclude each other: samples have both stacks and "
-			"nothing else",
-			option);
-		return CLI_USAGE;
-	}
-	return CLI_DONE;
+	return record_mode_choose(
+		&(struct record_mode){.name = args->mode, .hz = args->hz, .other = option}, o);
 }
 
 /* Samples tell neither of steps nor of memory, and of threads that wait as of those that run. */
@@ -100,7 +91,6 @@ int record_options_from(const struct record_args *args, const char *path, const 
 {
 	bool all = !args->ops || !strcmp(args->ops, "all");
 	bool none = args->ops && !strcmp(args->ops, "none");
-	bool samples = args->mode && !strcmp(args->mode, "sample");
 	struct record_options options = {
 		.capture =
 			{
@@ -108,8 +98,6 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.ops_glob = all || none ? NULL : args->ops,
 				.cache_dir = cache_dir,
 				.ring_bytes = ring_size(args->ring_bytes),
-				.mode = samples ? CAPTURE_SAMPLE : CAPTURE_TRACE,
-				.sample_hz = args->hz ? (uint32_t)args->hz : DEFAULT_HZ,
 				.ops = !none,
 				.memory = args->memory || args->memory_path,
 				.shapes = args->shapes || args->flops,
@@ -141,7 +129,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 	}
 	if (!record_check_outputs(&options))
 		return CLI_FAILED;
-	status = check_mode(args, samples);
+	status = mode_from(args, &options.capture);
 	if (status)
 		return status;
 	status = schedule_from(args, &options.capture.schedule);
@@ -150,7 +138,8 @@ int record_options_from(const struct record_args *args, const char *path, const 
 	if (!status)
 		status = flight_options_from(args, &options.flight, &options.capture.triggers);
 	if (!status)
-		status = check_triggers(&options.capture.triggers, samples);
+		status = check_triggers(&options.capture.triggers,
+					options.capture.mode == CAPTURE_SAMPLE);
 	options.capture.memory |= options.capture.triggers.oom;
 	options.many = rotate_wanted(&options.rotate) || options.capture.triggers.on ||
 		       (options.capture.schedule.active && options.capture.schedule.repeat != 1);

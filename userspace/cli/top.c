@@ -13,6 +13,7 @@
 #include "cli/option_rows.h"
 #include "cli/pids.h"
 #include "cli/record.h"
+#include "cli/record_mode.h"
 #include "cli/signals.h"
 #include "output/output.h"
 
@@ -26,6 +27,8 @@
 
 struct top_args {
 	const char *pids, *name;
+	const char *mode;
+	long hz;
 	double interval_s;
 	const char *view, *sort;
 	long limit;
@@ -39,6 +42,10 @@ static const char *const view_names[] = {"ops", "kernels", "lines", "memory", "t
 static const struct option_spec options[] = {
 	ROW_PIDS(struct top_args, "The processes to watch."),
 	ROW_NAME_OR_PIDS(struct top_args),
+	ROW_MODE(struct top_args,
+		 "trace (the default): every operator. sample: what threads are found doing, so "
+		 "many times a second; costs far less, times are estimates."),
+	ROW_HZ(struct top_args),
 	{.name = "interval",
 	 .letter = 'i',
 	 .kind = OPTION_SECONDS,
@@ -102,7 +109,7 @@ static int add(struct top *top, const struct timeline *t)
 	for (size_t i = 0; i < t->processes.nr && !err && top->live; i++)
 		err = top_facts__watch(&top->facts, &t->processes.items[i].pid, 1);
 	top->had_memory = memory && !strcmp(memory, "1");
-	top->had_stacks = recording__meta(t->recording, "stacks");
+	top->had_stacks = t->sampled || recording__meta(t->recording, "stacks");
 	if (err || !top->live)
 		return err;
 	live__status(top->live, &s);
@@ -186,7 +193,7 @@ bool top_has(const struct top *top, enum tally_view view)
 {
 	if (view == TALLY_MEMORY)
 		return top->capture.memory;
-	return view != TALLY_LINES || top->capture.stacks;
+	return view != TALLY_LINES || top->view.sampled || top->capture.stacks;
 }
 
 bool top_had(const struct top *top, enum tally_view view)
@@ -203,6 +210,8 @@ int top_want(struct top *top, enum tally_view view, struct reason *why)
 
 	if (!top->live || top->over || top_has(top, view))
 		return 0;
+	if (top->view.sampled)
+		return reason_set(why, -EOPNOTSUPP, "samples tell nothing of memory");
 	if (view == TALLY_MEMORY)
 		wanted.memory = true;
 	else
@@ -228,16 +237,16 @@ int top_pause(struct top *top, bool paused, struct reason *why)
 
 /* ---- beginning and end ---- */
 
-static int choose_view(const struct top_args *args, struct top *top)
+static int choose_view(const struct top_args *args, bool sampled, struct top *top)
 {
-	top_view__init(&top->view);
+	top_view__init(&top->view, sampled);
 	for (int i = 0; args->view && view_names[i]; i++)
 		if (!strcmp(args->view, view_names[i]))
 			top->view.view = (enum tally_view)i;
 	top->view.interval_s = args->interval_s;
 	if (args->sort) {
-		const struct top_view_info *info = &top_views[top->view.view];
-		const struct top_column *c = top_column_find(top->view.view, args->sort);
+		const struct top_view_info *info = top_view_info(&top->view, top->view.view);
+		const struct top_column *c = top_column_find(&top->view, args->sort);
 		struct buf keys = {0};
 		int status;
 
@@ -337,6 +346,11 @@ static int show_file(struct top *top, const struct top_args *args, const char *p
 
 	if (status)
 		return status;
+	status = choose_view(args, shown.timeline->sampled, top);
+	if (status) {
+		shown__done(&shown);
+		return status;
+	}
 	top->capture.memory = shown.timeline->memory.nr > 0;
 	top->capture.stacks = recording__meta(shown.recording, "stacks") ? 1 : 0;
 	err = add(top, shown.timeline);
@@ -349,12 +363,26 @@ static int show_file(struct top *top, const struct top_args *args, const char *p
 	return show(top, args, NULL);
 }
 
+/* An option that was given and that samples have nothing for. */
+static const char *other_than_samples(const struct top_args *args)
+{
+	if (args->memory)
+		return "--memory";
+	if (args->stacks)
+		return "--stack";
+	return args->view && !strcmp(args->view, "memory") ? "--view memory" : NULL;
+}
+
 static int show_live(struct top *top, const struct top_args *args)
 {
 	CLEANUP(cleanup_pids) struct pids pids = {0};
 	struct reason why = {0};
-	int status = pids_choose(&command_top, args->pids, args->name, &pids);
+	const struct record_mode mode = {
+		.name = args->mode, .hz = args->hz, .other = other_than_samples(args)};
+	int status = record_mode_choose(&mode, &top->capture);
 
+	status = status ? status : choose_view(args, top->capture.mode == CAPTURE_SAMPLE, top);
+	status = status ? status : pids_choose(&command_top, args->pids, args->name, &pids);
 	if (status)
 		return status;
 	if (args->pids)
@@ -363,6 +391,8 @@ static int show_live(struct top *top, const struct top_args *args)
 	top->capture = (struct capture_options){
 		.cache_dir = top->cache_dir,
 		.ring_bytes = RING_BYTES,
+		.mode = top->capture.mode,
+		.sample_hz = top->capture.sample_hz,
 		.ops = true,
 		.memory = args->memory || top->view.view == TALLY_MEMORY,
 		.stacks = args->stacks || top->view.view == TALLY_LINES ? GP_STACK_WANT_PYTHON : 0,
@@ -396,15 +426,14 @@ int cli_top(int argc, char **argv)
 		return options_usage_error(&command_top,
 					   "there is no recording '%s' (did you mean '--pid %s'?)",
 					   argv[1], argv[1]);
+	if (operands && (args.mode || args.hz))
+		return options_usage_error(&command_top, "--mode and --hz go with processes");
 	if (!operands && !args.pids && !args.name)
 		return options_usage_error(&command_top,
 					   "give --pid PID, --name PATTERN or a recording");
 	if (!args.once && !args.json && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
 		return options_usage_error(&command_top,
 					   "this is no terminal; --once prints one interval");
-	status = choose_view(&args, &top);
-	if (status)
-		return status;
 	signals_ask(true);
 	top.limit = args.limit;
 	top.tally = tally__new();

@@ -119,6 +119,16 @@ static void put_process(const struct put *p)
 	buf__char(p->out, '\n');
 }
 
+static void put_samples(const struct put *p)
+{
+	char nr[16];
+
+	top_count(nr, sizeof(nr), (double)p->h->tally->samples_nr[p->v->span]);
+	buf__str(p->out, "samples ");
+	put_bold(p, nr);
+	buf__str(p->out, "  what has ~ is estimated from them\n");
+}
+
 static void put_steps(const struct put *p)
 {
 	const struct tally_steps *s = &p->h->tally->steps[p->v->span];
@@ -219,6 +229,9 @@ void top_put_header(struct buf *out, const struct top_view *v, const struct top_
 	put_title(&p);
 	put_process(&p);
 	put_devices(&p);
-	put_steps(&p);
+	if (v->sampled)
+		put_samples(&p);
+	else
+		put_steps(&p);
 	put_cost(&p);
 }

@@ -26,8 +26,8 @@ int top_print_text(const struct top *top)
 	CLEANUP(buf__done) struct buf out = {0};
 	struct top_header h;
 	struct top_rows rows = {0};
-	uint32_t shown = top_columns_shown(top->view.view, top->tally->has_gpu, 0);
-	const struct top_view_info *info = &top_views[top->view.view];
+	uint32_t shown = top_columns_shown(&top->view, top->tally->has_gpu, 0);
+	const struct top_view_info *info = top_view_info(&top->view, top->view.view);
 	int err = top_rows__fill(&rows, &top->view, top->tally);
 
 	top_header_of(top, &h);
@@ -61,7 +61,8 @@ static const struct field fields[] = {
 	{"cuda_total_us", TALLY_CUDA_NS, true},	 {"allocations", TALLY_ALLOCATIONS, false},
 	{"cpu_bytes", TALLY_CPU_BYTES, false},	 {"cpu_kept_bytes", TALLY_CPU_KEPT_BYTES, false},
 	{"cuda_bytes", TALLY_CUDA_BYTES, false}, {"cuda_kept_bytes", TALLY_CUDA_KEPT_BYTES, false},
-	{"ran_us", TALLY_RAN_NS, true},
+	{"ran_us", TALLY_RAN_NS, true},		 {"samples", TALLY_SAMPLES, false},
+	{"off_cpu_us", TALLY_OFF_NS, true},
 };
 
 /* Which fields a view has: a bit each of enum tally_value. */
@@ -73,8 +74,22 @@ static const uint32_t view_fields[TALLY_VIEWS] = {
 	[TALLY_THREADS] = 1U << TALLY_CALLS | 1U << TALLY_CPU_NS | 1U << TALLY_RAN_NS,
 };
 
-static void put_row(struct buf *out, enum tally_view view, const struct tally_row *row)
+#define SAMPLED_FIELDS                                                                             \
+	(1U << TALLY_SELF_CPU_NS | 1U << TALLY_CPU_NS | 1U << TALLY_SAMPLES | 1U << TALLY_OFF_NS)
+
+/* The same by samples. */
+static const uint32_t sampled_fields[TALLY_VIEWS] = {
+	[TALLY_OPS] = SAMPLED_FIELDS,
+	[TALLY_KERNELS] = 1U << TALLY_CALLS | 1U << TALLY_SELF_CUDA_NS,
+	[TALLY_LINES] = SAMPLED_FIELDS,
+	[TALLY_THREADS] = 1U << TALLY_SAMPLES | 1U << TALLY_CPU_NS | 1U << TALLY_RAN_NS,
+};
+
+static void put_row(struct buf *out, const struct top_view *v, const struct tally_row *row)
 {
+	const uint32_t *wanted = v->sampled ? sampled_fields : view_fields;
+	enum tally_view view = v->view;
+
 	buf__str(out, "{\"name\": ");
 	buf__json(out, row->name);
 	if (view == TALLY_THREADS)
@@ -82,7 +97,7 @@ static void put_row(struct buf *out, enum tally_view view, const struct tally_ro
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		uint64_t n = row->values[TALLY_LAST][fields[i].value];
 
-		if (!(view_fields[view] & 1U << fields[i].value))
+		if (!(wanted[view] & 1U << fields[i].value))
 			continue;
 		buf__printf(out, ", \"%s\": ", fields[i].name);
 		if (fields[i].is_time)
@@ -102,10 +117,10 @@ static int put_view(struct buf *out, const struct top *top, enum tally_view view
 	v.view = view;
 	v.filter[0] = '\0';
 	err = top_rows__fill(&rows, &v, top->tally);
-	buf__printf(out, ",\n  \"%s\": [", top_views[view].name);
+	buf__printf(out, ",\n  \"%s\": [", top_view_info(&v, view)->name);
 	for (size_t i = 0; i < rows.list.nr; i++) {
 		buf__str(out, i ? ",\n    " : "\n    ");
-		put_row(out, view, rows.list.items[i]);
+		put_row(out, &v, rows.list.items[i]);
 	}
 	buf__str(out, rows.list.nr ? "\n  ]" : "]");
 	vec_done(&rows.list);
@@ -145,17 +160,8 @@ static void put_gpus(struct buf *out, const struct tally *y)
 	buf__char(out, ']');
 }
 
-static void put_interval(struct buf *out, const struct top *top)
+static void put_steps(struct buf *out, const struct tally_steps *s)
 {
-	const struct tally *y = top->tally;
-	const struct tally_steps *s = &y->steps[TALLY_LAST];
-
-	buf__str(out, "{\n  \"wall_us\": ");
-	buf__us(out, (int64_t)y->wall_ns[TALLY_LAST]);
-	if (!y->unknown_cost[TALLY_LAST])
-		buf__printf(out, ", \"cost_us\": %.3f", y->cost_ns[TALLY_LAST] / 1e3);
-	if (top->live)
-		put_processes(out, &top->facts);
 	buf__printf(out, ",\n  \"steps\": {\"count\": %llu", (unsigned long long)s->nr);
 	if (s->nr) {
 		buf__str(out, ", \"mean_us\": ");
@@ -164,6 +170,23 @@ static void put_interval(struct buf *out, const struct top *top)
 		buf__us(out, (int64_t)s->max_ns);
 	}
 	buf__char(out, '}');
+}
+
+static void put_interval(struct buf *out, const struct top *top)
+{
+	const struct tally *y = top->tally;
+
+	buf__str(out, "{\n  \"wall_us\": ");
+	buf__us(out, (int64_t)y->wall_ns[TALLY_LAST]);
+	if (!y->unknown_cost[TALLY_LAST])
+		buf__printf(out, ", \"cost_us\": %.3f", y->cost_ns[TALLY_LAST] / 1e3);
+	if (top->live)
+		put_processes(out, &top->facts);
+	if (top->view.sampled)
+		buf__printf(out, ",\n  \"estimated\": true, \"samples\": %llu",
+			    (unsigned long long)y->samples_nr[TALLY_LAST]);
+	else
+		put_steps(out, &y->steps[TALLY_LAST]);
 	put_gpus(out, y);
 }
 

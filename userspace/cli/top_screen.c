@@ -79,8 +79,9 @@ static void draw_help(struct screen *s)
 	for (int i = 0; i < TALLY_VIEWS; i++) {
 		char line[160];
 
-		(void)snprintf(line, sizeof(line), "  %-10s %s", top_views[i].name,
-			       top_views[i].about);
+		const struct top_view_info *info = top_view_info(&s->top->view, i);
+
+		(void)snprintf(line, sizeof(line), "  %-10s %s", info->name, info->about);
 		terminal_put(row++, TERMINAL_PLAIN, line);
 	}
 	terminal_put(terminal_rows() - 1, TERMINAL_REVERSE, "any key goes back");
@@ -117,7 +118,7 @@ static void draw_tabs(const struct screen *s, int row)
 
 	for (int i = 0; i < TALLY_VIEWS; i++) {
 		buf__char(&text, (char)(i == (int)v->view ? TOP_BOLD : TOP_PLAIN));
-		buf__printf(&text, "%s ", top_views[i].label);
+		buf__printf(&text, "%s ", top_view_info(v, i)->label);
 	}
 	buf__char(&text, TOP_PLAIN);
 	if (top->paused) {
@@ -153,19 +154,20 @@ static void draw_empty(const struct screen *s, int row)
 	else if (!top_had(top, top->view.view))
 		(void)snprintf(text, sizeof(text), "the first interval is being recorded");
 	else
-		(void)snprintf(text, sizeof(text), "%s", top_views[top->view.view].empty);
+		(void)snprintf(text, sizeof(text), "%s",
+			       top_view_info(&top->view, top->view.view)->empty);
 	terminal_put(row, TERMINAL_PLAIN, text);
 }
 
 static void draw_rows(struct screen *s, int row)
 {
 	struct top *top = s->top;
-	uint32_t shown = top_columns_shown(top->view.view, top->tally->has_gpu, terminal_columns());
+	uint32_t shown = top_columns_shown(&top->view, top->tally->has_gpu, terminal_columns());
 	struct top_rows rows = {0};
 	struct buf text = {0};
 
 	top_put_titles(&text, &top->view, shown);
-	buf__str(&text, top_views[top->view.view].name_title);
+	buf__str(&text, top_view_info(&top->view, top->view.view)->name_title);
 	if (buf__error(&text) || top_rows__fill(&rows, &top->view, top->tally)) {
 		vec_done(&rows.list);
 		buf__done(&text);
@@ -253,8 +255,8 @@ static void choose_view(struct screen *s, enum tally_view view)
 static void move_sort(struct screen *s, int by)
 {
 	struct top_view *v = &s->top->view;
-	const struct top_view_info *info = &top_views[v->view];
-	uint32_t shown = top_columns_shown(v->view, s->top->tally->has_gpu, terminal_columns());
+	const struct top_view_info *info = top_view_info(v, v->view);
+	uint32_t shown = top_columns_shown(v, s->top->tally->has_gpu, terminal_columns());
 	int nr = (int)info->columns_nr, at = (int)(v->sort[v->view] - info->columns);
 
 	do
@@ -348,7 +350,7 @@ static bool move_key(struct screen *s, int key)
 static bool view_key(struct screen *s, int key)
 {
 	for (int i = 0; i < TALLY_VIEWS; i++)
-		if (key == top_views[i].letter) {
+		if (key == top_view_info(&s->top->view, i)->letter) {
 			choose_view(s, (enum tally_view)i);
 			return true;
 		}

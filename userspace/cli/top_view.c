@@ -25,6 +25,15 @@ static const struct top_column op_columns[] = {
 	{"gpu_total", "GPU TOT", TOP_TIME, TALLY_CUDA_NS, 8, 1, true},
 };
 
+/* By samples; ~ marks what is estimated from them. Of lines, too. */
+static const struct top_column sampled_columns[] = {
+	{"self_pct", "~SELF%", TOP_SHARE, TALLY_SELF_CPU_NS, 7, 0, false},
+	{"self", "~SELF", TOP_TIME, TALLY_SELF_CPU_NS, 8, 0, false},
+	{"total", "~TOTAL", TOP_TIME, TALLY_CPU_NS, 8, 2, false},
+	{"off", "~OFF CPU", TOP_TIME, TALLY_OFF_NS, 9, 3, false},
+	{"samples", "SAMPLES", TOP_COUNT, TALLY_SAMPLES, 8, 1, false},
+};
+
 static const struct top_column kernel_columns[] = {
 	{"time_pct", "TIME%", TOP_SHARE, TALLY_SELF_CUDA_NS, 6, 0, false},
 	{"busy", "OF WALL", TOP_OF_WALL, TALLY_SELF_CUDA_NS, 7, 3, false},
@@ -57,9 +66,16 @@ static const struct top_column thread_columns[] = {
 	{"tid", "THREAD", TOP_THREAD, TALLY_CALLS, 8, 0, false},
 };
 
+static const struct top_column sampled_thread_columns[] = {
+	{"cpu_pct", "CPU%", TOP_OF_WALL, TALLY_RAN_NS, 6, 0, false},
+	{"ops_pct", "~IN OPS%", TOP_OF_WALL, TALLY_CPU_NS, 9, 1, false},
+	{"samples", "SAMPLES", TOP_COUNT, TALLY_SAMPLES, 8, 2, false},
+	{"tid", "THREAD", TOP_THREAD, TALLY_CALLS, 8, 0, false},
+};
+
 #define COLUMNS(list) .columns = list, .columns_nr = sizeof(list) / sizeof(list[0])
 
-const struct top_view_info top_views[TALLY_VIEWS] = {
+static const struct top_view_info traced_views[TALLY_VIEWS] = {
 	[TALLY_OPS] = {.name = "ops",
 		       .letter = 'o',
 		       .label = "[o]ps",
@@ -97,19 +113,51 @@ const struct top_view_info top_views[TALLY_VIEWS] = {
 			   COLUMNS(thread_columns)},
 };
 
-const struct top_column *top_column_find(enum tally_view view, const char *key)
+/* Views that samples fill in another way; the others are the same. */
+static const struct top_view_info sampled_views[TALLY_VIEWS] = {
+	[TALLY_OPS] = {.name = "ops",
+		       .letter = 'o',
+		       .label = "[o]ps",
+		       .name_title = "OPERATOR",
+		       .empty = "no thread ran",
+		       .about = "operators by samples: time of their own and with what they call",
+		       COLUMNS(sampled_columns)},
+	[TALLY_LINES] = {.name = "lines",
+			 .letter = 'l',
+			 .label = "[l]ines",
+			 .name_title = "LINE OF PYTHON",
+			 .empty = "no thread ran",
+			 .about = "lines of Python by samples: time in them and in what they call",
+			 COLUMNS(sampled_columns)},
+	[TALLY_THREADS] = {.name = "threads",
+			   .letter = 't',
+			   .label = "[t]hreads",
+			   .name_title = "NAME",
+			   .empty = "no thread ran",
+			   .about = "threads: time on a CPU, and in operators by samples",
+			   COLUMNS(sampled_thread_columns)},
+};
+
+const struct top_view_info *top_view_info(const struct top_view *v, enum tally_view view)
 {
-	for (size_t i = 0; i < top_views[view].columns_nr; i++)
-		if (!strcmp(top_views[view].columns[i].key, key))
-			return &top_views[view].columns[i];
+	return v->sampled && sampled_views[view].name ? &sampled_views[view] : &traced_views[view];
+}
+
+const struct top_column *top_column_find(const struct top_view *v, const char *key)
+{
+	const struct top_view_info *info = top_view_info(v, v->view);
+
+	for (size_t i = 0; i < info->columns_nr; i++)
+		if (!strcmp(info->columns[i].key, key))
+			return &info->columns[i];
 	return NULL;
 }
 
-void top_view__init(struct top_view *v)
+void top_view__init(struct top_view *v, bool sampled)
 {
-	*v = (struct top_view){0};
+	*v = (struct top_view){.sampled = sampled};
 	for (int i = 0; i < TALLY_VIEWS; i++)
-		v->sort[i] = &top_views[i].columns[0];
+		v->sort[i] = &top_view_info(v, (enum tally_view)i)->columns[0];
 }
 
 /* ---- rows ---- */
@@ -170,9 +218,9 @@ int top_rows__fill(struct top_rows *r, const struct top_view *v, const struct ta
 
 /* ---- columns ---- */
 
-uint32_t top_columns_shown(enum tally_view view, bool has_gpu, int columns)
+uint32_t top_columns_shown(const struct top_view *v, bool has_gpu, int columns)
 {
-	const struct top_view_info *info = &top_views[view];
+	const struct top_view_info *info = top_view_info(v, v->view);
 	uint32_t shown = 0;
 	int width = 0;
 
@@ -198,7 +246,7 @@ uint32_t top_columns_shown(enum tally_view view, bool has_gpu, int columns)
 
 void top_put_titles(struct buf *out, const struct top_view *v, uint32_t shown)
 {
-	const struct top_view_info *info = &top_views[v->view];
+	const struct top_view_info *info = top_view_info(v, v->view);
 
 	for (size_t i = 0; i < info->columns_nr; i++) {
 		const struct top_column *c = &info->columns[i];
@@ -249,7 +297,7 @@ static void put_cell(struct buf *out, const struct top_column *c, const struct t
 void top_put_cells(struct buf *out, const struct top_view *v, uint32_t shown,
 		   const struct tally_row *row, const struct top_rows *rows, uint64_t wall_ns)
 {
-	const struct top_view_info *info = &top_views[v->view];
+	const struct top_view_info *info = top_view_info(v, v->view);
 
 	for (size_t i = 0; i < info->columns_nr; i++)
 		if (shown & 1U << i)

@@ -42,11 +42,6 @@ struct top_view_info {
 	const struct top_column *columns;
 	size_t columns_nr;
 };
-extern const struct top_view_info top_views[TALLY_VIEWS];
-
-/* The column of a key in a view, or NULL. */
-const struct top_column *top_column_find(enum tally_view view, const char *key);
-
 struct top_view {
 	enum tally_view view;
 	const struct top_column *sort[TALLY_VIEWS];
@@ -54,10 +49,16 @@ struct top_view {
 	char filter[64]; /* part of a name, in any case; "": all */
 	enum tally_span span;
 	double interval_s; /* 0: a recording, no live view */
+	bool sampled;	   /* what is shown comes from samples */
 	bool ascii;
 };
 /* Each view sorted by its first column. */
-void top_view__init(struct top_view *v);
+void top_view__init(struct top_view *v, bool sampled);
+
+const struct top_view_info *top_view_info(const struct top_view *v, enum tally_view view);
+
+/* The column of a key in the view that is shown, or NULL. */
+const struct top_column *top_column_find(const struct top_view *v, const char *key);
 
 /* Rows that have anything and fit the filter, in order. The caller frees with vec_done(). 0 or
  * -ENOMEM. */
@@ -85,7 +86,7 @@ struct top_header {
 void top_put_header(struct buf *out, const struct top_view *v, const struct top_header *h);
 
 /* Which columns find room beside a name of some length: a bit each. columns 0: all. */
-uint32_t top_columns_shown(enum tally_view view, bool has_gpu, int columns);
+uint32_t top_columns_shown(const struct top_view *v, bool has_gpu, int columns);
 
 /* The titles, and one row without its name, as far as columns are shown: bits. Both end where the
  * name begins. */

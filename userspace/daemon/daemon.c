@@ -302,7 +302,7 @@ int daemon__new(const struct daemon_options *options, struct reason *why,
 	raise_descriptors();
 	d->start_realtime_ns = clock_ns(CLOCK_REALTIME);
 	d->turned_ns = clock_ns(CLOCK_MONOTONIC);
-	d->profiles = server.profiles = profiles__new();
+	d->profiles = server.profiles = profiles__new(options->capture.mode == CAPTURE_SAMPLE);
 	err = d->profiles ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	err = err ? err : shelf__new(options->folder, options->keep_bytes, why, &d->shelf);
 	server.shelf = d->shelf;

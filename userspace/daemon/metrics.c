@@ -92,16 +92,28 @@ struct op_family {
 	const char *name, *help;
 	size_t offset; /* in struct total_op */
 	enum unit unit;
+	enum { OF_ALL, OF_TRACES, OF_SAMPLES } of;
 };
+
+#define OP(field) offsetof(struct total_op, field)
 
 static const struct op_family op_families[] = {
 	{"gpuprof_op_cpu_seconds_total",
-	 "CPU time of an operator itself, without those that it called.",
-	 offsetof(struct total_op, cpu_ns), NANOSECONDS},
-	{"gpuprof_op_calls_total", "Calls of an operator.", offsetof(struct total_op, calls),
-	 COUNT},
+	 "CPU time of an operator itself, without those that it called.", OP(cpu_ns), NANOSECONDS,
+	 OF_TRACES},
+	{"gpuprof_op_calls_total", "Calls of an operator.", OP(calls), COUNT, OF_TRACES},
+	{"gpuprof_op_cpu_estimated_seconds_total",
+	 "CPU time of an operator itself, without those that it called: an estimate, from "
+	 "gpuprof_op_samples_total.",
+	 OP(estimated_ns), NANOSECONDS, OF_SAMPLES},
+	{"gpuprof_op_off_cpu_estimated_seconds_total",
+	 "Time for which threads in an operator, or waiting for what it says, were on no CPU: an "
+	 "estimate, from samples.",
+	 OP(off_ns), NANOSECONDS, OF_SAMPLES},
+	{"gpuprof_op_samples_total", "Samples of threads on a CPU that were in an operator.",
+	 OP(samples_nr), COUNT, OF_SAMPLES},
 	{"gpuprof_op_gpu_seconds_total", "Time of the GPU work that an operator itself launched.",
-	 offsetof(struct total_op, cuda_ns), NANOSECONDS},
+	 OP(cuda_ns), NANOSECONDS, OF_ALL},
 };
 
 static uint64_t field(const void *object, size_t offset)
@@ -215,10 +227,12 @@ static void add_steps(const struct totals *t, struct buf *out)
 void totals__text(const struct totals *t, struct buf *out)
 {
 	for (size_t i = 0; i < sizeof(op_families) / sizeof(*op_families); i++)
-		add_op_family(t, out, &op_families[i]);
+		if (op_families[i].of != (t->sampled ? OF_TRACES : OF_SAMPLES))
+			add_op_family(t, out, &op_families[i]);
 	for (size_t i = 0; i < sizeof(device_families) / sizeof(*device_families); i++)
 		add_device_family(t, out, &device_families[i]);
-	add_steps(t, out);
+	if (!t->sampled)
+		add_steps(t, out);
 	metrics_family(out, "gpuprof_losses_total", "counter",
 		       "What happened and is not told of, or told of less exactly, by what went "
 		       "missing.");

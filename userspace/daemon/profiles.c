@@ -43,6 +43,7 @@ struct profile {
 };
 
 struct profiles {
+	bool sampled;
 	pthread_mutex_t lock;
 	VEC(struct profile *) list;
 };
@@ -51,18 +52,22 @@ struct profiles {
 static const struct {
 	const char *metric;
 	uint32_t metrics;
+	uint32_t sampled_metrics; /* of samples; 0: the same */
 } kinds[] = {
-	[PROFILE_CPU] = {"self_cpu_time_total", 1U << STACK_CPU | 1U << STACK_CALLS},
-	[PROFILE_GPU] = {"self_cuda_time_total", 1U << STACK_CUDA},
-	[PROFILE_ALLOCS] = {"allocated_bytes", 1U << STACK_ALLOCATIONS | 1U << STACK_ALLOCATED},
+	[PROFILE_CPU] = {"self_cpu_time_total", 1U << STACK_CPU | 1U << STACK_CALLS,
+			 1U << STACK_CPU | 1U << STACK_SAMPLES},
+	[PROFILE_GPU] = {"self_cuda_time_total", 1U << STACK_CUDA, 0},
+	[PROFILE_ALLOCS] = {"allocated_bytes", 1U << STACK_ALLOCATIONS | 1U << STACK_ALLOCATED, 0},
 };
 
-struct profiles *profiles__new(void)
+struct profiles *profiles__new(bool sampled)
 {
 	struct profiles *ps = calloc(1, sizeof(*ps));
 
-	if (ps)
-		(void)pthread_mutex_init(&ps->lock, NULL);
+	if (!ps)
+		return NULL;
+	ps->sampled = sampled;
+	(void)pthread_mutex_init(&ps->lock, NULL);
 	return ps;
 }
 
@@ -95,14 +100,16 @@ static void take_out(struct profiles *ps, const struct profile *p)
 
 /* ---- whoever wants one ---- */
 
-static int begin_output(struct profile *p)
+static int begin_output(struct profile *p, bool sampled)
 {
+	uint32_t metrics = sampled ? kinds[p->kind].sampled_metrics : 0;
+
 	p->fd = memfd_create("gpuprof-profile", MFD_CLOEXEC);
 	if (p->fd < 0)
 		return -errno;
 	if (sink__new_fd_gzip(p->fd, &p->sink))
 		return -ENOMEM;
-	p->pprof = pprof__new(p->sink, kinds[p->kind].metrics);
+	p->pprof = pprof__new(p->sink, metrics ? metrics : kinds[p->kind].metrics);
 	return p->pprof ? 0 : -ENOMEM;
 }
 
@@ -115,7 +122,7 @@ int profiles__ask(struct profiles *ps, enum profile_kind kind, int32_t pid, uint
 	if (!p)
 		return -ENOMEM;
 	*p = (struct profile){.kind = kind, .pid = pid, .seconds = seconds, .fd = -1};
-	err = begin_output(p);
+	err = begin_output(p, ps->sampled);
 	(void)pthread_mutex_lock(&ps->lock);
 	if (!err && ps->list.nr >= PROFILES_MAX)
 		err = -EBUSY;

@@ -22,8 +22,8 @@ enum profile_kind { PROFILE_CPU = 0, PROFILE_GPU = 1, PROFILE_ALLOCS = 2 };
 struct profiles;
 struct profile;
 
-/* NULL: out of memory. */
-struct profiles *profiles__new(void);
+/* `sampled`: recordings are of samples. NULL: out of memory. */
+struct profiles *profiles__new(bool sampled);
 void profiles__free(struct profiles *ps);
 
 /* ---- whoever wants one ---- */

@@ -279,7 +279,10 @@ void reader__index(struct reader *r, struct buf *out)
 			else
 				buf__char(out, *c);
 		}
-		buf__printf(out, "<td>%llu\n", (unsigned long long)p->steps_nr);
+		if (r->totals.sampled)
+			buf__str(out, "<td>not known by samples\n");
+		else
+			buf__printf(out, "<td>%llu\n", (unsigned long long)p->steps_nr);
 	}
 	(void)pthread_mutex_unlock(&r->totals_lock);
 }

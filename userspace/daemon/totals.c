@@ -32,6 +32,7 @@ struct part_op {
 	uint32_t process; /* of the timeline */
 	const char *name; /* the timeline's */
 	uint64_t calls, cpu_ns, cuda_ns;
+	uint64_t samples_nr, estimated_ns, off_ns;
 };
 
 struct adding {
@@ -170,10 +171,29 @@ static uint64_t plus(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+/* A call of CUDA is one of its own; a thread that waits does so for the operator that it is in. */
+static const char *name_of(const struct adding *a, const struct stack_sample *s)
+{
+	if (s->leaf && !s->is_gpu && !(a->tl->sampled && s->op))
+		return s->leaf;
+	return s->op ? s->op : "[no operator]";
+}
+
+static void add_values(const struct adding *a, const struct stack_sample *s, struct part_op *row)
+{
+	uint64_t *cpu_ns = a->tl->sampled ? &row->estimated_ns : &row->cpu_ns;
+
+	row->calls = plus(row->calls, s->values[STACK_CALLS]);
+	*cpu_ns = plus(*cpu_ns, s->values[STACK_CPU]);
+	row->cuda_ns = plus(row->cuda_ns, s->values[STACK_CUDA]);
+	row->samples_nr = plus(row->samples_nr, s->values[STACK_SAMPLES]);
+	row->off_ns = plus(row->off_ns, s->values[STACK_OFF]);
+}
+
 static int add_sample(const struct stack_sample *s, void *arg)
 {
 	struct adding *a = arg;
-	const char *name = s->leaf && !s->is_gpu ? s->leaf : s->op ? s->op : "[no operator]";
+	const char *name = name_of(a, s);
 	uint64_t key = hash_mix((uintptr_t)name ^ hash_mix((uint64_t)s->process + 1)), *at;
 	struct part_op *row;
 
@@ -190,9 +210,7 @@ static int add_sample(const struct stack_sample *s, void *arg)
 	} else {
 		row = &a->rows.items[*at];
 	}
-	row->calls = plus(row->calls, s->values[STACK_CALLS]);
-	row->cpu_ns = plus(row->cpu_ns, s->values[STACK_CPU]);
-	row->cuda_ns = plus(row->cuda_ns, s->values[STACK_CUDA]);
+	add_values(a, s, row);
 	return 0;
 }
 
@@ -211,10 +229,13 @@ static void clean(struct buf *out, const char *name)
 static int compare_rows(const void *x, const void *y)
 {
 	const struct part_op *a = x, *b = y;
-	uint64_t of_a = plus(a->cpu_ns, a->cuda_ns), of_b = plus(b->cpu_ns, b->cuda_ns);
+	uint64_t of_a = plus(plus(a->cpu_ns, a->estimated_ns), a->cuda_ns);
+	uint64_t of_b = plus(plus(b->cpu_ns, b->estimated_ns), b->cuda_ns);
 
 	if (of_a != of_b)
 		return of_a < of_b ? 1 : -1;
+	if (a->off_ns != b->off_ns)
+		return a->off_ns < b->off_ns ? 1 : -1;
 	return strcmp(a->name, b->name);
 }
 
@@ -280,6 +301,9 @@ static int add_ops(struct adding *a)
 		op->calls = plus(op->calls, row->calls);
 		op->cpu_ns = plus(op->cpu_ns, row->cpu_ns);
 		op->cuda_ns = plus(op->cuda_ns, row->cuda_ns);
+		op->samples_nr = plus(op->samples_nr, row->samples_nr);
+		op->estimated_ns = plus(op->estimated_ns, row->estimated_ns);
+		op->off_ns = plus(op->off_ns, row->off_ns);
 		op->seen = a->t->recordings_nr;
 	}
 	return err;
@@ -490,6 +514,7 @@ int totals__add(struct totals *t, const struct timeline *tl, const struct totals
 	int err;
 
 	t->recordings_nr++;
+	t->sampled |= tl->sampled;
 	t->events_nr = plus(t->events_nr, part->events_nr);
 	if (tl->end_ns > tl->start_ns)
 		t->recorded_ns = plus(t->recorded_ns, tl->end_ns - tl->start_ns);

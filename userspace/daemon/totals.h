@@ -27,7 +27,8 @@
 struct total_op {
 	char *name;
 	uint64_t calls, cpu_ns, cuda_ns;
-	uint64_t seen; /* in which recording last */
+	uint64_t samples_nr, estimated_ns, off_ns; /* by samples */
+	uint64_t seen;				   /* in which recording last */
 };
 
 struct total_device {
@@ -63,6 +64,7 @@ struct totals {
 	VEC(struct total_process *) processes;
 	VEC(struct total_loss) losses;
 	uint64_t recordings_nr, events_nr, recorded_ns;
+	bool sampled;	     /* recordings are of samples: they tell of no calls and no steps */
 	uint64_t capture_nr; /* of the last recording */
 	uint64_t dropped_nr; /* processes and devices beyond the bounds, that are not told of */
 };

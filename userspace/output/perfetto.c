@@ -32,6 +32,7 @@ enum number_kind {
 	OF_BACKWARD = 8,
 	OF_LOSSES = 9,
 	OF_TRIGGERS = 10,
+	OF_WAITS = 11,
 };
 
 /* In struct open: the index is that of an API call, or of a call of a module. */
@@ -488,6 +489,9 @@ static int write_all(struct writer *w)
 		put_memory(w);
 	put_triggers(w);
 	put_losses(w);
+	if (!w->err)
+		w->err = perfetto_samples(w->p, w->t, number_of(OF_WAITS, 0),
+					  number_of(OF_THREAD, 0));
 	err = w->err ? w->err : buf__error(&w->text);
 	return err ? err : perfetto__flush(w->p);
 }

@@ -66,6 +66,14 @@ void perfetto__track(struct perfetto *p, const struct perfetto_track *track);
 void perfetto__event(struct perfetto *p, const struct perfetto_event *event);
 int perfetto__flush(struct perfetto *p);
 
+/* A packet of another kind (a Perfetto__TracePacket), on the same sequence; not kept. */
+void perfetto__send(struct perfetto *p, void *packet);
+
+/* Samples: of threads on a CPU for the viewer's flame graphs, of those on none as slices on rows of
+ * their own, whose numbers are `rows` and the thread's. 0 or -ENOMEM. */
+int perfetto_samples(struct perfetto *p, const struct timeline *t, uint64_t rows,
+		     uint64_t thread_rows);
+
 /* The text as the trace has it, the same pointer for the same text, valid until perfetto__free().
  */
 const char *perfetto__keep(struct perfetto *p, const char *text);

@@ -26,6 +26,7 @@
 #define UNIT_BYTES	   3
 #define CLOCK_REALTIME_ID  1
 #define CLOCK_MONOTONIC_ID 3
+#define COUNTER_CPU_CLOCK  1
 
 /* What texts are interned apart from each other. */
 enum space { SPACE_CATEGORY, SPACE_NAME, SPACE_ARG, SPACE_TEXT, SPACE_NR };
@@ -49,9 +50,10 @@ struct perfetto {
 	int err;
 };
 
-static void send(struct perfetto *p, Perfetto__TracePacket *packet)
+void perfetto__send(struct perfetto *p, void *of)
 {
 	Perfetto__Trace trace = PERFETTO__TRACE__INIT;
+	Perfetto__TracePacket *packet = of;
 
 	packet->has_trusted_packet_sequence_id = true;
 	packet->trusted_packet_sequence_id = SEQUENCE;
@@ -168,7 +170,7 @@ void perfetto__track(struct perfetto *p, const struct perfetto_track *track)
 		d.sibling_merge_behavior = MERGE_NOTHING;
 	}
 	packet.track_descriptor = &d;
-	send(p, &packet);
+	perfetto__send(p, &packet);
 }
 
 /* ---- events ---- */
@@ -266,7 +268,7 @@ void perfetto__event(struct perfetto *p, const struct perfetto_event *e)
 	packet.has_timestamp = packet.has_sequence_flags = true;
 	packet.timestamp = e->time_ns;
 	packet.sequence_flags = NEEDS_STATE;
-	send(p, &packet);
+	perfetto__send(p, &packet);
 }
 
 /* ---- the whole ---- */
@@ -278,6 +280,9 @@ static void send_first(struct perfetto *p, const struct timeline *t)
 	Perfetto__ClockSnapshot snapshot = PERFETTO__CLOCK_SNAPSHOT__INIT;
 	Perfetto__Clock clocks[2] = {PERFETTO__CLOCK__INIT, PERFETTO__CLOCK__INIT};
 	Perfetto__Clock *pointers[2] = {&clocks[0], &clocks[1]};
+	Perfetto__PerfSampleDefaults samples = PERFETTO__PERF_SAMPLE_DEFAULTS__INIT;
+	Perfetto__Timebase timebase = PERFETTO__TIMEBASE__INIT;
+	const char *hz = recording__meta(t->recording, "sample_hz");
 
 	for (int i = 0; i < 2; i++)
 		clocks[i].has_clock_id = clocks[i].has_timestamp = true;
@@ -290,11 +295,17 @@ static void send_first(struct perfetto *p, const struct timeline *t)
 	snapshot.n_clocks = t->realtime_offset_ns ? 2 : 1;
 	snapshot.has_primary_trace_clock = defaults.has_timestamp_clock_id = true;
 	snapshot.primary_trace_clock = defaults.timestamp_clock_id = CLOCK_MONOTONIC_ID;
+	timebase.has_frequency = timebase.has_counter = true;
+	timebase.frequency = hz ? strtoull(hz, NULL, 10) : 0;
+	timebase.counter = COUNTER_CPU_CLOCK;
+	samples.timebase = &timebase;
+	if (t->sampled && timebase.frequency)
+		defaults.perf_sample_defaults = &samples;
 	packet.clock_snapshot = &snapshot;
 	packet.trace_packet_defaults = &defaults;
 	packet.has_sequence_flags = true;
 	packet.sequence_flags = STATE_CLEARED;
-	send(p, &packet);
+	perfetto__send(p, &packet);
 }
 
 struct perfetto *perfetto__new(struct sink *s, const struct timeline *t)

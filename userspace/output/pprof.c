@@ -51,6 +51,7 @@ struct pprof {
 	VEC(struct tl_loss) losses; /* of all timelines; names are copies */
 	struct buf damage;
 	uint64_t start_ns, end_ns, realtime_offset_ns;
+	uint64_t period_ns; /* of samples; 0: there are none */
 	struct buf out;
 	int err;
 };
@@ -278,18 +279,28 @@ static bool shows(const struct pprof *p, enum stack_metric metric)
 	return false;
 }
 
+static void set_type(struct pprof *p, Pprof__ValueType *to, enum stack_metric metric)
+{
+	pprof__value_type__init(to);
+	to->type = pprof_tables__text(p->tables, types[metric].name);
+	to->unit = pprof_tables__text(p->tables, types[metric].unit);
+}
+
 static int write_tables(struct pprof *p, enum stack_metric metric)
 {
 	Pprof__Profile profile = PPROF__PROFILE__INIT;
-	Pprof__ValueType kinds[STACK_METRIC_NR], *pointers[STACK_METRIC_NR];
+	Pprof__ValueType kinds[STACK_METRIC_NR], *pointers[STACK_METRIC_NR], period;
 	int64_t comments[2];
 	int err;
 
 	for (size_t i = 0; i < p->metrics_nr; i++) {
-		pprof__value_type__init(&kinds[i]);
-		kinds[i].type = pprof_tables__text(p->tables, types[p->metrics[i]].name);
-		kinds[i].unit = pprof_tables__text(p->tables, types[p->metrics[i]].unit);
+		set_type(p, &kinds[i], p->metrics[i]);
 		pointers[i] = &kinds[i];
+	}
+	if (p->period_ns && shows(p, STACK_SAMPLES)) {
+		set_type(p, &period, STACK_CPU);
+		profile.period_type = &period;
+		profile.period = (int64_t)p->period_ns;
 	}
 	profile.sample_type = pointers;
 	profile.n_sample_type = p->metrics_nr;
@@ -314,8 +325,11 @@ struct pprof *pprof__new(struct sink *s, uint32_t metrics)
 	if (!p)
 		return NULL;
 	p->sink = s;
+	/* As Go's own CPU profiles have them: samples, then what they stand for. */
+	if (metrics & 1U << STACK_SAMPLES)
+		p->metrics[p->metrics_nr++] = STACK_SAMPLES;
 	for (int i = 0; i < STACK_METRIC_NR; i++)
-		if (metrics & 1U << i)
+		if (i != STACK_SAMPLES && metrics & 1U << i)
 			p->metrics[p->metrics_nr++] = i;
 	p->tables = pprof_tables__new();
 	if (!p->tables) {
@@ -323,6 +337,15 @@ struct pprof *pprof__new(struct sink *s, uint32_t metrics)
 		return NULL;
 	}
 	return p;
+}
+
+/* Time between two samples of a CPU; 0: there are none. */
+static uint64_t period_of(const struct timeline *t)
+{
+	const char *hz = t->sampled ? recording__meta(t->recording, "sample_hz") : NULL;
+	long nr = hz ? strtol(hz, NULL, 10) : 0;
+
+	return nr > 0 ? 1000000000U / (uint64_t)nr : 0;
 }
 
 int pprof__add(struct pprof *p, const struct timeline *t, int32_t pid)
@@ -335,6 +358,7 @@ int pprof__add(struct pprof *p, const struct timeline *t, int32_t pid)
 	if (!p->end_ns) {
 		p->start_ns = t->start_ns;
 		p->realtime_offset_ns = t->realtime_offset_ns;
+		p->period_ns = period_of(t);
 	}
 	p->end_ns = t->end_ns > p->end_ns ? t->end_ns : p->end_ns;
 	if (damage && !p->damage.nr)

@@ -133,6 +133,9 @@ static int each_call(const struct walk *w)
 {
 	int err = 0;
 
+	/* The time of calls is in the samples. */
+	if (w->t->sampled)
+		return 0;
 	for (size_t i = 0; i < w->t->gpu.api.nr && !err; i++) {
 		const struct tl_api *api = &w->t->gpu.api.items[i];
 		struct stack_sample s = sample_at(w, api->stack_id, api->op, api->thread);

@@ -107,6 +107,9 @@ static int add_table_row(struct tally *y, const struct table_row *from)
 	enum tally_view view = from->device == TABLE_CUDA ? TALLY_KERNELS : TALLY_OPS;
 	int64_t row;
 
+	/* Samples tell of the time of calls, too. */
+	if (view == TALLY_OPS && y->sampled)
+		return 0;
 	/* An annotation drawn over the GPU's work is no work, [memory] no operator. */
 	if ((view == TALLY_KERNELS && from->is_user_annotation) ||
 	    (from->first_op == TL_NONE && !strcmp(from->name, "[memory]")))
@@ -293,6 +296,7 @@ static int add_threads(struct tally *y, const struct timeline *t)
 			tally_add(y, TALLY_THREADS, rows[op->thread], TALLY_CPU_NS,
 				  op->end_ns - op->start_ns);
 	}
+	tally_add_sampled_threads(y, t, rows);
 	return 0;
 }
 
@@ -356,6 +360,7 @@ static void clear(struct tally *y, enum tally_span span)
 		y->devices.items[i].busy_ns[span] = 0;
 	y->steps[span] = (struct tally_steps){0};
 	y->wall_ns[span] = 0;
+	y->samples_nr[span] = 0;
 	y->cost_ns[span] = 0;
 	y->unknown_cost[span] = false;
 }
@@ -378,7 +383,9 @@ int tally__add(struct tally *y, const struct timeline *t)
 		y->unknown_cost[span] |= !isfinite(cost_ns);
 	}
 	y->has_gpu |= t->gpu.any;
+	y->sampled |= t->sampled;
 	err = add_table(y, t);
+	err = err ?: tally_add_sampled_ops(y, t);
 	err = err ?: tally_add_lines(y, t);
 	err = err ?: add_busy(y, t);
 	err = err ?: add_memory(y, t);

@@ -36,8 +36,10 @@ enum tally_value {
 	TALLY_CPU_KEPT_BYTES = 7, /* of these: not freed before the recording's end */
 	TALLY_CUDA_BYTES = 8,	  /* the same of all GPUs */
 	TALLY_CUDA_KEPT_BYTES = 9,
-	TALLY_RAN_NS = 10, /* of threads: on a CPU; from tally__ran() */
-	TALLY_VALUES = 11,
+	TALLY_RAN_NS = 10,  /* of threads: on a CPU; from tally__ran() */
+	TALLY_OFF_NS = 11,  /* on no CPU; as all times of CPUs, estimated where there are samples */
+	TALLY_SAMPLES = 12, /* of threads on a CPU */
+	TALLY_VALUES = 13,
 };
 
 enum tally_span { TALLY_LAST = 0, TALLY_SUM = 1, TALLY_SPANS = 2 };
@@ -70,9 +72,11 @@ struct tally {
 	VEC(struct tl_loss) losses;	  /* added up */
 	struct tally_steps steps[TALLY_SPANS];
 	uint64_t wall_ns[TALLY_SPANS];
+	uint64_t samples_nr[TALLY_SPANS]; /* of threads on a CPU */
 	/* Of probes and callbacks in the processes; unknown_cost: some of it was not measured. */
 	double cost_ns[TALLY_SPANS];
 	bool unknown_cost[TALLY_SPANS];
+	bool sampled; /* there are samples, and no operators */
 	bool has_gpu; /* there was any GPU activity, or a call of CUDA */
 	/* private */
 	struct intern *texts;

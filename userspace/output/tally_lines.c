@@ -89,6 +89,8 @@ static int add_total(struct lines *l, int64_t row, size_t nth)
 	if (last && *last == nth + 1)
 		return 0;
 	tally_add(l->tally, TALLY_LINES, row, TALLY_CPU_NS, sum->values[STACK_CPU]);
+	tally_add(l->tally, TALLY_LINES, row, TALLY_SAMPLES, sum->values[STACK_SAMPLES]);
+	tally_add(l->tally, TALLY_LINES, row, TALLY_OFF_NS, sum->values[STACK_OFF]);
 	tally_add(l->tally, TALLY_LINES, row, TALLY_CUDA_NS, sum->values[STACK_CUDA]);
 	return hash__set(&l->counted, (uint64_t)row, nth + 1);
 }

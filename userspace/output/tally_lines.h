@@ -19,4 +19,10 @@ void tally_add(struct tally *y, enum tally_view view, int64_t row, enum tally_va
  * backward operator did counts at its forward operator's line. 0 or -ENOMEM. */
 int tally_add_lines(struct tally *y, const struct timeline *t);
 
+/* Adds operators as samples tell of them; nothing where there are none. 0 or -ENOMEM. */
+int tally_add_sampled_ops(struct tally *y, const struct timeline *t);
+
+/* Adds what samples tell of threads, to their rows. */
+void tally_add_sampled_threads(struct tally *y, const struct timeline *t, const int64_t *rows);
+
 #endif /* GP_OUTPUT_TALLY_LINES_H */

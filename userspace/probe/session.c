@@ -292,6 +292,10 @@ int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_inde
 	return err;
 }
 
+_Static_assert(sizeof(((struct gpuprof_bpf__bss *)NULL)->gp_maps_changes) / sizeof(__u32) ==
+		       PROBE_PROCESSES_MAX,
+	       "the programs have room for other numbers of processes");
+
 bool probe_session__tells_forks(const struct probe_session *s)
 {
 	return s->bpf && s->bpf->links.gp_process_fork && s->bpf->links.gp_process_exec &&

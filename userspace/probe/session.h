@@ -16,6 +16,9 @@
 
 struct probe_session;
 
+/* Processes are called by numbers below this. */
+#define PROBE_PROCESSES_MAX 1024
+
 struct probe_options {
 	uint32_t ring_bytes; /* a power of two, at least 65536 */
 	bool may_be_bare;    /* where no BPF program can be loaded the session probes nothing */
@@ -99,7 +102,8 @@ void probe_session__resume(struct probe_session *s, uint16_t process_index);
  * probe_session__attach() places them anew. Returns how many sites. */
 uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_index);
 
-/* Takes the probes of one process away (it has ended or called exec). */
+/* Takes the probes of one process away (it has ended or called exec). When what is in the ring then
+ * has been drained, no event has its number any more, and it may be given to another process. */
 void probe_session__detach(struct probe_session *s, uint16_t process_index);
 
 /* Takes the process's probes away for a time, but for those that tell that libraries have come;

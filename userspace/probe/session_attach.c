@@ -44,10 +44,37 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 	return programs[program];
 }
 
-static void attachment__done(struct attachment *a)
+/* Tells the programs no longer what autograd nodes the process has. */
+static void unname_nodes(struct probe_session *s, const struct attachment *a)
+{
+	const struct probe_plan *plan = s->plans.items.items[a->plan].plan;
+
+	for (size_t i = 0; i < plan->nodes.nr && (a->groups & PROBE_GROUP_OPS); i++) {
+		struct node_table key = {.address = a->base + plan->nodes.items[i].table,
+					 .process = a->process_index};
+
+		(void)bpf_map__delete_elem(s->bpf->maps.node_names, &key, sizeof(key), 0);
+	}
+}
+
+static void attachment__done(struct probe_session *s, struct attachment *a)
 {
 	link_set__done(&a->links);
 	link_set__done(&a->kept);
+	unname_nodes(s, a);
+}
+
+/* Probes come and go one by one: without this, entries would be seen whose exit is not, and driver
+ * calls whose runtime call is not. */
+static void silence_api(struct probe_session *s, uint16_t process_index, bool silent)
+{
+	uint64_t *word = (uint64_t *)&s->bpf->bss->gp_api_off[process_index / 64];
+	uint64_t bit = 1ULL << process_index % 64;
+
+	if (silent)
+		__atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
+	else
+		__atomic_fetch_and(word, ~bit, __ATOMIC_RELEASE);
 }
 
 struct probed_process *session_process(struct probe_session *s, uint16_t index)
@@ -73,11 +100,22 @@ void probe_session__resume(struct probe_session *s, uint16_t process_index)
 		session_let_go(p);
 }
 
+/* Whatever has its number next is another one, in which other things lie at these addresses. */
+static void forget_places(struct probe_session *s, uint16_t index)
+{
+	if (index >= PROBE_PROCESSES_MAX)
+		return;
+	session_forget_python(s, index);
+	__atomic_fetch_add(&s->bpf->bss->gp_maps_changes[index], 1, __ATOMIC_RELEASE);
+	silence_api(s, index, false);
+}
+
 /* One that was stopped a moment ago must not stay so, whether or not we have heard of it. */
 static void forget_process(struct probe_session *s, struct probed_process *p)
 {
 	(void)bpf_map__delete_elem(s->bpf->maps.processes, &p->pid, sizeof(p->pid), 0);
 	session_sample_drop(s, (pid_t)p->pid);
+	forget_places(s, p->index);
 	link_set__done(&p->code_freed);
 	p->stopped = s->options.stop_at_load && !p->index;
 	session_let_go(p);
@@ -86,7 +124,7 @@ static void forget_process(struct probe_session *s, struct probed_process *p)
 void session_detach_all(struct probe_session *s)
 {
 	for (size_t i = 0; i < s->attachments.nr; i++)
-		attachment__done(&s->attachments.items[i]);
+		attachment__done(s, &s->attachments.items[i]);
 	s->attachments.nr = 0;
 	for (size_t i = 0; i < s->processes.nr; i++)
 		forget_process(s, &s->processes.items[i]);
@@ -307,7 +345,7 @@ static int attach_library(struct probe_session *s, const struct target_process *
 			  const struct target_library *lib, uint16_t process_index, uint32_t groups,
 			  struct reason *why)
 {
-	struct attachment a = {.process_index = process_index, .groups = groups};
+	struct attachment a = {.process_index = process_index, .groups = groups, .base = lib->base};
 	const struct session_plan *plan;
 	int err = session_plans__get(&s->plans, lib, why, &a.plan);
 
@@ -325,7 +363,7 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	if (!err)
 		err = attach_programs(s, &a, plan, p->pid, lib->open_path);
 	if (err) {
-		attachment__done(&a);
+		attachment__done(s, &a);
 		return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path,
 				  (int)p->pid, strerror(-err));
 	}
@@ -378,19 +416,6 @@ static int attach_groups(struct probe_session *s, const struct target_process *p
 	return nr < 0 ? nr : api < 0 ? api : nr + api;
 }
 
-/* Probes come and go one by one: without this, entries would be seen whose exit is not, and driver
- * calls whose runtime call is not. */
-static void silence_api(struct probe_session *s, uint16_t process_index, bool silent)
-{
-	uint64_t *word = (uint64_t *)&s->bpf->bss->gp_api_off[process_index / 64];
-	uint64_t bit = 1ULL << process_index % 64;
-
-	if (silent)
-		__atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
-	else
-		__atomic_fetch_and(word, ~bit, __ATOMIC_RELEASE);
-}
-
 int probe_session__attach(struct probe_session *s, const struct target_process *p,
 			  uint16_t process_index, uint32_t groups, struct reason *why)
 {
@@ -428,7 +453,7 @@ static uint32_t drop_attachments(struct probe_session *s, uint16_t process_index
 
 		if (a->process_index == process_index && !(a->groups & ~groups)) {
 			sites_nr += a->sites_nr;
-			attachment__done(a);
+			attachment__done(s, a);
 		} else {
 			s->attachments.items[kept++] = *a;
 		}

@@ -44,6 +44,7 @@ struct attachment {
 	uint16_t process_index;
 	uint32_t groups; /* GROUP_OTHER and enum probe_group bits: not another attachment's */
 	uint32_t plan;	 /* index into the session's plans */
+	uint64_t base;	 /* where the file lies in the process */
 	struct link_set links;
 	struct link_set kept; /* those that probe_session__lift() leaves */
 	bool lifted;
@@ -148,6 +149,9 @@ void session_counters(const struct probe_session *s, struct counters *ret_counte
 void session_time_begin(struct probe_session *s);
 void session_time_check(struct probe_session *s);
 void session_time_end(struct probe_session *s);
+
+/* The kernel is to walk no stacks of Python of this number any more. */
+void session_forget_python(struct probe_session *s, uint16_t index);
 
 /* Whether our pids are those that the kernel's programs see. */
 bool session_in_first_pid_namespace(void);

@@ -92,6 +92,16 @@ static bool sees_catches(const struct probe_session *s, uint16_t process_index)
 	return false;
 }
 
+void session_forget_python(struct probe_session *s, uint16_t index)
+{
+	const struct gp_python none = {.is_known = 0};
+	uint32_t key = index;
+
+	if (s->options.stacks & GP_STACK_WANT_PYTHON)
+		(void)bpf_map__update_elem(s->bpf->maps.pythons, &key, sizeof(key), &none,
+					   sizeof(none), BPF_ANY);
+}
+
 /* No process, and no program before an exec, has had it: counting goes on from there. */
 static uint64_t first_generation(void)
 {

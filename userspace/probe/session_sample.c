@@ -286,7 +286,7 @@ int session_sample_new(struct probe_session *s, struct reason *why)
 	if (!session_in_first_pid_namespace())
 		return reason_set(why, -EOPNOTSUPP,
 				  "cannot sample from within a PID namespace; run gpuprof outside "
-				  "of the container");
+				  "of the container, or with --mode trace");
 	m = calloc(1, sizeof(*m));
 	err = m ? init_locks(m) : -ENOMEM;
 	if (err) {

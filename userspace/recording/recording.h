@@ -127,6 +127,9 @@ int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t fl
  * of 8 bytes, or a GP_EV_NAME, GP_EV_STACK or GP_EV_FOUND_NAME; the recording goes on without it. A
  * write error sticks: every later call returns it, and the file keeps its whole chunks. */
 int recording_writer__event(struct recording_writer *w, const void *event, size_t bytes);
+/* The same, with another number of the process in its head. */
+int recording_writer__event_of(struct recording_writer *w, uint16_t process, const void *event,
+			       size_t bytes);
 
 /* What a counter stands at now; the last value counts. */
 int recording_writer__loss(struct recording_writer *w, const char *name, uint64_t count);

@@ -448,6 +448,16 @@ static bool run_fits(const struct recording_writer *w, size_t bytes)
 int recording_writer__event(struct recording_writer *w, const void *event, size_t bytes)
 {
 	const struct gp_ev_head *head = event;
+
+	if (bytes < sizeof(*head))
+		return w->err ? w->err : -EINVAL;
+	return recording_writer__event_of(w, head->process, event, bytes);
+}
+
+int recording_writer__event_of(struct recording_writer *w, uint16_t process, const void *event,
+			       size_t bytes)
+{
+	const struct gp_ev_head *head = event;
 	struct format_run *run;
 
 	if (w->err)
@@ -469,6 +479,8 @@ int recording_writer__event(struct recording_writer *w, const void *event, size_
 	}
 	run = (struct format_run *)(w->raw + w->run_at);
 	memcpy(w->raw + w->raw_nr, event, bytes);
+	memcpy(w->raw + w->raw_nr + offsetof(struct gp_ev_head, process), &process,
+	       sizeof(process));
 	w->raw_nr += bytes;
 	run->nr++;
 	w->events++;

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Numbers of processes, given and taken back.
+ */
+#include "capture/roster.h"
+
+#include <errno.h>
+
+size_t roster__next(const struct roster *r)
+{
+	size_t index = 0;
+
+	while (index < PROBE_PROCESSES_MAX && r->by_index[index])
+		index++;
+	return index;
+}
+
+int roster__add(struct roster *r, struct member *m)
+{
+	size_t index = roster__next(r);
+
+	if (index == PROBE_PROCESSES_MAX)
+		return -ENOSPC;
+	if (vec_push(r, m))
+		return -ENOMEM;
+	r->by_index[index] = m;
+	m->index = (uint16_t)index;
+	m->serial = r->joined_nr++;
+	return 0;
+}
+
+void roster__sweep(struct roster *r, bool (*is_gone)(const struct member *m),
+		   void (*release)(struct member *m, void *arg), void *arg)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->nr; i++) {
+		struct member *m = r->items[i];
+
+		if (!i || !is_gone(m)) {
+			r->items[kept++] = m;
+			continue;
+		}
+		r->by_index[m->index] = NULL;
+		release(m, arg);
+	}
+	r->nr = kept;
+}
+
+void roster__done(struct roster *r)
+{
+	vec_done(r);
+	*r = (struct roster){0};
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The processes of a capture, and the numbers by which the kernel's programs and the collectors
+ * call them. There are few of those, so a number is given again when nobody can use it any more: a
+ * capture takes in as many processes one after another as it likes. Private to this room.
+ */
+#ifndef GP_CAPTURE_ROSTER_H
+#define GP_CAPTURE_ROSTER_H
+
+#include "capture/member.h"
+#include "probe/session.h"
+
+#include <stddef.h>
+
+struct roster {
+	/* As VEC() has them, in the order in which they came. */
+	struct member **items;
+	size_t nr, cap;
+	struct member *by_index[PROBE_PROCESSES_MAX]; /* NULL: the number is free */
+	uint32_t joined_nr;			      /* all that ever came */
+};
+
+/* Takes the member in and sets its index, the lowest that is free, and its serial number. 0,
+ * -ENOSPC (so many cannot be watched at a time) or -ENOMEM. */
+int roster__add(struct roster *r, struct member *m);
+
+/* Takes out those that `is_gone` and frees their numbers, and calls `release` with each, which owns
+ * it. The first one stays, and so does its number, 0: it leads the capture. */
+void roster__sweep(struct roster *r, bool (*is_gone)(const struct member *m),
+		   void (*release)(struct member *m, void *arg), void *arg);
+
+/* The number that the next one gets, PROBE_PROCESSES_MAX: none is free. */
+size_t roster__next(const struct roster *r);
+
+/* NULL: nobody has this number. */
+static inline struct member *roster__find(const struct roster *r, uint16_t index)
+{
+	return index < PROBE_PROCESSES_MAX ? r->by_index[index] : NULL;
+}
+
+/* Members themselves are not freed. */
+void roster__done(struct roster *r);
+
+#endif /* GP_CAPTURE_ROSTER_H */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Operators and threads by samples. What is measured (GPU work) is not here.
+ */
+#include "output/tally_lines.h"
+
+#include <errno.h>
+
+#include "base/banned.h"
+#include "base/cleanup.h"
+#include "timeline/sample_table.h"
+
+static void cleanup_table(struct sample_table **t)
+{
+	sample_table__free(*t);
+}
+
+int tally_add_sampled_ops(struct tally *y, const struct timeline *t)
+{
+	CLEANUP(cleanup_table) struct sample_table *table = NULL;
+	const struct sample_table_options options = {.group = SAMPLE_BY_OP};
+	int err = t->sampled ? sample_table__new(t, &options, &table) : 0;
+
+	if (err || !table)
+		return err;
+	for (int span = 0; span < TALLY_SPANS; span++)
+		y->samples_nr[span] += table->all.nr;
+	for (size_t i = 0; i < table->rows.nr; i++) {
+		const struct sample_row *r = &table->rows.items[i];
+		int64_t row = tally_place(y, TALLY_OPS, r->name);
+
+		if (row < 0)
+			return (int)row;
+		tally_add(y, TALLY_OPS, row, TALLY_SAMPLES, r->total.nr);
+		tally_add(y, TALLY_OPS, row, TALLY_SELF_CPU_NS, r->self.ns);
+		tally_add(y, TALLY_OPS, row, TALLY_CPU_NS, r->total.ns);
+		tally_add(y, TALLY_OPS, row, TALLY_OFF_NS, r->off.ns);
+	}
+	return 0;
+}
+
+void tally_add_sampled_threads(struct tally *y, const struct timeline *t, const int64_t *rows)
+{
+	for (size_t i = 0; i < t->samples.nr; i++) {
+		const struct tl_sample *s = &t->samples.items[i];
+
+		if (!(s->flags & GP_SAMPLE_RUNNING))
+			continue;
+		tally_add(y, TALLY_THREADS, rows[s->thread], TALLY_SAMPLES, s->nr);
+		if (t->sampled_stacks.items[s->stack].ops_nr)
+			tally_add(y, TALLY_THREADS, rows[s->thread], TALLY_CPU_NS, s->weight_ns);
+	}
+}
