@@ -56,6 +56,7 @@ class Attached:
         """The recording."""
         status = self.child.finish()
         assert status in (harness.DONE, harness.LOST), self.child.told()
+        self.child.kill()
         return harness.Recording(self.path)
 
 
@@ -84,6 +85,7 @@ class Perf:
     def finish(self):
         self.child.signal(harness.signal.SIGINT)
         self.child.wait()
+        self.child.kill()
         os.close(self.control)
         os.close(self.ack)
 

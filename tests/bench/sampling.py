@@ -27,7 +27,10 @@ def arguments():
     parser.add_argument("--workload", action="append", metavar="NAME[:BATCH]",
                         help="repeatable (default: mlp, resnet18_train:8 and server)")
     parser.add_argument("--pairs", type=int, default=80)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of one block, about")
+    parser.add_argument("--seconds", type=float, default=0.05, help="of one part, about")
+    parser.add_argument("--parts", type=int, default=10,
+                        help="of a block; the half of them that took least counts: whatever else "
+                        "the machine does only adds, and samples are in every part")
     parser.add_argument("--size", type=int, default=64, help="ResNet's pictures, pixels a side")
     parser.add_argument("--threads", type=int, default=1, help="PyTorch's intra-op threads")
     parser.add_argument("--no-perf", action="store_true", help="without the reference")
@@ -58,11 +61,12 @@ def under_gpuprof(args, target, work, folder):
         ns = []
 
         def counted():
-            before = harness.program_account(PROGRAM)[1]
-            wall, cpu = work()
+            before = harness.program_account(PROGRAM)[1], pairs.cpu_seconds(target.pid)
+            spent = work()
             if watcher.is_on:
-                ns.append((harness.program_account(PROGRAM)[1] - before, cpu))
-            return wall, cpu
+                ns.append((harness.program_account(PROGRAM)[1] - before[0],
+                           pairs.cpu_seconds(target.pid) - before[1]))
+            return spent
 
         found = pairs.run(counted, watcher, args.pairs)
         samples = watcher.finish().table()["samples"]
@@ -82,13 +86,15 @@ def measure(args, spec, has_perf):
     with bench.start(args, spec) as target, \
             tempfile.TemporaryDirectory(prefix="gpuprof-bench-") as folder:
         steps = bench.calibrate(target, args.seconds)
-        print("\n%s: PyTorch %s, Python %s, %d pairs of blocks of %d steps" % (
-            spec, target.facts["torch"], target.facts["python"], args.pairs, steps))
+        print("\n%s: PyTorch %s, Python %s, %d pairs of blocks of %d times %d steps" % (
+            spec, target.facts["torch"], target.facts["python"], args.pairs, args.parts, steps))
         print("  %-24s %-26s %-26s %6s   %s" % ("", "CPU time, % (95 %)", "clock, % (95 %)",
                                               "own, %", "the program, a sample"), flush=True)
 
         def work():
-            return bench.spent_on(target, steps)
+            parts = sorted((bench.spent_on(target, steps) for _ in range(args.parts)),
+                           key=lambda part: part.cpu)[:(args.parts + 1) // 2]
+            return (sum(column) * args.parts / len(parts) for column in zip(*parts))
 
         under_gpuprof(args, target, work, folder)
         if has_perf:
