@@ -46,12 +46,16 @@ static __always_inline void *emit_reserve(__u64 bytes)
 	return event;
 }
 
+/* Of an event that comes seldom. */
+static __always_inline __u64 emit_wakeup(void)
+{
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= gp_wakeup_bytes ? BPF_RB_FORCE_WAKEUP
+									      : BPF_RB_NO_WAKEUP;
+}
+
 static __always_inline __u64 emit_flags(struct thread_state *t)
 {
-	if (++t->emitted % GP_WAKEUP_EVERY == 0 &&
-	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= gp_wakeup_bytes)
-		return BPF_RB_FORCE_WAKEUP;
-	return BPF_RB_NO_WAKEUP;
+	return ++t->emitted % GP_WAKEUP_EVERY ? BPF_RB_NO_WAKEUP : emit_wakeup();
 }
 
 static __always_inline void emit_submit(void *event, struct thread_state *t)

@@ -127,6 +127,19 @@ struct native_thread {
 	__u64 words[GP_SEARCH_WORDS]; /* of the thread's stack, where a caller is searched for */
 };
 
+/* Samples come so seldom that the unwind tables have left the caches by then, and most frames are
+ * those of the last ones. A rule as it was looked up: of an address in a process, as long as
+ * nothing else is mapped there. */
+#define GP_RULES_KNOWN 1024 /* a power of two */
+
+struct rule_known {
+	__u64 owner; /* as in thread_state */
+	__u64 address;
+	__u64 rule;
+	__u32 maps_changes; /* of the process then */
+	__u32 reserved;
+};
+
 /* Where a sample's stack is put together. */
 struct sample_walk {
 	__u64 tick_ns;		    /* the CPU's last tick, 0: none since it began */
@@ -140,6 +153,7 @@ struct sample_walk {
 	__u64 window_at;
 	__u64 window_bytes;
 	__u8 window[GP_WALK_WINDOW];
+	struct rule_known rules[GP_RULES_KNOWN];
 };
 
 /* Of each thread that is sampled. */
@@ -192,11 +206,9 @@ __u8 gp_found_in[GP_FOUND_IN_NR] __weak;
 /* How full the ring must be for the reader to be woken. */
 const volatile __u64 gp_wakeup_bytes __weak = 65536;
 
-/* Sampling: CPUs, time between two ticks of each of them, and samples of one wait that are told
- * together at most. */
+/* Sampling: CPUs, and time between two ticks of each of them. */
 const volatile __u32 gp_cpus_nr __weak = 0;
 const volatile __u64 gp_tick_ns __weak = 0;
-const volatile __u32 gp_waits_told __weak = 100;
 /* What one look at the threads stands for; whether it is to tell of what has been seen so far. */
 __u64 gp_look_ns __weak;
 __u32 gp_look_tells __weak;

@@ -66,9 +66,17 @@ static __always_inline bool native_emit(const struct unwind_walk *w, const struc
 	n->event.python_id = python_id;
 	n->event.frames_nr = nr;
 	n->event.maps_changes = maps_changes;
+	/* To be woken for each one costs more than to tell of it; and who looks at others is
+	 * gpuprof itself. */
+#ifdef WALK_OTHERS
+	__u64 wakeup = BPF_RB_NO_WAKEUP;
+#else
+	__u64 wakeup = emit_wakeup();
+#endif
+
 	n->event.kernel_nr = kernel_nr;
 	return !bpf_ringbuf_output(&ring, &n->event,
-				   sizeof(n->event) + (nr + kernel_nr) * sizeof(__u64), 0);
+				   sizeof(n->event) + (nr + kernel_nr) * sizeof(__u64), wakeup);
 }
 
 static __always_inline __u32 native_id(const struct unwind_walk *w, const struct thread_state *t,
@@ -93,10 +101,16 @@ static __noinline __u32 native_stack(const struct stack_at *at, const struct thr
 		.bp = at->bp,
 		.hash = GP_STACK_WANT_NATIVE ^ native_kernel_hash(),
 		.process = (__u16)t->owner,
+#ifdef WALK_KNOWS_RULES
+		.owner = t->owner,
+#endif
 	};
 	__u32 maps_known = unwind_maps_known(w.process);
 	struct python_thread *python;
 
+#ifdef WALK_KNOWS_RULES
+	w.maps_known = maps_known;
+#endif
 	w.memory = native_memory();
 	if (!w.memory) {
 		count_loss(GP_LOSS_STACK_ROOM);

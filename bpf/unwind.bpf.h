@@ -10,6 +10,13 @@
 #define GP_BPF_UNWIND_BPF_H
 
 #include "walk.bpf.h"
+#include "walk_memory.bpf.h"
+
+/* Those who look at others have no room for it in what the verifier follows, and pay it themselves.
+ */
+#if defined(WALK_SAMPLES) && !defined(WALK_OTHERS)
+#define WALK_KNOWS_RULES
+#endif
 
 /* Halvings that find one row of a page, and one range of a process. */
 #define UNWIND_ROW_STEPS   10
@@ -25,6 +32,10 @@ struct unwind_walk {
 	const __u64 *anchors; /* GP_STACK_FRAMES addresses on the thread's stack, ascending */
 	__u32 anchors_nr;
 	__u32 process;
+#ifdef WALK_KNOWS_RULES
+	__u64 owner; /* as in thread_state */
+	__u32 maps_known;
+#endif
 	__u32 nr;
 	__u32 flags;
 	bool called; /* ip is a return address: the call is right below it */
@@ -153,6 +164,67 @@ static __noinline __u64 unwind_rule(const struct gp_unwind_range *range, __u64 a
 	}
 	return unwind_word(table, range->rules_at + (__u32)unwind_word(table, low));
 }
+
+/* *ret_rule: the one at an address of the process; GP_UNWIND_NONE if there is none. False: the walk
+ * ends (counted). */
+static __always_inline bool unwind_find_rule(struct unwind_walk *w, __u64 address, __u64 *ret_rule)
+{
+	int entered = unwind_enter(w, address);
+
+	*ret_rule = GP_UNWIND_NONE;
+	if (entered < 0)
+		return false;
+	if (entered)
+		*ret_rule = unwind_rule(&w->range, address - w->range.bias);
+	return true;
+}
+
+#ifdef WALK_KNOWS_RULES
+
+static __always_inline struct rule_known *unwind_known_place(__u64 address)
+{
+	__u32 place = gp_python_mix(0, address) >> 40 & (GP_RULES_KNOWN - 1);
+	struct sample_walk *m = sample_memory();
+
+	return m ? &m->rules[place] : 0;
+}
+
+/* The rule that samples have found before at an address; GP_UNWIND_NONE: it is not known. This and
+ * the next are not static for the same reason as unwind_search_fits(). */
+__noinline __u64 unwind_known(__u64 owner, __u32 maps_changes, __u64 address)
+{
+	const struct rule_known *k = unwind_known_place(address);
+
+	if (!k || k->address != address || k->owner != owner || k->maps_changes != maps_changes)
+		return GP_UNWIND_NONE;
+	return k->rule;
+}
+
+__noinline int unwind_make_known(__u64 owner, __u32 maps_changes, __u64 address, __u64 rule)
+{
+	struct rule_known *k = unwind_known_place(address);
+
+	if (k)
+		*k = (struct rule_known){owner, address, rule, maps_changes, 0};
+	return 0;
+}
+
+/* As unwind_find_rule(). */
+static __always_inline bool unwind_rule_at(struct unwind_walk *w, __u64 address, __u64 *ret_rule)
+{
+	*ret_rule = unwind_known(w->owner, w->maps_known, address);
+	if (*ret_rule != GP_UNWIND_NONE)
+		return true;
+	if (!unwind_find_rule(w, address, ret_rule))
+		return false;
+	if (*ret_rule != GP_UNWIND_NONE)
+		(void)unwind_make_known(w->owner, w->maps_known, address, *ret_rule);
+	return true;
+}
+
+#else
+#define unwind_rule_at unwind_find_rule
+#endif
 
 /* ---- the frames ---- */
 
@@ -377,10 +449,9 @@ static __always_inline long unwind_search(struct unwind_walk *w)
 
 static long unwind_one(__u32 n, struct unwind_walk *w)
 {
-	__u64 address = w->ip - w->called, rule = GP_UNWIND_NONE;
+	__u64 address = w->ip - w->called, rule;
 	struct native_thread *memory = w->memory;
 	__u32 i = w->nr;
-	int entered;
 
 	if (i >= GP_STACK_FRAMES) {
 		w->flags |= GP_STACK_TRUNCATED;
@@ -389,11 +460,8 @@ static long unwind_one(__u32 n, struct unwind_walk *w)
 	memory->frames[i] = address;
 	w->hash = gp_python_mix(w->hash, address);
 	w->nr = i + 1;
-	entered = unwind_enter(w, address);
-	if (entered < 0)
+	if (!unwind_rule_at(w, address, &rule))
 		return 1;
-	if (entered)
-		rule = unwind_rule(&w->range, address - w->range.bias);
 	/* Nobody has called the code that a signal's handler returns to. */
 	if (GP_UNWIND_RULE_CFA_KIND(rule) == GP_UNWIND_SIGNAL)
 		memory->frames[i] = w->ip;

@@ -15,6 +15,8 @@
 #define TASK_STOPS    12
 #define TASK_IS_NOT   0x880 /* dead, or has never run */
 
+#define WAIT_TOLD_NS 1000000000ULL /* of one wait is told together */
+
 /* Tells of the wait that was seen last, once. */
 static __always_inline void wait_tell(struct sampled_thread *s)
 {
@@ -94,7 +96,7 @@ static __always_inline void wait_sample(struct task_struct *task, struct sampled
 	s->wait.head.time_ns = now;
 	s->wait.weight_ns += gp_look_ns;
 	__sync_fetch_and_add(&s->wait.nr, 1);
-	if (s->wait.nr >= gp_waits_told)
+	if (s->wait.weight_ns >= WAIT_TOLD_NS)
 		wait_tell(s);
 }
 

@@ -127,6 +127,9 @@ struct gp_ev_module_call {
 	__u32 depth;   /* how many calls of modules it lies in */
 };
 
+/* Within a budget, of gp_ev_pause's flags: it is not for the budget's sake, but was asked for. */
+#define GP_PAUSE_ASKED 4
+
 /* Nothing was collected from start_ns to head.time_ns, as someone wanted. */
 struct gp_ev_pause {
 	struct gp_ev_head head;

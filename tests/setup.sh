@@ -29,7 +29,8 @@ packages_for()
 	build) echo "$BUILD" ;;
 	check) echo "$BUILD $CHECK" ;;
 	matrix) echo "$BUILD $CHECK $MATRIX" ;;
-	bench | demo) echo "$BUILD $TORCH" ;;
+	bench) echo "$BUILD $TORCH linux-perf" ;;
+	demo) echo "$BUILD $TORCH" ;;
 	*)
 		say "no such purpose: '$1' (build, check, matrix, bench or demo)"
 		return 2

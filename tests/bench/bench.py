@@ -45,7 +45,7 @@ def torch_like(variant):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workload", action="append", metavar="NAME[:BATCH]",
-                        help="repeatable (default: mlp and resnet18_train:8)")
+                        help="repeatable (default: mlp, resnet18_train:8 and server)")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=1.5, help="of one measurement, about")
     parser.add_argument("--events", type=int, default=1000000, metavar="N",
@@ -56,7 +56,7 @@ def arguments():
     parser.add_argument("--size", type=int, default=224, help="ResNet's pictures, pixels a side")
     parser.add_argument("--threads", type=int, default=1, help="PyTorch's intra-op threads")
     args = parser.parse_args()
-    args.workload = args.workload or ["mlp", "resnet18_train:8"]
+    args.workload = args.workload or ["mlp", "resnet18_train:8", "server"]
     args.variant = args.variant or list(VARIANTS)
     return args
 

@@ -50,8 +50,9 @@ check-matrix: setup-matrix all
 .PHONY: bench
 bench: setup-bench all
 	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/bench.py $(BENCH)
-	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/budget.py
-	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/launches.py
+	$(Q)for part in sampling sampling_truth budget launches; do \
+		$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/$$part.py \
+			|| exit 1; done
 
 # Nanoseconds per Python stack; and many stacks, each compared with the truth.
 .PHONY: bench-walk soak

@@ -455,10 +455,12 @@ def program_ids(pid):
     """Of the BPF programs that the process holds."""
     folder, found = "/proc/%d/fdinfo" % pid, set()
     for name in os.listdir(folder):
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
+        # It may be closed by now.
+        with contextlib.suppress(FileNotFoundError), \
+                open(os.path.join(folder, name), encoding="utf-8") as file:
             lines = dict(line.split(":", 1) for line in file if ":" in line)
-        if "prog_id" in lines:
-            found.add(int(lines["prog_id"]))
+            if "prog_id" in lines:
+                found.add(int(lines["prog_id"]))
     return found
 
 

@@ -18,6 +18,16 @@ def windows_of(path):
     return int(said.get("windows", 0))
 
 
+def steps_until(target, profiler, path, windows, steps=20):
+    """Steps until so many windows have been. How many it did."""
+    done = 0
+    while windows_of(path + ".sock") < windows:
+        assert profiler.running(), profiler.told()
+        target.step(steps)
+        done += steps
+    return done
+
+
 def captured(folder, name, *options, windows=3, steps=20):
     """Steps until so many windows have been. The recording, all steps, and what was told."""
     path = os.path.join(str(folder), name)
@@ -25,11 +35,7 @@ def captured(folder, name, *options, windows=3, steps=20):
         with harness.Gpuprof("attach", "--pid", target.pid, "--socket", path + ".sock", "-o", path,
                              *options) as profiler:
             profiler.wait_recording()
-            done = 0
-            while windows_of(path + ".sock") < windows:
-                assert profiler.running(), profiler.told()
-                target.step(steps)
-                done += steps
+            done = steps_until(target, profiler, path, windows, steps)
             assert profiler.finish() == harness.DONE, profiler.told()
             told = profiler.text("stdout")
         target.step(1)
@@ -118,8 +124,37 @@ def test_nothing_is_probed_between_windows(tmp_path):
         target.leave()
 
 
+def ctl(path, word):
+    done = harness.gpuprof("ctl", "--socket", path, word)
+    assert done.status == harness.DONE, done
+
+
+def test_switched_off_for_a_while(tmp_path):
+    """Meanwhile no window opens, and no estimate is of what was done then."""
+    path = str(tmp_path / "switched.gpuprof")
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--overhead", "50", "--socket",
+                             path + ".sock", "-o", path) as profiler:
+            profiler.wait_recording()
+            done = steps_until(target, profiler, path, 2)
+            ctl(path + ".sock", "stop")
+            before = windows_of(path + ".sock")
+            for _ in range(20):
+                target.step(20)
+            assert windows_of(path + ".sock") == before
+            ctl(path + ".sock", "start")
+            done += steps_until(target, profiler, path, before + 2)
+            assert profiler.finish() == harness.DONE, profiler.told()
+        target.leave()
+    estimated = harness.Recording(path).table()["estimated"]
+    assert estimated["windows"] >= before + 2
+    # Of the step in which it goes on the end is seen.
+    assert estimated.get("all_steps", 0) <= done + 1
+    assert 0 < estimated["share_of_time"] <= 1
+
+
 def test_killed_in_a_window(tmp_path):
-    """What it leaves can be read, and the target goes on. It could not be switched before."""
+    """What it leaves can be read, and the target goes on. No side of it could be switched before."""
     path = tmp_path / "killed.gpuprof"
     with harness.Target("mlp") as target:
         with harness.Gpuprof("attach", "--pid", target.pid, "--overhead", "50", "--socket",
@@ -128,8 +163,8 @@ def test_killed_in_a_window(tmp_path):
             while windows_of(str(path) + ".sock") < 1:
                 assert profiler.running(), profiler.told()
                 target.step(20)
-            done = harness.gpuprof("ctl", "--socket", str(path) + ".sock", "stop")
-            assert done.status == harness.FAILED and "chooses itself" in done.stderr
+            done = harness.gpuprof("ctl", "--socket", str(path) + ".sock", "stop", "cpu")
+            assert done.status == harness.FAILED and "one side" in done.stderr
             profiler.process.kill()
             profiler.process.wait()
         target.step(5)

@@ -135,6 +135,24 @@ def test_waits(spent):
         assert activities[activity]["off_cpu_us"] > least * wall, (activity, activities)
 
 
+def test_many_threads(tmp_path):
+    """However seldom they are looked at, each one's time is told, and no more."""
+    path = str(tmp_path / "many.gpuprof")
+    with harness.Target("server", "--workers", "48") as target:
+        def until_told():
+            while os.path.getsize(path) < 100000:
+                target.step(5)
+
+        done = harness.attach(target, path, "--mode", "sample", orders=until_told)
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    wall = done.recording.table()["wall_us"]
+    threads = done.recording.table("--group-by", "thread", "--limit", "-1")["rows"]
+    waited = [row["off_cpu_us"] for row in threads if row["off_cpu_us"] > 0]
+    assert len(waited) >= 48, threads
+    assert max(waited) <= 1.3 * wall + 1e6, (waited, wall)
+
+
 @pytest.mark.versions
 def test_same_operators_as_a_trace(tmp_path):
     """What the stacks say is called what a trace of the same steps says, and nothing else is."""

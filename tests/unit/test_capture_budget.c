@@ -132,6 +132,26 @@ static void run_for(struct run *r, const struct load *l, uint64_t ns)
 static const struct load mlp = {
 	.busy = 1, .step_ms = 0.4, .traced = 0.6, .rest = 0.0005, .opening_ms = 0.5};
 
+/* What is done while nothing is wanted earns nothing, however much it is. */
+static void test_time_that_does_not_count(void **state)
+{
+	struct run r;
+	double tokens_ns, rate;
+
+	begin(&r, 3);
+	run_for(&r, &mlp, 60 * S);
+	tokens_ns = r.budget.tokens_ns;
+	rate = r.budget.rate;
+	r.at.now_ns += 600 * S;
+	r.at.cpu_ns += 600 * S;
+	budget__skip(&r.budget, &r.at);
+	assert_true(r.budget.tokens_ns == tokens_ns && r.budget.rate == rate);
+	r.at.now_ns += 50 * MS;
+	r.at.cpu_ns += 50 * MS;
+	budget__account(&r.budget, &r.at);
+	assert_true(r.budget.tokens_ns <= tokens_ns + 0.03 * 50 * MS);
+}
+
 /* All of it is used, and no more. */
 static void test_share_is_kept(void **state)
 {
@@ -327,6 +347,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_share_is_kept),
+		cmocka_unit_test(test_time_that_does_not_count),
 		cmocka_unit_test(test_cheap_load_is_traced_all_the_time),
 		cmocka_unit_test(test_first_window_is_bounded),
 		cmocka_unit_test(test_jump),

@@ -154,6 +154,43 @@ static void test_by_time(void **state)
 	table__free(table);
 }
 
+static void pause(struct events *e, uint64_t start_ns, uint64_t end_ns, uint8_t flags)
+{
+	struct gp_ev_pause ev = {
+		.head = {.kind = GP_EV_PAUSE, .flags = flags, .time_ns = START + end_ns},
+		.start_ns = START + start_ns,
+	};
+
+	events__raw(e, &ev, sizeof(ev));
+}
+
+/* The same, but for half of the time nobody wanted windows: so the whole is the other half. What
+ * overlaps is not believed, and pauses between windows say nothing new. */
+static void test_not_wanted_for_a_while(void **state)
+{
+	struct events *e = *state;
+	const struct estimate *row;
+	struct table *table;
+
+	mark(e, 0, 0);
+	op(e, 1000, 1010);
+	window(e, 1000, 11000, 0, 0, 0);
+	pause(e, 11000, 50000, 3);
+	op(e, 50000, 50010);
+	window(e, 50000, 61000, 0, 0, 1000);
+	pause(e, 61000, 100000, 3);
+	pause(e, 100000, 600000, 3 | GP_PAUSE_ASKED);
+	pause(e, 200000, 700000, 3 | GP_PAUSE_ASKED);
+	pause(e, 600000, 900000, 2 | GP_PAUSE_ASKED);
+	mark(e, 900000, 0);
+	table = make(e);
+	row = table->rows.items[0].estimates;
+	/* Two in 20,000 of 499,000 ns. */
+	near(row[ESTIMATE_CALLS].value, 49.9);
+	near(table->windows.share_of_time, 21000 / 500000.0);
+	table__free(table);
+}
+
 /* One window says nothing of how windows differ. */
 static void test_error_is_unknown(void **state)
 {
@@ -215,6 +252,7 @@ int main(void)
 		CASE(test_what_lies_in_windows),
 		CASE(test_by_steps),
 		CASE(test_by_time),
+		CASE(test_not_wanted_for_a_while),
 		CASE(test_error_is_unknown),
 		CASE(test_kinds_are_not_mixed),
 		CASE(test_hostile),

@@ -85,6 +85,11 @@ void budget__account(struct budget *b, const struct budget_account *a)
 		set_bar(b);
 }
 
+void budget__skip(struct budget *b, const struct budget_account *a)
+{
+	b->last = *a;
+}
+
 bool budget__may_open(const struct budget *b)
 {
 	return !b->open && b->bar_ns > 0 && since(b->last.now_ns, b->begin.now_ns) >= SECOND_NS &&

@@ -47,6 +47,9 @@ void budget__init(struct budget *b, double percent, const struct budget_account 
 /* Time has gone on. */
 void budget__account(struct budget *b, const struct budget_account *a);
 
+/* The same where nothing was wanted meanwhile: nothing is earned in it, and nothing spent. */
+void budget__skip(struct budget *b, const struct budget_account *a);
+
 /* Whether a window may open now, and that it does. */
 bool budget__may_open(const struct budget *b);
 void budget__open(struct budget *b);

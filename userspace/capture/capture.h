@@ -91,7 +91,7 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why);
 enum capture_side { CAPTURE_CPU = 1, CAPTURE_GPU = 2 };
 
 /* Asks for collection to go off or on; it has where capture_status.switching is false again. -EBUSY
- * with a reason for a capture by steps or within a budget. */
+ * with a reason for a capture by steps, and for one side of one within a budget. */
 int capture__switch(struct capture *c, uint32_t sides, bool on, struct reason *why);
 
 /* Asks that the recording in progress ends and the next begins: they have where

@@ -7,6 +7,7 @@
 #include "capture/pause.h"
 
 #include "capture/collect.h"
+#include "capture/windows.h"
 
 #include <errno.h>
 #include <time.h>
@@ -42,12 +43,10 @@ int capture__switch(struct capture *c, uint32_t what, bool on, struct reason *wh
 	if (c->stepped)
 		return reason_set(why, -EBUSY,
 				  "a capture by steps goes by its schedule; it cannot be switched");
-	if (c->windows)
-		return reason_set(why, -EBUSY,
-				  "a capture with --overhead chooses itself when to collect; it "
-				  "cannot be switched");
 	if (!c->started || c->stopped)
 		return reason_set(why, -EINVAL, "the capture does not run");
+	if (c->windows)
+		return windows_switch(c, what, on, why);
 	if (off == c->off)
 		return 0;
 	for (int i = 0; i < 2; i++)

@@ -12,6 +12,7 @@
 #include "capture/collect.h"
 #include "capture/step_finder.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -59,6 +60,7 @@ struct windows {
 	uint64_t start_ns;
 	uint64_t dark_until_ns;
 	uint64_t on_asked_ns, on_ns, off_asked_ns, off_ns; /* the latest of each */
+	uint64_t asleep_ns; /* since when nothing is wanted, 0: it is, or not all is off yet */
 	uint64_t window_start_ns, window_end_ns;
 	uint32_t steps_nr; /* of the window */
 	/* Cost by the account when the window was asked for, was open, and its last step ended. */
@@ -108,7 +110,7 @@ static bool sees_steps(const struct capture *c)
 
 static void rest(struct capture *c)
 {
-	collect_only(c, c->windows->dark ? 0 : REST_FEATURES, false);
+	collect_only(c, c->windows->dark || c->off ? 0 : REST_FEATURES, false);
 	for (size_t i = 0; i < c->members.nr; i++)
 		probe_session__lift(c->probes, c->members.items[i]->index);
 }
@@ -138,7 +140,7 @@ static uint64_t account(struct capture *c)
 	a.inside_ns = charged + w->cost.collector_ns;
 	a.cost_ns = a.inside_ns + w->cost.own_ns;
 	w->inside_ns = a.inside_ns;
-	budget__account(&w->budget, &a);
+	(w->asleep_ns ? budget__skip : budget__account)(&w->budget, &a);
 	return a.cost_ns;
 }
 
@@ -183,15 +185,23 @@ static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uin
 	return put(c, &ev, sizeof(ev));
 }
 
-static int put_pause(struct capture *c, uint64_t start_ns, uint64_t end_ns)
+/* The rest that there has been until now, or the sleep; from here on it is the next one's. */
+static int put_pause(struct capture *c, uint64_t end_ns)
 {
+	struct windows *w = c->windows;
+	uint64_t *start_ns = w->asleep_ns ? &w->asleep_ns : &w->off_ns;
 	struct gp_ev_pause ev = {
 		.head = {.kind = GP_EV_PAUSE,
-			 .flags = CAPTURE_CPU | CAPTURE_GPU,
+			 .flags = CAPTURE_CPU | CAPTURE_GPU | (w->asleep_ns ? GP_PAUSE_ASKED : 0),
 			 .time_ns = end_ns},
-		.start_ns = start_ns,
+		.start_ns = *start_ns,
 	};
 
+	if (*start_ns >= end_ns)
+		return 0;
+	if (w->asleep_ns)
+		c->paused_ns += end_ns - *start_ns;
+	*start_ns = end_ns;
 	return put(c, &ev, sizeof(ev));
 }
 
@@ -213,7 +223,7 @@ static void ask_on(struct capture *c, uint64_t cost_ns)
 		  w->budget.tokens_ns / 1e6, w->budget.rate * 1e3, w->budget.rest_rate * 1e3);
 	budget__open(&w->budget);
 	w->on_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
-	note(c, put_pause(c, w->off_ns, w->on_asked_ns));
+	note(c, put_pause(c, w->on_asked_ns));
 	w->steps_nr = 0;
 	w->window_start_ns = w->window_end_ns = 0;
 	w->phase = PHASE_OPENING;
@@ -454,12 +464,48 @@ int windows_split(struct capture *c, uint64_t now_ns)
 
 	if (w->phase == PHASE_OPEN || w->phase == PHASE_CLOSING)
 		err = split_window(c, now_ns);
-	if (!err && w->phase == PHASE_REST && w->off_ns < now_ns) {
-		err = put_pause(c, w->off_ns, now_ns);
-		w->off_ns = now_ns;
-	}
+	if (!err && w->phase == PHASE_REST)
+		err = put_pause(c, now_ns);
 	w->mark_due = true;
 	return err ? err : put_window(c, now_ns, now_ns, 0);
+}
+
+/* Nothing is wanted, or was not until now. */
+static void turn_asleep(struct capture *c, uint64_t now)
+{
+	struct windows *w = c->windows;
+
+	c->switching = !collect_follows(c);
+	if (c->switching || !c->off || w->asleep_ns)
+		return;
+	note(c, put_pause(c, now));
+	w->asleep_ns = now;
+}
+
+int windows_switch(struct capture *c, uint32_t sides, bool on, struct reason *why)
+{
+	struct windows *w = c->windows;
+	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC);
+
+	if (sides != (CAPTURE_CPU | CAPTURE_GPU))
+		return reason_set(why, -EBUSY,
+				  "a capture with --overhead collects everything in windows; one "
+				  "side of it cannot be switched");
+	if (on == !c->off)
+		return 0;
+	if (w->asleep_ns) {
+		note(c, put_pause(c, now));
+		(void)account(c);
+		w->off_ns = now;
+		w->asleep_ns = w->step_ns = 0;
+	}
+	c->off = on ? 0 : sides;
+	c->switching = true;
+	if (w->phase == PHASE_OPENING || w->phase == PHASE_WAITING || w->phase == PHASE_OPEN)
+		ask_off(c);
+	else
+		rest(c);
+	return 0;
 }
 
 void windows_turn(struct capture *c)
@@ -474,7 +520,9 @@ void windows_turn(struct capture *c)
 		w->mark_due = false;
 		return;
 	}
-	if (w->phase == PHASE_REST) {
+	if (w->phase == PHASE_REST && (c->off || c->switching)) {
+		turn_asleep(c, now);
+	} else if (w->phase == PHASE_REST) {
 		turn_rest(c, now, cost_ns);
 	} else if (w->phase != PHASE_CLOSING && w->phase != PHASE_STARTING) {
 		turn_on(c, now, cost_ns);
@@ -488,8 +536,9 @@ void windows_turn(struct capture *c)
 
 int windows_timeout(const struct capture *c, int timeout_ms)
 {
-	return c->windows->phase != PHASE_REST && timeout_ms > OPEN_POLL_MS ? OPEN_POLL_MS
-									    : timeout_ms;
+	bool waits = c->windows->phase != PHASE_REST || c->switching;
+
+	return waits && timeout_ms > OPEN_POLL_MS ? OPEN_POLL_MS : timeout_ms;
 }
 
 int windows_start(struct capture *c)
@@ -528,7 +577,7 @@ int windows_end(struct capture *c)
 			w->off_asked_ns = c->end_ns;
 		finish_window(c, cost_ns);
 	}
-	err = w->off_ns < c->end_ns ? put_pause(c, w->off_ns, c->end_ns) : 0;
+	err = put_pause(c, c->end_ns);
 	return err ? err : put_window(c, c->end_ns, c->end_ns, 0);
 }
 

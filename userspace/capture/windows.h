@@ -33,6 +33,9 @@ void windows_cpu_time(struct capture *c, const struct gp_ev_cpu_time *ev);
 /* Between two drains: opens and closes. */
 void windows_turn(struct capture *c);
 
+/* As capture__switch(). */
+int windows_switch(struct capture *c, uint32_t sides, bool on, struct reason *why);
+
 /* The recording in progress ends here, and the next one begins. 0 or -errno. */
 int windows_split(struct capture *c, uint64_t now_ns);
 

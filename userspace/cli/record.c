@@ -24,9 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_MS	       50
-#define STEPS_POLL_MS  2   /* steps are short */
-#define BUDGET_POLL_MS 200 /* looking costs too; the capture looks oftener where it must */
+#define POLL_MS	      50
+#define STEPS_POLL_MS 2	  /* steps are short */
+#define CHEAP_POLL_MS 200 /* looking costs too; the capture looks oftener where it must */
 
 struct record {
 	struct record_options options;
@@ -357,9 +357,9 @@ static int poll_until_end(struct record *r)
 	struct capture_status s;
 	struct reason why = {0};
 	unsigned int turn = 0;
-	int poll_ms = r->options.capture.schedule.active    ? STEPS_POLL_MS
-		      : r->options.capture.overhead_pct > 0 ? BUDGET_POLL_MS
-							    : POLL_MS;
+	const struct capture_options *o = &r->options.capture;
+	bool is_cheap = o->overhead_pct > 0 || o->mode == CAPTURE_SAMPLE;
+	int poll_ms = o->schedule.active ? STEPS_POLL_MS : is_cheap ? CHEAP_POLL_MS : POLL_MS;
 
 	while (!signals_asked()) {
 		int here = capture__poll(r->capture, poll_ms, &why);

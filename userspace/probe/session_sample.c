@@ -23,9 +23,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* So many times as seldom as the timers tick: a look costs us some ten microseconds, and waits are
- * long. What it stands for is the time since the last one. */
+/* So many times as seldom as the timers tick: waits are long. A thread in a new wait costs us some
+ * ten microseconds, so with many of them we look more seldom still, for all looks to take one in
+ * LOOKS_SHARE of a CPU's nanoseconds. A look stands for the time since the last one. */
 #define TICKS_PER_LOOK 4
+#define LOOKS_SHARE    100
+#define LOOK_LEARN     0.2 /* weight of the latest */
 
 /* Threads of one process, for the program that looks at them. */
 struct looked_at {
@@ -35,7 +38,7 @@ struct looked_at {
 
 struct sampler {
 	struct gpuprof_bpf *bpf;
-	uint64_t period_ns; /* of looks */
+	uint64_t period_ns; /* of looks, at least */
 	VEC(struct bpf_link *) ticks;
 	pthread_t thread;
 	bool has_thread;
@@ -44,7 +47,9 @@ struct sampler {
 	pthread_cond_t wake;
 	bool end;
 	VEC(struct looked_at) processes;
-	uint64_t last_ns; /* of the last look, 0: none in this epoch */
+	uint64_t last_ns;    /* of the last look, 0: none in this epoch */
+	uint64_t pace_ns;    /* of looks, now */
+	double look_cost_ns; /* CPU time of one, lately */
 	uint64_t missed_nr;
 	uint64_t cpu_ns;
 };
@@ -71,8 +76,6 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 		return err;
 	bpf->rodata->gp_cpus_nr = (uint32_t)libbpf_num_possible_cpus();
 	bpf->rodata->gp_tick_ns = SECOND_NS / s->options.sample_hz;
-	/* Those of about a second. */
-	bpf->rodata->gp_waits_told = s->options.sample_hz / TICKS_PER_LOOK + 1;
 	return bpf_map__set_max_entries(bpf->maps.sample_walks, bpf->rodata->gp_cpus_nr + 1);
 }
 
@@ -135,9 +138,9 @@ static void look(struct sampler *m, bool tell)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), past = m->last_ns ? now - m->last_ns : 0;
 
 	if (!tell) {
-		if (past > m->period_ns + m->period_ns / 2)
-			m->missed_nr += (past + m->period_ns / 2) / m->period_ns - 1;
-		m->bpf->bss->gp_look_ns = past ? past : m->period_ns;
+		if (past > m->pace_ns + m->pace_ns / 2)
+			m->missed_nr += (past + m->pace_ns / 2) / m->pace_ns - 1;
+		m->bpf->bss->gp_look_ns = past ? past : m->pace_ns;
 		m->last_ns = now;
 	}
 	__atomic_store_n(&m->bpf->bss->gp_look_tells, tell, __ATOMIC_RELEASE);
@@ -151,13 +154,23 @@ static void wait_for_turn(struct sampler *m, uint64_t *turn_ns)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct timespec at;
 
-	*turn_ns += m->period_ns;
+	*turn_ns += m->pace_ns;
 	if (*turn_ns < now)
-		*turn_ns = now + m->period_ns - (now - *turn_ns) % m->period_ns;
+		*turn_ns = now + m->pace_ns - (now - *turn_ns) % m->pace_ns;
 	at.tv_sec = (time_t)(*turn_ns / SECOND_NS);
 	at.tv_nsec = (long)(*turn_ns % SECOND_NS);
 	while (!m->end && !pthread_cond_timedwait(&m->wake, &m->lock, &at))
 		;
+}
+
+/* A look has been; the next one comes as soon as all of them may. */
+static void set_pace(struct sampler *m, uint64_t cost_ns)
+{
+	double pace_ns;
+
+	m->look_cost_ns += LOOK_LEARN * ((double)cost_ns - m->look_cost_ns);
+	pace_ns = LOOKS_SHARE * m->look_cost_ns;
+	m->pace_ns = pace_ns > (double)m->period_ns ? (uint64_t)pace_ns : m->period_ns;
 }
 
 static void *sampler_main(void *arg)
@@ -167,10 +180,12 @@ static void *sampler_main(void *arg)
 
 	(void)pthread_mutex_lock(&m->lock);
 	while (!m->end) {
-		if (__atomic_load_n(&m->bpf->bss->gp_epoch, __ATOMIC_ACQUIRE))
+		if (__atomic_load_n(&m->bpf->bss->gp_epoch, __ATOMIC_ACQUIRE)) {
 			look(m, false);
-		else
+			set_pace(m, clock_ns(CLOCK_THREAD_CPUTIME_ID) - m->cpu_ns);
+		} else {
 			m->last_ns = 0;
+		}
 		m->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		wait_for_turn(m, &turn_ns);
 	}
@@ -294,7 +309,7 @@ int session_sample_new(struct probe_session *s, struct reason *why)
 		return reason_set(why, err, "out of memory");
 	}
 	m->bpf = s->bpf;
-	m->period_ns = TICKS_PER_LOOK * SECOND_NS / s->options.sample_hz;
+	m->period_ns = m->pace_ns = TICKS_PER_LOOK * SECOND_NS / s->options.sample_hz;
 	s->sampler = m;
 	s->bpf->links.gp_sampled_exit = bpf_program__attach(s->bpf->progs.gp_sampled_exit);
 	err = s->bpf->links.gp_sampled_exit ? tick_on_all(m) : -errno;

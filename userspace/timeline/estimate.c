@@ -85,7 +85,7 @@ static struct sizes sizes_of(const struct timeline *t)
 		s.m += m;
 		s.mm += m * m;
 	}
-	s.all = s.by_steps ? (double)t->all_steps_nr : (double)(t->end_ns - t->start_ns) - watched;
+	s.all = s.by_steps ? (double)t->all_steps_nr : (double)timeline__wanted_ns(t) - watched;
 	s.all = fmax(s.all, s.m);
 	return s;
 }

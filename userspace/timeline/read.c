@@ -329,8 +329,8 @@ static int read_pause(struct build *b, const struct gp_ev_pause *e)
 		.gpu = e->head.flags & 2,
 	};
 
-	/* Windows say it more exactly. */
-	if (b->has_windows)
+	/* Of the others windows say it more exactly. */
+	if (b->has_windows && !(p.cpu && e->head.flags & GP_PAUSE_ASKED))
 		return 0;
 	if (p.end_ns < p.start_ns || p.end_ns >= TL_TIME_END_NS ||
 	    (p.cpu && p.start_ns < b->paused_until_ns) || b->t->pauses.nr == PAUSES_MAX) {
@@ -339,6 +339,10 @@ static int read_pause(struct build *b, const struct gp_ev_pause *e)
 	}
 	if (p.cpu)
 		b->paused_until_ns = p.end_ns;
+	if (b->has_windows) {
+		b->t->unwanted_ns += p.end_ns - p.start_ns;
+		return 0;
+	}
 	build_saw_time(b, p.start_ns, p.end_ns);
 	return vec_push(&b->t->pauses, p);
 }

@@ -488,7 +488,7 @@ static void set_windows(struct table *table, const struct timeline *t)
 {
 	struct table_windows *w = &table->windows;
 	bool by_steps = estimate_is_by_steps(t);
-	uint64_t ns = 0;
+	uint64_t ns = 0, wanted_ns = timeline__wanted_ns(t);
 
 	table->has_estimates = estimate_is_possible(t);
 	w->nr = t->windows.nr;
@@ -497,8 +497,8 @@ static void set_windows(struct table *table, const struct timeline *t)
 		w->steps_nr += by_steps ? t->windows.items[i].steps_nr : 0;
 	}
 	w->all_steps_nr = by_steps ? t->all_steps_nr : 0;
-	if (t->end_ns > t->start_ns)
-		w->share_of_time = (double)ns / (double)(t->end_ns - t->start_ns);
+	if (wanted_ns > 0)
+		w->share_of_time = (double)ns / (double)(ns < wanted_ns ? wanted_ns : ns);
 }
 
 static int take_estimates(struct grouping *g)

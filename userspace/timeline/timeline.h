@@ -269,6 +269,7 @@ struct timeline {
 	VEC(struct tl_window) windows;
 	bool windows_overlap;		 /* of several captures: they do not stand for one whole */
 	uint64_t all_steps_nr;		 /* in windows and between them, 0: not known */
+	uint64_t unwanted_ns;		 /* for so long no window was wanted */
 	VEC(struct tl_trigger) triggers; /* in the order in which they were set off */
 	VEC(struct tl_thread_stack) thread_stacks;
 	VEC(struct tl_module) modules; /* in the order of first calls */
@@ -325,6 +326,9 @@ struct tl_stack {
  * that is, or happened in, the op (TL_NONE: none): of a backward op its forward op's where that is
  * known, as torch.profiler does it, else its own, else its op's. */
 struct tl_stack timeline__stack(const struct timeline *t, uint32_t own_stack_id, uint32_t op);
+
+/* Nanoseconds in which windows could have been: all but those that `unwanted_ns` counts. */
+uint64_t timeline__wanted_ns(const struct timeline *t);
 
 /* The window in which this time lies, or TL_NONE; and whether all of this does, in one or in
  * several that follow one another at once. */

@@ -130,6 +130,13 @@ int build_window_gaps(struct build *b)
 	return err || !b->has_windows ? err : add_gap(t, at, t->end_ns);
 }
 
+uint64_t timeline__wanted_ns(const struct timeline *t)
+{
+	uint64_t ns = t->end_ns > t->start_ns ? t->end_ns - t->start_ns : 0;
+
+	return ns > t->unwanted_ns ? ns - t->unwanted_ns : 0;
+}
+
 uint32_t timeline__window_at(const struct timeline *t, uint64_t time_ns)
 {
 	size_t low = 0, high = t->windows.nr;

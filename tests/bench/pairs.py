@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+What being watched costs, to less than a percent on a machine that others use too: one process, watched all the while,
+does short blocks of the same work with the watcher on and off by turns. Two blocks of a pair are a moment apart, so what the machine
+does besides falls out; the order turns with each pair, so that what drifts does too.
+"""
+
+import os
+import random
+import statistics
+import sys
+import time
+import typing
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+
+import harness  # noqa: E402
+
+CUT = 0.1  # of the pairs, at either end: something else happened in them
+
+
+class Block(typing.NamedTuple):
+    """Seconds: on the clock, of the target's CPU time, and of the watcher's own."""
+
+    wall: float
+    cpu: float
+    own: float
+
+
+def cpu_seconds(pid):
+    """CPU time of a process, by its clock (see clock_getcpuclockid)."""
+    return time.clock_gettime(~pid << 3 | 2)
+
+
+class Attached:
+    """gpuprof, switched by `gpuprof ctl`."""
+
+    def __init__(self, target, folder, *options):
+        self.path, self.socket = (os.path.join(folder, "pairs." + end)
+                                  for end in ("gpuprof", "sock"))
+        self.child = harness.Gpuprof("attach", "--pid", target.pid, "--socket", self.socket, "-o",
+                                     self.path, *options)
+        self.child.wait_recording()
+        self.is_on = True
+
+    @property
+    def pid(self):
+        return self.child.pid
+
+    def switch(self, on):
+        done = harness.gpuprof("ctl", "--socket", self.socket, "start" if on else "stop")
+        assert done.status == harness.DONE, done
+        self.is_on = on
+
+    def finish(self):
+        """The recording."""
+        status = self.child.finish()
+        assert status in (harness.DONE, harness.LOST), self.child.told()
+        self.child.kill()
+        return harness.Recording(self.path)
+
+
+class Perf:
+    """`perf record -F 99 -g`, switched by its control pipes."""
+
+    def __init__(self, target, folder):
+        pipes = [os.path.join(folder, name) for name in ("control", "ack")]
+        for pipe in pipes:
+            os.mkfifo(pipe)
+        self.control, self.ack = (os.open(pipe, os.O_RDWR) for pipe in pipes)
+        self.child = harness.Child(
+            ["perf", "record", "-F", "99", "-g", "-p", str(target.pid), "-o",
+             os.path.join(folder, "perf.data"), "-D", "-1", "--control", "fifo:" + ",".join(pipes)],
+            "perf")
+        self.switch(False)
+
+    @property
+    def pid(self):
+        return self.child.pid
+
+    def switch(self, on):
+        os.write(self.control, b"enable\n" if on else b"disable\n")
+        assert os.read(self.ack, 16).startswith(b"ack"), self.child.told()
+
+    def finish(self):
+        self.child.signal(harness.signal.SIGINT)
+        self.child.wait()
+        self.child.kill()
+        os.close(self.control)
+        os.close(self.ack)
+
+
+def run(work, watcher, number, warm=3):
+    """Pairs of blocks, on and off. work() does one and returns its clock and CPU seconds."""
+    pairs, is_on = [], None
+    for index in range(-warm, number):
+        took = {}
+        for on in ((True, False) if index % 2 else (False, True)):
+            if on != is_on:
+                watcher.switch(on)
+                is_on = on
+            own = cpu_seconds(watcher.pid)
+            wall, cpu = work()
+            took[on] = Block(wall, cpu, cpu_seconds(watcher.pid) - own)
+        if index >= 0:
+            pairs.append((took[True], took[False]))
+    return pairs
+
+
+def middle(values):
+    """The mean of all but the outermost."""
+    cut = int(CUT * len(values))
+    return statistics.fmean(sorted(values)[cut:len(values) - cut])
+
+
+class Percent(typing.NamedTuple):
+    """With its 95 % interval, from pairs drawn anew."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self):
+        return "%6.2f (%.2f .. %.2f)" % self
+
+
+def percent(values, resamples=2000):
+    draw = random.Random(0)
+    drawn = sorted(middle(draw.choices(values, k=len(values))) for _ in range(resamples))
+    return Percent(middle(values), drawn[round(resamples * 0.025)],
+                   drawn[round(resamples * 0.975) - 1])
+
+
+def cost(pairs, what="cpu"):
+    """What the target takes more while it is watched, in percent of what it takes plain."""
+    return percent([100 * (getattr(on, what) / getattr(off, what) - 1) for on, off in pairs])
+
+
+def own_share(pairs):
+    """What the watcher itself takes while it is on, in percent of the target's plain CPU time."""
+    return 100 * sum(on.own for on, _ in pairs) / sum(off.cpu for _, off in pairs)
