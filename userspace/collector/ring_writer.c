@@ -112,6 +112,27 @@ static struct gp_ring_slot *slot_at(struct ring_writer *w, uint64_t position)
 	return (struct gp_ring_slot *)(w->data + (position & (w->data_bytes - 1)));
 }
 
+/*
+ * The reader has cleared what comes next, on another CPU: whose lines of cache those are is asked
+ * for now, so that the next event need not wait for them. Twice the length of most events.
+ */
+#define AHEAD_BYTES 256
+#define LINE_BYTES  64
+
+static void fetch_next(const struct ring_writer *w, uint64_t position)
+{
+	for (uint64_t at = 0; at < AHEAD_BYTES; at += LINE_BYTES) {
+		const unsigned char *line = w->data + ((position + at) & (w->data_bytes - 1));
+
+#ifdef __x86_64__
+		/* Of all these CPUs; the compiler takes a read for it. */
+		__asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+		__builtin_prefetch(line, 1);
+#endif
+	}
+}
+
 bool ring_writer__reserve(struct ring_writer *w, size_t bytes, uint64_t *ret_position)
 {
 	uint64_t need = sizeof(struct gp_ring_slot) + bytes;
@@ -129,6 +150,7 @@ bool ring_writer__reserve(struct ring_writer *w, size_t bytes, uint64_t *ret_pos
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	__atomic_store_n(&slot_at(w, head)->bytes, (uint32_t)need, __ATOMIC_RELAXED);
 	*ret_position = head;
+	fetch_next(w, head + need);
 	return true;
 }
 

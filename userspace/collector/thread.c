@@ -136,20 +136,28 @@ struct thread_state *thread_state__get(void)
 	return __builtin_expect(t != NULL, 1) ? t : claim();
 }
 
+/* Content too: the text may lie in the record itself, or where a freed one lay. */
+static bool is_cached(const struct cached_name *c, const char *text)
+{
+	return c->pointer == text && !strncmp(text, c->name->text, NAMES_TEXT_BYTES);
+}
+
 uint32_t thread_state__name_id(struct thread_state *t, struct names *names, struct ring_writer *w,
 			       const char *text)
 {
-	struct cached_name *c = &t->names[((uintptr_t)text >> 4) & (THREAD_NAMES - 1)];
+	/* Texts lie in objects of one size, so that some of their bits are the same in all. */
+	uint64_t mixed = (uint64_t)(uintptr_t)text * 0x9e3779b97f4a7c15ULL;
+	struct cached_name *place = t->names[mixed >> 32 & (THREAD_NAMES - 1)];
 	const struct name *name;
 
-	/* Content too: the text may lie in the record itself, or where a freed one lay. */
-	if (__builtin_expect(c->pointer == text && !strncmp(text, c->name->text, NAMES_TEXT_BYTES),
-			     1))
-		return c->name->id;
+	for (int i = 0; i < PLACE_NAMES; i++)
+		if (__builtin_expect(is_cached(&place[i], text), 1))
+			return place[i].name->id;
 	name = names__get(names, w, text);
 	if (!name)
 		return 0;
-	*c = (struct cached_name){text, name};
+	place[1] = place[0];
+	place[0] = (struct cached_name){text, name};
 	return name->id;
 }
 

@@ -16,7 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define THREAD_NAMES 128 /* a power of two */
+/* Places for names, a power of two; two names to a place. */
+#define THREAD_NAMES 256
+#define PLACE_NAMES  2
 
 #define NO_PENDING UINT16_MAX
 
@@ -56,7 +58,7 @@ struct thread_state {
 	struct thread_state *next;
 	struct gp_stack_top *top; /* where it says its stack, NULL: nowhere */
 	struct open_op open[GP_OP_DEPTH];
-	struct cached_name names[THREAD_NAMES];
+	struct cached_name names[THREAD_NAMES][PLACE_NAMES]; /* of each place the newest first */
 	struct thread_modules modules;
 	struct thread_stack stack;
 };

@@ -197,18 +197,33 @@ static void release_late(struct borrow *b)
 	b->late.nr = kept;
 }
 
+/* A thread that was asked to stop and had not done so in time is still ours. */
+static bool take_late(struct borrow *b, pid_t tid, struct tracee *ret_t)
+{
+	for (size_t i = 0; i < b->late.nr; i++) {
+		if (b->late.items[i].tid != tid)
+			continue;
+		*ret_t = b->late.items[i];
+		b->late.items[i] = b->late.items[--b->late.nr];
+		return true;
+	}
+	return false;
+}
+
 /* Takes and stops one thread. -EBUSY: not this one now; other errors end the search. */
 static int stop_thread(struct target_view *v, pid_t tid, struct borrow *b, struct tracee *t,
 		       struct reason *why)
 {
 	int err;
 
-	*t = v->memory;
-	err = tracee_seize(t, v->p->pid, tid);
-	if (err == -ESRCH)
-		return -EBUSY;
-	if (err)
-		return explain_refusal(v->p->pid, err, why);
+	if (!take_late(b, tid, t)) {
+		*t = v->memory;
+		err = tracee_seize(t, v->p->pid, tid);
+		if (err == -ESRCH)
+			return -EBUSY;
+		if (err)
+			return explain_refusal(v->p->pid, err, why);
+	}
 	err = tracee_stop(t, clock_now_ns() + STOP_LIMIT_NS);
 	b->stops++;
 	if (err == -ETIMEDOUT) {

@@ -15,7 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STATS_NS 1000000000ULL
+/* No longer than this, and no more hits than tell the mean well. */
+#define STATS_NS   1000000000ULL
+#define STATS_HITS 20000
 
 static void add_program(const struct bpf_program *program, uint64_t *runs, uint64_t *ns)
 {
@@ -45,6 +47,7 @@ void session_time_begin(struct probe_session *s)
 	s->runs_before = timed_runs(s);
 	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	s->stats_end_ns = clock_now_ns() + STATS_NS;
+	s->stats_end_hits = probe_session__hits(s) + STATS_HITS;
 	if (s->stats_fd < 0) {
 		log_debug("the kernel does not time its programs");
 		s->stats_fd = -1;
@@ -60,7 +63,8 @@ void session_time_end(struct probe_session *s)
 
 void session_time_check(struct probe_session *s)
 {
-	if (s->stats_fd >= 0 && clock_now_ns() >= s->stats_end_ns)
+	if (s->stats_fd >= 0 &&
+	    (clock_now_ns() >= s->stats_end_ns || probe_session__hits(s) >= s->stats_end_hits))
 		session_time_end(s);
 }
 

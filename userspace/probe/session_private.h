@@ -91,6 +91,7 @@ struct probe_session {
 	/* What it had timed before, as someone else wanted it: of the calibration, say. */
 	struct timed_runs runs_before;
 	uint64_t stats_end_ns;
+	uint64_t stats_end_hits;
 	uint32_t timings_nr;
 };
 
