@@ -137,12 +137,23 @@ static void refuses_the_rest(void **state)
 	(void)parse(NULL, NULL);
 }
 
+static void knows_a_torn_list(void **state)
+{
+	assert_true(maps_in_order(""));
+	assert_true(maps_in_order("1000-2000 r-xp 0 8:1 7 /a\n2000-3000 r--p 0 8:1 7 /a\n"));
+	/* Joined with the next one in between; told again; grown to its front. */
+	assert_false(maps_in_order("1000-2000 r-xp 0 8:1 7 /a\n1000-4000 r-xp 0 8:1 7 /a\n"));
+	assert_false(maps_in_order("1000-2000 r-xp 0 8:1 7 /a\n1000-2000 r-xp 0 8:1 7 /a\n"));
+	assert_false(maps_in_order("1000-2000 rw-p 0 0:0 0\n1800-4000 rw-p 0 0:0 0"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_what_the_kernel_writes),
 		cmocka_unit_test(knows_names),
 		cmocka_unit_test(refuses_the_rest),
+		cmocka_unit_test(knows_a_torn_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

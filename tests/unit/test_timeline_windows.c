@@ -183,7 +183,7 @@ static void test_not_wanted_for_a_while(void **state)
 	pause(e, 200000, 700000, 3 | GP_PAUSE_ASKED);
 	pause(e, 600000, 900000, 2 | GP_PAUSE_ASKED);
 	mark(e, 900000, 0);
-	table = make(e);
+	table = table_of(events__timeline(e), (struct table_options){0});
 	row = table->rows.items[0].estimates;
 	/* Two in 20,000 of 499,000 ns. */
 	near(row[ESTIMATE_CALLS].value, 49.9);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
-/*
- * /proc/PID/maps as a sorted array. The kernel lists mappings by address; a list that is not is
- * refused.
- */
+/* /proc/PID/maps as a sorted array. */
 #include "inject/memory_map.h"
 
 #include <errno.h>
@@ -36,8 +33,6 @@ static int add_line(struct memory_map *m, char *line)
 	err = map_line_parse(line, &parsed);
 	if (err)
 		return err;
-	if (m->maps.nr && m->maps.items[m->maps.nr - 1].end > parsed.start)
-		return -EBADMSG;
 	new.start = parsed.start;
 	new.end = parsed.end;
 	new.offset = parsed.offset;
@@ -52,25 +47,16 @@ static int add_line(struct memory_map *m, char *line)
 
 int memory_map__read(pid_t pid, struct memory_map *ret_map)
 {
-	char CLEANUP(cleanup_free) *line = NULL;
-	FILE CLEANUP(cleanup_file) *f = NULL;
-	char path[32];
-	size_t cap = 0;
-	ssize_t bytes;
-	int err = 0;
+	char CLEANUP(cleanup_free) *text = NULL;
+	char *line, *rest;
+	int err;
 
 	ret_map->maps.nr = 0;
-	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return -errno;
-	while (!err && (bytes = getline(&line, &cap, f)) > 0) {
-		if (line[bytes - 1] == '\n')
-			line[bytes - 1] = '\0';
-		err = add_line(ret_map, line);
-	}
-	if (!err && ferror(f))
-		err = -EIO;
+	err = maps_read(pid, &text);
+	rest = text;
+	while (!err && (line = strsep(&rest, "\n")))
+		if (*line)
+			err = add_line(ret_map, line);
 	return err ? err : ret_map->maps.nr ? 0 : -ESRCH;
 }
 

@@ -19,8 +19,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MAPS_BYTES_MAX (256u << 20)
-
 /* Mappings of one file that belong together. */
 struct group {
 	struct map_line first;
@@ -215,14 +213,13 @@ int libraries_read(pid_t pid, const struct target_library *old, size_t old_nr, u
 	CLEANUP(cleanup_groups) struct groups g = {0};
 	CLEANUP(cleanup_free) char *text = NULL;
 	struct target_library *libraries;
-	char path[64], root[PATH_MAX];
+	char root[PATH_MAX];
 	size_t nr = 0;
 	int err;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	err = file_read(path, MAPS_BYTES_MAX, &text, NULL);
+	err = maps_read(pid, &text);
 	if (err)
-		return reason_set(why, err, "cannot read '%s': %s", path, strerror(-err));
+		return reason_set(why, err, "cannot read '/proc/%d/maps': %s", pid, strerror(-err));
 	err = read_groups(pid, text, &g, why);
 	if (err)
 		return err;

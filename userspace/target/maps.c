@@ -8,10 +8,17 @@
 #include "target/maps.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#define DELETED " (deleted)"
+#include "base/file.h"
+
+#define DELETED	  " (deleted)"
+#define BYTES_MAX (256u << 20)
+#define READS	  100
 
 static int digit_of(char c, unsigned int base)
 {
@@ -111,4 +118,42 @@ int map_line_parse(char *line, struct map_line *ret_map)
 	m.path = at;
 	*ret_map = m;
 	return 0;
+}
+
+bool maps_in_order(const char *text)
+{
+	uint64_t last = 0;
+
+	for (const char *line = text; *line;) {
+		const char *next = strchrnul(line, '\n');
+		uint64_t start, end;
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &start, &end) != 2)
+			return true; /* whoever takes it apart says so */
+		if (start < last)
+			return false;
+		last = end;
+		line = *next ? next + 1 : next;
+	}
+	return true;
+}
+
+int maps_read(pid_t pid, char **ret_text)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	for (int i = 0; i < READS; i++) {
+		char *text;
+		int err = file_read(path, BYTES_MAX, &text, NULL);
+
+		if (err)
+			return err;
+		if (maps_in_order(text)) {
+			*ret_text = text;
+			return 0;
+		}
+		free(text);
+	}
+	return -EAGAIN;
 }

@@ -24,4 +24,14 @@ struct map_line {
  * kernel does not write. */
 int map_line_parse(char *line, struct map_line *ret_map);
 
+/* Whether each mapping of the text begins where the one before ends, or later. The kernel gives the
+ * list a page at a time; where a process joins or grows mappings between two pages, the second one
+ * begins with what the first has told already, in part or again. */
+bool maps_in_order(const char *text);
+
+/* Reads /proc/PID/maps, again where it is not in order. *ret_text is terminated and the caller's to
+ * free. 0, or -errno: -EAGAIN if the process changes it too quickly, -EFBIG for more than 256 MiB.
+ */
+int maps_read(pid_t pid, char **ret_text);
+
 #endif /* GP_TARGET_MAPS_H */

@@ -6,24 +6,21 @@
 #include "target/vdso.h"
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "target/elf_image.h"
 #include "target/maps.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define MAPS_BYTES_MAX	(256u << 20)
 #define IMAGE_BYTES_MAX (1u << 20)
 
 int vdso_find(pid_t pid, uint64_t *ret_start, uint64_t *ret_end)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
-	char path[64], *line, *rest;
+	char *line, *rest;
 	int err;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	err = file_read(path, MAPS_BYTES_MAX, &text, NULL);
+	err = maps_read(pid, &text);
 	if (err)
 		return err;
 	rest = text;
