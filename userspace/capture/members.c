@@ -90,12 +90,12 @@ static void note_tensors(struct capture *c, struct member *m)
 		log_warn("%d: no memory categories: %s", (int)m->process->pid, why.text);
 }
 
-/* Calls of modules were wanted. */
-static void note_modules(const struct member *m)
+/* Calls were wanted, of modules or Python functions. */
+static void note_calls(const struct member *m, uint32_t feature, const char *what)
 {
 	struct reason why = {0};
 
-	if (is_active(m, GP_FEATURE_MODULES))
+	if (is_active(m, feature))
 		return;
 	if (is_active(m, GP_FEATURE_OPS) && m->python)
 		guest__why_not(m->guest, "stacks", &why);
@@ -103,7 +103,7 @@ static void note_modules(const struct member *m)
 		(void)reason_set(&why, 0, "%s",
 				 m->python ? "operators do not come by callback"
 					   : "there is no Python whose frames can be read");
-	log_warn("%d: no modules: %s", (int)m->process->pid, why.text);
+	log_warn("%d: no %s: %s", (int)m->process->pid, what, why.text);
 }
 
 static void drain_others(void *arg)
@@ -115,7 +115,8 @@ static void drain_others(void *arg)
 static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 {
 	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
-	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | GP_FEATURE_MODULES | of_inputs;
+	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | GP_FEATURE_MODULES |
+			     GP_FEATURE_CALLS | of_inputs;
 	const struct gp_python *python = m->python ? &python_codes__python(m->python)->walk : NULL;
 	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
 	struct reason why = {0};
@@ -134,6 +135,8 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 		features &= ~(uint32_t)GP_FEATURE_STACKS;
 	if (!c->options.modules || !python)
 		features &= ~(uint32_t)GP_FEATURE_MODULES;
+	if (!c->options.calls || !(features & GP_FEATURE_STACKS))
+		features &= ~(uint32_t)GP_FEATURE_CALLS;
 	if (!c->options.gpu || !has_cuda(m))
 		features &= ~(uint32_t)GP_FEATURE_CUPTI;
 	if (!c->options.inject)
@@ -152,7 +155,9 @@ static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
 	if (shapes && c->options.memory)
 		note_tensors(c, m);
 	if (c->options.modules)
-		note_modules(m);
+		note_calls(m, GP_FEATURE_MODULES, "modules");
+	if (c->options.calls)
+		note_calls(m, GP_FEATURE_CALLS, "Python functions");
 }
 
 /* Finds the process's Python, where stacks are wanted. 0 or -errno with a reason: see
@@ -348,7 +353,8 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	if (!is_child || !c->started)
 		put_guest_in(c, m,
 			     GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
-				     GP_FEATURE_STACKS | GP_FEATURE_MODULES | GP_FEATURE_CUPTI);
+				     GP_FEATURE_STACKS | GP_FEATURE_MODULES | GP_FEATURE_CALLS |
+				     GP_FEATURE_CUPTI);
 	/* Where CUDA brings the collector it may come any time. */
 	m->guest_refused = !c->options.invited && !m->guest && has_cuda(m);
 	capture_drain(c);

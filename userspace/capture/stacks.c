@@ -197,6 +197,7 @@ static int number_frame(struct stacks *s, struct python_codes *codes, uint16_t p
 					      .file = place.file,
 					      .function = place.function,
 					      .line = place.line,
+					      .first_line = place.first_line,
 				      });
 	if (number <= 0)
 		return (int)number;

@@ -35,6 +35,7 @@ struct record_args {
 	bool shapes;
 	bool flops; /* implies shapes */
 	bool modules;
+	bool python_functions; /* implies stack "python" */
 	const char *stack; /* "python", "native" or "both"; NULL: not given */
 	bool children;
 	bool no_gpu;

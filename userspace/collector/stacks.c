@@ -30,7 +30,8 @@ _Static_assert(sizeof(struct gp_ev_stack) + GP_STACK_FRAMES * sizeof(struct gp_s
 struct stacks {
 	struct python_api python;
 	struct python_codes codes;
-	bool ids; /* are wanted */
+	bool ids;   /* are wanted */
+	bool calls; /* likewise */
 	const char *refused;
 	uint32_t checks_nr;    /* walks that were done both ways */
 	uint32_t strangers_nr; /* thread states that were not good */
@@ -53,6 +54,7 @@ const char *stacks__resume(struct stacks *k, const struct gp_python *layout, boo
 	k->codes.dict_type = (uintptr_t)dlsym(RTLD_DEFAULT, "PyDict_Type");
 	k->codes.cell_type = (uintptr_t)dlsym(RTLD_DEFAULT, "PyCell_Type");
 	k->ids = ids;
+	k->calls = false;
 	k->refused = NULL;
 	k->checks_nr = 0;
 	k->strangers_nr = 0;
@@ -73,6 +75,11 @@ struct stacks *stacks__new(const struct gp_python *layout, bool ids, const char 
 		return NULL;
 	}
 	return p;
+}
+
+void stacks__want_calls(struct stacks *k)
+{
+	k->calls = true;
 }
 
 void stacks__release(struct stacks *k)
@@ -321,4 +328,42 @@ struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thr
 		ring_writer__count(w, GP_LOSS_MODULES, 1);
 	count(k, w, &found);
 	return found;
+}
+
+/* ---- calls ---- */
+
+/* With the walk that was done before it, whose check counts for both. */
+static bool read_calls(struct stacks *k, struct thread_stack *t, uint64_t frame,
+		       struct python_calls *ret_calls)
+{
+	const struct gp_python *py = &k->python.layout;
+	bool checked = t->checks_nr <= CHECKS_THREAD ||
+		       __atomic_load_n(&k->checks_nr, __ATOMIC_RELAXED) <= CHECKS_ALL;
+
+	if (__builtin_expect(!checked, 1))
+		return python_calls(py, frame, PYTHON_PLAIN, ret_calls);
+	return python_calls(py, frame, PYTHON_CHECKED, ret_calls) &&
+	       python_calls(py, frame, PYTHON_PLAIN, &t->calls_again) &&
+	       python_calls_equal(ret_calls, &t->calls_again);
+}
+
+const struct python_calls *stacks__calls(struct stacks *k, struct thread_stack *t,
+					 const struct op_stack *found, uint32_t *ret_same_nr)
+{
+	struct python_calls *before = &t->calls[t->calls_now], *now = &t->calls[!t->calls_now];
+
+	if (!k->calls)
+		return NULL;
+	/* What is doubtful, or not whole, is not compared. */
+	if (!found->interp || !found->frame || !found->id || found->flags) {
+		before->nr = 0;
+		return NULL;
+	}
+	if (!read_calls(k, t, found->frame, now)) {
+		refuse(k, astray);
+		now->nr = 0;
+	}
+	*ret_same_nr = python_calls_same(before, now);
+	t->calls_now = !t->calls_now;
+	return now->nr ? now : NULL;
 }

@@ -43,11 +43,13 @@ enum format_type {
 	FORMAT_STACKS = 9,
 	FORMAT_NATIVE_FRAMES = 10,
 	FORMAT_FRAME_OPS = 16,
+	FORMAT_FIRST_LINES = 26,
 };
 
 static inline bool format_type_known(uint16_t type)
 {
-	return (type >= FORMAT_META && type <= FORMAT_NATIVE_FRAMES) || type == FORMAT_FRAME_OPS;
+	return (type >= FORMAT_META && type <= FORMAT_NATIVE_FRAMES) || type == FORMAT_FRAME_OPS ||
+	       type == FORMAT_FIRST_LINES;
 }
 
 enum format_flags {
@@ -104,6 +106,11 @@ struct format_frame_op {
 	uint32_t frame;
 	uint32_t name;
 	uint32_t scope; /* enum gp_op_scope */
+};
+
+struct format_first_line {
+	uint32_t frame;
+	uint32_t line;
 };
 
 /* FORMAT_STACKS; `nr` frame ids follow, innermost first. */

@@ -36,6 +36,7 @@ int stack_tables__parse_native_frames(struct stack_tables *t, struct intern *tex
 				      struct cursor *c);
 int stack_tables__parse_stacks(struct stack_tables *t, struct cursor *c);
 int stack_tables__parse_frame_ops(struct stack_tables *t, struct cursor *c);
+int stack_tables__parse_first_lines(struct stack_tables *t, struct cursor *c);
 
 /* See recording__frame(), recording__frame_op() and recording__stack(). */
 bool stack_tables__frame_op(const struct stack_tables *t, uint32_t id, uint32_t *ret_name,
