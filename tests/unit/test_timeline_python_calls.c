@@ -133,6 +133,41 @@ static void test_annotations_make_no_call(void **state)
 	check_losses(t, 0, 0, 0, 0);
 }
 
+/* Up to PyTorch 1.13 that is operators, too. */
+static void test_operators_before_an_annotation(void **state)
+{
+	const struct timeline *t;
+
+	op(*state, 1, IN_ENTER, 0, 0, 5, 0);
+	annotation(*state, 2, IN_ENTER, 2, 10, 50);
+	op(*state, 3, IN_F, 1, 20, 30, 2);
+	t = events__timeline(*state);
+	assert_int_equal(t->python_calls.nr, 3);
+	check_call(t, 0, MAIN, TL_NONE, 0, 50);
+	check_call(t, 1, ENTER, 0, 0, 5);
+	check_call(t, 2, F, 0, 20, 30);
+	assert_int_equal(op_named(t, "range", 0)->python_call, 1);
+	check_losses(t, 0, 0, 0, 0);
+}
+
+/* And then some in it. */
+static void test_operators_behind_the_begin_of_an_annotation(void **state)
+{
+	const struct timeline *t;
+
+	annotation(*state, 1, IN_ENTER, 0, 0, 50);
+	op(*state, 2, IN_ENTER, 2, 10, 15, 1);
+	op(*state, 3, IN_F, 1, 20, 30, 1);
+	t = events__timeline(*state);
+	assert_int_equal(t->python_calls.nr, 3);
+	check_call(t, 0, MAIN, TL_NONE, 0, 50);
+	check_call(t, 1, ENTER, 0, 10, 15);
+	check_call(t, 2, F, 0, 20, 30);
+	assert_int_equal(op_named(t, "range", 0)->python_call, 0);
+	assert_int_equal(op_named(t, "op", 0)->python_call, 1);
+	check_losses(t, 0, 0, 0, 0);
+}
+
 static void test_an_annotation_ends_in_its_call(void **state)
 {
 	const struct timeline *t;
@@ -266,6 +301,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_from_first_to_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_annotations_make_no_call, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_operators_before_an_annotation, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_operators_behind_the_begin_of_an_annotation,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_an_annotation_ends_in_its_call, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_what_an_annotation_outlives_is_not_shown,

@@ -22,6 +22,7 @@ enum frame_kind { FRAME_OTHER = 0, FRAME_MODULE = 1, FRAME_INNER_MODULE = 2 };
 
 struct open_call {
 	uint64_t first; /* instance of its first op */
+	uint64_t second_ns; /* begin of the one after that, 0: none yet */
 	uint64_t end_ns;
 	uint32_t call;	/* of timeline.python_calls */
 	uint32_t under; /* the op in which it began, or TL_NONE */
@@ -34,6 +35,7 @@ struct caller {
 	struct hash kind_of; /* frame -> enum frame_kind */
 	uint32_t thread, step, parent; /* of the last op */
 	uint64_t instance;
+	uint32_t last; /* that op, TL_NONE: there is none, or it is asynchronous */
 	bool *gone; /* calls that are none */
 	size_t gone_room;
 	uint32_t open_nr;
@@ -42,17 +44,36 @@ struct caller {
 
 /* ---- closing ---- */
 
-/* `next` (TL_NONE: none): the op that is in it no more. What began in the call and holds that op
- * goes on: then where the call ended cannot be shown. */
-static bool is_crossed(const struct caller *c, const struct open_call *o, uint32_t next)
+/* What began in the call and holds the op `next` (TL_NONE: none), which is in it no more; not what
+ * was the last thing to begin there. TL_NONE: nothing. */
+static uint32_t outliving(const struct caller *c, const struct open_call *o, uint32_t next)
 {
 	const struct tl_op *ops = c->t->ops.items;
 	uint32_t around = next == TL_NONE ? TL_NONE : ops[next].parent;
 
-	while (around != TL_NONE && ops[around].step)
+	while (around != TL_NONE && (ops[around].step || around == c->last))
 		around = ops[around].parent;
-	return around != TL_NONE && ops[around].instance >= o->first &&
-	       ops[around].instance >> 32 == o->first >> 32;
+	if (around == TL_NONE || ops[around].instance < o->first ||
+	    ops[around].instance >> 32 != o->first >> 32)
+		return TL_NONE;
+	return around;
+}
+
+/* Where a call ended that something outlives cannot be shown, unless that was the first thing in
+ * it: then what is left lies within that. False: it is not shown. */
+static bool trim(struct caller *c, const struct open_call *o, uint32_t next)
+{
+	uint32_t op = outliving(c, o, next);
+
+	if (!o->has_op || op == TL_NONE)
+		return o->has_op;
+	if (c->t->ops.items[op].instance != o->first || !o->second_ns) {
+		c->b->calls_crossing_nr++;
+		return false;
+	}
+	c->t->python_calls.items[o->call].start_ns = o->second_ns;
+	c->t->ops.items[op].python_call = c->t->python_calls.items[o->call].parent;
+	return true;
 }
 
 static void close_calls(struct caller *c, uint32_t nr, uint32_t next)
@@ -60,11 +81,9 @@ static void close_calls(struct caller *c, uint32_t nr, uint32_t next)
 	while (c->open_nr > nr) {
 		struct open_call *o = &c->open[--c->open_nr];
 		struct open_call *around = c->open_nr ? o - 1 : NULL;
-		bool crossed = is_crossed(c, o, next);
 
+		c->gone[o->call] = !trim(c, o, next);
 		c->t->python_calls.items[o->call].end_ns = o->end_ns;
-		c->gone[o->call] = !o->has_op || crossed;
-		c->b->calls_crossing_nr += o->has_op && crossed;
 		if (!around)
 			continue;
 		around->has_op = around->has_op || o->has_op;
@@ -210,15 +229,44 @@ static int open_call(struct caller *c, const struct tl_op *op, uint32_t frame)
 	return vec_push(&c->t->python_calls, call);
 }
 
-/* The op ends in the innermost call. */
-static void add_op(struct open_call *o, const struct tl_op *op)
+/* The op begins in the innermost call. */
+static void add_op(struct caller *c, uint32_t index)
 {
+	const struct tl_op *op = &c->t->ops.items[index];
+
 	if (op->flags & GP_OP_ASYNC)
 		return;
-	if (o->end_ns < op->end_ns)
-		o->end_ns = op->end_ns;
+	c->last = index;
 	if (op->scope != GP_SCOPE_USER && !op->unlisted)
-		o->has_op = true;
+		c->open[c->open_nr - 1].has_op = true;
+}
+
+/* It ends in the innermost call that it began in and that is still open. */
+static void end_op(struct caller *c, const struct tl_op *op)
+{
+	for (uint32_t i = c->open_nr; i-- > 0;) {
+		struct open_call *o = &c->open[i];
+
+		if (o->first > op->instance || o->first >> 32 != op->instance >> 32)
+			continue;
+		if (o->end_ns < op->end_ns)
+			o->end_ns = op->end_ns;
+		break;
+	}
+}
+
+/* Before the next op, which lies in `around` (TL_NONE: in none): what is over by then. */
+static void end_ops(struct caller *c, uint32_t around)
+{
+	const struct tl_op *ops = c->t->ops.items;
+
+	for (uint32_t op = c->last; op != TL_NONE && op != around; op = ops[op].parent) {
+		while (around != TL_NONE && ops[around].depth > ops[op].depth)
+			around = ops[around].parent;
+		if (op == around)
+			break;
+		end_op(c, &ops[op]);
+	}
 }
 
 static int take_op(struct caller *c, uint32_t index)
@@ -235,8 +283,12 @@ static int take_op(struct caller *c, uint32_t index)
 		same_calls = 1;
 		nr = 0;
 	}
-	close_calls(c, shared(c, op, same_calls - 1), index);
-	close_calls(c, (uint32_t)nr, index);
+	end_ops(c, op->parent);
+	was_nr = shared(c, op, same_calls - 1);
+	close_calls(c, was_nr < nr ? was_nr : (uint32_t)nr, index);
+	c->last = TL_NONE;
+	for (uint32_t i = c->open_nr; i-- > 0 && !c->open[i].second_ns;)
+		c->open[i].second_ns = op->start_ns;
 	was_nr = c->open_nr;
 	while (c->open_nr < nr && !err)
 		err = open_call(c, op, frames[nr - 1 - c->open_nr]);
@@ -245,7 +297,7 @@ static int take_op(struct caller *c, uint32_t index)
 	if (was_nr < nr)
 		place_modules(c, op, frames);
 	op->python_call = c->open[nr - 1].call;
-	add_op(&c->open[nr - 1], op);
+	add_op(c, index);
 	return c->b->err;
 }
 
@@ -287,6 +339,7 @@ static int find_calls(struct caller *c)
 
 	for (size_t i = 0; i < t->ops.nr && !err; i++)
 		err = take_op(c, c->b->by_instance[i].index);
+	end_ops(c, TL_NONE);
 	close_calls(c, 0, TL_NONE);
 	if (err)
 		return err;
@@ -335,7 +388,7 @@ int build_python_calls(struct build *b)
 		return -ENOMEM;
 	c->b = b;
 	c->t = b->t;
-	c->thread = c->step = c->parent = TL_NONE;
+	c->thread = c->step = c->parent = c->last = TL_NONE;
 	err = find_calls(c);
 	hash__done(&c->kind_of);
 	free(c->gone);
