@@ -82,7 +82,7 @@ static void put_events(struct recording_writer *w, uint64_t at_ns)
 static struct recording *make(const struct part *p)
 {
 	static const struct recording_frame frame = {
-		"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON};
+		"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON, 5};
 	const struct recording_process process = {
 		.index = 2,
 		.pid = p->pid,
@@ -248,6 +248,7 @@ static void test_two_processes_of_one_machine(void **state)
 		assert_int_equal(nr, 2);
 		assert_int_equal(flags, 2);
 		assert_int_equal(recording__frame(r, frames[0]).line, 7);
+		assert_int_equal(recording__frame(r, frames[0]).first_line, 5);
 		assert_true(recording__frame_op(r, frames[0], &name, &scope));
 		assert_int_equal(scope, GP_SCOPE_BACKWARD);
 		assert_int_equal(name, inner->name_id);

@@ -120,6 +120,7 @@ static void check_frame(struct recording_frame got, const struct recording_frame
 	assert_int_equal(got.kind, want->kind);
 	assert_int_equal(got.address, want->address);
 	assert_int_equal(got.line, want->line);
+	assert_int_equal(got.first_line, want->first_line);
 	assert_string_equal(got.file, want->file);
 	assert_string_equal(got.function, want->function);
 	assert_string_equal(got.module, want->module);
@@ -129,11 +130,12 @@ static void check_frame(struct recording_frame got, const struct recording_frame
 static void test_frames_of_all_kinds(void **state)
 {
 	static const struct recording_frame frames[] = {
-		{"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON},
-		{"mm.cpp", "at::mm", "/lib/libtorch.so", "00ff", 0x1234, 3, RECORDING_FRAME_NATIVE},
-		{"", "", "", "", 1, 0, RECORDING_FRAME_NATIVE},
-		{"", "schedule", "[kernel]", "", 1ULL << 63, 0, RECORDING_FRAME_KERNEL},
-		{"?", "?", "", "", 0, 0, RECORDING_FRAME_PYTHON},
+		{"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON, 5},
+		{"mm.cpp", "at::mm", "/lib/libtorch.so", "00ff", 0x1234, 3, RECORDING_FRAME_NATIVE,
+		 0},
+		{"", "", "", "", 1, 0, RECORDING_FRAME_NATIVE, 0},
+		{"", "schedule", "[kernel]", "", 1ULL << 63, 0, RECORDING_FRAME_KERNEL, 0},
+		{"?", "?", "", "", 0, 0, RECORDING_FRAME_PYTHON, 0},
 	};
 	static const uint32_t ids[] = {0, 1, 2, 3, 4};
 	const char *path = sample_path("a.gpuprof");

@@ -11,8 +11,7 @@
 
 #include "timeline/peak.h"
 
-static const struct gp_ev_device a100 = {
-	.major = 8, .minor = 0, .sms = 108, .clock_khz = 1410000};
+static const struct gp_ev_device a100 = {.major = 8, .minor = 0, .sms = 108, .clock_khz = 1410000};
 
 static void check(double value, double wanted)
 {
@@ -21,10 +20,8 @@ static void check(double value, double wanted)
 
 static void test_data_sheets(void **state)
 {
-	const struct gp_ev_device v100 = {
-		.major = 7, .minor = 0, .sms = 80, .clock_khz = 1530000};
-	const struct gp_ev_device h100 = {
-		.major = 9, .minor = 0, .sms = 132, .clock_khz = 1830000};
+	const struct gp_ev_device v100 = {.major = 7, .minor = 0, .sms = 80, .clock_khz = 1530000};
+	const struct gp_ev_device h100 = {.major = 9, .minor = 0, .sms = 132, .clock_khz = 1830000};
 
 	check(peak_of(&a100).single, 19.5e12);
 	check(peak_of(&a100).matrix16, 312e12);

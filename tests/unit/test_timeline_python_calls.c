@@ -35,8 +35,8 @@ static int setup(void **state)
 	events__stack(e, IN_F, (const uint32_t[]){F, MAIN}, 2);
 	events__stack(e, IN_G, (const uint32_t[]){G, F, MAIN}, 3);
 	events__stack(e, IN_ENTER, (const uint32_t[]){ENTER, MAIN}, 2);
-	events__stack(e, IN_MODULE,
-		      (const uint32_t[]){F, INNER, WRAPPED, G, INNER, WRAPPED, MAIN}, 7);
+	events__stack(e, IN_MODULE, (const uint32_t[]){F, INNER, WRAPPED, G, INNER, WRAPPED, MAIN},
+		      7);
 	return 0;
 }
 
@@ -268,8 +268,8 @@ static void test_modules_alone(void **state)
 {
 	const struct timeline *t;
 
-	events__op(*state, (struct event_op){
-				   .name = "op", .instance = T + 1, .start_ns = 0, .end_ns = 20});
+	events__op(*state,
+		   (struct event_op){.name = "op", .instance = T + 1, .start_ns = 0, .end_ns = 20});
 	module_call(*state, 0x20, 1, 1, 1);
 	module_call(*state, 0x10, 0, 1, 1);
 	t = events__timeline(*state);
@@ -309,8 +309,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_what_an_annotation_outlives_is_not_shown,
 						setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_outlives_an_annotation_is_shown_in_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_outlives_an_annotation_is_shown_in_pieces,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_missing_ops, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_modules, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_modules_alone, setup, teardown),

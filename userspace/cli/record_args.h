@@ -36,7 +36,7 @@ struct record_args {
 	bool flops; /* implies shapes */
 	bool modules;
 	bool python_functions; /* implies stack "python" */
-	const char *stack; /* "python", "native" or "both"; NULL: not given */
+	const char *stack;     /* "python", "native" or "both"; NULL: not given */
 	bool children;
 	bool no_gpu;
 	bool no_inject;

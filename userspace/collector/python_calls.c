@@ -26,9 +26,8 @@ hash_around(const struct gp_python *py, const struct python_call *call, uint64_t
 	return true;
 }
 
-static inline __attribute__((always_inline)) bool walk(const struct gp_python *py, uint64_t frame,
-						       enum python_reads reads,
-						       struct python_calls *c)
+static inline __attribute__((always_inline)) bool
+walk(const struct gp_python *py, uint64_t frame, enum python_reads reads, struct python_calls *c)
 {
 	uint64_t copy[GP_PYTHON_FRAME_BYTES / 8];
 	const unsigned char *at;

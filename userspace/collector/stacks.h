@@ -35,7 +35,8 @@ struct thread_stack {
 	uint32_t reserved;
 	/* Here, not on the thread's C stack, of which there may be little left. */
 	struct python_stack walked, again;
-	/* The calls that its last op began in, as far as they are known, lie in calls[calls_now]. */
+	/* The calls that its last op began in, as far as they are known, lie in calls[calls_now].
+	 */
 	struct python_calls calls[2], calls_again;
 	uint32_t calls_now;
 	uint32_t reserved_calls;
@@ -67,8 +68,8 @@ struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thr
 
 /*
  * The Python calls that the thread is in whose stack stacks__take() has just walked, as long as its
- * stack; *ret_same_nr: so many of them, from the outermost on, are among those of its last op. NULL:
- * they are not wanted or not known, and then those of the next op are like none.
+ * stack; *ret_same_nr: so many of them, from the outermost on, are among those of its last op.
+ * NULL: they are not wanted or not known, and then those of the next op are like none.
  */
 const struct python_calls *stacks__calls(struct stacks *k, struct thread_stack *t,
 					 const struct op_stack *found, uint32_t *ret_same_nr);

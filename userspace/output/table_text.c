@@ -4,6 +4,7 @@
  * key_averages().table() as PyTorch 2.6 and later print it. Times go through doubles of
  * microseconds as there, so that the last digit rounds the same way.
  */
+#include "output/flops_text.h"
 #include "output/output.h"
 #include "output/stack_text.h"
 
@@ -550,25 +551,6 @@ static void total_line(struct text *t, const char *device, uint64_t ns)
 		    time_value(t, (double)ns / 1000.0).text);
 }
 
-static void of_peak(struct text *t, double peak, const char *what)
-{
-	if (peak > 0)
-		buf__printf(&t->out, ", %.2f %% of the peak of %.1f TFLOP/s %s",
-			    100 * t->table->gpu.per_s / peak, peak / 1e12, what);
-}
-
-static void gpu_flops_line(struct text *t)
-{
-	const struct gpu_flops *gpu = &t->table->gpu;
-
-	if (!gpu->flops || gpu->per_s <= 0)
-		return;
-	buf__printf(&t->out, "GPU: %.3f TFLOP/s over the capture", gpu->per_s / 1e12);
-	of_peak(t, gpu->peak.single, "in 32 bits without matrix units");
-	of_peak(t, gpu->peak.matrix16, "of dense matrices in 16 bits");
-	buf__char(&t->out, '\n');
-}
-
 static void estimated_total_line(struct text *t)
 {
 	const struct estimate *e = &t->table->windows.self_cpu_total_ns;
@@ -662,7 +644,7 @@ int output_table_text(struct sink *s, const struct table *table,
 		estimated_total_line(&t);
 	if (table->has_cuda_time)
 		total_line(&t, "CUDA", table->self_cuda_total_ns);
-	gpu_flops_line(&t);
+	flops_text_gpu(&t.out, &table->gpu);
 	err = buf__error(&t.out);
 	if (!err)
 		err = sink__write(s, t.out.bytes, t.out.nr);

@@ -82,8 +82,8 @@ struct recording_frame {
 	const char *build_id; /* of the module, as hexadecimal digits; "": none */
 	uint64_t address;     /* native: in the module's own numbering (an ELF file's) */
 	uint32_t line;	      /* 0: not known */
-	uint32_t first_line;  /* Python: of its function; 0: not known */
 	enum recording_frame_kind kind;
+	uint32_t first_line; /* Python: of its function; 0: not known */
 };
 
 /* A frame that stacks refer to. Of a Python frame neither module, build_id nor address is kept.

@@ -253,7 +253,8 @@ int build_collapse(struct build *b);
 /* One call of a module into the build. 0 or -ENOMEM. */
 int build_module_call(struct build *b, const struct gp_ev_module_call *e);
 
-/* After build_modules(): calls of Python functions, and which of them each op is in. 0 or -ENOMEM. */
+/* After build_modules(): calls of Python functions, and which of them each op is in. 0 or -ENOMEM.
+ */
 int build_python_calls(struct build *b);
 
 /* Modules, their calls, and which of them each op is in. 0 or -ENOMEM. */

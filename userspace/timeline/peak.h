@@ -18,8 +18,8 @@ struct peak {
 struct peak peak_of(const struct gp_ev_device *device);
 
 struct gpu_flops {
-	uint64_t flops; /* of the ops that had work on GPUs, as tl_op.all_flops counts */
-	double per_s;	/* over the whole capture, 0: it took no time */
+	uint64_t flops;	  /* of the ops that had work on GPUs, as tl_op.all_flops counts */
+	double per_s;	  /* over the whole capture, 0: it took no time */
 	struct peak peak; /* of all GPUs in use together; none if one is not known */
 };
 

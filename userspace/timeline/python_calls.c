@@ -21,7 +21,7 @@
 enum frame_kind { FRAME_OTHER = 0, FRAME_MODULE = 1, FRAME_INNER_MODULE = 2 };
 
 struct open_call {
-	uint64_t first; /* instance of its first op */
+	uint64_t first;	    /* instance of its first op */
 	uint64_t second_ns; /* begin of the one after that, 0: none yet */
 	uint64_t end_ns;
 	uint32_t call;	/* of timeline.python_calls */
@@ -32,11 +32,11 @@ struct open_call {
 struct caller {
 	struct build *b;
 	struct timeline *t;
-	struct hash kind_of; /* frame -> enum frame_kind */
+	struct hash kind_of;	       /* frame -> enum frame_kind */
 	uint32_t thread, step, parent; /* of the last op */
 	uint64_t instance;
 	uint32_t last; /* that op, TL_NONE: there is none, or it is asynchronous */
-	bool *gone; /* calls that are none */
+	bool *gone;    /* calls that are none */
 	size_t gone_room;
 	uint32_t open_nr;
 	struct open_call open[OPEN_MAX];
@@ -97,9 +97,8 @@ static uint32_t still_inside(const struct caller *c, const struct tl_op *op)
 {
 	uint32_t nr = 0;
 
-	while (nr < c->open_nr &&
-	       (c->open[nr].under == TL_NONE ||
-		c->t->ops.items[c->open[nr].under].end_ns > op->start_ns))
+	while (nr < c->open_nr && (c->open[nr].under == TL_NONE ||
+				   c->t->ops.items[c->open[nr].under].end_ns > op->start_ns))
 		nr++;
 	return nr;
 }
@@ -111,8 +110,8 @@ static uint32_t step_of(const struct timeline *t, uint32_t op)
 	return op;
 }
 
-/* How many of the calls that are open the op is in. A step that was found is no part of the program:
- * calls are shown in each anew. */
+/* How many of the calls that are open the op is in. A step that was found is no part of the
+ * program: calls are shown in each anew. */
 static uint32_t shared(struct caller *c, const struct tl_op *op, uint32_t same_nr)
 {
 	uint32_t nr = same_nr < c->open_nr ? same_nr : c->open_nr, step = c->step, inside;
@@ -161,7 +160,7 @@ static enum frame_kind kind_of(struct caller *c, uint32_t frame)
 	enum frame_kind kind;
 
 	if (known)
-		return (enum frame_kind)*known;
+		return (enum frame_kind) * known;
 	f = recording__frame(c->t->recording, frame);
 	kind = look_at(&f);
 	if (hash__set(&c->kind_of, frame, kind))
