@@ -52,7 +52,7 @@ int stack_tables__parse_native_frames(struct stack_tables *t, struct intern *tex
 {
 	while (c->left) {
 		struct format_native_frame f = {0};
-		struct recording_frame frame;
+		struct recording_frame frame = {0};
 
 		take_copy(c, &f, sizeof(f));
 		if (f.id >= RECORDING_STACK_IDS ||
