@@ -128,6 +128,7 @@ static void begin_epoch(struct session *s, struct thread_state *t)
 	memset(t->names, 0, sizeof(t->names));
 	t->stack.state = 0;
 	t->stack.checks_nr = 0;
+	t->stack.calls_checks_nr = 0;
 	t->stack.calls[t->stack.calls_now].nr = 0;
 	t->top = s->says_stacks ? stack_tops__claim() : NULL;
 	t->torch_thread = (uint32_t)s->torch.current_thread();

@@ -33,8 +33,9 @@ struct stacks {
 	bool ids;   /* are wanted */
 	bool calls; /* likewise */
 	const char *refused;
-	uint32_t checks_nr;    /* walks that were done both ways */
-	uint32_t strangers_nr; /* thread states that were not good */
+	uint32_t checks_nr;	  /* walks that were done both ways */
+	uint32_t calls_checks_nr; /* those of calls */
+	uint32_t strangers_nr;	  /* thread states that were not good */
 	uint32_t last_id;
 	uint32_t slots[SLOTS];		 /* ids, by hash; 0: free */
 	uint64_t hashes[GP_RING_STACKS]; /* by id; written before the id is in a slot */
@@ -57,6 +58,7 @@ const char *stacks__resume(struct stacks *k, const struct gp_python *layout, boo
 	k->calls = false;
 	k->refused = NULL;
 	k->checks_nr = 0;
+	k->calls_checks_nr = 0;
 	k->strangers_nr = 0;
 	return NULL;
 }
@@ -332,16 +334,19 @@ struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thr
 
 /* ---- calls ---- */
 
-/* With the walk that was done before it, whose check counts for both. */
+/* The first ones likewise with both ways of reading. */
 static bool read_calls(struct stacks *k, struct thread_stack *t, uint64_t frame,
 		       struct python_calls *ret_calls)
 {
 	const struct gp_python *py = &k->python.layout;
-	bool checked = t->checks_nr <= CHECKS_THREAD ||
-		       __atomic_load_n(&k->checks_nr, __ATOMIC_RELAXED) <= CHECKS_ALL;
 
-	if (__builtin_expect(!checked, 1))
+	if (__builtin_expect(t->calls_checks_nr >= CHECKS_THREAD &&
+				     __atomic_load_n(&k->calls_checks_nr, __ATOMIC_RELAXED) >=
+					     CHECKS_ALL,
+			     1))
 		return python_calls(py, frame, PYTHON_PLAIN, ret_calls);
+	(void)__atomic_add_fetch(&k->calls_checks_nr, 1, __ATOMIC_RELAXED);
+	t->calls_checks_nr++;
 	return python_calls(py, frame, PYTHON_CHECKED, ret_calls) &&
 	       python_calls(py, frame, PYTHON_PLAIN, &t->calls_again) &&
 	       python_calls_equal(ret_calls, &t->calls_again);

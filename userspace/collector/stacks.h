@@ -39,7 +39,7 @@ struct thread_stack {
 	 */
 	struct python_calls calls[2], calls_again;
 	uint32_t calls_now;
-	uint32_t reserved_calls;
+	uint32_t calls_checks_nr; /* as checks_nr; zero at first */
 };
 
 /* `ids` false: stacks get none, because calls of modules alone are wanted. NULL, and why in
