@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import harness  # noqa: E402
 
-STEPS = {"mlp": 300, "resnet18_infer": 20, "resnet18_train": 10, "lstm": 60}
+STEPS = {"mlp": 300, "resnet18_infer": 20, "resnet18_train": 10, "lstm": 60, "raiser": 1500}
 
 
 def shares(times):
@@ -27,7 +27,7 @@ def shares(times):
 def one_round(target, name, options, path):
     """Both accounts of as many steps of the same process, one after the other."""
     capture = harness.attach(target, path, *options, orders=lambda: target.step(STEPS[name]))
-    truth = target.truth(STEPS[name])
+    truth = target.truth(STEPS[name], "times")
     ours = {row: value["cpu_total_us"] for row, value in capture.recording.rows().items()}
     theirs = {row: value["cpu_total_us"] for row, value in truth["rows"].items()}
     return shares(ours), shares(theirs), truth["torch"]

@@ -166,7 +166,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 /* Times in the input count from now: others are refused early. */
 static void shift_times(unsigned char *ring)
 {
-	uint64_t now = help_now_ns();
+	uint64_t now = clock_now_ns();
 	struct gp_ring_slot slot;
 	struct gp_ev_op op;
 	size_t bytes;

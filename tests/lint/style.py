@@ -8,8 +8,7 @@ import subprocess
 
 import files
 
-# About 600 is the aim.
-MOST_LINES = 660
+MOST_LINES = 600
 SPDX = "SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause"
 SIGNED = (".c", ".h", ".py", ".sh", ".mk")
 

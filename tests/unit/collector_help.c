@@ -8,20 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-uint64_t help_now_ns(void)
+uint64_t help_loss(const struct collector_ring *r, enum gp_loss what)
 {
-	struct timespec ts;
+	uint64_t losses[GP_LOSS_NR] = {0};
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+	collector_ring__losses(r, losses);
+	return losses[what];
 }
 
 struct gp_ev_op help_op(uint32_t nr)
 {
-	uint64_t now = help_now_ns();
+	uint64_t now = clock_now_ns();
 
 	return (struct gp_ev_op){
 		.head = {.kind = GP_EV_OP,

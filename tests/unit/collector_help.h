@@ -6,6 +6,7 @@
 #ifndef GP_UNIT_COLLECTOR_HELP_H
 #define GP_UNIT_COLLECTOR_HELP_H
 
+#include "base/clock.h"
 #include "capture/collector_ring.h"
 
 #include <stddef.h>
@@ -28,8 +29,9 @@ struct seen {
 /* The callback for collector_ring__drain(); arg is a struct seen. */
 int seen_event(const void *event, size_t bytes, void *arg);
 
-/* CLOCK_MONOTONIC. */
-uint64_t help_now_ns(void);
+/* A counter of the ring. */
+uint64_t help_loss(const struct collector_ring *r, enum gp_loss what);
+
 /* An op that passes every check: instance number `nr`, no parent. */
 struct gp_ev_op help_op(uint32_t nr);
 

@@ -53,6 +53,18 @@ void events__free(struct events *e)
 	free(e);
 }
 
+int events_setup(void **state)
+{
+	*state = events__new();
+	return 0;
+}
+
+int events_teardown(void **state)
+{
+	events__free(*state);
+	return 0;
+}
+
 void events__process(struct events *e, uint32_t index, int32_t pid, const char *comm)
 {
 	events__rank(e, index, pid, comm, -1);

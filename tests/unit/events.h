@@ -15,6 +15,10 @@ struct events;
 struct events *events__new(void);
 void events__free(struct events *e);
 
+/* For cmocka: *state is such a one. */
+int events_setup(void **state);
+int events_teardown(void **state);
+
 void events__process(struct events *e, uint32_t index, int32_t pid, const char *comm);
 /* The same of a rank of a job; -1: of none. */
 void events__rank(struct events *e, uint32_t index, int32_t pid, const char *comm, int32_t rank);

@@ -83,6 +83,15 @@ void golden_check(const char *name, const char *text, size_t bytes)
 	free(got);
 }
 
+void golden_check_sink(const char *name, struct sink *s)
+{
+	size_t bytes;
+	char *text = sink_text(s, &bytes);
+
+	golden_check(name, text, bytes);
+	free(text);
+}
+
 /* ---- events ---- */
 
 /* The next tab separated field of *at, which moves on. */
@@ -100,16 +109,24 @@ static uint64_t number(char **at)
 	return strtoull(field(at), NULL, 10);
 }
 
-static void one_op(struct events *e, char *at)
+/* What the lines of ops begin with. */
+static struct event_op op_fields(char **at)
 {
 	struct event_op op = {0};
 
-	op.instance = number(&at);
-	op.parent = number(&at);
-	op.tid = (uint32_t)number(&at);
-	op.start_ns = number(&at);
-	op.end_ns = number(&at);
-	op.scope = (uint32_t)number(&at);
+	op.instance = number(at);
+	op.parent = number(at);
+	op.tid = (uint32_t)number(at);
+	op.start_ns = number(at);
+	op.end_ns = number(at);
+	op.scope = (uint32_t)number(at);
+	return op;
+}
+
+static void one_op(struct events *e, char *at)
+{
+	struct event_op op = op_fields(&at);
+
 	op.flags = (uint8_t)number(&at);
 	op.sequence_nr = (int64_t)number(&at) + 1;
 	op.name = field(&at);
@@ -193,14 +210,8 @@ static void one_stack(struct events *e, char *at)
 
 static void one_stacked_op(struct events *e, char *at)
 {
-	struct event_op op = {0};
+	struct event_op op = op_fields(&at);
 
-	op.instance = number(&at);
-	op.parent = number(&at);
-	op.tid = (uint32_t)number(&at);
-	op.start_ns = number(&at);
-	op.end_ns = number(&at);
-	op.scope = (uint32_t)number(&at);
 	op.sequence_nr = (int64_t)number(&at) + 1;
 	op.forward_thread = number(&at);
 	op.thread_number = (uint32_t)number(&at);

@@ -8,6 +8,7 @@
 #define GP_UNIT_GOLDEN_H
 
 #include "events.h"
+#include "outputs.h"
 
 /* Call first in main(); looks for --update. */
 void golden_init(int argc, char **argv);
@@ -17,6 +18,9 @@ char *golden_read(const char *name);
 
 /* Fails the test unless the file holds exactly these bytes. */
 void golden_check(const char *name, const char *text, size_t bytes);
+
+/* The same of all that went into a memory sink, which it finishes and frees. */
+void golden_check_sink(const char *name, struct sink *s);
 
 /* Puts the events of a file made by make_table.py into `e`. */
 void golden_events(struct events *e, const char *name);

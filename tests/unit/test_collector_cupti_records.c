@@ -116,7 +116,7 @@ static int begin(void **state)
 	struct clock_reading reading;
 
 	memset(&t, 0, sizeof(t));
-	t.begin_ns = help_now_ns();
+	t.begin_ns = clock_now_ns();
 	if (ring_writer__open(&t.w, 1 << 16) ||
 	    collector_ring__open(getpid(), HELP_PROCESS, &why, &t.r))
 		return -1;
@@ -137,14 +137,6 @@ static int end(void **state)
 	collector_ring__free(t.r);
 	ring_writer__close(&t.w);
 	return 0;
-}
-
-static uint64_t loss(enum gp_loss what)
-{
-	uint64_t losses[GP_LOSS_NR] = {0};
-
-	collector_ring__losses(t.r, losses);
-	return losses[what];
 }
 
 /* Puts a record into the buffer, `bytes` long, what we know no value of filled with rubbish. */
@@ -255,11 +247,11 @@ static void test_lengths(void **state)
 	assert_true(t.memory.bytes == 4096 && t.memory.peer_device == UINT32_MAX);
 	assert_true(t.memory.copy_kind == 1 && t.memory.src_kind == 2 && t.memory.dst_kind == 3);
 	assert_int_equal(t.memory.correlation_id, 99);
-	assert_int_equal(loss(GP_LOSS_RECORD), 0);
+	assert_int_equal(help_loss(t.r, GP_LOSS_RECORD), 0);
 	add(&c, sizeof(c), 40);
 	add(&k, sizeof(k), 128);
 	assert_int_equal(convert(), 0);
-	assert_int_equal(loss(GP_LOSS_RECORD), 2);
+	assert_int_equal(help_loss(t.r, GP_LOSS_RECORD), 2);
 }
 
 static void test_others(void **state)
@@ -304,7 +296,7 @@ static void test_others(void **state)
 	assert_int_equal(convert(), 2);
 	assert_true(!t.memory.is_set && t.memory.peer_device == 3 && t.memory.correlation_id == 6);
 	assert_true(t.sync.what == 3 && t.sync.stream == UINT32_MAX && t.sync.event == 4);
-	assert_int_equal(loss(GP_LOSS_RECORD), 0);
+	assert_int_equal(help_loss(t.r, GP_LOSS_RECORD), 0);
 }
 
 static struct cupti_api_call a_call(uint32_t kind, uint32_t cbid)
@@ -361,7 +353,7 @@ static void test_calls(void **state)
 	add(&call, sizeof(call), sizeof(call));
 	assert_int_equal(convert(), 1);
 	assert_int_equal(t.api.name_id, 0);
-	assert_int_equal(loss(GP_LOSS_NAMES), 1);
+	assert_int_equal(help_loss(t.r, GP_LOSS_NAMES), 1);
 }
 
 static void test_times(void **state)
@@ -383,18 +375,18 @@ static void test_times(void **state)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct cupti_kernel k = a_kernel();
-		uint64_t before = loss(cases[i].what);
+		uint64_t before = help_loss(t.r, cases[i].what);
 
 		k.start = cases[i].start;
 		k.end = cases[i].end;
 		add(&k, sizeof(k), 160);
 		assert_int_equal(convert(), 0);
-		assert_int_equal(loss(cases[i].what), before + 1);
+		assert_int_equal(help_loss(t.r, cases[i].what), before + 1);
 	}
-	assert_int_equal(loss(GP_LOSS_GPU_TIME), 4);
-	assert_int_equal(loss(GP_LOSS_OPEN_AT_START), 2);
-	assert_int_equal(loss(GP_LOSS_GPU_CLOCK), 3);
-	assert_int_equal(loss(GP_LOSS_RECORD), 0);
+	assert_int_equal(help_loss(t.r, GP_LOSS_GPU_TIME), 4);
+	assert_int_equal(help_loss(t.r, GP_LOSS_OPEN_AT_START), 2);
+	assert_int_equal(help_loss(t.r, GP_LOSS_GPU_CLOCK), 3);
+	assert_int_equal(help_loss(t.r, GP_LOSS_RECORD), 0);
 }
 
 /* A buffer that CUPTI itself cannot read to its end: what is read counts, and the rest is told. */
@@ -406,7 +398,7 @@ static void test_broken_buffer(void **state)
 		add(&k, sizeof(k), 160);
 	t.broken_after = 3;
 	assert_int_equal(convert(), 3);
-	assert_int_equal(loss(GP_LOSS_RECORD), 1);
+	assert_int_equal(help_loss(t.r, GP_LOSS_RECORD), 1);
 }
 
 static void test_long_names(void **state)

@@ -65,19 +65,11 @@ static int take(const void *event, size_t bytes, void *arg)
 	return 0;
 }
 
-static uint64_t loss(enum gp_loss what)
-{
-	uint64_t losses[GP_LOSS_NR] = {0};
-
-	collector_ring__losses(r, losses);
-	return losses[what];
-}
-
 static void good(const union event *ev, size_t bytes)
 {
 	assert_true(ring_writer__write(&w, ev, bytes));
 	assert_int_equal(collector_ring__drain(r, take, NULL), 1);
-	assert_int_equal(loss(GP_LOSS_RECORD), refused_nr);
+	assert_int_equal(help_loss(r, GP_LOSS_RECORD), refused_nr);
 	assert_int_equal(seen.head.process, HELP_PROCESS);
 }
 
@@ -85,7 +77,7 @@ static void bad(const union event *ev, size_t bytes)
 {
 	assert_true(ring_writer__write(&w, ev, bytes));
 	assert_int_equal(collector_ring__drain(r, take, NULL), 0);
-	assert_int_equal(loss(GP_LOSS_RECORD), ++refused_nr);
+	assert_int_equal(help_loss(r, GP_LOSS_RECORD), ++refused_nr);
 }
 
 /* The event is good; with each of the fields spoiled, or of another length, it is not. */
@@ -114,7 +106,7 @@ static union event an_event(uint8_t kind)
 	/* All that the target has no say in is rubbish. */
 	memset(&ev, 0, sizeof(ev));
 	ev.head = (struct gp_ev_head){
-		.kind = kind, .flags = 0xff, .process = 1234, .time_ns = help_now_ns()};
+		.kind = kind, .flags = 0xff, .process = 1234, .time_ns = clock_now_ns()};
 	return ev;
 }
 
@@ -151,7 +143,7 @@ static void test_kernel(void **state)
 	assert_true(!seen.kernel.name_id && !seen.kernel.queued_ns && !seen.kernel.reserved);
 	assert_true(!seen.head.tid && !seen.head.flags);
 	assert_true(seen.kernel.start_ns == ev.kernel.start_ns && seen.kernel.device == 4095);
-	assert_int_equal(loss(GP_LOSS_NAMES), 2);
+	assert_int_equal(help_loss(r, GP_LOSS_NAMES), 2);
 	ev.kernel.queued_ns = ev.kernel.start_ns - 3;
 	good(&ev, sizeof(ev.kernel));
 	assert_true(seen.kernel.queued_ns == ev.kernel.queued_ns);

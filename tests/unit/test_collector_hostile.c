@@ -4,8 +4,7 @@
  * The collector's ring written by someone who means harm: positions, sizes, events and whole rings
  * that make no sense are refused and counted; nothing crashes, hangs or gets through.
  */
-#include "collector/ring_writer.h"
-#include "unit/collector_help.h"
+#include "unit/ring_ends.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,48 +24,6 @@
 #define ENOUGH_BEATS 1000
 #define RANDOM_RINGS 300
 
-struct ends {
-	struct ring_writer w;
-	struct collector_ring *r;
-	struct seen seen;
-};
-
-static void open_ends(struct ends *e)
-{
-	struct reason why = {""};
-
-	memset(e, 0, sizeof(*e));
-	assert_int_equal(ring_writer__open(&e->w, SMALL), 0);
-	if (collector_ring__open(getpid(), HELP_PROCESS, &why, &e->r))
-		fail_msg("%s", why.text);
-}
-
-static void close_ends(struct ends *e)
-{
-	collector_ring__free(e->r);
-	ring_writer__close(&e->w);
-}
-
-static int drain(struct ends *e)
-{
-	return collector_ring__drain(e->r, seen_event, &e->seen);
-}
-
-static uint64_t loss(struct ends *e, enum gp_loss what)
-{
-	uint64_t losses[GP_LOSS_NR] = {0};
-
-	collector_ring__losses(e->r, losses);
-	return losses[what];
-}
-
-static bool write_op(struct ends *e, uint32_t nr)
-{
-	struct gp_ev_op op = help_op(nr);
-
-	return ring_writer__write(&e->w, &op, sizeof(op));
-}
-
 static void test_positions(void **state)
 {
 	static const uint64_t heads[] = {
@@ -77,16 +34,16 @@ static void test_positions(void **state)
 		struct collector_status s;
 		struct ends e;
 
-		open_ends(&e);
+		assert_int_equal(ends_open(&e, SMALL), 0);
 		e.w.page->head = heads[i];
-		assert_int_equal(drain(&e), -EPROTO);
+		assert_int_equal(ends_drain(&e), -EPROTO);
 		e.w.page->head = 0;
 		/* Given up is given up. */
-		assert_int_equal(drain(&e), -EPROTO);
+		assert_int_equal(ends_drain(&e), -EPROTO);
 		collector_ring__status(e.r, &s);
 		assert_true(s.broken);
-		assert_int_equal(loss(&e, GP_LOSS_RECORD), 1);
-		close_ends(&e);
+		assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 1);
+		ends_close(&e);
 	}
 }
 
@@ -95,12 +52,12 @@ static void test_head_goes_back(void **state)
 {
 	struct ends e;
 
-	open_ends(&e);
-	assert_true(write_op(&e, 1) && write_op(&e, 2));
-	assert_int_equal(drain(&e), 2);
+	assert_int_equal(ends_open(&e, SMALL), 0);
+	assert_true(ends_write_op(&e, 1) && ends_write_op(&e, 2));
+	assert_int_equal(ends_drain(&e), 2);
 	e.w.page->head -= 80;
-	assert_int_equal(drain(&e), -EPROTO);
-	close_ends(&e);
+	assert_int_equal(ends_drain(&e), -EPROTO);
+	ends_close(&e);
 }
 
 /* The page's tail and size are not where we keep ours. */
@@ -108,14 +65,14 @@ static void test_own_copies(void **state)
 {
 	struct ends e;
 
-	open_ends(&e);
-	assert_true(write_op(&e, 1));
+	assert_int_equal(ends_open(&e, SMALL), 0);
+	assert_true(ends_write_op(&e, 1));
 	e.w.page->tail = 1ULL << 40;
 	e.w.page->data_bytes = 1U << 30;
 	e.w.page->magic = 0;
-	assert_int_equal(drain(&e), 1);
+	assert_int_equal(ends_drain(&e), 1);
 	assert_true(e.w.page->tail == e.w.page->head);
-	close_ends(&e);
+	ends_close(&e);
 }
 
 static void test_slot_sizes(void **state)
@@ -128,17 +85,17 @@ static void test_slot_sizes(void **state)
 		struct gp_ring_slot *slot;
 		struct ends e;
 
-		open_ends(&e);
+		assert_int_equal(ends_open(&e, SMALL), 0);
 		slot = (struct gp_ring_slot *)e.w.data;
-		assert_true(write_op(&e, 1) && write_op(&e, 2));
+		assert_true(ends_write_op(&e, 1) && ends_write_op(&e, 2));
 		slot->bytes = sizes[i];
 		/* It counts as not complete, then as never to be. */
-		assert_int_equal(drain(&e), 0);
+		assert_int_equal(ends_drain(&e), 0);
 		e.w.page->beat += ENOUGH_BEATS;
-		assert_int_equal(drain(&e), 1);
+		assert_int_equal(ends_drain(&e), 1);
 		assert_int_equal((uint32_t)e.seen.last_op.instance, 2);
-		assert_int_equal(loss(&e, GP_LOSS_RECORD), 1);
-		close_ends(&e);
+		assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 1);
+		ends_close(&e);
 	}
 }
 
@@ -198,16 +155,16 @@ static void test_ops(void **state)
 {
 	struct ends e;
 
-	open_ends(&e);
+	assert_int_equal(ends_open(&e, SMALL), 0);
 	for (int fault = 0; fault < OP_FAULTS_NR; fault++) {
 		struct gp_ev_op op = help_op(5);
 
 		spoil(&op, (enum op_fault)fault);
 		assert_true(ring_writer__write(&e.w, &op, sizeof(op)));
-		assert_int_equal(drain(&e), 0);
-		assert_int_equal(loss(&e, GP_LOSS_RECORD), fault + 1);
+		assert_int_equal(ends_drain(&e), 0);
+		assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), fault + 1);
 	}
-	close_ends(&e);
+	ends_close(&e);
 }
 
 static void test_other_events(void **state)
@@ -217,16 +174,16 @@ static void test_other_events(void **state)
 	uint64_t refused = 0;
 	struct ends e;
 
-	open_ends(&e);
+	assert_int_equal(ends_open(&e, SMALL), 0);
 	for (unsigned kind = 0; kind < 256; kind++) {
 		head->kind = (uint8_t)kind;
 		for (size_t nr = sizeof(*head); nr <= sizeof(bytes); nr += 40) {
 			assert_true(ring_writer__write(&e.w, bytes, nr));
-			assert_int_equal(drain(&e), 0);
-			assert_int_equal(loss(&e, GP_LOSS_RECORD), ++refused);
+			assert_int_equal(ends_drain(&e), 0);
+			assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), ++refused);
 		}
 	}
-	close_ends(&e);
+	ends_close(&e);
 }
 
 static void test_names(void **state)
@@ -248,23 +205,23 @@ static void test_names(void **state)
 	uint64_t refused = 0;
 	struct ends e;
 
-	open_ends(&e);
+	assert_int_equal(ends_open(&e, SMALL), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		memset(&ev, 1, sizeof(ev));
 		ev.name.head = (struct gp_ev_head){.kind = GP_EV_NAME};
 		ev.name.name_id = cases[i].id;
 		ev.name.text_bytes = cases[i].text_bytes;
 		assert_true(ring_writer__write(&e.w, &ev, sizeof(ev.name) + cases[i].bytes));
-		assert_int_equal(drain(&e), cases[i].good);
+		assert_int_equal(ends_drain(&e), cases[i].good);
 		refused += !cases[i].good;
-		assert_int_equal(loss(&e, GP_LOSS_RECORD), refused);
+		assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), refused);
 		if (!cases[i].good)
 			continue;
 		/* Terminated, and no byte that a terminal obeys. */
 		assert_int_equal(strlen(e.seen.last_name), cases[i].text_bytes);
 		assert_int_equal(strspn(e.seen.last_name, "?"), cases[i].text_bytes);
 	}
-	close_ends(&e);
+	ends_close(&e);
 }
 
 static void test_unknown_name_id(void **state)
@@ -272,17 +229,17 @@ static void test_unknown_name_id(void **state)
 	static const uint32_t ids[] = {0, 1, 65535, 65536, UINT32_MAX};
 	struct ends e;
 
-	open_ends(&e);
+	assert_int_equal(ends_open(&e, SMALL), 0);
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		struct gp_ev_op op = help_op(1);
 
 		op.name_id = ids[i];
 		assert_true(ring_writer__write(&e.w, &op, sizeof(op)));
-		assert_int_equal(drain(&e), 1);
+		assert_int_equal(ends_drain(&e), 1);
 		assert_int_equal(e.seen.last_op.name_id, 0);
-		assert_int_equal(loss(&e, GP_LOSS_NAMES), i + 1);
+		assert_int_equal(help_loss(e.r, GP_LOSS_NAMES), i + 1);
 	}
-	close_ends(&e);
+	ends_close(&e);
 }
 
 static void test_status(void **state)
@@ -290,7 +247,7 @@ static void test_status(void **state)
 	struct collector_status s;
 	struct ends e;
 
-	open_ends(&e);
+	assert_int_equal(ends_open(&e, SMALL), 0);
 	e.w.page->state = 77;
 	memset(e.w.page->message, '\033', sizeof(e.w.page->message));
 	for (int i = 0; i < GP_LOSS_NR; i++)
@@ -300,8 +257,8 @@ static void test_status(void **state)
 	assert_int_equal(s.state, GP_COLLECTOR_FAILED);
 	assert_int_equal(strlen(s.message), sizeof(s.message) - 1);
 	assert_int_equal(strspn(s.message, "?"), sizeof(s.message) - 1);
-	assert_true(loss(&e, GP_LOSS_COLLECTOR_FULL) == UINT64_MAX);
-	close_ends(&e);
+	assert_true(help_loss(e.r, GP_LOSS_COLLECTOR_FULL) == UINT64_MAX);
+	ends_close(&e);
 }
 
 /* The same numbers on every machine. */
@@ -319,7 +276,7 @@ static void test_random_rings(void **state)
 		struct ends e;
 		int nr;
 
-		open_ends(&e);
+		assert_int_equal(ends_open(&e, SMALL), 0);
 		for (size_t i = 0; i < SMALL; i++)
 			e.w.data[i] = (unsigned char)next_random(&seed);
 		/* Some words that look like slots, so that some are taken for events. */
@@ -331,16 +288,16 @@ static void test_random_rings(void **state)
 		}
 		e.w.page->head = next_random(&seed) % (SMALL / 8 + 1) * 8;
 		for (int i = 0; i < 10; i++) {
-			nr = drain(&e);
+			nr = ends_drain(&e);
 			assert_true(nr >= 0);
 			e.w.page->beat += ENOUGH_BEATS;
 		}
 		assert_true(e.w.page->tail <= e.w.page->head);
 		collector_ring__process_gone(e.r);
-		nr = drain(&e);
+		nr = ends_drain(&e);
 		assert_true(nr >= 0);
 		assert_true(e.w.page->tail == e.w.page->head);
-		close_ends(&e);
+		ends_close(&e);
 	}
 }
 
@@ -397,7 +354,7 @@ static void test_rings_that_are_none(void **state)
 	page = good;
 	page.heartbeat_ns = 1;
 	expect_refusal(&page, 4096 + SMALL, F_SEAL_SHRINK, -EAGAIN);
-	page.heartbeat_ns = help_now_ns();
+	page.heartbeat_ns = clock_now_ns();
 	fd = make_ring(&page, 4096 + SMALL, F_SEAL_SHRINK);
 	/* Fresh or not is a matter of time: but never ours. */
 	assert_int_not_equal(collector_ring__open(getpid(), HELP_PROCESS, &why, &r), 0);

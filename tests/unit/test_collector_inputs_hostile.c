@@ -56,14 +56,6 @@ static int take(const void *event, size_t bytes, void *arg)
 	return 0;
 }
 
-static uint64_t refused(void)
-{
-	uint64_t losses[GP_LOSS_NR] = {0};
-
-	collector_ring__losses(r, losses);
-	return losses[GP_LOSS_RECORD];
-}
-
 /* How many of `bytes` behind the event's head are in the ring is the caller's say. */
 static int tell_list(uint32_t id, uint32_t said_bytes, const uint8_t *data, size_t bytes)
 {
@@ -101,7 +93,7 @@ static void test_lists(void **state)
 
 		assert_int_equal(got, cases[i].good);
 		refused_nr += !cases[i].good;
-		assert_int_equal(refused(), refused_nr);
+		assert_int_equal(help_loss(r, GP_LOSS_RECORD), refused_nr);
 	}
 }
 
@@ -144,7 +136,7 @@ static void test_longest(void **state)
 	data[GP_INPUTS_MAX] = GP_INPUT_CUT;
 	assert_int_equal(tell_list(1, GP_INPUTS_MAX + 1, data, GP_INPUTS_MAX + 8), 1);
 	assert_int_equal(tell_list(1, GP_INPUTS_MAX + 2, data, GP_INPUTS_MAX + 8), 0);
-	assert_int_equal(refused(), 2);
+	assert_int_equal(help_loss(r, GP_LOSS_RECORD), 2);
 }
 
 static uint32_t told_id(uint32_t nr, uint32_t id)
@@ -172,7 +164,7 @@ static void test_ids_of_ops(void **state)
 	assert_true(ring_writer__write(&w, &op, sizeof(op)));
 	assert_int_equal(collector_ring__drain(r, take, NULL), 1);
 	assert_int_equal(seen_bytes, sizeof(op));
-	assert_int_equal(refused(), 0);
+	assert_int_equal(help_loss(r, GP_LOSS_RECORD), 0);
 }
 
 /* What is checked in an op is checked in one with inputs too. */
@@ -192,7 +184,7 @@ static void test_spoiled_ops(void **state)
 	ev.with.op.start_ns = ev.with.op.head.time_ns + 1;
 	assert_true(ring_writer__write(&w, &ev.with, sizeof(ev.with)));
 	assert_int_equal(collector_ring__drain(r, take, NULL), 0);
-	assert_int_equal(refused(), 3);
+	assert_int_equal(help_loss(r, GP_LOSS_RECORD), 3);
 }
 
 /* Which tensors an op has: its instance and its length are checked, its words are the reader's. */
@@ -225,7 +217,7 @@ static void test_tensors(void **state)
 		assert_true(ring_writer__write(&w, &t, sizeof(t.ev) + cases[i].words * 8));
 		assert_int_equal(collector_ring__drain(r, take, NULL), cases[i].good);
 		refused_nr += !cases[i].good;
-		assert_int_equal(refused(), refused_nr);
+		assert_int_equal(help_loss(r, GP_LOSS_RECORD), refused_nr);
 		if (cases[i].good)
 			assert_int_equal(seen.head.flags, 0);
 	}

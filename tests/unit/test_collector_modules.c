@@ -250,8 +250,8 @@ static void op(struct thread_modules *m, uint32_t nr, const uint64_t *objects, s
 			.frame = i, .object = objects[i], .call = objects[i]};
 	for (uint32_t i = modules__keep(m, &w); i < objects_nr; i++)
 		modules__open(m, &m->found.calls[objects_nr - 1 - i], 0);
-	modules__begin(m, HELP_PREFIX | 1ULL << 32 | nr, help_now_ns());
-	modules__end(m, m->nr, help_now_ns());
+	modules__begin(m, HELP_PREFIX | 1ULL << 32 | nr, clock_now_ns());
+	modules__end(m, m->nr, clock_now_ns());
 }
 
 static void test_calls_are_followed(void **state)
@@ -292,7 +292,7 @@ static void test_calls_are_followed(void **state)
 /* The ring is the target's: what cannot be is refused and counted. */
 static void test_hostile_calls_are_refused(void **state)
 {
-	const uint64_t now = help_now_ns(), first = HELP_PREFIX | 1ULL << 32 | 7;
+	const uint64_t now = clock_now_ns(), first = HELP_PREFIX | 1ULL << 32 | 7;
 	const struct gp_ev_module_call good = {
 		.head = {.kind = GP_EV_MODULE_CALL, .tid = (uint32_t)getpid(), .time_ns = now},
 		.start_ns = now,

@@ -6,8 +6,7 @@
  */
 #include "collector/names.h"
 #include "collector/pending.h"
-#include "collector/ring_writer.h"
-#include "unit/collector_help.h"
+#include "unit/ring_ends.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -26,48 +25,6 @@
 #define PER_WRITER   20000U
 #define ENOUGH_BEATS 1000
 
-struct ends {
-	struct ring_writer w;
-	struct collector_ring *r;
-	struct seen seen;
-};
-
-static void open_ends(struct ends *e, uint32_t data_bytes)
-{
-	struct reason why = {""};
-
-	memset(e, 0, sizeof(*e));
-	assert_int_equal(ring_writer__open(&e->w, data_bytes), 0);
-	if (collector_ring__open(getpid(), HELP_PROCESS, &why, &e->r))
-		fail_msg("%s", why.text);
-}
-
-static void close_ends(struct ends *e)
-{
-	collector_ring__free(e->r);
-	ring_writer__close(&e->w);
-}
-
-static int drain(struct ends *e)
-{
-	return collector_ring__drain(e->r, seen_event, &e->seen);
-}
-
-static bool write_op(struct ends *e, uint32_t nr)
-{
-	struct gp_ev_op op = help_op(nr);
-
-	return ring_writer__write(&e->w, &op, sizeof(op));
-}
-
-static uint64_t loss(struct ends *e, enum gp_loss what)
-{
-	uint64_t losses[GP_LOSS_NR] = {0};
-
-	collector_ring__losses(e->r, losses);
-	return losses[what];
-}
-
 static void test_round_trip(void **state)
 {
 	struct names *names = names__new(1);
@@ -75,7 +32,7 @@ static void test_round_trip(void **state)
 	struct gp_ev_op op;
 	struct ends e;
 
-	open_ends(&e, SMALL);
+	assert_int_equal(ends_open(&e, SMALL), 0);
 	assert_int_equal(e.w.page->process, HELP_PROCESS);
 	name = names__get(names, &e.w, "aten::add");
 	assert_non_null(name);
@@ -90,7 +47,7 @@ static void test_round_trip(void **state)
 	op.head.process = 1234;
 	op.head.flags = 0xff;
 	assert_true(ring_writer__write(&e.w, &op, sizeof(op)));
-	assert_int_equal(drain(&e), 2);
+	assert_int_equal(ends_drain(&e), 2);
 	assert_string_equal(e.seen.last_name, "aten::add");
 	assert_int_equal(e.seen.last_name_id, name->id);
 	assert_int_equal(e.seen.last_op.name_id, name->id);
@@ -106,9 +63,9 @@ static void test_round_trip(void **state)
 	assert_int_equal(e.seen.last_op.head.process, HELP_PROCESS);
 	assert_int_equal(e.seen.last_op.stack_id, 0);
 	assert_int_equal(e.seen.last_op.head.flags, GP_OP_CALLBACK | GP_OP_EXCEPTION | GP_OP_ASYNC);
-	assert_int_equal(drain(&e), 0);
+	assert_int_equal(ends_drain(&e), 0);
 	names__free(names);
-	close_ends(&e);
+	ends_close(&e);
 }
 
 /* Names of every length shift the positions through every 8 bytes of the ring's end. */
@@ -119,7 +76,7 @@ static void test_wrap_around(void **state)
 	struct ends e;
 	uint32_t nr;
 
-	open_ends(&e, SMALL);
+	assert_int_equal(ends_open(&e, SMALL), 0);
 	for (nr = 1; nr <= 2000; nr++) {
 		size_t bytes = 1 + nr % (sizeof(text) - 1);
 		int lead;
@@ -130,16 +87,16 @@ static void test_wrap_around(void **state)
 		if ((size_t)lead < bytes)
 			text[lead] = '-';
 		assert_non_null(names__get(names, &e.w, text));
-		assert_true(write_op(&e, nr));
-		assert_int_equal(drain(&e), 2);
+		assert_true(ends_write_op(&e, nr));
+		assert_int_equal(ends_drain(&e), 2);
 		text[NAMES_TEXT_BYTES] = '\0';
 		assert_string_equal(e.seen.last_name, text);
 		assert_int_equal((uint32_t)e.seen.last_op.instance, nr);
 	}
-	assert_int_equal(loss(&e, GP_LOSS_COLLECTOR_FULL), 0);
-	assert_int_equal(loss(&e, GP_LOSS_RECORD), 0);
+	assert_int_equal(help_loss(e.r, GP_LOSS_COLLECTOR_FULL), 0);
+	assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 0);
 	names__free(names);
-	close_ends(&e);
+	ends_close(&e);
 }
 
 static void test_no_room(void **state)
@@ -147,30 +104,30 @@ static void test_no_room(void **state)
 	uint32_t fit = SMALL / OP_BYTES;
 	struct ends e;
 
-	open_ends(&e, SMALL);
+	assert_int_equal(ends_open(&e, SMALL), 0);
 	for (uint32_t round = 0; round < 50; round++) {
 		for (uint32_t nr = 1; nr <= fit + 3; nr++)
-			assert_int_equal(write_op(&e, nr), nr <= fit);
-		assert_int_equal(drain(&e), fit);
+			assert_int_equal(ends_write_op(&e, nr), nr <= fit);
+		assert_int_equal(ends_drain(&e), fit);
 		assert_int_equal((uint32_t)e.seen.last_op.instance, fit);
-		assert_int_equal(loss(&e, GP_LOSS_COLLECTOR_FULL), 3 * (round + 1));
+		assert_int_equal(help_loss(e.r, GP_LOSS_COLLECTOR_FULL), 3 * (round + 1));
 	}
-	close_ends(&e);
+	ends_close(&e);
 }
 
 static void test_stop_in_the_middle(void **state)
 {
 	struct ends e;
 
-	open_ends(&e, SMALL);
+	assert_int_equal(ends_open(&e, SMALL), 0);
 	for (uint32_t nr = 1; nr <= 5; nr++)
-		assert_true(write_op(&e, nr));
+		assert_true(ends_write_op(&e, nr));
 	e.seen.stop_after = 2;
-	assert_int_equal(drain(&e), 77);
+	assert_int_equal(ends_drain(&e), 77);
 	assert_int_equal(e.seen.ops_nr, 2);
-	assert_int_equal(drain(&e), 3);
+	assert_int_equal(ends_drain(&e), 3);
 	assert_int_equal(e.seen.ops_nr, 5);
-	close_ends(&e);
+	ends_close(&e);
 }
 
 struct writer {
@@ -221,7 +178,7 @@ static void test_many_writers(void **state)
 	struct ends e;
 	int nr;
 
-	open_ends(&e, 16 * SMALL);
+	assert_int_equal(ends_open(&e, 16 * SMALL), 0);
 	for (uint32_t i = 0; i < WRITERS; i++) {
 		writers[i] = (struct writer){&e, i + 1, 0};
 		assert_int_equal(pthread_create(&threads[i], NULL, write_many, &writers[i]), 0);
@@ -231,7 +188,7 @@ static void test_many_writers(void **state)
 		nr = collector_ring__drain(e.r, check_order, &order);
 		assert_true(nr >= 0);
 		written += (uint64_t)nr;
-		lost = loss(&e, GP_LOSS_COLLECTOR_FULL);
+		lost = help_loss(e.r, GP_LOSS_COLLECTOR_FULL);
 		(void)sched_yield();
 	} while (written + lost < (uint64_t)WRITERS * PER_WRITER);
 	for (uint32_t i = 0; i < WRITERS; i++) {
@@ -239,8 +196,8 @@ static void test_many_writers(void **state)
 		assert_int_equal(order.nr[i + 1], writers[i].written);
 	}
 	assert_int_equal(collector_ring__drain(e.r, check_order, &order), 0);
-	assert_int_equal(loss(&e, GP_LOSS_RECORD), 0);
-	close_ends(&e);
+	assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 0);
+	ends_close(&e);
 }
 
 static void test_slow_writer_is_waited_for(void **state)
@@ -249,18 +206,18 @@ static void test_slow_writer_is_waited_for(void **state)
 	uint64_t position;
 	struct ends e;
 
-	open_ends(&e, SMALL);
-	op.start_ns = op.head.time_ns = help_now_ns();
+	assert_int_equal(ends_open(&e, SMALL), 0);
+	op.start_ns = op.head.time_ns = clock_now_ns();
 	assert_true(ring_writer__reserve(&e.w, sizeof(op), &position));
-	assert_true(write_op(&e, 2));
+	assert_true(ends_write_op(&e, 2));
 	/* However often we look: the collector's own thread has not run either. */
 	for (int i = 0; i < ENOUGH_BEATS; i++)
-		assert_int_equal(drain(&e), 0);
+		assert_int_equal(ends_drain(&e), 0);
 	ring_writer__fill(&e.w, position, 0, &op, sizeof(op));
 	ring_writer__commit(&e.w, position);
-	assert_int_equal(drain(&e), 2);
-	assert_int_equal(loss(&e, GP_LOSS_RECORD), 0);
-	close_ends(&e);
+	assert_int_equal(ends_drain(&e), 2);
+	assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 0);
+	ends_close(&e);
 }
 
 static void test_dead_writer_is_skipped(void **state)
@@ -268,18 +225,18 @@ static void test_dead_writer_is_skipped(void **state)
 	uint64_t position;
 	struct ends e;
 
-	open_ends(&e, SMALL);
+	assert_int_equal(ends_open(&e, SMALL), 0);
 	/* Twice round the ring. */
 	for (uint32_t nr = 1; nr <= 2 * SMALL / OP_BYTES; nr++) {
 		assert_true(ring_writer__reserve(&e.w, sizeof(struct gp_ev_op), &position));
-		assert_true(write_op(&e, nr));
-		assert_int_equal(drain(&e), 0);
+		assert_true(ends_write_op(&e, nr));
+		assert_int_equal(ends_drain(&e), 0);
 		e.w.page->beat += ENOUGH_BEATS;
-		assert_int_equal(drain(&e), 1);
+		assert_int_equal(ends_drain(&e), 1);
 		assert_int_equal((uint32_t)e.seen.last_op.instance, nr);
-		assert_int_equal(loss(&e, GP_LOSS_RECORD), nr);
+		assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), nr);
 	}
-	close_ends(&e);
+	ends_close(&e);
 }
 
 /* Killed before it could even say how long its event is. */
@@ -287,22 +244,22 @@ static void test_dead_writer_without_a_size(void **state)
 {
 	struct ends e;
 
-	open_ends(&e, SMALL);
-	assert_true(write_op(&e, 1));
+	assert_int_equal(ends_open(&e, SMALL), 0);
+	assert_true(ends_write_op(&e, 1));
 	e.w.page->head += OP_BYTES;
-	assert_true(write_op(&e, 2));
-	assert_int_equal(drain(&e), 1);
+	assert_true(ends_write_op(&e, 2));
+	assert_int_equal(ends_drain(&e), 1);
 	collector_ring__process_gone(e.r);
-	assert_int_equal(drain(&e), 1);
+	assert_int_equal(ends_drain(&e), 1);
 	assert_int_equal((uint32_t)e.seen.last_op.instance, 2);
-	assert_int_equal(loss(&e, GP_LOSS_RECORD), 1);
+	assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 1);
 	/* And with nothing complete after it. */
 	e.w.page->head += OP_BYTES;
-	assert_int_equal(drain(&e), 0);
-	assert_int_equal(loss(&e, GP_LOSS_RECORD), 2);
-	assert_true(write_op(&e, 3));
-	assert_int_equal(drain(&e), 1);
-	close_ends(&e);
+	assert_int_equal(ends_drain(&e), 0);
+	assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 2);
+	assert_true(ends_write_op(&e, 3));
+	assert_int_equal(ends_drain(&e), 1);
+	ends_close(&e);
 }
 
 static void test_names(void **state)
@@ -311,25 +268,25 @@ static void test_names(void **state)
 	const struct name *a, *b;
 	struct ends e;
 
-	open_ends(&e, SMALL);
+	assert_int_equal(ends_open(&e, SMALL), 0);
 	a = names__get(names, &e.w, "aten::mm");
 	b = names__get(names, &e.w, "aten::addmm");
 	assert_non_null(a);
 	assert_non_null(b);
 	assert_true(a->id && b->id && a->id != b->id);
 	assert_ptr_equal(names__get(names, &e.w, "aten::mm"), a);
-	assert_int_equal(drain(&e), 2);
+	assert_int_equal(ends_drain(&e), 2);
 	/* No room for the announcement: no id, and none is used up. */
-	while (write_op(&e, 1))
+	while (ends_write_op(&e, 1))
 		;
 	for (int i = 0; i < 100000; i++)
 		assert_null(names__get(names, &e.w, "aten::bmm"));
-	assert_true(drain(&e) > 0);
+	assert_true(ends_drain(&e) > 0);
 	assert_int_equal(names__get(names, &e.w, "aten::bmm")->id, 3);
-	assert_int_equal(drain(&e), 1);
+	assert_int_equal(ends_drain(&e), 1);
 	assert_string_equal(e.seen.last_name, "aten::bmm");
 	names__free(names);
-	close_ends(&e);
+	ends_close(&e);
 }
 
 /* One target must not be able to make gpuprof hold names without end. */
@@ -340,19 +297,19 @@ static void test_names_end(void **state)
 	char text[300];
 	struct ends e;
 
-	open_ends(&e, 16 * SMALL);
+	assert_int_equal(ends_open(&e, 16 * SMALL), 0);
 	memset(text, 'x', sizeof(text));
 	for (;; nr++) {
 		(void)snprintf(text, sizeof(text), "%0250u", nr);
 		if (!names__get(names, &e.w, text))
 			break;
-		assert_int_equal(drain(&e), 1);
+		assert_int_equal(ends_drain(&e), 1);
 	}
 	assert_in_range(nr, 10000, 65535);
-	assert_int_equal(loss(&e, GP_LOSS_NAMES), 1);
-	assert_int_equal(loss(&e, GP_LOSS_COLLECTOR_FULL), 0);
+	assert_int_equal(help_loss(e.r, GP_LOSS_NAMES), 1);
+	assert_int_equal(help_loss(e.r, GP_LOSS_COLLECTOR_FULL), 0);
 	names__free(names);
-	close_ends(&e);
+	ends_close(&e);
 }
 
 static void test_annotations(void **state)

@@ -50,14 +50,6 @@ static int take(const void *event, size_t bytes, void *arg)
 	return 0;
 }
 
-static uint64_t lost(enum gp_loss what)
-{
-	uint64_t losses[GP_LOSS_NR] = {0};
-
-	collector_ring__losses(r, losses);
-	return losses[what];
-}
-
 /* How many frames there are, and how many it says there are. */
 static int tell(uint32_t id, uint32_t said_nr, size_t nr)
 {
@@ -98,7 +90,7 @@ static void test_stacks(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(tell(cases[i].id, cases[i].said_nr, cases[i].nr), cases[i].good);
 		refused_nr += !cases[i].good;
-		assert_int_equal(lost(GP_LOSS_RECORD), refused_nr);
+		assert_int_equal(help_loss(r, GP_LOSS_RECORD), refused_nr);
 	}
 }
 
@@ -132,10 +124,10 @@ static void test_ids_of_ops(void **state)
 	assert_int_equal(tell(2, 1, 1), 1);
 	assert_int_equal(id_of_op(1, 0), 0);
 	assert_int_equal(id_of_op(2, 2), 2);
-	assert_int_equal(lost(GP_LOSS_STACK_ROOM), 0);
+	assert_int_equal(help_loss(r, GP_LOSS_STACK_ROOM), 0);
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
 		assert_int_equal(id_of_op(nr++, unknown[i]), 0);
-		assert_int_equal(lost(GP_LOSS_STACK_ROOM), i + 1);
+		assert_int_equal(help_loss(r, GP_LOSS_STACK_ROOM), i + 1);
 	}
 }
 

@@ -18,52 +18,13 @@
 
 #define T (1ULL << 32)
 
-static int setup(void **state)
-{
-	*state = events__new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	events__free(*state);
-	return 0;
-}
-
-static struct sink *new_sink(void)
-{
-	struct sink *s = NULL;
-
-	assert_int_equal(sink__new_memory(&s), 0);
-	return s;
-}
-
 /* The trace as terminated text; the caller frees. */
 static char *trace_of(const struct timeline *t)
 {
-	struct sink *s = new_sink();
-	const char *text;
-	size_t bytes;
-	char *copy;
+	struct sink *s = memory_sink();
 
 	assert_int_equal(output_chrome(s, t, "trace.json"), 0);
-	assert_int_equal(sink__finish(s), 0);
-	text = sink__bytes(s, &bytes);
-	copy = strndup(text, bytes);
-	assert_non_null(copy);
-	sink__free(s);
-	return copy;
-}
-
-static unsigned int count_of(const char *text, const char *what)
-{
-	unsigned int nr = 0;
-
-	while ((text = strstr(text, what))) {
-		text += strlen(what);
-		nr++;
-	}
-	return nr;
+	return sink_text(s, NULL);
 }
 
 static void add_op(struct events *e, const char *name, uint64_t instance, uint64_t parent,
@@ -157,17 +118,6 @@ static const struct timeline *golden_timeline(struct events *e)
 	return events__timeline(e);
 }
 
-static void check_sink(const char *golden, struct sink *s)
-{
-	size_t bytes;
-	const char *text;
-
-	assert_int_equal(sink__finish(s), 0);
-	text = sink__bytes(s, &bytes);
-	golden_check(golden, text, bytes);
-	sink__free(s);
-}
-
 static void test_golden_trace(void **state)
 {
 	char *text = trace_of(golden_timeline(*state));
@@ -180,16 +130,15 @@ static void test_golden_tables(void **state)
 {
 	struct table_options options = {.sort = "cuda_time_total"};
 	const struct timeline *t = golden_timeline(*state);
-	struct table *table = NULL;
+	struct table *table = table_of(t, options);
 	struct sink *s;
 
-	assert_int_equal(table__new(t, &options, NULL, &table), 0);
-	s = new_sink();
+	s = memory_sink();
 	assert_int_equal(output_table_json(s, t, table, -1), 0);
-	check_sink("table_gpu.json", s);
-	s = new_sink();
+	golden_check_sink("table_gpu.json", s);
+	s = memory_sink();
 	assert_int_equal(output_table_csv(s, table, -1), 0);
-	check_sink("table_gpu.csv", s);
+	golden_check_sink("table_gpu.csv", s);
 	table__free(table);
 }
 
@@ -283,7 +232,7 @@ static void test_hostile(void **state)
 	free(text);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, events_setup, events_teardown)
 
 int main(int argc, char **argv)
 {

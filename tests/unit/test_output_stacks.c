@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "output/output.h"
 #include "output/stack_samples.h"
+#include "outputs.h"
 #include "profile.pb-c.h"
 #include "sample.h"
 #include "stack_example.h"
@@ -30,34 +30,13 @@ static struct stack_example open_example(bool hostile)
 	return e;
 }
 
-/* Terminated; the caller frees. */
-static char *text_of(struct sink *s, size_t *ret_bytes)
-{
-	const char *bytes;
-	char *copy;
-	size_t nr;
-
-	assert_int_equal(sink__finish(s), 0);
-	bytes = sink__bytes(s, &nr);
-	copy = malloc(nr + 1);
-	assert_non_null(copy);
-	if (nr)
-		memcpy(copy, bytes, nr);
-	copy[nr] = '\0';
-	if (ret_bytes)
-		*ret_bytes = nr;
-	sink__free(s);
-	return copy;
-}
-
 static char *written(const struct timeline *t, metric_writer write, const char *metric,
 		     size_t *ret_bytes)
 {
-	struct sink *s = NULL;
+	struct sink *s = memory_sink();
 
-	assert_int_equal(sink__new_memory(&s), 0);
 	assert_int_equal(write(s, t, metric), 0);
-	return text_of(s, ret_bytes);
+	return sink_text(s, ret_bytes);
 }
 
 /* ---- which stack ---- */
@@ -158,12 +137,9 @@ static int add_values(const struct stack_sample *s, void *arg)
 
 static void check_sums(const struct timeline *t, bool by_work)
 {
-	struct table_options options = {0};
+	struct table *table = table_of(t, (struct table_options){0});
 	uint64_t sums[STACK_METRIC_NR] = {0};
-	struct table *table = NULL;
-	struct reason why;
 
-	assert_int_equal(table__new(t, &options, &why, &table), 0);
 	assert_int_equal(stack_samples_each(t, by_work, add_values, sums), 0);
 	assert_int_equal(sums[STACK_CPU], table->self_cpu_total_ns);
 	assert_int_equal(sums[STACK_CPU], STACK_EXAMPLE_CPU_NS);
@@ -270,7 +246,7 @@ static void test_speedscope(void **state)
 
 	assert_int_equal(sink__new_memory(&s), 0);
 	assert_int_equal(output_speedscope(s, e.timeline, "peak_bytes", "train"), 0);
-	text = text_of(s, NULL);
+	text = sink_text(s, NULL);
 	assert_non_null(strstr(text, "\"name\":\"held at the memory peak\",\"unit\":\"bytes\","
 				     "\"startValue\":0,\"endValue\":26624,"));
 	assert_non_null(strstr(text, "{\"name\":\"[backward]\"}"));
@@ -533,16 +509,12 @@ static void test_flamegraph_prunes(void **state)
 
 /* ---- the table ---- */
 
-static char *table_of(const struct timeline *t, uint32_t depth, char form)
+static char *table_text(const struct timeline *t, uint32_t depth, char form)
 {
-	const struct table_options options = {.by_stack = depth};
 	const struct output_table_options text = {.limit = -1};
-	struct table *table = NULL;
-	struct reason why;
-	struct sink *s = NULL;
+	struct table *table = table_of(t, (struct table_options){.by_stack = depth});
+	struct sink *s = memory_sink();
 
-	assert_int_equal(table__new(t, &options, &why, &table), 0);
-	assert_int_equal(sink__new_memory(&s), 0);
 	if (form == 't')
 		assert_int_equal(output_table_text(s, table, &text), 0);
 	else if (form == 'c')
@@ -550,26 +522,26 @@ static char *table_of(const struct timeline *t, uint32_t depth, char form)
 	else
 		assert_int_equal(output_table_json(s, t, table, -1), 0);
 	table__free(table);
-	return text_of(s, NULL);
+	return sink_text(s, NULL);
 }
 
 static void test_table(void **state)
 {
 	struct stack_example e = open_example(false);
-	char *text = table_of(e.timeline, 2, 't');
+	char *text = table_text(e.timeline, 2, 't');
 
 	assert_non_null(strstr(text, "  Source Location  "));
 	assert_non_null(
 		strstr(text, "  libtorch_cpu.so: at::native::add(at::Tensor const&) [backward]  "));
 	assert_non_null(strstr(text, "  libgomp.so.1: 0xdead0  "));
 	free(text);
-	text = table_of(e.timeline, 2, 'j');
+	text = table_text(e.timeline, 2, 'j');
 	assert_non_null(
 		strstr(text, "\"stack\": [\"libtorch_cpu.so: at::native::add(at::Tensor const&)\", "
 			     "\"Operators_2.cpp(33): at::_ops::addmm::call\"], "
 			     "\"is_forward_stack\": true"));
 	free(text);
-	text = table_of(e.timeline, 1, 'c');
+	text = table_text(e.timeline, 1, 'c');
 	assert_non_null(strstr(
 		text, ",[backward];libtorch_cpu.so: at::native::add(at::Tensor const&)\r\n"));
 	assert_non_null(strstr(text, ",train.py(41): step\r\n"));

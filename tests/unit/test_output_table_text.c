@@ -60,26 +60,12 @@ static struct options parse(char *line)
 
 static void print(struct sink *s, const struct timeline *t, const struct options *o)
 {
-	struct table *table = NULL;
-	struct reason why = {0};
+	struct table *table = table_of(t, o->table);
 
-	if (table__new(t, &o->table, &why, &table))
-		fail_msg("table__new: %s", why.text);
 	if (o->no_memory)
 		table->has_memory = false;
 	assert_int_equal(output_table_text(s, table, &o->text), 0);
 	table__free(table);
-}
-
-static void check_sink(const char *golden, struct sink *s)
-{
-	size_t bytes;
-	const char *text;
-
-	assert_int_equal(sink__finish(s), 0);
-	text = sink__bytes(s, &bytes);
-	golden_check(golden, text, bytes);
-	sink__free(s);
 }
 
 /* Every section of the golden file is one case. */
@@ -107,7 +93,7 @@ static void check_cases(const char *list, const char *text, int least)
 		cases++;
 	}
 	assert_true(cases >= least);
-	check_sink(text, s);
+	golden_check_sink(text, s);
 	events__free(e);
 	free(golden);
 }
@@ -176,7 +162,7 @@ static void test_torch_cuda(void **state)
 	}
 	assert_int_equal(sink__new_memory(&s), 0);
 	assert_int_equal(output_table_text(s, &table, &options), 0);
-	check_sink("table_cuda.txt", s);
+	golden_check_sink("table_cuda.txt", s);
 	vec_done(&table.rows);
 	free(golden);
 }

@@ -17,42 +17,17 @@
 
 #define T (1ULL << 32)
 
-static int setup(void **state)
-{
-	*state = events__new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	events__free(*state);
-	return 0;
-}
-
-static struct sink *new_sink(void)
-{
-	struct sink *s = NULL;
-
-	assert_int_equal(sink__new_memory(&s), 0);
-	return s;
-}
-
 /* The trace as terminated text; the caller frees. */
 static char *trace_of(const struct timeline *t)
 {
-	struct sink *s = new_sink();
-	const char *text;
+	struct sink *s = memory_sink();
 	size_t bytes;
-	char *copy;
+	char *text;
 
 	assert_int_equal(output_chrome(s, t, "/tmp/a \"trace\".json"), 0);
-	assert_int_equal(sink__finish(s), 0);
-	text = sink__bytes(s, &bytes);
-	copy = strndup(text, bytes);
-	assert_non_null(copy);
-	assert_int_equal(strlen(copy), bytes);
-	sink__free(s);
-	return copy;
+	text = sink_text(s, &bytes);
+	assert_int_equal(strlen(text), bytes);
+	return text;
 }
 
 static const struct timeline *golden_timeline(struct events *e)
@@ -71,17 +46,6 @@ static const struct timeline *golden_timeline(struct events *e)
 	return events__timeline(e);
 }
 
-static void check_sink(const char *golden, struct sink *s)
-{
-	size_t bytes;
-	const char *text;
-
-	assert_int_equal(sink__finish(s), 0);
-	text = sink__bytes(s, &bytes);
-	golden_check(golden, text, bytes);
-	sink__free(s);
-}
-
 static void test_golden_trace(void **state)
 {
 	char *text = trace_of(golden_timeline(*state));
@@ -94,29 +58,16 @@ static void test_golden_tables(void **state)
 {
 	struct table_options options = {.sort = "self_cpu_time_total", .by_overload = true};
 	const struct timeline *t = golden_timeline(*state);
-	struct table *table = NULL;
-	struct reason why;
+	struct table *table = table_of(t, options);
 	struct sink *s;
 
-	assert_int_equal(table__new(t, &options, &why, &table), 0);
-	s = new_sink();
+	s = memory_sink();
 	assert_int_equal(output_table_json(s, t, table, 12), 0);
-	check_sink("table.json", s);
-	s = new_sink();
+	golden_check_sink("table.json", s);
+	s = memory_sink();
 	assert_int_equal(output_table_csv(s, table, -1), 0);
-	check_sink("table.csv", s);
+	golden_check_sink("table.csv", s);
 	table__free(table);
-}
-
-static unsigned int count_of(const char *text, const char *what)
-{
-	unsigned int nr = 0;
-
-	while ((text = strstr(text, what))) {
-		text += strlen(what);
-		nr++;
-	}
-	return nr;
 }
 
 static void add_op(struct events *e, const char *name, uint64_t instance, uint64_t parent,
@@ -191,10 +142,9 @@ static void test_what_is_special(void **state)
 static void test_bounded_calls(void **state)
 {
 	struct events *e = *state;
-	struct table_options options = {0};
-	struct table *table = NULL;
+	struct sink *s = memory_sink();
 	const struct timeline *t;
-	struct sink *s = new_sink();
+	struct table *table;
 	const char *text;
 	size_t bytes;
 
@@ -205,7 +155,7 @@ static void test_bounded_calls(void **state)
 						.instance = T + i,
 						.flags = i > 1 ? GP_OP_EXCEPTION : 0});
 	t = events__timeline(e);
-	assert_int_equal(table__new(t, &options, NULL, &table), 0);
+	table = table_of(t, (struct table_options){0});
 	assert_int_equal(output_table_json(s, t, table, -1), 0);
 	text = sink__bytes(s, &bytes);
 	assert_non_null(memmem(text, bytes, "\"calls\": 3, \"bounded_calls\": 2,", 31));
@@ -244,7 +194,7 @@ static void test_failing_sink(void **state)
 	sink__free(s);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, events_setup, events_teardown)
 
 int main(int argc, char **argv)
 {

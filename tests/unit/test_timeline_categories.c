@@ -28,18 +28,6 @@ struct tensors {
 	uint64_t words[WORDS_MAX];
 };
 
-static int setup(void **state)
-{
-	*state = events__new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	events__free(*state);
-	return 0;
-}
-
 static void schemas(struct events *e, const char *lines)
 {
 	struct {
@@ -269,7 +257,7 @@ static void test_without_any(void **state)
 	assert_int_equal(t->categories.nr, 0);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, events_setup, events_teardown)
 
 int main(void)
 {

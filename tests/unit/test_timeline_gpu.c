@@ -13,21 +13,9 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "timeline/table.h"
+#include "outputs.h"
 
 #define T (1ULL << 32)
-
-static int setup(void **state)
-{
-	*state = events__new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	events__free(*state);
-	return 0;
-}
 
 static void add_op(struct events *e, const char *name, uint64_t instance, uint64_t parent,
 		   uint64_t start_ns, uint64_t end_ns)
@@ -531,10 +519,9 @@ static void test_callback_ops(void **state)
 /* A call beside the only child of the same name keeps that in the table. */
 static void test_collapse(void **state)
 {
-	struct table_options options = {.sort = NULL};
 	struct events *e = *state;
-	struct table *table = NULL;
 	const struct timeline *t;
+	struct table *table;
 
 	add_op(e, "f", 2, 1, 1100, 1500);
 	add_op(e, "f", 1, 0, 1000, 2000);
@@ -547,7 +534,7 @@ static void test_collapse(void **state)
 	t = events__timeline(e);
 	assert_false(op_named(t, "f", 1)->collapsed);
 	assert_true(op_named(t, "g", 1)->collapsed);
-	assert_int_equal(table__new(t, &options, NULL, &table), 0);
+	table = table_of(t, (struct table_options){0});
 	assert_int_equal(table->rows.nr, 4);
 	assert_string_equal(table->rows.items[2].name, "g");
 	assert_int_equal(table->rows.items[2].self_cuda_ns, 200);
@@ -561,7 +548,7 @@ static void test_collapse(void **state)
 	table__free(table);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, events_setup, events_teardown)
 
 int main(void)
 {

@@ -16,18 +16,6 @@
 
 #define T (1ULL << 32) /* instances of the first thread */
 
-static int setup(void **state)
-{
-	*state = events__new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	events__free(*state);
-	return 0;
-}
-
 static void test_hostile(void **state)
 {
 	struct events *e = *state;
@@ -149,7 +137,7 @@ static void test_deep(void **state)
 	assert_int_equal(loss_of(t, "memory_op_missing"), nr);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, events_setup, events_teardown)
 
 int main(void)
 {

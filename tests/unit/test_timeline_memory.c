@@ -15,18 +15,6 @@
 #define T	(1ULL << 32)
 #define UNKNOWN (GP_MEMORY_FREE | GP_MEMORY_SIZE_UNKNOWN)
 
-static int setup(void **state)
-{
-	*state = events__new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	events__free(*state);
-	return 0;
-}
-
 static void allocate(struct events *e, uint64_t time_ns, uint64_t instance, uint64_t address,
 		     int64_t bytes)
 {
@@ -283,7 +271,7 @@ static void test_hostile(void **state)
 	assert_int_equal(loss_of(t, "time_invalid"), 1);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, events_setup, events_teardown)
 
 int main(void)
 {

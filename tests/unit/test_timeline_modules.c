@@ -12,21 +12,9 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "timeline/table.h"
+#include "outputs.h"
 
 #define T (1ULL << 32) /* instances of the first thread */
-
-static int setup(void **state)
-{
-	*state = events__new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	events__free(*state);
-	return 0;
-}
 
 static void op(struct events *e, uint64_t instance, uint64_t start_ns, uint64_t end_ns,
 	       uint64_t parent)
@@ -102,9 +90,8 @@ static void test_table(void **state)
 	const struct timeline *t = example(*state);
 	struct table_options options = {.by_module = true};
 	struct table *table;
-	struct reason why;
 
-	assert_int_equal(table__new(t, &options, &why, &table), 0);
+	table = table_of(t, options);
 	assert_int_equal(table->rows.nr, 4);
 	check_row(&table->rows.items[0], "nn.Module: Net_0", 0, 1, 5, 25);
 	check_row(&table->rows.items[1], "nn.Module: Linear_0", 0, 1, 10, 10);
@@ -112,7 +99,7 @@ static void test_table(void **state)
 	check_row(&table->rows.items[3], "[no module]", 0, 2, 15, 15);
 	table__free(table);
 	options.tree = true;
-	assert_int_equal(table__new(t, &options, &why, &table), 0);
+	table = table_of(t, options);
 	assert_int_equal(table->rows.nr, 5);
 	check_row(&table->rows.items[0], "nn.Module: Net_0", 0, 1, 5, 25);
 	check_row(&table->rows.items[1], "nn.Module: Linear_0", 1, 1, 10, 10);
@@ -126,7 +113,6 @@ static void test_backward(void **state)
 {
 	struct events *e = *state;
 	struct table *table;
-	struct reason why;
 
 	events__op(e, (struct event_op){.name = "aten::linear",
 					.instance = T + 1,
@@ -143,9 +129,7 @@ static void test_backward(void **state)
 					.forward_thread = 1,
 					.scope = GP_SCOPE_BACKWARD});
 	call(e, "Linear", 0x20, 0, 1, 1, 10, 20);
-	assert_int_equal(table__new(events__timeline(e), &(struct table_options){.by_module = true},
-				    &why, &table),
-			 0);
+	table = table_of(events__timeline(e), (struct table_options){.by_module = true});
 	assert_int_equal(table->rows.nr, 3);
 	check_row(&table->rows.items[0], "nn.Module: Linear_0", 0, 1, 10, 10);
 	check_row(&table->rows.items[1], "nn.Module: Linear_0 [backward]", 0, 1, 20, 20);
@@ -189,14 +173,16 @@ static void test_an_op_beyond_its_call(void **state)
 	assert_int_equal(t->ops.items[1].module_call, 0);
 }
 
+#define CASE(f) cmocka_unit_test_setup_teardown(f, events_setup, events_teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_ops_are_in_their_calls, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_backward, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_an_op_beyond_its_call, setup, teardown),
+		CASE(test_ops_are_in_their_calls),
+		CASE(test_table),
+		CASE(test_backward),
+		CASE(test_hostile),
+		CASE(test_an_op_beyond_its_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,12 +49,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	events__free(*state);
-	return 0;
-}
-
 static void running(struct events *e, uint64_t at, uint32_t stack)
 {
 	events__sample(e, (struct event_sample){.start_ns = at,
@@ -271,15 +265,13 @@ static void test_outputs(void **state)
 	sample_table__free(table);
 }
 
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, events_teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_operators, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_lines_and_functions, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_activities, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_outputs, setup, teardown),
+		CASE(test_operators),  CASE(test_errors),  CASE(test_lines_and_functions),
+		CASE(test_activities), CASE(test_hostile), CASE(test_outputs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "timeline/table.h"
+#include "outputs.h"
 
 #define T     (1ULL << 32)
 #define ADAM  "Optimizer.step#Adam.step"
@@ -27,12 +27,6 @@ static int setup(void **state)
 {
 	*state = events__new();
 	instance_nr = 0;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	events__free(*state);
 	return 0;
 }
 
@@ -131,15 +125,12 @@ static void test_shown(void **state)
 
 static void test_table_row(void **state)
 {
-	struct table_options options = {0};
-	const struct timeline *t;
 	struct table *table;
 
 	events__meta(*state, "steps", "0");
 	events__window(*state, FIRST, FIRST + 400, 0);
 	train(*state, 3, ADAM, 0);
-	t = events__timeline(*state);
-	assert_int_equal(table__new(t, &options, NULL, &table), 0);
+	table = table_of(events__timeline(*state), (struct table_options){0});
 	assert_string_equal(table->rows.items[0].name, "ProfilerStep*");
 	assert_int_equal(table->rows.items[0].calls, 3);
 	assert_int_equal(table->rows.items[0].cpu_total_ns, 290);
@@ -283,18 +274,14 @@ static void test_none(void **state)
 	assert_int_equal(events__timeline(*state)->step_series.nr, 0);
 }
 
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, events_teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_optimizer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_shown, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_table_row, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_within_annotations, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_two_optimizers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_dataloader, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_own_steps, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cycle, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
+		CASE(test_optimizer),	       CASE(test_shown),	  CASE(test_table_row),
+		CASE(test_within_annotations), CASE(test_two_optimizers), CASE(test_dataloader),
+		CASE(test_own_steps),	       CASE(test_cycle),	  CASE(test_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

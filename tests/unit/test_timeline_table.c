@@ -12,31 +12,9 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "timeline/table.h"
+#include "outputs.h"
 
 #define T (1ULL << 32)
-
-static int setup(void **state)
-{
-	*state = events__new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	events__free(*state);
-	return 0;
-}
-
-static struct table *make(const struct timeline *t, struct table_options options)
-{
-	struct table *table = NULL;
-	struct reason why = {0};
-
-	if (table__new(t, &options, &why, &table))
-		fail_msg("table__new: %s", why.text);
-	return table;
-}
 
 static void add(struct events *e, const char *name, uint64_t start_ns, uint64_t end_ns,
 		uint64_t instance, uint64_t parent)
@@ -68,7 +46,7 @@ static void test_left_out(void **state)
 	events__memory(e, (struct event_memory){
 				  .time_ns = 310, .instance = T + 5, .address = 3, .bytes = 7});
 	events__memory(e, (struct event_memory){.time_ns = 90, .address = 4, .bytes = 1});
-	table = make(events__timeline(e), (struct table_options){0});
+	table = table_of(events__timeline(e), (struct table_options){0});
 	rows = table->rows.items;
 	assert_int_equal(table->rows.nr, 3);
 	assert_string_equal(rows[0].name, "[memory]");
@@ -108,7 +86,7 @@ static void test_keys(void **state)
 	events__op(e, (struct event_op){
 			      .name = "ProfilerStep#22", .tid = 4, .start_ns = 5, .end_ns = 6});
 	t = events__timeline(e);
-	table = make(t, (struct table_options){0});
+	table = table_of(t, (struct table_options){0});
 	assert_int_equal(table->rows.nr, 3);
 	assert_string_equal(table->rows.items[0].name, "ProfilerStep*");
 	assert_int_equal(table->rows.items[0].calls, 2);
@@ -117,7 +95,8 @@ static void test_keys(void **state)
 	assert_true(table->rows.items[2].is_user_annotation);
 	assert_false(table->has_memory);
 	table__free(table);
-	table = make(t, (struct table_options){.by_overload = true, .sort = "self_cpu_time_total"});
+	table = table_of(
+		t, (struct table_options){.by_overload = true, .sort = "self_cpu_time_total"});
 	assert_int_equal(table->rows.nr, 4);
 	assert_int_equal(table->rows.items[0].self_cpu_ns, 100);
 	assert_string_equal(table->rows.items[0].overload, "");
@@ -134,7 +113,7 @@ static void test_top_level(void **state)
 	add(e, "a_long_name", 110, 190, 2, 1);
 	add(e, "a_long_name", 300, 310, 3, 0);
 	add(e, "g", 400, 500, 4, 0);
-	table = make(events__timeline(e), (struct table_options){.top_level = true});
+	table = table_of(events__timeline(e), (struct table_options){.top_level = true});
 	assert_int_equal(table->rows.nr, 2);
 	assert_string_equal(table->rows.items[1].name, "g");
 	assert_int_equal(table->self_cpu_total_ns, 210);
@@ -154,7 +133,7 @@ static void test_async(void **state)
 					.flags = GP_OP_ASYNC});
 	events__memory(e, (struct event_memory){
 				  .time_ns = 150, .instance = T + 1, .address = 1, .bytes = 7});
-	table = make(events__timeline(e), (struct table_options){0});
+	table = table_of(events__timeline(e), (struct table_options){0});
 	assert_true(table->rows.items[0].is_async);
 	assert_int_equal(table->rows.items[0].self_cpu_ns, 0);
 	assert_int_equal(table->rows.items[0].cpu_total_ns, 100);
@@ -183,7 +162,7 @@ static void test_sort_keys(void **state)
 	assert_non_null(strstr(why.text, "self_cuda_memory_usage"));
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, events_setup, events_teardown)
 
 int main(void)
 {

@@ -16,18 +16,6 @@
 
 #define T (1ULL << 32) /* instances of the first thread */
 
-static int setup(void **state)
-{
-	*state = events__new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	events__free(*state);
-	return 0;
-}
-
 static void test_tree(void **state)
 {
 	struct events *e = *state;
@@ -459,7 +447,7 @@ static void test_empty(void **state)
 	assert_int_equal(t->processes.nr, 1);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, events_setup, events_teardown)
 
 int main(void)
 {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "timeline/table.h"
+#include "outputs.h"
 
 #define T     (1ULL << 32)
 #define START 1000000ULL
@@ -23,12 +23,6 @@ static int setup(void **state)
 	*state = events__new();
 	events__meta(*state, "overhead_pct", "1");
 	events__window(*state, START, 2 * START, START);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	events__free(*state);
 	return 0;
 }
 
@@ -69,17 +63,6 @@ static void op(struct events *e, uint64_t start_ns, uint64_t end_ns)
 					.end_ns = START + end_ns,
 					.instance = T + ++instance,
 					.tid = 7});
-}
-
-static struct table *make(struct events *e)
-{
-	struct table_options options = {0};
-	struct table *table = NULL;
-	struct reason why = {0};
-
-	if (table__new(events__timeline(e), &options, &why, &table))
-		fail_msg("table__new: %s", why.text);
-	return table;
 }
 
 static void near(double value, double expected)
@@ -132,7 +115,7 @@ static void test_by_steps(void **state)
 		op(e, 300 + 20 * i, 310 + 20 * i);
 	window(e, 300, 450, 3, 6, 0);
 	mark(e, 999, 60);
-	table = make(e);
+	table = table_of(events__timeline(e), (struct table_options){0});
 	assert_true(table->has_estimates);
 	assert_int_equal(table->windows.nr, 4);
 	assert_int_equal(table->windows.steps_nr, 6);
@@ -162,7 +145,7 @@ static void test_by_time(void **state)
 	op(e, 50000, 50010);
 	window(e, 50000, 61000, 3, 0, 1000);
 	mark(e, 900000, 0);
-	table = make(e);
+	table = table_of(events__timeline(e), (struct table_options){0});
 	assert_int_equal(table->windows.all_steps_nr, 0);
 	row = table->rows.items[0].estimates;
 	/* Two in 20,000 of 999,000 ns. */
@@ -180,7 +163,7 @@ static void test_error_is_unknown(void **state)
 	op(*state, 100, 200);
 	window(*state, 0, 1000, 2, 2, 0);
 	mark(*state, 9000, 20);
-	table = make(*state);
+	table = table_of(events__timeline(*state), (struct table_options){0});
 	near(table->rows.items[0].estimates[ESTIMATE_CALLS].value, 10);
 	assert_true(isnan(table->rows.items[0].estimates[ESTIMATE_CALLS].error));
 	table__free(table);
@@ -224,15 +207,17 @@ static void test_hostile(void **state)
 	assert_false(estimate_is_possible(t));
 }
 
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, events_teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_what_lies_in_windows, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_by_steps, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_by_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_error_is_unknown, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_kinds_are_not_mixed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+		CASE(test_what_lies_in_windows),
+		CASE(test_by_steps),
+		CASE(test_by_time),
+		CASE(test_error_is_unknown),
+		CASE(test_kinds_are_not_mixed),
+		CASE(test_hostile),
 	};
 
 	return cmocka_run_group_tests_name("timeline_windows", tests, NULL, NULL);

@@ -7,6 +7,7 @@ so what happens inside a capture is exactly what was ordered.
     step N          N steps                                   "did N"
     time N          N steps, timed; all threads' CPU time too "took SECONDS CPU_SECONDS"
     truth N FILE    N steps under torch.profiler, see truth   "truth N"
+    times N FILE    the same without following memory         "times N"
     shapes N FILE   the same with record_shapes, see truth    "shapes N"
     categories N FILE
                     the same with its memory timeline, see truth
@@ -114,11 +115,11 @@ def obey(workload, words):
     if words[0] == "profile_all" and len(words) == 2:
         return profile(workload, int(words[1]), with_stack=True, record_shapes=True,
                        profile_memory=True)
-    if words[0] == "truth" and len(words) == 3:
+    if words[0] in ("truth", "times") and len(words) == 3:
         import truth
 
-        truth.record(workload, int(words[1]), words[2])
-        return "truth " + words[1]
+        truth.record(workload, int(words[1]), words[2], memory=words[0] == "truth")
+        return "%s %s" % (words[0], words[1])
     if words[0] == "categories" and len(words) == 3:
         import truth
 

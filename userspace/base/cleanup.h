@@ -7,6 +7,7 @@
 #ifndef GP_BASE_CLEANUP_H
 #define GP_BASE_CLEANUP_H
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -48,6 +49,13 @@ static inline void cleanup_file(FILE **f)
 {
 	if (*f)
 		(void)fclose(*f);
+}
+
+/* For CLEANUP on a directory. */
+static inline void cleanup_dir(DIR **d)
+{
+	if (*d)
+		(void)closedir(*d);
 }
 
 #endif /* GP_BASE_CLEANUP_H */

@@ -24,11 +24,6 @@ struct kind {
 	uint32_t first;
 };
 
-static void cleanup_hash(struct hash *h)
-{
-	hash__done(h);
-}
-
 static int by_rarity(const void *a, const void *b)
 {
 	const struct kind *x = a, *y = b;
@@ -42,7 +37,7 @@ static int by_rarity(const void *a, const void *b)
 static int count_kinds(const uint32_t *symbols, size_t nr, struct kind **ret_kinds, size_t *ret_nr)
 {
 	CLEANUP(cleanup_free) struct kind *kinds = malloc(nr * sizeof(*kinds));
-	CLEANUP(cleanup_hash) struct hash kind_of = {0};
+	CLEANUP(hash__done) struct hash kind_of = {0};
 	size_t kinds_nr = 0;
 
 	if (!kinds)

@@ -34,10 +34,7 @@
 
 uint64_t capture_clock_ns(clockid_t clock)
 {
-	struct timespec ts;
-
-	(void)clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
+	return clock_ns(clock);
 }
 
 static int cannot_write(const struct capture *c, int err, struct reason *why)

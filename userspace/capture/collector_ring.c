@@ -8,6 +8,7 @@
 #include "capture/collector_ring.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "capture/collector_events.h"
 
 #include <dirent.h>
@@ -51,20 +52,6 @@ struct collector_ring {
 	pthread_cond_t leave;
 	struct collector_events events;
 };
-
-static void cleanup_dir(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
 
 /* Opens a descriptor of the target if it is a memfd that cannot shrink (so that reading it cannot
  * fault). The file is looked at before it is opened for real: it may be anything. */
@@ -126,7 +113,7 @@ static int map_ring(struct collector_ring *r, int fd, const struct stat *st, str
 static int check_unused(const struct gp_ring_page *page, struct reason *why)
 {
 	uint64_t beat_ns = __atomic_load_n(&page->heartbeat_ns, __ATOMIC_RELAXED);
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (!beat_ns)
 		return 0;
@@ -162,7 +149,7 @@ static int find_memfd(pid_t pid, struct stat *ret_st)
 
 void collector_ring__beat(struct collector_ring *r)
 {
-	__atomic_store_n(&r->page->heartbeat_ns, now_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&r->page->heartbeat_ns, clock_now_ns(), __ATOMIC_RELAXED);
 }
 
 /* Says that gpuprof is alive whatever the rest of it waits for (a slow disk). */

@@ -19,12 +19,6 @@
 #define STATUS_BYTES 65536
 #define FORGET_AFTER 1024
 
-static void cleanup_dir(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
-}
-
 void collector_tids__init(struct collector_tids *t, pid_t pid)
 {
 	char path[64];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The processes of a capture: taken in, probed, and watched until they end, call exec, load
- * libraries or lose their collector.
+ * The processes of a capture: taken in, probed, and watched until they end, call exec or load
+ * libraries. Their collectors are member_guest.c's.
  */
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "capture/member_guest.h"
 #include "capture/private.h"
 #include "capture/python_code.h"
 #include "target/python.h"
@@ -45,119 +46,6 @@ static int describe_member(struct capture *c, struct member *m)
 			return err;
 	}
 	return 0;
-}
-
-static bool has_cuda(const struct member *m)
-{
-	return target_process__library(m->process, "libcuda.so") ||
-	       target_process__library(m->process, "libcudart.so");
-}
-
-static bool is_active(const struct member *m, uint32_t feature)
-{
-	return m->guest && (guest__active(m->guest) & feature);
-}
-
-/* Shapes were wanted and are not to be had. `why`: what guest__new() said. */
-static void note_shapes(const struct member *m, const struct reason *why)
-{
-	struct reason said = *why;
-
-	if (is_active(m, GP_FEATURE_SHAPES))
-		return;
-	if (is_active(m, GP_FEATURE_OPS))
-		guest__why_not(m->guest, "shapes", &said);
-	else if (!target_process__library(m->process, "libtorch_cpu.so"))
-		(void)reason_set(&said, 0, "PyTorch is not loaded");
-	log_warn("%d: no shapes: %s", (int)m->process->pid,
-		 said.text[0] ? said.text : "the collector does not say why");
-}
-
-/* Categories of memory were wanted: what the operators may write, if their tensors are told. */
-static void note_tensors(struct capture *c, struct member *m)
-{
-	struct reason why = {0};
-
-	if (is_active(m, GP_FEATURE_TENSORS)) {
-		if (!c->failed)
-			c->failed = capture_read_schemas(m, &why);
-	} else if (is_active(m, GP_FEATURE_SHAPES)) {
-		guest__why_not(m->guest, "memory categories", &why);
-	} else {
-		(void)reason_set(&why, 0, "there are no shapes");
-	}
-	if (why.text[0])
-		log_warn("%d: no memory categories: %s", (int)m->process->pid, why.text);
-}
-
-/* Calls were wanted, of modules or Python functions. */
-static void note_calls(const struct member *m, uint32_t feature, const char *what)
-{
-	struct reason why = {0};
-
-	if (is_active(m, feature))
-		return;
-	if (is_active(m, GP_FEATURE_OPS) && m->python)
-		guest__why_not(m->guest, "stacks", &why);
-	else
-		(void)reason_set(&why, 0, "%s",
-				 m->python ? "operators do not come by callback"
-					   : "there is no Python whose frames can be read");
-	log_warn("%d: no %s: %s", (int)m->process->pid, what, why.text);
-}
-
-static void drain_others(void *arg)
-{
-	capture_drain(arg);
-}
-
-/* `features`: those that the libraries in the process allow, if the options do. */
-static void put_guest_in(struct capture *c, struct member *m, uint32_t features)
-{
-	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
-	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | GP_FEATURE_MODULES |
-			     GP_FEATURE_CALLS | of_inputs;
-	const struct gp_python *python = m->python ? &python_codes__python(m->python)->walk : NULL;
-	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
-	struct reason why = {0};
-	int err = 0;
-
-	/* Native stacks are walked at an op's entry, which only a uprobe sees in the kernel. */
-	if (!c->options.ops || c->options.ops_glob || (c->options.stacks & GP_STACK_WANT_NATIVE) ||
-	    (c->options.stacks && !python) ||
-	    !target_process__library(m->process, "libtorch_cpu.so"))
-		features &= ~ops;
-	if (!shapes)
-		features &= ~of_inputs;
-	if (!c->options.memory)
-		features &= ~(uint32_t)GP_FEATURE_TENSORS;
-	if (!(c->options.stacks & GP_STACK_WANT_PYTHON))
-		features &= ~(uint32_t)GP_FEATURE_STACKS;
-	if (!c->options.modules || !python)
-		features &= ~(uint32_t)GP_FEATURE_MODULES;
-	if (!c->options.calls || !(features & GP_FEATURE_STACKS))
-		features &= ~(uint32_t)GP_FEATURE_CALLS;
-	if (!c->options.gpu || !has_cuda(m))
-		features &= ~(uint32_t)GP_FEATURE_CUPTI;
-	if (!c->options.inject)
-		return;
-	if (features)
-		err = guest__new(m->process, m->index, features, python,
-				 (struct guest_meanwhile){drain_others, c}, &why, &m->guest);
-	if (m->guest)
-		c->cost.stops_ns += guest__held_ns(m->guest);
-	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
-		log_warn("%d: %s", (int)m->process->pid, why.text);
-	else if (err)
-		log_info("%d: operators by uprobes: %s", (int)m->process->pid, why.text);
-	if (shapes)
-		note_shapes(m, &why);
-	if (shapes && c->options.memory)
-		note_tensors(c, m);
-	if (c->options.modules)
-		note_calls(m, GP_FEATURE_MODULES, "modules");
-	if (c->options.calls)
-		note_calls(m, GP_FEATURE_CALLS, "Python functions");
 }
 
 /* Finds the process's Python, where stacks are wanted. 0 or -errno with a reason: see
@@ -227,26 +115,13 @@ static void follow_code(struct capture *c, struct member *m)
 	m->code_known = true;
 }
 
-/* CUDA has come into the process, perhaps. */
-static void follow_cuda(struct capture *c, struct member *m)
+int capture_probe_member(struct capture *c, struct member *m, struct reason *why)
 {
-	if (!c->options.gpu || !c->options.inject || !has_cuda(m))
-		return;
-	if (m->guest)
-		guest__ask(m->guest, GP_FEATURE_CUPTI);
-	else if (!m->guest_refused)
-		put_guest_in(c, m, GP_FEATURE_CUPTI);
-	m->guest_refused = m->guest_refused || !m->guest;
-}
-
-/* Probes what the collector does not tell. */
-static int probe_member(struct capture *c, struct member *m, struct reason *why)
-{
-	bool callbacks = is_active(m, GP_FEATURE_OPS);
+	bool callbacks = member_guest_tells(m, GP_FEATURE_OPS);
 	uint32_t groups = callbacks ? 0 : PROBE_GROUP_OPS;
 
 	m->callbacks |= callbacks;
-	m->api_by_cupti = is_active(m, GP_FEATURE_CUPTI);
+	m->api_by_cupti = member_guest_tells(m, GP_FEATURE_CUPTI);
 	if (c->options.gpu && !capture_samples(c) && !m->api_by_cupti)
 		groups |= PROBE_GROUP_API;
 	return probe_session__attach(c->probes, m->process, m->index, groups, why);
@@ -293,22 +168,11 @@ static int add_member(struct capture *c, pid_t pid, struct reason *why, struct m
 	return 0;
 }
 
-/* `gone`: what it was in is no more. */
-static void drop_guest(struct capture *c, struct member *m, bool gone)
-{
-	probe_session__set_stack_tops(c->probes, m->index, 0);
-	capture_stop_guest(c, m->guest, gone);
-	capture_drain_guest(c, m->guest);
-	guest__losses(m->guest, c->guest_losses);
-	guest__timed(m->guest, &c->guest_cost);
-	guest__free(TAKE(m->guest), m->process, gone);
-}
-
 /* Of one that cannot be probed after all nothing is left but its number. */
 static void leave_out(struct capture *c, struct member *m)
 {
 	if (m->guest)
-		drop_guest(c, m, false);
+		member_guest_drop(c, m, false);
 	probe_session__detach(c->probes, m->index);
 	m->end = MEMBER_EXITED;
 }
@@ -351,19 +215,19 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	/* A thread that has just been forked may be about to call exec, and locks that others held
 	 * then are never given back to it: nothing is put in there. */
 	if (!is_child || !c->started)
-		put_guest_in(c, m,
-			     GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
-				     GP_FEATURE_STACKS | GP_FEATURE_MODULES | GP_FEATURE_CALLS |
-				     GP_FEATURE_CUPTI);
+		member_guest_put_in(c, m,
+				    GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
+					    GP_FEATURE_STACKS | GP_FEATURE_MODULES |
+					    GP_FEATURE_CALLS | GP_FEATURE_CUPTI);
 	/* Where CUDA brings the collector it may come any time. */
-	m->guest_refused = !c->options.invited && !m->guest && has_cuda(m);
+	m->guest_refused = !c->options.invited && !m->guest && member_has_cuda(m);
 	capture_drain(c);
 	if (!m->guest && probe_session__bare(c->probes)) {
 		leave_out(c, m);
 		return reason_set(why, -EPERM, "cannot attach to %d: %s", (int)pid,
 				  probe_session__bare(c->probes));
 	}
-	err = probe_member(c, m, why);
+	err = capture_probe_member(c, m, why);
 	if (err >= 0 && (is_child || c->started))
 		find_python_later(c, m);
 	else if (err >= 0)
@@ -389,76 +253,17 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 	return err;
 }
 
-/* The collector has left by itself: operators by uprobes from here on. What it lost meanwhile is
- * not known. */
-static void replace_guest(struct capture *c, struct member *m)
-{
-	struct reason why = {0};
-	int nr;
-
-	log_warn("%d: the collector has left, because gpuprof was stopped for seconds or its ring "
-		 "was damaged: operators are missing for that time and come by uprobes from now "
-		 "on%s%s",
-		 (int)m->process->pid, c->options.shapes ? ", without shapes" : "",
-		 has_cuda(m) ? "; what GPUs do is missing" : "");
-	m->guest_refused = true;
-	c->left_nr++;
-	drop_guest(c, m, false);
-	nr = probe_member(c, m, &why);
-	if (nr < 0)
-		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
-	else
-		log_info("%d: %d probes more, in place of the collector", (int)m->process->pid, nr);
-}
-
-static bool lacks_stacks(const struct capture *c, const struct member *m)
-{
-	return (c->options.stacks & GP_STACK_WANT_PYTHON) && !m->callbacks_replaced &&
-	       is_active(m, GP_FEATURE_OPS) && !is_active(m, GP_FEATURE_STACKS);
-}
-
-/* The collector takes no stacks any more: operators by uprobes from here on, whose stacks the
- * kernel walks. */
-static void replace_callbacks(struct capture *c, struct member *m)
-{
-	struct reason stacks = {0}, why = {0};
-	int nr;
-
-	m->callbacks_replaced = true;
-	c->left_nr++;
-	guest__why_not(m->guest, "stacks", &stacks);
-	probe_session__set_stack_tops(c->probes, m->index, 0);
-	capture_keep_guest(c, m->guest, GP_FEATURE_CUPTI);
-	nr = probe_member(c, m, &why);
-	if (nr < 0)
-		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
-	log_warn("%d: stacks can no longer be taken within the process (%s): operators come by "
-		 "uprobes from now on%s",
-		 (int)m->process->pid, stacks.text, c->options.shapes ? ", without shapes" : "");
-}
-
-/* The program, which was to bring its collector along, has ended or become another. */
-static void tell_stranger(const struct capture *c, const struct member *m)
-{
-	const char *why = c->options.uninvited_why;
-
-	if (c->options.invited)
-		why = "CUDA did not load the collector; attach to the process while it runs";
-	if (why && has_cuda(m) && !m->guest && !m->guest_refused)
-		log_warn("%d: no GPU times: %s", (int)m->process->pid, why);
-}
-
 /* After exec: who it is now. The probes of its new libraries follow. */
 static void rename_member(struct capture *c, struct member *m)
 {
 	struct target_process *now;
 
 	m->renamed = false;
-	tell_stranger(c, m);
+	member_guest_tell_missing(c, m);
 	if (target_process__new(m->process->pid, NULL, &now))
 		return;
 	if (m->guest)
-		drop_guest(c, m, true);
+		member_guest_drop(c, m, true);
 	target_process__free(m->process);
 	m->process = now;
 	m->guest_refused = m->lack_told = false;
@@ -469,57 +274,6 @@ static void rename_member(struct capture *c, struct member *m)
 	buf__clear(&m->schemas);
 	if (!c->failed)
 		(void)describe_member(c, m);
-}
-
-/* CUDA has loaded the collector, perhaps only just. */
-static bool is_expected(const struct capture *c, const struct member *m)
-{
-	return c->options.invited && !m->guest && !m->guest_refused &&
-	       target_process__library(m->process, "libgpuprof-cupti");
-}
-
-static void adopt(struct capture *c, struct member *m)
-{
-	struct reason why = {0};
-	int err = guest__adopt(m->process, m->index, &why, &m->guest);
-
-	if (!err)
-		log_info("%d: collector put in by CUDA", (int)m->process->pid);
-	if (!err || err == -EAGAIN || err == -ENOENT)
-		return;
-	m->guest_refused = true;
-	log_warn("%d: no GPU times: %s", (int)m->process->pid, why.text);
-}
-
-/* CUPTI tells of calls now that uprobes told of, or no longer. While it is not asked to, or has not
- * answered yet, all stays as it is. */
-static void follow_cupti(struct capture *c, struct member *m)
-{
-	bool active = is_active(m, GP_FEATURE_CUPTI);
-	struct reason why = {0};
-	int nr;
-
-	if (!c->options.gpu || active == m->api_by_cupti ||
-	    !guest__asks(m->guest, GP_FEATURE_CUPTI) || !guest__follows(m->guest))
-		return;
-	m->api_by_cupti = active;
-	nr = active ? (int)probe_session__detach_api(c->probes, m->index)
-		    : probe_member(c, m, &why);
-	if (nr < 0)
-		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
-	else
-		log_info("%d: calls of CUDA come by %s: %d probes %s", (int)m->process->pid,
-			 active ? "CUPTI" : "uprobes", nr, active ? "fewer" : "more");
-}
-
-static void tell_lack(struct member *m)
-{
-	struct reason why = {0};
-
-	if (m->lack_told || !guest__lacks(m->guest, GP_FEATURE_CUPTI, &why))
-		return;
-	m->lack_told = true;
-	log_warn("%d: %s", (int)m->process->pid, why.text);
 }
 
 /* 1 if libraries have changed since they were probed, 0 if not, or -errno with a reason. */
@@ -563,7 +317,7 @@ static void probe_anew(struct capture *c, struct member *m)
 	if (err >= 0)
 		follow_code(c, m);
 	if (err > 0)
-		err = probe_member(c, m, &why);
+		err = capture_probe_member(c, m, &why);
 	if (err > 0)
 		log_info("%d: %d probes more, in libraries that came since", (int)m->process->pid,
 			 err);
@@ -573,7 +327,7 @@ static void probe_anew(struct capture *c, struct member *m)
 		log_warn("%d: new libraries cannot be probed: %s", (int)m->process->pid, why.text);
 	probe_session__resume(c->probes, m->index);
 	if (err >= 0)
-		follow_cuda(c, m);
+		member_guest_follow_cuda(c, m);
 }
 
 static void end_member(struct capture *c, struct member *m)
@@ -584,7 +338,7 @@ static void end_member(struct capture *c, struct member *m)
 	else
 		log_at(LOG_WARN, "%d (%s) runs another program now (exec): its capture has ended",
 		       (int)m->process->pid, m->process->comm);
-	tell_stranger(c, m);
+	member_guest_tell_missing(c, m);
 	if (m->guest)
 		capture_stop_guest(c, m->guest, true);
 	probe_session__detach(c->probes, m->index);
@@ -612,17 +366,11 @@ int capture_watch_members(struct capture *c)
 			end_member(c, m);
 		} else if (!m->end && m->maps_changed) {
 			probe_anew(c, m);
-		} else if (!m->end && is_expected(c, m)) {
-			adopt(c, m);
-		} else if (!m->end && m->guest && guest__has_left(m->guest)) {
-			replace_guest(c, m);
-		} else if (!m->end && lacks_stacks(c, m)) {
-			replace_callbacks(c, m);
+		} else if (!m->end) {
+			member_guest_watch(c, m);
 		}
-		if (!m->end && m->guest && c->options.invited)
-			tell_lack(m);
 		if (!m->end && m->guest)
-			follow_cupti(c, m);
+			member_guest_follow_cupti(c, m);
 		here += !m->end && !m->is_child;
 	}
 	if (here)

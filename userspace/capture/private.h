@@ -8,6 +8,7 @@
 #ifndef GP_CAPTURE_PRIVATE_H
 #define GP_CAPTURE_PRIVATE_H
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "capture/capture.h"
 #include "capture/cost.h"
@@ -22,8 +23,6 @@
 #include "capture/threads.h"
 #include "probe/session.h"
 #include "recording/recording.h"
-
-#define SECOND_NS 1000000000ULL
 
 struct stepped;
 struct triggers;
@@ -135,6 +134,10 @@ void capture_drain_guest(struct capture *c, struct guest *g);
 
 /* Takes a process in and probes it. 0 or -errno with a reason: -EEXIST if it is in already. */
 int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why);
+
+/* Probes what the member's collector does not tell. How many probes more, or -errno with a reason.
+ */
+int capture_probe_member(struct capture *c, struct member *m, struct reason *why);
 
 /* What the process has started and is still there, if the options say so, joins. */
 void capture_join_children(struct capture *c, pid_t pid);

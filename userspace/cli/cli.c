@@ -5,15 +5,14 @@
  */
 #include "cli/cli.h"
 
-#include "base/file.h"
 #include "base/log.h"
 #include "cli/complete.h"
 #include "cli/options.h"
+#include "cli/signals.h"
 #include "recording/format.h"
 #include "wire.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -130,24 +129,6 @@ static void fill_standard_streams(void)
 		(void)close(fd);
 }
 
-void cli_end_by_signal(int sig)
-{
-	file_new__abandon_all();
-	(void)signal(sig, SIG_DFL);
-	(void)raise(sig);
-}
-
-/* A capture has a way of its own. */
-static void catch_signals(void)
-{
-	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction sa = {.sa_handler = cli_end_by_signal}, before;
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (!sigaction(ends[i], NULL, &before) && before.sa_handler == SIG_DFL)
-			(void)sigaction(ends[i], &sa, NULL);
-}
-
 int cli_main(int argc, char **argv)
 {
 	int skip = take_verbose(argc, argv);
@@ -155,7 +136,7 @@ int cli_main(int argc, char **argv)
 	const struct command *c = word ? cli_find(word) : NULL;
 
 	fill_standard_streams();
-	catch_signals();
+	signals_end();
 	if (!word) {
 		print_help(stderr);
 		return CLI_USAGE;

@@ -12,9 +12,6 @@ enum cli_status { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_LOST = 3 };
 /* Runs `gpuprof ARGS...` and returns the exit status. */
 int cli_main(int argc, char **argv);
 
-/* A signal handler: ends the process by that signal, without a half-written output left behind. */
-void cli_end_by_signal(int sig);
-
 /* Each subcommand's row: name, options, help. Defined beside its function (attach's and run's in
  * record_args.c). */
 struct command;

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/control.h"
 #include "cli/metadata.h"
-#include "cli/options.h"
+#include "cli/option_rows.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,23 +24,10 @@ struct ctl_args {
 };
 
 static const struct option_spec ctl_options[] = {
-	{.name = "pid",
-	 .letter = 'p',
-	 .kind = OPTION_NUMBER,
-	 .offset = offsetof(struct ctl_args, pid),
-	 .value_name = "PID",
-	 .min = 1,
-	 .max = INT32_MAX,
-	 .complete = COMPLETE_PID,
-	 .help = "The capture of this process, or the gpuprof of this number. Not needed where "
-		 "only "
-		 "one capture runs."},
-	{.name = "socket",
-	 .kind = OPTION_TEXT,
-	 .offset = offsetof(struct ctl_args, socket),
-	 .value_name = "PATH",
-	 .complete = COMPLETE_FILE,
-	 .help = "The capture that listens there (attach --socket PATH)."},
+	ROW_PID(struct ctl_args,
+		"The capture of this process, or the gpuprof of this number. Not needed where only "
+		"one capture runs."),
+	ROW_SOCKET(struct ctl_args, "The capture that listens there (attach --socket PATH)."),
 	{0},
 };
 

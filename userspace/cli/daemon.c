@@ -9,12 +9,12 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/option_rows.h"
 #include "cli/pids.h"
 #include "cli/record.h"
+#include "cli/signals.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -34,24 +34,12 @@ struct daemon_args {
 	bool memory, no_ops, no_gpu, no_inject;
 };
 
-static const char *const stacks[] = {"python", "native", "both", NULL};
-
 #define ARG(field) .offset = offsetof(struct daemon_args, field)
 
 static const struct option_spec options[] = {
-	{.name = "pid",
-	 .letter = 'p',
-	 .kind = OPTION_TEXT,
-	 ARG(pids),
-	 .value_name = "PID[,PID...]",
-	 .complete = COMPLETE_PID,
-	 .help = "Profile these processes, whatever is in them."},
-	{.name = "name",
-	 .letter = 'n',
-	 .kind = OPTION_TEXT,
-	 ARG(name),
-	 .value_name = "PATTERN",
-	 .help = "Only processes whose command line has PATTERN (a shell pattern) in it."},
+	ROW_PIDS(struct daemon_args, "Profile these processes, whatever is in them."),
+	ROW_NAME(struct daemon_args,
+		 "Only processes whose command line has PATTERN (a shell pattern) in it."),
 	{.name = "cgroup",
 	 .kind = OPTION_TEXT,
 	 ARG(cgroup),
@@ -90,23 +78,14 @@ static const struct option_spec options[] = {
 	 .min = 1,
 	 .max = 1L << 30,
 	 .help = "Keep so many MiB of recordings at most; the oldest go. Default: 64."},
-	{.name = "memory", .kind = OPTION_FLAG, ARG(memory), .help = "Record allocations too."},
-	{.name = "stack",
-	 .kind = OPTION_TEXT,
-	 ARG(stack),
-	 .value_name = "python|native|both",
-	 .choices = stacks,
-	 .help = "Record stacks: profiles show where operators were called from."},
-	{.name = "no-ops", .kind = OPTION_FLAG, ARG(no_ops), .help = "Leave operators out."},
-	{.name = "no-gpu",
-	 .kind = OPTION_FLAG,
-	 ARG(no_gpu),
-	 .help = "Leave out what happens on GPUs."},
-	{.name = "no-inject",
-	 .kind = OPTION_FLAG,
-	 ARG(no_inject),
-	 .help = "Put nothing into processes: watch from outside only. No GPU times then, only "
-		 "the calls of CUDA."},
+	ROW_MEMORY(struct daemon_args, "Record allocations too."),
+	ROW_STACK(struct daemon_args,
+		  "Record stacks: profiles show where operators were called from."),
+	ROW_FLAG(struct daemon_args, "no-ops", no_ops, "Leave operators out."),
+	ROW_NO_GPU(struct daemon_args, "Leave out what happens on GPUs."),
+	ROW_NO_INJECT(struct daemon_args,
+		      "Put nothing into processes: watch from outside only. No GPU times then, "
+		      "only the calls of CUDA."),
 	{0},
 };
 
@@ -121,25 +100,6 @@ const struct command command_daemon = {
 	.options = options,
 	.run = cli_daemon,
 };
-
-static volatile sig_atomic_t end_wanted;
-
-static void on_signal(int sig)
-{
-	if (end_wanted)
-		cli_end_by_signal(sig);
-	end_wanted = sig;
-}
-
-static void catch_signals(void)
-{
-	struct sigaction sa = {.sa_handler = on_signal};
-
-	(void)sigaction(SIGINT, &sa, NULL);
-	(void)sigaction(SIGTERM, &sa, NULL);
-	(void)sigaction(SIGHUP, &sa, NULL);
-	(void)signal(SIGPIPE, SIG_IGN);
-}
 
 static struct daemon_options options_from(const struct daemon_args *args, const struct pids *pids,
 					  const char *cache)
@@ -175,13 +135,13 @@ static int run(const struct daemon_options *o)
 	struct reason why = {0};
 	struct daemon *d;
 
-	catch_signals();
+	signals_ask(false);
 	if (daemon__new(o, &why, &d)) {
 		log_err("%s", why.text);
 		return CLI_FAILED;
 	}
 	(void)fprintf(stderr, "answering at http://%s/; Ctrl-C ends\n", daemon__address(d));
-	while (!end_wanted)
+	while (!signals_asked())
 		daemon__turn(d);
 	daemon__free(d);
 	return CLI_DONE;

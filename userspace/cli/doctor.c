@@ -8,10 +8,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/option_rows.h"
 #include "target/capabilities.h"
 
-#include <limits.h>
 #include <string.h>
 
 struct doctor_options {
@@ -20,19 +19,8 @@ struct doctor_options {
 };
 
 static const struct option_spec options[] = {
-	{.name = "pid",
-	 .letter = 'p',
-	 .kind = OPTION_NUMBER,
-	 .offset = offsetof(struct doctor_options, pid),
-	 .value_name = "PID",
-	 .help = "Look at this process, too.",
-	 .complete = COMPLETE_PID,
-	 .min = 1,
-	 .max = INT_MAX},
-	{.name = "json",
-	 .kind = OPTION_FLAG,
-	 .offset = offsetof(struct doctor_options, json),
-	 .help = "Print one JSON object instead of lines."},
+	ROW_PID(struct doctor_options, "Look at this process, too."),
+	ROW_JSON(struct doctor_options, "Print one JSON object instead of lines."),
 	{0},
 };
 

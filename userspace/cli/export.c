@@ -4,7 +4,7 @@
  * `gpuprof export REC --format FORMAT -o OUT`: other forms of a recording.
  */
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/option_rows.h"
 #include "cli/show.h"
 
 #include "base/cleanup.h"
@@ -75,13 +75,8 @@ static const struct option_spec export_options[] = {
 	 .max = 1L << 30,
 	 .help = "Of 'memory-timeline' and 'snapshot': the process, where the recording has "
 		 "several."},
-	{.name = "output",
-	 .letter = 'o',
-	 .kind = OPTION_TEXT,
-	 .offset = offsetof(struct export_args, output_path),
-	 .value_name = "OUT",
-	 .complete = COMPLETE_FILE,
-	 .help = "The file to write; compressed if its name ends in .gz; '-' is stdout."},
+	ROW_OUTPUT(struct export_args, "OUT",
+		   "The file to write; compressed if its name ends in .gz; '-' is stdout."),
 	{0},
 };
 

@@ -8,6 +8,7 @@
 #include "cli/flight.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/flight_dump.h"
@@ -23,7 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS     1000000000ULL
 #define PARTS	      8
 #define PART_LEAST_S  0.25
 #define DEFAULT_BYTES (64U << 20)
@@ -59,14 +59,6 @@ static void on_usr2(int sig)
 	signalled = sig;
 }
 
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- parts ---- */
 
 static struct part *find_part(struct flight *f, unsigned int nr)
@@ -90,7 +82,7 @@ static char *part_path(void *arg, unsigned int nr)
 static char *new_part(void *arg, unsigned int nr)
 {
 	struct flight *f = arg;
-	struct part p = {.nr = nr, .begun_ns = clock_ns()};
+	struct part p = {.nr = nr, .begun_ns = clock_now_ns()};
 
 	f->rotate.begun_nr = nr + 1;
 	/* It was asked for before and could not be written. */
@@ -123,7 +115,7 @@ static void remove_part(void *arg, unsigned int nr)
 /* What lies wholly before the time that is to be held. */
 static void drop_old(struct flight *f)
 {
-	uint64_t now_ns = clock_ns(), hold_ns = (uint64_t)(f->options.seconds * 1e9);
+	uint64_t now_ns = clock_now_ns(), hold_ns = (uint64_t)(f->options.seconds * 1e9);
 
 	for (size_t i = 0; i < f->parts.nr; i++)
 		if (f->parts.items[i].nr < f->rotate.ended_nr && !f->parts.items[i].ended_ns)
@@ -136,7 +128,7 @@ static void drop_old(struct flight *f)
 
 double flight__held(const struct flight *f)
 {
-	return f->parts.nr ? (double)(clock_ns() - f->parts.items[0].begun_ns) / 1e9 : 0;
+	return f->parts.nr ? (double)(clock_now_ns() - f->parts.items[0].begun_ns) / 1e9 : 0;
 }
 
 /* ---- dumps ---- */
@@ -211,7 +203,7 @@ static const char *words(const struct gp_ev_trigger *ev)
 static void set_off(struct flight *f, struct capture *c, const struct gp_ev_trigger *ev)
 {
 	bool by_someone = ev->what == GP_TRIGGER_SIGNAL || ev->what == GP_TRIGGER_ASKED;
-	uint64_t now_ns = clock_ns();
+	uint64_t now_ns = clock_now_ns();
 	struct capture_status s;
 
 	if (f->wanted || f->dump ||

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/option_rows.h"
 #include "target/process.h"
 #include "target/scan.h"
 #include "target/versions.h"
@@ -25,10 +25,7 @@ struct list_options {
 };
 
 static const struct option_spec options[] = {
-	{.name = "json",
-	 .kind = OPTION_FLAG,
-	 .offset = offsetof(struct list_options, json),
-	 .help = "Print one JSON object instead of a table."},
+	ROW_JSON(struct list_options, "Print one JSON object instead of a table."),
 	{0},
 };
 

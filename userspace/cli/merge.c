@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/merge_align.h"
-#include "cli/options.h"
+#include "cli/option_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,13 +21,7 @@ struct merge_args {
 };
 
 static const struct option_spec merge_options[] = {
-	{.name = "output",
-	 .letter = 'o',
-	 .kind = OPTION_TEXT,
-	 .offset = offsetof(struct merge_args, output_path),
-	 .value_name = "OUT",
-	 .complete = COMPLETE_FILE,
-	 .help = "The recording to write."},
+	ROW_OUTPUT(struct merge_args, "OUT", "The recording to write."),
 	{0},
 };
 

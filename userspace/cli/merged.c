@@ -11,11 +11,6 @@
 #include <errno.h>
 #include <string.h>
 
-static void cleanup_writer(struct recording_writer **w)
-{
-	recording_writer__free(*w);
-}
-
 int merged__open(struct merged *m, const char *path, struct reason *why)
 {
 	struct recording *rec;

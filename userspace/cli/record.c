@@ -14,10 +14,10 @@
 #include "cli/record_args.h"
 #include "cli/record_control.h"
 #include "cli/show.h"
+#include "cli/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,29 +38,6 @@ struct record {
 	bool rotates;
 	bool progress;
 };
-
-static volatile sig_atomic_t end_wanted;
-
-/* The first one ends the capture, the next one all. */
-static void on_signal(int sig)
-{
-	if (end_wanted)
-		cli_end_by_signal(sig);
-	end_wanted = sig;
-}
-
-static void catch_signals(void)
-{
-	struct sigaction sa = {.sa_handler = on_signal}, before;
-
-	end_wanted = 0;
-	(void)sigaction(SIGINT, &sa, NULL);
-	(void)sigaction(SIGTERM, &sa, NULL);
-	/* nohup means it. */
-	if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
-		(void)sigaction(SIGHUP, &sa, NULL);
-	(void)signal(SIGPIPE, SIG_IGN);
-}
 
 char *record_default_path(pid_t pid)
 {
@@ -309,7 +286,7 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 	struct reason why = {0};
 	int err = r ? 0 : reason_set(&why, -ENOMEM, "out of memory");
 
-	catch_signals();
+	signals_ask(false);
 	if (!err) {
 		r->options = *options;
 		r->progress = !options->quiet && isatty(STDERR_FILENO);
@@ -381,7 +358,7 @@ static int poll_until_end(struct record *r)
 		      : r->options.capture.overhead_pct > 0 ? BUDGET_POLL_MS
 							    : POLL_MS;
 
-	while (!end_wanted) {
+	while (!signals_asked()) {
 		int here = capture__poll(r->capture, poll_ms, &why);
 
 		if (here < 0) {

@@ -46,7 +46,8 @@ int record_finish(struct record *r);
  */
 char *record_default_path(pid_t pid);
 
-/* enum gp_stack_want of what --stack says; NULL: none. */
+/* What --stack takes, NULL-terminated, and the enum gp_stack_want bits of it; NULL: none. */
+extern const char *const record_stacks[];
 uint32_t record_stacks_wanted(const char *stack);
 
 /* Where plans are kept: $GPUPROF_CACHE_DIR, else /var/cache/gpuprof for root,

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/flight.h"
 #include "cli/metadata.h"
+#include "cli/option_rows.h"
 #include "cli/show.h"
 #include "timeline/table.h"
 
@@ -27,7 +28,6 @@ static bool is_schedule(const char *text)
 }
 
 static const char *const record_modes[] = {"trace", "sample", NULL};
-static const char *const record_stacks[] = {"python", "native", "both", NULL};
 
 #define ARG(field) .offset = offsetof(struct record_args, field)
 
@@ -136,18 +136,12 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .value_name = "all|none|GLOB,...",                                                \
 		 .help = "Which operators: all (the default), none, or patterns such as "          \
 			 "'aten::conv*,aten::mm'."},                                               \
-		{.name = "memory",                                                                 \
-		 .kind = OPTION_FLAG,                                                              \
-		 ARG(memory),                                                                      \
-		 .help = "Record allocations and frees too."},                                     \
-		{.name = "stack",                                                                  \
-		 .kind = OPTION_TEXT,                                                              \
-		 ARG(stack),                                                                       \
-		 .value_name = "python|native|both",                                               \
-		 .choices = record_stacks,                                                         \
-		 .help = "Record the Python stack of each operator and, with --memory, of each "   \
-			 "allocation, the native one, or both in one. With native ones operators " \
-			 "come by uprobes, which cost more than callbacks."},                      \
+		ROW_MEMORY(struct record_args, "Record allocations and frees too."),               \
+		ROW_STACK(                                                                         \
+			struct record_args,                                                        \
+			"Record the Python stack of each operator and, with --memory, of each "    \
+			"allocation, the native one, or both in one. With native ones operators "  \
+			"come by uprobes, which cost more than callbacks."),                       \
 		{.name = "metadata",                                                               \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(metadata),                                                                    \
@@ -156,28 +150,18 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .rule = METADATA_RULE,                                                            \
 		 .help = "Words of your own for the recording; they stand in its trace and its "   \
 			 "table's JSON."},                                                         \
-		{.name = "socket",                                                                 \
-		 .kind = OPTION_TEXT,                                                              \
-		 ARG(socket),                                                                      \
-		 .value_name = "PATH",                                                             \
-		 .complete = COMPLETE_FILE,                                                        \
-		 .help = "Let 'gpuprof ctl --socket PATH' find this capture at PATH instead of "   \
-			 "in /run/gpuprof."},                                                      \
-		{.name = "children",                                                               \
-		 .kind = OPTION_FLAG,                                                              \
-		 ARG(children),                                                                    \
-		 .help = "Record the processes that they start too, and what those start: "        \
-			 "DataLoader's workers, the ranks of torchrun. Those that start while it " \
-			 "records are watched by uprobes."},                                       \
-		{.name = "no-gpu",                                                                 \
-		 .kind = OPTION_FLAG,                                                              \
-		 ARG(no_gpu),                                                                      \
-		 .help = "Leave out what happens on GPUs."},                                       \
-		{.name = "no-inject",                                                              \
-		 .kind = OPTION_FLAG,                                                              \
-		 ARG(no_inject),                                                                   \
-		 .help = "Put nothing into the process: watch from outside only. No GPU "          \
-			 "times then, only the calls of CUDA."},                                   \
+		ROW_SOCKET(struct record_args,                                                     \
+			   "Let 'gpuprof ctl --socket PATH' find this capture at PATH instead of " \
+			   "in /run/gpuprof."),                                                    \
+		ROW_CHILDREN(                                                                      \
+			struct record_args,                                                        \
+			"Record the processes that they start too, and what those start: "         \
+			"DataLoader's workers, the ranks of torchrun. Those that start while it "  \
+			"records are watched by uprobes."),                                        \
+		ROW_NO_GPU(struct record_args, "Leave out what happens on GPUs."),                 \
+		ROW_NO_INJECT(struct record_args,                                                  \
+			      "Put nothing into the process: watch from outside only. No GPU "     \
+			      "times then, only the calls of CUDA."),                              \
 	{                                                                                          \
 		.name = "ring-bytes", .kind = OPTION_NUMBER, ARG(ring_bytes), .value_name = "N",   \
 		.help = "Size of the kernel's ring.", .min = 4096, .max = 1L << 30, .hidden = true \
@@ -210,13 +194,8 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 	}
 
 #define OUTPUT_OPTIONS                                                                             \
-	{.name = "output",                                                                         \
-	 .letter = 'o',                                                                            \
-	 .kind = OPTION_TEXT,                                                                      \
-	 ARG(output_path),                                                                         \
-	 .value_name = "REC",                                                                      \
-	 .complete = COMPLETE_FILE,                                                                \
-	 .help = "Keep the recording as REC. Default: gpuprof-PID-TIME.gpuprof here."},            \
+	ROW_OUTPUT(struct record_args, "REC",                                                      \
+		   "Keep the recording as REC. Default: gpuprof-PID-TIME.gpuprof here."),          \
 		{.name = "trace",                                                                  \
 		 .kind = OPTION_TEXT,                                                              \
 		 ARG(trace_path),                                                                  \
@@ -242,37 +221,17 @@ static const char *const record_stacks[] = {"python", "native", "both", NULL};
 		 .known = table_sort_key_known,                                                    \
 		 .help = "Sort the table by KEY, as torch.profiler names them. Default: "          \
 			 "self_cpu_time_total."},                                                  \
-		{.name = "limit",                                                                  \
-		 .kind = OPTION_NUMBER,                                                            \
-		 ARG(limit),                                                                       \
-		 .value_name = "N",                                                                \
-		 .min = -1,                                                                        \
-		 .max = 1000000000,                                                                \
-		 .help = "Rows of the table, -1 for all. Default: 100."},                          \
-		{.name = "json",                                                                   \
-		 .kind = OPTION_FLAG,                                                              \
-		 ARG(json),                                                                        \
-		 .help = "Print the table as JSON."},                                              \
+		ROW_LIMIT(struct record_args, limit, 0,                                            \
+			  "Rows of the table, -1 for all. Default: 100."),                         \
+		ROW_JSON(struct record_args, "Print the table as JSON."),                          \
 	{                                                                                          \
 		.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, ARG(quiet),                   \
 		.help = "No progress and no notes on stderr, only errors and losses."              \
 	}
 
 static const struct option_spec attach_options[] = {
-	{.name = "pid",
-	 .letter = 'p',
-	 .kind = OPTION_TEXT,
-	 ARG(pids),
-	 .value_name = "PID[,PID...]",
-	 .complete = COMPLETE_PID,
-	 .help = "The processes to attach to."},
-	{.name = "name",
-	 .letter = 'n',
-	 .kind = OPTION_TEXT,
-	 ARG(name),
-	 .value_name = "PATTERN",
-	 .help = "Instead of --pid: every process with PyTorch in it whose command line has "
-		 "PATTERN (a shell pattern) in it."},
+	ROW_PIDS(struct record_args, "The processes to attach to."),
+	ROW_NAME_OR_PIDS(struct record_args),
 	CAPTURE_OPTIONS,
 	INPUT_OPTIONS(false),
 	OUTPUT_OPTIONS,

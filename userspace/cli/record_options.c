@@ -25,6 +25,8 @@ static uint32_t ring_size(long wanted)
 	return bytes;
 }
 
+const char *const record_stacks[] = {"python", "native", "both", NULL};
+
 uint32_t record_stacks_wanted(const char *stack)
 {
 	if (!stack)

@@ -8,6 +8,7 @@
 #include "cli/rotate.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/record_args.h"
@@ -19,17 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS 1000000000ULL
 /* Of the cap, one recording may take. */
 #define SHARE 4
-
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
-}
 
 bool rotate_wanted(const struct rotate_options *o)
 {
@@ -63,8 +55,10 @@ int rotate_options_from(const struct record_args *args, struct rotate_options *r
 void rotate__init(struct rotate *r, const struct rotate_options *options,
 		  char *(*path)(void *, unsigned int), void *path_arg)
 {
-	*r = (struct rotate){
-		.options = *options, .path = path, .path_arg = path_arg, .begun_ns = clock_ns()};
+	*r = (struct rotate){.options = *options,
+			     .path = path,
+			     .path_arg = path_arg,
+			     .begun_ns = clock_now_ns()};
 }
 
 void rotate__done(struct rotate *r)
@@ -155,7 +149,7 @@ static void tell_full(struct rotate *r, bool full)
 
 void rotate__turn(struct rotate *r, struct capture *c)
 {
-	uint64_t now_ns = clock_ns(), age_ns = now_ns - r->begun_ns;
+	uint64_t now_ns = clock_now_ns(), age_ns = now_ns - r->begun_ns;
 	struct capture_status s;
 	bool due;
 

@@ -213,7 +213,6 @@ int cli_run(int argc, char **argv)
 					   : args.flops	  ? "--flops"
 					   : args.modules ? "--modules"
 							  : "--python-functions");
-	argv[1 + operands] = NULL;
 	/* The operands were moved to the front; what they came from still lies behind them. */
 	argv[1 + operands] = NULL;
 	cache = record_cache_dir();

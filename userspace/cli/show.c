@@ -362,11 +362,6 @@ int shown__write_stacks(const struct shown *s, const char *path, const char *for
 
 /* ---- the table ---- */
 
-static void cleanup_table(struct table **t)
-{
-	table__free(*t);
-}
-
 static int write_table(const struct shown *s, const struct table *table,
 		       const struct show_options *o)
 {
@@ -411,11 +406,6 @@ static bool has_rank(const struct timeline *t, long rank)
 		if (t->processes.items[i].rank == rank)
 			return true;
 	return false;
-}
-
-static void cleanup_sample_table(struct sample_table **t)
-{
-	sample_table__free(*t);
 }
 
 static int write_sample_table(const struct shown *s, const struct sample_table *table,

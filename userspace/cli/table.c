@@ -5,7 +5,7 @@
  */
 #include "timeline/table.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/option_rows.h"
 #include "cli/show.h"
 
 #include <stdlib.h>
@@ -66,14 +66,7 @@ static const struct option_spec table_options[] = {
 	 .choices = table_sort_keys,
 	 .known = table_sort_key_known,
 	 .help = "Sort by KEY, as torch.profiler names them. Default: self_cpu_time_total."},
-	{.name = "limit",
-	 .letter = 'l',
-	 .kind = OPTION_NUMBER,
-	 .offset = SHOW(limit),
-	 .value_name = "N",
-	 .min = -1,
-	 .max = 1000000000,
-	 .help = "Rows to print, -1 for all. Default: 100."},
+	ROW_LIMIT(struct table_args, show.limit, 'l', "Rows to print, -1 for all. Default: 100."),
 	{.name = "group-by",
 	 .letter = 'g',
 	 .kind = OPTION_TEXT,

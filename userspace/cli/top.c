@@ -7,11 +7,13 @@
 #include "cli/top.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/option_rows.h"
 #include "cli/pids.h"
 #include "cli/record.h"
+#include "cli/signals.h"
 #include "output/output.h"
 
 #include <errno.h>
@@ -35,20 +37,8 @@ struct top_args {
 static const char *const view_names[] = {"ops", "kernels", "lines", "memory", "threads", NULL};
 
 static const struct option_spec options[] = {
-	{.name = "pid",
-	 .letter = 'p',
-	 .kind = OPTION_TEXT,
-	 ARG(pids),
-	 .value_name = "PID[,PID...]",
-	 .complete = COMPLETE_PID,
-	 .help = "The processes to watch."},
-	{.name = "name",
-	 .letter = 'n',
-	 .kind = OPTION_TEXT,
-	 ARG(name),
-	 .value_name = "PATTERN",
-	 .help = "Instead of --pid: every process with PyTorch in it whose command line has "
-		 "PATTERN (a shell pattern) in it."},
+	ROW_PIDS(struct top_args, "The processes to watch."),
+	ROW_NAME_OR_PIDS(struct top_args),
 	{.name = "interval",
 	 .letter = 'i',
 	 .kind = OPTION_SECONDS,
@@ -67,41 +57,21 @@ static const struct option_spec options[] = {
 	 ARG(sort),
 	 .value_name = "KEY",
 	 .help = "Sort by this column of the view. Default: its first one."},
-	{.name = "memory",
-	 .kind = OPTION_FLAG,
-	 ARG(memory),
-	 .help = "Record allocations from the beginning, for the view of memory and what GPUs "
-		 "hold."},
-	{.name = "stack",
-	 .kind = OPTION_FLAG,
-	 ARG(stacks),
-	 .help = "Record Python stacks from the beginning, for the view of lines."},
-	{.name = "children",
-	 .kind = OPTION_FLAG,
-	 ARG(children),
-	 .help = "Watch the processes that they start, too."},
-	{.name = "no-gpu", .kind = OPTION_FLAG, ARG(no_gpu), .help = "Leave GPUs out."},
-	{.name = "no-inject",
-	 .kind = OPTION_FLAG,
-	 ARG(no_inject),
-	 .help = "Put nothing into the process: watch from outside only."},
-	{.name = "once",
-	 .kind = OPTION_FLAG,
-	 ARG(once),
-	 .help = "Print one interval as text and end. Ctrl-C ends the interval early."},
-	{.name = "limit",
-	 .letter = 'l',
-	 .kind = OPTION_NUMBER,
-	 ARG(limit),
-	 .value_name = "N",
-	 .min = -1,
-	 .max = 1000000000,
-	 .help = "With --once: rows to print, -1 for all. Default: 20."},
-	{.name = "json",
-	 .kind = OPTION_FLAG,
-	 ARG(json),
-	 .help = "Print one interval as a JSON object, with all views that were recorded. Implies "
-		 "--once."},
+	ROW_MEMORY(struct top_args,
+		   "Record allocations from the beginning, for the view of memory and what GPUs "
+		   "hold."),
+	ROW_FLAG(struct top_args, "stack", stacks,
+		 "Record Python stacks from the beginning, for the view of lines."),
+	ROW_CHILDREN(struct top_args, "Watch the processes that they start, too."),
+	ROW_NO_GPU(struct top_args, "Leave GPUs out."),
+	ROW_NO_INJECT(struct top_args, "Put nothing into the process: watch from outside only."),
+	ROW_FLAG(struct top_args, "once", once,
+		 "Print one interval as text and end. Ctrl-C ends the interval early."),
+	ROW_LIMIT(struct top_args, limit, 'l',
+		  "With --once: rows to print, -1 for all. Default: 20."),
+	ROW_JSON(struct top_args,
+		 "Print one interval as a JSON object, with all views that were recorded. Implies "
+		 "--once."),
 	{0},
 };
 
@@ -119,38 +89,13 @@ const struct command command_top = {
 	.run = cli_top,
 };
 
-volatile sig_atomic_t top_end_wanted;
-
-static void on_signal(int sig)
-{
-	top_end_wanted = sig;
-}
-
-static void catch_signals(void)
-{
-	struct sigaction sa = {.sa_handler = on_signal};
-
-	(void)sigaction(SIGINT, &sa, NULL);
-	(void)sigaction(SIGTERM, &sa, NULL);
-	(void)sigaction(SIGHUP, &sa, NULL);
-	(void)signal(SIGPIPE, SIG_IGN);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- intervals ---- */
 
 /* The recording of an interval that has ended. 0 or -errno. */
 static int add(struct top *top, const struct timeline *t)
 {
 	struct live_status s;
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 	int err = tally__add(top->tally, t);
 
 	for (size_t i = 0; i < t->processes.nr && !err && top->live; i++)
@@ -185,7 +130,7 @@ static int take_all(struct top *top, struct reason *why)
 
 static int cut(struct top *top, struct reason *why)
 {
-	top->cut_ns = now_ns();
+	top->cut_ns = clock_now_ns();
 	if (top_facts__read(&top->facts))
 		return reason_set(why, -ENOMEM, "out of memory");
 	return live__cut(top->live, why);
@@ -207,7 +152,7 @@ int top_turn(struct top *top, int timeout_ms, struct reason *why)
 		err = live__stop(top->live, why);
 		return err ? err : take_all(top, why);
 	}
-	if (!top->paused && (double)(now_ns() - top->cut_ns) >= top->view.interval_s * 1e9) {
+	if (!top->paused && (double)(clock_now_ns() - top->cut_ns) >= top->view.interval_s * 1e9) {
 		err = cut(top, why);
 		if (err)
 			return err;
@@ -224,7 +169,7 @@ void top_header_of(const struct top *top, struct top_header *ret_header)
 
 		live__status(top->live, &s);
 		h.facts = &top->facts;
-		h.uptime_ns = now_ns() - top->start_ns;
+		h.uptime_ns = clock_now_ns() - top->start_ns;
 		h.events_per_s = top->events_per_s;
 		h.lost_nr = s.lost_nr;
 	} else {
@@ -256,7 +201,7 @@ int top_want(struct top *top, enum tally_view view, struct reason *why)
 	err = live__change(top->live, &wanted, why);
 	if (!err)
 		top->capture = wanted;
-	top->cut_ns = now_ns();
+	top->cut_ns = clock_now_ns();
 	return err;
 }
 
@@ -267,7 +212,7 @@ int top_pause(struct top *top, bool paused, struct reason *why)
 	if (err)
 		return err;
 	top->paused = paused;
-	top->cut_ns = now_ns();
+	top->cut_ns = clock_now_ns();
 	return 0;
 }
 
@@ -320,7 +265,7 @@ static int run_once(struct top *top, const struct pids *pids, struct reason *why
 
 	say_watching(top, pids);
 	while (!got && !top->over) {
-		if (top_end_wanted) {
+		if (signals_asked()) {
 			(void)top_facts__read(&top->facts);
 			got = live__stop(top->live, why);
 			top->over = true;
@@ -417,7 +362,7 @@ static int show_live(struct top *top, const struct top_args *args)
 		log_err("%s", why.text);
 		return CLI_FAILED;
 	}
-	top->start_ns = top->shown_ns = top->cut_ns = now_ns();
+	top->start_ns = top->shown_ns = top->cut_ns = clock_now_ns();
 	if (top_facts__watch(&top->facts, pids.items, pids.nr) || top_facts__read(&top->facts)) {
 		log_err("out of memory");
 		return CLI_FAILED;
@@ -444,7 +389,7 @@ int cli_top(int argc, char **argv)
 	status = choose_view(&args, &top);
 	if (status)
 		return status;
-	catch_signals();
+	signals_ask(true);
 	top.limit = args.limit;
 	top.tally = tally__new();
 	if (!top.tally) {

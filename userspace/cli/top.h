@@ -10,7 +10,6 @@
 #include "cli/top_facts.h"
 #include "cli/top_view.h"
 
-#include <signal.h>
 #include <stdbool.h>
 
 struct top {
@@ -28,9 +27,6 @@ struct top {
 	bool over; /* no process is left */
 	long limit;
 };
-
-/* Set by SIGINT, SIGTERM and SIGHUP. */
-extern volatile sig_atomic_t top_end_wanted;
 
 /* Waits at most timeout_ms for something to do and does it. Returns 1 if an interval was added, 0,
  * or -errno with a reason. */

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 
 #include <dirent.h>
@@ -36,14 +37,6 @@ void top_facts__done(struct top_facts *f)
 	free(TAKE(f->cmdline));
 	hash__done(&f->ran);
 	hash__done(&f->consumed);
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts = {0};
-
-	(void)clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
 }
 
 static void read_cmdline(struct top_facts *f, pid_t pid)

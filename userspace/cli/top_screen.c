@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/signals.h"
 #include "cli/top_terminal.h"
 
 #include <ctype.h>
@@ -425,7 +426,7 @@ static int run(struct screen *s)
 	struct reason why = {0};
 	unsigned int turn = 0;
 
-	while (!s->quit && !top_end_wanted) {
+	while (!s->quit && !signals_asked()) {
 		bool was_over = s->top->over, anew = turn++ % (1000 / TURN_MS) == 0;
 		int key, got = top_turn(s->top, TURN_MS, &why);
 

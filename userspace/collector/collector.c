@@ -6,6 +6,7 @@
  * stops beating. A later call starts afresh, with a new ring. The library never unloads (linked
  * with nodelete): PyTorch may keep addresses of its callbacks for as long as an op runs.
  */
+#include "collector/clock.h"
 #include "collector/compat.h"
 #include "collector/cupti.h"
 #include "collector/ops.h"
@@ -76,22 +77,10 @@ struct follower {
 	const char *cupti_why;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
-
 /* For gpuprof's account of what it costs. */
 static void tell_own_cpu(const struct follower *f)
 {
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	__atomic_store_n(&f->page->thread_cpu_ns,
-			 (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec,
+	__atomic_store_n(&f->page->thread_cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID),
 			 __ATOMIC_RELAXED);
 }
 
@@ -238,7 +227,7 @@ static bool abandoned(struct follower *f)
 {
 	uint64_t beat_ns = __atomic_load_n(&f->page->heartbeat_ns, __ATOMIC_RELAXED);
 	uint32_t calls_nr = __atomic_load_n(&self.calls_nr, __ATOMIC_RELAXED);
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (__atomic_load_n(&self.hand_over, __ATOMIC_RELAXED))
 		return true;
@@ -335,7 +324,7 @@ static bool reader_is_silent(void)
 {
 	uint64_t since_ns = __atomic_load_n(&self.silent_since_ns, __ATOMIC_RELAXED);
 
-	return since_ns && now_ns() - since_ns > HAND_OVER_NS;
+	return since_ns && clock_now_ns() - since_ns > HAND_OVER_NS;
 }
 
 /* True if the caller is to start the collector; *ret_running if it runs already. */

@@ -6,23 +6,14 @@
  */
 #include "collector/cupti_clock.h"
 
+#include "collector/clock.h"
 #include "collector/compat.h"
-
-#include <time.h>
 
 #define READ_TRIES   20
 #define DRIFT_PART   1000	/* a clock that is off by more than 1 ns in these was set */
 #define AHEAD_NS     1000000ULL /* beyond the last reading; the next one will tell how good it was */
 #define LATE_NS	     10000000000ULL /* no record comes in later than this after its end */
 #define READING(nr_) ((nr_) & (CLOCK_READINGS - 1))
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
 
 void cupti_clock__init(struct cupti_clock *c)
 {
@@ -35,10 +26,10 @@ bool cupti_clock__read(int (*get_timestamp)(uint64_t *ret_ns), struct clock_read
 	struct clock_reading best = {.width_ns = UINT64_MAX};
 
 	for (int i = 0; i < READ_TRIES; i++) {
-		uint64_t before = now_ns();
+		uint64_t before = clock_now_ns();
 		uint64_t gpu_ns = 0;
 		int result = get_timestamp(&gpu_ns);
-		uint64_t width_ns = now_ns() - before;
+		uint64_t width_ns = clock_now_ns() - before;
 
 		if (result || !gpu_ns)
 			return false;

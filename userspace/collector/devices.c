@@ -6,11 +6,11 @@
  */
 #include "collector/devices.h"
 
+#include "collector/clock.h"
 #include "collector/compat.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
-#include <time.h>
 
 #define DEVICES_MAX 64
 
@@ -57,13 +57,11 @@ static void tell_one(struct ring_writer *w, const struct driver *d, int ordinal)
 {
 	struct gp_ev_device ev = {.head.kind = GP_EV_DEVICE, .device = (uint32_t)ordinal};
 	size_t bytes = 0;
-	struct timespec ts;
 	int device;
 
 	if (d->cuDeviceGet(&device, ordinal))
 		return;
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	ev.head.time_ns = (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+	ev.head.time_ns = clock_now_ns();
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
 		int value = 0;
 

@@ -9,8 +9,9 @@
  * open. The collector's thread shuts the gate, makes every thread see that (membarrier), and waits
  * until nobody is busy. The gate lies in a page that a fork's child finds empty.
  */
-#include "collector/ops.h"
+#include "collector/ops_session.h"
 
+#include "collector/clock.h"
 #include "collector/compat.h"
 #include "collector/inputs.h"
 #include "collector/op_python.h"
@@ -20,72 +21,10 @@
 #include "collector/tensors.h"
 #include "collector/thread.h"
 
-#include <errno.h>
-#include <linux/membarrier.h>
-#include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-#define LEAVE_TRIES    10000 /* of 1 ms: a thread may be stopped inside a callback */
 #define FORWARD_MAX    (1ULL << 32)
-#define CALLBACKS_NR   4
-#define ANNOTATIONS_NR 1 /* of them: the first ones */
-#define INSTANCE_OURS  (1ULL << 63)
-#define PROCESS_MASK   0x7ffULL
-#define PROCESS_SHIFT  52
 #define FENCE_ALWAYS() __atomic_thread_fence(__ATOMIC_SEQ_CST)
-
-struct session {
-	struct ring_writer *ring;
-	struct names *names;
-	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
-	struct stacks *stacks; /* NULL: neither stacks nor modules, likewise */
-	struct stacks *kept; /* of all armings that have had stacks: ids are the ring's; or NULL */
-	bool modules;	     /* calls of modules are wanted */
-	bool tensors;	     /* where the tensors among them lie is told, too */
-	bool says_stacks;    /* where the kernel's programs look */
-	/* Set and read by different threads: CPU time is told; annotations' ends are looked at
-	 * alone. */
-	bool cpu_time, ends_alone;
-	struct torch_api torch;
-	struct torch_layout layout;
-	uint32_t epoch;
-	uint64_t prefix; /* of instances */
-	uint64_t handles[CALLBACKS_NR];
-	/* Which callbacks are in PyTorch's list; a fork's child inherits them. */
-	bool added[CALLBACKS_NR];
-};
-
-struct gate {
-	struct session *open;
-};
-
-static struct session session;
-static struct gate *gate;
-static bool fence_needed;
-static bool stuck;	   /* a thread did not leave its callback */
-static uint64_t missed_nr; /* ops that began on a thread without a state, or inside a callback */
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
-static struct session *gate_session(void)
-{
-	return __atomic_load_n(&gate->open, __ATOMIC_ACQUIRE);
-}
 
 /* Between enter() and leave() the session stays, if it was returned. */
 static struct session *enter(struct thread_state **ret_thread, bool begins)
@@ -93,19 +32,19 @@ static struct session *enter(struct thread_state **ret_thread, bool begins)
 	struct thread_state *t;
 	struct session *s;
 
-	if (!gate_session())
+	if (!ops_open_session())
 		return NULL;
 	t = thread_state__get();
 	if (!t || t->busy) {
-		(void)__atomic_fetch_add(&missed_nr, begins, __ATOMIC_RELAXED);
+		(void)__atomic_fetch_add(&ops_missed_nr, begins, __ATOMIC_RELAXED);
 		return NULL;
 	}
 	__atomic_store_n(&t->busy, 1, __ATOMIC_RELAXED);
-	if (__builtin_expect(fence_needed, 0))
+	if (__builtin_expect(ops_fence_needed, 0))
 		FENCE_ALWAYS();
 	else
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	s = gate_session();
+	s = ops_open_session();
 	if (!s)
 		__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
 	*ret_thread = t;
@@ -155,7 +94,7 @@ __attribute__((noinline)) static uint32_t inputs_id(struct session *s, const voi
 __attribute__((noinline)) static void write_tensors(struct session *s, const struct thread_state *t,
 						    const struct open_op *op)
 {
-	const struct gp_ev_head head = {.tid = t->tid, .time_ns = now_ns()};
+	const struct gp_ev_head head = {.tid = t->tid, .time_ns = clock_now_ns()};
 
 	tensors_write(&s->layout, s->ring, op->record, &head, op->instance);
 }
@@ -208,7 +147,7 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 	__atomic_store_n(&t->depth, t->depth + 1, __ATOMIC_RELAXED);
 	if (s->inputs && s->tensors)
 		write_tensors(s, t, op);
-	op->start_ns = now_ns();
+	op->start_ns = clock_now_ns();
 	if (t->modules.nr)
 		modules__begin(&t->modules, op->instance, op->start_ns);
 	if (scope == GP_SCOPE_USER)
@@ -351,7 +290,7 @@ static void pop_step(struct session *s, struct thread_state *t, const void *reco
 /* When a callback that is to be timed began, else 0. */
 static uint64_t time_begin(struct thread_state *t)
 {
-	return __builtin_expect(++t->calls % TIMED_EVERY == 0, 0) ? now_ns() : 0;
+	return __builtin_expect(++t->calls % TIMED_EVERY == 0, 0) ? clock_now_ns() : 0;
 }
 
 static void time_end(struct session *s, uint64_t begin_ns)
@@ -360,7 +299,7 @@ static void time_end(struct session *s, uint64_t begin_ns)
 
 	if (__builtin_expect(begin_ns == 0, 1))
 		return;
-	ns = now_ns() - begin_ns;
+	ns = clock_now_ns() - begin_ns;
 	if (ns <= TIMED_MAX_NS)
 		ring_writer__timed(s->ring, ns);
 }
@@ -389,7 +328,7 @@ static void end(const void *record, bool user)
 	struct session *s = enter(&t, false);
 
 	if (s) {
-		uint64_t begin_ns = time_begin(t), end_ns = now_ns();
+		uint64_t begin_ns = time_begin(t), end_ns = clock_now_ns();
 
 		if (user && __atomic_load_n(&s->cpu_time, __ATOMIC_RELAXED))
 			pop_step(s, t, record, end_ns);
@@ -421,7 +360,7 @@ static void *start_script(void **ret_context, const void *record)
 static void *start_user(void **ret_context, const void *record)
 {
 	*ret_context = NULL;
-	if (__atomic_load_n(&session.ends_alone, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&ops_session.ends_alone, __ATOMIC_RELAXED))
 		return ret_context;
 	return start(ret_context, record, GP_SCOPE_USER);
 }
@@ -436,226 +375,9 @@ static void end_user(const void *record, void *context)
 	end(record, true);
 }
 
-static int membarrier(int command)
-{
-	return (int)syscall(SYS_membarrier, command, 0, 0);
-}
-
-int ops__init(void)
-{
-	void *p;
-
-	if (!gate) {
-		p = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (p == MAP_FAILED)
-			return -errno;
-		/* Linux 4.14. Without it a child made by clone() would write into our ring. */
-		if (madvise(p, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK)) {
-			int err = -errno;
-
-			(void)munmap(p, (size_t)sysconf(_SC_PAGESIZE));
-			return err;
-		}
-		gate = p;
-	}
-	/* Without it allocations have their stacks walked by the kernel. */
-	(void)stack_tops__init();
-	fence_needed = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
-	return thread_states__init();
-}
-
-static void remove_callbacks(struct session *s, int from, int to)
-{
-	for (int i = from; i < to; i++) {
-		if (s->added[i])
-			s->torch.remove_callback(s->handles[i]);
-		s->added[i] = false;
-	}
-}
-
-/* True when no thread is inside a callback any more. */
-static bool wait_until_left(void)
-{
-	static const struct timespec ms = {.tv_nsec = 1000000};
-	int tries = 0;
-
-	if (fence_needed || membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
-		FENCE_ALWAYS();
-	for (struct thread_state *t = thread_states__first(); t; t = t->next) {
-		while (__atomic_load_n(&t->busy, __ATOMIC_ACQUIRE)) {
-			if (++tries > LEAVE_TRIES)
-				return false;
-			(void)nanosleep(&ms, NULL);
-		}
-	}
-	return true;
-}
-
-static void add_callbacks(struct session *s, int from, int to)
-{
-	static const struct {
-		torch_start_fn start;
-		torch_end_fn end;
-		uint8_t scope;
-	} pairs[CALLBACKS_NR] = {
-		{start_user, end_user, GP_SCOPE_USER},
-		{start_function, end_op, GP_SCOPE_FUNCTION},
-		{start_backward, end_op, GP_SCOPE_BACKWARD},
-		{start_script, end_op, GP_SCOPE_SCRIPT},
-	};
-
-	for (int i = from; i < to; i++) {
-		struct torch_callback callback = {
-			.start = pairs[i].start,
-			.end = pairs[i].end,
-			.probability = 1.0,
-			.needs_inputs = s->inputs != NULL,
-		};
-
-		if (s->added[i])
-			continue;
-		callback.scopes[pairs[i].scope] = 1;
-		s->handles[i] = s->torch.add_global_callback(callback);
-		s->added[i] = true;
-	}
-}
-
-/* Why not, or NULL. */
-static const char *arm_inputs(struct session *s)
-{
-	const char *why = torch_layout__find(&s->layout, &s->torch);
-
-	if (why)
-		return why;
-	s->inputs = inputs__new();
-	return s->inputs ? NULL : "shapes: out of memory";
-}
-
-/* Why not, or NULL. */
-static const char *arm_stacks(struct session *s, const struct ops_extras *extras)
-{
-	const char *why = NULL;
-
-	if (s->kept)
-		why = stacks__resume(s->kept, extras->python, extras->stacks);
-	else
-		s->kept = stacks__new(extras->python, extras->stacks, &why);
-	s->stacks = why ? NULL : s->kept;
-	if (s->stacks && extras->stacks && extras->calls)
-		stacks__want_calls(s->stacks);
-	return why;
-}
-
-enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, const char **why_text)
-{
-	struct session *s = &session;
-	enum torch_result result;
-
-	*why_text = "operator callbacks: a thread is stopped inside an earlier one";
-	if (!ops__disarm())
-		return TORCH_REFUSED;
-	result = torch_api__bind(&s->torch, why_text);
-	if (result != TORCH_BOUND)
-		return result;
-	s->names = names__new(1);
-	if (!s->names) {
-		torch_api__release(&s->torch);
-		*why_text = "operator callbacks: out of memory";
-		return TORCH_REFUSED;
-	}
-	extras->shapes_why = extras->shapes ? arm_inputs(s) : NULL;
-	extras->tensors_why =
-		extras->tensors ? torch_layout__find_storage(&s->layout, &s->torch) : NULL;
-	s->tensors = extras->tensors && !extras->tensors_why;
-	s->modules = extras->modules;
-	extras->stacks_why = extras->python ? arm_stacks(s, extras) : NULL;
-	s->says_stacks = s->stacks && extras->stacks;
-	s->ring = w;
-	s->epoch++;
-	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;
-	pending__clear();
-	(void)thread_states__take_abandoned();
-	__atomic_store_n(&missed_nr, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&gate->open, s, __ATOMIC_RELEASE);
-	add_callbacks(s, 0, ANNOTATIONS_NR);
-	return TORCH_BOUND;
-}
-
-static void free_tables(struct session *s)
-{
-	names__free(s->names);
-	inputs__free(s->inputs);
-	s->names = NULL;
-	s->inputs = NULL;
-	s->stacks = NULL;
-	s->ring = NULL;
-}
-
-const char *ops__stacks_refused(void)
-{
-	return session.stacks ? stacks__refused(session.stacks) : NULL;
-}
-
-void ops__cover(bool operators)
-{
-	if (!gate || !gate_session())
-		return;
-	if (operators)
-		add_callbacks(&session, ANNOTATIONS_NR, CALLBACKS_NR);
-	else
-		remove_callbacks(&session, ANNOTATIONS_NR, CALLBACKS_NR);
-}
-
-void ops__tell_cpu_time(bool tell, bool ends_alone)
-{
-	__atomic_store_n(&session.cpu_time, tell, __ATOMIC_RELAXED);
-	__atomic_store_n(&session.ends_alone, tell && ends_alone, __ATOMIC_RELAXED);
-}
-
-bool ops__disarm(void)
-{
-	struct session *s = &session;
-	uint64_t open_nr;
-
-	if (!gate || (!gate_session() && !stuck))
-		return true;
-	if (gate_session())
-		remove_callbacks(s, 0, CALLBACKS_NR);
-	__atomic_store_n(&gate->open, NULL, __ATOMIC_SEQ_CST);
-	stuck = !wait_until_left();
-	if (stuck)
-		return false;
-	stack_tops__clear();
-	open_nr = thread_states__take_abandoned();
-	for (struct thread_state *t = thread_states__first(); t; t = t->next) {
-		if (t->epoch == s->epoch)
-			open_nr += __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED);
-		modules__leave(&t->modules, s->ring, s->epoch);
-	}
-	ring_writer__count(s->ring, GP_LOSS_OPEN_AT_END, open_nr);
-	ring_writer__count(s->ring, GP_LOSS_THREAD,
-			   __atomic_exchange_n(&missed_nr, 0, __ATOMIC_RELAXED));
-	torch_api__release(&s->torch);
-	stacks__release(s->stacks);
-	free_tables(s);
-	return true;
-}
-
-void ops__release(void)
-{
-	if (stuck)
-		return;
-	stacks__free(session.kept);
-	session.kept = NULL;
-}
-
-void ops__forget(void)
-{
-	/* The gate is shut: its page came empty. */
-	free_tables(&session);
-	stacks__free(session.kept);
-	session.kept = NULL;
-	stuck = false;
-	thread_states__forget();
-}
+const struct ops_callback ops_callbacks[OPS_CALLBACKS_NR] = {
+	{start_user, end_user, GP_SCOPE_USER},
+	{start_function, end_op, GP_SCOPE_FUNCTION},
+	{start_backward, end_op, GP_SCOPE_BACKWARD},
+	{start_script, end_op, GP_SCOPE_SCRIPT},
+};

@@ -6,6 +6,7 @@
 #include "daemon/daemon.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "daemon/privileges.h"
 #include "daemon/profiles.h"
@@ -26,7 +27,6 @@
 
 #include "base/banned.h"
 
-#define SECOND_NS  1000000000ULL
 #define TURN_MS	   20
 #define EVENTS_MAX 150000 /* of a recording: about 50 MB while it is read */
 #define STUCK_NS   (60 * SECOND_NS)
@@ -43,14 +43,6 @@ struct daemon {
 	struct watch_counts counts;
 	uint64_t turned_ns;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- what the server asks, in its thread ---- */
 

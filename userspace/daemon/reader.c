@@ -7,6 +7,7 @@
 #include "daemon/reader.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "daemon/privileges.h"
@@ -24,7 +25,6 @@
 
 #include "base/banned.h"
 
-#define SECOND_NS   1000000000ULL
 #define WAIT_NS	    100000000ULL
 #define QUEUE_MAX   32 /* recordings that wait, with their memory */
 #define QUEUE_BYTES (64LL << 20)
@@ -42,14 +42,6 @@ struct reader {
 	pthread_mutex_t totals_lock;
 	struct totals totals;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
-}
 
 static void count(struct reader *r, uint64_t *counter, uint64_t nr)
 {
@@ -89,7 +81,7 @@ static void put_on_shelf(struct reader *r, const struct watch_recording *w,
 
 static int add(struct reader *r, const struct watch_recording *w, struct recording *rec)
 {
-	struct totals_part part = {w->events_nr, w->capture_nr, now_ns()};
+	struct totals_part part = {w->events_nr, w->capture_nr, clock_now_ns()};
 	struct timeline *t;
 	struct reason why = {0};
 	int err = timeline__new(rec, &why, &t);

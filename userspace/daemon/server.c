@@ -9,6 +9,7 @@
 #include "daemon/server.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "daemon/listen.h"
 #include "daemon/privileges.h"
@@ -26,7 +27,6 @@
 
 #include "base/banned.h"
 
-#define SECOND_NS	  1000000000ULL
 #define TURN_MS		  100
 #define CONNECTIONS_MAX	  64
 #define SILENCE_S	  10
@@ -59,14 +59,6 @@ struct server {
 	struct server_counts counts; /* of one thread, read by it alone */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
-}
-
 static bool is_stopping(const struct server *s)
 {
 	return __atomic_load_n(&s->stop, __ATOMIC_RELAXED);
@@ -85,7 +77,7 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, struct
 	(void)MHD_add_response_header(response, "Cache-Control", "no-store");
 	queued = MHD_queue_response(c, status, response);
 	MHD_destroy_response(response);
-	peer->deadline_ns = now_ns() + ANSWER_NS + bytes / ANSWER_RATE_BYTES * SECOND_NS;
+	peer->deadline_ns = clock_now_ns() + ANSWER_NS + bytes / ANSWER_RATE_BYTES * SECOND_NS;
 	if (status == MHD_HTTP_OK)
 		s->counts.answered_nr++;
 	else
@@ -338,7 +330,7 @@ static void on_completed(void *arg, struct MHD_Connection *c, void **request_arg
 		return;
 	peer->waiting = NULL;
 	abandon(arg, peer);
-	peer->deadline_ns = now_ns() + REQUEST_NS;
+	peer->deadline_ns = clock_now_ns() + REQUEST_NS;
 }
 
 static void on_connection(void *arg, struct MHD_Connection *c, void **socket_context,
@@ -357,7 +349,7 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **socket_con
 		}
 		peer->fd = info->connect_fd;
 		peer->profile_fd = -1;
-		peer->deadline_ns = now_ns() + REQUEST_NS;
+		peer->deadline_ns = clock_now_ns() + REQUEST_NS;
 		*socket_context = peer;
 	} else if (peer) {
 		abandon(s, peer);
@@ -380,7 +372,7 @@ static size_t keep_escapes(void *arg, struct MHD_Connection *c, char *text)
 
 static void look_after_peers(struct server *s)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	for (size_t i = 0; i < s->peers.nr; i++) {
 		struct peer *peer = s->peers.items[i];

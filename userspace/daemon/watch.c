@@ -6,6 +6,7 @@
 #include "daemon/watch.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -17,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS    1000000000ULL
 #define RETRY_NS     (5 * SECOND_NS)  /* after a capture that failed */
 #define IDLE_NS	     (60 * SECOND_NS) /* a capture without a process ends then */
 #define PROCESSES_NR 2048	      /* that have gone through a capture, when it is renewed */
@@ -44,14 +44,6 @@ struct watch {
 	bool cut_wanted;
 	struct watch_counts counts;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
-}
 
 struct watch *watch__new(const struct watch_options *options)
 {
@@ -139,7 +131,7 @@ static int begin(struct watch *w, struct reason *why)
 		close_all(w);
 		return err;
 	}
-	w->busy_ns = now_ns();
+	w->busy_ns = clock_now_ns();
 	w->counts.captures_nr++;
 	note_begun(w, 0, w->busy_ns);
 	return 0;
@@ -240,7 +232,7 @@ static void poll_capture(struct watch *w, int timeout_ms)
 	struct capture_status s;
 	struct reason why = {0};
 	int here = capture__poll(w->capture, timeout_ms, &why);
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (here < 0) {
 		fail(w, &why, now);
@@ -264,7 +256,7 @@ static void poll_capture(struct watch *w, int timeout_ms)
 
 void watch__turn(struct watch *w, int timeout_ms)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 	int err = finder__turn(w->finder, now);
 
 	if (err) {

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "inject/explain.h"
 #include "inject/safe_point.h"
@@ -120,12 +121,6 @@ static void cleanup_candidates(struct candidates *c)
 	vec_done(&c->items);
 }
 
-static void cleanup_dir(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
-}
-
 /* The system call that a sleeping thread is in; -1: cannot be told. */
 static long thread_system_call(pid_t pid, pid_t tid)
 {
@@ -214,7 +209,7 @@ static int stop_thread(struct target_view *v, pid_t tid, struct borrow *b, struc
 		return -EBUSY;
 	if (err)
 		return explain_refusal(v->p->pid, err, why);
-	err = tracee_stop(t, inject_now_ns() + STOP_LIMIT_NS);
+	err = tracee_stop(t, clock_now_ns() + STOP_LIMIT_NS);
 	b->stops++;
 	if (err == -ETIMEDOUT) {
 		err = vec_push(&b->late, *t);
@@ -346,7 +341,7 @@ static int try_round(struct target_view *v, uint64_t deadline_ns, struct borrow 
 		     is_called(v->p->pid, list.items.items[i].tid, v->not_borrowed)))
 			continue;
 		err = try_thread(v, list.items.items[i].tid, b, ret_safety, why);
-		if (err == -EBUSY && inject_now_ns() >= deadline_ns)
+		if (err == -EBUSY && clock_now_ns() >= deadline_ns)
 			break;
 	}
 	return err;
@@ -386,7 +381,7 @@ int borrow_thread(struct target_view *v, uint64_t deadline_ns, struct reason *wh
 	b->thread = v->memory;
 	while ((err = try_round(v, deadline_ns, b, &safety, &state, why)) == -EBUSY) {
 		release_late(b);
-		if (inject_now_ns() >= deadline_ns || !target_process__alive(v->p))
+		if (clock_now_ns() >= deadline_ns || !target_process__alive(v->p))
 			return explain_no_moment(v, safety, state, why);
 		(void)nanosleep(&pause, NULL);
 		if (pause.tv_nsec < 5000000)

@@ -67,11 +67,6 @@ static const char *const single_names[] = {
 	"_dl_addr",
 };
 
-static void cleanup_elf(struct elf_file **f)
-{
-	elf_file__free(*f);
-}
-
 static bool begins(const char *s, const char *prefix)
 {
 	return !strncmp(s, prefix, strlen(prefix));

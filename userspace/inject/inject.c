@@ -19,6 +19,7 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "inject/borrow.h"
 #include "inject/explain.h"
 #include "inject/lodger.h"
@@ -94,7 +95,7 @@ static int enter(struct job *j)
 
 	if (err)
 		return err;
-	now = inject_now_ns();
+	now = clock_now_ns();
 	j->result.tid = j->borrow.thread.tid;
 	j->result.waited_us = (now - j->began_ns) / 1000;
 	err = remote_begin(&j->remote, &j->borrow.thread, &j->borrow.registers, j->borrow.place,
@@ -280,7 +281,7 @@ static int visit(struct job *j)
 
 	if (err && !j->borrow.thread.stopped)
 		return err;
-	entered_ns = inject_now_ns();
+	entered_ns = clock_now_ns();
 	if (!err)
 		err = j->image ? inject_in_thread(j) : remove_in_thread(j);
 	if (j->borrow.thread.stopped) {
@@ -288,7 +289,7 @@ static int visit(struct job *j)
 		if (end && !err)
 			err = step_failed(j, end, "leaving");
 	}
-	j->result.held_us = (inject_now_ns() - entered_ns) / 1000;
+	j->result.held_us = (clock_now_ns() - entered_ns) / 1000;
 	return err;
 }
 
@@ -358,7 +359,7 @@ static int run_job(struct job *j, struct inject_result *ret_result)
 
 	if (err)
 		return err;
-	j->began_ns = inject_now_ns();
+	j->began_ns = clock_now_ns();
 	j->view.memory.mem_fd = -1;
 	err = -pthread_create(&thread, NULL, work_thread, j);
 	if (err)

@@ -57,12 +57,6 @@ static void find_mappings(const struct memory_map *map, const char *name, struct
 	}
 }
 
-static void cleanup_dir(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
-}
-
 /* Whether the target's descriptor is the file that is mapped or, if none is, one of that name. */
 static bool descriptor_fits(int dir, const char *number, const char *name, const struct lodger *l)
 {

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "base/clock.h"
 #include "inject/trampoline.h"
 
 #define PAGE	      4096u
@@ -128,7 +129,7 @@ static void forget_restart(struct remote *r)
 static int abandon(struct remote *r)
 {
 	if (!r->t->stopped)
-		(void)tracee_stop(r->t, inject_now_ns() + 1000000000u);
+		(void)tracee_stop(r->t, clock_now_ns() + 1000000000u);
 	if (r->t->stopped)
 		forget_restart(r);
 	tracee_detach(r->t, r->t->stop == STOP_SIGNAL ? r->t->signal : 0);

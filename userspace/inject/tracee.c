@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define ERESTARTSYS	      512
 #define ERESTARTNOINTR	      513
 #define ERESTARTNOHAND	      514
@@ -25,14 +27,6 @@
 #define SYSCALL_INFO_ENTRY    1
 #define MASK_BYTES	      8
 #define TRAP_EVENT_STOP	      128
-
-uint64_t inject_now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static long trace(int request, pid_t tid, void *address, void *data)
 {
@@ -116,7 +110,7 @@ int tracee_wait(struct tracee *t, uint64_t deadline_ns)
 	int status = 0, found;
 
 	while (!(found = look(t, &status))) {
-		if (inject_now_ns() >= deadline_ns)
+		if (clock_now_ns() >= deadline_ns)
 			return -ETIMEDOUT;
 		(void)nanosleep(&pause, NULL);
 		if (pause.tv_nsec < 1000000)
@@ -125,7 +119,7 @@ int tracee_wait(struct tracee *t, uint64_t deadline_ns)
 	if (found < 0)
 		return found;
 	t->stopped = true;
-	t->stopped_since_ns = inject_now_ns();
+	t->stopped_since_ns = clock_now_ns();
 	classify(t, status);
 	return 0;
 }
@@ -138,7 +132,7 @@ static int resume(struct tracee *t, int request, int signal)
 		return -EINVAL;
 	err = (int)trace(request, t->tid, NULL, as_data((uint64_t)signal));
 	t->stopped = false;
-	t->stopped_ns += inject_now_ns() - t->stopped_since_ns;
+	t->stopped_ns += clock_now_ns() - t->stopped_since_ns;
 	return err;
 }
 

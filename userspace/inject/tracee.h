@@ -37,9 +37,6 @@ struct tracee {
 	uint64_t stopped_ns; /* the sum of its stops */
 };
 
-/* Monotonic nanoseconds. */
-uint64_t inject_now_ns(void);
-
 /* Takes the thread under ptrace without stopping it. 0 or -errno. */
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid);
 /* Stops it. Signals that come first are delivered as usual. STOP_INTERRUPT or STOP_GROUP then.

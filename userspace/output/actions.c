@@ -343,5 +343,5 @@ int output_actions(struct sink *s, const struct timeline *t)
 
 	for (uint32_t i = 0; i < t->processes.nr && !err; i++)
 		err = report(&b, t, i);
-	return err ? err : sink__write(s, b.bytes, b.nr);
+	return err ? err : sink__write_buf(s, &b);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "output/columns.h"
 
 static void key(struct buf *out, bool *first, const char *name)
 {
@@ -155,8 +156,7 @@ static void time_of(struct buf *out, const char *name, uint64_t ns)
 
 static void more(struct buf *out, const char *name, uint64_t ns)
 {
-	buf__str(out, ", ");
-	time_of(out, name, ns);
+	columns_us(out, COLUMNS_JSON, name, ns);
 }
 
 /* What a device and a stream have alike. */

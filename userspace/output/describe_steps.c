@@ -3,6 +3,7 @@
 /*
  * What is known about a program's steps.
  */
+#include "output/columns.h"
 #include "output/describe.h"
 #include "output/output.h"
 
@@ -29,8 +30,7 @@ static struct extent extent_of(const struct timeline *t, const struct tl_step_se
 
 static void us(struct buf *out, const char *name, uint64_t ns)
 {
-	buf__printf(out, ", \"%s\": ", name);
-	buf__us(out, ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
+	columns_us(out, COLUMNS_JSON, name, ns);
 }
 
 void describe_steps(struct buf *out, const struct timeline *t)
@@ -100,15 +100,10 @@ static void one_series(struct buf *out, const struct timeline *t, const struct t
 int output_steps_text(struct sink *s, const struct timeline *t)
 {
 	struct buf out = {0};
-	int err;
 
 	if (!t->step_series.nr)
 		buf__str(&out, "steps: none found\n");
 	for (size_t i = 0; i < t->step_series.nr; i++)
 		one_series(&out, t, &t->step_series.items[i]);
-	err = buf__error(&out);
-	if (!err)
-		err = sink__write(s, out.bytes, out.nr);
-	buf__done(&out);
-	return err;
+	return sink__write_buf(s, &out);
 }

@@ -99,16 +99,11 @@ static void add_counters(struct buf *b, const struct tl_loss *losses, size_t los
 int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, bool zeros)
 {
 	size_t above = above_zero(losses, nr);
-	struct buf b = {};
-	int err;
+	struct buf b = {0};
 
 	add_title(&b, above, nr, zeros);
 	add_counters(&b, losses, nr, false, above);
 	if (zeros)
 		add_counters(&b, losses, nr, true, nr - above);
-	err = buf__error(&b);
-	if (!err)
-		err = sink__write(s, b.bytes, b.nr);
-	buf__done(&b);
-	return err;
+	return sink__write_buf(s, &b);
 }

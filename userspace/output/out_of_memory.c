@@ -375,6 +375,5 @@ int output_out_of_memory_text(struct sink *s, const struct timeline *t)
 	if (t->out_of_memory.nr > SHOWN_TEXT)
 		buf__printf(&b, "Out of memory %zu times more; --json tells of the first %d\n",
 			    t->out_of_memory.nr - SHOWN_TEXT, SHOWN_JSON);
-	err = err ? err : buf__error(&b);
-	return err ? err : sink__write(s, b.bytes, b.nr);
+	return err ? err : sink__write_buf(s, &b);
 }

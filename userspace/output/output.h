@@ -27,6 +27,9 @@ int sink__new_path(const char *path, struct sink **ret_sink);
 /* To memory: sink__bytes() borrows it. For tests. */
 int sink__new_memory(struct sink **ret_sink);
 int sink__write(struct sink *s, const void *data, size_t bytes);
+/* Everything that the buffer holds, which is empty afterwards; an error of the buffer is one too.
+ */
+int sink__write_buf(struct sink *s, struct buf *b);
 /* Everything is out and in its place, or -errno and no file. */
 int sink__finish(struct sink *s);
 const char *sink__bytes(const struct sink *s, size_t *ret_bytes);

@@ -4,6 +4,7 @@
  * The ranks of a job beside each other, as one JSON object. Times are microseconds, "at_us" those
  * since the capture began. What cannot be told is absent.
  */
+#include "output/columns.h"
 #include "output/describe.h"
 #include "output/output.h"
 
@@ -13,13 +14,12 @@
 
 static void us(struct buf *out, const char *name, uint64_t ns)
 {
-	buf__printf(out, ", \"%s\": ", name);
-	buf__us(out, ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
+	columns_us(out, COLUMNS_JSON, name, ns);
 }
 
 static void number(struct buf *out, const char *name, uint64_t n)
 {
-	buf__printf(out, ", \"%s\": %" PRIu64, name, n);
+	columns_u64(out, COLUMNS_JSON, name, n);
 }
 
 static void row_object(struct buf *out, const struct timeline *t, const struct ranks *ranks,

@@ -219,9 +219,8 @@ int output_ranks_text(struct sink *s, const struct timeline *t, const struct ran
 	err = collective_lines(&text);
 	err = err ? err : step_lines(&text);
 	notes(&text);
-	err = err ? err : buf__error(&text.out);
 	if (!err)
-		err = sink__write(s, text.out.bytes, text.out.nr);
+		err = sink__write_buf(s, &text.out);
 	buf__done(&text.out);
 	return err;
 }

@@ -5,13 +5,13 @@
  */
 #include "output/output.h"
 #include "output/stack_text.h"
+#include "output/text_cells.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/banned.h"
 
-#define COLUMN_WIDTH   12
 #define NAME_WIDTH_MAX 75
 
 static const char *const titles[] = {"Samples",	  "Self CPU %", "Self CPU", "+-", "CPU total %",
@@ -25,16 +25,6 @@ struct text {
 	struct buf out;
 	size_t name_width;
 };
-
-static void padded(struct text *t, const char *value, size_t width)
-{
-	size_t nr = strlen(value);
-
-	for (; nr < width; nr++)
-		buf__char(&t->out, ' ');
-	buf__str(&t->out, value);
-	buf__str(&t->out, "  ");
-}
 
 /* Control characters are no part of a name in a terminal. */
 static void name_cell(struct text *t, const char *name)
@@ -50,20 +40,17 @@ static void name_cell(struct text *t, const char *name)
 	for (char *c = shown; *c; c++)
 		if ((unsigned char)*c < ' ' || (unsigned char)*c == 127)
 			*c = '?';
-	padded(t, shown, t->name_width);
+	text_cell(&t->out, shown, t->name_width);
+}
+
+static void cell(struct text *t, const char *value)
+{
+	text_cell(&t->out, value, TEXT_COLUMN_WIDTH);
 }
 
 static void time_cell(struct text *t, uint64_t ns)
 {
-	const char *unit = t->options->time_unit;
-	double us = (double)ns / 1000.0;
-	char value[32];
-
-	if (!unit)
-		unit = us >= 1e6 ? "s" : us >= 1e3 ? "ms" : "us";
-	us /= !strcmp(unit, "s") ? 1e6 : !strcmp(unit, "ms") ? 1e3 : 1;
-	(void)snprintf(value, sizeof(value), "%.3f%s", us, unit);
-	padded(t, value, COLUMN_WIDTH);
+	cell(t, text_time((double)ns / 1000.0, t->options->time_unit).text);
 }
 
 static void share_cell(struct text *t, uint64_t ns)
@@ -73,18 +60,13 @@ static void share_cell(struct text *t, uint64_t ns)
 	if (t->table->all.ns)
 		(void)snprintf(value, sizeof(value), "%.2f%%",
 			       100.0 * (double)ns / (double)t->table->all.ns);
-	padded(t, value, COLUMN_WIDTH);
+	cell(t, value);
 }
 
 static void separator(struct text *t)
 {
-	for (size_t i = 0; i <= TITLES_NR; i++) {
-		size_t width = i ? COLUMN_WIDTH : t->name_width;
-
-		while (width-- > 0)
-			buf__char(&t->out, '-');
-		buf__str(&t->out, "  ");
-	}
+	for (size_t i = 0; i <= TITLES_NR; i++)
+		text_rule(&t->out, i ? TEXT_COLUMN_WIDTH : t->name_width);
 	buf__char(&t->out, '\n');
 }
 
@@ -112,7 +94,7 @@ static void row_line(struct text *t, const struct sample_row *r)
 
 	(void)snprintf(nr, sizeof(nr), "%llu", (unsigned long long)r->total.nr);
 	name_cell(t, r->name);
-	padded(t, nr, COLUMN_WIDTH);
+	cell(t, nr);
 	share_cell(t, r->self.ns);
 	time_cell(t, r->self.ns);
 	time_cell(t, r->self.error_ns);
@@ -144,9 +126,9 @@ static void all_lines(struct text *t)
 	if (t->options->header)
 		buf__printf(&t->out, "%s\n", t->options->header);
 	separator(t);
-	padded(t, "Name", t->name_width);
+	text_cell(&t->out, "Name", t->name_width);
 	for (size_t i = 0; i < TITLES_NR; i++)
-		padded(t, titles[i], COLUMN_WIDTH);
+		cell(t, titles[i]);
 	buf__char(&t->out, '\n');
 	separator(t);
 	for (size_t i = 0; i < table->rows.nr; i++)
@@ -162,15 +144,10 @@ int output_samples_text(struct sink *s, const struct sample_table *table,
 			const struct output_table_options *options)
 {
 	struct text t = {.table = table, .options = options};
-	int err;
 
 	if (!table->rows.nr)
 		return 0;
 	set_name_width(&t);
 	all_lines(&t);
-	err = buf__error(&t.out);
-	if (!err)
-		err = sink__write(s, t.out.bytes, t.out.nr);
-	buf__done(&t.out);
-	return err;
+	return sink__write_buf(s, &t.out);
 }

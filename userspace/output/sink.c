@@ -198,6 +198,16 @@ int sink__write(struct sink *s, const void *data, size_t bytes)
 	return s->err;
 }
 
+int sink__write_buf(struct sink *s, struct buf *b)
+{
+	int err = buf__error(b);
+
+	if (!err)
+		err = sink__write(s, b->bytes, b->nr);
+	buf__done(b);
+	return err;
+}
+
 int sink__finish(struct sink *s)
 {
 	if (s->err || s->finished)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "base/cleanup.h"
 
 void stack_text_module(struct buf *out, const struct recording_frame *f)
 {
@@ -41,6 +42,23 @@ void stack_text_frame(struct buf *out, const struct recording *rec, uint32_t fra
 	/* What scripts for flame graphs colour as the kernel. */
 	if (f.kind == RECORDING_FRAME_KERNEL)
 		buf__str(out, " [k]");
+}
+
+void stack_text_json(struct buf *out, const struct recording *rec, const uint32_t *frames,
+		     size_t nr)
+{
+	CLEANUP(buf__done) struct buf frame = {0};
+
+	buf__char(out, '[');
+	for (size_t i = 0; i < nr; i++) {
+		buf__clear(&frame);
+		stack_text_frame(&frame, rec, frames[i]);
+		buf__str(out, i ? ", " : "");
+		buf__json(out, frame.bytes ? frame.bytes : "");
+	}
+	buf__char(out, ']');
+	if (!out->err)
+		out->err = buf__error(&frame);
 }
 
 void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t frame)

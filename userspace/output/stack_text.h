@@ -22,6 +22,10 @@ void stack_text_function(struct buf *out, const struct recording_frame *f);
 /* Appends the frame of this id. */
 void stack_text_frame(struct buf *out, const struct recording *rec, uint32_t frame);
 
+/* Appends a list of frames in JSON. */
+void stack_text_json(struct buf *out, const struct recording *rec, const uint32_t *frames,
+		     size_t nr);
+
 /* Appends it with what separates frames (space, tab, line end, ';') as '_'. */
 void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t frame);
 

@@ -5,43 +5,13 @@
  * "bounded_calls" says of how many calls the time is only an upper bound, as an exception left
  * them; it is absent where there are none.
  */
+#include "output/columns.h"
 #include "output/describe.h"
 #include "output/output.h"
-#include "output/stack_text.h"
 
 #include <math.h>
 
 #include "base/banned.h"
-
-static void microseconds(struct buf *out, const char *name, uint64_t ns)
-{
-	buf__printf(out, ", \"%s\": ", name);
-	buf__us(out, ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
-}
-
-static void bytes(struct buf *out, const char *name, int64_t nr)
-{
-	buf__printf(out, ", \"%s\": ", name);
-	buf__i64(out, nr);
-}
-
-static void stack(struct buf *out, const struct table *table, const struct table_row *r)
-{
-	struct buf frame = {0};
-
-	buf__str(out, ", \"stack\": [");
-	for (size_t i = 0; i < r->stack_nr; i++) {
-		buf__clear(&frame);
-		stack_text_frame(&frame, table->recording, r->stack[i]);
-		buf__str(out, i ? ", " : "");
-		buf__json(out, frame.bytes ? frame.bytes : "");
-	}
-	buf__str(out, "], \"is_forward_stack\": ");
-	buf__str(out, r->is_forward_stack ? "true" : "false");
-	if (!out->err)
-		out->err = buf__error(&frame);
-	buf__done(&frame);
-}
 
 static void estimate(struct buf *out, const char *name, const struct estimate *e, double scale)
 {
@@ -103,45 +73,23 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 		buf__str(out, ", \"input_shapes\": ");
 		buf__json(out, r->shapes);
 	}
-	if (table->is_tree) {
-		buf__str(out, ", \"depth\": ");
-		buf__u64(out, r->depth);
-	}
-	if (table->has_ranks && r->rank >= 0) {
-		buf__str(out, ", \"rank\": ");
-		buf__i64(out, r->rank);
-	}
+	if (table->is_tree)
+		columns_u64(out, COLUMNS_JSON, "depth", r->depth);
+	if (table->has_ranks && r->rank >= 0)
+		columns_i64(out, COLUMNS_JSON, "rank", r->rank);
 	buf__str(out, r->device == TABLE_CUDA ? ", \"device\": \"CUDA\"" : ", \"device\": \"CPU\"");
-	buf__str(out, ", \"calls\": ");
-	buf__u64(out, r->calls);
-	if (r->bounded_calls) {
-		buf__str(out, ", \"bounded_calls\": ");
-		buf__u64(out, r->bounded_calls);
-	}
-	microseconds(out, "self_cpu_us", r->self_cpu_ns);
-	microseconds(out, "cpu_total_us", r->cpu_total_ns);
-	if (table->has_cuda_time) {
-		microseconds(out, "self_cuda_us", r->self_cuda_ns);
-		microseconds(out, "cuda_total_us", r->cuda_total_ns);
-	}
-	if (table->has_memory) {
-		bytes(out, "self_cpu_mem", r->self_cpu_bytes);
-		bytes(out, "cpu_mem", r->cpu_bytes);
-	}
-	if (table->has_memory && table->has_cuda_memory) {
-		bytes(out, "self_cuda_mem", r->self_cuda_bytes);
-		bytes(out, "cuda_mem", r->cuda_bytes);
-	}
-	if (table->has_flops) {
-		buf__str(out, ", \"flops\": ");
-		buf__u64(out, r->flops);
-		buf__str(out, ", \"all_flops\": ");
-		buf__u64(out, r->all_flops);
-	}
+	columns_u64(out, COLUMNS_JSON, "calls", r->calls);
+	if (r->bounded_calls)
+		columns_u64(out, COLUMNS_JSON, "bounded_calls", r->bounded_calls);
+	columns_of_table(out, COLUMNS_JSON, table, r);
 	if (table->has_estimates)
 		estimates(out, table, r);
-	if (r->stack)
-		stack(out, table, r);
+	if (r->stack) {
+		columns_stack(out, COLUMNS_JSON, table->recording, r->stack, r->stack_nr,
+			      r->is_forward_stack);
+		buf__str(out, ", \"is_forward_stack\": ");
+		buf__str(out, r->is_forward_stack ? "true" : "false");
+	}
 	buf__str(out, ", \"is_async\": ");
 	buf__str(out, r->is_async ? "true" : "false");
 	buf__str(out, ", \"is_user_annotation\": ");
@@ -177,7 +125,6 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 		      long limit)
 {
 	struct buf out = {0};
-	int err;
 
 	buf__str(&out, "{\n  \"rows\": [");
 	for (size_t i = 0; i < table->rows.nr && (limit < 0 || i < (size_t)limit); i++) {
@@ -190,9 +137,5 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 	if (table->has_flops)
 		flops_part(&out, t, &table->gpu);
 	describe_whole(&out, t);
-	err = buf__error(&out);
-	if (!err)
-		err = sink__write(s, out.bytes, out.nr);
-	buf__done(&out);
-	return err;
+	return sink__write_buf(s, &out);
 }

@@ -7,6 +7,8 @@
 #include "output/flops_text.h"
 #include "output/output.h"
 #include "output/stack_text.h"
+#include "output/table_estimates.h"
+#include "output/text_cells.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +16,6 @@
 
 #include "base/banned.h"
 
-#define COLUMN_WIDTH	 12
 #define NAME_WIDTH_MAX	 55
 #define SHAPES_WIDTH_MAX 80
 #define COLUMNS_MAX	 16
@@ -27,7 +28,7 @@ struct text {
 	bool overloads;
 	size_t name_width;
 	size_t shapes_width;  /* 0: no such column */
-	size_t columns;	      /* of COLUMN_WIDTH, before the shapes */
+	size_t columns;	      /* of TEXT_COLUMN_WIDTH, before the shapes */
 	size_t flops_columns; /* the same, behind the shapes */
 	size_t more_columns;  /* the same, behind those: estimates */
 	size_t source_width;  /* of the last column, 0: there is none */
@@ -36,65 +37,15 @@ struct text {
 
 /* ---- cells ---- */
 
-/* Bytes of the character at p: of an ill-formed one, one. */
-static size_t character(const char *p)
-{
-	const unsigned char *c = (const unsigned char *)p;
-	size_t nr = c[0] < 0xc2 ? 1 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf5 ? 4 : 1;
-
-	for (size_t i = 1; i < nr; i++)
-		if ((c[i] & 0xc0) != 0x80)
-			return 1;
-	return nr;
-}
-
-/* A terminal shall not obey a name. */
-static bool is_control(const char *p, size_t bytes)
-{
-	unsigned char c = (unsigned char)p[0];
-
-	return (bytes == 1 && (c < 0x20 || c >= 0x7f)) ||
-	       (bytes == 2 && c == 0xc2 && (unsigned char)p[1] < 0xa0);
-}
-
-static size_t characters(const char *text)
-{
-	size_t nr = 0;
-
-	for (; *text; text += character(text))
-		nr++;
-	return nr;
-}
-
-static void spaces(struct buf *out, size_t nr)
-{
-	while (nr-- > 0)
-		buf__char(out, ' ');
-}
-
-/* The first `limit` characters. */
-static void add_text(struct buf *out, const char *text, size_t limit)
-{
-	for (size_t nr = 0; *text && nr < limit; nr++) {
-		size_t bytes = character(text);
-
-		if (is_control(text, bytes))
-			buf__char(out, '?');
-		else
-			buf__add(out, text, bytes);
-		text += bytes;
-	}
-}
-
 /* In a tree names stand on the left, those of children further in. */
 static void tree_cell(struct text *t, const char *name, uint32_t depth)
 {
 	size_t indent = 2UL * depth < t->name_width ? 2UL * depth : t->name_width;
-	size_t nr = characters(name), room = t->name_width - indent;
+	size_t nr = text_characters(name), room = t->name_width - indent;
 
-	spaces(&t->out, indent);
-	add_text(&t->out, name, room);
-	spaces(&t->out, (nr < room ? room - nr : 0) + 2);
+	text_spaces(&t->out, indent);
+	text_add(&t->out, name, room);
+	text_spaces(&t->out, (nr < room ? room - nr : 0) + 2);
 }
 
 /* Names of the greatest width or nearly so are cut. */
@@ -102,13 +53,13 @@ static void name_cell(struct text *t, const char *name)
 {
 	size_t max = t->options->max_name_width > 0 ? (size_t)t->options->max_name_width
 						    : NAME_WIDTH_MAX;
-	size_t nr = characters(name), keep = max > 3 ? max - 3 : 0;
+	size_t nr = text_characters(name), keep = max > 3 ? max - 3 : 0;
 	bool cut = nr >= keep;
 	size_t shown = cut ? keep + 3 : nr;
 
 	if (shown < t->name_width)
-		spaces(&t->out, t->name_width - shown);
-	add_text(&t->out, name, cut ? keep : nr);
+		text_spaces(&t->out, t->name_width - shown);
+	text_add(&t->out, name, cut ? keep : nr);
 	buf__str(&t->out, cut ? "...  " : "  ");
 }
 
@@ -116,45 +67,26 @@ static void shapes_cell(struct text *t, const char *shapes)
 {
 	size_t nr = strlen(shapes), shown = nr < t->shapes_width ? nr : t->shapes_width;
 
-	spaces(&t->out, t->shapes_width - shown);
+	text_spaces(&t->out, t->shapes_width - shown);
 	buf__add(&t->out, shapes, shown);
 	buf__str(&t->out, "  ");
 }
 
 static void cell(struct text *t, const char *value)
 {
-	size_t nr = strlen(value);
-
-	if (nr < COLUMN_WIDTH)
-		spaces(&t->out, COLUMN_WIDTH - nr);
-	buf__str(&t->out, value);
-	buf__str(&t->out, "  ");
+	text_cell(&t->out, value, TEXT_COLUMN_WIDTH);
 }
 
 /* ---- values ---- */
-
-struct value {
-	char text[32];
-};
 
 struct flops_unit {
 	const char *name;
 	double scale;
 };
 
-static struct value time_value(const struct text *t, double us)
+static struct text_value time_value(const struct text *t, double us)
 {
-	const char *unit = t->options->time_unit;
-	struct value v;
-
-	if (!unit)
-		unit = us >= 1000.0 * 1000.0 ? "s" : us >= 1000.0 ? "ms" : "us";
-	if (!strcmp(unit, "s"))
-		us /= 1000.0 * 1000.0;
-	else if (!strcmp(unit, "ms"))
-		us /= 1000.0;
-	(void)snprintf(v.text, sizeof(v.text), "%.3f%s", us, unit);
-	return v;
+	return text_time(us, t->options->time_unit);
 }
 
 static void time_cell(struct text *t, uint64_t ns)
@@ -239,87 +171,20 @@ static void flops_cells(struct text *t, const struct table_row *r)
 	flops_rate_cell(t, r);
 }
 
-static void error_cell(struct text *t, double error, const char *text)
-{
-	cell(t, isnan(error) ? "?" : text);
-}
-
-/* Of the whole, where all other columns are of the windows alone. */
-static void estimate_cells(struct text *t, const struct table_row *r)
-{
-	const struct estimate *cpu = &r->estimates[ESTIMATE_SELF_CPU_NS];
-	const struct estimate *cuda = &r->estimates[ESTIMATE_SELF_CUDA_NS];
-	const struct estimate *calls = &r->estimates[ESTIMATE_CALLS];
-	char text[32];
-
-	if (!t->more_columns)
-		return;
-	cell(t, time_value(t, cpu->value / 1000).text);
-	error_cell(t, cpu->error, time_value(t, cpu->error / 1000).text);
-	if (t->table->has_cuda_time) {
-		cell(t, time_value(t, cuda->value / 1000).text);
-		error_cell(t, cuda->error, time_value(t, cuda->error / 1000).text);
-	}
-	(void)snprintf(text, sizeof(text), "%.0f", calls->value);
-	cell(t, text);
-	(void)snprintf(text, sizeof(text), calls->error < 10 ? "%.1f" : "%.0f", calls->error);
-	error_cell(t, calls->error, text);
-}
-
-static void estimate_titles(struct text *t)
-{
-	if (!t->more_columns)
-		return;
-	cell(t, "est Self CPU");
-	cell(t, "+/-");
-	if (t->table->has_cuda_time) {
-		cell(t, "est SelfCUDA");
-		cell(t, "+/-");
-	}
-	cell(t, "est Calls");
-	cell(t, "+/-");
-}
-
-/* What the estimates are from. */
-static void windows_lines(struct text *t)
-{
-	const struct table_windows *w = &t->table->windows;
-
-	if (!t->more_columns)
-		return;
-	buf__printf(&t->out, "Estimated from %zu window%s", w->nr, w->nr == 1 ? "" : "s");
-	if (w->all_steps_nr)
-		buf__printf(&t->out, " with %llu of %llu steps", (unsigned long long)w->steps_nr,
-			    (unsigned long long)w->all_steps_nr);
-	buf__printf(&t->out,
-		    ", %.2f %% of the time: columns 'est' are of the whole, +/- one "
-		    "standard error; all others of the windows alone\n",
-		    100 * w->share_of_time);
-}
-
 /* ---- lines ---- */
 
 static void separator(struct text *t)
 {
 	size_t names = t->overloads ? 2 : 1;
 
-	for (size_t i = 0; i < names + t->columns; i++) {
-		size_t width = i < names ? t->name_width : COLUMN_WIDTH;
-
-		while (width-- > 0)
-			buf__char(&t->out, '-');
-		buf__str(&t->out, "  ");
-	}
-	for (size_t i = 0; i < t->shapes_width; i++)
-		buf__char(&t->out, '-');
-	buf__str(&t->out, t->shapes_width ? "  " : "");
+	for (size_t i = 0; i < names + t->columns; i++)
+		text_rule(&t->out, i < names ? t->name_width : TEXT_COLUMN_WIDTH);
+	if (t->shapes_width)
+		text_rule(&t->out, t->shapes_width);
 	for (size_t i = 0; i < t->flops_columns + t->more_columns; i++)
-		buf__str(&t->out, "------------  ");
-	if (t->source_width) {
-		for (size_t i = 0; i < t->source_width; i++)
-			buf__char(&t->out, '-');
-		buf__str(&t->out, "  ");
-	}
+		text_rule(&t->out, TEXT_COLUMN_WIDTH);
+	if (t->source_width)
+		text_rule(&t->out, t->source_width);
 	buf__char(&t->out, '\n');
 }
 
@@ -327,10 +192,10 @@ static void separator(struct text *t)
 static void rule(struct text *t)
 {
 	size_t names = t->overloads ? 2 : 1;
-	size_t width = names * (t->name_width + 2) + t->columns * (COLUMN_WIDTH + 2) - 2;
+	size_t width = names * (t->name_width + 2) + t->columns * (TEXT_COLUMN_WIDTH + 2) - 2;
 
 	width += t->shapes_width ? t->shapes_width + 2 : 0;
-	width += (t->flops_columns + t->more_columns) * (COLUMN_WIDTH + 2);
+	width += (t->flops_columns + t->more_columns) * (TEXT_COLUMN_WIDTH + 2);
 	width += t->source_width ? t->source_width + 2 : 0;
 	while (width-- > 0)
 		buf__char(&t->out, '=');
@@ -369,16 +234,16 @@ static size_t column_titles(const struct table *table, const char *titles[COLUMN
 /* Left aligned; of a text that is too long the end is kept. */
 static void source_cell(struct text *t, const char *text)
 {
-	size_t nr = characters(text), width = t->source_width;
+	size_t nr = text_characters(text), width = t->source_width;
 
 	if (nr > width) {
 		for (size_t skip = nr - width + 3; skip > 0; skip--)
-			text += character(text);
+			text += text_character(text);
 		buf__str(&t->out, "...");
-		add_text(&t->out, text, width);
+		text_add(&t->out, text, width);
 	} else {
-		add_text(&t->out, text, nr);
-		spaces(&t->out, width - nr);
+		text_add(&t->out, text, nr);
+		text_spaces(&t->out, width - nr);
 	}
 	buf__str(&t->out, "  ");
 }
@@ -405,10 +270,10 @@ static void frame_cell(struct text *t, const struct table_row *r, size_t i)
 /* All columns but the last, empty. */
 static void empty_cells(struct text *t)
 {
-	spaces(&t->out,
-	       (t->overloads ? 2 : 1) * (t->name_width + 2) +
-		       (t->columns + t->flops_columns + t->more_columns) * (COLUMN_WIDTH + 2) +
-		       (t->shapes_width ? t->shapes_width + 2 : 0));
+	text_spaces(&t->out, (t->overloads ? 2 : 1) * (t->name_width + 2) +
+				     (t->columns + t->flops_columns + t->more_columns) *
+					     (TEXT_COLUMN_WIDTH + 2) +
+				     (t->shapes_width ? t->shapes_width + 2 : 0));
 }
 
 /* The rest of the row's line, a line for each further frame, and one that is empty. */
@@ -449,10 +314,10 @@ static void flops_titles(struct text *t)
 
 static void title_line(struct text *t, const char *const titles[], size_t nr)
 {
-	spaces(&t->out, t->name_width > 4 ? t->name_width - 4 : 0);
+	text_spaces(&t->out, t->name_width > 4 ? t->name_width - 4 : 0);
 	buf__str(&t->out, "Name  ");
 	if (t->overloads) {
-		spaces(&t->out, t->name_width > 13 ? t->name_width - 13 : 0);
+		text_spaces(&t->out, t->name_width > 13 ? t->name_width - 13 : 0);
 		buf__str(&t->out, "Overload Name  ");
 	}
 	for (size_t i = 0; i < nr; i++)
@@ -460,7 +325,7 @@ static void title_line(struct text *t, const char *const titles[], size_t nr)
 	if (t->shapes_width)
 		shapes_cell(t, "Input Shapes");
 	flops_titles(t);
-	estimate_titles(t);
+	table_estimate_titles(&t->out, t->table);
 	if (t->source_width)
 		source_cell(t, "Source Location");
 	buf__char(&t->out, '\n');
@@ -518,7 +383,7 @@ static void row_line(struct text *t, const struct table_row *r)
 	if (t->shapes_width)
 		shapes_cell(t, r->shapes ? r->shapes : "[]");
 	flops_cells(t, r);
-	estimate_cells(t, r);
+	table_estimate_cells(&t->out, t->table, r, t->options->time_unit);
 	if (t->source_width)
 		source_lines(t, r);
 	else
@@ -539,7 +404,7 @@ static void head_lines(struct text *t)
 		rule(t);
 		buf__str(&t->out, "This report only display top-level ops statistics\n");
 	}
-	windows_lines(t);
+	table_estimate_origin(&t->out, t->table);
 	separator(t);
 	title_line(t, titles, t->columns);
 	separator(t);
@@ -549,17 +414,6 @@ static void total_line(struct text *t, const char *device, uint64_t ns)
 {
 	buf__printf(&t->out, "Self %s time total: %s\n", device,
 		    time_value(t, (double)ns / 1000.0).text);
-}
-
-static void estimated_total_line(struct text *t)
-{
-	const struct estimate *e = &t->table->windows.self_cpu_total_ns;
-
-	buf__printf(&t->out, "Self CPU time total, estimated: %s",
-		    time_value(t, e->value / 1000).text);
-	if (!isnan(e->error))
-		buf__printf(&t->out, " +/- %s", time_value(t, e->error / 1000).text);
-	buf__char(&t->out, '\n');
 }
 
 /* The column is there if any row has inputs. */
@@ -590,7 +444,7 @@ static void set_source_width(struct text *t)
 
 			buf__clear(&b);
 			frame_text(&b, t, &t->table->rows.items[i], k);
-			nr = b.bytes ? characters(b.bytes) : 0;
+			nr = b.bytes ? text_characters(b.bytes) : 0;
 			longest = nr > longest ? nr : longest;
 		}
 	if (longest)
@@ -608,15 +462,14 @@ static void set_widths(struct text *t)
 
 	for (size_t i = 0; i < t->table->rows.nr; i++) {
 		const struct table_row *r = &t->table->rows.items[i];
-		size_t nr = characters(r->name) + 2UL * r->depth;
+		size_t nr = text_characters(r->name) + 2UL * r->depth;
 
 		longest = nr > longest ? nr : longest;
 		t->overloads |= r->overload && *r->overload;
 	}
 	set_source_width(t);
 	t->flops_columns = (t->table->least_flops ? 1 : 0) + (t->table->least_all_flops ? 2 : 0);
-	if (t->table->has_estimates)
-		t->more_columns = t->table->has_cuda_time ? 6 : 4;
+	t->more_columns = table_estimate_columns(t->table);
 	t->name_width = longest + 4 < max || t->table->is_tree ? longest + 4 : max;
 	set_shapes_width(t);
 }
@@ -626,7 +479,6 @@ int output_table_text(struct sink *s, const struct table *table,
 {
 	struct text t = {.table = table, .options = options, .recording = table->recording};
 	long shown = 0;
-	int err;
 
 	if (!table->rows.nr)
 		return 0;
@@ -640,14 +492,9 @@ int output_table_text(struct sink *s, const struct table *table,
 	}
 	separator(&t);
 	total_line(&t, "CPU", table->self_cpu_total_ns);
-	if (table->has_estimates)
-		estimated_total_line(&t);
+	table_estimate_total(&t.out, table, options->time_unit);
 	if (table->has_cuda_time)
 		total_line(&t, "CUDA", table->self_cuda_total_ns);
 	flops_text_gpu(&t.out, &table->gpu);
-	err = buf__error(&t.out);
-	if (!err)
-		err = sink__write(s, t.out.bytes, t.out.nr);
-	buf__done(&t.out);
-	return err;
+	return sink__write_buf(s, &t.out);
 }

@@ -122,11 +122,6 @@ static int add_table_row(struct tally *y, const struct table_row *from)
 	return 0;
 }
 
-static void cleanup_table(struct table **t)
-{
-	table__free(*t);
-}
-
 static int add_table(struct tally *y, const struct timeline *t)
 {
 	CLEANUP(cleanup_table) struct table *table = NULL;

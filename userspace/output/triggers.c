@@ -81,19 +81,10 @@ static void from_start(struct buf *out, const struct timeline *t, uint64_t time_
 
 static void json_stack(struct buf *out, const struct timeline *t, uint32_t stack_id)
 {
-	CLEANUP(buf__done) struct buf line = {0};
 	size_t nr = 0;
 	const uint32_t *frames = recording__stack(t->recording, stack_id, &nr, NULL);
 
-	buf__char(out, '[');
-	for (size_t i = 0; i < nr && i < FRAMES_JSON; i++) {
-		buf__clear(&line);
-		stack_text_frame(&line, t->recording, frames[i]);
-		buf__str(out, i ? ", " : "");
-		buf__json(out, line.bytes ? line.bytes : "");
-	}
-	buf__char(out, ']');
-	out->err = out->err ? out->err : buf__error(&line);
+	stack_text_json(out, t->recording, frames, nr < FRAMES_JSON ? nr : FRAMES_JSON);
 }
 
 static void json_threads(struct buf *out, const struct timeline *t, uint64_t time_ns)
@@ -185,8 +176,7 @@ static void text_threads(struct buf *out, const struct timeline *t, uint64_t tim
 
 int output_triggers_text(struct sink *s, const struct timeline *t)
 {
-	CLEANUP(buf__done) struct buf b = {0};
-	int err;
+	struct buf b = {0};
 
 	for (size_t i = 0; i < t->triggers.nr; i++) {
 		const struct tl_trigger *x = &t->triggers.items[i];
@@ -199,6 +189,5 @@ int output_triggers_text(struct sink *s, const struct timeline *t)
 		if (x->told.what == GP_TRIGGER_HANG)
 			text_threads(&b, t, x->told.head.time_ns);
 	}
-	err = buf__error(&b);
-	return err || !b.nr ? err : sink__write(s, b.bytes, b.nr);
+	return sink__write_buf(s, &b);
 }

@@ -6,6 +6,7 @@
 #include "probe/link.h"
 
 #include "base/log.h"
+#include "target/uprobe_multi.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -17,43 +18,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of <linux/bpf.h> from Linux 6.6 on. */
-#define ATTACH_UPROBE_MULTI 48
-
-/* The kernel's uprobe_multi attributes of BPF_LINK_CREATE. */
-struct link_create_attr {
-	uint32_t prog_fd;
-	uint32_t target_fd;
-	uint32_t attach_type;
-	uint32_t flags;
-	uint64_t path;
-	uint64_t offsets;
-	uint64_t ref_ctr_offsets;
-	uint64_t cookies;
-	uint32_t cnt;
-	uint32_t multi_flags;
-	uint32_t pid;
-	uint32_t reserved;
-};
-
-static int link_create_multi(int program_fd, pid_t pid, const char *path, const uint64_t *offsets,
-			     const uint64_t *cookies, size_t nr)
-{
-	struct link_create_attr attr = {.prog_fd = (uint32_t)program_fd,
-					.attach_type = ATTACH_UPROBE_MULTI,
-					.path = (uint64_t)(uintptr_t)path,
-					.offsets = (uint64_t)(uintptr_t)offsets,
-					.cookies = (uint64_t)(uintptr_t)cookies,
-					.cnt = (uint32_t)nr,
-					.pid = (uint32_t)pid};
-	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
-
-	return fd < 0 ? -errno : fd;
-}
-
 unsigned int link_attach_type(enum link_method method)
 {
-	return method == LINK_UPROBE_MULTI ? ATTACH_UPROBE_MULTI : 0;
+	return method == LINK_UPROBE_MULTI ? UPROBE_MULTI_ATTACH_TYPE : 0;
 }
 
 /* What the kernel says to a link on a directory. */
@@ -62,14 +29,14 @@ static int try_multi(pid_t pid)
 	static const struct bpf_insn insns[] = {
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
 		{.code = BPF_JMP | BPF_EXIT}};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = ATTACH_UPROBE_MULTI);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = UPROBE_MULTI_ATTACH_TYPE);
 	int program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "gp_try", "GPL", insns, 2, &opts);
 	uint64_t offset = 0;
 	int err;
 
 	if (program < 0)
 		return program;
-	err = link_create_multi(program, pid, "/", &offset, NULL, 1);
+	err = uprobe_multi_link(program, pid, "/", &offset, NULL, 1);
 	(void)close(program);
 	if (err >= 0)
 		(void)close(err);
@@ -113,7 +80,7 @@ static int attach_multi(struct attaching *a, const uint64_t *offsets, const uint
 
 	if (vec_reserve(&a->set->fds, 1))
 		return -ENOMEM;
-	fd = link_create_multi(a->program_fd, a->pid, a->path, offsets, cookies, nr);
+	fd = uprobe_multi_link(a->program_fd, a->pid, a->path, offsets, cookies, nr);
 	if (fd >= 0) {
 		a->set->fds.items[a->set->fds.nr++] = fd;
 		return (int)nr;

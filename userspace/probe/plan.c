@@ -264,11 +264,6 @@ static bool entered_before(const struct code *c, uint32_t offset)
 	return false;
 }
 
-static void cleanup_code(struct code *c)
-{
-	code__done(c);
-}
-
 /* Whether CUDA has given memory is told by what the function returns. */
 static enum code_exit_rule exit_rule(const struct found *f)
 {
@@ -281,7 +276,7 @@ static enum code_exit_rule exit_rule(const struct found *f)
 static int place_both(struct planner *p, const struct found *f, const unsigned char *bytes,
 		      size_t nr, const char **ret_why)
 {
-	CLEANUP(cleanup_code) struct code code = {0};
+	CLEANUP(code__done) struct code code = {0};
 	uint32_t exits[CODE_EXITS_MAX];
 	struct code_insn entry;
 	size_t exits_nr = 0;

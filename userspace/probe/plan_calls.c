@@ -27,11 +27,6 @@
 /* More than any library has. */
 #define CALLS_MAX 4096
 
-static void cleanup_code(struct code *c)
-{
-	code__done(c);
-}
-
 bool plan_has_calls(struct planner *p)
 {
 	return elf_file__mentions(p->file, ASK_FOR_CALLBACKS) ||
@@ -95,7 +90,7 @@ static int place_dispatch(struct planner *p, const struct found *f, struct code 
 static int place_found(struct planner *p, const struct found *f, const unsigned char *bytes,
 		       size_t nr, bool alone, const char **ret_why)
 {
-	CLEANUP(cleanup_code) struct code code = {0};
+	CLEANUP(code__done) struct code code = {0};
 	const struct code_insn *call;
 	uint32_t index;
 	int64_t scope;

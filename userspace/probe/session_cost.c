@@ -5,6 +5,7 @@
  * program and back, from a child of our own; and the programs' own time, from the kernel, over the
  * first moment of the capture. To time them costs time too, so it ends soon.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "gpuprof.skel.h"
 #include "probe/session_private.h"
@@ -15,14 +16,6 @@
 #include <unistd.h>
 
 #define STATS_NS 1000000000ULL
-
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static void add_program(const struct bpf_program *program, uint64_t *runs, uint64_t *ns)
 {
@@ -51,7 +44,7 @@ void session_time_begin(struct probe_session *s)
 		return;
 	s->runs_before = timed_runs(s);
 	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	s->stats_end_ns = clock_ns() + STATS_NS;
+	s->stats_end_ns = clock_now_ns() + STATS_NS;
 	if (s->stats_fd < 0) {
 		log_debug("the kernel does not time its programs");
 		s->stats_fd = -1;
@@ -67,7 +60,7 @@ void session_time_end(struct probe_session *s)
 
 void session_time_check(struct probe_session *s)
 {
-	if (s->stats_fd >= 0 && clock_ns() >= s->stats_end_ns)
+	if (s->stats_fd >= 0 && clock_now_ns() >= s->stats_end_ns)
 		session_time_end(s);
 }
 

@@ -5,6 +5,7 @@
  * there before the first walk that trusts the count.
  */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "gpuprof.skel.h"
 #include "probe/code.h"
@@ -17,11 +18,6 @@
 
 /* Bytes of a function's beginning that tell where it is to be probed. */
 #define ENTRY_BYTES 64
-
-static void cleanup_elf(struct elf_file **f)
-{
-	elf_file__free(*f);
-}
 
 static void cleanup_decoder(struct code_decoder **d)
 {
@@ -99,10 +95,7 @@ static bool sees_catches(const struct probe_session *s, uint16_t process_index)
 /* No process, and no program before an exec, has had it: counting goes on from there. */
 static uint64_t first_generation(void)
 {
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return clock_now_ns();
 }
 
 void probe_session__set_stack_tops(struct probe_session *s, uint16_t process_index,

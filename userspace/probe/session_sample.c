@@ -5,6 +5,7 @@
  * gpuprof looks, more seldom, at the threads that wait. Both go on from new to free; while there is
  * no epoch they do nothing.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "gpuprof.skel.h"
@@ -21,8 +22,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#define SECOND_NS 1000000000ULL
 
 /* So many times as seldom as the timers tick: a look costs us some ten microseconds, and waits are
  * long. What it stands for is the time since the last one. */
@@ -115,14 +114,6 @@ static int tick_on_all(struct sampler *m)
 }
 
 /* ---- threads that wait ---- */
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
-}
 
 /* Runs the program on each thread of the process. */
 static void look_at(const struct looked_at *p)

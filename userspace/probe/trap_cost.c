@@ -6,6 +6,8 @@
  */
 #include "probe/trap_cost.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <link.h>
 #include <signal.h>
@@ -42,14 +44,6 @@ static const trap_fn functions[] = {gp_trap_emulated, gp_trap_stepped};
 /* In a round. Single-stepped ones are dear. */
 static const uint64_t calls[KINDS] = {400, 60};
 
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* Answers each byte, a kind, with how long a round of it took. */
 static void child_main(int fd, pid_t parent)
 {
@@ -57,11 +51,11 @@ static void child_main(int fd, pid_t parent)
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (getppid() == parent && read(fd, &kind, 1) == 1 && kind < KINDS) {
-		uint64_t ns = clock_ns();
+		uint64_t ns = clock_now_ns();
 
 		for (uint64_t i = 0; i < calls[kind]; i++)
 			functions[kind]();
-		ns = clock_ns() - ns;
+		ns = clock_now_ns() - ns;
 		if (write(fd, &ns, sizeof(ns)) != (ssize_t)sizeof(ns))
 			break;
 	}

@@ -72,11 +72,6 @@ void unwind_worker__free(struct unwind_worker *w)
 
 /* ---- the thread ---- */
 
-static void cleanup_elf(struct elf_file **f)
-{
-	elf_file__free(*f);
-}
-
 static void make(const struct unwind_worker *w, struct job *j)
 {
 	CLEANUP(cleanup_elf) struct elf_file *f = NULL;

@@ -25,6 +25,12 @@ int recording_writer__new(const char *path, struct reason *why,
 /* Without finish: the file stays as a cut recording. */
 void recording_writer__free(struct recording_writer *w);
 
+/* For CLEANUP. */
+static inline void cleanup_writer(struct recording_writer **p)
+{
+	recording_writer__free(*p);
+}
+
 /*
  * Who else has a say in what is written. `fn` is asked before so many bytes are (`err` 0), and
  * again where that failed (`err` -ENOSPC, -EDQUOT): true to (re)try, after room was made perhaps;

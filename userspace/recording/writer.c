@@ -244,11 +244,6 @@ static int write_header(struct recording_writer *w)
 	return err;
 }
 
-static void cleanup_writer(struct recording_writer **w)
-{
-	recording_writer__free(*w);
-}
-
 int recording_writer__new(const char *path, struct reason *why,
 			  struct recording_writer **ret_writer)
 {

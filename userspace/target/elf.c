@@ -218,11 +218,6 @@ static int open_file(const char *path, uint64_t *ret_bytes, struct reason *why)
 	return fd;
 }
 
-static void cleanup_elf(struct elf_file **f)
-{
-	elf_file__free(*f);
-}
-
 int elf_file__open(const char *path, struct reason *why, struct elf_file **ret_file)
 {
 	CLEANUP(cleanup_elf) struct elf_file *f = calloc(1, sizeof(*f));
@@ -379,15 +374,10 @@ static int first_seen(struct hash *seen, const struct elf_symbol *sym)
 	return err ? err : 1;
 }
 
-static void cleanup_hash(struct hash *h)
-{
-	hash__done(h);
-}
-
 int elf_file__each_symbol(struct elf_file *f, const char *prefix,
 			  int (*fn)(const struct elf_symbol *sym, void *arg), void *arg)
 {
-	CLEANUP(cleanup_hash) struct hash seen = {0};
+	CLEANUP(hash__done) struct hash seen = {0};
 	size_t prefix_bytes = strlen(prefix);
 
 	elf_read_tables(f);

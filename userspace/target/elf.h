@@ -30,6 +30,12 @@ struct elf_symbol {
 int elf_file__open(const char *path, struct reason *why, struct elf_file **ret_file);
 void elf_file__free(struct elf_file *f);
 
+/* For CLEANUP. */
+static inline void cleanup_elf(struct elf_file **p)
+{
+	elf_file__free(*p);
+}
+
 /* Calls fn for each defined function symbol of .dynsym, and of .symtab if there is one, whose
  * mangled name begins with prefix ("" for all); each address and name once. Stops when fn returns
  * non-zero and returns that. */

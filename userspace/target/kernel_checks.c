@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "target/maps.h"
+#include "target/uprobe_multi.h"
 
 #include <errno.h>
 #include <linux/bpf.h>
@@ -22,24 +23,6 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#define ATTACH_UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI */
-
-/* union bpf_attr as BPF_LINK_CREATE takes it for uprobe_multi. */
-struct uprobe_multi_attr {
-	uint32_t prog_fd;
-	uint32_t target_fd;
-	uint32_t attach_type;
-	uint32_t flags;
-	uint64_t path;
-	uint64_t offsets;
-	uint64_t ref_ctr_offsets;
-	uint64_t cookies;
-	uint32_t cnt;
-	uint32_t multi_flags;
-	uint32_t pid;
-	uint32_t padding;
-};
 
 static int bpf(int command, void *attr, unsigned int bytes)
 {
@@ -115,21 +98,14 @@ static int probed_offset(uint64_t *ret_offset)
 
 int kernel_try_uprobe_multi(void)
 {
-	CLEANUP(cleanup_fd) int program = load_program(ATTACH_UPROBE_MULTI);
+	CLEANUP(cleanup_fd) int program = load_program(UPROBE_MULTI_ATTACH_TYPE);
 	uint64_t offset;
 	int err = program < 0 ? program : probed_offset(&offset);
 
 	if (err)
 		return err;
-	struct uprobe_multi_attr attr = {
-		.prog_fd = (uint32_t)program,
-		.attach_type = ATTACH_UPROBE_MULTI,
-		.path = (uint64_t)(uintptr_t) "/proc/self/exe",
-		.offsets = (uint64_t)(uintptr_t)&offset,
-		.cnt = 1,
-		.pid = (uint32_t)getpid(),
-	};
-	CLEANUP(cleanup_fd) int link = bpf(BPF_LINK_CREATE, &attr, sizeof(attr));
+	CLEANUP(cleanup_fd)
+	int link = uprobe_multi_link(program, getpid(), "/proc/self/exe", &offset, NULL, 1);
 
 	return link < 0 ? link : 0;
 }

@@ -86,12 +86,6 @@ int rooted_read(pid_t pid, const char *path, size_t max_bytes, char **ret_text)
 	return 0;
 }
 
-static void cleanup_dir(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
-}
-
 int rooted_each_name(pid_t pid, const char *path, int (*fn)(const char *name, void *arg), void *arg)
 {
 	CLEANUP(cleanup_fd) int fd = open_in_root(pid, path, O_RDONLY | O_DIRECTORY);

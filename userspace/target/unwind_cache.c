@@ -94,15 +94,10 @@ static int read_all(int fd, void *to, size_t bytes)
 	return 0;
 }
 
-static void cleanup_table(struct unwind_table *t)
-{
-	unwind_table__done(t);
-}
-
 int unwind_cache_load(const char *dir, const char *build_id, uint64_t fingerprint,
 		      struct unwind_table *ret_table)
 {
-	CLEANUP(cleanup_table) struct unwind_table t = {0};
+	CLEANUP(unwind_table__done) struct unwind_table t = {0};
 	CLEANUP(cleanup_fd) int fd = -1;
 	struct cache_head head;
 	char path[PATH_MAX];

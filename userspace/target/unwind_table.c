@@ -155,15 +155,10 @@ static int finish(struct builder *b, struct unwind_table *t)
 	return 0;
 }
 
-static void cleanup_cfi(struct cfi *c)
-{
-	cfi_done(c);
-}
-
 int unwind_table__build(struct elf_file *f, struct unwind_table *ret_table)
 {
 	CLEANUP(cleanup_builder) struct builder b = {0};
-	CLEANUP(cleanup_cfi) struct cfi c = {0};
+	CLEANUP(cfi_done) struct cfi c = {0};
 	struct unwind_table t = {0};
 	int err = cfi_read(f, &c);
 

@@ -46,11 +46,6 @@ void sample_table__free(struct sample_table *table)
 	free(table);
 }
 
-static void cleanup_table(struct sample_table **table)
-{
-	sample_table__free(*table);
-}
-
 /* ---- rows ---- */
 
 static uint64_t plus(uint64_t a, uint64_t b)
@@ -289,7 +284,7 @@ static int order_off(const void *a, const void *b)
 int sample_table__new(const struct timeline *t, const struct sample_table_options *options,
 		      struct sample_table **ret_table)
 {
-	CLEANUP(cleanup_table) struct sample_table *table = calloc(1, sizeof(*table));
+	CLEANUP(cleanup_sample_table) struct sample_table *table = calloc(1, sizeof(*table));
 	CLEANUP(summing__done)
 	struct summing m = {.t = t, .options = options, .table = table};
 

@@ -59,4 +59,10 @@ int sample_table__new(const struct timeline *t, const struct sample_table_option
 		      struct sample_table **ret_table);
 void sample_table__free(struct sample_table *table);
 
+/* For CLEANUP. */
+static inline void cleanup_sample_table(struct sample_table **p)
+{
+	sample_table__free(*p);
+}
+
 #endif /* GP_TIMELINE_SAMPLE_TABLE_H */

@@ -46,11 +46,6 @@ void table__free(struct table *table)
 	free(table);
 }
 
-static void cleanup_table(struct table **table)
-{
-	table__free(*table);
-}
-
 /* ---- rows ---- */
 
 static const char *row_name(const char *name)

@@ -93,6 +93,12 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	       struct table **ret_table);
 void table__free(struct table *table);
 
+/* For CLEANUP. */
+static inline void cleanup_table(struct table **p)
+{
+	table__free(*p);
+}
+
 /* Sums of bytes, and of operations: a damaged recording can make them overflow. */
 static inline int64_t table_plus(int64_t a, int64_t b)
 {

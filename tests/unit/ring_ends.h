@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Both ends of a ring of the test's own. In a header: the writing end is linked into few tests.
+ */
+#ifndef GP_UNIT_RING_ENDS_H
+#define GP_UNIT_RING_ENDS_H
+
+#include "collector/ring_writer.h"
+#include "unit/collector_help.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct ends {
+	struct ring_writer w;
+	struct collector_ring *r;
+	struct seen seen;
+};
+
+/* Not 0 if it cannot, and then fails the test that sets itself up with it. */
+static inline int ends_open(struct ends *e, uint32_t data_bytes)
+{
+	struct reason why;
+
+	memset(e, 0, sizeof(*e));
+	return ring_writer__open(&e->w, data_bytes) ||
+	       collector_ring__open(getpid(), HELP_PROCESS, &why, &e->r);
+}
+
+static inline void ends_close(struct ends *e)
+{
+	collector_ring__free(e->r);
+	ring_writer__close(&e->w);
+}
+
+static inline int ends_drain(struct ends *e)
+{
+	return collector_ring__drain(e->r, seen_event, &e->seen);
+}
+
+static inline bool ends_write_op(struct ends *e, uint32_t nr)
+{
+	struct gp_ev_op op = help_op(nr);
+
+	return ring_writer__write(&e->w, &op, sizeof(op));
+}
+
+#endif /* GP_UNIT_RING_ENDS_H */

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What a process's collector takes off the probes, and who does it where the collector cannot or
+ * does not any more.
+ */
+#include "capture/member_guest.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "capture/python_code.h"
+
+#include <errno.h>
+
+bool member_has_cuda(const struct member *m)
+{
+	return target_process__library(m->process, "libcuda.so") ||
+	       target_process__library(m->process, "libcudart.so");
+}
+
+bool member_guest_tells(const struct member *m, uint32_t features)
+{
+	return m->guest && (guest__active(m->guest) & features);
+}
+
+/* Shapes were wanted and are not to be had. `why`: what guest__new() said. */
+static void note_shapes(const struct member *m, const struct reason *why)
+{
+	struct reason said = *why;
+
+	if (member_guest_tells(m, GP_FEATURE_SHAPES))
+		return;
+	if (member_guest_tells(m, GP_FEATURE_OPS))
+		guest__why_not(m->guest, "shapes", &said);
+	else if (!target_process__library(m->process, "libtorch_cpu.so"))
+		(void)reason_set(&said, 0, "PyTorch is not loaded");
+	log_warn("%d: no shapes: %s", (int)m->process->pid,
+		 said.text[0] ? said.text : "the collector does not say why");
+}
+
+/* Categories of memory were wanted: what the operators may write, if their tensors are told. */
+static void note_tensors(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+
+	if (member_guest_tells(m, GP_FEATURE_TENSORS)) {
+		if (!c->failed)
+			c->failed = capture_read_schemas(m, &why);
+	} else if (member_guest_tells(m, GP_FEATURE_SHAPES)) {
+		guest__why_not(m->guest, "memory categories", &why);
+	} else {
+		(void)reason_set(&why, 0, "there are no shapes");
+	}
+	if (why.text[0])
+		log_warn("%d: no memory categories: %s", (int)m->process->pid, why.text);
+}
+
+/* Calls were wanted, of modules or Python functions. */
+static void note_calls(const struct member *m, uint32_t feature, const char *what)
+{
+	struct reason why = {0};
+
+	if (member_guest_tells(m, feature))
+		return;
+	if (member_guest_tells(m, GP_FEATURE_OPS) && m->python)
+		guest__why_not(m->guest, "stacks", &why);
+	else
+		(void)reason_set(&why, 0, "%s",
+				 m->python ? "operators do not come by callback"
+					   : "there is no Python whose frames can be read");
+	log_warn("%d: no %s: %s", (int)m->process->pid, what, why.text);
+}
+
+static void drain_others(void *arg)
+{
+	capture_drain(arg);
+}
+
+void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
+{
+	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
+	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | GP_FEATURE_MODULES |
+			     GP_FEATURE_CALLS | of_inputs;
+	const struct gp_python *python = m->python ? &python_codes__python(m->python)->walk : NULL;
+	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
+	struct reason why = {0};
+	int err = 0;
+
+	/* Native stacks are walked at an op's entry, which only a uprobe sees in the kernel. */
+	if (!c->options.ops || c->options.ops_glob || (c->options.stacks & GP_STACK_WANT_NATIVE) ||
+	    (c->options.stacks && !python) ||
+	    !target_process__library(m->process, "libtorch_cpu.so"))
+		features &= ~ops;
+	if (!shapes)
+		features &= ~of_inputs;
+	if (!c->options.memory)
+		features &= ~(uint32_t)GP_FEATURE_TENSORS;
+	if (!(c->options.stacks & GP_STACK_WANT_PYTHON))
+		features &= ~(uint32_t)GP_FEATURE_STACKS;
+	if (!c->options.modules || !python)
+		features &= ~(uint32_t)GP_FEATURE_MODULES;
+	if (!c->options.calls || !(features & GP_FEATURE_STACKS))
+		features &= ~(uint32_t)GP_FEATURE_CALLS;
+	if (!c->options.gpu || !member_has_cuda(m))
+		features &= ~(uint32_t)GP_FEATURE_CUPTI;
+	if (!c->options.inject)
+		return;
+	if (features)
+		err = guest__new(m->process, m->index, features, python,
+				 (struct guest_meanwhile){drain_others, c}, &why, &m->guest);
+	if (m->guest)
+		c->cost.stops_ns += guest__held_ns(m->guest);
+	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
+		log_warn("%d: %s", (int)m->process->pid, why.text);
+	else if (err)
+		log_info("%d: operators by uprobes: %s", (int)m->process->pid, why.text);
+	if (shapes)
+		note_shapes(m, &why);
+	if (shapes && c->options.memory)
+		note_tensors(c, m);
+	if (c->options.modules)
+		note_calls(m, GP_FEATURE_MODULES, "modules");
+	if (c->options.calls)
+		note_calls(m, GP_FEATURE_CALLS, "Python functions");
+}
+
+void member_guest_follow_cuda(struct capture *c, struct member *m)
+{
+	if (!c->options.gpu || !c->options.inject || !member_has_cuda(m))
+		return;
+	if (m->guest)
+		guest__ask(m->guest, GP_FEATURE_CUPTI);
+	else if (!m->guest_refused)
+		member_guest_put_in(c, m, GP_FEATURE_CUPTI);
+	m->guest_refused = m->guest_refused || !m->guest;
+}
+
+void member_guest_drop(struct capture *c, struct member *m, bool gone)
+{
+	probe_session__set_stack_tops(c->probes, m->index, 0);
+	capture_stop_guest(c, m->guest, gone);
+	capture_drain_guest(c, m->guest);
+	guest__losses(m->guest, c->guest_losses);
+	guest__timed(m->guest, &c->guest_cost);
+	guest__free(TAKE(m->guest), m->process, gone);
+}
+
+/* The collector has left by itself: operators by uprobes from here on. What it lost meanwhile is
+ * not known. */
+static void replace_guest(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+	int nr;
+
+	log_warn("%d: the collector has left, because gpuprof was stopped for seconds or its ring "
+		 "was damaged: operators are missing for that time and come by uprobes from now "
+		 "on%s%s",
+		 (int)m->process->pid, c->options.shapes ? ", without shapes" : "",
+		 member_has_cuda(m) ? "; what GPUs do is missing" : "");
+	m->guest_refused = true;
+	c->left_nr++;
+	member_guest_drop(c, m, false);
+	nr = capture_probe_member(c, m, &why);
+	if (nr < 0)
+		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
+	else
+		log_info("%d: %d probes more, in place of the collector", (int)m->process->pid, nr);
+}
+
+static bool lacks_stacks(const struct capture *c, const struct member *m)
+{
+	return (c->options.stacks & GP_STACK_WANT_PYTHON) && !m->callbacks_replaced &&
+	       member_guest_tells(m, GP_FEATURE_OPS) && !member_guest_tells(m, GP_FEATURE_STACKS);
+}
+
+/* The collector takes no stacks any more: operators by uprobes from here on, whose stacks the
+ * kernel walks. */
+static void replace_callbacks(struct capture *c, struct member *m)
+{
+	struct reason stacks = {0}, why = {0};
+	int nr;
+
+	m->callbacks_replaced = true;
+	c->left_nr++;
+	guest__why_not(m->guest, "stacks", &stacks);
+	probe_session__set_stack_tops(c->probes, m->index, 0);
+	capture_keep_guest(c, m->guest, GP_FEATURE_CUPTI);
+	nr = capture_probe_member(c, m, &why);
+	if (nr < 0)
+		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
+	log_warn("%d: stacks can no longer be taken within the process (%s): operators come by "
+		 "uprobes from now on%s",
+		 (int)m->process->pid, stacks.text, c->options.shapes ? ", without shapes" : "");
+}
+
+/* CUDA has loaded the collector, perhaps only just. */
+static bool is_expected(const struct capture *c, const struct member *m)
+{
+	return c->options.invited && !m->guest && !m->guest_refused &&
+	       target_process__library(m->process, "libgpuprof-cupti");
+}
+
+static void adopt(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+	int err = guest__adopt(m->process, m->index, &why, &m->guest);
+
+	if (!err)
+		log_info("%d: collector put in by CUDA", (int)m->process->pid);
+	if (!err || err == -EAGAIN || err == -ENOENT)
+		return;
+	m->guest_refused = true;
+	log_warn("%d: no GPU times: %s", (int)m->process->pid, why.text);
+}
+
+void member_guest_watch(struct capture *c, struct member *m)
+{
+	if (is_expected(c, m))
+		adopt(c, m);
+	else if (m->guest && guest__has_left(m->guest))
+		replace_guest(c, m);
+	else if (lacks_stacks(c, m))
+		replace_callbacks(c, m);
+}
+
+void member_guest_tell_missing(const struct capture *c, const struct member *m)
+{
+	const char *why = c->options.uninvited_why;
+
+	if (c->options.invited)
+		why = "CUDA did not load the collector; attach to the process while it runs";
+	if (why && member_has_cuda(m) && !m->guest && !m->guest_refused)
+		log_warn("%d: no GPU times: %s", (int)m->process->pid, why);
+}
+
+static void tell_lack(struct member *m)
+{
+	struct reason why = {0};
+
+	if (m->lack_told || !guest__lacks(m->guest, GP_FEATURE_CUPTI, &why))
+		return;
+	m->lack_told = true;
+	log_warn("%d: %s", (int)m->process->pid, why.text);
+}
+
+void member_guest_follow_cupti(struct capture *c, struct member *m)
+{
+	bool active = member_guest_tells(m, GP_FEATURE_CUPTI);
+	struct reason why = {0};
+	int nr;
+
+	if (c->options.invited)
+		tell_lack(m);
+	if (!c->options.gpu || active == m->api_by_cupti ||
+	    !guest__asks(m->guest, GP_FEATURE_CUPTI) || !guest__follows(m->guest))
+		return;
+	m->api_by_cupti = active;
+	nr = active ? (int)probe_session__detach_api(c->probes, m->index)
+		    : capture_probe_member(c, m, &why);
+	if (nr < 0)
+		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
+	else
+		log_info("%d: calls of CUDA come by %s: %d probes %s", (int)m->process->pid,
+			 active ? "CUPTI" : "uprobes", nr, active ? "fewer" : "more");
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Rows that the option tables of several subcommands share, so that an option has the same name,
+ * letter and values wherever it is. Each takes the structure that options_parse() fills, whose
+ * member has the option's name (ROW_PIDS: `pids`, ROW_OUTPUT: `output_path`), and the help, which
+ * says what the option means to that subcommand.
+ */
+#ifndef GP_CLI_OPTION_ROWS_H
+#define GP_CLI_OPTION_ROWS_H
+
+#include "cli/options.h"
+#include "cli/record.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* bool */
+#define ROW_FLAG(args, option, field, text)                                                        \
+	{                                                                                          \
+		.name = option, .kind = OPTION_FLAG, .offset = offsetof(args, field), .help = text \
+	}
+
+#define ROW_MEMORY(args, text)	  ROW_FLAG(args, "memory", memory, text)
+#define ROW_CHILDREN(args, text)  ROW_FLAG(args, "children", children, text)
+#define ROW_NO_GPU(args, text)	  ROW_FLAG(args, "no-gpu", no_gpu, text)
+#define ROW_NO_INJECT(args, text) ROW_FLAG(args, "no-inject", no_inject, text)
+#define ROW_JSON(args, text)	  ROW_FLAG(args, "json", json, text)
+
+/* const char * */
+#define ROW_PIDS(args, text)                                                                       \
+	{                                                                                          \
+		.name = "pid", .letter = 'p', .kind = OPTION_TEXT, .offset = offsetof(args, pids), \
+		.value_name = "PID[,PID...]", .complete = COMPLETE_PID, .help = text               \
+	}
+
+#define ROW_NAME(args, text)                                                                       \
+	{                                                                                          \
+		.name = "name", .letter = 'n', .kind = OPTION_TEXT,                                \
+		.offset = offsetof(args, name), .value_name = "PATTERN", .help = text              \
+	}
+
+/* Where pids_choose() takes the two. */
+#define ROW_NAME_OR_PIDS(args)                                                                     \
+	ROW_NAME(args,                                                                             \
+		 "Instead of --pid: every process with PyTorch in it whose command line has "      \
+		 "PATTERN (a shell pattern) in it.")
+
+#define ROW_STACK(args, text)                                                                      \
+	{                                                                                          \
+		.name = "stack", .kind = OPTION_TEXT, .offset = offsetof(args, stack),             \
+		.value_name = "python|native|both", .choices = record_stacks, .help = text         \
+	}
+
+#define ROW_OUTPUT(args, value, text)                                                              \
+	{                                                                                          \
+		.name = "output", .letter = 'o', .kind = OPTION_TEXT,                              \
+		.offset = offsetof(args, output_path), .value_name = value,                        \
+		.complete = COMPLETE_FILE, .help = text                                            \
+	}
+
+#define ROW_SOCKET(args, text)                                                                     \
+	{                                                                                          \
+		.name = "socket", .kind = OPTION_TEXT, .offset = offsetof(args, socket),           \
+		.value_name = "PATH", .complete = COMPLETE_FILE, .help = text                      \
+	}
+
+/* long */
+#define ROW_PID(args, text)                                                                        \
+	{                                                                                          \
+		.name = "pid", .letter = 'p', .kind = OPTION_NUMBER,                               \
+		.offset = offsetof(args, pid), .value_name = "PID", .min = 1, .max = INT32_MAX,    \
+		.complete = COMPLETE_PID, .help = text                                             \
+	}
+
+#define ROW_LIMIT(args, field, short_name, text)                                                   \
+	{                                                                                          \
+		.name = "limit", .letter = short_name, .kind = OPTION_NUMBER,                      \
+		.offset = offsetof(args, field), .value_name = "N", .min = -1, .max = 1000000000,  \
+		.help = text                                                                       \
+	}
+
+#endif /* GP_CLI_OPTION_ROWS_H */

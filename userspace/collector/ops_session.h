@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What the callbacks work with: ops_arm.c makes it and takes it away, ops.c's callbacks use it
+ * while the gate is open.
+ */
+#ifndef GP_COLLECTOR_OPS_SESSION_H
+#define GP_COLLECTOR_OPS_SESSION_H
+
+#include "collector/inputs.h"
+#include "collector/layout.h"
+#include "collector/names.h"
+#include "collector/ring_writer.h"
+#include "collector/stacks.h"
+#include "collector/torch.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OPS_CALLBACKS_NR   4
+#define OPS_ANNOTATIONS_NR 1 /* of them: the first ones */
+
+struct session {
+	struct ring_writer *ring;
+	struct names *names;
+	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
+	struct stacks *stacks; /* NULL: neither stacks nor modules, likewise */
+	struct stacks *kept; /* of all armings that have had stacks: ids are the ring's; or NULL */
+	bool modules;	     /* calls of modules are wanted */
+	bool tensors;	     /* where the tensors among them lie is told, too */
+	bool says_stacks;    /* where the kernel's programs look */
+	/* Set and read by different threads: CPU time is told; annotations' ends are looked at
+	 * alone. */
+	bool cpu_time, ends_alone;
+	struct torch_api torch;
+	struct torch_layout layout;
+	uint32_t epoch;
+	uint64_t prefix; /* of instances */
+	uint64_t handles[OPS_CALLBACKS_NR];
+	/* Which callbacks are in PyTorch's list; a fork's child inherits them. */
+	bool added[OPS_CALLBACKS_NR];
+};
+
+struct gate {
+	struct session *open;
+};
+
+/* One of PyTorch's scopes and its pair of callbacks. */
+struct ops_callback {
+	torch_start_fn start;
+	torch_end_fn end;
+	uint8_t scope;
+};
+
+#pragma GCC visibility push(hidden)
+extern const struct ops_callback ops_callbacks[OPS_CALLBACKS_NR];
+extern struct session ops_session;
+extern struct gate *ops_gate; /* NULL: before ops__init() */
+extern bool ops_fence_needed; /* a callback's own store is to be fenced: nobody else can */
+/* Ops that began on a thread without a state, or inside a callback. */
+extern uint64_t ops_missed_nr;
+#pragma GCC visibility pop
+
+/* The session if the gate is open, else NULL. */
+static inline struct session *ops_open_session(void)
+{
+	return __atomic_load_n(&ops_gate->open, __ATOMIC_ACQUIRE);
+}
+
+#endif /* GP_COLLECTOR_OPS_SESSION_H */

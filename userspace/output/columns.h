@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The values of a table's row for programs: as members of a JSON object, as fields of CSV, or as
+ * CSV's titles, of which the values do not matter. So one list of columns serves all three. None is
+ * the first of its row. Private to this room.
+ */
+#ifndef GP_OUTPUT_COLUMNS_H
+#define GP_OUTPUT_COLUMNS_H
+
+#include "base/buf.h"
+#include "timeline/table.h"
+
+enum columns_form { COLUMNS_JSON, COLUMNS_CSV, COLUMNS_TITLES };
+
+void columns_u64(struct buf *out, enum columns_form form, const char *name, uint64_t n);
+void columns_i64(struct buf *out, enum columns_form form, const char *name, int64_t n);
+
+/* Nanoseconds, shown as microseconds. */
+void columns_us(struct buf *out, enum columns_form form, const char *name, uint64_t ns);
+
+/* Frames, innermost first: a list, or one field with semicolons between. With `backward` the field
+ * begins with STACK_TEXT_BACKWARD. */
+void columns_stack(struct buf *out, enum columns_form form, const struct recording *rec,
+		   const uint32_t *frames, size_t nr, bool backward);
+
+/* What the table's JSON and CSV have alike: times, memory and FLOPs, as far as captured. */
+void columns_of_table(struct buf *out, enum columns_form form, const struct table *table,
+		      const struct table_row *r);
+
+/* Appends a text as a field of CSV, in quotes where RFC 4180 wants them. */
+void csv_text(struct buf *out, const char *text);
+
+#endif /* GP_OUTPUT_COLUMNS_H */

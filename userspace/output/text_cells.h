@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Cells of the tables that people read. Text counts in characters: of UTF-8 that is ill-formed each
+ * byte is one. Private to this room.
+ */
+#ifndef GP_OUTPUT_TEXT_CELLS_H
+#define GP_OUTPUT_TEXT_CELLS_H
+
+#include "base/buf.h"
+
+#include <stddef.h>
+
+#define TEXT_COLUMN_WIDTH 12
+
+struct text_value {
+	char text[32];
+};
+
+/* Bytes of the character at p. */
+size_t text_character(const char *p);
+
+size_t text_characters(const char *text);
+
+void text_spaces(struct buf *out, size_t nr);
+
+/* Appends the first `limit` characters, control characters as '?'. */
+void text_add(struct buf *out, const char *text, size_t limit);
+
+/* Appends a value on the right of `width` bytes, and the gap after it. */
+void text_cell(struct buf *out, const char *value, size_t width);
+
+/* Appends a line below or above a cell, and the gap. */
+void text_rule(struct buf *out, size_t width);
+
+/* A time with its unit: "s", "ms" or "us"; NULL: what fits. */
+struct text_value text_time(double us, const char *unit);
+
+#endif /* GP_OUTPUT_TEXT_CELLS_H */
