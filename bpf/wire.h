@@ -102,11 +102,13 @@ struct gp_ev_op {
 	__u32 thread_number; /* PyTorch's own number of this thread, 0: not known */
 };
 
-/* A gp_ev_op whose inputs were recorded: the same kind, told apart by its length. */
+/* A gp_ev_op of which more is known: the same kind, told apart by its length. */
 struct gp_ev_op_inputs {
 	struct gp_ev_op op;
 	__u32 inputs_id; /* 0: none; GP_INPUTS_LOST: they found no place */
-	__u32 reserved;
+	/* Of the Python frames of its stack so many outermost ones are in the calls in which the
+	 * instance before it on its thread was, plus 1. 0: not known. */
+	__u32 same_calls;
 };
 
 /* Calls of modules within each other, at most. */

@@ -191,7 +191,9 @@ struct gp_ev_device {
 	__u32 shared_reserved; /* of each block, by the driver */
 	__u32 sms;
 	__u32 blocks_per_sm;
-	char name[64]; /* not trusted, perhaps not terminated */
+	char name[64];	 /* not trusted, perhaps not terminated */
+	__u32 clock_khz; /* the highest of its SMs; older recordings have nothing from here on */
+	__u32 reserved;
 };
 
 /*

@@ -32,6 +32,8 @@ enum gp_feature {
 	 * without GP_FEATURE_OPS no annotations but those, which begin where they end. Only
 	 * together with GP_FEATURE_STEPS. */
 	GP_FEATURE_CPU_TIME = 16384,
+	/* Which Python calls ops share; together with GP_FEATURE_OPS and _STACKS. */
+	GP_FEATURE_CALLS = 262144,
 };
 
 enum gp_collector_state {

@@ -29,8 +29,13 @@ VARIANTS = {
     "gpuprof": (),
     "gpuprof --no-inject": ("--no-inject",),
     "gpuprof --mode sample": ("--mode", "sample"),
+    "gpuprof --shapes": ("--shapes",),
+    "gpuprof --stack python": ("--stack", "python"),
+    "gpuprof --python-functions": ("--python-functions",),
     "gpuprof, all": ("--stack", "python", "--shapes", "--memory"),
 }
+# What is measured where nothing is asked for.
+USUAL = ("gpuprof", "gpuprof --no-inject", "gpuprof --mode sample", "gpuprof, all")
 # Of torch.profiler, the workload's command; "all": with_stack, record_shapes and profile_memory.
 TORCH = {"torch.profiler": "profile", "torch.profiler, all": "profile_all"}
 # torch.profiler with stacks keeps so much in the process that more steps of it fill 24 GB.
@@ -51,13 +56,13 @@ def arguments():
     parser.add_argument("--events", type=int, default=1000000, metavar="N",
                         help="for the time from stop to output (0: skip)")
     parser.add_argument("--variant", action="append", choices=tuple(VARIANTS),
-                        help="repeatable (default: all; 'gpuprof, all' takes Python stacks, "
-                        "shapes and memory)")
+                        help="repeatable (default: %s; 'gpuprof, all' takes Python stacks, "
+                        "shapes and memory)" % ", ".join(USUAL))
     parser.add_argument("--size", type=int, default=224, help="ResNet's pictures, pixels a side")
     parser.add_argument("--threads", type=int, default=1, help="PyTorch's intra-op threads")
     args = parser.parse_args()
     args.workload = args.workload or ["mlp", "resnet18_train:8", "server"]
-    args.variant = args.variant or list(VARIANTS)
+    args.variant = args.variant or list(USUAL)
     return args
 
 

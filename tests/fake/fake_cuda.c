@@ -496,8 +496,9 @@ int cuDeviceTotalMem_v2(size_t *ret_bytes, int device)
 int cuDeviceGetAttribute(int *ret_value, int attribute, int device)
 {
 	static const int values[][2] = {
-		{1, 1024}, {8, 49152},	 {10, 32},    {12, 65536},  {16, 108}, {39, 2048},  {75, 8},
-		{76, 0},   {81, 167936}, {82, 65536}, {97, 166912}, {106, 32}, {111, 1024},
+		{1, 1024},   {8, 49152},   {10, 32},  {12, 65536}, {13, 1410000},
+		{16, 108},   {39, 2048},   {75, 8},   {76, 0},	   {81, 167936},
+		{82, 65536}, {97, 166912}, {106, 32}, {111, 1024},
 	};
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)

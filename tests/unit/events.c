@@ -132,7 +132,7 @@ static uint32_t name_id(struct events *e, const char *name, const char *overload
 
 void events__op(struct events *e, struct event_op op)
 {
-	struct gp_ev_op ev = {
+	const struct gp_ev_op ev = {
 		.head = {.kind = GP_EV_OP,
 			 .flags = op.flags,
 			 .process = op.process,
@@ -149,7 +149,11 @@ void events__op(struct events *e, struct event_op op)
 		.stack_id = op.stack_id,
 	};
 
-	events__raw(e, &ev, sizeof(ev));
+	if (op.same_calls)
+		events__raw(e, &(struct gp_ev_op_inputs){.op = ev, .same_calls = op.same_calls},
+			    sizeof(struct gp_ev_op_inputs));
+	else
+		events__raw(e, &ev, sizeof(ev));
 }
 
 void events__module_call(struct events *e, const char *type, const struct gp_ev_module_call *call)

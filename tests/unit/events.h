@@ -41,6 +41,7 @@ struct event_op {
 	uint64_t forward_thread;
 	uint32_t thread_number;
 	uint32_t stack_id;
+	uint32_t same_calls; /* as in struct gp_ev_op_inputs; not 0: the event is one */
 };
 void events__op(struct events *e, struct event_op op);
 

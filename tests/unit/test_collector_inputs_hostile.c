@@ -141,12 +141,13 @@ static void test_longest(void **state)
 
 static uint32_t told_id(uint32_t nr, uint32_t id)
 {
-	struct gp_ev_op_inputs with = {.op = help_op(nr), .inputs_id = id, .reserved = 5};
+	struct gp_ev_op_inputs with = {
+		.op = help_op(nr), .inputs_id = id, .same_calls = GP_STACK_FRAMES + 2};
 
 	assert_true(ring_writer__write(&w, &with, sizeof(with)));
 	assert_int_equal(collector_ring__drain(r, take, NULL), 1);
 	assert_int_equal(seen_bytes, sizeof(with));
-	assert_int_equal(seen.op.reserved, 0);
+	assert_int_equal(seen.op.same_calls, 0);
 	return seen.op.inputs_id;
 }
 

@@ -5,6 +5,7 @@
  * what a call makes anew, and followed from op to op into the ring.
  */
 #include "collector/modules.h"
+#include "collector/python_calls.h"
 #include "unit/collector_help.h"
 #include "unit/python_image.h"
 
@@ -317,6 +318,54 @@ static void test_hostile_calls_are_refused(void **state)
 	assert_int_equal(losses[GP_LOSS_RECORD], 7);
 }
 
+static struct python_calls calls_of(uint64_t frame)
+{
+	struct python_calls plain, checked;
+
+	assert_true(python_calls(&image->python.walk, frame, PYTHON_PLAIN, &plain));
+	assert_true(python_calls(&image->python.walk, frame, PYTHON_CHECKED, &checked));
+	assert_true(python_calls_equal(&plain, &checked));
+	return plain;
+}
+
+/* Those of any function: by where the ones around wait, and their variables. */
+static void test_python_calls(void **state)
+{
+	for (unsigned int minor = IMAGE_FIRST_MINOR; minor <= IMAGE_LAST_MINOR; minor++) {
+		struct python_calls one, other;
+		uint64_t outer, inner;
+
+		make(minor);
+		outer = frame_of(code("/a.py", "outer"), 0);
+		inner = frame_of(code("/a.py", "inner"), outer);
+		one = calls_of(inner);
+		assert_int_equal(one.nr, 2);
+		assert_int_equal(one.calls[one.at].frame, outer);
+		/* The innermost one runs on. */
+		locals(inner)[0] = 64;
+		*image__word(inner + image->python.walk.frame_at +
+			     image->python.walk.frame_instr) += 2;
+		other = calls_of(inner);
+		assert_int_equal(python_calls_same(&one, &other), 2);
+		other = calls_of(frame_of(code("/a.py", "deeper"), inner));
+		assert_int_equal(other.nr, 3);
+		assert_int_equal(python_calls_same(&one, &other), 2);
+		assert_int_equal(python_calls_same(&other, &one), 2);
+		other = calls_of(frame_of(code("/a.py", "beside"), outer));
+		assert_int_equal(python_calls_same(&one, &other), 1);
+		locals(outer)[1] += 8;
+		other = calls_of(inner);
+		assert_int_equal(python_calls_same(&one, &other), 1);
+		locals(outer)[1] -= 8;
+		*image__word(outer + image->python.walk.frame_at +
+			     image->python.walk.frame_instr) += 2;
+		other = calls_of(inner);
+		assert_int_equal(python_calls_same(&one, &other), 1);
+		other = calls_of(outer);
+		assert_int_equal(python_calls_same(&one, &other), 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +373,7 @@ int main(void)
 		cmocka_unit_test(test_only_the_function_behind_call),
 		cmocka_unit_test(test_calls_are_told_apart),
 		cmocka_unit_test(test_what_cannot_be),
+		cmocka_unit_test(test_python_calls),
 		cmocka_unit_test_setup_teardown(test_calls_are_followed, begin, end),
 		cmocka_unit_test_setup_teardown(test_hostile_calls_are_refused, begin, end),
 	};

@@ -82,7 +82,7 @@ static void put_events(struct recording_writer *w, uint64_t at_ns)
 static struct recording *make(const struct part *p)
 {
 	static const struct recording_frame frame = {
-		"", "f", "lib.so", "", 16, 0, RECORDING_FRAME_NATIVE, false};
+		"", "f", "lib.so", "", 16, 0, RECORDING_FRAME_NATIVE, false, 0};
 	static const struct recording_line lines[] = {{"inlined", "a.h", 3}, {"", "a.c", 7}};
 	const struct recording_process process = {
 		.index = 2,

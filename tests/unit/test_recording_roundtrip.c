@@ -121,6 +121,7 @@ static void check_frame(struct recording_frame got, const struct recording_frame
 	assert_int_equal(got.address, want->address);
 	assert_int_equal(got.line, want->line);
 	assert_int_equal(got.inlined, want->inlined);
+	assert_int_equal(got.first_line, want->first_line);
 	assert_string_equal(got.file, want->file);
 	assert_string_equal(got.function, want->function);
 	assert_string_equal(got.module, want->module);
@@ -130,12 +131,12 @@ static void check_frame(struct recording_frame got, const struct recording_frame
 static void test_frames_of_all_kinds(void **state)
 {
 	static const struct recording_frame frames[] = {
-		{"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON, false},
+		{"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON, false, 5},
 		{"mm.cpp", "at::mm", "/lib/libtorch.so", "00ff", 0x1234, 3, RECORDING_FRAME_NATIVE,
-		 false},
-		{"", "", "", "", 1, 0, RECORDING_FRAME_NATIVE, false},
-		{"", "schedule", "[kernel]", "", 1ULL << 63, 0, RECORDING_FRAME_KERNEL, false},
-		{"?", "?", "", "", 0, 0, RECORDING_FRAME_PYTHON, false},
+		 false, 0},
+		{"", "", "", "", 1, 0, RECORDING_FRAME_NATIVE, false, 0},
+		{"", "schedule", "[kernel]", "", 1ULL << 63, 0, RECORDING_FRAME_KERNEL, false, 0},
+		{"?", "?", "", "", 0, 0, RECORDING_FRAME_PYTHON, false, 0},
 	};
 	static const uint32_t ids[] = {0, 1, 2, 3, 4};
 	const char *path = sample_path("a.gpuprof");
@@ -164,9 +165,10 @@ static void test_frames_of_all_kinds(void **state)
 static void test_lines_of_frames(void **state)
 {
 	static const struct recording_frame native = {
-		"", "at::mm", "/lib/libtorch.so", "00ff", 0x1234, 0, RECORDING_FRAME_NATIVE, false};
+		"",    "at::mm", "/lib/libtorch.so", "00ff", 0x1234, 0, RECORDING_FRAME_NATIVE,
+		false, 0};
 	static const struct recording_frame python = {
-		"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON, false};
+		"a.py", "f", "", "", 0, 7, RECORDING_FRAME_PYTHON, false, 0};
 	static const struct recording_line lines[] = {{"inner", "a.h", 3}, {"", "a.c", 9}};
 	static uint32_t ids[RECORDING_STACK_FRAMES];
 	const char *path = sample_path("a.gpuprof");

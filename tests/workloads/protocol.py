@@ -15,6 +15,8 @@ so what happens inside a capture is exactly what was ordered.
     flops N FILE    the same with with_flops, see truth       "flops N"
     cycles N FILE   N steps under a schedule, see truth       "cycles N"
     modules N FILE  N steps, by module, see truth             "modules N"
+    functions N FILE
+                    N steps, by Python function, see truth    "functions N"
     profile N [F]   the same under torch.profiler; with a file also its stop, table and trace
                                                               "profiled LOOP CPU STOP TABLE TRACE"
     profile_all N   the same with stacks, shapes and memory   "profiled LOOP CPU STOP"
@@ -128,11 +130,12 @@ def obey(workload, words):
 
         truth.record_shapes(workload, int(words[1]), words[2])
         return "shapes " + words[1]
-    if words[0] in ("flops", "cycles", "modules") and len(words) == 3:
+    if words[0] in ("flops", "cycles", "modules", "functions") and len(words) == 3:
         import truth
 
         record = {"flops": truth.record_flops, "cycles": truth.record_cycles,
-                  "modules": truth.record_modules}[words[0]]
+                  "modules": truth.record_modules,
+                  "functions": truth.record_functions}[words[0]]
         record(workload, int(words[1]), words[2])
         return "%s %s" % (words[0], words[1])
     answer = workload.command(words)

@@ -362,3 +362,33 @@ def record_modules(workload, steps, path):
         json.dump({"calls": calls, "traced": traced,
                    "ops": [[*key, count] for key, count in sorted(ops.items())]}, out)
     os.rename(path + ".part", path)
+
+
+def _is_operator(event):
+    name = _text(event.name)
+    return "::" in name and name not in DROPPED and "(" not in name
+
+
+def _functions(events, calls):
+    """calls: name -> how many calls have an operator in them. Whether there is one here."""
+    any_here = False
+    for event in events:
+        name = _text(event.name)
+        inner = _functions(event.children, calls)
+        if inner and (name.startswith(MODULE) or ".py(" in name):
+            calls[name] = calls.get(name, 0) + 1
+        any_here |= inner or _is_operator(event)
+    return any_here
+
+
+def record_functions(workload, steps, path):
+    """Does the steps under torch.profiler's Python tracer; which functions have calls with operators
+    in them, to path. Nothing with 2.6, whose tracer crashes with Python 3.13."""
+    calls = {}
+    if not torch.__version__.startswith("2.6"):
+        with profile(activities=[ProfilerActivity.CPU], with_stack=True) as prof:
+            workload.steps(steps)
+        _functions(prof.profiler.kineto_results.experimental_event_tree(), calls)
+    with open(path + ".part", "w", encoding="utf-8") as out:
+        json.dump({"calls": calls}, out)
+    os.rename(path + ".part", path)

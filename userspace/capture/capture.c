@@ -61,7 +61,7 @@ static struct capture_options options_in_force(const struct capture_options *opt
 	if (o.mode != CAPTURE_SAMPLE)
 		return o;
 	o.stacks = GP_STACK_WANT_PYTHON | GP_STACK_WANT_NATIVE;
-	o.ops = o.memory = o.shapes = o.flops = o.modules = false;
+	o.ops = o.memory = o.shapes = o.flops = o.modules = o.calls = false;
 	o.ops_glob = NULL;
 	return o;
 }

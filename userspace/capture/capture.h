@@ -45,6 +45,7 @@ struct capture_options {
 	bool shapes;  /* inputs of ops, from the collector */
 	bool flops;   /* outputs are to show floating-point operations; needs shapes */
 	bool modules; /* calls of nn.Modules, from the collector */
+	bool calls;   /* those of Python functions likewise; needs Python stacks alone */
 	/* enum gp_stack_want. With native ones ops come by uprobes, not from the collector. */
 	uint32_t stacks;
 	bool gpu;		   /* GPU activity too, where there is CUDA; needs inject */

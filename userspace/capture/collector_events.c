@@ -108,7 +108,9 @@ static void judge_inputs_id(const struct collector_events *e, struct gp_ev_op_in
 {
 	uint32_t id = with->inputs_id;
 
-	with->reserved = 0;
+	/* So many frames no stack has. */
+	if (with->same_calls > GP_STACK_FRAMES + 1)
+		with->same_calls = 0;
 	if (id && (id >= COLLECTOR_INPUTS || !(e->announced_inputs[id / 8] & 1U << id % 8)))
 		with->inputs_id = GP_INPUTS_LOST;
 }
@@ -389,6 +391,9 @@ static bool judge_device(struct collector_events *e, struct gp_ev_device *d, siz
 	for (; number <= &d->blocks_per_sm; number++)
 		if (*number > INT32_MAX)
 			return false;
+	if (d->clock_khz > INT32_MAX)
+		return false;
+	d->reserved = 0;
 	d->name[sizeof(d->name) - 1] = '\0';
 	d->head.flags = 0;
 	d->head.process = e->process_index;

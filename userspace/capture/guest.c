@@ -70,8 +70,8 @@ static int open_ring(struct guest *g, const struct target_process *p, uint16_t p
 /* Until it does all of `features`, or says that it cannot. */
 static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct reason *why)
 {
-	uint32_t required =
-		features & ~(uint32_t)(GP_FEATURE_SHAPES | GP_FEATURE_TENSORS | GP_FEATURE_MODULES);
+	uint32_t required = features & ~(uint32_t)(GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
+						   GP_FEATURE_MODULES | GP_FEATURE_CALLS);
 	struct collector_status s = {0};
 
 	for (int i = 0; i < turns; i++) {

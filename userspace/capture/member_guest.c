@@ -55,12 +55,12 @@ static void note_tensors(struct capture *c, struct member *m)
 		log_warn("%d: no memory categories: %s", (int)m->process->pid, why.text);
 }
 
-/* Calls of modules were wanted. */
-static void note_modules(const struct member *m)
+/* Calls were wanted, of modules or Python functions. */
+static void note_calls(const struct member *m, uint32_t feature, const char *what)
 {
 	struct reason why = {0};
 
-	if (member_guest_tells(m, GP_FEATURE_MODULES))
+	if (member_guest_tells(m, feature))
 		return;
 	if (member_guest_tells(m, GP_FEATURE_OPS) && m->python)
 		guest__why_not(m->guest, "stacks", &why);
@@ -68,7 +68,7 @@ static void note_modules(const struct member *m)
 		(void)reason_set(&why, 0, "%s",
 				 m->python ? "operators do not come by callback"
 					   : "there is no Python whose frames can be read");
-	log_warn("%d: no modules: %s", (int)m->process->pid, why.text);
+	log_warn("%d: no %s: %s", (int)m->process->pid, what, why.text);
 }
 
 static void drain_others(void *arg)
@@ -79,7 +79,8 @@ static void drain_others(void *arg)
 void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 {
 	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
-	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | GP_FEATURE_MODULES | of_inputs;
+	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | GP_FEATURE_MODULES |
+			     GP_FEATURE_CALLS | of_inputs;
 	const struct gp_python *python = m->python ? &python_codes__python(m->python)->walk : NULL;
 	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
 	struct reason why = {0};
@@ -98,6 +99,8 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 		features &= ~(uint32_t)GP_FEATURE_STACKS;
 	if (!c->options.modules || !python)
 		features &= ~(uint32_t)GP_FEATURE_MODULES;
+	if (!c->options.calls || !(features & GP_FEATURE_STACKS))
+		features &= ~(uint32_t)GP_FEATURE_CALLS;
 	if (!c->options.gpu || !member_has_cuda(m))
 		features &= ~(uint32_t)GP_FEATURE_CUPTI;
 	if (!c->options.inject)
@@ -118,7 +121,9 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 	if (shapes && c->options.memory)
 		note_tensors(c, m);
 	if (c->options.modules)
-		note_modules(m);
+		note_calls(m, GP_FEATURE_MODULES, "modules");
+	if (c->options.calls)
+		note_calls(m, GP_FEATURE_CALLS, "Python functions");
 }
 
 void member_guest_follow_cuda(struct capture *c, struct member *m)

@@ -224,7 +224,7 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 		member_guest_put_in(c, m,
 				    GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
 					    GP_FEATURE_STACKS | GP_FEATURE_MODULES |
-					    GP_FEATURE_CUPTI);
+					    GP_FEATURE_CALLS | GP_FEATURE_CUPTI);
 	/* Where CUDA brings the collector it may come any time. */
 	m->guest_refused = !c->options.invited && !m->guest && member_has_cuda(m);
 	capture_drain(c);

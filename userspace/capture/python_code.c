@@ -172,6 +172,7 @@ int python_codes__place(struct python_codes *c, const struct gp_stack_frame *fra
 		.code = index,
 		.file = code->file,
 		.function = code->function,
+		.first_line = code->first_line > 0 ? (uint32_t)code->first_line : 0,
 		.line = python_line(c->python.minor, code->table, code->table_bytes,
 				    code->first_line, frame->lasti),
 	};

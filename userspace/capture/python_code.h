@@ -29,6 +29,7 @@ struct python_place {
 	uint32_t code;	      /* number of the code object in this process */
 	const char *file;     /* borrowed */
 	const char *function; /* borrowed */
+	uint32_t first_line;  /* of the function, 0: not known */
 	uint32_t line;
 };
 

@@ -220,7 +220,8 @@ static uint64_t place_key(uint32_t code, int32_t lasti)
  * any number of children. Two with the same 64-bit hash would be one, too: see names.c. */
 static uint64_t frame_key(const struct python_place *place)
 {
-	uint64_t key = hash_mix(hash_bytes(place->file, strlen(place->file)) ^ place->line);
+	uint64_t lines = (uint64_t)place->first_line << 32 | place->line;
+	uint64_t key = hash_mix(hash_bytes(place->file, strlen(place->file)) ^ lines);
 
 	return hash_mix(key) ^ hash_bytes(place->function, strlen(place->function));
 }
@@ -233,6 +234,7 @@ static int64_t add_python_frame(struct stacks *s, const struct python_place *pla
 		.file = place->file,
 		.function = place->function,
 		.line = place->line,
+		.first_line = place->first_line,
 	};
 	uint64_t key = frame_key(place);
 	const uint64_t *known = hash__find(&s->frame_of, key);

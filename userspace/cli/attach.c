@@ -20,7 +20,9 @@ static const char *inner_option(const struct record_args *args)
 		return "--shapes";
 	if (args->flops)
 		return "--flops";
-	return args->modules ? "--modules" : NULL;
+	if (args->modules)
+		return "--modules";
+	return args->python_functions ? "--python-functions" : NULL;
 }
 
 static int check_inner(const struct record_args *args)

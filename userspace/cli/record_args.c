@@ -171,9 +171,16 @@ static bool is_schedule(const char *text)
 		 .help = "Count floating-point operations, from what operators are called with. "  \
 			 "Implies --shapes.",                                                      \
 		 .hidden = (is_hidden)},                                                           \
+		{.name = "modules",                                                                \
+		 .kind = OPTION_FLAG,                                                              \
+		 ARG(modules),                                                                     \
+		 .help = "Record which nn.Module's forward() was running.",                        \
+		 .hidden = (is_hidden)},                                                           \
 	{                                                                                          \
-		.name = "modules", .kind = OPTION_FLAG, ARG(modules),                              \
-		.help = "Record which nn.Module's forward() was running.", .hidden = (is_hidden)   \
+		.name = "python-functions", .kind = OPTION_FLAG, ARG(python_functions),            \
+		.help = "Record which calls of Python functions operators are in, for the "        \
+			"trace. Implies --stack python.",                                          \
+		.hidden = (is_hidden)                                                              \
 	}
 
 #define OUTPUT_OPTIONS                                                                             \

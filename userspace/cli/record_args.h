@@ -35,7 +35,8 @@ struct record_args {
 	bool shapes;
 	bool flops; /* implies shapes */
 	bool modules;
-	const char *stack; /* "python", "native" or "both"; NULL: not given */
+	bool python_functions; /* implies stack "python" */
+	const char *stack;     /* "python", "native" or "both"; NULL: not given */
 	bool children;
 	bool no_gpu;
 	bool no_inject;

@@ -66,6 +66,7 @@ static int mode_from(const struct record_args *args, struct capture_options *o)
 			     : args->shapes				  ? "--shapes"
 			     : args->flops				  ? "--flops"
 			     : args->modules				  ? "--modules"
+			     : args->python_functions			  ? "--python-functions"
 			     : args->overhead_pct > 0			  ? "--overhead"
 			     : args->steps || args->schedule		  ? "--steps and --schedule"
 			     : args->ops				  ? "--ops"
@@ -103,8 +104,10 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.shapes = args->shapes || args->flops,
 				.flops = args->flops,
 				.modules = args->modules,
+				.calls = args->python_functions,
 				.overhead_pct = args->overhead_pct,
-				.stacks = record_stacks_wanted(args->stack),
+				.stacks = record_stacks_wanted(
+					args->python_functions ? "python" : args->stack),
 				.gpu = !args->no_gpu,
 				.children = args->children,
 			},

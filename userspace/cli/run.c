@@ -205,13 +205,14 @@ int cli_run(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	if (args.shapes || args.flops || args.modules)
+	if (args.shapes || args.flops || args.modules || args.python_functions)
 		return options_usage_error(&command_run,
 					   "%s reads what it tells from within the process, and "
 					   "run watches from outside; use attach once it runs",
-					   args.shapes	? "--shapes"
-					   : args.flops ? "--flops"
-							: "--modules");
+					   args.shapes	  ? "--shapes"
+					   : args.flops	  ? "--flops"
+					   : args.modules ? "--modules"
+							  : "--python-functions");
 	/* The operands were moved to the front; what they came from still lies behind them. */
 	argv[1 + operands] = NULL;
 	cache = record_cache_dir();

@@ -45,6 +45,8 @@
 
 /* What the callbacks can do: operators, or annotations alone. */
 #define OPS_FEATURES (uint32_t)(GP_FEATURE_OPS | GP_FEATURE_STEPS)
+/* What is read from Python's frames. */
+#define STACK_FEATURES (uint32_t)(GP_FEATURE_STACKS | GP_FEATURE_MODULES | GP_FEATURE_CALLS)
 
 enum phase { PHASE_IDLE = 0, PHASE_RUNNING = 1, PHASE_LEAVING = 2 };
 
@@ -107,7 +109,7 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 		add_text(message, sizeof(message), f->ops_why);
 	if ((failed & GP_FEATURE_SHAPES) && f->extras.shapes_why)
 		add_text(message, sizeof(message), f->extras.shapes_why);
-	if ((failed & (GP_FEATURE_STACKS | GP_FEATURE_MODULES)) && f->extras.stacks_why)
+	if ((failed & STACK_FEATURES) && f->extras.stacks_why)
 		add_text(message, sizeof(message), f->extras.stacks_why);
 	if ((failed & GP_FEATURE_TENSORS) && f->extras.tensors_why)
 		add_text(message, sizeof(message), f->extras.tensors_why);
@@ -136,7 +138,7 @@ static uint32_t extras_in_force(struct follower *f, uint32_t wanted)
 	if (e->tensors && !e->tensors_why)
 		in_force |= GP_FEATURE_TENSORS;
 	if (e->python && !e->stacks_why)
-		in_force |= GP_FEATURE_STACKS | GP_FEATURE_MODULES;
+		in_force |= STACK_FEATURES;
 	in_force |= GP_FEATURE_CPU_TIME;
 	return wanted & in_force;
 }
@@ -161,6 +163,7 @@ static uint32_t follow_ops(struct follower *f, uint32_t wanted, uint32_t active)
 			.tensors = f->wanted & GP_FEATURE_TENSORS,
 			.stacks = f->wanted & GP_FEATURE_STACKS,
 			.modules = f->wanted & GP_FEATURE_MODULES,
+			.calls = f->wanted & GP_FEATURE_CALLS,
 		};
 		if (f->extras.stacks || f->extras.modules)
 			f->extras.python = &f->python;

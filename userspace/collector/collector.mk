@@ -28,7 +28,8 @@ $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cu
 -include $(COLLECTOR_OBJ:.o=.d)
 
 # The ring's two ends meet in unit tests; there the writing end is built as everything else is.
-COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names modules pending python python_modules stacks \
+COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names modules pending python python_calls \
+	python_modules stacks \
 	cupti_clock cupti_records)
 $(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile $(O)/tests/test_collector_gpu_hostile \
 	$(O)/tests/test_collector_inputs_hostile $(O)/tests/test_collector_modules \

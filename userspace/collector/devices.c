@@ -39,6 +39,7 @@ static const struct {
 	{111, offsetof(struct gp_ev_device, shared_reserved)},
 	{16, offsetof(struct gp_ev_device, sms)},
 	{106, offsetof(struct gp_ev_device, blocks_per_sm)},
+	{13, offsetof(struct gp_ev_device, clock_khz)},
 };
 
 static bool bind(void *handle, struct driver *d)

@@ -8,8 +8,8 @@
 
 #include "collector/thread.h"
 
-/* Of the op that begins as t->open[t->depth]: sets `stack` and `modules_nr`. `names` NULL: modules
- * are not wanted. */
+/* Of the op that begins as t->open[t->depth]: sets `stack`, `modules_nr` and what it shares of
+ * calls. `names` NULL: modules are not wanted. */
 void op_python__take(struct stacks *k, struct ring_writer *w, struct thread_state *t,
 		     struct names *names);
 

@@ -67,6 +67,8 @@ static void begin_epoch(struct session *s, struct thread_state *t)
 	memset(t->names, 0, sizeof(t->names));
 	t->stack.state = 0;
 	t->stack.checks_nr = 0;
+	t->stack.calls_checks_nr = 0;
+	t->stack.calls[t->stack.calls_now].nr = 0;
 	t->top = s->says_stacks ? stack_tops__claim() : NULL;
 	t->torch_thread = (uint32_t)s->torch.current_thread();
 }
@@ -138,6 +140,7 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 	op->inputs_id = s->inputs ? inputs_id(s, record) : 0;
 	op->stack = (struct op_stack){0};
 	op->modules_nr = 0;
+	op->same_calls = 0;
 	if (s->stacks)
 		op_python__take(s->stacks, s->ring, t, s->modules ? s->names : NULL);
 	op->pending = NO_PENDING;
@@ -170,8 +173,9 @@ static void emit(struct session *s, const struct open_op *op, uint32_t tid, uint
 		.thread_number = torch_thread,
 	};
 
-	if (op->inputs_id) {
-		struct gp_ev_op_inputs with = {.op = ev, .inputs_id = op->inputs_id};
+	if (op->inputs_id || op->same_calls) {
+		struct gp_ev_op_inputs with = {
+			.op = ev, .inputs_id = op->inputs_id, .same_calls = op->same_calls};
 
 		(void)ring_writer__write(s->ring, &with, sizeof(with));
 	} else {

@@ -19,6 +19,7 @@ struct ops_extras {
 	bool tensors;			/* where the tensors among them lie */
 	bool stacks;			/* Python's */
 	bool modules;			/* calls of modules */
+	bool calls;			/* which Python calls they share; with stacks alone */
 	const struct gp_python *python; /* NULL: neither stacks nor modules */
 	const char *shapes_why, *tensors_why, *stacks_why;
 };

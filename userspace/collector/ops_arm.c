@@ -129,6 +129,8 @@ static const char *arm_stacks(struct session *s, const struct ops_extras *extras
 	else
 		s->kept = stacks__new(extras->python, extras->stacks, &why);
 	s->stacks = why ? NULL : s->kept;
+	if (s->stacks && extras->stacks && extras->calls)
+		stacks__want_calls(s->stacks);
 	return why;
 }
 

@@ -14,8 +14,6 @@
 #include <string.h>
 
 #define FRAMES_MAX 1024
-#define LOCALS_MAX 1024
-#define TAG_BITS   7ULL /* of references on 3.14's frames */
 
 enum code_kind { CODE_OTHER = 0, CODE_CALL = 1, CODE_INNER_CALL = 2 };
 #define KIND_MASK 3ULL
@@ -104,7 +102,7 @@ static bool read_variables(const struct gp_python *py, const struct python_codes
 	for (int i = 0; i < 3; i++) {
 		uint64_t *v = &ret_variables[i];
 
-		*v &= ~TAG_BITS;
+		*v &= ~PYTHON_TAG_BITS;
 		if (*v && read_word(reads, *v + 8, &type) && type == codes->cell_type &&
 		    !read_word(reads, *v + 16, v))
 			return false;
@@ -148,27 +146,6 @@ static bool read_call(const struct gp_python *py, const struct python_codes *cod
 	       identify(py, codes, variables, reads, &ret_call->call);
 }
 
-/* Adds the variables of a frame around it to what tells a call. */
-static bool add_variables(const struct gp_python *py, uint64_t frame, uint64_t code,
-			  enum python_reads reads, struct python_module *call)
-{
-	uint64_t word;
-	uint32_t nr;
-
-	/* Two 32-bit numbers in a word, of which the address need not be even. */
-	if (!read_word(reads, (code + py->code_locals_nr) & ~7ULL, &word))
-		return false;
-	nr = (uint32_t)(py->code_locals_nr % 8 ? word >> 32 : word);
-	if (nr > LOCALS_MAX)
-		return false;
-	for (uint32_t i = 0; i < nr; i++) {
-		if (!read_word(reads, frame + py->frame_locals + i * 8ULL, &word))
-			return false;
-		call->call = gp_python_mix(call->call, word & ~TAG_BITS);
-	}
-	return true;
-}
-
 /* ---- the walk ---- */
 
 /* The frame of Module.__call__ right around that of its inner function, which is no call. */
@@ -195,7 +172,7 @@ static inline __attribute__((always_inline)) bool take_frame(struct walk *w, uin
 	if (!find_kind(w->py, w->codes, code, reads, &kind))
 		return false;
 	if (!w->py->dict_version && m->nr &&
-	    !add_variables(w->py, frame, code, reads, &m->calls[m->nr - 1]))
+	    !python_add_variables(w->py, frame, code, reads, &m->calls[m->nr - 1].call))
 		return false;
 	if (__builtin_expect(kind == CODE_OTHER, 1))
 		return true;

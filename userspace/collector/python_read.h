@@ -58,4 +58,35 @@ static inline bool is_function(const struct gp_python *py, const unsigned char *
 	return py->frame_owner == NO_FIELD || frame[py->frame_owner] < OWNER_INTERPRETER;
 }
 
+#define PYTHON_TAG_BITS 7ULL /* of references on 3.14's frames */
+
+#define LOCALS_MAX   1024
+#define LOCALS_CHUNK 16
+
+/* Adds the variables of a frame to a hash. False: they cannot be read. */
+static inline __attribute__((always_inline)) bool
+python_add_variables(const struct gp_python *py, uint64_t frame, uint64_t code,
+		     enum python_reads reads, uint64_t *hash)
+{
+	uint64_t word, copy[LOCALS_CHUNK], at = frame + py->frame_locals;
+	uint32_t nr;
+
+	/* Two 32-bit numbers in a word, of which the address need not be even. */
+	if (!read_word(reads, (code + py->code_locals_nr) & ~7ULL, &word))
+		return false;
+	nr = (uint32_t)(py->code_locals_nr % 8 ? word >> 32 : word);
+	if (nr > LOCALS_MAX)
+		return false;
+	for (uint32_t done = 0; done < nr; done += LOCALS_CHUNK) {
+		uint32_t some = nr - done < LOCALS_CHUNK ? nr - done : LOCALS_CHUNK;
+		const void *words = look(reads, at + done * 8ULL, some * 8ULL, copy);
+
+		if (!words)
+			return false;
+		for (uint32_t i = 0; i < some; i++)
+			*hash = gp_python_mix(*hash, field(words, i * 8ULL) & ~PYTHON_TAG_BITS);
+	}
+	return true;
+}
+
 #endif /* GP_COLLECTOR_PYTHON_READ_H */

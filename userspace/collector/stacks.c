@@ -30,10 +30,12 @@ _Static_assert(sizeof(struct gp_ev_stack) + GP_STACK_FRAMES * sizeof(struct gp_s
 struct stacks {
 	struct python_api python;
 	struct python_codes codes;
-	bool ids; /* are wanted */
+	bool ids;   /* are wanted */
+	bool calls; /* likewise */
 	const char *refused;
-	uint32_t checks_nr;    /* walks that were done both ways */
-	uint32_t strangers_nr; /* thread states that were not good */
+	uint32_t checks_nr;	  /* walks that were done both ways */
+	uint32_t calls_checks_nr; /* those of calls */
+	uint32_t strangers_nr;	  /* thread states that were not good */
 	uint32_t last_id;
 	uint32_t slots[SLOTS];		 /* ids, by hash; 0: free */
 	uint64_t hashes[GP_RING_STACKS]; /* by id; written before the id is in a slot */
@@ -53,8 +55,10 @@ const char *stacks__resume(struct stacks *k, const struct gp_python *layout, boo
 	k->codes.dict_type = (uintptr_t)dlsym(RTLD_DEFAULT, "PyDict_Type");
 	k->codes.cell_type = (uintptr_t)dlsym(RTLD_DEFAULT, "PyCell_Type");
 	k->ids = ids;
+	k->calls = false;
 	k->refused = NULL;
 	k->checks_nr = 0;
+	k->calls_checks_nr = 0;
 	k->strangers_nr = 0;
 	return NULL;
 }
@@ -73,6 +77,11 @@ struct stacks *stacks__new(const struct gp_python *layout, bool ids, const char 
 		return NULL;
 	}
 	return p;
+}
+
+void stacks__want_calls(struct stacks *k)
+{
+	k->calls = true;
 }
 
 void stacks__release(struct stacks *k)
@@ -321,4 +330,45 @@ struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thr
 		ring_writer__count(w, GP_LOSS_MODULES, 1);
 	count(k, w, &found);
 	return found;
+}
+
+/* ---- calls ---- */
+
+/* The first ones likewise with both ways of reading. */
+static bool read_calls(struct stacks *k, struct thread_stack *t, uint64_t frame,
+		       struct python_calls *ret_calls)
+{
+	const struct gp_python *py = &k->python.layout;
+
+	if (__builtin_expect(t->calls_checks_nr >= CHECKS_THREAD &&
+				     __atomic_load_n(&k->calls_checks_nr, __ATOMIC_RELAXED) >=
+					     CHECKS_ALL,
+			     1))
+		return python_calls(py, frame, PYTHON_PLAIN, ret_calls);
+	(void)__atomic_add_fetch(&k->calls_checks_nr, 1, __ATOMIC_RELAXED);
+	t->calls_checks_nr++;
+	return python_calls(py, frame, PYTHON_CHECKED, ret_calls) &&
+	       python_calls(py, frame, PYTHON_PLAIN, &t->calls_again) &&
+	       python_calls_equal(ret_calls, &t->calls_again);
+}
+
+const struct python_calls *stacks__calls(struct stacks *k, struct thread_stack *t,
+					 const struct op_stack *found, uint32_t *ret_same_nr)
+{
+	struct python_calls *before = &t->calls[t->calls_now], *now = &t->calls[!t->calls_now];
+
+	if (!k->calls)
+		return NULL;
+	/* What is doubtful, or not whole, is not compared. */
+	if (!found->interp || !found->frame || !found->id || found->flags) {
+		before->nr = 0;
+		return NULL;
+	}
+	if (!read_calls(k, t, found->frame, now)) {
+		refuse(k, astray);
+		now->nr = 0;
+	}
+	*ret_same_nr = python_calls_same(before, now);
+	t->calls_now = !t->calls_now;
+	return now->nr ? now : NULL;
 }

@@ -9,6 +9,7 @@
 #define GP_COLLECTOR_STACKS_H
 
 #include "collector/python.h"
+#include "collector/python_calls.h"
 #include "collector/python_modules.h"
 #include "collector/ring_writer.h"
 
@@ -34,6 +35,11 @@ struct thread_stack {
 	uint32_t reserved;
 	/* Here, not on the thread's C stack, of which there may be little left. */
 	struct python_stack walked, again;
+	/* The calls that its last op began in, as far as they are known, lie in calls[calls_now].
+	 */
+	struct python_calls calls[2], calls_again;
+	uint32_t calls_now;
+	uint32_t calls_checks_nr; /* as checks_nr; zero at first */
 };
 
 /* `ids` false: stacks get none, because calls of modules alone are wanted. NULL, and why in
@@ -45,6 +51,8 @@ void stacks__release(struct stacks *k);
 /* Takes stacks again: ids go on, and those that were given out stand for what they stood for. NULL,
  * or why not: it is as it was. */
 const char *stacks__resume(struct stacks *k, const struct gp_python *layout, bool ids);
+/* After either: Python's calls are wanted too, for which stacks need ids; see stacks__calls(). */
+void stacks__want_calls(struct stacks *k);
 void stacks__free(struct stacks *k);
 
 /*
@@ -57,6 +65,14 @@ void stacks__free(struct stacks *k);
  */
 struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
 			     const struct op_stack *outer, struct python_modules *modules);
+
+/*
+ * The Python calls that the thread is in whose stack stacks__take() has just walked, as long as its
+ * stack; *ret_same_nr: so many of them, from the outermost on, are among those of its last op.
+ * NULL: they are not wanted or not known, and then those of the next op are like none.
+ */
+const struct python_calls *stacks__calls(struct stacks *k, struct thread_stack *t,
+					 const struct op_stack *found, uint32_t *ret_same_nr);
 
 /* Why no stack is walked any more, NULL: they are. Stays so. */
 const char *stacks__refused(const struct stacks *k);

@@ -35,6 +35,8 @@ struct open_op {
 	uint8_t reserved;
 	uint32_t inputs_id;
 	uint32_t modules_nr; /* calls of modules in which it began */
+	uint32_t calls_nr;   /* Python's likewise, 0: not known */
+	uint32_t same_calls; /* as in struct gp_ev_op_inputs */
 	struct op_stack stack;
 };
 

@@ -64,8 +64,7 @@ static void one_stack(struct chrome *c, const char *key, const struct tl_stack *
 	buf__done(&text);
 }
 
-/* Its own, and that of the forward op whose gradient it computes. Slices of Python functions are
- * not made up from these: where one call ended and the next began is not known. */
+/* Its own, and that of the forward op whose gradient it computes. */
 static void call_stacks(struct chrome *c, const struct tl_op *op, uint32_t number)
 {
 	const struct tl_stack own = timeline__stack(c->t, op->stack_id, TL_NONE);
@@ -112,18 +111,10 @@ static void slice(struct chrome *c, const struct tl_op *op, uint32_t number)
 	chrome_flow_write(c, number);
 }
 
-/* As torch.profiler writes modules among its Python functions. These are no Python functions'
- * slices: one begins with the first operator of the call and ends with the last. */
-static void module_slice(struct chrome *c, const struct tl_module_call *call, uint32_t number)
+static void call_args(struct chrome *c, const struct tl_python_call *call, uint32_t number)
 {
-	const struct tl_module *module = &c->t->modules.items[call->module];
+	const struct tl_thread *thread = &c->t->threads.items[call->thread];
 
-	chrome_begin(c);
-	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":");
-	buf__json(&c->out, module->name);
-	chrome_where(c, call->thread, call->start_ns);
-	chrome_lit(&c->out, ",\"dur\":");
-	buf__us(&c->out, chrome_time(c, call->end_ns) - chrome_time(c, call->start_ns));
 	chrome_lit(&c->out, ",\"args\":{\"Python id\":");
 	buf__u64(&c->out, (uint64_t)number + 1);
 	chrome_lit(&c->out, ",\"Python parent id\":");
@@ -131,19 +122,45 @@ static void module_slice(struct chrome *c, const struct tl_module_call *call, ui
 		chrome_lit(&c->out, "null");
 	else
 		buf__u64(&c->out, (uint64_t)call->parent + 1);
-	chrome_lit(&c->out, ",\"Python module id\":");
-	buf__u64(&c->out, module->number);
-	chrome_lit(&c->out, "}}");
+	if (call->module_call != TL_NONE) {
+		uint32_t module = c->t->module_calls.items[call->module_call].module;
+
+		chrome_lit(&c->out, ",\"Python module id\":");
+		buf__u64(&c->out, c->t->modules.items[module].number);
+	}
+	chrome_lit(&c->out, ",\"Python thread\":");
+	buf__u64(&c->out, thread->tid);
+	chrome_lit(&c->out, ",\"Bounds\":\"first and last operator\"}");
+}
+
+/* As torch.profiler writes Python functions, and modules among them. But one begins with the first
+ * operator of the call and ends with the last. */
+static void call_slice(struct chrome *c, const struct tl_python_call *call, uint32_t number)
+{
+	struct buf name = {0};
+
+	stack_text_call(&name, c->t, call);
+	chrome_begin(c);
+	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":");
+	buf__json(&c->out, name.bytes ? name.bytes : "");
+	chrome_where(c, call->thread, call->start_ns);
+	chrome_lit(&c->out, ",\"dur\":");
+	buf__us(&c->out, chrome_time(c, call->end_ns) - chrome_time(c, call->start_ns));
+	call_args(c, call, number);
+	chrome_lit(&c->out, "}");
+	if (!c->out.err)
+		c->out.err = buf__error(&name);
+	buf__done(&name);
 }
 
 /* Before the ops: of slices with the same times viewers take the first as the outer one. */
-static int write_modules(struct chrome *c)
+static int write_calls(struct chrome *c)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; i < c->t->module_calls.nr && !err; i++) {
-		if (chrome_shows_thread(c, c->t->module_calls.items[i].thread))
-			module_slice(c, &c->t->module_calls.items[i], i);
+	for (uint32_t i = 0; i < c->t->python_calls.nr && !err; i++) {
+		if (chrome_shows_thread(c, c->t->python_calls.items[i].thread))
+			call_slice(c, &c->t->python_calls.items[i], i);
 		err = chrome_drain(c, false);
 	}
 	return err;
@@ -298,7 +315,7 @@ static int write_all(struct chrome *c, const char *name)
 	if (!err)
 		err = chrome_drain(c, false);
 	if (!err)
-		err = write_modules(c);
+		err = write_calls(c);
 	if (!err)
 		err = write_ops(c);
 	if (!err)

@@ -35,9 +35,9 @@ enum number_kind {
 	OF_WAITS = 11,
 };
 
-/* In struct open: the index is that of an API call, or of a call of a module. */
+/* In struct open: the index is that of an API call, or of a call of a Python function. */
 #define CALL   (1ULL << 32)
-#define MODULE (1ULL << 33)
+#define PYTHON (1ULL << 33)
 
 struct open {
 	uint64_t end_ns;
@@ -52,7 +52,7 @@ struct writer {
 	struct hash stacks; /* stack id -> its text, kept */
 	struct buf text;
 	VEC(struct open) open; /* the slices that are open, outermost first */
-	bool *begun;	       /* calls of modules that have their slice */
+	bool *begun;	       /* Python calls that have their slice */
 	int err;
 };
 
@@ -81,14 +81,14 @@ static void end_slice(struct writer *w, uint64_t track)
 	perfetto__event(w->p, &e);
 }
 
-/* Ends what is open until `parent` (TL_NONE: nothing) is the innermost, or a call of a module in it
- * that goes on until end_ns. */
+/* Ends what is open until `parent` (TL_NONE: nothing) is the innermost, or a Python call in it that
+ * goes on until end_ns. */
 static void end_until(struct writer *w, uint64_t track, uint64_t parent, uint64_t end_ns)
 {
 	while (w->open.nr) {
 		const struct open *top = &w->open.items[w->open.nr - 1];
 
-		if (top->who == parent || ((top->who & MODULE) && top->end_ns >= end_ns))
+		if (top->who == parent || ((top->who & PYTHON) && top->end_ns >= end_ns))
 			break;
 		end_slice(w, track);
 	}
@@ -166,26 +166,35 @@ static void put_op(struct writer *w, uint32_t i, bool async)
 		end_slice(w, e.track);
 }
 
-/* The calls of modules that begin with this op, outermost first. */
-static void begin_modules(struct writer *w, const struct tl_op *op)
+static const char *call_name(struct writer *w, const struct tl_python_call *call)
 {
-	uint32_t chain[GP_MODULE_DEPTH], nr = 0;
+	buf__clear(&w->text);
+	stack_text_call(&w->text, w->t, call);
+	return perfetto__keep(w->p, w->text.bytes ? w->text.bytes : "");
+}
 
-	for (uint32_t c = op->module_call; c != TL_NONE && !w->begun[c];
-	     c = w->t->module_calls.items[c].parent)
+/* The Python calls that begin with this op, outermost first. */
+static void begin_calls(struct writer *w, const struct tl_op *op)
+{
+	const struct tl_python_call *calls = w->t->python_calls.items;
+	uint32_t chain[GP_STACK_FRAMES], nr = 0;
+
+	for (uint32_t c = op->python_call; c != TL_NONE && !w->begun[c] && nr < GP_STACK_FRAMES;
+	     c = calls[c].parent)
 		chain[nr++] = c;
 	while (nr-- > 0 && !w->err) {
-		const struct tl_module_call *call = &w->t->module_calls.items[chain[nr]];
-		const struct perfetto_event e = {
+		const struct tl_python_call *call = &calls[chain[nr]];
+		struct perfetto_event e = {
 			.type = PERFETTO_BEGIN,
 			.track = number_of(OF_THREAD, op->thread),
 			.time_ns = op->start_ns,
 			.category = "python_function",
-			.name = w->t->modules.items[call->module].name,
+			.name = call_name(w, call),
 		};
 
+		perfetto_text(&e, "Bounds", "first and last operator");
 		w->begun[chain[nr]] = true;
-		begin_slice(w, &e, call->end_ns, MODULE | chain[nr]);
+		begin_slice(w, &e, call->end_ns, PYTHON | chain[nr]);
 	}
 }
 
@@ -263,7 +272,7 @@ static void put_thread(struct writer *w, uint32_t thread, uint32_t *op, uint32_t
 				continue;
 			}
 			end_until(w, track, t->ops.items[*op].parent, t->ops.items[*op].end_ns);
-			begin_modules(w, &t->ops.items[*op]);
+			begin_calls(w, &t->ops.items[*op]);
 			put_op(w, (*op)++, false);
 		} else {
 			break;
@@ -501,7 +510,7 @@ int output_perfetto(struct sink *s, const struct timeline *t)
 	struct writer w = {
 		.p = perfetto__new(s, t),
 		.t = t,
-		.begun = calloc(t->module_calls.nr + 1, sizeof(*w.begun)),
+		.begun = calloc(t->python_calls.nr + 1, sizeof(*w.begun)),
 	};
 	int err = w.p && w.begun ? write_all(&w) : -ENOMEM;
 

@@ -102,6 +102,19 @@ void stack_text_all(struct buf *out, const struct recording *rec, const struct t
 	}
 }
 
+void stack_text_call(struct buf *out, const struct timeline *t, const struct tl_python_call *call)
+{
+	if (call->module_call != TL_NONE) {
+		uint32_t module = t->module_calls.items[call->module_call].module;
+
+		buf__str(out, t->modules.items[module].name);
+	} else {
+		struct recording_frame f = recording__frame(t->recording, call->frame);
+
+		buf__printf(out, "%s(%u): %s", f.file, f.first_line, f.function);
+	}
+}
+
 const char *stack_text_mark(uint32_t flags)
 {
 	if (flags & GP_STACK_INCOMPLETE)

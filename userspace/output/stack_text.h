@@ -36,6 +36,10 @@ void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t fr
 /* Appends a whole stack, its mark and the outermost frame first, with semicolons between. */
 void stack_text_all(struct buf *out, const struct recording *rec, const struct tl_stack *s);
 
+/* Appends the name of a call as torch.profiler has it: "train.py(38): step", with the line where
+ * the function begins, or "nn.Module: Linear_0". */
+void stack_text_call(struct buf *out, const struct timeline *t, const struct tl_python_call *call);
+
 /* "[truncated]" or "[incomplete]", which stand for the outermost frames of a stack that is not
  * whole; NULL if it is. `flags` are enum gp_stack_flags. */
 const char *stack_text_mark(uint32_t flags);

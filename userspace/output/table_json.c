@@ -96,8 +96,15 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 	buf__str(out, r->is_user_annotation ? "true}" : "false}");
 }
 
-/* Of the whole capture. What a device could do at most is not known. */
-static void flops_part(struct buf *out, const struct timeline *t)
+static void of_peak(struct buf *out, const char *name, const struct gpu_flops *gpu, double peak)
+{
+	if (peak > 0)
+		buf__printf(out, ", \"peak_%s_per_s\": %.0f, \"share_of_%s\": %.6f", name, peak,
+			    name, gpu->per_s / peak);
+}
+
+/* Of the whole capture, and against what the GPUs in it could do at most where that is known. */
+static void flops_part(struct buf *out, const struct timeline *t, const struct gpu_flops *gpu)
 {
 	buf__str(out, "  \"flops\": {\"all\": ");
 	buf__u64(out, t->all_flops);
@@ -105,6 +112,12 @@ static void flops_part(struct buf *out, const struct timeline *t)
 		buf__printf(out, ", \"all_per_s\": %.0f",
 			    (double)t->all_flops /
 				    (double)(t->end_ns - t->start_ns - t->paused_ns) * 1e9);
+	if (gpu->flops) {
+		buf__printf(out, ", \"gpu\": %llu, \"gpu_per_s\": %.0f",
+			    (unsigned long long)gpu->flops, gpu->per_s);
+		of_peak(out, "single", gpu, gpu->peak.single);
+		of_peak(out, "matrix16", gpu, gpu->peak.matrix16);
+	}
 	buf__str(out, "},\n");
 }
 
@@ -122,7 +135,7 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 	if (table->has_estimates)
 		windows_part(&out, table);
 	if (table->has_flops)
-		flops_part(&out, t);
+		flops_part(&out, t, &table->gpu);
 	describe_whole(&out, t);
 	return sink__write_buf(s, &out);
 }

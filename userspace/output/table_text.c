@@ -4,6 +4,7 @@
  * key_averages().table() as PyTorch 2.6 and later print it. Times go through doubles of
  * microseconds as there, so that the last digit rounds the same way.
  */
+#include "output/flops_text.h"
 #include "output/output.h"
 #include "output/stack_text.h"
 #include "output/table_estimates.h"
@@ -494,5 +495,6 @@ int output_table_text(struct sink *s, const struct table *table,
 	table_estimate_total(&t.out, table, options->time_unit);
 	if (table->has_cuda_time)
 		total_line(&t, "CUDA", table->self_cuda_total_ns);
+	flops_text_gpu(&t.out, &table->gpu);
 	return sink__write_buf(s, &t.out);
 }

@@ -45,7 +45,7 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_NATIVE] = sizeof(struct gp_ev_native),
 		[GP_EV_FUNCTION] = sizeof(struct gp_ev_function),
 		[GP_EV_COLLECTIVE] = sizeof(struct gp_ev_collective),
-		[GP_EV_DEVICE] = sizeof(struct gp_ev_device),
+		[GP_EV_DEVICE] = offsetof(struct gp_ev_device, clock_khz),
 		[GP_EV_OVERHEAD] = sizeof(struct gp_ev_overhead),
 		[GP_EV_TRIGGER] = sizeof(struct gp_ev_trigger),
 		[GP_EV_THREAD_STACK] = sizeof(struct gp_ev_thread_stack),

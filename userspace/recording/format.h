@@ -44,12 +44,13 @@ enum format_type {
 	FORMAT_NATIVE_FRAMES = 10,
 	FORMAT_FRAME_OPS = 16,
 	FORMAT_FRAME_LINES = 24,
+	FORMAT_FIRST_LINES = 26,
 };
 
 static inline bool format_type_known(uint16_t type)
 {
 	return (type >= FORMAT_META && type <= FORMAT_NATIVE_FRAMES) || type == FORMAT_FRAME_OPS ||
-	       type == FORMAT_FRAME_LINES;
+	       type == FORMAT_FRAME_LINES || type == FORMAT_FIRST_LINES;
 }
 
 enum format_flags {
@@ -113,6 +114,11 @@ struct format_frame_op {
 struct format_frame_lines {
 	uint32_t frame;
 	uint32_t nr; /* from 1 to RECORDING_FRAME_LINES */
+};
+
+struct format_first_line {
+	uint32_t frame;
+	uint32_t line;
 };
 
 /* FORMAT_STACKS; `nr` frame ids follow, innermost first. */

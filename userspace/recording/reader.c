@@ -291,6 +291,8 @@ static int parse_chunk(struct recording *r, const struct chunk *chunk)
 		return stack_tables__parse_frame_ops(&r->stacks, &c);
 	case FORMAT_FRAME_LINES:
 		return stack_tables__parse_frame_lines(&r->stacks, r->texts, &c);
+	case FORMAT_FIRST_LINES:
+		return stack_tables__parse_first_lines(&r->stacks, &c);
 	case FORMAT_LOSSES:
 		return parse_losses(r, &c);
 	case FORMAT_WINDOW:

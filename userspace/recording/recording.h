@@ -91,6 +91,7 @@ struct recording_frame {
 	enum recording_frame_kind kind;
 	bool inlined; /* the reader's: the compiler put it into the next outer frame, whose module
 			 and address it has */
+	uint32_t first_line; /* Python: of its function; 0: not known */
 };
 
 /* One of the places that a native frame is in. Texts are never NULL. */

@@ -115,6 +115,22 @@ int stack_tables__parse_frame_ops(struct stack_tables *t, struct cursor *c)
 	return 0;
 }
 
+int stack_tables__parse_first_lines(struct stack_tables *t, struct cursor *c)
+{
+	while (c->left) {
+		struct format_first_line f = {0};
+		const uint64_t *i;
+
+		take_copy(c, &f, sizeof(f));
+		if (!c->ok || f.frame >= RECORDING_STACK_IDS)
+			return -EBADMSG;
+		i = hash__find(&t->frame_of, f.frame);
+		if (i)
+			t->frames.items[*i].first_line = f.line;
+	}
+	return 0;
+}
+
 bool stack_tables__frame_op(const struct stack_tables *t, uint32_t id, uint32_t *ret_name,
 			    uint32_t *ret_scope)
 {

@@ -40,6 +40,7 @@ int stack_tables__parse_native_frames(struct stack_tables *t, struct intern *tex
 int stack_tables__parse_stacks(struct stack_tables *t, struct cursor *c);
 int stack_tables__parse_frame_ops(struct stack_tables *t, struct cursor *c);
 int stack_tables__parse_frame_lines(struct stack_tables *t, struct intern *texts, struct cursor *c);
+int stack_tables__parse_first_lines(struct stack_tables *t, struct cursor *c);
 
 /* After the last of them: inlined functions become frames of the stacks, as long as stacks do not
  * become too long by it. 0 or -ENOMEM. */

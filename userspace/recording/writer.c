@@ -49,6 +49,7 @@ struct recording_writer {
 	struct buf native_frames;
 	struct buf frame_ops;
 	struct buf frame_lines;
+	struct buf first_lines;
 	struct buf stacks;
 	struct buf window;
 	VEC(struct loss) losses;
@@ -219,6 +220,7 @@ static int write_references(struct recording_writer *w)
 	err = err ? err : write_buf(w, FORMAT_NATIVE_FRAMES, &w->native_frames);
 	err = err ? err : write_buf(w, FORMAT_FRAME_OPS, &w->frame_ops);
 	err = err ? err : write_buf(w, FORMAT_FRAME_LINES, &w->frame_lines);
+	err = err ? err : write_buf(w, FORMAT_FIRST_LINES, &w->first_lines);
 	return err ? err : write_buf(w, FORMAT_STACKS, &w->stacks);
 }
 
@@ -292,6 +294,7 @@ void recording_writer__free(struct recording_writer *w)
 	buf__done(&w->native_frames);
 	buf__done(&w->frame_ops);
 	buf__done(&w->frame_lines);
+	buf__done(&w->first_lines);
 	buf__done(&w->stacks);
 	buf__done(&w->window);
 	ZSTD_freeCCtx(w->zstd);
@@ -356,10 +359,15 @@ static int add_python_frame(struct recording_writer *w, uint32_t id,
 			    const struct recording_frame *frame)
 {
 	struct format_frame f = {.id = id, .line = frame->line};
+	struct format_first_line first = {.frame = id, .line = frame->first_line};
 
 	buf__add(&w->frames, &f, sizeof(f));
 	add_text(&w->frames, frame->file);
 	add_text(&w->frames, frame->function);
+	if (first.line)
+		buf__add(&w->first_lines, &first, sizeof(first));
+	if (buf__error(&w->first_lines))
+		return writer_fail(w, buf__error(&w->first_lines));
 	return added(w, &w->frames);
 }
 

@@ -139,8 +139,9 @@ static void complete(struct target_python *py)
 	py->walk.has_window = py->minor >= 11;
 	py->walk.code_file = py->filename;
 	py->walk.code_name = py->name;
-	/* Behind the number of the first line, since 3.11. */
-	py->walk.code_locals_nr = (uint16_t)(py->firstlineno + 4);
+	/* Behind the number of the first line since 3.11; before, two numbers stand between. */
+	py->walk.code_locals_nr =
+		(uint16_t)(py->minor >= 11 ? py->firstlineno + 4 : py->firstlineno - 12);
 	py->walk.text_bytes = py->ascii_bytes;
 	py->walk.dict_version = py->minor <= 13 ? 24 : 0;
 }

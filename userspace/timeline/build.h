@@ -53,6 +53,7 @@ struct raw_op {
 	uint32_t thread;
 	uint32_t scope, stack_id, flags, thread_number;
 	uint32_t inputs;
+	uint32_t same_calls; /* as in struct gp_ev_op_inputs */
 };
 
 struct raw_memory {
@@ -160,6 +161,11 @@ struct build {
 	VEC(struct raw_memory) memory;
 	VEC(struct raw_module_call) module_calls;
 	uint64_t module_calls_invalid_nr;
+	bool has_calls;		    /* ops tell which Python calls they share */
+	uint64_t calls_unknown_nr;  /* ops that do not, though they have a stack */
+	uint64_t calls_cut_nr;	    /* calls shown in pieces: an op between was not recorded */
+	uint64_t calls_crossing_nr; /* calls left out: an annotation begun in them went on */
+	uint64_t calls_unplaced_nr; /* calls of modules that are none of Python functions */
 	VEC(struct raw_tensors) tensors;
 	VEC(uint64_t) tensor_words;
 	struct hash tensors_of; /* instance -> of tensors */
@@ -256,6 +262,10 @@ int build_collapse(struct build *b);
 
 /* One call of a module into the build. 0 or -ENOMEM. */
 int build_module_call(struct build *b, const struct gp_ev_module_call *e);
+
+/* After build_modules(): calls of Python functions, and which of them each op is in. 0 or -ENOMEM.
+ */
+int build_python_calls(struct build *b);
 
 /* Modules, their calls, and which of them each op is in. 0 or -ENOMEM. */
 int build_modules(struct build *b);

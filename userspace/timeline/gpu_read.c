@@ -366,10 +366,11 @@ const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t proc
 }
 
 /* Of several descriptions the first counts, and there are not many GPUs. */
-static int read_device(struct build *b, const struct gp_ev_device *e)
+static int read_device(struct build *b, const struct gp_ev_device *e, size_t bytes)
 {
-	struct tl_device d = {.process = build_process_of(b, &e->head), .told = *e};
+	struct tl_device d = {.process = build_process_of(b, &e->head)};
 
+	memcpy(&d.told, e, bytes < sizeof(d.told) ? bytes : sizeof(d.told));
 	d.name = intern__get(b->t->private->intern, e->name, strnlen(e->name, sizeof(e->name)));
 	if (!d.name)
 		b->err = -ENOMEM;
@@ -442,8 +443,8 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes)
 		err = read_collective(b, event);
 	else if (head->kind == GP_EV_OVERHEAD && bytes >= sizeof(struct gp_ev_overhead))
 		err = read_overhead(b, event);
-	else if (head->kind == GP_EV_DEVICE && bytes >= sizeof(struct gp_ev_device))
-		err = read_device(b, event);
+	else if (head->kind == GP_EV_DEVICE && bytes >= offsetof(struct gp_ev_device, clock_khz))
+		err = read_device(b, event, bytes);
 	else if (head->kind == GP_EV_CLOCK && bytes >= sizeof(struct gp_ev_clock))
 		err = read_clock(b, event);
 	else

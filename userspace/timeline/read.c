@@ -200,6 +200,16 @@ static uint32_t inputs_of(struct build *b, const struct gp_ev_op *e, size_t byte
 	return known ? (uint32_t)*known : TL_NONE;
 }
 
+static uint32_t same_calls_of(struct build *b, const struct gp_ev_op *e, size_t bytes)
+{
+	const struct gp_ev_op_inputs *with = (const struct gp_ev_op_inputs *)e;
+
+	if (bytes < sizeof(*with) || !with->same_calls)
+		return 0;
+	b->has_calls = true;
+	return with->same_calls;
+}
+
 static int read_op(struct build *b, const struct gp_ev_op *e, size_t bytes)
 {
 	struct raw_op op = {
@@ -229,6 +239,7 @@ static int read_op(struct build *b, const struct gp_ev_op *e, size_t bytes)
 	op.thread = build_thread_of(b, &e->head);
 	op.name = name_of(b, e->name_id);
 	op.inputs = inputs_of(b, e, bytes);
+	op.same_calls = same_calls_of(b, e, bytes);
 	if (b->err)
 		return b->err;
 	build_saw_time(b, op.start_ns, op.end_ns);

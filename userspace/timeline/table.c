@@ -579,6 +579,9 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	table->has_stacks = options->by_stack > 0 || options->between;
 	table->has_ranks = options->by_rank;
 	table->has_flops = flops_wanted(t);
+	err = table->has_flops ? gpu_flops_find(t, &table->gpu) : 0;
+	if (err)
+		return reason_set(why, err, "out of memory");
 	sum_up(table);
 	if (options->top_level)
 		keep_top_level(table);

@@ -9,6 +9,7 @@
 
 #include "timeline/between.h"
 #include "timeline/estimate.h"
+#include "timeline/peak.h"
 #include "timeline/timeline.h"
 
 enum table_device { TABLE_CPU = 0, TABLE_CUDA = 1 };
@@ -84,6 +85,7 @@ struct table {
 	uint64_t least_flops;	  /* above zero, over all rows, also those left out; 0: none, or
 				   * they were not wanted */
 	uint64_t least_all_flops; /* the same of all_flops */
+	struct gpu_flops gpu;	  /* of the whole capture; only with has_flops */
 };
 
 /* -EINVAL with a reason listing the valid keys if sort is unknown. */

@@ -85,6 +85,7 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->inputs);
 	vec_done(&t->modules);
 	vec_done(&t->module_calls);
+	vec_done(&t->python_calls);
 	vec_done(&t->samples);
 	vec_done(&t->sampled_stacks);
 	vec_done(&t->stack_ops);
@@ -176,6 +177,15 @@ static int add_loss(struct build *b, const char *name, uint64_t count)
 	return vec_push(&b->t->losses, loss);
 }
 
+static int add_python_call_losses(struct build *b)
+{
+	int err = add_loss(b, "python_calls_unknown", b->calls_unknown_nr);
+
+	err = err ? err : add_loss(b, "python_calls_cut", b->calls_cut_nr);
+	err = err ? err : add_loss(b, "python_calls_crossing", b->calls_crossing_nr);
+	return err ? err : add_loss(b, "python_calls_unplaced", b->calls_unplaced_nr);
+}
+
 /* Those of the contract first, in its order, then others that the recording has, then the join's.
  */
 static int set_losses(struct build *b)
@@ -204,6 +214,8 @@ static int set_losses(struct build *b)
 		err = add_loss(b, "input_values", b->valueless_nr);
 	if (!err && b->module_calls.nr)
 		err = add_loss(b, "module_calls_invalid", b->module_calls_invalid_nr);
+	if (!err && b->has_calls)
+		err = add_python_call_losses(b);
 	if (!err && b->t->sampled)
 		err = add_loss(b, "sample_stackless", b->samples_stackless_nr);
 	if (!err && b->t->sampled)
@@ -239,6 +251,8 @@ static int build_all(struct build *b)
 		err = build_forward(b);
 	if (!err)
 		err = build_modules(b);
+	if (!err)
+		err = build_python_calls(b);
 	if (!err)
 		err = build_flops(b);
 	if (!err)

@@ -73,6 +73,7 @@ struct tl_op {
 	uint64_t cuda_ns; /* durations of its GPU work added up, its children's included */
 	uint64_t self_cuda_ns;
 	uint32_t module_call; /* the innermost it began in, TL_NONE: none or not known */
+	uint32_t python_call; /* likewise */
 	uint64_t flops;	      /* as torch.profiler counts them, of this op alone */
 	uint64_t all_flops;   /* as we count them (timeline/flops.h), its children's included */
 };
@@ -154,6 +155,19 @@ struct tl_module_call {
 	uint32_t module;
 	uint32_t parent; /* the call around it, TL_NONE: none */
 	uint32_t depth;	 /* 0: none */
+};
+
+/*
+ * One call of a Python function, as far as operators tell: from the begin of the first one in it to
+ * the end of the last one; where only calls of modules were recorded, of one of those. Those of
+ * a thread are in order of begin, a call before those in it; they nest, also with ops.
+ */
+struct tl_python_call {
+	uint64_t start_ns, end_ns;
+	uint32_t thread;
+	uint32_t parent;      /* the call around it, TL_NONE: none */
+	uint32_t frame;	      /* the recording's, at its first op; TL_NONE: not known */
+	uint32_t module_call; /* that it is, of timeline.module_calls, TL_NONE: of no module */
 };
 
 /* One list of inputs. */
@@ -274,6 +288,7 @@ struct timeline {
 	VEC(struct tl_thread_stack) thread_stacks;
 	VEC(struct tl_module) modules; /* in the order of first calls */
 	VEC(struct tl_module_call) module_calls;
+	VEC(struct tl_python_call) python_calls;
 	VEC(struct tl_step) steps;
 	VEC(struct tl_step_series) step_series; /* at most one a process */
 	/* By time, then kind of change. Empty without has_categories: no op told its tensors. */

@@ -174,6 +174,7 @@ static struct tl_op op_of(const struct build *b, const struct raw_op *raw)
 		.thread = raw->thread,
 		.parent = TL_NONE,
 		.module_call = TL_NONE,
+		.python_call = raw->same_calls, /* until build_python_calls() */
 		.scope = raw->scope,
 		.stack_id = raw->stack_id,
 		.flags = raw->flags,
