@@ -24,7 +24,8 @@ SLACK = 0.01
 FUNCTIONS = {"multiply": "aten::mm", "exponent": "aten::exp", "tangent": "aten::tanh"}
 # No counter but these may be above zero: chance decides about them, or the machine's pace.
 ALLOWED = {"sample_missed", "sample_moved", "sample_stackless", "sample_stack_cut", "unwind_table",
-           "unwind_rule", "unwind_hard", "unwind_memory", "stack_incomplete"}
+           "unwind_rule", "unwind_hard", "unwind_memory", "stack_incomplete",
+           "sample_stack_searched"}
 
 
 def bound(samples, share):
