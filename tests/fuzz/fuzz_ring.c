@@ -58,12 +58,8 @@ static void check_gpu(const void *event, size_t bytes)
 
 static void check_op(const struct gp_ev_op *op, size_t bytes)
 {
-	const struct gp_ev_op_inputs *with = (const struct gp_ev_op_inputs *)op;
-
-	if ((bytes != sizeof(*op) && bytes != sizeof(*with)) || op->start_ns > op->head.time_ns ||
-	    op->instance >> 52 != HELP_PREFIX >> 52)
-		abort();
-	if (bytes == sizeof(*with) && with->reserved)
+	if ((bytes != sizeof(*op) && bytes != sizeof(struct gp_ev_op_inputs)) ||
+	    op->start_ns > op->head.time_ns || op->instance >> 52 != HELP_PREFIX >> 52)
 		abort();
 }
 

@@ -26,11 +26,6 @@ struct image {
 	char names[sizeof(NAMES)];
 };
 
-static void cleanup_elf(struct elf_file **f)
-{
-	elf_file__free(*f);
-}
-
 /* An ELF file whose only content is the .eh_frame given. */
 static struct elf_file *make_file(const uint8_t *data, size_t bytes)
 {

@@ -9,19 +9,25 @@ import pytest
 import harness
 
 STEP_OPS = {"aten::mse_loss": 1, "aten::addmm": 3}
+STEP_EVENTS = 500
 
 
-def windows_of(path):
+def counted(path, what):
     """How many there have been. One that is placing probes may be too busy to say."""
     done = harness.gpuprof("ctl", "--socket", path, "status")
     said = dict(line.split(None, 1) for line in done.stdout.splitlines() if " " in line)
-    return int(said.get("windows", 0))
+    return int(said.get(what, 0))
+
+
+def windows_of(path):
+    return counted(path, "windows")
 
 
 def steps_until(target, profiler, path, windows, steps=20):
-    """Steps until so many windows have been. How many it did."""
+    """Steps until so many windows have been, and events of a step in them: those by time may be
+    while the target waits for orders. How many it did."""
     done = 0
-    while windows_of(path + ".sock") < windows:
+    while windows_of(path + ".sock") < windows or counted(path + ".sock", "events") < STEP_EVENTS:
         assert profiler.running(), profiler.told()
         target.step(steps)
         done += steps
