@@ -181,6 +181,19 @@ static int write_flame(struct sink *s, const struct timeline *t)
 	return output_flamegraph(s, t, NULL);
 }
 
+/* As of a recording of samples: a thread waits where an operator has its stack. */
+static int make_sampled(struct timeline *t)
+{
+	const struct tl_sample wait = {.weight_ns = 5000000, .nr = 5, .syscall = 202};
+	struct tl_sampled_stack stack = {.id = t->ops.items[0].stack_id};
+	size_t nr = 0;
+
+	t->sampled = true;
+	stack.frames = recording__stack(t->recording, stack.id, &nr, &stack.flags);
+	stack.nr = (uint32_t)nr;
+	return vec_push(&t->sampled_stacks, stack) || vec_push(&t->samples, wait) ? -ENOMEM : 0;
+}
+
 /* Which recording: 'p'lain, as if of 's'amples, with 'h'ostile names, or a 'l'arge one. */
 static int make_flame(const char *folder, const char *name, char which)
 {
@@ -193,8 +206,9 @@ static int make_flame(const char *folder, const char *name, char which)
 		stack_example__open_large(&e, rec, 3000, 80);
 	else
 		stack_example__open(&e, rec, which == 'h');
-	e.timeline->sampled = which == 's';
-	err = write_one(e.timeline, folder, name, "html", write_flame);
+	err = which == 's' ? make_sampled(e.timeline) : 0;
+	if (!err)
+		err = write_one(e.timeline, folder, name, "html", write_flame);
 	stack_example__close(&e);
 	return err;
 }
