@@ -12,6 +12,7 @@ workloads use (they are started in it by chroot, gpuprof stays outside).
 
 import contextlib
 import decimal
+import functools
 import glob
 import gzip
 import json
@@ -207,6 +208,7 @@ FAKE_TORCH = os.path.join(os.path.dirname(GPUPROF), "tests", "fake-torch-new", "
 FIRST_PYTHON, LAST_PYTHON = 8, 14
 
 
+@functools.cache
 def pythons():
     """Minor version -> a CPython with it: GPUPROF_PYTHONS (paths, a colon between), or pyenv's, and
     the system's."""
@@ -220,6 +222,16 @@ def pythons():
         if said.strip().isdigit():
             found[int(said)] = path
     return found
+
+
+def python_or_skip(minor):
+    """The CPython with that minor version; skips the test, counted, where there is none."""
+    import pytest  # benchmarks use this file without it
+
+    found = pythons()
+    if minor not in found:
+        pytest.skip("there is no CPython 3.%d here" % minor)
+    return found[minor]
 
 
 class Target(Child):

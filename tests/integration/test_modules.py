@@ -193,10 +193,7 @@ def test_nothing_was_lost(called):
 @pytest.mark.parametrize("minor", range(harness.FIRST_PYTHON, harness.LAST_PYTHON + 1))
 def test_every_python(minor, tmp_path):
     """The frames of each version, on the stand-in for PyTorch."""
-    pythons = harness.pythons()
-    if minor not in pythons:
-        pytest.skip("there is no CPython 3.%d here" % minor)
-    with harness.Target("called", python=pythons[minor]) as target:
+    with harness.Target("called", python=harness.python_or_skip(minor)) as target:
         done = harness.attach(target, tmp_path / "called.gpuprof", "--modules",
                               orders=lambda: target.step(STEPS))
         target.leave()

@@ -129,10 +129,7 @@ def test_perfetto_has_the_same(called, tmp_path):
 @pytest.mark.parametrize("minor", range(harness.FIRST_PYTHON, harness.LAST_PYTHON + 1))
 def test_every_python(minor, tmp_path):
     """The frames of each version, on the stand-in for PyTorch."""
-    pythons = harness.pythons()
-    if minor not in pythons:
-        pytest.skip("there is no CPython 3.%d here" % minor)
-    with harness.Target("called", python=pythons[minor]) as target:
+    with harness.Target("called", python=harness.python_or_skip(minor)) as target:
         done = harness.attach(target, tmp_path / "called.gpuprof", "--python-functions",
                               orders=lambda: target.step(STEPS))
         target.leave()

@@ -16,14 +16,10 @@ from stack_truth import compare, recorded, told
 STEPS = 3
 MADE = 160
 OPTIONS = ("--no-inject", "--stack", "python")
-PYTHONS = harness.pythons()
 EMBEDS = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "fake", "fake_python")
 
 
-def python(minor):
-    if minor not in PYTHONS:
-        pytest.skip("there is no CPython 3.%d here" % minor)
-    return PYTHONS[minor]
+python = harness.python_or_skip
 
 
 MINORS = range(harness.FIRST_PYTHON, harness.LAST_PYTHON + 1)
