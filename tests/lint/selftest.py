@@ -4,6 +4,7 @@
 import os
 import tempfile
 
+import documents
 import headers
 import layers
 import returns
@@ -17,12 +18,24 @@ def header(guard, body=""):
     return "%s#ifndef %s\n#define %s\n%s\n#endif /* %s */\n" % (SIGN, guard, guard, body, guard)
 
 
+# Things that documents.py compares.
+LOSS = SIGN + 'int f(void *b)\n{\n\treturn add_loss(b, "%s", 1);\n}\n'
+RECORDING = {
+    "bpf/wire.h": header("GP_BPF_WIRE_H", "\nenum kind {\n\tGP_EV_A = 1, /* a */\n"
+                         "\tGP_EV_B = 2, /* (never in a recording) */\n};\n"),
+    "userspace/recording/format.h": header("GP_RECORDING_FORMAT_H",
+                                           "\nenum format_type {\n\tFORMAT_A = 1,\n};\n"),
+    "userspace/recording/FORMAT.md": "\n### Type 1: a\n| 1 `GP_EV_A` |\n",
+    "userspace/timeline/y.c": LOSS % "lost",
+    "userspace/share/gpuprof.1": ".I lost\n",
+}
+
 GOOD = {
-    "bpf/wire.h": header("GP_BPF_WIRE_H"),
     "userspace/base/log.h": header("GP_BASE_LOG_H"),
     "userspace/target/elf.h": header("GP_TARGET_ELF_H", '\n#include "base/log.h"\n'),
     "userspace/probe/plan.c": SIGN + '#include "target/elf.h"\n#include "wire.h"\n',
     "userspace/main.c": SIGN + "/* a uretprobe in a comment */\n",
+    **RECORDING,
 }
 
 # check, file, its content
@@ -43,6 +56,9 @@ FAULTS = (
     (style, "tests/x.sh", "#!/bin/sh\n# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause\nif\n"),
     (returns, "bpf/x.bpf.c", SIGN + 'SEC("uretprobe.multi")\n'),
     (returns, "userspace/probe/x.c", SIGN + "int f = BPF_F_UPROBE_MULTI_RETURN;\n"),
+    (documents, "userspace/recording/FORMAT.md", "\n### Type 1: a\n| 1 `GP_EV_B` |\n"),
+    (documents, "userspace/recording/FORMAT.md", "| 1 `GP_EV_A` |\n"),
+    (documents, "userspace/timeline/x.c", LOSS % "found"),
     (words, "README.md", "See /" + "work/main for more.\n"),
     (words, "tests/x.sh", "curl http://deb.debian." + "org/\n"),
 )
@@ -64,7 +80,7 @@ def check(root):
         rules[".clang-format"] = file.read()
     with tempfile.TemporaryDirectory() as folder:
         put(folder, {**GOOD, **rules})
-        for module in (layers, headers, style, returns, words):
+        for module in (layers, headers, style, returns, words, documents):
             bad += ["%s finds a fault where none is: %s" % (module.__name__, line)
                     for line in module.check(folder)]
     for module, name, content in FAULTS:

@@ -62,8 +62,18 @@ size_t recording_event_bytes(uint8_t kind)
 
 bool format_event_passes(uint8_t kind)
 {
-	return kind == GP_EV_NAME || kind == GP_EV_STACK || kind == GP_EV_FOUND_NAME ||
-	       kind == GP_EV_FUNCTION || kind == GP_EV_CPU_TIME;
+	switch (kind) {
+	case GP_EV_NAME:
+	case GP_EV_STACK:
+	case GP_EV_UNWIND:
+	case GP_EV_NATIVE:
+	case GP_EV_FOUND_NAME:
+	case GP_EV_FUNCTION:
+	case GP_EV_CPU_TIME:
+		return true;
+	default:
+		return false;
+	}
 }
 
 const char *recording_loss_name(enum gp_loss loss)
