@@ -69,6 +69,18 @@ static uint32_t number_of(void *stream)
 	return stream ? (uint32_t)(uintptr_t)stream : DEFAULT_STREAM;
 }
 
+/* A call that waits, or has a stream do so. */
+static int wait_in(struct fake_event sync, void (*wait)(const struct fake_event *sync),
+		   const char *name, uint32_t cbid)
+{
+	uint64_t start_ns;
+
+	sync.correlation_id = fake_gpu_begin(&start_ns);
+	wait(&sync);
+	fake_gpu_end(sync.correlation_id, start_ns, name, false, cbid);
+	return 0;
+}
+
 /* A call that does nothing. */
 static int note(const char *name, uint32_t cbid)
 {
@@ -111,25 +123,15 @@ int cudaStreamSynchronize(void *stream)
 {
 	struct fake_event sync = {
 		.sync = SYNC_STREAM, .stream = number_of(stream), .event = UINT32_MAX};
-	uint64_t start_ns;
 
-	sync.correlation_id = fake_gpu_begin(&start_ns);
-	fake_gpu_wait(&sync);
-	fake_gpu_end(sync.correlation_id, start_ns, "cudaStreamSynchronize_v3020", false,
-		     CBID_STREAM_SYNC);
-	return 0;
+	return wait_in(sync, fake_gpu_wait, "cudaStreamSynchronize_v3020", CBID_STREAM_SYNC);
 }
 
 int cudaDeviceSynchronize(void)
 {
 	struct fake_event sync = {.sync = SYNC_CONTEXT, .stream = UINT32_MAX, .event = UINT32_MAX};
-	uint64_t start_ns;
 
-	sync.correlation_id = fake_gpu_begin(&start_ns);
-	fake_gpu_wait(&sync);
-	fake_gpu_end(sync.correlation_id, start_ns, "cudaDeviceSynchronize_v3020", false,
-		     CBID_DEVICE_SYNC);
-	return 0;
+	return wait_in(sync, fake_gpu_wait, "cudaDeviceSynchronize_v3020", CBID_DEVICE_SYNC);
 }
 
 int cudaStreamQuery(void *stream)
@@ -179,25 +181,14 @@ static struct fake_event wait_for(const struct fake_cuda_event *event, uint32_t 
 int cudaStreamWaitEvent(void *stream, struct fake_cuda_event *event, unsigned flags)
 {
 	struct fake_event sync = wait_for(event, SYNC_STREAM_WAIT, number_of(stream));
-	uint64_t start_ns;
 
-	sync.correlation_id = fake_gpu_begin(&start_ns);
-	fake_gpu_hold(&sync);
-	fake_gpu_end(sync.correlation_id, start_ns, "cudaStreamWaitEvent_v3020", false,
-		     CBID_STREAM_WAIT);
-	return 0;
+	return wait_in(sync, fake_gpu_hold, "cudaStreamWaitEvent_v3020", CBID_STREAM_WAIT);
 }
 
 int cudaEventSynchronize(struct fake_cuda_event *event)
 {
-	struct fake_event sync = wait_for(event, SYNC_EVENT, UINT32_MAX);
-	uint64_t start_ns;
-
-	sync.correlation_id = fake_gpu_begin(&start_ns);
-	fake_gpu_wait(&sync);
-	fake_gpu_end(sync.correlation_id, start_ns, "cudaEventSynchronize_v3020", false,
-		     CBID_EVENT_SYNC);
-	return 0;
+	return wait_in(wait_for(event, SYNC_EVENT, UINT32_MAX), fake_gpu_wait,
+		       "cudaEventSynchronize_v3020", CBID_EVENT_SYNC);
 }
 
 /* ---- memory ---- */
