@@ -11,12 +11,11 @@
 
 #include <bpf/bpf_helpers.h>
 
-/* Processes probed at a time, and threads where the kernel has no task storage for uprobes. */
-#define GP_PROCESSES_MAX   1024
 #define GP_NODE_TABLES_MAX 16384
-#define GP_THREADS_MAX	   8192
-#define GP_STACKS_MAX	   65536
-#define GP_NAMES_MAX	   16384
+/* Where the kernel has no task storage for uprobes. */
+#define GP_THREADS_MAX 8192
+#define GP_STACKS_MAX  65536
+#define GP_NAMES_MAX   16384
 
 /* A power of two. */
 #define GP_FOUND_IN_NR	256
@@ -180,7 +179,8 @@ struct counters {
 /* 0 when nothing is to be recorded. Counts up at each start. */
 __u32 gp_epoch __weak;
 
-/* A bit for each process: CUPTI tells of its CUDA calls, and probes are to be silent. */
+/* A bit for each number of 16 bits that a process may have: CUPTI tells of its CUDA calls, and
+ * probes are to be silent. */
 __u64 gp_api_off[1024] __weak;
 
 /* But for calls that give memory, which only probes tell of. */

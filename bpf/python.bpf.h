@@ -28,10 +28,6 @@
 #define PYTHON_WALK_MAX	  (2 * GP_STACK_FRAMES)
 #define PYTHON_WALK_STEP  8
 
-/* From this owner on a frame is the interpreter's own, not a Python function's. */
-#define PYTHON_OWNER_INTERPRETER 3
-#define PYTHON_NO_FIELD		 0xffff
-
 /* The low bits of an entry of quick_stacks. */
 #define PYTHON_QUICK_ID_MAX 0xfffffULL
 
@@ -221,7 +217,7 @@ static __always_inline void python_add(struct python_thread *p, const struct gp_
 	__u64 code = python_frame_field(frame, py->frame_code) & py->code_mask;
 	__u64 instr = python_frame_field(frame, py->frame_instr);
 	__u64 owner = *(const __u8 *)(frame + (py->frame_owner & (GP_PYTHON_FRAME_BYTES - 1)));
-	__u64 is_function = ((owner & p->owner_mask) - PYTHON_OWNER_INTERPRETER) >> 63;
+	__u64 is_function = ((owner & p->owner_mask) - GP_PYTHON_OWNER_INTERPRETER) >> 63;
 	__u32 lasti = (__u32)(instr - ((code + py->code_start) & p->base_mask));
 	__u64 hash = gp_python_mix(p->hash, code * 0xd6e8feb86659fd93ULL + lasti);
 
@@ -292,8 +288,8 @@ static long python_call_one(__u32 n, struct python_walk *w)
 	if (!p->call_frame || p->call_nr > GP_STACK_FRAMES || bytes > GP_PYTHON_FRAME_BYTES ||
 	    !walked_read(p->call, bytes, p->call_frame + py->frame_at))
 		return 1;
-	if (py->frame_owner != PYTHON_NO_FIELD &&
-	    python_byte(p->call, py->frame_owner) >= PYTHON_OWNER_INTERPRETER) {
+	if (py->frame_owner != GP_PYTHON_NO_FIELD &&
+	    python_byte(p->call, py->frame_owner) >= GP_PYTHON_OWNER_INTERPRETER) {
 		python_mark_call(p, p->call_nr - 1);
 		if (i < GP_STACK_FRAMES) {
 			p->own[i] = p->call_frame;
@@ -475,7 +471,7 @@ static __always_inline void python_walk(struct python_walk *w, __u64 first)
 
 	p->frame = first;
 	p->base_mask = w->py->is_index ? 0 : ~0ULL;
-	p->owner_mask = w->py->frame_owner == PYTHON_NO_FIELD ? 0 : ~0ULL;
+	p->owner_mask = w->py->frame_owner == GP_PYTHON_NO_FIELD ? 0 : ~0ULL;
 	p->window_last = p->other_last = 0;
 	p->window = p->other = 0;
 	p->has_first = 0;

@@ -44,6 +44,11 @@ enum gp_stack_flags {
 /* Read with a frame that lies elsewhere, at most: some C frames. */
 #define GP_PYTHON_BEHIND_BYTES 2048
 
+/* Of frame_owner: there is no such field; and from this owner on a frame is the interpreter's own,
+ * not a Python function's. */
+#define GP_PYTHON_NO_FIELD	    0xffff
+#define GP_PYTHON_OWNER_INTERPRETER 3
+
 /* Where things lie in one process's CPython: found by gpuprof, used by both walks. Offsets
  * are from the beginning of the structure, those of a frame from `frame_at`. A thread state begins
  * with its predecessor, its successor and its interpreter. */
@@ -63,7 +68,7 @@ struct gp_python {
 	__u16 frame_back;
 	__u16 frame_instr; /* the instruction's address, or with `is_index` its 32-bit index */
 	__u16 is_index;	   /* up to 3.10 */
-	__u16 frame_owner; /* a byte; from 3 on it is no Python frame. 0xffff: no such field */
+	__u16 frame_owner; /* a byte, or GP_PYTHON_NO_FIELD */
 	__u16 code_start;  /* the first instruction; lasti counts from there */
 	__u16 code_check;
 	__u16 code_filename; /* up to 3.11, else 0: see struct gp_python_made */

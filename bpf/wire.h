@@ -451,6 +451,9 @@ enum gp_loss {
 /* Ops open on one thread at a time. */
 #define GP_OP_DEPTH 96
 
+/* Processes of a capture at a time: events call them by numbers below this. A power of two. */
+#define GP_PROCESSES_MAX 1024
+
 #include "wire_gpu.h"
 #include "wire_ring.h"
 

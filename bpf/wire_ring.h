@@ -19,9 +19,8 @@
 #define GP_RING_STACKS 131072
 
 enum gp_feature {
-	GP_FEATURE_OPS = 1,    /* at::RecordFunction callbacks */
-	GP_FEATURE_CUPTI = 2,  /* GPU activity */
-	GP_FEATURE_MEMORY = 4, /* c10's memory reports by callback (not built yet: uprobes do it) */
+	GP_FEATURE_OPS = 1,	 /* at::RecordFunction callbacks */
+	GP_FEATURE_CUPTI = 2,	 /* GPU activity */
 	GP_FEATURE_SHAPES = 64,	 /* inputs of ops; together with GP_FEATURE_OPS or _STEPS */
 	GP_FEATURE_STACKS = 128, /* Python stacks of ops; likewise */
 	/* Memory of the inputs; only together with GP_FEATURE_SHAPES. */

@@ -107,7 +107,7 @@ static uint64_t place_frame(bool *ret_is_entry)
 	uint32_t kind = take(8), bytes = layout->frame_at + 88 + 8 * take(40);
 	uint64_t at;
 
-	*ret_is_entry = kind == 5 && layout->frame_owner != PYTHON_NO_FIELD;
+	*ret_is_entry = kind == 5 && layout->frame_owner != GP_PYTHON_NO_FIELD;
 	if (kind == 5 && c_top - bytes > HEAP - 8 * PAGE)
 		return c_top -= bytes;
 	if (kind < 5 && data_top + bytes < C_STACK - 8 * PAGE) {
@@ -136,7 +136,7 @@ static void push_frame(void)
 		 frames_nr > 1 ? frames[frames_nr - 2] : 0);
 	set_instr(frames_nr - 1);
 	owner = is_entry ? 3 : (uint8_t)take(3);
-	if (layout->frame_owner != PYTHON_NO_FIELD)
+	if (layout->frame_owner != GP_PYTHON_NO_FIELD)
 		put(at + layout->frame_at + layout->frame_owner, &owner, 1);
 }
 

@@ -262,7 +262,7 @@ static bool plain_add(struct plain *p, uint64_t at)
 
 	if (!get(at, frame, layout->frame_bytes))
 		return false;
-	if (layout->frame_owner != PYTHON_NO_FIELD && frame[layout->frame_owner] >= 3)
+	if (layout->frame_owner != GP_PYTHON_NO_FIELD && frame[layout->frame_owner] >= 3)
 		return true;
 	memcpy(&code, frame + layout->frame_code, 8);
 	memcpy(&instr, frame + layout->frame_instr, 8);

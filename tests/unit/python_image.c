@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NO_FIELD     0xffff
 #define INTERP_WORDS 1024
 #define STATE_WORDS  (GP_PYTHON_STATE_BYTES / 8)
 #define CODE_WORDS   (PYTHON_CODE_BYTES / 8)
@@ -27,7 +26,7 @@
 		 .frame_code = 8,                                                                  \
 		 .frame_instr = (instr),                                                           \
 		 .is_index = 1,                                                                    \
-		 .frame_owner = NO_FIELD},                                                         \
+		 .frame_owner = GP_PYTHON_NO_FIELD},                                               \
 	.filename = 104, .name = 112, .firstlineno = 40, .linetable = 120
 
 #define SINCE_313(bytes, owner, start, next)                                                       \
@@ -58,7 +57,7 @@ static const struct target_python layouts[] = {
 		  .frame_code = 0,
 		  .frame_back = 16,
 		  .frame_instr = 24,
-		  .frame_owner = NO_FIELD,
+		  .frame_owner = GP_PYTHON_NO_FIELD,
 		  .code_start = 184},
 	 .filename = 112,
 	 .name = 128,

@@ -94,11 +94,11 @@ static void test_full(void **state)
 	struct member one = {0};
 	size_t freed_nr = 0;
 
-	for (size_t i = 0; i < PROBE_PROCESSES_MAX; i++)
+	for (size_t i = 0; i < GP_PROCESSES_MAX; i++)
 		assert_int_equal(join(r)->index, i);
-	assert_int_equal(roster__next(r), PROBE_PROCESSES_MAX);
+	assert_int_equal(roster__next(r), GP_PROCESSES_MAX);
 	assert_int_equal(roster__add(r, &one), -ENOSPC);
-	assert_null(roster__find(r, PROBE_PROCESSES_MAX));
+	assert_null(roster__find(r, GP_PROCESSES_MAX));
 	r->items[500]->end = r->items[7]->end = MEMBER_EXITED;
 	roster__sweep(r, has_exited, count_and_free, &freed_nr);
 	assert_int_equal(freed_nr, 2);

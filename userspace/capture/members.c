@@ -149,9 +149,9 @@ static int add_member(struct capture *c, pid_t pid, struct reason *why, struct m
 	struct member *m;
 	int err;
 
-	if (roster__next(&c->members) == PROBE_PROCESSES_MAX)
+	if (roster__next(&c->members) == GP_PROCESSES_MAX)
 		return reason_set(why, -ENOSPC, "%d processes are watched, and no more can be",
-				  PROBE_PROCESSES_MAX);
+				  GP_PROCESSES_MAX);
 	err = target_process__new(pid, why, &p);
 	if (err)
 		return err;

@@ -17,10 +17,6 @@
 #define STATES_MAX 1024
 #define WALK_MAX   (2 * GP_STACK_FRAMES)
 
-/* From this owner on a frame is the interpreter's own. */
-#define OWNER_INTERPRETER 3
-#define NO_FIELD	  0xffff
-
 /* glibc's struct pthread on x86-64 and aarch64 has the thread's id at one of these. */
 static const uint16_t tid_at[] = {720, 208};
 
@@ -67,7 +63,8 @@ static bool add_frame(const struct target_python *py, const uint8_t *frame, stru
 	uint64_t instr = field(frame, l->frame_instr);
 	uint8_t code[PYTHON_CODE_BYTES];
 
-	if (l->frame_owner != NO_FIELD && frame[l->frame_owner] >= OWNER_INTERPRETER)
+	if (l->frame_owner != GP_PYTHON_NO_FIELD &&
+	    frame[l->frame_owner] >= GP_PYTHON_OWNER_INTERPRETER)
 		return true;
 	if (target_python_code(py, address, code))
 		return false;

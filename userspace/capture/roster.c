@@ -11,7 +11,7 @@ size_t roster__next(const struct roster *r)
 {
 	size_t index = 0;
 
-	while (index < PROBE_PROCESSES_MAX && r->by_index[index])
+	while (index < GP_PROCESSES_MAX && r->by_index[index])
 		index++;
 	return index;
 }
@@ -20,7 +20,7 @@ int roster__add(struct roster *r, struct member *m)
 {
 	size_t index = roster__next(r);
 
-	if (index == PROBE_PROCESSES_MAX)
+	if (index == GP_PROCESSES_MAX)
 		return -ENOSPC;
 	if (vec_push(r, m))
 		return -ENOMEM;

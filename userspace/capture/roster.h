@@ -17,8 +17,8 @@ struct roster {
 	/* As VEC() has them, in the order in which they came. */
 	struct member **items;
 	size_t nr, cap;
-	struct member *by_index[PROBE_PROCESSES_MAX]; /* NULL: the number is free */
-	uint32_t joined_nr;			      /* all that ever came */
+	struct member *by_index[GP_PROCESSES_MAX]; /* NULL: the number is free */
+	uint32_t joined_nr;			   /* all that ever came */
 };
 
 /* Takes the member in and sets its index, the lowest that is free, and its serial number. 0,
@@ -30,13 +30,13 @@ int roster__add(struct roster *r, struct member *m);
 void roster__sweep(struct roster *r, bool (*is_gone)(const struct member *m),
 		   void (*release)(struct member *m, void *arg), void *arg);
 
-/* The number that the next one gets, PROBE_PROCESSES_MAX: none is free. */
+/* The number that the next one gets, GP_PROCESSES_MAX: none is free. */
 size_t roster__next(const struct roster *r);
 
 /* NULL: nobody has this number. */
 static inline struct member *roster__find(const struct roster *r, uint16_t index)
 {
-	return index < PROBE_PROCESSES_MAX ? r->by_index[index] : NULL;
+	return index < GP_PROCESSES_MAX ? r->by_index[index] : NULL;
 }
 
 /* Members themselves are not freed. */

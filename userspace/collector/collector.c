@@ -115,8 +115,6 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 		add_text(message, sizeof(message), f->extras.tensors_why);
 	if ((failed & GP_FEATURE_CUPTI) && f->cupti_why)
 		add_text(message, sizeof(message), f->cupti_why);
-	if (failed & GP_FEATURE_MEMORY)
-		add_text(message, sizeof(message), "memory callbacks: not built yet");
 	memcpy(page->message, message, sizeof(message));
 	page->stack_tops = active & GP_FEATURE_STACKS ? stack_tops__address() : 0;
 	__atomic_store_n(&page->failed, failed, __ATOMIC_RELEASE);

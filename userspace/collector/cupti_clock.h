@@ -55,6 +55,7 @@ bool cupti_clock__add(struct cupti_clock *c, const struct clock_reading *reading
 /* CLOCK_MONOTONIC of the last reading; 0: there is none. */
 uint64_t cupti_clock__last_ns(const struct cupti_clock *c);
 
+/* A time of CUPTI's clock as CLOCK_MONOTONIC, set if CLOCK_CONVERTED only. */
 enum clock_result cupti_clock__convert(const struct cupti_clock *c, uint64_t gpu_ns,
 				       uint64_t *ret_ns);
 

@@ -33,6 +33,7 @@ struct cupti_records {
 	struct kernel_name kernel_names[RECORDS_KERNELS];
 };
 
+/* Nothing is looked up yet. */
 void cupti_records__init(struct cupti_records *r, struct ring_writer *ring, struct names *names,
 			 const struct cupti_functions *call, const struct cupti_clock *clock);
 

@@ -10,8 +10,8 @@
 #include "collector/layout.h"
 
 #include "collector/compat.h"
+#include "collector/symbol.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -297,38 +297,30 @@ static bool make_known(const struct ops_api *o, struct known *k)
 
 /* ---- the functions ---- */
 
-static bool symbol(void *library, const char *name, void *ret_function)
-{
-	void *p = dlsym(library, name);
-
-	memcpy(ret_function, &p, sizeof(p));
-	return p != NULL;
-}
-
 /* std::optional in 2.x. Empty, both kinds are zeros in a register. */
 static bool find_zeros(void *l, struct ops_api *o)
 {
-	return symbol(l,
-		      "_ZN2at4_ops5zeros4callEN3c108ArrayRefINS2_6SymIntEEESt8optionalINS2_"
-		      "10ScalarTypeEES6_INS2_6LayoutEES6_INS2_6DeviceEES6_IbE",
-		      &o->zeros) ||
-	       symbol(l,
-		      "_ZN2at4_ops5zeros4callEN3c108ArrayRefINS2_6SymIntEEENS2_8optionalINS2_"
-		      "10ScalarTypeEEENS6_INS2_6LayoutEEENS6_INS2_6DeviceEEENS6_IbEE",
-		      &o->zeros);
+	return symbol_find(l,
+			   "_ZN2at4_ops5zeros4callEN3c108ArrayRefINS2_6SymIntEEESt8optionalINS2_"
+			   "10ScalarTypeEES6_INS2_6LayoutEES6_INS2_6DeviceEES6_IbE",
+			   &o->zeros) ||
+	       symbol_find(l,
+			   "_ZN2at4_ops5zeros4callEN3c108ArrayRefINS2_6SymIntEEENS2_8optionalINS2_"
+			   "10ScalarTypeEEENS6_INS2_6LayoutEEENS6_INS2_6DeviceEEENS6_IbEE",
+			   &o->zeros);
 }
 
 static bool find_ops(void *l, struct ops_api *o)
 {
 	return find_zeros(l, o) &&
-	       symbol(l, "_ZN2at4_ops10_cast_Byte4callERKNS_6TensorEb", &o->to_byte) &&
-	       symbol(l, "_ZN2at4_ops10_cast_Half4callERKNS_6TensorEb", &o->to_half) &&
-	       symbol(l, "_ZN2at4_ops12_cast_Double4callERKNS_6TensorEb", &o->to_double) &&
-	       symbol(l, "_ZN2at4_ops10_cast_Long4callERKNS_6TensorEb", &o->to_long) &&
-	       symbol(l, "_ZN2at4_ops1t4callERKNS_6TensorE", &o->transpose) &&
-	       symbol(l, "_ZN2at4_ops7dropout4callERKNS_6TensorEdb", &o->dropout) &&
-	       symbol(l, "_ZN2at4_ops5stack4callEN3c108ArrayRefINS_6TensorEEEl", &o->stack) &&
-	       symbol(l, "_ZN3c1010TensorImpl17set_requires_gradEb", &o->set_requires_grad);
+	       symbol_find(l, "_ZN2at4_ops10_cast_Byte4callERKNS_6TensorEb", &o->to_byte) &&
+	       symbol_find(l, "_ZN2at4_ops10_cast_Half4callERKNS_6TensorEb", &o->to_half) &&
+	       symbol_find(l, "_ZN2at4_ops12_cast_Double4callERKNS_6TensorEb", &o->to_double) &&
+	       symbol_find(l, "_ZN2at4_ops10_cast_Long4callERKNS_6TensorEb", &o->to_long) &&
+	       symbol_find(l, "_ZN2at4_ops1t4callERKNS_6TensorE", &o->transpose) &&
+	       symbol_find(l, "_ZN2at4_ops7dropout4callERKNS_6TensorEdb", &o->dropout) &&
+	       symbol_find(l, "_ZN2at4_ops5stack4callEN3c108ArrayRefINS_6TensorEEEl", &o->stack) &&
+	       symbol_find(l, "_ZN3c1010TensorImpl17set_requires_gradEb", &o->set_requires_grad);
 }
 
 /* Kept: nothing exported lets go of a tensor. */
@@ -438,7 +430,7 @@ const char *torch_layout__find_storage(struct torch_layout *l, const struct torc
 		return NULL;
 	if (!l->verified)
 		return "memory categories: shapes are not to be had";
-	if (!symbol(t->library, "_ZNK2at10TensorBase8data_ptrIfEEPT_v", &data_ptr))
+	if (!symbol_find(t->library, "_ZNK2at10TensorBase8data_ptrIfEEPT_v", &data_ptr))
 		return "memory categories: this PyTorch does not export what they need";
 	for (size_t at = 1; at < TENSOR_WORDS; at++) {
 		if (!is_storage(l, at))

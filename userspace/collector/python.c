@@ -8,6 +8,7 @@
 
 #include "collector/compat.h"
 #include "collector/python_read.h"
+#include "collector/symbol.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -64,19 +65,10 @@ bool python_layout_is_sane(const struct gp_python *py)
 	       py->state_thread_id <= state_most && py->state_frame <= state_most &&
 	       py->frame_code <= frame_most && py->frame_back <= frame_most &&
 	       py->frame_instr <= frame_most &&
-	       (py->frame_owner == NO_FIELD || py->frame_owner < py->frame_bytes) &&
+	       (py->frame_owner == GP_PYTHON_NO_FIELD || py->frame_owner < py->frame_bytes) &&
 	       (!py->code_filename ||
 		(py->code_filename >= py->code_check &&
 		 py->code_filename <= py->code_check + GP_PYTHON_CHECK_BYTES - 8));
-}
-
-/* dlsym's result as a function: ISO C has no cast for it. */
-static bool symbol(const char *name, void *ret_function)
-{
-	void *p = dlsym(RTLD_DEFAULT, name);
-
-	memcpy(ret_function, &p, sizeof(p));
-	return p != NULL;
 }
 
 /* The library that the functions lie in stays as long as they are in use. A program that holds
@@ -97,9 +89,9 @@ const char *python_api__bind(struct python_api *p, const struct gp_python *layou
 	if (!python_layout_is_sane(&p->layout))
 		return "stacks: gpuprof said nothing that makes sense about this Python";
 	/* 3.13 gave the second its public name. */
-	if (!symbol("PyGILState_GetThisThreadState", &p->thread_state) ||
-	    !(symbol("Py_IsFinalizing", &p->is_finalizing) ||
-	      symbol("_Py_IsFinalizing", &p->is_finalizing)))
+	if (!symbol_find(RTLD_DEFAULT, "PyGILState_GetThisThreadState", &p->thread_state) ||
+	    !(symbol_find(RTLD_DEFAULT, "Py_IsFinalizing", &p->is_finalizing) ||
+	      symbol_find(RTLD_DEFAULT, "_Py_IsFinalizing", &p->is_finalizing)))
 		return "stacks: this Python does not export what they need";
 	if (!python_can_check())
 		return "stacks: process_vm_readv is not allowed in this process";

@@ -12,10 +12,6 @@
 #include <stddef.h>
 #include <string.h>
 
-/* From this owner on a frame is the interpreter's own, not a Python function's. */
-#define OWNER_INTERPRETER 3
-#define NO_FIELD	  0xffff
-
 #define ADDRESS_MIN 65536ULL
 #define ADDRESS_END (1ULL << 47)
 
@@ -33,6 +29,7 @@ look(enum python_reads reads, uint64_t address, size_t bytes, void *buffer)
 	return (const void *)(uintptr_t)address;
 }
 
+/* The word at an address. False: it cannot be read. */
 static inline __attribute__((always_inline)) bool read_word(enum python_reads reads,
 							    uint64_t address, uint64_t *ret_word)
 {
@@ -44,6 +41,7 @@ static inline __attribute__((always_inline)) bool read_word(enum python_reads re
 	return at != NULL;
 }
 
+/* The word at an offset of what has been read. */
 static inline uint64_t field(const void *chunk, size_t offset)
 {
 	uint64_t word;
@@ -55,7 +53,8 @@ static inline uint64_t field(const void *chunk, size_t offset)
 /* Whether a frame is a Python function's. */
 static inline bool is_function(const struct gp_python *py, const unsigned char *frame)
 {
-	return py->frame_owner == NO_FIELD || frame[py->frame_owner] < OWNER_INTERPRETER;
+	return py->frame_owner == GP_PYTHON_NO_FIELD ||
+	       frame[py->frame_owner] < GP_PYTHON_OWNER_INTERPRETER;
 }
 
 #define PYTHON_TAG_BITS 7ULL /* of references on 3.14's frames */

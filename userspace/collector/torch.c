@@ -9,6 +9,7 @@
 
 #include "collector/compat.h"
 #include "collector/fork_guard.h"
+#include "collector/symbol.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -170,44 +171,36 @@ static int find_library(struct dl_phdr_info *info, size_t bytes, void *arg)
 	return 1;
 }
 
-/* dlsym's result as a function: ISO C has no cast for it. */
-static bool symbol(void *library, const char *name, void *ret_function)
-{
-	void *p = dlsym(library, name);
-
-	memcpy(ret_function, &p, sizeof(p));
-	return p != NULL;
-}
-
 static bool find_api(struct torch_api *t)
 {
 	void *l = t->library;
 
-	return symbol(l, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
-		      &t->add_global_callback) &&
-	       symbol(l, "_ZN2at14removeCallbackEm", &t->remove_callback) &&
-	       symbol(l, "_ZNK2at14RecordFunction4nameEv", &t->record_name) &&
-	       symbol(l, "_ZN2at14RecordFunction15currentThreadIdEv", &t->current_thread);
+	return symbol_find(l, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
+			   &t->add_global_callback) &&
+	       symbol_find(l, "_ZN2at14removeCallbackEm", &t->remove_callback) &&
+	       symbol_find(l, "_ZNK2at14RecordFunction4nameEv", &t->record_name) &&
+	       symbol_find(l, "_ZN2at14RecordFunction15currentThreadIdEv", &t->current_thread);
 }
 
 static bool find_record(void *l, struct record_api *r)
 {
 	void *marker;
 
-	(void)symbol(l, "_ZN2at14RecordFunction6beforeEPKcl", &r->before_text);
+	(void)symbol_find(l, "_ZN2at14RecordFunction6beforeEPKcl", &r->before_text);
 	/* 2.14 */
-	(void)symbol(l,
-		     "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
-		     "traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl",
-		     &r->before_variant);
+	(void)symbol_find(
+		l,
+		"_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
+		"traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl",
+		&r->before_variant);
 	/* StepCallbacks came with the callback list that may change while ops run: PyTorch 1.12.
 	 */
 	return (r->before_text || r->before_variant) &&
-	       symbol(l, "_ZN2at14RecordFunctionC1EONS_13StepCallbacksE", &marker) &&
-	       symbol(l, "_ZN2at14RecordFunctionC1ENS_11RecordScopeE", &r->construct) &&
-	       symbol(l, "_ZN2at14RecordFunctionD1Ev", &r->destroy) &&
-	       symbol(l, "_ZN2at14RecordFunction3endEv", &r->end) &&
-	       symbol(l, "_ZN2at14RecordFunction9_setAsyncEv", &r->set_async);
+	       symbol_find(l, "_ZN2at14RecordFunctionC1EONS_13StepCallbacksE", &marker) &&
+	       symbol_find(l, "_ZN2at14RecordFunctionC1ENS_11RecordScopeE", &r->construct) &&
+	       symbol_find(l, "_ZN2at14RecordFunctionD1Ev", &r->destroy) &&
+	       symbol_find(l, "_ZN2at14RecordFunction3endEv", &r->end) &&
+	       symbol_find(l, "_ZN2at14RecordFunction9_setAsyncEv", &r->set_async);
 }
 
 enum torch_result torch_api__bind(struct torch_api *t, const char **why_text)

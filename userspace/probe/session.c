@@ -293,7 +293,7 @@ int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_inde
 }
 
 _Static_assert(sizeof(((struct gpuprof_bpf__bss *)NULL)->gp_maps_changes) / sizeof(__u32) ==
-		       PROBE_PROCESSES_MAX,
+		       GP_PROCESSES_MAX,
 	       "the programs have room for other numbers of processes");
 
 bool probe_session__tells_forks(const struct probe_session *s)

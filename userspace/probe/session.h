@@ -16,9 +16,6 @@
 
 struct probe_session;
 
-/* Processes are called by numbers below this. */
-#define PROBE_PROCESSES_MAX 1024
-
 struct probe_options {
 	uint32_t ring_bytes; /* a power of two, at least 65536 */
 	bool may_be_bare;    /* where no BPF program can be loaded the session probes nothing */
@@ -115,9 +112,9 @@ void probe_session__place(struct probe_session *s, const struct target_process *
 
 /* Events flow only between start and stop. start also sets aside what open ops there are. */
 void probe_session__start(struct probe_session *s);
-/* Stops, takes all probes off the targets, and adds the ops still open to the counters. */
 /* In between: no events, and next to no cost, until it goes on. What is open then is lost. */
 void probe_session__pause(struct probe_session *s, bool pause);
+/* Stops, takes all probes off the targets, and adds the ops still open to the counters. */
 void probe_session__stop(struct probe_session *s);
 
 /* Ring descriptor (-1: the session is bare) for poll(), and consuming it: calls fn for each event,

@@ -103,7 +103,7 @@ void probe_session__resume(struct probe_session *s, uint16_t process_index)
 /* Whatever has its number next is another one, in which other things lie at these addresses. */
 static void forget_places(struct probe_session *s, uint16_t index)
 {
-	if (index >= PROBE_PROCESSES_MAX)
+	if (index >= GP_PROCESSES_MAX)
 		return;
 	session_forget_python(s, index);
 	__atomic_fetch_add(&s->bpf->bss->gp_maps_changes[index], 1, __ATOMIC_RELEASE);

@@ -35,11 +35,12 @@ struct node_table {
 /* What only probes tell; beside enum probe_group. */
 #define GROUP_OTHER 4
 
-/* One file probed in one process. */
+/* Runs of programs that the kernel has timed, and their sum. */
 struct timed_runs {
 	uint64_t nr, ns;
 };
 
+/* One file probed in one process. */
 struct attachment {
 	uint16_t process_index;
 	uint32_t groups; /* GROUP_OTHER and enum probe_group bits: not another attachment's */
@@ -118,6 +119,7 @@ enum program {
 	PROGRAMS_NR = 18,
 };
 
+/* Borrowed from the skeleton. */
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);
 
 /* Of a cookie: the probed instruction is single-stepped. */

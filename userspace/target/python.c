@@ -8,6 +8,7 @@
 #include "target/python.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "target/elf.h"
 #include "target/memory.h"
 
@@ -21,7 +22,6 @@
 #define INTERPRETERS_MAX 256
 #define THREADS_MAX	 65536
 #define DEPTH_MAX	 100000
-#define NO_FIELD	 0xffff
 
 /* Of a type object: the tp_name and tp_dealloc of every version. */
 #define TYPE_NAME    24
@@ -45,7 +45,7 @@ static const struct {
 			     .frame_code = 8,
 			     .frame_instr = 80,
 			     .is_index = 1,
-			     .frame_owner = NO_FIELD,
+			     .frame_owner = GP_PYTHON_NO_FIELD,
 			     .frame_locals = 360},
 		    .filename = 104,
 		    .name = 112,
@@ -63,7 +63,7 @@ static const struct {
 			     .frame_code = 8,
 			     .frame_instr = 72,
 			     .is_index = 1,
-			     .frame_owner = NO_FIELD,
+			     .frame_owner = GP_PYTHON_NO_FIELD,
 			     .frame_locals = 352},
 		    .filename = 104,
 		    .name = 112,
@@ -84,7 +84,7 @@ static const struct {
 			     .frame_back = 16,
 			     .frame_instr = 24,
 			     .frame_entry = 36,
-			     .frame_owner = NO_FIELD,
+			     .frame_owner = GP_PYTHON_NO_FIELD,
 			     .code_start = 184,
 			     .frame_locals = 72},
 		    .filename = 112,
@@ -218,13 +218,6 @@ struct runtime {
 	unsigned int minor;
 };
 
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* "libpython3.9.so.1.0", "python3.10": 9, 10; else 0. */
 static unsigned int minor_of_name(const char *name)
 {
@@ -248,7 +241,7 @@ static bool runtime_in(const struct target_process *p, const struct target_libra
 	found = !elf_file__symbol(f, "_PyRuntime", &runtime);
 	if (found) {
 		ret_runtime->address = l->base + runtime.address;
-		ret_runtime->minor = minor_of_name(file_name(l->path));
+		ret_runtime->minor = minor_of_name(file_base_name(l->path));
 		if (!elf_file__symbol(f, "Py_Version", &version) &&
 		    !target_memory_read(p->pid, l->base + version.address, &n, sizeof(n)) &&
 		    n >> 24 == 3)
@@ -481,7 +474,8 @@ static long count_frames(struct target_python *py, uint64_t frame)
 			return -1;
 		memcpy(&code, chunk + w->frame_code, sizeof(code));
 		memcpy(&back, chunk + w->frame_back, sizeof(back));
-		if (w->frame_owner != NO_FIELD && chunk[w->frame_owner] >= 3)
+		if (w->frame_owner != GP_PYTHON_NO_FIELD &&
+		    chunk[w->frame_owner] >= GP_PYTHON_OWNER_INTERPRETER)
 			continue;
 		if (!is_code(py, code & w->code_mask))
 			return -1;
