@@ -16,6 +16,7 @@ struct bits {
 	size_t nr; /* of words */
 };
 
+/* Whether `i` is in the set. */
 bool bits__has(const struct bits *b, size_t i);
 
 /* Puts `i` into the set. 0 or -ENOMEM. */

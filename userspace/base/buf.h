@@ -18,6 +18,7 @@ struct buf {
 	int err;
 };
 
+/* Append bytes, a text, one character, or what printf() would write. */
 void buf__add(struct buf *b, const void *data, size_t bytes);
 void buf__str(struct buf *b, const char *text);
 void buf__char(struct buf *b, char c);

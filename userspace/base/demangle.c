@@ -68,3 +68,9 @@ bool demangle(struct buf *out, const char *name)
 	}
 	return true;
 }
+
+void demangle_or_keep(struct buf *out, const char *name)
+{
+	if (!demangle(out, name))
+		buf__str(out, name);
+}

@@ -16,4 +16,7 @@
  * allocation failure stays in `out`. */
 bool demangle(struct buf *out, const char *name);
 
+/* The same, or the name as it is. */
+void demangle_or_keep(struct buf *out, const char *name);
+
 #endif /* GP_BASE_DEMANGLE_H */

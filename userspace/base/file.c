@@ -206,6 +206,13 @@ void file_new__done(struct file_new *f)
 	f->fd = -1;
 }
 
+const char *file_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 bool file_is_same(const char *a, const char *b)
 {
 	struct stat sa, sb;

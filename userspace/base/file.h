@@ -27,6 +27,9 @@ void file_give_to_caller(int fd);
  * descriptor or -errno. */
 int file_create(const char *path);
 
+/* What follows the last '/' of a path, borrowed from it; the whole if there is none. */
+const char *file_base_name(const char *path);
+
 /* Whether both paths lead to one file. False where one of them leads to none. */
 bool file_is_same(const char *a, const char *b);
 

@@ -17,6 +17,7 @@ enum step_marker {
 	STEP_MARKER_NONE = 3,
 };
 
+/* Which of them an annotation of this name is. */
 enum step_marker step_marker_of(const char *name);
 
 /* Whether an op of this name shows that the program trains: then a cycle of operators is a layer's

@@ -18,7 +18,7 @@
 		size_t cap;                                                                        \
 	}
 
-/* Makes room for one more item than nr. Returns 0 or -ENOMEM. */
+/* Of vec_reserve(): makes room for `more` items beyond nr. 0 or -ENOMEM. */
 int vec_reserve_raw(void **items, size_t nr, size_t *cap, size_t item_bytes, size_t more);
 
 /* Room for `more` further items. 0 or -ENOMEM. */

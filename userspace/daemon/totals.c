@@ -5,7 +5,9 @@
  */
 #include "daemon/totals.h"
 
+#include "base/capped.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/steps.h"
 #include "output/memory_usage.h"
@@ -17,7 +19,6 @@
 
 #include "base/banned.h"
 
-#define SECOND_NS      1000000000ULL
 #define MS_NS	       1000000ULL
 #define GONE_NS	       (180 * SECOND_NS) /* so long a process that has ended is still told of */
 #define STALE_PARTS_NR 60		 /* an operator not seen in so many may lose its series */
@@ -166,11 +167,6 @@ static struct total_process *process_of_thread(const struct adding *a, uint32_t 
 
 /* ---- operators ---- */
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 /* A call of CUDA is one of its own; a thread that waits does so for the operator that it is in. */
 static const char *name_of(const struct adding *a, const struct stack_sample *s)
 {
@@ -183,11 +179,11 @@ static void add_values(const struct adding *a, const struct stack_sample *s, str
 {
 	uint64_t *cpu_ns = a->tl->sampled ? &row->estimated_ns : &row->cpu_ns;
 
-	row->calls = plus(row->calls, s->values[STACK_CALLS]);
-	*cpu_ns = plus(*cpu_ns, s->values[STACK_CPU]);
-	row->cuda_ns = plus(row->cuda_ns, s->values[STACK_CUDA]);
-	row->samples_nr = plus(row->samples_nr, s->values[STACK_SAMPLES]);
-	row->off_ns = plus(row->off_ns, s->values[STACK_OFF]);
+	row->calls = add_capped(row->calls, s->values[STACK_CALLS]);
+	*cpu_ns = add_capped(*cpu_ns, s->values[STACK_CPU]);
+	row->cuda_ns = add_capped(row->cuda_ns, s->values[STACK_CUDA]);
+	row->samples_nr = add_capped(row->samples_nr, s->values[STACK_SAMPLES]);
+	row->off_ns = add_capped(row->off_ns, s->values[STACK_OFF]);
 }
 
 static int add_sample(const struct stack_sample *s, void *arg)
@@ -229,8 +225,8 @@ static void clean(struct buf *out, const char *name)
 static int compare_rows(const void *x, const void *y)
 {
 	const struct part_op *a = x, *b = y;
-	uint64_t of_a = plus(plus(a->cpu_ns, a->estimated_ns), a->cuda_ns);
-	uint64_t of_b = plus(plus(b->cpu_ns, b->estimated_ns), b->cuda_ns);
+	uint64_t of_a = add_capped(add_capped(a->cpu_ns, a->estimated_ns), a->cuda_ns);
+	uint64_t of_b = add_capped(add_capped(b->cpu_ns, b->estimated_ns), b->cuda_ns);
 
 	if (of_a != of_b)
 		return of_a < of_b ? 1 : -1;
@@ -298,12 +294,12 @@ static int add_ops(struct adding *a)
 			err = give_series(p, name.bytes, a->t->recordings_nr, &op);
 		if (err)
 			break;
-		op->calls = plus(op->calls, row->calls);
-		op->cpu_ns = plus(op->cpu_ns, row->cpu_ns);
-		op->cuda_ns = plus(op->cuda_ns, row->cuda_ns);
-		op->samples_nr = plus(op->samples_nr, row->samples_nr);
-		op->estimated_ns = plus(op->estimated_ns, row->estimated_ns);
-		op->off_ns = plus(op->off_ns, row->off_ns);
+		op->calls = add_capped(op->calls, row->calls);
+		op->cpu_ns = add_capped(op->cpu_ns, row->cpu_ns);
+		op->cuda_ns = add_capped(op->cuda_ns, row->cuda_ns);
+		op->samples_nr = add_capped(op->samples_nr, row->samples_nr);
+		op->estimated_ns = add_capped(op->estimated_ns, row->estimated_ns);
+		op->off_ns = add_capped(op->off_ns, row->off_ns);
 		op->seen = a->t->recordings_nr;
 	}
 	return err;
@@ -350,7 +346,7 @@ static void add_memory(struct adding *a)
 		d->has_memory = true;
 		if (m->bytes > 0) {
 			d->allocations_nr++;
-			d->allocated_bytes = plus(d->allocated_bytes, (uint64_t)m->bytes);
+			d->allocated_bytes = add_capped(d->allocated_bytes, (uint64_t)m->bytes);
 		}
 		if (__builtin_add_overflow(d->held_bytes, m->bytes, &d->held_bytes))
 			d->held_bytes = INT64_MAX;
@@ -390,8 +386,8 @@ static void add_gpus(struct adding *a)
 		if (!d)
 			continue;
 		d->has_work = true;
-		d->work_nr = plus(d->work_nr, use->nr);
-		d->busy_ns = plus(d->busy_ns, use->busy_ns);
+		d->work_nr = add_capped(d->work_nr, use->nr);
+		d->busy_ns = add_capped(d->busy_ns, use->busy_ns);
 	}
 	for (size_t i = 0; i < gpu->work.nr; i++) {
 		const struct tl_gpu *g = &gpu->work.items[i];
@@ -408,7 +404,7 @@ static void add_gpus(struct adding *a)
 static void add_step(struct total_process *p, uint64_t ns)
 {
 	p->steps_nr++;
-	p->steps_ns = plus(p->steps_ns, ns);
+	p->steps_ns = add_capped(p->steps_ns, ns);
 	for (size_t i = 0; i < TOTALS_BUCKETS; i++)
 		p->buckets[i] += ns <= totals_bounds_ns[i];
 }
@@ -480,7 +476,7 @@ int totals__lose(struct totals *t, const char *name, uint64_t nr)
 
 	for (size_t i = 0; i < t->losses.nr; i++)
 		if (!strcmp(t->losses.items[i].name, name)) {
-			t->losses.items[i].nr = plus(t->losses.items[i].nr, nr);
+			t->losses.items[i].nr = add_capped(t->losses.items[i].nr, nr);
 			return 0;
 		}
 	if (t->losses.nr >= TOTALS_LOSSES) {
@@ -515,9 +511,9 @@ int totals__add(struct totals *t, const struct timeline *tl, const struct totals
 
 	t->recordings_nr++;
 	t->sampled |= tl->sampled;
-	t->events_nr = plus(t->events_nr, part->events_nr);
+	t->events_nr = add_capped(t->events_nr, part->events_nr);
 	if (tl->end_ns > tl->start_ns)
-		t->recorded_ns = plus(t->recorded_ns, tl->end_ns - tl->start_ns);
+		t->recorded_ns = add_capped(t->recorded_ns, tl->end_ns - tl->start_ns);
 	if (part->capture_nr != t->capture_nr)
 		begin_capture(t, part->capture_nr);
 	err = find_processes(&a, part->now_ns);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "base/capped.h"
 #include "base/cleanup.h"
 
 /* More than any honest recording needs; a forged one may claim any number of different stacks. */
@@ -204,8 +205,7 @@ static void walk(struct way *w, const struct stack_sample *s)
 static void add_up(uint64_t *sums, const uint64_t *more)
 {
 	for (int i = 0; i < STACK_METRIC_NR; i++)
-		if (__builtin_add_overflow(sums[i], more[i], &sums[i]))
-			sums[i] = UINT64_MAX;
+		sums[i] = add_capped(sums[i], more[i]);
 }
 
 static int add_sample(const struct stack_sample *s, void *arg)

@@ -18,6 +18,7 @@ struct cursor {
 	bool ok;
 };
 
+/* The next bytes, borrowed; NULL: there are not as many. */
 static inline const void *take(struct cursor *c, size_t bytes)
 {
 	const void *p = c->at;
@@ -31,6 +32,7 @@ static inline const void *take(struct cursor *c, size_t bytes)
 	return p;
 }
 
+/* Copies the next bytes; `to` stays as it is where there are not as many. */
 static inline void take_copy(struct cursor *c, void *to, size_t bytes)
 {
 	const void *from = take(c, bytes);

@@ -47,6 +47,7 @@ enum format_type {
 	FORMAT_FIRST_LINES = 26,
 };
 
+/* Whether chunks of this type are read; others are skipped. */
 static inline bool format_type_known(uint16_t type)
 {
 	return (type >= FORMAT_META && type <= FORMAT_NATIVE_FRAMES) || type == FORMAT_FRAME_OPS ||
@@ -103,6 +104,7 @@ struct format_native_frame {
 	uint32_t reserved;
 };
 
+/* FORMAT_FRAME_OPS */
 struct format_frame_op {
 	uint32_t frame;
 	uint32_t name;
@@ -116,6 +118,7 @@ struct format_frame_lines {
 	uint32_t nr; /* from 1 to RECORDING_FRAME_LINES */
 };
 
+/* FORMAT_FIRST_LINES */
 struct format_first_line {
 	uint32_t frame;
 	uint32_t line;
@@ -128,12 +131,14 @@ struct format_stack {
 	uint32_t nr;
 };
 
+/* FORMAT_WINDOW */
 struct format_window {
 	uint64_t start_ns;
 	uint64_t end_ns;
 	uint64_t start_realtime_ns;
 };
 
+/* FORMAT_END */
 struct format_end {
 	uint64_t events; /* in the whole recording */
 };

@@ -32,6 +32,7 @@ struct input {
 	int64_t strides[GP_INPUT_DIMS_MAX]; /* those that follow from the sizes, too */
 };
 
+/* Of the `bytes` that follow a struct gp_ev_inputs, borrowed. */
 void inputs_reader__init(struct inputs_reader *r, const void *data, size_t bytes);
 
 /* The next item: 1, 0 at the end, -EBADMSG where there is none that makes sense. */

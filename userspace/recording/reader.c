@@ -424,6 +424,13 @@ const char *recording__meta(const struct recording *r, const char *key)
 	return NULL;
 }
 
+bool recording__is_on(const struct recording *r, const char *key)
+{
+	const char *value = recording__meta(r, key);
+
+	return value && strcmp(value, "0") != 0;
+}
+
 size_t recording__metas(const struct recording *r)
 {
 	return r->metas.nr;

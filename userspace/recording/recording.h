@@ -125,8 +125,8 @@ int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t fl
 			    const uint32_t *frames, size_t nr);
 
 /* Adds one event of wire.h; written out in chunks. -EINVAL: shorter than its kind is, no multiple
- * of 8 bytes, or a GP_EV_NAME, GP_EV_STACK or GP_EV_FOUND_NAME; the recording goes on without it. A
- * write error sticks: every later call returns it, and the file keeps its whole chunks. */
+ * of 8 bytes, or of a kind that is never in a recording; it goes on without it. A write error
+ * sticks: every later call returns it, and the file keeps its whole chunks. */
 int recording_writer__event(struct recording_writer *w, const void *event, size_t bytes);
 /* The same, with another number of the process in its head. */
 int recording_writer__event_of(struct recording_writer *w, uint16_t process, const void *event,
@@ -163,10 +163,14 @@ const char *recording__damage(const struct recording *r);
 
 /* Value of a key, or NULL. And all of them. */
 const char *recording__meta(const struct recording *r, const char *key);
+/* Whether what the key names was recorded: it has a value, and that is not "0". Of a merged
+ * recording: in one of its parts. */
+bool recording__is_on(const struct recording *r, const char *key);
 size_t recording__metas(const struct recording *r);
 void recording__meta_at(const struct recording *r, size_t i, const char **ret_key,
 			const char **ret_value);
 
+/* The processes, in the order in which they were first told of. Borrowed. */
 size_t recording__processes(const struct recording *r);
 const struct recording_process *recording__process_at(const struct recording *r, size_t i);
 

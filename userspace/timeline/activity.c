@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "base/file.h"
 
 /* System calls of x86-64 that wait, by what for. */
 static const struct {
@@ -48,7 +49,7 @@ static bool in_cuda(const struct timeline *t, const struct tl_sampled_stack *s)
 {
 	for (uint32_t i = 0; i < s->nr; i++) {
 		const char *module = recording__frame(t->recording, s->frames[i]).module;
-		const char *slash = strrchr(module, '/'), *name = slash ? slash + 1 : module;
+		const char *name = file_base_name(module);
 
 		if (!strncmp(name, "libcuda.so", 10) || !strncmp(name, "libcudart", 9))
 			return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What is needed while a timeline is built, and the steps of building, in order: read, tree,
- * memory. Private to this room. Every step takes whatever a damaged or forged recording holds:
+ * What is needed while a timeline is built, and the steps of building, whose order is that of
+ * timeline.c. Private to this room. Every step takes whatever a damaged or forged recording holds:
  * what cannot be true is repaired or left out, and counted.
  */
 #ifndef GP_TIMELINE_BUILD_H
@@ -141,6 +141,7 @@ struct timeline_private {
 	struct intern *intern;
 };
 
+/* All zero but for the timeline and show_steps; the owner calls build__done(). */
 struct build {
 	struct timeline *t;
 	struct hash sampled_stack_of; /* id -> of timeline.sampled_stacks */

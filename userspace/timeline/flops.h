@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of an operator of this name with these inputs (in the form of gp_ev_inputs, checked); 0 where
- * there is no formula or something that it needs was not recorded. */
 struct flops {
 	uint64_t torch; /* as torch.profiler counts with with_flops=True (formats.md 8.1) */
 	uint64_t own;	/* as we count; only where no operator within it is counted */
 };
 
+/* Of an operator of this name with these inputs (in the form of gp_ev_inputs, checked); 0 where
+ * there is no formula or something that it needs was not recorded. */
 struct flops flops_of(const char *name, const void *inputs, size_t bytes);
 
 /* Whether flops_of() has a formula for it. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/banned.h"
+#include "base/capped.h"
 #include "timeline/build.h"
 #include "timeline/flops.h"
 
@@ -60,13 +61,6 @@ static int look_up(struct known_flops *k, const struct timeline *t, const struct
 	return 0;
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
 int build_flops(struct build *b)
 {
 	struct timeline *t = b->t;
@@ -85,10 +79,10 @@ int build_flops(struct build *b)
 		if (!op->all_flops)
 			op->all_flops = flops.own;
 		if (op->parent == TL_NONE)
-			t->all_flops = plus(t->all_flops, op->all_flops);
+			t->all_flops = add_capped(t->all_flops, op->all_flops);
 		else
 			t->ops.items[op->parent].all_flops =
-				plus(t->ops.items[op->parent].all_flops, op->all_flops);
+				add_capped(t->ops.items[op->parent].all_flops, op->all_flops);
 	}
 	known_flops__done(&known);
 	return err;

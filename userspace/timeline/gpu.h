@@ -168,11 +168,13 @@ struct tl_gpus {
 const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t process,
 					uint32_t device);
 
+/* Whether it kept the GPU busy. */
 static inline bool tl_gpu_is_work(const struct tl_gpu *g)
 {
 	return g->kind != TL_GPU_SYNC;
 }
 
+/* Whether a CUDA event was waited for, by the host or by a stream. */
 static inline bool tl_gpu_waits_for_event(const struct tl_gpu *g)
 {
 	return g->kind == TL_GPU_SYNC && g->sync.event &&

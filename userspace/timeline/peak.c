@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/banned.h"
-#include "timeline/table.h"
+#include "base/capped.h"
 
 static const struct {
 	uint32_t major, minor;
@@ -69,7 +69,7 @@ int gpu_flops_find(const struct timeline *t, struct gpu_flops *ret_flops)
 		const struct tl_op *op = &t->ops.items[i];
 
 		if (op->cuda_ns && !is_around[i])
-			f.flops = table_flops_plus(f.flops, op->all_flops);
+			f.flops = add_capped(f.flops, op->all_flops);
 		if (op->all_flops && op->parent != TL_NONE)
 			is_around[op->parent] = true;
 	}

@@ -15,7 +15,9 @@
 
 #include "base/banned.h"
 #include "base/buf.h"
+#include "base/capped.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/hash.h"
 
 #define NO_OPERATOR "[no operator]"
@@ -48,15 +50,10 @@ void sample_table__free(struct sample_table *table)
 
 /* ---- rows ---- */
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 static void add_to(struct sample_sum *sum, const struct tl_sample *s)
 {
-	sum->nr = plus(sum->nr, s->nr);
-	sum->ns = plus(sum->ns, s->weight_ns);
+	sum->nr = add_capped(sum->nr, s->nr);
+	sum->ns = add_capped(sum->ns, s->weight_ns);
 }
 
 /* Adds the sample to the row of this name, once. `stack` may be NULL. */
@@ -111,8 +108,6 @@ static int add_ops(struct summing *m, const struct tl_sample *s,
 /* "FILE(LINE): FUNCTION" of Python, "FUNCTION (MODULE)" of native code. */
 static void frame_text(struct buf *out, const struct recording_frame *f, bool line)
 {
-	const char *slash = strrchr(f->module, '/');
-
 	if (f->kind == RECORDING_FRAME_PYTHON) {
 		buf__str(out, f->file);
 		if (line)
@@ -126,7 +121,7 @@ static void frame_text(struct buf *out, const struct recording_frame *f, bool li
 		buf__printf(out, "0x%llx", (unsigned long long)f->address);
 	if (f->inlined)
 		buf__str(out, " (inlined)");
-	buf__printf(out, " (%s)", slash ? slash + 1 : *f->module ? f->module : "?");
+	buf__printf(out, " (%s)", *f->module ? file_base_name(f->module) : "?");
 }
 
 /* The row of one frame. */

@@ -1,41 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Adding ops up by name. What torch.profiler takes out of its tree is no row: its own time and
- * memory belong to the op that stands above it.
+ * The table as a whole: which rows are wanted, their order, and what is said of all of them.
  */
 #include "timeline/table.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/banned.h"
 #include "base/cleanup.h"
-#include "base/hash.h"
+#include "timeline/table_rows.h"
 #include "timeline/table_sort.h"
-
-#define STEP_PREFIX "ProfilerStep#"
-
-struct grouping {
-	const struct timeline *t;
-	const struct table_options *options;
-	struct table *table;
-	uint32_t *heir;	       /* per op: itself, what stands for it, or TL_NONE */
-	struct hash head_of;   /* name -> first row of this name */
-	VEC(uint32_t) next;    /* per row: another row of the same name, or TL_NONE */
-	VEC(struct span) when; /* per row: its first event */
-	struct estimator estimator;
-};
-
-static void grouping__done(struct grouping *g)
-{
-	free(g->heir);
-	hash__done(&g->head_of);
-	vec_done(&g->next);
-	vec_done(&g->when);
-	estimator__done(&g->estimator);
-}
 
 void table__free(struct table *table)
 {
@@ -46,385 +23,6 @@ void table__free(struct table *table)
 	free(table);
 }
 
-/* ---- rows ---- */
-
-static const char *row_name(const char *name)
-{
-	if (!strncmp(name, STEP_PREFIX, strlen(STEP_PREFIX)))
-		return "ProfilerStep*";
-	return name;
-}
-
-static int add_row(struct grouping *g, uint64_t key, uint64_t head, const struct table_row *row,
-		   uint32_t *ret_row)
-{
-	uint32_t index = (uint32_t)g->table->rows.nr;
-
-	if (vec_push(&g->table->rows, *row) || vec_push(&g->next, (uint32_t)head) ||
-	    vec_push(&g->when, ((struct span){UINT64_MAX, 0, index})) ||
-	    hash__set(&g->head_of, key, index))
-		return -ENOMEM;
-	*ret_row = index;
-	return 0;
-}
-
-/* Interned with the timeline, but for the one of ops that have none. */
-static const char *shapes_of(const struct grouping *g, const struct tl_op *op)
-{
-	static const char none[] = "[]";
-
-	if (!g->options->by_shape)
-		return NULL;
-	return !op || op->inputs == TL_NONE ? none : g->t->inputs.items[op->inputs].shapes;
-}
-
-static int32_t rank_of(const struct grouping *g, uint32_t process)
-{
-	return g->options->by_rank ? g->t->processes.items[process].rank : -1;
-}
-
-/* Whether what happens in the process is for this table. */
-static bool is_for(const struct grouping *g, uint32_t process)
-{
-	return !g->options->one_rank || g->t->processes.items[process].rank == g->options->rank;
-}
-
-static uint64_t row_key(const struct grouping *g, const struct table_row *row)
-{
-	uint64_t key = (uintptr_t)row->name + (uint32_t)(row->rank + 1);
-
-	if (row->shapes)
-		key = hash_mix(key ^ (uintptr_t)row->shapes);
-	for (size_t i = 0; i < row->stack_nr; i++) {
-		struct recording_frame f = recording__frame(g->t->recording, row->stack[i]);
-
-		key = hash_mix(key ^ (uintptr_t)f.function) + ((uintptr_t)f.file ^ f.line);
-	}
-	return key;
-}
-
-/* Of one line of one function, whatever instruction they are at. */
-static bool same_frame(const struct recording_frame *a, const struct recording_frame *b)
-{
-	if (a->kind != b->kind || a->inlined != b->inlined || a->line != b->line ||
-	    strcmp(a->function, b->function) != 0 || strcmp(a->file, b->file) != 0 ||
-	    strcmp(a->module, b->module) != 0)
-		return false;
-	return *a->function || a->address == b->address;
-}
-
-static bool same_stack(const struct grouping *g, const struct table_row *a,
-		       const struct table_row *b)
-{
-	if (a->stack_nr != b->stack_nr)
-		return false;
-	for (size_t i = 0; i < a->stack_nr; i++) {
-		struct recording_frame f = recording__frame(g->t->recording, a->stack[i]);
-		struct recording_frame h = recording__frame(g->t->recording, b->stack[i]);
-
-		if (!same_frame(&f, &h))
-			return false;
-	}
-	return true;
-}
-
-/* The row with this key, made like it if there is none. Names are interned: pointers are compared.
- */
-static int find_row(struct grouping *g, const struct table_row *like, uint32_t *ret_row)
-{
-	uint64_t key = row_key(g, like);
-	const uint64_t *head = hash__find(&g->head_of, key);
-
-	for (uint32_t i = head ? (uint32_t)*head : TL_NONE; i != TL_NONE; i = g->next.items[i]) {
-		const struct table_row *r = &g->table->rows.items[i];
-
-		if (r->name == like->name && r->overload == like->overload &&
-		    r->shapes == like->shapes && r->rank == like->rank &&
-		    r->device == like->device &&
-		    r->is_user_annotation == like->is_user_annotation &&
-		    r->is_forward_stack == like->is_forward_stack && same_stack(g, r, like)) {
-			*ret_row = i;
-			return 0;
-		}
-	}
-	return add_row(g, key, head ? *head : TL_NONE, like, ret_row);
-}
-
-/* Of what is no op. */
-static int find_other(struct grouping *g, const char *name, enum table_device device,
-		      uint32_t process, uint32_t *ret_row)
-{
-	struct table_row key = {
-		.name = name,
-		.overload = g->options->by_overload ? "" : NULL,
-		.shapes = shapes_of(g, NULL),
-		.rank = rank_of(g, process),
-		.device = device,
-		.first_op = TL_NONE,
-	};
-
-	return find_row(g, &key, ret_row);
-}
-
-static int row_of_op(struct grouping *g, uint32_t index, uint32_t *ret_row)
-{
-	const struct tl_op *op = &g->t->ops.items[index];
-	struct table_row key = {
-		.name = row_name(op->name),
-		.overload = g->options->by_overload ? op->overload : NULL,
-		.shapes = shapes_of(g, op),
-		.rank = rank_of(g, g->t->threads.items[op->thread].process),
-		.is_user_annotation = op->scope == GP_SCOPE_USER,
-		.first_op = TL_NONE,
-	};
-
-	if (g->options->by_stack) {
-		struct tl_stack s = timeline__stack(g->t, op->stack_id, index);
-
-		key.stack = s.frames;
-		key.stack_nr = s.nr < g->options->by_stack ? s.nr : g->options->by_stack;
-		key.is_forward_stack = s.is_forward;
-	}
-	return find_row(g, &key, ret_row);
-}
-
-/* Remembers the row's first event; true if this one is it so far. */
-static bool is_first(struct grouping *g, uint32_t row, uint64_t start_ns, uint64_t end_ns)
-{
-	struct span *first = &g->when.items[row];
-
-	if (first->start_ns < start_ns || (first->start_ns == start_ns && first->end_ns >= end_ns))
-		return false;
-	first->start_ns = start_ns;
-	first->end_ns = end_ns;
-	return true;
-}
-
-static bool is_async(const struct tl_op *op)
-{
-	return op->flags & GP_OP_ASYNC;
-}
-
-static void add_self(struct table_row *row, const struct tl_op *op)
-{
-	if (is_async(op))
-		return;
-	row->self_cpu_ns += op->self_ns;
-	row->self_cuda_ns += op->self_cuda_ns;
-	row->self_cpu_bytes = table_plus(row->self_cpu_bytes, op->self_cpu_bytes);
-	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, op->self_cuda_bytes);
-}
-
-/* The row of this number by all that stands in one. The sum over all rows is one too. */
-#define ALL_ROWS	  0
-#define ESTIMATE_ROW(row) ((row) + 1)
-
-static int add_to_estimates(struct grouping *g, uint32_t row, uint64_t start_ns,
-			    const double values[ESTIMATES_NR])
-{
-	int err;
-
-	if (!g->table->has_estimates)
-		return 0;
-	err = estimator__add(&g->estimator, ESTIMATE_ROW(row), start_ns, values);
-	return err ? err : estimator__add(&g->estimator, ALL_ROWS, start_ns, values);
-}
-
-static int estimate_op(struct grouping *g, uint32_t row, const struct tl_op *op, bool is_heir)
-{
-	const double values[ESTIMATES_NR] = {
-		[ESTIMATE_CALLS] = is_heir,
-		[ESTIMATE_SELF_CPU_NS] = is_async(op) ? 0 : (double)op->self_ns,
-		[ESTIMATE_CPU_TOTAL_NS] = is_heir ? (double)(op->end_ns - op->start_ns) : 0,
-		[ESTIMATE_SELF_CUDA_NS] = is_async(op) ? 0 : (double)op->self_cuda_ns,
-		[ESTIMATE_CUDA_TOTAL_NS] = is_heir && !is_async(op) ? (double)op->cuda_ns : 0,
-	};
-
-	return add_to_estimates(g, row, op->start_ns, values);
-}
-
-static int add_op(struct grouping *g, uint32_t index)
-{
-	const struct tl_op *op = &g->t->ops.items[index];
-	uint32_t at, heir = g->heir[index];
-	struct table_row *row;
-	int err;
-
-	if (heir == TL_NONE || !is_for(g, g->t->threads.items[op->thread].process))
-		return 0;
-	err = row_of_op(g, heir, &at);
-	err = err ? err : estimate_op(g, at, op, heir == index);
-	if (err)
-		return err;
-	row = &g->table->rows.items[at];
-	add_self(row, op);
-	if (heir != index)
-		return 0;
-	if (is_first(g, at, op->start_ns, op->end_ns)) {
-		row->first_op = index;
-		row->has_parent = op->parent != TL_NONE && g->heir[op->parent] != TL_NONE;
-		row->is_async = is_async(op);
-	}
-	row->calls++;
-	row->flops = table_flops_plus(row->flops, op->flops);
-	row->all_flops = table_flops_plus(row->all_flops, op->all_flops);
-	row->bounded_calls += (op->flags & GP_OP_EXCEPTION) != 0;
-	row->cpu_total_ns += op->end_ns - op->start_ns;
-	row->cuda_total_ns += is_async(op) ? 0 : op->cuda_ns;
-	row->cpu_bytes = table_plus(row->cpu_bytes, op->cpu_bytes);
-	row->cuda_bytes = table_plus(row->cuda_bytes, op->cuda_bytes);
-	return 0;
-}
-
-static int add_ops(struct grouping *g)
-{
-	int err = 0;
-
-	timeline__heirs(g->t, g->heir);
-	for (uint32_t i = 0; i < g->t->ops.nr && !err; i++)
-		err = add_op(g, i);
-	return err;
-}
-
-static int add_memory(struct grouping *g, const struct tl_memory *m, const char *name)
-{
-	uint32_t at, process = g->t->threads.items[m->thread].process;
-	struct table_row *row;
-	int err;
-
-	if (!is_for(g, process))
-		return 0;
-	err = find_other(g, name, TABLE_CPU, process, &at);
-	if (err)
-		return err;
-	row = &g->table->rows.items[at];
-	(void)is_first(g, at, m->time_ns, m->time_ns);
-	row->calls++;
-	if (m->device_type == GP_DEVICE_CPU) {
-		row->cpu_bytes = table_plus(row->cpu_bytes, m->bytes);
-		row->self_cpu_bytes = row->cpu_bytes;
-	} else if (m->device_type == GP_DEVICE_CUDA) {
-		row->cuda_bytes = table_plus(row->cuda_bytes, m->bytes);
-		row->self_cuda_bytes = row->cuda_bytes;
-	}
-	return 0;
-}
-
-/* Rows for memory that no listed op can show. */
-static int add_memories(struct grouping *g)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < g->t->memory.nr && !err; i++) {
-		const struct tl_memory *m = &g->t->memory.items[i];
-
-		if (tl_memory_is_pytorch(m) && (m->op == TL_NONE || g->heir[m->op] == TL_NONE))
-			err = add_memory(g, m, "[memory]");
-	}
-	for (size_t i = 0; i < g->t->out_of_memory.nr && !err; i++)
-		err = add_memory(g, &g->t->out_of_memory.items[i], "[OutOfMemory]");
-	return err;
-}
-
-/* API calls stand among the ops. */
-static int add_call(struct grouping *g, const struct tl_api *api)
-{
-	uint32_t at, process = g->t->threads.items[api->thread].process;
-	struct table_row *row;
-	int err;
-
-	if (!is_for(g, process))
-		return 0;
-	err = find_other(g, api->name, TABLE_CPU, process, &at);
-	if (err)
-		return err;
-	row = &g->table->rows.items[at];
-	if (is_first(g, at, api->start_ns, api->end_ns))
-		row->has_parent = api->parent != TL_NONE ||
-				  (api->op != TL_NONE && g->heir[api->op] != TL_NONE);
-	row->calls++;
-	row->self_cpu_ns += api->self_ns;
-	row->cpu_total_ns += api->end_ns - api->start_ns;
-	return add_to_estimates(
-		g, at, api->start_ns,
-		(const double[ESTIMATES_NR]){[ESTIMATE_CALLS] = 1,
-					     [ESTIMATE_SELF_CPU_NS] = (double)api->self_ns,
-					     [ESTIMATE_CPU_TOTAL_NS] =
-						     (double)(api->end_ns - api->start_ns)});
-}
-
-/* A synchronisation is no work of the GPU: it has no row. */
-static int add_work(struct grouping *g, const struct tl_gpu *work)
-{
-	struct table_row *row;
-	uint32_t at;
-	int err;
-
-	if (!is_for(g, work->process))
-		return 0;
-	err = find_other(g, work->name, TABLE_CUDA, work->process, &at);
-	if (err)
-		return err;
-	row = &g->table->rows.items[at];
-	(void)is_first(g, at, work->start_ns, work->end_ns);
-	row->calls++;
-	row->self_cuda_ns += work->end_ns - work->start_ns;
-	row->cuda_total_ns = row->self_cuda_ns;
-	return add_to_estimates(
-		g, at, work->start_ns,
-		(const double[ESTIMATES_NR]){
-			[ESTIMATE_CALLS] = 1,
-			[ESTIMATE_SELF_CUDA_NS] = (double)(work->end_ns - work->start_ns),
-			[ESTIMATE_CUDA_TOTAL_NS] = (double)(work->end_ns - work->start_ns)});
-}
-
-static int add_gpu(struct grouping *g)
-{
-	const struct tl_gpus *gpu = &g->t->gpu;
-	int err = 0;
-
-	for (size_t i = 0; i < gpu->api.nr && !err; i++)
-		err = add_call(g, &gpu->api.items[i]);
-	for (size_t i = 0; i < gpu->work.nr && !err; i++)
-		if (tl_gpu_is_work(&gpu->work.items[i]))
-			err = add_work(g, &gpu->work.items[i]);
-	return err;
-}
-
-/* ---- between operators ---- */
-
-static int add_gap(struct grouping *g, const struct tl_gap *gap)
-{
-	struct table_row key = {
-		.name = "[between operators]",
-		.stack = gap->frames,
-		.stack_nr = 2,
-		.first_op = TL_NONE,
-	};
-	struct table_row *row;
-	uint32_t at;
-	int err = find_row(g, &key, &at);
-
-	if (err)
-		return err;
-	row = &g->table->rows.items[at];
-	row->calls++;
-	row->self_cpu_ns += gap->end_ns - gap->start_ns;
-	row->cpu_total_ns = row->self_cpu_ns;
-	return 0;
-}
-
-static int add_gaps(struct grouping *g)
-{
-	int err = between_find(g->t, &g->table->gaps);
-
-	for (size_t i = 0; i < g->table->gaps.nr && !err; i++)
-		err = add_gap(g, &g->table->gaps.items[i]);
-	return err;
-}
-
-/* ---- the table as a whole ---- */
-
 static uint32_t characters(const char *text)
 {
 	uint32_t nr = 0;
@@ -432,20 +30,6 @@ static uint32_t characters(const char *text)
 	for (; *text; text++)
 		nr += (*text & 0xc0) != 0x80;
 	return nr;
-}
-
-static bool flops_wanted(const struct timeline *t)
-{
-	const char *on = recording__meta(t->recording, "flops");
-
-	return on && strcmp(on, "0") != 0;
-}
-
-static bool memory_captured(const struct timeline *t)
-{
-	const char *on = recording__meta(t->recording, "memory");
-
-	return t->memory.nr || t->out_of_memory.nr || (on && strcmp(on, "0") != 0);
 }
 
 static uint64_t least_positive(uint64_t a, uint64_t b)
@@ -501,46 +85,6 @@ static void set_windows(struct table *table, const struct timeline *t)
 		w->share_of_time = (double)ns / (double)(ns < wanted_ns ? wanted_ns : ns);
 }
 
-static int take_estimates(struct grouping *g)
-{
-	struct estimate(*rows)[ESTIMATES_NR];
-	int err;
-
-	if (!g->table->has_estimates)
-		return 0;
-	err = estimator__finish(&g->estimator, ESTIMATE_ROW((uint32_t)g->table->rows.nr), &rows);
-	if (err)
-		return err;
-	g->table->windows.self_cpu_total_ns = rows[ALL_ROWS][ESTIMATE_SELF_CPU_NS];
-	for (uint32_t i = 0; i < g->table->rows.nr; i++)
-		memcpy(g->table->rows.items[i].estimates, rows[ESTIMATE_ROW(i)], sizeof(*rows));
-	free(rows);
-	return 0;
-}
-
-static int fill(struct grouping *g)
-{
-	int err;
-
-	if (g->options->between)
-		return add_gaps(g);
-	if (g->options->by_module)
-		return table_add_modules(g->t, g->options->tree, g->table);
-	g->heir = malloc((g->t->ops.nr + 1) * sizeof(*g->heir));
-	if (!g->heir)
-		return -ENOMEM;
-	err = add_ops(g);
-	if (!err)
-		err = add_memories(g);
-	if (!err)
-		err = add_gpu(g);
-	if (!err)
-		err = take_estimates(g);
-	if (!err)
-		err = table_sort_by_time(g->table, g->when.items);
-	return err;
-}
-
 static const char *join_keys(char *text, size_t bytes)
 {
 	size_t at = 0;
@@ -556,8 +100,6 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	       struct table **ret_table)
 {
 	CLEANUP(cleanup_table) struct table *table = NULL;
-	CLEANUP(grouping__done)
-	struct grouping g = {.t = t, .options = options, .estimator = {.t = t}};
 	char keys[400];
 	int err;
 
@@ -571,14 +113,15 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	table->has_modules = options->by_module;
 	table->is_tree = options->by_module && options->tree;
 	set_windows(table, t);
-	g.table = table;
-	err = fill(&g);
+	err = options->by_module ? table_add_modules(t, options->tree, table)
+				 : table_add_rows(t, options, table);
 	if (err)
 		return reason_set(why, err, "out of memory");
-	table->has_memory = memory_captured(t);
+	table->has_memory =
+		t->memory.nr || t->out_of_memory.nr || recording__is_on(t->recording, "memory");
 	table->has_stacks = options->by_stack > 0 || options->between;
 	table->has_ranks = options->by_rank;
-	table->has_flops = flops_wanted(t);
+	table->has_flops = recording__is_on(t->recording, "flops");
 	err = table->has_flops ? gpu_flops_find(t, &table->gpu) : 0;
 	if (err)
 		return reason_set(why, err, "out of memory");

@@ -99,19 +99,11 @@ static inline void cleanup_table(struct table **p)
 	table__free(*p);
 }
 
-/* Sums of bytes, and of operations: a damaged recording can make them overflow. */
+/* Sums of bytes: a damaged recording can make them overflow. */
 static inline int64_t table_plus(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a + (uint64_t)b);
 }
-
-static inline uint64_t table_flops_plus(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-/* Of table__new(): the rows of modules. 0 or -ENOMEM. */
-int table_add_modules(const struct timeline *t, bool tree, struct table *table);
 
 /* Whether it is a sort key; the keys in order, NULL-terminated. */
 bool table_sort_key_known(const char *key);

@@ -5,12 +5,13 @@
  * in its calls, its totals those of all ops in them. What computes the gradient of a forward op
  * counts for that op's module, in a row of its own.
  */
-#include "timeline/table.h"
+#include "timeline/table_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/banned.h"
+#include "base/capped.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 
@@ -120,7 +121,7 @@ static void add_total(struct table_row *row, const struct tl_op *op)
 	row->cuda_total_ns += op->cuda_ns;
 	row->cpu_bytes = table_plus(row->cpu_bytes, op->cpu_bytes);
 	row->cuda_bytes = table_plus(row->cuda_bytes, op->cuda_bytes);
-	row->all_flops = table_flops_plus(row->all_flops, op->all_flops);
+	row->all_flops = add_capped(row->all_flops, op->all_flops);
 }
 
 static struct table_row *row_of(struct modules *m, uint32_t call, bool backward)
@@ -133,7 +134,7 @@ static struct table_row *row_of(struct modules *m, uint32_t call, bool backward)
 static void add_outside(struct modules *m, const struct tl_op *op, bool is_outermost)
 {
 	add_self(&m->outside, op);
-	m->outside.flops = table_flops_plus(m->outside.flops, op->flops);
+	m->outside.flops = add_capped(m->outside.flops, op->flops);
 	m->outside.calls += is_outermost;
 	if (is_outermost)
 		add_total(&m->outside, op);
@@ -161,7 +162,7 @@ static void add_op(struct modules *m, uint32_t index)
 	for (; call != TL_NONE; call = t->module_calls.items[call].parent) {
 		struct table_row *row = row_of(m, call, backward);
 
-		row->flops = table_flops_plus(row->flops, op->flops);
+		row->flops = add_capped(row->flops, op->flops);
 		inner = inner && call != within;
 		if (!inner)
 			continue;
