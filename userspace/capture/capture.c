@@ -32,11 +32,6 @@
 #define OFF_LIMIT_NS (2 * SECOND_NS)
 #define OFF_TURN_US  1000
 
-uint64_t capture_clock_ns(clockid_t clock)
-{
-	return clock_ns(clock);
-}
-
 static int cannot_write(const struct capture *c, int err, struct reason *why)
 {
 	return reason_set(why, err, "cannot write '%s': %s", c->options.output_path,
@@ -136,7 +131,7 @@ int capture__start(struct capture *c, struct reason *why)
 	int err;
 
 	capture_drain(c);
-	c->start_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	c->start_ns = clock_now_ns();
 	c->flushed_ns = c->start_ns;
 	err = c->stepped ? 0 : capture_begin_recording(c, c->start_ns);
 	err = err ?: capture_flush_recordings(c);
@@ -194,7 +189,7 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	if (!c->failed)
 		rotation_turn(c);
 	here = capture_watch_members(c);
-	now = capture_clock_ns(CLOCK_MONOTONIC);
+	now = clock_now_ns();
 	if (!c->failed && now - c->flushed_ns > SECOND_NS) {
 		c->flushed_ns = now;
 		(void)capture_flush_recordings(c);
@@ -234,17 +229,17 @@ static bool any_tells_ops(const struct capture *c)
  * take those away, and a GPU's last events, takes longer. */
 static void end_window(struct capture *c)
 {
-	uint64_t asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	uint64_t asked_ns = clock_now_ns();
 
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest && !c->members.items[i]->end)
 			guest__only(c->members.items[i]->guest, 0);
-	while (any_tells_ops(c) && capture_clock_ns(CLOCK_MONOTONIC) - asked_ns < OFF_LIMIT_NS) {
+	while (any_tells_ops(c) && clock_now_ns() - asked_ns < OFF_LIMIT_NS) {
 		capture_drain(c);
 		(void)usleep(OFF_TURN_US);
 	}
 	probe_session__pause(c->probes, true);
-	c->end_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	c->end_ns = clock_now_ns();
 }
 
 int capture__stop(struct capture *c, struct reason *why)
@@ -337,7 +332,7 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 		    totals.losses[GP_LOSS_UNWRITTEN];
 	s.recording_bytes = bytes_of(segments->now);
 	s.bytes = c->ended_bytes + s.recording_bytes + bytes_of(segments->closing);
-	now = c->stopped ? c->end_ns : capture_clock_ns(CLOCK_MONOTONIC);
+	now = c->stopped ? c->end_ns : clock_now_ns();
 	if (c->started)
 		s.running_ns = now - c->start_ns - pause_total_ns(c, now);
 	s.off = c->off;

@@ -154,6 +154,7 @@ struct capture_status {
 	struct capture_cost cost;
 	const char *method; /* how probes are attached */
 };
+/* How far the capture is. */
 void capture__status(const struct capture *c, struct capture_status *ret_status);
 
 #endif /* GP_CAPTURE_CAPTURE_H */

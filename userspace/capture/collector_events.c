@@ -7,6 +7,7 @@
 #include "capture/collector_events.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "recording/inputs.h"
 
@@ -59,10 +60,7 @@ static int64_t clock_offset(pid_t pid)
 
 static uint64_t machine_now(void)
 {
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)((int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec - clock_offset(getpid()));
+	return clock_now_ns() - (uint64_t)clock_offset(getpid());
 }
 
 void collector_events__init(struct collector_events *e, pid_t pid, uint16_t process_index)

@@ -26,11 +26,10 @@
 struct collector_ring;
 
 /*
- * Takes one event: gp_ev_name, its text free of control characters and followed by a zero; gp_ev_op
- * or gp_ev_api with process, tid and times already ours and a name_id that was announced before (0:
- * none), and so with inputs and stacks; gp_ev_inputs; gp_ev_stack; gp_ev_kernel, gp_ev_gpu_memory,
- * gp_ev_sync or gp_ev_clock likewise, without a tid. Non-zero ends the drain; the event counts as
- * taken.
+ * Takes one event, of a kind that collector_events.c judges: process, tid and times are already
+ * ours; a name_id was announced before (0: none), and so with inputs and stacks; the text of a
+ * gp_ev_name is free of control characters and followed by a zero; what GPUs did has no tid.
+ * Non-zero ends the drain; the event counts as taken.
  */
 typedef int (*collector_event_fn)(const void *event, size_t bytes, void *arg);
 
@@ -74,6 +73,7 @@ void collector_ring__process_gone(struct collector_ring *r);
  * ring was given up. Never waits. */
 int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void *arg);
 
+/* What the collector says of itself now, and whether the ring was given up. */
 void collector_ring__status(const struct collector_ring *r, struct collector_status *ret_status);
 
 /* How long the callbacks took that the collector has timed, and how many those were: what it says,

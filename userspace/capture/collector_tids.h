@@ -22,6 +22,8 @@ struct collector_tids {
 	uint64_t unknown_nr; /* ids for which no thread was found */
 };
 
+/* `pid`: the process as gpuprof sees it. Never fails: what cannot be read counts as one namespace.
+ */
 void collector_tids__init(struct collector_tids *t, pid_t pid);
 void collector_tids__done(struct collector_tids *t);
 /* A new round: the tasks may be read again, once. */

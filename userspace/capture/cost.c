@@ -26,7 +26,7 @@ static uint64_t process_cpu_ns(pid_t pid)
 {
 	clockid_t clock;
 
-	return clock_getcpuclockid(pid, &clock) ? 0 : capture_clock_ns(clock);
+	return clock_getcpuclockid(pid, &clock) ? 0 : clock_ns(clock);
 }
 
 /* A clock that begins at its first reading; one that goes back, or faster than `most_ns`, stands
@@ -42,7 +42,7 @@ static uint64_t advance(struct cost_clock *k, uint64_t now_ns, uint64_t most_ns)
 
 void cost_new(struct capture *c)
 {
-	c->cost.own_new_ns = capture_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	c->cost.own_new_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void cost_start(struct capture *c)
@@ -50,8 +50,8 @@ void cost_start(struct capture *c)
 	struct capture_cost cost;
 	uint64_t charged;
 
-	c->cost.own_start_ns = capture_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	c->cost.since_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	c->cost.own_start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	c->cost.since_ns = clock_now_ns();
 	c->cost.hits_seen = probe_session__hits(c->probes);
 	c->cost.hits_before = c->cost.hits_seen;
 	cost_read(c, &cost, &charged);
@@ -60,7 +60,7 @@ void cost_start(struct capture *c)
 static void read_member(struct capture *c, struct member *m, uint64_t *cpu_ns,
 			uint64_t *collector_ns)
 {
-	uint64_t wall_ns = capture_clock_ns(CLOCK_MONOTONIC) - c->cost.since_ns;
+	uint64_t wall_ns = clock_now_ns() - c->cost.since_ns;
 
 	*cpu_ns += advance(&m->cpu, m->end ? 0 : process_cpu_ns(m->process->pid), UINT64_MAX);
 	/* The process itself says it: more than there was time for is not believed. */
@@ -79,7 +79,7 @@ static void read_clocks(struct capture *c, struct capture_cost *cost)
 	cost->collector_ns += c->cost.gone_collector_ns;
 	for (size_t i = 0; i < c->members.nr; i++)
 		read_member(c, c->members.items[i], &cost->cpu_ns, &cost->collector_ns);
-	cost->own_ns = capture_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - c->cost.own_start_ns;
+	cost->own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - c->cost.own_start_ns;
 }
 
 struct callback_cost cost_timed(const struct capture *c)
@@ -114,7 +114,7 @@ static void read_op(const struct capture *c, struct capture_cost *cost)
 
 static double hit_ns(struct capture *c)
 {
-	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns();
 	struct probe_cost probes;
 
 	if (now - c->cost.hit_read_ns < HIT_COST_EVERY)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Events on their way into the recording: believed or refused, their names and threads told before
- * they are used. What the kernel's programs say and what a collector inside a process says go the
- * same way, but a collector cannot speak for its process' life.
+ * What becomes of an event that is believed (drain.c): it goes into a recording, in the capture's
+ * numbers and behind the names, threads, stacks that it refers to; or it tells something that the
+ * capture itself is to know.
  */
+#include "capture/events.h"
+
 #include "base/log.h"
-#include "capture/private.h"
 #include "capture/stepped.h"
 #include "capture/triggers.h"
 #include "capture/windows.h"
@@ -83,7 +84,7 @@ static int tell_where(struct capture *c, struct member *m, const struct gp_ev_he
 	thread = threads__find(&c->threads, m->serial, head->tid);
 	if (!thread) {
 		err = threads__look(&c->threads, m->serial, m->process->pid, head->tid,
-				    capture_clock_ns(CLOCK_MONOTONIC));
+				    clock_now_ns());
 		thread = err ? NULL : threads__find(&c->threads, m->serial, head->tid);
 	}
 	return thread ? put(c, thread, sizeof(*thread)) : err;
@@ -316,8 +317,7 @@ static void note_process(struct capture *c, struct member *m, const struct gp_ev
 		m->end = MEMBER_EXECED;
 }
 
-/* When what the event tells began; 0: it tells of a moment. */
-static uint64_t began_ns(const void *event)
+uint64_t event_began_ns(const void *event)
 {
 	switch (((const struct gp_ev_head *)event)->kind) {
 	case GP_EV_OP:
@@ -335,9 +335,7 @@ static uint64_t began_ns(const void *event)
 	}
 }
 
-/* By steps an event belongs to the recording of the step in which it began, otherwise to that in
- * which it ended. Of a call whose end is not seen it is the same. */
-static struct segment *segment_of(const struct capture *c, const void *event)
+struct segment *event_segment(const struct capture *c, const void *event)
 {
 	struct segment *closing = c->segments.closing;
 	const struct gp_ev_head *head = event;
@@ -345,7 +343,7 @@ static struct segment *segment_of(const struct capture *c, const void *event)
 
 	if (!closing)
 		return c->segments.now;
-	start_ns = began_ns(event);
+	start_ns = event_began_ns(event);
 	if (start_ns && (c->stepped || !time_ns))
 		time_ns = start_ns;
 	return time_ns < closing->end_ns ? closing : c->segments.now;
@@ -377,14 +375,13 @@ static int learn_function(struct capture *c, const struct member *m,
 	return kernels__learn(&c->kernels, m->process, ev->handle, name, ev->of);
 }
 
-static int put_event(struct capture *c, struct member *m, uint32_t source, const void *event,
-		     size_t bytes)
+int event_put(struct capture *c, struct member *m, uint32_t source, const void *event, size_t bytes)
 {
 	const struct gp_ev_head *head = event;
 	int err;
 
 	c->events_nr++;
-	c->out = segment_of(c, event);
+	c->out = event_segment(c, event);
 	if (c->out && c->out->broken)
 		c->out = NULL;
 	err = c->out ? tell_where(c, m, head) : 0;
@@ -448,139 +445,4 @@ static int put_event(struct capture *c, struct member *m, uint32_t source, const
 	default:
 		return put(c, event, bytes);
 	}
-}
-
-/* Whether an event may be looked at: its kind known here and its length enough. */
-static bool believable(struct capture *c, const void *event, size_t bytes)
-{
-	const struct gp_ev_head *head = event;
-	size_t need = bytes < sizeof(*head) ? 0 : recording_event_bytes(head->kind);
-
-	return need && bytes >= need && roster__find(&c->members, head->process);
-}
-
-/* An event that found its way into no recording. */
-static int unwritten(struct capture *c, int err)
-{
-	if (!err)
-		return 0;
-	err = capture_note_error(c, c->out, err);
-	c->unwritten_nr += !err;
-	return err;
-}
-
-static int on_kernel_event(const void *event, size_t bytes, void *arg)
-{
-	struct capture *c = arg;
-	const struct gp_ev_head *head = event;
-	int err;
-
-	if (!believable(c, event, bytes)) {
-		c->refused_nr++;
-		return 0;
-	}
-	err = put_event(c, roster__find(&c->members, head->process), SOURCE_KERNEL, event, bytes);
-	return unwritten(c, err);
-}
-
-/* A collector collects from the moment it is armed, a little before the capture's window opens.
- * What ids stand for is kept, whenever it was told, and what an op was called with; and so are
- * readings of the clock: they say how good the first times are. */
-static bool before_start(struct capture *c, const void *event)
-{
-	const struct gp_ev_head *head = event;
-	uint64_t start_ns = began_ns(event), from_ns = c->start_ns;
-	const struct segment *to = c->stepped ? segment_of(c, event) : NULL;
-
-	if (to && to->start_ns)
-		from_ns = to->start_ns;
-	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_STACK ||
-	    head->kind == GP_EV_TENSORS || head->kind == GP_EV_CLOCK || head->kind == GP_EV_DEVICE)
-		return false;
-	if (!c->started || head->time_ns < from_ns)
-		return true;
-	if (!start_ns || start_ns >= from_ns)
-		return false;
-	c->open_at_start_nr++;
-	return true;
-}
-
-static int on_guest_event(const void *event, size_t bytes, void *arg)
-{
-	struct capture *c = arg;
-	const struct gp_ev_head *head = event;
-	struct member *m;
-	int err;
-
-	if (!believable(c, event, bytes) || head->kind == GP_EV_MAPS ||
-	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_NATIVE ||
-	    head->kind == GP_EV_UNWIND || head->kind == GP_EV_FOUND_NAME ||
-	    head->kind == GP_EV_CUDA_MEMORY || head->kind == GP_EV_SAMPLE ||
-	    head->kind == GP_EV_COLLECTIVE) {
-		c->refused_nr++;
-		return 0;
-	}
-	if (before_start(c, event))
-		return 0;
-	c->guest_ops_nr += head->kind == GP_EV_OP;
-	m = roster__find(&c->members, head->process);
-	err = put_event(c, m, SOURCE_GUEST(m->serial), event, bytes);
-	return unwritten(c, err);
-}
-
-/* By steps what the kernel tells is taken after what the collectors told until later: when it is
- * taken, it is known in which step it was. */
-static int hold_kernel_event(const void *event, size_t bytes, void *arg)
-{
-	struct capture *c = arg;
-	uint64_t nr = bytes;
-
-	buf__add(&c->stepped->held, &nr, sizeof(nr));
-	buf__add(&c->stepped->held, event, bytes);
-	buf__add(&c->stepped->held, (const char[8]){0}, -bytes & 7);
-	c->failed = c->failed ?: buf__error(&c->stepped->held);
-	return c->failed;
-}
-
-static void take_held(struct capture *c)
-{
-	struct buf *held = &c->stepped->held;
-
-	for (size_t at = 0; at < held->nr && !c->failed;) {
-		uint64_t bytes;
-
-		memcpy(&bytes, held->bytes + at, sizeof(bytes));
-		at += sizeof(bytes);
-		(void)on_kernel_event(held->bytes + at, bytes, c);
-		at += (bytes + 7) & ~7ULL;
-	}
-	buf__clear(held);
-}
-
-void capture_drain(struct capture *c)
-{
-	if (!c->failed)
-		(void)probe_session__drain(c->probes,
-					   c->stepped ? hold_kernel_event : on_kernel_event, c);
-	for (size_t i = 0; i < c->members.nr && !c->failed; i++)
-		if (c->members.items[i]->guest)
-			(void)guest__drain(c->members.items[i]->guest, on_guest_event, c);
-	if (c->stepped)
-		take_held(c);
-}
-
-void capture_stop_guest(struct capture *c, struct guest *g, bool gone)
-{
-	guest__stop(g, gone, c->failed ? NULL : on_guest_event, c);
-}
-
-void capture_keep_guest(struct capture *c, struct guest *g, uint32_t features)
-{
-	guest__keep(g, features, c->failed ? NULL : on_guest_event, c);
-}
-
-void capture_drain_guest(struct capture *c, struct guest *g)
-{
-	if (!c->failed)
-		(void)guest__drain(g, on_guest_event, c);
 }

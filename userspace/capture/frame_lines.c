@@ -29,8 +29,7 @@ int frame_lines__note(struct frame_lines *l, uint32_t frame, const struct native
 static const char *readable(struct frame_lines *l, struct stacks *s, const char *name)
 {
 	buf__clear(&l->text);
-	if (!demangle(&l->text, name))
-		buf__str(&l->text, name);
+	demangle_or_keep(&l->text, name);
 	return buf__error(&l->text) ? NULL : intern__str(s->texts, l->text.bytes);
 }
 

@@ -14,11 +14,6 @@
 #define LISTS_MAX 1000000
 #define BYTES_MAX (64U << 20)
 
-static uint64_t source_key(uint32_t source, uint32_t id)
-{
-	return (uint64_t)source << 32 | id;
-}
-
 static int keep_list(struct inputs_ids *n, const struct gp_ev_inputs *ev, size_t bytes)
 {
 	struct gp_ev_inputs head = *ev;

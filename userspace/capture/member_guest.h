@@ -9,6 +9,7 @@
 
 #include "capture/private.h"
 
+/* Whether CUDA is mapped in the process. */
 bool member_has_cuda(const struct member *m);
 
 /* Whether there is a collector and one of `features` (enum gp_feature bits) is in force. */

@@ -14,11 +14,6 @@
 #define NAMES_MAX      1000000
 #define TEXT_BYTES_MAX (64U << 20)
 
-static uint64_t source_key(uint32_t source, uint32_t id)
-{
-	return (uint64_t)source << 32 | id;
-}
-
 static uint64_t text_key(const char *name, const char *overload)
 {
 	return hash_bytes(name, strlen(name)) ^ hash_mix(hash_bytes(overload, strlen(overload)));

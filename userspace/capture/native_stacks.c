@@ -33,15 +33,6 @@ static uint64_t frame_key(const struct native_place *place)
 	return (uint64_t)(place->module & 0x7fffff) << 40 | (place->address & 0xffffffffff);
 }
 
-/* The function's name as people read it. 0 or -ENOMEM. */
-static int readable(struct native_stacks *n, const char *symbol)
-{
-	buf__clear(&n->text);
-	if (!demangle(&n->text, symbol))
-		buf__str(&n->text, symbol);
-	return buf__error(&n->text);
-}
-
 /* As stacks__add_frame(). */
 static int64_t add_frame(struct native_stacks *n, struct stacks *s,
 			 const struct native_place *place)
@@ -53,12 +44,14 @@ static int64_t add_frame(struct native_stacks *n, struct stacks *s,
 		.address = place->address,
 		.kind = RECORDING_FRAME_NATIVE,
 	};
-	int err = place->symbol ? readable(n, place->symbol) : 0;
 
-	if (err)
-		return err;
-	if (place->symbol)
+	if (place->symbol) {
+		buf__clear(&n->text);
+		demangle_or_keep(&n->text, place->symbol);
+		if (buf__error(&n->text))
+			return buf__error(&n->text);
 		frame.function = n->text.bytes;
+	}
 	return stacks__add_frame(s, &frame);
 }
 

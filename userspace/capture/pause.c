@@ -51,7 +51,7 @@ int capture__switch(struct capture *c, uint32_t what, bool on, struct reason *wh
 		return 0;
 	for (int i = 0; i < 2; i++)
 		if ((c->off & ~off & 1U << i) && c->paused_since_ns[i] && !c->failed)
-			(void)write_pause(c, i, capture_clock_ns(CLOCK_MONOTONIC));
+			(void)write_pause(c, i, clock_now_ns());
 	c->off = off;
 	c->switching = true;
 	collect_only(c, ~features_of(c->off) & ~(uint32_t)GP_FEATURE_STEPS,
@@ -61,7 +61,7 @@ int capture__switch(struct capture *c, uint32_t what, bool on, struct reason *wh
 
 void pause_turn(struct capture *c)
 {
-	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns();
 
 	c->switching = !collect_follows(c);
 	if (c->switching)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A capture from the inside, and what its files do for each other: capture.c leads it, events.c
- * takes events into recordings, recordings.c begins and ends those, members.c looks after the
- * processes.
+ * A capture from the inside, and what its files do for each other: capture.c leads it, drain.c
+ * takes events out of the rings and events.c into recordings, recordings.c begins and ends those,
+ * members.c looks after the processes.
  */
 #ifndef GP_CAPTURE_PRIVATE_H
 #define GP_CAPTURE_PRIVATE_H
@@ -90,9 +90,6 @@ static inline bool capture_samples(const struct capture *c)
 {
 	return c->options.mode == CAPTURE_SAMPLE;
 }
-
-/* Now, in nanoseconds. */
-uint64_t capture_clock_ns(clockid_t clock);
 
 /* The next recording as segments.now: under its name, with what it says of the capture and of the
  * processes that are here. 0 or -errno with a reason; segments.now is NULL then. */

@@ -213,10 +213,10 @@ int capture_open_recording(struct capture *c, struct reason *why)
 int capture_begin_recording(struct capture *c, uint64_t start_ns)
 {
 	struct segment *s = c->segments.now;
-	uint64_t ago_ns = capture_clock_ns(CLOCK_MONOTONIC) - start_ns;
+	uint64_t ago_ns = clock_now_ns() - start_ns;
 
 	s->start_ns = start_ns;
-	s->start_realtime_ns = capture_clock_ns(CLOCK_REALTIME) - ago_ns;
+	s->start_realtime_ns = clock_ns(CLOCK_REALTIME) - ago_ns;
 	return recording_writer__window(s->writer, s->start_ns, 0, s->start_realtime_ns);
 }
 

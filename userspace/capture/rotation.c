@@ -65,7 +65,7 @@ static void rotate(struct capture *c)
 
 	c->rotate_asked = false;
 	probe_session__renew_samples(c->probes);
-	now_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	now_ns = clock_now_ns();
 	end_now(c, now_ns);
 	err = capture_open_recording(c, &why);
 	if (err && !c->options.outlive_disk) {
@@ -86,7 +86,7 @@ void rotation_turn(struct capture *c)
 		return;
 	/* All that ended before the border has been drained: that was the drain before this turn.
 	 */
-	if (s->closing && capture_clock_ns(CLOCK_MONOTONIC) >= c->closing_until_ns)
+	if (s->closing && clock_now_ns() >= c->closing_until_ns)
 		(void)capture_end_recording(c, &s->closing);
 	if (c->rotate_asked && !s->closing && !c->failed)
 		rotate(c);

@@ -31,6 +31,7 @@ enum schedule_action {
  * must be there. 0 or -EINVAL with a reason. */
 int schedule_parse(const char *text, struct reason *why, struct schedule *ret_schedule);
 
+/* What is to be done in this step; they count from 0. */
 enum schedule_action schedule_action(const struct schedule *s, uint64_t step);
 
 /* Whether nothing is left to do from this step on. */

@@ -34,7 +34,7 @@ static int add_lines(struct member *m, const char *text, size_t bytes)
 	} out = {.ev.head = {.kind = GP_EV_SCHEMAS, .process = m->index}};
 	uint64_t event_bytes = sizeof(out.ev) + ((bytes + 7) & ~(size_t)7);
 
-	out.ev.head.time_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	out.ev.head.time_ns = clock_now_ns();
 	out.ev.bytes = (uint32_t)bytes;
 	memcpy(out.text, text, bytes);
 	buf__add(&m->schemas, &event_bytes, sizeof(event_bytes));

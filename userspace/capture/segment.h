@@ -17,6 +17,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Who numbers names, inputs and stacks: the kernel's probes; the collector of a process, by its
+ * serial number; we ourselves, where we look at threads from outside. */
+#define SOURCE_KERNEL	     0
+#define SOURCE_GUEST(serial) (1u + (serial))
+#define SOURCE_THREADS	     UINT32_MAX
+
+/* What a source calls one of them, as the key of a hash. */
+static inline uint64_t source_key(uint32_t source, uint32_t id)
+{
+	return (uint64_t)source << 32 | id;
+}
+
 struct segment {
 	struct recording_writer *writer;
 	uint64_t start_ns, start_realtime_ns; /* of its window; 0: it has not begun */

@@ -43,7 +43,7 @@ void stacks__done(struct stacks *s)
 
 int64_t stacks__number(struct stacks *s, uint32_t source, uint32_t id)
 {
-	uint64_t key = (uint64_t)source << 32 | id;
+	uint64_t key = source_key(source, id);
 	const uint64_t *known = id ? hash__find(&s->now.number_of, key) : NULL;
 	int err;
 

@@ -18,12 +18,6 @@
 
 struct python_codes;
 
-/* Who numbers names, inputs and stacks: the kernel's probes; the collector of a process, by its
- * serial number; we ourselves, where we look at threads from outside. */
-#define SOURCE_KERNEL	     0
-#define SOURCE_GUEST(serial) (1u + (serial))
-#define SOURCE_THREADS	     UINT32_MAX
-
 struct numbered_frame {
 	struct recording_frame frame;
 	uint32_t op;	/* number of the name of the operator that it is one of; 0: none */

@@ -17,6 +17,7 @@
 
 struct step_finder;
 
+/* NULL: out of memory. */
 struct step_finder *step_finder__new(void);
 void step_finder__free(struct step_finder *f);
 

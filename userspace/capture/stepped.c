@@ -101,7 +101,7 @@ static int begin_closing(struct capture *c, uint64_t time_ns)
 	c->segments.closing = TAKE(c->segments.now);
 	c->segments.closing->end_ns = time_ns;
 	s->closing_drained = false;
-	s->closing_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	s->closing_asked_ns = clock_now_ns();
 	s->recording = false;
 	err = capture_write_number(c->segments.closing, "steps_nr", s->schedule.active);
 	collect_only(c, s->wants_all ? ~(uint32_t)GP_FEATURE_CUPTI : GP_FEATURE_STEPS,
@@ -178,7 +178,7 @@ static int boundary(struct capture *c, uint32_t tid, uint64_t time_ns)
 	s->over = schedule_is_over(&s->schedule, s->step + 1) && !s->recording;
 	want_all(c, needs_all(s));
 	if (s->wants_all && needs_all(s) && !s->over)
-		err = err ?: open_file(c, capture_clock_ns(CLOCK_MONOTONIC));
+		err = err ?: open_file(c, clock_now_ns());
 	return err;
 }
 
@@ -202,7 +202,7 @@ void stepped_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 void stepped_turn(struct capture *c)
 {
 	struct stepped *s = c->stepped;
-	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns();
 	bool follow = collect_follows(c), closing = c->segments.closing;
 
 	if (closing && s->closing_drained && !c->failed)

@@ -139,7 +139,7 @@ int triggers_event(struct capture *c, const void *event)
 void triggers_turn(struct capture *c)
 {
 	struct triggers *t = c->triggers;
-	uint64_t now_ns = capture_clock_ns(CLOCK_MONOTONIC), since_ns;
+	uint64_t now_ns = clock_now_ns(), since_ns;
 	struct gp_ev_trigger ev = {.what = GP_TRIGGER_HANG, .bound_ns = t->options.hang_ns};
 
 	/* What is switched off cannot be seen to go on. */
@@ -164,7 +164,7 @@ void triggers_turn(struct capture *c)
 void capture__trigger(struct capture *c, enum gp_trigger what)
 {
 	struct gp_ev_trigger ev = {
-		.head.time_ns = capture_clock_ns(CLOCK_MONOTONIC),
+		.head.time_ns = clock_now_ns(),
 		.what = what,
 	};
 

@@ -11,6 +11,7 @@
 #include "capture/budget.h"
 #include "capture/collect.h"
 #include "capture/step_finder.h"
+#include "capture/step_times.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +25,6 @@
 #define CLOSE_NS      (10 * SECOND_NS) /* a GPU's last events are not waited for longer */
 #define LONG_STEP_NS  (SECOND_NS / 5)  /* such a step is not watched from its middle on */
 #define REST_FEATURES (uint32_t)(GP_FEATURE_STEPS | GP_FEATURE_CPU_TIME)
-#define CPU_TIMES     8
 
 enum phase {
 	PHASE_REST = 0,
@@ -33,19 +33,6 @@ enum phase {
 	PHASE_OPEN = 3,
 	PHASE_CLOSING = 4,  /* asked to be off, its last events may still come */
 	PHASE_STARTING = 5, /* the same, of what was on when the capture started */
-};
-
-/* How far a thread was when an annotation on it ended. */
-struct cpu_mark {
-	uint32_t tid;
-	uint64_t time_ns, cpu_ns;
-};
-
-/* The last step's end of which that is known, and what has been since. */
-struct measured {
-	uint32_t tid;
-	uint64_t time_ns, cpu_ns;
-	uint32_t steps_nr, ops; /* the thread's ops */
 };
 
 struct windows {
@@ -71,9 +58,7 @@ struct windows {
 	uint64_t all_steps_nr, windows_steps_nr;
 	uint32_t windows_nr;
 	uint64_t step_ns, step_length_ns; /* when the step that runs began; the last whole one's */
-	struct measured measured;
-	struct cpu_mark marks[CPU_TIMES];
-	size_t marks_at;
+	struct step_times times;
 };
 
 struct windows *windows__new(void)
@@ -128,17 +113,26 @@ static void collect_all(struct capture *c)
 
 /* ---- the account ---- */
 
-static uint64_t account(struct capture *c)
+static struct budget_account read_account(struct capture *c)
 {
 	struct windows *w = c->windows;
 	struct budget_account a;
 	uint64_t charged;
 
 	cost_read(c, &w->cost, &charged);
-	a.now_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	a.now_ns = clock_now_ns();
 	a.cpu_ns = w->cost.cpu_ns;
 	a.inside_ns = charged + w->cost.collector_ns;
 	a.cost_ns = a.inside_ns + w->cost.own_ns;
+	return a;
+}
+
+/* Brings the budget up to date. What all has cost until now. */
+static uint64_t account(struct capture *c)
+{
+	struct windows *w = c->windows;
+	struct budget_account a = read_account(c);
+
 	w->inside_ns = a.inside_ns;
 	(w->asleep_ns ? budget__skip : budget__account)(&w->budget, &a);
 	return a.cost_ns;
@@ -222,7 +216,7 @@ static void ask_on(struct capture *c, uint64_t cost_ns)
 		  w->by_time ? (w->dark ? "by time, dark" : "by time") : "by steps",
 		  w->budget.tokens_ns / 1e6, w->budget.rate * 1e3, w->budget.rest_rate * 1e3);
 	budget__open(&w->budget);
-	w->on_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	w->on_asked_ns = clock_now_ns();
 	note(c, put_pause(c, w->on_asked_ns));
 	w->steps_nr = 0;
 	w->window_start_ns = w->window_end_ns = 0;
@@ -234,7 +228,7 @@ static void ask_off(struct capture *c)
 {
 	struct windows *w = c->windows;
 
-	w->off_asked_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	w->off_asked_ns = clock_now_ns();
 	if (w->by_time && w->phase == PHASE_OPEN) {
 		w->window_end_ns = w->off_asked_ns;
 		w->last_inside_ns = w->inside_ns;
@@ -285,36 +279,27 @@ static void finish_window(struct capture *c, uint64_t cost_ns)
 	log_debug("%u steps, %.3f ms; %zu windows say that an operator costs %.0f ns, error %.0f",
 		  w->steps_nr, (double)(cost_ns - w->asked_cost_ns) / 1e6, c->cost.steps.pairs_nr,
 		  w->cost.op_ns, w->cost.op_error_ns);
-	w->off_ns = capture_clock_ns(CLOCK_MONOTONIC);
+	w->off_ns = clock_now_ns();
 	w->phase = PHASE_REST;
 }
 
 /* ---- steps ---- */
 
-/* The CPU time of the steps since it was told last. */
-static void measure_steps(struct capture *c, uint32_t tid, uint64_t time_ns, uint64_t cpu_ns)
+/* What the steps up to this one's end have cost, where they were all in a window or all out of it.
+ */
+static void measure_steps(struct capture *c, uint64_t time_ns, const struct gp_ev_op *op)
 {
 	struct windows *w = c->windows;
-	struct measured *m = &w->measured;
-	bool traced = w->on_ns && m->time_ns >= w->on_ns &&
-		      (w->off_asked_ns < w->on_ns || time_ns <= w->off_asked_ns);
-	bool plain = m->time_ns >= w->off_ns &&
-		     (w->on_asked_ns < w->off_ns || time_ns <= w->on_asked_ns);
+	struct timed_steps t;
+	bool traced, plain;
 
-	m->steps_nr++;
-	if (!cpu_ns)
+	if (!step_times__end(&w->times, op, time_ns, &t))
 		return;
-	if (m->tid == tid && m->cpu_ns && cpu_ns > m->cpu_ns && (traced || plain))
-		step_cost__steps(&c->cost.steps, traced, m->steps_nr, cpu_ns - m->cpu_ns, m->ops);
-	*m = (struct measured){.tid = tid, .time_ns = time_ns, .cpu_ns = cpu_ns};
-}
-
-static uint64_t cpu_time_at(const struct windows *w, uint32_t tid, uint64_t time_ns)
-{
-	for (size_t i = 0; i < CPU_TIMES; i++)
-		if (w->marks[i].tid == tid && w->marks[i].time_ns == time_ns)
-			return w->marks[i].cpu_ns;
-	return 0;
+	traced = w->on_ns && t.from_ns >= w->on_ns &&
+		 (w->off_asked_ns < w->on_ns || time_ns <= w->off_asked_ns);
+	plain = t.from_ns >= w->off_ns && (w->on_asked_ns < w->off_ns || time_ns <= w->on_asked_ns);
+	if (traced || plain)
+		step_cost__steps(&c->cost.steps, traced, t.steps_nr, t.cpu_ns, t.ops_nr);
 }
 
 /* A step ends in a window, or the first one begins there. */
@@ -347,15 +332,14 @@ void windows_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 
 	if (process)
 		return;
-	if (op->head.tid == w->measured.tid)
-		w->measured.ops++;
+	step_times__op(&w->times, op);
 	if (!step_finder__op(w->finder, op, names__text(&c->names, op->name_id), &time_ns) ||
 	    !step_finder__by_annotations(w->finder) || time_ns <= w->step_ns)
 		return;
 	w->all_steps_nr += known;
 	w->step_length_ns = w->step_ns && !w->dark ? time_ns - w->step_ns : 0;
 	w->step_ns = time_ns;
-	measure_steps(c, op->head.tid, time_ns, cpu_time_at(w, op->head.tid, op->head.time_ns));
+	measure_steps(c, time_ns, op);
 	if (w->by_time)
 		return;
 	if (w->phase == PHASE_WAITING || w->phase == PHASE_OPEN ||
@@ -365,12 +349,8 @@ void windows_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 
 void windows_cpu_time(struct capture *c, const struct gp_ev_cpu_time *ev)
 {
-	struct windows *w = c->windows;
-
-	if (ev->head.process)
-		return;
-	w->marks[w->marks_at] = (struct cpu_mark){ev->head.tid, ev->head.time_ns, ev->cpu_ns};
-	w->marks_at = (w->marks_at + 1) % CPU_TIMES;
+	if (!ev->head.process)
+		step_times__told(&c->windows->times, ev);
 }
 
 bool windows_want(const struct capture *c, const struct gp_ev_op *op)
@@ -485,7 +465,7 @@ static void turn_asleep(struct capture *c, uint64_t now)
 int windows_switch(struct capture *c, uint32_t sides, bool on, struct reason *why)
 {
 	struct windows *w = c->windows;
-	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns();
 
 	if (sides != (CAPTURE_CPU | CAPTURE_GPU))
 		return reason_set(why, -EBUSY,
@@ -511,7 +491,7 @@ int windows_switch(struct capture *c, uint32_t sides, bool on, struct reason *wh
 void windows_turn(struct capture *c)
 {
 	struct windows *w = c->windows;
-	uint64_t now = capture_clock_ns(CLOCK_MONOTONIC), cost_ns = account(c);
+	uint64_t now = clock_now_ns(), cost_ns = account(c);
 	bool off;
 
 	if (w->mark_due && c->segments.now && c->segments.now->start_ns) {
@@ -544,18 +524,12 @@ int windows_timeout(const struct capture *c, int timeout_ms)
 int windows_start(struct capture *c)
 {
 	struct windows *w = c->windows;
-	struct capture_cost cost;
-	struct budget_account begin = {0};
-	uint64_t charged;
+	struct budget_account begin;
 
 	for (size_t i = 0; i < c->members.nr; i++)
 		if (c->members.items[i]->guest)
 			guest__ask(c->members.items[i]->guest, GP_FEATURE_CPU_TIME);
-	cost_read(c, &cost, &charged);
-	begin.now_ns = capture_clock_ns(CLOCK_MONOTONIC);
-	begin.cpu_ns = cost.cpu_ns;
-	begin.inside_ns = charged + cost.collector_ns;
-	begin.cost_ns = begin.inside_ns + cost.own_ns;
+	begin = read_account(c);
 	budget__init(&w->budget, c->options.overhead_pct, &begin);
 	budget__open(&w->budget);
 	w->start_ns = w->off_asked_ns = c->start_ns;

@@ -42,6 +42,7 @@ int windows_split(struct capture *c, uint64_t now_ns);
 /* The capture stops; every event has been taken. 0 or -errno. */
 int windows_end(struct capture *c);
 
+/* Fills in what capture_status says of steps and of the budget. */
 void windows_status(const struct capture *c, struct capture_status *status);
 
 #endif /* GP_CAPTURE_WINDOWS_H */

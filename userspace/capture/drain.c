@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Events out of the rings: believed or refused, and in which order they are taken. What the
+ * kernel's programs say and what a collector inside a process says go the same way from here on.
+ */
+#include "capture/events.h"
+#include "capture/stepped.h"
+
+#include <string.h>
+
+/* Whether an event may be looked at: its kind known here and its length enough. */
+static bool believable(struct capture *c, const void *event, size_t bytes)
+{
+	const struct gp_ev_head *head = event;
+	size_t need = bytes < sizeof(*head) ? 0 : recording_event_bytes(head->kind);
+
+	return need && bytes >= need && roster__find(&c->members, head->process);
+}
+
+/* An event that found its way into no recording. */
+static int unwritten(struct capture *c, int err)
+{
+	if (!err)
+		return 0;
+	err = capture_note_error(c, c->out, err);
+	c->unwritten_nr += !err;
+	return err;
+}
+
+static int on_kernel_event(const void *event, size_t bytes, void *arg)
+{
+	struct capture *c = arg;
+	const struct gp_ev_head *head = event;
+	int err;
+
+	if (!believable(c, event, bytes)) {
+		c->refused_nr++;
+		return 0;
+	}
+	err = event_put(c, roster__find(&c->members, head->process), SOURCE_KERNEL, event, bytes);
+	return unwritten(c, err);
+}
+
+/* A collector collects from the moment it is armed, a little before the capture's window opens.
+ * What ids stand for is kept, whenever it was told, and what an op was called with; and so are
+ * readings of the clock: they say how good the first times are. */
+static bool before_start(struct capture *c, const void *event)
+{
+	const struct gp_ev_head *head = event;
+	uint64_t start_ns = event_began_ns(event), from_ns = c->start_ns;
+	const struct segment *to = c->stepped ? event_segment(c, event) : NULL;
+
+	if (to && to->start_ns)
+		from_ns = to->start_ns;
+	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_STACK ||
+	    head->kind == GP_EV_TENSORS || head->kind == GP_EV_CLOCK || head->kind == GP_EV_DEVICE)
+		return false;
+	if (!c->started || head->time_ns < from_ns)
+		return true;
+	if (!start_ns || start_ns >= from_ns)
+		return false;
+	c->open_at_start_nr++;
+	return true;
+}
+
+/* Of a kind that collectors may tell: collector_events.c has judged it. */
+static int on_guest_event(const void *event, size_t bytes, void *arg)
+{
+	struct capture *c = arg;
+	const struct gp_ev_head *head = event;
+	struct member *m;
+	int err;
+
+	if (!believable(c, event, bytes)) {
+		c->refused_nr++;
+		return 0;
+	}
+	if (before_start(c, event))
+		return 0;
+	c->guest_ops_nr += head->kind == GP_EV_OP;
+	m = roster__find(&c->members, head->process);
+	err = event_put(c, m, SOURCE_GUEST(m->serial), event, bytes);
+	return unwritten(c, err);
+}
+
+/* By steps what the kernel tells is taken after what the collectors told until later: when it is
+ * taken, it is known in which step it was. */
+static int hold_kernel_event(const void *event, size_t bytes, void *arg)
+{
+	struct capture *c = arg;
+	uint64_t nr = bytes;
+
+	buf__add(&c->stepped->held, &nr, sizeof(nr));
+	buf__add(&c->stepped->held, event, bytes);
+	buf__add(&c->stepped->held, (const char[8]){0}, -bytes & 7);
+	c->failed = c->failed ?: buf__error(&c->stepped->held);
+	return c->failed;
+}
+
+static void take_held(struct capture *c)
+{
+	struct buf *held = &c->stepped->held;
+
+	for (size_t at = 0; at < held->nr && !c->failed;) {
+		uint64_t bytes;
+
+		memcpy(&bytes, held->bytes + at, sizeof(bytes));
+		at += sizeof(bytes);
+		(void)on_kernel_event(held->bytes + at, bytes, c);
+		at += (bytes + 7) & ~7ULL;
+	}
+	buf__clear(held);
+}
+
+void capture_drain(struct capture *c)
+{
+	if (!c->failed)
+		(void)probe_session__drain(c->probes,
+					   c->stepped ? hold_kernel_event : on_kernel_event, c);
+	for (size_t i = 0; i < c->members.nr && !c->failed; i++)
+		if (c->members.items[i]->guest)
+			(void)guest__drain(c->members.items[i]->guest, on_guest_event, c);
+	if (c->stepped)
+		take_held(c);
+}
+
+void capture_stop_guest(struct capture *c, struct guest *g, bool gone)
+{
+	guest__stop(g, gone, c->failed ? NULL : on_guest_event, c);
+}
+
+void capture_keep_guest(struct capture *c, struct guest *g, uint32_t features)
+{
+	guest__keep(g, features, c->failed ? NULL : on_guest_event, c);
+}
+
+void capture_drain_guest(struct capture *c, struct guest *g)
+{
+	if (!c->failed)
+		(void)guest__drain(g, on_guest_event, c);
+}

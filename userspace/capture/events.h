@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * One event on its way into a recording. Private to this room.
+ */
+#ifndef GP_CAPTURE_EVENTS_H
+#define GP_CAPTURE_EVENTS_H
+
+#include "capture/private.h"
+
+/* When what the event tells began; 0: it tells of a moment. */
+uint64_t event_began_ns(const void *event);
+
+/* The recording that the event belongs to, NULL: none. By steps it is that of the step in which it
+ * began, otherwise that in which it ended. Of a call whose end is not seen it is the same. */
+struct segment *event_segment(const struct capture *c, const void *event);
+
+/* Takes an event of the member that `source` tells (SOURCE_KERNEL, SOURCE_GUEST()): its kind is
+ * known, and it is as long as that at least. Sets c->out, in which it found no place where this
+ * fails. 0 or -errno. */
+int event_put(struct capture *c, struct member *m, uint32_t source, const void *event,
+	      size_t bytes);
+
+#endif /* GP_CAPTURE_EVENTS_H */
