@@ -2,12 +2,17 @@
 
 /*
  * The command line: one file per subcommand, each a function of this shape, registered in cli.c.
- * Exit statuses are DESIGN.md 4's.
  */
 #ifndef GP_CLI_CLI_H
 #define GP_CLI_CLI_H
 
-enum cli_status { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_LOST = 3 };
+/* Exit statuses. */
+enum cli_status {
+	CLI_DONE = 0,
+	CLI_FAILED = 1,
+	CLI_USAGE = 2, /* the command line made no sense */
+	CLI_LOST = 3,  /* done, but events were lost */
+};
 
 /* Runs `gpuprof ARGS...` and returns the exit status. */
 int cli_main(int argc, char **argv);

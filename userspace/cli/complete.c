@@ -6,11 +6,11 @@
  */
 #include "cli/complete.h"
 
+#include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "target/process.h"
+#include "target/scan.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,16 +21,16 @@ static void offer(const char *candidate, const char *typed)
 		(void)puts(candidate);
 }
 
-static bool has_torch_or_cuda(pid_t pid)
+static bool is_profilable(pid_t pid)
 {
 	struct target_process *p;
-	bool has;
+	bool is;
 
 	if (target_process__new(pid, NULL, &p))
 		return false;
-	has = target_process__library(p, "libtorch") || target_process__library(p, "libcuda");
+	is = target_process__is_profilable(p);
 	target_process__free(p);
-	return has;
+	return is;
 }
 
 /* PIDs for a list "1,2,": what is before the last comma stays. */
@@ -38,21 +38,17 @@ static void offer_pids(const char *typed)
 {
 	const char *comma = strrchr(typed, ',');
 	int kept = comma ? (int)(comma - typed) + 1 : 0;
-	DIR *proc = opendir("/proc");
-	struct dirent *e;
+	CLEANUP(cleanup_free) pid_t *all = NULL;
+	size_t nr = 0;
 
-	while (proc && (e = readdir(proc))) {
+	(void)target_scan(&all, &nr);
+	for (size_t i = 0; i < nr; i++) {
 		char candidate[256];
 
-		if (e->d_name[0] < '1' || e->d_name[0] > '9' ||
-		    strncmp(e->d_name, typed + kept, strlen(typed + kept)) ||
-		    !has_torch_or_cuda((pid_t)atoi(e->d_name)))
-			continue;
-		(void)snprintf(candidate, sizeof(candidate), "%.*s%.20s", kept, typed, e->d_name);
-		offer(candidate, typed);
+		(void)snprintf(candidate, sizeof(candidate), "%.*s%d", kept, typed, (int)all[i]);
+		if (!strncmp(candidate, typed, strlen(typed)) && is_profilable(all[i]))
+			(void)puts(candidate);
 	}
-	if (proc)
-		(void)closedir(proc);
 }
 
 static void offer_kind(enum option_complete what, const char *typed)

@@ -9,8 +9,7 @@
 /*
  * words[0..nr) are those after `gpuprof`, the last one (perhaps empty) the one being typed, cut at
  * the cursor; "=" may stand as a word of its own, as bash splits. Prints one candidate a line; a
- * line
- * ":files" or ":commands" asks the shell to offer those itself. Returns CLI_DONE.
+ * line ":files" or ":commands" asks the shell to offer those itself. Returns CLI_DONE.
  */
 int complete_print(int nr, char **words);
 

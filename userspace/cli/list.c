@@ -5,6 +5,7 @@
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/vec.h"
@@ -18,7 +19,6 @@
 #include <pwd.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 
 struct list_options {
 	bool json;
@@ -63,12 +63,9 @@ static void rows_done(struct rows *r)
 
 static uint64_t uptime_of(const struct target_process *p)
 {
-	struct timespec now;
-	uint64_t now_ns;
+	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
 
-	(void)clock_gettime(CLOCK_BOOTTIME, &now);
-	now_ns = (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
-	return now_ns > p->start_boot_ns ? (now_ns - p->start_boot_ns) / 1000000000ULL : 0;
+	return now_ns > p->start_boot_ns ? (now_ns - p->start_boot_ns) / SECOND_NS : 0;
 }
 
 static int add_row(struct rows *r, const struct target_process *p)

@@ -11,7 +11,6 @@
 #include "cli/cli.h"
 #include "target/scan.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,12 +47,6 @@ int pids_parse(const struct command *command, const char *text, struct pids *pid
 	}
 }
 
-static bool has_torch_or_cuda(const struct target_process *p)
-{
-	return target_process__library(p, "libtorch_cpu.so") ||
-	       target_process__library(p, "libcuda.so");
-}
-
 void pids_warn_of_others(const struct pids *p)
 {
 	for (size_t i = 0; i < p->nr; i++) {
@@ -61,7 +54,7 @@ void pids_warn_of_others(const struct pids *p)
 
 		if (target_process__new(p->items[i], NULL, &process))
 			continue;
-		if (!has_torch_or_cuda(process))
+		if (!target_process__is_profilable(process))
 			log_warn("process %d (%s) has no PyTorch in it: nothing is seen before it "
 				 "loads it; 'gpuprof list' shows which processes have",
 				 (int)process->pid, process->comm);
@@ -71,21 +64,19 @@ void pids_warn_of_others(const struct pids *p)
 
 static int find_by_name(const char *pattern, struct pids *pids)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	CLEANUP(cleanup_free) pid_t *all = NULL;
+	size_t nr = 0;
 
-	while (proc && (entry = readdir(proc)) && pids->nr < PIDS_MAX) {
-		pid_t pid = (pid_t)atoi(entry->d_name);
+	(void)target_scan(&all, &nr);
+	for (size_t i = 0; i < nr && pids->nr < PIDS_MAX; i++) {
 		struct target_process *p;
 
-		if (pid <= 0 || pid == getpid() || target_process__new(pid, NULL, &p))
+		if (all[i] == getpid() || target_process__new(all[i], NULL, &p))
 			continue;
-		if (has_torch_or_cuda(p) && target_process__is_named(p, pattern))
-			(void)vec_push(pids, pid);
+		if (target_process__is_profilable(p) && target_process__is_named(p, pattern))
+			(void)vec_push(pids, all[i]);
 		target_process__free(p);
 	}
-	if (proc)
-		(void)closedir(proc);
 	if (pids->nr)
 		return CLI_DONE;
 	log_err("no process with PyTorch or CUDA in it has '%s' in its command line; 'gpuprof "

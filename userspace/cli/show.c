@@ -191,9 +191,7 @@ int shown__write_tensorboard(const struct shown *s, const char *path)
 
 static bool has_memory(const struct shown *s)
 {
-	const char *wanted = recording__meta(s->recording, "memory");
-
-	return s->timeline->memory.nr || (wanted && !strcmp(wanted, "1"));
+	return s->timeline->memory.nr || recording__is_on(s->recording, "memory");
 }
 
 int shown__write_memory(const struct shown *s, const char *path)

@@ -101,14 +101,13 @@ const struct command command_top = {
 /* The recording of an interval that has ended. 0 or -errno. */
 static int add(struct top *top, const struct timeline *t)
 {
-	const char *memory = recording__meta(t->recording, "memory");
 	struct live_status s;
 	uint64_t now = clock_now_ns();
 	int err = tally__add(top->tally, t);
 
 	for (size_t i = 0; i < t->processes.nr && !err && top->live; i++)
 		err = top_facts__watch(&top->facts, &t->processes.items[i].pid, 1);
-	top->had_memory = memory && !strcmp(memory, "1");
+	top->had_memory = recording__is_on(t->recording, "memory");
 	top->had_stacks = t->sampled || recording__meta(t->recording, "stacks");
 	if (err || !top->live)
 		return err;

@@ -13,6 +13,7 @@
 bool terminal_open(bool *ret_ascii);
 void terminal_close(void);
 
+/* Its size now, in characters. */
 int terminal_rows(void);
 int terminal_columns(void);
 

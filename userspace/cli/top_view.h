@@ -55,6 +55,7 @@ struct top_view {
 /* Each view sorted by its first column. */
 void top_view__init(struct top_view *v, bool sampled);
 
+/* What a view is like: its names, columns and texts. */
 const struct top_view_info *top_view_info(const struct top_view *v, enum tally_view view);
 
 /* The column of a key in the view that is shown, or NULL. */

@@ -6,15 +6,14 @@
 #include "daemon/finder.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "target/scan.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS   1000000000ULL
 #define SCAN_NS	    SECOND_NS
 #define LOOK_NS_MAX (30 * SECOND_NS)
 #define RETRY_NS    (10 * SECOND_NS)
@@ -83,11 +82,8 @@ static bool is_wanted(const struct finder_options *o, const struct target_proces
 /* A quarter of its age from now. */
 static uint64_t next_look(const struct target_process *p, uint64_t now_ns)
 {
-	struct timespec boot;
-	uint64_t boot_ns, wait_ns = SCAN_NS;
+	uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME), wait_ns = SCAN_NS;
 
-	(void)clock_gettime(CLOCK_BOOTTIME, &boot);
-	boot_ns = (uint64_t)boot.tv_sec * SECOND_NS + (uint64_t)boot.tv_nsec;
 	if (boot_ns > p->start_boot_ns)
 		wait_ns = (boot_ns - p->start_boot_ns) / 4;
 	if (wait_ns < SCAN_NS)

@@ -6,6 +6,7 @@
 #include "daemon/profiles.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "output/output.h"
 #include "output/stack_samples.h"
@@ -15,8 +16,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define SECOND_NS 1000000000ULL
 
 enum state {
 	NEW,

@@ -52,6 +52,7 @@ struct request {
 	char id[SHELF_ID_BYTES];
 };
 
+/* Judges a request by its parts; what is wrong with it is in `status` and `why`, borrowed. */
 struct request request_of(const struct request_parts *parts, const struct request_rules *rules);
 
 /* Whether both are the same, in a time that does not tell how much of them is. */

@@ -7,6 +7,7 @@
 #include "daemon/shelf.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/vec.h"
 
@@ -21,7 +22,6 @@
 
 #define SUFFIX	   ".gpuprof"
 #define COPY_BYTES (1 << 16)
-#define SECOND_NS  1000000000ULL
 #define ITEMS_MAX  256 /* in memory, and on disk: each is an open file */
 
 struct shelf {

@@ -68,6 +68,7 @@ bool watch__cut(struct watch *w);
 /* The number that the next recording to begin will have. */
 uint64_t watch__next(const struct watch *w);
 
+/* Whether the process is captured now. */
 bool watch__has(const struct watch *w, pid_t pid);
 void watch__counts(const struct watch *w, struct watch_counts *ret_counts);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "target/elf.h"
 
 #define HEADERS_MAX 64
@@ -70,13 +71,6 @@ static const char *const single_names[] = {
 static bool begins(const char *s, const char *prefix)
 {
 	return !strncmp(s, prefix, strlen(prefix));
-}
-
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 static bool is_loader(const char *name)
@@ -307,7 +301,7 @@ static int read_functions(struct c_library *c, const struct target_library *l, b
 		qsort(f.starts.items, f.starts.nr, sizeof(f.starts.items[0]), compare_u64);
 	if (is_library)
 		take_functions(c, elf, l->base);
-	if (is_library && !c->dlopen_at && is_c_library(file_name(l->path)))
+	if (is_library && !c->dlopen_at && is_c_library(file_base_name(l->path)))
 		take_internal_functions(c, elf, l->base);
 	err = add_allocator(c, elf, l->base, &f);
 	if (!err)
@@ -356,7 +350,7 @@ static int read_library(struct c_library *c, const struct memory_map *map,
 			const struct target_library *l, const struct tracee *memory,
 			struct reason *why)
 {
-	const char *name = file_name(l->path);
+	const char *name = file_base_name(l->path);
 	bool own = is_c_library(name) || is_pthread(name) || is_dl(name);
 	int err = 0;
 
@@ -414,7 +408,7 @@ static int check_found(const struct target_process *p, const struct c_library *c
 		       struct reason *why)
 {
 	for (size_t i = 0; i < p->libraries_nr; i++)
-		if (strstr(file_name(p->libraries[i].path), "musl"))
+		if (strstr(file_base_name(p->libraries[i].path), "musl"))
 			return reason_set(why, -ENOSYS,
 					  "process %d uses musl, only glibc is supported; use "
 					  "--no-inject",

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "target/capabilities.h"
 
 /* The number after "name:" in /proc/PID/status, or -1. */
 static long status_number(pid_t pid, const char *name)
@@ -31,21 +32,11 @@ static long status_number(pid_t pid, const char *name)
 	return field ? strtol(field + strlen(key), NULL, 10) : -1;
 }
 
-static int yama_scope(void)
-{
-	char CLEANUP(cleanup_free) *text = NULL;
-	size_t bytes;
-
-	if (file_read("/proc/sys/kernel/yama/ptrace_scope", 16, &text, &bytes))
-		return 0;
-	return atoi(text);
-}
-
 int explain_refusal(pid_t pid, int err, struct reason *why)
 {
 	long tracer = status_number(pid, "TracerPid");
 	long uid = status_number(pid, "Uid");
-	int scope = yama_scope();
+	int scope = capabilities_yama_scope();
 
 	if (err == -ESRCH || err == -ENOENT || tracer < 0)
 		return reason_set(why, -ESRCH, "process %d has ended", pid);

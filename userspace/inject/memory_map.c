@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "target/maps.h"
 
 /* The four letters that map_line_parse() checks and drops, but for 'x'. */
@@ -26,7 +27,6 @@ static int add_line(struct memory_map *m, char *line)
 {
 	struct mapping new = {0};
 	struct map_line parsed;
-	const char *name;
 	int err;
 
 	read_letters(line, &new);
@@ -40,8 +40,7 @@ static int add_line(struct memory_map *m, char *line)
 	new.inode = parsed.inode;
 	new.executable = parsed.executable;
 	new.grows = !strcmp(parsed.path, "[stack]");
-	name = strrchr(parsed.path, '/');
-	(void)snprintf(new.name, sizeof(new.name), "%s", name ? name + 1 : parsed.path);
+	(void)snprintf(new.name, sizeof(new.name), "%s", file_base_name(parsed.path));
 	return vec_push(&m->maps, new);
 }
 

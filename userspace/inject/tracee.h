@@ -56,6 +56,7 @@ int tracee_listen(struct tracee *t);
  * made fail with EINTR is begun again. Fine on a thread that is gone. */
 void tracee_detach(struct tracee *t, int signal);
 
+/* Registers and signal mask of a stopped thread. 0 or -errno (-ESRCH: it is gone). */
 int tracee_registers(const struct tracee *t, struct user_regs_struct *ret_registers);
 int tracee_set_registers(const struct tracee *t, const struct user_regs_struct *registers);
 int tracee_mask(const struct tracee *t, uint64_t *ret_mask);

@@ -186,13 +186,7 @@ static void async_half(struct chrome *c, const struct tl_op *op, uint32_t number
 
 int chrome_drain(struct chrome *c, bool all)
 {
-	int err = buf__error(&c->out);
-
-	if (err || (!all && c->out.nr < CHROME_BLOCK_BYTES))
-		return err;
-	err = sink__write(c->sink, c->out.bytes, c->out.nr);
-	buf__clear(&c->out);
-	return err;
+	return sink__drain(c->sink, &c->out, all ? 0 : CHROME_BLOCK_BYTES);
 }
 
 static int write_ops(struct chrome *c)

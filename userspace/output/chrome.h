@@ -28,6 +28,7 @@ struct chrome {
 /* A literal, without counting its bytes at run time. */
 #define chrome_lit(b, text) buf__add((b), "" text, sizeof(text) - 1)
 
+/* Whether the trace is to hold this process, or the process of this thread. */
 static inline bool chrome_shows(const struct chrome *c, uint32_t process)
 {
 	return c->process == TL_NONE || c->process == process;

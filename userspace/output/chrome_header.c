@@ -107,8 +107,6 @@ static void user_metadata(struct chrome *c)
 void chrome_header(struct chrome *c)
 {
 	const char *host = recording__meta(c->t->recording, "host");
-	const char *memory = recording__meta(c->t->recording, "memory");
-	const char *flops = recording__meta(c->t->recording, "flops");
 
 	set_base(c);
 	chrome_lit(&c->out, "{\n  \"schemaVersion\": 1,\n");
@@ -116,9 +114,9 @@ void chrome_header(struct chrome *c)
 	distributed(c);
 	if (c->t->inputs.nr)
 		chrome_lit(&c->out, "  \"record_shapes\": 1,\n");
-	if (flops && strcmp(flops, "0") != 0)
+	if (recording__is_on(c->t->recording, "flops"))
 		chrome_lit(&c->out, "  \"with_flops\": 1,\n");
-	if (c->t->memory.nr || (memory && strcmp(memory, "0") != 0))
+	if (c->t->memory.nr || recording__is_on(c->t->recording, "memory"))
 		chrome_lit(&c->out, "  \"profile_memory\": 1,\n");
 	if (host) {
 		chrome_lit(&c->out, "  \"host_name\": ");

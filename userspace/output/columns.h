@@ -13,6 +13,7 @@
 
 enum columns_form { COLUMNS_JSON, COLUMNS_CSV, COLUMNS_TITLES };
 
+/* Append one number under its name. */
 void columns_u64(struct buf *out, enum columns_form form, const char *name, uint64_t n);
 void columns_i64(struct buf *out, enum columns_form form, const char *name, int64_t n);
 

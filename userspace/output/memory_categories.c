@@ -131,17 +131,6 @@ struct writer {
 	struct buf out;
 };
 
-static int drain(struct writer *w, size_t least)
-{
-	int err = buf__error(&w->out);
-
-	if (err || w->out.nr < least)
-		return err;
-	err = sink__write(w->sink, w->out.bytes, w->out.nr);
-	buf__clear(&w->out);
-	return err;
-}
-
 /* What was there before has the time of the first change that is known, where there is one. */
 static int write_times(struct writer *w, const struct category_rows *rows)
 {
@@ -156,7 +145,7 @@ static int write_times(struct writer *w, const struct category_rows *rows)
 
 		buf__str(&w->out, i ? ", " : "");
 		buf__i64(&w->out, time < 0 ? first : time);
-		err = drain(w, BLOCK_BYTES);
+		err = sink__drain(w->sink, &w->out, BLOCK_BYTES);
 	}
 	buf__str(&w->out, "], [");
 	return err;
@@ -174,7 +163,7 @@ static int write_sizes(struct writer *w, const struct category_rows *rows)
 			buf__i64(&w->out, rows->items.items[i].bytes[k]);
 		}
 		buf__char(&w->out, ']');
-		err = drain(w, BLOCK_BYTES);
+		err = sink__drain(w->sink, &w->out, BLOCK_BYTES);
 	}
 	buf__str(&w->out, "]]");
 	return err;
@@ -189,7 +178,7 @@ int output_memory_timeline(struct sink *s, const struct timeline *t, uint32_t pr
 
 	err = err ? err : write_times(&w, &rows);
 	err = err ? err : write_sizes(&w, &rows);
-	err = err ? err : drain(&w, 0);
+	err = err ? err : sink__drain(w.sink, &w.out, 0);
 	vec_done(&rows.items);
 	buf__done(&w.out);
 	return err;
@@ -220,10 +209,10 @@ int output_memory_timeline_raw(struct sink *s, const struct timeline *t, uint32_
 			raw_event(&w, &first, unix_ns(t, c), c->change, -c->bytes, c->from);
 		if (c->change != TL_DESTROY)
 			raw_event(&w, &first, unix_ns(t, c), c->change, c->bytes, c->to);
-		err = drain(&w, BLOCK_BYTES);
+		err = sink__drain(w.sink, &w.out, BLOCK_BYTES);
 	}
 	buf__char(&w.out, ']');
-	err = err ? err : drain(&w, 0);
+	err = err ? err : sink__drain(w.sink, &w.out, 0);
 	buf__done(&w.out);
 	return err;
 }

@@ -41,6 +41,7 @@
 
 #include "base/banned.h"
 #include "base/cleanup.h"
+#include "output/describe.h"
 #include "output/inside_html.h"
 #include "output/memory_categories.h"
 #include "output/memory_usage.h"
@@ -369,15 +370,9 @@ static void add_losses(struct writer *w)
 
 	buf__str(b, "\"frees_of_unknown_size\": ");
 	buf__u64(b, frees_of_unknown_size(w->t));
-	buf__str(b, ",\n\"losses\": {");
-	for (size_t i = 0; i < w->t->losses.nr; i++) {
-		buf__str(b, i ? ", " : "");
-		buf__json(b, w->t->losses.items[i].name);
-		buf__str(b, ": ");
-		buf__u64(b, w->t->losses.items[i].count);
-		flush_if_much(w);
-	}
-	buf__str(b, "},\n");
+	buf__str(b, ",\n\"losses\": ");
+	describe_losses(b, w->t);
+	buf__str(b, ",\n");
 }
 
 static void add_capture(struct writer *w)

@@ -30,6 +30,9 @@ int sink__write(struct sink *s, const void *data, size_t bytes);
 /* Everything that the buffer holds, which is empty afterwards; an error of the buffer is one too.
  */
 int sink__write_buf(struct sink *s, struct buf *b);
+/* The same for a buffer that goes on: it keeps its memory, and what it holds if that is less than
+ * `least` bytes. */
+int sink__drain(struct sink *s, struct buf *b, size_t least);
 /* Everything is out and in its place, or -errno and no file. */
 int sink__finish(struct sink *s);
 const char *sink__bytes(const struct sink *s, size_t *ret_bytes);
@@ -48,7 +51,7 @@ struct output_table_options {
  * else. */
 int output_table_text(struct sink *s, const struct table *table,
 		      const struct output_table_options *options);
-/* The object of DESIGN.md 4, "Table JSON". */
+/* One JSON object: the rows, how long the capture was, losses, and what describe_whole() says. */
 int output_table_json(struct sink *s, const struct timeline *t, const struct table *table,
 		      long limit);
 /* One header line, then a row a line; RFC 4180. */

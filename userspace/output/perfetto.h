@@ -62,6 +62,8 @@ struct perfetto;
 struct perfetto *perfetto__new(struct sink *s, const struct timeline *t);
 void perfetto__free(struct perfetto *p);
 
+/* Appends a packet; a track stands before its first event. Flush hands all that has gathered to the
+ * sink: 0 or -errno, the first that there was. */
 void perfetto__track(struct perfetto *p, const struct perfetto_track *track);
 void perfetto__event(struct perfetto *p, const struct perfetto_event *event);
 int perfetto__flush(struct perfetto *p);

@@ -66,10 +66,7 @@ void perfetto__send(struct perfetto *p, void *of)
 
 int perfetto__flush(struct perfetto *p)
 {
-	if (!p->err)
-		p->err = buf__error(&p->out);
-	if (!p->err)
-		p->err = sink__write(p->sink, p->out.bytes, p->out.nr);
+	p->err = p->err ? p->err : sink__drain(p->sink, &p->out, 0);
 	buf__clear(&p->out);
 	return p->err;
 }

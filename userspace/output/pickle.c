@@ -46,12 +46,7 @@ static void put_number(struct pickle *p, int64_t n, int bytes)
 
 static void drain(struct pickle *p, size_t least)
 {
-	if (!p->err)
-		p->err = buf__error(&p->out);
-	if (p->err || p->out.nr < least)
-		return;
-	p->err = sink__write(p->sink, p->out.bytes, p->out.nr);
-	buf__clear(&p->out);
+	p->err = p->err ? p->err : sink__drain(p->sink, &p->out, least);
 }
 
 void pickle__begin(struct pickle *p, struct sink *s)

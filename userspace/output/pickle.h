@@ -20,6 +20,7 @@ struct pickle {
 	int err;		 /* the first one; sticks */
 };
 
+/* Begins one, which the owner gives to pickle__done(). */
 void pickle__begin(struct pickle *p, struct sink *s);
 /* All is out. 0 or -errno. */
 int pickle__end(struct pickle *p);
@@ -29,6 +30,7 @@ void pickle__int(struct pickle *p, int64_t n);
 /* The text must stay where it is until the end. Bytes that are no UTF-8 become '?'. */
 void pickle__text(struct pickle *p, const char *text);
 
+/* Its values follow, and then its end. */
 void pickle__list(struct pickle *p);
 void pickle__list_end(struct pickle *p);
 /* In a dictionary a key, then its value, and so on. */

@@ -60,12 +60,7 @@ static int drain(struct pprof *p, size_t least)
 {
 	int err = p->err ? p->err : pprof_tables__error(p->tables);
 
-	err = err ? err : buf__error(&p->out);
-	if (err || p->out.nr < least)
-		return err;
-	err = sink__write(p->sink, p->out.bytes, p->out.nr);
-	buf__clear(&p->out);
-	return err;
+	return err ? err : sink__drain(p->sink, &p->out, least);
 }
 
 /* ---- adding up ---- */

@@ -108,13 +108,8 @@ static void clocks(struct buf *out, const struct ranks *ranks)
 
 static int write_object(struct sink *s, struct buf *out, const char *between)
 {
-	int err;
-
 	buf__str(out, between);
-	err = buf__error(out);
-	err = err ? err : sink__write(s, out->bytes, out->nr);
-	buf__clear(out);
-	return err;
+	return sink__drain(s, out, 0);
 }
 
 static int write_lists(struct sink *s, struct buf *out, const struct timeline *t,

@@ -198,12 +198,21 @@ int sink__write(struct sink *s, const void *data, size_t bytes)
 	return s->err;
 }
 
-int sink__write_buf(struct sink *s, struct buf *b)
+int sink__drain(struct sink *s, struct buf *b, size_t least)
 {
 	int err = buf__error(b);
 
-	if (!err)
-		err = sink__write(s, b->bytes, b->nr);
+	if (err || b->nr < least)
+		return err;
+	err = sink__write(s, b->bytes, b->nr);
+	buf__clear(b);
+	return err;
+}
+
+int sink__write_buf(struct sink *s, struct buf *b)
+{
+	int err = sink__drain(s, b, 0);
+
 	buf__done(b);
 	return err;
 }

@@ -9,12 +9,11 @@
 
 #include "base/banned.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 
 void stack_text_module(struct buf *out, const struct recording_frame *f)
 {
-	const char *slash = strrchr(f->module, '/');
-
-	buf__str(out, slash ? slash + 1 : *f->module ? f->module : "?");
+	buf__str(out, *f->module ? file_base_name(f->module) : "?");
 }
 
 void stack_text_function(struct buf *out, const struct recording_frame *f)

@@ -23,15 +23,15 @@ void stack_text_function(struct buf *out, const struct recording_frame *f);
 /* Appends the frame of this id. */
 void stack_text_frame(struct buf *out, const struct recording *rec, uint32_t frame);
 
-/* Appends a list of frames in JSON. */
-void stack_text_json(struct buf *out, const struct recording *rec, const uint32_t *frames,
-		     size_t nr);
-
 /* The same, but of one function of native code whatever line it is on. */
 void stack_text_by_function(struct buf *out, const struct recording *rec, uint32_t frame);
 
 /* Appends that with what separates frames (space, tab, line end, ';') as '_'. */
 void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t frame);
+
+/* Appends a list of frames in JSON. */
+void stack_text_json(struct buf *out, const struct recording *rec, const uint32_t *frames,
+		     size_t nr);
 
 /* Appends a whole stack, its mark and the outermost frame first, with semicolons between. */
 void stack_text_all(struct buf *out, const struct recording *rec, const struct tl_stack *s);

@@ -31,17 +31,6 @@ struct stacks {
 	int (*each)(struct stacks *s, const struct tl_stack *k, uint64_t value);
 };
 
-static int drain(struct stacks *s, size_t least)
-{
-	int err = buf__error(&s->out);
-
-	if (err || s->out.nr < least)
-		return err;
-	err = sink__write(s->sink, s->out.bytes, s->out.nr);
-	buf__clear(&s->out);
-	return err;
-}
-
 static int add(const struct stack_sample *sample, void *arg)
 {
 	struct stacks *s = arg;
@@ -86,7 +75,7 @@ static int folded_line(struct stacks *s, const struct tl_stack *k, uint64_t valu
 	buf__str(&s->out, k->is_forward ? ";" STACK_TEXT_BACKWARD " " : " ");
 	buf__u64(&s->out, value);
 	buf__char(&s->out, '\n');
-	return drain(s, BLOCK_BYTES);
+	return sink__drain(s->sink, &s->out, BLOCK_BYTES);
 }
 
 int output_stacks(struct sink *sink, const struct timeline *t, const char *metric)
@@ -98,7 +87,7 @@ int output_stacks(struct sink *sink, const struct timeline *t, const char *metri
 		return -EINVAL;
 	s.metric = (enum stack_metric)err;
 	err = add_all(&s);
-	err = err ? err : drain(&s, 1);
+	err = err ? err : sink__drain(s.sink, &s.out, 1);
 	buf__done(&s.out);
 	return err;
 }
@@ -161,7 +150,7 @@ static int note_frames(struct stacks *s, const struct tl_stack *k, uint64_t valu
 	if (k->is_forward)
 		note_mark(s, MARK_BACKWARD, STACK_TEXT_BACKWARD, &err);
 	s->total += value;
-	return err ? err : drain(s, BLOCK_BYTES);
+	return err ? err : sink__drain(s->sink, &s->out, BLOCK_BYTES);
 }
 
 static void index_of(struct stacks *s, uint64_t key, bool first)
@@ -182,7 +171,7 @@ static int sample(struct stacks *s, const struct tl_stack *k, uint64_t value)
 	if (k->is_forward)
 		index_of(s, MARK_BACKWARD, false);
 	buf__char(&s->out, ']');
-	return drain(s, BLOCK_BYTES);
+	return sink__drain(s->sink, &s->out, BLOCK_BYTES);
 }
 
 static int weight(struct stacks *s, const struct tl_stack *k, uint64_t value)
@@ -190,7 +179,7 @@ static int weight(struct stacks *s, const struct tl_stack *k, uint64_t value)
 	if (s->samples_nr++)
 		buf__char(&s->out, ',');
 	buf__u64(&s->out, value);
-	return drain(s, BLOCK_BYTES);
+	return sink__drain(s->sink, &s->out, BLOCK_BYTES);
 }
 
 static int speedscope(struct stacks *s, const char *name)
@@ -215,7 +204,7 @@ static int speedscope(struct stacks *s, const char *name)
 	s->each = weight;
 	err = err ? err : add_all(s);
 	buf__str(&s->out, "]}]}\n");
-	return err ? err : drain(s, 1);
+	return err ? err : sink__drain(s->sink, &s->out, 1);
 }
 
 int output_speedscope(struct sink *sink, const struct timeline *t, const char *metric,

@@ -20,8 +20,10 @@ struct text_value {
 /* Bytes of the character at p. */
 size_t text_character(const char *p);
 
+/* How many characters the text has. */
 size_t text_characters(const char *text);
 
+/* Appends so many spaces. */
 void text_spaces(struct buf *out, size_t nr);
 
 /* Appends the first `limit` characters, control characters as '?'. */

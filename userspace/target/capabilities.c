@@ -166,8 +166,7 @@ static void check_ring(struct capability *c)
 	}
 }
 
-/* yama's rule, 0 where there is no yama. */
-static int yama_scope(void)
+int capabilities_yama_scope(void)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
 
@@ -216,7 +215,7 @@ static int may_trace(pid_t pid)
 
 static void check_ptrace(struct capability *c, const struct target_process *p)
 {
-	int scope = yama_scope(), err = kernel_try_ptrace(), tracer;
+	int scope = capabilities_yama_scope(), err = kernel_try_ptrace(), tracer;
 
 	if (err || scope == 3) {
 		DETAIL(c, "tracing a child of gpuprof was refused: %s",

@@ -26,4 +26,7 @@ struct capability {
 size_t capabilities_check(const struct target_process *p,
 			  struct capability ret_capabilities[CAPABILITIES_MAX]);
 
+/* Yama's rule of who may trace whom (ptrace_scope), 0: none but the kernel's own. */
+int capabilities_yama_scope(void);
+
 #endif /* GP_TARGET_CAPABILITIES_H */

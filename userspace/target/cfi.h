@@ -83,6 +83,7 @@ struct cfi_cursor {
 	bool bad;
 };
 
+/* The next number: of so many bytes (at most 8), or as DWARF's LEB128. */
 uint64_t cfi_get(struct cfi_cursor *c, unsigned int bytes);
 uint64_t cfi_get_uleb(struct cfi_cursor *c);
 int64_t cfi_get_sleb(struct cfi_cursor *c);

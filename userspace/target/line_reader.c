@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "target/elf_private.h"
 
@@ -24,10 +25,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS	 1000000000ULL
 #define ANSWER_BYTES_MAX (256U << 20)
 #define TEXT_BYTES_MAX	 4096
 #define MEMORY_BYTES_MAX (4ULL << 30)
@@ -140,10 +139,7 @@ static void set_limits(uint64_t budget_ns)
 
 static uint64_t cpu_ns(void)
 {
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static uint32_t text_bytes(const char *text)

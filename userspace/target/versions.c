@@ -8,6 +8,7 @@
 #include "target/versions.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "target/elf.h"
 #include "target/rooted.h"
 
@@ -20,13 +21,6 @@
 #define VERSION_PY_BYTES_MAX 65536
 
 static const char unknown[] = "?";
-
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 static size_t version_bytes(const char *text, size_t max)
 {
@@ -149,7 +143,7 @@ static void read_torch(const struct target_process *p, const char *version_py,
 		return;
 	if (torch_from_strings(l, v->torch, sizeof(v->torch)))
 		return;
-	if (version_of_name(file_name(l->path), v->torch, sizeof(v->torch)))
+	if (version_of_name(file_base_name(l->path), v->torch, sizeof(v->torch)))
 		return;
 	memcpy(v->torch, unknown, sizeof(unknown));
 }
@@ -161,7 +155,7 @@ static const struct target_library *python_of(const struct target_process *p)
 
 	for (size_t i = 0; !l && i < p->libraries_nr; i++)
 		if (!strcmp(p->libraries[i].path, p->exe) &&
-		    !strncmp(file_name(p->exe), "python", 6))
+		    !strncmp(file_base_name(p->exe), "python", 6))
 			l = &p->libraries[i];
 	return l;
 }
@@ -236,7 +230,7 @@ static void read_python(const struct target_process *p, struct target_versions *
 
 	if (!l)
 		return;
-	(void)minor_of_name(file_name(l->path), minor, sizeof(minor));
+	(void)minor_of_name(file_base_name(l->path), minor, sizeof(minor));
 	if (!elf_file__open(l->open_path, NULL, &f)) {
 		ok = python_from_symbol(f, v->python, sizeof(v->python)) ||
 		     (minor[0] && python_from_string(f, minor, v->python, sizeof(v->python)));
@@ -256,14 +250,14 @@ static void read_cuda(const struct target_process *p, const char *version_py,
 	char name[24] = "", torch[24] = "";
 
 	if (runtime) {
-		(void)version_of_name(file_name(runtime->path), name, sizeof(name));
+		(void)version_of_name(file_base_name(runtime->path), name, sizeof(name));
 		if (!dots(name) && version_py &&
 		    python_value(version_py, "cuda", torch, sizeof(torch)) &&
 		    (!name[0] || !strncmp(torch, name, strlen(name))))
 			memcpy(name, torch, sizeof(name));
 		(void)snprintf(v->cuda, sizeof(v->cuda), "%s", name[0] ? name : unknown);
 	} else if (driver) {
-		if (version_of_name(file_name(driver->path), name, sizeof(name) - 7))
+		if (version_of_name(file_base_name(driver->path), name, sizeof(name) - 7))
 			(void)snprintf(v->cuda, sizeof(v->cuda), "driver %.16s", name);
 		else
 			memcpy(v->cuda, unknown, sizeof(unknown));
@@ -299,13 +293,13 @@ static void read_cupti(const struct target_process *p, struct target_versions *v
 
 	if (l) {
 		v->cupti_mapped = true;
-		(void)note_cupti(file_name(l->path), v->cupti);
+		(void)note_cupti(file_base_name(l->path), v->cupti);
 		return;
 	}
 	l = target_process__library(p, "libcudart");
 	for (size_t i = 0; l && !v->cupti[0] && i < sizeof(beside) / sizeof(*beside); i++) {
 		(void)snprintf(folder, sizeof(folder), "%.*s%s",
-			       (int)(file_name(l->path) - l->path), l->path, beside[i]);
+			       (int)(file_base_name(l->path) - l->path), l->path, beside[i]);
 		(void)rooted_each_name(p->pid, folder, note_cupti, v->cupti);
 	}
 	if (!l)
