@@ -64,7 +64,7 @@ static void read_all(struct recording *r)
 		read_text(recording__process_at(r, i)->comm);
 		read_text(recording__process_at(r, i)->cmdline);
 	}
-	for (uint32_t id = 0; id < 1000 && id < recording__names_end(r); id++) {
+	for (uint32_t id = 0; id < 1000; id++) {
 		read_text(recording__name(r, id, &value));
 		read_text(value);
 	}

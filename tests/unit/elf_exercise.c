@@ -88,7 +88,6 @@ static void walk_offsets(struct walk *w)
 			must(out < w->file_bytes);
 		if (elf_file__code(w->file, odd[i], 64, &bytes))
 			must(odd[i] < w->file_bytes && bytes && bytes <= 64);
-		(void)elf_file__address_of(w->file, odd[i], &out);
 		(void)elf_file__load_bias(w->file, odd[i], odd[i] & ~0xfffULL, &out);
 	}
 }

@@ -12,26 +12,37 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Opens both ends. Not 0 if it cannot, and then fails the test that sets itself up with it. */
+static inline int ring_ends_open(struct ring_writer *w, struct collector_ring **r,
+				 uint32_t data_bytes)
+{
+	struct reason why;
+
+	return ring_writer__open(w, data_bytes) ||
+	       collector_ring__open(getpid(), HELP_PROCESS, &why, r);
+}
+
+static inline void ring_ends_close(struct ring_writer *w, struct collector_ring *r)
+{
+	collector_ring__free(r);
+	ring_writer__close(w);
+}
+
 struct ends {
 	struct ring_writer w;
 	struct collector_ring *r;
 	struct seen seen;
 };
 
-/* Not 0 if it cannot, and then fails the test that sets itself up with it. */
 static inline int ends_open(struct ends *e, uint32_t data_bytes)
 {
-	struct reason why;
-
 	memset(e, 0, sizeof(*e));
-	return ring_writer__open(&e->w, data_bytes) ||
-	       collector_ring__open(getpid(), HELP_PROCESS, &why, &e->r);
+	return ring_ends_open(&e->w, &e->r, data_bytes);
 }
 
 static inline void ends_close(struct ends *e)
 {
-	collector_ring__free(e->r);
-	ring_writer__close(&e->w);
+	ring_ends_close(&e->w, e->r);
 }
 
 static inline int ends_drain(struct ends *e)

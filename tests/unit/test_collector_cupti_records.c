@@ -5,7 +5,7 @@
  * of every length, what is refused and how it is counted.
  */
 #include "collector/cupti_records.h"
-#include "unit/collector_help.h"
+#include "unit/ring_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,13 +116,11 @@ static int begin(void **state)
 		.cuptiActivityGetNextRecord = get_next,
 		.cuptiGetCallbackName = get_name,
 	};
-	struct reason why;
 	struct clock_reading reading;
 
 	memset(&t, 0, sizeof(t));
 	t.begin_ns = clock_now_ns();
-	if (ring_writer__open(&t.w, 1 << 16) ||
-	    collector_ring__open(getpid(), HELP_PROCESS, &why, &t.r))
+	if (ring_ends_open(&t.w, &t.r, 1 << 16))
 		return -1;
 	t.names = names__new(FIRST_ID);
 	cupti_clock__init(&t.clock);
@@ -138,8 +136,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	names__free(t.names);
-	collector_ring__free(t.r);
-	ring_writer__close(&t.w);
+	ring_ends_close(&t.w, t.r);
 	return 0;
 }
 

@@ -4,8 +4,7 @@
  * Events of GPUs in the collector's ring, one field at a time spoiled: each is refused and counted;
  * what only gpuprof knows is put right.
  */
-#include "collector/ring_writer.h"
-#include "unit/collector_help.h"
+#include "unit/ring_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,17 +45,13 @@ static uint64_t refused_nr;
 
 static int begin(void **state)
 {
-	struct reason why;
-
 	refused_nr = 0;
-	return ring_writer__open(&w, 1 << 16) ||
-	       collector_ring__open(getpid(), HELP_PROCESS, &why, &r);
+	return ring_ends_open(&w, &r, 1 << 16);
 }
 
 static int end(void **state)
 {
-	collector_ring__free(r);
-	ring_writer__close(&w);
+	ring_ends_close(&w, r);
 	return 0;
 }
 

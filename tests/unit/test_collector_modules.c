@@ -6,8 +6,8 @@
  */
 #include "collector/modules.h"
 #include "collector/python_calls.h"
-#include "unit/collector_help.h"
 #include "unit/python_image.h"
+#include "unit/ring_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -216,17 +216,13 @@ static struct {
 
 static int begin(void **state)
 {
-	struct reason why;
-
 	memset(&told, 0, sizeof(told));
-	return ring_writer__open(&w, 1 << 16) ||
-	       collector_ring__open(getpid(), HELP_PROCESS, &why, &r);
+	return ring_ends_open(&w, &r, 1 << 16);
 }
 
 static int end(void **state)
 {
-	collector_ring__free(r);
-	ring_writer__close(&w);
+	ring_ends_close(&w, r);
 	return 0;
 }
 

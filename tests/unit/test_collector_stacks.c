@@ -6,8 +6,8 @@
  * astray turns all of it off instead of ending the process.
  */
 #include "collector/stacks.h"
-#include "unit/collector_help.h"
 #include "unit/python_image.h"
+#include "unit/ring_ends.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -50,15 +50,13 @@ int Py_IsFinalizing(void)
 static int begin(void **state)
 {
 	const char *why;
-	struct reason reason;
 
 	image = image__get(MINOR);
 	state_now = (void *)(uintptr_t)image->state;
 	finalizing = 0;
 	memset(&thread, 0, sizeof(thread));
 	memset(&told, 0, sizeof(told));
-	if (ring_writer__open(&w, 1 << 20) ||
-	    collector_ring__open(getpid(), HELP_PROCESS, &reason, &r))
+	if (ring_ends_open(&w, &r, 1 << 20))
 		return -1;
 	stacks = stacks__new(&image->python.walk, true, &why);
 	return stacks && !why ? 0 : -1;
@@ -68,8 +66,7 @@ static int end(void **state)
 {
 	stacks__release(stacks);
 	stacks__free(stacks);
-	collector_ring__free(r);
-	ring_writer__close(&w);
+	ring_ends_close(&w, r);
 	return 0;
 }
 

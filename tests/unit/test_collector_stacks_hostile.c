@@ -4,13 +4,11 @@
  * Stacks in the collector's ring: such as make no sense are refused and counted, and an operator
  * keeps only the id of a stack that was told before.
  */
-#include "collector/ring_writer.h"
-#include "unit/collector_help.h"
+#include "unit/ring_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -29,16 +27,12 @@ static size_t seen_bytes;
 
 static int begin(void **state)
 {
-	struct reason why;
-
-	return ring_writer__open(&w, 1 << 16) ||
-	       collector_ring__open(getpid(), HELP_PROCESS, &why, &r);
+	return ring_ends_open(&w, &r, 1 << 16);
 }
 
 static int end(void **state)
 {
-	collector_ring__free(r);
-	ring_writer__close(&w);
+	ring_ends_close(&w, r);
 	return 0;
 }
 

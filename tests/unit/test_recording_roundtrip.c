@@ -63,7 +63,6 @@ static void check_names_and_losses(const struct recording *r)
 	const char *overload;
 	uint64_t count;
 
-	assert_int_equal(recording__names_end(r), 8);
 	assert_string_equal(recording__name(r, 1, &overload), "aten::add");
 	assert_string_equal(overload, "Tensor");
 	assert_string_equal(recording__name(r, 7, &overload), "aten::mm");
@@ -234,7 +233,6 @@ static void test_many_names(void **state)
 	/* 50 MB, of which 32 are packed. */
 	assert_true(bytes > 10000000 && bytes < 30000000);
 	r = open_good(path);
-	assert_int_equal(recording__names_end(r), 5000);
 	for (uint32_t id = 0; id < 5000; id++) {
 		memcpy(name, &(char[4]){'a' + id % 26, 'a' + id / 26 % 26, 'a' + id / 676, 'x'}, 4);
 		assert_string_equal(recording__name(r, id, NULL), name);

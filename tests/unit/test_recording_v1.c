@@ -93,7 +93,6 @@ static void check_names(const struct recording *r)
 	const char *overload;
 	uint64_t count;
 
-	assert_int_equal(recording__names_end(r), 8);
 	assert_string_equal(recording__name(r, 1, &overload), "aten::add");
 	assert_string_equal(overload, "Tensor");
 	assert_string_equal(recording__name(r, 3, &overload), "late");

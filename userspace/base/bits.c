@@ -31,12 +31,6 @@ int bits__set(struct bits *b, size_t i)
 	return 0;
 }
 
-void bits__clear(struct bits *b, size_t i)
-{
-	if (i / 64 < b->nr)
-		b->words[i / 64] &= ~(1ULL << i % 64);
-}
-
 void bits__done(struct bits *b)
 {
 	free(b->words);

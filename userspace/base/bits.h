@@ -22,9 +22,6 @@ bool bits__has(const struct bits *b, size_t i);
 /* Puts `i` into the set. 0 or -ENOMEM. */
 int bits__set(struct bits *b, size_t i);
 
-/* Takes it out again. */
-void bits__clear(struct bits *b, size_t i);
-
 void bits__done(struct bits *b);
 
 #endif /* GP_BASE_BITS_H */

@@ -86,7 +86,9 @@ static bool id_from_environment(const char *name, unsigned int *ret_id)
 	return true;
 }
 
-void file_give_to_caller(int fd)
+/* Under sudo: makes the open file belong to the user who called it (SUDO_UID, SUDO_GID), so that
+ * what gpuprof writes can be read without root. For files made by this process only. */
+static void give_to_caller(int fd)
 {
 	unsigned int uid, gid;
 	int ignored;
@@ -104,7 +106,7 @@ int file_create(const char *path)
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
 	if (fd >= 0) {
-		file_give_to_caller(fd);
+		give_to_caller(fd);
 		return fd;
 	}
 	if (errno != EEXIST)
@@ -158,7 +160,7 @@ static int open_temporary(struct file_new *f)
 	}
 	remember_temporary(f->temporary);
 	(void)fchmod(f->fd, 0666 & ~mask);
-	file_give_to_caller(f->fd);
+	give_to_caller(f->fd);
 	return 0;
 }
 

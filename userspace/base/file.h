@@ -18,10 +18,6 @@ int file_read(const char *path, size_t max_bytes, char **ret_text, size_t *ret_b
 /* Writes all, through short writes and EINTR. 0 or -errno. */
 int file_write_all(int fd, const void *data, size_t bytes);
 
-/* Under sudo: makes the open file belong to the user who called it (SUDO_UID, SUDO_GID), so that
- * what gpuprof writes can be read without root. For files made by this process only. */
-void file_give_to_caller(int fd);
-
 /* Creates `path`, or empties the regular file that is there (which keeps its owner and mode), for
  * writing; a device or pipe is opened as it is. A new file belongs to the caller of sudo. Returns a
  * descriptor or -errno. */

@@ -399,7 +399,9 @@ int options_parse(const struct command *command, int argc, char **argv, void *va
 
 /* ---- help ---- */
 
-void options_print_wrapped(FILE *out, size_t column, const char *text)
+/* Prints `text` from `column` on, wrapped before column 80 and indented to `column`. The cursor is
+ * there already. */
+static void print_wrapped(FILE *out, size_t column, const char *text)
 {
 	size_t at = column;
 
@@ -430,7 +432,7 @@ static void print_option(FILE *out, const struct option_spec *o)
 	if (n > HELP_COLUMN - 2)
 		n = fprintf(out, "\n") - 1;
 	(void)fprintf(out, "%*s", HELP_COLUMN - n, "");
-	options_print_wrapped(out, HELP_COLUMN, o->help);
+	print_wrapped(out, HELP_COLUMN, o->help);
 }
 
 void options_print_help(FILE *out, const struct command *command)
@@ -442,7 +444,7 @@ void options_print_help(FILE *out, const struct command *command)
 		size_t nr = strcspn(about, "\n");
 		CLEANUP(cleanup_free) char *line = strndup(about, nr);
 
-		options_print_wrapped(out, 0, line ? line : "");
+		print_wrapped(out, 0, line ? line : "");
 		about += nr + (about[nr] == '\n');
 	}
 	(void)fprintf(out, "\noptions:\n");

@@ -85,10 +85,6 @@ bool options_is_pids(const char *word);
 /* What --help prints. */
 void options_print_help(FILE *out, const struct command *command);
 
-/* Prints `text` from `column` on, wrapped before column 80 and indented to `column`. The cursor is
- * there already. */
-void options_print_wrapped(FILE *out, size_t column, const char *text);
-
 /* The option named --NAME or -LETTER, or NULL. -h and -v count. */
 const struct option_spec *options_find(const struct command *command, const char *name);
 const struct option_spec *options_find_letter(const struct command *command, char letter);

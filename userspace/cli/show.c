@@ -337,11 +337,6 @@ static const struct stack_format *find_stack_format(const char *name)
 	return NULL;
 }
 
-bool show_stack_format_known(const char *format)
-{
-	return find_stack_format(format);
-}
-
 int shown__write_stacks(const struct shown *s, const char *path, const char *format,
 			const char *metric)
 {

@@ -94,10 +94,9 @@ int shown__write_actions(const struct shown *s, const char *path);
  * TensorBoard's plugin looks for. */
 int shown__write_tensorboard(const struct shown *s, const char *path);
 
-/* What is made of stacks, in a format that show_stack_format_known() knows; `metric` says by what
- * they are weighed, or with which number a reader begins (NULL: self CPU time). */
+/* What is made of stacks, in the format "stacks", "speedscope", "pprof" or "flamegraph"; `metric`
+ * says by what they are weighed, or with which number a reader begins (NULL: self CPU time). */
 int shown__write_stacks(const struct shown *s, const char *path, const char *format,
 			const char *metric);
-bool show_stack_format_known(const char *format);
 
 #endif /* GP_CLI_SHOW_H */

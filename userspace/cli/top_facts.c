@@ -23,7 +23,7 @@
 #define STAT_BYTES_MAX	  4096
 #define CMDLINE_BYTES_MAX (64u << 10)
 
-void top_history__add(struct top_history *h, double percent)
+static void add_to_history(struct top_history *h, double percent)
 {
 	if (h->nr == TOP_HISTORY)
 		memmove(h->percent, h->percent + 1, --h->nr * sizeof(h->percent[0]));
@@ -188,7 +188,7 @@ int top_facts__read(struct top_facts *f)
 		f->interval_s = ns / 1e9;
 		f->cpu_percent = 100 * (double)consumed / ns;
 		f->own_percent = 100 * (double)(own - f->own_ns) / ns;
-		top_history__add(&f->cpu, f->cpu_percent);
+		add_to_history(&f->cpu, f->cpu_percent);
 	}
 	f->read_ns = now;
 	f->own_ns = own;

@@ -22,7 +22,6 @@ struct top_history {
 	double percent[TOP_HISTORY];
 	size_t nr;
 };
-void top_history__add(struct top_history *h, double percent);
 
 struct top_ran {
 	pid_t pid;

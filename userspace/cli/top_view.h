@@ -70,7 +70,7 @@ struct top_rows {
 int top_rows__fill(struct top_rows *r, const struct top_view *v, const struct tally *y);
 
 /* How a terminal is to show what follows; in texts for a terminal only. */
-enum top_mark { TOP_PLAIN = 1, TOP_BOLD = 2, TOP_BAR = 3, TOP_ALARM = 4, TOP_DIM = 5 };
+enum top_mark { TOP_PLAIN = 1, TOP_BOLD = 2, TOP_BAR = 3, TOP_ALARM = 4 };
 
 /* What stands above the rows. Lines without marks if `plain`. */
 struct top_header {

@@ -178,6 +178,19 @@ static void put_kernel(struct cupti_records *r, const struct cupti_kernel *k, si
 	put(r, &ev, sizeof(ev));
 }
 
+/* Puts it once it has its times, which are CUPTI's. */
+static void put_memory(struct cupti_records *r, struct gp_ev_gpu_memory *ev, uint64_t start,
+		       uint64_t end)
+{
+	uint64_t start_ns, end_ns;
+
+	if (!convert_times(r, start, end, &start_ns, &end_ns))
+		return;
+	ev->start_ns = start_ns;
+	ev->head.time_ns = end_ns;
+	put(r, ev, sizeof(*ev));
+}
+
 static void put_copy(struct cupti_records *r, const struct cupti_copy *c, size_t bytes)
 {
 	struct gp_ev_gpu_memory ev = {
@@ -192,17 +205,12 @@ static void put_copy(struct cupti_records *r, const struct cupti_copy *c, size_t
 		.dst_kind = c->dst_kind,
 		.peer_device = NO_DEVICE,
 	};
-	uint64_t start_ns, end_ns;
 
-	if (!convert_times(r, c->start, c->end, &start_ns, &end_ns))
-		return;
-	ev.start_ns = start_ns;
-	ev.head.time_ns = end_ns;
 	if (HAS(bytes, struct cupti_copy, graph_node))
 		ev.graph_node = c->graph_node;
 	if (HAS(bytes, struct cupti_copy, graph))
 		ev.graph = c->graph;
-	put(r, &ev, sizeof(ev));
+	put_memory(r, &ev, c->start, c->end);
 }
 
 static void put_peer_copy(struct cupti_records *r, const struct cupti_peer_copy *c, size_t bytes)
@@ -219,17 +227,12 @@ static void put_peer_copy(struct cupti_records *r, const struct cupti_peer_copy 
 		.dst_kind = c->dst_kind,
 		.peer_device = c->dst_device,
 	};
-	uint64_t start_ns, end_ns;
 
-	if (!convert_times(r, c->start, c->end, &start_ns, &end_ns))
-		return;
-	ev.start_ns = start_ns;
-	ev.head.time_ns = end_ns;
 	if (HAS(bytes, struct cupti_peer_copy, graph_node))
 		ev.graph_node = c->graph_node;
 	if (HAS(bytes, struct cupti_peer_copy, graph))
 		ev.graph = c->graph;
-	put(r, &ev, sizeof(ev));
+	put_memory(r, &ev, c->start, c->end);
 }
 
 static void put_set(struct cupti_records *r, const struct cupti_set *s, size_t bytes)
@@ -245,17 +248,12 @@ static void put_set(struct cupti_records *r, const struct cupti_set *s, size_t b
 		.src_kind = (uint8_t)s->memory_kind,
 		.peer_device = NO_DEVICE,
 	};
-	uint64_t start_ns, end_ns;
 
-	if (!convert_times(r, s->start, s->end, &start_ns, &end_ns))
-		return;
-	ev.start_ns = start_ns;
-	ev.head.time_ns = end_ns;
 	if (HAS(bytes, struct cupti_set, graph_node))
 		ev.graph_node = s->graph_node;
 	if (HAS(bytes, struct cupti_set, graph))
 		ev.graph = s->graph;
-	put(r, &ev, sizeof(ev));
+	put_memory(r, &ev, s->start, s->end);
 }
 
 static bool is_noisy(const struct cupti_api_call *a)
@@ -382,7 +380,8 @@ static size_t least_bytes(uint32_t kind)
 	}
 }
 
-void cupti_records__one(struct cupti_records *r, const void *record, size_t bytes)
+/* One record, of which `bytes` may be read. */
+static void convert_one(struct cupti_records *r, const void *record, size_t bytes)
 {
 	uint32_t kind = bytes >= sizeof(kind) ? ((const struct cupti_record *)record)->kind : 0;
 	size_t least = least_bytes(kind);
@@ -433,11 +432,11 @@ void cupti_records__convert(struct cupti_records *r, uint8_t *buffer, size_t val
 		if (now < buffer || now >= end || (last && now <= last))
 			break;
 		if (last)
-			cupti_records__one(r, last, (size_t)(now - last));
+			convert_one(r, last, (size_t)(now - last));
 		last = now;
 	}
 	if (last)
-		cupti_records__one(r, last, (size_t)(end - last));
+		convert_one(r, last, (size_t)(end - last));
 	/* Limit reached: that was the last one. */
 	if (result != CUPTI_LIMIT_REACHED)
 		ring_writer__count(r->ring, GP_LOSS_RECORD, 1);

@@ -41,7 +41,4 @@ void cupti_records__init(struct cupti_records *r, struct ring_writer *ring, stru
  * gpuprof to make room in the ring. */
 void cupti_records__convert(struct cupti_records *r, uint8_t *buffer, size_t valid_bytes);
 
-/* One record, of which `bytes` may be read. */
-void cupti_records__one(struct cupti_records *r, const void *record, size_t bytes);
-
 #endif /* GP_COLLECTOR_CUPTI_RECORDS_H */

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#define LISTEN_PORT  9477
 #define LISTEN_BYTES 64 /* of an address as text */
 
 /* "ADDRESS:PORT", "[ADDRESS]:PORT" or "PORT": an address, no name. 0 or -EINVAL. */

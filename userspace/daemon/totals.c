@@ -470,7 +470,7 @@ static void add_steps(struct adding *a)
 
 /* ---- all ---- */
 
-int totals__lose(struct totals *t, const char *name, uint64_t nr)
+static int add_loss(struct totals *t, const char *name, uint64_t nr)
 {
 	struct total_loss loss = {.nr = nr};
 
@@ -520,7 +520,7 @@ int totals__add(struct totals *t, const struct timeline *tl, const struct totals
 	forget_gone(t, part->now_ns);
 	err = err ? err : add_ops(&a);
 	for (size_t i = 0; i < tl->losses.nr && !err; i++)
-		err = totals__lose(t, tl->losses.items[i].name, tl->losses.items[i].count);
+		err = add_loss(t, tl->losses.items[i].name, tl->losses.items[i].count);
 	if (err)
 		return err;
 	add_memory(&a);

@@ -82,9 +82,6 @@ void totals__done(struct totals *t);
 /* Adds what a recording holds. 0 or -ENOMEM: then a part of it is missing. */
 int totals__add(struct totals *t, const struct timeline *tl, const struct totals_part *part);
 
-/* Adds what was lost outside any recording. 0 or -ENOMEM. */
-int totals__lose(struct totals *t, const char *name, uint64_t nr);
-
 /* Appends the metrics in Prometheus' text format. */
 void totals__text(const struct totals *t, struct buf *out);
 

@@ -134,7 +134,7 @@ static void close_file(struct job *j, int fd)
 		(void)remote_system_call(&j->remote, SYS_close, args, &result);
 }
 
-enum { CALL_OPEN = 1, CALL_SYMBOL, CALL_START, CALL_CLOSE, CALL_ERROR, CALLS };
+enum { CALL_OPEN = 1, CALL_SYMBOL, CALL_START, CALL_CLOSE };
 
 static void plan_calls(struct job *j, uint64_t path, uint64_t symbol, struct remote_call calls[])
 {
@@ -198,7 +198,7 @@ static void library_path(const struct job *j, int fd, char *ret_path, size_t byt
 
 static int load(struct job *j, int fd)
 {
-	struct remote_call calls[CALLS] = {0};
+	struct remote_call calls[CALL_CLOSE] = {0};
 	uint64_t path_at, symbol_at;
 	bool no_error = !j->lodger.loaded && !j->view.c.dlerror_at;
 	char path[PATH_BYTES];

@@ -20,7 +20,6 @@ enum flame_kind {
 	FLAME_CALL = 4, /* of the CUDA API */
 	FLAME_GPU = 5,	/* a kernel, copy or memset */
 	FLAME_MARK = 6, /* no frame but a remark, process or device */
-	FLAME_KIND_NR = 7,
 };
 
 struct flame_frame {

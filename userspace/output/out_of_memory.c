@@ -27,7 +27,23 @@
 #define HOLDERS_TEXT 10
 #define HOLDERS_JSON 100
 
-void holders__done(struct holders *h)
+/* Allocations of one op, or those made from one Python line, that were alive then. */
+struct holder {
+	const char *op;	       /* NULL: outside any op, or this is a line */
+	const char *outermost; /* the operator it ran under, NULL as above */
+	uint32_t frame;	       /* of the recording, where this is a line; 0: no stack */
+	uint64_t allocations;
+	int64_t bytes;
+};
+
+struct holders {
+	VEC(struct holder) ops;	  /* most bytes first */
+	VEC(struct holder) lines; /* the same; empty where no allocation has a stack */
+	uint64_t allocations;
+	int64_t bytes; /* of what was allocated since the capture began */
+};
+
+static void holders__done(struct holders *h)
 {
 	vec_done(&h->ops);
 	vec_done(&h->lines);
@@ -139,7 +155,9 @@ static int most_first(const void *a, const void *b)
 	return order ? order : (x->frame > y->frame) - (x->frame < y->frame);
 }
 
-int holders__init(struct holders *h, const struct timeline *t, size_t index)
+/* What the device of timeline.out_of_memory[index] held when it happened. 0 or -ENOMEM; the caller
+ * calls holders__done() in either case. */
+static int holders__init(struct holders *h, const struct timeline *t, size_t index)
 {
 	CLEANUP(gather__done) struct gather g = {.t = t, .h = h};
 	const struct tl_memory *refused = &t->out_of_memory.items[index];

@@ -70,7 +70,7 @@ void pickle__done(struct pickle *p)
 	vec_done(&p->texts);
 }
 
-void pickle__int(struct pickle *p, int64_t n)
+static void put_int(struct pickle *p, int64_t n)
 {
 	int bytes = 8;
 
@@ -192,7 +192,7 @@ void pickle__dict_end(struct pickle *p)
 void pickle__key_int(struct pickle *p, const char *key, int64_t n)
 {
 	pickle__text(p, key);
-	pickle__int(p, n);
+	put_int(p, n);
 }
 
 void pickle__key_text(struct pickle *p, const char *key, const char *text)

@@ -26,7 +26,6 @@ void pickle__begin(struct pickle *p, struct sink *s);
 int pickle__end(struct pickle *p);
 void pickle__done(struct pickle *p);
 
-void pickle__int(struct pickle *p, int64_t n);
 /* The text must stay where it is until the end. Bytes that are no UTF-8 become '?'. */
 void pickle__text(struct pickle *p, const char *text);
 

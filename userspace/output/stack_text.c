@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 
-void stack_text_module(struct buf *out, const struct recording_frame *f)
+static void module(struct buf *out, const struct recording_frame *f)
 {
 	buf__str(out, *f->module ? file_base_name(f->module) : "?");
 }
@@ -34,7 +34,7 @@ static void add_frame(struct buf *out, const struct recording_frame *f)
 		buf__u64(out, f->line);
 		buf__str(out, "): ");
 	} else if (f->kind == RECORDING_FRAME_NATIVE || !*f->function) {
-		stack_text_module(out, f);
+		module(out, f);
 		buf__str(out, ": ");
 	}
 	stack_text_function(out, f);

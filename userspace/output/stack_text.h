@@ -15,9 +15,7 @@
  * backward. */
 #define STACK_TEXT_BACKWARD "[backward]"
 
-/* The last part of the name of a native frame's module; a frame's function or, where that is not
- * known, its address. */
-void stack_text_module(struct buf *out, const struct recording_frame *f);
+/* Appends a frame's function or, where that is not known, its address. */
 void stack_text_function(struct buf *out, const struct recording_frame *f);
 
 /* Appends the frame of this id. */

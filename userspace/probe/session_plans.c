@@ -15,7 +15,7 @@
 /* A cookie has 24 bits for it. */
 #define NAMES_MAX 0xffffff
 
-const char session_common_ops[] =
+static const char common_ops[] =
 	"aten::add,aten::add_,aten::sub,aten::mul,aten::mul_,aten::div,aten::div_,aten::mm,"
 	"aten::bmm,aten::addmm,aten::matmul,aten::linear,aten::conv[123]d,aten::convolution,"
 	"aten::convolution_backward,aten::_convolution,aten::batch_norm,aten::native_batch_norm*,"
@@ -97,7 +97,7 @@ static int name_id(struct session_plans *s, const char *name, const char *overlo
 
 static int name_functions(struct session_plans *s, struct session_plan *p)
 {
-	const char *globs = s->options->ops_glob ?: s->few ? session_common_ops : NULL;
+	const char *globs = s->options->ops_glob ?: s->few ? common_ops : NULL;
 	size_t nr = p->plan->functions.nr;
 	int err = 0;
 

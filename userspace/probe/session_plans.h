@@ -40,9 +40,6 @@ void session_plans__done(struct session_plans *s);
 int session_plans__get(struct session_plans *s, const struct target_library *lib,
 		       struct reason *why, uint32_t *ret_index);
 
-/* The operators that most programs spend their time in, as globs. */
-extern const char session_common_ops[];
-
 /* Whether a name is matched by comma-separated globs; NULL matches all. */
 bool session_glob(const char *globs, const char *name);
 

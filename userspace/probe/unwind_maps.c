@@ -434,9 +434,3 @@ int unwind_maps__load_library(struct unwind_maps *m, uint16_t process_index, con
 	}
 	return -ENOENT;
 }
-
-size_t unwind_maps__bytes(const struct unwind_maps *m, uint32_t *ret_tables_nr)
-{
-	*ret_tables_nr = (uint32_t)m->tables.nr;
-	return m->bytes;
-}

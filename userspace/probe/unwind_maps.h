@@ -39,7 +39,4 @@ int unwind_maps__load_library(struct unwind_maps *m, uint16_t process_index, con
 /* Puts the tables that have been made since to use; with `wait` all that were asked for. */
 void unwind_maps__collect(struct unwind_maps *m, bool wait);
 
-/* What the tables take, in bytes, and how many there are. */
-size_t unwind_maps__bytes(const struct unwind_maps *m, uint32_t *ret_tables_nr);
-
 #endif /* GP_PROBE_UNWIND_MAPS_H */

@@ -49,7 +49,6 @@ struct recording {
 	struct hash process_of; /* index in events -> index */
 	VEC(struct name) names;
 	struct hash name_of; /* id -> index */
-	uint32_t names_end;
 	struct stack_tables stacks;
 	VEC(struct loss) losses;
 	struct hash loss_of;   /* interned name -> index */
@@ -126,8 +125,6 @@ static int parse_names(struct recording *r, struct cursor *c)
 			return take_error(c);
 		if (index_of(&r->name_of, id, r->names.nr, &i) || vec_put(&r->names, i, n))
 			return -ENOMEM;
-		if (id >= r->names_end)
-			r->names_end = id + 1;
 	}
 	return 0;
 }
@@ -460,11 +457,6 @@ const char *recording__name(const struct recording *r, uint32_t id, const char *
 	if (ret_overload)
 		*ret_overload = i ? r->names.items[*i].overload : "";
 	return i ? r->names.items[*i].name : "?";
-}
-
-uint32_t recording__names_end(const struct recording *r)
-{
-	return r->names_end;
 }
 
 struct recording_frame recording__frame(const struct recording *r, uint32_t id)

@@ -176,8 +176,6 @@ const struct recording_process *recording__process_at(const struct recording *r,
 
 /* Name of an id: "?" and "" if it has none. */
 const char *recording__name(const struct recording *r, uint32_t id, const char **ret_overload);
-/* One more than the largest id that has a name. */
-uint32_t recording__names_end(const struct recording *r);
 
 /* The frame of an id, its texts borrowed: a Python one of "?" in "?" if there is none. */
 struct recording_frame recording__frame(const struct recording *r, uint32_t id);

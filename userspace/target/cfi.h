@@ -83,10 +83,9 @@ struct cfi_cursor {
 	bool bad;
 };
 
-/* The next number: of so many bytes (at most 8), or as DWARF's LEB128. */
+/* The next number: of so many bytes (at most 8), or as DWARF's ULEB128. */
 uint64_t cfi_get(struct cfi_cursor *c, unsigned int bytes);
 uint64_t cfi_get_uleb(struct cfi_cursor *c);
-int64_t cfi_get_sleb(struct cfi_cursor *c);
 
 /* An address as .eh_frame encodes it (DW_EH_PE_*); `relative`: it may be relative to its place.
  * False if that encoding is not known. */
@@ -96,8 +95,5 @@ bool cfi_get_address(struct cfi_cursor *c, const struct cfi *cfi, uint8_t encodi
 /* Runs the program of a CIE on its initial state. False if it is damaged. */
 bool cfi_run_initial(const struct cfi *c, struct cfi_cie *cie, const uint8_t *program,
 		     uint64_t bytes);
-
-/* The state as a rule. */
-uint64_t cfi_rule(const struct cfi_cie *cie, const struct cfi_state *s);
 
 #endif /* GP_TARGET_CFI_H */

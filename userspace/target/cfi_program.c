@@ -56,7 +56,7 @@ uint64_t cfi_get_uleb(struct cfi_cursor *c)
 	return value;
 }
 
-int64_t cfi_get_sleb(struct cfi_cursor *c)
+static int64_t get_sleb(struct cfi_cursor *c)
 {
 	uint64_t value = 0;
 	unsigned int shift = 0;
@@ -88,7 +88,7 @@ bool cfi_get_address(struct cfi_cursor *c, const struct cfi *cfi, uint8_t encodi
 		value = cfi_get_uleb(c);
 		break;
 	case DW_EH_PE_sleb128:
-		value = (uint64_t)cfi_get_sleb(c);
+		value = (uint64_t)get_sleb(c);
 		break;
 	case DW_EH_PE_udata2:
 		value = cfi_get(c, 2);
@@ -201,7 +201,7 @@ static bool run_cfa(struct run *r, struct cfi_cursor *c, uint8_t op)
 		return true;
 	case DW_CFA_def_cfa_sf:
 		reg = cfi_get_uleb(c);
-		set_cfa(r, reg, factored(r, cfi_get_sleb(c)));
+		set_cfa(r, reg, factored(r, get_sleb(c)));
 		return true;
 	case DW_CFA_def_cfa_register:
 		set_cfa(r, cfi_get_uleb(c), cfa->offset);
@@ -210,7 +210,7 @@ static bool run_cfa(struct run *r, struct cfi_cursor *c, uint8_t op)
 		cfa->offset = (int64_t)cfi_get_uleb(c);
 		return true;
 	case DW_CFA_def_cfa_offset_sf:
-		cfa->offset = factored(r, cfi_get_sleb(c));
+		cfa->offset = factored(r, get_sleb(c));
 		return true;
 	case DW_CFA_def_cfa_expression:
 		*cfa = get_expression(c);
@@ -234,7 +234,7 @@ static bool run_register(struct run *r, struct cfi_cursor *c, uint8_t op)
 		set_offset(r, reg, (int64_t)cfi_get_uleb(c));
 		return true;
 	case DW_CFA_offset_extended_sf:
-		set_offset(r, reg, cfi_get_sleb(c));
+		set_offset(r, reg, get_sleb(c));
 		return true;
 	case DW_CFA_GNU_negative_offset_extended:
 		set_offset(r, reg, -(int64_t)(cfi_get_uleb(c) & INT64_MAX));
@@ -335,7 +335,7 @@ static bool is_breg(const struct cfi_value *v, uint8_t op, const char *rest, siz
 
 	if (cfi_get(&c, 1) != op)
 		return false;
-	*ret_offset = cfi_get_sleb(&c);
+	*ret_offset = get_sleb(&c);
 	return !c.bad && (size_t)(c.end - c.at) == rest_bytes && !memcmp(c.at, rest, rest_bytes);
 }
 
@@ -404,7 +404,7 @@ static uint64_t signal_rule(const struct cfi_state *s)
 	return make_rule(GP_UNWIND_SIGNAL, bp_kind, sp, bp);
 }
 
-uint64_t cfi_rule(const struct cfi_cie *cie, const struct cfi_state *s)
+static uint64_t rule_of(const struct cfi_cie *cie, const struct cfi_state *s)
 {
 	static const char deref[] = {DW_OP_deref};
 	enum gp_unwind_bp bp_kind;
@@ -448,10 +448,10 @@ int cfi_rules(const struct cfi *cfi, const struct cfi_fde *fde,
 			return fn((uint32_t)since, GP_UNWIND_HARD, arg);
 		if (!moved || r.address == since)
 			continue;
-		err = fn((uint32_t)since, cfi_rule(cie, &r.state), arg);
+		err = fn((uint32_t)since, rule_of(cie, &r.state), arg);
 		if (r.address >= end)
 			return err;
 		since = r.address;
 	}
-	return err ? err : fn((uint32_t)since, cfi_rule(cie, &r.state), arg);
+	return err ? err : fn((uint32_t)since, rule_of(cie, &r.state), arg);
 }

@@ -499,20 +499,6 @@ bool elf_file__offset_of(const struct elf_file *f, uint64_t address, uint64_t *r
 	return true;
 }
 
-bool elf_file__address_of(const struct elf_file *f, uint64_t offset, uint64_t *ret_address)
-{
-	for (size_t i = 0; i < f->segments_nr; i++) {
-		const Elf64_Phdr *s = &f->segments[i];
-
-		if (s->p_type == PT_LOAD && offset >= s->p_offset &&
-		    offset - s->p_offset < s->p_filesz) {
-			*ret_address = s->p_vaddr + (offset - s->p_offset);
-			return true;
-		}
-	}
-	return false;
-}
-
 bool elf_file__load_bias(const struct elf_file *f, uint64_t map_start, uint64_t map_offset,
 			 uint64_t *ret_base)
 {

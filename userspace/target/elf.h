@@ -82,9 +82,8 @@ int elf_file__each_import(struct elf_file *f, bool (*is)(const char *name, const
 /* Whether the name occurs among those of the dynamic symbols. */
 bool elf_file__mentions(struct elf_file *f, const char *name);
 
-/* File offset of a virtual address, or the other way; false if it lies in no loaded segment. */
+/* File offset of a virtual address; false if it lies in no loaded segment. */
 bool elf_file__offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret_offset);
-bool elf_file__address_of(const struct elf_file *f, uint64_t offset, uint64_t *ret_address);
 
 /* What was added to the virtual addresses of a file whose code at `map_offset` is mapped executable
  * at `map_start`; false if no executable segment lies there. */

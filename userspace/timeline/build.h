@@ -141,7 +141,7 @@ struct timeline_private {
 	struct intern *intern;
 };
 
-/* All zero but for the timeline and show_steps; the owner calls build__done(). */
+/* All zero at first but for the timeline and show_steps. */
 struct build {
 	struct timeline *t;
 	struct hash sampled_stack_of; /* id -> of timeline.sampled_stacks */
@@ -321,10 +321,5 @@ uint32_t build_op_at(const struct build *b, uint32_t thread, uint64_t time_ns,
 
 /* The op with this instance, or TL_NONE. */
 uint32_t build_op_of_instance(const struct build *b, uint64_t instance);
-
-void build__done(struct build *b);
-
-/* Name of a counter in outputs. */
-const char *build_counter_name(enum tl_counter counter);
 
 #endif /* GP_TIMELINE_BUILD_H */

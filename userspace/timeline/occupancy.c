@@ -13,7 +13,6 @@
 
 #define REGISTER_UNIT 256
 #define PARTS	      4 /* of a multiprocessor */
-#define PERCENT_MAX   1000000
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "timeline/build.h"
 
-const char *build_counter_name(enum tl_counter counter)
+static const char *build_counter_name(enum tl_counter counter)
 {
 	static const char *const names[] = {
 		[TL_TIME_INVALID] = "time_invalid",
@@ -39,7 +39,7 @@ const char *build_counter_name(enum tl_counter counter)
 	return names[counter];
 }
 
-void build__done(struct build *b)
+static void build__done(struct build *b)
 {
 	free(b->process_of);
 	vec_done(&b->module_calls);
