@@ -185,6 +185,8 @@ __u64 gp_api_off[1024] __weak;
 
 /* But for calls that give memory, which only probes tell of. */
 const volatile __u32 gp_cuda_memory __weak = 0;
+/* Ranges are not told. */
+const volatile __u32 gp_ops_alone __weak = 0;
 /* Number of the thread seen last. */
 __u32 gp_threads_nr __weak;
 /* Set before loading: whether uprobe programs may use task storage. */

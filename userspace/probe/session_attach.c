@@ -211,8 +211,9 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 {
 	switch (plan->plan->functions.items[function].kind) {
 	case PROBE_OP:
-	case PROBE_NODE:
 		return plan->wanted[function];
+	case PROBE_NODE:
+		return plan->wanted[function] && !s->options.ops_alone;
 	case PROBE_ALLOC:
 	case PROBE_FREE:
 	case PROBE_REPORT:
@@ -225,7 +226,7 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 	case PROBE_RANGE:
 	case PROBE_NVTX_PUSH:
 	case PROBE_NVTX_POP:
-		return s->options.ops && !dispatch_is_counted(s);
+		return s->options.ops && !s->options.ops_alone && !dispatch_is_counted(s);
 	default:
 		return true;
 	}
@@ -315,7 +316,9 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 		      const struct target_library *lib, uint16_t process_index)
 {
-	for (size_t i = 0; i < plan->plan->nodes.nr && s->options.ops; i++) {
+	bool wanted = s->options.ops && !s->options.ops_alone;
+
+	for (size_t i = 0; i < plan->plan->nodes.nr && wanted; i++) {
 		struct node_table key = {.address = lib->base + plan->plan->nodes.items[i].table,
 					 .process = process_index};
 		int err = bpf_map__update_elem(s->bpf->maps.node_names, &key, sizeof(key),
