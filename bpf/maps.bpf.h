@@ -69,6 +69,9 @@ struct thread_state {
 	__u32 range_op;
 	__u32 api_depth;
 	__u64 api_over_sp; /* as over_sp, of API calls */
+	__u64 gc_start_ns; /* of Python's collection that runs, 0: none */
+	__s32 gc_generation;
+	__u32 reserved;
 	struct thread_frame frames[GP_OP_DEPTH];
 	struct api_frame apis[GP_API_DEPTH];
 	struct gp_ev_found_name found; /* the name at hand */

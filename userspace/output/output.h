@@ -146,4 +146,7 @@ int output_steps_text(struct sink *s, const struct timeline *t);
  * none. */
 bool output_has_annotations(const struct timeline *t);
 
+/* One line about Python's garbage collections, or none. */
+int output_python_gc_text(struct sink *s, const struct timeline *t);
+
 #endif /* GP_OUTPUT_OUTPUT_H */

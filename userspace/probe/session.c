@@ -115,6 +115,8 @@ static int load(struct probe_session *s, bool task_storage)
 	if (!err)
 		err = session_sample_choose(s, bpf);
 	if (!err)
+		err = session_gc_choose(s, bpf);
+	if (!err)
 		err = gpuprof_bpf__load(bpf);
 	if (err)
 		gpuprof_bpf__destroy(bpf);

@@ -117,6 +117,7 @@ static void forget_process(struct probe_session *s, struct probed_process *p)
 	session_sample_drop(s, (pid_t)p->pid);
 	forget_places(s, p->index);
 	link_set__done(&p->code_freed);
+	session_gc_drop(p);
 	p->stopped = s->options.stop_at_load && !p->index;
 	session_let_go(p);
 }
@@ -442,6 +443,7 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 	}
 	if (groups & PROBE_GROUP_API)
 		silence_api(s, process_index, false);
+	session_gc_follow(s, p, session_process(s, process_index));
 	return total;
 }
 

@@ -154,8 +154,7 @@ static void read_torch(const struct target_process *p, const char *version_py,
 	memcpy(v->torch, unknown, sizeof(unknown));
 }
 
-/* The file that holds the interpreter: libpython, or the executable. */
-static const struct target_library *python_of(const struct target_process *p)
+const struct target_library *target_python_file(const struct target_process *p)
 {
 	const struct target_library *l = target_process__library(p, "libpython");
 
@@ -229,7 +228,7 @@ static bool minor_of_name(const char *name, char *to, size_t to_bytes)
 
 static void read_python(const struct target_process *p, struct target_versions *v)
 {
-	const struct target_library *l = python_of(p);
+	const struct target_library *l = target_python_file(p);
 	char minor[8] = "";
 	struct elf_file *f;
 	bool ok = false;

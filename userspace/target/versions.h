@@ -22,4 +22,8 @@ struct target_versions {
 /* Never fails: what cannot be read is "?". */
 void target_versions_read(const struct target_process *p, struct target_versions *ret_versions);
 
+/* The file that holds the interpreter: libpython, or the executable. Borrowed from `p`; NULL: there
+ * is none. */
+const struct target_library *target_python_file(const struct target_process *p);
+
 #endif /* GP_TARGET_VERSIONS_H */
