@@ -157,6 +157,8 @@ int capture_describe_process(struct member *m, struct segment *to, uint16_t *ret
 		return err;
 	rp.index = *ret_number;
 	err = recording_writer__process(to->writer, &rp);
+	if (!err && m->nccl_version[0])
+		err = recording_writer__meta(to->writer, "nccl_version", m->nccl_version);
 	return err ? err : write_known(m, to->writer, *ret_number);
 }
 
