@@ -330,6 +330,8 @@ uint64_t event_began_ns(const void *event)
 		return ((const struct gp_ev_gpu_memory *)event)->start_ns;
 	case GP_EV_SYNC:
 		return ((const struct gp_ev_sync *)event)->start_ns;
+	case GP_EV_PYTHON_GC:
+		return ((const struct gp_ev_python_gc *)event)->start_ns;
 	default:
 		return 0;
 	}
