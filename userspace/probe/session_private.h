@@ -25,6 +25,7 @@ struct counters {
 	uint64_t closed;
 	uint64_t other_hits;
 	uint64_t stepped_hits;
+	uint64_t sampling_ns; /* of samples of threads that run */
 };
 
 struct node_table {
@@ -77,6 +78,7 @@ struct probe_session {
 	struct session_plans plans;
 	struct unwind_maps *unwind; /* NULL: no native stacks */
 	struct sampler *sampler;    /* NULL: nothing is sampled */
+	bool no_tick;		    /* the scheduler's tick cannot be used for it */
 	VEC(struct attachment) attachments;
 	VEC(struct probed_process) processes;
 	uint32_t epoch;
