@@ -11,19 +11,15 @@ import json
 import math
 import os
 import re
-import time
 
 import pytest
 
 import harness
 from test_trace import decoded
 
-# The scheduler's tick, seconds; more seldom than it comes samples are taken within it, else by a timer.
-TICK = time.clock_getres(6)  # CLOCK_MONOTONIC_COARSE
-HZ = "997"
-TICK_HZ = str(int(1 / (1.5 * TICK)))
-# By what samples are taken -> how many a second, and for how long.
-WAYS = {"timer": (HZ, 1.0), "tick": (TICK_HZ, 3.0)}
+HZ = harness.SAMPLED_BY["timer"]
+# By what samples are taken -> for how long.
+SECONDS = {"timer": 1.0, "tick": 3.0}
 SIGMAS = 6
 SLACK = 0.01
 FUNCTIONS = {"multiply": "aten::mm", "exponent": "aten::exp", "tangent": "aten::tanh"}
@@ -58,11 +54,11 @@ def let_tables_come(target, path):
     return spent
 
 
-@pytest.fixture(name="spent", scope="module", params=WAYS)
+@pytest.fixture(name="spent", scope="module", params=SECONDS)
 def spent_fixture(request, tmp_path_factory):
     """The capture, and the truth: CPU seconds by function, threads by what they wait for."""
     path = str(tmp_path_factory.mktemp("sample") / "sample.gpuprof")
-    hz, seconds = WAYS[request.param]
+    hz, seconds = harness.SAMPLED_BY[request.param], SECONDS[request.param]
     truth = []
     with harness.Target("sampled") as target:
         def orders():
