@@ -4,7 +4,7 @@ What one sample costs the thread that it interrupts, on a machine whose speed ch
 each part of its work (a step, a layer, a request); the part that a sample fell into, with what came right after, is compared with
 the same parts just before and after in which there was none. A part that takes long is met by a sample more often, and samples may be
 taken within the scheduler's tick, which comes anyway: so the same is done for times one tick after a sample, where none is, and
-what comes out there (`none`) is taken off.
+what comes out there (`none`) is taken off. Where a thread has gone to sleep by then that cannot be had: the tick is in the cost then.
 
 Prints a table; asserts nothing, since a figure depends on the machine. The interval is 95 %, from samples drawn anew.
 Environment: as bench.py.
@@ -115,25 +115,34 @@ def compare(threads, samples, after):
         between += extras(thread, [point for point in (when + TICK_NS for when in times) if not any(
             (thread.at(point) or 0) + away in taken for away in range(-after, after + 1))],
                           taken, after)
-    with_it, without = (pairs.percent([value / 1e3 for value in values])
+    with_it, without = (pairs.percent([value / 1e3 for value in values]) if values else None
                         for values in (at, between))
-    bound = ((with_it.high - with_it.low) ** 2 + (without.high - without.low) ** 2) ** 0.5 / 2
-    cost = with_it.value - without.value
-    cost = pairs.Percent(cost, cost - bound, cost + bound)
+    cost = with_it
+    if without:
+        bound = ((with_it.high - with_it.low) ** 2 + (without.high - without.low) ** 2) ** 0.5 / 2
+        cost = with_it.value - without.value
+        cost = pairs.Percent(cost, cost - bound, cost + bound)
     plain = cpu / 1e3 - nr * cost.value
     return Found(cost, without, pairs.Percent(*(100 * nr * value / plain for value in cost)), nr)
 
 
-def sampled_by_gpuprof(path):
-    """tid -> monotonic times of the samples that found it on a CPU."""
-    trace = harness.Recording(path).chrome()
+def times(recording, wanted):
+    """tid -> monotonic times, in order, of the trace's events that are wanted."""
+    trace = recording.chrome()
     behind = time.time_ns() - time.monotonic_ns()
     base = int(trace.get("baseTimeNanoseconds", 0)) - behind
     found = collections.defaultdict(list)
     for event in trace["traceEvents"]:
-        if event.get("cat") == "sample" and event["ph"] == "i":
+        if wanted(event):
             found[event["tid"]].append(base + int(event["ts"] * 1000))
     return {tid: sorted(times) for tid, times in found.items()}
+
+
+def sampled_by_gpuprof(recording):
+    """tid -> monotonic times of the samples that found it on a CPU; one of a wait stands for more time."""
+    period_us = 1e6 / int(recording.table()["capture"]["sample_hz"])
+    return times(recording, lambda event: event.get("cat") == "sample" and
+                 event["args"]["Estimated us"] < 1.5 * period_us)
 
 
 def sampled_by_perf(path):
@@ -154,7 +163,7 @@ def under_gpuprof(target, work, folder, options):
         child.wait_recording()
         work()
         assert child.finish() in (harness.DONE, harness.LOST), child.told()
-    return sampled_by_gpuprof(path)
+    return harness.Recording(path)
 
 
 def under_perf(target, work, folder):
@@ -169,7 +178,7 @@ def under_perf(target, work, folder):
 
 
 def show(name, found):
-    print("  %-24s %8d  %-24s %-24s %s" % (name, found.samples, found.cost, found.none, found.share),
+    print("  %-24s %8d  %-24s %-24s %s" % (name, found.samples, found.cost, found.none or "-", found.share),
           flush=True)
 
 
@@ -196,7 +205,7 @@ def measure(args, spec, has_perf):
             spec, target.facts["torch"], target.facts["python"], steps, "", "samples",
             "us a sample (95 %)", "none, us", "% of CPU time (95 %)"), flush=True)
         work()  # begins stamps, warm
-        samples = under_gpuprof(target, work, folder, ["--mode", "sample"])
+        samples = sampled_by_gpuprof(under_gpuprof(target, work, folder, ["--mode", "sample"]))
         show("gpuprof --mode sample", compare(read_stamps(inner), samples, args.after))
         if has_perf:
             samples = under_perf(target, work, folder)
