@@ -69,6 +69,8 @@ struct thread_state {
 	__u32 range_op;
 	__u32 api_depth;
 	__u64 api_over_sp; /* as over_sp, of API calls */
+	/* At the last call of NVTX, until a tool was seen in it; 0: not to be relied on. */
+	__u64 nvtx_sp;
 	struct thread_frame frames[GP_OP_DEPTH];
 	struct api_frame apis[GP_API_DEPTH];
 	struct gp_ev_found_name found; /* the name at hand */
