@@ -403,16 +403,17 @@ def answer(name):
     os._exit(0)
 
 
-def ask(name):
+def ask(name, limit_s=LIMIT_S):
     """One question in a process of its own."""
     asked = {"question": name, "holds": False}
+    limit_s = min(limit_s, LIMIT_S)
     try:
         done = subprocess.run([sys.executable, "-B", os.path.abspath(__file__), name], check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=LIMIT_S)
+                              stderr=subprocess.STDOUT, timeout=limit_s)
     except subprocess.TimeoutExpired as error:
         said = (error.stdout or b"").decode(errors="replace")[-500:]
-        return dict(asked, found="no answer within %d s: %s" % (LIMIT_S, said))
+        return dict(asked, found="no answer within %d s: %s" % (limit_s, said))
     said = done.stdout.decode(errors="replace")
     for line in reversed(said.splitlines()):
         if line.startswith('{"question"'):
