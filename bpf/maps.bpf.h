@@ -58,6 +58,7 @@ struct api_frame {
 struct thread_state {
 	__u64 owner;   /* epoch << 16 | process: anything else makes the rest void */
 	__u64 over_sp; /* highest sp of the ops that were too deep to be kept, 0: none */
+	__u64 nvtx_sp; /* at the last call of NVTX, until a tool was seen in it; 0: none */
 	__u32 number;  /* high half of the instances */
 	__u32 tid;
 	__u32 next_op;
@@ -69,8 +70,6 @@ struct thread_state {
 	__u32 range_op;
 	__u32 api_depth;
 	__u64 api_over_sp; /* as over_sp, of API calls */
-	/* At the last call of NVTX, until a tool was seen in it; 0: not to be relied on. */
-	__u64 nvtx_sp;
 	struct thread_frame frames[GP_OP_DEPTH];
 	struct api_frame apis[GP_API_DEPTH];
 	struct gp_ev_found_name found; /* the name at hand */

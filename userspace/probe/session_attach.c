@@ -229,10 +229,10 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 	case PROBE_UNSEEN:
 		return s->options.ops;
 	case PROBE_RANGE:
-	case PROBE_NVTX_PUSH:
-	case PROBE_NVTX_POP:
 	case PROBE_NVTX_TOOL_PUSH:
 	case PROBE_NVTX_TOOL_POP:
+	case PROBE_NVTX_PUSH:
+	case PROBE_NVTX_POP:
 		return s->options.ops && !dispatch_is_counted(s);
 	default:
 		return true;
