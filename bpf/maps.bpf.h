@@ -58,6 +58,7 @@ struct api_frame {
 struct thread_state {
 	__u64 owner;   /* epoch << 16 | process: anything else makes the rest void */
 	__u64 over_sp; /* highest sp of the ops that were too deep to be kept, 0: none */
+	__u64 nvtx_sp; /* at the last call of NVTX, until a tool was seen in it; 0: none */
 	__u32 number;  /* high half of the instances */
 	__u32 tid;
 	__u32 next_op;

@@ -116,8 +116,10 @@ enum program {
 	PROGRAM_API_ENTRY = 14,
 	PROGRAM_NVTX_POP = 15,
 	PROGRAM_NVTX_PUSH = 16,
-	PROGRAM_CODE_FREED = 17, /* of no plan: see session_python.c */
-	PROGRAMS_NR = 18,
+	PROGRAM_NVTX_TOOL_POP = 17,
+	PROGRAM_NVTX_TOOL_PUSH = 18,
+	PROGRAM_CODE_FREED = 19, /* of no plan: see session_python.c */
+	PROGRAMS_NR = 20,
 };
 
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);
