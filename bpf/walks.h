@@ -31,7 +31,8 @@ enum gp_stack_flags {
 #define GP_STACK_FRAMES	 256
 #define GP_KERNEL_FRAMES 128
 
-/* Of the kernel's, of an interrupt that samples: by then it has come to the one that it interrupted. */
+/* Of the kernel's, of an interrupt that samples: by then it has come to the one that it
+ * interrupted. */
 #define GP_INTERRUPT_FRAMES 16
 
 /* ---- Python ---- */
