@@ -33,7 +33,8 @@ CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) $(SANFLAGS) $(if $(COVERAGE),--coverage)
 LDFLAGS_ALL := $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 LIBS := -liberty -lmicrohttpd -lbpf -lcapstone -ldw -lelf -llzma -lzstd -lz -lncursesw -ltinfo -lm -lpthread -ldl
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(if $(filter x86_64,$(ARCH)),x86,$(ARCH)) \
-	-Wall -Wextra -Wno-unused-parameter -Ibpf -include $(VMLINUX_H) $(if $(WERROR),-Werror)
+	-Wall -Wextra -Wno-unused-parameter -Ibpf -include $(VMLINUX_H) \
+	-idirafter /usr/include/$(ARCH)-linux-gnu $(if $(WERROR),-Werror)
 
 BPF_SRC := $(wildcard bpf/*.bpf.c)
 BPF_OBJ := $(BPF_SRC:bpf/%.bpf.c=$(O)/bpf/%.bpf.o)

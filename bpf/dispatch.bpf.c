@@ -204,8 +204,8 @@ static __always_inline void range_stay(struct thread_state *t, struct thread_fra
 	frame->sp = around < GP_OP_DEPTH ? t->frames[around].sp : ~0ULL;
 }
 
-/* The operator that ends a range is none for torch.profiler. */
-static __always_inline void range_end(struct op_site *site)
+/* The operators that begin and end ranges are none for torch.profiler: this one is not told. */
+static __always_inline void open_untold(struct op_site *site)
 {
 	struct thread_state *t = site->thread;
 	__u32 around = t->depth - 1;
@@ -348,8 +348,8 @@ int gp_dispatch_entry(struct pt_regs *ctx)
 		name_id = found_name(t, site.now);
 		part = range_part(t);
 	}
-	if (part == RANGE_END) {
-		range_end(&site);
+	if (part == RANGE_END || (part == RANGE_BEGIN && gp_ops_alone)) {
+		open_untold(&site);
 		return 0;
 	}
 	op = op_open(&site, name_id);
@@ -374,7 +374,7 @@ int gp_dispatch_exit(struct pt_regs *ctx)
 	t = site.thread;
 	i = t->depth - 1;
 	if (i < GP_OP_DEPTH && t->frames[i].name_id == NAME_UNTOLD) {
-		if (op_close(&site))
+		if (op_close(&site) && !gp_ops_alone)
 			range_close(t, site.now);
 		return 0;
 	}

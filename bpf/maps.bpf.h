@@ -70,6 +70,9 @@ struct thread_state {
 	__u32 range_op;
 	__u32 api_depth;
 	__u64 api_over_sp; /* as over_sp, of API calls */
+	__u64 gc_start_ns; /* of Python's collection that runs, 0: none */
+	__s32 gc_generation;
+	__u32 reserved;
 	struct thread_frame frames[GP_OP_DEPTH];
 	struct api_frame apis[GP_API_DEPTH];
 	struct gp_ev_found_name found; /* the name at hand */
@@ -190,6 +193,8 @@ __u64 gp_api_off[1024] __weak;
 
 /* But for calls that give memory, which only probes tell of. */
 const volatile __u32 gp_cuda_memory __weak = 0;
+/* Ranges are not told. */
+const volatile __u32 gp_ops_alone __weak = 0;
 /* Number of the thread seen last. */
 __u32 gp_threads_nr __weak;
 /* Set before loading: whether uprobe programs may use task storage. */

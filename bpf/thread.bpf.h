@@ -54,6 +54,7 @@ static __noinline void thread_begin(struct thread_state *t, __u64 owner, __u64 n
 	t->range_op = 0;
 	t->api_depth = 0;
 	t->api_over_sp = 0;
+	t->gc_start_ns = 0;
 	event = emit_reserve(sizeof(*event));
 	if (!event)
 		return;

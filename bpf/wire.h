@@ -55,6 +55,7 @@ enum gp_event_kind {
 	GP_EV_CPU_TIME = 36,	 /* gp_ev_cpu_time: how far a thread is (never in a recording) */
 	GP_EV_WINDOW = 37,	 /* gp_ev_window: a window of exact collection within a budget */
 	GP_EV_CUDA_EVENT = 56,	 /* gp_ev_cuda_event: a CUDA event was recorded, from CUPTI */
+	GP_EV_PYTHON_GC = 60,	 /* gp_ev_python_gc: Python collected garbage, by uprobe */
 };
 
 /* First 16 bytes of every event. `time_ns` is when the event was complete. */
@@ -184,6 +185,14 @@ struct gp_ev_trigger {
 	__u64 step_nr;		/* steps that had ended since the capture began */
 	__u64 bytes;		/* asked for and not given */
 	__u32 what;		/* enum gp_trigger */
+	__u32 reserved;
+};
+
+struct gp_ev_python_gc {
+	struct gp_ev_head head; /* time_ns: the end */
+	__u64 start_ns;
+	__s64 collected;  /* objects; below 0: not known */
+	__s32 generation; /* the oldest that was looked at; below 0: not known */
 	__u32 reserved;
 };
 

@@ -34,6 +34,8 @@ enum gp_feature {
 	GP_FEATURE_CPU_TIME = 16384,
 	/* Which Python calls ops share; together with GP_FEATURE_OPS and _STACKS. */
 	GP_FEATURE_CALLS = 262144,
+	/* With GP_FEATURE_OPS: neither annotations nor autograd nodes. */
+	GP_FEATURE_OPS_ALONE = 524288,
 };
 
 enum gp_collector_state {

@@ -87,10 +87,13 @@ int main(int argc, char **argv)
 	uint64_t losses[GP_LOSS_NR] = {0};
 	struct collector_status s;
 	struct collector_ring *r;
+	uint32_t wanted = GP_FEATURE_OPS | GP_FEATURE_CUPTI;
 	struct reason why;
 	FILE *out;
 
-	if (argc != 3)
+	if (argc == 4 && !strcmp(argv[3], "alone"))
+		wanted |= GP_FEATURE_OPS_ALONE;
+	else if (argc != 3)
 		return 2;
 	out = fopen(argv[2], "we");
 	if (!out || collector_ring__open(atoi(argv[1]), 1, &why, &r)) {
@@ -98,9 +101,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
-	collector_ring__want(r, GP_FEATURE_OPS | GP_FEATURE_CUPTI);
-	wait_for(r, out, GP_FEATURE_OPS | GP_FEATURE_CUPTI, GP_FEATURE_OPS | GP_FEATURE_CUPTI,
-		 false);
+	collector_ring__want(r, wanted);
+	wait_for(r, out, wanted, wanted, false);
 	collector_ring__status(r, &s);
 	printf("%s %s\n", s.active & GP_FEATURE_OPS ? "active" : "failed", s.message);
 	until_told(r, out);

@@ -22,6 +22,9 @@ FAKE_GPU_PUBLIC int ncclAllGather(const void *from, void *to, size_t count, int 
 FAKE_GPU_PUBLIC int ncclSend(const void *from, size_t count, int type, int peer, void *comm,
 			     void *stream);
 
+/* As the real one has it, to be printed. */
+__attribute__((used)) static const char version[] = "NCCL version 2.17.1+cuda12.0";
+
 static int launch(const char *name, void *stream)
 {
 	return cudaLaunchKernel(name, (struct dim3){16, 1, 1}, (struct dim3){512, 1, 1}, NULL, 0,

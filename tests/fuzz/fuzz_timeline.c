@@ -319,22 +319,17 @@ static void one_name(struct input *in, struct recording_writer *w)
 	(void)recording_writer__name(w, NAMES_NR, name, "");
 }
 
-static void one_step(struct input *in, struct recording_writer *w)
+/* Kinds that are numbers alone. */
+static void one_plain(struct input *in, struct recording_writer *w)
 {
-	struct gp_ev_step s = {0};
+	static const uint8_t kinds[] = {GP_EV_STEP, GP_EV_PAUSE, GP_EV_PYTHON_GC};
+	struct gp_ev_python_gc e = {0};
 
-	head(in, &s.head, GP_EV_STEP);
-	s.cycle_nr = (uint32_t)number(in);
-	(void)recording_writer__event(w, &s, sizeof(s));
-}
-
-static void one_pause(struct input *in, struct recording_writer *w)
-{
-	struct gp_ev_pause p = {0};
-
-	head(in, &p.head, GP_EV_PAUSE);
-	p.start_ns = number(in);
-	(void)recording_writer__event(w, &p, sizeof(p));
+	head(in, &e.head, kinds[byte(in) % sizeof(kinds)]);
+	e.start_ns = number(in);
+	e.collected = (int64_t)number(in) - 2;
+	e.generation = byte(in) - 2;
+	(void)recording_writer__event(w, &e, sizeof(e));
 }
 
 static void one_event(struct input *in, struct recording_writer *w)
@@ -344,7 +339,7 @@ static void one_event(struct input *in, struct recording_writer *w)
 		one_op,		one_op,	    one_op,	    one_api,	    one_api,
 		one_api,	one_kernel, one_kernel,	    one_sync,	    one_clock,
 		one_gpu_memory, one_name,   one_tensors,    one_tensors,    one_schemas,
-		one_step,	one_pause,  one_api_call,   one_collective, one_cuda_memory,
+		one_plain,	one_plain,  one_api_call,   one_collective, one_cuda_memory,
 		one_device,	one_window, one_cuda_event,
 	};
 

@@ -47,9 +47,9 @@ def load(target):
 class Reader(harness.Child):
     """A collector_reader that has had the collector's answer."""
 
-    def __init__(self, pid, path):
+    def __init__(self, pid, path, *words):
         self.path = str(path)
-        super().__init__([READER, str(pid), self.path], "collector_reader")
+        super().__init__([READER, str(pid), self.path, *words], "collector_reader")
         self.said, _ = self.wait_line("stdout", lambda text: True)
 
     def finish(self):

@@ -101,6 +101,27 @@ def test_order_and_fields(tmp_path):
         target.leave()
 
 
+def test_operators_alone(tmp_path):
+    with FakeTarget() as target:
+        with Reader(target.pid, tmp_path / "ops", "alone") as reader:
+            assert reader.said.startswith("active"), reader.told()
+            # Nothing of ours is called for the others.
+            assert target.callbacks() == 2
+            target.begin(0, "note", USER)
+            target.begin(1, "autograd::engine::evaluate_function:MmBackward0", FUNCTION, 7)
+            target.begin(2, "MmBackward0", BACKWARD, 7)
+            target.begin(3, "aten::mm", FUNCTION, 7)
+            for place in (3, 2, 1, 0):
+                target.end(place)
+            target.begin(4, "method", SCRIPT)
+            target.end(4)
+            ops, losses = reader.finish()
+        assert not losses
+        assert [(op.name, op.parent) for op in ops] == [("aten::mm", 0), ("method", 0)]
+        assert target.callbacks() == 0
+        target.leave()
+
+
 def test_op_left_without_its_end(tmp_path):
     with FakeTarget() as target:
         with Reader(target.pid, tmp_path / "ops") as reader:

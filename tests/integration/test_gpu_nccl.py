@@ -39,8 +39,12 @@ def collectives(tmp_path, *options):
 
 
 @pytest.mark.versions
-def test_collectives_and_their_kernels(tmp_path):
+def test_collectives_and_their_kernels(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "4")
     kernels = collectives(tmp_path)
+    assert harness.Recording(tmp_path / "r").chrome()["distributedInfo"] == {
+        "backend": "nccl", "rank": 1, "world_size": 4, "nccl_version": "2.17.1"}
     assert [tuple(kernel["args"].get(key) for key in KINETO) for kernel in kernels] == list(
         CALLS.values())
 

@@ -72,9 +72,9 @@ static void the_machine_alone(void **state)
 
 static void a_process_without_torch(void **state)
 {
-	static const char *const names[] = {"bpf",	     "btf",	    "uprobe_multi",
-					    "perf_event",    "ring_memory", "ptrace",
-					    "torch_symbols", "cuda",	    "cupti"};
+	static const char *const names[] = {
+		"bpf",	  "btf",	   "uprobe_multi", "perf_event", "ring_memory",
+		"ptrace", "torch_symbols", "cuda",	   "cupti",	 "python_gc"};
 	struct capability c[CAPABILITIES_MAX];
 	struct target_process *p;
 	size_t before, nr;
@@ -89,6 +89,7 @@ static void a_process_without_torch(void **state)
 		(void)named(c, nr, names[i]);
 	assert_int_equal(named(c, nr, "torch_symbols")->answer, CAPABILITY_NO);
 	assert_int_equal(named(c, nr, "cupti")->answer, CAPABILITY_NO);
+	assert_int_equal(named(c, nr, "python_gc")->answer, CAPABILITY_NO);
 	target_process__free(p);
 }
 

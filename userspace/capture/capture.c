@@ -71,6 +71,7 @@ static struct probe_options probe_options(const struct capture_options *o)
 	return (struct probe_options){
 		.ring_bytes = o->ring_bytes,
 		.ops = o->ops,
+		.ops_alone = o->ops_alone,
 		.memory = o->memory,
 		.gpu = o->gpu && o->mode == CAPTURE_TRACE,
 		.stacks = o->stacks,

@@ -41,6 +41,8 @@ struct capture_options {
 	 * the other options say. */
 	uint32_t sample_hz;
 	bool ops;
+	bool ops_alone; /* of them neither annotations nor autograd nodes; not where steps are
+			   needed */
 	bool memory;
 	bool shapes;  /* inputs of ops, from the collector */
 	bool flops;   /* outputs are to show floating-point operations; needs shapes */

@@ -330,6 +330,8 @@ static uint64_t began_ns(const void *event)
 		return ((const struct gp_ev_gpu_memory *)event)->start_ns;
 	case GP_EV_SYNC:
 		return ((const struct gp_ev_sync *)event)->start_ns;
+	case GP_EV_PYTHON_GC:
+		return ((const struct gp_ev_python_gc *)event)->start_ns;
 	default:
 		return 0;
 	}
@@ -516,7 +518,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	    head->kind == GP_EV_PROCESS || head->kind == GP_EV_NATIVE ||
 	    head->kind == GP_EV_UNWIND || head->kind == GP_EV_FOUND_NAME ||
 	    head->kind == GP_EV_CUDA_MEMORY || head->kind == GP_EV_SAMPLE ||
-	    head->kind == GP_EV_COLLECTIVE) {
+	    head->kind == GP_EV_COLLECTIVE || head->kind == GP_EV_PYTHON_GC) {
 		c->refused_nr++;
 		return 0;
 	}

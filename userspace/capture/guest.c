@@ -225,7 +225,7 @@ void guest__ask(struct guest *g, uint32_t features)
 void guest__only(struct guest *g, uint32_t features)
 {
 	features &= g->whole | GP_FEATURE_STEPS;
-	if (!(g->whole & GP_FEATURE_OPS))
+	if (!(g->whole & GP_FEATURE_OPS) || (g->whole & GP_FEATURE_OPS_ALONE))
 		features &= ~(uint32_t)GP_FEATURE_STEPS;
 	if (!g->stopped && g->wanted != features)
 		want(g, features);

@@ -67,8 +67,8 @@ void guest__ask(struct guest *g, uint32_t features);
 void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *arg);
 
 /* Asks for these features and no others, of those that guest__new() and guest__ask() were given
- * and of GP_FEATURE_STEPS; does not wait. Whether they are in force by now is what
- * guest__follows() says: what could not be had is not waited for. */
+ * and, where annotations are wanted, of GP_FEATURE_STEPS; does not wait. Whether they are in force
+ * by now is what guest__follows() says: what could not be had is not waited for. */
 void guest__only(struct guest *g, uint32_t features);
 bool guest__follows(const struct guest *g);
 

@@ -35,6 +35,7 @@ struct member {
 	uint16_t index;		  /* what events in rings call it; later ones may have the same */
 	uint32_t serial;	  /* counts all processes of the capture, from 0 */
 	int32_t rank, world_size; /* in its distributed job, -1: none */
+	char nccl_version[24];	  /* "": there is none */
 	/* What each recording is told of it. */
 	struct buf schemas; /* events of what its operators may write, a u64 with its bytes each */
 	VEC(struct gp_ev_device) devices;

@@ -43,7 +43,9 @@ static void note_tensors(struct capture *c, struct member *m)
 {
 	struct reason why = {0};
 
-	if (member_guest_tells(m, GP_FEATURE_TENSORS)) {
+	if (c->options.ops_alone) {
+		(void)reason_set(&why, 0, "they are told by annotations, which are left out");
+	} else if (member_guest_tells(m, GP_FEATURE_TENSORS)) {
 		if (!c->failed)
 			c->failed = capture_read_schemas(m, &why);
 	} else if (member_guest_tells(m, GP_FEATURE_SHAPES)) {
@@ -93,7 +95,7 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 		features &= ~ops;
 	if (!shapes)
 		features &= ~of_inputs;
-	if (!c->options.memory)
+	if (!c->options.memory || c->options.ops_alone)
 		features &= ~(uint32_t)GP_FEATURE_TENSORS;
 	if (!(c->options.stacks & GP_STACK_WANT_PYTHON))
 		features &= ~(uint32_t)GP_FEATURE_STACKS;
@@ -101,6 +103,8 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 		features &= ~(uint32_t)GP_FEATURE_MODULES;
 	if (!c->options.calls || !(features & GP_FEATURE_STACKS))
 		features &= ~(uint32_t)GP_FEATURE_CALLS;
+	if (c->options.ops_alone && (features & GP_FEATURE_OPS))
+		features |= GP_FEATURE_OPS_ALONE;
 	if (!c->options.gpu || !member_has_cuda(m))
 		features &= ~(uint32_t)GP_FEATURE_CUPTI;
 	if (!c->options.inject)

@@ -10,6 +10,7 @@
 #include "capture/private.h"
 #include "capture/python_code.h"
 #include "target/python.h"
+#include "target/versions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,6 +36,8 @@ static int describe_member(struct capture *c, struct member *m)
 
 	m->rank = number_from_environment(m->process, "RANK");
 	m->world_size = number_from_environment(m->process, "WORLD_SIZE");
+	if (!target_nccl_version(m->process, m->nccl_version, sizeof(m->nccl_version)))
+		m->nccl_version[0] = '\0';
 	for (int i = 0; i < 2; i++) {
 		uint16_t number;
 		int err;

@@ -92,6 +92,10 @@ static int write_meta(struct capture *c, struct segment *s)
 	err = err
 		      ?: recording_writer__meta(
 				 w, "ops", o->ops_glob ? o->ops_glob : (o->ops ? "all" : "none"));
+	err = err
+		      ?: recording_writer__meta(w, "annotations",
+						o->ops && !o->ops_alone && !o->ops_glob ? "1"
+											: "0");
 	err = err ?: recording_writer__meta(w, "shapes", o->shapes ? "1" : "0");
 	err = err ?: recording_writer__meta(w, "flops", o->flops ? "1" : "0");
 	err = err ?: recording_writer__meta(w, "modules", o->modules ? "1" : "0");
@@ -159,6 +163,8 @@ int capture_describe_process(struct member *m, struct segment *to, uint16_t *ret
 		return err;
 	rp.index = *ret_number;
 	err = recording_writer__process(to->writer, &rp);
+	if (!err && m->nccl_version[0])
+		err = recording_writer__meta(to->writer, "nccl_version", m->nccl_version);
 	return err ? err : write_known(m, to->writer, *ret_number);
 }
 

@@ -34,7 +34,7 @@ struct daemon_args {
 	long hz;
 	double period_s;
 	long keep_mib;
-	bool memory, no_ops, no_gpu, no_inject;
+	bool memory, no_ops, no_annotations, no_gpu, no_inject;
 };
 
 #define ARG(field) .offset = offsetof(struct daemon_args, field)
@@ -91,6 +91,9 @@ static const struct option_spec options[] = {
 	ROW_STACK(struct daemon_args,
 		  "Record stacks: profiles show where operators were called from."),
 	ROW_FLAG(struct daemon_args, "no-ops", no_ops, "Leave operators out."),
+	ROW_NO_ANNOTATIONS(struct daemon_args,
+			   "Leave annotations and autograd nodes out, and with them training's "
+			   "steps."),
 	ROW_NO_GPU(struct daemon_args, "Leave out what happens on GPUs."),
 	ROW_NO_INJECT(struct daemon_args,
 		      "Put nothing into processes: watch from outside only. No GPU times then, "
@@ -136,6 +139,7 @@ static struct daemon_options options_from(const struct daemon_args *args, const 
 				.cache_dir = cache,
 				.ring_bytes = RING_BYTES,
 				.ops = !args->no_ops,
+				.ops_alone = args->no_annotations,
 				.memory = args->memory,
 				.stacks = record_stacks_wanted(args->stack),
 				.gpu = !args->no_gpu,

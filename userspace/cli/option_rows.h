@@ -22,11 +22,12 @@
 		.name = option, .kind = OPTION_FLAG, .offset = offsetof(args, field), .help = text \
 	}
 
-#define ROW_MEMORY(args, text)	  ROW_FLAG(args, "memory", memory, text)
-#define ROW_CHILDREN(args, text)  ROW_FLAG(args, "children", children, text)
-#define ROW_NO_GPU(args, text)	  ROW_FLAG(args, "no-gpu", no_gpu, text)
-#define ROW_NO_INJECT(args, text) ROW_FLAG(args, "no-inject", no_inject, text)
-#define ROW_JSON(args, text)	  ROW_FLAG(args, "json", json, text)
+#define ROW_MEMORY(args, text)	       ROW_FLAG(args, "memory", memory, text)
+#define ROW_NO_ANNOTATIONS(args, text) ROW_FLAG(args, "no-annotations", no_annotations, text)
+#define ROW_CHILDREN(args, text)       ROW_FLAG(args, "children", children, text)
+#define ROW_NO_GPU(args, text)	       ROW_FLAG(args, "no-gpu", no_gpu, text)
+#define ROW_NO_INJECT(args, text)      ROW_FLAG(args, "no-inject", no_inject, text)
+#define ROW_JSON(args, text)	       ROW_FLAG(args, "json", json, text)
 
 /* const char * */
 #define ROW_PIDS(args, text)                                                                       \

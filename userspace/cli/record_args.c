@@ -126,6 +126,11 @@ static bool is_schedule(const char *text)
 		 .value_name = "all|none|GLOB,...",                                                \
 		 .help = "Which operators: all (the default), none, or patterns such as "          \
 			 "'aten::conv*,aten::mm'."},                                               \
+		ROW_NO_ANNOTATIONS(                                                                \
+			struct record_args,                                                        \
+			"Leave out annotations (record_function(), NVTX, what PyTorch itself "     \
+			"marks) and autograd nodes. Steps are then found by the cycle of "         \
+			"operators alone, and not in training."),                                  \
 		ROW_MEMORY(struct record_args, "Record allocations and frees too."),               \
 		ROW_STACK(                                                                         \
 			struct record_args,                                                        \

@@ -87,6 +87,21 @@ static int check_triggers(const struct capture_triggers *triggers, bool samples)
 	return CLI_USAGE;
 }
 
+/* Training's steps are told by annotations alone; where it is inference there are none to cost
+ * anything. */
+static int check_annotations(const struct record_args *args, const struct record_options *o)
+{
+	const char *option = args->steps || args->schedule	 ? "--steps and --schedule need"
+			     : args->overhead_pct > 0		 ? "--overhead needs"
+			     : o->capture.triggers.slow_step > 0 ? "--trigger slow-step needs"
+								 : NULL;
+
+	if (!args->no_annotations || !option)
+		return CLI_DONE;
+	log_err("%s steps, which annotations tell: leave out --no-annotations", option);
+	return CLI_USAGE;
+}
+
 int record_options_from(const struct record_args *args, const char *path, const char *cache_dir,
 			struct record_options *ret_options)
 {
@@ -100,6 +115,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.cache_dir = cache_dir,
 				.ring_bytes = ring_size(args->ring_bytes),
 				.ops = !none,
+				.ops_alone = args->no_annotations,
 				.memory = args->memory || args->memory_path,
 				.shapes = args->shapes || args->flops,
 				.flops = args->flops,
@@ -140,6 +156,8 @@ int record_options_from(const struct record_args *args, const char *path, const 
 		status = rotate_options_from(args, &options.rotate);
 	if (!status)
 		status = flight_options_from(args, &options.flight, &options.capture.triggers);
+	if (!status)
+		status = check_annotations(args, &options);
 	if (!status)
 		status = check_triggers(&options.capture.triggers,
 					options.capture.mode == CAPTURE_SAMPLE);

@@ -39,6 +39,7 @@ struct child {
 struct invitation {
 	char *library; /* NULL: nothing */
 	bool children; /* is for them too */
+	bool nvtx;     /* NVTX is to ask it as well */
 };
 
 static void child_main(int go, int failed, pid_t parent, char **argv,
@@ -51,7 +52,7 @@ static void child_main(int go, int failed, pid_t parent, char **argv,
 		_exit(STATUS_NOT_FOUND);
 	(void)signal(SIGPIPE, SIG_DFL);
 	if (invitation->library)
-		run_gpu_invite(invitation->library, invitation->children);
+		run_gpu_invite(invitation->library, invitation->children, invitation->nvtx);
 	(void)execvp(argv[0], argv);
 	err = errno;
 	if (write(failed, &err, sizeof(err)) < 0)
@@ -220,6 +221,7 @@ int cli_run(int argc, char **argv)
 	if (!args.no_gpu && !args.no_inject)
 		invitation.library = run_gpu_library(argv[1], cache, &no_gpu);
 	invitation.children = args.children;
+	invitation.nvtx = !args.no_annotations;
 	if (start_child(argv + 1, &invitation, &child))
 		return CLI_FAILED;
 	if (!args.output_path)

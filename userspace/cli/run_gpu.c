@@ -103,13 +103,14 @@ char *run_gpu_library(const char *command, const char *cache_dir, struct reason 
 	return library;
 }
 
-void run_gpu_invite(const char *library, bool children)
+void run_gpu_invite(const char *library, bool children, bool nvtx)
 {
 	char pid[16];
 
 	(void)snprintf(pid, sizeof(pid), "%d", children ? 0 : (int)getpid());
 	(void)setenv(VARIABLE, library, 1);
 	/* Another tool's stays. */
-	(void)setenv(NVTX, library, 0);
+	if (nvtx)
+		(void)setenv(NVTX, library, 0);
 	(void)setenv("GPUPROF_RUN", pid, 1);
 }

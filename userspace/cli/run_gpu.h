@@ -16,7 +16,7 @@
 char *run_gpu_library(const char *command, const char *cache_dir, struct reason *why);
 
 /* In the child, before exec: changes its environment so that CUDA loads the library, and with
- * `children` so that it does in what the child starts, too. */
-void run_gpu_invite(const char *library, bool children);
+ * `children` so that it does in what the child starts, too; `nvtx`: NVTX loads it as well. */
+void run_gpu_invite(const char *library, bool children, bool nvtx);
 
 #endif /* GP_CLI_RUN_GPU_H */

@@ -74,13 +74,14 @@ static void cleanup_sink(struct sink **s)
 	sink__free(*s);
 }
 
-/* Steps to stderr. */
+/* Steps, and Python's garbage collections, to stderr. */
 static void tell_steps(const struct shown *s)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	int err = sink__new_fd(STDERR_FILENO, &sink);
 
 	err = err ? err : output_steps_text(sink, s->timeline);
+	err = err ? err : output_python_gc_text(sink, s->timeline);
 	err = err ? err : sink__finish(sink);
 	/* As with the losses. */
 	(void)err;
@@ -308,6 +309,8 @@ int shown__write_actions(const struct shown *s, const char *path)
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	int err = open_sink(path, &sink);
 
+	if (!output_has_annotations(s->timeline))
+		log_warn("annotations were not recorded; record without --no-annotations");
 	err = err ? err : output_actions(sink, s->timeline);
 	err = err ? err : sink__finish(sink);
 	return err ? output_failed("report", path, err) : CLI_DONE;

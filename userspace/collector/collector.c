@@ -139,7 +139,7 @@ static uint32_t extras_in_force(struct follower *f, uint32_t wanted)
 		in_force |= GP_FEATURE_TENSORS;
 	if (e->python && !e->stacks_why)
 		in_force |= STACK_FEATURES;
-	in_force |= GP_FEATURE_CPU_TIME;
+	in_force |= GP_FEATURE_CPU_TIME | GP_FEATURE_OPS_ALONE;
 	return wanted & in_force;
 }
 
@@ -173,7 +173,8 @@ static uint32_t follow_ops(struct follower *f, uint32_t wanted, uint32_t active)
 		if (result != TORCH_BOUND)
 			return 0;
 	}
-	ops__cover(wanted & GP_FEATURE_OPS);
+	ops__cover(wanted & GP_FEATURE_OPS,
+		   (wanted & GP_FEATURE_STEPS) || !(f->wanted & GP_FEATURE_OPS_ALONE));
 	ops__tell_cpu_time(f->wanted & GP_FEATURE_CPU_TIME, !(wanted & GP_FEATURE_OPS));
 	return wanted;
 }

@@ -111,12 +111,22 @@ static void drop_ended(struct thread_state *t)
 	}
 }
 
+/* The engine's word for a node, around the node's own. */
+static bool is_node(const char *text)
+{
+	static const char engine[] = "autograd::engine::";
+
+	return text && !strncmp(text, engine, sizeof(engine) - 1);
+}
+
 static void push(struct session *s, struct thread_state *t, const void *record, uint8_t scope)
 {
 	const char *members = record;
 	const char *text = s->torch.record_name(record);
 	struct open_op *op;
 
+	if (__atomic_load_n(&s->ops_alone, __ATOMIC_RELAXED) && is_node(text))
+		return;
 	if (__builtin_expect(t->epoch != s->epoch, 0))
 		begin_epoch(s, t);
 	drop_ended(t);

@@ -24,16 +24,17 @@ struct ops_extras {
 	const char *shapes_why, *tensors_why, *stacks_why;
 };
 
-/* Adds the callbacks. Events go to `w`, which must stay until ops__disarm() has returned true.
- * why_text is set unless TORCH_BOUND; what `extras` says is set if it is. */
+/* Readies what the callbacks need; ops__cover() adds them. Events go to `w`, which must stay until
+ * ops__disarm() has returned true. why_text is set unless TORCH_BOUND; what `extras` says is set if
+ * it is. */
 enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, const char **why_text);
 
 /* Why no stacks are taken any more though they were; NULL: nothing has happened to them. */
 const char *ops__stacks_refused(void);
 
-/* After ops__arm(), which sees annotations alone: sees operators and autograd nodes too, or no
- * longer. Those that are open meanwhile are whole or not there at all. */
-void ops__cover(bool operators);
+/* After ops__arm(): which are seen from now on; autograd nodes with both. Those that are open
+ * meanwhile are whole or not there at all. */
+void ops__cover(bool operators, bool annotations);
 
 /* After ops__arm(): tells the thread's CPU time too, where an annotation ends that tells steps, and
  * such an annotation itself also if its beginning was not seen; `ends_alone`: does not look at

@@ -60,13 +60,11 @@ int ops__init(void)
 	return thread_states__init();
 }
 
-static void remove_callbacks(struct session *s, int from, int to)
+static void remove_callback(struct session *s, int i)
 {
-	for (int i = from; i < to; i++) {
-		if (s->added[i])
-			torch_api__remove(&s->torch, s->handles[i]);
-		s->added[i] = false;
-	}
+	if (s->added[i])
+		torch_api__remove(&s->torch, s->handles[i]);
+	s->added[i] = false;
 }
 
 /* True when no thread is inside a callback any more. */
@@ -87,22 +85,20 @@ static bool wait_until_left(void)
 	return true;
 }
 
-static void add_callbacks(struct session *s, int from, int to)
+static void add_callback(struct session *s, int i)
 {
-	for (int i = from; i < to; i++) {
-		struct torch_callback callback = {
-			.start = ops_callbacks[i].start,
-			.end = ops_callbacks[i].end,
-			.probability = 1.0,
-			.needs_inputs = s->inputs != NULL,
-		};
+	struct torch_callback callback = {
+		.start = ops_callbacks[i].start,
+		.end = ops_callbacks[i].end,
+		.probability = 1.0,
+		.needs_inputs = s->inputs != NULL,
+	};
 
-		if (s->added[i])
-			continue;
-		callback.scopes[ops_callbacks[i].scope] = 1;
-		s->handles[i] = torch_api__add(&s->torch, callback);
-		s->added[i] = true;
-	}
+	if (s->added[i])
+		return;
+	callback.scopes[ops_callbacks[i].scope] = 1;
+	s->handles[i] = torch_api__add(&s->torch, callback);
+	s->added[i] = true;
 }
 
 /* Why not, or NULL. */
@@ -165,7 +161,6 @@ enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, con
 	(void)thread_states__take_abandoned();
 	__atomic_store_n(&ops_missed_nr, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ops_gate->open, s, __ATOMIC_RELEASE);
-	add_callbacks(s, 0, OPS_ANNOTATIONS_NR);
 	return TORCH_BOUND;
 }
 
@@ -184,14 +179,23 @@ const char *ops__stacks_refused(void)
 	return ops_session.stacks ? stacks__refused(ops_session.stacks) : NULL;
 }
 
-void ops__cover(bool operators)
+static bool covers(uint8_t scope, bool operators, bool annotations)
+{
+	if (scope == GP_SCOPE_USER)
+		return annotations;
+	return operators && (annotations || scope != GP_SCOPE_BACKWARD);
+}
+
+void ops__cover(bool operators, bool annotations)
 {
 	if (!ops_gate || !ops_open_session())
 		return;
-	if (operators)
-		add_callbacks(&ops_session, OPS_ANNOTATIONS_NR, OPS_CALLBACKS_NR);
-	else
-		remove_callbacks(&ops_session, OPS_ANNOTATIONS_NR, OPS_CALLBACKS_NR);
+	__atomic_store_n(&ops_session.ops_alone, !annotations, __ATOMIC_RELAXED);
+	for (int i = 0; i < OPS_CALLBACKS_NR; i++)
+		if (covers(ops_callbacks[i].scope, operators, annotations))
+			add_callback(&ops_session, i);
+		else
+			remove_callback(&ops_session, i);
 }
 
 void ops__tell_cpu_time(bool tell, bool ends_alone)
@@ -207,8 +211,8 @@ bool ops__disarm(void)
 
 	if (!ops_gate || (!ops_open_session() && !stuck))
 		return true;
-	if (ops_open_session())
-		remove_callbacks(s, 0, OPS_CALLBACKS_NR);
+	for (int i = 0; i < OPS_CALLBACKS_NR && ops_open_session(); i++)
+		remove_callback(s, i);
 	__atomic_store_n(&ops_gate->open, NULL, __ATOMIC_SEQ_CST);
 	stuck = !wait_until_left();
 	if (stuck)

@@ -17,8 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OPS_CALLBACKS_NR   4
-#define OPS_ANNOTATIONS_NR 1 /* of them: the first ones */
+#define OPS_CALLBACKS_NR 4
 
 struct session {
 	struct ring_writer *ring;
@@ -32,6 +31,7 @@ struct session {
 	/* Set and read by different threads: CPU time is told; annotations' ends are looked at
 	 * alone. */
 	bool cpu_time, ends_alone;
+	bool ops_alone; /* likewise: nodes are not told, which come as functions too */
 	struct torch_api torch;
 	struct torch_layout layout;
 	uint32_t epoch;

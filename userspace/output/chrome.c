@@ -166,6 +166,30 @@ static int write_calls(struct chrome *c)
 	return err;
 }
 
+/* As torch.profiler writes them where it is asked to (record_python_gc_info), with what it does not
+ * know in the arguments. */
+static int write_gcs(struct chrome *c)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < c->t->python_gcs.nr && !err; i++) {
+		const struct tl_python_gc *gc = &c->t->python_gcs.items[i];
+
+		if (!chrome_shows_thread(c, gc->thread))
+			continue;
+		chrome_begin(c);
+		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"python_function\","
+				    "\"name\":\"Python GC\"");
+		chrome_where(c, gc->thread, gc->start_ns);
+		chrome_lit(&c->out, ",\"dur\":");
+		buf__us(&c->out, chrome_time(c, gc->end_ns) - chrome_time(c, gc->start_ns));
+		buf__printf(&c->out, ",\"args\":{\"Generation\":%d,\"Collected\":%lld}}",
+			    gc->generation, (long long)gc->collected);
+		err = chrome_drain(c, false);
+	}
+	return err;
+}
+
 static void async_half(struct chrome *c, const struct tl_op *op, uint32_t number, bool begins)
 {
 	chrome_begin(c);
@@ -318,6 +342,8 @@ static int write_all(struct chrome *c, const char *name)
 		err = write_calls(c);
 	if (!err)
 		err = write_ops(c);
+	if (!err)
+		err = write_gcs(c);
 	if (!err)
 		err = chrome_gpu(c);
 	if (!err)

@@ -46,7 +46,7 @@ static void distributed(struct chrome *c)
 	const struct tl_process *shown =
 		c->process == TL_NONE ? NULL : &c->t->processes.items[c->process];
 	int32_t rank = 0, world_size = -1;
-	const char *backend = NULL;
+	const char *backend = NULL, *nccl = recording__meta(rec, "nccl_version");
 
 	for (size_t i = 0; i < recording__processes(rec); i++) {
 		const struct recording_process *p = recording__process_at(rec, i);
@@ -66,6 +66,10 @@ static void distributed(struct chrome *c)
 	if (world_size > 0) {
 		chrome_lit(&c->out, ", \"world_size\": ");
 		buf__i64(&c->out, world_size);
+	}
+	if (nccl && backend && !strcmp(backend, "nccl")) {
+		chrome_lit(&c->out, ", \"nccl_version\": ");
+		buf__json(&c->out, nccl);
 	}
 	chrome_lit(&c->out, "},\n");
 }

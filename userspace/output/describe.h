@@ -35,6 +35,10 @@ void describe_steps(struct buf *out, const struct timeline *t);
  */
 void describe_gpu(struct buf *out, const struct timeline *t);
 
+/* Collections of Python's garbage collector: number, time, what they collected, by generation. Call
+ * it where there are any. */
+void describe_python_gc(struct buf *out, const struct timeline *t);
+
 /* All of these as the last members of the table's JSON object, which it ends. */
 void describe_whole(struct buf *out, const struct timeline *t);
 

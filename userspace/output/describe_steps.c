@@ -7,6 +7,8 @@
 #include "output/describe.h"
 #include "output/output.h"
 
+#include <string.h>
+
 #include "base/banned.h"
 
 struct extent {
@@ -97,12 +99,22 @@ static void one_series(struct buf *out, const struct timeline *t, const struct t
 	buf__str(out, ")\n");
 }
 
+bool output_has_annotations(const struct timeline *t)
+{
+	const char *recorded = recording__meta(t->recording, "annotations");
+
+	return !recorded || strcmp(recorded, "0") != 0;
+}
+
 int output_steps_text(struct sink *s, const struct timeline *t)
 {
 	struct buf out = {0};
 
 	if (!t->step_series.nr)
-		buf__str(&out, "steps: none found\n");
+		buf__str(&out, output_has_annotations(t)
+				       ? "steps: none found\n"
+				       : "steps: none found; annotations, which tell those of "
+					 "training, were not recorded\n");
 	for (size_t i = 0; i < t->step_series.nr; i++)
 		one_series(&out, t, &t->step_series.items[i]);
 	return sink__write_buf(s, &out);

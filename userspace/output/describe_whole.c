@@ -64,6 +64,10 @@ void describe_whole(struct buf *out, const struct timeline *t)
 		buf__str(out, ",\n  \"gpu\": ");
 		describe_gpu(out, t);
 	}
+	if (t->python_gcs.nr) {
+		buf__str(out, ",\n  \"python_gc\": ");
+		describe_python_gc(out, t);
+	}
 	if (t->triggers.nr) {
 		buf__str(out, ",\n  \"triggers\": ");
 		describe_triggers(out, t);

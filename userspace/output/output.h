@@ -142,4 +142,11 @@ int output_ranks_json(struct sink *s, const struct timeline *t, const struct ran
 /* One line for each process with steps, or one that says that there are none. */
 int output_steps_text(struct sink *s, const struct timeline *t);
 
+/* Whether annotations were to be recorded: where they were not, it is not known that there were
+ * none. */
+bool output_has_annotations(const struct timeline *t);
+
+/* One line about Python's garbage collections, or none. */
+int output_python_gc_text(struct sink *s, const struct timeline *t);
+
 #endif /* GP_OUTPUT_OUTPUT_H */

@@ -33,6 +33,7 @@ enum number_kind {
 	OF_LOSSES = 9,
 	OF_TRIGGERS = 10,
 	OF_WAITS = 11,
+	OF_GC = 12,
 };
 
 /* In struct open: the index is that of an API call, or of a call of a Python function. */
@@ -289,6 +290,35 @@ static void put_threads(struct writer *w)
 		put_thread(w, i, &op, &call);
 }
 
+/* On rows of their own: a call of a Python function ends with its last operator, which may be one
+ * of a finalizer in a collection. */
+static void put_gcs(struct writer *w)
+{
+	for (size_t i = 0; i < w->t->python_gcs.nr && !w->err; i++) {
+		const struct tl_python_gc *gc = &w->t->python_gcs.items[i];
+		struct perfetto_event e = {
+			.type = PERFETTO_BEGIN,
+			.track = number_of(OF_GC, gc->thread),
+			.time_ns = gc->start_ns,
+			.category = "python_function",
+			.name = "Python GC",
+		};
+		const struct perfetto_track track = {
+			.uuid = e.track,
+			.parent = number_of(OF_THREAD, gc->thread),
+			.name = e.name,
+		};
+
+		if (is_new(w, e.track))
+			perfetto__track(w->p, &track);
+		perfetto_i64(&e, "Generation", gc->generation);
+		perfetto_i64(&e, "Collected", gc->collected);
+		begin_slice(w, &e, gc->end_ns, TL_NONE);
+		if (!w->err)
+			end_slice(w, e.track);
+	}
+}
+
 /* ---- GPU work ---- */
 
 /* A row of a stream; `lane` and `more` tell it from others of that stream. */
@@ -529,6 +559,7 @@ static int write_all(struct writer *w)
 		return err;
 	put_names(w);
 	put_threads(w);
+	put_gcs(w);
 	for (size_t i = 0; i < w->t->gpu.work.nr && !w->err; i++)
 		if (w->t->gpu.work.items[i].lane != TL_NONE)
 			put_work(w, &w->t->gpu.work.items[i]);

@@ -95,6 +95,7 @@ static int load(struct probe_session *s, bool task_storage)
 	bpf->rodata->gp_task_storage = task_storage;
 	bpf->rodata->gp_stop_at_load = s->options.stop_at_load;
 	bpf->rodata->gp_stacks = s->options.stacks;
+	bpf->rodata->gp_ops_alone = s->options.ops_alone;
 	bpf->rodata->gp_cuda_memory = s->options.gpu && s->options.memory;
 	bpf->rodata->gp_wakeup_bytes = s->options.ring_bytes / 4;
 	for (enum program i = 0; i < PROGRAMS_NR; i++)
@@ -113,6 +114,8 @@ static int load(struct probe_session *s, bool task_storage)
 						s->options.stacks & GP_STACK_WANT_PYTHON);
 	if (!err)
 		err = session_sample_choose(s, bpf);
+	if (!err)
+		err = session_gc_choose(s, bpf);
 	if (!err)
 		err = gpuprof_bpf__load(bpf);
 	if (err)

@@ -119,6 +119,7 @@ static void forget_process(struct probe_session *s, struct probed_process *p)
 	session_sample_drop(s, (pid_t)p->pid);
 	forget_places(s, p->index);
 	link_set__done(&p->code_freed);
+	session_gc_drop(p);
 	p->stopped = s->options.stop_at_load && !p->index;
 	session_let_go(p);
 }
@@ -217,8 +218,9 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 {
 	switch (plan->plan->functions.items[function].kind) {
 	case PROBE_OP:
-	case PROBE_NODE:
 		return plan->wanted[function];
+	case PROBE_NODE:
+		return plan->wanted[function] && !s->options.ops_alone;
 	case PROBE_ALLOC:
 	case PROBE_FREE:
 	case PROBE_REPORT:
@@ -233,7 +235,7 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 	case PROBE_NVTX_TOOL_POP:
 	case PROBE_NVTX_PUSH:
 	case PROBE_NVTX_POP:
-		return s->options.ops && !dispatch_is_counted(s);
+		return s->options.ops && !s->options.ops_alone && !dispatch_is_counted(s);
 	default:
 		return true;
 	}
@@ -323,7 +325,9 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 		      const struct target_library *lib, uint16_t process_index)
 {
-	for (size_t i = 0; i < plan->plan->nodes.nr && s->options.ops; i++) {
+	bool wanted = s->options.ops && !s->options.ops_alone;
+
+	for (size_t i = 0; i < plan->plan->nodes.nr && wanted; i++) {
 		struct node_table key = {.address = lib->base + plan->plan->nodes.items[i].table,
 					 .process = process_index};
 		int err = bpf_map__update_elem(s->bpf->maps.node_names, &key, sizeof(key),
@@ -447,6 +451,7 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 	}
 	if (groups & PROBE_GROUP_API)
 		silence_api(s, process_index, false);
+	session_gc_follow(s, p, session_process(s, process_index));
 	return total;
 }
 

@@ -7,6 +7,7 @@
 #ifndef GP_PROBE_SESSION_PRIVATE_H
 #define GP_PROBE_SESSION_PRIVATE_H
 
+struct bpf_link;
 struct bpf_program;
 struct gpuprof_bpf;
 struct ring_buffer;
@@ -53,11 +54,19 @@ struct attachment {
 	uint32_t refused_nr;
 };
 
+/* The probes of Python's garbage collections: of which file, and NULL where they are not. */
+struct gc_probes {
+	dev_t device;
+	ino_t inode;
+	struct bpf_link *start, *done;
+};
+
 struct probed_process {
 	uint16_t index;
 	bool stopped; /* by stop_at_load, as far as the events that were drained tell */
 	uint32_t pid;
 	struct link_set code_freed; /* the probe where its Python frees code objects */
+	struct gc_probes gc;
 };
 
 struct draining {
@@ -154,6 +163,16 @@ void session_counters(const struct probe_session *s, struct counters *ret_counte
 void session_time_begin(struct probe_session *s);
 void session_time_check(struct probe_session *s);
 void session_time_end(struct probe_session *s);
+
+/* Before the programs are loaded: those of Python's garbage collections are, or are not. 0 or
+ * -errno.
+ */
+int session_gc_choose(const struct probe_session *s, struct gpuprof_bpf *bpf);
+/* Probes them in the process, if they are wanted and its Python tells of them; again when it may
+ * have another Python. What cannot be probed is not told. */
+void session_gc_follow(struct probe_session *s, const struct target_process *p,
+		       struct probed_process *known);
+void session_gc_drop(struct probed_process *known);
 
 /* The kernel is to walk no stacks of Python of this number any more. */
 void session_forget_python(struct probe_session *s, uint16_t index);

@@ -55,6 +55,7 @@ static const struct event_fields module_call = {
 	.instances = {AT(gp_ev_module_call, first), AT(gp_ev_module_call, last)},
 	.names = {AT(gp_ev_module_call, name_id)},
 };
+static const struct event_fields python_gc = {.times = {AT(gp_ev_python_gc, start_ns)}};
 static const struct event_fields none;
 
 const struct event_fields *recording_event_fields(uint8_t kind)
@@ -94,6 +95,8 @@ const struct event_fields *recording_event_fields(uint8_t kind)
 		return &sample;
 	case GP_EV_MODULE_CALL:
 		return &module_call;
+	case GP_EV_PYTHON_GC:
+		return &python_gc;
 	default:
 		return recording_event_bytes(kind) ? &none : NULL;
 	}

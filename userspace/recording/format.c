@@ -55,6 +55,7 @@ size_t recording_event_bytes(uint8_t kind)
 		[GP_EV_CPU_TIME] = sizeof(struct gp_ev_cpu_time),
 		[GP_EV_WINDOW] = sizeof(struct gp_ev_window),
 		[GP_EV_CUDA_EVENT] = sizeof(struct gp_ev_cuda_event),
+		[GP_EV_PYTHON_GC] = sizeof(struct gp_ev_python_gc),
 	};
 
 	return kind < sizeof(bytes) / sizeof(bytes[0]) ? bytes[kind] : 0;

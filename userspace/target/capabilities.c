@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "target/elf.h"
 #include "target/kernel_checks.h"
+#include "target/python_gc.h"
 #include "target/versions.h"
 
 #include <ctype.h>
@@ -304,6 +305,23 @@ static void check_torch(struct capability *c, const struct target_process *p,
 	}
 }
 
+static void check_python_gc(struct capability *c, const struct target_process *p)
+{
+	const struct target_library *file = target_python_file(p);
+
+	c->answer = file && target_python_tells_gc(file) ? CAPABILITY_YES : CAPABILITY_NO;
+	if (c->answer == CAPABILITY_YES) {
+		DETAIL(c, "its Python tells of garbage collections");
+	} else if (file) {
+		DETAIL(c, "its Python does not tell of garbage collections");
+		ADVICE(c, "nothing else is missing; a CPython that was built with --with-dtrace, "
+			  "as Debian's is, tells");
+	} else {
+		DETAIL(c, "process has no Python mapped");
+		ADVICE(c, "nothing to do");
+	}
+}
+
 static void driver_version(char *to, size_t bytes)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
@@ -361,9 +379,9 @@ static void check_cupti(struct capability *c, const struct target_versions *v)
 size_t capabilities_check(const struct target_process *p,
 			  struct capability ret_capabilities[CAPABILITIES_MAX])
 {
-	static const char *const names[] = {"bpf",	     "btf",	    "uprobe_multi",
-					    "perf_event",    "ring_memory", "ptrace",
-					    "torch_symbols", "cuda",	    "cupti"};
+	static const char *const names[] = {
+		"bpf",	  "btf",	   "uprobe_multi", "perf_event", "ring_memory",
+		"ptrace", "torch_symbols", "cuda",	   "cupti",	 "python_gc"};
 	struct capability *c = ret_capabilities;
 	struct target_versions v = {0};
 
@@ -385,5 +403,6 @@ size_t capabilities_check(const struct target_process *p,
 	check_torch(&c[6], p, &v);
 	check_cuda(&c[7], &v);
 	check_cupti(&c[8], &v);
-	return 9;
+	check_python_gc(&c[9], p);
+	return 10;
 }

@@ -109,11 +109,11 @@ static char *read_version_py(const struct target_process *p)
 	return NULL;
 }
 
-/* PyTorch's build settings hold "TORCH_VERSION=2.1.0," or the same with a space. */
-static bool torch_from_strings(const struct target_library *l, char *to, size_t to_bytes)
+/* What stands `skip` bytes behind the key in the file's read-only data and looks like a version. */
+static bool version_behind(const struct target_library *l, const char *key, size_t skip, char *to,
+			   size_t to_bytes)
 {
-	static const char key[] = "TORCH_VERSION";
-	const size_t key_bytes = sizeof(key) - 1;
+	const size_t key_bytes = strlen(key);
 	const unsigned char *data, *at;
 	struct elf_file *f;
 	uint64_t address;
@@ -126,10 +126,11 @@ static bool torch_from_strings(const struct target_library *l, char *to, size_t 
 	if (!elf_file__section(f, ".rodata", &data, &bytes, &address))
 		at = data;
 	while (at && !ok && (at = memmem(at, bytes - (size_t)(at - data), key, key_bytes))) {
-		const char *value = (const char *)at + key_bytes + 1;
+		const char *value = (const char *)at + key_bytes + skip;
 		size_t left = bytes - (size_t)(at - data) - key_bytes;
 
-		ok = left > 1 && set_version(to, to_bytes, value, version_bytes(value, left - 1));
+		ok = left > skip &&
+		     set_version(to, to_bytes, value, version_bytes(value, left - skip));
 		at += key_bytes;
 	}
 	elf_file__free(f);
@@ -147,15 +148,15 @@ static void read_torch(const struct target_process *p, const char *version_py,
 		return;
 	if (version_py && python_value(version_py, "__version__", v->torch, sizeof(v->torch)))
 		return;
-	if (torch_from_strings(l, v->torch, sizeof(v->torch)))
+	/* Its build settings hold "TORCH_VERSION=2.1.0," or the same with a space. */
+	if (version_behind(l, "TORCH_VERSION", 1, v->torch, sizeof(v->torch)))
 		return;
 	if (version_of_name(file_name(l->path), v->torch, sizeof(v->torch)))
 		return;
 	memcpy(v->torch, unknown, sizeof(unknown));
 }
 
-/* The file that holds the interpreter: libpython, or the executable. */
-static const struct target_library *python_of(const struct target_process *p)
+const struct target_library *target_python_file(const struct target_process *p)
 {
 	const struct target_library *l = target_process__library(p, "libpython");
 
@@ -229,7 +230,7 @@ static bool minor_of_name(const char *name, char *to, size_t to_bytes)
 
 static void read_python(const struct target_process *p, struct target_versions *v)
 {
-	const struct target_library *l = python_of(p);
+	const struct target_library *l = target_python_file(p);
 	char minor[8] = "";
 	struct elf_file *f;
 	bool ok = false;
@@ -312,6 +313,16 @@ static void read_cupti(const struct target_process *p, struct target_versions *v
 		l = target_process__library(p, "libcuda.so");
 	for (size_t i = 0; l && !v->cupti[0] && i < sizeof(common) / sizeof(*common); i++)
 		(void)rooted_each_name(p->pid, common[i], note_cupti, v->cupti);
+}
+
+bool target_nccl_version(const struct target_process *p, char *to, size_t to_bytes)
+{
+	const struct target_library *l = target_process__library(p, "libnccl.so");
+
+	if (!l || !version_behind(l, "NCCL version ", 0, to, to_bytes))
+		return false;
+	to[strcspn(to, "+")] = '\0';
+	return true;
 }
 
 void target_versions_read(const struct target_process *p, struct target_versions *ret_versions)

@@ -22,4 +22,12 @@ struct target_versions {
 /* Never fails: what cannot be read is "?". */
 void target_versions_read(const struct target_process *p, struct target_versions *ret_versions);
 
+/* The version of the NCCL library that is mapped ("2.17.1"), by the text that it prints. False:
+ * there is none, or it does not say. */
+bool target_nccl_version(const struct target_process *p, char *to, size_t to_bytes);
+
+/* The file that holds the interpreter: libpython, or the executable. Borrowed from `p`; NULL: there
+ * is none. */
+const struct target_library *target_python_file(const struct target_process *p);
+
 #endif /* GP_TARGET_VERSIONS_H */

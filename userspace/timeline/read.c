@@ -385,6 +385,24 @@ static int read_thread_stack(struct build *b, const struct gp_ev_thread_stack *e
 	return b->err ? b->err : vec_push(&b->t->thread_stacks, s);
 }
 
+static int read_python_gc(struct build *b, const struct gp_ev_python_gc *e)
+{
+	struct tl_python_gc gc = {.start_ns = e->start_ns,
+				  .end_ns = e->head.time_ns,
+				  .collected = e->collected,
+				  .generation = e->generation};
+
+	if (gc.end_ns < gc.start_ns || gc.end_ns >= TL_TIME_END_NS) {
+		b->counts[TL_TIME_INVALID]++;
+		return 0;
+	}
+	if (!build_in_window(b, gc.start_ns, gc.end_ns))
+		return 0;
+	gc.thread = build_thread_of(b, &e->head);
+	build_saw_time(b, gc.start_ns, gc.end_ns);
+	return b->err ? b->err : vec_push(&b->t->python_gcs, gc);
+}
+
 static int read_event(const void *event, size_t bytes, void *arg)
 {
 	const struct gp_ev_head *head = event;
@@ -404,6 +422,8 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = read_trigger(b, event);
 	else if (head->kind == GP_EV_THREAD_STACK && bytes >= sizeof(struct gp_ev_thread_stack))
 		b->err = read_thread_stack(b, event);
+	else if (head->kind == GP_EV_PYTHON_GC && bytes >= sizeof(struct gp_ev_python_gc))
+		b->err = read_python_gc(b, event);
 	else if (head->kind == GP_EV_STEP && bytes >= sizeof(struct gp_ev_step))
 		b->err = read_step(b, event);
 	else if (head->kind == GP_EV_SAMPLE && bytes >= sizeof(struct gp_ev_sample))

@@ -93,6 +93,7 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->windows);
 	vec_done(&t->triggers);
 	vec_done(&t->thread_stacks);
+	vec_done(&t->python_gcs);
 	vec_done(&t->steps);
 	vec_done(&t->step_series);
 	vec_done(&t->categories);

@@ -247,6 +247,14 @@ struct tl_window {
 	bool by_steps;
 };
 
+/* Python collected garbage. */
+struct tl_python_gc {
+	uint64_t start_ns, end_ns;
+	int64_t collected; /* objects; below 0: not known */
+	uint32_t thread;
+	int32_t generation; /* the oldest that was looked at; below 0: not known */
+};
+
 /* Why a flight recorder wrote what it held. */
 struct tl_trigger {
 	struct gp_ev_trigger told;
@@ -286,7 +294,8 @@ struct timeline {
 	uint64_t unwanted_ns;		 /* for so long no window was wanted */
 	VEC(struct tl_trigger) triggers; /* in the order in which they were set off */
 	VEC(struct tl_thread_stack) thread_stacks;
-	VEC(struct tl_module) modules; /* in the order of first calls */
+	VEC(struct tl_python_gc) python_gcs; /* of each thread by time */
+	VEC(struct tl_module) modules;	     /* in the order of first calls */
 	VEC(struct tl_module_call) module_calls;
 	VEC(struct tl_python_call) python_calls;
 	VEC(struct tl_step) steps;
