@@ -253,29 +253,44 @@ int gp_range(struct pt_regs *ctx)
 	return 0;
 }
 
-/* ---- NVTX, where it is a library: its ranges are ranges like those ---- */
+/* ---- NVTX: its ranges are ranges like those ---- */
+
+/* What its function has on the stack when it hands on to a tool's, at most; mostly it jumps. */
+#define NVTX_FRAME_BYTES 64
+
+/* In a tool: whether NVTX's own function has told of this call. */
+static __always_inline bool nvtx_is_told(const struct op_site *site)
+{
+	__u64 sp = site->thread->nvtx_sp;
+
+	site->thread->nvtx_sp = 0;
+	return site->sp <= sp && sp - site->sp <= NVTX_FRAME_BYTES;
+}
+
+static __always_inline void nvtx_push(struct op_site *site, __u64 text)
+{
+	struct thread_state *t = site->thread;
+	struct thread_frame *frame;
+
+	clear_found(&t->found);
+	(void)bpf_probe_read_user_str(t->found.name, GP_FOUND_NAME_BYTES, (const void *)text);
+	frame = top_if(t, op_open(site, found_name(t, site->now)));
+	if (frame)
+		range_stay(t, frame);
+	else
+		t->ranges_over++;
+}
 
 /* int nvtxRangePushA(const char *) */
 SEC("uprobe")
 int gp_nvtx_push(struct pt_regs *ctx)
 {
-	struct thread_frame *frame;
-	struct thread_state *t;
 	struct op_site site;
-	__u32 op;
 
 	if (!op_begin(ctx, &site))
 		return 0;
-	t = site.thread;
-	clear_found(&t->found);
-	(void)bpf_probe_read_user_str(t->found.name, GP_FOUND_NAME_BYTES,
-				      (const void *)PT_REGS_PARM1(ctx));
-	op = op_open(&site, found_name(t, site.now));
-	frame = top_if(t, op);
-	if (frame)
-		range_stay(t, frame);
-	else
-		t->ranges_over++;
+	nvtx_push(&site, PT_REGS_PARM1(ctx));
+	site.thread->nvtx_sp = site.sp;
 	return 0;
 }
 
@@ -285,7 +300,31 @@ int gp_nvtx_pop(struct pt_regs *ctx)
 {
 	struct op_site site;
 
-	if (op_begin(ctx, &site))
+	if (!op_begin(ctx, &site))
+		return 0;
+	range_close(site.thread, site.now);
+	site.thread->nvtx_sp = site.sp;
+	return 0;
+}
+
+/* int gpuprof_nvtx_push(const char *) */
+SEC("uprobe")
+int gp_nvtx_tool_push(struct pt_regs *ctx)
+{
+	struct op_site site;
+
+	if (op_begin(ctx, &site) && !nvtx_is_told(&site))
+		nvtx_push(&site, PT_REGS_PARM1(ctx));
+	return 0;
+}
+
+/* int gpuprof_nvtx_pop(void) */
+SEC("uprobe")
+int gp_nvtx_tool_pop(struct pt_regs *ctx)
+{
+	struct op_site site;
+
+	if (op_begin(ctx, &site) && !nvtx_is_told(&site))
 		range_close(site.thread, site.now);
 	return 0;
 }

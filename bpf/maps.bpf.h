@@ -57,6 +57,7 @@ struct api_frame {
 struct thread_state {
 	__u64 owner;   /* epoch << 16 | process: anything else makes the rest void */
 	__u64 over_sp; /* highest sp of the ops that were too deep to be kept, 0: none */
+	__u64 nvtx_sp; /* at the last call of NVTX, until a tool was seen in it; 0: none */
 	__u32 number;  /* high half of the instances */
 	__u32 tid;
 	__u32 next_op;
@@ -144,13 +145,16 @@ struct rule_known {
 
 /* Where a sample's stack is put together. */
 struct sample_walk {
-	__u64 tick_ns;		    /* the CPU's last tick, 0: none since it began */
+	__u64 tick_ns;	 /* the CPU's last tick, 0: none since it began */
+	__u64 tick_task; /* what ran there then, and how often it had been switched to */
+	__u64 tick_switches;
 	struct thread_state thread; /* says whose the sample is */
 	struct python_thread python;
 	struct native_thread native;
-	__u64 kernel[GP_KERNEL_FRAMES]; /* the kernel's frames, innermost first */
-	__u64 kernel_hash;		/* of them */
-	__u32 kernel_nr;
+	/* The kernel's frames, innermost first; behind kernel_at, those of an interrupt before. */
+	__u64 kernel[GP_INTERRUPT_FRAMES + GP_KERNEL_FRAMES];
+	__u64 kernel_hash; /* of them */
+	__u32 kernel_at, kernel_nr;
 	/* Of a waiting thread's memory so many bytes from window_at on. */
 	__u64 window_at;
 	__u64 window_bytes;
@@ -177,6 +181,7 @@ struct counters {
 	__u64 closed;
 	__u64 other_hits;   /* of programs that neither open nor close an op */
 	__u64 stepped_hits; /* of all, those on instructions that are single-stepped */
+	__u64 sampling_ns;  /* in programs that interrupt threads to sample them */
 };
 
 /* 0 when nothing is to be recorded. Counts up at each start. */
@@ -211,9 +216,15 @@ __u8 gp_found_in[GP_FOUND_IN_NR] __weak;
 /* How full the ring must be for the reader to be woken. */
 const volatile __u64 gp_wakeup_bytes __weak = 65536;
 
-/* Sampling: CPUs, and time between two ticks of each of them. */
+/* Sampling: CPUs, time between two samples of each of them, and between two ticks that it has
+ * anyway. */
 const volatile __u32 gp_cpus_nr __weak = 0;
+const volatile __u64 gp_sample_ns __weak = 0;
 const volatile __u64 gp_tick_ns __weak = 0;
+/* Where the code lies by which the tick's interrupt comes into the kernel, and how much of it there
+ * may be. */
+const volatile __u64 gp_tick_code __weak = 0;
+#define GP_TICK_CODE_BYTES 64
 /* What one look at the threads stands for; whether it is to tell of what has been seen so far. */
 __u64 gp_look_ns __weak;
 __u32 gp_look_tells __weak;

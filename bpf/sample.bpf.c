@@ -1,33 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Samples of threads that are on a CPU: a timer of each CPU looks at what runs there. Threads that
- * sleep cost nothing, and neither does switching between them.
+ * Samples of threads that are on a CPU: what runs there is looked at, each gp_sample_ns. Threads
+ * that sleep cost nothing, and neither does switching between them.
+ *
+ * A timer of our own interrupts the CPU for it, and that costs more than the look: in a virtual
+ * machine each interrupt is several exits to the host. So where the scheduler's own tick comes
+ * often enough, samples are taken within it: of all points of time that are gp_sample_ns apart,
+ * each is seen at the first tick behind it. A tick stands for the time since the one before, so how
+ * many samples a thread gets in the mean is the same.
  */
 #include "sample.bpf.h"
 
-/* Ticks of this CPU that were due since the last one and did not come. */
-static __always_inline void tick_count_missed(struct sample_walk *m, __u64 now)
+/* Samples of this CPU that were due since the last tick and did not come. */
+static __always_inline void tick_count_missed(__u64 nr)
 {
-	__u64 last = m->tick_ns, nr;
-	struct counters *c;
+	struct counters *c = nr ? counters_get() : 0;
 
-	m->tick_ns = now;
-	if (!last || !gp_tick_ns || now - last < gp_tick_ns + gp_tick_ns / 2)
-		return;
-	nr = (now - last + gp_tick_ns / 2) / gp_tick_ns - 1;
-	c = counters_get();
 	if (c)
 		__sync_fetch_and_add(&c->losses[GP_LOSS_SAMPLE_MISSED], nr);
 }
 
-static __always_inline void tick_sample(struct bpf_perf_event_data *ctx, struct sample_walk *m,
-					struct sampled_thread *s, __u64 now)
+/* Memory of this CPU; NULL: none, or nothing is sampled now. */
+static __always_inline struct sample_walk *tick_begin(void)
+{
+	struct sample_walk *m = sample_memory();
+
+	if (m && !gp_epoch) {
+		m->tick_ns = 0;
+		return 0;
+	}
+	return m;
+}
+
+/* The current thread, NULL: is not of a process that is sampled. */
+static __always_inline struct sampled_thread *tick_thread(void)
+{
+	__u32 tgid = (__u32)(bpf_get_current_pid_tgid() >> 32);
+	__u16 index;
+
+	if (!process_index(tgid, &index))
+		return 0;
+	return sampled_get(bpf_get_current_task_btf(), gp_epoch, index);
+}
+
+static __always_inline void tick_sample(struct sample_walk *m, struct sampled_thread *s,
+					bool in_kernel, __u64 now)
 {
 	/* As the thread left user mode, where the tick found it in the kernel. */
 	const struct pt_regs *regs =
 		(const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	bool in_kernel = !(ctx->regs.cs & 3);
 	struct stack_at at = {regs->ip, regs->sp, regs->bp};
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 	struct gp_ev_sample sample = {
@@ -37,36 +59,109 @@ static __always_inline void tick_sample(struct bpf_perf_event_data *ctx, struct 
 			 .tid = tid,
 			 .time_ns = now},
 		.start_ns = now,
-		.weight_ns = gp_tick_ns,
+		.weight_ns = gp_sample_ns,
 		.nr = 1,
 		.syscall = in_kernel ? (__u32)regs->orig_ax : GP_SAMPLE_NO_SYSCALL,
 	};
+	struct counters *c;
 
-	sample_kernel(m, in_kernel ? bpf_get_stack(ctx, m->kernel, sizeof(m->kernel), 0) : 0);
 	sample.stack_id = sample_stack(m, s, tid, &at, now);
 	(void)sample_tell(&sample);
+	c = counters_get();
+	if (c)
+		c->sampling_ns += bpf_ktime_get_ns() - now;
 }
 
+/* ---- by a timer of our own ---- */
+
 SEC("perf_event")
-int gp_tick(struct bpf_perf_event_data *ctx)
+int gp_sample_timer(struct bpf_perf_event_data *ctx)
 {
-	__u32 epoch = gp_epoch, tgid = (__u32)(bpf_get_current_pid_tgid() >> 32);
-	__u64 now = bpf_ktime_get_ns();
-	struct sample_walk *m = sample_memory();
+	bool in_kernel = !(ctx->regs.cs & 3);
+	struct sample_walk *m = tick_begin();
+	__u64 now = bpf_ktime_get_ns(), last;
 	struct sampled_thread *s;
-	__u16 index;
 
 	if (!m)
 		return 0;
-	if (!epoch) {
-		m->tick_ns = 0;
+	last = m->tick_ns;
+	m->tick_ns = now;
+	if (last && gp_sample_ns && now - last >= gp_sample_ns + gp_sample_ns / 2)
+		tick_count_missed((now - last + gp_sample_ns / 2) / gp_sample_ns - 1);
+	s = tick_thread();
+	if (!s)
 		return 0;
+	sample_kernel(m, in_kernel ? bpf_get_stack(ctx, m->kernel, sizeof(m->kernel), 0) : 0, 0);
+	tick_sample(m, s, in_kernel, now);
+	return 0;
+}
+
+/* ---- within the tick ---- */
+
+/* Points of time of this CPU that are due and lie behind `from` and not behind `to`. */
+static __always_inline __u64 points(__u64 from, __u64 to)
+{
+	/* CPUs take turns. */
+	__u64 turn = bpf_get_smp_processor_id() * (gp_sample_ns / (gp_cpus_nr | 1));
+
+	return (to + turn) / gp_sample_ns - (from + turn) / gp_sample_ns;
+}
+
+/* Whether a sample is due. The clock has gone on while the CPU was idle, or the host's other guests
+ * ran: a tick never stands for more than one. */
+static __always_inline bool tick_due(struct sample_walk *m, __u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 switches = task->nvcsw + task->nivcsw, last = m->tick_ns, from = last;
+	bool went_on = m->tick_task == (__u64)task && m->tick_switches == switches;
+
+	if (!gp_sample_ns)
+		return false;
+	if (!last || now - last > gp_tick_ns + gp_tick_ns / 8) {
+		from = now - gp_tick_ns;
+		if (last && went_on)
+			tick_count_missed(points(last, from));
 	}
-	tick_count_missed(m, now);
-	if (!process_index(tgid, &index))
+	m->tick_ns = now;
+	m->tick_task = (__u64)task;
+	m->tick_switches = switches;
+	return points(from, now);
+}
+
+/* How many of the frames in m->kernel are the interrupt's own; GP_INTERRUPT_FRAMES + 1: it is not
+ * known. */
+static __always_inline __u32 tick_frames(const struct sample_walk *m)
+{
+	__u32 at = 0;
+
+	while (at < GP_INTERRUPT_FRAMES && m->kernel[at] - gp_tick_code >= GP_TICK_CODE_BYTES)
+		at++;
+	return at + 1;
+}
+
+SEC("tp_btf/local_timer_entry")
+int gp_sample_tick(void *ctx)
+{
+	struct sample_walk *m = tick_begin();
+	__u64 now = bpf_ktime_get_ns();
+	struct sampled_thread *s;
+	__u32 at;
+	long bytes;
+
+	if (!m || !tick_due(m, now))
 		return 0;
-	s = sampled_get(bpf_get_current_task_btf(), epoch, index);
-	if (s)
-		tick_sample(ctx, m, s, now);
+	s = tick_thread();
+	if (!s)
+		return 0;
+	/* What lies behind the interrupt's frames is what it found; nothing: it was in user mode.
+	 */
+	bytes = bpf_get_stack(ctx, m->kernel, sizeof(m->kernel), 0);
+	at = tick_frames(m);
+	if (at > GP_INTERRUPT_FRAMES || bytes >= (long)((GP_KERNEL_FRAMES - 1) * sizeof(__u64))) {
+		bytes = -1;
+		at = 0;
+	}
+	sample_kernel(m, bytes, at);
+	tick_sample(m, s, m->kernel_nr, now);
 	return 0;
 }

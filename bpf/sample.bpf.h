@@ -31,18 +31,23 @@ static __always_inline struct sampled_thread *sampled_get(struct task_struct *ta
 	return s;
 }
 
-/* Takes the kernel's frames that a helper has put into m->kernel: so many `bytes`; below 0: it
- * could not. */
-static __always_inline void sample_kernel(struct sample_walk *m, long bytes)
+/* Takes the kernel's frames that a helper has put into m->kernel: so many `bytes`, below 0: it
+ * could not; and of them those from number `at` on. */
+static __always_inline void sample_kernel(struct sample_walk *m, long bytes, __u32 at)
 {
 	__u32 nr = bytes > 0 ? (__u32)bytes / sizeof(__u64) : 0;
-	__u64 hash = nr;
+	__u64 hash;
 
 	if (bytes < 0)
 		count_loss(GP_LOSS_KERNEL_STACK);
-	for (__u32 i = 0; i < GP_KERNEL_FRAMES && i < nr; i++)
-		hash = gp_python_mix(hash, m->kernel[i]);
+	nr = nr > at ? nr - at : 0;
+	if (nr > GP_KERNEL_FRAMES)
+		nr = GP_KERNEL_FRAMES;
+	hash = nr;
+	for (__u32 i = 0; i < GP_KERNEL_FRAMES && i < nr && at <= GP_INTERRUPT_FRAMES; i++)
+		hash = gp_python_mix(hash, m->kernel[at + i]);
 	m->kernel_hash = hash;
+	m->kernel_at = at;
 	m->kernel_nr = nr;
 }
 

@@ -29,10 +29,11 @@ static __always_inline __u64 native_kernel_hash(void)
 static __always_inline __u32 native_kernel(struct native_thread *n, __u32 nr)
 {
 	struct sample_walk *m = sample_memory();
-	__u32 kernel_nr = m ? m->kernel_nr : 0;
+	__u32 kernel_nr = m ? m->kernel_nr : 0, at = m ? m->kernel_at : 0;
 
 	if (!m || !kernel_nr || kernel_nr > GP_KERNEL_FRAMES || nr > GP_STACK_FRAMES ||
-	    bpf_probe_read_kernel(n->frames + nr, sizeof(m->kernel), m->kernel))
+	    at > GP_INTERRUPT_FRAMES ||
+	    bpf_probe_read_kernel(n->frames + nr, GP_KERNEL_FRAMES * sizeof(__u64), m->kernel + at))
 		return 0;
 	return kernel_nr;
 }

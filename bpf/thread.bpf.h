@@ -49,6 +49,7 @@ static __noinline void thread_begin(struct thread_state *t, __u64 owner, __u64 n
 	t->tid = (__u32)bpf_get_current_pid_tgid();
 	t->depth = 0;
 	t->over_sp = 0;
+	t->nvtx_sp = 0;
 	t->ranges_over = 0;
 	t->range_op = 0;
 	t->api_depth = 0;

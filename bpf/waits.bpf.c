@@ -61,7 +61,7 @@ static __always_inline void wait_walk(struct task_struct *task, struct sampled_t
 		return;
 	walked_set(task, at.sp);
 	s->wait.syscall = (__u32)regs->orig_ax;
-	sample_kernel(m, bpf_get_task_stack(task, m->kernel, sizeof(m->kernel), 0));
+	sample_kernel(m, bpf_get_task_stack(task, m->kernel, sizeof(m->kernel), 0), 0);
 	s->wait.stack_id = sample_stack(m, s, walked_tid(), &at, now);
 	s->again = m->native.flags & GP_STACK_INCOMPLETE;
 	if (task_runs(task) || task_switches(task) != switches) {

@@ -31,6 +31,10 @@ enum gp_stack_flags {
 #define GP_STACK_FRAMES	 256
 #define GP_KERNEL_FRAMES 128
 
+/* Of the kernel's, of an interrupt that samples: by then it has come to the one that it
+ * interrupted. */
+#define GP_INTERRUPT_FRAMES 16
+
 /* ---- Python ---- */
 
 /* Bytes of a thread state and of a frame that hold all that the walk needs; of a code object those

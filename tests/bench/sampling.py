@@ -19,7 +19,7 @@ import bench  # noqa: E402
 import harness  # noqa: E402
 import pairs  # noqa: E402
 
-PROGRAM = "gp_tick"
+PROGRAM = "gp_sample_tick"
 
 
 def arguments():

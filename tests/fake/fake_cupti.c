@@ -57,7 +57,7 @@ static struct {
 	size_t bytes, used, buffer_bytes;
 	size_t dropped;
 	uint32_t thread_ids, domains, version;
-	bool subscribed, tells_overhead, times_events, kinds[KINDS], silent[CBIDS];
+	bool subscribed, tells_overhead, tells_last, times_events, kinds[KINDS], silent[CBIDS];
 	cupti_request_fn request;
 	cupti_complete_fn complete;
 	cupti_callback_fn callback;
@@ -72,6 +72,7 @@ __attribute__((constructor)) static void begin(void)
 {
 	cupti.version = (uint32_t)fake_gpu_setting("FAKE_CUPTI_VERSION", DEFAULT_VERSION);
 	cupti.tells_overhead = fake_gpu_setting("FAKE_CUPTI_OVERHEAD", 0);
+	cupti.tells_last = fake_gpu_setting("FAKE_CUPTI_LAST", 0);
 	cupti.buffer_bytes = fake_gpu_setting("FAKE_CUPTI_BUFFER", SIZE_MAX);
 }
 
@@ -498,6 +499,10 @@ int cuptiFinalize(void)
 	if (!in_callback || (cupti.version < GRAPH_SAFE && fake_gpu_counted("graphs")))
 		abort();
 	fake_gpu_count("finalized");
+	if (cupti.tells_last) {
+		write_overhead(fake_gpu_now_ns());
+		give_back();
+	}
 	memset(cupti.kinds, 0, sizeof(cupti.kinds));
 	cupti.request = NULL;
 	retrace();

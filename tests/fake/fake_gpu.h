@@ -9,7 +9,8 @@
  * Environment: FAKE_CUPTI_FAULT "zero=N,backwards=N,drop=N": every Nth traced piece of GPU work
  * gets a record without start, with its end before its start, or none. FAKE_CUPTI_LATE: flushes
  * that a record waits for. FAKE_CUPTI_BUFFER: bytes of a buffer that are used. FAKE_CUPTI_VERSION.
- * FAKE_CUPTI_OVERHEAD: 1: each flush leaves a record of what it cost.
+ * FAKE_CUPTI_OVERHEAD: 1: each flush leaves a record of what it cost. FAKE_CUPTI_LAST: 1: so does
+ * taking CUPTI down, whose buffer comes back then.
  * FAKE_CUPTI_DRIFT_PPM and FAKE_CUPTI_OFFSET_NS: of CUPTI's clock. FAKE_CUPTI_SETTLE: 1: it is
  * another clock until the GPU has its first work. FAKE_CUDA_CORRELATION: the first correlation id.
  * FAKE_CUDA_DRIVER: the driver's version. FAKE_CUDA_DEVICES: how many there are.

@@ -26,6 +26,7 @@ LEAST = {MEMCPY: 48, MEMSET: 52, DRIVER: 40, RUNTIME: 40, SYNC: 40, EVENT: 24}
 OF_ANOTHER = (12, 39)  # what a second subscriber may be told
 VERSION_SAFE = 24      # CUDA 12.6: from here on the collector calls cuptiFinalize()
 NOT_READY = 600
+NO_GPU = (35, 100)     # no driver that will do, or no device
 BUFFER = 1 << 20
 FILL = int(os.environ.get("FILL_BYTES", 256 << 20))
 
@@ -52,6 +53,10 @@ def find(variable, stem):
     raise LookupError("there is no %s; %s may name it" % (stem, variable))
 
 
+class NoGpu(Exception):
+    """Nothing can be asked here."""
+
+
 class Cuda:
     """The runtime, with work that needs no kernel of ours."""
 
@@ -61,6 +66,8 @@ class Cuda:
 
     def call(self, name, *args):
         result = getattr(self.lib, name)(*args)
+        if result in NO_GPU:
+            raise NoGpu("%s: error %d" % (name, result))
         assert not result, "%s: error %d" % (name, result)
 
     def begin(self):
@@ -396,6 +403,8 @@ QUESTIONS = {one.__name__: one for one in (
 def answer(name):
     try:
         holds, found = QUESTIONS[name]()
+    except NoGpu as error:
+        holds, found = None, "no GPU here: %s" % error
     except Exception as error:  # an answer too
         holds, found = False, repr(error)
     print(json.dumps({"question": name, "holds": holds, "found": found}), flush=True)
@@ -403,16 +412,17 @@ def answer(name):
     os._exit(0)
 
 
-def ask(name):
+def ask(name, limit_s=LIMIT_S):
     """One question in a process of its own."""
     asked = {"question": name, "holds": False}
+    limit_s = min(limit_s, LIMIT_S)
     try:
         done = subprocess.run([sys.executable, "-B", os.path.abspath(__file__), name], check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=LIMIT_S)
+                              stderr=subprocess.STDOUT, timeout=limit_s)
     except subprocess.TimeoutExpired as error:
         said = (error.stdout or b"").decode(errors="replace")[-500:]
-        return dict(asked, found="no answer within %d s: %s" % (LIMIT_S, said))
+        return dict(asked, found="no answer within %d s: %s" % (limit_s, said))
     said = done.stdout.decode(errors="replace")
     for line in reversed(said.splitlines()):
         if line.startswith('{"question"'):

@@ -1,18 +1,50 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 A small CUDA training that obeys commands on stdin, one answer a line:
-"mode cnn|transformer|graph|streams|large" (what a step is; large: one that keeps the GPU busy),
-"step N", "truth N FILE" (the same under torch.profiler: its kernels as JSON, its trace in
+"mode cnn|resnet18|transformer|graph|streams|churn|resnet50" (what a step is), "step N", "truth N
+FILE" (the same under torch.profiler: how often it saw each operator and call as JSON, its trace in
 FILE.trace.json), "hold" and "release" (torch.profiler runs in between), "take BYTES" (memory from
-CUDA that PyTorch's allocator knows nothing of), "time N", "exit".
+CUDA that PyTorch's allocator knows nothing of), "ranges" (NVTX's, one in another), "time N", "exit".
 """
 
+import collections
+import ctypes
 import json
 import os
 import sys
 import time
 
 import torch
+
+PR_SET_PTRACER, ANYBODY = 0x59616d61, ctypes.c_ulong(-1)
+
+try:
+    from torchvision import models
+except ImportError:
+    models = None
+
+
+def convolutions(layers):
+    """In place of a ResNet, where torchvision is not."""
+    parts = [torch.nn.Conv2d(3, 32, 3, 2, 1)]
+    for _ in range(layers):
+        parts += [torch.nn.BatchNorm2d(32), torch.nn.ReLU(), torch.nn.Conv2d(32, 32, 3, padding=1)]
+    return torch.nn.Sequential(*parts)
+
+
+class Deep:
+    """The training of a ResNet, on images that stay on the GPU."""
+
+    def __init__(self, layers, batch):
+        net = getattr(models, "resnet%d" % layers)() if models else convolutions(layers)
+        self.net = net.cuda()
+        self.images = torch.randn(batch, 3, 224, 224).cuda()
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.01)
+
+    def step(self):
+        self.net(self.images).square().mean().backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
 
 
 class Training:
@@ -32,8 +64,13 @@ class Training:
         self.transformer = torch.nn.TransformerEncoder(layer, 2).cuda()
         self.tokens = torch.randn(8, 32, 64).cuda()
         self.streams = [torch.cuda.Stream() for _ in range(3)]
-        self.graph = self.deep = None
+        self.graph = self.held = None
         self.step = self.cnn
+
+    def facts(self):
+        return {"torch": torch.__version__, "cuda": torch.version.cuda,
+                "gpu": torch.cuda.get_device_name(0),
+                "deep": "ResNet-50, batch 64" if models else "51 convolutions, no torchvision here"}
 
     def transform(self):
         self.transformer(self.tokens).sum().backward()
@@ -52,29 +89,13 @@ class Training:
             with torch.cuda.stream(stream):
                 (self.tokens @ self.tokens.transpose(1, 2)).softmax(-1)
 
-    def set_mode(self, mode):
-        self.step = {"cnn": self.cnn, "transformer": self.transform, "graph": self.replay,
-                     "streams": self.on_streams, "large": self.large}[mode]
-        self.steps(3)
-
-    def large(self):
-        """ResNet-50 where torchvision is, else as many convolutions."""
-        if self.deep is None:
-            try:
-                from torchvision.models import resnet50
-
-                self.deep = resnet50().cuda()
-            except ImportError:
-                layers = [torch.nn.Conv2d(3, 32, 3, 2, 1)]
-                for _ in range(50):
-                    layers += [torch.nn.BatchNorm2d(32), torch.nn.ReLU(),
-                               torch.nn.Conv2d(32, 32, 3, padding=1)]
-                self.deep = torch.nn.Sequential(*layers).cuda()
-            self.images = torch.randn(64, 3, 224, 224).cuda()
-            self.learn = torch.optim.SGD(self.deep.parameters(), lr=0.01)
-        self.deep(self.images).square().mean().backward()
-        self.learn.step()
-        self.learn.zero_grad()
+    def churn(self):
+        """The caching allocator gives, takes, and asks CUDA anew."""
+        kept = [torch.zeros(1 << (10 + i), device="cuda") for i in range(12)]
+        del kept[::2]
+        kept.append(torch.ones(3 << 20, device="cuda"))
+        del kept
+        torch.cuda.empty_cache()
 
     def cnn(self):
         loss = torch.nn.functional.cross_entropy(self.net(self.data.cuda()), self.labels)
@@ -83,39 +104,52 @@ class Training:
         self.optimizer.step()
         return loss.item()
 
+    def set_mode(self, mode):
+        if mode.startswith("resnet"):
+            layers = int(mode[len("resnet"):])
+            self.step = Deep(layers, 64 if layers == 50 else 8).step
+        else:
+            self.step = {"cnn": self.cnn, "transformer": self.transform, "graph": self.replay,
+                         "streams": self.on_streams, "churn": self.churn}[mode]
+        self.steps(3)
+
     def steps(self, count):
         for _ in range(count):
             self.step()
         torch.cuda.synchronize()
 
+    @staticmethod
+    def profiler():
+        from torch.profiler import ProfilerActivity
 
-def profiler():
-    from torch.profiler import ProfilerActivity
+        return torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
 
-    return torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+    def truth(self, count, path):
+        with self.profiler() as prof:
+            self.steps(count)
+        prof.export_chrome_trace(path + ".trace.json")
+        calls = collections.Counter(event.name for event in prof.events()
+                                    if event.device_type == torch.autograd.DeviceType.CPU)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(calls, file)
 
+    def hold(self):
+        self.held = self.profiler()
+        self.held.__enter__()
+        self.steps(1)
 
-def truth(training, count, path):
-    with profiler() as prof:
-        training.steps(count)
-    prof.export_chrome_trace(path + ".trace.json")
-    kernels, ops = {}, {}
-    for event in prof.events():
-        where = ops if event.device_type == torch.autograd.DeviceType.CPU else kernels
-        one = where.setdefault(event.name, {"calls": 0, "us": []})
-        one["calls"] += 1
-        one["us"].append(event.time_range.elapsed_us())
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"kernels": kernels, "ops": ops}, file)
+    def release(self):
+        self.held.__exit__(None, None, None)
 
+    def take(self, size):
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            path = next(line.split()[-1] for line in maps if "/libcudart" in line)
+        memory = ctypes.c_void_p()
+        ctypes.CDLL(path).cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(size))
 
-def take(size):
-    import ctypes
-
-    with open("/proc/self/maps", encoding="utf-8") as maps:
-        path = next(line.split()[-1] for line in maps if "/libcudart" in line)
-    memory = ctypes.c_void_p()
-    ctypes.CDLL(path).cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(size))
+    def ranges(self):
+        with torch.cuda.nvtx.range("gpuprof outer"), torch.cuda.nvtx.range("gpuprof inner"):
+            self.steps(1)
 
 
 def say(text):
@@ -123,40 +157,40 @@ def say(text):
     sys.stdout.flush()
 
 
-def main():
-    training, held = Training(), None
+def obey(training, words):
+    """One command; the answer."""
+    name = words[0]
+    if name == "step":
+        training.steps(int(words[1]))
+        return "did"
+    if name == "time":
+        begin = time.monotonic()
+        training.steps(int(words[1]))
+        return "took %.9f" % (time.monotonic() - begin)
+    if name == "mode":
+        training.set_mode(words[1])
+    elif name == "truth":
+        training.truth(int(words[1]), words[2])
+    elif name == "take":
+        training.take(int(words[1]))
+    elif name in ("hold", "release", "ranges"):
+        getattr(training, name)()
+    else:
+        return None
+    return name
+
+
+def main(make=Training):
+    # Yama lets a sibling look on only if it is told so.
+    ctypes.CDLL(None).prctl(PR_SET_PTRACER, ANYBODY, 0, 0, 0)
+    training = make()
     training.steps(5)
-    say("ready " + json.dumps({"pid": os.getpid(), "torch": torch.__version__,
-                               "cuda": torch.version.cuda,
-                               "gpu": torch.cuda.get_device_name(0)}))
+    say("ready " + json.dumps(dict(training.facts(), pid=os.getpid())))
     for line in sys.stdin:
-        words = line.split()
-        if words[0] == "step":
-            training.steps(int(words[1]))
-            say("did")
-        elif words[0] == "mode":
-            training.set_mode(words[1])
-            say("mode")
-        elif words[0] == "hold":
-            held = profiler()
-            held.__enter__()
-            training.steps(1)
-            say("hold")
-        elif words[0] == "release":
-            held.__exit__(None, None, None)
-            say("release")
-        elif words[0] == "take":
-            take(int(words[1]))
-            say("take")
-        elif words[0] == "time":
-            begin = time.monotonic()
-            training.steps(int(words[1]))
-            say("took %.9f" % (time.monotonic() - begin))
-        elif words[0] == "truth":
-            truth(training, int(words[1]), words[2])
-            say("truth")
-        else:
+        answer = obey(training, line.split())
+        if not answer:
             break
+        say(answer)
     say("bye")
 
 

@@ -43,6 +43,11 @@ class HarnessError(AssertionError):
     """What was waited for did not come; carries what the child said."""
 
 
+# By what samples are taken -> how many a second of each CPU are then to be: more seldom than the scheduler's tick
+# comes they are taken within it.
+SAMPLED_BY = {"timer": "997", "tick": str(int(1 / (1.5 * time.clock_getres(6))))}
+
+
 def environment():
     """What gpuprof and the workloads get: ours, less what would change what they do."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("GPUPROF")}

@@ -316,6 +316,20 @@ def test_again_and_again(tmp_path):
         app.leave()
 
 
+def test_records_that_come_as_cupti_goes(tmp_path):
+    """Are too late to be told, and counted."""
+    with App(FAKE_CUPTI_LAST=1) as app:
+        app.do("keep 1")
+        for number in range(3):
+            before = app.counted("finalized")
+            _, recording = capture(app, tmp_path, "work 2 20", name="%d.gpuprof" % number)
+            assert recording.lost().get("cupti_dropped", 0) == app.counted("finalized") - before
+        while not app.counted("finalized"):
+            capture(app, tmp_path)
+        app.do("keep 0")
+        app.leave()
+
+
 def test_gpuprof_killed(tmp_path):
     with App() as app:
         with harness.Gpuprof("attach", "--pid", app.pid, "-o", tmp_path / "a") as profiler:

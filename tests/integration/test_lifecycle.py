@@ -51,8 +51,9 @@ def test_the_window_ends_with_collection(tmp_path, options):
         while len(parts) < 8 and min(parts, default=1) > 0.25:
             with Gpuprof("attach", "--pid", target.pid, "-o", path, *options) as profiler:
                 profiler.wait_recording()
-                wait_until("events", lambda: gpuprof("ctl", "--pid", target.pid, "dump").status
-                           == DONE and Recording(path).rows())
+                # As soon as there are some: the slower all of this is, the more there would be.
+                size = os.path.getsize(path)
+                wait_until("events", lambda before=size: os.path.getsize(path) > before)
                 begin = time.monotonic()
                 assert profiler.finish() in (DONE, LOST), profiler.told()
                 ending = time.monotonic() - begin

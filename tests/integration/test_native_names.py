@@ -17,7 +17,6 @@ from test_pprof import pprof
 SOURCE = os.path.join(harness.TESTS, "unwind", "lines.c")
 # Each library calls another operator, by which its stacks are known.
 OPERATORS = {"whole": "sinh", "linked": "tanh", "mini": "tan", "bare": "cosh"}
-HZ = "997"
 
 
 def run(*argv, cwd):
@@ -143,12 +142,14 @@ def stacks_of(recording, metric, folder):
 
 
 @pytest.mark.versions
-def test_kernel_frames(tmp_path):
+@pytest.mark.parametrize("by,seconds", [("timer", 0.5), ("tick", 2)])
+def test_kernel_frames(tmp_path, by, seconds):
     path = str(tmp_path / "kernel.gpuprof")
     with harness.Target("in_kernel") as target:
-        done = harness.attach(target, path, "--mode", "sample", "--hz", HZ,
-                              orders=lambda: target.command("spend 0.5"))
+        done = harness.attach(target, path, "--mode", "sample", "--hz", harness.SAMPLED_BY[by],
+                              orders=lambda: target.command("spend %g" % seconds))
         target.leave()
+    assert done.recording.table()["capture"]["sampled_by"] == by
     assert done.status == harness.DONE, done.told
     assert done.recording.losses()["kernel_stack"] == 0
     # A thread that has slept waits for Python's lock, too.
@@ -163,6 +164,8 @@ def test_kernel_frames(tmp_path):
             kernel = [frame for frame in frames if frame.endswith("_[k]")]
             # The kernel's frames come first, and nothing else is between them.
             assert kernel == frames[:len(kernel)], frames
+            # What interrupts a thread to sample it is not where the thread was.
+            assert not kernel or not kernel[0].startswith(("bpf_", "__bpf_", "__traceiter_")), frames
             if not any(frame.endswith(function) for frame in frames) or not kernel:
                 continue
             inside += number

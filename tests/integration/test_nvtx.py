@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Ranges of NVTX, on the stand-in for its library: user annotations, whichever way operators come.
+Ranges of NVTX, on the stand-ins for its library and for what its header makes: user annotations,
+whichever way operators come.
 """
 
 import pytest
@@ -22,12 +23,14 @@ def holding(events, name):
 
 @pytest.mark.versions
 @pytest.mark.parametrize("options", [(), ("--no-inject",)], ids=["default", "probes"])
-def test_ranges_are_annotations(tmp_path, options):
+@pytest.mark.parametrize("command", ["nvtx", "nvtx_built_in"])
+def test_ranges_are_annotations(tmp_path, command, options):
     with harness.Target("bridge", "--fake", gpu_truth.fake_inside()) as target:
-        # Loaded before the capture: the probes are there from the first call on.
-        target.command("nvtx")
+        # Loaded before the capture: the probes are there from the first call on, and NVTX has
+        # asked for a tool already.
+        target.command(command)
         done = harness.attach(target, tmp_path / "r", *options,
-                              orders=lambda: target.command("nvtx"))
+                              orders=lambda: target.command(command))
         target.leave()
     assert done.status == harness.DONE, done.told
     assert all(done.recording.rows()[name]["calls"] == 1 for name in RANGES)

@@ -307,6 +307,74 @@ static void test_golden_events(void **state)
 	}
 }
 
+static uint64_t number_arg(const struct reading *r, const Perfetto__TrackEvent *e, const char *name)
+{
+	for (size_t i = 0; i < e->n_debug_annotations; i++)
+		if (!strcmp(name_of(r, 2, e->debug_annotations[i]->name_iid), name))
+			return e->debug_annotations[i]->uint_value;
+	fail_msg("no argument is called %s", name);
+	return 0;
+}
+
+static void cuda_event(struct events *e, uint32_t event, uint32_t correlation_id, uint64_t time_ns)
+{
+	const struct gp_ev_cuda_event ev = {
+		.head = {.kind = GP_EV_CUDA_EVENT,
+			 .flags = GP_CUDA_EVENT_TIMED,
+			 .time_ns = time_ns},
+		.correlation_id = correlation_id,
+		.context = 4,
+		.stream = 12,
+		.event = event,
+		.device = 3,
+	};
+
+	events__raw(e, &ev, sizeof(ev));
+}
+
+/* Two of them, the one that was recorded later first, and who waits for one. */
+static void test_cuda_events(void **state)
+{
+	const struct gp_ev_sync wait = {.head = {.kind = GP_EV_SYNC, .time_ns = 9000},
+					.start_ns = 8000,
+					.correlation_id = 7,
+					.what = TL_SYNC_EVENT,
+					.context = 4,
+					.stream = TL_NONE,
+					.event = 1};
+	struct events *e = events__new();
+	struct reading r = {0};
+	uint32_t seen = 0;
+
+	cuda_event(e, 1, 5, 6500);
+	cuda_event(e, 2, 3, 4500);
+	/* By its context it is known of which device the wait is. */
+	events__gpu(e,
+		    (struct event_gpu){.name = "k", .start_ns = 5000, .end_ns = 5500, .device = 3});
+	events__raw(e, &wait, sizeof(wait));
+	read_trace(&r, events__timeline(e));
+	for (size_t i = 0; i < r.trace->n_packet; i++) {
+		const Perfetto__TrackEvent *ev = r.trace->packet[i]->track_event;
+
+		if (!ev || ev->type != 3 || strcmp(name_of(&r, 1, ev->name_iid), "cudaEvent") != 0)
+			continue;
+		assert_string_equal(name_of(&r, 0, ev->category_iids[0]), "cuda_event");
+		assert_string_equal(track_of(&r, ev->track_uuid)->name, "stream 12 (events)");
+		assert_string_equal(track_of(&r, track_of(&r, ev->track_uuid)->parent_uuid)->name,
+				    "GPU 3");
+		assert_int_equal(r.trace->packet[i]->timestamp, seen ? 6500 : 4500);
+		assert_int_equal(number_arg(&r, ev, "event"), seen ? 1 : 2);
+		assert_int_equal(number_arg(&r, ev, "correlation"), seen ? 5 : 3);
+		seen++;
+	}
+	assert_int_equal(seen, 2);
+	assert_int_equal(r.slices.nr, 2);
+	assert_int_equal(number_arg(&r, r.slices.items[1].event, "event recorded by"), 5);
+	assert_int_equal(number_arg(&r, r.slices.items[1].event, "event of stream"), 12);
+	reading__done(&r);
+	events__free(e);
+}
+
 static void module_call(struct events *e, const char *type, uint32_t depth, uint64_t first,
 			uint64_t last, uint64_t start_ns, uint64_t end_ns)
 {
@@ -396,6 +464,7 @@ int main(void)
 		cmocka_unit_test(test_flows),
 		cmocka_unit_test(test_counters_and_losses),
 		cmocka_unit_test(test_golden_events),
+		cmocka_unit_test(test_cuda_events),
 		cmocka_unit_test(test_modules),
 		cmocka_unit_test(test_hostile),
 	};

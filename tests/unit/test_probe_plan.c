@@ -264,7 +264,7 @@ static const struct probe_function *function_of(const struct probe_plan *plan, c
 static void check_library(const struct probe_plan *plan)
 {
 	const struct probe_function *add = function_of(plan, "_ZN2at4_ops11add__Tensor4callEi");
-	size_t kinds[PROBE_NVTX_POP + 1] = {0}, entries = 0, exits = 0;
+	size_t kinds[PROBE_NVTX_TOOL_POP + 1] = {0}, entries = 0, exits = 0;
 
 	assert_string_equal(add->name, "aten::add_");
 	assert_string_equal(add->overload, "Tensor");

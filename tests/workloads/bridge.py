@@ -11,6 +11,7 @@ a kernel of its own name from inside itself, instead. --fake names the folder of
     collectives        one of each, on a communicator of four ranks   "collectives"
     push, pop          the begin and the end of one range of NVTX     "push", "pop"
     nvtx               ranges of NVTX around operators and each other "nvtx"
+    nvtx_built_in      the same by functions that NVTX's header makes "nvtx_built_in"
     load               load the stand-ins and use CUDA                 "loaded"
     counted WHAT       what happened to CUPTI so often                 "counted N"
     truth_gpu FILE     what the GPU did, see tests/fake/fake_gpu.h     "truth_gpu 0"
@@ -74,15 +75,17 @@ class Gpu:
         else:
             nvtx.nvtxRangePop()
 
-    def nvtx(self):
-        nvtx = ctypes.CDLL(os.path.join(self.folder, "libnvToolsExt.so.1"))
-        nvtx.nvtxRangePushA(b"outer")
+    def nvtx(self, built_in):
+        name, push, pop = ("libnvtx_client.so", "nvtx_client_push", "nvtx_client_pop") \
+            if built_in else ("libnvToolsExt.so.1", "nvtxRangePushA", "nvtxRangePop")
+        nvtx = ctypes.CDLL(os.path.join(self.folder, name))
+        nvtx[push](b"outer")
         torch.ones(3).sinh()
         with record_function("between"):
-            nvtx.nvtxRangePushA("inner \u00e9".encode())
+            nvtx[push]("inner \u00e9".encode())
             torch.ones(3).cosh()
-            nvtx.nvtxRangePop()
-        nvtx.nvtxRangePop()
+            nvtx[pop]()
+        nvtx[pop]()
 
     def collectives(self):
         nccl = ctypes.CDLL(os.path.join(self.folder, "libnccl.so.2"))
@@ -175,9 +178,9 @@ class Bridge(protocol.Workload):
         if words[0] in ("push", "pop"):
             self.gpu.one_range(words[0])
             return words[0]
-        if words[0] == "nvtx":
-            self.gpu.nvtx()
-            return "nvtx"
+        if words[0] in ("nvtx", "nvtx_built_in"):
+            self.gpu.nvtx(words[0] != "nvtx")
+            return words[0]
         if words[0] == "collectives":
             self.gpu.collectives()
             return "collectives"

@@ -6,6 +6,7 @@ so what happens inside a capture is exactly what was ordered.
 
     step N          N steps                                   "did N"
     time N          N steps, timed; all threads' CPU time too "took SECONDS CPU_SECONDS"
+    stamps N FILE   N steps, with the times of its parts      "stamps N"
     truth N FILE    N steps under torch.profiler, see truth   "truth N"
     times N FILE    the same without following memory         "times N"
     shapes N FILE   the same with record_shapes, see truth    "shapes N"
@@ -44,13 +45,25 @@ class Workload:
 
     def __init__(self, args):
         self.args = args
+        self.stamps = None
 
     def step(self):
         raise NotImplementedError
 
     def steps(self, count):
         for _ in range(count):
+            if self.stamps is not None:
+                self.stamp("step")
             self.step()
+
+    def begin_stamps(self):
+        """From now on stamp(part) is to be called where a part of the work begins; steps do for one."""
+
+    def stamp(self, part):
+        """That a part of the work, one with the same name in each step, begins on this thread."""
+        if self.stamps is not None:
+            self.stamps.append((threading.get_native_id(), time.monotonic_ns(),
+                                time.thread_time_ns(), part))
 
     def facts(self):
         """What the ready line tells besides pid and versions."""
@@ -101,6 +114,17 @@ def profile(workload, steps, path=None, **extras):
     return "profiled " + " ".join([spans[0], "%.9f" % cpu, *spans[1:]])
 
 
+def stamped(workload, steps, path):
+    """Writes, a line each: thread, nanoseconds of the monotonic clock and of the thread's CPU time, part."""
+    if workload.stamps is None:
+        workload.begin_stamps()
+    workload.stamps = []
+    workload.steps(steps)
+    workload.stamp("end")
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines("%d %d %d %s\n" % stamp for stamp in workload.stamps)
+
+
 def obey(workload, words):
     """The answer to one command line."""
     if words[0] == "step" and len(words) == 2:
@@ -110,6 +134,9 @@ def obey(workload, words):
         cpu, begin = time.process_time(), time.monotonic()
         workload.steps(int(words[1]))
         return "took %.9f %.9f" % (time.monotonic() - begin, time.process_time() - cpu)
+    if words[0] == "stamps" and len(words) == 3:
+        stamped(workload, int(words[1]), words[2])
+        return "stamps " + words[1]
     if words[0] == "profile" and len(words) in (2, 3):
         return profile(workload, int(words[1]), words[2] if len(words) == 3 else None)
     if words[0] == "profile_all" and len(words) == 2:

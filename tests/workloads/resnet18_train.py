@@ -26,6 +26,22 @@ class ResNetTrain(protocol.Workload):
         self.data = torch.randn(args.batch, 3, args.size, args.size)
         self.goal = torch.randint(0, 1000, (args.batch,))
 
+    def begin_stamps(self):
+        """At each layer, forward and backward."""
+        def backward(name):
+            return lambda gradient: self.stamp("backward " + name)
+
+        def forward(name):
+            def after(module, inputs, output):
+                self.stamp(name)
+                if output.requires_grad:
+                    output.register_hook(backward(name))
+            return after
+
+        for name, module in self.model.named_modules():
+            if not list(module.children()):
+                module.register_forward_hook(forward(name))
+
     def step(self):
         self.optimizer.zero_grad()
         loss = self.loss(self.model(self.data), self.goal)

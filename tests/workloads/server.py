@@ -36,6 +36,7 @@ class Server(protocol.Workload):
         torch.set_num_threads(self.args.threads)
         with torch.inference_mode():
             while (request := self.requests.get()) is not None:
+                self.stamp("request")
                 self.answers.put(int(self.model(request).argmax()))
 
     def step(self):

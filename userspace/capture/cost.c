@@ -143,7 +143,8 @@ void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_c
 		k->hits_seen = hits;
 	cost.callbacks_ns = (uint64_t)((double)ops * cost.op_ns);
 	cost.probes_ns = (uint64_t)((double)(k->hits_seen - k->hits_before) * hit);
-	cost.inside_ns = cost.callbacks_ns + cost.probes_ns + cost.collector_ns;
+	cost.samples_ns = probe_session__sampling_ns(c->probes);
+	cost.inside_ns = cost.callbacks_ns + cost.probes_ns + cost.collector_ns + cost.samples_ns;
 	cost.cost_ns = cost.inside_ns + cost.own_ns;
 	*ret_cost = cost;
 	*ret_charged_ns = (uint64_t)k->charged_ns;
@@ -185,6 +186,10 @@ int cost_write(struct capture *c, struct recording_writer *w)
 	err = err
 		      ?: write_number(w, "cost_collector_ns",
 				      since(cost.collector_ns, told->collector_ns));
+	if (capture_samples(c))
+		err = err
+			      ?: write_number(w, "cost_samples_ns",
+					      since(cost.samples_ns, told->samples_ns));
 	err = err ?: write_number(w, "cost_own_ns", since(cost.own_ns, told->own_ns));
 	err = err ?: write_number(w, "cost_setup_ns", since(setup_ns, k->setup_told_ns));
 	err = err ?: write_number(w, "cost_stops_ns", since(k->stops_ns, k->stops_told_ns));

@@ -80,6 +80,12 @@ static int write_meta(struct capture *c, struct segment *s)
 	err = err ?: recording_writer__meta(w, "mode", capture_samples(c) ? "sample" : "trace");
 	if (capture_samples(c))
 		err = err ?: capture_write_number(s, "sample_hz", o->sample_hz);
+	if (capture_samples(c))
+		err = err
+			      ?: recording_writer__meta(w, "sampled_by",
+							probe_session__samples_by_tick(c->probes)
+								? "tick"
+								: "timer");
 	err = err ?: write_machine(w);
 	err = err ?: recording_writer__meta(w, "capture_id", c->id);
 	err = err ?: capture_write_number(s, "recording_nr", c->begun_nr + 1ULL);

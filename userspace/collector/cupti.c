@@ -235,6 +235,24 @@ static void time_events(uint8_t enable)
 		(void)call->cuptiActivityEnableCudaEventDeviceTimestamps(enable);
 }
 
+/* What CUPTI gave back as it went: nothing can be asked about it any more. */
+static void drop_late(void)
+{
+	uint8_t indices[BUFFERS_NR];
+	uint32_t nr = cupti_buffers__take(indices);
+	uint64_t lost = __atomic_exchange_n(&session.wasted_nr, 0, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		size_t valid_bytes;
+
+		(void)cupti_buffers__content(indices[i], &valid_bytes);
+		lost += valid_bytes != 0;
+		cupti_buffers__release(indices[i]);
+	}
+	if (lost)
+		ring_writer__count(session.ring, GP_LOSS_GPU_DROPPED, lost);
+}
+
 static void disable_kinds(void)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -431,6 +449,7 @@ void cupti__disarm(void)
 	time_events(0);
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	take_down();
+	drop_late();
 	session.armed = false;
 	let_go();
 	come_out();

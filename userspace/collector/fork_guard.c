@@ -38,13 +38,15 @@ void fork_guard__hold(void)
 		return;
 	}
 	for (int i = 0; __atomic_exchange_n(&taken, 1, __ATOMIC_ACQUIRE); i++) {
-		if (i >= TRIES)
+		if (i >= TRIES) {
+			errno = saved;
 			return;
+		}
 		(void)nanosleep(&ms, NULL);
 	}
+	errno = saved;
 	__atomic_store_n(&owner, pthread_self(), __ATOMIC_RELAXED);
 	depth = 1;
-	errno = saved;
 }
 
 void fork_guard__let_go(void)

@@ -101,11 +101,19 @@ double describe_cost_ns(const struct timeline *t)
 	return cost(t, "probe_hits", "probe_ns_per_hit") + callback_cost(t);
 }
 
+/* Only recordings of samples tell it. */
+static double samples_ns(const struct timeline *t)
+{
+	double ns = number_of(t, "cost_samples_ns");
+
+	return isfinite(ns) ? ns : 0;
+}
+
 /* Of the CPU time that the targets would have used without us: what we cost in them, and in all. */
 static void cost_shares(struct buf *out, const struct timeline *t, bool *first)
 {
 	double inside_ns = number_of(t, "cost_callbacks_ns") + number_of(t, "cost_probes_ns") +
-			   number_of(t, "cost_collector_ns");
+			   number_of(t, "cost_collector_ns") + samples_ns(t);
 	double plain_ns = number_of(t, "cost_cpu_ns") - inside_ns;
 
 	if (!isfinite(plain_ns) || plain_ns <= 0)

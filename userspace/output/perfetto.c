@@ -321,26 +321,36 @@ static void put_gcs(struct writer *w)
 
 /* ---- GPU work ---- */
 
-static void stream_track(struct writer *w, const struct tl_gpu *g, uint64_t uuid)
+/* A row of a stream; `lane` and `more` tell it from others of that stream. */
+struct row {
+	uint32_t process, device, stream, lane;
+	const char *more;
+};
+
+/* The number of the row's track, which the reader then knows. */
+static uint64_t stream_track(struct writer *w, const struct row *r)
 {
-	uint64_t device = number_of(OF_DEVICE, (uint64_t)g->process << 24 ^ g->device);
-	struct perfetto_track track = {.uuid = device, .parent = number_of(OF_PROCESS, g->process)};
+	uint64_t row = hash_mix((uint64_t)r->stream << 32 | r->lane) ^
+		       hash_mix((uint64_t)r->process << 32 | r->device);
+	uint64_t device = number_of(OF_DEVICE, (uint64_t)r->process << 24 ^ r->device);
+	struct perfetto_track track = {.uuid = device, .parent = number_of(OF_PROCESS, r->process)};
+	uint64_t uuid = number_of(OF_STREAM, row >> 8);
 	char name[64];
 
+	if (!is_new(w, uuid))
+		return uuid;
 	if (is_new(w, device)) {
-		(void)snprintf(name, sizeof(name), "GPU %" PRIu32, g->device);
+		(void)snprintf(name, sizeof(name), "GPU %" PRIu32, r->device);
 		track.name = name;
 		perfetto__track(w->p, &track);
 	}
-	if (g->stream == TL_NONE)
+	if (r->stream == TL_NONE)
 		(void)snprintf(name, sizeof(name), "synchronisation");
 	else
-		(void)snprintf(name, sizeof(name), "stream %" PRIu32 "%s", g->stream,
-			       !g->lane		   ? ""
-			       : tl_gpu_is_work(g) ? " (overlap)"
-						   : " (sync)");
+		(void)snprintf(name, sizeof(name), "stream %" PRIu32 "%s", r->stream, r->more);
 	track = (struct perfetto_track){.uuid = uuid, .parent = device, .name = name};
 	perfetto__track(w->p, &track);
+	return uuid;
 }
 
 static void triple(struct perfetto_event *e, const char *const names[3], const uint32_t n[3])
@@ -366,6 +376,12 @@ static void work_args(struct perfetto_event *e, const struct tl_gpu *g)
 		triple(e, block, g->kernel.block);
 	} else if (g->kind != TL_GPU_SYNC) {
 		perfetto_u64(e, "bytes", g->memory.bytes);
+	} else if (tl_gpu_waits_for_event(g)) {
+		perfetto_u64(e, "event", g->sync.event);
+		if (g->sync.record_correlation_id)
+			perfetto_u64(e, "event recorded by", g->sync.record_correlation_id);
+		if (g->sync.record_stream != TL_NONE)
+			perfetto_u64(e, "event of stream", g->sync.record_stream);
 	}
 }
 
@@ -377,18 +393,18 @@ static void put_work(struct writer *w, const struct tl_gpu *g)
 		[TL_GPU_SET] = "gpu_memset",
 		[TL_GPU_SYNC] = "cuda_sync",
 	};
-	uint64_t row = hash_mix((uint64_t)g->stream << 32 | g->lane) ^
-		       hash_mix((uint64_t)g->process << 32 | g->device);
+	const struct row row = {g->process, g->device, g->stream, g->lane,
+				!g->lane	    ? ""
+				: tl_gpu_is_work(g) ? " (overlap)"
+						    : " (sync)"};
 	struct perfetto_event e = {
 		.type = PERFETTO_BEGIN,
-		.track = number_of(OF_STREAM, row >> 8),
+		.track = stream_track(w, &row),
 		.time_ns = g->shown_start_ns,
 		.category = categories[g->kind],
 		.name = g->name,
 	};
 
-	if (is_new(w, e.track))
-		stream_track(w, g, e.track);
 	work_args(&e, g);
 	if (g->op != TL_NONE)
 		perfetto_text(&e, "op", w->t->ops.items[g->op].name);
@@ -397,6 +413,28 @@ static void put_work(struct writer *w, const struct tl_gpu *g)
 	perfetto__event(w->p, &e);
 	e = (struct perfetto_event){
 		.type = PERFETTO_END, .track = e.track, .time_ns = g->shown_end_ns};
+	perfetto__event(w->p, &e);
+}
+
+/* Where the GPU came to it: beside its stream's work, so that packets of each row go on in time. */
+static void put_event(struct writer *w, const struct tl_cuda_event *c)
+{
+	const struct row row = {c->process, c->device, c->stream, TL_NONE, " (events)"};
+	struct perfetto_event e = {
+		.type = PERFETTO_INSTANT,
+		.track = stream_track(w, &row),
+		.time_ns = c->time_ns,
+		.category = "cuda_event",
+		.name = "cudaEvent",
+	};
+
+	perfetto_u64(&e, "device", c->device);
+	perfetto_u64(&e, "context", c->context);
+	perfetto_u64(&e, "stream", c->stream);
+	perfetto_u64(&e, "correlation", c->correlation_id);
+	perfetto_u64(&e, "event", c->event);
+	if (c->op != TL_NONE)
+		perfetto_text(&e, "op", w->t->ops.items[c->op].name);
 	perfetto__event(w->p, &e);
 }
 
@@ -525,6 +563,8 @@ static int write_all(struct writer *w)
 	for (size_t i = 0; i < w->t->gpu.work.nr && !w->err; i++)
 		if (w->t->gpu.work.items[i].lane != TL_NONE)
 			put_work(w, &w->t->gpu.work.items[i]);
+	for (size_t i = 0; i < w->t->gpu.events.nr && !w->err; i++)
+		put_event(w, &w->t->gpu.events.items[i]);
 	if (!w->err)
 		put_memory(w);
 	put_triggers(w);

@@ -49,10 +49,13 @@ static const struct catalogue_line catalogue[] = {
 	{"__cxa_begin_catch", PROBE_CATCH, true},
 	{CUDA_API_PREFIX, PROBE_API, false},
 	{NCCL_PREFIX, PROBE_API, false},
+	/* Of the library, or from the header, in the symbol table; Clang mangles the header's. */
 	{"nvtxRangePushA", PROBE_NVTX_PUSH, true},
+	{"_ZL14nvtxRangePushAPKc", PROBE_NVTX_PUSH, true},
 	{"nvtxRangePop", PROBE_NVTX_POP, true},
-	{"gpuprof_nvtx_push", PROBE_NVTX_PUSH, true},
-	{"gpuprof_nvtx_pop", PROBE_NVTX_POP, true},
+	{"_ZL12nvtxRangePopv", PROBE_NVTX_POP, true},
+	{"gpuprof_nvtx_push", PROBE_NVTX_TOOL_PUSH, true},
+	{"gpuprof_nvtx_pop", PROBE_NVTX_TOOL_POP, true},
 };
 
 void probe_plan__free(struct probe_plan *plan)
@@ -74,7 +77,7 @@ static int take_found(const struct elf_symbol *symbol, void *arg)
 	size_t bytes;
 
 	/* A dot: the compiler's own, such as NAME.cold. */
-	if (strchr(symbol->name, '.') ||
+	if ((p->exact && strcmp(symbol->name, p->exact)) || strchr(symbol->name, '.') ||
 	    (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes)) ||
 	    (p->kind == PROBE_API && !cuda_api_find(symbol->name, &found.layout)))
 		return 0;
@@ -129,14 +132,11 @@ static int find_all(struct planner *p)
 
 	for (size_t i = 0; i < sizeof(catalogue) / sizeof(*catalogue); i++) {
 		const struct catalogue_line *line = &catalogue[i];
-		struct elf_symbol symbol;
-		int err = 0;
+		int err;
 
 		p->kind = line->kind;
-		if (!line->exact)
-			err = elf_file__each_symbol(p->file, line->prefix, take_found, p);
-		else if (!elf_file__symbol(p->file, line->prefix, &symbol) && symbol.file_offset)
-			err = take_found(&symbol, p);
+		p->exact = line->exact ? line->prefix : NULL;
+		err = elf_file__each_symbol(p->file, line->prefix, take_found, p);
 		if (err)
 			return err;
 	}

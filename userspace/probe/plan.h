@@ -35,8 +35,11 @@ enum probe_kind {
 	PROBE_UNSEEN = 10, /* such a place in a function whose exits do not tell: that alone */
 	PROBE_RANGE = 11,  /* a function that begins a range of record_function(): entry */
 	PROBE_API = 12,	   /* a function of the CUDA API: entry, and exits where they can be seen */
-	PROBE_NVTX_PUSH = 13, /* nvtxRangePushA, or the collector's: entry */
-	PROBE_NVTX_POP = 14,  /* nvtxRangePop, or the collector's: entry */
+	PROBE_NVTX_PUSH = 13, /* nvtxRangePushA: entry */
+	PROBE_NVTX_POP = 14,  /* nvtxRangePop: entry */
+	/* The collector's, to which those hand on; all there is where they have no symbol: entry */
+	PROBE_NVTX_TOOL_PUSH = 15,
+	PROBE_NVTX_TOOL_POP = 16,
 };
 
 /* One instruction to probe. */

@@ -132,6 +132,11 @@ static int load_either(struct probe_session *s)
 
 	if (!no || !*no || !strcmp(no, "0"))
 		err = load(s, true);
+	if (err && err != -EPERM && err != -ENOMEM && s->options.sample_hz && !s->no_tick) {
+		log_debug("cannot sample within the scheduler's tick");
+		s->no_tick = true;
+		err = load(s, true);
+	}
 	if (err && err != -EPERM && err != -ENOMEM) {
 		log_debug("no task storage for uprobe programs: threads are kept by number");
 		err = load(s, false);

@@ -146,8 +146,13 @@ struct probe_cost {
 };
 void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_cost);
 
-/* What sampling has cost so far: CPU time of gpuprof's own thread that looks at those that wait. */
+/* What sampling has cost so far: CPU time of gpuprof's own thread that looks at those that wait,
+ * and of the targets' threads in the program that interrupts those that run. */
 uint64_t probe_session__sampler_ns(const struct probe_session *s);
+uint64_t probe_session__sampling_ns(const struct probe_session *s);
+
+/* Whether samples are taken within the scheduler's tick. */
+bool probe_session__samples_by_tick(const struct probe_session *s);
 
 /* Where sampling: tells of waits that go on, whose events are in the ring afterwards. Samples from
  * now on tell of their stacks as if none had been told of. */

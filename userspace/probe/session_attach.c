@@ -38,6 +38,8 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 		[PROGRAM_API_ENTRY] = bpf->progs.gp_api_entry,
 		[PROGRAM_NVTX_POP] = bpf->progs.gp_nvtx_pop,
 		[PROGRAM_NVTX_PUSH] = bpf->progs.gp_nvtx_push,
+		[PROGRAM_NVTX_TOOL_POP] = bpf->progs.gp_nvtx_tool_pop,
+		[PROGRAM_NVTX_TOOL_PUSH] = bpf->progs.gp_nvtx_tool_push,
 		[PROGRAM_CODE_FREED] = bpf->progs.gp_code_freed,
 	};
 
@@ -179,6 +181,10 @@ static enum program program_for(const struct probe_session *s, const struct prob
 		return PROGRAM_NVTX_PUSH;
 	case PROBE_NVTX_POP:
 		return PROGRAM_NVTX_POP;
+	case PROBE_NVTX_TOOL_PUSH:
+		return PROGRAM_NVTX_TOOL_PUSH;
+	case PROBE_NVTX_TOOL_POP:
+		return PROGRAM_NVTX_TOOL_POP;
 	case PROBE_API:
 		return site->is_exit ? PROGRAM_API_EXIT : PROGRAM_API_ENTRY;
 	default:
@@ -225,6 +231,8 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 	case PROBE_UNSEEN:
 		return s->options.ops;
 	case PROBE_RANGE:
+	case PROBE_NVTX_TOOL_PUSH:
+	case PROBE_NVTX_TOOL_POP:
 	case PROBE_NVTX_PUSH:
 	case PROBE_NVTX_POP:
 		return s->options.ops && !s->options.ops_alone && !dispatch_is_counted(s);

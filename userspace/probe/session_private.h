@@ -26,6 +26,7 @@ struct counters {
 	uint64_t closed;
 	uint64_t other_hits;
 	uint64_t stepped_hits;
+	uint64_t sampling_ns; /* of samples of threads that run */
 };
 
 struct node_table {
@@ -87,6 +88,7 @@ struct probe_session {
 	struct session_plans plans;
 	struct unwind_maps *unwind; /* NULL: no native stacks */
 	struct sampler *sampler;    /* NULL: nothing is sampled */
+	bool no_tick;		    /* the scheduler's tick cannot be used for it */
 	VEC(struct attachment) attachments;
 	VEC(struct probed_process) processes;
 	uint32_t epoch;
@@ -124,8 +126,10 @@ enum program {
 	PROGRAM_API_ENTRY = 14,
 	PROGRAM_NVTX_POP = 15,
 	PROGRAM_NVTX_PUSH = 16,
-	PROGRAM_CODE_FREED = 17, /* of no plan: see session_python.c */
-	PROGRAMS_NR = 18,
+	PROGRAM_NVTX_TOOL_POP = 17,
+	PROGRAM_NVTX_TOOL_PUSH = 18,
+	PROGRAM_CODE_FREED = 19, /* of no plan: see session_python.c */
+	PROGRAMS_NR = 20,
 };
 
 /* Borrowed from the skeleton. */

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Sampling: a timer on each CPU runs a program that looks at what runs there, and a thread of
- * gpuprof looks, more seldom, at the threads that wait. Both go on from new to free; while there is
- * no epoch they do nothing.
+ * Sampling: the scheduler's tick or, where that is too seldom, a timer on each CPU runs a program
+ * that looks at what runs there, and a thread of gpuprof looks, more seldom, at the threads that
+ * wait. Both go on from new to free; while there is no epoch they do nothing.
  */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "gpuprof.skel.h"
 #include "probe/session_private.h"
+#include "target/kallsyms.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,6 +32,11 @@
 #define LOOKS_SHARE    100
 #define LOOK_LEARN     0.2 /* weight of the latest */
 
+/* So many ticks of the scheduler must come for one sample that is due. */
+#define TICKS_PER_SAMPLE 1.5
+/* The CPUs that have no tick while one thread alone runs on them. */
+#define TICKLESS_CPUS "/sys/devices/system/cpu/nohz_full"
+
 /* Threads of one process, for the program that looks at them. */
 struct looked_at {
 	pid_t pid;
@@ -39,7 +46,7 @@ struct looked_at {
 struct sampler {
 	struct gpuprof_bpf *bpf;
 	uint64_t period_ns; /* of looks, at least */
-	VEC(struct bpf_link *) ticks;
+	VEC(struct bpf_link *) timers;
 	pthread_t thread;
 	bool has_thread;
 	/* The rest is under the lock. */
@@ -54,10 +61,41 @@ struct sampler {
 	uint64_t cpu_ns;
 };
 
+/* Some CPU may go without a tick while it is busy. */
+static bool may_be_tickless(void)
+{
+	char first = '\0';
+	int fd = open(TICKLESS_CPUS, O_RDONLY | O_CLOEXEC);
+	ssize_t nr = fd < 0 ? 0 : read(fd, &first, 1);
+
+	if (fd >= 0)
+		(void)close(fd);
+	return nr > 0 && first >= '0' && first <= '9';
+}
+
+/* The time between two ticks, 0: they are not to be used, or too seldom. */
+static uint64_t tick_ns(uint64_t sample_ns, uint64_t *ret_code)
+{
+	const char *no = getenv("GPUPROF_NO_TICK");
+	struct timespec tick;
+
+	if ((no && *no && strcmp(no, "0") != 0) || may_be_tickless() ||
+	    clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec ||
+	    (double)sample_ns < TICKS_PER_SAMPLE * (double)tick.tv_nsec ||
+	    kallsyms__address("asm_sysvec_apic_timer_interrupt", ret_code) ||
+	    libbpf_find_vmlinux_btf_id("local_timer_entry", BPF_TRACE_RAW_TP) <= 0)
+		return 0;
+	return (uint64_t)tick.tv_nsec;
+}
+
 int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf)
 {
 	bool wanted = s->options.sample_hz;
-	int err = bpf_program__set_autoload(bpf->progs.gp_tick, wanted);
+	uint64_t sample_ns = wanted ? SECOND_NS / s->options.sample_hz : 0;
+	uint64_t code = 0, tick = wanted && !s->no_tick ? tick_ns(sample_ns, &code) : 0;
+	int err = bpf_program__set_autoload(bpf->progs.gp_sample_timer, wanted && !tick);
+
+	err = err ?: bpf_program__set_autoload(bpf->progs.gp_sample_tick, tick);
 
 	/* Of the others only those that follow the process. */
 	for (enum program i = 0; i < PROGRAMS_NR && wanted && !err; i++)
@@ -75,28 +113,30 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 	if (err)
 		return err;
 	bpf->rodata->gp_cpus_nr = (uint32_t)libbpf_num_possible_cpus();
-	bpf->rodata->gp_tick_ns = SECOND_NS / s->options.sample_hz;
+	bpf->rodata->gp_sample_ns = sample_ns;
+	bpf->rodata->gp_tick_ns = tick;
+	bpf->rodata->gp_tick_code = code;
 	return bpf_map__set_max_entries(bpf->maps.sample_walks, bpf->rodata->gp_cpus_nr + 1);
 }
 
 /* ---- threads that run ---- */
 
 /* 0, or -errno: -ENODEV if there is no such CPU now. */
-static int tick_on(struct sampler *m, int cpu)
+static int timer_on(struct sampler *m, int cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = m->bpf->rodata->gp_tick_ns,
+		.sample_period = m->bpf->rodata->gp_sample_ns,
 	};
 	int err, fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	struct bpf_link *link;
 
 	if (fd < 0)
 		return -errno;
-	link = bpf_program__attach_perf_event(m->bpf->progs.gp_tick, fd);
-	err = link ? vec_push(&m->ticks, link) : -errno;
+	link = bpf_program__attach_perf_event(m->bpf->progs.gp_sample_timer, fd);
+	err = link ? vec_push(&m->timers, link) : -errno;
 	if (!link)
 		(void)close(fd);
 	else if (err)
@@ -104,16 +144,20 @@ static int tick_on(struct sampler *m, int cpu)
 	return err;
 }
 
-static int tick_on_all(struct sampler *m)
+static int timers_on(struct sampler *m)
 {
 	int nr = libbpf_num_possible_cpus(), err = nr > 0 ? 0 : nr;
 
+	if (m->bpf->rodata->gp_tick_ns) {
+		m->bpf->links.gp_sample_tick = bpf_program__attach(m->bpf->progs.gp_sample_tick);
+		return m->bpf->links.gp_sample_tick ? 0 : -errno;
+	}
 	for (int cpu = 0; cpu < nr && !err; cpu++) {
-		err = tick_on(m, cpu);
+		err = timer_on(m, cpu);
 		if (err == -ENODEV)
 			err = 0;
 	}
-	return err ? err : m->ticks.nr ? 0 : -ENODEV;
+	return err ? err : m->timers.nr ? 0 : -ENODEV;
 }
 
 /* ---- threads that wait ---- */
@@ -278,6 +322,21 @@ uint64_t probe_session__sampler_ns(const struct probe_session *s)
 	return s->sampler ? __atomic_load_n(&s->sampler->cpu_ns, __ATOMIC_RELAXED) : 0;
 }
 
+uint64_t probe_session__sampling_ns(const struct probe_session *s)
+{
+	struct counters c;
+
+	if (!s->sampler)
+		return 0;
+	session_counters(s, &c);
+	return c.sampling_ns;
+}
+
+bool probe_session__samples_by_tick(const struct probe_session *s)
+{
+	return s->sampler && s->bpf->rodata->gp_tick_ns;
+}
+
 /* ---- both ---- */
 
 static int init_locks(struct sampler *m)
@@ -312,7 +371,7 @@ int session_sample_new(struct probe_session *s, struct reason *why)
 	m->period_ns = m->pace_ns = TICKS_PER_LOOK * SECOND_NS / s->options.sample_hz;
 	s->sampler = m;
 	s->bpf->links.gp_sampled_exit = bpf_program__attach(s->bpf->progs.gp_sampled_exit);
-	err = s->bpf->links.gp_sampled_exit ? tick_on_all(m) : -errno;
+	err = s->bpf->links.gp_sampled_exit ? timers_on(m) : -errno;
 	err = err ?: start_thread(m);
 	if (err)
 		return reason_set(why, err, "cannot sample: %s; need CAP_PERFMON, try sudo",
@@ -333,11 +392,11 @@ void session_sample_free(struct probe_session *s)
 		(void)pthread_mutex_unlock(&m->lock);
 		(void)pthread_join(m->thread, NULL);
 	}
-	for (size_t i = 0; i < m->ticks.nr; i++)
-		(void)bpf_link__destroy(m->ticks.items[i]);
+	for (size_t i = 0; i < m->timers.nr; i++)
+		(void)bpf_link__destroy(m->timers.items[i]);
 	for (size_t i = 0; i < m->processes.nr; i++)
 		(void)bpf_link__destroy(m->processes.items[i].link);
-	vec_done(&m->ticks);
+	vec_done(&m->timers);
 	vec_done(&m->processes);
 	(void)pthread_cond_destroy(&m->wake);
 	(void)pthread_mutex_destroy(&m->lock);

@@ -10,6 +10,8 @@
 #include "base/vec.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,4 +132,22 @@ int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kernel_fun
 		low--;
 	*ret = items[low - 1];
 	return 0;
+}
+
+int kallsyms__address(const char *name, uint64_t *ret_address)
+{
+	FILE *file = fopen("/proc/kallsyms", "re");
+	char *line = NULL, kind, found[256];
+	size_t room = 0;
+	int err = file ? -ENOENT : -errno;
+
+	while (err == -ENOENT && getline(&line, &room, file) > 0)
+		/* No third word: the kernel's own, not a module's. */
+		if (sscanf(line, "%" SCNx64 " %c %255s %*c", ret_address, &kind, found) == 3 &&
+		    strchr("tT", kind) && strcmp(found, name) == 0)
+			err = *ret_address ? 0 : -EACCES;
+	free(line);
+	if (file)
+		(void)fclose(file);
+	return err;
 }

@@ -32,4 +32,8 @@ size_t kallsyms__nr(const struct kallsyms *k);
 /* The function that the address lies in; 0 or -ENOENT. */
 int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kernel_function *ret);
 
+/* The address of one function of the kernel itself, without reading the rest. 0, -ENOENT, -EACCES
+ * (addresses are hidden from this process) or -errno. */
+int kallsyms__address(const char *name, uint64_t *ret_address);
+
 #endif /* GP_TARGET_KALLSYMS_H */

@@ -153,7 +153,7 @@ struct tl_gpus {
 	VEC(struct tl_api_args) args;
 	VEC(struct tl_collective) collectives;
 	VEC(struct tl_gpu) work;
-	VEC(struct tl_cuda_event) events; /* by process and event */
+	VEC(struct tl_cuda_event) events; /* by time */
 	VEC(struct tl_device) described;
 	VEC(struct tl_overhead) overhead;
 	VEC(struct tl_gpu_use) streams; /* in order of first use */

@@ -95,8 +95,16 @@ static int keep_timed(struct build *b, const struct raw_cuda_event *raw)
 	return vec_push(&b->t->gpu.events, e);
 }
 
+static int compare_time(const void *a, const void *b)
+{
+	const struct tl_cuda_event *x = a, *y = b;
+
+	return compare_u64(x->time_ns, y->time_ns);
+}
+
 int build_gpu_events(struct build *b)
 {
+	struct tl_gpus *gpu = &b->t->gpu;
 	struct hash records = {0};
 	int err = 0;
 
@@ -111,8 +119,10 @@ int build_gpu_events(struct build *b)
 		if (!err && e->time_ns && e->device != TL_NONE)
 			err = keep_timed(b, e);
 	}
-	for (size_t i = 0; i < b->t->gpu.work.nr && !err; i++) {
-		struct tl_gpu *g = &b->t->gpu.work.items[i];
+	if (gpu->events.nr)
+		qsort(gpu->events.items, gpu->events.nr, sizeof(*gpu->events.items), compare_time);
+	for (size_t i = 0; i < gpu->work.nr && !err; i++) {
+		struct tl_gpu *g = &gpu->work.items[i];
 
 		if (tl_gpu_waits_for_event(g))
 			wait_for(b, &records, g);

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The checks for a machine with a GPU (tests/gpu/check.py), on the simulated one: they run, find what
+they look for, and say what they could not make.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import gpu_truth
+import harness
+
+CHECK = os.path.join(harness.TESTS, "gpu", "check.py")
+sys.path.insert(0, os.path.dirname(CHECK))
+import programs  # noqa: E402
+WORKLOAD = os.path.join(harness.TESTS, "workloads", "gpu_check.py")
+
+
+def check(tmp_path, **settings):
+    """Its status, the facts, and passed by the name of the check."""
+    env = dict(harness.environment(), GPU_CHECK_WORKLOAD=WORKLOAD, FAKE_GPU=gpu_truth.FAKE,
+               FILL_BYTES="1048576", CUDART=os.path.join(gpu_truth.FAKE, "libcudart.so.12"),
+               CUPTI=os.path.join(gpu_truth.FAKE, "libcupti.so.12"))
+    env.update(settings)
+    done = subprocess.run([harness.PYTHON, "-B", CHECK, harness.GPUPROF, str(tmp_path)], env=env,
+                          stdout=subprocess.PIPE, timeout=harness.LIMIT)
+    with open(tmp_path / "results.json", encoding="utf-8") as file:
+        results = json.load(file)
+    assert (tmp_path / "evidence.tar.gz").exists()
+    return done.returncode, results["facts"], {
+        one["check"]: one["passed"] for one in results["checks"]}
+
+
+def test_what_they_find(tmp_path):
+    status, facts, passed = check(tmp_path, GPU_CHECK_ONLY="first,run,nvtx")
+    assert not [name for name, one in passed.items() if not one]
+    assert status == 0 and facts["gpu"] == "simulated" and len(passed) == 15
+
+
+def test_a_machine_without_pytorch(tmp_path):
+    """CUPTI can still be asked."""
+    status, _, passed = check(tmp_path, GPU_CHECK_WORKLOAD="/nowhere.py")
+    assert status == 1 and passed["gpuprof starts"]
+    assert [name for name, one in passed.items() if one is False] == ["pytorch: ran to its end"]
+    assert sum(name.startswith("CUPTI: ") for name in passed) == 12
+
+
+def test_a_program_that_says_nothing():
+    """Does not take the time of what comes after it."""
+    before = programs.left_s()
+    with programs.at_most(0.1):
+        silent = programs.Program(["sleep", "1000"], "stdout", os.devnull)
+        with pytest.raises(programs.OutOfTime):
+            silent.line("ready ")
+    programs.Program.end_all()
+    assert silent.process.returncode == -signal.SIGKILL and before > programs.left_s() > 0
