@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * torch.profiler's export_memory_timeline() (formats.md 3): the running totals of each category,
+ * torch.profiler's export_memory_timeline(): the running totals of each category,
  * and the changes themselves. Times are of the epoch, as there.
  */
 #include "output/memory_categories.h"

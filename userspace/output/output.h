@@ -47,7 +47,7 @@ struct output_table_options {
 	int max_name_width; /* 0: 55 */
 };
 
-/* key_averages().table(), column for column and byte for byte (formats.md 1.4, 1.5), then nothing
+/* key_averages().table(), column for column and byte for byte, then nothing
  * else. */
 int output_table_text(struct sink *s, const struct table *table,
 		      const struct output_table_options *options);
@@ -64,7 +64,7 @@ int output_samples_json(struct sink *s, const struct timeline *t, const struct s
 			long limit);
 int output_samples_csv(struct sink *s, const struct sample_table *table, long limit);
 
-/* Kineto's Chrome trace (formats.md 4 and 12). `name` is the traceName. */
+/* Kineto's Chrome trace. `name` is the traceName. */
 int output_chrome(struct sink *s, const struct timeline *t, const char *name);
 /* The same of one process (a position in timeline.processes) alone. */
 int output_chrome_process(struct sink *s, const struct timeline *t, uint32_t process,
@@ -74,7 +74,7 @@ int output_chrome_process(struct sink *s, const struct timeline *t, uint32_t pro
 int output_perfetto(struct sink *s, const struct timeline *t);
 
 /* export_stacks(): a line "root;...;leaf NUMBER" for each event with a stack and a number above
- * zero (formats.md 2); times are in microseconds. `metric` is one of output_stack_metrics, NULL the
+ * zero; times are in microseconds. `metric` is one of output_stack_metrics, NULL the
  * first; -EINVAL: it is none. */
 int output_stacks(struct sink *s, const struct timeline *t, const char *metric);
 /* NULL-terminated: self CPU time, self CUDA time, calls, allocations, bytes allocated, bytes held

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What memory is for, by the rules of torch.profiler's memory timeline (formats.md 3), in its
+ * What memory is for, by the rules of torch.profiler's memory timeline, in its
  * order: each rule may only say something of what no earlier one has spoken of, but for parameters
  * and the optimizer's state.
  */

@@ -2,7 +2,7 @@
 
 /*
  * Which op reads and writes which memory: the graph from which torch.profiler's memory timeline
- * takes its categories (formats.md 3). Its nodes are the outermost ops that PyTorch's schemas
+ * takes its categories. Its nodes are the outermost ops that PyTorch's schemas
  * describe, autograd nodes, and allocations outside of these; its edges say what they do to the
  * storages of tensors. Private to this room.
  */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct flops {
-	uint64_t torch; /* as torch.profiler counts with with_flops=True (formats.md 8.1) */
+	uint64_t torch; /* as torch.profiler counts with with_flops=True */
 	uint64_t own;	/* as we count; only where no operator within it is counted */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * key_averages(): ops added up by name, as torch.profiler does it (formats.md 1). Pure; formatting
+ * key_averages(): ops added up by name, as torch.profiler does it. Pure; formatting
  * is output/'s.
  */
 #ifndef GP_TIMELINE_TABLE_H
@@ -49,8 +49,7 @@ struct table_options {
 	bool one_rank; /* only what happened in processes of `rank` */
 	int32_t rank;
 	uint32_t by_stack; /* a row for each so many innermost frames; 0: stacks do not count */
-	const char
-		*sort; /* torch.profiler's keys (formats.md 1.5), NULL: order of first appearance */
+	const char *sort;  /* torch.profiler's keys, NULL: order of first appearance */
 	bool by_module; /* a row for each nn.Module, none for operators; nothing else groups then */
 	bool tree;	/* by_module: one for each place of a module in the others, each under the
 			 * one that calls it; not sorted */

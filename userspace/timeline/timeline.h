@@ -53,10 +53,10 @@ struct tl_op {
 	uint32_t flags;	 /* enum gp_op_flags */
 	uint32_t inputs; /* of timeline.inputs, TL_NONE: not recorded */
 	/* Same name as its parent and its only child: torch.profiler removes such an op from its
-	 * table (formats.md 1.1, 7); times and memory of the parent stay what they are. Still in
+	 * table; times and memory of the parent stay what they are. Still in
 	 * the trace. */
 	bool collapsed;
-	/* torch.profiler leaves this name out of its table (formats.md 1.1, 1). Still in the trace.
+	/* torch.profiler leaves this name out of its table. Still in the trace.
 	 */
 	bool unlisted;
 	bool step; /* a step that was found, see struct tl_step: not an event of the recording */
