@@ -224,6 +224,12 @@ const volatile __u64 gp_tick_ns __weak = 0;
 /* Where the code lies by which the tick's interrupt comes into the kernel, and how much of it there
  * may be. */
 const volatile __u64 gp_tick_code __weak = 0;
+/* The kernel's function that is the tick. */
+const volatile __u64 gp_tick_function __weak = 0;
+/* Before anything is sampled: ticks whose frames are told apart from those of what they found, and
+ * frames. */
+__u32 gp_ticks_seen __weak;
+__u64 gp_tick_stack[GP_INTERRUPT_FRAMES] __weak;
 #define GP_TICK_CODE_BYTES 64
 /* What one look at the threads stands for; whether it is to tell of what has been seen so far. */
 __u64 gp_look_ns __weak;

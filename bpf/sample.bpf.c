@@ -8,7 +8,8 @@
  * machine each interrupt is several exits to the host. So where the scheduler's own tick comes
  * often enough, samples are taken within it: of all points of time that are gp_sample_ns apart,
  * each is seen at the first tick behind it. A tick stands for the time since the one before, so how
- * many samples a thread gets in the mean is the same.
+ * many samples a thread gets in the mean is the same, unless it sleeps and works in step with the
+ * tick. Other interrupts would not do: those that wake a thread find it asleep.
  */
 #include "sample.bpf.h"
 
@@ -107,13 +108,13 @@ static __always_inline __u64 points(__u64 from, __u64 to)
 	return (to + turn) / gp_sample_ns - (from + turn) / gp_sample_ns;
 }
 
-/* Whether a sample is due. The clock has gone on while the CPU was idle, or the host's other guests
- * ran: a tick never stands for more than one. */
+/* Whether a sample is due. The clock has gone on while the CPU was idle, which has no tick, or
+ * while the host ran others: a tick never stands for more than one. */
 static __always_inline bool tick_due(struct sample_walk *m, __u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 switches = task->nvcsw + task->nivcsw, last = m->tick_ns, from = last;
-	bool went_on = m->tick_task == (__u64)task && m->tick_switches == switches;
+	bool went_on = task->pid && m->tick_task == (__u64)task && m->tick_switches == switches;
 
 	if (!gp_sample_ns)
 		return false;
@@ -128,26 +129,58 @@ static __always_inline bool tick_due(struct sample_walk *m, __u64 now)
 	return points(from, now);
 }
 
-/* How many of the frames in m->kernel are the interrupt's own; GP_INTERRUPT_FRAMES + 1: it is not
- * known. */
-static __always_inline __u32 tick_frames(const struct sample_walk *m)
+/* How many of these GP_INTERRUPT_FRAMES frames are the interrupt's own; GP_INTERRUPT_FRAMES + 1: it
+ * is not known. */
+static __always_inline __u32 own_frames(const __u64 *frames)
 {
 	__u32 at = 0;
 
-	while (at < GP_INTERRUPT_FRAMES && m->kernel[at] - gp_tick_code >= GP_TICK_CODE_BYTES)
+	while (at < GP_INTERRUPT_FRAMES && frames[at] - gp_tick_code >= GP_TICK_CODE_BYTES)
 		at++;
 	return at + 1;
 }
 
-SEC("tp_btf/local_timer_entry")
-int gp_sample_tick(void *ctx)
+/* Of those in the CPU's memory. Global, so that the verifier does not follow each of the numbers.
+ */
+__noinline __u32 tick_frames(void)
 {
-	struct sample_walk *m = tick_begin();
-	__u64 now = bpf_ktime_get_ns();
+	const struct sample_walk *m = sample_memory();
+
+	return m ? own_frames(m->kernel) : GP_INTERRUPT_FRAMES + 1;
+}
+
+/* The first argument is the timer. */
+static __always_inline bool is_tick(const unsigned long long *ctx)
+{
+	const struct hrtimer *timer = (const struct hrtimer *)ctx[0];
+
+	return (__u64)timer->function == gp_tick_function;
+}
+
+/* Loaded alone, before: whether ticks come, and their frames are told apart. */
+SEC("tp_btf/hrtimer_expire_entry")
+int gp_tick_check(unsigned long long *ctx)
+{
+	if (is_tick(ctx) && bpf_get_stack(ctx, gp_tick_stack, sizeof(gp_tick_stack), 0) > 0 &&
+	    own_frames(gp_tick_stack) <= GP_INTERRUPT_FRAMES)
+		__sync_fetch_and_add(&gp_ticks_seen, 1);
+	return 0;
+}
+
+/* Each timer of the kernel that expires comes here. */
+SEC("tp_btf/hrtimer_expire_entry")
+int gp_sample_tick(unsigned long long *ctx)
+{
+	struct sample_walk *m;
 	struct sampled_thread *s;
+	__u64 now;
 	__u32 at;
 	long bytes;
 
+	if (!is_tick(ctx))
+		return 0;
+	m = tick_begin();
+	now = bpf_ktime_get_ns();
 	if (!m || !tick_due(m, now))
 		return 0;
 	s = tick_thread();
@@ -156,7 +189,7 @@ int gp_sample_tick(void *ctx)
 	/* What lies behind the interrupt's frames is what it found; nothing: it was in user mode.
 	 */
 	bytes = bpf_get_stack(ctx, m->kernel, sizeof(m->kernel), 0);
-	at = tick_frames(m);
+	at = tick_frames();
 	if (at > GP_INTERRUPT_FRAMES || bytes >= (long)((GP_KERNEL_FRAMES - 1) * sizeof(__u64))) {
 		bytes = -1;
 		at = 0;

@@ -108,6 +108,21 @@ def test_operators(spent):
     assert rows["[no operator]"]["self_samples"] > 0
 
 
+@pytest.mark.parametrize("by", SECONDS)
+def test_a_thread_that_timers_wake(tmp_path, by):
+    """It gets the samples that are due to it: an interrupt that wakes it up finds it asleep."""
+    hz, took = harness.SAMPLED_BY[by], []
+    with harness.Target("sampled") as target:
+        done = harness.attach(target, tmp_path / "r.gpuprof", "--mode", "sample", "--hz", hz,
+                              orders=lambda: took.append(float(target.command("pace 1"))))
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    table = done.recording.table()
+    assert table["capture"]["sampled_by"] == by
+    off = SIGMAS * math.sqrt(took[0] * int(hz)) / int(hz) + table["losses"]["sample_missed"] / int(hz)
+    assert abs(table["cpu_us"] / 1e6 - took[0]) <= off + 0.1 * took[0], (table["cpu_us"], took, off)
+
+
 @pytest.mark.versions
 def test_cpu_time(spent):
     """What the samples stand for is the CPU time that the program took, less what was missed."""

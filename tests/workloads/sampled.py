@@ -5,6 +5,7 @@ in Python alone, and a second thread in another operator. Three more threads wai
 for a pipe, for a lock.
 
     spend SECONDS   so much CPU time in each function; answers the CPU time that each took, in JSON
+    pace SECONDS    so much CPU time in a thread that works for a moment, sleeps for a moment and so on; answers it
 """
 
 import json
@@ -70,6 +71,17 @@ def waits_for_lock():
     lock.acquire()
 
 
+def pace(seconds):
+    """CPU time of this thread, at least so many seconds: each time that a timer wakes it a part of a millisecond."""
+    begin = time.thread_time()
+    while time.thread_time() - begin < seconds:
+        time.sleep(0.001)
+        until = time.thread_time() + 0.0004
+        while time.thread_time() < until:
+            pass
+    return time.thread_time() - begin
+
+
 class Sampled(protocol.Workload):
     """Spends known CPU time."""
 
@@ -90,6 +102,8 @@ class Sampled(protocol.Workload):
         return {"tids": self.tids}
 
     def command(self, words):
+        if words[0] == "pace" and len(words) == 2:
+            return str(pace(float(words[1])))
         if words[0] != "spend" or len(words) != 2:
             return None
         seconds, beside = float(words[1]), {}

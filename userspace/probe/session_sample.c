@@ -34,6 +34,7 @@
 
 /* So many ticks of the scheduler must come for one sample that is due. */
 #define TICKS_PER_SAMPLE 1.5
+#define TICKS_LOOKED_FOR 25
 /* The CPUs that have no tick while one thread alone runs on them. */
 #define TICKLESS_CPUS "/sys/devices/system/cpu/nohz_full"
 
@@ -73,29 +74,78 @@ static bool may_be_tickless(void)
 	return nr > 0 && first >= '0' && first <= '9';
 }
 
-/* The time between two ticks, 0: they are not to be used, or too seldom. */
-static uint64_t tick_ns(uint64_t sample_ns, uint64_t *ret_code)
+/* What the program within the tick has to know. */
+struct tick {
+	uint64_t ns; /* the time between two, 0: they are not to be used, or come too seldom */
+	uint64_t code, function;
+};
+
+/* Whether ticks come as they should, on a CPU that is busy, and are understood: by a program that
+ * is loaded for this alone, as the whole takes long. */
+static bool ticks_come(const struct tick *tick, uint64_t ns)
+{
+	struct gpuprof_bpf *bpf = gpuprof_bpf__open();
+	struct bpf_program *program;
+	struct bpf_link *link = NULL;
+	struct bpf_map *map;
+	uint64_t begin;
+	bool seen = false;
+
+	if (!bpf)
+		return false;
+	bpf_object__for_each_program(program, bpf->obj)
+	{
+		(void)bpf_program__set_autoload(program, program == bpf->progs.gp_tick_check);
+	}
+	bpf_object__for_each_map(map, bpf->obj)
+	{
+		if (!bpf_map__is_internal(map))
+			(void)bpf_map__set_autocreate(map, false);
+	}
+	bpf->rodata->gp_tick_code = tick->code;
+	bpf->rodata->gp_tick_function = tick->function;
+	if (!gpuprof_bpf__load(bpf))
+		link = bpf_program__attach(bpf->progs.gp_tick_check);
+	begin = clock_ns(CLOCK_MONOTONIC);
+	while (link && !seen && clock_ns(CLOCK_MONOTONIC) - begin < TICKS_LOOKED_FOR * ns)
+		seen = __atomic_load_n(&bpf->bss->gp_ticks_seen, __ATOMIC_ACQUIRE);
+	(void)bpf_link__destroy(link);
+	gpuprof_bpf__destroy(bpf);
+	return seen;
+}
+
+static void tick_find(uint64_t sample_ns, struct tick *tick)
 {
 	const char *no = getenv("GPUPROF_NO_TICK");
-	struct timespec tick;
+	struct timespec each;
 
 	if ((no && *no && strcmp(no, "0") != 0) || may_be_tickless() ||
-	    clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec ||
-	    (double)sample_ns < TICKS_PER_SAMPLE * (double)tick.tv_nsec ||
-	    kallsyms__address("asm_sysvec_apic_timer_interrupt", ret_code) ||
-	    libbpf_find_vmlinux_btf_id("local_timer_entry", BPF_TRACE_RAW_TP) <= 0)
-		return 0;
-	return (uint64_t)tick.tv_nsec;
+	    clock_getres(CLOCK_MONOTONIC_COARSE, &each) || each.tv_sec ||
+	    (double)sample_ns < TICKS_PER_SAMPLE * (double)each.tv_nsec ||
+	    kallsyms__address("asm_sysvec_apic_timer_interrupt", &tick->code))
+		return;
+	/* Until 6.7, and since. */
+	if (kallsyms__address("tick_sched_timer", &tick->function) &&
+	    kallsyms__address("tick_nohz_handler", &tick->function))
+		return;
+	if (libbpf_find_vmlinux_btf_id("hrtimer_expire_entry", BPF_TRACE_RAW_TP) > 0 &&
+	    ticks_come(tick, (uint64_t)each.tv_nsec))
+		tick->ns = (uint64_t)each.tv_nsec;
 }
 
 int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf)
 {
 	bool wanted = s->options.sample_hz;
 	uint64_t sample_ns = wanted ? SECOND_NS / s->options.sample_hz : 0;
-	uint64_t code = 0, tick = wanted && !s->no_tick ? tick_ns(sample_ns, &code) : 0;
-	int err = bpf_program__set_autoload(bpf->progs.gp_sample_timer, wanted && !tick);
+	struct tick tick = {0};
+	int err;
 
-	err = err ?: bpf_program__set_autoload(bpf->progs.gp_sample_tick, tick);
+	if (wanted && !s->no_tick)
+		tick_find(sample_ns, &tick);
+	err = bpf_program__set_autoload(bpf->progs.gp_sample_timer, wanted && !tick.ns);
+
+	err = err ?: bpf_program__set_autoload(bpf->progs.gp_tick_check, false);
+	err = err ?: bpf_program__set_autoload(bpf->progs.gp_sample_tick, tick.ns);
 
 	/* Of the others only those that follow the process. */
 	for (enum program i = 0; i < PROGRAMS_NR && wanted && !err; i++)
@@ -114,8 +164,9 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 		return err;
 	bpf->rodata->gp_cpus_nr = (uint32_t)libbpf_num_possible_cpus();
 	bpf->rodata->gp_sample_ns = sample_ns;
-	bpf->rodata->gp_tick_ns = tick;
-	bpf->rodata->gp_tick_code = code;
+	bpf->rodata->gp_tick_ns = tick.ns;
+	bpf->rodata->gp_tick_code = tick.code;
+	bpf->rodata->gp_tick_function = tick.function;
 	return bpf_map__set_max_entries(bpf->maps.sample_walks, bpf->rodata->gp_cpus_nr + 1);
 }
 

@@ -137,13 +137,14 @@ int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kernel_fun
 int kallsyms__address(const char *name, uint64_t *ret_address)
 {
 	FILE *file = fopen("/proc/kallsyms", "re");
-	char *line = NULL, kind, found[256];
+	char *line = NULL, kind, module, found[256];
 	size_t room = 0;
 	int err = file ? -ENOENT : -errno;
 
 	while (err == -ENOENT && getline(&line, &room, file) > 0)
 		/* No third word: the kernel's own, not a module's. */
-		if (sscanf(line, "%" SCNx64 " %c %255s %*c", ret_address, &kind, found) == 3 &&
+		if (sscanf(line, "%" SCNx64 " %c %255s %c", ret_address, &kind, found, &module) ==
+			    3 &&
 		    strchr("tT", kind) && strcmp(found, name) == 0)
 			err = *ret_address ? 0 : -EACCES;
 	free(line);

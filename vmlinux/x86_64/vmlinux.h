@@ -110,6 +110,10 @@ struct thread_struct {
 
 struct mm_struct;
 
+struct hrtimer {
+	void *function;
+};
+
 struct task_struct {
 	struct thread_struct thread;
 	unsigned int __state;
