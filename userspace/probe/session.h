@@ -21,6 +21,7 @@ struct probe_options {
 	bool may_be_bare;    /* where no BPF program can be loaded the session probes nothing */
 	bool ops;	     /* probe operators (false when the collector's callbacks tell them) */
 	bool ops_alone;	     /* of them neither annotations nor autograd nodes */
+	bool python_gc;	     /* probe Python's garbage collections */
 	bool memory;
 	bool gpu; /* with memory: what CUDA gives and takes back too */
 	/* enum gp_stack_want: what ops and allocations carry. See probe_session__set_python() and
