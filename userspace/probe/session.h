@@ -19,7 +19,7 @@ struct probe_session;
 struct probe_options {
 	uint32_t ring_bytes; /* a power of two, at least 65536 */
 	bool may_be_bare;    /* where no BPF program can be loaded the session probes nothing */
-	bool ops;	     /* probe operators (false when the collector's callbacks tell them) */
+	bool ops;	     /* operators are wanted: probed where PROBE_GROUP_OPS is */
 	bool ops_alone;	     /* of them neither annotations nor autograd nodes */
 	bool python_gc;	     /* probe Python's garbage collections */
 	bool memory;
