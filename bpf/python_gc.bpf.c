@@ -6,6 +6,8 @@
  */
 #include "thread.bpf.h"
 
+/* Both probes of each process. */
+#define BPF_USDT_MAX_SPEC_CNT (2 * GP_PROCESSES_MAX)
 #include <bpf/usdt.bpf.h>
 
 /* python:gc__start(int generation) */

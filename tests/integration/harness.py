@@ -481,15 +481,20 @@ def program_ids(pid):
     return found
 
 
-def program_account(name):
-    """Runs and nanoseconds so far of the program, of the captures that are ours and going on."""
-    done = subprocess.run(["/usr/sbin/bpftool", "prog", "show", "name", name, "--json"],
-                          check=True, stdout=subprocess.PIPE, text=True)
-    shown = json.loads(done.stdout or "[]")
-    shown = shown if isinstance(shown, list) else [shown]
+def programs():
+    """What the kernel says of the BPF programs of the captures that are ours and going on."""
+    done = subprocess.run(["/usr/sbin/bpftool", "prog", "show", "--json"], check=True,
+                          stdout=subprocess.PIPE, text=True)
     ours = set().union(*(program_ids(child.pid) for child in Child.alive
                          if isinstance(child, Gpuprof)))
-    shown = [one for one in shown if one.get("id") in ours]
+    return [one for one in json.loads(done.stdout) if one["id"] in ours]
+
+
+def program_account(name):
+    """Runs and nanoseconds so far of the program, in those captures; it must be there."""
+    shown = [one for one in programs() if one.get("name") == name]
+    if not shown:
+        raise HarnessError("no program '%s' is loaded" % name)
     return (sum(one.get("run_cnt", 0) for one in shown),
             sum(one.get("run_time_ns", 0) for one in shown))
 

@@ -13,7 +13,8 @@ import harness
 
 WAYS = {"callback": (), "uprobes": ("--no-inject",)}
 NODE = re.compile(r"^(torch::)?autograd::|Backward\d*$")
-PROGRAMS = ("gp_node_entry", "gp_range", "gp_nvtx_push", "gp_nvtx_pop")
+PROGRAMS = ("gp_node_entry", "gp_range", "gp_nvtx_push", "gp_nvtx_pop", "gp_nvtx_tool_push",
+            "gp_nvtx_tool_pop")
 
 
 def capture(name, path, order, *options, args=()):
@@ -57,11 +58,12 @@ def shown(recording):
 @pytest.mark.parametrize("workload, order", [("mlp", train), ("masked", forward)],
                          ids=["train", "ranges"])
 def test_left_off_they_cost_nothing(tmp_path, way, workload, order):
-    with_them, _, _ = capture(workload, tmp_path / "with.gpuprof", order, *WAYS[way])
+    with_them, runs_with, _ = capture(workload, tmp_path / "with.gpuprof", order, *WAYS[way])
     without, runs, told = capture(workload, tmp_path / "without.gpuprof", order, "--no-annotations",
                                   *WAYS[way])
     operators, annotations = shown(with_them)
     assert annotations
+    assert way == "callback" or any(runs_with.values()), runs_with
     # The same operators, and nothing else.
     assert shown(without) == (operators, {})
     assert not any(runs.values()), runs
@@ -76,8 +78,12 @@ def test_left_off_they_cost_nothing(tmp_path, way, workload, order):
 
 
 def test_ranges_of_nvtx_are_not_probed(tmp_path):
+    args = ("--fake", gpu_truth.fake_inside())
+    _, runs, _ = capture("bridge", tmp_path / "with.gpuprof", mark, "--no-inject", args=args)
+    # The tool's run where NVTX has asked for it, see test_gpu_run.py.
+    assert runs["gp_nvtx_push"] and runs["gp_nvtx_pop"], runs
     recording, runs, _ = capture("bridge", tmp_path / "r.gpuprof", mark, "--no-annotations",
-                                 args=("--fake", gpu_truth.fake_inside()))
+                                 args=args)
     operators, annotations = shown(recording)
     assert operators["aten::sinh"] == 1 and not annotations
     assert not any(runs.values()), runs

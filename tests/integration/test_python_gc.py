@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Python's garbage collections: as gc.callbacks are told of them, and what is left of the probes in
-the process.
+Python's garbage collections, where they are asked for: as gc.callbacks are told of them, and what
+is left of the probes in the process.
 """
 
 import json
@@ -59,8 +59,8 @@ def test_collections_are_told(tmp_path, way):
         assert tells(target.pid)
         # Before the capture: not in it.
         collect(target)
-        done = harness.attach(target, tmp_path / "r.gpuprof", *WAYS[way],
-                              orders=lambda: truth.extend(collect(target)))
+        done = harness.attach(target, tmp_path / "r.gpuprof", "--python-gc",
+                              *WAYS[way], orders=lambda: truth.extend(collect(target)))
         target.leave()
     assert done.status == harness.DONE, done.told
     found = slices(done.recording)
@@ -89,13 +89,15 @@ def test_collections_are_told(tmp_path, way):
 def test_nothing_is_left_of_the_probes(tmp_path):
     with harness.Target("garbage") as target:
         assert not any(words(target.pid))
-        with harness.Gpuprof("attach", "--pid", target.pid, "-o", tmp_path / "r.gpuprof") as one:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--python-gc",
+                             "-o", tmp_path / "r.gpuprof") as one:
             one.wait_recording()
             assert set(words(target.pid)) == {1}
             collect(target)
             assert one.finish() == harness.DONE, one.told()
         assert not any(words(target.pid))
-        with harness.Gpuprof("attach", "--pid", target.pid, "-o", tmp_path / "k.gpuprof") as one:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--python-gc",
+                             "-o", tmp_path / "k.gpuprof") as one:
             one.wait_recording()
             one.kill()
         harness.wait_until("the probes go", lambda: not any(words(target.pid)))
@@ -103,9 +105,37 @@ def test_nothing_is_left_of_the_probes(tmp_path):
         target.leave()
 
 
+def test_unasked_nothing_is_loaded(tmp_path):
+    with harness.Target("garbage") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "-o", tmp_path / "r.gpuprof") as one:
+            one.wait_recording()
+            loaded = {program["name"] for program in harness.programs()}
+            assert not any(words(target.pid))
+            assert collect(target)
+            assert one.finish() == harness.DONE, one.told()
+        target.leave()
+    assert "gp_dispatch_entry" in loaded and not loaded & {"gp_gc_start", "gp_gc_done"}
+    recording = harness.Recording(tmp_path / "r.gpuprof")
+    assert "python_gc" not in recording.table() and not slices(recording)
+
+
+@pytest.mark.parametrize("options, told", [
+    (("attach", "--pid", "1", "--ops", "none"), "--python-gc and --ops none exclude each other"),
+    (("attach", "--pid", "1", "--mode", "sample"),
+     "--python-gc and --mode sample exclude each other"),
+    (("daemon", "--no-ops"), "--python-gc and --no-ops exclude each other"),
+    (("daemon", "--mode", "sample"), "--python-gc and --mode sample exclude each other"),
+])
+def test_without_operators_it_is_refused(options, told):
+    done = harness.gpuprof(*options, "--python-gc")
+    assert done.status == harness.USAGE
+    assert told in done.stderr
+
+
 def test_without_collections_nothing_is_said(tmp_path):
     with harness.Target("garbage") as target:
-        done = harness.attach(target, tmp_path / "r.gpuprof", orders=lambda: target.step(2))
+        done = harness.attach(target, tmp_path / "r.gpuprof", "--python-gc",
+                              orders=lambda: target.step(2))
         target.leave()
     assert "python_gc" not in done.recording.table()
     assert "garbage" not in done.stderr and not slices(done.recording)

@@ -289,6 +289,21 @@ def test_perfetto(spent, tmp_path):
     assert used == set(told) and len(told) == len(set(told)) > 1
 
 
+def test_without_task_storage(tmp_path):
+    path = tmp_path / "r.gpuprof"
+    with harness.Target("sampled") as target, \
+            harness.Gpuprof("attach", "--pid", target.pid, "-o", path, "--mode", "sample", "-vv",
+                            env=dict(harness.environment(), GPUPROF_NO_TASK_STORAGE="1")) as one:
+        one.wait_recording()
+        let_tables_come(target, path)
+        assert one.finish() == harness.DONE, one.told()
+        target.leave()
+    assert "map 'threads_by_tid': created" in one.text("stderr")
+    assert "map 'threads': created" not in one.text("stderr")
+    table = harness.Recording(path).table()
+    assert table["samples"] and table["capture"]["annotations"] == "0"
+
+
 def test_rotated(tmp_path):
     """Each recording has the stacks, operators and waits of its own time; merged they are one."""
     path = str(tmp_path / "r.sock")

@@ -32,8 +32,19 @@ static void put(struct recording_writer *w, uint64_t start_ns, uint64_t end_ns, 
 	assert_int_equal(recording_writer__event(w, &ev, sizeof(ev)), 0);
 }
 
-static struct timeline *collections(struct recording **ret_recording)
+/* `kind`: GP_EV_PAUSE or GP_EV_WINDOW, something that says that the rest was not seen; 0: nothing
+ * does. */
+static struct timeline *collections_of(uint8_t kind, struct recording **ret_recording)
 {
+	const struct gp_ev_pause pause = {
+		.head = {.kind = GP_EV_PAUSE, .flags = 1, .time_ns = 8000 * MS},
+		.start_ns = 7000 * MS,
+	};
+	const struct gp_ev_window window = {
+		.head = {.kind = GP_EV_WINDOW, .time_ns = 6000 * MS},
+		.start_ns = 1000 * MS,
+	};
+
 	const char *path = sample_path("g.gpuprof");
 	struct recording_writer *w;
 	struct timeline *t;
@@ -46,6 +57,12 @@ static struct timeline *collections(struct recording **ret_recording)
 	put(w, 4000 * MS, 4001 * MS, -1, -1);
 	/* It ends before it begins. */
 	put(w, 5001 * MS, 5000 * MS, 1, 9);
+	if (kind == GP_EV_PAUSE)
+		assert_int_equal(recording_writer__event(w, &pause, sizeof(pause)), 0);
+	if (kind == GP_EV_WINDOW) {
+		assert_int_equal(recording_writer__meta(w, "overhead_pct", "1"), 0);
+		assert_int_equal(recording_writer__event(w, &window, sizeof(window)), 0);
+	}
 	assert_int_equal(recording_writer__finish(w), 0);
 	recording_writer__free(w);
 	assert_int_equal(recording__open(path, NULL, ret_recording), 0);
@@ -53,20 +70,34 @@ static struct timeline *collections(struct recording **ret_recording)
 	return t;
 }
 
-static void test_text(void **state)
+static struct timeline *collections(struct recording **ret_recording)
+{
+	return collections_of(0, ret_recording);
+}
+
+static void expect_text(uint8_t kind, const char *expected)
 {
 	struct recording *r;
-	struct timeline *t = collections(&r);
+	struct timeline *t = collections_of(kind, &r);
 	struct sink *sink = memory_sink();
 	char *text;
 
 	assert_int_equal(output_python_gc_text(sink, t), 0);
 	text = sink_text(sink, NULL);
-	assert_string_equal(text, "Python's garbage collector: 3 times, 14.000 ms in all, 10.000 "
-				  "ms the longest\n");
+	assert_string_equal(text, expected);
 	free(text);
 	timeline__free(t);
 	recording__free(r);
+}
+
+static void test_text(void **state)
+{
+	expect_text(0, "Python's garbage collector: 3 times, 14.000 ms in all, 10.000 ms the "
+		       "longest\n");
+	expect_text(GP_EV_PAUSE, "Python's garbage collector: 3 times, 14.000 ms in the time "
+				 "outside pauses, 10.000 ms the longest\n");
+	expect_text(GP_EV_WINDOW, "Python's garbage collector: 3 times, 14.000 ms in the windows, "
+				  "10.000 ms the longest\n");
 }
 
 static void test_chrome(void **state)
@@ -100,7 +131,8 @@ static void test_table(void **state)
 	text = sink_text(sink, NULL);
 	assert_non_null(strstr(
 		text, "\"python_gc\": {\"count\": 3, \"collected\": 107, \"sum_us\": 14000.000, "
-		      "\"max_us\": 10000.000, \"generations\": [{\"generation\": 0, \"count\": 1, "
+		      "\"max_us\": 10000.000, \"in\": \"all\", \"generations\": [{\"generation\": "
+		      "0, \"count\": 1, "
 		      "\"collected\": 7, \"sum_us\": 3000.000, \"max_us\": 3000.000}, "
 		      "{\"generation\": 2, \"count\": 1, \"collected\": 100, \"sum_us\": "
 		      "10000.000, \"max_us\": 10000.000}]}"));

@@ -56,7 +56,7 @@ static struct capture_options options_in_force(const struct capture_options *opt
 	if (o.mode != CAPTURE_SAMPLE)
 		return o;
 	o.stacks = GP_STACK_WANT_PYTHON | GP_STACK_WANT_NATIVE;
-	o.ops = o.memory = o.shapes = o.flops = o.modules = o.calls = false;
+	o.ops = o.memory = o.shapes = o.flops = o.modules = o.calls = o.python_gc = false;
 	o.ops_glob = NULL;
 	return o;
 }
@@ -67,6 +67,7 @@ static struct probe_options probe_options(const struct capture_options *o)
 		.ring_bytes = o->ring_bytes,
 		.ops = o->ops,
 		.ops_alone = o->ops_alone,
+		.python_gc = o->python_gc,
 		.memory = o->memory,
 		.gpu = o->gpu && o->mode == CAPTURE_TRACE,
 		.stacks = o->stacks,
@@ -75,8 +76,8 @@ static struct probe_options probe_options(const struct capture_options *o)
 		.cache_dir = o->cache_dir,
 		.stop_at_load = o->follow_exec,
 		/* Of all else the collector can tell, if it gets in. */
-		.may_be_bare = o->inject && !o->follow_exec && !o->memory && !o->ops_glob &&
-			       !(o->stacks & GP_STACK_WANT_NATIVE),
+		.may_be_bare = o->inject && !o->follow_exec && !o->memory && !o->python_gc &&
+			       !o->ops_glob && !(o->stacks & GP_STACK_WANT_NATIVE),
 	};
 }
 

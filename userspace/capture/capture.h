@@ -43,6 +43,7 @@ struct capture_options {
 	bool ops;
 	bool ops_alone; /* of them neither annotations nor autograd nodes; not where steps are
 			   needed */
+	bool python_gc; /* Python's garbage collections, beside ops */
 	bool memory;
 	bool shapes;  /* inputs of ops, from the collector */
 	bool flops;   /* outputs are to show floating-point operations; needs shapes */

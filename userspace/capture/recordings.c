@@ -101,6 +101,8 @@ static int write_meta(struct capture *c, struct segment *s)
 	err = err ?: recording_writer__meta(w, "modules", o->modules ? "1" : "0");
 	if (o->calls)
 		err = err ?: recording_writer__meta(w, "python_functions", "1");
+	if (o->python_gc)
+		err = err ?: recording_writer__meta(w, "python_gc", "1");
 	if (o->stacks)
 		err = err ?: recording_writer__meta(w, "stacks", stacks_name(c));
 	for (size_t i = 0; i < c->descriptions.nr && !err; i++)

@@ -34,7 +34,7 @@ struct daemon_args {
 	long hz;
 	double period_s;
 	long keep_mib;
-	bool memory, no_ops, no_annotations, no_gpu, no_inject;
+	bool memory, no_ops, no_annotations, python_gc, no_gpu, no_inject;
 };
 
 #define ARG(field) .offset = offsetof(struct daemon_args, field)
@@ -53,7 +53,7 @@ static const struct option_spec options[] = {
 		struct daemon_args,
 		"sample (the default): what threads are found doing, so many times a second; costs "
 		"next to nothing, times are estimates. trace: every operator; the default with "
-		"--memory, --stack and --no-ops."),
+		"--memory, --stack, --python-gc and --no-ops."),
 	ROW_HZ(struct daemon_args),
 	{.name = "listen",
 	 .kind = OPTION_TEXT,
@@ -94,6 +94,8 @@ static const struct option_spec options[] = {
 	ROW_NO_ANNOTATIONS(struct daemon_args,
 			   "Leave annotations and autograd nodes out, and with them training's "
 			   "steps."),
+	ROW_PYTHON_GC(struct daemon_args,
+		      "Record Python's garbage collections, where its own probes tell of them."),
 	ROW_NO_GPU(struct daemon_args, "Leave out what happens on GPUs."),
 	ROW_NO_INJECT(struct daemon_args,
 		      "Put nothing into processes: watch from outside only. No GPU times then, "
@@ -120,14 +122,15 @@ static int mode_from(const struct daemon_args *args, struct capture_options *o)
 	const struct record_mode mode = {
 		.name = args->mode,
 		.hz = args->hz,
-		.other = args->memory	? "--memory"
-			 : args->stack	? "--stack"
-			 : args->no_ops ? "--no-ops"
-					: NULL,
+		.other = args->memory	   ? "--memory"
+			 : args->stack	   ? "--stack"
+			 : args->python_gc ? "--python-gc"
+			 : args->no_ops	   ? "--no-ops"
+					   : NULL,
 		.samples_by_default = true,
 	};
 
-	return record_mode_choose(&mode, o);
+	return record_mode_choose(&mode, o) ?: record_check_python_gc(o, "--no-ops");
 }
 
 static struct daemon_options options_from(const struct daemon_args *args, const struct pids *pids,
@@ -140,6 +143,7 @@ static struct daemon_options options_from(const struct daemon_args *args, const 
 				.ring_bytes = RING_BYTES,
 				.ops = !args->no_ops,
 				.ops_alone = args->no_annotations,
+				.python_gc = args->python_gc,
 				.memory = args->memory,
 				.stacks = record_stacks_wanted(args->stack),
 				.gpu = !args->no_gpu,

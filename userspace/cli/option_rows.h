@@ -24,6 +24,7 @@
 
 #define ROW_MEMORY(args, text)	       ROW_FLAG(args, "memory", memory, text)
 #define ROW_NO_ANNOTATIONS(args, text) ROW_FLAG(args, "no-annotations", no_annotations, text)
+#define ROW_PYTHON_GC(args, text)      ROW_FLAG(args, "python-gc", python_gc, text)
 #define ROW_CHILDREN(args, text)       ROW_FLAG(args, "children", children, text)
 #define ROW_NO_GPU(args, text)	       ROW_FLAG(args, "no-gpu", no_gpu, text)
 #define ROW_NO_INJECT(args, text)      ROW_FLAG(args, "no-inject", no_inject, text)

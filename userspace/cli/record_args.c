@@ -131,6 +131,9 @@ static bool is_schedule(const char *text)
 			"Leave out annotations (record_function(), NVTX, what PyTorch itself "     \
 			"marks) and autograd nodes. Steps are then found by the cycle of "         \
 			"operators alone, and not in training."),                                  \
+		ROW_PYTHON_GC(struct record_args,                                                  \
+			      "Record Python's garbage collections, where its own probes tell of " \
+			      "them."),                                                            \
 		ROW_MEMORY(struct record_args, "Record allocations and frees too."),               \
 		ROW_STACK(                                                                         \
 			struct record_args,                                                        \

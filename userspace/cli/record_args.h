@@ -23,6 +23,7 @@ struct record_args {
 	const char *ops;     /* "all", "none" or "GLOB[,GLOB...]", NULL: not given */
 	double overhead_pct; /* 0: not given */
 	bool no_annotations;
+	bool python_gc;
 	bool memory;
 	long steps;		/* 0: not given */
 	const char *schedule;	/* NULL: not given; else one that schedule_parse() takes */

@@ -32,3 +32,12 @@ int record_mode_choose(const struct record_mode *m, struct capture_options *o)
 	o->sample_hz = m->hz ? (uint32_t)m->hz : DEFAULT_HZ;
 	return CLI_DONE;
 }
+
+int record_check_python_gc(const struct capture_options *o, const char *without_ops)
+{
+	if (!o->python_gc || o->ops)
+		return CLI_DONE;
+	log_err("--python-gc and %s exclude each other: collections are recorded beside operators",
+		without_ops);
+	return CLI_USAGE;
+}

@@ -23,4 +23,8 @@ struct record_mode {
 /* Sets mode and sample_hz. CLI_DONE, or CLI_USAGE, which was logged. */
 int record_mode_choose(const struct record_mode *m, struct capture_options *o);
 
+/* Python's garbage collections are for those who record operators, which the option `without_ops`
+ * leaves out. CLI_DONE, or CLI_USAGE, which was logged. */
+int record_check_python_gc(const struct capture_options *o, const char *without_ops);
+
 #endif /* GP_CLI_RECORD_MODE_H */

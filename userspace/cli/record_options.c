@@ -67,6 +67,7 @@ static int mode_from(const struct record_args *args, struct capture_options *o)
 			     : args->flops				  ? "--flops"
 			     : args->modules				  ? "--modules"
 			     : args->python_functions			  ? "--python-functions"
+			     : args->python_gc				  ? "--python-gc"
 			     : args->overhead_pct > 0			  ? "--overhead"
 			     : args->steps || args->schedule		  ? "--steps and --schedule"
 			     : args->ops				  ? "--ops"
@@ -116,6 +117,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.ring_bytes = ring_size(args->ring_bytes),
 				.ops = !none,
 				.ops_alone = args->no_annotations,
+				.python_gc = args->python_gc,
 				.memory = args->memory || args->memory_path,
 				.shapes = args->shapes || args->flops,
 				.flops = args->flops,
@@ -149,6 +151,8 @@ int record_options_from(const struct record_args *args, const char *path, const 
 	if (!record_check_outputs(&options))
 		return CLI_FAILED;
 	status = mode_from(args, &options.capture);
+	if (!status)
+		status = record_check_python_gc(&options.capture, "--ops none");
 	if (status)
 		return status;
 	status = schedule_from(args, &options.capture.schedule);

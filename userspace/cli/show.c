@@ -308,7 +308,8 @@ int shown__write_actions(const struct shown *s, const char *path)
 	int err = open_sink(path, &sink);
 
 	if (!output_has_annotations(s->timeline))
-		log_warn("annotations were not recorded; record without --no-annotations");
+		log_warn("annotations were not recorded: record all operators, and without "
+			 "--no-annotations");
 	err = err ? err : output_actions(sink, s->timeline);
 	err = err ? err : sink__finish(sink);
 	return err ? output_failed("report", path, err) : CLI_DONE;

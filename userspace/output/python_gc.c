@@ -42,6 +42,14 @@ static void members(struct buf *out, const struct sum *sum)
 	columns_us(out, COLUMNS_JSON, "max_us", sum->most_ns);
 }
 
+/* What else there was is not known. */
+static const char *seen_in(const struct timeline *t)
+{
+	if (t->windows.nr)
+		return "the windows";
+	return t->paused_ns ? "the time outside pauses" : "all";
+}
+
 void describe_python_gc(struct buf *out, const struct timeline *t)
 {
 	struct sum sum = sum_of(t, -1);
@@ -49,7 +57,7 @@ void describe_python_gc(struct buf *out, const struct timeline *t)
 
 	buf__char(out, '{');
 	members(out, &sum);
-	buf__str(out, ", \"generations\": [");
+	buf__printf(out, ", \"in\": \"%s\", \"generations\": [", seen_in(t));
 	for (int i = 0; i < GENERATIONS; i++) {
 		sum = sum_of(t, i);
 		if (!sum.nr)
@@ -69,9 +77,9 @@ int output_python_gc_text(struct sink *s, const struct timeline *t)
 
 	if (sum.nr)
 		buf__printf(&out,
-			    "Python's garbage collector: %llu time%s, %.3f ms in all, %.3f ms the "
+			    "Python's garbage collector: %llu time%s, %.3f ms in %s, %.3f ms the "
 			    "longest\n",
 			    (unsigned long long)sum.nr, sum.nr == 1 ? "" : "s",
-			    (double)sum.ns / 1e6, (double)sum.most_ns / 1e6);
+			    (double)sum.ns / 1e6, seen_in(t), (double)sum.most_ns / 1e6);
 	return sink__write_buf(s, &out);
 }

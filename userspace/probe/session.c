@@ -128,16 +128,15 @@ static int load(struct probe_session *s, bool task_storage)
 static int load_either(struct probe_session *s)
 {
 	const char *no = getenv("GPUPROF_NO_TASK_STORAGE");
-	int err = -ENOTSUP;
+	bool task_storage = !no || !*no || !strcmp(no, "0");
+	int err = load(s, task_storage);
 
-	if (!no || !*no || !strcmp(no, "0"))
-		err = load(s, true);
 	if (err && err != -EPERM && err != -ENOMEM && s->options.sample_hz && !s->no_tick) {
 		log_debug("cannot sample within the scheduler's tick");
 		s->no_tick = true;
-		err = load(s, true);
+		err = load(s, task_storage);
 	}
-	if (err && err != -EPERM && err != -ENOMEM) {
+	if (err && err != -EPERM && err != -ENOMEM && task_storage) {
 		log_debug("no task storage for uprobe programs: threads are kept by number");
 		err = load(s, false);
 	}

@@ -19,8 +19,9 @@ struct probe_session;
 struct probe_options {
 	uint32_t ring_bytes; /* a power of two, at least 65536 */
 	bool may_be_bare;    /* where no BPF program can be loaded the session probes nothing */
-	bool ops;	     /* probe operators (false when the collector's callbacks tell them) */
+	bool ops;	     /* operators are wanted: probed where PROBE_GROUP_OPS is */
 	bool ops_alone;	     /* of them neither annotations nor autograd nodes */
+	bool python_gc;	     /* probe Python's garbage collections */
 	bool memory;
 	bool gpu; /* with memory: what CUDA gives and takes back too */
 	/* enum gp_stack_want: what ops and allocations carry. See probe_session__set_python() and

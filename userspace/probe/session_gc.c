@@ -15,16 +15,14 @@
 #include <errno.h>
 #include <string.h>
 
-static bool is_wanted(const struct probe_session *s)
-{
-	return s->options.ops && !s->options.sample_hz;
-}
-
 int session_gc_choose(const struct probe_session *s, struct gpuprof_bpf *bpf)
 {
-	int err = bpf_program__set_autoload(bpf->progs.gp_gc_start, is_wanted(s));
+	bool wanted = s->options.python_gc;
+	int err = bpf_program__set_autoload(bpf->progs.gp_gc_start, wanted);
 
-	return err ?: bpf_program__set_autoload(bpf->progs.gp_gc_done, is_wanted(s));
+	err = err ?: bpf_program__set_autoload(bpf->progs.gp_gc_done, wanted);
+	err = err ?: bpf_map__set_autocreate(bpf->maps.__bpf_usdt_specs, wanted);
+	return err ?: bpf_map__set_autocreate(bpf->maps.__bpf_usdt_ip_to_spec_id, wanted);
 }
 
 static struct bpf_link *attach_one(struct bpf_program *program, const struct target_process *p,
@@ -42,7 +40,7 @@ static struct bpf_link *attach_one(struct bpf_program *program, const struct tar
 void session_gc_follow(struct probe_session *s, const struct target_process *p,
 		       struct probed_process *known)
 {
-	const struct target_library *file = is_wanted(s) ? target_python_file(p) : NULL;
+	const struct target_library *file = s->options.python_gc ? target_python_file(p) : NULL;
 	struct gc_probes *gc = &known->gc;
 
 	if (!file || (gc->inode == file->inode && gc->device == file->device))
@@ -58,8 +56,10 @@ void session_gc_follow(struct probe_session *s, const struct target_process *p,
 	if (gc->done)
 		gc->start = attach_one(s->bpf->progs.gp_gc_start, p, file->open_path,
 				       PYTHON_GC_START, known->index);
-	if (!gc->start)
+	if (!gc->start) {
+		s->refused_nr++;
 		log_info("%d: Python's garbage collections cannot be probed", (int)p->pid);
+	}
 }
 
 void session_gc_drop(struct probed_process *known)
