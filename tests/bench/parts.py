@@ -229,16 +229,7 @@ def arguments():
 
 
 def main():
-    args = arguments()
-    why = sampling.perf_refused()
-    if why:
-        print("1 skipped: perf record (%s)" % why)
-    try:
-        for spec in args.workload:
-            measure(args, spec, not why)
-    finally:
-        harness.kill_all()
-        harness.close_inside()
+    sampling.measure_each(arguments(), measure, sampling.perf_refused())
 
 
 if __name__ == "__main__":

@@ -102,17 +102,21 @@ def measure(args, spec, has_perf):
         target.leave()
 
 
-def main():
-    args = arguments()
-    why = "not wanted" if args.no_perf else perf_refused()
-    if why:
-        print("1 skipped: perf record (%s)" % why)
+def measure_each(args, measure, why_no_perf):
+    """measure(args, workload, whether perf is the reference) of each workload."""
+    if why_no_perf:
+        print("1 skipped: perf record (%s)" % why_no_perf)
     try:
         for spec in args.workload:
-            measure(args, spec, not why)
+            measure(args, spec, not why_no_perf)
     finally:
         harness.kill_all()
         harness.close_inside()
+
+
+def main():
+    args = arguments()
+    measure_each(args, measure, "not wanted" if args.no_perf else perf_refused())
 
 
 if __name__ == "__main__":
