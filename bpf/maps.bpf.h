@@ -148,6 +148,7 @@ struct sample_walk {
 	__u64 tick_ns;	 /* the CPU's last tick, 0: none since it began */
 	__u64 tick_task; /* what ran there then, and how often it had been switched to */
 	__u64 tick_switches;
+	__u64 period_ns;	    /* of a timer of our own, at its last tick; 0: none yet */
 	struct thread_state thread; /* says whose the sample is */
 	struct python_thread python;
 	struct native_thread native;
@@ -216,10 +217,8 @@ __u8 gp_found_in[GP_FOUND_IN_NR] __weak;
 /* How full the ring must be for the reader to be woken. */
 const volatile __u64 gp_wakeup_bytes __weak = 65536;
 
-/* Sampling: CPUs, time between two samples of each of them, and between two ticks that it has
- * anyway. */
+/* Sampling: CPUs, and time between two ticks that each of them has anyway. */
 const volatile __u32 gp_cpus_nr __weak = 0;
-const volatile __u64 gp_sample_ns __weak = 0;
 const volatile __u64 gp_tick_ns __weak = 0;
 /* Where the code lies by which the tick's interrupt comes into the kernel, and how much of it there
  * may be. */
@@ -231,6 +230,8 @@ const volatile __u64 gp_tick_function __weak = 0;
 __u32 gp_ticks_seen __weak;
 __u64 gp_tick_stack[GP_INTERRUPT_FRAMES] __weak;
 #define GP_TICK_CODE_BYTES 64
+/* Time between two samples of each CPU, from now on. */
+__u64 gp_sample_ns __weak;
 /* What one look at the threads stands for; whether it is to tell of what has been seen so far. */
 __u64 gp_look_ns __weak;
 __u32 gp_look_tells __weak;

@@ -2,16 +2,23 @@
 
 /*
  * Samples of threads that are on a CPU: what runs there is looked at, each gp_sample_ns. Threads
- * that sleep cost nothing, and neither does switching between them.
+ * that sleep cost nothing, and neither does switching between them. gp_sample_ns may change at any
+ * time: it is read once for each sample, which stands for what was read.
  *
  * A timer of our own interrupts the CPU for it, and that costs more than the look: in a virtual
  * machine each interrupt is several exits to the host. So where the scheduler's own tick comes
  * often enough, samples are taken within it: of all points of time that are gp_sample_ns apart,
  * each is seen at the first tick behind it. A tick stands for the time since the one before, so how
  * many samples a thread gets in the mean is the same, unless it sleeps and works in step with the
- * tick. Other interrupts would not do: those that wake a thread find it asleep.
+ * tick. Other interrupts would not do: those that wake a thread find it asleep. Where one period
+ * gives way to another, each tick still gets what is due to it, since it goes by one alone.
  */
 #include "sample.bpf.h"
+
+static __always_inline __u64 sample_period(void)
+{
+	return *(const volatile __u64 *)&gp_sample_ns;
+}
 
 /* Samples of this CPU that were due since the last tick and did not come. */
 static __always_inline void tick_count_missed(__u64 nr)
@@ -28,7 +35,7 @@ static __always_inline struct sample_walk *tick_begin(void)
 	struct sample_walk *m = sample_memory();
 
 	if (m && !gp_epoch) {
-		m->tick_ns = 0;
+		m->tick_ns = m->period_ns = 0;
 		return 0;
 	}
 	return m;
@@ -46,7 +53,7 @@ static __always_inline struct sampled_thread *tick_thread(void)
 }
 
 static __always_inline void tick_sample(struct sample_walk *m, struct sampled_thread *s,
-					bool in_kernel, __u64 now)
+					bool in_kernel, __u64 now, __u64 weight_ns)
 {
 	/* As the thread left user mode, where the tick found it in the kernel. */
 	const struct pt_regs *regs =
@@ -60,7 +67,7 @@ static __always_inline void tick_sample(struct sample_walk *m, struct sampled_th
 			 .tid = tid,
 			 .time_ns = now},
 		.start_ns = now,
-		.weight_ns = gp_sample_ns,
+		.weight_ns = weight_ns,
 		.nr = 1,
 		.syscall = in_kernel ? (__u32)regs->orig_ax : GP_SAMPLE_NO_SYSCALL,
 	};
@@ -75,58 +82,76 @@ static __always_inline void tick_sample(struct sample_walk *m, struct sampled_th
 
 /* ---- by a timer of our own ---- */
 
+/* What this tick stands for, 0: nothing. It is the first with another period where that has begun
+ * in between: then for all the time since the one before. */
+static __always_inline __u64 timer_weight(struct sample_walk *m, __u64 now)
+{
+	__u64 period = sample_period(), before = m->period_ns, last = m->tick_ns;
+	__u64 past = last ? now - last : 0, most;
+
+	m->tick_ns = now;
+	m->period_ns = period;
+	if (!past || before == period) {
+		if (period && past >= period + period / 2)
+			tick_count_missed((past + period / 2) / period - 1);
+		return period;
+	}
+	most = before + period;
+	if (period && past > most)
+		tick_count_missed((past - most) / period);
+	return past < most ? past : most;
+}
+
 SEC("perf_event")
 int gp_sample_timer(struct bpf_perf_event_data *ctx)
 {
 	bool in_kernel = !(ctx->regs.cs & 3);
 	struct sample_walk *m = tick_begin();
-	__u64 now = bpf_ktime_get_ns(), last;
+	__u64 now = bpf_ktime_get_ns(), weight_ns;
 	struct sampled_thread *s;
 
 	if (!m)
 		return 0;
-	last = m->tick_ns;
-	m->tick_ns = now;
-	if (last && gp_sample_ns && now - last >= gp_sample_ns + gp_sample_ns / 2)
-		tick_count_missed((now - last + gp_sample_ns / 2) / gp_sample_ns - 1);
+	weight_ns = timer_weight(m, now);
 	s = tick_thread();
-	if (!s)
+	if (!s || !weight_ns)
 		return 0;
 	sample_kernel(m, in_kernel ? bpf_get_stack(ctx, m->kernel, sizeof(m->kernel), 0) : 0, 0);
-	tick_sample(m, s, in_kernel, now);
+	tick_sample(m, s, in_kernel, now, weight_ns);
 	return 0;
 }
 
 /* ---- within the tick ---- */
 
-/* Points of time of this CPU that are due and lie behind `from` and not behind `to`. */
-static __always_inline __u64 points(__u64 from, __u64 to)
+/* Points of time of this CPU that are due, one each `period`, and lie behind `from` and not behind
+ * `to`. */
+static __always_inline __u64 points(__u64 period, __u64 from, __u64 to)
 {
 	/* CPUs take turns. */
-	__u64 turn = bpf_get_smp_processor_id() * (gp_sample_ns / (gp_cpus_nr | 1));
+	__u64 turn = bpf_get_smp_processor_id() * (period / (gp_cpus_nr | 1));
 
-	return (to + turn) / gp_sample_ns - (from + turn) / gp_sample_ns;
+	return (to + turn) / period - (from + turn) / period;
 }
 
-/* Whether a sample is due. The clock has gone on while the CPU was idle, which has no tick, or
- * while the host ran others: a tick never stands for more than one. */
-static __always_inline bool tick_due(struct sample_walk *m, __u64 now)
+/* Whether a sample is due, one each `period`. The clock has gone on while the CPU was idle, which
+ * has no tick, or while the host ran others: a tick never stands for more than one. */
+static __always_inline bool tick_due(struct sample_walk *m, __u64 now, __u64 period)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 switches = task->nvcsw + task->nivcsw, last = m->tick_ns, from = last;
 	bool went_on = task->pid && m->tick_task == (__u64)task && m->tick_switches == switches;
 
-	if (!gp_sample_ns)
+	if (!period)
 		return false;
 	if (!last || now - last > gp_tick_ns + gp_tick_ns / 8) {
 		from = now - gp_tick_ns;
 		if (last && went_on)
-			tick_count_missed(points(last, from));
+			tick_count_missed(points(period, last, from));
 	}
 	m->tick_ns = now;
 	m->tick_task = (__u64)task;
 	m->tick_switches = switches;
-	return points(from, now);
+	return points(period, from, now);
 }
 
 /* How many of these GP_INTERRUPT_FRAMES frames are the interrupt's own; GP_INTERRUPT_FRAMES + 1: it
@@ -173,7 +198,7 @@ int gp_sample_tick(unsigned long long *ctx)
 {
 	struct sample_walk *m;
 	struct sampled_thread *s;
-	__u64 now;
+	__u64 now, period;
 	__u32 at;
 	long bytes;
 
@@ -181,7 +206,8 @@ int gp_sample_tick(unsigned long long *ctx)
 		return 0;
 	m = tick_begin();
 	now = bpf_ktime_get_ns();
-	if (!m || !tick_due(m, now))
+	period = sample_period();
+	if (!m || !tick_due(m, now, period))
 		return 0;
 	s = tick_thread();
 	if (!s)
@@ -195,6 +221,6 @@ int gp_sample_tick(unsigned long long *ctx)
 		at = 0;
 	}
 	sample_kernel(m, bytes, at);
-	tick_sample(m, s, m->kernel_nr, now);
+	tick_sample(m, s, m->kernel_nr, now, period);
 	return 0;
 }

@@ -139,10 +139,9 @@ def times(recording, wanted):
 
 
 def sampled_by_gpuprof(recording):
-    """tid -> monotonic times of the samples that found it on a CPU; one of a wait stands for more time."""
-    period_us = 1e6 / int(recording.table()["capture"]["sample_hz"])
+    """tid -> monotonic times of the samples that found it on a CPU; those of waits have a length, or are of one look."""
     return times(recording, lambda event: event.get("cat") == "sample" and
-                 event["args"]["Estimated us"] < 1.5 * period_us)
+                 not event["name"].startswith(("waiting", "stopped")))
 
 
 def sampled_by_perf(path):

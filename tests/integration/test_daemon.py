@@ -255,6 +255,7 @@ def test_profile_by_samples(sampled, tmp_path):
     (("--mode", "sample", "--memory"), "--memory"),
     (("--mode", "trace", "--hz", "9"), "--hz"),
     (("--memory", "--hz", "9"), "--hz"),
+    (("--memory", "--overhead", "1"), "--overhead"),
 ])
 def test_modes_that_are_none(options, why):
     done = harness.gpuprof("daemon", "--listen", "127.0.0.1:0", *options)

@@ -72,6 +72,9 @@ def spent_fixture(request, tmp_path_factory):
     assert done.status == harness.DONE, done.told
     capture = done.recording.table()["capture"]
     assert capture["sampled_by"] == request.param and capture["sample_hz"] == hz
+    # What is asked for is what happens, whatever it costs.
+    assert {capture["sample_hz_" + which] for which in ("least", "most", "mean")} == {hz + ".00"}
+    assert "sample_overhead_pct" not in capture
     return done, truth[0], tids
 
 
@@ -168,7 +171,7 @@ def test_many_threads(tmp_path):
             while os.path.getsize(path) < 100000:
                 target.step(5)
 
-        done = harness.attach(target, path, "--mode", "sample", orders=until_told)
+        done = harness.attach(target, path, "--mode", "sample", "--hz", "99", orders=until_told)
         target.leave()
     assert done.status == harness.DONE, done.told
     wall = done.recording.table()["wall_us"]
@@ -292,8 +295,8 @@ def test_perfetto(spent, tmp_path):
 def test_without_task_storage(tmp_path):
     path = tmp_path / "r.gpuprof"
     with harness.Target("sampled") as target, \
-            harness.Gpuprof("attach", "--pid", target.pid, "-o", path, "--mode", "sample", "-vv",
-                            env=dict(harness.environment(), GPUPROF_NO_TASK_STORAGE="1")) as one:
+            harness.Gpuprof("attach", "--pid", target.pid, "-o", path, "--mode", "sample", "--hz",
+                            "99", "-vv", env=dict(harness.environment(), GPUPROF_NO_TASK_STORAGE="1")) as one:
         one.wait_recording()
         let_tables_come(target, path)
         assert one.finish() == harness.DONE, one.told()
@@ -349,7 +352,7 @@ def test_rotated(tmp_path):
 
 @pytest.mark.parametrize("options", (("--memory",), ("--shapes",), ("--flops",), ("--steps", "3"),
                                      ("--ops", "aten::mm"), ("--stack", "python"),
-                                     ("--modules",), ("--overhead", "1"),
+                                     ("--modules",),
                                      ("--trigger", "hang=5", "--flight", "30")))
 def test_refused(options):
     done = harness.gpuprof("attach", "--pid", os.getpid(), "--mode", "sample", *options)

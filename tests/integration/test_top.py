@@ -202,7 +202,7 @@ def test_by_samples():
 def test_a_recording_of_samples(tmp_path):
     path = tmp_path / "s.gpuprof"
     with harness.Target("sampled") as target:
-        done = harness.attach(target, path, "--mode", "sample",
+        done = harness.attach(target, path, "--mode", "sample", "--hz", "99",
                               orders=lambda: target.command("spend 0.5"))
         target.leave()
     assert done.status == harness.DONE, done.told
@@ -233,7 +233,9 @@ def test_what_is_refused(idle, tmp_path):
                        (("--pid", idle.pid, "--once", "--sort", "beauty"), "self_pct, self"),
                        (("--pid", idle.pid, "--once", "--mode", "sample", "--memory"),
                         "--memory"),
-                       (("x.gpuprof", "--once", "--mode", "sample"), "go with processes")):
+                       (("--pid", idle.pid, "--once", "--overhead", "1"), "--mode sample"),
+                       (("x.gpuprof", "--once", "--mode", "sample"), "go with processes"),
+                       (("x.gpuprof", "--once", "--overhead", "1"), "go with processes")):
         done = harness.gpuprof("top", *args)
         assert done.status == harness.USAGE and text in done.stderr, done
     done = harness.gpuprof("top", "--pid", "4194303", "--once")

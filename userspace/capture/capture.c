@@ -105,7 +105,7 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		c->stepped = stepped__new(&options->schedule);
 		err = c->stepped ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	}
-	if (!err && options->overhead_pct > 0) {
+	if (!err && options->overhead_pct > 0 && !capture_samples(c)) {
 		c->windows = windows__new();
 		err = c->windows ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	}
@@ -140,6 +140,7 @@ int capture__start(struct capture *c, struct reason *why)
 	if (err)
 		return cannot_write(c, err, why);
 	c->started = true;
+	sampling_start(c);
 	probe_session__start(c->probes);
 	cost_start(c);
 	err = c->stepped ? stepped_start(c) : 0;
@@ -170,7 +171,7 @@ int capture__describe(struct capture *c, const char *key, const char *value, str
 int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 {
 	struct pollfd fd = {.fd = probe_session__ring_fd(c->probes), .events = POLLIN};
-	uint64_t now;
+	uint64_t now, cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int here;
 
 	if (c->options.stacks == GP_STACK_WANT_PYTHON && c->options.inject &&
@@ -196,6 +197,7 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 		c->flushed_ns = now;
 		(void)capture_flush_recordings(c);
 	}
+	sampling_turn(c, clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
 	if (c->failed)
 		return reason_set(why, c->failed, "cannot write '%s': %s", c->options.output_path,
 				  strerror(-c->failed));
@@ -212,6 +214,7 @@ static int end_recordings(struct capture *c)
 	if (err || !s->now)
 		return err;
 	s->now->end_ns = c->end_ns;
+	sampling_end(c, s->now, c->end_ns);
 	return capture_end_recording(c, &s->now);
 }
 

@@ -17,6 +17,9 @@
 #define HIT_UNKNOWN_NS 1000.0
 /* Charged for what PyTorch does around a callback, until steps were compared. */
 #define AROUND	       1.5
+/* What a sample takes from its thread beside the program that takes it, by that program's time:
+ * see tests/bench/parts.py. */
+#define SAMPLE_AROUND  1.5
 #define ERROR_MAX      0.25 /* of the cost: less than that is known */
 #define ERROR_MAX_NS   25
 #define HIT_COST_EVERY SECOND_NS
@@ -144,7 +147,9 @@ void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_c
 	cost.callbacks_ns = (uint64_t)((double)ops * cost.op_ns);
 	cost.probes_ns = (uint64_t)((double)(k->hits_seen - k->hits_before) * hit);
 	cost.samples_ns = probe_session__sampling_ns(c->probes);
-	cost.inside_ns = cost.callbacks_ns + cost.probes_ns + cost.collector_ns + cost.samples_ns;
+	cost.samples_around_ns = (uint64_t)(SAMPLE_AROUND * (double)cost.samples_ns);
+	cost.inside_ns = cost.callbacks_ns + cost.probes_ns + cost.collector_ns + cost.samples_ns +
+			 cost.samples_around_ns;
 	cost.cost_ns = cost.inside_ns + cost.own_ns;
 	*ret_cost = cost;
 	*ret_charged_ns = (uint64_t)k->charged_ns;
@@ -162,6 +167,16 @@ static int write_number(struct recording_writer *w, const char *key, double valu
 static double since(uint64_t now, uint64_t before)
 {
 	return now > before ? (double)(now - before) : 0;
+}
+
+static int write_samples(struct recording_writer *w, const struct capture_cost *cost,
+			 const struct capture_cost *told)
+{
+	int err = write_number(w, "cost_samples_ns", since(cost->samples_ns, told->samples_ns));
+
+	return err ? err
+		   : write_number(w, "cost_samples_around_ns",
+				  since(cost->samples_around_ns, told->samples_around_ns));
 }
 
 int cost_write(struct capture *c, struct recording_writer *w)
@@ -187,9 +202,7 @@ int cost_write(struct capture *c, struct recording_writer *w)
 		      ?: write_number(w, "cost_collector_ns",
 				      since(cost.collector_ns, told->collector_ns));
 	if (capture_samples(c))
-		err = err
-			      ?: write_number(w, "cost_samples_ns",
-					      since(cost.samples_ns, told->samples_ns));
+		err = err ?: write_samples(w, &cost, told);
 	err = err ?: write_number(w, "cost_own_ns", since(cost.own_ns, told->own_ns));
 	err = err ?: write_number(w, "cost_setup_ns", since(setup_ns, k->setup_told_ns));
 	err = err ?: write_number(w, "cost_stops_ns", since(k->stops_ns, k->stops_told_ns));

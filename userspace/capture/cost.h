@@ -23,8 +23,10 @@ struct capture_cost {
 	uint64_t probes_ns;    /* hits of probes: counted, times what one costs */
 	uint64_t collector_ns; /* the collectors' own threads: measured */
 	uint64_t samples_ns;   /* the program that interrupts threads to sample them: measured */
-	uint64_t own_ns;       /* gpuprof itself: measured */
-	uint64_t inside_ns;    /* in the targets: the first four */
+	/* What they lose beside it: the interrupt, caches. Estimated from samples_ns. */
+	uint64_t samples_around_ns;
+	uint64_t own_ns;    /* gpuprof itself: measured */
+	uint64_t inside_ns; /* in the targets */
 	uint64_t cost_ns;      /* all */
 	/* One operator: by comparing steps if op_known, else by timed callbacks, 0: not known. */
 	double op_ns, op_error_ns;

@@ -19,6 +19,7 @@
 #include "capture/names.h"
 #include "capture/native_stacks.h"
 #include "capture/roster.h"
+#include "capture/sampling.h"
 #include "capture/segment.h"
 #include "capture/stacks.h"
 #include "capture/threads.h"
@@ -61,6 +62,7 @@ struct capture {
 	struct stepped *stepped;   /* where the capture is by steps, else NULL */
 	struct windows *windows;   /* where it keeps to a budget, else NULL */
 	struct cost_keeper cost;
+	struct sampling sampling;
 	struct names names;
 	struct inputs_ids inputs;
 	struct stacks stacks;

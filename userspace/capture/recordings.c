@@ -78,14 +78,7 @@ static int write_meta(struct capture *c, struct segment *s)
 
 	err = recording_writer__meta(w, "gpuprof", GPUPROF_VERSION);
 	err = err ?: recording_writer__meta(w, "mode", capture_samples(c) ? "sample" : "trace");
-	if (capture_samples(c))
-		err = err ?: capture_write_number(s, "sample_hz", o->sample_hz);
-	if (capture_samples(c))
-		err = err
-			      ?: recording_writer__meta(w, "sampled_by",
-							probe_session__samples_by_tick(c->probes)
-								? "tick"
-								: "timer");
+	err = err ?: sampling_describe(c, s);
 	err = err ?: write_machine(w);
 	err = err ?: recording_writer__meta(w, "capture_id", c->id);
 	err = err ?: capture_write_number(s, "recording_nr", c->begun_nr + 1ULL);
@@ -108,7 +101,7 @@ static int write_meta(struct capture *c, struct segment *s)
 	for (size_t i = 0; i < c->descriptions.nr && !err; i++)
 		err = recording_writer__meta(w, c->descriptions.items[i].key,
 					     c->descriptions.items[i].value);
-	if (o->overhead_pct > 0)
+	if (o->overhead_pct > 0 && !capture_samples(c))
 		err = err ?: write_budget(c, w);
 	return err ?: recording_writer__meta(w, "memory", o->memory ? "1" : "0");
 }
@@ -231,6 +224,7 @@ int capture_begin_recording(struct capture *c, uint64_t start_ns)
 
 	s->start_ns = start_ns;
 	s->start_realtime_ns = clock_ns(CLOCK_REALTIME) - ago_ns;
+	sampling_begin(c, start_ns);
 	return recording_writer__window(s->writer, s->start_ns, 0, s->start_realtime_ns);
 }
 
@@ -348,6 +342,7 @@ static int write_end(struct capture *c, struct segment *s, const struct totals *
 	err = err ?: write_probe_cost(c, s, t);
 	err = err ?: write_callback_cost(c, s, t);
 	err = err ?: cost_write(c, s->writer);
+	err = err ?: sampling_write(c, s);
 	err = err ?: capture_write_number(s, "probe_sites", status.sites_nr);
 	err = err ?: capture_write_number(s, "callback_processes", status.callbacks_nr);
 	err = err ?: recording_writer__meta(s->writer, "probe_method", status.method);

@@ -52,6 +52,7 @@ static void end_now(struct capture *c, uint64_t now_ns)
 		return;
 	err = s->now->broken ? 0 : (c->windows ? windows_split : pause_split)(c, now_ns);
 	(void)capture_note_error(c, s->now, err);
+	sampling_end(c, s->now, now_ns);
 	s->closing = TAKE(s->now);
 	s->closing->end_ns = now_ns;
 	c->closing_until_ns = any_gpu(c) ? now_ns + GPU_LATE_NS : 0;

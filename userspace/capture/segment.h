@@ -12,6 +12,7 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/reason.h"
+#include "capture/rate.h"
 #include "recording/recording.h"
 
 #include <stdbool.h>
@@ -33,6 +34,7 @@ struct segment {
 	struct recording_writer *writer;
 	uint64_t start_ns, start_realtime_ns; /* of its window; 0: it has not begun */
 	uint64_t end_ns;		      /* 0: it has not ended */
+	struct rate_range rates;	      /* of samples, once it has ended */
 	bool broken;			      /* it cannot be written any more */
 	uint64_t late_steps_nr; /* by steps: passed before it while gpuprof was not ready */
 	struct bits names, frames, stacks, inputs; /* told */

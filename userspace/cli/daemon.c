@@ -32,6 +32,7 @@ struct daemon_args {
 	const char *stack;
 	const char *mode;
 	long hz;
+	double overhead_pct;
 	double period_s;
 	long keep_mib;
 	bool memory, no_ops, no_annotations, python_gc, no_gpu, no_inject;
@@ -55,6 +56,7 @@ static const struct option_spec options[] = {
 		"next to nothing, times are estimates. trace: every operator; the default with "
 		"--memory, --stack, --python-gc and --no-ops."),
 	ROW_HZ(struct daemon_args),
+	ROW_OVERHEAD_OF_SAMPLES(struct daemon_args),
 	{.name = "listen",
 	 .kind = OPTION_TEXT,
 	 ARG(listen),
@@ -122,6 +124,8 @@ static int mode_from(const struct daemon_args *args, struct capture_options *o)
 	const struct record_mode mode = {
 		.name = args->mode,
 		.hz = args->hz,
+		.overhead_pct = args->overhead_pct,
+		.overhead_of_samples = true,
 		.other = args->memory	   ? "--memory"
 			 : args->stack	   ? "--stack"
 			 : args->python_gc ? "--python-gc"

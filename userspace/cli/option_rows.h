@@ -79,7 +79,18 @@
 	{                                                                                          \
 		.name = "hz", .kind = OPTION_NUMBER, .offset = offsetof(args, hz),                 \
 		.value_name = "N", .min = 1, .max = 10000,                                         \
-		.help = "With --mode sample: samples a second of each CPU. Default: 99."           \
+		.help = "With --mode sample: samples a second of each CPU; with --overhead as "    \
+			"well: at most. Default: at most 99, and fewer where they would cost "     \
+			"more than a percent."                                                     \
+	}
+
+/* double; of commands that otherwise trace everything */
+#define ROW_OVERHEAD_OF_SAMPLES(args)                                                              \
+	{                                                                                          \
+		.name = "overhead", .kind = OPTION_PERCENT,                                        \
+		.offset = offsetof(args, overhead_pct), .value_name = "PCT",                       \
+		.help = "With --mode sample: take as many samples as PCT percent of the "          \
+			"processes' CPU time allow. Default: 1 unless --hz is given."              \
 	}
 
 #define ROW_PID(args, text)                                                                        \

@@ -66,7 +66,8 @@ static bool is_schedule(const char *text)
 		 .value_name = "PCT",                                                              \
 		 .help = "Spend at most PCT percent of the processes' CPU time: everything is "    \
 			 "recorded in windows of whole steps, as many as that allows, and the "    \
-			 "whole is estimated from them."},                                         \
+			 "whole is estimated from them. With --mode sample: take as many samples " \
+			 "as that allows; 1 is the default there unless --hz is given."},          \
 		OPTION_HEADING("recordings one after another, or only when something happens"),    \
 		{.name = "rotate",                                                                 \
 		 .kind = OPTION_SECONDS,                                                           \

@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-#define DEFAULT_HZ 99 /* in step with nothing */
+#define DEFAULT_HZ	     99 /* in step with nothing */
+#define DEFAULT_OVERHEAD_PCT 1.0 /* of samples, unless it is said how many they are to be */
 
 const char *const record_mode_names[] = {"trace", "sample", NULL};
 
@@ -18,8 +19,8 @@ int record_mode_choose(const struct record_mode *m, struct capture_options *o)
 {
 	bool samples = m->name ? !strcmp(m->name, "sample") : m->samples_by_default && !m->other;
 
-	if (!samples && m->hz) {
-		log_err("--hz goes with --mode sample");
+	if (!samples && (m->hz || (m->overhead_of_samples && m->overhead_pct > 0))) {
+		log_err("%s goes with --mode sample", m->hz ? "--hz" : "--overhead");
 		return CLI_USAGE;
 	}
 	if (samples && m->other) {
@@ -30,6 +31,9 @@ int record_mode_choose(const struct record_mode *m, struct capture_options *o)
 	}
 	o->mode = samples ? CAPTURE_SAMPLE : CAPTURE_TRACE;
 	o->sample_hz = m->hz ? (uint32_t)m->hz : DEFAULT_HZ;
+	o->overhead_pct = m->overhead_pct;
+	if (samples && !m->hz && m->overhead_pct <= 0)
+		o->overhead_pct = DEFAULT_OVERHEAD_PCT;
 	return CLI_DONE;
 }
 

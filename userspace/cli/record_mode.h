@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Every operator, or samples: --mode and --hz of the commands that capture.
+ * Every operator, or samples: --mode, --hz and --overhead of the commands that capture.
  */
 #ifndef GP_CLI_RECORD_MODE_H
 #define GP_CLI_RECORD_MODE_H
@@ -16,11 +16,13 @@ extern const char *const record_mode_names[];
 struct record_mode {
 	const char *name;	 /* as given; NULL: not */
 	long hz;		 /* 0: not given */
+	double overhead_pct;	 /* 0: not given */
+	bool overhead_of_samples; /* it is for samples alone */
 	const char *other;	 /* an option that was given and that samples have nothing for */
 	bool samples_by_default; /* unless there is such an option */
 };
 
-/* Sets mode and sample_hz. CLI_DONE, or CLI_USAGE, which was logged. */
+/* Sets mode, sample_hz and overhead_pct. CLI_DONE, or CLI_USAGE, which was logged. */
 int record_mode_choose(const struct record_mode *m, struct capture_options *o);
 
 /* Python's garbage collections are for those who record operators, which the option `without_ops`

@@ -68,14 +68,16 @@ static int mode_from(const struct record_args *args, struct capture_options *o)
 			     : args->modules				  ? "--modules"
 			     : args->python_functions			  ? "--python-functions"
 			     : args->python_gc				  ? "--python-gc"
-			     : args->overhead_pct > 0			  ? "--overhead"
 			     : args->steps || args->schedule		  ? "--steps and --schedule"
 			     : args->ops				  ? "--ops"
 			     : args->stack && strcmp(args->stack, "both") ? "--stack"
 									  : NULL;
 
-	return record_mode_choose(
-		&(struct record_mode){.name = args->mode, .hz = args->hz, .other = option}, o);
+	return record_mode_choose(&(struct record_mode){.name = args->mode,
+							.hz = args->hz,
+							.overhead_pct = args->overhead_pct,
+							.other = option},
+				  o);
 }
 
 /* Samples tell neither of steps nor of memory, and of threads that wait as of those that run. */
@@ -92,8 +94,9 @@ static int check_triggers(const struct capture_triggers *triggers, bool samples)
  * anything. */
 static int check_annotations(const struct record_args *args, const struct record_options *o)
 {
+	bool samples = o->capture.mode == CAPTURE_SAMPLE;
 	const char *option = args->steps || args->schedule	 ? "--steps and --schedule need"
-			     : args->overhead_pct > 0		 ? "--overhead needs"
+			     : args->overhead_pct > 0 && !samples ? "--overhead needs"
 			     : o->capture.triggers.slow_step > 0 ? "--trigger slow-step needs"
 								 : NULL;
 
@@ -123,7 +126,6 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.flops = args->flops,
 				.modules = args->modules,
 				.calls = args->python_functions,
-				.overhead_pct = args->overhead_pct,
 				.stacks = record_stacks_wanted(
 					args->python_functions ? "python" : args->stack),
 				.gpu = !args->no_gpu,

@@ -29,6 +29,7 @@ struct top_args {
 	const char *pids, *name;
 	const char *mode;
 	long hz;
+	double overhead_pct;
 	double interval_s;
 	const char *view, *sort;
 	long limit;
@@ -46,6 +47,7 @@ static const struct option_spec options[] = {
 		 "trace (the default): every operator. sample: what threads are found doing, so "
 		 "many times a second; costs far less, times are estimates."),
 	ROW_HZ(struct top_args),
+	ROW_OVERHEAD_OF_SAMPLES(struct top_args),
 	{.name = "interval",
 	 .letter = 'i',
 	 .kind = OPTION_SECONDS,
@@ -377,7 +379,12 @@ static int show_live(struct top *top, const struct top_args *args)
 	CLEANUP(cleanup_pids) struct pids pids = {0};
 	struct reason why = {0};
 	const struct record_mode mode = {
-		.name = args->mode, .hz = args->hz, .other = other_than_samples(args)};
+		.name = args->mode,
+		.hz = args->hz,
+		.overhead_pct = args->overhead_pct,
+		.overhead_of_samples = true,
+		.other = other_than_samples(args),
+	};
 	int status = record_mode_choose(&mode, &top->capture);
 
 	status = status ? status : choose_view(args, top->capture.mode == CAPTURE_SAMPLE, top);
@@ -392,6 +399,7 @@ static int show_live(struct top *top, const struct top_args *args)
 		.ring_bytes = RING_BYTES,
 		.mode = top->capture.mode,
 		.sample_hz = top->capture.sample_hz,
+		.overhead_pct = top->capture.overhead_pct,
 		.ops = true,
 		.memory = args->memory || top->view.view == TALLY_MEMORY,
 		.stacks = args->stacks || top->view.view == TALLY_LINES ? GP_STACK_WANT_PYTHON : 0,
@@ -425,8 +433,9 @@ int cli_top(int argc, char **argv)
 		return options_usage_error(&command_top,
 					   "there is no recording '%s' (did you mean '--pid %s'?)",
 					   argv[1], argv[1]);
-	if (operands && (args.mode || args.hz))
-		return options_usage_error(&command_top, "--mode and --hz go with processes");
+	if (operands && (args.mode || args.hz || args.overhead_pct > 0))
+		return options_usage_error(&command_top,
+					   "--mode, --hz and --overhead go with processes");
 	if (!operands && !args.pids && !args.name)
 		return options_usage_error(&command_top,
 					   "give --pid PID, --name PATTERN or a recording");

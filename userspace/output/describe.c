@@ -101,12 +101,13 @@ double describe_cost_ns(const struct timeline *t)
 	return cost(t, "probe_hits", "probe_ns_per_hit") + callback_cost(t);
 }
 
-/* Only recordings of samples tell it. */
+/* Only recordings of samples tell the one, and not those of old the other. */
 static double samples_ns(const struct timeline *t)
 {
 	double ns = number_of(t, "cost_samples_ns");
+	double around_ns = number_of(t, "cost_samples_around_ns");
 
-	return isfinite(ns) ? ns : 0;
+	return (isfinite(ns) ? ns : 0) + (isfinite(around_ns) ? around_ns : 0);
 }
 
 /* Of the CPU time that the targets would have used without us: what we cost in them, and in all. */

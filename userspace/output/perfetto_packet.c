@@ -279,7 +279,6 @@ static void send_first(struct perfetto *p, const struct timeline *t)
 	Perfetto__Clock *pointers[2] = {&clocks[0], &clocks[1]};
 	Perfetto__PerfSampleDefaults samples = PERFETTO__PERF_SAMPLE_DEFAULTS__INIT;
 	Perfetto__Timebase timebase = PERFETTO__TIMEBASE__INIT;
-	const char *hz = recording__meta(t->recording, "sample_hz");
 
 	for (int i = 0; i < 2; i++)
 		clocks[i].has_clock_id = clocks[i].has_timestamp = true;
@@ -293,10 +292,10 @@ static void send_first(struct perfetto *p, const struct timeline *t)
 	snapshot.has_primary_trace_clock = defaults.has_timestamp_clock_id = true;
 	snapshot.primary_trace_clock = defaults.timestamp_clock_id = CLOCK_MONOTONIC_ID;
 	timebase.has_frequency = timebase.has_counter = true;
-	timebase.frequency = hz ? strtoull(hz, NULL, 10) : 0;
+	timebase.frequency = (uint64_t)(timeline__sample_hz(t) + 0.5);
 	timebase.counter = COUNTER_CPU_CLOCK;
 	samples.timebase = &timebase;
-	if (t->sampled && timebase.frequency)
+	if (timebase.frequency)
 		defaults.perf_sample_defaults = &samples;
 	packet.clock_snapshot = &snapshot;
 	packet.trace_packet_defaults = &defaults;

@@ -334,13 +334,12 @@ struct pprof *pprof__new(struct sink *s, uint32_t metrics)
 	return p;
 }
 
-/* Time between two samples of a CPU; 0: there are none. */
+/* Time between two samples of a CPU, in the mean; 0: there are none. */
 static uint64_t period_of(const struct timeline *t)
 {
-	const char *hz = t->sampled ? recording__meta(t->recording, "sample_hz") : NULL;
-	long nr = hz ? strtol(hz, NULL, 10) : 0;
+	double hz = timeline__sample_hz(t);
 
-	return nr > 0 ? 1000000000U / (uint64_t)nr : 0;
+	return hz > 0 ? (uint64_t)(1e9 / hz) : 0;
 }
 
 int pprof__add(struct pprof *p, const struct timeline *t, int32_t pid)

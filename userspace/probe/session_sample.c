@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +32,8 @@
 #define TICKS_PER_LOOK 4
 #define LOOKS_SHARE    100
 #define LOOK_LEARN     0.2 /* weight of the latest */
+/* By the samples' pace no more seldom than this, or a recording begins with what was before. */
+#define LOOK_NS_MAX SECOND_NS
 
 /* So many ticks of the scheduler must come for one sample that is due. */
 #define TICKS_PER_SAMPLE 1.5
@@ -44,16 +47,22 @@ struct looked_at {
 	struct bpf_link *link;
 };
 
+/* Of one CPU. */
+struct timer {
+	struct bpf_link *link; /* closes fd */
+	int fd;
+};
+
 struct sampler {
 	struct gpuprof_bpf *bpf;
-	uint64_t period_ns; /* of looks, at least */
-	VEC(struct bpf_link *) timers;
+	VEC(struct timer) timers;
 	pthread_t thread;
 	bool has_thread;
 	/* The rest is under the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	bool end;
+	uint64_t period_ns; /* of looks, at least */
 	VEC(struct looked_at) processes;
 	uint64_t last_ns;    /* of the last look, 0: none in this epoch */
 	uint64_t pace_ns;    /* of looks, now */
@@ -163,7 +172,7 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 	if (err)
 		return err;
 	bpf->rodata->gp_cpus_nr = (uint32_t)libbpf_num_possible_cpus();
-	bpf->rodata->gp_sample_ns = sample_ns;
+	bpf->bss->gp_sample_ns = sample_ns;
 	bpf->rodata->gp_tick_ns = tick.ns;
 	bpf->rodata->gp_tick_code = tick.code;
 	bpf->rodata->gp_tick_function = tick.function;
@@ -179,19 +188,19 @@ static int timer_on(struct sampler *m, int cpu)
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = m->bpf->rodata->gp_sample_ns,
+		.sample_period = m->bpf->bss->gp_sample_ns,
 	};
 	int err, fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	struct bpf_link *link;
+	struct timer timer = {.fd = fd};
 
 	if (fd < 0)
 		return -errno;
-	link = bpf_program__attach_perf_event(m->bpf->progs.gp_sample_timer, fd);
-	err = link ? vec_push(&m->timers, link) : -errno;
-	if (!link)
+	timer.link = bpf_program__attach_perf_event(m->bpf->progs.gp_sample_timer, fd);
+	err = timer.link ? vec_push(&m->timers, timer) : -errno;
+	if (!timer.link)
 		(void)close(fd);
 	else if (err)
-		(void)bpf_link__destroy(link);
+		(void)bpf_link__destroy(timer.link);
 	return err;
 }
 
@@ -241,6 +250,13 @@ static void look(struct sampler *m, bool tell)
 	__atomic_store_n(&m->bpf->bss->gp_look_tells, tell, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < m->processes.nr; i++)
 		look_at(&m->processes.items[i]);
+}
+
+static uint64_t look_period(uint64_t sample_ns)
+{
+	uint64_t ns = TICKS_PER_LOOK * sample_ns;
+
+	return ns < LOOK_NS_MAX ? ns : LOOK_NS_MAX;
 }
 
 /* The next time of the pace that is still to come. */
@@ -383,6 +399,36 @@ uint64_t probe_session__sampling_ns(const struct probe_session *s)
 	return c.sampling_ns;
 }
 
+static int set_period(struct sampler *m, uint64_t period_ns)
+{
+	/* Before the timers: their first tick that goes by it sees that it is another one. */
+	__atomic_store_n(&m->bpf->bss->gp_sample_ns, period_ns, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < m->timers.nr; i++)
+		if (ioctl(m->timers.items[i].fd, PERF_EVENT_IOC_PERIOD, &period_ns))
+			return -errno;
+	return 0;
+}
+
+int probe_session__set_sample_period(struct probe_session *s, uint64_t period_ns)
+{
+	struct sampler *m = s->sampler;
+	uint64_t before_ns;
+	int err;
+
+	if (!m || !period_ns)
+		return 0;
+	before_ns = m->bpf->bss->gp_sample_ns;
+	err = set_period(m, period_ns);
+	if (err) {
+		(void)set_period(m, before_ns);
+		return err;
+	}
+	(void)pthread_mutex_lock(&m->lock);
+	m->period_ns = look_period(period_ns);
+	(void)pthread_mutex_unlock(&m->lock);
+	return 0;
+}
+
 bool probe_session__samples_by_tick(const struct probe_session *s)
 {
 	return s->sampler && s->bpf->rodata->gp_tick_ns;
@@ -419,7 +465,7 @@ int session_sample_new(struct probe_session *s, struct reason *why)
 		return reason_set(why, err, "out of memory");
 	}
 	m->bpf = s->bpf;
-	m->period_ns = m->pace_ns = TICKS_PER_LOOK * SECOND_NS / s->options.sample_hz;
+	m->period_ns = m->pace_ns = look_period(SECOND_NS / s->options.sample_hz);
 	s->sampler = m;
 	s->bpf->links.gp_sampled_exit = bpf_program__attach(s->bpf->progs.gp_sampled_exit);
 	err = s->bpf->links.gp_sampled_exit ? timers_on(m) : -errno;
@@ -444,7 +490,7 @@ void session_sample_free(struct probe_session *s)
 		(void)pthread_join(m->thread, NULL);
 	}
 	for (size_t i = 0; i < m->timers.nr; i++)
-		(void)bpf_link__destroy(m->timers.items[i]);
+		(void)bpf_link__destroy(m->timers.items[i].link);
 	for (size_t i = 0; i < m->processes.nr; i++)
 		(void)bpf_link__destroy(m->processes.items[i].link);
 	vec_done(&m->timers);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Adding samples up. What the samples of one row stand for is estimated from how many of all they
- * are, so its standard error is a binomial one, with one sample more on either side: where no
- * sample was seen otherwise, there is still an error. Samples of one wait are no independent ones:
- * the error of waits comes from when each was noticed to begin and to end.
+ * Adding samples up. What the samples of one row stand for is estimated from how much of all they
+ * are, so its standard error is a binomial one, of samples that need not weigh the same, with one
+ * sample more on either side: where no sample was seen otherwise, there is still an error. Samples
+ * of one wait are no independent ones: the error of waits comes from when each was noticed to begin
+ * and to end.
  */
 #include "timeline/sample_table.h"
 
@@ -50,10 +51,16 @@ void sample_table__free(struct sample_table *table)
 
 /* ---- rows ---- */
 
+static double square(double x)
+{
+	return x * x;
+}
+
 static void add_to(struct sample_sum *sum, const struct tl_sample *s)
 {
 	sum->nr = add_capped(sum->nr, s->nr);
 	sum->ns = add_capped(sum->ns, s->weight_ns);
+	sum->squares += square((double)s->weight_ns) / s->nr;
 }
 
 /* Adds the sample to the row of this name, once. `stack` may be NULL. */
@@ -76,7 +83,10 @@ static int add_named(struct summing *m, const struct tl_sample *s, const char *t
 		return 0;
 	row->last = m->turn;
 	add_to(s->flags & GP_SAMPLE_RUNNING ? &row->total : &row->off, s);
-	row->waits_nr += !(s->flags & GP_SAMPLE_RUNNING);
+	if (s->flags & GP_SAMPLE_RUNNING)
+		return 0;
+	row->waits_nr++;
+	row->looks_squares += square((double)s->weight_ns / s->nr);
 	return 0;
 }
 
@@ -210,12 +220,16 @@ static int add_sample(struct summing *m, const struct tl_sample *s)
 
 /* ---- errors and order ---- */
 
+/* Each sample of the row says that it is one of its kind, and each other one that it is not. */
 static void set_error(struct sample_sum *sum, const struct sample_sum *all)
 {
-	double of = (double)all->nr, share = ((double)sum->nr + 1) / (of + 2);
+	double nr = (double)all->nr, mean = (double)all->ns / (nr ? nr : 1);
+	double each = all->squares / (nr ? nr : 1);
+	double share = mean ? ((double)sum->ns + mean) / ((double)all->ns + 2 * mean) : 0;
+	double variance = (sum->squares + each) * (1 - 2 * share) +
+			  (all->squares + 2 * each) * share * share;
 
-	sum->error_ns =
-		(uint64_t)(sqrt(of * share * (1 - share)) * (double)all->ns / (all->nr ? of : 1));
+	sum->error_ns = (uint64_t)sqrt(fmax(0, variance * nr / (nr + 2)));
 }
 
 static void set_errors(struct sample_table *table)
@@ -225,12 +239,9 @@ static void set_errors(struct sample_table *table)
 
 		set_error(&r->self, &table->all);
 		set_error(&r->total, &table->all);
-		if (r->off.nr)
-			r->off.error_ns = (uint64_t)(sqrt((double)r->waits_nr) * (double)r->off.ns /
-						     (double)r->off.nr);
+		r->off.error_ns = (uint64_t)sqrt(r->looks_squares);
 	}
-	table->all.error_ns = (uint64_t)(sqrt((double)table->all.nr) * (double)table->all.ns /
-					 (double)(table->all.nr ? table->all.nr : 1));
+	table->all.error_ns = (uint64_t)sqrt(table->all.squares);
 }
 
 /* A row of stacks is named by their operator alone. */

@@ -25,6 +25,7 @@ enum sample_group {
 struct sample_sum {
 	uint64_t nr;
 	uint64_t ns;
+	double squares;	   /* sum of what each of them stands for, squared */
 	uint64_t error_ns; /* standard error of ns */
 };
 
@@ -35,6 +36,7 @@ struct sample_row {
 	struct sample_sum self, total;
 	struct sample_sum off; /* with it anywhere, of threads that were on no CPU */
 	uint64_t waits_nr;     /* different ones in `off` */
+	double looks_squares;  /* what one look at each of those stood for, squared */
 	const uint32_t *stack; /* the recording's, innermost first; NULL unless grouped by it */
 	size_t stack_nr;
 	uint64_t last; /* the sample that was added last, plus one */

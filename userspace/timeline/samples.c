@@ -15,6 +15,9 @@
 /* A sample stands for less than this. */
 #define WEIGHT_END_NS (1ULL << 50)
 #define SAMPLES_END   (1U << 24)
+/* No rate that is told is below or above. */
+#define HZ_LEAST 0.01
+#define HZ_MOST	 1e6
 
 /* Adds an operator to those of the last stack, unless it has it. */
 static int add_stack_op(struct build *b, struct tl_sampled_stack *s, uint32_t name_id,
@@ -89,6 +92,23 @@ int build_sample(struct build *b, const struct gp_ev_sample *e)
 	b->t->sampled = true;
 	build_saw_time(b, s.start_ns, s.end_ns);
 	return vec_push(&b->t->samples, s);
+}
+
+/* Of a merged recording whose parts differ, the first one's. */
+static double rate_of(const struct timeline *t, const char *key)
+{
+	const char *text = recording__meta(t->recording, key);
+	double hz = text ? strtod(text, NULL) : 0;
+
+	return hz >= HZ_LEAST && hz <= HZ_MOST ? hz : 0;
+}
+
+double timeline__sample_hz(const struct timeline *t)
+{
+	double hz = t->sampled ? rate_of(t, "sample_hz_mean") : 0;
+
+	/* What was wanted, where it is not told what came of it. */
+	return hz > 0 || !t->sampled ? hz : rate_of(t, "sample_hz");
 }
 
 static int by_thread_and_time(const void *a, const void *b)

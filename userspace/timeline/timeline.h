@@ -334,6 +334,9 @@ static inline bool tl_stack_is_cut(uint32_t flags)
 	return flags & (GP_STACK_TRUNCATED | GP_STACK_INCOMPLETE);
 }
 
+/* How often a second each CPU was sampled, in the mean; 0: it was not, or it is not known. */
+double timeline__sample_hz(const struct timeline *t);
+
 /* What a sampled thread was doing, in a word: "running", or what it waited for. Never NULL. */
 const char *timeline__activity(const struct timeline *t, const struct tl_sample *s);
 
