@@ -176,9 +176,16 @@ def under_perf(target, work, folder):
     return sampled_by_perf(path)
 
 
-def show(name, found):
-    print("  %-24s %8d  %-24s %-24s %s" % (name, found.samples, found.cost, found.none or "-", found.share),
-          flush=True)
+def show(name, found, program=None):
+    print("  %-24s %8d  %-24s %-24s %-24s %s" % (
+        name, found.samples, found.cost, found.none or "-", found.share, program or "-"), flush=True)
+
+
+def program_time(recording):
+    """Of the program that takes samples, as it measures itself; and how often it was to take one."""
+    table = recording.table()
+    return "%.1f at %s a second" % (int(table["overhead"]["cost_samples_ns"]) / 1e3 / max(1, table["samples"]),
+                                    table["capture"]["sample_hz_mean"])
 
 
 def apart(pid, cpu):
@@ -189,6 +196,7 @@ def apart(pid, cpu):
 
 
 def measure(args, spec, has_perf):
+    hz = ["--hz", str(args.hz)] if args.hz else []
     with bench.start(args, spec) as target, \
             tempfile.TemporaryDirectory(prefix="gpuprof-bench-") as folder:
         if args.cpu is not None:
@@ -200,12 +208,14 @@ def measure(args, spec, has_perf):
             told = target.command("stamps %d %s" % (steps, harness.inside().inner(inner)))
             assert told == "stamps %d" % steps, told
 
-        print("\n%s: PyTorch %s, Python %s, %d steps\n  %-24s %8s  %-24s %-24s %s" % (
+        print("\n%s: PyTorch %s, Python %s, %d steps\n  %-24s %8s  %-24s %-24s %-24s %s" % (
             spec, target.facts["torch"], target.facts["python"], steps, "", "samples",
-            "us a sample (95 %)", "none, us", "% of CPU time (95 %)"), flush=True)
+            "us a sample (95 %)", "none, us", "% of CPU time (95 %)", "of that the program, us"), flush=True)
         work()  # begins stamps, warm
-        samples = sampled_by_gpuprof(under_gpuprof(target, work, folder, ["--mode", "sample"]))
-        show("gpuprof --mode sample", compare(read_stamps(inner), samples, args.after))
+        recording = under_gpuprof(target, work, folder, ["--mode", "sample", *hz])
+        samples = sampled_by_gpuprof(recording)
+        show("gpuprof --mode sample", compare(read_stamps(inner), samples, args.after),
+             program_time(recording))
         if has_perf:
             samples = under_perf(target, work, folder)
             show("perf record -F 99 -g", compare(read_stamps(inner), samples, args.after))
@@ -220,6 +230,8 @@ def arguments():
     parser.add_argument("--after", type=int, default=2,
                         help="parts behind the one with the sample that count with it")
     parser.add_argument("--cpu", type=int, help="for the workload alone; what measures it takes the others")
+    parser.add_argument("--hz", type=int, help="just so many samples a second; by default what --overhead 1 allows")
+    parser.add_argument("--no-perf", action="store_true", help="without the reference")
     parser.add_argument("--size", type=int, default=64, help="ResNet's pictures, pixels a side")
     parser.add_argument("--threads", type=int, default=1, help="PyTorch's intra-op threads")
     args = parser.parse_args()
@@ -228,7 +240,8 @@ def arguments():
 
 
 def main():
-    sampling.measure_each(arguments(), measure, sampling.perf_refused())
+    args = arguments()
+    sampling.measure_each(args, measure, "not wanted" if args.no_perf else sampling.perf_refused())
 
 
 if __name__ == "__main__":

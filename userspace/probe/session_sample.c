@@ -29,7 +29,7 @@
 /* So many times as seldom as the timers tick: waits are long. A thread in a new wait costs us some
  * ten microseconds, so with many of them we look more seldom still, for all looks to take one in
  * LOOKS_SHARE of a CPU's nanoseconds. A look stands for the time since the last one. */
-#define TICKS_PER_LOOK 4
+#define TICKS_PER_LOOK 8
 #define LOOKS_SHARE    100
 #define LOOK_LEARN     0.2 /* weight of the latest */
 /* By the samples' pace no more seldom than this, or a recording begins with what was before. */
