@@ -19,7 +19,7 @@
 #define AROUND	       1.5
 /* What a sample takes from its thread beside the program that takes it, by that program's time:
  * see tests/bench/parts.py. */
-#define SAMPLE_AROUND  1.5
+#define SAMPLE_AROUND  0.5
 #define ERROR_MAX      0.25 /* of the cost: less than that is known */
 #define ERROR_MAX_NS   25
 #define HIT_COST_EVERY SECOND_NS
