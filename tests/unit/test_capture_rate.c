@@ -308,12 +308,18 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keeps_its_budget), cmocka_unit_test(test_begins_safely),
-		cmocka_unit_test(test_load_jumps),	 cmocka_unit_test(test_samples_become_dear),
-		cmocka_unit_test(test_idle),		 cmocka_unit_test(test_pauses),
-		cmocka_unit_test(test_floor),		 cmocka_unit_test(test_once),
-		cmocka_unit_test(test_skip),		 cmocka_unit_test(test_fixed),
-		cmocka_unit_test(test_range),		 cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_keeps_its_budget),
+		cmocka_unit_test(test_begins_safely),
+		cmocka_unit_test(test_load_jumps),
+		cmocka_unit_test(test_samples_become_dear),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_pauses),
+		cmocka_unit_test(test_floor),
+		cmocka_unit_test(test_once),
+		cmocka_unit_test(test_skip),
+		cmocka_unit_test(test_fixed),
+		cmocka_unit_test(test_range),
+		cmocka_unit_test(test_hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

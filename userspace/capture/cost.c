@@ -16,7 +16,7 @@
 #define OP_UNKNOWN_NS  600.0 /* charged for an operator until one has been timed */
 #define HIT_UNKNOWN_NS 1000.0
 /* Charged for what PyTorch does around a callback, until steps were compared. */
-#define AROUND	       1.5
+#define AROUND 1.5
 /* What a sample takes from its thread beside the program that takes it, by that program's time:
  * see tests/bench/parts.py. */
 #define SAMPLE_AROUND  0.5

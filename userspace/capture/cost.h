@@ -27,7 +27,7 @@ struct capture_cost {
 	uint64_t samples_around_ns;
 	uint64_t own_ns;    /* gpuprof itself: measured */
 	uint64_t inside_ns; /* in the targets */
-	uint64_t cost_ns;      /* all */
+	uint64_t cost_ns;   /* all */
 	/* One operator: by comparing steps if op_known, else by timed callbacks, 0: not known. */
 	double op_ns, op_error_ns;
 	bool op_known;

@@ -10,20 +10,20 @@
 #include <math.h>
 #include <string.h>
 
-#define SECOND_NS	  1e9
-#define LATELY_NS	  (3 * SECOND_NS) /* what "lately" means, of the targets' use of CPUs */
-#define LATELY_NR	  200.0		  /* and in samples */
-#define UNKNOWN_NS	  150000.0	  /* a sample, until some were measured */
-#define OWN_UNKNOWN_NS	  100000.0	  /* gpuprof itself, in the time between two */
-#define OWN_KNOWN_NR	  3		  /* turns, before that is judged */
-#define OWN_ONCE	  2.0	  /* more than so many times the usual is not for the samples */
-#define JUMP		  1.5	  /* a sample that costs so many times as much is believed at once */
-#define JUMP_NR		  10.0	  /* if it was so many */
-#define OWED_NS		  (5 * SECOND_NS)  /* no more is owed than what is earned in that time */
-#define REPAID_NS	  (10 * SECOND_NS) /* in which it is paid back */
-#define FASTER		  2.0		   /* from one turn to the next, at most */
-#define ALIKE		  0.05		   /* a rate this near is the same */
-#define WORKING_CPUS	  0.1
+#define SECOND_NS      1e9
+#define LATELY_NS      (3 * SECOND_NS) /* what "lately" means, of the targets' use of CPUs */
+#define LATELY_NR      200.0	       /* and in samples */
+#define UNKNOWN_NS     150000.0	       /* a sample, until some were measured */
+#define OWN_UNKNOWN_NS 100000.0	       /* gpuprof itself, in the time between two */
+#define OWN_KNOWN_NR   3	       /* turns, before that is judged */
+#define OWN_ONCE       2.0  /* more than so many times the usual is not for the samples */
+#define JUMP	       1.5  /* a sample that costs so many times as much is believed at once */
+#define JUMP_NR	       10.0 /* if it was so many */
+#define OWED_NS	       (5 * SECOND_NS)	/* no more is owed than what is earned in that time */
+#define REPAID_NS      (10 * SECOND_NS) /* in which it is paid back */
+#define FASTER	       2.0		/* from one turn to the next, at most */
+#define ALIKE	       0.05		/* a rate this near is the same */
+#define WORKING_CPUS   0.1
 
 static double since(uint64_t now, uint64_t before)
 {
@@ -158,8 +158,8 @@ bool rate__turn(struct rate *r, const struct rate_account *a)
 	if (r->share <= 0 || dt < (double)RATE_TURN_NS)
 		return false;
 	pass(r, a->now_ns);
-	plain_ns = fmax(0, since(a->cpu_ns, r->last.cpu_ns) -
-				   since(a->inside_ns, r->last.inside_ns));
+	plain_ns =
+		fmax(0, since(a->cpu_ns, r->last.cpu_ns) - since(a->inside_ns, r->last.inside_ns));
 	cost_ns = learn(r, a, dt, plain_ns);
 	r->last = *a;
 	set_owed(r, cost_ns - r->share * plain_ns);

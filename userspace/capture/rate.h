@@ -37,7 +37,7 @@ struct rate_range {
 };
 
 struct rate {
-	double share;	    /* of the targets' CPU time that may be spent; 0: the rate is fixed */
+	double share; /* of the targets' CPU time that may be spent; 0: the rate is fixed */
 	uint64_t fastest_ns;
 	uint64_t period_ns; /* in force */
 	struct rate_account last;

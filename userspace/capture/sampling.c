@@ -120,9 +120,10 @@ int sampling_describe(const struct capture *c, struct segment *s)
 	if (!capture_samples(c))
 		return 0;
 	err = capture_write_number(s, "sample_hz", c->options.sample_hz);
-	err = err ?: recording_writer__meta(s->writer, "sampled_by",
-					    probe_session__samples_by_tick(c->probes) ? "tick"
-										      : "timer");
+	err = err
+		      ?: recording_writer__meta(
+				 s->writer, "sampled_by",
+				 probe_session__samples_by_tick(c->probes) ? "tick" : "timer");
 	if (err || c->options.overhead_pct <= 0)
 		return err;
 	(void)snprintf(percent, sizeof(percent), "%g", c->options.overhead_pct);
@@ -138,8 +139,9 @@ int sampling_write(const struct capture *c, struct segment *s)
 		return 0;
 	err = write_rate(s, "sample_hz_least", (double)SECOND_NS / (double)r->most_ns);
 	err = err ?: write_rate(s, "sample_hz_most", (double)SECOND_NS / (double)r->least_ns);
-	err = err ?: write_rate(s, "sample_hz_mean",
-				r->due_nr * (double)SECOND_NS / (double)r->time_ns);
+	err = err
+		      ?: write_rate(s, "sample_hz_mean",
+				    r->due_nr * (double)SECOND_NS / (double)r->time_ns);
 	if (err || c->options.overhead_pct <= 0)
 		return err;
 	return capture_write_number(s, "sample_over_ns", r->over_ns);

@@ -14,12 +14,12 @@
 extern const char *const record_mode_names[];
 
 struct record_mode {
-	const char *name;	 /* as given; NULL: not */
-	long hz;		 /* 0: not given */
-	double overhead_pct;	 /* 0: not given */
+	const char *name;	  /* as given; NULL: not */
+	long hz;		  /* 0: not given */
+	double overhead_pct;	  /* 0: not given */
 	bool overhead_of_samples; /* it is for samples alone */
-	const char *other;	 /* an option that was given and that samples have nothing for */
-	bool samples_by_default; /* unless there is such an option */
+	const char *other;	  /* an option that was given and that samples have nothing for */
+	bool samples_by_default;  /* unless there is such an option */
 };
 
 /* Sets mode, sample_hz and overhead_pct. CLI_DONE, or CLI_USAGE, which was logged. */

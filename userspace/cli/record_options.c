@@ -95,10 +95,10 @@ static int check_triggers(const struct capture_triggers *triggers, bool samples)
 static int check_annotations(const struct record_args *args, const struct record_options *o)
 {
 	bool samples = o->capture.mode == CAPTURE_SAMPLE;
-	const char *option = args->steps || args->schedule	 ? "--steps and --schedule need"
+	const char *option = args->steps || args->schedule	  ? "--steps and --schedule need"
 			     : args->overhead_pct > 0 && !samples ? "--overhead needs"
-			     : o->capture.triggers.slow_step > 0 ? "--trigger slow-step needs"
-								 : NULL;
+			     : o->capture.triggers.slow_step > 0  ? "--trigger slow-step needs"
+								  : NULL;
 
 	if (!args->no_annotations || !option)
 		return CLI_DONE;

@@ -152,8 +152,8 @@ void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_c
 uint64_t probe_session__sampler_ns(const struct probe_session *s);
 uint64_t probe_session__sampling_ns(const struct probe_session *s);
 
-/* Time between two samples of each CPU from now on; by the options before. Those that wait are looked
- * at accordingly, after the next look. 0, or -errno: it is as it was. */
+/* Time between two samples of each CPU from now on; by the options before. Those that wait are
+ * looked at accordingly, after the next look. 0, or -errno: it is as it was. */
 int probe_session__set_sample_period(struct probe_session *s, uint64_t period_ns);
 
 /* Whether samples are taken within the scheduler's tick. */

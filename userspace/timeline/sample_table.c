@@ -226,8 +226,8 @@ static void set_error(struct sample_sum *sum, const struct sample_sum *all)
 	double nr = (double)all->nr, mean = (double)all->ns / (nr ? nr : 1);
 	double each = all->squares / (nr ? nr : 1);
 	double share = mean ? ((double)sum->ns + mean) / ((double)all->ns + 2 * mean) : 0;
-	double variance = (sum->squares + each) * (1 - 2 * share) +
-			  (all->squares + 2 * each) * share * share;
+	double variance =
+		(sum->squares + each) * (1 - 2 * share) + (all->squares + 2 * each) * share * share;
 
 	sum->error_ns = (uint64_t)sqrt(fmax(0, variance * nr / (nr + 2)));
 }
