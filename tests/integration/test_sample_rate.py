@@ -65,7 +65,8 @@ def test_rate_follows(tmp_path, by):
     recording = harness.Recording(path)
     table = recording.table()
     capture = table["capture"]
-    assert capture["sampled_by"] == by
+    # The scheduler's tick of some kernels comes too seldom for 99 samples a second.
+    assert capture["sampled_by"] == (by if int(most) <= int(harness.SAMPLED_BY["tick"]) else "timer")
     assert capture["sample_overhead_pct"] == percent and capture["sample_hz"] == most
     assert "overhead_pct" not in capture
     # What was put in force is what is told, and no faster than it may be.
@@ -77,7 +78,7 @@ def test_rate_follows(tmp_path, by):
     assert len(weights) == table["samples"]
     assert len({round(weight, 4) for weight in weights}) > 1
     assert 1 / max(told) - 1e-4 <= min(weights)
-    assert by == "timer" or max(weights) <= 1.001
+    assert capture["sampled_by"] == "timer" or max(weights) <= 1.001
     # Their sum is the time that there was, by the error that it is told with.
     assert abs(table["cpu_us"] / 1e6 - sum(weights)) < 0.01
     error = math.sqrt(sum(weight ** 2 for weight in weights))

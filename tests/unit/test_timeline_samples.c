@@ -49,13 +49,18 @@ static int setup(void **state)
 	return 0;
 }
 
-static void running(struct events *e, uint64_t at, uint32_t stack)
+static void standing_for(struct events *e, uint64_t at, uint32_t stack, uint64_t weight_ns)
 {
 	events__sample(e, (struct event_sample){.start_ns = at,
-						.weight_ns = PERIOD,
+						.weight_ns = weight_ns,
 						.stack_id = stack,
 						.syscall = GP_SAMPLE_NO_SYSCALL,
 						.flags = GP_SAMPLE_RUNNING});
+}
+
+static void running(struct events *e, uint64_t at, uint32_t stack)
+{
+	standing_for(e, at, stack, PERIOD);
 }
 
 /* 4 in the product, 2 in Python, 1 in linear itself, 1 nowhere, 2 cut; and a wait. */
@@ -227,6 +232,32 @@ static void test_hostile(void **state)
 	sample_table__free(table);
 }
 
+/* The rate has changed: few samples that stand for much say less than many of the same time. */
+static void test_unequal_weights(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+	struct sample_table *table;
+	const struct sample_row *few, *many;
+
+	for (uint64_t i = 0; i < 100; i++)
+		standing_for(e, 1000 + i * PERIOD, IN_GEMM, PERIOD);
+	for (uint64_t i = 0; i < 4; i++)
+		standing_for(e, 2000 + (100 + 25 * i) * PERIOD, IN_PYTHON, 25 * PERIOD);
+	t = events__timeline(e);
+	table = table_by(t, SAMPLE_BY_OP);
+	many = row(table, "aten::addmm");
+	few = row(table, "[no operator]");
+	assert_int_equal(many->self.ns, 100 * PERIOD);
+	assert_int_equal(few->self.ns, 100 * PERIOD);
+	/* Squares of 100 ones and of 4 times 25; of the halves that either has, both are wrong by
+	 * half of all of them, and by what one more of either kind would add. */
+	assert_true(fabs((double)table->all.error_ns - sqrt(100 + 4 * 625) * PERIOD) <= 1);
+	assert_true(fabs((double)few->self.error_ns - sqrt(2600 / 4.0) * PERIOD) <= 0.02 * PERIOD);
+	assert_true(fabs((double)many->self.error_ns - sqrt(2600 / 4.0) * PERIOD) <= 0.02 * PERIOD);
+	sample_table__free(table);
+}
+
 static void expect_text(struct sink *s, const char *part)
 {
 	size_t bytes;
@@ -270,8 +301,9 @@ static void test_outputs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_operators),  CASE(test_errors),  CASE(test_lines_and_functions),
-		CASE(test_activities), CASE(test_hostile), CASE(test_outputs),
+		CASE(test_operators),	    CASE(test_errors),	CASE(test_lines_and_functions),
+		CASE(test_activities),	    CASE(test_hostile), CASE(test_outputs),
+		CASE(test_unequal_weights),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
