@@ -130,7 +130,8 @@ enum program {
 	PROGRAM_NVTX_TOOL_POP = 17,
 	PROGRAM_NVTX_TOOL_PUSH = 18,
 	PROGRAM_CODE_FREED = 19, /* of no plan: see session_python.c */
-	PROGRAMS_NR = 20,
+	PROGRAM_CPU_OOM = 20,
+	PROGRAMS_NR = 21,
 };
 
 /* Borrowed from the skeleton. */
