@@ -15,8 +15,8 @@
 static void *own(const void *caller, const char *name)
 {
 	Dl_info info;
-	void *library = dladdr(caller, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
-					      : NULL;
+	void *library =
+		dladdr(caller, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
 	void *function = library ? dlsym(library, name) : NULL;
 
 	if (!function)

@@ -158,8 +158,8 @@ def reporter(pid):
                 if os.path.basename(path) == os.path.basename(REPORTER))
     listing = subprocess.run(["readelf", "--wide", "--dyn-syms", REPORTER], check=True,
                              stdout=subprocess.PIPE, text=True).stdout
-    rows = [line.split() for line in listing.splitlines()]
-    found = {row[7]: base + int(row[1], 16) for row in rows if len(row) == 8}
+    found = {row[7]: base + int(row[1], 16) for row in map(str.split, listing.splitlines())
+             if row[7:] in (["reporter_new"], ["reporter_delete"])}
     return {name: (found[own], "") for name, own in zip(NAMES, ("reporter_new", "reporter_delete"))}
 
 

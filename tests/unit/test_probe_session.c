@@ -324,9 +324,9 @@ static void test_detach(void **state)
 	assert_int_equal(f->got.ops_nr, 0);
 	assert_true(probe_session__attach(f->session, f->process, probed_process, PROBED_GROUPS,
 					  &why) > 0);
-	assert_int_equal(probe_session__attach(f->session, f->process, probed_process,
-					       PROBED_GROUPS, &why),
-			 0);
+	assert_int_equal(
+		probe_session__attach(f->session, f->process, probed_process, PROBED_GROUPS, &why),
+		0);
 	probed_command(f, "a10 ");
 	assert_int_equal(f->got.ops_nr, 30);
 	probe_session__free(f->session);

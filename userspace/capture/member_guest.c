@@ -299,8 +299,8 @@ void member_guest_follow_memory(struct capture *c, struct member *m)
 	struct reason memory = {0}, why = {0};
 	int nr;
 
-	if (!m->memory_by_callback || !guest__asks(m->guest, both) ||
-	    !guest__follows(m->guest) || (guest__active(m->guest) & both) != GP_FEATURE_OPS)
+	if (!m->memory_by_callback || !guest__asks(m->guest, both) || !guest__follows(m->guest) ||
+	    (guest__active(m->guest) & both) != GP_FEATURE_OPS)
 		return;
 	m->memory_by_callback = false;
 	c->left_nr++;

@@ -332,8 +332,9 @@ static int write_callback_cost(struct capture *c, struct segment *s, const struc
 	int err;
 
 	err = capture_write_number(s, "callback_ops", since(t->guest_ops_nr, c->told.guest_ops_nr));
-	err = err ?: capture_write_number(s, "callback_memory",
-					  since(t->guest_memory_nr, c->told.guest_memory_nr));
+	err = err
+		      ?: capture_write_number(s, "callback_memory",
+					      since(t->guest_memory_nr, c->told.guest_memory_nr));
 	err = err ?: capture_write_number(s, "callback_timed", callbacks.timed_nr);
 	if (callbacks.timed_nr)
 		err = err

@@ -42,8 +42,7 @@ static uintptr_t go_on_delete __attribute__((used));
 static uint32_t stack_id(struct session *s, struct thread_state *t)
 {
 	const struct open_op *op = t->depth ? &t->open[t->depth - 1] : NULL;
-	const struct op_stack *outer =
-		op && thread_is_on_stack(op->record) ? &op->stack : NULL;
+	const struct op_stack *outer = op && thread_is_on_stack(op->record) ? &op->stack : NULL;
 
 	return stacks__take(s->stacks, s->ring, &t->stack, outer, NULL).id;
 }

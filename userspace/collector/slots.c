@@ -18,9 +18,9 @@
 #define MAPS_BYTES 4096
 
 struct tables {
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *names;
-	const ElfW(Rela) *calls;
+	const ElfW(Rela) * calls;
 	size_t names_bytes, calls_bytes;
 	uintptr_t kind; /* of the entries of `calls` */
 };
@@ -48,14 +48,14 @@ static bool is_loaded(const struct dl_phdr_info *info, uintptr_t address, size_t
 }
 
 /* The loader has made addresses of most offsets in the section. */
-static uintptr_t address_of(const struct dl_phdr_info *info, const ElfW(Dyn) *d)
+static uintptr_t address_of(const struct dl_phdr_info *info, const ElfW(Dyn) * d)
 {
 	uintptr_t value = d->d_un.d_ptr;
 
 	return value < info->dlpi_addr ? value + info->dlpi_addr : value;
 }
 
-static void take_entry(const struct dl_phdr_info *info, const ElfW(Dyn) *d, struct tables *t)
+static void take_entry(const struct dl_phdr_info *info, const ElfW(Dyn) * d, struct tables *t)
 {
 	switch (d->d_tag) {
 	case DT_SYMTAB:
@@ -105,8 +105,7 @@ static bool has_name(const struct dl_phdr_info *info, const struct tables *t, ui
 	size_t bytes = strlen(name) + 1;
 
 	return is_loaded(info, (uintptr_t)s, sizeof(*s), PF_R) && s->st_name < t->names_bytes &&
-	       bytes <= t->names_bytes - s->st_name &&
-	       !memcmp(t->names + s->st_name, name, bytes);
+	       bytes <= t->names_bytes - s->st_name && !memcmp(t->names + s->st_name, name, bytes);
 }
 
 /* The word that the call by this name goes through; NULL: there is none, or not just one. */
@@ -155,10 +154,7 @@ struct maps_line {
 
 static void take_right(struct maps_line *l, char c)
 {
-	l->protection |= c == 'r'   ? PROT_READ
-			 : c == 'w' ? PROT_WRITE
-			 : c == 'x' ? PROT_EXEC
-				    : 0;
+	l->protection |= c == 'r' ? PROT_READ : c == 'w' ? PROT_WRITE : c == 'x' ? PROT_EXEC : 0;
 }
 
 /* Whether the line says all by now. */

@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 struct slot {
-	const char *name;    /* the function's symbol */
-	uintptr_t function;  /* that the word has to lead to */
-	uintptr_t *word;     /* NULL: not found */
-	int protection;	     /* of its page, as mprotect() takes it */
+	const char *name;   /* the function's symbol */
+	uintptr_t function; /* that the word has to lead to */
+	uintptr_t *word;    /* NULL: not found */
+	int protection;	    /* of its page, as mprotect() takes it */
 };
 
 /* Finds the words for slots[i].name in the library that is loaded at `base`, which must stay. False

@@ -56,8 +56,8 @@ const char *probe_session__bare(const struct probe_session *s);
 
 /* What the collector may tell as well. */
 enum probe_group {
-	PROBE_GROUP_OPS = 1, /* operators */
-	PROBE_GROUP_API = 2, /* calls of the CUDA API */
+	PROBE_GROUP_OPS = 1,	/* operators */
+	PROBE_GROUP_API = 2,	/* calls of the CUDA API */
 	PROBE_GROUP_MEMORY = 8, /* allocations and frees of CPU memory */
 };
 
