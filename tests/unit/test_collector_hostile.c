@@ -206,7 +206,8 @@ static void test_memory(void **state)
 		refused += !cases[i].good;
 		assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), refused);
 	}
-	assert_int_equal(help_loss(e.r, GP_LOSS_STACK_ROOM), 4);
+	/* A stack that nobody has told of. */
+	assert_int_equal(help_loss(e.r, GP_LOSS_STACK_ROOM), 1);
 	ends_close(&e);
 }
 

@@ -355,8 +355,10 @@ static bool judge_memory(struct collector_events *e, struct gp_ev_memory *m, siz
 		.device_index = -1,
 		.stack_id = is_free ? 0 : m->stack_id,
 	};
+	if (m->head.time_ns < e->opened_ns || m->head.time_ns > now_ns + AHEAD_NS)
+		return false;
 	judge_stack_id(e, &m->stack_id);
-	return m->head.time_ns >= e->opened_ns && m->head.time_ns <= now_ns + AHEAD_NS;
+	return true;
 }
 
 static bool judge_cuda_event(struct collector_events *e, struct gp_ev_cuda_event *c, size_t bytes,
