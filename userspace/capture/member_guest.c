@@ -86,7 +86,8 @@ static void note_memory(struct member *m)
 		return;
 	guest__why_not(m->guest, "memory", &why);
 	guest__forgo(m->guest, GP_FEATURE_MEMORY);
-	log_info("%d: allocations by uprobes, which cost more: %s", (int)m->process->pid, why.text);
+	log_info("%d: allocations by uprobes, which cost more: %s", (int)m->process->pid,
+		 why.text[0] ? why.text : "the collector does not say why");
 }
 
 static void drain_others(void *arg)
