@@ -206,6 +206,9 @@ static uint32_t group_of(const struct probe_session *s, const struct probe_funct
 	case PROBE_UNSEEN:
 	case PROBE_RANGE:
 		return PROBE_GROUP_OPS;
+	case PROBE_ALLOC:
+	case PROBE_FREE:
+		return PROBE_GROUP_MEMORY;
 	case PROBE_API:
 		if (s->options.gpu && (cuda_api_is_nccl(fn->layout) ||
 				       (s->options.memory && cuda_api_is_memory(fn->layout))))
