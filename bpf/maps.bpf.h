@@ -142,8 +142,8 @@ struct unwind_walk {
 	__u32 process;
 	__u32 maps_known; /* which change of what is mapped the process's ranges are of */
 	__u32 nr;
-	__u32 flags;   /* enum gp_stack_flags */
-	__u32 called;  /* 1: ip is a return address, the call is right below it; or 0 */
+	__u32 flags;  /* enum gp_stack_flags */
+	__u32 called; /* 1: ip is a return address, the call is right below it; or 0 */
 	__u32 bp_lost;
 	__u32 searched; /* a caller has been searched for: once is enough */
 	__u32 anchor;	/* number of the next one */

@@ -334,8 +334,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	memset(&counts, 0, sizeof(counts));
 	asked_nr = 0;
 	whole = plain_walk(frames, &nr);
-	thread.walk = (struct unwind_walk){
-		.ip = world.ip, .sp = world.sp, .bp = world.bp, .process = 1};
+	thread.walk =
+		(struct unwind_walk){.ip = world.ip, .sp = world.sp, .bp = world.bp, .process = 1};
 	unwind_stack(&thread);
 	check_walk(whole, frames, nr);
 	return 0;

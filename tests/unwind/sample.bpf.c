@@ -51,8 +51,7 @@ static __always_inline void sample_fill(struct sample *s, const struct native_th
 SEC("perf_event")
 int take_sample(struct bpf_perf_event_data *ctx)
 {
-	struct unwind_walk begin = {
-		.ip = ctx->regs.ip, .sp = ctx->regs.sp, .bp = ctx->regs.bp};
+	struct unwind_walk begin = {.ip = ctx->regs.ip, .sp = ctx->regs.sp, .bp = ctx->regs.bp};
 	struct native_thread *memory;
 	__u32 zero = 0;
 	struct sample *s;
