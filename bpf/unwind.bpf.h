@@ -120,7 +120,7 @@ static __always_inline __u64 unwind_word(void *table, __u32 at)
 }
 
 /* The rule that holds at an ELF address; GP_UNWIND_NONE too if the table makes no sense. */
-static __always_inline __u64 unwind_rule(const struct gp_unwind_range *range, __u64 address)
+static __noinline __u64 unwind_rule(const struct gp_unwind_range *range, __u64 address)
 {
 	__u32 number = range->table, low, high, middle;
 	__u64 page = (address >> GP_UNWIND_PAGE_SHIFT) - range->first_page, word;
@@ -146,16 +146,11 @@ static __always_inline __u64 unwind_rule(const struct gp_unwind_range *range, __
 
 /* The walk's rule becomes the one at an address of the process, GP_UNWIND_NONE if there is none.
  * False: the walk ends (counted). */
-#define unwind_find_rule WALK_NAME(unwind_find_rule)
-__noinline int unwind_find_rule(struct native_thread *n, __u64 address)
+static __always_inline bool unwind_find_rule(struct native_thread *n, __u64 address)
 {
-	struct unwind_walk *w;
-	int entered;
+	struct unwind_walk *w = &n->walk;
+	int entered = unwind_enter(w, address);
 
-	if (!n || !(gp_stacks & GP_STACK_WANT_NATIVE))
-		return false;
-	w = &n->walk;
-	entered = unwind_enter(w, address);
 	w->rule = GP_UNWIND_NONE;
 	if (entered < 0)
 		return false;

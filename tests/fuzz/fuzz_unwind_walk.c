@@ -7,12 +7,6 @@
  * why it ended, and find the frames that a plain walk over the same tables finds.
  */
 #include "fuzz/fuzz_seed.h"
-
-/* Set before loading there. */
-#define gp_stacks gp_stacks_there
-#include "maps.bpf.h"
-#undef gp_stacks
-static const __u32 gp_stacks = GP_STACK_WANT_NATIVE;
 #include "unwind.bpf.h"
 
 #include <stdlib.h>

@@ -412,7 +412,6 @@ static void begin(void)
 		fail("bpf");
 	check.bpf->rodata->sample_tgid = (uint32_t)check.pid;
 	check.bpf->rodata->sample_stop = !check.time_only;
-	check.bpf->rodata->gp_stacks = GP_STACK_WANT_NATIVE;
 	if (sample_bpf__load(check.bpf))
 		fail("bpf");
 	check.maps = unwind_maps__new(bpf_map__fd(check.bpf->maps.unwind_ranges),
