@@ -34,17 +34,6 @@ def cpu_seconds(pid):
     return sum(int(field) for field in fields[11:15]) / TICKS_PER_SECOND
 
 
-def verified(pid):
-    """Name of each program that the process holds -> instructions that the verifier has followed."""
-    folder, found = "/proc/%d/fdinfo" % pid, {}
-    for name in os.listdir(folder):
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
-            lines = dict(line.split(":", 1) for line in file if ":" in line)
-        if "verified_insns" in lines:
-            found[int(lines["prog_id"])] = int(lines["verified_insns"])
-    return {one["name"]: found[one["id"]] for one in harness.programs() if one["id"] in found}
-
-
 class Begin:
     """One begin of a capture."""
 
@@ -57,7 +46,8 @@ class Begin:
             profiler.wait_recording()
             self.wall = time.monotonic() - begin
             self.cpu = cpu_seconds(profiler.pid)
-            self.programs = verified(profiler.pid)
+            followed = harness.verified(profiler.pid)
+            self.programs = {one["name"]: followed[one["id"]] or 0 for one in harness.programs()}
             status = profiler.finish()
             assert status in (harness.DONE, harness.LOST), profiler.told()
         os.unlink(path)
