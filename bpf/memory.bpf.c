@@ -2,7 +2,7 @@
 
 /*
  * Allocations and frees of PyTorch's allocators, each with the op that was open. On the CPU,
- * c10::ProfiledCPUMemoryReporter's New and Delete are called for all of them, profiler or not;
+ * c10::ProfiledCPUMemoryReporter's functions are called for all of them, profiler or not;
  * allocators of other devices call c10::reportMemoryUsageToProfiler.
  */
 #include "stack.bpf.h"
@@ -77,8 +77,25 @@ int gp_cpu_delete(struct pt_regs *ctx)
 	return 0;
 }
 
+/* void ProfiledCPUMemoryReporter::OutOfMemory(size_t nbytes) */
+SEC("uprobe")
+int gp_cpu_oom(struct pt_regs *ctx)
+{
+	__u64 bytes = PT_REGS_PARM2(ctx);
+	struct thread_state *t;
+	struct gp_ev_memory *event;
+
+	event = memory_begin(ctx, GP_MEMORY_OOM, &t);
+	if (!event)
+		return 0;
+	event->address = 0;
+	event->bytes = (__s64)bytes;
+	emit_submit(event, t);
+	return 0;
+}
+
 /* void reportOutOfMemoryToProfiler(int64_t alloc_size, size_t total_allocated,
- * size_t total_reserved, Device device) */
+ * size_t total_reserved, Device device): of the CPU's as of reportMemoryUsageToProfiler. */
 SEC("uprobe")
 int gp_report_oom(struct pt_regs *ctx)
 {
@@ -86,6 +103,8 @@ int gp_report_oom(struct pt_regs *ctx)
 	struct thread_state *t;
 	struct gp_ev_memory *event;
 
+	if ((__s8)device == GP_DEVICE_CPU)
+		return 0;
 	event = memory_begin(ctx, GP_MEMORY_TOTALS | GP_MEMORY_OOM, &t);
 	if (!event)
 		return 0;
@@ -102,7 +121,8 @@ int gp_report_oom(struct pt_regs *ctx)
 /*
  * void reportMemoryUsageToProfiler(void *ptr, int64_t alloc_size, size_t total_allocated,
  * size_t total_reserved, Device device): Device is two signed bytes, type and index. The CPU's
- * reporter calls it too while torch.profiler runs: New and Delete have told that already.
+ * reporter calls it too, but only while torch.profiler runs: its own functions have told it
+ * already.
  */
 SEC("uprobe")
 int gp_report_memory(struct pt_regs *ctx)

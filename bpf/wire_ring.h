@@ -35,6 +35,8 @@ enum gp_feature {
 	GP_FEATURE_CALLS = 262144,
 	/* With GP_FEATURE_OPS: neither annotations nor autograd nodes. */
 	GP_FEATURE_OPS_ALONE = 524288,
+	/* Allocations and frees of CPU memory; together with GP_FEATURE_OPS. */
+	GP_FEATURE_MEMORY = 1048576,
 };
 
 enum gp_collector_state {

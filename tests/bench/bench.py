@@ -30,6 +30,7 @@ VARIANTS = {
     "gpuprof --no-inject": ("--no-inject",),
     "gpuprof --mode sample": ("--mode", "sample"),
     "gpuprof --shapes": ("--shapes",),
+    "gpuprof --no-annotations": ("--no-annotations",),
     "gpuprof --stack python": ("--stack", "python"),
     "gpuprof --python-functions": ("--python-functions",),
     "gpuprof, all": ("--stack", "python", "--shapes", "--memory"),
@@ -37,14 +38,17 @@ VARIANTS = {
 # What is measured where nothing is asked for.
 USUAL = ("gpuprof", "gpuprof --no-inject", "gpuprof --mode sample", "gpuprof, all")
 # Of torch.profiler, the workload's command; "all": with_stack, record_shapes and profile_memory.
-TORCH = {"torch.profiler": "profile", "torch.profiler, all": "profile_all"}
+TORCH = {"torch.profiler": "profile", "torch.profiler, shapes": "profile_shapes",
+         "torch.profiler, all": "profile_all"}
 # torch.profiler with stacks keeps so much in the process that more steps of it fill 24 GB.
 STEPS_MAX_ALL = 400
 
 
 def torch_like(variant):
     """The torch.profiler that a variant is compared with."""
-    return "torch.profiler, all" if variant.endswith(", all") else "torch.profiler"
+    if variant.endswith(", all"):
+        return "torch.profiler, all"
+    return "torch.profiler, shapes" if variant.endswith("--shapes") else "torch.profiler"
 
 
 def arguments():
@@ -160,21 +164,21 @@ def compare_cpu(rounds, steps):
         ratios = [2 * one[name].cpu / (one["plain"].cpu + one["plain after"].cpu)
                   for one in rounds]
         each = [one[name].cpu / steps * 1e6 for one in rounds]
-        print("  %-22s %-26s 95 %% interval of the median %.3f .. %.3f; us per step %s" % (
+        print("  %-24s %-26s 95 %% interval of the median %.3f .. %.3f; us per step %s" % (
             name, spread(ratios, "%.3f"), *interval(ratios), spread(each, "%.1f")))
     drift = [one["plain after"].cpu / one["plain"].cpu for one in rounds]
-    print("  %-22s %-26s 95 %% interval of the median %.3f .. %.3f" % (
+    print("  %-24s %-26s 95 %% interval of the median %.3f .. %.3f" % (
         "plain after / before", spread(drift, "%.3f"), *interval(drift)))
 
 
 def row(cells):
-    print("  %-22s %-26s %-26s %-30s %s" % tuple(cells))
+    print("  %-24s %-26s %-26s %-30s %s" % tuple(cells))
 
 
 def compare(args, spec, folder):
     with start(args, spec) as target:
         steps = calibrate(target, args.seconds)
-        if any(torch_like(variant) != "torch.profiler" for variant in args.variant):
+        if any(torch_like(variant) == "torch.profiler, all" for variant in args.variant):
             steps = min(steps, STEPS_MAX_ALL)
         print("\n%s: PyTorch %s, Python %s, %d rounds of %d steps, median [quartiles]" % (
             spec, target.facts["torch"], target.facts["python"], args.rounds, steps), flush=True)
@@ -233,12 +237,12 @@ def many_events(args, folder):
             target.facts["torch"], steps, per_step), flush=True)
         for variant in args.variant:
             took, events, lost, sizes = after_the_stop(target, steps, VARIANTS[variant], folder)
-            print("  %-22s stop to table and trace: %.2f s; %d events, %d lost; recording %.1f MB,"
+            print("  %-24s stop to table and trace: %.2f s; %d events, %d lost; recording %.1f MB,"
                   " trace %.1f MB" % (variant, took, events, lost, *sizes), flush=True)
         inner = os.path.join(harness.inside().folder, "torch.json")
         answer = target.command("profile %d %s" % (steps, harness.inside().inner(inner))).split()
         stop, table, trace = (float(text) for text in answer[3:])
-        print("  %-22s stop %.2f s, table %.2f s, trace %.2f s: %.2f s; trace %.1f MB" % (
+        print("  %-24s stop %.2f s, table %.2f s, trace %.2f s: %.2f s; trace %.1f MB" % (
             "torch.profiler", stop, table, trace, stop + table + trace, os.path.getsize(inner) / 1e6))
         target.leave()
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 What the windows of `--overhead` cost their target, by what it notes itself (parts.py), beside what gpuprof says: the CPU
-time of the parts of work in which a window is, and of one before and behind it, less that of the same parts just before and
-after. Unlike budget.py this does not see what gpuprof costs between windows, and is not disturbed by a
+time of the parts of work in which a window is, and of some before and behind it, less that of the same parts just before and
+after those, and what was told of the windows and of all. Unlike budget.py this does not see what gpuprof costs between windows, and is not disturbed by a
 machine whose speed changes. Prints a table; asserts nothing.
 
 Environment: as bench.py.
@@ -20,7 +20,8 @@ import harness  # noqa: E402
 import pairs  # noqa: E402
 import parts  # noqa: E402
 
-BESIDE = 6  # parts of either side with which a window is compared
+EDGE = 20  # parts at either end of a window in which collection may be on already, or still
+BESIDE = 20  # parts beyond, on either side, with which they are compared
 JUMP = 10
 
 
@@ -38,14 +39,14 @@ def windows(thread, starts):
 
 def costs(thread, found):
     """CPU nanoseconds that each window took more than as many parts beside it."""
-    covered = {index for first, end in found for index in range(first - 1, end + 1)}
+    covered = {index for first, end in found for index in range(first - EDGE, end + EDGE)}
     extra = []
     for first, end in found:
-        first, end = first - 1, end + 1
+        first, end = first - EDGE, end + EDGE
         beside = [thread.took(index, 0) for index in [*range(first - BESIDE, first),
                                                       *range(end, end + BESIDE)]
                   if index not in covered and 0 <= index < len(thread.cpu) - 1 and
-                  thread.parts[index] == thread.parts[first + 1]]
+                  thread.parts[index] == thread.parts[first + EDGE]]
         if first >= 0 and end < len(thread.cpu) and len(beside) >= BESIDE:
             extra.append(thread.cpu[end] - thread.cpu[first] -
                          (end - first) * pairs.middle(beside))
@@ -86,13 +87,15 @@ def measure(args, percent, folder):
             cpu += thread.cpu[-1] - thread.cpu[0]
     known = [value for value in extra if value is not None]
     overhead = done.recording.table()["overhead"]
+    estimated = done.recording.table()["estimated"]
     inside = sum(overhead.get("cost_%s_ns" % name, 0) for name in ("callbacks", "probes", "collector"))
     whole = sum(known) * len(extra) / max(1, len(known))
     spread = pairs.percent(known) if known else None
     scale = len(extra) / (cpu - whole) if known else 0
-    print("  %8g %8d  %6.2f (%.2f .. %.2f) %8.2f" % (
+    print("  %8g %8d  %6.2f (%.2f .. %.2f) %12.2f %8.2f" % (
         percent, len(extra), 100 * whole / (cpu - whole),
         100 * spread.low * scale if known else 0, 100 * spread.high * scale if known else 0,
+        100 * estimated["inside_us"] * 1e3 / (cpu - whole),
         100 * inside / (overhead["cost_cpu_ns"] - inside)), flush=True)
 
 
@@ -112,9 +115,9 @@ def arguments():
 
 def main():
     args = arguments()
-    print("\nthe tiny MLP%s: the target's CPU time, in percent\n  %8s %8s  %-26s %8s" % (
+    print("\nthe tiny MLP%s: the target's CPU time, in percent\n  %8s %8s  %-26s %5s %8s" % (
         ", ten times the operators from the middle on" if args.jump else "", "budget", "windows",
-        "windows cost (95 %)", "told"))
+        "windows cost (95 %)", "told of them", "of all"))
     try:
         for percent in args.percent:
             with tempfile.TemporaryDirectory(prefix="gpuprof-bench-") as folder:

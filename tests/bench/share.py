@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 The share of CPU total that the five biggest ops have, by gpuprof and by torch.profiler, both
-normalised to the sum over all ops, seen by callback and by uprobes (--no-inject). A report: times
-depend on the machine, so CI does not ask.
+normalised to the sum over all ops, seen by callback and by uprobes (--no-inject). A round lets both
+see as many steps of one process, one right after the other; the ratio told is the median of the
+rounds' own ratios, with the quartiles beside it, because the machine may change its speed between
+rounds by more than the two differ. A report: times depend on the machine, so CI does not ask.
 """
 
 import argparse
@@ -44,10 +46,11 @@ def compare(name, options, rounds, folder):
         name, accounts[0][2], rounds, STEPS[name], " ".join(options)))
     within = 0
     for op in sorted(theirs, key=theirs.get, reverse=True)[:5]:
-        ratio = ours[op] / theirs[op]
+        low, ratio, high = statistics.quantiles(
+            (account[0].get(op, 0) / account[1][op] for account in accounts), n=4)
         within += abs(ratio - 1) <= 0.1
-        print("  %-40s gpuprof %6.2f%%  torch.profiler %6.2f%%  ratio %.3f" % (
-            op, 100 * ours[op], 100 * theirs[op], ratio))
+        print("  %-30s gpuprof %6.2f%%  torch.profiler %6.2f%%  ratio %.3f (%.3f..%.3f)" % (
+            op, 100 * ours[op], 100 * theirs[op], ratio, low, high))
     print("  %d of 5 within 10 %%" % within)
 
 

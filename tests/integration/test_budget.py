@@ -60,6 +60,7 @@ def test_windows_are_of_whole_steps(budgeted):
     estimated = recording.table()["estimated"]
     rows = recording.rows()
     assert estimated["windows"] >= 3 and 0 < estimated["share_of_time"] < 1
+    assert 0 < estimated["inside_us"] * 1000 < recording.table()["overhead"]["cost_cpu_ns"]
     calls = rows["aten::mse_loss"]["calls"]
     assert 0 < calls < done
     for name, each in STEP_OPS.items():

@@ -142,6 +142,13 @@ def test_several_processes_in_one_recording(measured, tmp_path):
         assert before(raw) == before(measured(name).raw)
 
 
+def test_a_page_is_another_format(measured, tmp_path):
+    path = measured("mlp").capture.recording.path
+    done = harness.gpuprof("export", path, "--format", "memory-timeline", "-o", tmp_path / "m.html")
+    assert done.status == harness.USAGE and "--format memory writes a page" in done.stderr, done
+    assert not list(tmp_path.iterdir())
+
+
 def test_refused_without_inputs(idle, tmp_path):
     capture = harness.attach(idle, tmp_path / "plain.gpuprof", "--memory",
                              orders=lambda: idle.step(1))

@@ -148,6 +148,15 @@ def test_bad_usage(args, words):
     assert words in done.stderr.lower() and done.stdout == "", done
 
 
+@pytest.mark.parametrize("group, option", [
+    ("shape", "--shapes"), ("module", "--modules"), ("stack:5", "--stack python"),
+    ("between", "--stack python"), ("overload", "--no-inject"),
+])
+def test_what_cannot_tell_rows_apart_is_said(recording, group, option):
+    done = gpuprof("table", recording.path, "--group-by", group)
+    assert done.status == DONE and "record with %s\n" % option in done.stderr, done
+
+
 def test_bad_values(recording, tmp_path):
     done = gpuprof("table", recording.path, "--sort", "beauty")
     assert done.status == USAGE and "beauty" in done.stderr, done

@@ -77,21 +77,27 @@ def test_calls_equal_torch_profilers(called, name):
         assert ours == counted(one.truth.items())
 
 
+def assert_nested(events):
+    """On each thread."""
+    threads = collections.defaultdict(list)
+    for event in events:
+        threads[event["tid"]].append((event["ts"], -event["dur"], event["name"]))
+    for slices_ in threads.values():
+        ends = []
+        for begin, minus, name in sorted(slices_):
+            while ends and ends[-1] <= begin:
+                ends.pop()
+            assert not ends or begin - minus <= ends[-1], name
+            ends.append(begin - minus)
+
+
 @pytest.mark.versions
 @pytest.mark.parametrize("name", NAMES)
 def test_slices_nest(called, name):
-    """On each thread, with operators and annotations; and each in the one that it names."""
-    threads = collections.defaultdict(list)
-    for event in called(name).recording.chrome()["traceEvents"]:
-        if event["ph"] == "X" and event["cat"] in ("cpu_op", "user_annotation", "python_function"):
-            threads[event["tid"]].append((event["ts"], -event["dur"], event["name"]))
-    for events in threads.values():
-        ends = []
-        for begin, minus, name_ in sorted(events):
-            while ends and ends[-1] <= begin:
-                ends.pop()
-            assert not ends or begin - minus <= ends[-1], name_
-            ends.append(begin - minus)
+    """With operators and annotations; and each in the one that it names."""
+    assert_nested(event for event in called(name).recording.chrome()["traceEvents"]
+                  if event["ph"] == "X" and
+                  event["cat"] in ("cpu_op", "user_annotation", "python_function"))
     events = slices(called(name).recording)
     by_id = {event["args"]["Python id"]: event for event in events}
     assert len(by_id) == len(events)

@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 import harness
+from test_python_functions import assert_nested
 from test_trace import decoded
 
 WAYS = {"callback": (), "uprobes": ("--no-inject",)}
@@ -83,6 +84,31 @@ def test_collections_are_told(tmp_path, way):
     text = decoded(path)
     iid = re.search(r'event_names \{\s+iid: (\d+)\s+name: "Python GC"', text).group(1)
     assert len(re.findall(r"\n    name_iid: %s\n" % iid, text)) == 4
+
+
+@pytest.mark.versions
+def test_functions_hold_the_collections_in_them(tmp_path):
+    """Of which a finalizer's operators are the last ones that they have, or the first."""
+    with harness.Target("garbage") as target:
+        done = harness.attach(target, tmp_path / "r.gpuprof", "--python-gc", "--python-functions",
+                              orders=lambda: target.command("finalize"))
+        target.leave()
+    assert done.status == harness.DONE, done.told
+    events = [event for event in done.recording.chrome()["traceEvents"] if event["ph"] == "X" and
+              event["cat"] in ("cpu_op", "user_annotation", "python_function")]
+    assert_nested(events)
+
+    def named(name):
+        return sorted(((event["ts"], event["ts"] + event["dur"]) for event in events
+                       if event["name"].endswith(name)))
+
+    collections, finalizers = named("Python GC"), named("__del__")
+    around = named("ends_in_a_collection") + named("begins_in_a_collection")
+    assert len(collections) == len(finalizers) == len(around) == 2
+    for (begin, end), own, outer in zip(collections, finalizers, around):
+        assert begin < own[0] < own[1] < end
+        assert outer[0] <= begin and end <= outer[1]
+    assert around[0][1] == collections[0][1] and around[1][0] == collections[1][0]
 
 
 @pytest.mark.versions

@@ -120,8 +120,7 @@ void probed_begin(struct probed *f, const struct probe_options *options)
 		fail_with("process", &why);
 	if (probe_session__new(options, &why, &f->session))
 		fail_with("session", &why);
-	if (probe_session__attach(f->session, f->process, probed_process, PROBE_GROUP_OPS, &why) <=
-	    0)
+	if (probe_session__attach(f->session, f->process, probed_process, PROBED_GROUPS, &why) <= 0)
 		fail_with("attach", &why);
 }
 

@@ -16,6 +16,7 @@
 
 #define PROBED_LIMIT_MS	  120000
 #define PROBED_EVENTS_MAX 8192
+#define PROBED_GROUPS	  (PROBE_GROUP_OPS | PROBE_GROUP_MEMORY)
 
 /* What was drained. */
 struct probed_events {

@@ -167,6 +167,50 @@ static void test_ops(void **state)
 	ends_close(&e);
 }
 
+/* Of an allocation nothing is believed but where, when and how much; of a free not even that. */
+static void test_memory(void **state)
+{
+	static const struct {
+		uint8_t flags;
+		uint64_t address;
+		int64_t bytes;
+		uint64_t later_ns;
+		bool good;
+	} cases[] = {
+		{0, 64, 512, 0, true},
+		{0, 64, 0, 0, false},
+		{0, 64, -1, 0, false},
+		{0, 64, INT64_MIN, 0, false},
+		{0, 64, 512, 3600ULL * 1000000000, false},
+		{GP_MEMORY_FREE | GP_MEMORY_SIZE_UNKNOWN, 64, 0, 0, true},
+		{GP_MEMORY_FREE, 64, 512, 0, true},
+		{GP_MEMORY_FREE, 0, 0, 0, false},
+		{GP_MEMORY_OOM | GP_MEMORY_TOTALS, 64, 0, 0, false},
+	};
+	uint64_t refused = 0;
+	struct ends e;
+
+	assert_int_equal(ends_open(&e, SMALL), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct gp_ev_memory ev = {
+			.head = {.kind = GP_EV_MEMORY,
+				 .flags = cases[i].flags,
+				 .time_ns = clock_now_ns() + cases[i].later_ns},
+			.address = cases[i].address,
+			.bytes = cases[i].bytes,
+			.stack_id = 7,
+		};
+
+		assert_true(ring_writer__write(&e.w, &ev, sizeof(ev)));
+		assert_int_equal(ends_drain(&e), cases[i].good);
+		refused += !cases[i].good;
+		assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), refused);
+	}
+	/* A stack that nobody has told of. */
+	assert_int_equal(help_loss(e.r, GP_LOSS_STACK_ROOM), 1);
+	ends_close(&e);
+}
+
 static void test_other_events(void **state)
 {
 	uint64_t bytes[64] = {0};
@@ -377,6 +421,7 @@ int main(void)
 		cmocka_unit_test(test_own_copies),
 		cmocka_unit_test(test_slot_sizes),
 		cmocka_unit_test(test_ops),
+		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_other_events),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_unknown_name_id),

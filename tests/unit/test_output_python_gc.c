@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "events.h"
 #include "output/output.h"
 #include "outputs.h"
 #include "sample.h"
@@ -119,6 +120,36 @@ static void test_chrome(void **state)
 	recording__free(r);
 }
 
+/* What neither lies in an operator nor holds it is a pair of events, which need not nest. */
+static void test_chrome_crossing(void **state)
+{
+	struct events *e = events__new();
+	struct sink *sink = memory_sink();
+	const struct gp_ev_python_gc gc = {
+		.head = {.kind = GP_EV_PYTHON_GC, .tid = 100, .time_ns = 5 * MS},
+		.start_ns = 2 * MS,
+		.collected = 7,
+	};
+	char *text;
+
+	events__op(e, (struct event_op){.name = "op",
+					.instance = 1ULL << 32 | 1,
+					.start_ns = 3 * MS,
+					.end_ns = 6 * MS});
+	events__raw(e, &gc, sizeof(gc));
+	assert_int_equal(output_chrome(sink, events__timeline(e), "t"), 0);
+	text = sink_text(sink, NULL);
+	assert_int_equal(count_of(text, "\"name\":\"Python GC\""), 2);
+	assert_int_equal(count_of(text, "\"ph\":\"b\",\"cat\":\"python_function\""), 1);
+	assert_int_equal(count_of(text, ",\"ts\":2000.000,\"id\":1,\"args\":{\"Generation\":0,"
+					"\"Collected\":7}}"),
+			 1);
+	assert_int_equal(count_of(text, "\"ph\":\"e\",\"cat\":\"python_function\""), 1);
+	assert_int_equal(count_of(text, ",\"ts\":5000.000,\"id\":1}"), 1);
+	free(text);
+	events__free(e);
+}
+
 static void test_table(void **state)
 {
 	struct recording *r;
@@ -144,9 +175,9 @@ static void test_table(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_text),
-					   cmocka_unit_test(test_chrome),
-					   cmocka_unit_test(test_table)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text), cmocka_unit_test(test_chrome),
+		cmocka_unit_test(test_chrome_crossing), cmocka_unit_test(test_table)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

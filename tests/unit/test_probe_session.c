@@ -322,18 +322,18 @@ static void test_detach(void **state)
 	probe_session__detach(f->session, probed_process);
 	probed_command(f, "a10 ");
 	assert_int_equal(f->got.ops_nr, 0);
-	assert_true(probe_session__attach(f->session, f->process, probed_process, PROBE_GROUP_OPS,
+	assert_true(probe_session__attach(f->session, f->process, probed_process, PROBED_GROUPS,
 					  &why) > 0);
-	assert_int_equal(probe_session__attach(f->session, f->process, probed_process,
-					       PROBE_GROUP_OPS, &why),
-			 0);
+	assert_int_equal(
+		probe_session__attach(f->session, f->process, probed_process, PROBED_GROUPS, &why),
+		0);
 	probed_command(f, "a10 ");
 	assert_int_equal(f->got.ops_nr, 30);
 	probe_session__free(f->session);
 	f->session = NULL;
 	none.ops = false;
 	assert_int_equal(probe_session__new(&none, &why, &f->session), 0);
-	assert_true(probe_session__attach(f->session, f->process, probed_process, PROBE_GROUP_OPS,
+	assert_true(probe_session__attach(f->session, f->process, probed_process, PROBED_GROUPS,
 					  &why) > 0);
 	probe_session__summary(f->session, &summary);
 	assert_int_equal(summary.not_placed_nr, 0);
@@ -356,7 +356,7 @@ static void test_refused(void **state)
 	(void)kill(f->pid, SIGKILL);
 	assert_int_equal(waitpid(f->pid, NULL, 0), f->pid);
 	probe_session__detach(f->session, probed_process);
-	assert_true(probe_session__attach(f->session, f->process, probed_process, PROBE_GROUP_OPS,
+	assert_true(probe_session__attach(f->session, f->process, probed_process, PROBED_GROUPS,
 					  &why) <= 0);
 	(void)close(f->in);
 	(void)close(f->out);

@@ -296,6 +296,101 @@ static void test_hostile(void **state)
 	check_losses(t, 1, 0, 0, 0);
 }
 
+static void collection(struct events *e, uint32_t tid, uint64_t start_ns, uint64_t end_ns)
+{
+	const struct gp_ev_python_gc gc = {
+		.head = {.kind = GP_EV_PYTHON_GC, .tid = tid, .time_ns = end_ns},
+		.start_ns = start_ns,
+	};
+
+	events__raw(e, &gc, sizeof(gc));
+}
+
+static uint64_t crossing_nr(const struct timeline *t)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < t->python_gcs.nr; i++)
+		nr += t->python_gcs.items[i].crossing;
+	return nr;
+}
+
+/* G is a finalizer, whose operator is the last one of F. */
+static void test_a_collection_at_the_end(void **state)
+{
+	const struct timeline *t;
+
+	op(*state, 1, IN_F, 0, 0, 10, 0);
+	op(*state, 2, IN_G, 2, 30, 40, 0);
+	op(*state, 3, IN_MAIN, 1, 60, 70, 0);
+	collection(*state, 100, 20, 50);
+	/* Of other threads. */
+	collection(*state, 99, 5, 45);
+	collection(*state, 101, 35, 65);
+	t = events__timeline(*state);
+	assert_int_equal(t->python_calls.nr, 3);
+	check_call(t, 0, MAIN, TL_NONE, 0, 70);
+	check_call(t, 1, F, 0, 0, 50);
+	check_call(t, 2, G, 1, 30, 40);
+	assert_int_equal(t->python_gcs.nr, 3);
+	assert_int_equal(crossing_nr(t), 0);
+}
+
+/* And the first one. */
+static void test_a_collection_at_the_begin(void **state)
+{
+	const struct timeline *t;
+
+	op(*state, 1, IN_MAIN, 0, 0, 10, 0);
+	op(*state, 2, IN_G, 1, 30, 40, 0);
+	op(*state, 3, IN_F, 2, 60, 70, 0);
+	collection(*state, 100, 20, 50);
+	t = events__timeline(*state);
+	assert_int_equal(t->python_calls.nr, 3);
+	check_call(t, 0, MAIN, TL_NONE, 0, 70);
+	check_call(t, 1, F, 0, 20, 70);
+	check_call(t, 2, G, 1, 30, 40);
+	assert_int_equal(crossing_nr(t), 0);
+}
+
+/* Then it was not the one that ran when the collection began, or ended. */
+static void test_a_collection_with_operators_outside_of_the_call(void **state)
+{
+	const struct timeline *t;
+
+	op(*state, 1, IN_F, 0, 0, 10, 0);
+	op(*state, 2, IN_F, 2, 30, 35, 0);
+	op(*state, 3, IN_MAIN, 1, 40, 45, 0);
+	op(*state, 4, IN_F, 1, 130, 140, 0);
+	op(*state, 5, IN_F, 2, 160, 170, 0);
+	collection(*state, 100, 20, 50);
+	collection(*state, 100, 100, 150);
+	collection(*state, 100, 120, 200);
+	collection(*state, 100, 300, 310);
+	t = events__timeline(*state);
+	assert_int_equal(t->python_calls.nr, 3);
+	check_call(t, 0, MAIN, TL_NONE, 0, 170);
+	check_call(t, 1, F, 0, 0, 35);
+	check_call(t, 2, F, 0, 100, 170);
+	assert_int_equal(t->python_gcs.nr, 3);
+	assert_true(t->python_gcs.items[0].crossing);
+	assert_int_equal(crossing_nr(t), 1);
+	/* One that began while another went on. */
+	assert_int_equal(loss_of(t, "time_invalid"), 1);
+}
+
+/* The end of an operator that an exception left is a bound. */
+static void test_an_operator_that_crosses_a_collection(void **state)
+{
+	const struct timeline *t;
+
+	op(*state, 1, IN_F, 0, 30, 60, 0);
+	collection(*state, 100, 20, 50);
+	t = events__timeline(*state);
+	check_call(t, 1, F, 0, 30, 60);
+	assert_int_equal(crossing_nr(t), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +410,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_modules, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_modules_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_collection_at_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_collection_at_the_begin, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_collection_with_operators_outside_of_the_call, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_an_operator_that_crosses_a_collection, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,6 +188,7 @@ static void test_not_wanted_for_a_while(void **state)
 	/* Two in 20,000 of 499,000 ns. */
 	near(row[ESTIMATE_CALLS].value, 49.9);
 	near(table->windows.share_of_time, 21000 / 500000.0);
+	assert_int_equal(table->windows.inside_ns, 1000);
 	table__free(table);
 }
 

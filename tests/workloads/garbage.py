@@ -4,6 +4,8 @@ Python's garbage is collected on order alone, and Python's own account of it kep
 
     collect N    each generation once with N objects in cycles before it, the oldest once more on
                  a thread of its own; what gc.callbacks were told         "collected JSON"
+    finalize     collections with finalizers that run operators, which are the last ones, and
+                 then the first ones, of the functions around                "finalized"
 """
 
 import gc
@@ -13,6 +15,16 @@ import time
 
 import protocol
 import torch
+
+
+class Tensors:
+    """A cycle; runs operators when it is collected."""
+
+    def __init__(self):
+        self.self = self
+
+    def __del__(self):
+        torch.ones(2).add(1)
 
 
 class Garbage(protocol.Workload):
@@ -40,7 +52,28 @@ class Garbage(protocol.Workload):
             cycle = []
             cycle.append(cycle)
 
+    @staticmethod
+    def ends_in_a_collection():
+        torch.ones(3).mul(2)
+        Tensors()
+        gc.collect()
+
+    @staticmethod
+    def begins_in_a_collection():
+        gc.collect()
+        torch.ones(3).sub(2)
+
+    def finalize(self):
+        torch.ones(3)
+        self.ends_in_a_collection()
+        Tensors()
+        self.begins_in_a_collection()
+        torch.ones(3)
+
     def command(self, words):
+        if words == ["finalize"]:
+            self.finalize()
+            return "finalized"
         if words[0] != "collect":
             return None
         self.told = []

@@ -20,6 +20,8 @@ so what happens inside a capture is exactly what was ordered.
                     N steps, by Python function, see truth    "functions N"
     profile N [F]   the same under torch.profiler; with a file also its stop, table and trace
                                                               "profiled LOOP CPU STOP TABLE TRACE"
+    profile_shapes N
+                    the same with shapes                      "profiled LOOP CPU STOP"
     profile_all N   the same with stacks, shapes and memory   "profiled LOOP CPU STOP"
     exit            leave with status 0                       "bye"
 """
@@ -139,6 +141,8 @@ def obey(workload, words):
         return "stamps " + words[1]
     if words[0] == "profile" and len(words) in (2, 3):
         return profile(workload, int(words[1]), words[2] if len(words) == 3 else None)
+    if words[0] == "profile_shapes" and len(words) == 2:
+        return profile(workload, int(words[1]), record_shapes=True)
     if words[0] == "profile_all" and len(words) == 2:
         return profile(workload, int(words[1]), with_stack=True, record_shapes=True,
                        profile_memory=True)

@@ -44,7 +44,7 @@ class Stalls(protocol.Workload):
     @staticmethod
     def ask_for_too_much():
         with torch.profiler.record_function("too much"):
-            alloc.report_out_of_memory(2 << 30, 3 << 30, 4 << 30)
+            alloc.ask_for_too_much(2 << 30)
 
     def command(self, words):
         if words == ["stall"]:

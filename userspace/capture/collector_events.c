@@ -335,6 +335,32 @@ static bool judge_sync(struct collector_events *e, struct gp_ev_sync *s, size_t 
 	return true;
 }
 
+/* The size of what is freed is known by its allocation. */
+static bool judge_memory(struct collector_events *e, struct gp_ev_memory *m, size_t bytes,
+			 uint64_t now_ns)
+{
+	bool is_free = m->head.flags & GP_MEMORY_FREE;
+
+	if (bytes != sizeof(*m) || (is_free ? !m->address : m->bytes <= 0))
+		return false;
+	*m = (struct gp_ev_memory){
+		.head = {.kind = GP_EV_MEMORY,
+			 .flags = is_free ? GP_MEMORY_FREE | GP_MEMORY_SIZE_UNKNOWN : 0,
+			 .process = e->process_index,
+			 .tid = collector_tids__get(&e->tids, m->head.tid),
+			 .time_ns = m->head.time_ns - (uint64_t)e->clock_offset_ns},
+		.address = m->address,
+		.bytes = is_free ? 0 : m->bytes,
+		.device_type = GP_DEVICE_CPU,
+		.device_index = -1,
+		.stack_id = is_free ? 0 : m->stack_id,
+	};
+	if (m->head.time_ns < e->opened_ns || m->head.time_ns > now_ns + AHEAD_NS)
+		return false;
+	judge_stack_id(e, &m->stack_id);
+	return true;
+}
+
 static bool judge_cuda_event(struct collector_events *e, struct gp_ev_cuda_event *c, size_t bytes,
 			     uint64_t now_ns)
 {
@@ -404,6 +430,8 @@ static bool judge_kind(struct collector_events *e, void *event, size_t bytes, ui
 	switch (((const struct gp_ev_head *)event)->kind) {
 	case GP_EV_OP:
 		return judge_op(e, event, bytes, now_ns);
+	case GP_EV_MEMORY:
+		return judge_memory(e, event, bytes, now_ns);
 	case GP_EV_NAME:
 		return judge_name(e, event, bytes);
 	case GP_EV_CPU_TIME:

@@ -92,12 +92,16 @@ struct callback_cost cost_timed(const struct capture *c)
 	return timed;
 }
 
-/* One operator's two callbacks, as far as they are timed; 0: none was. */
+/* One operator's two callbacks, and those of the allocations and frees that there are for each
+ * operator, as far as they are timed; 0: none was. */
 static double timed_op_ns(const struct capture *c)
 {
 	struct callback_cost timed = cost_timed(c);
+	double calls_nr = 2;
 
-	return timed.timed_nr ? 2 * (double)timed.timed_ns / (double)timed.timed_nr : 0;
+	if (c->guest_ops_nr)
+		calls_nr += (double)c->guest_memory_nr / (double)c->guest_ops_nr;
+	return timed.timed_nr ? calls_nr * (double)timed.timed_ns / (double)timed.timed_nr : 0;
 }
 
 static void read_op(const struct capture *c, struct capture_cost *cost)

@@ -44,14 +44,15 @@ static int on_kernel_event(const void *event, size_t bytes, void *arg)
 
 /* A collector collects from the moment it is armed, a little before the capture's window opens.
  * What ids stand for is kept, whenever it was told, and what an op was called with; and so are
- * readings of the clock: they say how good the first times are. */
+ * readings of the clock: they say how good the first times are. What is allocated before a
+ * recording begins is freed in it. */
 static bool before_start(struct capture *c, const void *event)
 {
 	const struct gp_ev_head *head = event;
 	uint64_t start_ns = event_began_ns(event), from_ns = c->start_ns;
 	const struct segment *to = c->stepped ? event_segment(c, event) : NULL;
 
-	if (to && to->start_ns)
+	if (to && to->start_ns && head->kind != GP_EV_MEMORY)
 		from_ns = to->start_ns;
 	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_STACK ||
 	    head->kind == GP_EV_TENSORS || head->kind == GP_EV_CLOCK || head->kind == GP_EV_DEVICE)
@@ -79,6 +80,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	if (before_start(c, event))
 		return 0;
 	c->guest_ops_nr += head->kind == GP_EV_OP;
+	c->guest_memory_nr += head->kind == GP_EV_MEMORY;
 	m = roster__find(&c->members, head->process);
 	err = event_put(c, m, SOURCE_GUEST(m->serial), event, bytes);
 	return unwritten(c, err);

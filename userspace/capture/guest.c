@@ -70,14 +70,15 @@ static int open_ring(struct guest *g, const struct target_process *p, uint16_t p
 /* Until it does all of `features`, or says that it cannot. */
 static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct reason *why)
 {
-	uint32_t required = features & ~(uint32_t)(GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
-						   GP_FEATURE_MODULES | GP_FEATURE_CALLS);
+	uint32_t required =
+		features & ~(uint32_t)(GP_FEATURE_SHAPES | GP_FEATURE_TENSORS | GP_FEATURE_MODULES |
+				       GP_FEATURE_CALLS | GP_FEATURE_MEMORY);
 	struct collector_status s = {0};
 
 	for (int i = 0; i < turns; i++) {
 		collector_ring__beat(g->ring);
 		collector_ring__status(g->ring, &s);
-		/* Shapes and modules may be missing: what is there is worth having. */
+		/* Shapes, modules and memory may be missing: what is there is worth having. */
 		if ((s.active & required) == required &&
 		    ((s.active | s.failed) & features) == features)
 			return 0;
@@ -220,6 +221,13 @@ void guest__ask(struct guest *g, uint32_t features)
 	g->whole |= features;
 	if (!g->stopped && all && (g->wanted & features) != features)
 		want(g, g->wanted | features);
+}
+
+void guest__forgo(struct guest *g, uint32_t features)
+{
+	g->whole &= ~features;
+	if (!g->stopped && (g->wanted & features))
+		want(g, g->wanted & ~features);
 }
 
 void guest__only(struct guest *g, uint32_t features)

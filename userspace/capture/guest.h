@@ -62,6 +62,9 @@ bool guest__asks(const struct guest *g, uint32_t features);
 /* Asks for more features, and does not wait. */
 void guest__ask(struct guest *g, uint32_t features);
 
+/* Asks for these features no more, and does not wait. */
+void guest__forgo(struct guest *g, uint32_t features);
+
 /* Goes on with those of `features` alone that are wanted now, and waits until the others are out of
  * force, draining meanwhile as guest__stop() does. */
 void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *arg);

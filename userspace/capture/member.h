@@ -47,6 +47,7 @@ struct member {
 	bool callbacks_replaced; /* by uprobes, for want of stacks */
 	bool exec_told;		 /* its end by exec has been dealt with */
 	bool api_by_cupti;	 /* and not by uprobes */
+	bool memory_by_callback; /* CPU memory; likewise */
 	bool renamed;		 /* exec: read anew who it is */
 	bool guest_refused;	 /* the collector is not to be tried (again) for CUDA */
 	bool code_known;	 /* the most important unwind tables have been read */

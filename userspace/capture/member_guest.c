@@ -73,6 +73,23 @@ static void note_calls(const struct member *m, uint32_t feature, const char *wha
 	log_warn("%d: no %s: %s", (int)m->process->pid, what, why.text);
 }
 
+/* Allocations were wanted; where they cannot be had they come by uprobes, and by those alone: the
+ * collector is not to find a way later. */
+static void note_memory(struct member *m)
+{
+	struct reason why = {0};
+
+	if (!m->guest || !guest__asks(m->guest, GP_FEATURE_MEMORY))
+		return;
+	m->memory_by_callback = member_guest_tells(m, GP_FEATURE_MEMORY);
+	if (m->memory_by_callback)
+		return;
+	guest__why_not(m->guest, "memory", &why);
+	guest__forgo(m->guest, GP_FEATURE_MEMORY);
+	log_info("%d: allocations by uprobes, which cost more: %s", (int)m->process->pid,
+		 why.text[0] ? why.text : "the collector does not say why");
+}
+
 static void drain_others(void *arg)
 {
 	capture_drain(arg);
@@ -82,7 +99,7 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 {
 	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
 	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | GP_FEATURE_MODULES |
-			     GP_FEATURE_CALLS | of_inputs;
+			     GP_FEATURE_CALLS | GP_FEATURE_MEMORY | of_inputs;
 	const struct gp_python *python = m->python ? &python_codes__python(m->python)->walk : NULL;
 	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
 	struct reason why = {0};
@@ -97,6 +114,8 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 		features &= ~of_inputs;
 	if (!c->options.memory || c->options.ops_alone)
 		features &= ~(uint32_t)GP_FEATURE_TENSORS;
+	if (!c->options.memory)
+		features &= ~(uint32_t)GP_FEATURE_MEMORY;
 	if (!(c->options.stacks & GP_STACK_WANT_PYTHON))
 		features &= ~(uint32_t)GP_FEATURE_STACKS;
 	if (!c->options.modules || !python)
@@ -120,6 +139,8 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 		log_at(err == -EBUSY ? LOG_WARN : LOG_INFO,
 		       "%d: operators by uprobes, which cost more: %s", (int)m->process->pid,
 		       why.text);
+	if (features & GP_FEATURE_MEMORY)
+		note_memory(m);
 	if (shapes)
 		note_shapes(m, &why);
 	if (shapes && c->options.memory)
@@ -144,6 +165,7 @@ void member_guest_follow_cuda(struct capture *c, struct member *m)
 void member_guest_drop(struct capture *c, struct member *m, bool gone)
 {
 	m->had_guest = true;
+	m->memory_by_callback = false;
 	probe_session__set_stack_tops(c->probes, m->index, 0);
 	capture_stop_guest(c, m->guest, gone);
 	capture_drain_guest(c, m->guest);
@@ -188,6 +210,7 @@ static void replace_callbacks(struct capture *c, struct member *m)
 	int nr;
 
 	m->callbacks_replaced = true;
+	m->memory_by_callback = false;
 	c->left_nr++;
 	guest__why_not(m->guest, "stacks", &stacks);
 	probe_session__set_stack_tops(c->probes, m->index, 0);
@@ -269,4 +292,25 @@ void member_guest_follow_cupti(struct capture *c, struct member *m)
 	else
 		log_info("%d: calls of CUDA come by %s: %d probes %s", (int)m->process->pid,
 			 active ? "CUPTI" : "uprobes", nr, active ? "fewer" : "more");
+}
+
+void member_guest_follow_memory(struct capture *c, struct member *m)
+{
+	const uint32_t both = GP_FEATURE_OPS | GP_FEATURE_MEMORY;
+	struct reason memory = {0}, why = {0};
+	int nr;
+
+	if (!m->memory_by_callback || !guest__asks(m->guest, both) || !guest__follows(m->guest) ||
+	    (guest__active(m->guest) & both) != GP_FEATURE_OPS)
+		return;
+	m->memory_by_callback = false;
+	c->left_nr++;
+	guest__why_not(m->guest, "memory", &memory);
+	guest__forgo(m->guest, GP_FEATURE_MEMORY);
+	nr = capture_probe_member(c, m, &why);
+	if (nr < 0)
+		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
+	log_warn("%d: allocations can no longer be told within the process (%s): some are missing, "
+		 "and they come by uprobes from now on",
+		 (int)m->process->pid, memory.text);
 }

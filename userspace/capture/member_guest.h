@@ -33,6 +33,10 @@ void member_guest_follow_cuda(struct capture *c, struct member *m);
  * While it is not asked to, or has not answered yet, all stays as it is. Needs m->guest. */
 void member_guest_follow_cupti(struct capture *c, struct member *m);
 
+/* The collector tells of no allocations any more, as something else is in its way: by uprobes from
+ * here on. Needs m->guest. */
+void member_guest_follow_memory(struct capture *c, struct member *m);
+
 /* The program, which was to bring its collector along, has ended or become another. */
 void member_guest_tell_missing(const struct capture *c, const struct member *m);
 

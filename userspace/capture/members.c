@@ -128,6 +128,8 @@ int capture_probe_member(struct capture *c, struct member *m, struct reason *why
 
 	m->callbacks |= callbacks;
 	m->api_by_cupti = member_guest_tells(m, GP_FEATURE_CUPTI);
+	if (!m->memory_by_callback)
+		groups |= PROBE_GROUP_MEMORY;
 	if (c->options.gpu && !capture_samples(c) && !m->api_by_cupti)
 		groups |= PROBE_GROUP_API;
 	return probe_session__attach(c->probes, m->process, m->index, groups, why);
@@ -227,7 +229,8 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 		member_guest_put_in(c, m,
 				    GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
 					    GP_FEATURE_STACKS | GP_FEATURE_MODULES |
-					    GP_FEATURE_CALLS | GP_FEATURE_CUPTI);
+					    GP_FEATURE_CALLS | GP_FEATURE_MEMORY |
+					    GP_FEATURE_CUPTI);
 	/* Where CUDA brings the collector it may come any time. */
 	m->guest_refused = !c->options.invited && !m->guest && member_has_cuda(m);
 	capture_drain(c);
@@ -376,6 +379,12 @@ static void forget_member(struct member *m, void *arg)
 	free(m);
 }
 
+static void follow_guest(struct capture *c, struct member *m)
+{
+	member_guest_follow_cupti(c, m);
+	member_guest_follow_memory(c, m);
+}
+
 /* How many of those that were added are still there. */
 int capture_watch_members(struct capture *c)
 {
@@ -404,7 +413,7 @@ int capture_watch_members(struct capture *c)
 			member_guest_watch(c, m);
 		}
 		if (!m->end && m->guest)
-			member_guest_follow_cupti(c, m);
+			follow_guest(c, m);
 		here += !m->end && !m->is_child;
 	}
 	if (here)

@@ -12,7 +12,8 @@
 #include <errno.h>
 #include <time.h>
 
-#define CPU_FEATURES (uint32_t)(GP_FEATURE_OPS | GP_FEATURE_STEPS | GP_FEATURE_SHAPES)
+#define CPU_FEATURES                                                                               \
+	(uint32_t)(GP_FEATURE_OPS | GP_FEATURE_STEPS | GP_FEATURE_SHAPES | GP_FEATURE_MEMORY)
 
 static uint32_t features_of(uint32_t what)
 {

@@ -34,7 +34,8 @@ struct totals {
 	uint64_t losses[GP_LOSS_NR];
 	uint64_t inputs_lost_nr; /* ops whose inputs found no place */
 	uint64_t probe_hits, probe_hits_stepped;
-	uint64_t guest_ops_nr; /* ops that collectors have told */
+	uint64_t guest_ops_nr;	  /* ops that collectors have told */
+	uint64_t guest_memory_nr; /* allocations and frees, likewise */
 	uint64_t sampler_ns;
 };
 
@@ -76,6 +77,7 @@ struct capture {
 	uint64_t inputs_lost_nr;	   /* ops whose inputs found no place */
 	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
 	uint64_t guest_ops_nr;		   /* ops that collectors have told */
+	uint64_t guest_memory_nr;	   /* allocations and frees, likewise */
 	struct callback_cost guest_cost;   /* of collectors that are gone */
 	uint32_t gone_callbacks_nr;	   /* processes that are gone and had callbacks */
 	uint32_t off;			   /* enum capture_side bits that are switched off */

@@ -238,7 +238,11 @@ int capture_begin_recording(struct capture *c, uint64_t start_ns)
 
 void capture_totals(const struct capture *c, struct totals *ret_totals)
 {
-	struct totals t = {.inputs_lost_nr = c->inputs_lost_nr, .guest_ops_nr = c->guest_ops_nr};
+	struct totals t = {
+		.inputs_lost_nr = c->inputs_lost_nr,
+		.guest_ops_nr = c->guest_ops_nr,
+		.guest_memory_nr = c->guest_memory_nr,
+	};
 	struct probe_summary summary;
 	struct probe_cost cost;
 
@@ -328,6 +332,9 @@ static int write_callback_cost(struct capture *c, struct segment *s, const struc
 	int err;
 
 	err = capture_write_number(s, "callback_ops", since(t->guest_ops_nr, c->told.guest_ops_nr));
+	err = err
+		      ?: capture_write_number(s, "callback_memory",
+					      since(t->guest_memory_nr, c->told.guest_memory_nr));
 	err = err ?: capture_write_number(s, "callback_timed", callbacks.timed_nr);
 	if (callbacks.timed_nr)
 		err = err

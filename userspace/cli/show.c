@@ -273,6 +273,12 @@ int shown__write_memory_timeline(const struct shown *s, const char *path,
 		log_err("'%s' is no device: give 'cpu' or 'cuda:N'", device->device);
 		return CLI_USAGE;
 	}
+	if (has_ending(path, ".html")) {
+		log_err("cannot write '%s': a memory timeline as torch.profiler's is JSON; "
+			"--format memory writes a page",
+			path);
+		return CLI_USAGE;
+	}
 	err = open_sink(path, &sink);
 	if (!err && has_ending(path, ".raw.json"))
 		err = output_memory_timeline_raw(sink, t, process, (uint8_t)number);
@@ -447,6 +453,28 @@ static int show_sample_table(const struct shown *s, const struct show_options *o
 	return write_sample_table(s, table, o);
 }
 
+static bool has_overloads(const struct timeline *t)
+{
+	for (size_t i = 0; i < t->ops.nr; i++)
+		if (*t->ops.items[i].overload)
+			return true;
+	return false;
+}
+
+/* What the rows are to be told apart by. */
+static void warn_of_missing(const struct shown *s, const struct show_options *o)
+{
+	if (o->by_shape && !s->timeline->inputs.nr)
+		log_warn("the recording has no shapes in it; record with --shapes");
+	if (o->by_module && !s->timeline->modules.nr)
+		log_warn("the recording has no calls of modules in it; record with --modules");
+	if ((o->between || (o->by_stack && !s->timeline->sampled)) &&
+	    !recording__meta(s->recording, "stacks"))
+		log_warn("the recording has no stacks in it; record with --stack python");
+	if (o->by_overload && !has_overloads(s->timeline))
+		log_warn("the recording has no overload names in it; record with --no-inject");
+}
+
 static int show_table(const struct shown *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
@@ -480,12 +508,7 @@ static int show_table(const struct shown *s, const struct show_options *o)
 			o->rank);
 		return CLI_FAILED;
 	}
-	if (o->by_shape && !s->timeline->inputs.nr)
-		log_warn("the recording has no shapes in it; record with --shapes");
-	if (o->by_module && !s->timeline->modules.nr)
-		log_warn("the recording has no calls of modules in it; record with --modules");
-	if (o->between && !recording__meta(s->recording, "stacks"))
-		log_warn("the recording has no stacks in it; record with --stack python");
+	warn_of_missing(s, o);
 	if (!table->rows.nr)
 		warn_of_no_rows(s);
 	return write_table(s, table, o);

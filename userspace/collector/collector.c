@@ -75,6 +75,7 @@ struct follower {
 	uint64_t seen_ns;      /* when it came, */
 	uint32_t seen_turn;    /* and in which turn */
 	const char *ops_why;
+	const char *memory_why;
 	const char *cupti_why;
 };
 
@@ -113,6 +114,8 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 		add_text(message, sizeof(message), f->extras.stacks_why);
 	if ((failed & GP_FEATURE_TENSORS) && f->extras.tensors_why)
 		add_text(message, sizeof(message), f->extras.tensors_why);
+	if ((failed & GP_FEATURE_MEMORY) && f->memory_why)
+		add_text(message, sizeof(message), f->memory_why);
 	if ((failed & GP_FEATURE_CUPTI) && f->cupti_why)
 		add_text(message, sizeof(message), f->cupti_why);
 	memcpy(page->message, message, sizeof(message));
@@ -177,6 +180,26 @@ static uint32_t follow_ops(struct follower *f, uint32_t wanted, uint32_t active)
 	return wanted;
 }
 
+/* Brings allocations in line; `ops`: operators are told. Returns whether they are in force. */
+static uint32_t follow_memory(struct follower *f, uint32_t wanted, bool ops)
+{
+	const char *why;
+
+	wanted &= GP_FEATURE_MEMORY;
+	if (!wanted) {
+		f->refused &= ~(uint32_t)GP_FEATURE_MEMORY;
+		f->memory_why = NULL;
+	}
+	if (f->refused & GP_FEATURE_MEMORY)
+		return 0;
+	why = ops__tell_memory(wanted && ops);
+	if (why) {
+		f->memory_why = why;
+		f->refused |= GP_FEATURE_MEMORY;
+	}
+	return ops && !why ? wanted : 0;
+}
+
 /* Brings CUPTI in line; returns whether it is in force. */
 static bool follow_cupti(struct follower *f, uint32_t wanted, bool active)
 {
@@ -212,6 +235,7 @@ static void follow(struct follower *f)
 	now |= follow_ops(f, wanted & OPS_FEATURES, f->active & OPS_FEATURES);
 	if (now & OPS_FEATURES)
 		now |= extras_in_force(f, wanted);
+	now |= follow_memory(f, wanted, now & GP_FEATURE_OPS);
 	/* Told before CUPTI is asked, which may take seconds to answer. */
 	failed = (wanted & ~now & ~cupti) | (f->failed & wanted & cupti);
 	if (now != f->active || failed != f->failed)

@@ -70,6 +70,13 @@ $(O)/tests/fake-torch%/libtorch_cpu.so: tests/fake/torch.c $(STAMP) | setup-buil
 	$(Q)$(CC) -std=gnu11 $(OPT) $(WARN) -D_GNU_SOURCE -fPIC -shared \
 		$(if $(filter -old,$*),-DFAKE_TORCH_OLD) -Wl,-soname,libtorch_cpu.so $< -o $@
 
+# What stands between libc10 and its own functions.
+ALL_EXTRA += $(O)/tests/reporter.so
+$(O)/tests/reporter.so: tests/fake/reporter.c $(STAMP) | setup-build
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 $(OPT) $(WARN) -D_GNU_SOURCE -fPIC -shared $< -ldl -o $@
+
 -include $(COLLECTOR_TESTED:.o=.d) $(O)/tests/fake/collector_reader.d
 
 # The walk as a library that any Python can load, and what tells it the layout.

@@ -22,6 +22,7 @@ GP_OLD_SYMBOL(pthread_key_create);
 GP_OLD_SYMBOL(pthread_setspecific);
 GP_OLD_SYMBOL(pthread_sigmask);
 GP_OLD_SYMBOL(memcpy);
+__asm__(".symver dlinfo,dlinfo@GLIBC_2.3.3");
 #endif
 
 #endif /* GP_COLLECTOR_COMPAT_H */

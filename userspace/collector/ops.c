@@ -23,40 +23,9 @@
 
 #include <string.h>
 
-#define FORWARD_MAX    (1ULL << 32)
-#define FENCE_ALWAYS() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define FORWARD_MAX (1ULL << 32)
 
-/* Between enter() and leave() the session stays, if it was returned. */
-static struct session *enter(struct thread_state **ret_thread, bool begins)
-{
-	struct thread_state *t;
-	struct session *s;
-
-	if (!ops_open_session())
-		return NULL;
-	t = thread_state__get();
-	if (!t || t->busy) {
-		(void)__atomic_fetch_add(&ops_missed_nr, begins, __ATOMIC_RELAXED);
-		return NULL;
-	}
-	__atomic_store_n(&t->busy, 1, __ATOMIC_RELAXED);
-	if (__builtin_expect(ops_fence_needed, 0))
-		FENCE_ALWAYS();
-	else
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	s = ops_open_session();
-	if (!s)
-		__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
-	*ret_thread = t;
-	return s;
-}
-
-static void leave(struct thread_state *t)
-{
-	__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
-}
-
-static void begin_epoch(struct session *s, struct thread_state *t)
+void ops_begin_epoch(struct session *s, struct thread_state *t)
 {
 	t->epoch = s->epoch;
 	__atomic_store_n(&t->depth, 0, __ATOMIC_RELAXED);
@@ -128,7 +97,7 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 	if (__atomic_load_n(&s->ops_alone, __ATOMIC_RELAXED) && is_node(text))
 		return;
 	if (__builtin_expect(t->epoch != s->epoch, 0))
-		begin_epoch(s, t);
+		ops_begin_epoch(s, t);
 	drop_ended(t);
 	if (t->depth == GP_OP_DEPTH) {
 		ring_writer__count(s->ring, GP_LOSS_DEPTH, 1);
@@ -263,7 +232,7 @@ static void emit_end(struct session *s, struct thread_state *t, const char *text
 	struct open_op op = {.start_ns = end_ns, .sequence_nr = -1, .scope = GP_SCOPE_USER};
 
 	if (__builtin_expect(t->epoch != s->epoch, 0))
-		begin_epoch(s, t);
+		ops_begin_epoch(s, t);
 	op.instance = next_instance(s, t);
 	op.name_id = thread_state__name_id(t, s->names, s->ring, text);
 	emit(s, &op, t->tid, t->torch_thread, 0, end_ns);
@@ -293,41 +262,20 @@ static void pop_step(struct session *s, struct thread_state *t, const void *reco
 		emit_end(s, t, text, end_ns);
 }
 
-/* One callback of so many is timed; one that took longer had lost its CPU meanwhile. */
-#define TIMED_EVERY  256
-#define TIMED_MAX_NS 20000
-
-/* When a callback that is to be timed began, else 0. */
-static uint64_t time_begin(struct thread_state *t)
-{
-	return __builtin_expect(++t->calls % TIMED_EVERY == 0, 0) ? clock_now_ns() : 0;
-}
-
-static void time_end(struct session *s, uint64_t begin_ns)
-{
-	uint64_t ns;
-
-	if (__builtin_expect(begin_ns == 0, 1))
-		return;
-	ns = clock_now_ns() - begin_ns;
-	if (ns <= TIMED_MAX_NS)
-		ring_writer__timed(s->ring, ns);
-}
-
 static void *start(void **ret_context, const void *record, uint8_t scope)
 {
 	struct thread_state *t;
 	struct session *s;
 
 	*ret_context = NULL;
-	s = enter(&t, true);
+	s = ops_enter(&t, true);
 	if (s) {
-		uint64_t begin_ns = time_begin(t);
+		uint64_t begin_ns = ops_time_begin(t);
 
 		push(s, t, record, scope);
 		thread_state__say_stack(t);
-		time_end(s, begin_ns);
-		leave(t);
+		ops_time_end(s, begin_ns);
+		ops_leave(t);
 	}
 	return ret_context;
 }
@@ -335,10 +283,10 @@ static void *start(void **ret_context, const void *record, uint8_t scope)
 static void end(const void *record, bool user)
 {
 	struct thread_state *t;
-	struct session *s = enter(&t, false);
+	struct session *s = ops_enter(&t, false);
 
 	if (s) {
-		uint64_t begin_ns = time_begin(t), end_ns = clock_now_ns();
+		uint64_t begin_ns = ops_time_begin(t), end_ns = clock_now_ns();
 
 		if (user && __atomic_load_n(&s->cpu_time, __ATOMIC_RELAXED))
 			pop_step(s, t, record, end_ns);
@@ -346,8 +294,8 @@ static void end(const void *record, bool user)
 			(void)pop(s, t, record, user, end_ns);
 		if (t->epoch == s->epoch)
 			thread_state__say_stack(t);
-		time_end(s, begin_ns);
-		leave(t);
+		ops_time_end(s, begin_ns);
+		ops_leave(t);
 	}
 }
 

@@ -41,6 +41,11 @@ void ops__cover(bool operators, bool annotations);
  * beginnings. Or no longer. */
 void ops__tell_cpu_time(bool tell, bool ends_alone);
 
+/* After ops__arm(): tells of allocations and frees of CPU memory too, or no longer; when it returns
+ * nothing is told any more. Call it every turn that it is wanted. NULL, or why they are not told
+ * (any more). */
+const char *ops__tell_memory(bool tell);
+
 /* Takes the callbacks away and waits for those at work, which is short. Ops still open are counted.
  * False if some thread does not leave its callback: the ring must then stay mapped. Fine when not
  * armed. */

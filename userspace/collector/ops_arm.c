@@ -8,6 +8,7 @@
 
 #include "collector/compat.h"
 #include "collector/fork_guard.h"
+#include "collector/memory.h"
 #include "collector/ops_session.h"
 #include "collector/pending.h"
 #include "collector/stack_tops.h"
@@ -204,6 +205,32 @@ void ops__tell_cpu_time(bool tell, bool ends_alone)
 	__atomic_store_n(&ops_session.ends_alone, tell && ends_alone, __ATOMIC_RELAXED);
 }
 
+/* Who is in a wrapper by then says what he has to say, or nothing. */
+static void stop_memory(struct session *s)
+{
+	memory__unhook();
+	__atomic_store_n(&s->memory, false, __ATOMIC_RELAXED);
+}
+
+const char *ops__tell_memory(bool tell)
+{
+	struct session *s = &ops_session;
+	const char *why = NULL;
+
+	if (!ops_gate || !ops_open_session())
+		return NULL;
+	if (tell) {
+		/* First, so that the first call is told. */
+		__atomic_store_n(&s->memory, true, __ATOMIC_RELAXED);
+		why = memory__hook();
+	}
+	if ((!tell || why) && s->memory) {
+		stop_memory(s);
+		(void)wait_until_left();
+	}
+	return why;
+}
+
 bool ops__disarm(void)
 {
 	struct session *s = &ops_session;
@@ -211,6 +238,7 @@ bool ops__disarm(void)
 
 	if (!ops_gate || (!ops_open_session() && !stuck))
 		return true;
+	stop_memory(s);
 	for (int i = 0; i < OPS_CALLBACKS_NR && ops_open_session(); i++)
 		remove_callback(s, i);
 	__atomic_store_n(&ops_gate->open, NULL, __ATOMIC_SEQ_CST);
@@ -244,6 +272,8 @@ void ops__release(void)
 void ops__forget(void)
 {
 	/* The gate is shut: its page came empty. */
+	memory__forget();
+	ops_session.memory = false;
 	free_tables(&ops_session);
 	stacks__free(ops_session.kept);
 	ops_session.kept = NULL;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the callbacks work with: ops_arm.c makes it and takes it away, ops.c's callbacks use it
- * while the gate is open.
+ * What the callbacks work with: ops_arm.c makes it and takes it away, ops.c's callbacks and
+ * memory.c's wrappers use it while the gate is open.
  */
 #ifndef GP_COLLECTOR_OPS_SESSION_H
 #define GP_COLLECTOR_OPS_SESSION_H
 
+#include "collector/clock.h"
 #include "collector/inputs.h"
 #include "collector/layout.h"
 #include "collector/names.h"
 #include "collector/ring_writer.h"
 #include "collector/stacks.h"
+#include "collector/thread.h"
 #include "collector/torch.h"
 
 #include <stdbool.h>
@@ -32,6 +34,7 @@ struct session {
 	 * alone. */
 	bool cpu_time, ends_alone;
 	bool ops_alone; /* likewise: nodes are not told, which come as functions too */
+	bool memory;	/* likewise: allocations of CPU memory are told */
 	struct torch_api torch;
 	struct torch_layout layout;
 	uint32_t epoch;
@@ -65,6 +68,61 @@ extern uint64_t ops_missed_nr;
 static inline struct session *ops_open_session(void)
 {
 	return __atomic_load_n(&ops_gate->open, __ATOMIC_ACQUIRE);
+}
+
+/* The thread's state becomes the session's, empty. Call it where the epochs differ. */
+void ops_begin_epoch(struct session *s, struct thread_state *t);
+
+/* Between ops_enter() and ops_leave() the session stays, if it was returned. `begins`: what is not
+ * told then goes missing. */
+static inline struct session *ops_enter(struct thread_state **ret_thread, bool begins)
+{
+	struct thread_state *t;
+	struct session *s;
+
+	if (!ops_open_session())
+		return NULL;
+	t = thread_state__get();
+	if (!t || t->busy) {
+		(void)__atomic_fetch_add(&ops_missed_nr, begins, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	__atomic_store_n(&t->busy, 1, __ATOMIC_RELAXED);
+	if (__builtin_expect(ops_fence_needed, 0))
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	else
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	s = ops_open_session();
+	if (!s)
+		__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
+	*ret_thread = t;
+	return s;
+}
+
+static inline void ops_leave(struct thread_state *t)
+{
+	__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
+}
+
+/* One callback of so many is timed; one that took longer had lost its CPU meanwhile. */
+#define OPS_TIMED_EVERY	 256
+#define OPS_TIMED_MAX_NS 20000
+
+/* When a callback that is to be timed began, else 0. */
+static inline uint64_t ops_time_begin(struct thread_state *t)
+{
+	return __builtin_expect(++t->calls % OPS_TIMED_EVERY == 0, 0) ? clock_now_ns() : 0;
+}
+
+static inline void ops_time_end(struct session *s, uint64_t begin_ns)
+{
+	uint64_t ns;
+
+	if (__builtin_expect(begin_ns == 0, 1))
+		return;
+	ns = clock_now_ns() - begin_ns;
+	if (ns <= OPS_TIMED_MAX_NS)
+		ring_writer__timed(s->ring, ns);
 }
 
 #endif /* GP_COLLECTOR_OPS_SESSION_H */

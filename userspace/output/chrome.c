@@ -130,7 +130,9 @@ static void call_args(struct chrome *c, const struct tl_python_call *call, uint3
 	}
 	chrome_lit(&c->out, ",\"Python thread\":");
 	buf__u64(&c->out, thread->tid);
-	chrome_lit(&c->out, ",\"Bounds\":\"first and last operator\"}");
+	chrome_lit(&c->out, ",\"Bounds\":\"");
+	buf__str(&c->out, tl_call_bounds(c->t));
+	chrome_lit(&c->out, "\"}");
 }
 
 /* As torch.profiler writes Python functions, and modules among them. But one begins with the first
@@ -166,25 +168,41 @@ static int write_calls(struct chrome *c)
 	return err;
 }
 
+static void gc_event(struct chrome *c, const char *phase, const struct tl_python_gc *gc,
+		     uint64_t time_ns)
+{
+	chrome_begin(c);
+	buf__printf(&c->out, "{\"ph\":\"%s\",\"cat\":\"python_function\",\"name\":\"Python GC\"",
+		    phase);
+	chrome_where(c, gc->thread, time_ns);
+}
+
 /* As torch.profiler writes them where it is asked to (record_python_gc_info), with what it does not
  * know in the arguments. */
+static void gc_slice(struct chrome *c, const struct tl_python_gc *gc, size_t number)
+{
+	gc_event(c, gc->crossing ? "b" : "X", gc, gc->start_ns);
+	if (gc->crossing) {
+		buf__printf(&c->out, ",\"id\":%zu", number);
+	} else {
+		chrome_lit(&c->out, ",\"dur\":");
+		buf__us(&c->out, chrome_time(c, gc->end_ns) - chrome_time(c, gc->start_ns));
+	}
+	buf__printf(&c->out, ",\"args\":{\"Generation\":%d,\"Collected\":%lld}}", gc->generation,
+		    (long long)gc->collected);
+	if (!gc->crossing)
+		return;
+	gc_event(c, "e", gc, gc->end_ns);
+	buf__printf(&c->out, ",\"id\":%zu}", number);
+}
+
 static int write_gcs(struct chrome *c)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < c->t->python_gcs.nr && !err; i++) {
-		const struct tl_python_gc *gc = &c->t->python_gcs.items[i];
-
-		if (!chrome_shows_thread(c, gc->thread))
-			continue;
-		chrome_begin(c);
-		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"python_function\","
-				    "\"name\":\"Python GC\"");
-		chrome_where(c, gc->thread, gc->start_ns);
-		chrome_lit(&c->out, ",\"dur\":");
-		buf__us(&c->out, chrome_time(c, gc->end_ns) - chrome_time(c, gc->start_ns));
-		buf__printf(&c->out, ",\"args\":{\"Generation\":%d,\"Collected\":%lld}}",
-			    gc->generation, (long long)gc->collected);
+		if (chrome_shows_thread(c, c->t->python_gcs.items[i].thread))
+			gc_slice(c, &c->t->python_gcs.items[i], i + 1);
 		err = chrome_drain(c, false);
 	}
 	return err;

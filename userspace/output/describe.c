@@ -88,12 +88,16 @@ static double cost(const struct timeline *t, const char *number, const char *eac
 	return number_of(t, number) == 0 ? 0 : number_of(t, number) * number_of(t, each);
 }
 
-/* An op's two callbacks. Recordings of old do not know them. */
+/* An op's two callbacks, an allocation's or free's one. Recordings of old do not know them. */
 static double callback_cost(const struct timeline *t)
 {
-	return recording__meta(t->recording, "callback_ops")
-		       ? 2 * cost(t, "callback_ops", "callback_ns")
-		       : 0;
+	double ns = 0;
+
+	if (recording__meta(t->recording, "callback_ops"))
+		ns = 2 * cost(t, "callback_ops", "callback_ns");
+	if (recording__meta(t->recording, "callback_memory"))
+		ns += cost(t, "callback_memory", "callback_ns");
+	return ns;
 }
 
 double describe_cost_ns(const struct timeline *t)

@@ -188,12 +188,12 @@ static void begin_calls(struct writer *w, const struct tl_op *op)
 		struct perfetto_event e = {
 			.type = PERFETTO_BEGIN,
 			.track = number_of(OF_THREAD, op->thread),
-			.time_ns = op->start_ns,
+			.time_ns = call->start_ns,
 			.category = "python_function",
 			.name = call_name(w, call),
 		};
 
-		perfetto_text(&e, "Bounds", "first and last operator");
+		perfetto_text(&e, "Bounds", tl_call_bounds(w->t));
 		w->begun[chain[nr]] = true;
 		begin_slice(w, &e, call->end_ns, PYTHON | chain[nr]);
 	}
@@ -290,8 +290,7 @@ static void put_threads(struct writer *w)
 		put_thread(w, i, &op, &call);
 }
 
-/* On rows of their own: a call of a Python function ends with its last operator, which may be one
- * of a finalizer in a collection. */
+/* On rows of their own, since some cross what is on their thread's. */
 static void put_gcs(struct writer *w)
 {
 	for (size_t i = 0; i < w->t->python_gcs.nr && !w->err; i++) {

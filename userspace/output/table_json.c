@@ -51,8 +51,10 @@ static void windows_part(struct buf *out, const struct table *table)
 {
 	const struct table_windows *w = &table->windows;
 
-	buf__printf(out, "  \"estimated\": {\"windows\": %zu, \"share_of_time\": %.6f", w->nr,
-		    w->share_of_time);
+	buf__printf(
+		out,
+		"  \"estimated\": {\"windows\": %zu, \"share_of_time\": %.6f, \"inside_us\": %.3f",
+		w->nr, w->share_of_time, (double)w->inside_ns / 1000);
 	if (w->all_steps_nr)
 		buf__printf(out, ", \"steps\": %llu, \"all_steps\": %llu",
 			    (unsigned long long)w->steps_nr, (unsigned long long)w->all_steps_nr);

@@ -40,6 +40,7 @@ static const struct catalogue_line catalogue[] = {
 	{"_ZN5torch8autograd6Engine17evaluate_functionE", PROBE_NODE, false},
 	{"_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", PROBE_ALLOC, true},
 	{"_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv", PROBE_FREE, true},
+	{"_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm", PROBE_CPU_OOM, true},
 	/* Two spellings: the totals were signed once. */
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", PROBE_REPORT, true},
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", PROBE_REPORT, true},

@@ -40,6 +40,7 @@ enum probe_kind {
 	/* The collector's, to which those hand on; all there is where they have no symbol: entry */
 	PROBE_NVTX_TOOL_PUSH = 15,
 	PROBE_NVTX_TOOL_POP = 16,
+	PROBE_CPU_OOM = 17, /* c10::ProfiledCPUMemoryReporter::OutOfMemory: entry */
 };
 
 /* One instruction to probe. */

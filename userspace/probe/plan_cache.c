@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #define CACHE_MAGIC	0x6e616c7070727067ULL
-#define CACHE_VERSION	6 /* of the file and of the planner: plans change with either */
+#define CACHE_VERSION	7 /* of the file and of the planner: plans change with either */
 #define CACHE_BYTES_MAX (64 << 20)
 
 struct cache_head {
@@ -83,7 +83,7 @@ static int load_function(struct probe_plan *plan, const struct cache_function *f
 				    .why = get_text(plan, texts, texts_nr, f->why)};
 
 	if (!fn.symbol || !fn.name || !fn.overload || !fn.why || fn.kind < PROBE_OP ||
-	    fn.kind > PROBE_NVTX_TOOL_POP || fn.placed > 1 || fn.named > PROBE_NAMED_SYMBOL)
+	    fn.kind > PROBE_CPU_OOM || fn.placed > 1 || fn.named > PROBE_NAMED_SYMBOL)
 		return -ENOENT;
 	return vec_push(&plan->functions, fn);
 }

@@ -56,8 +56,9 @@ const char *probe_session__bare(const struct probe_session *s);
 
 /* What the collector may tell as well. */
 enum probe_group {
-	PROBE_GROUP_OPS = 1, /* operators */
-	PROBE_GROUP_API = 2, /* calls of the CUDA API */
+	PROBE_GROUP_OPS = 1,	/* operators */
+	PROBE_GROUP_API = 2,	/* calls of the CUDA API */
+	PROBE_GROUP_MEMORY = 8, /* allocations and frees of CPU memory */
 };
 
 /* Probes everything of the catalogue that is mapped in the process now and not probed yet; events

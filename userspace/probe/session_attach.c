@@ -41,6 +41,7 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 		[PROGRAM_NVTX_TOOL_POP] = bpf->progs.gp_nvtx_tool_pop,
 		[PROGRAM_NVTX_TOOL_PUSH] = bpf->progs.gp_nvtx_tool_push,
 		[PROGRAM_CODE_FREED] = bpf->progs.gp_code_freed,
+		[PROGRAM_CPU_OOM] = bpf->progs.gp_cpu_oom,
 	};
 
 	return programs[program];
@@ -167,6 +168,8 @@ static enum program program_for(const struct probe_session *s, const struct prob
 		return PROGRAM_CATCH;
 	case PROBE_OOM:
 		return PROGRAM_OOM;
+	case PROBE_CPU_OOM:
+		return PROGRAM_CPU_OOM;
 	case PROBE_NODE:
 		return site->is_exit ? PROGRAM_EXIT : PROGRAM_NODE;
 	case PROBE_DISPATCH:
@@ -203,6 +206,9 @@ static uint32_t group_of(const struct probe_session *s, const struct probe_funct
 	case PROBE_UNSEEN:
 	case PROBE_RANGE:
 		return PROBE_GROUP_OPS;
+	case PROBE_ALLOC:
+	case PROBE_FREE:
+		return PROBE_GROUP_MEMORY;
 	case PROBE_API:
 		if (s->options.gpu && (cuda_api_is_nccl(fn->layout) ||
 				       (s->options.memory && cuda_api_is_memory(fn->layout))))
@@ -222,6 +228,7 @@ static bool is_kind_wanted(const struct probe_session *s, enum probe_kind kind)
 	case PROBE_FREE:
 	case PROBE_REPORT:
 	case PROBE_OOM:
+	case PROBE_CPU_OOM:
 		return s->options.memory;
 	case PROBE_OP:
 	case PROBE_CATCH:

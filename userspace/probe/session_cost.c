@@ -40,6 +40,19 @@ static struct timed_runs timed_runs(const struct probe_session *s)
 	return all;
 }
 
+/* For us. Asking the kernel is dear: not where nothing can have changed. */
+static struct timed_runs our_runs(const struct probe_session *s)
+{
+	struct timed_runs ours = s->runs, now;
+
+	if (s->stats_fd < 0)
+		return ours;
+	now = timed_runs(s);
+	ours.nr += now.nr - s->runs_before.nr;
+	ours.ns += now.ns - s->runs_before.ns;
+	return ours;
+}
+
 void session_time_begin(struct probe_session *s)
 {
 	if (s->stats_fd >= 0)
@@ -56,8 +69,10 @@ void session_time_begin(struct probe_session *s)
 
 void session_time_end(struct probe_session *s)
 {
-	if (s->stats_fd >= 0)
-		(void)close(s->stats_fd);
+	if (s->stats_fd < 0)
+		return;
+	s->runs = our_runs(s);
+	(void)close(s->stats_fd);
 	s->stats_fd = -1;
 }
 
@@ -88,15 +103,15 @@ void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_c
 {
 	struct probe_cost cost = {.trap_ns = s->trap_cost.ns,
 				  .trap_stepped_ns = s->trap_cost.stepped_ns};
-	struct timed_runs runs = timed_runs(s);
+	struct timed_runs runs = our_runs(s);
 	struct counters c;
 
 	session_counters(s, &c);
 	cost.hits = hits(&c);
 	cost.hits_stepped = c.stepped_hits < cost.hits ? c.stepped_hits : cost.hits;
-	cost.program_runs = runs.nr - s->runs_before.nr;
+	cost.program_runs = runs.nr;
 	if (cost.program_runs)
-		cost.program_ns = (runs.ns - s->runs_before.ns) / cost.program_runs;
+		cost.program_ns = runs.ns / cost.program_runs;
 	if (cost.hits && cost.program_runs && cost.trap_ns &&
 	    (cost.trap_stepped_ns || !cost.hits_stepped))
 		cost.ns_per_hit =

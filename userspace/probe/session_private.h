@@ -100,8 +100,9 @@ struct probe_session {
 	struct trap_cost trap_cost;
 	struct link_set trap_links;
 	int stats_fd; /* while the kernel times the programs, else -1 */
-	/* What it had timed before, as someone else wanted it: of the calibration, say. */
-	struct timed_runs runs_before;
+	/* What it had timed before, as someone else wanted it: of the calibration, say; and what it
+	 * has timed for us, up to the last time that it ended. */
+	struct timed_runs runs_before, runs;
 	uint64_t stats_end_ns;
 	uint64_t stats_end_hits;
 	uint32_t timings_nr;
@@ -129,7 +130,8 @@ enum program {
 	PROGRAM_NVTX_TOOL_POP = 17,
 	PROGRAM_NVTX_TOOL_PUSH = 18,
 	PROGRAM_CODE_FREED = 19, /* of no plan: see session_python.c */
-	PROGRAMS_NR = 20,
+	PROGRAM_CPU_OOM = 20,
+	PROGRAMS_NR = 21,
 };
 
 /* Borrowed from the skeleton. */

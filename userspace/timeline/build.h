@@ -268,6 +268,9 @@ int build_module_call(struct build *b, const struct gp_ev_module_call *e);
  */
 int build_python_calls(struct build *b);
 
+/* After build_python_calls(): sorts garbage collections, and lengthens calls around them. */
+void build_python_gcs(struct build *b);
+
 /* Modules, their calls, and which of them each op is in. 0 or -ENOMEM. */
 int build_modules(struct build *b);
 

@@ -78,6 +78,7 @@ static void set_windows(struct table *table, const struct timeline *t)
 	w->nr = t->windows.nr;
 	for (size_t i = 0; i < t->windows.nr; i++) {
 		ns += t->windows.items[i].end_ns - t->windows.items[i].start_ns;
+		w->inside_ns += t->windows.items[i].inside_ns;
 		w->steps_nr += by_steps ? t->windows.items[i].steps_nr : 0;
 	}
 	w->all_steps_nr = by_steps ? t->all_steps_nr : 0;

@@ -255,6 +255,8 @@ static int build_all(struct build *b)
 	if (!err)
 		err = build_python_calls(b);
 	if (!err)
+		build_python_gcs(b);
+	if (!err)
 		err = build_flops(b);
 	if (!err)
 		err = build_gpu(b);

@@ -159,8 +159,9 @@ struct tl_module_call {
 
 /*
  * One call of a Python function, as far as operators tell: from the begin of the first one in it to
- * the end of the last one; where only calls of modules were recorded, of one of those. Those of
- * a thread are in order of begin, a call before those in it; they nest, also with ops.
+ * the end of the last one, or of the garbage collection in which that was; where only calls of
+ * modules were recorded, of one of those. Those of a thread are in order of begin, a call before
+ * those in it; they nest, also with ops.
  */
 struct tl_python_call {
 	uint64_t start_ns, end_ns;
@@ -253,6 +254,7 @@ struct tl_python_gc {
 	int64_t collected; /* objects; below 0: not known */
 	uint32_t thread;
 	int32_t generation; /* the oldest that was looked at; below 0: not known */
+	bool crossing;	    /* an op or call neither lies in it nor holds it, nor is apart */
 };
 
 /* Why a flight recorder wrote what it held. */
@@ -294,7 +296,7 @@ struct timeline {
 	uint64_t unwanted_ns;		 /* for so long no window was wanted */
 	VEC(struct tl_trigger) triggers; /* in the order in which they were set off */
 	VEC(struct tl_thread_stack) thread_stacks;
-	VEC(struct tl_python_gc) python_gcs; /* of each thread by time */
+	VEC(struct tl_python_gc) python_gcs; /* by thread, then time: one at a time of each */
 	VEC(struct tl_module) modules;	     /* in the order of first calls */
 	VEC(struct tl_module_call) module_calls;
 	VEC(struct tl_python_call) python_calls;
@@ -332,6 +334,13 @@ static inline bool tl_op_is_backward(const struct tl_op *op)
 static inline bool tl_stack_is_cut(uint32_t flags)
 {
 	return flags & (GP_STACK_TRUNCATED | GP_STACK_INCOMPLETE);
+}
+
+/* What calls of Python functions begin and end with, in words. Never NULL. */
+static inline const char *tl_call_bounds(const struct timeline *t)
+{
+	return t->python_gcs.nr ? "first and last operator, or a garbage collection with it"
+				: "first and last operator";
 }
 
 /* What a sampled thread was doing, in a word: "running", or what it waited for. Never NULL. */
