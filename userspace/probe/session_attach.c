@@ -219,6 +219,7 @@ static uint32_t group_of(const struct probe_session *s, const struct probe_funct
 	}
 }
 
+/* Whether the options ask for any of this kind. */
 static bool is_kind_wanted(const struct probe_session *s, enum probe_kind kind)
 {
 	switch (kind) {
@@ -255,7 +256,7 @@ int session_choose_programs(const struct probe_session *s, struct gpuprof_bpf *b
 	};
 	int err = 0;
 
-	for (enum probe_kind kind = PROBE_OP; kind <= PROBE_NVTX_TOOL_POP; kind++)
+	for (enum probe_kind kind = PROBE_OP; kind <= PROBE_KIND_LAST; kind++)
 		for (uint8_t is_exit = 0; is_exit <= 1 && is_kind_wanted(s, kind); is_exit++)
 			wanted[program_for(s, &(struct probe_function){.kind = kind},
 					   &(struct probe_site){.is_exit = is_exit})] = true;
@@ -264,7 +265,6 @@ int session_choose_programs(const struct probe_session *s, struct gpuprof_bpf *b
 	return err;
 }
 
-/* Whether the options ask for it. */
 static bool is_wanted(const struct probe_session *s, const struct session_plan *plan,
 		      uint32_t function)
 {
