@@ -86,6 +86,17 @@ struct python_top {
 	__u32 op; /* the op's, see struct thread_frame */
 };
 
+/* Looking for a thread's Python thread state. */
+struct python_search {
+	__u64 self;   /* the thread pointer */
+	__u64 interp; /* next to look at */
+	__u64 tstate; /* next to look at, 0: the next interpreter's */
+	__u64 found;  /* the thread's, with frames; or without, if there is no other */
+	__u32 found_nr;
+	__u32 framed_nr; /* of them, those with frames */
+	__u64 whole;	 /* all lists were seen to their ends */
+};
+
 /* Of each thread, where stacks are wanted: the memory in which its stack is walked. All of it that
  * changes from frame to frame is here: what the verifier cannot follow it need not, and so it comes
  * to an end. */
@@ -110,21 +121,42 @@ struct python_thread {
 		   8];
 	__u64 check[GP_PYTHON_CHECK_BYTES / 8];
 	struct gp_python_made made;
-	/* The interpreter's own frames, as far as the walk came, innermost first: from 3.12 on each
-	 * of its calls has one on the thread's stack. */
-	__u64 own[GP_STACK_FRAMES];
-	__u32 own_nr;
-	__u32 call_nr; /* of that walk: functions' frames so far, and the next frame */
+	/* The walk for the interpreter's calls: functions' frames so far, and the next frame. */
+	__u64 call_nr;
 	__u64 call_frame;
 	__u64 call[GP_PYTHON_FRAME_BYTES / 8];
+	struct python_search search;
 	struct gp_ev_stack event; /* `frames` follow it, in the ring too */
 	struct gp_stack_frame frames[GP_STACK_FRAMES];
 };
 
-/* Of each thread, where native stacks are wanted: where its stack is put together. */
+/* A walk of a native stack. */
+struct unwind_walk {
+	__u64 ip; /* of the frame */
+	__u64 sp; /* before the frame's next instruction, and so is bp */
+	__u64 bp;
+	__u64 hash;
+	__u64 rule;		      /* the frame's */
+	struct gp_unwind_range range; /* of the last frame; all zero: none */
+	__u64 owner;		      /* as in thread_state */
+	__u32 process;
+	__u32 maps_known; /* which change of what is mapped the process's ranges are of */
+	__u32 nr;
+	__u32 flags;  /* enum gp_stack_flags */
+	__u32 called; /* 1: ip is a return address, the call is right below it; or 0 */
+	__u32 bp_lost;
+	__u32 searched; /* a caller has been searched for: once is enough */
+	__u32 anchor;	/* number of the next one */
+};
+
+/* Of each thread, where native stacks are wanted: where its stack is put together. As in
+ * python_thread, all that changes in a walk is here. */
 struct native_thread {
-	__u32 anchor;		   /* see struct unwind_walk */
-	__u32 flags;		   /* of the last walk: enum gp_stack_flags */
+	struct unwind_walk walk;
+	/* The interpreter's own Python frames, as far as that walk came, innermost first: from 3.12
+	 * on each of its calls has one on the thread's stack. */
+	__u64 anchors[GP_STACK_FRAMES];
+	__u64 anchors_nr;
 	struct gp_ev_native event; /* `frames` follow it, in the ring too */
 	__u64 frames[GP_STACK_FRAMES + GP_KERNEL_FRAMES];
 	__u64 words[GP_SEARCH_WORDS]; /* of the thread's stack, where a caller is searched for */

@@ -41,15 +41,10 @@ static __always_inline __u64 python_field(const __u64 *chunk, __u32 chunk_bytes,
 
 /* ---- whose thread state ---- */
 
-struct python_search {
+struct python_walk {
 	const struct gp_python *py;
-	__u64 self;   /* the thread pointer */
-	__u64 interp; /* next to look at */
-	__u64 tstate; /* next to look at, 0: the next interpreter's */
-	__u64 found;  /* the thread's, with frames; or without, if there is no other */
-	__u32 found_nr;
-	__u32 framed_nr; /* of them, those with frames */
-	bool whole;	 /* all lists were seen to their ends */
+	struct python_thread *memory;
+	struct native_thread *native; /* where native stacks are wanted too, else NULL */
 };
 
 /* The innermost frame of the thread state whose pointer to it, or to the C frame, is `frame`. */
@@ -58,33 +53,36 @@ static __always_inline bool python_innermost(const struct gp_python *py, __u64 *
 	return !py->has_cframe || walked_read(frame, 8, *frame + py->cframe_frame);
 }
 
-static __noinline void python_search_found(struct python_search *s, __u64 tstate)
+static __noinline void python_search_found(struct python_search *s, const struct gp_python *py,
+					   __u64 tstate)
 {
 	__u64 frame;
 
 	s->found_nr++;
-	if (!walked_read(&frame, 8, tstate + s->py->state_frame) ||
-	    !python_innermost(s->py, &frame) || frame)
+	if (!walked_read(&frame, 8, tstate + py->state_frame) || !python_innermost(py, &frame) ||
+	    frame)
 		s->framed_nr++;
 	else if (s->framed_nr)
 		return;
 	s->found = tstate;
 }
 
-static long python_search_one(__u32 n, struct python_search *s)
+static long python_search_one(__u32 n, struct python_walk *w)
 {
+	struct python_search *s = &w->memory->search;
+	const struct gp_python *py = w->py;
 	__u64 id, next, tstate = s->tstate;
 
 	if (!tstate) {
 		s->whole = !s->interp;
-		return s->whole || !walked_read(&s->tstate, 8, s->interp + s->py->interp_threads) ||
-		       !walked_read(&s->interp, 8, s->interp + s->py->interp_next);
+		return s->whole || !walked_read(&s->tstate, 8, s->interp + py->interp_threads) ||
+		       !walked_read(&s->interp, 8, s->interp + py->interp_next);
 	}
-	if (!walked_read(&id, 8, tstate + s->py->state_thread_id) ||
+	if (!walked_read(&id, 8, tstate + py->state_thread_id) ||
 	    !walked_read(&next, 8, tstate + 8))
 		return 1;
 	if (id == s->self)
-		python_search_found(s, tstate);
+		python_search_found(s, py, tstate);
 	s->tstate = next;
 	return 0;
 }
@@ -116,28 +114,33 @@ static __always_inline bool python_one_interpreter(const struct python_thread *p
 }
 
 /* Goes through the lists. As python_find(). */
-static __noinline int python_find_anew(struct python_thread *p, const struct gp_python *py,
-				       __u64 self)
+#define python_find_anew WALK_NAME(python_find_anew)
+__noinline int python_find_anew(struct python_thread *p, const struct gp_python *py, __u64 self)
 {
-	struct python_search s = {.py = py, .self = self};
+	struct python_walk w = {.py = py, .memory = p};
+	struct python_search *s;
 	__u64 next;
 
+	if (!p || !py)
+		return -1;
+	s = &p->search;
 	p->tstate = 0;
 	p->single = 0;
-	if (!walked_read(&s.interp, 8, py->interpreters))
+	*s = (struct python_search){.self = self};
+	if (!walked_read(&s->interp, 8, py->interpreters))
 		return -1;
-	if (s.interp && walked_read(&next, 8, s.interp + py->interp_next) && !next)
-		p->single = s.interp;
-	(void)bpf_loop(PYTHON_SEARCH_MAX, python_search_one, &s, 0);
-	if (!s.whole)
+	if (s->interp && walked_read(&next, 8, s->interp + py->interp_next) && !next)
+		p->single = s->interp;
+	(void)bpf_loop(PYTHON_SEARCH_MAX, python_search_one, &w, 0);
+	if (!s->whole)
 		return -1;
-	if (!s.found_nr)
+	if (!s->found_nr)
 		return 0;
 	/* Of several interpreters' states only one is the thread's now. Those without frames are
 	 * not, or it has no stack. */
-	if (s.framed_nr > 1 || !python_state_good(p, py, s.found, self))
+	if (s->framed_nr > 1 || !python_state_good(p, py, s->found, self))
 		return -1;
-	p->tstate = s.found;
+	p->tstate = s->found;
 	return 1;
 }
 
@@ -153,11 +156,6 @@ static __always_inline int python_find(struct python_thread *p, const struct gp_
 
 /* ---- the frames ---- */
 
-struct python_walk {
-	const struct gp_python *py;
-	struct python_thread *memory;
-};
-
 /* Eight bytes of the frame that lies there in what was read. */
 static __always_inline __u64 python_frame_field(const char *frame, __u32 offset)
 {
@@ -171,12 +169,15 @@ static __always_inline __u64 python_frame_field(const char *frame, __u32 offset)
  * them: those of generators lie anywhere, but the interpreter's own lie on the C stack, the next
  * one above. Returns where it is in p->read, or a negative number.
  */
-static __noinline int python_read_frame(struct python_thread *p, const struct gp_python *py,
-					__u64 at)
+#define python_read_frame WALK_NAME(python_read_frame)
+__noinline int python_read_frame(struct python_thread *p, const struct gp_python *py, __u64 at)
 {
-	__u32 bytes = py->frame_bytes, before = at & (GP_PYTHON_PAGE_BYTES - 1);
+	__u32 bytes, before = at & (GP_PYTHON_PAGE_BYTES - 1);
 	__u32 behind = GP_PYTHON_PAGE_BYTES - before;
 
+	if (!p || !py)
+		return -1;
+	bytes = py->frame_bytes;
 	if (bytes > GP_PYTHON_FRAME_BYTES)
 		return -1;
 	if ((py->has_window && !p->nr) || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
@@ -283,7 +284,9 @@ static long python_call_one(__u32 n, struct python_walk *w)
 {
 	const struct gp_python *py = w->py;
 	struct python_thread *p = w->memory;
-	__u32 bytes = py->frame_bytes, i = p->own_nr;
+	struct native_thread *native = w->native;
+	__u32 bytes = py->frame_bytes;
+	__u64 i = native->anchors_nr;
 
 	if (!p->call_frame || p->call_nr > GP_STACK_FRAMES || bytes > GP_PYTHON_FRAME_BYTES ||
 	    !walked_read(p->call, bytes, p->call_frame + py->frame_at))
@@ -292,8 +295,8 @@ static long python_call_one(__u32 n, struct python_walk *w)
 	    python_byte(p->call, py->frame_owner) >= GP_PYTHON_OWNER_INTERPRETER) {
 		python_mark_call(p, p->call_nr - 1);
 		if (i < GP_STACK_FRAMES) {
-			p->own[i] = p->call_frame;
-			p->own_nr = i + 1;
+			native->anchors[i] = p->call_frame;
+			native->anchors_nr = i + 1;
 		}
 	} else {
 		p->call_nr++;
@@ -535,12 +538,13 @@ static __always_inline bool python_told(const struct thread_state *t, __u64 sp, 
 }
 
 /* Id of the current thread's Python stack; 0 if it has none, or (counted) none can be had. Call it
- * before each op is opened. */
-static __noinline __u32 python_stack(const struct thread_state *t, __u64 now)
+ * before each op is opened. Where native stacks are wanted too, `native` gets the anchors. */
+static __noinline __u32 python_stack(const struct thread_state *t, struct native_thread *native,
+				     __u64 now)
 {
 	__u32 process = (__u16)t->owner, i = t->depth - 1, id;
 	const struct gp_python *py = bpf_map_lookup_elem(&pythons, &process);
-	struct python_walk w = {.py = py};
+	struct python_walk w = {.py = py, .native = native};
 
 	if (!py || !py->is_known)
 		return 0;
@@ -549,7 +553,6 @@ static __noinline __u32 python_stack(const struct thread_state *t, __u64 now)
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;
 	}
-	w.memory->own_nr = 0;
 	/* A native walk wants the interpreter's own frames as they are now. */
 	id = gp_stacks & GP_STACK_WANT_NATIVE ? 0 : python_waiting_id(w.memory, py, t);
 	if (id && i < GP_OP_DEPTH) {

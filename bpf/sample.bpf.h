@@ -8,7 +8,12 @@
 #define GP_BPF_SAMPLE_BPF_H
 
 #define WALK_SAMPLES
-#include "stack.bpf.h"
+#include "stack_walk.bpf.h"
+
+/* Where a thread is in its code. */
+struct stack_at {
+	__u64 ip, sp, bp;
+};
 
 /* What is known of the thread, this capture's. NULL (counted): it cannot be had. */
 static __always_inline struct sampled_thread *sampled_get(struct task_struct *task, __u32 epoch,
@@ -61,8 +66,8 @@ static __always_inline __u32 sample_stack(struct sample_walk *m, struct sampled_
 	m->thread.tid = tid;
 	m->python.tstate = s->tstate;
 	m->python.single = s->single;
-	m->native.flags = 0;
-	id = stack_id_at(at, &m->thread, now);
+	m->native.walk.flags = 0;
+	id = stack_walked(&m->thread, at->ip, at->sp, at->bp, now);
 	s->tstate = m->python.tstate;
 	s->single = m->python.single;
 	return id;

@@ -1,171 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The stack of the current thread as one id, of what is wanted of it: Python's frames, native ones,
- * or both. A native stack says which Python stack there was at the same moment, so the two together
- * have an id of their own.
+ * The stack of the current thread at a probe, see stack.bpf.c. `sp` and the others are those at the
+ * probe. The walks are functions of their own, not static: so the verifier looks at them once in
+ * each program, and not along each path that leads to them.
  */
 #ifndef GP_BPF_STACK_BPF_H
 #define GP_BPF_STACK_BPF_H
 
-#include "python.bpf.h"
-#include "unwind.bpf.h"
+#include "maps.bpf.h"
 
-/* Where a thread is in its code. */
-struct stack_at {
-	__u64 ip, sp, bp;
-};
+/* Id of the stack, for what opens an op; 0 if there is none, or (counted) none can be had. */
+extern __u32 stack_walked(const struct thread_state *t, __u64 ip, __u64 sp, __u64 bp, __u64 now);
 
-#ifdef WALK_SAMPLES
+/* The same for all else, whose stack may be that of an op which the collector has told of. */
+extern __u32 stack_told_or_walked(const struct thread_state *t, __u64 ip, __u64 sp, __u64 bp,
+				  __u64 now);
 
-static __always_inline __u64 native_kernel_hash(void)
-{
-	struct sample_walk *m = sample_memory();
-
-	return m ? m->kernel_hash : 0;
-}
-
-/* Puts the kernel's frames behind the thread's own `nr`. How many they are. */
-static __always_inline __u32 native_kernel(struct native_thread *n, __u32 nr)
-{
-	struct sample_walk *m = sample_memory();
-	__u32 kernel_nr = m ? m->kernel_nr : 0, at = m ? m->kernel_at : 0;
-
-	if (!m || !kernel_nr || kernel_nr > GP_KERNEL_FRAMES || nr > GP_STACK_FRAMES ||
-	    at > GP_INTERRUPT_FRAMES ||
-	    bpf_probe_read_kernel(n->frames + nr, GP_KERNEL_FRAMES * sizeof(__u64), m->kernel + at))
-		return 0;
-	return kernel_nr;
-}
-
-#else
-
-static __always_inline __u64 native_kernel_hash(void)
-{
-	return 0;
-}
-
-static __always_inline __u32 native_kernel(struct native_thread *n, __u32 nr)
-{
-	return 0;
-}
-
-#endif
-
-/* Tells of a stack that has the id for the first time. */
-static __always_inline bool native_emit(const struct unwind_walk *w, const struct thread_state *t,
-					__u32 id, __u32 python_id, __u32 maps_changes, __u64 now)
-{
-	struct native_thread *n = w->memory;
-	__u32 nr = w->nr, kernel_nr;
-
-	if (nr > GP_STACK_FRAMES)
-		return false;
-	kernel_nr = native_kernel(n, nr);
-	emit_head(&n->event.head, GP_EV_NATIVE, (__u8)w->flags, t, now);
-	n->event.stack_id = id;
-	n->event.python_id = python_id;
-	n->event.frames_nr = nr;
-	n->event.maps_changes = maps_changes;
-	/* To be woken for each one costs more than to tell of it; and who looks at others is
-	 * gpuprof itself. */
-#ifdef WALK_OTHERS
-	__u64 wakeup = BPF_RB_NO_WAKEUP;
-#else
-	__u64 wakeup = emit_wakeup();
-#endif
-
-	n->event.kernel_nr = kernel_nr;
-	return !bpf_ringbuf_output(&ring, &n->event,
-				   sizeof(n->event) + (nr + kernel_nr) * sizeof(__u64), wakeup);
-}
-
-static __always_inline __u32 native_id(const struct unwind_walk *w, const struct thread_state *t,
-				       __u32 python_id, __u32 maps_changes, __u64 now)
-{
-	/* What lies at an address is another thing after a change. */
-	__u64 hash = gp_python_mix(w->hash, (__u64)maps_changes << 32 | python_id);
-	__u64 key = walk_key(hash, w->nr, w->flags, t);
-	bool is_new;
-	__u32 id = walk_id(key, &is_new);
-
-	return is_new ? walk_told(key, id, native_emit(w, t, id, python_id, maps_changes, now))
-		      : id;
-}
-
-static __noinline __u32 native_stack(const struct stack_at *at, const struct thread_state *t,
-				     __u32 python_id, __u64 now)
-{
-	struct unwind_walk w = {
-		.ip = at->ip,
-		.sp = at->sp,
-		.bp = at->bp,
-		.hash = GP_STACK_WANT_NATIVE ^ native_kernel_hash(),
-		.process = (__u16)t->owner,
-#ifdef WALK_KNOWS_RULES
-		.owner = t->owner,
-#endif
-	};
-	__u32 maps_known = unwind_maps_known(w.process);
-	struct python_thread *python;
-
-#ifdef WALK_KNOWS_RULES
-	w.maps_known = maps_known;
-#endif
-	w.memory = native_memory();
-	if (!w.memory) {
-		count_loss(GP_LOSS_STACK_ROOM);
-		return 0;
-	}
-	if (gp_stacks & GP_STACK_WANT_PYTHON) {
-		python = python_memory();
-		if (python) {
-			w.anchors = python->own;
-			w.anchors_nr = python->own_nr;
-		}
-	}
-	unwind_stack(&w);
-	if (w.flags & GP_STACK_TRUNCATED)
-		count_loss(GP_LOSS_STACK_INCOMPLETE);
-	if (gp_maps_changes[w.process & (GP_PROCESSES_MAX - 1)] != maps_known) {
-		w.flags |= GP_STACK_INCOMPLETE;
-		count_loss(GP_LOSS_UNWIND_TABLE);
-	}
-	w.memory->flags = w.flags;
-	return native_id(&w, t, python_id, maps_known, now);
-}
-
-/* Id of the walked thread's stack; 0 if it has none, or (counted) none can be had. */
-static __always_inline __u32 stack_id_at(const struct stack_at *at, const struct thread_state *t,
-					 __u64 now)
-{
-	__u32 python_id = 0;
-
-	if (gp_stacks & GP_STACK_WANT_PYTHON)
-		python_id = python_stack(t, now);
-	if (!(gp_stacks & GP_STACK_WANT_NATIVE))
-		return python_id;
-	return native_stack(at, t, python_id, now);
-}
-
-/* The same of the current thread at a probe: for what opens an op. */
 static __always_inline __u32 stack_id_walked(struct pt_regs *ctx, const struct thread_state *t,
 					     __u64 now)
 {
-	struct stack_at at = {ctx->ip, ctx->sp, ctx->bp};
-
-	return stack_id_at(&at, t, now);
+	return stack_walked(t, ctx->ip, ctx->sp, ctx->bp, now);
 }
 
-/* The same for all else, whose stack may be that of an op which the collector has told of. */
 static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thread_state *t,
 					  __u64 now)
 {
-	__u32 id;
-
-	if (gp_stacks == GP_STACK_WANT_PYTHON && python_told(t, ctx->sp, &id))
-		return id;
-	return stack_id_walked(ctx, t, now);
+	return stack_told_or_walked(t, ctx->ip, ctx->sp, ctx->bp, now);
 }
 
 #endif /* GP_BPF_STACK_BPF_H */

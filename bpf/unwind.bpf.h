@@ -22,27 +22,6 @@
 #define UNWIND_ROW_STEPS   10
 #define UNWIND_RANGE_STEPS 12
 
-struct unwind_walk {
-	__u64 ip; /* of the frame */
-	__u64 sp; /* before the frame's next instruction, and so is bp */
-	__u64 bp;
-	__u64 hash;
-	struct native_thread *memory;
-	struct gp_unwind_range range; /* of the last frame; all zero: none */
-	const __u64 *anchors; /* GP_STACK_FRAMES addresses on the thread's stack, ascending */
-	__u32 anchors_nr;
-	__u32 process;
-#ifdef WALK_KNOWS_RULES
-	__u64 owner; /* as in thread_state */
-	__u32 maps_known;
-#endif
-	__u32 nr;
-	__u32 flags;
-	bool called; /* ip is a return address: the call is right below it */
-	bool bp_lost;
-	bool searched; /* a caller has been searched for: once is enough */
-};
-
 static __always_inline long unwind_end(struct unwind_walk *w, enum gp_loss why)
 {
 	w->flags |= GP_STACK_INCOMPLETE;
@@ -165,17 +144,18 @@ static __noinline __u64 unwind_rule(const struct gp_unwind_range *range, __u64 a
 	return unwind_word(table, range->rules_at + (__u32)unwind_word(table, low));
 }
 
-/* *ret_rule: the one at an address of the process; GP_UNWIND_NONE if there is none. False: the walk
- * ends (counted). */
-static __always_inline bool unwind_find_rule(struct unwind_walk *w, __u64 address, __u64 *ret_rule)
+/* The walk's rule becomes the one at an address of the process, GP_UNWIND_NONE if there is none.
+ * False: the walk ends (counted). */
+static __always_inline bool unwind_find_rule(struct native_thread *n, __u64 address)
 {
+	struct unwind_walk *w = &n->walk;
 	int entered = unwind_enter(w, address);
 
-	*ret_rule = GP_UNWIND_NONE;
+	w->rule = GP_UNWIND_NONE;
 	if (entered < 0)
 		return false;
 	if (entered)
-		*ret_rule = unwind_rule(&w->range, address - w->range.bias);
+		w->rule = unwind_rule(&w->range, address - w->range.bias);
 	return true;
 }
 
@@ -189,8 +169,7 @@ static __always_inline struct rule_known *unwind_known_place(__u64 address)
 	return m ? &m->rules[place] : 0;
 }
 
-/* The rule that samples have found before at an address; GP_UNWIND_NONE: it is not known. This and
- * the next are not static for the same reason as unwind_search_fits(). */
+/* The rule that samples have found before at an address; GP_UNWIND_NONE: it is not known. */
 __noinline __u64 unwind_known(__u64 owner, __u32 maps_changes, __u64 address)
 {
 	const struct rule_known *k = unwind_known_place(address);
@@ -210,15 +189,17 @@ __noinline int unwind_make_known(__u64 owner, __u32 maps_changes, __u64 address,
 }
 
 /* As unwind_find_rule(). */
-static __always_inline bool unwind_rule_at(struct unwind_walk *w, __u64 address, __u64 *ret_rule)
+static __always_inline bool unwind_rule_at(struct native_thread *n, __u64 address)
 {
-	*ret_rule = unwind_known(w->owner, w->maps_known, address);
-	if (*ret_rule != GP_UNWIND_NONE)
+	struct unwind_walk *w = &n->walk;
+
+	w->rule = unwind_known(w->owner, w->maps_known, address);
+	if (w->rule != GP_UNWIND_NONE)
 		return true;
-	if (!unwind_find_rule(w, address, ret_rule))
+	if (!unwind_find_rule(n, address))
 		return false;
-	if (*ret_rule != GP_UNWIND_NONE)
-		(void)unwind_make_known(w->owner, w->maps_known, address, *ret_rule);
+	if (w->rule != GP_UNWIND_NONE)
+		(void)unwind_make_known(w->owner, w->maps_known, address, w->rule);
 	return true;
 }
 
@@ -279,28 +260,29 @@ static __always_inline bool unwind_bp(struct unwind_walk *w, __u64 rule, __u64 c
 }
 
 /* Marks the frame number `i`, from w->sp to cfa, if an anchor lies in it. */
-static __always_inline void unwind_mark(struct unwind_walk *w, __u32 i, __u64 cfa)
+static __always_inline void unwind_mark(struct native_thread *n, __u32 i, __u64 cfa)
 {
-	/* Not in w, whose values the verifier follows: it would look at each combination. */
-	__u32 a = w->memory->anchor;
+	__u32 a = n->walk.anchor;
 
-	if (!w->anchors || a >= w->anchors_nr || a >= GP_STACK_FRAMES || w->anchors[a] >= cfa)
+	if (a >= n->anchors_nr || a >= GP_STACK_FRAMES || n->anchors[a] >= cfa)
 		return;
-	if (w->anchors[a] >= w->sp && i < GP_STACK_FRAMES)
-		w->memory->event.marks[i / 64] |= 1ULL << i % 64;
-	w->memory->anchor = a + 1;
+	if (n->anchors[a] >= n->walk.sp && i < GP_STACK_FRAMES)
+		n->event.marks[i / 64] |= 1ULL << i % 64;
+	n->walk.anchor = a + 1;
 }
 
 /* From a frame that has a rule to its caller. */
-static __always_inline long unwind_up(struct unwind_walk *w, __u64 rule)
+static __always_inline long unwind_up(struct native_thread *n)
 {
+	struct unwind_walk *w = &n->walk;
+	__u64 rule = w->rule;
 	bool is_signal = GP_UNWIND_RULE_CFA_KIND(rule) == GP_UNWIND_SIGNAL;
 	__u64 cfa, sp, words[2];
 
 	if (!unwind_cfa(w, rule, &cfa))
 		return 1;
 	if (!is_signal)
-		unwind_mark(w, w->nr - 1, cfa);
+		unwind_mark(n, w->nr - 1, cfa);
 	if (is_signal) {
 		/* The interrupted thread's rsp and rip lie side by side. */
 		if (!walked_read(words, sizeof(words), cfa))
@@ -338,7 +320,7 @@ static __always_inline long unwind_up(struct unwind_walk *w, __u64 rule)
  * caller in turn. That is no proof: such stacks are marked.
  */
 struct unwind_search {
-	struct unwind_walk *w;
+	struct native_thread *n;
 	__u64 base;  /* address of the first word */
 	__u64 bp;    /* 0: none that can be */
 	__u32 found; /* its number, plus one */
@@ -359,9 +341,9 @@ static __always_inline bool unwind_after_call(__u64 address)
 /* The caller's frame pointer is most often saved next to the return address. */
 static __always_inline void unwind_search_bp(struct unwind_search *s, __u64 at, __u32 n)
 {
-	const __u64 *words = s->w->memory->words;
+	const __u64 *words = s->n->words;
 
-	s->bp = s->w->bp;
+	s->bp = s->n->walk.bp;
 	if (n >= 1 && n < GP_SEARCH_WORDS && words[n - 1] - at < GP_SEARCH_FRAME)
 		s->bp = words[n - 1];
 	else if (n >= 2 && n < GP_SEARCH_WORDS && words[n - 2] - at < GP_SEARCH_FRAME)
@@ -370,17 +352,17 @@ static __always_inline void unwind_search_bp(struct unwind_search *s, __u64 at, 
 		s->bp = 0;
 }
 
-#ifdef WALK_OTHERS
-#define unwind_search_fits unwind_search_fits_others
-#endif
+#define unwind_search_fits WALK_NAME(unwind_search_fits)
 
-/* Whether the frame that is returned to has a caller in turn. Not static: so it is verified once,
- * whatever values it is called with. */
+/* Whether the frame that is returned to has a caller in turn. */
 __noinline int unwind_search_fits(__u32 process, __u64 at, __u64 address, __u64 bp)
 {
-	struct gp_unwind_range *range = unwind_find_range(process, address - 1);
+	struct gp_unwind_range *range;
 	__u64 rule, cfa, caller;
 
+	if (!(gp_stacks & GP_STACK_WANT_NATIVE))
+		return false;
+	range = unwind_find_range(process, address - 1);
 	if (!range || !unwind_after_call(address))
 		return false;
 	if (!range->table) {
@@ -410,28 +392,29 @@ static long unwind_search_one(__u32 n, struct unwind_search *s)
 	if (n >= GP_SEARCH_WORDS)
 		return 1;
 	unwind_search_bp(s, at, n);
-	if (!unwind_search_fits(s->w->process, at, s->w->memory->words[n], s->bp))
+	if (!unwind_search_fits(s->n->walk.process, at, s->n->words[n], s->bp))
 		return 0;
 	s->found = n + 1;
 	return 1;
 }
 
 /* From a frame whose code tells nothing to its caller. */
-static __noinline long unwind_search(struct unwind_walk *w)
+static __noinline long unwind_search(struct native_thread *n)
 {
-	struct unwind_search s = {.w = w, .base = w->sp};
-	__u32 n;
+	struct unwind_walk *w = &n->walk;
+	struct unwind_search s = {.n = n, .base = w->sp};
+	__u32 i;
 
-	if (w->searched || !walked_read(w->memory->words, sizeof(w->memory->words), w->sp))
+	if (w->searched || !walked_read(n->words, sizeof(n->words), w->sp))
 		return unwind_end(w, GP_LOSS_UNWIND_RULE);
 	w->searched = true;
 	(void)bpf_loop(GP_SEARCH_WORDS, unwind_search_one, &s, 0);
-	n = s.found - 1;
-	if (n >= GP_SEARCH_WORDS)
+	i = s.found - 1;
+	if (i >= GP_SEARCH_WORDS)
 		return unwind_end(w, GP_LOSS_UNWIND_RULE);
 	w->flags |= GP_STACK_SEARCHED;
-	w->ip = w->memory->words[n];
-	w->sp = s.base + 8UL * n + 8;
+	w->ip = n->words[i];
+	w->sp = s.base + 8UL * i + 8;
 	w->bp = s.bp;
 	w->bp_lost = !s.bp;
 	w->called = true;
@@ -440,50 +423,51 @@ static __noinline long unwind_search(struct unwind_walk *w)
 
 #else
 
-static __always_inline long unwind_search(struct unwind_walk *w)
+static __always_inline long unwind_search(struct native_thread *n)
 {
-	return unwind_end(w, GP_LOSS_UNWIND_RULE);
+	return unwind_end(&n->walk, GP_LOSS_UNWIND_RULE);
 }
 
 #endif
 
-static long unwind_one(__u32 n, struct unwind_walk *w)
+static long unwind_one(__u32 step, struct native_thread **at)
 {
-	__u64 address = w->ip - w->called, rule;
-	struct native_thread *memory = w->memory;
+	struct native_thread *n = *at;
+	struct unwind_walk *w = &n->walk;
+	__u64 address = w->ip - w->called;
 	__u32 i = w->nr;
 
 	if (i >= GP_STACK_FRAMES) {
 		w->flags |= GP_STACK_TRUNCATED;
 		return 1;
 	}
-	memory->frames[i] = address;
+	n->frames[i] = address;
 	w->hash = gp_python_mix(w->hash, address);
 	w->nr = i + 1;
-	if (!unwind_rule_at(w, address, &rule))
+	if (!unwind_rule_at(n, address))
 		return 1;
 	/* Nobody has called the code that a signal's handler returns to. */
-	if (GP_UNWIND_RULE_CFA_KIND(rule) == GP_UNWIND_SIGNAL)
-		memory->frames[i] = w->ip;
-	switch (GP_UNWIND_RULE_CFA_KIND(rule)) {
+	if (GP_UNWIND_RULE_CFA_KIND(w->rule) == GP_UNWIND_SIGNAL)
+		n->frames[i] = w->ip;
+	switch (GP_UNWIND_RULE_CFA_KIND(w->rule)) {
 	case GP_UNWIND_END:
 		return 1;
 	case GP_UNWIND_NONE:
-		return unwind_search(w);
+		return unwind_search(n);
 	case GP_UNWIND_HARD:
 		return unwind_end(w, GP_LOSS_UNWIND_HARD);
 	default:
-		return unwind_up(w, rule);
+		return unwind_up(n);
 	}
 }
 
-/* Fills w->memory->frames, w->nr, w->flags and w->hash; the rest has been set. */
-static __always_inline void unwind_stack(struct unwind_walk *w)
+/* Fills n->frames and n->walk, whose ip, sp, bp and whatever is known before have been set, the
+ * rest zero; n->anchors lie on the thread's stack, ascending. */
+static __always_inline void unwind_stack(struct native_thread *n)
 {
-	__builtin_memset(w->memory->event.marks, 0, sizeof(w->memory->event.marks));
-	w->memory->anchor = 0;
-	(void)bpf_loop(GP_STACK_FRAMES + 1, unwind_one, w, 0);
-	w->hash = gp_python_mix_words(w->hash, w->memory->event.marks, GP_STACK_FRAMES / 64);
+	__builtin_memset(n->event.marks, 0, sizeof(n->event.marks));
+	(void)bpf_loop(GP_STACK_FRAMES + 1, unwind_one, &n, 0);
+	n->walk.hash = gp_python_mix_words(n->walk.hash, n->event.marks, GP_STACK_FRAMES / 64);
 }
 
 #endif /* GP_BPF_UNWIND_BPF_H */

@@ -63,7 +63,7 @@ static __always_inline void wait_walk(struct task_struct *task, struct sampled_t
 	s->wait.syscall = (__u32)regs->orig_ax;
 	sample_kernel(m, bpf_get_task_stack(task, m->kernel, sizeof(m->kernel), 0), 0);
 	s->wait.stack_id = sample_stack(m, s, walked_tid(), &at, now);
-	s->again = m->native.flags & GP_STACK_INCOMPLETE;
+	s->again = m->native.walk.flags & GP_STACK_INCOMPLETE;
 	if (task_runs(task) || task_switches(task) != switches) {
 		count_loss(GP_LOSS_SAMPLE_MOVED);
 		s->wait.head.flags |= GP_SAMPLE_MOVED;

@@ -9,6 +9,16 @@
 #include "emit.bpf.h"
 #include "walked.bpf.h"
 
+/* Of functions that are not static, so that the verifier looks at them once, whatever they are
+ * called with: those that walk in another way are others. */
+#if defined(WALK_OTHERS)
+#define WALK_NAME(name) name##_waiting
+#elif defined(WALK_SAMPLES)
+#define WALK_NAME(name) name##_sampled
+#else
+#define WALK_NAME(name) name
+#endif
+
 /* The key of a stack in `stacks`, by the hash of its frames. Samples are told of anew in each
  * epoch.
  */

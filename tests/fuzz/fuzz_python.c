@@ -261,7 +261,7 @@ static void walk(void)
 
 	has_changed = false;
 	reads = 0;
-	id = python_stack(state, 1);
+	id = python_stack(state, NULL, 1);
 	note_told();
 	if (!has_changed) {
 		compare(id, counts->losses[GP_LOSS_STACK_INCOMPLETE] - before);

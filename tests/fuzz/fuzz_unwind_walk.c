@@ -300,8 +300,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static void check_walk(const struct unwind_walk *w, bool whole, const uint64_t *frames, uint32_t nr)
+static void check_walk(bool whole, const uint64_t *frames, uint32_t nr)
 {
+	const struct unwind_walk *w = &thread.walk;
 	uint64_t told = counts.losses[GP_LOSS_UNWIND_TABLE] + counts.losses[GP_LOSS_UNWIND_RULE] +
 			counts.losses[GP_LOSS_UNWIND_HARD] + counts.losses[GP_LOSS_UNWIND_MEMORY];
 
@@ -317,7 +318,6 @@ static void check_walk(const struct unwind_walk *w, bool whole, const uint64_t *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	struct unwind_walk w = {.memory = &thread, .process = 1};
 	uint64_t frames[GP_STACK_FRAMES];
 	uint32_t nr;
 	bool whole;
@@ -327,11 +327,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	make_world(data, bytes);
 	memset(&counts, 0, sizeof(counts));
 	asked_nr = 0;
-	w.ip = world.ip;
-	w.sp = world.sp;
-	w.bp = world.bp;
 	whole = plain_walk(frames, &nr);
-	unwind_stack(&w);
-	check_walk(&w, whole, frames, nr);
+	thread.walk =
+		(struct unwind_walk){.ip = world.ip, .sp = world.sp, .bp = world.bp, .process = 1};
+	unwind_stack(&thread);
+	check_walk(whole, frames, nr);
 	return 0;
 }

@@ -84,6 +84,8 @@ static void check_copy(const void *to, uint64_t bytes)
 		{offsetof(struct python_thread, read) + GP_PYTHON_WINDOW_BYTES,
 		 GP_PYTHON_BEHIND_BYTES},
 		{offsetof(struct python_thread, check), sizeof(thread->check)},
+		{offsetof(struct python_thread, search.interp), 8},
+		{offsetof(struct python_thread, search.tstate), 8},
 		{offsetof(struct python_thread, made), 40},
 		{offsetof(struct python_thread, made.name), sizeof(thread->made.name)},
 		{offsetof(struct python_thread, made.lines_bytes), 8},

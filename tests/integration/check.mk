@@ -54,11 +54,11 @@ bench: setup-bench all
 		$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/$$part.py \
 			|| exit 1; done
 
-# Nanoseconds per Python stack; and many stacks, each compared with the truth.
-.PHONY: bench-walk soak
-bench-walk soak: setup-bench all
+# Nanoseconds per Python stack; seconds to begin; and many stacks, each compared with the truth.
+.PHONY: bench-walk bench-setup soak
+bench-walk bench-setup soak: setup-bench all
 	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B \
-		tests/bench/$(if $(filter soak,$@),soak,walk).py $(BENCH)
+		tests/bench/$(@:bench-%=%).py $(BENCH)
 
 .PHONY: demo
 demo: setup-demo setup-build $(O)/gpuprof

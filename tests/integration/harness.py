@@ -468,16 +468,18 @@ def program_accounts():
             file.write(before)
 
 
-def program_ids(pid):
-    """Of the BPF programs that the process holds."""
-    folder, found = "/proc/%d/fdinfo" % pid, set()
+def verified(pid):
+    """Id of each BPF program that the process holds -> instructions that the kernel's verifier has followed in it, None where it
+    does not tell."""
+    folder, found = "/proc/%d/fdinfo" % pid, {}
     for name in os.listdir(folder):
         # It may be closed by now.
         with contextlib.suppress(FileNotFoundError), \
                 open(os.path.join(folder, name), encoding="utf-8") as file:
             lines = dict(line.split(":", 1) for line in file if ":" in line)
-            if "prog_id" in lines:
-                found.add(int(lines["prog_id"]))
+            if "prog_type" in lines:
+                nr = lines.get("verified_insns")
+                found[int(lines["prog_id"])] = None if nr is None else int(nr)
     return found
 
 
@@ -485,7 +487,7 @@ def programs():
     """What the kernel says of the BPF programs of the captures that are ours and going on."""
     done = subprocess.run(["/usr/sbin/bpftool", "prog", "show", "--json"], check=True,
                           stdout=subprocess.PIPE, text=True)
-    ours = set().union(*(program_ids(child.pid) for child in Child.alive
+    ours = set().union(*(verified(child.pid) for child in Child.alive
                          if isinstance(child, Gpuprof)))
     return [one for one in json.loads(done.stdout) if one["id"] in ours]
 

@@ -194,12 +194,29 @@ static void test_hidden_kernel(void **state)
 	kallsyms__free(k);
 }
 
+static void test_kernel_addresses(void **state)
+{
+	static const char *const names[] = {"no_such_function", "schedule"};
+	uint64_t at[2] = {1, 1};
+	struct kallsyms *k;
+
+	assert_int_equal(kallsyms__read(&k), 0);
+	assert_int_equal(kallsyms__addresses(names, 2, at), 0);
+	assert_int_equal(at[0], 0);
+	/* Or they are hidden from us. */
+	if (kallsyms__nr(k))
+		assert_string_equal(name_of(k, at[1], NULL), "schedule");
+	else
+		assert_int_equal(at[1], 0);
+	kallsyms__free(k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_lines),     cmocka_unit_test(test_no_lines),
-		cmocka_unit_test(test_bad_answers),   cmocka_unit_test(test_kernel),
-		cmocka_unit_test(test_hidden_kernel),
+		cmocka_unit_test(test_kernel_addresses), cmocka_unit_test(test_own_lines),
+		cmocka_unit_test(test_no_lines),	 cmocka_unit_test(test_bad_answers),
+		cmocka_unit_test(test_kernel),		 cmocka_unit_test(test_hidden_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

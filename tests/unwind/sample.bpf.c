@@ -39,12 +39,11 @@ struct {
 	__type(value, struct native_thread);
 } sample_memory SEC(".maps");
 
-static __always_inline void sample_fill(struct sample *s, const struct unwind_walk *w,
-					const struct native_thread *memory)
+static __always_inline void sample_fill(struct sample *s, const struct native_thread *memory)
 {
 	s->tid = (__u32)bpf_get_current_pid_tgid();
-	s->nr = w->nr;
-	s->flags = w->flags;
+	s->nr = memory->walk.nr;
+	s->flags = memory->walk.flags;
 	s->reserved = 0;
 	(void)bpf_probe_read_kernel(s->frames, sizeof(s->frames), memory->frames);
 }
@@ -52,7 +51,8 @@ static __always_inline void sample_fill(struct sample *s, const struct unwind_wa
 SEC("perf_event")
 int take_sample(struct bpf_perf_event_data *ctx)
 {
-	struct unwind_walk w = {.ip = ctx->regs.ip, .sp = ctx->regs.sp, .bp = ctx->regs.bp};
+	struct unwind_walk begin = {.ip = ctx->regs.ip, .sp = ctx->regs.sp, .bp = ctx->regs.bp};
+	struct native_thread *memory;
 	__u32 zero = 0;
 	struct sample *s;
 	__u64 start;
@@ -60,24 +60,24 @@ int take_sample(struct bpf_perf_event_data *ctx)
 	if ((__u32)(bpf_get_current_pid_tgid() >> 32) != sample_tgid ||
 	    !__sync_lock_test_and_set(&sample_armed, 0))
 		return 0;
-	w.memory = bpf_map_lookup_elem(&sample_memory, &zero);
+	memory = bpf_map_lookup_elem(&sample_memory, &zero);
 	s = bpf_ringbuf_reserve(&samples, sizeof(*s), 0);
 	if (!s)
 		return 0;
-	s->ip = w.ip;
-	s->sp = w.sp;
-	s->bp = w.bp;
-	if (w.memory && !sample_stop) {
+	s->ip = begin.ip;
+	s->sp = begin.sp;
+	s->bp = begin.bp;
+	if (memory && !sample_stop) {
 		/* Once more for the time alone: what the walk needs is in the caches then. */
-		struct unwind_walk first = w;
-
-		unwind_stack(&first);
+		memory->walk = begin;
+		unwind_stack(memory);
 	}
 	start = bpf_ktime_get_ns();
-	if (w.memory) {
-		unwind_stack(&w);
+	if (memory) {
+		memory->walk = begin;
+		unwind_stack(memory);
 		s->ns = bpf_ktime_get_ns() - start;
-		sample_fill(s, &w, w.memory);
+		sample_fill(s, memory);
 	}
 	if (sample_stop)
 		(void)bpf_send_signal(SIGNAL_STOP);

@@ -41,6 +41,7 @@ enum probe_kind {
 	PROBE_NVTX_TOOL_PUSH = 15,
 	PROBE_NVTX_TOOL_POP = 16,
 	PROBE_CPU_OOM = 17, /* c10::ProfiledCPUMemoryReporter::OutOfMemory: entry */
+	PROBE_KIND_LAST = PROBE_CPU_OOM,
 };
 
 /* One instruction to probe. */

@@ -83,7 +83,7 @@ static int load_function(struct probe_plan *plan, const struct cache_function *f
 				    .why = get_text(plan, texts, texts_nr, f->why)};
 
 	if (!fn.symbol || !fn.name || !fn.overload || !fn.why || fn.kind < PROBE_OP ||
-	    fn.kind > PROBE_CPU_OOM || fn.placed > 1 || fn.named > PROBE_NAMED_SYMBOL)
+	    fn.kind > PROBE_KIND_LAST || fn.placed > 1 || fn.named > PROBE_NAMED_SYMBOL)
 		return -ENOENT;
 	return vec_push(&plan->functions, fn);
 }

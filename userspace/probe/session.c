@@ -110,8 +110,7 @@ static int load(struct probe_session *s, bool task_storage)
 	if (!err)
 		err = choose_stack_maps(bpf, s->options.stacks, task_storage);
 	if (!err)
-		err = bpf_program__set_autoload(bpf->progs.gp_code_freed,
-						s->options.stacks & GP_STACK_WANT_PYTHON);
+		err = session_choose_programs(s, bpf);
 	if (!err)
 		err = session_sample_choose(s, bpf);
 	if (!err)

@@ -219,20 +219,19 @@ static uint32_t group_of(const struct probe_session *s, const struct probe_funct
 	}
 }
 
-static bool is_wanted(const struct probe_session *s, const struct session_plan *plan,
-		      uint32_t function)
+/* Whether the options ask for any of this kind. */
+static bool is_kind_wanted(const struct probe_session *s, enum probe_kind kind)
 {
-	switch (plan->plan->functions.items[function].kind) {
-	case PROBE_OP:
-		return plan->wanted[function];
+	switch (kind) {
 	case PROBE_NODE:
-		return plan->wanted[function] && !s->options.ops_alone;
+		return s->options.ops && !s->options.ops_alone;
 	case PROBE_ALLOC:
 	case PROBE_FREE:
 	case PROBE_REPORT:
 	case PROBE_OOM:
 	case PROBE_CPU_OOM:
 		return s->options.memory;
+	case PROBE_OP:
 	case PROBE_CATCH:
 	case PROBE_DISPATCH:
 	case PROBE_UNSEEN:
@@ -246,6 +245,34 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 	default:
 		return true;
 	}
+}
+
+int session_choose_programs(const struct probe_session *s, struct gpuprof_bpf *bpf)
+{
+	/* The one at entries is timed in any case. */
+	bool wanted[PROGRAMS_NR] = {
+		[PROGRAM_ENTRY] = true,
+		[PROGRAM_CODE_FREED] = s->options.stacks & GP_STACK_WANT_PYTHON,
+	};
+	int err = 0;
+
+	for (enum probe_kind kind = PROBE_OP; kind <= PROBE_KIND_LAST; kind++)
+		for (uint8_t is_exit = 0; is_exit <= 1 && is_kind_wanted(s, kind); is_exit++)
+			wanted[program_for(s, &(struct probe_function){.kind = kind},
+					   &(struct probe_site){.is_exit = is_exit})] = true;
+	for (enum program i = 0; i < PROGRAMS_NR && !err; i++)
+		err = bpf_program__set_autoload(session_program(bpf, i), wanted[i]);
+	return err;
+}
+
+static bool is_wanted(const struct probe_session *s, const struct session_plan *plan,
+		      uint32_t function)
+{
+	enum probe_kind kind = plan->plan->functions.items[function].kind;
+
+	if ((kind == PROBE_OP || kind == PROBE_NODE) && !plan->wanted[function])
+		return false;
+	return is_kind_wanted(s, kind);
 }
 
 /* Of what is wanted, what this attachment is for. */

@@ -136,6 +136,8 @@ enum program {
 
 /* Borrowed from the skeleton. */
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);
+/* Those that no probe will have are not to be loaded. 0 or -errno. */
+int session_choose_programs(const struct probe_session *s, struct gpuprof_bpf *bpf);
 
 /* Of a cookie: the probed instruction is single-stepped. */
 #define COOKIE_STEPPED (1ULL << 47)

@@ -125,20 +125,21 @@ static bool ticks_come(const struct tick *tick, uint64_t ns)
 
 static void tick_find(uint64_t sample_ns, struct tick *tick)
 {
+	/* Until 6.7, and since. */
+	static const char *const names[] = {"asm_sysvec_apic_timer_interrupt", "tick_sched_timer",
+					    "tick_nohz_handler"};
 	const char *no = getenv("GPUPROF_NO_TICK");
+	uint64_t at[sizeof(names) / sizeof(names[0])];
 	struct timespec each;
 
 	if ((no && *no && strcmp(no, "0") != 0) || may_be_tickless() ||
 	    clock_getres(CLOCK_MONOTONIC_COARSE, &each) || each.tv_sec ||
 	    (double)sample_ns < TICKS_PER_SAMPLE * (double)each.tv_nsec ||
-	    kallsyms__address("asm_sysvec_apic_timer_interrupt", &tick->code))
+	    kallsyms__addresses(names, sizeof(names) / sizeof(names[0]), at))
 		return;
-	/* Until 6.7, and since. */
-	if (kallsyms__address("tick_sched_timer", &tick->function) &&
-	    kallsyms__address("tick_nohz_handler", &tick->function))
-		return;
-	if (libbpf_find_vmlinux_btf_id("hrtimer_expire_entry", BPF_TRACE_RAW_TP) > 0 &&
-	    ticks_come(tick, (uint64_t)each.tv_nsec))
+	tick->code = at[0];
+	tick->function = at[1] ? at[1] : at[2];
+	if (tick->code && tick->function && ticks_come(tick, (uint64_t)each.tv_nsec))
 		tick->ns = (uint64_t)each.tv_nsec;
 }
 

@@ -10,7 +10,6 @@
 #include "base/vec.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,21 +133,28 @@ int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kernel_fun
 	return 0;
 }
 
-int kallsyms__address(const char *name, uint64_t *ret_address)
+int kallsyms__addresses(const char *const *names, size_t nr, uint64_t *ret_addresses)
 {
 	FILE *file = fopen("/proc/kallsyms", "re");
-	char *line = NULL, kind, module, found[256];
-	size_t room = 0;
-	int err = file ? -ENOENT : -errno;
+	size_t room = 0, left = nr;
+	char *line = NULL;
 
-	while (err == -ENOENT && getline(&line, &room, file) > 0)
-		/* No third word: the kernel's own, not a module's. */
-		if (sscanf(line, "%" SCNx64 " %c %255s %c", ret_address, &kind, found, &module) ==
-			    3 &&
-		    strchr("tT", kind) && strcmp(found, name) == 0)
-			err = *ret_address ? 0 : -EACCES;
+	memset(ret_addresses, 0, nr * sizeof(*ret_addresses));
+	if (!file)
+		return -errno;
+	while (left && getline(&line, &room, file) > 0) {
+		struct kernel_function f;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (!parse_line(line, &f) || f.module)
+			continue;
+		for (size_t i = 0; i < nr; i++)
+			if (!ret_addresses[i] && !strcmp(f.name, names[i])) {
+				ret_addresses[i] = f.start;
+				left--;
+			}
+	}
 	free(line);
-	if (file)
-		(void)fclose(file);
-	return err;
+	(void)fclose(file);
+	return 0;
 }

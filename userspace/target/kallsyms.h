@@ -32,8 +32,8 @@ size_t kallsyms__nr(const struct kallsyms *k);
 /* The function that the address lies in; 0 or -ENOENT. */
 int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kernel_function *ret);
 
-/* The address of one function of the kernel itself, without reading the rest. 0, -ENOENT, -EACCES
- * (addresses are hidden from this process) or -errno. */
-int kallsyms__address(const char *name, uint64_t *ret_address);
+/* The addresses of `nr` functions of the kernel itself, in one pass that keeps nothing; 0 where
+ * there is none, or it is hidden from this process. 0 or -errno. */
+int kallsyms__addresses(const char *const *names, size_t nr, uint64_t *ret_addresses);
 
 #endif /* GP_TARGET_KALLSYMS_H */

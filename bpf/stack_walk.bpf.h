@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The stack of the walked thread as one id, of what is wanted of it: Python's frames, native ones,
+ * or both. A native stack says which Python stack there was at the same moment, so the two together
+ * have an id of their own.
+ */
+#ifndef GP_BPF_STACK_WALK_BPF_H
+#define GP_BPF_STACK_WALK_BPF_H
+
+#include "python.bpf.h"
+#include "unwind.bpf.h"
+
+#ifdef WALK_SAMPLES
+
+static __always_inline __u64 native_kernel_hash(void)
+{
+	struct sample_walk *m = sample_memory();
+
+	return m ? m->kernel_hash : 0;
+}
+
+/* Puts the kernel's frames behind the thread's own `nr`. How many they are. */
+static __always_inline __u32 native_kernel(struct native_thread *n, __u32 nr)
+{
+	struct sample_walk *m = sample_memory();
+	__u32 kernel_nr = m ? m->kernel_nr : 0, at = m ? m->kernel_at : 0;
+
+	if (!m || !kernel_nr || kernel_nr > GP_KERNEL_FRAMES || nr > GP_STACK_FRAMES ||
+	    at > GP_INTERRUPT_FRAMES ||
+	    bpf_probe_read_kernel(n->frames + nr, GP_KERNEL_FRAMES * sizeof(__u64), m->kernel + at))
+		return 0;
+	return kernel_nr;
+}
+
+#else
+
+static __always_inline __u64 native_kernel_hash(void)
+{
+	return 0;
+}
+
+static __always_inline __u32 native_kernel(struct native_thread *n, __u32 nr)
+{
+	return 0;
+}
+
+#endif
+
+/* Tells of a stack that has the id for the first time. */
+static __always_inline bool native_emit(struct native_thread *n, const struct thread_state *t,
+					__u32 id, __u32 python_id, __u64 now)
+{
+	__u32 nr = n->walk.nr, kernel_nr;
+
+	if (nr > GP_STACK_FRAMES)
+		return false;
+	kernel_nr = native_kernel(n, nr);
+	emit_head(&n->event.head, GP_EV_NATIVE, (__u8)n->walk.flags, t, now);
+	n->event.stack_id = id;
+	n->event.python_id = python_id;
+	n->event.frames_nr = nr;
+	n->event.maps_changes = n->walk.maps_known;
+	/* To be woken for each one costs more than to tell of it; and who looks at others is
+	 * gpuprof itself. */
+#ifdef WALK_OTHERS
+	__u64 wakeup = BPF_RB_NO_WAKEUP;
+#else
+	__u64 wakeup = emit_wakeup();
+#endif
+
+	n->event.kernel_nr = kernel_nr;
+	return !bpf_ringbuf_output(&ring, &n->event,
+				   sizeof(n->event) + (nr + kernel_nr) * sizeof(__u64), wakeup);
+}
+
+static __always_inline __u32 native_id(struct native_thread *n, const struct thread_state *t,
+				       __u32 python_id, __u64 now)
+{
+	const struct unwind_walk *w = &n->walk;
+	/* What lies at an address is another thing after a change. */
+	__u64 hash = gp_python_mix(w->hash, (__u64)w->maps_known << 32 | python_id);
+	__u64 key = walk_key(hash, w->nr, w->flags, t);
+	bool is_new;
+	__u32 id = walk_id(key, &is_new);
+
+	return is_new ? walk_told(key, id, native_emit(n, t, id, python_id, now)) : id;
+}
+
+/* From where n->walk begins. */
+static __always_inline __u32 native_stack(struct native_thread *n, const struct thread_state *t,
+					  __u32 python_id, __u64 now)
+{
+	struct unwind_walk *w = &n->walk;
+
+	w->hash = GP_STACK_WANT_NATIVE ^ native_kernel_hash();
+	w->process = (__u16)t->owner;
+	w->owner = t->owner;
+	w->maps_known = unwind_maps_known(w->process);
+	unwind_stack(n);
+	if (w->flags & GP_STACK_TRUNCATED)
+		count_loss(GP_LOSS_STACK_INCOMPLETE);
+	if (gp_maps_changes[w->process & (GP_PROCESSES_MAX - 1)] != w->maps_known) {
+		w->flags |= GP_STACK_INCOMPLETE;
+		count_loss(GP_LOSS_UNWIND_TABLE);
+	}
+	return native_id(n, t, python_id, now);
+}
+
+#define stack_walked WALK_NAME(stack_walked)
+
+/* Id of the walked thread's stack, whose registers these are; 0 if it has none, or (counted) none
+ * can be had. */
+__noinline __u32 stack_walked(const struct thread_state *t, __u64 ip, __u64 sp, __u64 bp, __u64 now)
+{
+	struct native_thread *n = 0;
+	__u32 python_id = 0;
+
+	if (!t || !gp_stacks)
+		return 0;
+	if (gp_stacks & GP_STACK_WANT_NATIVE) {
+		n = native_memory();
+		if (!n) {
+			count_loss(GP_LOSS_STACK_ROOM);
+			return 0;
+		}
+		n->walk = (struct unwind_walk){.ip = ip, .sp = sp, .bp = bp};
+		n->anchors_nr = 0;
+	}
+	if (gp_stacks & GP_STACK_WANT_PYTHON)
+		python_id = python_stack(t, n, now);
+	return n ? native_stack(n, t, python_id, now) : python_id;
+}
+
+#endif /* GP_BPF_STACK_WALK_BPF_H */
