@@ -205,3 +205,28 @@ def test_gpus_off_and_on(tmp_path, words):
     assert whole and calls(harness.Recording(tmp_path / "gpu.gpuprof")) == whole
     losses = harness.Recording(tmp_path / "gpu.gpuprof").losses()
     assert not losses["cupti_dropped"] and not losses["gpu_unmatched"]
+
+
+def test_a_library_that_is_loaded_while_it_is_off(tmp_path):
+    """What PyTorch's library tells by callback is not told by uprobes too from then on."""
+    source, library = tmp_path / "entry.c", tmp_path / "entry.so"
+    source.write_text("void entry(void (*call)(void)) { call(); }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", library], check=True,
+                   timeout=harness.LIMIT)
+    place = tmp_path / "ctl.sock"
+    with harness.Target("plugins") as target, \
+            harness.Gpuprof("attach", "-v", "--pid", target.pid, "--socket", place, "--memory",
+                            "-o", tmp_path / "r.gpuprof") as profiler:
+        profiler.wait_recording()
+        assert ctl(place, "stop").status == harness.DONE
+        target.command("stay %s entry tanh" % library)
+        # Each answer comes after a look at what was loaded.
+        for _ in range(5):
+            status(place)
+        assert ctl(place, "start").status == harness.DONE
+        target.step(3)
+        assert profiler.finish() == harness.DONE, profiler.told()
+        target.leave()
+    recording = harness.Recording(tmp_path / "r.gpuprof")
+    assert recording.rows()["aten::exp"]["calls"] == 3
+    assert recording.table()["overhead"]["probe_hits"] == 0

@@ -236,9 +236,15 @@ static void test_skip(void **state)
 	before_ns = r.rate.period_ns;
 	cpus = r.rate.cpus;
 	(void)rate__range(&r.rate, r.at.now_ns);
+	/* Until then it was. */
+	r.at.now_ns += S / 2;
+	rate__skip(&r.rate, &r.at);
+	assert_int_equal(rate__range(&r.rate, r.at.now_ns).time_ns, S / 2);
 	r.at.now_ns += 600 * S;
 	r.at.cpu_ns += 6000 * S;
 	rate__skip(&r.rate, &r.at);
+	r.at.now_ns += S;
+	assert_false(rate__turn(&r.rate, &r.at));
 	assert_true(r.rate.period_ns == before_ns && r.rate.cpus == cpus);
 	assert_int_equal(rate__range(&r.rate, r.at.now_ns).time_ns, 0);
 	run_for(&r, &busy, 2 * S);

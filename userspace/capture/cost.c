@@ -119,6 +119,14 @@ static void read_op(const struct capture *c, struct capture_cost *cost)
 		cost->op_ns = timed_op_ns(c);
 }
 
+/* What the budget pays for one, rather too much than too little. */
+static double charge_of_op(const struct capture_cost *cost)
+{
+	if (cost->op_ns <= 0)
+		return OP_UNKNOWN_NS;
+	return cost->op_known ? cost->op_ns + cost->op_error_ns : AROUND * cost->op_ns;
+}
+
 static double hit_ns(struct capture *c)
 {
 	uint64_t now = clock_now_ns();
@@ -141,7 +149,7 @@ void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_c
 
 	read_clocks(c, &cost);
 	read_op(c, &cost);
-	op = cost.op_ns <= 0 ? OP_UNKNOWN_NS : (cost.op_known ? 1 : AROUND) * cost.op_ns;
+	op = charge_of_op(&cost);
 	k->charged_ns += (double)(ops - k->ops_seen) * op;
 	k->charged_ns += (double)(hits > k->hits_seen ? hits - k->hits_seen : 0) *
 			 (hit > 0 ? hit : HIT_UNKNOWN_NS);

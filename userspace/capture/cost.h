@@ -60,8 +60,8 @@ struct cost_keeper {
 void cost_new(struct capture *c);
 void cost_start(struct capture *c);
 
-/* All there is by now. `ret_charged_ns`: callbacks and probes as they were known when they came;
- * never smaller than before. */
+/* All there is by now. `ret_charged_ns`: callbacks and probes as they were known when they came,
+ * rather too much than too little; never smaller than before. */
 void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_charged_ns);
 
 /* A process and its collector are about to be forgotten. */

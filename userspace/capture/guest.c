@@ -214,6 +214,11 @@ bool guest__asks(const struct guest *g, uint32_t features)
 	return (g->wanted & features) == features;
 }
 
+bool guest__is_for(const struct guest *g, uint32_t features)
+{
+	return g->whole & features;
+}
+
 void guest__ask(struct guest *g, uint32_t features)
 {
 	bool all = g->wanted == g->whole;
@@ -278,6 +283,7 @@ void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *ar
 
 	if (g->stopped)
 		return;
+	g->whole &= features;
 	want(g, g->wanted & features);
 	for (int i = 0; i < ANSWER_TURNS; i++) {
 		if (fn && collector_ring__drain(g->ring, fn, arg) < 0)

@@ -59,6 +59,9 @@ void guest__why_not(const struct guest *g, const char *what, struct reason *ret_
 /* Whether all of `features` are asked for now. */
 bool guest__asks(const struct guest *g, uint32_t features);
 
+/* Whether it is there for one of `features`, which may be off just now. */
+bool guest__is_for(const struct guest *g, uint32_t features);
+
 /* Asks for more features, and does not wait. */
 void guest__ask(struct guest *g, uint32_t features);
 

@@ -123,7 +123,7 @@ static void follow_code(struct capture *c, struct member *m)
 
 int capture_probe_member(struct capture *c, struct member *m, struct reason *why)
 {
-	bool callbacks = member_guest_tells(m, GP_FEATURE_OPS);
+	bool callbacks = m->guest && guest__is_for(m->guest, GP_FEATURE_OPS);
 	uint32_t groups = callbacks ? 0 : PROBE_GROUP_OPS;
 
 	m->callbacks |= callbacks;

@@ -36,7 +36,7 @@ static void pass(struct rate *r, uint64_t now_ns)
 	struct rate_range *g = &r->range;
 	double dt = since(now_ns, r->range_until_ns);
 
-	if (dt <= 0)
+	if (dt <= 0 || r->skipping)
 		return;
 	g->due_nr += dt / (double)r->period_ns;
 	g->time_ns += (uint64_t)dt;
@@ -155,6 +155,12 @@ bool rate__turn(struct rate *r, const struct rate_account *a)
 	double dt = since(a->now_ns, r->last.now_ns), plain_ns, cost_ns, wanted_ns;
 	uint64_t period_ns;
 
+	if (r->skipping) {
+		r->skipping = false;
+		r->range_until_ns = a->now_ns;
+		r->last = *a;
+		return false;
+	}
 	if (r->share <= 0 || dt < (double)RATE_TURN_NS)
 		return false;
 	pass(r, a->now_ns);
@@ -177,6 +183,8 @@ bool rate__turn(struct rate *r, const struct rate_account *a)
 
 void rate__skip(struct rate *r, const struct rate_account *a)
 {
+	pass(r, a->now_ns);
+	r->skipping = true;
 	r->last = *a;
 	r->range_until_ns = a->now_ns;
 }

@@ -51,6 +51,7 @@ struct rate {
 	uint64_t over_ns; /* the floor costs more than the share for so long, targets working */
 	struct rate_range range;
 	uint64_t range_until_ns;
+	bool skipping; /* nothing is sampled */
 };
 
 /* At most `hz` samples a second of each CPU, above 0; `percent` 0: just as many. The rate to begin
@@ -60,7 +61,8 @@ void rate__init(struct rate *r, double percent, uint32_t hz, const struct rate_a
 /* Time has gone on, by a turn at least. True: period_ns is another one. */
 bool rate__turn(struct rate *r, const struct rate_account *a);
 
-/* Nothing was sampled since the last turn: it says nothing. */
+/* Nothing is sampled from now on, until the next turn, or was not since the last call: that time
+ * says nothing. */
 void rate__skip(struct rate *r, const struct rate_account *a);
 
 /* What was in force since the last call, or the begin; from now on anew. */

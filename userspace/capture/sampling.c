@@ -76,10 +76,10 @@ void sampling_turn(struct capture *c, uint64_t cpu_ns)
 	struct rate_account a;
 	uint64_t before_ns;
 
-	if (!capture_samples(c) || !c->started || c->options.overhead_pct <= 0)
+	if (!capture_samples(c) || !c->started || s->rate.share <= 0)
 		return;
 	s->poll_cpu_ns += cpu_ns;
-	if (!off && clock_now_ns() - s->rate.last.now_ns < RATE_TURN_NS)
+	if (off == s->rate.skipping && clock_now_ns() - s->rate.last.now_ns < RATE_TURN_NS)
 		return;
 	a = read_account(c);
 	before_ns = s->rate.period_ns;

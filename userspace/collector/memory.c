@@ -171,31 +171,36 @@ static bool is_in(void)
 	return true;
 }
 
+static const char *put_in(void)
+{
+	go_on_new = hook.slots[ALLOCATIONS].function;
+	go_on_delete = hook.slots[FREES].function;
+	hook.hooked = true;
+	for (int i = 0; i < SLOTS_NR; i++)
+		if (!slot_set(&hook.slots[i], hook.slots[i].function, wrapper(i)))
+			return "memory: libc10's table cannot be written";
+	return NULL;
+}
+
 const char *memory__hook(void)
 {
 	const char *why;
-	bool done = true;
 
 	if (hook.hooked)
 		return is_in() ? NULL : "memory: somebody else wraps libc10's calls too";
 	if (hook.library)
 		return "memory: somebody else wraps libc10's calls";
-	why = find();
-	if (why) {
-		let_go();
-		return why;
-	}
-	go_on_new = hook.slots[ALLOCATIONS].function;
-	go_on_delete = hook.slots[FREES].function;
-	hook.hooked = true;
-	fork_guard__hold(); /* A child finds both in or neither. */
-	for (int i = 0; i < SLOTS_NR && done; i++)
-		done = slot_set(&hook.slots[i], hook.slots[i].function, wrapper(i));
+	/* A child finds both in or neither, and the loader held by nobody. */
+	fork_guard__hold();
+	why = find() ?: put_in();
 	fork_guard__let_go();
-	if (done)
+	if (!why)
 		return NULL;
-	memory__unhook();
-	return "memory: libc10's table cannot be written";
+	if (hook.hooked)
+		memory__unhook();
+	else
+		let_go();
+	return why;
 }
 
 /* Whether nothing of ours is left. */

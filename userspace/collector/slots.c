@@ -213,13 +213,14 @@ bool slot_set(const struct slot *s, uintptr_t from, uintptr_t to)
 {
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	void *page = (void *)((uintptr_t)s->word & ~(page_bytes - 1));
-	bool shut = !(s->protection & PROT_WRITE), done;
+	bool done;
 
-	if (shut && mprotect(page, page_bytes, s->protection | PROT_WRITE))
+	/* Even if it was writable: somebody may have shut it meanwhile. */
+	if (mprotect(page, page_bytes, s->protection | PROT_WRITE))
 		return false;
 	done = __atomic_compare_exchange_n(s->word, &from, to, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_RELAXED);
-	if (shut)
+	if (!(s->protection & PROT_WRITE))
 		(void)mprotect(page, page_bytes, s->protection);
 	return done;
 }
