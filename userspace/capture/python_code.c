@@ -89,31 +89,45 @@ static int read_text(struct python_codes *c, const uint8_t *code, uint16_t at,
 	return *ret_text ? 0 : -ENOMEM;
 }
 
-/* The bytes object of the line table: its length, then the bytes from 32 on. */
+/* The bytes object of the line table: references, type, its length, a hash, then the bytes. It goes
+ * before its code object does, and its place may be another one's by then. */
 static int read_table(struct python_codes *c, const uint8_t *code, struct code *to)
 {
 	CLEANUP(cleanup_free) uint8_t *table = NULL;
-	uint64_t address, bytes;
+	uint64_t address, bytes, head[3], after[3];
 
 	memcpy(&address, code + c->python.linetable, sizeof(address));
-	if (target_memory_read(c->python.pid, address + 16, &bytes, sizeof(bytes)) ||
-	    bytes > TABLE_BYTES_MAX)
+	if (target_memory_read(c->python.pid, address, head, sizeof(head)) ||
+	    !target_python_alive((const uint8_t *)head) || head[2] > TABLE_BYTES_MAX)
 		return -ENOENT;
+	bytes = head[2];
 	if (bytes > TABLES_BYTES_MAX - c->tables_bytes)
 		return -ENOSPC;
 	table = malloc(bytes + 1);
 	if (!table)
 		return -ENOMEM;
-	if (target_memory_read(c->python.pid, address + 32, table, bytes))
+	if (target_memory_read(c->python.pid, address + 32, table, bytes) ||
+	    target_memory_read(c->python.pid, address, after, sizeof(after)) ||
+	    !target_python_alive((const uint8_t *)after) || memcmp(head + 1, after + 1, 16))
 		return -ENOENT;
 	to->table = TAKE(table);
 	to->table_bytes = bytes;
 	return 0;
 }
 
+/* Whether what is taken from a code object is the same in both: one that is just being made has
+ * the one before's checksum until the end. */
+static bool is_same(const struct target_python *py, const uint8_t *a, const uint8_t *b)
+{
+	return !memcmp(a + py->linetable, b + py->linetable, 8) &&
+	       !memcmp(a + py->filename, b + py->filename, 8) &&
+	       !memcmp(a + py->name, b + py->name, 8) &&
+	       !memcmp(a + py->firstlineno, b + py->firstlineno, 4);
+}
+
 static int read_code(struct python_codes *c, const struct gp_stack_frame *frame, struct code *to)
 {
-	uint8_t code[PYTHON_CODE_BYTES];
+	uint8_t code[PYTHON_CODE_BYTES], again[PYTHON_CODE_BYTES];
 	int err;
 
 	if (target_python_code(&c->python, frame->code, code) ||
@@ -126,8 +140,9 @@ static int read_code(struct python_codes *c, const struct gp_stack_frame *frame,
 	err = err ? err : read_table(c, code, to);
 	if (err)
 		return err;
-	if (target_python_code(&c->python, frame->code, code) ||
-	    target_python_check(&c->python, code) != frame->check) {
+	if (target_python_code(&c->python, frame->code, again) ||
+	    target_python_check(&c->python, again) != frame->check ||
+	    !is_same(&c->python, code, again)) {
 		free(TAKE(to->table));
 		return -ENOENT;
 	}

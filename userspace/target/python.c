@@ -337,11 +337,11 @@ uint32_t target_python_check(const struct target_python *py, const uint8_t code[
 
 /* A freed object has no references, or its allocator's bookkeeping in their place, which is no
  * number that a living one can have; of a large one it covers the type. */
-static bool is_alive(const uint8_t *code)
+bool target_python_alive(const uint8_t *object)
 {
 	uint64_t references;
 
-	memcpy(&references, code, sizeof(references));
+	memcpy(&references, object, sizeof(references));
 	/* Above the lower half 3.14 has an overflow counter and then flags. */
 	return (uint32_t)references && !(references >> 32 & 0xffff);
 }
@@ -359,7 +359,7 @@ int target_python_code(const struct target_python *py, uint64_t address,
 	memcpy(&type, ret_code + 8, sizeof(type));
 	if (py->code_type && type != py->code_type)
 		return -EBADMSG;
-	return is_alive(ret_code) ? 0 : -EBADMSG;
+	return target_python_alive(ret_code) ? 0 : -EBADMSG;
 }
 
 /* Appends a character as UTF-8. False if there is no room. */

@@ -45,6 +45,9 @@ int target_python_text(const struct target_python *py, uint64_t address, char *t
 /* The checksum that the kernel's walk takes of a code object. */
 uint32_t target_python_check(const struct target_python *py, const uint8_t code[PYTHON_CODE_BYTES]);
 
+/* Whether an object that begins with these 8 bytes can be a living one. */
+bool target_python_alive(const uint8_t *object);
+
 /* Reads the code object at `address`: PYTHON_CODE_BYTES or as many as there are, zeros behind them.
  * 0, -EFAULT, or -EBADMSG if it is none or has been freed. */
 int target_python_code(const struct target_python *py, uint64_t address,
