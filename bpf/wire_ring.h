@@ -18,6 +18,9 @@
 /* Ids of a collector's stacks are below this. */
 #define GP_RING_STACKS 131072
 
+/* Of callbacks, one of so many is timed: a prime, because what calls them comes in turns. */
+#define GP_TIMED_EVERY 251
+
 enum gp_feature {
 	GP_FEATURE_OPS = 1,	 /* at::RecordFunction callbacks */
 	GP_FEATURE_CUPTI = 2,	 /* GPU activity */
@@ -73,7 +76,7 @@ struct gp_ring_page {
 	__u64 losses[40];  /* other than ring full, by enum gp_loss, since the ring was made */
 	char message[512]; /* why `failed`, for people */
 	__u64 timed_ns;	   /* time that callbacks took which the collector has timed */
-	__u64 timed_nr;	   /* and how many those were: one of many */
+	__u64 timed_nr;	   /* and how many those were: one of GP_TIMED_EVERY on each thread */
 	/* written by gpuprof before it wants GP_FEATURE_STACKS or _MODULES */
 	struct gp_python python;
 	/* written by the collector: CPU time of its own thread, as of its last turn */

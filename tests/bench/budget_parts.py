@@ -2,14 +2,17 @@
 """
 What the windows of `--overhead` cost their target, by what it notes itself (parts.py), beside what gpuprof says: the CPU
 time of the parts of work in which a window is, and of some before and behind it, less that of the same parts just before and
-after those, and what was told of the windows and of all. Unlike budget.py this does not see what gpuprof costs between windows, and is not disturbed by a
-machine whose speed changes. Prints a table; asserts nothing.
+after those, and what was told of the windows and of all. The same is done for as many parts half-way between windows, where nothing
+is collected, and what comes out there (`none`) is taken off. Unlike budget.py this does not see what gpuprof costs between
+windows, and is not disturbed by a machine whose speed changes. Prints a table; asserts nothing.
 
 Environment: as bench.py.
 """
 
 import argparse
+import math
 import os
+import statistics
 import sys
 import tempfile
 
@@ -20,7 +23,8 @@ import harness  # noqa: E402
 import pairs  # noqa: E402
 import parts  # noqa: E402
 
-EDGE = 20  # parts at either end of a window in which collection may be on already, or still
+EDGE_NS = 8000000  # at either end of a window, in which collection may be on already, or still
+EDGE_MIN = 3  # parts
 BESIDE = 20  # parts beyond, on either side, with which they are compared
 JUMP = 10
 
@@ -37,22 +41,68 @@ def windows(thread, starts):
     return found
 
 
+def cost(thread, first, end, covered):
+    """CPU nanoseconds that these parts took more than as many beside them, None: too few are there."""
+    beside = [thread.took(index, 0) for index in [*range(first - BESIDE, first),
+                                                  *range(end, end + BESIDE)]
+              if index not in covered and 0 <= index < len(thread.cpu) - 1 and
+              thread.parts[index] == thread.parts[first + EDGE_MIN]]
+    if first < 0 or end >= len(thread.cpu) or len(beside) < BESIDE:
+        return None
+    return thread.cpu[end] - thread.cpu[first] - (end - first) * statistics.fmean(beside)
+
+
 def costs(thread, found):
-    """CPU nanoseconds that each window took more than as many parts beside it."""
-    covered = {index for first, end in found for index in range(first - EDGE, end + EDGE)}
-    extra = []
-    for first, end in found:
-        first, end = first - EDGE, end + EDGE
-        beside = [thread.took(index, 0) for index in [*range(first - BESIDE, first),
-                                                      *range(end, end + BESIDE)]
-                  if index not in covered and 0 <= index < len(thread.cpu) - 1 and
-                  thread.parts[index] == thread.parts[first + EDGE]]
-        if first >= 0 and end < len(thread.cpu) and len(beside) >= BESIDE:
-            extra.append(thread.cpu[end] - thread.cpu[first] -
-                         (end - first) * pairs.middle(beside))
-        else:
-            extra.append(None)
-    return extra
+    """What each window cost, and each of those half-way to the next one, where nothing is."""
+    edge = max(EDGE_MIN, round(EDGE_NS * len(thread.begins) / (thread.begins[-1] - thread.begins[0])))
+    wide = [(first - edge, end + edge) for first, end in found]
+    covered = {index for first, end in wide for index in range(first, end)}
+    none = []
+    for (first, end), (after, _) in zip(wide, wide[1:]):
+        begin = (end + after - (end - first)) // 2
+        if begin - BESIDE >= end and begin + end - first + BESIDE <= after:
+            none.append(cost(thread, begin, begin + end - first, covered))
+    return [cost(thread, first, end, covered) for first, end in wide], none
+
+
+def whole(values, nr):
+    """Of so many like these that are known, a mean of which all but the outermost count."""
+    values = [value for value in values if value is not None]
+    return pairs.Percent(*(nr * value for value in pairs.percent(values))) if values else None
+
+
+def added(first, second, sign):
+    """With the interval of independent errors."""
+    bound = math.hypot(first.high - first.low, second.high - second.low) / 2
+    value = first.value + sign * second.value
+    return pairs.Percent(value, value - bound, value + bound)
+
+
+class Found:
+    """Nanoseconds that the windows of all work took more, and as much work without one."""
+
+    def __init__(self):
+        self.windows = self.none = pairs.Percent(0, 0, 0)
+        self.windows_nr = self.cpu = 0
+        self.unseen_nr = 0  # windows that cannot be compared with anything
+
+    def add(self, thread, starts):
+        found = windows(thread, starts)
+        extra, none = (whole(values, len(found)) for values in costs(thread, found))
+        self.windows_nr += len(found)
+        self.cpu += thread.cpu[-1] - thread.cpu[0]
+        if not extra or not none:
+            self.unseen_nr += len(found)
+            return
+        self.windows = added(self.windows, extra, 1)
+        self.none = added(self.none, none, 1)
+
+    def percent(self):
+        """What windows cost beyond what none does, and none; CPU nanoseconds of the same work, not collected."""
+        value = added(self.windows, self.none, -1)
+        plain = self.cpu - value.value
+        return *(pairs.Percent(*(100 * part / plain for part in each))
+                 for each in (value, self.none)), plain
 
 
 def measure(args, percent, folder):
@@ -80,23 +130,19 @@ def measure(args, percent, folder):
         done = harness.attach(target, path, "--overhead", "%g" % percent, orders=orders)
         target.leave()
     starts = parts.times(done.recording, lambda event: event.get("cat") == "cpu_op")
-    extra, cpu = [], 0
+    found = Found()
     for threads in noted:
         for tid, thread in threads.items():
-            extra += costs(thread, windows(thread, starts.get(tid, [])))
-            cpu += thread.cpu[-1] - thread.cpu[0]
-    known = [value for value in extra if value is not None]
+            found.add(thread, starts.get(tid, []))
     overhead = done.recording.table()["overhead"]
     estimated = done.recording.table()["estimated"]
     inside = sum(overhead.get("cost_%s_ns" % name, 0) for name in ("callbacks", "probes", "collector"))
-    whole = sum(known) * len(extra) / max(1, len(known))
-    spread = pairs.percent(known) if known else None
-    scale = len(extra) / (cpu - whole) if known else 0
-    print("  %8g %8d  %6.2f (%.2f .. %.2f) %12.2f %8.2f" % (
-        percent, len(extra), 100 * whole / (cpu - whole),
-        100 * spread.low * scale if known else 0, 100 * spread.high * scale if known else 0,
-        100 * estimated["inside_us"] * 1e3 / (cpu - whole),
-        100 * inside / (overhead["cost_cpu_ns"] - inside)), flush=True)
+    value, none, plain = found.percent()
+    print("  %8g %8d  %-24s %-24s %12.2f %8.2f %8.2f%s" % (
+        percent, found.windows_nr, value, none, 100 * estimated["inside_us"] * 1e3 / plain,
+        100 * inside / (overhead["cost_cpu_ns"] - inside),
+        100 * overhead["cost_own_ns"] / (overhead["cost_cpu_ns"] - inside),
+        "  %d windows could not be compared" % found.unseen_nr if found.unseen_nr else ""), flush=True)
 
 
 def arguments():
@@ -115,9 +161,9 @@ def arguments():
 
 def main():
     args = arguments()
-    print("\nthe tiny MLP%s: the target's CPU time, in percent\n  %8s %8s  %-26s %5s %8s" % (
+    print("\nthe tiny MLP%s: the target's CPU time, in percent\n  %8s %8s  %-24s %-24s %12s %8s %8s" % (
         ", ten times the operators from the middle on" if args.jump else "", "budget", "windows",
-        "windows cost (95 %)", "told of them", "of all"))
+        "they cost (95 %)", "none", "told of them", "of all", "its own"))
     try:
         for percent in args.percent:
             with tempfile.TemporaryDirectory(prefix="gpuprof-bench-") as folder:

@@ -3,6 +3,7 @@
 steps are done until what is waited for is there."""
 
 import os
+import re
 
 import pytest
 
@@ -47,6 +48,13 @@ def captured(folder, name, *options, windows=3, steps=20):
         target.step(1)
         target.leave()
     return harness.Recording(path), done, told
+
+
+def compared_in_the_dark(told):
+    """How many windows more could be compared with steps beside them since annotations are too dear."""
+    numbers = [int(number) for number in
+               re.findall(r"(\d+) windows say", told[max(0, told.find(", dark:")):])]
+    return numbers[-1] - numbers[0] if ", dark:" in told and numbers else 0
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +112,38 @@ def test_cost_is_told_and_within_budget(budgeted):
     for name in ("cpu", "callbacks", "probes", "collector", "own", "setup", "stops"):
         assert cost["cost_%s_ns" % name] >= 0
     assert 0 < cost["share_of_cpu_inside"] <= cost["share_of_cpu"]
+
+
+def test_annotations_between_windows_cost_something(tmp_path):
+    """Also those that tell no step, and so are not told."""
+    path = str(tmp_path / "rest.gpuprof")
+    with harness.Target("collected") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--overhead", "0.01", "-o",
+                             path) as profiler:
+            profiler.wait_recording()
+            for _ in range(200):
+                assert target.command("nest 100") == "nest 100"
+            assert profiler.finish() == harness.DONE, profiler.told()
+        target.leave()
+    cost = harness.Recording(path).table()["overhead"]
+    # Of 20,000 at least 500 were after the start, and none takes less than some nanoseconds.
+    assert cost["cost_rest_ns"] > 500 * 20
+    assert cost["cost_callbacks_ns"] >= cost["cost_rest_ns"]
+
+
+def test_steps_are_compared_where_annotations_are_too_dear(tmp_path):
+    """Between windows nothing is told then, but right before and after one is what a step takes."""
+    path = str(tmp_path / "dear.gpuprof")
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "-v", "-v", "--pid", target.pid, "--overhead", "0.5", "-o",
+                             path) as profiler:
+            profiler.wait_recording()
+            while compared_in_the_dark(profiler.text("stderr")) < 2:
+                assert profiler.running(), profiler.told()
+                target.step(200)
+            assert profiler.finish() == harness.DONE, profiler.told()
+        target.leave()
+    assert "all_steps" not in harness.Recording(path).table()["estimated"]
 
 
 @pytest.mark.versions

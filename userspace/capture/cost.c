@@ -3,7 +3,8 @@
 /*
  * The account of a capture. CPU time is read from clocks; what callbacks and probes cost is their
  * number times what one costs, which is measured too: of callbacks by step_cost, where steps with
- * and without them can be compared, else by those that collectors have timed.
+ * and without them can be compared, else by those that collectors have timed. While the ends of
+ * annotations alone are told there is nothing to compare with: what is timed then is apart.
  */
 #include "capture/cost.h"
 
@@ -15,8 +16,13 @@
 
 #define OP_UNKNOWN_NS  600.0 /* charged for an operator until one has been timed */
 #define HIT_UNKNOWN_NS 1000.0
-/* Charged for what PyTorch does around a callback, until steps were compared. */
+/* What PyTorch does around a callback costs half as much again: assumed until steps were compared.
+ */
 #define AROUND 1.5
+/* What the end of an annotation costs, by what its callback takes: PyTorch makes a record that it
+ * makes for nobody else, and what comes once a step finds nothing in the caches. See
+ * tests/bench/budget_rest.py. */
+#define AROUND_END 3.5
 /* What a sample takes from its thread beside the program that takes it, by that program's time:
  * see tests/bench/parts.py. */
 #define SAMPLE_AROUND  0.5
@@ -95,11 +101,28 @@ struct callback_cost cost_timed(const struct capture *c)
 	return timed;
 }
 
+/* What was timed since the last reading. */
+static void read_rest(struct capture *c, struct capture_cost *cost)
+{
+	struct cost_keeper *k = &c->cost;
+	struct callback_cost now = cost_timed(c);
+
+	if (k->rests && now.timed_nr > k->timed.timed_nr && now.timed_ns > k->timed.timed_ns) {
+		k->rest.timed_ns += now.timed_ns - k->timed.timed_ns;
+		k->rest.timed_nr += now.timed_nr - k->timed.timed_nr;
+	}
+	k->timed = now;
+	cost->rest_ns = (uint64_t)(AROUND_END * GP_TIMED_EVERY * (double)k->rest.timed_ns);
+}
+
 /* One operator's two callbacks, and those of the allocations and frees that there are for each
  * operator, as far as they are timed; 0: none was. */
 static double timed_op_ns(const struct capture *c)
 {
-	struct callback_cost timed = cost_timed(c);
+	struct callback_cost timed = {
+		.timed_ns = c->cost.timed.timed_ns - c->cost.rest.timed_ns,
+		.timed_nr = c->cost.timed.timed_nr - c->cost.rest.timed_nr,
+	};
 	double calls_nr = 2;
 
 	if (c->guest_ops_nr)
@@ -116,7 +139,7 @@ static void read_op(const struct capture *c, struct capture_cost *cost)
 			 (error_ns < ERROR_MAX * cost->op_ns || error_ns < ERROR_MAX_NS);
 	cost->op_error_ns = error_ns;
 	if (!cost->op_known)
-		cost->op_ns = timed_op_ns(c);
+		cost->op_ns = AROUND * timed_op_ns(c);
 }
 
 /* What the budget pays for one, rather too much than too little. */
@@ -124,7 +147,7 @@ static double charge_of_op(const struct capture_cost *cost)
 {
 	if (cost->op_ns <= 0)
 		return OP_UNKNOWN_NS;
-	return cost->op_known ? cost->op_ns + cost->op_error_ns : AROUND * cost->op_ns;
+	return cost->op_known ? cost->op_ns + cost->op_error_ns : cost->op_ns;
 }
 
 static double hit_ns(struct capture *c)
@@ -140,6 +163,12 @@ static double hit_ns(struct capture *c)
 	return c->cost.hit_ns;
 }
 
+/* Of a figure that is only known better now it may be less. */
+static double since(uint64_t now, uint64_t before)
+{
+	return now > before ? (double)(now - before) : 0;
+}
+
 void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_charged_ns)
 {
 	struct capture_cost cost = {0};
@@ -148,15 +177,18 @@ void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_c
 	double op, hit = hit_ns(c);
 
 	read_clocks(c, &cost);
+	read_rest(c, &cost);
 	read_op(c, &cost);
 	op = charge_of_op(&cost);
 	k->charged_ns += (double)(ops - k->ops_seen) * op;
 	k->charged_ns += (double)(hits > k->hits_seen ? hits - k->hits_seen : 0) *
 			 (hit > 0 ? hit : HIT_UNKNOWN_NS);
+	k->charged_ns += since(cost.rest_ns, k->rest_seen_ns);
+	k->rest_seen_ns = cost.rest_ns;
 	k->ops_seen = ops;
 	if (hits > k->hits_seen)
 		k->hits_seen = hits;
-	cost.callbacks_ns = (uint64_t)((double)ops * cost.op_ns);
+	cost.callbacks_ns = (uint64_t)((double)ops * cost.op_ns) + cost.rest_ns;
 	cost.probes_ns = (uint64_t)((double)(k->hits_seen - k->hits_before) * hit);
 	cost.samples_ns = probe_session__sampling_ns(c->probes);
 	cost.samples_around_ns = (uint64_t)(SAMPLE_AROUND * (double)cost.samples_ns);
@@ -173,12 +205,6 @@ static int write_number(struct recording_writer *w, const char *key, double valu
 
 	(void)snprintf(text, sizeof(text), "%.0f", fmax(0, value));
 	return recording_writer__meta(w, key, text);
-}
-
-/* Of a figure that is only known better now it may be less. */
-static double since(uint64_t now, uint64_t before)
-{
-	return now > before ? (double)(now - before) : 0;
 }
 
 static int write_samples(struct recording_writer *w, const struct capture_cost *cost,
@@ -206,6 +232,8 @@ int cost_write(struct capture *c, struct recording_writer *w)
 		err = err
 			      ?: write_number(w, "cost_callbacks_ns",
 					      since(cost.callbacks_ns, told->callbacks_ns));
+	if (c->windows)
+		err = err ?: write_number(w, "cost_rest_ns", since(cost.rest_ns, told->rest_ns));
 	if (k->hits_seen == k->hits_before || k->hit_ns > 0)
 		err = err
 			      ?: write_number(w, "cost_probes_ns",

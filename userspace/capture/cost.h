@@ -18,8 +18,11 @@ struct recording_writer;
 
 /* Nanoseconds of CPU time since the capture started. */
 struct capture_cost {
-	uint64_t cpu_ns;       /* that the targets used, `inside` included */
-	uint64_t callbacks_ns; /* operators told by the collectors: counted, times what one costs */
+	uint64_t cpu_ns; /* that the targets used, `inside` included */
+	/* Operators told by the collectors: counted, times what one costs; and rest_ns. */
+	uint64_t callbacks_ns;
+	uint64_t
+		rest_ns; /* callbacks while annotations alone are told: estimated from timed ones */
 	uint64_t probes_ns;    /* hits of probes: counted, times what one costs */
 	uint64_t collector_ns; /* the collectors' own threads: measured */
 	uint64_t samples_ns;   /* the program that interrupts threads to sample them: measured */
@@ -28,7 +31,8 @@ struct capture_cost {
 	uint64_t own_ns;    /* gpuprof itself: measured */
 	uint64_t inside_ns; /* in the targets */
 	uint64_t cost_ns;   /* all */
-	/* One operator: by comparing steps if op_known, else by timed callbacks, 0: not known. */
+	/* One operator: by comparing steps if op_known, else estimated from timed callbacks, 0: not
+	 * known. */
 	double op_ns, op_error_ns;
 	bool op_known;
 };
@@ -46,6 +50,10 @@ struct cost_keeper {
 	uint64_t own_new_ns;			 /* gpuprof's CPU time when it was made */
 	uint64_t own_start_ns;			 /* and when it started */
 	uint64_t stops_ns;			 /* for which threads of targets were borrowed */
+	bool rests; /* since the last reading annotations alone have been told, to be set before one
+		     */
+	struct callback_cost timed, rest; /* by the collectors: all, and of those while it rested */
+	uint64_t rest_seen_ns;
 	uint64_t ops_seen, hits_before, hits_seen;
 	uint64_t hit_read_ns;
 	double hit_ns; /* of a probe, 0: not known */

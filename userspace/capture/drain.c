@@ -79,7 +79,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	}
 	if (before_start(c, event))
 		return 0;
-	c->guest_ops_nr += head->kind == GP_EV_OP;
+	c->guest_ops_nr += head->kind == GP_EV_OP && !event_is_end_alone(event);
 	c->guest_memory_nr += head->kind == GP_EV_MEMORY;
 	m = roster__find(&c->members, head->process);
 	err = event_put(c, m, SOURCE_GUEST(m->serial), event, bytes);

@@ -11,6 +11,12 @@
 /* When what the event tells began; 0: it tells of a moment. */
 uint64_t event_began_ns(const void *event);
 
+/* Whether it is an annotation of which the end alone was looked at: see GP_FEATURE_CPU_TIME. */
+static inline bool event_is_end_alone(const struct gp_ev_op *op)
+{
+	return op->scope == GP_SCOPE_USER && op->start_ns == op->head.time_ns;
+}
+
 /* The recording that the event belongs to, NULL: none. By steps it is that of the step in which it
  * began, otherwise that in which it ended. Of a call whose end is not seen it is the same. */
 struct segment *event_segment(const struct capture *c, const void *event);

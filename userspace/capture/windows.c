@@ -10,6 +10,8 @@
 #include "base/log.h"
 #include "capture/budget.h"
 #include "capture/collect.h"
+#include "capture/events.h"
+#include "capture/rest.h"
 #include "capture/step_finder.h"
 #include "capture/step_times.h"
 
@@ -19,9 +21,9 @@
 #include <time.h>
 
 #define OPEN_POLL_MS  2
-#define ALONE_NS      SECOND_NS	       /* a window that need not close is told in such parts */
-#define FIND_NS	      (5 * SECOND_NS)  /* steps are waited for, before windows are by time */
-#define CALM_NS	      (60 * SECOND_NS) /* until what was too dear is tried again */
+#define ALONE_NS      SECOND_NS	      /* a window that need not close is told in such parts */
+#define FIND_NS	      (5 * SECOND_NS) /* steps are waited for, before windows are by time */
+#define NEAR_POLL_MS  10
 #define CLOSE_NS      (10 * SECOND_NS) /* a GPU's last events are not waited for longer */
 #define LONG_STEP_NS  (SECOND_NS / 5)  /* such a step is not watched from its middle on */
 #define REST_FEATURES (uint32_t)(GP_FEATURE_STEPS | GP_FEATURE_CPU_TIME)
@@ -42,10 +44,8 @@ struct windows {
 	bool by_time;  /* the window at hand */
 	bool mark_due; /* the recording that has begun is to know how many steps there were */
 	bool drained;  /* since all is off */
-	bool dark;     /* no annotations in between either: they are too dear */
-	bool was_dark; /* ever: so it is not known how many steps there were */
+	struct rest rest;
 	uint64_t start_ns;
-	uint64_t dark_until_ns;
 	uint64_t on_asked_ns, on_ns, off_asked_ns, off_ns; /* the latest of each */
 	uint64_t asleep_ns; /* since when nothing is wanted, 0: it is, or not all is off yet */
 	uint64_t window_start_ns, window_end_ns;
@@ -95,7 +95,9 @@ static bool sees_steps(const struct capture *c)
 
 static void rest(struct capture *c)
 {
-	collect_only(c, c->windows->dark || c->off ? 0 : REST_FEATURES, false);
+	bool blind = c->off || rest__is_blind(&c->windows->rest);
+
+	collect_only(c, blind ? 0 : REST_FEATURES, false);
 	for (size_t i = 0; i < c->members.nr; i++)
 		probe_session__lift(c->probes, c->members.items[i]->index);
 }
@@ -119,6 +121,7 @@ static struct budget_account read_account(struct capture *c)
 	struct budget_account a;
 	uint64_t charged;
 
+	c->cost.rests = w->phase == PHASE_REST && !c->off;
 	cost_read(c, &w->cost, &charged);
 	a.now_ns = clock_now_ns();
 	a.cpu_ns = w->cost.cpu_ns;
@@ -166,7 +169,7 @@ static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uin
 			 .flags = w->by_time ? 0 : GP_WINDOW_STEPS,
 			 .time_ns = end_ns},
 		.start_ns = start_ns,
-		.all_steps_nr = w->was_dark ? 0 : w->all_steps_nr,
+		.all_steps_nr = w->rest.was_dark ? 0 : w->all_steps_nr,
 		.cost_ns = cost_ns,
 		.inside_ns = start_ns < end_ns ? inside_ns(w) : 0,
 		.steps_nr = w->by_time ? 0 : w->steps_nr,
@@ -211,9 +214,9 @@ static void ask_on(struct capture *c, uint64_t cost_ns)
 
 	w->asked_cost_ns = cost_ns;
 	w->by_time = !step_finder__by_annotations(w->finder) || budget__is_hopeless(&w->budget);
-	log_debug("a window %s: %.3f ms are there, %.3f ms earned in a second, %.3f ms spent "
+	log_debug("a window by %s%s: %.3f ms are there, %.3f ms earned in a second, %.3f ms spent "
 		  "beside it",
-		  w->by_time ? (w->dark ? "by time, dark" : "by time") : "by steps",
+		  w->by_time ? "time" : "steps", w->rest.dark ? ", dark" : "",
 		  w->budget.tokens_ns / 1e6, w->budget.rate * 1e3, w->budget.rest_rate * 1e3);
 	budget__open(&w->budget);
 	w->on_asked_ns = clock_now_ns();
@@ -297,7 +300,8 @@ static void measure_steps(struct capture *c, uint64_t time_ns, const struct gp_e
 		return;
 	traced = w->on_ns && t.from_ns >= w->on_ns &&
 		 (w->off_asked_ns < w->on_ns || time_ns <= w->off_asked_ns);
-	plain = t.from_ns >= w->off_ns && (w->on_asked_ns < w->off_ns || time_ns <= w->on_asked_ns);
+	plain = t.from_ns >= w->off_ns && t.from_ns >= w->rest.seen_ns &&
+		(w->on_asked_ns < w->off_ns || time_ns <= w->on_asked_ns);
 	if (traced || plain)
 		step_cost__steps(&c->cost.steps, traced, t.steps_nr, t.cpu_ns, t.ops_nr);
 }
@@ -337,7 +341,9 @@ void windows_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 	    !step_finder__by_annotations(w->finder) || time_ns <= w->step_ns)
 		return;
 	w->all_steps_nr += known;
-	w->step_length_ns = w->step_ns && !w->dark ? time_ns - w->step_ns : 0;
+	w->step_length_ns = 0;
+	if (w->step_ns && w->step_ns >= w->rest.seen_ns)
+		w->step_length_ns = time_ns - w->step_ns;
 	w->step_ns = time_ns;
 	measure_steps(c, time_ns, op);
 	if (w->by_time)
@@ -357,8 +363,7 @@ bool windows_want(const struct capture *c, const struct gp_ev_op *op)
 {
 	const struct windows *w = c->windows;
 
-	/* Annotations whose end alone was seen. */
-	if (op->scope == GP_SCOPE_USER && op->start_ns == op->head.time_ns)
+	if (event_is_end_alone(op))
 		return false;
 	return w->on_asked_ns && op->start_ns >= w->on_asked_ns &&
 	       (w->on_asked_ns > w->off_asked_ns || op->start_ns <= w->off_asked_ns);
@@ -369,25 +374,27 @@ bool windows_want(const struct capture *c, const struct gp_ev_op *op)
 /* A window begins where a step does: what is collected before that is paid for nothing. */
 static bool is_good_moment(const struct windows *w, uint64_t now)
 {
-	return w->step_length_ns < LONG_STEP_NS || w->dark || budget__is_hopeless(&w->budget) ||
-	       now - w->step_ns > w->step_length_ns / 10 * 9;
+	return w->step_length_ns < LONG_STEP_NS || w->rest.dark ||
+	       budget__is_hopeless(&w->budget) || now - w->step_ns > w->step_length_ns / 10 * 9;
 }
 
 static void turn_rest(struct capture *c, uint64_t now, uint64_t cost_ns)
 {
 	struct windows *w = c->windows;
-	bool finds = !w->dark && sees_steps(c) && !step_finder__by_annotations(w->finder) &&
+	bool finds = !w->rest.dark && sees_steps(c) && !step_finder__by_annotations(w->finder) &&
 		     now - w->start_ns < FIND_NS;
+	const struct rest_input in = {
+		.now_ns = now,
+		.off_ns = w->off_ns,
+		.follows = collect_follows(c),
+		.is_dear = budget__rest_is_dear(&w->budget),
+		.may_open = !finds && budget__may_open(&w->budget) && is_good_moment(w, now),
+	};
+	enum rest_order order = rest__turn(&w->rest, &in);
 
-	if (!w->dark && budget__rest_is_dear(&w->budget)) {
-		w->dark = w->was_dark = true;
-		w->dark_until_ns = now + CALM_NS;
+	if (order == REST_ASK)
 		rest(c);
-	} else if (w->dark && now >= w->dark_until_ns && !budget__rest_is_dear(&w->budget)) {
-		w->dark = false;
-		rest(c);
-	}
-	if (!finds && budget__may_open(&w->budget) && is_good_moment(w, now))
+	else if (order == REST_OPEN)
 		ask_on(c, cost_ns);
 }
 
@@ -478,6 +485,7 @@ int windows_switch(struct capture *c, uint32_t sides, bool on, struct reason *wh
 		(void)account(c);
 		w->off_ns = now;
 		w->asleep_ns = w->step_ns = 0;
+		rest__give_up(&w->rest);
 	}
 	c->off = on ? 0 : sides;
 	c->switching = true;
@@ -516,9 +524,14 @@ void windows_turn(struct capture *c)
 
 int windows_timeout(const struct capture *c, int timeout_ms)
 {
-	bool waits = c->windows->phase != PHASE_REST || c->switching;
+	const struct windows *w = c->windows;
+	int most = timeout_ms;
 
-	return waits && timeout_ms > OPEN_POLL_MS ? OPEN_POLL_MS : timeout_ms;
+	if (w->phase != PHASE_REST || c->switching)
+		most = OPEN_POLL_MS;
+	else if (w->rest.is_near)
+		most = NEAR_POLL_MS;
+	return most < timeout_ms ? most : timeout_ms;
 }
 
 int windows_start(struct capture *c)

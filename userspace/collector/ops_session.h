@@ -104,14 +104,16 @@ static inline void ops_leave(struct thread_state *t)
 	__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* One callback of so many is timed; one that took longer had lost its CPU meanwhile. */
-#define OPS_TIMED_EVERY	 256
+/* One that took longer had lost its CPU meanwhile. */
 #define OPS_TIMED_MAX_NS 20000
 
 /* When a callback that is to be timed began, else 0. */
 static inline uint64_t ops_time_begin(struct thread_state *t)
 {
-	return __builtin_expect(++t->calls % OPS_TIMED_EVERY == 0, 0) ? clock_now_ns() : 0;
+	if (__builtin_expect(++t->calls < GP_TIMED_EVERY, 1))
+		return 0;
+	t->calls = 0;
+	return clock_now_ns();
 }
 
 static inline void ops_time_end(struct session *s, uint64_t begin_ns)

@@ -54,7 +54,7 @@ struct thread_state {
 	uint32_t ops_nr;       /* instances given out under this number */
 	uint32_t torch_thread; /* PyTorch's number of the thread */
 	uint32_t in_use;       /* a thread has it */
-	uint32_t calls;	       /* of callbacks, to time one of many */
+	uint32_t calls;	       /* of callbacks, since one was timed */
 	uint32_t reserved;
 	uint64_t cpu_told_ns[3]; /* when its CPU time was told last, by kind of annotation */
 	struct thread_state *next;
