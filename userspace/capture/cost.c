@@ -101,7 +101,13 @@ struct callback_cost cost_timed(const struct capture *c)
 	return timed;
 }
 
-/* What was timed since the last reading. */
+/* Of a figure that is only known better now it may be less. */
+static double since(uint64_t now, uint64_t before)
+{
+	return now > before ? (double)(now - before) : 0;
+}
+
+/* What was timed since the last reading. More than there was CPU time for is not believed. */
 static void read_rest(struct capture *c, struct capture_cost *cost)
 {
 	struct cost_keeper *k = &c->cost;
@@ -112,22 +118,21 @@ static void read_rest(struct capture *c, struct capture_cost *cost)
 		k->rest.timed_nr += now.timed_nr - k->timed.timed_nr;
 	}
 	k->timed = now;
-	cost->rest_ns = (uint64_t)(AROUND_END * GP_TIMED_EVERY * (double)k->rest.timed_ns);
+	cost->rest_ns = (uint64_t)fmin(AROUND_END * GP_TIMED_EVERY * (double)k->rest.timed_ns,
+				       (double)cost->cpu_ns);
 }
 
 /* One operator's two callbacks, and those of the allocations and frees that there are for each
  * operator, as far as they are timed; 0: none was. */
 static double timed_op_ns(const struct capture *c)
 {
-	struct callback_cost timed = {
-		.timed_ns = c->cost.timed.timed_ns - c->cost.rest.timed_ns,
-		.timed_nr = c->cost.timed.timed_nr - c->cost.rest.timed_nr,
-	};
+	double timed_ns = since(c->cost.timed.timed_ns, c->cost.rest.timed_ns);
+	double timed_nr = since(c->cost.timed.timed_nr, c->cost.rest.timed_nr);
 	double calls_nr = 2;
 
 	if (c->guest_ops_nr)
 		calls_nr += (double)c->guest_memory_nr / (double)c->guest_ops_nr;
-	return timed.timed_nr ? calls_nr * (double)timed.timed_ns / (double)timed.timed_nr : 0;
+	return timed_nr > 0 ? calls_nr * timed_ns / timed_nr : 0;
 }
 
 static void read_op(const struct capture *c, struct capture_cost *cost)
@@ -161,12 +166,6 @@ static double hit_ns(struct capture *c)
 	probe_session__cost(c->probes, &probes);
 	c->cost.hit_ns = (double)probes.ns_per_hit;
 	return c->cost.hit_ns;
-}
-
-/* Of a figure that is only known better now it may be less. */
-static double since(uint64_t now, uint64_t before)
-{
-	return now > before ? (double)(now - before) : 0;
 }
 
 void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_charged_ns)
