@@ -10,6 +10,7 @@ for a pipe, for a lock.
 
 import json
 import os
+import random
 import threading
 import time
 
@@ -44,15 +45,15 @@ def tangent():
 
 
 def spend(functions, seconds):
-    """CPU time of this thread in each function, at least so many seconds."""
+    """CPU time of this thread in each function, at least so many seconds. One by chance, then the next: in turns, and where
+    the scheduler gives a tick at a time, ticks would always find the same ones."""
     took = dict.fromkeys((function.__name__ for function in functions), 0.0)
+    draw = random.Random(0)
     while min(took.values()) < seconds:
-        for function in functions:
-            if took[function.__name__] >= seconds:
-                continue
-            begin = time.thread_time()
-            function()
-            took[function.__name__] += time.thread_time() - begin
+        function = draw.choice([one for one in functions if took[one.__name__] < seconds])
+        begin = time.thread_time()
+        function()
+        took[function.__name__] += time.thread_time() - begin
     return took
 
 
