@@ -14,7 +14,6 @@ import math
 import os
 import statistics
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -164,13 +163,7 @@ def main():
     print("\nthe tiny MLP%s: the target's CPU time, in percent\n  %8s %8s  %-24s %-24s %12s %8s %8s" % (
         ", ten times the operators from the middle on" if args.jump else "", "budget", "windows",
         "they cost (95 %)", "none", "told of them", "of all", "its own"))
-    try:
-        for percent in args.percent:
-            with tempfile.TemporaryDirectory(prefix="gpuprof-bench-") as folder:
-                measure(args, percent, folder)
-    finally:
-        harness.kill_all()
-        harness.close_inside()
+    pairs.each_percent(args, measure)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import argparse
 import bisect
 import os
 import sys
-import tempfile
 import threading
 import time
 
@@ -112,13 +111,7 @@ def main():
     args = arguments()
     print("\n%s: what it costs between windows, in percent of the target's CPU time\n  %8s %10s  %-26s %s" % (
         args.workload, "budget", "stretches", "cost (95 %)", "told"))
-    try:
-        for percent in args.percent:
-            with tempfile.TemporaryDirectory(prefix="gpuprof-bench-") as folder:
-                measure(args, percent, folder)
-    finally:
-        harness.kill_all()
-        harness.close_inside()
+    pairs.each_percent(args, measure)
 
 
 if __name__ == "__main__":

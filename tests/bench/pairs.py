@@ -9,6 +9,7 @@ import os
 import random
 import statistics
 import sys
+import tempfile
 import time
 import typing
 
@@ -139,3 +140,14 @@ def cost(pairs, what="cpu"):
 def own_share(pairs):
     """What the watcher itself takes while it is on, in percent of the target's plain CPU time."""
     return 100 * sum(on.own for on, _ in pairs) / sum(off.cpu for _, off in pairs)
+
+
+def each_percent(args, measure):
+    """measure(args, percent, folder) of each budget that is asked for; nothing is left behind."""
+    try:
+        for percent in args.percent:
+            with tempfile.TemporaryDirectory(prefix="gpuprof-bench-") as folder:
+                measure(args, percent, folder)
+    finally:
+        harness.kill_all()
+        harness.close_inside()
