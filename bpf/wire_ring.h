@@ -40,6 +40,8 @@ enum gp_feature {
 	GP_FEATURE_OPS_ALONE = 524288,
 	/* Allocations and frees of CPU memory; together with GP_FEATURE_OPS. */
 	GP_FEATURE_MEMORY = 1048576,
+	/* CUPTI stays taken while GP_FEATURE_CUPTI is not wanted, with its records off. */
+	GP_FEATURE_CUPTI_HELD = 2097152,
 };
 
 enum gp_collector_state {

@@ -435,6 +435,7 @@ int cuptiActivityEnable(uint32_t kind)
 
 int cuptiActivityDisable(uint32_t kind)
 {
+	fake_gpu_count("disabled");
 	return set_kind(kind, false);
 }
 

@@ -30,6 +30,7 @@ WORKLOAD = os.environ.get("GPU_CHECK_WORKLOAD", os.path.join(HERE, "workload.py"
 ONLY = [name for name in os.environ.get("GPU_CHECK_ONLY", "").split(",") if name]
 NEEDS = ["gpuprof", "doctor", "pytorch"]
 STEPS = 20
+SAMPLED_S = float(os.environ.get("GPU_CHECK_SAMPLED_S", 12))  # about
 LONG_S = 0.01  # of a step that the GPU is busy with
 ARCHIVE_BYTES = 12 << 20
 
@@ -466,6 +467,29 @@ def check_small(results, gpuprof, target):
                  said(ratios_of(results, gpuprof, target, 200, 5)))
 
 
+def check_sampled(results, gpuprof, target):
+    """CUPTI's records in windows, its records off in between: what is estimated, and what it costs."""
+    name = "sampled: launches as estimated from windows of CUPTI's records"
+    if not results.has_uprobes:
+        results.check(name, None, "samples need BPF, which does not work here")
+        return
+    path = results.path("sampled.all.gpuprof")
+    capture(gpuprof, target, path, [], STEPS, os.devnull)
+    each = table_of(gpuprof, path)[0].get("cudaLaunchKernel", 0) / STEPS
+    steps = max(STEPS, round(SAMPLED_S * 200 / float(target.ask("time 200", "took").split()[1])))
+    path = results.path("sampled.gpuprof")
+    capture(gpuprof, target, path, ["--mode", "sample"], steps, results.path("sampled.txt"))
+    done = run([gpuprof, "table", path, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    table = json.loads(done.stdout)
+    row = next((row for row in table.get("gpu_rows", []) if row["name"] == "cudaLaunchKernel"), {})
+    found = row.get("estimated", {}).get("calls", {"value": row.get("calls", 0)})
+    bound = 0.2 * each * steps + 5 * (found.get("standard_error") or 0)
+    results.check(name, each and abs(found["value"] - each * steps) <= bound, "%s of %.0f in %s" % (
+        found, each * steps, table.get("gpu_estimated", "all of it")))
+    results.fact("sampled: cost", {key: value for key, value in table["overhead"].items()
+                                   if key.startswith(("cost_", "share_"))})
+
+
 def check_assumptions(results):
     """What the collector takes for granted."""
     for name in assumptions.QUESTIONS:
@@ -539,7 +563,7 @@ CHECKS = (
     ("transformer", 30, check_mode, "transformer"), ("streams", 30, check_mode, "streams"),
     ("during", 30, check_during), ("after", 30, check_after),
     ("nvtx", 20, check_nvtx), ("memory", 25, check_memory), ("small", 30, check_small),
-    ("churn", 30, check_mode, "churn"))
+    ("churn", 30, check_mode, "churn"), ("sampled", 40, check_sampled))
 
 
 def check_all(results, gpuprof):

@@ -38,9 +38,9 @@ def check(tmp_path, **settings):
 
 
 def test_what_they_find(tmp_path):
-    status, facts, passed = check(tmp_path, GPU_CHECK_ONLY="first,run,nvtx")
+    status, facts, passed = check(tmp_path, GPU_CHECK_ONLY="first,run,nvtx,sampled", GPU_CHECK_SAMPLED_S="4")
     assert not [name for name, one in passed.items() if not one]
-    assert status == 0 and facts["gpu"] == "simulated" and len(passed) == 15
+    assert status == 0 and facts["gpu"] == "simulated" and len(passed) == 16
 
 
 def test_a_machine_without_pytorch(tmp_path):

@@ -283,6 +283,38 @@ static void test_gpu(void **state)
 	totals__done(&t);
 }
 
+/* Of samples within a budget: windows stand for all, and time without one is told. */
+static void test_gpu_windows(void **state)
+{
+	struct totals t = {0};
+	struct events *e;
+
+	for (int round = 0; round < 2; round++) {
+		const struct gp_ev_window ev = {
+			.head = {.kind = GP_EV_WINDOW, .time_ns = round ? 1000 : 500},
+			.start_ns = round ? 1000 : 250,
+		};
+
+		e = events__new();
+		events__meta(e, "gpu_windows", "1");
+		events__window(e, 1, 1001, 0);
+		events__raw(e, &ev, sizeof(ev));
+		events__gpu(e, (struct event_gpu){.name = "kernel",
+						  .start_ns = 300,
+						  .end_ns = 400,
+						  .correlation_id = 1,
+						  .stream = 7,
+						  .kind = TL_GPU_KERNEL});
+		add(&t, e, 1);
+	}
+	assert_line(&t, "gpuprof_gpu_kernels_total{pid=\"4242\",process=\"python\","
+			"device=\"cuda:0\"} 4");
+	assert_line(&t, "gpuprof_gpu_busy_seconds_total{pid=\"4242\",process=\"python\","
+			"device=\"cuda:0\"} 0.000000400");
+	assert_line(&t, "gpuprof_gpu_unseen_seconds_total 0.000001000");
+	totals__done(&t);
+}
+
 /* What has ended is told for some minutes, and then no more. */
 static void test_forgets(void **state)
 {
@@ -305,7 +337,8 @@ int main(void)
 		cmocka_unit_test(test_adds_up),	      cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_memory),	      cmocka_unit_test(test_gpu),
-		cmocka_unit_test(test_forgets),	      cmocka_unit_test(test_samples),
+		cmocka_unit_test(test_gpu_windows),   cmocka_unit_test(test_forgets),
+		cmocka_unit_test(test_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,6 +200,49 @@ static void a_gpu_is_busy_once(void **state)
 	tally__free(y);
 }
 
+static void put_window(struct events *e, uint64_t start_ns, uint64_t end_ns)
+{
+	const struct gp_ev_window ev = {.head = {.kind = GP_EV_WINDOW, .time_ns = end_ns},
+					.start_ns = start_ns};
+
+	events__raw(e, &ev, sizeof(ev));
+}
+
+/* Samples with windows of GPU records: they stand for all of the interval; where there was none it
+ * does not count. */
+static void windows_of_a_gpu(void **state)
+{
+	struct tally *y = tally__new();
+	struct events *e = events__new();
+
+	events__meta(e, "gpu_windows", "1");
+	events__window(e, 10, 1010, 0);
+	put_window(e, 10, 260);
+	put_kernel(e, "k", 100, 300, 0, 7);
+	events__meta(e, "cost_cpu_ns", "9000");
+	events__meta(e, "cost_callbacks_ns", "0");
+	events__meta(e, "cost_gpu_ns", "40");
+	events__meta(e, "cost_probes_ns", "0");
+	events__meta(e, "cost_collector_ns", "2");
+	events__meta(e, "cost_samples_ns", "300");
+	events__meta(e, "cost_samples_around_ns", "150");
+	add_all(y, e);
+	assert_true(y->cost_ns[TALLY_LAST] == 492 && !y->unknown_cost[TALLY_LAST]);
+	assert_value(y, TALLY_KERNELS, "k", TALLY_SELF_CUDA_NS, 800, 800);
+	assert_value(y, TALLY_KERNELS, "k", TALLY_CALLS, 4, 4);
+	assert_int_equal(y->devices.items[0].busy_ns[TALLY_LAST], 800);
+	assert_int_equal(y->gpu_wall_ns[TALLY_LAST], 1000);
+	e = events__new();
+	events__meta(e, "gpu_windows", "1");
+	events__window(e, 1010, 5010, 0);
+	put_window(e, 5010, 5010);
+	add_all(y, e);
+	assert_int_equal(y->wall_ns[TALLY_SUM], 5000);
+	assert_int_equal(y->gpu_wall_ns[TALLY_SUM], 1000);
+	assert_int_equal(y->gpu_wall_ns[TALLY_LAST], 0);
+	tally__free(y);
+}
+
 static void hostile_names(void **state)
 {
 	struct tally *y = tally__new();
@@ -230,7 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ops_last_and_in_all), cmocka_unit_test(lines_by_stack),
 		cmocka_unit_test(memory_by_operator),  cmocka_unit_test(a_gpu_is_busy_once),
-		cmocka_unit_test(hostile_names),
+		cmocka_unit_test(windows_of_a_gpu),    cmocka_unit_test(hostile_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -282,7 +282,7 @@ static void test_outputs(void **state)
 	expect_text(s, "Estimated from 10 samples of threads on a CPU: 0.100 s of CPU time\n");
 	sink__free(s);
 	assert_int_equal(sink__new_memory(&s), 0);
-	assert_int_equal(output_samples_json(s, t, table, 1), 0);
+	assert_int_equal(output_samples_json(s, t, table, NULL, 1), 0);
 	expect_text(s, "{\"name\": \"aten::addmm\", \"samples\": 4, \"self_samples\": 4, "
 		       "\"self_cpu_us\": 40000.000, \"self_cpu_error_us\": 15590.");
 	expect_text(s, "\"estimated\": true,\n  \"samples\": 10,\n  \"cpu_us\": 100000.000,");

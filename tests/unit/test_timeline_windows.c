@@ -18,12 +18,22 @@
 #define T     (1ULL << 32)
 #define START 1000000ULL
 
-static int setup(void **state)
+static int setup_with(void **state, const char *key)
 {
 	*state = events__new();
-	events__meta(*state, "overhead_pct", "1");
+	events__meta(*state, key, "1");
 	events__window(*state, START, 2 * START, START);
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_with(state, "overhead_pct");
+}
+
+static int setup_gpu(void **state)
+{
+	return setup_with(state, "gpu_windows");
 }
 
 static void window(struct events *e, uint64_t start_ns, uint64_t end_ns, uint32_t steps_nr,
@@ -245,7 +255,184 @@ static void test_hostile(void **state)
 	assert_false(estimate_is_possible(t));
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, events_teardown)
+/* ---- samples: windows of GPU records ---- */
+
+/* A kernel that a call asks for; the same number is neither's of another. */
+static void kernel(struct events *e, uint32_t nr, uint64_t asked_ns, uint64_t start_ns,
+		   uint64_t end_ns)
+{
+	events__api(e, (struct event_api){.name = "cudaLaunchKernel_v7000",
+					  .correlation_id = nr,
+					  .start_ns = START + asked_ns,
+					  .end_ns = START + asked_ns + 5,
+					  .cbid = 211,
+					  .cupti = true,
+					  .tid = 7});
+	if (end_ns)
+		events__gpu(e, (struct event_gpu){.name = "kernel",
+						  .correlation_id = nr,
+						  .stream = 7,
+						  .start_ns = START + start_ns,
+						  .end_ns = START + end_ns});
+}
+
+/* It counts when it was asked for; ops, and time on CPUs, know no windows. */
+static void test_gpu_windows(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+	const struct estimate *row;
+	struct table *table;
+
+	op(e, 50, 60);
+	kernel(e, 1, 0, 150, 160); /* asked for before */
+	kernel(e, 2, 100000, 100100, 100200);
+	kernel(e, 3, 199000, 300000, 310000); /* ran after it */
+	kernel(e, 4, 250000, 350000, 360000); /* while the records went off */
+	kernel(e, 5, 260000, 0, 0);	      /* likewise, its end was not told */
+	kernel(e, 6, 500000, 500100, 500200);
+	kernel(e, 7, 590000, 0, 0); /* lost */
+	window(e, 100000, 200000, 0, 0, 0);
+	window(e, 500000, 600000, 0, 0, 0);
+	t = events__timeline(e);
+	assert_int_equal(t->ops.nr, 1);
+	assert_int_equal(t->paused_ns, 0);
+	assert_int_equal(t->gpu.work.nr, 3);
+	assert_int_equal(loss_of(t, "launch_unmatched"), 1);
+	assert_false(t->gpu_unseen);
+	/* The one stands for twice itself, the other for four times; that is 600,000 of a million.
+	 */
+	near(t->gpu_stands_for, 5.0 / 3);
+	assert_true(t->gpu_estimated);
+	near(timeline__gpu_stands_for(t, &t->gpu.work.items[0]), 2 * 5.0 / 3);
+	near(timeline__gpu_stands_for(t, &t->gpu.work.items[2]), 4 * 5.0 / 3);
+	near(t->gpu.devices.items[0].whole_nr, 8 * 5.0 / 3);
+	near(t->gpu.devices.items[0].whole_busy_ns, 20600 * 5.0 / 3);
+	/* Between the first's end and the third's begin, in windows. */
+	assert_int_equal(t->gpu.devices.items[0].busy_ns, 10200);
+	assert_int_equal(t->gpu.devices.items[0].idle_ns, 200000 - 100200 + 100);
+	table = table_of(t, (struct table_options){0});
+	row = NULL;
+	for (size_t i = 0; i < table->rows.nr; i++)
+		if (!strcmp(table->rows.items[i].name, "kernel"))
+			row = table->rows.items[i].estimates;
+	assert_non_null(row);
+	near(row[ESTIMATE_CALLS].value, 8 * 5.0 / 3);
+	near(row[ESTIMATE_SELF_CUDA_NS].value, 20600 * 5.0 / 3);
+	table__free(table);
+}
+
+/* For half of the time nobody wanted to know. */
+static void test_gpu_switched_off(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+
+	kernel(e, 2, 100000, 100100, 100200);
+	window(e, 0, 200000, 0, 0, 0);
+	pause(e, 500000, 1000000, 2 | GP_PAUSE_ASKED);
+	t = events__timeline(e);
+	near(t->gpu_stands_for, 2.5);
+	assert_int_equal(t->paused_ns, 0);
+}
+
+/* No window: nothing is known, which is another thing than that nothing was. */
+static void test_gpu_unseen(void **state)
+{
+	const struct timeline *t;
+
+	kernel(*state, 2, 100000, 100100, 100200);
+	window(*state, 1000, 1000, 0, 0, 0);
+	t = events__timeline(*state);
+	assert_true(t->gpu_unseen);
+	assert_int_equal(t->gpu.work.nr, 0);
+	assert_true(t->gpu_stands_for == 0);
+}
+
+/* All of what is cheap was seen, and a tenth of what is dear: that is in the weights. */
+static void test_gpu_windows_of_some_density(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+	const struct estimate *row = NULL;
+	struct table *table;
+
+	for (uint32_t i = 0; i < 5; i++)
+		window(e, 100000 * i, 100000 * (i + 1), 0, 0, 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		uint64_t at = 590000 + 100000 * i;
+
+		for (uint32_t k = 0; k < 10 + i; k++)
+			kernel(e, 100 * i + k + 1, at + 10 * k, at + 10 * k, at + 10 * k + 5);
+		window(e, at, at + 10000, 0, 0, 0);
+	}
+	t = events__timeline(e);
+	near(t->gpu_stands_for, 1);
+	table = table_of(t, (struct table_options){0});
+	for (size_t i = 0; i < table->rows.nr; i++)
+		if (!strcmp(table->rows.items[i].name, "kernel"))
+			row = table->rows.items[i].estimates;
+	assert_non_null(row);
+	near(row[ESTIMATE_CALLS].value, 600);
+	/* y - m * 600 / 1000000 is 40 to 80, each of which was not seen to nine tenths. */
+	near(row[ESTIMATE_CALLS].error, sqrt(0.9 * (1600 + 2500 + 3600 + 4900 + 6400) * 10 / 9));
+	table__free(table);
+}
+
+/* Recordings of several captures: what was seen, and no estimate. */
+static void test_gpu_windows_overlap(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+
+	kernel(e, 2, 100000, 100100, 100200);
+	window(e, 0, 200000, 0, 0, 0);
+	window(e, 50000, 250000, 0, 0, 0);
+	window(e, 300000, 250000, 0, 0, 0);
+	window(e, 300000, UINT64_MAX - START, 0, 0, 0);
+	t = events__timeline(e);
+	assert_int_equal(loss_of(t, "time_invalid"), 2);
+	assert_int_equal(t->windows.nr, 1);
+	assert_int_equal(t->gpu.work.nr, 1);
+	assert_true(t->gpu_stands_for == 0);
+}
+
+/* Windows of one say nothing of what the other saw: it all stays. */
+static void test_gpu_windows_merged(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+
+	events__meta(e, "merged", "2");
+	kernel(e, 2, 100000, 100100, 100200);
+	kernel(e, 3, 300000, 300100, 300200);
+	window(e, 0, 200000, 0, 0, 0);
+	t = events__timeline(e);
+	assert_int_equal(t->gpu.work.nr, 2);
+	assert_false(t->gpu_unseen);
+	assert_true(t->gpu_partial);
+	near(timeline__gpu_stands_for(t, &t->gpu.work.items[0]), 1);
+}
+
+/* A window that is next to nothing, in a long time. */
+static void test_gpu_windows_hostile(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+
+	events__window(e, START, START + (1ULL << 61), START);
+	kernel(e, 2, 100000, 100000, 1ULL << 60);
+	window(e, 100000, 100001, 0, 0, 0);
+	pause(e, 0, 1ULL << 60, 2);
+	pause(e, 0, 1ULL << 60, 2);
+	t = events__timeline(e);
+	assert_int_equal(timeline__wanted_ns(t), 1ULL << 60);
+	near(timeline__gpu_stands_for(t, &t->gpu.work.items[0]), 1ULL << 60);
+	assert_true(isfinite(t->gpu.devices.items[0].whole_busy_ns));
+}
+
+#define CASE(f)	    cmocka_unit_test_setup_teardown(f, setup, events_teardown)
+#define GPU_CASE(f) cmocka_unit_test_setup_teardown(f, setup_gpu, events_teardown)
 
 int main(void)
 {
@@ -257,6 +444,13 @@ int main(void)
 		CASE(test_error_is_unknown),
 		CASE(test_kinds_are_not_mixed),
 		CASE(test_hostile),
+		GPU_CASE(test_gpu_windows),
+		GPU_CASE(test_gpu_switched_off),
+		GPU_CASE(test_gpu_unseen),
+		GPU_CASE(test_gpu_windows_of_some_density),
+		GPU_CASE(test_gpu_windows_overlap),
+		GPU_CASE(test_gpu_windows_merged),
+		GPU_CASE(test_gpu_windows_hostile),
 	};
 
 	return cmocka_run_group_tests_name("timeline_windows", tests, NULL, NULL);

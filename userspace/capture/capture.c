@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "capture/gpu_windows.h"
 #include "capture/pause.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
@@ -109,6 +110,11 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		c->windows = windows__new();
 		err = c->windows ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	}
+	if (!err && capture_samples(c) && options->overhead_pct > 0 && c->options.gpu &&
+	    (c->options.inject || c->options.invited)) {
+		c->gpu_windows = gpu_windows__new();
+		err = c->gpu_windows ? 0 : reason_set(why, -ENOMEM, "out of memory");
+	}
 	if (!err && options->triggers.on) {
 		c->triggers = triggers__new(&options->triggers);
 		err = c->triggers ? 0 : reason_set(why, -ENOMEM, "out of memory");
@@ -146,6 +152,8 @@ int capture__start(struct capture *c, struct reason *why)
 	err = c->stepped ? stepped_start(c) : 0;
 	if (!err && c->windows)
 		err = windows_start(c);
+	if (!err && c->gpu_windows)
+		err = gpu_windows_start(c);
 	return err ? cannot_write(c, err, why) : 0;
 }
 
@@ -179,6 +187,8 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 		timeout_ms = STACKS_POLL_MS;
 	if (c->windows)
 		timeout_ms = windows_timeout(c, timeout_ms);
+	if (c->gpu_windows)
+		timeout_ms = gpu_windows_timeout(c, timeout_ms);
 	(void)poll(&fd, 1, timeout_ms);
 	capture_drain(c);
 	if (c->stepped)
@@ -187,6 +197,8 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 		windows_turn(c);
 	else if (c->off || c->switching)
 		pause_turn(c);
+	if (!c->failed && c->gpu_windows)
+		gpu_windows_turn(c);
 	if (!c->failed && c->triggers)
 		triggers_turn(c);
 	if (!c->failed)
@@ -211,6 +223,8 @@ static int end_recordings(struct capture *c)
 	int err = s->closing ? capture_end_recording(c, &s->closing) : 0;
 
 	err = err ?: (c->windows ? windows_end(c) : pause_end(c));
+	if (!err && c->gpu_windows)
+		err = gpu_windows_end(c);
 	if (err || !s->now)
 		return err;
 	s->now->end_ns = c->end_ns;
@@ -224,7 +238,8 @@ static bool any_tells_ops(const struct capture *c)
 		const struct member *m = c->members.items[i];
 
 		if (!m->end && m->guest && !member__has_exited(m) &&
-		    (guest__active(m->guest) & ~(uint32_t)GP_FEATURE_CUPTI))
+		    (guest__active(m->guest) &
+		     ~(uint32_t)(GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD)))
 			return true;
 	}
 	return false;
@@ -297,6 +312,7 @@ void capture__free(struct capture *c)
 	stepped__free(c->stepped);
 	triggers__free(c->triggers);
 	windows__free(c->windows);
+	gpu_windows__free(c->gpu_windows);
 	names__done(&c->names);
 	inputs_ids__done(&c->inputs);
 	stacks__done(&c->stacks);

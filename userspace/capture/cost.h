@@ -23,6 +23,7 @@ struct capture_cost {
 	uint64_t callbacks_ns;
 	uint64_t
 		rest_ns; /* callbacks while annotations alone are told: estimated from timed ones */
+	uint64_t gpu_ns; /* records of CUPTI: counted, times what one is assumed to cost */
 	uint64_t probes_ns;    /* hits of probes: counted, times what one costs */
 	uint64_t collector_ns; /* the collectors' own threads: measured */
 	uint64_t samples_ns;   /* the program that interrupts threads to sample them: measured */
@@ -54,7 +55,7 @@ struct cost_keeper {
 		     */
 	struct callback_cost timed, rest; /* by the collectors: all, and of those while it rested */
 	uint64_t rest_seen_ns;
-	uint64_t ops_seen, hits_before, hits_seen;
+	uint64_t ops_seen, gpu_seen, hits_before, hits_seen;
 	uint64_t hit_read_ns;
 	double hit_ns; /* of a probe, 0: not known */
 	/* Charged as they came, by what was known then; capture_cost is by what is known now. */

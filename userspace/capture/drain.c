@@ -8,6 +8,7 @@
 #include "capture/stepped.h"
 
 #include <string.h>
+#include <time.h>
 
 /* Whether an event may be looked at: its kind known here and its length enough. */
 static bool believable(struct capture *c, const void *event, size_t bytes)
@@ -65,6 +66,13 @@ static bool before_start(struct capture *c, const void *event)
 	return true;
 }
 
+/* Of CUPTI, each of which costs the process something. */
+static bool is_record(uint8_t kind)
+{
+	return kind == GP_EV_API || kind == GP_EV_KERNEL || kind == GP_EV_GPU_MEMORY ||
+	       kind == GP_EV_SYNC || kind == GP_EV_CUDA_EVENT || kind == GP_EV_OVERHEAD;
+}
+
 /* Of a kind that collectors may tell: collector_events.c has judged it. */
 static int on_guest_event(const void *event, size_t bytes, void *arg)
 {
@@ -81,6 +89,7 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 		return 0;
 	c->guest_ops_nr += head->kind == GP_EV_OP && !event_is_end_alone(event);
 	c->guest_memory_nr += head->kind == GP_EV_MEMORY;
+	c->guest_gpu_nr += is_record(head->kind);
 	m = roster__find(&c->members, head->process);
 	err = event_put(c, m, SOURCE_GUEST(m->serial), event, bytes);
 	return unwritten(c, err);
@@ -117,12 +126,17 @@ static void take_held(struct capture *c)
 
 void capture_drain(struct capture *c)
 {
+	uint64_t begin_ns;
+
 	if (!c->failed)
 		(void)probe_session__drain(c->probes,
 					   c->stepped ? hold_kernel_event : on_kernel_event, c);
+	begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	for (size_t i = 0; i < c->members.nr && !c->failed; i++)
 		if (c->members.items[i]->guest)
 			(void)guest__drain(c->members.items[i]->guest, on_guest_event, c);
+	if (c->started)
+		c->guest_drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 	if (c->stepped)
 		take_held(c);
 }

@@ -193,6 +193,7 @@ int guest__adopt(const struct target_process *p, uint16_t process_index, struct 
 		return err;
 	}
 	collector_ring__beat(g->ring);
+	g->whole = GP_FEATURE_CUPTI;
 	want(g, GP_FEATURE_CUPTI);
 	*ret_guest = g;
 	return 0;
@@ -237,7 +238,9 @@ void guest__forgo(struct guest *g, uint32_t features)
 
 void guest__only(struct guest *g, uint32_t features)
 {
-	features &= g->whole | GP_FEATURE_STEPS;
+	features &= g->whole | GP_FEATURE_STEPS | GP_FEATURE_CUPTI_HELD;
+	if (!(g->whole & GP_FEATURE_CUPTI))
+		features &= ~(uint32_t)GP_FEATURE_CUPTI_HELD;
 	if (!(g->whole & GP_FEATURE_OPS) || (g->whole & GP_FEATURE_OPS_ALONE))
 		features &= ~(uint32_t)GP_FEATURE_STEPS;
 	if (!g->stopped && g->wanted != features)

@@ -7,6 +7,7 @@
 #include "capture/pause.h"
 
 #include "capture/collect.h"
+#include "capture/gpu_windows.h"
 #include "capture/windows.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 static uint32_t features_of(uint32_t what)
 {
 	return (what & CAPTURE_CPU ? CPU_FEATURES : 0) |
-	       (what & CAPTURE_GPU ? (uint32_t)GP_FEATURE_CUPTI : 0);
+	       (what & CAPTURE_GPU ? (uint32_t)(GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD) : 0);
 }
 
 static int write_pause(struct capture *c, int side, uint64_t now_ns)
@@ -104,12 +105,18 @@ uint64_t pause_total_ns(const struct capture *c, uint64_t now_ns)
 
 int capture__flush(struct capture *c, struct reason *why)
 {
+	uint64_t now_ns = clock_now_ns();
 	int err;
 
 	if (c->stepped)
 		return reason_set(why, -EBUSY,
 				  "a capture by steps writes a recording for each "
 				  "cycle; read those");
-	err = c->failed ?: capture_flush_recordings(c);
+	err = c->failed;
+	if (!err && !c->windows)
+		err = pause_split(c, now_ns);
+	if (!err && c->gpu_windows)
+		err = gpu_windows_flush(c, now_ns);
+	err = err ?: capture_flush_recordings(c);
 	return err ? reason_set(why, err, "cannot write '%s'", c->options.output_path) : 0;
 }

@@ -27,6 +27,7 @@
 #include "recording/recording.h"
 
 struct stepped;
+struct gpu_windows;
 struct triggers;
 struct windows;
 
@@ -62,6 +63,8 @@ struct capture {
 	uint32_t thread_stacks_nr; /* stacks that were looked at from outside */
 	struct stepped *stepped;   /* where the capture is by steps, else NULL */
 	struct windows *windows;   /* where it keeps to a budget, else NULL */
+	/* Where that is one for samples, too, and GPUs are looked at, else NULL. */
+	struct gpu_windows *gpu_windows;
 	struct cost_keeper cost;
 	struct sampling sampling;
 	struct names names;
@@ -80,6 +83,8 @@ struct capture {
 	uint64_t guest_losses[GP_LOSS_NR]; /* of collectors that are gone */
 	uint64_t guest_ops_nr;		   /* ops that collectors have told */
 	uint64_t guest_memory_nr;	   /* allocations and frees, likewise */
+	uint64_t guest_gpu_nr;		   /* records of CUPTI, likewise */
+	uint64_t guest_drain_ns;	   /* CPU time spent on taking what collectors tell */
 	struct callback_cost guest_cost;   /* of collectors that are gone */
 	uint32_t gone_callbacks_nr;	   /* processes that are gone and had callbacks */
 	uint32_t off;			   /* enum capture_side bits that are switched off */

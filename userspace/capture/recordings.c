@@ -103,6 +103,8 @@ static int write_meta(struct capture *c, struct segment *s)
 					     c->descriptions.items[i].value);
 	if (o->overhead_pct > 0 && !capture_samples(c))
 		err = err ?: write_budget(c, w);
+	if (c->gpu_windows)
+		err = err ?: recording_writer__meta(w, "gpu_windows", "1");
 	return err ?: recording_writer__meta(w, "memory", o->memory ? "1" : "0");
 }
 

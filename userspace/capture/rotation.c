@@ -7,6 +7,7 @@
  */
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "capture/gpu_windows.h"
 #include "capture/pause.h"
 #include "capture/private.h"
 #include "capture/windows.h"
@@ -23,7 +24,9 @@ static bool any_gpu(const struct capture *c)
 	for (size_t i = 0; i < c->members.nr; i++) {
 		const struct member *m = c->members.items[i];
 
-		if (!m->end && m->guest && (guest__active(m->guest) & GP_FEATURE_CUPTI))
+		/* Records that are off now may be of work that runs still. */
+		if (!m->end && m->guest &&
+		    (guest__active(m->guest) & (GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD)))
 			return true;
 	}
 	return false;
@@ -48,9 +51,12 @@ static void end_now(struct capture *c, uint64_t now_ns)
 	struct segments *s = &c->segments;
 	int err;
 
+	/* Whether or not it can be told. */
+	err = c->gpu_windows ? gpu_windows_split(c, now_ns) : 0;
 	if (!s->now)
 		return;
-	err = s->now->broken ? 0 : (c->windows ? windows_split : pause_split)(c, now_ns);
+	if (!err && !s->now->broken)
+		err = (c->windows ? windows_split : pause_split)(c, now_ns);
 	(void)capture_note_error(c, s->now, err);
 	sampling_end(c, s->now, now_ns);
 	s->closing = TAKE(s->now);

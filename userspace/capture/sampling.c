@@ -7,12 +7,15 @@
 #include "capture/sampling.h"
 
 #include "base/log.h"
+#include "capture/gpu_windows.h"
 #include "capture/private.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define OVER_NS (10 * SECOND_NS) /* before it is said */
+#define OVER_NS	   (10 * SECOND_NS) /* before it is said */
+#define LEAST_PART 0.5 /* of --overhead: a GPU's records have the rest, where they need it */
 
 static struct rate_account read_account(struct capture *c)
 {
@@ -24,7 +27,8 @@ static struct rate_account read_account(struct capture *c)
 		.now_ns = clock_now_ns(),
 		.cpu_ns = cost.cpu_ns,
 		.inside_ns = cost.samples_ns + cost.samples_around_ns,
-		.own_ns = probe_session__sampler_ns(c->probes) + c->sampling.poll_cpu_ns,
+		.own_ns = probe_session__sampler_ns(c->probes) + c->sampling.poll_cpu_ns -
+			  (c->gpu_windows ? c->guest_drain_ns : 0),
 	};
 }
 
@@ -83,6 +87,8 @@ void sampling_turn(struct capture *c, uint64_t cpu_ns)
 		return;
 	a = read_account(c);
 	before_ns = s->rate.period_ns;
+	s->rate.share = fmax(LEAST_PART * c->options.overhead_pct / 100,
+			     c->options.overhead_pct / 100 - gpu_windows_share(c));
 	if (off)
 		rate__skip(&s->rate, &a);
 	else if (rate__turn(&s->rate, &a))

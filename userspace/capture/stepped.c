@@ -104,7 +104,9 @@ static int begin_closing(struct capture *c, uint64_t time_ns)
 	s->closing_asked_ns = clock_now_ns();
 	s->recording = false;
 	err = capture_write_number(c->segments.closing, "steps_nr", s->schedule.active);
-	collect_only(c, s->wants_all ? ~(uint32_t)GP_FEATURE_CUPTI : GP_FEATURE_STEPS,
+	collect_only(c,
+		     s->wants_all ? ~(uint32_t)(GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD)
+				  : GP_FEATURE_STEPS,
 		     s->wants_all);
 	if (s->wants_all)
 		s->all_on_since_ns = NEVER;

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <time.h>
 
+#define BUDGET_PART   0.95 /* of --overhead: what is charged is an estimate in part */
 #define OPEN_POLL_MS  2
 #define ALONE_NS      SECOND_NS	      /* a window that need not close is told in such parts */
 #define FIND_NS	      (5 * SECOND_NS) /* steps are waited for, before windows are by time */
@@ -95,9 +96,9 @@ static bool sees_steps(const struct capture *c)
 
 static void rest(struct capture *c)
 {
-	bool blind = c->off || rest__is_blind(&c->windows->rest);
+	uint32_t features = rest__is_blind(&c->windows->rest) ? 0 : REST_FEATURES;
 
-	collect_only(c, blind ? 0 : REST_FEATURES, false);
+	collect_only(c, c->off ? 0 : features | GP_FEATURE_CUPTI_HELD, false);
 	for (size_t i = 0; i < c->members.nr; i++)
 		probe_session__lift(c->probes, c->members.items[i]->index);
 }
@@ -543,7 +544,7 @@ int windows_start(struct capture *c)
 		if (c->members.items[i]->guest)
 			guest__ask(c->members.items[i]->guest, GP_FEATURE_CPU_TIME);
 	begin = read_account(c);
-	budget__init(&w->budget, c->options.overhead_pct, &begin);
+	budget__init(&w->budget, BUDGET_PART * c->options.overhead_pct, &begin);
 	budget__open(&w->budget);
 	w->start_ns = w->off_asked_ns = c->start_ns;
 	w->phase = PHASE_STARTING;

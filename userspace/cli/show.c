@@ -412,7 +412,7 @@ static bool has_rank(const struct timeline *t, long rank)
 }
 
 static int write_sample_table(const struct shown *s, const struct sample_table *table,
-			      const struct show_options *o)
+			      const struct table *gpu, const struct show_options *o)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	const struct output_table_options text = {
@@ -420,7 +420,7 @@ static int write_sample_table(const struct shown *s, const struct sample_table *
 	int err = sink__new_fd(STDOUT_FILENO, &sink);
 
 	if (!err && o->json)
-		err = output_samples_json(sink, s->timeline, table, o->limit);
+		err = output_samples_json(sink, s->timeline, table, gpu, o->limit);
 	else if (!err && o->csv)
 		err = output_samples_csv(sink, table, o->limit);
 	else if (!err)
@@ -437,20 +437,33 @@ static int show_sample_table(const struct shown *s, const struct show_options *o
 		.frames = o->by_stack,
 		.by_total = o->sort && strstr(o->sort, "time") && !strstr(o->sort, "self"),
 	};
+	const struct table_options of_gpu = {.sort = DEFAULT_SORT};
 	CLEANUP(cleanup_sample_table) struct sample_table *table = NULL;
+	CLEANUP(cleanup_table) struct table *gpu = NULL;
+	struct reason why = {0};
 
 	if (o->by_overload || o->by_shape || o->by_rank || o->by_module || o->between) {
 		log_err("the recording is of samples: group them by op, line, function, thread, "
 			"activity or stack:N");
 		return CLI_USAGE;
 	}
-	if (sample_table__new(s->timeline, &options, &table)) {
+	if (sample_table__new(s->timeline, &options, &table) ||
+	    (o->json && s->timeline->gpu.any && table__new(s->timeline, &of_gpu, &why, &gpu))) {
 		log_err("out of memory");
 		return CLI_FAILED;
 	}
 	if (!table->rows.nr)
 		log_warn("the recording has no samples in it");
-	return write_sample_table(s, table, o);
+	if (s->timeline->gpu_partial)
+		log_warn("GPUs were looked at in windows of time, and from recordings put "
+			 "together, as a flight "
+			 "recorder's are, nothing is estimated: of GPUs this is what was seen, not "
+			 "all");
+	if (s->timeline->gpu_unseen)
+		log_warn("CUDA was used, but --overhead allowed for no look at what GPUs did: "
+			 "record "
+			 "for longer, or with more of it");
+	return write_sample_table(s, table, gpu, o);
 }
 
 static bool has_overloads(const struct timeline *t)
@@ -514,8 +527,8 @@ static int show_table(const struct shown *s, const struct show_options *o)
 	return write_table(s, table, o);
 }
 
-/* GPU work and calls of CUDA that CUPTI told while threads were sampled: exact, in a table of their
- * own, which JSON and CSV have no place for. */
+/* GPU work and calls of CUDA that CUPTI told while threads were sampled, in a table of their own,
+ * for which CSV has no place. */
 static int show_sampled(const struct shown *s, const struct show_options *o)
 {
 	int status = show_sample_table(s, o);

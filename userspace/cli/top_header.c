@@ -126,7 +126,9 @@ static void put_samples(const struct put *p)
 	top_count(nr, sizeof(nr), (double)p->h->tally->samples_nr[p->v->span]);
 	buf__str(p->out, "samples ");
 	put_bold(p, nr);
-	buf__str(p->out, "  what has ~ is estimated from them\n");
+	buf__printf(p->out, "  what has ~ is estimated from them%s\n",
+		    p->h->tally->gpu_estimated[p->v->span] ? ", what GPUs did from windows of it"
+							   : "");
 }
 
 static void put_steps(const struct put *p)
@@ -152,10 +154,11 @@ static void put_steps(const struct put *p)
 static void put_device(const struct put *p, const struct tally_device *d, uint64_t wall_ns)
 {
 	double busy = wall_ns ? 100 * (double)d->busy_ns[p->v->span] / (double)wall_ns : 0;
-	char percent[16], held[16], total[16];
+	char percent[16] = "-", held[16], total[16];
 
 	/* Work that ended in this interval began in the one before, perhaps. */
-	top_percent(percent, sizeof(percent), busy > 100 ? 100 : busy);
+	if (wall_ns)
+		top_percent(percent, sizeof(percent), busy > 100 ? 100 : busy);
 	buf__printf(p->out, "GPU %-2u ", d->device);
 	mark(p, TOP_BOLD);
 	buf__printf(p->out, "%5s %%", percent);
@@ -188,7 +191,7 @@ static void put_devices(const struct put *p)
 	size_t nr = y->devices.nr, most = p->h->devices_max > 0 ? (size_t)p->h->devices_max : nr;
 
 	for (size_t i = 0; i < nr && i < most; i++)
-		put_device(p, &y->devices.items[i], y->wall_ns[p->v->span]);
+		put_device(p, &y->devices.items[i], y->gpu_wall_ns[p->v->span]);
 	if (nr > most)
 		buf__printf(p->out, "and %zu GPUs more; a taller window shows them\n", nr - most);
 }

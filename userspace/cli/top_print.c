@@ -146,8 +146,10 @@ static void put_gpus(struct buf *out, const struct tally *y)
 
 		buf__printf(out, "%s{\"device\": %u, \"name\": ", i ? ", " : "", d->device);
 		buf__json(out, d->name);
-		buf__str(out, ", \"busy_us\": ");
-		buf__us(out, (int64_t)d->busy_ns[TALLY_LAST]);
+		if (y->gpu_wall_ns[TALLY_LAST]) {
+			buf__str(out, ", \"busy_us\": ");
+			buf__us(out, (int64_t)d->busy_ns[TALLY_LAST]);
+		}
 		if (d->reserved_bytes)
 			buf__printf(out, ", \"allocated_bytes\": %llu, \"reserved_bytes\": %llu",
 				    (unsigned long long)d->allocated_bytes,
@@ -188,6 +190,8 @@ static void put_interval(struct buf *out, const struct top *top)
 	else
 		put_steps(out, &y->steps[TALLY_LAST]);
 	put_gpus(out, y);
+	if (y->gpu_estimated[TALLY_LAST])
+		buf__str(out, ",\n  \"gpu_estimated\": true");
 }
 
 int top_print_json(const struct top *top)

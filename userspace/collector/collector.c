@@ -208,7 +208,12 @@ static bool follow_cupti(struct follower *f, uint32_t wanted, bool active)
 	if (!(wanted & GP_FEATURE_CUPTI)) {
 		f->refused &= ~(uint32_t)GP_FEATURE_CUPTI;
 		f->cupti_why = NULL;
-		cupti__disarm();
+		if (!(wanted & GP_FEATURE_CUPTI_HELD)) {
+			cupti__disarm();
+			return false;
+		}
+		cupti__rest();
+		cupti__turn(f->turns % SECOND_TURNS == 0);
 		return false;
 	}
 	if (active)
@@ -235,7 +240,7 @@ static void follow(struct follower *f)
 	now |= follow_ops(f, wanted & OPS_FEATURES, f->active & OPS_FEATURES);
 	if (now & OPS_FEATURES)
 		now |= extras_in_force(f, wanted);
-	now |= follow_memory(f, wanted, now & GP_FEATURE_OPS);
+	now |= follow_memory(f, wanted, now & GP_FEATURE_OPS) | (wanted & GP_FEATURE_CUPTI_HELD);
 	/* Told before CUPTI is asked, which may take seconds to answer. */
 	failed = (wanted & ~now & ~cupti) | (f->failed & wanted & cupti);
 	if (now != f->active || failed != f->failed)

@@ -32,6 +32,7 @@
 #define TAKEDOWN_TRIES 1000  /* of 1 ms, for a CUDA call to come by */
 #define TAKEDOWN_MORE  5000  /* of 1 ms, for the take-down that has begun */
 #define WHY_BYTES      256
+#define REST_FLUSHES   2 /* after the records are off, for what ran on the GPU then */
 
 #define EXIT_TRIES 2000 /* of 1 ms, for the collector's thread to come out of CUPTI */
 
@@ -43,6 +44,8 @@ static const uint32_t kinds[] = {CUPTI_RUNTIME, CUPTI_DRIVER, CUPTI_KERNEL,
 
 static struct {
 	bool armed;
+	bool rests;	   /* the records are off */
+	uint32_t rests_nr; /* flushes since then */
 	bool devices_told;
 	pid_t owner; /* who has armed it last; 0: nobody ever */
 	struct ring_writer *ring;
@@ -216,7 +219,8 @@ static void take_records(bool flush)
 
 void cupti__turn(bool flush)
 {
-	if (!session.armed || !go_inside())
+	if (!session.armed || (session.rests && (!flush || ++session.rests_nr > REST_FLUSHES)) ||
+	    !go_inside())
 		return;
 	/* While CUDA is getting ready it tells of none. */
 	if (flush && !session.devices_told)
@@ -387,6 +391,21 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, const char *
 	return CUPTI_REFUSED;
 }
 
+/* As it was. */
+static enum cupti_outcome wake(const char **why_text)
+{
+	int result;
+
+	/* Records lie between two readings, and it may have rested for long. */
+	(void)read_clock();
+	result = enable_kinds();
+	*why_text = result ? refused("gpu activity: kernels", result) : NULL;
+	session.rests = result != 0;
+	if (result)
+		disable_kinds();
+	return result ? CUPTI_REFUSED : CUPTI_ARMED;
+}
+
 enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, const char **why_text)
 {
 	enum cupti_outcome outcome;
@@ -394,7 +413,7 @@ enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, const char *
 	*why_text = "gpu activity: the process is ending";
 	if (!go_inside())
 		return CUPTI_REFUSED;
-	outcome = arm(w, starting, why_text);
+	outcome = session.armed ? wake(why_text) : arm(w, starting, why_text);
 	come_out();
 	return outcome;
 }
@@ -433,16 +452,32 @@ static void take_down(void)
 	(void)call->cuptiUnsubscribe(session.subscriber);
 }
 
+static void end_records(void)
+{
+	if (!session.devices_told)
+		session.devices_told = devices__tell(session.ring);
+	disable_kinds();
+	take_records(true);
+}
+
+/* What runs on the GPU now is told by a later turn. */
+void cupti__rest(void)
+{
+	if (!session.armed || session.rests || !go_inside())
+		return;
+	end_records();
+	session.rests = true;
+	session.rests_nr = 0;
+	come_out();
+}
+
 void cupti__disarm(void)
 {
 	const struct cupti_functions *call = &session.library.call;
 
 	if (!session.armed || !go_inside())
 		return;
-	if (!session.devices_told)
-		(void)devices__tell(session.ring);
-	disable_kinds();
-	take_records(true);
+	end_records();
 	/* Buffers with records that are not complete; those count as having no times. */
 	(void)call->cuptiActivityFlushAll(CUPTI_FLUSH_FORCED);
 	take_records(true);
@@ -450,14 +485,14 @@ void cupti__disarm(void)
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	take_down();
 	drop_late();
-	session.armed = false;
+	session.armed = session.rests = false;
 	let_go();
 	come_out();
 }
 
 void cupti__forget(void)
 {
-	session.armed = false;
+	session.armed = session.rests = false;
 	names__free(session.names);
 	session.names = NULL;
 	session.ring = NULL;

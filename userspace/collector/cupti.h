@@ -24,6 +24,10 @@ enum cupti_outcome {
  * cupti_library__bind(). why_text, which stays, is set unless CUPTI_ARMED. */
 enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, const char **why_text);
 
+/* Switches the records off and converts the last ones; CUPTI stays ours, until cupti__arm()
+ * switches them on again. Fine when not armed, and while it rests. */
+void cupti__rest(void);
+
 /* Converts what has come in; asks CUPTI for what it still holds if `flush`. Fine when not armed. */
 void cupti__turn(bool flush);
 

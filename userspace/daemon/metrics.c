@@ -97,6 +97,9 @@ struct op_family {
 
 #define OP(field) offsetof(struct total_op, field)
 
+/* Of samples within a budget. */
+#define OF_WINDOWS ": estimated where CUPTI was asked in windows of time alone."
+
 static const struct op_family op_families[] = {
 	{"gpuprof_op_cpu_seconds_total",
 	 "CPU time of an operator itself, without those that it called.", OP(cpu_ns), NANOSECONDS,
@@ -112,8 +115,9 @@ static const struct op_family op_families[] = {
 	 OP(off_ns), NANOSECONDS, OF_SAMPLES},
 	{"gpuprof_op_samples_total", "Samples of threads on a CPU that were in an operator.",
 	 OP(samples_nr), COUNT, OF_SAMPLES},
-	{"gpuprof_op_gpu_seconds_total", "Time of the GPU work that an operator itself launched.",
-	 OP(cuda_ns), NANOSECONDS, OF_ALL},
+	{"gpuprof_op_gpu_seconds_total",
+	 "Time of the GPU work that an operator itself launched" OF_WINDOWS, OP(cuda_ns),
+	 NANOSECONDS, OF_ALL},
 };
 
 static uint64_t field(const void *object, size_t offset)
@@ -163,12 +167,13 @@ static const struct device_family device_families[] = {
 	{"gpuprof_allocator_reserved_bytes", "gauge",
 	 "Bytes that the allocator of PyTorch says it has reserved.", DEVICE(reserved_bytes),
 	 DEVICE(has_allocator), COUNT},
-	{"gpuprof_gpu_kernels_total", "counter", "Kernels that a GPU ran.", DEVICE(kernels_nr),
-	 DEVICE(has_work), COUNT},
-	{"gpuprof_gpu_operations_total", "counter", "Kernels, copies and memsets of a GPU.",
-	 DEVICE(work_nr), DEVICE(has_work), COUNT},
+	{"gpuprof_gpu_kernels_total", "counter", "Kernels that a GPU ran" OF_WINDOWS,
+	 DEVICE(kernels_nr), DEVICE(has_work), COUNT},
+	{"gpuprof_gpu_operations_total", "counter",
+	 "Kernels, copies and memsets of a GPU" OF_WINDOWS, DEVICE(work_nr), DEVICE(has_work),
+	 COUNT},
 	{"gpuprof_gpu_busy_seconds_total", "counter",
-	 "Time in which a GPU ran at least one kernel, copy or memset of the process.",
+	 "Time in which a GPU ran at least one kernel, copy or memset of the process" OF_WINDOWS,
 	 DEVICE(busy_ns), DEVICE(has_work), NANOSECONDS},
 };
 
@@ -248,6 +253,11 @@ void totals__text(const struct totals *t, struct buf *out)
 	metrics_family(out, "gpuprof_recorded_seconds_total", "counter",
 		       "Time that these recordings cover.");
 	metrics_seconds(out, "gpuprof_recorded_seconds_total", t->recorded_ns);
+	metrics_family(
+		out, "gpuprof_gpu_unseen_seconds_total", "counter",
+		"Time of these recordings in which processes used CUDA and the budget allowed "
+		"for no look at GPUs: in no metric of GPUs.");
+	metrics_seconds(out, "gpuprof_gpu_unseen_seconds_total", t->gpu_unseen_ns);
 	metrics_family(out, "gpuprof_series_dropped_total", "counter",
 		       "Processes, devices and losses beyond what may have series, each time they "
 		       "were seen.");

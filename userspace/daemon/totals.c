@@ -14,6 +14,7 @@
 #include "output/stack_samples.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -375,6 +376,12 @@ static struct total_device *device_of_work(struct adding *a, uint32_t process, u
 	return find_device(a, p, name);
 }
 
+/* Of a sum that a recording may have made larger than there are numbers. */
+static uint64_t whole(double value)
+{
+	return value < (double)INT64_MAX ? (uint64_t)round(value) : INT64_MAX;
+}
+
 static void add_gpus(struct adding *a)
 {
 	const struct tl_gpus *gpu = &a->tl->gpu;
@@ -386,16 +393,9 @@ static void add_gpus(struct adding *a)
 		if (!d)
 			continue;
 		d->has_work = true;
-		d->work_nr = add_capped(d->work_nr, use->nr);
-		d->busy_ns = add_capped(d->busy_ns, use->busy_ns);
-	}
-	for (size_t i = 0; i < gpu->work.nr; i++) {
-		const struct tl_gpu *g = &gpu->work.items[i];
-		struct total_device *d =
-			g->kind == TL_GPU_KERNEL ? device_of_work(a, g->process, g->device) : NULL;
-
-		if (d)
-			d->kernels_nr++;
+		d->work_nr = add_capped(d->work_nr, whole(use->whole_nr));
+		d->kernels_nr = add_capped(d->kernels_nr, whole(use->whole_kernels_nr));
+		d->busy_ns = add_capped(d->busy_ns, whole(use->whole_busy_ns));
 	}
 }
 
@@ -514,6 +514,8 @@ int totals__add(struct totals *t, const struct timeline *tl, const struct totals
 	t->events_nr = add_capped(t->events_nr, part->events_nr);
 	if (tl->end_ns > tl->start_ns)
 		t->recorded_ns = add_capped(t->recorded_ns, tl->end_ns - tl->start_ns);
+	if (tl->gpu_unseen)
+		t->gpu_unseen_ns = add_capped(t->gpu_unseen_ns, timeline__wanted_ns(tl));
 	if (part->capture_nr != t->capture_nr)
 		begin_capture(t, part->capture_nr);
 	err = find_processes(&a, part->now_ns);

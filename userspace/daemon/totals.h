@@ -64,9 +64,10 @@ struct totals {
 	VEC(struct total_process *) processes;
 	VEC(struct total_loss) losses;
 	uint64_t recordings_nr, events_nr, recorded_ns;
-	bool sampled;	     /* recordings are of samples: they tell of no calls and no steps */
-	uint64_t capture_nr; /* of the last recording */
-	uint64_t dropped_nr; /* processes and devices beyond the bounds, that are not told of */
+	uint64_t gpu_unseen_ns; /* of recorded_ns: budgets allowed for no look at GPUs */
+	bool sampled;		/* recordings are of samples: they tell of no calls and no steps */
+	uint64_t capture_nr;	/* of the last recording */
+	uint64_t dropped_nr;	/* processes and devices beyond the bounds, that are not told of */
 };
 
 /* Upper bounds of the steps' buckets; the last one is UINT64_MAX. */

@@ -100,7 +100,7 @@ static double callback_cost(const struct timeline *t)
 	return ns;
 }
 
-double describe_cost_ns(const struct timeline *t)
+static double hits_and_callbacks_ns(const struct timeline *t)
 {
 	return cost(t, "probe_hits", "probe_ns_per_hit") + callback_cost(t);
 }
@@ -114,11 +114,21 @@ static double samples_ns(const struct timeline *t)
 	return (isfinite(ns) ? ns : 0) + (isfinite(around_ns) ? around_ns : 0);
 }
 
+double describe_inside_ns(const struct timeline *t)
+{
+	double gpu_ns = number_of(t, "cost_gpu_ns");
+
+	/* Recordings of old. */
+	if (!recording__meta(t->recording, "cost_cpu_ns"))
+		return hits_and_callbacks_ns(t);
+	return (isfinite(gpu_ns) ? gpu_ns : 0) + number_of(t, "cost_callbacks_ns") +
+	       number_of(t, "cost_probes_ns") + number_of(t, "cost_collector_ns") + samples_ns(t);
+}
+
 /* Of the CPU time that the targets would have used without us: what we cost in them, and in all. */
 static void cost_shares(struct buf *out, const struct timeline *t, bool *first)
 {
-	double inside_ns = number_of(t, "cost_callbacks_ns") + number_of(t, "cost_probes_ns") +
-			   number_of(t, "cost_collector_ns") + samples_ns(t);
+	double inside_ns = describe_inside_ns(t);
 	double plain_ns = number_of(t, "cost_cpu_ns") - inside_ns;
 
 	if (!isfinite(plain_ns) || plain_ns <= 0)
@@ -134,7 +144,7 @@ static void cost_shares(struct buf *out, const struct timeline *t, bool *first)
 void describe_overhead(struct buf *out, const struct timeline *t)
 {
 	double wall_ns = (double)(t->end_ns - t->start_ns - t->paused_ns);
-	double cost_ns = describe_cost_ns(t);
+	double cost_ns = hits_and_callbacks_ns(t);
 	bool first = true;
 
 	buf__char(out, '{');
@@ -177,7 +187,7 @@ static void use(struct buf *out, const struct tl_gpu_use *u)
 {
 	time_of(out, "busy_us", u->busy_ns);
 	more(out, "sum_us", u->sum_ns);
-	more(out, "idle_us", u->last_ns - u->first_ns - u->busy_ns);
+	more(out, "idle_us", u->idle_ns);
 	buf__str(out, ", \"activities\": ");
 	buf__u64(out, u->nr);
 	if (!u->queue_nr)

@@ -16,9 +16,10 @@ void describe_losses(struct buf *out, const struct timeline *t);
 /* Everything the recording's metadata holds, as text; "damage" if the file is not whole. */
 void describe_capture(struct buf *out, const struct timeline *t);
 
-/* What probes and callbacks cost the processes, in nanoseconds of their threads; NAN where that was
- * not measured. */
-double describe_cost_ns(const struct timeline *t);
+/* What the capture took of the processes' CPU time, in nanoseconds, as the recording tells it:
+ * callbacks, records of CUPTI, probes, samples and the collectors' threads; NAN where some of it
+ * was not measured. */
+double describe_inside_ns(const struct timeline *t);
 
 /* The metadata about probes, numbers as numbers; with a measured probe_ns_per_hit also the share of
  * the capture's time. */

@@ -64,6 +64,10 @@ void describe_whole(struct buf *out, const struct timeline *t)
 		buf__str(out, ",\n  \"gpu\": ");
 		describe_gpu(out, t);
 	}
+	if (t->gpu_partial)
+		buf__str(out, ",\n  \"gpu_partial\": true");
+	if (t->gpu_unseen)
+		buf__str(out, ",\n  \"gpu_unseen\": true");
 	if (t->python_gcs.nr) {
 		buf__str(out, ",\n  \"python_gc\": ");
 		describe_python_gc(out, t);

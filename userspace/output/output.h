@@ -57,11 +57,12 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 /* One header line, then a row a line; RFC 4180. */
 int output_table_csv(struct sink *s, const struct table *table, long limit);
 
-/* The same of samples: their number, and the times that they stand for with standard errors. */
+/* The same of samples: their number, and the times that they stand for with standard errors. As
+ * JSON with the rows of `gpu` (NULL: none) beside them. */
 int output_samples_text(struct sink *s, const struct sample_table *table,
 			const struct output_table_options *options);
 int output_samples_json(struct sink *s, const struct timeline *t, const struct sample_table *table,
-			long limit);
+			const struct table *gpu, long limit);
 int output_samples_csv(struct sink *s, const struct sample_table *table, long limit);
 
 /* Kineto's Chrome trace. `name` is the traceName. */

@@ -50,6 +50,7 @@ struct pprof {
 	size_t metrics_nr;
 	VEC(struct tl_loss) losses; /* of all timelines; names are copies */
 	struct buf damage;
+	bool gpu_estimated, gpu_partial; /* of one of them, see timeline.h */
 	uint64_t start_ns, end_ns, realtime_offset_ns;
 	uint64_t period_ns; /* of samples; 0: there are none */
 	struct buf out;
@@ -254,13 +255,21 @@ static int64_t losses_comment(struct pprof *p)
 	return comment;
 }
 
-static size_t make_comments(struct pprof *p, int64_t comments[2])
+#define COMMENTS 4
+
+static size_t make_comments(struct pprof *p, int64_t comments[COMMENTS])
 {
 	size_t nr = 0;
 
 	comments[nr++] = losses_comment(p);
 	if (p->damage.nr)
 		comments[nr++] = pprof_tables__text(p->tables, p->damage.bytes);
+	if (p->gpu_estimated)
+		comments[nr++] = pprof_tables__text(p->tables, "what GPUs did is estimated from "
+							       "windows of time");
+	if (p->gpu_partial)
+		comments[nr++] = pprof_tables__text(p->tables, "what GPUs did is of windows of "
+							       "time alone, not of all");
 	if (buf__error(&p->damage))
 		p->err = -ENOMEM;
 	return nr;
@@ -285,7 +294,7 @@ static int write_tables(struct pprof *p, enum stack_metric metric)
 {
 	Pprof__Profile profile = PPROF__PROFILE__INIT;
 	Pprof__ValueType kinds[STACK_METRIC_NR], *pointers[STACK_METRIC_NR], period;
-	int64_t comments[2];
+	int64_t comments[COMMENTS];
 	int err;
 
 	for (size_t i = 0; i < p->metrics_nr; i++) {
@@ -355,6 +364,8 @@ int pprof__add(struct pprof *p, const struct timeline *t, int32_t pid)
 		p->period_ns = period_of(t);
 	}
 	p->end_ns = t->end_ns > p->end_ns ? t->end_ns : p->end_ns;
+	p->gpu_estimated |= t->gpu_estimated;
+	p->gpu_partial |= t->gpu_partial;
 	if (damage && !p->damage.nr)
 		buf__printf(&p->damage, "the recording is not whole: %s", damage);
 	pprof_tables__begin(p->tables, t->recording);

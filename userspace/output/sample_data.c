@@ -6,6 +6,7 @@
 #include "output/columns.h"
 #include "output/describe.h"
 #include "output/output.h"
+#include "output/table_json.h"
 
 #include "base/banned.h"
 
@@ -35,7 +36,7 @@ static void all_part(struct buf *out, const struct sample_table *table)
 }
 
 int output_samples_json(struct sink *s, const struct timeline *t, const struct sample_table *table,
-			long limit)
+			const struct table *gpu, long limit)
 {
 	struct buf out = {0};
 
@@ -53,6 +54,16 @@ int output_samples_json(struct sink *s, const struct timeline *t, const struct s
 	}
 	buf__str(&out, "\n  ],\n");
 	all_part(&out, table);
+	if (gpu) {
+		buf__str(&out, "  \"gpu_rows\": ");
+		table_json_rows(&out, gpu, limit);
+		buf__str(&out, ",\n");
+	}
+	if (gpu && gpu->has_estimates) {
+		buf__str(&out, "  \"gpu_estimated\": ");
+		table_json_windows(&out, gpu);
+		buf__str(&out, ",\n");
+	}
 	describe_whole(&out, t);
 	return sink__write_buf(s, &out);
 }

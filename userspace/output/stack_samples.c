@@ -6,6 +6,7 @@
 #include "output/stack_samples.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,7 +166,9 @@ static int each_work(const struct walk *w)
 		s.is_gpu = true;
 		s.device_type = GP_DEVICE_CUDA;
 		s.device_index = (int32_t)g->device;
-		s.values[STACK_CUDA] = g->end_ns - g->start_ns;
+		s.values[STACK_CUDA] = (uint64_t)fmin((double)INT64_MAX,
+						      timeline__gpu_stands_for(t, g) *
+							      (double)(g->end_ns - g->start_ns));
 		err = w->fn(&s, w->arg);
 	}
 	return err;

@@ -5,6 +5,8 @@
  * "bounded_calls" says of how many calls the time is only an upper bound, as an exception left
  * them; it is absent where there are none.
  */
+#include "output/table_json.h"
+
 #include "output/columns.h"
 #include "output/describe.h"
 #include "output/output.h"
@@ -47,20 +49,18 @@ static void estimates(struct buf *out, const struct table *table, const struct t
 	buf__char(out, '}');
 }
 
-static void windows_part(struct buf *out, const struct table *table)
+void table_json_windows(struct buf *out, const struct table *table)
 {
 	const struct table_windows *w = &table->windows;
 
-	buf__printf(
-		out,
-		"  \"estimated\": {\"windows\": %zu, \"share_of_time\": %.6f, \"inside_us\": %.3f",
-		w->nr, w->share_of_time, (double)w->inside_ns / 1000);
+	buf__printf(out, "{\"windows\": %zu, \"share_of_time\": %.6f, \"inside_us\": %.3f", w->nr,
+		    w->share_of_time, (double)w->inside_ns / 1000);
 	if (w->all_steps_nr)
 		buf__printf(out, ", \"steps\": %llu, \"all_steps\": %llu",
 			    (unsigned long long)w->steps_nr, (unsigned long long)w->all_steps_nr);
 	buf__str(out, ", ");
 	estimate(out, "self_cpu_total_us", &w->self_cpu_total_ns, 1000);
-	buf__str(out, "},\n");
+	buf__char(out, '}');
 }
 
 static void row_object(struct buf *out, const struct table *table, const struct table_row *r)
@@ -98,6 +98,16 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 	buf__str(out, r->is_user_annotation ? "true}" : "false}");
 }
 
+void table_json_rows(struct buf *out, const struct table *table, long limit)
+{
+	buf__char(out, '[');
+	for (size_t i = 0; i < table->rows.nr && (limit < 0 || i < (size_t)limit); i++) {
+		buf__str(out, i ? ",\n    " : "\n    ");
+		row_object(out, table, &table->rows.items[i]);
+	}
+	buf__str(out, "\n  ]");
+}
+
 static void of_peak(struct buf *out, const char *name, const struct gpu_flops *gpu, double peak)
 {
 	if (peak > 0)
@@ -128,14 +138,14 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 {
 	struct buf out = {0};
 
-	buf__str(&out, "{\n  \"rows\": [");
-	for (size_t i = 0; i < table->rows.nr && (limit < 0 || i < (size_t)limit); i++) {
-		buf__str(&out, i ? ",\n    " : "\n    ");
-		row_object(&out, table, &table->rows.items[i]);
+	buf__str(&out, "{\n  \"rows\": ");
+	table_json_rows(&out, table, limit);
+	buf__str(&out, ",\n");
+	if (table->has_estimates) {
+		buf__str(&out, "  \"estimated\": ");
+		table_json_windows(&out, table);
+		buf__str(&out, ",\n");
 	}
-	buf__str(&out, "\n  ],\n");
-	if (table->has_estimates)
-		windows_part(&out, table);
 	if (table->has_flops)
 		flops_part(&out, t, &table->gpu);
 	describe_whole(&out, t);

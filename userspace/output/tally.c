@@ -102,7 +102,18 @@ void tally_add(struct tally *y, enum tally_view view, int64_t row, enum tally_va
 
 /* ---- the table ---- */
 
-static int add_table_row(struct tally *y, const struct table_row *from)
+/* What is estimated of a row, where anything is, else what there is of it. */
+static uint64_t whole(const struct timeline *t, const struct table_row *row, enum estimate_of of,
+		      uint64_t known)
+{
+	double value = t->gpu_estimated ? row->estimates[of].value : NAN;
+
+	if (!isfinite(value))
+		return known;
+	return value < (double)INT64_MAX ? (uint64_t)round(value) : INT64_MAX;
+}
+
+static int add_table_row(struct tally *y, const struct timeline *t, const struct table_row *from)
 {
 	enum tally_view view = from->device == TABLE_CUDA ? TALLY_KERNELS : TALLY_OPS;
 	int64_t row;
@@ -117,11 +128,13 @@ static int add_table_row(struct tally *y, const struct table_row *from)
 	row = tally_place(y, view, from->name);
 	if (row < 0)
 		return (int)row;
-	tally_add(y, view, row, TALLY_CALLS, from->calls);
+	tally_add(y, view, row, TALLY_CALLS, whole(t, from, ESTIMATE_CALLS, from->calls));
 	tally_add(y, view, row, TALLY_SELF_CPU_NS, from->self_cpu_ns);
 	tally_add(y, view, row, TALLY_CPU_NS, from->cpu_total_ns);
-	tally_add(y, view, row, TALLY_SELF_CUDA_NS, from->self_cuda_ns);
-	tally_add(y, view, row, TALLY_CUDA_NS, from->cuda_total_ns);
+	tally_add(y, view, row, TALLY_SELF_CUDA_NS,
+		  whole(t, from, ESTIMATE_SELF_CUDA_NS, from->self_cuda_ns));
+	tally_add(y, view, row, TALLY_CUDA_NS,
+		  whole(t, from, ESTIMATE_CUDA_TOTAL_NS, from->cuda_total_ns));
 	return 0;
 }
 
@@ -132,7 +145,7 @@ static int add_table(struct tally *y, const struct timeline *t)
 	int err = table__new(t, &options, NULL, &table);
 
 	for (size_t i = 0; !err && i < table->rows.nr; i++)
-		err = add_table_row(y, &table->rows.items[i]);
+		err = add_table_row(y, t, &table->rows.items[i]);
 	return err;
 }
 
@@ -249,7 +262,9 @@ static int add_busy(struct tally *y, const struct timeline *t)
 		if (g->end_ns <= from)
 			continue;
 		for (int span = 0; span < TALLY_SPANS; span++)
-			d->busy_ns[span] += g->end_ns - from;
+			d->busy_ns[span] += (uint64_t)fmin((double)INT64_MAX,
+							   timeline__gpu_stands_for(t, g) *
+								   (double)(g->end_ns - from));
 		err = hash__set(&until, g->device, g->end_ns);
 	}
 	return err;
@@ -359,10 +374,10 @@ static void clear(struct tally *y, enum tally_span span)
 	for (size_t i = 0; i < y->devices.nr; i++)
 		y->devices.items[i].busy_ns[span] = 0;
 	y->steps[span] = (struct tally_steps){0};
-	y->wall_ns[span] = 0;
+	y->wall_ns[span] = y->gpu_wall_ns[span] = 0;
 	y->samples_nr[span] = 0;
 	y->cost_ns[span] = 0;
-	y->unknown_cost[span] = false;
+	y->unknown_cost[span] = y->gpu_estimated[span] = false;
 }
 
 void tally__reset(struct tally *y)
@@ -373,14 +388,19 @@ void tally__reset(struct tally *y)
 
 int tally__add(struct tally *y, const struct timeline *t)
 {
-	double cost_ns = describe_cost_ns(t);
+	uint64_t wall_ns = t->end_ns - t->start_ns - t->paused_ns;
+	double cost_ns = describe_inside_ns(t);
 	int err;
 
 	clear(y, TALLY_LAST);
 	for (int span = 0; span < TALLY_SPANS; span++) {
-		y->wall_ns[span] += t->end_ns - t->start_ns - t->paused_ns;
+		y->wall_ns[span] += wall_ns;
+		if (!t->gpu_unseen && !t->gpu_partial)
+			y->gpu_wall_ns[span] +=
+				t->gpu_in_windows ? timeline__wanted_ns(t) : wall_ns;
 		y->cost_ns[span] += isfinite(cost_ns) ? cost_ns : 0;
 		y->unknown_cost[span] |= !isfinite(cost_ns);
+		y->gpu_estimated[span] |= t->gpu_estimated;
 	}
 	y->has_gpu |= t->gpu.any;
 	y->sampled |= t->sampled;

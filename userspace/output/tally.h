@@ -72,12 +72,14 @@ struct tally {
 	VEC(struct tl_loss) losses;	  /* added up */
 	struct tally_steps steps[TALLY_SPANS];
 	uint64_t wall_ns[TALLY_SPANS];
-	uint64_t samples_nr[TALLY_SPANS]; /* of threads on a CPU */
-	/* Of probes and callbacks in the processes; unknown_cost: some of it was not measured. */
+	uint64_t gpu_wall_ns[TALLY_SPANS]; /* for which `busy_ns` of devices stands */
+	uint64_t samples_nr[TALLY_SPANS];  /* of threads on a CPU */
+	/* Of the processes' CPU time; unknown_cost: some of it was not measured. */
 	double cost_ns[TALLY_SPANS];
 	bool unknown_cost[TALLY_SPANS];
-	bool sampled; /* there are samples, and no operators */
-	bool has_gpu; /* there was any GPU activity, or a call of CUDA */
+	bool gpu_estimated[TALLY_SPANS]; /* what devices did, from windows of it */
+	bool sampled;			 /* there are samples, and no operators */
+	bool has_gpu;			 /* there was any GPU activity, or a call of CUDA */
 	/* private */
 	struct intern *texts;
 	struct hash places[TALLY_VIEWS]; /* name or thread -> row */

@@ -142,6 +142,12 @@ struct timeline_private {
 };
 
 /* All zero at first but for the timeline and show_steps. */
+/* One of several that do not touch. */
+struct tl_span {
+	uint64_t start_ns, end_ns;
+	uint64_t before_ns; /* all that come before it */
+};
+
 struct build {
 	struct timeline *t;
 	struct hash sampled_stack_of; /* id -> of timeline.sampled_stacks */
@@ -198,7 +204,11 @@ struct build {
 	uint32_t *thread_ops;
 	uint64_t window_start_ns, window_end_ns; /* what lies outside is left out */
 	uint64_t paused_until_ns;
-	bool has_windows;			/* within a budget */
+	bool has_windows;		  /* within a budget */
+	bool has_gpu_windows;		  /* of samples within one: of CUPTI's records alone */
+	bool has_window_marks;		  /* of those: there may be none, but it was meant */
+	VEC(struct tl_span) gpu_dark;	  /* nobody looked at GPUs */
+	VEC(struct tl_span) gpu_unwanted; /* nor was that to be */
 	uint64_t least_steps_nr, last_steps_nr; /* as windows tell them */
 	uint64_t windows_unused_nr;		/* by time, where most are by steps: left out */
 	uint64_t window_cut_nr; /* ops that began in a window and did not end in it */
@@ -213,6 +223,16 @@ int build_read(struct build *b, struct recording *rec);
  * window is known. 0 or -errno. */
 int build_windows(struct build *b, struct recording *rec);
 int build_window_gaps(struct build *b);
+
+/* Once all is read: for how long no window was wanted, and for how much each stands: for all that
+ * came since the one before it, as far as one was wanted. */
+void build_gpu_unwanted(struct build *b);
+void build_window_weights(struct build *b);
+
+/* Once all pauses are known: when nobody looked at GPUs. 0 or -errno. And how long of a span
+ * somebody did. */
+int build_gpu_dark(struct build *b);
+uint64_t build_gpu_seen_ns(const struct build *b, uint64_t from_ns, uint64_t to_ns);
 
 /* One list of inputs into the timeline. 0 or -errno. */
 int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);

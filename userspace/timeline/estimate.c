@@ -3,7 +3,9 @@
 /*
  * The ratio estimator of survey sampling. A window of m steps (or m nanoseconds) has the sum y; of
  * M steps in all the total is M * sum(y) / sum(m), and its variance follows from the residuals
- * y - m * sum(y) / sum(m), less by the share that was seen.
+ * y - m * sum(y) / sum(m), less by the share that was seen. Where windows stand for a number w of
+ * windows each, y and m are w times as much, and 1 / w is the share that was seen of what one
+ * stands for (Horvitz and Thompson's estimator).
  */
 #include "timeline/estimate.h"
 
@@ -14,7 +16,8 @@
 #include "base/banned.h"
 #include "timeline/timeline.h"
 
-/* Of one column of one row, over windows; those without a cell have y = 0. */
+/* Of one column of one row, over windows; those without a cell have y = 0. Squares count as far as
+ * what the window stands for was not seen. */
 struct moments {
 	double y, yy, ym;
 };
@@ -22,6 +25,7 @@ struct moments {
 /* How large the windows are. */
 struct sizes {
 	double n, m, mm, all;
+	double unseen; /* share of it; below 0: each window has its own */
 	bool by_steps;
 };
 
@@ -70,7 +74,14 @@ bool estimate_is_by_steps(const struct timeline *t)
 static double size_of(const struct tl_window *w, bool by_steps)
 {
 	/* As long as it would have been unwatched, as the rest of the time was. */
-	return by_steps ? w->steps_nr : (double)(w->end_ns - w->start_ns - w->inside_ns);
+	return by_steps ? w->steps_nr
+			: w->weight * (double)(w->end_ns - w->start_ns - w->inside_ns);
+}
+
+/* Of what it stands for. */
+static double unseen_of(const struct sizes *s, const struct tl_window *w)
+{
+	return s->unseen >= 0 ? s->unseen : 1 - 1 / w->weight;
 }
 
 static struct sizes sizes_of(const struct timeline *t)
@@ -79,31 +90,40 @@ static struct sizes sizes_of(const struct timeline *t)
 	struct sizes s = {.n = (double)t->windows.nr, .by_steps = estimate_is_by_steps(t)};
 
 	for (size_t i = 0; i < t->windows.nr; i++) {
-		double m = size_of(&t->windows.items[i], s.by_steps);
-
+		s.m += size_of(&t->windows.items[i], s.by_steps);
 		watched += (double)t->windows.items[i].inside_ns;
-		s.m += m;
-		s.mm += m * m;
 	}
 	s.all = s.by_steps ? (double)t->all_steps_nr : (double)timeline__wanted_ns(t) - watched;
 	s.all = fmax(s.all, s.m);
+	s.unseen = t->gpu_in_windows ? -1 : s.m > 0 ? 1 - s.m / s.all : 0;
+	for (size_t i = 0; i < t->windows.nr; i++) {
+		double m = size_of(&t->windows.items[i], s.by_steps);
+
+		s.mm += unseen_of(&s, &t->windows.items[i]) * m * m;
+	}
 	return s;
+}
+
+double estimate_expansion(const struct timeline *t)
+{
+	struct sizes s = sizes_of(t);
+
+	return estimate_is_possible(t) && s.m > 0 ? s.all / s.m : 0;
 }
 
 static struct estimate estimate_of(const struct sizes *s, const struct moments *k)
 {
 	double ratio = s->m > 0 ? k->y / s->m : 0;
 	double residuals = fmax(0, k->yy - 2 * ratio * k->ym + ratio * ratio * s->mm);
-	double unseen = s->m > 0 ? 1 - s->m / s->all : 0;
 	struct estimate e = {.value = ratio * s->all, .error = NAN};
 
 	/* Sums of many squares do not come to nothing exactly. */
 	if (residuals < 1e-9 * k->yy)
 		residuals = 0;
-	if (unseen <= 0)
+	if (s->mm <= 0)
 		e.error = 0;
 	else if (s->n > 1)
-		e.error = s->all * sqrt(unseen * residuals / (s->n * (s->n - 1))) / (s->m / s->n);
+		e.error = s->all * sqrt(residuals / (s->n * (s->n - 1))) / (s->m / s->n);
 	return e;
 }
 
@@ -122,12 +142,15 @@ int estimator__finish(struct estimator *e, uint32_t rows_nr,
 	}
 	for (size_t i = 0; i < e->cells.nr; i++) {
 		const struct estimate_cell *c = &e->cells.items[i];
-		double m = size_of(&e->t->windows.items[c->window], s.by_steps);
+		const struct tl_window *w = &e->t->windows.items[c->window];
+		double m = size_of(w, s.by_steps), unseen = unseen_of(&s, w);
 
 		for (int k = 0; k < ESTIMATES_NR && c->row < rows_nr; k++) {
-			moments[c->row][k].y += c->sums[k];
-			moments[c->row][k].yy += c->sums[k] * c->sums[k];
-			moments[c->row][k].ym += c->sums[k] * m;
+			double y = w->weight * c->sums[k];
+
+			moments[c->row][k].y += y;
+			moments[c->row][k].yy += unseen * y * y;
+			moments[c->row][k].ym += unseen * y * m;
 		}
 	}
 	for (uint32_t i = 0; i < rows_nr; i++)

@@ -56,6 +56,9 @@ int estimator__finish(struct estimator *e, uint32_t rows_nr,
 /* Whether the recording allows for estimates: it has windows, of one capture. */
 bool estimate_is_possible(const struct timeline *t);
 
+/* For how many times itself stands what is in the windows, beside their weights; 0: not known. */
+double estimate_expansion(const struct timeline *t);
+
 /* Whether the windows are of whole steps, so that the estimate is for all steps. */
 bool estimate_is_by_steps(const struct timeline *t);
 

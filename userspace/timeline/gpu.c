@@ -88,6 +88,23 @@ static void match(struct build *b, struct tl_gpu *g)
 		g->shown_end_ns = g->shown_start_ns;
 }
 
+/* Windows of samples are of CUPTI's records: what was asked for outside is seen by chance. */
+static void drop_outside(struct build *b)
+{
+	struct tl_gpus *gpu = &b->t->gpu;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < gpu->work.nr; i++) {
+		const struct tl_gpu *g = &gpu->work.items[i];
+
+		if (timeline__window_at(b->t, timeline__asked_ns(b->t, g)) != TL_NONE)
+			gpu->work.items[kept++] = *g;
+		else if (g->api != TL_NONE)
+			gpu->api.items[g->api].gpu_nr--;
+	}
+	gpu->work.nr = kept;
+}
+
 static bool is_launch(const char *name)
 {
 	static const char *const begin[] = {"cudaLaunchKernel", "cudaLaunchCooperativeKernel",
@@ -115,7 +132,8 @@ static void count_launches(struct build *b)
 			 !strncmp(api->name, "cuStreamBeginCapture", 20))
 			capturing = true;
 		thread = api->thread;
-		if (!capturing && api->correlation_id && !api->gpu_nr && is_launch(api->name))
+		if (!capturing && api->correlation_id && !api->gpu_nr && is_launch(api->name) &&
+		    (!b->has_gpu_windows || timeline__window_at(b->t, api->start_ns) != TL_NONE))
 			b->counts[TL_LAUNCH_UNMATCHED]++;
 	}
 }
@@ -157,16 +175,24 @@ static void uses__done(struct uses *u)
 }
 
 /* Work comes by start, so the union is what lies after all that came before. */
-static void add_use(struct tl_gpu_use *use, const struct tl_gpu *g, const struct tl_api *api)
+static void add_use(const struct build *b, struct tl_gpu_use *use, const struct tl_gpu *g,
+		    const struct tl_api *api)
 {
 	uint64_t from_ns = use->nr && use->last_ns > g->start_ns ? use->last_ns : g->start_ns;
+	double stands_for = timeline__gpu_stands_for(b->t, g);
 	uint64_t queue_ns;
 
-	if (!use->nr++)
+	if (use->nr++)
+		use->idle_ns += build_gpu_seen_ns(b, use->last_ns, g->start_ns);
+	else
 		use->first_ns = g->start_ns;
 	use->sum_ns += g->end_ns - g->start_ns;
-	if (g->end_ns > from_ns)
+	use->whole_nr += stands_for;
+	use->whole_kernels_nr += g->kind == TL_GPU_KERNEL ? stands_for : 0;
+	if (g->end_ns > from_ns) {
 		use->busy_ns += g->end_ns - from_ns;
+		use->whole_busy_ns += stands_for * (double)(g->end_ns - from_ns);
+	}
 	if (g->end_ns > use->last_ns)
 		use->last_ns = g->end_ns;
 	if (!api || g->start_ns < api->start_ns)
@@ -199,12 +225,12 @@ static int note_work(struct uses *u, const struct tl_gpu *g, bool whole)
 	while ((known = hash__find(of, key))) {
 		use = whole ? &gpu->devices.items[*known] : &gpu->streams.items[*known];
 		if (is_use(use, g, stream)) {
-			add_use(use, g, api);
+			add_use(u->b, use, g, api);
 			return 0;
 		}
 		key = hash_mix(key);
 	}
-	add_use(&new, g, api);
+	add_use(u->b, &new, g, api);
 	err = hash__set(of, key, whole ? gpu->devices.nr : gpu->streams.nr);
 	if (err)
 		return err;
@@ -272,6 +298,8 @@ int build_gpu(struct build *b)
 		match(b, &b->t->gpu.work.items[i]);
 	if (err)
 		return err;
+	if (b->has_gpu_windows)
+		drop_outside(b);
 	count_launches(b);
 	sum_up(b->t);
 	err = use_work(&u);

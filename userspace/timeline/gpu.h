@@ -143,8 +143,11 @@ struct tl_gpu_use {
 	uint64_t first_ns, last_ns;
 	uint64_t sum_ns;  /* of their durations */
 	uint64_t busy_ns; /* when at least one of them ran: the union */
+	uint64_t idle_ns; /* between them, as long as somebody looked */
 	/* From the call's begin to the work's, over those whose call is known and earlier. */
 	uint64_t queue_nr, queue_sum_ns, queue_max_ns;
+	/* For what that stands, see timeline__gpu_stands_for(). */
+	double whole_nr, whole_kernels_nr, whole_busy_ns;
 };
 
 struct tl_gpus {

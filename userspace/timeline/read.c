@@ -350,10 +350,15 @@ static int read_pause(struct build *b, const struct gp_ev_pause *e)
 	}
 	if (p.cpu)
 		b->paused_until_ns = p.end_ns;
-	if (b->has_windows) {
+	if (b->has_windows)
 		b->t->unwanted_ns += p.end_ns - p.start_ns;
+	if (b->has_gpu_windows && p.gpu && b->gpu_unwanted.nr < PAUSES_MAX)
+		b->err = vec_push(&b->gpu_unwanted,
+				  ((struct tl_span){.start_ns = p.start_ns, .end_ns = p.end_ns}));
+	if (b->err)
+		return b->err;
+	if (b->has_windows || (b->has_gpu_windows && !p.cpu))
 		return 0;
-	}
 	build_saw_time(b, p.start_ns, p.end_ns);
 	return vec_push(&b->t->pauses, p);
 }

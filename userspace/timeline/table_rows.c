@@ -323,7 +323,9 @@ static int add_call(struct grouping *g, const struct tl_api *api)
 	struct table_row *row;
 	int err;
 
-	if (!is_for(g, process))
+	/* Of CUPTI in windows it may be one of those at their edges. */
+	if (!is_for(g, process) ||
+	    (g->t->gpu_in_windows && timeline__window_at(g->t, api->start_ns) == TL_NONE))
 		return 0;
 	err = find_other(g, api->name, TABLE_CPU, process, &at);
 	if (err)
@@ -361,7 +363,7 @@ static int add_work(struct grouping *g, const struct tl_gpu *work)
 	row->self_cuda_ns += work->end_ns - work->start_ns;
 	row->cuda_total_ns = row->self_cuda_ns;
 	return add_to_estimates(
-		g, at, work->start_ns,
+		g, at, timeline__asked_ns(g->t, work),
 		(const double[ESTIMATES_NR]){
 			[ESTIMATE_CALLS] = 1,
 			[ESTIMATE_SELF_CUDA_NS] = (double)(work->end_ns - work->start_ns),

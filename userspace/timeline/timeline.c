@@ -12,6 +12,7 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 #include "timeline/build.h"
+#include "timeline/estimate.h"
 
 static const char *build_counter_name(enum tl_counter counter)
 {
@@ -65,6 +66,8 @@ static void build__done(struct build *b)
 	hash__done(&b->ranks_of);
 	hash__done(&b->clock_of);
 	vec_done(&b->clocks);
+	vec_done(&b->gpu_dark);
+	vec_done(&b->gpu_unwanted);
 	vec_done(&b->step_begins);
 	vec_done(&b->step_places);
 	vec_done(&b->missing);
@@ -237,9 +240,15 @@ static int build_all(struct build *b)
 	int err;
 
 	set_window(b->t, b);
+	build_gpu_unwanted(b);
+	build_window_weights(b);
 	err = build_window_gaps(b);
+	err = err ?: build_gpu_dark(b);
 	if (err)
 		return err;
+	b->t->gpu_stands_for = b->has_gpu_windows ? estimate_expansion(b->t) : 0;
+	b->t->gpu_estimated |= b->has_gpu_windows && b->t->gpu_stands_for != 1;
+	b->t->gpu_unseen = b->has_window_marks && !b->t->windows.nr && timeline__wanted_ns(b->t);
 	add_pauses(b->t);
 	err = build_samples(b);
 	if (!err)

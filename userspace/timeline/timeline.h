@@ -244,6 +244,7 @@ struct tl_window {
 	uint64_t start_ns, end_ns;
 	uint64_t cost_ns;   /* CPU time that it took */
 	uint64_t inside_ns; /* by so much it would have been shorter unwatched */
+	double weight;	    /* it stands for so many like it, 1 where all stand for as many */
 	uint32_t steps_nr;
 	bool by_steps;
 };
@@ -291,9 +292,16 @@ struct timeline {
 	/* Of a capture within a budget, by time: what lies in none of them was left out, and counts
 	 * as paused. */
 	VEC(struct tl_window) windows;
-	bool windows_overlap;		 /* of several captures: they do not stand for one whole */
-	uint64_t all_steps_nr;		 /* in windows and between them, 0: not known */
-	uint64_t unwanted_ns;		 /* for so long no window was wanted */
+	bool windows_overlap;  /* of several captures: they do not stand for one whole */
+	uint64_t all_steps_nr; /* in windows and between them, 0: not known */
+	uint64_t unwanted_ns;  /* for so long no window was wanted */
+	/* Of samples within a budget windows are of GPU work alone. What began in one stands for so
+	 * many times itself, times the window's weight; 0: all is known. */
+	double gpu_stands_for;
+	bool gpu_in_windows; /* it is so */
+	bool gpu_estimated;  /* and some stands for more than itself */
+	bool gpu_unseen;     /* there was no such window, though there was something to be seen */
+	bool gpu_partial; /* it is of such windows of several recordings: of all nothing is known */
 	VEC(struct tl_trigger) triggers; /* in the order in which they were set off */
 	VEC(struct tl_thread_stack) thread_stacks;
 	VEC(struct tl_python_gc) python_gcs; /* by thread, then time: one at a time of each */
@@ -362,6 +370,13 @@ struct tl_stack {
  * that is, or happened in, the op (TL_NONE: none): of a backward op its forward op's where that is
  * known, as torch.profiler does it, else its own, else its op's. */
 struct tl_stack timeline__stack(const struct timeline *t, uint32_t own_stack_id, uint32_t op);
+
+/* For how many times itself GPU work stands. */
+double timeline__gpu_stands_for(const struct timeline *t, const struct tl_gpu *work);
+
+/* When GPU work was asked for, as far as that is known, else when it began: CUPTI tells of what was
+ * asked for while its records were on. */
+uint64_t timeline__asked_ns(const struct timeline *t, const struct tl_gpu *work);
 
 /* Nanoseconds in which windows could have been: all but those that `unwanted_ns` counts. */
 uint64_t timeline__wanted_ns(const struct timeline *t);

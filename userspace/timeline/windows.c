@@ -37,6 +37,7 @@ static int read_window(const void *event, size_t bytes, void *arg)
 	if (e->all_steps_nr < b->least_steps_nr)
 		b->least_steps_nr = e->all_steps_nr;
 	b->last_steps_nr = e->all_steps_nr;
+	b->has_window_marks |= b->has_gpu_windows;
 	return w.start_ns < w.end_ns ? vec_push(&b->t->windows, w) : 0;
 }
 
@@ -91,9 +92,13 @@ int build_windows(struct build *b, struct recording *rec)
 	struct timeline *t = b->t;
 	int err;
 
-	if (!recording__meta(rec, "overhead_pct"))
+	b->has_windows = recording__meta(rec, "overhead_pct");
+	b->has_gpu_windows = !b->has_windows && recording__meta(rec, "gpu_windows");
+	/* Windows of one recording say nothing of what others saw: all is left as it is. */
+	t->gpu_partial = b->has_gpu_windows && recording__meta(rec, "merged");
+	b->has_gpu_windows = t->gpu_in_windows = b->has_gpu_windows && !t->gpu_partial;
+	if (!b->has_windows && !b->has_gpu_windows)
 		return 0;
-	b->has_windows = true;
 	b->least_steps_nr = UINT64_MAX;
 	err = recording__each_event(rec, read_window, b);
 	if (err < 0)
@@ -110,24 +115,156 @@ int build_windows(struct build *b, struct recording *rec)
 	return 0;
 }
 
-static int add_gap(struct timeline *t, uint64_t start_ns, uint64_t end_ns)
+static int add_gap(struct build *b, uint64_t start_ns, uint64_t end_ns)
 {
-	struct tl_pause p = {.start_ns = start_ns, .end_ns = end_ns, .cpu = true, .gpu = true};
+	struct tl_pause p = {
+		.start_ns = start_ns, .end_ns = end_ns, .cpu = b->has_windows, .gpu = true};
 
-	return start_ns < end_ns ? vec_push(&t->pauses, p) : 0;
+	return start_ns < end_ns ? vec_push(&b->t->pauses, p) : 0;
 }
 
 int build_window_gaps(struct build *b)
 {
-	struct timeline *t = b->t;
+	const struct timeline *t = b->t;
 	uint64_t at = t->start_ns;
 	int err = 0;
 
-	for (size_t i = 0; i < t->windows.nr && !err && b->has_windows; i++) {
-		err = add_gap(t, at, t->windows.items[i].start_ns);
+	if (!b->has_windows && !b->has_gpu_windows)
+		return 0;
+	/* Without any it was not for a lack of windows that nobody looked. */
+	for (size_t i = 0; i < b->gpu_unwanted.nr && !t->windows.nr && !err; i++)
+		err = add_gap(b, b->gpu_unwanted.items[i].start_ns,
+			      b->gpu_unwanted.items[i].end_ns);
+	if (b->has_gpu_windows && !t->windows.nr)
+		return err;
+	for (size_t i = 0; i < t->windows.nr && !err; i++) {
+		err = add_gap(b, at, t->windows.items[i].start_ns);
 		at = t->windows.items[i].end_ns;
 	}
-	return err || !b->has_windows ? err : add_gap(t, at, t->end_ns);
+	return err ? err : add_gap(b, at, t->end_ns);
+}
+
+static int compare_spans(const void *a, const void *b)
+{
+	const struct tl_span *x = a, *y = b;
+
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+/* By time, none touching another. How many are left. */
+static size_t join_spans(struct tl_span *items, size_t nr)
+{
+	struct tl_span *last = NULL;
+	size_t kept = 0;
+
+	if (nr)
+		qsort(items, nr, sizeof(*items), compare_spans);
+	for (size_t i = 0; i < nr; i++) {
+		if (last && items[i].start_ns <= last->end_ns) {
+			if (items[i].end_ns > last->end_ns)
+				last->end_ns = items[i].end_ns;
+			continue;
+		}
+		items[kept] = items[i];
+		if (last)
+			items[kept].before_ns = last->before_ns + last->end_ns - last->start_ns;
+		last = &items[kept++];
+	}
+	return kept;
+}
+
+void build_gpu_unwanted(struct build *b)
+{
+	struct timeline *t = b->t;
+
+	b->gpu_unwanted.nr = join_spans(b->gpu_unwanted.items, b->gpu_unwanted.nr);
+	for (size_t i = 0; i < b->gpu_unwanted.nr; i++) {
+		const struct tl_span *s = &b->gpu_unwanted.items[i];
+		uint64_t from = s->start_ns > t->start_ns ? s->start_ns : t->start_ns;
+		uint64_t to = s->end_ns < t->end_ns ? s->end_ns : t->end_ns;
+
+		t->unwanted_ns += to > from ? to - from : 0;
+	}
+}
+
+int build_gpu_dark(struct build *b)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < b->t->pauses.nr && !err; i++) {
+		const struct tl_pause *p = &b->t->pauses.items[i];
+
+		if (p->gpu && p->start_ns < p->end_ns)
+			err = vec_push(&b->gpu_dark, ((struct tl_span){.start_ns = p->start_ns,
+								       .end_ns = p->end_ns}));
+	}
+	b->gpu_dark.nr = join_spans(b->gpu_dark.items, b->gpu_dark.nr);
+	return err;
+}
+
+/* How much of all spans comes before that time. */
+static uint64_t within_until(const struct tl_span *spans, size_t nr, uint64_t time_ns)
+{
+	size_t low = 0, high = nr;
+	const struct tl_span *last;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (spans[middle].start_ns <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return 0;
+	last = &spans[low - 1];
+	return last->before_ns + (time_ns < last->end_ns ? time_ns : last->end_ns) - last->start_ns;
+}
+
+/* How much of this time lies in no span. */
+static uint64_t outside(const struct tl_span *spans, size_t nr, uint64_t from_ns, uint64_t to_ns)
+{
+	if (from_ns >= to_ns)
+		return 0;
+	return to_ns - from_ns -
+	       (within_until(spans, nr, to_ns) - within_until(spans, nr, from_ns));
+}
+
+uint64_t build_gpu_seen_ns(const struct build *b, uint64_t from_ns, uint64_t to_ns)
+{
+	return outside(b->gpu_dark.items, b->gpu_dark.nr, from_ns, to_ns);
+}
+
+void build_window_weights(struct build *b)
+{
+	struct timeline *t = b->t;
+	uint64_t from = t->start_ns;
+
+	for (size_t i = 0; i < t->windows.nr; i++) {
+		struct tl_window *w = &t->windows.items[i];
+		uint64_t length = w->end_ns - w->start_ns, before = 0;
+
+		if (w->start_ns > from)
+			before = outside(b->gpu_unwanted.items, b->gpu_unwanted.nr, from,
+					 w->start_ns);
+		t->gpu_estimated |= b->has_gpu_windows && before;
+		w->weight = b->has_gpu_windows ? 1 + (double)before / (double)length : 1;
+		from = w->end_ns;
+	}
+}
+
+double timeline__gpu_stands_for(const struct timeline *t, const struct tl_gpu *work)
+{
+	uint32_t at = t->gpu_stands_for > 0 ? timeline__window_at(t, timeline__asked_ns(t, work))
+					    : TL_NONE;
+
+	return at == TL_NONE ? 1 : t->gpu_stands_for * t->windows.items[at].weight;
+}
+
+uint64_t timeline__asked_ns(const struct timeline *t, const struct tl_gpu *work)
+{
+	return work->api == TL_NONE ? work->start_ns : t->gpu.api.items[work->api].start_ns;
 }
 
 uint64_t timeline__wanted_ns(const struct timeline *t)
