@@ -293,7 +293,11 @@ static void test_bad_frames(void **state)
 		  .raw_bytes = FORMAT_CHUNK_MAX + 1,
 		  .flags = FORMAT_ZSTD},
 		 "damaged after 0"},
-		{{.type = FORMAT_EVENTS, .stored_bytes = 8, .raw_bytes = 8, .flags = 2},
+		{{.type = FORMAT_META, .stored_bytes = 8, .raw_bytes = 8, .flags = FORMAT_DELTA},
+		 "damaged after 0"},
+		{{.type = FORMAT_EVENTS, .stored_bytes = 8, .raw_bytes = 8, .flags = FORMAT_DELTA},
+		 "damaged after 0"},
+		{{.type = FORMAT_EVENTS, .stored_bytes = 8, .raw_bytes = 8, .flags = 4},
 		 "newer gpuprof"},
 	};
 

@@ -7,6 +7,7 @@
 #include "recording/chunk.h"
 
 #include "base/cleanup.h"
+#include "recording/delta.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -119,13 +120,11 @@ static int check_frame(const struct format_chunk *h, uint64_t file_bytes_left)
 	return h->stored_bytes > file_bytes_left ? -ENODATA : 0;
 }
 
-static int unpack(struct chunk_buffers *b, const struct format_chunk *h)
+static int unzstd(struct chunk_buffers *b, const struct format_chunk *h)
 {
 	size_t nr;
 	int err;
 
-	if (h->flags & ~FORMAT_ZSTD)
-		return -ENOTSUP;
 	err = make_room(&b->raw, &b->raw_cap, h->raw_bytes);
 	if (err)
 		return err;
@@ -137,11 +136,29 @@ static int unpack(struct chunk_buffers *b, const struct format_chunk *h)
 	return ZSTD_isError(nr) || nr != h->raw_bytes ? -EBADMSG : 0;
 }
 
+static int unpack(struct chunk_buffers *b, const struct format_chunk *h, uint8_t **ret_payload)
+{
+	int err;
+
+	if (h->flags & ~(FORMAT_ZSTD | FORMAT_DELTA))
+		return -ENOTSUP;
+	if (h->flags & FORMAT_ZSTD) {
+		err = unzstd(b, h);
+		if (err)
+			return err;
+		*ret_payload = b->raw;
+	}
+	if (!(h->flags & FORMAT_DELTA))
+		return 0;
+	return h->type == FORMAT_EVENTS ? delta_decode(*ret_payload, h->raw_bytes) : -EBADMSG;
+}
+
 int chunk_reader__get(const struct chunk_reader *c, uint64_t at, struct chunk_buffers *b,
 		      struct chunk *ret_chunk)
 {
 	uint64_t left = at < c->file_bytes ? c->file_bytes - at : 0;
 	struct format_chunk h;
+	uint8_t *payload;
 	int err;
 
 	if (left < sizeof(h))
@@ -154,12 +171,11 @@ int chunk_reader__get(const struct chunk_reader *c, uint64_t at, struct chunk_bu
 		return err;
 	if (h.crc != format_chunk_crc(&h, b->stored))
 		return -EBADMSG;
-	*ret_chunk = (struct chunk){.at = at, .head = h, .payload = b->stored};
+	payload = b->stored;
 	/* What this version does not know is skipped: how it is packed does not matter. */
-	if (h.flags && format_type_known(h.type)) {
-		err = unpack(b, &h);
-		ret_chunk->payload = b->raw;
-	}
+	if (h.flags && format_type_known(h.type))
+		err = unpack(b, &h, &payload);
+	*ret_chunk = (struct chunk){.at = at, .head = h, .payload = payload};
 	return err;
 }
 

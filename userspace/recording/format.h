@@ -55,7 +55,8 @@ static inline bool format_type_known(uint16_t type)
 }
 
 enum format_flags {
-	FORMAT_ZSTD = 1, /* the payload is one zstd frame of raw_bytes */
+	FORMAT_ZSTD = 1,  /* the payload is one zstd frame of raw_bytes */
+	FORMAT_DELTA = 2, /* and that, of events, are differences: see delta.h */
 };
 
 /* All packed chunks but those of events have at most so many raw bytes together: events are

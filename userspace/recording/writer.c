@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "recording/delta.h"
 #include "recording/format.h"
 
 #include <errno.h>
@@ -54,7 +55,8 @@ struct recording_writer {
 	struct buf window;
 	VEC(struct loss) losses;
 	ZSTD_CCtx *zstd;
-	uint8_t *raw; /* EVENTS_BYTES */
+	uint8_t *raw;	 /* EVENTS_BYTES */
+	uint8_t *deltas; /* as many, of what is in `raw` */
 	size_t raw_nr;
 	size_t run_at; /* of the open run's header in raw; raw_nr if there is none */
 	uint8_t *packed;
@@ -132,8 +134,8 @@ static int write_chunk(struct recording_writer *w, enum format_type type, unsign
 }
 
 /* As one zstd frame where that is shorter. */
-static int write_packed(struct recording_writer *w, enum format_type type, const void *raw,
-			size_t bytes)
+static int write_packed(struct recording_writer *w, enum format_type type, unsigned int flags,
+			const void *raw, size_t bytes)
 {
 	size_t bound = ZSTD_compressBound(bytes), nr;
 
@@ -149,8 +151,8 @@ static int write_packed(struct recording_writer *w, enum format_type type, const
 	if (ZSTD_isError(nr))
 		return writer_fail(w, -ENOMEM);
 	if (nr < bytes)
-		return write_chunk(w, type, FORMAT_ZSTD, w->packed, nr, bytes);
-	return write_chunk(w, type, 0, raw, bytes, bytes);
+		return write_chunk(w, type, flags | FORMAT_ZSTD, w->packed, nr, bytes);
+	return write_chunk(w, type, flags, raw, bytes, bytes);
 }
 
 static int write_buf(struct recording_writer *w, enum format_type type, struct buf *b)
@@ -163,7 +165,7 @@ static int write_buf(struct recording_writer *w, enum format_type type, struct b
 		return 0;
 	if (b->nr >= PACK_FROM && b->nr <= FORMAT_PACKED_MAX - w->packed_raw) {
 		w->packed_raw += b->nr;
-		err = write_packed(w, type, b->bytes, b->nr);
+		err = write_packed(w, type, 0, b->bytes, b->nr);
 	} else {
 		err = write_chunk(w, type, 0, b->bytes, b->nr, b->nr);
 	}
@@ -173,8 +175,12 @@ static int write_buf(struct recording_writer *w, enum format_type type, struct b
 
 static int write_events(struct recording_writer *w)
 {
-	int err = w->raw_nr ? write_packed(w, FORMAT_EVENTS, w->raw, w->raw_nr) : 0;
+	int err = 0;
 
+	if (w->raw_nr) {
+		delta_encode(w->raw, w->raw_nr, w->deltas);
+		err = write_packed(w, FORMAT_EVENTS, FORMAT_DELTA, w->deltas, w->raw_nr);
+	}
 	w->raw_nr = w->run_at = 0;
 	return err;
 }
@@ -258,7 +264,8 @@ int recording_writer__new(const char *path, struct reason *why,
 	w->fd = -1;
 	w->zstd = ZSTD_createCCtx();
 	w->raw = malloc(EVENTS_BYTES);
-	if (!w->zstd || !w->raw)
+	w->deltas = malloc(EVENTS_BYTES);
+	if (!w->zstd || !w->raw || !w->deltas)
 		return reason_set(why, -ENOMEM, "out of memory");
 	w->fd = file_create(path);
 	if (w->fd < 0)
@@ -299,6 +306,7 @@ void recording_writer__free(struct recording_writer *w)
 	buf__done(&w->window);
 	ZSTD_freeCCtx(w->zstd);
 	free(w->raw);
+	free(w->deltas);
 	free(w->packed);
 	free(w);
 }
