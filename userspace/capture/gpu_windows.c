@@ -11,7 +11,6 @@
 #include "capture/collect.h"
 #include "capture/pace.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #define MS_NS	     1000000U

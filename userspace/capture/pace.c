@@ -22,7 +22,6 @@ void pace__init(struct pace *p, double percent, const struct budget_account *beg
 	*p = (struct pace){
 		.share = percent / 100,
 		.length_ns = SHORT_NS,
-		.begin = *begin,
 		.last = *begin,
 		.closed_ns = begin->now_ns,
 		.random = (uint32_t)begin->now_ns,

@@ -19,7 +19,7 @@ struct pace {
 	double tokens_ns; /* earned and not spent */
 	uint64_t next_ns; /* when the next window may open */
 	uint64_t length_ns;
-	struct budget_account begin, last;
+	struct budget_account last;
 	uint64_t known_ns;  /* for how long `earned` has been looked at */
 	uint64_t closed_ns; /* the last window */
 	uint32_t windows_nr;
