@@ -33,7 +33,7 @@ struct run {
 	struct budget_account at;
 	double step_ns; /* gone of the step at hand */
 	double plain_ns, cost_ns;
-	uint64_t minute_begin_ns;
+	uint64_t minute_begin_ns, opened_ns;
 	double minute_plain_ns, minute_cost_ns, worst_minute;
 	uint32_t windows_nr, by_time_nr, steps_nr, cut_short_nr, window_steps_nr;
 	double within_ns, longest_window_cost_ns, window_cost_ns;
@@ -58,9 +58,14 @@ static void spend(struct run *r, double ns)
 	r->window_cost_ns += r->open ? ns : 0;
 }
 
+static double done(const struct run *r)
+{
+	return r->by_time ? (double)(r->at.now_ns - r->opened_ns) : r->window_steps_nr;
+}
+
 static void close_window(struct run *r)
 {
-	budget__closed(&r->budget, r->by_time, r->window_steps_nr, r->within_ns);
+	budget__closed(&r->budget, r->by_time, done(r), r->within_ns);
 	r->open = r->in_step = false;
 	r->windows_nr++;
 	r->by_time_nr += r->by_time;
@@ -69,11 +74,27 @@ static void close_window(struct run *r)
 	r->longest_window_cost_ns = fmax(r->longest_window_cost_ns, r->window_cost_ns);
 }
 
+static void end_or_cut(struct run *r)
+{
+	if (!budget__is_over(&r->budget, done(r)))
+		return;
+	if (!budget__may_go_on(&r->budget)) {
+		close_window(r);
+		return;
+	}
+	budget__cut(&r->budget, r->by_time, done(r), r->within_ns);
+	r->steps_nr += r->window_steps_nr;
+	r->window_steps_nr = 0;
+	r->within_ns = 0;
+	r->opened_ns = r->at.now_ns;
+}
+
 static void open_window(struct run *r, const struct load *l)
 {
 	r->by_time = !l->step_ms || budget__is_hopeless(&r->budget);
-	budget__open(&r->budget);
+	budget__open(&r->budget, r->by_time);
 	r->open = true;
+	r->opened_ns = r->at.now_ns;
 	r->window_cost_ns = r->within_ns = 0;
 	r->window_steps_nr = 0;
 	spend(r, l->opening_ms * MS);
@@ -86,8 +107,8 @@ static void step_ends(struct run *r)
 		return;
 	r->window_steps_nr += r->in_step;
 	r->in_step = true;
-	if (r->window_steps_nr && budget__must_close(&r->budget, true))
-		close_window(r);
+	if (r->window_steps_nr)
+		end_or_cut(r);
 }
 
 static void tick(struct run *r, const struct load *l, uint64_t dt)
@@ -113,7 +134,9 @@ static void tick(struct run *r, const struct load *l, uint64_t dt)
 	    (l->step_ms < 200 || budget__is_hopeless(&r->budget) ||
 	     r->step_ns > 0.9 * l->step_ms * MS))
 		open_window(r, l);
-	else if (r->open && budget__must_close(&r->budget, r->by_time))
+	else if (r->open && r->by_time)
+		end_or_cut(r);
+	else if (r->open && budget__is_over(&r->budget, -1))
 		close_window(r);
 }
 
@@ -181,7 +204,7 @@ static void test_cheap_load_is_traced_all_the_time(void **state)
 	run_for(&r, &l, 60 * S);
 	assert_true(r.open);
 	assert_int_equal(r.windows_nr, 0);
-	assert_true(r.window_steps_nr > 100000);
+	assert_true(r.steps_nr + r.window_steps_nr > 100000);
 }
 
 static void test_first_window_is_bounded(void **state)
@@ -293,6 +316,146 @@ static void test_rest_is_judged(void **state)
 	assert_true(budget__rest_is_dear(&r.budget));
 }
 
+/* ---- what windows say of the whole ---- */
+
+/* A step: how long it takes unwatched, and its operators. */
+struct work {
+	double ms, ops;
+};
+
+typedef struct work (*work_fn)(uint64_t nr, uint64_t now_ns);
+
+#define OP_NS	 500
+#define OPENS_NS 500000
+
+struct seen {
+	struct run run;
+	uint64_t steps_nr, told;	 /* told: steps of which windows have spoken */
+	double ops, truth_ops;		 /* operators in the window at hand, and of all */
+	double known_ops, estimated_ops; /* of steps told: in truth, and as windows say */
+};
+
+/* The window stands for all steps since the one before. */
+static void tell(struct seen *s)
+{
+	struct run *r = &s->run;
+
+	if (r->window_steps_nr) {
+		s->estimated_ops += s->ops / r->window_steps_nr * (double)(s->steps_nr - s->told);
+		s->known_ops = s->truth_ops;
+		s->told = s->steps_nr;
+	}
+	s->ops = 0;
+}
+
+static void tell_step(struct seen *s, double ops)
+{
+	struct run *r = &s->run;
+
+	s->steps_nr++;
+	s->truth_ops += ops;
+	if (!r->open)
+		return;
+	r->window_steps_nr++;
+	s->ops += ops;
+	if (!budget__is_over(&r->budget, r->window_steps_nr))
+		return;
+	tell(s);
+	end_or_cut(r);
+}
+
+static void do_step(struct seen *s, const struct work *w)
+{
+	struct run *r = &s->run;
+
+	for (double gone_ms = 0; gone_ms < w->ms; gone_ms += 2) {
+		double part_ms = fmin(2, w->ms - gone_ms);
+		double cost_ns = r->open ? w->ops * OP_NS * part_ms / w->ms : 0;
+
+		r->at.now_ns += (uint64_t)(part_ms * MS + cost_ns);
+		r->at.cpu_ns += (uint64_t)(part_ms * MS);
+		r->plain_ns += part_ms * MS;
+		spend(r, cost_ns);
+		r->within_ns += cost_ns;
+		budget__account(&r->budget, &r->at);
+		if (r->open && budget__is_over(&r->budget, -1)) {
+			tell(s);
+			close_window(r);
+		}
+	}
+	tell_step(s, w->ops);
+	if (r->open || !budget__may_open(&r->budget))
+		return;
+	budget__open(&r->budget, false);
+	r->open = true;
+	r->window_steps_nr = 0;
+	r->window_cost_ns = r->within_ns = 0;
+	spend(r, OPENS_NS);
+}
+
+static struct seen watch(work_fn work, double percent, uint64_t seconds)
+{
+	struct seen s = {0};
+
+	begin(&s.run, percent);
+	while (s.run.at.now_ns < (5 + seconds) * S) {
+		struct work w = work(s.steps_nr, s.run.at.now_ns - 5 * S);
+
+		do_step(&s, &w);
+	}
+	return s;
+}
+
+/* Ten seconds of steps of 300 operators, ten of steps of 3,000, each as long. */
+static struct work by_turns(uint64_t nr, uint64_t now_ns)
+{
+	return (struct work){1, now_ns / (10 * S) % 2 ? 3000 : 300};
+}
+
+/* Five minutes each, as long as the work is the same. */
+static struct work epochs(uint64_t nr, uint64_t now_ns)
+{
+	bool dear = now_ns / (300 * S) % 2;
+
+	return (struct work){dear ? 5 : 1, dear ? 3000 : 300};
+}
+
+static uint64_t hash(uint64_t nr)
+{
+	nr = (nr ^ nr >> 31) * 0x7fb5d329728ea185ULL;
+	return (nr ^ nr >> 27) * 0x81dadef4bc2dd44dULL >> 33;
+}
+
+/* So many that a window has one or two. */
+static struct work large_or_small(uint64_t nr, uint64_t now_ns)
+{
+	return (struct work){20, hash(nr) & 1 ? 40000 : 4000};
+}
+
+/* One in ten has twenty times as many. */
+static struct work rarely_large(uint64_t nr, uint64_t now_ns)
+{
+	return (struct work){4, hash(nr) % 10 ? 500 : 10000};
+}
+
+static void test_windows_stand_for_the_whole(void **state)
+{
+	static const work_fn works[] = {by_turns, epochs, large_or_small, rarely_large};
+	static const double percents[] = {1, 3, 10};
+
+	for (size_t i = 0; i < 4; i++) {
+		for (size_t k = 0; k < 3; k++) {
+			struct seen s = watch(works[i], percents[k], 3600);
+			double share = s.estimated_ops / s.known_ops;
+			double cost = 100 * s.run.cost_ns / s.run.plain_ns;
+
+			if (fabs(share - 1) > 0.04 || cost > 1.02 * percents[k])
+				fail_msg("work %zu, %g percent: %.3f of the operators, cost %.3f",
+					 i, percents[k], share, cost);
+		}
+	}
+}
+
 /* ---- the cost of an op ---- */
 
 /* Rounds of plain steps and traced ones of 100 ops, which cost so much each; every other step is
@@ -356,6 +519,7 @@ int main(void)
 		cmocka_unit_test(test_hopeless_steps),
 		cmocka_unit_test(test_dear_opening),
 		cmocka_unit_test(test_rest_is_judged),
+		cmocka_unit_test(test_windows_stand_for_the_whole),
 		cmocka_unit_test(test_cost_of_an_op),
 		cmocka_unit_test(test_cost_needs_both),
 	};

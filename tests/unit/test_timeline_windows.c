@@ -164,6 +164,62 @@ static void test_by_time(void **state)
 	table__free(table);
 }
 
+/* So many ops from there on. */
+static void ops(struct events *e, uint64_t start_ns, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		op(e, start_ns + 10 * i, start_ns + 10 * i + 5);
+}
+
+static double estimated_calls(struct events *e)
+{
+	struct table *table = table_of(events__timeline(e), (struct table_options){0});
+	double value = table->rows.items[0].estimates[ESTIMATE_CALLS].value;
+
+	table__free(table);
+	return value;
+}
+
+/* A window stands for the steps since the one before: ten of 2 calls, ten of 10. */
+static void test_weights_by_steps(void **state)
+{
+	mark(*state, 0, 0);
+	ops(*state, 1000, 2);
+	window(*state, 1000, 2000, 1, 10, 0);
+	ops(*state, 10000, 50);
+	window(*state, 10000, 20000, 5, 20, 0);
+	mark(*state, 30000, 20);
+	near(estimated_calls(*state), 120);
+}
+
+/* For the time, where steps are not known: 10,000 ns of 10 calls in 1,000, 20,000 of 20 in 1,000.
+ */
+static void test_weights_by_time(void **state)
+{
+	mark(*state, 0, 0);
+	ops(*state, 9000, 10);
+	window(*state, 9000, 10000, 20, 0, 0);
+	ops(*state, 20000, 200);
+	window(*state, 20000, 30000, 20, 0, 0);
+	mark(*state, 30000, 0);
+	near(estimated_calls(*state), (100 + 400) / 30000.0 * START);
+}
+
+/* That one step took ten times as long as the other is chance: each was to take 5,500 ns. */
+static void test_weights_of_single_steps(void **state)
+{
+	double first = 1 + 9000 / 5500.0, second = 1 + 10000 / 5500.0;
+
+	mark(*state, 0, 0);
+	ops(*state, 9000, 10);
+	window(*state, 9000, 10000, 1, 0, 0);
+	ops(*state, 20000, 200);
+	window(*state, 20000, 30000, 1, 0, 0);
+	mark(*state, 30000, 0);
+	near(estimated_calls(*state),
+	     (first * 10 + second * 200) / (first * 1000 + second * 10000) * START);
+}
+
 static void pause(struct events *e, uint64_t start_ns, uint64_t end_ns, uint8_t flags)
 {
 	struct gp_ev_pause ev = {
@@ -440,6 +496,9 @@ int main(void)
 		CASE(test_what_lies_in_windows),
 		CASE(test_by_steps),
 		CASE(test_by_time),
+		CASE(test_weights_by_steps),
+		CASE(test_weights_by_time),
+		CASE(test_weights_of_single_steps),
 		CASE(test_not_wanted_for_a_while),
 		CASE(test_error_is_unknown),
 		CASE(test_kinds_are_not_mixed),

@@ -12,10 +12,13 @@
 #define LATELY_NS   (5 * SECOND_NS)  /* what "lately" means */
 #define HOLD_S	    5		     /* the bucket holds what so many seconds fill */
 #define MOST_S	    60		     /* or a step's cost, up to what so many fill */
-#define OVERDRAWN   0.25	     /* of the bar: a step may go on until so much is owed */
+#define OVERDRAWN   0.25	     /* of the bar: a window goes on until so much is owed */
+#define GO_ON	    1		     /* of the bar: so much is left for another one at once */
+#define LEAST_NS    1e6		     /* of a window by time */
 #define DEAR	    0.35	     /* of what is earned */
 #define KNOWN_NS    (10 * SECOND_NS) /* of rest, before it is judged */
 #define LEARN	    0.3		     /* weight of the latest window */
+#define EASE	    0.1		     /* where it cost less than before */
 #define HOPELESS_NR 600		     /* windows by time, before a step is tried again */
 #define MARGIN	    1.25	     /* steps differ */
 
@@ -96,17 +99,33 @@ bool budget__may_open(const struct budget *b)
 	       b->tokens_ns >= b->bar_ns;
 }
 
-void budget__open(struct budget *b)
+/* As much as what is there pays for. */
+static void plan(struct budget *b, bool by_time, double room_ns)
 {
-	b->open = true;
+	double unit_ns = by_time ? b->burn : b->step_ns, least = by_time ? LEAST_NS : 1;
+
 	b->spent_ns = 0;
+	b->plan = unit_ns > 0 ? fmax(least, floor(room_ns / unit_ns)) : 0;
 }
 
-bool budget__must_close(const struct budget *b, bool step_ended)
+void budget__open(struct budget *b, bool by_time)
 {
-	if (step_ended)
-		return b->tokens_ns < b->step_ns + b->fixed_ns / 2;
-	return b->tokens_ns < -OVERDRAWN * b->bar_ns;
+	b->open = true;
+	b->edge_ns = 0;
+	plan(b, by_time, b->tokens_ns - b->fixed_ns);
+}
+
+bool budget__is_over(const struct budget *b, double done)
+{
+	if (b->tokens_ns < -OVERDRAWN * b->bar_ns)
+		return true;
+	/* Nothing is known: until there is nothing left. */
+	return b->plan > 0 ? done >= b->plan : done > 0 && b->tokens_ns < b->fixed_ns / 2;
+}
+
+bool budget__may_go_on(const struct budget *b)
+{
+	return b->tokens_ns >= GO_ON * b->bar_ns;
 }
 
 static void learn(double *mean, double value)
@@ -114,28 +133,55 @@ static void learn(double *mean, double value)
 	*mean += (*mean > 0 ? LEARN : 1) * (value - *mean);
 }
 
-void budget__closed(struct budget *b, bool by_time, uint32_t steps_nr, double within_ns)
+/* What is dearer than it was is so at once: a plan made for what is cheap is not kept. */
+static void learn_up(double *mean, double value)
+{
+	*mean += (value > *mean ? 1 : EASE) * (value - *mean);
+}
+
+/* More than a minute's worth is not waited for. */
+static void learn_need(struct budget *b)
 {
 	double most = MOST_S * b->rate * SECOND_NS;
 
-	b->open = false;
-	if (by_time || steps_nr) {
-		b->need_ns = 0;
-		learn(&b->fixed_ns, fmax(0, b->spent_ns - within_ns));
+	if (b->need_ns < 0.99 * most) {
+		/* All that is known is that it takes more. */
+		b->need_ns = fmin(2 * fmax(b->spent_ns, b->need_ns), most);
+		return;
 	}
+	b->need_ns = 0;
+	b->hopeless_nr = HOPELESS_NR;
+}
+
+static void learn_window(struct budget *b, bool by_time, double done, double within_ns)
+{
+	b->edge_ns += fmax(0, b->spent_ns - within_ns);
 	if (by_time) {
 		b->step_ns = 0;
 		b->hopeless_nr -= b->hopeless_nr > 0;
-	} else if (steps_nr) {
-		learn(&b->step_ns, within_ns / steps_nr);
-	} else if (b->need_ns >= 0.99 * most) {
-		b->need_ns = 0;
-		b->hopeless_nr = HOPELESS_NR;
-	} else {
-		/* All that is known is that it takes more. */
-		b->need_ns = fmin(2 * fmax(b->spent_ns, b->need_ns), most);
 	}
+	if (by_time || done > 0)
+		b->need_ns = 0;
+	else
+		learn_need(b);
+	if (done > 0)
+		learn_up(by_time ? &b->burn : &b->step_ns, within_ns / done);
+}
+
+void budget__closed(struct budget *b, bool by_time, double done, double within_ns)
+{
+	learn_window(b, by_time, done, within_ns);
+	if (by_time || done > 0)
+		learn(&b->fixed_ns, b->edge_ns);
+	b->open = false;
 	set_bar(b);
+}
+
+void budget__cut(struct budget *b, bool by_time, double done, double within_ns)
+{
+	learn_window(b, by_time, done, within_ns);
+	set_bar(b);
+	plan(b, by_time, b->tokens_ns);
 }
 
 bool budget__is_hopeless(const struct budget *b)

@@ -6,8 +6,9 @@
  * empty. Pure: times and costs in, decisions out; capture/windows.c carries them out.
  *
  * A window is a time in which collection is on. One opens where the bucket holds what a second
- * fills or, if that is more, what a window with one step is known to cost; it closes where the next
- * step would not be paid for, and at once where the bucket has run dry.
+ * fills or, if that is more, what a window with one step is known to cost. How long it is to be, as
+ * much as the bucket pays for, is set when it opens: one that ended because of what it saw would
+ * see less of what is dear. It closes earlier only where that much more is owed than foreseen.
  */
 #ifndef GP_CAPTURE_BUDGET_H
 #define GP_CAPTURE_BUDGET_H
@@ -29,7 +30,10 @@ struct budget {
 	double rate;	  /* tokens earned in a nanosecond, lately */
 	double rest_rate; /* spent in the target in a nanosecond while no window is open, lately */
 	double step_ns;	  /* what a step costs, 0: not known */
-	double fixed_ns;  /* what a window costs beside its steps */
+	double burn;	  /* what a nanosecond in a window by time costs, 0: not known */
+	double fixed_ns;  /* what a window costs beside that */
+	double edge_ns;	  /* of the window at hand, in parts that were cut off */
+	double plan;	  /* steps that the window at hand is to have, or nanoseconds; 0: no plan */
 	double need_ns;	  /* least that is held when a window opens, after some had no whole step */
 	double bar_ns;	  /* tokens at which the next window opens, with a bit of chance in it */
 	struct budget_account begin, last;
@@ -50,15 +54,19 @@ void budget__account(struct budget *b, const struct budget_account *a);
 /* The same where nothing was wanted meanwhile: nothing is earned in it, and nothing spent. */
 void budget__skip(struct budget *b, const struct budget_account *a);
 
-/* Whether a window may open now, and that it does. */
+/* Whether a window may open now, and that it does: of steps, or by time. */
 bool budget__may_open(const struct budget *b);
-void budget__open(struct budget *b);
+void budget__open(struct budget *b, bool by_time);
 
-/* Whether the window is to close: where a step has just ended (or steps do not matter), or
- * elsewhere. And that it has: it had steps_nr whole steps, or is by time, and within_ns of its cost
- * were spent on those, or while it was by time; the rest on opening and closing. */
-bool budget__must_close(const struct budget *b, bool step_ended);
-void budget__closed(struct budget *b, bool by_time, uint32_t steps_nr, double within_ns);
+/* Whether the window is to end, which has had `done` whole steps, or nanoseconds; below 0: in the
+ * middle of a step. Whether another one is paid for that follows at once. */
+bool budget__is_over(const struct budget *b, double done);
+bool budget__may_go_on(const struct budget *b);
+
+/* The window has ended: it had `done` whole steps, or nanoseconds, and within_ns of its cost were
+ * spent on those; the rest on opening and closing. budget__cut(): the next one follows at once. */
+void budget__closed(struct budget *b, bool by_time, double done, double within_ns);
+void budget__cut(struct budget *b, bool by_time, double done, double within_ns);
 
 /* A step costs more than a minute gives: windows must be by time, for now. */
 bool budget__is_hopeless(const struct budget *b);

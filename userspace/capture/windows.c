@@ -2,8 +2,9 @@
 
 /*
  * Windows of exact collection. One is asked for; when all collectors are at work it waits for a
- * step to begin, and is open from there on; it is over with the last step that ended before it was
- * asked to be off again. What comes before and after is in the file and no part of the recording.
+ * step to begin, and is open from there on; it is over with the last step that it was to have, or
+ * the last that ended before it was asked to be off again. What comes before and after is in the
+ * file and no part of the recording.
  */
 #include "capture/windows.h"
 
@@ -50,7 +51,8 @@ struct windows {
 	uint64_t on_asked_ns, on_ns, off_asked_ns, off_ns; /* the latest of each */
 	uint64_t asleep_ns; /* since when nothing is wanted, 0: it is, or not all is off yet */
 	uint64_t window_start_ns, window_end_ns;
-	uint32_t steps_nr; /* of the window */
+	uint32_t steps_nr;	      /* of the window */
+	uint64_t window_all_steps_nr; /* that there have been at its end */
 	/* Cost by the account when the window was asked for, was open, and its last step ended. */
 	uint64_t asked_cost_ns, open_cost_ns, last_cost_ns;
 	uint64_t open_inside_ns, last_inside_ns; /* of that, in the target */
@@ -170,7 +172,7 @@ static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uin
 			 .flags = w->by_time ? 0 : GP_WINDOW_STEPS,
 			 .time_ns = end_ns},
 		.start_ns = start_ns,
-		.all_steps_nr = w->rest.was_dark ? 0 : w->all_steps_nr,
+		.all_steps_nr = w->all_steps_nr,
 		.cost_ns = cost_ns,
 		.inside_ns = start_ns < end_ns ? inside_ns(w) : 0,
 		.steps_nr = w->by_time ? 0 : w->steps_nr,
@@ -179,7 +181,11 @@ static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uin
 	if (start_ns < end_ns) {
 		w->windows_nr++;
 		w->windows_steps_nr += ev.steps_nr;
+		if (!w->by_time)
+			ev.all_steps_nr = w->window_all_steps_nr;
 	}
+	if (w->rest.was_dark)
+		ev.all_steps_nr = 0;
 	return put(c, &ev, sizeof(ev));
 }
 
@@ -219,7 +225,7 @@ static void ask_on(struct capture *c, uint64_t cost_ns)
 		  "beside it",
 		  w->by_time ? "time" : "steps", w->rest.dark ? ", dark" : "",
 		  w->budget.tokens_ns / 1e6, w->budget.rate * 1e3, w->budget.rest_rate * 1e3);
-	budget__open(&w->budget);
+	budget__open(&w->budget, w->by_time);
 	w->on_asked_ns = clock_now_ns();
 	note(c, put_pause(c, w->on_asked_ns));
 	w->steps_nr = 0;
@@ -251,15 +257,19 @@ static void open_window(struct windows *w, uint64_t start_ns, uint64_t cost_ns)
 	w->phase = PHASE_OPEN;
 }
 
+/* Steps that the window has had, or nanoseconds. */
+static double done(const struct windows *w)
+{
+	return w->by_time ? (double)(w->window_end_ns - w->window_start_ns) : w->steps_nr;
+}
+
 /* It need not close: what there is of it is told, and the next one begins where it ends. */
 static void cut_window(struct capture *c, uint64_t cost_ns)
 {
 	struct windows *w = c->windows;
 
 	note(c, put_window(c, w->window_start_ns, w->window_end_ns, cost_ns - w->asked_cost_ns));
-	budget__closed(&w->budget, w->by_time, w->steps_nr,
-		       (double)(w->last_cost_ns - w->open_cost_ns));
-	budget__open(&w->budget);
+	budget__cut(&w->budget, w->by_time, done(w), (double)(w->last_cost_ns - w->open_cost_ns));
 	w->asked_cost_ns = cost_ns;
 	open_window(w, w->window_end_ns, cost_ns);
 }
@@ -269,15 +279,13 @@ static void finish_window(struct capture *c, uint64_t cost_ns)
 {
 	struct windows *w = c->windows;
 
-	if (w->by_time)
-		w->last_cost_ns = cost_ns;
 	if (w->window_start_ns < w->window_end_ns)
 		note(c, put_window(c, w->window_start_ns, w->window_end_ns,
 				   cost_ns - w->asked_cost_ns));
 	if (w->phase == PHASE_STARTING)
 		budget__closed(&w->budget, true, 0, w->budget.spent_ns);
 	else
-		budget__closed(&w->budget, w->by_time, w->steps_nr,
+		budget__closed(&w->budget, w->by_time, done(w),
 			       w->window_start_ns ? (double)(w->last_cost_ns - w->open_cost_ns)
 						  : 0);
 	log_debug("%u steps, %.3f ms; %zu windows say that an operator costs %.0f ns, error %.0f",
@@ -307,6 +315,18 @@ static void measure_steps(struct capture *c, uint64_t time_ns, const struct gp_e
 		step_cost__steps(&c->cost.steps, traced, t.steps_nr, t.cpu_ns, t.ops_nr);
 }
 
+/* A step has ended in the window, or time has gone on in one by time. */
+static void end_or_cut(struct capture *c, uint64_t cost_ns)
+{
+	struct windows *w = c->windows;
+	bool over = budget__is_over(&w->budget, done(w));
+
+	if (over && !budget__may_go_on(&w->budget))
+		ask_off(c);
+	else if (over || w->window_end_ns - w->window_start_ns >= ALONE_NS)
+		cut_window(c, cost_ns);
+}
+
 /* A step ends in a window, or the first one begins there. */
 static void step_in_window(struct capture *c, uint64_t time_ns)
 {
@@ -318,15 +338,13 @@ static void step_in_window(struct capture *c, uint64_t time_ns)
 		return;
 	}
 	w->steps_nr++;
+	w->window_all_steps_nr = w->all_steps_nr;
 	w->window_end_ns = time_ns;
 	w->last_cost_ns = account(c);
 	w->last_inside_ns = w->inside_ns;
 	if (w->phase == PHASE_CLOSING)
 		return;
-	if (budget__must_close(&w->budget, true))
-		ask_off(c);
-	else if (time_ns - w->window_start_ns >= ALONE_NS)
-		cut_window(c, w->last_cost_ns);
+	end_or_cut(c, w->last_cost_ns);
 }
 
 void windows_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
@@ -409,13 +427,13 @@ static void turn_on(struct capture *c, uint64_t now, uint64_t cost_ns)
 		if (w->by_time)
 			open_window(w, now, cost_ns);
 	}
-	if (budget__must_close(&w->budget, w->by_time && w->phase == PHASE_OPEN)) {
-		ask_off(c);
-	} else if (w->by_time && w->phase == PHASE_OPEN && now - w->window_start_ns >= ALONE_NS) {
+	if (w->by_time && w->phase == PHASE_OPEN) {
 		w->window_end_ns = now;
 		w->last_cost_ns = cost_ns;
 		w->last_inside_ns = w->inside_ns;
-		cut_window(c, cost_ns);
+		end_or_cut(c, cost_ns);
+	} else if (budget__is_over(&w->budget, -1)) {
+		ask_off(c);
 	}
 }
 
@@ -545,7 +563,7 @@ int windows_start(struct capture *c)
 			guest__ask(c->members.items[i]->guest, GP_FEATURE_CPU_TIME);
 	begin = read_account(c);
 	budget__init(&w->budget, BUDGET_PART * c->options.overhead_pct, &begin);
-	budget__open(&w->budget);
+	budget__open(&w->budget, true);
 	w->start_ns = w->off_asked_ns = c->start_ns;
 	w->phase = PHASE_STARTING;
 	rest(c);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The ratio estimator of survey sampling. A window of m steps (or m nanoseconds) has the sum y; of
- * M steps in all the total is M * sum(y) / sum(m), and its variance follows from the residuals
- * y - m * sum(y) / sum(m), less by the share that was seen. Where windows stand for a number w of
- * windows each, y and m are w times as much, and 1 / w is the share that was seen of what one
- * stands for (Horvitz and Thompson's estimator).
+ * The ratio estimator of survey sampling. A window of m steps (or m nanoseconds) has the sum y and
+ * stands for w windows: itself and what has been since the one before. Of M steps in all the total
+ * is M * sum(w * y) / sum(w * m), and its variance follows from the residuals
+ * w * (y - m * sum(w * y) / sum(w * m)), less by the share that was seen of what the window stands
+ * for (Horvitz and Thompson's estimator). Windows have their length set before they open
+ * (capture/budget.h): so neither it nor the weight depends on what the window saw.
  */
 #include "timeline/estimate.h"
 
@@ -25,7 +26,6 @@ struct moments {
 /* How large the windows are. */
 struct sizes {
 	double n, m, mm, all;
-	double unseen; /* share of it; below 0: each window has its own */
 	bool by_steps;
 };
 
@@ -74,14 +74,14 @@ bool estimate_is_by_steps(const struct timeline *t)
 static double size_of(const struct tl_window *w, bool by_steps)
 {
 	/* As long as it would have been unwatched, as the rest of the time was. */
-	return by_steps ? w->steps_nr
-			: w->weight * (double)(w->end_ns - w->start_ns - w->inside_ns);
+	return w->weight *
+	       (by_steps ? w->steps_nr : (double)(w->end_ns - w->start_ns - w->inside_ns));
 }
 
-/* Of what it stands for. */
+/* The share of what it stands for. */
 static double unseen_of(const struct sizes *s, const struct tl_window *w)
 {
-	return s->unseen >= 0 ? s->unseen : 1 - 1 / w->weight;
+	return s->all > 0 ? 1 - s->m / (w->weight * s->all) : 0;
 }
 
 static struct sizes sizes_of(const struct timeline *t)
@@ -95,8 +95,7 @@ static struct sizes sizes_of(const struct timeline *t)
 	}
 	s.all = s.by_steps ? (double)t->all_steps_nr : (double)timeline__wanted_ns(t) - watched;
 	s.all = fmax(s.all, s.m);
-	s.unseen = t->gpu_in_windows ? -1 : s.m > 0 ? 1 - s.m / s.all : 0;
-	for (size_t i = 0; i < t->windows.nr; i++) {
+	for (size_t i = 0; i < t->windows.nr && s.m > 0; i++) {
 		double m = size_of(&t->windows.items[i], s.by_steps);
 
 		s.mm += unseen_of(&s, &t->windows.items[i]) * m * m;

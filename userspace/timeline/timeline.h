@@ -244,7 +244,8 @@ struct tl_window {
 	uint64_t start_ns, end_ns;
 	uint64_t cost_ns;   /* CPU time that it took */
 	uint64_t inside_ns; /* by so much it would have been shorter unwatched */
-	double weight;	    /* it stands for so many like it, 1 where all stand for as many */
+	double weight; /* it stands for so many like it: those since the one before, and itself */
+	uint64_t all_steps_nr; /* that there have been at its end, 0: not known */
 	uint32_t steps_nr;
 	bool by_steps;
 };

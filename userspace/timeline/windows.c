@@ -12,6 +12,7 @@
 
 #include "base/banned.h"
 #include "timeline/build.h"
+#include "timeline/estimate.h"
 
 static int read_window(const void *event, size_t bytes, void *arg)
 {
@@ -26,6 +27,7 @@ static int read_window(const void *event, size_t bytes, void *arg)
 		.end_ns = e->head.time_ns,
 		.cost_ns = e->cost_ns,
 		.inside_ns = e->inside_ns,
+		.all_steps_nr = e->all_steps_nr,
 		.steps_nr = e->steps_nr,
 		.by_steps = e->head.flags & GP_WINDOW_STEPS,
 	};
@@ -236,22 +238,72 @@ uint64_t build_gpu_seen_ns(const struct build *b, uint64_t from_ns, uint64_t to_
 	return outside(b->gpu_dark.items, b->gpu_dark.nr, from_ns, to_ns);
 }
 
-void build_window_weights(struct build *b)
+/* So many steps say how long such steps take, or those of so many windows before and behind. */
+#define ENOUGH_STEPS 16
+#define NEIGHBOURS   4
+
+/* How long the window was to be when it opened. A set number of steps takes as long as it does:
+ * that the few here were quick or slow by chance must not count. */
+static double expected_ns(const struct timeline *t, size_t at)
+{
+	const struct tl_window *w = &t->windows.items[at];
+	double ns = 0, steps_nr = 0;
+
+	if (!w->by_steps || !w->steps_nr)
+		return (double)(w->end_ns - w->start_ns);
+	for (size_t k = 0; k <= NEIGHBOURS && steps_nr < ENOUGH_STEPS; k++) {
+		for (int side = 0; side < (k ? 2 : 1); side++) {
+			size_t i = side ? at - k : at + k; /* below 0 it is past the end */
+
+			if (i >= t->windows.nr || !t->windows.items[i].by_steps)
+				continue;
+			ns += (double)(t->windows.items[i].end_ns - t->windows.items[i].start_ns);
+			steps_nr += t->windows.items[i].steps_nr;
+		}
+	}
+	return ns / steps_nr * w->steps_nr;
+}
+
+/* All windows are of steps, and all steps since the one before are known. */
+static void weigh_by_steps(struct build *b)
+{
+	uint64_t before = b->least_steps_nr;
+
+	for (size_t i = 0; i < b->t->windows.nr; i++) {
+		struct tl_window *w = &b->t->windows.items[i];
+		uint64_t until = w->all_steps_nr > before ? w->all_steps_nr : before;
+
+		w->weight = 1;
+		if (w->steps_nr && until - before > w->steps_nr)
+			w->weight = (double)(until - before) / w->steps_nr;
+		before = until;
+	}
+}
+
+static void weigh_by_time(struct build *b)
 {
 	struct timeline *t = b->t;
 	uint64_t from = t->start_ns;
 
 	for (size_t i = 0; i < t->windows.nr; i++) {
 		struct tl_window *w = &t->windows.items[i];
-		uint64_t length = w->end_ns - w->start_ns, before = 0;
+		uint64_t before = 0;
 
 		if (w->start_ns > from)
 			before = outside(b->gpu_unwanted.items, b->gpu_unwanted.nr, from,
 					 w->start_ns);
 		t->gpu_estimated |= b->has_gpu_windows && before;
-		w->weight = b->has_gpu_windows ? 1 + (double)before / (double)length : 1;
+		w->weight = 1 + (double)before / expected_ns(t, i);
 		from = w->end_ns;
 	}
+}
+
+void build_window_weights(struct build *b)
+{
+	if (estimate_is_by_steps(b->t))
+		weigh_by_steps(b);
+	else
+		weigh_by_time(b);
 }
 
 double timeline__gpu_stands_for(const struct timeline *t, const struct tl_gpu *work)
