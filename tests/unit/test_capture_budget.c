@@ -25,7 +25,7 @@ struct load {
 	double step_ms; /* 0: no steps can be seen */
 	double traced;	/* cost in a window, of the CPU time */
 	double rest;	/* and outside of one */
-	double opening_ms;
+	double opening_ms, closing_ms;
 };
 
 struct run {
@@ -36,6 +36,7 @@ struct run {
 	uint64_t minute_begin_ns, opened_ns;
 	double minute_plain_ns, minute_cost_ns, worst_minute;
 	uint32_t windows_nr, by_time_nr, steps_nr, cut_short_nr, window_steps_nr;
+	double closing_ns, seen_ns;
 	double within_ns, longest_window_cost_ns, window_cost_ns;
 	bool by_time, open, in_step;
 };
@@ -65,6 +66,9 @@ static double done(const struct run *r)
 
 static void close_window(struct run *r)
 {
+	r->at.now_ns += r->closing_ns > 0;
+	spend(r, r->closing_ns);
+	budget__account(&r->budget, &r->at);
 	budget__closed(&r->budget, r->by_time, done(r), r->within_ns);
 	r->open = r->in_step = false;
 	r->windows_nr++;
@@ -95,6 +99,7 @@ static void open_window(struct run *r, const struct load *l)
 	budget__open(&r->budget, r->by_time);
 	r->open = true;
 	r->opened_ns = r->at.now_ns;
+	r->closing_ns = l->closing_ms * MS;
 	r->window_cost_ns = r->within_ns = 0;
 	r->window_steps_nr = 0;
 	spend(r, l->opening_ms * MS);
@@ -123,6 +128,7 @@ static void tick(struct run *r, const struct load *l, uint64_t dt)
 	spend(r, cost);
 	if (r->open && (r->in_step || r->by_time))
 		r->within_ns += cost;
+	r->seen_ns += r->open ? plain : 0;
 	budget__account(&r->budget, &r->at);
 	r->step_ns += (double)dt;
 	while (l->step_ms && r->step_ns >= l->step_ms * MS) {
@@ -297,10 +303,14 @@ static void test_dear_opening(void **state)
 	struct load l = {.busy = 1, .traced = 1.5, .rest = 0.0003, .opening_ms = 150};
 	struct run r;
 
-	begin(&r, 3);
-	run_for(&r, &l, 1200 * S);
-	assert_true(r.cost_ns <= 0.031 * r.plain_ns);
-	assert_true(r.windows_nr >= 20 && r.windows_nr < 240);
+	for (l.closing_ms = 0; l.closing_ms <= 20; l.closing_ms += 20) {
+		begin(&r, 3);
+		run_for(&r, &l, 1200 * S);
+		assert_true(r.cost_ns <= 0.031 * r.plain_ns);
+		assert_true(r.windows_nr >= 20 && r.windows_nr < 240);
+		/* Half of what is spent goes into what is seen. */
+		assert_true(r.seen_ns >= 0.4 * 0.03 * r.plain_ns / l.traced);
+	}
 }
 
 static void test_rest_is_judged(void **state)

@@ -220,6 +220,18 @@ static void test_weights_of_single_steps(void **state)
 	     (first * 10 + second * 200) / (first * 1000 + second * 10000) * START);
 }
 
+/* How much longer a window took because someone looked is no reason to count it less. */
+static void test_weights_of_dear_windows(void **state)
+{
+	mark(*state, 0, 0);
+	ops(*state, 10000, 10);
+	window(*state, 10000, 11000, 0, 0, 0);
+	ops(*state, 21000, 20);
+	window(*state, 21000, 22000, 0, 0, 500);
+	mark(*state, 22000, 0);
+	near(estimated_calls(*state), (11 * 10 + 21 * 20) / 21500.0 * (START - 500));
+}
+
 static void pause(struct events *e, uint64_t start_ns, uint64_t end_ns, uint8_t flags)
 {
 	struct gp_ev_pause ev = {
@@ -499,6 +511,7 @@ int main(void)
 		CASE(test_weights_by_steps),
 		CASE(test_weights_by_time),
 		CASE(test_weights_of_single_steps),
+		CASE(test_weights_of_dear_windows),
 		CASE(test_not_wanted_for_a_while),
 		CASE(test_error_is_unknown),
 		CASE(test_kinds_are_not_mixed),

@@ -164,7 +164,7 @@ static void learn_window(struct budget *b, bool by_time, double done, double wit
 		b->need_ns = 0;
 	else
 		learn_need(b);
-	if (done > 0)
+	if (done >= (by_time ? LEAST_NS : 1))
 		learn_up(by_time ? &b->burn : &b->step_ns, within_ns / done);
 }
 

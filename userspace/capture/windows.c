@@ -2,9 +2,8 @@
 
 /*
  * Windows of exact collection. One is asked for; when all collectors are at work it waits for a
- * step to begin, and is open from there on; it is over with the last step that it was to have, or
- * the last that ended before it was asked to be off again. What comes before and after is in the
- * file and no part of the recording.
+ * step to begin, and is open from there on, until it has had the steps that it was to have or is
+ * asked to be off. What comes before and after is in the file and no part of the recording.
  */
 #include "capture/windows.h"
 
@@ -53,6 +52,7 @@ struct windows {
 	uint64_t window_start_ns, window_end_ns;
 	uint32_t steps_nr;	      /* of the window */
 	uint64_t window_all_steps_nr; /* that there have been at its end */
+	bool whole;		      /* it has had all that were planned */
 	/* Cost by the account when the window was asked for, was open, and its last step ended. */
 	uint64_t asked_cost_ns, open_cost_ns, last_cost_ns;
 	uint64_t open_inside_ns, last_inside_ns; /* of that, in the target */
@@ -68,10 +68,9 @@ struct windows *windows__new(void)
 {
 	struct windows *w = calloc(1, sizeof(*w));
 
-	if (!w)
-		return NULL;
-	w->finder = step_finder__new();
-	if (w->finder)
+	if (w)
+		w->finder = step_finder__new();
+	if (w && w->finder)
 		return w;
 	free(w);
 	return NULL;
@@ -79,9 +78,8 @@ struct windows *windows__new(void)
 
 void windows__free(struct windows *w)
 {
-	if (!w)
-		return;
-	step_finder__free(w->finder);
+	if (w)
+		step_finder__free(w->finder);
 	free(w);
 }
 
@@ -234,15 +232,21 @@ static void ask_on(struct capture *c, uint64_t cost_ns)
 	collect_all(c);
 }
 
+/* The window by time has lasted until now. */
+static void last_until(struct windows *w, uint64_t now_ns, uint64_t cost_ns)
+{
+	w->window_end_ns = now_ns;
+	w->last_cost_ns = cost_ns;
+	w->last_inside_ns = w->inside_ns;
+}
+
 static void ask_off(struct capture *c)
 {
 	struct windows *w = c->windows;
 
 	w->off_asked_ns = clock_now_ns();
-	if (w->by_time && w->phase == PHASE_OPEN) {
-		w->window_end_ns = w->off_asked_ns;
-		w->last_inside_ns = w->inside_ns;
-	}
+	if (w->by_time && w->phase == PHASE_OPEN)
+		last_until(w, w->off_asked_ns, account(c));
 	w->phase = PHASE_CLOSING;
 	w->drained = false;
 	rest(c);
@@ -254,6 +258,7 @@ static void open_window(struct windows *w, uint64_t start_ns, uint64_t cost_ns)
 	w->open_cost_ns = w->last_cost_ns = cost_ns;
 	w->open_inside_ns = w->last_inside_ns = w->inside_ns;
 	w->steps_nr = 0;
+	w->whole = false;
 	w->phase = PHASE_OPEN;
 }
 
@@ -321,6 +326,7 @@ static void end_or_cut(struct capture *c, uint64_t cost_ns)
 	struct windows *w = c->windows;
 	bool over = budget__is_over(&w->budget, done(w));
 
+	w->whole = over && !budget__is_over(&w->budget, -1);
 	if (over && !budget__may_go_on(&w->budget))
 		ask_off(c);
 	else if (over || w->window_end_ns - w->window_start_ns >= ALONE_NS)
@@ -350,7 +356,7 @@ static void step_in_window(struct capture *c, uint64_t time_ns)
 void windows_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 {
 	struct windows *w = c->windows;
-	bool known = step_finder__marker(w->finder);
+	bool known = step_finder__marker(w->finder), follows;
 	uint64_t time_ns;
 
 	if (process)
@@ -360,15 +366,15 @@ void windows_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 	    !step_finder__by_annotations(w->finder) || time_ns <= w->step_ns)
 		return;
 	w->all_steps_nr += known;
-	w->step_length_ns = 0;
-	if (w->step_ns && w->step_ns >= w->rest.seen_ns)
-		w->step_length_ns = time_ns - w->step_ns;
+	follows = w->step_ns && w->step_ns >= w->rest.seen_ns;
+	w->step_length_ns = follows ? time_ns - w->step_ns : 0;
 	w->step_ns = time_ns;
 	measure_steps(c, time_ns, op);
 	if (w->by_time)
 		return;
 	if (w->phase == PHASE_WAITING || w->phase == PHASE_OPEN ||
-	    (w->phase == PHASE_CLOSING && w->window_start_ns && time_ns <= w->off_asked_ns))
+	    (w->phase == PHASE_CLOSING && w->window_start_ns && !w->whole &&
+	     time_ns <= w->off_asked_ns))
 		step_in_window(c, time_ns);
 }
 
@@ -424,13 +430,11 @@ static void turn_on(struct capture *c, uint64_t now, uint64_t cost_ns)
 	if (w->phase == PHASE_OPENING && collect_follows(c)) {
 		w->on_ns = now;
 		w->phase = PHASE_WAITING;
-		if (w->by_time)
+		if (w->by_time && !budget__is_over(&w->budget, -1))
 			open_window(w, now, cost_ns);
 	}
 	if (w->by_time && w->phase == PHASE_OPEN) {
-		w->window_end_ns = now;
-		w->last_cost_ns = cost_ns;
-		w->last_inside_ns = w->inside_ns;
+		last_until(w, now, cost_ns);
 		end_or_cut(c, cost_ns);
 	} else if (budget__is_over(&w->budget, -1)) {
 		ask_off(c);
@@ -445,10 +449,8 @@ static int split_window(struct capture *c, uint64_t now_ns)
 	uint64_t cost_ns = account(c);
 	int err = 0;
 
-	if (w->by_time && w->phase == PHASE_OPEN) {
-		w->window_end_ns = now_ns;
-		w->last_inside_ns = w->inside_ns;
-	}
+	if (w->by_time && w->phase == PHASE_OPEN)
+		last_until(w, now_ns, cost_ns);
 	if (w->window_start_ns < w->window_end_ns)
 		err = put_window(c, w->window_start_ns, w->window_end_ns,
 				 cost_ns - w->asked_cost_ns);
@@ -543,13 +545,9 @@ void windows_turn(struct capture *c)
 
 int windows_timeout(const struct capture *c, int timeout_ms)
 {
-	const struct windows *w = c->windows;
-	int most = timeout_ms;
+	bool open = c->windows->phase != PHASE_REST || c->switching;
+	int most = open ? OPEN_POLL_MS : c->windows->rest.is_near ? NEAR_POLL_MS : timeout_ms;
 
-	if (w->phase != PHASE_REST || c->switching)
-		most = OPEN_POLL_MS;
-	else if (w->rest.is_near)
-		most = NEAR_POLL_MS;
 	return most < timeout_ms ? most : timeout_ms;
 }
 
@@ -577,7 +575,7 @@ int windows_end(struct capture *c)
 	int err;
 
 	if (w->phase == PHASE_OPEN && w->by_time)
-		w->window_end_ns = c->end_ns;
+		last_until(w, c->end_ns, cost_ns);
 	if (w->phase != PHASE_REST) {
 		if (w->phase != PHASE_CLOSING && w->phase != PHASE_STARTING)
 			w->off_asked_ns = c->end_ns;

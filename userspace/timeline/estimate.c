@@ -81,20 +81,21 @@ static double size_of(const struct tl_window *w, bool by_steps)
 /* The share of what it stands for. */
 static double unseen_of(const struct sizes *s, const struct tl_window *w)
 {
-	return s->all > 0 ? 1 - s->m / (w->weight * s->all) : 0;
+	return s->all > 0 ? fmax(0, 1 - s->m / (w->weight * s->all)) : 0;
 }
 
 static struct sizes sizes_of(const struct timeline *t)
 {
-	double watched = 0;
+	double watched = 0, seen = 0;
 	struct sizes s = {.n = (double)t->windows.nr, .by_steps = estimate_is_by_steps(t)};
 
 	for (size_t i = 0; i < t->windows.nr; i++) {
 		s.m += size_of(&t->windows.items[i], s.by_steps);
+		seen += size_of(&t->windows.items[i], s.by_steps) / t->windows.items[i].weight;
 		watched += (double)t->windows.items[i].inside_ns;
 	}
 	s.all = s.by_steps ? (double)t->all_steps_nr : (double)timeline__wanted_ns(t) - watched;
-	s.all = fmax(s.all, s.m);
+	s.all = fmax(s.all, seen);
 	for (size_t i = 0; i < t->windows.nr && s.m > 0; i++) {
 		double m = size_of(&t->windows.items[i], s.by_steps);
 

@@ -242,6 +242,14 @@ uint64_t build_gpu_seen_ns(const struct build *b, uint64_t from_ns, uint64_t to_
 #define ENOUGH_STEPS 16
 #define NEIGHBOURS   4
 
+/* As long as it would have been unwatched, as the rest of the time was. */
+static double unwatched_ns(const struct tl_window *w)
+{
+	uint64_t ns = w->end_ns - w->start_ns;
+
+	return (double)(ns > w->inside_ns ? ns - w->inside_ns : ns);
+}
+
 /* How long the window was to be when it opened. A set number of steps takes as long as it does:
  * that the few here were quick or slow by chance must not count. */
 static double expected_ns(const struct timeline *t, size_t at)
@@ -250,14 +258,14 @@ static double expected_ns(const struct timeline *t, size_t at)
 	double ns = 0, steps_nr = 0;
 
 	if (!w->by_steps || !w->steps_nr)
-		return (double)(w->end_ns - w->start_ns);
+		return unwatched_ns(w);
 	for (size_t k = 0; k <= NEIGHBOURS && steps_nr < ENOUGH_STEPS; k++) {
 		for (int side = 0; side < (k ? 2 : 1); side++) {
 			size_t i = side ? at - k : at + k; /* below 0 it is past the end */
 
 			if (i >= t->windows.nr || !t->windows.items[i].by_steps)
 				continue;
-			ns += (double)(t->windows.items[i].end_ns - t->windows.items[i].start_ns);
+			ns += unwatched_ns(&t->windows.items[i]);
 			steps_nr += t->windows.items[i].steps_nr;
 		}
 	}
