@@ -200,6 +200,30 @@ def test_switched_off_for_a_while(tmp_path):
     assert 0 < estimated["share_of_time"] <= 1
 
 
+def test_by_uprobes_steps_are_not_known(tmp_path):
+    """Those in windows are seen, also that they are steps; those between are not: so windows stay by time."""
+    path = str(tmp_path / "probes.gpuprof")
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--no-inject", "--overhead", "100", "--socket",
+                             path + ".sock", "-o", path) as profiler:
+            profiler.wait_recording()
+            windows = 0
+            for _ in range(2):
+                while windows_of(path + ".sock") < windows + 2:
+                    assert profiler.running(), profiler.told()
+                    target.step(20)
+                target.step(100)
+                windows = windows_of(path + ".sock")
+                ctl(path + ".sock", "stop")
+                target.step(20)
+                ctl(path + ".sock", "start")
+            assert profiler.finish() == harness.DONE, profiler.told()
+        target.leave()
+    estimated = harness.Recording(path).table()["estimated"]
+    assert estimated["windows"] >= 4
+    assert "steps" not in estimated and "all_steps" not in estimated
+
+
 def test_killed_in_a_window(tmp_path):
     """What it leaves can be read, and the target goes on. No side of it could be switched before."""
     path = tmp_path / "killed.gpuprof"

@@ -42,9 +42,11 @@ struct windows {
 	struct budget budget;
 	struct step_finder *finder;
 	enum phase phase;
-	bool by_time;  /* the window at hand */
-	bool mark_due; /* the recording that has begun is to know how many steps there were */
-	bool drained;  /* since all is off */
+	bool saw_steps; /* between windows; without that they are not counted, nor windows of them
+			 */
+	bool by_time;	/* the window at hand */
+	bool mark_due;	/* the recording that has begun is to know how many steps there were */
+	bool drained;	/* since all is off */
 	struct rest rest;
 	uint64_t start_ns;
 	uint64_t on_asked_ns, on_ns, off_asked_ns, off_ns; /* the latest of each */
@@ -182,7 +184,7 @@ static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uin
 		if (!w->by_time)
 			ev.all_steps_nr = w->window_all_steps_nr;
 	}
-	if (w->rest.was_dark)
+	if (w->rest.was_dark || !w->saw_steps)
 		ev.all_steps_nr = 0;
 	return put(c, &ev, sizeof(ev));
 }
@@ -218,7 +220,8 @@ static void ask_on(struct capture *c, uint64_t cost_ns)
 	struct windows *w = c->windows;
 
 	w->asked_cost_ns = cost_ns;
-	w->by_time = !step_finder__by_annotations(w->finder) || budget__is_hopeless(&w->budget);
+	w->by_time = !w->saw_steps || !step_finder__by_annotations(w->finder) ||
+		     budget__is_hopeless(&w->budget);
 	log_debug("a window by %s%s: %.3f ms are there, %.3f ms earned in a second, %.3f ms spent "
 		  "beside it",
 		  w->by_time ? "time" : "steps", w->rest.dark ? ", dark" : "",
@@ -302,8 +305,7 @@ static void finish_window(struct capture *c, uint64_t cost_ns)
 
 /* ---- steps ---- */
 
-/* What the steps up to this one's end have cost, where they were all in a window or all out of it.
- */
+/* What the steps up to this one's end have cost, if all were in a window or all out of it. */
 static void measure_steps(struct capture *c, uint64_t time_ns, const struct gp_ev_op *op)
 {
 	struct windows *w = c->windows;
@@ -417,6 +419,7 @@ static void turn_rest(struct capture *c, uint64_t now, uint64_t cost_ns)
 	};
 	enum rest_order order = rest__turn(&w->rest, &in);
 
+	w->saw_steps |= sees_steps(c);
 	if (order == REST_ASK)
 		rest(c);
 	else if (order == REST_OPEN)
@@ -456,11 +459,9 @@ static int split_window(struct capture *c, uint64_t now_ns)
 				 cost_ns - w->asked_cost_ns);
 	w->asked_cost_ns = cost_ns;
 	w->window_start_ns = w->window_end_ns = 0;
-	if (w->phase != PHASE_OPEN)
-		return err;
-	if (w->by_time)
+	if (w->phase == PHASE_OPEN && w->by_time)
 		open_window(w, now_ns, cost_ns);
-	else
+	else if (w->phase == PHASE_OPEN)
 		w->phase = PHASE_WAITING;
 	return err;
 }
