@@ -180,29 +180,38 @@ static double estimated_calls(struct events *e)
 	return value;
 }
 
+/* A window that many ops fill from its begin on. */
+static void window_of_ops(struct events *e, uint64_t start_ns, uint64_t end_ns, uint32_t steps_nr,
+			  uint64_t all_steps_nr, uint32_t ops_nr)
+{
+	ops(e, start_ns, ops_nr);
+	window(e, start_ns, end_ns, steps_nr, all_steps_nr, 0);
+}
+
 /* A window stands for the steps since the one before: ten of 2 calls, ten of 10. */
 static void test_weights_by_steps(void **state)
 {
 	mark(*state, 0, 0);
-	ops(*state, 1000, 2);
-	window(*state, 1000, 2000, 1, 10, 0);
-	ops(*state, 10000, 50);
-	window(*state, 10000, 20000, 5, 20, 0);
+	window_of_ops(*state, 1000, 2000, 1, 10, 2);
+	window_of_ops(*state, 10000, 20000, 5, 20, 50);
 	mark(*state, 30000, 20);
 	near(estimated_calls(*state), 120);
 }
 
-/* For the time, where steps are not known: 10,000 ns of 10 calls in 1,000, 20,000 of 20 in 1,000.
- */
+/* Of two windows whose steps are not known in all, of a tenth and half of the time before. */
+static double estimated_by_time(struct events *e, uint32_t steps_nr)
+{
+	mark(e, 0, 0);
+	window_of_ops(e, 9000, 10000, steps_nr, 0, 10);
+	window_of_ops(e, 20000, 30000, steps_nr, 0, 200);
+	mark(e, 30000, 0);
+	return estimated_calls(e);
+}
+
+/* For the time then: 10,000 ns of 10 calls in 1,000, 20,000 of 20 in 1,000. */
 static void test_weights_by_time(void **state)
 {
-	mark(*state, 0, 0);
-	ops(*state, 9000, 10);
-	window(*state, 9000, 10000, 20, 0, 0);
-	ops(*state, 20000, 200);
-	window(*state, 20000, 30000, 20, 0, 0);
-	mark(*state, 30000, 0);
-	near(estimated_calls(*state), (100 + 400) / 30000.0 * START);
+	near(estimated_by_time(*state, 20), (100 + 400) / 30000.0 * START);
 }
 
 /* That one step took ten times as long as the other is chance: each was to take 5,500 ns. */
@@ -210,13 +219,7 @@ static void test_weights_of_single_steps(void **state)
 {
 	double first = 1 + 9000 / 5500.0, second = 1 + 10000 / 5500.0;
 
-	mark(*state, 0, 0);
-	ops(*state, 9000, 10);
-	window(*state, 9000, 10000, 1, 0, 0);
-	ops(*state, 20000, 200);
-	window(*state, 20000, 30000, 1, 0, 0);
-	mark(*state, 30000, 0);
-	near(estimated_calls(*state),
+	near(estimated_by_time(*state, 1),
 	     (first * 10 + second * 200) / (first * 1000 + second * 10000) * START);
 }
 

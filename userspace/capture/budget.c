@@ -13,7 +13,6 @@
 #define HOLD_S	    5		     /* the bucket holds what so many seconds fill */
 #define MOST_S	    60		     /* or a step's cost, up to what so many fill */
 #define OVERDRAWN   0.25	     /* of the bar: a window goes on until so much is owed */
-#define GO_ON	    1		     /* of the bar: so much is left for another one at once */
 #define LEAST_NS    1e6		     /* of a window by time */
 #define DEAR	    0.35	     /* of what is earned */
 #define KNOWN_NS    (10 * SECOND_NS) /* of rest, before it is judged */
@@ -125,7 +124,7 @@ bool budget__is_over(const struct budget *b, double done)
 
 bool budget__may_go_on(const struct budget *b)
 {
-	return b->tokens_ns >= GO_ON * b->bar_ns;
+	return b->tokens_ns >= b->bar_ns;
 }
 
 static void learn(double *mean, double value)
