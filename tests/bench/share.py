@@ -5,6 +5,11 @@ normalised to the sum over all ops, seen by callback and by uprobes (--no-inject
 see as many steps of one process, one right after the other; the ratio told is the median of the
 rounds' own ratios, with the quartiles beside it, because the machine may change its speed between
 rounds by more than the two differ. A report: times depend on the machine, so CI does not ask.
+
+Apart, either sees what it costs itself too: the ops within an op are followed on its time, so a
+short op with others in it has more of the whole by whichever of the two costs more. --same-run has
+both look at the same steps: there either sees the costs of both, and what is left between them is
+where they take their times.
 """
 
 import argparse
@@ -26,24 +31,37 @@ def shares(times):
     return {name: value / whole for name, value in times.items()}
 
 
-def one_round(target, name, options, path):
-    """Both accounts of as many steps of the same process, one after the other."""
+def apart(target, name, options, path):
+    """The capture and torch.profiler's account of as many steps, one after the other."""
     capture = harness.attach(target, path, *options, orders=lambda: target.step(STEPS[name]))
-    truth = target.truth(STEPS[name], "times")
+    return capture, target.truth(STEPS[name], "times")
+
+
+def together(target, name, options, path):
+    """The capture and torch.profiler's account of the same steps."""
+    told = []
+    capture = harness.attach(target, path, *options,
+                             orders=lambda: told.append(target.truth(STEPS[name], "times")))
+    return capture, told[0]
+
+
+def one_round(look, target, name, options, path):
+    """Both accounts of the same process, and its version of PyTorch."""
+    capture, truth = look(target, name, options, path)
     ours = {row: value["cpu_total_us"] for row, value in capture.recording.rows().items()}
     theirs = {row: value["cpu_total_us"] for row, value in truth["rows"].items()}
     return shares(ours), shares(theirs), truth["torch"]
 
 
-def compare(name, options, rounds, folder):
+def compare(look, name, options, rounds, folder):
     with harness.Target(name) as target:
-        accounts = [one_round(target, name, options, os.path.join(folder, name + ".gpuprof"))
+        accounts = [one_round(look, target, name, options, os.path.join(folder, name + ".gpuprof"))
                     for _ in range(rounds)]
         target.leave()
     ours, theirs = ({op: statistics.median(account[side].get(op, 0) for account in accounts)
                      for op in accounts[0][1]} for side in (0, 1))
-    print("\n%s: PyTorch %s, medians of %d rounds of %d steps %s" % (
-        name, accounts[0][2], rounds, STEPS[name], " ".join(options)))
+    print("\n%s: PyTorch %s, %s, medians of %d rounds of %d steps %s" % (
+        name, accounts[0][2], look.__name__, rounds, STEPS[name], " ".join(options)))
     within = 0
     for op in sorted(theirs, key=theirs.get, reverse=True)[:5]:
         low, ratio, high = statistics.quantiles(
@@ -59,12 +77,14 @@ def main():
     parser.add_argument("--workload", action="append", choices=tuple(STEPS))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--default-only", action="store_true", help="not by uprobes")
+    parser.add_argument("--same-run", action="store_true", help="both look at the same steps")
     args = parser.parse_args()
+    look = together if args.same_run else apart
     try:
         with tempfile.TemporaryDirectory(prefix="gpuprof-share-") as folder:
             for name in args.workload or STEPS:
                 for options in ((),) if args.default_only else ((), ("--no-inject",)):
-                    compare(name, options, args.rounds, folder)
+                    compare(look, name, options, args.rounds, folder)
     finally:
         harness.kill_all()
         harness.close_inside()
