@@ -6,16 +6,19 @@ partly in that operator's time and partly in that of the one around it: beside t
 was in the latter ("net": what an operator costs, by the CPU time of both kinds of blocks, times the operators right within one), and how far samples
 are beyond both. Python: shares of lines, summed by function, against a program that knows its own CPU time (tests/workloads/sampled.py).
 Prints tables and the largest difference in points beside the standard error of the samples; asserts nothing. The trace's times are
-of the clock, samples of CPU time: a program with more threads than CPUs, such as the server, cannot be compared so.
+of the clock, samples of CPU time: a program with more threads than CPUs, such as the server, cannot be compared so. With --busy the CPUs
+are shared with so many processes that compute all the while.
 
 Environment: as bench.py.
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 
@@ -39,6 +42,7 @@ def arguments():
     parser.add_argument("--hz", type=int, default=997)
     parser.add_argument("--size", type=int, default=64, help="ResNet's pictures, pixels a side")
     parser.add_argument("--threads", type=int, default=1, help="PyTorch's intra-op threads")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="processes beside it")
     args = parser.parse_args()
     args.workload = args.workload or ["mlp", "resnet18_train:8"]
     return args
@@ -145,13 +149,25 @@ def lines(args):
     print("  largest difference: %.2f points" % max(map(abs, off)), flush=True)
 
 
+@contextlib.contextmanager
+def busy(number):
+    """So many processes that compute, meanwhile."""
+    beside = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in beside:
+            process.kill()
+            process.wait()
+
+
 def main():
     args = arguments()
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with busy(args.busy), tempfile.TemporaryDirectory() as folder:
             for spec in args.workload:
                 operators(args, spec, folder)
-        lines(args)
+            lines(args)
     finally:
         harness.kill_all()
         harness.close_inside()
