@@ -180,7 +180,11 @@ struct sample_walk {
 	__u64 tick_ns;	 /* the CPU's last tick, 0: none since it began */
 	__u64 tick_task; /* what ran there then, and how often it had been switched to */
 	__u64 tick_switches;
-	__u64 period_ns;	    /* of a timer of our own, at its last tick; 0: none yet */
+	/* Of a timer of our own: its turn, its last tick or where that began, and the period then;
+	 * 0: none yet. */
+	__u64 timer_turn;
+	__u64 timer_ns;
+	__u64 period_ns;
 	struct thread_state thread; /* says whose the sample is */
 	struct python_thread python;
 	struct native_thread native;
@@ -422,6 +426,15 @@ struct {
 	__type(key, __u32);
 	__type(value, struct sample_walk);
 } sample_walks __weak SEC(".maps");
+
+/* Where samples are taken within the tick: of each CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct gp_sampled_cpu);
+} sampled_cpus __weak SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

@@ -12,8 +12,14 @@
  * many samples a thread gets in the mean is the same, unless it sleeps and works in step with the
  * tick. Other interrupts would not do: those that wake a thread find it asleep. Where one period
  * gives way to another, each tick still gets what is due to it, since it goes by one alone.
+ *
+ * In step with the tick are threads that have to share a CPU, since it is the tick that takes it
+ * from one and gives it to another: who then sleeps before the next is at none. So ticks at which
+ * another thread waits are counted, and where there are many, user space opens a timer.
  */
 #include "sample.bpf.h"
+
+#include <bpf/bpf_core_read.h>
 
 static __always_inline __u64 sample_period(void)
 {
@@ -35,10 +41,17 @@ static __always_inline struct sample_walk *tick_begin(void)
 	struct sample_walk *m = sample_memory();
 
 	if (m && !gp_epoch) {
-		m->tick_ns = m->period_ns = 0;
+		m->tick_ns = m->timer_ns = m->period_ns = 0;
 		return 0;
 	}
 	return m;
+}
+
+static __always_inline struct gp_sampled_cpu *this_cpu(void)
+{
+	__u32 at = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&sampled_cpus, &at);
 }
 
 /* The current thread, NULL: is not of a process that is sampled. */
@@ -86,10 +99,10 @@ static __always_inline void tick_sample(struct sample_walk *m, struct sampled_th
  * in between: then for all the time since the one before. */
 static __always_inline __u64 timer_weight(struct sample_walk *m, __u64 now)
 {
-	__u64 period = sample_period(), before = m->period_ns, last = m->tick_ns;
+	__u64 period = sample_period(), before = m->period_ns, last = m->timer_ns;
 	__u64 past = last ? now - last : 0, most;
 
-	m->tick_ns = now;
+	m->timer_ns = now;
 	m->period_ns = period;
 	if (!past || before == period) {
 		if (period && past >= period + period / 2)
@@ -102,20 +115,36 @@ static __always_inline __u64 timer_weight(struct sample_walk *m, __u64 now)
 	return past < most ? past : most;
 }
 
+/* Where the tick takes the samples but for some time. False: it does so now. */
+static __always_inline bool timer_takes(struct sample_walk *m, const struct gp_sampled_cpu *cpu)
+{
+	__u64 turn = *(const volatile __u64 *)&cpu->timer_turn;
+
+	if (turn && turn != m->timer_turn) {
+		/* From here on, but for a tick that was there first. */
+		m->timer_turn = turn;
+		m->timer_ns = m->period_ns = 0;
+	}
+	return turn;
+}
+
 SEC("perf_event")
 int gp_sample_timer(struct bpf_perf_event_data *ctx)
 {
 	bool in_kernel = !(ctx->regs.cs & 3);
 	struct sample_walk *m = tick_begin();
+	struct gp_sampled_cpu *cpu = gp_tick_ns ? this_cpu() : 0;
 	__u64 now = bpf_ktime_get_ns(), weight_ns;
 	struct sampled_thread *s;
 
-	if (!m)
+	if (!m || (gp_tick_ns && (!cpu || !timer_takes(m, cpu))))
 		return 0;
 	weight_ns = timer_weight(m, now);
 	s = tick_thread();
 	if (!s || !weight_ns)
 		return 0;
+	if (cpu)
+		cpu->ours++;
 	sample_kernel(m, in_kernel ? bpf_get_stack(ctx, m->kernel, sizeof(m->kernel), 0) : 0, 0);
 	tick_sample(m, s, in_kernel, now, weight_ns);
 	return 0;
@@ -133,24 +162,59 @@ static __always_inline __u64 points(__u64 period, __u64 from, __u64 to)
 	return (to + turn) / period - (from + turn) / period;
 }
 
+/* Whether the kernel tells how many threads want a CPU. */
+static __always_inline bool tells_waiting(void)
+{
+	const struct task_struct *task = bpf_get_current_task_btf();
+
+	return bpf_core_field_exists(task->se.cfs_rq->rq) &&
+	       bpf_core_field_exists(task->se.cfs_rq->rq->nr_running);
+}
+
+/* A tick has come: whether others wait for this CPU. */
+static __always_inline void tick_count(struct gp_sampled_cpu *cpu)
+{
+	const struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!task->pid)
+		return;
+	cpu->ticks++;
+	if (task->se.cfs_rq->rq->nr_running > 1)
+		cpu->shared++;
+}
+
 /* Whether a sample is due, one each `period`. The clock has gone on while the CPU was idle, which
- * has no tick, or while the host ran others: a tick never stands for more than one. */
-static __always_inline bool tick_due(struct sample_walk *m, __u64 now, __u64 period)
+ * has no tick, or while the host ran others: a tick never stands for more than one. Nor is it for
+ * the time that a timer's sample stands for; the first behind a timer's turn is for all of it since
+ * the last one. */
+static __always_inline bool tick_due(struct sample_walk *m, struct gp_sampled_cpu *cpu, __u64 now,
+				     __u64 period)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 switches = task->nvcsw + task->nivcsw, last = m->tick_ns, from = last;
 	bool went_on = task->pid && m->tick_task == (__u64)task && m->tick_switches == switches;
+	__u64 timer_ns = m->timer_ns;
 
 	if (!period)
 		return false;
+	m->tick_ns = now;
+	m->tick_task = (__u64)task;
+	m->tick_switches = switches;
+	if (timer_takes(m, cpu)) {
+		if (!m->timer_ns) {
+			m->timer_ns = now;
+			m->period_ns = period;
+		}
+		return false;
+	}
+	m->timer_ns = 0;
 	if (!last || now - last > gp_tick_ns + gp_tick_ns / 8) {
 		from = now - gp_tick_ns;
 		if (last && went_on)
 			tick_count_missed(points(period, last, from));
+	} else if (timer_ns) {
+		from = timer_ns;
 	}
-	m->tick_ns = now;
-	m->tick_task = (__u64)task;
-	m->tick_switches = switches;
 	return points(period, from, now);
 }
 
@@ -186,7 +250,8 @@ static __always_inline bool is_tick(const unsigned long long *ctx)
 SEC("tp_btf/hrtimer_expire_entry")
 int gp_tick_check(unsigned long long *ctx)
 {
-	if (is_tick(ctx) && bpf_get_stack(ctx, gp_tick_stack, sizeof(gp_tick_stack), 0) > 0 &&
+	if (is_tick(ctx) && tells_waiting() &&
+	    bpf_get_stack(ctx, gp_tick_stack, sizeof(gp_tick_stack), 0) > 0 &&
 	    own_frames(gp_tick_stack) <= GP_INTERRUPT_FRAMES)
 		__sync_fetch_and_add(&gp_ticks_seen, 1);
 	return 0;
@@ -196,6 +261,7 @@ int gp_tick_check(unsigned long long *ctx)
 SEC("tp_btf/hrtimer_expire_entry")
 int gp_sample_tick(unsigned long long *ctx)
 {
+	struct gp_sampled_cpu *cpu;
 	struct sample_walk *m;
 	struct sampled_thread *s;
 	__u64 now, period;
@@ -205,13 +271,18 @@ int gp_sample_tick(unsigned long long *ctx)
 	if (!is_tick(ctx))
 		return 0;
 	m = tick_begin();
+	cpu = this_cpu();
 	now = bpf_ktime_get_ns();
 	period = sample_period();
-	if (!m || !tick_due(m, now, period))
+	if (!m || !cpu)
+		return 0;
+	tick_count(cpu);
+	if (!tick_due(m, cpu, now, period))
 		return 0;
 	s = tick_thread();
 	if (!s)
 		return 0;
+	cpu->ours++;
 	/* What lies behind the interrupt's frames is what it found; nothing: it was in user mode.
 	 */
 	bytes = bpf_get_stack(ctx, m->kernel, sizeof(m->kernel), 0);

@@ -369,6 +369,17 @@ struct gp_ev_sample {
 	__u32 reserved;
 };
 
+/* Where samples are taken within the scheduler's tick: what is known of a CPU, which writes all but
+ * the last. A cache line. */
+struct gp_sampled_cpu {
+	__u64 ticks;  /* that found a thread there, whosever */
+	__u64 shared; /* of these, with another one that waited for the CPU */
+	__u64 ours;   /* samples of threads that are sampled */
+	/* When a timer of our own began to take the samples; 0: the tick does. */
+	__u64 timer_turn;
+	__u64 reserved[4];
+};
+
 /* One Python frame. `check` is a checksum of the code object as it was then: memory that has been
  * given to another code object since shows another one. */
 struct gp_stack_frame {

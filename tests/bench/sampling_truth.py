@@ -13,12 +13,10 @@ Environment: as bench.py.
 """
 
 import argparse
-import contextlib
 import json
 import math
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -149,22 +147,10 @@ def lines(args):
     print("  largest difference: %.2f points" % max(map(abs, off)), flush=True)
 
 
-@contextlib.contextmanager
-def busy(number):
-    """So many processes that compute, meanwhile."""
-    beside = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for process in beside:
-            process.kill()
-            process.wait()
-
-
 def main():
     args = arguments()
     try:
-        with busy(args.busy), tempfile.TemporaryDirectory() as folder:
+        with harness.busy(args.busy), tempfile.TemporaryDirectory() as folder:
             for spec in args.workload:
                 operators(args, spec, folder)
             lines(args)

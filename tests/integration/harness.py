@@ -59,6 +59,18 @@ def environment():
     return env
 
 
+@contextlib.contextmanager
+def busy(number):
+    """So many processes that compute, meanwhile."""
+    beside = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in beside:
+            process.kill()
+            process.wait()
+
+
 class Child:
     """A process whose lines are collected as they come; always killed in the end."""
 

@@ -126,6 +126,26 @@ def test_a_thread_that_timers_wake(tmp_path, by):
     assert abs(table["cpu_us"] / 1e6 - took[0]) <= off + 0.1 * took[0], (table["cpu_us"], took, off)
 
 
+def test_shared_cpus(tmp_path):
+    """Where it is the tick that gives threads a CPU, and takes it, ticks do not find what wakes behind one and sleeps before the next:
+    more than half of the samples would be missing here."""
+    hz = 99
+    with harness.busy(2 * os.cpu_count()), harness.Target("sampled") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "-o", tmp_path / "r.gpuprof", "--mode",
+                             "sample", "--hz", hz, "-vv") as profiler:
+            profiler.wait_recording()
+            spent = sum(json.loads(target.command("spend 2")).values())
+            assert profiler.finish() == harness.DONE, profiler.told()
+            told = profiler.text("stderr")
+        target.leave()
+    table = harness.Recording(tmp_path / "r.gpuprof").table()
+    by = "tick" if hz <= int(harness.SAMPLED_BY["tick"]) else "timer"
+    assert table["capture"]["sampled_by"] == by
+    assert ("is shared: a timer takes its samples" in told) == (by == "tick")
+    off = SIGMAS * math.sqrt(spent * hz) / hz + table["losses"]["sample_missed"] / hz
+    assert abs(table["cpu_us"] / 1e6 - spent) <= off + 0.05 * spent, (table["cpu_us"], spent, off)
+
+
 @pytest.mark.versions
 def test_cpu_time(spent):
     """What the samples stand for is the CPU time that the program took, less what was missed."""

@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Sampling: the scheduler's tick or, where that is too seldom, a timer on each CPU runs a program
- * that looks at what runs there, and a thread of gpuprof looks, more seldom, at the threads that
- * wait. Both go on from new to free; while there is no epoch they do nothing.
+ * Sampling: CPUs look at what runs on them (sampled_cpus.h), and a thread of gpuprof looks, more
+ * seldom, at the threads that wait. Both go on from new to free; while there is no epoch they do
+ * nothing.
  */
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/vec.h"
 #include "gpuprof.skel.h"
+#include "probe/sampled_cpus.h"
 #include "probe/session_private.h"
-#include "target/kallsyms.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/perf_event.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,33 +31,21 @@
 /* By the samples' pace no more seldom than this, or a recording begins with what was before. */
 #define LOOK_NS_MAX SECOND_NS
 
-/* So many ticks of the scheduler must come for one sample that is due. */
-#define TICKS_PER_SAMPLE 1.5
-#define TICKS_LOOKED_FOR 25
-/* The CPUs that have no tick while one thread alone runs on them. */
-#define TICKLESS_CPUS "/sys/devices/system/cpu/nohz_full"
-
 /* Threads of one process, for the program that looks at them. */
 struct looked_at {
 	pid_t pid;
 	struct bpf_link *link;
 };
 
-/* Of one CPU. */
-struct timer {
-	struct bpf_link *link; /* closes fd */
-	int fd;
-};
-
 struct sampler {
 	struct gpuprof_bpf *bpf;
-	VEC(struct timer) timers;
 	pthread_t thread;
 	bool has_thread;
 	/* The rest is under the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	bool end;
+	struct sampled_cpus *cpus;
 	uint64_t period_ns; /* of looks, at least */
 	VEC(struct looked_at) processes;
 	uint64_t last_ns;    /* of the last look, 0: none in this epoch */
@@ -71,91 +55,11 @@ struct sampler {
 	uint64_t cpu_ns;
 };
 
-/* Some CPU may go without a tick while it is busy. */
-static bool may_be_tickless(void)
-{
-	char first = '\0';
-	int fd = open(TICKLESS_CPUS, O_RDONLY | O_CLOEXEC);
-	ssize_t nr = fd < 0 ? 0 : read(fd, &first, 1);
-
-	if (fd >= 0)
-		(void)close(fd);
-	return nr > 0 && first >= '0' && first <= '9';
-}
-
-/* What the program within the tick has to know. */
-struct tick {
-	uint64_t ns; /* the time between two, 0: they are not to be used, or come too seldom */
-	uint64_t code, function;
-};
-
-/* Whether ticks come as they should, on a CPU that is busy, and are understood: by a program that
- * is loaded for this alone, as the whole takes long. */
-static bool ticks_come(const struct tick *tick, uint64_t ns)
-{
-	struct gpuprof_bpf *bpf = gpuprof_bpf__open();
-	struct bpf_program *program;
-	struct bpf_link *link = NULL;
-	struct bpf_map *map;
-	uint64_t begin;
-	bool seen = false;
-
-	if (!bpf)
-		return false;
-	bpf_object__for_each_program(program, bpf->obj)
-	{
-		(void)bpf_program__set_autoload(program, program == bpf->progs.gp_tick_check);
-	}
-	bpf_object__for_each_map(map, bpf->obj)
-	{
-		if (!bpf_map__is_internal(map))
-			(void)bpf_map__set_autocreate(map, false);
-	}
-	bpf->rodata->gp_tick_code = tick->code;
-	bpf->rodata->gp_tick_function = tick->function;
-	if (!gpuprof_bpf__load(bpf))
-		link = bpf_program__attach(bpf->progs.gp_tick_check);
-	begin = clock_ns(CLOCK_MONOTONIC);
-	while (link && !seen && clock_ns(CLOCK_MONOTONIC) - begin < TICKS_LOOKED_FOR * ns)
-		seen = __atomic_load_n(&bpf->bss->gp_ticks_seen, __ATOMIC_ACQUIRE);
-	(void)bpf_link__destroy(link);
-	gpuprof_bpf__destroy(bpf);
-	return seen;
-}
-
-static void tick_find(uint64_t sample_ns, struct tick *tick)
-{
-	/* Until 6.7, and since. */
-	static const char *const names[] = {"asm_sysvec_apic_timer_interrupt", "tick_sched_timer",
-					    "tick_nohz_handler"};
-	const char *no = getenv("GPUPROF_NO_TICK");
-	uint64_t at[sizeof(names) / sizeof(names[0])];
-	struct timespec each;
-
-	if ((no && *no && strcmp(no, "0") != 0) || may_be_tickless() ||
-	    clock_getres(CLOCK_MONOTONIC_COARSE, &each) || each.tv_sec ||
-	    (double)sample_ns < TICKS_PER_SAMPLE * (double)each.tv_nsec ||
-	    kallsyms__addresses(names, sizeof(names) / sizeof(names[0]), at))
-		return;
-	tick->code = at[0];
-	tick->function = at[1] ? at[1] : at[2];
-	if (tick->code && tick->function && ticks_come(tick, (uint64_t)each.tv_nsec))
-		tick->ns = (uint64_t)each.tv_nsec;
-}
-
 int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf)
 {
 	bool wanted = s->options.sample_hz;
 	uint64_t sample_ns = wanted ? SECOND_NS / s->options.sample_hz : 0;
-	struct tick tick = {0};
-	int err;
-
-	if (wanted && !s->no_tick)
-		tick_find(sample_ns, &tick);
-	err = bpf_program__set_autoload(bpf->progs.gp_sample_timer, wanted && !tick.ns);
-
-	err = err ?: bpf_program__set_autoload(bpf->progs.gp_tick_check, false);
-	err = err ?: bpf_program__set_autoload(bpf->progs.gp_sample_tick, tick.ns);
+	int err = sampled_cpus__choose(bpf, sample_ns, s->no_tick);
 
 	/* Of the others only those that follow the process. */
 	for (enum program i = 0; i < PROGRAMS_NR && wanted && !err; i++)
@@ -172,53 +76,7 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 	err = err ?: bpf_map__set_map_flags(bpf->maps.stacks, 0);
 	if (err)
 		return err;
-	bpf->rodata->gp_cpus_nr = (uint32_t)libbpf_num_possible_cpus();
-	bpf->bss->gp_sample_ns = sample_ns;
-	bpf->rodata->gp_tick_ns = tick.ns;
-	bpf->rodata->gp_tick_code = tick.code;
-	bpf->rodata->gp_tick_function = tick.function;
 	return bpf_map__set_max_entries(bpf->maps.sample_walks, bpf->rodata->gp_cpus_nr + 1);
-}
-
-/* ---- threads that run ---- */
-
-/* 0, or -errno: -ENODEV if there is no such CPU now. */
-static int timer_on(struct sampler *m, int cpu)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = m->bpf->bss->gp_sample_ns,
-	};
-	int err, fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	struct timer timer = {.fd = fd};
-
-	if (fd < 0)
-		return -errno;
-	timer.link = bpf_program__attach_perf_event(m->bpf->progs.gp_sample_timer, fd);
-	err = timer.link ? vec_push(&m->timers, timer) : -errno;
-	if (!timer.link)
-		(void)close(fd);
-	else if (err)
-		(void)bpf_link__destroy(timer.link);
-	return err;
-}
-
-static int timers_on(struct sampler *m)
-{
-	int nr = libbpf_num_possible_cpus(), err = nr > 0 ? 0 : nr;
-
-	if (m->bpf->rodata->gp_tick_ns) {
-		m->bpf->links.gp_sample_tick = bpf_program__attach(m->bpf->progs.gp_sample_tick);
-		return m->bpf->links.gp_sample_tick ? 0 : -errno;
-	}
-	for (int cpu = 0; cpu < nr && !err; cpu++) {
-		err = timer_on(m, cpu);
-		if (err == -ENODEV)
-			err = 0;
-	}
-	return err ? err : m->timers.nr ? 0 : -ENODEV;
 }
 
 /* ---- threads that wait ---- */
@@ -298,6 +156,7 @@ static void *sampler_main(void *arg)
 		} else {
 			m->last_ns = 0;
 		}
+		sampled_cpus__turn(m->cpus, clock_now_ns());
 		m->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		wait_for_turn(m, &turn_ns);
 	}
@@ -400,16 +259,6 @@ uint64_t probe_session__sampling_ns(const struct probe_session *s)
 	return c.sampling_ns;
 }
 
-static int set_period(struct sampler *m, uint64_t period_ns)
-{
-	/* Before the timers: their first tick that goes by it sees that it is another one. */
-	__atomic_store_n(&m->bpf->bss->gp_sample_ns, period_ns, __ATOMIC_RELEASE);
-	for (size_t i = 0; i < m->timers.nr; i++)
-		if (ioctl(m->timers.items[i].fd, PERF_EVENT_IOC_PERIOD, &period_ns))
-			return -errno;
-	return 0;
-}
-
 int probe_session__set_sample_period(struct probe_session *s, uint64_t period_ns)
 {
 	struct sampler *m = s->sampler;
@@ -418,16 +267,15 @@ int probe_session__set_sample_period(struct probe_session *s, uint64_t period_ns
 
 	if (!m || !period_ns)
 		return 0;
-	before_ns = m->bpf->bss->gp_sample_ns;
-	err = set_period(m, period_ns);
-	if (err) {
-		(void)set_period(m, before_ns);
-		return err;
-	}
 	(void)pthread_mutex_lock(&m->lock);
-	m->period_ns = look_period(period_ns);
+	before_ns = m->bpf->bss->gp_sample_ns;
+	err = sampled_cpus__set_period(m->cpus, period_ns);
+	if (err)
+		(void)sampled_cpus__set_period(m->cpus, before_ns);
+	else
+		m->period_ns = look_period(period_ns);
 	(void)pthread_mutex_unlock(&m->lock);
-	return 0;
+	return err;
 }
 
 bool probe_session__samples_by_tick(const struct probe_session *s)
@@ -469,8 +317,9 @@ int session_sample_new(struct probe_session *s, struct reason *why)
 	m->period_ns = m->pace_ns = look_period(SECOND_NS / s->options.sample_hz);
 	s->sampler = m;
 	s->bpf->links.gp_sampled_exit = bpf_program__attach(s->bpf->progs.gp_sampled_exit);
-	err = s->bpf->links.gp_sampled_exit ? timers_on(m) : -errno;
-	err = err ?: start_thread(m);
+	if (s->bpf->links.gp_sampled_exit)
+		m->cpus = sampled_cpus__new(s->bpf);
+	err = m->cpus ? start_thread(m) : -errno;
 	if (err)
 		return reason_set(why, err, "cannot sample: %s; need CAP_PERFMON, try sudo",
 				  strerror(-err));
@@ -490,11 +339,9 @@ void session_sample_free(struct probe_session *s)
 		(void)pthread_mutex_unlock(&m->lock);
 		(void)pthread_join(m->thread, NULL);
 	}
-	for (size_t i = 0; i < m->timers.nr; i++)
-		(void)bpf_link__destroy(m->timers.items[i].link);
+	sampled_cpus__free(m->cpus);
 	for (size_t i = 0; i < m->processes.nr; i++)
 		(void)bpf_link__destroy(m->processes.items[i].link);
-	vec_done(&m->timers);
 	vec_done(&m->processes);
 	(void)pthread_cond_destroy(&m->wake);
 	(void)pthread_mutex_destroy(&m->lock);

@@ -110,6 +110,19 @@ struct thread_struct {
 
 struct mm_struct;
 
+/* Of each CPU. */
+struct rq {
+	unsigned int nr_running;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+
 struct hrtimer {
 	void *function;
 };
@@ -119,6 +132,7 @@ struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	int on_cpu;
+	struct sched_entity se;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	int pid;
