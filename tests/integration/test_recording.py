@@ -193,6 +193,28 @@ def test_closed_streams(path, tmp_path):
         assert path.read_bytes() == before
 
 
+def test_memory_is_short(path):
+    """Reading more than the machine has room for would take it from the processes beside: it is refused."""
+    done = gpuprof("table", path, env=dict(environment(), GPUPROF_MEMORY_LEFT="1000000"))
+    assert done.status == FAILED and not done.stdout, done
+    assert "and 0 MB are left" in done.stderr and "--rotate" in done.stderr, done
+    plenty = dict(environment(), GPUPROF_MEMORY_LEFT=str(1 << 40))
+    assert gpuprof("table", path, env=plenty).status == DONE
+
+
+def test_ends_before_others(tmp_path):
+    """Where memory runs out all the same, the kernel ends the reader first."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = subprocess.Popen([GPUPROF, "export", small().save(tmp_path / "a.gpuprof"), "--format", "chrome",
+                               "-o", path], env=environment(), stderr=subprocess.DEVNULL)
+    with open(path, "rb") as pipe:
+        with open("/proc/%d/oom_score_adj" % reader.pid, encoding="ascii") as file:
+            assert file.read() == "1000\n"
+        assert pipe.read()
+    assert reader.wait() == DONE
+
+
 def test_mistyped_subcommand():
     done = gpuprof("tabel", "x.gpuprof")
     assert done.status == USAGE and "did you mean 'table'" in done.stderr, done

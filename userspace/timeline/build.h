@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/intern.h"
+#include "base/memory.h"
 #include "timeline/sort.h"
 #include "timeline/timeline.h"
 
@@ -191,6 +192,8 @@ struct build {
 	VEC(struct clock_reading) clocks;
 	uint64_t last_thread_key;
 	uint32_t last_thread;
+	uint64_t events_nr;
+	struct memory_now short_of;	    /* memory; `own` 0: it is not */
 	uint64_t first_ns, last_ns;	    /* over all events */
 	VEC(struct step_begin) step_begins; /* in order of time */
 	VEC(struct step_place) step_places; /* of the steps that have no op of their own */

@@ -11,7 +11,8 @@
 
 #include "base/banned.h"
 
-#define PROCESS_NR 65536
+#define EVENTS_PER_LOOK 65536 /* at the memory that is left */
+#define PROCESS_NR	65536
 
 /* More than anyone orders by hand. */
 #define PAUSES_MAX	  1024
@@ -408,11 +409,27 @@ static int read_python_gc(struct build *b, const struct gp_ev_python_gc *e)
 	return b->err ? b->err : vec_push(&b->t->python_gcs, gc);
 }
 
+/* Joining takes one and a half times more than reading has by then: where that is not left, others
+ * would have to give it. */
+static int look_at_memory(struct build *b)
+{
+	struct memory_now now;
+
+	if (!memory_now(&now) || now.left >= now.own + now.own / 2)
+		return 0;
+	b->short_of = now;
+	return -ENOMEM;
+}
+
 static int read_event(const void *event, size_t bytes, void *arg)
 {
 	const struct gp_ev_head *head = event;
 	struct build *b = arg;
 
+	if (++b->events_nr % EVENTS_PER_LOOK == 0)
+		b->err = look_at_memory(b);
+	if (b->err)
+		return b->err;
 	if (head->kind == GP_EV_OP && bytes >= sizeof(struct gp_ev_op))
 		b->err = read_op(b, event, bytes);
 	else if (head->kind == GP_EV_MEMORY && bytes >= sizeof(struct gp_ev_memory))
@@ -458,5 +475,6 @@ int build_read(struct build *b, struct recording *rec)
 		err = build_windows(b, rec);
 	if (err)
 		return err;
-	return recording__each_event(rec, read_event, b);
+	err = recording__each_event(rec, read_event, b);
+	return err ?: look_at_memory(b);
 }
