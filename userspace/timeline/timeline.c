@@ -289,14 +289,14 @@ static int new_timeline(struct recording *rec, bool show_steps, struct reason *w
 		return reason_set(why, -ENOMEM, "out of memory");
 	err = build_read(&b, rec);
 	if (err && b.short_of.own)
-		return reason_set(
-			why, err,
-			"cannot read the recording's events: %llu of them take %llu MB of "
-			"memory, and %llu MB are left, too little to join them; read it "
-			"where there is more, or record less at a time (--rotate, "
-			"--overhead, --steps)",
-			(unsigned long long)b.events_nr, (unsigned long long)b.short_of.own >> 20,
-			(unsigned long long)b.short_of.left >> 20);
+		return reason_set(why, err,
+				  "%llu of its events take %llu MB of "
+				  "memory, and %llu MB are left, too little to join them; read it "
+				  "where there is more, or record less at a time (--rotate, "
+				  "--overhead, --steps)",
+				  (unsigned long long)b.events_nr,
+				  (unsigned long long)b.short_of.own >> 20,
+				  (unsigned long long)b.short_of.left >> 20);
 	if (err)
 		return reason_set(why, err, "cannot read the recording's events: %s",
 				  strerror(-err));
