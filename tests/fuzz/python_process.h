@@ -215,6 +215,7 @@ struct plain {
 	int32_t lasti[GP_STACK_FRAMES];
 	uint32_t nr;
 	uint32_t flags;
+	bool is_lost; /* the lists do not lead to the thread's state */
 };
 
 static bool word(uint64_t address, uint64_t *ret_word)
@@ -281,7 +282,8 @@ static void plain_walk(struct plain *p)
 	uint64_t frame;
 
 	memset(p, 0, sizeof(*p));
-	if (!plain_find(&frame))
+	p->is_lost = !plain_find(&frame);
+	if (p->is_lost)
 		p->flags = GP_STACK_INCOMPLETE;
 	for (int i = 0; frame && !p->flags; i++) {
 		if (p->nr == GP_STACK_FRAMES)

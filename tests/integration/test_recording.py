@@ -195,7 +195,7 @@ def test_closed_streams(path, tmp_path):
 
 def test_memory_is_short(path):
     """Reading more than the machine has room for would take it from the processes beside: it is refused."""
-    done = gpuprof("table", path, env=dict(environment(), GPUPROF_MEMORY_LEFT="1000000"))
+    done = gpuprof("table", path, env=dict(environment(), GPUPROF_MEMORY_LEFT="1"))
     assert done.status == FAILED and not done.stdout, done
     assert "and 0 MB are left" in done.stderr and "--rotate" in done.stderr, done
     plenty = dict(environment(), GPUPROF_MEMORY_LEFT=str(1 << 40))

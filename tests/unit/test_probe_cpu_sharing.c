@@ -12,12 +12,14 @@
 
 #define TICKS_A_SECOND 250
 #define TURN_NS	       (SECOND_NS / 10)
+#define PERIOD_NS      (SECOND_NS / 99)
 
 /* A CPU, busy all the while. */
 struct cpu {
 	struct cpu_sharing sharing;
 	struct gp_sampled_cpu counted;
 	uint64_t now_ns;
+	uint64_t period_ns; /* of samples */
 };
 
 /* One turn: of so many ticks of a hundred others wait, and samples find so many threads. */
@@ -29,7 +31,7 @@ static bool turn(struct cpu *c, uint64_t percent, uint64_t ours)
 	c->counted.ticks += ticks;
 	c->counted.shared += (ticks * percent + 50) / 100;
 	c->counted.ours += ours;
-	return cpu_sharing__turn(&c->sharing, &c->counted, c->now_ns);
+	return cpu_sharing__turn(&c->sharing, &c->counted, c->now_ns, c->period_ns);
 }
 
 /* Turns until it says so, at most a hundred. */
@@ -44,7 +46,7 @@ static int turns_until(struct cpu *c, bool timer, uint64_t percent, uint64_t our
 
 static struct cpu begun(void)
 {
-	struct cpu c = {.now_ns = 5 * SECOND_NS};
+	struct cpu c = {.now_ns = 5 * SECOND_NS, .period_ns = PERIOD_NS};
 
 	assert_false(turn(&c, 0, 1));
 	return c;
@@ -109,6 +111,17 @@ static void test_not_ours(void **state)
 	assert_int_equal(turns_until(&c, true, 100, 1), 1);
 }
 
+/* Few samples cannot tell that nobody of ours is there. */
+static void test_few_samples(void **state)
+{
+	struct cpu c = begun();
+
+	(void)state;
+	c.period_ns = SECOND_NS / 5;
+	assert_int_equal(turns_until(&c, true, 100, 1), 1);
+	assert_int_equal(turns_until(&c, false, 100, 0), SHARING_SAMPLES * (c.period_ns / TURN_NS));
+}
+
 /* A CPU that is idle, or whose capture pauses, has no ticks that count. */
 static void test_idle(void **state)
 {
@@ -117,16 +130,17 @@ static void test_idle(void **state)
 	(void)state;
 	assert_true(turn(&c, 100, 1));
 	for (uint64_t ns = 0; ns <= 2 * SHARING_TIMER_NS; ns += TURN_NS)
-		(void)cpu_sharing__turn(&c.sharing, &c.counted, c.now_ns += TURN_NS);
+		(void)cpu_sharing__turn(&c.sharing, &c.counted, c.now_ns += TURN_NS, PERIOD_NS);
 	assert_false(c.sharing.timer);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_alone),	 cmocka_unit_test(test_shared),
-		cmocka_unit_test(test_seldom),	 cmocka_unit_test(test_first),
-		cmocka_unit_test(test_not_ours), cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_alone),	    cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_seldom),	    cmocka_unit_test(test_first),
+		cmocka_unit_test(test_not_ours),    cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_few_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,8 @@ bool memory_parse(const char *statm, const char *meminfo, uint64_t page_bytes,
 bool memory_now(struct memory_now *ret);
 
 /* If the kernel runs out of memory it is to end this process before all others, from now on, and
- * what it forks. Where that may not be, it stays as it is. */
+ * what it forks: for a process that only reads, and ends. Where that may not be, it stays as it
+ * is. */
 void memory_end_me_first(void);
 
 #endif /* GP_BASE_MEMORY_H */

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "output/output.h"
 
 #include <string.h>
@@ -178,6 +179,7 @@ int cli_export(int argc, char **argv)
 			args.output_path);
 		return CLI_USAGE;
 	}
+	memory_end_me_first();
 	status = args.steps ? shown__open_steps(&s, argv[1]) : shown__open(&s, argv[1]);
 	if (status != CLI_DONE)
 		return status;

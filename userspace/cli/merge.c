@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/merge_align.h"
 #include "cli/option_rows.h"
@@ -108,6 +109,7 @@ int cli_merge(int argc, char **argv)
 		return status;
 	if (!args.output_path)
 		return options_usage_error(&command_merge, "missing -o OUT");
+	memory_end_me_first();
 	status = open_parts(&m, operands, argv + 1, args.output_path);
 	if (status != CLI_DONE)
 		return status;

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/metadata.h"
 #include "cli/record_args.h"
@@ -417,6 +418,7 @@ static int show_one(const struct record *r, const char *path, unsigned int cycle
 		show.trace_path = trace = numbered(o->trace_path, cycle);
 	if (o->many && o->memory_path)
 		show.memory_path = memory = numbered(o->memory_path, cycle);
+	memory_end_me_first();
 	status = show_recording(path, &show);
 	if (!o->quiet)
 		(void)fprintf(stderr, "recording kept in %s\n", path);

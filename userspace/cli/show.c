@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "cli/cli.h"
 #include "output/output.h"
 #include "timeline/sample_table.h"
@@ -42,8 +41,6 @@ static int open_shown(struct shown *s, const char *path, bool steps)
 	else if (recording__meta(s->recording, "damage"))
 		log_warn("not all that was merged into '%s' was whole: %s", path,
 			 recording__meta(s->recording, "damage"));
-	/* A machine that runs programs must not lose one to our reading. */
-	memory_end_me_first();
 	if (steps ? timeline__new_steps(s->recording, &why, &s->timeline)
 		  : timeline__new(s->recording, &why, &s->timeline)) {
 		log_err("cannot read '%s': %s", path, why.text);

@@ -8,6 +8,8 @@
 #include "cli/option_rows.h"
 #include "cli/show.h"
 
+#include "base/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,6 +173,7 @@ int cli_table(int argc, char **argv)
 	args.show.module_tree = args.group_by && !strcmp(args.group_by, "module-tree");
 	args.show.by_module =
 		args.show.module_tree || (args.group_by && !strcmp(args.group_by, "module"));
+	memory_end_me_first();
 	if (!args.distributed)
 		return show_recording(argv[1], &args.show);
 	if (args.group_by || args.show.sort || args.show.csv || args.show.one_rank)

@@ -16,7 +16,16 @@ static bool is_shared(const struct cpu_sharing *c, const struct gp_sampled_cpu *
 	return shared >= SHARING_LEAST && shared * part >= is->ticks - c->was.ticks;
 }
 
-bool cpu_sharing__turn(struct cpu_sharing *c, const struct gp_sampled_cpu *is, uint64_t now_ns)
+/* Threads of ours that are there must have been met by then. */
+static uint64_t least_ns(uint64_t period_ns)
+{
+	uint64_t ns = SHARING_SAMPLES * period_ns;
+
+	return ns > SHARING_TIMER_NS ? ns : SHARING_TIMER_NS;
+}
+
+bool cpu_sharing__turn(struct cpu_sharing *c, const struct gp_sampled_cpu *is, uint64_t now_ns,
+		       uint64_t period_ns)
 {
 	uint64_t past_ns = now_ns - c->since_ns;
 	bool ours = is->ours != c->was.ours;
@@ -27,7 +36,7 @@ bool cpu_sharing__turn(struct cpu_sharing *c, const struct gp_sampled_cpu *is, u
 		c->timer = (ours || now_ns >= c->rest_until_ns) && is_shared(c, is, SHARING_PART);
 		if (c->timer || past_ns >= SHARING_SPAN_NS)
 			begin(c, is, now_ns);
-	} else if (past_ns >= SHARING_TIMER_NS) {
+	} else if (past_ns >= least_ns(period_ns)) {
 		c->timer = ours && is_shared(c, is, (uint64_t)2 * SHARING_PART);
 		if (!ours)
 			c->rest_until_ns = now_ns + SHARING_REST_NS;

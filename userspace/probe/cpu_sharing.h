@@ -21,6 +21,7 @@
 #define SHARING_PART	 16
 #define SHARING_SPAN_NS	 1000000000ULL /* no longer than this before */
 #define SHARING_TIMER_NS 2000000000ULL /* no shorter than this */
+#define SHARING_SAMPLES	 32	       /* nor than so many are apart */
 /* Where it has met no thread that is sampled, the next one does not begin before, unless a tick
  * meets one. */
 #define SHARING_REST_NS 10000000000ULL
@@ -33,7 +34,9 @@ struct cpu_sharing {
 	uint64_t rest_until_ns;
 };
 
-/* Time has gone on; `is`: what has been counted so far, which only grows. Returns `timer`. */
-bool cpu_sharing__turn(struct cpu_sharing *c, const struct gp_sampled_cpu *is, uint64_t now_ns);
+/* Time has gone on; `is`: what has been counted so far, which only grows; `period_ns`: the time
+ * between two samples. Returns `timer`. */
+bool cpu_sharing__turn(struct cpu_sharing *c, const struct gp_sampled_cpu *is, uint64_t now_ns,
+		       uint64_t period_ns);
 
 #endif /* GP_PROBE_CPU_SHARING_H */

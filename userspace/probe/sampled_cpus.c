@@ -243,6 +243,9 @@ static void give_to_timer(struct sampled_cpus *s, size_t cpu, uint64_t turn)
 		return;
 	}
 	__atomic_store_n(now, 0, __ATOMIC_RELEASE);
+	s->cpus[cpu].sharing = (struct cpu_sharing){0};
+	if (err == -ENODEV)
+		return; /* it has gone */
 	s->refused = true;
 	log_warn("CPU %zu is shared, and samples of it cannot be taken by a timer: %s; shares of "
 		 "threads that hand work to each other may be wrong",
@@ -261,12 +264,21 @@ void sampled_cpus__turn(struct sampled_cpus *s, uint64_t now_ns)
 	for (size_t i = 0; s->counted && i < s->nr; i++) {
 		struct sampled_cpu *c = &s->cpus[i];
 		struct gp_sampled_cpu is = s->counted[i];
-		bool timer = cpu_sharing__turn(&c->sharing, &is, now_ns);
+		bool timer = cpu_sharing__turn(&c->sharing, &is, now_ns, s->bpf->bss->gp_sample_ns);
 
 		if (timer && !c->timer && !s->refused)
 			give_to_timer(s, i, now_ns);
 		else if (!timer && c->timer)
 			give_to_tick(s, i);
+	}
+}
+
+void sampled_cpus__rest(struct sampled_cpus *s)
+{
+	for (size_t i = 0; s->counted && i < s->nr; i++) {
+		if (s->cpus[i].timer)
+			give_to_tick(s, i);
+		s->cpus[i].sharing = (struct cpu_sharing){0};
 	}
 }
 

@@ -153,10 +153,11 @@ static void *sampler_main(void *arg)
 		if (__atomic_load_n(&m->bpf->bss->gp_epoch, __ATOMIC_ACQUIRE)) {
 			look(m, false);
 			set_pace(m, clock_ns(CLOCK_THREAD_CPUTIME_ID) - m->cpu_ns);
+			sampled_cpus__turn(m->cpus, clock_now_ns());
 		} else {
 			m->last_ns = 0;
+			sampled_cpus__rest(m->cpus);
 		}
-		sampled_cpus__turn(m->cpus, clock_now_ns());
 		m->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		wait_for_turn(m, &turn_ns);
 	}

@@ -193,7 +193,8 @@ struct build {
 	uint64_t last_thread_key;
 	uint32_t last_thread;
 	uint64_t events_nr;
-	struct memory_now short_of;	    /* memory; `own` 0: it is not */
+	uint64_t memory_before;		    /* that the process took when it began to read */
+	struct memory_now short_of;	    /* memory, `own` of it by reading; 0: it is not */
 	uint64_t first_ns, last_ns;	    /* over all events */
 	VEC(struct step_begin) step_begins; /* in order of time */
 	VEC(struct step_place) step_places; /* of the steps that have no op of their own */

@@ -415,7 +415,10 @@ static int look_at_memory(struct build *b)
 {
 	struct memory_now now;
 
-	if (!memory_now(&now) || now.left >= now.own + now.own / 2)
+	if (!memory_now(&now) || now.own <= b->memory_before)
+		return 0;
+	now.own -= b->memory_before;
+	if (now.left >= now.own + now.own / 2)
 		return 0;
 	b->short_of = now;
 	return -ENOMEM;
@@ -465,8 +468,10 @@ static int read_event(const void *event, size_t bytes, void *arg)
 
 int build_read(struct build *b, struct recording *rec)
 {
+	struct memory_now now;
 	int err;
 
+	b->memory_before = memory_now(&now) ? now.own : 0;
 	b->last_thread = TL_NONE;
 	b->first_ns = UINT64_MAX;
 	set_limits(b);
