@@ -16,6 +16,7 @@
 
 #define CALLBACKS_MAX 8
 #define RECORDS_MAX   256
+#define SEEN_TRIES    20000 /* of 1 ms */
 #define NAMED(symbol) __asm__(symbol)
 
 /* The marker that the collector's tests assert: this is no PyTorch. */
@@ -55,7 +56,7 @@ static struct entry entries[CALLBACKS_MAX];
 static uint64_t next_handle = 1;
 static pthread_mutex_t list = PTHREAD_MUTEX_INITIALIZER;
 static unsigned slow_ms; /* of the next change */
-static bool changing;
+static bool changing, change_seen;
 static struct record records[RECORDS_MAX];
 
 static bool fault(const char *name)
@@ -74,6 +75,10 @@ uint64_t add_callback(struct callback callback)
 	pthread_mutex_lock(&list);
 	if (slow_ms) {
 		__atomic_store_n(&changing, true, __ATOMIC_RELEASE);
+		/* However late whoever waits for it gets a CPU. */
+		for (int i = 0; i < SEEN_TRIES && !__atomic_load_n(&change_seen, __ATOMIC_ACQUIRE);
+		     i++)
+			(void)usleep(1000);
 		(void)usleep(1000 * slow_ms);
 		slow_ms = 0;
 		__atomic_store_n(&changing, false, __ATOMIC_RELEASE);
@@ -218,7 +223,8 @@ void fake_end(unsigned at)
 	end(&records[at]);
 }
 
-/* The next callback that is added takes so long; and whether it is being added. */
+/* The next callback that is added takes so long, from when the other has said that it is being
+ * added. */
 void fake_slow(unsigned ms);
 void fake_slow(unsigned ms)
 {
@@ -228,7 +234,10 @@ void fake_slow(unsigned ms)
 int fake_changing(void);
 int fake_changing(void)
 {
-	return __atomic_load_n(&changing, __ATOMIC_ACQUIRE);
+	if (!__atomic_load_n(&changing, __ATOMIC_ACQUIRE))
+		return 0;
+	__atomic_store_n(&change_seen, true, __ATOMIC_RELEASE);
+	return 1;
 }
 
 /* How many callbacks are registered. */

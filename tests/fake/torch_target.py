@@ -11,8 +11,8 @@ says "ready PID", then obeys one order a line:
     end-elsewhere AT                it ends on another thread
     again                           InitializeInjection() once more
     callbacks                       how many callbacks are registered
-    fork MS                         forks while a callback is being added, which takes MS
-                                    milliseconds; "fork STATUS": how a child ended that begins an op
+    slow MS                         the next callback takes MS milliseconds to be added
+    fork                            forks meanwhile; "fork STATUS": how a child ended that begins an op
 """
 
 import ctypes
@@ -25,9 +25,8 @@ import threading
 CHILD_S = 20
 
 
-def fork_meanwhile(fake, ms):
+def fork_meanwhile(fake):
     """The child's status."""
-    fake.fake_slow(ms)
     while not fake.fake_changing():
         pass
     child = os.fork()
@@ -62,8 +61,10 @@ def main():
             thread.join()
         elif order == "again":
             answer = "again %d" % collector.InitializeInjection()
+        elif order == "slow":
+            fake.fake_slow(int(words[0]))
         elif order == "fork":
-            answer = "fork %d" % fork_meanwhile(fake, int(words[0]))
+            answer = "fork %d" % fork_meanwhile(fake)
         elif order == "callbacks":
             answer = "callbacks %d" % fake.fake_callbacks()
         say(answer)

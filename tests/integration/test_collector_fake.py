@@ -203,7 +203,8 @@ def test_many_names_and_long_ones(tmp_path):
 def test_fork_while_callbacks_are_added(tmp_path):
     """A child must not inherit PyTorch's mutex locked by a thread that it has not."""
     with FakeTarget() as target:
-        target.send("fork 500")
+        target.order("slow", 500)
+        target.send("fork")
         with Reader(target.pid, tmp_path / "ops") as reader:
             line, _ = target.wait_line("stdout", lambda text: text.startswith("fork"))
             assert os.WEXITSTATUS(int(line.split()[1])) == 3, line

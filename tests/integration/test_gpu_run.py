@@ -54,6 +54,14 @@ class Run(harness.Child):
                    **settings)
         super().__init__([harness.GPUPROF, "run", "-o", self.path, *options, "--", *argv],
                          "gpuprof run", env=env)
+        self._next = 0
+
+    def command(self, order):
+        """Gives one and waits for its answer."""
+        self.send(order)
+        line, self._next = self.wait_line(
+            "stdout", lambda text: text.startswith(("did", "took", "counted")), self._next)
+        return line
 
     def orders(self, *orders):
         """Gives all of them at once and waits for the end; the program's own answers."""
