@@ -5,9 +5,12 @@ does short blocks of the same work with the watcher on and off by turns. Two blo
 does besides falls out; the order turns with each pair, so that what drifts does too.
 """
 
+import collections
 import os
 import random
+import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,6 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import harness  # noqa: E402
 
+OPERATOR = re.compile(r"at::_ops::(\w+)::(?:call|redispatch)\b")
 CUT = 0.1  # of the pairs, at either end: something else happened in them
 
 
@@ -62,17 +66,17 @@ class Attached:
 
 
 class Perf:
-    """`perf record -F 99 -g`, switched by its control pipes."""
+    """`perf record` with stacks, switched by its control pipes."""
 
-    def __init__(self, target, folder):
+    def __init__(self, target, folder, hz=99, stacks="fp"):
+        self.path = os.path.join(folder, "perf.data")
         pipes = [os.path.join(folder, name) for name in ("control", "ack")]
         for pipe in pipes:
             os.mkfifo(pipe)
         self.control, self.ack = (os.open(pipe, os.O_RDWR) for pipe in pipes)
         self.child = harness.Child(
-            ["perf", "record", "-F", "99", "-g", "-p", str(target.pid), "-o",
-             os.path.join(folder, "perf.data"), "-D", "-1", "--control", "fifo:" + ",".join(pipes)],
-            "perf")
+            ["perf", "record", "-F", str(hz), "--call-graph", stacks, "-p", str(target.pid), "-o",
+             self.path, "-D", "-1", "--control", "fifo:" + ",".join(pipes)], "perf")
         self.switch(False)
 
     @property
@@ -84,11 +88,33 @@ class Perf:
         assert os.read(self.ack, 16).startswith(b"ack"), self.child.told()
 
     def finish(self):
+        """The path of what it wrote."""
         self.child.signal(harness.signal.SIGINT)
         self.child.wait()
         self.child.kill()
         os.close(self.control)
         os.close(self.ack)
+        return self.path
+
+
+def perf_operators(path, names):
+    """How many samples of perf each operator is in itself, and how many it is in with all that it calls: by the frames
+    of at::_ops::NAME_OVERLOAD::call and redispatch. The longest of `names` (aten::NAME) that fits is meant."""
+    told = subprocess.run(["perf", "script", "-i", path, "--no-inline", "-F", "ip,sym", "--max-stack", "127"],
+                          capture_output=True, text=True, check=True).stdout
+    known, inside, whole = {}, collections.Counter(), collections.Counter()
+
+    def name_of(symbol):
+        if symbol not in known:
+            fits = [name for name in names if (symbol + "_").startswith(name[len("aten::"):] + "_")]
+            known[symbol] = max(fits, key=len, default="aten::" + symbol)
+        return known[symbol]
+
+    for sample in told.split("\n\n"):
+        stack = [name_of(symbol) for symbol in OPERATOR.findall(sample)]
+        inside.update(stack[:1])
+        whole.update(set(stack))
+    return inside, whole
 
 
 def run(work, watcher, number, warm=3):

@@ -4,7 +4,8 @@ Whether samples tell the truth. Operators: their shares of the time of all opera
 and tracer are attached together and on by turns, block by block. What the tracer costs at the begin and the end of an operator is
 partly in that operator's time and partly in that of the one around it: beside the trace's times stand those that are left when all of it
 was in the latter ("net": what an operator costs, by the CPU time of both kinds of blocks, times the operators right within one), and how far samples
-are beyond both. Python: shares of lines, summed by function, against a program that knows its own CPU time (tests/workloads/sampled.py).
+are beyond both. Where perf is there, it samples at the same rate in blocks of its own, with its own walk of the stacks: neither tracer nor
+sampler is in those. Python: shares of lines, summed by function, against a program that knows its own CPU time (tests/workloads/sampled.py).
 Prints tables and the largest difference in points beside the standard error of the samples; asserts nothing. The trace's times are
 of the clock, samples of CPU time: a program with more threads than CPUs, such as the server, cannot be compared so. With --busy the CPUs
 are shared with so many processes that compute all the while.
@@ -13,9 +14,11 @@ Environment: as bench.py.
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
+import shutil
 import statistics
 import sys
 import tempfile
@@ -27,6 +30,7 @@ import harness  # noqa: E402
 import pairs  # noqa: E402
 
 TOP = 10
+PERF_STACKS = "dwarf,16384"
 TRACED = 0.2  # of the steps of a sampled block: exact after few
 STRUCTURE_STEPS = 3
 
@@ -40,6 +44,7 @@ def arguments():
     parser.add_argument("--hz", type=int, default=997)
     parser.add_argument("--size", type=int, default=64, help="ResNet's pictures, pixels a side")
     parser.add_argument("--threads", type=int, default=1, help="PyTorch's intra-op threads")
+    parser.add_argument("--same-steps", action="store_true", help="all on at once")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="processes beside it")
     args = parser.parse_args()
     args.workload = args.workload or ["mlp", "resnet18_train:8"]
@@ -82,45 +87,57 @@ def less_cost(rows, each, inside):
 
 
 def by_turns(args, target, steps):
-    """The rows of the sampler and of the tracer, and microseconds that a traced step takes more."""
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        watchers = (pairs.Attached(target, one, "--mode", "sample", "--hz", args.hz),
-                    pairs.Attached(target, other))
-        blocks = (steps, max(1, round(steps * TRACED)))
+    """The rows of the sampler and of the tracer, perf's samples by operator (empty: no perf), and microseconds that a
+    traced step takes more."""
+    with contextlib.ExitStack() as stack:
+        folders = [stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(3)]
+        watchers = [pairs.Attached(target, folders[0], "--mode", "sample", "--hz", args.hz),
+                    pairs.Attached(target, folders[1])]
+        blocks = [steps, steps if args.same_steps else max(1, round(steps * TRACED)), steps]
         for watcher in watchers:
             watcher.switch(False)
+        if shutil.which("perf"):
+            watchers.append(pairs.Perf(target, folders[2], args.hz, PERF_STACKS))
         more = []
         for _ in range(args.blocks):
             took = []
             for watcher, block in zip(watchers, blocks):
-                watcher.switch(True)
+                on = watchers if args.same_steps else (watcher,)
+                for each in on:
+                    each.switch(True)
                 took.append(1e6 * bench.spent_on(target, block).cpu / block)
-                watcher.switch(False)
+                for each in on:
+                    each.switch(False)
             more.append(took[1] - took[0])
-        sampled, traced = (rows_of(watcher.finish()) for watcher in watchers)
-        return sampled, traced, statistics.median(more) * args.blocks * blocks[1]
+        sampled, traced = (rows_of(watcher.finish()) for watcher in watchers[:2])
+        judged = {}
+        for perf in watchers[2:]:
+            judged, _ = pairs.perf_operators(perf.finish(), traced)
+        return sampled, traced, judged, statistics.median(more) * args.blocks * blocks[1]
 
 
 def operators(args, spec, folder):
     with bench.start(args, spec) as target:
         steps = bench.calibrate(target, args.seconds)
         inside = within(target, folder)
-        sampled, traced, more = by_turns(args, target, steps)
+        sampled, traced, judged, more = by_turns(args, target, steps)
         target.leave()
     each = more / sum(row["calls"] for row in traced.values())
     exact, _ = shares({name: row["self_cpu_us"] for name, row in traced.items()})
     net, _ = shares(less_cost(traced, each, inside))
     seen, samples = shares({name: row["self_samples"] for name, row in sampled.items()})
-    print("\n%s: PyTorch %s, %d samples in operators; the tracer cost %.2f us each\n  %-36s" % (
-        spec, target.facts["torch"], samples, each, "") + 6 * " %8s" % (
-            "trace", "net", "samples", "points", "beyond", "+/-"))
+    perf, perf_samples = shares(judged) if judged else ({}, 0)
+    print("\n%s: PyTorch %s, %d samples in operators, perf %d; the tracer cost %.2f us each\n  %-36s" % (
+        spec, target.facts["torch"], samples, perf_samples, each, "") + 7 * " %8s" % (
+            "trace", "net", "samples", "points", "beyond", "+/-", "perf"))
     off = []
     for name in sorted(exact, key=exact.get, reverse=True)[:TOP]:
         share, low, high = seen.get(name, 0), *sorted((exact[name], net[name]))
         off.append((100 * (share - exact[name]), 100 * (share - min(max(share, low), high))))
-        print("  %-36s" % name + 6 * " %8.2f" % (
+        print("  %-36s" % name + 7 * " %8.2f" % (
             100 * exact[name], 100 * net[name], 100 * share, *off[-1],
-            100 * math.sqrt(share * (1 - share) / samples)))
+            100 * math.sqrt(share * (1 - share) / samples),
+            100 * perf.get(name, 0) if judged else math.nan))
     print("  largest difference: %.2f points of the trace, %.2f beyond it and what is left without "
           "its cost" % tuple(max(map(abs, differences)) for differences in zip(*off)), flush=True)
 
