@@ -2,7 +2,8 @@
 """
 What the windows of `--overhead` cost their target, by what it notes itself (parts.py), beside what gpuprof says: the CPU
 time of the parts of work in which a window is, and of some before and behind it, less that of the same parts just before and
-after those, and what was told of the windows and of all. The same is done for as many parts half-way between windows, where nothing
+after those, and what was told of that (callbacks and probes, those from being asked for until a window begins and from its end until all
+is off, too) and of all. The first seconds, in which it learns what things cost, are in a recording of their own. The same is done for as many parts half-way between windows, where nothing
 is collected, and what comes out there (`none`) is taken off. Unlike budget.py this does not see what gpuprof costs between
 windows, and is not disturbed by a machine whose speed changes. Prints a table; asserts nothing.
 
@@ -24,6 +25,7 @@ import parts  # noqa: E402
 
 EDGE_NS = 8000000  # at either end of a window, in which collection may be on already, or still
 EDGE_MIN = 3  # parts
+WARM = 12  # seconds
 BESIDE = 20  # parts beyond, on either side, with which they are compared
 JUMP = 10
 
@@ -105,7 +107,7 @@ class Found:
 
 
 def measure(args, percent, folder):
-    path = os.path.join(folder, "budget.gpuprof")
+    path, socket = (os.path.join(folder, "budget." + end) for end in ("gpuprof", "sock"))
     with bench.start(args, "mlp") as target:
         if args.cpu is not None:
             parts.apart(target.pid, args.cpu)
@@ -119,26 +121,33 @@ def measure(args, percent, folder):
             noted.append(parts.read_stamps(inner))
 
         def orders():
+            assert harness.gpuprof("ctl", "--socket", socket, "rotate").status == harness.DONE
             work(steps)
             if args.jump:
                 assert target.command("ops %d" % JUMP) == "ops %d" % JUMP
                 work(max(1, steps // JUMP))
 
         work(100)  # begins stamps
-        noted.clear()
-        done = harness.attach(target, path, "--overhead", "%g" % percent, orders=orders)
+        with harness.Gpuprof("attach", "--pid", target.pid, "-o", path, "--socket", socket, "--rotate", "5h",
+                             "--overhead", "%g" % percent) as profiler:
+            profiler.wait_recording()
+            work(max(1, round(steps * WARM / args.seconds)))
+            noted.clear()
+            orders()
+            assert profiler.finish() == harness.DONE, profiler.told()
         target.leave()
-    starts = parts.times(done.recording, lambda event: event.get("cat") == "cpu_op")
+    recording = harness.Recording(os.path.join(folder, "budget.2.gpuprof"))
+    starts = parts.times(recording, lambda event: event.get("cat") == "cpu_op")
     found = Found()
     for threads in noted:
         for tid, thread in threads.items():
             found.add(thread, starts.get(tid, []))
-    overhead = done.recording.table()["overhead"]
-    estimated = done.recording.table()["estimated"]
+    overhead = recording.table()["overhead"]
     inside = sum(overhead.get("cost_%s_ns" % name, 0) for name in ("callbacks", "probes", "collector"))
+    there = overhead["cost_callbacks_ns"] - overhead["cost_rest_ns"] + overhead.get("cost_probes_ns", 0)
     value, none, plain = found.percent()
     print("  %8g %8d  %-24s %-24s %12.2f %8.2f %8.2f%s" % (
-        percent, found.windows_nr, value, none, 100 * estimated["inside_us"] * 1e3 / plain,
+        percent, found.windows_nr, value, none, 100 * there / plain,
         100 * inside / (overhead["cost_cpu_ns"] - inside),
         100 * overhead["cost_own_ns"] / (overhead["cost_cpu_ns"] - inside),
         "  %d windows could not be compared" % found.unseen_nr if found.unseen_nr else ""), flush=True)
