@@ -4,7 +4,7 @@ Whether samples tell the truth. Operators: their shares of the time of all opera
 and tracer are attached together and on by turns, block by block. What the tracer costs at the begin and the end of an operator is
 partly in that operator's time and partly in that of the one around it: beside the trace's times stand those that are left when all of it
 was in the latter ("net": what an operator costs, by the CPU time of both kinds of blocks, times the operators right within one), and how far samples
-are beyond both. Where perf is there, it samples at the same rate in blocks of its own, with its own walk of the stacks: neither tracer nor
+are beyond both. Then the same operators' times with all that they call. Where perf is there, it samples at the same rate in blocks of its own, with its own walk of the stacks: neither tracer nor
 sampler is in those. Python: shares of lines, summed by function, against a program that knows its own CPU time (tests/workloads/sampled.py).
 Prints tables and the largest difference in points beside the standard error of the samples; asserts nothing. The trace's times are
 of the clock, samples of CPU time: a program with more threads than CPUs, such as the server, cannot be compared so. With --busy the CPUs
@@ -55,11 +55,15 @@ def rows_of(recording):
     return {row["name"]: row for row in recording.table("--limit", "-1")["rows"]}
 
 
-def shares(times):
-    """Of each operator in the sum over all, and the sum."""
-    times = {name: value for name, value in times.items() if name.startswith("aten::")}
-    whole = sum(times.values())
-    return {name: value / whole for name, value in times.items()}, whole
+def shares(times, totals=None):
+    """Of each operator in the sum of the times in themselves over all, and the sum; with totals: of each one's total."""
+    whole = sum(value for name, value in times.items() if name.startswith("aten::"))
+    return {name: value / whole for name, value in (totals or times).items()
+            if name.startswith("aten::")}, whole
+
+
+def column(rows, name):
+    return {operator: row[name] for operator, row in rows.items()}
 
 
 def within(target, folder):
@@ -87,8 +91,8 @@ def less_cost(rows, each, inside):
 
 
 def by_turns(args, target, steps):
-    """The rows of the sampler and of the tracer, perf's samples by operator (empty: no perf), and microseconds that a
-    traced step takes more."""
+    """The rows of the sampler and of the tracer, perf's samples by operator, in it and with all that it calls (none: no
+    perf), and microseconds that a traced step takes more."""
     with contextlib.ExitStack() as stack:
         folders = [stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(3)]
         watchers = [pairs.Attached(target, folders[0], "--mode", "sample", "--hz", args.hz),
@@ -110,9 +114,9 @@ def by_turns(args, target, steps):
                     each.switch(False)
             more.append(took[1] - took[0])
         sampled, traced = (rows_of(watcher.finish()) for watcher in watchers[:2])
-        judged = {}
+        judged = None
         for perf in watchers[2:]:
-            judged, _ = pairs.perf_operators(perf.finish(), traced)
+            judged = pairs.perf_operators(perf.finish(), traced)
         return sampled, traced, judged, statistics.median(more) * args.blocks * blocks[1]
 
 
@@ -123,23 +127,49 @@ def operators(args, spec, folder):
         sampled, traced, judged, more = by_turns(args, target, steps)
         target.leave()
     each = more / sum(row["calls"] for row in traced.values())
-    exact, _ = shares({name: row["self_cpu_us"] for name, row in traced.items()})
+    exact, _ = shares(column(traced, "self_cpu_us"))
     net, _ = shares(less_cost(traced, each, inside))
-    seen, samples = shares({name: row["self_samples"] for name, row in sampled.items()})
-    perf, perf_samples = shares(judged) if judged else ({}, 0)
+    seen, samples = shares(column(sampled, "self_samples"))
+    perf, perf_samples = shares(judged[0]) if judged else ({}, 0)
     print("\n%s: PyTorch %s, %d samples in operators, perf %d; the tracer cost %.2f us each\n  %-36s" % (
         spec, target.facts["torch"], samples, perf_samples, each, "") + 7 * " %8s" % (
             "trace", "net", "samples", "points", "beyond", "+/-", "perf"))
     off = []
-    for name in sorted(exact, key=exact.get, reverse=True)[:TOP]:
+    for name in biggest(exact):
         share, low, high = seen.get(name, 0), *sorted((exact[name], net[name]))
         off.append((100 * (share - exact[name]), 100 * (share - min(max(share, low), high))))
         print("  %-36s" % name + 7 * " %8.2f" % (
-            100 * exact[name], 100 * net[name], 100 * share, *off[-1],
-            100 * math.sqrt(share * (1 - share) / samples),
+            100 * exact[name], 100 * net[name], 100 * share, *off[-1], error(share, samples),
             100 * perf.get(name, 0) if judged else math.nan))
     print("  largest difference: %.2f points of the trace, %.2f beyond it and what is left without "
-          "its cost" % tuple(max(map(abs, differences)) for differences in zip(*off)), flush=True)
+          "its cost" % tuple(max(map(abs, differences)) for differences in zip(*off)))
+    totals(sampled, traced, judged)
+
+
+def totals(sampled, traced, judged):
+    """The same of operators with all that they call."""
+    exact, _ = shares(column(traced, "self_cpu_us"), column(traced, "cpu_total_us"))
+    seen, samples = shares(column(sampled, "self_samples"), column(sampled, "samples"))
+    perf, _ = shares(*judged) if judged else ({}, 0)
+    print("\n  %-36s" % "with all that they call" + 5 * " %8s" % (
+        "trace", "samples", "points", "+/-", "perf"))
+    off = []
+    for name in biggest(exact):
+        share = seen.get(name, 0)
+        off.append(100 * (share - exact[name]))
+        print("  %-36s" % name + 5 * " %8.2f" % (
+            100 * exact[name], 100 * share, off[-1], error(share, samples),
+            100 * perf.get(name, 0) if judged else math.nan))
+    print("  largest difference: %.2f points of the trace" % max(map(abs, off)), flush=True)
+
+
+def biggest(parts):
+    return sorted(parts, key=parts.get, reverse=True)[:TOP]
+
+
+def error(share, samples):
+    """The standard error of a share, in points."""
+    return 100 * math.sqrt(share * (1 - share) / samples)
 
 
 def lines(args):
@@ -160,7 +190,7 @@ def lines(args):
         off.append(100 * (share - seconds / whole))
         print("  %-44s %8.2f %8.2f %8.2f %8.2f" % (
             name, 100 * seconds / whole, 100 * share, off[-1],
-            100 * math.sqrt(share * (1 - share) / samples)))
+            error(share, samples)))
     print("  largest difference: %.2f points" % max(map(abs, off)), flush=True)
 
 
