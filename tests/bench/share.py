@@ -9,19 +9,25 @@ rounds by more than the two differ. A report: times depend on the machine, so CI
 Apart, either sees what it costs itself too: the ops within an op are followed on its time, so a
 short op with others in it has more of the whole by whichever of the two costs more. --same-run has
 both look at the same steps: there either sees the costs of both, and what is left between them is
-where they take their times.
+where they take their times. --judge has perf sample more steps of each process, with neither of
+them there, and tells which of the two is nearer to it.
 """
 
 import argparse
+import math
 import os
 import statistics
 import sys
 import tempfile
+import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
+                os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration")]
 
 import harness  # noqa: E402
+import pairs  # noqa: E402
 
+JUDGE_HZ, JUDGE_STACKS = 499, "dwarf,16384"
 STEPS = {"mlp": 300, "resnet18_infer": 20, "resnet18_train": 10, "lstm": 60, "raiser": 1500}
 
 
@@ -53,22 +59,41 @@ def one_round(look, target, name, options, path):
     return shares(ours), shares(theirs), truth["torch"]
 
 
-def compare(look, name, options, rounds, folder):
+def judge(target, name, seconds, operators, folder):
+    """The samples that perf finds each operator in, with all that it calls, of at least so many seconds of steps."""
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        perf = pairs.Perf(target, own, JUDGE_HZ, JUDGE_STACKS)
+        perf.switch(True)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            target.step(STEPS[name])
+        perf.switch(False)
+        return pairs.perf_operators(perf.finish(), operators)[1]
+
+
+def told_by(samples):
+    """Of each operator, what is printed of its share by perf, with the standard error."""
+    return {op: "  perf %6.2f%% +- %.2f" % (100 * share, 100 * share / math.sqrt(samples[op]))
+            for op, share in shares(samples).items()} if samples else {}
+
+
+def compare(look, name, options, args, folder):
     with harness.Target(name) as target:
         accounts = [one_round(look, target, name, options, os.path.join(folder, name + ".gpuprof"))
-                    for _ in range(rounds)]
+                    for _ in range(args.rounds)]
+        samples = judge(target, name, args.judge, accounts[0][1], folder) if args.judge else {}
         target.leave()
     ours, theirs = ({op: statistics.median(account[side].get(op, 0) for account in accounts)
                      for op in accounts[0][1]} for side in (0, 1))
     print("\n%s: PyTorch %s, %s, medians of %d rounds of %d steps %s" % (
-        name, accounts[0][2], look.__name__, rounds, STEPS[name], " ".join(options)))
-    within = 0
+        name, accounts[0][2], look.__name__, args.rounds, STEPS[name], " ".join(options)))
+    within, judged = 0, told_by(samples)
     for op in sorted(theirs, key=theirs.get, reverse=True)[:5]:
         low, ratio, high = statistics.quantiles(
             (account[0].get(op, 0) / account[1][op] for account in accounts), n=4)
         within += abs(ratio - 1) <= 0.1
-        print("  %-30s gpuprof %6.2f%%  torch.profiler %6.2f%%  ratio %.3f (%.3f..%.3f)" % (
-            op, 100 * ours[op], 100 * theirs[op], ratio, low, high))
+        print("  %-30s gpuprof %6.2f%%  torch.profiler %6.2f%%  ratio %.3f (%.3f..%.3f)%s" % (
+            op, 100 * ours[op], 100 * theirs[op], ratio, low, high, judged.get(op, "")))
     print("  %d of 5 within 10 %%" % within)
 
 
@@ -78,13 +103,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--default-only", action="store_true", help="not by uprobes")
     parser.add_argument("--same-run", action="store_true", help="both look at the same steps")
+    parser.add_argument("--judge", type=float, metavar="S", help="S seconds of samples by perf")
     args = parser.parse_args()
     look = together if args.same_run else apart
     try:
         with tempfile.TemporaryDirectory(prefix="gpuprof-share-") as folder:
             for name in args.workload or STEPS:
                 for options in ((),) if args.default_only else ((), ("--no-inject",)):
-                    compare(look, name, options, args.rounds, folder)
+                    compare(look, name, options, args, folder)
     finally:
         harness.kill_all()
         harness.close_inside()
