@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Whether samples tell the truth. Operators: their shares of the time of all operators, against an exact trace of the same run; sampler
-and tracer are attached together and on by turns, block by block. What the tracer costs at the begin and the end of an operator is
-partly in that operator's time and partly in that of the one around it: beside the trace's times stand those that are left when all of it
-was in the latter ("net": what an operator costs, by the CPU time of both kinds of blocks, times the operators right within one), and how far samples
-are beyond both. Then the same operators' times with all that they call. Where perf is there, it samples at the same rate in blocks of its own, with its own walk of the stacks: neither tracer nor
+Whether samples tell the truth. Operators: their shares of the time of all operators, in themselves and with all that they call,
+against an exact trace of the same run; sampler and tracer are attached together and on by turns, block by block. What the tracer's
+callbacks take for an operator is in the time of the ones around it: the column "trace" has it, "less" is without it (table --compensate).
+Where perf is there, it samples at the same rate in blocks of its own, with its own walk of the stacks: neither tracer nor
 sampler is in those. Python: shares of lines, summed by function, against a program that knows its own CPU time (tests/workloads/sampled.py).
 Prints tables and the largest difference in points beside the standard error of the samples; asserts nothing. The trace's times are
 of the clock, samples of CPU time: a program with more threads than CPUs, such as the server, cannot be compared so. With --busy the CPUs
@@ -19,7 +18,6 @@ import json
 import math
 import os
 import shutil
-import statistics
 import sys
 import tempfile
 
@@ -32,7 +30,6 @@ import pairs  # noqa: E402
 TOP = 10
 PERF_STACKS = "dwarf,16384"
 TRACED = 0.2  # of the steps of a sampled block: exact after few
-STRUCTURE_STEPS = 3
 
 
 def arguments():
@@ -51,12 +48,12 @@ def arguments():
     return args
 
 
-def rows_of(recording):
-    return {row["name"]: row for row in recording.table("--limit", "-1")["rows"]}
+def rows_of(recording, *options):
+    return {row["name"]: row for row in recording.table("--limit", "-1", *options)["rows"]}
 
 
 def shares(times, totals=None):
-    """Of each operator in the sum of the times in themselves over all, and the sum; with totals: of each one's total."""
+    """Of each operator, or of its total, in the sum over the times of all in themselves; and the sum."""
     whole = sum(value for name, value in times.items() if name.startswith("aten::"))
     return {name: value / whole for name, value in (totals or times).items()
             if name.startswith("aten::")}, whole
@@ -66,33 +63,9 @@ def column(rows, name):
     return {operator: row[name] for operator, row in rows.items()}
 
 
-def within(target, folder):
-    """Of each operator, how many others are right within one of its calls."""
-    path = os.path.join(folder, "structure.gpuprof")
-    done = harness.attach(target, path, orders=lambda: target.step(STRUCTURE_STEPS))
-    calls, children, around = {}, {}, {}
-    events = [event for event in done.recording.chrome()["traceEvents"]
-              if event["ph"] == "X" and event["cat"] in ("cpu_op", "user_annotation")]
-    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
-        name, stack = event["name"], around.setdefault(event["tid"], [])
-        while stack and stack[-1][1] <= event["ts"]:
-            stack.pop()
-        if stack:
-            children[stack[-1][0]] = children.get(stack[-1][0], 0) + 1
-        stack.append((name, event["ts"] + event["dur"]))
-        calls[name] = calls.get(name, 0) + 1
-    return {name: children.get(name, 0) / number for name, number in calls.items()}
-
-
-def less_cost(rows, each, inside):
-    """Self times of operators without what the tracer costs for those in them, so much each."""
-    return {name: max(0, row["self_cpu_us"] - each * inside.get(name, 0) * row["calls"])
-            for name, row in rows.items() if name.startswith("aten::")}
-
-
 def by_turns(args, target, steps):
-    """The rows of the sampler and of the tracer, perf's samples by operator, in it and with all that it calls (none: no
-    perf), and microseconds that a traced step takes more."""
+    """The rows of the sampler, of the tracer, and of the tracer without its callbacks; perf's samples by operator, in it and with
+    all that it calls (None: no perf)."""
     with contextlib.ExitStack() as stack:
         folders = [stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(3)]
         watchers = [pairs.Attached(target, folders[0], "--mode", "sample", "--hz", args.hz),
@@ -102,69 +75,52 @@ def by_turns(args, target, steps):
             watcher.switch(False)
         if shutil.which("perf"):
             watchers.append(pairs.Perf(target, folders[2], args.hz, PERF_STACKS))
-        more = []
         for _ in range(args.blocks):
-            took = []
             for watcher, block in zip(watchers, blocks):
                 on = watchers if args.same_steps else (watcher,)
                 for each in on:
                     each.switch(True)
-                took.append(1e6 * bench.spent_on(target, block).cpu / block)
+                target.step(block)
                 for each in on:
                     each.switch(False)
-            more.append(took[1] - took[0])
-        sampled, traced = (rows_of(watcher.finish()) for watcher in watchers[:2])
+        sampled, traced = (watcher.finish() for watcher in watchers[:2])
+        rows = rows_of(sampled), rows_of(traced), rows_of(traced, "--compensate")
         judged = None
         for perf in watchers[2:]:
-            judged = pairs.perf_operators(perf.finish(), traced)
-        return sampled, traced, judged, statistics.median(more) * args.blocks * blocks[1]
+            judged = pairs.perf_operators(perf.finish(), rows[1])
+        return *rows, judged
 
 
-def operators(args, spec, folder):
+def operators(args, spec):
     with bench.start(args, spec) as target:
-        steps = bench.calibrate(target, args.seconds)
-        inside = within(target, folder)
-        sampled, traced, judged, more = by_turns(args, target, steps)
+        sampled, *traced, judged = by_turns(args, target, bench.calibrate(target, args.seconds))
         target.leave()
-    each = more / sum(row["calls"] for row in traced.values())
-    exact, _ = shares(column(traced, "self_cpu_us"))
-    net, _ = shares(less_cost(traced, each, inside))
-    seen, samples = shares(column(sampled, "self_samples"))
-    perf, perf_samples = shares(judged[0]) if judged else ({}, 0)
-    print("\n%s: PyTorch %s, %d samples in operators, perf %d; the tracer cost %.2f us each\n  %-36s" % (
-        spec, target.facts["torch"], samples, perf_samples, each, "") + 7 * " %8s" % (
-            "trace", "net", "samples", "points", "beyond", "+/-", "perf"))
-    off = []
-    for name in biggest(exact):
-        share, low, high = seen.get(name, 0), *sorted((exact[name], net[name]))
-        off.append((100 * (share - exact[name]), 100 * (share - min(max(share, low), high))))
-        print("  %-36s" % name + 7 * " %8.2f" % (
-            100 * exact[name], 100 * net[name], 100 * share, *off[-1], error(share, samples),
-            100 * perf.get(name, 0) if judged else math.nan))
-    print("  largest difference: %.2f points of the trace, %.2f beyond it and what is left without "
-          "its cost" % tuple(max(map(abs, differences)) for differences in zip(*off)))
-    totals(sampled, traced, judged)
+    _, samples = shares(column(sampled, "self_samples"))
+    _, perf_samples = shares(judged[0]) if judged else ({}, 0)
+    print("\n%s: PyTorch %s, %d samples in operators, perf %d" % (
+        spec, target.facts["torch"], samples, perf_samples))
+    for title, self_or_all in (("in themselves", ("self_cpu_us", "self_samples")),
+                               ("with all that they call", ("cpu_total_us", "samples"))):
+        time, number = self_or_all
+        exact, less = (shares(column(rows, "self_cpu_us"), column(rows, time))[0] for rows in traced)
+        seen, _ = shares(column(sampled, "self_samples"), column(sampled, number))
+        perf, _ = shares(judged[0], judged[number == "samples"]) if judged else ({}, 0)
+        compare(title, samples, exact, less, seen, perf)
 
 
-def totals(sampled, traced, judged):
-    """The same of operators with all that they call."""
-    exact, _ = shares(column(traced, "self_cpu_us"), column(traced, "cpu_total_us"))
-    seen, samples = shares(column(sampled, "self_samples"), column(sampled, "samples"))
-    perf, _ = shares(*judged) if judged else ({}, 0)
-    print("\n  %-36s" % "with all that they call" + 5 * " %8s" % (
-        "trace", "samples", "points", "+/-", "perf"))
+def compare(title, samples, exact, less, seen, perf):
+    """Of the operators with the greatest shares of the exact trace."""
+    print("  %-36s" % title + 7 * " %8s" % (
+        "trace", "less", "samples", "points", "of less", "+/-", "perf"))
     off = []
-    for name in biggest(exact):
+    for name in sorted(exact, key=exact.get, reverse=True)[:TOP]:
         share = seen.get(name, 0)
-        off.append(100 * (share - exact[name]))
-        print("  %-36s" % name + 5 * " %8.2f" % (
-            100 * exact[name], 100 * share, off[-1], error(share, samples),
-            100 * perf.get(name, 0) if judged else math.nan))
-    print("  largest difference: %.2f points of the trace" % max(map(abs, off)), flush=True)
-
-
-def biggest(parts):
-    return sorted(parts, key=parts.get, reverse=True)[:TOP]
+        off.append((100 * (share - exact[name]), 100 * (share - less[name])))
+        print("  %-36s" % name + 7 * " %8.2f" % (
+            100 * exact[name], 100 * less[name], 100 * share, *off[-1], error(share, samples),
+            100 * perf.get(name, 0) if perf else math.nan))
+    print("  largest difference: %.2f points of the trace, %.2f of it without its callbacks" % tuple(
+        max(map(abs, differences)) for differences in zip(*off)), flush=True)
 
 
 def error(share, samples):
@@ -197,9 +153,9 @@ def lines(args):
 def main():
     args = arguments()
     try:
-        with harness.busy(args.busy), tempfile.TemporaryDirectory() as folder:
+        with harness.busy(args.busy):
             for spec in args.workload:
-                operators(args, spec, folder)
+                operators(args, spec)
             lines(args)
     finally:
         harness.kill_all()

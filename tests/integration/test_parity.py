@@ -147,6 +147,37 @@ def test_overhead_is_measured(sample):
     assert 0 < cost["share_of_wall"] < 1
 
 
+def test_compensated_for_callbacks(sample):
+    """Exactly what was measured of them is taken off, of all rows together."""
+    recording = sample("mlp").recording
+    plain, less = (recording.table("--limit", "-1", *options) for options in ((), ("--compensate",)))
+    each, plain_rows = less["compensated"]["callback_ns"], {row["name"]: row for row in plain["rows"]}
+    assert each == plain["overhead"]["callback_ns"] and "compensated" not in plain
+    assert less["compensated"]["callback_timed"] == plain["overhead"]["callback_timed"]
+    taken = 0
+    for row in less["rows"]:
+        before = plain_rows[row["name"]]
+        assert {key for key in row if row[key] != before[key]} <= {"self_cpu_us", "cpu_total_us"}
+        assert 0 <= row["self_cpu_us"] <= before["self_cpu_us"]
+        assert 0 <= row["cpu_total_us"] <= before["cpu_total_us"]
+        callbacks = (before["self_cpu_us"] - row["self_cpu_us"]) / (each / 1000)
+        assert row["self_cpu_us"] == 0 or abs(callbacks - 2 * round(callbacks / 2)) < 0.1
+        taken += callbacks
+    within = sum(1 for event in recording.chrome()["traceEvents"]
+                 if event["ph"] == "X" and event["cat"] in ("cpu_op", "user_annotation"))
+    assert within / 4 < taken / 2 < within
+    linear, addmm = (plain_rows["aten::" + name] for name in ("linear", "addmm"))
+    short = next(row for row in less["rows"] if row["name"] == "aten::linear")
+    assert linear["calls"] == addmm["calls"]
+    assert round((linear["self_cpu_us"] - short["self_cpu_us"]) * 1000) == 4 * each * linear["calls"]
+
+
+def test_compensation_says_why_not(sample):
+    done = harness.gpuprof("table", "--compensate", sample("mlp").recording_of("probes").path)
+    assert done.status == harness.USAGE and not done.stdout
+    assert "does not tell what callbacks of operators took" in done.stderr, done
+
+
 def test_overhead_where_the_kernel_times_all_programs(tmp_path):
     """As it does while another one profiles: what ran before the capture is no part of its cost."""
     with open("/proc/sys/kernel/bpf_stats_enabled", "r+", encoding="ascii") as switch:

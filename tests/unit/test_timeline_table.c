@@ -162,13 +162,95 @@ static void test_sort_keys(void **state)
 	assert_non_null(strstr(why.text, "self_cuda_memory_usage"));
 }
 
+static void told_by_callback(struct events *e, const char *name, uint64_t start_ns, uint64_t end_ns,
+			     uint64_t instance, uint64_t parent)
+{
+	events__op(e, (struct event_op){.name = name,
+					.start_ns = start_ns,
+					.end_ns = end_ns,
+					.instance = T + instance,
+					.parent = parent ? T + parent : 0,
+					.flags = GP_OP_CALLBACK});
+}
+
+static void check_times(const struct table_row *row, const char *name, uint64_t self_ns,
+			uint64_t total_ns)
+{
+	assert_string_equal(row->name, name);
+	assert_int_equal(row->self_cpu_ns, self_ns);
+	assert_int_equal(row->cpu_total_ns, total_ns);
+}
+
+/* Both callbacks of an op are in the time of the one around it, and of all around that; an op that
+ * came by probe had none. Where they took more than there was, in the sum over a row, nothing is
+ * left. */
+static void test_compensated(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+	struct table *table;
+
+	events__meta(e, "callback_ns", "5");
+	events__meta(e, "callback_timed", "3");
+	told_by_callback(e, "f", 100, 200, 1, 0);
+	told_by_callback(e, "g", 110, 150, 2, 1);
+	add(e, "probed", 112, 120, 3, 2);
+	told_by_callback(e, "h", 130, 140, 4, 2);
+	told_by_callback(e, "short", 300, 308, 5, 0);
+	told_by_callback(e, "h", 301, 307, 6, 5);
+	told_by_callback(e, "short", 400, 403, 7, 0);
+	t = events__timeline(e);
+	table = table_of(t, (struct table_options){.compensate = true});
+	assert_int_equal(table->rows.nr, 5);
+	check_times(&table->rows.items[0], "f", 60 - 10, 100 - 20);
+	check_times(&table->rows.items[1], "g", 22 - 10, 40 - 10);
+	check_times(&table->rows.items[2], "probed", 8, 8);
+	check_times(&table->rows.items[3], "h", 16, 16);
+	check_times(&table->rows.items[4], "short", 0, 11 - 10);
+	assert_int_equal(table->self_cpu_total_ns, 50 + 12 + 8 + 16);
+	assert_int_equal(table->compensation.callback_ns, 5);
+	assert_int_equal(table->compensation.timed_nr, 3);
+	table__free(table);
+	table = table_of(t, (struct table_options){.compensate = true, .by_module = true});
+	assert_int_equal(table->rows.nr, 1);
+	check_times(&table->rows.items[0], "[no module]", 111 - 30, 111 - 30);
+	table__free(table);
+	table = table_of(t, (struct table_options){0});
+	check_times(&table->rows.items[0], "f", 60, 100);
+	assert_int_equal(table->compensation.callback_ns, 0);
+	table__free(table);
+}
+
+/* Nothing was timed, or that is no time that was. */
+static void test_not_compensated(void **state)
+{
+	static const char *const told[][2] = {{"5", "0"}, {"0", "3"}, {"20001", "3"}, {NULL, "3"}};
+	struct table_options options = {.compensate = true};
+
+	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++) {
+		struct events *e = events__new();
+		struct table *table = NULL;
+		struct reason why = {0};
+
+		if (told[i][0])
+			events__meta(e, "callback_ns", told[i][0]);
+		events__meta(e, "callback_timed", told[i][1]);
+		told_by_callback(e, "f", 100, 200, 1, 0);
+		assert_int_equal(table__new(events__timeline(e), &options, &why, &table), -EINVAL);
+		assert_null(table);
+		assert_non_null(strstr(why.text, "does not tell what callbacks"));
+		events__free(e);
+	}
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, events_setup, events_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_left_out), CASE(test_keys),	   CASE(test_top_level),
-		CASE(test_async),    CASE(test_sort_keys),
+		CASE(test_left_out),	    CASE(test_keys),	  CASE(test_top_level),
+		CASE(test_async),	    CASE(test_sort_keys), CASE(test_compensated),
+		CASE(test_not_compensated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -442,9 +442,10 @@ static int show_sample_table(const struct shown *s, const struct show_options *o
 	CLEANUP(cleanup_table) struct table *gpu = NULL;
 	struct reason why = {0};
 
-	if (o->by_overload || o->by_shape || o->by_rank || o->by_module || o->between) {
+	if (o->by_overload || o->by_shape || o->by_rank || o->by_module || o->between ||
+	    o->compensate) {
 		log_err("the recording is of samples: group them by op, line, function, thread, "
-			"activity or stack:N");
+			"activity or stack:N; there are no callbacks to compensate for");
 		return CLI_USAGE;
 	}
 	if (sample_table__new(s->timeline, &options, &table) ||
@@ -500,7 +501,8 @@ static int show_table(const struct shown *s, const struct show_options *o)
 					      .tree = o->module_tree,
 					      .between = o->between,
 					      .sort = o->sort ? o->sort : DEFAULT_SORT,
-					      .top_level = o->top_level};
+					      .top_level = o->top_level,
+					      .compensate = o->compensate};
 	CLEANUP(cleanup_table) struct table *table = NULL;
 	struct reason why = {0};
 	int err;

@@ -30,7 +30,7 @@ struct show_options {
 	uint32_t by_stack;
 	bool by_module, module_tree, between;
 	enum sample_group samples_by; /* of a recording of samples */
-	bool top_level;
+	bool top_level, compensate;
 	const char *time_unit;
 	bool steps; /* a row for them, also where the recording was not made by steps */
 	const char *header;

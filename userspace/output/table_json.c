@@ -146,6 +146,12 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 		table_json_windows(&out, table);
 		buf__str(&out, ",\n");
 	}
+	if (table->compensation.callback_ns)
+		buf__printf(
+			&out,
+			"  \"compensated\": {\"callback_ns\": %llu, \"callback_timed\": %llu},\n",
+			(unsigned long long)table->compensation.callback_ns,
+			(unsigned long long)table->compensation.timed_nr);
 	if (table->has_flops)
 		flops_part(&out, t, &table->gpu);
 	describe_whole(&out, t);

@@ -390,6 +390,18 @@ static void row_line(struct text *t, const struct table_row *r)
 		buf__char(&t->out, '\n');
 }
 
+static void compensation_line(struct text *t)
+{
+	const struct compensation *c = &t->table->compensation;
+
+	if (c->callback_ns)
+		buf__printf(
+			&t->out,
+			"CPU times are without gpuprof's callbacks in them, %llu ns each, the mean "
+			"of %llu that were timed: an estimate\n",
+			(unsigned long long)c->callback_ns, (unsigned long long)c->timed_nr);
+}
+
 static void head_lines(struct text *t)
 {
 	const char *titles[COLUMNS_MAX];
@@ -405,6 +417,7 @@ static void head_lines(struct text *t)
 		buf__str(&t->out, "This report only display top-level ops statistics\n");
 	}
 	table_estimate_origin(&t->out, t->table);
+	compensation_line(t);
 	separator(t);
 	title_line(t, titles, t->columns);
 	separator(t);

@@ -20,6 +20,7 @@ void table__free(struct table *table)
 		return;
 	vec_done(&table->rows);
 	vec_done(&table->gaps);
+	compensation__done(&table->compensation);
 	free(table);
 }
 
@@ -55,6 +56,23 @@ static void sum_up(struct table *table)
 		table->has_cuda_memory |= row->self_cuda_bytes > 0;
 		if (nr > table->longest_name)
 			table->longest_name = nr;
+	}
+}
+
+/* Rows that callbacks are held to have taken more of than there was, took nothing. */
+static void end_compensation(struct table *table)
+{
+	compensation__done(&table->compensation);
+	for (size_t i = 0; i < table->rows.nr; i++) {
+		struct table_row *row = &table->rows.items[i];
+
+		if ((int64_t)row->self_cpu_ns < 0)
+			row->self_cpu_ns = 0;
+		if ((int64_t)row->cpu_total_ns < 0)
+			row->cpu_total_ns = 0;
+		for (int what = 0; what < ESTIMATES_NR; what++)
+			if (row->estimates[what].value < 0)
+				row->estimates[what].value = 0;
 	}
 }
 
@@ -114,10 +132,15 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	table->has_modules = options->by_module;
 	table->is_tree = options->by_module && options->tree;
 	set_windows(table, t);
+	err = options->compensate ? compensation__find(t, why, &table->compensation) : 0;
+	if (err)
+		return err;
 	err = options->by_module ? table_add_modules(t, options->tree, table)
 				 : table_add_rows(t, options, table);
 	if (err)
 		return reason_set(why, err, "out of memory");
+	if (options->compensate)
+		end_compensation(table);
 	table->has_memory =
 		t->memory.nr || t->out_of_memory.nr || recording__is_on(t->recording, "memory");
 	table->has_stacks = options->by_stack > 0 || options->between;

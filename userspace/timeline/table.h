@@ -8,6 +8,7 @@
 #define GP_TIMELINE_TABLE_H
 
 #include "timeline/between.h"
+#include "timeline/compensate.h"
 #include "timeline/estimate.h"
 #include "timeline/peak.h"
 #include "timeline/timeline.h"
@@ -56,6 +57,7 @@ struct table_options {
 	bool between;	/* the time between operators, a row for each pair of places it lies
 			 * between: the two frames of its stack; nothing else groups then */
 	bool top_level; /* only rows whose first op has no parent */
+	bool compensate; /* CPU times of ops less what callbacks took in them; not with `between` */
 };
 
 struct table {
@@ -72,7 +74,8 @@ struct table {
 	uint32_t longest_name;		   /* in characters, over all rows, also those left out */
 	bool has_cuda_time;		   /* any row has self CUDA time, also those left out */
 	bool has_cuda_memory;
-	bool has_estimates; /* of a capture within a budget */
+	struct compensation compensation; /* its ops are there while rows are added */
+	bool has_estimates;		  /* of a capture within a budget */
 	/* What they are from; only with has_estimates. */
 	struct table_windows {
 		size_t nr;
@@ -88,7 +91,8 @@ struct table {
 	struct gpu_flops gpu;	  /* of the whole capture; only with has_flops */
 };
 
-/* -EINVAL with a reason listing the valid keys if sort is unknown. */
+/* -EINVAL with a reason: listing the valid keys if sort is unknown, or because the recording does
+ * not tell what is to be compensated for; else 0 or -ENOMEM. */
 int table__new(const struct timeline *t, const struct table_options *options, struct reason *why,
 	       struct table **ret_table);
 void table__free(struct table *table);

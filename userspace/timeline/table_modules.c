@@ -25,6 +25,7 @@ struct node {
 
 struct modules {
 	const struct timeline *t;
+	const struct compensation *compensation;
 	VEC(struct node) nodes;
 	uint32_t *node_of; /* each call's */
 	bool *has_backward;
@@ -106,18 +107,22 @@ static uint32_t call_of(const struct timeline *t, uint32_t op, bool *ret_backwar
 	return *ret_backward ? t->ops.items[o->forward].module_call : o->module_call;
 }
 
-static void add_self(struct table_row *row, const struct tl_op *op)
+static void add_self(const struct modules *m, struct table_row *row, uint32_t index)
 {
-	row->self_cpu_ns += op->self_ns;
+	const struct tl_op *op = &m->t->ops.items[index];
+
+	row->self_cpu_ns += (uint64_t)compensation__self_ns(m->compensation, m->t, index);
 	row->self_cuda_ns += op->self_cuda_ns;
 	row->self_cpu_bytes = table_plus(row->self_cpu_bytes, op->self_cpu_bytes);
 	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, op->self_cuda_bytes);
 }
 
 /* Of an op that no other one in the row called. */
-static void add_total(struct table_row *row, const struct tl_op *op)
+static void add_total(const struct modules *m, struct table_row *row, uint32_t index)
 {
-	row->cpu_total_ns += op->end_ns - op->start_ns;
+	const struct tl_op *op = &m->t->ops.items[index];
+
+	row->cpu_total_ns += (uint64_t)compensation__total_ns(m->compensation, m->t, index);
 	row->cuda_total_ns += op->cuda_ns;
 	row->cpu_bytes = table_plus(row->cpu_bytes, op->cpu_bytes);
 	row->cuda_bytes = table_plus(row->cuda_bytes, op->cuda_bytes);
@@ -131,13 +136,15 @@ static struct table_row *row_of(struct modules *m, uint32_t call, bool backward)
 	return backward ? &n->backward : &n->forward;
 }
 
-static void add_outside(struct modules *m, const struct tl_op *op, bool is_outermost)
+static void add_outside(struct modules *m, uint32_t index, bool is_outermost)
 {
-	add_self(&m->outside, op);
+	const struct tl_op *op = &m->t->ops.items[index];
+
+	add_self(m, &m->outside, index);
 	m->outside.flops = add_capped(m->outside.flops, op->flops);
 	m->outside.calls += is_outermost;
 	if (is_outermost)
-		add_total(&m->outside, op);
+		add_total(m, &m->outside, index);
 }
 
 static void add_op(struct modules *m, uint32_t index)
@@ -153,12 +160,12 @@ static void add_op(struct modules *m, uint32_t index)
 	if (op->parent != TL_NONE)
 		within = call_of(t, op->parent, &parent_backward);
 	if (call == TL_NONE) {
-		add_outside(m, op, op->parent == TL_NONE || within != TL_NONE);
+		add_outside(m, index, op->parent == TL_NONE || within != TL_NONE);
 		return;
 	}
 	if (backward != parent_backward)
 		within = TL_NONE;
-	add_self(row_of(m, call, backward), op);
+	add_self(m, row_of(m, call, backward), index);
 	for (; call != TL_NONE; call = t->module_calls.items[call].parent) {
 		struct table_row *row = row_of(m, call, backward);
 
@@ -166,7 +173,7 @@ static void add_op(struct modules *m, uint32_t index)
 		inner = inner && call != within;
 		if (!inner)
 			continue;
-		add_total(row, op);
+		add_total(m, row, index);
 		if (backward && !m->has_backward[call]) {
 			m->has_backward[call] = true;
 			row->calls++;
@@ -209,7 +216,9 @@ static int add_tree(const struct modules *m, struct table *table, uint32_t at)
 int table_add_modules(const struct timeline *t, bool tree, struct table *table)
 {
 	CLEANUP(modules__done)
-	struct modules m = {.t = t, .outside = {.name = OUTSIDE, .first_op = TL_NONE}};
+	struct modules m = {.t = t,
+			    .compensation = &table->compensation,
+			    .outside = {.name = OUTSIDE, .first_op = TL_NONE}};
 	int err;
 
 	m.node_of = malloc((t->module_calls.nr + 1) * sizeof(*m.node_of));

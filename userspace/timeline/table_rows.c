@@ -195,11 +195,11 @@ static bool is_async(const struct tl_op *op)
 	return op->flags & GP_OP_ASYNC;
 }
 
-static void add_self(struct table_row *row, const struct tl_op *op)
+static void add_self(struct table_row *row, const struct tl_op *op, int64_t self_ns)
 {
 	if (is_async(op))
 		return;
-	row->self_cpu_ns += op->self_ns;
+	row->self_cpu_ns += (uint64_t)self_ns;
 	row->self_cuda_ns += op->self_cuda_ns;
 	row->self_cpu_bytes = table_plus(row->self_cpu_bytes, op->self_cpu_bytes);
 	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, op->self_cuda_bytes);
@@ -220,12 +220,16 @@ static int add_to_estimates(struct grouping *g, uint32_t row, uint64_t start_ns,
 	return err ? err : estimator__add(&g->estimator, ALL_ROWS, start_ns, values);
 }
 
-static int estimate_op(struct grouping *g, uint32_t row, const struct tl_op *op, bool is_heir)
+static int estimate_op(struct grouping *g, uint32_t row, uint32_t index, bool is_heir)
 {
+	const struct compensation *c = &g->table->compensation;
+	const struct tl_op *op = &g->t->ops.items[index];
 	const double values[ESTIMATES_NR] = {
 		[ESTIMATE_CALLS] = is_heir,
-		[ESTIMATE_SELF_CPU_NS] = is_async(op) ? 0 : (double)op->self_ns,
-		[ESTIMATE_CPU_TOTAL_NS] = is_heir ? (double)(op->end_ns - op->start_ns) : 0,
+		[ESTIMATE_SELF_CPU_NS] =
+			is_async(op) ? 0 : (double)compensation__self_ns(c, g->t, index),
+		[ESTIMATE_CPU_TOTAL_NS] =
+			is_heir ? (double)compensation__total_ns(c, g->t, index) : 0,
 		[ESTIMATE_SELF_CUDA_NS] = is_async(op) ? 0 : (double)op->self_cuda_ns,
 		[ESTIMATE_CUDA_TOTAL_NS] = is_heir && !is_async(op) ? (double)op->cuda_ns : 0,
 	};
@@ -243,11 +247,11 @@ static int add_op(struct grouping *g, uint32_t index)
 	if (heir == TL_NONE || !is_for(g, g->t->threads.items[op->thread].process))
 		return 0;
 	err = row_of_op(g, heir, &at);
-	err = err ? err : estimate_op(g, at, op, heir == index);
+	err = err ? err : estimate_op(g, at, index, heir == index);
 	if (err)
 		return err;
 	row = &g->table->rows.items[at];
-	add_self(row, op);
+	add_self(row, op, compensation__self_ns(&g->table->compensation, g->t, index));
 	if (heir != index)
 		return 0;
 	if (is_first(g, at, op->start_ns, op->end_ns)) {
@@ -259,7 +263,7 @@ static int add_op(struct grouping *g, uint32_t index)
 	row->flops = add_capped(row->flops, op->flops);
 	row->all_flops = add_capped(row->all_flops, op->all_flops);
 	row->bounded_calls += (op->flags & GP_OP_EXCEPTION) != 0;
-	row->cpu_total_ns += op->end_ns - op->start_ns;
+	row->cpu_total_ns += (uint64_t)compensation__total_ns(&g->table->compensation, g->t, index);
 	row->cuda_total_ns += is_async(op) ? 0 : op->cuda_ns;
 	row->cpu_bytes = table_plus(row->cpu_bytes, op->cpu_bytes);
 	row->cuda_bytes = table_plus(row->cuda_bytes, op->cuda_bytes);
