@@ -4,7 +4,7 @@ Whether samples tell the truth. Operators: their shares of the time of all opera
 against an exact trace of the same run; sampler and tracer are attached together and on by turns, block by block. What the tracer's
 callbacks take for an operator is in the time of the ones around it: the column "trace" has it, "less" is without it (table --compensate).
 Where perf is there, it samples at the same rate in blocks of its own, with its own walk of the stacks: neither tracer nor
-sampler is in those. Python: shares of lines, summed by function, against a program that knows its own CPU time (tests/workloads/sampled.py).
+sampler is in those; of code without unwind information (oneDNN's) it has no operator. Python: shares of lines, summed by function, against a program that knows its own CPU time (tests/workloads/sampled.py).
 Prints tables and the largest difference in points beside the standard error of the samples; asserts nothing. The trace's times are
 of the clock, samples of CPU time: a program with more threads than CPUs, such as the server, cannot be compared so. With --busy the CPUs
 are shared with so many processes that compute all the while.
