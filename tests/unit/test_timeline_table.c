@@ -221,6 +221,29 @@ static void test_compensated(void **state)
 	table__free(table);
 }
 
+/* A step that was found is no event: nothing was called for it, only for what is in it. */
+static void test_steps_cost_nothing(void **state)
+{
+	struct events *e = *state;
+	struct compensation c;
+	const struct timeline *t;
+
+	events__meta(e, "callback_ns", "5");
+	events__meta(e, "callback_timed", "3");
+	told_by_callback(e, "epoch", 100, 200, 1, 0);
+	told_by_callback(e, "ProfilerStep#0", 110, 150, 2, 1);
+	told_by_callback(e, "f", 120, 130, 3, 2);
+	t = events__timeline(e);
+	t->ops.items[1].step = true;
+	assert_int_equal(compensation__find(t, NULL, &c), 0);
+	assert_int_equal(compensation__self_ns(&c, t, 0), 60);
+	assert_int_equal(compensation__total_ns(&c, t, 0), 90);
+	assert_int_equal(compensation__self_ns(&c, t, 1), 20);
+	assert_int_equal(compensation__total_ns(&c, t, 1), 30);
+	compensation__done(&c);
+	assert_int_equal(compensation__total_ns(&c, t, 0), 100);
+}
+
 /* Nothing was timed, or that is no time that was. */
 static void test_not_compensated(void **state)
 {
@@ -248,9 +271,10 @@ static void test_not_compensated(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_left_out),	    CASE(test_keys),	  CASE(test_top_level),
-		CASE(test_async),	    CASE(test_sort_keys), CASE(test_compensated),
-		CASE(test_not_compensated),
+		CASE(test_left_out),	       CASE(test_keys),
+		CASE(test_top_level),	       CASE(test_async),
+		CASE(test_sort_keys),	       CASE(test_compensated),
+		CASE(test_steps_cost_nothing), CASE(test_not_compensated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

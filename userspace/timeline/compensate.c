@@ -27,7 +27,7 @@ static void count(const struct timeline *t, struct compensated *ops)
 {
 	for (size_t i = t->ops.nr; i-- > 0;) {
 		const struct tl_op *op = &t->ops.items[i];
-		uint32_t own = op->flags & GP_OP_CALLBACK ? 1 : 0;
+		uint32_t own = (op->flags & GP_OP_CALLBACK) && !op->step;
 
 		if (op->parent == TL_NONE)
 			continue;
