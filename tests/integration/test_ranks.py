@@ -156,6 +156,13 @@ def test_clocks_of_two_machines(tmp_path):
     assert done.status == DONE, done
     truth, _ = starts(tmp_path / "one.gpuprof")
     on_another_machine(parts[1], ahead_ns)
+    # Without the memory to look it is merged all the same, by the times of day.
+    short = dict(harness.environment(), GPUPROF_MEMORY_LEFT="1")
+    done = gpuprof("merge", *parts, "-o", tmp_path / "two.gpuprof", env=short)
+    assert done.status == DONE and "was not looked at: " in done.stderr, done
+    assert "and 0 MB are left" in done.stderr, done
+    _, said = starts(tmp_path / "two.gpuprof")
+    assert said["capture"]["clocks"] == "time of day"
     done = gpuprof("merge", *parts, "-o", tmp_path / "two.gpuprof")
     assert done.status == DONE, done
     found, said = starts(tmp_path / "two.gpuprof")

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,14 +16,24 @@
 #define FILE_MAX     (64 << 10)
 #define AVAILABLE    "\nMemAvailable:"
 #define LIKES_TO_END "1000" /* OOM_SCORE_ADJ_MAX */
+#define GROUPS_MOUNT "/sys/fs/cgroup"
+
+/* What one version of control groups calls its files. */
+struct group_files {
+	const char *below; /* of the mount: where its hierarchy is */
+	const char *limit, *taken, *idle_pages;
+};
+
+static const struct group_files version_1 = {"/memory", "memory.limit_in_bytes",
+					     "memory.usage_in_bytes", "total_inactive_file "};
+static const struct group_files version_2 = {"", "memory.max", "memory.current", "inactive_file "};
 
 static bool read_number(const char *text, uint64_t *ret)
 {
-	char *end;
-
+	text += strspn(text, " ");
 	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return end != text && !errno;
+	*ret = strtoull(text, NULL, 10);
+	return *text >= '0' && *text <= '9' && !errno;
 }
 
 bool memory_parse(const char *statm, const char *meminfo, uint64_t page_bytes,
@@ -38,16 +50,112 @@ bool memory_parse(const char *statm, const char *meminfo, uint64_t page_bytes,
 	return true;
 }
 
+static bool read_group_file(const char *group, const char *name, char **ret_text)
+{
+	char path[PATH_MAX];
+
+	return snprintf(path, sizeof(path), "%s/%s", group, name) < (int)sizeof(path) &&
+	       !file_read(path, FILE_MAX, ret_text, NULL);
+}
+
+/* The number in the line of this key, or 0. */
+static uint64_t number_in(const char *stat, const char *key)
+{
+	uint64_t number;
+
+	for (const char *line = stat; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, key, strlen(key)))
+			return read_number(line + strlen(key), &number) ? number : 0;
+	}
+	return 0;
+}
+
+/* UINT64_MAX: the group has no limit, or is not there. */
+static uint64_t left_of_group(const char *group, const struct group_files *files)
+{
+	CLEANUP(cleanup_free) char *limit = NULL, *taken = NULL, *stat = NULL;
+	uint64_t max, now, idle = 0;
+
+	if (!read_group_file(group, files->limit, &limit) || !read_number(limit, &max) ||
+	    !read_group_file(group, files->taken, &taken) || !read_number(taken, &now))
+		return UINT64_MAX;
+	if (read_group_file(group, "memory.stat", &stat))
+		idle = number_in(stat, files->idle_pages);
+	now -= idle < now ? idle : now;
+	return max > now ? max - now : 0;
+}
+
+/* Of the group and of all above it. */
+static uint64_t left_of_groups(const char *top, const char *group, const struct group_files *files)
+{
+	uint64_t left, least = UINT64_MAX;
+	char path[PATH_MAX];
+	size_t top_bytes = strlen(top);
+
+	if (snprintf(path, sizeof(path), "%s%s", top, group) >= (int)sizeof(path))
+		return UINT64_MAX;
+	for (;;) {
+		left = left_of_group(path, files);
+		if (left < least)
+			least = left;
+		if (strlen(path) <= top_bytes)
+			return least;
+		*strrchr(path, '/') = '\0';
+	}
+}
+
+uint64_t memory_group_left(const char *cgroups, const char *mount)
+{
+	CLEANUP(cleanup_free) char *text = strdup(cgroups);
+	uint64_t left, least = UINT64_MAX;
+	char *line, *rest = NULL;
+
+	if (!text)
+		return UINT64_MAX;
+	/* Each line: hierarchy:controllers:path. */
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *controllers = strchr(line, ':');
+		char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+		const struct group_files *files;
+		char top[PATH_MAX];
+
+		if (!group)
+			continue;
+		*group++ = '\0';
+		controllers++;
+		if (!*controllers)
+			files = &version_2;
+		else if (!strcmp(controllers, "memory"))
+			files = &version_1;
+		else
+			continue;
+		if (*group != '/' ||
+		    snprintf(top, sizeof(top), "%s%s", mount, files->below) >= (int)sizeof(top))
+			continue;
+		left = left_of_groups(top, group, files);
+		if (left < least)
+			least = left;
+	}
+	return least;
+}
+
 bool memory_now(struct memory_now *ret)
 {
-	CLEANUP(cleanup_free) char *statm = NULL, *meminfo = NULL;
+	CLEANUP(cleanup_free) char *statm = NULL, *meminfo = NULL, *cgroups = NULL;
 	const char *left = getenv("GPUPROF_MEMORY_LEFT");
+	uint64_t of_groups;
 	size_t bytes;
 
 	if (file_read("/proc/self/statm", FILE_MAX, &statm, &bytes) ||
 	    file_read("/proc/meminfo", FILE_MAX, &meminfo, &bytes) ||
 	    !memory_parse(statm, meminfo, (uint64_t)sysconf(_SC_PAGESIZE), ret))
 		return false;
+	if (!file_read("/proc/self/cgroup", FILE_MAX, &cgroups, &bytes)) {
+		of_groups = memory_group_left(cgroups, GROUPS_MOUNT);
+		if (of_groups < ret->left)
+			ret->left = of_groups;
+	}
 	return !left || !*left || read_number(left, &ret->left);
 }
 

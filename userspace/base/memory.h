@@ -11,13 +11,23 @@
 #include <stdint.h>
 
 struct memory_now {
-	uint64_t own;  /* bytes, resident */
-	uint64_t left; /* bytes that the kernel could give without swapping */
+	uint64_t own; /* bytes, resident */
+	/* Bytes that the kernel could give without swapping: of the machine's, and within the
+	 * limits of the control groups that this process is in. */
+	uint64_t left;
 };
 
 /* The files as /proc/self/statm and /proc/meminfo have them. False: they do not say. */
 bool memory_parse(const char *statm, const char *meminfo, uint64_t page_bytes,
 		  struct memory_now *ret);
+
+/* Bytes that the control groups leave, by the group with the least: its limit less what is taken,
+ * pages of files that it has not used lately apart. `cgroups` is as /proc/self/cgroup; `mount`
+ * where the hierarchies are ("/sys/fs/cgroup"): version 2, version 1, or both. Where a group's path
+ * is not below it, as in a container, the top counts, which is the container's own. UINT64_MAX: no
+ * limit told. Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and
+ * cgroup-v1/memory.rst. */
+uint64_t memory_group_left(const char *cgroups, const char *mount);
 
 /* Now. False: it is not known. */
 bool memory_now(struct memory_now *ret);

@@ -70,8 +70,8 @@ static int open_parts(struct merged *m, int nr, char **paths, const char *output
 }
 
 /* Of machines that have a rank each of one job, the collectives tell how their clocks go better
- * than the times of day do. What cannot be had that way is left as it is. 0 or -errno with a
- * reason. */
+ * than the times of day do. What cannot be had that way is left as it is, with a warning where it
+ * is not for the recordings to tell. 0 or -errno with a reason. */
 static int align(struct merged *m, const char *path, struct reason *why)
 {
 	CLEANUP(cleanup_free)
@@ -81,11 +81,15 @@ static int align(struct merged *m, const char *path, struct reason *why)
 
 	if (!shifts)
 		return reason_set(why, -ENOMEM, "out of memory");
-	err = merge_align(m->parts.items, m->parts.nr, path, shifts, &clocks);
+	err = merge_align(m->parts.items, m->parts.nr, path, shifts, &clocks, why);
 	if (err == -ENOENT)
 		return 0;
-	if (err)
-		return reason_set(why, err, "cannot compare the clocks: %s", strerror(-err));
+	if (err) {
+		log_warn("'%s' is merged by the machines' times of day; whether what the ranks did "
+			 "together fits them was not looked at: %s",
+			 path, why->text);
+		return 0;
+	}
 	log_info("the clocks agree within %.3f us by what the ranks did together",
 		 (double)clocks.error_ns / 1e3);
 	if (clocks.next_ns != UINT64_MAX)

@@ -60,32 +60,32 @@ static void mark(const struct timeline *t, struct recording *const *parts, size_
 			flags[k] |= holds(parts[i], &t->processes.items[k]);
 }
 
-static int open_merged(struct merged *m, const char *path)
+static int open_merged(struct merged *m, const char *path, struct reason *why)
 {
 	const char *clocks;
-	int err = recording__open(path, NULL, &m->rec);
+	int err = recording__open(path, why, &m->rec);
 
 	if (err)
 		return err;
 	clocks = recording__meta(m->rec, "clocks");
 	if (!clocks || strcmp(clocks, "time of day") != 0)
 		return -ENOENT;
-	err = timeline__new(m->rec, NULL, &m->timeline);
+	err = timeline__new(m->rec, why, &m->timeline);
 	if (err)
 		return err;
 	m->first = calloc(m->timeline->processes.nr + 1, sizeof(*m->first));
 	m->other = calloc(m->timeline->processes.nr + 1, sizeof(*m->other));
 	if (!m->first || !m->other)
-		return -ENOMEM;
+		return reason_set(why, -ENOMEM, "out of memory");
 	return ranks_there(m->timeline) ? 0 : -ENOENT;
 }
 
 int merge_align(struct recording *const *parts, size_t parts_nr, const char *path,
-		int64_t *shifts_ns, struct merge_clocks *ret_clocks)
+		int64_t *shifts_ns, struct merge_clocks *ret_clocks, struct reason *why)
 {
 	CLEANUP(merged__done) struct merged m = {0};
 	uint64_t others_nr = 0;
-	int err = open_merged(&m, path);
+	int err = open_merged(&m, path, why);
 
 	if (err)
 		return err;
@@ -98,7 +98,7 @@ int merge_align(struct recording *const *parts, size_t parts_nr, const char *pat
 		mark(m.timeline, parts, parts_nr, parts[i], m.other);
 		err = ranks_clock(m.timeline, m.first, m.other, WITHIN_NS, &clock);
 		if (err)
-			return err;
+			return err == -ENOENT ? err : reason_set(why, err, "out of memory");
 		shifts_ns[i] = clock.shift_ns;
 		others_nr++;
 		if (clock.error_ns > ret_clocks->error_ns)

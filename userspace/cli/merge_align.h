@@ -10,8 +10,8 @@
 
 /* Of `parts`, which were merged by the times of day into `path`: what is to be added to the time of
  * day of each, in `shifts_ns` and *ret_clocks (its shifts aside). 0; -ENOENT: they share a clock,
- * or what they did together does not tell; or -errno. */
+ * or what they did together does not tell; or -errno with a reason. */
 int merge_align(struct recording *const *parts, size_t parts_nr, const char *path,
-		int64_t *shifts_ns, struct merge_clocks *ret_clocks);
+		int64_t *shifts_ns, struct merge_clocks *ret_clocks, struct reason *why);
 
 #endif /* GP_CLI_MERGE_ALIGN_H */
