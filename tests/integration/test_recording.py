@@ -202,6 +202,47 @@ def test_memory_is_short(path):
     assert gpuprof("table", path, env=plenty).status == DONE
 
 
+@pytest.fixture
+def memory_group():
+    """A control group below ours, of either version."""
+    with open("/proc/self/cgroup", encoding="ascii") as file:
+        groups = dict(line.rstrip("\n").split(":", 2)[1:] for line in file)
+    folder, limit = (("/sys/fs/cgroup/memory" + groups["memory"], "memory.limit_in_bytes")
+                     if "memory" in groups else ("/sys/fs/cgroup" + groups[""], "memory.max"))
+    folder += "/gpuprof-test-%d" % os.getpid()
+    try:
+        os.mkdir(folder)
+    except OSError as error:
+        pytest.skip("no group of control can be made: %s" % error)
+    try:
+        if not os.path.exists(os.path.join(folder, limit)):
+            pytest.skip("the groups of control below ours have no limits of memory")
+        yield folder, os.path.join(folder, limit)
+    finally:
+        os.rmdir(folder)
+
+
+def test_memory_of_a_control_group_is_short(tmp_path, memory_group):
+    """A container's memory is what it was given, whatever the machine has."""
+    folder, limit = memory_group
+    made, calls = RecordingFile(), 200_000
+    for i in range(calls):
+        made.op("aten::relu", i, i + 1, i + 1)
+    path = made.save(tmp_path / "many.gpuprof")
+
+    def table(megabytes):
+        with open(limit, "w", encoding="ascii") as file:
+            file.write(str(megabytes << 20))
+        return subprocess.run(["bash", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', folder,
+                               GPUPROF, "table", path, "--json"], check=False, timeout=LIMIT,
+                              env=environment(), capture_output=True, text=True)
+
+    done = table(60)
+    assert done.returncode == FAILED and "too little to join them" in done.stderr, done
+    done = table(1000)
+    assert done.returncode == DONE and rows_of(done)["aten::relu"]["calls"] == calls
+
+
 def test_ends_before_others(tmp_path):
     """Where memory runs out all the same, the kernel ends the reader first."""
     path = tmp_path / "pipe"
