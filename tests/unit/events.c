@@ -431,16 +431,17 @@ static void check_ops(const struct timeline *t)
 			continue;
 		last_child[op->parent] = i;
 		children_ns[op->parent] += op->end_ns - op->start_ns;
-		children_bytes[op->parent] += op->cpu_bytes;
-		children_cuda_ns[op->parent] += op->cuda_ns;
+		children_bytes[op->parent] += timeline__op_sums(t, i)->cpu_bytes;
+		children_cuda_ns[op->parent] += timeline__op_sums(t, i)->cuda_ns;
 	}
 	for (uint32_t i = 0; i < t->ops.nr; i++) {
 		const struct tl_op *op = &t->ops.items[i];
+		const struct tl_op_sums *sums = timeline__op_sums(t, i);
 
 		if (!(op->flags & GP_OP_ASYNC))
 			assert_int_equal(op->self_ns, op->end_ns - op->start_ns - children_ns[i]);
-		assert_int_equal(op->cpu_bytes, op->self_cpu_bytes + children_bytes[i]);
-		assert_int_equal(op->cuda_ns, op->self_cuda_ns + children_cuda_ns[i]);
+		assert_int_equal(sums->cpu_bytes, sums->self_cpu_bytes + children_bytes[i]);
+		assert_int_equal(sums->cuda_ns, sums->self_cuda_ns + children_cuda_ns[i]);
 	}
 	free(last_child);
 	free(children_ns);

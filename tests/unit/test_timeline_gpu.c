@@ -134,9 +134,9 @@ static void test_by_time(void **state)
 	assert_string_equal(op_of_work(t, 0), "inner");
 	assert_string_equal(op_of_work(t, 1), "outer");
 	assert_string_equal(op_of_work(t, 2), "");
-	assert_int_equal(op_named(t, "inner", 0)->self_cuda_ns, 1000);
-	assert_int_equal(op_named(t, "outer", 0)->self_cuda_ns, 100);
-	assert_int_equal(op_named(t, "outer", 0)->cuda_ns, 1100);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "inner", 0))->self_cuda_ns, 1000);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "outer", 0))->self_cuda_ns, 100);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "outer", 0))->cuda_ns, 1100);
 	assert_int_equal(op_named(t, "inner", 0)->self_ns, 200 - 190);
 	assert_int_equal(op_named(t, "outer", 0)->self_ns, 1000 - 200 - 80 - 15);
 	check_no_gpu_loss(t);

@@ -70,9 +70,9 @@ static void test_pairs(void **state)
 	assert_int_equal(m[5].op, TL_NONE);
 	assert_int_equal(m[0].op, find_op(t, "in", 0));
 	assert_int_equal(m[3].op, find_op(t, "out", 0));
-	assert_int_equal(t->ops.items[find_op(t, "in", 0)].cpu_bytes, 1000);
-	assert_int_equal(t->ops.items[find_op(t, "out", 0)].self_cpu_bytes, -992);
-	assert_int_equal(t->ops.items[find_op(t, "out", 0)].cpu_bytes, 8);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "in", 0))->cpu_bytes, 1000);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "out", 0))->self_cpu_bytes, -992);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "out", 0))->cpu_bytes, 8);
 	assert_int_equal(loss_of(t, "free_unknown"), 0);
 	assert_int_equal(loss_of(t, "free_lost"), 0);
 }
@@ -95,7 +95,7 @@ static void test_before_the_capture(void **state)
 	assert_int_equal(t->memory.nr, 1);
 	assert_int_equal(t->memory.items[0].bytes, -64);
 	assert_int_equal(t->memory.items[0].total_bytes, -64);
-	assert_int_equal(t->ops.items[find_op(t, "out", 0)].cpu_bytes, -64);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "out", 0))->cpu_bytes, -64);
 	assert_int_equal(loss_of(t, "free_unknown"), 6);
 }
 
@@ -133,9 +133,9 @@ static void test_devices(void **state)
 		assert_int_equal(m[4 + i].total_bytes, 0);
 		assert_int_equal(m[4 + i].allocated_bytes, 0);
 	}
-	assert_int_equal(t->ops.items[find_op(t, "out", 0)].cpu_bytes, 1);
-	assert_int_equal(t->ops.items[find_op(t, "out", 0)].cuda_bytes, 2);
-	assert_int_equal(t->ops.items[find_op(t, "out", 0)].self_cuda_bytes, 0);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "out", 0))->cpu_bytes, 1);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "out", 0))->cuda_bytes, 2);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "out", 0))->self_cuda_bytes, 0);
 }
 
 /* A thread frees what another allocated; each has its own op open at the same time. */
@@ -162,8 +162,8 @@ static void test_threads(void **state)
 		(struct event_memory){
 			.time_ns = 140, .tid = 7, .instance = T + 2, .address = 0x20, .bytes = 3});
 	t = events__timeline(e);
-	assert_int_equal(t->ops.items[find_op(t, "out", 0)].cpu_bytes, 1000);
-	assert_int_equal(t->ops.items[find_op(t, "other", 0)].cpu_bytes, -997);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "out", 0))->cpu_bytes, 1000);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "other", 0))->cpu_bytes, -997);
 	assert_int_equal(loss_of(t, "memory_op_missing"), 1);
 }
 
@@ -250,7 +250,7 @@ static void test_out_of_memory(void **state)
 	assert_int_equal(t->memory.nr, 0);
 	assert_int_equal(t->out_of_memory.nr, 1);
 	assert_int_equal(t->out_of_memory.items[0].bytes, 1 << 30);
-	assert_int_equal(t->ops.items[find_op(t, "in", 0)].cuda_bytes, 0);
+	assert_int_equal(timeline__op_sums(t, find_op(t, "in", 0))->cuda_bytes, 0);
 }
 
 static void test_hostile(void **state)

@@ -45,10 +45,16 @@ static void test_what_is_not_known(void **state)
 static void test_what_ops_did(void **state)
 {
 	struct tl_op ops[] = {
-		{.parent = TL_NONE, .all_flops = 700, .cuda_ns = 5},
-		{.parent = 0, .all_flops = 500, .cuda_ns = 5},
-		{.parent = 1, .all_flops = 500, .cuda_ns = 5},
-		{.parent = 0, .all_flops = 200},
+		{.parent = TL_NONE},
+		{.parent = 0},
+		{.parent = 1},
+		{.parent = 0},
+	};
+	struct tl_op_sums sums[] = {
+		{.all_flops = 700, .cuda_ns = 5},
+		{.all_flops = 500, .cuda_ns = 5},
+		{.all_flops = 500, .cuda_ns = 5},
+		{.all_flops = 200},
 	};
 	struct tl_gpu_use devices[] = {{.process = 0, .device = 0}, {.process = 1, .device = 0}};
 	struct tl_device described[] = {{.process = 0, .told = a100}, {.process = 1, .told = a100}};
@@ -56,7 +62,8 @@ static void test_what_ops_did(void **state)
 	struct gpu_flops f;
 
 	t.ops.items = ops;
-	t.ops.nr = 4;
+	t.op_sums.items = sums;
+	t.ops.nr = t.op_sums.nr = 4;
 	t.gpu.devices.items = devices;
 	t.gpu.described.items = described;
 	t.gpu.described.nr = 2;

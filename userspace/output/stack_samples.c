@@ -107,7 +107,7 @@ static void add_to_heir(const struct timeline *t, uint32_t i, const uint32_t *he
 	if (heirs[i] == TL_NONE || op->flags & GP_OP_ASYNC)
 		return;
 	sums[heirs[i]].cpu_ns += op->self_ns;
-	sums[heirs[i]].cuda_ns += op->self_cuda_ns;
+	sums[heirs[i]].cuda_ns += timeline__op_sums(t, i)->self_cuda_ns;
 }
 
 static int each_op(const struct walk *w)

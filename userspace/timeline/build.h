@@ -45,18 +45,6 @@ enum tl_counter {
 /* How many open ops are looked at to find one: more than any honest capture has. */
 #define TL_SEARCH_DEPTH (4 * GP_OP_DEPTH)
 
-struct raw_op {
-	uint64_t start_ns, end_ns;
-	uint64_t instance, parent;
-	int64_t sequence_nr;
-	uint64_t forward_thread;
-	uint32_t name; /* of timeline_private.names */
-	uint32_t thread;
-	uint32_t scope, stack_id, flags, thread_number;
-	uint32_t inputs;
-	uint32_t same_calls; /* as in struct gp_ev_op_inputs */
-};
-
 struct raw_memory {
 	uint64_t time_ns, instance, address;
 	int64_t bytes;
@@ -165,7 +153,9 @@ struct build {
 	bool has_inputs;
 	struct hash loss_of;
 	VEC(struct tl_name) names;
-	VEC(struct raw_op) ops;
+	/* Until build_tree() has placed them, the parent instance of each op of timeline.ops, whose
+	 * python_call is same_calls of struct gp_ev_op_inputs until build_python_calls(). */
+	VEC(uint64_t) parents;
 	VEC(struct raw_memory) memory;
 	VEC(struct raw_module_call) module_calls;
 	uint64_t module_calls_invalid_nr;
@@ -257,11 +247,11 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes);
 int build_tree(struct build *b);
 
 /* Of build_tree(), on nested ops: finds the steps and, if b->show_steps, puts an op for each into
- * the tree. `*parents` is as build_instances() takes it. 0 or -errno. */
-int build_steps(struct build *b, uint64_t **parents);
+ * the tree. 0 or -errno. */
+int build_steps(struct build *b);
 
 /* Of build_steps(): the op for each step, above those that lie in it. */
-int build_show_steps(struct build *b, uint64_t **parents);
+int build_show_steps(struct build *b);
 
 /* Where a step lies before it has its op. */
 struct step_place {
@@ -316,9 +306,11 @@ int build_gpu_events(struct build *b);
 /* Of build_gpu(): chooses a row for each piece of work in a drawing. 0 or -errno. */
 int build_gpu_lanes(struct build *b);
 
-/* Of build_tree(): sorts the instances and counts what is missing. `parents`: each op's parent
- * instance. 0 or -errno. */
-int build_instances(struct build *b, const uint64_t *parents);
+/* Of build_tree(): sorts the instances and counts what is missing. 0 or -errno. */
+int build_instances(struct build *b);
+
+/* The sums of all ops, to add to; they are made when first asked for. NULL: out of memory. */
+struct tl_op_sums *build_op_sums(struct build *b);
 
 /* Whether the op of this instance, for which there is no event, had ended: it was lost. If not, it
  * was still open when its thread or the capture ended. */

@@ -65,24 +65,28 @@ int build_flops(struct build *b)
 {
 	struct timeline *t = b->t;
 	struct known_flops known = {0};
+	struct tl_op_sums *sums;
 	int err = 0;
 
+	if (!b->has_inputs)
+		return 0;
+	sums = build_op_sums(b);
+	if (!sums)
+		return -ENOMEM;
 	/* Children stand after their parents. */
-	for (size_t i = b->has_inputs ? t->ops.nr : 0; i-- > 0 && !err;) {
-		struct tl_op *op = &t->ops.items[i];
+	for (size_t i = t->ops.nr; i-- > 0 && !err;) {
+		const struct tl_op *op = &t->ops.items[i];
+		uint64_t *above =
+			op->parent == TL_NONE ? &t->all_flops : &sums[op->parent].all_flops;
 		struct flops flops;
 
 		err = look_up(&known, t, op, &flops);
 		if (err)
 			break;
-		op->flops = flops.torch;
-		if (!op->all_flops)
-			op->all_flops = flops.own;
-		if (op->parent == TL_NONE)
-			t->all_flops = add_capped(t->all_flops, op->all_flops);
-		else
-			t->ops.items[op->parent].all_flops =
-				add_capped(t->ops.items[op->parent].all_flops, op->all_flops);
+		sums[i].flops = flops.torch;
+		if (!sums[i].all_flops)
+			sums[i].all_flops = flops.own;
+		*above = add_capped(*above, sums[i].all_flops);
 	}
 	known_flops__done(&known);
 	return err;

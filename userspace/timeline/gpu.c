@@ -141,21 +141,28 @@ static void count_launches(struct build *b)
 /* ---- ops ---- */
 
 /* torch.profiler gives asynchronous ops no GPU time. */
-static void sum_up(struct timeline *t)
+static int sum_up(struct build *b)
 {
+	const struct timeline *t = b->t;
+	struct tl_op_sums *sums;
+
+	if (!t->gpu.work.nr)
+		return 0;
+	sums = build_op_sums(b);
+	if (!sums)
+		return -ENOMEM;
 	for (size_t i = 0; i < t->gpu.work.nr; i++) {
 		const struct tl_gpu *g = &t->gpu.work.items[i];
 
 		if (g->op != TL_NONE && tl_gpu_is_work(g))
-			t->ops.items[g->op].self_cuda_ns += g->end_ns - g->start_ns;
+			sums[g->op].self_cuda_ns += g->end_ns - g->start_ns;
 	}
 	for (size_t i = t->ops.nr; i-- > 0;) {
-		struct tl_op *op = &t->ops.items[i];
-
-		op->cuda_ns += op->self_cuda_ns;
-		if (op->parent != TL_NONE)
-			t->ops.items[op->parent].cuda_ns += op->cuda_ns;
+		sums[i].cuda_ns += sums[i].self_cuda_ns;
+		if (t->ops.items[i].parent != TL_NONE)
+			sums[t->ops.items[i].parent].cuda_ns += sums[i].cuda_ns;
 	}
+	return 0;
 }
 
 /* ---- streams and devices ---- */
@@ -301,8 +308,7 @@ int build_gpu(struct build *b)
 	if (b->has_gpu_windows)
 		drop_outside(b);
 	count_launches(b);
-	sum_up(b->t);
-	err = use_work(&u);
+	err = sum_up(b) ?: use_work(&u);
 	if (err)
 		return err;
 	find_devices(&u);

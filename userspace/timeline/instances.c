@@ -115,8 +115,9 @@ uint32_t build_op_at(const struct build *b, uint32_t thread, uint64_t time_ns,
 }
 
 /* For each place: the least parent of it and of the later ones of its thread number. */
-static void find_oldest_parents(struct build *b, const uint64_t *parents)
+static void find_oldest_parents(struct build *b)
 {
+	const uint64_t *parents = b->parents.items;
 	uint64_t oldest = UINT64_MAX;
 
 	for (size_t i = b->t->ops.nr; i-- > 0;) {
@@ -140,7 +141,7 @@ static void count_missing(struct build *b)
 	}
 }
 
-int build_instances(struct build *b, const uint64_t *parents)
+int build_instances(struct build *b)
 {
 	struct timeline *t = b->t;
 
@@ -160,7 +161,7 @@ int build_instances(struct build *b, const uint64_t *parents)
 	for (size_t i = 1; i < t->ops.nr; i++)
 		b->counts[TL_INSTANCE_DUPLICATE] +=
 			b->by_instance[i].key && b->by_instance[i].key == b->by_instance[i - 1].key;
-	find_oldest_parents(b, parents);
+	find_oldest_parents(b);
 	count_missing(b);
 	return 0;
 }

@@ -21,6 +21,7 @@ struct device {
 struct ledger {
 	struct build *b;
 	struct timeline *t;
+	struct tl_op_sums *sums;
 	VEC(struct device) devices;
 	struct hash device_of;
 };
@@ -84,13 +85,13 @@ static uint32_t op_of(struct build *b, const struct raw_memory *m)
 	return above;
 }
 
-static void attribute(struct timeline *t, const struct tl_memory *m)
+static void attribute(struct tl_op_sums *sums, const struct tl_memory *m)
 {
-	struct tl_op *op;
+	struct tl_op_sums *op;
 
 	if (m->op == TL_NONE)
 		return;
-	op = &t->ops.items[m->op];
+	op = &sums[m->op];
 	if (m->device_type == GP_DEVICE_CPU)
 		op->self_cpu_bytes = add(op->self_cpu_bytes, m->bytes);
 	else if (m->device_type == GP_DEVICE_CUDA)
@@ -98,16 +99,16 @@ static void attribute(struct timeline *t, const struct tl_memory *m)
 }
 
 /* Children's bytes into their parents: children stand after their parents. */
-static void sum_up(struct timeline *t)
+static void sum_up(const struct timeline *t, struct tl_op_sums *sums)
 {
 	for (size_t i = t->ops.nr; i-- > 0;) {
-		struct tl_op *op = &t->ops.items[i], *parent;
+		struct tl_op_sums *op = &sums[i], *parent;
 
 		op->cpu_bytes = add(op->cpu_bytes, op->self_cpu_bytes);
 		op->cuda_bytes = add(op->cuda_bytes, op->self_cuda_bytes);
-		if (op->parent == TL_NONE)
+		if (t->ops.items[i].parent == TL_NONE)
 			continue;
-		parent = &t->ops.items[op->parent];
+		parent = &sums[t->ops.items[i].parent];
 		parent->cpu_bytes = add(parent->cpu_bytes, op->cpu_bytes);
 		parent->cuda_bytes = add(parent->cuda_bytes, op->cuda_bytes);
 	}
@@ -207,7 +208,7 @@ static int enter(struct ledger *l, struct raw_memory *raw)
 		return err;
 	d->total_bytes = add(d->total_bytes, m.bytes);
 	m.total_bytes = d->total_bytes;
-	attribute(l->t, &m);
+	attribute(l->sums, &m);
 	return vec_push(&l->t->memory, m);
 }
 
@@ -218,7 +219,10 @@ int build_memory(struct build *b)
 	CLEANUP(ledger__done) struct ledger l = {.b = b, .t = b->t};
 	int err;
 
-	if (!order)
+	if (!b->memory.nr)
+		return 0;
+	l.sums = build_op_sums(b);
+	if (!order || !l.sums)
 		return -ENOMEM;
 	for (size_t i = 0; i < b->memory.nr; i++)
 		order[i] = (struct sort_item){b->memory.items[i].time_ns, (uint32_t)i};
@@ -228,6 +232,6 @@ int build_memory(struct build *b)
 	for (size_t i = 0; i < b->memory.nr && !err; i++)
 		err = enter(&l, &b->memory.items[order[i].index]);
 	if (!err)
-		sum_up(b->t);
+		sum_up(b->t, l.sums);
 	return err;
 }

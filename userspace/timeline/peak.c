@@ -66,12 +66,13 @@ int gpu_flops_find(const struct timeline *t, struct gpu_flops *ret_flops)
 		return -ENOMEM;
 	/* Children stand after their parents; each product is the innermost op's that is known. */
 	for (size_t i = t->ops.nr; i-- > 0;) {
-		const struct tl_op *op = &t->ops.items[i];
+		const struct tl_op_sums *sums = timeline__op_sums(t, i);
+		uint32_t parent = t->ops.items[i].parent;
 
-		if (op->cuda_ns && !is_around[i])
-			f.flops = add_capped(f.flops, op->all_flops);
-		if (op->all_flops && op->parent != TL_NONE)
-			is_around[op->parent] = true;
+		if (sums->cuda_ns && !is_around[i])
+			f.flops = add_capped(f.flops, sums->all_flops);
+		if (sums->all_flops && parent != TL_NONE)
+			is_around[parent] = true;
 	}
 	free(is_around);
 	captured_ns -= t->paused_ns < captured_ns ? t->paused_ns : captured_ns;

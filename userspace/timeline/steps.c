@@ -450,7 +450,7 @@ static uint64_t meta_number(const struct timeline *t, const char *key)
 	return text ? strtoull(text, NULL, 10) : 0;
 }
 
-int build_steps(struct build *b, uint64_t **parents)
+int build_steps(struct build *b)
 {
 	struct timeline *t = b->t;
 	CLEANUP(finder__done)
@@ -471,6 +471,6 @@ int build_steps(struct build *b, uint64_t **parents)
 	for (uint32_t i = 0; i < t->processes.nr && !err; i++)
 		err = find_of_process(&f, i, tops);
 	if (!err && b->show_steps && b->step_places.nr)
-		err = build_show_steps(b, parents);
+		err = build_show_steps(b);
 	return err;
 }

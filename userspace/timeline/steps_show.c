@@ -68,7 +68,7 @@ static int put_step(struct merge *m, const struct step_place *p)
 	return m->b->err;
 }
 
-static int merge_all(struct merge *m, const uint64_t *parents)
+static int merge_all(struct merge *m)
 {
 	const struct timeline *t = m->b->t;
 	size_t next = 0, places_nr = m->b->step_places.nr;
@@ -81,7 +81,7 @@ static int merge_all(struct merge *m, const uint64_t *parents)
 		if (err || i == t->ops.nr)
 			break;
 		m->moved[i] = m->nr;
-		m->parents[m->nr] = parents[i];
+		m->parents[m->nr] = m->b->parents.items[i];
 		m->ops[m->nr] = t->ops.items[i];
 		if (m->ops[m->nr].parent != TL_NONE)
 			m->ops[m->nr].parent = m->moved[m->ops[m->nr].parent];
@@ -127,7 +127,7 @@ static void renumber(struct merge *m)
 	}
 }
 
-int build_show_steps(struct build *b, uint64_t **parents)
+int build_show_steps(struct build *b)
 {
 	struct timeline *t = b->t;
 	size_t nr = t->ops.nr + b->step_places.nr;
@@ -146,14 +146,15 @@ int build_show_steps(struct build *b, uint64_t **parents)
 	if (nr >= TL_NONE - 1)
 		return -EFBIG;
 	qsort(b->step_places.items, b->step_places.nr, sizeof(*b->step_places.items), by_place);
-	err = merge_all(&m, *parents);
+	err = merge_all(&m);
 	if (err)
 		return err;
 	renumber(&m);
 	vec_done(&t->ops);
 	t->ops.items = TAKE(ops);
 	t->ops.nr = t->ops.cap = nr;
-	free(*parents);
-	*parents = TAKE(new_parents);
+	vec_done(&b->parents);
+	b->parents.items = TAKE(new_parents);
+	b->parents.nr = b->parents.cap = nr;
 	return 0;
 }

@@ -109,24 +109,24 @@ static uint32_t call_of(const struct timeline *t, uint32_t op, bool *ret_backwar
 
 static void add_self(const struct modules *m, struct table_row *row, uint32_t index)
 {
-	const struct tl_op *op = &m->t->ops.items[index];
+	const struct tl_op_sums *sums = timeline__op_sums(m->t, index);
 
 	row->self_cpu_ns += (uint64_t)compensation__self_ns(m->compensation, m->t, index);
-	row->self_cuda_ns += op->self_cuda_ns;
-	row->self_cpu_bytes = table_plus(row->self_cpu_bytes, op->self_cpu_bytes);
-	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, op->self_cuda_bytes);
+	row->self_cuda_ns += sums->self_cuda_ns;
+	row->self_cpu_bytes = table_plus(row->self_cpu_bytes, sums->self_cpu_bytes);
+	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, sums->self_cuda_bytes);
 }
 
 /* Of an op that no other one in the row called. */
 static void add_total(const struct modules *m, struct table_row *row, uint32_t index)
 {
-	const struct tl_op *op = &m->t->ops.items[index];
+	const struct tl_op_sums *sums = timeline__op_sums(m->t, index);
 
 	row->cpu_total_ns += (uint64_t)compensation__total_ns(m->compensation, m->t, index);
-	row->cuda_total_ns += op->cuda_ns;
-	row->cpu_bytes = table_plus(row->cpu_bytes, op->cpu_bytes);
-	row->cuda_bytes = table_plus(row->cuda_bytes, op->cuda_bytes);
-	row->all_flops = add_capped(row->all_flops, op->all_flops);
+	row->cuda_total_ns += sums->cuda_ns;
+	row->cpu_bytes = table_plus(row->cpu_bytes, sums->cpu_bytes);
+	row->cuda_bytes = table_plus(row->cuda_bytes, sums->cuda_bytes);
+	row->all_flops = add_capped(row->all_flops, sums->all_flops);
 }
 
 static struct table_row *row_of(struct modules *m, uint32_t call, bool backward)
@@ -138,10 +138,8 @@ static struct table_row *row_of(struct modules *m, uint32_t call, bool backward)
 
 static void add_outside(struct modules *m, uint32_t index, bool is_outermost)
 {
-	const struct tl_op *op = &m->t->ops.items[index];
-
 	add_self(m, &m->outside, index);
-	m->outside.flops = add_capped(m->outside.flops, op->flops);
+	m->outside.flops = add_capped(m->outside.flops, timeline__op_sums(m->t, index)->flops);
 	m->outside.calls += is_outermost;
 	if (is_outermost)
 		add_total(m, &m->outside, index);
@@ -169,7 +167,7 @@ static void add_op(struct modules *m, uint32_t index)
 	for (; call != TL_NONE; call = t->module_calls.items[call].parent) {
 		struct table_row *row = row_of(m, call, backward);
 
-		row->flops = add_capped(row->flops, op->flops);
+		row->flops = add_capped(row->flops, timeline__op_sums(t, index)->flops);
 		inner = inner && call != within;
 		if (!inner)
 			continue;

@@ -195,14 +195,12 @@ static bool is_async(const struct tl_op *op)
 	return op->flags & GP_OP_ASYNC;
 }
 
-static void add_self(struct table_row *row, const struct tl_op *op, int64_t self_ns)
+static void add_self(struct table_row *row, const struct tl_op_sums *sums, int64_t self_ns)
 {
-	if (is_async(op))
-		return;
 	row->self_cpu_ns += (uint64_t)self_ns;
-	row->self_cuda_ns += op->self_cuda_ns;
-	row->self_cpu_bytes = table_plus(row->self_cpu_bytes, op->self_cpu_bytes);
-	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, op->self_cuda_bytes);
+	row->self_cuda_ns += sums->self_cuda_ns;
+	row->self_cpu_bytes = table_plus(row->self_cpu_bytes, sums->self_cpu_bytes);
+	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, sums->self_cuda_bytes);
 }
 
 /* The row of this number by all that stands in one. The sum over all rows is one too. */
@@ -222,16 +220,14 @@ static int add_to_estimates(struct grouping *g, uint32_t row, uint64_t start_ns,
 
 static int estimate_op(struct grouping *g, uint32_t row, uint32_t index, bool is_heir)
 {
-	const struct compensation *c = &g->table->compensation;
 	const struct tl_op *op = &g->t->ops.items[index];
+	const struct tl_op_sums *sums = timeline__op_sums(g->t, index);
 	const double values[ESTIMATES_NR] = {
 		[ESTIMATE_CALLS] = is_heir,
-		[ESTIMATE_SELF_CPU_NS] =
-			is_async(op) ? 0 : (double)compensation__self_ns(c, g->t, index),
-		[ESTIMATE_CPU_TOTAL_NS] =
-			is_heir ? (double)compensation__total_ns(c, g->t, index) : 0,
-		[ESTIMATE_SELF_CUDA_NS] = is_async(op) ? 0 : (double)op->self_cuda_ns,
-		[ESTIMATE_CUDA_TOTAL_NS] = is_heir && !is_async(op) ? (double)op->cuda_ns : 0,
+		[ESTIMATE_SELF_CPU_NS] = is_async(op) ? 0 : (double)op->self_ns,
+		[ESTIMATE_CPU_TOTAL_NS] = is_heir ? (double)(op->end_ns - op->start_ns) : 0,
+		[ESTIMATE_SELF_CUDA_NS] = is_async(op) ? 0 : (double)sums->self_cuda_ns,
+		[ESTIMATE_CUDA_TOTAL_NS] = is_heir && !is_async(op) ? (double)sums->cuda_ns : 0,
 	};
 
 	return add_to_estimates(g, row, op->start_ns, values);
@@ -240,6 +236,7 @@ static int estimate_op(struct grouping *g, uint32_t row, uint32_t index, bool is
 static int add_op(struct grouping *g, uint32_t index)
 {
 	const struct tl_op *op = &g->t->ops.items[index];
+	const struct tl_op_sums *sums = timeline__op_sums(g->t, index);
 	uint32_t at, heir = g->heir[index];
 	struct table_row *row;
 	int err;
@@ -251,7 +248,8 @@ static int add_op(struct grouping *g, uint32_t index)
 	if (err)
 		return err;
 	row = &g->table->rows.items[at];
-	add_self(row, op, compensation__self_ns(&g->table->compensation, g->t, index));
+	if (!is_async(op))
+		add_self(row, sums, compensation__self_ns(&g->table->compensation, g->t, index));
 	if (heir != index)
 		return 0;
 	if (is_first(g, at, op->start_ns, op->end_ns)) {
@@ -260,13 +258,13 @@ static int add_op(struct grouping *g, uint32_t index)
 		row->is_async = is_async(op);
 	}
 	row->calls++;
-	row->flops = add_capped(row->flops, op->flops);
-	row->all_flops = add_capped(row->all_flops, op->all_flops);
+	row->flops = add_capped(row->flops, sums->flops);
+	row->all_flops = add_capped(row->all_flops, sums->all_flops);
 	row->bounded_calls += (op->flags & GP_OP_EXCEPTION) != 0;
 	row->cpu_total_ns += (uint64_t)compensation__total_ns(&g->table->compensation, g->t, index);
-	row->cuda_total_ns += is_async(op) ? 0 : op->cuda_ns;
-	row->cpu_bytes = table_plus(row->cpu_bytes, op->cpu_bytes);
-	row->cuda_bytes = table_plus(row->cuda_bytes, op->cuda_bytes);
+	row->cuda_total_ns += is_async(op) ? 0 : sums->cuda_ns;
+	row->cpu_bytes = table_plus(row->cpu_bytes, sums->cpu_bytes);
+	row->cuda_bytes = table_plus(row->cuda_bytes, sums->cuda_bytes);
 	return 0;
 }
 

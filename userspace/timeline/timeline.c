@@ -57,7 +57,7 @@ static void build__done(struct build *b)
 	hash__done(&b->inputs_of);
 	hash__done(&b->loss_of);
 	vec_done(&b->names);
-	vec_done(&b->ops);
+	vec_done(&b->parents);
 	vec_done(&b->memory);
 	vec_done(&b->apis);
 	vec_done(&b->api_keys);
@@ -83,6 +83,7 @@ void timeline__free(struct timeline *t)
 	vec_done(&t->processes);
 	vec_done(&t->threads);
 	vec_done(&t->ops);
+	vec_done(&t->op_sums);
 	vec_done(&t->memory);
 	vec_done(&t->out_of_memory);
 	vec_done(&t->inputs);

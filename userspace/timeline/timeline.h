@@ -61,21 +61,25 @@ struct tl_op {
 	bool unlisted;
 	bool step; /* a step that was found, see struct tl_step: not an event of the recording */
 	uint32_t thread_number; /* PyTorch's own number of the thread, 0: not known */
-	int64_t sequence_nr;
-	uint64_t forward_thread;
 	/* The op whose gradient it computes, if it is a backward node or lies in one; TL_NONE: none
 	 * or not known. It may be of another thread and began earlier. */
 	uint32_t forward;
+	int64_t sequence_nr;
+	uint64_t forward_thread;
+	uint32_t module_call; /* the innermost it began in, TL_NONE: none or not known */
+	uint32_t python_call; /* likewise */
+};
+
+/* What is added up over an op, where a recording has any of it: see timeline__op_sums(). */
+struct tl_op_sums {
 	int64_t cpu_bytes; /* allocated less freed while it was open, its children's included */
 	int64_t self_cpu_bytes;
 	int64_t cuda_bytes;
 	int64_t self_cuda_bytes;
 	uint64_t cuda_ns; /* durations of its GPU work added up, its children's included */
 	uint64_t self_cuda_ns;
-	uint32_t module_call; /* the innermost it began in, TL_NONE: none or not known */
-	uint32_t python_call; /* likewise */
-	uint64_t flops;	      /* as torch.profiler counts them, of this op alone */
-	uint64_t all_flops;   /* as we count them (timeline/flops.h), its children's included */
+	uint64_t flops;	    /* as torch.profiler counts them, of this op alone */
+	uint64_t all_flops; /* as we count them (timeline/flops.h), its children's included */
 };
 
 /* Beside enum gp_device_type: memory that CUDA itself gave, to PyTorch's allocator and others. */
@@ -283,6 +287,7 @@ struct timeline {
 	VEC(struct tl_process) processes;
 	VEC(struct tl_thread) threads;
 	VEC(struct tl_op) ops;
+	VEC(struct tl_op_sums) op_sums; /* of each op, in their order; empty: all are zero */
 	VEC(struct tl_memory) memory;
 	/* Requests that were refused: bytes asked for, no address, no partner. By time. */
 	VEC(struct tl_memory) out_of_memory;
@@ -332,6 +337,9 @@ int timeline__new(struct recording *rec, struct reason *why, struct timeline **r
 int timeline__new_steps(struct recording *rec, struct reason *why, struct timeline **ret_timeline);
 
 void timeline__free(struct timeline *t);
+
+/* The sums of the op of this index. Never NULL. */
+const struct tl_op_sums *timeline__op_sums(const struct timeline *t, size_t op);
 
 /* An autograd node that says whose gradient it computes. */
 static inline bool tl_op_is_backward(const struct tl_op *op)

@@ -17,10 +17,11 @@
 
 /* Entry order of two ops that begin at the same time on one thread: by instance, since instances
  * count up; without them the longer one first. */
-static int by_entry(const void *a, const void *b)
+static int by_entry(const void *a, const void *b, void *ops)
 {
-	const struct raw_op *x = *(const struct raw_op *const *)a;
-	const struct raw_op *y = *(const struct raw_op *const *)b;
+	uint32_t i = ((const struct sort_item *)a)->index;
+	uint32_t j = ((const struct sort_item *)b)->index;
+	const struct tl_op *x = (const struct tl_op *)ops + i, *y = (const struct tl_op *)ops + j;
 
 	if (!x->instance != !y->instance)
 		return x->instance ? -1 : 1;
@@ -28,45 +29,78 @@ static int by_entry(const void *a, const void *b)
 		return x->instance < y->instance ? -1 : 1;
 	if (x->end_ns != y->end_ns)
 		return x->end_ns > y->end_ns ? -1 : 1;
-	return x < y ? -1 : x > y;
+	return i < j ? -1 : i > j;
 }
 
-static bool same_start(const struct raw_op *a, const struct raw_op *b)
+static bool same_start(const struct tl_op *a, const struct tl_op *b)
 {
 	return a->thread == b->thread && a->start_ns == b->start_ns;
 }
 
-/* Pointers to the raw ops by (thread, start, entry); the caller frees. */
-static int order_ops(const struct build *b, const struct raw_op ***ret_order)
+/* Where each op has to come from that they stand by (thread, start, entry); the caller frees. */
+static int order_ops(const struct timeline *t, struct sort_item **ret_order)
 {
-	CLEANUP(cleanup_free) struct sort_item *items = malloc((b->ops.nr + 1) * sizeof(*items));
-	CLEANUP(cleanup_free)
-	const struct raw_op **order = malloc((b->ops.nr + 1) * sizeof(*order));
-	size_t nr = b->ops.nr, end;
+	size_t nr = t->ops.nr, end;
+	CLEANUP(cleanup_free) struct sort_item *order = malloc((nr + 1) * sizeof(*order));
+	struct tl_op *ops = t->ops.items;
 	int err;
 
-	if (!items || !order)
+	if (!order)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
-		items[i] = (struct sort_item){b->ops.items[i].start_ns, (uint32_t)i};
-	err = sort_items(items, nr);
+		order[i] = (struct sort_item){ops[i].start_ns, (uint32_t)i};
+	err = sort_items(order, nr);
 	if (err)
 		return err;
 	for (size_t i = 0; i < nr; i++)
-		items[i].key = b->ops.items[items[i].index].thread;
-	err = sort_items(items, nr);
+		order[i].key = ops[order[i].index].thread;
+	err = sort_items(order, nr);
 	if (err)
 		return err;
-	for (size_t i = 0; i < nr; i++)
-		order[i] = &b->ops.items[items[i].index];
 	for (size_t i = 0; i < nr; i = end) {
-		for (end = i + 1; end < nr && same_start(order[i], order[end]); end++)
+		for (end = i + 1;
+		     end < nr && same_start(&ops[order[i].index], &ops[order[end].index]); end++)
 			;
 		if (end - i > 1)
-			qsort(order + i, end - i, sizeof(*order), by_entry);
+			qsort_r(order + i, end - i, sizeof(*order), by_entry, ops);
 	}
 	*ret_order = TAKE(order);
 	return 0;
+}
+
+/* In place, round after round of those that take each other's: a copy would double what the ops
+ * take. */
+static void put_in_order(struct build *b, struct sort_item *order)
+{
+	struct tl_op *ops = b->t->ops.items, op;
+	uint64_t *parents = b->parents.items, parent;
+	uint32_t at, from;
+
+	for (uint32_t i = 0; i < b->t->ops.nr; i++) {
+		if (order[i].index == i)
+			continue;
+		op = ops[i];
+		parent = parents[i];
+		for (at = i; order[at].index != i; at = from) {
+			from = order[at].index;
+			order[at].index = at;
+			ops[at] = ops[from];
+			parents[at] = parents[from];
+		}
+		order[at].index = at;
+		ops[at] = op;
+		parents[at] = parent;
+	}
+}
+
+static int sort_ops(struct build *b)
+{
+	CLEANUP(cleanup_free) struct sort_item *order = NULL;
+	int err = order_ops(b->t, &order);
+
+	if (!err)
+		put_in_order(b, order);
+	return err;
 }
 
 /* ---- nesting ---- */
@@ -161,50 +195,19 @@ static void place(struct nest *n, uint32_t index, uint64_t parent)
 	n->stack[n->depth++] = index;
 }
 
-static struct tl_op op_of(const struct build *b, const struct raw_op *raw)
+static int nest_ops(struct build *b)
 {
-	const struct tl_name *name = &b->names.items[raw->name];
+	CLEANUP(cleanup_free) uint32_t *stack = malloc((b->t->ops.nr + 1) * sizeof(*stack));
+	struct nest n = {.b = b, .ops = b->t->ops.items, .stack = stack};
 
-	return (struct tl_op){
-		.start_ns = raw->start_ns,
-		.end_ns = raw->end_ns,
-		.instance = raw->instance,
-		.name = name->name,
-		.overload = name->overload,
-		.thread = raw->thread,
-		.parent = TL_NONE,
-		.module_call = TL_NONE,
-		.python_call = raw->same_calls, /* until build_python_calls() */
-		.scope = raw->scope,
-		.stack_id = raw->stack_id,
-		.flags = raw->flags,
-		.inputs = raw->inputs,
-		.unlisted = name->unlisted,
-		.thread_number = raw->thread_number,
-		.sequence_nr = raw->sequence_nr,
-		.forward_thread = raw->forward_thread,
-	};
-}
-
-/* `parents` gets each op's parent instance. */
-static int nest_ops(struct build *b, const struct raw_op **order, uint64_t *parents)
-{
-	CLEANUP(cleanup_free) uint32_t *stack = malloc((b->ops.nr + 1) * sizeof(*stack));
-	struct nest n = {.b = b, .stack = stack};
-	int err = vec_reserve(&b->t->ops, b->ops.nr);
-
-	if (err || !stack)
+	if (!stack)
 		return -ENOMEM;
-	n.ops = b->t->ops.items;
-	for (uint32_t i = 0; i < b->ops.nr && !b->err; i++) {
-		n.ops[i] = op_of(b, order[i]);
-		parents[i] = order[i]->parent;
+	for (uint32_t i = 0; i < b->t->ops.nr && !b->err; i++) {
 		if (i && n.ops[i].thread != n.ops[i - 1].thread)
 			n.depth = 0;
 		if (!(n.ops[i].flags & GP_OP_ASYNC))
-			place(&n, i, parents[i]);
+			place(&n, i, b->parents.items[i]);
 	}
-	b->t->ops.nr = b->ops.nr;
 	return b->err;
 }
 
@@ -270,17 +273,16 @@ int build_collapse(struct build *b)
 
 int build_tree(struct build *b)
 {
-	CLEANUP(cleanup_free) const struct raw_op **order = NULL;
-	CLEANUP(cleanup_free) uint64_t *parents = malloc((b->ops.nr + 1) * sizeof(*parents));
-	int err = parents ? order_ops(b, &order) : -ENOMEM;
+	int err = sort_ops(b);
 
 	if (!err)
-		err = nest_ops(b, order, parents);
-	vec_done(&b->ops);
+		err = nest_ops(b);
 	if (!err)
-		err = build_steps(b, &parents);
+		err = build_steps(b);
 	if (err)
 		return err;
 	self_times(b->t);
-	return build_instances(b, parents);
+	err = build_instances(b);
+	vec_done(&b->parents);
+	return err;
 }
