@@ -147,35 +147,86 @@ def test_overhead_is_measured(sample):
     assert 0 < cost["share_of_wall"] < 1
 
 
-def test_compensated_for_callbacks(sample):
+@pytest.fixture(scope="module")
+def long_enough(tmp_path_factory):
+    """A mean needs a hundred callbacks that were timed, of 251 each."""
+    folder = tmp_path_factory.mktemp("compensate")
+    with harness.Target("mlp") as target:
+        capture = harness.attach(target, folder / "trace.gpuprof", orders=lambda: target.step(100))
+        windows = harness.attach(target, folder / "windows.gpuprof", "--overhead", "50",
+                                 orders=lambda: target.step(100))
+        samples = harness.attach(target, folder / "samples.gpuprof", "--mode", "sample",
+                                 orders=lambda: target.step(100))
+        target.leave()
+    return [one.recording for one in (capture, windows, samples)]
+
+
+def self_total_ns(recording, *options):
+    done = harness.gpuprof("table", recording.path, "--time-unit", "us", *options)
+    line = next(line for line in done.stdout.splitlines() if line.startswith("Self CPU time total: "))
+    return round(float(line.split()[-1].removesuffix("us")) * 1000)
+
+
+def number_within_others(events):
+    """How many lie within another one of their thread."""
+    spans = sorted((event["tid"], start, -end) for event in events
+                   for start in [round(event["ts"] * 1000)] for end in [start + round(event["dur"] * 1000)])
+    number, ends, thread = 0, [], None
+    for tid, start, end in spans:
+        if tid != thread:
+            thread, ends = tid, []
+        while ends and ends[-1] <= start:
+            ends.pop()
+        number += bool(ends)
+        ends.append(-end)
+    return number
+
+
+def test_compensated_for_callbacks(long_enough):
     """Exactly what was measured of them is taken off, of all rows together."""
-    recording = sample("mlp").recording
+    recording = long_enough[0]
     plain, less = (recording.table("--limit", "-1", *options) for options in ((), ("--compensate",)))
     each, plain_rows = less["compensated"]["callback_ns"], {row["name"]: row for row in plain["rows"]}
     assert each == plain["overhead"]["callback_ns"] and "compensated" not in plain
-    assert less["compensated"]["callback_timed"] == plain["overhead"]["callback_timed"]
-    taken = 0
+    assert less["compensated"]["callback_timed"] == plain["overhead"]["callback_timed"] >= 100
     for row in less["rows"]:
         before = plain_rows[row["name"]]
         assert {key for key in row if row[key] != before[key]} <= {"self_cpu_us", "cpu_total_us"}
         assert 0 <= row["self_cpu_us"] <= before["self_cpu_us"]
-        assert 0 <= row["cpu_total_us"] <= before["cpu_total_us"]
+        assert row["self_cpu_us"] <= row["cpu_total_us"] <= before["cpu_total_us"]
         callbacks = (before["self_cpu_us"] - row["self_cpu_us"]) / (each / 1000)
         assert row["self_cpu_us"] == 0 or abs(callbacks - 2 * round(callbacks / 2)) < 0.1
-        taken += callbacks
-    within = sum(1 for event in recording.chrome()["traceEvents"]
-                 if event["ph"] == "X" and event["cat"] in ("cpu_op", "user_annotation"))
-    assert within / 4 < taken / 2 < within
+    within = number_within_others([event for event in recording.chrome()["traceEvents"]
+                     if event["ph"] == "X" and event["cat"] in ("cpu_op", "user_annotation")])
+    assert within > 10000
+    for options in ((), ("--group-by", "overload"), ("--group-by", "module")):
+        assert self_total_ns(recording, *options) - self_total_ns(recording, "--compensate", *options) \
+            == 2 * each * within
     linear, addmm = (plain_rows["aten::" + name] for name in ("linear", "addmm"))
     short = next(row for row in less["rows"] if row["name"] == "aten::linear")
     assert linear["calls"] == addmm["calls"]
     assert round((linear["self_cpu_us"] - short["self_cpu_us"]) * 1000) == 4 * each * linear["calls"]
+    shown = harness.gpuprof("table", recording.path, "--compensate").stdout
+    assert "without gpuprof's callbacks in them, two for each operator, %d ns each" % each in shown
 
 
-def test_compensation_says_why_not(sample):
-    done = harness.gpuprof("table", "--compensate", sample("mlp").recording_of("probes").path)
-    assert done.status == harness.USAGE and not done.stdout
-    assert "does not tell what callbacks of operators took" in done.stderr, done
+def test_compensation_says_why_not(sample, long_enough, tmp_path):
+    recording, windows, samples = (one.path for one in long_enough)
+    cut, merged = tmp_path / "cut.gpuprof", tmp_path / "merged.gpuprof"
+    with open(recording, "rb") as whole:
+        cut.write_bytes(whole.read()[:100000])
+    done = harness.gpuprof("merge", recording, sample("mlp").recording.path, "-o", merged)
+    assert done.status == harness.DONE, done
+    for path, options, why in (
+            (sample("mlp").recording_of("probes").path, (), "came from probes; attach"),
+            (cut, (), "its end, which has that, is missing"), (merged, (), "put together from several"),
+            (windows, (), "between the windows of --overhead"),
+            (recording, ("--group-by", "between"), "not for the time between"),
+            (recording, ("--distributed",), "without --group-by, --sort, --csv, --rank and --compensate"),
+            (samples, (), "of samples: no callbacks are in them"),
+            (samples, ("--group-by", "line"), "of samples: no callbacks are in them")):
+        done = harness.gpuprof("table", "--compensate", path, *options)
+        assert done.status == harness.USAGE and not done.stdout and why in done.stderr, done
 
 
 def test_overhead_where_the_kernel_times_all_programs(tmp_path):

@@ -191,7 +191,7 @@ static void test_compensated(void **state)
 	struct table *table;
 
 	events__meta(e, "callback_ns", "5");
-	events__meta(e, "callback_timed", "3");
+	events__meta(e, "callback_timed", "100");
 	told_by_callback(e, "f", 100, 200, 1, 0);
 	told_by_callback(e, "g", 110, 150, 2, 1);
 	add(e, "probed", 112, 120, 3, 2);
@@ -207,13 +207,15 @@ static void test_compensated(void **state)
 	check_times(&table->rows.items[2], "probed", 8, 8);
 	check_times(&table->rows.items[3], "h", 16, 16);
 	check_times(&table->rows.items[4], "short", 0, 11 - 10);
-	assert_int_equal(table->self_cpu_total_ns, 50 + 12 + 8 + 16);
+	/* The same however they are grouped. */
+	assert_int_equal(table->self_cpu_total_ns, 111 - 30);
 	assert_int_equal(table->compensation.callback_ns, 5);
-	assert_int_equal(table->compensation.timed_nr, 3);
+	assert_int_equal(table->compensation.timed_nr, 100);
 	table__free(table);
 	table = table_of(t, (struct table_options){.compensate = true, .by_module = true});
 	assert_int_equal(table->rows.nr, 1);
 	check_times(&table->rows.items[0], "[no module]", 111 - 30, 111 - 30);
+	assert_int_equal(table->self_cpu_total_ns, 111 - 30);
 	table__free(table);
 	table = table_of(t, (struct table_options){0});
 	check_times(&table->rows.items[0], "f", 60, 100);
@@ -229,7 +231,7 @@ static void test_steps_cost_nothing(void **state)
 	const struct timeline *t;
 
 	events__meta(e, "callback_ns", "5");
-	events__meta(e, "callback_timed", "3");
+	events__meta(e, "callback_timed", "100");
 	told_by_callback(e, "epoch", 100, 200, 1, 0);
 	told_by_callback(e, "ProfilerStep#0", 110, 150, 2, 1);
 	told_by_callback(e, "f", 120, 130, 3, 2);
@@ -244,24 +246,67 @@ static void test_steps_cost_nothing(void **state)
 	assert_int_equal(compensation__total_ns(&c, t, 0), 100);
 }
 
-/* Nothing was timed, or that is no time that was. */
+/* With all that it calls more is taken off "outer" than it took: never less than it took itself. */
+static void test_compensated_to_nothing(void **state)
+{
+	struct events *e = *state;
+	struct table *table;
+
+	events__meta(e, "callback_ns", "50");
+	events__meta(e, "callback_timed", "100");
+	told_by_callback(e, "outer", 100, 300, 1, 0);
+	told_by_callback(e, "inner", 110, 190, 2, 1);
+	told_by_callback(e, "least", 120, 130, 3, 2);
+	told_by_callback(e, "least", 140, 150, 4, 2);
+	table = table_of(events__timeline(e), (struct table_options){.compensate = true});
+	check_times(&table->rows.items[0], "outer", 120 - 100, 120 - 100);
+	check_times(&table->rows.items[1], "inner", 0, 0);
+	check_times(&table->rows.items[2], "least", 20, 20);
+	assert_int_equal(table->self_cpu_total_ns, 0);
+	table__free(table);
+}
+
+/* What is told is no mean of these operators' callbacks, or no number, or of too few. */
 static void test_not_compensated(void **state)
 {
-	static const char *const told[][2] = {{"5", "0"}, {"0", "3"}, {"20001", "3"}, {NULL, "3"}};
+	static const struct {
+		const char *ns, *nr, *key, *value, *why;
+	} cases[] = {
+		{"5", NULL, NULL, NULL, "older"},
+		{NULL, "0", "callback_ops", "0", "probes"},
+		{NULL, "0", "callback_ops", "7", "0 were timed, too few"},
+		{"5", "99", NULL, NULL, "99 were timed, too few"},
+		{NULL, "100", NULL, NULL, "no time"},
+		{"0", "100", NULL, NULL, "no time"},
+		{"20001", "100", NULL, NULL, "no time"},
+		{"117, 242", "100", NULL, NULL, "no time"},
+		{"10.9", "100", NULL, NULL, "no time"},
+		{" 10", "100", NULL, NULL, "no time"},
+		{"-10", "100", NULL, NULL, "no time"},
+		{"1e3", "100", NULL, NULL, "no time"},
+		{"5", "18446744073709551615", NULL, NULL, "no time"},
+		{"5", "100", "merged", "2", "several"},
+		{"5", "100", "steps", "1", "before its steps"},
+		{"5", "100", "overhead_pct", "1", "windows of --overhead"},
+	};
 	struct table_options options = {.compensate = true};
 
-	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct events *e = events__new();
 		struct table *table = NULL;
 		struct reason why = {0};
 
-		if (told[i][0])
-			events__meta(e, "callback_ns", told[i][0]);
-		events__meta(e, "callback_timed", told[i][1]);
+		if (cases[i].ns)
+			events__meta(e, "callback_ns", cases[i].ns);
+		if (cases[i].nr)
+			events__meta(e, "callback_timed", cases[i].nr);
+		if (cases[i].key)
+			events__meta(e, cases[i].key, cases[i].value);
 		told_by_callback(e, "f", 100, 200, 1, 0);
 		assert_int_equal(table__new(events__timeline(e), &options, &why, &table), -EINVAL);
 		assert_null(table);
 		assert_non_null(strstr(why.text, "does not tell what callbacks"));
+		assert_non_null(strstr(why.text, cases[i].why));
 		events__free(e);
 	}
 }
@@ -274,7 +319,8 @@ int main(void)
 		CASE(test_left_out),	       CASE(test_keys),
 		CASE(test_top_level),	       CASE(test_async),
 		CASE(test_sort_keys),	       CASE(test_compensated),
-		CASE(test_steps_cost_nothing), CASE(test_not_compensated),
+		CASE(test_steps_cost_nothing), CASE(test_compensated_to_nothing),
+		CASE(test_not_compensated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

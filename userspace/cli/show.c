@@ -444,8 +444,10 @@ static int show_sample_table(const struct shown *s, const struct show_options *o
 
 	if (o->by_overload || o->by_shape || o->by_rank || o->by_module || o->between ||
 	    o->compensate) {
-		log_err("the recording is of samples: group them by op, line, function, thread, "
-			"activity or stack:N; there are no callbacks to compensate for");
+		log_err("the recording is of samples: %s",
+			o->compensate ? "no callbacks are in them, leave --compensate out"
+				      : "group them by op, line, function, thread, activity or "
+					"stack:N");
 		return CLI_USAGE;
 	}
 	if (sample_table__new(s->timeline, &options, &table) ||

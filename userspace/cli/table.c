@@ -189,7 +189,8 @@ int cli_table(int argc, char **argv)
 		return show_recording(argv[1], &args.show);
 	if (args.group_by || args.show.sort || args.show.csv || args.show.one_rank ||
 	    args.show.compensate)
-		return options_usage_error(&command_table,
-					   "--distributed goes with --json and --limit alone");
+		return options_usage_error(
+			&command_table, "--distributed goes with --json and --limit alone, without "
+					"--group-by, --sort, --csv, --rank and --compensate");
 	return show_ranks(argv[1], &args.show);
 }

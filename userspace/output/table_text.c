@@ -397,8 +397,8 @@ static void compensation_line(struct text *t)
 	if (c->callback_ns)
 		buf__printf(
 			&t->out,
-			"CPU times are without gpuprof's callbacks in them, %llu ns each, the mean "
-			"of %llu that were timed: an estimate\n",
+			"CPU times are without gpuprof's callbacks in them, two for each operator, "
+			"%llu ns each, the mean of %llu that were timed: an estimate\n",
 			(unsigned long long)c->callback_ns, (unsigned long long)c->timed_nr);
 }
 

@@ -7,19 +7,70 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/banned.h"
 
 /* Callbacks that took longer were not timed: whoever says so lies. */
 #define CALLBACK_NS_MAX 20000
 
+/* One of 251 is timed, and what they take has a long tail: of fewer the mean moves by half. */
+#define TIMED_MIN 100
+
 #define CALLBACKS_OF_OP 2
 
-static uint64_t told(const struct timeline *t, const char *key)
+#define DIGITS_MAX 18
+
+/* False: the recording does not say it, or that is no number. */
+static bool told(const struct timeline *t, const char *key, uint64_t *ret)
 {
 	const char *text = recording__meta(t->recording, key);
 
-	return text ? strtoull(text, NULL, 10) : 0;
+	if (!text || !*text || strspn(text, "0123456789") != strlen(text) ||
+	    strlen(text) > DIGITS_MAX)
+		return false;
+	*ret = strtoull(text, NULL, 10);
+	return true;
+}
+
+static int no_mean(struct reason *why, const char *because)
+{
+	return reason_set(why, -EINVAL,
+			  "the recording does not tell what callbacks of operators took: %s",
+			  because);
+}
+
+static int find_mean(const struct timeline *t, struct reason *why, struct compensation *c)
+{
+	const struct recording *rec = t->recording;
+	uint64_t ops_nr = 0;
+
+	if (recording__meta(rec, "merged"))
+		return no_mean(why, "it was put together from several, which had a mean each; "
+				    "give those");
+	if (!recording__meta(rec, "callback_timed"))
+		return no_mean(why, recording__damage(rec) ? "its end, which has that, is missing"
+							   : "it is older than that");
+	if (recording__meta(rec, "overhead_pct"))
+		return no_mean(why, "those that were timed are also of the time between the "
+				    "windows of --overhead; record without it");
+	if (recording__meta(rec, "steps"))
+		return no_mean(why, "those that were timed are also of the time before its steps; "
+				    "record without --steps and --schedule");
+	if (!told(t, "callback_timed", &c->timed_nr) ||
+	    (c->timed_nr && (!told(t, "callback_ns", &c->callback_ns) || !c->callback_ns ||
+			     c->callback_ns > CALLBACK_NS_MAX)))
+		return no_mean(why, "what it has in that place is no time of one");
+	if (!c->timed_nr && told(t, "callback_ops", &ops_nr) && !ops_nr)
+		return no_mean(why, "there were none, its operators came from probes; attach to "
+				    "the process once it runs, without --no-inject, --ops and "
+				    "native stacks");
+	if (c->timed_nr < TIMED_MIN)
+		return reason_set(why, -EINVAL,
+				  "the recording does not tell what callbacks of operators took: "
+				  "%llu were timed, too few for a mean; record for longer",
+				  (unsigned long long)c->timed_nr);
+	return 0;
 }
 
 /* Children stand after their parents. */
@@ -38,14 +89,11 @@ static void count(const struct timeline *t, struct compensated *ops)
 
 int compensation__find(const struct timeline *t, struct reason *why, struct compensation *ret)
 {
-	struct compensation c = {.callback_ns = told(t, "callback_ns"),
-				 .timed_nr = told(t, "callback_timed")};
+	struct compensation c = {0};
+	int err = find_mean(t, why, &c);
 
-	if (!c.timed_nr || !c.callback_ns || c.callback_ns > CALLBACK_NS_MAX)
-		return reason_set(why, -EINVAL,
-				  "the recording does not tell what callbacks of operators took: "
-				  "there were none (--no-inject), too few, or it was put together "
-				  "from several");
+	if (err)
+		return err;
 	c.ops = calloc(t->ops.nr + 1, sizeof(*c.ops));
 	if (!c.ops)
 		return reason_set(why, -ENOMEM, "out of memory");

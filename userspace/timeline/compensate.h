@@ -31,8 +31,8 @@ int compensation__find(const struct timeline *t, struct reason *why, struct comp
 /* Nothing more is taken off after it. */
 void compensation__done(struct compensation *c);
 
-/* CPU time of an op, in itself and with all that it calls, in ns. Below 0 where it was shorter than
- * the mean: sums are right. */
+/* CPU time of an op, in itself and with all that it calls, in ns. Below 0 where its callbacks were
+ * shorter than the mean: to be added up as it is. */
 int64_t compensation__self_ns(const struct compensation *c, const struct timeline *t, uint32_t op);
 int64_t compensation__total_ns(const struct compensation *c, const struct timeline *t, uint32_t op);
 

@@ -44,7 +44,6 @@ static void sum_up(struct table *table)
 		const struct table_row *row = &table->rows.items[i];
 		uint32_t nr = characters(row->name);
 
-		table->self_cpu_total_ns += row->self_cpu_ns;
 		if (table->has_modules || (row->device == TABLE_CUDA && !row->is_user_annotation))
 			table->self_cuda_total_ns += row->self_cuda_ns;
 		if (table->has_flops) {
@@ -59,20 +58,26 @@ static void sum_up(struct table *table)
 	}
 }
 
+/* With what is below 0 after compensation: the total is the same however the rows are grouped. */
+static void sum_up_cpu(struct table *table)
+{
+	for (size_t i = 0; i < table->rows.nr; i++)
+		table->self_cpu_total_ns += table->rows.items[i].self_cpu_ns;
+}
+
 /* Rows that callbacks are held to have taken more of than there was, took nothing. */
 static void end_compensation(struct table *table)
 {
 	compensation__done(&table->compensation);
+	if ((int64_t)table->self_cpu_total_ns < 0)
+		table->self_cpu_total_ns = 0;
 	for (size_t i = 0; i < table->rows.nr; i++) {
 		struct table_row *row = &table->rows.items[i];
 
 		if ((int64_t)row->self_cpu_ns < 0)
 			row->self_cpu_ns = 0;
-		if ((int64_t)row->cpu_total_ns < 0)
-			row->cpu_total_ns = 0;
-		for (int what = 0; what < ESTIMATES_NR; what++)
-			if (row->estimates[what].value < 0)
-				row->estimates[what].value = 0;
+		if ((int64_t)row->cpu_total_ns < (int64_t)row->self_cpu_ns)
+			row->cpu_total_ns = row->self_cpu_ns;
 	}
 }
 
@@ -139,6 +144,7 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 				 : table_add_rows(t, options, table);
 	if (err)
 		return reason_set(why, err, "out of memory");
+	sum_up_cpu(table);
 	if (options->compensate)
 		end_compensation(table);
 	table->has_memory =
