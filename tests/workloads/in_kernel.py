@@ -24,7 +24,9 @@ def zeros():
 
 
 def touch():
-    with mmap.mmap(-1, PAGES * mmap.PAGESIZE) as memory:
+    # Private: a shared mapping's pages are given back behind munmap(), by what closes its file.
+    with mmap.mmap(-1, PAGES * mmap.PAGESIZE,
+                   flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         for page in range(PAGES):
             memory[page * mmap.PAGESIZE] = 1
 
