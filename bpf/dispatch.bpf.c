@@ -152,17 +152,57 @@ static __noinline __u32 new_name(struct thread_state *t, const struct found_key 
 	return id;
 }
 
+static __always_inline __u64 found_hash(const struct thread_state *t)
+{
+	const __u64 *words = (const __u64 *)t->found.name;
+	__u64 hash = 0;
+
+	for (int i = 0; i < (GP_FOUND_NAME_BYTES + GP_FOUND_OVERLOAD_BYTES) / 8; i++)
+		hash = gp_python_mix(hash, words[i]);
+	return hash;
+}
+
 /* The id of the name in t->found, 0: it has none. */
 static __noinline __u32 found_name(struct thread_state *t, __u64 now)
 {
 	struct found_key key = {.process = (__u16)t->owner};
-	const __u64 *words = (const __u64 *)t->found.name;
 	const __u32 *known;
 
-	for (int i = 0; i < (GP_FOUND_NAME_BYTES + GP_FOUND_OVERLOAD_BYTES) / 8; i++)
-		key.hash = gp_python_mix(key.hash, words[i]);
+	key.hash = found_hash(t);
 	known = bpf_map_lookup_elem(&found_names, &key);
 	return known ? *known : new_name(t, &key, now);
+}
+
+/* ---- operators that were not chosen ---- */
+
+struct glob_search {
+	struct thread_state *thread;
+	struct gp_glob_search search;
+};
+
+static long try_token(__u32 n, struct glob_search *s)
+{
+	__u8 byte = s->thread->found.name[s->search.byte & (GP_FOUND_NAME_BYTES - 1)];
+
+	return gp_glob_step((const __u16 *)gp_glob_tokens, (const __u64 *)gp_glob_sets, &s->search,
+			    byte);
+}
+
+/* Whether the operator in t->found was chosen. Each name is looked at once; what came out stands
+ * among the names, under a process that is none. */
+static __noinline bool is_chosen(struct thread_state *t)
+{
+	struct found_key key = {.process = ~0ULL};
+	struct glob_search s = {.thread = t};
+	const __u32 *known;
+
+	key.hash = found_hash(t);
+	known = bpf_map_lookup_elem(&found_names, &key);
+	if (known)
+		return *known;
+	(void)bpf_loop(GP_GLOB_STEPS_MAX, try_token, &s, 0);
+	(void)bpf_map_update_elem(&found_names, &key, &s.search.fits, BPF_ANY);
+	return s.search.fits;
 }
 
 /* ---- ranges: the operator that begins one becomes the range ---- */
@@ -205,14 +245,13 @@ static __always_inline void range_stay(struct thread_state *t, struct thread_fra
 }
 
 /* The operators that begin and end ranges are none for torch.profiler: this one is not told. */
-static __always_inline void open_untold(struct op_site *site)
+static __always_inline void open_untold(struct op_site *site, __u32 name_id)
 {
 	struct thread_state *t = site->thread;
 	__u32 around = t->depth - 1;
 	struct thread_frame *frame;
 
-	frame = top_if(t,
-		       op_push(t, site->sp, COOKIE_TAG(site->cookie), NAME_UNTOLD, site->now, 0));
+	frame = top_if(t, op_push(t, site->sp, COOKIE_TAG(site->cookie), name_id, site->now, 0));
 	if (frame)
 		frame->op = around < GP_OP_DEPTH ? t->frames[around].op : 0;
 }
@@ -339,20 +378,27 @@ int gp_dispatch_entry(struct pt_regs *ctx)
 	enum range_part part = RANGE_NONE;
 	struct thread_state *t;
 	struct op_site site;
-	__u32 name_id = 0, op;
+	bool is_named;
+	__u32 op;
 
 	if (!op_begin(ctx, &site))
 		return 0;
 	t = site.thread;
-	if (find_operator(t, ctx)) {
-		name_id = found_name(t, site.now);
+	is_named = find_operator(t, ctx);
+	if (is_named)
 		part = range_part(t);
-	}
 	if (part == RANGE_END || (part == RANGE_BEGIN && gp_ops_alone)) {
-		open_untold(&site);
+		open_untold(&site, NAME_RANGE_END);
 		return 0;
 	}
-	op = op_open(&site, name_id);
+	if (part == RANGE_NONE && gp_ops_chosen && !(is_named && is_chosen(t))) {
+		/* One without a name may have been chosen. */
+		if (!is_named)
+			count_loss(GP_LOSS_BOXED_UNSEEN);
+		open_untold(&site, NAME_UNCHOSEN);
+		return 0;
+	}
+	op = op_open(&site, is_named ? found_name(t, site.now) : 0);
 	if (part != RANGE_BEGIN)
 		return 0;
 	t->range_op = op;
@@ -367,14 +413,15 @@ int gp_dispatch_exit(struct pt_regs *ctx)
 	struct thread_frame *frame;
 	struct op_site site;
 	struct thread_state *t;
-	__u32 i;
+	__u32 i, name_id;
 
 	if (!op_end_begin(ctx, &site))
 		return 0;
 	t = site.thread;
 	i = t->depth - 1;
-	if (i < GP_OP_DEPTH && t->frames[i].name_id == NAME_UNTOLD) {
-		if (op_close(&site) && !gp_ops_alone)
+	name_id = i < GP_OP_DEPTH ? t->frames[i].name_id : 0;
+	if (!name_is_told(name_id)) {
+		if (op_close(&site) && name_id == NAME_RANGE_END && !gp_ops_alone)
 			range_close(t, site.now);
 		return 0;
 	}

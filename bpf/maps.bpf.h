@@ -232,6 +232,10 @@ __u64 gp_api_off[1024] __weak;
 const volatile __u32 gp_cuda_memory __weak = 0;
 /* Ranges are not told. */
 const volatile __u32 gp_ops_alone __weak = 0;
+/* Only some operators are wanted, those whose names fit. */
+const volatile __u32 gp_ops_chosen __weak = 0;
+const volatile __u64 gp_glob_sets[GP_GLOB_SETS * 4] __weak = {};
+const volatile __u16 gp_glob_tokens[GP_GLOB_TOKENS] __weak = {};
 /* Number of the thread seen last. */
 __u32 gp_threads_nr __weak;
 /* Set before loading: whether uprobe programs may use task storage. */

@@ -91,8 +91,16 @@ static __always_inline __u64 thread_instance(const struct thread_state *t, __u32
 	return t->frames[i].op ? (__u64)t->number << 32 | t->frames[i].op : 0;
 }
 
-/* The name id of an op that is not told: whatever happens in it happens in the one around it. */
-#define NAME_UNTOLD 0xffffffffU
+/* Name ids of ops that are not told: whatever happens in them happens in the one around them. The
+ * operators that begin and end ranges where those are told in their place or not wanted, and those
+ * that were not chosen. */
+#define NAME_RANGE_END 0xffffffffU
+#define NAME_UNCHOSEN  0xfffffffeU
+
+static __always_inline bool name_is_told(__u32 name_id)
+{
+	return name_id < NAME_UNCHOSEN;
+}
 
 /* Takes the innermost op off the stack and tells of it. */
 static __always_inline void thread_close_top(struct thread_state *t, __u64 now, __u8 flags)
@@ -109,7 +117,7 @@ static __always_inline void thread_close_top(struct thread_state *t, __u64 now, 
 	c = counters_get();
 	if (c)
 		__sync_fetch_and_add(&c->closed, 1);
-	if (frame->name_id == NAME_UNTOLD)
+	if (!name_is_told(frame->name_id))
 		return;
 	event = emit_reserve(sizeof(*event));
 	if (!event)
@@ -142,9 +150,12 @@ struct close_dead {
 
 static long close_dead_one(__u32 n, struct close_dead *c)
 {
+	__u32 i = c->thread->depth - 1;
+
 	if (!thread_top_dead(c->thread, c->sp))
 		return 1;
-	count_loss(GP_LOSS_EXCEPTION);
+	if (i < GP_OP_DEPTH && name_is_told(c->thread->frames[i].name_id))
+		count_loss(GP_LOSS_EXCEPTION);
 	thread_close_top(c->thread, c->now, GP_OP_EXCEPTION);
 	return 0;
 }

@@ -16,6 +16,7 @@
 #endif
 
 #include "cuda_layout.h"
+#include "glob_tokens.h"
 #include "walks.h"
 
 #define GP_WIRE_VERSION 1

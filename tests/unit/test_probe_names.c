@@ -3,10 +3,11 @@
 /*
  * Operators' names out of symbols and schema texts, and the globs that choose among them.
  */
+#include "probe/globs.h"
 #include "probe/names.h"
-#include "probe/session_plans.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -221,24 +222,89 @@ static void test_hostile(void **state)
 	op_names__done(&names);
 }
 
+static struct gp_globs globs;
+
+static bool fits(const char *patterns, const char *name)
+{
+	assert_int_equal(globs_compile(patterns, &globs), 0);
+	return globs_fit(&globs, name);
+}
+
 static void test_globs(void **state)
 {
-	assert_true(session_glob(NULL, "aten::mm"));
-	assert_true(session_glob("aten::mm", "aten::mm"));
-	assert_true(session_glob("x,aten::conv*,", "aten::conv2d"));
-	assert_true(session_glob("*", "aten::mm"));
-	assert_false(session_glob("", "aten::mm"));
-	assert_false(session_glob(",,", "aten::mm"));
-	assert_false(session_glob("aten::m", "aten::mm"));
+	assert_true(fits("aten::mm", "aten::mm"));
+	assert_true(fits("x,aten::conv*,", "aten::conv2d"));
+	assert_true(fits("*", "aten::mm"));
+	assert_true(fits("*,x", ""));
+	assert_true(fits("a[[:digit:]x]c,z", "a7c"));
+	assert_true(fits("aten::conv[123]d", "aten::conv3d"));
+	assert_false(fits("aten::conv[123]d", "aten::conv4d"));
+	assert_false(fits("", "aten::mm"));
+	assert_false(fits(",,", ""));
+	assert_false(fits("aten::m", "aten::mm"));
+	assert_false(fits("aten::mm", "aten::m"));
+}
+
+/* One pattern against fnmatch(), of an alphabet in which much is near a match. */
+static void test_globs_are_those_of_fnmatch(void **state)
+{
+	static const char alphabet[] = "ab*?*b[]!-\\^:a";
+	uint32_t random = 1, alike = 0;
+
+	for (int i = 0; i < 300000; i++) {
+		char pattern[12] = "", name[10] = "";
+
+		for (size_t k = 0; k < sizeof(pattern) - 1; k++) {
+			random = random * 1664525U + 1013904223U;
+			if (random >> 28 > 12)
+				break;
+			pattern[k] = alphabet[(random >> 20) % (sizeof(alphabet) - 1)];
+		}
+		for (size_t k = 0; k < sizeof(name) - 1; k++) {
+			random = random * 1664525U + 1013904223U;
+			if (random >> 28 > 13)
+				break;
+			name[k] = "aabb-]:"[(random >> 20) % 7];
+		}
+		/* What a backslash at the end means is not said. */
+		if (!*pattern || pattern[strlen(pattern) - 1] == '\\')
+			continue;
+		if (fits(pattern, name) != !fnmatch(pattern, name, 0))
+			fail_msg("'%s' and '%s'", pattern, name);
+		alike += fits(pattern, name);
+	}
+	assert_true(alike > 1000);
+}
+
+static void test_globs_have_an_end(void **state)
+{
+	static char many[2 * GP_GLOB_TOKENS];
+
+	memset(many, 'a', GP_GLOB_TOKENS - 2);
+	assert_int_equal(globs_compile(many, &globs), 0);
+	assert_true(globs_fit(&globs, many));
+	memset(many, 'a', GP_GLOB_TOKENS - 1);
+	assert_int_equal(globs_compile(many, &globs), -E2BIG);
+	memset(many, 0, sizeof(many));
+	for (size_t i = 0; i < GP_GLOB_SETS; i++)
+		memcpy(many + 3 * i, "[a]", 3);
+	assert_int_equal(globs_compile(many, &globs), 0);
+	memcpy(many + 3UL * GP_GLOB_SETS, "[a]", 3);
+	assert_int_equal(globs_compile(many, &globs), -E2BIG);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frames),	   cmocka_unit_test(test_symbols),
-		cmocka_unit_test(test_nodes),	   cmocka_unit_test(test_schemas),
-		cmocka_unit_test(test_whole_wins), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_nodes),
+		cmocka_unit_test(test_schemas),
+		cmocka_unit_test(test_whole_wins),
+		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_globs),
+		cmocka_unit_test(test_globs_are_those_of_fnmatch),
+		cmocka_unit_test(test_globs_have_an_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

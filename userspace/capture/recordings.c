@@ -85,10 +85,7 @@ static int write_meta(struct capture *c, struct segment *s)
 	err = err
 		      ?: recording_writer__meta(
 				 w, "ops", o->ops_glob ? o->ops_glob : (o->ops ? "all" : "none"));
-	err = err
-		      ?: recording_writer__meta(w, "annotations",
-						o->ops && !o->ops_alone && !o->ops_glob ? "1"
-											: "0");
+	err = err ?: recording_writer__meta(w, "annotations", o->ops && !o->ops_alone ? "1" : "0");
 	err = err ?: recording_writer__meta(w, "shapes", o->shapes ? "1" : "0");
 	err = err ?: recording_writer__meta(w, "flops", o->flops ? "1" : "0");
 	err = err ?: recording_writer__meta(w, "modules", o->modules ? "1" : "0");

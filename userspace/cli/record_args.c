@@ -126,7 +126,7 @@ static bool is_schedule(const char *text)
 		 ARG(ops),                                                                         \
 		 .value_name = "all|none|GLOB,...",                                                \
 		 .help = "Which operators: all (the default), none, or patterns such as "          \
-			 "'aten::conv*,aten::mm'."},                                               \
+			 "'aten::conv*,mylib::*'; annotations are recorded with those, too."},     \
 		ROW_NO_ANNOTATIONS(                                                                \
 			struct record_args,                                                        \
 			"Leave out annotations (record_function(), NVTX, what PyTorch itself "     \

@@ -96,6 +96,9 @@ static int load(struct probe_session *s, bool task_storage)
 	bpf->rodata->gp_stop_at_load = s->options.stop_at_load;
 	bpf->rodata->gp_stacks = s->options.stacks;
 	bpf->rodata->gp_ops_alone = s->options.ops_alone;
+	bpf->rodata->gp_ops_chosen = s->options.ops_glob != NULL;
+	memcpy(bpf->rodata->gp_glob_sets, s->plans.globs.sets, sizeof(s->plans.globs.sets));
+	memcpy(bpf->rodata->gp_glob_tokens, s->plans.globs.tokens, sizeof(s->plans.globs.tokens));
 	bpf->rodata->gp_cuda_memory = s->options.gpu && s->options.memory;
 	bpf->rodata->gp_wakeup_bytes = s->options.ring_bytes / 4;
 	for (enum program i = 0; i < PROGRAMS_NR; i++)
@@ -235,12 +238,13 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 		return reason_set(why, -ENOMEM, "out of memory");
 	s->options = *options;
 	s->stats_fd = -1;
-	err = session_plans__init(&s->plans, &s->options);
-	if (err)
-		return reason_set(why, err, "out of memory");
 	(void)libbpf_set_print(print_libbpf);
 	s->method = link_method_probe();
-	s->plans.few = s->method == LINK_PERF_EVENT;
+	err = session_plans__init(&s->plans, &s->options, s->method == LINK_PERF_EVENT);
+	if (err)
+		return reason_set(why, err, "%s",
+				  err == -E2BIG ? "too many patterns of operators; give fewer"
+						: "out of memory");
 	err = load_either(s);
 	if (err && !options->may_be_bare)
 		return explain_load(why, err);

@@ -146,14 +146,7 @@ static void leave_out_attached(const struct probe_session *s, struct attachment 
 	}
 }
 
-/* With a choice of operators: their names are known too late to choose by. */
-static bool dispatch_is_counted(const struct probe_session *s)
-{
-	return s->options.ops_glob != NULL;
-}
-
-static enum program program_for(const struct probe_session *s, const struct probe_function *fn,
-				const struct probe_site *site)
+static enum program program_for(const struct probe_function *fn, const struct probe_site *site)
 {
 	switch (fn->kind) {
 	case PROBE_ALLOC:
@@ -173,8 +166,6 @@ static enum program program_for(const struct probe_session *s, const struct prob
 	case PROBE_NODE:
 		return site->is_exit ? PROGRAM_EXIT : PROGRAM_NODE;
 	case PROBE_DISPATCH:
-		if (dispatch_is_counted(s))
-			return PROGRAM_UNSEEN;
 		return site->is_exit ? PROGRAM_DISPATCH_EXIT : PROGRAM_DISPATCH;
 	case PROBE_UNSEEN:
 		return PROGRAM_UNSEEN;
@@ -241,7 +232,7 @@ static bool is_kind_wanted(const struct probe_session *s, enum probe_kind kind)
 	case PROBE_NVTX_TOOL_POP:
 	case PROBE_NVTX_PUSH:
 	case PROBE_NVTX_POP:
-		return s->options.ops && !s->options.ops_alone && !dispatch_is_counted(s);
+		return s->options.ops && !s->options.ops_alone;
 	default:
 		return true;
 	}
@@ -258,7 +249,7 @@ int session_choose_programs(const struct probe_session *s, struct gpuprof_bpf *b
 
 	for (enum probe_kind kind = PROBE_OP; kind <= PROBE_KIND_LAST; kind++)
 		for (uint8_t is_exit = 0; is_exit <= 1 && is_kind_wanted(s, kind); is_exit++)
-			wanted[program_for(s, &(struct probe_function){.kind = kind},
+			wanted[program_for(&(struct probe_function){.kind = kind},
 					   &(struct probe_site){.is_exit = is_exit})] = true;
 	for (enum program i = 0; i < PROGRAMS_NR && !err; i++)
 		err = bpf_program__set_autoload(session_program(bpf, i), wanted[i]);
@@ -306,7 +297,7 @@ static size_t collect_sites(const struct probe_session *s, const struct session_
 		const struct probe_site *site = &plan->plan->sites.items[i];
 		const struct probe_function *fn = &plan->plan->functions.items[site->function];
 
-		if (program_for(s, fn, site) != program || !is_due(s, plan, a, site->function) ||
+		if (program_for(fn, site) != program || !is_due(s, plan, a, site->function) ||
 		    (program == PROGRAM_UNSEEN && site->is_exit))
 			continue;
 		sites[nr].offset = site->offset;

@@ -8,7 +8,6 @@
 #include "probe/names.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,11 +26,17 @@ static const char common_ops[] =
 	"aten::cat,aten::index_select,aten::zero_,aten::fill_,aten::item,"
 	"autograd::engine::evaluate_function*";
 
-int session_plans__init(struct session_plans *s, const struct probe_options *options)
+int session_plans__init(struct session_plans *s, const struct probe_options *options, bool few)
 {
+	const char *globs = options->ops_glob ?: few ? common_ops : NULL;
+
 	s->options = options;
+	s->few = few;
+	s->chosen = globs != NULL;
 	s->texts = intern__new();
-	return s->texts ? 0 : -ENOMEM;
+	if (!s->texts)
+		return -ENOMEM;
+	return globs ? globs_compile(globs, &s->globs) : 0;
 }
 
 static void done_plan(struct session_plan *p)
@@ -50,23 +55,6 @@ void session_plans__done(struct session_plans *s)
 	vec_done(&s->names);
 	hash__done(&s->name_index);
 	intern__free(s->texts);
-}
-
-bool session_glob(const char *globs, const char *name)
-{
-	if (!globs)
-		return true;
-	while (*globs) {
-		size_t nr = strcspn(globs, ",");
-		char *one = strndup(globs, nr);
-		bool fits = one && *one && !fnmatch(one, name, 0);
-
-		free(one);
-		if (fits)
-			return true;
-		globs += nr + (globs[nr] == ',');
-	}
-	return false;
 }
 
 /* The id of a name, a new one if it was not known. 0 or -errno. */
@@ -97,7 +85,6 @@ static int name_id(struct session_plans *s, const char *name, const char *overlo
 
 static int name_functions(struct session_plans *s, struct session_plan *p)
 {
-	const char *globs = s->options->ops_glob ?: s->few ? common_ops : NULL;
 	size_t nr = p->plan->functions.nr;
 	int err = 0;
 
@@ -111,7 +98,7 @@ static int name_functions(struct session_plans *s, struct session_plan *p)
 
 		if (!*fn->name)
 			continue;
-		p->wanted[i] = s->options->ops && session_glob(globs, fn->name);
+		p->wanted[i] = s->options->ops && (!s->chosen || globs_fit(&s->globs, fn->name));
 		err = name_id(s, fn->name, fn->overload, &p->name_ids[i]);
 		if (fn->kind == PROBE_NODE)
 			p->name_ids[i] |= (uint32_t)GP_SCOPE_BACKWARD << 24;

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/intern.h"
+#include "probe/globs.h"
 #include "probe/plan.h"
 #include "probe/session.h"
 
@@ -24,23 +25,22 @@ struct session_plan {
 
 struct session_plans {
 	const struct probe_options *options;
-	bool few; /* each probe is dear: without globs only the common operators */
+	bool few;    /* each probe is dear: without a choice only the common operators */
+	bool chosen; /* not all operators: */
+	struct gp_globs globs;
 	struct intern *texts;
 	struct hash name_index;
 	VEC(struct probe_name) names; /* id i + 1 */
 	VEC(struct session_plan) items;
 };
 
-/* `options` must live as long. 0 or -ENOMEM. */
-int session_plans__init(struct session_plans *s, const struct probe_options *options);
+/* `options` must live as long; `few`: see there. 0, -ENOMEM, or -E2BIG: too many globs. */
+int session_plans__init(struct session_plans *s, const struct probe_options *options, bool few);
 void session_plans__done(struct session_plans *s);
 
 /* The plan of a mapped file, made now if need be: its index, or -errno with a reason. A file that
  * cannot be planned is asked once; after that it has an item without a plan. */
 int session_plans__get(struct session_plans *s, const struct target_library *lib,
 		       struct reason *why, uint32_t *ret_index);
-
-/* Whether a name is matched by comma-separated globs; NULL matches all. */
-bool session_glob(const char *globs, const char *name);
 
 #endif /* GP_PROBE_SESSION_PLANS_H */
