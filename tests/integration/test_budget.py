@@ -2,6 +2,8 @@
 """--overhead: windows of whole steps within a budget, and what is estimated from them. Nothing here looks at how fast anything went:
 steps are done until what is waited for is there."""
 
+import csv
+import io
 import os
 import re
 
@@ -69,6 +71,7 @@ def test_windows_are_of_whole_steps(budgeted):
     rows = recording.rows()
     assert estimated["windows"] >= 3 and 0 < estimated["share_of_time"] < 1
     assert 0 < estimated["inside_us"] * 1000 < recording.table()["overhead"]["cost_cpu_ns"]
+    assert estimated["inside_us"] < estimated["us"] < recording.table()["wall_us"] * 1.01
     calls = rows["aten::mse_loss"]["calls"]
     assert 0 < calls < done
     for name, each in STEP_OPS.items():
@@ -95,10 +98,34 @@ def test_estimates_hold(budgeted):
 
 
 def test_table_says_what_is_estimated(budgeted):
-    _, _, told = budgeted
+    recording, _, told = budgeted
     lines = told.splitlines()
     assert lines[0].startswith("Estimated from ") and "standard error" in lines[0]
+    estimated = recording.table()["estimated"]
+    assert "would have been %.0f %% shorter" % (100 * estimated["inside_us"] /
+                                                estimated["us"]) in lines[1]
     assert "est Self CPU" in told and "+/-" in told and "Self CPU time total, estimated" in told
+
+
+def test_csv_has_the_estimates(budgeted):
+    recording = budgeted[0]
+    done = harness.gpuprof("table", recording.path, "--csv", "--limit", "-1")
+    found = {row["name"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
+    for name in STEP_OPS:
+        for what, estimate in recording.rows()[name]["estimated"].items():
+            assert float(found[name]["estimated_" + what]) == estimate["value"]
+            assert float(found[name]["estimated_%s_error" % what]) == estimate["standard_error"]
+
+
+def test_no_window_is_said(tmp_path):
+    """And not that the process called no operator."""
+    path = str(tmp_path / "none.gpuprof")
+    with harness.Target("mlp") as target:
+        done = harness.attach(target, path, "--overhead", "0.001",
+                              orders=lambda: target.step(20))
+        target.leave()
+    assert done.recording.table()["rows"] == []
+    assert "--overhead 0.001 paid for no window in the time that there was" in done.told
 
 
 def test_gaps_are_no_time(budgeted):

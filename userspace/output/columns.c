@@ -5,6 +5,7 @@
  */
 #include "output/columns.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -89,6 +90,63 @@ void columns_of_table(struct buf *out, enum columns_form form, const struct tabl
 		columns_u64(out, form, "flops", r->flops);
 		columns_u64(out, form, "all_flops", r->all_flops);
 	}
+}
+
+void columns_estimate_json(struct buf *out, const char *name, const struct estimate *e,
+			   double scale)
+{
+	buf__printf(out, "\"%s\": {\"value\": %.3f", name, e->value / scale);
+	if (!isnan(e->error))
+		buf__printf(out, ", \"standard_error\": %.3f", e->error / scale);
+	buf__char(out, '}');
+}
+
+static void estimate_csv(struct buf *out, enum columns_form form, const char *name,
+			 const struct estimate *e, double scale)
+{
+	if (form == COLUMNS_TITLES) {
+		buf__printf(out, ",estimated_%s,estimated_%s_error", name, name);
+		return;
+	}
+	buf__printf(out, ",%.3f,", e->value / scale);
+	if (!isnan(e->error))
+		buf__printf(out, "%.3f", e->error / scale);
+}
+
+void columns_estimates(struct buf *out, enum columns_form form, const struct table *table,
+		       const struct table_row *r)
+{
+	static const struct {
+		const char *name;
+		enum estimate_of what;
+		double scale;
+		bool cuda;
+	} columns[] = {
+		{"calls", ESTIMATE_CALLS, 1, false},
+		{"self_cpu_us", ESTIMATE_SELF_CPU_NS, 1000, false},
+		{"cpu_total_us", ESTIMATE_CPU_TOTAL_NS, 1000, false},
+		{"self_cuda_us", ESTIMATE_SELF_CUDA_NS, 1000, true},
+		{"cuda_total_us", ESTIMATE_CUDA_TOTAL_NS, 1000, true},
+	};
+
+	if (!table->has_estimates)
+		return;
+	if (form == COLUMNS_JSON)
+		buf__str(out, ", \"estimated\": {");
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		const struct estimate *e = &r->estimates[columns[i].what];
+
+		if (columns[i].cuda && !table->has_cuda_time)
+			continue;
+		if (form != COLUMNS_JSON) {
+			estimate_csv(out, form, columns[i].name, e, columns[i].scale);
+			continue;
+		}
+		buf__str(out, i ? ", " : "");
+		columns_estimate_json(out, columns[i].name, e, columns[i].scale);
+	}
+	if (form == COLUMNS_JSON)
+		buf__char(out, '}');
 }
 
 /* Control characters have no place in a line of a file that people look at in a terminal. */

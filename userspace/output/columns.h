@@ -29,6 +29,15 @@ void columns_stack(struct buf *out, enum columns_form form, const struct recordi
 void columns_of_table(struct buf *out, enum columns_form form, const struct table *table,
 		      const struct table_row *r);
 
+/* Of the whole, each with its standard error, if that is known: a member "estimated", or two
+ * columns each. Nothing of a table without estimates. */
+void columns_estimates(struct buf *out, enum columns_form form, const struct table *table,
+		       const struct table_row *r);
+
+/* Appends one of them as a member of JSON, without a comma; what is shown is so many times less. */
+void columns_estimate_json(struct buf *out, const char *name, const struct estimate *e,
+			   double scale);
+
 /* Appends a text as a field of CSV, in quotes where RFC 4180 wants them. */
 void csv_text(struct buf *out, const char *text);
 

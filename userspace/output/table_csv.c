@@ -14,6 +14,7 @@ static void title_line(struct buf *out, const struct table *table, bool overload
 	buf__str(out, overloads ? "name,overload" : "name");
 	buf__str(out, table->has_ranks ? ",rank,device,calls" : ",device,calls");
 	columns_of_table(out, COLUMNS_TITLES, table, &(struct table_row){.name = ""});
+	columns_estimates(out, COLUMNS_TITLES, table, &(struct table_row){.name = ""});
 	if (shapes)
 		buf__str(out, ",input_shapes");
 	if (table->has_stacks)
@@ -39,6 +40,7 @@ static void row_line(struct buf *out, const struct table *table, const struct ta
 	buf__str(out, r->device == TABLE_CUDA ? ",CUDA," : ",CPU,");
 	buf__u64(out, r->calls);
 	columns_of_table(out, COLUMNS_CSV, table, r);
+	columns_estimates(out, COLUMNS_CSV, table, r);
 	if (r->shapes) {
 		buf__char(out, ',');
 		csv_text(out, r->shapes);

@@ -79,6 +79,11 @@ void table_estimate_origin(struct buf *out, const struct table *table)
 		    ", %.2f %% of the time: columns 'est' are of the whole, +/- one "
 		    "standard error; all others of the windows alone\n",
 		    100 * w->share_of_time);
+	if (w->inside_ns)
+		buf__printf(out,
+			    "Unwatched, the windows would have been %.0f %% shorter: all times, "
+			    "also the estimated ones, have that in them\n",
+			    100 * (double)w->inside_ns / (double)w->ns);
 }
 
 void table_estimate_total(struct buf *out, const struct table *table, const char *unit)

@@ -15,51 +15,18 @@
 
 #include "base/banned.h"
 
-static void estimate(struct buf *out, const char *name, const struct estimate *e, double scale)
-{
-	buf__printf(out, "\"%s\": {\"value\": %.3f", name, e->value / scale);
-	if (!isnan(e->error))
-		buf__printf(out, ", \"standard_error\": %.3f", e->error / scale);
-	buf__char(out, '}');
-}
-
-/* Of the whole, from windows. */
-static void estimates(struct buf *out, const struct table *table, const struct table_row *r)
-{
-	static const struct {
-		const char *name;
-		enum estimate_of what;
-		double scale;
-		bool cuda;
-	} columns[] = {
-		{"calls", ESTIMATE_CALLS, 1, false},
-		{"self_cpu_us", ESTIMATE_SELF_CPU_NS, 1000, false},
-		{"cpu_total_us", ESTIMATE_CPU_TOTAL_NS, 1000, false},
-		{"self_cuda_us", ESTIMATE_SELF_CUDA_NS, 1000, true},
-		{"cuda_total_us", ESTIMATE_CUDA_TOTAL_NS, 1000, true},
-	};
-
-	buf__str(out, ", \"estimated\": {");
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-		if (columns[i].cuda && !table->has_cuda_time)
-			continue;
-		buf__str(out, i ? ", " : "");
-		estimate(out, columns[i].name, &r->estimates[columns[i].what], columns[i].scale);
-	}
-	buf__char(out, '}');
-}
-
 void table_json_windows(struct buf *out, const struct table *table)
 {
 	const struct table_windows *w = &table->windows;
 
-	buf__printf(out, "{\"windows\": %zu, \"share_of_time\": %.6f, \"inside_us\": %.3f", w->nr,
-		    w->share_of_time, (double)w->inside_ns / 1000);
+	buf__printf(out,
+		    "{\"windows\": %zu, \"share_of_time\": %.6f, \"us\": %.3f, \"inside_us\": %.3f",
+		    w->nr, w->share_of_time, (double)w->ns / 1000, (double)w->inside_ns / 1000);
 	if (w->all_steps_nr)
 		buf__printf(out, ", \"steps\": %llu, \"all_steps\": %llu",
 			    (unsigned long long)w->steps_nr, (unsigned long long)w->all_steps_nr);
 	buf__str(out, ", ");
-	estimate(out, "self_cpu_total_us", &w->self_cpu_total_ns, 1000);
+	columns_estimate_json(out, "self_cpu_total_us", &w->self_cpu_total_ns, 1000);
 	buf__char(out, '}');
 }
 
@@ -84,8 +51,7 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 	if (r->bounded_calls)
 		columns_u64(out, COLUMNS_JSON, "bounded_calls", r->bounded_calls);
 	columns_of_table(out, COLUMNS_JSON, table, r);
-	if (table->has_estimates)
-		estimates(out, table, r);
+	columns_estimates(out, COLUMNS_JSON, table, r);
 	if (r->stack) {
 		columns_stack(out, COLUMNS_JSON, table->recording, r->stack, r->stack_nr,
 			      r->is_forward_stack);

@@ -95,18 +95,18 @@ static void set_windows(struct table *table, const struct timeline *t)
 {
 	struct table_windows *w = &table->windows;
 	bool by_steps = estimate_is_by_steps(t);
-	uint64_t ns = 0, wanted_ns = timeline__wanted_ns(t);
+	uint64_t wanted_ns = timeline__wanted_ns(t);
 
 	table->has_estimates = estimate_is_possible(t);
 	w->nr = t->windows.nr;
 	for (size_t i = 0; i < t->windows.nr; i++) {
-		ns += t->windows.items[i].end_ns - t->windows.items[i].start_ns;
+		w->ns += t->windows.items[i].end_ns - t->windows.items[i].start_ns;
 		w->inside_ns += t->windows.items[i].inside_ns;
 		w->steps_nr += by_steps ? t->windows.items[i].steps_nr : 0;
 	}
 	w->all_steps_nr = by_steps ? t->all_steps_nr : 0;
 	if (wanted_ns > 0)
-		w->share_of_time = (double)ns / (double)(ns < wanted_ns ? wanted_ns : ns);
+		w->share_of_time = (double)w->ns / (double)(w->ns < wanted_ns ? wanted_ns : w->ns);
 }
 
 static const char *join_keys(char *text, size_t bytes)

@@ -81,7 +81,8 @@ struct table {
 		size_t nr;
 		uint64_t steps_nr, all_steps_nr; /* both 0: windows are by time */
 		double share_of_time;
-		uint64_t inside_ns; /* what was spent on them in the processes, as told then */
+		uint64_t ns;	    /* how long they were, together */
+		uint64_t inside_ns; /* of that, what watching cost in the processes, as told then */
 		struct estimate self_cpu_total_ns; /* of all rows */
 	} windows;
 	bool has_flops;		  /* they were wanted */
