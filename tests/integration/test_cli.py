@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-from harness import DONE, FAILED, LOST, ROOT_DIR, USAGE, gpuprof, parse_json
+from harness import DONE, FAILED, LOST, ROOT_DIR, USAGE, attach, gpuprof, parse_json
 
 pytestmark = pytest.mark.san
 
@@ -155,6 +155,29 @@ def test_bad_usage(args, words):
 def test_what_cannot_tell_rows_apart_is_said(recording, group, option):
     done = gpuprof("table", recording.path, "--group-by", group)
     assert done.status == DONE and "record with %s\n" % option in done.stderr, done
+    # And not, where there are no rows then, that the process called nothing.
+    assert "called none" not in done.stderr, done
+
+
+@pytest.mark.parametrize("metric, advice", [
+    ("self_cuda_time_total", "used no GPU"), ("samples", "record with --mode sample"),
+    ("peak_bytes", "record with --memory"),
+])
+@pytest.mark.parametrize("form", ["stacks", "speedscope", "pprof", "flamegraph"])
+def test_stacks_by_what_was_not_recorded(idle, tmp_path, form, metric, advice):
+    done = attach(idle, tmp_path / "r.gpuprof", "--stack", "python", orders=lambda: idle.step(1))
+    said = gpuprof("export", done.recording.path, "--format", form, "--metric", metric, "-o",
+                   tmp_path / "out")
+    assert said.status == FAILED, said
+    assert "cannot write stacks by %s: the recording has nothing of it" % metric in said.stderr
+    assert advice in said.stderr
+    assert os.listdir(tmp_path) == ["r.gpuprof"]
+
+
+def test_deepest_group_by_stack(recording):
+    assert gpuprof("table", recording.path, "--group-by", "stack:256").status == DONE
+    done = gpuprof("table", recording.path, "--group-by", "stack:257")
+    assert done.status == USAGE and "with N from 1 to 256" in done.stderr, done
 
 
 def test_bad_values(recording, tmp_path):

@@ -110,6 +110,13 @@ def test_trace_not_writable(idle):
     assert done.status == FAILED and "/no/such/folder" in done.stderr, done
 
 
+@pytest.mark.parametrize("paths", [("-o", "same.json", "--trace", "same.json"),
+                                   ("--trace", "./same.json", "--memory-timeline", "same.json")])
+def test_two_outputs_in_one_file(idle, paths):
+    done = refused("attach", "--pid", idle.pid, *paths)
+    assert done.status == FAILED and "two outputs would be in it" in done.stderr, done
+
+
 def test_unknown_sort_key_before_the_capture(idle):
     done = refused("attach", "--pid", idle.pid, "--sort", "beauty")
     assert done.status == USAGE and "beauty" in done.stderr, done

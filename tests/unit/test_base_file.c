@@ -207,6 +207,22 @@ static void abandons_what_is_not_finished(void **state)
 	must_hold("new");
 }
 
+static void tells_what_is_the_same(void **state)
+{
+	char other[160];
+
+	/* Neither is there yet. */
+	(void)snprintf(other, sizeof(other), "%s/./out", folder);
+	assert_true(file_is_same(path, other));
+	assert_false(file_is_same("/no/such/folder/out", path));
+	(void)snprintf(other, sizeof(other), "%s/out2", folder);
+	assert_false(file_is_same(path, other));
+	put("text");
+	assert_false(file_is_same(path, other));
+	assert_int_equal(link(path, other), 0);
+	assert_true(file_is_same(path, other));
+}
+
 int main(void)
 {
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, drop_folder)
@@ -220,6 +236,7 @@ int main(void)
 		IN_A_FOLDER(writes_into_what_is_no_file),
 		IN_A_FOLDER(tells_a_full_disk),
 		IN_A_FOLDER(reads_within_bounds),
+		IN_A_FOLDER(tells_what_is_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -428,10 +428,10 @@ static void test_no_recordings(void **state)
 	const char *path;
 
 	expect_error("/nowhere.gpuprof", -ENOENT, "No such file");
-	expect_error("/tmp", -EINVAL, "not a regular file");
+	expect_error("/tmp", -EINVAL, "no regular file");
 	path = sample_path("fifo");
 	assert_int_equal(mkfifo(path, 0600), 0);
-	expect_error(path, -EINVAL, "not a regular file");
+	expect_error(path, -EINVAL, "no regular file");
 	path = sample_path("text");
 	sample_write_file(path, text, sizeof(text));
 	expect_error(path, -EINVAL, "no gpuprof recording");

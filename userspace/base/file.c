@@ -215,9 +215,26 @@ const char *file_base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-bool file_is_same(const char *a, const char *b)
+static bool is_same_there(const char *a, const char *b)
 {
 	struct stat sa, sb;
 
 	return !stat(a, &sa) && !stat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* The directory of a path, with the last slash. NULL: out of memory. */
+static char *dir_of(const char *path)
+{
+	size_t bytes = (size_t)(file_base_name(path) - path);
+
+	return bytes ? strndup(path, bytes) : strdup("./");
+}
+
+bool file_is_same(const char *a, const char *b)
+{
+	CLEANUP(cleanup_free) char *dir_a = dir_of(a);
+	CLEANUP(cleanup_free) char *dir_b = dir_of(b);
+
+	return is_same_there(a, b) || (!strcmp(file_base_name(a), file_base_name(b)) && dir_a &&
+				       dir_b && is_same_there(dir_a, dir_b));
 }

@@ -26,7 +26,8 @@ int file_create(const char *path);
 /* What follows the last '/' of a path, borrowed from it; the whole if there is none. */
 const char *file_base_name(const char *path);
 
-/* Whether both paths lead to one file. False where one of them leads to none. */
+/* Whether both paths lead to one file, or would if it were made. False where memory is short and
+ * there is none. */
 bool file_is_same(const char *a, const char *b);
 
 /* A file being written beside its final place. */

@@ -97,7 +97,10 @@ static int collect(struct rows *r)
 		int no = target_process__new(pids[i], NULL, &p);
 
 		/* Ended meanwhile, or a kernel thread: nothing to tell. */
-		r->hidden_nr += no == -EACCES || no == -EPERM;
+		if (no == -EACCES || no == -EPERM) {
+			log_info("process %d could not be looked into: %s", pids[i], strerror(-no));
+			r->hidden_nr++;
+		}
 		if (no == -ENOMEM)
 			err = no;
 		if (no)

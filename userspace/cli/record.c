@@ -8,6 +8,7 @@
 #include "cli/record.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "cli/cli.h"
@@ -117,13 +118,27 @@ static bool can_write(const char *path)
 	return false;
 }
 
+/* Than those before it: the last one written would be all that is left. */
+static bool is_another(const char *const *paths, size_t at)
+{
+	for (size_t i = 0; i < at; i++) {
+		if (!paths[i] || !file_is_same(paths[i], paths[at]))
+			continue;
+		log_err("cannot write '%s': two outputs would be in it; give each a file of its "
+			"own",
+			paths[at]);
+		return false;
+	}
+	return true;
+}
+
 bool record_check_outputs(const struct record_options *options)
 {
 	const char *paths[] = {options->capture.output_path, options->trace_path,
 			       options->memory_path};
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-		if (paths[i] && !can_write(paths[i]))
+		if (paths[i] && (!can_write(paths[i]) || !is_another(paths, i)))
 			return false;
 	return true;
 }

@@ -55,8 +55,8 @@ uint32_t record_stacks_wanted(const char *stack);
  * freed. */
 char *record_cache_dir(void);
 
-/* Whether files of this name can be written here: checked before anything is probed. Logs why not.
- */
+/* Whether files of these names can be written here, each its own: checked before anything is
+ * probed. Logs why not. */
 bool record_check_outputs(const struct record_options *options);
 
 /* Ends a record without an outcome: nothing is printed and the recording is taken away. */

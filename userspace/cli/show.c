@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cli/absent.h"
 #include "cli/cli.h"
 #include "output/output.h"
 #include "timeline/sample_table.h"
@@ -353,10 +354,8 @@ int shown__write_stacks(const struct shown *s, const char *path, const char *for
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	int err;
 
-	if (!recording__meta(s->recording, "stacks")) {
-		log_err("cannot write stacks: the recording has none; record with --stack python");
+	if (!absent_has_stacks_of(s, metric))
 		return CLI_FAILED;
-	}
 	err = open_sink(path, &sink);
 	err = err ? err : find_stack_format(format)->write(sink, s->timeline, metric);
 	err = err ? err : sink__finish(sink);
@@ -388,19 +387,6 @@ static int write_table(const struct shown *s, const struct table *table,
 	err = err ? err : sink__finish(sink);
 	/* Someone who closed the pipe has seen enough. */
 	return err && err != -EPIPE ? output_failed("table", "-", err) : CLI_DONE;
-}
-
-static void warn_of_no_rows(const struct shown *s)
-{
-	const char *ops = recording__meta(s->recording, "ops");
-
-	if (ops && !strcmp(ops, "none"))
-		log_warn("the recording has no operators in it: none were asked for (--ops none)");
-	else if (ops && strcmp(ops, "all"))
-		log_warn("the recording has no operators in it: none matched --ops '%s'", ops);
-	else
-		log_warn("the recording has no operators in it: the process called none while it "
-			 "was recorded; those that it started are not recorded with it");
 }
 
 static bool has_rank(const struct timeline *t, long rank)
@@ -469,28 +455,6 @@ static int show_sample_table(const struct shown *s, const struct show_options *o
 	return write_sample_table(s, table, gpu, o);
 }
 
-static bool has_overloads(const struct timeline *t)
-{
-	for (size_t i = 0; i < t->ops.nr; i++)
-		if (*t->ops.items[i].overload)
-			return true;
-	return false;
-}
-
-/* What the rows are to be told apart by. */
-static void warn_of_missing(const struct shown *s, const struct show_options *o)
-{
-	if (o->by_shape && !s->timeline->inputs.nr)
-		log_warn("the recording has no shapes in it; record with --shapes");
-	if (o->by_module && !s->timeline->modules.nr)
-		log_warn("the recording has no calls of modules in it; record with --modules");
-	if ((o->between || (o->by_stack && !s->timeline->sampled)) &&
-	    !recording__meta(s->recording, "stacks"))
-		log_warn("the recording has no stacks in it; record with --stack python");
-	if (o->by_overload && !has_overloads(s->timeline))
-		log_warn("the recording has no overload names in it; record with --no-inject");
-}
-
 static int show_table(const struct shown *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
@@ -525,9 +489,8 @@ static int show_table(const struct shown *s, const struct show_options *o)
 			o->rank);
 		return CLI_FAILED;
 	}
-	warn_of_missing(s, o);
-	if (!table->rows.nr)
-		warn_of_no_rows(s);
+	if (!absent_warn_of_groups(s, o) && !table->rows.nr)
+		absent_warn_of_rows(s);
 	return write_table(s, table, o);
 }
 

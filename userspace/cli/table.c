@@ -77,7 +77,7 @@ static const struct option_spec table_options[] = {
 	 .choices = groups,
 	 .known = is_group,
 	 .rule = "'overload', 'shape', 'rank', 'module', 'module-tree', 'between', 'op', 'line', "
-		 "'function', 'thread', 'activity' or 'stack:N' with N from 1 to 128",
+		 "'function', 'thread', 'activity' or 'stack:N' with N from 1 to 256",
 	 .help = "'overload': one row for each overload of an operator instead of one for all. "
 		 "'shape': one row for each combination of shapes of its inputs, where shapes "
 		 "were recorded. "

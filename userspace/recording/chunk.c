@@ -79,7 +79,9 @@ int chunk_reader__open(struct chunk_reader *c, const char *path, struct reason *
 				  strerror(-err));
 	}
 	if (!S_ISREG(st.st_mode))
-		return reason_set(why, -EINVAL, "'%s' is no gpuprof recording: not a regular file",
+		return reason_set(why, -EINVAL,
+				  "'%s' is no regular file: a recording cannot be read from a "
+				  "pipe, copy it to a file",
 				  path);
 	*c = (struct chunk_reader){.fd = fd, .file_bytes = (uint64_t)st.st_size};
 	err = check_header(c, path, why);

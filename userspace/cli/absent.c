@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * See absent.h.
+ */
+#include "cli/absent.h"
+
+#include "base/log.h"
+#include "output/stack_samples.h"
+
+#include <string.h>
+
+void absent_warn_of_rows(const struct shown *s)
+{
+	const char *ops = recording__meta(s->recording, "ops");
+
+	if (ops && !strcmp(ops, "none"))
+		log_warn("the recording has no operators in it: none were asked for (--ops none)");
+	else if (ops && strcmp(ops, "all"))
+		log_warn("the recording has no operators in it: none matched --ops '%s'", ops);
+	else if (recording__meta(s->recording, "overhead_pct") && !s->timeline->windows.nr)
+		log_warn("the recording has no operators in it: --overhead %s paid for no window "
+			 "in the time that there was; record for longer, or with more of it",
+			 recording__meta(s->recording, "overhead_pct"));
+	else
+		log_warn("the recording has no operators in it: the process called none while it "
+			 "was recorded; those that it started are not recorded with it");
+}
+
+static bool has_overloads(const struct timeline *t)
+{
+	for (size_t i = 0; i < t->ops.nr; i++)
+		if (*t->ops.items[i].overload)
+			return true;
+	return false;
+}
+
+bool absent_warn_of_groups(const struct shown *s, const struct show_options *o)
+{
+	const struct timeline *t = s->timeline;
+	const struct {
+		bool absent;
+		const char *what, *how;
+	} groups[] = {
+		{o->by_shape && !t->inputs.nr, "shapes", "--shapes"},
+		{o->by_module && !t->modules.nr, "calls of modules", "--modules"},
+		{(o->between || (o->by_stack && !t->sampled)) &&
+			 !recording__meta(s->recording, "stacks"),
+		 "stacks", "--stack python"},
+		{o->by_overload && !has_overloads(t), "overload names", "--no-inject"},
+	};
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if (!groups[i].absent)
+			continue;
+		log_warn("the recording has no %s in it; record with %s", groups[i].what,
+			 groups[i].how);
+		any = true;
+	}
+	return any;
+}
+
+static const char *how_to_have(enum stack_metric metric)
+{
+	switch (metric) {
+	case STACK_CUDA:
+		return "the process used no GPU while it was recorded, or its times were not told";
+	case STACK_SAMPLES:
+	case STACK_OFF:
+		return "record with --mode sample";
+	case STACK_CALLS:
+		return "samples tell no calls, record without --mode sample";
+	default:
+		return "record with --memory";
+	}
+}
+
+bool absent_has_stacks_of(const struct shown *s, const char *metric)
+{
+	enum stack_metric wanted = (enum stack_metric)stack_metric_of(metric);
+
+	if (!recording__meta(s->recording, "stacks")) {
+		log_err("cannot write stacks: the recording has none; record with --stack python");
+		return false;
+	}
+	if (metric && !stack_metric_captured(s->timeline, wanted)) {
+		log_err("cannot write stacks by %s: the recording has nothing of it; %s", metric,
+			how_to_have(wanted));
+		return false;
+	}
+	return true;
+}

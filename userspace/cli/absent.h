@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What was asked of a recording and is not in it, with the reason and what to do about it.
+ */
+#ifndef GP_CLI_ABSENT_H
+#define GP_CLI_ABSENT_H
+
+#include "cli/show.h"
+
+/* Warns of a table that has no rows. */
+void absent_warn_of_rows(const struct shown *s);
+
+/* Warns where the recording does not have what the rows are to be told apart by. Whether it did. */
+bool absent_warn_of_groups(const struct shown *s, const struct show_options *o);
+
+/* Whether the recording has stacks, and could have something of the metric (NULL: the default, in
+ * any). Logs an error where it does not. */
+bool absent_has_stacks_of(const struct shown *s, const char *metric);
+
+#endif /* GP_CLI_ABSENT_H */
