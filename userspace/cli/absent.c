@@ -61,6 +61,24 @@ bool absent_warn_of_groups(const struct shown *s, const struct show_options *o)
 	return any;
 }
 
+bool absent_has_part(const struct shown *s, const struct tl_part *part)
+{
+	const struct timeline *t = s->timeline;
+
+	for (size_t i = 0; i < t->processes.nr; i++)
+		if (tl_part_has(part, &t->processes.items[i]))
+			return true;
+	if (part->one_rank)
+		log_err("the recording has no rank %d%s; gpuprof table --group-by rank shows which "
+			"it has",
+			part->rank, part->pid ? " of that PID" : "");
+	else if (part->pid)
+		log_err("the recording has no process %lld; gpuprof table --group-by process "
+			"shows which it has",
+			(long long)part->pid);
+	return !part->one_rank && !part->pid;
+}
+
 static const char *how_to_have(enum stack_metric metric)
 {
 	switch (metric) {

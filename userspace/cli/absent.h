@@ -14,6 +14,9 @@ void absent_warn_of_rows(const struct shown *s);
 /* Warns where the recording does not have what the rows are to be told apart by. Whether it did. */
 bool absent_warn_of_groups(const struct shown *s, const struct show_options *o);
 
+/* Whether the recording has a process of this part. Logs an error where it has none. */
+bool absent_has_part(const struct shown *s, const struct tl_part *part);
+
 /* Whether the recording has stacks, and could have something of the metric (NULL: the default, in
  * any). Logs an error where it does not. */
 bool absent_has_stacks_of(const struct shown *s, const char *metric);

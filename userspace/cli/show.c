@@ -389,14 +389,6 @@ static int write_table(const struct shown *s, const struct table *table,
 	return err && err != -EPIPE ? output_failed("table", "-", err) : CLI_DONE;
 }
 
-static bool has_rank(const struct timeline *t, long rank)
-{
-	for (size_t i = 0; i < t->processes.nr; i++)
-		if (t->processes.items[i].rank == rank)
-			return true;
-	return false;
-}
-
 static int write_sample_table(const struct shown *s, const struct sample_table *table,
 			      const struct table *gpu, const struct show_options *o)
 {
@@ -421,6 +413,7 @@ static int show_sample_table(const struct shown *s, const struct show_options *o
 	const struct sample_table_options options = {
 		.group = o->by_stack ? SAMPLE_BY_STACK : o->samples_by,
 		.frames = o->by_stack,
+		.only = o->only,
 		.by_total = o->sort && strstr(o->sort, "time") && !strstr(o->sort, "self"),
 	};
 	const struct table_options of_gpu = {.sort = DEFAULT_SORT};
@@ -428,12 +421,12 @@ static int show_sample_table(const struct shown *s, const struct show_options *o
 	CLEANUP(cleanup_table) struct table *gpu = NULL;
 	struct reason why = {0};
 
-	if (o->by_overload || o->by_shape || o->by_rank || o->by_module || o->between ||
-	    o->compensate) {
+	if (o->by_overload || o->by_shape || o->parts == TABLE_BY_RANK || o->by_module ||
+	    o->between || o->compensate) {
 		log_err("the recording is of samples: %s",
 			o->compensate ? "no callbacks are in them, leave --compensate out"
-				      : "group them by op, line, function, thread, activity or "
-					"stack:N");
+				      : "group them by op, line, function, thread, process, "
+					"activity or stack:N");
 		return CLI_USAGE;
 	}
 	if (sample_table__new(s->timeline, &options, &table) ||
@@ -459,9 +452,8 @@ static int show_table(const struct shown *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
 					      .by_shape = o->by_shape,
-					      .by_rank = o->by_rank,
-					      .one_rank = o->one_rank,
-					      .rank = (int32_t)o->rank,
+					      .parts = o->parts,
+					      .only = o->only,
 					      .by_stack = o->by_stack,
 					      .by_module = o->by_module,
 					      .tree = o->module_tree,
@@ -473,7 +465,7 @@ static int show_table(const struct shown *s, const struct show_options *o)
 	struct reason why = {0};
 	int err;
 
-	if (o->samples_by != SAMPLE_BY_OP && !s->timeline->sampled) {
+	if (o->samples_by != SAMPLE_BY_OP && !o->parts && !s->timeline->sampled) {
 		log_err("only samples can be grouped by that (record with --mode sample); group "
 			"operators by stack:1 for lines of Python");
 		return CLI_USAGE;
@@ -482,12 +474,6 @@ static int show_table(const struct shown *s, const struct show_options *o)
 	if (err) {
 		log_err("%s", why.text);
 		return err == -EINVAL ? CLI_USAGE : CLI_FAILED;
-	}
-	if (o->one_rank && !has_rank(s->timeline, o->rank)) {
-		log_err("the recording has no rank %ld; gpuprof table --group-by rank shows which "
-			"it has",
-			o->rank);
-		return CLI_FAILED;
 	}
 	if (!absent_warn_of_groups(s, o) && !table->rows.nr)
 		absent_warn_of_rows(s);
@@ -512,6 +498,8 @@ int show_recording(const char *path, const struct show_options *options)
 
 	if (status != CLI_DONE)
 		return status;
+	if (!absent_has_part(&s, &options->only))
+		return CLI_FAILED;
 	status = s.timeline->sampled ? show_sampled(&s, options) : show_table(&s, options);
 	if (options->trace_path) {
 		next = shown__write_trace(&s, options->trace_path, false);

@@ -9,6 +9,7 @@
 
 #include "recording/recording.h"
 #include "timeline/sample_table.h"
+#include "timeline/table.h"
 #include "timeline/timeline.h"
 
 #include <stdbool.h>
@@ -24,9 +25,8 @@ struct show_options {
 	bool csv;
 	bool by_overload;
 	bool by_shape;
-	bool by_rank;
-	bool one_rank; /* of `rank` alone */
-	long rank;
+	enum table_parts parts;
+	struct tl_part only;
 	uint32_t by_stack;
 	bool by_module, module_tree, between;
 	enum sample_group samples_by; /* of a recording of samples */

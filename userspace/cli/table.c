@@ -16,19 +16,21 @@
 struct table_args {
 	struct show_options show;
 	const char *group_by;
+	long rank; /* below 0: not given */
+	long pid;  /* 0: not given */
 	bool distributed;
 };
 
 #define SHOW(field) offsetof(struct table_args, show.field)
 
 static const char *const time_units[] = {"s", "ms", "us", NULL};
-static const char *const groups[] = {"overload", "shape",	"rank",	    "stack:1", "stack:5",
-				     "module",	 "module-tree", "between",  "op",      "line",
-				     "function", "thread",	"activity", NULL};
+static const char *const groups[] = {"overload", "shape",    "rank",	    "process",	"stack:1",
+				     "stack:5",	 "module",   "module-tree", "between",	"op",
+				     "line",	 "function", "thread",	    "activity", NULL};
 
 /* By enum sample_group. */
-static const char *const sample_groups[SAMPLE_GROUP_NR] = {"op", "line", "function", "thread",
-							   "activity"};
+static const char *const sample_groups[SAMPLE_GROUP_NR] = {"op",       "line", "function", "thread",
+							   "activity", "",     "process"};
 
 /* The N of "stack:N"; 0: it is something else. */
 static long stack_depth(const char *value)
@@ -76,27 +78,37 @@ static const struct option_spec table_options[] = {
 	 .value_name = "WHAT",
 	 .choices = groups,
 	 .known = is_group,
-	 .rule = "'overload', 'shape', 'rank', 'module', 'module-tree', 'between', 'op', 'line', "
+	 .rule = "'overload', 'shape', 'rank', 'process', 'module', 'module-tree', 'between', "
+		 "'op', 'line', "
 		 "'function', 'thread', 'activity' or 'stack:N' with N from 1 to 256",
 	 .help = "'overload': one row for each overload of an operator instead of one for all. "
 		 "'shape': one row for each combination of shapes of its inputs, where shapes "
 		 "were recorded. "
 		 "'rank': one row for each rank of a distributed job. "
+		 "'process': one row for each process. "
 		 "'stack:N': one row for each N innermost Python frames, where stacks were "
 		 "recorded. "
 		 "'module': one row for each nn.Module, 'module-tree': each under the one that "
 		 "calls it, where modules were recorded. "
 		 "'between': the time between operators, spent in Python, NumPy or waiting, by the "
 		 "two lines it lies between, where Python stacks were recorded. "
-		 "Samples: 'op' (the default), 'line' of Python, 'function', 'thread', "
+		 "Samples: 'op' (the default), 'line' of Python, 'function', 'thread', 'process', "
 		 "'activity' (running, or what was waited for), or 'stack:N'."},
 	{.name = "rank",
 	 .kind = OPTION_NUMBER,
-	 .offset = SHOW(rank),
+	 .offset = offsetof(struct table_args, rank),
 	 .value_name = "N",
 	 .min = 0,
 	 .max = INT32_MAX,
 	 .help = "Only what happened in rank N of a distributed job."},
+	{.name = "pid",
+	 .letter = 'p',
+	 .kind = OPTION_NUMBER,
+	 .offset = offsetof(struct table_args, pid),
+	 .value_name = "PID",
+	 .min = 1,
+	 .max = 1L << 30,
+	 .help = "Only what happened in this process."},
 	{.name = "distributed",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct table_args, distributed),
@@ -162,7 +174,7 @@ const struct command command_table = {
 
 int cli_table(int argc, char **argv)
 {
-	struct table_args args = {.show = {.limit = 100, .rank = -1}};
+	struct table_args args = {.show = {.limit = 100}, .rank = -1};
 	int operands, status = options_parse(&command_table, argc, argv, &args, &operands);
 
 	if (status >= 0)
@@ -171,8 +183,12 @@ int cli_table(int argc, char **argv)
 		return options_usage_error(&command_table, "--json and --csv exclude each other");
 	args.show.by_stack = args.group_by ? (uint32_t)stack_depth(args.group_by) : 0;
 	args.show.by_overload = args.group_by && !strcmp(args.group_by, "overload");
-	args.show.by_rank = args.group_by && !strcmp(args.group_by, "rank");
-	args.show.one_rank = args.show.rank >= 0;
+	if (args.group_by && !strcmp(args.group_by, "rank"))
+		args.show.parts = TABLE_BY_RANK;
+	if (args.group_by && !strcmp(args.group_by, "process"))
+		args.show.parts = TABLE_BY_PROCESS;
+	args.show.only = (struct tl_part){
+		.one_rank = args.rank >= 0, .rank = (int32_t)args.rank, .pid = args.pid};
 	if (args.group_by && sample_group_of(args.group_by) < SAMPLE_GROUP_NR)
 		args.show.samples_by = sample_group_of(args.group_by);
 	args.show.by_shape = args.group_by && !strcmp(args.group_by, "shape");
@@ -187,10 +203,11 @@ int cli_table(int argc, char **argv)
 	memory_end_me_first();
 	if (!args.distributed)
 		return show_recording(argv[1], &args.show);
-	if (args.group_by || args.show.sort || args.show.csv || args.show.one_rank ||
+	if (args.group_by || args.show.sort || args.show.csv || args.rank >= 0 || args.pid ||
 	    args.show.compensate)
 		return options_usage_error(
-			&command_table, "--distributed goes with --json and --limit alone, without "
-					"--group-by, --sort, --csv, --rank and --compensate");
+			&command_table,
+			"--distributed goes with --json and --limit alone, without "
+			"--group-by, --sort, --csv, --rank, --pid and --compensate");
 	return show_ranks(argv[1], &args.show);
 }

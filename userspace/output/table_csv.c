@@ -12,7 +12,9 @@
 static void title_line(struct buf *out, const struct table *table, bool overloads, bool shapes)
 {
 	buf__str(out, overloads ? "name,overload" : "name");
-	buf__str(out, table->has_ranks ? ",rank,device,calls" : ",device,calls");
+	if (table->parts)
+		buf__str(out, table->parts == TABLE_BY_RANK ? ",rank" : ",pid");
+	buf__str(out, ",device,calls");
 	columns_of_table(out, COLUMNS_TITLES, table, &(struct table_row){.name = ""});
 	columns_estimates(out, COLUMNS_TITLES, table, &(struct table_row){.name = ""});
 	if (shapes)
@@ -32,10 +34,10 @@ static void row_line(struct buf *out, const struct table *table, const struct ta
 		buf__char(out, ',');
 		csv_text(out, r->overload ? r->overload : "");
 	}
-	if (table->has_ranks) {
+	if (table->parts) {
 		buf__char(out, ',');
-		if (r->rank >= 0)
-			buf__i64(out, r->rank);
+		if (r->part >= 0)
+			buf__i64(out, r->part);
 	}
 	buf__str(out, r->device == TABLE_CUDA ? ",CUDA," : ",CPU,");
 	buf__u64(out, r->calls);

@@ -44,8 +44,9 @@ static void row_object(struct buf *out, const struct table *table, const struct 
 	}
 	if (table->is_tree)
 		columns_u64(out, COLUMNS_JSON, "depth", r->depth);
-	if (table->has_ranks && r->rank >= 0)
-		columns_i64(out, COLUMNS_JSON, "rank", r->rank);
+	if (table->parts && r->part >= 0)
+		columns_i64(out, COLUMNS_JSON, table->parts == TABLE_BY_RANK ? "rank" : "pid",
+			    r->part);
 	buf__str(out, r->device == TABLE_CUDA ? ", \"device\": \"CUDA\"" : ", \"device\": \"CPU\"");
 	columns_u64(out, COLUMNS_JSON, "calls", r->calls);
 	if (r->bounded_calls)

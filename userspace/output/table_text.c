@@ -206,8 +206,8 @@ static size_t column_titles(const struct table *table, const char *titles[COLUMN
 {
 	size_t nr = 0;
 
-	if (table->has_ranks)
-		titles[nr++] = "Rank";
+	if (table->parts)
+		titles[nr++] = table->parts == TABLE_BY_RANK ? "Rank" : "PID";
 	titles[nr++] = "Self CPU %";
 	titles[nr++] = "Self CPU";
 	titles[nr++] = "CPU total %";
@@ -349,12 +349,12 @@ static void cuda_cells(struct text *t, const struct table_row *r)
 	}
 }
 
-static void rank_cell(struct text *t, int32_t rank)
+static void part_cell(struct text *t, int64_t part)
 {
-	char text[16];
+	char text[24];
 
-	(void)snprintf(text, sizeof(text), "%d", rank);
-	cell(t, rank < 0 ? "-" : text);
+	(void)snprintf(text, sizeof(text), "%lld", (long long)part);
+	cell(t, part < 0 ? "-" : text);
 }
 
 static void row_line(struct text *t, const struct table_row *r)
@@ -367,8 +367,8 @@ static void row_line(struct text *t, const struct table_row *r)
 		name_cell(t, r->name);
 	if (t->overloads)
 		name_cell(t, r->overload ? r->overload : "");
-	if (t->table->has_ranks)
-		rank_cell(t, r->rank);
+	if (t->table->parts)
+		part_cell(t, r->part);
 	percent_cell(t, r->self_cpu_ns, t->table->self_cpu_total_ns);
 	time_cell(t, r->self_cpu_ns);
 	if (r->is_async)

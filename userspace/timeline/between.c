@@ -77,7 +77,8 @@ static bool has_pause(const struct timeline *t, const struct tl_gap *gap)
 static int add_gap(const struct timeline *t, const struct last *last, const struct tl_op *op,
 		   struct tl_gaps *gaps)
 {
-	struct tl_gap gap = {.start_ns = last->end_ns, .end_ns = op->start_ns};
+	struct tl_gap gap = {
+		.start_ns = last->end_ns, .end_ns = op->start_ns, .thread = op->thread};
 	struct stack before, after;
 
 	if (last->thread != op->thread || gap.end_ns <= gap.start_ns ||

@@ -12,6 +12,7 @@
 
 struct tl_gap {
 	uint64_t start_ns, end_ns;
+	uint32_t thread;
 	/* The recording's: where one function called what the operator before lay in, and where it
 	 * called what the one after lies in. The same frame twice: a loop. */
 	uint32_t frames[2];

@@ -167,12 +167,26 @@ static int add_frames(struct summing *m, const struct tl_sample *s,
 	return add(m, s, without(stack, NO_PYTHON), true);
 }
 
+static const struct tl_process *process_of(const struct timeline *t, const struct tl_sample *s)
+{
+	return &t->processes.items[t->threads.items[s->thread].process];
+}
+
 static int add_thread(struct summing *m, const struct tl_sample *s)
 {
 	const struct tl_thread *thread = &m->t->threads.items[s->thread];
 
 	buf__clear(&m->text);
 	buf__printf(&m->text, "%s (%u)", thread->comm, thread->tid);
+	return buf__error(&m->text) ? -ENOMEM : add(m, s, m->text.bytes, true);
+}
+
+static int add_process(struct summing *m, const struct tl_sample *s)
+{
+	const struct tl_process *p = process_of(m->t, s);
+
+	buf__clear(&m->text);
+	buf__printf(&m->text, "%s (%lld)", p->comm, (long long)p->row_pid);
 	return buf__error(&m->text) ? -ENOMEM : add(m, s, m->text.bytes, true);
 }
 
@@ -200,6 +214,8 @@ static int add_sample(struct summing *m, const struct tl_sample *s)
 {
 	const struct tl_sampled_stack *stack = &m->t->sampled_stacks.items[s->stack];
 
+	if (!tl_part_has(&m->options->only, process_of(m->t, s)))
+		return 0;
 	if (s->flags & GP_SAMPLE_RUNNING)
 		add_to(&m->table->all, s);
 	switch (m->options->group) {
@@ -209,6 +225,8 @@ static int add_sample(struct summing *m, const struct tl_sample *s)
 		return add_frames(m, s, stack, false);
 	case SAMPLE_BY_THREAD:
 		return add_thread(m, s);
+	case SAMPLE_BY_PROCESS:
+		return add_process(m, s);
 	case SAMPLE_BY_ACTIVITY:
 		return add(m, s, timeline__activity(m->t, s), true);
 	case SAMPLE_BY_STACK:

@@ -18,7 +18,8 @@ enum sample_group {
 	SAMPLE_BY_THREAD = 3,
 	SAMPLE_BY_ACTIVITY = 4, /* running, or what was waited for */
 	SAMPLE_BY_STACK = 5,	/* the innermost frames */
-	SAMPLE_GROUP_NR = 6,
+	SAMPLE_BY_PROCESS = 6,
+	SAMPLE_GROUP_NR = 7,
 };
 
 /* A number of samples, and what they stand for. */
@@ -51,9 +52,10 @@ struct sample_table {
 
 struct sample_table_options {
 	enum sample_group group;
-	uint32_t frames; /* of SAMPLE_BY_STACK, at least 1 */
-	bool by_total;	 /* sorted by total instead of self */
-	bool by_off;	 /* sorted by off */
+	uint32_t frames;     /* of SAMPLE_BY_STACK, at least 1 */
+	struct tl_part only; /* of those processes */
+	bool by_total;	     /* sorted by total instead of self */
+	bool by_off;	     /* sorted by off */
 };
 
 /* 0 or -ENOMEM. The timeline must outlive it. */

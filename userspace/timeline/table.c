@@ -140,7 +140,7 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	err = options->compensate ? compensation__find(t, why, &table->compensation) : 0;
 	if (err)
 		return err;
-	err = options->by_module ? table_add_modules(t, options->tree, table)
+	err = options->by_module ? table_add_modules(t, options, table)
 				 : table_add_rows(t, options, table);
 	if (err)
 		return reason_set(why, err, "out of memory");
@@ -150,7 +150,7 @@ int table__new(const struct timeline *t, const struct table_options *options, st
 	table->has_memory =
 		t->memory.nr || t->out_of_memory.nr || recording__is_on(t->recording, "memory");
 	table->has_stacks = options->by_stack > 0 || options->between;
-	table->has_ranks = options->by_rank;
+	table->parts = options->parts;
 	table->has_flops = recording__is_on(t->recording, "flops");
 	err = table->has_flops ? gpu_flops_find(t, &table->gpu) : 0;
 	if (err)

@@ -19,7 +19,7 @@ struct table_row {
 	const char *name;     /* the timeline's, which must outlive the table */
 	const char *overload; /* NULL unless grouped by it */
 	const char *shapes;   /* of the inputs, "[[2, 3], []]"; NULL unless grouped by them */
-	int32_t rank;	      /* of its processes, -1: none, or not grouped by it */
+	int64_t part;	      /* rank or PID of its processes, -1: none, or not grouped by it */
 	enum table_device device;
 	uint64_t calls;
 	uint64_t bounded_calls; /* of these: an exception left them, their end is a bound */
@@ -43,14 +43,16 @@ struct table_row {
 	struct estimate estimates[ESTIMATES_NR];
 };
 
+/* What else tells rows apart. */
+enum table_parts { TABLE_WHOLE = 0, TABLE_BY_RANK = 1, TABLE_BY_PROCESS = 2 };
+
 struct table_options {
 	bool by_overload;
 	bool by_shape;
-	bool by_rank;
-	bool one_rank; /* only what happened in processes of `rank` */
-	int32_t rank;
-	uint32_t by_stack; /* a row for each so many innermost frames; 0: stacks do not count */
-	const char *sort;  /* torch.profiler's keys, NULL: order of first appearance */
+	enum table_parts parts;
+	struct tl_part only; /* what happened in those processes */
+	uint32_t by_stack;   /* a row for each so many innermost frames; 0: stacks do not count */
+	const char *sort;    /* torch.profiler's keys, NULL: order of first appearance */
 	bool by_module; /* a row for each nn.Module, none for operators; nothing else groups then */
 	bool tree;	/* by_module: one for each place of a module in the others, each under the
 			 * one that calls it; not sorted */
@@ -70,7 +72,7 @@ struct table {
 	struct tl_gaps gaps;		   /* whose frames the rows show */
 	bool has_modules;		   /* rows are modules */
 	bool is_tree;			   /* and in the order of a tree */
-	bool has_ranks;			   /* rows are grouped by rank */
+	enum table_parts parts;		   /* what else tells rows apart */
 	uint32_t longest_name;		   /* in characters, over all rows, also those left out */
 	bool has_cuda_time;		   /* any row has self CUDA time, also those left out */
 	bool has_cuda_memory;

@@ -25,6 +25,7 @@ struct node {
 
 struct modules {
 	const struct timeline *t;
+	const struct tl_part *only;
 	const struct compensation *compensation;
 	VEC(struct node) nodes;
 	uint32_t *node_of; /* each call's */
@@ -39,6 +40,12 @@ static void modules__done(struct modules *m)
 	free(m->node_of);
 	free(m->has_backward);
 	hash__done(&m->place_of);
+}
+
+/* Whether what happens on the thread is for this table. */
+static bool is_for(const struct modules *m, uint32_t thread)
+{
+	return tl_part_has(m->only, &m->t->processes.items[m->t->threads.items[thread].process]);
 }
 
 /* ---- nodes ---- */
@@ -92,7 +99,8 @@ static int find_nodes(struct modules *m, bool tree)
 		}
 	}
 	for (size_t i = 0; i < t->module_calls.nr && !err; i++)
-		m->nodes.items[m->node_of[i]].forward.calls++;
+		m->nodes.items[m->node_of[i]].forward.calls +=
+			is_for(m, t->module_calls.items[i].thread);
 	return err;
 }
 
@@ -153,7 +161,7 @@ static void add_op(struct modules *m, uint32_t index)
 	uint32_t call = call_of(t, index, &backward), within = TL_NONE;
 	bool inner = true;
 
-	if (op->flags & GP_OP_ASYNC)
+	if ((op->flags & GP_OP_ASYNC) || !is_for(m, op->thread))
 		return;
 	if (op->parent != TL_NONE)
 		within = call_of(t, op->parent, &parent_backward);
@@ -185,6 +193,8 @@ static void add_api(struct modules *m, const struct tl_api *api)
 	bool backward = false;
 	uint32_t call = api->op == TL_NONE ? TL_NONE : call_of(m->t, api->op, &backward);
 
+	if (!is_for(m, api->thread))
+		return;
 	if (call == TL_NONE)
 		m->outside.self_cpu_ns += api->self_ns;
 	else
@@ -195,7 +205,12 @@ static void add_api(struct modules *m, const struct tl_api *api)
 
 static int add_rows(struct table *table, const struct node *n)
 {
-	int err = vec_push(&table->rows, n->forward);
+	int err;
+
+	/* Called in other processes alone. */
+	if (!n->forward.calls)
+		return 0;
+	err = vec_push(&table->rows, n->forward);
 
 	return err || !n->backward.calls ? err : vec_push(&table->rows, n->backward);
 }
@@ -211,17 +226,19 @@ static int add_tree(const struct modules *m, struct table *table, uint32_t at)
 	return err;
 }
 
-int table_add_modules(const struct timeline *t, bool tree, struct table *table)
+int table_add_modules(const struct timeline *t, const struct table_options *options,
+		      struct table *table)
 {
 	CLEANUP(modules__done)
 	struct modules m = {.t = t,
+			    .only = &options->only,
 			    .compensation = &table->compensation,
 			    .outside = {.name = OUTSIDE, .first_op = TL_NONE}};
 	int err;
 
 	m.node_of = malloc((t->module_calls.nr + 1) * sizeof(*m.node_of));
 	m.has_backward = calloc(t->module_calls.nr + 1, sizeof(*m.has_backward));
-	err = m.node_of && m.has_backward ? find_nodes(&m, tree) : -ENOMEM;
+	err = m.node_of && m.has_backward ? find_nodes(&m, options->tree) : -ENOMEM;
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < t->ops.nr; i++)

@@ -68,20 +68,29 @@ static const char *shapes_of(const struct grouping *g, const struct tl_op *op)
 	return !op || op->inputs == TL_NONE ? none : g->t->inputs.items[op->inputs].shapes;
 }
 
-static int32_t rank_of(const struct grouping *g, uint32_t process)
+static int64_t part_of(const struct grouping *g, uint32_t process)
 {
-	return g->options->by_rank ? g->t->processes.items[process].rank : -1;
+	const struct tl_process *p = &g->t->processes.items[process];
+
+	switch (g->options->parts) {
+	case TABLE_BY_RANK:
+		return p->rank;
+	case TABLE_BY_PROCESS:
+		return p->row_pid;
+	default:
+		return -1;
+	}
 }
 
 /* Whether what happens in the process is for this table. */
 static bool is_for(const struct grouping *g, uint32_t process)
 {
-	return !g->options->one_rank || g->t->processes.items[process].rank == g->options->rank;
+	return tl_part_has(&g->options->only, &g->t->processes.items[process]);
 }
 
 static uint64_t row_key(const struct grouping *g, const struct table_row *row)
 {
-	uint64_t key = (uintptr_t)row->name + (uint32_t)(row->rank + 1);
+	uint64_t key = (uintptr_t)row->name + (uint64_t)row->part + 1;
 
 	if (row->shapes)
 		key = hash_mix(key ^ (uintptr_t)row->shapes);
@@ -129,7 +138,7 @@ static int find_row(struct grouping *g, const struct table_row *like, uint32_t *
 		const struct table_row *r = &g->table->rows.items[i];
 
 		if (r->name == like->name && r->overload == like->overload &&
-		    r->shapes == like->shapes && r->rank == like->rank &&
+		    r->shapes == like->shapes && r->part == like->part &&
 		    r->device == like->device &&
 		    r->is_user_annotation == like->is_user_annotation &&
 		    r->is_forward_stack == like->is_forward_stack && same_stack(g, r, like)) {
@@ -148,7 +157,7 @@ static int find_other(struct grouping *g, const char *name, enum table_device de
 		.name = name,
 		.overload = g->options->by_overload ? "" : NULL,
 		.shapes = shapes_of(g, NULL),
-		.rank = rank_of(g, process),
+		.part = part_of(g, process),
 		.device = device,
 		.first_op = TL_NONE,
 	};
@@ -163,7 +172,7 @@ static int row_of_op(struct grouping *g, uint32_t index, uint32_t *ret_row)
 		.name = row_name(op->name),
 		.overload = g->options->by_overload ? op->overload : NULL,
 		.shapes = shapes_of(g, op),
-		.rank = rank_of(g, g->t->threads.items[op->thread].process),
+		.part = part_of(g, g->t->threads.items[op->thread].process),
 		.is_user_annotation = op->scope == GP_SCOPE_USER,
 		.first_op = TL_NONE,
 	};
@@ -389,16 +398,21 @@ static int add_gpu(struct grouping *g)
 
 static int add_gap(struct grouping *g, const struct tl_gap *gap)
 {
+	uint32_t process = g->t->threads.items[gap->thread].process;
 	struct table_row key = {
 		.name = "[between operators]",
+		.part = part_of(g, process),
 		.stack = gap->frames,
 		.stack_nr = 2,
 		.first_op = TL_NONE,
 	};
 	struct table_row *row;
 	uint32_t at;
-	int err = find_row(g, &key, &at);
+	int err;
 
+	if (!is_for(g, process))
+		return 0;
+	err = find_row(g, &key, &at);
 	if (err)
 		return err;
 	row = &g->table->rows.items[at];

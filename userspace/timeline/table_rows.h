@@ -14,7 +14,9 @@
 int table_add_rows(const struct timeline *t, const struct table_options *options,
 		   struct table *table);
 
-/* Rows of modules, in the order of a tree with `tree`. 0 or -ENOMEM. */
-int table_add_modules(const struct timeline *t, bool tree, struct table *table);
+/* Rows of modules, in the order of a tree with options->tree; of the options only that and `only`
+ * count. 0 or -ENOMEM. */
+int table_add_modules(const struct timeline *t, const struct table_options *options,
+		      struct table *table);
 
 #endif /* GP_TIMELINE_TABLE_ROWS_H */

@@ -27,6 +27,19 @@ struct tl_process {
 	const char *cmdline;
 };
 
+/* Some of the processes; all zero: all of them. */
+struct tl_part {
+	bool one_rank; /* those of `rank` alone */
+	int32_t rank;
+	int64_t pid; /* the one of this row_pid; 0: whichever */
+};
+
+static inline bool tl_part_has(const struct tl_part *part, const struct tl_process *p)
+{
+	return (!part->one_rank || p->rank == part->rank) &&
+	       (!part->pid || p->row_pid == part->pid);
+}
+
 struct tl_thread {
 	uint32_t process;
 	uint32_t tid;
