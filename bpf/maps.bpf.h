@@ -227,6 +227,8 @@ __u32 gp_epoch __weak;
 /* A bit for each number of 16 bits that a process may have: CUPTI tells of its CUDA calls, and
  * probes are to be silent. */
 __u64 gp_api_off[1024] __weak;
+/* Likewise: its first probes are being placed, and nothing is recorded until all of them are. */
+__u64 gp_placing[1024] __weak;
 
 /* But for calls that give memory, which only probes tell of. */
 const volatile __u32 gp_cuda_memory __weak = 0;

@@ -188,12 +188,15 @@ struct op_site {
 /* Anywhere; `sp` is that at the probe. False if nothing is to be recorded. */
 static __always_inline bool op_site_at(struct pt_regs *ctx, struct op_site *site)
 {
-	__u32 epoch = gp_epoch;
+	__u32 epoch = gp_epoch, process;
 
 	if (!epoch)
 		return 0;
 	site->ctx = ctx;
 	site->cookie = bpf_get_attach_cookie(ctx);
+	process = COOKIE_PROCESS(site->cookie);
+	if (gp_placing[process >> 6] >> (process & 63) & 1)
+		return 0;
 	site->now = bpf_ktime_get_ns();
 	site->sp = PT_REGS_SP(ctx);
 	site->thread = thread_get(epoch, site->cookie, site->now);

@@ -71,6 +71,26 @@ def test_before_and_after(tmp_path, how):
     assert losses["ring_full"] == losses["record"] == 0
 
 
+@pytest.mark.versions
+def test_children_that_calculate_while_they_are_probed(tmp_path):
+    """Probes come one by one: until all are there nothing of the process is taken for an event."""
+    with Target("children") as target:
+        with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "-o",
+                     tmp_path / "b.gpuprof", "--memory") as profiler:
+            profiler.wait_recording()
+            for name in "abcdef":
+                recorded(profiler, number(target.command("busy " + name)))
+                assert target.command("end " + name).endswith("left with 0")
+            profiler.finish()
+        target.leave()
+    recording = Recording(tmp_path / "b.gpuprof")
+    losses = recording.losses()
+    assert losses["record"] == 0
+    # What was open when the last probe came: a sigmoid, and what it calls.
+    assert losses["open_at_start"] <= 6 * 2 and losses["nesting_repaired"] == 0
+    assert losses["child_late"] == 6 and losses["child_missed"] == 0
+
+
 def test_nothing_is_kept_open_of_those_that_ended(tmp_path):
     def watched(pid):
         links = [os.path.join("/proc/%d/fd" % pid, name) for name in os.listdir("/proc/%d/fd" % pid)]

@@ -3,12 +3,14 @@
 A process that starts others on command, each of which waits for orders of its own.
 
     fork NAME           a child by fork, which has PyTorch already
+    busy NAME           the same, and it does steps until it is told to leave
     spawn NAME          a child that is another program at first and loads PyTorch by itself
     child NAME N        that child does N steps of ten sigmoids
     end NAME            that child leaves
 """
 
 import os
+import select
 import subprocess
 import sys
 
@@ -28,6 +30,16 @@ def serve(orders, answers):
             for _ in range(10):
                 torch.sigmoid(data)
         print("did " + line, file=answers, flush=True)
+    os._exit(0)
+
+
+def calculate(orders, answers):
+    """Steps without a pause, until there is an order."""
+    data = torch.randn(8, 8)
+    print("here %d" % os.getpid(), file=answers, flush=True)
+    while not select.select([orders], [], [], 0)[0]:
+        for _ in range(100):
+            torch.sigmoid(data)
     os._exit(0)
 
 
@@ -58,6 +70,11 @@ def fork(orders, answers):
         serve(os.fdopen(orders), os.fdopen(answers, "w"))
 
 
+def busy(orders, answers):
+    if os.fork() == 0:
+        calculate(os.fdopen(orders), os.fdopen(answers, "w"))
+
+
 def spawn(orders, answers):
     os.set_inheritable(orders, True)
     os.set_inheritable(answers, True)
@@ -78,8 +95,8 @@ class Children(protocol.Workload):
             torch.add(self.data, self.data)
 
     def command(self, words):
-        if words[0] in ("fork", "spawn"):
-            child = Child(fork if words[0] == "fork" else spawn)
+        if words[0] in ("fork", "busy", "spawn"):
+            child = Child({"fork": fork, "busy": busy, "spawn": spawn}[words[0]])
             self.children[words[1]] = child
             return "%sed %d" % (words[0], child.pid)
         if words[0] == "child":

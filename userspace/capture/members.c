@@ -184,7 +184,7 @@ static void leave_out(struct capture *c, struct member *m)
 {
 	if (m->guest)
 		member_guest_drop(c, m, false);
-	probe_session__detach(c->probes, m->index);
+	probe_session__detach(c->probes, m->index, member__has_exited(m));
 	m->end = MEMBER_EXITED;
 }
 
@@ -353,7 +353,7 @@ static void end_member(struct capture *c, struct member *m)
 	member_guest_tell_missing(c, m);
 	if (m->guest)
 		capture_stop_guest(c, m->guest, true);
-	probe_session__detach(c->probes, m->index);
+	probe_session__detach(c->probes, m->index, m->end == MEMBER_EXITED);
 }
 
 /* Its end was dealt with before the rings were drained last: there is no event of it any more. */

@@ -238,6 +238,9 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 		return reason_set(why, -ENOMEM, "out of memory");
 	s->options = *options;
 	s->stats_fd = -1;
+	s->closer = link_closer__new();
+	if (!s->closer)
+		return reason_set(why, -ENOMEM, "out of memory");
 	(void)libbpf_set_print(print_libbpf);
 	s->method = link_method_probe();
 	err = session_plans__init(&s->plans, &s->options, s->method == LINK_PERF_EVENT);
@@ -262,6 +265,7 @@ void probe_session__free(struct probe_session *s)
 	session_sample_free(s);
 	if (s->bpf)
 		session_detach_all(s);
+	link_closer__free(s->closer);
 	unwind_maps__free(s->unwind);
 	session_time_end(s);
 	link_set__done(&s->trap_links);

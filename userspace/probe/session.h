@@ -102,9 +102,10 @@ void probe_session__resume(struct probe_session *s, uint16_t process_index);
  * probe_session__attach() places them anew. Returns how many sites. */
 uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_index);
 
-/* Takes the probes of one process away (it has ended or called exec). When what is in the ring then
- * has been drained, no event has its number any more, and it may be given to another process. */
-void probe_session__detach(struct probe_session *s, uint16_t process_index);
+/* Takes the probes of one process away (it has called exec, or has_ended: then they go later, as
+ * nothing hits them). When what is in the ring then has been drained, no event has its number any
+ * more, and it may be given to another process. */
+void probe_session__detach(struct probe_session *s, uint16_t process_index, bool has_ended);
 
 /* Takes the process's probes away for a time, but for those that tell that libraries have come;
  * while no event flows only. And places them again: what cannot be is counted with what was not

@@ -68,10 +68,10 @@ static void attachment__done(struct probe_session *s, struct attachment *a)
 }
 
 /* Probes come and go one by one: without this, entries would be seen whose exit is not, and driver
- * calls whose runtime call is not. */
-static void silence_api(struct probe_session *s, uint16_t process_index, bool silent)
+ * calls whose runtime call is not. `off` has a bit for each process. */
+static void silence(__u64 *off, uint16_t process_index, bool silent)
 {
-	uint64_t *word = (uint64_t *)&s->bpf->bss->gp_api_off[process_index / 64];
+	uint64_t *word = (uint64_t *)&off[process_index / 64];
 	uint64_t bit = 1ULL << process_index % 64;
 
 	if (silent)
@@ -110,7 +110,7 @@ static void forget_places(struct probe_session *s, uint16_t index)
 		return;
 	session_forget_python(s, index);
 	__atomic_fetch_add(&s->bpf->bss->gp_maps_changes[index], 1, __ATOMIC_RELEASE);
-	silence_api(s, index, false);
+	silence(s->bpf->bss->gp_api_off, index, false);
 }
 
 /* One that was stopped a moment ago must not stay so, whether or not we have heard of it. */
@@ -453,16 +453,11 @@ static int attach_groups(struct probe_session *s, const struct target_process *p
 	return nr < 0 ? nr : api < 0 ? api : nr + api;
 }
 
-int probe_session__attach(struct probe_session *s, const struct target_process *p,
-			  uint16_t process_index, uint32_t groups, struct reason *why)
+static int attach_libraries(struct probe_session *s, const struct target_process *p,
+			    uint16_t process_index, uint32_t groups, struct reason *why)
 {
-	int total = 0, err = s->bpf ? know_process(s, p->pid, process_index) : 0;
+	int total = 0;
 
-	if (!s->bpf)
-		return 0;
-	if (err)
-		return reason_set(why, err, "cannot follow process %d: %s", (int)p->pid,
-				  strerror(-err));
 	for (size_t i = 0; i < p->libraries_nr; i++) {
 		struct reason inner = {""};
 		int one = attach_groups(s, p, &p->libraries[i], process_index, groups, &inner);
@@ -474,8 +469,41 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 		else
 			total += one;
 	}
+	return total;
+}
+
+/* Whether any of its libraries is probed for one of these groups. */
+static bool is_probed(const struct probe_session *s, uint16_t process_index, uint32_t groups)
+{
+	for (size_t i = 0; i < s->attachments.nr; i++)
+		if (s->attachments.items[i].process_index == process_index &&
+		    (s->attachments.items[i].groups & groups))
+			return true;
+	return false;
+}
+
+int probe_session__attach(struct probe_session *s, const struct target_process *p,
+			  uint16_t process_index, uint32_t groups, struct reason *why)
+{
+	int total, err = s->bpf ? know_process(s, p->pid, process_index) : 0;
+	bool first;
+
+	if (!s->bpf)
+		return 0;
+	if (err)
+		return reason_set(why, err, "cannot follow process %d: %s", (int)p->pid,
+				  strerror(-err));
+	/* Of a library that comes later nobody calls what is being probed. */
+	first = !is_probed(s, process_index, groups);
+	if (first)
+		silence(s->bpf->bss->gp_placing, process_index, true);
+	total = attach_libraries(s, p, process_index, groups, why);
+	if (first)
+		silence(s->bpf->bss->gp_placing, process_index, false);
+	if (total < 0)
+		return total;
 	if (groups & PROBE_GROUP_API)
-		silence_api(s, process_index, false);
+		silence(s->bpf->bss->gp_api_off, process_index, false);
 	session_gc_follow(s, p, session_process(s, process_index));
 	return total;
 }
@@ -503,7 +531,7 @@ static uint32_t drop_attachments(struct probe_session *s, uint16_t process_index
 uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_index)
 {
 	if (s->bpf)
-		silence_api(s, process_index, true);
+		silence(s->bpf->bss->gp_api_off, process_index, true);
 	return drop_attachments(s, process_index, PROBE_GROUP_API);
 }
 
@@ -556,12 +584,31 @@ void probe_session__place(struct probe_session *s, const struct target_process *
 		place_library(s, p, &p->libraries[i], process_index);
 }
 
-void probe_session__detach(struct probe_session *s, uint16_t process_index)
+/* What is left of them for others to take down has no links any more. */
+static void close_later(struct probe_session *s, uint16_t process_index)
+{
+	struct probed_process *p = session_process(s, process_index);
+
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		struct attachment *a = &s->attachments.items[i];
+
+		if (a->process_index != process_index)
+			continue;
+		link_closer__take(s->closer, &a->links);
+		link_closer__take(s->closer, &a->kept);
+	}
+	if (p)
+		link_closer__take(s->closer, &p->code_freed);
+}
+
+void probe_session__detach(struct probe_session *s, uint16_t process_index, bool has_ended)
 {
 	size_t kept = 0;
 
 	if (s->unwind)
 		unwind_maps__drop_process(s->unwind, process_index);
+	if (has_ended)
+		close_later(s, process_index);
 	(void)drop_attachments(s, process_index, UINT32_MAX);
 	for (size_t i = 0; i < s->processes.nr; i++) {
 		if (s->processes.items[i].index == process_index)

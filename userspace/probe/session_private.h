@@ -15,6 +15,7 @@ struct unwind_maps;
 struct sampler;
 
 #include "probe/link.h"
+#include "probe/link_closer.h"
 #include "probe/session.h"
 #include "probe/session_plans.h"
 #include "probe/trap_cost.h"
@@ -86,6 +87,7 @@ struct probe_session {
 	struct draining draining;
 	enum link_method method;
 	struct session_plans plans;
+	struct link_closer *closer;
 	struct unwind_maps *unwind; /* NULL: no native stacks */
 	struct sampler *sampler;    /* NULL: nothing is sampled */
 	bool no_tick;		    /* the scheduler's tick cannot be used for it */
