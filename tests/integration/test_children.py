@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Processes that the processes of a capture start."""
 
+import contextlib
 import os
 import re
 import signal
@@ -93,8 +94,12 @@ def test_children_that_calculate_while_they_are_probed(tmp_path):
 
 def test_nothing_is_kept_open_of_those_that_ended(tmp_path):
     def watched(pid):
-        links = [os.path.join("/proc/%d/fd" % pid, name) for name in os.listdir("/proc/%d/fd" % pid)]
-        return sum(os.path.lexists(link) and "pidfd" in os.readlink(link) for link in links)
+        found = 0
+        for name in os.listdir("/proc/%d/fd" % pid):
+            # Some are closed meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                found += "pidfd" in os.readlink("/proc/%d/fd/%s" % (pid, name))
+        return found
 
     with Target("children") as target:
         with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "-o",
@@ -185,6 +190,11 @@ def test_ranks(tmp_path):
     assert trace["distributedInfo"] == {"rank": 3, "world_size": 4}
 
 
+def state_of(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+        return file.read().split()[2]
+
+
 def test_run(tmp_path):
     """The first process is seen from its first instruction on; the capture ends with it."""
     path = tmp_path / "run.gpuprof"
@@ -193,8 +203,7 @@ def test_run(tmp_path):
     assert done.status == DONE, done
     sleeper = int(done.stdout.split()[0])
     try:
-        with open("/proc/%d/stat" % sleeper, encoding="utf-8") as file:
-            assert file.read().split()[2] == "S"
+        wait_until("the child sleeps", lambda: state_of(sleeper) == "S")
     finally:
         os.kill(sleeper, signal.SIGKILL)
 

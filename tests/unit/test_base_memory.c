@@ -96,9 +96,9 @@ static void test_version_2(void **state)
 	put("/a/b/memory.max", "2000\n");
 	assert_int_equal(LEFT("0::/a/b\n"), 1500);
 	/* What files take is given back before anything is refused; others' lines are not it. */
-	put("/a/b/memory.stat",
-	    "anon 7\ninactive_file 300\ntotal_inactive_file 9\nactive_file 6\n");
-	assert_int_equal(LEFT("0::/a/b\n"), 1800);
+	put("/a/b/memory.stat", "anon 7\ninactive_file 300\ntotal_inactive_file 9\nactive_file 60\n"
+				"slab_reclaimable 5\nslab_unreclaimable 3\n");
+	assert_int_equal(LEFT("0::/a/b\n"), 1865);
 	put("/a/b/memory.stat", "inactive_file 501\n");
 	assert_int_equal(LEFT("0::/a/b\n"), 2000);
 	put("/a/b/memory.stat", "inactive_file -1\n");
@@ -127,8 +127,9 @@ static void test_version_1(void **state)
 	put("/memory/a/memory.limit_in_bytes", "9000\n");
 	put("/memory/a/memory.usage_in_bytes", "8000\n");
 	assert_int_equal(LEFT(cgroups), 1000);
-	put("/memory/a/memory.stat", "inactive_file 11\ntotal_inactive_file 50\n");
-	assert_int_equal(LEFT(cgroups), 1050);
+	put("/memory/a/memory.stat",
+	    "inactive_file 11\nactive_file 7\ntotal_inactive_file 50\ntotal_active_file 2000\n");
+	assert_int_equal(LEFT(cgroups), 3050);
 }
 
 /* The path is as the machine has it, the mount as the container has it. */

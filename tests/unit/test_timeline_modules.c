@@ -137,6 +137,40 @@ static void test_backward(void **state)
 	table__free(table);
 }
 
+/* Operators that are in no table, as none that is listed is around them, are in none of modules. */
+static void test_totals_are_those_of_operators(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+	struct table *table;
+
+	events__op(e, (struct event_op){.name = "aten::_version",
+					.instance = T + 1,
+					.start_ns = 0,
+					.end_ns = 50});
+	events__op(e, (struct event_op){.name = "aten::relu",
+					.instance = T + 2,
+					.parent = T + 1,
+					.start_ns = 10,
+					.end_ns = 20});
+	events__op(e, (struct event_op){.name = "aten::is_leaf",
+					.instance = T + 3,
+					.start_ns = 60,
+					.end_ns = 67});
+	call(e, "Linear", 0x20, 0, 3, 3, 60, 67);
+	t = events__timeline(e);
+	table = table_of(t, (struct table_options){0});
+	assert_int_equal(table->rows.nr, 1);
+	assert_int_equal(table->self_cpu_total_ns, 10);
+	table__free(table);
+	table = table_of(t, (struct table_options){.by_module = true});
+	assert_int_equal(table->rows.nr, 2);
+	check_row(&table->rows.items[0], "nn.Module: Linear_0", 0, 1, 0, 0);
+	check_row(&table->rows.items[1], "[no module]", 0, 1, 10, 10);
+	assert_int_equal(table->self_cpu_total_ns, 10);
+	table__free(table);
+}
+
 static void test_hostile(void **state)
 {
 	struct events *e = *state;
@@ -181,6 +215,7 @@ int main(void)
 		CASE(test_ops_are_in_their_calls),
 		CASE(test_table),
 		CASE(test_backward),
+		CASE(test_totals_are_those_of_operators),
 		CASE(test_hostile),
 		CASE(test_an_op_beyond_its_call),
 	};

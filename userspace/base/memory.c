@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 
+#include "base/capped.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 
@@ -21,12 +22,20 @@
 /* What one version of control groups calls its files. */
 struct group_files {
 	const char *below; /* of the mount: where its hierarchy is */
-	const char *limit, *taken, *idle_pages;
+	const char *limit, *taken;
+	/* Of memory.stat: pages of files and kernel objects that can be had back. */
+	const char *spare[3];
 };
 
-static const struct group_files version_1 = {"/memory", "memory.limit_in_bytes",
-					     "memory.usage_in_bytes", "total_inactive_file "};
-static const struct group_files version_2 = {"", "memory.max", "memory.current", "inactive_file "};
+static const struct group_files version_1 = {"/memory",
+					     "memory.limit_in_bytes",
+					     "memory.usage_in_bytes",
+					     {"total_inactive_file ", "total_active_file "}};
+static const struct group_files version_2 = {
+	"",
+	"memory.max",
+	"memory.current",
+	{"inactive_file ", "active_file ", "slab_reclaimable "}};
 
 static bool read_number(const char *text, uint64_t *ret)
 {
@@ -75,14 +84,15 @@ static uint64_t number_in(const char *stat, const char *key)
 static uint64_t left_of_group(const char *group, const struct group_files *files)
 {
 	CLEANUP(cleanup_free) char *limit = NULL, *taken = NULL, *stat = NULL;
-	uint64_t max, now, idle = 0;
+	uint64_t max, now, spare = 0;
 
 	if (!read_group_file(group, files->limit, &limit) || !read_number(limit, &max) ||
 	    !read_group_file(group, files->taken, &taken) || !read_number(taken, &now))
 		return UINT64_MAX;
 	if (read_group_file(group, "memory.stat", &stat))
-		idle = number_in(stat, files->idle_pages);
-	now -= idle < now ? idle : now;
+		for (size_t i = 0; i < 3 && files->spare[i]; i++)
+			spare = add_capped(spare, number_in(stat, files->spare[i]));
+	now -= spare < now ? spare : now;
 	return max > now ? max - now : 0;
 }
 

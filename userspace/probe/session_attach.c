@@ -47,94 +47,6 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 	return programs[program];
 }
 
-/* Tells the programs no longer what autograd nodes the process has. */
-static void unname_nodes(struct probe_session *s, const struct attachment *a)
-{
-	const struct probe_plan *plan = s->plans.items.items[a->plan].plan;
-
-	for (size_t i = 0; i < plan->nodes.nr && (a->groups & PROBE_GROUP_OPS); i++) {
-		struct node_table key = {.address = a->base + plan->nodes.items[i].table,
-					 .process = a->process_index};
-
-		(void)bpf_map__delete_elem(s->bpf->maps.node_names, &key, sizeof(key), 0);
-	}
-}
-
-static void attachment__done(struct probe_session *s, struct attachment *a)
-{
-	link_set__done(&a->links);
-	link_set__done(&a->kept);
-	unname_nodes(s, a);
-}
-
-/* Probes come and go one by one: without this, entries would be seen whose exit is not, and driver
- * calls whose runtime call is not. `off` has a bit for each process. */
-static void silence(__u64 *off, uint16_t process_index, bool silent)
-{
-	uint64_t *word = (uint64_t *)&off[process_index / 64];
-	uint64_t bit = 1ULL << process_index % 64;
-
-	if (silent)
-		__atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
-	else
-		__atomic_fetch_and(word, ~bit, __ATOMIC_RELEASE);
-}
-
-struct probed_process *session_process(struct probe_session *s, uint16_t index)
-{
-	for (size_t i = 0; i < s->processes.nr; i++)
-		if (s->processes.items[i].index == index)
-			return &s->processes.items[i];
-	return NULL;
-}
-
-void session_let_go(struct probed_process *p)
-{
-	if (p->stopped)
-		(void)kill((pid_t)p->pid, SIGCONT);
-	p->stopped = false;
-}
-
-void probe_session__resume(struct probe_session *s, uint16_t process_index)
-{
-	struct probed_process *p = session_process(s, process_index);
-
-	if (p)
-		session_let_go(p);
-}
-
-/* Whatever has its number next is another one, in which other things lie at these addresses. */
-static void forget_places(struct probe_session *s, uint16_t index)
-{
-	if (index >= GP_PROCESSES_MAX)
-		return;
-	session_forget_python(s, index);
-	__atomic_fetch_add(&s->bpf->bss->gp_maps_changes[index], 1, __ATOMIC_RELEASE);
-	silence(s->bpf->bss->gp_api_off, index, false);
-}
-
-/* One that was stopped a moment ago must not stay so, whether or not we have heard of it. */
-static void forget_process(struct probe_session *s, struct probed_process *p)
-{
-	(void)bpf_map__delete_elem(s->bpf->maps.processes, &p->pid, sizeof(p->pid), 0);
-	session_sample_drop(s, (pid_t)p->pid);
-	forget_places(s, p->index);
-	link_set__done(&p->code_freed);
-	session_gc_drop(p);
-	p->stopped = s->options.stop_at_load && !p->index;
-	session_let_go(p);
-}
-
-void session_detach_all(struct probe_session *s)
-{
-	for (size_t i = 0; i < s->attachments.nr; i++)
-		attachment__done(s, &s->attachments.items[i]);
-	s->attachments.nr = 0;
-	for (size_t i = 0; i < s->processes.nr; i++)
-		forget_process(s, &s->processes.items[i]);
-	s->processes.nr = 0;
-}
-
 /* Leaves in a->groups what no other attachment of the same plan is for. */
 static void leave_out_attached(const struct probe_session *s, struct attachment *a)
 {
@@ -400,7 +312,7 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	if (!err)
 		err = attach_programs(s, &a, plan, p->pid, lib->open_path);
 	if (err) {
-		attachment__done(s, &a);
+		session_attachment_done(s, &a);
 		return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path,
 				  (int)p->pid, strerror(-err));
 	}
@@ -496,55 +408,16 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 	/* Of a library that comes later nobody calls what is being probed. */
 	first = !is_probed(s, process_index, groups);
 	if (first)
-		silence(s->bpf->bss->gp_placing, process_index, true);
+		session_silence(s->bpf->bss->gp_placing, process_index, true);
 	total = attach_libraries(s, p, process_index, groups, why);
 	if (first)
-		silence(s->bpf->bss->gp_placing, process_index, false);
+		session_silence(s->bpf->bss->gp_placing, process_index, false);
 	if (total < 0)
 		return total;
 	if (groups & PROBE_GROUP_API)
-		silence(s->bpf->bss->gp_api_off, process_index, false);
+		session_silence(s->bpf->bss->gp_api_off, process_index, false);
 	session_gc_follow(s, p, session_process(s, process_index));
 	return total;
-}
-
-/* Those attachments of a process go that are for nothing but `groups`. */
-static uint32_t drop_attachments(struct probe_session *s, uint16_t process_index, uint32_t groups)
-{
-	uint32_t sites_nr = 0;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->attachments.nr; i++) {
-		struct attachment *a = &s->attachments.items[i];
-
-		if (a->process_index == process_index && !(a->groups & ~groups)) {
-			sites_nr += a->sites_nr;
-			attachment__done(s, a);
-		} else {
-			s->attachments.items[kept++] = *a;
-		}
-	}
-	s->attachments.nr = kept;
-	return sites_nr;
-}
-
-uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_index)
-{
-	if (s->bpf)
-		silence(s->bpf->bss->gp_api_off, process_index, true);
-	return drop_attachments(s, process_index, PROBE_GROUP_API);
-}
-
-void probe_session__lift(struct probe_session *s, uint16_t process_index)
-{
-	for (size_t i = 0; i < s->attachments.nr; i++) {
-		struct attachment *a = &s->attachments.items[i];
-
-		if (a->process_index != process_index || !a->links.fds.nr)
-			continue;
-		link_set__done(&a->links);
-		a->lifted = true;
-	}
 }
 
 static void place_library(struct probe_session *s, const struct target_process *p,
@@ -582,39 +455,4 @@ void probe_session__place(struct probe_session *s, const struct target_process *
 			  s->attachments.items[i].process_index == process_index;
 	for (size_t i = 0; i < p->libraries_nr && lifted; i++)
 		place_library(s, p, &p->libraries[i], process_index);
-}
-
-/* What is left of them for others to take down has no links any more. */
-static void close_later(struct probe_session *s, uint16_t process_index)
-{
-	struct probed_process *p = session_process(s, process_index);
-
-	for (size_t i = 0; i < s->attachments.nr; i++) {
-		struct attachment *a = &s->attachments.items[i];
-
-		if (a->process_index != process_index)
-			continue;
-		link_closer__take(s->closer, &a->links);
-		link_closer__take(s->closer, &a->kept);
-	}
-	if (p)
-		link_closer__take(s->closer, &p->code_freed);
-}
-
-void probe_session__detach(struct probe_session *s, uint16_t process_index, bool has_ended)
-{
-	size_t kept = 0;
-
-	if (s->unwind)
-		unwind_maps__drop_process(s->unwind, process_index);
-	if (has_ended)
-		close_later(s, process_index);
-	(void)drop_attachments(s, process_index, UINT32_MAX);
-	for (size_t i = 0; i < s->processes.nr; i++) {
-		if (s->processes.items[i].index == process_index)
-			forget_process(s, &s->processes.items[i]);
-		else
-			s->processes.items[kept++] = s->processes.items[i];
-	}
-	s->processes.nr = kept;
 }

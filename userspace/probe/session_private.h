@@ -188,6 +188,13 @@ void session_forget_python(struct probe_session *s, uint16_t index);
 /* Whether our pids are those that the kernel's programs see. */
 bool session_in_first_pid_namespace(void);
 
+/* Takes one attachment's probes away, but not the attachment out of the session. */
+void session_attachment_done(struct probe_session *s, struct attachment *a);
+
+/* Probes come and go one by one: without this, entries would be seen whose exit is not, and driver
+ * calls whose runtime call is not. `off` has a bit for each process. */
+void session_silence(__u64 *off, uint16_t process_index, bool silent);
+
 /* Takes all probes off all processes. */
 void session_detach_all(struct probe_session *s);
 

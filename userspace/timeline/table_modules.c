@@ -28,6 +28,7 @@ struct modules {
 	const struct tl_part *only;
 	const struct compensation *compensation;
 	VEC(struct node) nodes;
+	uint32_t *heir;	   /* per op, see timeline__heirs() */
 	uint32_t *node_of; /* each call's */
 	bool *has_backward;
 	struct hash place_of; /* node around it and module -> node */
@@ -37,6 +38,7 @@ struct modules {
 static void modules__done(struct modules *m)
 {
 	vec_done(&m->nodes);
+	free(m->heir);
 	free(m->node_of);
 	free(m->has_backward);
 	hash__done(&m->place_of);
@@ -159,14 +161,16 @@ static void add_op(struct modules *m, uint32_t index)
 	const struct tl_op *op = &t->ops.items[index];
 	bool backward, parent_backward = false;
 	uint32_t call = call_of(t, index, &backward), within = TL_NONE;
-	bool inner = true;
+	bool inner = true, is_outermost;
 
-	if ((op->flags & GP_OP_ASYNC) || !is_for(m, op->thread))
+	/* What no other table lists is in none of these rows either. */
+	if ((op->flags & GP_OP_ASYNC) || m->heir[index] == TL_NONE || !is_for(m, op->thread))
 		return;
-	if (op->parent != TL_NONE)
+	is_outermost = op->parent == TL_NONE || m->heir[op->parent] == TL_NONE;
+	if (!is_outermost)
 		within = call_of(t, op->parent, &parent_backward);
 	if (call == TL_NONE) {
-		add_outside(m, index, op->parent == TL_NONE || within != TL_NONE);
+		add_outside(m, index, is_outermost || within != TL_NONE);
 		return;
 	}
 	if (backward != parent_backward)
@@ -236,11 +240,13 @@ int table_add_modules(const struct timeline *t, const struct table_options *opti
 			    .outside = {.name = OUTSIDE, .first_op = TL_NONE}};
 	int err;
 
+	m.heir = malloc((t->ops.nr + 1) * sizeof(*m.heir));
 	m.node_of = malloc((t->module_calls.nr + 1) * sizeof(*m.node_of));
 	m.has_backward = calloc(t->module_calls.nr + 1, sizeof(*m.has_backward));
-	err = m.node_of && m.has_backward ? find_nodes(&m, options->tree) : -ENOMEM;
+	err = m.heir && m.node_of && m.has_backward ? find_nodes(&m, options->tree) : -ENOMEM;
 	if (err)
 		return err;
+	timeline__heirs(t, m.heir);
 	for (uint32_t i = 0; i < t->ops.nr; i++)
 		add_op(&m, i);
 	for (size_t i = 0; i < t->gpu.api.nr; i++)
