@@ -176,8 +176,8 @@ def test_cap_is_kept(tmp_path):
     for number in kept:
         recording = harness.Recording(tmp_path / ("r.%d.gpuprof" % number))
         assert recording.losses()["unwritten"] == 0
-    assert sum(harness.Recording(tmp_path / ("r.%d.gpuprof" % number)).rows()
-               ["aten::mse_loss"]["calls"] for number in kept) > 0
+    assert any("aten::mse_loss" in harness.Recording(tmp_path / ("r.%d.gpuprof" % number)).rows()
+               for number in kept)
 
 
 @pytest.fixture

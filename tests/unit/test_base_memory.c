@@ -103,6 +103,11 @@ static void test_version_2(void **state)
 	assert_int_equal(LEFT("0::/a/b\n"), 2000);
 	put("/a/b/memory.stat", "inactive_file -1\n");
 	assert_int_equal(LEFT("0::/a/b\n"), 1500);
+	/* The lower of its limits counts. */
+	put("/a/b/memory.high", "1900\n");
+	assert_int_equal(LEFT("0::/a/b\n"), 1400);
+	put("/a/b/memory.high", "max\n");
+	assert_int_equal(LEFT("0::/a/b\n"), 1500);
 	/* A group above it has less left. */
 	put("/a/memory.max", "3000\n");
 	put("/a/memory.current", "2900\n");

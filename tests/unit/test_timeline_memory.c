@@ -246,10 +246,17 @@ static void test_out_of_memory(void **state)
 						.bytes = 1 << 30,
 						.device_type = GP_DEVICE_CUDA,
 						.flags = GP_MEMORY_OOM});
+	/* More than any machine has, by a slip in a shape: that is why it was refused. */
+	events__memory(e, (struct event_memory){.time_ns = 130,
+						.instance = T + 2,
+						.bytes = 4000000000000000000,
+						.flags = GP_MEMORY_OOM});
 	t = events__timeline(e);
 	assert_int_equal(t->memory.nr, 0);
-	assert_int_equal(t->out_of_memory.nr, 1);
+	assert_int_equal(t->out_of_memory.nr, 2);
 	assert_int_equal(t->out_of_memory.items[0].bytes, 1 << 30);
+	assert_int_equal(t->out_of_memory.items[1].bytes, 4000000000000000000);
+	assert_int_equal(loss_of(t, "memory_invalid"), 0);
 	assert_int_equal(timeline__op_sums(t, find_op(t, "in", 0))->cuda_bytes, 0);
 }
 

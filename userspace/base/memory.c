@@ -22,18 +22,19 @@
 /* What one version of control groups calls its files. */
 struct group_files {
 	const char *below; /* of the mount: where its hierarchy is */
-	const char *limit, *taken;
+	/* Beyond the second one memory is not refused, but every process of the group crawls. */
+	const char *limits[2], *taken;
 	/* Of memory.stat: pages of files and kernel objects that can be had back. */
 	const char *spare[3];
 };
 
 static const struct group_files version_1 = {"/memory",
-					     "memory.limit_in_bytes",
+					     {"memory.limit_in_bytes"},
 					     "memory.usage_in_bytes",
 					     {"total_inactive_file ", "total_active_file "}};
 static const struct group_files version_2 = {
 	"",
-	"memory.max",
+	{"memory.max", "memory.high"},
 	"memory.current",
 	{"inactive_file ", "active_file ", "slab_reclaimable "}};
 
@@ -80,14 +81,28 @@ static uint64_t number_in(const char *stat, const char *key)
 	return 0;
 }
 
+static uint64_t limit_of_group(const char *group, const struct group_files *files)
+{
+	uint64_t least = UINT64_MAX, limit;
+
+	for (size_t i = 0; i < 2 && files->limits[i]; i++) {
+		CLEANUP(cleanup_free) char *text = NULL;
+
+		if (read_group_file(group, files->limits[i], &text) && read_number(text, &limit) &&
+		    limit < least)
+			least = limit;
+	}
+	return least;
+}
+
 /* UINT64_MAX: the group has no limit, or is not there. */
 static uint64_t left_of_group(const char *group, const struct group_files *files)
 {
-	CLEANUP(cleanup_free) char *limit = NULL, *taken = NULL, *stat = NULL;
-	uint64_t max, now, spare = 0;
+	CLEANUP(cleanup_free) char *taken = NULL, *stat = NULL;
+	uint64_t max = limit_of_group(group, files), now, spare = 0;
 
-	if (!read_group_file(group, files->limit, &limit) || !read_number(limit, &max) ||
-	    !read_group_file(group, files->taken, &taken) || !read_number(taken, &now))
+	if (max == UINT64_MAX || !read_group_file(group, files->taken, &taken) ||
+	    !read_number(taken, &now))
 		return UINT64_MAX;
 	if (read_group_file(group, "memory.stat", &stat))
 		for (size_t i = 0; i < 3 && files->spare[i]; i++)

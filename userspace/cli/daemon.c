@@ -16,6 +16,7 @@
 #include "cli/signals.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -202,6 +203,10 @@ int cli_daemon(int argc, char **argv)
 	status = args.pids ? pids_parse(&command_daemon, args.pids, &pids) : CLI_DONE;
 	if (status)
 		return status;
+	for (size_t i = 0; i < pids.nr; i++)
+		if (kill(pids.items[i], 0) && errno == ESRCH)
+			log_warn("no process %d is here now: it is profiled once there is one",
+				 (int)pids.items[i]);
 	cache = record_cache_dir();
 	o = options_from(&args, &pids, cache);
 	status = mode_from(&args, &o.capture);

@@ -13,6 +13,8 @@
 #include "base/banned.h"
 
 #define NAME_WIDTH_MAX 75
+/* Samples of which a tenth has an error of a third of it. */
+#define FEW 100
 
 static const char *const titles[] = {"Samples",	  "Self CPU %", "Self CPU", "+-", "CPU total %",
 				     "CPU total", "+-",		"Off CPU",  "+-"};
@@ -138,6 +140,9 @@ static void all_lines(struct text *t)
 	buf__printf(&t->out,
 		    "Estimated from %llu samples of threads on a CPU: %.3f s of CPU time\n",
 		    (unsigned long long)table->all.nr, (double)table->all.ns / 1e9);
+	if (table->all.nr < FEW)
+		buf__str(&t->out,
+			 "That is few: record for longer, or with a larger --overhead or --hz\n");
 }
 
 int output_samples_text(struct sink *s, const struct sample_table *table,

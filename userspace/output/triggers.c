@@ -12,10 +12,11 @@
 #include "base/cleanup.h"
 
 /* Frames of a thread that hung, and threads, that are shown. */
-#define FRAMES_TEXT  5
-#define THREADS_TEXT 16
-#define FRAMES_JSON  GP_STACK_FRAMES
-#define THREADS_JSON 256
+#define FRAMES_TEXT   5
+#define THREADS_TEXT  16
+#define TRIGGERS_TEXT 4 /* the last ones: one of them set it off */
+#define FRAMES_JSON   GP_STACK_FRAMES
+#define THREADS_JSON  256
 
 const char *trigger_name(const struct tl_trigger *trigger)
 {
@@ -176,9 +177,13 @@ static void text_threads(struct buf *out, const struct timeline *t, uint64_t tim
 
 int output_triggers_text(struct sink *s, const struct timeline *t)
 {
+	size_t left_out = t->triggers.nr > TRIGGERS_TEXT ? t->triggers.nr - TRIGGERS_TEXT : 0;
 	struct buf b = {0};
 
-	for (size_t i = 0; i < t->triggers.nr; i++) {
+	if (left_out)
+		buf__printf(&b, "%zu triggers before these ('gpuprof table --json' has them)\n",
+			    left_out);
+	for (size_t i = left_out; i < t->triggers.nr; i++) {
 		const struct tl_trigger *x = &t->triggers.items[i];
 
 		buf__printf(&b, "Trigger at %.3f s: %s: ",

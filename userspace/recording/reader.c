@@ -343,7 +343,9 @@ static int parse_file(struct recording *r)
 		nr++;
 	}
 	if (!r->has_end)
-		set_damage(r, "cut after %u chunks: the capture did not end in order", nr);
+		set_damage(r,
+			   "cut after %u chunks: the capture still runs, or did not end in order",
+			   nr);
 	else if (at < end)
 		set_damage(r, "%llu bytes after the end", (unsigned long long)(end - at));
 	return 0;

@@ -157,6 +157,9 @@ static bool freed(struct ledger *l, struct device *d, struct tl_memory *m)
 
 bool build_memory_possible(const struct raw_memory *m)
 {
+	/* What was refused need not be possible. */
+	if (m->flags & GP_MEMORY_OOM)
+		return m->bytes >= 0;
 	if (m->bytes > TL_SIZE_END || m->bytes < -TL_SIZE_END)
 		return false;
 	return m->flags & GP_MEMORY_FREE ? m->bytes <= 0 : m->bytes >= 0;
