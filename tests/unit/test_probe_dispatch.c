@@ -75,20 +75,35 @@ static void test_ranges(void **state)
 	probed_expect_no_loss_but(f, GP_LOSS_NR);
 }
 
-/* With a choice of operators those whose names come late are counted only. */
+/* Of those that have their own function and those whose names are found in memory. */
 static void test_dispatch_by_glob(void **state)
 {
 	struct probe_options some = probed_defaults;
 	struct probed *f = *state;
 
-	some.ops_glob = "aten::add_";
+	some.ops_glob = "aten::add_,x,test::mu?";
 	probed_begin(f, &some);
 	probe_session__start(f->session);
 	probed_command(f, "o1 ");
 	assert_int_equal(f->got.ops_nr, 1);
 	probed_expect_op(f, 0, "aten::add_", 0);
-	probed_expect_no_loss_but(f, GP_LOSS_BOXED_UNSEEN);
-	assert_int_equal(probed_loss(f, GP_LOSS_BOXED_UNSEEN), 1);
+	assert_true(f->got.ops[0].parent == 0);
+	/* Ranges are told, whatever their names are, and what was chosen is in them. */
+	probed_command(f, "g1 ");
+	assert_int_equal(f->got.ops_nr, 4);
+	probed_expect_op(f, 1, "test::mul", 0);
+	probed_expect_inside(f, 1, 2);
+	probed_expect_inside(f, 2, 3);
+	assert_string_equal(probed_name_of(f, &f->got.ops[3]), "outer");
+	probed_expect_no_loss_but(f, GP_LOSS_NR);
+	/* What was not chosen and throws is closed, and is no exception of ours. */
+	probed_command(f, "X0 ");
+	probed_command(f, "o1 ");
+	probed_expect_op(f, f->got.ops_nr - 1, "aten::add_", 0);
+	assert_true(f->got.ops[f->got.ops_nr - 1].parent == 0);
+	for (size_t i = 4; i < f->got.ops_nr; i++)
+		assert_true(f->got.ops[i].head.flags == 0);
+	probed_expect_no_loss_but(f, GP_LOSS_NR);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, probed_set_up, probed_tear_down)

@@ -319,7 +319,7 @@ static void test_detach(void **state)
 
 	probed_begin(f, &probed_defaults);
 	probe_session__start(f->session);
-	probe_session__detach(f->session, probed_process);
+	probe_session__detach(f->session, probed_process, false);
 	probed_command(f, "a10 ");
 	assert_int_equal(f->got.ops_nr, 0);
 	assert_true(probe_session__attach(f->session, f->process, probed_process, PROBED_GROUPS,
@@ -355,7 +355,7 @@ static void test_refused(void **state)
 	probed_begin(f, &probed_defaults);
 	(void)kill(f->pid, SIGKILL);
 	assert_int_equal(waitpid(f->pid, NULL, 0), f->pid);
-	probe_session__detach(f->session, probed_process);
+	probe_session__detach(f->session, probed_process, false);
 	assert_true(probe_session__attach(f->session, f->process, probed_process, PROBED_GROUPS,
 					  &why) <= 0);
 	(void)close(f->in);
