@@ -73,6 +73,24 @@ def test_made_up_code_is_never_wrong(way, tmp_path):
 
 
 @pytest.mark.versions
+@pytest.mark.parametrize("way", WAYS)
+def test_annotations_are_where_they_are_written(way, tmp_path):
+    """Where times are added up: not in PyTorch's own lines that begin them."""
+    with harness.Target("functions") as target:
+        done = harness.attach(target, tmp_path / "f.gpuprof", "--stack", "python", *WAYS[way],
+                              orders=lambda: target.step(2))
+        target.leave()
+    rows = done.recording.table("--group-by", "stack:1", "--limit", "-1")["rows"]
+    found = {row["name"]: row["stack"][0] for row in rows if row["is_user_annotation"]}
+    assert "functions.py(" in found["label"] and found["label"].endswith(": labelled"), found
+    assert not any("torch/_ops.py" in frame for frame in found.values())
+    folded = tmp_path / "folded.txt"
+    assert harness.gpuprof("export", done.recording.path, "--format", "stacks", "-o",
+                           folded).status == harness.DONE
+    assert ":_labelled " in folded.read_text()
+
+
+@pytest.mark.versions
 def test_annotations_and_nodes_have_stacks(capture):
     """An annotation's stack ends where it is entered, a node's where backward() is called."""
     done, _ = capture

@@ -68,9 +68,9 @@ static int drain(struct pprof *p, size_t least)
 
 static bool same_place(const struct stack_sample *a, const struct stack_sample *b)
 {
-	return a->stack.id == b->stack.id && a->stack.is_forward == b->stack.is_forward &&
-	       a->op == b->op && a->leaf == b->leaf && a->is_gpu == b->is_gpu &&
-	       a->process == b->process && a->thread == b->thread &&
+	return a->stack.id == b->stack.id && a->stack.nr == b->stack.nr &&
+	       a->stack.is_forward == b->stack.is_forward && a->op == b->op && a->leaf == b->leaf &&
+	       a->is_gpu == b->is_gpu && a->process == b->process && a->thread == b->thread &&
 	       a->device_type == b->device_type && a->device_index == b->device_index;
 }
 

@@ -73,7 +73,7 @@ static struct stack_sample sample_at(const struct walk *w, uint32_t own_stack_id
 				     uint32_t thread)
 {
 	return (struct stack_sample){
-		.stack = timeline__stack(w->t, own_stack_id, op),
+		.stack = timeline__stack_inside(w->t, own_stack_id, op),
 		.op = op == TL_NONE ? NULL : w->t->ops.items[op].name,
 		.process = thread == TL_NONE ? TL_NONE : w->t->threads.items[thread].process,
 		.thread = thread,

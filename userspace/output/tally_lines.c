@@ -42,11 +42,13 @@ static void lines_done(struct lines *l)
 static int add_sample(const struct stack_sample *s, void *arg)
 {
 	struct lines *l = arg;
-	uint64_t *at = hash__find(&l->of_stack, s->stack.id);
+	/* Of an annotation it may be shorter than another one of the same id. */
+	uint64_t key = (uint64_t)s->stack.nr << 32 | s->stack.id;
+	uint64_t *at = hash__find(&l->of_stack, key);
 	struct stack_sum sum = {.frames = s->stack.frames, .nr = s->stack.nr}, *to;
 
 	if (!at) {
-		if (vec_push(&l->sums, sum) || hash__set(&l->of_stack, s->stack.id, l->sums.nr - 1))
+		if (vec_push(&l->sums, sum) || hash__set(&l->of_stack, key, l->sums.nr - 1))
 			return -ENOMEM;
 		to = &l->sums.items[l->sums.nr - 1];
 	} else {

@@ -8,6 +8,7 @@
 #include "timeline/build.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/banned.h"
 
@@ -113,6 +114,50 @@ struct tl_stack timeline__stack(const struct timeline *t, uint32_t own_stack_id,
 		s.id = o->stack_id;
 	}
 	s.frames = recording__stack(t->recording, s.id, &s.nr, &s.flags);
+	return s;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t nr = strlen(text), end_nr = strlen(end);
+
+	return nr >= end_nr && !strcmp(text + nr - end_nr, end);
+}
+
+/* What runs while record_function() and torch.cuda.nvtx begin an annotation. */
+static bool begins_annotations(const struct recording_frame *f)
+{
+	static const char *const files[] = {"/torch/_ops.py", "/torch/autograd/profiler.py",
+					    "/torch/cuda/nvtx.py"};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (ends_with(f->file, files[i]))
+			return true;
+	return false;
+}
+
+struct tl_stack timeline__stack_inside(const struct timeline *t, uint32_t own_stack_id, uint32_t op)
+{
+	struct tl_stack s = timeline__stack(t, own_stack_id, op);
+	size_t inner = 0;
+
+	if (op == TL_NONE || t->ops.items[op].scope != GP_SCOPE_USER || t->ops.items[op].step ||
+	    s.id != t->ops.items[op].stack_id)
+		return s;
+	for (size_t i = 0; i < s.nr; i++) {
+		struct recording_frame f = recording__frame(t->recording, s.frames[i]);
+
+		/* Native ones between them belong to them. */
+		if (f.kind != RECORDING_FRAME_PYTHON)
+			continue;
+		if (!begins_annotations(&f))
+			break;
+		inner = i + 1;
+	}
+	if (inner && inner < s.nr) {
+		s.frames += inner;
+		s.nr -= inner;
+	}
 	return s;
 }
 

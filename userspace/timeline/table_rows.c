@@ -178,7 +178,7 @@ static int row_of_op(struct grouping *g, uint32_t index, uint32_t *ret_row)
 	};
 
 	if (g->options->by_stack) {
-		struct tl_stack s = timeline__stack(g->t, op->stack_id, index);
+		struct tl_stack s = timeline__stack_inside(g->t, op->stack_id, index);
 
 		key.stack = s.frames;
 		key.stack_nr = s.nr < g->options->by_stack ? s.nr : g->options->by_stack;

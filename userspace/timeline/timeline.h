@@ -393,6 +393,11 @@ struct tl_stack {
  * known, as torch.profiler does it, else its own, else its op's. */
 struct tl_stack timeline__stack(const struct timeline *t, uint32_t own_stack_id, uint32_t op);
 
+/* The same where times are added up: of an annotation without the frames of PyTorch that begin it,
+ * in which it does not stay. */
+struct tl_stack timeline__stack_inside(const struct timeline *t, uint32_t own_stack_id,
+				       uint32_t op);
+
 /* For how many times itself GPU work stands. */
 double timeline__gpu_stands_for(const struct timeline *t, const struct tl_gpu *work);
 
