@@ -280,7 +280,6 @@ def test_pytorch_loaded_after_attach(tmp_path):
     assert calls_of(Recording(path), "aten::add") == 40
 
 
-@pytest.mark.versions
 def has_linear(path):
     """Whether a recording that is not whole has the operators of a linear layer in it."""
     done = gpuprof("table", path, "--json", "--limit", "-1")
@@ -288,6 +287,7 @@ def has_linear(path):
     return any(row["name"] == "aten::addmm" for row in parse_json(done.stdout)["rows"])
 
 
+@pytest.mark.versions
 def test_gpuprof_is_killed(tmp_path):
     """The target goes on with its code as before, and the recording is readable."""
     path = tmp_path / "r.gpuprof"
