@@ -490,7 +490,10 @@ def check_sampled(results, gpuprof, target):
     steps, table = sampled(results, gpuprof, target, [])
     results.fact("sampled: cost", {key: value for key, value in table["overhead"].items()
                                    if key.startswith(("cost_", "share_"))})
-    if table.get("gpu_estimated", {}).get("windows", FEW_WINDOWS) < FEW_WINDOWS:
+    # Without either all was seen.
+    windows = 0 if table.get("gpu_unseen") else \
+        table.get("gpu_estimated", {}).get("windows", FEW_WINDOWS)
+    if windows < FEW_WINDOWS:
         steps, table = sampled(results, gpuprof, target, DEARER)
     row = next((row for row in table.get("gpu_rows", []) if row["name"] == "cudaLaunchKernel"), {})
     found = row.get("estimated", {}).get("calls", {"value": row.get("calls", 0)})

@@ -21,6 +21,13 @@ def windows_of(path):
     return int(said.get("windows", 0))
 
 
+def windows_now(path):
+    """The same, once it does say."""
+    harness.wait_until("an answer", lambda: harness.gpuprof("ctl", "--socket", path,
+                                                            "status").status == harness.DONE)
+    return windows_of(path)
+
+
 def has_steps(path):
     """Whether what was done in a step lies in windows: those by time may be while the target waits for orders."""
     done = harness.gpuprof("ctl", "--socket", path + ".sock", "dump")
@@ -212,10 +219,10 @@ def test_switched_off_for_a_while(tmp_path):
             profiler.wait_recording()
             done = steps_until(target, profiler, path, 2)
             ctl(path + ".sock", "stop")
-            before = windows_of(path + ".sock")
+            before = windows_now(path + ".sock")
             for _ in range(20):
                 target.step(20)
-            assert windows_of(path + ".sock") == before
+            assert windows_now(path + ".sock") == before
             ctl(path + ".sock", "start")
             done += steps_until(target, profiler, path, before + 2)
             assert profiler.finish() == harness.DONE, profiler.told()

@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import subprocess
+import threading
 
 import pytest
 
@@ -150,6 +151,29 @@ def test_rude_callers(tmp_path):
             target.step(2)
             assert profiler.finish() == harness.DONE, profiler.told()
         target.leave()
+
+
+def test_it_asks_again_where_it_was_not_heard(tmp_path):
+    """gpuprof waits for a moment alone, and who asks may stand still for longer."""
+    heard = []
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "s.sock"))
+        server.listen(8)
+
+        def serve():
+            for answer in (None, None, b"ok\nrecording 7\n"):
+                one, _ = server.accept()
+                with one:
+                    if answer:
+                        heard.append(one.recv(100))
+                        one.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        done = ctl(str(tmp_path / "s.sock"), "status")
+        thread.join(harness.LIMIT)
+    assert done.status == harness.DONE and "recording 7" in done.stdout, done
+    assert heard == [b"status\n"]
 
 
 def test_schedules_are_not_switched(tmp_path):

@@ -135,6 +135,13 @@ static void test_version_1(void **state)
 	put("/memory/a/memory.stat",
 	    "inactive_file 11\nactive_file 7\ntotal_inactive_file 50\ntotal_active_file 2000\n");
 	assert_int_equal(LEFT(cgroups), 3050);
+	/* Mounted together with another controller, which its own name leads to. */
+	assert_int_equal(LEFT("4:cpu,memory:/a\n"), 3050);
+	assert_true(LEFT("4:cpu,memory_of:/a\n") == UINT64_MAX);
+	/* Version 2 may be beside version 1, and have memory. */
+	put("/unified/a/memory.max", "700\n");
+	put("/unified/a/memory.current", "100\n");
+	assert_int_equal(LEFT("3:cpuset:/\n0::/a\n"), 600);
 }
 
 /* The path is as the machine has it, the mount as the container has it. */

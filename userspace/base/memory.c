@@ -21,19 +21,21 @@
 
 /* What one version of control groups calls its files. */
 struct group_files {
-	const char *below; /* of the mount: where its hierarchy is */
+	/* Of the mount, where its hierarchy is: version 2 beside version 1 has a place of its own.
+	 */
+	const char *below[2];
 	/* Beyond the second one memory is not refused, but every process of the group crawls. */
 	const char *limits[2], *taken;
 	/* Of memory.stat: pages of files and kernel objects that can be had back. */
 	const char *spare[3];
 };
 
-static const struct group_files version_1 = {"/memory",
+static const struct group_files version_1 = {{"/memory"},
 					     {"memory.limit_in_bytes"},
 					     "memory.usage_in_bytes",
 					     {"total_inactive_file ", "total_active_file "}};
 static const struct group_files version_2 = {
-	"",
+	{"", "/unified"},
 	{"memory.max", "memory.high"},
 	"memory.current",
 	{"inactive_file ", "active_file ", "slab_reclaimable "}};
@@ -130,6 +132,19 @@ static uint64_t left_of_groups(const char *top, const char *group, const struct 
 	}
 }
 
+/* Whether the list with commas between has it. */
+static bool has_word(const char *list, const char *word)
+{
+	size_t nr = strlen(word);
+
+	for (const char *at = list; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (!strncmp(at, word, nr) && (!at[nr] || at[nr] == ','))
+			return true;
+	}
+	return false;
+}
+
 uint64_t memory_group_left(const char *cgroups, const char *mount)
 {
 	CLEANUP(cleanup_free) char *text = strdup(cgroups);
@@ -143,7 +158,6 @@ uint64_t memory_group_left(const char *cgroups, const char *mount)
 		char *controllers = strchr(line, ':');
 		char *group = controllers ? strchr(controllers + 1, ':') : NULL;
 		const struct group_files *files;
-		char top[PATH_MAX];
 
 		if (!group)
 			continue;
@@ -151,16 +165,20 @@ uint64_t memory_group_left(const char *cgroups, const char *mount)
 		controllers++;
 		if (!*controllers)
 			files = &version_2;
-		else if (!strcmp(controllers, "memory"))
+		else if (has_word(controllers, "memory"))
 			files = &version_1;
 		else
 			continue;
-		if (*group != '/' ||
-		    snprintf(top, sizeof(top), "%s%s", mount, files->below) >= (int)sizeof(top))
-			continue;
-		left = left_of_groups(top, group, files);
-		if (left < least)
-			least = left;
+		for (size_t i = 0; i < 2 && files->below[i] && *group == '/'; i++) {
+			char top[PATH_MAX];
+
+			if (snprintf(top, sizeof(top), "%s%s", mount, files->below[i]) >=
+			    (int)sizeof(top))
+				continue;
+			left = left_of_groups(top, group, files);
+			if (left < least)
+				least = left;
+		}
 	}
 	return least;
 }

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define MOMENT_MS    100
+#define ASK_TIMES    20
 #define ANSWER_MS    30000
 #define ANSWER_BYTES 65536
 
@@ -199,26 +200,41 @@ static int read_answer(int fd, char *text, size_t bytes)
 		nr += (size_t)got;
 	}
 	text[nr] = '\0';
-	return nr ? 0 : -ECONNRESET;
+	return nr ? 0 : -ECONNABORTED;
+}
+
+/* Asks once. -EPIPE or -ECONNRESET: it closed without having read it. */
+static int ask(const struct sockaddr_un *address, const char *line, size_t nr, char *text)
+{
+	CLEANUP(cleanup_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ssize_t sent;
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof(*address)))
+		return -errno;
+	sent = send(fd, line, nr, MSG_NOSIGNAL);
+	if (sent < 0)
+		return -errno;
+	return (size_t)sent == nr ? read_answer(fd, text, ANSWER_BYTES) : -EIO;
 }
 
 int control_send(const char *path, const char *command, bool quiet, char **ret_text)
 {
-	CLEANUP(cleanup_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	CLEANUP(cleanup_free) char *text = malloc(ANSWER_BYTES);
 	char line[CONTROL_COMMAND_BYTES];
 	struct sockaddr_un address;
 	int nr = snprintf(line, sizeof(line), "%s\n", command);
-	int err = fd < 0 ? -errno : address_of(path, &address);
+	int err = address_of(path, &address);
 
 	if (!err && (!text || nr < 0 || nr >= (int)sizeof(line)))
 		err = -ENOMEM;
-	if (!err && connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		err = -errno;
-	if (!err && send(fd, line, (size_t)nr, MSG_NOSIGNAL) != nr)
-		err = -EIO;
-	if (!err)
-		err = read_answer(fd, text, ANSWER_BYTES);
+	if (err)
+		return err;
+	/* We may have stood still for longer than the moment that it waits. */
+	for (int tries = 0; tries < ASK_TIMES; tries++) {
+		err = ask(&address, line, (size_t)nr, text);
+		if (err != -EPIPE && err != -ECONNRESET)
+			break;
+	}
 	if (err)
 		return err;
 	if (!quiet && strncmp(text, "ok", 2)) {
