@@ -59,6 +59,13 @@ def test_without_annotations(tmp_path):
     assert losses["boxed_unseen"] == losses["open_at_end"] == losses["exception"] == 0
 
 
+def test_none_of_them_is_called(idle, tmp_path):
+    done = harness.attach(idle, tmp_path / "r.gpuprof", "--ops", "aten::cosh*",
+                          orders=lambda: idle.step(2))
+    assert calls(done.recording, False) == {} and calls(done.recording, True)
+    assert "no operators in it: none matched --ops 'aten::cosh*'" in done.told, done.told
+
+
 def test_more_patterns_than_there_is_room_for(idle, tmp_path):
     done = harness.gpuprof("attach", "--pid", idle.pid, "--duration", "0.1", "-o",
                            tmp_path / "r.gpuprof", "--ops", ",".join(["aten::abcdefgh"] * 400))

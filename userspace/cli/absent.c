@@ -10,13 +10,25 @@
 
 #include <string.h>
 
-void absent_warn_of_rows(const struct shown *s)
+/* Annotations are recorded whatever operators were chosen. */
+static bool has_operators(const struct timeline *t)
+{
+	for (size_t i = 0; i < t->ops.nr; i++)
+		if (t->ops.items[i].scope != GP_SCOPE_USER)
+			return true;
+	return false;
+}
+
+void absent_warn_of_operators(const struct shown *s, size_t rows_nr)
 {
 	const char *ops = recording__meta(s->recording, "ops");
+	bool none = ops && !strcmp(ops, "none"), chosen = ops && !none && strcmp(ops, "all");
 
-	if (ops && !strcmp(ops, "none"))
+	if (chosen ? has_operators(s->timeline) : rows_nr > 0)
+		return;
+	if (none)
 		log_warn("the recording has no operators in it: none were asked for (--ops none)");
-	else if (ops && strcmp(ops, "all"))
+	else if (chosen)
 		log_warn("the recording has no operators in it: none matched --ops '%s'", ops);
 	else if (recording__meta(s->recording, "overhead_pct") && !s->timeline->windows.nr)
 		log_warn("the recording has no operators in it: --overhead %s paid for no window "

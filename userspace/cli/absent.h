@@ -8,8 +8,8 @@
 
 #include "cli/show.h"
 
-/* Warns of a table that has no rows. */
-void absent_warn_of_rows(const struct shown *s);
+/* Warns where a table with so many rows has no operators of those that were to be recorded. */
+void absent_warn_of_operators(const struct shown *s, size_t rows_nr);
 
 /* Warns where the recording does not have what the rows are to be told apart by. Whether it did. */
 bool absent_warn_of_groups(const struct shown *s, const struct show_options *o);

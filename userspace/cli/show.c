@@ -475,8 +475,8 @@ static int show_table(const struct shown *s, const struct show_options *o)
 		log_err("%s", why.text);
 		return err == -EINVAL ? CLI_USAGE : CLI_FAILED;
 	}
-	if (!absent_warn_of_groups(s, o) && !table->rows.nr)
-		absent_warn_of_rows(s);
+	if (!absent_warn_of_groups(s, o))
+		absent_warn_of_operators(s, table->rows.nr);
 	return write_table(s, table, o);
 }
 
