@@ -162,13 +162,12 @@ static __always_inline __u64 found_hash(const struct thread_state *t)
 	return hash;
 }
 
-/* The id of the name in t->found, 0: it has none. */
-static __noinline __u32 found_name(struct thread_state *t, __u64 now)
+/* The id of the name in t->found, whose hash that is; 0: it has none. */
+static __noinline __u32 found_name(struct thread_state *t, __u64 hash, __u64 now)
 {
-	struct found_key key = {.process = (__u16)t->owner};
+	struct found_key key = {.hash = hash, .process = (__u16)t->owner};
 	const __u32 *known;
 
-	key.hash = found_hash(t);
 	known = bpf_map_lookup_elem(&found_names, &key);
 	return known ? *known : new_name(t, &key, now);
 }
@@ -190,13 +189,12 @@ static long try_token(__u32 n, struct glob_search *s)
 
 /* Whether the operator in t->found was chosen. Each name is looked at once; what came out stands
  * among the names, under a process that is none. */
-static __noinline bool is_chosen(struct thread_state *t)
+static __noinline bool is_chosen(struct thread_state *t, __u64 hash)
 {
-	struct found_key key = {.process = ~0ULL};
+	struct found_key key = {.hash = hash, .process = ~0ULL};
 	struct glob_search s = {.thread = t};
 	const __u32 *known;
 
-	key.hash = found_hash(t);
 	known = bpf_map_lookup_elem(&found_names, &key);
 	if (known)
 		return *known;
@@ -288,7 +286,7 @@ int gp_range(struct pt_regs *ctx)
 	clear_found(&t->found);
 	if (!bpf_probe_read_user(&name, sizeof(name), (const void *)PT_REGS_PARM2(ctx)) &&
 	    read_text(t->found.name, &name, GP_FOUND_NAME_BYTES))
-		frame->name_id = found_name(t, site.now);
+		frame->name_id = found_name(t, found_hash(t), site.now);
 	return 0;
 }
 
@@ -313,7 +311,7 @@ static __always_inline void nvtx_push(struct op_site *site, __u64 text)
 
 	clear_found(&t->found);
 	(void)bpf_probe_read_user_str(t->found.name, GP_FOUND_NAME_BYTES, (const void *)text);
-	frame = top_if(t, op_open(site, found_name(t, site->now)));
+	frame = top_if(t, op_open(site, found_name(t, found_hash(t), site->now)));
 	if (frame)
 		range_stay(t, frame);
 	else
@@ -379,6 +377,7 @@ int gp_dispatch_entry(struct pt_regs *ctx)
 	struct thread_state *t;
 	struct op_site site;
 	bool is_named;
+	__u64 hash;
 	__u32 op;
 
 	if (!op_begin(ctx, &site))
@@ -391,14 +390,15 @@ int gp_dispatch_entry(struct pt_regs *ctx)
 		open_untold(&site, NAME_RANGE_END);
 		return 0;
 	}
-	if (part == RANGE_NONE && gp_ops_chosen && !(is_named && is_chosen(t))) {
+	hash = is_named ? found_hash(t) : 0;
+	if (part == RANGE_NONE && gp_ops_chosen && !(is_named && is_chosen(t, hash))) {
 		/* One without a name may have been chosen. */
 		if (!is_named)
 			count_loss(GP_LOSS_BOXED_UNSEEN);
 		open_untold(&site, NAME_UNCHOSEN);
 		return 0;
 	}
-	op = op_open(&site, is_named ? found_name(t, site.now) : 0);
+	op = op_open(&site, is_named ? found_name(t, hash, site.now) : 0);
 	if (part != RANGE_BEGIN)
 		return 0;
 	t->range_op = op;

@@ -67,7 +67,8 @@ struct gp_ring_page {
 	__u64 heartbeat_ns; /* gpuprof was alive; older than 3 s: the collector disarms itself */
 	__u64 process;	    /* index to put into events */
 	__u64 tail;	    /* everything before it has been read */
-	__u64 pad0[9];
+	__u64 any_cupti;    /* 1: also one that is known to endanger the process; before `wanted` */
+	__u64 pad0[8];
 	/* written by the collector */
 	__u64 head;	   /* next position to reserve */
 	__u64 lost;	   /* events that found no room */

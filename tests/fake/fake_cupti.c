@@ -22,6 +22,7 @@
 #define QUIET_VERSION	23 /* single calls can be switched off */
 #define GRAPH_SAFE	24 /* before, taking it down breaks processes that have graphs */
 #define RECORD_VERSION	26 /* synchronisations name the record of their event */
+#define REFUSAL_VERSION 27
 #define EVENT_VERSION	27 /* events are a kind of their own; before, they come with SYNC */
 #define KINDS		64
 #define CBIDS		1024
@@ -57,7 +58,10 @@ static struct {
 	size_t bytes, used, buffer_bytes;
 	size_t dropped;
 	uint32_t thread_ids, domains, version;
+	uint64_t
+		keeps_nr; /* buffers that it asks for once it is subscribed, and never gives back */
 	bool subscribed, tells_overhead, tells_last, times_events, kinds[KINDS], silent[CBIDS];
+	bool has_kept;
 	cupti_request_fn request;
 	cupti_complete_fn complete;
 	cupti_callback_fn callback;
@@ -74,6 +78,7 @@ __attribute__((constructor)) static void begin(void)
 	cupti.tells_overhead = fake_gpu_setting("FAKE_CUPTI_OVERHEAD", 0);
 	cupti.tells_last = fake_gpu_setting("FAKE_CUPTI_LAST", 0);
 	cupti.buffer_bytes = fake_gpu_setting("FAKE_CUPTI_BUFFER", SIZE_MAX);
+	cupti.keeps_nr = fake_gpu_setting("FAKE_CUPTI_KEEPS", 0);
 }
 
 /* ---- records ---- */
@@ -110,15 +115,39 @@ static void give_back(void)
 	cupti.complete(NULL, 0, buffer, cupti.bytes, cupti.used);
 }
 
+/* NULL is an answer from CUDA 12.9 on. */
+static uint8_t *ask_for_buffer(size_t *ret_bytes)
+{
+	uint8_t *buffer = NULL;
+	size_t most = 0;
+
+	cupti.request(&buffer, ret_bytes, &most);
+	if (!buffer && cupti.version < REFUSAL_VERSION)
+		abort();
+	return buffer;
+}
+
+static void keep_buffers(void)
+{
+	size_t bytes;
+
+	for (uint64_t i = 0; i < cupti.keeps_nr && !cupti.has_kept; i++)
+		(void)ask_for_buffer(&bytes);
+	cupti.has_kept = true;
+}
+
 static void write_record(const void *record, size_t known_bytes)
 {
 	size_t bytes = record_bytes(((const struct cupti_record *)record)->kind);
-	size_t most = 0;
 
 	if (cupti.buffer && cupti.used + bytes > cupti.bytes)
 		give_back();
 	if (!cupti.buffer) {
-		cupti.request(&cupti.buffer, &cupti.bytes, &most);
+		cupti.buffer = ask_for_buffer(&cupti.bytes);
+		if (!cupti.buffer) {
+			cupti.dropped++;
+			return;
+		}
 		if (cupti.bytes > cupti.buffer_bytes)
 			cupti.bytes = cupti.buffer_bytes;
 		cupti.used = 0;
@@ -380,6 +409,7 @@ int cuptiSubscribe(void **ret_subscriber, cupti_callback_fn fn, void *arg)
 	}
 	fake_gpu_count("subscribed");
 	cupti.subscribed = true;
+	cupti.has_kept = false;
 	cupti.callback = fn;
 	cupti.callback_arg = arg;
 	*ret_subscriber = &cupti;
@@ -420,6 +450,8 @@ static int set_kind(uint32_t kind, bool on)
 {
 	if (kind >= KINDS)
 		return CUPTI_PARAMETER;
+	if (on)
+		keep_buffers();
 	cupti.kinds[kind] = on;
 	retrace();
 	return CUPTI_OK;

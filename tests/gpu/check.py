@@ -112,12 +112,22 @@ def workload(results, name):
         target.kill()
 
 
-def capture(gpuprof, target, path, options, steps, log):
-    """gpuprof attached around exactly `steps` steps; its status and what it said."""
-    profiler = Program([gpuprof, "attach", "-v", "--pid", str(target.facts["pid"]), "-o", path,
-                        *options], "stderr", log)
+def attach(gpuprof, target, path, *options, log=os.devnull):
+    """gpuprof that records the program; with any CUPTI, because the program is ours."""
+    profiler = Program([gpuprof, "attach", "--any-cupti", "--pid", str(target.facts["pid"]), "-o",
+                        path, *options], "stderr", log)
     try:
         profiler.line("recording ")
+    except RuntimeError:
+        profiler.interrupt()
+        raise
+    return profiler
+
+
+def capture(gpuprof, target, path, options, steps, log):
+    """gpuprof attached around exactly `steps` steps; its status and what it said."""
+    profiler = attach(gpuprof, target, path, "-v", *options, log=log)
+    try:
         target.ask("step %d" % steps, "did")
     finally:
         status = profiler.interrupt()
@@ -320,9 +330,7 @@ def check_nvtx(results, gpuprof, target):
         results.check("ranges of PyTorch's NVTX, attached", None, "no uprobes here")
         return
     path = results.path("nvtx.gpuprof")
-    profiler = Program([gpuprof, "attach", "--pid", str(target.facts["pid"]), "-o", path],
-                       "stderr", os.devnull)
-    profiler.line("recording ")
+    profiler = attach(gpuprof, target, path)
     target.ask("ranges", "ranges")
     profiler.interrupt()
     check_ranges(results, "attached", table_of(gpuprof, path)[0])
@@ -381,25 +389,26 @@ def mapped(pid):
 
 
 def check_cycles(results, gpuprof, target):
-    """Ten attaches: what the first leaves does not grow."""
+    """Ten attaches: what the first leaves does not grow, and none sees less than it."""
     pid, path = target.facts["pid"], results.path("cycle.gpuprof")
-    seen, statuses = [], []
+    seen, statuses, kernels = [], [], []
     for _ in range(10):
         status, _ = capture(gpuprof, target, path, [], 2, os.devnull)
         statuses.append(status)
+        kernels.append(sum(one["calls"] for one in kernels_of(events_of(gpuprof, path)).values()))
         seen.append((mapped(pid), len(os.listdir("/proc/%d/fd" % pid)),
                      len(os.listdir("/proc/%d/task" % pid))))
     results.check("attach and detach ten times",
-                  all(status in (0, 3) for status in statuses) and len(set(seen[1:])) == 1,
-                  "status %s; mappings of ours, descriptors and threads %s" % (statuses, seen))
+                  all(status in (0, 3) for status in statuses) and len(set(seen[1:])) == 1 and
+                  0 < max(kernels) * 0.9 <= min(kernels),
+                  "status %s; mappings of ours, descriptors and threads %s; pieces of work %s" % (
+                      statuses, seen, kernels))
 
 
 def check_kill(results, gpuprof, target):
     """kill -9 of gpuprof in the middle: the program goes on, and can be attached to again."""
     for _ in range(5):
-        profiler = Program([gpuprof, "attach", "--pid", str(target.facts["pid"]), "-o",
-                            results.path("killed.gpuprof")], "stderr", os.devnull)
-        profiler.line("recording ")
+        profiler = attach(gpuprof, target, results.path("killed.gpuprof"))
         target.ask("step 2", "did")
         profiler.process.kill()
         profiler.process.wait()
@@ -416,9 +425,7 @@ def check_memory(results, gpuprof, target):
         results.check("memory outside PyTorch is seen", None, "no uprobes here")
         return
     path, size = results.path("memory.gpuprof"), 64 << 20
-    profiler = Program([gpuprof, "attach", "--memory", "--pid", str(target.facts["pid"]), "-o",
-                        path], "stderr", os.devnull)
-    profiler.line("recording ")
+    profiler = attach(gpuprof, target, path, "--memory")
     target.ask("take %d" % size, "take")
     target.ask("step 2", "did")
     profiler.interrupt()
@@ -438,9 +445,7 @@ def ratios_of(results, gpuprof, target, steps, rounds):
 
     ratios, before = [], timed()
     for _ in range(rounds):
-        profiler = Program([gpuprof, "attach", "--pid", str(target.facts["pid"]), "-o",
-                            results.path("time.gpuprof")], "stderr", os.devnull)
-        profiler.line("recording ")
+        profiler = attach(gpuprof, target, results.path("time.gpuprof"))
         attached = timed()
         profiler.interrupt()
         after = timed()

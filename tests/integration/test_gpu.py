@@ -117,7 +117,8 @@ def test_faults_are_counted_exactly(tmp_path):
 def test_other_cuptis(settings, tmp_path):
     with App(**settings) as app:
         done, recording = capture(app, tmp_path, "work 2 60",
-                                  lambda: app.wait_flushes(1), "work 2 60", "driver 3")
+                                  lambda: app.wait_flushes(1), "work 2 60", "driver 3",
+                                  options=("--any-cupti",))
         truth = app.truth(tmp_path)
         app.leave()
     assert done.status == harness.DONE, done.told
@@ -131,7 +132,7 @@ def test_other_cuptis(settings, tmp_path):
 def test_events_that_are_waited_for(settings, tmp_path):
     """Each wait names the record that it is for, though the event is always the same."""
     with App(**settings) as app:
-        done, _ = capture(app, tmp_path, "events 20")
+        done, _ = capture(app, tmp_path, "events 20", options=("--any-cupti",))
         app.leave()
     assert done.status == harness.DONE, done.told
     events = [event for event in done.recording.chrome()["traceEvents"] if event["ph"] == "X"]
@@ -189,6 +190,25 @@ def test_old_cupti_is_not_taken_down(tmp_path):
         assert not app.counted("finalized")
         app.do("keep 0")
         app.leave()
+
+
+@pytest.mark.parametrize("version, why", (
+    (13, "of CUDA before 12.2 may crash"), (19, "of CUDA before 12.2 may crash"),
+    (130000, "first CUPTI of CUDA 13.0 may stop the process"),
+))
+def test_cupti_that_endangers_the_process(version, why, tmp_path):
+    with App(FAKE_CUPTI_VERSION=version) as app:
+        done, recording = capture(app, tmp_path, "work 1 5")
+        assert app.counted("subscribed") == 0
+        assert why in done.stderr and "--any-cupti" in done.stderr, done.told
+        assert not recording.events and not recording.clocks
+        # The calls come by uprobes then.
+        assert [call.name for call in recording.calls].count("cudaLaunchKernel") == 15
+        done, recording = capture(app, tmp_path, "work 1 5", name="any",
+                                  options=("--any-cupti",))
+        app.leave()
+    assert done.status == harness.DONE and why not in done.stderr, done.told
+    assert [event.kind for event in recording.events].count("kernel") == 15
 
 
 def test_unknown_version_is_left_alone(tmp_path):
@@ -314,6 +334,31 @@ def test_again_and_again(tmp_path):
             capture(app, tmp_path)
         app.do("keep 0")
         app.leave()
+
+
+@pytest.mark.san
+def test_buffers_that_cupti_keeps(tmp_path):
+    """It may never give some back: captures that follow have as many all the same."""
+    with App(FAKE_CUPTI_KEEPS=30) as app:
+        for number in range(8):
+            done, recording = capture(app, tmp_path, "work 2 20", name="%d.gpuprof" % number)
+            assert done.status == harness.DONE, done.told
+            assert not recording.lost()
+            assert [event.kind for event in recording.events].count("kernel") == 3 * 40
+        app.leave()
+
+
+@pytest.mark.parametrize("version", (26, 27))
+def test_no_buffer_left(version, tmp_path):
+    """CUPTI is told so from CUDA 12.9 on; before, the stand-in aborts at that as the real one."""
+    with App(FAKE_CUPTI_KEEPS=1000, FAKE_CUPTI_VERSION=version) as app:
+        done, recording = capture(app, tmp_path, "work 2 20")
+        app.leave()
+    assert done.status == harness.LOST, done.told
+    assert not recording.events and set(recording.lost()) == {"cupti_dropped"}
+    if version >= 27:
+        # Each launch and copy, and each of the calls that asked for them.
+        assert recording.lost()["cupti_dropped"] >= 2 * 3 * 40, recording.lost()
 
 
 def test_records_that_come_as_cupti_goes(tmp_path):

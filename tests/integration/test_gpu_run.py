@@ -87,6 +87,15 @@ def test_from_the_first_call(tmp_path):
     assert not losses["api_unjoined"] and not losses["gpu_unmatched"], losses
 
 
+def test_cupti_that_is_safe_from_the_start(tmp_path):
+    """Before CUDA 12.2 graphs endanger it only where they were there first."""
+    with Run(tmp_path, APP, FAKE_CUPTI_VERSION="18") as run:
+        run.orders("work 1 5", "graph 2")
+        assert run.status == harness.DONE, run.told()
+    recording = gpu_truth.Recorded(run.path)
+    assert [event.kind for event in recording.events].count("kernel") == 15 + 4
+
+
 def test_programs_that_are_short(tmp_path):
     for number in range(5):
         truth = tmp_path / ("truth%d" % number)

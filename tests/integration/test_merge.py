@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Several recordings as one."""
 
+import subprocess
+
 import harness
 from harness import DONE, FAILED, USAGE, gpuprof
 
@@ -31,6 +33,12 @@ def test_two_processes(tmp_path):
     path = tmp_path / "both.gpuprof"
     done = gpuprof("merge", *(part.path for part, _ in parts), "-o", path)
     assert done.status == DONE, done.stderr
+    assert not done.stderr, done.stderr
+    # What takes a pipe's place is the same recording, and nothing is said of it either.
+    done = subprocess.run([harness.GPUPROF, "merge", *(part.path for part, _ in parts),
+                           "-o", "/dev/stdout"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=harness.environment(), check=False)
+    assert (done.returncode, done.stderr) == (DONE, b"") and done.stdout == path.read_bytes()
     both = harness.Recording(path)
     expected = calls(parts[0][0])
     for name, number in calls(parts[1][0]).items():

@@ -112,9 +112,9 @@ static int take(const void *event, size_t bytes, void *arg)
 
 static int begin(void **state)
 {
-	static const struct cupti_functions call = {
-		.cuptiActivityGetNextRecord = get_next,
-		.cuptiGetCallbackName = get_name,
+	static const struct cupti_library library = {
+		.version = CUPTI_VERSION_13_0,
+		.call = {.cuptiActivityGetNextRecord = get_next, .cuptiGetCallbackName = get_name},
 	};
 	struct clock_reading reading;
 
@@ -129,7 +129,7 @@ static int begin(void **state)
 	(void)cupti_clock__add(&t.clock, &reading);
 	reading = (struct clock_reading){t.begin_ns + S, t.begin_ns + S + BASE, 100};
 	(void)cupti_clock__add(&t.clock, &reading);
-	cupti_records__init(&t.records, &t.w, t.names, &call, &t.clock);
+	cupti_records__init(&t.records, &t.w, t.names, &library, &t.clock);
 	return t.names ? 0 : -1;
 }
 
@@ -343,6 +343,13 @@ static void test_cuda_events(void **state)
 	assert_true(!t.sync.sync.event && !t.sync.record_id);
 	assert_int_equal(t.event.head.flags, GP_CUDA_EVENT_TIMED);
 	assert_true(t.event.head.time_ns == t.begin_ns + 20);
+	/* A time that cannot be placed is counted; what others wait for is told all the same. */
+	e.device_time = 2 * S + BASE + t.begin_ns;
+	add(&e, sizeof(e), 64);
+	assert_int_equal(convert(), 1);
+	assert_true(!t.event.head.flags && t.event.head.time_ns == t.begin_ns + S);
+	assert_true(t.event.record_id == 77);
+	assert_int_equal(help_loss(t.r, GP_LOSS_GPU_CLOCK), 1);
 	assert_int_equal(help_loss(t.r, GP_LOSS_RECORD), 0);
 }
 

@@ -292,6 +292,32 @@ static void test_correlation(void **state)
 	assert_int_equal(loss_of(t, "launch_unmatched"), 0);
 }
 
+/* Some CUPTIs number the work of graphs wrongly: what is another call's id is nobody's then. */
+static void test_graph_by_another_call(void **state)
+{
+	static const char *const names[] = {"cudaLaunchKernel", "cudaGraphLaunch",
+					    "cuGraphLaunch_ptsz"};
+	struct events *e = *state;
+	const struct timeline *t;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		add_call(e, names[i], 5 + i, 10000 + i * 10000, 11000 + i * 10000);
+		events__gpu(e, (struct event_gpu){.name = "kernel",
+						  .correlation_id = 5 + i,
+						  .stream = 7,
+						  .graph = 9,
+						  .graph_node = 3,
+						  .start_ns = 12000 + i * 10000,
+						  .end_ns = 12100 + i * 10000});
+	}
+	t = events__timeline(e);
+	assert_int_equal(t->gpu.work.items[0].api, TL_NONE);
+	assert_int_equal(t->gpu.api.items[0].gpu_nr, 0);
+	assert_int_equal(t->gpu.work.items[1].api, 1);
+	assert_int_equal(t->gpu.work.items[2].api, 2);
+	assert_int_equal(loss_of(t, "gpu_unmatched"), 1);
+}
+
 /* Work that seems to begin before its call: as it is in the numbers, later in a drawing. */
 static void test_early(void **state)
 {
@@ -553,14 +579,15 @@ static void test_collapse(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_none),	  CASE(test_by_time),
-		CASE(test_join),	  CASE(test_join_entry_only),
-		CASE(test_unjoined),	  CASE(test_driver_in_runtime),
-		CASE(test_correlation),	  CASE(test_early),
-		CASE(test_refused_times), CASE(test_use),
-		CASE(test_lanes),	  CASE(test_sync),
-		CASE(test_lost_op),	  CASE(test_callback_ops),
-		CASE(test_collapse),	  CASE(test_clock),
+		CASE(test_none),	 CASE(test_by_time),
+		CASE(test_join),	 CASE(test_join_entry_only),
+		CASE(test_unjoined),	 CASE(test_driver_in_runtime),
+		CASE(test_correlation),	 CASE(test_graph_by_another_call),
+		CASE(test_early),	 CASE(test_refused_times),
+		CASE(test_use),		 CASE(test_lanes),
+		CASE(test_sync),	 CASE(test_lost_op),
+		CASE(test_callback_ops), CASE(test_collapse),
+		CASE(test_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,7 @@ struct capture_options {
 	/* enum gp_stack_want. With native ones ops come by uprobes, not from the collector. */
 	uint32_t stacks;
 	bool gpu;		   /* GPU activity too, where there is CUDA; needs inject */
+	bool any_cupti;		   /* with gpu: even one that is known to endanger the process */
 	bool inject;		   /* the collector may be put into the processes */
 	bool invited;		   /* CUDA itself will load the collector: take it when it comes */
 	const char *uninvited_why; /* why CUDA will not, NULL: nobody has asked for it */

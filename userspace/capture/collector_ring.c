@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "capture/collector_events.h"
 
 #include <dirent.h>
@@ -17,7 +18,6 @@
 #include <linux/futex.h>
 #include <linux/magic.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -174,7 +174,6 @@ static void *keep_beating(void *arg)
 static void start_beating(struct collector_ring *r)
 {
 	pthread_condattr_t attr;
-	sigset_t all, old;
 
 	if (r->beating || pthread_condattr_init(&attr))
 		return;
@@ -182,11 +181,7 @@ static void start_beating(struct collector_ring *r)
 	(void)pthread_cond_init(&r->leave, &attr);
 	(void)pthread_condattr_destroy(&attr);
 	(void)pthread_mutex_init(&r->lock, NULL);
-	/* Signals are for the thread that made us. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	r->beating = !pthread_create(&r->beater, NULL, keep_beating, r);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	r->beating = !thread_start(&r->beater, keep_beating, r);
 }
 
 static void stop_beating(struct collector_ring *r)
@@ -258,6 +253,11 @@ uint64_t collector_ring__stack_tops(const struct collector_ring *r)
 void collector_ring__set_python(struct collector_ring *r, const struct gp_python *python)
 {
 	r->page->python = *python;
+}
+
+void collector_ring__take_any_cupti(struct collector_ring *r)
+{
+	r->page->any_cupti = 1;
 }
 
 void collector_ring__want(struct collector_ring *r, uint32_t features)

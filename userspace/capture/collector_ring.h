@@ -53,6 +53,8 @@ void collector_ring__free(struct collector_ring *r);
 /* Where the process's CPython keeps what the collector reads of it; before GP_FEATURE_STACKS is
  * wanted. */
 void collector_ring__set_python(struct collector_ring *r, const struct gp_python *python);
+/* Also a CUPTI that is known to endanger the process; before GP_FEATURE_CUPTI is wanted. */
+void collector_ring__take_any_cupti(struct collector_ring *r);
 /* Where the collector keeps what it says of threads' stacks (see struct gp_stack_top), an address
  * in the process that nothing but a read there is to be done with; 0: nowhere. */
 uint64_t collector_ring__stack_tops(const struct collector_ring *r);

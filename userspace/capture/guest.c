@@ -101,7 +101,8 @@ static void want(struct guest *g, uint32_t features)
 /* CUPTI first: it may take seconds, in which operators would fill the ring. That it is not to be
  * had, or not yet, is a normal outcome: the collector goes on trying. */
 static int begin(struct guest *g, const struct target_process *p, uint16_t process_index,
-		 uint32_t features, const struct gp_python *python, struct reason *why)
+		 uint32_t features, bool any_cupti, const struct gp_python *python,
+		 struct reason *why)
 {
 	uint32_t gpu = features & GP_FEATURE_CUPTI;
 	uint32_t others = features & ~gpu;
@@ -111,6 +112,8 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 	if (err)
 		return err;
 	collector_ring__beat(g->ring);
+	if (any_cupti)
+		collector_ring__take_any_cupti(g->ring);
 	if (python)
 		collector_ring__set_python(g->ring, python);
 	if (gpu) {
@@ -151,8 +154,8 @@ static int put_in(const struct target_process *p, uint64_t *held_ns, struct reas
 }
 
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
-	       const struct gp_python *python, struct guest_meanwhile meanwhile, struct reason *why,
-	       struct guest **ret_guest)
+	       bool any_cupti, const struct gp_python *python, struct guest_meanwhile meanwhile,
+	       struct reason *why, struct guest **ret_guest)
 {
 	struct guest *g;
 	uint64_t held_ns = 0;
@@ -164,11 +167,12 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	if (!g)
 		return reason_set(why, -ENOMEM, "out of memory");
 	g->meanwhile = meanwhile;
-	err = begin(g, p, process_index, features, python, why);
+	err = begin(g, p, process_index, features, any_cupti, python, why);
 	/* A gpuprof that was killed a moment before looked alive to its collector, which by now
 	 * hands over, or has gone. */
 	if (err == -EBUSY || err == -ENOENT)
-		err = put_in(p, &held_ns, why) ?: begin(g, p, process_index, features, python, why);
+		err = put_in(p, &held_ns, why)
+			      ?: begin(g, p, process_index, features, any_cupti, python, why);
 	g->held_ns = held_ns;
 	if (err) {
 		guest__stop(g, false, NULL, NULL);
@@ -179,8 +183,8 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	return 0;
 }
 
-int guest__adopt(const struct target_process *p, uint16_t process_index, struct reason *why,
-		 struct guest **ret_guest)
+int guest__adopt(const struct target_process *p, uint16_t process_index, bool any_cupti,
+		 struct reason *why, struct guest **ret_guest)
 {
 	struct guest *g = calloc(1, sizeof(*g));
 	int err;
@@ -193,6 +197,8 @@ int guest__adopt(const struct target_process *p, uint16_t process_index, struct 
 		return err;
 	}
 	collector_ring__beat(g->ring);
+	if (any_cupti)
+		collector_ring__take_any_cupti(g->ring);
 	g->whole = GP_FEATURE_CUPTI;
 	want(g, GP_FEATURE_CUPTI);
 	*ret_guest = g;

@@ -27,12 +27,13 @@ struct guest_meanwhile {
 };
 
 /* Puts the collector in and waits until it does what `features` (enum gp_feature bits) ask or says
- * that it cannot. `python` is for GP_FEATURE_STACKS, else NULL. 0, with why->text telling what it
+ * that it cannot. `any_cupti`: even one that is known to endanger the process. `python` is for
+ * GP_FEATURE_STACKS, else NULL. 0, with why->text telling what it
  * does not do, or "" if it does all; it goes on trying to have CUPTI. Missing shapes are not told
  * there: see guest__why_not(). Or -errno with a reason: the process is then as before. */
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
-	       const struct gp_python *python, struct guest_meanwhile meanwhile, struct reason *why,
-	       struct guest **ret_guest);
+	       bool any_cupti, const struct gp_python *python, struct guest_meanwhile meanwhile,
+	       struct reason *why, struct guest **ret_guest);
 
 /* Writes the collector's library into the folder, if it is not there yet, for a process that loads
  * it by itself (CUDA_INJECTION64_PATH). The folder and what is in it must be nobody else's to
@@ -41,8 +42,8 @@ int guest_write_library(const char *folder, struct reason *why, char **ret_path)
 
 /* Takes the collector that the process has loaded by itself, which collects GPU activity from the
  * beginning. 0; -EAGAIN or -ENOENT: it is not ready yet; or -errno with a reason. */
-int guest__adopt(const struct target_process *p, uint16_t process_index, struct reason *why,
-		 struct guest **ret_guest);
+int guest__adopt(const struct target_process *p, uint16_t process_index, bool any_cupti,
+		 struct reason *why, struct guest **ret_guest);
 
 /* Whether it has said that it has not got all of `features` (enum gp_feature bits), and why. */
 bool guest__lacks(const struct guest *g, uint32_t features, struct reason *ret_why);

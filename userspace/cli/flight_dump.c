@@ -6,6 +6,7 @@
 #include "cli/flight_dump.h"
 
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "base/vec.h"
 #include "cli/merged.h"
 
@@ -108,10 +109,10 @@ static void *run(void *arg)
 
 int flight_dump__start(struct flight_dump *d, struct reason *why)
 {
-	int err = pthread_create(&d->thread, NULL, run, d);
+	int err = thread_start(&d->thread, run, d);
 
 	d->started = !err;
-	return err ? reason_set(why, -err, "cannot write '%s': %s", d->path, strerror(err)) : 0;
+	return err ? reason_set(why, err, "cannot write '%s': %s", d->path, strerror(-err)) : 0;
 }
 
 bool flight_dump__is_done(const struct flight_dump *d)

@@ -70,43 +70,52 @@ static int open_parts(struct merged *m, int nr, char **paths, const char *output
 }
 
 /* Of machines that have a rank each of one job, the collectives tell how their clocks go better
- * than the times of day do. What cannot be had that way is left as it is, with a warning where it
- * is not for the recordings to tell. 0 or -errno with a reason. */
-static int align(struct merged *m, const char *path, struct reason *why)
+ * than the times of day do. `clocks`, with its shifts, is for the merge to keep. What cannot be had
+ * that way is left as it is, with a warning where it is not for the recordings to tell. */
+static void align(struct merged *m, int64_t *shifts_ns, struct merge_clocks *clocks)
 {
-	CLEANUP(cleanup_free)
-	int64_t *shifts = calloc(m->parts.nr, sizeof(*shifts));
-	struct merge_clocks clocks = {.shifts_ns = shifts, .next_ns = UINT64_MAX};
-	int err;
+	struct reason why = {0};
+	int err = merge_align(m, shifts_ns, clocks, &why);
 
-	if (!shifts)
-		return reason_set(why, -ENOMEM, "out of memory");
-	err = merge_align(m->parts.items, m->parts.nr, path, shifts, &clocks, why);
 	if (err == -ENOENT)
-		return 0;
+		return;
 	if (err) {
-		log_warn("'%s' is merged by the machines' times of day; whether what the ranks did "
+		log_warn("merging by the machines' times of day; whether what the ranks did "
 			 "together fits them was not looked at: %s",
-			 path, why->text);
-		return 0;
+			 why.text);
+		return;
 	}
 	log_info("the clocks agree within %.3f us by what the ranks did together",
-		 (double)clocks.error_ns / 1e3);
-	if (clocks.next_ns != UINT64_MAX)
+		 (double)clocks->error_ns / 1e3);
+	if (clocks->next_ns != UINT64_MAX)
 		log_warn("the ranks' collectives would also fit each other if the machines' times "
 			 "of day were wrong by %.3f ms more",
-			 (double)clocks.next_ns / 1e6);
-	m->clocks = &clocks;
-	err = merged__write(m, path, why);
+			 (double)clocks->next_ns / 1e6);
+	m->clocks = clocks;
+}
+
+static int merge_into(struct merged *m, const char *path)
+{
+	CLEANUP(cleanup_free)
+	int64_t *shifts_ns = calloc(m->parts.nr, sizeof(*shifts_ns));
+	struct merge_clocks clocks = {.shifts_ns = shifts_ns, .next_ns = UINT64_MAX};
+	struct reason why = {0};
+	int err = shifts_ns ? 0 : reason_set(&why, -ENOMEM, "out of memory");
+
+	if (!err) {
+		align(m, shifts_ns, &clocks);
+		err = merged__write(m, path, &why);
+	}
 	m->clocks = NULL;
-	return err;
+	if (err)
+		log_err("%s", why.text);
+	return err ? CLI_FAILED : CLI_DONE;
 }
 
 int cli_merge(int argc, char **argv)
 {
 	CLEANUP(merged__done) struct merged m = {0};
 	struct merge_args args = {0};
-	struct reason why = {0};
 	int operands, status = options_parse(&command_merge, argc, argv, &args, &operands);
 
 	if (status >= 0)
@@ -117,9 +126,5 @@ int cli_merge(int argc, char **argv)
 	status = open_parts(&m, operands, argv + 1, args.output_path);
 	if (status != CLI_DONE)
 		return status;
-	if (merged__write(&m, args.output_path, &why) || align(&m, args.output_path, &why)) {
-		log_err("%s", why.text);
-		return CLI_FAILED;
-	}
-	return CLI_DONE;
+	return merge_into(&m, args.output_path);
 }

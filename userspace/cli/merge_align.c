@@ -7,8 +7,10 @@
 #include "cli/merge_align.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/banned.h"
 #include "base/cleanup.h"
@@ -17,18 +19,19 @@
 /* By how much times of day are off at most, if they are kept at all. */
 #define WITHIN_NS 10000000000ULL
 
-struct merged {
+/* All parts as one, by the times of day. */
+struct whole {
 	struct recording *rec;
 	struct timeline *timeline;
 	bool *first, *other; /* for each process: of the first machine, of the one at hand */
 };
 
-static void merged__done(struct merged *m)
+static void whole__done(struct whole *w)
 {
-	timeline__free(m->timeline);
-	recording__free(m->rec);
-	free(m->first);
-	free(m->other);
+	timeline__free(w->timeline);
+	recording__free(w->rec);
+	free(w->first);
+	free(w->other);
 }
 
 static const char *machine(const struct recording *part)
@@ -60,43 +63,60 @@ static void mark(const struct timeline *t, struct recording *const *parts, size_
 			flags[k] |= holds(parts[i], &t->processes.items[k]);
 }
 
-static int open_merged(struct merged *m, const char *path, struct reason *why)
+static bool is_of_one_machine(const struct merged *m)
 {
-	const char *clocks;
-	int err = recording__open(path, why, &m->rec);
-
-	if (err)
-		return err;
-	clocks = recording__meta(m->rec, "clocks");
-	if (!clocks || strcmp(clocks, "time of day") != 0)
-		return -ENOENT;
-	err = timeline__new(m->rec, why, &m->timeline);
-	if (err)
-		return err;
-	m->first = calloc(m->timeline->processes.nr + 1, sizeof(*m->first));
-	m->other = calloc(m->timeline->processes.nr + 1, sizeof(*m->other));
-	if (!m->first || !m->other)
-		return reason_set(why, -ENOMEM, "out of memory");
-	return ranks_there(m->timeline) ? 0 : -ENOENT;
+	for (size_t i = 1; i < m->parts.nr; i++)
+		if (strcmp(machine(m->parts.items[i]), machine(m->parts.items[0])) != 0)
+			return false;
+	return true;
 }
 
-int merge_align(struct recording *const *parts, size_t parts_nr, const char *path,
-		int64_t *shifts_ns, struct merge_clocks *ret_clocks, struct reason *why)
+/* The output may be a pipe, and has its place taken only once. */
+static int put_together(const struct merged *m, struct reason *why, struct recording **ret)
 {
-	CLEANUP(merged__done) struct merged m = {0};
+	CLEANUP(cleanup_fd) int fd = memfd_create("gpuprof-merge", MFD_CLOEXEC);
+	char path[32];
+	int err;
+
+	if (fd < 0)
+		return reason_set(why, -errno, "cannot make a file in memory: %s", strerror(errno));
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	err = merged__write_in_place(m, path, why);
+	return err ? err : recording__open(path, why, ret);
+}
+
+static int open_whole(struct whole *w, const struct merged *m, struct reason *why)
+{
+	int err = put_together(m, why, &w->rec);
+
+	err = err ? err : timeline__new(w->rec, why, &w->timeline);
+	if (err)
+		return err;
+	w->first = calloc(w->timeline->processes.nr + 1, sizeof(*w->first));
+	w->other = calloc(w->timeline->processes.nr + 1, sizeof(*w->other));
+	if (!w->first || !w->other)
+		return reason_set(why, -ENOMEM, "out of memory");
+	return ranks_there(w->timeline) ? 0 : -ENOENT;
+}
+
+int merge_align(const struct merged *m, int64_t *shifts_ns, struct merge_clocks *ret_clocks,
+		struct reason *why)
+{
+	CLEANUP(whole__done) struct whole w = {0};
+	struct recording *const *parts = m->parts.items;
 	uint64_t others_nr = 0;
-	int err = open_merged(&m, path, why);
+	int err = is_of_one_machine(m) ? -ENOENT : open_whole(&w, m, why);
 
 	if (err)
 		return err;
-	mark(m.timeline, parts, parts_nr, parts[0], m.first);
-	for (size_t i = 1; i < parts_nr; i++) {
+	mark(w.timeline, parts, m->parts.nr, parts[0], w.first);
+	for (size_t i = 1; i < m->parts.nr; i++) {
 		struct rank_clock clock;
 
 		if (!strcmp(machine(parts[i]), machine(parts[0])))
 			continue;
-		mark(m.timeline, parts, parts_nr, parts[i], m.other);
-		err = ranks_clock(m.timeline, m.first, m.other, WITHIN_NS, &clock);
+		mark(w.timeline, parts, m->parts.nr, parts[i], w.other);
+		err = ranks_clock(w.timeline, w.first, w.other, WITHIN_NS, &clock);
 		if (err)
 			return err == -ENOENT ? err : reason_set(why, err, "out of memory");
 		shifts_ns[i] = clock.shift_ns;
@@ -108,5 +128,5 @@ int merge_align(struct recording *const *parts, size_t parts_nr, const char *pat
 	}
 	if (others_nr > 1)
 		ret_clocks->error_ns *= 2;
-	return others_nr ? 0 : -ENOENT;
+	return 0;
 }

@@ -24,22 +24,31 @@ int merged__open(struct merged *m, const char *path, struct reason *why)
 	return reason_set(why, -ENOMEM, "out of memory");
 }
 
-int merged__write(const struct merged *m, const char *path, struct reason *why)
+int merged__write_in_place(const struct merged *m, const char *path, struct reason *why)
 {
 	CLEANUP(cleanup_writer) struct recording_writer *w = NULL;
-	CLEANUP(file_new__done) struct file_new file = {.fd = -1};
-	int err = file_new__open(&file, path);
+	int err = recording_writer__new(path, why, &w);
 
-	if (err)
-		return reason_set(why, err, "cannot write '%s': %s", path, strerror(-err));
-	err = recording_writer__new(file.temporary ? file.temporary : path, why, &w);
 	err = err ? err : recording_merge(m->parts.items, m->parts.nr, m->clocks, w, why);
 	if (err)
 		return err;
 	if (m->counter)
 		err = recording_writer__loss(w, m->counter, m->count);
 	err = err ? err : recording_writer__finish(w);
-	err = err ? err : file_new__commit(&file);
+	return err ? reason_set(why, err, "cannot write '%s': %s", path, strerror(-err)) : 0;
+}
+
+int merged__write(const struct merged *m, const char *path, struct reason *why)
+{
+	CLEANUP(file_new__done) struct file_new file = {.fd = -1};
+	int err = file_new__open(&file, path);
+
+	if (err)
+		return reason_set(why, err, "cannot write '%s': %s", path, strerror(-err));
+	err = merged__write_in_place(m, file.temporary ? file.temporary : path, why);
+	if (err)
+		return err;
+	err = file_new__commit(&file);
 	return err ? reason_set(why, err, "cannot write '%s': %s", path, strerror(-err)) : 0;
 }
 

@@ -25,6 +25,9 @@ int merged__open(struct merged *m, const char *path, struct reason *why);
 /* Writes the result, which appears under its name when it is whole. 0 or -errno with a reason. */
 int merged__write(const struct merged *m, const char *path, struct reason *why);
 
+/* The same, into the file itself. */
+int merged__write_in_place(const struct merged *m, const char *path, struct reason *why);
+
 void merged__done(struct merged *m);
 
 #endif /* GP_CLI_MERGED_H */

@@ -158,6 +158,11 @@ static bool is_schedule(const char *text)
 			"DataLoader's workers, the ranks of torchrun. Those that start while it "  \
 			"records are watched by uprobes."),                                        \
 		ROW_NO_GPU(struct record_args, "Leave out what happens on GPUs."),                 \
+		ROW_FLAG(struct record_args, "any-cupti", any_cupti,                               \
+			 "Take GPU times even where CUDA's own library is known to endanger the "  \
+			 "process: before CUDA 12.2 one that runs CUDA graphs, in the first "      \
+			 "release "                                                                \
+			 "of 13.0 any."),                                                          \
 		ROW_NO_INJECT(struct record_args,                                                  \
 			      "Put nothing into the process: watch from outside only. No GPU "     \
 			      "times then, only the calls of CUDA."),                              \

@@ -41,6 +41,7 @@ struct record_args {
 	const char *stack;     /* "python", "native" or "both"; NULL: not given */
 	bool children;
 	bool no_gpu;
+	bool any_cupti;
 	bool no_inject;
 	const char *sort; /* NULL: not given; else a known key */
 	long limit;	  /* -1: all */

@@ -129,6 +129,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 				.stacks = record_stacks_wanted(
 					args->python_functions ? "python" : args->stack),
 				.gpu = !args->no_gpu,
+				.any_cupti = args->any_cupti,
 				.children = args->children,
 			},
 		.duration_s = args->duration_s,

@@ -222,7 +222,7 @@ static bool follow_cupti(struct follower *f, uint32_t wanted, bool active)
 		return active;
 	if (f->cupti_why && f->turns % SECOND_TURNS)
 		return false;
-	outcome = cupti__arm(&self.ring, false, &f->cupti_why);
+	outcome = cupti__arm(&self.ring, false, f->page->any_cupti, &f->cupti_why);
 	if (outcome == CUPTI_REFUSED)
 		f->refused |= GP_FEATURE_CUPTI;
 	return outcome == CUPTI_ARMED;
@@ -407,7 +407,7 @@ static void arm_early(void)
 	if (ring_writer__populate(&self.ring))
 		return;
 	self.ring.page->wanted = GP_FEATURE_CUPTI;
-	self.early = cupti__arm(&self.ring, true, &why) == CUPTI_ARMED;
+	self.early = cupti__arm(&self.ring, true, false, &why) == CUPTI_ARMED;
 }
 
 /* gpuprof comes for the ring in a moment: a short program must not have ended by then. */

@@ -47,7 +47,8 @@ static struct {
 	bool rests;	   /* the records are off */
 	uint32_t rests_nr; /* flushes since then */
 	bool devices_told;
-	pid_t owner; /* who has armed it last; 0: nobody ever */
+	bool from_start; /* CUPTI was ours before CUDA did anything */
+	pid_t owner;	 /* who has armed it last; 0: nobody ever */
 	struct ring_writer *ring;
 	struct names *names;
 	struct cupti_library library;
@@ -67,6 +68,7 @@ static uint32_t exiting;
 static struct {
 	uint32_t takedown; /* enum takedown */
 	void *subscriber;
+	bool may_refuse; /* a buffer */
 	struct cupti_functions call;
 } taker;
 
@@ -127,7 +129,7 @@ static void request(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records
 	int saved = errno;
 
 	*ret_records_max = 0;
-	cupti_buffers__request(ret_buffer, ret_bytes);
+	cupti_buffers__request(taker.may_refuse, ret_buffer, ret_bytes);
 	errno = saved;
 }
 
@@ -301,7 +303,8 @@ static const char *begin_records(void)
 	if (!session.names || !cupti_buffers__open())
 		return "gpu activity: out of memory";
 	cupti_clock__init(&session.clock);
-	cupti_records__init(&session.records, session.ring, session.names, call, &session.clock);
+	cupti_records__init(&session.records, session.ring, session.names, &session.library,
+			    &session.clock);
 	if (call->cuptiGetThreadIdType(&session.thread_ids))
 		session.thread_ids = CUPTI_THREAD_DEFAULT;
 	result = call->cuptiSetThreadIdType(CUPTI_THREAD_SYSTEM);
@@ -320,6 +323,21 @@ static const char *begin_records(void)
 	return refused("gpu activity: kernels", result);
 }
 
+static void end_records(void)
+{
+	if (!session.devices_told)
+		session.devices_told = devices__tell(session.ring);
+	disable_kinds();
+	take_records(true);
+}
+
+/* Buffers with records that are not complete; those count as having no times. */
+static void take_incomplete(void)
+{
+	(void)session.library.call.cuptiActivityFlushAll(CUPTI_FLUSH_FORCED);
+	take_records(true);
+}
+
 /* Runs before what CUDA has registered for the end of the process, because it was registered later:
  * takes the last records, and keeps our thread away from a CUDA that is going. */
 static void at_exit(void)
@@ -334,10 +352,8 @@ static void at_exit(void)
 		sleep_ms();
 	}
 	if (session.armed) {
-		if (!session.devices_told)
-			(void)devices__tell(session.ring);
-		disable_kinds();
-		take_records(true);
+		end_records();
+		take_incomplete();
 	}
 	__atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
 }
@@ -350,9 +366,25 @@ static void let_go(void)
 	cupti_library__release(&session.library);
 }
 
-static enum cupti_outcome arm(struct ring_writer *w, bool starting, const char **why_text)
+/* The library that may be taken, or else what comes of it. */
+static enum cupti_outcome bind_library(bool starting, bool any, const char **why_text)
 {
-	enum cupti_found found;
+	enum cupti_found found = cupti_library__bind(&session.library, starting, why_text);
+	const char *danger;
+
+	if (found != CUPTI_FOUND)
+		return found == CUPTI_ABSENT ? CUPTI_LATER : CUPTI_REFUSED;
+	danger = cupti_library__danger(&session.library, starting || session.from_start);
+	if (!danger || any)
+		return CUPTI_ARMED;
+	*why_text = danger;
+	cupti_library__release(&session.library);
+	return CUPTI_REFUSED;
+}
+
+static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, const char **why_text)
+{
+	enum cupti_outcome found;
 	const struct cupti_functions *call = &session.library.call;
 	int result;
 
@@ -360,11 +392,12 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, const char *
 		*why_text = "gpu activity: a thread is stopped inside CUPTI";
 		return CUPTI_LATER;
 	}
-	found = cupti_library__bind(&session.library, starting, why_text);
-	if (found != CUPTI_FOUND)
-		return found == CUPTI_ABSENT ? CUPTI_LATER : CUPTI_REFUSED;
+	found = bind_library(starting, any, why_text);
+	if (found != CUPTI_ARMED)
+		return found;
 	session.ring = w;
 	taker.call = *call;
+	taker.may_refuse = session.library.version >= CUPTI_VERSION_12_9;
 	result = call->cuptiSubscribe(&session.subscriber, on_call, NULL);
 	if (result == CUPTI_SECOND_SUBSCRIBER || result == CUPTI_LIMIT_REACHED)
 		*why_text =
@@ -382,6 +415,7 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, const char *
 			(void)atexit(at_exit);
 		session.owner = getpid();
 		session.armed = true;
+		session.from_start |= starting;
 		session.devices_told = false;
 		return CUPTI_ARMED;
 	}
@@ -406,14 +440,14 @@ static enum cupti_outcome wake(const char **why_text)
 	return result ? CUPTI_REFUSED : CUPTI_ARMED;
 }
 
-enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, const char **why_text)
+enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, bool any, const char **why_text)
 {
 	enum cupti_outcome outcome;
 
 	*why_text = "gpu activity: the process is ending";
 	if (!go_inside())
 		return CUPTI_REFUSED;
-	outcome = session.armed ? wake(why_text) : arm(w, starting, why_text);
+	outcome = session.armed ? wake(why_text) : arm(w, starting, any, why_text);
 	come_out();
 	return outcome;
 }
@@ -452,14 +486,6 @@ static void take_down(void)
 	(void)call->cuptiUnsubscribe(session.subscriber);
 }
 
-static void end_records(void)
-{
-	if (!session.devices_told)
-		session.devices_told = devices__tell(session.ring);
-	disable_kinds();
-	take_records(true);
-}
-
 /* What runs on the GPU now is told by a later turn. */
 void cupti__rest(void)
 {
@@ -478,9 +504,7 @@ void cupti__disarm(void)
 	if (!session.armed || !go_inside())
 		return;
 	end_records();
-	/* Buffers with records that are not complete; those count as having no times. */
-	(void)call->cuptiActivityFlushAll(CUPTI_FLUSH_FORCED);
-	take_records(true);
+	take_incomplete();
 	time_events(0);
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	take_down();

@@ -21,8 +21,10 @@ enum cupti_outcome {
 
 /* Finds CUPTI, takes it and switches the records on; may take seconds. Events go to `w` from
  * cupti__turn() and cupti__disarm() only, but for a first reading of the clock. `starting`: see
- * cupti_library__bind(). why_text, which stays, is set unless CUPTI_ARMED. */
-enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, const char **why_text);
+ * cupti_library__bind(). A CUPTI that is known to endanger the process is refused, unless `any`.
+ * why_text, which stays, is set unless CUPTI_ARMED. */
+enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, bool any,
+			      const char **why_text);
 
 /* Switches the records off and converts the last ones; CUPTI stays ours, until cupti__arm()
  * switches them on again. Fine when not armed, and while it rests. */

@@ -26,16 +26,37 @@ static struct {
 	uint8_t last[SPARE_BYTES] __attribute__((aligned(4096))); /* for all others */
 } pool;
 
+static int used_nr(void)
+{
+	int nr = 0;
+
+	for (int i = 0; i < BUFFERS_NR; i++)
+		nr += __atomic_load_n(&pool.used[i], __ATOMIC_SEQ_CST) != NOBODY;
+	return nr;
+}
+
+/* What comes back of it now is not known any more, and only counts. */
+static void leave_to_cupti(void)
+{
+	__atomic_store_n(&pool.memory, NULL, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&pool.done, 0, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < BUFFERS_NR; i++)
+		__atomic_store_n(&pool.used[i], NOBODY, __ATOMIC_SEQ_CST);
+}
+
 bool cupti_buffers__open(void)
 {
-	void *p = pool.memory;
+	void *p;
 
+	if (used_nr() > BUFFERS_NR / 2)
+		leave_to_cupti();
+	p = pool.memory;
 	if (!p) {
 		p = mmap(NULL, (size_t)BUFFERS_NR * BUFFER_BYTES, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (p == MAP_FAILED)
 			return false;
-		pool.memory = p;
+		__atomic_store_n(&pool.memory, p, __ATOMIC_SEQ_CST);
 	}
 	__atomic_store_n(&pool.open, 1, __ATOMIC_SEQ_CST);
 	return true;
@@ -43,15 +64,16 @@ bool cupti_buffers__open(void)
 
 void cupti_buffers__close(void)
 {
+	uint8_t *memory = pool.memory;
+
 	__atomic_store_n(&pool.open, 0, __ATOMIC_SEQ_CST);
-	for (int i = 0; i < BUFFERS_NR; i++)
-		if (__atomic_load_n(&pool.used[i], __ATOMIC_SEQ_CST))
-			return;
-	if (pool.memory)
-		(void)munmap(pool.memory, (size_t)BUFFERS_NR * BUFFER_BYTES);
-	pool.memory = NULL;
+	if (!memory || used_nr())
+		return;
+	__atomic_store_n(&pool.memory, NULL, __ATOMIC_SEQ_CST);
+	(void)munmap(memory, (size_t)BUFFERS_NR * BUFFER_BYTES);
 }
 
+/* NULL: there is none. */
 static uint8_t *spare(void)
 {
 	for (uint32_t i = 0; i < SPARES_NR; i++) {
@@ -61,7 +83,7 @@ static uint8_t *spare(void)
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return pool.spares[i];
 	}
-	return pool.last;
+	return NULL;
 }
 
 /* One of the pool, NULL if there is none. */
@@ -84,20 +106,27 @@ static uint8_t *take_one(void)
 	return NULL;
 }
 
-void cupti_buffers__request(uint8_t **ret_buffer, size_t *ret_bytes)
+void cupti_buffers__request(bool may_refuse, uint8_t **ret_buffer, size_t *ret_bytes)
 {
 	uint8_t *buffer = take_one();
 
 	*ret_bytes = buffer ? BUFFER_BYTES : SPARE_BYTES;
-	*ret_buffer = buffer ? buffer : spare();
+	if (!buffer)
+		buffer = spare();
+	if (!buffer && may_refuse)
+		*ret_bytes = 0;
+	else if (!buffer)
+		buffer = pool.last;
+	*ret_buffer = buffer;
 }
 
 bool cupti_buffers__complete(uint8_t *buffer, size_t valid_bytes)
 {
-	uintptr_t at = (uintptr_t)buffer - (uintptr_t)pool.memory;
+	const uint8_t *memory = __atomic_load_n(&pool.memory, __ATOMIC_SEQ_CST);
+	uintptr_t at = (uintptr_t)buffer - (uintptr_t)memory;
 	uint32_t index = (uint32_t)(at / BUFFER_BYTES);
 
-	if (!pool.memory || at >= (size_t)BUFFERS_NR * BUFFER_BYTES || at % BUFFER_BYTES)
+	if (!memory || at >= (size_t)BUFFERS_NR * BUFFER_BYTES || at % BUFFER_BYTES)
 		return false;
 	pool.valid_bytes[index] = valid_bytes < BUFFER_BYTES ? valid_bytes : BUFFER_BYTES;
 	pool.next[index] = __atomic_load_n(&pool.done, __ATOMIC_RELAXED);

@@ -12,18 +12,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BUFFERS_NR   64
+#define BUFFERS_NR   128
 #define BUFFER_BYTES (2U << 20)
 
-/* Sets the memory aside; pages that are not used cost nothing. False when there is none. */
+/* Sets the memory aside; pages that are not used cost nothing. Where CUPTI has kept half of what
+ * there was, that stays its own, and there is new memory. False when there is none. */
 bool cupti_buffers__open(void);
-/* Gives the memory back once CUPTI has returned all of it; until then requests are answered with
- * spare buffers. Fine when not open. */
+/* Gives the memory back if CUPTI has returned all of it (it may keep some for ever); requests are
+ * answered with spare buffers from here on. Fine when not open. */
 void cupti_buffers__close(void);
 
-/* For CUPTI, on any thread. *ret_buffer is never NULL: before CUDA 12.9 CUPTI may crash on that.
- * When all are in use it is a spare one, whose records are only counted. */
-void cupti_buffers__request(uint8_t **ret_buffer, size_t *ret_bytes);
+/* For CUPTI, on any thread. When all are in use it is a spare one, whose records are only counted,
+ * and where those are too, NULL if `may_refuse`: CUPTI then counts what it drops. Before CUDA 12.9
+ * it may crash on that: there it is one that everybody writes to. */
+void cupti_buffers__request(bool may_refuse, uint8_t **ret_buffer, size_t *ret_bytes);
 /* Takes a buffer back; true if it holds records to be read, false if it is a spare one. */
 bool cupti_buffers__complete(uint8_t *buffer, size_t valid_bytes);
 

@@ -232,6 +232,19 @@ enum cupti_found cupti_library__bind(struct cupti_library *l, bool starting, con
 	return CUPTI_STRANGE;
 }
 
+const char *cupti_library__danger(const struct cupti_library *l, bool from_start)
+{
+	if (l->version < CUPTI_VERSION_12_2 && !from_start)
+		return "gpu activity: the CUPTI of CUDA before 12.2 may crash a process that runs "
+		       "CUDA graphs captured before it came; start the process with gpuprof run, "
+		       "or attach with --any-cupti if it has no graphs";
+	if (l->version == CUPTI_VERSION_13_0)
+		return "gpu activity: the first CUPTI of CUDA 13.0 may stop the process for ever "
+		       "as it is let go; update it (nvidia-cuda-cupti), or take it with "
+		       "--any-cupti";
+	return NULL;
+}
+
 void cupti_library__release(struct cupti_library *l)
 {
 	if (l->handle)

@@ -14,7 +14,10 @@
 /* As CUPTI counts. */
 enum cupti_version {
 	CUPTI_VERSION_11_0 = 13,
+	CUPTI_VERSION_12_2 = 20,
+	CUPTI_VERSION_12_4 = 22,
 	CUPTI_VERSION_12_6 = 24,
+	CUPTI_VERSION_12_9 = 27,
 	CUPTI_VERSION_13_0 = 130000,
 	CUPTI_VERSION_14_0 = 140000,
 };
@@ -36,6 +39,11 @@ enum cupti_found {
 enum cupti_found cupti_library__bind(struct cupti_library *l, bool starting, const char **why_text);
 /* Lets go. Fine when not bound. */
 void cupti_library__release(struct cupti_library *l);
+
+/* Why taking it may crash the process or stop it for ever; NULL: nothing of that kind is known.
+ * `from_start`: it was there before CUDA did anything. Sources: PyTorch's issue 75504 (graphs that
+ * were captured before the first profiler, CUDA 11); CUPTI's release notes of 13.0 Update 1. */
+const char *cupti_library__danger(const struct cupti_library *l, bool from_start);
 
 /* Who, by the libraries of this process, may be using CUPTI: for people. */
 const char *cupti_library__other_user(void);

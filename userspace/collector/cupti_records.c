@@ -19,12 +19,12 @@
 #define HAS(bytes, type, field) ((bytes) >= offsetof(type, field) + sizeof(((type *)0)->field))
 
 void cupti_records__init(struct cupti_records *r, struct ring_writer *ring, struct names *names,
-			 const struct cupti_functions *call, const struct cupti_clock *clock)
+			 const struct cupti_library *library, const struct cupti_clock *clock)
 {
 	memset(r, 0, sizeof(*r));
 	r->ring = ring;
 	r->names = names;
-	r->call = call;
+	r->library = library;
 	r->clock = clock;
 }
 
@@ -132,7 +132,7 @@ static uint32_t api_name(struct cupti_records *r, bool driver, uint32_t cbid)
 
 	if (cbid < RECORDS_CBIDS && r->api_names[driver][cbid])
 		return r->api_names[driver][cbid];
-	if (r->call->cuptiGetCallbackName(domain, cbid, &name) || !name)
+	if (r->library->call.cuptiGetCallbackName(domain, cbid, &name) || !name)
 		return 0;
 	bytes = without_version(name);
 	if (bytes > sizeof(text) - 1)
@@ -310,7 +310,8 @@ static void put_sync(struct cupti_records *r, const struct cupti_sync *s, size_t
 	put(r, &ev, sizeof(ev));
 }
 
-/* CUPTI tells when the GPU came to it only if that was asked for. */
+/* CUPTI tells when the GPU came to it only if that was asked for. Where that cannot be placed in
+ * time, which is counted, it is still what others wait for. */
 static void put_event(struct cupti_records *r, const struct cupti_event *e, size_t bytes)
 {
 	struct gp_ev_cuda_event ev = {
@@ -321,7 +322,7 @@ static void put_event(struct cupti_records *r, const struct cupti_event *e, size
 		.event = e->event,
 		.device = NO_DEVICE,
 	};
-	uint64_t device_ns = 0;
+	uint64_t device_ns = 0, end_ns;
 
 	if (HAS(bytes, struct cupti_event, device))
 		ev.device = e->device;
@@ -330,9 +331,7 @@ static void put_event(struct cupti_records *r, const struct cupti_event *e, size
 		device_ns = e->device_time;
 	}
 	ev.head.time_ns = cupti_clock__last_ns(r->clock);
-	if (device_ns) {
-		if (!convert_times(r, device_ns, device_ns, &device_ns, &device_ns))
-			return;
+	if (device_ns && convert_times(r, device_ns, device_ns, &device_ns, &end_ns)) {
 		ev.head.time_ns = device_ns;
 		ev.head.flags = GP_CUDA_EVENT_TIMED;
 	}
@@ -347,7 +346,8 @@ static void put_overhead(struct cupti_records *r, const struct cupti_overhead *o
 	/* CUPTI has no times for some of them: those are no loss. */
 	if ((!o->start && !o->end) || !convert_times(r, o->start, o->end, &start_ns, &end_ns))
 		return;
-	if (o->object_kind == CUPTI_OBJECT_THREAD)
+	/* Older ones do not keep to the kind of id that was asked for. */
+	if (o->object_kind == CUPTI_OBJECT_THREAD && r->library->version >= CUPTI_VERSION_12_4)
 		ev.head.tid = o->thread;
 	ev.start_ns = start_ns;
 	ev.head.time_ns = end_ns;
@@ -426,7 +426,8 @@ void cupti_records__convert(struct cupti_records *r, uint8_t *buffer, size_t val
 	void *next = NULL;
 	int result;
 
-	while (!(result = r->call->cuptiActivityGetNextRecord(buffer, valid_bytes, &next))) {
+	while (!(result =
+			 r->library->call.cuptiActivityGetNextRecord(buffer, valid_bytes, &next))) {
 		uint8_t *now = next;
 
 		if (now < buffer || now >= end || (last && now <= last))

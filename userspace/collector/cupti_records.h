@@ -10,6 +10,7 @@
 
 #include "collector/cupti_abi.h"
 #include "collector/cupti_clock.h"
+#include "collector/cupti_library.h"
 #include "collector/names.h"
 
 #include <stdbool.h>
@@ -26,7 +27,7 @@ struct kernel_name {
 struct cupti_records {
 	struct ring_writer *ring;
 	struct names *names;
-	const struct cupti_functions *call;
+	const struct cupti_library *library;
 	const struct cupti_clock *clock;
 	bool reader_gone;		      /* gpuprof has not made room in time */
 	uint32_t api_names[2][RECORDS_CBIDS]; /* runtime, driver; 0: not looked up yet */
@@ -35,7 +36,7 @@ struct cupti_records {
 
 /* Nothing is looked up yet. */
 void cupti_records__init(struct cupti_records *r, struct ring_writer *ring, struct names *names,
-			 const struct cupti_functions *call, const struct cupti_clock *clock);
+			 const struct cupti_library *library, const struct cupti_clock *clock);
 
 /* All records of a buffer that CUPTI has completed. Only on the collector's thread: it may wait for
  * gpuprof to make room in the ring. */

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/vec.h"
 #include "daemon/privileges.h"
 #include "daemon/totals.h"
@@ -16,7 +17,6 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -178,7 +178,6 @@ int reader__new(struct profiles *profiles, struct shelf *shelf, struct reason *w
 		struct reader **ret_reader)
 {
 	struct reader *r = calloc(1, sizeof(*r));
-	sigset_t all, before;
 	int err;
 
 	if (!r)
@@ -188,13 +187,10 @@ int reader__new(struct profiles *profiles, struct shelf *shelf, struct reason *w
 	(void)pthread_mutex_init(&r->lock, NULL);
 	(void)pthread_mutex_init(&r->totals_lock, NULL);
 	(void)pthread_cond_init(&r->change, NULL);
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&r->thread, NULL, read_all, r);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = thread_start(&r->thread, read_all, r);
 	if (err) {
 		free(r);
-		return reason_set(why, -err, "cannot start a thread: %s", strerror(err));
+		return reason_set(why, err, "cannot start a thread: %s", strerror(-err));
 	}
 	*ret_reader = r;
 	return 0;

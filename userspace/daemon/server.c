@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/vec.h"
 #include "daemon/listen.h"
 #include "daemon/privileges.h"
@@ -19,7 +20,6 @@
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -470,15 +470,10 @@ int server__new(const struct server_options *options, struct reason *why,
 
 int server__start(struct server *s, struct reason *why)
 {
-	sigset_t all, before;
-	int err;
+	int err = thread_start(&s->thread, serve, s);
 
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&s->thread, NULL, serve, s);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	s->started = !err;
-	return err ? reason_set(why, -err, "cannot start a thread: %s", strerror(err)) : 0;
+	return err ? reason_set(why, err, "cannot start a thread: %s", strerror(-err)) : 0;
 }
 
 void server__free(struct server *s)

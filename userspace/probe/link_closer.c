@@ -5,8 +5,8 @@
  */
 #include "probe/link_closer.h"
 
-#include <pthread.h>
-#include <signal.h>
+#include "base/thread.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -67,17 +67,9 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Signals are for the threads that there were before. */
 static bool start(struct link_closer *c)
 {
-	sigset_t all, old;
-
-	if (c->has_thread)
-		return true;
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	c->has_thread = !pthread_create(&c->thread, NULL, work, c);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	c->has_thread = c->has_thread || !thread_start(&c->thread, work, c);
 	return c->has_thread;
 }
 

@@ -6,6 +6,7 @@
  * nothing.
  */
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/vec.h"
 #include "gpuprof.skel.h"
 #include "probe/sampled_cpus.h"
@@ -14,8 +15,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -165,18 +164,12 @@ static void *sampler_main(void *arg)
 	return NULL;
 }
 
-/* Signals are the main thread's. */
 static int start_thread(struct sampler *m)
 {
-	sigset_t all, before;
-	int err;
+	int err = thread_start(&m->thread, sampler_main, m);
 
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&m->thread, NULL, sampler_main, m);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	m->has_thread = !err;
-	return -err;
+	return err;
 }
 
 int session_sample_add(struct probe_session *s, pid_t pid)

@@ -8,12 +8,11 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/vec.h"
 #include "target/vdso.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,18 +118,10 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Signals are for the threads that there were before. */
 static int start(struct unwind_worker *w)
 {
-	sigset_t all, old;
-	int err;
+	int err = w->has_thread ? 0 : thread_start(&w->thread, work, w);
 
-	if (w->has_thread)
-		return 0;
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = -pthread_create(&w->thread, NULL, work, w);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	w->has_thread = !err;
 	return err;
 }

@@ -65,6 +65,12 @@ uint32_t build_gpu_call(const struct build *b, uint32_t process, uint32_t correl
 	return b->api_keys.items[low - 1].api;
 }
 
+/* Some CUPTIs of CUDA 13.0 number the work of graphs wrongly: then it is nobody's. */
+static bool may_have_asked(const struct tl_api *api, const struct tl_gpu *g)
+{
+	return !g->graph || !api->name[0] || strstr(api->name, "GraphLaunch");
+}
+
 static void match(struct build *b, struct tl_gpu *g)
 {
 	struct tl_api *api;
@@ -73,6 +79,8 @@ static void match(struct build *b, struct tl_gpu *g)
 	g->shown_end_ns = g->end_ns;
 	if (g->correlation_id)
 		g->api = build_gpu_call(b, g->process, g->correlation_id, g->start_ns);
+	if (g->api != TL_NONE && !may_have_asked(&b->t->gpu.api.items[g->api], g))
+		g->api = TL_NONE;
 	if (g->api == TL_NONE) {
 		b->counts[TL_GPU_UNMATCHED]++;
 		return;
