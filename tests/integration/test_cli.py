@@ -5,6 +5,7 @@ import csv
 import decimal
 import io
 import os
+import pathlib
 import shutil
 
 import pytest
@@ -205,6 +206,19 @@ def test_no_recording(tmp_path):
         path.write_bytes(content)
         done = gpuprof("table", path)
         assert done.status == FAILED and name in done.stderr and done.stdout == "", done
+
+
+def test_cut_before_the_first_operator(recording, tmp_path):
+    """It is not said that there were none."""
+    path = tmp_path / "cut.gpuprof"
+    whole = pathlib.Path(recording.path).read_bytes()
+    for size in range(200, len(whole), 200):
+        path.write_bytes(whole[:size])
+        done = gpuprof("table", path)
+        if "no operators" in done.stderr:
+            break
+    assert "it was cut before any were written" in done.stderr, done
+    assert "called none" not in done.stderr, done
 
 
 def test_cut_recording(recording, tmp_path):

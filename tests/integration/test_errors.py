@@ -4,12 +4,14 @@
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
 
 import pytest
 
+import harness
 from harness import (DONE, FAILED, GPUPROF, LOST, USAGE, Child, Gpuprof, Target, gpuprof,
                      text_differences, wait_until)
 
@@ -101,7 +103,36 @@ def test_devices_stay(idle, tmp_path):
     subprocess.run(["mknod", null, "c", "1", "3"], check=True)
     refused("attach", "--pid", "%d,%d" % (idle.pid, idle.pid), "-o", null)
     refused("attach", "--pid", unused_pid(), "-o", null)
+    done = refused("attach", "--pid", idle.pid, "-o", null)
+    assert "it is no regular file, from which the table could be made" in done.stderr, done
     assert stat.S_ISCHR(os.lstat(null).st_mode)
+
+
+def test_recording_where_the_table_goes(idle, tmp_path):
+    with open(tmp_path / "out", "wb") as out:
+        done = subprocess.run([GPUPROF, "attach", "--pid", str(idle.pid), "-o",
+                               "/dev/stdout"], stdout=out, stderr=subprocess.PIPE,
+                              env=harness.environment(), timeout=harness.LIMIT, check=False)
+    assert done.returncode == FAILED and b"the table goes there" in done.stderr, done
+    assert not os.path.getsize(tmp_path / "out")
+
+
+def test_second_signal_says_what_it_leaves(tmp_path):
+    """Ctrl-C twice: the first one's work is ended, and that is no silence."""
+    path = tmp_path / "r.gpuprof"
+    with Target("mlp") as target:
+        with Gpuprof("attach", "--pid", target.pid, "-o", path) as profiler:
+            profiler.wait_recording()
+            target.step(200)
+            profiler.signal(signal.SIGSTOP)
+            profiler.signal(signal.SIGINT)
+            profiler.signal(signal.SIGTERM)
+            profiler.signal(signal.SIGCONT)
+            assert profiler.wait() < 0, profiler.told()
+            assert "ended at once, by a second signal" in profiler.told()
+        target.step(1)
+        target.leave()
+    assert gpuprof("table", path).status == DONE
 
 
 def test_trace_not_writable(idle):

@@ -116,6 +116,9 @@ def test_asked_for(tmp_path):
     with harness.Target("mlp") as target:
         with flying(target, tmp_path, "--trigger", "signal") as (profiler, path):
             target.step(2)
+            done = harness.gpuprof("ctl", "--socket", path, "rotate")
+            assert done.status == harness.FAILED and done.stderr == (
+                "gpuprof: the flight recorder writes what it holds at 'dump'\n"), done
             said = ctl(path, "dump").strip()
             assert said == str(tmp_path / "r.1.gpuprof")
             target.step(3)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Several recordings as one."""
 
+import os
 import subprocess
 
 import harness
@@ -39,6 +40,16 @@ def test_two_processes(tmp_path):
                            "-o", "/dev/stdout"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=harness.environment(), check=False)
     assert (done.returncode, done.stderr) == (DONE, b"") and done.stdout == path.read_bytes()
+    # So it is in a file that is the standard output, whose link stays one.
+    link, out = tmp_path / "stdout", tmp_path / "out"
+    link.symlink_to("/proc/self/fd/1")
+    for name in (str(link), "-"):
+        with open(out, "wb") as file:
+            done = subprocess.run([harness.GPUPROF, "merge", *(part.path for part, _ in parts),
+                                   "-o", name], stdout=file, env=harness.environment(),
+                                  check=False)
+        assert done.returncode == DONE and out.read_bytes() == path.read_bytes()
+    assert link.is_symlink() and os.readlink("/dev/stdout") == "/proc/self/fd/1"
     both = harness.Recording(path)
     expected = calls(parts[0][0])
     for name, number in calls(parts[1][0]).items():

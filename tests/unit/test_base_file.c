@@ -85,6 +85,53 @@ static void replaces_whole(void **state)
 	assert_int_equal(files_in_folder(), 1);
 }
 
+/* A link stays one: what it leads to is written, there already or not. */
+static void follows_links(void **state)
+{
+	char link[128], to_link[160];
+	struct file_new f;
+	struct stat st;
+
+	(void)snprintf(link, sizeof(link), "%s/link", folder);
+	(void)snprintf(to_link, sizeof(to_link), "%s/to_link", folder);
+	assert_int_equal(symlink(file_base_name(path), link), 0);
+	assert_int_equal(symlink(link, to_link), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(file_new__open(&f, to_link), 0);
+		assert_int_equal(file_write_all(f.fd, i ? "b" : "a", 1), 0);
+		assert_int_equal(file_new__commit(&f), 0);
+		must_hold(i ? "b" : "a");
+		assert_true(!lstat(link, &st) && S_ISLNK(st.st_mode));
+		assert_true(!lstat(to_link, &st) && S_ISLNK(st.st_mode));
+		assert_int_equal(files_in_folder(), 3);
+	}
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(symlink(to_link, link), 0);
+	assert_int_equal(file_new__open(&f, link), -ELOOP);
+	assert_int_equal(files_in_folder(), 3);
+}
+
+/* What is open already, as the standard output is: from where it stands, and it stays that file. */
+static void writes_to_own_descriptor(void **state)
+{
+	char name[64], link[128];
+	struct file_new f;
+	struct stat st;
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	(void)snprintf(link, sizeof(link), "%s/link", folder);
+	assert_int_equal(symlink(name, link), 0);
+	assert_int_equal(file_write_all(fd, "before ", 7), 0);
+	assert_int_equal(file_new__open(&f, link), 0);
+	assert_int_equal(file_write_all(f.fd, "new ", 4), 0);
+	assert_int_equal(file_new__commit(&f), 0);
+	assert_int_equal(file_write_all(fd, "after", 5), 0);
+	must_hold("before new after");
+	assert_true(!lstat(link, &st) && S_ISLNK(st.st_mode));
+	assert_int_equal(close(fd), 0);
+}
+
 static void leaves_nothing_without_commit(void **state)
 {
 	struct file_new f;
@@ -228,6 +275,8 @@ int main(void)
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, drop_folder)
 	const struct CMUnitTest tests[] = {
 		IN_A_FOLDER(replaces_whole),
+		IN_A_FOLDER(follows_links),
+		IN_A_FOLDER(writes_to_own_descriptor),
 		IN_A_FOLDER(leaves_nothing_without_commit),
 		IN_A_FOLDER(leaves_nothing_when_the_rename_fails),
 		IN_A_FOLDER(refuses_a_missing_folder),

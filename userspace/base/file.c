@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -164,20 +165,77 @@ static int open_temporary(struct file_new *f)
 	return 0;
 }
 
+#define LINKS_MAX 16
+
+/* The number of a descriptor of ours that the path names; -1: it is no such name. */
+static int descriptor_of(const char *path)
+{
+	static const char *const folders[] = {"/proc/self/fd/", "/dev/fd/"};
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		size_t bytes = strlen(folders[i]), digits;
+
+		if (strncmp(path, folders[i], bytes) != 0)
+			continue;
+		digits = strspn(path + bytes, "0123456789");
+		if (digits && digits < 8 && !path[bytes + digits])
+			return atoi(path + bytes);
+	}
+	return -1;
+}
+
+/* *path becomes what the link that it is leads to. 1, 0: it is none, or -errno. */
+static int follow_link(char **path)
+{
+	char text[PATH_MAX], *next;
+	int dir_bytes = (int)(file_base_name(*path) - *path);
+	ssize_t nr = descriptor_of(*path) < 0 ? readlink(*path, text, sizeof(text) - 1) : -1;
+	struct stat st;
+
+	if (nr < 0)
+		return 0;
+	text[nr] = '\0';
+	/* The kernel may forbid to follow this one, planted by another user in a common folder. */
+	if (stat(*path, &st) && errno != ENOENT)
+		return -errno;
+	if (asprintf(&next, "%.*s%s", text[0] == '/' ? 0 : dir_bytes, *path, text) < 0)
+		return -ENOMEM;
+	free(*path);
+	*path = next;
+	return 1;
+}
+
+static int follow_links(char **path)
+{
+	for (int i = 0; i < LINKS_MAX; i++) {
+		int err = follow_link(path);
+
+		if (err <= 0)
+			return err;
+	}
+	return -ELOOP;
+}
+
+static int open_directly(struct file_new *f, int own)
+{
+	f->fd = own < 0 ? open(f->path, O_WRONLY | O_CLOEXEC) : fcntl(own, F_DUPFD_CLOEXEC, 0);
+	return f->fd < 0 ? -errno : 0;
+}
+
 int file_new__open(struct file_new *f, const char *path)
 {
 	struct stat st;
-	int err = 0;
+	int err, own;
 
 	*f = (struct file_new){.fd = -1, .path = strdup(path)};
 	if (!f->path)
 		return -ENOMEM;
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		f->fd = open(path, O_WRONLY | O_CLOEXEC);
-		err = f->fd < 0 ? -errno : 0;
-	} else {
+	err = follow_links(&f->path);
+	own = descriptor_of(f->path);
+	if (!err && (own >= 0 || (!stat(f->path, &st) && !S_ISREG(st.st_mode))))
+		err = open_directly(f, own);
+	else if (!err)
 		err = open_temporary(f);
-	}
 	if (err)
 		file_new__done(f);
 	return err;

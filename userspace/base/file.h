@@ -37,7 +37,9 @@ struct file_new {
 	char *temporary;
 };
 
-/* Begins to write `path`: the bytes go to f->fd. 0 or -errno. */
+/* Begins to write `path`: the bytes go to f->fd. Through a symbolic link it is what that leads to;
+ * where that is an open file of ours (/dev/stdout), or no regular file, it is written to directly.
+ * 0 or -errno. */
 int file_new__open(struct file_new *f, const char *path);
 /* Puts the file in its place (rename). On failure nothing is left behind. 0 or -errno. */
 int file_new__commit(struct file_new *f);

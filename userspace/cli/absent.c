@@ -23,17 +23,24 @@ void absent_warn_of_operators(const struct shown *s, size_t rows_nr)
 {
 	const char *ops = recording__meta(s->recording, "ops");
 	bool none = ops && !strcmp(ops, "none"), chosen = ops && !none && strcmp(ops, "all");
+	const char *budget = recording__meta(s->recording, "overhead_pct");
+	bool unpaid = budget && !none && !s->timeline->windows.nr && !s->timeline->sampled &&
+		      !has_operators(s->timeline);
 
-	if (chosen ? has_operators(s->timeline) : rows_nr > 0)
+	/* Where no window was opened the rows are of what is seen all the time, such as memory. */
+	if (chosen ? has_operators(s->timeline) : rows_nr > 0 && !unpaid)
 		return;
 	if (none)
 		log_warn("the recording has no operators in it: none were asked for (--ops none)");
 	else if (chosen)
 		log_warn("the recording has no operators in it: none matched --ops '%s'", ops);
-	else if (recording__meta(s->recording, "overhead_pct") && !s->timeline->windows.nr)
+	else if (recording__damage(s->recording))
+		log_warn("the recording has no operators in it: it was cut before any were "
+			 "written");
+	else if (unpaid)
 		log_warn("the recording has no operators in it: --overhead %s paid for no window "
 			 "in the time that there was; record for longer, or with more of it",
-			 recording__meta(s->recording, "overhead_pct"));
+			 budget);
 	else
 		log_warn("the recording has no operators in it: the process called none while it "
 			 "was recorded; those that it started are not recorded with it");

@@ -238,8 +238,9 @@ int control_send(const char *path, const char *command, bool quiet, char **ret_t
 	if (err)
 		return err;
 	if (!quiet && strncmp(text, "ok", 2)) {
-		log_err("%.*s", (int)strcspn(text, "\n"),
-			!strncmp(text, "error: ", 7) ? text + 7 : text);
+		const char *why = strncmp(text, "error: ", 7) ? text : text + 7;
+
+		log_err("%.*s", (int)strcspn(why, "\n"), why);
 		return CLI_FAILED;
 	}
 	if (ret_text)

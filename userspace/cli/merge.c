@@ -22,7 +22,7 @@ struct merge_args {
 };
 
 static const struct option_spec merge_options[] = {
-	ROW_OUTPUT(struct merge_args, "OUT", "The recording to write."),
+	ROW_OUTPUT(struct merge_args, "OUT", "The recording to write; - is the standard output."),
 	{0},
 };
 
@@ -122,6 +122,8 @@ int cli_merge(int argc, char **argv)
 		return status;
 	if (!args.output_path)
 		return options_usage_error(&command_merge, "missing -o OUT");
+	if (!strcmp(args.output_path, "-"))
+		args.output_path = "/dev/stdout";
 	memory_end_me_first();
 	status = open_parts(&m, operands, argv + 1, args.output_path);
 	if (status != CLI_DONE)

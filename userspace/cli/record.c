@@ -89,10 +89,11 @@ char *record_cache_dir(void)
 	return asprintf(&path, "%s/.cache/gpuprof", base) < 0 ? NULL : make_dir(path);
 }
 
-static bool can_write(const char *path)
+/* `recording`: it is read again at the end, when the table goes to the standard output. */
+static bool can_write(const char *path, bool recording)
 {
 	CLEANUP(cleanup_free) char *dir = strdup(path);
-	struct stat st;
+	struct stat st, out;
 	char *slash;
 
 	if (!dir)
@@ -100,6 +101,19 @@ static bool can_write(const char *path)
 	if (!stat(path, &st)) {
 		if (S_ISDIR(st.st_mode)) {
 			log_err("cannot write '%s': it is a directory; name a file in it", path);
+			return false;
+		}
+		if (recording && !S_ISREG(st.st_mode)) {
+			log_err("cannot record into '%s': it is no regular file, from which the "
+				"table could be made; name one, and remove it when it is not "
+				"wanted",
+				path);
+			return false;
+		}
+		if (recording && !fstat(STDOUT_FILENO, &out) && out.st_dev == st.st_dev &&
+		    out.st_ino == st.st_ino) {
+			log_err("cannot record into '%s': the table goes there; name another file",
+				path);
 			return false;
 		}
 		if (!access(path, W_OK))
@@ -138,7 +152,7 @@ bool record_check_outputs(const struct record_options *options)
 			       options->memory_path};
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-		if (paths[i] && (!can_write(paths[i]) || !is_another(paths, i)))
+		if (paths[i] && (!can_write(paths[i], i == 0) || !is_another(paths, i)))
 			return false;
 	return true;
 }

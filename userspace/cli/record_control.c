@@ -130,6 +130,10 @@ static void do_rotate(struct record_control *r)
 	struct reason why = {0};
 
 	capture__status(r->capture, &s);
+	if (r->flight) {
+		answer_error(r, "the flight recorder writes what it holds at 'dump'");
+		return;
+	}
 	if (capture__rotate(r->capture, &why)) {
 		answer_error(r, why.text);
 		return;

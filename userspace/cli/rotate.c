@@ -173,7 +173,9 @@ int rotate__end(const struct rotate *r, const struct capture_status *s, bool qui
 
 	if (s->files_nr)
 		last = r->path(r->path_arg, s->files_nr - 1);
-	if (!quiet && first && last)
+	if (!quiet && last && s->files_nr - r->oldest_nr == 1)
+		(void)fprintf(stderr, "1 recording kept: %s\n", last);
+	else if (!quiet && first && last)
 		(void)fprintf(stderr,
 			      "%u recordings kept, %s to %s; 'gpuprof merge' makes one of them\n",
 			      s->files_nr - r->oldest_nr, first, last);

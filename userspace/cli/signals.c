@@ -9,6 +9,7 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <unistd.h>
 
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 static volatile sig_atomic_t asked;
@@ -27,8 +28,15 @@ static void ask(int sig)
 
 static void ask_or_end(int sig)
 {
-	if (asked)
+	static const char said[] = "gpuprof: ended at once, by a second signal: what was recorded "
+				   "so far is in the recording, and nothing was made of it\n";
+	ssize_t ignored;
+
+	if (asked) {
+		ignored = write(STDERR_FILENO, said, sizeof(said) - 1);
+		(void)ignored;
 		end(sig);
+	}
 	ask(sig);
 }
 
