@@ -366,10 +366,10 @@ class Recording:
             self._cache["table", options] = parse_json(done.stdout)
         return self._cache["table", options]
 
-    def rows(self):
+    def rows(self, *options):
         """CPU rows by name."""
         rows = {}
-        for row in self.table()["rows"]:
+        for row in self.table(*options)["rows"]:
             if row["device"] == "CPU":
                 assert row["name"] not in rows, "two CPU rows %r" % row["name"]
                 rows[row["name"]] = row
