@@ -422,3 +422,27 @@ def test_attach_at_once_after_a_kill(tmp_path):
                 profiler.wait_recording()
                 assert "operators by callback" in profiler.text("stderr"), (number, profiler.told())
                 profiler.kill()
+
+
+def minor_faults(pid):
+    """Of the first thread, so far."""
+    with open("/proc/%d/task/%d/stat" % (pid, pid), encoding="utf-8") as stat:
+        return int(stat.read().rsplit(")", 1)[1].split()[7])
+
+
+def test_events_meet_no_page_faults(tmp_path):
+    """The ring's pages, some 2,000, are mapped before operators are told, not by those that tell."""
+    with Target("mlp") as target:
+        def faults():
+            before = minor_faults(target.pid)
+            target.step(400)
+            return minor_faults(target.pid) - before
+
+        target.step(50)
+        alone = faults()
+        with Gpuprof("attach", "--pid", target.pid, "-o", tmp_path / "r.gpuprof") as profiler:
+            profiler.wait_recording()
+            attached = faults()
+            assert profiler.finish() == DONE, profiler.told()
+        target.leave()
+    assert attached - alone < 500, (alone, attached)

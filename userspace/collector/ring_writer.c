@@ -89,7 +89,12 @@ int ring_writer__populate(struct ring_writer *w)
 
 	if (!fd_is_ours(w))
 		return -EBADF;
-	return fallocate(w->fd, 0, 0, all) ? -errno : 0;
+	if (fallocate(w->fd, 0, 0, all))
+		return -errno;
+	/* Nothing changes but that it is mapped, which is not for the threads to do that write. */
+	for (off_t at = 0; at < all; at += RING_PAGE_BYTES)
+		(void)__atomic_fetch_or((unsigned char *)w->page + at, 0, __ATOMIC_RELAXED);
+	return 0;
 }
 
 void ring_writer__close_fd(struct ring_writer *w)

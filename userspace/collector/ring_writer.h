@@ -30,8 +30,9 @@ struct ring_writer {
 /* Makes and maps the memfd, sealed against shrinking. data_bytes is a power of two, at least
  * RING_DATA_MIN_BYTES. 0, or -errno with *w as before. */
 int ring_writer__open(struct ring_writer *w, uint32_t data_bytes);
-/* Sets all its memory aside, which takes some milliseconds: without it a full cgroup would kill the
- * target at some later write. 0 or -errno. */
+/* Sets all its memory aside and maps it, which takes some milliseconds: without it a full cgroup
+ * would kill the target at some later write, and each page's first write would cost the thread that
+ * does it a fault, which in a virtual machine may take longer than an op. 0 or -errno. */
 int ring_writer__populate(struct ring_writer *w);
 /* Closes the descriptor, if it still is the ring's; the mapping stays. */
 void ring_writer__close_fd(struct ring_writer *w);
