@@ -51,16 +51,12 @@ def together(target, name, options, path):
     return capture, told[0]
 
 
-def cpu_totals(rows):
-    return shares({row: value["cpu_total_us"] for row, value in rows.items()})
-
-
 def one_round(look, target, name, options, path):
-    """Both accounts of the same process, its version of PyTorch, and gpuprof's without its callbacks."""
+    """Both accounts of the same process, and its version of PyTorch."""
     capture, truth = look(target, name, options, path)
-    ours = capture.recording.rows()
-    without = capture.recording.rows("--compensate") if not options else ours
-    return cpu_totals(ours), cpu_totals(truth["rows"]), truth["torch"], cpu_totals(without)
+    ours = {row: value["cpu_total_us"] for row, value in capture.recording.rows().items()}
+    theirs = {row: value["cpu_total_us"] for row, value in truth["rows"].items()}
+    return shares(ours), shares(theirs), truth["torch"]
 
 
 def judge(target, name, seconds, operators, folder):
@@ -91,17 +87,14 @@ def compare(look, name, options, args, folder):
                      for op in accounts[0][1]} for side in (0, 1))
     print("\n%s: PyTorch %s, %s, medians of %d rounds of %d steps %s" % (
         name, accounts[0][2], look.__name__, args.rounds, STEPS[name], " ".join(options)))
-    within, all_without, judged = 0, 0, told_by(samples)
+    within, judged = 0, told_by(samples)
     for op in sorted(theirs, key=theirs.get, reverse=True)[:5]:
         low, ratio, high = statistics.quantiles(
             (account[0].get(op, 0) / account[1][op] for account in accounts), n=4)
         within += abs(ratio - 1) <= 0.1
-        without = statistics.median(account[3].get(op, 0) / account[1][op] for account in accounts)
-        all_without += abs(without - 1) <= 0.1
-        print("  %-30s gpuprof %6.2f%%  torch.profiler %6.2f%%  ratio %.3f (%.3f..%.3f), "
-              "compensated %.3f%s" % (op, 100 * ours[op], 100 * theirs[op], ratio, low, high,
-                                      without, judged.get(op, "")))
-    print("  %d of 5 within 10 %%, compensated %d" % (within, all_without))
+        print("  %-30s gpuprof %6.2f%%  torch.profiler %6.2f%%  ratio %.3f (%.3f..%.3f)%s" % (
+            op, 100 * ours[op], 100 * theirs[op], ratio, low, high, judged.get(op, "")))
+    print("  %d of 5 within 10 %%" % within)
 
 
 def main():

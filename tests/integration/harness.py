@@ -366,10 +366,10 @@ class Recording:
             self._cache["table", options] = parse_json(done.stdout)
         return self._cache["table", options]
 
-    def rows(self, *options):
+    def rows(self):
         """CPU rows by name."""
         rows = {}
-        for row in self.table(*options)["rows"]:
+        for row in self.table()["rows"]:
             if row["device"] == "CPU":
                 assert row["name"] not in rows, "two CPU rows %r" % row["name"]
                 rows[row["name"]] = row
