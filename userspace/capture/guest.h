@@ -28,9 +28,9 @@ struct guest_meanwhile {
 
 /* Puts the collector in and waits until it does what `features` (enum gp_feature bits) ask or says
  * that it cannot. `any_cupti`: even one that is known to endanger the process. `python` is for
- * GP_FEATURE_STACKS, else NULL. 0, with why->text telling what it
- * does not do, or "" if it does all; it goes on trying to have CUPTI. Missing shapes are not told
- * there: see guest__why_not(). Or -errno with a reason: the process is then as before. */
+ * GP_FEATURE_STACKS, else NULL. 0, with why->text telling what it does not do, or "" if it does
+ * all; it goes on trying to have CUPTI. Missing shapes are not told there: see guest__why_not(). Or
+ * -errno with a reason: the process is then as before. */
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
 	       bool any_cupti, const struct gp_python *python, struct guest_meanwhile meanwhile,
 	       struct reason *why, struct guest **ret_guest);
