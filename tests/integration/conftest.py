@@ -2,6 +2,7 @@
 """Fixtures: one capture of each workload serves many assertions."""
 
 import os
+import signal
 import sys
 
 import pytest
@@ -21,11 +22,27 @@ STEPS = {"mlp": 20, "resnet18_infer": 3, "resnet18_train": 2, "lstm": 4, "raiser
 def pytest_addoption(parser):
     parser.addoption("--cycles", type=int, default=20, help="attach/detach cycles")
     parser.addoption("--kills", type=int, default=5, help="kills at a random moment")
+    parser.addoption("--test-limit", type=int, default=900, help="seconds after which a test hangs")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "versions: depends on the version of PyTorch or Python")
     config.addinivalue_line("markers", "san: part of the selection run under the sanitizers")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """What hangs in spite of harness.LIMIT fails, with the place where it waits."""
+    limit = item.config.getoption("--test-limit")
+
+    def hangs(*_):
+        raise harness.HarnessError("has not ended within %d s" % limit)
+
+    before = signal.signal(signal.SIGALRM, hangs)
+    signal.alarm(limit)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.hookimpl(hookwrapper=True)

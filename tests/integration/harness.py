@@ -84,7 +84,7 @@ class Child:
         self._open = 2
         self.process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=popen.pop("env", environment()), **popen)
+            env=popen.pop("env", environment()), start_new_session=True, **popen)
         self._readers = [threading.Thread(target=self._read, args=(stream,), daemon=True)
                          for stream in ("stdout", "stderr")]
         for reader in self._readers:
@@ -153,16 +153,19 @@ class Child:
         return status
 
     def kill(self):
+        """Ends it and what it started, which holds our pipes open as well."""
         if self in Child.alive:
             Child.alive.remove(self)
-        if self.running():
-            self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            try:
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        for reader, stream in zip(self._readers, (self.process.stdout, self.process.stderr)):
+            reader.join(10)
+            # To close what another thread reads would wait for that.
+            if not reader.is_alive():
                 stream.close()
-            except OSError:
-                pass
 
     def __enter__(self):
         return self

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from harness import DONE, Gpuprof, Recording, Target, gpuprof, wait_until
+from harness import DONE, GPUPROF, Gpuprof, Recording, Target, gpuprof, wait_until
 from rank_job import RANKS, RankJob
 
 STEPS = 7
@@ -70,6 +70,25 @@ def test_before_and_after(tmp_path, how):
     losses = recording.losses()
     assert losses["child_late"] == 2 and losses["child_missed"] == 0
     assert losses["ring_full"] == losses["record"] == 0
+
+
+def test_one_that_had_no_loader_before(tmp_path):
+    """Nothing of a static program is probed; what it becomes by exec is probed from its start."""
+    first = os.path.join(os.path.dirname(GPUPROF), "tests", "fake", "becomes")
+    with Target("children") as target:
+        with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "-o",
+                     tmp_path / "s.gpuprof", "--no-inject") as profiler:
+            profiler.wait_recording()
+            pid = number(target.command("becomes one " + first))
+            recorded(profiler, pid)
+            assert target.command("child one go") == "here %d" % pid
+            probed(profiler, pid)
+            assert target.command("child one 3") == "did 3"
+            assert target.command("end one") == "%d left with 0" % pid
+            status = profiler.finish()
+        target.leave()
+    assert status == DONE, profiler.told()
+    assert calls(Recording(tmp_path / "s.gpuprof")) == {(pid, "aten::sigmoid"): 30}
 
 
 @pytest.mark.versions

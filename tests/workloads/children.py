@@ -5,6 +5,8 @@ A process that starts others on command, each of which waits for orders of its o
     fork NAME           a child by fork, which has PyTorch already
     busy NAME           the same, and it does steps until it is told to leave
     spawn NAME          a child that is another program at first and loads PyTorch by itself
+    becomes NAME FILE   the same, with that static program before it (tests/fake/becomes.c), which
+                        waits for an order of its own: "child NAME go"
     child NAME N        that child does N steps of ten sigmoids
     end NAME            that child leaves
 """
@@ -75,11 +77,12 @@ def busy(orders, answers):
         calculate(os.fdopen(orders), os.fdopen(answers, "w"))
 
 
-def spawn(orders, answers):
+def spawn(orders, answers, first=None):
     os.set_inheritable(orders, True)
     os.set_inheritable(answers, True)
-    subprocess.Popen(["env", "RANK=3", "WORLD_SIZE=4", sys.executable, "-B", __file__, "serve",
-                      str(orders), str(answers)], close_fds=False)
+    ends = [str(orders), str(answers)]
+    before = [first, *ends] if first else ["env", "RANK=3", "WORLD_SIZE=4"]
+    subprocess.Popen([*before, sys.executable, "-B", __file__, "serve", *ends], close_fds=False)
 
 
 class Children(protocol.Workload):
@@ -99,6 +102,10 @@ class Children(protocol.Workload):
             child = Child({"fork": fork, "busy": busy, "spawn": spawn}[words[0]])
             self.children[words[1]] = child
             return "%sed %d" % (words[0], child.pid)
+        if words[0] == "becomes":
+            child = Child(lambda orders, answers: spawn(orders, answers, words[2]))
+            self.children[words[1]] = child
+            return "became %d" % child.pid
         if words[0] == "child":
             return self.children[words[1]].say(words[2])
         if words[0] == "end":

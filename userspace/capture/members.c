@@ -278,6 +278,8 @@ static void rename_member(struct capture *c, struct member *m)
 		member_guest_drop(c, m, true);
 	target_process__free(m->process);
 	m->process = now;
+	/* Nothing of these has been probed: not even the loader, where there was none before. */
+	m->libraries_changed = true;
 	m->guest_refused = m->lack_told = false;
 	python_codes__free(TAKE(m->python));
 	m->python_walked = false;
