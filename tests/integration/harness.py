@@ -154,8 +154,9 @@ class Child:
 
     def kill(self):
         """Ends it and what it started, which holds our pipes open as well."""
-        if self in Child.alive:
-            Child.alive.remove(self)
+        if self not in Child.alive:
+            return
+        Child.alive.remove(self)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()

@@ -239,9 +239,10 @@ def test_gpuprof_killed(tmp_path):
     with Run(tmp_path, "sh", "-c", "exec %s <%s >%s 2>&1" % (APP, orders, answers)) as run:
         run.wait_line("stderr", lambda line: line.startswith("recording"))
         harness.wait_until("work", lambda: answered("work 1 10", "did work 1 10"))
-        run.kill()
-    harness.wait_until("CUPTI given back",
-                       lambda: answered("count unsubscribed", "counted 1"))
-    harness.wait_until("more work", lambda: answered("driver 7", "did driver 7"))
-    os.write(descriptor, b"leave\n")
-    os.close(descriptor)
+        run.process.kill()
+        run.process.wait()
+        harness.wait_until("CUPTI given back",
+                           lambda: answered("count unsubscribed", "counted 1"))
+        harness.wait_until("more work", lambda: answered("driver 7", "did driver 7"))
+        os.write(descriptor, b"leave\n")
+        os.close(descriptor)
