@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 What a launch costs while it is watched: 20,000 a second on the stand-ins for CUDA, plain, with
-CUPTI's records through the collector, and by uprobes. The stand-in's own records cost
-less than the real CUPTI's; what is measured here is gpuprof's part. Then what `--mode sample` costs such a process, which has CUPTI's
+CUPTI's records through the collector, and by uprobes. What the stand-in for CUPTI takes itself is told
+beside it, with the same records in the program's own hands, where nobody reads them; the rest of what
+gpuprof adds, in pairs, is the collector's (the real CUPTI's records cost more, and as much for anybody). Then what `--mode sample` costs such a process, which has CUPTI's
 records in windows: of launches in them, less those before and behind, beside what gpuprof says. Prints a table; asserts nothing.
 """
 
@@ -17,11 +18,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import bench  # noqa: E402
 import harness  # noqa: E402
 import pairs  # noqa: E402
 import parts  # noqa: E402
 from test_gpu import App  # noqa: E402
 
+RECORDS = "CUPTI's records alone"
 VARIANTS = {"gpuprof": (), "gpuprof --no-inject": ("--no-inject",)}
 PERIOD_US = 50
 PART = 500  # launches, when sampled: 25 ms
@@ -40,6 +43,13 @@ def arguments():
 
 def launch_ns(app, launches):
     return float(app.command("rate %d %d" % (launches, PERIOD_US)).split()[1])
+
+
+def unread(app, launches):
+    app.do("records 1")
+    took = launch_ns(app, launches)
+    app.do("records 0")
+    return took
 
 
 def attached(app, launches, options, folder):
@@ -110,7 +120,7 @@ def sampled(seconds, percent, folder):
 
 def main():
     args = arguments()
-    added = {name: [] for name in VARIANTS}
+    added = {name: [] for name in (RECORDS, *VARIANTS)}
     lost = dict.fromkeys(VARIANTS, 0)
     plain = []
     try:
@@ -118,6 +128,7 @@ def main():
             for _ in range(args.rounds):
                 before = launch_ns(app, args.launches)
                 plain.append(before)
+                added[RECORDS].append(unread(app, args.launches) - before)
                 for name, options in VARIANTS.items():
                     took, missed = attached(app, args.launches, options, folder)
                     added[name].append(took - before)
@@ -127,9 +138,11 @@ def main():
     print("\nlaunches: %d a second on the stand-ins, %d rounds of %d; a plain one takes %.0f ns" % (
         1000000 // PERIOD_US, args.rounds, args.launches, statistics.median(plain)))
     for name, values in added.items():
-        low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-        print("  %-22s added ns per launch: %.0f [%.0f .. %.0f], %.1f %% of the time; %d lost" % (
-            name, middle, low, high, middle / PERIOD_US / 10, lost[name]))
+        print("  %-22s added ns per launch: %s, %.1f %% of the time%s" % (
+            name, bench.spread(values, "%.0f"), statistics.median(values) / PERIOD_US / 10,
+            "; %d lost" % lost[name] if name in lost else ""))
+    print("  gpuprof less CUPTI's records, paired: %s ns per launch" % bench.spread(
+        [whole - part for whole, part in zip(added["gpuprof"], added[RECORDS])], "%.0f"))
     if args.seconds:
         print("\n--mode sample, %.0f seconds: percent of the time, of CPU time where it is told\n"
               "  %8s %8s  %-24s %-24s %8s %8s %8s %8s  %s" % (

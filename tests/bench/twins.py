@@ -6,6 +6,10 @@ CPU time is told in that of the twin. Told are ratios to what that was just befo
 (begun and ended in each turn, only the steps in between count) and after it, after an attach to a third process that does nothing (the
 machine is as busy then), and after nothing at all. Prints a table; asserts nothing, since a figure depends on the machine.
 
+All of them keep the memory that they free: glibc would give large blocks back, and take them again page by page, from whichever
+pages the kernel has then. That costs ResNet half of its time, and makes one of two like processes a quarter slower, now this one, now
+that. Without it they are faster, so that what is added to them is a larger part, not a smaller one.
+
 Environment: as bench.py.
 """
 
@@ -18,6 +22,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import bench  # noqa: E402
 import harness  # noqa: E402
+
+KEEP_FREED_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
+                     "MALLOC_TOP_PAD_": str(1 << 28)}
 
 
 def arguments():
@@ -109,6 +116,7 @@ def compare(args, spec, folder):
 
 def main():
     args = arguments()
+    os.environ.update(KEEP_FREED_MEMORY)
     try:
         with tempfile.TemporaryDirectory(prefix="gpuprof-bench-") as folder:
             for spec in args.workload:

@@ -36,11 +36,12 @@ $(FAKE_NVTX): tests/fake/fake_gpu.h | setup-build
 	$(Q)mkdir -p $(@D)
 	$(Q)$(FAKE_CC) $(FAKE_CFLAGS) -shared -Wl,-soname,$(@F) $(filter %.c,$^) -lpthread -ldl -o $@
 
-$(FAKE)/cuda_app: tests/fake/cuda_app.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h $(FAKE)/libcudart.so.12 \
+$(FAKE)/cuda_app: tests/fake/cuda_app.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h \
+		userspace/collector/cupti_abi.h $(FAKE)/libcudart.so.12 \
 		$(FAKE)/libcuda.so.1 $(STAMP) | setup-build
 	$(call say,CC,$@)
 	$(Q)$(FAKE_CC) $(FAKE_CFLAGS) -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed -rdynamic \
-		$(filter %.c %.12 %.1,$^) -lpthread -o $@
+		$(filter %.c %.12 %.1,$^) -lpthread -ldl -o $@
 
 $(O)/tests/fake/events: $(O)/tests/fake/events.o $(O)/libgpuprof.a
 	$(call say,LINK,$@)

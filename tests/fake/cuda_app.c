@@ -7,11 +7,14 @@
  * "count WORD", "keep 0|1" (call CUDA all the time), "calls N" (one of each), "graph N" (launches
  * of a graph of three nodes), "events N" (records of one event on one stream, each waited for by
  * another stream and by the host), "devices N" (work on each device), "rate N US" (N launches, one
- * each US microseconds; answers how long each took), "leave". With the argument "lazy" it first
- * uses CUDA when it is told to work.
+ * each US microseconds; answers how long each took), "records 0|1" (take CUPTI, have its records
+ * and drop them, without reading any), "leave". With the argument "lazy" it first uses CUDA when it
+ * is told to work.
  */
+#include "collector/cupti_abi.h"
 #include "fake/fake_runtime.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,6 +194,74 @@ static double launch_at_rate(unsigned nr, unsigned pause_us)
 	return (double)spent_ns / nr;
 }
 
+/* ---- CUPTI's records, read by nobody: what they cost by themselves ---- */
+
+static struct {
+	pthread_t flusher;
+	bool on;
+	void *subscriber;
+	uint8_t buffer[1 << 20] __attribute__((aligned(8)));
+	struct cupti_functions call;
+} records;
+
+/* The stand-in has one buffer at a time. */
+static void lend(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records_max)
+{
+	*ret_buffer = records.buffer;
+	*ret_bytes = sizeof(records.buffer);
+	*ret_records_max = 0;
+}
+
+static void drop(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+{
+}
+
+static void on_call(void *arg, uint32_t domain, uint32_t cbid, const void *data)
+{
+}
+
+/* As often as the collector does. */
+static void *flush(void *arg)
+{
+	while (__atomic_load_n(&records.on, __ATOMIC_RELAXED)) {
+		(void)records.call.cuptiActivityFlushAll(CUPTI_FLUSH_COMPLETED);
+		(void)usleep(100000);
+	}
+	return NULL;
+}
+
+/* The kinds of record that the collector has. */
+static int take_records(bool on)
+{
+	static const uint32_t kinds[] = {CUPTI_RUNTIME, CUPTI_DRIVER,	 CUPTI_KERNEL,
+					 CUPTI_MEMCPY,	CUPTI_PEER_COPY, CUPTI_MEMSET,
+					 CUPTI_SYNC,	CUPTI_EVENT,	 CUPTI_OVERHEAD};
+	static const size_t kinds_nr = sizeof(kinds) / sizeof(kinds[0]);
+	struct cupti_functions *call = &records.call;
+	void *cupti = dlopen("libcupti.so.12", RTLD_NOW | RTLD_LOCAL);
+
+	if (!cupti || on == records.on)
+		return 1;
+	*(void **)&call->cuptiSubscribe = dlsym(cupti, "cuptiSubscribe");
+	*(void **)&call->cuptiUnsubscribe = dlsym(cupti, "cuptiUnsubscribe");
+	*(void **)&call->cuptiActivityRegisterCallbacks =
+		dlsym(cupti, "cuptiActivityRegisterCallbacks");
+	*(void **)&call->cuptiActivityEnable = dlsym(cupti, "cuptiActivityEnable");
+	*(void **)&call->cuptiActivityDisable = dlsym(cupti, "cuptiActivityDisable");
+	*(void **)&call->cuptiActivityFlushAll = dlsym(cupti, "cuptiActivityFlushAll");
+	if (on && (call->cuptiSubscribe(&records.subscriber, on_call, NULL) ||
+		   call->cuptiActivityRegisterCallbacks(lend, drop)))
+		return 1;
+	for (size_t i = 0; i < kinds_nr; i++)
+		(void)(on ? call->cuptiActivityEnable : call->cuptiActivityDisable)(kinds[i]);
+	records.on = on;
+	if (on)
+		return pthread_create(&records.flusher, NULL, flush, NULL);
+	(void)pthread_join(records.flusher, NULL);
+	(void)call->cuptiActivityFlushAll(CUPTI_FLUSH_FORCED); /* gives the buffer back */
+	return call->cuptiUnsubscribe(records.subscriber);
+}
+
 static bool keeping;
 
 static void *keep(void *arg)
@@ -255,6 +326,9 @@ static int obey(char *line)
 	} else if (sscanf(line, "rate %u %u", &nr, &us) == 2) {
 		printf("took %.1f\n", launch_at_rate(nr, us));
 		return 0;
+	} else if (sscanf(line, "records %u", &nr) == 1) {
+		if (take_records(nr != 0))
+			return 1;
 	} else if (sscanf(line, "keep %u", &nr) == 1) {
 		keep_on(nr != 0);
 	} else if (sscanf(line, "busy %u", &nr) == 1) {
