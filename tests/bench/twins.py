@@ -8,7 +8,7 @@ machine is as busy then), and after nothing at all. Prints a table; asserts noth
 
 All of them keep the memory that they free: glibc would give large blocks back, and take them again page by page, from whichever
 pages the kernel has then. That costs ResNet half of its time, and makes one of two like processes a quarter slower, now this one, now
-that. Without it they are faster, so that what is added to them is a larger part, not a smaller one.
+that. Memory that is kept makes them faster, so that what is added to them is a larger part, not a smaller one.
 
 Environment: as bench.py.
 """
