@@ -76,11 +76,14 @@ def test_slow_step(tmp_path):
 
 
 @pytest.mark.versions
-def test_out_of_memory(tmp_path):
+@pytest.mark.parametrize("how", ((), ("--no-inject",)), ids=("callback", "uprobes"))
+def test_out_of_memory(tmp_path, how):
+    """The ops in which it was refused are there too, though they end after that."""
+    options = ["--trigger", "oom", "--stack", "python", *how]
     with harness.Target("stalls") as target:
-        with flying(target, tmp_path, "--trigger", "oom", "--stack", "python") as (profiler, _):
+        with flying(target, tmp_path, *options) as (profiler, _):
             target.step(3)
-            assert target.command("refuse") == "refused"
+            assert target.command("refuse 0.1") == "refused"
             dump, trigger = triggered(tmp_path, "out of memory")
             assert profiler.finish() == DONE, profiler.told()
         target.leave()
@@ -91,6 +94,17 @@ def test_out_of_memory(tmp_path):
     assert any(row["name"] == "too much" and "ask_for_too_much" in str(row["stack"])
                for row in rows if row.get("stack"))
     assert dump.rows()["Optimizer.step#SGD.step"]["calls"] == 3
+
+
+def test_ops_that_stay_open_are_not_waited_for(tmp_path):
+    with harness.Target("stalls") as target:
+        with flying(target, tmp_path, "--trigger", "oom") as (profiler, _):
+            target.send("refuse 30")
+            dump, _ = triggered(tmp_path, "out of memory")
+            assert profiler.finish() == DONE, profiler.told()
+        target.kill()
+    assert dump.table()["out_of_memory"][0]["op"] == "aten::empty"
+    assert "too much" not in dump.rows()
 
 
 @pytest.mark.versions
@@ -138,10 +152,10 @@ def test_asked_for(tmp_path):
 def test_too_soon_is_counted(tmp_path):
     with harness.Target("stalls") as target:
         with rotating(target, tmp_path, "--flight", "5h", "--trigger", "oom") as (profiler, path):
-            target.command("refuse")
+            target.command("refuse 0.1")
             triggered(tmp_path, "out of memory")
             harness.wait_until("it is done", lambda: len(numbers(tmp_path)) == 1)
-            target.command("refuse")
+            target.command("refuse 0.1")
             target.step(1)
             ctl(path, "dump")
             assert profiler.finish() == DONE, profiler.told()

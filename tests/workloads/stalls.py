@@ -3,7 +3,8 @@
 A training loop that goes wrong when told to. A step takes at least 20 ms.
 
     stall           a step with many more multiplications, over a second of them    "stalled"
-    refuse          more memory is asked for than there is, see alloc.py            "refused"
+    refuse S        more memory is asked for than there is, see alloc.py, within an
+                    annotation that ends S seconds later                            "refused"
     hang            says so, and stands still until the next line                   "hanging"
                                                                                     "went on"
 """
@@ -42,17 +43,18 @@ class Stalls(protocol.Workload):
         sys.stdin.readline()
 
     @staticmethod
-    def ask_for_too_much():
+    def ask_for_too_much(seconds):
         with torch.profiler.record_function("too much"):
             alloc.ask_for_too_much(2 << 30)
+            time.sleep(seconds)
 
     def command(self, words):
         if words == ["stall"]:
             self.multiply_for_long()
             self.step()
             return "stalled"
-        if words == ["refuse"]:
-            self.ask_for_too_much()
+        if words[0] == "refuse":
+            self.ask_for_too_much(float(words[1]))
             return "refused"
         if words == ["hang"]:
             protocol.say("hanging")

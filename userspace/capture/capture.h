@@ -27,6 +27,7 @@ struct capture_triggers {
 	uint64_t hang_ns; /* no step, or where none are known no event, for so long; 0: never */
 	bool oom;	  /* a request for memory was refused; needs `memory` */
 };
+#define CAPTURE_TRIGGER_LATE_NS 1000000000ULL
 
 /* Every operator and call, or what threads are found doing. */
 enum capture_mode { CAPTURE_TRACE = 0, CAPTURE_SAMPLE = 1 };
@@ -108,7 +109,9 @@ int capture__switch(struct capture *c, uint32_t sides, bool on, struct reason *w
 int capture__rotate(struct capture *c, struct reason *why);
 
 /* What has set off a trigger since the last call, the last of several; it is in the recording in
- * progress. False: nothing. */
+ * progress, or in one that ended less than CAPTURE_TRIGGER_LATE_NS ago: of memory that was refused
+ * it is told once the ops have ended in which that was, if they do so within that time. False:
+ * nothing. */
 bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger);
 
 /* Sets one off: GP_TRIGGER_SIGNAL or GP_TRIGGER_ASKED. */

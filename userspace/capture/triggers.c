@@ -16,6 +16,9 @@
 #define STEPS_LEAST  20 /* before a step can be slow */
 #define MEDIAN_EVERY 10
 
+/* The ops that a refused request has to leave are seen when they end. */
+#define UNWIND_NS CAPTURE_TRIGGER_LATE_NS
+
 struct triggers *triggers__new(const struct capture_triggers *options)
 {
 	struct triggers *t = calloc(1, sizeof(*t));
@@ -102,11 +105,21 @@ static int end_step(struct capture *c, const struct gp_ev_op *op, uint64_t time_
 	return slow ? fire(c, &ev) : 0;
 }
 
+/* Whether the thread has by now left every op in which its request was refused. */
+static bool has_unwound(const struct gp_ev_head *refused, const struct gp_ev_op *op)
+{
+	return op->head.process == refused->process && op->head.tid == refused->tid &&
+	       !op->parent && !(op->head.flags & GP_OP_ASYNC) &&
+	       op->head.time_ns >= refused->time_ns;
+}
+
 int triggers_op(struct capture *c, const struct gp_ev_op *op, const char *name)
 {
 	struct triggers *t = c->triggers;
 	uint64_t time_ns;
 
+	if (t->unwinding_until_ns && has_unwound(&t->unwinding, op))
+		t->unwinding_until_ns = 0;
 	if (op->head.process || c->off)
 		return 0;
 	if (step_finder__op(t->finder, op, name, &time_ns) && time_ns > t->step_ns)
@@ -129,6 +142,10 @@ int triggers_event(struct capture *c, const void *event)
 	}
 	if (!t->options.oom || head->kind != GP_EV_MEMORY || !(head->flags & GP_MEMORY_OOM))
 		return 0;
+	if (!t->unwinding_until_ns) {
+		t->unwinding = *head;
+		t->unwinding_until_ns = clock_now_ns() + UNWIND_NS;
+	}
 	return fire(c, &(struct gp_ev_trigger){
 			       .head = *head,
 			       .bytes = m->bytes > 0 ? (__u64)m->bytes : 0,
@@ -142,6 +159,8 @@ void triggers_turn(struct capture *c)
 	uint64_t now_ns = clock_now_ns(), since_ns;
 	struct gp_ev_trigger ev = {.what = GP_TRIGGER_HANG, .bound_ns = t->options.hang_ns};
 
+	if (now_ns >= t->unwinding_until_ns)
+		t->unwinding_until_ns = 0;
 	/* What is switched off cannot be seen to go on. */
 	if (c->off || c->switching) {
 		t->step_ns = 0;
@@ -175,6 +194,8 @@ void capture__trigger(struct capture *c, enum gp_trigger what)
 bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger)
 {
 	if (!c->triggers || !c->triggers->fired)
+		return false;
+	if (c->triggers->unwinding_until_ns && !c->stopped)
 		return false;
 	c->triggers->fired = false;
 	*ret_trigger = c->triggers->last;

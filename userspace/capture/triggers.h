@@ -24,6 +24,8 @@ struct triggers {
 	bool hang_told;
 	bool fired;
 	struct gp_ev_trigger last;
+	struct gp_ev_head unwinding; /* of a request refused in ops that have not ended yet */
+	uint64_t unwinding_until_ns; /* when they are no longer waited for; 0: none is */
 };
 
 /* NULL: out of memory. */

@@ -115,7 +115,8 @@ static void remove_part(void *arg, unsigned int nr)
 /* What lies wholly before the time that is to be held. */
 static void drop_old(struct flight *f)
 {
-	uint64_t now_ns = clock_now_ns(), hold_ns = (uint64_t)(f->options.seconds * 1e9);
+	uint64_t now_ns = clock_now_ns();
+	uint64_t hold_ns = (uint64_t)(f->options.seconds * 1e9) + CAPTURE_TRIGGER_LATE_NS;
 
 	for (size_t i = 0; i < f->parts.nr; i++)
 		if (f->parts.items[i].nr < f->rotate.ended_nr && !f->parts.items[i].ended_ns)
