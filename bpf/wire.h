@@ -223,15 +223,16 @@ enum gp_input {
 	 * the sizes. */
 	GP_INPUT_TENSOR = 1,
 	GP_INPUT_STRIDED = 2, /* the same, then a varint for each stride */
-	GP_INPUT_OPAQUE = 3,  /* a tensor without plain sizes: undefined, symbolic, sparse, ... */
+	GP_INPUT_OPAQUE = 3,  /* a tensor without plain sizes: undefined, symbolic, nested, ... */
 	GP_INPUT_INT = 4,     /* varint, zigzag */
 	GP_INPUT_DOUBLE = 5,  /* 8 bytes */
 	GP_INPUT_FALSE = 6,   /* bool */
 	GP_INPUT_TRUE = 7,    /* bool */
-	GP_INPUT_TENSOR_LIST = 8, /* byte: items; each TENSOR, STRIDED or OPAQUE */
+	GP_INPUT_TENSOR_LIST = 8, /* byte: items; each TENSOR, STRIDED, OPAQUE or SPARSE */
 	GP_INPUT_SCALAR_LIST = 9, /* byte: items; each INT to TRUE or NO_VALUE */
 	GP_INPUT_CUT = 10,	  /* last of all, or last of a list and counted there: more was */
 	GP_INPUT_NO_VALUE = 11,	  /* a scalar, its value not told: there were too many lists */
+	GP_INPUT_SPARSE = 12,	  /* as TENSOR, but there are no strides */
 };
 
 /* More than these are cut. */

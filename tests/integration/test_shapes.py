@@ -15,7 +15,7 @@ from conftest import STEPS
 
 pytestmark = pytest.mark.versions
 
-NAMES = ["mlp", "resnet18_infer", "lstm", "transformer", "inputs"]
+NAMES = ["mlp", "resnet18_infer", "lstm", "transformer", "inputs", "layouts"]
 KEYS = ("Concrete Inputs", "Input type", "Input Strides", "Input Dims")
 
 

@@ -30,11 +30,20 @@ static const uint8_t sample[] = {
 	5, /* long [5, 3], turned */
 	GP_INPUT_OTHER,
 	GP_INPUT_OPAQUE, /* */
+	GP_INPUT_SPARSE,
+	7,
+	2,
+	9,
+	0, /* double [9, 0] */
 	GP_INPUT_TENSOR_LIST,
-	3,
+	4,
 	GP_INPUT_TENSOR,
 	11,
 	0, /* bool [] */
+	GP_INPUT_SPARSE,
+	6,
+	1,
+	2, /* float [2] */
 	GP_INPUT_OPAQUE,
 	GP_INPUT_CUT, /* */
 	GP_INPUT_SCALAR_LIST,
@@ -85,15 +94,24 @@ static void test_read(void **state)
 	assert_int_equal(in.dtype, 6);
 	assert_int_equal(in.dims, 2);
 	assert_int_equal(in.sizes[0], 256);
+	assert_int_equal(in.strides_nr, 2);
 	assert_int_equal(in.strides[0], 3);
 	assert_int_equal(in.strides[1], 1);
 	in = next(&r);
+	assert_int_equal(in.strides_nr, 2);
 	assert_int_equal(in.strides[0], 1);
 	assert_int_equal(in.strides[1], 5);
 	assert_int_equal(next(&r).what, GP_INPUT_OTHER);
 	assert_int_equal(next(&r).what, GP_INPUT_OPAQUE);
-	assert_int_equal(next(&r).items, 3);
+	in = next(&r);
+	assert_int_equal(in.dtype, 7);
+	assert_int_equal(in.dims, 2);
+	assert_int_equal(in.sizes[0], 9);
+	assert_int_equal(in.sizes[1], 0);
+	assert_int_equal(in.strides_nr, 0);
+	assert_int_equal(next(&r).items, 4);
 	assert_int_equal(next(&r).dtype, 11);
+	assert_int_equal(next(&r).sizes[0], 2);
 	assert_int_equal(next(&r).what, GP_INPUT_OPAQUE);
 	assert_int_equal(next(&r).what, GP_INPUT_CUT);
 	assert_int_equal(next(&r).items, 2);

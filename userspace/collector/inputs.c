@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Reading the inputs of an op. A tensor is believed only if it is a plain one whose sizes multiply
- * to its number of elements; any other is told as opaque. All counts are bounded.
+ * Reading the inputs of an op. A tensor is believed only if it is of a kind that keeps its sizes
+ * where a plain one does, and they multiply to its number of elements; any other is told as opaque.
+ * All counts are bounded.
  */
 #include "collector/inputs.h"
 
@@ -55,14 +56,21 @@ struct shape {
 	const int64_t *sizes, *strides;
 };
 
-/* False: not a plain tensor, or not one whose numbers agree. */
+static bool is_sparse(const struct torch_layout *l, const uint64_t *impl)
+{
+	return impl[0] == l->sparse || impl[0] == l->sparse_rows;
+}
+
+/* False: not a tensor with sizes of its own, or not one whose numbers agree. */
 static bool shape_of(const struct torch_layout *l, const uint64_t *impl, struct shape *ret_shape)
 {
 	const uint64_t *at = impl + l->sizes;
 	struct shape s = {.dims = at[0]};
 	uint64_t numel = 1;
 
-	if (impl[0] != l->plain || impl[l->extra] || s.dims > GP_INPUT_DIMS_MAX)
+	if (impl[0] != l->plain && impl[0] != l->quantized && !is_sparse(l, impl))
+		return false;
+	if (impl[l->extra] || s.dims > GP_INPUT_DIMS_MAX)
 		return false;
 	if (s.dims <= LAYOUT_INLINE_DIMS) {
 		s.sizes = (const int64_t *)(at + 1);
@@ -96,9 +104,9 @@ static bool is_dense(const struct shape *s)
 static void put_tensor(struct encoder *e, const struct torch_layout *l, uint64_t payload)
 {
 	const uint64_t *impl = (const uint64_t *)(uintptr_t)payload;
+	enum gp_input what = GP_INPUT_STRIDED;
 	uint16_t type = 0;
 	struct shape s;
-	bool dense;
 
 	if (payload < POINTER_MIN || !shape_of(l, impl, &s)) {
 		if (has_room(e, 1))
@@ -106,15 +114,18 @@ static void put_tensor(struct encoder *e, const struct torch_layout *l, uint64_t
 		return;
 	}
 	memcpy(&type, (const char *)impl + l->type_bytes, sizeof(type));
-	dense = is_dense(&s);
-	if (!has_room(e, 3 + (dense ? 1 : 2) * s.dims * VARINT_BYTES))
+	if (is_sparse(l, impl))
+		what = GP_INPUT_SPARSE;
+	else if (is_dense(&s))
+		what = GP_INPUT_TENSOR;
+	if (!has_room(e, 3 + (what == GP_INPUT_STRIDED ? 2 : 1) * s.dims * VARINT_BYTES))
 		return;
-	put(e, dense ? GP_INPUT_TENSOR : GP_INPUT_STRIDED);
+	put(e, (uint8_t)what);
 	put(e, type < 255 ? (uint8_t)type : 255);
 	put(e, (uint8_t)s.dims);
 	for (size_t i = 0; i < s.dims; i++)
 		put_varint(e, (uint64_t)s.sizes[i]);
-	for (size_t i = 0; i < s.dims && !dense; i++)
+	for (size_t i = 0; i < s.dims && what == GP_INPUT_STRIDED; i++)
 		put_varint(e, (uint64_t)s.strides[i]);
 }
 

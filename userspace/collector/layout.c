@@ -278,6 +278,21 @@ static bool find_plain(struct torch_layout *l, const struct known *k)
 	return l->plain >= POINTER_MIN;
 }
 
+/* Of this class (a mangled name): behind what is told of its type. 0: it is not exported. */
+static uint64_t first_word(void *library, const char *vtable)
+{
+	uint64_t address = (uint64_t)(uintptr_t)dlsym(library, vtable);
+
+	return address ? address + 16 : 0;
+}
+
+static void find_others(struct torch_layout *l, void *library)
+{
+	l->quantized = first_word(library, "_ZTVN2at11QTensorImplE");
+	l->sparse = first_word(library, "_ZTVN2at16SparseTensorImplE");
+	l->sparse_rows = first_word(library, "_ZTVN2at19SparseCsrTensorImplE");
+}
+
 static bool make_known(const struct ops_api *o, struct known *k)
 {
 	o->zeros(&k->impl[CUBE], cube_sizes, 3, 0, 0, 0, 0);
@@ -353,6 +368,7 @@ const char *torch_layout__find(struct torch_layout *l, const struct torch_api *t
 		return "shapes: the types of known tensors were not found";
 	if (!find_extra(l, &o, &known))
 		return "shapes: what marks symbolic sizes was not found";
+	find_others(l, t->library);
 	l->verified = true;
 	return NULL;
 }

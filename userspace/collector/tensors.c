@@ -64,8 +64,8 @@ static void put_tensor(struct sender *s, uint64_t payload)
 	const struct torch_layout *l = s->l;
 	const uint64_t *impl = (const uint64_t *)(uintptr_t)payload, *storage;
 
-	if (payload < POINTER_MIN || impl[0] != l->plain || impl[l->storage] < POINTER_MIN ||
-	    impl[l->storage] % 8) {
+	if (payload < POINTER_MIN || (impl[0] != l->plain && impl[0] != l->quantized) ||
+	    impl[l->storage] < POINTER_MIN || impl[l->storage] % 8) {
 		put(s, GP_TENSOR_NONE, 0);
 		return;
 	}

@@ -64,7 +64,8 @@ static void extents(struct buf *out, struct inputs_reader *r, const struct input
 	bool any = false;
 
 	if (in->what != GP_INPUT_TENSOR_LIST) {
-		numbers(out, strides ? in->strides : in->sizes, in->dims);
+		numbers(out, strides ? in->strides : in->sizes,
+			strides ? in->strides_nr : in->dims);
 		return;
 	}
 	buf__char(out, '[');
@@ -72,7 +73,8 @@ static void extents(struct buf *out, struct inputs_reader *r, const struct input
 		if (item.what == GP_INPUT_CUT)
 			continue;
 		buf__str(out, any ? ", " : "");
-		numbers(out, strides ? item.strides : item.sizes, item.dims);
+		numbers(out, strides ? item.strides : item.sizes,
+			strides ? item.strides_nr : item.dims);
 		any = true;
 	}
 	buf__char(out, ']');
@@ -93,7 +95,8 @@ static void write_type(struct buf *out, struct inputs_reader *r, const struct in
 	const char *type = "";
 
 	(void)r;
-	if (in->what == GP_INPUT_TENSOR || in->what == GP_INPUT_STRIDED)
+	if (in->what == GP_INPUT_TENSOR || in->what == GP_INPUT_STRIDED ||
+	    in->what == GP_INPUT_SPARSE)
 		type = in->dtype < sizeof(type_names) / sizeof(*type_names) ? type_names[in->dtype]
 									    : "";
 	else if ((in->what >= GP_INPUT_INT && in->what <= GP_INPUT_TRUE) ||

@@ -72,6 +72,9 @@ static bool take_tensor(struct inputs_reader *r, struct input *in)
 	for (unsigned int i = 0; i < in->dims; i++)
 		if (in->sizes[i] < 0)
 			return false;
+	if (in->what == GP_INPUT_SPARSE)
+		return true;
+	in->strides_nr = in->dims;
 	if (in->what == GP_INPUT_STRIDED)
 		return take_numbers(r, in->strides, in->dims);
 	dense_strides(in);
@@ -100,6 +103,7 @@ static bool take_value(struct inputs_reader *r, struct input *in)
 		return true;
 	case GP_INPUT_TENSOR:
 	case GP_INPUT_STRIDED:
+	case GP_INPUT_SPARSE:
 		return take_tensor(r, in);
 	case GP_INPUT_INT:
 		if (!take_varint(r, &n))
@@ -128,7 +132,7 @@ static bool fits_list(const struct inputs_reader *r, uint8_t what)
 		return r->list_left == 1;
 	if (r->in_tensors)
 		return what == GP_INPUT_TENSOR || what == GP_INPUT_STRIDED ||
-		       what == GP_INPUT_OPAQUE;
+		       what == GP_INPUT_OPAQUE || what == GP_INPUT_SPARSE;
 	return (what >= GP_INPUT_INT && what <= GP_INPUT_TRUE) || what == GP_INPUT_NO_VALUE;
 }
 

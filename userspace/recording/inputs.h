@@ -30,6 +30,7 @@ struct input {
 	double real;	 /* of a DOUBLE */
 	int64_t sizes[GP_INPUT_DIMS_MAX];
 	int64_t strides[GP_INPUT_DIMS_MAX]; /* those that follow from the sizes, too */
+	uint8_t strides_nr;		    /* as many as dims, or 0 */
 };
 
 /* Of the `bytes` that follow a struct gp_ev_inputs, borrowed. */

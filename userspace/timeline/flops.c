@@ -29,6 +29,7 @@ struct arg {
 struct args {
 	struct arg arg[ARGS_MAX];
 	unsigned int nr;
+	bool sparse; /* any of them */
 };
 
 /* ---- numbers ---- */
@@ -71,8 +72,9 @@ static uint64_t last(const struct arg *a)
 
 static bool is_tensor(const struct args *args, unsigned int i)
 {
-	return i < args->nr &&
-	       (args->arg[i].what == GP_INPUT_TENSOR || args->arg[i].what == GP_INPUT_STRIDED);
+	uint8_t what = i < args->nr ? args->arg[i].what : GP_INPUT_OTHER;
+
+	return what == GP_INPUT_TENSOR || what == GP_INPUT_STRIDED || what == GP_INPUT_SPARSE;
 }
 
 static bool is_matrix(const struct args *args, unsigned int i, unsigned int dims)
@@ -117,12 +119,14 @@ static void read_args(struct args *args, const void *inputs, size_t bytes)
 	struct input in, item;
 
 	args->nr = 0;
+	args->sparse = false;
 	inputs_reader__init(&r, inputs, bytes);
 	while (args->nr < ARGS_MAX && inputs_reader__next(&r, &in) > 0) {
 		struct arg *a = &args->arg[args->nr++];
 
 		*a = (struct arg){
 			.what = in.what, .dims = in.dims, .items = in.items, .integer = in.integer};
+		args->sparse |= in.what == GP_INPUT_SPARSE;
 		memcpy(a->sizes, in.sizes, sizeof(a->sizes));
 		for (unsigned int i = 0; i < in.items && inputs_reader__next(&r, &item) > 0; i++)
 			take_item(a, i, &item);
@@ -370,5 +374,9 @@ struct flops flops_of(const char *name, const void *inputs, size_t bytes)
 	read_args(&args, inputs, bytes);
 	flops.own = f->compute(&args, f->at);
 	flops.torch = f->torch ? flops.own : 0;
+	/* torch.profiler takes it for dense. What is done depends on how many elements there are.
+	 */
+	if (args.sparse)
+		flops.own = 0;
 	return flops;
 }
