@@ -4,6 +4,7 @@
 import contextlib
 import os
 import re
+import resource
 import signal
 
 import pytest
@@ -89,6 +90,30 @@ def test_one_that_had_no_loader_before(tmp_path):
         target.leave()
     assert status == DONE, profiler.told()
     assert calls(Recording(tmp_path / "s.gpuprof")) == {(pid, "aten::sigmoid"): 30}
+
+
+def test_one_that_could_not_be_looked_at_in_time(tmp_path):
+    """gpuprof can open nothing while it becomes another program: it looks again until it can."""
+    first = os.path.join(os.path.dirname(GPUPROF), "tests", "fake", "becomes")
+    with Target("children") as target:
+        with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "-o",
+                     tmp_path / "t.gpuprof", "--no-inject") as profiler:
+            profiler.wait_recording()
+            pid = number(target.command("becomes one " + first))
+            recorded(profiler, pid)
+            _, most = resource.prlimit(profiler.pid, resource.RLIMIT_NOFILE)
+            usual = resource.prlimit(profiler.pid, resource.RLIMIT_NOFILE, (3, most))
+            assert target.command("child one go") == "here %d" % pid
+            wait_until("it says so", lambda: "cannot be probed" in profiler.text("stderr"))
+            resource.prlimit(profiler.pid, resource.RLIMIT_NOFILE, usual)
+            probed(profiler, pid)
+            assert target.command("child one 3") == "did 3"
+            assert target.command("end one") == "%d left with 0" % pid
+            status = profiler.finish()
+        target.leave()
+    assert status == DONE, profiler.told()
+    assert profiler.text("stderr").count("new libraries cannot be probed: ") == 1
+    assert calls(Recording(tmp_path / "t.gpuprof")) == {(pid, "aten::sigmoid"): 30}
 
 
 @pytest.mark.versions

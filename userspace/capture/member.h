@@ -53,6 +53,7 @@ struct member {
 	bool code_known;	 /* the most important unwind tables have been read */
 	bool lack_told;		 /* why an adopted collector has no GPU activity has been told */
 	bool maps_changed;	 /* libraries may have come: look and probe */
+	bool look_failed;	 /* the last look did, and the next is to come */
 	bool libraries_changed;	 /* they have, as a look has shown since they were probed */
 };
 

@@ -265,15 +265,17 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 	return err;
 }
 
-/* After exec: who it is now. The probes of its new libraries follow. */
-static void rename_member(struct capture *c, struct member *m)
+/* After exec: who it is now. The probes of its new libraries follow. 0 or -errno with a reason. */
+static int rename_member(struct capture *c, struct member *m, struct reason *why)
 {
 	struct target_process *now;
+	int err;
 
+	err = target_process__new(m->process->pid, why, &now);
+	if (err)
+		return err;
 	m->renamed = false;
 	member_guest_tell_missing(c, m);
-	if (target_process__new(m->process->pid, NULL, &now))
-		return;
 	if (m->guest)
 		member_guest_drop(c, m, true);
 	target_process__free(m->process);
@@ -288,6 +290,7 @@ static void rename_member(struct capture *c, struct member *m)
 	buf__clear(&m->schemas);
 	if (!c->failed)
 		(void)describe_member(c, m);
+	return 0;
 }
 
 /* 1 if libraries have changed since they were probed, 0 if not, or -errno with a reason. */
@@ -321,15 +324,17 @@ void capture_look_at_code(struct capture *c, struct member *m)
 static void probe_anew(struct capture *c, struct member *m)
 {
 	struct reason why = {0};
+	bool told = m->look_failed;
 	int err;
 
-	m->maps_changed = false;
-	if (m->renamed)
-		rename_member(c, m);
-	err = update_libraries(c, m, &why);
-	m->libraries_changed = false;
-	if (err >= 0)
+	err = m->renamed ? rename_member(c, m, &why) : 0;
+	err = err ? err : update_libraries(c, m, &why);
+	/* It is looked at again until that can be done, or it ends. */
+	m->maps_changed = m->look_failed = err < 0;
+	if (err >= 0) {
+		m->libraries_changed = false;
 		follow_code(c, m);
+	}
 	if (err > 0)
 		err = capture_probe_member(c, m, &why);
 	if (err > 0)
@@ -337,7 +342,7 @@ static void probe_anew(struct capture *c, struct member *m)
 			 err);
 	if (err >= 0)
 		find_python_later(c, m);
-	if (err < 0 && !member__has_exited(m))
+	if (err < 0 && !(m->look_failed && told) && !member__has_exited(m))
 		log_warn("%d: new libraries cannot be probed: %s", (int)m->process->pid, why.text);
 	probe_session__resume(c->probes, m->index);
 	if (err >= 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Reading where the tensors of an op lie. As with their shapes, only plain tensors are believed;
- * their layout was verified on known ones. Events are filled one at a time on the stack.
+ * Reading where the tensors of an op lie. Only plain tensors and quantized ones are believed, as
+ * with their shapes; their layout was verified on known ones. Events are filled one at a time on
+ * the stack.
  */
 #include "collector/tensors.h"
 
