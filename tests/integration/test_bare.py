@@ -4,6 +4,7 @@ Where no BPF program can be loaded (a kernel or a container without): what the c
 process tells is recorded, and what is missing is said.
 """
 
+import json
 import os
 
 import pytest
@@ -28,6 +29,24 @@ class Bare(harness.Child):
 
 def calls(recording):
     return {name: row["calls"] for name, row in recording.rows().items()}
+
+
+def doctor(*args, prefix=()):
+    done = harness.gpuprof("doctor", *args, "--json", prefix=prefix)
+    told = json.loads(done.stdout)
+    assert done.status == (harness.DONE if told["able"] else harness.FAILED), done
+    return told["able"], {one["name"]: one for one in told["capabilities"]}
+
+
+def test_doctor_knows(idle):
+    """What attach can do without BPF, which is nothing in a process with neither PyTorch nor CUDA."""
+    able, found = doctor("--pid", idle.pid, prefix=WITHOUT_BPF)
+    assert able and found["bpf"]["answer"] == "no" and not found["bpf"]["required"]
+    assert found["attach"]["answer"] == "partly" and "without probes" in found["attach"]["detail"]
+    able, found = doctor("--pid", os.getpid(), prefix=WITHOUT_BPF)
+    assert not able and found["bpf"]["required"] and found["attach"]["answer"] == "no"
+    able, found = doctor("--pid", idle.pid)
+    assert able and found["attach"]["answer"] == "yes", found
 
 
 @pytest.mark.parametrize("options", ((), ("--shapes", "--stack", "python")), ids=("plain", "more"))

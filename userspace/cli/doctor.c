@@ -29,8 +29,9 @@ const struct command command_doctor = {
 	.summary = "say what works on this machine, and what to do about the rest",
 	.usage = "[--pid PID] [--json]",
 	.about = "Tries each thing that gpuprof needs from the kernel, undoes it, and says yes, no "
-		 "or partly. With --pid it also looks at a process, without touching it. The exit "
-		 "status is 1 if something is missing that gpuprof cannot work without.",
+		 "or partly; the last line says what comes of it. With --pid it also looks at a "
+		 "process, without touching it. The exit status is 1 if something is missing that "
+		 "gpuprof cannot work without.",
 	.options = options,
 	.run = cli_doctor,
 };

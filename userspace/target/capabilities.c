@@ -375,12 +375,65 @@ static void check_cupti(struct capability *c, const struct target_versions *v)
 		ADVICE(c, "nothing to do if it does not use a GPU");
 }
 
+static const struct capability *find(const struct capability *all, const char *name)
+{
+	while (strcmp(all->name, name))
+		all++;
+	return all;
+}
+
+static bool is_no(const struct capability *all, const char *name)
+{
+	return find(all, name)->answer == CAPABILITY_NO;
+}
+
+/* Whether there is something in the process of which the library would tell that is put into it. */
+static bool has_a_teller(const struct capability *all, const struct target_process *p)
+{
+	return !p || !is_no(all, "torch_symbols") || !is_no(all, "cuda");
+}
+
+/* What comes of all of them. Where no BPF program can be loaded, what the library in the process
+ * tells is enough. */
+static void check_attach(struct capability *all, size_t nr, const struct target_process *p)
+{
+	bool no_probes = is_no(all, "bpf") || is_no(all, "btf") || is_no(all, "ring_memory");
+	struct capability *c = &all[nr];
+
+	if (no_probes && find(all, "ptrace")->answer == CAPABILITY_YES && has_a_teller(all, p)) {
+		for (size_t i = 0; i < nr; i++)
+			all[i].required = false;
+		c->answer = CAPABILITY_PARTLY;
+		DETAIL(c, "without probes: what a library tells that is put into the process");
+		ADVICE(c, "operators, shapes, Python stacks and GPU times, without libraries that "
+			  "come later, exec, children and samples; for all of it see bpf, above");
+		return;
+	}
+	c->answer = CAPABILITY_YES;
+	for (size_t i = 0; i < nr; i++)
+		if (all[i].required && all[i].answer == CAPABILITY_NO)
+			c->answer = CAPABILITY_NO;
+	if (c->answer == CAPABILITY_NO) {
+		DETAIL(c, "something is missing that it cannot do without");
+		ADVICE(c, "see what is marked as required, above");
+	} else if (is_no(all, "ptrace")) {
+		c->answer = CAPABILITY_PARTLY;
+		DETAIL(c, "by probes only (--no-inject)");
+		ADVICE(c,
+		       "operators, memory, stacks and the calls of CUDA, without shapes, modules "
+		       "and GPU times; for all of it see ptrace, above");
+	} else {
+		DETAIL(c, "by probes, and by what a library tells that is put into the process");
+	}
+	c->required = true;
+}
+
 size_t capabilities_check(const struct target_process *p,
 			  struct capability ret_capabilities[CAPABILITIES_MAX])
 {
 	static const char *const names[] = {
-		"bpf",	  "btf",	   "uprobe_multi", "perf_event", "ring_memory",
-		"ptrace", "torch_symbols", "cuda",	   "cupti",	 "python_gc"};
+		"bpf",		 "btf",	 "uprobe_multi", "perf_event", "ring_memory", "ptrace",
+		"torch_symbols", "cuda", "cupti",	 "python_gc",  "attach"};
 	struct capability *c = ret_capabilities;
 	struct target_versions v = {0};
 
@@ -395,13 +448,16 @@ size_t capabilities_check(const struct target_process *p,
 	check_ptrace(&c[5], p);
 	if (!p) {
 		c[6].name = "cuda";
+		c[7].name = "attach";
 		check_cuda(&c[6], NULL);
-		return 7;
+		check_attach(c, 7, NULL);
+		return 8;
 	}
 	target_versions_read(p, &v);
 	check_torch(&c[6], p, &v);
 	check_cuda(&c[7], &v);
 	check_cupti(&c[8], &v);
 	check_python_gc(&c[9], p);
-	return 10;
+	check_attach(c, 10, p);
+	return 11;
 }

@@ -12,9 +12,9 @@ enum capability_answer { CAPABILITY_NO = 0, CAPABILITY_YES = 1, CAPABILITY_PARTL
 
 struct capability {
 	const char *name; /* "bpf", "btf", "uprobe_multi", "perf_event", "ring_memory", "ptrace",
-			     "torch_symbols", "cuda", "cupti" */
+			     "torch_symbols", "cuda", "cupti", "python_gc", "attach" */
 	enum capability_answer answer;
-	bool required;	  /* gpuprof attach cannot work without it */
+	bool required;	  /* gpuprof attach cannot work here without it */
 	char detail[160]; /* what was found */
 	char advice[200]; /* what to do about a no, "" for a yes */
 };
@@ -22,7 +22,8 @@ struct capability {
 #define CAPABILITIES_MAX 16
 
 /* Tries each one for real (loads a tiny BPF program, makes a ring, ...) and undoes it. `p` may be
- * NULL: only the machine. Returns how many were filled in. */
+ * NULL: only the machine. The last one, "attach", is what follows from the others. Returns how many
+ * were filled in. */
 size_t capabilities_check(const struct target_process *p,
 			  struct capability ret_capabilities[CAPABILITIES_MAX]);
 
