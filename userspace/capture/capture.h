@@ -108,10 +108,10 @@ int capture__switch(struct capture *c, uint32_t sides, bool on, struct reason *w
  * only or does not run. */
 int capture__rotate(struct capture *c, struct reason *why);
 
-/* What has set off a trigger since the last call, the last of several; it is in the recording in
- * progress, or in one that ended less than CAPTURE_TRIGGER_LATE_NS ago: of memory that was refused
- * it is told once the ops have ended in which that was, if they do so within that time. False:
- * nothing. */
+/* What has set off a trigger since the last call, of several the last, or the last that someone
+ * asked for; it is in the recording in progress, or in one that ended less than
+ * CAPTURE_TRIGGER_LATE_NS ago: of memory that was refused it is told once the ops have ended in
+ * which that was, if they do so within that time. False: nothing. */
 bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger);
 
 /* Sets one off: GP_TRIGGER_SIGNAL or GP_TRIGGER_ASKED. */

@@ -41,23 +41,30 @@ void triggers__free(struct triggers *t)
 	free(t);
 }
 
-static int fire(struct capture *c, const struct gp_ev_trigger *ev)
+/* Whether someone waits for it. */
+static bool is_asked_for(const struct gp_ev_trigger *ev)
 {
-	struct member *m = roster__find(&c->members, ev->head.process);
+	return ev->what == GP_TRIGGER_SIGNAL || ev->what == GP_TRIGGER_ASKED;
+}
+
+static int fire(struct capture *c, struct gp_ev_trigger ev)
+{
+	struct member *m = roster__find(&c->members, ev.head.process);
+	struct triggers *t = c->triggers;
 	struct segment *to = c->segments.now;
 	uint16_t number = 0;
 	int err;
 
-	c->triggers->last = *ev;
-	c->triggers->last.head.kind = GP_EV_TRIGGER;
-	c->triggers->last.step_nr = c->triggers->steps_nr;
-	c->triggers->fired = true;
+	ev.head.kind = GP_EV_TRIGGER;
+	ev.step_nr = t->steps_nr;
+	if (!t->fired || !is_asked_for(&t->last) || is_asked_for(&ev))
+		t->last = ev;
+	t->fired = true;
 	if (!to || to->broken)
 		return 0;
 	err = m ? capture_tell_process(m, to, &number) : 0;
 	if (!err)
-		err = recording_writer__event_of(to->writer, number, &c->triggers->last,
-						 sizeof(c->triggers->last));
+		err = recording_writer__event_of(to->writer, number, &ev, sizeof(ev));
 	return err == -ENOSPC ? 0 : capture_note_error(c, to, err);
 }
 
@@ -102,7 +109,7 @@ static int end_step(struct capture *c, const struct gp_ev_op *op, uint64_t time_
 		return 0;
 	t->recent_ns[t->steps_nr++ % TRIGGER_STEPS] = took_ns;
 	update_median(t);
-	return slow ? fire(c, &ev) : 0;
+	return slow ? fire(c, ev) : 0;
 }
 
 /* Whether the thread has by now left every op in which its request was refused. */
@@ -146,7 +153,7 @@ int triggers_event(struct capture *c, const void *event)
 		t->unwinding = *head;
 		t->unwinding_until_ns = clock_now_ns() + UNWIND_NS;
 	}
-	return fire(c, &(struct gp_ev_trigger){
+	return fire(c, (struct gp_ev_trigger){
 			       .head = *head,
 			       .bytes = m->bytes > 0 ? (__u64)m->bytes : 0,
 			       .what = GP_TRIGGER_OOM,
@@ -176,7 +183,7 @@ void triggers_turn(struct capture *c)
 	ev.head.time_ns = now_ns;
 	ev.start_ns = since_ns;
 	ev.usual_ns = t->usual_ns;
-	if (!fire(c, &ev))
+	if (!fire(c, ev))
 		(void)python_threads_write(c, now_ns);
 }
 
@@ -188,7 +195,7 @@ void capture__trigger(struct capture *c, enum gp_trigger what)
 	};
 
 	if (c->triggers && c->started && !c->stopped)
-		(void)fire(c, &ev);
+		(void)fire(c, ev);
 }
 
 bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger)
