@@ -252,6 +252,14 @@ __u32 gp_stacks_nr __weak;
 __u64 gp_stack_tops[GP_PROCESSES_MAX] __weak;
 /* By process: counts up with each change of what its loader has mapped, before and after. */
 __u32 gp_maps_changes[GP_PROCESSES_MAX] __weak;
+/* By process: counts up before the loader adds something, and after it has removed something; both
+ * where it cannot be seen which. */
+__u32 gp_maps_adds[GP_PROCESSES_MAX] __weak;
+__u32 gp_maps_removals[GP_PROCESSES_MAX] __weak;
+/* By process: where its loader says what it is doing (r_debug.r_state), 0: not known; and what it
+ * said last. */
+__u64 gp_loader_state[GP_PROCESSES_MAX] __weak;
+__u32 gp_loader_did[GP_PROCESSES_MAX] __weak;
 /* Names of operators and ranges that were given an id. */
 __u32 gp_found_names_nr __weak;
 /* In which register the operator was found last, by a part of the probe's address. */

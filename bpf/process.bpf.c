@@ -99,14 +99,35 @@ int gp_process_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* The loader's _dl_debug_state(), called when the list of what is mapped has changed. */
+/* r_state of <link.h>. */
+enum { LOADER_CONSISTENT = 0, LOADER_ADDS = 1, LOADER_REMOVES = 2 };
+
+/* What the loader does. Its word is of its first namespace only: nothing twice is something in
+ * another one. */
+static __always_inline void count_moves(__u32 i)
+{
+	__u32 did = gp_loader_did[i], does = LOADER_CONSISTENT;
+	bool seen = gp_loader_state[i] &&
+		    !bpf_probe_read_user(&does, sizeof(does), (const void *)gp_loader_state[i]);
+
+	seen &= does != LOADER_CONSISTENT || did != LOADER_CONSISTENT;
+	gp_loader_did[i] = does;
+	if (!seen || does == LOADER_ADDS)
+		__sync_fetch_and_add(&gp_maps_adds[i], 1);
+	if (!seen || (does == LOADER_CONSISTENT && did == LOADER_REMOVES))
+		__sync_fetch_and_add(&gp_maps_removals[i], 1);
+}
+
+/* The loader's _dl_debug_state(), called before and after the list of what is mapped changes. */
 SEC("uprobe")
 int gp_loader(void *ctx)
 {
 	__u16 index = (__u16)(bpf_get_attach_cookie(ctx) >> 48);
+	__u32 i = index & (GP_PROCESSES_MAX - 1);
 	struct gp_ev_head *event;
 
-	__sync_fetch_and_add(&gp_maps_changes[index & (GP_PROCESSES_MAX - 1)], 1);
+	count_moves(i);
+	__sync_fetch_and_add(&gp_maps_changes[i], 1);
 	event = emit_reserve(sizeof(*event));
 	if (!event)
 		return 0;

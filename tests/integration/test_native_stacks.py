@@ -6,6 +6,7 @@ frames a stack is Python's, and the native ones lead from the operator to the pr
 
 import os
 import re
+import signal
 
 import pytest
 
@@ -87,6 +88,37 @@ def test_native(tmp_path):
     assert mapped
 
 
+def test_one_that_was_away_meanwhile(tmp_path):
+    """It lies where it lay at the last look, but in between another one did."""
+    path = str(tmp_path / "plugins.gpuprof")
+    build = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "unwind")
+
+    def call(name, operator, command):
+        return target.command("%s %s/%s.so %s_calls %s" % (command, build, name, name, operator))
+
+    with harness.Target("plugins") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "-o", path, "--no-inject", "--stack",
+                             "native") as profiler:
+            profiler.wait_recording()
+            let_tables_come(target, path)
+            place = call("first", "sin", "stay")
+            let_tables_come(target, path)
+            profiler.signal(signal.SIGSTOP)
+            call("first", "tanh", "leave")
+            assert call("second", "sinh", "through") == call("first", "tan", "stay") == place
+            profiler.signal(signal.SIGCONT)
+            let_tables_come(target, path)
+            call("first", "cos", "through")
+            assert profiler.finish() == harness.DONE, profiler.told()
+        call("first", "tan", "leave")
+        target.leave()
+    stacks = {event["name"]: event["args"].get("Call stack", "") for event in
+              harness.Recording(path).chrome()["traceEvents"]
+              if event["ph"] == "X" and event["name"].startswith("aten::")}
+    assert "first_calls" in stacks["aten::cos"]
+    assert "aten::sinh" in stacks and "first_calls" not in stacks["aten::sinh"]
+
+
 def test_libraries_that_go(tmp_path):
     """Code at an address where other code lay a moment ago never has the other's name."""
     path = str(tmp_path / "plugins.gpuprof")
@@ -115,7 +147,7 @@ def test_libraries_that_go(tmp_path):
     stacks = {"aten::sinh": [], "aten::tanh": [], "aten::tan": []}
     for event in done.recording.chrome()["traceEvents"]:
         if event["ph"] == "X" and event["name"] in stacks:
-            stacks[event["name"]].append((event["ts"], event["args"]["Call stack"]))
+            stacks[event["name"]].append((event["ts"], event["args"].get("Call stack", "")))
     through = [stack for _, stack in sorted(stacks["aten::sinh"])]
     assert len(through) == 40
     assert not any("second_calls" in stack for stack in through[::2])

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "capture/cost.h"
+#include "probe/session.h"
 #include "target/process.h"
 #include "wire.h"
 
@@ -52,6 +53,7 @@ struct member {
 	bool guest_refused;	 /* the collector is not to be tried (again) for CUDA */
 	bool code_known;	 /* the most important unwind tables have been read */
 	bool lack_told;		 /* why an adopted collector has no GPU activity has been told */
+	struct maps_moves moves; /* before its libraries were looked at last */
 	bool maps_changed;	 /* libraries may have come: look and probe */
 	bool look_failed;	 /* the last look did, and the next is to come */
 	bool libraries_changed;	 /* they have, as a look has shown since they were probed */

@@ -150,6 +150,7 @@ static struct member *find_member(const struct capture *c, pid_t pid)
 /* Makes the process a member. 0 or -errno with a reason. */
 static int add_member(struct capture *c, pid_t pid, struct reason *why, struct member **ret_member)
 {
+	struct maps_moves moves = probe_session__maps_moves(c->probes, roster__next(&c->members));
 	struct target_process *p;
 	struct member *m;
 	int err;
@@ -175,6 +176,7 @@ static int add_member(struct capture *c, pid_t pid, struct reason *why, struct m
 	}
 	/* Counted on from whoever had the number before. */
 	p->changes_nr = probe_session__maps_changes(c->probes, m->index);
+	m->moves = moves;
 	*ret_member = m;
 	return 0;
 }
@@ -268,12 +270,14 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 /* After exec: who it is now. The probes of its new libraries follow. 0 or -errno with a reason. */
 static int rename_member(struct capture *c, struct member *m, struct reason *why)
 {
+	struct maps_moves moves = probe_session__maps_moves(c->probes, m->index);
 	struct target_process *now;
 	int err;
 
 	err = target_process__new(m->process->pid, why, &now);
 	if (err)
 		return err;
+	m->moves = moves;
 	m->renamed = false;
 	member_guest_tell_missing(c, m);
 	if (m->guest)
@@ -293,23 +297,39 @@ static int rename_member(struct capture *c, struct member *m, struct reason *why
 	return 0;
 }
 
+/* Whether what lies where it lay at the last look may have been away since then, and another thing
+ * in its place. */
+static bool may_have_been_away(const struct capture *c, const struct member *m)
+{
+	struct maps_moves now = probe_session__maps_moves(c->probes, m->index);
+
+	return now.adds - m->moves.adds >= 2 && now.removals - m->moves.removals >= 2;
+}
+
 /* 1 if libraries have changed since they were probed, 0 if not, or -errno with a reason. */
 static int update_libraries(struct capture *c, struct member *m, struct reason *why)
 {
-	struct target_process *p = m->process;
 	uint32_t before = probe_session__maps_changes(c->probes, m->index), after;
+	struct maps_moves moves = probe_session__maps_moves(c->probes, m->index);
+	struct target_process *p = m->process;
+	uint32_t looked = p->changes_nr;
+	bool away;
 	int err;
 
 	p->changes_nr = UINT32_MAX;
 	err = target_process__update_libraries(p, why);
-	p->changes_nr = before;
+	p->changes_nr = err < 0 ? looked : before;
+	if (err < 0)
+		return err;
 	/* Those that were found now may have come as late as this. */
+	away = may_have_been_away(c, m);
 	after = probe_session__maps_changes(c->probes, m->index);
 	for (size_t i = 0; i < p->libraries_nr; i++)
-		if (p->libraries[i].since == UINT32_MAX)
+		if (p->libraries[i].since == UINT32_MAX || away)
 			p->libraries[i].since = after;
+	m->moves = moves;
 	m->libraries_changed = m->libraries_changed || err > 0;
-	return err < 0 ? err : m->libraries_changed;
+	return m->libraries_changed;
 }
 
 void capture_look_at_code(struct capture *c, struct member *m)

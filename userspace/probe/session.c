@@ -290,6 +290,18 @@ uint32_t probe_session__maps_changes(const struct probe_session *s, uint16_t pro
 	return __atomic_load_n(&s->bpf->bss->gp_maps_changes[process_index], __ATOMIC_ACQUIRE);
 }
 
+struct maps_moves probe_session__maps_moves(const struct probe_session *s, uint16_t process_index)
+{
+	struct maps_moves moves = {0};
+
+	if (!s->bpf || process_index >= GP_PROCESSES_MAX)
+		return moves;
+	moves.adds = __atomic_load_n(&s->bpf->bss->gp_maps_adds[process_index], __ATOMIC_ACQUIRE);
+	moves.removals =
+		__atomic_load_n(&s->bpf->bss->gp_maps_removals[process_index], __ATOMIC_ACQUIRE);
+	return moves;
+}
+
 int probe_session__load_unwind(struct probe_session *s, uint16_t process_index, uint64_t address)
 {
 	return s->unwind ? unwind_maps__load(s->unwind, process_index, address) : -EINVAL;

@@ -90,6 +90,14 @@ int probe_session__set_code(struct probe_session *s, uint16_t process_index,
 			    const struct target_process *p);
 /* How often what is mapped in the process has changed, as far as its loader tells. */
 uint32_t probe_session__maps_changes(const struct probe_session *s, uint16_t process_index);
+
+/* How often its loader has begun to add something, and how often it has removed something; at least
+ * so often where that cannot be seen. For something to lie where it lay before although another
+ * thing lay there meanwhile it takes two of each. */
+struct maps_moves {
+	uint32_t adds, removals;
+};
+struct maps_moves probe_session__maps_moves(const struct probe_session *s, uint16_t process_index);
 /* See unwind_maps__load() and unwind_maps__load_library(). */
 int probe_session__load_unwind(struct probe_session *s, uint16_t process_index, uint64_t address);
 int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_index,

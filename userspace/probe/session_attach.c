@@ -10,11 +10,14 @@
 #include "probe/cuda_api.h"
 #include "probe/session_private.h"
 #include "probe/unwind_maps.h"
+#include "target/elf.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <link.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -279,6 +282,26 @@ static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 	return 0;
 }
 
+/* Tells the programs where this process's loader says what it is doing, if this is the loader. */
+static void find_loader_state(struct probe_session *s, const struct session_plan *plan,
+			      const struct target_library *lib, uint16_t process_index)
+{
+	struct elf_symbol symbol;
+	struct elf_file *f;
+
+	for (size_t i = 0; i < plan->plan->functions.nr; i++) {
+		if (plan->plan->functions.items[i].kind != PROBE_LOADER)
+			continue;
+		if (elf_file__open(lib->open_path, NULL, &f))
+			return;
+		if (!elf_file__symbol(f, "_r_debug", &symbol))
+			s->bpf->bss->gp_loader_state[process_index] =
+				lib->base + symbol.address + offsetof(struct r_debug, r_state);
+		elf_file__free(f);
+		return;
+	}
+}
+
 /* Whether the file has anything at all that this attachment is for. */
 static bool has_any(const struct probe_session *s, const struct session_plan *plan,
 		    const struct attachment *a)
@@ -308,6 +331,7 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	leave_out_attached(s, &a);
 	if (!plan->plan || !has_any(s, plan, &a))
 		return 0;
+	find_loader_state(s, plan, lib, process_index);
 	err = vec_reserve(&s->attachments, 1);
 	if (!err)
 		err = attach_programs(s, &a, plan, p->pid, lib->open_path);

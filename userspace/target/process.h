@@ -25,7 +25,8 @@ struct target_library {
 	dev_t device;
 	ino_t inode;
 	bool deleted;
-	uint32_t since; /* the changes_nr of the first look that has found it here */
+	uint32_t
+		since; /* the caller's count of changes when it was here, and has been ever since */
 };
 
 struct target_process {
