@@ -43,7 +43,8 @@ def test_doctor_knows(idle):
     able, found = doctor("--pid", idle.pid, prefix=WITHOUT_BPF)
     assert able and found["bpf"]["answer"] == "no" and not found["bpf"]["required"]
     assert found["attach"]["answer"] == "partly" and "without probes" in found["attach"]["detail"]
-    able, found = doctor("--pid", os.getpid(), prefix=WITHOUT_BPF)
+    with harness.Child(["sleep", "1000"], "sleep") as other:
+        able, found = doctor("--pid", other.pid, prefix=WITHOUT_BPF)
     assert not able and found["bpf"]["required"] and found["attach"]["answer"] == "no"
     able, found = doctor("--pid", idle.pid)
     assert able and found["attach"]["answer"] == "yes", found
