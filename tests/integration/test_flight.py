@@ -45,6 +45,12 @@ def step_until(target, what, condition):
     raise harness.HarnessError("did not come: " + what)
 
 
+def refuse(target, seconds):
+    """Memory is refused within an annotation that goes on for so long."""
+    assert target.command("refuse %g" % seconds) == "refused"
+    return target.answer()
+
+
 @pytest.mark.versions
 def test_slow_step(tmp_path):
     options = ["--trigger", "slow-step=20", "--stack", "python"]
@@ -83,7 +89,7 @@ def test_out_of_memory(tmp_path, how):
     with harness.Target("stalls") as target:
         with flying(target, tmp_path, *options) as (profiler, _):
             target.step(3)
-            assert target.command("refuse 0.1") == "refused"
+            assert refuse(target, 0.1) == "went on"
             dump, trigger = triggered(tmp_path, "out of memory")
             assert profiler.finish() == DONE, profiler.told()
         target.leave()
@@ -99,12 +105,24 @@ def test_out_of_memory(tmp_path, how):
 def test_ops_that_stay_open_are_not_waited_for(tmp_path):
     with harness.Target("stalls") as target:
         with flying(target, tmp_path, "--trigger", "oom") as (profiler, _):
-            target.send("refuse 30")
+            assert target.command("refuse 30") == "refused"
             dump, _ = triggered(tmp_path, "out of memory")
             assert profiler.finish() == DONE, profiler.told()
         target.kill()
     assert dump.table()["out_of_memory"][0]["op"] == "aten::empty"
     assert "too much" not in dump.rows()
+
+
+def test_what_it_dies_of(tmp_path):
+    """It is killed before what refused it has ended: the recording is written all the same."""
+    with harness.Target("stalls") as target:
+        with flying(target, tmp_path, "--trigger", "oom") as (profiler, _):
+            assert target.command("refuse 30") == "refused"
+            target.kill()
+            assert profiler.wait() == DONE, profiler.told()
+    dump, = dumps(tmp_path)
+    assert [one["kind"] for one in dump.table()["triggers"]] == ["out of memory"]
+    assert dump.table()["out_of_memory"][0]["op"] == "aten::empty"
 
 
 @pytest.mark.versions
@@ -152,10 +170,10 @@ def test_asked_for(tmp_path):
 def test_too_soon_is_counted(tmp_path):
     with harness.Target("stalls") as target:
         with rotating(target, tmp_path, "--flight", "5h", "--trigger", "oom") as (profiler, path):
-            target.command("refuse 0.1")
+            refuse(target, 0.1)
             triggered(tmp_path, "out of memory")
             harness.wait_until("it is done", lambda: len(numbers(tmp_path)) == 1)
-            target.command("refuse 0.1")
+            refuse(target, 0.1)
             target.step(1)
             ctl(path, "dump")
             assert profiler.finish() == DONE, profiler.told()

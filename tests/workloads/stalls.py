@@ -5,6 +5,7 @@ A training loop that goes wrong when told to. A step takes at least 20 ms.
     stall           a step with many more multiplications, over a second of them    "stalled"
     refuse S        more memory is asked for than there is, see alloc.py, within an
                     annotation that ends S seconds later                            "refused"
+                                                                                    "went on"
     hang            says so, and stands still until the next line                   "hanging"
                                                                                     "went on"
 """
@@ -46,6 +47,7 @@ class Stalls(protocol.Workload):
     def ask_for_too_much(seconds):
         with torch.profiler.record_function("too much"):
             alloc.ask_for_too_much(2 << 30)
+            protocol.say("refused")
             time.sleep(seconds)
 
     def command(self, words):
@@ -55,7 +57,7 @@ class Stalls(protocol.Workload):
             return "stalled"
         if words[0] == "refuse":
             self.ask_for_too_much(float(words[1]))
-            return "refused"
+            return "went on"
         if words == ["hang"]:
             protocol.say("hanging")
             self.wait_for_a_word()
