@@ -71,10 +71,12 @@ int gp_process_exec(struct bpf_raw_tracepoint_args *ctx)
 	__u32 tgid = (__u32)(bpf_get_current_pid_tgid() >> 32);
 	__u16 index;
 
-	if (process_index(tgid, &index))
+	if (process_index(tgid, &index)) {
+		gp_loader_state[index & (GP_PROCESSES_MAX - 1)] = 0;
 		process_emit(index, GP_PROCESS_EXEC, 0);
-	else if (process_index(BPF_CORE_READ(p, real_parent, tgid), &index))
+	} else if (process_index(BPF_CORE_READ(p, real_parent, tgid), &index)) {
 		process_emit(index, GP_PROCESS_FORK, (__s32)tgid);
+	}
 	return 0;
 }
 

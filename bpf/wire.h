@@ -258,7 +258,7 @@ enum gp_tensor {
 	/* A tensor: the device (GP_TENSOR_CPU and on) in the next byte, then the address of its
 	 * storage's first byte; one more word: the storage's bytes. */
 	GP_TENSOR_STORED = 1,
-	GP_TENSOR_NONE = 2, /* a tensor without storage, or not a plain one */
+	GP_TENSOR_NONE = 2, /* a tensor without storage, or neither plain nor quantized */
 	GP_TENSOR_LIST = 3, /* a list: the low 32 bits say how many STORED or NONE follow */
 	GP_TENSOR_CUT = 4,  /* last of all: the op had more */
 };

@@ -119,6 +119,34 @@ def test_one_that_was_away_meanwhile(tmp_path):
     assert "aten::sinh" in stacks and "first_calls" not in stacks["aten::sinh"]
 
 
+def test_while_others_come(tmp_path):
+    """What has not been away stays known: the loader says that it has removed only one."""
+    path = str(tmp_path / "plugins.gpuprof")
+    build = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "unwind")
+
+    def call(name, operator, command):
+        return target.command("%s %s/%s.so %s_calls %s" % (command, build, name, name, operator))
+
+    with harness.Target("plugins") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "-o", path, "--no-inject", "--stack",
+                             "native") as profiler:
+            profiler.wait_recording()
+            let_tables_come(target, path)
+            profiler.signal(signal.SIGSTOP)
+            call("first", "tanh", "through")
+            call("second", "tan", "stay")
+            call("first", "cos", "stay")
+            profiler.signal(signal.SIGCONT)
+            let_tables_come(target, path)
+            assert profiler.finish() == harness.DONE, profiler.told()
+        target.leave()
+    stacks = {event["name"]: event["args"].get("Call stack", "") for event in
+              harness.Recording(path).chrome()["traceEvents"]
+              if event["ph"] == "X" and event["name"].startswith("aten::")}
+    for name in ("tanh", "tan", "cos"):
+        assert "at::_ops::%s::call" % name in stacks["aten::" + name], stacks
+
+
 def test_libraries_that_go(tmp_path):
     """Code at an address where other code lay a moment ago never has the other's name."""
     path = str(tmp_path / "plugins.gpuprof")

@@ -56,6 +56,7 @@ struct member {
 	struct maps_moves moves; /* before its libraries were looked at last */
 	bool maps_changed;	 /* libraries may have come: look and probe */
 	bool look_failed;	 /* the last look did, and the next is to come */
+	uint64_t look_again_ns;	 /* when, if nothing changes before */
 	bool libraries_changed;	 /* they have, as a look has shown since they were probed */
 };
 

@@ -312,21 +312,21 @@ static int update_libraries(struct capture *c, struct member *m, struct reason *
 	uint32_t before = probe_session__maps_changes(c->probes, m->index), after;
 	struct maps_moves moves = probe_session__maps_moves(c->probes, m->index);
 	struct target_process *p = m->process;
-	uint32_t looked = p->changes_nr;
 	bool away;
 	int err;
 
 	p->changes_nr = UINT32_MAX;
 	err = target_process__update_libraries(p, why);
-	p->changes_nr = err < 0 ? looked : before;
-	if (err < 0)
-		return err;
-	/* Those that were found now may have come as late as this. */
-	away = may_have_been_away(c, m);
-	after = probe_session__maps_changes(c->probes, m->index);
+	p->changes_nr = before;
+	/* Those that were found now may have come as late as this; where nothing was found, none is
+	 * known to be there still. */
+	away = err < 0 || may_have_been_away(c, m);
+	after = err < 0 ? UINT32_MAX : probe_session__maps_changes(c->probes, m->index);
 	for (size_t i = 0; i < p->libraries_nr; i++)
 		if (p->libraries[i].since == UINT32_MAX || away)
 			p->libraries[i].since = after;
+	if (err < 0)
+		return err;
 	m->moves = moves;
 	m->libraries_changed = m->libraries_changed || err > 0;
 	return m->libraries_changed;
@@ -350,7 +350,9 @@ static void probe_anew(struct capture *c, struct member *m)
 	err = m->renamed ? rename_member(c, m, &why) : 0;
 	err = err ? err : update_libraries(c, m, &why);
 	/* It is looked at again until that can be done, or it ends. */
-	m->maps_changed = m->look_failed = err < 0;
+	m->maps_changed = false;
+	m->look_failed = err < 0;
+	m->look_again_ns = clock_now_ns() + SECOND_NS;
 	if (err >= 0) {
 		m->libraries_changed = false;
 		follow_code(c, m);
@@ -434,7 +436,8 @@ int capture_watch_members(struct capture *c)
 		} else if (m->end == MEMBER_EXECED && !m->exec_told) {
 			m->exec_told = true;
 			end_member(c, m);
-		} else if (!m->end && m->maps_changed) {
+		} else if (!m->end && (m->maps_changed ||
+				       (m->look_failed && clock_now_ns() >= m->look_again_ns))) {
 			probe_anew(c, m);
 		} else if (!m->end) {
 			member_guest_watch(c, m);

@@ -16,9 +16,6 @@
 #define STEPS_LEAST  20 /* before a step can be slow */
 #define MEDIAN_EVERY 10
 
-/* The ops that a refused request has to leave are seen when they end. */
-#define UNWIND_NS CAPTURE_TRIGGER_LATE_NS
-
 struct triggers *triggers__new(const struct capture_triggers *options)
 {
 	struct triggers *t = calloc(1, sizeof(*t));
@@ -125,8 +122,7 @@ int triggers_op(struct capture *c, const struct gp_ev_op *op, const char *name)
 	struct triggers *t = c->triggers;
 	uint64_t time_ns;
 
-	if (t->unwinding_until_ns && has_unwound(&t->unwinding, op))
-		t->unwinding_until_ns = 0;
+	t->unwound |= t->unwind_until_ns && has_unwound(&t->refused, op);
 	if (op->head.process || c->off)
 		return 0;
 	if (step_finder__op(t->finder, op, name, &time_ns) && time_ns > t->step_ns)
@@ -149,10 +145,10 @@ int triggers_event(struct capture *c, const void *event)
 	}
 	if (!t->options.oom || head->kind != GP_EV_MEMORY || !(head->flags & GP_MEMORY_OOM))
 		return 0;
-	if (!t->unwinding_until_ns) {
-		t->unwinding = *head;
-		t->unwinding_until_ns = clock_now_ns() + UNWIND_NS;
-	}
+	t->refused = *head;
+	t->unwound = false;
+	if (!t->unwind_until_ns)
+		t->unwind_until_ns = clock_now_ns() + CAPTURE_TRIGGER_LATE_NS;
 	return fire(c, (struct gp_ev_trigger){
 			       .head = *head,
 			       .bytes = m->bytes > 0 ? (__u64)m->bytes : 0,
@@ -166,8 +162,6 @@ void triggers_turn(struct capture *c)
 	uint64_t now_ns = clock_now_ns(), since_ns;
 	struct gp_ev_trigger ev = {.what = GP_TRIGGER_HANG, .bound_ns = t->options.hang_ns};
 
-	if (now_ns >= t->unwinding_until_ns)
-		t->unwinding_until_ns = 0;
 	/* What is switched off cannot be seen to go on. */
 	if (c->off || c->switching) {
 		t->step_ns = 0;
@@ -200,11 +194,14 @@ void capture__trigger(struct capture *c, enum gp_trigger what)
 
 bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger)
 {
-	if (!c->triggers || !c->triggers->fired)
+	struct triggers *t = c->triggers;
+
+	if (!t || !t->fired)
 		return false;
-	if (c->triggers->unwinding_until_ns && !c->stopped)
+	if (t->unwind_until_ns && !t->unwound && !c->stopped && clock_now_ns() < t->unwind_until_ns)
 		return false;
-	c->triggers->fired = false;
-	*ret_trigger = c->triggers->last;
+	t->fired = false;
+	t->unwind_until_ns = 0;
+	*ret_trigger = t->last;
 	return true;
 }

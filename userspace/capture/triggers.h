@@ -24,8 +24,11 @@ struct triggers {
 	bool hang_told;
 	bool fired;
 	struct gp_ev_trigger last;
-	struct gp_ev_head unwinding; /* of a request refused in ops that have not ended yet */
-	uint64_t unwinding_until_ns; /* when they are no longer waited for; 0: none is */
+	/* Of what has fired: the last request refused, whether the ops in which it was have ended,
+	 * and when they are no longer waited for (0: none was refused). */
+	struct gp_ev_head refused;
+	bool unwound;
+	uint64_t unwind_until_ns;
 };
 
 /* NULL: out of memory. */

@@ -278,12 +278,12 @@ static bool find_plain(struct torch_layout *l, const struct known *k)
 	return l->plain >= POINTER_MIN;
 }
 
-/* Of this class (a mangled name): behind what is told of its type. 0: it is not exported. */
+/* Of this class (a mangled name): behind what is told of its type. 1: it is not exported. */
 static uint64_t first_word(void *library, const char *vtable)
 {
 	uint64_t address = (uint64_t)(uintptr_t)dlsym(library, vtable);
 
-	return address ? address + 16 : 0;
+	return address ? address + 16 : 1;
 }
 
 static void find_others(struct torch_layout *l, void *library)

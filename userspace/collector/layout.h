@@ -29,8 +29,8 @@ struct torch_layout {
 	size_t item_type;			       /* in a list: what kind of items */
 	uint64_t tensor_type;			       /* of a list of tensors */
 	uint64_t plain; /* in a tensor, word 0: that of one without tricks */
-	/* The same of those that have sizes like a plain one, and strides too if quantized; 0:
-	 * there is none. */
+	/* The same of those that have sizes like a plain one, and strides too if quantized; 1,
+	 * which no tensor has: not known. */
 	uint64_t quantized, sparse, sparse_rows;
 	size_t extra; /* in a tensor: 0 unless symbolic or the like */
 	size_t sizes; /* in a tensor: c10::impl::SizesAndStrides */

@@ -286,17 +286,19 @@ static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 static void find_loader_state(struct probe_session *s, const struct session_plan *plan,
 			      const struct target_library *lib, uint16_t process_index)
 {
+	__u64 *state = &s->bpf->bss->gp_loader_state[process_index];
 	struct elf_symbol symbol;
 	struct elf_file *f;
 
+	if (*state >= lib->start && *state < lib->end)
+		return;
 	for (size_t i = 0; i < plan->plan->functions.nr; i++) {
 		if (plan->plan->functions.items[i].kind != PROBE_LOADER)
 			continue;
 		if (elf_file__open(lib->open_path, NULL, &f))
 			return;
 		if (!elf_file__symbol(f, "_r_debug", &symbol))
-			s->bpf->bss->gp_loader_state[process_index] =
-				lib->base + symbol.address + offsetof(struct r_debug, r_state);
+			*state = lib->base + symbol.address + offsetof(struct r_debug, r_state);
 		elf_file__free(f);
 		return;
 	}
@@ -328,10 +330,11 @@ static int attach_library(struct probe_session *s, const struct target_process *
 						       : 0;
 	if (err)
 		return reason_set(why, err, "cannot name what '%s' defines", lib->path);
+	if (plan->plan)
+		find_loader_state(s, plan, lib, process_index);
 	leave_out_attached(s, &a);
 	if (!plan->plan || !has_any(s, plan, &a))
 		return 0;
-	find_loader_state(s, plan, lib, process_index);
 	err = vec_reserve(&s->attachments, 1);
 	if (!err)
 		err = attach_programs(s, &a, plan, p->pid, lib->open_path);

@@ -71,6 +71,7 @@ static void forget_places(struct probe_session *s, uint16_t index)
 		return;
 	session_forget_python(s, index);
 	s->bpf->bss->gp_loader_state[index] = 0;
+	s->bpf->bss->gp_loader_did[index] = 0;
 	__atomic_fetch_add(&s->bpf->bss->gp_maps_changes[index], 1, __ATOMIC_RELEASE);
 	session_silence(s->bpf->bss->gp_api_off, index, false);
 }
