@@ -73,47 +73,42 @@ def test_before_and_after(tmp_path, how):
     assert losses["ring_full"] == losses["record"] == 0
 
 
-def test_one_that_had_no_loader_before(tmp_path):
-    """Nothing of a static program is probed; what it becomes by exec is probed from its start."""
+@contextlib.contextmanager
+def becoming(path):
+    """A child that is a static program and becomes another at "child one go": all three, and what
+    it did then is looked at."""
     first = os.path.join(os.path.dirname(GPUPROF), "tests", "fake", "becomes")
     with Target("children") as target:
-        with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "-o",
-                     tmp_path / "s.gpuprof", "--no-inject") as profiler:
+        with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "-o", path,
+                     "--no-inject") as profiler:
             profiler.wait_recording()
             pid = number(target.command("becomes one " + first))
             recorded(profiler, pid)
-            assert target.command("child one go") == "here %d" % pid
+            yield target, profiler, pid
             probed(profiler, pid)
             assert target.command("child one 3") == "did 3"
             assert target.command("end one") == "%d left with 0" % pid
             status = profiler.finish()
         target.leave()
     assert status == DONE, profiler.told()
-    assert calls(Recording(tmp_path / "s.gpuprof")) == {(pid, "aten::sigmoid"): 30}
+    assert calls(Recording(path)) == {(pid, "aten::sigmoid"): 30}
+
+
+def test_one_that_had_no_loader_before(tmp_path):
+    """Nothing of a static program is probed; what it becomes by exec is probed from its start."""
+    with becoming(tmp_path / "s.gpuprof") as (target, _, pid):
+        assert target.command("child one go") == "here %d" % pid
 
 
 def test_one_that_could_not_be_looked_at_in_time(tmp_path):
     """gpuprof can open nothing while it becomes another program: it looks again until it can."""
-    first = os.path.join(os.path.dirname(GPUPROF), "tests", "fake", "becomes")
-    with Target("children") as target:
-        with Gpuprof("-v", "attach", "--pid", target.pid, "--children", "-o",
-                     tmp_path / "t.gpuprof", "--no-inject") as profiler:
-            profiler.wait_recording()
-            pid = number(target.command("becomes one " + first))
-            recorded(profiler, pid)
-            _, most = resource.prlimit(profiler.pid, resource.RLIMIT_NOFILE)
-            usual = resource.prlimit(profiler.pid, resource.RLIMIT_NOFILE, (3, most))
-            assert target.command("child one go") == "here %d" % pid
-            wait_until("it says so", lambda: "cannot be probed" in profiler.text("stderr"))
-            resource.prlimit(profiler.pid, resource.RLIMIT_NOFILE, usual)
-            probed(profiler, pid)
-            assert target.command("child one 3") == "did 3"
-            assert target.command("end one") == "%d left with 0" % pid
-            status = profiler.finish()
-        target.leave()
-    assert status == DONE, profiler.told()
+    with becoming(tmp_path / "t.gpuprof") as (target, profiler, pid):
+        _, most = resource.prlimit(profiler.pid, resource.RLIMIT_NOFILE)
+        usual = resource.prlimit(profiler.pid, resource.RLIMIT_NOFILE, (3, most))
+        assert target.command("child one go") == "here %d" % pid
+        wait_until("it says so", lambda: "cannot be probed" in profiler.text("stderr"))
+        resource.prlimit(profiler.pid, resource.RLIMIT_NOFILE, usual)
     assert profiler.text("stderr").count("new libraries cannot be probed: ") == 1
-    assert calls(Recording(tmp_path / "t.gpuprof")) == {(pid, "aten::sigmoid"): 30}
 
 
 @pytest.mark.versions

@@ -88,98 +88,82 @@ def test_native(tmp_path):
     assert mapped
 
 
+def call(target, name, operator, command="through"):
+    """An operator under a library of its own, see workloads/plugins.py. Where that lay."""
+    build = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "unwind")
+    return target.command("%s %s/%s.so %s_calls %s" % (command, build, name, name, operator))
+
+
+def stacks_of(recording):
+    """name -> stacks of its calls in the order of time, "" for none."""
+    stacks = {}
+    for event in sorted(recording.chrome()["traceEvents"], key=lambda event: event.get("ts", 0)):
+        if event["ph"] == "X":
+            stacks.setdefault(event["name"], []).append(event["args"].get("Call stack", ""))
+    return stacks
+
+
+def unseen(target, path, calls):
+    """Stacks of a capture in which gpuprof does not look while these calls are made."""
+    with harness.Gpuprof("attach", "--pid", target.pid, "-o", path, "--no-inject", "--stack",
+                         "native") as profiler:
+        profiler.wait_recording()
+        let_tables_come(target, path)
+        place = call(target, "first", "sin", "stay")
+        let_tables_come(target, path)
+        profiler.signal(signal.SIGSTOP)
+        places = [call(target, *one) for one in calls]
+        profiler.signal(signal.SIGCONT)
+        let_tables_come(target, path)
+        assert profiler.finish() == harness.DONE, profiler.told()
+    return stacks_of(harness.Recording(path)), [one == place for one in places]
+
+
 def test_one_that_was_away_meanwhile(tmp_path):
     """It lies where it lay at the last look, but in between another one did."""
-    path = str(tmp_path / "plugins.gpuprof")
-    build = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "unwind")
-
-    def call(name, operator, command):
-        return target.command("%s %s/%s.so %s_calls %s" % (command, build, name, name, operator))
-
     with harness.Target("plugins") as target:
-        with harness.Gpuprof("attach", "--pid", target.pid, "-o", path, "--no-inject", "--stack",
-                             "native") as profiler:
-            profiler.wait_recording()
-            let_tables_come(target, path)
-            place = call("first", "sin", "stay")
-            let_tables_come(target, path)
-            profiler.signal(signal.SIGSTOP)
-            call("first", "tanh", "leave")
-            assert call("second", "sinh", "through") == call("first", "tan", "stay") == place
-            profiler.signal(signal.SIGCONT)
-            let_tables_come(target, path)
-            call("first", "cos", "through")
-            assert profiler.finish() == harness.DONE, profiler.told()
-        call("first", "tan", "leave")
+        stacks, same = unseen(target, str(tmp_path / "plugins.gpuprof"), [
+            ("first", "tanh", "leave"), ("second", "sinh"), ("first", "tan", "stay")])
         target.leave()
-    stacks = {event["name"]: event["args"].get("Call stack", "") for event in
-              harness.Recording(path).chrome()["traceEvents"]
-              if event["ph"] == "X" and event["name"].startswith("aten::")}
-    assert "first_calls" in stacks["aten::cos"]
-    assert "aten::sinh" in stacks and "first_calls" not in stacks["aten::sinh"]
+    assert same == [True] * 3
+    assert "first_calls" not in stacks["aten::sinh"][0]
 
 
 def test_while_others_come(tmp_path):
     """What has not been away stays known: the loader says that it has removed only one."""
-    path = str(tmp_path / "plugins.gpuprof")
-    build = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "unwind")
-
-    def call(name, operator, command):
-        return target.command("%s %s/%s.so %s_calls %s" % (command, build, name, name, operator))
-
     with harness.Target("plugins") as target:
-        with harness.Gpuprof("attach", "--pid", target.pid, "-o", path, "--no-inject", "--stack",
-                             "native") as profiler:
-            profiler.wait_recording()
-            let_tables_come(target, path)
-            profiler.signal(signal.SIGSTOP)
-            call("first", "tanh", "through")
-            call("second", "tan", "stay")
-            call("first", "cos", "stay")
-            profiler.signal(signal.SIGCONT)
-            let_tables_come(target, path)
-            assert profiler.finish() == harness.DONE, profiler.told()
+        stacks, _ = unseen(target, str(tmp_path / "plugins.gpuprof"), [
+            ("first", "tanh", "leave"), ("second", "tan", "stay"), ("first", "cos", "stay")])
         target.leave()
-    stacks = {event["name"]: event["args"].get("Call stack", "") for event in
-              harness.Recording(path).chrome()["traceEvents"]
-              if event["ph"] == "X" and event["name"].startswith("aten::")}
     for name in ("tanh", "tan", "cos"):
-        assert "at::_ops::%s::call" % name in stacks["aten::" + name], stacks
+        assert "at::_ops::%s::call" % name in stacks["aten::" + name][0], stacks
 
 
 def test_libraries_that_go(tmp_path):
     """Code at an address where other code lay a moment ago never has the other's name."""
     path = str(tmp_path / "plugins.gpuprof")
-    build = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "unwind")
-
-    def call(name, operator, command="through"):
-        return target.command("%s %s/%s.so %s_calls %s" % (command, build, name, name, operator))
-
     with harness.Target("plugins") as target:
         def orders():
             let_tables_come(target, path)
-            assert len({call(name, "sinh") for name in ("first", "second") * 20}) == 1
+            assert len({call(target, name, "sinh") for name in ("first", "second") * 20}) == 1
             # Two that stay for a while, and so are known by and by.
             for name, operator in (("first", "tanh"), ("second", "tan")):
-                call(name, operator, "stay")
+                call(target, name, operator, "stay")
                 for _ in range(3):
                     size = os.path.getsize(path)
-                    call(name, operator)
+                    call(target, name, operator)
                     harness.wait_until("more of the recording", lambda before=size:
                                        os.path.getsize(path) > before)
-                call(name, operator, "leave")
+                call(target, name, operator, "leave")
 
         done = harness.attach(target, path, "--no-inject", "--stack", "native", orders=orders)
         target.leave()
     assert done.status == harness.DONE, done.told
-    stacks = {"aten::sinh": [], "aten::tanh": [], "aten::tan": []}
-    for event in done.recording.chrome()["traceEvents"]:
-        if event["ph"] == "X" and event["name"] in stacks:
-            stacks[event["name"]].append((event["ts"], event["args"].get("Call stack", "")))
-    through = [stack for _, stack in sorted(stacks["aten::sinh"])]
+    stacks = stacks_of(done.recording)
+    through = stacks["aten::sinh"]
     assert len(through) == 40
     assert not any("second_calls" in stack for stack in through[::2])
     assert not any("first_calls" in stack for stack in through[1::2])
     for operator, name in (("aten::tanh", "first_calls"), ("aten::tan", "second_calls")):
-        named = [stack for _, stack in stacks[operator] if "_calls" in stack]
+        named = [stack for stack in stacks[operator] if "_calls" in stack]
         assert named and all(name in stack for stack in named)
