@@ -114,6 +114,12 @@ int capture__rotate(struct capture *c, struct reason *why);
  * which that was, if they do so within that time. False: nothing. */
 bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger);
 
+/* Whether someone waits for it. */
+static inline bool capture_trigger_is_asked_for(const struct gp_ev_trigger *trigger)
+{
+	return trigger->what == GP_TRIGGER_SIGNAL || trigger->what == GP_TRIGGER_ASKED;
+}
+
 /* Sets one off: GP_TRIGGER_SIGNAL or GP_TRIGGER_ASKED. */
 void capture__trigger(struct capture *c, enum gp_trigger what);
 

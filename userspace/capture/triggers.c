@@ -38,12 +38,6 @@ void triggers__free(struct triggers *t)
 	free(t);
 }
 
-/* Whether someone waits for it. */
-static bool is_asked_for(const struct gp_ev_trigger *ev)
-{
-	return ev->what == GP_TRIGGER_SIGNAL || ev->what == GP_TRIGGER_ASKED;
-}
-
 static int fire(struct capture *c, struct gp_ev_trigger ev)
 {
 	struct member *m = roster__find(&c->members, ev.head.process);
@@ -54,7 +48,8 @@ static int fire(struct capture *c, struct gp_ev_trigger ev)
 
 	ev.head.kind = GP_EV_TRIGGER;
 	ev.step_nr = t->steps_nr;
-	if (!t->fired || !is_asked_for(&t->last) || is_asked_for(&ev))
+	if (!t->fired || !capture_trigger_is_asked_for(&t->last) ||
+	    capture_trigger_is_asked_for(&ev))
 		t->last = ev;
 	t->fired = true;
 	if (!to || to->broken)

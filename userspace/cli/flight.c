@@ -203,7 +203,7 @@ static const char *words(const struct gp_ev_trigger *ev)
 
 static void set_off(struct flight *f, struct capture *c, const struct gp_ev_trigger *ev)
 {
-	bool by_someone = ev->what == GP_TRIGGER_SIGNAL || ev->what == GP_TRIGGER_ASKED;
+	bool by_someone = capture_trigger_is_asked_for(ev);
 	uint64_t now_ns = clock_now_ns();
 	struct capture_status s;
 
