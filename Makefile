@@ -120,6 +120,7 @@ help:
 	@echo 'make bench       speed against plain and torch.profiler'
 	@echo 'make bench-walk  nanoseconds per Python stack; make soak: 100,000 against the truth'
 	@echo 'make bench-setup seconds until a capture begins, and what the verifier follows'
+	@echo 'make bench-share shares of CPU time beside torch.profiler; make bench-twins: what it takes'
 	@echo 'make install DESTDIR= PREFIX=/usr/local'
 	@echo 'Variables: O=dir V=1 DEBUG=1 SAN=address,undefined WERROR=1 COVERAGE=1 GPUPROF_NO_SETUP=1'
 	@echo '           CC CLANG BPFTOOL VMLINUX_H'

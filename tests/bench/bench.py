@@ -44,6 +44,11 @@ TORCH = {"torch.profiler": "profile", "torch.profiler, shapes": "profile_shapes"
 STEPS_MAX_ALL = 400
 
 
+def records_operators(variant):
+    """Whether a variant's recording has operators, rather than samples of them."""
+    return "--mode" not in VARIANTS[variant]
+
+
 def torch_like(variant):
     """The torch.profiler that a variant is compared with."""
     if variant.endswith(", all"):
@@ -235,7 +240,7 @@ def many_events(args, folder):
         steps = round(args.events / per_step)
         print("\nafter the stop: mlp, PyTorch %s, %d steps of %.0f events" % (
             target.facts["torch"], steps, per_step), flush=True)
-        for variant in args.variant:
+        for variant in filter(records_operators, args.variant):
             took, events, lost, sizes = after_the_stop(target, steps, VARIANTS[variant], folder)
             print("  %-24s stop to table and trace: %.2f s; %d events, %d lost; recording %.1f MB,"
                   " trace %.1f MB" % (variant, took, events, lost, *sizes), flush=True)

@@ -82,8 +82,8 @@ def compare(args, percent, folder):
         truth = sum(calls[kind].get(name, 0) * done[kind] for kind in KINDS)
         said = recording.rows().get(name, {}).get("estimated", {}).get("calls")
         print("  %-24s called %10.0f  estimated %s" % (name, truth, "nothing" if not said else
-              "%10.0f +- %.0f  ratio %.3f" % (said["value"], said["standard_error"] or 0,
-                                              said["value"] / truth)), flush=True)
+              "%10.0f +- %s  ratio %.3f" % (said["value"], "%.0f" % said["standard_error"] if "standard_error" in said
+                                             else "not known (too few windows)", said["value"] / truth)), flush=True)
 
 
 def main():

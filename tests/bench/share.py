@@ -20,6 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
+import typing
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
                 os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration")]
@@ -51,12 +52,22 @@ def together(target, name, options, path):
     return capture, told[0]
 
 
+class Account(typing.NamedTuple):
+    """By operator: its part of the whole CPU total, and the microseconds of one call."""
+
+    shares: dict
+    call_us: dict
+
+
+def account_of(rows):
+    return Account(shares({name: row["cpu_total_us"] for name, row in rows.items()}),
+                   {name: row["cpu_total_us"] / row["calls"] for name, row in rows.items()})
+
+
 def one_round(look, target, name, options, path):
     """Both accounts of the same process, and its version of PyTorch."""
     capture, truth = look(target, name, options, path)
-    ours = {row: value["cpu_total_us"] for row, value in capture.recording.rows().items()}
-    theirs = {row: value["cpu_total_us"] for row, value in truth["rows"].items()}
-    return shares(ours), shares(theirs), truth["torch"]
+    return account_of(capture.recording.rows()), account_of(truth["rows"]), truth["torch"]
 
 
 def judge(target, name, seconds, operators, folder):
@@ -77,23 +88,30 @@ def told_by(samples):
             for op, share in shares(samples).items()} if samples else {}
 
 
+def middle(accounts, side, what, op):
+    """Of the rounds: what gpuprof (side 0) or torch.profiler (1) tells of an operator."""
+    return statistics.median(getattr(account[side], what).get(op, 0) for account in accounts)
+
+
 def compare(look, name, options, args, folder):
     with harness.Target(name) as target:
         accounts = [one_round(look, target, name, options, os.path.join(folder, name + ".gpuprof"))
                     for _ in range(args.rounds)]
-        samples = judge(target, name, args.judge, accounts[0][1], folder) if args.judge else {}
+        samples = judge(target, name, args.judge, accounts[0][1].shares, folder) if args.judge else {}
         target.leave()
-    ours, theirs = ({op: statistics.median(account[side].get(op, 0) for account in accounts)
-                     for op in accounts[0][1]} for side in (0, 1))
     print("\n%s: PyTorch %s, %s, medians of %d rounds of %d steps %s" % (
         name, accounts[0][2], look.__name__, args.rounds, STEPS[name], " ".join(options)))
+    operators = {op: middle(accounts, 1, "shares", op) for op in accounts[0][1].shares}
     within, judged = 0, told_by(samples)
-    for op in sorted(theirs, key=theirs.get, reverse=True)[:5]:
+    for op in sorted(operators, key=operators.get, reverse=True)[:5]:
         low, ratio, high = statistics.quantiles(
-            (account[0].get(op, 0) / account[1][op] for account in accounts), n=4)
+            (ours.shares.get(op, 0) / theirs.shares[op] for ours, theirs, _ in accounts), n=4)
         within += abs(ratio - 1) <= 0.1
-        print("  %-30s gpuprof %6.2f%%  torch.profiler %6.2f%%  ratio %.3f (%.3f..%.3f)%s" % (
-            op, 100 * ours[op], 100 * theirs[op], ratio, low, high, judged.get(op, "")))
+        print("  %-30s gpuprof %6.2f%%  torch.profiler %6.2f%%  ratio %.3f (%.3f..%.3f)"
+              "  us a call %.3f and %.3f%s" % (
+                  op, 100 * middle(accounts, 0, "shares", op), 100 * operators[op], ratio, low, high,
+                  middle(accounts, 0, "call_us", op), middle(accounts, 1, "call_us", op),
+                  judged.get(op, "")))
     print("  %d of 5 within 10 %%" % within)
 
 
