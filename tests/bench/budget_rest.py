@@ -89,7 +89,8 @@ def measure(args, percent, folder):
     told = 100 * table["overhead"]["cost_rest_ns"] / (table["overhead"]["cost_cpu_ns"] * share)
     found = [value for tid, thread in noted.items()
              for value in compare(thread, turns.stretches, starts.get(tid, []))]
-    print("  %8g %10d  %-26s %.2f" % (percent, len(found), pairs.percent(found) if found else "too few steps apart", told), flush=True)
+    cost = pairs.percent(found) if found else "too few steps apart"
+    print("  %8g %10d  %-26s %.2f" % (percent, len(found), cost, told), flush=True)
 
 
 def arguments():

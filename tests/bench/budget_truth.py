@@ -64,6 +64,14 @@ def work(target, args):
     return done
 
 
+def told(said, truth):
+    """What is printed of an estimate; with one window nothing is known of its error."""
+    if not said:
+        return "nothing"
+    error = "%.0f" % said["standard_error"] if "standard_error" in said else "not known"
+    return "%10.0f +- %s  ratio %.3f" % (said["value"], error, said["value"] / truth)
+
+
 def compare(args, percent, folder):
     path = os.path.join(folder, "truth.gpuprof")
     with bench.start(args, "mlp") as target:
@@ -81,9 +89,7 @@ def compare(args, percent, folder):
     for name in sorted(calls[KINDS[0]], key=calls[KINDS[0]].get, reverse=True)[:NAMES]:
         truth = sum(calls[kind].get(name, 0) * done[kind] for kind in KINDS)
         said = recording.rows().get(name, {}).get("estimated", {}).get("calls")
-        print("  %-24s called %10.0f  estimated %s" % (name, truth, "nothing" if not said else
-              "%10.0f +- %s  ratio %.3f" % (said["value"], "%.0f" % said["standard_error"] if "standard_error" in said
-                                             else "not known (too few windows)", said["value"] / truth)), flush=True)
+        print("  %-24s called %10.0f  estimated %s" % (name, truth, told(said, truth)), flush=True)
 
 
 def main():

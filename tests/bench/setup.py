@@ -8,13 +8,13 @@ turns. GPUPROF_ROOT_DIR: the folder of another Debian whose PyTorch is attached 
 
 import argparse
 import os
-import statistics
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 
+import bench  # noqa: E402
 import harness  # noqa: E402
 
 MODES = {
@@ -54,7 +54,7 @@ class Begin:
 
 
 def cell(values):
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    low, middle, high = bench.quartiles(values)
     return "%.2f (%.2f..%.2f)" % (middle, low, high)
 
 

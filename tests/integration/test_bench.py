@@ -26,7 +26,7 @@ LITTLE = {
     "parts": "--workload mlp --seconds 1",
     "sampling": "--workload mlp --pairs 4 --parts 2",
     "sampling_truth": "--workload mlp --blocks 3 --seconds 0.2",
-    "setup": "--mode trace --rounds 4 --cold 2",
+    "setup": "--mode trace --rounds 2 --cold 1",
     "share": "--workload mlp --rounds 2 --default-only --judge 0.5",
     "soak": "--stacks 500 --made 10",
     "stacks": "--stacks 500 --rounds 2 --ops 1000",
