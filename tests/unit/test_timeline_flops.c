@@ -28,16 +28,30 @@ static void put(struct list *l, uint64_t value)
 	} while (value);
 }
 
+static void sized(struct list *l, enum gp_input what, unsigned int dims, va_list sizes)
+{
+	l->data[l->nr++] = (uint8_t)what;
+	l->data[l->nr++] = 6;
+	l->data[l->nr++] = (uint8_t)dims;
+	while (dims--)
+		put(l, va_arg(sizes, uint64_t));
+}
+
 static void tensor(struct list *l, unsigned int dims, ...)
 {
 	va_list sizes;
 
-	l->data[l->nr++] = GP_INPUT_TENSOR;
-	l->data[l->nr++] = 6;
-	l->data[l->nr++] = (uint8_t)dims;
 	va_start(sizes, dims);
-	while (dims--)
-		put(l, va_arg(sizes, uint64_t));
+	sized(l, GP_INPUT_TENSOR, dims, sizes);
+	va_end(sizes);
+}
+
+static void sparse(struct list *l, unsigned int dims, ...)
+{
+	va_list sizes;
+
+	va_start(sizes, dims);
+	sized(l, GP_INPUT_SPARSE, dims, sizes);
 	va_end(sizes);
 }
 
@@ -94,6 +108,20 @@ static void test_products(void **state)
 	tensor(&mv, 1, U(4));
 	expect("aten::mv", &mv, 24, 0);
 	expect("aten::linear", &mm, 2 * 12 * 4, 0);
+}
+
+/* What they take depends on how many elements there are; torch.profiler counts all. */
+static void test_of_sparse_tensors_torch_alone_counts(void **state)
+{
+	struct list first = {0}, second = {0};
+
+	sparse(&first, 2, U(3), U(4));
+	tensor(&first, 2, U(4), U(5));
+	expect("aten::mm", &first, 0, 120);
+	expect("aten::mul", &first, 0, 12);
+	tensor(&second, 2, U(3), U(4));
+	sparse(&second, 2, U(4), U(5));
+	expect("aten::mm", &second, 0, 120);
 }
 
 static struct list conv(unsigned int dims, enum gp_input transposed)
@@ -189,6 +217,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_products),
+		cmocka_unit_test(test_of_sparse_tensors_torch_alone_counts),
 		cmocka_unit_test(test_convolutions),
 		cmocka_unit_test(test_attention),
 		cmocka_unit_test(test_hostile),

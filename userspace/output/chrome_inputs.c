@@ -95,8 +95,7 @@ static void write_type(struct buf *out, struct inputs_reader *r, const struct in
 	const char *type = "";
 
 	(void)r;
-	if (in->what == GP_INPUT_TENSOR || in->what == GP_INPUT_STRIDED ||
-	    in->what == GP_INPUT_SPARSE)
+	if (input_has_sizes(in->what))
 		type = in->dtype < sizeof(type_names) / sizeof(*type_names) ? type_names[in->dtype]
 									    : "";
 	else if ((in->what >= GP_INPUT_INT && in->what <= GP_INPUT_TRUE) ||

@@ -64,6 +64,11 @@ static bool take_numbers(struct inputs_reader *r, int64_t *to, unsigned int nr)
 	return true;
 }
 
+bool input_has_sizes(uint8_t what)
+{
+	return what == GP_INPUT_TENSOR || what == GP_INPUT_STRIDED || what == GP_INPUT_SPARSE;
+}
+
 static bool take_tensor(struct inputs_reader *r, struct input *in)
 {
 	if (!take_byte(r, &in->dtype) || !take_byte(r, &in->dims) || in->dims > GP_INPUT_DIMS_MAX ||
@@ -93,6 +98,8 @@ static bool take_value(struct inputs_reader *r, struct input *in)
 {
 	uint64_t n = 0;
 
+	if (input_has_sizes(in->what))
+		return take_tensor(r, in);
 	switch (in->what) {
 	case GP_INPUT_OTHER:
 	case GP_INPUT_OPAQUE:
@@ -101,10 +108,6 @@ static bool take_value(struct inputs_reader *r, struct input *in)
 	case GP_INPUT_CUT:
 	case GP_INPUT_NO_VALUE:
 		return true;
-	case GP_INPUT_TENSOR:
-	case GP_INPUT_STRIDED:
-	case GP_INPUT_SPARSE:
-		return take_tensor(r, in);
 	case GP_INPUT_INT:
 		if (!take_varint(r, &n))
 			return false;
@@ -131,8 +134,7 @@ static bool fits_list(const struct inputs_reader *r, uint8_t what)
 	if (what == GP_INPUT_CUT)
 		return r->list_left == 1;
 	if (r->in_tensors)
-		return what == GP_INPUT_TENSOR || what == GP_INPUT_STRIDED ||
-		       what == GP_INPUT_OPAQUE || what == GP_INPUT_SPARSE;
+		return input_has_sizes(what) || what == GP_INPUT_OPAQUE;
 	return (what >= GP_INPUT_INT && what <= GP_INPUT_TRUE) || what == GP_INPUT_NO_VALUE;
 }
 

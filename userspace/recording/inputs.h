@@ -39,6 +39,9 @@ void inputs_reader__init(struct inputs_reader *r, const void *data, size_t bytes
 /* The next item: 1, 0 at the end, -EBADMSG where there is none that makes sense. */
 int inputs_reader__next(struct inputs_reader *r, struct input *ret_input);
 
+/* Whether it is a tensor whose type and sizes are told. */
+bool input_has_sizes(uint8_t what);
+
 /* Whether all of it can be read. */
 bool inputs_are_sane(const void *data, size_t bytes);
 

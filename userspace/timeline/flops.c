@@ -72,9 +72,7 @@ static uint64_t last(const struct arg *a)
 
 static bool is_tensor(const struct args *args, unsigned int i)
 {
-	uint8_t what = i < args->nr ? args->arg[i].what : GP_INPUT_OTHER;
-
-	return what == GP_INPUT_TENSOR || what == GP_INPUT_STRIDED || what == GP_INPUT_SPARSE;
+	return i < args->nr && input_has_sizes(args->arg[i].what);
 }
 
 static bool is_matrix(const struct args *args, unsigned int i, unsigned int dims)
