@@ -109,7 +109,7 @@ static void fail_with(const char *what, const struct reason *why)
 	fail_msg("%s: %s", what, why->text);
 }
 
-void probed_begin(struct probed *f, const struct probe_options *options)
+void probed_start(struct probed *f, const struct probe_options *options)
 {
 	struct reason why = {""};
 
@@ -120,6 +120,13 @@ void probed_begin(struct probed *f, const struct probe_options *options)
 		fail_with("process", &why);
 	if (probe_session__new(options, &why, &f->session))
 		fail_with("session", &why);
+}
+
+void probed_begin(struct probed *f, const struct probe_options *options)
+{
+	struct reason why = {""};
+
+	probed_start(f, options);
 	if (probe_session__attach(f->session, f->process, probed_process, PROBED_GROUPS, &why) <= 0)
 		fail_with("attach", &why);
 }

@@ -54,7 +54,9 @@ int probed_find_program(void **state);
 int probed_set_up(void **state);
 int probed_tear_down(void **state);
 
-/* Starts the program, and a session on it. */
+/* Starts the program, and a session that has not been attached to it yet. */
+void probed_start(struct probed *f, const struct probe_options *options);
+/* The same, and attaches it. */
 void probed_begin(struct probed *f, const struct probe_options *options);
 
 /* A command without waiting; its answer; what is in the ring; and all of these. */

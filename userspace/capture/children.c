@@ -48,8 +48,11 @@ void capture_join_children(struct capture *c, pid_t pid)
 	if (!c->options.children)
 		return;
 	err = target_scan_children(pid, &pids, &nr);
-	if (err)
-		log_info("cannot look for children of %d: %s", (int)pid, strerror(-err));
+	/* One that has ended has none. */
+	if (err && err != -ENOENT && err != -ESRCH) {
+		c->child_missed_nr++;
+		log_warn("cannot look for children of %d: %s", (int)pid, strerror(-err));
+	}
 	for (size_t i = 0; i < nr; i++)
 		join_child(c, pids[i]);
 }

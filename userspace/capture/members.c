@@ -349,22 +349,22 @@ static void probe_anew(struct capture *c, struct member *m)
 
 	err = m->renamed ? rename_member(c, m, &why) : 0;
 	err = err ? err : update_libraries(c, m, &why);
-	/* It is looked at again until that can be done, or it ends. */
 	m->maps_changed = false;
-	m->look_failed = err < 0;
-	m->look_again_ns = clock_now_ns() + SECOND_NS;
-	if (err >= 0) {
-		m->libraries_changed = false;
+	if (err >= 0)
 		follow_code(c, m);
-	}
 	if (err > 0)
 		err = capture_probe_member(c, m, &why);
+	/* It is looked at again until that can be done, or it ends. */
+	m->look_failed = err < 0;
+	m->look_again_ns = clock_now_ns() + SECOND_NS;
+	if (err >= 0)
+		m->libraries_changed = false;
 	if (err > 0)
 		log_info("%d: %d probes more, in libraries that came since", (int)m->process->pid,
 			 err);
 	if (err >= 0)
 		find_python_later(c, m);
-	if (err < 0 && !(m->look_failed && told) && !member__has_exited(m))
+	if (err < 0 && !told && !member__has_exited(m))
 		log_warn("%d: new libraries cannot be probed: %s", (int)m->process->pid, why.text);
 	probe_session__resume(c->probes, m->index);
 	if (err >= 0)
@@ -414,6 +414,18 @@ static void follow_guest(struct capture *c, struct member *m)
 	member_guest_follow_memory(c, m);
 }
 
+/* Whether its libraries are to be looked at: it was told, or would have been but for a full ring.
+ */
+static bool is_to_be_looked_at(const struct capture *c, const struct member *m)
+{
+	if (m->maps_changed)
+		return true;
+	if (m->look_failed)
+		return clock_now_ns() >= m->look_again_ns;
+	return m->libraries_changed ||
+	       m->process->changes_nr != probe_session__maps_changes(c->probes, m->index);
+}
+
 /* How many of those that were added are still there. */
 int capture_watch_members(struct capture *c)
 {
@@ -436,8 +448,7 @@ int capture_watch_members(struct capture *c)
 		} else if (m->end == MEMBER_EXECED && !m->exec_told) {
 			m->exec_told = true;
 			end_member(c, m);
-		} else if (!m->end && (m->maps_changed ||
-				       (m->look_failed && clock_now_ns() >= m->look_again_ns))) {
+		} else if (!m->end && is_to_be_looked_at(c, m)) {
 			probe_anew(c, m);
 		} else if (!m->end) {
 			member_guest_watch(c, m);

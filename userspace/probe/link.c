@@ -67,13 +67,19 @@ struct attaching {
 	pid_t pid;
 	const char *path;
 	int type; /* of perf events */
-	size_t refused_nr;
-	int err; /* of the last refusal */
 };
 
+/* The process or the file has gone, or the right to do it, or the room: no other site will fare
+ * better. */
+static bool is_final(int err)
+{
+	return err == -ESRCH || err == -EPERM || err == -EACCES || err == -ENOENT ||
+	       err == -EBADF || err == -EMFILE || err == -ENFILE;
+}
+
 /* Half by half, down to the one instruction that is refused. */
-static int attach_multi(struct attaching *a, const uint64_t *offsets, const uint64_t *cookies,
-			size_t nr)
+static int attach_multi(struct attaching *a, struct link_site *sites, const uint64_t *offsets,
+			const uint64_t *cookies, size_t nr)
 {
 	size_t half = nr / 2;
 	int fd, first, second;
@@ -85,24 +91,22 @@ static int attach_multi(struct attaching *a, const uint64_t *offsets, const uint
 		a->set->fds.items[a->set->fds.nr++] = fd;
 		return (int)nr;
 	}
-	a->err = fd;
-	/* The process or the file has gone, or the right to do it: no half will fare better. */
-	if (fd == -ESRCH || fd == -EPERM || fd == -EACCES || fd == -ENOENT || fd == -EBADF)
+	if (is_final(fd))
 		return fd;
 	if (nr == 1) {
 		log_debug("no probe at offset 0x%llx of '%s': %s", (unsigned long long)*offsets,
 			  a->path, strerror(-fd));
-		a->refused_nr++;
+		sites->refused = true;
 		return 0;
 	}
-	first = attach_multi(a, offsets, cookies, half);
+	first = attach_multi(a, sites, offsets, cookies, half);
 	if (first < 0)
 		return first;
-	second = attach_multi(a, offsets + half, cookies + half, nr - half);
+	second = attach_multi(a, sites + half, offsets + half, cookies + half, nr - half);
 	return second < 0 ? second : first + second;
 }
 
-static int attach_all_multi(struct attaching *a, const struct link_site *sites, size_t nr)
+static int attach_all_multi(struct attaching *a, struct link_site *sites, size_t nr)
 {
 	uint64_t *both = malloc(2 * nr * sizeof(*both));
 	int attached;
@@ -113,7 +117,7 @@ static int attach_all_multi(struct attaching *a, const struct link_site *sites, 
 		both[i] = sites[i].offset;
 		both[nr + i] = sites[i].cookie;
 	}
-	attached = attach_multi(a, both, both + nr, nr);
+	attached = attach_multi(a, sites, both, both + nr, nr);
 	free(both);
 	return attached;
 }
@@ -124,7 +128,7 @@ static int perf_uprobe_type(void)
 	int type;
 
 	if (!f)
-		return -errno;
+		return errno == ENOENT ? -EOPNOTSUPP : -errno;
 	if (fscanf(f, "%d", &type) != 1)
 		type = -EINVAL;
 	(void)fclose(f);
@@ -148,7 +152,7 @@ static void allow_descriptors(size_t nr)
 }
 
 /* 1 attached, 0 refused, or -errno for good. */
-static int attach_one(struct attaching *a, const struct link_site *site)
+static int attach_one(struct attaching *a, struct link_site *site)
 {
 	struct perf_event_attr attr = {.type = (uint32_t)a->type,
 				       .size = sizeof(attr),
@@ -161,25 +165,21 @@ static int attach_one(struct attaching *a, const struct link_site *site)
 		return -ENOMEM;
 	event = (int)syscall(SYS_perf_event_open, &attr, a->pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (event < 0) {
-		a->err = -errno;
-		a->refused_nr++;
-		return errno == ESRCH || errno == EPERM || errno == EACCES || errno == EMFILE
-			       ? a->err
-			       : 0;
+		site->refused = true;
+		return is_final(-errno) ? -errno : 0;
 	}
 	link = bpf_link_create(a->program_fd, event, BPF_PERF_EVENT, &opts);
 	if (link < 0) {
-		a->err = link;
-		a->refused_nr++;
+		site->refused = true;
 		(void)close(event);
-		return link == -EMFILE || link == -EINVAL ? link : 0;
+		return is_final(link) || link == -EINVAL ? link : 0;
 	}
 	a->set->fds.items[a->set->fds.nr++] = link;
 	a->set->fds.items[a->set->fds.nr++] = event;
 	return 1;
 }
 
-static int attach_all_perf(struct attaching *a, const struct link_site *sites, size_t nr)
+static int attach_all_perf(struct attaching *a, struct link_site *sites, size_t nr)
 {
 	int attached = 0;
 
@@ -198,20 +198,16 @@ static int attach_all_perf(struct attaching *a, const struct link_site *sites, s
 }
 
 int link_attach(struct link_set *set, enum link_method method, int program_fd, pid_t pid,
-		const char *path, const struct link_site *sites, size_t nr, size_t *ret_refused_nr)
+		const char *path, struct link_site *sites, size_t nr)
 {
 	struct attaching a = {.set = set, .program_fd = program_fd, .pid = pid, .path = path};
-	int attached;
 
-	*ret_refused_nr = 0;
+	for (size_t i = 0; i < nr; i++)
+		sites[i].refused = false;
 	if (!nr)
 		return 0;
-	attached = method == LINK_UPROBE_MULTI ? attach_all_multi(&a, sites, nr)
-					       : attach_all_perf(&a, sites, nr);
-	if (attached < 0)
-		return attached;
-	*ret_refused_nr = a.refused_nr;
-	return attached ? attached : a.err;
+	return method == LINK_UPROBE_MULTI ? attach_all_multi(&a, sites, nr)
+					   : attach_all_perf(&a, sites, nr);
 }
 
 void link_set__done(struct link_set *set)

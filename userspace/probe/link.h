@@ -22,6 +22,8 @@ struct link_set {
 struct link_site {
 	uint64_t offset; /* in the file */
 	uint64_t cookie;
+	uint32_t function; /* the caller's own */
+	bool refused;	   /* told by link_attach() */
 };
 
 enum link_method { LINK_UPROBE_MULTI = 1, LINK_PERF_EVENT = 2 };
@@ -32,11 +34,11 @@ enum link_method link_method_probe(void);
 /* The program's expected attach type for the method, to be set before loading. */
 unsigned int link_attach_type(enum link_method method);
 
-/* Attaches to all sites that take it. Returns how many did, the descriptors appended to `set`;
- * those that did not are counted in *ret_refused_nr. -errno if nothing can be attached at all, or
- * if the process has gone (-ESRCH). */
+/* Attaches to all sites that take it. Returns how many did, the descriptors appended to `set`; the
+ * others are marked. -errno where no site would fare better: the process or the file has gone
+ * (-ESRCH, -ENOENT), or the right to it, or there is no descriptor left. */
 int link_attach(struct link_set *set, enum link_method method, int program_fd, pid_t pid,
-		const char *path, const struct link_site *sites, size_t nr, size_t *ret_refused_nr);
+		const char *path, struct link_site *sites, size_t nr);
 
 /* Takes all away. */
 void link_set__done(struct link_set *set);

@@ -5,6 +5,7 @@
  * its plan. Invariant: exits are attached before entries, so an op that is seen to begin is seen to
  * end.
  */
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "gpuprof.skel.h"
 #include "probe/cuda_api.h"
@@ -50,13 +51,23 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 	return programs[program];
 }
 
-/* Leaves in a->groups what no other attachment of the same plan is for. */
+/* Whether an attachment is of this file, whatever has been done to the file since: the kernel keeps
+ * its inode as long as it is probed. */
+static bool is_of_file(const struct probe_session *s, const struct attachment *a, uint32_t plan)
+{
+	const struct stat *its = &s->plans.items.items[a->plan].file;
+	const struct stat *file = &s->plans.items.items[plan].file;
+
+	return its->st_dev == file->st_dev && its->st_ino == file->st_ino;
+}
+
+/* Leaves in a->groups what no other attachment of the same file is for. */
 static void leave_out_attached(const struct probe_session *s, struct attachment *a)
 {
 	for (size_t i = 0; i < s->attachments.nr; i++) {
 		const struct attachment *other = &s->attachments.items[i];
 
-		if (other->process_index == a->process_index && other->plan == a->plan)
+		if (other->process_index == a->process_index && is_of_file(s, other, a->plan))
 			a->groups &= ~other->groups;
 	}
 }
@@ -201,9 +212,10 @@ static bool is_left_out(const struct probe_session *s, const struct session_plan
 	       (a->groups & PROBE_GROUP_OPS) && s->options.ops;
 }
 
-/* The sites of one plan that one program takes. */
+/* The sites of one plan that one program takes; none of functions of which one is refused: one that
+ * is seen to begin and not to end is worth less than none. */
 static size_t collect_sites(const struct probe_session *s, const struct session_plan *plan,
-			    enum program program, const struct attachment *a,
+			    enum program program, const struct attachment *a, const bool *refused,
 			    struct link_site *sites)
 {
 	size_t nr = 0;
@@ -213,9 +225,10 @@ static size_t collect_sites(const struct probe_session *s, const struct session_
 		const struct probe_function *fn = &plan->plan->functions.items[site->function];
 
 		if (program_for(fn, site) != program || !is_due(s, plan, a, site->function) ||
-		    (program == PROGRAM_UNSEEN && site->is_exit))
+		    refused[site->function] || (program == PROGRAM_UNSEEN && site->is_exit))
 			continue;
 		sites[nr].offset = site->offset;
+		sites[nr].function = site->function;
 		sites[nr++].cookie =
 			(uint64_t)a->process_index << 48 | (site->emulated ? 0 : COOKIE_STEPPED) |
 			(uint64_t)(uint16_t)site->sp_delta << 32 | plan->name_ids[site->function];
@@ -238,26 +251,41 @@ static void add_to_summary(struct probe_session *s, const struct session_plan *p
 		}
 }
 
+/* Counts the functions of which a site is refused. */
+static uint32_t count_refused(const struct link_site *sites, size_t nr, bool *refused)
+{
+	uint32_t refused_nr = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		refused_nr += sites[i].refused && !refused[sites[i].function];
+		refused[sites[i].function] |= sites[i].refused;
+	}
+	return refused_nr;
+}
+
 static int attach_programs(struct probe_session *s, struct attachment *a,
 			   const struct session_plan *plan, pid_t pid, const char *path)
 {
+	CLEANUP(cleanup_free)
 	struct link_site *sites = calloc(plan->plan->sites.nr + 1, sizeof(*sites));
-	int attached = sites ? 0 : -ENOMEM;
+	CLEANUP(cleanup_free)
+	bool *refused = calloc(plan->plan->functions.nr + 1, sizeof(*refused));
+	int attached = sites && refused ? 0 : -ENOMEM;
 
 	for (enum program i = 0; i < PROGRAMS_NR && attached >= 0; i++) {
 		struct link_set *links = i == PROGRAM_LOADER ? &a->kept : &a->links;
-		size_t refused = 0;
-		size_t nr =
-			a->lifted && i == PROGRAM_LOADER ? 0 : collect_sites(s, plan, i, a, sites);
+		size_t nr = a->lifted && i == PROGRAM_LOADER
+				    ? 0
+				    : collect_sites(s, plan, i, a, refused, sites);
 
 		attached =
 			link_attach(links, s->method, bpf_program__fd(session_program(s->bpf, i)),
-				    pid, path, sites, nr, &refused);
-		a->refused_nr += (uint32_t)refused;
-		if (attached > 0)
-			a->sites_nr += (uint32_t)attached;
+				    pid, path, sites, nr);
+		if (attached < 0)
+			break;
+		a->sites_nr += (uint32_t)attached;
+		a->refused_nr += count_refused(sites, nr, refused);
 	}
-	free(sites);
 	return attached < 0 ? attached : 0;
 }
 
@@ -274,8 +302,10 @@ static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 					       &plan->node_ids[i], sizeof(uint32_t), BPF_ANY);
 
 		/* No room: they are shown as "?". */
-		if (err == -E2BIG)
+		if (err == -E2BIG) {
+			s->nameless_nr += plan->plan->nodes.nr - i;
 			return 0;
+		}
 		if (err)
 			return err;
 	}
@@ -311,7 +341,57 @@ static bool has_any(const struct probe_session *s, const struct session_plan *pl
 	for (size_t i = 0; i < plan->plan->functions.nr; i++)
 		if (a->groups & group_of(s, &plan->plan->functions.items[i]))
 			return true;
-	return false;
+	return (a->groups & PROBE_GROUP_OPS) && plan->plan->nodes.nr;
+}
+
+/* The process or its library has gone meanwhile: there is nothing left to be seen. */
+static bool has_gone(int err)
+{
+	return err == -ENOENT || err == -ESRCH || err == -ENOTDIR;
+}
+
+/* Not of the one library: no other one would fare better now. */
+static bool is_general(int err)
+{
+	return err == -ENOMEM || err == -ESRCH || err == -EPERM || err == -EMFILE || err == -ENFILE;
+}
+
+/* Counts what of a library is not probed, as far as that is known, and once for each process. */
+static void count_missed(struct probe_session *s, const struct target_library *lib,
+			 const struct attachment *a, const struct session_plan *plan)
+{
+	struct missed_library missed = {.process_index = a->process_index, .base = lib->base};
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->missed.nr; i++)
+		if (s->missed.items[i].process_index == missed.process_index &&
+		    s->missed.items[i].base == missed.base)
+			return;
+	/* If it finds no room it is counted again. */
+	(void)vec_push(&s->missed, missed);
+	for (size_t i = 0; plan && i < plan->plan->functions.nr; i++)
+		nr += is_due(s, plan, a, (uint32_t)i);
+	s->refused_nr += nr ?: 1;
+}
+
+static int attach_planned(struct probe_session *s, struct attachment *a,
+			  const struct session_plan *plan, const struct target_process *p,
+			  const struct target_library *lib, struct reason *why)
+{
+	int err = name_nodes(s, plan, lib, a->process_index);
+
+	if (err)
+		return reason_set(why, err, "cannot name what '%s' defines: %s", lib->path,
+				  strerror(-err));
+	find_loader_state(s, plan, lib, a->process_index);
+	err = vec_reserve(&s->attachments, 1);
+	if (!err)
+		err = attach_programs(s, a, plan, p->pid, lib->open_path);
+	if (!err)
+		return 0;
+	session_attachment_done(s, a);
+	return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path, (int)p->pid,
+			  strerror(-err));
 }
 
 /* How many sites of one file were attached, or -errno. */
@@ -320,28 +400,20 @@ static int attach_library(struct probe_session *s, const struct target_process *
 			  struct reason *why)
 {
 	struct attachment a = {.process_index = process_index, .groups = groups, .base = lib->base};
-	const struct session_plan *plan;
+	const struct session_plan *plan = NULL;
 	int err = session_plans__get(&s->plans, lib, why, &a.plan);
 
-	if (err)
-		return err;
-	plan = &s->plans.items.items[a.plan];
-	err = plan->plan && (groups & PROBE_GROUP_OPS) ? name_nodes(s, plan, lib, process_index)
-						       : 0;
-	if (err)
-		return reason_set(why, err, "cannot name what '%s' defines", lib->path);
-	if (plan->plan)
-		find_loader_state(s, plan, lib, process_index);
-	leave_out_attached(s, &a);
-	if (!plan->plan || !has_any(s, plan, &a))
-		return 0;
-	err = vec_reserve(&s->attachments, 1);
-	if (!err)
-		err = attach_programs(s, &a, plan, p->pid, lib->open_path);
+	if (!err) {
+		plan = &s->plans.items.items[a.plan];
+		leave_out_attached(s, &a);
+		if (!plan->plan || !has_any(s, plan, &a))
+			return 0;
+		err = attach_planned(s, &a, plan, p, lib, why);
+	}
 	if (err) {
-		session_attachment_done(s, &a);
-		return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path,
-				  (int)p->pid, strerror(-err));
+		if (!has_gone(err))
+			count_missed(s, lib, &a, plan);
+		return err;
 	}
 	s->refused_nr += a.refused_nr;
 	s->attachments.items[s->attachments.nr++] = a;
@@ -366,16 +438,19 @@ static int know_process(struct probe_session *s, pid_t pid, uint16_t process_ind
 
 	if (session_process(s, process_index))
 		return 0;
-	if (vec_push(&s->processes, known))
+	if (vec_reserve(&s->processes, 1))
 		return -ENOMEM;
 	err = session_sample_add(s, pid);
-	if (err)
-		return err;
 	/* Under another number it would be somebody else's fork, exec and exit that we are told. */
-	if (!session_in_first_pid_namespace())
-		return 0;
-	return bpf_map__update_elem(s->bpf->maps.processes, &known.pid, sizeof(known.pid), &index,
-				    sizeof(index), BPF_ANY);
+	if (!err && session_in_first_pid_namespace())
+		err = bpf_map__update_elem(s->bpf->maps.processes, &known.pid, sizeof(known.pid),
+					   &index, sizeof(index), BPF_ANY);
+	if (err) {
+		session_sample_drop(s, pid);
+		return err;
+	}
+	s->processes.items[s->processes.nr++] = known;
+	return 0;
 }
 
 /* Those of the CUDA API are attached for themselves: see probe_session__detach_api(). */
@@ -401,10 +476,10 @@ static int attach_libraries(struct probe_session *s, const struct target_process
 		struct reason inner = {""};
 		int one = attach_groups(s, p, &p->libraries[i], process_index, groups, &inner);
 
-		if (one == -ENOMEM || one == -ESRCH || one == -EPERM || one == -EMFILE)
+		if (is_general(one))
 			return reason_set(why, one, "%s", inner.text);
 		if (one < 0)
-			log_debug("%s", inner.text);
+			log_at(has_gone(one) ? LOG_DEBUG : LOG_WARN, "%s", inner.text);
 		else
 			total += one;
 	}
@@ -450,28 +525,51 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 	return total;
 }
 
+/* Places an attachment's probes again, by the plan of the file as it is now. */
+static void place_again(struct probe_session *s, struct attachment *a,
+			const struct target_process *p, const struct target_library *lib,
+			uint32_t plan)
+{
+	uint32_t sites_nr = a->sites_nr, refused_nr = a->refused_nr;
+
+	a->plan = plan;
+	a->sites_nr = a->refused_nr = 0;
+	if (attach_programs(s, a, &s->plans.items.items[plan], p->pid, lib->open_path))
+		log_debug("'%s' cannot be probed again in process %d", lib->path, (int)p->pid);
+	a->lifted = false;
+	if (a->sites_nr < sites_nr)
+		s->refused_nr += sites_nr - a->sites_nr;
+	a->sites_nr = sites_nr;
+	a->refused_nr = refused_nr;
+}
+
+/* What lies there and cannot be placed stays lifted, and may be placed the next time. */
+static void count_lifted(struct probe_session *s, uint16_t process_index, uint64_t base)
+{
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		const struct attachment *a = &s->attachments.items[i];
+
+		if (a->lifted && a->process_index == process_index && a->base == base)
+			s->refused_nr += a->sites_nr;
+	}
+}
+
 static void place_library(struct probe_session *s, const struct target_process *p,
 			  const struct target_library *lib, uint16_t process_index)
 {
+	struct reason why;
 	uint32_t plan;
+	int err = session_plans__get(&s->plans, lib, &why, &plan);
 
-	if (session_plans__get(&s->plans, lib, NULL, &plan))
+	if (err && !has_gone(err))
+		count_lifted(s, process_index, lib->base);
+	if (err || !s->plans.items.items[plan].plan)
 		return;
 	for (size_t i = 0; i < s->attachments.nr; i++) {
 		struct attachment *a = &s->attachments.items[i];
-		uint32_t sites_nr = a->sites_nr, refused_nr = a->refused_nr;
 
-		if (!a->lifted || a->process_index != process_index || a->plan != plan)
-			continue;
-		a->sites_nr = a->refused_nr = 0;
-		if (attach_programs(s, a, &s->plans.items.items[plan], p->pid, lib->open_path))
-			log_debug("'%s' cannot be probed again in process %d", lib->path,
-				  (int)p->pid);
-		a->lifted = false;
-		if (a->sites_nr < sites_nr)
-			s->refused_nr += sites_nr - a->sites_nr;
-		a->sites_nr = sites_nr;
-		a->refused_nr = refused_nr;
+		if (a->lifted && a->process_index == process_index && is_of_file(s, a, plan))
+			place_again(s, a, p, lib, plan);
 	}
 }
 

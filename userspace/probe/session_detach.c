@@ -154,6 +154,17 @@ static void close_later(struct probe_session *s, uint16_t process_index)
 		link_closer__take(s->closer, &p->code_freed);
 }
 
+/* What has its number next has other libraries. */
+static void forget_missed(struct probe_session *s, uint16_t process_index)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->missed.nr; i++)
+		if (s->missed.items[i].process_index != process_index)
+			s->missed.items[kept++] = s->missed.items[i];
+	s->missed.nr = kept;
+}
+
 void probe_session__detach(struct probe_session *s, uint16_t process_index, bool has_ended)
 {
 	size_t kept = 0;
@@ -170,4 +181,5 @@ void probe_session__detach(struct probe_session *s, uint16_t process_index, bool
 			s->processes.items[kept++] = s->processes.items[i];
 	}
 	s->processes.nr = kept;
+	forget_missed(s, process_index);
 }

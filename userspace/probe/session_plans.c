@@ -121,6 +121,12 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
+/* That a file may not be read says nothing of what else we may do. */
+static int of_the_file(int err)
+{
+	return err == -EPERM ? -EACCES : err;
+}
+
 int session_plans__get(struct session_plans *s, const struct target_library *lib,
 		       struct reason *why, uint32_t *ret_index)
 {
@@ -128,7 +134,7 @@ int session_plans__get(struct session_plans *s, const struct target_library *lib
 	int err;
 
 	if (stat(lib->open_path, &p.file))
-		return reason_set(why, -errno, "cannot look at '%s': %s", lib->path,
+		return reason_set(why, of_the_file(-errno), "cannot look at '%s': %s", lib->path,
 				  strerror(errno));
 	for (size_t i = 0; i < s->items.nr; i++)
 		if (same_file(&s->items.items[i].file, &p.file)) {
@@ -136,8 +142,8 @@ int session_plans__get(struct session_plans *s, const struct target_library *lib
 			return 0;
 		}
 	err = probe_plan__new(lib->open_path, s->options->cache_dir, why, &p.plan);
-	if (err == -ENOMEM)
-		return err;
+	if (err && err != -ENOEXEC)
+		return of_the_file(err);
 	if (!err)
 		err = name_functions(s, &p);
 	else

@@ -17,7 +17,7 @@
 
 struct session_plan {
 	struct stat file;
-	struct probe_plan *plan; /* NULL: the file cannot be planned */
+	struct probe_plan *plan; /* NULL: the file is no program */
 	uint32_t *name_ids;	 /* tag of each function: name id, and scope or layout; 0: none */
 	uint32_t *node_ids;	 /* name id of each class of autograd nodes */
 	bool *wanted;		 /* of each function: the globs name it */
@@ -38,8 +38,10 @@ struct session_plans {
 int session_plans__init(struct session_plans *s, const struct probe_options *options, bool few);
 void session_plans__done(struct session_plans *s);
 
-/* The plan of a mapped file, made now if need be: its index, or -errno with a reason. A file that
- * cannot be planned is asked once; after that it has an item without a plan. */
+/* The plan of a mapped file, made now if need be: its index, or -errno with a reason. What is no
+ * program is asked once; after that it has an item without a plan. Of anything else that goes wrong
+ * nothing is kept: it may go well the next time. -EACCES if it is this file that may not be read,
+ * never -EPERM. */
 int session_plans__get(struct session_plans *s, const struct target_library *lib,
 		       struct reason *why, uint32_t *ret_index);
 

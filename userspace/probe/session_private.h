@@ -56,6 +56,12 @@ struct attachment {
 	uint32_t refused_nr;
 };
 
+/* A library in which something could not be probed that is counted already. */
+struct missed_library {
+	uint16_t process_index;
+	uint64_t base;
+};
+
 /* The probes of Python's garbage collections: of which file, and NULL where they are not. */
 struct gc_probes {
 	dev_t device;
@@ -93,11 +99,13 @@ struct probe_session {
 	bool no_tick;		    /* the scheduler's tick cannot be used for it */
 	VEC(struct attachment) attachments;
 	VEC(struct probed_process) processes;
+	VEC(struct missed_library) missed;
 	uint32_t epoch;
 	bool started, paused;
 	uint64_t open_before; /* ops that earlier epochs left open */
 	uint64_t open_at_end;
-	uint64_t refused_nr; /* sites, since the session began */
+	uint64_t refused_nr;  /* functions or sites, since the session began */
+	uint64_t nameless_nr; /* autograd nodes, since the session began */
 	struct probe_summary summary;
 	struct trap_cost trap_cost;
 	struct link_set trap_links;

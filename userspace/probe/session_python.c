@@ -61,7 +61,6 @@ static int watch_codes(struct probe_session *s, const struct target_process *p,
 {
 	const struct target_library *lib = library_at(p, code_dealloc);
 	struct link_site site = {.cookie = (uint64_t)known->index << 48};
-	size_t refused = 0;
 	int nr, err;
 
 	link_set__done(&known->code_freed);
@@ -70,7 +69,7 @@ static int watch_codes(struct probe_session *s, const struct target_process *p,
 		return err;
 	nr = link_attach(&known->code_freed, s->method,
 			 bpf_program__fd(s->bpf->progs.gp_code_freed), p->pid, lib->open_path,
-			 &site, 1, &refused);
+			 &site, 1);
 	return nr < 0 ? nr : nr == 1 ? 0 : -EINVAL;
 }
 

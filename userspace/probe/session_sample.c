@@ -80,19 +80,20 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 
 /* ---- threads that wait ---- */
 
-/* Runs the program on each thread of the process. */
-static void look_at(const struct looked_at *p)
+/* Runs the program on each thread of the process; false: not on all of them. */
+static bool look_at(const struct looked_at *p)
 {
 	int fd = bpf_iter_create(bpf_link__fd(p->link));
 	char none[64];
 	ssize_t nr;
 
 	if (fd < 0)
-		return;
+		return false;
 	do
 		nr = read(fd, none, sizeof(none));
 	while (nr > 0 || (nr < 0 && (errno == EAGAIN || errno == EINTR)));
 	(void)close(fd);
+	return !nr;
 }
 
 static void look(struct sampler *m, bool tell)
@@ -107,7 +108,7 @@ static void look(struct sampler *m, bool tell)
 	}
 	__atomic_store_n(&m->bpf->bss->gp_look_tells, tell, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < m->processes.nr; i++)
-		look_at(&m->processes.items[i]);
+		m->missed_nr += !look_at(&m->processes.items[i]);
 }
 
 static uint64_t look_period(uint64_t sample_ns)

@@ -105,7 +105,6 @@ static int find_offset(struct dl_phdr_info *info, size_t bytes, void *arg)
 static int attach(struct link_set *links, enum link_method method, int program_fd, pid_t pid)
 {
 	struct link_site sites[KINDS] = {0};
-	size_t refused;
 	int nr;
 
 	for (size_t i = 0; i < KINDS; i++) {
@@ -116,8 +115,8 @@ static int attach(struct link_set *links, enum link_method method, int program_f
 			return -ENOENT;
 		sites[i].offset = p.offset;
 	}
-	nr = link_attach(links, method, program_fd, pid, "/proc/self/exe", sites, KINDS, &refused);
-	return nr < 0 ? nr : (refused ? -ENOENT : 0);
+	nr = link_attach(links, method, program_fd, pid, "/proc/self/exe", sites, KINDS);
+	return nr < 0 ? nr : nr < (int)KINDS ? -ENOENT : 0;
 }
 
 static uint64_t per_call(uint64_t before_ns, uint64_t after_ns, size_t kind)

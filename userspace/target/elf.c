@@ -265,6 +265,18 @@ void elf_file__free(struct elf_file *f)
 	free(f);
 }
 
+/* Of what cannot be read: whether it might be another time. */
+static void note_unread(struct elf_file *f, int err)
+{
+	if (err != -ENOEXEC && err != -EFBIG)
+		f->unread = err;
+}
+
+int elf_file__unread(const struct elf_file *f)
+{
+	return f->unread;
+}
+
 /* The content of section i, read at first use. NULL if it has none or cannot be read. */
 static unsigned char *section_content(struct elf_file *f, size_t i)
 {
@@ -274,6 +286,8 @@ static unsigned char *section_content(struct elf_file *f, size_t i)
 		return NULL;
 	if (!f->section_data[i])
 		f->section_data[i] = read_range(f, s->sh_offset, s->sh_size);
+	if (!f->section_data[i])
+		note_unread(f, -errno);
 	return f->section_data[i];
 }
 
@@ -476,11 +490,12 @@ const unsigned char *elf_file__code(struct elf_file *f, uint64_t file_offset, si
 		*ret_bytes = nr;
 		return f->codes.items[*known].bytes;
 	}
-	if (vec_reserve(&f->codes, 1))
+	errno = ENOMEM;
+	code.bytes = vec_reserve(&f->codes, 1) ? NULL : read_range(f, file_offset, nr);
+	if (!code.bytes) {
+		note_unread(f, -errno);
 		return NULL;
-	code.bytes = read_range(f, file_offset, nr);
-	if (!code.bytes)
-		return NULL;
+	}
 	code.nr = nr;
 	f->codes.items[f->codes.nr++] = code;
 	/* Without an entry it is only read again. */

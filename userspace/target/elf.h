@@ -53,6 +53,10 @@ int elf_file__each_object(struct elf_file *f, const char *prefix,
 /* Looks one function or object up by its mangled name. 0 or -ENOENT. */
 int elf_file__symbol(struct elf_file *f, const char *name, struct elf_symbol *ret_symbol);
 
+/* Whether all could be read so far that the file has, and that is not too much: 0, or -errno of a
+ * failure that may pass (-EIO, -ENOMEM). */
+int elf_file__unread(const struct elf_file *f);
+
 /* The bytes at a file offset inside an executable segment: *ret_bytes up to max, borrowed, or NULL.
  */
 const unsigned char *elf_file__code(struct elf_file *f, uint64_t file_offset, size_t max,
