@@ -280,6 +280,25 @@ def test_calls_by_uprobes_once_the_collector_has_left(tmp_path):
     assert [call.name for call in recording.calls].count("cudaLaunchKernel") == 21
 
 
+def test_no_safe_moment_at_first(tmp_path):
+    """A stopped process has none: the collector is tried again, and GPU times come from then on."""
+    with App() as app:
+        app.signal(signal.SIGSTOP)
+        os.waitpid(app.pid, os.WUNTRACED)
+        with harness.Gpuprof("attach", "-v", "--pid", app.pid, "-o", tmp_path / "r") as profiler:
+            profiler.wait_recording()
+            app.signal(signal.SIGCONT)
+            profiler.wait_line("stderr", lambda line: "in it after all" in line)
+            app.wait_counted("enabled", KINDS)
+            app.do("work 1 7")
+            profiler.signal(signal.SIGINT)
+            assert profiler.wait() == harness.DONE, profiler.told()
+        assert "kill -CONT" in profiler.told() and "tried again" in profiler.told()
+        app.leave()
+    recording = gpu_truth.Recorded(tmp_path / "r")
+    assert [event.kind for event in recording.events].count("kernel") == 21
+
+
 def test_cuda_not_in_use_yet(tmp_path):
     with App("lazy") as app:
         def begin():

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -461,6 +462,22 @@ static void another_start_time_is_another_process(void **state)
 	target_process__free(p);
 }
 
+static void whoever_cannot_be_asked_lives(void **state)
+{
+	struct rlimit before, none = {0};
+	struct target_process *p;
+	bool alive;
+
+	assert_int_equal(target_process__new(getpid(), NULL, &p), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none.rlim_max = before.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	alive = target_process__alive(p);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(alive);
+	target_process__free(p);
+}
+
 /* Root becomes nobody to look; another user looks at an undumpable process of its own. */
 static void refuses_without_rights(void **state)
 {
@@ -540,6 +557,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(hostile_names, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(sees_new_libraries, make_folder, drop_folder),
 		cmocka_unit_test(refuses_what_is_no_process),
+		cmocka_unit_test(whoever_cannot_be_asked_lives),
 		cmocka_unit_test(another_start_time_is_another_process),
 		cmocka_unit_test(refuses_without_rights),
 		cmocka_unit_test(finds_environment),

@@ -50,7 +50,9 @@ struct member {
 	bool api_by_cupti;	 /* and not by uprobes */
 	bool memory_by_callback; /* CPU memory; likewise */
 	bool renamed;		 /* exec: read anew who it is */
-	bool guest_refused;	 /* the collector is not to be tried (again) for CUDA */
+	bool guest_refused;	 /* the collector is not to be tried (again) for CUDA, but: */
+	uint64_t guest_again_ns; /* when it is, as what kept it out may have passed; 0: never */
+	unsigned int guest_tries;
 	bool code_known;	 /* the most important unwind tables have been read */
 	bool lack_told;		 /* why an adopted collector has no GPU activity has been told */
 	struct maps_moves moves; /* before its libraries were looked at last */

@@ -7,10 +7,15 @@
 #include "capture/member_guest.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "capture/python_code.h"
 
 #include <errno.h>
+
+/* How often, and at what distance, the collector is tried again where it could not be put in. */
+#define GUEST_TRIES    5
+#define GUEST_AGAIN_NS 5000000000ULL
 
 bool member_has_cuda(const struct member *m)
 {
@@ -90,6 +95,17 @@ static void note_memory(struct member *m)
 		 why.text[0] ? why.text : "the collector does not say why");
 }
 
+/* What CUDA does is known only with the collector. No safe moment for it, or another gpuprof in its
+ * place: neither need last. */
+static void note_refusal(struct member *m, int err, const struct reason *why)
+{
+	bool may_pass = (err == -EAGAIN || err == -EBUSY) && m->guest_tries < GUEST_TRIES;
+
+	m->guest_again_ns = may_pass ? clock_now_ns() + GUEST_AGAIN_NS : 0;
+	log_at(m->guest_tries ? LOG_INFO : LOG_WARN, "%d: %s%s", (int)m->process->pid, why->text,
+	       may_pass ? "; it is tried again" : "");
+}
+
 static void drain_others(void *arg)
 {
 	capture_drain(arg);
@@ -134,7 +150,7 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 	if (m->guest)
 		c->cost.stops_ns += guest__held_ns(m->guest);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
-		log_warn("%d: %s", (int)m->process->pid, why.text);
+		note_refusal(m, err, &why);
 	else if (err)
 		log_at(err == -EBUSY ? LOG_WARN : LOG_INFO,
 		       "%d: operators by uprobes, which cost more: %s", (int)m->process->pid,
@@ -160,6 +176,15 @@ void member_guest_follow_cuda(struct capture *c, struct member *m)
 	else if (!m->guest_refused)
 		member_guest_put_in(c, m, GP_FEATURE_CUPTI);
 	m->guest_refused = m->guest_refused || !m->guest;
+}
+
+static void try_again(struct capture *c, struct member *m)
+{
+	m->guest_again_ns = 0;
+	m->guest_tries++;
+	member_guest_put_in(c, m, GP_FEATURE_CUPTI);
+	if (m->guest)
+		log_info("%d: the collector is in it after all", (int)m->process->pid);
 }
 
 void member_guest_drop(struct capture *c, struct member *m, bool gone)
@@ -251,6 +276,8 @@ void member_guest_watch(struct capture *c, struct member *m)
 		replace_guest(c, m);
 	else if (lacks_stacks(c, m))
 		replace_callbacks(c, m);
+	else if (!m->guest && m->guest_again_ns && clock_now_ns() >= m->guest_again_ns)
+		try_again(c, m);
 }
 
 void member_guest_tell_missing(const struct capture *c, const struct member *m)

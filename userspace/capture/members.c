@@ -287,6 +287,7 @@ static int rename_member(struct capture *c, struct member *m, struct reason *why
 	/* Nothing of these has been probed: not even the loader, where there was none before. */
 	m->libraries_changed = true;
 	m->guest_refused = m->lack_told = false;
+	m->guest_again_ns = m->guest_tries = 0;
 	python_codes__free(TAKE(m->python));
 	m->python_walked = false;
 	m->code_known = false;

@@ -153,7 +153,8 @@ static void attach_tracepoints(struct probe_session *s)
 	s->bpf->links.gp_process_fork = bpf_program__attach(s->bpf->progs.gp_process_fork);
 	if (!s->bpf->links.gp_process_exit || !s->bpf->links.gp_process_exec ||
 	    !s->bpf->links.gp_process_fork)
-		log_debug("fork, exec or exit of the target are not told by the kernel");
+		log_warn("the kernel will not tell of fork, exec and exit: children are not seen, "
+			 "and another program in the target's place is taken for it");
 }
 
 static int explain_load(struct reason *why, int err)

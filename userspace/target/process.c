@@ -324,8 +324,12 @@ void target_process__free(struct target_process *p)
 bool target_process__alive(const struct target_process *p)
 {
 	struct stat_line s;
+	int err = read_stat(p->pid, &s);
 
-	return !read_stat(p->pid, &s) && s.start_ticks == p->start_ticks && !is_dead(&s);
+	/* Anything else, no descriptor left say, tells nothing of it. */
+	if (err)
+		return err != -ENOENT && err != -ESRCH;
+	return s.start_ticks == p->start_ticks && !is_dead(&s);
 }
 
 int target_process__update_libraries(struct target_process *p, struct reason *why)

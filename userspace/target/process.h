@@ -51,7 +51,8 @@ int target_process__new(pid_t pid, struct reason *why, struct target_process **r
 void target_process__shed(struct target_process *p);
 void target_process__free(struct target_process *p);
 
-/* Whether (pid, start time) still is this process and it has not become a zombie. */
+/* Whether (pid, start time) still is this process and it has not become a zombie; true where that
+ * cannot be told just now. */
 bool target_process__alive(const struct target_process *p);
 
 /* Reads the mappings anew; those that are new get p->changes_nr as `since`. Returns 1 if libraries
