@@ -219,6 +219,7 @@ int op_names__read(struct op_names *names, const char *path)
 	err = elf_file__each_symbol(f, SYMBOL_BEGIN, add_symbol, names);
 	if (!err && !elf_file__section(f, ".rodata", &data, &bytes, &address))
 		err = op_names__scan(names, data, bytes);
+	err = err ? err : elf_file__error(f);
 	elf_file__free(f);
 	return err;
 }

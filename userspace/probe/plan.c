@@ -415,7 +415,7 @@ static int plan_file(struct planner *p, const char *cache_dir)
 	if (err)
 		return err;
 	count_up(p->plan);
-	if (cache_dir && *build_id && !elf_file__unread(p->file))
+	if (cache_dir && *build_id && !elf_file__error(p->file))
 		(void)plan_cache_store(p->plan, cache_dir, sum, plan_calls_fingerprint(p));
 	return 0;
 }
@@ -432,7 +432,7 @@ int probe_plan__new(const char *path, const char *cache_dir, struct reason *why,
 	if (p.plan)
 		p.plan->texts = intern__new();
 	err = p.plan && p.plan->texts ? plan_file(&p, cache_dir) : -ENOMEM;
-	err = err ?: elf_file__unread(p.file);
+	err = err ?: elf_file__error(p.file);
 	if (err)
 		probe_plan__free(p.plan);
 	else

@@ -99,7 +99,7 @@ static int open_linked(const char *path, const struct link *l, struct elf_file *
 			     l->name) >= (int)sizeof(at))
 			continue;
 		err = elf_file__open(at, NULL, ret_file);
-		if (err == -ENOMEM)
+		if (elf_error_is_ours(err))
 			return err;
 		if (!err && has_crc(*ret_file, l->crc))
 			return 0;
@@ -114,7 +114,7 @@ int debug_file_open(struct elf_file *f, const char *path, struct elf_file **ret_
 	struct link l;
 	int err = open_by_id(f, ret_file);
 
-	if (err && err != -ENOMEM)
+	if (err && !elf_error_is_ours(err))
 		err = read_link(f, &l) ? -ENOENT : open_linked(path, &l, ret_file);
 	return err;
 }

@@ -11,7 +11,7 @@
 /* The debug file of `f`, by its build-id under /usr/lib/debug, or else by the name in
  * .gnu_debuglink: beside the file, which is at `path` (NULL: not known), in .debug there, or under
  * /usr/lib/debug; then its checksum must be the one that the link tells. Of the machine's files,
- * not of the target's root. 0, -ENOENT, or another -errno. */
+ * not of the target's root. 0, -ENOENT, or an error as of elf_error_is_ours(). */
 int debug_file_open(struct elf_file *f, const char *path, struct elf_file **ret_file);
 
 #endif /* GP_TARGET_DEBUG_FILE_H */

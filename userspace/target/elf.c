@@ -50,28 +50,29 @@ int elf_file__read(const struct elf_file *f, uint64_t offset, void *buf, uint64_
 	return 0;
 }
 
+/* NULL. */
+static unsigned char *not_read(struct elf_file *f, int err)
+{
+	if (!f->err && !elf_error_stays(err))
+		f->err = err;
+	errno = -err;
+	return NULL;
+}
+
 /* The range as malloc'd bytes with a zero after them; NULL with errno set. */
 static unsigned char *read_range(struct elf_file *f, uint64_t offset, uint64_t bytes)
 {
 	CLEANUP(cleanup_free) unsigned char *data = NULL;
 	int err;
 
-	if (bytes > READ_BYTES_MAX - f->read_bytes) {
-		errno = EFBIG;
-		return NULL;
-	}
-	if (bytes > f->bytes) {
-		errno = ENOEXEC;
-		return NULL;
-	}
+	if (bytes > READ_BYTES_MAX - f->read_bytes)
+		return not_read(f, -EFBIG);
+	if (bytes > f->bytes)
+		return not_read(f, -ENOEXEC);
 	data = malloc(bytes + 1);
-	if (!data)
-		return NULL;
-	err = elf_file__read(f, offset, data, bytes);
-	if (err) {
-		errno = -err;
-		return NULL;
-	}
+	err = data ? elf_file__read(f, offset, data, bytes) : -ENOMEM;
+	if (err)
+		return not_read(f, err);
 	data[bytes] = '\0';
 	f->read_bytes += bytes;
 	return TAKE(data);
@@ -242,6 +243,11 @@ int elf_file__open(const char *path, struct reason *why, struct elf_file **ret_f
 	return 0;
 }
 
+int elf_file__error(const struct elf_file *f)
+{
+	return f->err;
+}
+
 void elf_file__set_code(struct elf_file *f, const struct elf_file *of)
 {
 	f->code = of;
@@ -265,18 +271,6 @@ void elf_file__free(struct elf_file *f)
 	free(f);
 }
 
-/* Of what cannot be read: whether it might be another time. */
-static void note_unread(struct elf_file *f, int err)
-{
-	if (err != -ENOEXEC && err != -EFBIG)
-		f->unread = err;
-}
-
-int elf_file__unread(const struct elf_file *f)
-{
-	return f->unread;
-}
-
 /* The content of section i, read at first use. NULL if it has none or cannot be read. */
 static unsigned char *section_content(struct elf_file *f, size_t i)
 {
@@ -286,8 +280,6 @@ static unsigned char *section_content(struct elf_file *f, size_t i)
 		return NULL;
 	if (!f->section_data[i])
 		f->section_data[i] = read_range(f, s->sh_offset, s->sh_size);
-	if (!f->section_data[i])
-		note_unread(f, -errno);
 	return f->section_data[i];
 }
 
@@ -490,12 +482,11 @@ const unsigned char *elf_file__code(struct elf_file *f, uint64_t file_offset, si
 		*ret_bytes = nr;
 		return f->codes.items[*known].bytes;
 	}
-	errno = ENOMEM;
-	code.bytes = vec_reserve(&f->codes, 1) ? NULL : read_range(f, file_offset, nr);
-	if (!code.bytes) {
-		note_unread(f, -errno);
+	if (vec_reserve(&f->codes, 1))
 		return NULL;
-	}
+	code.bytes = read_range(f, file_offset, nr);
+	if (!code.bytes)
+		return NULL;
 	code.nr = nr;
 	f->codes.items[f->codes.nr++] = code;
 	/* Without an entry it is only read again. */

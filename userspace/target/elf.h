@@ -9,6 +9,7 @@
 
 #include "base/reason.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,9 +27,26 @@ struct elf_symbol {
 
 #define ELF_BUILD_ID_BYTES 20
 
+/* Whether an error says what the file is: it will be the same next time. Any other (no descriptor
+ * left, a disk that fails) may be over by then. */
+static inline bool elf_error_stays(int err)
+{
+	return err == -ENOEXEC || err == -EFBIG;
+}
+
+/* Whether it says nothing of the file, be it there or not: there was no room in this process. */
+static inline bool elf_error_is_ours(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+}
+
 /* Opens and checks the file. 0 or -errno with a reason. */
 int elf_file__open(const char *path, struct reason *why, struct elf_file **ret_file);
 void elf_file__free(struct elf_file *f);
+
+/* Why something of it that was asked for could not be read and seems not to be there, though it may
+ * be the next time: the first such error, 0: none. */
+int elf_file__error(const struct elf_file *f);
 
 /* `f` is a debug file of `of`, which must stay as long: it says where its symbols lie. */
 void elf_file__set_code(struct elf_file *f, const struct elf_file *of);
@@ -52,10 +70,6 @@ int elf_file__each_object(struct elf_file *f, const char *prefix,
 
 /* Looks one function or object up by its mangled name. 0 or -ENOENT. */
 int elf_file__symbol(struct elf_file *f, const char *name, struct elf_symbol *ret_symbol);
-
-/* Whether all could be read so far that the file has, and that is not too much: 0, or -errno of a
- * failure that may pass (-EIO, -ENOMEM). */
-int elf_file__unread(const struct elf_file *f);
 
 /* The bytes at a file offset inside an executable segment: *ret_bytes up to max, borrowed, or NULL.
  */

@@ -34,6 +34,7 @@ struct elf_file {
 	const struct elf_file *code; /* NULL: itself; see elf_file__set_code() */
 	uint64_t bytes;
 	uint64_t read_bytes;
+	int err;	      /* see elf_file__error() */
 	Elf64_Phdr *segments; /* PT_LOAD and PT_NOTE only */
 	size_t segments_nr;
 	Elf64_Shdr *sections;
@@ -42,7 +43,6 @@ struct elf_file {
 	size_t section_names;	       /* index */
 	struct symbol_table tables[2]; /* .dynsym, .symtab; after elf_read_tables() */
 	bool tables_ready;
-	int unread; /* 0, or -errno of what could not be read and might be another time */
 	char build_id[2 * ELF_BUILD_ID_BYTES + 1];
 	VEC(struct code) codes;
 	struct hash code_at; /* file offset -> index of codes */

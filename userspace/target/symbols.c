@@ -75,23 +75,31 @@ static int compare_symbols(const void *a, const void *b)
 int symbols__new(struct elf_file *f, const char *path, struct symbols **ret_symbols)
 {
 	struct symbols *s = calloc(1, sizeof(*s));
-	int err;
+	int err, debug_err, mini_err = 0;
 
 	if (!s) {
 		elf_file__free(f);
 		return -ENOMEM;
 	}
 	s->file = f;
-	if (debug_file_open(f, path, &s->debug))
+	debug_err = debug_file_open(f, path, &s->debug);
+	if (debug_err)
 		s->debug = NULL;
-	if (s->debug || elf_image__mini_debug(f, &s->mini))
+	if (!s->debug)
+		mini_err = elf_image__mini_debug(f, &s->mini);
+	if (mini_err)
 		s->mini = NULL;
 	err = elf_file__each_symbol(f, "", add_symbol, s);
 	err = err ? err : add_symbols_of(s, s->debug);
 	err = err ? err : add_symbols_of(s, s->mini);
+	err = err ? err : elf_file__error(f);
+	if (!err && elf_error_is_ours(debug_err))
+		err = debug_err;
+	if (!err && elf_error_is_ours(mini_err))
+		err = mini_err;
 	if (err) {
 		symbols__free(s);
-		return -ENOMEM;
+		return err;
 	}
 	if (s->list.nr)
 		qsort(s->list.items, s->list.nr, sizeof(*s->list.items), compare_symbols);

@@ -14,8 +14,8 @@
 
 struct symbols;
 
-/* Takes the file over (frees it on failure too), which is at `path`, NULL: not known. 0 or -ENOMEM.
- */
+/* Takes the file over (frees it on failure too), which is at `path`, NULL: not known. 0, or -errno:
+ * not all that it has could be read. */
 int symbols__new(struct elf_file *f, const char *path, struct symbols **ret_symbols);
 void symbols__free(struct symbols *s);
 
