@@ -4,6 +4,7 @@
  * The collector's ring with both ends well behaved: order, wrap-around, no room, many writers,
  * writers that never finish, names, annotations.
  */
+#include "base/clock.h"
 #include "collector/names.h"
 #include "collector/pending.h"
 #include "unit/ring_ends.h"
@@ -96,6 +97,49 @@ static void test_wrap_around(void **state)
 	assert_int_equal(help_loss(e.r, GP_LOSS_COLLECTOR_FULL), 0);
 	assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 0);
 	names__free(names);
+	ends_close(&e);
+}
+
+/* Half of the ring came since the last drain: another one is due in half of that time. */
+static void test_patience(void **state)
+{
+	uint64_t before_ns, after_ns, most_ns;
+	struct ends e;
+
+	assert_int_equal(ends_open(&e, SMALL), 0);
+	assert_int_equal(ends_drain(&e), 0);
+	for (int round = 0; round < 3; round++) {
+		before_ns = clock_now_ns();
+		assert_int_equal(ends_drain(&e), 0);
+		(void)usleep(20000);
+		for (uint32_t nr = 1; nr <= SMALL / OP_BYTES / 2; nr++)
+			assert_true(ends_write_op(&e, nr));
+		assert_true(ends_drain(&e) > 0);
+		after_ns = clock_now_ns();
+		most_ns = (after_ns - before_ns) / 2;
+		assert_in_range(collector_ring__patience_ns(e.r), 1000000, most_ns + most_ns / 8);
+	}
+	/* Nothing came: it grows, and by no more than the time that went by. */
+	most_ns = collector_ring__patience_ns(e.r);
+	(void)usleep(30000);
+	assert_int_equal(ends_drain(&e), 0);
+	assert_in_range(collector_ring__patience_ns(e.r), 30000000,
+			most_ns + clock_now_ns() - before_ns);
+	ends_close(&e);
+}
+
+static void test_lost_before_the_beginning(void **state)
+{
+	struct ends e;
+
+	assert_int_equal(ends_open(&e, SMALL), 0);
+	while (ends_write_op(&e, 1))
+		;
+	assert_int_equal(help_loss(e.r, GP_LOSS_COLLECTOR_FULL), 1);
+	collector_ring__begin(e.r);
+	assert_int_equal(help_loss(e.r, GP_LOSS_COLLECTOR_FULL), 0);
+	assert_false(ends_write_op(&e, 1));
+	assert_int_equal(help_loss(e.r, GP_LOSS_COLLECTOR_FULL), 1);
 	ends_close(&e);
 }
 
@@ -372,6 +416,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_wrap_around),
+		cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_lost_before_the_beginning),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_stop_in_the_middle),
 		cmocka_unit_test(test_many_writers),

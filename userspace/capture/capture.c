@@ -139,6 +139,9 @@ int capture__start(struct capture *c, struct reason *why)
 	int err;
 
 	capture_drain(c);
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (c->members.items[i]->guest)
+			guest__begin(c->members.items[i]->guest);
 	c->start_ns = clock_now_ns();
 	c->flushed_ns = c->start_ns;
 	err = c->stepped ? 0 : capture_begin_recording(c, c->start_ns);
@@ -176,6 +179,19 @@ int capture__describe(struct capture *c, const char *key, const char *value, str
 	return err ? cannot_write(c, err, why) : 0;
 }
 
+/* Nothing wakes us when a collector's ring fills. */
+static int guests_timeout(const struct capture *c, int timeout_ms)
+{
+	for (size_t i = 0; i < c->members.nr; i++) {
+		const struct guest *g = c->members.items[i]->guest;
+		uint64_t ms = g ? guest__patience_ns(g) / 1000000 : UINT64_MAX;
+
+		if (ms < (uint64_t)timeout_ms)
+			timeout_ms = (int)ms;
+	}
+	return timeout_ms;
+}
+
 int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 {
 	struct pollfd fd = {.fd = probe_session__ring_fd(c->probes), .events = POLLIN};
@@ -185,6 +201,7 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	if (c->options.stacks == GP_STACK_WANT_PYTHON && c->options.inject &&
 	    timeout_ms > STACKS_POLL_MS)
 		timeout_ms = STACKS_POLL_MS;
+	timeout_ms = guests_timeout(c, timeout_ms);
 	if (c->windows)
 		timeout_ms = windows_timeout(c, timeout_ms);
 	if (c->gpu_windows)

@@ -34,6 +34,7 @@
 #define PUBLISH_BYTES  65536
 #define BEAT_NS	       200000000L
 #define FRESH_NS       1500000000ULL /* a reader that lives beats more often */
+#define PATIENCE_MIN   1000000ULL    /* ns */
 
 struct collector_ring {
 	struct gp_ring_page *page;
@@ -46,6 +47,9 @@ struct collector_ring {
 	bool stalled;	       /* the slot at `tail` was not ready when last looked at, */
 	uint32_t stalled_beat; /* and so was the collector's beat */
 	uint64_t skipped_nr;
+	uint64_t lost_before; /* that nobody wanted */
+	uint64_t drained_ns;  /* when it was drained last, 0: not yet */
+	uint64_t patience_ns;
 	bool beating, leaving; /* of the thread that beats */
 	pthread_t beater;
 	pthread_mutex_t lock;
@@ -368,6 +372,32 @@ static void skip_dead(struct collector_ring *r, uint64_t head)
 	r->skipped_nr++;
 }
 
+/* By how much has come since the last time. It grows no faster than time goes: work pauses, and
+ * goes on. */
+static void set_patience(struct collector_ring *r, uint64_t waiting_bytes)
+{
+	uint64_t now = clock_now_ns(), past_ns = now - r->drained_ns,
+		 most = r->patience_ns + past_ns;
+	double ns = (double)past_ns * (r->data_bytes / 4) / (double)(waiting_bytes + 1);
+
+	if (!r->drained_ns)
+		ns = 0;
+	r->drained_ns = now;
+	r->patience_ns = ns < (double)most ? (uint64_t)ns : most;
+	if (r->patience_ns < PATIENCE_MIN)
+		r->patience_ns = PATIENCE_MIN;
+}
+
+uint64_t collector_ring__patience_ns(const struct collector_ring *r)
+{
+	return r->patience_ns;
+}
+
+void collector_ring__begin(struct collector_ring *r)
+{
+	r->lost_before = __atomic_load_n(&r->page->lost, __ATOMIC_RELAXED);
+}
+
 int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void *arg)
 {
 	uint64_t event[GP_RING_EVENT_BYTES / 8];
@@ -379,6 +409,7 @@ int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void 
 	r->broken = r->broken || head - r->tail > r->data_bytes || head % 8;
 	if (r->broken)
 		return -EPROTO;
+	set_patience(r, head - r->tail);
 	while (!err && r->tail != head) {
 		struct gp_ring_slot slot = read_slot(r, r->tail);
 		size_t bytes = slot.bytes - sizeof(slot);
@@ -439,13 +470,14 @@ uint64_t collector_ring__thread_cpu_ns(const struct collector_ring *r)
 void collector_ring__losses(const struct collector_ring *r, uint64_t losses[GP_LOSS_NR])
 {
 	const struct collector_events *e = &r->events;
+	uint64_t lost = __atomic_load_n(&r->page->lost, __ATOMIC_RELAXED);
 
 	_Static_assert(GP_LOSS_NR <= sizeof(r->page->losses) / sizeof(r->page->losses[0]),
 		       "the page has a place for each");
 	for (int i = 0; i < GP_LOSS_NR; i++)
 		add_saturated(&losses[i], __atomic_load_n(&r->page->losses[i], __ATOMIC_RELAXED));
 	add_saturated(&losses[GP_LOSS_COLLECTOR_FULL],
-		      __atomic_load_n(&r->page->lost, __ATOMIC_RELAXED));
+		      lost > r->lost_before ? lost - r->lost_before : 0);
 	add_saturated(&losses[GP_LOSS_RECORD], e->refused_nr + r->skipped_nr + r->broken);
 	add_saturated(&losses[GP_LOSS_NAMES], e->names_lost_nr);
 	add_saturated(&losses[GP_LOSS_STACK_ROOM], e->stacks_lost_nr);

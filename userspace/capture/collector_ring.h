@@ -7,10 +7,10 @@
  * is given up.
  *
  * How a capture uses it: inject; open; want(); wait until `active` or `failed` in the status says
- * so; then drain() every 20 ms or so; at the end want(0), wait until nothing is active, drain(),
- * quit(), wait for GP_COLLECTOR_INERT, free(). The losses are complete once it is inert. A ring
- * that becomes inert before it was told to quit has heard nothing from us for too long (we were
- * stopped).
+ * so; then drain(), again after patience_ns() at most; at the end want(0), wait until nothing is
+ * active, drain(), quit(), wait for GP_COLLECTOR_INERT, free(). The losses are complete once it is
+ * inert. A ring that becomes inert before it was told to quit has heard nothing from us for too
+ * long (we were stopped).
  */
 #ifndef GP_CAPTURE_COLLECTOR_RING_H
 #define GP_CAPTURE_COLLECTOR_RING_H
@@ -74,6 +74,13 @@ void collector_ring__process_gone(struct collector_ring *r);
  * counted as lost. Returns how many events were handed out, fn's non-zero result, or -EPROTO if the
  * ring was given up. Never waits. */
 int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void *arg);
+
+/* For how long it may be left alone after a drain: a quarter of the ring is filled by then, as fast
+ * as that goes just now. */
+uint64_t collector_ring__patience_ns(const struct collector_ring *r);
+
+/* From here on what is lost is missing: events before this moment are wanted by nobody. */
+void collector_ring__begin(struct collector_ring *r);
 
 /* What the collector says of itself now, and whether the ring was given up. */
 void collector_ring__status(const struct collector_ring *r, struct collector_status *ret_status);

@@ -320,6 +320,16 @@ int guest__drain(struct guest *g, guest_event_fn fn, void *arg)
 	return collector_ring__drain(g->ring, fn, arg);
 }
 
+uint64_t guest__patience_ns(const struct guest *g)
+{
+	return collector_ring__patience_ns(g->ring);
+}
+
+void guest__begin(struct guest *g)
+{
+	collector_ring__begin(g->ring);
+}
+
 void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 {
 	struct collector_status s;

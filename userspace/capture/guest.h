@@ -83,6 +83,10 @@ bool guest__follows(const struct guest *g);
  * the heartbeat. */
 int guest__drain(struct guest *g, guest_event_fn fn, void *arg);
 
+/* See collector_ring__patience_ns() and collector_ring__begin(). */
+uint64_t guest__patience_ns(const struct guest *g);
+void guest__begin(struct guest *g);
+
 /* Tells the collector to stop and waits until it has, draining meanwhile (unless fn is NULL);
  * events may still be drained after. `gone`: the process has ended. */
 void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg);
