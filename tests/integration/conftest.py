@@ -117,3 +117,23 @@ def idle():
     with harness.Target("mlp") as target:
         yield target
         target.leave()
+
+
+@pytest.fixture
+def memory_group():
+    """A control group below ours, of either version."""
+    with open("/proc/self/cgroup", encoding="ascii") as file:
+        groups = dict(line.rstrip("\n").split(":", 2)[1:] for line in file)
+    folder, limit = (("/sys/fs/cgroup/memory" + groups["memory"], "memory.limit_in_bytes")
+                     if "memory" in groups else ("/sys/fs/cgroup" + groups[""], "memory.max"))
+    folder += "/gpuprof-test-%d" % os.getpid()
+    try:
+        os.mkdir(folder)
+    except OSError as error:
+        pytest.skip("no group of control can be made: %s" % error)
+    try:
+        if not os.path.exists(os.path.join(folder, limit)):
+            pytest.skip("the groups of control below ours have no limits of memory")
+        yield folder, os.path.join(folder, limit)
+    finally:
+        os.rmdir(folder)

@@ -352,6 +352,27 @@ def test_collector_leaves(tmp_path):
     assert calls_of(recording, "aten::addmm") == 3 * 4
 
 
+def test_target_short_of_memory(tmp_path, memory_group):
+    """A container whose memory is nearly used up: the collector's would have the kernel kill it."""
+    folder, limit = memory_group
+    path = tmp_path / "r.gpuprof"
+    with Target("mlp") as target:
+        target.step(4)
+        with open(os.path.join(folder, "cgroup.procs"), "w", encoding="ascii") as file:
+            file.write(str(target.pid))
+        with open(limit, "w", encoding="ascii") as file:
+            file.write(str(12 << 20))
+        with Gpuprof("attach", "--pid", target.pid, "-o", path) as profiler:
+            profiler.wait_recording()
+            assert not collector_runs(target.pid)
+            target.step(4)
+            assert profiler.finish() == DONE, profiler.told()
+        assert re.search(r"by uprobes, which cost more: there are only \d+ MB of memory left",
+                         profiler.text("stderr")), profiler.told()
+        target.leave()
+    assert calls_of(Recording(path), "aten::addmm") == 3 * 4
+
+
 def test_ring_overflow_is_counted(tmp_path):
     """gpuprof is stopped while far more happens than the smallest ring holds."""
     path = tmp_path / "r.gpuprof"

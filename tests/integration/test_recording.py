@@ -202,26 +202,6 @@ def test_memory_is_short(path):
     assert gpuprof("table", path, env=plenty).status == DONE
 
 
-@pytest.fixture
-def memory_group():
-    """A control group below ours, of either version."""
-    with open("/proc/self/cgroup", encoding="ascii") as file:
-        groups = dict(line.rstrip("\n").split(":", 2)[1:] for line in file)
-    folder, limit = (("/sys/fs/cgroup/memory" + groups["memory"], "memory.limit_in_bytes")
-                     if "memory" in groups else ("/sys/fs/cgroup" + groups[""], "memory.max"))
-    folder += "/gpuprof-test-%d" % os.getpid()
-    try:
-        os.mkdir(folder)
-    except OSError as error:
-        pytest.skip("no group of control can be made: %s" % error)
-    try:
-        if not os.path.exists(os.path.join(folder, limit)):
-            pytest.skip("the groups of control below ours have no limits of memory")
-        yield folder, os.path.join(folder, limit)
-    finally:
-        os.rmdir(folder)
-
-
 def test_memory_of_a_control_group_is_short(tmp_path, memory_group):
     """A container's memory is what it was given, whatever the machine has."""
     folder, limit = memory_group

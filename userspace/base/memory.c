@@ -183,23 +183,50 @@ uint64_t memory_group_left(const char *cgroups, const char *mount)
 	return least;
 }
 
-bool memory_now(struct memory_now *ret)
+/* Without the control groups. */
+static bool of_the_machine(struct memory_now *ret)
 {
-	CLEANUP(cleanup_free) char *statm = NULL, *meminfo = NULL, *cgroups = NULL;
-	const char *left = getenv("GPUPROF_MEMORY_LEFT");
-	uint64_t of_groups;
+	CLEANUP(cleanup_free) char *statm = NULL, *meminfo = NULL;
 	size_t bytes;
 
-	if (file_read("/proc/self/statm", FILE_MAX, &statm, &bytes) ||
-	    file_read("/proc/meminfo", FILE_MAX, &meminfo, &bytes) ||
-	    !memory_parse(statm, meminfo, (uint64_t)sysconf(_SC_PAGESIZE), ret))
+	return !file_read("/proc/self/statm", FILE_MAX, &statm, &bytes) &&
+	       !file_read("/proc/meminfo", FILE_MAX, &meminfo, &bytes) &&
+	       memory_parse(statm, meminfo, (uint64_t)sysconf(_SC_PAGESIZE), ret);
+}
+
+/* Of the groups that are told in the file. */
+static uint64_t of_groups(const char *path)
+{
+	CLEANUP(cleanup_free) char *cgroups = NULL;
+	size_t bytes;
+
+	if (file_read(path, FILE_MAX, &cgroups, &bytes))
+		return UINT64_MAX;
+	return memory_group_left(cgroups, GROUPS_MOUNT);
+}
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+bool memory_now(struct memory_now *ret)
+{
+	const char *left = getenv("GPUPROF_MEMORY_LEFT");
+
+	if (!of_the_machine(ret))
 		return false;
-	if (!file_read("/proc/self/cgroup", FILE_MAX, &cgroups, &bytes)) {
-		of_groups = memory_group_left(cgroups, GROUPS_MOUNT);
-		if (of_groups < ret->left)
-			ret->left = of_groups;
-	}
+	ret->left = lesser(ret->left, of_groups("/proc/self/cgroup"));
 	return !left || !*left || read_number(left, &ret->left);
+}
+
+uint64_t memory_left_of(pid_t pid)
+{
+	struct memory_now machine;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	return lesser(of_the_machine(&machine) ? machine.left : UINT64_MAX, of_groups(path));
 }
 
 void memory_end_me_first(void)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What this process takes of the machine's memory. Who needs much of it must not bring harm to the
- * processes beside it.
+ * What this process takes of the machine's memory, and what is left. Who needs much of it must not
+ * bring harm to the processes beside it.
  */
 #ifndef GP_BASE_MEMORY_H
 #define GP_BASE_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct memory_now {
 	uint64_t own; /* bytes, resident */
@@ -31,6 +32,10 @@ uint64_t memory_group_left(const char *cgroups, const char *mount);
 
 /* Now. False: it is not known. */
 bool memory_now(struct memory_now *ret);
+
+/* Bytes that another process could still be given, as of its control groups and the machine.
+ * UINT64_MAX: it is not known. */
+uint64_t memory_left_of(pid_t pid);
 
 /* If the kernel runs out of memory it is to end this process before all others, from now on, and
  * what it forks: for a process that only reads, and ends. Where that may not be, it stays as it

@@ -7,6 +7,7 @@
 #include "capture/guest.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "capture/collector_ring.h"
 #include "inject/inject.h"
 
@@ -14,6 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* What the collector takes: its ring, its library, its tables. And what must be there, as the
+ * process goes on to need some itself. */
+#define MEMORY_TAKEN	(10 << 20)
+#define MEMORY_LEFT_MIN (32ULL << 20)
 
 #define MS_NS	       1000000L
 #define ANSWER_TURN_MS 2
@@ -138,8 +144,15 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 static int put_in(const struct target_process *p, uint64_t *held_ns, struct reason *why)
 {
 	struct inject_result result = {0};
-	int err = inject_library(p, collector_so_start, image_bytes(), &how, why, &result);
+	uint64_t left = memory_left_of(p->pid);
+	int err;
 
+	if (left < MEMORY_LEFT_MIN)
+		return reason_set(why, -ENOMEM,
+				  "there are only %llu MB of memory left for the process, of "
+				  "which the collector takes %d",
+				  (unsigned long long)(left >> 20), MEMORY_TAKEN >> 20);
+	err = inject_library(p, collector_so_start, image_bytes(), &how, why, &result);
 	if (err)
 		return err;
 	if (result.returned != 1)

@@ -152,9 +152,8 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		note_refusal(m, err, &why);
 	else if (err)
-		log_at(err == -EBUSY ? LOG_WARN : LOG_INFO,
-		       "%d: operators by uprobes, which cost more: %s", (int)m->process->pid,
-		       why.text);
+		log_warn("%d: operators by uprobes, which cost more: %s", (int)m->process->pid,
+			 why.text);
 	if (features & GP_FEATURE_MEMORY)
 		note_memory(m);
 	if (shapes)
