@@ -159,17 +159,20 @@ static int find_file(pid_t pid, const char *root, const struct group *x, struct 
 	return l->path ? 0 : -ENOMEM;
 }
 
-/* Load bias, from the program headers of the file; without them as for a library linked at 0. */
-static uint64_t find_base(const struct group *x, const struct target_library *l)
+/* Load bias, from the program headers of the file; without them as for a library linked at 0. 0, or
+ * an error as of elf_error_is_ours(). */
+static int find_base(const struct group *x, struct target_library *l)
 {
-	uint64_t base = x->code_start - x->code_offset;
 	struct elf_file *f;
+	int err = elf_file__open(l->open_path, NULL, &f);
 
-	if (elf_file__open(l->open_path, NULL, &f))
-		return base;
-	(void)elf_file__load_bias(f, x->code_start, x->code_offset, &base);
+	l->base = x->code_start - x->code_offset;
+	l->base_known = !err || elf_error_stays(err);
+	if (err)
+		return elf_error_is_ours(err) ? err : 0;
+	(void)elf_file__load_bias(f, x->code_start, x->code_offset, &l->base);
 	elf_file__free(f);
-	return base;
+	return 0;
 }
 
 static bool same_place(const struct target_library *a, const struct target_library *b)
@@ -202,8 +205,11 @@ static int fill_library(pid_t pid, const char *root, const struct group *x,
 	if (err)
 		return err;
 	known = find_old(old, old_nr, l);
-	l->base = known ? known->base : find_base(x, l);
 	l->since = known ? known->since : since;
+	if (!known || !known->base_known)
+		return find_base(x, l);
+	l->base = known->base;
+	l->base_known = true;
 	return 0;
 }
 
@@ -233,7 +239,7 @@ int libraries_read(pid_t pid, const struct target_library *old, size_t old_nr, u
 					   &libraries[nr++]);
 	if (err) {
 		libraries_free(libraries, nr);
-		return reason_set(why, err, "out of memory");
+		return reason_set(why, err, "%s", strerror(-err));
 	}
 	*ret_libraries = libraries;
 	*ret_nr = nr;
@@ -255,7 +261,7 @@ bool libraries_equal(const struct target_library *a, size_t a_nr, const struct t
 	if (a_nr != b_nr)
 		return false;
 	for (size_t i = 0; i < a_nr; i++)
-		if (!same_place(&a[i], &b[i]))
+		if (!same_place(&a[i], &b[i]) || a[i].base_known != b[i].base_known)
 			return false;
 	return true;
 }

@@ -18,7 +18,7 @@ int libraries_read(pid_t pid, const struct target_library *old, size_t old_nr, u
 		   struct reason *why, struct target_library **ret_libraries, size_t *ret_nr);
 void libraries_free(struct target_library *libraries, size_t nr);
 
-/* Whether both hold the same files at the same addresses. */
+/* Whether both hold the same files at the same addresses, and know as much of them. */
 bool libraries_equal(const struct target_library *a, size_t a_nr, const struct target_library *b,
 		     size_t b_nr);
 

@@ -21,7 +21,8 @@ struct target_library {
 		*open_path; /* how gpuprof opens the very file: below /proc/PID/root or map_files */
 	uint64_t start;	    /* lowest address it is mapped at */
 	uint64_t end;
-	uint64_t base; /* load bias: address = base + ELF virtual address */
+	uint64_t base;	 /* load bias: address = base + ELF virtual address */
+	bool base_known; /* else it is a guess, as the file could not be read */
 	dev_t device;
 	ino_t inode;
 	bool deleted;
