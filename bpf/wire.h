@@ -442,7 +442,7 @@ enum gp_loss {
 	GP_LOSS_PROBE = 7,	    /* functions that could not be probed */
 	GP_LOSS_RECORD = 8,	    /* events refused because a field was not believable */
 	GP_LOSS_COLLECTOR_FULL = 9, /* events for which the collector's ring had no room */
-	GP_LOSS_NAMES = 10,	    /* names that found no place: shown as "?" */
+	GP_LOSS_NAMES = 10,	    /* names that found no place (shown as "?") or were not read */
 	GP_LOSS_COLLECTOR_LEFT =
 		11, /* times a collector left by itself: what it missed is unknown */
 	GP_LOSS_STACK_INCOMPLETE = 12, /* events whose stack is truncated or otherwise not whole */

@@ -124,6 +124,7 @@ static int name_kernel(struct capture *c, const struct member *m, struct gp_ev_a
 
 	ev->function = 0;
 	ev->kernel_name_id = number > 0 ? (uint32_t)number : 0;
+	c->nameless_nr += number == -ENOSPC;
 	if (number < 0)
 		return number == -ENOSPC ? 0 : (int)number;
 	return tell_name(c, ev->kernel_name_id);

@@ -6,6 +6,7 @@
  */
 #include "capture/kernels.h"
 
+#include "base/clock.h"
 #include "base/intern.h"
 #include "target/elf.h"
 
@@ -27,8 +28,10 @@ struct symbol {
 struct kernel_symbols {
 	dev_t device;
 	ino_t inode;
-	struct elf_file *file; /* NULL: cannot be read */
+	struct elf_file *file; /* NULL: none, or not read */
 	VEC(struct symbol) symbols;
+	bool is_read;	   /* what it has, if anything */
+	uint64_t again_ns; /* it could not be read: not before then */
 };
 
 static void free_file(struct kernel_symbols *f)
@@ -68,52 +71,76 @@ static int compare(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* NULL: out of memory. */
-static struct kernel_symbols *open_file(struct kernels *k, const struct target_library *lib)
+static int read_symbols(struct kernel_symbols *f, const char *path)
 {
-	struct kernel_symbols *f = calloc(1, sizeof(*f));
-	struct reason why;
+	int err = elf_file__open(path, NULL, &f->file);
 
+	if (err)
+		return err;
+	err = elf_file__each_symbol(f->file, "", take_symbol, f);
+	return err ? err : elf_file__error(f->file);
+}
+
+/* Reads it if that is due. */
+static void read_file(struct kernel_symbols *f, const char *path)
+{
+	int err;
+
+	if (f->is_read || (f->again_ns && clock_now_ns() < f->again_ns))
+		return;
+	err = read_symbols(f, path);
+	f->is_read = !err || elf_error_stays(err);
+	f->again_ns = clock_now_ns() + SECOND_NS;
+	if (err) {
+		vec_done(&f->symbols);
+		elf_file__free(f->file);
+		f->file = NULL;
+	}
+	if (f->symbols.nr)
+		qsort(f->symbols.items, f->symbols.nr, sizeof(*f->symbols.items), compare);
+}
+
+/* NULL: there are too many, or out of memory. */
+static struct kernel_symbols *file_of(struct kernels *k, const struct target_library *lib)
+{
+	struct kernel_symbols *f;
+
+	for (size_t i = 0; i < k->files.nr; i++)
+		if (k->files.items[i]->device == lib->device &&
+		    k->files.items[i]->inode == lib->inode)
+			return k->files.items[i];
+	f = k->files.nr < FILES_MAX ? calloc(1, sizeof(*f)) : NULL;
 	if (!f || vec_push(&k->files, f)) {
 		free(f);
 		return NULL;
 	}
 	f->device = lib->device;
 	f->inode = lib->inode;
-	if (elf_file__open(lib->open_path, &why, &f->file))
-		f->file = NULL;
-	else if (elf_file__each_symbol(f->file, "", take_symbol, f))
-		f->symbols.nr = 0;
-	if (f->symbols.nr)
-		qsort(f->symbols.items, f->symbols.nr, sizeof(*f->symbols.items), compare);
 	return f;
 }
 
-static struct kernel_symbols *file_of(struct kernels *k, const struct target_library *lib)
+/* The name, NULL: it has none. 0 or -EAGAIN: that is not known now. */
+static int look_up(struct kernels *k, const struct target_process *p, uint64_t function,
+		   const char **ret_name)
 {
-	for (size_t i = 0; i < k->files.nr; i++)
-		if (k->files.items[i]->device == lib->device &&
-		    k->files.items[i]->inode == lib->inode)
-			return k->files.items[i];
-	return k->files.nr < FILES_MAX ? open_file(k, lib) : NULL;
-}
-
-static const char *look_up(struct kernels *k, const struct target_process *p, uint64_t function)
-{
-	struct kernel_symbols *f = NULL;
-	uint64_t address = 0;
+	const struct target_library *lib = NULL;
 	size_t low = 0, high;
+	struct kernel_symbols *f;
+	uint64_t address;
 
-	for (size_t i = 0; i < p->libraries_nr; i++) {
-		const struct target_library *lib = &p->libraries[i];
-
-		if (function < lib->start || function >= lib->end)
-			continue;
-		address = function - lib->base;
-		f = file_of(k, lib);
-		break;
-	}
-	high = f ? f->symbols.nr : 0;
+	for (size_t i = 0; i < p->libraries_nr && !lib; i++)
+		if (function >= p->libraries[i].start && function < p->libraries[i].end)
+			lib = &p->libraries[i];
+	*ret_name = NULL;
+	if (!lib)
+		return 0;
+	f = file_of(k, lib);
+	if (f)
+		read_file(f, lib->open_path);
+	if (!f || !f->is_read || !lib->base_known)
+		return -EAGAIN;
+	address = function - lib->base;
+	high = f->symbols.nr;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -122,9 +149,9 @@ static const char *look_up(struct kernels *k, const struct target_process *p, ui
 		else
 			high = middle;
 	}
-	if (!f || low == f->symbols.nr || f->symbols.items[low].address != address)
-		return NULL;
-	return f->symbols.items[low].name;
+	if (low < f->symbols.nr && f->symbols.items[low].address == address)
+		*ret_name = f->symbols.items[low].name;
+	return 0;
 }
 
 static uint64_t key_of(const struct target_process *p, uint64_t value)
@@ -140,11 +167,13 @@ const char *kernels__name(struct kernels *k, const struct target_process *p, uin
 
 	if (known)
 		return *known ? k->names.items[*known - 1] : NULL;
-	if (!function || k->known.nr >= KERNELS_MAX)
+	if (!function)
 		return NULL;
-	name = look_up(k, p, function);
-	if (name && vec_push(&k->names, name))
+	if (k->known.nr >= KERNELS_MAX || look_up(k, p, function, &name) ||
+	    (name && vec_push(&k->names, name))) {
+		k->nameless_nr++;
 		return NULL;
+	}
 	(void)hash__set(&k->known, key, name ? k->names.nr : 0);
 	return name;
 }
@@ -160,8 +189,12 @@ int kernels__learn(struct kernels *k, const struct target_process *p, uint64_t h
 		text = k->texts ? intern__str(k->texts, name) : NULL;
 	if (*name && !text)
 		return -ENOMEM;
-	if (!handle || !text || k->handles.nr >= KERNELS_MAX)
+	if (!handle || !text)
 		return 0;
+	if (k->handles.nr >= KERNELS_MAX) {
+		k->nameless_nr++;
+		return 0;
+	}
 	if (vec_push(&k->names, text) || hash__set(&k->handles, key_of(p, handle), k->names.nr))
 		return -ENOMEM;
 	return 0;

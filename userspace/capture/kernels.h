@@ -21,11 +21,12 @@ struct kernels {
 	VEC(const char *) names;
 	struct hash handles;  /* hash of process and handle -> index into names + 1 */
 	struct intern *texts; /* names that came with handles */
+	uint64_t nameless_nr; /* times that a name found no place or could not be read */
 };
 
-/* The mangled name, or NULL: the function has no symbol (a stripped file), or what the target gives
- * for one is none. Files that cannot be read have no symbols. Asked once for each address. The text
- * lives until kernels__done(). */
+/* The mangled name, or NULL: the function has no symbol (a stripped file), what the target gives
+ * for one is none, or (counted) it cannot be known now. Asked once for each address of which it can
+ * be told. The text lives until kernels__done(). */
 const char *kernels__name(struct kernels *k, const struct target_process *p, uint64_t function);
 
 /* What the driver calls a kernel: its handle, and its mangled name or (where that is "") another

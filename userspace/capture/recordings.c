@@ -247,7 +247,7 @@ void capture_totals(const struct capture *c, struct totals *ret_totals)
 	t.sampler_ns = probe_session__sampler_ns(c->probes);
 	t.losses[GP_LOSS_PROBE] = summary.not_placed_nr;
 	t.losses[GP_LOSS_RECORD] += c->refused_nr;
-	t.losses[GP_LOSS_NAMES] += c->nameless_nr;
+	t.losses[GP_LOSS_NAMES] += c->nameless_nr + c->kernels.nameless_nr;
 	t.losses[GP_LOSS_OPEN_AT_START] += c->open_at_start_nr;
 	t.losses[GP_LOSS_COLLECTOR_LEFT] += c->left_nr;
 	t.losses[GP_LOSS_STACK_INCOMPLETE] += c->stacks.incomplete_nr;
