@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A file is told apart by device, inode and path. One whose symbols cannot be read has none, and
- * its frames are addresses.
+ * A file is told apart by device, inode and path. One that is no ELF file has no symbols, and its
+ * frames are addresses; one that cannot be read now is tried again a second later.
  */
 #include "capture/native_code.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "target/elf.h"
 #include "target/symbols.h"
@@ -22,7 +24,9 @@ struct module {
 	dev_t device;
 	ino_t inode;
 	char *path;
-	struct symbols *symbols; /* NULL: none */
+	struct symbols *symbols; /* NULL: none, or not read */
+	bool is_read;		 /* what it has, if anything */
+	uint64_t again_ns;	 /* it could not be read: not before then */
 };
 
 /* Where the vDSO is in a process. */
@@ -72,23 +76,36 @@ static const struct target_library *find_library(const struct target_process *p,
 	return &p->libraries[low - 1];
 }
 
-/* `open_path` NULL: the vDSO. */
 static int read_symbols(const char *path, const char *open_path, struct symbols **ret_symbols)
 {
 	struct elf_file *f;
 	int err = open_path ? elf_file__open(open_path, NULL, &f) : vdso_open(&f);
 
+	return err ? err : symbols__new(f, path, ret_symbols);
+}
+
+/* Reads it if that is due. `open_path` NULL: the vDSO. 0 or -ENOMEM. */
+static int read_module(struct module *m, const char *open_path)
+{
+	int err;
+
+	if (m->is_read || (m->again_ns && clock_now_ns() < m->again_ns))
+		return 0;
+	err = read_symbols(m->path, open_path, &m->symbols);
+	if (err == -ENOMEM)
+		return err;
+	m->is_read = !err || elf_error_stays(err);
+	m->again_ns = clock_now_ns() + SECOND_NS;
 	if (err)
-		return err == -ENOMEM ? err : 0;
-	return symbols__new(f, path, ret_symbols);
+		log_debug("%s: no symbols: %s", m->path, strerror(-err));
+	return 0;
 }
 
 /* The module of a file, which is new or was there. 0 or -ENOMEM. */
 static int find_module(struct native_codes *c, dev_t device, ino_t inode, const char *path,
-		       const char *open_path, uint32_t *ret_module)
+		       uint32_t *ret_module)
 {
 	struct module fresh = {.device = device, .inode = inode};
-	int err;
 
 	for (size_t i = 0; i < c->modules.nr; i++) {
 		const struct module *m = &c->modules.items[i];
@@ -99,28 +116,27 @@ static int find_module(struct native_codes *c, dev_t device, ino_t inode, const 
 		}
 	}
 	fresh.path = strdup(path);
-	err = fresh.path ? read_symbols(path, open_path, &fresh.symbols) : -ENOMEM;
-	err = err ? err : vec_push(&c->modules, fresh);
-	if (err) {
-		symbols__free(fresh.symbols);
+	if (!fresh.path || vec_push(&c->modules, fresh)) {
 		free(fresh.path);
-		return err;
+		return -ENOMEM;
 	}
 	*ret_module = (uint32_t)c->modules.nr - 1;
 	return 0;
 }
 
-/* Where the process has its vDSO; looked up once. NULL: none, or out of memory. */
+/* Where the process has its vDSO; looked up once. NULL: that cannot be known now. */
 static const struct vdso_at *find_vdso(struct native_codes *c, const struct target_process *p)
 {
 	struct vdso_at v = {.pid = p->pid, .start_ticks = p->start_ticks};
+	int err;
 
 	for (size_t i = 0; i < c->vdsos.nr; i++)
 		if (c->vdsos.items[i].pid == p->pid &&
 		    c->vdsos.items[i].start_ticks == p->start_ticks)
 			return &c->vdsos.items[i];
-	if (vdso_find(p->pid, &v.start, &v.end))
-		v.end = 0;
+	err = vdso_find(p->pid, &v.start, &v.end);
+	if (err && err != -ENOENT)
+		return NULL;
 	return vec_push(&c->vdsos, v) ? NULL : &c->vdsos.items[c->vdsos.nr - 1];
 }
 
@@ -131,22 +147,28 @@ int native_codes__place(struct native_codes *c, const struct target_process *p, 
 	const struct vdso_at *vdso = l ? NULL : find_vdso(c, p);
 	struct native_place place = {
 		.module = NO_MODULE, .address = address, .path = "", .build_id = ""};
-	const struct module *m;
+	struct module *m;
 	int err = 0;
 
 	if (l) {
 		place.address = address - l->base;
 		place.since = l->since;
 		place.open_path = l->open_path;
-		err = find_module(c, l->device, l->inode, l->path, l->open_path, &place.module);
-	} else if (vdso && vdso->start <= address && address < vdso->end) {
+		err = find_module(c, l->device, l->inode, l->path, &place.module);
+	} else if (!vdso) {
+		place.unread = true;
+	} else if (vdso->start <= address && address < vdso->end) {
 		place.address = address - vdso->start;
-		err = find_module(c, 0, 0, "[vdso]", NULL, &place.module);
+		err = find_module(c, 0, 0, "[vdso]", &place.module);
 	}
 	if (err)
 		return err;
 	if (place.module != NO_MODULE) {
 		m = &c->modules.items[place.module];
+		err = read_module(m, place.open_path);
+		if (err)
+			return err;
+		place.unread = !m->is_read || (l && !l->base_known);
 		place.path = m->path;
 		place.build_id = m->symbols ? symbols__build_id(m->symbols) : "";
 		place.symbol = m->symbols ? symbols__name(m->symbols, place.address) : NULL;

@@ -28,6 +28,7 @@ struct native_place {
 	const char *build_id;  /* borrowed */
 	const char *symbol;    /* as the file has it, borrowed; NULL: not known */
 	uint32_t since;	       /* of the library, see struct target_library; 0: not one */
+	bool unread; /* which function it is may be known later: its file cannot be read now */
 };
 
 /* Where an address of the process is, by what is mapped there as of the last look. 0 or -ENOMEM. */

@@ -25,12 +25,16 @@ void native_stacks__done(struct native_stacks *n)
 }
 
 /* A collision of two keys would show one place as another: the parts do not overlap for files of
- * less than 1 TiB; without a file the address is all there is. */
+ * less than 1 TiB; without a file the address is all there is. What is not known of a place that
+ * cannot be read now will have a frame of its own. */
 static uint64_t frame_key(const struct native_place *place)
 {
+	uint64_t unread = place->unread ? 1ULL << 62 : 0;
+
 	if (place->module == UINT32_MAX)
 		return 1ULL << 63 | place->address;
-	return (uint64_t)(place->module & 0x7fffff) << 40 | (place->address & 0xffffffffff);
+	return unread | (uint64_t)(place->module & 0x3fffff) << 40 |
+	       (place->address & 0xffffffffff);
 }
 
 /* As stacks__add_frame(). */
@@ -56,13 +60,17 @@ static int64_t add_frame(struct native_stacks *n, struct stacks *s,
 }
 
 /* Number of the frame; 0 if there are too many. 0 or -errno. */
-static int number_frame(struct native_stacks *n, struct stacks *s, const struct native_place *place,
+static int number_frame(struct native_stacks *n, struct stacks *s, struct native_place *place,
 			uint32_t *ret_number)
 {
 	const uint64_t *known = hash__find(&n->frame_of, frame_key(place));
-	int64_t number = known ? (int64_t)*known : add_frame(n, s, place);
-	int err;
+	int err = known ? 0 : op_frames__read(&n->ops, place);
+	int64_t number;
 
+	if (err)
+		return err;
+	known = known ? known : hash__find(&n->frame_of, frame_key(place));
+	number = known ? (int64_t)*known : add_frame(n, s, place);
 	*ret_number = number > 0 ? (uint32_t)number : 0;
 	if (number < 0 || known || !number)
 		return number < 0 ? (int)number : 0;
@@ -104,7 +112,8 @@ static bool get_python(struct stacks *s, uint32_t id, struct frame_list *ret_pyt
 static int keep_mixed(struct native_stacks *n, struct stacks *s, const struct gp_ev_native *event,
 		      struct frame_list *list)
 {
-	struct waiting_stack waiting = {event->stack_id, event->python_id, *list};
+	struct waiting_stack waiting = {event->stack_id, event->python_id, event->head.flags,
+					*list};
 	struct frame_list python;
 	bool known = event->python_id && get_python(s, event->python_id, &python);
 
@@ -125,7 +134,6 @@ int native_stacks__release(struct native_stacks *n, struct stacks *s, uint32_t p
 
 	for (size_t i = 0; i < n->waiting.nr; i++) {
 		struct waiting_stack *x = &n->waiting.items[i];
-		uint32_t flags = x->frames.flags;
 
 		if (err || (python_id && x->python_id != python_id)) {
 			n->waiting.items[kept++] = *x;
@@ -135,7 +143,7 @@ int native_stacks__release(struct native_stacks *n, struct stacks *s, uint32_t p
 			mix_stacks(&x->frames, &python);
 		else
 			x->frames.flags |= GP_STACK_INCOMPLETE;
-		err = keep_stack(s, x->stack_id, flags, &x->frames);
+		err = keep_stack(s, x->stack_id, x->flags, &x->frames);
 	}
 	n->waiting.nr = kept;
 	return err;
@@ -163,7 +171,7 @@ static int add_frames(struct native_stacks *n, struct stacks *s, const struct ta
 			break;
 		}
 		err = err ? err : number_frame(n, s, &place, number);
-		if (!err && !*number)
+		if (!err && (!*number || place.unread))
 			list->flags |= GP_STACK_INCOMPLETE;
 		list->marks[list->nr++] = marked ? event->marks[i / 64] >> i % 64 & 1
 						 : !err && runs_python(place.symbol);

@@ -20,6 +20,7 @@
 struct waiting_stack {
 	uint32_t stack_id;
 	uint32_t python_id;
+	uint32_t flags; /* as the kernel has told it: enum gp_stack_flags */
 	struct frame_list frames;
 };
 

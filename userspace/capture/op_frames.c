@@ -6,6 +6,8 @@
  */
 #include "capture/op_frames.h"
 
+#include "base/clock.h"
+#include "target/elf.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -18,23 +20,40 @@ void op_frames__done(struct op_frames *o)
 	vec_done(&o->modules);
 }
 
-/* NULL: out of memory. A file that cannot be read has no names. */
-static const struct op_names *names_of(struct op_frames *o, const struct native_place *place)
+/* NULL: out of memory. */
+static struct op_module *module_of(struct op_frames *o, const struct native_place *place)
 {
-	struct op_module fresh = {.module = place->module};
+	struct op_module fresh = {.module = place->module, .is_read = !place->open_path};
 
 	for (size_t i = 0; i < o->modules.nr; i++)
 		if (o->modules.items[i].module == place->module)
-			return &o->modules.items[i].names;
-	if (place->open_path && op_names__read(&fresh.names, place->open_path) == -ENOMEM) {
-		op_names__done(&fresh.names);
-		return NULL;
+			return &o->modules.items[i];
+	return vec_push(&o->modules, fresh) ? NULL : &o->modules.items[o->modules.nr - 1];
+}
+
+int op_frames__read(struct op_frames *o, struct native_place *place)
+{
+	struct op_module *m;
+	const char *text;
+	size_t bytes;
+	int err;
+
+	if (!o->names || !place->symbol || op_frame_parse(place->symbol, &text, &bytes))
+		return 0;
+	m = module_of(o, place);
+	if (!m)
+		return -ENOMEM;
+	if (!m->is_read && clock_now_ns() >= m->again_ns) {
+		err = op_names__read(&m->names, place->open_path);
+		m->is_read = !err || elf_error_stays(err);
+		m->again_ns = clock_now_ns() + SECOND_NS;
+		if (err)
+			op_names__done(&m->names);
+		if (err == -ENOMEM)
+			return err;
 	}
-	if (vec_push(&o->modules, fresh)) {
-		op_names__done(&fresh.names);
-		return NULL;
-	}
-	return &o->modules.items[o->modules.nr - 1].names;
+	place->unread |= !m->is_read;
+	return 0;
 }
 
 static int set_op(struct op_frames *o, struct stacks *s, uint32_t frame, const char *name,
@@ -51,22 +70,22 @@ static int set_op(struct op_frames *o, struct stacks *s, uint32_t frame, const c
 int op_frames__note(struct op_frames *o, struct stacks *s, uint32_t frame,
 		    const struct native_place *place)
 {
-	const struct op_names *names;
 	const struct op_name *known;
+	const struct op_module *m;
 	const char *text;
 	char name[320];
 	size_t bytes;
 
-	if (!o->names || !place->symbol)
+	if (!o->names || !place->symbol || place->unread)
 		return 0;
 	if (!node_frame_parse(place->symbol, name, sizeof(name)))
 		return set_op(o, s, frame, name, "", GP_SCOPE_BACKWARD);
 	if (op_frame_parse(place->symbol, &text, &bytes))
 		return 0;
-	names = names_of(o, place);
-	if (!names)
+	m = module_of(o, place);
+	if (!m)
 		return -ENOMEM;
-	known = op_names__find(names, text, bytes);
+	known = op_names__find(&m->names, text, bytes);
 	(void)snprintf(name, sizeof(name), "aten::%.*s", (int)bytes, text);
 	return set_op(o, s, frame, known && known->name ? known->name : name,
 		      known && known->name ? known->overload : "", GP_SCOPE_FUNCTION);

@@ -17,6 +17,8 @@
 struct op_module {
 	uint32_t module;
 	struct op_names names;
+	bool is_read;
+	uint64_t again_ns; /* it could not be read: not before then */
 };
 
 /* All zero is an empty one, in which no frame is an operator's. */
@@ -26,6 +28,10 @@ struct op_frames {
 };
 
 void op_frames__done(struct op_frames *o);
+
+/* Reads what tells which operator the frame is one of, if it is; what cannot be read now is said of
+ * the place. 0 or -ENOMEM. */
+int op_frames__read(struct op_frames *o, struct native_place *place);
 
 /* Notes of a new frame of `s` which operator it is one of, if it is. 0 or -errno. */
 int op_frames__note(struct op_frames *o, struct stacks *s, uint32_t frame,

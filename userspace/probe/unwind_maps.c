@@ -8,9 +8,11 @@
 #include "probe/unwind_maps.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "probe/unwind_worker.h"
+#include "target/elf.h"
 #include "target/vdso.h"
 #include "wire.h"
 
@@ -39,6 +41,7 @@ struct place {
 	struct file_key key;
 	char *open_path; /* NULL: the vDSO */
 	bool uses_table;
+	bool failed; /* its table was asked for and could not be had: that may pass */
 };
 
 struct process_maps {
@@ -56,6 +59,7 @@ struct unwind_maps {
 	uint32_t last_number;
 	bool used[GP_UNWIND_TABLES_MAX];
 	size_t bytes;
+	uint64_t again_ns; /* then what has failed may be asked for again; 0: nothing has */
 };
 
 struct unwind_maps *unwind_maps__new(int ranges_fd, int tables_fd, const char *cache_dir)
@@ -234,7 +238,7 @@ static int compare_libraries(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* The ranges of all libraries and of the vDSO, in order. */
+/* The ranges of the vDSO and of all libraries of which it is known how they lie, in order. */
 static int read_ranges(struct process_maps *pm, const struct target_process *p)
 {
 	CLEANUP(cleanup_free) const struct target_library **sorted = NULL;
@@ -245,8 +249,9 @@ static int read_ranges(struct process_maps *pm, const struct target_process *p)
 	sorted = calloc(p->libraries_nr + 1, sizeof(*sorted));
 	if (!sorted)
 		return -ENOMEM;
-	for (; nr < p->libraries_nr; nr++)
-		sorted[nr] = &p->libraries[nr];
+	for (size_t i = 0; i < p->libraries_nr; i++)
+		if (p->libraries[i].base_known)
+			sorted[nr++] = &p->libraries[i];
 	if (!vdso_find(p->pid, &vdso.start, &vdso.end)) {
 		vdso.base = vdso.start;
 		sorted[nr++] = &vdso;
@@ -353,22 +358,55 @@ void unwind_maps__free(struct unwind_maps *m)
 
 /* ---- loading ---- */
 
+/* Whether what could not be made may come out otherwise the next time. */
+static bool may_pass(int err)
+{
+	return err && !elf_error_stays(err) && err != -E2BIG && err != -ENOSPC;
+}
+
+/* The kernel has asked for the table and would not do so again. */
+static void note_failure(struct unwind_maps *m, struct process_maps *pm, uint32_t i, int err)
+{
+	pm->ranges.items[i].asked = 1;
+	pm->places.items[i].failed = may_pass(err);
+	if (may_pass(err) && !m->again_ns)
+		m->again_ns = clock_now_ns() + SECOND_NS;
+}
+
+/* The kernel may ask again. */
+static void forgive(struct process_maps *pm)
+{
+	for (uint32_t i = 1; i < pm->places.nr; i++) {
+		if (!pm->places.items[i].failed)
+			continue;
+		pm->places.items[i].failed = false;
+		pm->ranges.items[i].asked = 0;
+		(void)write_range(pm, i);
+	}
+}
+
 static int load(struct unwind_maps *m, struct process_maps *pm, size_t i)
 {
 	struct place *p = &pm->places.items[i];
 	struct table *t;
+	int err;
 
 	if (p->uses_table)
 		return 0;
 	t = find_table(m, &p->key);
-	if (!t)
-		return unwind_worker__ask(m->worker, &p->key, p->open_path);
+	if (!t) {
+		err = unwind_worker__ask(m->worker, &p->key, p->open_path);
+		if (err)
+			note_failure(m, pm, (uint32_t)i, err);
+		return err;
+	}
 	use_table(&pm->ranges.items[i], p, t);
 	return write_range(pm, (uint32_t)i);
 }
 
-/* Gives the table to all who map the file. A file that has none is not asked for again. */
-static void spread(struct unwind_maps *m, struct process_maps *pm, const struct unwind_made *made)
+/* Gives the table to all who map the file. `err`: why there is none. */
+static void spread(struct unwind_maps *m, struct process_maps *pm, const struct unwind_made *made,
+		   int err)
 {
 	for (uint32_t i = 1; i < pm->places.nr; i++) {
 		struct place *p = &pm->places.items[i];
@@ -380,7 +418,7 @@ static void spread(struct unwind_maps *m, struct process_maps *pm, const struct 
 		if (t)
 			use_table(&pm->ranges.items[i], p, t);
 		else
-			pm->ranges.items[i].asked = 1;
+			note_failure(m, pm, i, err);
 		(void)write_range(pm, i);
 	}
 }
@@ -390,13 +428,18 @@ void unwind_maps__collect(struct unwind_maps *m, bool wait)
 	struct unwind_made made;
 	struct table *t;
 
+	if (m->again_ns && clock_now_ns() >= m->again_ns) {
+		m->again_ns = 0;
+		for (size_t i = 0; i < m->processes.nr; i++)
+			forgive(m->processes.items[i]);
+	}
 	while (unwind_worker__take(m->worker, wait, &made)) {
 		int err = add_table(m, &made);
 
 		if (err)
 			log_debug("no unwind table: %s", strerror(-err));
 		for (size_t i = 0; i < m->processes.nr; i++)
-			spread(m, m->processes.items[i], &made);
+			spread(m, m->processes.items[i], &made, err);
 		t = find_table(m, &made.key);
 		/* Who wanted it has gone. */
 		if (t && !t->users_nr)

@@ -36,7 +36,8 @@ int unwind_maps__load(struct unwind_maps *m, uint16_t process_index, uint64_t ad
 /* The same for the library whose file name begins with prefix. */
 int unwind_maps__load_library(struct unwind_maps *m, uint16_t process_index, const char *prefix);
 
-/* Puts the tables that have been made since to use; with `wait` all that were asked for. */
+/* Puts the tables that have been made since to use; with `wait` all that were asked for. One that
+ * could not be made for a reason that may pass may be asked for again a second later. */
 void unwind_maps__collect(struct unwind_maps *m, bool wait);
 
 #endif /* GP_PROBE_UNWIND_MAPS_H */

@@ -80,9 +80,10 @@ static void make(const struct unwind_worker *w, struct job *j)
 	int err = j->open_path ? elf_file__open(j->open_path, &why, &f) : vdso_open(&f);
 
 	err = err ? err : unwind_table__get(f, j->open_path ? w->cache_dir : NULL, u);
-	j->made.err = err == -ENOENT && f ? 0 : err;
+	err = err == -ENOENT && f ? 0 : err;
+	j->made.err = err ? err : f ? elf_file__error(f) : 0;
 	if (j->made.err)
-		log_debug("%s: no unwind table: %s", name, strerror(-err));
+		log_debug("%s: no unwind table: %s", name, strerror(-j->made.err));
 	else if (u->hard_nr || u->skipped_nr)
 		log_debug("%s: %u rows of %u are no rules of ours, %llu records not understood",
 			  name, u->hard_nr, u->rows_nr, (unsigned long long)u->skipped_nr);
