@@ -87,18 +87,23 @@ static void test_adds_up(void **state)
 /* Nothing that was estimated is under a name of what is measured. */
 static void test_samples(void **state)
 {
-	const uint32_t frames[] = {1};
+	const uint32_t frames[] = {1}, outside[] = {2};
+	/* In mm, in no operator, and one that may be in one. */
+	const uint32_t stacks[] = {1, 1, 1, 2, 0, 3};
 	struct totals t = {0};
 	struct events *e = events__new();
 	char *text;
 
 	events__meta(e, "mode", "sample");
 	events__native_frame(e, 1, "/libtorch_cpu.so", "at::_ops::mm::call", "aten::mm", 0);
+	events__native_frame(e, 2, "/python3", "PyEval_EvalCode", NULL, 0);
 	events__stack(e, 1, frames, 1);
-	for (uint64_t i = 0; i < 4; i++)
+	events__stack(e, 2, outside, 1);
+	events__stack_flags(e, 3, GP_STACK_INCOMPLETE, outside, 1);
+	for (uint64_t i = 0; i < 6; i++)
 		events__sample(e, (struct event_sample){.start_ns = 1000 * (i + 1),
 							.weight_ns = 10,
-							.stack_id = i < 3,
+							.stack_id = stacks[i],
 							.syscall = GP_SAMPLE_NO_SYSCALL,
 							.flags = i ? GP_SAMPLE_RUNNING : 0});
 	add(&t, e, 1);
@@ -110,6 +115,8 @@ static void test_samples(void **state)
 			"op=\"aten::mm\"} 2");
 	assert_line(&t, "gpuprof_op_samples_total{pid=\"4242\",process=\"python\","
 			"op=\"[no operator]\"} 1");
+	assert_line(&t, "gpuprof_op_samples_total{pid=\"4242\",process=\"python\","
+			"op=\"[not known]\"} 2");
 	text = text_of(&t);
 	assert_null(strstr(text, "gpuprof_op_cpu_seconds_total"));
 	assert_null(strstr(text, "gpuprof_op_calls_total"));

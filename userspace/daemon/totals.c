@@ -173,7 +173,7 @@ static const char *name_of(const struct adding *a, const struct stack_sample *s)
 {
 	if (s->leaf && !s->is_gpu && !(a->tl->sampled && s->op))
 		return s->leaf;
-	return s->op ? s->op : "[no operator]";
+	return stack_sample_op(s);
 }
 
 static void add_values(const struct adding *a, const struct stack_sample *s, struct part_op *row)

@@ -129,7 +129,7 @@ static void set_locations(struct pprof *p, const struct stack_sample *s)
 	p->locations.nr = 0;
 	if (s->leaf)
 		push_leaf(p, s->is_gpu ? PPROF_GPU : PPROF_OPS, s->leaf);
-	push_leaf(p, PPROF_OPS, s->op ? s->op : "[no operator]");
+	push_leaf(p, PPROF_OPS, stack_sample_op(s));
 	if (s->stack.is_forward)
 		push_leaf(p, PPROF_NONE, STACK_TEXT_BACKWARD);
 	for (size_t i = 0; i < s->stack.nr; i++)

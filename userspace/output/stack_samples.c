@@ -53,6 +53,13 @@ bool stack_metric_captured(const struct timeline *t, enum stack_metric metric)
 	return metric < STACK_ALLOCATIONS || t->memory.nr;
 }
 
+const char *stack_sample_op(const struct stack_sample *s)
+{
+	if (s->op)
+		return s->op;
+	return s->op_unknown ? "[not known]" : "[no operator]";
+}
+
 void stack_sample_device(const struct stack_sample *s, char *to, size_t bytes)
 {
 	char name[MEMORY_NAME_BYTES];
@@ -217,6 +224,7 @@ static int each_sample(const struct walk *w)
 					    .nr = stack->nr,
 					    .frames = stack->frames};
 		s.op = stack->ops_nr ? t->stack_ops.items[stack->ops_at].name : NULL;
+		s.op_unknown = !s.op && (!stack->nr || tl_stack_is_cut(stack->flags));
 		if (x->flags & GP_SAMPLE_RUNNING) {
 			s.values[STACK_CPU] = x->weight_ns;
 			s.values[STACK_SAMPLES] = x->nr;

@@ -33,7 +33,8 @@ bool stack_metric_captured(const struct timeline *t, enum stack_metric metric);
 /* One op, API call, piece of GPU work, allocation or sample. Names are the timeline's. */
 struct stack_sample {
 	struct tl_stack stack;
-	const char *op;	  /* NULL: outside any */
+	const char *op;	  /* NULL: outside any, or not known */
+	bool op_unknown;  /* not all of its stack is known, so it may be in one */
 	const char *leaf; /* name of the API call or GPU work; NULL: neither */
 	bool is_gpu;	  /* leaf is GPU work */
 	uint32_t process; /* of timeline.processes, TL_NONE: not known */
@@ -43,6 +44,9 @@ struct stack_sample {
 	int32_t device_index;
 	uint64_t values[STACK_METRIC_NR];
 };
+
+/* The operator that it is in, or what stands in the place of one. */
+const char *stack_sample_op(const struct stack_sample *s);
 
 /* "cpu", "cuda:0", "type 7:0" of a sample that has a device. */
 void stack_sample_device(const struct stack_sample *s, char *to, size_t bytes);
