@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -29,8 +30,8 @@ TOKEN = "a-secret-of-the-tests-0123456789"
 class Crowd(harness.Child):
     """So many processes with the stand-in for PyTorch; see tests/fake/crowd.c."""
 
-    def __init__(self, number):
-        super().__init__([CROWD, harness.FAKE_TORCH, str(number)], "crowd")
+    def __init__(self, number, library=harness.FAKE_TORCH):
+        super().__init__([CROWD, str(library), str(number)], "crowd")
         self._next = 0
         self.pids = self.read_pids()
 
@@ -327,6 +328,44 @@ def test_ends_cleanly_while_asked(own):
             assert daemon.end() == 0, daemon.told()
     assert not harness.text_differences(own.pid)
     own.step(1)
+
+
+# ---- files ----
+
+def open_below(pid, folder):
+    """What the process has open of that folder."""
+    found = []
+    for name in os.listdir("/proc/%d/fd" % pid):
+        # It may be closed by now.
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink("/proc/%d/fd/%s" % (pid, name)))
+    return [path for path in found if path.startswith("%s/" % folder)]
+
+
+def test_files_of_ended_processes_are_let_go(tmp_path):
+    """Of a process whose library lies on a disk of its own: that can be taken away again."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "gpuprof-test", disk], check=True)
+    try:
+        library = disk / "libtorch_cpu.so"
+        shutil.copy(harness.FAKE_TORCH, library)
+        with Daemon("--name", CROWD, "--hz", "997", *SAMPLED) as daemon:
+            for _ in range(2):
+                with Crowd(1, library) as crowd:
+                    daemon.wait_processes(1)
+                    while not daemon.sum("gpuprof_op_samples_total", pid=crowd.pids[0],
+                                         op="aten::sinh"):
+                        crowd.call(1000000)
+                    # Its names come from there.
+                    assert open_below(daemon.pid, disk)
+                harness.wait_until("the files are closed",
+                                   lambda: not open_below(daemon.pid, disk))
+            subprocess.run(["umount", disk], check=True)
+            assert daemon.end() == 0, daemon.told()
+    finally:
+        if os.path.ismount(disk):
+            subprocess.run(["umount", "-l", disk], check=True)
 
 
 # ---- the disk ----

@@ -9,11 +9,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "capture/roster.h"
 #include "failing_open.h"
 
 #define LIMIT_NS (60 * SECOND_NS)
@@ -82,6 +84,31 @@ static void test_a_file_that_cannot_be_read_now(void **state)
 	target_process__free(p);
 }
 
+/* Its names stay, and it is read again for others. */
+static void test_a_file_that_is_put_away(void **state)
+{
+	struct roster *nobody = calloc(1, sizeof(*nobody));
+	struct target_process *p = self();
+	struct kernels k = {0};
+	const char *name;
+
+	assert_non_null(nobody);
+	name = kernels__name(&k, p, address_of(gp_test_kernel));
+	assert_non_null(name);
+	for (int i = 0; i < 2; i++)
+		kernels__turn(&k, nobody);
+	assert_int_equal(k.files.nr, 1);
+	kernels__turn(&k, nobody);
+	assert_int_equal(k.files.nr, 0);
+	assert_string_equal(name, "gp_test_kernel");
+	assert_ptr_equal(kernels__name(&k, p, address_of(gp_test_kernel)), name);
+	assert_string_equal(kernels__name(&k, p, address_of(gp_test_other)), "gp_test_other");
+	kernels__done(&k);
+	target_process__free(p);
+	roster__done(nobody);
+	free(nobody);
+}
+
 /* Of those for which there is no room. */
 static void test_a_name_without_room_is_counted(void **state)
 {
@@ -102,6 +129,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_a_file_that_cannot_be_read_now),
+		cmocka_unit_test(test_a_file_that_is_put_away),
 		cmocka_unit_test(test_a_name_without_room_is_counted),
 	};
 

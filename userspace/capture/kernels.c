@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/intern.h"
+#include "capture/roster.h"
 #include "target/elf.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ struct kernel_symbols {
 	VEC(struct symbol) symbols;
 	bool is_read;	   /* what it has, if anything */
 	uint64_t again_ns; /* it could not be read: not before then */
+	uint32_t idle_nr;  /* see roster__lets_go() */
 };
 
 static void free_file(struct kernel_symbols *f)
@@ -52,6 +54,21 @@ void kernels__done(struct kernels *k)
 	hash__done(&k->known);
 	hash__done(&k->handles);
 	intern__free(k->texts);
+}
+
+void kernels__turn(struct kernels *k, const struct roster *members)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < k->files.nr; i++) {
+		struct kernel_symbols *f = k->files.items[i];
+
+		if (roster__lets_go(members, f->device, f->inode, &f->idle_nr))
+			free_file(f);
+		else
+			k->files.items[kept++] = f;
+	}
+	k->files.nr = kept;
 }
 
 static int take_symbol(const struct elf_symbol *symbol, void *arg)
@@ -119,7 +136,15 @@ static struct kernel_symbols *file_of(struct kernels *k, const struct target_lib
 	return f;
 }
 
-/* The name, NULL: it has none. 0 or -EAGAIN: that is not known now. */
+/* NULL: out of memory. */
+static const char *keep_text(struct kernels *k, const char *text)
+{
+	if (!k->texts)
+		k->texts = intern__new();
+	return k->texts ? intern__str(k->texts, text) : NULL;
+}
+
+/* The name, NULL: it has none. 0, -EAGAIN: that is not known now; or -ENOMEM. */
 static int look_up(struct kernels *k, const struct target_process *p, uint64_t function,
 		   const char **ret_name)
 {
@@ -135,8 +160,10 @@ static int look_up(struct kernels *k, const struct target_process *p, uint64_t f
 	if (!lib)
 		return 0;
 	f = file_of(k, lib);
-	if (f)
+	if (f) {
+		f->idle_nr = 0;
 		read_file(f, lib->open_path);
+	}
 	if (!f || !f->is_read || !lib->base_known)
 		return -EAGAIN;
 	address = function - lib->base;
@@ -149,9 +176,10 @@ static int look_up(struct kernels *k, const struct target_process *p, uint64_t f
 		else
 			high = middle;
 	}
-	if (low < f->symbols.nr && f->symbols.items[low].address == address)
-		*ret_name = f->symbols.items[low].name;
-	return 0;
+	if (low == f->symbols.nr || f->symbols.items[low].address != address)
+		return 0;
+	*ret_name = keep_text(k, f->symbols.items[low].name);
+	return *ret_name ? 0 : -ENOMEM;
 }
 
 static uint64_t key_of(const struct target_process *p, uint64_t value)
@@ -181,12 +209,8 @@ const char *kernels__name(struct kernels *k, const struct target_process *p, uin
 int kernels__learn(struct kernels *k, const struct target_process *p, uint64_t handle,
 		   const char *name, uint64_t of)
 {
-	const char *text = kernels__handle(k, p, of);
+	const char *text = *name ? keep_text(k, name) : kernels__handle(k, p, of);
 
-	if (*name && !k->texts)
-		k->texts = intern__new();
-	if (*name)
-		text = k->texts ? intern__str(k->texts, name) : NULL;
 	if (*name && !text)
 		return -ENOMEM;
 	if (!handle || !text)

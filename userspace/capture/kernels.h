@@ -13,14 +13,15 @@
 #include "target/process.h"
 
 struct kernel_symbols;
+struct roster;
 struct intern;
 
 struct kernels {
 	struct hash known; /* hash of process and address -> index into names + 1, 0: none */
 	VEC(struct kernel_symbols *) files;
 	VEC(const char *) names;
-	struct hash handles;  /* hash of process and handle -> index into names + 1 */
-	struct intern *texts; /* names that came with handles */
+	struct hash handles; /* hash of process and handle -> index into names + 1 */
+	struct intern *texts;
 	uint64_t nameless_nr; /* times that a name found no place or could not be read */
 };
 
@@ -28,6 +29,10 @@ struct kernels {
  * for one is none, or (counted) it cannot be known now. Asked once for each address of which it can
  * be told. The text lives until kernels__done(). */
 const char *kernels__name(struct kernels *k, const struct target_process *p, uint64_t function);
+
+/* A recording begins: files that nobody maps, and of which nothing was asked in the two before, are
+ * closed. */
+void kernels__turn(struct kernels *k, const struct roster *members);
 
 /* What the driver calls a kernel: its handle, and its mangled name or (where that is "") another
  * handle of it. 0 or -ENOMEM. */

@@ -3,7 +3,8 @@
 /*
  * The code of all processes of a capture by address: which file it is of, where in it, and which
  * function. Symbols are read when the first frame of a file needs them, and shared by processes.
- * Private to this room.
+ * They go, and the file is closed, some time after the last process that maps it. Private to this
+ * room.
  */
 #ifndef GP_CAPTURE_NATIVE_CODE_H
 #define GP_CAPTURE_NATIVE_CODE_H
@@ -15,6 +16,7 @@
 #include <stdint.h>
 
 struct native_codes;
+struct roster;
 
 /* NULL when out of memory. */
 struct native_codes *native_codes__new(void);
@@ -34,6 +36,13 @@ struct native_place {
 /* Where an address of the process is, by what is mapped there as of the last look. 0 or -ENOMEM. */
 int native_codes__place(struct native_codes *c, const struct target_process *p, uint64_t address,
 			struct native_place *ret_place);
+
+/* A recording begins. What nobody maps, and was not used in the two before, is put away; it is read
+ * again when it is needed. */
+void native_codes__turn(struct native_codes *c, const struct roster *members);
+
+/* Whether what the module's file tells is there. */
+bool native_codes__has(const struct native_codes *c, uint32_t module);
 
 /* The file that has debug information about a module, borrowed; NULL: none. */
 const struct elf_file *native_codes__lines_file(struct native_codes *c, uint32_t module);

@@ -24,6 +24,14 @@ void native_stacks__done(struct native_stacks *n)
 	vec_done(&n->waiting);
 }
 
+void native_stacks__turn(struct native_stacks *n, const struct roster *members)
+{
+	if (!n->codes)
+		return;
+	native_codes__turn(n->codes, members);
+	op_frames__turn(&n->ops, n->codes);
+}
+
 /* A collision of two keys would show one place as another: the parts do not overlap for files of
  * less than 1 TiB; without a file the address is all there is. What is not known of a place that
  * cannot be read now will have a frame of its own. */

@@ -20,6 +20,18 @@ void op_frames__done(struct op_frames *o)
 	vec_done(&o->modules);
 }
 
+void op_frames__turn(struct op_frames *o, const struct native_codes *codes)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < o->modules.nr; i++)
+		if (native_codes__has(codes, o->modules.items[i].module))
+			o->modules.items[kept++] = o->modules.items[i];
+		else
+			op_names__done(&o->modules.items[i].names);
+	o->modules.nr = kept;
+}
+
 /* NULL: out of memory. */
 static struct op_module *module_of(struct op_frames *o, const struct native_place *place)
 {

@@ -202,6 +202,8 @@ int capture_open_recording(struct capture *c, struct reason *why)
 		return err;
 	recording_writer__set_room(s->writer, c->options.room);
 	threads__turn(&c->threads);
+	native_stacks__turn(&c->native_stacks, &c->members);
+	kernels__turn(&c->kernels, &c->members);
 	err = capture_samples(c) ? turn_stacks(c) : 0;
 	err = err ? err : write_meta(c, s);
 	for (size_t i = 0; i < c->members.nr && !err; i++)

@@ -48,6 +48,25 @@ void roster__sweep(struct roster *r, bool (*is_gone)(const struct member *m),
 	r->nr = kept;
 }
 
+static bool is_mapped(const struct roster *r, dev_t device, ino_t inode)
+{
+	for (size_t i = 0; i < r->nr; i++) {
+		const struct target_process *p = r->items[i]->end ? NULL : r->items[i]->process;
+
+		for (size_t j = 0; p && j < p->libraries_nr; j++)
+			if (p->libraries[j].inode == inode && p->libraries[j].device == device)
+				return true;
+	}
+	return false;
+}
+
+bool roster__lets_go(const struct roster *r, dev_t device, ino_t inode, uint32_t *idle_nr)
+{
+	if (is_mapped(r, device, inode))
+		*idle_nr = 0;
+	return (*idle_nr)++ >= 2;
+}
+
 void roster__done(struct roster *r)
 {
 	vec_done(r);

@@ -30,6 +30,11 @@ int roster__add(struct roster *r, struct member *m);
 void roster__sweep(struct roster *r, bool (*is_gone)(const struct member *m),
 		   void (*release)(struct member *m, void *arg), void *arg);
 
+/* A recording begins: whether what is kept of a file is to go. It is if no process maps the file
+ * that is still here, and if it has not been used in the two recordings before: *idle_nr counts
+ * those, and who uses it sets that to 0. */
+bool roster__lets_go(const struct roster *r, dev_t device, ino_t inode, uint32_t *idle_nr);
+
 /* The number that the next one gets, GP_PROCESSES_MAX: none is free. */
 size_t roster__next(const struct roster *r);
 
