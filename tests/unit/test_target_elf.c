@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "target/elf.h"
+#include "target/symbols.h"
 #include "unit/elf_exercise.h"
 
 #include <elf.h>
@@ -21,8 +22,21 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
+
+/* Reads fail as those of a disk that does. */
+static bool disk_fails;
+
+ssize_t pread(int fd, void *buf, size_t bytes, off_t offset)
+{
+	if (disk_fails) {
+		errno = EIO;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, buf, bytes, offset);
+}
 
 /* Looked for by the tests; external, so that its address is its symbol's. */
 int gp_test_marker(int n);
@@ -395,6 +409,29 @@ static void survives_a_file_that_shrinks(void **state)
 	free(good);
 }
 
+static void tells_what_fails_from_what_is_not_there(void **state)
+{
+	struct elf_file *f = open_file("/proc/self/exe");
+	struct symbols *symbols;
+	struct elf_symbol found;
+
+	assert_int_equal(elf_file__symbol(f, "gp_test_nowhere", &found), -ENOENT);
+	assert_int_equal(elf_file__error(f), 0);
+	elf_file__free(f);
+	f = open_file("/proc/self/exe");
+	disk_fails = true;
+	assert_int_equal(elf_file__symbol(f, "gp_test_marker", &found), -ENOENT);
+	assert_int_equal(elf_file__error(f), -EIO);
+	elf_file__free(f);
+	disk_fails = false;
+	f = open_file("/proc/self/exe");
+	disk_fails = true;
+	assert_int_equal(symbols__new(f, NULL, &symbols), -EIO);
+	disk_fails = false;
+	assert_false(elf_error_stays(-EIO));
+	assert_true(elf_error_stays(-ENOEXEC));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +446,7 @@ int main(void)
 		cmocka_unit_test(survives_damage),
 		cmocka_unit_test(survives_cuts),
 		cmocka_unit_test(survives_a_file_that_shrinks),
+		cmocka_unit_test(tells_what_fails_from_what_is_not_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
