@@ -5,7 +5,9 @@ not known and counted meanwhile, and told again afterwards.
 """
 
 import contextlib
+import errno
 import os
+import re
 
 import pytest
 
@@ -120,3 +122,39 @@ def test_unwind_table(tmp_path):
         assert unknown.losses()["unwind_table"] > 0
         capture.until(lambda one: "aten::exp" in {row["name"]
                                                   for row in rows_in(one, "libsleef.so")})
+
+
+@pytest.mark.parametrize("first", [1, 2], ids=["look", "probe"])
+def test_new_library(tmp_path, first):
+    """That it cannot be probed, the first time, is said, and it is probed as soon as it can be."""
+    switch = Switch(tmp_path / "on")
+    path = tmp_path / "r.gpuprof"
+    with harness.Target("late") as target:
+        with harness.Gpuprof("attach", "-v", "--pid", target.pid, "--no-inject", "-o", path,
+                             env=failing(switch, LIBRARY, first=first, number=1)) as profiler:
+            profiler.wait_recording()
+            switch.on()
+            assert target.command("load").startswith("loaded")
+            profiler.wait_line("stderr", lambda line: "new libraries cannot be probed" in line)
+            profiler.wait_line("stderr", lambda line: re.search(r": \d{4,} probes more", line))
+            target.step(4)
+            assert profiler.finish() in (harness.DONE, harness.LOST), profiler.told()
+        target.leave()
+    assert harness.Recording(path).rows()["aten::add"]["calls"] == 40
+
+
+def test_new_library_on_a_disk_that_fails(tmp_path):
+    """What is not known of it is counted, and the rest goes on."""
+    switch = Switch(tmp_path / "on")
+    path = tmp_path / "r.gpuprof"
+    with harness.Target("late") as target:
+        with harness.Gpuprof("attach", "-v", "--pid", target.pid, "--no-inject", "-o", path,
+                             env=failing(switch, LIBRARY, errno=errno.EIO)) as profiler:
+            profiler.wait_recording()
+            switch.on()
+            assert target.command("load").startswith("loaded")
+            profiler.wait_line("stderr", lambda line: re.search(r"libtorch_cpu.*Input/output", line))
+            profiler.wait_line("stderr", lambda line: re.search(r": \d+ probes more", line))
+            profiler.finish()
+        target.leave()
+    assert harness.Recording(path).losses()["probe"] > 0
