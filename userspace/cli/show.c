@@ -541,7 +541,8 @@ int show_ranks(const char *path, const struct show_options *options)
 	if (!ranks_there(s.timeline)) {
 		log_err("the recording '%s' has no two ranks of one job: record them together "
 			"(--children, or several --pid), or put their recordings together with "
-			"gpuprof merge",
+			"gpuprof merge. A rank is a process that was started with RANK in its "
+			"environment, as torchrun does",
 			path);
 		return CLI_FAILED;
 	}
