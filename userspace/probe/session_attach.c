@@ -289,7 +289,8 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 	return attached < 0 ? attached : 0;
 }
 
-/* Tells the programs where this process has the virtual tables of the file's autograd nodes. */
+/* Tells the programs where this process has the virtual tables of the file's autograd nodes. How
+ * many found no room, which are shown as "?", or -errno. */
 static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 		      const struct target_library *lib, uint16_t process_index)
 {
@@ -301,11 +302,8 @@ static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 		int err = bpf_map__update_elem(s->bpf->maps.node_names, &key, sizeof(key),
 					       &plan->node_ids[i], sizeof(uint32_t), BPF_ANY);
 
-		/* No room: they are shown as "?". */
-		if (err == -E2BIG) {
-			s->nameless_nr += plan->plan->nodes.nr - i;
-			return 0;
-		}
+		if (err == -E2BIG)
+			return (int)(plan->plan->nodes.nr - i);
 		if (err)
 			return err;
 	}
@@ -374,24 +372,35 @@ static void count_missed(struct probe_session *s, const struct target_library *l
 	s->refused_nr += nr ?: 1;
 }
 
+/* What is at its address is named and found whenever the library is looked at: it may have been
+ * loaded anew elsewhere. */
 static int attach_planned(struct probe_session *s, struct attachment *a,
 			  const struct session_plan *plan, const struct target_process *p,
 			  const struct target_library *lib, struct reason *why)
 {
-	int err = name_nodes(s, plan, lib, a->process_index);
+	int nameless = a->groups & PROBE_GROUP_OPS ? name_nodes(s, plan, lib, a->process_index) : 0;
+	int err;
 
-	if (err)
-		return reason_set(why, err, "cannot name what '%s' defines: %s", lib->path,
-				  strerror(-err));
+	if (nameless < 0)
+		return reason_set(why, nameless, "cannot name what '%s' defines: %s", lib->path,
+				  strerror(-nameless));
 	find_loader_state(s, plan, lib, a->process_index);
+	leave_out_attached(s, a);
+	if (!has_any(s, plan, a))
+		return 0;
 	err = vec_reserve(&s->attachments, 1);
 	if (!err)
 		err = attach_programs(s, a, plan, p->pid, lib->open_path);
-	if (!err)
-		return 0;
-	session_attachment_done(s, a);
-	return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path, (int)p->pid,
-			  strerror(-err));
+	if (err) {
+		session_attachment_done(s, a);
+		return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path,
+				  (int)p->pid, strerror(-err));
+	}
+	s->nameless_nr += (uint32_t)nameless;
+	s->refused_nr += a->refused_nr;
+	s->attachments.items[s->attachments.nr++] = *a;
+	add_to_summary(s, plan, a);
+	return (int)a->sites_nr;
 }
 
 /* How many sites of one file were attached, or -errno. */
@@ -401,24 +410,15 @@ static int attach_library(struct probe_session *s, const struct target_process *
 {
 	struct attachment a = {.process_index = process_index, .groups = groups, .base = lib->base};
 	const struct session_plan *plan = NULL;
-	int err = session_plans__get(&s->plans, lib, why, &a.plan);
+	int nr = session_plans__get(&s->plans, lib, why, &a.plan);
 
-	if (!err) {
+	if (!nr) {
 		plan = &s->plans.items.items[a.plan];
-		leave_out_attached(s, &a);
-		if (!plan->plan || !has_any(s, plan, &a))
-			return 0;
-		err = attach_planned(s, &a, plan, p, lib, why);
+		nr = plan->plan ? attach_planned(s, &a, plan, p, lib, why) : 0;
 	}
-	if (err) {
-		if (!has_gone(err))
-			count_missed(s, lib, &a, plan);
-		return err;
-	}
-	s->refused_nr += a.refused_nr;
-	s->attachments.items[s->attachments.nr++] = a;
-	add_to_summary(s, plan, &a);
-	return (int)a.sites_nr;
+	if (nr < 0 && !has_gone(nr))
+		count_missed(s, lib, &a, plan);
+	return nr;
 }
 
 bool session_in_first_pid_namespace(void)
