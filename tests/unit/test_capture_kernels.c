@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "capture/roster.h"
-#include "failing_open.h"
+#include "unit/failing_open.h"
 
 #define LIMIT_NS (60 * SECOND_NS)
 

@@ -18,8 +18,8 @@
 
 #include "base/clock.h"
 #include "capture/roster.h"
-#include "failing_open.h"
 #include "sample.h"
+#include "unit/failing_open.h"
 
 #define LIMIT_NS (60 * SECOND_NS)
 

@@ -20,13 +20,10 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
-
-#include "failing_open.h"
 
 /* A child and the ends of its pipes. */
 struct child {
@@ -425,46 +422,6 @@ static void sees_new_libraries(void **state)
 	target_process__free(p);
 }
 
-/* A look that leaves out how a file lies for want of a descriptor would be one for good. */
-static void does_not_guess_for_want_of_descriptors(void **state)
-{
-	struct target_process *p;
-	struct reason why = {""};
-
-	open_fails_of = "/libc.so.6";
-	open_fails_with = EMFILE;
-	assert_int_equal(target_process__new(getpid(), &why, &p), -EMFILE);
-	assert_non_null(strstr(why.text, "Too many open files"));
-	open_fails_of = NULL;
-	assert_int_equal(target_process__new(getpid(), &why, &p), 0);
-	open_fails_of = "/libc.so.6";
-	/* What is known already need not be opened. */
-	assert_int_equal(target_process__update_libraries(p, &why), 0);
-	open_fails_of = NULL;
-	target_process__free(p);
-}
-
-static void tells_a_guess_from_what_it_knows(void **state)
-{
-	const struct target_library *libc;
-	struct target_process *p;
-	struct reason why = {""};
-
-	open_fails_of = "/libc.so.6";
-	open_fails_with = EIO;
-	assert_int_equal(target_process__new(getpid(), &why, &p), 0);
-	libc = target_process__library(p, "libc.so.6");
-	assert_non_null(libc);
-	assert_false(libc->base_known);
-	open_fails_of = NULL;
-	/* That is a change, though the same lies there. */
-	assert_int_equal(target_process__update_libraries(p, &why), 1);
-	for (size_t i = 0; i < p->libraries_nr; i++)
-		assert_true(p->libraries[i].base_known);
-	assert_int_equal(target_process__update_libraries(p, &why), 0);
-	target_process__free(p);
-}
-
 static void refuses_what_is_no_process(void **state)
 {
 	struct target_process *p = NULL;
@@ -501,22 +458,6 @@ static void another_start_time_is_another_process(void **state)
 	assert_false(target_process__alive(p));
 	p->start_ticks--;
 	assert_true(target_process__alive(p));
-	target_process__free(p);
-}
-
-static void whoever_cannot_be_asked_lives(void **state)
-{
-	struct rlimit before, none = {0};
-	struct target_process *p;
-	bool alive;
-
-	assert_int_equal(target_process__new(getpid(), NULL, &p), 0);
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	none.rlim_max = before.rlim_max;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	alive = target_process__alive(p);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	assert_true(alive);
 	target_process__free(p);
 }
 
@@ -598,10 +539,7 @@ int main(void)
 						drop_folder),
 		cmocka_unit_test_setup_teardown(hostile_names, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(sees_new_libraries, make_folder, drop_folder),
-		cmocka_unit_test(does_not_guess_for_want_of_descriptors),
-		cmocka_unit_test(tells_a_guess_from_what_it_knows),
 		cmocka_unit_test(refuses_what_is_no_process),
-		cmocka_unit_test(whoever_cannot_be_asked_lives),
 		cmocka_unit_test(another_start_time_is_another_process),
 		cmocka_unit_test(refuses_without_rights),
 		cmocka_unit_test(finds_environment),
