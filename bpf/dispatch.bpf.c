@@ -252,6 +252,8 @@ static __always_inline void open_untold(struct op_site *site, __u32 name_id)
 	frame = top_if(t, op_push(t, site->sp, COOKIE_TAG(site->cookie), name_id, site->now, 0));
 	if (frame)
 		frame->op = around < GP_OP_DEPTH ? t->frames[around].op : 0;
+	else
+		count_hit();
 }
 
 static __always_inline void range_close(struct thread_state *t, __u64 now)
@@ -264,6 +266,17 @@ static __always_inline void range_close(struct thread_state *t, __u64 now)
 		thread_close_top(t, now, 0);
 	else
 		count_loss(GP_LOSS_OPEN_AT_START);
+}
+
+/* The entry of the operator that ends a range, which ends with it. One that is too deep is not
+ * seen to end, so the range ends where it begins. */
+static __always_inline void open_range_end(struct op_site *site)
+{
+	bool deep = site->thread->depth >= GP_OP_DEPTH && !gp_ops_alone;
+
+	if (deep)
+		range_close(site->thread, site->now);
+	open_untold(site, deep ? NAME_UNCHOSEN : NAME_RANGE_END);
 }
 
 /* (T *result, const std::string &name, ...), called by the operator that begins a range. */
@@ -387,7 +400,7 @@ int gp_dispatch_entry(struct pt_regs *ctx)
 	if (is_named)
 		part = range_part(t);
 	if (part == RANGE_END || (part == RANGE_BEGIN && gp_ops_alone)) {
-		open_untold(&site, NAME_RANGE_END);
+		open_range_end(&site);
 		return 0;
 	}
 	hash = is_named ? found_hash(t) : 0;

@@ -21,9 +21,10 @@ static __always_inline __u32 op_push(struct thread_state *t, __u64 sp, __u32 tag
 	if (depth >= GP_OP_DEPTH) {
 		if (sp > t->over_sp)
 			t->over_sp = sp;
-		count_loss(GP_LOSS_DEPTH);
 		return 0;
 	}
+	/* What was too deep lay in the one that has given up this place, so it has been left. */
+	t->over_sp = 0;
 	frame = &t->frames[depth];
 	frame->sp = sp;
 	frame->start_ns = now;
@@ -40,15 +41,18 @@ static __always_inline __u32 op_push(struct thread_state *t, __u64 sp, __u32 tag
 
 static __always_inline __u32 op_open(struct op_site *site, __u32 name_id)
 {
-	__u32 stack_id = 0;
+	__u32 stack_id = 0, op;
 
 	if (gp_stacks) {
 		stack_id = stack_id_walked(site->ctx, site->thread, site->now);
 		/* The walk is no part of the op. */
 		site->now = bpf_ktime_get_ns();
 	}
-	return op_push(site->thread, site->sp, COOKIE_TAG(site->cookie), name_id, site->now,
-		       stack_id);
+	op = op_push(site->thread, site->sp, COOKIE_TAG(site->cookie), name_id, site->now,
+		     stack_id);
+	if (!op)
+		count_loss(GP_LOSS_DEPTH);
+	return op;
 }
 
 /* No open op fits this exit. If nothing is open it was open already when the capture began. */

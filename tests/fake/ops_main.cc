@@ -109,19 +109,36 @@ static int call(const char *name, const char *overload, int (*kernel)(int), int 
 	return how(handle, n);
 }
 
+static void begin_range(const char *name, int n)
+{
+	range_name = name;
+	sink = call("profiler::_record_function_enter_new", "", kernel_begin, n);
+}
+
+static void end_range(int n)
+{
+	sink = call("profiler::_record_function_exit", "_RecordFunction", kernel_end, n);
+}
+
 /* An operator in a range in a range; their ends are not in order with those of functions. */
 static void ranges(int n)
 {
-	static const char begin[] = "profiler::_record_function_enter_new";
-	static const char end[] = "profiler::_record_function_exit";
-
-	range_name = "outer";
-	sink = call(begin, "", kernel_begin, n);
-	range_name = "a range whose name does not fit into the string itself";
-	sink = call(begin, "", kernel_begin, n);
+	begin_range("outer", n);
+	begin_range("a range whose name does not fit into the string itself", n);
 	sink = call("test::mul", "", mul_Tensor::call, n);
-	sink = call(end, "_RecordFunction", kernel_end, n);
-	sink = call(end, "_RecordFunction", kernel_end, n);
+	end_range(n);
+	end_range(n);
+}
+
+/* So many ranges in each other, and an operator after the end of each. */
+static void deep_ranges(int n)
+{
+	for (int i = 0; i < n; i++)
+		begin_range("deep", i);
+	for (int i = 0; i < n; i++) {
+		end_range(i);
+		sink = call("test::mul", "", mul_Tensor::call, i);
+	}
 }
 
 static void raise_boxed()
@@ -153,6 +170,8 @@ static void obey(char what, int n)
 		return;
 	case 'g':
 		return ranges(n);
+	case 'G':
+		return deep_ranges(n);
 	case 'X':
 		return raise_boxed();
 	case 'x':

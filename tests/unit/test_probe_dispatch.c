@@ -75,6 +75,32 @@ static void test_ranges(void **state)
 	probed_expect_no_loss_but(f, GP_LOSS_NR);
 }
 
+/* More ranges in each other than are followed: all that found a place are told, and what comes
+ * after them. */
+static void test_deep_ranges(void **state)
+{
+	const size_t over = 10;
+	struct probed *f = *state;
+	size_t ranges_nr = 0;
+
+	probed_begin(f, &probed_defaults);
+	probe_session__start(f->session);
+	probed_command(f, "G106 ");
+	/* An operator calls another: beside the last range but one there is room for one of them.
+	 */
+	assert_int_equal(probed_loss(f, GP_LOSS_DEPTH), over + 2 * over + 1);
+	for (size_t i = 0; i < f->got.ops_nr; i++) {
+		assert_int_equal(f->got.ops[i].head.flags, 0);
+		ranges_nr += f->got.ops[i].scope == GP_SCOPE_USER;
+	}
+	assert_int_equal(ranges_nr, GP_OP_DEPTH);
+	assert_int_equal(f->got.ops_nr, GP_OP_DEPTH + 2 * GP_OP_DEPTH - 1);
+	probed_command(f, "g1 ");
+	assert_string_equal(probed_name_of(f, &f->got.ops[f->got.ops_nr - 1]), "outer");
+	assert_true(f->got.ops[f->got.ops_nr - 1].parent == 0);
+	probed_expect_no_loss_but(f, GP_LOSS_DEPTH);
+}
+
 /* Of those that have their own function and those whose names are found in memory. */
 static void test_dispatch_by_glob(void **state)
 {
@@ -111,7 +137,7 @@ static void test_dispatch_by_glob(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_dispatch), TEST(test_ranges),
-					   TEST(test_dispatch_by_glob)};
+					   TEST(test_deep_ranges), TEST(test_dispatch_by_glob)};
 	int failed = cmocka_run_group_tests(tests, probed_find_program, NULL);
 
 	probed_as_wheel = true;
