@@ -436,25 +436,29 @@ static void losses_are_all_told(void **state)
 	example__init(&t);
 	assert_losses_text(&t, false, "losses: not counted in this recording\n");
 	example__loss(&t, "ring_full", 0);
-	example__loss(&t, "depth", 0);
-	assert_losses_text(&t, true, "losses: none\n  zero: ring_full, depth.\n");
+	example__loss(&t, "names", 0);
+	assert_losses_text(&t, true, "losses: none\n  zero: ring_full, names.\n");
 	assert_losses_text(&t, false,
 			   "losses: none (2 counters are zero; 'gpuprof table REC --losses' lists "
 			   "them)\n");
 	t.losses.items[1].count = UINT64_MAX;
 	assert_losses_text(&t, true,
-			   "losses: no event is missing. Less exact: depth: 18446744073709551615.\n"
+			   "losses: no event is missing. Less exact: names: 18446744073709551615.\n"
 			   "  (1 of 2 counters; see gpuprof(1))\n"
 			   "  zero: ring_full.\n");
 	t.losses.items[0].count = 7;
 	assert_losses_text(&t, true,
-			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: depth: "
+			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: names: "
 			   "18446744073709551615.\n"
 			   "  (2 of 2 counters; see gpuprof(1))\n");
 	t.losses.items[1].count = 0;
 	assert_losses_text(
 		&t, false,
 		"losses: EVENTS ARE MISSING: ring_full: 7. (1 of 2 counters; see gpuprof(1))\n");
+	t.losses.items[1] = (struct tl_loss){.name = "depth", .count = 4};
+	assert_losses_text(&t, false,
+			   "losses: EVENTS ARE MISSING: ring_full: 7, depth: 4. (2 of 2 counters; "
+			   "see gpuprof(1))\n");
 	t.losses.items[1] = (struct tl_loss){.name = "a\x1b[2J\n\xc2\x9b", .count = 3};
 	assert_losses_text(&t, false,
 			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: a?[2J???: 3. "

@@ -364,10 +364,10 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 
 	capture_totals(c, &totals);
 	probe_session__summary(c->probes, &summary);
-	s.lost_nr = totals.losses[GP_LOSS_RING_FULL] + totals.losses[GP_LOSS_RECORD] +
-		    totals.losses[GP_LOSS_COLLECTOR_FULL] + totals.losses[GP_LOSS_GPU_TIME] +
-		    totals.losses[GP_LOSS_GPU_CLOCK] + totals.losses[GP_LOSS_GPU_DROPPED] +
-		    totals.losses[GP_LOSS_UNWRITTEN];
+	s.lost_nr = totals.losses[GP_LOSS_RING_FULL] + totals.losses[GP_LOSS_DEPTH] +
+		    totals.losses[GP_LOSS_RECORD] + totals.losses[GP_LOSS_COLLECTOR_FULL] +
+		    totals.losses[GP_LOSS_GPU_TIME] + totals.losses[GP_LOSS_GPU_CLOCK] +
+		    totals.losses[GP_LOSS_GPU_DROPPED] + totals.losses[GP_LOSS_UNWRITTEN];
 	s.recording_bytes = bytes_of(segments->now);
 	s.bytes = c->ended_bytes + s.recording_bytes + bytes_of(segments->closing);
 	now = c->stopped ? c->end_ns : clock_now_ns();

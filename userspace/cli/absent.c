@@ -6,6 +6,7 @@
 #include "cli/absent.h"
 
 #include "base/log.h"
+#include "output/output.h"
 #include "output/stack_samples.h"
 
 #include <string.h>
@@ -17,6 +18,11 @@ static bool has_operators(const struct timeline *t)
 		if (t->ops.items[i].scope != GP_SCOPE_USER)
 			return true;
 	return false;
+}
+
+static bool has_lost_events(const struct timeline *t)
+{
+	return output_losses_have_events(t->losses.items, t->losses.nr);
 }
 
 void absent_warn_of_operators(const struct shown *s, size_t rows_nr)
@@ -32,11 +38,14 @@ void absent_warn_of_operators(const struct shown *s, size_t rows_nr)
 		return;
 	if (none)
 		log_warn("the recording has no operators in it: none were asked for (--ops none)");
-	else if (chosen)
+	else if (chosen && !has_lost_events(s->timeline))
 		log_warn("the recording has no operators in it: none matched --ops '%s'", ops);
 	else if (recording__damage(s->recording))
 		log_warn("the recording has no operators in it: it was cut before any were "
 			 "written");
+	else if (has_lost_events(s->timeline))
+		log_warn("the recording has no operators in it: those that were called may be "
+			 "among the events that are missing; see the losses");
 	else if (unpaid)
 		log_warn("the recording has no operators in it: --overhead %s paid for no window "
 			 "in the time that there was; record for longer, or with more of it",

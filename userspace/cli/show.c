@@ -98,10 +98,7 @@ int shown__losses(const struct shown *s, bool zeros)
 	err = err ? err : sink__finish(sink);
 	/* Nobody reads stderr: nothing to tell it to. */
 	(void)err;
-	for (size_t i = 0; i < t->losses.nr; i++)
-		if (t->losses.items[i].count && output_loss_is_events(t->losses.items[i].name))
-			return CLI_LOST;
-	return CLI_DONE;
+	return output_losses_have_events(t->losses.items, t->losses.nr) ? CLI_LOST : CLI_DONE;
 }
 
 /* ---- files ---- */

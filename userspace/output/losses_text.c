@@ -18,12 +18,21 @@
 bool output_loss_is_events(const char *name)
 {
 	return !strcmp(name, recording_loss_name(GP_LOSS_RING_FULL)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_DEPTH)) ||
 	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_FULL)) ||
 	       !strcmp(name, recording_loss_name(GP_LOSS_COLLECTOR_LEFT)) ||
 	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_TIME)) ||
 	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_CLOCK)) ||
 	       !strcmp(name, recording_loss_name(GP_LOSS_GPU_DROPPED)) ||
 	       !strcmp(name, recording_loss_name(GP_LOSS_RECORD));
+}
+
+bool output_losses_have_events(const struct tl_loss *losses, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (losses[i].count && output_loss_is_events(losses[i].name))
+			return true;
+	return false;
 }
 
 /* What a counter tells of. */

@@ -137,6 +137,9 @@ int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, 
  * what is there but less exact. */
 bool output_loss_is_events(const char *name);
 
+/* Whether one of these counters of events is above zero. */
+bool output_losses_have_events(const struct tl_loss *losses, size_t nr);
+
 /* The ranks of a job beside each other. As text, of the collectives and steps that a rank held up
  * the dearest `limit` (-1: all). */
 int output_ranks_text(struct sink *s, const struct timeline *t, const struct ranks *ranks,
