@@ -39,3 +39,18 @@ def test_nothing_but_what_is_too_deep(tmp_path):
     assert "aten::sin" not in done.recording.rows()
     assert "none matched" not in done.stderr
     assert "may be among the events that are missing" in done.stderr
+
+
+@pytest.mark.versions
+@WAYS
+def test_names(tmp_path, options):
+    """One may be empty; a long one is cut, and never within a character."""
+    done = capture(tmp_path / "r", "named 0 x", "named 600 \u00e9", "named 50 \u65e5\u672c",
+                   options=options)
+    assert done.status == harness.DONE, done.told
+    names = {name for name in done.recording.rows() if not name.startswith("aten::")}
+    cut = {"\u00e9" * 495, "\u65e5\u672c" * 50} if options == BY_CALLBACK else {
+        "\u00e9" * 63, "\u65e5\u672c" * 21}
+    assert names == cut | {""}
+    csv = harness.gpuprof("table", tmp_path / "r", "--csv")
+    assert csv.status == harness.DONE and "\ufffd" not in csv.stdout
