@@ -433,7 +433,7 @@ struct gp_ev_native {
 /* What went missing, and why. Each is a counter printed at the end of every run, zero too. */
 enum gp_loss {
 	GP_LOSS_RING_FULL = 0,	    /* events for which the kernel's ring had no room */
-	GP_LOSS_DEPTH = 1,	    /* ops nested deeper than GP_OP_DEPTH */
+	GP_LOSS_DEPTH = 1,	    /* ops nested deeper, or more open at once, than is followed */
 	GP_LOSS_THREAD = 2,	    /* hits on a thread for which no state could be made */
 	GP_LOSS_OPEN_AT_START = 3,  /* exits of ops that were open when the capture began */
 	GP_LOSS_OPEN_AT_END = 4,    /* ops still open when it ended */

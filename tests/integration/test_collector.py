@@ -23,7 +23,7 @@ STEPS = 10
 # enum gp_loss and enum gp_op_flags.
 LOSS_DEPTH = 1
 FLAG_CALLBACK, FLAG_ASYNC = 2, 4
-DEPTH = 96
+DEPTH, PENDING = 96, 1024
 FUNCTION, BACKWARD, SCRIPT, USER = 0, 1, 2, 7
 
 Op = collections.namedtuple("Op", "name tid start end instance parent sequence forward scope flags "
@@ -163,6 +163,25 @@ def test_annotation_ends_on_another_thread(target, tmp_path):
 
 
 @pytest.mark.versions
+def test_what_ends_on_another_thread_goes_away(target, tmp_path):
+    """Also where it ends when the next one has begun: more of them than are kept open at once."""
+    ops, losses, _ = collect(target, tmp_path / "ops", "chain %d" % (2 * DEPTH))
+    assert not losses
+    assert counts(ops)["chained"] == 2 * DEPTH
+
+
+@pytest.mark.versions
+def test_script_waits_for_another(target, tmp_path):
+    """What waits may go on on another thread and end there."""
+    ops, losses, _ = collect(target, tmp_path / "ops", "fork_join %d" % (2 * DEPTH), "chain 1")
+    assert not losses
+    found = counts(ops)
+    assert found["fork_join"] == found["aten::cos"] == 2 * DEPTH
+    assert found["chained"] == 1
+    assert {op.scope for op in ops if op.name == "fork_join"} == {SCRIPT}
+
+
+@pytest.mark.versions
 def test_errors_inside_ops(target, tmp_path):
     ops, losses, answers = collect(target, tmp_path / "ops", "wrong 7", "wrong 7")
     assert answers == ["wrong 7", "wrong 7"] and not losses
@@ -176,6 +195,14 @@ def test_deeper_than_is_kept(target, tmp_path):
     # Entering an annotation is an op as well; what is too deep is counted, never made up.
     assert set(losses) == {LOSS_DEPTH} and losses[LOSS_DEPTH] >= 10
     check_tree(ops)
+
+
+def test_more_at_once_than_are_kept(target, tmp_path):
+    """Annotations could end on any thread; those without a place are counted, and leave nothing."""
+    ops, losses, _ = collect(target, tmp_path / "ops", "crowd 90 12", "nest %d" % (DEPTH - 2))
+    assert losses == {LOSS_DEPTH: 90 * 12 - PENDING}
+    assert counts(ops)["crowd"] == PENDING
+    assert counts(ops)["nest"] == DEPTH - 2
 
 
 @pytest.mark.san

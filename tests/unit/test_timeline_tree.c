@@ -334,12 +334,19 @@ static void test_async(void **state)
 					.end_ns = 150,
 					.instance = T + 1,
 					.flags = GP_OP_ASYNC});
+	events__op(e, (struct event_op){.name = "a",
+					.start_ns = 100,
+					.end_ns = 200,
+					.instance = T + 2,
+					.parent = T + 1});
 	events__op(e, (struct event_op){
-			      .name = "a", .start_ns = 100, .end_ns = 200, .instance = T + 2});
+			      .name = "b", .start_ns = 210, .end_ns = 220, .instance = T + 3});
 	t = events__timeline(e);
 	assert_string_equal(parent_name(t, "a", 0), "");
 	assert_int_equal(op_named(t, "async", 0)->self_ns, 0);
 	assert_int_equal(op_named(t, "async", 0)->end_ns, 150);
+	/* It holds nothing, but it is there. */
+	assert_int_equal(loss_of(t, "parent_missing"), 0);
 }
 
 static void test_collapse(void **state)

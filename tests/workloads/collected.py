@@ -5,6 +5,9 @@ The tiny MLP with what the collector's tests order besides steps:
     load FILE       loads the library and calls its InitializeInjection   "loaded RESULT"
     again           calls it once more                                    "loaded RESULT"
     across N        N annotations that begin here and end on a thread     "across N"
+    chain N         the same, each begins before the last one has ended   "chain N"
+    crowd N K       N annotations deep in K threads at once               "crowd N"
+    fork_join N     TorchScript functions that wait for a forked one      "fork_join N"
     nest N          annotations N deep                                    "nest N"
     wrong N         N ops that raise, the error caught                    "wrong N"
     threads N K     N threads, each with K additions                      "threads TIDS"
@@ -13,6 +16,7 @@ The tiny MLP with what the collector's tests order besides steps:
     become          a forked child obeys in its parent's place            "become PID"
 """
 
+import contextlib
 import ctypes
 import os
 import threading
@@ -21,6 +25,20 @@ import mlp
 import protocol
 import torch
 from torch.autograd.profiler import record_function
+
+
+@torch.jit.script
+def forked(x):
+    for _ in range(100):
+        x = torch.sin(x)
+    return x
+
+
+@torch.jit.script
+def fork_join(x):
+    future = torch.jit.fork(forked, x)
+    y = torch.cos(x)
+    return y + torch.jit.wait(future)
 
 
 class Collected(mlp.Mlp):
@@ -50,6 +68,43 @@ class Collected(mlp.Mlp):
             thread.join()
             inner.add(1)
         return "across " + count
+
+    @staticmethod
+    def do_chain(count):
+        last = contextlib.nullcontext()
+        for _ in range(int(count)):
+            annotation = record_function("chained")
+            annotation.__enter__()
+            thread = threading.Thread(target=last.__exit__, args=(None, None, None))
+            thread.start()
+            thread.join()
+            last = annotation
+        last.__exit__(None, None, None)
+        return "chain " + count
+
+    @staticmethod
+    def do_crowd(depth, threads):
+        all_in = threading.Barrier(int(threads))
+
+        def nest():
+            with contextlib.ExitStack() as stack:
+                for _ in range(int(depth)):
+                    stack.enter_context(record_function("crowd"))
+                all_in.wait()
+
+        workers = [threading.Thread(target=nest) for _ in range(int(threads))]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return "crowd " + depth
+
+    @staticmethod
+    def do_fork_join(count):
+        x = torch.ones(100)
+        for _ in range(int(count)):
+            fork_join(x)
+        return "fork_join " + count
 
     @staticmethod
     def do_nest(count):

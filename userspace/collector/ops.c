@@ -68,16 +68,23 @@ __attribute__((noinline)) static void write_tensors(struct session *s, const str
 	tensors_write(&s->layout, s->ring, op->record, &head, op->instance);
 }
 
-/* Takes away what ended on another thread. */
+/* Takes away what ended on another thread. Of what lies below the innermost one too: where each is
+ * still to end when the next begins, all would pile up. */
 static void drop_ended(struct thread_state *t)
 {
-	while (t->depth) {
-		struct open_op *top = &t->open[t->depth - 1];
-
-		if (top->pending == NO_PENDING || pending__holds(top))
-			return;
+	while (t->depth && pending__has_ended(&t->open[t->depth - 1]))
+		__atomic_store_n(&t->depth, t->depth - 1, __ATOMIC_RELAXED);
+	while (t->depth > 1 && pending__has_ended(&t->open[t->depth - 2])) {
+		t->open[t->depth - 2] = t->open[t->depth - 1];
 		__atomic_store_n(&t->depth, t->depth - 1, __ATOMIC_RELAXED);
 	}
+}
+
+/* Its record lies on no stack: it may outlive what is around it and end on another thread, as an
+ * annotation does that someone else ends and a TorchScript function that waited for another. */
+static bool may_move(uint8_t scope)
+{
+	return scope == GP_SCOPE_USER || scope == GP_SCOPE_SCRIPT;
 }
 
 /* The engine's word for a node, around the node's own. */
@@ -129,8 +136,10 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 	op->start_ns = clock_now_ns();
 	if (t->modules.nr)
 		modules__begin(&t->modules, op->instance, op->start_ns);
-	if (scope == GP_SCOPE_USER)
-		pending__add(op, t->tid, t->torch_thread);
+	if (may_move(scope) && !pending__add(op, t->tid, t->torch_thread)) {
+		ring_writer__count(s->ring, GP_LOSS_DEPTH, 1);
+		__atomic_store_n(&t->depth, t->depth - 1, __ATOMIC_RELAXED);
+	}
 }
 
 static void emit(struct session *s, const struct open_op *op, uint32_t tid, uint32_t torch_thread,
@@ -163,9 +172,9 @@ static void emit(struct session *s, const struct open_op *op, uint32_t tid, uint
 }
 
 /*
- * The op at `at` ends and is not the innermost. What lies above it is an annotation that outlives
- * it or has ended on another thread, or an op that was left without its end: records of operators
- * live on the stack, so an outer one cannot end before an inner one.
+ * The op at `at` ends and is not the innermost. What lies above it may move and outlives it or has
+ * ended on another thread, or was left without its end: records of operators live on the stack, so
+ * an outer one cannot end before an inner one.
  */
 static void close_above(struct session *s, struct thread_state *t, uint32_t at, uint64_t end_ns)
 {
@@ -184,17 +193,18 @@ static void close_above(struct session *s, struct thread_state *t, uint32_t at, 
 }
 
 /* False: nothing is known of the record. */
-static bool pop(struct session *s, struct thread_state *t, const void *record, bool user,
+static bool pop(struct session *s, struct thread_state *t, const void *record, uint8_t scope,
 		uint64_t end_ns)
 {
 	struct pending_op other;
 	struct open_op op;
 	uint32_t at = t->epoch == s->epoch ? t->depth : 0;
 
-	while (at && t->open[at - 1].record != record)
+	/* Where one that has ended elsewhere had its record, another may have its own. */
+	while (at && (t->open[at - 1].record != record || pending__has_ended(&t->open[at - 1])))
 		at--;
 	if (!at) {
-		if (!user || !pending__take_record(record, &other))
+		if (!may_move(scope) || !pending__take_record(record, &other))
 			return false;
 		emit(s, &other.op, other.tid, other.torch_thread, GP_OP_ASYNC, end_ns);
 		return true;
@@ -258,7 +268,7 @@ static void pop_step(struct session *s, struct thread_state *t, const void *reco
 
 	if (kind >= 0)
 		tell_cpu_time(s, t, kind, end_ns);
-	if (!pop(s, t, record, true, end_ns) && kind >= 0)
+	if (!pop(s, t, record, GP_SCOPE_USER, end_ns) && kind >= 0)
 		emit_end(s, t, text, end_ns);
 }
 
@@ -280,7 +290,7 @@ static void *start(void **ret_context, const void *record, uint8_t scope)
 	return ret_context;
 }
 
-static void end(const void *record, bool user)
+static void end(const void *record, uint8_t scope)
 {
 	struct thread_state *t;
 	struct session *s = ops_enter(&t, false);
@@ -288,10 +298,10 @@ static void end(const void *record, bool user)
 	if (s) {
 		uint64_t begin_ns = ops_time_begin(t), end_ns = clock_now_ns();
 
-		if (user && __atomic_load_n(&s->cpu_time, __ATOMIC_RELAXED))
+		if (scope == GP_SCOPE_USER && __atomic_load_n(&s->cpu_time, __ATOMIC_RELAXED))
 			pop_step(s, t, record, end_ns);
 		else
-			(void)pop(s, t, record, user, end_ns);
+			(void)pop(s, t, record, scope, end_ns);
 		if (t->epoch == s->epoch)
 			thread_state__say_stack(t);
 		ops_time_end(s, begin_ns);
@@ -325,17 +335,22 @@ static void *start_user(void **ret_context, const void *record)
 
 static void end_op(const void *record, void *context)
 {
-	end(record, false);
+	end(record, GP_SCOPE_FUNCTION);
 }
 
 static void end_user(const void *record, void *context)
 {
-	end(record, true);
+	end(record, GP_SCOPE_USER);
+}
+
+static void end_script(const void *record, void *context)
+{
+	end(record, GP_SCOPE_SCRIPT);
 }
 
 const struct ops_callback ops_callbacks[OPS_CALLBACKS_NR] = {
 	{start_user, end_user, GP_SCOPE_USER},
 	{start_function, end_op, GP_SCOPE_FUNCTION},
 	{start_backward, end_op, GP_SCOPE_BACKWARD},
-	{start_script, end_op, GP_SCOPE_SCRIPT},
+	{start_script, end_script, GP_SCOPE_SCRIPT},
 };

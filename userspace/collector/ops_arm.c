@@ -249,7 +249,8 @@ bool ops__disarm(void)
 	open_nr = thread_states__take_abandoned();
 	for (struct thread_state *t = thread_states__first(); t; t = t->next) {
 		if (t->epoch == s->epoch)
-			open_nr += __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED);
+			open_nr += pending__open_nr(
+				t->open, __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED));
 		modules__leave(&t->modules, s->ring, s->epoch);
 	}
 	ring_writer__count(s->ring, GP_LOSS_OPEN_AT_END, open_nr);

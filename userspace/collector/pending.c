@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define PLACES	 256
+#define PLACES	 1024
 #define CHANGING UINT64_MAX
 
 struct place {
@@ -22,7 +22,7 @@ struct place {
 static struct place places[PLACES];
 static uint32_t used_nr; /* an upper bound of the places in use, so that ends look no further */
 
-void pending__add(struct open_op *op, uint32_t tid, uint32_t torch_thread)
+bool pending__add(struct open_op *op, uint32_t tid, uint32_t torch_thread)
 {
 	for (uint32_t i = 0; i < PLACES; i++) {
 		struct place *p = &places[i];
@@ -41,13 +41,28 @@ void pending__add(struct open_op *op, uint32_t tid, uint32_t torch_thread)
 		       !__atomic_compare_exchange_n(&used_nr, &used, i + 1, true, __ATOMIC_RELEASE,
 						    __ATOMIC_RELAXED))
 			;
-		return;
+		return true;
 	}
+	return false;
 }
 
 bool pending__holds(const struct open_op *op)
 {
 	return __atomic_load_n(&places[op->pending].instance, __ATOMIC_RELAXED) == op->instance;
+}
+
+bool pending__has_ended(const struct open_op *op)
+{
+	return op->pending != NO_PENDING && !pending__holds(op);
+}
+
+uint32_t pending__open_nr(const struct open_op *ops, uint32_t nr)
+{
+	uint32_t open_nr = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		open_nr += !pending__has_ended(&ops[i]);
+	return open_nr;
 }
 
 static bool take(struct place *p, uint64_t instance, struct pending_op *ret_op)
@@ -86,6 +101,6 @@ bool pending__take_record(const void *record, struct pending_op *ret_op)
 
 void pending__clear(void)
 {
-	memset(places, 0, sizeof(places));
+	memset(places, 0, used_nr * sizeof(places[0]));
 	used_nr = 0;
 }

@@ -7,6 +7,7 @@
 #include "collector/thread.h"
 
 #include "collector/compat.h"
+#include "collector/pending.h"
 #include "collector/stack_tops.h"
 
 #include <dlfcn.h>
@@ -32,7 +33,8 @@ static void thread_ends(void *arg)
 {
 	struct thread_state *t = arg;
 
-	uint32_t open_nr = __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED);
+	uint32_t open_nr =
+		pending__open_nr(t->open, __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED));
 
 	(void)__atomic_fetch_add(&abandoned, open_nr, __ATOMIC_RELAXED);
 	t->epoch = 0;

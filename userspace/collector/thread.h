@@ -30,7 +30,7 @@ struct open_op {
 	int64_t sequence_nr;
 	uint64_t forward_thread;
 	uint32_t name_id;
-	uint16_t pending; /* place in the table of annotations, or NO_PENDING */
+	uint16_t pending; /* place in the table of what may move, or NO_PENDING */
 	uint8_t scope;
 	uint8_t reserved;
 	uint32_t inputs_id;

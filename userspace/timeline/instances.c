@@ -131,11 +131,21 @@ static void find_oldest_parents(struct build *b)
 	}
 }
 
+/* It is there, though it stands for itself. */
+static bool is_async(const struct build *b, uint64_t instance)
+{
+	uint32_t op = build_op_of_instance(b, instance);
+
+	return op != TL_NONE && (b->t->ops.items[op].flags & GP_OP_ASYNC);
+}
+
 static void count_missing(struct build *b)
 {
 	for (size_t i = 0; i < b->missing.nr; i++) {
 		const struct sort_item *m = &b->missing.items[i];
 
+		if (is_async(b, m->key))
+			continue;
 		if (b->t->ops.items[m->index].parent != TL_NONE || build_instance_ended(b, m->key))
 			b->counts[TL_PARENT_MISSING]++;
 	}
