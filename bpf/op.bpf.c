@@ -20,16 +20,19 @@ int gp_op_entry(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The name of an autograd node's class by its virtual table; `otherwise` if that is not known. */
+/* The name of an autograd node's class by its virtual table; `otherwise`, counted, if that is not
+ * known. */
 static __always_inline __u32 node_name(__u64 node, __u64 cookie, __u32 otherwise)
 {
 	struct node_table key = {.process = COOKIE_PROCESS(cookie)};
-	const __u32 *name_id;
+	const __u32 *name_id = 0;
 
-	if (bpf_probe_read_user(&key.address, sizeof(key.address), (const void *)node))
-		return otherwise;
-	name_id = bpf_map_lookup_elem(&node_names, &key);
-	return name_id ? *name_id : otherwise;
+	if (!bpf_probe_read_user(&key.address, sizeof(key.address), (const void *)node))
+		name_id = bpf_map_lookup_elem(&node_names, &key);
+	if (name_id)
+		return *name_id;
+	count_loss(GP_LOSS_NAMES);
+	return otherwise;
 }
 
 /* void torch::autograd::Engine::evaluate_function(std::shared_ptr<GraphTask> &, Node *, ...); its

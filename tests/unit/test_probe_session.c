@@ -239,6 +239,12 @@ static void test_nodes(void **state)
 		assert_true(f->got.ops[i].parent == 0);
 	}
 	probed_expect_no_loss_but(f, GP_LOSS_NR);
+	probed_command(f, "B3 ");
+	assert_int_equal(f->got.ops_nr, 4);
+	assert_string_equal(probed_name_of(f, &f->got.ops[3]),
+			    "autograd::engine::evaluate_function: ?");
+	assert_int_equal(probed_loss(f, GP_LOSS_NAMES), 1);
+	probed_expect_no_loss_but(f, GP_LOSS_NAMES);
 }
 
 static void test_full_ring(void **state)

@@ -446,7 +446,6 @@ void probe_session__losses(const struct probe_session *s, uint64_t ret_losses[GP
 	memcpy(ret_losses, c.losses, sizeof(c.losses));
 	ret_losses[GP_LOSS_OPEN_AT_END] += s->open_at_end;
 	ret_losses[GP_LOSS_SAMPLE_MISSED] += session_sample_missed(s);
-	ret_losses[GP_LOSS_NAMES] += s->nameless_nr;
 	ret_losses[GP_LOSS_PROBE] += s->summary.not_placed_nr + s->refused_nr;
 }
 

@@ -289,8 +289,7 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 	return attached < 0 ? attached : 0;
 }
 
-/* Tells the programs where this process has the virtual tables of the file's autograd nodes. How
- * many found no room, which are shown as "?", or -errno. */
+/* Tells the programs where this process has the virtual tables of the file's autograd nodes. */
 static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 		      const struct target_library *lib, uint16_t process_index)
 {
@@ -302,8 +301,9 @@ static int name_nodes(struct probe_session *s, const struct session_plan *plan,
 		int err = bpf_map__update_elem(s->bpf->maps.node_names, &key, sizeof(key),
 					       &plan->node_ids[i], sizeof(uint32_t), BPF_ANY);
 
+		/* No room: they are shown as "?", and counted when they run. */
 		if (err == -E2BIG)
-			return (int)(plan->plan->nodes.nr - i);
+			return 0;
 		if (err)
 			return err;
 	}
@@ -378,12 +378,11 @@ static int attach_planned(struct probe_session *s, struct attachment *a,
 			  const struct session_plan *plan, const struct target_process *p,
 			  const struct target_library *lib, struct reason *why)
 {
-	int nameless = a->groups & PROBE_GROUP_OPS ? name_nodes(s, plan, lib, a->process_index) : 0;
-	int err;
+	int err = a->groups & PROBE_GROUP_OPS ? name_nodes(s, plan, lib, a->process_index) : 0;
 
-	if (nameless < 0)
-		return reason_set(why, nameless, "cannot name what '%s' defines: %s", lib->path,
-				  strerror(-nameless));
+	if (err)
+		return reason_set(why, err, "cannot name what '%s' defines: %s", lib->path,
+				  strerror(-err));
 	find_loader_state(s, plan, lib, a->process_index);
 	leave_out_attached(s, a);
 	if (!has_any(s, plan, a))
@@ -396,7 +395,6 @@ static int attach_planned(struct probe_session *s, struct attachment *a,
 		return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path,
 				  (int)p->pid, strerror(-err));
 	}
-	s->nameless_nr += (uint32_t)nameless;
 	s->refused_nr += a->refused_nr;
 	s->attachments.items[s->attachments.nr++] = *a;
 	add_to_summary(s, plan, a);

@@ -104,8 +104,7 @@ struct probe_session {
 	bool started, paused;
 	uint64_t open_before; /* ops that earlier epochs left open */
 	uint64_t open_at_end;
-	uint64_t refused_nr;  /* functions or sites, since the session began */
-	uint64_t nameless_nr; /* autograd nodes, since the session began */
+	uint64_t refused_nr; /* functions or sites, since the session began */
 	struct probe_summary summary;
 	struct trap_cost trap_cost;
 	struct link_set trap_links;
