@@ -74,7 +74,8 @@ enum gp_op_flags {
 	GP_OP_EXCEPTION = 1,
 	/* From the in-process callback, not from a uprobe. */
 	GP_OP_CALLBACK = 2,
-	/* Began and ended on different threads. `head.tid` is where it began. */
+	/* Began and ended on different threads, or outlived what it began in, so that it lies in
+	 * nothing. `head.tid` is where it began. */
 	GP_OP_ASYNC = 4,
 };
 

@@ -163,6 +163,19 @@ def test_annotation_ends_on_another_thread(target, tmp_path):
 
 
 @pytest.mark.versions
+def test_annotations_overlap(target, tmp_path):
+    """The one that outlives the other lies in nothing, and lasts as long as it does."""
+    ops, losses, _ = collect(target, tmp_path / "ops", "overlap 5")
+    assert not losses
+    first, second = ([op for op in ops if op.name == name] for name in ("first", "second"))
+    assert len(first) == len(second) == 5
+    assert {op.flags for op in first} == {FLAG_CALLBACK}
+    assert {op.flags for op in second} == {FLAG_CALLBACK | FLAG_ASYNC}
+    for one, other in zip(first, second):
+        assert one.start < other.start < one.end < other.end
+
+
+@pytest.mark.versions
 def test_what_ends_on_another_thread_goes_away(target, tmp_path):
     """Also where it ends when the next one has begun: more of them than are kept open at once."""
     ops, losses, _ = collect(target, tmp_path / "ops", "chain %d" % (2 * DEPTH))

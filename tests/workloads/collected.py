@@ -6,6 +6,7 @@ The tiny MLP with what the collector's tests order besides steps:
     again           calls it once more                                    "loaded RESULT"
     across N        N annotations that begin here and end on a thread     "across N"
     chain N         the same, each begins before the last one has ended   "chain N"
+    overlap N       N annotations that begin in one which ends before       "overlap N"
     crowd N K       N annotations deep in K threads at once               "crowd N"
     fork_join N     TorchScript functions that wait for a forked one      "fork_join N"
     nest N          annotations N deep                                    "nest N"
@@ -81,6 +82,19 @@ class Collected(mlp.Mlp):
             last = annotation
         last.__exit__(None, None, None)
         return "chain " + count
+
+    @staticmethod
+    def do_overlap(count):
+        """As two tasks of asyncio do it."""
+        for _ in range(int(count)):
+            first, second = record_function("first"), record_function("second")
+            first.__enter__()
+            second.__enter__()
+            inner = torch.ones(2)
+            first.__exit__(None, None, None)
+            inner.add(1)
+            second.__exit__(None, None, None)
+        return "overlap " + count
 
     @staticmethod
     def do_crowd(depth, threads):

@@ -123,6 +123,7 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 		op->forward_thread = 0;
 	op->name_id = thread_state__name_id(t, s->names, s->ring, text ? text : "?");
 	op->scope = scope;
+	op->has_outlived = false;
 	op->inputs_id = s->inputs ? inputs_id(s, record) : 0;
 	op->stack = (struct op_stack){0};
 	op->modules_nr = 0;
@@ -186,9 +187,12 @@ static void close_above(struct session *s, struct thread_state *t, uint32_t at, 
 		emit(s, &t->open[i], t->tid, t->torch_thread, GP_OP_EXCEPTION, end_ns);
 		ring_writer__count(s->ring, GP_LOSS_EXCEPTION, 1);
 	}
-	for (uint32_t i = at + 1; i < t->depth; i++)
-		if (t->open[i].pending != NO_PENDING && pending__holds(&t->open[i]))
-			t->open[to++] = t->open[i];
+	for (uint32_t i = at + 1; i < t->depth; i++) {
+		if (t->open[i].pending == NO_PENDING || !pending__holds(&t->open[i]))
+			continue;
+		t->open[to] = t->open[i];
+		t->open[to++].has_outlived = true;
+	}
 	__atomic_store_n(&t->depth, to, __ATOMIC_RELAXED);
 }
 
@@ -217,7 +221,7 @@ static bool pop(struct session *s, struct thread_state *t, const void *record, u
 	else
 		close_above(s, t, at - 1, end_ns);
 	if (op.pending == NO_PENDING || pending__take(&op))
-		emit(s, &op, t->tid, t->torch_thread, 0, end_ns);
+		emit(s, &op, t->tid, t->torch_thread, op.has_outlived ? GP_OP_ASYNC : 0, end_ns);
 	return true;
 }
 

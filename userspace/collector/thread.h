@@ -32,7 +32,7 @@ struct open_op {
 	uint32_t name_id;
 	uint16_t pending; /* place in the table of what may move, or NO_PENDING */
 	uint8_t scope;
-	uint8_t reserved;
+	uint8_t has_outlived; /* what it began in has ended */
 	uint32_t inputs_id;
 	uint32_t modules_nr; /* calls of modules in which it began */
 	uint32_t calls_nr;   /* Python's likewise, 0: not known */
