@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "capture/names.h"
+#include "base/utf8.h"
 #include "recording/inputs.h"
 
 #include <inttypes.h>
@@ -187,7 +187,7 @@ static bool judge_name(struct collector_events *e, struct gp_ev_name *name, size
 			text[i] = '?';
 	/* One that long was cut. */
 	if (name->text_bytes == NAME_BYTES)
-		name->text_bytes = (uint32_t)names_whole_bytes(text, NAME_BYTES);
+		name->text_bytes = (uint32_t)utf8_whole_bytes(text, NAME_BYTES);
 	/* Also after the last of a text that fills its words. */
 	memset(text + name->text_bytes, 0, 8);
 	name->head = (struct gp_ev_head){.kind = GP_EV_NAME, .process = e->process_index};

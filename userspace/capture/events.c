@@ -8,6 +8,7 @@
 #include "capture/events.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "capture/stepped.h"
 #include "capture/triggers.h"
 #include "capture/windows.h"
@@ -256,7 +257,7 @@ static void copy_text(char *to, const char *from, size_t bytes)
 	memcpy(to, from, bytes);
 	to[bytes - 1] = '\0';
 	if (to[bytes - 2])
-		to[names_whole_bytes(to, bytes - 1)] = '\0';
+		to[utf8_whole_bytes(to, bytes - 1)] = '\0';
 	for (; *to; to++)
 		if ((unsigned char)*to < ' ' || *to == 127)
 			*to = '?';

@@ -24,19 +24,6 @@ const char *names__text(const struct names *n, uint32_t number)
 	return number && number <= n->texts.nr ? n->texts.items[number - 1] : "";
 }
 
-size_t names_whole_bytes(const char *text, size_t bytes)
-{
-	size_t at = bytes, need = 1;
-	unsigned char first;
-
-	while (at && bytes - at < 3 && (text[at - 1] & 0xc0) == 0x80)
-		at--;
-	first = at ? (unsigned char)text[at - 1] : 0;
-	if (first >= 0xc0)
-		need = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-	return need > bytes - at + 1 ? at - 1 : bytes;
-}
-
 static int keep_text(struct names *n, const char *name, const char *overload)
 {
 	size_t name_bytes = strlen(name) + 1, overload_bytes = strlen(overload) + 1;

@@ -33,10 +33,6 @@ int64_t names__number(struct names *n, const char *name, const char *overload);
 /* The number that a source's own number was given, 0 if none. */
 uint32_t names__find(const struct names *n, uint32_t source, uint32_t id);
 
-/* How much of a text that was cut after `bytes` is whole: without a character of UTF-8 that the cut
- * went through. */
-size_t names_whole_bytes(const char *text, size_t bytes);
-
 /* Tells the recording of the name with this number, if it has not been told; 0 is no name. 0 or a
  * writer's error. */
 int names__tell(const struct names *n, struct segment *to, uint32_t number);

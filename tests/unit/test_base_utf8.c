@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Names that were cut: at every byte, what is left ends with a whole character.
+ * Texts that were cut: at every byte, what is left ends with a whole character.
  */
-#include "capture/names.h"
+#include "base/utf8.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,16 +19,16 @@ static void test_cut_anywhere(void **state)
 
 	assert_int_equal(sizeof(text), sizeof(whole) / sizeof(whole[0]));
 	for (size_t bytes = 0; bytes < sizeof(text); bytes++)
-		assert_int_equal(names_whole_bytes(text, bytes), whole[bytes]);
+		assert_int_equal(utf8_whole_bytes(text, bytes), whole[bytes]);
 }
 
 /* What is no UTF-8 is left as it is, but for a last byte that begins a character. */
 static void test_other_texts(void **state)
 {
-	assert_int_equal(names_whole_bytes("\x80\x80", 2), 2);
-	assert_int_equal(names_whole_bytes("\x80\x80\x80\x80\x80", 5), 5);
-	assert_int_equal(names_whole_bytes("caf\xe9", 4), 3);
-	assert_int_equal(names_whole_bytes("\xe9s", 2), 2);
+	assert_int_equal(utf8_whole_bytes("\x80\x80", 2), 2);
+	assert_int_equal(utf8_whole_bytes("\x80\x80\x80\x80\x80", 5), 5);
+	assert_int_equal(utf8_whole_bytes("caf\xe9", 4), 3);
+	assert_int_equal(utf8_whole_bytes("\xe9s", 2), 2);
 }
 
 int main(void)
