@@ -129,14 +129,15 @@ def test_op_left_without_its_end(tmp_path):
             target.begin(1, "left")
             target.begin(2, "note", USER)
             target.end(0)
-            # The annotation may outlive the op it began in; the op inside cannot.
+            # The annotation may outlive the op it began in, and stands for itself; the op inside
+            # cannot.
             target.begin(3, "inner")
             target.end(3)
             target.end(2)
             ops, losses = reader.finish()
         assert [(op.name, op.flags) for op in ops] == [
             ("left", FLAG_CALLBACK | FLAG_EXCEPTION), ("outer", FLAG_CALLBACK),
-            ("inner", FLAG_CALLBACK), ("note", FLAG_CALLBACK)]
+            ("inner", FLAG_CALLBACK), ("note", FLAG_CALLBACK | FLAG_ASYNC)]
         assert losses == {LOSS_EXCEPTION: 1}
         assert ops[2].parent == ops[3].instance
         target.leave()
