@@ -18,7 +18,6 @@ ldd "$gpuprof" | awk '$3 ~ /^\// { print $3 }' |
 	grep -Ev '/(libc|libm|libdl|libpthread|librt)\.so' | while read -r file; do
 	cp -L "$file" "$out/lib/"
 done
-cp "$here/run.sh" "$here/check.py" "$here/programs.py" "$here/assumptions.py" \
-	"$here/workload.py" "$out/"
+cp "$here/run.sh" "$here"/*.py "$out/"
 chmod +x "$out/run.sh"
 du -sh "$out"

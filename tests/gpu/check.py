@@ -9,7 +9,6 @@ it passed, failed or could not be made. Needs no package but PyTorch. Of all the
 be, RESULTS gets an archive at the end.
 """
 
-import contextlib
 import json
 import os
 import shutil
@@ -17,257 +16,25 @@ import signal
 import statistics
 import subprocess
 import sys
-import tarfile
 import tempfile
-import time
 
 import assumptions
-from programs import BEGIN, Program, at_most, left_s, limit, run
+import stress
+from attached import (STEPS, WORKLOAD, attach, attach_s, capture, detach_s, device_of, drop, end, events_of,
+                      kernels_of, loaded, lost, own_device, prepare, table_of, truth_of, workload)
+from compare import (compare, compare_calls, compare_device, compare_ops, compare_traces,
+                     lost_events)
+from programs import Program, at_most, left_s, limit, run
+from results import Results
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WORKLOAD = os.environ.get("GPU_CHECK_WORKLOAD", os.path.join(HERE, "workload.py"))
 # Names of checks, comma between; empty: all.
 ONLY = [name for name in os.environ.get("GPU_CHECK_ONLY", "").split(",") if name]
 NEEDS = ["gpuprof", "doctor", "pytorch"]
-STEPS = 20
 SAMPLED_S = float(os.environ.get("GPU_CHECK_SAMPLED_S", 12))  # about
 FEW_WINDOWS = 10  # of fewer, the error that an estimate tells may be off by as much as itself
 DEARER = ["--overhead", "10"]  # where the default's percent paid for few windows
 LONG_S = 0.01  # of a step that the GPU is busy with
-ARCHIVE_BYTES = 12 << 20
-
-
-class Results:
-    def __init__(self, folder, work):
-        self.folder, self.work = folder, work
-        self.has_uprobes = False
-        self.facts = {"date": time.strftime("%Y-%m-%d")}
-        self.checks = []
-
-    def check(self, name, passed, found):
-        """`passed` None: it could not be made."""
-        passed = None if passed is None else bool(passed)
-        self.checks.append({"check": name, "passed": passed, "found": found,
-                            "at_s": round(time.monotonic() - BEGIN, 1)})
-        print("%-6s %s: %s" % ({None: "-", True: "ok", False: "FAILED"}[passed], name, found),
-              flush=True)
-        self.write()
-
-    def fact(self, name, value):
-        self.facts[name] = value
-        print("       %s: %s" % (name, value), flush=True)
-        self.write()
-
-    def path(self, name):
-        return os.path.join(self.work, name)
-
-    def write(self):
-        self.put("results.json", json.dumps({"facts": self.facts, "checks": self.checks}, indent=1))
-        rows = ["- %s: %s\n" % pair for pair in self.facts.items()]
-        rows.append("\n| check | passed | found |\n|---|---|---|\n")
-        word = {None: "could not be made", True: "yes", False: "NO"}
-        for one in self.checks:
-            rows.append("| %s | %s | %s |\n" % (one["check"], word[one["passed"]],
-                                               str(one["found"]).replace("|", "/")[:600]))
-        self.put("results.md", "".join(rows))
-
-    def put(self, name, text):
-        path = os.path.join(self.folder, name)
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(path + ".new", path)
-
-    def archive(self):
-        """Small files first, as far as there is room."""
-        paths = sorted((os.path.join(self.work, name) for name in os.listdir(self.work)),
-                       key=os.path.getsize)
-        path, room = os.path.join(self.folder, "evidence.tar.gz"), 6 * ARCHIVE_BYTES
-        with tarfile.open(path, "w:gz", compresslevel=6) as archive:
-            for one in paths:
-                room -= os.path.getsize(one)
-                if room > 0:
-                    archive.add(one, os.path.basename(one))
-        if os.path.getsize(path) > ARCHIVE_BYTES:
-            os.remove(path)
-
-    def status(self):
-        return 0 if self.checks and all(one["passed"] is not False for one in self.checks) else 1
-
-
-@contextlib.contextmanager
-def workload(results, name):
-    """The program that is profiled, ready; at the end it leaves in good order, if it still obeys."""
-    target = Program([sys.executable, "-B", WORKLOAD], "stdout",
-                     results.path(name + ".workload.txt"))
-    try:
-        target.facts = json.loads(target.line("ready ")[len("ready "):])
-        yield target
-        bye = target.ask("exit", "bye")
-        with limit():
-            status = target.process.wait()
-        if bye != "bye" or status:
-            results.check("%s: the program leaves in good order" % name, False,
-                          "status %d: %s" % (status, target.tail()))
-    finally:
-        target.kill()
-
-
-def attach(gpuprof, target, path, *options, log=os.devnull):
-    """gpuprof that records the program; with any CUPTI, because the program is ours."""
-    profiler = Program([gpuprof, "attach", "--any-cupti", "--pid", str(target.facts["pid"]), "-o",
-                        path, *options], "stderr", log)
-    try:
-        profiler.line("recording ")
-    except RuntimeError:
-        profiler.interrupt()
-        raise
-    return profiler
-
-
-def capture(gpuprof, target, path, options, steps, log):
-    """gpuprof attached around exactly `steps` steps; its status and what it said."""
-    profiler = attach(gpuprof, target, path, "-v", *options, log=log)
-    try:
-        target.ask("step %d" % steps, "did")
-    finally:
-        status = profiler.interrupt()
-    return status, profiler.lines
-
-
-def events_of(gpuprof, path):
-    trace = path + ".trace.json"
-    done = run([gpuprof, "export", path, "--format", "chrome", "-o", trace],
-               stderr=subprocess.PIPE)
-    if done.returncode not in (0, 3):
-        raise RuntimeError(done.stderr[-1000:])
-    with open(trace, encoding="utf-8") as file:
-        return json.load(file)
-
-
-def kernels_of(trace):
-    found = {}
-    for event in sorted(trace["traceEvents"], key=lambda event: event.get("ts", 0)):
-        if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset"):
-            one = found.setdefault(event["name"], {"calls": 0, "us": [], "op": 0})
-            one["calls"] += 1
-            one["us"].append(event["dur"])
-            one["op"] += "External id" in event.get("args", {})
-    return found
-
-
-def table_of(gpuprof, path):
-    """Calls of rows of the CPU by name, and the losses."""
-    done = run([gpuprof, "table", path, "--json", "--limit", "-1"], stdout=subprocess.PIPE,
-               stderr=subprocess.DEVNULL)
-    table = json.loads(done.stdout)
-    return {row["name"]: row["calls"] for row in table["rows"] if row["device"] == "CPU"}, \
-        table["losses"]
-
-
-def lost(losses):
-    return {name: count for name, count in losses.items() if count}
-
-
-def compare_calls(results, what, ours, theirs):
-    names = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpyAsync", "cudaMemsetAsync",
-             "cudaGraphLaunch", "cudaStreamSynchronize")
-    pairs = {name: (ours.get(name, 0), theirs.get(name, 0)) for name in names}
-    results.check("%s: CUDA calls as often as torch.profiler says" % what,
-                  all(a == b for a, b in pairs.values()), pairs)
-
-
-def described(trace):
-    """Kernel -> what the trace says of how it fills the GPU."""
-    keys = ("blocks per SM", "warps per SM", "est. achieved occupancy %", "grid", "block",
-            "registers per thread", "shared memory")
-    return {event["name"]: {key: event["args"].get(key) for key in keys}
-            for event in trace["traceEvents"] if event.get("cat") == "kernel"}
-
-
-def same_number(a, b):
-    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
-        return abs(a - b) <= 0.000002 + 0.00001 * abs(b)
-    return a == b
-
-
-def compare_traces(results, ours, theirs):
-    """Occupancy and properties of devices, as Kineto has them; keys that it lacks do not count."""
-    wrong = {}
-    mine, kineto = described(ours), described(theirs)
-    for name in set(mine) & set(kineto):
-        for key, value in kineto[name].items():
-            if value is not None and not same_number(mine[name][key], value):
-                wrong[name[:60]] = (key, mine[name][key], value)
-    results.check("occupancy, grid, registers as in Kineto's trace",
-                  set(mine) & set(kineto) and not wrong, "%d kernels; different: %s" % (
-                      len(set(mine) & set(kineto)), wrong))
-    lacking = [key for one, other in zip(theirs.get("deviceProperties", []),
-                                         ours["deviceProperties"])
-               for key, value in one.items() if other.get(key) != value]
-    results.check("properties of devices as in Kineto's trace",
-                  ours["deviceProperties"] and not lacking, "different: %s" % lacking)
-
-
-def compare(results, ours, theirs, what=""):
-    counts = {name: (ours.get(name, {"calls": 0})["calls"], theirs.get(name, {"calls": 0})["calls"])
-              for name in set(ours) | set(theirs)}
-    wrong = {name[:80]: pair for name, pair in counts.items() if pair[0] != pair[1]}
-    results.check(what + "kernels, copies and memsets as often as torch.profiler says",
-                  ours and not wrong, "%d names, %d events; different: %s" % (
-                      len(counts), sum(one["calls"] for one in ours.values()), wrong))
-    apart = {}
-    for name in set(ours) & set(theirs):
-        mine = statistics.median(ours[name]["us"])
-        kineto = statistics.median(theirs[name]["us"])
-        apart[name] = (abs(mine - kineto), round(mine, 3), round(kineto, 3))
-    far = {name[:80]: pair for name, pair in apart.items() if pair[0] > max(1.0, 0.02 * pair[2])}
-    results.check(what + "median duration of each within 1 us or 2 %", apart and not far,
-                  "largest difference %.3f us; further: %s" % (
-                      max((pair[0] for pair in apart.values()), default=0), far))
-    pairs = [abs(a - b) for name in apart if ours[name]["calls"] == theirs[name]["calls"]
-             for a, b in zip(ours[name]["us"], theirs[name]["us"])]
-    if pairs:
-        # Of other steps of the same program: what differs is the GPU's too.
-        results.fact(what + "n-th of ours and n-th of torch.profiler's, of the same name",
-                     "%d pairs, %.1f %% within 1 us, median %.3f us, largest %.3f us" % (
-                         len(pairs), 100 * sum(one <= 1 for one in pairs) / len(pairs),
-                         statistics.median(pairs), max(pairs)))
-    # The launch of a graph lies in none.
-    if what == "graph: ":
-        return
-    lone = {name[:80]: one["calls"] - one["op"] for name, one in ours.items()
-            if one["calls"] != one["op"]}
-    results.check(what + "each under an operator", ours and not lone, "without: %s" % lone)
-
-
-def compare_ops(results, ours, theirs, what=""):
-    names = {name for name in set(ours) | set(theirs) if name.startswith("aten::")}
-    wrong = {name: (ours.get(name, 0), theirs.get(name, 0)) for name in names
-             if ours.get(name, 0) != theirs.get(name, 0)}
-    results.check(what + "operators as often as torch.profiler says", names and not wrong,
-                  "%d names; different: %s" % (len(names), wrong))
-
-
-def own_truth(results, target, name):
-    """What torch.profiler says of the steps of this process: calls by name, and its trace."""
-    path = results.path(name + ".truth.json")
-    target.ask("truth %d %s" % (STEPS, path), "truth")
-    with open(path, encoding="utf-8") as file:
-        ops = json.load(file)
-    with open(path + ".trace.json", encoding="utf-8") as file:
-        return ops, json.load(file)
-
-
-def truth_of(results, target, name, mode="cnn"):
-    """The same, or if that has no GPU times, of a process that gpuprof has never seen."""
-    truth = own_truth(results, target, name)
-    results.check(name + ": torch.profiler has GPU times after gpuprof has left",
-                  kernels_of(truth[1]), "%d names" % len(kernels_of(truth[1])))
-    if kernels_of(truth[1]):
-        return truth
-    with workload(results, name + ".other") as other:
-        other.ask("mode " + mode, "mode")
-        return own_truth(results, other, name + ".other")
 
 
 # ---- the checks, each with the program that is profiled ----
@@ -285,12 +52,11 @@ def check_first(results, gpuprof, target):
     results.fact("counters above zero", lost(losses))
     results.fact("clocks and streams", trace["gpuprof"].get("gpu"))
     results.check("nothing lost, all matched",
-                  not [name for name in ("ring_full", "collector_full", "cupti_time", "cupti_clock",
-                                         "cupti_dropped", "gpu_unmatched", "launch_unmatched",
-                                         "gpu_early") if losses.get(name)], lost(losses))
+                  not lost_events(losses), lost(losses))
     ops, kineto = truth_of(results, target, "gpu")
     compare(results, ours, kernels_of(kineto))
     compare_ops(results, rows, ops)
+    compare_device(results, device_of(gpuprof, path), own_device(results, "gpu"))
     compare_traces(results, trace, kineto)
 
 
@@ -302,7 +68,8 @@ def check_run(results, gpuprof):
     path = results.path("run.gpuprof")
     program = Program([gpuprof, "run", "-v", "-o", path, "--", sys.executable, "-B", WORKLOAD],
                       "stdout", results.path("run.txt"))
-    program.line("ready ")
+    program.line("loaded")
+    program.ask("begin", "ready ")
     program.ask("step %d" % STEPS, "did")
     program.ask("ranges", "ranges")
     program.ask("exit", "bye")
@@ -332,7 +99,7 @@ def check_nvtx(results, gpuprof, target):
     path = results.path("nvtx.gpuprof")
     profiler = attach(gpuprof, target, path)
     target.ask("ranges", "ranges")
-    profiler.interrupt()
+    end(profiler)
     check_ranges(results, "attached", table_of(gpuprof, path)[0])
 
 
@@ -372,7 +139,10 @@ def check_mode(results, gpuprof, target, mode):
                 results.path(mode + ".uprobes.txt"))
     ops, kineto = truth_of(results, target, mode, mode)
     compare(results, kernels_of(events_of(gpuprof, path)), kernels_of(kineto), mode + ": ")
-    compare_ops(results, table_of(gpuprof, path)[0], ops, mode + ": ")
+    rows, losses = table_of(gpuprof, path)
+    compare_ops(results, rows, ops, mode + ": ")
+    compare_device(results, device_of(gpuprof, path), own_device(results, mode), mode + ": ")
+    results.check(mode + ": nothing lost, all matched", not lost_events(losses), lost(losses))
     if not results.has_uprobes:
         results.check(mode + " by uprobes", None, "no uprobes here")
         return
@@ -383,44 +153,8 @@ def check_mode(results, gpuprof, target, mode):
                   lost(losses))
 
 
-def mapped(pid):
-    with open("/proc/%d/maps" % pid, encoding="utf-8") as maps:
-        return sum("gpuprof" in line or "libcupti" in line for line in maps)
-
-
-def check_cycles(results, gpuprof, target):
-    """Ten attaches: what the first leaves does not grow, and none sees less than it."""
-    pid, path = target.facts["pid"], results.path("cycle.gpuprof")
-    seen, statuses, kernels = [], [], []
-    for _ in range(10):
-        status, _ = capture(gpuprof, target, path, [], 2, os.devnull)
-        statuses.append(status)
-        kernels.append(sum(one["calls"] for one in kernels_of(events_of(gpuprof, path)).values()))
-        seen.append((mapped(pid), len(os.listdir("/proc/%d/fd" % pid)),
-                     len(os.listdir("/proc/%d/task" % pid))))
-    results.check("attach and detach ten times",
-                  all(status in (0, 3) for status in statuses) and len(set(seen[1:])) == 1 and
-                  0 < max(kernels) * 0.9 <= min(kernels),
-                  "status %s; mappings of ours, descriptors and threads %s; pieces of work %s" % (
-                      statuses, seen, kernels))
-
-
-def check_kill(results, gpuprof, target):
-    """kill -9 of gpuprof in the middle: the program goes on, and can be attached to again."""
-    for _ in range(5):
-        profiler = attach(gpuprof, target, results.path("killed.gpuprof"))
-        target.ask("step 2", "did")
-        profiler.process.kill()
-        profiler.process.wait()
-        target.ask("step 2", "did")
-    status, lines = capture(gpuprof, target, results.path("again.gpuprof"), [], 2, os.devnull)
-    found = kernels_of(events_of(gpuprof, results.path("again.gpuprof")))
-    results.check("killed five times: the program goes on and has GPU times again",
-                  target.process.poll() is None and status in (0, 3) and found,
-                  "status %d, %d names; said: %s" % (status, len(found), " / ".join(lines)[:800]))
-
-
 def check_memory(results, gpuprof, target):
+    """What PyTorch's allocator has, what the program takes past it, and what is refused."""
     if not results.has_uprobes:
         results.check("memory outside PyTorch is seen", None, "no uprobes here")
         return
@@ -428,30 +162,57 @@ def check_memory(results, gpuprof, target):
     profiler = attach(gpuprof, target, path, "--memory")
     target.ask("take %d" % size, "take")
     target.ask("step 2", "did")
-    profiler.interrupt()
+    has = json.loads(target.ask("memory", "memory").split(None, 1)[1])
+    target.ask("refuse", "refuse")
+    end(profiler)
     out = path + ".json"
     run([gpuprof, "export", path, "--format", "memory", "-o", out], stderr=subprocess.DEVNULL)
     with open(out, encoding="utf-8") as file:
-        devices = {one["device"]: one for one in json.load(file)["devices"]}
+        told = json.load(file)
+    devices = {one["device"]: one for one in told["devices"]}
     calls = devices.get("cudaMalloc", {"bytes": []})
-    results.check("memory outside PyTorch is seen", size in calls["bytes"],
+    results.check("memory outside PyTorch is seen",
+                  size in calls["bytes"] and calls.get("outside_pytorch_end_bytes") == size,
                   {name: one["end_bytes"] for name, one in devices.items()})
+    if "allocated" not in has:
+        return
+    last = {name: devices["cuda:0"][name][-1] for name in ("allocator_bytes", "reserved_bytes")}
+    results.check("PyTorch's allocator has what it says itself",
+                  [last["allocator_bytes"], last["reserved_bytes"]] ==
+                  [has["allocated"], has["reserved"]], (last, has))
+    refused = [(one["bytes"], one["op"]) for one in told.get("out_of_memory", [])]
+    results.check("memory that is refused", refused == [(1 << 40, "aten::empty")], refused)
 
 
-def ratios_of(results, gpuprof, target, steps, rounds):
-    """Time attached over time alone before and after it, in interleaved rounds."""
-    def timed():
-        return float(target.ask("time %d" % steps, "took").split()[1])
+def timed(target, steps):
+    return float(target.ask("time %d" % steps, "took").split()[1])
 
-    ratios, before = [], timed()
+
+def ratios_of(results, target, steps, rounds, begin, finish):
+    """Time between begin() and finish(what it gave) over time before and after, in interleaved
+    rounds."""
+    loaded(results)
+    ratios, before = [], timed(target, steps)
     for _ in range(rounds):
-        profiler = attach(gpuprof, target, results.path("time.gpuprof"))
-        attached = timed()
-        profiler.interrupt()
-        after = timed()
-        ratios.append(2 * attached / (before + after))
+        begun = begin()
+        between = timed(target, steps)
+        finish(begun)
+        after = timed(target, steps)
+        ratios.append(2 * between / (before + after))
         before = after
     return ratios
+
+
+def ratios_attached(results, gpuprof, target, steps, rounds, *options):
+    path = results.path("time.gpuprof")
+    return ratios_of(results, target, steps, rounds,
+                     lambda: attach(gpuprof, target, path, *options), end)
+
+
+def ratios_held(results, target, steps, rounds):
+    """The same of torch.profiler."""
+    return ratios_of(results, target, steps, rounds, lambda: target.ask("hold", "hold"),
+                     lambda _: target.ask("release", "release"))
 
 
 def said(ratios):
@@ -461,17 +222,25 @@ def said(ratios):
 def check_cost(results, gpuprof, target):
     name = "GPU-bound training (%s) at most 2 %% slower" % target.facts["deep"]
     target.ask("mode resnet50", "mode")
-    plain = float(target.ask("time %d" % STEPS, "took").split()[1])
+    plain = timed(target, STEPS)
     if plain < STEPS * LONG_S:
         results.check(name, None, "%.1f ms a step: they are too short" % (1000 * plain / STEPS))
         return
-    ratios = ratios_of(results, gpuprof, target, STEPS, 7)
+    ratios = ratios_attached(results, gpuprof, target, STEPS, 7)
     results.check(name, statistics.median(ratios) <= 1.02, said(ratios))
+    results.fact("the same by torch.profiler", said(ratios_held(results, target, STEPS, 3)))
 
 
 def check_small(results, gpuprof, target):
-    results.fact("time attached / plain, 200 small steps",
-                 said(ratios_of(results, gpuprof, target, 200, 5)))
+    """Steps in which the GPU waits for the CPU: all that is added to a call is seen."""
+    count = 200
+    results.fact("ms a small step", round(1000 * timed(target, count) / count, 3))
+    for name, options in (("gpuprof", ()), ("without operators", ("--ops", "none")),
+                          ("by uprobes", ("--no-inject",)), ("with memory", ("--memory",))):
+        results.fact("time of small steps, attached over plain: " + name,
+                     said(ratios_attached(results, gpuprof, target, count, 4, *options)))
+    results.fact("time of small steps, attached over plain: torch.profiler",
+                 said(ratios_held(results, target, count, 4)))
 
 
 def sampled(results, gpuprof, target, options):
@@ -539,6 +308,7 @@ def attempt(results, name, seconds, check, *args):
 
 def with_workload(results, gpuprof, name, check, *more):
     with workload(results, name) as target:
+        prepare(results)
         check(results, gpuprof, target, *more)
 
 
@@ -573,14 +343,57 @@ def libraries_of(pid):
                        if any(name in line for name in names)})
 
 
+def check_threads(results, gpuprof, target):
+    """torch.profiler follows the thread that started it; we, all."""
+    target.ask("mode threads", "mode")
+    path = results.path("threads.gpuprof")
+    capture(gpuprof, target, path, [], STEPS, results.path("threads.table.txt"))
+    rows, losses = table_of(gpuprof, path)
+    found = kernels_of(events_of(gpuprof, path))
+    pieces, under = (sum(one[key] for one in found.values()) for key in ("calls", "op"))
+    calls = {name: rows.get(name) for name in ("aten::matmul", "aten::mm", "aten::relu")}
+    results.check("four threads launch at once",
+                  set(calls.values()) == {4 * STEPS} and pieces == under == 8 * STEPS and
+                  not lost_events(losses), "%s; %d pieces of work, %d under an operator; %s" % (
+                      calls, pieces, under, lost(losses)))
+
+
+def check_foreign(results, gpuprof, kind):
+    """CUDA without PyTorch."""
+    launches = 100
+    target = Program([sys.executable, "-B", os.path.join(HERE, "foreign.py"), kind], "stdout",
+                     results.path(kind + ".txt"))
+    answer = target.line("")
+    if not answer.startswith("ready "):
+        results.check(kind + ": kernels of a process without PyTorch", None, answer)
+        return
+    target.facts = {"pid": target.process.pid}
+    path = results.path(kind + ".gpuprof")
+    profiler = attach(gpuprof, target, path, "-v")
+    target.ask("launch %d" % launches, "did")
+    status = end(profiler)
+    rows, losses = table_of(gpuprof, path)
+    found = {name[:60]: one["calls"] for name, one in kernels_of(events_of(gpuprof, path)).items()}
+    results.check(kind + ": kernels of a process without PyTorch",
+                  status in (0, 3) and launches in found.values() and not lost_events(losses),
+                  "status %d; %s; %s; said: %s" % (status, found, lost(losses),
+                                                   " / ".join(profiler.lines)[:600]))
+    target.ask("exit", "bye")
+
+
 # With a program to attach to; the most telling first, and the seconds that each takes.
 CHECKS = (
-    ("first", 40, check_first), ("cost", 70, check_cost), ("resnet18", 40, check_mode, "resnet18"),
-    ("graph", 30, check_mode, "graph"), ("kill", 30, check_kill), ("cycles", 40, check_cycles),
-    ("transformer", 30, check_mode, "transformer"), ("streams", 30, check_mode, "streams"),
-    ("during", 30, check_during), ("after", 30, check_after),
-    ("nvtx", 20, check_nvtx), ("memory", 25, check_memory), ("small", 30, check_small),
-    ("churn", 30, check_mode, "churn"), ("sampled", 40, check_sampled))
+    ("first", 30, check_first), ("cost", 40, check_cost), ("resnet18", 20, check_mode, "resnet18"),
+    ("graph", 15, check_mode, "graph"), ("kill", 20, stress.check_kill),
+    ("cycles", 30, stress.check_cycles), ("mixed", 15, check_mode, "mixed"),
+    ("memory", 15, check_memory), ("capture", 15, stress.check_capture),
+    ("waits", 20, stress.check_waits), ("transformer", 15, check_mode, "transformer"),
+    ("streams", 15, check_mode, "streams"), ("threads", 15, check_threads),
+    ("during", 15, check_during), ("after", 15, check_after), ("nvtx", 10, check_nvtx),
+    ("churn", 15, check_mode, "churn"), ("distributed", 20, check_mode, "distributed"),
+    ("small", 60, check_small), ("kills", 30, stress.check_kills), ("sampled", 40, check_sampled),
+    ("compiled", 40, check_mode, "compiled"))
+FOREIGN = ("cupy", "jax")
 
 
 def check_all(results, gpuprof):
@@ -603,8 +416,14 @@ def check_all(results, gpuprof):
         if name == "first":
             attempt(results, "assumptions", 40, check_assumptions)
             attempt(results, "run", 30, check_run, gpuprof)
+    for kind in FOREIGN if works[0] else ():
+        attempt(results, kind, 15, check_foreign, gpuprof, kind)
     if not all(works):
         attempt(results, "assumptions", 40, check_assumptions)
+    for what, took in (("attach until it records", attach_s), ("end of an attach", detach_s)):
+        if took:
+            results.fact("seconds, %s" % what, "median %.2f, %.2f..%.2f, of %d" % (
+                statistics.median(took), min(took), max(took), len(took)))
 
 
 def main():
@@ -616,6 +435,7 @@ def main():
     except Exception as error:  # the account of a failure is a result too
         results.check("ran to its end", False, repr(error)[:2000])
     finally:
+        drop()
         Program.end_all()
         results.archive()
         shutil.rmtree(work, ignore_errors=True)

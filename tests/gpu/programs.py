@@ -85,11 +85,14 @@ class Program:
                 said += file.read().splitlines()[-10:]
         return " / ".join(said)
 
-    def ask(self, command, beginning):
+    def tell(self, command):
         # One that has ended says why where its answer was to come.
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(command + "\n")
             self.process.stdin.flush()
+
+    def ask(self, command, beginning):
+        self.tell(command)
         return self.line(beginning)
 
     def interrupt(self):

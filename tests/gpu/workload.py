@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 A small CUDA training that obeys commands on stdin, one answer a line:
-"mode cnn|resnet18|transformer|graph|streams|churn|resnet50" (what a step is), "step N", "truth N
-FILE" (the same under torch.profiler: how often it saw each operator and call as JSON, its trace in
-FILE.trace.json), "hold" and "release" (torch.profiler runs in between), "take BYTES" (memory from
-CUDA that PyTorch's allocator knows nothing of), "ranges" (NVTX's, one in another), "time N", "exit".
+"mode NAME" (what a step is: set_mode()), "step N", "truth N FILE" (the same under torch.profiler: how
+often it saw each operator and call as JSON, the GPU's times of each in FILE.device.json, its trace in
+FILE.trace.json, its table in FILE.table.txt), "hold" and "release" (torch.profiler runs in between),
+"take BYTES" (memory from CUDA that PyTorch's allocator knows nothing of), "memory" (what PyTorch's
+allocator has, and what is free on the GPU), "refuse" (more is asked for than there is), "wait S" (for
+a kernel that takes so long), "ranges" (NVTX's, one in another), "time N", "exit". It first says
+"loaded" and waits for "begin".
 """
 
 import collections
@@ -12,6 +15,7 @@ import ctypes
 import json
 import os
 import sys
+import threading
 import time
 
 import torch
@@ -45,6 +49,81 @@ class Deep:
         self.net(self.images).square().mean().backward()
         self.optimizer.step()
         self.optimizer.zero_grad()
+
+
+class Mixed:
+    """A transformer in mixed precision: fused attention, fused AdamW, batches from pinned memory."""
+
+    def __init__(self):
+        layer = torch.nn.TransformerEncoderLayer(256, 8, 1024, dropout=0.1, batch_first=True)
+        self.net = torch.nn.TransformerEncoder(layer, 4).cuda()
+        self.batch = torch.randn(8, 128, 256).pin_memory()
+        self.mask = torch.nn.Transformer.generate_square_subsequent_mask(128).cuda()
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), fused=True)
+
+    def step(self):
+        batch = self.batch.cuda(non_blocking=True)
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = self.net(batch, mask=self.mask, is_causal=True).square().mean()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+
+class Compiled:
+    """What torch.compile makes of a network: kernels of Triton."""
+
+    def __init__(self):
+        net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.GELU(), torch.nn.LayerNorm(256),
+                                  torch.nn.Linear(256, 64)).cuda()
+        self.net = torch.compile(net)
+        self.data = torch.randn(64, 256).cuda()
+
+    def step(self):
+        self.net(self.data).square().mean().backward()
+
+
+class Distributed:
+    """DistributedDataParallel with NCCL, of one rank."""
+
+    def __init__(self):
+        torch.distributed.init_process_group("nccl", store=torch.distributed.HashStore(), rank=0,
+                                             world_size=1)
+        net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(),
+                                  torch.nn.Linear(256, 64)).cuda()
+        self.net = torch.nn.parallel.DistributedDataParallel(net)
+        self.data = torch.randn(64, 256).cuda()
+
+    def step(self):
+        self.net(self.data).square().mean().backward()
+        gathered = torch.empty(1024, device="cuda")
+        torch.distributed.all_gather_into_tensor(gathered, gathered.new_ones(1024))
+
+
+class Threads:
+    """Four threads, each with a stream of its own, launch at once."""
+
+    NUMBER = 4
+
+    def __init__(self):
+        self.data = torch.randn(self.NUMBER, 128, 128).cuda()
+        self.streams = [torch.cuda.Stream() for _ in range(self.NUMBER)]
+        self.gates = [threading.Barrier(self.NUMBER + 1) for _ in range(2)]
+        for index in range(self.NUMBER):
+            threading.Thread(target=self.work, args=(index,), daemon=True).start()
+
+    def work(self, index):
+        while True:
+            self.gates[0].wait()
+            with torch.cuda.stream(self.streams[index]):
+                (self.data[index] @ self.data[index]).relu()
+            self.streams[index].synchronize()
+            self.gates[1].wait()
+
+    def step(self):
+        for gate in self.gates:
+            gate.wait()
 
 
 class Training:
@@ -104,13 +183,27 @@ class Training:
         self.optimizer.step()
         return loss.item()
 
+    def capture(self):
+        """A graph anew each time."""
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            kept = (self.tokens * 2).relu()
+        graph.replay()
+        del kept
+
     def set_mode(self, mode):
+        """resnetN, mixed, compiled, distributed, threads: programs of their own; else a method."""
+        programs = {"mixed": Mixed, "compiled": Compiled, "distributed": Distributed,
+                    "threads": Threads}
         if mode.startswith("resnet"):
             layers = int(mode[len("resnet"):])
             self.step = Deep(layers, 64 if layers == 50 else 8).step
+        elif mode in programs:
+            self.step = programs[mode]().step
         else:
             self.step = {"cnn": self.cnn, "transformer": self.transform, "graph": self.replay,
-                         "streams": self.on_streams, "churn": self.churn}[mode]
+                         "streams": self.on_streams, "churn": self.churn,
+                         "capture": self.capture}[mode]
         self.steps(3)
 
     def steps(self, count):
@@ -130,8 +223,14 @@ class Training:
         prof.export_chrome_trace(path + ".trace.json")
         calls = collections.Counter(event.name for event in prof.events()
                                     if event.device_type == torch.autograd.DeviceType.CPU)
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(calls, file)
+        rows = prof.key_averages()
+        device = {row.key: (row.count, row.self_device_time_total, row.device_time_total)
+                  for row in rows if row.device_type == torch.autograd.DeviceType.CPU}
+        for name, content in ((path, calls), (path + ".device.json", device)):
+            with open(name, "w", encoding="utf-8") as file:
+                json.dump(content, file)
+        with open(path + ".table.txt", "w", encoding="utf-8") as file:
+            file.write(rows.table(sort_by="self_cuda_time_total", row_limit=-1))
 
     def hold(self):
         self.held = self.profiler()
@@ -146,6 +245,23 @@ class Training:
             path = next(line.split()[-1] for line in maps if "/libcudart" in line)
         memory = ctypes.c_void_p()
         ctypes.CDLL(path).cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(size))
+
+    @staticmethod
+    def memory():
+        return {"allocated": torch.cuda.memory_allocated(), "reserved": torch.cuda.memory_reserved(),
+                "free": torch.cuda.mem_get_info()[0]}
+
+    @staticmethod
+    def refuse():
+        try:
+            torch.empty(1 << 40, dtype=torch.uint8, device="cuda")
+        except torch.OutOfMemoryError:
+            pass
+
+    @staticmethod
+    def wait(seconds):
+        torch.cuda._sleep(int(seconds * 1e9 * 1.8))
+        torch.cuda.synchronize()
 
     def ranges(self):
         with torch.cuda.nvtx.range("gpuprof outer"), torch.cuda.nvtx.range("gpuprof inner"):
@@ -173,7 +289,11 @@ def obey(training, words):
         training.truth(int(words[1]), words[2])
     elif name == "take":
         training.take(int(words[1]))
-    elif name in ("hold", "release", "ranges"):
+    elif name == "wait":
+        training.wait(float(words[1]))
+    elif name == "memory":
+        return "memory " + json.dumps(training.memory())
+    elif name in ("hold", "release", "ranges", "refuse"):
         getattr(training, name)()
     else:
         return None
@@ -183,6 +303,9 @@ def obey(training, words):
 def main(make=Training):
     # Yama lets a sibling look on only if it is told so.
     ctypes.CDLL(None).prctl(PR_SET_PTRACER, ANYBODY, 0, 0, 0)
+    say("loaded")
+    if sys.stdin.readline() != "begin\n":
+        return
     training = make()
     training.steps(5)
     say("ready " + json.dumps(dict(training.facts(), pid=os.getpid())))

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 
 import torch
 from torch.autograd.profiler import record_function
@@ -82,6 +83,15 @@ class Simulated(workload.Training):
 
     def take(self, size):
         self.gpu.allocate(size)
+
+    def memory(self):
+        return {"free": 0}
+
+    def refuse(self):
+        pass
+
+    def wait(self, seconds):
+        time.sleep(seconds)
 
     def ranges(self):
         self.nvtx.nvtx_client_push(b"gpuprof outer")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What a program has to live through: attaches without end, gpuprof killed, attaches at a bad time."""
+
+import json
+import os
+import random
+import statistics
+import time
+
+from attached import attach, capture, end, events_of, kernels_of, start
+
+
+CAPTURING_S = 12  # about
+
+
+def mapped(pid):
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as maps:
+        return sum("gpuprof" in line or "libcupti" in line for line in maps)
+
+
+def check_cycles(results, gpuprof, target):
+    """Ten attaches: what the first leaves does not grow, and none sees less than it."""
+    pid, path = target.facts["pid"], results.path("cycle.gpuprof")
+    seen, statuses, kernels, memory = [], [], [], []
+    for _ in range(10):
+        status, _ = capture(gpuprof, target, path, [], 2, os.devnull)
+        statuses.append(status)
+        kernels.append(sum(one["calls"] for one in kernels_of(events_of(gpuprof, path)).values()))
+        seen.append((mapped(pid), len(os.listdir("/proc/%d/fd" % pid)),
+                     len(os.listdir("/proc/%d/task" % pid))))
+        memory.append((resident_mib(pid), free_mib(target)))
+    results.check("attach and detach ten times",
+                  all(status in (0, 3) for status in statuses) and len(set(seen[1:])) == 1 and
+                  0 < max(kernels) * 0.9 <= min(kernels),
+                  "status %s; mappings of ours, descriptors and threads %s; pieces of work %s" % (
+                      statuses, seen, kernels))
+    results.fact("attach and detach ten times: memory of the process, MiB, and free on the GPU",
+                 memory)
+
+
+def resident_mib(pid):
+    with open("/proc/%d/status" % pid, encoding="utf-8") as file:
+        return next(int(line.split()[1]) >> 10 for line in file if line.startswith("VmRSS"))
+
+
+def free_mib(target):
+    return json.loads(target.ask("memory", "memory").split(None, 1)[1])["free"] >> 20
+
+
+def check_kill(results, gpuprof, target):
+    """kill -9 of gpuprof in the middle: the program goes on, and can be attached to again."""
+    for _ in range(5):
+        profiler = attach(gpuprof, target, results.path("killed.gpuprof"))
+        target.ask("step 2", "did")
+        profiler.process.kill()
+        profiler.process.wait()
+        target.ask("step 2", "did")
+    status, lines = capture(gpuprof, target, results.path("again.gpuprof"), [], 2, os.devnull)
+    found = kernels_of(events_of(gpuprof, results.path("again.gpuprof")))
+    results.check("killed five times: the program goes on and has GPU times again",
+                  target.process.poll() is None and status in (0, 3) and found,
+                  "status %d, %d names; said: %s" % (status, len(found), " / ".join(lines)[:800]))
+
+
+def check_kills(results, gpuprof, target):
+    """The same at random moments: while the collector is put in, while it records, as it leaves."""
+    chance, moments = random.Random(1), []
+    for index in range(20):
+        profiler = start(gpuprof, target, results.path("killed.gpuprof"))
+        moments.append(chance.uniform(0, 0.5 if index % 2 else 2))
+        target.tell("step 20")
+        time.sleep(moments[-1])
+        profiler.kill()
+        target.line("did")
+    status, lines = capture(gpuprof, target, results.path("again.gpuprof"), [], 2, os.devnull)
+    found = kernels_of(events_of(gpuprof, results.path("again.gpuprof")))
+    results.check("killed at 20 random moments: the program goes on and has GPU times again",
+                  target.process.poll() is None and status in (0, 3) and found,
+                  "status %d, %d names, median moment %.2f s; said: %s" % (
+                      status, len(found), statistics.median(moments), " / ".join(lines)[:800]))
+
+
+def check_capture(results, gpuprof, target):
+    """Attaches that come and go while the program captures one CUDA graph after another."""
+    target.ask("mode capture", "mode")
+    statuses, names = [], []
+    took = float(target.ask("time 100", "took").split()[1]) / 100
+    target.tell("time %d" % (CAPTURING_S / took))
+    for index in range(5):
+        path = results.path("capture.%d.gpuprof" % index)
+        profiler = attach(gpuprof, target, path)
+        time.sleep(0.2)
+        statuses.append(end(profiler))
+        names.append(len(kernels_of(events_of(gpuprof, path))))
+    still = target.process.poll() is None
+    took = float(target.line("took").split()[1])
+    results.check("attached five times while graphs are captured: the program goes on",
+                  still and all(status in (0, 3) for status in statuses),
+                  "%.1f s; statuses %s; names of kernels %s" % (took, statuses, names))
+
+
+def check_waits(results, gpuprof, target):
+    """Attached to while its only busy thread waits for a kernel that takes eight seconds."""
+    path, begin = results.path("waits.gpuprof"), time.monotonic()
+    target.tell("wait 8")
+    time.sleep(1)
+    profiler = attach(gpuprof, target, path, "-v")
+    recording = time.monotonic() - begin - 1
+    target.line("wait")
+    waited = time.monotonic() - begin
+    target.ask("step 2", "did")
+    status = end(profiler)
+    found = kernels_of(events_of(gpuprof, path))
+    results.check("attached to a process that waits for the GPU",
+                  status in (0, 3) and recording < 3 and len(found) > 10,
+                  "recording after %.2f s, the wait ended after %.1f s; %d names; said: %s" % (
+                      recording, waited, len(found), " / ".join(profiler.lines)[:800]))
