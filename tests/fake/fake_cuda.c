@@ -28,6 +28,16 @@
 #define DEFAULT_DRIFT 20
 #define DEFAULT_BASE  1700000000000000000ULL
 
+/* Callback ids of the driver's interface. */
+enum cbid {
+	CBID_VERSION = 2,
+	CBID_DEVICE = 3,
+	CBID_COUNT = 4,
+	CBID_NAME = 5,
+	CBID_ATTRIBUTE = 9,
+	CBID_MEMORY = 259,
+};
+
 const char fake_gpu_marker[] = "gpuprof test stand-in, no GPU";
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -453,8 +463,25 @@ int cuInit(unsigned flags)
 	return 0;
 }
 
+/* A question is a call as any other, by what CUPTI tells, once CUDA is ready. */
+static void tell_question(const char *name, uint32_t cbid)
+{
+	uint64_t start_ns;
+	uint32_t id;
+	bool ready;
+
+	pthread_mutex_lock(&lock);
+	ready = gpu.ready;
+	pthread_mutex_unlock(&lock);
+	if (!ready)
+		return;
+	id = fake_gpu_begin(&start_ns);
+	fake_gpu_end(id, start_ns, name, true, cbid);
+}
+
 int cuDriverGetVersion(int *ret_version)
 {
+	tell_question("cuDriverGetVersion", CBID_VERSION);
 	*ret_version = (int)fake_gpu_setting("FAKE_CUDA_DRIVER", DRIVER);
 	return 0;
 }
@@ -463,6 +490,7 @@ int cuDeviceGetCount(int *ret_nr)
 {
 	bool ready;
 
+	tell_question("cuDeviceGetCount", CBID_COUNT);
 	pthread_mutex_lock(&lock);
 	ready = gpu.ready;
 	pthread_mutex_unlock(&lock);
@@ -472,9 +500,10 @@ int cuDeviceGetCount(int *ret_nr)
 
 int cuDeviceGet(int *ret_device, int ordinal)
 {
-	int nr;
+	int nr = (int)fake_gpu_setting("FAKE_CUDA_DEVICES", 1);
 
-	if (cuDeviceGetCount(&nr) || ordinal < 0 || ordinal >= nr)
+	tell_question("cuDeviceGet", CBID_DEVICE);
+	if (ordinal < 0 || ordinal >= nr)
 		return NO_DEVICE;
 	*ret_device = ordinal;
 	return 0;
@@ -482,12 +511,14 @@ int cuDeviceGet(int *ret_device, int ordinal)
 
 int cuDeviceGetName(char *ret_name, int bytes, int device)
 {
+	tell_question("cuDeviceGetName", CBID_NAME);
 	(void)snprintf(ret_name, (size_t)bytes, "Simulated GPU %d", device);
 	return 0;
 }
 
 int cuDeviceTotalMem_v2(size_t *ret_bytes, int device)
 {
+	tell_question("cuDeviceTotalMem_v2", CBID_MEMORY);
 	*ret_bytes = 16UL << 30;
 	return 0;
 }
@@ -501,6 +532,7 @@ int cuDeviceGetAttribute(int *ret_value, int attribute, int device)
 		{82, 65536}, {97, 166912}, {106, 32}, {111, 1024},
 	};
 
+	tell_question("cuDeviceGetAttribute", CBID_ATTRIBUTE);
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 		if (values[i][0] == attribute) {
 			*ret_value = values[i][1];

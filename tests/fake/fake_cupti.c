@@ -32,6 +32,7 @@
 #define TO_HOST		2
 #define PEER_TO_PEER	10
 #define BUFFER_FLUSH	(1 << 16)
+#define INSTRUMENTATION (2 << 16)
 
 PUBLIC int cuptiGetVersion(uint32_t *ret_version);
 PUBLIC int cuptiGetTimestamp(uint64_t *ret_ns);
@@ -327,21 +328,27 @@ static void write_event(const struct fake_event *e)
 	writers[e->kind](e, start, end);
 }
 
-/* What the last flush cost its thread. */
-static void write_overhead(uint64_t start_ns)
+static void write_overhead(uint32_t what, uint32_t thread, uint64_t start_ns)
 {
 	struct cupti_overhead o = {
 		.kind = CUPTI_OVERHEAD,
-		.what = BUFFER_FLUSH,
+		.what = what,
 		.object_kind = CUPTI_OBJECT_THREAD,
 		.process = (uint32_t)getpid(),
-		.thread = (uint32_t)syscall(SYS_gettid),
+		.thread = thread,
 		.start = fake_gpu_cupti_ns(start_ns),
 		.end = fake_gpu_cupti_ns(fake_gpu_now_ns()),
 	};
 
 	fake_gpu_count("overhead");
 	write_record(&o, sizeof(o));
+}
+
+/* What the last flush cost its thread and, as if it had waited for that, the program's first. */
+static void write_overhead_of_flush(uint64_t start_ns)
+{
+	write_overhead(BUFFER_FLUSH, (uint32_t)syscall(SYS_gettid), start_ns);
+	write_overhead(INSTRUMENTATION, (uint32_t)getpid(), start_ns);
 }
 
 static void deliver(bool flush)
@@ -353,7 +360,7 @@ static void deliver(bool flush)
 	pthread_mutex_lock(&cupti.delivery);
 	fake_gpu_deliver(flush, write_event);
 	if (flush && cupti.tells_overhead && cupti.kinds[CUPTI_OVERHEAD])
-		write_overhead(start_ns);
+		write_overhead_of_flush(start_ns);
 	if (flush)
 		give_back();
 	pthread_mutex_unlock(&cupti.delivery);
@@ -533,7 +540,7 @@ int cuptiFinalize(void)
 		abort();
 	fake_gpu_count("finalized");
 	if (cupti.tells_last) {
-		write_overhead(fake_gpu_now_ns());
+		write_overhead(BUFFER_FLUSH, (uint32_t)syscall(SYS_gettid), fake_gpu_now_ns());
 		give_back();
 	}
 	memset(cupti.kinds, 0, sizeof(cupti.kinds));

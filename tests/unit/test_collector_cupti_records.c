@@ -100,6 +100,8 @@ static int take(const void *event, size_t bytes, void *arg)
 	case GP_EV_SYNC:
 		t.sync = *(const struct gp_ev_sync_event *)event;
 		break;
+	case GP_EV_OVERHEAD:
+		break;
 	case GP_EV_CUDA_EVENT:
 		t.event = *(const struct gp_ev_cuda_event *)event;
 		break;
@@ -410,6 +412,45 @@ static void test_calls(void **state)
 	assert_int_equal(help_loss(t.r, GP_LOSS_NAMES), 1);
 }
 
+/* What the collector asks of CUDA is not the target's. */
+static void test_own_calls(void **state)
+{
+	struct cupti_api_call call = a_call(CUPTI_DRIVER, 0);
+	struct cupti_overhead cost = {
+		.kind = CUPTI_OVERHEAD,
+		.object_kind = CUPTI_OBJECT_THREAD,
+		.thread = call.thread,
+		.start = call.start,
+		.end = call.end,
+	};
+
+	cupti_records__set_own_thread(&t.records, call.thread);
+	add(&call, sizeof(call), sizeof(call));
+	call.kind = CUPTI_RUNTIME;
+	add(&call, sizeof(call), sizeof(call));
+	add(&cost, sizeof(cost), sizeof(cost));
+	/* Nor is it lost. */
+	call.start = 0;
+	add(&call, sizeof(call), sizeof(call));
+	assert_int_equal(convert(), 0);
+	assert_int_equal(t.names_nr, 0);
+	assert_int_equal(help_loss(t.r, GP_LOSS_GPU_TIME), 0);
+	call = a_call(CUPTI_DRIVER, 0);
+	call.thread = ++cost.thread;
+	add(&call, sizeof(call), sizeof(call));
+	add(&cost, sizeof(cost), sizeof(cost));
+	assert_int_equal(convert(), 2);
+	/* Whose they are is told by no thread's id but a thread's. */
+	cost.thread--;
+	cost.object_kind = 0;
+	add(&cost, sizeof(cost), sizeof(cost));
+	assert_int_equal(convert(), 1);
+	cupti_records__set_own_thread(&t.records, 0);
+	call.thread--;
+	add(&call, sizeof(call), sizeof(call));
+	assert_int_equal(convert(), 1);
+}
+
 static void test_times(void **state)
 {
 	struct {
@@ -479,6 +520,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_others, begin, end),
 		cmocka_unit_test_setup_teardown(test_cuda_events, begin, end),
 		cmocka_unit_test_setup_teardown(test_calls, begin, end),
+		cmocka_unit_test_setup_teardown(test_own_calls, begin, end),
 		cmocka_unit_test_setup_teardown(test_times, begin, end),
 		cmocka_unit_test_setup_teardown(test_broken_buffer, begin, end),
 		cmocka_unit_test_setup_teardown(test_long_names, begin, end),

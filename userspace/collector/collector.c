@@ -300,6 +300,7 @@ static void *run(void *arg)
 	struct follower f = {.page = self.ring.page};
 
 	(void)prctl(PR_SET_NAME, "gpuprof", 0, 0, 0);
+	cupti__set_own_thread();
 	if (ring_writer__populate(&self.ring)) {
 		memcpy(f.page->message, no_memory, sizeof(no_memory));
 		leave(&f, GP_COLLECTOR_FAILED);

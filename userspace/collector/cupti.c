@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,8 +48,9 @@ static struct {
 	bool rests;	   /* the records are off */
 	uint32_t rests_nr; /* flushes since then */
 	bool devices_told;
-	bool from_start; /* CUPTI was ours before CUDA did anything */
-	pid_t owner;	 /* who has armed it last; 0: nobody ever */
+	bool from_start;     /* CUPTI was ours before CUDA did anything */
+	pid_t owner;	     /* who has armed it last; 0: nobody ever */
+	uint32_t own_thread; /* the collector's; 0: not started */
 	struct ring_writer *ring;
 	struct names *names;
 	struct cupti_library library;
@@ -305,6 +307,7 @@ static const char *begin_records(void)
 	cupti_clock__init(&session.clock);
 	cupti_records__init(&session.records, session.ring, session.names, &session.library,
 			    &session.clock);
+	cupti_records__set_own_thread(&session.records, session.own_thread);
 	if (call->cuptiGetThreadIdType(&session.thread_ids))
 		session.thread_ids = CUPTI_THREAD_DEFAULT;
 	result = call->cuptiSetThreadIdType(CUPTI_THREAD_SYSTEM);
@@ -323,11 +326,12 @@ static const char *begin_records(void)
 	return refused("gpu activity: kernels", result);
 }
 
+/* The driver is asked with the records off: this may be a thread of the target. */
 static void end_records(void)
 {
+	disable_kinds();
 	if (!session.devices_told)
 		session.devices_told = devices__tell(session.ring);
-	disable_kinds();
 	take_records(true);
 }
 
@@ -514,8 +518,15 @@ void cupti__disarm(void)
 	come_out();
 }
 
+void cupti__set_own_thread(void)
+{
+	session.own_thread = (uint32_t)syscall(SYS_gettid);
+	cupti_records__set_own_thread(&session.records, session.own_thread);
+}
+
 void cupti__forget(void)
 {
+	session.own_thread = 0;
 	session.armed = session.rests = false;
 	names__free(session.names);
 	session.names = NULL;

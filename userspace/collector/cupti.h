@@ -19,6 +19,9 @@ enum cupti_outcome {
 	CUPTI_REFUSED = 2, /* will not change: why_text says what */
 };
 
+/* The calling thread is the collector's from now on: what it calls is not told. */
+void cupti__set_own_thread(void);
+
 /* Finds CUPTI, takes it and switches the records on; may take seconds. Events go to `w` from
  * cupti__turn() and cupti__disarm() only, but for a first reading of the clock. `starting`: see
  * cupti_library__bind(). A CUPTI that is known to endanger the process is refused, unless `any`.

@@ -28,6 +28,16 @@ void cupti_records__init(struct cupti_records *r, struct ring_writer *ring, stru
 	r->clock = clock;
 }
 
+void cupti_records__set_own_thread(struct cupti_records *r, uint32_t tid)
+{
+	__atomic_store_n(&r->own_thread, tid, __ATOMIC_RELAXED);
+}
+
+static bool is_own(const struct cupti_records *r, uint32_t tid)
+{
+	return tid && tid == __atomic_load_n(&r->own_thread, __ATOMIC_RELAXED);
+}
+
 static bool has_room(const struct ring_writer *w)
 {
 	uint64_t used = __atomic_load_n(&w->page->head, __ATOMIC_RELAXED) -
@@ -279,7 +289,8 @@ static void put_api(struct cupti_records *r, const struct cupti_api_call *a, siz
 	};
 	uint64_t start_ns, end_ns;
 
-	if (is_noisy(a) || !convert_times(r, a->start, a->end, &start_ns, &end_ns))
+	if (is_own(r, a->thread) || is_noisy(a) ||
+	    !convert_times(r, a->start, a->end, &start_ns, &end_ns))
 		return;
 	if (driver)
 		ev.head.flags |= GP_API_DRIVER;
@@ -342,12 +353,16 @@ static void put_overhead(struct cupti_records *r, const struct cupti_overhead *o
 {
 	struct gp_ev_overhead ev = {.head.kind = GP_EV_OVERHEAD, .what = o->what};
 	uint64_t start_ns, end_ns;
+	/* Older ones do not keep to the kind of id that was asked for. */
+	bool has_thread =
+		o->object_kind == CUPTI_OBJECT_THREAD && r->library->version >= CUPTI_VERSION_12_4;
 
+	if (has_thread && is_own(r, o->thread))
+		return;
 	/* CUPTI has no times for some of them: those are no loss. */
 	if ((!o->start && !o->end) || !convert_times(r, o->start, o->end, &start_ns, &end_ns))
 		return;
-	/* Older ones do not keep to the kind of id that was asked for. */
-	if (o->object_kind == CUPTI_OBJECT_THREAD && r->library->version >= CUPTI_VERSION_12_4)
+	if (has_thread)
 		ev.head.tid = o->thread;
 	ev.start_ns = start_ns;
 	ev.head.time_ns = end_ns;

@@ -3,7 +3,8 @@
 /*
  * From CUPTI's records to events in the ring. Each record becomes one event, or is counted: under
  * open_at_start if it began before the clock was first read, cupti_time if it carries no believable
- * times, cupti_clock if they cannot be converted, record if it is too short for its kind.
+ * times, cupti_clock if they cannot be converted, record if it is too short for its kind. What the
+ * collector's own thread has called or waited for is left out: it is not the target's.
  */
 #ifndef GP_COLLECTOR_CUPTI_RECORDS_H
 #define GP_COLLECTOR_CUPTI_RECORDS_H
@@ -29,6 +30,7 @@ struct cupti_records {
 	struct names *names;
 	const struct cupti_library *library;
 	const struct cupti_clock *clock;
+	uint32_t own_thread;		      /* the collector's; 0: none */
 	bool reader_gone;		      /* gpuprof has not made room in time */
 	uint32_t api_names[2][RECORDS_CBIDS]; /* runtime, driver; 0: not looked up yet */
 	struct kernel_name kernel_names[RECORDS_KERNELS];
@@ -38,8 +40,12 @@ struct cupti_records {
 void cupti_records__init(struct cupti_records *r, struct ring_writer *ring, struct names *names,
 			 const struct cupti_library *library, const struct cupti_clock *clock);
 
-/* All records of a buffer that CUPTI has completed. Only on the collector's thread: it may wait for
- * gpuprof to make room in the ring. */
+/* Which thread is the collector's, by the system's number; it may be known later than the records
+ * begin, and whoever converts them need not be it. */
+void cupti_records__set_own_thread(struct cupti_records *r, uint32_t tid);
+
+/* All records of a buffer that CUPTI has completed. Only on the collector's thread, or on the one
+ * that ends the process: it may wait for gpuprof to make room in the ring. */
 void cupti_records__convert(struct cupti_records *r, uint8_t *buffer, size_t valid_bytes);
 
 #endif /* GP_COLLECTOR_CUPTI_RECORDS_H */
