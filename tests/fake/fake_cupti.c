@@ -51,6 +51,7 @@ PUBLIC int cuptiGetThreadIdType(uint32_t *ret_type);
 PUBLIC int cuptiSetThreadIdType(uint32_t type);
 PUBLIC int cuptiFinalize(void);
 PUBLIC int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable);
+PUBLIC int cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t enable);
 PUBLIC int cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable);
 
 static struct {
@@ -61,7 +62,7 @@ static struct {
 	uint32_t thread_ids, domains, version;
 	uint64_t
 		keeps_nr; /* buffers that it asks for once it is subscribed, and never gives back */
-	bool subscribed, tells_overhead, tells_last, times_events, kinds[KINDS], silent[CBIDS];
+	bool subscribed, tells_overhead, tells_last, times_events, kinds[KINDS], silent[2][CBIDS];
 	bool has_kept;
 	cupti_request_fn request;
 	cupti_complete_fn complete;
@@ -270,7 +271,7 @@ static void write_call(const struct fake_event *e, uint64_t start, uint64_t end)
 
 	cupti.names[e->driver ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME][e->cbid % CBIDS] =
 		e->name;
-	if (e->driver || !cupti.silent[e->cbid % CBIDS])
+	if (!cupti.silent[e->driver][e->cbid % CBIDS])
 		write_record(&a, sizeof(a));
 }
 
@@ -549,12 +550,22 @@ int cuptiFinalize(void)
 	return CUPTI_OK;
 }
 
-int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable)
+static int set_silent(bool driver, uint32_t cbid, bool silent)
 {
 	if (cupti.version < QUIET_VERSION)
 		return CUPTI_UNSUPPORTED;
-	cupti.silent[cbid % CBIDS] = !enable;
+	cupti.silent[driver][cbid % CBIDS] = silent;
 	return CUPTI_OK;
+}
+
+int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable)
+{
+	return set_silent(false, cbid, !enable);
+}
+
+int cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t enable)
+{
+	return set_silent(true, cbid, !enable);
 }
 
 int cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable)

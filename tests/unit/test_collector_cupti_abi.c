@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * cupti_abi.h against NVIDIA's headers, where a CUDA toolkit is installed: every number, and where
+ * cupti_abi.h against NVIDIA's headers, where a CUDA toolkit is installed: every number (those of
+ * cupti_noise.h too), and where
  * every field lies in the oldest and the newest layout of its record. Skipped without them.
  */
 #include "collector/cupti_abi.h"
+#include "collector/cupti_noise.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -229,20 +231,30 @@ static void test_numbers(void **state)
 		{cupti_noisy_runtime[0], CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020},
 		{cupti_noisy_runtime[1], CUPTI_RUNTIME_TRACE_CBID_cudaPeekAtLastError_v3020},
 		{cupti_noisy_runtime[2], CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020},
-		{cupti_noisy_runtime[3], CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_v10000},
-		{cupti_noisy_runtime[4],
-		 CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_ptsz_v10000},
-		{cupti_noisy_driver[0], CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent},
-		{cupti_noisy_driver[1], CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttribute},
-		{cupti_noisy_driver[2], CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState},
-		{cupti_noisy_driver[3], CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttributes},
-		{cupti_noisy_driver[4], CUPTI_DRIVER_TRACE_CBID_cuKernelGetAttribute},
+		{cupti_noisy_driver[0], CUPTI_DRIVER_TRACE_CBID_cuDeviceGetAttribute},
+		{cupti_noisy_driver[1], CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent},
+		{cupti_noisy_driver[2], CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttribute},
+		{cupti_noisy_driver[3],
+		 CUPTI_DRIVER_TRACE_CBID_cuOccupancyMaxActiveBlocksPerMultiprocessor},
+		{cupti_noisy_driver[4], CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState},
+		{cupti_noisy_driver[5], CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttributes},
+		{cupti_noisy_driver[6],
+		 CUPTI_DRIVER_TRACE_CBID_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags},
+		{cupti_noisy_driver[7],
+		 CUPTI_DRIVER_TRACE_CBID_cuOccupancyAvailableDynamicSMemPerBlock},
+		{cupti_noisy_driver[8], CUPTI_DRIVER_TRACE_CBID_cuOccupancyMaxActiveClusters},
+		{cupti_noisy_driver[9], CUPTI_DRIVER_TRACE_CBID_cuGetProcAddress_v2},
+		{cupti_noisy_driver[10], CUPTI_DRIVER_TRACE_CBID_cuKernelGetFunction},
+		{cupti_noisy_driver[11], CUPTI_DRIVER_TRACE_CBID_cuKernelGetAttribute},
+#if CUPTI_API_VERSION >= 21
+		{cupti_noisy_driver[12], CUPTI_DRIVER_TRACE_CBID_cuKernelGetName},
+#endif
 	};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
 		assert_int_equal(pairs[i][0], pairs[i][1]);
-	assert_int_equal(sizeof(cupti_noisy_runtime) / sizeof(cupti_noisy_runtime[0]), 5);
-	assert_int_equal(sizeof(cupti_noisy_driver) / sizeof(cupti_noisy_driver[0]), 5);
+	assert_int_equal(sizeof(cupti_noisy_runtime) / sizeof(cupti_noisy_runtime[0]), 3);
+	assert_int_equal(sizeof(cupti_noisy_driver) / sizeof(cupti_noisy_driver[0]), 13);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
  * CUPTI's records, made by hand, through the ring and out at the other end: fields, names, records
  * of every length, what is refused and how it is counted.
  */
+#include "collector/cupti_noise.h"
 #include "collector/cupti_records.h"
 #include "unit/ring_ends.h"
 
@@ -40,6 +41,7 @@ static struct {
 	char names_of[4][1024];
 	uint32_t ids[4];
 	unsigned names_nr;
+	unsigned asked_nr; /* names of functions, of CUPTI */
 } t;
 
 static int get_next(uint8_t *buffer, size_t valid_bytes, void **record)
@@ -69,10 +71,12 @@ static int get_name(uint32_t domain, uint32_t cbid, const char **ret_name)
 		{NULL, "cuLaunchKernel", "cudaLaunchKernel_v7000"},
 		{NULL, "cuMemcpyHtoDAsync_v2", "cudaMemcpyAsync_ptsz_v7000"},
 		{NULL, "cu_v1", "_v3020"},
+		{NULL, "cuMemPoolGetAttribute", "cudaMemPoolGetAttribute_v11020"},
 	};
 
 	if (cbid >= sizeof(names) / sizeof(names[0]))
 		return CUPTI_PARAMETER;
+	t.asked_nr++;
 	*ret_name = names[cbid][domain];
 	return CUPTI_OK;
 }
@@ -397,9 +401,11 @@ static void test_calls(void **state)
 		assert_true(t.api.start_ns == t.begin_ns + 20);
 	}
 	/* The noise. */
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < sizeof(cupti_noisy_runtime) / sizeof(uint16_t); i++) {
 		call = a_call(CUPTI_RUNTIME, cupti_noisy_runtime[i]);
 		add(&call, sizeof(call), sizeof(call));
+	}
+	for (unsigned i = 0; i < sizeof(cupti_noisy_driver) / sizeof(uint16_t); i++) {
 		call = a_call(CUPTI_DRIVER, cupti_noisy_driver[i]);
 		add(&call, sizeof(call), sizeof(call));
 	}
@@ -410,6 +416,26 @@ static void test_calls(void **state)
 	assert_int_equal(convert(), 1);
 	assert_int_equal(t.api.name_id, 0);
 	assert_int_equal(help_loss(t.r, GP_LOSS_NAMES), 1);
+}
+
+/* What only asks is known by its name, which is looked at once; it is no loss. */
+static void test_questions(void **state)
+{
+	struct cupti_api_call call = a_call(CUPTI_DRIVER, 3);
+
+	add(&call, sizeof(call), sizeof(call));
+	add(&call, sizeof(call), sizeof(call));
+	call.start = 0;
+	add(&call, sizeof(call), sizeof(call));
+	assert_int_equal(convert(), 0);
+	assert_int_equal(t.asked_nr, 1);
+	assert_int_equal(t.names_nr, 0);
+	assert_int_equal(help_loss(t.r, GP_LOSS_GPU_TIME), 0);
+	/* Those of the runtime the program has made itself. */
+	call = a_call(CUPTI_RUNTIME, 3);
+	add(&call, sizeof(call), sizeof(call));
+	assert_int_equal(convert(), 1);
+	assert_string_equal(t.names_of[0], "cudaMemPoolGetAttribute");
 }
 
 /* What the collector asks of CUDA is not the target's. */
@@ -520,6 +546,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_others, begin, end),
 		cmocka_unit_test_setup_teardown(test_cuda_events, begin, end),
 		cmocka_unit_test_setup_teardown(test_calls, begin, end),
+		cmocka_unit_test_setup_teardown(test_questions, begin, end),
 		cmocka_unit_test_setup_teardown(test_own_calls, begin, end),
 		cmocka_unit_test_setup_teardown(test_times, begin, end),
 		cmocka_unit_test_setup_teardown(test_broken_buffer, begin, end),

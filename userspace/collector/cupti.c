@@ -19,6 +19,7 @@
 #include "collector/cupti_buffers.h"
 #include "collector/cupti_clock.h"
 #include "collector/cupti_library.h"
+#include "collector/cupti_noise.h"
 #include "collector/cupti_records.h"
 #include "collector/devices.h"
 

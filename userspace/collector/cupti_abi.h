@@ -240,20 +240,4 @@ struct cupti_functions {
 	int (*cuptiActivityEnableCudaEventDeviceTimestamps)(uint8_t enable);
 };
 
-/* Calls of the API that say nothing and come often: not wanted. */
-static const uint16_t cupti_noisy_runtime[] = {
-	10,  /* cudaGetLastError */
-	11,  /* cudaPeekAtLastError */
-	17,  /* cudaGetDevice */
-	317, /* cudaStreamIsCapturing */
-	318, /* cudaStreamIsCapturing_ptsz */
-};
-static const uint16_t cupti_noisy_driver[] = {
-	304, /* cuCtxGetCurrent */
-	310, /* cuPointerGetAttribute */
-	392, /* cuDevicePrimaryCtxGetState */
-	450, /* cuPointerGetAttributes */
-	686, /* cuKernelGetAttribute */
-};
-
 #endif /* GP_COLLECTOR_CUPTI_ABI_H */

@@ -8,6 +8,7 @@
 #include "collector/cupti_records.h"
 
 #include "collector/compat.h"
+#include "collector/cupti_noise.h"
 
 #include <string.h>
 #include <time.h>
@@ -155,6 +156,21 @@ static uint32_t api_name(struct cupti_records *r, bool driver, uint32_t cbid)
 	return id;
 }
 
+/* Of the driver's functions; one without a name is told. */
+static bool only_asks(struct cupti_records *r, uint32_t cbid)
+{
+	const char *name = NULL;
+	bool asks;
+
+	if (cbid < RECORDS_CBIDS && r->asks[cbid] != ASKS_UNKNOWN)
+		return r->asks[cbid] == ASKS_ONLY;
+	asks = !r->library->call.cuptiGetCallbackName(CUPTI_DOMAIN_DRIVER, cbid, &name) && name &&
+	       cupti_only_asks(name);
+	if (cbid < RECORDS_CBIDS)
+		r->asks[cbid] = asks ? ASKS_ONLY : ASKS_NO;
+	return asks;
+}
+
 /* ---- records, by kind ---- */
 
 static void put_kernel(struct cupti_records *r, const struct cupti_kernel *k, size_t bytes)
@@ -266,7 +282,8 @@ static void put_set(struct cupti_records *r, const struct cupti_set *s, size_t b
 	put_memory(r, &ev, s->start, s->end);
 }
 
-static bool is_noisy(const struct cupti_api_call *a)
+/* A CUPTI that cannot leave out single calls tells them all the same. */
+static bool is_noisy(struct cupti_records *r, const struct cupti_api_call *a)
 {
 	bool driver = a->kind == CUPTI_DRIVER;
 	const uint16_t *noisy = driver ? cupti_noisy_driver : cupti_noisy_runtime;
@@ -275,7 +292,7 @@ static bool is_noisy(const struct cupti_api_call *a)
 	for (size_t i = 0; i < nr / sizeof(*noisy); i++)
 		if (a->cbid == noisy[i])
 			return true;
-	return false;
+	return driver && only_asks(r, a->cbid);
 }
 
 static void put_api(struct cupti_records *r, const struct cupti_api_call *a, size_t bytes)
@@ -289,7 +306,7 @@ static void put_api(struct cupti_records *r, const struct cupti_api_call *a, siz
 	};
 	uint64_t start_ns, end_ns;
 
-	if (is_own(r, a->thread) || is_noisy(a) ||
+	if (is_own(r, a->thread) || is_noisy(r, a) ||
 	    !convert_times(r, a->start, a->end, &start_ns, &end_ns))
 		return;
 	if (driver)

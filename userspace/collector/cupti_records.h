@@ -19,6 +19,9 @@
 #define RECORDS_CBIDS	2048
 #define RECORDS_KERNELS 1024 /* a power of two */
 
+/* Whether a function only asks for something. */
+enum asks { ASKS_UNKNOWN = 0, ASKS_NO = 1, ASKS_ONLY = 2 };
+
 struct kernel_name {
 	const char *pointer;
 	const struct name *name;
@@ -33,6 +36,7 @@ struct cupti_records {
 	uint32_t own_thread;		      /* the collector's; 0: none */
 	bool reader_gone;		      /* gpuprof has not made room in time */
 	uint32_t api_names[2][RECORDS_CBIDS]; /* runtime, driver; 0: not looked up yet */
+	uint8_t asks[RECORDS_CBIDS];	      /* of the driver: enum asks */
 	struct kernel_name kernel_names[RECORDS_KERNELS];
 };
 
