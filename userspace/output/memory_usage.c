@@ -217,28 +217,65 @@ static bool has_one_allocator(const struct memory_usage *u, const struct memory_
 	return nr == 1;
 }
 
-/* Compared when PyTorch's allocator tells its total: between a call and that, the two differ. */
+static bool is_given_by_cuda(const struct tl_memory *m)
+{
+	return m->device_type == TL_DEVICE_CUDA_CALLS || m->device_type == TL_DEVICE_CUDA_PHYSICAL;
+}
+
+/* What PyTorch's allocator got from CUDA for the allocation that it reports: it asks on that
+ * thread, in that op, and does nothing else in between. A call gives it all; of physical memory as
+ * many pieces of one size are taken as are needed beside what is mapped already. */
+static int64_t got_for_report(const struct timeline *t, size_t report)
+{
+	const struct tl_memory *m = &t->memory.items[report], *last = NULL;
+	int64_t bytes = 0, most = (int64_t)m->reserved_bytes;
+
+	if (m->bytes <= 0)
+		return 0;
+	for (size_t i = report; i-- > 0;) {
+		const struct tl_memory *c = &t->memory.items[i];
+
+		if (c->thread != m->thread)
+			continue;
+		if (!is_given_by_cuda(c) || c->op != m->op || c->bytes <= 0 ||
+		    c->bytes > most - bytes)
+			return bytes;
+		if (!last && c->device_type == TL_DEVICE_CUDA_CALLS)
+			return c->bytes >= m->bytes ? c->bytes : 0;
+		if (last && (c->device_type != last->device_type || c->bytes != last->bytes))
+			return bytes;
+		last = c;
+		bytes += c->bytes;
+	}
+	return bytes;
+}
+
+/* Compared when PyTorch's allocator tells its total: between a call and that, the two differ. What
+ * it holds at its first report it had before the recording, but for what it got for that very
+ * allocation. That is freed without a size, and so gets less unseen: it is never more than all that
+ * the allocator holds. */
 static void compare_with_pytorch(struct memory_device *d, const struct timeline *t)
 {
 	int64_t given = 0, before = 0;
 
 	for (size_t i = 0; i < t->memory.nr; i++) {
 		const struct tl_memory *m = &t->memory.items[i];
-		int64_t outside;
+		int64_t outside, reserved;
 
 		if (process_of(t, m) != d->process)
 			continue;
-		if (m->device_type == TL_DEVICE_CUDA_CALLS ||
-		    m->device_type == TL_DEVICE_CUDA_PHYSICAL)
+		if (is_given_by_cuda(m))
 			add_bytes(&given, m->bytes);
 		if (m->device_type != GP_DEVICE_CUDA || m->reserved_bytes > INT64_MAX)
 			continue;
-		outside = given;
-		add_bytes(&outside, -(int64_t)m->reserved_bytes);
+		reserved = (int64_t)m->reserved_bytes;
 		if (!d->has_outside)
-			before = outside;
+			before = reserved - got_for_report(t, i);
+		if (before > reserved)
+			before = reserved;
 		d->has_outside = true;
-		add_bytes(&outside, -before);
+		outside = given;
+		add_bytes(&outside, before - reserved);
 		d->outside_end_bytes = outside;
 		if (outside > d->outside_peak_bytes)
 			d->outside_peak_bytes = outside;

@@ -37,9 +37,8 @@ struct memory_device {
 	int64_t peak_bytes;	   /* 0 without one */
 	int64_t end_bytes;
 	bool has_totals; /* some event carries the allocator's own totals */
-	/* Of TL_DEVICE_CUDA_CALLS where PyTorch's allocator tells its totals too: how much more
-	 * CUDA has given to others than to it, from its first event on (what was before is not
-	 * known). */
+	/* Of TL_DEVICE_CUDA_CALLS where PyTorch's allocator tells its totals too: what others hold
+	 * of what CUDA has given since the recording began, whenever the allocator told a total. */
 	bool has_outside;
 	int64_t outside_end_bytes;
 	int64_t outside_peak_bytes;
