@@ -44,6 +44,13 @@ enum gp_feature {
 	GP_FEATURE_CUPTI_HELD = 2097152,
 };
 
+/* What the collector's door returns. */
+enum gp_collector_start {
+	GP_START_FAILED = 0,
+	GP_START_RUNS = 1,  /* by now, or already */
+	GP_START_LATER = 2, /* an earlier one is leaving: come again */
+};
+
 enum gp_collector_state {
 	GP_COLLECTOR_NEW = 0,
 	GP_COLLECTOR_READY = 1,	 /* `active` follows `wanted` */

@@ -23,9 +23,10 @@
 
 #define MS_NS	       1000000L
 #define ANSWER_TURN_MS 2
-#define BUSY_TURNS     850   /* 1.7 seconds: after less, who is killed can be told from who lives */
-#define CUPTI_TURNS    10000 /* 20 seconds: a cold CUPTI is that slow */
-#define ANSWER_TURNS   5000  /* 10 seconds */
+#define BUSY_TURNS     850  /* 1.7 seconds: after less, who is killed can be told from who lives */
+#define ANSWER_TURNS   5000 /* 10 seconds */
+#define LATER_TURNS    50   /* 0.1 seconds: between tries while an earlier collector leaves, */
+#define LATER_TRIES    60   /* which may take as long as a thread is within CUPTI */
 
 extern const unsigned char collector_so_start[], collector_so_end[];
 
@@ -104,15 +105,11 @@ static void want(struct guest *g, uint32_t features)
 	collector_ring__want(g->ring, features);
 }
 
-/* CUPTI first: it may take seconds, in which operators would fill the ring. That it is not to be
- * had, or not yet, is a normal outcome: the collector goes on trying. */
 static int begin(struct guest *g, const struct target_process *p, uint16_t process_index,
 		 uint32_t features, bool any_cupti, const struct gp_python *python,
 		 struct reason *why)
 {
 	uint32_t gpu = features & GP_FEATURE_CUPTI;
-	uint32_t others = features & ~gpu;
-	struct reason gpu_why = {0};
 	int err = open_ring(g, p, process_index, why);
 
 	if (err)
@@ -122,48 +119,62 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 		collector_ring__take_any_cupti(g->ring);
 	if (python)
 		collector_ring__set_python(g->ring, python);
-	if (gpu) {
-		want(g, gpu);
-		(void)wait_for_answer(g, gpu, CUPTI_TURNS, &gpu_why);
-	}
-	if (others) {
-		want(g, features);
-		err = wait_for_answer(g, others, ANSWER_TURNS, why);
+	want(g, features);
+	if (features & ~gpu) {
+		err = wait_for_answer(g, features & ~gpu, ANSWER_TURNS, why);
 		if (err && !gpu)
 			return err;
 		if (err)
 			want(g, gpu);
 	}
 	g->whole = g->wanted;
-	if (!err)
-		*why = gpu_why;
 	return 0;
 }
 
-/* *held_ns grows by the time that it cost the thread. */
-static int put_in(const struct target_process *p, uint64_t *held_ns, struct reason *why)
+/* Once. *ret_returned is enum gp_collector_start; *held_ns grows by what it cost the thread. */
+static int call_door(const struct target_process *p, uint64_t *held_ns, struct reason *why,
+		     uint64_t *ret_returned)
 {
 	struct inject_result result = {0};
-	uint64_t left = memory_left_of(p->pid);
-	int err;
+	int err = inject_library(p, collector_so_start, image_bytes(), &how, why, &result);
+
+	if (err)
+		return err;
+	*held_ns += result.held_us * 1000;
+	*ret_returned = result.returned;
+	if (result.returned == GP_START_RUNS)
+		log_info("%d: collector put in by thread %d after %u stops in %llu us, which cost "
+			 "the thread %llu us",
+			 (int)p->pid, (int)result.tid, result.stops,
+			 (unsigned long long)result.waited_us, (unsigned long long)result.held_us);
+	return 0;
+}
+
+/* *held_ns grows by the time that it cost threads. */
+static int put_in(const struct target_process *p, struct guest_meanwhile meanwhile,
+		  uint64_t *held_ns, struct reason *why)
+{
+	uint64_t left = memory_left_of(p->pid), returned = GP_START_LATER;
+	int err = 0;
 
 	if (left < MEMORY_LEFT_MIN)
 		return reason_set(why, -ENOMEM,
 				  "there are only %llu MB of memory left for the process, of "
 				  "which the collector takes %d",
 				  (unsigned long long)(left >> 20), MEMORY_TAKEN >> 20);
-	err = inject_library(p, collector_so_start, image_bytes(), &how, why, &result);
-	if (err)
+	for (int i = 0; !err && returned == GP_START_LATER && i < LATER_TRIES; i++) {
+		for (int turn = 0; i && turn < LATER_TURNS; turn++) {
+			meanwhile.fn(meanwhile.arg);
+			sleep_ms(ANSWER_TURN_MS);
+		}
+		err = call_door(p, held_ns, why, &returned);
+	}
+	if (err || returned == GP_START_RUNS)
 		return err;
-	if (result.returned != 1)
-		return reason_set(why, -ENOTSUP, "the collector would not start in %d",
+	if (returned == GP_START_LATER)
+		return reason_set(why, -EAGAIN, "an earlier collector is still leaving %d",
 				  (int)p->pid);
-	log_info("%d: collector put in by thread %d after %u stops in %llu us, which cost the "
-		 "thread %llu us",
-		 (int)p->pid, (int)result.tid, result.stops, (unsigned long long)result.waited_us,
-		 (unsigned long long)result.held_us);
-	*held_ns += result.held_us * 1000;
-	return 0;
+	return reason_set(why, -ENOTSUP, "the collector would not start in %d", (int)p->pid);
 }
 
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
@@ -172,7 +183,7 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 {
 	struct guest *g;
 	uint64_t held_ns = 0;
-	int err = put_in(p, &held_ns, why);
+	int err = put_in(p, meanwhile, &held_ns, why);
 
 	if (err)
 		return err;
@@ -184,7 +195,7 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	/* A gpuprof that was killed a moment before looked alive to its collector, which by now
 	 * hands over, or has gone. */
 	if (err == -EBUSY || err == -ENOENT)
-		err = put_in(p, &held_ns, why)
+		err = put_in(p, meanwhile, &held_ns, why)
 			      ?: begin(g, p, process_index, features, any_cupti, python, why);
 	g->held_ns = held_ns;
 	if (err) {
@@ -216,6 +227,22 @@ int guest__adopt(const struct target_process *p, uint16_t process_index, bool an
 	want(g, GP_FEATURE_CUPTI);
 	*ret_guest = g;
 	return 0;
+}
+
+int guest__cupti(const struct guest *g, struct reason *why)
+{
+	struct collector_status s;
+	const char *text;
+
+	collector_ring__status(g->ring, &s);
+	if (s.active & GP_FEATURE_CUPTI)
+		return 0;
+	if (!s.broken && (s.state == GP_COLLECTOR_NEW || s.state == GP_COLLECTOR_READY) &&
+	    !(s.failed & GP_FEATURE_CUPTI))
+		return -EAGAIN;
+	text = strstr(s.message, "gpu activity: ");
+	return reason_set(why, -ENOTSUP, "%s",
+			  text ?: "gpu activity: the collector does not say why not");
 }
 
 bool guest__lacks(const struct guest *g, uint32_t features, struct reason *ret_why)

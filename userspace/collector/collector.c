@@ -39,8 +39,8 @@
 #define RETRY_TURNS 5
 /* Turns between flushes of CUPTI, and between tries to have it. */
 #define SECOND_TURNS 10
-/* Of 1 ms, in InitializeInjection(). */
-#define LEAVE_TRIES  2000
+/* Of 1 ms, in InitializeInjection(): a thread of the target waits. */
+#define LEAVE_TRIES  5
 #define READER_TRIES 2000
 
 /* What the callbacks can do: operators, or annotations alone. */
@@ -358,11 +358,12 @@ static bool reader_is_silent(void)
 	return since_ns && clock_now_ns() - since_ns > HAND_OVER_NS;
 }
 
-/* True if the caller is to start the collector; *ret_running if it runs already. */
-static bool begin(bool *ret_running)
+/* True if the caller is to start the collector; else *ret_result says what there is. */
+static bool begin(enum gp_collector_start *ret_result)
 {
 	static const struct timespec ms = {.tv_nsec = 1000000};
 
+	*ret_result = GP_START_LATER;
 	for (int tries = 0; tries < LEAVE_TRIES; tries++) {
 		int phase = PHASE_IDLE;
 
@@ -370,7 +371,7 @@ static bool begin(bool *ret_running)
 						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return true;
 		if (phase == PHASE_RUNNING && !reader_is_silent()) {
-			*ret_running = true;
+			*ret_result = GP_START_RUNS;
 			return false;
 		}
 		if (phase == PHASE_RUNNING)
@@ -451,15 +452,16 @@ static bool start(bool invited)
 }
 
 /*
- * The only door: 1 if the collector runs now (started, or running already), else 0. Called by
- * gpuprof inside the target, or by CUDA when it finds this library in CUDA_INJECTION64_PATH.
+ * The only door: enum gp_collector_start. Called by gpuprof inside the target, or by CUDA when it
+ * finds this library in CUDA_INJECTION64_PATH.
  */
 __attribute__((visibility("default"))) int InitializeInjection(void);
 
 __attribute__((visibility("default"))) int InitializeInjection(void)
 {
 	int saved = errno;
-	bool running = false, invited = is_invited();
+	enum gp_collector_start result = GP_START_FAILED;
+	bool invited = is_invited();
 
 	/* A child made without fork()'s handlers. */
 	if (self.owner && self.owner != getpid())
@@ -468,13 +470,13 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
 	/* Somebody else's child: there will be no gpuprof for it. */
 	if (!invited && is_by_cuda()) {
 		errno = saved;
-		return 0;
+		return GP_START_FAILED;
 	}
-	if (begin(&running)) {
-		running = start(invited);
-		if (!running)
+	if (begin(&result)) {
+		result = start(invited) ? GP_START_RUNS : GP_START_FAILED;
+		if (result == GP_START_FAILED)
 			__atomic_store_n(&self.phase, PHASE_IDLE, __ATOMIC_RELEASE);
 	}
 	errno = saved;
-	return running;
+	return result;
 }

@@ -5,13 +5,8 @@
  * that came back are converted, after the clock was read once more, so that each record lies
  * between two readings; at the end records off, flush, unsubscribe.
  *
- * Taking CUPTI down (without it some calls stay slower for ever) is only allowed at the exit of a
- * CUDA call. So we ask to be called there and wait a little; who changes `takedown` from WAITING
- * does it or gives it up. What CUPTI may call late touches nothing but `taker`, the counter and the
- * buffers, which live as long as we do.
- *
- * Before CUDA 12.6 a process with CUDA graphs crashes when CUPTI was taken down and comes back:
- * there it is only let go.
+ * How it is given back is another matter (cupti_takedown.h). What CUPTI may call late touches
+ * nothing but what is there, the counter and the buffers, which live as long as we do.
  */
 #include "collector/cupti.h"
 
@@ -21,6 +16,7 @@
 #include "collector/cupti_library.h"
 #include "collector/cupti_noise.h"
 #include "collector/cupti_records.h"
+#include "collector/cupti_takedown.h"
 #include "collector/devices.h"
 
 #include <errno.h>
@@ -30,15 +26,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMES_FIRST    32768 /* ids of ours, beside those of ops */
-#define TAKEDOWN_TRIES 1000  /* of 1 ms, for a CUDA call to come by */
-#define TAKEDOWN_MORE  5000  /* of 1 ms, for the take-down that has begun */
-#define WHY_BYTES      256
-#define REST_FLUSHES   2 /* after the records are off, for what ran on the GPU then */
+#define NAMES_FIRST  32768 /* ids of ours, beside those of ops */
+#define WHY_BYTES    256
+#define REST_FLUSHES 2 /* after the records are off, for what ran on the GPU then */
 
 #define EXIT_TRIES 2000 /* of 1 ms, for the collector's thread to come out of CUPTI */
-
-enum takedown { TAKEDOWN_NONE = 0, TAKEDOWN_WAITING = 1, TAKEDOWN_AT_WORK = 2, TAKEDOWN_DONE = 3 };
 
 static const uint32_t kinds[] = {CUPTI_RUNTIME, CUPTI_DRIVER, CUPTI_KERNEL,
 				 CUPTI_MEMCPY,	CUPTI_MEMSET, CUPTI_PEER_COPY,
@@ -68,12 +60,11 @@ static struct {
 static uint32_t inside;
 static uint32_t exiting;
 
+/* For request() and complete(). */
 static struct {
-	uint32_t takedown; /* enum takedown */
-	void *subscriber;
 	bool may_refuse; /* a buffer */
-	struct cupti_functions call;
-} taker;
+	int (*next_record)(uint8_t *buffer, size_t valid_bytes, void **record);
+} buffers;
 
 static void sleep_ms(void)
 {
@@ -132,7 +123,7 @@ static void request(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records
 	int saved = errno;
 
 	*ret_records_max = 0;
-	cupti_buffers__request(taker.may_refuse, ret_buffer, ret_bytes);
+	cupti_buffers__request(buffers.may_refuse, ret_buffer, ret_bytes);
 	errno = saved;
 }
 
@@ -145,30 +136,12 @@ static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t byt
 	if (cupti_buffers__complete(buffer, valid_bytes))
 		return;
 	if (cupti_buffers__spare_is_own(buffer))
-		while (!taker.call.cuptiActivityGetNextRecord(buffer, valid_bytes, &record))
+		while (!buffers.next_record(buffer, valid_bytes, &record))
 			nr++;
 	else
 		nr = valid_bytes != 0;
 	(void)__atomic_fetch_add(&session.wasted_nr, nr, __ATOMIC_RELAXED);
 	cupti_buffers__release_spare(buffer);
-}
-
-static void on_call(void *arg, uint32_t domain, uint32_t cbid, const void *data)
-{
-	const struct cupti_callback_data *d = data;
-	uint32_t waiting = TAKEDOWN_WAITING;
-	int saved = errno;
-
-	if ((domain != CUPTI_DOMAIN_RUNTIME && domain != CUPTI_DOMAIN_DRIVER) ||
-	    d->site != CUPTI_SITE_EXIT)
-		return;
-	if (!__atomic_compare_exchange_n(&taker.takedown, &waiting, TAKEDOWN_AT_WORK, false,
-					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return;
-	(void)taker.call.cuptiUnsubscribe(taker.subscriber);
-	(void)taker.call.cuptiFinalize();
-	__atomic_store_n(&taker.takedown, TAKEDOWN_DONE, __ATOMIC_RELEASE);
-	errno = saved;
 }
 
 /* ---- on the collector's thread ---- */
@@ -351,11 +324,14 @@ static void at_exit(void)
 
 	if (session.owner != getpid())
 		return;
+	cupti_takedown__exit();
 	while (__atomic_exchange_n(&inside, 1, __ATOMIC_ACQUIRE)) {
 		if (++tries > EXIT_TRIES)
 			return;
 		sleep_ms();
 	}
+	/* Ours may have left it to a call meanwhile. */
+	cupti_takedown__exit();
 	if (session.armed) {
 		end_records();
 		take_incomplete();
@@ -393,7 +369,7 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 	const struct cupti_functions *call = &session.library.call;
 	int result;
 
-	if (__atomic_load_n(&taker.takedown, __ATOMIC_ACQUIRE) == TAKEDOWN_AT_WORK) {
+	if (!cupti_takedown__finish()) {
 		*why_text = "gpu activity: a thread is stopped inside CUPTI";
 		return CUPTI_LATER;
 	}
@@ -401,9 +377,9 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 	if (found != CUPTI_ARMED)
 		return found;
 	session.ring = w;
-	taker.call = *call;
-	taker.may_refuse = session.library.version >= CUPTI_VERSION_12_9;
-	result = call->cuptiSubscribe(&session.subscriber, on_call, NULL);
+	buffers.next_record = call->cuptiActivityGetNextRecord;
+	buffers.may_refuse = session.library.version >= CUPTI_VERSION_12_9;
+	result = call->cuptiSubscribe(&session.subscriber, cupti_takedown__on_call, NULL);
 	if (result == CUPTI_SECOND_SUBSCRIBER || result == CUPTI_LIMIT_REACHED)
 		*why_text =
 			because("gpu activity: CUPTI is in use by ", cupti_library__other_user(),
@@ -414,6 +390,7 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 		let_go();
 		return CUPTI_LATER;
 	}
+	cupti_takedown__begin(&session.library, session.subscriber);
 	*why_text = begin_records();
 	if (!*why_text) {
 		if (!session.owner)
@@ -457,40 +434,6 @@ enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, bool any, co
 	return outcome;
 }
 
-static void wait_for_takedown(int tries, uint32_t end)
-{
-	for (int i = 0; i < tries; i++) {
-		if (__atomic_load_n(&taker.takedown, __ATOMIC_ACQUIRE) >= end)
-			return;
-		sleep_ms();
-	}
-}
-
-static void take_down(void)
-{
-	const struct cupti_functions *call = &session.library.call;
-	uint32_t waiting = TAKEDOWN_WAITING;
-
-	if (session.library.version < CUPTI_VERSION_12_6) {
-		(void)call->cuptiUnsubscribe(session.subscriber);
-		return;
-	}
-	taker.subscriber = session.subscriber;
-	__atomic_store_n(&taker.takedown, TAKEDOWN_WAITING, __ATOMIC_RELEASE);
-	(void)call->cuptiEnableDomain(1, session.subscriber, CUPTI_DOMAIN_RUNTIME);
-	(void)call->cuptiEnableDomain(1, session.subscriber, CUPTI_DOMAIN_DRIVER);
-	wait_for_takedown(TAKEDOWN_TRIES, TAKEDOWN_AT_WORK);
-	if (!__atomic_compare_exchange_n(&taker.takedown, &waiting, TAKEDOWN_NONE, false,
-					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-		wait_for_takedown(TAKEDOWN_MORE, TAKEDOWN_DONE);
-		return;
-	}
-	/* No CUDA call in all that time: nothing to speed up either. */
-	(void)call->cuptiEnableDomain(0, session.subscriber, CUPTI_DOMAIN_RUNTIME);
-	(void)call->cuptiEnableDomain(0, session.subscriber, CUPTI_DOMAIN_DRIVER);
-	(void)call->cuptiUnsubscribe(session.subscriber);
-}
-
 /* What runs on the GPU now is told by a later turn. */
 void cupti__rest(void)
 {
@@ -508,11 +451,15 @@ void cupti__disarm(void)
 
 	if (!session.armed || !go_inside())
 		return;
+	cupti_takedown__look();
 	end_records();
 	take_incomplete();
 	time_events(0);
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
-	take_down();
+	if (session.records.graphs_seen)
+		cupti_takedown__note_graphs();
+	if (!cupti_takedown__give_back())
+		session.library = (struct cupti_library){0};
 	drop_late();
 	session.armed = session.rests = false;
 	let_go();
@@ -532,6 +479,6 @@ void cupti__forget(void)
 	names__free(session.names);
 	session.names = NULL;
 	session.ring = NULL;
-	taker.takedown = TAKEDOWN_NONE;
+	cupti_takedown__forget();
 	inside = 0;
 }

@@ -208,6 +208,8 @@ struct CUPTI_RECORD cupti_overhead {
 /* CUpti_CallbackData, as far as it is read. */
 struct cupti_callback_data {
 	uint32_t site; /* enum cupti_site */
+	uint32_t pad;
+	const char *function_name; /* "cudaLaunchKernel": CUPTI's */
 };
 
 typedef void (*cupti_request_fn)(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records_max);

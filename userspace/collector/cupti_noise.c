@@ -69,3 +69,8 @@ bool cupti_only_asks(const char *name)
 		asks = !is_version_of(name, working[i]);
 	return asks;
 }
+
+bool cupti_is_of_graphs(const char *name)
+{
+	return strstr(name, "Graph") || strstr(name, "BeginCapture") || strstr(name, "EndCapture");
+}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Calls of the CUDA API that are not told: they do nothing to the GPU and come often. By number
- * those that come so often that CUPTI is asked not to tell them; the driver's others by name.
+ * What a call of the CUDA API is, by CUPTI's number or name for it. Those that do nothing to the
+ * GPU and come often are not told: by number those that come so often that CUPTI is asked not to
+ * tell them; the driver's others by name.
  */
 #ifndef GP_COLLECTOR_CUPTI_NOISE_H
 #define GP_COLLECTOR_CUPTI_NOISE_H
@@ -34,5 +35,9 @@ static const uint16_t cupti_noisy_driver[] = {
 /* Whether a function of the driver, by the name that CUPTI gives it, only asks for something that
  * is known already. */
 bool cupti_only_asks(const char *name);
+
+/* Whether a function has to do with CUDA graphs; that one asks whether a stream is being captured
+ * says nothing. */
+bool cupti_is_of_graphs(const char *name);
 
 #endif /* GP_COLLECTOR_CUPTI_NOISE_H */

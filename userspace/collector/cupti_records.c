@@ -145,6 +145,7 @@ static uint32_t api_name(struct cupti_records *r, bool driver, uint32_t cbid)
 		return r->api_names[driver][cbid];
 	if (r->library->call.cuptiGetCallbackName(domain, cbid, &name) || !name)
 		return 0;
+	r->graphs_seen |= cupti_is_of_graphs(name);
 	bytes = without_version(name);
 	if (bytes > sizeof(text) - 1)
 		bytes = sizeof(text) - 1;
@@ -199,6 +200,7 @@ static void put_kernel(struct cupti_records *r, const struct cupti_kernel *k, si
 	ev.dynamic_shared_bytes = k->dynamic_shared_bytes;
 	if (HAS(bytes, struct cupti_kernel, graph)) {
 		ev.graph_node = k->graph_node;
+		r->graphs_seen |= k->graph_node != 0;
 		ev.graph = k->graph;
 	}
 	put(r, &ev, sizeof(ev));
@@ -210,6 +212,7 @@ static void put_memory(struct cupti_records *r, struct gp_ev_gpu_memory *ev, uin
 {
 	uint64_t start_ns, end_ns;
 
+	r->graphs_seen |= ev->graph_node != 0;
 	if (!convert_times(r, start, end, &start_ns, &end_ns))
 		return;
 	ev->start_ns = start_ns;

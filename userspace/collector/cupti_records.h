@@ -35,6 +35,7 @@ struct cupti_records {
 	const struct cupti_clock *clock;
 	uint32_t own_thread;		      /* the collector's; 0: none */
 	bool reader_gone;		      /* gpuprof has not made room in time */
+	bool graphs_seen;		      /* calls or work of CUDA graphs */
 	uint32_t api_names[2][RECORDS_CBIDS]; /* runtime, driver; 0: not looked up yet */
 	uint8_t asks[RECORDS_CBIDS];	      /* of the driver: enum asks */
 	struct kernel_name kernel_names[RECORDS_KERNELS];

@@ -12,6 +12,7 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 /* Of a function of which only the entry is probed. */
@@ -401,9 +402,13 @@ static int plan_file(struct planner *p, const char *cache_dir)
 
 	if (err || (!p->found.nr && !plan_has_calls(p)))
 		return err;
-	(void)snprintf(p->plan->build_id, sizeof(p->plan->build_id), "%s", build_id);
 	sum = fingerprint(p);
-	if (cache_dir && *build_id && !plan_cache_load(p->plan, cache_dir, sum, &calls)) {
+	/* What NVIDIA links has no build-id. */
+	if (*build_id)
+		(void)snprintf(p->plan->id, sizeof(p->plan->id), "%s", build_id);
+	else
+		(void)snprintf(p->plan->id, sizeof(p->plan->id), "%016" PRIx64, sum);
+	if (cache_dir && !plan_cache_load(p->plan, cache_dir, sum, &calls)) {
 		if (plan_calls_fingerprint(p) == calls) {
 			count_up(p->plan);
 			return 0;
@@ -415,7 +420,7 @@ static int plan_file(struct planner *p, const char *cache_dir)
 	if (err)
 		return err;
 	count_up(p->plan);
-	if (cache_dir && *build_id && !elf_file__error(p->file))
+	if (cache_dir && !elf_file__error(p->file))
 		(void)plan_cache_store(p->plan, cache_dir, sum, plan_calls_fingerprint(p));
 	return 0;
 }

@@ -83,7 +83,7 @@ struct probe_node {
 };
 
 struct probe_plan {
-	char build_id[48];
+	char id[48]; /* of the file: its build-id, else what its symbols and code add up to */
 	VEC(struct probe_function) functions;
 	VEC(struct probe_site) sites;
 	VEC(struct probe_node) nodes;

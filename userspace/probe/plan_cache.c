@@ -54,8 +54,7 @@ static bool valid_id(const char *id)
 
 static int cache_path(const struct probe_plan *plan, const char *dir, char *path, size_t bytes)
 {
-	if (!valid_id(plan->build_id) ||
-	    snprintf(path, bytes, "%s/%s.plan", dir, plan->build_id) >= (int)bytes)
+	if (!valid_id(plan->id) || snprintf(path, bytes, "%s/%s.plan", dir, plan->id) >= (int)bytes)
 		return -EINVAL;
 	return 0;
 }

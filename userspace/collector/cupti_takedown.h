@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * How CUPTI is given back. One that is only let go of leaves calls of CUDA slower for as long as
+ * the process lives (on an H200 with CUDA 13.0 an operator that launches one kernel took 9.6
+ * to 11.1 instead of 7.6 us); one that is taken down does not. That may only be done by a thread of
+ * the target, at the exit of one of its calls of CUDA, and never where CUDA graphs are in play:
+ * there it was seen to corrupt the target's heap. So what is asked for here is done by the first
+ * call that comes by, however late; if that has to do with graphs, or such calls have come while
+ * CUPTI was ours, it is only let go of.
+ *
+ * What may run late touches nothing but what is kept here, which lives as long as the process.
+ */
+#ifndef GP_COLLECTOR_CUPTI_TAKEDOWN_H
+#define GP_COLLECTOR_CUPTI_TAKEDOWN_H
+
+#include "collector/cupti_library.h"
+
+#include <stdbool.h>
+
+/* What CUPTI calls for a subscriber of ours: see cupti_takedown__look(). */
+void cupti_takedown__on_call(void *arg, uint32_t domain, uint32_t cbid, const void *data);
+
+/* CUPTI is ours, by a subscription with cupti_takedown__on_call(). */
+void cupti_takedown__begin(const struct cupti_library *l, void *subscriber);
+
+/* A call or work of graphs was among the records. Any thread. */
+void cupti_takedown__note_graphs(void);
+
+/* Looks at each call of CUDA from now on; called before the records, which tell of the same calls,
+ * are switched off. */
+void cupti_takedown__look(void);
+
+/* Gives CUPTI back, now or by the next call of CUDA. True if that is done: the library may be
+ * released; else it is held here. */
+bool cupti_takedown__give_back(void);
+
+/* What was left to a call of CUDA is done now, or not at all any more. False: a thread is stopped
+ * within CUPTI. */
+bool cupti_takedown__finish(void);
+
+/* The process ends: nothing is done any more. Waits for a thread that is at work, for two seconds
+ * at most. */
+void cupti_takedown__exit(void);
+
+/* In a fork's child. */
+void cupti_takedown__forget(void);
+
+#endif /* GP_COLLECTOR_CUPTI_TAKEDOWN_H */
