@@ -31,34 +31,35 @@
 #define CODE_BYTES_MAX (32 << 20)
 
 struct catalogue_line {
-	const char *prefix;
+	const char *begin;
 	uint8_t kind;
-	bool exact;
+	bool exact; /* the whole name */
 };
 
+/* By name. NVTX's functions are of the library, or from its header, in the symbol table; Clang
+ * mangles the header's. Two spellings where the totals were signed once. */
 static const struct catalogue_line catalogue[] = {
+	{"_ZL12nvtxRangePopv", PROBE_NVTX_POP, true},
+	{"_ZL14nvtxRangePushAPKc", PROBE_NVTX_PUSH, true},
 	{"_ZN2at4_ops", PROBE_OP, false},
-	{"_ZN5torch8autograd6Engine17evaluate_functionE", PROBE_NODE, false},
+	{"_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm", PROBE_CPU_OOM, true},
 	{"_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", PROBE_ALLOC, true},
 	{"_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv", PROBE_FREE, true},
-	{"_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm", PROBE_CPU_OOM, true},
-	/* Two spellings: the totals were signed once. */
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", PROBE_REPORT, true},
 	{"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", PROBE_REPORT, true},
 	{"_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", PROBE_OOM, true},
 	{"_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", PROBE_OOM, true},
-	{"_dl_debug_state", PROBE_LOADER, true},
+	{"_ZN5torch8autograd6Engine17evaluate_functionE", PROBE_NODE, false},
 	{"__cxa_begin_catch", PROBE_CATCH, true},
+	{"_dl_debug_state", PROBE_LOADER, true},
 	{CUDA_API_PREFIX, PROBE_API, false},
-	{NCCL_PREFIX, PROBE_API, false},
-	/* Of the library, or from the header, in the symbol table; Clang mangles the header's. */
-	{"nvtxRangePushA", PROBE_NVTX_PUSH, true},
-	{"_ZL14nvtxRangePushAPKc", PROBE_NVTX_PUSH, true},
-	{"nvtxRangePop", PROBE_NVTX_POP, true},
-	{"_ZL12nvtxRangePopv", PROBE_NVTX_POP, true},
-	{"gpuprof_nvtx_push", PROBE_NVTX_TOOL_PUSH, true},
 	{"gpuprof_nvtx_pop", PROBE_NVTX_TOOL_POP, true},
+	{"gpuprof_nvtx_push", PROBE_NVTX_TOOL_PUSH, true},
+	{NCCL_PREFIX, PROBE_API, false},
+	{"nvtxRangePop", PROBE_NVTX_POP, true},
+	{"nvtxRangePushA", PROBE_NVTX_PUSH, true},
 };
+#define CATALOGUE_NR (sizeof(catalogue) / sizeof(*catalogue))
 
 void probe_plan__free(struct probe_plan *plan)
 {
@@ -71,21 +72,35 @@ void probe_plan__free(struct probe_plan *plan)
 	free(plan);
 }
 
+static const struct catalogue_line *line_of(const char *name)
+{
+	for (size_t i = 0; i < CATALOGUE_NR; i++) {
+		const struct catalogue_line *line = &catalogue[i];
+
+		if (line->exact ? !strcmp(name, line->begin)
+				: !strncmp(name, line->begin, strlen(line->begin)))
+			return line;
+	}
+	return NULL;
+}
+
 static int take_found(const struct elf_symbol *symbol, void *arg)
 {
+	const struct catalogue_line *line = line_of(symbol->name);
+	struct found found = {.symbol = *symbol};
 	struct planner *p = arg;
-	struct found found = {.symbol = *symbol, .kind = p->kind};
 	const char *joined;
 	size_t bytes;
 
 	/* A dot: the compiler's own, such as NAME.cold. */
-	if ((p->exact && strcmp(symbol->name, p->exact)) || strchr(symbol->name, '.') ||
-	    (p->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes)) ||
-	    (p->kind == PROBE_API && !cuda_api_find(symbol->name, &found.layout)))
+	if (!line || strchr(symbol->name, '.') ||
+	    (line->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes)) ||
+	    (line->kind == PROBE_API && !cuda_api_find(symbol->name, &found.layout)))
 		return 0;
+	found.kind = line->kind;
 	if (p->found.nr == FUNCTIONS_MAX)
 		return -E2BIG;
-	if (p->kind == PROBE_OP && op_names__add(&p->names, joined, bytes))
+	if (line->kind == PROBE_OP && op_names__add(&p->names, joined, bytes))
 		return -ENOMEM;
 	return vec_push(&p->found, found);
 }
@@ -130,18 +145,15 @@ static size_t code_bytes(const struct found *f)
 
 static int find_all(struct planner *p)
 {
+	const char *beginnings[CATALOGUE_NR];
 	size_t left = CODE_BYTES_MAX;
+	int err;
 
-	for (size_t i = 0; i < sizeof(catalogue) / sizeof(*catalogue); i++) {
-		const struct catalogue_line *line = &catalogue[i];
-		int err;
-
-		p->kind = line->kind;
-		p->exact = line->exact ? line->prefix : NULL;
-		err = elf_file__each_symbol(p->file, line->prefix, take_found, p);
-		if (err)
-			return err;
-	}
+	for (size_t i = 0; i < CATALOGUE_NR; i++)
+		beginnings[i] = catalogue[i].begin;
+	err = elf_file__each_symbol_of(p->file, beginnings, CATALOGUE_NR, take_found, p);
+	if (err)
+		return err;
 	if (elf_file__each_object(p->file, NODE_PREFIX, take_node, p))
 		return -ENOMEM;
 	if (p->found.nr)

@@ -33,8 +33,6 @@ struct planner {
 	VEC(struct found) found;
 	VEC(struct found) calls; /* in order of address */
 	uint64_t base;		 /* address of the function at hand */
-	uint8_t kind;		 /* of what is looked for, */
-	const char *exact;	 /* and its name; NULL: a prefix will do */
 };
 
 /* Appends the function to the plan, not placed yet. 0 or -ENOMEM. */

@@ -343,31 +343,35 @@ static const Elf64_Phdr *segment_of(const struct elf_file *f, uint64_t address)
 	return NULL;
 }
 
-/* Symbol i of the table as the caller sees it; false if it is not defined, not of a type in
- * `types` (bits), or lies outside the loaded segments. */
-static bool get_symbol(const struct elf_file *f, const struct symbol_table *t, size_t i,
-		       uint32_t types, struct elf_symbol *ret_symbol)
+/* The name of symbol i of the table, its type in `types` (bits) and defined here, else NULL. */
+static const char *name_of(const struct symbol_table *t, size_t i, uint32_t types, Elf64_Sym *ret_y)
 {
-	const Elf64_Phdr *s;
-	uint64_t into;
-	Elf64_Sym y;
+	memcpy(ret_y, t->symbols + i * sizeof(*ret_y), sizeof(*ret_y));
+	if (!(types & 1U << ELF64_ST_TYPE(ret_y->st_info)) || ret_y->st_shndx == SHN_UNDEF ||
+	    ret_y->st_shndx == SHN_ABS || ret_y->st_shndx == SHN_COMMON ||
+	    ret_y->st_name >= t->names_bytes || !t->names[ret_y->st_name])
+		return NULL;
+	return t->names + ret_y->st_name;
+}
 
-	memcpy(&y, t->symbols + i * sizeof(y), sizeof(y));
-	if (!(types & 1U << ELF64_ST_TYPE(y.st_info)) || y.st_shndx == SHN_UNDEF ||
-	    y.st_shndx == SHN_ABS || y.st_shndx == SHN_COMMON || y.st_name >= t->names_bytes ||
-	    !t->names[y.st_name])
-		return false;
-	s = segment_of(f->code ? f->code : f, y.st_value);
+/* The symbol as the caller sees it; false if it lies outside the loaded segments. */
+static bool get_symbol(const struct elf_file *f, const char *name, const Elf64_Sym *y,
+		       struct elf_symbol *ret_symbol)
+{
+	const Elf64_Phdr *s = segment_of(f->code ? f->code : f, y->st_value);
+	uint64_t into;
+
 	if (!s)
 		return false;
-	into = y.st_value - s->p_vaddr;
-	if (ELF64_ST_TYPE(y.st_info) != STT_OBJECT && (!(s->p_flags & PF_X) || into >= s->p_filesz))
+	into = y->st_value - s->p_vaddr;
+	if (ELF64_ST_TYPE(y->st_info) != STT_OBJECT &&
+	    (!(s->p_flags & PF_X) || into >= s->p_filesz))
 		return false;
 	*ret_symbol =
-		(struct elf_symbol){.name = t->names + y.st_name,
-				    .address = y.st_value,
+		(struct elf_symbol){.name = name,
+				    .address = y->st_value,
 				    .file_offset = into < s->p_filesz ? s->p_offset + into : 0,
-				    .bytes = y.st_size};
+				    .bytes = y->st_size};
 	return true;
 }
 
@@ -385,23 +389,41 @@ static int first_seen(struct hash *seen, const struct elf_symbol *sym)
 	return err ? err : 1;
 }
 
-int elf_file__each_symbol(struct elf_file *f, const char *prefix,
-			  int (*fn)(const struct elf_symbol *sym, void *arg), void *arg)
+/* Which of the beginnings, in the order of strcmp(), is that of the name; `nr` if none. Looks at no
+ * more of a name than fits. */
+static size_t beginning_of(const char *name, const char *const *beginnings, size_t nr)
 {
-	CLEANUP(hash__done) struct hash seen = {0};
-	size_t prefix_bytes = strlen(prefix);
+	size_t from = 0, to = nr;
 
+	for (size_t at = 0; from < to; at++) {
+		if (!beginnings[from][at])
+			return from;
+		while (from < to && beginnings[from][at] != name[at])
+			from++;
+		while (from < to && beginnings[to - 1][at] != name[at])
+			to--;
+	}
+	return nr;
+}
+
+/* Calls fn for each symbol of these types; those of `seen` but once. */
+static int each(struct elf_file *f, const char *const *beginnings, size_t nr, uint32_t types,
+		struct hash *seen, elf_symbol_fn fn, void *arg)
+{
 	elf_read_tables(f);
 	for (size_t t = 0; t < 2; t++) {
 		for (size_t i = 0; i < f->tables[t].nr; i++) {
 			struct elf_symbol sym;
-			int err;
+			Elf64_Sym y;
+			const char *name = name_of(&f->tables[t], i, types, &y);
+			int err = 1;
 
-			if (!get_symbol(f, &f->tables[t], i, FUNCTION_TYPES, &sym) ||
-			    strncmp(sym.name, prefix, prefix_bytes) ||
-			    strnlen(sym.name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
+			if (!name || beginning_of(name, beginnings, nr) == nr ||
+			    !get_symbol(f, name, &y, &sym) ||
+			    strnlen(name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
 				continue;
-			err = first_seen(&seen, &sym);
+			if (seen)
+				err = first_seen(seen, &sym);
 			if (err > 0)
 				err = fn(&sym, arg);
 			if (err)
@@ -411,27 +433,25 @@ int elf_file__each_symbol(struct elf_file *f, const char *prefix,
 	return 0;
 }
 
-int elf_file__each_object(struct elf_file *f, const char *prefix,
-			  int (*fn)(const struct elf_symbol *sym, void *arg), void *arg)
+int elf_file__each_symbol_of(struct elf_file *f, const char *const *beginnings, size_t nr,
+			     elf_symbol_fn fn, void *arg)
 {
-	size_t prefix_bytes = strlen(prefix);
+	CLEANUP(hash__done) struct hash seen = {0};
 
-	elf_read_tables(f);
-	for (size_t t = 0; t < 2; t++) {
-		for (size_t i = 0; i < f->tables[t].nr; i++) {
-			struct elf_symbol sym;
-			int err;
+	for (size_t i = 1; i < nr; i++)
+		if (strcmp(beginnings[i - 1], beginnings[i]) >= 0)
+			return -EINVAL;
+	return each(f, beginnings, nr, FUNCTION_TYPES, &seen, fn, arg);
+}
 
-			if (!get_symbol(f, &f->tables[t], i, 1U << STT_OBJECT, &sym) ||
-			    strncmp(sym.name, prefix, prefix_bytes) ||
-			    strnlen(sym.name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
-				continue;
-			err = fn(&sym, arg);
-			if (err)
-				return err;
-		}
-	}
-	return 0;
+int elf_file__each_symbol(struct elf_file *f, const char *prefix, elf_symbol_fn fn, void *arg)
+{
+	return elf_file__each_symbol_of(f, &prefix, 1, fn, arg);
+}
+
+int elf_file__each_object(struct elf_file *f, const char *prefix, elf_symbol_fn fn, void *arg)
+{
+	return each(f, &prefix, 1, 1U << STT_OBJECT, NULL, fn, arg);
 }
 
 int elf_file__symbol(struct elf_file *f, const char *name, struct elf_symbol *ret_symbol)
@@ -439,14 +459,12 @@ int elf_file__symbol(struct elf_file *f, const char *name, struct elf_symbol *re
 	elf_read_tables(f);
 	for (size_t t = 0; t < 2; t++) {
 		for (size_t i = 0; i < f->tables[t].nr; i++) {
-			struct elf_symbol sym;
+			Elf64_Sym y;
+			const char *found =
+				name_of(&f->tables[t], i, FUNCTION_TYPES | 1U << STT_OBJECT, &y);
 
-			if (!get_symbol(f, &f->tables[t], i, FUNCTION_TYPES | 1U << STT_OBJECT,
-					&sym) ||
-			    strcmp(sym.name, name))
-				continue;
-			*ret_symbol = sym;
-			return 0;
+			if (found && !strcmp(found, name) && get_symbol(f, found, &y, ret_symbol))
+				return 0;
 		}
 	}
 	return -ENOENT;

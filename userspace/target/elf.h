@@ -57,16 +57,21 @@ static inline void cleanup_elf(struct elf_file **p)
 	elf_file__free(*p);
 }
 
+/* What is not zero ends the calls, and is returned. */
+typedef int (*elf_symbol_fn)(const struct elf_symbol *sym, void *arg);
+
 /* Calls fn for each defined function symbol of .dynsym, and of .symtab if there is one, whose
- * mangled name begins with prefix ("" for all); each address and name once. Stops when fn returns
- * non-zero and returns that. */
-int elf_file__each_symbol(struct elf_file *f, const char *prefix,
-			  int (*fn)(const struct elf_symbol *sym, void *arg), void *arg);
+ * mangled name begins with prefix ("" for all); each address and name once. */
+int elf_file__each_symbol(struct elf_file *f, const char *prefix, elf_symbol_fn fn, void *arg);
+
+/* The same for several beginnings at once, which are in the order of strcmp(), else -EINVAL: a
+ * library of PyTorch has a million symbols. */
+int elf_file__each_symbol_of(struct elf_file *f, const char *const *beginnings, size_t nr,
+			     elf_symbol_fn fn, void *arg);
 
 /* The same for data objects: each in .dynsym or .symtab of which the name begins with prefix, a
  * name in both tables twice. */
-int elf_file__each_object(struct elf_file *f, const char *prefix,
-			  int (*fn)(const struct elf_symbol *sym, void *arg), void *arg);
+int elf_file__each_object(struct elf_file *f, const char *prefix, elf_symbol_fn fn, void *arg);
 
 /* Looks one function or object up by its mangled name. 0 or -ENOENT. */
 int elf_file__symbol(struct elf_file *f, const char *name, struct elf_symbol *ret_symbol);
