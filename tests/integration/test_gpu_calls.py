@@ -169,7 +169,7 @@ def test_collector_leaves(tmp_path):
             profiler.wait_recording()
             app.do("work 1 10")
             profiler.signal(harness.signal.SIGSTOP)
-            app.wait_given_back()
+            app.wait_counted("unsubscribed", 1)
             profiler.signal(harness.signal.SIGCONT)
             profiler.wait_line("stderr", lambda line: "in place of the collector" in line)
             assert any("libcudart" in path for path in harness.text_differences(app.pid))

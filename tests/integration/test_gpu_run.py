@@ -241,10 +241,8 @@ def test_gpuprof_killed(tmp_path):
         harness.wait_until("work", lambda: answered("work 1 10", "did work 1 10"))
         run.process.kill()
         run.process.wait()
-        harness.wait_until("calls of CUDA", lambda: answered("keep 1", "did keep 1"))
         harness.wait_until("CUPTI given back",
                            lambda: answered("count unsubscribed", "counted 1"))
-        harness.wait_until("none", lambda: answered("keep 0", "did keep 0"))
         harness.wait_until("more work", lambda: answered("driver 7", "did driver 7"))
         os.write(descriptor, b"leave\n")
         os.close(descriptor)

@@ -330,7 +330,7 @@ static void at_exit(void)
 			return;
 		sleep_ms();
 	}
-	/* Ours may have left it to a call meanwhile. */
+	/* Ours may have come to it meanwhile. */
 	cupti_takedown__exit();
 	if (session.armed) {
 		end_records();
@@ -369,7 +369,7 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 	const struct cupti_functions *call = &session.library.call;
 	int result;
 
-	if (!cupti_takedown__finish()) {
+	if (cupti_takedown__is_at_work()) {
 		*why_text = "gpu activity: a thread is stopped inside CUPTI";
 		return CUPTI_LATER;
 	}
@@ -459,7 +459,7 @@ void cupti__disarm(void)
 	if (session.records.graphs_seen)
 		cupti_takedown__note_graphs();
 	if (!cupti_takedown__give_back())
-		session.library = (struct cupti_library){0};
+		session.library = (struct cupti_library){0}; /* never released */
 	drop_late();
 	session.armed = session.rests = false;
 	let_go();

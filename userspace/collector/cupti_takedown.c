@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <time.h>
 
-#define SOON_TRIES 100	/* of 1 ms: a process that is at work has made a call by then */
+#define CALL_TRIES 1000 /* of 1 ms, for a call to come by */
 #define MORE_TRIES 5000 /* of 1 ms, for what has begun */
 #define EXIT_TRIES 2000 /* of 1 ms */
 
@@ -23,7 +23,6 @@ static struct {
 	uint32_t graphs_seen;
 	void *subscriber;
 	struct cupti_library library;
-	bool holds_library;
 } taker;
 
 static void sleep_ms(void)
@@ -44,15 +43,11 @@ static bool change(uint32_t from, uint32_t to)
 					   __ATOMIC_RELAXED);
 }
 
-/* Whether it is another than `state` in time. */
-static bool passes(enum state state, int tries)
+/* Until it is another, or no longer. */
+static void wait_while(enum state state, int tries)
 {
-	for (int i = 0; i < tries; i++) {
-		if (state_now() != state)
-			return true;
+	for (int i = 0; i < tries && state_now() == state; i++)
 		sleep_ms();
-	}
-	return false;
 }
 
 static bool may_be_taken_down(void)
@@ -106,42 +101,41 @@ void cupti_takedown__look(void)
 		look(1);
 }
 
+/* No call of CUDA in all that time: nothing to speed up either. */
+static void let_go(void)
+{
+	look(0);
+	(void)taker.library.call.cuptiUnsubscribe(taker.subscriber);
+}
+
 bool cupti_takedown__give_back(void)
 {
 	if (!may_be_taken_down()) {
-		look(0);
-		(void)taker.library.call.cuptiUnsubscribe(taker.subscriber);
+		let_go();
 		return true;
 	}
 	__atomic_store_n(&taker.state, WAITING, __ATOMIC_RELEASE);
-	(void)passes(WAITING, SOON_TRIES);
-	(void)passes(AT_WORK, MORE_TRIES);
-	taker.holds_library = state_now() != DONE;
-	return !taker.holds_library;
+	wait_while(WAITING, CALL_TRIES);
+	if (change(WAITING, NOTHING)) {
+		let_go();
+		return true;
+	}
+	wait_while(AT_WORK, MORE_TRIES);
+	return state_now() != AT_WORK;
 }
 
-bool cupti_takedown__finish(void)
+bool cupti_takedown__is_at_work(void)
 {
-	if (change(WAITING, NOTHING)) {
-		look(0);
-		(void)taker.library.call.cuptiUnsubscribe(taker.subscriber);
-	}
-	if (state_now() == AT_WORK)
-		return false;
-	if (taker.holds_library)
-		cupti_library__release(&taker.library);
-	taker.holds_library = false;
-	return true;
+	return state_now() == AT_WORK;
 }
 
 void cupti_takedown__exit(void)
 {
 	if (!change(WAITING, NOTHING))
-		(void)passes(AT_WORK, EXIT_TRIES);
+		wait_while(AT_WORK, EXIT_TRIES);
 }
 
 void cupti_takedown__forget(void)
 {
 	taker.state = NOTHING;
-	taker.holds_library = false;
 }

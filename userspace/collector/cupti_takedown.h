@@ -3,13 +3,13 @@
 /*
  * How CUPTI is given back. One that is only let go of leaves calls of CUDA slower for as long as
  * the process lives (on an H200 with CUDA 13.0 an operator that launches one kernel took 9.6
- * to 11.1 instead of 7.6 us); one that is taken down does not. That may only be done by a thread of
- * the target, at the exit of one of its calls of CUDA, and never where CUDA graphs are in play:
- * there it was seen to corrupt the target's heap. So what is asked for here is done by the first
- * call that comes by, however late; if that has to do with graphs, or such calls have come while
- * CUPTI was ours, it is only let go of.
+ * to 11.1 instead of 7.6 us); one that is taken down does not. That may only be done at the exit of
+ * a call of CUDA, so the first that comes by does it, on a thread of the target; and never where
+ * CUDA graphs are in play: there it was seen to corrupt the target's heap. If none comes by, or one
+ * that has to do with graphs, or such calls have come while CUPTI was ours, it is let go of.
  *
- * What may run late touches nothing but what is kept here, which lives as long as the process.
+ * It is not left to a call that may come much later: until then CUPTI would be nobody else's, and
+ * torch.profiler would have no GPU times.
  */
 #ifndef GP_COLLECTOR_CUPTI_TAKEDOWN_H
 #define GP_COLLECTOR_CUPTI_TAKEDOWN_H
@@ -31,13 +31,12 @@ void cupti_takedown__note_graphs(void);
  * are switched off. */
 void cupti_takedown__look(void);
 
-/* Gives CUPTI back, now or by the next call of CUDA. True if that is done: the library may be
- * released; else it is held here. */
+/* Gives CUPTI back, which may take a second. False: a thread is stopped within it; the library must
+ * stay. */
 bool cupti_takedown__give_back(void);
 
-/* What was left to a call of CUDA is done now, or not at all any more. False: a thread is stopped
- * within CUPTI. */
-bool cupti_takedown__finish(void);
+/* Whether a thread is in it still. */
+bool cupti_takedown__is_at_work(void);
 
 /* The process ends: nothing is done any more. Waits for a thread that is at work, for two seconds
  * at most. */
