@@ -28,6 +28,7 @@ VERSION_SAFE = 24      # CUDA 12.6: from here on the collector calls cuptiFinali
 NOT_READY = 600
 NO_GPU = (35, 100)     # no driver that will do, or no device
 BUFFER = 1 << 20
+COST_CALLS = 1000
 FILL = int(os.environ.get("FILL_BYTES", 256 << 20))
 
 Request = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t),
@@ -395,9 +396,42 @@ def fork():
         "status": status, "memsets": len(cupti.of(MEMSET))}
 
 
+def costs():
+    """What a call takes without CUPTI, with it, once it was let go of, and once it was taken down: why
+    it is taken down. Told, and no more."""
+    cuda, cupti = started()
+
+    def took():
+        times = []
+        for _ in range(9):
+            begin = time.perf_counter_ns()
+            for _ in range(COST_CALLS):
+                cuda.call("cudaMemsetAsync", cuda.memory, 0, ctypes.c_size_t(64), cuda.stream)
+            cuda.wait()
+            times.append((time.perf_counter_ns() - begin) // COST_CALLS)
+        return sorted(times)[4]
+
+    took()
+    found = {"plain": took()}
+    cupti.subscribe()
+    cupti.enable()
+    found["attached"] = took()
+    for kind in KINDS:
+        cupti.result("cuptiActivityDisable", kind)
+    cupti.flush()
+    cupti.call("cuptiUnsubscribe", cupti.subscriber)
+    found["let go of"] = took()
+    cupti.subscribe()
+    if cupti.version() >= VERSION_SAFE:
+        cupti.take_down()
+        took()
+        found["taken down"] = took()
+    return True, {"ns a call": found}
+
+
 QUESTIONS = {one.__name__: one for one in (
     versions, late, sizes, clock, records_on_clock, second_subscriber, events, late_graph,
-    down_and_up, unsubscribed_and_up, flush_waits, fork)}
+    down_and_up, unsubscribed_and_up, flush_waits, fork, costs)}
 
 
 def answer(name):

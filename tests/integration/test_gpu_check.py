@@ -51,7 +51,7 @@ def test_a_machine_without_pytorch(tmp_path):
     status, _, passed = check(tmp_path, GPU_CHECK_WORKLOAD="/nowhere.py")
     assert status == 1 and passed["gpuprof starts"]
     assert [name for name, one in passed.items() if one is False] == ["pytorch: ran to its end"]
-    assert sum(name.startswith("CUPTI: ") for name in passed) == 12
+    assert sum(name.startswith("CUPTI: ") for name in passed) == 13
 
 
 def test_a_program_that_says_nothing(monkeypatch):
