@@ -61,6 +61,7 @@ static struct {
 	size_t dropped;
 	uint32_t thread_ids, domains, version;
 	unsigned graphs_nr; /* that were there as it was subscribed */
+	unsigned slow_ms;   /* that it takes to subscribe, the first time */
 	uint64_t
 		keeps_nr; /* buffers that it asks for once it is subscribed, and never gives back */
 	bool subscribed, tells_overhead, tells_last, times_events, kinds[KINDS], silent[2][CBIDS];
@@ -82,6 +83,7 @@ __attribute__((constructor)) static void begin(void)
 	cupti.tells_last = fake_gpu_setting("FAKE_CUPTI_LAST", 0);
 	cupti.buffer_bytes = fake_gpu_setting("FAKE_CUPTI_BUFFER", SIZE_MAX);
 	cupti.keeps_nr = fake_gpu_setting("FAKE_CUPTI_KEEPS", 0);
+	cupti.slow_ms = (unsigned)fake_gpu_setting("FAKE_CUPTI_SLOW_MS", 0);
 }
 
 /* ---- records ---- */
@@ -417,6 +419,9 @@ int cuptiSubscribe(void **ret_subscriber, cupti_callback_fn fn, void *arg)
 		fake_gpu_count("turned away");
 		return CUPTI_SECOND_SUBSCRIBER;
 	}
+	/* The real one waits for a thread that waits for the GPU. */
+	(void)usleep(1000 * cupti.slow_ms);
+	cupti.slow_ms = 0;
 	fake_gpu_count("subscribed");
 	cupti.subscribed = true;
 	cupti.has_kept = false;

@@ -359,6 +359,20 @@ def libraries_of(pid):
                        if any(name in line for name in names)})
 
 
+def check_stacks(results, gpuprof, target):
+    """Whether this Python's frames can be read."""
+    path = results.path("stacks.gpuprof")
+    capture(gpuprof, target, path, ["--stack", "python"], STEPS, results.path("stacks.txt"))
+    done = run([gpuprof, "table", path, "--json", "--group-by", "stack:5", "--limit", "-1"],
+               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    table = json.loads(done.stdout)
+    calls = [row["calls"] for row in table["rows"]
+             if row["name"] == "aten::conv2d" and "workload.py" in str(row.get("stack"))]
+    results.check("operators at their lines of Python", sum(calls) == STEPS and
+                  not lost_events(table["losses"]), "%s of %d; %s; Python %s" % (
+                      calls, STEPS, lost(table["losses"]), sys.version.split()[0]))
+
+
 def check_threads(results, gpuprof, target):
     """torch.profiler follows the thread that started it; we, all."""
     target.ask("mode threads", "mode")
@@ -400,7 +414,7 @@ def check_foreign(results, gpuprof, kind):
 # With a program to attach to; the most telling first, and about the seconds that each takes.
 CHECKS = (
     ("first", 12, check_first), ("cost", 30, check_cost), ("graph", 10, check_mode, "graph"),
-    ("memory", 8, check_memory), ("capture", 18, stress.check_capture),
+    ("memory", 8, check_memory), ("stacks", 8, check_stacks), ("capture", 18, stress.check_capture),
     ("waits", 12, stress.check_waits), ("kills", 25, stress.check_kills),
     ("cycles", 12, stress.check_cycles), ("resnet18", 10, check_mode, "resnet18"),
     ("mixed", 12, check_mode, "mixed"), ("transformer", 10, check_mode, "transformer"),

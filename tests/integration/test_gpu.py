@@ -340,6 +340,22 @@ def test_cuda_not_in_use_yet(tmp_path):
     assert recording.events and not recording.lost()
 
 
+def test_cupti_that_takes_long(tmp_path):
+    """As where a thread waits for the GPU: calls come by uprobes until it is there, and by it then."""
+    with App(FAKE_CUPTI_SLOW_MS=4000) as app:
+        def work():
+            app.do("work 1 4")
+            app.wait_counted("enabled", KINDS)
+            app.do("work 1 7")
+
+        done, recording = capture(app, tmp_path, work, options=("-v",))
+        app.leave()
+    assert "GPU times come later" in done.stderr and "come by CUPTI" in done.stderr, done.told
+    kernels = [event.kind for event in recording.events].count("kernel")
+    calls = [call.name for call in recording.calls].count("cudaLaunchKernel")
+    assert (kernels, calls) == (21, 33), done.told
+
+
 def test_no_cupti_there(tmp_path):
     for name in ("cuda_app", "libcuda.so.1", "libcudart.so.12"):
         shutil.copy(os.path.join(gpu_truth.FAKE, name), tmp_path)
