@@ -114,6 +114,8 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 
 	if (err)
 		return err;
+	/* What kept it waiting is over. */
+	why->text[0] = '\0';
 	collector_ring__beat(g->ring);
 	if (any_cupti)
 		collector_ring__take_any_cupti(g->ring);
