@@ -45,7 +45,7 @@ def launch_until_seen(app, path):
     harness.wait_until("a launch in a window", lambda: app.command(RATE) and row_of(table_of(path)))
 
 
-def watched(app, path, *options):
+def watched(app, path, *options, besides=()):
     """Launches until some windows have been, with something in them, and time between them. The table at the end and
     how many launches there were."""
     launches = 0
@@ -57,6 +57,8 @@ def watched(app, path, *options):
             nonlocal launches
             app.command(RATE)
             launches += int(RATE.split()[1])
+            for order in besides:
+                app.do(order)
             table = table_of(path)
             found = estimated(table)
             return row_of(table) and found.get("windows", 0) >= 3 and found["share_of_time"] < 0.8
@@ -65,6 +67,19 @@ def watched(app, path, *options):
         assert app.counted("subscribed") == 1 and not app.counted("unsubscribed")
         assert profiler.finish() == DONE, profiler.told()
     return harness.Recording(path).table(), launches
+
+
+def test_graphs_between_windows(tmp_path):
+    """Nothing tells of those that come while the records are off: CUPTI is let go of, not taken down,
+    which the stand-in would abort at."""
+    with App() as app:
+        app.do("keep 1")
+        path = str(tmp_path / "r.gpuprof")
+        watched(app, path, "--mode", "sample", besides=["graph 1"])
+        app.wait_counted("unsubscribed", 1)
+        assert not app.counted("finalized")
+        app.do("keep 0")
+        app.leave()
 
 
 @pytest.fixture(scope="module")

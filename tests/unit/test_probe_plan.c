@@ -334,41 +334,69 @@ static void test_cache(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-/* As NVIDIA's are: what is known of it then is what its symbols and code add up to. */
-static void test_cache_without_build_id(void **state)
+/* A copy that has none, in a folder. */
+static void copy_without_build_id(const char *from, const char *folder, char *ret_path,
+				  size_t bytes)
 {
 	static const char note[] = {3, 0, 0, 0, 'G', 'N', 'U', 0}; /* NT_GNU_BUILD_ID */
-	char dir[] = "/tmp/gpuprof-plan-XXXXXX", copy[64], path[256];
-	struct probe_plan *plan, *again;
-	struct reason why = {""};
-	struct stat st;
 	char *file, *at;
 	size_t nr;
 	int fd;
 
-	assert_non_null(mkdtemp(dir));
-	(void)snprintf(copy, sizeof(copy), "%s/copy.so", dir);
-	assert_int_equal(file_read(library, 1 << 24, &file, &nr), 0);
+	(void)snprintf(ret_path, bytes, "%s/copy.so", folder);
+	assert_int_equal(file_read(from, 1 << 24, &file, &nr), 0);
 	at = memmem(file, nr, note, sizeof(note));
 	assert_non_null(at);
 	at[0] = 99;
-	fd = open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = open(ret_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(file_write_all(fd, file, nr), 0);
 	(void)close(fd);
 	free(file);
+}
+
+/* As NVIDIA's are: what is known of it then is what its symbols and code add up to. */
+static void test_cache_without_build_id(void **state)
+{
+	char dir[] = "/tmp/gpuprof-plan-XXXXXX", copy[64], path[256];
+	struct probe_plan *plan, *again;
+	struct reason why = {""};
+	struct stat st;
+
+	assert_non_null(mkdtemp(dir));
+	copy_without_build_id("/lib64/ld-linux-x86-64.so.2", dir, copy, sizeof(copy));
 	assert_int_equal(probe_plan__new(copy, dir, &why, &plan), 0);
-	check_library(plan);
+	assert_true(plan->functions.nr > 0);
 	assert_int_equal(strlen(plan->id), 16);
 	(void)snprintf(path, sizeof(path), "%s/%s.plan", dir, plan->id);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(probe_plan__new(copy, dir, &why, &again), 0);
-	check_library(again);
 	assert_string_equal(again->id, plan->id);
+	assert_int_equal(again->functions.nr, plan->functions.nr);
+	assert_int_equal(again->sites.nr, plan->sites.nr);
 	probe_plan__free(plan);
 	probe_plan__free(again);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(unlink(copy), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* Where all code has to be looked through, two files can add up to the same: each is planned anew.
+ */
+static void test_no_cache_without_build_id(void **state)
+{
+	char dir[] = "/tmp/gpuprof-plan-XXXXXX", copy[64];
+	struct probe_plan *plan;
+	struct reason why = {""};
+
+	assert_non_null(mkdtemp(dir));
+	copy_without_build_id(library, dir, copy, sizeof(copy));
+	assert_int_equal(probe_plan__new(copy, dir, &why, &plan), 0);
+	check_library(plan);
+	assert_string_equal(plan->id, "");
+	probe_plan__free(plan);
+	assert_int_equal(unlink(copy), 0);
+	/* Nothing else is in it. */
 	assert_int_equal(rmdir(dir), 0);
 }
 
@@ -424,6 +452,7 @@ int main(void)
 		cmocka_unit_test(test_library),
 		cmocka_unit_test(test_cache),
 		cmocka_unit_test(test_cache_without_build_id),
+		cmocka_unit_test(test_no_cache_without_build_id),
 		cmocka_unit_test(test_no_library),
 	};
 

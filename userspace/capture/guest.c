@@ -24,6 +24,7 @@
 #define MS_NS	       1000000L
 #define ANSWER_TURN_MS 2
 #define BUSY_TURNS     850  /* 1.7 seconds: after less, who is killed can be told from who lives */
+#define CUPTI_TURNS    500  /* 1 second: where CUDA lets it in, it takes some hundredths */
 #define ANSWER_TURNS   5000 /* 10 seconds */
 #define LATER_TURNS    50   /* 0.1 seconds: between tries while an earlier collector leaves, */
 #define LATER_TRIES    60   /* which may take as long as a thread is within CUPTI */
@@ -105,31 +106,46 @@ static void want(struct guest *g, uint32_t features)
 	collector_ring__want(g->ring, features);
 }
 
+/* CUPTI first: CUDA may keep it waiting, and with it the collector's thread, which would then see
+ * neither that gpuprof has died nor that the capture has ended: nothing else is to be in force
+ * until it has answered. That it is not to be had, or not yet, is a normal outcome: the collector
+ * goes on trying. */
 static int begin(struct guest *g, const struct target_process *p, uint16_t process_index,
 		 uint32_t features, bool any_cupti, const struct gp_python *python,
 		 struct reason *why)
 {
 	uint32_t gpu = features & GP_FEATURE_CUPTI;
-	int err = open_ring(g, p, process_index, why);
+	uint32_t others = features & ~gpu;
+	struct reason gpu_why = {0};
+	int err = open_ring(g, p, process_index, why), gpu_err = 0;
 
 	if (err)
 		return err;
-	/* What kept it waiting is over. */
-	why->text[0] = '\0';
 	collector_ring__beat(g->ring);
 	if (any_cupti)
 		collector_ring__take_any_cupti(g->ring);
 	if (python)
 		collector_ring__set_python(g->ring, python);
-	want(g, features);
-	if (features & ~gpu) {
-		err = wait_for_answer(g, features & ~gpu, ANSWER_TURNS, why);
+	if (gpu) {
+		want(g, gpu);
+		gpu_err = wait_for_answer(g, gpu, CUPTI_TURNS, &gpu_why);
+	}
+	if (gpu_err == -ETIMEDOUT)
+		(void)reason_set(&gpu_why, 0,
+				 "GPU times come later%s: CUDA has not let CUPTI in for a second, "
+				 "as when a thread waits for the GPU",
+				 others ? ", and operators by uprobes, which cost more" : "");
+	if (others && gpu_err != -ETIMEDOUT) {
+		want(g, features);
+		err = wait_for_answer(g, others, ANSWER_TURNS, why);
 		if (err && !gpu)
 			return err;
 		if (err)
 			want(g, gpu);
 	}
 	g->whole = g->wanted;
+	if (!err)
+		*why = gpu_why;
 	return 0;
 }
 
@@ -229,22 +245,6 @@ int guest__adopt(const struct target_process *p, uint16_t process_index, bool an
 	want(g, GP_FEATURE_CUPTI);
 	*ret_guest = g;
 	return 0;
-}
-
-int guest__cupti(const struct guest *g, struct reason *why)
-{
-	struct collector_status s;
-	const char *text;
-
-	collector_ring__status(g->ring, &s);
-	if (s.active & GP_FEATURE_CUPTI)
-		return 0;
-	if (!s.broken && (s.state == GP_COLLECTOR_NEW || s.state == GP_COLLECTOR_READY) &&
-	    !(s.failed & GP_FEATURE_CUPTI))
-		return -EAGAIN;
-	text = strstr(s.message, "gpu activity: ");
-	return reason_set(why, -ENOTSUP, "%s",
-			  text ?: "gpu activity: the collector does not say why not");
 }
 
 bool guest__lacks(const struct guest *g, uint32_t features, struct reason *ret_why)

@@ -27,10 +27,11 @@ struct guest_meanwhile {
 };
 
 /* Puts the collector in and waits until it does what `features` (enum gp_feature bits) ask or says
- * that it cannot; for CUPTI it does not wait: see guest__cupti(). `any_cupti`: even one that is
- * known to endanger the process. `python` is for GP_FEATURE_STACKS, else NULL. 0, with why->text
- * telling what it does not do, or "" if it does all. Missing shapes are not told there: see
- * guest__why_not(). Or -errno with a reason: the process is then as before. */
+ * that it cannot; a second for CUPTI, without which the others are then not asked for.
+ * `any_cupti`: even one that is known to endanger the process. `python` is for GP_FEATURE_STACKS,
+ * else NULL. 0, with why->text telling what it does not do, or "" if it does all; it goes on trying
+ * to have CUPTI. Missing shapes are not told there: see guest__why_not(). Or -errno with a reason:
+ * this gpuprof has then left nothing in the process. */
 int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
 	       bool any_cupti, const struct gp_python *python, struct guest_meanwhile meanwhile,
 	       struct reason *why, struct guest **ret_guest);
@@ -44,10 +45,6 @@ int guest_write_library(const char *folder, struct reason *why, char **ret_path)
  * beginning. 0; -EAGAIN or -ENOENT: it is not ready yet; or -errno with a reason. */
 int guest__adopt(const struct target_process *p, uint16_t process_index, bool any_cupti,
 		 struct reason *why, struct guest **ret_guest);
-
-/* Whether GP_FEATURE_CUPTI, which was asked for, is in force: 0; -EAGAIN: it has not answered yet,
- * while operators may come already; or -ENOTSUP with a reason: it goes on trying to have it. */
-int guest__cupti(const struct guest *g, struct reason *why);
 
 /* Whether it has said that it has not got all of `features` (enum gp_feature bits), and why. */
 bool guest__lacks(const struct guest *g, uint32_t features, struct reason *ret_why);

@@ -12,15 +12,10 @@
 #include "capture/python_code.h"
 
 #include <errno.h>
-#include <time.h>
 
 /* How often, and at what distance, the collector is tried again where it could not be put in. */
 #define GUEST_TRIES    5
 #define GUEST_AGAIN_NS 5000000000ULL
-/* For how long the recording waits for CUPTI, which may have to wait for CUDA, and how often it
- * looks. */
-#define CUPTI_WAIT_NS 2000000000ULL
-#define CUPTI_LOOK_NS 2000000L
 
 bool member_has_cuda(const struct member *m)
 {
@@ -111,25 +106,6 @@ static void note_refusal(struct member *m, int err, const struct reason *why)
 	       may_pass ? "; it is tried again" : "");
 }
 
-/* What comes meanwhile is read. */
-static void wait_for_cupti(struct capture *c, const struct member *m, struct reason *why)
-{
-	static const struct timespec turn = {.tv_nsec = CUPTI_LOOK_NS};
-	uint64_t end_ns = clock_now_ns() + CUPTI_WAIT_NS;
-	int err;
-
-	while ((err = guest__cupti(m->guest, why)) == -EAGAIN && clock_now_ns() < end_ns) {
-		capture_drain(c);
-		(void)nanosleep(&turn, NULL);
-	}
-	if (err == -EAGAIN)
-		(void)reason_set(
-			why, -EAGAIN,
-			"GPU times come later: CUDA has not let CUPTI in for %llu s, as when "
-			"a thread waits for the GPU",
-			CUPTI_WAIT_NS / 1000000000ULL);
-}
-
 static void drain_others(void *arg)
 {
 	capture_drain(arg);
@@ -173,8 +149,6 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 				 (struct guest_meanwhile){drain_others, c}, &why, &m->guest);
 	if (m->guest)
 		c->cost.stops_ns += guest__held_ns(m->guest);
-	if (m->guest && !why.text[0] && (features & GP_FEATURE_CUPTI))
-		wait_for_cupti(c, m, &why);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		note_refusal(m, err, &why);
 	else if (err)

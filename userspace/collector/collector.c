@@ -39,9 +39,11 @@
 #define RETRY_TURNS 5
 /* Turns between flushes of CUPTI, and between tries to have it. */
 #define SECOND_TURNS 10
-/* Of 1 ms, in InitializeInjection(): a thread of the target waits. */
-#define LEAVE_TRIES  5
-#define READER_TRIES 2000
+/* Of 1 ms, in InitializeInjection(), in which a thread of the target waits: gpuprof comes again,
+ * CUDA does not. */
+#define LEAVE_TRIES	 5
+#define LEAVE_TRIES_CUDA 2000
+#define READER_TRIES	 2000
 
 /* What the callbacks can do: operators, or annotations alone. */
 #define OPS_FEATURES (uint32_t)(GP_FEATURE_OPS | GP_FEATURE_STEPS)
@@ -359,12 +361,12 @@ static bool reader_is_silent(void)
 }
 
 /* True if the caller is to start the collector; else *ret_result says what there is. */
-static bool begin(enum gp_collector_start *ret_result)
+static bool begin(int tries_max, enum gp_collector_start *ret_result)
 {
 	static const struct timespec ms = {.tv_nsec = 1000000};
 
 	*ret_result = GP_START_LATER;
-	for (int tries = 0; tries < LEAVE_TRIES; tries++) {
+	for (int tries = 0; tries < tries_max; tries++) {
 		int phase = PHASE_IDLE;
 
 		if (__atomic_compare_exchange_n(&self.phase, &phase, PHASE_RUNNING, false,
@@ -461,22 +463,22 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
 {
 	int saved = errno;
 	enum gp_collector_start result = GP_START_FAILED;
-	bool invited = is_invited();
+	bool invited = is_invited(), by_cuda = is_by_cuda();
 
 	/* A child made without fork()'s handlers. */
 	if (self.owner && self.owner != getpid())
 		forget();
 	(void)__atomic_add_fetch(&self.calls_nr, 1, __ATOMIC_RELAXED);
 	/* Somebody else's child: there will be no gpuprof for it. */
-	if (!invited && is_by_cuda()) {
+	if (!invited && by_cuda) {
 		errno = saved;
 		return GP_START_FAILED;
 	}
-	if (begin(&result)) {
+	if (begin(by_cuda ? LEAVE_TRIES_CUDA : LEAVE_TRIES, &result)) {
 		result = start(invited) ? GP_START_RUNS : GP_START_FAILED;
 		if (result == GP_START_FAILED)
 			__atomic_store_n(&self.phase, PHASE_IDLE, __ATOMIC_RELEASE);
 	}
 	errno = saved;
-	return result;
+	return by_cuda && result == GP_START_LATER ? GP_START_FAILED : result;
 }

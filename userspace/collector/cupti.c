@@ -168,8 +168,11 @@ static void count_dropped(void)
 
 	if (session.library.call.cuptiActivityGetNumDroppedRecords(NULL, 0, &nr))
 		nr = 0;
-	if (nr + wasted)
-		ring_writer__count(session.ring, GP_LOSS_GPU_DROPPED, nr + wasted);
+	if (!nr && !wasted)
+		return;
+	ring_writer__count(session.ring, GP_LOSS_GPU_DROPPED, nr + wasted);
+	/* They may have been the ones that told of graphs. */
+	cupti_takedown__note_graphs();
 }
 
 static void take_records(bool flush)
@@ -326,8 +329,10 @@ static void at_exit(void)
 		return;
 	cupti_takedown__exit();
 	while (__atomic_exchange_n(&inside, 1, __ATOMIC_ACQUIRE)) {
-		if (++tries > EXIT_TRIES)
+		if (++tries > EXIT_TRIES) {
+			cupti_takedown__exit();
 			return;
+		}
 		sleep_ms();
 	}
 	/* Ours may have come to it meanwhile. */
@@ -440,6 +445,8 @@ void cupti__rest(void)
 	if (!session.armed || session.rests || !go_inside())
 		return;
 	end_records();
+	/* Nothing tells of those that come while it rests. */
+	cupti_takedown__note_graphs();
 	session.rests = true;
 	session.rests_nr = 0;
 	come_out();

@@ -179,6 +179,8 @@ static void put_kernel(struct cupti_records *r, const struct cupti_kernel *k, si
 	struct gp_ev_kernel ev = {.head.kind = GP_EV_KERNEL};
 	uint64_t start_ns, end_ns, queued_ns;
 
+	if (HAS(bytes, struct cupti_kernel, graph_node))
+		r->graphs_seen |= k->graph_node != 0;
 	if (!convert_times(r, k->start, k->end, &start_ns, &end_ns))
 		return;
 	ev.head.time_ns = end_ns;
@@ -200,7 +202,6 @@ static void put_kernel(struct cupti_records *r, const struct cupti_kernel *k, si
 	ev.dynamic_shared_bytes = k->dynamic_shared_bytes;
 	if (HAS(bytes, struct cupti_kernel, graph)) {
 		ev.graph_node = k->graph_node;
-		r->graphs_seen |= k->graph_node != 0;
 		ev.graph = k->graph;
 	}
 	put(r, &ev, sizeof(ev));
@@ -309,14 +310,15 @@ static void put_api(struct cupti_records *r, const struct cupti_api_call *a, siz
 	};
 	uint64_t start_ns, end_ns;
 
-	if (is_own(r, a->thread) || is_noisy(r, a) ||
-	    !convert_times(r, a->start, a->end, &start_ns, &end_ns))
+	if (is_own(r, a->thread) || is_noisy(r, a))
+		return;
+	ev.name_id = api_name(r, driver, a->cbid);
+	if (!convert_times(r, a->start, a->end, &start_ns, &end_ns))
 		return;
 	if (driver)
 		ev.head.flags |= GP_API_DRIVER;
 	ev.start_ns = start_ns;
 	ev.head.time_ns = end_ns;
-	ev.name_id = api_name(r, driver, a->cbid);
 	put(r, &ev, sizeof(ev));
 }
 

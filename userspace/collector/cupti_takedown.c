@@ -2,7 +2,7 @@
 
 /*
  * Who changes `state` from WAITING gives CUPTI back: a thread of the target, or the collector's
- * when it comes again, or the one that ends the process, which leaves it as it is.
+ * when none has come in time, or the one that ends the process, which leaves it as it is.
  */
 #include "collector/cupti_takedown.h"
 

@@ -6,7 +6,8 @@
  * to 11.1 instead of 7.6 us); one that is taken down does not. That may only be done at the exit of
  * a call of CUDA, so the first that comes by does it, on a thread of the target; and never where
  * CUDA graphs are in play: there it was seen to corrupt the target's heap. If none comes by, or one
- * that has to do with graphs, or such calls have come while CUPTI was ours, it is let go of.
+ * that has to do with graphs, or such calls have come, or may have come, while CUPTI was ours, it
+ * is let go of. A capture that has begun before CUPTI was ours and is not over yet cannot be seen.
  *
  * It is not left to a call that may come much later: until then CUPTI would be nobody else's, and
  * torch.profiler would have no GPU times.
@@ -24,7 +25,7 @@ void cupti_takedown__on_call(void *arg, uint32_t domain, uint32_t cbid, const vo
 /* CUPTI is ours, by a subscription with cupti_takedown__on_call(). */
 void cupti_takedown__begin(const struct cupti_library *l, void *subscriber);
 
-/* A call or work of graphs was among the records. Any thread. */
+/* A call or work of graphs was among the records, or may have come unseen. Any thread. */
 void cupti_takedown__note_graphs(void);
 
 /* Looks at each call of CUDA from now on; called before the records, which tell of the same calls,

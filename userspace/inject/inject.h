@@ -32,7 +32,7 @@ struct inject_options {
 };
 
 struct inject_result {
-	int returned;	    /* by InitializeInjection: 1 is success */
+	int returned;	    /* by InitializeInjection: enum gp_collector_start */
 	bool reused;	    /* the library was there already */
 	pid_t tid;	    /* the thread that was borrowed */
 	uint32_t stops;	    /* how often a thread was stopped to look for a safe moment */

@@ -415,11 +415,14 @@ static int plan_file(struct planner *p, const char *cache_dir)
 	if (err || (!p->found.nr && !plan_has_calls(p)))
 		return err;
 	sum = fingerprint(p);
-	/* What NVIDIA links has no build-id. */
+	/* What NVIDIA links has no build-id. Where all code is looked through, the sum of what was
+	 * found by name does not tell one file from another. */
 	if (*build_id)
 		(void)snprintf(p->plan->id, sizeof(p->plan->id), "%s", build_id);
-	else
+	else if (!plan_has_calls(p))
 		(void)snprintf(p->plan->id, sizeof(p->plan->id), "%016" PRIx64, sum);
+	else
+		cache_dir = NULL;
 	if (cache_dir && !plan_cache_load(p->plan, cache_dir, sum, &calls)) {
 		if (plan_calls_fingerprint(p) == calls) {
 			count_up(p->plan);
