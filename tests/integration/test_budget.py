@@ -160,12 +160,13 @@ def test_annotations_between_windows_cost_something(tmp_path):
         with harness.Gpuprof("attach", "--pid", target.pid, "--overhead", "0.01", "-o",
                              path) as profiler:
             profiler.wait_recording()
+            # Not as deep as is told of: a window may be open.
             for _ in range(200):
-                assert target.command("nest 100") == "nest 100"
+                assert target.command("nest 90") == "nest 90"
             assert profiler.finish() == harness.DONE, profiler.told()
         target.leave()
     cost = harness.Recording(path).table()["overhead"]
-    # Of 20,000 at least 500 were after the start, and none takes less than some nanoseconds.
+    # Of 18,000 at least 500 were after the start, and none takes less than some nanoseconds.
     assert cost["cost_rest_ns"] > 500 * 20
     assert cost["cost_callbacks_ns"] >= cost["cost_rest_ns"]
 
