@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The kernel's clocks in nanoseconds. Async-signal-safe, and errno stays as it is.
+ * The kernel's clocks in nanoseconds. Reading them is async-signal-safe, and errno stays as it is.
  */
 #ifndef GP_COLLECTOR_CLOCK_H
 #define GP_COLLECTOR_CLOCK_H
@@ -23,6 +23,15 @@ static inline uint64_t clock_ns(clockid_t clock)
 static inline uint64_t clock_now_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* A millisecond; errno may change. For the collector's own thread, or the one that ends the
+ * process. */
+static inline void clock_sleep_ms(void)
+{
+	static const struct timespec ms = {.tv_nsec = 1000000};
+
+	(void)nanosleep(&ms, NULL);
 }
 
 #endif /* GP_COLLECTOR_CLOCK_H */

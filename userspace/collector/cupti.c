@@ -10,6 +10,7 @@
  */
 #include "collector/cupti.h"
 
+#include "collector/clock.h"
 #include "collector/compat.h"
 #include "collector/cupti_buffers.h"
 #include "collector/cupti_clock.h"
@@ -23,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NAMES_FIRST  32768 /* ids of ours, beside those of ops */
@@ -66,20 +66,13 @@ static struct {
 	int (*next_record)(uint8_t *buffer, size_t valid_bytes, void **record);
 } buffers;
 
-static void sleep_ms(void)
-{
-	static const struct timespec ms = {.tv_nsec = 1000000};
-
-	(void)nanosleep(&ms, NULL);
-}
-
 /* False once the process ends. */
 static bool go_inside(void)
 {
 	while (__atomic_exchange_n(&inside, 1, __ATOMIC_ACQUIRE)) {
 		if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE))
 			return false;
-		sleep_ms();
+		clock_sleep_ms();
 	}
 	return true;
 }
@@ -333,7 +326,7 @@ static void at_exit(void)
 			cupti_takedown__exit();
 			return;
 		}
-		sleep_ms();
+		clock_sleep_ms();
 	}
 	/* Ours may have come to it meanwhile. */
 	cupti_takedown__exit();

@@ -6,11 +6,11 @@
  */
 #include "collector/cupti_takedown.h"
 
+#include "collector/clock.h"
 #include "collector/compat.h"
 #include "collector/cupti_noise.h"
 
 #include <errno.h>
-#include <time.h>
 
 #define CALL_TRIES 1000 /* of 1 ms, for a call to come by */
 #define MORE_TRIES 5000 /* of 1 ms, for what has begun */
@@ -24,13 +24,6 @@ static struct {
 	void *subscriber;
 	struct cupti_library library;
 } taker;
-
-static void sleep_ms(void)
-{
-	static const struct timespec ms = {.tv_nsec = 1000000};
-
-	(void)nanosleep(&ms, NULL);
-}
 
 static uint32_t state_now(void)
 {
@@ -47,7 +40,7 @@ static bool change(uint32_t from, uint32_t to)
 static void wait_while(enum state state, int tries)
 {
 	for (int i = 0; i < tries && state_now() == state; i++)
-		sleep_ms();
+		clock_sleep_ms();
 }
 
 static bool may_be_taken_down(void)
