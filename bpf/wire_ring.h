@@ -15,6 +15,8 @@
 
 /* No event in the ring is longer: room for a stack of GP_STACK_FRAMES. */
 #define GP_RING_EVENT_BYTES 4352
+/* Longer names are cut: kernels of CUTLASS have thousands of bytes. */
+#define GP_RING_NAME_BYTES 4095
 /* Ids of a collector's stacks are below this. */
 #define GP_RING_STACKS 131072
 

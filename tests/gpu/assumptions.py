@@ -25,6 +25,7 @@ LIMIT_REACHED = 12
 LEAST = {MEMCPY: 48, MEMSET: 52, DRIVER: 40, RUNTIME: 40, SYNC: 40, EVENT: 24}
 OF_ANOTHER = (12, 39)  # what a second subscriber may be told
 VERSION_SAFE = 24      # CUDA 12.6: from here on the collector calls cuptiFinalize()
+TOO_OLD = "before CUDA 12.6 it is never taken down"
 NOT_READY = 600
 NO_GPU = (35, 100)     # no driver that will do, or no device
 BUFFER = 1 << 20
@@ -111,6 +112,7 @@ class Cupti:
         self.subscriber = ctypes.c_void_p()
         self.buffers, self.records = {}, []
         self.down, self.is_down = threading.Event(), threading.Event()
+        self.owner = None  # the thread in whose call it is done; None: any
         # Kept: CUPTI calls them for as long as the process lives.
         self.keep = (Request(self._request), Complete(self._complete), Callback(self._callback))
 
@@ -145,6 +147,8 @@ class Cupti:
             self.records.append(ctypes.string_at(start, end - start))
 
     def _callback(self, _arg, _domain, _cbid, data):
+        if self.owner not in (None, threading.get_native_id()):
+            return
         if data[0] == 1 and self.down.is_set() and not self.is_down.is_set():
             self.is_down.set()
             self.call("cuptiUnsubscribe", self.subscriber)
@@ -169,6 +173,20 @@ class Cupti:
         self.down.set()
         for domain in (1, 2):
             self.call("cuptiEnableDomain", 1, self.subscriber, domain)
+
+    def take_down_by_own_call(self, names=("cuDriverGetVersion",)):
+        """The same in calls of our own; how long it took in s, and by which it was done."""
+        driver, number = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64()
+        self.down.clear()
+        self.is_down.clear()
+        self.owner = threading.get_native_id()
+        self.take_down()
+        begin = time.monotonic()
+        for name in names:
+            getattr(driver, name, lambda _: None)(ctypes.byref(number))
+            if self.is_down.is_set():
+                return time.monotonic() - begin, name
+        return time.monotonic() - begin, None
 
     def of(self, kind):
         return [record for record in self.records if word(record, 0) == kind]
@@ -343,7 +361,7 @@ def down_and_up():
     """CUPTI can be taken down at the exit of a call, with a graph there, and comes back."""
     cuda, cupti = started()
     if cupti.version() < VERSION_SAFE:
-        return None, "before CUDA 12.6 it is never taken down"
+        return None, TOO_OLD
     launch = cuda.graph(3)
     rounds = []
     for _ in range(3):
@@ -429,9 +447,107 @@ def costs():
     return True, {"ns a call": found}
 
 
+OWN_CALLS = ("cuDriverGetVersion", "cuDeviceGetCount", "cuCtxGetCurrent")
+
+
+def own_call():
+    """Calls of a thread that has no context are told of, and CUPTI can be taken down in each."""
+    cuda, cupti = started()
+    if cupti.version() < VERSION_SAFE:
+        return None, TOO_OLD
+    found = {}
+    for name in OWN_CALLS:
+        cupti.records.clear()
+        cupti.subscribe()
+        cupti.enable()
+        cuda.work(2)
+        cupti.flush()
+        by = []
+        thread = threading.Thread(target=lambda name=name, by=by: by.append(
+            cupti.take_down_by_own_call((name,))))
+        thread.start()
+        thread.join()
+        cuda.work(1)
+        found[name] = (len(cupti.of(MEMSET)), by[0][1] if by else None)
+        if not cupti.is_down.is_set():
+            cupti.call("cuptiUnsubscribe", cupti.subscriber)
+    return found[OWN_CALLS[0]] == (2, OWN_CALLS[0]), found
+
+
+def down_beside(other, rounds):
+    """CUPTI is taken down in a call of ours while `other` goes on, on another thread: how long that
+    took each time, and how long the other's rounds, and a third's, which asks for nothing but whether
+    its stream is done."""
+    cuda, cupti = started()
+    if cupti.version() < VERSION_SAFE:
+        return None, TOO_OLD
+    stop, others, thirds = threading.Event(), [], []
+    stream = ctypes.c_void_p()
+    cuda.call("cudaStreamCreate", ctypes.byref(stream))
+
+    def go_on():
+        while not stop.is_set():
+            begin = time.monotonic()
+            other(cuda)
+            others.append(time.monotonic() - begin)
+
+    def ask_on():
+        while not stop.is_set():
+            begin = time.monotonic()
+            getattr(cuda.lib, "cudaStreamQuery", lambda _: None)(stream)
+            thirds.append(time.monotonic() - begin)
+            time.sleep(0.005)
+
+    thread, third = threading.Thread(target=go_on), threading.Thread(target=ask_on)
+    thread.start()
+    third.start()
+    took, seen = [], []
+    for index in range(rounds):
+        cupti.records.clear()
+        cupti.subscribe()
+        cupti.enable()
+        time.sleep(0.05 + 0.003 * (index % 17))
+        took.append(cupti.take_down_by_own_call(OWN_CALLS)[0])
+        time.sleep(0.02)
+        seen.append(cupti.is_down.is_set())
+    stop.set()
+    thread.join()
+    third.join()
+    return all(seen), {"rounds": len(seen), "ms to take it down": [
+        round(1000 * one, 2) for one in (min(took), sorted(took)[len(took) // 2], max(took))],
+        "other's ms": [round(1000 * one, 2) for one in (min(others), max(others))],
+        "a third's, which asks": [round(1000 * one, 2) for one in (
+            min(thirds), sorted(thirds)[len(thirds) // 2], max(thirds))]}
+
+
+def down_beside_calls():
+    """While another thread calls CUDA without end."""
+    def other(cuda):
+        for _ in range(50):
+            cuda.call("cudaMemsetAsync", cuda.memory, 0, ctypes.c_size_t(64), cuda.stream)
+        cuda.wait()
+
+    return down_beside(other, 40)
+
+
+def down_beside_wait():
+    """While another thread waits for the GPU, within a call."""
+    large, memory = ctypes.c_size_t(32 * FILL), ctypes.c_void_p()
+
+    def other(cuda):
+        if not memory:
+            cuda.call("cudaMalloc", ctypes.byref(memory), large)
+        for _ in range(400):
+            cuda.call("cudaMemsetAsync", memory, 0, large, cuda.stream)
+        cuda.wait()
+
+    return down_beside(other, 6)
+
+
 QUESTIONS = {one.__name__: one for one in (
     versions, late, sizes, clock, records_on_clock, second_subscriber, events, late_graph,
-    down_and_up, unsubscribed_and_up, flush_waits, fork, costs)}
+    down_and_up, unsubscribed_and_up, flush_waits, fork, costs,
+    own_call, down_beside_calls, down_beside_wait)}
 
 
 def answer(name):

@@ -255,8 +255,18 @@ def check_small(results, gpuprof, target):
                           ("by uprobes", ("--no-inject",)), ("with memory", ("--memory",))):
         results.fact("time of small steps, attached over plain: " + name,
                      said(ratios_attached(results, gpuprof, target, count, 2, *options)))
+
+
+def check_held(results, _gpuprof, target):
+    """The same by torch.profiler, in a process that gpuprof has never seen."""
+    loaded(results)
+    count = 200
+    before = [timed(target, count) for _ in range(5)]
     results.fact("time of small steps, attached over plain: torch.profiler",
                  said(ratios_held(results, target, count, 5)))
+    after = [timed(target, count) for _ in range(5)]
+    results.fact("time of small steps after torch.profiler, over that before it",
+                 said([one / statistics.median(before) for one in after]))
 
 
 def sampled(results, gpuprof, target, options):
@@ -363,7 +373,7 @@ def check_stacks(results, gpuprof, target):
     """Whether this Python's frames can be read."""
     path = results.path("stacks.gpuprof")
     capture(gpuprof, target, path, ["--stack", "python"], STEPS, results.path("stacks.txt"))
-    done = run([gpuprof, "table", path, "--json", "--group-by", "stack:5", "--limit", "-1"],
+    done = run([gpuprof, "table", path, "--json", "--group-by", "stack:20", "--limit", "-1"],
                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     table = json.loads(done.stdout)
     calls = [row["calls"] for row in table["rows"]
@@ -414,13 +424,14 @@ def check_foreign(results, gpuprof, kind):
 # With a program to attach to; the most telling first, and about the seconds that each takes.
 CHECKS = (
     ("first", 12, check_first), ("cost", 30, check_cost), ("graph", 10, check_mode, "graph"),
-    ("memory", 8, check_memory), ("stacks", 8, check_stacks), ("capture", 18, stress.check_capture),
+    ("memory", 8, check_memory), ("stacks", 8, check_stacks), ("capture", 18, stress.check_meanwhile, "capture"),
+    ("busy", 18, stress.check_meanwhile, "threads"),
     ("waits", 12, stress.check_waits), ("kills", 25, stress.check_kills),
     ("cycles", 12, stress.check_cycles), ("resnet18", 10, check_mode, "resnet18"),
     ("mixed", 12, check_mode, "mixed"), ("transformer", 10, check_mode, "transformer"),
     ("streams", 10, check_mode, "streams"), ("churn", 10, check_mode, "churn"),
     ("distributed", 12, check_mode, "distributed"), ("threads", 8, check_threads),
-    ("small", 30, check_small), ("kill", 10, stress.check_kill), ("during", 8, check_during),
+    ("small", 25, check_small), ("held", 12, check_held), ("kill", 10, stress.check_kill), ("during", 8, check_during),
     ("after", 8, check_after), ("nvtx", 8, check_nvtx), ("compiled", 30, check_mode, "compiled"),
     ("sampled", 30, check_sampled))
 FOREIGN = ("cupy", "jax")

@@ -66,7 +66,8 @@ def compare_traces(results, ours, theirs):
 def compare(results, ours, theirs, what=""):
     counts = {name: (ours.get(name, {"calls": 0})["calls"], theirs.get(name, {"calls": 0})["calls"])
               for name in set(ours) | set(theirs)}
-    wrong = {name[:80]: pair for name, pair in counts.items() if pair[0] != pair[1]}
+    wrong = {"%s (%d bytes)" % (name[:80], len(name)): pair for name, pair in counts.items()
+             if pair[0] != pair[1]}
     results.check(what + "kernels, copies and memsets as often as torch.profiler says",
                   ours and not wrong, "%d names, %d events; different: %s" % (
                       len(counts), sum(one["calls"] for one in ours.values()), wrong))

@@ -10,7 +10,7 @@ import time
 from attached import attach, capture, end, events_of, kernels_of, start
 
 
-CAPTURING_S = 14  # about
+MEANWHILE_S = 14  # about
 
 
 def mapped(pid):
@@ -80,22 +80,22 @@ def check_kills(results, gpuprof, target):
                       status, len(found), statistics.median(moments), " / ".join(lines)[:800]))
 
 
-def check_capture(results, gpuprof, target):
-    """Attaches that come and go while the program captures one CUDA graph after another."""
-    target.ask("mode capture", "mode")
+def check_meanwhile(results, gpuprof, target, mode):
+    """Attaches that come and go while the program does one step after another."""
+    target.ask("mode " + mode, "mode")
     statuses, names = [], []
     took = float(target.ask("time 100", "took").split()[1]) / 100
     begin = time.monotonic()
-    target.tell("time %d" % (CAPTURING_S / took))
+    target.tell("time %d" % (MEANWHILE_S / took))
     for index in range(5):
-        path = results.path("capture.%d.gpuprof" % index)
+        path = results.path("%s.%d.gpuprof" % (mode, index))
         profiler = attach(gpuprof, target, path)
         time.sleep(0.2)
         statuses.append(end(profiler))
         names.append(len(kernels_of(events_of(gpuprof, path))))
     left, still = time.monotonic() - begin, target.process.poll() is None
     took = float(target.line("took").split()[1])
-    results.check("attached five times while graphs are captured: the program goes on",
+    results.check("attached five times while the program is in mode %s: it goes on" % mode,
                   still and took > left and all(status in (0, 3) for status in statuses),
                   "%.1f s, the last had left after %.1f; statuses %s; names of kernels %s" % (took, left, statuses, names))
 

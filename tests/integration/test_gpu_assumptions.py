@@ -29,8 +29,8 @@ def ask(*question, **settings):
 @pytest.mark.parametrize("version", ("23", "26", "130001"))
 def test_all_hold(version):
     told = ask(FAKE_CUPTI_VERSION=version)
-    assert len(told) == 13
-    unasked = {"down_and_up"} if version == "23" else set()
+    assert len(told) == 16
+    unasked = {"down_and_up", "own_call", "down_beside_calls", "down_beside_wait"} if version == "23" else set()
     assert {name for name, one in told.items() if one["holds"] is None} == unasked
     assert not [one for one in told.values() if one["holds"] is False]
 

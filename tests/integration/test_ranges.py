@@ -45,11 +45,11 @@ def test_nothing_but_what_is_too_deep(tmp_path):
 @WAYS
 def test_names(tmp_path, options):
     """One may be empty; a long one is cut, and never within a character."""
-    done = capture(tmp_path / "r", "named 0 x", "named 600 \u00e9", "named 50 \u65e5\u672c",
-                   options=options)
+    done = capture(tmp_path / "r", "named 0 x", "named 600 \u00e9", "named 3000 \u00e9",
+                   "named 50 \u65e5\u672c", options=options)
     assert done.status == harness.DONE, done.told
     names = {name for name in done.recording.rows() if not name.startswith("aten::")}
-    cut = {"\u00e9" * 495, "\u65e5\u672c" * 50} if options == BY_CALLBACK else {
+    cut = {"\u00e9" * 600, "\u00e9" * 2047, "\u65e5\u672c" * 50} if options == BY_CALLBACK else {
         "\u00e9" * 63, "\u65e5\u672c" * 21}
     assert names == cut | {""}
     csv = harness.gpuprof("table", tmp_path / "r", "--csv")

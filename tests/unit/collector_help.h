@@ -21,7 +21,7 @@
 struct seen {
 	size_t ops_nr, names_nr;
 	struct gp_ev_op last_op;
-	char last_name[1024];
+	char last_name[GP_RING_NAME_BYTES + 1];
 	uint32_t last_name_id;
 	int stop_after; /* > 0: the callback asks to stop after so many events */
 };

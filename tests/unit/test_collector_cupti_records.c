@@ -38,7 +38,7 @@ static struct {
 	struct gp_ev_sync_event sync;
 	struct gp_ev_cuda_event event;
 	unsigned events_nr;
-	char names_of[4][1024];
+	char names_of[4][NAMES_TEXT_BYTES + 1];
 	uint32_t ids[4];
 	unsigned names_nr;
 	unsigned asked_nr; /* names of functions, of CUPTI */

@@ -234,22 +234,22 @@ static void test_names(void **state)
 {
 	struct {
 		struct gp_ev_name name;
-		char text[1000];
+		char text[GP_RING_NAME_BYTES + 9];
 	} ev;
 	static const struct {
 		uint32_t id, text_bytes;
 		size_t bytes; /* of text in the ring */
 		bool good;
 	} cases[] = {
-		{0, 3, 8, false},	 {65536, 3, 8, false},	    {UINT32_MAX, 3, 8, false},
-		{1, 992, 992, false},	 {1, UINT32_MAX, 8, false}, {1, UINT32_MAX - 7, 0, false},
-		{1, 3, 16, false},	 {1, 9, 8, false},	    {1, 3, 0, false},
-		{65535, 991, 992, true}, {2, 0, 0, true},	    {2, 8, 8, true},
+		{0, 3, 8, false},	   {65536, 3, 8, false},      {UINT32_MAX, 3, 8, false},
+		{1, 4096, 4096, false},	   {1, UINT32_MAX, 8, false}, {1, UINT32_MAX - 7, 0, false},
+		{1, 3, 16, false},	   {1, 9, 8, false},	      {1, 3, 0, false},
+		{65535, 4095, 4096, true}, {2, 0, 0, true},	      {2, 8, 8, true},
 	};
 	uint64_t refused = 0;
 	struct ends e;
 
-	assert_int_equal(ends_open(&e, SMALL), 0);
+	assert_int_equal(ends_open(&e, 4 * SMALL), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		memset(&ev, 1, sizeof(ev));
 		ev.name.head = (struct gp_ev_head){.kind = GP_EV_NAME};

@@ -77,8 +77,8 @@ static void test_wrap_around(void **state)
 	struct ends e;
 	uint32_t nr;
 
-	assert_int_equal(ends_open(&e, SMALL), 0);
-	for (nr = 1; nr <= 2000; nr++) {
+	assert_int_equal(ends_open(&e, 4 * SMALL), 0);
+	for (nr = 1; nr <= 2 * sizeof(text); nr++) {
 		size_t bytes = 1 + nr % (sizeof(text) - 1);
 		int lead;
 
@@ -356,6 +356,31 @@ static void test_names_end(void **state)
 	ends_close(&e);
 }
 
+/* Nor to make the target hold them: the longest are fewer. */
+static void test_long_names_end(void **state)
+{
+	struct names *names = names__new(1);
+	static char text[NAMES_TEXT_BYTES + 1];
+	uint32_t nr = 0;
+	struct ends e;
+
+	assert_int_equal(ends_open(&e, 16 * SMALL), 0);
+	for (;; nr++) {
+		(void)snprintf(text, sizeof(text), "%0*u", NAMES_TEXT_BYTES, nr);
+		if (!names__get(names, &e.w, text))
+			break;
+		assert_int_equal(ends_drain(&e), 1);
+	}
+	assert_in_range(nr, 5000, 24000);
+	assert_null(names__get(names, &e.w, text));
+	assert_int_equal(ends_drain(&e), 0);
+	assert_non_null(names__get(names, &e.w, "aten::relu"));
+	assert_int_equal(help_loss(e.r, GP_LOSS_NAMES), 2);
+	assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 0);
+	names__free(names);
+	ends_close(&e);
+}
+
 static void test_annotations(void **state)
 {
 	struct open_op a = {.record = &a, .instance = 1, .pending = NO_PENDING};
@@ -426,6 +451,7 @@ int main(void)
 		cmocka_unit_test(test_dead_writer_without_a_size),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_names_end),
+		cmocka_unit_test(test_long_names_end),
 		cmocka_unit_test(test_annotations),
 		cmocka_unit_test(test_descriptor_of_the_target),
 	};

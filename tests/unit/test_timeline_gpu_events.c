@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which records of CUDA events synchronisations wait for.
+ * Which records of CUDA events synchronisations wait for, and names of kernels.
  */
 #include "unit/events.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -78,10 +79,32 @@ static void test_waits_for_events(void **state)
 	assert_int_equal(t->gpu.events.items[0].op, TL_NONE);
 }
 
+/* Read out as far as Kineto does it: up to 1,024 bytes. */
+static void test_names_of_kernels(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+	char names[2][1026] = {"_Z1018", "_Z1019"};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		memset(names[i] + 6, 'a', 1018 + i);
+		events__gpu(e, (struct event_gpu){.name = names[i],
+						  .stream = 7,
+						  .start_ns = 2000 + 1000 * i,
+						  .end_ns = 2100 + 1000 * i});
+	}
+	t = events__timeline(e);
+	assert_int_equal(t->gpu.work.nr, 2);
+	assert_string_equal(t->gpu.work.items[0].name, names[0] + 6);
+	assert_string_equal(t->gpu.work.items[1].name, names[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_waits_for_events, events_setup,
+						events_teardown),
+		cmocka_unit_test_setup_teardown(test_names_of_kernels, events_setup,
 						events_teardown),
 	};
 

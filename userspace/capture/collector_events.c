@@ -18,7 +18,6 @@
 #include <time.h>
 
 #define NS_PER_S       1000000000LL
-#define NAME_BYTES     991
 #define SCOPE_MAX      64
 #define AHEAD_NS       NS_PER_S /* an event may seem to lie this far in the future */
 #define BEFORE_NS      NS_PER_S /* a GPU's time, converted, may seem to lie this far before */
@@ -178,7 +177,7 @@ static bool judge_name(struct collector_events *e, struct gp_ev_name *name, size
 {
 	char *text = (char *)(name + 1);
 
-	if (bytes < sizeof(*name) || name->text_bytes > NAME_BYTES ||
+	if (bytes < sizeof(*name) || name->text_bytes > GP_RING_NAME_BYTES ||
 	    bytes != sizeof(*name) + ((name->text_bytes + 7) & ~7U) || !name->name_id ||
 	    name->name_id >= COLLECTOR_NAMES)
 		return false;
@@ -186,8 +185,8 @@ static bool judge_name(struct collector_events *e, struct gp_ev_name *name, size
 		if ((unsigned char)text[i] < ' ' || text[i] == 127)
 			text[i] = '?';
 	/* One that long was cut. */
-	if (name->text_bytes == NAME_BYTES)
-		name->text_bytes = (uint32_t)utf8_whole_bytes(text, NAME_BYTES);
+	if (name->text_bytes == GP_RING_NAME_BYTES)
+		name->text_bytes = (uint32_t)utf8_whole_bytes(text, GP_RING_NAME_BYTES);
 	/* Also after the last of a text that fills its words. */
 	memset(text + name->text_bytes, 0, 8);
 	name->head = (struct gp_ev_head){.kind = GP_EV_NAME, .process = e->process_index};

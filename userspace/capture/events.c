@@ -232,7 +232,7 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 
 static int put_name(struct capture *c, uint32_t source, const struct gp_ev_name *ev, size_t bytes)
 {
-	char name[1024];
+	char name[GP_RING_NAME_BYTES + 1];
 	size_t nr = ev->text_bytes;
 	int64_t id;
 

@@ -320,16 +320,11 @@ static void at_exit(void)
 
 	if (session.owner != getpid())
 		return;
-	cupti_takedown__exit();
 	while (__atomic_exchange_n(&inside, 1, __ATOMIC_ACQUIRE)) {
-		if (++tries > EXIT_TRIES) {
-			cupti_takedown__exit();
+		if (++tries > EXIT_TRIES)
 			return;
-		}
 		clock_sleep_ms();
 	}
-	/* Ours may have come to it meanwhile. */
-	cupti_takedown__exit();
 	if (session.armed) {
 		end_records();
 		take_incomplete();
@@ -367,10 +362,6 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 	const struct cupti_functions *call = &session.library.call;
 	int result;
 
-	if (cupti_takedown__is_at_work()) {
-		*why_text = "gpu activity: a thread is stopped inside CUPTI";
-		return CUPTI_LATER;
-	}
 	found = bind_library(starting, any, why_text);
 	if (found != CUPTI_ARMED)
 		return found;
@@ -458,8 +449,7 @@ void cupti__disarm(void)
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	if (session.records.graphs_seen)
 		cupti_takedown__note_graphs();
-	if (!cupti_takedown__give_back())
-		session.library = (struct cupti_library){0}; /* never released */
+	cupti_takedown__give_back();
 	drop_late();
 	session.armed = session.rests = false;
 	let_go();
@@ -479,6 +469,5 @@ void cupti__forget(void)
 	names__free(session.names);
 	session.names = NULL;
 	session.ring = NULL;
-	cupti_takedown__forget();
 	inside = 0;
 }

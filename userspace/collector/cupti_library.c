@@ -121,25 +121,32 @@ static void *open_beside(const char *runtime)
 	return handle;
 }
 
+int cupti_library__driver_version(void)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	int (*get_version)(int *ret_version) = NULL;
+	int version = 0;
+
+	if (!driver)
+		return 0;
+	*(void **)&get_version = dlsym(driver, "cuDriverGetVersion");
+	if (get_version && get_version(&version))
+		version = 0;
+	(void)dlclose(driver);
+	return version;
+}
+
 /* The runtime is part of the program: the version that the driver is for, where the loader looks.
  */
 static void *open_for_driver(void)
 {
-	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-	int (*get_version)(int *ret_version) = NULL;
 	void *handle = NULL;
 	char major[] = "11";
-	int version = 0;
 
-	if (driver)
-		*(void **)&get_version = dlsym(driver, "cuDriverGetVersion");
-	if (get_version && !get_version(&version))
-		for (int m = version / 1000; m >= 11 && m < 14 && !handle; m--) {
-			major[1] = (char)('0' + m - 10);
-			handle = try_folder("", 0, "", major, 2);
-		}
-	if (driver)
-		(void)dlclose(driver);
+	for (int m = cupti_library__driver_version() / 1000; m >= 11 && m < 14 && !handle; m--) {
+		major[1] = (char)('0' + m - 10);
+		handle = try_folder("", 0, "", major, 2);
+	}
 	return handle;
 }
 

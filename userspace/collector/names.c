@@ -13,10 +13,8 @@
 
 #define NAMES_SLOTS	  32768 /* a power of two */
 #define NAMES_MAX	  24000
-#define NAMES_ARENA_BYTES (25U << 20) /* room for NAMES_MAX of the longest */
+#define NAMES_ARENA_BYTES (25U << 20) /* room for NAMES_MAX of 1,000 bytes */
 
-_Static_assert((sizeof(struct name) + NAMES_TEXT_BYTES + 8) * NAMES_MAX <= NAMES_ARENA_BYTES,
-	       "room for all");
 _Static_assert(sizeof(struct gp_ev_name) + NAMES_TEXT_BYTES + 1 <= GP_RING_EVENT_BYTES,
 	       "the longest fits into an event");
 
@@ -57,9 +55,22 @@ static uint64_t hash_text(const char *text, uint32_t *ret_bytes)
 	return h ^ (h >> 29);
 }
 
+/* In the arena, with what follows on 8 bytes. */
+static uint32_t bytes_of(uint32_t text_bytes)
+{
+	return (uint32_t)(sizeof(struct name) + text_bytes + 1 + 7) & ~7U;
+}
+
+static bool is_full(const struct names *n, uint32_t text_bytes)
+{
+	return __atomic_load_n(&n->next_id, __ATOMIC_RELAXED) >= NAMES_MAX ||
+	       __atomic_load_n(&n->used_bytes, __ATOMIC_RELAXED) + bytes_of(text_bytes) >
+		       NAMES_ARENA_BYTES;
+}
+
 static struct name *add(struct names *n, uint64_t hash, const char *text, uint32_t bytes)
 {
-	uint32_t need = (uint32_t)(sizeof(struct name) + bytes + 1 + 7) & ~7U;
+	uint32_t need = bytes_of(bytes);
 	uint32_t at = __atomic_load_n(&n->used_bytes, __ATOMIC_RELAXED);
 	struct name *name;
 
@@ -86,7 +97,7 @@ static struct name *announce(struct names *n, struct ring_writer *w, uint64_t ha
 	struct name *name;
 	uint64_t position;
 
-	if (__atomic_load_n(&n->next_id, __ATOMIC_RELAXED) >= NAMES_MAX) {
+	if (is_full(n, bytes)) {
 		ring_writer__count(w, GP_LOSS_NAMES, 1);
 		return NULL;
 	}

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define NAMES_TEXT_BYTES 991 /* longer names are cut */
+#define NAMES_TEXT_BYTES GP_RING_NAME_BYTES /* longer names are cut */
 
 struct name {
 	uint64_t hash;

@@ -18,6 +18,10 @@
 
 #define DEVICES_MAX 4096
 
+/* Names of kernels that are longer stay as they are (kMaxSymbolSize of Kineto's Demangle.cpp): read
+ * out, some of CUTLASS have ten thousand bytes. */
+#define KERNEL_BYTES 1024
+
 /* Which name of an id the cache holds. */
 enum name_kind { NAME_KERNEL = 1, NAME_CALL = 2, NAME_CALL_BASE = 3 };
 
@@ -74,7 +78,8 @@ static const char *make_name(struct build *b, const char *name, enum name_kind k
 	size_t bytes = strlen(name);
 
 	if (kind == NAME_KERNEL) {
-		kept = build_keep(b, demangle(&text, name) ? text.bytes : name);
+		kept = build_keep(b, bytes <= KERNEL_BYTES && demangle(&text, name) ? text.bytes
+										    : name);
 		if (buf__error(&text))
 			b->err = -ENOMEM;
 		buf__done(&text);
