@@ -12,6 +12,7 @@ from programs import Program, limit, run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKLOAD = os.environ.get("GPU_CHECK_WORKLOAD", os.path.join(HERE, "workload.py"))
+BACKTRACE = os.path.join(HERE, "backtrace.so")
 STEPS = 20
 # How long every attach took until it recorded, and every end of one, in seconds.
 attach_s, detach_s = [], []
@@ -20,11 +21,17 @@ attach_s, detach_s = [], []
 _waiting = []
 
 
+def begun(results):
+    """The program that is profiled, as it begins to load PyTorch; it says where it is if it dies."""
+    name = "workload-%d.txt" % len(os.listdir(results.work))
+    tell = {"LD_PRELOAD": BACKTRACE} if os.path.exists(BACKTRACE) else {}
+    return Program([sys.executable, "-B", WORKLOAD], "stdout", results.path(name), **tell)
+
+
 def prepare(results):
     """The next program loads PyTorch while another is looked at; it does nothing with the GPU."""
     if not _waiting:
-        name = "workload-%d.txt" % len(os.listdir(results.work))
-        program = Program([sys.executable, "-B", WORKLOAD], "stdout", results.path(name))
+        program = begun(results)
         Program.alive.remove(program)
         _waiting.append(program)
 
@@ -64,8 +71,16 @@ def workload(results, name):
         if bye != "bye" or status:
             results.check("%s: the program leaves in good order" % name, False,
                           "status %d: %s" % (status, target.tail()))
+    except Exception:
+        if target.process.poll() is not None:
+            results.check("%s: the program lives" % name, False, died(target))
+        raise
     finally:
         target.kill()
+
+
+def died(target):
+    return "status %d: %s" % (target.process.wait(), target.tail()[-1500:])
 
 
 def start(gpuprof, target, path, *options, log=os.devnull):

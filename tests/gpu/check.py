@@ -423,16 +423,17 @@ def check_foreign(results, gpuprof, kind):
 
 # With a program to attach to; the most telling first, and about the seconds that each takes.
 CHECKS = (
-    ("first", 12, check_first), ("cost", 30, check_cost), ("graph", 10, check_mode, "graph"),
-    ("memory", 8, check_memory), ("stacks", 8, check_stacks), ("capture", 18, stress.check_meanwhile, "capture"),
-    ("busy", 18, stress.check_meanwhile, "threads"),
-    ("waits", 12, stress.check_waits), ("kills", 25, stress.check_kills),
-    ("cycles", 12, stress.check_cycles), ("resnet18", 10, check_mode, "resnet18"),
-    ("mixed", 12, check_mode, "mixed"), ("transformer", 10, check_mode, "transformer"),
-    ("streams", 10, check_mode, "streams"), ("churn", 10, check_mode, "churn"),
-    ("distributed", 12, check_mode, "distributed"), ("threads", 8, check_threads),
-    ("small", 25, check_small), ("held", 12, check_held), ("kill", 10, stress.check_kill), ("during", 8, check_during),
-    ("after", 8, check_after), ("nvtx", 8, check_nvtx), ("compiled", 30, check_mode, "compiled"),
+    ("first", 12, check_first), ("storm", 45, stress.check_storm), ("cost", 30, check_cost),
+    ("graph", 10, check_mode, "graph"), ("memory", 8, check_memory), ("stacks", 8, check_stacks),
+    ("capture", 18, stress.check_meanwhile, "capture"),
+    ("busy", 18, stress.check_meanwhile, "threads"), ("waits", 12, stress.check_waits),
+    ("kills", 25, stress.check_kills), ("cycles", 12, stress.check_cycles),
+    ("resnet18", 10, check_mode, "resnet18"), ("mixed", 12, check_mode, "mixed"),
+    ("transformer", 10, check_mode, "transformer"), ("streams", 10, check_mode, "streams"),
+    ("churn", 10, check_mode, "churn"), ("distributed", 12, check_mode, "distributed"),
+    ("threads", 8, check_threads), ("small", 25, check_small), ("held", 12, check_held),
+    ("kill", 10, stress.check_kill), ("during", 8, check_during), ("after", 8, check_after),
+    ("nvtx", 8, check_nvtx), ("compiled", 30, check_mode, "compiled"),
     ("sampled", 30, check_sampled))
 FOREIGN = ("cupy", "jax")
 

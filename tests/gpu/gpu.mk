@@ -9,9 +9,14 @@ $(O)/gpu/gpuprof: $(O)/userspace/main.o $(filter $(O)/userspace/cli/%,$(OBJ)) $(
 	$(Q)$(CC) $(LDFLAGS_ALL) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/lib' \
 		$^ $(LIBS) -o $@
 
+$(O)/gpu/backtrace.so: tests/gpu/backtrace.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -fPIC -shared $< -o $@
+
 .PHONY: gpu-bundle check-gpu
-gpu-bundle: $(O)/gpu/gpuprof
-	$(Q)sh tests/gpu/bundle.sh $< $(O)/gpu-bundle
+gpu-bundle: $(O)/gpu/gpuprof $(O)/gpu/backtrace.so
+	$(Q)sh tests/gpu/bundle.sh $^ $(O)/gpu-bundle
 
 check-gpu: gpu-bundle
 	$(Q)$(O)/gpu-bundle/run.sh $(O)/gpu-results

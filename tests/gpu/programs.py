@@ -58,11 +58,11 @@ class Program:
 
     alive = []
 
-    def __init__(self, argv, stream, log):
+    def __init__(self, argv, stream, log, **variables):
         other = "stdout" if stream == "stderr" else "stderr"
         with open(log, "w", encoding="utf-8") as file:
             self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, text=True,
-                                            errors="replace",
+                                            errors="replace", env=dict(os.environ, **variables),
                                             **{stream: subprocess.PIPE, other: file})
         self.log = log
         self.stream = getattr(self.process, stream)

@@ -7,10 +7,13 @@ import random
 import statistics
 import time
 
-from attached import attach, capture, end, events_of, kernels_of, start
-
+from attached import attach, begun, capture, died, end, events_of, kernels_of, start
+from programs import left_s, limit
 
 MEANWHILE_S = 14  # about
+STORM_S = 25
+STORM_STEPS = 1000000
+STORM_PROGRAMS = int(os.environ.get("GPU_CHECK_STORM", 8))
 
 
 def mapped(pid):
@@ -98,6 +101,31 @@ def check_meanwhile(results, gpuprof, target, mode):
     results.check("attached five times while the program is in mode %s: it goes on" % mode,
                   still and took > left and all(status in (0, 3) for status in statuses),
                   "%.1f s, the last had left after %.1f; statuses %s; names of kernels %s" % (took, left, statuses, names))
+
+
+def check_storm(results, gpuprof, _target):
+    """Many programs that capture graphs, each attached to again and again, the first time as it begins."""
+    chance, attaches = random.Random(2), 0
+    targets = [begun(results) for _ in range(STORM_PROGRAMS)]
+    for target in targets:
+        target.line("loaded")
+        target.facts = json.loads(target.ask("begin", "ready ")[len("ready "):])
+        target.ask("mode capture", "mode")
+        target.tell("time %d" % STORM_STEPS)
+    until = time.monotonic() + min(STORM_S, left_s() - 10)
+    living = targets
+    while living and time.monotonic() < until:
+        profilers = [start(gpuprof, target, results.path("storm.%d.gpuprof" % index), "-d",
+                           "%.2f" % chance.uniform(0.05, 0.5)) for index, target in enumerate(living)]
+        for profiler in profilers:
+            with limit():
+                profiler.stream.read()
+                profiler.process.wait()
+        attaches += len(profilers)
+        living = [target for target in living if target.process.poll() is None]
+    results.check("%d programs attached to while they capture graphs: they go on" % len(targets),
+                  living == targets, "%d attaches; ended: %s" % (
+                      attaches, [died(target) for target in targets if target not in living]))
 
 
 def check_waits(results, gpuprof, target):

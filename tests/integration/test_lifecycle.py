@@ -313,6 +313,37 @@ def test_gpuprof_is_killed(tmp_path):
         target.leave()
 
 
+def test_killed_as_it_sets_probes_or_takes_them_away(tmp_path):
+    """Whenever that is: none stays."""
+    def begin():
+        return Gpuprof("attach", "--no-inject", "--pid", target.pid, "-o", tmp_path / "r.gpuprof")
+
+    def kill(profiler):
+        profiler.kill()
+        wait_until("the probes are gone", lambda: text_differences(target.pid) == {})
+
+    moments = 12
+    with Target("mlp") as target:
+        # The second time as ever after.
+        for _ in range(2):
+            start = time.monotonic()
+            with begin() as profiler:
+                profiler.wait_recording()
+                setting = time.monotonic() - start
+                assert profiler.finish() == DONE, profiler.told()
+        for moment in range(moments):
+            with begin() as profiler:
+                time.sleep(setting * (0.7 + 0.3 * moment / moments))
+                kill(profiler)
+            with begin() as profiler:
+                profiler.wait_recording()
+                profiler.signal(signal.SIGINT)
+                time.sleep(0.2 * moment / moments)
+                kill(profiler)
+        target.step(20)
+        target.leave()
+
+
 def collector_runs(pid):
     names = set()
     for tid in os.listdir("/proc/%d/task" % pid):

@@ -6,6 +6,7 @@
 #include "probe/link.h"
 
 #include "base/log.h"
+#include "base/shield.h"
 #include "target/uprobe_multi.h"
 
 #include <bpf/bpf.h>
@@ -63,9 +64,12 @@ enum link_method link_method_probe(void)
 
 struct attaching {
 	struct link_set *set;
+	enum link_method method;
 	int program_fd;
 	pid_t pid;
 	const char *path;
+	struct link_site *sites;
+	size_t nr;
 	int type; /* of perf events */
 };
 
@@ -106,18 +110,18 @@ static int attach_multi(struct attaching *a, struct link_site *sites, const uint
 	return second < 0 ? second : first + second;
 }
 
-static int attach_all_multi(struct attaching *a, struct link_site *sites, size_t nr)
+static int attach_all_multi(struct attaching *a)
 {
-	uint64_t *both = malloc(2 * nr * sizeof(*both));
+	uint64_t *both = malloc(2 * a->nr * sizeof(*both));
 	int attached;
 
 	if (!both)
 		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++) {
-		both[i] = sites[i].offset;
-		both[nr + i] = sites[i].cookie;
+	for (size_t i = 0; i < a->nr; i++) {
+		both[i] = a->sites[i].offset;
+		both[a->nr + i] = a->sites[i].cookie;
 	}
-	attached = attach_multi(a, sites, both, both + nr, nr);
+	attached = attach_multi(a, a->sites, both, both + a->nr, a->nr);
 	free(both);
 	return attached;
 }
@@ -179,16 +183,15 @@ static int attach_one(struct attaching *a, struct link_site *site)
 	return 1;
 }
 
-static int attach_all_perf(struct attaching *a, struct link_site *sites, size_t nr)
+static int attach_all_perf(struct attaching *a)
 {
 	int attached = 0;
 
 	a->type = perf_uprobe_type();
 	if (a->type < 0)
 		return a->type;
-	allow_descriptors(a->set->fds.nr + 2 * nr + 4096);
-	for (size_t i = 0; i < nr; i++) {
-		int one = attach_one(a, &sites[i]);
+	for (size_t i = 0; i < a->nr; i++) {
+		int one = attach_one(a, &a->sites[i]);
 
 		if (one < 0)
 			return one;
@@ -197,22 +200,48 @@ static int attach_all_perf(struct attaching *a, struct link_site *sites, size_t 
 	return attached;
 }
 
+static int attach_all(void *arg)
+{
+	struct attaching *a = arg;
+
+	return a->method == LINK_UPROBE_MULTI ? attach_all_multi(a) : attach_all_perf(a);
+}
+
 int link_attach(struct link_set *set, enum link_method method, int program_fd, pid_t pid,
 		const char *path, struct link_site *sites, size_t nr)
 {
-	struct attaching a = {.set = set, .program_fd = program_fd, .pid = pid, .path = path};
+	struct attaching a = {
+		.set = set,
+		.method = method,
+		.program_fd = program_fd,
+		.pid = pid,
+		.path = path,
+		.sites = sites,
+		.nr = nr,
+	};
 
 	for (size_t i = 0; i < nr; i++)
 		sites[i].refused = false;
 	if (!nr)
 		return 0;
-	return method == LINK_UPROBE_MULTI ? attach_all_multi(&a, sites, nr)
-					   : attach_all_perf(&a, sites, nr);
+	/* Here: a limit is each process's own. */
+	if (method == LINK_PERF_EVENT)
+		allow_descriptors(set->fds.nr + 2 * nr + 4096);
+	return shield_run(attach_all, &a);
+}
+
+static int close_all(void *arg)
+{
+	struct link_set *set = arg;
+
+	for (size_t i = set->fds.nr; i--;)
+		(void)close(set->fds.items[i]);
+	return 0;
 }
 
 void link_set__done(struct link_set *set)
 {
-	for (size_t i = set->fds.nr; i--;)
-		(void)close(set->fds.items[i]);
+	if (set->fds.nr)
+		(void)shield_run(close_all, set);
 	vec_done(&set->fds);
 }

@@ -3,7 +3,8 @@
 /*
  * Attaching one BPF program to many instructions of one file, for one process: one uprobe_multi
  * link where the kernel has it (Linux 6.6), else one perf event for each instruction. A link is a
- * descriptor: closing it takes the probes away, and so does the death of gpuprof.
+ * descriptor: closing it takes the probes away, and so does the death of gpuprof. Neither is cut
+ * short by a kill -9.
  */
 #ifndef GP_PROBE_LINK_H
 #define GP_PROBE_LINK_H

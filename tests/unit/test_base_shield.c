@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What runs behind the shield is ours in all but the signals.
+ */
+#include "base/shield.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct work {
+	int pipe[2];
+	pid_t pid;
+};
+
+static int open_pipe(void *arg)
+{
+	struct work *work = arg;
+
+	work->pid = getpid();
+	return pipe(work->pipe) ? -1 : 42;
+}
+
+/* Descriptors and memory are there afterwards. */
+static void test_shared(void **state)
+{
+	struct work work;
+	char byte = 0;
+
+	assert_int_equal(shield_run(open_pipe, &work), 42);
+	assert_int_not_equal(work.pid, getpid());
+	assert_int_equal(write(work.pipe[1], "x", 1), 1);
+	assert_int_equal(read(work.pipe[0], &byte, 1), 1);
+	assert_int_equal(byte, 'x');
+	(void)close(work.pipe[0]);
+	(void)close(work.pipe[1]);
+	/* Nobody else's child. */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static int begin_and_end(void *arg)
+{
+	const struct work *work = arg;
+
+	(void)!write(work->pipe[1], "b", 1);
+	(void)usleep(200000);
+	(void)!write(work->pipe[1], "e", 1);
+	return 0;
+}
+
+/* It is done to its end, and what was open is closed then. */
+static void test_killed(void **state)
+{
+	struct work work;
+	char byte = 0;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(pipe(work.pipe), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		(void)shield_run(begin_and_end, &work);
+		_exit(0);
+	}
+	(void)close(work.pipe[1]);
+	assert_int_equal(read(work.pipe[0], &byte, 1), 1);
+	assert_int_equal(byte, 'b');
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(read(work.pipe[0], &byte, 1), 1);
+	assert_int_equal(byte, 'e');
+	assert_int_equal(read(work.pipe[0], &byte, 1), 0);
+	(void)close(work.pipe[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_killed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
