@@ -43,6 +43,7 @@ int gp_process_exit(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *p = (struct task_struct *)ctx->args[0];
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tid = (__u32)id, tgid = (__u32)(id >> 32);
+	__s32 status;
 	__u16 index;
 
 	if (!gp_task_storage)
@@ -58,7 +59,11 @@ int gp_process_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	/* Who gets the number next is another one: its exec and its children are not to be told. */
 	(void)bpf_map_delete_elem(&processes, &tgid);
-	process_emit(index, GP_PROCESS_EXIT, BPF_CORE_READ(p, exit_code));
+	/* As its parent is told: of the first thread's end, unless one has ended them all. */
+	status = BPF_CORE_READ(p, signal, group_exit_code);
+	if (!status)
+		status = BPF_CORE_READ(p, group_leader, exit_code);
+	process_emit(index, GP_PROCESS_EXIT, status);
 	return 0;
 }
 

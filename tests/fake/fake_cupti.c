@@ -61,7 +61,8 @@ static struct {
 	size_t dropped;
 	uint32_t thread_ids, domains, version;
 	unsigned graphs_nr; /* that were there as it was subscribed */
-	unsigned slow_ms;   /* that it takes to subscribe, the first time */
+	unsigned slow_ms;   /* that it takes to subscribe, the first time, */
+	unsigned end_ms;    /* and to be taken down */
 	uint64_t
 		keeps_nr; /* buffers that it asks for once it is subscribed, and never gives back */
 	bool subscribed, tells_overhead, tells_last, times_events, kinds[KINDS], silent[2][CBIDS];
@@ -84,6 +85,7 @@ __attribute__((constructor)) static void begin(void)
 	cupti.buffer_bytes = fake_gpu_setting("FAKE_CUPTI_BUFFER", SIZE_MAX);
 	cupti.keeps_nr = fake_gpu_setting("FAKE_CUPTI_KEEPS", 0);
 	cupti.slow_ms = (unsigned)fake_gpu_setting("FAKE_CUPTI_SLOW_MS", 0);
+	cupti.end_ms = (unsigned)fake_gpu_setting("FAKE_CUPTI_END_MS", 0);
 }
 
 /* ---- records ---- */
@@ -550,6 +552,8 @@ int cuptiFinalize(void)
 	    fake_gpu_counted("graphs") > (cupti.version < GRAPH_SAFE ? 0 : cupti.graphs_nr))
 		abort();
 	fake_gpu_count("finalized");
+	/* As long as another thread is in a call. */
+	(void)usleep(1000 * cupti.end_ms);
 	if (cupti.tells_last) {
 		write_overhead(BUFFER_FLUSH, (uint32_t)syscall(SYS_gettid), fake_gpu_now_ns());
 		give_back();

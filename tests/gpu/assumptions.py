@@ -502,17 +502,19 @@ def down_beside(other, rounds):
     thread.start()
     third.start()
     took, seen = [], []
-    for index in range(rounds):
-        cupti.records.clear()
-        cupti.subscribe()
-        cupti.enable()
-        time.sleep(0.05 + 0.003 * (index % 17))
-        took.append(cupti.take_down_by_own_call(OWN_CALLS)[0])
-        time.sleep(0.02)
-        seen.append(cupti.is_down.is_set())
-    stop.set()
-    thread.join()
-    third.join()
+    try:
+        for index in range(rounds):
+            cupti.records.clear()
+            cupti.subscribe()
+            cupti.enable()
+            time.sleep(0.05 + 0.003 * (index % 17))
+            took.append(cupti.take_down_by_own_call(OWN_CALLS)[0])
+            time.sleep(0.02)
+            seen.append(cupti.is_down.is_set())
+    finally:
+        stop.set()
+        thread.join()
+        third.join()
     return all(seen), {"rounds": len(seen), "ms to take it down": [
         round(1000 * one, 2) for one in (min(took), sorted(took)[len(took) // 2], max(took))],
         "other's ms": [round(1000 * one, 2) for one in (min(others), max(others))],

@@ -72,7 +72,9 @@ def workload(results, name):
             results.check("%s: the program leaves in good order" % name, False,
                           "status %d: %s" % (status, target.tail()))
     except Exception:
-        if target.process.poll() is not None:
+        # One that has closed its end of the pipe may take a moment longer to go.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            target.process.wait(1)
             results.check("%s: the program lives" % name, False, died(target))
         raise
     finally:
@@ -80,7 +82,11 @@ def workload(results, name):
 
 
 def died(target):
-    return "status %d: %s" % (target.process.wait(), target.tail()[-1500:])
+    """How, and where it was: see backtrace.c."""
+    with open(target.log, encoding="utf-8", errors="replace") as file:
+        said = file.read()
+    where = said[max(0, said.find("ended by signal")):][:2000] or target.tail()[-1000:]
+    return "status %d: %s" % (target.process.wait(), where.replace("\n", " / "))
 
 
 def start(gpuprof, target, path, *options, log=os.devnull):

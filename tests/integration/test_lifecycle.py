@@ -207,7 +207,8 @@ def test_target_goes_away(tmp_path, how):
             target.signal(signal.SIGKILL)
             target.wait()
         assert profiler.wait() == DONE, profiler.told()
-        assert "has ended" in profiler.text("stderr"), profiler.told()
+        said = "has ended, by signal 9 (Killed)" if how == "kill" else "has ended\n"
+        assert said in profiler.text("stderr"), profiler.told()
         assert "aten::addmm" in profiler.text("stdout")
     assert calls_of(Recording(path), "aten::addmm") == 3 * 7
 

@@ -5,6 +5,9 @@
  */
 #include "base/shield.h"
 
+#include "base/clock.h"
+
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -42,7 +45,7 @@ static void test_shared(void **state)
 	(void)close(work.pipe[0]);
 	(void)close(work.pipe[1]);
 	/* Nobody else's child. */
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1);
 }
 
 static int begin_and_end(void *arg)
@@ -50,8 +53,9 @@ static int begin_and_end(void *arg)
 	const struct work *work = arg;
 
 	(void)!write(work->pipe[1], "b", 1);
-	(void)usleep(200000);
-	(void)!write(work->pipe[1], "e", 1);
+	for (int i = 0; i < 1000 && !shield_is_alone(); i++)
+		(void)usleep(10000);
+	(void)!write(work->pipe[1], shield_is_alone() ? "e" : "?", 1);
 	return 0;
 }
 
@@ -82,11 +86,59 @@ static void test_killed(void **state)
 	(void)close(work.pipe[0]);
 }
 
+static int heard_nr;
+
+static void hear(int number)
+{
+	(void)number;
+	heard_nr++;
+}
+
+/* As by who ends all of a control group: both get it, and one heeds it. */
+static int signal_both(void *arg)
+{
+	const pid_t *caller = arg;
+
+	return kill(*caller, SIGTERM) || kill(getpid(), SIGTERM) || heard_nr;
+}
+
+static void test_signals(void **state)
+{
+	pid_t caller = getpid();
+
+	assert_true(signal(SIGTERM, hear) != SIG_ERR);
+	assert_int_equal(shield_run(signal_both, &caller), 0);
+	assert_int_equal(heard_nr, 1);
+	(void)signal(SIGTERM, SIG_DFL);
+}
+
+static int work_until_killed(void *arg)
+{
+	uint64_t begin = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	(void)arg;
+	assert_false(shield_is_alone());
+	while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin < 50000000)
+		;
+	return kill(getpid(), SIGKILL);
+}
+
+/* What it took is known, and that it did not come to its end. */
+static void test_ended(void **state)
+{
+	uint64_t before = shield_cpu_ns();
+
+	assert_int_equal(shield_run(work_until_killed, NULL), -ECANCELED);
+	assert_in_range(shield_cpu_ns() - before, 45000000, 1000000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

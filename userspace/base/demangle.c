@@ -47,7 +47,7 @@ static void take_back(struct buf *out, size_t begin)
 /* Rust's older names are C++'s with a hash behind them, so Rust comes first. */
 static bool demangle_any(const char *name, struct text *text)
 {
-	/* The demangler's own limit of recursion refuses names of more than 1024 bytes; kernels
+	/* The demangler's own limit of recursion refuses names of more than 1024 bytes; functions
 	 * have longer ones. It recurses at most once a byte. */
 	int options = DMGL_PARAMS | DMGL_TYPES | DMGL_NO_RECURSE_LIMIT;
 

@@ -8,10 +8,23 @@
 #ifndef GP_BASE_SHIELD_H
 #define GP_BASE_SHIELD_H
 
-/* Calls fn(arg) in a process that has our memory and our descriptors but gets none of our signals,
- * and waits for it: a kill -9 of ours finds it at work, and it goes on to the end of fn() and
- * closes what is open then. Returns what fn() does, whose errno is the caller's. fn() is called
- * directly where there can be no such process. */
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Calls fn(arg) in a process that has our memory and our descriptors, heeds no signal, and is found
+ * by none of ours but where a whole control group or all of a name is meant; waits for it. A kill
+ * -9 of ours finds it at work: it goes on to the end of fn() and closes what is open then. fn() may
+ * make system calls and no more: a lock that another thread holds as we are killed is never let go
+ * of. Returns what fn() does, or -ECANCELED if that process was ended itself; fn() is called
+ * directly where there can be no such process.
+ */
 int shield_run(int (*fn)(void *arg), void *arg);
+
+/* In fn(): whether nobody waits for it any more, so that all it can do is to end. */
+bool shield_is_alone(void);
+
+/* CPU time of all such processes so far, in ns: no clock of ours has it. Any thread. */
+uint64_t shield_cpu_ns(void);
 
 #endif /* GP_BASE_SHIELD_H */

@@ -314,6 +314,8 @@ static void note_process(struct capture *c, struct member *m, const struct gp_ev
 {
 	if (ev->what == GP_PROCESS_FORK && c->options.children)
 		capture_note_child(c, ev->value);
+	if (ev->what == GP_PROCESS_EXIT)
+		m->exit_status = ev->value;
 	if (ev->what != GP_PROCESS_EXEC || m->end)
 		return;
 	if (c->options.follow_exec || c->options.children)

@@ -42,6 +42,7 @@ struct member {
 	VEC(struct gp_ev_device) devices;
 	struct gp_ev_clock clock; /* the last reading; kind 0: none */
 	enum member_end end;
+	int exit_status;	 /* as wait(2) has it; 0 also if it is not known */
 	bool is_child;		 /* not added, but started by one that is here */
 	bool had_guest;		 /* one that is gone */
 	bool callbacks;		 /* its operators come, or came, from the collector */

@@ -13,8 +13,10 @@
 #include "target/versions.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 /* A number that the launcher of a distributed job has put into the environment; -1: none. */
 static int32_t number_from_environment(const struct target_process *p, const char *name)
@@ -372,11 +374,26 @@ static void probe_anew(struct capture *c, struct member *m)
 		member_guest_follow_cuda(c, m);
 }
 
+/* What went wrong with it, if anything did; gpuprof run says that of its child itself. */
+static void tell_exit(const struct capture *c, const struct member *m)
+{
+	char how[96] = "";
+
+	if (c->options.invited)
+		how[0] = '\0';
+	else if (WIFSIGNALED(m->exit_status))
+		(void)snprintf(how, sizeof(how), ", by signal %d (%s)", WTERMSIG(m->exit_status),
+			       strsignal(WTERMSIG(m->exit_status)));
+	else if (m->exit_status)
+		(void)snprintf(how, sizeof(how), " with status %d", WEXITSTATUS(m->exit_status));
+	log_at(m->is_child ? LOG_INFO : LOG_WARN, "%d (%s) has ended%s", (int)m->process->pid,
+	       m->process->comm, how);
+}
+
 static void end_member(struct capture *c, struct member *m)
 {
 	if (m->end == MEMBER_EXITED)
-		log_at(m->is_child ? LOG_INFO : LOG_WARN, "%d (%s) has ended", (int)m->process->pid,
-		       m->process->comm);
+		tell_exit(c, m);
 	else
 		log_at(LOG_WARN, "%d (%s) runs another program now (exec): its capture has ended",
 		       (int)m->process->pid, m->process->comm);

@@ -66,6 +66,11 @@ static struct {
 	int (*next_record)(uint8_t *buffer, size_t valid_bytes, void **record);
 } buffers;
 
+static void come_out(void)
+{
+	__atomic_store_n(&inside, 0, __ATOMIC_RELEASE);
+}
+
 /* False once the process ends. */
 static bool go_inside(void)
 {
@@ -74,12 +79,10 @@ static bool go_inside(void)
 			return false;
 		clock_sleep_ms();
 	}
-	return true;
-}
-
-static void come_out(void)
-{
-	__atomic_store_n(&inside, 0, __ATOMIC_RELEASE);
+	if (!__atomic_load_n(&exiting, __ATOMIC_ACQUIRE))
+		return true;
+	come_out();
+	return false;
 }
 
 /* session.why = a + b + c, cut. */
@@ -321,8 +324,10 @@ static void at_exit(void)
 	if (session.owner != getpid())
 		return;
 	while (__atomic_exchange_n(&inside, 1, __ATOMIC_ACQUIRE)) {
-		if (++tries > EXIT_TRIES)
+		if (++tries > EXIT_TRIES) {
+			__atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
 			return;
+		}
 		clock_sleep_ms();
 	}
 	if (session.armed) {
@@ -469,5 +474,6 @@ void cupti__forget(void)
 	names__free(session.names);
 	session.names = NULL;
 	session.ring = NULL;
+	cupti_takedown__forget();
 	inside = 0;
 }

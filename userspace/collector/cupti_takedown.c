@@ -69,6 +69,11 @@ void cupti_takedown__look(void)
 		look(1);
 }
 
+void cupti_takedown__forget(void)
+{
+	__atomic_store_n(&taker.asked, 0, __ATOMIC_RELAXED);
+}
+
 void cupti_takedown__give_back(void)
 {
 	if (may_be_taken_down()) {

@@ -8,9 +8,10 @@
  * under way CUPTI waits for its end, as it was seen to do for 0.7 s of a thread that waited for the
  * GPU; so it is not done in a call of the target's, whose thread would wait with it.
  *
- * It is never done where CUDA graphs are in play: there it was seen to corrupt the target's heap.
- * If calls that have to do with graphs have come, or may have come, while CUPTI was ours, it is let
- * go of. A capture that has begun before CUPTI was ours and is not over yet cannot be seen.
+ * It is never done where CUDA graphs are in play: a target that captured some has died, its heap
+ * corrupt, in the middle of it; whether of it is not known. If calls that have to do with graphs
+ * have come, or may have come, while CUPTI was ours, it is let go of. A capture that has begun
+ * before CUPTI was ours and is not over yet cannot be seen.
  */
 #ifndef GP_COLLECTOR_CUPTI_TAKEDOWN_H
 #define GP_COLLECTOR_CUPTI_TAKEDOWN_H
@@ -34,5 +35,8 @@ void cupti_takedown__look(void);
 
 /* Gives CUPTI back, by the collector's thread, which may wait as long as another is in a call. */
 void cupti_takedown__give_back(void);
+
+/* In a fork's child. */
+void cupti_takedown__forget(void);
 
 #endif /* GP_COLLECTOR_CUPTI_TAKEDOWN_H */

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/shield.h"
 #include "daemon/privileges.h"
 #include "daemon/profiles.h"
 #include "daemon/reader.h"
@@ -56,7 +57,7 @@ static void own_cpu(struct buf *out)
 	     (uint64_t)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 	metrics_family(out, "process_cpu_seconds_total", "counter",
 		       "CPU time of gpuprof's own, without what its probes take in processes.");
-	metrics_seconds(out, "process_cpu_seconds_total", us * 1000);
+	metrics_seconds(out, "process_cpu_seconds_total", us * 1000 + shield_cpu_ns());
 }
 
 static void own_memory(struct buf *out)

@@ -62,15 +62,17 @@ enum link_method link_method_probe(void)
 	return try_multi(-1) == -EINVAL ? LINK_UPROBE_MULTI : LINK_PERF_EVENT;
 }
 
+/* What happens behind the shield takes what it needs along: there is no memory to be had. */
 struct attaching {
-	struct link_set *set;
+	struct link_set *set; /* with room for all */
 	enum link_method method;
 	int program_fd;
 	pid_t pid;
 	const char *path;
 	struct link_site *sites;
 	size_t nr;
-	int type; /* of perf events */
+	uint64_t *offsets; /* of LINK_UPROBE_MULTI: then the cookies */
+	int type;	   /* of perf events */
 };
 
 /* The process or the file has gone, or the right to do it, or the room: no other site will fare
@@ -78,19 +80,24 @@ struct attaching {
 static bool is_final(int err)
 {
 	return err == -ESRCH || err == -EPERM || err == -EACCES || err == -ENOENT ||
-	       err == -EBADF || err == -EMFILE || err == -ENFILE;
+	       err == -EBADF || err == -EMFILE || err == -ENFILE || err == -ECANCELED;
+}
+
+static void refuse(struct link_site *site, int err)
+{
+	site->refused = true;
+	site->error = err;
 }
 
 /* Half by half, down to the one instruction that is refused. */
-static int attach_multi(struct attaching *a, struct link_site *sites, const uint64_t *offsets,
-			const uint64_t *cookies, size_t nr)
+static int attach_multi(struct attaching *a, size_t first, size_t nr)
 {
 	size_t half = nr / 2;
-	int fd, first, second;
+	int fd = -ECANCELED, one, other;
 
-	if (vec_reserve(&a->set->fds, 1))
-		return -ENOMEM;
-	fd = uprobe_multi_link(a->program_fd, a->pid, a->path, offsets, cookies, nr);
+	if (!shield_is_alone())
+		fd = uprobe_multi_link(a->program_fd, a->pid, a->path, a->offsets + first,
+				       a->offsets + a->nr + first, nr);
 	if (fd >= 0) {
 		a->set->fds.items[a->set->fds.nr++] = fd;
 		return (int)nr;
@@ -98,32 +105,14 @@ static int attach_multi(struct attaching *a, struct link_site *sites, const uint
 	if (is_final(fd))
 		return fd;
 	if (nr == 1) {
-		log_debug("no probe at offset 0x%llx of '%s': %s", (unsigned long long)*offsets,
-			  a->path, strerror(-fd));
-		sites->refused = true;
+		refuse(&a->sites[first], fd);
 		return 0;
 	}
-	first = attach_multi(a, sites, offsets, cookies, half);
-	if (first < 0)
-		return first;
-	second = attach_multi(a, sites + half, offsets + half, cookies + half, nr - half);
-	return second < 0 ? second : first + second;
-}
-
-static int attach_all_multi(struct attaching *a)
-{
-	uint64_t *both = malloc(2 * a->nr * sizeof(*both));
-	int attached;
-
-	if (!both)
-		return -ENOMEM;
-	for (size_t i = 0; i < a->nr; i++) {
-		both[i] = a->sites[i].offset;
-		both[a->nr + i] = a->sites[i].cookie;
-	}
-	attached = attach_multi(a, a->sites, both, both + a->nr, a->nr);
-	free(both);
-	return attached;
+	one = attach_multi(a, first, half);
+	if (one < 0)
+		return one;
+	other = attach_multi(a, first + half, nr - half);
+	return other < 0 ? other : one + other;
 }
 
 static int perf_uprobe_type(void)
@@ -165,16 +154,16 @@ static int attach_one(struct attaching *a, struct link_site *site)
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = site->cookie);
 	int event, link;
 
-	if (vec_reserve(&a->set->fds, 2))
-		return -ENOMEM;
 	event = (int)syscall(SYS_perf_event_open, &attr, a->pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (event < 0) {
-		site->refused = true;
-		return is_final(-errno) ? -errno : 0;
+		int err = -errno;
+
+		refuse(site, err);
+		return is_final(err) ? err : 0;
 	}
 	link = bpf_link_create(a->program_fd, event, BPF_PERF_EVENT, &opts);
 	if (link < 0) {
-		site->refused = true;
+		refuse(site, link);
 		(void)close(event);
 		return is_final(link) || link == -EINVAL ? link : 0;
 	}
@@ -187,11 +176,8 @@ static int attach_all_perf(struct attaching *a)
 {
 	int attached = 0;
 
-	a->type = perf_uprobe_type();
-	if (a->type < 0)
-		return a->type;
 	for (size_t i = 0; i < a->nr; i++) {
-		int one = attach_one(a, &a->sites[i]);
+		int one = shield_is_alone() ? -ECANCELED : attach_one(a, &a->sites[i]);
 
 		if (one < 0)
 			return one;
@@ -204,7 +190,29 @@ static int attach_all(void *arg)
 {
 	struct attaching *a = arg;
 
-	return a->method == LINK_UPROBE_MULTI ? attach_all_multi(a) : attach_all_perf(a);
+	return a->method == LINK_UPROBE_MULTI ? attach_multi(a, 0, a->nr) : attach_all_perf(a);
+}
+
+/* Everything that needs memory, a lock or a limit of this process's own. */
+static int prepare(struct attaching *a)
+{
+	bool multi = a->method == LINK_UPROBE_MULTI;
+
+	if (vec_reserve(&a->set->fds, multi ? a->nr : 2 * a->nr))
+		return -ENOMEM;
+	if (!multi) {
+		a->type = perf_uprobe_type();
+		allow_descriptors(a->set->fds.nr + 2 * a->nr + 4096);
+		return a->type < 0 ? a->type : 0;
+	}
+	a->offsets = malloc(2 * a->nr * sizeof(*a->offsets));
+	if (!a->offsets)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->nr; i++) {
+		a->offsets[i] = a->sites[i].offset;
+		a->offsets[a->nr + i] = a->sites[i].cookie;
+	}
+	return 0;
 }
 
 int link_attach(struct link_set *set, enum link_method method, int program_fd, pid_t pid,
@@ -219,15 +227,20 @@ int link_attach(struct link_set *set, enum link_method method, int program_fd, p
 		.sites = sites,
 		.nr = nr,
 	};
+	int attached;
 
 	for (size_t i = 0; i < nr; i++)
 		sites[i].refused = false;
 	if (!nr)
 		return 0;
-	/* Here: a limit is each process's own. */
-	if (method == LINK_PERF_EVENT)
-		allow_descriptors(set->fds.nr + 2 * nr + 4096);
-	return shield_run(attach_all, &a);
+	attached = prepare(&a) ?: shield_run(attach_all, &a);
+	free(a.offsets);
+	for (size_t i = 0; i < nr; i++)
+		if (sites[i].refused)
+			log_debug("no probe at offset 0x%llx of '%s': %s",
+				  (unsigned long long)sites[i].offset, path,
+				  strerror(-sites[i].error));
+	return attached;
 }
 
 static int close_all(void *arg)

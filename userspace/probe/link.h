@@ -3,8 +3,8 @@
 /*
  * Attaching one BPF program to many instructions of one file, for one process: one uprobe_multi
  * link where the kernel has it (Linux 6.6), else one perf event for each instruction. A link is a
- * descriptor: closing it takes the probes away, and so does the death of gpuprof. Neither is cut
- * short by a kill -9.
+ * descriptor: closing it takes the probes away, and so does the death of gpuprof. Both functions
+ * work behind the shield (base/shield.h), so that a kill -9 leaves none in place.
  */
 #ifndef GP_PROBE_LINK_H
 #define GP_PROBE_LINK_H
@@ -24,7 +24,8 @@ struct link_site {
 	uint64_t offset; /* in the file */
 	uint64_t cookie;
 	uint32_t function; /* the caller's own */
-	bool refused;	   /* told by link_attach() */
+	bool refused;	   /* told by link_attach(), */
+	int error;	   /* and why: -errno */
 };
 
 enum link_method { LINK_UPROBE_MULTI = 1, LINK_PERF_EVENT = 2 };

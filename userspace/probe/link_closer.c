@@ -5,6 +5,7 @@
  */
 #include "probe/link_closer.h"
 
+#include "base/shield.h"
 #include "base/thread.h"
 
 #include <stdlib.h>
@@ -46,6 +47,14 @@ void link_closer__free(struct link_closer *c)
 	free(c);
 }
 
+/* Children that it has forked have its probes as well. */
+static int close_one(void *arg)
+{
+	const int *fd = arg;
+
+	return close(*fd);
+}
+
 static void *work(void *arg)
 {
 	struct link_closer *c = arg;
@@ -60,7 +69,7 @@ static void *work(void *arg)
 		}
 		fd = c->fds.items[--c->fds.nr];
 		(void)pthread_mutex_unlock(&c->lock);
-		(void)close(fd);
+		(void)shield_run(close_one, &fd);
 		(void)pthread_mutex_lock(&c->lock);
 	}
 	(void)pthread_mutex_unlock(&c->lock);

@@ -102,6 +102,7 @@ typedef struct {
 
 struct signal_struct {
 	atomic_t live;
+	int group_exit_code;
 };
 
 struct thread_struct {
@@ -140,6 +141,7 @@ struct task_struct {
 	int exit_code;
 	struct signal_struct *signal;
 	struct task_struct *real_parent;
+	struct task_struct *group_leader;
 	struct mm_struct *mm;
 };
 
