@@ -5,6 +5,8 @@
  */
 #include "base/shield.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,8 +26,8 @@ struct task {
 	int result;
 };
 
-static uint64_t cpu_ns;
-static pid_t parent; /* of every child: this process */
+static uint64_t cpu_ns; /* of all children */
+static pid_t parent;	/* of every child: this process */
 
 static uint64_t ns_of(struct timeval t)
 {
@@ -90,5 +92,5 @@ bool shield_is_alone(void)
 
 uint64_t shield_cpu_ns(void)
 {
-	return __atomic_load_n(&cpu_ns, __ATOMIC_RELAXED);
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + __atomic_load_n(&cpu_ns, __ATOMIC_RELAXED);
 }

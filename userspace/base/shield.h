@@ -24,7 +24,7 @@ int shield_run(int (*fn)(void *arg), void *arg);
 /* In fn(): whether nobody waits for it any more, so that all it can do is to end. */
 bool shield_is_alone(void);
 
-/* CPU time of all such processes so far, in ns: no clock of ours has it. Any thread. */
+/* CPU time of this process and all such processes so far, in ns: no clock has both. Any thread. */
 uint64_t shield_cpu_ns(void);
 
 #endif /* GP_BASE_SHIELD_H */

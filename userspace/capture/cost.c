@@ -53,14 +53,9 @@ static uint64_t advance(struct cost_clock *k, uint64_t now_ns, uint64_t most_ns)
 	return k->last_ns - k->begin_ns;
 }
 
-static uint64_t own_cpu_ns(void)
-{
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + shield_cpu_ns();
-}
-
 void cost_new(struct capture *c)
 {
-	c->cost.own_new_ns = own_cpu_ns();
+	c->cost.own_new_ns = shield_cpu_ns();
 }
 
 void cost_start(struct capture *c)
@@ -68,7 +63,7 @@ void cost_start(struct capture *c)
 	struct capture_cost cost;
 	uint64_t charged;
 
-	c->cost.own_start_ns = own_cpu_ns();
+	c->cost.own_start_ns = shield_cpu_ns();
 	c->cost.since_ns = clock_now_ns();
 	c->cost.hits_seen = probe_session__hits(c->probes);
 	c->cost.hits_before = c->cost.hits_seen;
@@ -97,7 +92,7 @@ static void read_clocks(struct capture *c, struct capture_cost *cost)
 	cost->collector_ns += c->cost.gone_collector_ns;
 	for (size_t i = 0; i < c->members.nr; i++)
 		read_member(c, c->members.items[i], &cost->cpu_ns, &cost->collector_ns);
-	cost->own_ns = own_cpu_ns() - c->cost.own_start_ns;
+	cost->own_ns = shield_cpu_ns() - c->cost.own_start_ns;
 }
 
 struct callback_cost cost_timed(const struct capture *c)

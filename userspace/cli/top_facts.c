@@ -174,8 +174,7 @@ static int read_process(struct top_facts *f, pid_t pid, uint64_t *consumed_ns)
 
 int top_facts__read(struct top_facts *f)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC),
-		 own = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + shield_cpu_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), own = shield_cpu_ns();
 	uint64_t consumed = 0, before = f->read_ns;
 	int err = 0;
 

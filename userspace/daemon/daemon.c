@@ -49,15 +49,9 @@ struct daemon {
 
 static void own_cpu(struct buf *out)
 {
-	struct rusage use;
-	uint64_t us;
-
-	(void)getrusage(RUSAGE_SELF, &use);
-	us = (uint64_t)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1000000 +
-	     (uint64_t)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 	metrics_family(out, "process_cpu_seconds_total", "counter",
 		       "CPU time of gpuprof's own, without what its probes take in processes.");
-	metrics_seconds(out, "process_cpu_seconds_total", us * 1000 + shield_cpu_ns());
+	metrics_seconds(out, "process_cpu_seconds_total", shield_cpu_ns());
 }
 
 static void own_memory(struct buf *out)

@@ -5,18 +5,16 @@
  */
 #include "probe/link_closer.h"
 
-#include "base/shield.h"
 #include "base/thread.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 struct link_closer {
 	pthread_t thread;
 	bool has_thread;
 	pthread_mutex_t lock;	/* of what follows */
 	pthread_cond_t changed; /* one more, or leaving */
-	VEC(int) fds;
+	struct link_set waiting;
 	bool leaving;
 };
 
@@ -41,18 +39,10 @@ void link_closer__free(struct link_closer *c)
 	(void)pthread_mutex_unlock(&c->lock);
 	if (c->has_thread)
 		(void)pthread_join(c->thread, NULL);
-	vec_done(&c->fds);
+	link_set__done(&c->waiting);
 	(void)pthread_cond_destroy(&c->changed);
 	(void)pthread_mutex_destroy(&c->lock);
 	free(c);
-}
-
-/* Children that it has forked have its probes as well. */
-static int close_one(void *arg)
-{
-	const int *fd = arg;
-
-	return close(*fd);
 }
 
 static void *work(void *arg)
@@ -60,16 +50,16 @@ static void *work(void *arg)
 	struct link_closer *c = arg;
 
 	(void)pthread_mutex_lock(&c->lock);
-	while (c->fds.nr || !c->leaving) {
-		int fd;
+	while (c->waiting.fds.nr || !c->leaving) {
+		struct link_set now = c->waiting;
 
-		if (!c->fds.nr) {
+		if (!now.fds.nr) {
 			(void)pthread_cond_wait(&c->changed, &c->lock);
 			continue;
 		}
-		fd = c->fds.items[--c->fds.nr];
+		c->waiting = (struct link_set){0};
 		(void)pthread_mutex_unlock(&c->lock);
-		(void)shield_run(close_one, &fd);
+		link_set__done(&now);
 		(void)pthread_mutex_lock(&c->lock);
 	}
 	(void)pthread_mutex_unlock(&c->lock);
@@ -86,7 +76,7 @@ void link_closer__take(struct link_closer *c, struct link_set *set)
 {
 	if (set->fds.nr && start(c)) {
 		(void)pthread_mutex_lock(&c->lock);
-		while (set->fds.nr && !vec_push(&c->fds, set->fds.items[set->fds.nr - 1]))
+		while (set->fds.nr && !vec_push(&c->waiting.fds, set->fds.items[set->fds.nr - 1]))
 			set->fds.nr--;
 		(void)pthread_cond_signal(&c->changed);
 		(void)pthread_mutex_unlock(&c->lock);
