@@ -10,7 +10,7 @@
 
 /* ---- The collector's ring: one memfd, written by the target, read by gpuprof. ---- */
 
-#define GP_RING_MAGIC 0x33676e6972707067ULL /* "gppring3" */
+#define GP_RING_MAGIC 0x34676e6972707067ULL /* "gppring4" */
 #define GP_RING_NAME  "gpuprof-ring"	    /* the memfd's name */
 
 /* No event in the ring is longer: room for a stack of GP_STACK_FRAMES. */
@@ -60,6 +60,15 @@ enum gp_collector_state {
 	GP_COLLECTOR_FAILED = 3, /* see `message` */
 };
 
+/* Whether the process's other threads are held still, so that CUPTI can come or go. */
+enum gp_hold {
+	GP_HOLD_NONE = 0,
+	GP_HOLD_ASKED = 1,   /* by the collector, which waits */
+	GP_HOLD_ALL_OUT = 2, /* they are, until the collector says GP_HOLD_NONE: none is in CUDA */
+	GP_HOLD_WAITING = 3, /* the same, but some are in a call of CUDA that waits for the GPU */
+	GP_HOLD_REFUSED = 4, /* it could not be done, or has taken too long */
+};
+
 /*
  * First page of the memfd. `data_bytes` (a power of two) follow at offset 4096. Positions count
  * bytes for ever and never wrap; an event lies at position & (data_bytes - 1), may wrap around the
@@ -96,6 +105,8 @@ struct gp_ring_page {
 	/* written by the collector: where GP_STACK_TOPS places lie in the process, while
 	 * GP_FEATURE_STACKS is in force; else 0 */
 	__u64 stack_tops;
+	__u32 hold; /* enum gp_hold: written by both, each only from what the other wrote */
+	__u32 pad1;
 };
 
 /* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */

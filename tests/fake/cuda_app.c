@@ -4,12 +4,13 @@
  * A program that uses CUDA and has no other aim: it does what its standard input says, a line at a
  * time, and answers each with a line. "work THREADS ROUNDS", "driver N", "busy 0|1", "jump NS",
  * "named N" (launches through the driver, of a kernel by each of its two handles), "truth FILE",
- * "count WORD", "keep 0|1" (call CUDA all the time), "calls N" (one of each), "graph N" (launches
- * of a graph of three nodes), "events N" (records of one event on one stream, each waited for by
- * another stream and by the host), "devices N" (work on each device), "rate N US" (N launches, one
- * each US microseconds; answers how long each took), "records 0|1" (take CUPTI, have its records
- * and drop them, without reading any), "leave". With the argument "lazy" it first uses CUDA when it
- * is told to work.
+ * "count WORD", "keep 0|1" (call CUDA all the time), "hammer THREADS" (they do nothing else; 0 ends
+ * it), "wait MS" (a thread waits for a kernel that takes so long), "calls N" (one of each), "graph
+ * N" (launches of a graph of three nodes), "events N" (records of one event on one stream, each
+ * waited for by another stream and by the host), "devices N" (work on each device), "rate N US" (N
+ * launches, one each US microseconds; answers how long each took), "records 0|1" (take CUPTI, have
+ * its records and drop them, without reading any), "leave". With the argument "lazy" it first uses
+ * CUDA when it is told to work.
  */
 #include "collector/cupti_abi.h"
 #include "fake/fake_runtime.h"
@@ -288,6 +289,60 @@ static void keep_on(bool on)
 		(void)pthread_join(thread, NULL);
 }
 
+#define HAMMER_TURNS 20000 /* outside of CUDA, some ten microseconds */
+
+static bool hammering;
+
+static void *hammer(void *arg)
+{
+	void *memory;
+
+	while (__atomic_load_n(&hammering, __ATOMIC_RELAXED)) {
+		(void)cudaMalloc(&memory, 4096);
+		(void)cudaFree(memory);
+		for (volatile unsigned i = 0; i < HAMMER_TURNS; i++)
+			;
+	}
+	return NULL;
+}
+
+static void hammer_on(unsigned threads_nr)
+{
+	static pthread_t threads[THREADS_MAX];
+	static unsigned nr;
+
+	__atomic_store_n(&hammering, false, __ATOMIC_RELAXED);
+	while (nr)
+		(void)pthread_join(threads[--nr], NULL);
+	__atomic_store_n(&hammering, true, __ATOMIC_RELAXED);
+	for (; nr < threads_nr && nr < THREADS_MAX; nr++)
+		if (pthread_create(&threads[nr], NULL, hammer, NULL))
+			abort();
+}
+
+#define BLOCKS_PER_MS 100000 /* see KERNEL_NS, BLOCK_NS */
+
+static void *wait_for_kernel(void *arg)
+{
+	struct dim3 grid = {(unsigned)(uintptr_t)arg * BLOCKS_PER_MS, 1, 1};
+	void *stream;
+
+	(void)cudaStreamCreate(&stream);
+	(void)cudaLaunchKernel((const void *)vector_add, grid, (struct dim3){1, 1, 1}, NULL, 0,
+			       stream);
+	(void)cudaStreamSynchronize(stream);
+	return NULL;
+}
+
+static void wait_beside(unsigned ms)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, wait_for_kernel, (void *)(uintptr_t)ms) ||
+	    pthread_detach(thread))
+		abort();
+}
+
 static void launch_named(unsigned nr)
 {
 	const void *functions[2];
@@ -331,6 +386,10 @@ static int obey(char *line)
 			return 1;
 	} else if (sscanf(line, "keep %u", &nr) == 1) {
 		keep_on(nr != 0);
+	} else if (sscanf(line, "hammer %u", &nr) == 1) {
+		hammer_on(nr);
+	} else if (sscanf(line, "wait %u", &nr) == 1) {
+		wait_beside(nr);
 	} else if (sscanf(line, "busy %u", &nr) == 1) {
 		fake_gpu_set_busy((int)nr);
 	} else if (sscanf(line, "jump %lld", &ns) == 1) {

@@ -82,8 +82,20 @@ static uint32_t every(const char *what)
 	return at ? (uint32_t)strtoul(at + strlen(what), NULL, 10) : 0;
 }
 
+static void *wait_for_ever(void *arg)
+{
+	for (;;)
+		(void)pause();
+	return NULL;
+}
+
 __attribute__((constructor)) static void begin(void)
 {
+	pthread_t thread;
+
+	if (fake_gpu_setting("FAKE_CUDA_THREAD", 0) &&
+	    pthread_create(&thread, NULL, wait_for_ever, NULL))
+		abort();
 	gpu.begin_ns = fake_gpu_now_ns();
 	gpu.next_correlation = (uint32_t)fake_gpu_setting("FAKE_CUDA_CORRELATION", 1);
 	gpu.late = (uint32_t)fake_gpu_setting("FAKE_CUPTI_LATE", 0);
@@ -170,10 +182,23 @@ static uint64_t duration_ns(const struct fake_event *e)
 	return KERNEL_NS + e->bytes / BYTES_PER_NS;
 }
 
+/* One within another counts once. */
+static __thread unsigned calls_depth;
+static unsigned calling_nr; /* threads */
+
+void fake_gpu_count_beside(void)
+{
+	bool beside = __atomic_load_n(&calling_nr, __ATOMIC_ACQUIRE) > (calls_depth != 0);
+
+	fake_gpu_count(beside ? "beside calls" : "alone");
+}
+
 uint32_t fake_gpu_begin(uint64_t *ret_start_ns)
 {
 	uint32_t id;
 
+	if (!calls_depth++)
+		(void)__atomic_add_fetch(&calling_nr, 1, __ATOMIC_ACQ_REL);
 	(void)cuInit(0);
 	pthread_mutex_lock(&lock);
 	id = gpu.next_correlation++;
@@ -204,6 +229,8 @@ void fake_gpu_end(uint32_t correlation_id, uint64_t start_ns, const char *name, 
 	pthread_mutex_unlock(&lock);
 	if (hooks)
 		hooks->call_exit(driver, cbid);
+	if (!--calls_depth)
+		(void)__atomic_sub_fetch(&calling_nr, 1, __ATOMIC_ACQ_REL);
 }
 
 void fake_gpu_submit(const struct fake_event *work)

@@ -67,6 +67,7 @@ static struct {
 		keeps_nr; /* buffers that it asks for once it is subscribed, and never gives back */
 	bool subscribed, tells_overhead, tells_last, times_events, kinds[KINDS], silent[2][CBIDS];
 	bool has_kept;
+	bool enabled; /* any kind, since it was subscribed */
 	cupti_request_fn request;
 	cupti_complete_fn complete;
 	cupti_callback_fn callback;
@@ -427,6 +428,7 @@ int cuptiSubscribe(void **ret_subscriber, cupti_callback_fn fn, void *arg)
 	fake_gpu_count("subscribed");
 	cupti.subscribed = true;
 	cupti.has_kept = false;
+	cupti.enabled = false;
 	cupti.graphs_nr = fake_gpu_counted("graphs");
 	cupti.callback = fn;
 	cupti.callback_arg = arg;
@@ -438,6 +440,7 @@ int cuptiUnsubscribe(void *subscriber)
 {
 	if (!cupti.subscribed || subscriber != &cupti)
 		return CUPTI_PARAMETER;
+	fake_gpu_count_beside();
 	fake_gpu_count("unsubscribed");
 	cupti.subscribed = false;
 	__atomic_store_n(&cupti.domains, 0, __ATOMIC_RELEASE);
@@ -479,6 +482,9 @@ int cuptiActivityEnable(uint32_t kind)
 {
 	int result = set_kind(kind, true);
 
+	if (!cupti.enabled)
+		fake_gpu_count_beside();
+	cupti.enabled = true;
 	fake_gpu_count("enabled");
 	return result;
 }
@@ -552,6 +558,7 @@ int cuptiFinalize(void)
 	    fake_gpu_counted("graphs") > (cupti.version < GRAPH_SAFE ? 0 : cupti.graphs_nr))
 		abort();
 	fake_gpu_count("finalized");
+	fake_gpu_count_beside();
 	/* As long as another thread is in a call. */
 	(void)usleep(1000 * cupti.end_ms);
 	if (cupti.tells_last) {

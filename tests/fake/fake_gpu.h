@@ -13,6 +13,7 @@
  * taking CUPTI down, whose buffer comes back then.
  * FAKE_CUPTI_DRIFT_PPM and FAKE_CUPTI_OFFSET_NS: of CUPTI's clock. FAKE_CUPTI_SETTLE: 1: it is
  * another clock until the GPU has its first work. FAKE_CUDA_CORRELATION: the first correlation id.
+ * FAKE_CUDA_THREAD: 1: the driver has a thread of its own, which waits for ever.
  * FAKE_CUDA_DRIVER: the driver's version. FAKE_CUDA_DEVICES: how many there are.
  */
 #ifndef GP_FAKE_FAKE_GPU_H
@@ -99,5 +100,8 @@ FAKE_GPU_PUBLIC int fake_gpu_truth(const char *path);
 /* Counts what happened to CUPTI, by name. */
 FAKE_GPU_PUBLIC void fake_gpu_count(const char *what);
 FAKE_GPU_PUBLIC unsigned fake_gpu_counted(const char *what);
+/* Counts something that the real CUPTI does not always survive while another thread is in a call:
+ * "beside calls", or "alone". */
+FAKE_GPU_PUBLIC void fake_gpu_count_beside(void);
 
 #endif /* GP_FAKE_FAKE_GPU_H */

@@ -7,6 +7,8 @@
  *     injector remove PID                     one removal
  *     injector cycle PID IMAGE N [LIMIT_MS]   N times in and out; "-1": until killed
  *     injector hold TID                       trace a thread and do nothing, until stdin ends
+ *     injector still PID LIBRARY MS [WAITING] hold all threads for MS, outside of the library or in
+ *                                             one of its functions with WAITING in their names
  *
  * With DIE_AT=N in the environment it kills itself just before its Nth ptrace() or pwrite(), the
  * only calls by which it acts on the target; the linker wraps them (-Wl,--wrap).
@@ -24,6 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "inject/hold.h"
 #include "inject/inject.h"
 
 #define NAME (getenv("INJECT_NAME") ?: "gpuprof-test")
@@ -116,6 +119,32 @@ static int cycle(pid_t pid, const char *image, size_t bytes, long times, unsigne
 	return err;
 }
 
+static void while_still(bool all_out, void *arg)
+{
+	(void)usleep(1000 * *(useconds_t *)arg);
+}
+
+static int still(pid_t pid, const char *library, useconds_t ms, const char *waiting)
+{
+	CLEANUP(cleanup_process) struct target_process *p = NULL;
+	const char *libraries[] = {library, NULL}, *functions[] = {waiting, NULL};
+	struct hold_options o = {.libraries = libraries,
+				 .waiting = waiting ? functions : NULL,
+				 .thread_name = NAME,
+				 .window_ms = 500};
+	struct hold_result r;
+	struct reason why = {0};
+	int err = target_process__new(pid, &why, &p);
+
+	if (!err)
+		err = hold_threads(p, &o, while_still, &ms, &why, &r);
+	if (err)
+		return fail(err, "still", &why);
+	printf("held held=%u waiting=%u stops=%u held_us=%llu\n", r.held_nr, r.waiting_nr, r.stops,
+	       (unsigned long long)r.held_ns / 1000);
+	return 0;
+}
+
 static int hold(pid_t tid)
 {
 	long ret = __real_ptrace(PTRACE_SEIZE, tid, NULL, NULL);
@@ -145,6 +174,9 @@ int main(int argc, char **argv)
 		return -take_out(pid, argc > 3 ? (unsigned int)atoi(argv[3]) : 0);
 	if (argc < 4)
 		return 2;
+	if (!strcmp(argv[1], "still"))
+		return -still(pid, argv[3], argc > 4 ? (useconds_t)atoi(argv[4]) : 0,
+			      argc > 5 ? argv[5] : NULL);
 	err = file_read(argv[3], 64u << 20, &image, &bytes);
 	if (err)
 		return -err;

@@ -423,7 +423,8 @@ def check_foreign(results, gpuprof, kind):
 
 # With a program to attach to; the most telling first, and about the seconds that each takes.
 CHECKS = (
-    ("first", 12, check_first), ("storm", 45, stress.check_storm), ("cost", 30, check_cost),
+    ("first", 12, check_first),
+    ("storm", stress.STORM_S + stress.STORM_WAVE_S, stress.check_storm), ("cost", 30, check_cost),
     ("graph", 10, check_mode, "graph"), ("memory", 8, check_memory), ("stacks", 8, check_stacks),
     ("capture", 18, stress.check_meanwhile, "capture"),
     ("busy", 18, stress.check_meanwhile, "threads"), ("waits", 12, stress.check_waits),

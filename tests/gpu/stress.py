@@ -12,9 +12,11 @@ from attached import attach, begun, capture, died, end, events_of, kernels_of, s
 from programs import left_s, limit
 
 MEANWHILE_S = 14  # about
-STORM_S = 25
+STORM_S = float(os.environ.get("GPU_CHECK_STORM_S", 25))  # until no more programs begin
+STORM_WAVE_S = 20                                         # about, of the last of them
 STORM_STEPS = 1000000
-STORM_PROGRAMS = int(os.environ.get("GPU_CHECK_STORM", 8))
+STORM_ATTACHES = 3  # to each program
+STORM_PROGRAMS = int(os.environ.get("GPU_CHECK_STORM", 8))  # at once
 
 
 def mapped(pid):
@@ -105,32 +107,45 @@ def check_meanwhile(results, gpuprof, target, mode):
                   "%.1f s, the last had left after %.1f; statuses %s; names of kernels %s" % (took, left, statuses, names))
 
 
+def captured_by(target):
+    """It captures graphs from now on, without end."""
+    target.facts = json.loads(target.ask("begin", "ready ")[len("ready "):])
+    target.ask("mode capture", "mode")
+    target.tell("time %d" % STORM_STEPS)
+
+
 def check_storm(results, gpuprof, _target):
-    """Many programs that capture graphs, each attached to again and again, the first time as it begins."""
-    chance = random.Random(2)
-    targets = [begun(results) for _ in range(STORM_PROGRAMS)]
-    for target in targets:
-        target.line("loaded")
-        target.facts = json.loads(target.ask("begin", "ready ")[len("ready "):])
-        target.ask("mode capture", "mode")
-        target.tell("time %d" % STORM_STEPS)
-    until = time.monotonic() + min(STORM_S, left_s() - 10)
-    living, statuses = targets, collections.Counter()
-    while living and time.monotonic() < until:
-        profilers = [start(gpuprof, target, results.path("storm.%d.gpuprof" % index), "-d",
-                           "%.2f" % chance.uniform(0.05, 0.5)) for index, target in enumerate(living)]
-        for profiler in profilers:
-            with limit():
-                profiler.stream.read()
-                statuses[profiler.process.wait()] += 1
-        living = [target for target in living if target.process.poll() is None]
-    kernels = [len(kernels_of(events_of(gpuprof, results.path("storm.%d.gpuprof" % index))))
-               for index in range(len(living))]
-    results.check("%d programs attached to while they capture graphs: they go on" % len(targets),
-                  living == targets and any(kernels) and statuses[0] > len(targets),
-                  "attaches by their status %s; names of kernels in the last %s; ended: %s" % (
-                      dict(statuses), kernels,
-                      [died(target) for target in targets if target not in living]))
+    """Programs that capture graphs, each fresh and attached to a few times; then others, until time is up."""
+    chance, until = random.Random(2), time.monotonic() + min(STORM_S, left_s() - STORM_WAVE_S)
+    statuses, begun_nr, ended, names = collections.Counter(), 0, [], []
+    waiting = [begun(results) for _ in range(STORM_PROGRAMS)]
+    while waiting:
+        living = waiting
+        for target in living:
+            captured_by(target)
+        begun_nr += len(living)
+        # They load while these are attached to.
+        waiting = [begun(results) for _ in living] if time.monotonic() < until else []
+        for _ in range(STORM_ATTACHES):
+            profilers = [start(gpuprof, target, results.path("storm.%d.gpuprof" % index), "-d",
+                               "%.2f" % chance.uniform(0.05, 0.5))
+                         for index, target in enumerate(living)]
+            for target, profiler in zip(living, profilers):
+                with limit():
+                    said = profiler.stream.read()
+                    statuses[profiler.process.wait()] += 1
+                if target.process.poll() is not None:
+                    ended.append("%s; gpuprof said: %s" % (died(target), said[-500:]))
+            living = [target for target in living if target.process.poll() is None]
+        if living:
+            last = results.path("storm.%d.gpuprof" % (len(living) - 1))
+            names.append(len(kernels_of(events_of(gpuprof, last))))
+        for target in living:
+            target.kill()
+    results.check("programs attached to while they capture graphs: they go on",
+                  not ended and names and all(names) and statuses[0] > begun_nr,
+                  "%d programs; attaches by their status %s; names of kernels in the last of each wave "
+                  "%s; ended: %d %s" % (begun_nr, dict(statuses), names, len(ended), ended[:8]))
 
 
 def check_waits(results, gpuprof, target):

@@ -208,6 +208,36 @@ def test_graphs_are_not_taken_down(tmp_path):
         app.leave()
 
 
+@pytest.mark.san
+def test_cupti_comes_and_goes_beside_no_call(tmp_path):
+    """Whatever other threads do: the real one has killed processes that made CUDA graphs as it came,
+    and spoilt the heap of others as it went."""
+    with App() as app:
+        app.do("hammer 3")
+        for _ in range(3):
+            done, _ = capture(app, tmp_path, lambda: app.wait_flushes(1), options=("-v",))
+            assert done.status == harness.DONE, done.told
+            assert done.stderr.count("were held for") == 2, done.told
+            assert app.counted("beside calls") == 0, done.told
+        app.do("hammer 0")
+        assert app.counted("alone") == 9, done.told
+        assert app.counted("finalized") == 3
+        app.leave()
+
+
+def test_a_thread_that_waits_and_one_of_the_driver(tmp_path):
+    """The driver's own is not held. One that waits for the GPU all the time is, in its call: CUPTI
+    comes all the same, and goes, but is not taken down."""
+    with App(FAKE_CUDA_THREAD=1) as app:
+        app.do("wait 40000")
+        done, recording = capture(app, tmp_path, "work 1 5", options=("-v",))
+        assert done.status == harness.DONE, done.told
+        assert done.stderr.count("its threads (2, 1 of them waiting for the GPU)") == 2, done.told
+        assert [event.kind for event in recording.events].count("kernel") == 15
+        assert app.counted("unsubscribed") == 1 and not app.counted("finalized")
+        app.kill()
+
+
 def test_taken_down_without_a_call(tmp_path):
     """A process that does nothing is not left with slower calls: one of gpuprof's own will do."""
     with App() as app:

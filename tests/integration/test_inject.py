@@ -26,6 +26,7 @@ GUEST = os.path.join(FAKE, "guest.so")
 LIMIT_MS = "120000"
 EPERM, ESRCH, EAGAIN, EACCES, ENOSYS, ETIMEDOUT = 1, 3, 11, 13, 38, 110
 KILLED = -signal.SIGKILL
+READ, EPOLL_WAIT = 0, 232  # system calls
 NOBODY = 65534
 
 
@@ -233,6 +234,53 @@ def killed_everywhere(target, stride, first=1):
             return number
         assert status == KILLED, (status, err)
         number += stride
+
+
+def still(target, *args, **more):
+    return injector("still", target.pid, *args, **more)
+
+
+def test_threads_are_held_still():
+    """All of them, none after, and each goes on where it was."""
+    with Target("threads", 6) as target:
+        said = must(still(target, "no such library", 300))
+        assert (said["held"], said["waiting"]) == ("7", "0") and int(said["held_us"]) >= 300000
+        target.end()
+    with Target("epoll") as target:
+        target.wait_in_call(EPOLL_WAIT)
+        must(still(target, "no such library", 10))
+        target.send("still there")
+        target.expect("got still there")
+        target.end()
+
+
+def test_threads_are_not_held_within():
+    """But where they wait there, if that will do."""
+    with Target("read") as target:
+        target.wait_in_call(READ)
+        status, _, err = still(target, "libc.so", 10)
+        assert status == EAGAIN and "is within libc.so" in err, err
+        said = must(still(target, "libc.so", 10, "read"))
+        assert (said["held"], said["waiting"]) == ("1", "1")
+        target.send("still there")
+        target.expect("got still there")
+        target.end()
+
+
+@pytest.mark.parametrize("mode", [("read",), ("registers",), ("threads", 6), ("epoll", 1)], ids=str)
+def test_killed_while_threads_are_held(mode):
+    """At every act."""
+    with Target(*mode) as target:
+        number = 1
+        while True:
+            status, _, err = still(target, "no such library", 1, env={"DIE_AT": str(number)})
+            assert target.running(), target.told()
+            if status == 0:
+                break
+            assert status == KILLED, (status, err)
+            number += 1
+        assert number > 3
+        target.end()
 
 
 @pytest.mark.parametrize("mode,stride", [(("read",), 1), (("sleep", 20), 3), (("registers",), 3),

@@ -432,6 +432,45 @@ int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void 
 	return err ? err : taken_nr;
 }
 
+bool collector_ring__asks_hold(const struct collector_ring *r)
+{
+	return __atomic_load_n(&r->page->hold, __ATOMIC_ACQUIRE) == GP_HOLD_ASKED;
+}
+
+/* True if it still waited. */
+static bool answer_hold(struct collector_ring *r, uint32_t answer)
+{
+	uint32_t asked = GP_HOLD_ASKED;
+
+	if (!__atomic_compare_exchange_n(&r->page->hold, &asked, answer, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE))
+		return false;
+	(void)syscall(SYS_futex, &r->page->hold, FUTEX_WAKE, 1, NULL, NULL, 0);
+	return true;
+}
+
+void collector_ring__refuse_hold(struct collector_ring *r)
+{
+	(void)answer_hold(r, GP_HOLD_REFUSED);
+}
+
+bool collector_ring__give_hold(struct collector_ring *r, bool all_out, uint32_t limit_ms)
+{
+	static const struct timespec turn = {.tv_nsec = 1000000};
+	uint32_t given = all_out ? GP_HOLD_ALL_OUT : GP_HOLD_WAITING;
+	uint64_t end_ns = clock_now_ns() + limit_ms * 1000000ULL;
+
+	if (!answer_hold(r, given))
+		return false;
+	while (__atomic_load_n(&r->page->hold, __ATOMIC_ACQUIRE) == given) {
+		if (clock_now_ns() >= end_ns)
+			return __atomic_exchange_n(&r->page->hold, GP_HOLD_REFUSED,
+						   __ATOMIC_ACQ_REL) == GP_HOLD_NONE;
+		(void)syscall(SYS_futex, &r->page->hold, FUTEX_WAIT, given, &turn, NULL, 0);
+	}
+	return true;
+}
+
 void collector_ring__status(const struct collector_ring *r, struct collector_status *ret_status)
 {
 	struct collector_status *s = ret_status;

@@ -6,9 +6,11 @@
  */
 #include "capture/guest.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "capture/collector_ring.h"
+#include "inject/hold.h"
 #include "inject/inject.h"
 
 #include <errno.h>
@@ -29,14 +31,26 @@
 #define LATER_TURNS    50   /* 0.1 seconds: between tries while an earlier collector leaves, */
 #define LATER_TRIES    60   /* which may take as long as a thread is within CUPTI */
 
+/* Of the process's other threads, held still so that CUPTI can come or go (collector/hold.h). Tries
+ * end after HOLD_WINDOW_MS, and take a third of the time at most; after HOLD_STRICT_NS threads may
+ * be in a call that waits for the GPU, as one of several always may be; and once CUPTI is at it, it
+ * gets HOLD_MS. */
+#define HOLD_WINDOW_MS 20
+#define HOLD_MS	       300
+#define HOLD_STRICT_NS 400000000ULL
+#define HOLD_REFUSE_NS 2000000000ULL
+
 extern const unsigned char collector_so_start[], collector_so_end[];
 
 struct guest {
+	const struct target_process *process; /* the caller's */
 	struct collector_ring *ring;
 	struct guest_meanwhile meanwhile;
 	uint32_t wanted; /* enum gp_feature bits, now */
 	uint32_t whole;	 /* what was asked for when all was wanted */
 	uint64_t held_ns;
+	uint64_t hold_asked_ns; /* since when the collector waits for a hold; 0: it does not */
+	uint64_t hold_again_ns; /* not to be tried before */
 	bool stopped;
 };
 
@@ -75,6 +89,63 @@ static int open_ring(struct guest *g, const struct target_process *p, uint16_t p
 	return err;
 }
 
+struct hold_job {
+	struct guest *g;
+	bool in_time;
+};
+
+static void while_held(bool all_out, void *arg)
+{
+	struct hold_job *job = arg;
+
+	job->in_time = collector_ring__give_hold(job->g->ring, all_out, HOLD_MS);
+}
+
+static int try_hold(struct guest *g, bool strict, struct reason *why)
+{
+	static const char *const libraries[] = {"libcuda.so", "libcudart", "libcupti.so", NULL};
+	/* "cuStreamSynchronize", "cudaMemcpyAsync" (to memory that is not pinned) */
+	static const char *const waiting[] = {"Synchronize", "Memcpy", NULL};
+	const struct hold_options options = {.libraries = libraries,
+					     .waiting = strict ? NULL : waiting,
+					     .thread_name = how.thread_name,
+					     .window_ms = HOLD_WINDOW_MS};
+	struct hold_job job = {.g = g};
+	struct hold_result result;
+	int err = hold_threads(g->process, &options, while_held, &job, why, &result);
+
+	g->held_ns += result.held_ns;
+	g->hold_again_ns = clock_now_ns() + 2 * result.held_ns;
+	if (!err)
+		log_info("%d: its threads (%u, %u of them waiting for the GPU) were held for %llu "
+			 "us, so that CUPTI came or went while no other was in a call of CUDA%s",
+			 (int)g->process->pid, result.held_nr, result.waiting_nr,
+			 (unsigned long long)result.held_ns / 1000,
+			 job.in_time ? "" : "; it was not done by then");
+	return err;
+}
+
+/* If the collector waits for it. */
+static void serve_hold(struct guest *g)
+{
+	uint64_t now = clock_now_ns();
+	struct reason why = {0};
+
+	if (!collector_ring__asks_hold(g->ring)) {
+		g->hold_asked_ns = g->hold_again_ns = 0;
+		return;
+	}
+	if (!g->hold_asked_ns)
+		g->hold_asked_ns = now;
+	if (now < g->hold_again_ns)
+		return;
+	if (!try_hold(g, now < g->hold_asked_ns + HOLD_STRICT_NS, &why) ||
+	    clock_now_ns() < g->hold_asked_ns + HOLD_REFUSE_NS)
+		return;
+	log_info("%d: %s", (int)g->process->pid, why.text);
+	collector_ring__refuse_hold(g->ring);
+}
+
 /* Until it does all of `features`, or says that it cannot. */
 static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct reason *why)
 {
@@ -85,6 +156,7 @@ static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct
 
 	for (int i = 0; i < turns; i++) {
 		collector_ring__beat(g->ring);
+		serve_hold(g);
 		collector_ring__status(g->ring, &s);
 		/* Shapes, modules and memory may be missing: what is there is worth having. */
 		if ((s.active & required) == required &&
@@ -208,6 +280,7 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return reason_set(why, -ENOMEM, "out of memory");
+	g->process = p;
 	g->meanwhile = meanwhile;
 	err = begin(g, p, process_index, features, any_cupti, python, why);
 	/* A gpuprof that was killed a moment before looked alive to its collector, which by now
@@ -215,7 +288,7 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 	if (err == -EBUSY || err == -ENOENT)
 		err = put_in(p, meanwhile, &held_ns, why)
 			      ?: begin(g, p, process_index, features, any_cupti, python, why);
-	g->held_ns = held_ns;
+	g->held_ns += held_ns;
 	if (err) {
 		guest__stop(g, false, NULL, NULL);
 		guest__free(g, p, false);
@@ -241,6 +314,7 @@ int guest__adopt(const struct target_process *p, uint16_t process_index, bool an
 	collector_ring__beat(g->ring);
 	if (any_cupti)
 		collector_ring__take_any_cupti(g->ring);
+	g->process = p;
 	g->whole = GP_FEATURE_CUPTI;
 	want(g, GP_FEATURE_CUPTI);
 	*ret_guest = g;
@@ -342,6 +416,7 @@ void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *ar
 		collector_ring__status(g->ring, &s);
 		if (s.broken || s.state != GP_COLLECTOR_READY || !(s.active & ~features))
 			return;
+		serve_hold(g);
 		sleep_ms(ANSWER_TURN_MS);
 	}
 }
@@ -357,8 +432,10 @@ bool guest__has_left(const struct guest *g)
 
 int guest__drain(struct guest *g, guest_event_fn fn, void *arg)
 {
-	if (!g->stopped)
+	if (!g->stopped) {
 		collector_ring__beat(g->ring);
+		serve_hold(g);
+	}
 	return collector_ring__drain(g->ring, fn, arg);
 }
 
@@ -390,6 +467,7 @@ void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 		collector_ring__status(g->ring, &s);
 		if (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED)
 			return;
+		serve_hold(g);
 		sleep_ms(ANSWER_TURN_MS);
 	}
 	log_warn("the collector has not answered for 10 s: it leaves by itself when the process "

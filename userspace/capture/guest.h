@@ -108,7 +108,7 @@ void guest__timed(const struct guest *g, struct callback_cost *cost);
 /* CPU time of the collector's own thread, as it says: any number. */
 uint64_t guest__thread_cpu_ns(const struct guest *g);
 
-/* For how long a thread of the process was borrowed to put it in. */
+/* For how long a thread of the process was borrowed to put it in, and all were held for CUPTI. */
 uint64_t guest__held_ns(const struct guest *g);
 
 /* Adds what went missing. */

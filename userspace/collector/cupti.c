@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * CUPTI's course: subscribe (which tells whether it is free), records on; every turn the buffers
- * that came back are converted, after the clock was read once more, so that each record lies
- * between two readings; at the end records off, flush, unsubscribe.
+ * CUPTI's course: subscribe (which tells whether it is free); records on, while no other thread is
+ * in CUDA (hold.h); every turn the buffers that came back are converted, after the clock was read
+ * once more, so that each record lies between two readings; at the end, held again, records off,
+ * flush, unsubscribe.
  *
  * How it is given back is another matter (cupti_takedown.h). What CUPTI may call late touches
  * nothing but what is there, the counter and the buffers, which live as long as we do.
@@ -19,6 +20,7 @@
 #include "collector/cupti_records.h"
 #include "collector/cupti_takedown.h"
 #include "collector/devices.h"
+#include "collector/hold.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -268,8 +270,8 @@ static int enable_kinds(void)
 	return kernels;
 }
 
-/* Everything that may fail after the subscription. NULL or why. */
-static const char *begin_records(void)
+/* Everything that may fail after the subscription, but for the records. NULL or why. */
+static const char *prepare_records(void)
 {
 	const struct cupti_functions *call = &session.library.call;
 	int result;
@@ -289,14 +291,34 @@ static const char *begin_records(void)
 	result = call->cuptiActivityRegisterCallbacks(request, complete);
 	if (result)
 		return refused("gpu activity: cuptiActivityRegisterCallbacks", result);
-	if (!read_clock())
-		return "gpu activity: CUPTI tells no time";
-	result = enable_kinds();
-	if (!result)
-		return NULL;
-	disable_kinds();
-	time_events(0);
-	return refused("gpu activity: kernels", result);
+	return read_clock() ? NULL : "gpu activity: CUPTI tells no time";
+}
+
+static void do_nothing(void)
+{
+}
+
+/* `starting`: no other thread can be in CUDA. CUPTI_LATER: one was, whenever it was tried. */
+static enum cupti_outcome begin_records(bool starting, const char **why_text)
+{
+	enum hold held = starting ? HOLD_ALL_OUT : hold__begin(session.ring->page, do_nothing);
+	int result = 0;
+
+	*why_text = NULL;
+	if (held != HOLD_NONE)
+		result = enable_kinds();
+	if (result) {
+		disable_kinds();
+		time_events(0);
+		*why_text = refused("gpu activity: kernels", result);
+	}
+	if (!starting)
+		hold__end(session.ring->page);
+	if (held != HOLD_NONE)
+		return result ? CUPTI_REFUSED : CUPTI_ARMED;
+	*why_text = "gpu activity: no moment was found in which none of the process's threads is "
+		    "in a call of CUDA";
+	return CUPTI_LATER;
 }
 
 /* The driver is asked with the records off: this may be a thread of the target. */
@@ -385,8 +407,9 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 		return CUPTI_LATER;
 	}
 	cupti_takedown__begin(&session.library, session.subscriber);
-	*why_text = begin_records();
-	if (!*why_text) {
+	*why_text = prepare_records();
+	found = *why_text ? CUPTI_REFUSED : begin_records(starting, why_text);
+	if (found == CUPTI_ARMED) {
 		if (!session.owner)
 			(void)atexit(at_exit);
 		session.owner = getpid();
@@ -398,7 +421,7 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	(void)call->cuptiUnsubscribe(session.subscriber);
 	let_go();
-	return CUPTI_REFUSED;
+	return found;
 }
 
 /* As it was. */
@@ -441,20 +464,29 @@ void cupti__rest(void)
 	come_out();
 }
 
+/* What comes while it is waited for, so that little is left to be done. */
+static void take_what_comes(void)
+{
+	take_records(true);
+}
+
 void cupti__disarm(void)
 {
 	const struct cupti_functions *call = &session.library.call;
+	enum hold held;
 
 	if (!session.armed || !go_inside())
 		return;
-	cupti_takedown__look();
+	take_what_comes();
+	held = hold__begin(session.ring->page, take_what_comes);
 	end_records();
 	take_incomplete();
 	time_events(0);
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	if (session.records.graphs_seen)
 		cupti_takedown__note_graphs();
-	cupti_takedown__give_back();
+	cupti_takedown__give_back(held == HOLD_ALL_OUT && hold__lasts(session.ring->page));
+	hold__end(session.ring->page);
 	drop_late();
 	session.armed = session.rests = false;
 	let_go();

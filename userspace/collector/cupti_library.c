@@ -121,19 +121,25 @@ static void *open_beside(const char *runtime)
 	return handle;
 }
 
-int cupti_library__driver_version(void)
+/* As the driver counts what CUDA it is for (13000 is 13.0); NULL: there is no driver. */
+static int (*find_driver_version(void))(int *ret_version)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	int (*get_version)(int *ret_version) = NULL;
-	int version = 0;
 
 	if (!driver)
-		return 0;
+		return NULL;
 	*(void **)&get_version = dlsym(driver, "cuDriverGetVersion");
-	if (get_version && get_version(&version))
-		version = 0;
 	(void)dlclose(driver);
-	return version;
+	return get_version;
+}
+
+static int driver_version(void)
+{
+	int (*get_version)(int *ret_version) = find_driver_version();
+	int version = 0;
+
+	return get_version && !get_version(&version) ? version : 0;
 }
 
 /* The runtime is part of the program: the version that the driver is for, where the loader looks.
@@ -143,7 +149,7 @@ static void *open_for_driver(void)
 	void *handle = NULL;
 	char major[] = "11";
 
-	for (int m = cupti_library__driver_version() / 1000; m >= 11 && m < 14 && !handle; m--) {
+	for (int m = driver_version() / 1000; m >= 11 && m < 14 && !handle; m--) {
 		major[1] = (char)('0' + m - 10);
 		handle = try_folder("", 0, "", major, 2);
 	}
@@ -229,6 +235,7 @@ enum cupti_found cupti_library__bind(struct cupti_library *l, bool starting, con
 	l->handle = find(&seen, starting, why_text);
 	if (!l->handle)
 		return CUPTI_ABSENT;
+	l->driver_version = find_driver_version();
 	*why_text = "gpu activity: the process's libcupti lacks functions that CUDA 11 to 13 have";
 	if (get_functions(l->handle, &l->call) && !l->call.cuptiGetVersion(&l->version)) {
 		*why_text = "gpu activity: the process's libcupti is not of CUDA 11 to 13";

@@ -24,7 +24,8 @@ enum cupti_version {
 
 struct cupti_library {
 	void *handle;
-	uint32_t version; /* enum cupti_version and between */
+	uint32_t version;			 /* enum cupti_version and between */
+	int (*driver_version)(int *ret_version); /* a call of CUDA that needs nothing; NULL: none */
 	struct cupti_functions call;
 };
 
@@ -44,10 +45,6 @@ void cupti_library__release(struct cupti_library *l);
  * `from_start`: it was there before CUDA did anything. Sources: PyTorch's issue 75504 (graphs that
  * were captured before the first profiler, CUDA 11); CUPTI's release notes of 13.0 Update 1. */
 const char *cupti_library__danger(const struct cupti_library *l, bool from_start);
-
-/* What CUDA the driver is for, as it counts (13000 is 13.0); 0: there is none. A call of CUDA that
- * needs no context, changes nothing and does not wait. */
-int cupti_library__driver_version(void);
 
 /* Who, by the libraries of this process, may be using CUPTI: for people. */
 const char *cupti_library__other_user(void);

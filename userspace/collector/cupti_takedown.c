@@ -3,7 +3,6 @@
 #include "collector/cupti_takedown.h"
 
 #include "collector/compat.h"
-#include "collector/cupti_noise.h"
 
 #include <pthread.h>
 
@@ -31,11 +30,7 @@ void cupti_takedown__on_call(void *arg, uint32_t domain, uint32_t cbid, const vo
 {
 	const struct cupti_callback_data *d = data;
 
-	if (domain != CUPTI_DOMAIN_RUNTIME && domain != CUPTI_DOMAIN_DRIVER)
-		return;
-	if (d->function_name && cupti_is_of_graphs(d->function_name))
-		cupti_takedown__note_graphs();
-	if (d->site != CUPTI_SITE_EXIT || !is_asked_for() || !may_be_taken_down())
+	if (domain != CUPTI_DOMAIN_DRIVER || d->site != CUPTI_SITE_EXIT || !is_asked_for())
 		return;
 	__atomic_store_n(&taker.asked, 0, __ATOMIC_RELAXED);
 	(void)taker.library.call.cuptiUnsubscribe(taker.subscriber);
@@ -55,34 +50,24 @@ void cupti_takedown__note_graphs(void)
 	__atomic_store_n(&taker.graphs_seen, 1, __ATOMIC_RELEASE);
 }
 
-static void look(uint32_t enable)
-{
-	const struct cupti_functions *call = &taker.library.call;
-
-	(void)call->cuptiEnableDomain(enable, taker.subscriber, CUPTI_DOMAIN_RUNTIME);
-	(void)call->cuptiEnableDomain(enable, taker.subscriber, CUPTI_DOMAIN_DRIVER);
-}
-
-void cupti_takedown__look(void)
-{
-	if (may_be_taken_down())
-		look(1);
-}
-
 void cupti_takedown__forget(void)
 {
 	__atomic_store_n(&taker.asked, 0, __ATOMIC_RELAXED);
 }
 
-void cupti_takedown__give_back(void)
+void cupti_takedown__give_back(bool all_out)
 {
-	if (may_be_taken_down()) {
+	const struct cupti_functions *call = &taker.library.call;
+	int version;
+
+	if (all_out && may_be_taken_down() && taker.library.driver_version) {
+		(void)call->cuptiEnableDomain(1, taker.subscriber, CUPTI_DOMAIN_DRIVER);
 		taker.thread = pthread_self();
 		__atomic_store_n(&taker.asked, 1, __ATOMIC_RELEASE);
-		(void)cupti_library__driver_version();
+		(void)taker.library.driver_version(&version);
 		if (!__atomic_exchange_n(&taker.asked, 0, __ATOMIC_RELAXED))
 			return;
+		(void)call->cuptiEnableDomain(0, taker.subscriber, CUPTI_DOMAIN_DRIVER);
 	}
-	look(0);
-	(void)taker.library.call.cuptiUnsubscribe(taker.subscriber);
+	(void)call->cuptiUnsubscribe(taker.subscriber);
 }

@@ -6,7 +6,6 @@
  */
 #include "inject/borrow.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include "inject/explain.h"
 #include "inject/safe_point.h"
 #include "inject/seccomp.h"
+#include "inject/threads.h"
 
 #define STOP_LIMIT_NS	  500000000u
 #define THREADS_PER_ROUND 64
@@ -69,21 +69,6 @@ void borrow__done(struct borrow *b)
 	vec_done(&b->late);
 }
 
-/* The state letter of a thread, 0 if it is gone. */
-static char thread_state(pid_t pid, pid_t tid)
-{
-	char CLEANUP(cleanup_free) *text = NULL;
-	const char *after;
-	char path[64];
-	size_t bytes;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	if (file_read(path, 4096, &text, &bytes))
-		return 0;
-	after = strrchr(text, ')');
-	return after && after[1] ? after[2] : 0;
-}
-
 /* The thread's id in its own PID namespace. */
 static pid_t thread_ns_tid(pid_t pid, pid_t tid)
 {
@@ -103,17 +88,6 @@ static pid_t thread_ns_tid(pid_t pid, pid_t tid)
 	while (end && end > field && end[-1] != '\t' && end[-1] != ' ')
 		end--;
 	return end ? (pid_t)atoi(end) : tid;
-}
-
-static bool is_called(pid_t pid, pid_t tid, const char *name)
-{
-	char CLEANUP(cleanup_free) *text = NULL;
-	char path[64];
-	size_t bytes;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
-	return !file_read(path, 64, &text, &bytes) && bytes == strlen(name) + 1 &&
-	       !memcmp(text, name, strlen(name));
 }
 
 static void cleanup_candidates(struct candidates *c)
@@ -152,23 +126,21 @@ static int compare_candidate(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
+static void cleanup_ids(struct thread_ids *list)
+{
+	vec_done(&list->ids);
+}
+
 static int list_threads(pid_t pid, struct candidates *ret_list)
 {
-	DIR CLEANUP(cleanup_dir) *d = NULL;
-	const struct dirent *e;
-	char path[32];
-	int err = 0;
+	CLEANUP(cleanup_ids) struct thread_ids list = {0};
+	int err = threads_list(pid, &list);
 
 	ret_list->items.nr = 0;
-	(void)snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	d = opendir(path);
-	if (!d)
-		return -ESRCH;
-	while (!err && (e = readdir(d))) {
-		struct candidate c = {.tid = (pid_t)atoi(e->d_name)};
+	for (size_t i = 0; !err && i < list.ids.nr; i++) {
+		struct candidate c = {.tid = list.ids.items[i]};
 
-		if (c.tid > 0)
-			c.state = thread_state(pid, c.tid);
+		c.state = thread_state(pid, c.tid);
 		if (c.state == 'S')
 			c.restarts = !call_fails_by_stop(thread_system_call(pid, c.tid));
 		if (c.state)
@@ -353,7 +325,7 @@ static int try_round(struct target_view *v, uint64_t deadline_ns, struct borrow 
 		*ret_state = state;
 		if ((state != 'S' && state != 'R') ||
 		    (v->not_borrowed &&
-		     is_called(v->p->pid, list.items.items[i].tid, v->not_borrowed)))
+		     thread_is_called(v->p->pid, list.items.items[i].tid, v->not_borrowed)))
 			continue;
 		err = try_thread(v, list.items.items[i].tid, b, ret_safety, why);
 		if (err == -EBUSY && clock_now_ns() >= deadline_ns)

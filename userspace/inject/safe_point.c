@@ -11,8 +11,6 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
-#include "inject/unwind.h"
-
 #define USER_CS_64	       0x33
 #define STACK_SCAN_BYTES       (1u << 20)
 #define BLOCK_WORDS	       4096
@@ -88,14 +86,15 @@ struct scan {
 	bool unsafe;	     /* a word points into code that may hold a lock */
 	bool foreign;	     /* a word points into code outside the C library */
 	bool signal_handler; /* a word is the return address of a signal handler */
-	bool in_range;	     /* a word points into the range asked for */
+	bool in_range;	     /* a word points into a range asked for */
 	bool whole;	     /* the end of the stack was reached */
 };
 
 struct look_for {
 	const struct c_library *c;
 	const struct memory_map *map;
-	uint64_t start, end;
+	const struct range *ranges;
+	size_t ranges_nr;
 };
 
 static void look_at(uint64_t word, const struct look_for *what, struct scan *s)
@@ -103,7 +102,7 @@ static void look_at(uint64_t word, const struct look_for *what, struct scan *s)
 	const struct c_library *c = what->c;
 	const struct mapping *m;
 
-	if (word >= what->start && word < what->end)
+	if (ranges_hold(what->ranges, what->ranges_nr, word))
 		s->in_range = true;
 	if (word < 4096 || word > INT64_MAX)
 		return;
@@ -235,7 +234,8 @@ bool thread_is_in(const struct tracee *t, const struct target_process *p,
 		  const struct memory_map *map, const struct c_library *c,
 		  const struct user_regs_struct *r, uint64_t start, uint64_t end)
 {
-	struct look_for what = {.c = c, .map = map, .start = start, .end = end};
+	const struct range range = {start, end};
+	struct look_for what = {.c = c, .map = map, .ranges = &range, .ranges_nr = 1};
 	const struct mapping *stack = memory_map__find(map, r->rsp);
 	uint64_t addresses[UNWIND_FRAMES_MAX];
 	struct scan s = {0};
@@ -251,4 +251,66 @@ bool thread_is_in(const struct tracee *t, const struct target_process *p,
 	for (int i = 0; i < nr; i++)
 		look_at(addresses[i], &what, &s);
 	return nr <= 0 || s.in_range;
+}
+
+/* Whether it may be told without looking at its frames that it is not in these ranges. */
+static bool is_clearly_outside(const struct tracee *t, const struct look_for *what,
+			       const struct user_regs_struct *r)
+{
+	const struct mapping *stack = memory_map__find(what->map, r->rsp);
+	struct scan s = {0};
+
+	look_at(r->rip, what, &s);
+	if (s.in_range || !stack || scan_stack(t, stack, r->rsp, what, &s))
+		return false;
+	return !s.in_range && s.whole && !s.signal_handler;
+}
+
+static bool holds_any(const struct range_list *list, const uint64_t *addresses, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		if (ranges_hold(list->ranges.items, list->ranges.nr, addresses[i]))
+			return true;
+	return false;
+}
+
+/* The outermost function that is not the C library's. */
+static bool begins_in(const struct range_list *list, const struct c_library *c,
+		      const uint64_t *addresses, int nr)
+{
+	while (nr && ranges_hold(c->own.items, c->own.nr, addresses[nr - 1]))
+		nr--;
+	return nr && holds_any(list, addresses + nr - 1, 1);
+}
+
+enum whereabouts thread_whereabouts(const struct tracee *t, struct unwinder *u,
+				    const struct memory_map *map, const struct c_library *c,
+				    const struct user_regs_struct *r,
+				    const struct range_list *libraries,
+				    const struct range_list *waiting)
+{
+	struct look_for what = {.c = c,
+				.map = map,
+				.ranges = libraries->ranges.items,
+				.ranges_nr = libraries->ranges.nr};
+	uint64_t addresses[UNWIND_FRAMES_MAX];
+	int nr;
+
+	if (!is_clearly_outside(t, &what, r)) {
+		nr = unwinder__frames(u, t, r, addresses);
+		if (nr <= 0)
+			return waiting->ranges.nr && in_waiting_call(r) ? WHERE_WAITING
+									: WHERE_WITHIN;
+		if (begins_in(libraries, c, addresses, nr))
+			return WHERE_OWN;
+		if (holds_any(waiting, addresses, nr))
+			return WHERE_WAITING;
+		if (holds_any(libraries, addresses, nr))
+			return WHERE_WITHIN;
+	}
+	/* A lock of the allocator's or the loader's, as far as its innermost function tells. */
+	if (ranges_hold(c->unsafe.items, c->unsafe.nr, r->rip) ||
+	    ((int64_t)r->orig_rax >= 0 && !in_waiting_call(r)))
+		return WHERE_WITHIN;
+	return WHERE_OUTSIDE;
 }

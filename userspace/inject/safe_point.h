@@ -12,6 +12,7 @@
 #include "inject/c_library.h"
 #include "inject/memory_map.h"
 #include "inject/tracee.h"
+#include "inject/unwind.h"
 #include "target/process.h"
 
 enum safety {
@@ -35,5 +36,23 @@ enum safety safe_point_check(const struct tracee *t, const struct target_process
 bool thread_is_in(const struct tracee *t, const struct target_process *p,
 		  const struct memory_map *map, const struct c_library *c,
 		  const struct user_regs_struct *r, uint64_t start, uint64_t end);
+
+struct range_list {
+	VEC(struct range) ranges; /* sorted by start, not overlapping */
+};
+
+enum whereabouts {
+	WHERE_OUTSIDE = 0, /* it neither runs nor will return to such code, and holds no lock */
+	WHERE_WITHIN = 1,  /* it does, or it cannot be told */
+	WHERE_WAITING = 2, /* it does, in a function that waits; or it waits and cannot be told */
+	WHERE_OWN = 3,	   /* it has begun in such code: a thread of that library's own */
+};
+
+/* Where a stopped thread is as to the code of some libraries. */
+enum whereabouts thread_whereabouts(const struct tracee *t, struct unwinder *u,
+				    const struct memory_map *map, const struct c_library *c,
+				    const struct user_regs_struct *r,
+				    const struct range_list *libraries,
+				    const struct range_list *waiting);
 
 #endif /* GP_INJECT_SAFE_POINT_H */

@@ -9,10 +9,14 @@
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 
-struct unwind {
+struct unwinder {
+	Dwfl *dwfl;
+	bool attached;
+	/* the thread at hand */
 	const struct tracee *t;
 	const struct user_regs_struct *r;
 	uint64_t *addresses;
@@ -33,7 +37,7 @@ static int no_elf(Dwfl_Module *m, void **data, const char *name, Dwarf_Addr base
 
 static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
 {
-	struct unwind *u = arg;
+	struct unwinder *u = arg;
 
 	if (*thread_arg)
 		return 0;
@@ -43,14 +47,14 @@ static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
 
 static bool memory_read(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret_word, void *arg)
 {
-	struct unwind *u = arg;
+	struct unwinder *u = arg;
 
 	return !tracee_read(u->t, address, ret_word, sizeof(*ret_word));
 }
 
 static bool initial_registers(Dwfl_Thread *thread, void *arg)
 {
-	const struct user_regs_struct *r = ((struct unwind *)arg)->r;
+	const struct user_regs_struct *r = ((struct unwinder *)arg)->r;
 	/* In the order of DWARF's numbers for x86-64; the last one is the return address column. */
 	Dwarf_Word words[17] = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi,
 				r->rbp, r->rsp, r->r8,	r->r9,	r->r10, r->r11,
@@ -61,7 +65,7 @@ static bool initial_registers(Dwfl_Thread *thread, void *arg)
 
 static int take_frame(Dwfl_Frame *frame, void *arg)
 {
-	struct unwind *u = arg;
+	struct unwinder *u = arg;
 	bool activation;
 	Dwarf_Addr pc;
 
@@ -69,12 +73,6 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 		return DWARF_CB_ABORT;
 	u->addresses[u->nr++] = pc - (activation ? 0 : 1);
 	return DWARF_CB_OK;
-}
-
-static void cleanup_dwfl(Dwfl **d)
-{
-	if (*d)
-		dwfl_end(*d);
 }
 
 static int report_files(Dwfl *dwfl, const struct target_process *p)
@@ -95,22 +93,55 @@ static int report_files(Dwfl *dwfl, const struct target_process *p)
 	return dwfl_report_end(dwfl, NULL, NULL) ? -EIO : 0;
 }
 
-int unwind_thread(const struct tracee *t, const struct target_process *p,
-		  const struct user_regs_struct *r, uint64_t ret_addresses[UNWIND_FRAMES_MAX])
+struct unwinder *unwinder__new(const struct target_process *p)
 {
 	static const Dwfl_Callbacks callbacks = {.find_elf = no_elf,
 						 .find_debuginfo = no_debuginfo};
+	struct unwinder *u = calloc(1, sizeof(*u));
+
+	if (u)
+		u->dwfl = dwfl_begin(&callbacks);
+	if (u && u->dwfl && !report_files(u->dwfl, p))
+		return u;
+	unwinder__free(u);
+	return NULL;
+}
+
+void unwinder__free(struct unwinder *u)
+{
+	if (u && u->dwfl)
+		dwfl_end(u->dwfl);
+	free(u);
+}
+
+int unwinder__frames(struct unwinder *u, const struct tracee *t, const struct user_regs_struct *r,
+		     uint64_t ret_addresses[UNWIND_FRAMES_MAX])
+{
 	static const Dwfl_Thread_Callbacks threads = {.next_thread = next_thread,
 						      .memory_read = memory_read,
 						      .set_initial_registers = initial_registers};
-	struct unwind u = {.t = t, .r = r, .addresses = ret_addresses};
-	CLEANUP(cleanup_dwfl) Dwfl *dwfl = dwfl_begin(&callbacks);
 
-	if (!dwfl)
-		return -ENOMEM;
-	if (report_files(dwfl, p) || !dwfl_attach_state(dwfl, NULL, t->pid, &threads, &u))
+	u->t = t;
+	u->r = r;
+	u->addresses = ret_addresses;
+	u->nr = 0;
+	u->attached = u->attached || dwfl_attach_state(u->dwfl, NULL, t->pid, &threads, u);
+	if (!u->attached)
 		return -EIO;
-	if (dwfl_getthread_frames(dwfl, t->tid, take_frame, &u))
+	if (dwfl_getthread_frames(u->dwfl, t->tid, take_frame, u))
 		return -ENODATA;
-	return u.nr;
+	return u->nr;
+}
+
+static void cleanup_unwinder(struct unwinder **u)
+{
+	unwinder__free(*u);
+}
+
+int unwind_thread(const struct tracee *t, const struct target_process *p,
+		  const struct user_regs_struct *r, uint64_t ret_addresses[UNWIND_FRAMES_MAX])
+{
+	CLEANUP(cleanup_unwinder) struct unwinder *u = unwinder__new(p);
+
+	return u ? unwinder__frames(u, t, r, ret_addresses) : -ENOMEM;
 }

@@ -11,8 +11,19 @@
 
 #define UNWIND_FRAMES_MAX 1024
 
+/* For several threads of a process at about the same moment: its files are opened once. */
+struct unwinder;
+
+/* NULL: out of memory, or no file can be read. */
+struct unwinder *unwinder__new(const struct target_process *p);
+void unwinder__free(struct unwinder *u);
+
 /* The code addresses of all frames, innermost first. Returns their number, or -errno if the
  * outermost frame was not reached. */
+int unwinder__frames(struct unwinder *u, const struct tracee *t, const struct user_regs_struct *r,
+		     uint64_t ret_addresses[UNWIND_FRAMES_MAX]);
+
+/* The same for one thread. */
 int unwind_thread(const struct tracee *t, const struct target_process *p,
 		  const struct user_regs_struct *r, uint64_t ret_addresses[UNWIND_FRAMES_MAX]);
 

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+#include "collector/hold.h"
+
+#include "collector/clock.h"
+#include "collector/compat.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LIMIT_NS  5000000000ULL /* gpuprof refuses sooner */
+#define SILENT_NS 1500000000ULL /* a gpuprof that lives beats more often */
+#define TURN_NS	  5000000L
+
+static bool gpuprof_is_silent(const struct gp_ring_page *page)
+{
+	uint64_t beat_ns = __atomic_load_n(&page->heartbeat_ns, __ATOMIC_RELAXED);
+
+	return !beat_ns || clock_now_ns() > beat_ns + SILENT_NS;
+}
+
+/* Sets it from ASKED to something else, if it still is. */
+static uint32_t withdraw(struct gp_ring_page *page)
+{
+	uint32_t now = GP_HOLD_ASKED;
+
+	(void)__atomic_compare_exchange_n(&page->hold, &now, GP_HOLD_NONE, false, __ATOMIC_ACQ_REL,
+					  __ATOMIC_ACQUIRE);
+	return now;
+}
+
+enum hold hold__begin(struct gp_ring_page *page, void (*meanwhile)(void))
+{
+	static const struct timespec turn = {.tv_nsec = TURN_NS};
+	uint64_t end_ns = clock_now_ns() + LIMIT_NS;
+	uint32_t now = GP_HOLD_ASKED;
+
+	__atomic_store_n(&page->hold, GP_HOLD_ASKED, __ATOMIC_RELEASE);
+	while (now == GP_HOLD_ASKED && !gpuprof_is_silent(page) && clock_now_ns() < end_ns) {
+		(void)syscall(SYS_futex, &page->hold, FUTEX_WAIT, GP_HOLD_ASKED, &turn, NULL, 0);
+		now = __atomic_load_n(&page->hold, __ATOMIC_ACQUIRE);
+		if (now == GP_HOLD_ASKED)
+			meanwhile();
+	}
+	if (now == GP_HOLD_ASKED)
+		now = withdraw(page);
+	switch (now) {
+	case GP_HOLD_ALL_OUT:
+		return HOLD_ALL_OUT;
+	case GP_HOLD_WAITING:
+		return HOLD_WAITING;
+	default:
+		return HOLD_NONE;
+	}
+}
+
+bool hold__lasts(const struct gp_ring_page *page)
+{
+	uint32_t now = __atomic_load_n(&page->hold, __ATOMIC_ACQUIRE);
+
+	return now == GP_HOLD_ALL_OUT || now == GP_HOLD_WAITING;
+}
+
+void hold__end(struct gp_ring_page *page)
+{
+	__atomic_store_n(&page->hold, GP_HOLD_NONE, __ATOMIC_RELEASE);
+	(void)syscall(SYS_futex, &page->hold, FUTEX_WAKE, 1, NULL, NULL, 0);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * CUPTI is switched on and off for all threads of the process at once, and a thread that is in a
+ * call of CUDA at that moment may find half of it: CUPTI 13.0 then reads what is not there yet, or
+ * spoils the heap as it goes. So gpuprof holds them still meanwhile, outside of CUDA. It must be
+ * short, and what is done in it must not need another thread.
+ */
+#ifndef GP_COLLECTOR_HOLD_H
+#define GP_COLLECTOR_HOLD_H
+
+#include "wire.h"
+
+#include <stdbool.h>
+
+enum hold {
+	HOLD_NONE = 0,	  /* gpuprof has gone, or could not: they run */
+	HOLD_WAITING = 1, /* they are held, some of them in a call of CUDA that waits for the GPU */
+	HOLD_ALL_OUT = 2, /* they are held, and none is in a call of CUDA */
+};
+
+/* Waits until they are held, for seconds at most, and calls `meanwhile` every few milliseconds. On
+ * the collector's thread. hold__end() either way. */
+enum hold hold__begin(struct gp_ring_page *page, void (*meanwhile)(void));
+/* Whether they still are: gpuprof lets them go if it takes too long. */
+bool hold__lasts(const struct gp_ring_page *page);
+void hold__end(struct gp_ring_page *page);
+
+#endif /* GP_COLLECTOR_HOLD_H */

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A thread that is within the libraries is let go at once and looked at again; one that is outside
+ * holds none of their locks, so those that are within come out whether it runs or not. The work is
+ * done by a thread of our own, whose end makes the kernel let go of all that is still held.
+ */
+#include "inject/hold.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "inject/borrow.h"
+#include "inject/explain.h"
+#include "inject/safe_point.h"
+#include "inject/threads.h"
+#include "target/elf.h"
+
+#define MS_NS	      1000000ULL
+#define STOP_LIMIT_NS (5 * MS_NS)
+#define PAUSE_NS      50000L
+#define ROUNDS_MIN    3
+
+struct job {
+	const struct target_process *p;
+	const struct hold_options *options;
+	hold_fn fn;
+	void *arg;
+	struct reason *why;
+	struct hold_result result;
+	int err;
+	struct target_view view;
+	struct unwinder *unwinder;
+	struct range_list libraries, waiting;
+	VEC(struct tracee) held;
+	VEC(struct tracee) late; /* were told to stop and have not yet */
+	VEC(pid_t) own;		 /* are not to be held */
+};
+
+/* ---- where not to be ---- */
+
+static bool begins_as_one(const char *name, const char *const *beginnings)
+{
+	for (; *beginnings; beginnings++)
+		if (!strncmp(name, *beginnings, strlen(*beginnings)))
+			return true;
+	return false;
+}
+
+/* The mappings are sorted. */
+static int note_libraries(struct job *j)
+{
+	const struct memory_map *map = &j->view.map;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < map->maps.nr; i++) {
+		const struct mapping *m = &map->maps.items[i];
+		struct range r = {m->start, m->end};
+
+		if (m->executable && begins_as_one(m->name, j->options->libraries))
+			err = vec_push(&j->libraries.ranges, r);
+	}
+	return err;
+}
+
+struct functions {
+	struct job *j;
+	uint64_t base;
+};
+
+static int note_function(const struct elf_symbol *sym, void *arg)
+{
+	const struct functions *f = arg;
+	uint64_t at = f->base + sym->address;
+
+	for (const char *const *part = f->j->options->waiting; *part; part++)
+		if (strstr(sym->name, *part))
+			return vec_push(&f->j->waiting.ranges,
+					((struct range){at, at + sym->bytes}));
+	return 0;
+}
+
+static int compare_range(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Aliases have the same range. */
+static void sort_out(struct range_list *list)
+{
+	struct range *r = list->ranges.items;
+	size_t kept = 0;
+
+	if (!list->ranges.nr)
+		return;
+	qsort(r, list->ranges.nr, sizeof(*r), compare_range);
+	for (size_t i = 1; i < list->ranges.nr; i++) {
+		if (r[i].start >= r[kept].end)
+			r[++kept] = r[i];
+		else if (r[i].end > r[kept].end)
+			r[kept].end = r[i].end;
+	}
+	list->ranges.nr = kept + 1;
+}
+
+/* Of a file that cannot be read, no function is known to wait. */
+static int note_waiting(struct job *j)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < j->p->libraries_nr; i++) {
+		const struct target_library *l = &j->p->libraries[i];
+		struct functions f = {j, l->base};
+		CLEANUP(cleanup_elf) struct elf_file *elf = NULL;
+		struct reason why;
+
+		if (!begins_as_one(file_base_name(l->path), j->options->libraries) ||
+		    elf_file__open(l->open_path, &why, &elf))
+			continue;
+		err = elf_file__each_symbol(elf, "", note_function, &f);
+	}
+	sort_out(&j->waiting);
+	return err;
+}
+
+static int look_at_target(struct job *j)
+{
+	int err = target_view__read(j->p, j->options->thread_name, j->why, &j->view);
+
+	if (err)
+		return err;
+	err = note_libraries(j);
+	if (!err && j->options->waiting)
+		err = note_waiting(j);
+	if (!err)
+		j->unwinder = unwinder__new(j->p);
+	return err || !j->unwinder ? reason_set(j->why, -ENOMEM, "out of memory") : 0;
+}
+
+/* ---- threads ---- */
+
+static bool is_among(const struct tracee *items, size_t nr, pid_t tid)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (items[i].tid == tid)
+			return true;
+	return false;
+}
+
+static bool is_own(const struct job *j, pid_t tid)
+{
+	for (size_t i = 0; i < j->own.nr; i++)
+		if (j->own.items[i] == tid)
+			return true;
+	return false;
+}
+
+static bool take_late(struct job *j, pid_t tid, struct tracee *ret_t)
+{
+	for (size_t i = 0; i < j->late.nr; i++) {
+		if (j->late.items[i].tid != tid)
+			continue;
+		*ret_t = j->late.items[i];
+		j->late.items[i] = j->late.items[--j->late.nr];
+		return true;
+	}
+	return false;
+}
+
+/* Stops it. 0; -ESRCH: it has gone; -EBUSY: it has not stopped yet; or another error, which ends
+ * everything. */
+static int stop(struct job *j, pid_t tid, struct tracee *t)
+{
+	uint64_t deadline_ns;
+	int err;
+
+	if (!take_late(j, tid, t)) {
+		*t = j->view.memory;
+		err = tracee_seize(t, j->p->pid, tid);
+		if (err)
+			return err == -ESRCH ? err : explain_refusal(j->p->pid, err, j->why);
+	}
+	deadline_ns = clock_now_ns() + STOP_LIMIT_NS;
+	err = tracee_stop(t, deadline_ns);
+	j->result.stops++;
+	if (err == -ETIMEDOUT)
+		return vec_push(&j->late, *t) ?: -EBUSY;
+	if (!err && t->stop == STOP_GROUP) {
+		tracee_detach(t, 0);
+		return reason_set(j->why, -EAGAIN, "process %d is stopped", j->p->pid);
+	}
+	return err;
+}
+
+static enum whereabouts where_is(struct job *j, const struct tracee *t)
+{
+	struct user_regs_struct r;
+
+	if (tracee_registers(t, &r))
+		return WHERE_WITHIN;
+	return thread_whereabouts(t, j->unwinder, &j->view.map, &j->view.c, &r, &j->libraries,
+				  &j->waiting);
+}
+
+/* One thread: held, or found to be the libraries' own. -EBUSY: not yet. */
+static int take_thread(struct job *j, pid_t tid)
+{
+	enum whereabouts where;
+	struct tracee t;
+	int err = stop(j, tid, &t);
+
+	if (err)
+		return err == -ESRCH ? 0 : err;
+	where = where_is(j, &t);
+	if (where == WHERE_OUTSIDE || where == WHERE_WAITING) {
+		err = vec_push(&j->held, t);
+		if (!err) {
+			j->result.held_nr++;
+			j->result.waiting_nr += where == WHERE_WAITING;
+			return 0;
+		}
+	}
+	tracee_detach(&t, 0);
+	if (err)
+		return err;
+	return where == WHERE_OWN ? vec_push(&j->own, tid) : -EBUSY;
+}
+
+static void cleanup_ids(struct thread_ids *list)
+{
+	vec_done(&list->ids);
+}
+
+/* Whether there is nobody to be stopped under that number: a thread that has ended may be waited
+ * for by others for as long as they live. */
+static bool has_ended(const struct job *j, pid_t tid)
+{
+	char state = thread_state(j->p->pid, tid);
+
+	return !state || state == 'Z' || state == 'X';
+}
+
+/* One look at each that is not held yet. 0: there was none. */
+static int take_all(struct job *j)
+{
+	CLEANUP(cleanup_ids) struct thread_ids list = {0};
+	int err = threads_list(j->p->pid, &list), ret = 0;
+
+	if (err)
+		return reason_set(j->why, err, "process %d has ended", j->p->pid);
+	for (size_t i = 0; i < list.ids.nr; i++) {
+		pid_t tid = list.ids.items[i];
+
+		if (is_own(j, tid) || is_among(j->held.items, j->held.nr, tid) || has_ended(j, tid))
+			continue;
+		/* Those that are held now may have made others meanwhile. */
+		ret = -EBUSY;
+		err = thread_is_called(j->p->pid, tid, j->options->thread_name)
+			      ? vec_push(&j->own, tid)
+			      : take_thread(j, tid);
+		if (err && err != -EBUSY)
+			return err;
+	}
+	return ret;
+}
+
+static void let_go(struct job *j)
+{
+	for (size_t i = 0; i < j->held.nr; i++)
+		tracee_detach(&j->held.items[i], 0);
+	j->held.nr = 0;
+}
+
+/* Threads stop within microseconds, and are held meanwhile: no nap of ours is to take longer than
+ * it is meant to, and nobody else is to run instead, where that is allowed. */
+static void make_haste(void)
+{
+	static const struct sched_param first = {.sched_priority = 1};
+
+	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+	(void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
+}
+
+static int hold(struct job *j)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	uint64_t begin_ns, end_ns;
+	int err = look_at_target(j);
+
+	if (err)
+		return err;
+	make_haste();
+	begin_ns = clock_now_ns();
+	end_ns = begin_ns + j->options->window_ms * MS_NS;
+	for (int round = 0; (err = take_all(j)) == -EBUSY; round++) {
+		/* Where there are hundreds of threads, one round takes as long. */
+		if (round >= ROUNDS_MIN && clock_now_ns() >= end_ns) {
+			err = reason_set(j->why, -EAGAIN,
+					 "no moment was found in which no thread of process %d is "
+					 "within %s",
+					 j->p->pid, j->options->libraries[0]);
+			break;
+		}
+		(void)nanosleep(&pause, NULL);
+	}
+	if (!err)
+		j->fn(!j->result.waiting_nr, j->arg);
+	let_go(j);
+	j->result.held_ns = clock_now_ns() - begin_ns;
+	return err;
+}
+
+static void *work(void *arg)
+{
+	struct job *j = arg;
+
+	j->err = hold(j);
+	return NULL;
+}
+
+static void done(struct job *j)
+{
+	vec_done(&j->held);
+	vec_done(&j->late);
+	vec_done(&j->own);
+	vec_done(&j->libraries.ranges);
+	vec_done(&j->waiting.ranges);
+	unwinder__free(j->unwinder);
+	target_view__done(&j->view);
+}
+
+int hold_threads(const struct target_process *p, const struct hold_options *options, hold_fn fn,
+		 void *arg, struct reason *why, struct hold_result *ret_result)
+{
+	struct job j = {.p = p, .options = options, .fn = fn, .arg = arg, .why = why};
+	pthread_t thread;
+	int err;
+
+	*ret_result = (struct hold_result){0};
+	if (!target_process__alive(p))
+		return reason_set(why, -ESRCH, "process %d has ended", p->pid);
+	j.view.memory.mem_fd = -1;
+	err = -pthread_create(&thread, NULL, work, &j);
+	if (err)
+		return reason_set(why, err, "cannot start a thread: %s", strerror(-err));
+	(void)pthread_join(thread, NULL);
+	*ret_result = j.result;
+	done(&j);
+	return j.err;
+}

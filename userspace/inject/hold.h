@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Holds the threads of the target still while something is done to libraries that must not be in
+ * use meanwhile. Each thread is stopped where it is outside of them, and stays so until the last
+ * one is; then a function is called, and all go on. gpuprof may be killed at any instruction: the
+ * kernel lets them go on.
+ */
+#ifndef GP_INJECT_HOLD_H
+#define GP_INJECT_HOLD_H
+
+#include "base/reason.h"
+#include "target/process.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hold_options {
+	const char *const *libraries; /* how the names of their files begin; NULL ends the list */
+	/* Part of the names of their functions that wait for long, and of which a thread may be in
+	 * one; NULL ends the list, and none may be if there is no list. */
+	const char *const *waiting;
+	const char *thread_name; /* threads of this name are not held */
+	uint32_t window_ms;	 /* for so long a thread is held at most until the last one is */
+};
+
+struct hold_result {
+	uint32_t held_nr, waiting_nr; /* threads; how many of them in a function that waits */
+	uint32_t stops;		      /* how often a thread was stopped */
+	uint64_t held_ns;	      /* from the first stop to the end */
+};
+
+/* Called while they are held; `all_out`: none is in a function that waits. */
+typedef void (*hold_fn)(bool all_out, void *arg);
+
+/* Threads that the libraries have made for themselves run on. ret_result is filled in any case.
+ * Returns 0 if fn was called, else -errno with a reason: -EAGAIN not in this window, -EPERM, -ESRCH
+ * and others as for inject_library(). */
+int hold_threads(const struct target_process *p, const struct hold_options *options, hold_fn fn,
+		 void *arg, struct reason *why, struct hold_result *ret_result);
+
+#endif /* GP_INJECT_HOLD_H */
