@@ -60,8 +60,8 @@ struct graph {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct graph *capturing; /* one at a time */
-static uint32_t capturing_stream;
+static __thread struct graph *capturing; /* one at a time */
+static __thread uint32_t capturing_stream;
 static uint32_t graphs_nr, nodes_nr;
 
 static uint32_t number_of(void *stream)

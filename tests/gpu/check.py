@@ -19,6 +19,7 @@ import sys
 import tempfile
 
 import assumptions
+import beside
 import stress
 from attached import (STEPS, WORKLOAD, attach, attach_s, capture, detach_s, device_of, drop, end, events_of,
                       kernels_of, loaded, lost, own_device, prepare, table_of, truth_of, workload)
@@ -458,6 +459,7 @@ def check_all(results, gpuprof):
         # Whether the first has worked or not: these tell why.
         if name == "first":
             attempt(results, "assumptions", 10, check_assumptions)
+            attempt(results, "beside", beside.SECONDS + 5, beside.check_beside)
             attempt(results, "run", 15, check_run, gpuprof)
     for kind in FOREIGN if works[0] else ():
         attempt(results, kind, 15, check_foreign, gpuprof, kind)

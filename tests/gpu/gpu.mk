@@ -14,8 +14,15 @@ $(O)/gpu/backtrace.so: tests/gpu/backtrace.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -fPIC -shared $< -o $@
 
+$(O)/gpu/beside: tests/gpu/beside.c userspace/collector/cupti_abi.h userspace/collector/cupti_noise.h
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -O2 -Wall -Wextra -Wno-unused-parameter -Werror -Iuserspace $< -ldl -lpthread -o $@
+
+ALL_EXTRA += $(O)/gpu/beside
+
 .PHONY: gpu-bundle check-gpu
-gpu-bundle: $(O)/gpu/gpuprof $(O)/gpu/backtrace.so
+gpu-bundle: $(O)/gpu/gpuprof $(O)/gpu/backtrace.so $(O)/gpu/beside
 	$(Q)sh tests/gpu/bundle.sh $^ $(O)/gpu-bundle
 
 check-gpu: gpu-bundle

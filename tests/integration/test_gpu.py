@@ -256,6 +256,7 @@ def test_exit_while_it_is_taken_down(tmp_path):
             app.wait_counted("finalized", 1)
             app.leave()
             assert profiler.wait() == harness.DONE, profiler.told()
+            assert "has not answered" not in profiler.text("stderr"), profiler.told()
     recording = gpu_truth.Recorded(tmp_path / "r")
     assert [event.kind for event in recording.events].count("kernel") == 15
     assert not recording.lost()
@@ -570,6 +571,7 @@ def test_process_ends_during_the_capture(tmp_path):
             truth = app.truth(tmp_path)
             app.leave()
             assert profiler.wait() == harness.DONE, profiler.told()
+            assert "has not answered" not in profiler.text("stderr"), profiler.told()
     recording = gpu_truth.Recorded(tmp_path / "r")
     assert not recording.lost()
     recorded, _ = gpu_truth.check(recording, truth)

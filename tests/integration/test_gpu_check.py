@@ -19,6 +19,7 @@ import harness
 CHECK = os.path.join(harness.TESTS, "gpu", "check.py")
 sys.path.insert(0, os.path.dirname(CHECK))
 import assumptions  # noqa: E402
+import beside  # noqa: E402
 import programs  # noqa: E402
 WORKLOAD = os.path.join(harness.TESTS, "workloads", "gpu_check.py")
 
@@ -45,6 +46,18 @@ def test_what_they_find(tmp_path):
     status, facts, passed = check(tmp_path, GPU_CHECK_ONLY="first,run,nvtx,sampled", GPU_CHECK_SAMPLED_S="8")
     assert all(passed.values()), results(tmp_path)
     assert status == 0 and facts["gpu"] == "simulated" and len(passed) == 16
+
+
+def test_cupti_beside_calls(tmp_path):
+    """Each variant is tried, and what died is told: the stand-in's end where there are graphs."""
+    status, facts, passed = check(tmp_path, GPU_CHECK_ONLY="beside", GPU_CHECK_BESIDE_S="8",
+                                  GPU_CHECK_BESIDE=os.path.join(os.path.dirname(harness.GPUPROF), "gpu", "beside"))
+    told = {name.split(": ")[1]: text for name, text in facts.items() if name.startswith("CUPTI beside")}
+    assert status == 0 and passed["CUPTI comes and goes while no thread is in CUDA"], results(tmp_path)
+    assert len(told) == len(beside.VARIANTS)
+    ended = told.pop("held-down, 2 threads make graphs, 2 take memory")
+    assert "signal 6 during cuptiFinalize" in ended, ended
+    assert all(text.startswith("0 of ") for text in told.values()), told
 
 
 def test_a_machine_without_pytorch(tmp_path):

@@ -28,6 +28,7 @@
 #define BUSY_TURNS     850  /* 1.7 seconds: after less, who is killed can be told from who lives */
 #define CUPTI_TURNS    500  /* 1 second: where CUDA lets it in, it takes some hundredths */
 #define ANSWER_TURNS   5000 /* 10 seconds */
+#define ALIVE_TURNS    25   /* between looks whether the process lives */
 #define LATER_TURNS    50   /* 0.1 seconds: between tries while an earlier collector leaves, */
 #define LATER_TRIES    60   /* which may take as long as a thread is within CUPTI */
 
@@ -146,7 +147,13 @@ static void serve_hold(struct guest *g)
 	collector_ring__refuse_hold(g->ring);
 }
 
-/* Until it does all of `features`, or says that it cannot. */
+/* Looked at now and then. */
+static bool has_ended(const struct guest *g, int turn)
+{
+	return turn % ALIVE_TURNS == ALIVE_TURNS - 1 && !target_process__alive(g->process);
+}
+
+/* Until it does all of `features`, or says that it cannot. -ESRCH: the process has ended. */
 static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct reason *why)
 {
 	uint32_t required =
@@ -164,6 +171,9 @@ static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct
 			return 0;
 		if (s.broken || s.state == GP_COLLECTOR_FAILED || (s.failed & required))
 			break;
+		if (has_ended(g, i))
+			return reason_set(why, -ESRCH, "process %d has ended",
+					  (int)g->process->pid);
 		wait_a_turn(g);
 	}
 	if (s.message[0])
@@ -202,6 +212,10 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 		want(g, gpu);
 		gpu_err = wait_for_answer(g, gpu, CUPTI_TURNS, &gpu_why);
 	}
+	if (gpu_err == -ESRCH) {
+		*why = gpu_why;
+		return gpu_err;
+	}
 	if (gpu_err == -ETIMEDOUT)
 		(void)reason_set(&gpu_why, 0,
 				 "GPU times come later%s: CUDA has not let CUPTI in for a second, "
@@ -210,7 +224,7 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 	if (others && gpu_err != -ETIMEDOUT) {
 		want(g, features);
 		err = wait_for_answer(g, others, ANSWER_TURNS, why);
-		if (err && !gpu)
+		if (err == -ESRCH || (err && !gpu))
 			return err;
 		if (err)
 			want(g, gpu);
@@ -290,8 +304,8 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 			      ?: begin(g, p, process_index, features, any_cupti, python, why);
 	g->held_ns += held_ns;
 	if (err) {
-		guest__stop(g, false, NULL, NULL);
-		guest__free(g, p, false);
+		guest__stop(g, err == -ESRCH, NULL, NULL);
+		guest__free(g, p, err == -ESRCH);
 		return err;
 	}
 	*ret_guest = g;
@@ -414,7 +428,8 @@ void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *ar
 		if (fn && collector_ring__drain(g->ring, fn, arg) < 0)
 			fn = NULL;
 		collector_ring__status(g->ring, &s);
-		if (s.broken || s.state != GP_COLLECTOR_READY || !(s.active & ~features))
+		if (s.broken || s.state != GP_COLLECTOR_READY || !(s.active & ~features) ||
+		    has_ended(g, i))
 			return;
 		serve_hold(g);
 		sleep_ms(ANSWER_TURN_MS);
@@ -467,6 +482,10 @@ void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 		collector_ring__status(g->ring, &s);
 		if (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED)
 			return;
+		if (has_ended(g, i)) {
+			collector_ring__process_gone(g->ring);
+			return;
+		}
 		serve_hold(g);
 		sleep_ms(ANSWER_TURN_MS);
 	}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+What CUPTI survives while other threads are in calls of CUDA (beside.c): why the collector has them
+held as it comes and goes. Many processes, a few at once, each for a second or two.
+"""
+
+import collections
+import os
+import re
+import subprocess
+import tempfile
+import time
+
+import assumptions
+from programs import left_s
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BESIDE = os.environ.get("GPU_CHECK_BESIDE", os.path.join(HERE, "beside"))
+SECONDS = float(os.environ.get("GPU_CHECK_BESIDE_S", 60))
+EACH_S, SPARE_S, AT_ONCE = 1.5, 4, 7
+# How it comes and goes, threads that make graphs, threads that take memory; whether it is what the
+# collector does, and so must be survived.
+VARIANTS = (("held-go", 2, 2, True), ("held-down", 0, 4, True), ("free-go", 2, 2, False),
+            ("free-down", 0, 4, False), ("held-down", 2, 2, False), ("free-first", 3, 2, False),
+            ("held-first", 3, 2, True))
+
+
+class Row:
+    def __init__(self):
+        self.processes = self.died = self.refused = self.rounds = 0
+        self.where = collections.Counter()
+
+    def take(self, said):
+        self.processes += 1
+        ended = re.search(r"survived (\d+)|died of (signal \d+) in round (\d+) during (.*):", said)
+        if not ended:
+            self.refused += "refused" in said
+            self.died += "refused" not in said
+            self.where[said.strip()[-120:] or "without a word"] += 1
+            return
+        self.rounds += int(ended[1] or ended[3])
+        if not ended[1]:
+            self.died += 1
+            self.where["%s during %s" % (ended[2], ended[4])] += 1
+
+    def __str__(self):
+        return "%d of %d processes died, %d rounds%s %s" % (
+            self.died, self.processes, self.rounds,
+            ", %d refused" % self.refused if self.refused else "", dict(self.where) or "")
+
+
+def start(variant, seed):
+    name, graphs, memories, _ = variant
+    said = tempfile.TemporaryFile()
+    argv = [BESIDE, name, str(EACH_S), str(graphs), str(memories), str(seed),
+            assumptions.find("CUDART", "libcudart.so."), assumptions.find("CUPTI", "libcupti.so.")]
+    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT), said
+
+
+def run(variants, seconds):
+    """A row for each variant, by "name, graph threads + memory threads"."""
+    end, seed, running = time.monotonic() + seconds, 0, []
+    rows = {variant: Row() for variant in variants}
+    while running or time.monotonic() < end:
+        while len(running) < AT_ONCE and time.monotonic() < end:
+            variant = variants[seed % len(variants)]
+            seed += 1
+            running.append((variant, time.monotonic(), *start(variant, seed)))
+        for one in list(running):
+            variant, begun, process, said = one
+            if process.poll() is None and time.monotonic() < begun + 10 * EACH_S + SPARE_S:
+                continue
+            process.kill()
+            process.wait()
+            said.seek(0)
+            rows[variant].take(said.read().decode(errors="replace"))
+            running.remove(one)
+        time.sleep(0.01)
+    return rows
+
+
+def check_beside(results):
+    if not os.path.exists(BESIDE):
+        results.check("CUPTI beside calls", None, "there is no %s" % BESIDE)
+        return
+    rows = run(VARIANTS, min(SECONDS, left_s() - SPARE_S))
+    for variant, row in rows.items():
+        results.fact("CUPTI beside calls: %s, %d threads make graphs, %d take memory" % variant[:3],
+                     str(row))
+    musts = [row for variant, row in rows.items() if variant[3]]
+    results.check("CUPTI comes and goes while no thread is in CUDA",
+                  all(row.processes and not row.died and not row.refused for row in musts),
+                  "; ".join(map(str, musts)))
