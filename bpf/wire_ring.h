@@ -67,6 +67,7 @@ enum gp_hold {
 	GP_HOLD_ALL_OUT = 2, /* they are, until the collector says GP_HOLD_NONE: none is in CUDA */
 	GP_HOLD_WAITING = 3, /* the same, but some are in a call of CUDA that waits for the GPU */
 	GP_HOLD_REFUSED = 4, /* it could not be done, or has taken too long */
+	GP_HOLD_USED = 5,    /* by the collector, for what must not be cut short */
 };
 
 /*

@@ -5,12 +5,13 @@
  * time, and answers each with a line. "work THREADS ROUNDS", "driver N", "busy 0|1", "jump NS",
  * "named N" (launches through the driver, of a kernel by each of its two handles), "truth FILE",
  * "count WORD", "keep 0|1" (call CUDA all the time), "hammer THREADS" (they do nothing else; 0 ends
- * it), "wait MS" (a thread waits for a kernel that takes so long), "calls N" (one of each), "graph
- * N" (launches of a graph of three nodes), "events N" (records of one event on one stream, each
- * waited for by another stream and by the host), "devices N" (work on each device), "rate N US" (N
- * launches, one each US microseconds; answers how long each took), "records 0|1" (take CUPTI, have
- * its records and drop them, without reading any), "leave". With the argument "lazy" it first uses
- * CUDA when it is told to work.
+ * it), "pin" (a thread
+ * takes pinned memory), "wait MS" (a thread waits for a kernel that takes so long), "calls N" (one
+ * of each), "graph N" (launches of a graph of three nodes), "events N" (records of one event on one
+ * stream, each waited for by another stream and by the host), "devices N" (work on each device),
+ * "rate N US" (N launches, one each US microseconds; answers how long each took), "records 0|1"
+ * (take CUPTI, have its records and drop them, without reading any), "leave". With the argument
+ * "lazy" it first uses CUDA when it is told to work.
  */
 #include "collector/cupti_abi.h"
 #include "fake/fake_runtime.h"
@@ -334,12 +335,19 @@ static void *wait_for_kernel(void *arg)
 	return NULL;
 }
 
-static void wait_beside(unsigned ms)
+static void *take_pinned(void *arg)
+{
+	void *memory;
+
+	(void)cudaMallocHost(&memory, 4096);
+	return NULL;
+}
+
+static void do_beside(void *(*what)(void *arg), void *arg)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, wait_for_kernel, (void *)(uintptr_t)ms) ||
-	    pthread_detach(thread))
+	if (pthread_create(&thread, NULL, what, arg) || pthread_detach(thread))
 		abort();
 }
 
@@ -389,7 +397,9 @@ static int obey(char *line)
 	} else if (sscanf(line, "hammer %u", &nr) == 1) {
 		hammer_on(nr);
 	} else if (sscanf(line, "wait %u", &nr) == 1) {
-		wait_beside(nr);
+		do_beside(wait_for_kernel, (void *)(uintptr_t)nr);
+	} else if (!strcmp(line, "pin\n")) {
+		do_beside(take_pinned, NULL);
 	} else if (sscanf(line, "busy %u", &nr) == 1) {
 		fake_gpu_set_busy((int)nr);
 	} else if (sscanf(line, "jump %lld", &ns) == 1) {

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define DEFAULT_STREAM 7
 #define FIRST_STREAM   13
@@ -233,6 +234,7 @@ int cudaMallocManaged(void **ret_memory, size_t bytes, unsigned flags)
 
 int cudaMallocHost(void **ret_memory, size_t bytes)
 {
+	(void)usleep(1000 * (unsigned)fake_gpu_setting("FAKE_CUDA_PINNED_MS", 0));
 	return allocate(ret_memory, bytes, "cudaMallocHost_v3020", CBID_MALLOC_HOST);
 }
 

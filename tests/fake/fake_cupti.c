@@ -62,7 +62,8 @@ static struct {
 	uint32_t thread_ids, domains, version;
 	unsigned graphs_nr; /* that were there as it was subscribed */
 	unsigned slow_ms;   /* that it takes to subscribe, the first time, */
-	unsigned end_ms;    /* and to be taken down */
+	unsigned end_ms;    /* and to be taken down, */
+	unsigned off_ms;    /* and its records to be switched off, once */
 	uint64_t
 		keeps_nr; /* buffers that it asks for once it is subscribed, and never gives back */
 	bool subscribed, tells_overhead, tells_last, times_events, kinds[KINDS], silent[2][CBIDS];
@@ -86,6 +87,7 @@ __attribute__((constructor)) static void begin(void)
 	cupti.buffer_bytes = fake_gpu_setting("FAKE_CUPTI_BUFFER", SIZE_MAX);
 	cupti.keeps_nr = fake_gpu_setting("FAKE_CUPTI_KEEPS", 0);
 	cupti.slow_ms = (unsigned)fake_gpu_setting("FAKE_CUPTI_SLOW_MS", 0);
+	cupti.off_ms = (unsigned)fake_gpu_setting("FAKE_CUPTI_OFF_MS", 0);
 	cupti.end_ms = (unsigned)fake_gpu_setting("FAKE_CUPTI_END_MS", 0);
 }
 
@@ -492,6 +494,8 @@ int cuptiActivityEnable(uint32_t kind)
 int cuptiActivityDisable(uint32_t kind)
 {
 	fake_gpu_count("disabled");
+	(void)usleep(1000 * cupti.off_ms);
+	cupti.off_ms = 0;
 	return set_kind(kind, false);
 }
 

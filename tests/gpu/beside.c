@@ -30,9 +30,9 @@
 #define WARM_STEPS   20 /* of each thread */
 #define RELAXED	     2	/* cudaStreamCaptureModeRelaxed */
 
-static const uint32_t kinds[] = {CUPTI_RUNTIME, CUPTI_DRIVER, CUPTI_KERNEL,
-				 CUPTI_MEMCPY,	CUPTI_MEMSET, CUPTI_PEER_COPY,
-				 CUPTI_SYNC,	CUPTI_EVENT,  CUPTI_OVERHEAD};
+static uint32_t kinds[] = {CUPTI_KERNEL, CUPTI_RUNTIME, CUPTI_DRIVER,
+			   CUPTI_MEMCPY, CUPTI_MEMSET,	CUPTI_PEER_COPY,
+			   CUPTI_SYNC,	 CUPTI_EVENT,	CUPTI_OVERHEAD};
 
 static struct {
 	int (*cudaMalloc)(void **memory, size_t bytes);
@@ -342,6 +342,10 @@ int main(int argc, char **argv)
 	held = strstr(argv[1], "held");
 	down = strstr(argv[1], "down");
 	first = strstr(argv[1], "first");
+	if (strstr(argv[1], "calls")) {
+		kinds[0] = CUPTI_RUNTIME;
+		kinds[1] = CUPTI_KERNEL;
+	}
 	graphs = (unsigned)atoi(argv[3]);
 	nr = graphs + (unsigned)atoi(argv[4]);
 	srand((unsigned)atoi(argv[5]));

@@ -22,7 +22,7 @@ EACH_S, SPARE_S, AT_ONCE = 1.5, 4, 7
 # collector does, and so must be survived.
 VARIANTS = (("held-go", 2, 2, True), ("held-down", 0, 4, True), ("free-go", 2, 2, False),
             ("free-down", 0, 4, False), ("held-down", 2, 2, False), ("free-first", 3, 2, False),
-            ("held-first", 3, 2, True))
+            ("free-first-calls", 3, 2, False), ("held-first-calls", 3, 2, True))
 
 
 class Row:

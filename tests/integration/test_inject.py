@@ -246,6 +246,9 @@ def test_threads_are_held_still():
         said = must(still(target, "no such library", 300))
         assert (said["held"], said["waiting"]) == ("7", "0") and int(said["held_us"]) >= 300000
         target.end()
+    with Target("threads", 200) as target:
+        assert must(still(target, "no such library", 10))["held"] == "201"
+        target.end()
     with Target("epoll") as target:
         target.wait_in_call(EPOLL_WAIT)
         must(still(target, "no such library", 10))

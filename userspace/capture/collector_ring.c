@@ -454,21 +454,33 @@ void collector_ring__refuse_hold(struct collector_ring *r)
 	(void)answer_hold(r, GP_HOLD_REFUSED);
 }
 
-bool collector_ring__give_hold(struct collector_ring *r, bool all_out, uint32_t limit_ms)
+/* Waits while it is `state`; false: it still is. */
+static bool leaves_state(const struct collector_ring *r, uint32_t state, uint32_t limit_ms)
 {
 	static const struct timespec turn = {.tv_nsec = 1000000};
-	uint32_t given = all_out ? GP_HOLD_ALL_OUT : GP_HOLD_WAITING;
 	uint64_t end_ns = clock_now_ns() + limit_ms * 1000000ULL;
 
-	if (!answer_hold(r, given))
-		return false;
-	while (__atomic_load_n(&r->page->hold, __ATOMIC_ACQUIRE) == given) {
+	while (__atomic_load_n(&r->page->hold, __ATOMIC_ACQUIRE) == state) {
 		if (clock_now_ns() >= end_ns)
-			return __atomic_exchange_n(&r->page->hold, GP_HOLD_REFUSED,
-						   __ATOMIC_ACQ_REL) == GP_HOLD_NONE;
-		(void)syscall(SYS_futex, &r->page->hold, FUTEX_WAIT, given, &turn, NULL, 0);
+			return false;
+		(void)syscall(SYS_futex, &r->page->hold, FUTEX_WAIT, state, &turn, NULL, 0);
 	}
 	return true;
+}
+
+enum hold_end collector_ring__give_hold(struct collector_ring *r, bool all_out, uint32_t limit_ms,
+					uint32_t longer_ms)
+{
+	uint32_t given = all_out ? GP_HOLD_ALL_OUT : GP_HOLD_WAITING, now = given;
+
+	if (!answer_hold(r, given))
+		return HOLD_UNWANTED;
+	/* What is not begun by then is not to be begun. */
+	if (!leaves_state(r, given, limit_ms) &&
+	    __atomic_compare_exchange_n(&r->page->hold, &now, GP_HOLD_REFUSED, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return HOLD_TOO_LONG;
+	return leaves_state(r, GP_HOLD_USED, longer_ms) ? HOLD_DONE : HOLD_TOO_LONG;
 }
 
 void collector_ring__status(const struct collector_ring *r, struct collector_status *ret_status)

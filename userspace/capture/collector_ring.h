@@ -82,13 +82,19 @@ uint64_t collector_ring__patience_ns(const struct collector_ring *r);
 /* From here on what is lost is missing: events before this moment are wanted by nobody. */
 void collector_ring__begin(struct collector_ring *r);
 
+enum hold_end {
+	HOLD_DONE = 0,	   /* the collector needs it no more */
+	HOLD_TOO_LONG = 1, /* it still does */
+	HOLD_UNWANTED = 2, /* it had not waited any more */
+};
+
 /* Whether the collector waits for the process's other threads to be held still (enum gp_hold). Each
  * time it does, it is given one answer: refuse(), or give() while they are, after which it is
- * waited for, at most for so long, until it needs them no more. give() is false if it no longer
- * waits, or still needs them. */
+ * waited for, at most for limit_ms, and longer_ms in the midst of what must not be cut short. */
 bool collector_ring__asks_hold(const struct collector_ring *r);
 void collector_ring__refuse_hold(struct collector_ring *r);
-bool collector_ring__give_hold(struct collector_ring *r, bool all_out, uint32_t limit_ms);
+enum hold_end collector_ring__give_hold(struct collector_ring *r, bool all_out, uint32_t limit_ms,
+					uint32_t longer_ms);
 
 /* What the collector says of itself now, and whether the ring was given up. */
 void collector_ring__status(const struct collector_ring *r, struct collector_status *ret_status);

@@ -50,7 +50,7 @@ struct cost_keeper {
 	uint64_t since_ns;			 /* when the capture started */
 	uint64_t own_new_ns;			 /* gpuprof's CPU time when it was made */
 	uint64_t own_start_ns;			 /* and when it started */
-	uint64_t stops_ns;			 /* for which threads of targets were borrowed */
+	uint64_t stops_ns; /* for which threads of targets were borrowed or held */
 	bool rests; /* since the last reading annotations alone have been told, to be set before one
 		     */
 	struct callback_cost timed, rest; /* by the collectors: all, and of those while it rested */

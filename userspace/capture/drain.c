@@ -144,6 +144,7 @@ void capture_drain(struct capture *c)
 void capture_stop_guest(struct capture *c, struct guest *g, bool gone)
 {
 	guest__stop(g, gone, c->failed ? NULL : on_guest_event, c);
+	c->cost.stops_ns += guest__take_held_ns(g);
 }
 
 void capture_keep_guest(struct capture *c, struct guest *g, uint32_t features)

@@ -38,6 +38,7 @@
  * gets HOLD_MS. */
 #define HOLD_WINDOW_MS 20
 #define HOLD_MS	       300
+#define HOLD_LONGER_MS 2000
 #define HOLD_STRICT_NS 400000000ULL
 #define HOLD_REFUSE_NS 2000000000ULL
 
@@ -92,37 +93,49 @@ static int open_ring(struct guest *g, const struct target_process *p, uint16_t p
 
 struct hold_job {
 	struct guest *g;
-	bool in_time;
+	enum hold_end end;
 };
 
 static void while_held(bool all_out, void *arg)
 {
 	struct hold_job *job = arg;
 
-	job->in_time = collector_ring__give_hold(job->g->ring, all_out, HOLD_MS);
+	job->end = collector_ring__give_hold(job->g->ring, all_out, HOLD_MS, HOLD_LONGER_MS);
+}
+
+static void tell_hold(const struct guest *g, const struct hold_result *r, enum hold_end end)
+{
+	if (end == HOLD_UNWANTED)
+		return;
+	log_info("%d: its threads (%u, %u of them in a call that waits for the GPU) were held for "
+		 "%llu us outside of CUDA as CUPTI came or went%s",
+		 (int)g->process->pid, r->held_nr, r->waiting_nr,
+		 (unsigned long long)r->held_ns / 1000,
+		 end == HOLD_DONE ? "" : "; it was not done by then");
 }
 
 static int try_hold(struct guest *g, bool strict, struct reason *why)
 {
-	static const char *const libraries[] = {"libcuda.so", "libcudart", "libcupti.so", NULL};
+	/* Programs with the runtime linked in are in the driver but for a few instructions. */
+	static const char *const libraries[] = {"libcuda.so",	    "libcudart",
+						"libcupti.so",	    "memfd:libgpuprof-cupti",
+						"libgpuprof-cupti", NULL};
 	/* "cuStreamSynchronize", "cudaMemcpyAsync" (to memory that is not pinned) */
 	static const char *const waiting[] = {"Synchronize", "Memcpy", NULL};
 	const struct hold_options options = {.libraries = libraries,
 					     .waiting = strict ? NULL : waiting,
+					     .not_waiting = "Graph",
 					     .thread_name = how.thread_name,
 					     .window_ms = HOLD_WINDOW_MS};
-	struct hold_job job = {.g = g};
+	uint64_t begin_ns = clock_now_ns();
+	struct hold_job job = {.g = g, .end = HOLD_UNWANTED};
 	struct hold_result result;
 	int err = hold_threads(g->process, &options, while_held, &job, why, &result);
 
 	g->held_ns += result.held_ns;
-	g->hold_again_ns = clock_now_ns() + 2 * result.held_ns;
+	g->hold_again_ns = clock_now_ns() + 2 * (clock_now_ns() - begin_ns);
 	if (!err)
-		log_info("%d: its threads (%u, %u of them waiting for the GPU) were held for %llu "
-			 "us, so that CUPTI came or went while no other was in a call of CUDA%s",
-			 (int)g->process->pid, result.held_nr, result.waiting_nr,
-			 (unsigned long long)result.held_ns / 1000,
-			 job.in_time ? "" : "; it was not done by then");
+		tell_hold(g, &result, job.end);
 	return err;
 }
 
@@ -131,17 +144,19 @@ static void serve_hold(struct guest *g)
 {
 	uint64_t now = clock_now_ns();
 	struct reason why = {0};
+	int err;
 
 	if (!collector_ring__asks_hold(g->ring)) {
-		g->hold_asked_ns = g->hold_again_ns = 0;
+		g->hold_asked_ns = 0;
 		return;
 	}
 	if (!g->hold_asked_ns)
 		g->hold_asked_ns = now;
 	if (now < g->hold_again_ns)
 		return;
-	if (!try_hold(g, now < g->hold_asked_ns + HOLD_STRICT_NS, &why) ||
-	    clock_now_ns() < g->hold_asked_ns + HOLD_REFUSE_NS)
+	err = try_hold(g, now < g->hold_asked_ns + HOLD_STRICT_NS, &why);
+	if (!err || ((err == -EAGAIN || err == -EBUSY) &&
+		     clock_now_ns() < g->hold_asked_ns + HOLD_REFUSE_NS))
 		return;
 	log_info("%d: %s", (int)g->process->pid, why.text);
 	collector_ring__refuse_hold(g->ring);
@@ -313,7 +328,7 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 }
 
 int guest__adopt(const struct target_process *p, uint16_t process_index, bool any_cupti,
-		 struct reason *why, struct guest **ret_guest)
+		 struct guest_meanwhile meanwhile, struct reason *why, struct guest **ret_guest)
 {
 	struct guest *g = calloc(1, sizeof(*g));
 	int err;
@@ -329,6 +344,7 @@ int guest__adopt(const struct target_process *p, uint16_t process_index, bool an
 	if (any_cupti)
 		collector_ring__take_any_cupti(g->ring);
 	g->process = p;
+	g->meanwhile = meanwhile;
 	g->whole = GP_FEATURE_CUPTI;
 	want(g, GP_FEATURE_CUPTI);
 	*ret_guest = g;
@@ -487,6 +503,9 @@ void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 			return;
 		}
 		serve_hold(g);
+		/* Other collectors may wait for the same. */
+		if (fn)
+			g->meanwhile.fn(g->meanwhile.arg);
 		sleep_ms(ANSWER_TURN_MS);
 	}
 	log_warn("the collector has not answered for 10 s: it leaves by itself when the process "
@@ -515,9 +534,12 @@ uint64_t guest__thread_cpu_ns(const struct guest *g)
 	return collector_ring__thread_cpu_ns(g->ring);
 }
 
-uint64_t guest__held_ns(const struct guest *g)
+uint64_t guest__take_held_ns(struct guest *g)
 {
-	return g->held_ns;
+	uint64_t ns = g->held_ns;
+
+	g->held_ns = 0;
+	return ns;
 }
 
 void guest__free(struct guest *g, const struct target_process *p, bool gone)

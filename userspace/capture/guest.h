@@ -19,8 +19,8 @@ struct guest;
 /* Takes one event, GP_EV_NAME included; what is not zero ends the drain. */
 typedef int (*guest_event_fn)(const void *event, size_t bytes, void *arg);
 
-/* What is done every few milliseconds while guest__new() waits: the collectors of other processes
- * leave if they hear nothing for seconds. */
+/* What is done every few milliseconds while guest__new() or guest__stop() waits: the collectors of
+ * other processes leave if they hear nothing for seconds. */
 struct guest_meanwhile {
 	void (*fn)(void *arg);
 	void *arg;
@@ -44,7 +44,7 @@ int guest_write_library(const char *folder, struct reason *why, char **ret_path)
 /* Takes the collector that the process has loaded by itself, which collects GPU activity from the
  * beginning. 0; -EAGAIN or -ENOENT: it is not ready yet; or -errno with a reason. */
 int guest__adopt(const struct target_process *p, uint16_t process_index, bool any_cupti,
-		 struct reason *why, struct guest **ret_guest);
+		 struct guest_meanwhile meanwhile, struct reason *why, struct guest **ret_guest);
 
 /* Whether it has said that it has not got all of `features` (enum gp_feature bits), and why. */
 bool guest__lacks(const struct guest *g, uint32_t features, struct reason *ret_why);
@@ -108,8 +108,9 @@ void guest__timed(const struct guest *g, struct callback_cost *cost);
 /* CPU time of the collector's own thread, as it says: any number. */
 uint64_t guest__thread_cpu_ns(const struct guest *g);
 
-/* For how long a thread of the process was borrowed to put it in, and all were held for CUPTI. */
-uint64_t guest__held_ns(const struct guest *g);
+/* For how long a thread of the process was borrowed to put it in, and all were held for CUPTI,
+ * since this was asked last. */
+uint64_t guest__take_held_ns(struct guest *g);
 
 /* Adds what went missing. */
 void guest__losses(const struct guest *g, uint64_t losses[GP_LOSS_NR]);

@@ -148,7 +148,7 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 		err = guest__new(m->process, m->index, features, c->options.any_cupti, python,
 				 (struct guest_meanwhile){drain_others, c}, &why, &m->guest);
 	if (m->guest)
-		c->cost.stops_ns += guest__held_ns(m->guest);
+		c->cost.stops_ns += guest__take_held_ns(m->guest);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		note_refusal(m, err, &why);
 	else if (err)
@@ -257,7 +257,8 @@ static bool is_expected(const struct capture *c, const struct member *m)
 static void adopt(struct capture *c, struct member *m)
 {
 	struct reason why = {0};
-	int err = guest__adopt(m->process, m->index, c->options.any_cupti, &why, &m->guest);
+	int err = guest__adopt(m->process, m->index, c->options.any_cupti,
+			       (struct guest_meanwhile){drain_others, c}, &why, &m->guest);
 
 	if (!err)
 		log_info("%d: collector put in by CUDA", (int)m->process->pid);

@@ -39,6 +39,8 @@
 #define RETRY_TURNS 5
 /* Turns between flushes of CUPTI, and between tries to have it. */
 #define SECOND_TURNS 10
+/* Where all threads are held for each try. */
+#define CUPTI_TURNS_MAX (32 * SECOND_TURNS)
 /* Of 1 ms, in InitializeInjection(), in which a thread of the target waits: gpuprof comes again,
  * CUDA does not. */
 #define LEAVE_TRIES	 5
@@ -72,6 +74,7 @@ struct follower {
 	uint32_t failed;
 	uint32_t refused; /* will not change until no longer wanted */
 	uint32_t turns;
+	uint32_t cupti_turns;  /* between tries to have CUPTI */
 	uint32_t calls_nr;     /* the last ones seen */
 	uint64_t heartbeat_ns; /* the last one seen, */
 	uint64_t seen_ns;      /* when it came, */
@@ -210,6 +213,7 @@ static bool follow_cupti(struct follower *f, uint32_t wanted, bool active)
 	if (!(wanted & GP_FEATURE_CUPTI)) {
 		f->refused &= ~(uint32_t)GP_FEATURE_CUPTI;
 		f->cupti_why = NULL;
+		f->cupti_turns = SECOND_TURNS;
 		if (!(wanted & GP_FEATURE_CUPTI_HELD)) {
 			cupti__disarm();
 			return false;
@@ -222,9 +226,13 @@ static bool follow_cupti(struct follower *f, uint32_t wanted, bool active)
 		cupti__turn(f->turns % SECOND_TURNS == 0);
 	if (active || (f->refused & GP_FEATURE_CUPTI))
 		return active;
-	if (f->cupti_why && f->turns % SECOND_TURNS)
+	if (f->cupti_why && f->turns % f->cupti_turns)
 		return false;
 	outcome = cupti__arm(&self.ring, false, f->page->any_cupti, &f->cupti_why);
+	if (outcome != CUPTI_HELD_UP)
+		f->cupti_turns = SECOND_TURNS;
+	else if (f->cupti_turns < CUPTI_TURNS_MAX)
+		f->cupti_turns *= 2;
 	if (outcome == CUPTI_REFUSED)
 		f->refused |= GP_FEATURE_CUPTI;
 	return outcome == CUPTI_ARMED;
@@ -299,7 +307,7 @@ static void *run(void *arg)
 	static const struct timespec turn = {.tv_nsec = TURN_NS};
 	static const char no_memory[] = "the collector's ring: not enough memory in the process's "
 					"control group";
-	struct follower f = {.page = self.ring.page};
+	struct follower f = {.page = self.ring.page, .cupti_turns = SECOND_TURNS};
 
 	(void)prctl(PR_SET_NAME, "gpuprof", 0, 0, 0);
 	cupti__set_own_thread();

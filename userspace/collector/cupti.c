@@ -46,7 +46,7 @@ static struct {
 	uint32_t rests_nr; /* flushes since then */
 	bool devices_told;
 	bool from_start;     /* CUPTI was ours before CUDA did anything */
-	pid_t owner;	     /* who has armed it last; 0: nobody ever */
+	pid_t owner;	     /* who was about to arm it last; 0: nobody ever */
 	uint32_t own_thread; /* the collector's; 0: not started */
 	struct ring_writer *ring;
 	struct names *names;
@@ -63,6 +63,7 @@ static struct {
  * which keeps it. */
 static uint32_t inside;
 static uint32_t exiting;
+static uint32_t ending; /* a thread waits to be it */
 
 /* For request() and complete(). */
 static struct {
@@ -296,31 +297,36 @@ static const char *prepare_records(void)
 	return read_clock() ? NULL : "gpu activity: CUPTI tells no time";
 }
 
-static void do_nothing(void)
+/* While a hold is waited for to come by: whether it still is to. */
+static bool is_still_to_come(void)
 {
+	const struct gp_ring_page *page = session.ring->page;
+
+	return !__atomic_load_n(&ending, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&page->quit, __ATOMIC_ACQUIRE) &&
+	       (__atomic_load_n(&page->wanted, __ATOMIC_ACQUIRE) & GP_FEATURE_CUPTI);
 }
 
-/* `starting`: no other thread can be in CUDA. CUPTI_LATER: one was, whenever it was tried. */
+/* `starting`: no other thread can be in CUDA. CUPTI_HELD_UP: one was, whenever it was tried. */
 static enum cupti_outcome begin_records(bool starting, const char **why_text)
 {
-	enum hold held = starting ? HOLD_ALL_OUT : hold__begin(session.ring->page, do_nothing);
-	int result = 0;
+	struct gp_ring_page *page = session.ring->page;
+	bool may =
+		starting || (hold__begin(page, is_still_to_come) != HOLD_NONE && hold__use(page));
+	int result = may ? enable_kinds() : 0;
 
-	*why_text = NULL;
-	if (held != HOLD_NONE)
-		result = enable_kinds();
 	if (result) {
 		disable_kinds();
 		time_events(0);
-		*why_text = refused("gpu activity: kernels", result);
 	}
 	if (!starting)
-		hold__end(session.ring->page);
-	if (held != HOLD_NONE)
+		hold__end(page);
+	*why_text = result ? refused("gpu activity: kernels", result) : NULL;
+	if (may)
 		return result ? CUPTI_REFUSED : CUPTI_ARMED;
 	*why_text = "gpu activity: no moment was found in which none of the process's threads is "
-		    "in a call of CUDA";
-	return CUPTI_LATER;
+		    "in a call of CUDA; GPU times come when there is one";
+	return CUPTI_HELD_UP;
 }
 
 /* The driver is asked with the records off: this may be a thread of the target. */
@@ -347,6 +353,7 @@ static void at_exit(void)
 
 	if (session.owner != getpid())
 		return;
+	__atomic_store_n(&ending, 1, __ATOMIC_RELEASE);
 	while (__atomic_exchange_n(&inside, 1, __ATOMIC_ACQUIRE)) {
 		if (++tries > EXIT_TRIES) {
 			__atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
@@ -409,12 +416,12 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 		return CUPTI_LATER;
 	}
 	cupti_takedown__begin(&session.library, session.subscriber);
+	if (!session.owner)
+		(void)atexit(at_exit);
+	session.owner = getpid();
 	*why_text = prepare_records();
 	found = *why_text ? CUPTI_REFUSED : begin_records(starting, why_text);
 	if (found == CUPTI_ARMED) {
-		if (!session.owner)
-			(void)atexit(at_exit);
-		session.owner = getpid();
 		session.armed = true;
 		session.from_start |= starting;
 		session.devices_told = false;
@@ -467,9 +474,10 @@ void cupti__rest(void)
 }
 
 /* What comes while it is waited for, so that little is left to be done. */
-static void take_what_comes(void)
+static bool take_what_comes(void)
 {
 	take_records(true);
+	return !__atomic_load_n(&ending, __ATOMIC_ACQUIRE);
 }
 
 void cupti__disarm(void)
@@ -479,7 +487,6 @@ void cupti__disarm(void)
 
 	if (!session.armed || !go_inside())
 		return;
-	take_what_comes();
 	held = hold__begin(session.ring->page, take_what_comes);
 	end_records();
 	take_incomplete();
@@ -487,7 +494,7 @@ void cupti__disarm(void)
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	if (session.records.graphs_seen)
 		cupti_takedown__note_graphs();
-	cupti_takedown__give_back(held == HOLD_ALL_OUT && hold__lasts(session.ring->page));
+	cupti_takedown__give_back(held == HOLD_ALL_OUT && hold__use(session.ring->page));
 	hold__end(session.ring->page);
 	drop_late();
 	session.armed = session.rests = false;
@@ -509,5 +516,5 @@ void cupti__forget(void)
 	session.names = NULL;
 	session.ring = NULL;
 	cupti_takedown__forget();
-	inside = 0;
+	inside = ending = 0;
 }

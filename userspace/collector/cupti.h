@@ -3,8 +3,8 @@
 /*
  * GP_FEATURE_CUPTI: what the GPU did and which calls asked for it, from CUPTI's activity records to
  * the ring. All functions but cupti__forget() are for the collector's own thread. CUPTI calls us
- * back on other threads only to get and return buffers and, once, to be taken down. When the
- * process ends by exit(), the thread that ends it takes the last records first.
+ * back on other threads only to get and return buffers. When the process ends by exit(), the thread
+ * that ends it takes the last records first.
  */
 #ifndef GP_COLLECTOR_CUPTI_H
 #define GP_COLLECTOR_CUPTI_H
@@ -17,6 +17,7 @@ enum cupti_outcome {
 	CUPTI_ARMED = 0,
 	CUPTI_LATER = 1,   /* no CUDA yet, or CUPTI is someone else's for now: try again */
 	CUPTI_REFUSED = 2, /* will not change: why_text says what */
+	CUPTI_HELD_UP = 3, /* threads are always in calls of CUDA: try again, not too often */
 };
 
 /* The calling thread is the collector's from now on: what it calls is not told. */
@@ -36,8 +37,8 @@ void cupti__rest(void);
 /* Converts what has come in; asks CUPTI for what it still holds if `flush`. Fine when not armed. */
 void cupti__turn(bool flush);
 
-/* Switches the records off, converts the last ones and gives CUPTI back, taking it down where a
- * thread of the target comes by to do that in time. Fine when not armed. */
+/* Switches the records off, converts the last ones and gives CUPTI back, taking it down where that
+ * may be (cupti_takedown.h); may take seconds. Fine when not armed. */
 void cupti__disarm(void);
 
 /* In a fork's child: forgets all, touches nothing of CUDA. */

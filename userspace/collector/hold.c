@@ -5,7 +5,9 @@
 #include "collector/clock.h"
 #include "collector/compat.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,18 +32,17 @@ static uint32_t withdraw(struct gp_ring_page *page)
 	return now;
 }
 
-enum hold hold__begin(struct gp_ring_page *page, void (*meanwhile)(void))
+enum hold hold__begin(struct gp_ring_page *page, bool (*meanwhile)(void))
 {
 	static const struct timespec turn = {.tv_nsec = TURN_NS};
 	uint64_t end_ns = clock_now_ns() + LIMIT_NS;
 	uint32_t now = GP_HOLD_ASKED;
 
 	__atomic_store_n(&page->hold, GP_HOLD_ASKED, __ATOMIC_RELEASE);
-	while (now == GP_HOLD_ASKED && !gpuprof_is_silent(page) && clock_now_ns() < end_ns) {
+	while (now == GP_HOLD_ASKED && !gpuprof_is_silent(page) && clock_now_ns() < end_ns &&
+	       meanwhile()) {
 		(void)syscall(SYS_futex, &page->hold, FUTEX_WAIT, GP_HOLD_ASKED, &turn, NULL, 0);
 		now = __atomic_load_n(&page->hold, __ATOMIC_ACQUIRE);
-		if (now == GP_HOLD_ASKED)
-			meanwhile();
 	}
 	if (now == GP_HOLD_ASKED)
 		now = withdraw(page);
@@ -55,11 +56,33 @@ enum hold hold__begin(struct gp_ring_page *page, void (*meanwhile)(void))
 	}
 }
 
-bool hold__lasts(const struct gp_ring_page *page)
+/* Whether the process's first thread, which is among those that are held, is stopped by a tracer:
+ * it runs again once gpuprof has died. (Who traces it is not told to another PID namespace.) */
+static bool is_stopped(void)
+{
+	char text[256];
+	const char *after;
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t bytes = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		(void)close(fd);
+	if (bytes <= 0)
+		return false;
+	text[bytes] = '\0';
+	after = strrchr(text, ')');
+	return after && !strncmp(after, ") t", 3);
+}
+
+bool hold__use(struct gp_ring_page *page)
 {
 	uint32_t now = __atomic_load_n(&page->hold, __ATOMIC_ACQUIRE);
 
-	return now == GP_HOLD_ALL_OUT || now == GP_HOLD_WAITING;
+	if (now != GP_HOLD_ALL_OUT && now != GP_HOLD_WAITING)
+		return false;
+	return __atomic_compare_exchange_n(&page->hold, &now, GP_HOLD_USED, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE) &&
+	       is_stopped();
 }
 
 void hold__end(struct gp_ring_page *page)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * CUPTI is switched on and off for all threads of the process at once, and a thread that is in a
+ * CUPTI comes and goes for all threads of the process at once, and a thread that is in a
  * call of CUDA at that moment may find half of it: CUPTI 13.0 then reads what is not there yet, or
  * spoils the heap as it goes. So gpuprof holds them still meanwhile, outside of CUDA. It must be
  * short, and what is done in it must not need another thread.
@@ -19,11 +19,12 @@ enum hold {
 	HOLD_ALL_OUT = 2, /* they are held, and none is in a call of CUDA */
 };
 
-/* Waits until they are held, for seconds at most, and calls `meanwhile` every few milliseconds. On
- * the collector's thread. hold__end() either way. */
-enum hold hold__begin(struct gp_ring_page *page, void (*meanwhile)(void));
-/* Whether they still are: gpuprof lets them go if it takes too long. */
-bool hold__lasts(const struct gp_ring_page *page);
+/* Waits until they are held, for seconds at most, and calls `meanwhile` every few milliseconds,
+ * which ends it with false. On the collector's thread. hold__end() either way. */
+enum hold hold__begin(struct gp_ring_page *page, bool (*meanwhile)(void));
+/* Before what must not be done without. False: they run again, as gpuprof lets them if it takes too
+ * long, or as they do once it has died. */
+bool hold__use(struct gp_ring_page *page);
 void hold__end(struct gp_ring_page *page);
 
 #endif /* GP_COLLECTOR_HOLD_H */

@@ -2,14 +2,15 @@
 
 /*
  * A thread that is within the libraries is let go at once and looked at again; one that is outside
- * holds none of their locks, so those that are within come out whether it runs or not. The work is
+ * holds none of their locks, nor one of the allocator's, so those that are within come out whether
+ * it runs or not. The work is
  * done by a thread of our own, whose end makes the kernel let go of all that is still held.
  */
 #include "inject/hold.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -18,14 +19,17 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/thread.h"
 #include "inject/borrow.h"
 #include "inject/explain.h"
 #include "inject/safe_point.h"
 #include "inject/threads.h"
+#include "inject/turn.h"
 #include "target/elf.h"
 
 #define MS_NS	      1000000ULL
 #define STOP_LIMIT_NS (5 * MS_NS)
+#define LATE_LIMIT_NS (50 * MS_NS)
 #define PAUSE_NS      50000L
 #define ROUNDS_MIN    3
 
@@ -81,6 +85,8 @@ static int note_function(const struct elf_symbol *sym, void *arg)
 	const struct functions *f = arg;
 	uint64_t at = f->base + sym->address;
 
+	if (f->j->options->not_waiting && strstr(sym->name, f->j->options->not_waiting))
+		return 0;
 	for (const char *const *part = f->j->options->waiting; *part; part++)
 		if (strstr(sym->name, *part))
 			return vec_push(&f->j->waiting.ranges,
@@ -181,7 +187,6 @@ static bool take_late(struct job *j, pid_t tid, struct tracee *ret_t)
  * everything. */
 static int stop(struct job *j, pid_t tid, struct tracee *t)
 {
-	uint64_t deadline_ns;
 	int err;
 
 	if (!take_late(j, tid, t)) {
@@ -190,8 +195,7 @@ static int stop(struct job *j, pid_t tid, struct tracee *t)
 		if (err)
 			return err == -ESRCH ? err : explain_refusal(j->p->pid, err, j->why);
 	}
-	deadline_ns = clock_now_ns() + STOP_LIMIT_NS;
-	err = tracee_stop(t, deadline_ns);
+	err = tracee_stop(t, clock_now_ns() + STOP_LIMIT_NS);
 	j->result.stops++;
 	if (err == -ETIMEDOUT)
 		return vec_push(&j->late, *t) ?: -EBUSY;
@@ -199,6 +203,8 @@ static int stop(struct job *j, pid_t tid, struct tracee *t)
 		tracee_detach(t, 0);
 		return reason_set(j->why, -EAGAIN, "process %d is stopped", j->p->pid);
 	}
+	if (!err)
+		tracee_undisturb(t);
 	return err;
 }
 
@@ -241,17 +247,27 @@ static void cleanup_ids(struct thread_ids *list)
 	vec_done(&list->ids);
 }
 
-/* Whether there is nobody to be stopped under that number: a thread that has ended may be waited
- * for by others for as long as they live. */
-static bool has_ended(const struct job *j, pid_t tid)
+/* Whether nobody can be stopped under that number. Of a thread that has ended and is waited for by
+ * others, for as long as they live. */
+static bool has_ended(char state)
 {
-	char state = thread_state(j->p->pid, tid);
-
 	return !state || state == 'Z' || state == 'X';
 }
 
-/* One look at each that is not held yet. 0: there was none. */
-static int take_all(struct job *j)
+/* One of those that are not held yet. 0: it is, or need not be. */
+static int look_at_thread(struct job *j, pid_t tid, char state)
+{
+	if (thread_is_called(j->p->pid, tid, j->options->thread_name))
+		return vec_push(&j->own, tid);
+	/* It would stop when the kernel lets it. */
+	if (state == 'D')
+		return -EBUSY;
+	return take_thread(j, tid);
+}
+
+/* One look at each that is not held yet. 0: there was none. Ends early where the time is over and
+ * some take long to stop. */
+static int take_all(struct job *j, uint64_t end_ns)
 {
 	CLEANUP(cleanup_ids) struct thread_ids list = {0};
 	int err = threads_list(j->p->pid, &list), ret = 0;
@@ -260,16 +276,20 @@ static int take_all(struct job *j)
 		return reason_set(j->why, err, "process %d has ended", j->p->pid);
 	for (size_t i = 0; i < list.ids.nr; i++) {
 		pid_t tid = list.ids.items[i];
+		char state;
 
-		if (is_own(j, tid) || is_among(j->held.items, j->held.nr, tid) || has_ended(j, tid))
+		if (is_own(j, tid) || is_among(j->held.items, j->held.nr, tid))
+			continue;
+		state = thread_state(j->p->pid, tid);
+		if (has_ended(state))
 			continue;
 		/* Those that are held now may have made others meanwhile. */
 		ret = -EBUSY;
-		err = thread_is_called(j->p->pid, tid, j->options->thread_name)
-			      ? vec_push(&j->own, tid)
-			      : take_thread(j, tid);
+		err = look_at_thread(j, tid, state);
 		if (err && err != -EBUSY)
 			return err;
+		if (j->late.nr && clock_now_ns() >= end_ns)
+			break;
 	}
 	return ret;
 }
@@ -279,6 +299,17 @@ static void let_go(struct job *j)
 	for (size_t i = 0; i < j->held.nr; i++)
 		tracee_detach(&j->held.items[i], 0);
 	j->held.nr = 0;
+}
+
+/* What stops only now goes on as if nothing had been; the end of our thread lets go of the rest. */
+static void let_go_late(struct job *j)
+{
+	uint64_t end_ns = clock_now_ns() + LATE_LIMIT_NS;
+
+	for (size_t i = 0; i < j->late.nr; i++)
+		if (!tracee_wait(&j->late.items[i], end_ns))
+			tracee_detach(&j->late.items[i], j->late.items[i].signal);
+	j->late.nr = 0;
 }
 
 /* Threads stop within microseconds, and are held meanwhile: no nap of ours is to take longer than
@@ -295,16 +326,14 @@ static int hold(struct job *j)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	uint64_t begin_ns, end_ns;
-	int err = look_at_target(j);
+	int err;
 
-	if (err)
-		return err;
 	make_haste();
 	begin_ns = clock_now_ns();
 	end_ns = begin_ns + j->options->window_ms * MS_NS;
-	for (int round = 0; (err = take_all(j)) == -EBUSY; round++) {
+	for (int round = 0; (err = take_all(j, end_ns)) == -EBUSY; round++) {
 		/* Where there are hundreds of threads, one round takes as long. */
-		if (round >= ROUNDS_MIN && clock_now_ns() >= end_ns) {
+		if ((round >= ROUNDS_MIN || j->late.nr) && clock_now_ns() >= end_ns) {
 			err = reason_set(j->why, -EAGAIN,
 					 "no moment was found in which no thread of process %d is "
 					 "within %s",
@@ -317,14 +346,16 @@ static int hold(struct job *j)
 		j->fn(!j->result.waiting_nr, j->arg);
 	let_go(j);
 	j->result.held_ns = clock_now_ns() - begin_ns;
+	let_go_late(j);
 	return err;
 }
 
 static void *work(void *arg)
 {
 	struct job *j = arg;
+	int CLEANUP(cleanup_fd) turn = -1;
 
-	j->err = hold(j);
+	j->err = turn_take(j->p, j->why, &turn) ?: look_at_target(j) ?: hold(j);
 	return NULL;
 }
 
@@ -343,6 +374,7 @@ int hold_threads(const struct target_process *p, const struct hold_options *opti
 		 void *arg, struct reason *why, struct hold_result *ret_result)
 {
 	struct job j = {.p = p, .options = options, .fn = fn, .arg = arg, .why = why};
+	sigset_t stops, before;
 	pthread_t thread;
 	int err;
 
@@ -350,10 +382,18 @@ int hold_threads(const struct target_process *p, const struct hold_options *opti
 	if (!target_process__alive(p))
 		return reason_set(why, -ESRCH, "process %d has ended", p->pid);
 	j.view.memory.mem_fd = -1;
-	err = -pthread_create(&thread, NULL, work, &j);
+	/* Nothing from the terminal may stop us while threads are held. */
+	(void)sigemptyset(&stops);
+	(void)sigaddset(&stops, SIGTSTP);
+	(void)sigaddset(&stops, SIGTTIN);
+	(void)sigaddset(&stops, SIGTTOU);
+	(void)pthread_sigmask(SIG_BLOCK, &stops, &before);
+	err = thread_start(&thread, work, &j);
+	if (!err)
+		(void)pthread_join(thread, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (err)
 		return reason_set(why, err, "cannot start a thread: %s", strerror(-err));
-	(void)pthread_join(thread, NULL);
 	*ret_result = j.result;
 	done(&j);
 	return j.err;

@@ -20,8 +20,11 @@ struct hold_options {
 	/* Part of the names of their functions that wait for long, and of which a thread may be in
 	 * one; NULL ends the list, and none may be if there is no list. */
 	const char *const *waiting;
+	const char *not_waiting; /* but not of these names; NULL: of all */
 	const char *thread_name; /* threads of this name are not held */
-	uint32_t window_ms;	 /* for so long a thread is held at most until the last one is */
+	/* About for so long a thread is held at most until the last one is; longer where there are
+	 * hundreds of them. */
+	uint32_t window_ms;
 };
 
 struct hold_result {

@@ -14,9 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -24,6 +22,7 @@
 #include "inject/explain.h"
 #include "inject/lodger.h"
 #include "inject/remote.h"
+#include "inject/turn.h"
 
 #define MEMFD_EXEC 0x10u
 #define IMAGE_MAX  (64u << 20)
@@ -45,26 +44,6 @@ struct job {
 	struct lodger lodger;
 	char name[LODGER_NAME_MAX]; /* "NAME-HASH", "NAME-" to remove */
 };
-
-/* One gpuprof at a time per process: the kernel gives the name up when the holder dies. */
-static int take_turn(const struct job *j, int *ret_fd)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int CLEANUP(cleanup_fd) fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int n;
-
-	if (fd < 0)
-		return reason_set(j->why, -errno, "cannot make a socket: %s", strerror(errno));
-	n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "gpuprof-inject-%d-%llu", j->p->pid,
-		     (unsigned long long)j->p->start_ticks);
-	if (bind(fd, (struct sockaddr *)&a,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)))
-		return reason_set(j->why, -EBUSY,
-				  "another gpuprof is just attaching to process %d; try again",
-				  j->p->pid);
-	*ret_fd = take_fd(&fd);
-	return 0;
-}
 
 /* The error of a step: remote.h's, or the target's own errno. */
 static int step_failed(struct job *j, int err, const char *what)
@@ -307,7 +286,7 @@ static int find_lodger(struct job *j)
 static int work(struct job *j)
 {
 	int CLEANUP(cleanup_fd) turn = -1;
-	int err = take_turn(j, &turn);
+	int err = turn_take(j->p, j->why, &turn);
 
 	if (!err)
 		err = target_view__read(j->p, j->options->thread_name, j->why, &j->view);

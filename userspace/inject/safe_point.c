@@ -253,7 +253,8 @@ bool thread_is_in(const struct tracee *t, const struct target_process *p,
 	return nr <= 0 || s.in_range;
 }
 
-/* Whether it may be told without looking at its frames that it is not in these ranges. */
+/* Whether it may be told without looking at its frames that it is in none of these ranges, nor in
+ * code that may hold a lock. */
 static bool is_clearly_outside(const struct tracee *t, const struct look_for *what,
 			       const struct user_regs_struct *r)
 {
@@ -261,17 +262,23 @@ static bool is_clearly_outside(const struct tracee *t, const struct look_for *wh
 	struct scan s = {0};
 
 	look_at(r->rip, what, &s);
-	if (s.in_range || !stack || scan_stack(t, stack, r->rsp, what, &s))
+	if (s.in_range || s.unsafe || !stack || scan_stack(t, stack, r->rsp, what, &s))
 		return false;
-	return !s.in_range && s.whole && !s.signal_handler;
+	return !s.in_range && !s.unsafe && s.whole && !s.signal_handler;
 }
 
-static bool holds_any(const struct range_list *list, const uint64_t *addresses, int nr)
+static bool hold_any(const struct range *ranges, size_t ranges_nr, const uint64_t *addresses,
+		     int nr)
 {
 	for (int i = 0; i < nr; i++)
-		if (ranges_hold(list->ranges.items, list->ranges.nr, addresses[i]))
+		if (ranges_hold(ranges, ranges_nr, addresses[i]))
 			return true;
 	return false;
+}
+
+static bool list_holds_any(const struct range_list *list, const uint64_t *addresses, int nr)
+{
+	return hold_any(list->ranges.items, list->ranges.nr, addresses, nr);
 }
 
 /* The outermost function that is not the C library's. */
@@ -280,7 +287,31 @@ static bool begins_in(const struct range_list *list, const struct c_library *c,
 {
 	while (nr && ranges_hold(c->own.items, c->own.nr, addresses[nr - 1]))
 		nr--;
-	return nr && holds_any(list, addresses + nr - 1, 1);
+	return nr && list_holds_any(list, addresses + nr - 1, 1);
+}
+
+/* Where it ends at code without unwind information, frames are missing: such libraries call nobody
+ * else, so a thread that is in others' code has left them. */
+static bool has_left(const struct range_list *list, const struct c_library *c,
+		     const uint64_t *addresses, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		if (!ranges_hold(c->own.items, c->own.nr, addresses[i]))
+			return !list_holds_any(list, addresses + i, 1);
+	return false;
+}
+
+/* In a system call in which nothing is done but wait. */
+static bool sleeps(const struct user_regs_struct *r)
+{
+	static const uint16_t calls[] = {SYS_futex,	SYS_poll,	    SYS_ppoll,
+					 SYS_select,	SYS_pselect6,	    SYS_epoll_wait,
+					 SYS_nanosleep, SYS_clock_nanosleep};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (calls[i] == r->orig_rax)
+			return true;
+	return false;
 }
 
 enum whereabouts thread_whereabouts(const struct tracee *t, struct unwinder *u,
@@ -294,23 +325,23 @@ enum whereabouts thread_whereabouts(const struct tracee *t, struct unwinder *u,
 				.ranges = libraries->ranges.items,
 				.ranges_nr = libraries->ranges.nr};
 	uint64_t addresses[UNWIND_FRAMES_MAX];
+	bool whole;
 	int nr;
 
-	if (!is_clearly_outside(t, &what, r)) {
-		nr = unwinder__frames(u, t, r, addresses);
-		if (nr <= 0)
-			return waiting->ranges.nr && in_waiting_call(r) ? WHERE_WAITING
-									: WHERE_WITHIN;
-		if (begins_in(libraries, c, addresses, nr))
-			return WHERE_OWN;
-		if (holds_any(waiting, addresses, nr))
-			return WHERE_WAITING;
-		if (holds_any(libraries, addresses, nr))
-			return WHERE_WITHIN;
-	}
-	/* A lock of the allocator's or the loader's, as far as its innermost function tells. */
-	if (ranges_hold(c->unsafe.items, c->unsafe.nr, r->rip) ||
-	    ((int64_t)r->orig_rax >= 0 && !in_waiting_call(r)))
+	if ((int64_t)r->orig_rax >= 0 && !in_waiting_call(r))
 		return WHERE_WITHIN;
-	return WHERE_OUTSIDE;
+	if (is_clearly_outside(t, &what, r))
+		return WHERE_OUTSIDE;
+	nr = unwinder__frames(u, t, r, addresses, &whole);
+	if (whole && begins_in(libraries, c, addresses, nr))
+		return WHERE_OWN;
+	if (hold_any(c->unsafe.items, c->unsafe.nr, addresses, nr))
+		return WHERE_WITHIN;
+	if (list_holds_any(waiting, addresses, nr))
+		return WHERE_WAITING;
+	if (list_holds_any(libraries, addresses, nr))
+		return WHERE_WITHIN;
+	if (whole || has_left(libraries, c, addresses, nr))
+		return WHERE_OUTSIDE;
+	return waiting->ranges.nr && sleeps(r) ? WHERE_WAITING : WHERE_WITHIN;
 }

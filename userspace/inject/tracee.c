@@ -166,18 +166,23 @@ int tracee_listen(struct tracee *t)
 	return resume(t, PTRACE_LISTEN, 0);
 }
 
-void tracee_detach(struct tracee *t, int signal)
+void tracee_undisturb(struct tracee *t)
 {
 	struct user_regs_struct before, r;
 
+	if (!t->stopped || t->stop != STOP_INTERRUPT || tracee_registers(t, &before))
+		return;
+	r = before;
+	registers_undisturbed(&r);
+	if (r.rax != before.rax)
+		(void)tracee_set_registers(t, &r);
+}
+
+void tracee_detach(struct tracee *t, int signal)
+{
 	if (!t->stopped)
 		return;
-	if (t->stop == STOP_INTERRUPT && !tracee_registers(t, &before)) {
-		r = before;
-		registers_undisturbed(&r);
-		if (r.rax != before.rax)
-			(void)tracee_set_registers(t, &r);
-	}
+	tracee_undisturb(t);
 	(void)resume(t, PTRACE_DETACH, signal);
 }
 

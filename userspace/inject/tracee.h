@@ -56,6 +56,10 @@ int tracee_listen(struct tracee *t);
  * made fail with EINTR is begun again. Fine on a thread that is gone. */
 void tracee_detach(struct tracee *t, int signal);
 
+/* For a thread in STOP_INTERRUPT: a system call that our stop made fail with EINTR is begun again
+ * from now on, also if gpuprof dies. */
+void tracee_undisturb(struct tracee *t);
+
 /* Registers and signal mask of a stopped thread. 0 or -errno (-ESRCH: it is gone). */
 int tracee_registers(const struct tracee *t, struct user_regs_struct *ret_registers);
 int tracee_set_registers(const struct tracee *t, const struct user_regs_struct *registers);

@@ -115,7 +115,7 @@ void unwinder__free(struct unwinder *u)
 }
 
 int unwinder__frames(struct unwinder *u, const struct tracee *t, const struct user_regs_struct *r,
-		     uint64_t ret_addresses[UNWIND_FRAMES_MAX])
+		     uint64_t ret_addresses[UNWIND_FRAMES_MAX], bool *ret_whole)
 {
 	static const Dwfl_Thread_Callbacks threads = {.next_thread = next_thread,
 						      .memory_read = memory_read,
@@ -126,10 +126,7 @@ int unwinder__frames(struct unwinder *u, const struct tracee *t, const struct us
 	u->addresses = ret_addresses;
 	u->nr = 0;
 	u->attached = u->attached || dwfl_attach_state(u->dwfl, NULL, t->pid, &threads, u);
-	if (!u->attached)
-		return -EIO;
-	if (dwfl_getthread_frames(u->dwfl, t->tid, take_frame, u))
-		return -ENODATA;
+	*ret_whole = u->attached && !dwfl_getthread_frames(u->dwfl, t->tid, take_frame, u);
 	return u->nr;
 }
 
@@ -143,5 +140,8 @@ int unwind_thread(const struct tracee *t, const struct target_process *p,
 {
 	CLEANUP(cleanup_unwinder) struct unwinder *u = unwinder__new(p);
 
-	return u ? unwinder__frames(u, t, r, ret_addresses) : -ENOMEM;
+	bool whole;
+	int nr = u ? unwinder__frames(u, t, r, ret_addresses, &whole) : -ENOMEM;
+
+	return nr < 0 || whole ? nr : -ENODATA;
 }

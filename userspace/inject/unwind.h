@@ -18,12 +18,12 @@ struct unwinder;
 struct unwinder *unwinder__new(const struct target_process *p);
 void unwinder__free(struct unwinder *u);
 
-/* The code addresses of all frames, innermost first. Returns their number, or -errno if the
- * outermost frame was not reached. */
+/* The code addresses of frames, innermost first. Returns their number; *ret_whole: the outermost
+ * one was reached. */
 int unwinder__frames(struct unwinder *u, const struct tracee *t, const struct user_regs_struct *r,
-		     uint64_t ret_addresses[UNWIND_FRAMES_MAX]);
+		     uint64_t ret_addresses[UNWIND_FRAMES_MAX], bool *ret_whole);
 
-/* The same for one thread. */
+/* Those of one thread: their number, or -errno if the outermost frame was not reached. */
 int unwind_thread(const struct tracee *t, const struct target_process *p,
 		  const struct user_regs_struct *r, uint64_t ret_addresses[UNWIND_FRAMES_MAX]);
 
