@@ -13,8 +13,9 @@
  * taking CUPTI down, whose buffer comes back then.
  * FAKE_CUPTI_DRIFT_PPM and FAKE_CUPTI_OFFSET_NS: of CUPTI's clock. FAKE_CUPTI_SETTLE: 1: it is
  * another clock until the GPU has its first work. FAKE_CUDA_CORRELATION: the first correlation id.
- * FAKE_CUDA_PINNED_MS: what it takes to get pinned memory. FAKE_CUDA_THREAD: 1: the driver has a thread of its own, which waits for ever.
- * FAKE_CUDA_DRIVER: the driver's version. FAKE_CUDA_DEVICES: how many there are.
+ * FAKE_CUDA_PINNED_MS: what it takes to get pinned memory. FAKE_CUDA_THREAD: 1: the driver has a
+ * thread of its own, which waits for ever. FAKE_CUDA_DRIVER: the driver's version.
+ * FAKE_CUDA_DEVICES: how many there are.
  */
 #ifndef GP_FAKE_FAKE_GPU_H
 #define GP_FAKE_FAKE_GPU_H
