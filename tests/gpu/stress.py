@@ -114,10 +114,17 @@ def captured_by(target):
     target.tell("time %d" % STORM_STEPS)
 
 
+def living_of(targets, said, ended):
+    """Those that live; of each other it is told how it ended."""
+    gone = {target for target in targets if target.process.poll() is not None}
+    ended += ["%s; gpuprof said: %s" % (died(target), said[target]) for target in gone]
+    return [target for target in targets if target not in gone]
+
+
 def check_storm(results, gpuprof, _target):
     """Programs that capture graphs, each fresh and attached to a few times; then others, until time is up."""
     chance, until = random.Random(2), time.monotonic() + min(STORM_S, left_s() - STORM_WAVE_S)
-    statuses, begun_nr, ended, names = collections.Counter(), 0, [], []
+    statuses, begun_nr, ended, names, said = collections.Counter(), 0, [], [], {}
     waiting = [begun(results) for _ in range(STORM_PROGRAMS)]
     while waiting:
         living = waiting
@@ -132,18 +139,19 @@ def check_storm(results, gpuprof, _target):
                          for index, target in enumerate(living)]
             for target, profiler in zip(living, profilers):
                 with limit():
-                    said = profiler.stream.read()
+                    said[target] = profiler.stream.read()[-500:]
                     statuses[profiler.process.wait()] += 1
-                if target.process.poll() is not None:
-                    ended.append("%s; gpuprof said: %s" % (died(target), said[-500:]))
-            living = [target for target in living if target.process.poll() is None]
+            living = living_of(living, said, ended)
+        # What was spoilt may show later.
+        time.sleep(1)
+        living = living_of(living, said, ended)
         if living:
             last = results.path("storm.%d.gpuprof" % (len(living) - 1))
             names.append(len(kernels_of(events_of(gpuprof, last))))
         for target in living:
             target.kill()
     results.check("programs attached to while they capture graphs: they go on",
-                  not ended and names and all(names) and statuses[0] > begun_nr,
+                  not ended and any(names) and statuses[0] > begun_nr,
                   "%d programs; attaches by their status %s; names of kernels in the last of each wave "
                   "%s; ended: %d %s" % (begun_nr, dict(statuses), names, len(ended), ended[:8]))
 

@@ -40,7 +40,7 @@
 #define HOLD_MS	       300
 #define HOLD_LONGER_MS 2000
 #define HOLD_STRICT_NS 400000000ULL
-#define HOLD_REFUSE_NS 2000000000ULL
+#define HOLD_REFUSE_NS 800000000ULL /* before CUPTI_TURNS are over */
 
 extern const unsigned char collector_so_start[], collector_so_end[];
 
@@ -116,10 +116,15 @@ static void tell_hold(const struct guest *g, const struct hold_result *r, enum h
 
 static int try_hold(struct guest *g, bool strict, struct reason *why)
 {
-	/* Programs with the runtime linked in are in the driver but for a few instructions. */
-	static const char *const libraries[] = {"libcuda.so",	    "libcudart",
-						"libcupti.so",	    "memfd:libgpuprof-cupti",
-						"libgpuprof-cupti", NULL};
+	/* Programs with the runtime linked in are in the driver but for a few instructions; the
+	 * driver calls compilers of its own. */
+	static const char *const libraries[] = {"libcuda.so",
+						"libcudart",
+						"libcupti.so",
+						"libnvidia-",
+						"memfd:libgpuprof-cupti",
+						"libgpuprof-cupti",
+						NULL};
 	/* "cuStreamSynchronize", "cudaMemcpyAsync" (to memory that is not pinned) */
 	static const char *const waiting[] = {"Synchronize", "Memcpy", NULL};
 	const struct hold_options options = {.libraries = libraries,
@@ -448,7 +453,7 @@ void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *ar
 		    has_ended(g, i))
 			return;
 		serve_hold(g);
-		sleep_ms(ANSWER_TURN_MS);
+		wait_a_turn(g);
 	}
 }
 
@@ -504,9 +509,7 @@ void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 		}
 		serve_hold(g);
 		/* Other collectors may wait for the same. */
-		if (fn)
-			g->meanwhile.fn(g->meanwhile.arg);
-		sleep_ms(ANSWER_TURN_MS);
+		wait_a_turn(g);
 	}
 	log_warn("the collector has not answered for 10 s: it leaves by itself when the process "
 		 "lets it run");

@@ -74,11 +74,12 @@ struct follower {
 	uint32_t failed;
 	uint32_t refused; /* will not change until no longer wanted */
 	uint32_t turns;
-	uint32_t cupti_turns;  /* between tries to have CUPTI */
-	uint32_t calls_nr;     /* the last ones seen */
-	uint64_t heartbeat_ns; /* the last one seen, */
-	uint64_t seen_ns;      /* when it came, */
-	uint32_t seen_turn;    /* and in which turn */
+	uint32_t cupti_not_before; /* the next try to have CUPTI, */
+	uint32_t cupti_pause;	   /* turns after the one before that */
+	uint32_t calls_nr;	   /* the last ones seen */
+	uint64_t heartbeat_ns;	   /* the last one seen, */
+	uint64_t seen_ns;	   /* when it came, */
+	uint32_t seen_turn;	   /* and in which turn */
 	const char *ops_why;
 	const char *memory_why;
 	const char *cupti_why;
@@ -212,8 +213,8 @@ static bool follow_cupti(struct follower *f, uint32_t wanted, bool active)
 
 	if (!(wanted & GP_FEATURE_CUPTI)) {
 		f->refused &= ~(uint32_t)GP_FEATURE_CUPTI;
-		f->cupti_why = NULL;
-		f->cupti_turns = SECOND_TURNS;
+		if (f->turns >= f->cupti_not_before)
+			f->cupti_why = NULL;
 		if (!(wanted & GP_FEATURE_CUPTI_HELD)) {
 			cupti__disarm();
 			return false;
@@ -226,13 +227,14 @@ static bool follow_cupti(struct follower *f, uint32_t wanted, bool active)
 		cupti__turn(f->turns % SECOND_TURNS == 0);
 	if (active || (f->refused & GP_FEATURE_CUPTI))
 		return active;
-	if (f->cupti_why && f->turns % f->cupti_turns)
+	if (f->cupti_why && (f->turns < f->cupti_not_before || f->turns % SECOND_TURNS))
 		return false;
 	outcome = cupti__arm(&self.ring, false, f->page->any_cupti, &f->cupti_why);
-	if (outcome != CUPTI_HELD_UP)
-		f->cupti_turns = SECOND_TURNS;
-	else if (f->cupti_turns < CUPTI_TURNS_MAX)
-		f->cupti_turns *= 2;
+	if (outcome == CUPTI_HELD_UP) {
+		f->cupti_not_before = f->turns + f->cupti_pause;
+		if (f->cupti_pause < CUPTI_TURNS_MAX)
+			f->cupti_pause *= 2;
+	}
 	if (outcome == CUPTI_REFUSED)
 		f->refused |= GP_FEATURE_CUPTI;
 	return outcome == CUPTI_ARMED;
@@ -307,7 +309,7 @@ static void *run(void *arg)
 	static const struct timespec turn = {.tv_nsec = TURN_NS};
 	static const char no_memory[] = "the collector's ring: not enough memory in the process's "
 					"control group";
-	struct follower f = {.page = self.ring.page, .cupti_turns = SECOND_TURNS};
+	struct follower f = {.page = self.ring.page, .cupti_pause = SECOND_TURNS};
 
 	(void)prctl(PR_SET_NAME, "gpuprof", 0, 0, 0);
 	cupti__set_own_thread();

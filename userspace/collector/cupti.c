@@ -41,7 +41,7 @@ static const uint32_t kinds[] = {CUPTI_KERNEL, CUPTI_RUNTIME, CUPTI_DRIVER,
 				 CUPTI_SYNC,   CUPTI_EVENT,   CUPTI_OVERHEAD};
 
 static struct {
-	bool armed;
+	bool armed, was_armed;
 	bool rests;	   /* the records are off */
 	uint32_t rests_nr; /* flushes since then */
 	bool devices_told;
@@ -351,7 +351,7 @@ static void at_exit(void)
 {
 	int tries = 0;
 
-	if (session.owner != getpid())
+	if (session.owner != getpid() || __atomic_load_n(&exiting, __ATOMIC_ACQUIRE))
 		return;
 	__atomic_store_n(&ending, 1, __ATOMIC_RELEASE);
 	while (__atomic_exchange_n(&inside, 1, __ATOMIC_ACQUIRE)) {
@@ -416,12 +416,16 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 		return CUPTI_LATER;
 	}
 	cupti_takedown__begin(&session.library, session.subscriber);
+	/* To end the wait for a hold; what CUPTI registers while its records go on comes later. */
 	if (!session.owner)
 		(void)atexit(at_exit);
 	session.owner = getpid();
 	*why_text = prepare_records();
 	found = *why_text ? CUPTI_REFUSED : begin_records(starting, why_text);
 	if (found == CUPTI_ARMED) {
+		if (!session.was_armed)
+			(void)atexit(at_exit);
+		session.was_armed = true;
 		session.armed = true;
 		session.from_start |= starting;
 		session.devices_told = false;
@@ -487,6 +491,7 @@ void cupti__disarm(void)
 
 	if (!session.armed || !go_inside())
 		return;
+	(void)take_what_comes();
 	held = hold__begin(session.ring->page, take_what_comes);
 	end_records();
 	take_incomplete();

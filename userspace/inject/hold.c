@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -29,9 +30,17 @@
 
 #define MS_NS	      1000000ULL
 #define STOP_LIMIT_NS (5 * MS_NS)
+#define WAIT_NS	      (5 * MS_NS)
 #define LATE_LIMIT_NS (50 * MS_NS)
 #define PAUSE_NS      50000L
 #define ROUNDS_MIN    3
+#define JOIN_TURN_S   1
+
+/* A thread that was found in a function that waits, each time since then. */
+struct waiter {
+	pid_t tid;
+	uint64_t since_ns;
+};
 
 struct job {
 	const struct target_process *p;
@@ -47,6 +56,7 @@ struct job {
 	VEC(struct tracee) held;
 	VEC(struct tracee) late; /* were told to stop and have not yet */
 	VEC(pid_t) own;		 /* are not to be held */
+	VEC(struct waiter) waiters;
 };
 
 /* ---- where not to be ---- */
@@ -183,6 +193,13 @@ static bool take_late(struct job *j, pid_t tid, struct tracee *ret_t)
 	return false;
 }
 
+/* Whether nobody can be stopped under that number. Of a thread that has ended and is waited for by
+ * others, for as long as they live. */
+static bool has_ended(char state)
+{
+	return !state || state == 'Z' || state == 'X';
+}
+
 /* Stops it. 0; -ESRCH: it has gone; -EBUSY: it has not stopped yet; or another error, which ends
  * everything. */
 static int stop(struct job *j, pid_t tid, struct tracee *t)
@@ -192,6 +209,9 @@ static int stop(struct job *j, pid_t tid, struct tracee *t)
 	if (!take_late(j, tid, t)) {
 		*t = j->view.memory;
 		err = tracee_seize(t, j->p->pid, tid);
+		/* One that is just ending may be traced by nobody. */
+		if (err == -EPERM && has_ended(thread_state(j->p->pid, tid)))
+			err = -ESRCH;
 		if (err)
 			return err == -ESRCH ? err : explain_refusal(j->p->pid, err, j->why);
 	}
@@ -206,6 +226,26 @@ static int stop(struct job *j, pid_t tid, struct tracee *t)
 	if (!err)
 		tracee_undisturb(t);
 	return err;
+}
+
+/* Whether it has been found waiting for long enough to be waiting indeed: the function may as well
+ * return at once. */
+static bool waits(struct job *j, pid_t tid)
+{
+	struct waiter new = {tid, clock_now_ns()};
+
+	for (size_t i = 0; i < j->waiters.nr; i++)
+		if (j->waiters.items[i].tid == tid)
+			return new.since_ns - j->waiters.items[i].since_ns >= WAIT_NS;
+	(void)vec_push(&j->waiters, new);
+	return false;
+}
+
+static void forget_waiter(struct job *j, pid_t tid)
+{
+	for (size_t i = 0; i < j->waiters.nr; i++)
+		if (j->waiters.items[i].tid == tid)
+			j->waiters.items[i] = j->waiters.items[--j->waiters.nr];
 }
 
 static enum whereabouts where_is(struct job *j, const struct tracee *t)
@@ -228,7 +268,9 @@ static int take_thread(struct job *j, pid_t tid)
 	if (err)
 		return err == -ESRCH ? 0 : err;
 	where = where_is(j, &t);
-	if (where == WHERE_OUTSIDE || where == WHERE_WAITING) {
+	if (where != WHERE_WAITING)
+		forget_waiter(j, tid);
+	if (where == WHERE_OUTSIDE || (where == WHERE_WAITING && waits(j, tid))) {
 		err = vec_push(&j->held, t);
 		if (!err) {
 			j->result.held_nr++;
@@ -245,13 +287,6 @@ static int take_thread(struct job *j, pid_t tid)
 static void cleanup_ids(struct thread_ids *list)
 {
 	vec_done(&list->ids);
-}
-
-/* Whether nobody can be stopped under that number. Of a thread that has ended and is waited for by
- * others, for as long as they live. */
-static bool has_ended(char state)
-{
-	return !state || state == 'Z' || state == 'X';
 }
 
 /* One of those that are not held yet. 0: it is, or need not be. */
@@ -364,10 +399,30 @@ static void done(struct job *j)
 	vec_done(&j->held);
 	vec_done(&j->late);
 	vec_done(&j->own);
+	vec_done(&j->waiters);
 	vec_done(&j->libraries.ranges);
 	vec_done(&j->waiting.ranges);
 	unwinder__free(j->unwinder);
 	target_view__done(&j->view);
+}
+
+/* If the process calls exec just then, it waits for us to take note of the end of those of its
+ * threads that are held, and our thread, in PTRACE_SEIZE, for it. */
+static void join(pthread_t thread, pid_t pid)
+{
+	CLEANUP(cleanup_ids) struct thread_ids list = {0};
+	struct timespec until;
+	siginfo_t info;
+
+	do {
+		(void)clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += JOIN_TURN_S;
+		(void)threads_list(pid, &list);
+		for (size_t i = 0; i < list.ids.nr; i++)
+			if (thread_state(pid, list.ids.items[i]) == 'Z')
+				(void)waitid(P_PID, (id_t)list.ids.items[i], &info,
+					     WEXITED | WNOHANG | __WALL);
+	} while (pthread_timedjoin_np(thread, NULL, &until));
 }
 
 int hold_threads(const struct target_process *p, const struct hold_options *options, hold_fn fn,
@@ -390,7 +445,7 @@ int hold_threads(const struct target_process *p, const struct hold_options *opti
 	(void)pthread_sigmask(SIG_BLOCK, &stops, &before);
 	err = thread_start(&thread, work, &j);
 	if (!err)
-		(void)pthread_join(thread, NULL);
+		join(thread, p->pid);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (err)
 		return reason_set(why, err, "cannot start a thread: %s", strerror(-err));

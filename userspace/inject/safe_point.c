@@ -290,14 +290,19 @@ static bool begins_in(const struct range_list *list, const struct c_library *c,
 	return nr && list_holds_any(list, addresses + nr - 1, 1);
 }
 
-/* Where it ends at code without unwind information, frames are missing: such libraries call nobody
- * else, so a thread that is in others' code has left them. */
-static bool has_left(const struct range_list *list, const struct c_library *c,
-		     const uint64_t *addresses, int nr)
+/* Where it ends at code without unwind information, frames are missing: such libraries call no
+ * other files, so a thread that is in one of those has left them. (They do call the kernel's.) */
+static bool has_left(const struct range_list *list, const struct memory_map *map,
+		     const struct c_library *c, const uint64_t *addresses, int nr)
 {
-	for (int i = 0; i < nr; i++)
-		if (!ranges_hold(c->own.items, c->own.nr, addresses[i]))
-			return !list_holds_any(list, addresses + i, 1);
+	const struct mapping *m;
+
+	for (int i = 0; i < nr; i++) {
+		if (ranges_hold(c->own.items, c->own.nr, addresses[i]))
+			continue;
+		m = memory_map__find(map, addresses[i]);
+		return m && m->inode && !list_holds_any(list, addresses + i, 1);
+	}
 	return false;
 }
 
@@ -341,7 +346,7 @@ enum whereabouts thread_whereabouts(const struct tracee *t, struct unwinder *u,
 		return WHERE_WAITING;
 	if (list_holds_any(libraries, addresses, nr))
 		return WHERE_WITHIN;
-	if (whole || has_left(libraries, c, addresses, nr))
+	if (whole || has_left(libraries, map, c, addresses, nr))
 		return WHERE_OUTSIDE;
 	return waiting->ranges.nr && sleeps(r) ? WHERE_WAITING : WHERE_WITHIN;
 }

@@ -216,9 +216,12 @@ int tracee_set_mask(const struct tracee *t, uint64_t mask)
 bool call_fails_by_stop(long number)
 {
 	static const uint16_t numbers[] = {
-		0,   /* read: a socket with a receive timeout */
+		0,   /* read: a socket with a timeout */
+		1,   /* write: the same */
 		43,  /* accept */
+		44,  /* sendto */
 		45,  /* recvfrom */
+		46,  /* sendmsg */
 		47,  /* recvmsg */
 		65,  /* semop */
 		128, /* rt_sigtimedwait */
@@ -227,7 +230,10 @@ bool call_fails_by_stop(long number)
 		232, /* epoll_wait */
 		281, /* epoll_pwait */
 		288, /* accept4 */
+		299, /* recvmmsg */
+		307, /* sendmmsg */
 		333, /* io_pgetevents */
+		426, /* io_uring_enter */
 		441, /* epoll_pwait2 */
 	};
 
