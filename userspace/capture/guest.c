@@ -6,11 +6,10 @@
  */
 #include "capture/guest.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "capture/collector_ring.h"
-#include "inject/hold.h"
+#include "capture/guest_hold.h"
 #include "inject/inject.h"
 
 #include <errno.h>
@@ -32,27 +31,16 @@
 #define LATER_TURNS    50   /* 0.1 seconds: between tries while an earlier collector leaves, */
 #define LATER_TRIES    60   /* which may take as long as a thread is within CUPTI */
 
-/* Of the process's other threads, held still so that CUPTI can come or go (collector/hold.h). Tries
- * end after HOLD_WINDOW_MS, and take a third of the time at most; after HOLD_STRICT_NS threads may
- * be in a call that waits for the GPU, as one of several always may be; and once CUPTI is at it, it
- * gets HOLD_MS. */
-#define HOLD_WINDOW_MS 20
-#define HOLD_MS	       300
-#define HOLD_LONGER_MS 2000
-#define HOLD_STRICT_NS 400000000ULL
-#define HOLD_REFUSE_NS 800000000ULL /* before CUPTI_TURNS are over */
-
 extern const unsigned char collector_so_start[], collector_so_end[];
 
 struct guest {
 	const struct target_process *process; /* the caller's */
 	struct collector_ring *ring;
 	struct guest_meanwhile meanwhile;
-	uint32_t wanted; /* enum gp_feature bits, now */
-	uint32_t whole;	 /* what was asked for when all was wanted */
-	uint64_t held_ns;
-	uint64_t hold_asked_ns; /* since when the collector waits for a hold; 0: it does not */
-	uint64_t hold_again_ns; /* not to be tried before */
+	uint32_t wanted;  /* enum gp_feature bits, now */
+	uint32_t whole;	  /* what was asked for when all was wanted */
+	uint64_t held_ns; /* a thread, to put it in */
+	struct guest_hold hold;
 	bool stopped;
 };
 
@@ -91,82 +79,6 @@ static int open_ring(struct guest *g, const struct target_process *p, uint16_t p
 	return err;
 }
 
-struct hold_job {
-	struct guest *g;
-	enum hold_end end;
-};
-
-static void while_held(bool all_out, void *arg)
-{
-	struct hold_job *job = arg;
-
-	job->end = collector_ring__give_hold(job->g->ring, all_out, HOLD_MS, HOLD_LONGER_MS);
-}
-
-static void tell_hold(const struct guest *g, const struct hold_result *r, enum hold_end end)
-{
-	if (end == HOLD_UNWANTED)
-		return;
-	log_info("%d: its threads (%u, %u of them in a call that waits for the GPU) were held for "
-		 "%llu us outside of CUDA as CUPTI came or went%s",
-		 (int)g->process->pid, r->held_nr, r->waiting_nr,
-		 (unsigned long long)r->held_ns / 1000,
-		 end == HOLD_DONE ? "" : "; it was not done by then");
-}
-
-static int try_hold(struct guest *g, bool strict, struct reason *why)
-{
-	/* Programs with the runtime linked in are in the driver but for a few instructions; the
-	 * driver calls compilers of its own. */
-	static const char *const libraries[] = {"libcuda.so",
-						"libcudart",
-						"libcupti.so",
-						"libnvidia-",
-						"memfd:libgpuprof-cupti",
-						"libgpuprof-cupti",
-						NULL};
-	/* "cuStreamSynchronize", "cudaMemcpyAsync" (to memory that is not pinned) */
-	static const char *const waiting[] = {"Synchronize", "Memcpy", NULL};
-	const struct hold_options options = {.libraries = libraries,
-					     .waiting = strict ? NULL : waiting,
-					     .not_waiting = "Graph",
-					     .thread_name = how.thread_name,
-					     .window_ms = HOLD_WINDOW_MS};
-	uint64_t begin_ns = clock_now_ns();
-	struct hold_job job = {.g = g, .end = HOLD_UNWANTED};
-	struct hold_result result;
-	int err = hold_threads(g->process, &options, while_held, &job, why, &result);
-
-	g->held_ns += result.held_ns;
-	g->hold_again_ns = clock_now_ns() + 2 * (clock_now_ns() - begin_ns);
-	if (!err)
-		tell_hold(g, &result, job.end);
-	return err;
-}
-
-/* If the collector waits for it. */
-static void serve_hold(struct guest *g)
-{
-	uint64_t now = clock_now_ns();
-	struct reason why = {0};
-	int err;
-
-	if (!collector_ring__asks_hold(g->ring)) {
-		g->hold_asked_ns = 0;
-		return;
-	}
-	if (!g->hold_asked_ns)
-		g->hold_asked_ns = now;
-	if (now < g->hold_again_ns)
-		return;
-	err = try_hold(g, now < g->hold_asked_ns + HOLD_STRICT_NS, &why);
-	if (!err || ((err == -EAGAIN || err == -EBUSY) &&
-		     clock_now_ns() < g->hold_asked_ns + HOLD_REFUSE_NS))
-		return;
-	log_info("%d: %s", (int)g->process->pid, why.text);
-	collector_ring__refuse_hold(g->ring);
-}
-
 /* Looked at now and then. */
 static bool has_ended(const struct guest *g, int turn)
 {
@@ -183,7 +95,7 @@ static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct
 
 	for (int i = 0; i < turns; i++) {
 		collector_ring__beat(g->ring);
-		serve_hold(g);
+		guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring);
 		collector_ring__status(g->ring, &s);
 		/* Shapes, modules and memory may be missing: what is there is worth having. */
 		if ((s.active & required) == required &&
@@ -452,7 +364,7 @@ void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *ar
 		if (s.broken || s.state != GP_COLLECTOR_READY || !(s.active & ~features) ||
 		    has_ended(g, i))
 			return;
-		serve_hold(g);
+		guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring);
 		wait_a_turn(g);
 	}
 }
@@ -470,7 +382,7 @@ int guest__drain(struct guest *g, guest_event_fn fn, void *arg)
 {
 	if (!g->stopped) {
 		collector_ring__beat(g->ring);
-		serve_hold(g);
+		guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring);
 	}
 	return collector_ring__drain(g->ring, fn, arg);
 }
@@ -507,7 +419,7 @@ void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 			collector_ring__process_gone(g->ring);
 			return;
 		}
-		serve_hold(g);
+		guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring);
 		/* Other collectors may wait for the same. */
 		wait_a_turn(g);
 	}
@@ -539,9 +451,9 @@ uint64_t guest__thread_cpu_ns(const struct guest *g)
 
 uint64_t guest__take_held_ns(struct guest *g)
 {
-	uint64_t ns = g->held_ns;
+	uint64_t ns = g->held_ns + g->hold.held_ns;
 
-	g->held_ns = 0;
+	g->held_ns = g->hold.held_ns = 0;
 	return ns;
 }
 

@@ -3,8 +3,8 @@
 /*
  * A thread that is within the libraries is let go at once and looked at again; one that is outside
  * holds none of their locks, nor one of the allocator's, so those that are within come out whether
- * it runs or not. The work is
- * done by a thread of our own, whose end makes the kernel let go of all that is still held.
+ * it runs or not. The work is done by a thread of our own, whose end makes the kernel let go of
+ * all that is still held.
  */
 #include "inject/hold.h"
 
@@ -407,7 +407,8 @@ static void done(struct job *j)
 }
 
 /* If the process calls exec just then, it waits for us to take note of the end of those of its
- * threads that are held, and our thread, in PTRACE_SEIZE, for it. */
+ * threads that are held, and our thread, in PTRACE_SEIZE, for it. (Not of its first: that may be
+ * our child, whose status is wanted elsewhere.) */
 static void join(pthread_t thread, pid_t pid)
 {
 	CLEANUP(cleanup_ids) struct thread_ids list = {0};
@@ -419,7 +420,7 @@ static void join(pthread_t thread, pid_t pid)
 		until.tv_sec += JOIN_TURN_S;
 		(void)threads_list(pid, &list);
 		for (size_t i = 0; i < list.ids.nr; i++)
-			if (thread_state(pid, list.ids.items[i]) == 'Z')
+			if (list.ids.items[i] != pid && thread_state(pid, list.ids.items[i]) == 'Z')
 				(void)waitid(P_PID, (id_t)list.ids.items[i], &info,
 					     WEXITED | WNOHANG | __WALL);
 	} while (pthread_timedjoin_np(thread, NULL, &until));

@@ -96,8 +96,11 @@ static int look(struct tracee *t, int *ret_status)
 	if (!info.si_pid)
 		return 0;
 	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
-		/* Until its end is taken note of, its process cannot end. */
-		(void)waitid(P_PID, (id_t)t->tid, &info, WEXITED | WNOHANG | __WALL | __WNOTHREAD);
+		/* Until its end is taken note of, its process cannot end. Not of the process's own,
+		 * which may be a child of ours whose status is wanted elsewhere. */
+		if (t->tid != t->pid)
+			(void)waitid(P_PID, (id_t)t->tid, &info,
+				     WEXITED | WNOHANG | __WALL | __WNOTHREAD);
 		return -ESRCH;
 	}
 	*ret_status = info.si_status;

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+#include "capture/guest_hold.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "inject/hold.h"
+
+#include <errno.h>
+
+/* Tries end after WINDOW_MS and take a third of the time at most. After STRICT_NS threads may be in
+ * a call that waits for the GPU, as one of several always may be. Once CUPTI is at it, it gets
+ * LIMIT_MS, and LONGER_MS in the midst of what must not be cut short. An attach waits a second for
+ * the answer. */
+#define WINDOW_MS 20
+#define LIMIT_MS  300
+#define LONGER_MS 2000
+#define STRICT_NS 400000000ULL
+#define REFUSE_NS 800000000ULL
+
+struct job {
+	struct collector_ring *ring;
+	enum hold_end end;
+};
+
+static void while_held(bool all_out, void *arg)
+{
+	struct job *j = arg;
+
+	j->end = collector_ring__give_hold(j->ring, all_out, LIMIT_MS, LONGER_MS);
+}
+
+static void tell(const struct target_process *p, const struct hold_result *r, enum hold_end end)
+{
+	if (end == HOLD_UNWANTED)
+		return;
+	log_info("%d: its threads (%u, %u of them in a call that waits for the GPU) were held for "
+		 "%llu us outside of CUDA as CUPTI came or went%s",
+		 (int)p->pid, r->held_nr, r->waiting_nr, (unsigned long long)r->held_ns / 1000,
+		 end == HOLD_DONE ? "" : "; it was not done by then");
+}
+
+static int try(struct guest_hold *h, const struct target_process *p, const char *own,
+	       struct collector_ring *r, bool strict, struct reason *why)
+{
+	/* Programs with the runtime linked in are in the driver but for a few instructions; the
+	 * driver calls compilers of its own. */
+	static const char *const libraries[] = {"libcuda.so",
+						"libcudart",
+						"libcupti.so",
+						"libnvidia-",
+						"memfd:libgpuprof-cupti",
+						"libgpuprof-cupti",
+						NULL};
+	/* "cuStreamSynchronize", "cudaMemcpyAsync" (to memory that is not pinned) */
+	static const char *const waiting[] = {"Synchronize", "Memcpy", NULL};
+	const struct hold_options options = {.libraries = libraries,
+					     .waiting = strict ? NULL : waiting,
+					     .not_waiting = "Graph",
+					     .thread_name = own,
+					     .window_ms = WINDOW_MS};
+	uint64_t begin_ns = clock_now_ns();
+	struct job j = {.ring = r, .end = HOLD_UNWANTED};
+	struct hold_result result;
+	int err = hold_threads(p, &options, while_held, &j, why, &result);
+
+	h->held_ns += result.held_ns;
+	h->again_ns = clock_now_ns() + 2 * (clock_now_ns() - begin_ns);
+	if (!err)
+		tell(p, &result, j.end);
+	return err;
+}
+
+void guest_hold__serve(struct guest_hold *h, const struct target_process *p, const char *own,
+		       struct collector_ring *r)
+{
+	uint64_t now = clock_now_ns();
+	struct reason why = {0};
+	int err;
+
+	if (!collector_ring__asks_hold(r)) {
+		h->asked_ns = 0;
+		return;
+	}
+	if (!h->asked_ns)
+		h->asked_ns = now;
+	if (now < h->again_ns)
+		return;
+	err = try(h, p, own, r, now < h->asked_ns + STRICT_NS, &why);
+	if (!err || ((err == -EAGAIN || err == -EBUSY) && clock_now_ns() < h->asked_ns + REFUSE_NS))
+		return;
+	log_info("%d: %s", (int)p->pid, why.text);
+	collector_ring__refuse_hold(r);
+}

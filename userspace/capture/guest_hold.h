@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Holds a process's threads still outside of CUDA when its collector waits for that, as CUPTI is to
+ * come or go (collector/hold.h says why).
+ */
+#ifndef GP_CAPTURE_GUEST_HOLD_H
+#define GP_CAPTURE_GUEST_HOLD_H
+
+#include "capture/collector_ring.h"
+#include "target/process.h"
+
+#include <stdint.h>
+
+/* All zero: the collector has not asked yet. */
+struct guest_hold {
+	uint64_t asked_ns; /* since when the collector waits; 0: it does not */
+	uint64_t again_ns; /* not to be tried before */
+	uint64_t held_ns;  /* the threads, so far; the user's to set back */
+};
+
+/* If the collector waits, tries once, or refuses if that has been tried for long enough. `own`:
+ * threads of this name are the collector's, which are not held. Takes tens of milliseconds, seconds
+ * at worst. */
+void guest_hold__serve(struct guest_hold *h, const struct target_process *p, const char *own,
+		       struct collector_ring *r);
+
+#endif /* GP_CAPTURE_GUEST_HOLD_H */
