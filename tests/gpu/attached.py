@@ -16,6 +16,8 @@ BACKTRACE = os.path.join(HERE, "backtrace.so")
 STEPS = 20
 # How long every attach took until it recorded, and every end of one, in seconds.
 attach_s, detach_s = [], []
+# What was said of threads that were held so that CUPTI could come or go.
+holds = []
 
 
 _waiting = []
@@ -123,6 +125,7 @@ def capture(gpuprof, target, path, options, steps, log):
         target.ask("step %d" % steps, "did")
     finally:
         status = end(profiler)
+        holds.extend(line for line in profiler.lines if "were held for" in line or "no moment was" in line)
     return status, profiler.lines
 
 

@@ -11,6 +11,7 @@ be, RESULTS gets an archive at the end.
 
 import json
 import os
+import re
 import shutil
 import signal
 import statistics
@@ -22,7 +23,7 @@ import assumptions
 import beside
 import stress
 from attached import (STEPS, WORKLOAD, attach, attach_s, capture, detach_s, device_of, drop, end, events_of,
-                      kernels_of, loaded, lost, own_device, prepare, table_of, truth_of, workload)
+                      holds, kernels_of, loaded, lost, own_device, prepare, table_of, truth_of, workload)
 from compare import (compare, compare_calls, compare_device, compare_ops, compare_traces,
                      lost_events)
 from programs import Program, at_most, left_s, limit, run
@@ -465,10 +466,21 @@ def check_all(results, gpuprof):
         attempt(results, kind, 15, check_foreign, gpuprof, kind)
     if not all(works):
         attempt(results, "assumptions", 40, check_assumptions)
+    tell_holds(results)
     for what, took in (("attach until it records", attach_s), ("end of an attach", detach_s)):
         if took:
             results.fact("seconds, %s" % what, "the first %.2f, median %.2f, %.2f..%.2f, of %d" % (
                 took[0], statistics.median(took), min(took), max(took), len(took)))
+
+
+def tell_holds(results):
+    took = [int(found[1]) for found in (re.search(r"were held for (\d+) us", line) for line in holds) if found]
+    if holds:
+        results.fact("us that threads were held for CUPTI", "%s of %d tries; %d with one that waited for the GPU, "
+                     "%d not done in time; the last: %s" % (
+                         "median %d, %d..%d" % (statistics.median(took), min(took), max(took)) if took else "never",
+                         len(holds), sum(", 0 of them" not in line and "were held" in line for line in holds),
+                         sum("not done" in line for line in holds), holds[-1]))
 
 
 def main():
