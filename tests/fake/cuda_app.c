@@ -6,12 +6,13 @@
  * "named N" (launches through the driver, of a kernel by each of its two handles), "truth FILE",
  * "count WORD", "keep 0|1" (call CUDA all the time), "hammer THREADS" (they do nothing else; 0 ends
  * it), "pin" (a thread
- * takes pinned memory), "wait MS" (a thread waits for a kernel that takes so long), "calls N" (one
- * of each), "graph N" (launches of a graph of three nodes), "events N" (records of one event on one
- * stream, each waited for by another stream and by the host), "devices N" (work on each device),
- * "rate N US" (N launches, one each US microseconds; answers how long each took), "records 0|1"
- * (take CUPTI, have its records and drop them, without reading any), "leave". With the argument
- * "lazy" it first uses CUDA when it is told to work.
+ * takes pinned memory), "steps MS" (a thread waits for one such kernel after the other), "wait MS"
+ * (a thread waits for a kernel that takes so long), "calls N" (one of each), "graph N" (launches of
+ * a graph of three nodes), "events N" (records of one event on one stream, each waited for by
+ * another stream and by the host), "devices N" (work on each device), "rate N US" (N launches, one
+ * each US microseconds; answers how long each took), "records 0|1" (take CUPTI, have its records
+ * and drop them, without reading any), "leave". With the argument "lazy" it first uses CUDA when it
+ * is told to work.
  */
 #include "collector/cupti_abi.h"
 #include "fake/fake_runtime.h"
@@ -335,6 +336,17 @@ static void *wait_for_kernel(void *arg)
 	return NULL;
 }
 
+#define STEP_PAUSE_US 1000
+
+static void *wait_for_kernels(void *arg)
+{
+	for (;;) {
+		(void)wait_for_kernel(arg);
+		(void)usleep(STEP_PAUSE_US);
+	}
+	return NULL;
+}
+
 static void *take_pinned(void *arg)
 {
 	void *memory;
@@ -398,6 +410,8 @@ static int obey(char *line)
 		hammer_on(nr);
 	} else if (sscanf(line, "wait %u", &nr) == 1) {
 		do_beside(wait_for_kernel, (void *)(uintptr_t)nr);
+	} else if (sscanf(line, "steps %u", &nr) == 1) {
+		do_beside(wait_for_kernels, (void *)(uintptr_t)nr);
 	} else if (!strcmp(line, "pin\n")) {
 		do_beside(take_pinned, NULL);
 	} else if (sscanf(line, "busy %u", &nr) == 1) {

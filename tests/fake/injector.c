@@ -131,7 +131,8 @@ static int still(pid_t pid, const char *library, useconds_t ms, const char *wait
 	struct hold_options o = {.libraries = libraries,
 				 .waiting = waiting ? functions : NULL,
 				 .thread_name = NAME,
-				 .window_ms = 500};
+				 .window_ms = 100,
+				 .search_ms = 500};
 	struct hold_result r;
 	struct reason why = {0};
 	int err = target_process__new(pid, &why, &p);

@@ -225,6 +225,18 @@ def test_cupti_comes_and_goes_beside_no_call(tmp_path):
         app.leave()
 
 
+def test_a_moment_between_long_waits(tmp_path):
+    """A program that is outside of CUDA for a millisecond of 150: CUPTI is taken down."""
+    with App() as app:
+        app.do("steps 150")
+        for _ in range(3):
+            done, _ = capture(app, tmp_path, "work 1 5", options=("-v",))
+            assert done.status == harness.DONE, done.told
+            assert done.stderr.count(", 0 of them in a call that waits") == 2, done.told
+        assert app.counted("finalized") == 3 and not app.counted("beside calls")
+        app.kill()
+
+
 def test_a_thread_that_is_long_in_a_call(tmp_path):
     """And does not wait for the GPU: CUPTI comes once it has left it."""
     with App(FAKE_CUDA_PINNED_MS=5000) as app:

@@ -8,11 +8,13 @@
 
 #include <errno.h>
 
-/* Tries end after WINDOW_MS and take a third of the time at most. After STRICT_NS threads may be in
+/* Threads are held for WINDOW_MS at most until all are, for a third of the time; a try ends after
+ * SEARCH_MS. After STRICT_NS threads may be in
  * a call that waits for the GPU, as one of several always may be. Once CUPTI is at it, it gets
  * LIMIT_MS, and LONGER_MS in the midst of what must not be cut short. An attach waits a second for
  * the answer. */
 #define WINDOW_MS 20
+#define SEARCH_MS 100
 #define LIMIT_MS  300
 #define LONGER_MS 2000
 #define STRICT_NS 400000000ULL
@@ -58,14 +60,13 @@ static int try(struct guest_hold *h, const struct target_process *p, const char 
 					     .waiting = strict ? NULL : waiting,
 					     .not_waiting = "Graph",
 					     .thread_name = own,
-					     .window_ms = WINDOW_MS};
-	uint64_t begin_ns = clock_now_ns();
+					     .window_ms = WINDOW_MS,
+					     .search_ms = SEARCH_MS};
 	struct job j = {.ring = r, .end = HOLD_UNWANTED};
 	struct hold_result result;
 	int err = hold_threads(p, &options, while_held, &j, why, &result);
 
 	h->held_ns += result.held_ns;
-	h->again_ns = clock_now_ns() + 2 * (clock_now_ns() - begin_ns);
 	if (!err)
 		tell(p, &result, j.end);
 	return err;
@@ -84,8 +85,6 @@ void guest_hold__serve(struct guest_hold *h, const struct target_process *p, con
 	}
 	if (!h->asked_ns)
 		h->asked_ns = now;
-	if (now < h->again_ns)
-		return;
 	err = try(h, p, own, r, now < h->asked_ns + STRICT_NS, &why);
 	if (!err || ((err == -EAGAIN || err == -EBUSY) && clock_now_ns() < h->asked_ns + REFUSE_NS))
 		return;

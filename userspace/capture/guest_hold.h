@@ -15,7 +15,6 @@
 /* All zero: the collector has not asked yet. */
 struct guest_hold {
 	uint64_t asked_ns; /* since when the collector waits; 0: it does not */
-	uint64_t again_ns; /* not to be tried before */
 	uint64_t held_ns;  /* the threads, so far; the user's to set back */
 };
 

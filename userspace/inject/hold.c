@@ -33,6 +33,7 @@
 #define WAIT_NS	      (5 * MS_NS)
 #define LATE_LIMIT_NS (50 * MS_NS)
 #define PAUSE_NS      50000L
+#define WATCH_NS      500000L
 #define ROUNDS_MIN    3
 #define JOIN_TURN_S   1
 
@@ -57,6 +58,7 @@ struct job {
 	VEC(struct tracee) late; /* were told to stop and have not yet */
 	VEC(pid_t) own;		 /* are not to be held */
 	VEC(struct waiter) waiters;
+	pid_t within; /* the last one that was found within; 0: none yet */
 };
 
 /* ---- where not to be ---- */
@@ -270,6 +272,8 @@ static int take_thread(struct job *j, pid_t tid)
 	where = where_is(j, &t);
 	if (where != WHERE_WAITING)
 		forget_waiter(j, tid);
+	if (where != WHERE_OUTSIDE && where != WHERE_OWN)
+		j->within = tid;
 	if (where == WHERE_OUTSIDE || (where == WHERE_WAITING && waits(j, tid))) {
 		err = vec_push(&j->held, t);
 		if (!err) {
@@ -357,30 +361,63 @@ static void make_haste(void)
 	(void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
 }
 
-static int hold(struct job *j)
+/* 0: all are held. -EBUSY: not within the window. */
+static int take_all_in_time(struct job *j)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
-	uint64_t begin_ns, end_ns;
+	uint64_t end_ns = clock_now_ns() + j->options->window_ms * MS_NS;
+	int err;
+
+	for (int round = 0; (err = take_all(j, end_ns)) == -EBUSY; round++) {
+		/* Where there are hundreds of threads, one round takes as long. */
+		if ((round >= ROUNDS_MIN || j->late.nr) && clock_now_ns() >= end_ns)
+			return err;
+		(void)nanosleep(&pause, NULL);
+	}
+	return err;
+}
+
+/* Until the thread that was within is held outside, none before from_ns. */
+static int watch(struct job *j, uint64_t from_ns, uint64_t end_ns)
+{
+	static const struct timespec turn = {.tv_nsec = WATCH_NS};
+	pid_t tid = j->within;
+	int err;
+
+	while (clock_now_ns() < end_ns) {
+		(void)nanosleep(&turn, NULL);
+		if (clock_now_ns() < from_ns)
+			continue;
+		err = tid ? look_at_thread(j, tid, thread_state(j->p->pid, tid)) : 0;
+		if (err != -EBUSY)
+			return err;
+	}
+	return reason_set(j->why, -EAGAIN,
+			  "no moment was found in which no thread of process %d is within %s",
+			  j->p->pid, j->options->libraries[0]);
+}
+
+static int hold(struct job *j)
+{
+	uint64_t end_ns, begin_ns, took_ns;
 	int err;
 
 	make_haste();
-	begin_ns = clock_now_ns();
-	end_ns = begin_ns + j->options->window_ms * MS_NS;
-	for (int round = 0; (err = take_all(j, end_ns)) == -EBUSY; round++) {
-		/* Where there are hundreds of threads, one round takes as long. */
-		if ((round >= ROUNDS_MIN || j->late.nr) && clock_now_ns() >= end_ns) {
-			err = reason_set(j->why, -EAGAIN,
-					 "no moment was found in which no thread of process %d is "
-					 "within %s",
-					 j->p->pid, j->options->libraries[0]);
+	end_ns = clock_now_ns() + j->options->search_ms * MS_NS;
+	do {
+		begin_ns = clock_now_ns();
+		err = take_all_in_time(j);
+		if (!err)
+			j->fn(!j->result.waiting_nr, j->arg);
+		let_go(j);
+		took_ns = clock_now_ns() - begin_ns;
+		j->result.held_ns += took_ns;
+		if (err != -EBUSY)
 			break;
-		}
-		(void)nanosleep(&pause, NULL);
-	}
-	if (!err)
-		j->fn(!j->result.waiting_nr, j->arg);
+		j->result.held_nr = j->result.waiting_nr = 0;
+		err = watch(j, clock_now_ns() + 2 * took_ns, end_ns);
+	} while (!err);
 	let_go(j);
-	j->result.held_ns = clock_now_ns() - begin_ns;
 	let_go_late(j);
 	return err;
 }

@@ -3,7 +3,8 @@
 /*
  * Holds the threads of the target still while something is done to libraries that must not be in
  * use meanwhile. Each thread is stopped where it is outside of them, and stays so until the last
- * one is; then a function is called, and all go on. gpuprof may be killed at any instruction: the
+ * one is; then a function is called, and all go on. If one does not come out in time the others
+ * go on, and it alone is watched until it does. gpuprof may be killed at any instruction: the
  * kernel lets them go on.
  */
 #ifndef GP_INJECT_HOLD_H
@@ -22,23 +23,24 @@ struct hold_options {
 	const char *const *waiting;
 	const char *not_waiting; /* but not of these names; NULL: of all */
 	const char *thread_name; /* threads of this name are not held */
-	/* About for so long a thread is held at most until the last one is; longer where there are
-	 * hundreds of them. */
+	/* About for so long a thread is held at most until the last one is, longer where there are
+	 * hundreds of them; for twice as long as that took none is held then. */
 	uint32_t window_ms;
+	uint32_t search_ms; /* for so long a moment is looked for */
 };
 
 struct hold_result {
 	uint32_t held_nr, waiting_nr; /* threads; how many of them in a function that waits */
 	uint32_t stops;		      /* how often a thread was stopped */
-	uint64_t held_ns;	      /* from the first stop to the end */
+	uint64_t held_ns;	      /* some of them */
 };
 
 /* Called while they are held; `all_out`: none is in a function that waits. */
 typedef void (*hold_fn)(bool all_out, void *arg);
 
 /* Threads that the libraries have made for themselves run on. ret_result is filled in any case.
- * Returns 0 if fn was called, else -errno with a reason: -EAGAIN not in this window, -EPERM, -ESRCH
- * and others as for inject_library(). */
+ * Returns 0 if fn was called, else -errno with a reason: -EAGAIN no moment was found, -EPERM,
+ * -ESRCH and others as for inject_library(). */
 int hold_threads(const struct target_process *p, const struct hold_options *options, hold_fn fn,
 		 void *arg, struct reason *why, struct hold_result *ret_result);
 
