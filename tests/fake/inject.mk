@@ -3,7 +3,7 @@
 # What tests/integration/test_inject.py needs: the driver, the library it injects, the target.
 
 INJECT_TEST := $(O)/tests/fake/injector $(O)/tests/fake/guest.so $(O)/tests/fake/inject_target \
-	$(O)/tests/fake/inject_target_static
+	$(O)/tests/fake/inject_target_static $(O)/tests/fake/libown_thread_malloc.so
 ALL_EXTRA += $(INJECT_TEST)
 
 .PHONY: inject-test-build
@@ -18,6 +18,11 @@ $(O)/tests/fake/guest.so: tests/fake/guest.c tests/fake/inject.mk $(STAMP)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden $(WARN) -shared -Wl,-soname,gpuprof-test $< -lm -lpthread -o $@
+
+$(O)/tests/fake/libown_thread_malloc.so: tests/fake/own_thread.c tests/fake/inject.mk $(STAMP)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC $(WARN) -shared $< -lpthread -o $@
 
 $(O)/tests/fake/inject_target: tests/fake/inject_target.c tests/fake/inject.mk $(STAMP)
 	$(call say,CC,$@)

@@ -257,6 +257,15 @@ def test_threads_are_held_still():
         target.end()
 
 
+def test_an_allocator_s_own_thread_is_not_held():
+    """It never leaves the allocator's code, and calls nobody's."""
+    env = dict(harness.environment(), LD_PRELOAD=os.path.join(FAKE, "libown_thread_malloc.so"))
+    with Target("threads", 3, env=env) as target:
+        for _ in range(3):
+            assert must(still(target, "no such library", 10))["held"] == "4"
+        target.end()
+
+
 def test_threads_are_not_held_within():
     """But where they wait there, if that will do."""
     with Target("read") as target:

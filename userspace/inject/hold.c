@@ -58,7 +58,7 @@ struct job {
 	VEC(struct tracee) late; /* were told to stop and have not yet */
 	VEC(pid_t) own;		 /* are not to be held */
 	VEC(struct waiter) waiters;
-	pid_t within; /* the last one that was found within; 0: none yet */
+	pid_t within; /* the last one that could not be held; 0: none yet */
 };
 
 /* ---- where not to be ---- */
@@ -299,8 +299,10 @@ static int look_at_thread(struct job *j, pid_t tid, char state)
 	if (thread_is_called(j->p->pid, tid, j->options->thread_name))
 		return vec_push(&j->own, tid);
 	/* It would stop when the kernel lets it. */
-	if (state == 'D')
+	if (state == 'D') {
+		j->within = tid;
 		return -EBUSY;
+	}
 	return take_thread(j, tid);
 }
 

@@ -281,13 +281,13 @@ static bool list_holds_any(const struct range_list *list, const uint64_t *addres
 	return hold_any(list->ranges.items, list->ranges.nr, addresses, nr);
 }
 
-/* The outermost function that is not the C library's. */
-static bool begins_in(const struct range_list *list, const struct c_library *c,
+/* Whether the outermost function that is not the C library's is in one of them. */
+static bool begins_in(const struct range *ranges, size_t ranges_nr, const struct c_library *c,
 		      const uint64_t *addresses, int nr)
 {
 	while (nr && ranges_hold(c->own.items, c->own.nr, addresses[nr - 1]))
 		nr--;
-	return nr && list_holds_any(list, addresses + nr - 1, 1);
+	return nr && ranges_hold(ranges, ranges_nr, addresses[nr - 1]);
 }
 
 /* Where it ends at code without unwind information, frames are missing: such libraries call no
@@ -338,9 +338,11 @@ enum whereabouts thread_whereabouts(const struct tracee *t, struct unwinder *u,
 	if (is_clearly_outside(t, &what, r))
 		return WHERE_OUTSIDE;
 	nr = unwinder__frames(u, t, r, addresses, &whole);
-	if (whole && begins_in(libraries, c, addresses, nr))
+	if (whole && (begins_in(what.ranges, what.ranges_nr, c, addresses, nr) ||
+		      begins_in(c->unsafe.items, c->unsafe.nr, c, addresses, nr)))
 		return WHERE_OWN;
-	if (hold_any(c->unsafe.items, c->unsafe.nr, addresses, nr))
+	/* One that sleeps waits for a lock rather than holding one. */
+	if (!sleeps(r) && hold_any(c->unsafe.items, c->unsafe.nr, addresses, nr))
 		return WHERE_WITHIN;
 	if (list_holds_any(waiting, addresses, nr))
 		return WHERE_WAITING;

@@ -45,7 +45,8 @@ enum whereabouts {
 	WHERE_OUTSIDE = 0, /* it neither runs nor will return to such code, nor code with locks */
 	WHERE_WITHIN = 1,  /* it does, or it cannot be told */
 	WHERE_WAITING = 2, /* it does, in a function that waits; or it waits and cannot be told */
-	WHERE_OWN = 3,	   /* it has begun in such code: a thread of that library's own */
+	/* It has begun in such code, or in an allocator's: a thread of that library's own. */
+	WHERE_OWN = 3,
 };
 
 /* Where a stopped thread is as to the code of some libraries. */
