@@ -66,7 +66,7 @@ void borrow__done(struct borrow *b)
 {
 	free(b->saved);
 	b->saved = NULL;
-	vec_done(&b->late);
+	vec_done(&b->late.items);
 }
 
 /* The thread's id in its own PID namespace. */
@@ -157,29 +157,16 @@ static void release_late(struct borrow *b)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < b->late.nr; i++) {
-		struct tracee t = b->late.items[i];
+	for (size_t i = 0; i < b->late.items.nr; i++) {
+		struct tracee t = b->late.items.items[i];
 		int err = tracee_wait(&t, 0);
 
 		if (err == -ETIMEDOUT)
-			b->late.items[kept++] = t;
+			b->late.items.items[kept++] = t;
 		else if (!err)
 			tracee_detach(&t, t.signal);
 	}
-	b->late.nr = kept;
-}
-
-/* A thread that was asked to stop and had not done so in time is still ours. */
-static bool take_late(struct borrow *b, pid_t tid, struct tracee *ret_t)
-{
-	for (size_t i = 0; i < b->late.nr; i++) {
-		if (b->late.items[i].tid != tid)
-			continue;
-		*ret_t = b->late.items[i];
-		b->late.items[i] = b->late.items[--b->late.nr];
-		return true;
-	}
-	return false;
+	b->late.items.nr = kept;
 }
 
 /* Takes and stops one thread. -EBUSY: not this one now; other errors end the search. */
@@ -188,7 +175,8 @@ static int stop_thread(struct target_view *v, pid_t tid, struct borrow *b, struc
 {
 	int err;
 
-	if (!take_late(b, tid, t)) {
+	/* One that was asked to stop and had not done so in time is still ours. */
+	if (!tracees_take(&b->late, tid, t)) {
 		*t = v->memory;
 		err = tracee_seize(t, v->p->pid, tid);
 		if (err == -ESRCH)
@@ -199,7 +187,7 @@ static int stop_thread(struct target_view *v, pid_t tid, struct borrow *b, struc
 	err = tracee_stop(t, clock_now_ns() + STOP_LIMIT_NS);
 	b->stops++;
 	if (err == -ETIMEDOUT) {
-		err = vec_push(&b->late, *t);
+		err = vec_push(&b->late.items, *t);
 		return err ? err : -EBUSY;
 	}
 	if (err)

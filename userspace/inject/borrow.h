@@ -36,7 +36,7 @@ struct borrow {
 	uint64_t place;	      /* for remote_begin() */
 	unsigned char *saved; /* what was there, from malloc */
 	uint32_t stops;
-	VEC(struct tracee) late;
+	struct tracees late;
 };
 
 /* Stops threads one after the other until one is at a safe point. 0; -EAGAIN, -EPERM, -ESRCH or

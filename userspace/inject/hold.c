@@ -55,8 +55,8 @@ struct job {
 	struct unwinder *unwinder;
 	struct range_list libraries, waiting;
 	VEC(struct tracee) held;
-	VEC(struct tracee) late; /* were told to stop and have not yet */
-	VEC(pid_t) own;		 /* are not to be held */
+	struct tracees late; /* were told to stop and have not yet */
+	VEC(pid_t) own;	     /* are not to be held */
 	VEC(struct waiter) waiters;
 	pid_t within; /* the last one that could not be held; 0: none yet */
 };
@@ -183,18 +183,6 @@ static bool is_own(const struct job *j, pid_t tid)
 	return false;
 }
 
-static bool take_late(struct job *j, pid_t tid, struct tracee *ret_t)
-{
-	for (size_t i = 0; i < j->late.nr; i++) {
-		if (j->late.items[i].tid != tid)
-			continue;
-		*ret_t = j->late.items[i];
-		j->late.items[i] = j->late.items[--j->late.nr];
-		return true;
-	}
-	return false;
-}
-
 /* Whether nobody can be stopped under that number. Of a thread that has ended and is waited for by
  * others, for as long as they live. */
 static bool has_ended(char state)
@@ -208,7 +196,7 @@ static int stop(struct job *j, pid_t tid, struct tracee *t)
 {
 	int err;
 
-	if (!take_late(j, tid, t)) {
+	if (!tracees_take(&j->late, tid, t)) {
 		*t = j->view.memory;
 		err = tracee_seize(t, j->p->pid, tid);
 		/* One that is just ending may be traced by nobody. */
@@ -220,7 +208,7 @@ static int stop(struct job *j, pid_t tid, struct tracee *t)
 	err = tracee_stop(t, clock_now_ns() + STOP_LIMIT_NS);
 	j->result.stops++;
 	if (err == -ETIMEDOUT)
-		return vec_push(&j->late, *t) ?: -EBUSY;
+		return vec_push(&j->late.items, *t) ?: -EBUSY;
 	if (!err && t->stop == STOP_GROUP) {
 		tracee_detach(t, 0);
 		return reason_set(j->why, -EAGAIN, "process %d is stopped", j->p->pid);
@@ -329,7 +317,7 @@ static int take_all(struct job *j, uint64_t end_ns)
 		err = look_at_thread(j, tid, state);
 		if (err && err != -EBUSY)
 			return err;
-		if (j->late.nr && clock_now_ns() >= end_ns)
+		if (j->late.items.nr && clock_now_ns() >= end_ns)
 			break;
 	}
 	return ret;
@@ -347,10 +335,10 @@ static void let_go_late(struct job *j)
 {
 	uint64_t end_ns = clock_now_ns() + LATE_LIMIT_NS;
 
-	for (size_t i = 0; i < j->late.nr; i++)
-		if (!tracee_wait(&j->late.items[i], end_ns))
-			tracee_detach(&j->late.items[i], j->late.items[i].signal);
-	j->late.nr = 0;
+	for (size_t i = 0; i < j->late.items.nr; i++)
+		if (!tracee_wait(&j->late.items.items[i], end_ns))
+			tracee_detach(&j->late.items.items[i], j->late.items.items[i].signal);
+	j->late.items.nr = 0;
 }
 
 /* Threads stop within microseconds, and are held meanwhile: no nap of ours is to take longer than
@@ -372,7 +360,7 @@ static int take_all_in_time(struct job *j)
 
 	for (int round = 0; (err = take_all(j, end_ns)) == -EBUSY; round++) {
 		/* Where there are hundreds of threads, one round takes as long. */
-		if ((round >= ROUNDS_MIN || j->late.nr) && clock_now_ns() >= end_ns)
+		if ((round >= ROUNDS_MIN || j->late.items.nr) && clock_now_ns() >= end_ns)
 			return err;
 		(void)nanosleep(&pause, NULL);
 	}
@@ -436,7 +424,7 @@ static void *work(void *arg)
 static void done(struct job *j)
 {
 	vec_done(&j->held);
-	vec_done(&j->late);
+	vec_done(&j->late.items);
 	vec_done(&j->own);
 	vec_done(&j->waiters);
 	vec_done(&j->libraries.ranges);

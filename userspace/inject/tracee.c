@@ -40,6 +40,18 @@ static void *as_data(uint64_t n)
 	return (void *)(uintptr_t)n;
 }
 
+bool tracees_take(struct tracees *list, pid_t tid, struct tracee *ret_t)
+{
+	for (size_t i = 0; i < list->items.nr; i++) {
+		if (list->items.items[i].tid != tid)
+			continue;
+		*ret_t = list->items.items[i];
+		list->items.items[i] = list->items.items[--list->items.nr];
+		return true;
+	}
+	return false;
+}
+
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid)
 {
 	long err = trace(PTRACE_SEIZE, tid, NULL, as_data(PTRACE_O_TRACESYSGOOD));

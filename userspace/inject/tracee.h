@@ -11,6 +11,7 @@
 #define GP_INJECT_TRACEE_H
 
 #include "base/reason.h"
+#include "base/vec.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,6 +37,13 @@ struct tracee {
 	uint64_t stopped_since_ns;
 	uint64_t stopped_ns; /* the sum of its stops */
 };
+
+struct tracees {
+	VEC(struct tracee) items;
+};
+
+/* Takes a thread out of the list, if it is there. */
+bool tracees_take(struct tracees *list, pid_t tid, struct tracee *ret_t);
 
 /* Takes the thread under ptrace without stopping it. 0 or -errno. */
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid);

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+CUPTI comes and goes while the process's threads are held outside of CUDA, on the stand-ins, which
+count what the real one does not always survive.
+"""
+
+import signal
+
+import pytest
+
+import harness
+from test_gpu import App, KINDS, capture
+
+
+@pytest.mark.san
+def test_cupti_comes_and_goes_beside_no_call(tmp_path):
+    """Whatever other threads do: the real one has killed processes that made CUDA graphs as it came,
+    and spoilt the heap of others as it went."""
+    with App() as app:
+        app.do("hammer 3")
+        for _ in range(3):
+            done, _ = capture(app, tmp_path, lambda: app.wait_flushes(1), options=("-v",))
+            assert done.status == harness.DONE, done.told
+            assert done.stderr.count("were held for") == 2, done.told
+            assert app.counted("beside calls") == 0, done.told
+        app.do("hammer 0")
+        assert app.counted("alone") == 9, done.told
+        assert app.counted("finalized") == 3
+        app.leave()
+
+
+def test_a_moment_between_long_waits(tmp_path):
+    """A program that is outside of CUDA for a millisecond of 150: CUPTI is taken down."""
+    with App() as app:
+        app.do("steps 150")
+        for _ in range(3):
+            done, _ = capture(app, tmp_path, "work 1 5", options=("-v",))
+            assert done.status == harness.DONE, done.told
+            assert done.stderr.count(", 0 of them in a call that waits") == 2, done.told
+        assert app.counted("finalized") == 3 and not app.counted("beside calls")
+        app.kill()
+
+
+def test_a_thread_that_is_long_in_a_call(tmp_path):
+    """And does not wait for the GPU: CUPTI comes once it has left it."""
+    with App(FAKE_CUDA_PINNED_MS=5000) as app:
+        app.do("pin")
+        done, recording = capture(app, tmp_path, lambda: app.wait_counted("enabled", KINDS),
+                                  "work 1 5", options=("-v",))
+        assert done.status == harness.DONE, done.told
+        assert "no moment was found" in done.stderr, done.told
+        assert [event.kind for event in recording.events].count("kernel") == 15
+        assert not app.counted("beside calls") and app.counted("finalized") == 1
+        app.leave()
+
+
+def test_held_for_too_long(tmp_path):
+    """They go on, and CUPTI, which has not been taken down by then, is not."""
+    with App(FAKE_CUPTI_OFF_MS=800) as app:
+        done, recording = capture(app, tmp_path, "work 1 5", options=("-v",))
+        assert done.status == harness.DONE, done.told
+        assert done.stderr.count("it was not done by then") == 1, done.told
+        assert [event.kind for event in recording.events].count("kernel") == 15
+        assert app.counted("unsubscribed") == 1 and not app.counted("finalized")
+        capture(app, tmp_path, "work 1 5")
+        assert app.counted("finalized") == 1
+        app.leave()
+
+
+def test_gpuprof_killed_while_it_holds_threads(tmp_path):
+    """They go on at once, and CUPTI is not taken down beside them."""
+    with App(FAKE_CUPTI_OFF_MS=5000) as app:
+        with harness.Gpuprof("attach", "--pid", app.pid, "-o", tmp_path / "r") as profiler:
+            profiler.wait_recording()
+            app.do("work 1 5")
+            profiler.signal(signal.SIGINT)
+            harness.wait_until("held", lambda: state(app.pid) == "t")
+            profiler.kill()
+        app.do("hammer 2")
+        app.wait_counted("unsubscribed", 1)
+        assert not app.counted("finalized"), app.told()
+        app.do("hammer 0")
+        app.leave()
+
+
+def state(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+        return file.read().rsplit(") ", 1)[1][0]
+
+
+def test_a_thread_that_waits_and_one_of_the_driver(tmp_path):
+    """The driver's own is not held. One that waits for the GPU all the time is, in its call: CUPTI
+    comes all the same, and goes, but is not taken down."""
+    with App(FAKE_CUDA_THREAD=1) as app:
+        app.do("wait 40000")
+        done, recording = capture(app, tmp_path, "work 1 5", options=("-v",))
+        assert done.status == harness.DONE, done.told
+        assert done.stderr.count("its threads (2, 1 of them in a call that waits for the GPU)") == 2, done.told
+        assert [event.kind for event in recording.events].count("kernel") == 15
+        assert app.counted("unsubscribed") == 1 and not app.counted("finalized")
+        app.kill()
