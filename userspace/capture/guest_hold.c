@@ -15,7 +15,7 @@
  * the answer. */
 #define WINDOW_MS 20
 #define SEARCH_MS 100
-#define LIMIT_MS  300
+#define LIMIT_MS  500
 #define LONGER_MS 2000
 #define STRICT_NS 400000000ULL
 #define REFUSE_NS 800000000ULL

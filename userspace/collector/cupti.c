@@ -32,6 +32,9 @@
 #define WHY_BYTES    256
 #define REST_FLUSHES 2 /* after the records are off, for what ran on the GPU then */
 
+#define CATCH_UP_TRIES 20
+#define CATCH_UP_NS    5000000ULL
+
 #define EXIT_TRIES 2000 /* of 1 ms, for the collector's thread to come out of CUPTI */
 
 /* Kernels first: so none of 104 processes died whose threads make graphs, of those that begin with
@@ -484,6 +487,18 @@ static bool take_what_comes(void)
 	return !__atomic_load_n(&ending, __ATOMIC_ACQUIRE);
 }
 
+/* Until what comes meanwhile is little: threads are held while the rest is taken. */
+static void catch_up(void)
+{
+	uint64_t begin_ns;
+
+	for (int i = 0; i < CATCH_UP_TRIES; i++) {
+		begin_ns = clock_now_ns();
+		if (!take_what_comes() || clock_now_ns() - begin_ns < CATCH_UP_NS)
+			return;
+	}
+}
+
 void cupti__disarm(void)
 {
 	const struct cupti_functions *call = &session.library.call;
@@ -491,7 +506,7 @@ void cupti__disarm(void)
 
 	if (!session.armed || !go_inside())
 		return;
-	(void)take_what_comes();
+	catch_up();
 	held = hold__begin(session.ring->page, take_what_comes);
 	end_records();
 	take_incomplete();
