@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+import gpu_truth
 import harness
 from test_gpu import App, KINDS, capture
 
@@ -111,3 +112,27 @@ def test_a_thread_that_waits_and_one_of_the_driver(tmp_path):
         assert [event.kind for event in recording.events].count("kernel") == 15
         assert app.counted("unsubscribed") == 1 and not app.counted("finalized")
         app.kill()
+
+
+def test_taken_down_without_a_call(tmp_path):
+    """A process that does nothing is not left with slower calls: one of gpuprof's own will do."""
+    with App() as app:
+        capture(app, tmp_path, "work 1 5")
+        assert app.counted("finalized") == 1
+        app.leave()
+
+
+def test_exit_while_it_is_taken_down(tmp_path):
+    """The process ends all the same, though CUPTI waits for a call that does not."""
+    with App(FAKE_CUPTI_END_MS=1000000) as app:
+        with harness.Gpuprof("attach", "--pid", app.pid, "-o", tmp_path / "r") as profiler:
+            profiler.wait_recording()
+            app.do("work 1 5")
+            profiler.signal(signal.SIGINT)
+            app.wait_counted("finalized", 1)
+            app.leave()
+            assert profiler.wait() == harness.DONE, profiler.told()
+            assert "has not answered" not in profiler.text("stderr"), profiler.told()
+    recording = gpu_truth.Recorded(tmp_path / "r")
+    assert [event.kind for event in recording.events].count("kernel") == 15
+    assert not recording.lost()

@@ -79,6 +79,11 @@ static int open_ring(struct guest *g, const struct target_process *p, uint16_t p
 	return err;
 }
 
+static void serve_hold(struct guest *g)
+{
+	guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring);
+}
+
 /* Looked at now and then. */
 static bool has_ended(const struct guest *g, int turn)
 {
@@ -95,7 +100,7 @@ static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct
 
 	for (int i = 0; i < turns; i++) {
 		collector_ring__beat(g->ring);
-		guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring);
+		serve_hold(g);
 		collector_ring__status(g->ring, &s);
 		/* Shapes, modules and memory may be missing: what is there is worth having. */
 		if ((s.active & required) == required &&
@@ -364,7 +369,7 @@ void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *ar
 		if (s.broken || s.state != GP_COLLECTOR_READY || !(s.active & ~features) ||
 		    has_ended(g, i))
 			return;
-		guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring);
+		serve_hold(g);
 		wait_a_turn(g);
 	}
 }
@@ -382,7 +387,7 @@ int guest__drain(struct guest *g, guest_event_fn fn, void *arg)
 {
 	if (!g->stopped) {
 		collector_ring__beat(g->ring);
-		guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring);
+		serve_hold(g);
 	}
 	return collector_ring__drain(g->ring, fn, arg);
 }
@@ -419,7 +424,7 @@ void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 			collector_ring__process_gone(g->ring);
 			return;
 		}
-		guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring);
+		serve_hold(g);
 		/* Other collectors may wait for the same. */
 		wait_a_turn(g);
 	}

@@ -126,14 +126,9 @@ static int compare_candidate(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-static void cleanup_ids(struct thread_ids *list)
-{
-	vec_done(&list->ids);
-}
-
 static int list_threads(pid_t pid, struct candidates *ret_list)
 {
-	CLEANUP(cleanup_ids) struct thread_ids list = {0};
+	CLEANUP(cleanup_thread_ids) struct thread_ids list = {0};
 	int err = threads_list(pid, &list);
 
 	ret_list->items.nr = 0;

@@ -276,11 +276,6 @@ static int take_thread(struct job *j, pid_t tid)
 	return where == WHERE_OWN ? vec_push(&j->own, tid) : -EBUSY;
 }
 
-static void cleanup_ids(struct thread_ids *list)
-{
-	vec_done(&list->ids);
-}
-
 /* One of those that are not held yet. 0: it is, or need not be. */
 static int look_at_thread(struct job *j, pid_t tid, char state)
 {
@@ -298,7 +293,7 @@ static int look_at_thread(struct job *j, pid_t tid, char state)
  * some take long to stop. */
 static int take_all(struct job *j, uint64_t end_ns)
 {
-	CLEANUP(cleanup_ids) struct thread_ids list = {0};
+	CLEANUP(cleanup_thread_ids) struct thread_ids list = {0};
 	int err = threads_list(j->p->pid, &list), ret = 0;
 
 	if (err)
@@ -438,7 +433,7 @@ static void done(struct job *j)
  * our child, whose status is wanted elsewhere.) */
 static void join(pthread_t thread, pid_t pid)
 {
-	CLEANUP(cleanup_ids) struct thread_ids list = {0};
+	CLEANUP(cleanup_thread_ids) struct thread_ids list = {0};
 	struct timespec until;
 	siginfo_t info;
 

@@ -15,6 +15,12 @@ struct thread_ids {
 	VEC(pid_t) ids;
 };
 
+/* For CLEANUP. */
+static inline void cleanup_thread_ids(struct thread_ids *list)
+{
+	vec_done(&list->ids);
+}
+
 /* The threads that there are. 0, -ESRCH or -ENOMEM; the caller frees with vec_done(). */
 int threads_list(pid_t pid, struct thread_ids *ret_list);
 
