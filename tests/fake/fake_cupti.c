@@ -19,9 +19,10 @@
 #define DEFAULT_VERSION 26 /* CUDA 12.8 */
 #define GRAPH_VERSION	14 /* copies know their graph */
 #define BIG_VERSION	18
-#define QUIET_VERSION	23 /* single calls can be switched off */
-#define GRAPH_SAFE	24 /* before, taking it down breaks processes that have graphs */
-#define RECORD_VERSION	26 /* synchronisations name the record of their event */
+#define QUIET_VERSION	23     /* single calls can be switched off */
+#define THERE_SAFE	24     /* before, taking it down breaks processes with graphs */
+#define MEANWHILE_SAFE	130000 /* before, those whose graphs came while it was in use */
+#define RECORD_VERSION	26     /* synchronisations name the record of their event */
 #define REFUSAL_VERSION 27
 #define EVENT_VERSION	27 /* events are a kind of their own; before, they come with SYNC */
 #define KINDS		64
@@ -60,10 +61,10 @@ static struct {
 	size_t bytes, used, buffer_bytes;
 	size_t dropped;
 	uint32_t thread_ids, domains, version;
-	unsigned graphs_nr; /* that were there as it was subscribed */
-	unsigned slow_ms;   /* that it takes to subscribe, the first time, */
-	unsigned end_ms;    /* and to be taken down, */
-	unsigned off_ms;    /* and its records to be switched off, once */
+	unsigned graphs_max; /* as it is taken down */
+	unsigned slow_ms;    /* that it takes to subscribe, the first time, */
+	unsigned end_ms;     /* and to be taken down, */
+	unsigned off_ms;     /* and its records to be switched off, once */
 	uint64_t
 		keeps_nr; /* buffers that it asks for once it is subscribed, and never gives back */
 	bool subscribed, tells_overhead, tells_last, times_events, kinds[KINDS], silent[2][CBIDS];
@@ -431,7 +432,9 @@ int cuptiSubscribe(void **ret_subscriber, cupti_callback_fn fn, void *arg)
 	cupti.subscribed = true;
 	cupti.has_kept = false;
 	cupti.enabled = false;
-	cupti.graphs_nr = fake_gpu_counted("graphs");
+	cupti.graphs_max = cupti.version < THERE_SAFE ? 0 : fake_gpu_counted("graphs");
+	if (cupti.version >= MEANWHILE_SAFE)
+		cupti.graphs_max = ~0U;
 	cupti.callback = fn;
 	cupti.callback_arg = arg;
 	*ret_subscriber = &cupti;
@@ -556,10 +559,7 @@ int cuptiFinalize(void)
 {
 	if (cupti.subscribed)
 		return CUPTI_PARAMETER;
-	/* What the real one may do only later, and not always: where graphs come to be while it is
-	 * in use, and before GRAPH_SAFE where there are any. */
-	if (!in_callback ||
-	    fake_gpu_counted("graphs") > (cupti.version < GRAPH_SAFE ? 0 : cupti.graphs_nr))
+	if (!in_callback || fake_gpu_counted("graphs") > cupti.graphs_max)
 		abort();
 	fake_gpu_count("finalized");
 	fake_gpu_count_beside();

@@ -5,8 +5,8 @@
  * takes and gives it, while GRAPHS threads make CUDA graphs and MEMORIES threads take and give
  * memory. Says "survived ROUNDS", or "died" and where. Words in VARIANT: "held": each of those
  * threads is kept out of CUDA while the records are switched on, and while CUPTI goes; "down": it
- * is taken down, not only let go of; "first": it comes, once. What the libraries given lack is not
- * called.
+ * is taken down, not only let go of; "first": it comes, once; "kept": graphs stay for a while, and
+ * are launched again. What the libraries given lack is not called.
  */
 #include "collector/cupti_abi.h"
 #include "collector/cupti_noise.h"
@@ -28,6 +28,7 @@
 #define FILL_BYTES   4096
 #define WAIT_EVERY   16 /* rounds, else the GPU would be all that is waited for */
 #define WARM_STEPS   20 /* of each thread */
+#define KEPT_NR	     16 /* graphs of a thread */
 #define RELAXED	     2	/* cudaStreamCaptureModeRelaxed */
 
 static uint32_t kinds[] = {CUPTI_KERNEL, CUPTI_RUNTIME, CUPTI_DRIVER,
@@ -53,7 +54,7 @@ static struct cupti_functions cupti;
 static void *subscriber;
 static pthread_t owner;
 static bool down_asked;
-static bool held, down, first, stopping;
+static bool held, down, first, kept, stopping;
 static pthread_rwlock_t door;
 static unsigned long steps;
 static volatile unsigned rounds;
@@ -123,24 +124,33 @@ static void come_out(int result)
 		come_out(__VA_ARGS__);                                                             \
 	} while (0)
 
+/* One after another; where they are kept, each in the place of an old one. */
 static void *make_graphs(void *arg)
 {
-	void *stream, *memory, *graph, *exec;
+	void *stream, *memory, *graph, *execs[KEPT_NR] = {NULL};
 
 	begin_thread();
 	CALL(cuda.cudaStreamCreate(&stream));
 	CALL(cuda.cudaMalloc(&memory, FILL_BYTES));
 	for (unsigned i = 0; !stopping; i++) {
+		void **exec = &execs[kept ? i % KEPT_NR : 0];
+		void *other;
+
+		if (*exec)
+			CALL(cuda.cudaGraphExecDestroy(*exec));
+		*exec = NULL;
 		CALL(cuda.cudaStreamBeginCapture(stream, RELAXED));
 		CALL(cuda.cudaMemsetAsync(memory, 0, FILL_BYTES, stream));
 		CALL(cuda.cudaMemsetAsync(memory, 1, FILL_BYTES, stream));
 		CALL(cuda.cudaStreamEndCapture(stream, &graph));
-		CALL(cuda.cudaGraphInstantiate(&exec, graph, 0));
+		CALL(cuda.cudaGraphInstantiate(exec, graph, 0));
+		other = execs[(i + 1) % KEPT_NR];
+		if (kept && other)
+			CALL(cuda.cudaGraphLaunch(other, stream));
 		if (i % WAIT_EVERY == 0) {
-			CALL(cuda.cudaGraphLaunch(exec, stream));
+			CALL(cuda.cudaGraphLaunch(*exec, stream));
 			CALL(cuda.cudaStreamSynchronize(stream));
 		}
-		CALL(cuda.cudaGraphExecDestroy(exec));
 		CALL(cuda.cudaGraphDestroy(graph));
 		(void)__sync_fetch_and_add(&steps, 1);
 	}
@@ -342,6 +352,7 @@ int main(int argc, char **argv)
 	held = strstr(argv[1], "held");
 	down = strstr(argv[1], "down");
 	first = strstr(argv[1], "first");
+	kept = strstr(argv[1], "kept");
 	if (strstr(argv[1], "calls")) {
 		kinds[0] = CUPTI_RUNTIME;
 		kinds[1] = CUPTI_KERNEL;

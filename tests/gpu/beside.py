@@ -6,6 +6,7 @@ held as it comes and goes. Many processes, a few at once, each for a second or t
 
 import collections
 import contextlib
+import ctypes
 import os
 import re
 import subprocess
@@ -18,12 +19,17 @@ from programs import KILLED_S, left_s
 HERE = os.path.dirname(os.path.abspath(__file__))
 BESIDE = os.environ.get("GPU_CHECK_BESIDE", os.path.join(HERE, "beside"))
 SECONDS = float(os.environ.get("GPU_CHECK_BESIDE_S", 60))
+# Variants by their names, comma between; empty: all.
+ONLY = [name for name in os.environ.get("GPU_CHECK_BESIDE_ONLY", "").split(",") if name]
 EACH_S, SPARE_S, AT_ONCE = 1.5, 4, 7
-# How it comes and goes, threads that make graphs, threads that take memory; whether it is what the
-# collector does, and so must be survived.
-VARIANTS = (("held-go", 2, 2, True), ("held-down", 0, 4, True), ("free-go", 2, 2, False),
-            ("free-down", 0, 4, False), ("held-down", 2, 2, False), ("free-first", 3, 2, False),
-            ("free-first-calls", 3, 2, False), ("held-first-calls", 3, 2, True))
+# How it comes and goes, threads that make graphs, threads that take memory; from which version of
+# CUPTI on the collector does so, and it must be survived.
+NEVER, ALWAYS, CUDA_13_0 = float("inf"), 0, 130000
+VARIANTS = (
+    ("held-go", 2, 2, ALWAYS), ("held-down", 0, 4, ALWAYS), ("free-go", 2, 2, NEVER),
+    ("free-down", 0, 4, NEVER), ("held-down", 2, 2, CUDA_13_0), ("held-down-kept", 3, 1, CUDA_13_0),
+    ("free-first", 3, 2, NEVER), ("free-first-calls", 3, 2, NEVER),
+    ("held-first-calls", 3, 2, ALWAYS))
 
 
 class Row:
@@ -90,11 +96,14 @@ def check_beside(results):
     if not os.path.exists(BESIDE):
         results.check("CUPTI beside calls", None, "there is no %s" % BESIDE)
         return
-    rows = run(VARIANTS, min(SECONDS, left_s() - SPARE_S))
+    variants = [variant for variant in VARIANTS if not ONLY or variant[0] in ONLY]
+    rows = run(variants, min(SECONDS, left_s() - SPARE_S))
     for variant, row in rows.items():
         results.fact("CUPTI beside calls: %s, %d threads make graphs, %d take memory" % variant[:3],
                      str(row))
-    musts = [row for variant, row in rows.items() if variant[3]]
+    version = ctypes.c_uint32()
+    ctypes.CDLL(assumptions.find("CUPTI", "libcupti.so.")).cuptiGetVersion(ctypes.byref(version))
+    musts = [row for variant, row in rows.items() if variant[3] <= version.value]
     results.check("CUPTI comes and goes while no thread is in CUDA",
                   all(row.processes and not row.died + row.refused + row.stuck for row in musts),
                   "; ".join(map(str, musts)))

@@ -259,6 +259,23 @@ def check_small(results, gpuprof, target):
                      said(ratios_attached(results, gpuprof, target, count, 2, *options)))
 
 
+def check_kept(results, gpuprof, target):
+    """A graph that is launched again and again, while gpuprof comes and goes: it lives, and its
+    launches are as quick as before."""
+    loaded(results)
+    count = 2000
+    target.ask("mode graph", "mode")
+    before = [timed(target, count) for _ in range(5)]
+    results.fact("us a launch of a graph", round(1e6 * statistics.median(before) / count, 3))
+    results.fact("time of a graph's launches, attached over plain",
+                 said(ratios_attached(results, gpuprof, target, count, 5)))
+    after = [timed(target, count) for _ in range(5)]
+    results.fact("time of a graph's launches after five attaches, over that before the first",
+                 said([one / statistics.median(before) for one in after]))
+    results.fact("the same by torch.profiler, attached over plain",
+                 said(ratios_held(results, target, count, 5)))
+
+
 def check_held(results, _gpuprof, target):
     """The same by torch.profiler, in a process that gpuprof has never seen."""
     loaded(results)
@@ -435,6 +452,7 @@ CHECKS = (
     ("transformer", 10, check_mode, "transformer"), ("streams", 10, check_mode, "streams"),
     ("churn", 10, check_mode, "churn"), ("distributed", 12, check_mode, "distributed"),
     ("threads", 8, check_threads), ("small", 25, check_small), ("held", 12, check_held),
+    ("kept", 12, check_kept),
     ("kill", 10, stress.check_kill), ("during", 8, check_during), ("after", 8, check_after),
     ("nvtx", 8, check_nvtx), ("compiled", 30, check_mode, "compiled"),
     ("sampled", 30, check_sampled))

@@ -111,11 +111,15 @@ def compare_device(results, ours, theirs, what=""):
     if theirs is None:
         return
     names = {name for name in theirs if name.startswith(OPERATORS) and theirs[name][2]}
+    # The piece of work in whose launch CUPTI asks for a buffer is under both, and so twice in the
+    # total of what is around them.
+    twice = theirs.get("Activity Buffer Request", (0, 0, 0))[2]
     wrong = {}
     for name in names:
         calls, *kineto = theirs[name]
         mine = ours.get(name, (0, 0))
-        if any(abs(a - b) > max(0.05 * b, 1.0 * calls) for a, b in zip(mine, kineto)):
+        if any(min(abs(a - b), abs(a + twice - b)) > max(0.05 * b, 1.0 * calls)
+               for a, b in zip(mine, kineto)):
             wrong[name] = ([round(one, 1) for one in mine], kineto)
     results.check(what + "Self CUDA and CUDA total as torch.profiler's, within 5 % or 1 us a call",
                   (names or what == "graph: ") and not wrong,

@@ -16,8 +16,9 @@ static struct {
 
 static bool may_be_taken_down(void)
 {
-	return taker.library.version >= CUPTI_VERSION_12_6 &&
-	       !__atomic_load_n(&taker.graphs_seen, __ATOMIC_ACQUIRE);
+	return taker.library.version >= CUPTI_VERSION_13_0 ||
+	       (taker.library.version >= CUPTI_VERSION_12_6 &&
+		!__atomic_load_n(&taker.graphs_seen, __ATOMIC_ACQUIRE));
 }
 
 static bool is_asked_for(void)
