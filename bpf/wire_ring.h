@@ -70,6 +70,15 @@ enum gp_hold {
 	GP_HOLD_USED = 5,    /* by the collector, for what must not be cut short */
 };
 
+/* What became of CUPTI when the collector had no more use for it. */
+enum gp_cupti_end {
+	GP_CUPTI_OURS = 0,	  /* it has not been given back, or was never taken */
+	GP_CUPTI_DOWN = 1,	  /* calls of CUDA are as quick as before */
+	GP_CUPTI_LEFT_CALLS = 2,  /* let go of: threads could not be held outside of CUDA, */
+	GP_CUPTI_LEFT_GRAPHS = 3, /* or CUDA graphs have come, or may have come, */
+	GP_CUPTI_LEFT_OLD = 4,	  /* or this CUPTI cannot be taken down */
+};
+
 /*
  * First page of the memfd. `data_bytes` (a power of two) follow at offset 4096. Positions count
  * bytes for ever and never wrap; an event lies at position & (data_bytes - 1), may wrap around the
@@ -106,8 +115,8 @@ struct gp_ring_page {
 	/* written by the collector: where GP_STACK_TOPS places lie in the process, while
 	 * GP_FEATURE_STACKS is in force; else 0 */
 	__u64 stack_tops;
-	__u32 hold; /* enum gp_hold: written by both, each only from what the other wrote */
-	__u32 pad1;
+	__u32 hold;	 /* enum gp_hold: written by both, each only from what the other wrote */
+	__u32 cupti_end; /* enum gp_cupti_end: written by the collector */
 };
 
 /* Before each event in the ring. `bytes` counts this slot and its event, a multiple of 8. */

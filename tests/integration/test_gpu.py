@@ -187,6 +187,7 @@ def test_old_cupti_is_not_taken_down(tmp_path):
             assert done.status == harness.DONE, done.told
             assert [event.kind for event in recording.events].count("kernel") >= 15 + 4
             assert app.counted("unsubscribed") == number + 1
+            assert "not taken down, because this version is not safe" in done.stderr, done.told
         assert not app.counted("finalized")
         app.do("keep 0")
         app.leave()
@@ -204,6 +205,7 @@ def test_graphs_are_taken_down_from_cuda_13_on(version, tmp_path):
         app.wait_counted("unsubscribed", 1)
         taken = app.counted("finalized")
         assert taken == int(version >= 130000)
+        assert taken == ("not taken down, because it had or may" not in done.stderr), done.told
         capture(app, tmp_path, "work 1 5")
         app.wait_counted("finalized", taken + 1)
         app.do("keep 0")

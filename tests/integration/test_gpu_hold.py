@@ -12,6 +12,7 @@ import gpu_truth
 import harness
 from test_gpu import App, KINDS, capture
 
+LEFT = "not taken down, because its threads could not be held outside of CUDA"
 
 @pytest.mark.san
 def test_cupti_comes_and_goes_beside_no_call(tmp_path):
@@ -75,8 +76,9 @@ def test_held_for_too_long(tmp_path):
         assert done.stderr.count("it was not done by then") == 1, done.told
         assert [event.kind for event in recording.events].count("kernel") == 15
         assert app.counted("unsubscribed") == 1 and not app.counted("finalized")
-        capture(app, tmp_path, "work 1 5")
-        assert app.counted("finalized") == 1
+        assert done.stderr.count(LEFT) == 1, done.told
+        done, _ = capture(app, tmp_path, "work 1 5")
+        assert app.counted("finalized") == 1 and LEFT not in done.stderr, done.told
         app.leave()
 
 
@@ -111,6 +113,7 @@ def test_a_thread_that_waits_and_one_of_the_driver(tmp_path):
         assert done.stderr.count("its threads (2, 1 of them in a call that waits for the GPU)") == 2, done.told
         assert [event.kind for event in recording.events].count("kernel") == 15
         assert app.counted("unsubscribed") == 1 and not app.counted("finalized")
+        assert done.stderr.count(LEFT) == 1, done.told
         app.kill()
 
 

@@ -37,6 +37,7 @@ struct collector_status {
 	enum gp_collector_state state;
 	uint32_t active, failed; /* enum gp_feature bits */
 	uint32_t beat;
+	enum gp_cupti_end cupti_end;
 	bool broken;	   /* given up: its positions made no sense */
 	char message[512]; /* terminated, control characters replaced */
 };

@@ -402,6 +402,23 @@ void guest__begin(struct guest *g)
 	collector_ring__begin(g->ring);
 }
 
+/* It has left. */
+static void tell_of_cupti(const struct guest *g, enum gp_cupti_end end)
+{
+	static const char *const why[] = {
+		[GP_CUPTI_LEFT_CALLS] =
+			"its threads could not be held outside of CUDA for long enough",
+		[GP_CUPTI_LEFT_GRAPHS] = "it had or may have had to do with CUDA graphs",
+		[GP_CUPTI_LEFT_OLD] = "this version is not safe to be",
+	};
+
+	if (end < GP_CUPTI_LEFT_CALLS || end > GP_CUPTI_LEFT_OLD)
+		return;
+	log_warn("%d: calls of CUDA take some microseconds longer than before, until a later "
+		 "gpuprof leaves: CUPTI was not taken down, because %s",
+		 (int)g->process->pid, why[end]);
+}
+
 void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 {
 	struct collector_status s;
@@ -418,8 +435,10 @@ void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 		if (fn && collector_ring__drain(g->ring, fn, arg) < 0)
 			fn = NULL;
 		collector_ring__status(g->ring, &s);
-		if (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED)
+		if (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED) {
+			tell_of_cupti(g, s.broken ? GP_CUPTI_OURS : s.cupti_end);
 			return;
+		}
 		if (has_ended(g, i)) {
 			collector_ring__process_gone(g->ring);
 			return;

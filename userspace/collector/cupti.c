@@ -430,6 +430,7 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 			(void)atexit(at_exit);
 		session.was_armed = true;
 		session.armed = true;
+		__atomic_store_n(&w->page->cupti_end, GP_CUPTI_OURS, __ATOMIC_RELEASE);
 		session.from_start |= starting;
 		session.devices_told = false;
 		return CUPTI_ARMED;
@@ -502,6 +503,7 @@ static void catch_up(void)
 void cupti__disarm(void)
 {
 	const struct cupti_functions *call = &session.library.call;
+	enum gp_cupti_end end;
 	enum hold held;
 
 	if (!session.armed || !go_inside())
@@ -514,7 +516,8 @@ void cupti__disarm(void)
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	if (session.records.graphs_seen)
 		cupti_takedown__note_graphs();
-	cupti_takedown__give_back(held == HOLD_ALL_OUT && hold__use(session.ring->page));
+	end = cupti_takedown__give_back(held == HOLD_ALL_OUT && hold__use(session.ring->page));
+	__atomic_store_n(&session.ring->page->cupti_end, end, __ATOMIC_RELEASE);
 	hold__end(session.ring->page);
 	drop_late();
 	session.armed = session.rests = false;

@@ -14,11 +14,31 @@ static struct {
 	struct cupti_library library;
 } taker;
 
-static bool may_be_taken_down(void)
+/* GP_CUPTI_DOWN: it may be taken down. */
+static enum gp_cupti_end best_end(bool all_out)
 {
-	return taker.library.version >= CUPTI_VERSION_13_0 ||
-	       (taker.library.version >= CUPTI_VERSION_12_6 &&
-		!__atomic_load_n(&taker.graphs_seen, __ATOMIC_ACQUIRE));
+	if (taker.library.version < CUPTI_VERSION_12_6 || !taker.library.driver_version)
+		return GP_CUPTI_LEFT_OLD;
+	if (taker.library.version < CUPTI_VERSION_13_0 &&
+	    __atomic_load_n(&taker.graphs_seen, __ATOMIC_ACQUIRE))
+		return GP_CUPTI_LEFT_GRAPHS;
+	return all_out ? GP_CUPTI_DOWN : GP_CUPTI_LEFT_CALLS;
+}
+
+/* By a call of CUDA of our own. False: CUPTI has not told of it. */
+static bool take_down(void)
+{
+	const struct cupti_functions *call = &taker.library.call;
+	int version;
+
+	(void)call->cuptiEnableDomain(1, taker.subscriber, CUPTI_DOMAIN_DRIVER);
+	taker.thread = pthread_self();
+	__atomic_store_n(&taker.asked, 1, __ATOMIC_RELEASE);
+	(void)taker.library.driver_version(&version);
+	if (!__atomic_exchange_n(&taker.asked, 0, __ATOMIC_RELAXED))
+		return true;
+	(void)call->cuptiEnableDomain(0, taker.subscriber, CUPTI_DOMAIN_DRIVER);
+	return false;
 }
 
 static bool is_asked_for(void)
@@ -56,19 +76,12 @@ void cupti_takedown__forget(void)
 	__atomic_store_n(&taker.asked, 0, __ATOMIC_RELAXED);
 }
 
-void cupti_takedown__give_back(bool all_out)
+enum gp_cupti_end cupti_takedown__give_back(bool all_out)
 {
-	const struct cupti_functions *call = &taker.library.call;
-	int version;
+	enum gp_cupti_end end = best_end(all_out);
 
-	if (all_out && may_be_taken_down() && taker.library.driver_version) {
-		(void)call->cuptiEnableDomain(1, taker.subscriber, CUPTI_DOMAIN_DRIVER);
-		taker.thread = pthread_self();
-		__atomic_store_n(&taker.asked, 1, __ATOMIC_RELEASE);
-		(void)taker.library.driver_version(&version);
-		if (!__atomic_exchange_n(&taker.asked, 0, __ATOMIC_RELAXED))
-			return;
-		(void)call->cuptiEnableDomain(0, taker.subscriber, CUPTI_DOMAIN_DRIVER);
-	}
-	(void)call->cuptiUnsubscribe(taker.subscriber);
+	if (end == GP_CUPTI_DOWN && take_down())
+		return end;
+	(void)taker.library.call.cuptiUnsubscribe(taker.subscriber);
+	return end == GP_CUPTI_DOWN ? GP_CUPTI_LEFT_OLD : end;
 }

@@ -10,15 +10,17 @@
  * callbacks on in four threads that call CUDA without end the heap was corrupt within 2 to 130
  * rounds, and in one process of 13 even without.
  *
- * It is never done where CUDA graphs are in play: with two threads that make graphs the heap was
- * corrupt in 2 processes of 13, in some 160 rounds each. If calls that have to do with graphs have
- * come, or may have come, while CUPTI was ours, it is let go of. A capture that has begun before
- * CUPTI was ours and is not over yet cannot be seen.
+ * Before CUDA 13.0 it is not done where CUDA graphs are in play: PyTorch's developers saw crashes,
+ * and ours was not tried there. If calls that have to do with graphs have come, or may have come,
+ * while CUPTI was ours, it is let go of; a capture that has begun before CUPTI was ours and is not
+ * over yet cannot be seen. With 13.0, threads held, none of 107 processes whose threads make, keep
+ * and launch graphs died of 2,169 rounds.
  */
 #ifndef GP_COLLECTOR_CUPTI_TAKEDOWN_H
 #define GP_COLLECTOR_CUPTI_TAKEDOWN_H
 
 #include "collector/cupti_library.h"
+#include "wire.h"
 
 #include <stdbool.h>
 
@@ -31,9 +33,9 @@ void cupti_takedown__begin(const struct cupti_library *l, void *subscriber);
 /* A call or work of graphs was among the records, or may have come unseen. Any thread. */
 void cupti_takedown__note_graphs(void);
 
-/* Gives CUPTI back, by the collector's thread. `all_out`: no other thread is in a call of CUDA, and
- * none can come into one. */
-void cupti_takedown__give_back(bool all_out);
+/* Gives CUPTI back, by the collector's thread, and says how. `all_out`: no other thread is in a
+ * call of CUDA, and none can come into one. */
+enum gp_cupti_end cupti_takedown__give_back(bool all_out);
 
 /* In a fork's child. */
 void cupti_takedown__forget(void);
