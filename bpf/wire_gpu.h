@@ -194,6 +194,11 @@ struct gp_ev_device {
 	char name[64];	 /* not trusted, perhaps not terminated */
 	__u32 clock_khz; /* the highest of its SMs; older recordings have nothing from here on */
 	__u32 reserved;
+	/* of the process, as each tells itself; older recordings have nothing from here on */
+	__u32 driver_version;  /* 13000: of CUDA 13.0 */
+	__u32 runtime_version; /* likewise; 0 too where it is linked into the program */
+	__u32 cupti_version;
+	__u32 reserved2;
 };
 
 /*

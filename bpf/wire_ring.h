@@ -10,7 +10,7 @@
 
 /* ---- The collector's ring: one memfd, written by the target, read by gpuprof. ---- */
 
-#define GP_RING_MAGIC 0x34676e6972707067ULL /* "gppring4" */
+#define GP_RING_MAGIC 0x35676e6972707067ULL /* "gppring5" */
 #define GP_RING_NAME  "gpuprof-ring"	    /* the memfd's name */
 
 /* No event in the ring is longer: room for a stack of GP_STACK_FRAMES. */

@@ -16,6 +16,7 @@
 #define DEFAULT_STREAM 7
 #define FIRST_STREAM   13
 #define NODES_MAX      16
+#define VERSION	       12060 /* of CUDA 12.6 */
 #define PITCH	       512
 #define NOT_READY      600 /* cudaErrorNotReady */
 
@@ -24,6 +25,7 @@ enum sync { SYNC_EVENT = 1, SYNC_STREAM_WAIT = 2, SYNC_STREAM = 3, SYNC_CONTEXT 
 
 /* Callback ids of the runtime's interface. */
 enum cbid {
+	CBID_VERSION = 2,
 	CBID_DEVICE_COUNT = 3,
 	CBID_SET_DEVICE = 16,
 	CBID_GET_DEVICE = 17,
@@ -93,6 +95,12 @@ static int note(const char *name, uint32_t cbid)
 }
 
 /* ---- devices, streams ---- */
+
+int cudaRuntimeGetVersion(int *ret_version)
+{
+	*ret_version = VERSION;
+	return note("cudaRuntimeGetVersion_v3020", CBID_VERSION);
+}
 
 int cudaGetDeviceCount(int *ret_nr)
 {

@@ -56,6 +56,7 @@ struct fake_cuda_event {
 	uint64_t record_id, due_ns; /* of its last record */
 };
 
+FAKE_GPU_PUBLIC int cudaRuntimeGetVersion(int *ret_version);
 FAKE_GPU_PUBLIC int cudaGetDeviceCount(int *ret_nr);
 FAKE_GPU_PUBLIC int cudaGetDevice(int *ret_device);
 FAKE_GPU_PUBLIC int cudaSetDevice(int device);

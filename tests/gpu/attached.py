@@ -16,8 +16,9 @@ BACKTRACE = os.path.join(HERE, "backtrace.so")
 STEPS = 20
 # How long every attach took until it recorded, and every end of one, in seconds.
 attach_s, detach_s = [], []
-# What was said of threads that were held so that CUPTI could come or go.
-holds = []
+# What was said of threads that were held so that CUPTI could come or go, and of a CUPTI that was
+# not taken down.
+holds, slower = [], []
 
 
 _waiting = []
@@ -93,7 +94,7 @@ def died(target):
 
 def start(gpuprof, target, path, *options, log=os.devnull):
     """gpuprof, told to record the program; with any CUPTI, because the program is ours."""
-    return Program([gpuprof, "attach", "--any-cupti", "--pid", str(target.facts["pid"]), "-o", path,
+    return Program([gpuprof, "attach", "-v", "--any-cupti", "--pid", str(target.facts["pid"]), "-o", path,
                     *options], "stderr", log)
 
 
@@ -110,22 +111,28 @@ def attach(gpuprof, target, path, *options, log=os.devnull):
     return profiler
 
 
+def note(lines):
+    """What gpuprof said of CUPTI by its end."""
+    holds.extend(line for line in lines if "were held for" in line or "no moment was" in line)
+    slower.extend(line for line in lines if "was not taken down" in line)
+
+
 def end(profiler):
     """Ends it as Ctrl-C does; its status."""
     begin = time.monotonic()
     status = profiler.interrupt()
     detach_s.append(time.monotonic() - begin)
+    note(profiler.lines)
     return status
 
 
 def capture(gpuprof, target, path, options, steps, log):
     """gpuprof attached around exactly `steps` steps; its status and what it said."""
-    profiler = attach(gpuprof, target, path, "-v", *options, log=log)
+    profiler = attach(gpuprof, target, path, *options, log=log)
     try:
         target.ask("step %d" % steps, "did")
     finally:
         status = end(profiler)
-        holds.extend(line for line in profiler.lines if "were held for" in line or "no moment was" in line)
     return status, profiler.lines
 
 

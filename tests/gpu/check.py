@@ -23,7 +23,7 @@ import assumptions
 import beside
 import stress
 from attached import (STEPS, WORKLOAD, attach, attach_s, capture, detach_s, device_of, drop, end, events_of,
-                      holds, kernels_of, loaded, lost, own_device, prepare, table_of, truth_of, workload)
+                      holds, kernels_of, loaded, lost, own_device, prepare, slower, table_of, truth_of, workload)
 from compare import (compare, compare_calls, compare_device, compare_ops, compare_traces,
                      lost_events)
 from programs import Program, at_most, left_s, limit, run
@@ -428,7 +428,7 @@ def check_foreign(results, gpuprof, kind):
         return
     target.facts = {"pid": target.process.pid}
     path = results.path(kind + ".gpuprof")
-    profiler = attach(gpuprof, target, path, "-v")
+    profiler = attach(gpuprof, target, path)
     target.ask("launch %d" % launches, "did")
     status = end(profiler)
     rows, losses = table_of(gpuprof, path)
@@ -499,6 +499,7 @@ def tell_holds(results):
                          "median %d, %d..%d" % (statistics.median(took), min(took), max(took)) if took else "never",
                          len(holds), sum(", 0 of them" not in line and "were held" in line for line in holds),
                          sum("not done" in line for line in holds), holds[-1]))
+    results.fact("ends of an attach where CUPTI was not taken down", "%d; %s" % (len(slower), slower[-1:]))
 
 
 def main():

@@ -59,7 +59,10 @@ def compare_traces(results, ours, theirs):
     lacking = [key for one, other in zip(theirs.get("deviceProperties", []),
                                          ours["deviceProperties"])
                for key, value in one.items() if other.get(key) != value]
-    results.check("properties of devices as in Kineto's trace",
+    lacking += ["%s: %s" % (key, ours.get(key)) for key in
+                ("cupti_version", "cuda_runtime_version", "cuda_driver_version")
+                if key in theirs and ours.get(key) != theirs[key]]
+    results.check("properties of devices and versions as in Kineto's trace",
                   ours["deviceProperties"] and not lacking, "different: %s" % lacking)
 
 

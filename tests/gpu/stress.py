@@ -8,7 +8,7 @@ import random
 import statistics
 import time
 
-from attached import attach, begun, capture, died, end, events_of, kernels_of, start
+from attached import attach, begun, capture, died, end, events_of, kernels_of, note, start
 from programs import left_s, limit
 
 MEANWHILE_S = 14  # about
@@ -117,7 +117,7 @@ def captured_by(target):
 def living_of(targets, said, ended):
     """Those that live; of each other it is told how it ended."""
     gone = {target for target in targets if target.process.poll() is not None}
-    ended += ["%s; gpuprof said: %s" % (died(target), said[target]) for target in gone]
+    ended += ["%s; gpuprof said: %s" % (died(target), said[target][-500:]) for target in gone]
     return [target for target in targets if target not in gone]
 
 
@@ -139,8 +139,9 @@ def check_storm(results, gpuprof, _target):
                          for index, target in enumerate(living)]
             for target, profiler in zip(living, profilers):
                 with limit():
-                    said[target] = profiler.stream.read()[-500:]
+                    said[target] = profiler.stream.read()
                     statuses[profiler.process.wait()] += 1
+                note(said[target].splitlines())
             living = living_of(living, said, ended)
         # What was spoilt may show later.
         time.sleep(1)
@@ -161,7 +162,7 @@ def check_waits(results, gpuprof, target):
     path, begin = results.path("waits.gpuprof"), time.monotonic()
     target.tell("wait 5")
     time.sleep(1)
-    profiler = attach(gpuprof, target, path, "-v")
+    profiler = attach(gpuprof, target, path)
     recording = time.monotonic() - begin - 1
     target.line("wait")
     waited = time.monotonic() - begin

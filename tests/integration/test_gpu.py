@@ -593,6 +593,8 @@ def test_trace_as_kineto_writes_it(tmp_path):
     assert [device["id"] for device in devices] == [0, 1]
     assert devices[1]["name"] == "Simulated GPU 1" and devices[1]["numSms"] == 108
     assert devices[0]["totalGlobalMem"] == 16 << 30 and devices[0]["computeMajor"] == 8
+    assert (trace["cupti_version"], trace["cuda_runtime_version"], trace["cuda_driver_version"]) == (
+        26, 12060, 12080)
     events = trace["traceEvents"]
     kernels = [event for event in events if event.get("cat") == "kernel"]
     assert {event["pid"] for event in kernels} == {0, 1}

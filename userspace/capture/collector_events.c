@@ -418,9 +418,10 @@ static bool judge_device(struct collector_events *e, struct gp_ev_device *d, siz
 	for (; number <= &d->blocks_per_sm; number++)
 		if (*number > INT32_MAX)
 			return false;
-	if (d->clock_khz > INT32_MAX)
+	if (d->clock_khz > INT32_MAX || d->driver_version > INT32_MAX ||
+	    d->runtime_version > INT32_MAX || d->cupti_version > INT32_MAX)
 		return false;
-	d->reserved = 0;
+	d->reserved = d->reserved2 = 0;
 	d->name[sizeof(d->name) - 1] = '\0';
 	d->head.flags = 0;
 	d->head.process = e->process_index;

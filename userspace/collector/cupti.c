@@ -209,7 +209,7 @@ void cupti__turn(bool flush)
 		return;
 	/* While CUDA is getting ready it tells of none. */
 	if (flush && !session.devices_told)
-		session.devices_told = devices__tell(session.ring);
+		session.devices_told = devices__tell(session.ring, &session.library);
 	take_records(flush);
 	come_out();
 }
@@ -337,7 +337,7 @@ static void end_records(void)
 {
 	disable_kinds();
 	if (!session.devices_told)
-		session.devices_told = devices__tell(session.ring);
+		session.devices_told = devices__tell(session.ring, &session.library);
 	take_records(true);
 }
 

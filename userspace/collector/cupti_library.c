@@ -17,10 +17,11 @@
 
 #define CUDA_11_MINORS 8
 
-struct seen {
+/* Among the libraries that are loaded, each time anew; empty: none. */
+static struct {
 	char cupti[PATH_MAX];
 	char runtime[PATH_MAX];
-};
+} seen;
 
 static bool name_begins(const char *path, const char *begin)
 {
@@ -39,15 +40,19 @@ static void keep(char *to, const char *path)
 
 static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
-	struct seen *seen = arg;
-
 	if (!info->dlpi_name)
 		return 0;
 	if (name_begins(info->dlpi_name, "libcupti.so"))
-		keep(seen->cupti, info->dlpi_name);
+		keep(seen.cupti, info->dlpi_name);
 	if (name_begins(info->dlpi_name, "libcudart.so"))
-		keep(seen->runtime, info->dlpi_name);
+		keep(seen.runtime, info->dlpi_name);
 	return 0;
+}
+
+static void look_around(void)
+{
+	memset(&seen, 0, sizeof(seen));
+	(void)dl_iterate_phdr(look_at, NULL);
 }
 
 /* The text after "libcudart.so.", up to the next dot. */
@@ -134,12 +139,33 @@ static int (*find_driver_version(void))(int *ret_version)
 	return get_version;
 }
 
-static int driver_version(void)
+static uint32_t ask_version(int (*get_version)(int *ret_version))
 {
-	int (*get_version)(int *ret_version) = find_driver_version();
 	int version = 0;
 
-	return get_version && !get_version(&version) ? version : 0;
+	return get_version && !get_version(&version) && version > 0 ? (uint32_t)version : 0;
+}
+
+uint32_t cupti_library__driver_version(void)
+{
+	return ask_version(find_driver_version());
+}
+
+uint32_t cupti_library__runtime_version(void)
+{
+	int (*get_version)(int *ret_version) = NULL;
+	void *runtime = NULL;
+	uint32_t version;
+
+	look_around();
+	if (seen.runtime[0])
+		runtime = dlopen(seen.runtime, RTLD_LAZY | RTLD_NOLOAD);
+	if (!runtime)
+		return 0;
+	*(void **)&get_version = dlsym(runtime, "cudaRuntimeGetVersion");
+	version = ask_version(get_version);
+	(void)dlclose(runtime);
+	return version;
 }
 
 /* The runtime is part of the program: the version that the driver is for, where the loader looks.
@@ -149,7 +175,8 @@ static void *open_for_driver(void)
 	void *handle = NULL;
 	char major[] = "11";
 
-	for (int m = driver_version() / 1000; m >= 11 && m < 14 && !handle; m--) {
+	for (int m = (int)(cupti_library__driver_version() / 1000); m >= 11 && m < 14 && !handle;
+	     m--) {
 		major[1] = (char)('0' + m - 10);
 		handle = try_folder("", 0, "", major, 2);
 	}
@@ -208,7 +235,7 @@ static bool cuda_in_use(void)
 	return ready;
 }
 
-static void *find(const struct seen *seen, bool starting, const char **why_text)
+static void *find(bool starting, const char **why_text)
 {
 	void *handle;
 
@@ -217,22 +244,19 @@ static void *find(const struct seen *seen, bool starting, const char **why_text)
 		return NULL;
 
 	*why_text = "gpu activity: CUPTI cannot be loaded though the process has it";
-	if (seen->cupti[0])
-		return dlopen(seen->cupti, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+	if (seen.cupti[0])
+		return dlopen(seen.cupti, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 	*why_text = "gpu activity: no libcupti beside the process's CUDA; install it (the CUDA "
 		    "toolkit or the wheel nvidia-cuda-cupti has it)";
-	handle = seen->runtime[0] ? open_beside(seen->runtime) : NULL;
+	handle = seen.runtime[0] ? open_beside(seen.runtime) : NULL;
 	return handle ? handle : open_for_driver();
 }
 
 enum cupti_found cupti_library__bind(struct cupti_library *l, bool starting, const char **why_text)
 {
-	static struct seen seen;
-
 	*l = (struct cupti_library){0};
-	memset(&seen, 0, sizeof(seen));
-	(void)dl_iterate_phdr(look_at, &seen);
-	l->handle = find(&seen, starting, why_text);
+	look_around();
+	l->handle = find(starting, why_text);
 	if (!l->handle)
 		return CUPTI_ABSENT;
 	l->driver_version = find_driver_version();

@@ -46,6 +46,11 @@ void cupti_library__release(struct cupti_library *l);
  * were captured before the first profiler, CUDA 11); CUPTI's release notes of 13.0 Update 1. */
 const char *cupti_library__danger(const struct cupti_library *l, bool from_start);
 
+/* The driver's and the runtime's version, as each tells itself (13000: of CUDA 13.0). 0: it is not
+ * there, as a library. */
+uint32_t cupti_library__driver_version(void);
+uint32_t cupti_library__runtime_version(void);
+
 /* Who, by the libraries of this process, may be using CUPTI: for people. */
 const char *cupti_library__other_user(void);
 

@@ -53,15 +53,17 @@ static bool bind(void *handle, struct driver *d)
 	       d->cuDeviceGetAttribute;
 }
 
-static void tell_one(struct ring_writer *w, const struct driver *d, int ordinal)
+static void tell_one(struct ring_writer *w, const struct driver *d, int ordinal,
+		     const struct gp_ev_device *versions)
 {
-	struct gp_ev_device ev = {.head.kind = GP_EV_DEVICE, .device = (uint32_t)ordinal};
+	struct gp_ev_device ev = *versions;
 	size_t bytes = 0;
 	int device;
 
 	if (d->cuDeviceGet(&device, ordinal))
 		return;
 	ev.head.time_ns = clock_now_ns();
+	ev.device = (uint32_t)ordinal;
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
 		int value = 0;
 
@@ -75,8 +77,9 @@ static void tell_one(struct ring_writer *w, const struct driver *d, int ordinal)
 	(void)ring_writer__write(w, &ev, sizeof(ev));
 }
 
-bool devices__tell(struct ring_writer *w)
+bool devices__tell(struct ring_writer *w, const struct cupti_library *cupti)
 {
+	struct gp_ev_device versions = {.head.kind = GP_EV_DEVICE};
 	void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	struct driver d;
 	int nr = 0;
@@ -85,8 +88,13 @@ bool devices__tell(struct ring_writer *w)
 		return false;
 	if (!bind(handle, &d) || d.cuDeviceGetCount(&nr))
 		nr = 0;
+	if (nr) {
+		versions.driver_version = cupti_library__driver_version();
+		versions.runtime_version = cupti_library__runtime_version();
+		versions.cupti_version = cupti->version;
+	}
 	for (int i = 0; i < nr && i < DEVICES_MAX; i++)
-		tell_one(w, &d, i);
+		tell_one(w, &d, i, &versions);
 	(void)dlclose(handle);
 	return nr > 0;
 }

@@ -83,6 +83,8 @@ int chrome_annotations(struct chrome *c);
 
 /* The key "deviceProperties" with its value. */
 void chrome_devices(struct chrome *c);
+/* The keys of CUDA's and CUPTI's versions, those that were told. */
+void chrome_versions(struct chrome *c);
 
 /* The flow event that goes with this op, if any. */
 void chrome_flow_write(struct chrome *c, uint32_t op);

@@ -43,6 +43,12 @@ static void properties(struct chrome *c, const struct tl_device *device)
 	buf__printf(&c->out, "      \"sharedMemPerMultiprocessor\": %u\n    }", d->shared_per_sm);
 }
 
+static void version(struct chrome *c, const char *key, uint32_t told)
+{
+	if (told)
+		buf__printf(&c->out, "  \"%s\": %u,\n", key, told);
+}
+
 /* Readers take the place in the list for the device's number: it ends where one is missing. */
 void chrome_devices(struct chrome *c)
 {
@@ -57,6 +63,17 @@ void chrome_devices(struct chrome *c)
 	if (find_device(&c->t->gpu, 0))
 		chrome_lit(&c->out, "\n");
 	chrome_lit(&c->out, "  ],\n");
+}
+
+void chrome_versions(struct chrome *c)
+{
+	const struct tl_device *device = find_device(&c->t->gpu, 0);
+
+	if (!device)
+		return;
+	version(c, "cupti_version", device->told.cupti_version);
+	version(c, "cuda_runtime_version", device->told.runtime_version);
+	version(c, "cuda_driver_version", device->told.driver_version);
 }
 
 /* ---- annotations ---- */

@@ -78,9 +78,10 @@ static void distributed(struct chrome *c)
 static bool is_taken(const char *name)
 {
 	static const char *const taken[] = {
-		"schemaVersion",   "deviceProperties",	  "distributedInfo", "record_shapes",
-		"with_flops",	   "profile_memory",	  "host_name",	     "gpuprof",
-		"displayTimeUnit", "baseTimeNanoseconds", "traceEvents",     "traceName",
+		"schemaVersion",   "deviceProperties",	   "distributedInfo",	  "record_shapes",
+		"with_flops",	   "profile_memory",	   "host_name",		  "gpuprof",
+		"displayTimeUnit", "baseTimeNanoseconds",  "traceEvents",	  "traceName",
+		"cupti_version",   "cuda_runtime_version", "cuda_driver_version",
 	};
 
 	for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
@@ -115,6 +116,7 @@ void chrome_header(struct chrome *c)
 	set_base(c);
 	chrome_lit(&c->out, "{\n  \"schemaVersion\": 1,\n");
 	chrome_devices(c);
+	chrome_versions(c);
 	distributed(c);
 	if (c->t->inputs.nr)
 		chrome_lit(&c->out, "  \"record_shapes\": 1,\n");
