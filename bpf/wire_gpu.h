@@ -17,6 +17,7 @@ enum gp_api_flags {
 	GP_API_DRIVER = 2,
 	GP_API_RESULT_UNKNOWN = 4, /* `result` was not seen */
 	GP_API_NCCL = 8,	   /* timeline/ only: a gp_ev_collective */
+	GP_API_OVERHEAD = 16,	   /* timeline/ only: a gp_ev_overhead */
 };
 
 struct gp_ev_api {
@@ -194,9 +195,9 @@ struct gp_ev_device {
 	char name[64];	 /* not trusted, perhaps not terminated */
 	__u32 clock_khz; /* the highest of its SMs; older recordings have nothing from here on */
 	__u32 reserved;
-	/* of the process, as each tells itself; older recordings have nothing from here on */
+	/* of the process, as each tells itself, 0: not known; older recordings end here */
 	__u32 driver_version;  /* 13000: of CUDA 13.0 */
-	__u32 runtime_version; /* likewise; 0 too where it is linked into the program */
+	__u32 runtime_version; /* likewise; 0 too where it is no library of its own name */
 	__u32 cupti_version;
 	__u32 reserved2;
 };

@@ -70,13 +70,16 @@ enum gp_hold {
 	GP_HOLD_USED = 5,    /* by the collector, for what must not be cut short */
 };
 
-/* What became of CUPTI when the collector had no more use for it. */
+/* What became of CUPTI when the collector had no more use for it. From GP_CUPTI_LEFT_CALLS on it
+ * was let go of, and not taken down, because: */
 enum gp_cupti_end {
-	GP_CUPTI_OURS = 0,	  /* it has not been given back, or was never taken */
-	GP_CUPTI_DOWN = 1,	  /* calls of CUDA are as quick as before */
-	GP_CUPTI_LEFT_CALLS = 2,  /* let go of: threads could not be held outside of CUDA, */
-	GP_CUPTI_LEFT_GRAPHS = 3, /* or CUDA graphs have come, or may have come, */
-	GP_CUPTI_LEFT_OLD = 4,	  /* or this CUPTI cannot be taken down */
+	GP_CUPTI_OURS = 0,	   /* it has not been given back, or was never taken */
+	GP_CUPTI_DOWN = 1,	   /* it was taken down: calls of CUDA are as quick as before */
+	GP_CUPTI_LEFT_CALLS = 2,   /* threads could not be held outside of CUDA, */
+	GP_CUPTI_LEFT_SILENT = 3,  /* gpuprof was silent, and held none, */
+	GP_CUPTI_LEFT_GRAPHS = 4,  /* CUDA graphs have come, or may have come, */
+	GP_CUPTI_LEFT_OLD = 5,	   /* it is of a CUDA before 12.6, */
+	GP_CUPTI_LEFT_REFUSED = 6, /* CUPTI, or the driver, would not */
 };
 
 /*

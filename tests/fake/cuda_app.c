@@ -5,7 +5,7 @@
  * time, and answers each with a line. "work THREADS ROUNDS", "driver N", "busy 0|1", "jump NS",
  * "named N" (launches through the driver, of a kernel by each of its two handles), "truth FILE",
  * "count WORD", "keep 0|1" (call CUDA all the time), "hammer THREADS" (they do nothing else; 0 ends
- * it), "pin" (a thread
+ * it), "graphs THREADS" (the same, but they make and launch graphs), "pin" (a thread
  * takes pinned memory), "steps MS" (a thread waits for one such kernel after the other), "wait MS"
  * (a thread waits for a kernel that takes so long), "calls N" (one of each), "graph N" (launches of
  * a graph of three nodes), "events N" (records of one event on one stream, each waited for by
@@ -122,11 +122,10 @@ static void call_each(void)
 	(void)cudaDeviceSynchronize();
 }
 
-static void launch_graph(unsigned nr)
+static void launch_graph_on(void *stream, unsigned nr)
 {
-	void *stream, *graph, *exec;
+	void *graph, *exec;
 
-	(void)cudaStreamCreate(&stream);
 	(void)cudaStreamBeginCapture(stream, 0);
 	(void)cudaLaunchKernel((const void *)vector_add, (struct dim3){2, 1, 1},
 			       (struct dim3){64, 1, 1}, NULL, 0, stream);
@@ -138,6 +137,14 @@ static void launch_graph(unsigned nr)
 	for (unsigned i = 0; i < nr; i++)
 		(void)cudaGraphLaunch(exec, stream);
 	(void)cudaStreamSynchronize(stream);
+}
+
+static void launch_graph(unsigned nr)
+{
+	void *stream;
+
+	(void)cudaStreamCreate(&stream);
+	launch_graph_on(stream, nr);
 }
 
 static void wait_for_events(unsigned nr)
@@ -291,7 +298,8 @@ static void keep_on(bool on)
 		(void)pthread_join(thread, NULL);
 }
 
-#define HAMMER_TURNS 20000 /* outside of CUDA, some ten microseconds */
+#define HAMMER_TURNS   20000 /* outside of CUDA, some ten microseconds */
+#define GRAPH_PAUSE_US 50
 
 static bool hammering;
 
@@ -308,7 +316,19 @@ static void *hammer(void *arg)
 	return NULL;
 }
 
-static void hammer_on(unsigned threads_nr)
+static void *make_graphs(void *arg)
+{
+	void *stream;
+
+	(void)cudaStreamCreate(&stream);
+	while (__atomic_load_n(&hammering, __ATOMIC_RELAXED)) {
+		launch_graph_on(stream, 1);
+		(void)usleep(GRAPH_PAUSE_US);
+	}
+	return NULL;
+}
+
+static void hammer_on(unsigned threads_nr, void *(*what)(void *arg))
 {
 	static pthread_t threads[THREADS_MAX];
 	static unsigned nr;
@@ -318,7 +338,7 @@ static void hammer_on(unsigned threads_nr)
 		(void)pthread_join(threads[--nr], NULL);
 	__atomic_store_n(&hammering, true, __ATOMIC_RELAXED);
 	for (; nr < threads_nr && nr < THREADS_MAX; nr++)
-		if (pthread_create(&threads[nr], NULL, hammer, NULL))
+		if (pthread_create(&threads[nr], NULL, what, NULL))
 			abort();
 }
 
@@ -407,7 +427,9 @@ static int obey(char *line)
 	} else if (sscanf(line, "keep %u", &nr) == 1) {
 		keep_on(nr != 0);
 	} else if (sscanf(line, "hammer %u", &nr) == 1) {
-		hammer_on(nr);
+		hammer_on(nr, hammer);
+	} else if (sscanf(line, "graphs %u", &nr) == 1) {
+		hammer_on(nr, make_graphs);
 	} else if (sscanf(line, "wait %u", &nr) == 1) {
 		do_beside(wait_for_kernel, (void *)(uintptr_t)nr);
 	} else if (sscanf(line, "steps %u", &nr) == 1) {

@@ -301,7 +301,7 @@ def make_events():
 def make_gpu_events():
     # An average right between two printed digits rounds as the errors of PyTorch's sums of doubles
     # have it; with this seed there is none.
-    maker = GpuMaker(25)
+    maker = GpuMaker(27)
     at = 1000003
     for number in range(3):
         at = maker.op(100, 0, at, step(number)) + 777
@@ -366,9 +366,18 @@ def event(number, name, tid, start, end, **more):
                          **{"overload_name": "", "use_device": "cuda", "stack": [], **more})
 
 
+def annotation_of(instance, raw):
+    """The innermost annotation around an op, itself included; None: there is none."""
+    while instance in raw and raw[instance][6] != USER:
+        instance = raw[instance][2]
+    return instance if instance in raw else None
+
+
 def gpu_events(lines, ops):
-    """API calls and GPU work; the work is noted at the op whose call asked for it."""
-    events, op_of = [], {}
+    """API calls and GPU work; the work is noted at the op whose call asked for it, and under the
+    annotation on each stream."""
+    events, op_of, spans = [], {}, {}
+    raw = {line[1]: line for line in lines if line[0] == "op"}
     for line in lines:
         if line[0] == "api":
             _, instance, tid, start, end, correlation, _, _, name = line
@@ -383,6 +392,13 @@ def gpu_events(lines, ops):
         if op_of.get(correlation) in ops:
             ops[op_of[correlation]].append_kernel(work.name, device,
                                                   work.time_range.end - work.time_range.start)
+        annotation = annotation_of(op_of.get(correlation), raw)
+        if annotation is not None:
+            low, high = spans.get((annotation, device, stream), (start, end))
+            spans[annotation, device, stream] = min(low, start), max(high, end)
+    for (annotation, _, stream), (start, end) in spans.items():
+        events.append(event(-1, raw[annotation][9], stream, start, end, device_type=DeviceType.CUDA,
+                            is_user_annotation=True))
     return events
 
 

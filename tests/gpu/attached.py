@@ -114,7 +114,7 @@ def attach(gpuprof, target, path, *options, log=os.devnull):
 def note(lines):
     """What gpuprof said of CUPTI by its end."""
     holds.extend(line for line in lines if "were held for" in line or "no moment was" in line)
-    slower.extend(line for line in lines if "was not taken down" in line)
+    slower.extend(line for line in lines if "not taken down" in line)
 
 
 def end(profiler):

@@ -3,10 +3,10 @@
 /*
  * beside VARIANT SECONDS GRAPHS MEMORIES SEED CUDART CUPTI: CUPTI comes and goes, as the collector
  * takes and gives it, while GRAPHS threads make CUDA graphs and MEMORIES threads take and give
- * memory. Says "survived ROUNDS", or "died" and where. Words in VARIANT: "held": each of those
- * threads is kept out of CUDA while the records are switched on, and while CUPTI goes; "down": it
- * is taken down, not only let go of; "first": it comes, once; "kept": graphs stay for a while, and
- * are launched again. What the libraries given lack is not called.
+ * memory. Says "survived ROUNDS", in how many it was taken down, or "died" and where. Words in
+ * VARIANT: "held": each of those threads is kept out of CUDA while the records are switched on, and
+ * while CUPTI goes; "down": it is taken down, not only let go of; "first": it comes, once; "kept":
+ * graphs stay for a while, and are launched again. What the libraries given lack is not called.
  */
 #include "collector/cupti_abi.h"
 #include "collector/cupti_noise.h"
@@ -57,7 +57,7 @@ static bool down_asked;
 static bool held, down, first, kept, stopping;
 static pthread_rwlock_t door;
 static unsigned long steps;
-static volatile unsigned rounds;
+static volatile unsigned rounds, downs;
 static const char *volatile doing = "nothing";
 
 static int not_there(void)
@@ -197,7 +197,7 @@ static void on_call(void *arg, uint32_t domain, uint32_t cbid, const void *data)
 		return;
 	down_asked = false;
 	(void)cupti.cuptiUnsubscribe(subscriber);
-	(void)cupti.cuptiFinalize();
+	downs += !cupti.cuptiFinalize();
 }
 
 static void hold(bool on)
@@ -374,7 +374,7 @@ int main(int argc, char **argv)
 		(void)usleep((useconds_t)(atof(argv[2]) * 1e6));
 	stopping = !first;
 	(void)pthread_join(last, NULL);
-	printf("survived %u rounds, %lu steps\n", rounds, steps);
+	printf("survived %u rounds, taken down in %u, %lu steps\n", rounds, downs, steps);
 	(void)fflush(stdout);
 	/* What CUDA and CUPTI do at the end of a process is another matter. */
 	_exit(0);

@@ -34,25 +34,29 @@ VARIANTS = (
 
 class Row:
     def __init__(self):
-        self.processes = self.died = self.refused = self.stuck = self.rounds = 0
+        self.processes = self.died = self.refused = self.stuck = self.rounds = self.not_down = 0
         self.where = collections.Counter()
 
     def take(self, said):
         self.processes += 1
-        ended = re.search(r"survived (\d+)|died of (signal \d+) in round (\d+) during (.*):", said)
+        ended = re.search(r"survived (\d+) rounds, taken down in (\d+)|"
+                          r"died of (signal \d+) in round (\d+) during (.*):", said)
         if not ended:
             self.refused += "refused" in said
             self.died += "refused" not in said
             self.where[said.strip()[-120:] or "without a word"] += 1
             return
-        self.rounds += int(ended[1] or ended[3])
-        if not ended[1]:
+        if ended[1]:
+            self.rounds += int(ended[1])
+            self.not_down += int(ended[1]) - int(ended[2])
+        else:
+            self.rounds += int(ended[4])
             self.died += 1
-            self.where["%s during %s" % (ended[2], ended[4])] += 1
+            self.where["%s during %s" % (ended[3], ended[5])] += 1
 
     def __str__(self):
-        return "%d of %d processes died, %d rounds%s%s %s" % (
-            self.died, self.processes, self.rounds,
+        return "%d of %d processes died, %d rounds, not taken down in %d%s%s %s" % (
+            self.died, self.processes, self.rounds, self.not_down,
             ", %d refused" % self.refused if self.refused else "",
             ", %d did not end" % self.stuck if self.stuck else "", dict(self.where) or "")
 
@@ -104,6 +108,8 @@ def check_beside(results):
     version = ctypes.c_uint32()
     ctypes.CDLL(assumptions.find("CUPTI", "libcupti.so.")).cuptiGetVersion(ctypes.byref(version))
     musts = [row for variant, row in rows.items() if variant[3] <= version.value]
+    down = [row for variant, row in rows.items() if variant[3] <= version.value and "down" in variant[0]]
     results.check("CUPTI comes and goes while no thread is in CUDA",
-                  all(row.processes and not row.died + row.refused + row.stuck for row in musts),
+                  musts and all(row.processes and not row.died + row.refused + row.stuck for row in musts) and
+                  not any(row.not_down for row in down),
                   "; ".join(map(str, musts)))

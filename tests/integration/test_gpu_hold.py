@@ -12,14 +12,16 @@ import gpu_truth
 import harness
 from test_gpu import App, KINDS, capture
 
-LEFT = "not taken down, because its threads could not be held outside of CUDA"
+LEFT = "not taken down (its threads could not be held outside of CUDA"
+
 
 @pytest.mark.san
-def test_cupti_comes_and_goes_beside_no_call(tmp_path):
+@pytest.mark.parametrize("version, what", ((26, "hammer"), (130001, "graphs")))
+def test_cupti_comes_and_goes_beside_no_call(version, what, tmp_path):
     """Whatever other threads do: the real one has killed processes that made CUDA graphs as it came,
     and spoilt the heap of others as it went."""
-    with App() as app:
-        app.do("hammer 3")
+    with App(FAKE_CUPTI_VERSION=version) as app:
+        app.do(what + " 3")
         held = 0
         for _ in range(10):
             before, subscribed = app.counted("beside calls"), app.counted("subscribed")
@@ -36,7 +38,7 @@ def test_cupti_comes_and_goes_beside_no_call(tmp_path):
             if held == 3:
                 break
         assert held == 3, done.told
-        app.do("hammer 0")
+        app.do(what + " 0")
         app.leave()
 
 
@@ -115,6 +117,27 @@ def test_a_thread_that_waits_and_one_of_the_driver(tmp_path):
         assert app.counted("unsubscribed") == 1 and not app.counted("finalized")
         assert done.stderr.count(LEFT) == 1, done.told
         app.kill()
+
+
+def test_nothing_after_the_end(tmp_path):
+    """CUPTI's records go on until threads are held, half a second here: what is called meanwhile is
+    not part of the capture, nor what it launches."""
+    with App() as app:
+        app.do("wait 40000")
+        app.do("graphs 1")
+        done, _ = capture(app, tmp_path, lambda: app.wait_flushes(2))
+        app.do("graphs 0")
+        app.kill()
+    assert done.status == harness.DONE, done.told
+    events = done.recording.chrome()["traceEvents"]
+    end = next(event["ts"] for event in events if event["name"] == "Record Window End")
+    calls = {event["args"]["correlation"]: event["ts"] for event in events
+             if event.get("cat") in ("cuda_runtime", "cuda_driver")}
+    launched = [event["args"]["correlation"] for event in events
+                if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync")]
+    assert len(calls) > 100 and max(calls.values()) <= end
+    # What was launched before the beginning may run in it.
+    assert {one for one in launched if one > min(calls)} <= set(calls)
 
 
 def test_taken_down_without_a_call(tmp_path):

@@ -64,6 +64,19 @@ def test_rows_by_shape_equal(shaped, name):
     assert differences(ours, theirs) == {}
 
 
+def test_all_rows_for_programs(shaped):
+    """A hundred are for people, as with torch.profiler's table."""
+    path, grouped = shaped("resnet18_infer").recording.path, ("--group-by", "shape")
+    text = harness.gpuprof("table", path, *grouped).stdout
+    rows = json.loads(harness.gpuprof("table", path, *grouped, "--json").stdout)["rows"]
+    lines = harness.gpuprof("table", path, *grouped, "--csv").stdout.strip().split("\n")
+    assert len(rows) > 100 and len(lines) == 1 + len(rows)
+    # Three rules, the columns' names and the sum.
+    assert text.count("\n") == 100 + 5
+    few = json.loads(harness.gpuprof("table", path, *grouped, "--json", "--limit", "3").stdout)["rows"]
+    assert few == rows[:3]
+
+
 def operators(one):
     """name and arguments of each operator in gpuprof's trace."""
     return [(event["name"], event["args"]) for event in one.recording.chrome()["traceEvents"]

@@ -24,6 +24,7 @@ union event {
 	struct gp_ev_sync_event sync;
 	struct gp_ev_cuda_event cuda;
 	struct gp_ev_clock clock;
+	struct gp_ev_device device;
 	unsigned char bytes[EVENT_BYTES];
 };
 
@@ -224,6 +225,31 @@ static void test_sync_and_clock(void **state)
 	assert_true(seen.clock.gpu_ns == 1 && seen.clock.width_ns == 60 * S);
 }
 
+static void test_device(void **state)
+{
+	union event ev = an_event(GP_EV_DEVICE);
+	const struct spoiled spoiled[] = {
+		FIELD(gp_ev_device, head.time_ns, UINT64_MAX),
+		FIELD(gp_ev_device, memory_bytes, UINT64_MAX),
+		FIELD(gp_ev_device, device, 4096),
+		FIELD(gp_ev_device, major, UINT32_MAX),
+		FIELD(gp_ev_device, blocks_per_sm, 0x80000000U),
+		FIELD(gp_ev_device, clock_khz, UINT32_MAX),
+		FIELD(gp_ev_device, driver_version, UINT32_MAX),
+		FIELD(gp_ev_device, runtime_version, 0x80000000U),
+		FIELD(gp_ev_device, cupti_version, UINT32_MAX),
+	};
+
+	ev.device.device = 4095;
+	ev.device.cupti_version = 0x7fffffff;
+	ev.device.reserved = ev.device.reserved2 = 9;
+	memset(ev.device.name, 'x', sizeof(ev.device.name));
+	TRY(ev, gp_ev_device, spoiled);
+	assert_int_equal(strlen(seen.device.name), sizeof(ev.device.name) - 1);
+	assert_int_equal(seen.device.cupti_version, 0x7fffffff);
+	assert_true(!seen.device.reserved && !seen.device.reserved2 && !seen.head.flags);
+}
+
 static void test_cuda_event(void **state)
 {
 	union event ev = an_event(GP_EV_CUDA_EVENT);
@@ -250,6 +276,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_memory, begin, end),
 		cmocka_unit_test_setup_teardown(test_api, begin, end),
 		cmocka_unit_test_setup_teardown(test_sync_and_clock, begin, end),
+		cmocka_unit_test_setup_teardown(test_device, begin, end),
 		cmocka_unit_test_setup_teardown(test_cuda_event, begin, end),
 	};
 

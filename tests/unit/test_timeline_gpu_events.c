@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which records of CUDA events synchronisations wait for, and names of kernels.
+ * Which records of CUDA events synchronisations wait for, names of kernels, CUPTI's own time.
  */
 #include "unit/events.h"
 
@@ -11,6 +11,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#define TID   100 /* of events without one */
+#define OTHER 101
 
 static void add_record(struct events *e, uint32_t correlation_id, uint32_t event,
 		       uint64_t record_id, uint64_t time_ns)
@@ -99,6 +102,51 @@ static void test_names_of_kernels(void **state)
 	assert_string_equal(t->gpu.work.items[1].name, names[1]);
 }
 
+static void add_overhead(struct events *e, uint32_t tid, uint64_t start_ns, uint64_t end_ns)
+{
+	struct gp_ev_overhead ev = {
+		.head = {.kind = GP_EV_OVERHEAD, .tid = tid, .time_ns = end_ns},
+		.start_ns = start_ns,
+		.what = 2U << 16,
+	};
+
+	events__raw(e, &ev, sizeof(ev));
+}
+
+/* It is a call of its own in the call or operator in which it came, but not outside of them, on a
+ * thread that CUPTI has for itself, or where the thread is not told. */
+static void test_overhead(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+	const struct tl_api *launch, *in_launch, *in_op;
+
+	events__op(e, (struct event_op){.name = "op", .start_ns = 1000, .end_ns = 9000});
+	events__api(e, (struct event_api){.name = "cudaLaunchKernel_v7000",
+					  .correlation_id = 1,
+					  .start_ns = 2000,
+					  .end_ns = 5000,
+					  .cupti = true});
+	add_overhead(e, TID, 2500, 4500);
+	add_overhead(e, TID, 6000, 6300);
+	add_overhead(e, TID, 9500, 9600);
+	add_overhead(e, OTHER, 3000, 3500);
+	add_overhead(e, 0, 3000, 3500);
+	t = events__timeline(e);
+	assert_int_equal(t->gpu.overhead.nr, 5);
+	assert_int_equal(t->gpu.api.nr, 3);
+	launch = &t->gpu.api.items[0];
+	in_launch = &t->gpu.api.items[1];
+	in_op = &t->gpu.api.items[2];
+	assert_int_equal(launch->self_ns, 1000);
+	assert_true(in_launch->flags & in_op->flags & GP_API_OVERHEAD);
+	assert_int_equal(in_launch->parent, 0);
+	assert_int_equal(in_launch->self_ns, 2000);
+	assert_string_equal(in_launch->name, t->gpu.overhead.items[0].name);
+	assert_int_equal(in_op->parent, TL_NONE);
+	assert_int_equal(t->ops.items[0].self_ns, 8000 - 3000 - 300);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +154,7 @@ int main(void)
 						events_teardown),
 		cmocka_unit_test_setup_teardown(test_names_of_kernels, events_setup,
 						events_teardown),
+		cmocka_unit_test_setup_teardown(test_overhead, events_setup, events_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -292,6 +292,8 @@ int capture__stop(struct capture *c, struct reason *why)
 	probe_session__stop(c->probes);
 	capture_drain(c);
 	if (!c->failed)
+		c->failed = capture_put_tail(c);
+	if (!c->failed)
 		c->failed = native_stacks__release(&c->native_stacks, &c->stacks, 0);
 	if (!c->failed)
 		c->failed = c->stepped ? stepped_stop(c) : end_recordings(c);
@@ -324,6 +326,7 @@ void capture__free(struct capture *c)
 	}
 	vec_done(&c->descriptions);
 	probe_session__free(c->probes);
+	tail__done(&c->tail);
 	segment__free(c->segments.now);
 	segment__free(c->segments.closing);
 	stepped__free(c->stepped);

@@ -493,13 +493,17 @@ void collector_ring__status(const struct collector_ring *r, struct collector_sta
 	s->active = __atomic_load_n(&r->page->active, __ATOMIC_ACQUIRE);
 	s->failed = __atomic_load_n(&r->page->failed, __ATOMIC_ACQUIRE);
 	s->beat = __atomic_load_n(&r->page->beat, __ATOMIC_RELAXED);
-	s->cupti_end = (enum gp_cupti_end)__atomic_load_n(&r->page->cupti_end, __ATOMIC_ACQUIRE);
 	s->broken = r->broken;
 	memcpy(s->message, r->page->message, sizeof(s->message));
 	s->message[sizeof(s->message) - 1] = '\0';
 	for (char *c = s->message; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 127)
 			*c = '?';
+}
+
+uint32_t collector_ring__cupti_end(const struct collector_ring *r)
+{
+	return __atomic_load_n(&r->page->cupti_end, __ATOMIC_ACQUIRE);
 }
 
 static void add_saturated(uint64_t *sum, uint64_t nr)

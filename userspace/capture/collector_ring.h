@@ -37,7 +37,6 @@ struct collector_status {
 	enum gp_collector_state state;
 	uint32_t active, failed; /* enum gp_feature bits */
 	uint32_t beat;
-	enum gp_cupti_end cupti_end;
 	bool broken;	   /* given up: its positions made no sense */
 	char message[512]; /* terminated, control characters replaced */
 };
@@ -99,6 +98,9 @@ enum hold_end collector_ring__give_hold(struct collector_ring *r, bool all_out, 
 
 /* What the collector says of itself now, and whether the ring was given up. */
 void collector_ring__status(const struct collector_ring *r, struct collector_status *ret_status);
+
+/* What became of CUPTI: enum gp_cupti_end, as the collector says, or any number. */
+uint32_t collector_ring__cupti_end(const struct collector_ring *r);
 
 /* How long the callbacks took that the collector has timed, and how many those were: what it says,
  * any numbers. */

@@ -73,13 +73,19 @@ static bool is_record(uint8_t kind)
 	       kind == GP_EV_SYNC || kind == GP_EV_CUDA_EVENT || kind == GP_EV_OVERHEAD;
 }
 
+static int put_guest_event(const void *event, size_t bytes, void *arg)
+{
+	struct capture *c = arg;
+	struct member *m = roster__find(&c->members, ((const struct gp_ev_head *)event)->process);
+
+	return unwritten(c, event_put(c, m, SOURCE_GUEST(m->serial), event, bytes));
+}
+
 /* Of a kind that collectors may tell: collector_events.c has judged it. */
 static int on_guest_event(const void *event, size_t bytes, void *arg)
 {
 	struct capture *c = arg;
 	const struct gp_ev_head *head = event;
-	struct member *m;
-	int err;
 
 	if (!believable(c, event, bytes)) {
 		c->refused_nr++;
@@ -90,9 +96,16 @@ static int on_guest_event(const void *event, size_t bytes, void *arg)
 	c->guest_ops_nr += head->kind == GP_EV_OP && !event_is_end_alone(event);
 	c->guest_memory_nr += head->kind == GP_EV_MEMORY;
 	c->guest_gpu_nr += is_record(head->kind);
-	m = roster__find(&c->members, head->process);
-	err = event_put(c, m, SOURCE_GUEST(m->serial), event, bytes);
-	return unwritten(c, err);
+	/* By steps a recording's window is another matter. */
+	if (c->stopped && !c->stepped && is_record(head->kind) &&
+	    tail__keep(&c->tail, event, bytes, c->end_ns))
+		return 0;
+	return put_guest_event(event, bytes, c);
+}
+
+int capture_put_tail(struct capture *c)
+{
+	return tail__each(&c->tail, put_guest_event, c);
 }
 
 /* By steps what the kernel tells is taken after what the collectors told until later: when it is

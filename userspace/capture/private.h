@@ -22,6 +22,7 @@
 #include "capture/sampling.h"
 #include "capture/segment.h"
 #include "capture/stacks.h"
+#include "capture/tail.h"
 #include "capture/threads.h"
 #include "probe/session.h"
 #include "recording/recording.h"
@@ -76,6 +77,7 @@ struct capture {
 	struct roster members;
 	VEC(struct description) descriptions;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
+	struct tail tail;
 	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr, unwritten_nr;
 	VEC(pid_t) born; /* children that have not been taken in yet */
 	uint64_t child_late_nr, child_missed_nr;
@@ -141,6 +143,9 @@ void capture_stop_guest(struct capture *c, struct guest *g, bool gone);
 
 /* Takes those features (enum gp_feature bits) alone from one collector that are in `features`. */
 void capture_keep_guest(struct capture *c, struct guest *g, uint32_t features);
+
+/* What CUPTI has told since the capture ended and is part of it. 0 or -errno. */
+int capture_put_tail(struct capture *c);
 
 /* What is left in the ring of one collector. */
 void capture_drain_guest(struct capture *c, struct guest *g);

@@ -226,7 +226,7 @@ static bool is_schedule(const char *text)
 		 .help = "Sort the table by KEY, as torch.profiler names them. Default: "          \
 			 "self_cpu_time_total."},                                                  \
 		ROW_LIMIT(struct record_args, limit, 0,                                            \
-			  "Rows of the table, -1 for all. Default: 100."),                         \
+			  "Rows of the table, -1 for all. Default: 100, all with --json."),        \
 		ROW_JSON(struct record_args, "Print the table as JSON."),                          \
 	{                                                                                          \
 		.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, ARG(quiet),                   \

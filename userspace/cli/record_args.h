@@ -8,6 +8,7 @@
 #define GP_CLI_RECORD_ARGS_H
 
 #include "cli/options.h"
+#include "cli/show.h"
 
 #include <stdint.h>
 
@@ -44,7 +45,7 @@ struct record_args {
 	bool any_cupti;
 	bool no_inject;
 	const char *sort; /* NULL: not given; else a known key */
-	long limit;	  /* -1: all */
+	long limit;	  /* -1: all, or SHOW_LIMIT_UNSAID */
 	bool json;
 	const char *socket;   /* NULL: not given */
 	const char *metadata; /* NULL: not given; else sane: see cli/metadata.h */
@@ -53,6 +54,6 @@ struct record_args {
 };
 
 /* What is in force where nothing is given. */
-#define RECORD_ARGS_DEFAULT ((struct record_args){.limit = 100})
+#define RECORD_ARGS_DEFAULT ((struct record_args){.limit = SHOW_LIMIT_UNSAID})
 
 #endif /* GP_CLI_RECORD_ARGS_H */

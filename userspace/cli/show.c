@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define DEFAULT_SORT "self_cpu_time_total"
+#define TEXT_ROWS    100
 
 /* ---- opening ---- */
 
@@ -361,11 +362,19 @@ int shown__write_stacks(const struct shown *s, const char *path, const char *for
 
 /* ---- the table ---- */
 
+/* As torch.profiler's table; what programs read has all. */
+static long rows_of(const struct show_options *o)
+{
+	if (o->limit != SHOW_LIMIT_UNSAID)
+		return o->limit;
+	return o->json || o->csv ? -1 : TEXT_ROWS;
+}
+
 static int write_table(const struct shown *s, const struct table *table,
 		       const struct show_options *o)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
-	const struct output_table_options text = {.limit = o->limit,
+	const struct output_table_options text = {.limit = rows_of(o),
 						  .time_unit = o->time_unit,
 						  .header = o->header,
 						  .top_level = o->top_level};
@@ -374,9 +383,9 @@ static int write_table(const struct shown *s, const struct table *table,
 	if (!err && !o->json && !o->csv)
 		err = output_triggers_text(sink, s->timeline);
 	if (!err && o->json)
-		err = output_table_json(sink, s->timeline, table, o->limit);
+		err = output_table_json(sink, s->timeline, table, rows_of(o));
 	else if (!err && o->csv)
-		err = output_table_csv(sink, table, o->limit);
+		err = output_table_csv(sink, table, rows_of(o));
 	else if (!err)
 		err = output_table_text(sink, table, &text);
 	if (!err && !o->json && !o->csv)
@@ -391,13 +400,13 @@ static int write_sample_table(const struct shown *s, const struct sample_table *
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	const struct output_table_options text = {
-		.limit = o->limit, .time_unit = o->time_unit, .header = o->header};
+		.limit = rows_of(o), .time_unit = o->time_unit, .header = o->header};
 	int err = sink__new_fd(STDOUT_FILENO, &sink);
 
 	if (!err && o->json)
-		err = output_samples_json(sink, s->timeline, table, gpu, o->limit);
+		err = output_samples_json(sink, s->timeline, table, gpu, rows_of(o));
 	else if (!err && o->csv)
-		err = output_samples_csv(sink, table, o->limit);
+		err = output_samples_csv(sink, table, rows_of(o));
 	else if (!err)
 		err = output_samples_text(sink, table, &text);
 	err = err ? err : sink__finish(sink);
@@ -488,6 +497,16 @@ static int show_sampled(const struct shown *s, const struct show_options *o)
 	return show_table(s, o);
 }
 
+/* What the GPU's columns are without, where there are any. */
+static void tell_unseen(const struct timeline *t)
+{
+	if (t->gpu.work.nr && t->gpu.launches_unseen_nr)
+		log_warn("%llu of %llu launches of kernels have no GPU times: CUPTI came later, or "
+			 "left sooner",
+			 (unsigned long long)t->gpu.launches_unseen_nr,
+			 (unsigned long long)t->gpu.launches_nr);
+}
+
 int show_recording(const char *path, const struct show_options *options)
 {
 	CLEANUP(shown__done) struct shown s;
@@ -508,6 +527,7 @@ int show_recording(const char *path, const struct show_options *options)
 	}
 	if (options->tell_steps && !s.timeline->sampled)
 		tell_steps(&s);
+	tell_unseen(s.timeline);
 	next = shown__losses(&s, options->losses);
 	return status ? status : next;
 }
@@ -522,7 +542,7 @@ static int write_ranks(const struct shown *s, const struct show_options *o)
 	if (!err && o->json)
 		err = output_ranks_json(sink, s->timeline, &ranks);
 	else if (!err)
-		err = output_ranks_text(sink, s->timeline, &ranks, o->limit);
+		err = output_ranks_text(sink, s->timeline, &ranks, rows_of(o));
 	err = err ? err : sink__finish(sink);
 	ranks__done(&ranks);
 	return err && err != -EPIPE ? output_failed("ranks", "-", err) : CLI_DONE;

@@ -14,9 +14,11 @@
 
 #include <stdbool.h>
 
+#define SHOW_LIMIT_UNSAID (-2)
+
 struct show_options {
 	const char *sort; /* NULL: the default key */
-	long limit;	  /* rows, -1: all */
+	long limit;	  /* rows, -1: all, or SHOW_LIMIT_UNSAID */
 	bool json;
 	const char *trace_path;	 /* NULL: none */
 	const char *memory_path; /* NULL: none */

@@ -70,7 +70,8 @@ static const struct option_spec table_options[] = {
 	 .choices = table_sort_keys,
 	 .known = table_sort_key_known,
 	 .help = "Sort by KEY, as torch.profiler names them. Default: self_cpu_time_total."},
-	ROW_LIMIT(struct table_args, show.limit, 'l', "Rows to print, -1 for all. Default: 100."),
+	ROW_LIMIT(struct table_args, show.limit, 'l',
+		  "Rows to print, -1 for all. Default: 100, all with --json and --csv."),
 	{.name = "group-by",
 	 .letter = 'g',
 	 .kind = OPTION_TEXT,
@@ -174,7 +175,7 @@ const struct command command_table = {
 
 int cli_table(int argc, char **argv)
 {
-	struct table_args args = {.show = {.limit = 100}, .rank = -1};
+	struct table_args args = {.show = {.limit = SHOW_LIMIT_UNSAID}, .rank = -1};
 	int operands, status = options_parse(&command_table, argc, argv, &args, &operands);
 
 	if (status >= 0)

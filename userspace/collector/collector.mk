@@ -30,13 +30,13 @@ $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cu
 # The ring's two ends meet in unit tests; there the writing end is built as everything else is.
 COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names modules pending python python_calls \
 	python_modules stacks \
-	cupti_clock cupti_noise cupti_records)
+	cupti_clock cupti_noise cupti_records fork_guard libraries)
 $(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile $(O)/tests/test_collector_gpu_hostile \
 	$(O)/tests/test_collector_inputs_hostile $(O)/tests/test_collector_modules \
 	$(O)/tests/test_collector_python \
 	$(O)/tests/test_collector_stacks $(O)/tests/test_collector_stacks_hostile \
 	$(O)/tests/test_collector_cupti_clock $(O)/tests/test_collector_cupti_noise \
-	$(O)/tests/test_collector_cupti_records: $(COLLECTOR_TESTED)
+	$(O)/tests/test_collector_cupti_records $(O)/tests/test_collector_libraries: $(COLLECTOR_TESTED)
 
 # It stands in for the Python library whose functions the collector looks up.
 $(O)/tests/test_collector_stacks: LDFLAGS_ALL += -rdynamic

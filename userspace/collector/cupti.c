@@ -202,14 +202,21 @@ static void take_records(bool flush)
 		count_dropped();
 }
 
+/* Not while threads are held: the loader and the driver are asked, whose locks they may have. While
+ * CUDA is getting ready it tells of none. */
+static void tell_devices(void)
+{
+	if (!session.devices_told)
+		session.devices_told = devices__tell(session.ring, &session.library);
+}
+
 void cupti__turn(bool flush)
 {
 	if (!session.armed || (session.rests && (!flush || ++session.rests_nr > REST_FLUSHES)) ||
 	    !go_inside())
 		return;
-	/* While CUDA is getting ready it tells of none. */
-	if (flush && !session.devices_told)
-		session.devices_told = devices__tell(session.ring, &session.library);
+	if (flush)
+		tell_devices();
 	take_records(flush);
 	come_out();
 }
@@ -332,12 +339,9 @@ static enum cupti_outcome begin_records(bool starting, const char **why_text)
 	return CUPTI_HELD_UP;
 }
 
-/* The driver is asked with the records off: this may be a thread of the target. */
 static void end_records(void)
 {
 	disable_kinds();
-	if (!session.devices_told)
-		session.devices_told = devices__tell(session.ring, &session.library);
 	take_records(true);
 }
 
@@ -366,6 +370,8 @@ static void at_exit(void)
 	}
 	if (session.armed) {
 		end_records();
+		/* With the records off, because this is a thread of the target. */
+		tell_devices();
 		take_incomplete();
 	}
 	__atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
@@ -393,6 +399,11 @@ static enum cupti_outcome bind_library(bool starting, bool any, const char **why
 	*why_text = danger;
 	cupti_library__release(&session.library);
 	return CUPTI_REFUSED;
+}
+
+static void tell_end(struct gp_ring_page *page, enum gp_cupti_end end)
+{
+	__atomic_store_n(&page->cupti_end, end, __ATOMIC_RELEASE);
 }
 
 static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, const char **why_text)
@@ -430,13 +441,14 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 			(void)atexit(at_exit);
 		session.was_armed = true;
 		session.armed = true;
-		__atomic_store_n(&w->page->cupti_end, GP_CUPTI_OURS, __ATOMIC_RELEASE);
+		tell_end(w->page, GP_CUPTI_OURS);
 		session.from_start |= starting;
 		session.devices_told = false;
 		return CUPTI_ARMED;
 	}
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	(void)call->cuptiUnsubscribe(session.subscriber);
+	tell_end(w->page, found == CUPTI_HELD_UP ? GP_CUPTI_LEFT_CALLS : GP_CUPTI_LEFT_REFUSED);
 	let_go();
 	return found;
 }
@@ -473,6 +485,7 @@ void cupti__rest(void)
 {
 	if (!session.armed || session.rests || !go_inside())
 		return;
+	tell_devices();
 	end_records();
 	/* Nothing tells of those that come while it rests. */
 	cupti_takedown__note_graphs();
@@ -500,25 +513,34 @@ static void catch_up(void)
 	}
 }
 
+/* GP_CUPTI_DOWN: threads are held until it is done. */
+static enum gp_cupti_end use_hold(struct gp_ring_page *page, enum hold held)
+{
+	if (held == HOLD_ALL_OUT && hold__use(page))
+		return GP_CUPTI_DOWN;
+	return hold__is_silent(page) ? GP_CUPTI_LEFT_SILENT : GP_CUPTI_LEFT_CALLS;
+}
+
 void cupti__disarm(void)
 {
 	const struct cupti_functions *call = &session.library.call;
-	enum gp_cupti_end end;
+	struct gp_ring_page *page;
 	enum hold held;
 
 	if (!session.armed || !go_inside())
 		return;
+	page = session.ring->page;
+	tell_devices();
 	catch_up();
-	held = hold__begin(session.ring->page, take_what_comes);
+	held = hold__begin(page, take_what_comes);
 	end_records();
 	take_incomplete();
 	time_events(0);
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	if (session.records.graphs_seen)
 		cupti_takedown__note_graphs();
-	end = cupti_takedown__give_back(held == HOLD_ALL_OUT && hold__use(session.ring->page));
-	__atomic_store_n(&session.ring->page->cupti_end, end, __ATOMIC_RELEASE);
-	hold__end(session.ring->page);
+	tell_end(page, cupti_takedown__give_back(use_hold(page, held)));
+	hold__end(page);
 	drop_late();
 	session.armed = session.rests = false;
 	let_go();

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Runs on the collector's own thread only. The loader's list of libraries is walked by name; what
- * is loaded anew is named by its full path, next to the CUDA runtime that is mapped. It is never
- * unloaded: the driver may keep addresses in it for as long as it lives, even after
+ * By one thread at a time, as cupti.c sees to. The loader's list of libraries is walked by name;
+ * what is loaded anew is named by its full path, next to the CUDA runtime that is mapped. It is
+ * never unloaded: the driver may keep addresses in it for as long as it lives, even after
  * cuptiFinalize().
  */
 #include "collector/cupti_library.h"
 
 #include "collector/compat.h"
+#include "collector/libraries.h"
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <string.h>
 
 #define CUDA_11_MINORS 8
@@ -52,7 +52,7 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 static void look_around(void)
 {
 	memset(&seen, 0, sizeof(seen));
-	(void)dl_iterate_phdr(look_at, NULL);
+	(void)libraries__each(look_at, NULL);
 }
 
 /* The text after "libcudart.so.", up to the next dot. */
@@ -151,14 +151,14 @@ uint32_t cupti_library__driver_version(void)
 	return ask_version(find_driver_version());
 }
 
-uint32_t cupti_library__runtime_version(void)
+uint32_t cupti_library__runtime_version(const struct cupti_library *l)
 {
 	int (*get_version)(int *ret_version) = NULL;
 	void *runtime = NULL;
 	uint32_t version;
 
 	look_around();
-	if (seen.runtime[0])
+	if (seen.runtime[0] && l->version >= CUPTI_VERSION_12_0)
 		runtime = dlopen(seen.runtime, RTLD_LAZY | RTLD_NOLOAD);
 	if (!runtime)
 		return 0;
@@ -314,6 +314,6 @@ const char *cupti_library__other_user(void)
 {
 	const char *who = NULL;
 
-	(void)dl_iterate_phdr(look_for_user, &who);
+	(void)libraries__each(look_for_user, &who);
 	return who ? who : "another profiler";
 }

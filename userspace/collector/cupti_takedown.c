@@ -9,37 +9,11 @@
 static struct {
 	uint32_t graphs_seen;
 	uint32_t asked; /* `thread` calls CUDA for that, and it has not been done yet */
+	bool done;	/* and CUPTI has not refused */
 	pthread_t thread;
 	void *subscriber;
 	struct cupti_library library;
 } taker;
-
-/* GP_CUPTI_DOWN: it may be taken down. */
-static enum gp_cupti_end best_end(bool all_out)
-{
-	if (taker.library.version < CUPTI_VERSION_12_6 || !taker.library.driver_version)
-		return GP_CUPTI_LEFT_OLD;
-	if (taker.library.version < CUPTI_VERSION_13_0 &&
-	    __atomic_load_n(&taker.graphs_seen, __ATOMIC_ACQUIRE))
-		return GP_CUPTI_LEFT_GRAPHS;
-	return all_out ? GP_CUPTI_DOWN : GP_CUPTI_LEFT_CALLS;
-}
-
-/* By a call of CUDA of our own. False: CUPTI has not told of it. */
-static bool take_down(void)
-{
-	const struct cupti_functions *call = &taker.library.call;
-	int version;
-
-	(void)call->cuptiEnableDomain(1, taker.subscriber, CUPTI_DOMAIN_DRIVER);
-	taker.thread = pthread_self();
-	__atomic_store_n(&taker.asked, 1, __ATOMIC_RELEASE);
-	(void)taker.library.driver_version(&version);
-	if (!__atomic_exchange_n(&taker.asked, 0, __ATOMIC_RELAXED))
-		return true;
-	(void)call->cuptiEnableDomain(0, taker.subscriber, CUPTI_DOMAIN_DRIVER);
-	return false;
-}
 
 static bool is_asked_for(void)
 {
@@ -55,7 +29,7 @@ void cupti_takedown__on_call(void *arg, uint32_t domain, uint32_t cbid, const vo
 		return;
 	__atomic_store_n(&taker.asked, 0, __ATOMIC_RELAXED);
 	(void)taker.library.call.cuptiUnsubscribe(taker.subscriber);
-	(void)taker.library.call.cuptiFinalize();
+	taker.done = !taker.library.call.cuptiFinalize();
 }
 
 void cupti_takedown__begin(const struct cupti_library *l, void *subscriber)
@@ -76,12 +50,46 @@ void cupti_takedown__forget(void)
 	__atomic_store_n(&taker.asked, 0, __ATOMIC_RELAXED);
 }
 
-enum gp_cupti_end cupti_takedown__give_back(bool all_out)
+/* How it may end; GP_CUPTI_DOWN: it may be taken down. */
+static enum gp_cupti_end best_end(void)
 {
-	enum gp_cupti_end end = best_end(all_out);
+	if (taker.library.version < CUPTI_VERSION_12_6)
+		return GP_CUPTI_LEFT_OLD;
+	if (taker.library.version < CUPTI_VERSION_13_0 &&
+	    __atomic_load_n(&taker.graphs_seen, __ATOMIC_ACQUIRE))
+		return GP_CUPTI_LEFT_GRAPHS;
+	return GP_CUPTI_DOWN;
+}
 
-	if (end == GP_CUPTI_DOWN && take_down())
-		return end;
-	(void)taker.library.call.cuptiUnsubscribe(taker.subscriber);
-	return end == GP_CUPTI_DOWN ? GP_CUPTI_LEFT_OLD : end;
+/* By a call of CUDA of our own. */
+static bool take_down(void)
+{
+	const struct cupti_functions *call = &taker.library.call;
+	int version;
+
+	if (!taker.library.driver_version)
+		return false;
+	taker.done = false;
+	(void)call->cuptiEnableDomain(1, taker.subscriber, CUPTI_DOMAIN_DRIVER);
+	taker.thread = pthread_self();
+	__atomic_store_n(&taker.asked, 1, __ATOMIC_RELEASE);
+	(void)taker.library.driver_version(&version);
+	__atomic_store_n(&taker.asked, 0, __ATOMIC_RELAXED);
+	if (!taker.done)
+		(void)call->cuptiEnableDomain(0, taker.subscriber, CUPTI_DOMAIN_DRIVER);
+	return taker.done;
+}
+
+enum gp_cupti_end cupti_takedown__give_back(enum gp_cupti_end held)
+{
+	enum gp_cupti_end end = best_end();
+
+	if (end == GP_CUPTI_DOWN)
+		end = held;
+	if (end == GP_CUPTI_DOWN && !take_down())
+		end = GP_CUPTI_LEFT_REFUSED;
+	/* Again, where that has failed. */
+	if (end != GP_CUPTI_DOWN)
+		(void)taker.library.call.cuptiUnsubscribe(taker.subscriber);
+	return end;
 }

@@ -15,7 +15,7 @@
 #define SILENT_NS 1500000000ULL /* a gpuprof that lives beats more often */
 #define TURN_NS	  5000000L
 
-static bool gpuprof_is_silent(const struct gp_ring_page *page)
+bool hold__is_silent(const struct gp_ring_page *page)
 {
 	uint64_t beat_ns = __atomic_load_n(&page->heartbeat_ns, __ATOMIC_RELAXED);
 
@@ -39,7 +39,7 @@ enum hold hold__begin(struct gp_ring_page *page, bool (*meanwhile)(void))
 	uint32_t now = GP_HOLD_ASKED;
 
 	__atomic_store_n(&page->hold, GP_HOLD_ASKED, __ATOMIC_RELEASE);
-	while (now == GP_HOLD_ASKED && !gpuprof_is_silent(page) && clock_now_ns() < end_ns &&
+	while (now == GP_HOLD_ASKED && !hold__is_silent(page) && clock_now_ns() < end_ns &&
 	       meanwhile()) {
 		(void)syscall(SYS_futex, &page->hold, FUTEX_WAIT, GP_HOLD_ASKED, &turn, NULL, 0);
 		now = __atomic_load_n(&page->hold, __ATOMIC_ACQUIRE);

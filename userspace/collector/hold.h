@@ -27,4 +27,7 @@ enum hold hold__begin(struct gp_ring_page *page, bool (*meanwhile)(void));
 bool hold__use(struct gp_ring_page *page);
 void hold__end(struct gp_ring_page *page);
 
+/* Whether gpuprof gives no sign of life: it will hold nobody. */
+bool hold__is_silent(const struct gp_ring_page *page);
+
 #endif /* GP_COLLECTOR_HOLD_H */

@@ -11,13 +11,13 @@
 
 #include "collector/compat.h"
 #include "collector/fork_guard.h"
+#include "collector/libraries.h"
 #include "collector/ops_session.h"
 #include "collector/slots.h"
 #include "collector/symbol.h"
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <string.h>
 
 #ifdef __x86_64__
@@ -150,7 +150,7 @@ static const char *find(void)
 	hook.slots[FREES] = (struct slot){.name = "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv"};
 	hook.slots[ALLOCATIONS] =
 		(struct slot){.name = "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm"};
-	if (!dl_iterate_phdr(find_library, path))
+	if (!libraries__each(find_library, path))
 		return "memory: no libc10 in this process";
 	hook.library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 	if (!hook.library || dlinfo(hook.library, RTLD_DI_LINKMAP, &map))

@@ -7,9 +7,9 @@
 #include "collector/slots.h"
 
 #include "collector/compat.h"
+#include "collector/libraries.h"
 
 #include <fcntl.h>
-#include <link.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -201,7 +201,7 @@ bool slots_find(uintptr_t base, struct slot *slots, int nr)
 {
 	struct search s = {.base = base, .slots = slots, .nr = nr};
 
-	(void)dl_iterate_phdr(look_at, &s);
+	(void)libraries__each(look_at, &s);
 	for (int i = 0; i < nr && s.found; i++) {
 		slots[i].protection = protection_at((uintptr_t)slots[i].word);
 		s.found = slots[i].protection >= 0;

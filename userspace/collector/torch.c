@@ -9,11 +9,11 @@
 
 #include "collector/compat.h"
 #include "collector/fork_guard.h"
+#include "collector/libraries.h"
 #include "collector/symbol.h"
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <string.h>
 
 /* at::RecordScope::CUSTOM_CLASS: only callbacks for all scopes see our record. */
@@ -210,7 +210,7 @@ enum torch_result torch_api__bind(struct torch_api *t, const char **why_text)
 
 	found.path[0] = '\0';
 	*why_text = "operator callbacks: no libtorch_cpu in this process";
-	if (!dl_iterate_phdr(find_library, &found))
+	if (!libraries__each(find_library, &found))
 		return TORCH_ABSENT;
 	/* Waits until whoever loads it now has finished. */
 	t->library = dlopen(found.path, RTLD_LAZY | RTLD_NOLOAD);

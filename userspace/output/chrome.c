@@ -78,14 +78,16 @@ static void call_stacks(struct chrome *c, const struct tl_op *op, uint32_t numbe
 /* `number` is unique among the trace's events. */
 static void op_args(struct chrome *c, const struct tl_op *op, uint32_t number)
 {
+	const struct tl_op *sequenced = timeline__sequenced_op(c->t, number);
+
 	chrome_lit(&c->out, ",\"args\":{\"External id\":");
 	buf__u64(&c->out, (uint64_t)number + 1);
 	chrome_inputs(c, op);
-	if (op->sequence_nr >= 0) {
+	if (sequenced->sequence_nr >= 0) {
 		chrome_lit(&c->out, ",\"Sequence number\":");
-		buf__i64(&c->out, op->sequence_nr);
+		buf__i64(&c->out, sequenced->sequence_nr);
 		chrome_lit(&c->out, ",\"Fwd thread id\":");
-		buf__u64(&c->out, op->forward_thread);
+		buf__u64(&c->out, sequenced->forward_thread);
 	}
 	chrome_lit(&c->out, ",\"Ev Idx\":");
 	buf__u64(&c->out, number);

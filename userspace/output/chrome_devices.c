@@ -5,18 +5,25 @@
  * of each annotation on each stream.
  */
 #include "output/chrome.h"
+#include "timeline/gpu_ranges.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
 #include "base/banned.h"
 
+#define STEP_PREFIX "ProfilerStep#"
+
 /* ---- deviceProperties ---- */
 
-static const struct tl_device *find_device(const struct tl_gpus *gpu, uint32_t device)
+/* Of several processes that are shown, the first one's. */
+static const struct tl_device *find_device(const struct chrome *c, uint32_t device)
 {
+	const struct tl_gpus *gpu = &c->t->gpu;
+
 	for (size_t i = 0; i < gpu->described.nr; i++)
-		if (gpu->described.items[i].told.device == device)
+		if (gpu->described.items[i].told.device == device &&
+		    chrome_shows(c, gpu->described.items[i].process))
 			return &gpu->described.items[i];
 	return NULL;
 }
@@ -55,19 +62,19 @@ void chrome_devices(struct chrome *c)
 	const struct tl_device *device;
 
 	chrome_lit(&c->out, "  \"deviceProperties\": [\n");
-	for (uint32_t i = 0; (device = find_device(&c->t->gpu, i)); i++) {
+	for (uint32_t i = 0; (device = find_device(c, i)); i++) {
 		if (i)
 			chrome_lit(&c->out, ",\n");
 		properties(c, device);
 	}
-	if (find_device(&c->t->gpu, 0))
+	if (find_device(c, 0))
 		chrome_lit(&c->out, "\n");
 	chrome_lit(&c->out, "  ],\n");
 }
 
 void chrome_versions(struct chrome *c)
 {
-	const struct tl_device *device = find_device(&c->t->gpu, 0);
+	const struct tl_device *device = find_device(c, 0);
 
 	if (!device)
 		return;
@@ -78,49 +85,8 @@ void chrome_versions(struct chrome *c)
 
 /* ---- annotations ---- */
 
-struct range {
-	uint32_t op, device, stream;
-	uint64_t start_ns, end_ns;
-};
-
-struct ranges {
-	VEC(struct range) items;
-	struct hash of; /* hash of op, device and stream -> index */
-};
-
-/* The innermost annotation around an op, itself included. */
-static uint32_t annotation_of(const struct timeline *t, uint32_t op)
-{
-	while (op != TL_NONE && t->ops.items[op].scope != GP_SCOPE_USER)
-		op = t->ops.items[op].parent;
-	return op;
-}
-
-static int add_work(struct ranges *r, uint32_t op, const struct tl_gpu *g)
-{
-	uint64_t key = hash_mix((uint64_t)op << 32 | g->device) ^ g->stream;
-	struct range new = {op, g->device, g->stream, g->shown_start_ns, g->shown_end_ns};
-	const uint64_t *known;
-	int err;
-
-	while ((known = hash__find(&r->of, key))) {
-		struct range *old = &r->items.items[*known];
-
-		if (old->op == op && old->device == g->device && old->stream == g->stream) {
-			if (g->shown_start_ns < old->start_ns)
-				old->start_ns = g->shown_start_ns;
-			if (g->shown_end_ns > old->end_ns)
-				old->end_ns = g->shown_end_ns;
-			return 0;
-		}
-		key = hash_mix(key);
-	}
-	err = hash__set(&r->of, key, r->items.nr);
-	return err ? err : vec_push(&r->items, new);
-}
-
 /* One nanosecond wider at each end, so that it encloses its work. */
-static void range_slice(struct chrome *c, const struct range *r)
+static void range_slice(struct chrome *c, const struct gpu_range *r)
 {
 	int64_t start = chrome_time(c, r->start_ns), end = chrome_time(c, r->end_ns);
 
@@ -135,25 +101,25 @@ static void range_slice(struct chrome *c, const struct range *r)
 	buf__printf(&c->out, ",\"args\":{\"External id\":%" PRIu64 "}}", (uint64_t)r->op + 1);
 }
 
+/* TensorBoard would take steps on a GPU for more of them. */
+static bool is_for_trace(const struct chrome *c, const struct gpu_range *r)
+{
+	return c->process == TL_NONE ||
+	       (r->process == c->process &&
+		strncmp(c->t->ops.items[r->op].name, STEP_PREFIX, strlen(STEP_PREFIX)) != 0);
+}
+
 int chrome_annotations(struct chrome *c)
 {
-	const struct tl_gpus *gpu = &c->t->gpu;
-	struct ranges r = {0};
-	int err = 0;
+	struct gpu_ranges r;
+	int err = gpu_ranges__find(c->t, true, &r);
 
-	for (size_t i = 0; i < gpu->work.nr && !err; i++) {
-		const struct tl_gpu *g = &gpu->work.items[i];
-		uint32_t op = annotation_of(c->t, g->op);
-
-		/* What overlaps is drawn on other rows. */
-		if (op != TL_NONE && tl_gpu_is_work(g) && !g->lane)
-			err = add_work(&r, op, g);
-	}
 	for (size_t i = 0; i < r.items.nr && !err; i++) {
+		if (!is_for_trace(c, &r.items.items[i]))
+			continue;
 		range_slice(c, &r.items.items[i]);
 		err = chrome_drain(c, false);
 	}
-	vec_done(&r.items);
-	hash__done(&r.of);
+	gpu_ranges__done(&r);
 	return err;
 }

@@ -21,12 +21,16 @@
 #define SORT_INDEX_0   5000000
 #define EVENT_NS       1 /* how long a CUDA event is in Kineto's traces */
 
+/* -1: it has none, or is not known. */
+static int64_t known_stream(uint32_t stream)
+{
+	return stream == TL_NONE ? -1 : (int64_t)stream;
+}
+
 /* Of a synchronisation with no stream, the row before all others. */
 static int64_t tid_of(const struct tl_gpu *g)
 {
-	int64_t stream = g->stream == TL_NONE ? -1 : (int64_t)g->stream;
-
-	return stream + (int64_t)g->lane * LANE_TIDS;
+	return known_stream(g->stream) + (int64_t)g->lane * LANE_TIDS;
 }
 
 static void where(struct chrome *c, const struct tl_gpu *g, uint64_t time_ns)
@@ -47,13 +51,13 @@ static void arg_u64(struct chrome *c, const char *name, uint64_t value)
 	buf__u64(&c->out, value);
 }
 
-/* -1 where it is not known. */
-static void arg_known(struct chrome *c, const char *name, uint32_t value, uint32_t unknown)
+/* -1: it is not known. */
+static void arg_known(struct chrome *c, const char *name, int64_t value)
 {
 	chrome_lit(&c->out, ",\"");
 	buf__str(&c->out, name);
 	chrome_lit(&c->out, "\":");
-	buf__i64(&c->out, value == unknown ? -1 : (int64_t)value);
+	buf__i64(&c->out, value);
 }
 
 /* Begins the arguments, of which more follow or not; the op's number is the id that Kineto calls
@@ -70,6 +74,11 @@ static void external_id(struct chrome *c, uint32_t op, bool more)
 }
 
 /* Ids of different processes shall not meet; the first one's are CUPTI's own. */
+static uint64_t unique_id(uint32_t process, uint32_t correlation_id)
+{
+	return (uint64_t)process << 32 | correlation_id;
+}
+
 static void arrow(struct chrome *c, bool begins, uint32_t process, uint32_t correlation_id)
 {
 	chrome_begin(c);
@@ -77,7 +86,7 @@ static void arrow(struct chrome *c, bool begins, uint32_t process, uint32_t corr
 		chrome_lit(&c->out, "{\"ph\":\"s\",\"id\":");
 	else
 		chrome_lit(&c->out, "{\"ph\":\"f\",\"id\":");
-	buf__u64(&c->out, (uint64_t)process << 32 | correlation_id);
+	buf__u64(&c->out, unique_id(process, correlation_id));
 }
 
 static void arrow_name(struct chrome *c)
@@ -140,7 +149,7 @@ static void api_slice(struct chrome *c, const struct tl_api *api)
 	if (api->correlation_id) {
 		chrome_lit(&c->out, "\"cbid\":");
 		buf__u64(&c->out, api->cbid);
-		arg_u64(c, "correlation", api->correlation_id);
+		arg_u64(c, "correlation", unique_id(process, api->correlation_id));
 	} else if (args || api->collective != TL_NONE) {
 		chrome_lit(&c->out, "\"seen by\":\"uprobe\"");
 	}
@@ -165,7 +174,7 @@ static void place_args(struct chrome *c, const struct tl_gpu *g)
 	buf__u64(&c->out, g->device);
 	arg_u64(c, "context", g->context);
 	arg_u64(c, "stream", g->stream);
-	arg_u64(c, "correlation", g->correlation_id);
+	arg_u64(c, "correlation", unique_id(g->process, g->correlation_id));
 }
 
 static void graph_args(struct chrome *c, const struct tl_gpu *g)
@@ -238,12 +247,15 @@ static void sync_args(struct chrome *c, const struct tl_gpu *g)
 	chrome_lit(&c->out, "\"cuda_sync_kind\":");
 	buf__json(&c->out, g->name);
 	if (tl_gpu_waits_for_event(g)) {
-		arg_known(c, "wait_on_stream", g->sync.record_stream, TL_NONE);
-		arg_known(c, "wait_on_cuda_event_record_corr_id", g->sync.record_correlation_id, 0);
+		arg_known(c, "wait_on_stream", known_stream(g->sync.record_stream));
+		arg_known(c, "wait_on_cuda_event_record_corr_id",
+			  g->sync.record_correlation_id
+				  ? (int64_t)unique_id(g->process, g->sync.record_correlation_id)
+				  : -1);
 		arg_u64(c, "wait_on_cuda_event_id", g->sync.event);
 	}
-	arg_known(c, "stream", g->stream, TL_NONE);
-	arg_u64(c, "correlation", g->correlation_id);
+	arg_known(c, "stream", known_stream(g->stream));
+	arg_u64(c, "correlation", unique_id(g->process, g->correlation_id));
 	arg_u64(c, "device", g->device);
 	arg_u64(c, "context", g->context);
 }
@@ -300,7 +312,7 @@ static void event_slice(struct chrome *c, const struct tl_cuda_event *e)
 	chrome_lit(&c->out, "\"event_id\":");
 	buf__u64(&c->out, e->event);
 	arg_u64(c, "stream", e->stream);
-	arg_u64(c, "correlation", e->correlation_id);
+	arg_u64(c, "correlation", unique_id(e->process, e->correlation_id));
 	arg_u64(c, "device", e->device);
 	arg_u64(c, "context", e->context);
 	chrome_lit(&c->out, "}}");
@@ -325,7 +337,9 @@ int chrome_gpu(struct chrome *c)
 	int err = 0;
 
 	for (size_t i = 0; i < gpu->api.nr && !err; i++) {
-		if (!chrome_shows_thread(c, gpu->api.items[i].thread))
+		/* Overhead is drawn on rows of its own, as Kineto does. */
+		if ((gpu->api.items[i].flags & GP_API_OVERHEAD) ||
+		    !chrome_shows_thread(c, gpu->api.items[i].thread))
 			continue;
 		api_slice(c, &gpu->api.items[i]);
 		err = chrome_drain(c, false);
@@ -344,6 +358,8 @@ int chrome_gpu(struct chrome *c)
 		err = chrome_drain(c, false);
 	}
 	for (size_t i = 0; i < gpu->overhead.nr && !err; i++) {
+		if (!chrome_shows(c, gpu->overhead.items[i].process))
+			continue;
 		overhead_slice(c, &gpu->overhead.items[i]);
 		err = chrome_drain(c, false);
 	}
@@ -352,30 +368,31 @@ int chrome_gpu(struct chrome *c)
 
 /* ---- names ---- */
 
-static void device_names(struct chrome *c, const struct tl_gpu *g)
+static void device_names(struct chrome *c, uint32_t process, uint32_t device)
 {
-	chrome_meta(c, "process_name", g->device, 0);
+	chrome_meta(c, "process_name", device, 0);
 	chrome_lit(&c->out, "{\"name\":");
-	buf__json(&c->out, c->t->processes.items[g->process].comm);
+	buf__json(&c->out, c->t->processes.items[process].comm);
 	chrome_lit(&c->out, "}}");
-	chrome_meta(c, "process_labels", g->device, 0);
-	buf__printf(&c->out, "{\"labels\":\"GPU %" PRIu32 "\"}}", g->device);
-	chrome_meta(c, "process_sort_index", g->device, 0);
-	buf__printf(&c->out, "{\"sort_index\":%" PRIu64 "}}", (uint64_t)SORT_INDEX_0 + g->device);
+	chrome_meta(c, "process_labels", device, 0);
+	buf__printf(&c->out, "{\"labels\":\"GPU %" PRIu32 "\"}}", device);
+	chrome_meta(c, "process_sort_index", device, 0);
+	buf__printf(&c->out, "{\"sort_index\":%" PRIu64 "}}", (uint64_t)SORT_INDEX_0 + device);
 }
 
-static void row_names(struct chrome *c, const struct tl_gpu *g)
+/* `what`: for the rows that are not the stream's own. */
+static void row_names(struct chrome *c, uint32_t device, uint32_t stream, int64_t tid,
+		      const char *what)
 {
-	chrome_meta(c, "thread_name", g->device, tid_of(g));
-	if (g->stream == TL_NONE)
-		buf__printf(&c->out, "{\"name\":\"Device %" PRIu32 " (sync)\"}}", g->device);
-	else if (!g->lane)
-		buf__printf(&c->out, "{\"name\":\"stream %" PRIu32 " \"}}", g->stream);
+	chrome_meta(c, "thread_name", device, tid);
+	if (stream == TL_NONE)
+		buf__printf(&c->out, "{\"name\":\"Device %" PRIu32 " (sync)\"}}", device);
+	else if (!what)
+		buf__printf(&c->out, "{\"name\":\"stream %" PRIu32 " \"}}", stream);
 	else
-		buf__printf(&c->out, "{\"name\":\"stream %" PRIu32 " (%s)\"}}", g->stream,
-			    tl_gpu_is_work(g) ? "overlap" : "sync");
-	chrome_meta(c, "thread_sort_index", g->device, tid_of(g));
-	buf__printf(&c->out, "{\"sort_index\":%" PRId64 "}}", tid_of(g));
+		buf__printf(&c->out, "{\"name\":\"stream %" PRIu32 " (%s)\"}}", stream, what);
+	chrome_meta(c, "thread_sort_index", device, tid);
+	buf__printf(&c->out, "{\"sort_index\":%" PRId64 "}}", tid);
 }
 
 /* False and an error, or whether the key is new. */
@@ -387,21 +404,38 @@ static bool is_new(struct hash *seen, uint64_t key, int *err)
 	return !*err;
 }
 
+struct named {
+	struct hash devices, rows;
+	int err;
+};
+
+static void name_row(struct chrome *c, struct named *n, uint32_t process, uint32_t device,
+		     uint32_t stream, int64_t tid, const char *what)
+{
+	if (is_new(&n->devices, device, &n->err))
+		device_names(c, process, device);
+	if (is_new(&n->rows, (uint64_t)device << 32 ^ hash_mix((uint64_t)tid), &n->err))
+		row_names(c, device, stream, tid, what);
+}
+
 int chrome_gpu_names(struct chrome *c)
 {
 	const struct tl_gpus *gpu = &c->t->gpu;
-	struct hash devices = {0}, rows = {0};
-	int err = 0;
+	struct named n = {0};
 
-	for (size_t i = 0; i < gpu->work.nr && !err; i++) {
+	for (size_t i = 0; i < gpu->work.nr && !n.err; i++) {
 		const struct tl_gpu *g = &gpu->work.items[i];
+		const char *what = tl_gpu_is_work(g) ? "overlap" : "sync";
 
-		if (g->lane == TL_NONE || !chrome_shows(c, g->process))
-			continue;
-		if (is_new(&devices, g->device, &err))
-			device_names(c, g);
-		if (is_new(&rows, (uint64_t)g->device << 32 ^ hash_mix((uint64_t)tid_of(g)), &err))
-			row_names(c, g);
+		if (g->lane != TL_NONE && chrome_shows(c, g->process))
+			name_row(c, &n, g->process, g->device, g->stream, tid_of(g),
+				 g->lane ? what : NULL);
+	}
+	for (size_t i = 0; i < gpu->events.nr && !n.err; i++) {
+		const struct tl_cuda_event *e = &gpu->events.items[i];
+
+		if (chrome_shows(c, e->process))
+			name_row(c, &n, e->process, e->device, e->stream, e->stream, NULL);
 	}
 	if (gpu->overhead.nr) {
 		chrome_meta(c, "process_name", OVERHEAD_PID, 0);
@@ -409,7 +443,7 @@ int chrome_gpu_names(struct chrome *c)
 		chrome_meta(c, "process_sort_index", OVERHEAD_PID, 0);
 		buf__printf(&c->out, "{\"sort_index\":%d}}", OVERHEAD_INDEX);
 	}
-	hash__done(&devices);
-	hash__done(&rows);
-	return err;
+	hash__done(&n.devices);
+	hash__done(&n.rows);
+	return n.err;
 }

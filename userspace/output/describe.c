@@ -210,6 +210,7 @@ static void one_use(struct buf *out, const struct timeline *t, const struct tl_g
 void describe_gpu(struct buf *out, const struct timeline *t)
 {
 	uint64_t busy_ns = 0, sum_ns = 0;
+	size_t calls = 0;
 
 	for (size_t i = 0; i < t->gpu.devices.nr; i++) {
 		busy_ns += t->gpu.devices.items[i].busy_ns;
@@ -218,8 +219,14 @@ void describe_gpu(struct buf *out, const struct timeline *t)
 	buf__char(out, '{');
 	time_of(out, "busy_us", busy_ns);
 	more(out, "sum_us", sum_ns);
-	buf__printf(out, ", \"api_calls\": %zu, \"clock_readings\": ", t->gpu.api.nr);
+	for (size_t i = 0; i < t->gpu.api.nr; i++)
+		calls += !(t->gpu.api.items[i].flags & GP_API_OVERHEAD);
+	buf__printf(out, ", \"api_calls\": %zu, \"clock_readings\": ", calls);
 	buf__u64(out, t->gpu.clock_readings);
+	if (t->gpu.work.nr && t->gpu.launches_unseen_nr) {
+		buf__str(out, ", \"launches_unseen\": ");
+		buf__u64(out, t->gpu.launches_unseen_nr);
+	}
 	if (t->gpu.clock_readings) {
 		more(out, "clock_error_max_us", t->gpu.clock_error_ns);
 		buf__str(out, ", \"clock_steps\": ");

@@ -129,6 +129,7 @@ static void op_flows(struct writer *w, struct perfetto_event *e, uint32_t i)
 static struct perfetto_event op_event(struct writer *w, uint32_t i)
 {
 	const struct tl_op *op = &w->t->ops.items[i];
+	const struct tl_op *sequenced = timeline__sequenced_op(w->t, i);
 	struct perfetto_event e = {
 		.type = PERFETTO_BEGIN,
 		.track = number_of(OF_THREAD, op->thread),
@@ -141,9 +142,9 @@ static struct perfetto_event op_event(struct writer *w, uint32_t i)
 		perfetto_text(&e, "Overload", op->overload);
 	if (op->inputs != TL_NONE)
 		perfetto_text(&e, "Input Dims", w->t->inputs.items[op->inputs].shapes);
-	if (op->sequence_nr >= 0) {
-		perfetto_i64(&e, "Sequence number", op->sequence_nr);
-		perfetto_u64(&e, "Fwd thread id", op->forward_thread);
+	if (sequenced->sequence_nr >= 0) {
+		perfetto_i64(&e, "Sequence number", sequenced->sequence_nr);
+		perfetto_u64(&e, "Fwd thread id", sequenced->forward_thread);
 	}
 	if (op->flags & GP_OP_EXCEPTION)
 		perfetto_text(&e, "finished", "false");
@@ -228,6 +229,9 @@ static void put_call(struct writer *w, uint32_t i)
 		.category = api->flags & GP_API_DRIVER ? "cuda_driver" : "cuda_runtime",
 		.name = api->name,
 	};
+
+	if (api->flags & GP_API_OVERHEAD)
+		e.category = "overhead";
 
 	if (api->correlation_id) {
 		perfetto_u64(&e, "cbid", api->cbid);

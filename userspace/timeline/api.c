@@ -134,6 +134,9 @@ static int nest_call(struct nest *n, const struct tl_api *from)
 			api.end_ns = parent->end_ns;
 		}
 		parent->self_ns -= api.end_ns - api.start_ns;
+	} else if (api.op == TL_NONE && (api.flags & GP_API_OVERHEAD)) {
+		/* Of a thread of CUPTI's own, or of no operator that is known. */
+		return 0;
 	} else if (api.op != TL_NONE) {
 		n->b->t->ops.items[api.op].self_ns -= api.end_ns - api.start_ns;
 	}

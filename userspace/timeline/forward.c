@@ -170,3 +170,14 @@ void timeline__heirs(const struct timeline *t, uint32_t *heirs)
 		heirs[i] = op->collapsed || op->unlisted ? above : i;
 	}
 }
+
+const struct tl_op *timeline__sequenced_op(const struct timeline *t, size_t op)
+{
+	static const char engine[] = "autograd::engine::evaluate_function: ";
+	const struct tl_op *outer = &t->ops.items[op], *node = outer + 1;
+
+	if (op + 1 < t->ops.nr && node->parent == op && node->scope == GP_SCOPE_BACKWARD &&
+	    outer->sequence_nr < 0 && !strncmp(outer->name, engine, sizeof(engine) - 1))
+		return node;
+	return outer;
+}

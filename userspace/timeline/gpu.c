@@ -124,6 +124,18 @@ static bool is_launch(const char *name)
 	return false;
 }
 
+/* What CUPTI has not seen is no loss of its: it came later, or left sooner. */
+static void count_launch(struct build *b, const struct tl_api *api)
+{
+	if (b->has_gpu_windows && timeline__window_at(b->t, api->start_ns) == TL_NONE)
+		return;
+	b->t->gpu.launches_nr++;
+	if (!api->correlation_id)
+		b->t->gpu.launches_unseen_nr++;
+	else if (!api->gpu_nr)
+		b->counts[TL_LAUNCH_UNMATCHED]++;
+}
+
 /* What a thread launches while it captures a stream becomes part of a graph, and runs with that. */
 static void count_launches(struct build *b)
 {
@@ -140,9 +152,8 @@ static void count_launches(struct build *b)
 			 !strncmp(api->name, "cuStreamBeginCapture", 20))
 			capturing = true;
 		thread = api->thread;
-		if (!capturing && api->correlation_id && !api->gpu_nr && is_launch(api->name) &&
-		    (!b->has_gpu_windows || timeline__window_at(b->t, api->start_ns) != TL_NONE))
-			b->counts[TL_LAUNCH_UNMATCHED]++;
+		if (!capturing && is_launch(api->name))
+			count_launch(b, api);
 	}
 }
 

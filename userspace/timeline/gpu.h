@@ -161,7 +161,8 @@ struct tl_gpus {
 	VEC(struct tl_overhead) overhead;
 	VEC(struct tl_gpu_use) streams; /* in order of first use */
 	VEC(struct tl_gpu_use) devices;
-	uint64_t clock_readings; /* of CUPTI's clock and ours together */
+	uint64_t launches_nr, launches_unseen_nr; /* of kernels; CUPTI was not there */
+	uint64_t clock_readings;		  /* of CUPTI's clock and ours together */
 	/* Converted times are wrong by this at most (struct gp_ev_clock). */
 	uint64_t clock_error_ns;
 	uint64_t clock_steps; /* how often CUPTI's clock was set */

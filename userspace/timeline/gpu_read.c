@@ -185,7 +185,7 @@ static int read_api(struct build *b, const struct gp_ev_api *e, size_t bytes)
 			.cbid = e->cbid,
 			.correlation_id = e->correlation_id,
 			.stack_id = e->stack_id,
-			.flags = e->head.flags & ~(uint32_t)GP_API_NCCL},
+			.flags = e->head.flags & ~(uint32_t)(GP_API_NCCL | GP_API_OVERHEAD)},
 		.instance = e->instance,
 		.has_end = has_end,
 	};
@@ -340,6 +340,31 @@ static int read_cuda_event(struct build *b, const struct gp_ev_cuda_event *e)
 	return vec_push(&b->cuda_events, raw);
 }
 
+/* In the call or operator in which it came it is a call of its own, or else their time. */
+static int add_overhead_call(struct build *b, const struct gp_ev_head *head,
+			     const struct tl_overhead *o)
+{
+	struct raw_api raw = {
+		.api = {.start_ns = o->start_ns,
+			.end_ns = o->end_ns,
+			.name = o->name,
+			.op = TL_NONE,
+			.parent = TL_NONE,
+			.args = TL_NONE,
+			.collective = TL_NONE,
+			.flags = GP_API_CUPTI | GP_API_OVERHEAD},
+		.base = o->name,
+		.has_end = true,
+	};
+
+	if (!o->tid || !build_in_window(b, o->start_ns, o->end_ns))
+		return 0;
+	if (b->apis.nr >= TL_NONE - 1)
+		return -EFBIG;
+	raw.api.thread = build_thread_of(b, head);
+	return b->err ? b->err : vec_push(&b->apis, raw);
+}
+
 static int read_overhead(struct build *b, const struct gp_ev_overhead *e)
 {
 	struct tl_overhead o = {
@@ -357,7 +382,7 @@ static int read_overhead(struct build *b, const struct gp_ev_overhead *e)
 		return 0;
 	}
 	build_saw_time(b, o.start_ns, o.end_ns);
-	return vec_push(&b->t->gpu.overhead, o);
+	return vec_push(&b->t->gpu.overhead, o) ?: add_overhead_call(b, &e->head, &o);
 }
 
 const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t process,

@@ -203,6 +203,18 @@ static void add_api(struct modules *m, const struct tl_api *api)
 		m->outside.self_cpu_ns += api->self_ns;
 	else
 		row_of(m, call, backward)->self_cpu_ns += api->self_ns;
+	if (api->op == TL_NONE && api->parent == TL_NONE)
+		m->outside.cpu_total_ns += api->end_ns - api->start_ns;
+}
+
+/* Ops have that which they launched in their sums. */
+static void add_work(struct modules *m, const struct tl_gpu *g)
+{
+	if (g->op != TL_NONE || !tl_gpu_is_work(g) ||
+	    !tl_part_has(m->only, &m->t->processes.items[g->process]))
+		return;
+	m->outside.self_cuda_ns += g->end_ns - g->start_ns;
+	m->outside.cuda_total_ns += g->end_ns - g->start_ns;
 }
 
 /* ---- rows ---- */
@@ -251,6 +263,8 @@ int table_add_modules(const struct timeline *t, const struct table_options *opti
 		add_op(&m, i);
 	for (size_t i = 0; i < t->gpu.api.nr; i++)
 		add_api(&m, &t->gpu.api.items[i]);
+	for (size_t i = 0; i < t->gpu.work.nr; i++)
+		add_work(&m, &t->gpu.work.items[i]);
 	for (uint32_t i = 0; i < m.nodes.nr && !err; i++)
 		if (!m.nodes.items[i].forward.depth)
 			err = add_tree(&m, table, i);

@@ -14,6 +14,7 @@
 #include "base/capped.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "timeline/gpu_ranges.h"
 #include "timeline/table_sort.h"
 
 #define STEP_PREFIX "ProfilerStep#"
@@ -381,6 +382,48 @@ static int add_work(struct grouping *g, const struct tl_gpu *work)
 			[ESTIMATE_CUDA_TOTAL_NS] = (double)(work->end_ns - work->start_ns)});
 }
 
+static int add_range(struct grouping *g, const struct gpu_range *range)
+{
+	uint64_t ns = range->end_ns - range->start_ns;
+	struct table_row key = {
+		.name = row_name(g->t->ops.items[range->op].name),
+		.overload = g->options->by_overload ? "" : NULL,
+		.shapes = shapes_of(g, NULL),
+		.part = part_of(g, range->process),
+		.device = TABLE_CUDA,
+		.is_user_annotation = true,
+		.first_op = TL_NONE,
+	};
+	uint32_t at;
+	int err;
+
+	if (!is_for(g, range->process))
+		return 0;
+	err = find_row(g, &key, &at);
+	if (err)
+		return err;
+	(void)is_first(g, at, range->start_ns, range->end_ns);
+	g->table->rows.items[at].calls++;
+	g->table->rows.items[at].self_cuda_ns += ns;
+	g->table->rows.items[at].cuda_total_ns += ns;
+	return add_to_estimates(
+		g, at, g->t->ops.items[range->op].start_ns,
+		(const double[ESTIMATES_NR]){[ESTIMATE_CALLS] = 1,
+					     [ESTIMATE_SELF_CUDA_NS] = (double)ns,
+					     [ESTIMATE_CUDA_TOTAL_NS] = (double)ns});
+}
+
+static int add_ranges(struct grouping *g)
+{
+	struct gpu_ranges ranges;
+	int err = gpu_ranges__find(g->t, false, &ranges);
+
+	for (size_t i = 0; i < ranges.items.nr && !err; i++)
+		err = add_range(g, &ranges.items.items[i]);
+	gpu_ranges__done(&ranges);
+	return err;
+}
+
 static int add_gpu(struct grouping *g)
 {
 	const struct tl_gpus *gpu = &g->t->gpu;
@@ -391,7 +434,7 @@ static int add_gpu(struct grouping *g)
 	for (size_t i = 0; i < gpu->work.nr && !err; i++)
 		if (tl_gpu_is_work(&gpu->work.items[i]))
 			err = add_work(g, &gpu->work.items[i]);
-	return err;
+	return err ? err : add_ranges(g);
 }
 
 /* ---- between operators ---- */

@@ -351,6 +351,11 @@ int timeline__new_steps(struct recording *rec, struct reason *why, struct timeli
 
 void timeline__free(struct timeline *t);
 
+/* Whose sequence number and forward thread are shown for the op of this index: its own, but for the
+ * autograd engine's evaluate_function those of the node that begins right after, in it, as
+ * torch.profiler's set_autograd_evaluate() copies them. */
+const struct tl_op *timeline__sequenced_op(const struct timeline *t, size_t op);
+
 /* The sums of the op of this index. Never NULL. */
 const struct tl_op_sums *timeline__op_sums(const struct timeline *t, size_t op);
 

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What CUPTI tells from the end of the capture on. Its records go on until the process's threads
+ * are held outside of CUDA, for up to a second, while operators have ended: calls that began later
+ * are not part of the capture, nor is what they launched. In which order calls and work are told is
+ * not known, so all is kept until the last has come. Private to this room.
+ */
+#ifndef GP_CAPTURE_TAIL_H
+#define GP_CAPTURE_TAIL_H
+
+#include "base/buf.h"
+#include "base/hash.h"
+
+#include <stdbool.h>
+
+struct tail {
+	struct buf held;  /* events, each padded to 8 bytes behind its length */
+	struct hash late; /* member's number << 32 | correlation id, of calls that began later */
+};
+
+/* Keeps the event (of a kind of CUPTI's), unless it began later. False: there is no room for more.
+ */
+bool tail__keep(struct tail *t, const void *event, size_t bytes, uint64_t end_ns);
+
+typedef int (*tail_fn)(const void *event, size_t bytes, void *arg);
+
+/* Calls fn for each that was not launched later; the first error ends that and is returned. */
+int tail__each(const struct tail *t, tail_fn fn, void *arg);
+
+void tail__done(struct tail *t);
+
+#endif /* GP_CAPTURE_TAIL_H */
