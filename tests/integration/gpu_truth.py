@@ -18,7 +18,7 @@ EVENTS = os.path.join(FOLDER, "tests", "fake", "events")
 NOISY = {"cudaGetDevice"}
 # Only the collector asks these of the stand-in, on its own thread.
 COLLECTORS = {"cuDeviceGet", "cuDeviceGetAttribute", "cuDeviceGetCount", "cuDeviceGetName",
-              "cuDeviceTotalMem_v2", "cuDriverGetVersion"}
+              "cuDeviceTotalMem_v2", "cuDriverGetVersion", "cudaRuntimeGetVersion"}
 GPU_KINDS = ("kernel", "copy", "set")
 
 Event = collections.namedtuple("Event", "kind correlation tid start end what")
