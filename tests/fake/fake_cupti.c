@@ -557,7 +557,7 @@ int cuptiSetThreadIdType(uint32_t type)
 
 int cuptiFinalize(void)
 {
-	if (cupti.subscribed)
+	if (cupti.subscribed || fake_gpu_setting("FAKE_CUPTI_STAYS", 0))
 		return CUPTI_PARAMETER;
 	if (!in_callback || fake_gpu_counted("graphs") > cupti.graphs_max)
 		abort();

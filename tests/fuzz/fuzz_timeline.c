@@ -188,7 +188,7 @@ static void one_device(struct input *in, struct recording_writer *w)
 	d.warp_threads = (uint32_t)number(in);
 	d.registers_per_sm = (uint32_t)number(in);
 	d.name[0] = (char)byte(in);
-	d.driver_version = d.cupti_version = (uint32_t)number(in);
+	d.driver_version = d.runtime_version = d.cupti_version = (uint32_t)number(in);
 	(void)recording_writer__event(w, &d, sizeof(d));
 	head(in, &o.head, GP_EV_OVERHEAD);
 	o.start_ns = number(in);

@@ -303,6 +303,7 @@ def test_calls_by_uprobes_once_the_collector_has_left(tmp_path):
             app.do("work 1 7")
             profiler.signal(signal.SIGINT)
             assert profiler.wait() == harness.LOST, profiler.told()
+        assert "not taken down (gpuprof had not answered" in profiler.told(), profiler.told()
         app.leave()
     recording = gpu_truth.Recorded(tmp_path / "r")
     assert [event.kind for event in recording.events].count("kernel") == 15
@@ -359,7 +360,7 @@ def test_cupti_that_takes_long(tmp_path):
     # For a moment by both, of which one counts.
     calls = done.recording.rows()["cudaLaunchKernel"]["calls"]
     assert (kernels, calls) == (21, 33), done.told
-    assert "12 of 33 launches of kernels have no GPU times" in done.stderr, done.told
+    assert "12 launches of kernels have no GPU times" in done.stderr, done.told
     assert done.recording.table()["gpu"]["launches_unseen"] == 12
 
 

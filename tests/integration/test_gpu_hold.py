@@ -148,6 +148,18 @@ def test_taken_down_without_a_call(tmp_path):
         app.leave()
 
 
+def test_cupti_that_stays(tmp_path):
+    """It refuses to be taken down: that is said, and the next gpuprof finds it free."""
+    with App(FAKE_CUPTI_STAYS=1) as app:
+        for number in (1, 2):
+            done, recording = capture(app, tmp_path, "work 1 5")
+            assert done.status == harness.DONE, done.told
+            assert "not taken down (CUPTI, or the driver, would not)" in done.stderr, done.told
+            assert [event.kind for event in recording.events].count("kernel") == 15
+            assert app.counted("unsubscribed") == number and not app.counted("finalized")
+        app.leave()
+
+
 def test_exit_while_it_is_taken_down(tmp_path):
     """The process ends all the same, though CUPTI waits for a call that does not."""
     with App(FAKE_CUPTI_END_MS=1000000) as app:

@@ -147,6 +147,42 @@ static void test_overhead(void **state)
 	assert_int_equal(t->ops.items[0].self_ns, 8000 - 3000 - 300);
 }
 
+/* A call that begins in it and goes on is no part of it, nor is one that lies in it. */
+static void test_overhead_at_a_call(void **state)
+{
+	struct events *e = *state;
+	const struct timeline *t;
+	const struct tl_api *overhead, *driver, *runtime;
+
+	events__op(e, (struct event_op){.name = "op", .start_ns = 1000, .end_ns = 9000});
+	add_overhead(e, TID, 2000, 4000);
+	events__api(e, (struct event_api){.name = "cuLaunchKernel",
+					  .correlation_id = 1,
+					  .start_ns = 2100,
+					  .end_ns = 2500,
+					  .driver = true,
+					  .cupti = true});
+	events__api(e, (struct event_api){.name = "cudaMemcpyAsync_v3020",
+					  .correlation_id = 2,
+					  .start_ns = 3500,
+					  .end_ns = 6000,
+					  .cupti = true});
+	t = events__timeline(e);
+	assert_int_equal(t->gpu.api.nr, 3);
+	overhead = &t->gpu.api.items[0];
+	driver = &t->gpu.api.items[1];
+	runtime = &t->gpu.api.items[2];
+	assert_true(overhead->flags & GP_API_OVERHEAD);
+	assert_int_equal(overhead->correlation_id, 0);
+	assert_int_equal(overhead->end_ns, 3500);
+	assert_int_equal(overhead->self_ns, 1500 - 400);
+	assert_int_equal(driver->parent, 0);
+	assert_int_equal(runtime->parent, TL_NONE);
+	assert_int_equal(runtime->self_ns, 2500);
+	assert_int_equal(t->ops.items[0].self_ns, 8000 - 1500 - 2500);
+	assert_int_equal(loss_of(t, "nesting_repaired"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +191,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_names_of_kernels, events_setup,
 						events_teardown),
 		cmocka_unit_test_setup_teardown(test_overhead, events_setup, events_teardown),
+		cmocka_unit_test_setup_teardown(test_overhead_at_a_call, events_setup,
+						events_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

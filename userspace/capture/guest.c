@@ -37,10 +37,9 @@ struct guest {
 	const struct target_process *process; /* the caller's */
 	struct collector_ring *ring;
 	struct guest_meanwhile meanwhile;
-	uint32_t wanted;   /* enum gp_feature bits, now */
-	uint32_t whole;	   /* what was asked for when all was wanted */
-	uint64_t held_ns;  /* a thread, to put it in */
-	uint32_t told_end; /* enum gp_cupti_end; 0: none yet */
+	uint32_t wanted;  /* enum gp_feature bits, now */
+	uint32_t whole;	  /* what was asked for when all was wanted */
+	uint64_t held_ns; /* a thread, to put it in */
 	struct guest_hold hold;
 	bool stopped;
 };
@@ -384,36 +383,11 @@ bool guest__has_left(const struct guest *g)
 	       (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED);
 }
 
-/* Once for each cause: CUPTI was given back, but not taken down. */
-static void tell_of_cupti(struct guest *g)
-{
-	static const char *const why[] = {
-		[GP_CUPTI_LEFT_CALLS] =
-			"its threads could not be held outside of CUDA for long enough",
-		[GP_CUPTI_LEFT_SILENT] = "gpuprof had not answered for some time",
-		[GP_CUPTI_LEFT_GRAPHS] =
-			"before CUDA 13.0 that is not safe where CUDA graphs came, or may have",
-		[GP_CUPTI_LEFT_OLD] = "before CUDA 12.6 that is not safe",
-		[GP_CUPTI_LEFT_REFUSED] = "CUPTI, or the driver, would not",
-	};
-	uint32_t end = collector_ring__cupti_end(g->ring);
-
-	if (end < GP_CUPTI_LEFT_CALLS || end > GP_CUPTI_LEFT_REFUSED || end == g->told_end)
-		return;
-	g->told_end = end;
-	log_warn("%d: CUPTI was let go of but not taken down (%s): calls of CUDA may take some "
-		 "microseconds longer from now on%s",
-		 (int)g->process->pid, why[end],
-		 end == GP_CUPTI_LEFT_OLD ? "" : ", until a later gpuprof leaves");
-}
-
 int guest__drain(struct guest *g, guest_event_fn fn, void *arg)
 {
 	if (!g->stopped) {
 		collector_ring__beat(g->ring);
 		serve_hold(g);
-		if (!(g->wanted & (GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD)))
-			tell_of_cupti(g);
 	}
 	return collector_ring__drain(g->ring, fn, arg);
 }
@@ -426,6 +400,28 @@ uint64_t guest__patience_ns(const struct guest *g)
 void guest__begin(struct guest *g)
 {
 	collector_ring__begin(g->ring);
+}
+
+/* CUPTI was given back, but not taken down. */
+static void tell_of_cupti(const struct guest *g)
+{
+	static const char *const why[] = {
+		[GP_CUPTI_LEFT_CALLS] =
+			"its threads could not be held outside of CUDA for long enough",
+		[GP_CUPTI_LEFT_SILENT] = "gpuprof had not answered for some time",
+		[GP_CUPTI_LEFT_GRAPHS] =
+			"before CUDA 13.0 that is not safe where CUDA graphs came, or may have",
+		[GP_CUPTI_LEFT_OLD] = "before CUDA 12.6 that is not safe",
+		[GP_CUPTI_LEFT_REFUSED] = "CUPTI, or the driver, would not",
+	};
+	uint32_t end = collector_ring__cupti_end(g->ring);
+
+	if (end < GP_CUPTI_LEFT_CALLS || end > GP_CUPTI_LEFT_REFUSED)
+		return;
+	log_warn("%d: CUPTI was let go of but not taken down (%s): calls of CUDA may take some "
+		 "microseconds longer from now on%s",
+		 (int)g->process->pid, why[end],
+		 end == GP_CUPTI_LEFT_OLD ? "" : ", until a later gpuprof leaves");
 }
 
 void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-#define HELD_MAX (64 << 20)
+#define HELD_MAX  (64 << 20) /* bytes */
+#define CALLS_MAX (1 << 20)
 
 /* 0: it has none. */
 static uint32_t correlation_of(const void *event)
@@ -47,31 +48,52 @@ static bool began_later(const void *event, uint64_t end_ns)
 	}
 }
 
+/* Which of the calls with one id CUPTI tells of first is not known, and one may be in the other:
+ * the outermost counts. */
+static int note_call(struct tail *t, const void *event, bool later)
+{
+	uint64_t key = key_of(event);
+
+	if (!correlation_of(event) ||
+	    (later && (hash__find(&t->calls, key) || t->calls.nr >= CALLS_MAX)))
+		return 0;
+	return hash__set(&t->calls, key, later);
+}
+
+static bool was_launched_later(const struct tail *t, const void *event)
+{
+	const uint64_t *later = correlation_of(event) ? hash__find(&t->calls, key_of(event)) : NULL;
+
+	return later && *later;
+}
+
 bool tail__keep(struct tail *t, const void *event, size_t bytes, uint64_t end_ns)
 {
+	bool later = began_later(event, end_ns);
 	uint64_t nr = bytes;
 
+	if (((const struct gp_ev_head *)event)->kind == GP_EV_API && note_call(t, event, later))
+		return false;
+	if (later)
+		return true;
 	if (t->held.nr > HELD_MAX)
 		return false;
-	if (began_later(event, end_ns))
-		return !correlation_of(event) || !hash__set(&t->late, key_of(event), 1);
 	buf__add(&t->held, &nr, sizeof(nr));
 	buf__add(&t->held, event, bytes);
 	buf__add(&t->held, (const char[8]){0}, -bytes & 7);
-	return !buf__error(&t->held);
+	return true;
 }
 
 int tail__each(const struct tail *t, tail_fn fn, void *arg)
 {
-	int err = 0;
+	int err = buf__error(&t->held);
 
 	for (size_t at = 0; at < t->held.nr && !err;) {
 		uint64_t bytes;
 
 		memcpy(&bytes, t->held.bytes + at, sizeof(bytes));
 		at += sizeof(bytes);
-		if (!correlation_of(t->held.bytes + at) ||
-		    !hash__find(&t->late, key_of(t->held.bytes + at)))
+		if (!was_launched_later(t, t->held.bytes + at))
 			err = fn(t->held.bytes + at, bytes, arg);
 		at += (bytes + 7) & ~7ULL;
 	}
@@ -81,5 +103,5 @@ int tail__each(const struct tail *t, tail_fn fn, void *arg)
 void tail__done(struct tail *t)
 {
 	buf__done(&t->held);
-	hash__done(&t->late);
+	hash__done(&t->calls);
 }

@@ -500,11 +500,10 @@ static int show_sampled(const struct shown *s, const struct show_options *o)
 /* What the GPU's columns are without, where there are any. */
 static void tell_unseen(const struct timeline *t)
 {
-	if (t->gpu.work.nr && t->gpu.launches_unseen_nr)
-		log_warn("%llu of %llu launches of kernels have no GPU times: CUPTI came later, or "
-			 "left sooner",
-			 (unsigned long long)t->gpu.launches_unseen_nr,
-			 (unsigned long long)t->gpu.launches_nr);
+	if (t->gpu.launches_unseen_nr)
+		log_warn("%llu launches of kernels have no GPU times: they were seen by uprobes "
+			 "alone",
+			 (unsigned long long)t->gpu.launches_unseen_nr);
 }
 
 int show_recording(const char *path, const struct show_options *options)

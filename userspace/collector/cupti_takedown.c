@@ -8,8 +8,8 @@
 
 static struct {
 	uint32_t graphs_seen;
-	uint32_t asked; /* `thread` calls CUDA for that, and it has not been done yet */
-	bool done;	/* and CUPTI has not refused */
+	uint32_t asked;		 /* `thread` calls CUDA for that, and it has not been done yet */
+	bool unsubscribed, done; /* in that call: the latter unless CUPTI has refused */
 	pthread_t thread;
 	void *subscriber;
 	struct cupti_library library;
@@ -28,6 +28,7 @@ void cupti_takedown__on_call(void *arg, uint32_t domain, uint32_t cbid, const vo
 	if (domain != CUPTI_DOMAIN_DRIVER || d->site != CUPTI_SITE_EXIT || !is_asked_for())
 		return;
 	__atomic_store_n(&taker.asked, 0, __ATOMIC_RELAXED);
+	taker.unsubscribed = true;
 	(void)taker.library.call.cuptiUnsubscribe(taker.subscriber);
 	taker.done = !taker.library.call.cuptiFinalize();
 }
@@ -36,6 +37,7 @@ void cupti_takedown__begin(const struct cupti_library *l, void *subscriber)
 {
 	taker.library = *l;
 	taker.subscriber = subscriber;
+	taker.unsubscribed = taker.done = false;
 	__atomic_store_n(&taker.asked, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&taker.graphs_seen, 0, __ATOMIC_RELEASE);
 }
@@ -69,13 +71,12 @@ static bool take_down(void)
 
 	if (!taker.library.driver_version)
 		return false;
-	taker.done = false;
 	(void)call->cuptiEnableDomain(1, taker.subscriber, CUPTI_DOMAIN_DRIVER);
 	taker.thread = pthread_self();
 	__atomic_store_n(&taker.asked, 1, __ATOMIC_RELEASE);
 	(void)taker.library.driver_version(&version);
 	__atomic_store_n(&taker.asked, 0, __ATOMIC_RELAXED);
-	if (!taker.done)
+	if (!taker.unsubscribed)
 		(void)call->cuptiEnableDomain(0, taker.subscriber, CUPTI_DOMAIN_DRIVER);
 	return taker.done;
 }
@@ -88,8 +89,7 @@ enum gp_cupti_end cupti_takedown__give_back(enum gp_cupti_end held)
 		end = held;
 	if (end == GP_CUPTI_DOWN && !take_down())
 		end = GP_CUPTI_LEFT_REFUSED;
-	/* Again, where that has failed. */
-	if (end != GP_CUPTI_DOWN)
+	if (!taker.unsubscribed)
 		(void)taker.library.call.cuptiUnsubscribe(taker.subscriber);
 	return end;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Keeps forks apart from what our thread does with PyTorch's list of callbacks, which has a mutex:
- * a child that is born while our thread holds it would find it locked for ever, and hang in its
- * first operator.
+ * Keeps forks apart from what our thread does with PyTorch's list of callbacks and the loader's
+ * list of libraries, which have locks: a child that is born while our thread holds one would find
+ * it locked for ever, and hang in its first operator, or as it loads a library.
  */
 #ifndef GP_COLLECTOR_FORK_GUARD_H
 #define GP_COLLECTOR_FORK_GUARD_H

@@ -73,12 +73,6 @@ static void external_id(struct chrome *c, uint32_t op, bool more)
 		chrome_lit(&c->out, ",");
 }
 
-/* Ids of different processes shall not meet; the first one's are CUPTI's own. */
-static uint64_t unique_id(uint32_t process, uint32_t correlation_id)
-{
-	return (uint64_t)process << 32 | correlation_id;
-}
-
 static void arrow(struct chrome *c, bool begins, uint32_t process, uint32_t correlation_id)
 {
 	chrome_begin(c);
@@ -86,7 +80,7 @@ static void arrow(struct chrome *c, bool begins, uint32_t process, uint32_t corr
 		chrome_lit(&c->out, "{\"ph\":\"s\",\"id\":");
 	else
 		chrome_lit(&c->out, "{\"ph\":\"f\",\"id\":");
-	buf__u64(&c->out, unique_id(process, correlation_id));
+	buf__u64(&c->out, tl_call_id(process, correlation_id));
 }
 
 static void arrow_name(struct chrome *c)
@@ -149,7 +143,7 @@ static void api_slice(struct chrome *c, const struct tl_api *api)
 	if (api->correlation_id) {
 		chrome_lit(&c->out, "\"cbid\":");
 		buf__u64(&c->out, api->cbid);
-		arg_u64(c, "correlation", unique_id(process, api->correlation_id));
+		arg_u64(c, "correlation", tl_call_id(process, api->correlation_id));
 	} else if (args || api->collective != TL_NONE) {
 		chrome_lit(&c->out, "\"seen by\":\"uprobe\"");
 	}
@@ -174,7 +168,7 @@ static void place_args(struct chrome *c, const struct tl_gpu *g)
 	buf__u64(&c->out, g->device);
 	arg_u64(c, "context", g->context);
 	arg_u64(c, "stream", g->stream);
-	arg_u64(c, "correlation", unique_id(g->process, g->correlation_id));
+	arg_u64(c, "correlation", tl_call_id(g->process, g->correlation_id));
 }
 
 static void graph_args(struct chrome *c, const struct tl_gpu *g)
@@ -250,12 +244,12 @@ static void sync_args(struct chrome *c, const struct tl_gpu *g)
 		arg_known(c, "wait_on_stream", known_stream(g->sync.record_stream));
 		arg_known(c, "wait_on_cuda_event_record_corr_id",
 			  g->sync.record_correlation_id
-				  ? (int64_t)unique_id(g->process, g->sync.record_correlation_id)
+				  ? (int64_t)tl_call_id(g->process, g->sync.record_correlation_id)
 				  : -1);
 		arg_u64(c, "wait_on_cuda_event_id", g->sync.event);
 	}
 	arg_known(c, "stream", known_stream(g->stream));
-	arg_u64(c, "correlation", unique_id(g->process, g->correlation_id));
+	arg_u64(c, "correlation", tl_call_id(g->process, g->correlation_id));
 	arg_u64(c, "device", g->device);
 	arg_u64(c, "context", g->context);
 }
@@ -312,7 +306,7 @@ static void event_slice(struct chrome *c, const struct tl_cuda_event *e)
 	chrome_lit(&c->out, "\"event_id\":");
 	buf__u64(&c->out, e->event);
 	arg_u64(c, "stream", e->stream);
-	arg_u64(c, "correlation", unique_id(e->process, e->correlation_id));
+	arg_u64(c, "correlation", tl_call_id(e->process, e->correlation_id));
 	arg_u64(c, "device", e->device);
 	arg_u64(c, "context", e->context);
 	chrome_lit(&c->out, "}}");
@@ -422,6 +416,7 @@ int chrome_gpu_names(struct chrome *c)
 {
 	const struct tl_gpus *gpu = &c->t->gpu;
 	struct named n = {0};
+	bool any_overhead = false;
 
 	for (size_t i = 0; i < gpu->work.nr && !n.err; i++) {
 		const struct tl_gpu *g = &gpu->work.items[i];
@@ -437,7 +432,9 @@ int chrome_gpu_names(struct chrome *c)
 		if (chrome_shows(c, e->process))
 			name_row(c, &n, e->process, e->device, e->stream, e->stream, NULL);
 	}
-	if (gpu->overhead.nr) {
+	for (size_t i = 0; i < gpu->overhead.nr; i++)
+		any_overhead |= chrome_shows(c, gpu->overhead.items[i].process);
+	if (any_overhead) {
 		chrome_meta(c, "process_name", OVERHEAD_PID, 0);
 		chrome_lit(&c->out, "{\"name\":\"Overhead\"}}");
 		chrome_meta(c, "process_sort_index", OVERHEAD_PID, 0);

@@ -223,7 +223,7 @@ void describe_gpu(struct buf *out, const struct timeline *t)
 		calls += !(t->gpu.api.items[i].flags & GP_API_OVERHEAD);
 	buf__printf(out, ", \"api_calls\": %zu, \"clock_readings\": ", calls);
 	buf__u64(out, t->gpu.clock_readings);
-	if (t->gpu.work.nr && t->gpu.launches_unseen_nr) {
+	if (t->gpu.launches_unseen_nr) {
 		buf__str(out, ", \"launches_unseen\": ");
 		buf__u64(out, t->gpu.launches_unseen_nr);
 	}

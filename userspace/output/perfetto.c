@@ -222,6 +222,7 @@ static uint64_t launch_flow(uint32_t process, uint32_t correlation_id)
 static void put_call(struct writer *w, uint32_t i)
 {
 	const struct tl_api *api = &w->t->gpu.api.items[i];
+	uint32_t process = w->t->threads.items[api->thread].process;
 	struct perfetto_event e = {
 		.type = PERFETTO_BEGIN,
 		.track = number_of(OF_THREAD, api->thread),
@@ -235,11 +236,10 @@ static void put_call(struct writer *w, uint32_t i)
 
 	if (api->correlation_id) {
 		perfetto_u64(&e, "cbid", api->cbid);
-		perfetto_u64(&e, "correlation", api->correlation_id);
+		perfetto_u64(&e, "correlation", tl_call_id(process, api->correlation_id));
 	}
 	if (api->gpu_nr)
-		e.flows[e.flows_nr++] =
-			launch_flow(w->t->threads.items[api->thread].process, api->correlation_id);
+		e.flows[e.flows_nr++] = launch_flow(process, api->correlation_id);
 	begin_slice(w, &e, api->end_ns, CALL | i);
 }
 
@@ -371,7 +371,7 @@ static void work_args(struct perfetto_event *e, const struct tl_gpu *g)
 	perfetto_u64(e, "context", g->context);
 	if (g->stream != TL_NONE)
 		perfetto_u64(e, "stream", g->stream);
-	perfetto_u64(e, "correlation", g->correlation_id);
+	perfetto_u64(e, "correlation", tl_call_id(g->process, g->correlation_id));
 	if (g->kind == TL_GPU_KERNEL) {
 		perfetto_u64(e, "registers per thread", g->kernel.registers);
 		perfetto_i64(e, "shared memory", g->kernel.shared_bytes);
@@ -382,7 +382,8 @@ static void work_args(struct perfetto_event *e, const struct tl_gpu *g)
 	} else if (tl_gpu_waits_for_event(g)) {
 		perfetto_u64(e, "event", g->sync.event);
 		if (g->sync.record_correlation_id)
-			perfetto_u64(e, "event recorded by", g->sync.record_correlation_id);
+			perfetto_u64(e, "event recorded by",
+				     tl_call_id(g->process, g->sync.record_correlation_id));
 		if (g->sync.record_stream != TL_NONE)
 			perfetto_u64(e, "event of stream", g->sync.record_stream);
 	}
@@ -434,7 +435,7 @@ static void put_event(struct writer *w, const struct tl_cuda_event *c)
 	perfetto_u64(&e, "device", c->device);
 	perfetto_u64(&e, "context", c->context);
 	perfetto_u64(&e, "stream", c->stream);
-	perfetto_u64(&e, "correlation", c->correlation_id);
+	perfetto_u64(&e, "correlation", tl_call_id(c->process, c->correlation_id));
 	perfetto_u64(&e, "event", c->event);
 	if (c->op != TL_NONE)
 		perfetto_text(&e, "op", w->t->ops.items[c->op].name);

@@ -89,7 +89,7 @@ struct nest {
  * id. */
 static bool is_part(const struct tl_api *inner, const struct tl_api *outer)
 {
-	if (outer->flags & GP_API_NCCL)
+	if (outer->flags & (GP_API_NCCL | GP_API_OVERHEAD))
 		return false;
 	if ((inner->flags & GP_API_DRIVER) && !(outer->flags & GP_API_DRIVER))
 		return true;
@@ -113,6 +113,22 @@ static int name_call(struct build *b, const struct tl_api *seen, uint32_t index)
 	return seen->correlation_id ? vec_push(&b->api_keys, key) : 0;
 }
 
+/* A call that outlasts overhead is not in it: that ends where the call begins. */
+static bool cut_overhead(struct nest *n, struct tl_api *overhead, const struct tl_api *call)
+{
+	uint64_t cut_ns = overhead->end_ns - call->start_ns;
+
+	if (!(overhead->flags & GP_API_OVERHEAD) || call->end_ns <= overhead->end_ns)
+		return false;
+	overhead->end_ns -= cut_ns;
+	overhead->self_ns -= cut_ns;
+	if (overhead->parent != TL_NONE)
+		n->b->t->gpu.api.items[overhead->parent].self_ns += cut_ns;
+	else if (overhead->op != TL_NONE)
+		n->b->t->ops.items[overhead->op].self_ns += cut_ns;
+	return true;
+}
+
 static int nest_call(struct nest *n, const struct tl_api *from)
 {
 	struct tl_api *calls = n->b->t->gpu.api.items, *parent = NULL;
@@ -120,7 +136,8 @@ static int nest_call(struct nest *n, const struct tl_api *from)
 	struct tl_api api = *from;
 
 	while (n->depth && (calls[n->stack[n->depth - 1]].thread != api.thread ||
-			    calls[n->stack[n->depth - 1]].end_ns <= api.start_ns))
+			    calls[n->stack[n->depth - 1]].end_ns <= api.start_ns ||
+			    cut_overhead(n, &calls[n->stack[n->depth - 1]], &api)))
 		n->depth--;
 	if (n->depth) {
 		api.parent = n->stack[n->depth - 1];

@@ -124,24 +124,30 @@ static bool is_launch(const char *name)
 	return false;
 }
 
-/* What CUPTI has not seen is no loss of its: it came later, or left sooner. */
-static void count_launch(struct build *b, const struct tl_api *api)
+/* One that CUPTI has not seen is no loss of CUPTI's. Without any work of the process on a GPU there
+ * are no times that could be taken for all. */
+static void count_launch(struct build *b, const bool *has_work, const struct tl_api *api)
 {
 	if (b->has_gpu_windows && timeline__window_at(b->t, api->start_ns) == TL_NONE)
 		return;
-	b->t->gpu.launches_nr++;
 	if (!api->correlation_id)
-		b->t->gpu.launches_unseen_nr++;
+		b->t->gpu.launches_unseen_nr += has_work[b->t->threads.items[api->thread].process];
 	else if (!api->gpu_nr)
 		b->counts[TL_LAUNCH_UNMATCHED]++;
 }
 
 /* What a thread launches while it captures a stream becomes part of a graph, and runs with that. */
-static void count_launches(struct build *b)
+static int count_launches(struct build *b)
 {
+	CLEANUP(cleanup_free)
+	bool *has_work = calloc(b->t->processes.nr + 1, sizeof(*has_work));
 	uint32_t thread = TL_NONE;
 	bool capturing = false;
 
+	if (!has_work)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->t->gpu.work.nr; i++)
+		has_work[b->t->gpu.work.items[i].process] = true;
 	for (size_t i = 0; i < b->t->gpu.api.nr; i++) {
 		const struct tl_api *api = &b->t->gpu.api.items[i];
 
@@ -153,8 +159,9 @@ static void count_launches(struct build *b)
 			capturing = true;
 		thread = api->thread;
 		if (!capturing && is_launch(api->name))
-			count_launch(b, api);
+			count_launch(b, has_work, api);
 	}
+	return 0;
 }
 
 /* ---- ops ---- */
@@ -254,7 +261,7 @@ static int note_work(struct uses *u, const struct tl_gpu *g, bool whole)
 			add_use(u->b, use, g, api);
 			return 0;
 		}
-		key = hash_mix(key);
+		key = hash_mix(key + 1);
 	}
 	add_use(u->b, &new, g, api);
 	err = hash__set(of, key, whole ? gpu->devices.nr : gpu->streams.nr);
@@ -326,8 +333,7 @@ int build_gpu(struct build *b)
 		return err;
 	if (b->has_gpu_windows)
 		drop_outside(b);
-	count_launches(b);
-	err = sum_up(b) ?: use_work(&u);
+	err = count_launches(b) ?: sum_up(b) ?: use_work(&u);
 	if (err)
 		return err;
 	find_devices(&u);

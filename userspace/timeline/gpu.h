@@ -161,8 +161,8 @@ struct tl_gpus {
 	VEC(struct tl_overhead) overhead;
 	VEC(struct tl_gpu_use) streams; /* in order of first use */
 	VEC(struct tl_gpu_use) devices;
-	uint64_t launches_nr, launches_unseen_nr; /* of kernels; CUPTI was not there */
-	uint64_t clock_readings;		  /* of CUPTI's clock and ours together */
+	uint64_t launches_unseen_nr; /* of kernels, by probes alone, where others have GPU times */
+	uint64_t clock_readings;     /* of CUPTI's clock and ours together */
 	/* Converted times are wrong by this at most (struct gp_ev_clock). */
 	uint64_t clock_error_ns;
 	uint64_t clock_steps; /* how often CUPTI's clock was set */
@@ -171,6 +171,13 @@ struct tl_gpus {
 /* The description of a device, NULL: there is none. */
 const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t process,
 					uint32_t device);
+
+/* CUPTI's correlation ids count in each process; these do not meet, and are CUPTI's own of the
+ * first one. 0 stays 0. */
+static inline uint64_t tl_call_id(uint32_t process, uint32_t correlation_id)
+{
+	return correlation_id ? (uint64_t)process << 32 | correlation_id : 0;
+}
 
 /* Whether it kept the GPU busy. */
 static inline bool tl_gpu_is_work(const struct tl_gpu *g)

@@ -3,16 +3,26 @@
 #include "timeline/gpu_ranges.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/banned.h"
+#include "base/cleanup.h"
 #include "base/hash.h"
 
-/* The innermost annotation around an op, itself included. */
-static uint32_t annotation_of(const struct timeline *t, uint32_t op)
+/* Of each op the innermost annotation around it, itself included, or TL_NONE. Parents come first.
+ * The caller frees. */
+static uint32_t *annotations_of(const struct timeline *t)
 {
-	while (op != TL_NONE && t->ops.items[op].scope != GP_SCOPE_USER)
-		op = t->ops.items[op].parent;
-	return op;
+	uint32_t *of = malloc((t->ops.nr + 1) * sizeof(*of));
+
+	for (size_t i = 0; of && i < t->ops.nr; i++) {
+		const struct tl_op *op = &t->ops.items[i];
+
+		of[i] = op->parent < i ? of[op->parent] : TL_NONE;
+		if (op->scope == GP_SCOPE_USER)
+			of[i] = (uint32_t)i;
+	}
+	return of;
 }
 
 static bool is_same(const struct gpu_range *a, const struct gpu_range *b)
@@ -37,7 +47,7 @@ static int add(struct gpu_ranges *r, struct hash *of, const struct gpu_range *ne
 				old->end_ns = new->end_ns;
 			return 0;
 		}
-		key = hash_mix(key);
+		key = hash_mix(key + 1);
 	}
 	err = hash__set(of, key, r->items.nr);
 	return err ? err : vec_push(&r->items, *new);
@@ -45,14 +55,20 @@ static int add(struct gpu_ranges *r, struct hash *of, const struct gpu_range *ne
 
 int gpu_ranges__find(const struct timeline *t, bool shown, struct gpu_ranges *ret_ranges)
 {
+	CLEANUP(cleanup_free) uint32_t *annotation = NULL;
 	struct hash of = {0};
 	int err = 0;
 
 	*ret_ranges = (struct gpu_ranges){0};
+	if (!t->gpu.work.nr)
+		return 0;
+	annotation = annotations_of(t);
+	if (!annotation)
+		return -ENOMEM;
 	for (size_t i = 0; i < t->gpu.work.nr && !err; i++) {
 		const struct tl_gpu *g = &t->gpu.work.items[i];
 		struct gpu_range range = {
-			.op = annotation_of(t, g->op),
+			.op = g->op == TL_NONE ? TL_NONE : annotation[g->op],
 			.process = g->process,
 			.device = g->device,
 			.stream = g->stream,

@@ -203,14 +203,14 @@ static void add_api(struct modules *m, const struct tl_api *api)
 		m->outside.self_cpu_ns += api->self_ns;
 	else
 		row_of(m, call, backward)->self_cpu_ns += api->self_ns;
-	if (api->op == TL_NONE && api->parent == TL_NONE)
+	if (api->parent == TL_NONE && (api->op == TL_NONE || m->heir[api->op] == TL_NONE))
 		m->outside.cpu_total_ns += api->end_ns - api->start_ns;
 }
 
-/* Ops have that which they launched in their sums. */
+/* Ops that are listed have that which they launched in their sums. */
 static void add_work(struct modules *m, const struct tl_gpu *g)
 {
-	if (g->op != TL_NONE || !tl_gpu_is_work(g) ||
+	if ((g->op != TL_NONE && m->heir[g->op] != TL_NONE) || !tl_gpu_is_work(g) ||
 	    !tl_part_has(m->only, &m->t->processes.items[g->process]))
 		return;
 	m->outside.self_cuda_ns += g->end_ns - g->start_ns;
