@@ -281,7 +281,8 @@ def gone(target):
         try:
             with open("/proc/%d/task/%s/comm" % (target.pid, tid), encoding="utf-8") as comm:
                 names.add(comm.read().strip())
-        except FileNotFoundError:
+        # It may end before it is opened, or before it is read.
+        except (FileNotFoundError, ProcessLookupError):
             pass
     return "gpuprof" not in names
 
