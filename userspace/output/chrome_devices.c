@@ -11,8 +11,7 @@
 #include <inttypes.h>
 
 #include "base/banned.h"
-
-#define STEP_PREFIX "ProfilerStep#"
+#include "base/steps.h"
 
 /* ---- deviceProperties ---- */
 
@@ -106,7 +105,7 @@ static bool is_for_trace(const struct chrome *c, const struct gpu_range *r)
 {
 	return c->process == TL_NONE ||
 	       (r->process == c->process &&
-		strncmp(c->t->ops.items[r->op].name, STEP_PREFIX, strlen(STEP_PREFIX)) != 0);
+		step_marker_of(c->t->ops.items[r->op].name) != STEP_MARKER_PROFILER);
 }
 
 int chrome_annotations(struct chrome *c)
