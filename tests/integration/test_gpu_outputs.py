@@ -122,6 +122,47 @@ def test_work_of_one_call_alone(two):
             if event.get("cat") in ("kernel", "gpu_memcpy")} <= set(calls)
 
 
+def test_gpus_of_two_processes(two):
+    """Both use device 0, which may be two: each has its rows, the first as in a trace of its own."""
+    events = two.chrome()["traceEvents"]
+    of_call = {event["args"]["correlation"]: event["pid"] for event in events
+               if event.get("cat") == "cuda_runtime"}
+    rows = collections.defaultdict(set)
+    for event in events:
+        if event.get("cat") in ("kernel", "gpu_memcpy"):
+            assert event["args"]["device"] == 0
+            rows[of_call[event["args"]["correlation"]]].add(event["pid"])
+    assert sorted(map(sorted, rows.values())) == [[0], [10000000]]
+    assert {event["pid"] for event in events
+            if event.get("cat") == "gpu_user_annotation"} == {0, 10000000}
+    labels = {event["pid"]: event["args"]["labels"] for event in events
+              if event["name"] == "process_labels"}
+    assert {row: labels[row] for pids in rows.values() for row in pids} == {
+        row: "GPU 0 of process %d" % pid for pid, (row,) in rows.items()}
+
+
+def test_one_of_two_processes(two, tmp_path):
+    """Its events alone, all of them, steps on the GPU too; numbers of GPUs are its own."""
+    whole = two.chrome()["traceEvents"]
+    pids = sorted({event["pid"] for event in whole if event.get("cat") == "cpu_op"})
+    assert len(pids) == 2
+    for pid in pids:
+        done = harness.gpuprof("export", two.path, "--format", "chrome", "--pid", str(pid), "-o",
+                               tmp_path / "one.json")
+        assert done.status == harness.DONE, done.stderr
+        events = json.loads((tmp_path / "one.json").read_text(encoding="utf-8"))["traceEvents"]
+        slices = [event for event in events if event["ph"] == "X"]
+        assert {event["pid"] for event in slices} == {pid, 0}
+        row, = {event["pid"] for event in whole if event["ph"] == "X" and event["name"].startswith("kernel")
+                and event["args"]["correlation"] in {
+                    call["args"]["correlation"] for call in slices
+                    if call["cat"] == "cuda_runtime"}}
+        assert len(slices) == sum(event["ph"] == "X" and event["pid"] in (pid, row)
+                                  for event in whole)
+    done = harness.gpuprof("export", two.path, "--format", "chrome", "--pid", "1", "-o", tmp_path / "x")
+    assert done.status == harness.USAGE and "has no process 1" in done.stderr, done
+
+
 def test_tensorboard_has_one_process_alone(two, tmp_path):
     """In each file its own annotations, which are around operators that it has."""
     done = harness.gpuprof("export", two.path, "--format", "tensorboard", "-o", tmp_path / "tb")

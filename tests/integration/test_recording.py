@@ -146,6 +146,56 @@ def test_memory_forms(path, tmp_path):
     assert not os.path.exists(tmp_path / "m.png")
 
 
+@pytest.mark.parametrize("form, name, others", [
+    ("chrome", "t.pftrace", "perfetto"), ("chrome", "t.html", "memory, flamegraph"),
+    ("perfetto", "t.json.gz", "chrome, memory, memory-timeline, speedscope"),
+    ("memory", "m.pickle", "snapshot"), ("pprof", "p.json", "chrome"),
+    ("stacks", "s.pb.gz", "pprof"), ("tensorboard", "runs.json", "chrome"),
+])
+def test_a_name_of_another_format(path, tmp_path, form, name, others):
+    """Viewers go by the name: what would not open is not written."""
+    done = gpuprof("export", path, "--format", form, "-o", tmp_path / name)
+    assert done.status == USAGE and others in done.stderr, done
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("form, option, others", [
+    ("chrome", ("--device", "cpu"), "memory-timeline"),
+    ("memory", ("--device", "cpu"), "memory-timeline"),
+    ("perfetto", ("--pid", "4242"), "chrome, memory-timeline, snapshot"),
+    ("flamegraph", ("--pid", "4242"), "chrome, memory-timeline, snapshot"),
+    ("chrome", ("--metric", "calls"), "stacks, speedscope, pprof, flamegraph"),
+    ("snapshot", ("--steps",), "chrome, perfetto, pprof, flamegraph, tensorboard, lightning"),
+])
+def test_an_option_of_another_format(path, tmp_path, form, option, others):
+    """What would change nothing is not taken in silence."""
+    done = gpuprof("export", path, "--format", form, *option, "-o", tmp_path / "out")
+    assert done.status == USAGE and done.stderr.endswith(
+        "%s is not for '%s', but for: %s; try 'gpuprof export --help'\n" % (option[0], form, others)
+    ), done
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("form", ("--json", "--csv"))
+@pytest.mark.parametrize("option", (("--header", "Run 5"), ("--time-unit", "ms")))
+def test_options_of_the_printed_table(path, form, option):
+    done = gpuprof("table", path, form, *option)
+    assert done.status == USAGE and done.stdout == "" and option[0] in done.stderr, done
+
+
+@pytest.mark.parametrize("key, advice", [
+    ("self_cuda_time_total", "; the process used no GPU while it was recorded, or its times were not told"),
+    ("device_time", "; the process used no GPU while it was recorded, or its times were not told"),
+    ("cpu_memory_usage", "; record with --memory"), ("flops", "; record with --flops"),
+    ("count", None), ("cpu_time", None),
+])
+def test_sorted_by_what_no_row_has(tmp_path, key, advice):
+    done = gpuprof("table", small(memory="0").save(tmp_path / "r"), "--sort", key)
+    assert done.status == DONE, done
+    assert ("the rows are in no order: none has any %s%s\n" % (key, advice) in done.stderr if advice
+            else "no order" not in done.stderr), done
+
+
 def test_memory_that_was_not_recorded(tmp_path):
     """An empty chart would look like a process that allocates nothing."""
     path = small(memory="0").save(tmp_path / "a.gpuprof")

@@ -526,8 +526,8 @@ static void check_lanes(const struct timeline *t)
 		for (size_t k = 0; k < i; k++) {
 			const struct tl_gpu *a = &t->gpu.work.items[i], *b = &t->gpu.work.items[k];
 
-			if (a->lane == TL_NONE || a->lane != b->lane || a->device != b->device ||
-			    a->stream != b->stream)
+			if (a->lane == TL_NONE || a->lane != b->lane || a->process != b->process ||
+			    a->device != b->device || a->stream != b->stream)
 				continue;
 			assert_true(a->shown_start_ns >= b->shown_end_ns ||
 				    b->shown_start_ns >= a->shown_end_ns);

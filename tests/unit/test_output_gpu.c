@@ -178,7 +178,8 @@ static void test_kineto_lines(void **state)
 	free(text);
 }
 
-/* Two processes use the same ids, device and stream: their arrows stay apart, their work too. */
+/* Two processes use the same ids, device and stream: their arrows stay apart, their rows too, since
+ * by one number they may mean two GPUs. */
 static void test_processes(void **state)
 {
 	struct events *e = *state;
@@ -205,8 +206,12 @@ static void test_processes(void **state)
 	assert_int_equal(count_of(text, "{\"ph\":\"f\",\"id\":5,"), 1);
 	assert_int_equal(count_of(text, "{\"ph\":\"s\",\"id\":4294967301,"), 1);
 	assert_int_equal(count_of(text, "{\"ph\":\"f\",\"id\":4294967301,"), 1);
-	assert_non_null(strstr(text, "\"name\":\"k\",\"pid\":0,\"tid\":1000007,\"ts\":2.001"));
-	assert_non_null(strstr(text, "{\"name\":\"stream 7 (overlap)\"}"));
+	assert_non_null(strstr(text, "\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":2.000"));
+	assert_non_null(strstr(text, "\"name\":\"k\",\"pid\":10000000,\"tid\":7,\"ts\":2.001"));
+	assert_int_equal(count_of(text, "{\"name\":\"stream 7 \"}"), 2);
+	assert_null(strstr(text, "(overlap)"));
+	assert_int_equal(count_of(text, "{\"labels\":\"GPU 0 of process 4242\"}"), 1);
+	assert_int_equal(count_of(text, "{\"labels\":\"GPU 0 of process 4343\"}"), 1);
 	free(text);
 }
 

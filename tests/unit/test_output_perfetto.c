@@ -19,6 +19,7 @@
 #include "perfetto.pb-c.h"
 #include "sample.h"
 #include "stack_example.h"
+#include "timeline/gpu_ranges.h"
 
 struct slice {
 	const char *name, *category;
@@ -292,6 +293,7 @@ static void test_golden_events(void **state)
 		struct events *e = events__new();
 		struct reading r = {0};
 		const struct timeline *t;
+		struct gpu_ranges ranges;
 		size_t drawn = 0;
 
 		golden_events(e, lists[k]);
@@ -299,7 +301,9 @@ static void test_golden_events(void **state)
 		read_trace(&r, t);
 		for (size_t i = 0; i < t->gpu.work.nr; i++)
 			drawn += t->gpu.work.items[i].lane != TL_NONE;
-		assert_int_equal(r.slices.nr, t->ops.nr + t->gpu.api.nr + drawn);
+		assert_int_equal(gpu_ranges__find(t, true, &ranges), 0);
+		assert_int_equal(r.slices.nr, t->ops.nr + t->gpu.api.nr + drawn + ranges.items.nr);
+		gpu_ranges__done(&ranges);
 		for (size_t i = 0; i < r.slices.nr; i++)
 			assert_int_not_equal(r.slices.items[i].end_ns, UINT64_MAX);
 		reading__done(&r);
@@ -371,6 +375,126 @@ static void test_cuda_events(void **state)
 	assert_int_equal(r.slices.nr, 2);
 	assert_int_equal(number_arg(&r, r.slices.items[1].event, "event recorded by"), 5);
 	assert_int_equal(number_arg(&r, r.slices.items[1].event, "event of stream"), 12);
+	reading__done(&r);
+	events__free(e);
+}
+
+/* An annotation, and work that was launched in it. */
+static void annotate(struct events *e, const char *name, uint32_t id, uint64_t first_ns,
+		     uint64_t last_ns)
+{
+	const uint64_t at = 10 * (uint64_t)id, instance = 1ULL << 32 | id;
+	const uint64_t starts[] = {first_ns, last_ns};
+
+	events__op(e, (struct event_op){.name = name,
+					.start_ns = at,
+					.end_ns = at + 5,
+					.instance = instance,
+					.scope = GP_SCOPE_USER});
+	for (uint32_t i = 0; i < 2; i++) {
+		events__api(e, (struct event_api){.name = "cudaLaunchKernel",
+						  .start_ns = at + 1 + i,
+						  .end_ns = at + 2 + i,
+						  .instance = instance,
+						  .correlation_id = 2 * id + i,
+						  .cupti = true});
+		events__gpu(e, (struct event_gpu){.name = "k",
+						  .correlation_id = 2 * id + i,
+						  .stream = 7,
+						  .start_ns = starts[i],
+						  .end_ns = starts[i] + 50});
+	}
+}
+
+/* Slices of one row do not overlap: the second of these is on another one, the third is not. */
+static void test_annotations(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t start_ns, end_ns;
+	} wanted[] = {{"a", 100, 350}, {"b", 200, 450}, {"c", 500, 650}};
+	const struct slice *found[3];
+	struct events *e = events__new();
+	struct reading r = {0};
+	size_t nr = 0;
+
+	annotate(e, "a", 1, 100, 300);
+	annotate(e, "b", 2, 200, 400);
+	annotate(e, "c", 3, 500, 600);
+	read_trace(&r, events__timeline(e));
+	for (size_t i = 0; i < r.slices.nr; i++) {
+		const struct slice *s = &r.slices.items[i];
+
+		if (strcmp(s->category, "gpu_user_annotation") != 0)
+			continue;
+		assert_true(nr < 3);
+		assert_string_equal(s->name, wanted[nr].name);
+		assert_int_equal(s->start_ns, wanted[nr].start_ns);
+		assert_int_equal(s->end_ns, wanted[nr].end_ns);
+		assert_string_equal(track_of(&r, s->track)->name, "stream 7 (annotations)");
+		found[nr++] = s;
+	}
+	assert_int_equal(nr, 3);
+	assert_int_not_equal(found[0]->track, found[1]->track);
+	assert_int_equal(found[0]->track, found[2]->track);
+	reading__done(&r);
+	events__free(e);
+}
+
+/* What no row is left for is there, too. */
+static void test_many_annotations(void **state)
+{
+	struct events *e = events__new();
+	struct reading r = {0};
+	uint32_t slices = 0, marks = 0;
+
+	for (uint32_t i = 1; i <= 40; i++)
+		annotate(e, "a", i, 1000 + 100 * i, 10000 + 100 * i);
+	read_trace(&r, events__timeline(e));
+	for (size_t i = 0; i < r.slices.nr; i++)
+		slices += !strcmp(r.slices.items[i].category, "gpu_user_annotation");
+	for (size_t i = 0; i < r.trace->n_packet; i++) {
+		const Perfetto__TrackEvent *ev = r.trace->packet[i]->track_event;
+
+		if (!ev || ev->type != 3 || strcmp(name_of(&r, 1, ev->name_iid), "a") != 0)
+			continue;
+		assert_int_equal(number_arg(&r, ev, "duration ns"), 9050);
+		marks++;
+	}
+	assert_int_equal(slices, 32);
+	assert_int_equal(slices + marks, 40);
+	reading__done(&r);
+	events__free(e);
+}
+
+/* One that did nothing has no row to say it on. */
+static void test_devices(void **state)
+{
+	struct gp_ev_device device = {.head.kind = GP_EV_DEVICE,
+				      .memory_bytes = 1ULL << 40,
+				      .sms = 108,
+				      .name = "Big GPU",
+				      .driver_version = 13000};
+	struct events *e = events__new();
+	struct reading r = {0};
+	uint32_t nr = 0;
+
+	for (device.device = 0; device.device < 2; device.device++)
+		events__raw(e, &device, sizeof(device));
+	annotate(e, "a", 1, 100, 300);
+	read_trace(&r, events__timeline(e));
+	for (size_t i = 0; i < r.trace->n_packet; i++) {
+		const Perfetto__TrackEvent *ev = r.trace->packet[i]->track_event;
+
+		if (!ev || ev->type != 3 || strcmp(name_of(&r, 1, ev->name_iid), "Big GPU") != 0)
+			continue;
+		assert_string_equal(track_of(&r, ev->track_uuid)->name, "GPU 0");
+		assert_int_equal(number_arg(&r, ev, "totalGlobalMem"), 1ULL << 40);
+		assert_int_equal(number_arg(&r, ev, "numSms"), 108);
+		assert_int_equal(number_arg(&r, ev, "cuda_driver_version"), 13000);
+		nr++;
+	}
+	assert_int_equal(nr, 1);
 	reading__done(&r);
 	events__free(e);
 }
@@ -465,6 +589,9 @@ int main(void)
 		cmocka_unit_test(test_counters_and_losses),
 		cmocka_unit_test(test_golden_events),
 		cmocka_unit_test(test_cuda_events),
+		cmocka_unit_test(test_annotations),
+		cmocka_unit_test(test_many_annotations),
+		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_modules),
 		cmocka_unit_test(test_hostile),
 	};

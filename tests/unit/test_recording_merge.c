@@ -26,6 +26,16 @@ struct part {
 	bool cut;
 };
 
+/* What the parts say of their capture, in their order; NULL: nothing. */
+struct costs {
+	const char *capture_id;
+	struct {
+		const char *key, *value;
+	} told[8];
+};
+
+static const struct costs *costs_of_parts;
+
 /* Two ops, an outer one that has a stack and inputs and an inner one, and an allocation. */
 static void put_events(struct recording_writer *w, uint64_t at_ns)
 {
@@ -79,7 +89,7 @@ static void put_events(struct recording_writer *w, uint64_t at_ns)
 	assert_int_equal(recording_writer__event(w, &outer, sizeof(outer)), 0);
 }
 
-static struct recording *make(const struct part *p)
+static struct recording *make(const struct part *p, const struct costs *costs)
 {
 	static const struct recording_frame frame = {
 		"", "f", "lib.so", "", 16, 0, RECORDING_FRAME_NATIVE, false, 0};
@@ -102,6 +112,11 @@ static struct recording *make(const struct part *p)
 	if (p->boot_id)
 		assert_int_equal(recording_writer__meta(w, "boot_id", p->boot_id), 0);
 	assert_int_equal(recording_writer__meta(w, "host", p->file), 0);
+	if (costs)
+		assert_int_equal(recording_writer__meta(w, "capture_id", costs->capture_id), 0);
+	for (size_t i = 0; costs && i < 8 && costs->told[i].key; i++)
+		assert_int_equal(
+			recording_writer__meta(w, costs->told[i].key, costs->told[i].value), 0);
 	assert_int_equal(recording_writer__meta(w, "mode", "trace"), 0);
 	assert_int_equal(recording_writer__process(w, &process), 0);
 	assert_int_equal(recording_writer__name(w, 1, "aten::linear", ""), 0);
@@ -129,7 +144,7 @@ static int merge(const struct part *parts, size_t nr, struct reason *why,
 	int err;
 
 	for (size_t i = 0; i < nr; i++)
-		recs[i] = make(&parts[i]);
+		recs[i] = make(&parts[i], costs_of_parts ? &costs_of_parts[i] : NULL);
 	path = sample_path("merged.gpuprof");
 	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
 	err = recording_merge(recs, nr, NULL, w, why);
@@ -270,6 +285,91 @@ static void test_two_processes_of_one_machine(void **state)
 	recording__free(r);
 }
 
+static void assert_meta(const struct recording *r, const char *key, const char *value)
+{
+	if (!value)
+		assert_null(recording__meta(r, key));
+	else
+		assert_string_equal(recording__meta(r, key), value);
+}
+
+static struct recording *merge_costs(const struct part *parts, size_t nr, const struct costs *costs)
+{
+	struct recording *r;
+
+	costs_of_parts = costs;
+	assert_int_equal(merge(parts, nr, NULL, &r), 0);
+	costs_of_parts = NULL;
+	return r;
+}
+
+/* Two recordings of one capture, the second with what was timed in the first as well, and one of
+ * another. */
+static void test_costs(void **state)
+{
+	static const struct part parts[] = {
+		{"a.gpuprof", "x", "aten::mm", 100, 1000, 2000, HOUR_NS, false},
+		{"b.gpuprof", "x", "aten::mm", 100, 3000, 4000, HOUR_NS, false},
+		{"c.gpuprof", "x", "aten::mm", 101, 3000, 4000, HOUR_NS, false},
+	};
+	static const struct costs costs[] = {
+		{"one",
+		 {{"callback_ops", "100"},
+		  {"callback_memory", "0"},
+		  {"callback_timed", "10"},
+		  {"callback_ns", "40"},
+		  {"cost_cpu_ns", "1000"},
+		  {"cost_gpu_ns", "7"},
+		  {"cost_probes_ns", "3"}}},
+		{"one",
+		 {{"callback_ops", "50"},
+		  {"callback_memory", "100"},
+		  {"callback_timed", "15"},
+		  {"callback_ns", "60"},
+		  {"cost_cpu_ns", "500"}}},
+		{"two",
+		 {{"callback_ops", "0"},
+		  {"callback_memory", "0"},
+		  {"callback_timed", "0"},
+		  {"cost_cpu_ns", "9"},
+		  {"cost_probes_ns", "4"},
+		  {"probe_hits", "x"}}},
+	};
+	struct recording *r = merge_costs(parts, 3, costs);
+
+	assert_meta(r, "callback_ops", "150");
+	assert_meta(r, "callback_memory", "100");
+	assert_meta(r, "callback_timed", "15");
+	/* Times the 2 * 150 + 100 callbacks it is 200 * 40 + 200 * 60. */
+	assert_meta(r, "callback_ns", "50");
+	assert_meta(r, "cost_cpu_ns", "1509");
+	/* Who has none does not tell it. */
+	assert_meta(r, "cost_gpu_ns", "7");
+	/* One should have told it, and has not. */
+	assert_meta(r, "cost_probes_ns", NULL);
+	assert_meta(r, "probe_hits", NULL);
+	recording__free(r);
+}
+
+/* Of the one that was cut before it could tell its costs they are not known, nor so of both. */
+static void test_costs_of_a_cut_part(void **state)
+{
+	static const struct part parts[] = {
+		{"a.gpuprof", "x", "aten::mm", 100, 1000, 2000, HOUR_NS, true},
+		{"b.gpuprof", "x", "aten::mm", 101, 3000, 4000, HOUR_NS, false},
+	};
+	static const struct costs costs[] = {
+		{"one", {{NULL, NULL}}},
+		{"two", {{"callback_ops", "50"}, {"callback_ns", "60"}, {"cost_cpu_ns", "500"}}},
+	};
+	struct recording *r = merge_costs(parts, 2, costs);
+
+	assert_meta(r, "callback_ops", NULL);
+	assert_meta(r, "callback_ns", "60");
+	assert_meta(r, "cost_cpu_ns", NULL);
+	recording__free(r);
+}
+
 static void test_two_machines(void **state)
 {
 	/* The second began half a second later by the time of day, and was booted long before. */
@@ -354,6 +454,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_processes_of_one_machine),
+		cmocka_unit_test(test_costs),
+		cmocka_unit_test(test_costs_of_a_cut_part),
 		cmocka_unit_test(test_two_machines),
 		cmocka_unit_test(test_one_process_twice),
 		cmocka_unit_test(test_names_as_long_as_they_come),

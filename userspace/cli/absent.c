@@ -89,6 +89,21 @@ bool absent_warn_of_groups(const struct shown *s, const struct show_options *o)
 	return any;
 }
 
+void absent_warn_of_sort(const struct shown *s, const struct table *table, const char *key)
+{
+	const char *how = "";
+
+	if (!table->rows.nr || table_has_any_of(table, key))
+		return;
+	if (strstr(key, "flops"))
+		how = recording__is_on(s->recording, "flops") ? "" : "; record with --flops";
+	else if (strstr(key, "memory"))
+		how = recording__is_on(s->recording, "memory") ? "" : "; record with --memory";
+	else if (!strstr(key, "cpu"))
+		how = "; the process used no GPU while it was recorded, or its times were not told";
+	log_warn("the rows are in no order: none has any %s%s", key, how);
+}
+
 bool absent_has_part(const struct shown *s, const struct tl_part *part)
 {
 	const struct timeline *t = s->timeline;

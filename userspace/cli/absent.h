@@ -14,6 +14,9 @@ void absent_warn_of_operators(const struct shown *s, size_t rows_nr);
 /* Warns where the recording does not have what the rows are to be told apart by. Whether it did. */
 bool absent_warn_of_groups(const struct shown *s, const struct show_options *o);
 
+/* Warns where rows are to be sorted by what none of them has. */
+void absent_warn_of_sort(const struct shown *s, const struct table *table, const char *key);
+
 /* Whether the recording has a process of this part. Logs an error where it has none. */
 bool absent_has_part(const struct shown *s, const struct tl_part *part);
 

@@ -7,6 +7,7 @@
 #include "cli/option_rows.h"
 #include "cli/show.h"
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -59,8 +60,9 @@ static const struct option_spec export_options[] = {
 	{.name = "steps",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct export_args, steps),
-	 .help = "Show the steps that were found as ProfilerStep#N. Recordings made with --steps "
-		 "or --schedule show them always."},
+	 .help = "In traces, 'pprof', 'flamegraph' and 'lightning': show the steps that were found "
+		 "as ProfilerStep#N. "
+		 "Recordings made with --steps or --schedule show them always."},
 	{.name = "device",
 	 .kind = OPTION_TEXT,
 	 .offset = offsetof(struct export_args, device.device),
@@ -75,7 +77,7 @@ static const struct option_spec export_options[] = {
 	 .min = 1,
 	 .max = 1L << 30,
 	 .help = "Of 'memory-timeline' and 'snapshot': the process, where the recording has "
-		 "several."},
+		 "several. Of 'chrome': this process alone."},
 	ROW_OUTPUT(struct export_args, "OUT",
 		   "The file to write; compressed if its name ends in .gz; '-' is stdout."),
 	{0},
@@ -100,12 +102,12 @@ const struct command command_export = {
 
 static int export_chrome(const struct shown *s, const struct export_args *args)
 {
-	return shown__write_trace(s, args->output_path, false);
+	return shown__write_chrome(s, args->output_path, args->device.pid);
 }
 
 static int export_perfetto(const struct shown *s, const struct export_args *args)
 {
-	return shown__write_trace(s, args->output_path, true);
+	return shown__write_perfetto(s, args->output_path);
 }
 
 static int export_memory(const struct shown *s, const struct export_args *args)
@@ -138,23 +140,107 @@ static int export_lightning(const struct shown *s, const struct export_args *arg
 	return shown__write_actions(s, args->output_path);
 }
 
-/* In the order of `formats`. */
-static int (*const writers[])(const struct shown *s, const struct export_args *args) = {
-	export_chrome,	 export_perfetto,    export_memory,    export_memory_timeline,
-	export_snapshot, export_stacks,	     export_stacks,    export_stacks,
-	export_stacks,	 export_tensorboard, export_lightning,
+/* What an option of some formats alone is called. */
+enum { TAKES_METRIC = 1, TAKES_STEPS = 2, TAKES_DEVICE = 4, TAKES_PID = 8 };
+
+static const struct {
+	unsigned int bit;
+	const char *name;
+} partial_options[] = {
+	{TAKES_METRIC, "metric"},
+	{TAKES_STEPS, "steps"},
+	{TAKES_DEVICE, "device"},
+	{TAKES_PID, "pid"},
 };
 
-_Static_assert(sizeof(writers) / sizeof(*writers) + 1 == sizeof(formats) / sizeof(*formats),
-	       "a writer for each format");
+/* In the order of `formats`. */
+static const struct kind {
+	int (*write)(const struct shown *s, const struct export_args *args);
+	unsigned int takes;
+	/* By the ends of names that say what is in a file, those that this one may have. */
+	const char *endings[3];
+} kinds[] = {
+	{export_chrome, TAKES_STEPS | TAKES_PID, {".json"}},
+	{export_perfetto, TAKES_STEPS, {".pftrace"}},
+	{export_memory, 0, {".html", ".json"}},
+	{export_memory_timeline, TAKES_DEVICE | TAKES_PID, {".json"}},
+	{export_snapshot, TAKES_PID, {".pickle"}},
+	{export_stacks, TAKES_METRIC, {NULL}},
+	{export_stacks, TAKES_METRIC, {".json"}},
+	{export_stacks, TAKES_METRIC | TAKES_STEPS, {".pb"}},
+	{export_stacks, TAKES_METRIC | TAKES_STEPS, {".html"}},
+	{export_tensorboard, TAKES_STEPS, {NULL}},
+	{export_lightning, TAKES_STEPS, {NULL}},
+};
 
-static int write_output(const struct shown *s, const struct export_args *args)
+_Static_assert(sizeof(kinds) / sizeof(*kinds) + 1 == sizeof(formats) / sizeof(*formats),
+	       "a kind for each format");
+
+#define KINDS_NR (sizeof(kinds) / sizeof(*kinds))
+
+static const struct kind *kind_of(const char *format)
 {
 	size_t i = 0;
 
-	while (strcmp(formats[i], args->format) != 0)
+	while (strcmp(formats[i], format) != 0)
 		i++;
-	return writers[i](s, args);
+	return &kinds[i];
+}
+
+static unsigned int options_given(const struct export_args *args)
+{
+	return (args->metric ? TAKES_METRIC : 0) | (args->steps ? TAKES_STEPS : 0) |
+	       (args->device.device ? TAKES_DEVICE : 0) | (args->device.pid ? TAKES_PID : 0);
+}
+
+/* Whether the format takes every option that was given. Says which ones take it where not. */
+static bool options_fit(const struct export_args *args)
+{
+	unsigned int over = options_given(args) & ~kind_of(args->format)->takes;
+	CLEANUP(buf__done) struct buf b = {0};
+
+	for (size_t i = 0; i < sizeof(partial_options) / sizeof(*partial_options); i++) {
+		if (!(over & partial_options[i].bit))
+			continue;
+		for (size_t k = 0; k < KINDS_NR; k++)
+			if (kinds[k].takes & partial_options[i].bit)
+				buf__printf(&b, "%s%s", b.nr ? ", " : "", formats[k]);
+		(void)options_usage_error(&command_export, "--%s is not for '%s', but for: %s",
+					  partial_options[i].name, args->format,
+					  b.bytes ? b.bytes : "");
+		return false;
+	}
+	return true;
+}
+
+static const char *const known_endings[] = {".json", ".html", ".pftrace", ".pb", ".pickle"};
+
+static bool kind_has_ending(const struct kind *kind, const char *ending)
+{
+	for (size_t i = 0; i < sizeof(kind->endings) / sizeof(*kind->endings); i++)
+		if (kind->endings[i] && !strcmp(kind->endings[i], ending))
+			return true;
+	return false;
+}
+
+/* Whether the name does not say that something else is in the file: readers go by it. */
+static bool name_fits(const struct export_args *args)
+{
+	const char *ending = NULL;
+	CLEANUP(buf__done) struct buf b = {0};
+
+	for (size_t i = 0; i < sizeof(known_endings) / sizeof(*known_endings); i++)
+		if (show_path_ends(args->output_path, known_endings[i]))
+			ending = known_endings[i];
+	if (!ending || kind_has_ending(kind_of(args->format), ending))
+		return true;
+	for (size_t k = 0; k < KINDS_NR; k++)
+		if (kind_has_ending(&kinds[k], ending))
+			buf__printf(&b, "%s%s", b.nr ? ", " : "", formats[k]);
+	(void)options_usage_error(&command_export,
+				  "'%s' writes no %s file, as '%s' would be; those that do: %s",
+				  args->format, ending, args->output_path, b.bytes ? b.bytes : "");
+	return false;
 }
 
 int cli_export(int argc, char **argv)
@@ -168,6 +254,8 @@ int cli_export(int argc, char **argv)
 	if (!args.format || !args.output_path)
 		return options_usage_error(&command_export, "missing %s",
 					   args.format ? "-o OUT" : "--format FORMAT");
+	if (!options_fit(&args) || !name_fits(&args))
+		return CLI_USAGE;
 	if (!strcmp(args.format, "memory") && !show_memory_path_fits(args.output_path))
 		return options_usage_error(&command_export,
 					   "cannot tell the form of '%s': give it "
@@ -183,6 +271,6 @@ int cli_export(int argc, char **argv)
 	status = args.steps ? shown__open_steps(&s, argv[1]) : shown__open(&s, argv[1]);
 	if (status != CLI_DONE)
 		return status;
-	status = write_output(&s, &args);
+	status = kind_of(args.format)->write(&s, &args);
 	return status ? status : shown__losses(&s, false);
 }

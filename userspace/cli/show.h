@@ -51,6 +51,9 @@ int show_ranks(const char *path, const struct show_options *options);
  * for JSON on stdout. Does not log. */
 bool show_memory_path_fits(const char *path);
 
+/* Whether the name ends so ("x.json", "x.json.gz": ".json"), with something before it. */
+bool show_path_ends(const char *path, const char *ending);
+
 /* A recording with its timeline. */
 struct shown {
 	struct recording *recording;
@@ -65,14 +68,20 @@ int shown__open(struct shown *s, const char *path);
 int shown__open_steps(struct shown *s, const char *path);
 void shown__done(struct shown *s);
 
+/* Logs that WHAT cannot be written to `path` ("-": stdout), with -errno. Returns CLI_FAILED. */
+int show_output_failed(const char *what, const char *path, int err);
+
 /* Prints the losses to stderr, with `zeros` the names of counters that are zero too; returns
  * CLI_LOST if there were events that never arrived, else CLI_DONE. */
 int shown__losses(const struct shown *s, bool zeros);
 
 /* Write one output to a file that appears when it is whole, or to stdout if the path is "-". Log
  * what fails; return CLI_DONE or CLI_FAILED. */
-/* A Chrome trace, or Perfetto's own if `perfetto` or the name ends in .pftrace. */
-int shown__write_trace(const struct shown *s, const char *path, bool perfetto);
+/* A Chrome trace, of one process or, with `pid` 0, of all. */
+int shown__write_chrome(const struct shown *s, const char *path, long pid);
+int shown__write_perfetto(const struct shown *s, const char *path);
+/* The one of the two that the name asks for: Perfetto's if it ends in .pftrace. */
+int shown__write_trace(const struct shown *s, const char *path);
 int shown__write_memory(const struct shown *s, const char *path);
 
 /* One device of one process. */

@@ -182,6 +182,10 @@ int cli_table(int argc, char **argv)
 		return status;
 	if (args.show.json && args.show.csv)
 		return options_usage_error(&command_table, "--json and --csv exclude each other");
+	if ((args.show.json || args.show.csv) && (args.show.header || args.show.time_unit))
+		return options_usage_error(&command_table,
+					   "--header and --time-unit are for the printed table, "
+					   "not for --json and --csv");
 	args.show.by_stack = args.group_by ? (uint32_t)stack_depth(args.group_by) : 0;
 	args.show.by_overload = args.group_by && !strcmp(args.group_by, "overload");
 	if (args.group_by && !strcmp(args.group_by, "rank"))

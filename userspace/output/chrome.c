@@ -378,13 +378,26 @@ int output_chrome(struct sink *s, const struct timeline *t, const char *name)
 	return output_chrome_process(s, t, TL_NONE, name);
 }
 
+static int write_trace(struct chrome *c, const char *name)
+{
+	int err = write_all(c, name);
+
+	buf__done(&c->out);
+	hash__done(&c->flow);
+	chrome_gpu_done(c);
+	return err;
+}
+
 int output_chrome_process(struct sink *s, const struct timeline *t, uint32_t process,
 			  const char *name)
 {
-	struct chrome c = {.sink = s, .t = t, .process = process};
-	int err = write_all(&c, name);
+	return write_trace(&(struct chrome){.sink = s, .t = t, .process = process}, name);
+}
 
-	buf__done(&c.out);
-	hash__done(&c.flow);
-	return err;
+int output_chrome_worker(struct sink *s, const struct timeline *t, uint32_t process,
+			 const char *name)
+{
+	return write_trace(
+		&(struct chrome){.sink = s, .t = t, .process = process, .for_tensorboard = true},
+		name);
 }

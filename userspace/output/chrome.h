@@ -14,6 +14,15 @@
 /* Bytes gathered before they go to the sink. */
 #define CHROME_BLOCK_BYTES (1 << 20)
 
+/* A GPU's pid in the trace, for each process that used it: two processes may mean different GPUs
+ * by one number, on different machines or by CUDA_VISIBLE_DEVICES. The first to use a number has it
+ * for its pid, as in Kineto's traces of one process. */
+struct chrome_gpu_rows {
+	struct hash pid_of;   /* process << 32 | device -> the pid */
+	struct hash users_of; /* device -> how many processes use that number */
+	bool of_several;      /* processes */
+};
+
 struct chrome {
 	struct sink *sink;
 	const struct timeline *t;
@@ -22,6 +31,8 @@ struct chrome {
 	uint64_t base_ns; /* of the trace's time, since the epoch */
 	uint64_t events;  /* written so far */
 	uint32_t process; /* this one alone, TL_NONE: all */
+	bool for_tensorboard;
+	struct chrome_gpu_rows gpu_rows;
 	struct hash flow; /* forward op -> the backward op of its arrow */
 };
 
@@ -62,9 +73,20 @@ void chrome_meta(struct chrome *c, const char *what, int64_t pid, int64_t tid);
 /* Hands what has gathered to the sink, if it is much or `all`. 0 or -errno. */
 int chrome_drain(struct chrome *c, bool all);
 
-/* Names of devices and streams; API calls and GPU work with their arrows. 0 or -errno. */
+/* Finds and names the rows of devices and streams; API calls and GPU work with their arrows. 0 or
+ * -errno. */
 int chrome_gpu_names(struct chrome *c);
 int chrome_gpu(struct chrome *c);
+void chrome_gpu_done(struct chrome *c);
+
+/* The row of GPU work; of a synchronisation with no stream, the one before all others. */
+int64_t chrome_gpu_tid(const struct tl_gpu *g);
+
+/* The rows of what CUPTI took, by thread. */
+#define CHROME_OVERHEAD_PID (-1)
+
+/* A GPU's pid, once chrome_gpu_names() has found the rows. */
+uint64_t chrome_gpu_pid(const struct chrome *c, uint32_t process, uint32_t device);
 
 /* What threads were found doing. 0 or -errno. */
 int chrome_samples(struct chrome *c);

@@ -92,8 +92,8 @@ static void range_slice(struct chrome *c, const struct gpu_range *r)
 	chrome_begin(c);
 	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":");
 	buf__json(&c->out, c->t->ops.items[r->op].name);
-	buf__printf(&c->out, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":", r->device,
-		    r->stream);
+	buf__printf(&c->out, ",\"pid\":%" PRIu64 ",\"tid\":%" PRIu32 ",\"ts\":",
+		    chrome_gpu_pid(c, r->process, r->device), r->stream);
 	buf__us(&c->out, start > 0 ? start - 1 : 0);
 	chrome_lit(&c->out, ",\"dur\":");
 	buf__us(&c->out, end - start + 2);
@@ -103,9 +103,9 @@ static void range_slice(struct chrome *c, const struct gpu_range *r)
 /* TensorBoard would take steps on a GPU for more of them. */
 static bool is_for_trace(const struct chrome *c, const struct gpu_range *r)
 {
-	return c->process == TL_NONE ||
-	       (r->process == c->process &&
-		step_marker_of(c->t->ops.items[r->op].name) != STEP_MARKER_PROFILER);
+	return chrome_shows(c, r->process) &&
+	       !(c->for_tensorboard &&
+		 step_marker_of(c->t->ops.items[r->op].name) == STEP_MARKER_PROFILER);
 }
 
 int chrome_annotations(struct chrome *c)

@@ -15,11 +15,8 @@
 
 #include "base/banned.h"
 
-#define OVERHEAD_PID   (-1)
-#define OVERHEAD_INDEX 0x100000A
-#define LANE_TIDS      1000000
-#define SORT_INDEX_0   5000000
-#define EVENT_NS       1 /* how long a CUDA event is in Kineto's traces */
+#define LANE_TIDS 1000000
+#define EVENT_NS  1 /* how long a CUDA event is in Kineto's traces */
 
 /* -1: it has none, or is not known. */
 static int64_t known_stream(uint32_t stream)
@@ -27,8 +24,7 @@ static int64_t known_stream(uint32_t stream)
 	return stream == TL_NONE ? -1 : (int64_t)stream;
 }
 
-/* Of a synchronisation with no stream, the row before all others. */
-static int64_t tid_of(const struct tl_gpu *g)
+int64_t chrome_gpu_tid(const struct tl_gpu *g)
 {
 	return known_stream(g->stream) + (int64_t)g->lane * LANE_TIDS;
 }
@@ -36,9 +32,9 @@ static int64_t tid_of(const struct tl_gpu *g)
 static void where(struct chrome *c, const struct tl_gpu *g, uint64_t time_ns)
 {
 	chrome_lit(&c->out, ",\"pid\":");
-	buf__u64(&c->out, g->device);
+	buf__u64(&c->out, chrome_gpu_pid(c, g->process, g->device));
 	chrome_lit(&c->out, ",\"tid\":");
-	buf__i64(&c->out, tid_of(g));
+	buf__i64(&c->out, chrome_gpu_tid(g));
 	chrome_lit(&c->out, ",\"ts\":");
 	buf__us(&c->out, chrome_time(c, time_ns));
 }
@@ -297,8 +293,8 @@ static void event_slice(struct chrome *c, const struct tl_cuda_event *e)
 {
 	chrome_begin(c);
 	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"cuda_event\",\"name\":\"cudaEvent\"");
-	buf__printf(&c->out, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":", e->device,
-		    e->stream);
+	buf__printf(&c->out, ",\"pid\":%" PRIu64 ",\"tid\":%" PRIu32 ",\"ts\":",
+		    chrome_gpu_pid(c, e->process, e->device), e->stream);
 	buf__us(&c->out, chrome_time(c, e->time_ns));
 	chrome_lit(&c->out, ",\"dur\":");
 	buf__us(&c->out, EVENT_NS);
@@ -318,7 +314,8 @@ static void overhead_slice(struct chrome *c, const struct tl_overhead *o)
 	chrome_begin(c);
 	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":");
 	buf__json(&c->out, o->name);
-	buf__printf(&c->out, ",\"pid\":%d,\"tid\":%" PRIu32 ",\"ts\":", OVERHEAD_PID, o->tid);
+	buf__printf(&c->out, ",\"pid\":%d,\"tid\":%" PRIu32 ",\"ts\":", CHROME_OVERHEAD_PID,
+		    o->tid);
 	buf__us(&c->out, chrome_time(c, o->start_ns));
 	chrome_lit(&c->out, ",\"dur\":");
 	buf__us(&c->out, chrome_time(c, o->end_ns) - chrome_time(c, o->start_ns));
@@ -358,89 +355,4 @@ int chrome_gpu(struct chrome *c)
 		err = chrome_drain(c, false);
 	}
 	return err ? err : chrome_annotations(c);
-}
-
-/* ---- names ---- */
-
-static void device_names(struct chrome *c, uint32_t process, uint32_t device)
-{
-	chrome_meta(c, "process_name", device, 0);
-	chrome_lit(&c->out, "{\"name\":");
-	buf__json(&c->out, c->t->processes.items[process].comm);
-	chrome_lit(&c->out, "}}");
-	chrome_meta(c, "process_labels", device, 0);
-	buf__printf(&c->out, "{\"labels\":\"GPU %" PRIu32 "\"}}", device);
-	chrome_meta(c, "process_sort_index", device, 0);
-	buf__printf(&c->out, "{\"sort_index\":%" PRIu64 "}}", (uint64_t)SORT_INDEX_0 + device);
-}
-
-/* `what`: for the rows that are not the stream's own. */
-static void row_names(struct chrome *c, uint32_t device, uint32_t stream, int64_t tid,
-		      const char *what)
-{
-	chrome_meta(c, "thread_name", device, tid);
-	if (stream == TL_NONE)
-		buf__printf(&c->out, "{\"name\":\"Device %" PRIu32 " (sync)\"}}", device);
-	else if (!what)
-		buf__printf(&c->out, "{\"name\":\"stream %" PRIu32 " \"}}", stream);
-	else
-		buf__printf(&c->out, "{\"name\":\"stream %" PRIu32 " (%s)\"}}", stream, what);
-	chrome_meta(c, "thread_sort_index", device, tid);
-	buf__printf(&c->out, "{\"sort_index\":%" PRId64 "}}", tid);
-}
-
-/* False and an error, or whether the key is new. */
-static bool is_new(struct hash *seen, uint64_t key, int *err)
-{
-	if (*err || hash__find(seen, key))
-		return false;
-	*err = hash__set(seen, key, 1);
-	return !*err;
-}
-
-struct named {
-	struct hash devices, rows;
-	int err;
-};
-
-static void name_row(struct chrome *c, struct named *n, uint32_t process, uint32_t device,
-		     uint32_t stream, int64_t tid, const char *what)
-{
-	if (is_new(&n->devices, device, &n->err))
-		device_names(c, process, device);
-	if (is_new(&n->rows, (uint64_t)device << 32 ^ hash_mix((uint64_t)tid), &n->err))
-		row_names(c, device, stream, tid, what);
-}
-
-int chrome_gpu_names(struct chrome *c)
-{
-	const struct tl_gpus *gpu = &c->t->gpu;
-	struct named n = {0};
-	bool any_overhead = false;
-
-	for (size_t i = 0; i < gpu->work.nr && !n.err; i++) {
-		const struct tl_gpu *g = &gpu->work.items[i];
-		const char *what = tl_gpu_is_work(g) ? "overlap" : "sync";
-
-		if (g->lane != TL_NONE && chrome_shows(c, g->process))
-			name_row(c, &n, g->process, g->device, g->stream, tid_of(g),
-				 g->lane ? what : NULL);
-	}
-	for (size_t i = 0; i < gpu->events.nr && !n.err; i++) {
-		const struct tl_cuda_event *e = &gpu->events.items[i];
-
-		if (chrome_shows(c, e->process))
-			name_row(c, &n, e->process, e->device, e->stream, e->stream, NULL);
-	}
-	for (size_t i = 0; i < gpu->overhead.nr; i++)
-		any_overhead |= chrome_shows(c, gpu->overhead.items[i].process);
-	if (any_overhead) {
-		chrome_meta(c, "process_name", OVERHEAD_PID, 0);
-		chrome_lit(&c->out, "{\"name\":\"Overhead\"}}");
-		chrome_meta(c, "process_sort_index", OVERHEAD_PID, 0);
-		buf__printf(&c->out, "{\"sort_index\":%d}}", OVERHEAD_INDEX);
-	}
-	hash__done(&n.devices);
-	hash__done(&n.rows);
-	return n.err;
 }

@@ -39,6 +39,12 @@ const char *sink__bytes(const struct sink *s, size_t *ret_bytes);
 /* Without finish nothing is left behind. */
 void sink__free(struct sink *s);
 
+/* For CLEANUP. */
+static inline void cleanup_sink(struct sink **s)
+{
+	sink__free(*s);
+}
+
 struct output_table_options {
 	long limit;	       /* rows, -1: all */
 	const char *time_unit; /* "s", "ms", "us", NULL: as it fits */
@@ -67,9 +73,12 @@ int output_samples_csv(struct sink *s, const struct sample_table *table, long li
 
 /* Kineto's Chrome trace. `name` is the traceName. */
 int output_chrome(struct sink *s, const struct timeline *t, const char *name);
-/* The same of one process (a position in timeline.processes) alone. */
+/* The same of one process (a position in timeline.processes, TL_NONE: all of them) alone. */
 int output_chrome_process(struct sink *s, const struct timeline *t, uint32_t process,
 			  const char *name);
+/* The same as TensorBoard's plugin reads a worker's right. */
+int output_chrome_worker(struct sink *s, const struct timeline *t, uint32_t process,
+			 const char *name);
 
 /* Perfetto's own format: the same slices and arrows, and counters of memory. */
 int output_perfetto(struct sink *s, const struct timeline *t);

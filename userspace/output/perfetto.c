@@ -20,22 +20,6 @@
 #include "output/stack_text.h"
 #include "output/triggers.h"
 
-/* The top byte of a track's or flow's number says of what it is. */
-enum number_kind {
-	OF_PROCESS = 1,
-	OF_THREAD = 2,
-	OF_DEVICE = 3,
-	OF_STREAM = 4,
-	OF_MEMORY = 5,
-	OF_ASYNC = 6,
-	OF_LAUNCH = 7,
-	OF_BACKWARD = 8,
-	OF_LOSSES = 9,
-	OF_TRIGGERS = 10,
-	OF_WAITS = 11,
-	OF_GC = 12,
-};
-
 /* In struct open: the index is that of an API call, or of a call of a Python function. */
 #define CALL   (1ULL << 32)
 #define PYTHON (1ULL << 33)
@@ -56,11 +40,6 @@ struct writer {
 	bool *begun;	       /* Python calls that have their slice */
 	int err;
 };
-
-static uint64_t number_of(enum number_kind kind, uint64_t index)
-{
-	return (uint64_t)kind << 56 | index;
-}
 
 /* True the first time. */
 static bool is_new(struct writer *w, uint64_t uuid)
@@ -121,9 +100,10 @@ static const char *stack_text(struct writer *w, const struct tl_stack *s)
 static void op_flows(struct writer *w, struct perfetto_event *e, uint32_t i)
 {
 	if (flow_begins(&w->flow, i))
-		e->flows[e->flows_nr++] = number_of(OF_BACKWARD, i);
+		e->flows[e->flows_nr++] = perfetto_number(PERFETTO_OF_BACKWARD, i);
 	if (flow_ends(w->t, &w->flow, i))
-		e->flows[e->flows_nr++] = number_of(OF_BACKWARD, w->t->ops.items[i].forward);
+		e->flows[e->flows_nr++] =
+			perfetto_number(PERFETTO_OF_BACKWARD, w->t->ops.items[i].forward);
 }
 
 static struct perfetto_event op_event(struct writer *w, uint32_t i)
@@ -132,7 +112,7 @@ static struct perfetto_event op_event(struct writer *w, uint32_t i)
 	const struct tl_op *sequenced = timeline__sequenced_op(w->t, i);
 	struct perfetto_event e = {
 		.type = PERFETTO_BEGIN,
-		.track = number_of(OF_THREAD, op->thread),
+		.track = perfetto_number(PERFETTO_OF_THREAD, op->thread),
 		.time_ns = op->start_ns,
 		.category = op->scope == GP_SCOPE_USER ? "user_annotation" : "cpu_op",
 		.name = op->name,
@@ -162,7 +142,7 @@ static void put_op(struct writer *w, uint32_t i, bool async)
 		perfetto_text(&e, stack.is_forward ? "Forward call stack" : "Call stack",
 			      stack_text(w, &stack));
 	if (async)
-		e.track = number_of(OF_ASYNC, i);
+		e.track = perfetto_number(PERFETTO_OF_ASYNC, i);
 	begin_slice(w, &e, op->end_ns, i);
 	if (async && !w->err)
 		end_slice(w, e.track);
@@ -188,7 +168,7 @@ static void begin_calls(struct writer *w, const struct tl_op *op)
 		const struct tl_python_call *call = &calls[chain[nr]];
 		struct perfetto_event e = {
 			.type = PERFETTO_BEGIN,
-			.track = number_of(OF_THREAD, op->thread),
+			.track = perfetto_number(PERFETTO_OF_THREAD, op->thread),
 			.time_ns = call->start_ns,
 			.category = "python_function",
 			.name = call_name(w, call),
@@ -205,18 +185,14 @@ static void put_async(struct writer *w, uint32_t i)
 {
 	const struct tl_op *op = &w->t->ops.items[i];
 	const struct perfetto_track track = {
-		.uuid = number_of(OF_ASYNC, i),
-		.parent = number_of(OF_PROCESS, w->t->threads.items[op->thread].process),
+		.uuid = perfetto_number(PERFETTO_OF_ASYNC, i),
+		.parent = perfetto_number(PERFETTO_OF_PROCESS,
+					  w->t->threads.items[op->thread].process),
 		.name = op->name,
 	};
 
 	perfetto__track(w->p, &track);
 	put_op(w, i, true);
-}
-
-static uint64_t launch_flow(uint32_t process, uint32_t correlation_id)
-{
-	return number_of(OF_LAUNCH, (uint64_t)(process & 0xffffff) << 32 | correlation_id);
 }
 
 static void put_call(struct writer *w, uint32_t i)
@@ -225,7 +201,7 @@ static void put_call(struct writer *w, uint32_t i)
 	uint32_t process = w->t->threads.items[api->thread].process;
 	struct perfetto_event e = {
 		.type = PERFETTO_BEGIN,
-		.track = number_of(OF_THREAD, api->thread),
+		.track = perfetto_number(PERFETTO_OF_THREAD, api->thread),
 		.time_ns = api->start_ns,
 		.category = api->flags & GP_API_DRIVER ? "cuda_driver" : "cuda_runtime",
 		.name = api->name,
@@ -239,7 +215,7 @@ static void put_call(struct writer *w, uint32_t i)
 		perfetto_u64(&e, "correlation", tl_call_id(process, api->correlation_id));
 	}
 	if (api->gpu_nr)
-		e.flows[e.flows_nr++] = launch_flow(process, api->correlation_id);
+		e.flows[e.flows_nr++] = perfetto_launch_flow(process, api->correlation_id);
 	begin_slice(w, &e, api->end_ns, CALL | i);
 }
 
@@ -264,7 +240,7 @@ static bool call_is_next(const struct timeline *t, uint32_t call, uint32_t op, u
 static void put_thread(struct writer *w, uint32_t thread, uint32_t *op, uint32_t *call)
 {
 	const struct timeline *t = w->t;
-	uint64_t track = number_of(OF_THREAD, thread);
+	uint64_t track = perfetto_number(PERFETTO_OF_THREAD, thread);
 
 	while (!w->err) {
 		if (call_is_next(t, *call, *op, thread)) {
@@ -301,14 +277,14 @@ static void put_gcs(struct writer *w)
 		const struct tl_python_gc *gc = &w->t->python_gcs.items[i];
 		struct perfetto_event e = {
 			.type = PERFETTO_BEGIN,
-			.track = number_of(OF_GC, gc->thread),
+			.track = perfetto_number(PERFETTO_OF_GC, gc->thread),
 			.time_ns = gc->start_ns,
 			.category = "python_function",
 			.name = "Python GC",
 		};
 		const struct perfetto_track track = {
 			.uuid = e.track,
-			.parent = number_of(OF_THREAD, gc->thread),
+			.parent = perfetto_number(PERFETTO_OF_THREAD, gc->thread),
 			.name = e.name,
 		};
 
@@ -322,126 +298,6 @@ static void put_gcs(struct writer *w)
 	}
 }
 
-/* ---- GPU work ---- */
-
-/* A row of a stream; `lane` and `more` tell it from others of that stream. */
-struct row {
-	uint32_t process, device, stream, lane;
-	const char *more;
-};
-
-/* The number of the row's track, which the reader then knows. */
-static uint64_t stream_track(struct writer *w, const struct row *r)
-{
-	uint64_t row = hash_mix((uint64_t)r->stream << 32 | r->lane) ^
-		       hash_mix((uint64_t)r->process << 32 | r->device);
-	uint64_t device = number_of(OF_DEVICE, (uint64_t)r->process << 24 ^ r->device);
-	struct perfetto_track track = {.uuid = device, .parent = number_of(OF_PROCESS, r->process)};
-	uint64_t uuid = number_of(OF_STREAM, row >> 8);
-	char name[64];
-
-	if (!is_new(w, uuid))
-		return uuid;
-	if (is_new(w, device)) {
-		(void)snprintf(name, sizeof(name), "GPU %" PRIu32, r->device);
-		track.name = name;
-		perfetto__track(w->p, &track);
-	}
-	if (r->stream == TL_NONE)
-		(void)snprintf(name, sizeof(name), "synchronisation");
-	else
-		(void)snprintf(name, sizeof(name), "stream %" PRIu32 "%s", r->stream, r->more);
-	track = (struct perfetto_track){.uuid = uuid, .parent = device, .name = name};
-	perfetto__track(w->p, &track);
-	return uuid;
-}
-
-static void triple(struct perfetto_event *e, const char *const names[3], const uint32_t n[3])
-{
-	for (int i = 0; i < 3; i++)
-		perfetto_u64(e, names[i], n[i]);
-}
-
-static void work_args(struct perfetto_event *e, const struct tl_gpu *g)
-{
-	static const char *const grid[] = {"grid x", "grid y", "grid z"};
-	static const char *const block[] = {"block x", "block y", "block z"};
-
-	perfetto_u64(e, "device", g->device);
-	perfetto_u64(e, "context", g->context);
-	if (g->stream != TL_NONE)
-		perfetto_u64(e, "stream", g->stream);
-	perfetto_u64(e, "correlation", tl_call_id(g->process, g->correlation_id));
-	if (g->kind == TL_GPU_KERNEL) {
-		perfetto_u64(e, "registers per thread", g->kernel.registers);
-		perfetto_i64(e, "shared memory", g->kernel.shared_bytes);
-		triple(e, grid, g->kernel.grid);
-		triple(e, block, g->kernel.block);
-	} else if (g->kind != TL_GPU_SYNC) {
-		perfetto_u64(e, "bytes", g->memory.bytes);
-	} else if (tl_gpu_waits_for_event(g)) {
-		perfetto_u64(e, "event", g->sync.event);
-		if (g->sync.record_correlation_id)
-			perfetto_u64(e, "event recorded by",
-				     tl_call_id(g->process, g->sync.record_correlation_id));
-		if (g->sync.record_stream != TL_NONE)
-			perfetto_u64(e, "event of stream", g->sync.record_stream);
-	}
-}
-
-static void put_work(struct writer *w, const struct tl_gpu *g)
-{
-	static const char *const categories[] = {
-		[TL_GPU_KERNEL] = "kernel",
-		[TL_GPU_COPY] = "gpu_memcpy",
-		[TL_GPU_SET] = "gpu_memset",
-		[TL_GPU_SYNC] = "cuda_sync",
-	};
-	const struct row row = {g->process, g->device, g->stream, g->lane,
-				!g->lane	    ? ""
-				: tl_gpu_is_work(g) ? " (overlap)"
-						    : " (sync)"};
-	struct perfetto_event e = {
-		.type = PERFETTO_BEGIN,
-		.track = stream_track(w, &row),
-		.time_ns = g->shown_start_ns,
-		.category = categories[g->kind],
-		.name = g->name,
-	};
-
-	work_args(&e, g);
-	if (g->op != TL_NONE)
-		perfetto_text(&e, "op", w->t->ops.items[g->op].name);
-	if (g->api != TL_NONE)
-		e.flows[e.flows_nr++] = launch_flow(g->process, g->correlation_id);
-	perfetto__event(w->p, &e);
-	e = (struct perfetto_event){
-		.type = PERFETTO_END, .track = e.track, .time_ns = g->shown_end_ns};
-	perfetto__event(w->p, &e);
-}
-
-/* Where the GPU came to it: beside its stream's work, so that packets of each row go on in time. */
-static void put_event(struct writer *w, const struct tl_cuda_event *c)
-{
-	const struct row row = {c->process, c->device, c->stream, TL_NONE, " (events)"};
-	struct perfetto_event e = {
-		.type = PERFETTO_INSTANT,
-		.track = stream_track(w, &row),
-		.time_ns = c->time_ns,
-		.category = "cuda_event",
-		.name = "cudaEvent",
-	};
-
-	perfetto_u64(&e, "device", c->device);
-	perfetto_u64(&e, "context", c->context);
-	perfetto_u64(&e, "stream", c->stream);
-	perfetto_u64(&e, "correlation", tl_call_id(c->process, c->correlation_id));
-	perfetto_u64(&e, "event", c->event);
-	if (c->op != TL_NONE)
-		perfetto_text(&e, "op", w->t->ops.items[c->op].name);
-	perfetto__event(w->p, &e);
-}
-
 /* ---- memory ---- */
 
 static void memory_track(struct writer *w, const struct memory_device *d, uint64_t uuid)
@@ -449,7 +305,8 @@ static void memory_track(struct writer *w, const struct memory_device *d, uint64
 	char device[MEMORY_NAME_BYTES], name[96];
 	const struct perfetto_track track = {
 		.uuid = uuid,
-		.parent = d->process == TL_NONE ? 0 : number_of(OF_PROCESS, d->process),
+		.parent = d->process == TL_NONE ? 0
+						: perfetto_number(PERFETTO_OF_PROCESS, d->process),
 		.name = name,
 		.is_counter = true,
 	};
@@ -467,7 +324,7 @@ static void put_memory(struct writer *w)
 	for (size_t i = 0; i < usage.devices.nr && !w->err; i++) {
 		const struct memory_device *d = &usage.devices.items[i];
 		struct perfetto_event e = {.type = PERFETTO_COUNTER,
-					   .track = number_of(OF_MEMORY, i)};
+					   .track = perfetto_number(PERFETTO_OF_MEMORY, i)};
 
 		memory_track(w, d, e.track);
 		for (size_t k = 0; k < d->events.nr; k++) {
@@ -489,7 +346,7 @@ static void put_names(struct writer *w)
 		const struct tl_process *p = &w->t->processes.items[i];
 
 		perfetto__track(w->p, &(struct perfetto_track){
-					      .uuid = number_of(OF_PROCESS, i),
+					      .uuid = perfetto_number(PERFETTO_OF_PROCESS, i),
 					      .name = p->comm,
 					      .is_process = true,
 					      .pid = p->row_pid,
@@ -499,14 +356,15 @@ static void put_names(struct writer *w)
 	for (size_t i = 0; i < w->t->threads.nr; i++) {
 		const struct tl_thread *th = &w->t->threads.items[i];
 
-		perfetto__track(w->p, &(struct perfetto_track){
-					      .uuid = number_of(OF_THREAD, i),
-					      .parent = number_of(OF_PROCESS, th->process),
-					      .name = th->comm,
-					      .is_thread = true,
-					      .pid = w->t->processes.items[th->process].row_pid,
-					      .tid = th->tid,
-				      });
+		perfetto__track(w->p,
+				&(struct perfetto_track){
+					.uuid = perfetto_number(PERFETTO_OF_THREAD, i),
+					.parent = perfetto_number(PERFETTO_OF_PROCESS, th->process),
+					.name = th->comm,
+					.is_thread = true,
+					.pid = w->t->processes.items[th->process].row_pid,
+					.tid = th->tid,
+				});
 	}
 }
 
@@ -515,7 +373,7 @@ static void put_losses(struct writer *w)
 {
 	struct perfetto_event e = {
 		.type = PERFETTO_INSTANT,
-		.track = number_of(OF_LOSSES, 0),
+		.track = perfetto_number(PERFETTO_OF_LOSSES, 0),
 		.time_ns = w->t->end_ns,
 		.category = "gpuprof",
 		.name = "losses",
@@ -536,7 +394,7 @@ static void put_triggers(struct writer *w)
 {
 	struct perfetto_event e = {
 		.type = PERFETTO_INSTANT,
-		.track = number_of(OF_TRIGGERS, 0),
+		.track = perfetto_number(PERFETTO_OF_TRIGGERS, 0),
 		.category = "trigger",
 	};
 
@@ -564,18 +422,13 @@ static int write_all(struct writer *w)
 	put_names(w);
 	put_threads(w);
 	put_gcs(w);
-	for (size_t i = 0; i < w->t->gpu.work.nr && !w->err; i++)
-		if (w->t->gpu.work.items[i].lane != TL_NONE)
-			put_work(w, &w->t->gpu.work.items[i]);
-	for (size_t i = 0; i < w->t->gpu.events.nr && !w->err; i++)
-		put_event(w, &w->t->gpu.events.items[i]);
+	w->err = w->err ? w->err : perfetto_gpu(w->p, w->t);
 	if (!w->err)
 		put_memory(w);
 	put_triggers(w);
 	put_losses(w);
 	if (!w->err)
-		w->err = perfetto_samples(w->p, w->t, number_of(OF_WAITS, 0),
-					  number_of(OF_THREAD, 0));
+		w->err = perfetto_samples(w->p, w->t);
 	err = w->err ? w->err : buf__error(&w->text);
 	return err ? err : perfetto__flush(w->p);
 }

@@ -16,6 +16,34 @@ enum perfetto_type {
 	PERFETTO_COUNTER = 4,
 };
 
+/* The top byte of a track's or flow's number says of what it is. */
+enum perfetto_number {
+	PERFETTO_OF_PROCESS = 1,
+	PERFETTO_OF_THREAD = 2,
+	PERFETTO_OF_DEVICE = 3,
+	PERFETTO_OF_STREAM = 4,
+	PERFETTO_OF_MEMORY = 5,
+	PERFETTO_OF_ASYNC = 6,
+	PERFETTO_OF_LAUNCH = 7,
+	PERFETTO_OF_BACKWARD = 8,
+	PERFETTO_OF_LOSSES = 9,
+	PERFETTO_OF_TRIGGERS = 10,
+	PERFETTO_OF_WAITS = 11,
+	PERFETTO_OF_GC = 12,
+};
+
+static inline uint64_t perfetto_number(enum perfetto_number what, uint64_t index)
+{
+	return (uint64_t)what << 56 | index;
+}
+
+/* The arrow from a call to its work. */
+static inline uint64_t perfetto_launch_flow(uint32_t process, uint32_t correlation_id)
+{
+	return perfetto_number(PERFETTO_OF_LAUNCH,
+			       (uint64_t)(process & 0xffffff) << 32 | correlation_id);
+}
+
 /* A row of the viewer. `uuid` is any number but 0 that no other track has. */
 struct perfetto_track {
 	uint64_t uuid, parent;
@@ -72,9 +100,12 @@ int perfetto__flush(struct perfetto *p);
 void perfetto__send(struct perfetto *p, void *packet);
 
 /* Samples: of threads on a CPU for the viewer's flame graphs, of those on none as slices on rows of
- * their own, whose numbers are `rows` and the thread's. 0 or -ENOMEM. */
-int perfetto_samples(struct perfetto *p, const struct timeline *t, uint64_t rows,
-		     uint64_t thread_rows);
+ * their own. 0 or -ENOMEM. */
+int perfetto_samples(struct perfetto *p, const struct timeline *t);
+
+/* What GPUs did, on rows for each stream: work, CUDA events, and where the work of annotations
+ * lies; and what the GPUs are. 0 or -ENOMEM. */
+int perfetto_gpu(struct perfetto *p, const struct timeline *t);
 
 /* The text as the trace has it, the same pointer for the same text, valid until perfetto__free().
  */

@@ -261,20 +261,21 @@ static void put_wait(struct samples *s, const struct tl_sample *x, uint64_t row)
 	perfetto__event(s->p, &e);
 }
 
-int perfetto_samples(struct perfetto *p, const struct timeline *t, uint64_t rows,
-		     uint64_t thread_rows)
+int perfetto_samples(struct perfetto *p, const struct timeline *t)
 {
 	CLEANUP(samples__done) struct samples s = {.p = p, .t = t};
 
 	for (size_t i = 0; i < t->samples.nr && !s.err; i++) {
 		const struct tl_sample *x = &t->samples.items[i];
+		uint64_t row;
 
 		if (x->flags & GP_SAMPLE_RUNNING) {
 			put_moment(&s, x);
 			continue;
 		}
-		put_row(&s, x->thread, rows | x->thread, thread_rows | x->thread);
-		put_wait(&s, x, rows | x->thread);
+		row = perfetto_number(PERFETTO_OF_WAITS, x->thread);
+		put_row(&s, x->thread, row, perfetto_number(PERFETTO_OF_THREAD, x->thread));
+		put_wait(&s, x, row);
 	}
 	return s.err ? s.err : buf__error(&s.text);
 }

@@ -84,6 +84,8 @@ int merge_write_metas(struct merge *m)
 			const char *key, *value;
 
 			recording__meta_at(rec, j, &key, &value);
+			if (merge_is_cost(key))
+				continue;
 			err = write_meta(m, key);
 			if (err)
 				return err;
@@ -91,6 +93,7 @@ int merge_write_metas(struct merge *m)
 	}
 	(void)snprintf(nr, sizeof(nr), "%zu", m->parts.nr);
 	err = recording_writer__meta(m->w, "merged", nr);
+	err = err ? err : merge_write_costs(m);
 	err = err ? err : write_damage(m);
 	return err ? err : write_clocks(m);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A merge while it goes on, for merge.c and merge_meta.c.
+ * A merge while it goes on, for the files of merge*.c.
  */
 #ifndef GP_RECORDING_MERGE_PRIVATE_H
 #define GP_RECORDING_MERGE_PRIVATE_H
@@ -57,6 +57,9 @@ bool merge_one_clock(const struct merge *m);
 
 /* The description and the counters of the result. 0 or -errno. */
 int merge_write_metas(struct merge *m);
+/* Of those that tell what the capture cost: whether a key is one, and all of them. */
+bool merge_is_cost(const char *key);
+int merge_write_costs(struct merge *m);
 int merge_write_losses(struct merge *m);
 
 #endif /* GP_RECORDING_MERGE_PRIVATE_H */

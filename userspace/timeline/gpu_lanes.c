@@ -2,8 +2,9 @@
 
 /*
  * Rows for GPU work in a drawing, in which slices of one row may not overlap. A stream's work has
- * lane 0; what overlaps there (programmatic dependent launch, or two processes on one device) goes
- * to the next lane with room, and synchronisations always go above lane 0.
+ * lane 0; what overlaps there (programmatic dependent launch) goes to the next lane with room, and
+ * synchronisations always go above lane 0. Each process has rows of its own: what two processes
+ * call device 0 may be two.
  */
 #include "timeline/build.h"
 
@@ -16,8 +17,7 @@
 #define LANES_MAX 32
 
 struct row {
-	uint32_t device;
-	uint32_t stream;
+	uint32_t process, device, stream;
 	uint64_t end_ns[LANES_MAX]; /* of the last piece of work */
 };
 
@@ -35,12 +35,17 @@ static void lanes__done(struct lanes *l)
 
 static struct row *row_of(struct lanes *l, const struct tl_gpu *g)
 {
-	uint64_t key = (uint64_t)g->device << 32 | g->stream;
-	const uint64_t *known = hash__find(&l->row_of, key);
-	struct row row = {.device = g->device, .stream = g->stream};
+	uint64_t key = hash_mix((uint64_t)g->process << 32 | g->device) ^ g->stream;
+	struct row row = {.process = g->process, .device = g->device, .stream = g->stream};
+	const uint64_t *known;
 
-	if (known)
-		return &l->rows.items[*known];
+	while ((known = hash__find(&l->row_of, key))) {
+		struct row *r = &l->rows.items[*known];
+
+		if (r->process == g->process && r->device == g->device && r->stream == g->stream)
+			return r;
+		key = hash_mix(key + 1);
+	}
 	if (hash__set(&l->row_of, key, l->rows.nr) || vec_push(&l->rows, row))
 		return NULL;
 	return &l->rows.items[l->rows.nr - 1];

@@ -114,6 +114,9 @@ static inline int64_t table_plus(int64_t a, int64_t b)
 
 /* Whether it is a sort key; the keys in order, NULL-terminated. */
 bool table_sort_key_known(const char *key);
+
+/* Whether any row has something by the key, which is known. */
+bool table_has_any_of(const struct table *table, const char *key);
 extern const char *const table_sort_keys[];
 
 #endif /* GP_TIMELINE_TABLE_H */

@@ -156,6 +156,16 @@ bool table_sort_key_known(const char *key)
 	return value_of(key) != NULL;
 }
 
+bool table_has_any_of(const struct table *table, const char *key)
+{
+	sort_value value = value_of(key);
+
+	for (size_t i = 0; i < table->rows.nr; i++)
+		if (value(&table->rows.items[i]) != 0)
+			return true;
+	return false;
+}
+
 struct keyed {
 	long double value;
 	size_t index;
