@@ -6,6 +6,7 @@ writes down the truth.
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -286,6 +287,8 @@ def test_cupti_in_use_by_another(tmp_path):
     assert done.status == harness.DONE, done.told
     assert "CUPTI is in use by another profiler" in done.stderr, done.told
     assert not recording.lost()
+    # It came after all.
+    assert "no GPU times of" not in harness.gpuprof("table", done.recording.path).stderr
     recorded, _ = gpu_truth.check(recording, truth)
     assert [key[0] for key in recorded].count("kernel") == 3 * 60
 
@@ -373,6 +376,9 @@ def test_no_cupti_there(tmp_path):
     assert done.status == harness.DONE, done.told
     assert "no libcupti beside the process's CUDA" in done.stderr, done.told
     assert not recording.events
+    # Who reads the recording later is told, too.
+    assert re.search(r"no GPU times of %d: .*no libcupti beside the process's CUDA" % app.pid,
+                     harness.gpuprof("table", done.recording.path).stderr)
 
 
 @pytest.mark.parametrize("option", ("--no-gpu", "--no-inject"))

@@ -132,9 +132,9 @@ def test_gpus_of_two_processes(two):
         if event.get("cat") in ("kernel", "gpu_memcpy"):
             assert event["args"]["device"] == 0
             rows[of_call[event["args"]["correlation"]]].add(event["pid"])
-    assert sorted(map(sorted, rows.values())) == [[0], [10000000]]
+    assert sorted(map(sorted, rows.values())) == [[0], [15000000]]
     assert {event["pid"] for event in events
-            if event.get("cat") == "gpu_user_annotation"} == {0, 10000000}
+            if event.get("cat") == "gpu_user_annotation"} == {0, 15000000}
     labels = {event["pid"]: event["args"]["labels"] for event in events
               if event["name"] == "process_labels"}
     assert {row: labels[row] for pids in rows.values() for row in pids} == {

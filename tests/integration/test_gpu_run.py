@@ -5,6 +5,7 @@ the driver heeds as the real one does.
 """
 
 import os
+import re
 import shutil
 import signal
 import stat
@@ -181,6 +182,8 @@ def test_another_tool_is_there(tmp_path):
         run.orders("work 1 10")
         assert run.status == harness.DONE, run.told()
     assert "no GPU times: another tool uses CUDA_INJECTION64_PATH" in run.text("stderr")
+    assert re.search("no GPU times of [0-9]+: another tool uses CUDA_INJECTION64_PATH",
+                     harness.gpuprof("table", run.path).stderr)
     assert len(gpu_truth.Recorded(run.path).calls) > 30
 
 

@@ -207,7 +207,7 @@ static void test_processes(void **state)
 	assert_int_equal(count_of(text, "{\"ph\":\"s\",\"id\":4294967301,"), 1);
 	assert_int_equal(count_of(text, "{\"ph\":\"f\",\"id\":4294967301,"), 1);
 	assert_non_null(strstr(text, "\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":2.000"));
-	assert_non_null(strstr(text, "\"name\":\"k\",\"pid\":10000000,\"tid\":7,\"ts\":2.001"));
+	assert_non_null(strstr(text, "\"name\":\"k\",\"pid\":15000000,\"tid\":7,\"ts\":2.001"));
 	assert_int_equal(count_of(text, "{\"name\":\"stream 7 \"}"), 2);
 	assert_null(strstr(text, "(overlap)"));
 	assert_int_equal(count_of(text, "{\"labels\":\"GPU 0 of process 4242\"}"), 1);

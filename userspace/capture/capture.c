@@ -319,6 +319,7 @@ void capture__free(struct capture *c)
 		free(m);
 	}
 	roster__done(&c->members);
+	gpu_lacks__done(&c->gpu_lacks);
 	vec_done(&c->born);
 	for (size_t i = 0; i < c->descriptions.nr; i++) {
 		free(c->descriptions.items[i].key);

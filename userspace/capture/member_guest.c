@@ -97,10 +97,11 @@ static void note_memory(struct member *m)
 
 /* What CUDA does is known only with the collector. No safe moment for it, or another gpuprof in its
  * place: neither need last. */
-static void note_refusal(struct member *m, int err, const struct reason *why)
+static void note_refusal(struct capture *c, struct member *m, int err, const struct reason *why)
 {
 	bool may_pass = (err == -EAGAIN || err == -EBUSY) && m->guest_tries < GUEST_TRIES;
 
+	gpu_lacks__note(&c->gpu_lacks, m->process->pid, why->text);
 	m->guest_again_ns = may_pass ? clock_now_ns() + GUEST_AGAIN_NS : 0;
 	log_at(m->guest_tries ? LOG_INFO : LOG_WARN, "%d: %s%s", (int)m->process->pid, why->text,
 	       may_pass ? "; it is tried again" : "");
@@ -150,7 +151,7 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 	if (m->guest)
 		c->cost.stops_ns += guest__take_held_ns(m->guest);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
-		note_refusal(m, err, &why);
+		note_refusal(c, m, err, &why);
 	else if (err)
 		log_warn("%d: operators by uprobes, which cost more: %s", (int)m->process->pid,
 			 why.text);
@@ -247,6 +248,12 @@ static void replace_callbacks(struct capture *c, struct member *m)
 		 (int)m->process->pid, stacks.text, c->options.shapes ? ", without shapes" : "");
 }
 
+static void tell_no_gpu(struct capture *c, const struct member *m, const char *why)
+{
+	gpu_lacks__note(&c->gpu_lacks, m->process->pid, why);
+	log_warn("%d: no GPU times: %s", (int)m->process->pid, why);
+}
+
 /* CUDA has loaded the collector, perhaps only just. */
 static bool is_expected(const struct capture *c, const struct member *m)
 {
@@ -265,7 +272,7 @@ static void adopt(struct capture *c, struct member *m)
 	if (!err || err == -EAGAIN || err == -ENOENT)
 		return;
 	m->guest_refused = true;
-	log_warn("%d: no GPU times: %s", (int)m->process->pid, why.text);
+	tell_no_gpu(c, m, why.text);
 }
 
 void member_guest_watch(struct capture *c, struct member *m)
@@ -280,23 +287,24 @@ void member_guest_watch(struct capture *c, struct member *m)
 		try_again(c, m);
 }
 
-void member_guest_tell_missing(const struct capture *c, const struct member *m)
+void member_guest_tell_missing(struct capture *c, const struct member *m)
 {
 	const char *why = c->options.uninvited_why;
 
 	if (c->options.invited)
 		why = "CUDA did not load the collector; attach to the process while it runs";
 	if (why && member_has_cuda(m) && !m->guest && !m->guest_refused)
-		log_warn("%d: no GPU times: %s", (int)m->process->pid, why);
+		tell_no_gpu(c, m, why);
 }
 
-static void tell_lack(struct member *m)
+static void tell_lack(struct capture *c, struct member *m)
 {
 	struct reason why = {0};
 
 	if (m->lack_told || !guest__lacks(m->guest, GP_FEATURE_CUPTI, &why))
 		return;
 	m->lack_told = true;
+	gpu_lacks__note(&c->gpu_lacks, m->process->pid, why.text);
 	log_warn("%d: %s", (int)m->process->pid, why.text);
 }
 
@@ -306,8 +314,10 @@ void member_guest_follow_cupti(struct capture *c, struct member *m)
 	struct reason why = {0};
 	int nr;
 
+	if (active)
+		gpu_lacks__forget(&c->gpu_lacks, m->process->pid);
 	if (c->options.invited)
-		tell_lack(m);
+		tell_lack(c, m);
 	if (!c->options.gpu || active == m->api_by_cupti ||
 	    !guest__asks(m->guest, GP_FEATURE_CUPTI) || !guest__follows(m->guest))
 		return;

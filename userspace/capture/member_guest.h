@@ -38,6 +38,6 @@ void member_guest_follow_cupti(struct capture *c, struct member *m);
 void member_guest_follow_memory(struct capture *c, struct member *m);
 
 /* The program, which was to bring its collector along, has ended or become another. */
-void member_guest_tell_missing(const struct capture *c, const struct member *m);
+void member_guest_tell_missing(struct capture *c, const struct member *m);
 
 #endif /* GP_CAPTURE_MEMBER_GUEST_H */

@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "capture/capture.h"
 #include "capture/cost.h"
+#include "capture/gpu_lacks.h"
 #include "capture/guest.h"
 #include "capture/inputs.h"
 #include "capture/kernels.h"
@@ -75,6 +76,7 @@ struct capture {
 	struct kernels kernels;
 	struct threads threads;
 	struct roster members;
+	struct gpu_lacks gpu_lacks;
 	VEC(struct description) descriptions;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
 	struct tail tail;

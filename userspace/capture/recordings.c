@@ -340,6 +340,20 @@ static int write_callback_cost(struct capture *c, struct segment *s, const struc
 
 /* ---- the end ---- */
 
+static int write_gpu_lacks(struct capture *c, struct segment *s)
+{
+	CLEANUP(buf__done) struct buf text = {0};
+	int err = 0;
+
+	gpu_lacks__text(&c->gpu_lacks, &text);
+	if (text.nr)
+		err = buf__error(&text)
+			      ? -ENOMEM
+			      : recording_writer__meta(s->writer, "gpu_lacks", text.bytes);
+	gpu_lacks__turn(&c->gpu_lacks, &c->members);
+	return err;
+}
+
 static int write_end(struct capture *c, struct segment *s, const struct totals *t)
 {
 	struct capture_status status;
@@ -350,6 +364,7 @@ static int write_end(struct capture *c, struct segment *s, const struct totals *
 	err = err ?: write_probe_cost(c, s, t);
 	err = err ?: write_callback_cost(c, s, t);
 	err = err ?: cost_write(c, s->writer);
+	err = err ?: write_gpu_lacks(c, s);
 	err = err ?: sampling_write(c, s);
 	err = err ?: capture_write_number(s, "probe_sites", status.sites_nr);
 	err = err ?: capture_write_number(s, "callback_processes", status.callbacks_nr);

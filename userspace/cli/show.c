@@ -261,6 +261,10 @@ static int show_sampled(const struct shown *s, const struct show_options *o)
 /* What the GPU's columns are without, where there are any. */
 static void tell_unseen(const struct timeline *t)
 {
+	const char *lacks = recording__meta(t->recording, "gpu_lacks");
+
+	if (lacks)
+		log_warn("no GPU times of %s", lacks);
 	if (t->gpu.launches_unseen_nr)
 		log_warn("%llu launches of kernels have no GPU times: they were seen by uprobes "
 			 "alone",

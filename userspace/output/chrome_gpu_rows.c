@@ -14,8 +14,10 @@
 #define OVERHEAD_INDEX 0x100000A
 #define SORT_INDEX_0   5000000
 
-/* No pid is that large. */
-#define PID_STEP 10000000
+/* No process's pid in a trace (struct tl_process.row_pid) is one of these: pids are below the
+ * first, and the steps are the same. */
+#define PID_FIRST 5000000
+#define PID_STEP  10000000
 
 static uint64_t device_key(uint32_t process, uint32_t device)
 {
@@ -54,7 +56,8 @@ static void place_device(struct chrome *c, struct named *n, uint32_t process, ui
 		return;
 	known = hash__find(&rows->users_of, device);
 	users = known ? *known : 0;
-	n->err = hash__set(&rows->pid_of, key, device + users * PID_STEP);
+	n->err = hash__set(&rows->pid_of, key,
+			   users ? PID_FIRST + users * PID_STEP + device : device);
 	n->err = n->err ? n->err : hash__set(&rows->users_of, device, users + 1);
 	rows->of_several |= n->user != TL_NONE && n->user != process;
 	n->user = process;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * See gpu_lacks.h.
+ */
+#include "capture/gpu_lacks.h"
+
+#include "base/banned.h"
+#include "capture/member.h"
+#include "target/process.h"
+
+#include <stdio.h>
+
+#define LACKS_MAX 64
+
+static struct gpu_lack *find(const struct gpu_lacks *l, pid_t pid)
+{
+	for (size_t i = 0; i < l->items.nr; i++)
+		if (l->items.items[i].pid == pid)
+			return &l->items.items[i];
+	return NULL;
+}
+
+void gpu_lacks__note(struct gpu_lacks *l, pid_t pid, const char *why)
+{
+	struct gpu_lack *known = find(l, pid), lack = {.pid = pid};
+
+	(void)snprintf(lack.why, sizeof(lack.why), "%s", why);
+	if (known)
+		*known = lack;
+	else if (l->items.nr < LACKS_MAX)
+		(void)vec_push(&l->items, lack);
+}
+
+static void take_out(struct gpu_lacks *l, struct gpu_lack *lack)
+{
+	*lack = l->items.items[--l->items.nr];
+}
+
+void gpu_lacks__forget(struct gpu_lacks *l, pid_t pid)
+{
+	struct gpu_lack *known = find(l, pid);
+
+	if (known)
+		take_out(l, known);
+}
+
+static bool is_there(const struct roster *members, pid_t pid)
+{
+	for (size_t i = 0; i < members->nr; i++)
+		if (!members->items[i]->end && members->items[i]->process->pid == pid)
+			return true;
+	return false;
+}
+
+void gpu_lacks__turn(struct gpu_lacks *l, const struct roster *members)
+{
+	for (size_t i = l->items.nr; i-- > 0;)
+		if (!is_there(members, l->items.items[i].pid))
+			take_out(l, &l->items.items[i]);
+}
+
+void gpu_lacks__text(const struct gpu_lacks *l, struct buf *out)
+{
+	for (size_t i = 0; i < l->items.nr; i++)
+		buf__printf(out, "%s%d: %s", i ? "; " : "", (int)l->items.items[i].pid,
+			    l->items.items[i].why);
+}
+
+void gpu_lacks__done(struct gpu_lacks *l)
+{
+	vec_done(&l->items);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Of processes with CUDA whose GPU times a capture does not get: why. Recordings are told, since
+ * who reads one later has not seen what was logged.
+ */
+#ifndef GP_CAPTURE_GPU_LACKS_H
+#define GP_CAPTURE_GPU_LACKS_H
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "capture/roster.h"
+
+#include <sys/types.h>
+
+struct gpu_lack {
+	pid_t pid;
+	char why[256];
+};
+
+/* All zero is an empty one; the owner calls gpu_lacks__done(). */
+struct gpu_lacks {
+	VEC(struct gpu_lack) items;
+};
+
+/* The last reason of a process counts. Where there is no memory, or are very many, it is dropped.
+ */
+void gpu_lacks__note(struct gpu_lacks *l, pid_t pid, const char *why);
+
+/* It has GPU times after all. */
+void gpu_lacks__forget(struct gpu_lacks *l, pid_t pid);
+
+/* A recording has ended: what the next one is to say is of processes that are still there. */
+void gpu_lacks__turn(struct gpu_lacks *l, const struct roster *members);
+
+/* Appends "PID: WHY; PID: WHY"; nothing if there are none. */
+void gpu_lacks__text(const struct gpu_lacks *l, struct buf *out);
+
+void gpu_lacks__done(struct gpu_lacks *l);
+
+#endif /* GP_CAPTURE_GPU_LACKS_H */
