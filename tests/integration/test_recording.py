@@ -150,7 +150,7 @@ def test_memory_forms(path, tmp_path):
     ("chrome", "t.pftrace", "perfetto"), ("chrome", "t.html", "memory, flamegraph"),
     ("perfetto", "t.json.gz", "chrome, memory, memory-timeline, speedscope"),
     ("memory", "m.pickle", "snapshot"), ("pprof", "p.json", "chrome"),
-    ("stacks", "s.pb.gz", "pprof"), ("tensorboard", "runs.json", "chrome"),
+    ("stacks", "s.pb.gz", "pprof"), ("tensorboard", "runs.json", "chrome"), ("tensorboard", "-", "into a directory"),
 ])
 def test_a_name_of_another_format(path, tmp_path, form, name, others):
     """Viewers go by the name: what would not open is not written."""
@@ -165,7 +165,7 @@ def test_a_name_of_another_format(path, tmp_path, form, name, others):
     ("perfetto", ("--pid", "4242"), "chrome, memory-timeline, snapshot"),
     ("flamegraph", ("--pid", "4242"), "chrome, memory-timeline, snapshot"),
     ("chrome", ("--metric", "calls"), "stacks, speedscope, pprof, flamegraph"),
-    ("snapshot", ("--steps",), "chrome, perfetto, pprof, flamegraph, tensorboard, lightning"),
+    ("snapshot", ("--steps",), "chrome, perfetto, memory, pprof, flamegraph, tensorboard, lightning"),
 ])
 def test_an_option_of_another_format(path, tmp_path, form, option, others):
     """What would change nothing is not taken in silence."""
@@ -183,9 +183,11 @@ def test_options_of_the_printed_table(path, form, option):
     assert done.status == USAGE and done.stdout == "" and option[0] in done.stderr, done
 
 
+NO_GPU = "; the process used no GPU while it was recorded, or its times were not told"
+
+
 @pytest.mark.parametrize("key, advice", [
-    ("self_cuda_time_total", "; the process used no GPU while it was recorded, or its times were not told"),
-    ("device_time", "; the process used no GPU while it was recorded, or its times were not told"),
+    ("self_cuda_time_total", NO_GPU), ("device_time", NO_GPU),
     ("cpu_memory_usage", "; record with --memory"), ("flops", "; record with --flops"),
     ("count", None), ("cpu_time", None),
 ])
@@ -194,6 +196,21 @@ def test_sorted_by_what_no_row_has(tmp_path, key, advice):
     assert done.status == DONE, done
     assert ("the rows are in no order: none has any %s%s\n" % (key, advice) in done.stderr if advice
             else "no order" not in done.stderr), done
+
+
+@pytest.mark.parametrize("options", [(), ("--group-by", "between", "--sort", "self_cuda_time_total"),
+                                     ("--group-by", "shape", "--sort", "flops")])
+def test_orders_that_need_no_word(tmp_path, options):
+    """Nobody asked for one; such rows never have it; or what is missing has been said."""
+    made = RecordingFile(memory="1")
+    made.memory_event(20, 0x1000, 4096)
+    done = gpuprof("table", made.save(tmp_path / "r"), *options)
+    assert done.status == DONE and "no order" not in done.stderr, done
+
+
+def test_a_tree_has_its_order(path):
+    done = gpuprof("table", path, "--group-by", "module-tree", "--sort", "count")
+    assert done.status == USAGE and "leave --sort out" in done.stderr, done
 
 
 def test_memory_that_was_not_recorded(tmp_path):

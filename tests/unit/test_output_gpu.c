@@ -215,6 +215,37 @@ static void test_processes(void **state)
 	free(text);
 }
 
+/* Each has its rows for device 0, in the order of the processes, and what CUPTI took stands last.
+ */
+static void test_many_processes(void **state)
+{
+	static const char *const sorted[] = {
+		"\"pid\":0,\"tid\":0,\"args\":{\"sort_index\":5000000}", "\"sort_index\":5001024}",
+		"\"sort_index\":5002048}", "\"sort_index\":16777226}"};
+	const struct gp_ev_overhead overhead = {.head = {.kind = GP_EV_OVERHEAD, .time_ns = 4000},
+						.start_ns = 3500};
+	struct events *e = *state;
+	const char *at;
+	char *text;
+
+	events__process(e, 1, 4343, "other");
+	events__rank(e, 2, 4444, "rank", 3);
+	for (uint16_t i = 0; i < 3; i++)
+		events__gpu(e, (struct event_gpu){.name = "k",
+						  .process = i,
+						  .stream = 7,
+						  .start_ns = 2000 + i,
+						  .end_ns = 3000});
+	events__raw(e, &overhead, sizeof(overhead));
+	at = text = trace_of(events__timeline(e));
+	assert_int_equal(count_of(text, "{\"labels\":\"GPU 0 of rank 3\"}"), 1);
+	for (size_t i = 0; i < 4; i++) {
+		at = strstr(at, sorted[i]);
+		assert_non_null(at);
+	}
+	free(text);
+}
+
 /* Names of kernels are the target's. */
 static void test_hostile(void **state)
 {
@@ -242,8 +273,8 @@ static void test_hostile(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_golden_trace), CASE(test_golden_tables), CASE(test_kineto_lines),
-		CASE(test_processes),	 CASE(test_hostile),
+		CASE(test_golden_trace), CASE(test_golden_tables),  CASE(test_kineto_lines),
+		CASE(test_processes),	 CASE(test_many_processes), CASE(test_hostile),
 	};
 
 	golden_init(argc, argv);

@@ -31,10 +31,13 @@ struct costs {
 	const char *capture_id;
 	struct {
 		const char *key, *value;
-	} told[8];
+	} told[10];
 };
 
 static const struct costs *costs_of_parts;
+
+/* What the next part calls its frame and its stack. */
+static uint32_t frame_id = 4, stack_id = 9;
 
 /* Two ops, an outer one that has a stack and inputs and an inner one, and an allocation. */
 static void put_events(struct recording_writer *w, uint64_t at_ns)
@@ -50,7 +53,7 @@ static void put_events(struct recording_writer *w, uint64_t at_ns)
 		       .instance = 3ULL << 32 | 1,
 		       .sequence_nr = -1,
 		       .name_id = 1,
-		       .stack_id = 9},
+		       .stack_id = stack_id},
 		.inputs_id = 5,
 	};
 	struct gp_ev_op inner = {
@@ -66,7 +69,7 @@ static void put_events(struct recording_writer *w, uint64_t at_ns)
 		.instance = 3ULL << 32 | 2,
 		.address = 4096,
 		.bytes = 64,
-		.stack_id = 9,
+		.stack_id = stack_id,
 	};
 	struct gp_ev_collective collective = {
 		.head = {.kind = GP_EV_COLLECTIVE, .process = 2, .tid = 7, .time_ns = at_ns + 36},
@@ -91,8 +94,8 @@ static void put_events(struct recording_writer *w, uint64_t at_ns)
 
 static struct recording *make(const struct part *p, const struct costs *costs)
 {
-	static const struct recording_frame frame = {
-		"", "f", "lib.so", "", 16, 0, RECORDING_FRAME_NATIVE, false, 0};
+	const struct recording_frame frame = {
+		"", p->name, "lib.so", "", 16, 0, RECORDING_FRAME_NATIVE, false, 0};
 	static const struct recording_line lines[] = {{"inlined", "a.h", 3}, {"", "a.c", 7}};
 	const struct recording_process process = {
 		.index = 2,
@@ -104,7 +107,7 @@ static struct recording *make(const struct part *p, const struct costs *costs)
 		.cmdline = "train.py",
 	};
 	const char *path = sample_path(p->file);
-	static const uint32_t frames[] = {4, 0};
+	const uint32_t frames[] = {frame_id, 0};
 	struct recording_writer *w;
 	struct recording *r;
 
@@ -112,19 +115,19 @@ static struct recording *make(const struct part *p, const struct costs *costs)
 	if (p->boot_id)
 		assert_int_equal(recording_writer__meta(w, "boot_id", p->boot_id), 0);
 	assert_int_equal(recording_writer__meta(w, "host", p->file), 0);
+	assert_int_equal(recording_writer__meta(w, "mode", "trace"), 0);
 	if (costs)
 		assert_int_equal(recording_writer__meta(w, "capture_id", costs->capture_id), 0);
-	for (size_t i = 0; costs && i < 8 && costs->told[i].key; i++)
+	for (size_t i = 0; costs && i < 10 && costs->told[i].key; i++)
 		assert_int_equal(
 			recording_writer__meta(w, costs->told[i].key, costs->told[i].value), 0);
-	assert_int_equal(recording_writer__meta(w, "mode", "trace"), 0);
 	assert_int_equal(recording_writer__process(w, &process), 0);
 	assert_int_equal(recording_writer__name(w, 1, "aten::linear", ""), 0);
 	assert_int_equal(recording_writer__name(w, 2, p->name, "out"), 0);
-	assert_int_equal(recording_writer__frame(w, 4, &frame), 0);
-	assert_int_equal(recording_writer__frame_lines(w, 4, lines, 2), 0);
-	assert_int_equal(recording_writer__frame_op(w, 4, 2, GP_SCOPE_BACKWARD), 0);
-	assert_int_equal(recording_writer__stack(w, 9, 2, frames, 2), 0);
+	assert_int_equal(recording_writer__frame(w, frame_id, &frame), 0);
+	assert_int_equal(recording_writer__frame_lines(w, frame_id, lines, 2), 0);
+	assert_int_equal(recording_writer__frame_op(w, frame_id, 2, GP_SCOPE_BACKWARD), 0);
+	assert_int_equal(recording_writer__stack(w, stack_id, 2, frames, 2), 0);
 	put_events(w, p->start_ns);
 	assert_int_equal(recording_writer__loss(w, "ring_full", 3), 0);
 	assert_int_equal(recording_writer__window(w, p->start_ns, p->end_ns, p->realtime_ns), 0);
@@ -314,32 +317,38 @@ static void test_costs(void **state)
 	};
 	static const struct costs costs[] = {
 		{"one",
-		 {{"callback_ops", "100"},
+		 {{"probe_hits", "10"},
+		  {"callback_ops", "100"},
 		  {"callback_memory", "0"},
 		  {"callback_timed", "10"},
 		  {"callback_ns", "40"},
 		  {"cost_cpu_ns", "1000"},
 		  {"cost_gpu_ns", "7"},
-		  {"cost_probes_ns", "3"}}},
+		  {"cost_probes_ns", "3"},
+		  {"cost_op_ns", "50"},
+		  {"cost_op_windows", "5"}}},
 		{"one",
-		 {{"callback_ops", "50"},
+		 {{"probe_hits", "0"},
+		  {"callback_ops", "50"},
 		  {"callback_memory", "100"},
 		  {"callback_timed", "15"},
 		  {"callback_ns", "60"},
 		  {"cost_cpu_ns", "500"}}},
 		{"two",
-		 {{"callback_ops", "0"},
+		 {{"probe_hits", "1"},
+		  {"callback_ops", "0"},
 		  {"callback_memory", "0"},
-		  {"callback_timed", "0"},
+		  {"callback_timed", "4"},
 		  {"cost_cpu_ns", "9"},
 		  {"cost_probes_ns", "4"},
-		  {"probe_hits", "x"}}},
+		  {"cost_setup_ns", "x"}}},
 	};
 	struct recording *r = merge_costs(parts, 3, costs);
 
 	assert_meta(r, "callback_ops", "150");
 	assert_meta(r, "callback_memory", "100");
-	assert_meta(r, "callback_timed", "15");
+	/* Of the first capture what its second recording says, which has the first's in it. */
+	assert_meta(r, "callback_timed", "19");
 	/* Times the 2 * 150 + 100 callbacks it is 200 * 40 + 200 * 60. */
 	assert_meta(r, "callback_ns", "50");
 	assert_meta(r, "cost_cpu_ns", "1509");
@@ -347,7 +356,47 @@ static void test_costs(void **state)
 	assert_meta(r, "cost_gpu_ns", "7");
 	/* One should have told it, and has not. */
 	assert_meta(r, "cost_probes_ns", NULL);
-	assert_meta(r, "probe_hits", NULL);
+	assert_meta(r, "cost_setup_ns", NULL);
+	/* One had operators, and does not know what they cost: from how many windows says nothing.
+	 */
+	assert_meta(r, "cost_op_ns", NULL);
+	assert_meta(r, "cost_op_windows", NULL);
+	/* From 1000 to 2000 and from 3000 to 4000. */
+	assert_meta(r, "covered_ns", "2000");
+	recording__free(r);
+}
+
+/* Recordings of samples of one capture, though what else they count by is their own. */
+static void test_costs_of_samples(void **state)
+{
+	static const struct part parts[] = {
+		{"a.gpuprof", "x", "aten::mm", 100, 1000, 2000, HOUR_NS, false},
+		{"b.gpuprof", "x", "aten::mm", 100, 2000, 3000, HOUR_NS, false},
+	};
+	static const struct costs costs[] = {
+		{"one",
+		 {{"mode", "sample"},
+		  {"probe_hits", "1"},
+		  {"probe_program_runs", "100"},
+		  {"callback_processes", "1"},
+		  {"sampler_ns", "5"}}},
+		{"one",
+		 {{"mode", "sample"},
+		  {"probe_hits", "3"},
+		  {"probe_program_runs", "200"},
+		  {"probe_program_ns", "70"},
+		  {"callback_processes", "1"},
+		  {"sampler_ns", "6"}}},
+	};
+	struct recording *r = merge_costs(parts, 2, costs);
+
+	assert_meta(r, "probe_hits", "4");
+	assert_meta(r, "probe_program_runs", "200");
+	/* Of one hit it is not known. */
+	assert_meta(r, "probe_program_ns", NULL);
+	assert_meta(r, "callback_processes", "1");
+	assert_meta(r, "sampler_ns", "11");
+	assert_meta(r, "covered_ns", NULL);
 	recording__free(r);
 }
 
@@ -360,13 +409,65 @@ static void test_costs_of_a_cut_part(void **state)
 	};
 	static const struct costs costs[] = {
 		{"one", {{NULL, NULL}}},
-		{"two", {{"callback_ops", "50"}, {"callback_ns", "60"}, {"cost_cpu_ns", "500"}}},
+		{"two",
+		 {{"probe_hits", "5"},
+		  {"callback_ops", "50"},
+		  {"callback_ns", "60"},
+		  {"cost_cpu_ns", "500"},
+		  {"cost_gpu_ns", "7"}}},
 	};
 	struct recording *r = merge_costs(parts, 2, costs);
 
 	assert_meta(r, "callback_ops", NULL);
 	assert_meta(r, "callback_ns", "60");
 	assert_meta(r, "cost_cpu_ns", NULL);
+	assert_meta(r, "cost_gpu_ns", NULL);
+	recording__free(r);
+}
+
+/* A result has numbers of its own, though it is of the same capture as a third part. */
+static void test_merged_again(void **state)
+{
+	static const struct part parts[] = {
+		{"a.gpuprof", "x", "aten::mm", 100, 1000, 2000, HOUR_NS, false},
+		{"b.gpuprof", "x", "aten::add", 101, 3000, 4000, HOUR_NS, false},
+		{"c.gpuprof", "x", "aten::relu", 102, 5000, 6000, HOUR_NS, false},
+	};
+	static const struct costs costs[] = {
+		{"one", {{NULL}}}, {"one", {{NULL}}}, {"one", {{NULL}}}};
+	struct recording *recs[2];
+	struct recording_writer *w;
+	struct recording *ab, *c, *r;
+	const uint32_t *frames;
+	const char *path;
+	uint32_t flags;
+	struct seen s;
+	size_t nr;
+
+	ab = merge_costs(parts, 2, costs);
+	frame_id = stack_id = 1;
+	c = make(&parts[2], &costs[2]);
+	frame_id = 4;
+	stack_id = 9;
+	path = sample_path("again.gpuprof");
+	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
+	recs[0] = ab;
+	recs[1] = c;
+	assert_int_equal(recording_merge(recs, 2, NULL, w, NULL), 0);
+	assert_int_equal(recording_writer__finish(w), 0);
+	recording_writer__free(w);
+	recording__free(ab);
+	recording__free(c);
+	assert_int_equal(recording__open(path, NULL, &r), 0);
+	s = see_all(r);
+	assert_int_equal(s.ops_nr, 6);
+	for (size_t i = 0; i < 3; i++) {
+		frames = recording__stack(r, s.ops[2 * i + 1].op.stack_id, &nr, &flags);
+		assert_int_equal(nr, 3);
+		/* What the first two call by one number is one frame: they are of one capture. */
+		assert_string_equal(recording__frame(r, frames[1]).function,
+				    parts[i == 1 ? 0 : i].name);
+	}
 	recording__free(r);
 }
 
@@ -455,7 +556,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_processes_of_one_machine),
 		cmocka_unit_test(test_costs),
+		cmocka_unit_test(test_costs_of_samples),
 		cmocka_unit_test(test_costs_of_a_cut_part),
+		cmocka_unit_test(test_merged_again),
 		cmocka_unit_test(test_two_machines),
 		cmocka_unit_test(test_one_process_twice),
 		cmocka_unit_test(test_names_as_long_as_they_come),

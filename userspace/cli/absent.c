@@ -95,11 +95,11 @@ void absent_warn_of_sort(const struct shown *s, const struct table *table, const
 
 	if (!table->rows.nr || table_has_any_of(table, key))
 		return;
-	if (strstr(key, "flops"))
+	if (strstr(key, "flops") && !s->timeline->sampled)
 		how = recording__is_on(s->recording, "flops") ? "" : "; record with --flops";
-	else if (strstr(key, "memory"))
+	else if (strstr(key, "memory") && !s->timeline->sampled)
 		how = recording__is_on(s->recording, "memory") ? "" : "; record with --memory";
-	else if (!strstr(key, "cpu"))
+	else if (strstr(key, "time") && !strstr(key, "cpu") && !s->timeline->gpu.work.nr)
 		how = "; the process used no GPU while it was recorded, or its times were not told";
 	log_warn("the rows are in no order: none has any %s%s", key, how);
 }

@@ -60,7 +60,8 @@ static const struct option_spec export_options[] = {
 	{.name = "steps",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct export_args, steps),
-	 .help = "In traces, 'pprof', 'flamegraph' and 'lightning': show the steps that were found "
+	 .help = "In traces, 'memory', 'pprof', 'flamegraph' and 'lightning': show the steps that "
+		 "were found "
 		 "as ProfilerStep#N. "
 		 "Recordings made with --steps or --schedule show them always."},
 	{.name = "device",
@@ -162,7 +163,7 @@ static const struct kind {
 } kinds[] = {
 	{export_chrome, TAKES_STEPS | TAKES_PID, {".json"}},
 	{export_perfetto, TAKES_STEPS, {".pftrace"}},
-	{export_memory, 0, {".html", ".json"}},
+	{export_memory, TAKES_STEPS, {".html", ".json"}},
 	{export_memory_timeline, TAKES_DEVICE | TAKES_PID, {".json"}},
 	{export_snapshot, TAKES_PID, {".pickle"}},
 	{export_stacks, TAKES_METRIC, {NULL}},
@@ -229,6 +230,11 @@ static bool name_fits(const struct export_args *args)
 	const char *ending = NULL;
 	CLEANUP(buf__done) struct buf b = {0};
 
+	if (!strcmp(args->format, "tensorboard") && !strcmp(args->output_path, "-")) {
+		(void)options_usage_error(&command_export,
+					  "'tensorboard' writes files into a directory: name one");
+		return false;
+	}
 	for (size_t i = 0; i < sizeof(known_endings) / sizeof(*known_endings); i++)
 		if (show_path_ends(args->output_path, known_endings[i]))
 			ending = known_endings[i];
@@ -271,6 +277,10 @@ int cli_export(int argc, char **argv)
 	status = args.steps ? shown__open_steps(&s, argv[1]) : shown__open(&s, argv[1]);
 	if (status != CLI_DONE)
 		return status;
+	if (args.steps && s.timeline->sampled) {
+		log_err("the recording is of samples: --steps is for operators, leave it out");
+		return CLI_USAGE;
+	}
 	status = kind_of(args.format)->write(&s, &args);
 	return status ? status : shown__losses(&s, false);
 }

@@ -205,6 +205,8 @@ static bool is_schedule(const char *text)
 		 ARG(trace_path),                                                                  \
 		 .value_name = "FILE",                                                             \
 		 .complete = COMPLETE_FILE,                                                        \
+		 .known = show_trace_path_fits,                                                    \
+		 .rule = "a FILE whose name ends in .json or .pftrace",                            \
 		 .help = "Write a Chrome trace, compressed if FILE ends in .gz; Perfetto's own "   \
 			 "form if in "                                                             \
 			 ".pftrace."},                                                             \

@@ -15,10 +15,7 @@
 #include "timeline/table.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_SORT "self_cpu_time_total"
@@ -185,7 +182,8 @@ static int show_sample_table(const struct shown *s, const struct show_options *o
 		.only = o->only,
 		.by_total = o->sort && strstr(o->sort, "time") && !strstr(o->sort, "self"),
 	};
-	const struct table_options of_gpu = {.sort = DEFAULT_SORT};
+	const struct table_options of_gpu = {.sort = o->sort ? o->sort : DEFAULT_SORT,
+					     .only = o->only};
 	CLEANUP(cleanup_sample_table) struct sample_table *table = NULL;
 	CLEANUP(cleanup_table) struct table *gpu = NULL;
 	struct reason why = {0};
@@ -193,7 +191,7 @@ static int show_sample_table(const struct shown *s, const struct show_options *o
 	if (!suits_samples(o))
 		return CLI_USAGE;
 	if (o->sort && !strstr(o->sort, "cpu_time") && strcmp(o->sort, "count") != 0 &&
-	    !s->timeline->gpu.any)
+	    (!s->timeline->gpu.any || o->csv))
 		log_warn("samples have no %s: they are sorted by " DEFAULT_SORT, o->sort);
 	if (sample_table__new(s->timeline, &options, &table) ||
 	    (o->json && s->timeline->gpu.any && table__new(s->timeline, &of_gpu, &why, &gpu))) {
@@ -241,9 +239,11 @@ static int show_table(const struct shown *s, const struct show_options *o)
 		log_err("%s", why.text);
 		return err == -EINVAL ? CLI_USAGE : CLI_FAILED;
 	}
-	if (!absent_warn_of_groups(s, o))
+	if (!absent_warn_of_groups(s, o)) {
 		absent_warn_of_operators(s, table->rows.nr);
-	absent_warn_of_sort(s, table, options.sort);
+		if (o->sort && !o->between)
+			absent_warn_of_sort(s, table, o->sort);
+	}
 	return write_table(s, table, o);
 }
 

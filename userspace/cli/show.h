@@ -51,6 +51,10 @@ int show_ranks(const char *path, const struct show_options *options);
  * for JSON on stdout. Does not log. */
 bool show_memory_path_fits(const char *path);
 
+/* Whether the name does not say that a trace would be something else: what ends in nothing known is
+ * a Chrome trace. Does not log. */
+bool show_trace_path_fits(const char *path);
+
 /* Whether the name ends so ("x.json", "x.json.gz": ".json"), with something before it. */
 bool show_path_ends(const char *path, const char *ending);
 
@@ -76,7 +80,7 @@ int show_output_failed(const char *what, const char *path, int err);
 int shown__losses(const struct shown *s, bool zeros);
 
 /* Write one output to a file that appears when it is whole, or to stdout if the path is "-". Log
- * what fails; return CLI_DONE or CLI_FAILED. */
+ * what fails; return CLI_DONE, CLI_FAILED, or CLI_USAGE where what was asked for is not there. */
 /* A Chrome trace, of one process or, with `pid` 0, of all. */
 int shown__write_chrome(const struct shown *s, const char *path, long pid);
 int shown__write_perfetto(const struct shown *s, const char *path);

@@ -32,6 +32,12 @@ bool show_memory_path_fits(const char *path)
 	return !strcmp(path, "-") || show_path_ends(path, ".html") || show_path_ends(path, ".json");
 }
 
+bool show_trace_path_fits(const char *path)
+{
+	return !show_path_ends(path, ".html") && !show_path_ends(path, ".pb") &&
+	       !show_path_ends(path, ".pickle");
+}
+
 static int open_sink(const char *path, struct sink **ret_sink)
 {
 	if (!strcmp(path, "-"))
@@ -48,9 +54,13 @@ static uint32_t find_process(const struct timeline *t, long pid)
 		if (pid && t->processes.items[i].row_pid == pid)
 			return i;
 	if (pid)
-		log_err("the recording has no process %ld", pid);
+		log_err("the recording has no process %ld; gpuprof table --group-by process shows "
+			"which it has",
+			pid);
 	else
-		log_err("the recording has %zu processes: name one with --pid", t->processes.nr);
+		log_err("the recording has %zu processes: name one with --pid (gpuprof table "
+			"--group-by process shows them)",
+			t->processes.nr);
 	return TL_NONE;
 }
 

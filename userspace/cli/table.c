@@ -121,7 +121,7 @@ static const struct option_spec table_options[] = {
 	 .kind = OPTION_TEXT,
 	 .offset = SHOW(header),
 	 .value_name = "TEXT",
-	 .help = "Print TEXT above the table."},
+	 .help = "Print TEXT above the table (not with --json or --csv)."},
 	{.name = "top-level",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(top_level),
@@ -147,7 +147,8 @@ static const struct option_spec table_options[] = {
 	 .offset = SHOW(time_unit),
 	 .value_name = "UNIT",
 	 .choices = time_units,
-	 .help = "Print all times in s, ms or us. Default: as it fits each."},
+	 .help = "Print all times in s, ms or us (not with --json or --csv, which have their own "
+		 "units). Default: as it fits each."},
 	{.name = "json",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(json),
@@ -205,14 +206,17 @@ int cli_table(int argc, char **argv)
 		return options_usage_error(&command_table,
 					   "--compensate is for operators and modules, not for the "
 					   "time between them");
+	if (args.show.module_tree && args.show.sort)
+		return options_usage_error(&command_table,
+					   "--group-by module-tree has the tree's order, leave "
+					   "--sort out");
 	memory_end_me_first();
 	if (!args.distributed)
 		return show_recording(argv[1], &args.show);
 	if (args.group_by || args.show.sort || args.show.csv || args.rank >= 0 || args.pid ||
-	    args.show.compensate)
-		return options_usage_error(
-			&command_table,
-			"--distributed goes with --json and --limit alone, without "
-			"--group-by, --sort, --csv, --rank, --pid and --compensate");
+	    args.show.compensate || args.show.header || args.show.time_unit || args.show.top_level)
+		return options_usage_error(&command_table,
+					   "--distributed goes with --json, --limit, --steps and "
+					   "--losses alone");
 	return show_ranks(argv[1], &args.show);
 }

@@ -77,6 +77,8 @@ int chrome_drain(struct chrome *c, bool all);
  * -errno. */
 int chrome_gpu_names(struct chrome *c);
 int chrome_gpu(struct chrome *c);
+
+/* What chrome_gpu_names() has found. */
 void chrome_gpu_done(struct chrome *c);
 
 /* The row of GPU work; of a synchronisation with no stream, the one before all others. */

@@ -13,6 +13,7 @@
 
 #define OVERHEAD_INDEX 0x100000A
 #define SORT_INDEX_0   5000000
+#define DEVICES_OF_ONE 1024
 
 /* No process's pid in a trace (struct tl_process.row_pid) is one of these: pids are below the
  * first, and the steps are the same. */
@@ -63,6 +64,15 @@ static void place_device(struct chrome *c, struct named *n, uint32_t process, ui
 	n->user = process;
 }
 
+/* Devices of the first user, then of the second, all before what stands last. */
+static uint64_t sort_index(uint64_t pid, uint32_t device)
+{
+	uint64_t users = pid == device ? 0 : (pid - device) / PID_STEP;
+	uint64_t index = SORT_INDEX_0 + users * DEVICES_OF_ONE + device;
+
+	return index < OVERHEAD_INDEX ? index : OVERHEAD_INDEX - 1;
+}
+
 static void device_names(struct chrome *c, uint32_t process, uint32_t device)
 {
 	const struct tl_process *p = &c->t->processes.items[process];
@@ -83,7 +93,7 @@ static void device_names(struct chrome *c, uint32_t process, uint32_t device)
 	chrome_meta(c, "process_labels", pid, 0);
 	buf__printf(&c->out, "{\"labels\":\"%s\"}}", label);
 	chrome_meta(c, "process_sort_index", pid, 0);
-	buf__printf(&c->out, "{\"sort_index\":%" PRId64 "}}", SORT_INDEX_0 + pid);
+	buf__printf(&c->out, "{\"sort_index\":%" PRIu64 "}}", sort_index((uint64_t)pid, device));
 }
 
 /* `what`: for the rows that are not the stream's own. */

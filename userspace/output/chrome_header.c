@@ -51,7 +51,7 @@ static void distributed(struct chrome *c)
 	for (size_t i = 0; i < recording__processes(rec); i++) {
 		const struct recording_process *p = recording__process_at(rec, i);
 
-		if (p->rank < 0 || (shown && p->pid != shown->pid))
+		if (p->rank < 0 || (shown && (p->pid != shown->pid || p->rank != shown->rank)))
 			continue;
 		rank = p->rank;
 		world_size = p->world_size;

@@ -93,6 +93,10 @@ static double callback_cost(const struct timeline *t)
 {
 	double ns = 0;
 
+	/* Of parts of which not all tell it. */
+	if (recording__meta(t->recording, "merged") &&
+	    !recording__meta(t->recording, "callback_ops"))
+		return NAN;
 	if (recording__meta(t->recording, "callback_ops"))
 		ns = 2 * cost(t, "callback_ops", "callback_ns");
 	if (recording__meta(t->recording, "callback_memory"))
@@ -143,7 +147,10 @@ static void cost_shares(struct buf *out, const struct timeline *t, bool *first)
 
 void describe_overhead(struct buf *out, const struct timeline *t)
 {
-	double wall_ns = (double)(t->end_ns - t->start_ns - t->paused_ns);
+	/* Of recordings with time between them it is told. */
+	double covered_ns = number_of(t, "covered_ns");
+	double wall_ns = (isfinite(covered_ns) ? covered_ns : (double)(t->end_ns - t->start_ns)) -
+			 (double)t->paused_ns;
 	double cost_ns = hits_and_callbacks_ns(t);
 	bool first = true;
 

@@ -25,7 +25,8 @@ $(PB_OBJ): %.o: %.c $(STAMP)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
 
 $(addprefix $(O)/,$(addprefix userspace/output/,pprof.o pprof_tables.o perfetto_packet.o) \
-	$(addprefix tests/unit/,test_output_stacks.o test_output_perfetto.o)): $(addsuffix .h,$(PB))
+	$(addprefix tests/unit/,test_output_stacks.o \
+	test_output_perfetto.o test_output_perfetto_gpu.o perfetto_reading.o)): $(addsuffix .h,$(PB))
 LIB_OBJ += $(PB_OBJ)
 LIBS += -lprotobuf-c
 

@@ -7,7 +7,6 @@
 #include "output/perfetto.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

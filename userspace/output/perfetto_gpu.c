@@ -57,13 +57,13 @@ struct row {
 
 static uint64_t device_track(uint32_t process, uint32_t device)
 {
-	return perfetto_number(PERFETTO_OF_DEVICE, (uint64_t)process << 24 ^ device);
+	return perfetto_number(PERFETTO_OF_DEVICE, hash_mix((uint64_t)process << 32 | device) >> 8);
 }
 
 static uint64_t row_track(const struct row *r)
 {
-	uint64_t row = hash_mix((uint64_t)r->stream << 32 | r->lane) ^
-		       hash_mix((uint64_t)r->process << 32 | r->device);
+	uint64_t device = hash_mix((uint64_t)r->process << 32 | r->device);
+	uint64_t row = hash_mix(device + ((uint64_t)r->stream << 32 | r->lane));
 
 	return perfetto_number(PERFETTO_OF_STREAM, row >> 8);
 }

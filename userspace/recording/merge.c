@@ -91,28 +91,29 @@ static int by_start(const void *a, const void *b)
 	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-static bool is_sampled(const struct recording *r)
+static bool has_numbers_of_capture(const struct recording *r)
 {
 	const char *mode = recording__meta(r, "mode");
 
-	return mode && !strcmp(mode, "sample");
+	return (!mode || strcmp(mode, "sample") != 0) && !recording__meta(r, "merged");
 }
 
-/* Parts of one capture share its numbers, unless they are of samples, whose numbers come again; the
- * parts stay where they are from here on. */
+/* Parts of one capture share its numbers, unless they are of samples, whose numbers come again, or
+ * have been merged, which gave them others; the parts stay where they are from here on. */
 static void set_numbers(struct merge *m)
 {
 	for (size_t i = 0; i < m->parts.nr; i++) {
 		struct part *p = &m->parts.items[i];
 		const char *id = recording__meta(p->rec, "capture_id");
 
-		if (is_sampled(p->rec))
+		if (!has_numbers_of_capture(p->rec))
 			id = NULL;
 		p->numbers = &p->own;
 		for (size_t j = 0; id && j < i; j++) {
 			const char *other = recording__meta(m->parts.items[j].rec, "capture_id");
 
-			if (!other || strcmp(other, id))
+			if (!other || strcmp(other, id) != 0 ||
+			    !has_numbers_of_capture(m->parts.items[j].rec))
 				continue;
 			p->numbers = m->parts.items[j].numbers;
 			break;

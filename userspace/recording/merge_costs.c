@@ -23,35 +23,36 @@ static const struct rule {
 	const char *key;
 	enum how how;
 	const char *per[2];
+	const char *with; /* says nothing without this key, which stands above; or NULL */
 } rules[] = {
-	{"probe_hits", SUM, {NULL}},
-	{"probe_hits_stepped", SUM, {NULL}},
-	{"probe_trap_ns", MEAN, {"probe_hits"}},
-	{"probe_trap_stepped_ns", MEAN, {"probe_hits_stepped"}},
-	{"probe_program_runs", MOST, {NULL}},
-	{"probe_program_ns", MEAN, {"probe_hits"}},
-	{"probe_ns_per_hit", MEAN, {"probe_hits"}},
-	{"sampler_ns", SUM_IF_TOLD, {NULL}},
-	{"callback_ops", SUM, {NULL}},
-	{"callback_memory", SUM, {NULL}},
-	{"callback_timed", MOST, {NULL}},
-	{"callback_ns", MEAN, {"callback_ops", "callback_memory"}},
-	{"callback_processes", MOST, {NULL}},
-	{"cost_cpu_ns", SUM, {NULL}},
-	{"cost_callbacks_ns", SUM, {NULL}},
-	{"cost_gpu_ns", SUM_IF_TOLD, {NULL}},
-	{"cost_rest_ns", SUM_IF_TOLD, {NULL}},
-	{"cost_probes_ns", SUM, {NULL}},
-	{"cost_collector_ns", SUM, {NULL}},
-	{"cost_samples_ns", SUM_IF_TOLD, {NULL}},
-	{"cost_samples_around_ns", SUM_IF_TOLD, {NULL}},
-	{"cost_own_ns", SUM, {NULL}},
-	{"cost_setup_ns", SUM, {NULL}},
-	{"cost_stops_ns", SUM, {NULL}},
-	{"cost_op_ns", MEAN, {"callback_ops"}},
+	{"probe_hits", SUM, {NULL}, NULL},
+	{"probe_hits_stepped", SUM, {NULL}, NULL},
+	{"probe_trap_ns", MEAN, {"probe_hits"}, NULL},
+	{"probe_trap_stepped_ns", MEAN, {"probe_hits_stepped"}, NULL},
+	{"probe_program_runs", MOST, {NULL}, NULL},
+	{"probe_program_ns", MEAN, {"probe_hits"}, NULL},
+	{"probe_ns_per_hit", MEAN, {"probe_hits"}, NULL},
+	{"sampler_ns", SUM_IF_TOLD, {NULL}, NULL},
+	{"callback_ops", SUM, {NULL}, NULL},
+	{"callback_memory", SUM, {NULL}, NULL},
+	{"callback_timed", MOST, {NULL}, NULL},
+	{"callback_ns", MEAN, {"callback_ops", "callback_memory"}, NULL},
+	{"callback_processes", MOST, {NULL}, NULL},
+	{"cost_cpu_ns", SUM, {NULL}, NULL},
+	{"cost_callbacks_ns", SUM, {NULL}, NULL},
+	{"cost_gpu_ns", SUM_IF_TOLD, {NULL}, NULL},
+	{"cost_rest_ns", SUM_IF_TOLD, {NULL}, NULL},
+	{"cost_probes_ns", SUM, {NULL}, NULL},
+	{"cost_collector_ns", SUM, {NULL}, NULL},
+	{"cost_samples_ns", SUM_IF_TOLD, {NULL}, NULL},
+	{"cost_samples_around_ns", SUM_IF_TOLD, {NULL}, NULL},
+	{"cost_own_ns", SUM, {NULL}, NULL},
+	{"cost_setup_ns", SUM, {NULL}, NULL},
+	{"cost_stops_ns", SUM, {NULL}, NULL},
+	{"cost_op_ns", MEAN, {"callback_ops"}, NULL},
 	/* Of independent errors the mean's is smaller: this one is never too small. */
-	{"cost_op_error_ns", MEAN, {"callback_ops"}},
-	{"cost_op_windows", MOST, {NULL}},
+	{"cost_op_error_ns", MEAN, {"callback_ops"}, "cost_op_ns"},
+	{"cost_op_windows", MOST, {NULL}, "cost_op_ns"},
 };
 
 #define RULES_NR (sizeof(rules) / sizeof(*rules))
@@ -65,22 +66,26 @@ bool merge_is_cost(const char *key)
 }
 
 /* NAN: the part does not tell it. */
-static double number_of(const struct part *p, const char *key)
+static double told_number(const struct part *p, const char *key)
 {
 	const char *text = recording__meta(p->rec, key);
-	double n;
-	char *end;
+	size_t nr = text ? strlen(text) : 0;
 
-	if (!text || *text < '0' || *text > '9')
+	if (!nr || nr > 18 || strspn(text, "0123456789") < nr)
 		return NAN;
-	n = strtod(text, &end);
-	return *end || !isfinite(n) ? NAN : n;
+	return (double)strtoull(text, NULL, 10);
+}
+
+/* Of one that was cut nothing is known, not even what it had none of. */
+static bool has_end(const struct part *p)
+{
+	return isfinite(told_number(p, "probe_hits"));
 }
 
 static bool is_told(const struct merge *m, const char *key)
 {
 	for (size_t i = 0; i < m->parts.nr; i++)
-		if (isfinite(number_of(&m->parts.items[i], key)))
+		if (isfinite(told_number(&m->parts.items[i], key)))
 			return true;
 	return false;
 }
@@ -90,21 +95,28 @@ static double sum_of(const struct merge *m, const struct rule *r)
 	double sum = 0;
 
 	for (size_t i = 0; i < m->parts.nr; i++) {
-		double n = number_of(&m->parts.items[i], r->key);
+		double n = told_number(&m->parts.items[i], r->key);
 
 		if (isfinite(n))
 			sum += n;
-		else if (r->how == SUM)
+		else if (r->how == SUM || !has_end(&m->parts.items[i]))
 			return NAN;
 	}
 	return sum;
 }
 
-/* Parts of one capture share what they count by. */
+static bool is_same_capture(const struct part *a, const struct part *b)
+{
+	const char *of_a = recording__meta(a->rec, "capture_id");
+	const char *of_b = recording__meta(b->rec, "capture_id");
+
+	return a == b || (of_a && of_b && !strcmp(of_a, of_b));
+}
+
 static bool is_first_of_capture(const struct merge *m, size_t part)
 {
 	for (size_t i = 0; i < part; i++)
-		if (m->parts.items[i].numbers == m->parts.items[part].numbers)
+		if (is_same_capture(&m->parts.items[i], &m->parts.items[part]))
 			return false;
 	return true;
 }
@@ -120,8 +132,8 @@ static double most_of(const struct merge *m, const struct rule *r)
 		if (!is_first_of_capture(m, i))
 			continue;
 		for (size_t k = i; k < m->parts.nr; k++)
-			if (m->parts.items[k].numbers == m->parts.items[i].numbers)
-				most = fmax(most, number_of(&m->parts.items[k], r->key));
+			if (is_same_capture(&m->parts.items[k], &m->parts.items[i]))
+				most = fmax(most, told_number(&m->parts.items[k], r->key));
 		sum += most;
 	}
 	return sum;
@@ -132,7 +144,7 @@ static double count_of(const struct part *p, const struct rule *r)
 	double count = 0;
 
 	for (size_t i = 0; i < 2 && r->per[i]; i++) {
-		double n = number_of(p, r->per[i]);
+		double n = told_number(p, r->per[i]);
 
 		/* An operator has two callbacks. */
 		if (isfinite(n))
@@ -149,7 +161,7 @@ static double mean_of(const struct merge *m, const struct rule *r)
 
 	for (size_t i = 0; i < m->parts.nr; i++) {
 		const struct part *p = &m->parts.items[i];
-		double n = number_of(p, r->key), of = count_of(p, r);
+		double n = told_number(p, r->key), of = count_of(p, r);
 
 		if (!isfinite(n) && of > 0)
 			return NAN;
@@ -163,21 +175,27 @@ static double mean_of(const struct merge *m, const struct rule *r)
 	return count > 0 ? sum / count : plain / (double)nr;
 }
 
+static double result_of(const struct merge *m, const struct rule *r)
+{
+	double n = r->how == MEAN ? mean_of(m, r) : r->how == MOST ? most_of(m, r) : sum_of(m, r);
+
+	for (size_t i = 0; r->with && i < RULES_NR; i++)
+		if (!strcmp(rules[i].key, r->with) && !isfinite(result_of(m, &rules[i])))
+			return NAN;
+	return n;
+}
+
 int merge_write_costs(struct merge *m)
 {
 	for (size_t i = 0; i < RULES_NR; i++) {
-		const struct rule *r = &rules[i];
+		double n = is_told(m, rules[i].key) ? result_of(m, &rules[i]) : NAN;
 		char text[32];
-		double n;
 		int err;
 
-		if (!is_told(m, r->key))
-			continue;
-		n = r->how == MEAN ? mean_of(m, r) : r->how == MOST ? most_of(m, r) : sum_of(m, r);
 		if (!isfinite(n) || n >= 1e18)
 			continue;
 		(void)snprintf(text, sizeof(text), "%.0f", n);
-		err = recording_writer__meta(m->w, r->key, text);
+		err = recording_writer__meta(m->w, rules[i].key, text);
 		if (err)
 			return err;
 	}

@@ -80,8 +80,8 @@ struct tl_gpu {
 	uint32_t correlation_id;
 	uint32_t api; /* the call that asked for it, or TL_NONE */
 	uint32_t op;  /* that call's op, or TL_NONE */
-	/* Rows of one stream in a drawing: of those with the same lane none overlap. TL_NONE: not
-	 * drawn. */
+	/* Rows of one process's stream in a drawing: of those with the same lane none overlap.
+	 * TL_NONE: not drawn. */
 	uint32_t lane;
 	uint32_t graph;
 	uint64_t graph_node;

@@ -17,36 +17,36 @@
 #define LANES_MAX 32
 
 struct row {
-	uint32_t process, device, stream;
 	uint64_t end_ns[LANES_MAX]; /* of the last piece of work */
 };
 
 struct lanes {
 	struct build *b;
-	struct hash row_of;
+	struct hash device_of; /* process << 32 | device -> its number here */
+	struct hash row_of;    /* that << 32 | stream -> its row */
 	VEC(struct row) rows;
 };
 
 static void lanes__done(struct lanes *l)
 {
+	hash__done(&l->device_of);
 	hash__done(&l->row_of);
 	vec_done(&l->rows);
 }
 
 static struct row *row_of(struct lanes *l, const struct tl_gpu *g)
 {
-	uint64_t key = hash_mix((uint64_t)g->process << 32 | g->device) ^ g->stream;
-	struct row row = {.process = g->process, .device = g->device, .stream = g->stream};
-	const uint64_t *known;
+	uint64_t device = (uint64_t)g->process << 32 | g->device, key;
+	const uint64_t *known = hash__find(&l->device_of, device);
+	uint64_t number = known ? *known : l->device_of.nr;
 
-	while ((known = hash__find(&l->row_of, key))) {
-		struct row *r = &l->rows.items[*known];
-
-		if (r->process == g->process && r->device == g->device && r->stream == g->stream)
-			return r;
-		key = hash_mix(key + 1);
-	}
-	if (hash__set(&l->row_of, key, l->rows.nr) || vec_push(&l->rows, row))
+	if (!known && hash__set(&l->device_of, device, number))
+		return NULL;
+	key = number << 32 | g->stream;
+	known = hash__find(&l->row_of, key);
+	if (known)
+		return &l->rows.items[*known];
+	if (hash__set(&l->row_of, key, l->rows.nr) || vec_push(&l->rows, (struct row){{0}}))
 		return NULL;
 	return &l->rows.items[l->rows.nr - 1];
 }
