@@ -154,7 +154,7 @@ def test_memory_forms(path, tmp_path):
 ])
 def test_a_name_of_another_format(path, tmp_path, form, name, others):
     """Viewers go by the name: what would not open is not written."""
-    done = gpuprof("export", path, "--format", form, "-o", tmp_path / name)
+    done = gpuprof("export", path, "--format", form, "-o", name if name == "-" else tmp_path / name)
     assert done.status == USAGE and others in done.stderr, done
     assert os.listdir(tmp_path) == [path.name]
 

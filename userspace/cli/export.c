@@ -61,9 +61,7 @@ static const struct option_spec export_options[] = {
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct export_args, steps),
 	 .help = "In traces, 'memory', 'pprof', 'flamegraph' and 'lightning': show the steps that "
-		 "were found "
-		 "as ProfilerStep#N. "
-		 "Recordings made with --steps or --schedule show them always."},
+		 "were found as ProfilerStep#N. Recordings made by steps show them always."},
 	{.name = "device",
 	 .kind = OPTION_TEXT,
 	 .offset = offsetof(struct export_args, device.device),
