@@ -213,6 +213,19 @@ def test_a_tree_has_its_order(path):
     assert done.status == USAGE and "leave --sort out" in done.stderr, done
 
 
+def test_why_there_are_no_gpu_times(tmp_path):
+    """Of the processes that are shown alone."""
+    made = small()
+    made.meta["gpu_lack.4242"] = "CUPTI is elsewhere"
+    made.meta["gpu_lack.7"] = "never seen"
+    path = made.save(tmp_path / "r")
+    done = gpuprof("table", path)
+    assert done.status == DONE, done
+    assert [line for line in done.stderr.splitlines() if "GPU" in line] == [
+        "gpuprof: no GPU times of 4242: CUPTI is elsewhere"], done
+    assert parse_json(gpuprof("table", path, "--json").stdout)["capture"]["gpu_lack.7"] == "never seen"
+
+
 def test_memory_that_was_not_recorded(tmp_path):
     """An empty chart would look like a process that allocates nothing."""
     path = small(memory="0").save(tmp_path / "a.gpuprof")

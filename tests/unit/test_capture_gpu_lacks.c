@@ -12,15 +12,27 @@
 
 #include <cmocka.h>
 
+#include "sample.h"
 #include "target/process.h"
 
-static void assert_text(const struct gpu_lacks *l, const char *wanted)
+/* What a recording says of it, NULL: nothing. */
+static void assert_told(const struct gpu_lacks *l, const char *key, const char *wanted)
 {
-	struct buf b = {0};
+	const char *path = sample_path("lacks.gpuprof"), *why;
+	struct recording_writer *w;
+	struct recording *r;
 
-	gpu_lacks__text(l, &b);
-	assert_string_equal(b.bytes ? b.bytes : "", wanted);
-	buf__done(&b);
+	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
+	assert_int_equal(gpu_lacks__write(l, w), 0);
+	assert_int_equal(recording_writer__finish(w), 0);
+	recording_writer__free(w);
+	assert_int_equal(recording__open(path, NULL, &r), 0);
+	why = recording__meta(r, key);
+	if (wanted)
+		assert_string_equal(why, wanted);
+	else
+		assert_null(why);
+	recording__free(r);
 }
 
 /* The last reason of each counts; who has them after all is forgotten. */
@@ -28,14 +40,15 @@ static void test_reasons(void **state)
 {
 	struct gpu_lacks l = {0};
 
-	assert_text(&l, "");
 	gpu_lacks__note(&l, 7, "busy");
 	gpu_lacks__note(&l, 8, "no CUPTI");
 	gpu_lacks__note(&l, 7, "still busy");
-	assert_text(&l, "7: still busy; 8: no CUPTI");
+	assert_told(&l, "gpu_lack.7", "still busy");
+	assert_told(&l, "gpu_lack.8", "no CUPTI");
 	gpu_lacks__forget(&l, 7);
 	gpu_lacks__forget(&l, 9);
-	assert_text(&l, "8: no CUPTI");
+	assert_told(&l, "gpu_lack.7", NULL);
+	assert_told(&l, "gpu_lack.8", "no CUPTI");
 	gpu_lacks__done(&l);
 }
 
@@ -52,7 +65,9 @@ static void test_next_recording(void **state)
 	gpu_lacks__note(&l, 7, "busy");
 	gpu_lacks__note(&l, 8, "ended");
 	gpu_lacks__turn(&l, &roster);
-	assert_text(&l, "7: busy");
+	assert_told(&l, "gpu_lack.6", NULL);
+	assert_told(&l, "gpu_lack.7", "busy");
+	assert_told(&l, "gpu_lack.8", NULL);
 	gpu_lacks__done(&l);
 }
 

@@ -361,8 +361,8 @@ static void test_costs(void **state)
 	 */
 	assert_meta(r, "cost_op_ns", NULL);
 	assert_meta(r, "cost_op_windows", NULL);
-	/* From 1000 to 2000 and from 3000 to 4000. */
-	assert_meta(r, "covered_ns", "2000");
+	/* From 2000 to 3000. */
+	assert_meta(r, "gaps_ns", "1000");
 	recording__free(r);
 }
 
@@ -396,7 +396,7 @@ static void test_costs_of_samples(void **state)
 	assert_meta(r, "probe_program_ns", NULL);
 	assert_meta(r, "callback_processes", "1");
 	assert_meta(r, "sampler_ns", "11");
-	assert_meta(r, "covered_ns", NULL);
+	assert_meta(r, "gaps_ns", NULL);
 	recording__free(r);
 }
 
@@ -413,6 +413,7 @@ static void test_costs_of_a_cut_part(void **state)
 		 {{"probe_hits", "5"},
 		  {"callback_ops", "50"},
 		  {"callback_ns", "60"},
+		  {"callback_timed", "3"},
 		  {"cost_cpu_ns", "500"},
 		  {"cost_gpu_ns", "7"}}},
 	};
@@ -422,6 +423,7 @@ static void test_costs_of_a_cut_part(void **state)
 	assert_meta(r, "callback_ns", "60");
 	assert_meta(r, "cost_cpu_ns", NULL);
 	assert_meta(r, "cost_gpu_ns", NULL);
+	assert_meta(r, "callback_timed", NULL);
 	recording__free(r);
 }
 
@@ -433,8 +435,9 @@ static void test_merged_again(void **state)
 		{"b.gpuprof", "x", "aten::add", 101, 3000, 4000, HOUR_NS, false},
 		{"c.gpuprof", "x", "aten::relu", 102, 5000, 6000, HOUR_NS, false},
 	};
-	static const struct costs costs[] = {
-		{"one", {{NULL}}}, {"one", {{NULL}}}, {"one", {{NULL}}}};
+	static const struct costs costs[] = {{"one", {{"callback_timed", "2"}}},
+					     {"one", {{"callback_timed", "3"}}},
+					     {"one", {{"callback_timed", "4"}}}};
 	struct recording *recs[2];
 	struct recording_writer *w;
 	struct recording *ab, *c, *r;
@@ -468,6 +471,8 @@ static void test_merged_again(void **state)
 		assert_string_equal(recording__frame(r, frames[1]).function,
 				    parts[i == 1 ? 0 : i].name);
 	}
+	assert_meta(r, "gaps_ns", "2000");
+	assert_meta(r, "callback_timed", "4");
 	recording__free(r);
 }
 

@@ -60,11 +60,18 @@ void gpu_lacks__turn(struct gpu_lacks *l, const struct roster *members)
 			take_out(l, &l->items.items[i]);
 }
 
-void gpu_lacks__text(const struct gpu_lacks *l, struct buf *out)
+int gpu_lacks__write(const struct gpu_lacks *l, struct recording_writer *w)
 {
-	for (size_t i = 0; i < l->items.nr; i++)
-		buf__printf(out, "%s%d: %s", i ? "; " : "", (int)l->items.items[i].pid,
-			    l->items.items[i].why);
+	int err = 0;
+
+	for (size_t i = 0; i < l->items.nr && !err; i++) {
+		char key[64];
+
+		(void)snprintf(key, sizeof(key), RECORDING_GPU_LACK "%d",
+			       (int)l->items.items[i].pid);
+		err = recording_writer__meta(w, key, l->items.items[i].why);
+	}
+	return err;
 }
 
 void gpu_lacks__done(struct gpu_lacks *l)

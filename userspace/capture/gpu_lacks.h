@@ -7,9 +7,9 @@
 #ifndef GP_CAPTURE_GPU_LACKS_H
 #define GP_CAPTURE_GPU_LACKS_H
 
-#include "base/buf.h"
 #include "base/vec.h"
 #include "capture/roster.h"
+#include "recording/recording.h"
 
 #include <sys/types.h>
 
@@ -33,8 +33,8 @@ void gpu_lacks__forget(struct gpu_lacks *l, pid_t pid);
 /* A recording has ended: what the next one is to say is of processes that are still there. */
 void gpu_lacks__turn(struct gpu_lacks *l, const struct roster *members);
 
-/* Appends "PID: WHY; PID: WHY"; nothing if there are none. */
-void gpu_lacks__text(const struct gpu_lacks *l, struct buf *out);
+/* Tells the recording: a key for each. 0 or -errno. */
+int gpu_lacks__write(const struct gpu_lacks *l, struct recording_writer *w);
 
 void gpu_lacks__done(struct gpu_lacks *l);
 

@@ -95,13 +95,27 @@ static void note_memory(struct member *m)
 		 why.text[0] ? why.text : "the collector does not say why");
 }
 
+/* For the recording: `why`, unless the collector knows better, or there is no lack. */
+static void note_lack(struct capture *c, const struct member *m, const char *why)
+{
+	struct reason said = {0};
+
+	if (member_guest_tells(m, GP_FEATURE_CUPTI))
+		return;
+	if (m->guest && guest__lacks(m->guest, GP_FEATURE_CUPTI, &said))
+		why = said.text;
+	else if (m->guest)
+		why = "CUDA had not let CUPTI in";
+	gpu_lacks__note(&c->gpu_lacks, m->process->pid, why);
+}
+
 /* What CUDA does is known only with the collector. No safe moment for it, or another gpuprof in its
  * place: neither need last. */
 static void note_refusal(struct capture *c, struct member *m, int err, const struct reason *why)
 {
 	bool may_pass = (err == -EAGAIN || err == -EBUSY) && m->guest_tries < GUEST_TRIES;
 
-	gpu_lacks__note(&c->gpu_lacks, m->process->pid, why->text);
+	note_lack(c, m, why->text);
 	m->guest_again_ns = may_pass ? clock_now_ns() + GUEST_AGAIN_NS : 0;
 	log_at(m->guest_tries ? LOG_INFO : LOG_WARN, "%d: %s%s", (int)m->process->pid, why->text,
 	       may_pass ? "; it is tried again" : "");
@@ -213,6 +227,8 @@ static void replace_guest(struct capture *c, struct member *m)
 		 member_has_cuda(m) ? "; what GPUs do is missing" : "");
 	m->guest_refused = true;
 	c->left_nr++;
+	if (guest__is_for(m->guest, GP_FEATURE_CUPTI))
+		gpu_lacks__note(&c->gpu_lacks, m->process->pid, "the collector has left it");
 	member_guest_drop(c, m, false);
 	nr = capture_probe_member(c, m, &why);
 	if (nr < 0)
@@ -287,24 +303,39 @@ void member_guest_watch(struct capture *c, struct member *m)
 		try_again(c, m);
 }
 
+/* Why the program has not brought its collector along; NULL: it was not to, or has. */
+static const char *missing_why(const struct capture *c, const struct member *m)
+{
+	if (m->guest || m->guest_refused || !member_has_cuda(m))
+		return NULL;
+	if (c->options.invited)
+		return "CUDA did not load the collector; attach to the process while it runs";
+	return c->options.uninvited_why;
+}
+
 void member_guest_tell_missing(struct capture *c, const struct member *m)
 {
-	const char *why = c->options.uninvited_why;
+	const char *why = missing_why(c, m);
 
-	if (c->options.invited)
-		why = "CUDA did not load the collector; attach to the process while it runs";
-	if (why && member_has_cuda(m) && !m->guest && !m->guest_refused)
+	if (why)
 		tell_no_gpu(c, m, why);
 }
 
-static void tell_lack(struct capture *c, struct member *m)
+void member_guest_note_missing(struct capture *c, const struct member *m)
+{
+	const char *why = missing_why(c, m);
+
+	if (why)
+		gpu_lacks__note(&c->gpu_lacks, m->process->pid, why);
+}
+
+static void tell_lack(struct member *m)
 {
 	struct reason why = {0};
 
 	if (m->lack_told || !guest__lacks(m->guest, GP_FEATURE_CUPTI, &why))
 		return;
 	m->lack_told = true;
-	gpu_lacks__note(&c->gpu_lacks, m->process->pid, why.text);
 	log_warn("%d: %s", (int)m->process->pid, why.text);
 }
 
@@ -316,8 +347,11 @@ void member_guest_follow_cupti(struct capture *c, struct member *m)
 
 	if (active)
 		gpu_lacks__forget(&c->gpu_lacks, m->process->pid);
+	else if (guest__asks(m->guest, GP_FEATURE_CUPTI) &&
+		 guest__lacks(m->guest, GP_FEATURE_CUPTI, &why))
+		gpu_lacks__note(&c->gpu_lacks, m->process->pid, why.text);
 	if (c->options.invited)
-		tell_lack(c, m);
+		tell_lack(m);
 	if (!c->options.gpu || active == m->api_by_cupti ||
 	    !guest__asks(m->guest, GP_FEATURE_CUPTI) || !guest__follows(m->guest))
 		return;

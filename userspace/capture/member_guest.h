@@ -40,4 +40,7 @@ void member_guest_follow_memory(struct capture *c, struct member *m);
 /* The program, which was to bring its collector along, has ended or become another. */
 void member_guest_tell_missing(struct capture *c, const struct member *m);
 
+/* The same for a recording that ends, of a program that goes on; does not log. */
+void member_guest_note_missing(struct capture *c, const struct member *m);
+
 #endif /* GP_CAPTURE_MEMBER_GUEST_H */

@@ -282,6 +282,7 @@ static int rename_member(struct capture *c, struct member *m, struct reason *why
 	m->moves = moves;
 	m->renamed = false;
 	member_guest_tell_missing(c, m);
+	gpu_lacks__forget(&c->gpu_lacks, m->process->pid);
 	if (m->guest)
 		member_guest_drop(c, m, true);
 	target_process__free(m->process);

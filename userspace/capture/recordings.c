@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "capture/member_guest.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
 
@@ -342,14 +343,12 @@ static int write_callback_cost(struct capture *c, struct segment *s, const struc
 
 static int write_gpu_lacks(struct capture *c, struct segment *s)
 {
-	CLEANUP(buf__done) struct buf text = {0};
-	int err = 0;
+	int err;
 
-	gpu_lacks__text(&c->gpu_lacks, &text);
-	if (text.nr)
-		err = buf__error(&text)
-			      ? -ENOMEM
-			      : recording_writer__meta(s->writer, "gpu_lacks", text.bytes);
+	for (size_t i = 0; i < c->members.nr; i++)
+		if (!c->members.items[i]->end)
+			member_guest_note_missing(c, c->members.items[i]);
+	err = gpu_lacks__write(&c->gpu_lacks, s->writer);
 	gpu_lacks__turn(&c->gpu_lacks, &c->members);
 	return err;
 }

@@ -9,7 +9,10 @@
 #include "output/output.h"
 #include "output/stack_samples.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#define LACKS_TOLD 8
 
 /* Annotations are recorded whatever operators were chosen. */
 static bool has_operators(const struct timeline *t)
@@ -95,13 +98,51 @@ void absent_warn_of_sort(const struct shown *s, const struct table *table, const
 
 	if (!table->rows.nr || table_has_any_of(table, key))
 		return;
-	if (strstr(key, "flops") && !s->timeline->sampled)
+	if (strstr(key, "flops"))
 		how = recording__is_on(s->recording, "flops") ? "" : "; record with --flops";
-	else if (strstr(key, "memory") && !s->timeline->sampled)
+	else if (strstr(key, "memory"))
 		how = recording__is_on(s->recording, "memory") ? "" : "; record with --memory";
 	else if (strstr(key, "time") && !strstr(key, "cpu") && !s->timeline->gpu.work.nr)
 		how = "; the process used no GPU while it was recorded, or its times were not told";
 	log_warn("the rows are in no order: none has any %s%s", key, how);
+}
+
+/* Whether the part has processes of this pid, of which none has GPU times: a recording of several
+ * machines may have two, and one of several times what came later. */
+static bool lacks_gpu(const struct timeline *t, const struct tl_part *part, long pid)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < t->processes.nr; i++) {
+		if (t->processes.items[i].pid != pid || !tl_part_has(part, &t->processes.items[i]))
+			continue;
+		any = true;
+		for (size_t k = 0; k < t->gpu.devices.nr; k++)
+			if (t->gpu.devices.items[k].process == i)
+				return false;
+	}
+	return any;
+}
+
+void absent_warn_of_gpus(const struct shown *s, const struct tl_part *part)
+{
+	const size_t prefix = strlen(RECORDING_GPU_LACK);
+	size_t more = 0, told = 0;
+
+	for (size_t i = 0; i < recording__metas(s->recording); i++) {
+		const char *key, *why;
+
+		recording__meta_at(s->recording, i, &key, &why);
+		if (strncmp(key, RECORDING_GPU_LACK, prefix) != 0 ||
+		    !lacks_gpu(s->timeline, part, strtol(key + prefix, NULL, 10)))
+			continue;
+		if (told++ < LACKS_TOLD)
+			log_warn("no GPU times of %s: %s", key + prefix, why);
+		else
+			more++;
+	}
+	if (more)
+		log_warn("no GPU times of %zu more processes", more);
 }
 
 bool absent_has_part(const struct shown *s, const struct tl_part *part)

@@ -17,6 +17,9 @@ bool absent_warn_of_groups(const struct shown *s, const struct show_options *o);
 /* Warns where rows are to be sorted by what none of them has. */
 void absent_warn_of_sort(const struct shown *s, const struct table *table, const char *key);
 
+/* Warns of processes of this part that have no GPU times though they have CUDA. */
+void absent_warn_of_gpus(const struct shown *s, const struct tl_part *part);
+
 /* Whether the recording has a process of this part. Logs an error where it has none. */
 bool absent_has_part(const struct shown *s, const struct tl_part *part);
 

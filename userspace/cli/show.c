@@ -241,7 +241,7 @@ static int show_table(const struct shown *s, const struct show_options *o)
 	}
 	if (!absent_warn_of_groups(s, o)) {
 		absent_warn_of_operators(s, table->rows.nr);
-		if (o->sort && !o->between)
+		if (o->sort && !o->between && !s->timeline->sampled)
 			absent_warn_of_sort(s, table, o->sort);
 	}
 	return write_table(s, table, o);
@@ -261,10 +261,6 @@ static int show_sampled(const struct shown *s, const struct show_options *o)
 /* What the GPU's columns are without, where there are any. */
 static void tell_unseen(const struct timeline *t)
 {
-	const char *lacks = recording__meta(t->recording, "gpu_lacks");
-
-	if (lacks)
-		log_warn("no GPU times of %s", lacks);
 	if (t->gpu.launches_unseen_nr)
 		log_warn("%llu launches of kernels have no GPU times: they were seen by uprobes "
 			 "alone",
@@ -291,6 +287,7 @@ int show_recording(const char *path, const struct show_options *options)
 	}
 	if (options->tell_steps && !s.timeline->sampled)
 		tell_steps(&s);
+	absent_warn_of_gpus(&s, &options->only);
 	tell_unseen(s.timeline);
 	next = shown__losses(&s, options->losses);
 	return status ? status : next;

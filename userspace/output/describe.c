@@ -147,10 +147,7 @@ static void cost_shares(struct buf *out, const struct timeline *t, bool *first)
 
 void describe_overhead(struct buf *out, const struct timeline *t)
 {
-	/* Of recordings with time between them it is told. */
-	double covered_ns = number_of(t, "covered_ns");
-	double wall_ns = (isfinite(covered_ns) ? covered_ns : (double)(t->end_ns - t->start_ns)) -
-			 (double)t->paused_ns;
+	double wall_ns = (double)(t->end_ns - t->start_ns - t->paused_ns);
 	double cost_ns = hits_and_callbacks_ns(t);
 	bool first = true;
 
@@ -168,7 +165,8 @@ void describe_overhead(struct buf *out, const struct timeline *t)
 		else
 			buf__json(out, value);
 	}
-	if (isfinite(cost_ns) && wall_ns > 0) {
+	/* Of recordings with time between them it would be of that time, too. */
+	if (isfinite(cost_ns) && wall_ns > 0 && !recording__meta(t->recording, "gaps_ns")) {
 		key(out, &first, "share_of_wall");
 		buf__printf(out, "%.6f", cost_ns / wall_ns);
 	}

@@ -121,14 +121,30 @@ static bool is_first_of_capture(const struct merge *m, size_t part)
 	return true;
 }
 
+/* Whether it was merged of several captures, one of which another part is of. */
+static bool has_half_of_capture(const struct merge *m, size_t part)
+{
+	const char *ids = recording__meta(m->parts.items[part].rec, "capture_id");
+
+	for (size_t i = 0; ids && i < m->parts.nr; i++) {
+		const char *id = recording__meta(m->parts.items[i].rec, "capture_id");
+
+		if (id && *id && strcmp(id, ids) != 0 && strstr(ids, id))
+			return true;
+	}
+	return false;
+}
+
 /* fmax() passes over what is not told. */
 static double most_of(const struct merge *m, const struct rule *r)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < m->parts.nr; i++) {
-		double most = 0;
+		double most = NAN;
 
+		if (has_half_of_capture(m, i))
+			return NAN;
 		if (!is_first_of_capture(m, i))
 			continue;
 		for (size_t k = i; k < m->parts.nr; k++)

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool merge_one_clock(const struct merge *m)
@@ -72,25 +73,24 @@ static int write_clocks(struct merge *m)
 	return recording_writer__meta(m->w, "clock_next_ns", number);
 }
 
-/* Where there is time between the parts: for how long there was at least one. */
-static int write_covered(struct merge *m)
+/* How long there was none of the parts, in those that are merged themselves, too. */
+static int write_gaps(struct merge *m)
 {
-	uint64_t covered_ns = 0, end_ns = 0;
+	uint64_t gaps_ns = 0, end_ns = m->parts.items[0].end_ns;
 	char number[24];
 
 	for (size_t i = 0; i < m->parts.nr; i++) {
 		const struct part *p = &m->parts.items[i];
-		uint64_t from_ns = p->start_ns > end_ns ? p->start_ns : end_ns;
+		const char *told = recording__meta(p->rec, "gaps_ns");
 
-		if (p->end_ns <= from_ns)
-			continue;
-		covered_ns += p->end_ns - from_ns;
-		end_ns = p->end_ns;
+		gaps_ns += told ? strtoull(told, NULL, 10) : 0;
+		gaps_ns += p->start_ns > end_ns ? p->start_ns - end_ns : 0;
+		end_ns = p->end_ns > end_ns ? p->end_ns : end_ns;
 	}
-	if (end_ns - m->parts.items[0].start_ns == covered_ns)
+	if (!gaps_ns)
 		return 0;
-	(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)covered_ns);
-	return recording_writer__meta(m->w, "covered_ns", number);
+	(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)gaps_ns);
+	return recording_writer__meta(m->w, "gaps_ns", number);
 }
 
 int merge_write_metas(struct merge *m)
@@ -105,7 +105,7 @@ int merge_write_metas(struct merge *m)
 			const char *key, *value;
 
 			recording__meta_at(rec, j, &key, &value);
-			if (merge_is_cost(key) || !strcmp(key, "covered_ns"))
+			if (merge_is_cost(key) || !strcmp(key, "gaps_ns"))
 				continue;
 			err = write_meta(m, key);
 			if (err)
@@ -115,7 +115,7 @@ int merge_write_metas(struct merge *m)
 	(void)snprintf(nr, sizeof(nr), "%zu", m->parts.nr);
 	err = recording_writer__meta(m->w, "merged", nr);
 	err = err ? err : merge_write_costs(m);
-	err = err ? err : write_covered(m);
+	err = err ? err : write_gaps(m);
 	err = err ? err : write_damage(m);
 	return err ? err : write_clocks(m);
 }

@@ -48,6 +48,9 @@ int recording_writer__error(const struct recording_writer *w);
 /* What the keys of the user's own words begin with. */
 #define RECORDING_USER_META "user:"
 
+/* Of a process (its pid follows) with CUDA: why there are no GPU times of it. */
+#define RECORDING_GPU_LACK "gpu_lack."
+
 /* One key of the capture's description ("mode", "host", "kernel", "torch", ...). The last value of
  * a key counts. */
 int recording_writer__meta(struct recording_writer *w, const char *key, const char *value);
