@@ -222,7 +222,7 @@ def test_compensation_says_why_not(sample, long_enough, tmp_path):
             (cut, (), "its end, which has that, is missing"), (merged, (), "put together from several"),
             (windows, (), "between the windows of --overhead"),
             (recording, ("--group-by", "between"), "not for the time between"),
-            (recording, ("--distributed",), "without --group-by, --sort, --csv, --rank, --pid and --compensate"),
+            (recording, ("--distributed",), "goes with --json, --limit, --steps and --losses alone"),
             (samples, (), "of samples: no callbacks are in them"),
             (samples, ("--group-by", "line"), "of samples: no callbacks are in them")):
         done = harness.gpuprof("table", "--compensate", path, *options)
