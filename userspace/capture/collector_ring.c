@@ -9,27 +9,25 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/shared_mapping.h"
 #include "base/thread.h"
 #include "capture/collector_events.h"
+#include "target/process_file.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <time.h>
 
 #define PAGE_BYTES     4096
 #define DATA_BYTES_MIN 4096U
 #define DATA_BYTES_MAX (256U << 20)
-#define MEMFD_LINK     "/memfd:" GP_RING_NAME " (deleted)"
 #define STALL_BEATS    30 /* turns of the collector's thread, 0.1 s each */
 #define PUBLISH_BYTES  65536
 #define BEAT_NS	       200000000L
@@ -37,6 +35,7 @@
 #define PATIENCE_MIN   1000000ULL    /* ns */
 
 struct collector_ring {
+	struct shared_mapping *mapping; /* of all that follows */
 	struct gp_ring_page *page;
 	unsigned char *data;
 	uint32_t data_bytes;
@@ -57,50 +56,46 @@ struct collector_ring {
 	struct collector_events events;
 };
 
-/* Opens a descriptor of the target if it is a memfd that cannot shrink (so that reading it cannot
- * fault). The file is looked at before it is opened for real: it may be anything. */
-static int open_memfd(const char *path, struct stat *ret_st)
+static bool is_ring(const char *name, const void *arg)
 {
-	CLEANUP(cleanup_fd) int handle = open(path, O_PATH | O_CLOEXEC);
-	CLEANUP(cleanup_fd) int fd = -1;
-	struct statfs fs;
-	char own[64];
+	return !strcmp(name, GP_RING_NAME);
+}
+
+/* Opens the ring behind a descriptor of the process. It must not be able to shrink. Its size is
+ * looked at only once a seal forbids that: until then its owner may cut it. */
+static int open_ring(pid_t pid, const char *number, uint64_t *ret_bytes)
+{
+	struct stat st;
+	CLEANUP(cleanup_fd) int fd = process_memfd_open(pid, number, is_ring, NULL, &st);
 	int seals;
 
-	if (handle < 0)
-		return -errno;
-	if (fstat(handle, ret_st) || fstatfs(handle, &fs))
-		return -errno;
-	if (!S_ISREG(ret_st->st_mode) || ret_st->st_nlink || fs.f_type != TMPFS_MAGIC)
-		return -EPROTO;
-	(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", handle);
-	fd = open(own, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || (seals & F_SEAL_WRITE))
 		return -EPROTO;
+	if (fstat(fd, &st))
+		return -errno;
+	*ret_bytes = (uint64_t)st.st_size;
 	return take_fd(&fd);
 }
 
 /* Maps the ring behind `fd` if its header makes sense. 0 or -errno. */
-static int map_ring(struct collector_ring *r, int fd, const struct stat *st, struct reason *why)
+static int map_ring(struct collector_ring *r, int fd, uint64_t bytes, struct reason *why)
 {
-	uint64_t bytes = (uint64_t)st->st_size;
 	uint64_t data_bytes = bytes - PAGE_BYTES;
 	struct gp_ring_page *page;
-	void *p;
+	int err;
 
 	if (bytes < PAGE_BYTES + DATA_BYTES_MIN || data_bytes > DATA_BYTES_MAX ||
 	    (data_bytes & (data_bytes - 1)))
 		return reason_set(why, -EPROTO, "the collector's ring has a size of %llu bytes",
 				  (unsigned long long)bytes);
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		return reason_set(why, -errno, "cannot map the collector's ring: %s",
-				  strerror(errno));
-	r->page = page = p;
-	r->data = (unsigned char *)p + PAGE_BYTES;
+	err = shared_mapping__new(fd, bytes, &r->mapping);
+	if (err)
+		return reason_set(why, err, "cannot map the collector's ring: %s", strerror(-err));
+	r->page = page = shared_mapping__memory(r->mapping);
+	r->data = (unsigned char *)page + PAGE_BYTES;
 	r->data_bytes = (uint32_t)data_bytes;
 	if (__atomic_load_n(&page->magic, __ATOMIC_ACQUIRE) != GP_RING_MAGIC ||
 	    page->data_bytes != data_bytes)
@@ -129,9 +124,10 @@ static int check_unused(const struct gp_ring_page *page, struct reason *why)
 }
 
 /* The first descriptor of the process that is a ring, as a descriptor of ours. */
-static int find_memfd(pid_t pid, struct stat *ret_st)
+static int find_ring(pid_t pid, uint64_t *ret_bytes)
 {
-	char path[64], name[sizeof(MEMFD_LINK) + 1];
+	static const char link[] = "/memfd:" GP_RING_NAME " (deleted)";
+	char path[64], name[sizeof(link) + 1];
 	struct dirent *entry;
 	int found = -ENOENT;
 
@@ -143,10 +139,8 @@ static int find_memfd(pid_t pid, struct stat *ret_st)
 	while (found < 0 && (entry = readdir(dir)) != NULL) {
 		ssize_t nr = readlinkat(dirfd(dir), entry->d_name, name, sizeof(name));
 
-		if (nr != sizeof(MEMFD_LINK) - 1 || memcmp(name, MEMFD_LINK, (size_t)nr))
-			continue;
-		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%.20s", pid, entry->d_name);
-		found = open_memfd(path, ret_st);
+		if (nr == sizeof(link) - 1 && !memcmp(name, link, (size_t)nr))
+			found = open_ring(pid, entry->d_name, ret_bytes);
 	}
 	return found;
 }
@@ -205,9 +199,9 @@ int collector_ring__open(pid_t pid, uint16_t process_index, struct reason *why,
 			 struct collector_ring **ret_ring)
 {
 	struct collector_ring *r;
-	struct stat st;
+	uint64_t bytes = 0;
 	int err;
-	CLEANUP(cleanup_fd) int fd = find_memfd(pid, &st);
+	CLEANUP(cleanup_fd) int fd = find_ring(pid, &bytes);
 
 	if (fd == -ENOENT)
 		return reason_set(why, fd, "there is no collector in process %d", pid);
@@ -218,7 +212,7 @@ int collector_ring__open(pid_t pid, uint16_t process_index, struct reason *why,
 	if (!r)
 		return reason_set(why, -ENOMEM, "out of memory");
 	collector_events__init(&r->events, pid, process_index);
-	err = map_ring(r, fd, &st, why);
+	err = map_ring(r, fd, bytes, why);
 	if (!err)
 		err = check_unused(r->page, why);
 	if (err) {
@@ -236,8 +230,7 @@ void collector_ring__free(struct collector_ring *r)
 	if (!r)
 		return;
 	stop_beating(r);
-	if (r->page)
-		(void)munmap(r->page, PAGE_BYTES + (size_t)r->data_bytes);
+	shared_mapping__free(r->mapping);
 	collector_events__done(&r->events);
 	free(r);
 }
@@ -406,7 +399,8 @@ int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void 
 	int taken_nr = 0, err = 0;
 	size_t judged;
 
-	r->broken = r->broken || head - r->tail > r->data_bytes || head % 8;
+	r->broken = r->broken || head - r->tail > r->data_bytes || head % 8 ||
+		    shared_mapping__is_lost(r->mapping);
 	if (r->broken)
 		return -EPROTO;
 	set_patience(r, head - r->tail);
@@ -493,7 +487,7 @@ void collector_ring__status(const struct collector_ring *r, struct collector_sta
 	s->active = __atomic_load_n(&r->page->active, __ATOMIC_ACQUIRE);
 	s->failed = __atomic_load_n(&r->page->failed, __ATOMIC_ACQUIRE);
 	s->beat = __atomic_load_n(&r->page->beat, __ATOMIC_RELAXED);
-	s->broken = r->broken;
+	s->broken = r->broken || shared_mapping__is_lost(r->mapping);
 	memcpy(s->message, r->page->message, sizeof(s->message));
 	s->message[sizeof(s->message) - 1] = '\0';
 	for (char *c = s->message; *c; c++)

@@ -13,13 +13,13 @@
 #include "base/vec.h"
 #include "capture/roster.h"
 #include "target/elf.h"
+#include "target/process_file.h"
 #include "target/symbols.h"
 #include "target/vdso.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define NO_MODULE UINT32_MAX
 
@@ -95,8 +95,9 @@ static int read_symbols(const char *path, const char *open_path, struct symbols 
 	struct stat st = {0};
 	int err;
 
-	if (open_path && stat(open_path, &st))
-		return -errno;
+	err = open_path ? process_file_stat(open_path, &st) : 0;
+	if (err)
+		return err;
 	err = open_path ? elf_file__open(open_path, NULL, &f) : vdso_open(&f);
 	err = err ? err : symbols__new(f, path, ret_symbols);
 	ret_stamp->bytes = (uint64_t)st.st_size;

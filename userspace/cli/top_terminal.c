@@ -8,6 +8,7 @@
 
 #include "cli/top_terminal.h"
 
+#include "base/shared_mapping.h"
 #include "cli/top_view.h"
 
 #include <langinfo.h>
@@ -32,16 +33,22 @@ static struct {
 	size_t back_nr;
 } terminal;
 
-static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+/* SIGBUS has a handler of its own, which calls give_back(). */
+static const int crashes[] = {SIGSEGV, SIGFPE, SIGILL, SIGABRT};
 static struct sigaction crash_before[sizeof(crashes) / sizeof(crashes[0])];
 
-/* Whoever handled it before does so next: what failed is tried again when this returns. */
-static void on_crash(int sig)
+static void give_back(void)
 {
 	ssize_t ignored = write(STDOUT_FILENO, terminal.back, terminal.back_nr);
 
 	(void)ignored;
 	(void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal.before);
+}
+
+/* Whoever handled it before does so next: what failed is tried again when this returns. */
+static void on_crash(int sig)
+{
+	give_back();
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		if (crashes[i] == sig)
 			(void)sigaction(sig, &crash_before[i], NULL);
@@ -74,6 +81,7 @@ static void prepare_way_back(void)
 	add_back("rmcup");
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		(void)sigaction(crashes[i], &sa, &crash_before[i]);
+	shared_mapping_before_death(give_back);
 }
 
 static void choose_colours(void)
@@ -121,6 +129,7 @@ void terminal_close(void)
 		return;
 	terminal.is_open = false;
 	(void)endwin();
+	shared_mapping_before_death(NULL);
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		(void)sigaction(crashes[i], &crash_before[i], NULL);
 }

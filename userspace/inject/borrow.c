@@ -19,6 +19,7 @@
 #include "inject/safe_point.h"
 #include "inject/seccomp.h"
 #include "inject/threads.h"
+#include "target/process_file.h"
 
 #define STOP_LIMIT_NS	  500000000u
 #define THREADS_PER_ROUND 64
@@ -46,6 +47,9 @@ int target_view__read(const struct target_process *p, const char *not_borrowed, 
 	v->memory.mem_fd = open(path, O_RDWR | O_CLOEXEC);
 	if (v->memory.mem_fd < 0)
 		return explain_refusal(p->pid, -errno, why);
+	v->unwinder = unwinder__new(p);
+	if (!v->unwinder)
+		return reason_set(why, -ENOMEM, "out of memory");
 	err = memory_map__read(p->pid, &v->map);
 	if (err)
 		return reason_set(why, err, "cannot read the mappings of process %d: %s", p->pid,
@@ -58,6 +62,8 @@ void target_view__done(struct target_view *v)
 	if (v->memory.mem_fd >= 0)
 		(void)close(v->memory.mem_fd);
 	v->memory.mem_fd = -1;
+	unwinder__free(v->unwinder);
+	v->unwinder = NULL;
 	c_library__done(&v->c);
 	memory_map__done(&v->map);
 }
@@ -204,7 +210,7 @@ static bool place_is_free(struct target_view *v, const struct borrow *b, uint64_
 	bool is_in;
 
 	if (owner == b->thread.tid)
-		return !thread_is_in(&b->thread, v->p, &v->map, &v->c, &b->registers, at,
+		return !thread_is_in(&b->thread, v->unwinder, &v->map, &v->c, &b->registers, at,
 				     at + remote_place_bytes());
 	if (!thread_state(v->p->pid, owner))
 		return true;
@@ -213,7 +219,7 @@ static bool place_is_free(struct target_view *v, const struct borrow *b, uint64_
 		return false;
 	}
 	is_in = tracee_registers(&t, &r) ||
-		thread_is_in(&t, v->p, &v->map, &v->c, &r, at, at + remote_place_bytes());
+		thread_is_in(&t, v->unwinder, &v->map, &v->c, &r, at, at + remote_place_bytes());
 	tracee_detach(&t, 0);
 	return !is_in;
 }
@@ -229,11 +235,13 @@ static void original_bytes(const struct target_view *v, uint64_t at, unsigned ch
 	for (size_t i = 0; m && i < v->p->libraries_nr; i++) {
 		const struct target_library *l = &v->p->libraries[i];
 		int CLEANUP(cleanup_fd) fd = -1;
+		struct stat st;
 
 		if (l->inode != m->inode || l->device != m->device)
 			continue;
-		fd = open(l->open_path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || pread(fd, bytes, nr, (off_t)(m->offset + (at - m->start))) < 0)
+		fd = process_file_open(l->open_path, &st);
+		if (fd < 0 || st.st_ino != l->inode ||
+		    pread(fd, bytes, nr, (off_t)(m->offset + (at - m->start))) < 0)
 			memset(bytes, 0, nr);
 		return;
 	}
@@ -283,7 +291,7 @@ static int try_thread(struct target_view *v, pid_t tid, struct borrow *b, enum s
 	    (memory_map__read(v->p->pid, &v->map) || tracee_registers(&b->thread, &b->registers)))
 		err = -EBUSY;
 	if (!err) {
-		*ret_safety = safe_point_check(&b->thread, v->p, &v->map, &v->c,
+		*ret_safety = safe_point_check(&b->thread, v->unwinder, &v->map, &v->c,
 					       thread_ns_tid(v->p->pid, tid), &b->registers);
 		err = *ret_safety == SAFE ? find_place(v, b, why) : -EBUSY;
 	}
@@ -379,7 +387,7 @@ bool any_thread_is_in(struct target_view *v, uint64_t start, uint64_t end)
 			continue;
 		}
 		is_in = memory_map__read(v->p->pid, &v->map) || tracee_registers(&t, &r) ||
-			thread_is_in(&t, v->p, &v->map, &v->c, &r, start, end);
+			thread_is_in(&t, v->unwinder, &v->map, &v->c, &r, start, end);
 		tracee_detach(&t, 0);
 	}
 	return is_in;

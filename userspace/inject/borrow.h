@@ -12,6 +12,7 @@
 #include "inject/memory_map.h"
 #include "inject/remote.h"
 #include "inject/tracee.h"
+#include "inject/unwind.h"
 #include "target/process.h"
 
 /* The target as injection sees it. */
@@ -19,7 +20,8 @@ struct target_view {
 	const struct target_process *p;
 	struct memory_map map;
 	struct c_library c;
-	struct tracee memory;	  /* no thread: only reads and writes */
+	struct tracee memory; /* no thread: only reads and writes */
+	struct unwinder *unwinder;
 	const char *not_borrowed; /* threads of this name, NULL: none */
 };
 

@@ -52,7 +52,6 @@ struct job {
 	struct hold_result result;
 	int err;
 	struct target_view view;
-	struct unwinder *unwinder;
 	struct range_list libraries, waiting;
 	VEC(struct tracee) held;
 	struct tracees late; /* were told to stop and have not yet */
@@ -160,9 +159,7 @@ static int look_at_target(struct job *j)
 	err = note_libraries(j);
 	if (!err && j->options->waiting)
 		err = note_waiting(j);
-	if (!err)
-		j->unwinder = unwinder__new(j->p);
-	return err || !j->unwinder ? reason_set(j->why, -ENOMEM, "out of memory") : 0;
+	return err ? reason_set(j->why, err, "out of memory") : 0;
 }
 
 /* ---- threads ---- */
@@ -244,7 +241,7 @@ static enum whereabouts where_is(struct job *j, const struct tracee *t)
 
 	if (tracee_registers(t, &r))
 		return WHERE_WITHIN;
-	return thread_whereabouts(t, j->unwinder, &j->view.map, &j->view.c, &r, &j->libraries,
+	return thread_whereabouts(t, j->view.unwinder, &j->view.map, &j->view.c, &r, &j->libraries,
 				  &j->waiting);
 }
 
@@ -424,7 +421,6 @@ static void done(struct job *j)
 	vec_done(&j->waiters);
 	vec_done(&j->libraries.ranges);
 	vec_done(&j->waiting.ranges);
-	unwinder__free(j->unwinder);
 	target_view__done(&j->view);
 }
 

@@ -210,7 +210,7 @@ static int inject_in_thread(struct job *j)
 	if (fd < 0 && !j->lodger.loaded)
 		err = make_file(j, &fd);
 	if (!err && !j->lodger.loaded) {
-		err = lodger_fill(j->p->pid, fd, j->name, j->image, j->bytes);
+		err = lodger_fill(j->borrow.thread.tid, fd, j->name, j->image, j->bytes);
 		if (err)
 			err = reason_set(j->why, err, "cannot write the library to process %d: %s",
 					 j->p->pid, strerror(-err));

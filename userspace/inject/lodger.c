@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "target/process_file.h"
 
 #define PREFIX "memfd:"
 
@@ -27,17 +27,20 @@ void lodger_name(const char *name, const void *image, size_t bytes, char ret_nam
 		       (unsigned long long)hash_bytes(image, bytes));
 }
 
-/* Whether "memfd:NAME-HASH" is the name, or begins with it if it ends in '-'. */
+/* Whether a memory file's name is "NAME-HASH", or begins with it if that ends in '-'. */
 static bool name_fits(const char *found, const char *name)
 {
 	size_t bytes = strlen(name);
 
-	if (strncmp(found, PREFIX, strlen(PREFIX)))
-		return false;
-	found += strlen(PREFIX);
 	if (strncmp(found, name, bytes))
 		return false;
 	return name[bytes - 1] == '-' || !found[bytes] || found[bytes] == ' ';
+}
+
+/* The same for what /proc says of it: "memfd:NAME-HASH (deleted)". */
+static bool link_fits(const char *link, const char *name)
+{
+	return !strncmp(link, PREFIX, strlen(PREFIX)) && name_fits(link + strlen(PREFIX), name);
 }
 
 static void find_mappings(const struct memory_map *map, const char *name, struct lodger *l)
@@ -45,7 +48,7 @@ static void find_mappings(const struct memory_map *map, const char *name, struct
 	for (size_t i = 0; i < map->maps.nr; i++) {
 		const struct mapping *m = &map->maps.items[i];
 
-		if (!l->loaded && name_fits(m->name, name)) {
+		if (!l->loaded && link_fits(m->name, name)) {
 			l->loaded = true;
 			l->start = m->start;
 			l->device = m->device;
@@ -71,7 +74,7 @@ static bool descriptor_fits(int dir, const char *number, const char *name, const
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
-	return text[0] == '/' && name_fits(text + 1, name);
+	return text[0] == '/' && link_fits(text + 1, name);
 }
 
 int lodger_find(pid_t pid, const struct memory_map *map, const char *name,
@@ -93,51 +96,68 @@ int lodger_find(pid_t pid, const struct memory_map *map, const char *name,
 	return d ? 0 : -EACCES;
 }
 
-/* 1 if the file holds exactly the image, 0 if not, or -errno. */
-static int holds(int fd, const void *image, size_t bytes)
+/* 1 if the file holds exactly the image, 0 if not, or -errno. It is read and never mapped: its
+ * owner may cut it meanwhile. */
+static int holds(int fd, const unsigned char *image, size_t bytes)
 {
+	unsigned char block[16384];
 	struct stat st;
-	void *mapped;
-	int same;
 
 	if (fstat(fd, &st))
 		return -errno;
 	if ((uint64_t)st.st_size != bytes)
 		return 0;
-	mapped = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (mapped == MAP_FAILED)
-		return -errno;
-	same = !memcmp(mapped, image, bytes);
-	(void)munmap(mapped, bytes);
-	return same;
+	for (size_t at = 0; at < bytes;) {
+		size_t most = bytes - at < sizeof(block) ? bytes - at : sizeof(block);
+		ssize_t nr = pread(fd, block, most, (off_t)at);
+
+		if (nr < 0 && errno == EINTR)
+			continue;
+		if (nr <= 0)
+			return nr ? -errno : 0;
+		if (memcmp(block, image + at, (size_t)nr))
+			return 0;
+		at += (size_t)nr;
+	}
+	return 1;
 }
 
-int lodger_fill(pid_t pid, int fd, const char *name, const void *image, size_t bytes)
+static bool is_named(const char *found, const void *name)
 {
-	int CLEANUP(cleanup_fd) file = -1;
-	char path[48], text[128];
-	ssize_t n;
+	return name_fits(found, name);
+}
+
+static int write_image(int file, const void *image, size_t bytes)
+{
 	int err;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
-	n = readlink(path, text, sizeof(text) - 1);
-	if (n <= 0)
-		return n ? -errno : -ENOENT;
-	text[n] = '\0';
-	if (text[0] != '/' || !name_fits(text + 1, name))
-		return -EBADF;
-	file = open(path, O_RDWR | O_CLOEXEC);
-	if (file < 0)
-		return -errno;
-	if (fcntl(file, F_GET_SEALS) < 0)
-		return -errno;
-	err = fcntl(file, F_GET_SEALS) & F_SEAL_WRITE ? holds(file, image, bytes) : 0;
-	if (err)
-		return err < 0 ? err : 0;
 	if (ftruncate(file, 0))
-		return -errno == -EPERM ? -EEXIST : -errno;
+		return errno == EPERM ? -EEXIST : -errno;
 	err = file_write_all(file, image, bytes);
 	if (!err && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
 		err = -errno;
 	return err;
+}
+
+int lodger_fill(pid_t tid, int fd, const char *name, const void *image, size_t bytes)
+{
+	char number[16];
+	struct stat st;
+	int seals, same;
+
+	(void)snprintf(number, sizeof(number), "%d", fd);
+	CLEANUP(cleanup_fd) int file = process_memfd_open(tid, number, is_named, name, &st);
+
+	if (file < 0)
+		return file == -EPROTO ? -EBADF : file;
+	seals = fcntl(file, F_GET_SEALS);
+	if (seals < 0)
+		return -errno;
+	/* Nothing could be sealed any more: it is not the file that we had made. */
+	if ((seals & F_SEAL_SEAL) && !(seals & F_SEAL_WRITE))
+		return -EBADF;
+	same = seals & F_SEAL_WRITE ? holds(file, image, bytes) : 0;
+	if (same)
+		return same < 0 ? same : 0;
+	return write_image(file, image, bytes);
 }

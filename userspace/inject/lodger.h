@@ -33,8 +33,9 @@ struct lodger {
 int lodger_find(pid_t pid, const struct memory_map *map, const char *name,
 		struct lodger *ret_lodger);
 
-/* Fills the target's memory file with the image, and seals it. -EEXIST if it holds something else
- * and cannot be changed. 0 or -errno. */
-int lodger_fill(pid_t pid, int fd, const char *name, const void *image, size_t bytes);
+/* Fills the memory file behind descriptor `fd` of the target's thread with the image, and seals it.
+ * -EBADF if that is another file by now, -EEXIST if it holds something else and cannot be changed.
+ * 0 or -errno. */
+int lodger_fill(pid_t tid, int fd, const char *name, const void *image, size_t bytes);
 
 #endif /* GP_INJECT_LODGER_H */

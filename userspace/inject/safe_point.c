@@ -188,14 +188,14 @@ static bool entered_by_name(const uint64_t *frames, int nr, const struct c_libra
 
 /* By the exact frames: all of them known, none in code that may hold a lock, and at least one
  * outside the C library (a thread that is just being made or taken down has none). */
-static bool frames_are_safe(const struct tracee *t, const struct target_process *p,
+static bool frames_are_safe(const struct tracee *t, struct unwinder *u,
 			    const struct memory_map *map, const struct c_library *c,
 			    const struct user_regs_struct *r)
 {
 	uint64_t addresses[UNWIND_FRAMES_MAX];
 	struct look_for what = {.c = c, .map = map};
 	struct scan s = {0};
-	int nr = unwind_thread(t, p, r, addresses);
+	int nr = unwinder__all_frames(u, t, r, addresses);
 
 	for (int i = 0; i < nr; i++)
 		look_at(addresses[i], &what, &s);
@@ -203,7 +203,7 @@ static bool frames_are_safe(const struct tracee *t, const struct target_process 
 	       entered_by_name(addresses, nr, c, in_waiting_call(r));
 }
 
-enum safety safe_point_check(const struct tracee *t, const struct target_process *p,
+enum safety safe_point_check(const struct tracee *t, struct unwinder *u,
 			     const struct memory_map *map, const struct c_library *c, pid_t ns_tid,
 			     const struct user_regs_struct *r)
 {
@@ -227,12 +227,12 @@ enum safety safe_point_check(const struct tracee *t, const struct target_process
 		return UNSAFE_STACK;
 	if (!s.unsafe && s.foreign && !s.signal_handler && s.whole && in_waiting_call(r))
 		return SAFE;
-	return frames_are_safe(t, p, map, c, r) ? SAFE : UNSAFE_CODE;
+	return frames_are_safe(t, u, map, c, r) ? SAFE : UNSAFE_CODE;
 }
 
-bool thread_is_in(const struct tracee *t, const struct target_process *p,
-		  const struct memory_map *map, const struct c_library *c,
-		  const struct user_regs_struct *r, uint64_t start, uint64_t end)
+bool thread_is_in(const struct tracee *t, struct unwinder *u, const struct memory_map *map,
+		  const struct c_library *c, const struct user_regs_struct *r, uint64_t start,
+		  uint64_t end)
 {
 	const struct range range = {start, end};
 	struct look_for what = {.c = c, .map = map, .ranges = &range, .ranges_nr = 1};
@@ -246,7 +246,7 @@ bool thread_is_in(const struct tracee *t, const struct target_process *p,
 		return true;
 	if (!s.in_range && s.whole && !s.signal_handler)
 		return false;
-	nr = unwind_thread(t, p, r, addresses);
+	nr = unwinder__all_frames(u, t, r, addresses);
 	s.in_range = false;
 	for (int i = 0; i < nr; i++)
 		look_at(addresses[i], &what, &s);

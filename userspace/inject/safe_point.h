@@ -13,7 +13,6 @@
 #include "inject/memory_map.h"
 #include "inject/tracee.h"
 #include "inject/unwind.h"
-#include "target/process.h"
 
 enum safety {
 	SAFE = 0,
@@ -28,14 +27,14 @@ enum safety {
 const char *safety_text(enum safety s);
 
 /* For a thread in STOP_INTERRUPT; `ns_tid` is its id in its own PID namespace. */
-enum safety safe_point_check(const struct tracee *t, const struct target_process *p,
+enum safety safe_point_check(const struct tracee *t, struct unwinder *u,
 			     const struct memory_map *map, const struct c_library *c, pid_t ns_tid,
 			     const struct user_regs_struct *r);
 
 /* Whether the thread runs in, or will return to, code in [start, end). Errs towards yes. */
-bool thread_is_in(const struct tracee *t, const struct target_process *p,
-		  const struct memory_map *map, const struct c_library *c,
-		  const struct user_regs_struct *r, uint64_t start, uint64_t end);
+bool thread_is_in(const struct tracee *t, struct unwinder *u, const struct memory_map *map,
+		  const struct c_library *c, const struct user_regs_struct *r, uint64_t start,
+		  uint64_t end);
 
 struct range_list {
 	VEC(struct range) ranges; /* sorted by start, not overlapping */

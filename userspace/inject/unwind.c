@@ -2,19 +2,31 @@
 
 /*
  * libdw does the unwinding; it reads memory and registers through us, from a thread that we
- * stopped, and the tables from the very files that are mapped. It never looks for debug files.
+ * stopped, and the tables from the very files that are mapped. It never looks for debug files. What
+ * it needs of a file is read into memory of our own (ELF_C_READ), never mapped: the target may cut
+ * or rewrite the file meanwhile.
  */
 #include "inject/unwind.h"
 
 #include <elfutils/libdwfl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
+#include "target/process_file.h"
+
+/* What libdw keeps with each file. */
+struct file {
+	struct unwinder *unwinder;
+	const struct target_library *library;
+};
 
 struct unwinder {
 	Dwfl *dwfl;
+	struct file *files; /* one for each library */
+	VEC(int) fds;	    /* of the files in use */
 	bool attached;
 	/* the thread at hand */
 	const struct tracee *t;
@@ -29,9 +41,30 @@ static int no_debuginfo(Dwfl_Module *m, void **data, const char *name, Dwarf_Add
 	return -1;
 }
 
-static int no_elf(Dwfl_Module *m, void **data, const char *name, Dwarf_Addr base, char **file,
-		  Elf **elf)
+/* A descriptor of ours for the file that is mapped, and no other; -errno. */
+static int open_library(struct unwinder *u, const struct target_library *l)
 {
+	struct stat st;
+	CLEANUP(cleanup_fd) int fd = process_file_open(l->open_path, &st);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	if (st.st_ino != l->inode)
+		return -ESTALE;
+	err = vec_push(&u->fds, fd);
+	return err ? err : take_fd(&fd);
+}
+
+/* libdw gets no descriptor: of one that it has it would read the file whole, to close it. */
+static int find_elf(Dwfl_Module *m, void **data, const char *name, Dwarf_Addr base, char **file,
+		    Elf **ret_elf)
+{
+	const struct file *f = *data;
+	int fd = f ? open_library(f->unwinder, f->library) : -ENOENT;
+
+	if (fd >= 0)
+		*ret_elf = elf_begin(fd, ELF_C_READ, NULL);
 	return -1;
 }
 
@@ -75,33 +108,40 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 	return DWARF_CB_OK;
 }
 
-static int report_files(Dwfl *dwfl, const struct target_process *p)
+static int report_library(struct unwinder *u, const struct target_library *l, struct file *f)
 {
-	int fd;
+	Dwfl_Module *m = dwfl_report_module(u->dwfl, l->path, l->start, l->end);
+	void **data;
 
-	dwfl_report_begin(dwfl);
-	for (size_t i = 0; i < p->libraries_nr; i++) {
-		const struct target_library *l = &p->libraries[i];
+	*f = (struct file){.unwinder = u, .library = l};
+	if (!m || !dwfl_module_info(m, &data, NULL, NULL, NULL, NULL, NULL, NULL))
+		return -ENOMEM;
+	*data = f;
+	return 0;
+}
 
-		fd = open(l->open_path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		/* Takes the descriptor over where it succeeds. */
-		if (!dwfl_report_elf(dwfl, l->path, l->open_path, fd, l->base, true))
-			(void)close(fd);
-	}
-	return dwfl_report_end(dwfl, NULL, NULL) ? -EIO : 0;
+static int report_libraries(struct unwinder *u, const struct target_process *p)
+{
+	int err = 0;
+
+	u->files = calloc(p->libraries_nr + 1, sizeof(*u->files));
+	if (!u->files || elf_version(EV_CURRENT) == EV_NONE)
+		return -ENOMEM;
+	dwfl_report_begin(u->dwfl);
+	for (size_t i = 0; !err && i < p->libraries_nr; i++)
+		err = report_library(u, &p->libraries[i], &u->files[i]);
+	return dwfl_report_end(u->dwfl, NULL, NULL) ? -EIO : err;
 }
 
 struct unwinder *unwinder__new(const struct target_process *p)
 {
-	static const Dwfl_Callbacks callbacks = {.find_elf = no_elf,
+	static const Dwfl_Callbacks callbacks = {.find_elf = find_elf,
 						 .find_debuginfo = no_debuginfo};
 	struct unwinder *u = calloc(1, sizeof(*u));
 
 	if (u)
 		u->dwfl = dwfl_begin(&callbacks);
-	if (u && u->dwfl && !report_files(u->dwfl, p))
+	if (u && u->dwfl && !report_libraries(u, p))
 		return u;
 	unwinder__free(u);
 	return NULL;
@@ -109,8 +149,14 @@ struct unwinder *unwinder__new(const struct target_process *p)
 
 void unwinder__free(struct unwinder *u)
 {
-	if (u && u->dwfl)
+	if (!u)
+		return;
+	if (u->dwfl)
 		dwfl_end(u->dwfl);
+	for (size_t i = 0; i < u->fds.nr; i++)
+		(void)close(u->fds.items[i]);
+	vec_done(&u->fds);
+	free(u->files);
 	free(u);
 }
 
@@ -130,18 +176,12 @@ int unwinder__frames(struct unwinder *u, const struct tracee *t, const struct us
 	return u->nr;
 }
 
-static void cleanup_unwinder(struct unwinder **u)
+int unwinder__all_frames(struct unwinder *u, const struct tracee *t,
+			 const struct user_regs_struct *r,
+			 uint64_t ret_addresses[UNWIND_FRAMES_MAX])
 {
-	unwinder__free(*u);
-}
-
-int unwind_thread(const struct tracee *t, const struct target_process *p,
-		  const struct user_regs_struct *r, uint64_t ret_addresses[UNWIND_FRAMES_MAX])
-{
-	CLEANUP(cleanup_unwinder) struct unwinder *u = unwinder__new(p);
-
 	bool whole;
-	int nr = u ? unwinder__frames(u, t, r, ret_addresses, &whole) : -ENOMEM;
+	int nr = unwinder__frames(u, t, r, ret_addresses, &whole);
 
-	return nr < 0 || whole ? nr : -ENODATA;
+	return whole ? nr : -ENODATA;
 }

@@ -9,12 +9,16 @@
 #include "inject/tracee.h"
 #include "target/process.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #define UNWIND_FRAMES_MAX 1024
 
-/* For several threads of a process at about the same moment: its files are opened once. */
+/* For any number of threads of one process: the tables of a file are read when the first frame in
+ * it is met, and kept. */
 struct unwinder;
 
-/* NULL: out of memory, or no file can be read. */
+/* Opens nothing yet. `p` is borrowed until unwinder__free(). NULL: out of memory. */
 struct unwinder *unwinder__new(const struct target_process *p);
 void unwinder__free(struct unwinder *u);
 
@@ -23,8 +27,9 @@ void unwinder__free(struct unwinder *u);
 int unwinder__frames(struct unwinder *u, const struct tracee *t, const struct user_regs_struct *r,
 		     uint64_t ret_addresses[UNWIND_FRAMES_MAX], bool *ret_whole);
 
-/* Those of one thread: their number, or -errno if the outermost frame was not reached. */
-int unwind_thread(const struct tracee *t, const struct target_process *p,
-		  const struct user_regs_struct *r, uint64_t ret_addresses[UNWIND_FRAMES_MAX]);
+/* The same, all or nothing: their number, or -ENODATA if the outermost frame was not reached. */
+int unwinder__all_frames(struct unwinder *u, const struct tracee *t,
+			 const struct user_regs_struct *r,
+			 uint64_t ret_addresses[UNWIND_FRAMES_MAX]);
 
 #endif /* GP_INJECT_UNWIND_H */

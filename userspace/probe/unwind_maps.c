@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "probe/unwind_worker.h"
 #include "target/elf.h"
+#include "target/process_file.h"
 #include "target/vdso.h"
 #include "wire.h"
 
@@ -21,7 +22,6 @@
 #include <linux/bpf.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #define BYTES_MAX (512UL << 20) /* of all tables */
 
@@ -209,7 +209,7 @@ static int add_range(struct process_maps *pm, uint64_t start, uint64_t end, uint
 	if (pm->ranges.nr > GP_UNWIND_RANGES_MAX)
 		return -E2BIG;
 	if (open_path) {
-		if (stat(open_path, &st))
+		if (process_file_stat(open_path, &st))
 			return 0;
 		place.key = (struct file_key){
 			.device = st.st_dev,

@@ -9,10 +9,9 @@
  */
 #include "base/cleanup.h"
 #include "target/elf_private.h"
-#include "target/rooted.h"
+#include "target/process_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -209,13 +208,14 @@ static void read_build_id(struct elf_file *f)
 
 static int open_file(const char *path, uint64_t *ret_bytes, struct reason *why)
 {
-	CLEANUP(cleanup_fd) int at = open(path, O_PATH | O_CLOEXEC);
-	int fd = at < 0 ? -errno : regular_open(at, ret_bytes);
+	struct stat st;
+	int fd = process_file_open(path, &st);
 
 	if (fd == -ENOEXEC)
 		return reason_set(why, fd, "cannot read '%s': it is no regular file", path);
 	if (fd < 0)
 		return reason_set(why, fd, "cannot open '%s': %s", path, strerror(-fd));
+	*ret_bytes = (uint64_t)st.st_size;
 	return fd;
 }
 

@@ -12,12 +12,12 @@
 #include "base/vec.h"
 #include "target/elf.h"
 #include "target/maps.h"
+#include "target/process_file.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Mappings of one file that belong together. */
 struct group {
@@ -123,7 +123,7 @@ static int is_the_file(const char *path, const struct map_line *m)
 {
 	struct stat st;
 
-	if (stat(path, &st) || !S_ISREG(st.st_mode) || st.st_ino != m->inode)
+	if (process_file_stat(path, &st) || st.st_ino != m->inode)
 		return 0;
 	return st.st_dev == m->device ? 2 : 1;
 }

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "target/elf.h"
-#include "target/rooted.h"
+#include "target/process_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -97,7 +97,7 @@ static char *read_version_py(const struct target_process *p)
 			continue;
 		(void)snprintf(file, sizeof(file), "%.*s/torch/version.py", (int)(torch - path),
 			       path);
-		if (!rooted_read(p->pid, file, VERSION_PY_BYTES_MAX, &text))
+		if (!process_file_read(p->pid, file, VERSION_PY_BYTES_MAX, &text))
 			return text;
 	}
 	return NULL;
@@ -301,12 +301,12 @@ static void read_cupti(const struct target_process *p, struct target_versions *v
 	for (size_t i = 0; l && !v->cupti[0] && i < sizeof(beside) / sizeof(*beside); i++) {
 		(void)snprintf(folder, sizeof(folder), "%.*s%s",
 			       (int)(file_base_name(l->path) - l->path), l->path, beside[i]);
-		(void)rooted_each_name(p->pid, folder, note_cupti, v->cupti);
+		(void)process_folder_each_name(p->pid, folder, note_cupti, v->cupti);
 	}
 	if (!l)
 		l = target_process__library(p, "libcuda.so");
 	for (size_t i = 0; l && !v->cupti[0] && i < sizeof(common) / sizeof(*common); i++)
-		(void)rooted_each_name(p->pid, common[i], note_cupti, v->cupti);
+		(void)process_folder_each_name(p->pid, common[i], note_cupti, v->cupti);
 }
 
 bool target_nccl_version(const struct target_process *p, char *to, size_t to_bytes)
