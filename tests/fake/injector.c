@@ -10,8 +10,9 @@
  *     injector still PID LIBRARY MS [WAITING] hold all threads for MS, outside of the library or in
  *                                             one of its functions with WAITING in their names
  *
- * With DIE_AT=N in the environment it kills itself just before its Nth ptrace() or pwrite(), the
- * only calls by which it acts on the target; the linker wraps them (-Wl,--wrap).
+ * With DIE_AT=N in the environment it kills itself, and its tracer with it, just before the Nth
+ * ptrace() or pwrite(), the only calls by which it acts on the target; the linker wraps them
+ * (-Wl,--wrap). With HANG_AT=N its tracer hangs there.
  *
  * Prints one line of key=value for each success, the reason for a failure. Exit status: 0, or the
  * positive errno of the failure.
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <unistd.h>
 
@@ -36,12 +38,37 @@ ssize_t __real_pwrite(int fd, const void *data, size_t bytes, off_t at);
 long __wrap_ptrace(int request, pid_t pid, void *address, void *data);
 ssize_t __wrap_pwrite(int fd, const void *data, size_t bytes, off_t at);
 
-static long acts_left; /* 0: no end */
+static long *acts_nr; /* shared with the tracer */
+static long die_at, hang_at;
+static pid_t driver;
 
 static void act(void)
 {
-	if (acts_left && !--acts_left)
-		(void)kill(getpid(), SIGKILL);
+	long nr = __atomic_add_fetch(acts_nr, 1, __ATOMIC_RELAXED);
+
+	while (nr == hang_at)
+		(void)pause();
+	if (nr != die_at)
+		return;
+	(void)kill(driver, SIGKILL);
+	(void)kill(getpid(), SIGKILL);
+}
+
+static long number_of(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text ? atol(text) : 0;
+}
+
+static int prepare_acts(void)
+{
+	acts_nr = mmap(NULL, sizeof(*acts_nr), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	die_at = number_of("DIE_AT");
+	hang_at = number_of("HANG_AT");
+	driver = getpid();
+	return acts_nr == MAP_FAILED ? -errno : 0;
 }
 
 long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
@@ -119,9 +146,9 @@ static int cycle(pid_t pid, const char *image, size_t bytes, long times, unsigne
 	return err;
 }
 
-static void while_still(bool all_out, void *arg)
+static int while_still(bool all_out, void *arg)
 {
-	(void)usleep(1000 * *(useconds_t *)arg);
+	return usleep(1000 * *(useconds_t *)arg);
 }
 
 static int still(pid_t pid, const char *library, useconds_t ms, const char *waiting)
@@ -159,7 +186,6 @@ static int hold(pid_t tid)
 
 int main(int argc, char **argv)
 {
-	const char *die_at = getenv("DIE_AT");
 	char CLEANUP(cleanup_free) *image = NULL;
 	size_t bytes = 0;
 	pid_t pid;
@@ -167,7 +193,9 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
-	acts_left = die_at ? atol(die_at) : 0;
+	err = prepare_acts();
+	if (err)
+		return -err;
 	pid = (pid_t)atoi(argv[2]);
 	if (!strcmp(argv[1], "hold"))
 		return hold(pid);

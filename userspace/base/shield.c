@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,8 +52,7 @@ static void wait_for(pid_t pid)
 	do
 		waited = wait4(pid, NULL, __WCLONE, &usage);
 	while (waited < 0 && errno == EINTR);
-	(void)__atomic_fetch_add(&cpu_ns, ns_of(usage.ru_utime) + ns_of(usage.ru_stime),
-				 __ATOMIC_RELAXED);
+	shield_add_cpu(&usage);
 }
 
 int shield_run(int (*fn)(void *arg), void *arg)
@@ -88,6 +86,12 @@ bool shield_is_alone(void)
 	pid_t of = __atomic_load_n(&parent, __ATOMIC_RELAXED);
 
 	return getpid() != of && (pid_t)syscall(SYS_getppid) != of;
+}
+
+void shield_add_cpu(const struct rusage *usage)
+{
+	(void)__atomic_fetch_add(&cpu_ns, ns_of(usage->ru_utime) + ns_of(usage->ru_stime),
+				 __ATOMIC_RELAXED);
 }
 
 uint64_t shield_cpu_ns(void)

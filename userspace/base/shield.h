@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 /*
  * Calls fn(arg) in a process that has our memory and our descriptors, heeds no signal, and is found
@@ -26,5 +27,8 @@ bool shield_is_alone(void);
 
 /* CPU time of this process and all such processes so far, in ns: no clock has both. Any thread. */
 uint64_t shield_cpu_ns(void);
+
+/* Adds to it what another child of this process took, once that has been waited for. Any thread. */
+void shield_add_cpu(const struct rusage *usage);
 
 #endif /* GP_BASE_SHIELD_H */

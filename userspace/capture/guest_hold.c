@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "inject/hold.h"
+#include "inject/tracer.h"
 
 #include <errno.h>
 
@@ -12,24 +13,19 @@
  * SEARCH_MS. After STRICT_NS threads may be in
  * a call that waits for the GPU, as one of several always may be. Once CUPTI is at it, it gets
  * LIMIT_MS, and LONGER_MS in the midst of what must not be cut short. An attach waits a second for
- * the answer. */
+ * the answer. LIMIT_MS and LONGER_MS together stay below TRACER_SILENCE_MS. */
 #define WINDOW_MS 20
 #define SEARCH_MS 100
 #define LIMIT_MS  500
-#define LONGER_MS 2000
+#define LONGER_MS 1300
 #define STRICT_NS 400000000ULL
 #define REFUSE_NS 800000000ULL
 
-struct job {
-	struct collector_ring *ring;
-	enum hold_end end;
-};
+_Static_assert(LIMIT_MS + LONGER_MS < TRACER_SILENCE_MS, "the tracer is not killed meanwhile");
 
-static void while_held(bool all_out, void *arg)
+static int while_held(bool all_out, void *arg)
 {
-	struct job *j = arg;
-
-	j->end = collector_ring__give_hold(j->ring, all_out, LIMIT_MS, LONGER_MS);
+	return collector_ring__give_hold(arg, all_out, LIMIT_MS, LONGER_MS);
 }
 
 static void tell(const struct target_process *p, const struct hold_result *r, enum hold_end end)
@@ -62,13 +58,12 @@ static int try(struct guest_hold *h, const struct target_process *p, const char 
 					     .thread_name = own,
 					     .window_ms = WINDOW_MS,
 					     .search_ms = SEARCH_MS};
-	struct job j = {.ring = r, .end = HOLD_UNWANTED};
 	struct hold_result result;
-	int err = hold_threads(p, &options, while_held, &j, why, &result);
+	int err = hold_threads(p, &options, while_held, r, why, &result);
 
 	h->held_ns += result.held_ns;
 	if (!err)
-		tell(p, &result, j.end);
+		tell(p, &result, (enum hold_end)result.answer);
 	return err;
 }
 

@@ -3,14 +3,13 @@
 /*
  * A thread that is within the libraries is let go at once and looked at again; one that is outside
  * holds none of their locks, nor one of the allocator's, so those that are within come out whether
- * it runs or not. The work is done by a thread of our own, whose end makes the kernel let go of
- * all that is still held.
+ * it runs or not. The work is done by a thread of a tracer process, whose end makes the kernel let
+ * go of all that is still held.
  */
 #include "inject/hold.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -25,6 +24,7 @@
 #include "inject/explain.h"
 #include "inject/safe_point.h"
 #include "inject/threads.h"
+#include "inject/tracer.h"
 #include "inject/turn.h"
 #include "target/elf.h"
 
@@ -36,6 +36,7 @@
 #define WATCH_NS      500000L
 #define ROUNDS_MIN    3
 #define JOIN_TURN_S   1
+#define EXTRA_MS      10000 /* for reading the target, and for fn */
 
 /* A thread that was found in a function that waits, each time since then. */
 struct waiter {
@@ -390,7 +391,7 @@ static int hold(struct job *j)
 		begin_ns = clock_now_ns();
 		err = take_all_in_time(j);
 		if (!err)
-			j->fn(!j->result.waiting_nr, j->arg);
+			j->result.answer = j->fn(!j->result.waiting_nr, j->arg);
 		let_go(j);
 		took_ns = clock_now_ns() - begin_ns;
 		j->result.held_ns += took_ns;
@@ -426,7 +427,7 @@ static void done(struct job *j)
 
 /* If the process calls exec just then, it waits for us to take note of the end of those of its
  * threads that are held, and our thread, in PTRACE_SEIZE, for it. (Not of its first: that may be
- * our child, whose status is wanted elsewhere.) */
+ * gpuprof's child, whose status is wanted elsewhere.) */
 static void join(pthread_t thread, pid_t pid)
 {
 	CLEANUP(cleanup_thread_ids) struct thread_ids list = {0};
@@ -444,31 +445,46 @@ static void join(pthread_t thread, pid_t pid)
 	} while (pthread_timedjoin_np(thread, NULL, &until));
 }
 
-int hold_threads(const struct target_process *p, const struct hold_options *options, hold_fn fn,
-		 void *arg, struct reason *why, struct hold_result *ret_result)
+/* What comes back from the tracer. */
+struct outcome {
+	struct reason why;
+	struct hold_result result;
+};
+
+static int trace(void *shared, void *arg)
 {
-	struct job j = {.p = p, .options = options, .fn = fn, .arg = arg, .why = why};
-	sigset_t stops, before;
+	struct outcome *o = shared;
+	struct job *j = arg;
 	pthread_t thread;
 	int err;
 
-	*ret_result = (struct hold_result){0};
+	j->why = &o->why;
+	j->view.memory.mem_fd = -1;
+	err = thread_start(&thread, work, j);
+	if (err)
+		return reason_set(j->why, err, "cannot start a thread: %s", strerror(-err));
+	join(thread, j->p->pid);
+	o->result = j->result;
+	done(j);
+	return j->err;
+}
+
+int hold_threads(const struct target_process *p, const struct hold_options *options, hold_fn fn,
+		 void *arg, struct reason *why, struct hold_result *ret_result)
+{
+	struct job j = {.p = p, .options = options, .fn = fn, .arg = arg};
+	struct outcome o = {0};
+	int err = -ESRCH;
+
+	if (target_process__alive(p))
+		err = tracer_run(trace, &j, &o, sizeof(o), options->search_ms + EXTRA_MS);
+	*ret_result = o.result;
+	if (!err)
+		return 0;
 	if (!target_process__alive(p))
 		return reason_set(why, -ESRCH, "process %d has ended", p->pid);
-	j.view.memory.mem_fd = -1;
-	/* Nothing from the terminal may stop us while threads are held. */
-	(void)sigemptyset(&stops);
-	(void)sigaddset(&stops, SIGTSTP);
-	(void)sigaddset(&stops, SIGTTIN);
-	(void)sigaddset(&stops, SIGTTOU);
-	(void)pthread_sigmask(SIG_BLOCK, &stops, &before);
-	err = thread_start(&thread, work, &j);
-	if (!err)
-		join(thread, p->pid);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (err)
-		return reason_set(why, err, "cannot start a thread: %s", strerror(-err));
-	*ret_result = j.result;
-	done(&j);
-	return j.err;
+	if (o.why.text[0])
+		return reason_set(why, err, "%s", o.why.text);
+	return reason_set(why, err, "cannot hold the threads of process %d: %s", p->pid,
+			  strerror(-err));
 }

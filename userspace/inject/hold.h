@@ -33,10 +33,13 @@ struct hold_result {
 	uint32_t held_nr, waiting_nr; /* threads; how many of them in a function that waits */
 	uint32_t stops;		      /* how often a thread was stopped */
 	uint64_t held_ns;	      /* some of them */
+	int answer;		      /* what fn returned */
 };
 
-/* Called while they are held; `all_out`: none is in a function that waits. */
-typedef void (*hold_fn)(bool all_out, void *arg);
+/* Called while they are held, in a process of its own (inject/tracer.h): of what it writes, only
+ * what it returns and what lies in shared mappings lasts. It has TRACER_SILENCE_MS. `all_out`: none
+ * is in a function that waits. */
+typedef int (*hold_fn)(bool all_out, void *arg);
 
 /* Threads that the libraries have made for themselves run on. ret_result is filled in any case.
  * Returns 0 if fn was called, else -errno with a reason: -EAGAIN no moment was found, -EPERM,

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Injection and removal. The work is done by a thread of our own, because a thread's end is the one
- * thing that makes the kernel let go of every traced thread, also of one that never stopped for us.
+ * Injection and removal. The work is done in a tracer process, whose end makes the kernel let go of
+ * every traced thread, also of one that never stopped for us.
  */
 #include "inject/inject.h"
 
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +21,16 @@
 #include "inject/explain.h"
 #include "inject/lodger.h"
 #include "inject/remote.h"
+#include "inject/tracer.h"
 #include "inject/turn.h"
 
 #define MEMFD_EXEC 0x10u
 #define IMAGE_MAX  (64u << 20)
 #define PATH_BYTES 128
+
+#define SAFE_POINT_LIMIT_MS 2000
+#define CALL_LIMIT_MS	    10000
+#define READ_LIMIT_MS	    10000
 
 struct job {
 	const struct target_process *p;
@@ -36,7 +40,6 @@ struct job {
 	struct reason *why;
 	struct inject_result result;
 	bool left;
-	int err;
 	uint64_t began_ns;
 	struct target_view view;
 	struct borrow borrow;
@@ -69,7 +72,8 @@ static int enter(struct job *j)
 	uint32_t limit_ms = j->options->safe_point_limit_ms;
 	uint32_t call_ms = j->options->call_limit_ms;
 	uint64_t now;
-	int err = borrow_thread(&j->view, j->began_ns + (limit_ms ? limit_ms : 2000) * 1000000ull,
+	int err = borrow_thread(&j->view,
+				j->began_ns + (limit_ms ?: SAFE_POINT_LIMIT_MS) * 1000000ull,
 				j->why, &j->borrow);
 
 	if (err)
@@ -78,7 +82,7 @@ static int enter(struct job *j)
 	j->result.tid = j->borrow.thread.tid;
 	j->result.waited_us = (now - j->began_ns) / 1000;
 	err = remote_begin(&j->remote, &j->borrow.thread, &j->borrow.registers, j->borrow.place,
-			   j->borrow.saved, now + (call_ms ? call_ms : 10000) * 1000000ull);
+			   j->borrow.saved, now + (call_ms ?: CALL_LIMIT_MS) * 1000000ull);
 	if (!err)
 		err = remote_scratch(&j->remote);
 	return err ? step_failed(j, err, "mapping scratch memory") : 0;
@@ -302,12 +306,26 @@ static int work(struct job *j)
 	return err;
 }
 
-static void *work_thread(void *arg)
-{
-	struct job *j = arg;
+/* What comes back from the tracer. */
+struct outcome {
+	struct reason why;
+	struct inject_result result;
+	bool left;
+};
 
-	j->err = work(j);
-	return NULL;
+static int trace(void *shared, void *arg)
+{
+	struct outcome *o = shared;
+	struct job *j = arg;
+	int err;
+
+	j->why = &o->why;
+	j->began_ns = clock_now_ns();
+	j->view.memory.mem_fd = -1;
+	err = work(j);
+	o->result = j->result;
+	o->left = j->left;
+	return err;
 }
 
 static int check_target(const struct target_process *p, struct reason *why)
@@ -331,49 +349,67 @@ static int check_target(const struct target_process *p, struct reason *why)
 	return 0;
 }
 
-static int run_job(struct job *j, struct inject_result *ret_result)
+/* What it may take: to look for a safe moment, for the calls, and for reading the target. */
+static uint32_t total_ms(const struct inject_options *o)
 {
-	pthread_t thread;
-	int err = check_target(j->p, j->why);
+	uint64_t ms = (uint64_t)(o->safe_point_limit_ms ?: SAFE_POINT_LIMIT_MS) +
+		      (o->call_limit_ms ?: CALL_LIMIT_MS) + READ_LIMIT_MS;
+
+	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+static int run_job(struct job *j, struct outcome *o, struct reason *why)
+{
+	int err = check_target(j->p, why);
 
 	if (err)
 		return err;
-	j->began_ns = clock_now_ns();
-	j->view.memory.mem_fd = -1;
-	err = -pthread_create(&thread, NULL, work_thread, j);
+	err = tracer_run(trace, j, o, sizeof(*o), total_ms(j->options));
+	if (err && !target_process__alive(j->p))
+		return reason_set(why, -ESRCH, "process %d has ended", j->p->pid);
+	if (err && o->why.text[0])
+		return reason_set(why, err, "%s", o->why.text);
+	if (err == -ETIMEDOUT)
+		return reason_set(why, err,
+				  "process %d did not let itself be read in time (its memory, or a "
+				  "file it has mapped, does not answer); it runs on; use "
+				  "--no-inject",
+				  j->p->pid);
 	if (err)
-		return reason_set(j->why, err, "cannot start a thread: %s", strerror(-err));
-	(void)pthread_join(thread, NULL);
-	borrow__done(&j->borrow);
-	target_view__done(&j->view);
-	if (!j->err)
-		*ret_result = j->result;
-	else if (!target_process__alive(j->p))
-		return reason_set(j->why, -ESRCH, "process %d has ended", j->p->pid);
-	return j->err;
+		return reason_set(why, err, "cannot trace process %d from a process of its own: %s",
+				  j->p->pid, strerror(-err));
+	return 0;
 }
 
 int inject_library(const struct target_process *p, const void *image, size_t bytes,
 		   const struct inject_options *options, struct reason *why,
 		   struct inject_result *ret_result)
 {
-	struct job j = {.p = p, .image = image, .bytes = bytes, .options = options, .why = why};
+	struct job j = {.p = p, .image = image, .bytes = bytes, .options = options};
+	struct outcome o = {0};
+	int err;
 
 	if (bytes < sizeof(Elf64_Ehdr) || bytes > IMAGE_MAX || memcmp(image, ELFMAG, SELFMAG))
 		return reason_set(why, -ENOEXEC, "'%s' is not a shared library", options->name);
 	lodger_name(options->name, image, bytes, j.name);
-	return run_job(&j, ret_result);
+	err = run_job(&j, &o, why);
+	if (!err)
+		*ret_result = o.result;
+	return err;
 }
 
 int inject_remove(const struct target_process *p, const struct inject_options *options,
 		  struct reason *why, struct inject_result *ret_result, bool *ret_left)
 {
-	struct job j = {.p = p, .options = options, .why = why};
+	struct job j = {.p = p, .options = options};
+	struct outcome o = {0};
 	int err;
 
 	(void)snprintf(j.name, sizeof(j.name), "%.24s-", options->name);
-	err = run_job(&j, ret_result);
-	if (!err)
-		*ret_left = j.left;
-	return err;
+	err = run_job(&j, &o, why);
+	if (err)
+		return err;
+	*ret_result = o.result;
+	*ret_left = o.left;
+	return 0;
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "inject/tracer.h"
 
 #define ERESTARTSYS	      512
 #define ERESTARTNOINTR	      513
@@ -30,8 +31,10 @@
 
 static long trace(int request, pid_t tid, void *address, void *data)
 {
-	long ret = ptrace(request, tid, address, data);
+	long ret;
 
+	tracer_pulse();
+	ret = ptrace(request, tid, address, data);
 	return ret < 0 ? -errno : ret;
 }
 
@@ -125,6 +128,7 @@ int tracee_wait(struct tracee *t, uint64_t deadline_ns)
 	int status = 0, found;
 
 	while (!(found = look(t, &status))) {
+		tracer_pulse();
 		if (clock_now_ns() >= deadline_ns)
 			return -ETIMEDOUT;
 		(void)nanosleep(&pause, NULL);
@@ -153,8 +157,10 @@ static int resume(struct tracee *t, int request, int signal)
 
 int tracee_stop(struct tracee *t, uint64_t deadline_ns)
 {
-	int err = (int)trace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
+	int err;
 
+	tracer_stops();
+	err = (int)trace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
 	while (!err) {
 		err = tracee_wait(t, deadline_ns);
 		if (err || t->stop == STOP_INTERRUPT || t->stop == STOP_GROUP)

@@ -4,8 +4,8 @@
  * One thread of the target under ptrace. Every function may be the last thing gpuprof does: when it
  * dies the kernel lets the thread go on from the registers it has at that moment. That is why stops
  * are looked at without being consumed (WNOWAIT): a signal whose stop was consumed would be lost
- * with gpuprof. All functions must be called from the thread that called tracee_seize(), and
- * whatever is still held is let go by the kernel when that thread ends.
+ * with gpuprof. All functions must be called from the thread that called tracee_seize(), in a
+ * tracer (tracer.h), and whatever is still held is let go by the kernel when that thread ends.
  */
 #ifndef GP_INJECT_TRACEE_H
 #define GP_INJECT_TRACEE_H
