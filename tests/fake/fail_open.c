@@ -2,7 +2,8 @@
 
 /*
  * Preloaded into gpuprof: opens of one file fail, whatever calls open(), open64(), openat() or
- * openat64() for it. All by the environment:
+ * openat64() for it. Handles (O_PATH) do not count, but what is opened through them does. All by
+ * the environment:
  *
  *     GPUPROF_TEST_OPEN_PATH    what the file's path has in it
  *     GPUPROF_TEST_OPEN_ERRNO   what they fail with, a number
@@ -29,14 +30,27 @@ static unsigned long number(const char *name, unsigned long otherwise)
 	return text ? strtoul(text, NULL, 10) : otherwise;
 }
 
-static bool fails(const char *path)
+/* A handle is opened for real by the name that stands for it. */
+static const char *name_of(const char *path, char *text, size_t bytes)
+{
+	ssize_t nr = strncmp(path, "/proc/self/fd/", 14) ? -1 : readlink(path, text, bytes - 1);
+
+	if (nr < 0)
+		return path;
+	text[nr] = '\0';
+	return text;
+}
+
+static bool fails(const char *path, int flags)
 {
 	static unsigned long opened;
 	const char *part = getenv("GPUPROF_TEST_OPEN_PATH");
 	const char *while_there = getenv("GPUPROF_TEST_OPEN_WHILE");
 	unsigned long at, first = number("GPUPROF_TEST_OPEN_FIRST", 1);
+	char text[4096];
 
-	if (!part || !strstr(path, part) || (while_there && access(while_there, F_OK)))
+	if (!part || (flags & O_PATH) || !strstr(name_of(path, text, sizeof(text)), part) ||
+	    (while_there && access(while_there, F_OK)))
 		return false;
 	at = __atomic_add_fetch(&opened, 1, __ATOMIC_RELAXED);
 	if (at < first || at - first >= number("GPUPROF_TEST_OPEN_NUMBER", -1UL))
@@ -61,7 +75,7 @@ static int mode_of(int flags, va_list args)
 		va_start(args, flags);                                                             \
 		mode = mode_of(flags, args);                                                       \
 		va_end(args);                                                                      \
-		return fails(path) ? -1 : next(path, flags, mode);                                 \
+		return fails(path, flags) ? -1 : next(path, flags, mode);                          \
 	}
 
 #define WRAP_OPENAT(name)                                                                          \
@@ -74,7 +88,7 @@ static int mode_of(int flags, va_list args)
 		va_start(args, flags);                                                             \
 		mode = mode_of(flags, args);                                                       \
 		va_end(args);                                                                      \
-		return fails(path) ? -1 : next(dir, path, flags, mode);                            \
+		return fails(path, flags) ? -1 : next(dir, path, flags, mode);                     \
 	}
 
 WRAP_OPEN(open)

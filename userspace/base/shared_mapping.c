@@ -64,18 +64,12 @@ static void on_bus_error(int sig, siginfo_t *info, void *context)
 	errno = before;
 }
 
+/* Each time: somebody else may have had it meanwhile. */
 static void install_handler(void)
 {
 	struct sigaction sa = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_RESTART};
 
 	(void)sigaction(SIGBUS, &sa, NULL);
-}
-
-static void install_handler_once(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	(void)pthread_once(&once, install_handler);
 }
 
 /* An entry that nobody uses, or a new one; NULL without memory. The lock is held. */
@@ -102,7 +96,7 @@ int shared_mapping__new(int fd, size_t bytes, struct shared_mapping **ret_mappin
 
 	if (at == MAP_FAILED)
 		return -errno;
-	install_handler_once();
+	install_handler();
 	(void)pthread_mutex_lock(&lock);
 	m = take_entry();
 	if (m) {
@@ -144,6 +138,6 @@ bool shared_mapping__is_lost(const struct shared_mapping *m)
 
 void shared_mapping_before_death(void (*fn)(void))
 {
-	install_handler_once();
+	install_handler();
 	__atomic_store_n(&before_death, fn, __ATOMIC_RELEASE);
 }

@@ -56,6 +56,14 @@ struct collector_ring {
 	struct collector_events events;
 };
 
+static bool is_ring_size(uint64_t bytes)
+{
+	uint64_t data_bytes = bytes - PAGE_BYTES;
+
+	return bytes >= PAGE_BYTES + DATA_BYTES_MIN && data_bytes <= DATA_BYTES_MAX &&
+	       !(data_bytes & (data_bytes - 1));
+}
+
 static bool is_ring(const char *name, const void *arg)
 {
 	return !strcmp(name, GP_RING_NAME);
@@ -76,21 +84,20 @@ static int open_ring(pid_t pid, const char *number, uint64_t *ret_bytes)
 		return -EPROTO;
 	if (fstat(fd, &st))
 		return -errno;
+	if (!is_ring_size((uint64_t)st.st_size))
+		return -EPROTO;
 	*ret_bytes = (uint64_t)st.st_size;
 	return take_fd(&fd);
 }
 
-/* Maps the ring behind `fd` if its header makes sense. 0 or -errno. */
+/* Maps the ring behind `fd`, of a size that is_ring_size(), if its header makes sense. 0 or -errno.
+ */
 static int map_ring(struct collector_ring *r, int fd, uint64_t bytes, struct reason *why)
 {
 	uint64_t data_bytes = bytes - PAGE_BYTES;
 	struct gp_ring_page *page;
 	int err;
 
-	if (bytes < PAGE_BYTES + DATA_BYTES_MIN || data_bytes > DATA_BYTES_MAX ||
-	    (data_bytes & (data_bytes - 1)))
-		return reason_set(why, -EPROTO, "the collector's ring has a size of %llu bytes",
-				  (unsigned long long)bytes);
 	err = shared_mapping__new(fd, bytes, &r->mapping);
 	if (err)
 		return reason_set(why, err, "cannot map the collector's ring: %s", strerror(-err));
