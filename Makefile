@@ -29,8 +29,14 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter \
 	$(if $(WERROR),-Werror)
 CPPFLAGS_ALL := -D_GNU_SOURCE -DGPUPROF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O)
-CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) $(SANFLAGS) $(if $(COVERAGE),--coverage) $(CFLAGS)
-LDFLAGS_ALL := $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
+# What makes a bug hard to exploit in a tool that root runs on hostile input. The checked versions of
+# libc's functions need an optimiser, and hide calls from the sanitizers.
+FORTIFY := $(shell echo '\#include <features.h>' | \
+	$(CC) -O2 -D_FORTIFY_SOURCE=3 -Werror -E - >/dev/null 2>&1 && echo 3 || echo 2)
+HARDEN := -fstack-protector-strong -fstack-clash-protection $(if $(filter x86_64,$(ARCH)),-fcf-protection) \
+	$(if $(DEBUG)$(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY))
+CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) $(HARDEN) -fPIE $(SANFLAGS) $(if $(COVERAGE),--coverage) $(CFLAGS)
+LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 LIBS := -liberty -lmicrohttpd -lbpf -lcapstone -ldw -lelf -llzma -lzstd -lz -lncursesw -ltinfo -lm -lpthread -ldl
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(if $(filter x86_64,$(ARCH)),x86,$(ARCH)) \
 	-Wall -Wextra -Wno-unused-parameter -Ibpf -include $(VMLINUX_H) \
