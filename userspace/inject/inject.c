@@ -23,6 +23,7 @@
 #include "inject/remote.h"
 #include "inject/tracer.h"
 #include "inject/turn.h"
+#include "target/process_file.h"
 
 #define MEMFD_EXEC 0x10u
 #define IMAGE_MAX  (64u << 20)
@@ -331,7 +332,6 @@ static int trace(void *shared, void *arg)
 static int check_target(const struct target_process *p, struct reason *why)
 {
 	unsigned char ident[EI_NIDENT] = {0};
-	FILE CLEANUP(cleanup_file) *f = NULL;
 	char path[32];
 
 #ifndef __x86_64__
@@ -340,10 +340,11 @@ static int check_target(const struct target_process *p, struct reason *why)
 	if (!target_process__alive(p))
 		return reason_set(why, -ESRCH, "process %d has ended", p->pid);
 	(void)snprintf(path, sizeof(path), "/proc/%d/exe", p->pid);
-	f = fopen(path, "re");
-	if (!f)
-		return explain_refusal(p->pid, -errno, why);
-	if (fread(ident, 1, sizeof(ident), f) == sizeof(ident) && ident[EI_CLASS] != ELFCLASS64)
+	CLEANUP(cleanup_fd) int fd = process_file_open(path, NULL);
+
+	if (fd < 0)
+		return explain_refusal(p->pid, fd, why);
+	if (read(fd, ident, sizeof(ident)) == sizeof(ident) && ident[EI_CLASS] != ELFCLASS64)
 		return reason_set(why, -ENOSYS, "process %d is a 32-bit process; use --no-inject",
 				  p->pid);
 	return 0;

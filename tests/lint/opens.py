@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Files that a profiled process names are opened by target/process_file.c alone: the process may put anything in the place
+of any file, at any moment. So in the rooms that see such names every other call that takes a path is counted here, with
+the reason why its path is none of the process's choice. A new call changes the count, and must give its reason.
+"""
+
+import re
+
+import files
+
+ROOMS = ("target", "probe", "inject", "capture", "recording", "timeline", "output")
+CALL = re.compile(r"(?<![\w.>])(open|open64|openat|openat2|creat|fopen|freopen|opendir|scandir|nftw|stat|lstat|fstatat|statx|"
+                  r"access|faccessat|readlink|readlinkat|mkdir|rename|unlink|chmod|chown|truncate|"
+                  r"dwfl_report_elf|dwfl_report_offline|dwfl_linux_proc_report|bpf_program__attach_\w*probe\w*)\s*\(")
+# A path that stands in the call itself.
+LITERAL = re.compile(r'\w+\s*\(\s*"')
+
+PROC = "names in /proc, made of numbers"
+# File -> (calls, why their paths are nobody's choice).
+ALLOWED = {}
+
+
+def calls_of(root, name):
+    """The calls with a path that is not literal, as (line, name)."""
+    found = []
+    for number, line in enumerate(files.without_comments(files.read(root, name)).split("\n"), 1):
+        for match in CALL.finditer(line):
+            if not LITERAL.match(line[match.start():]) and not re.match(r"(static |extern )?(int|long|FILE|DIR)\b", line):
+                found.append((number, match.group(1)))
+    return found
+
+
+def complaints_of(name, found):
+    nr, _ = ALLOWED.get(name, (0, ""))
+    if len(found) == nr:
+        return []
+    where = ", ".join("%d %s()" % one for one in found) or "none"
+    return ["%s: %d calls that take a path (%s), %d are allowed: open what a process names with target/process_file.h, "
+            "or say in tests/lint/opens.py whose the path is" % (name, len(found), where, nr)]
+
+
+def check(root):
+    """Complaints, each as text."""
+    bad = []
+    for name in files.c_files(root, (".c",)):
+        if name.startswith(tuple("userspace/%s/" % room for room in ROOMS)) and name != "userspace/target/process_file.c":
+            bad += complaints_of(name, calls_of(root, name))
+    return bad + ["tests/lint/opens.py: there is no %s" % name for name in ALLOWED
+                  if name not in files.c_files(root, (".c",))]
