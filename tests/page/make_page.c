@@ -14,6 +14,7 @@
 
 #include "page/make_trace.h"
 #include "unit/memory_example.h"
+#include "unit/nasty_names.h"
 #include "unit/stack_example.h"
 
 #define STEPS 12
@@ -213,6 +214,26 @@ static int make_flame(const char *folder, const char *name, char which)
 	return err;
 }
 
+/* Both pages of a recording in which everything has each name that a hostile target may choose. */
+static int make_nasty(const char *folder)
+{
+	struct recording *r = NULL;
+	struct timeline *t = NULL;
+	struct reason why = {0};
+	char rec[4096];
+	int err;
+
+	(void)snprintf(rec, sizeof(rec), "%s/nasty.gpuprof", folder);
+	nasty_write(rec, NASTY_TRACE);
+	err = recording__open(rec, &why, &r);
+	err = err ? err : timeline__new(r, &why, &t);
+	err = err ? err : write_one(t, folder, "nasty-memory", "html", output_memory_html);
+	err = err ? err : write_one(t, folder, "nasty-flame", "html", write_flame);
+	timeline__free(t);
+	recording__free(r);
+	return err;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -225,5 +246,6 @@ int main(int argc, char **argv)
 	       write_both(argv[1], "nothing", fill_nothing) || make_flame(argv[1], "flame", 'p') ||
 	       make_flame(argv[1], "flame-samples", 's') ||
 	       make_flame(argv[1], "flame-hostile", 'h') ||
-	       make_flame(argv[1], "flame-large", 'l') || make_trace(argv[1]);
+	       make_flame(argv[1], "flame-large", 'l') || make_nasty(argv[1]) ||
+	       make_trace(argv[1]);
 }

@@ -6,7 +6,7 @@
 PAGE_TESTS := build/page-tests
 
 MAKE_PAGE_OBJ := $(addprefix $(O)/tests/,page/make_page.o page/make_trace.o unit/memory_example.o \
-	unit/stack_example.o)
+	unit/stack_example.o unit/nasty_names.o)
 
 $(O)/tests/make_page: $(MAKE_PAGE_OBJ) $(O)/libgpuprof.a
 	$(call say,LINK,$@)

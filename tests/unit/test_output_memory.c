@@ -461,7 +461,7 @@ static void losses_are_all_told(void **state)
 			   "see gpuprof(1))\n");
 	t.losses.items[1] = (struct tl_loss){.name = "a\x1b[2J\n\xc2\x9b", .count = 3};
 	assert_losses_text(&t, false,
-			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: a?[2J???: 3. "
+			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: a?[2J??: 3. "
 			   "(2 of 2 counters; see gpuprof(1))\n");
 	example__done(&t);
 }

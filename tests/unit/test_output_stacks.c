@@ -543,7 +543,7 @@ static void test_table(void **state)
 	free(text);
 	text = table_text(e.timeline, 1, 'c');
 	assert_non_null(strstr(
-		text, ",[backward];libtorch_cpu.so: at::native::add(at::Tensor const&)\r\n"));
+		text, ",\"[backward];libtorch_cpu.so: at::native::add(at::Tensor const&)\"\r\n"));
 	assert_non_null(strstr(text, ",train.py(41): step\r\n"));
 	free(text);
 	stack_example__close(&e);

@@ -7,6 +7,8 @@
 #ifndef GP_BASE_BUF_H
 #define GP_BASE_BUF_H
 
+#include "base/escape.h" /* buf__json(), buf__line() and others: for text that a target chose */
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,10 +30,6 @@ void buf__u64(struct buf *b, uint64_t n);
 void buf__i64(struct buf *b, int64_t n);
 /* ns as microseconds with exactly three decimals, as Kineto writes times: 1234567 -> 1234.567. */
 void buf__us(struct buf *b, int64_t ns);
-/* `text` as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. */
-void buf__json(struct buf *b, const char *text);
-/* `text` as a line of UTF-8: what is not becomes U+FFFD, control characters '?'. */
-void buf__line(struct buf *b, const char *text);
 /* Forgets the content, keeps the memory. */
 void buf__clear(struct buf *b);
 /* 0 or -ENOMEM. */

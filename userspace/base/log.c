@@ -10,6 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/escape.h"
+
+#define LINE_BYTES 2048
+
 static enum log_level max_level = LOG_WARN;
 static void (*sink_fn)(void *arg, const char *line);
 static void *sink_arg;
@@ -30,17 +34,13 @@ enum log_level log_get_level(void)
 	return max_level;
 }
 
-static void put_line(char *line, size_t nr, size_t cap)
+static void put_line(const char *text)
 {
+	char line[LINE_BYTES];
+	size_t nr = line_into(line, sizeof(line) - 1, text);
 	ssize_t ignored;
 
-	if (nr > cap - 2)
-		nr = cap - 2;
-	for (size_t i = 0; i < nr; i++)
-		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-			line[i] = '?';
 	if (sink_fn) {
-		line[nr] = '\0';
 		sink_fn(sink_arg, line);
 		return;
 	}
@@ -49,28 +49,19 @@ static void put_line(char *line, size_t nr, size_t cap)
 	(void)ignored;
 }
 
-static size_t add(char *line, size_t at, size_t cap, const char *fmt, va_list ap)
-{
-	int n = vsnprintf(line + at, cap - at, fmt, ap);
-
-	if (n < 0)
-		return at;
-	return at + (size_t)n < cap ? at + (size_t)n : cap - 1;
-}
-
 static const char *const prefix = "gpuprof: ";
 
 void log_vat(enum log_level level, const char *fmt, va_list ap)
 {
-	char line[2048];
+	char text[LINE_BYTES];
 	size_t at = strlen(prefix);
 	int saved = errno;
 
 	if (level > max_level)
 		return;
-	memcpy(line, prefix, at);
-	at = add(line, at, sizeof(line), fmt, ap);
-	put_line(line, at, sizeof(line));
+	memcpy(text, prefix, at + 1);
+	(void)vsnprintf(text + at, sizeof(text) - at, fmt, ap);
+	put_line(text);
 	errno = saved;
 }
 

@@ -15,8 +15,8 @@ enum log_level { LOG_ERR = 0, LOG_WARN = 1, LOG_INFO = 2, LOG_DEBUG = 3 };
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 
-/* Prints "gpuprof: " and the message. Control characters in it are printed as '?': names of a
- * target are not trusted. */
+/* Prints "gpuprof: " and the message as one line (base/escape.h): names of a target are not
+ * trusted. */
 void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_vat(enum log_level level, const char *fmt, va_list ap)
 	__attribute__((format(printf, 2, 0)));

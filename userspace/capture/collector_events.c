@@ -181,8 +181,9 @@ static bool judge_name(struct collector_events *e, struct gp_ev_name *name, size
 	    bytes != sizeof(*name) + ((name->text_bytes + 7) & ~7U) || !name->name_id ||
 	    name->name_id >= COLLECTOR_NAMES)
 		return false;
+	/* In a recording a text ends at one. */
 	for (uint32_t i = 0; i < name->text_bytes; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == 127)
+		if (!text[i])
 			text[i] = '?';
 	/* One that long was cut. */
 	if (name->text_bytes == GP_RING_NAME_BYTES)

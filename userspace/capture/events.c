@@ -250,17 +250,13 @@ static int put_name(struct capture *c, uint32_t source, const struct gp_ev_name 
 	return id < 0 ? (int)id : 0;
 }
 
-/* As a terminal and a viewer can take it: the text is the target's. One that fills its room was
- * cut. */
+/* One that fills its room was cut. */
 static void copy_text(char *to, const char *from, size_t bytes)
 {
 	memcpy(to, from, bytes);
 	to[bytes - 1] = '\0';
 	if (to[bytes - 2])
 		to[utf8_whole_bytes(to, bytes - 1)] = '\0';
-	for (; *to; to++)
-		if ((unsigned char)*to < ' ' || *to == 127)
-			*to = '?';
 }
 
 static int put_found_name(struct capture *c, const struct gp_ev_found_name *ev)

@@ -3,6 +3,7 @@
 /*
  * `gpuprof ctl`: talks to a capture that runs.
  */
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -130,6 +131,19 @@ static bool is_command(int nr, char **words)
 	return sides && (nr == 1 || !strcmp(words[1], "cpu") || !strcmp(words[1], "gpu"));
 }
 
+static void print_lines(char *text)
+{
+	CLEANUP(buf__done) struct buf out = {0};
+	char *line;
+
+	while ((line = strsep(&text, "\n"))) {
+		buf__line(&out, line);
+		buf__str(&out, text ? "\n" : "");
+	}
+	if (!buf__error(&out) && out.nr)
+		(void)fwrite(out.bytes, 1, out.nr, stdout);
+}
+
 int cli_ctl(int argc, char **argv)
 {
 	CLEANUP(cleanup_free) char *path = NULL, *text = NULL;
@@ -160,6 +174,6 @@ int cli_ctl(int argc, char **argv)
 	}
 	/* The first line only says that all is well. */
 	if (text && strchr(text, '\n'))
-		(void)fputs(strchr(text, '\n') + 1, stdout);
+		print_lines(strchr(text, '\n') + 1);
 	return status;
 }

@@ -52,10 +52,14 @@ static const char *answer_word(enum capability_answer answer)
 static void print_lines(struct buf *out, const struct capability *c, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++, c++) {
-		buf__printf(out, "%-13s  %-6s  %s%s\n", c->name, answer_word(c->answer), c->detail,
-			    c->required && c->answer == CAPABILITY_NO ? " (required)" : "");
-		if (c->advice[0])
-			buf__printf(out, "%-13s          -> %s\n", "", c->advice);
+		buf__printf(out, "%-13s  %-6s  ", c->name, answer_word(c->answer));
+		buf__line(out, c->detail);
+		buf__str(out, c->required && c->answer == CAPABILITY_NO ? " (required)\n" : "\n");
+		if (!c->advice[0])
+			continue;
+		buf__printf(out, "%-13s          -> ", "");
+		buf__line(out, c->advice);
+		buf__char(out, '\n');
 	}
 }
 

@@ -134,6 +134,7 @@ static size_t terminal_columns(void)
 
 #define COLUMNS 6
 
+/* As it is printed: versions come from the process' files. */
 static const char *cell(const struct row *row, size_t column, struct buf *scratch)
 {
 	buf__clear(scratch);
@@ -142,24 +143,32 @@ static const char *cell(const struct row *row, size_t column, struct buf *scratc
 		buf__u64(scratch, (uint64_t)row->pid);
 		break;
 	case 1:
-		buf__str(scratch, row->user);
+		buf__line(scratch, row->user);
 		break;
 	case 2:
 		add_uptime(scratch, row->uptime_s);
 		break;
 	case 3:
-		buf__str(scratch, row->versions.python);
+		buf__line(scratch, row->versions.python);
 		break;
 	case 4:
-		buf__str(scratch, row->versions.torch);
+		buf__line(scratch, row->versions.torch);
 		break;
 	default:
-		buf__str(scratch, row->versions.cuda);
+		buf__line(scratch, row->versions.cuda);
 		break;
 	}
 	if (!scratch->nr)
 		buf__char(scratch, '-');
 	return scratch->bytes ? scratch->bytes : "";
+}
+
+static void add_cell(struct buf *out, const char *text, size_t width, bool right)
+{
+	size_t nr = line_characters(text);
+	int gap = (int)(nr < width ? width - nr : 0);
+
+	buf__printf(out, "%*s%s%*s  ", right ? gap : 0, "", text, right ? 0 : gap, "");
 }
 
 static void print_table(struct buf *out, const struct rows *r)
@@ -172,22 +181,22 @@ static void print_table(struct buf *out, const struct rows *r)
 	for (size_t c = 0; c < COLUMNS; c++) {
 		widths[c] = strlen(titles[c]);
 		for (size_t i = 0; i < r->list.nr; i++) {
-			size_t wide = strlen(cell(&r->list.items[i], c, &scratch));
+			size_t wide = line_characters(cell(&r->list.items[i], c, &scratch));
 
 			widths[c] = wide > widths[c] ? wide : widths[c];
 		}
-		buf__printf(out, c ? "%-*s  " : "%*s  ", (int)widths[c], titles[c]);
+		add_cell(out, titles[c], widths[c], !c);
 		used += widths[c] + 2;
 	}
 	buf__str(out, "COMMAND\n");
 	for (size_t i = 0; i < r->list.nr; i++) {
 		const struct row *row = &r->list.items[i];
-		int room = columns > used ? (int)(columns - used) : columns ? 8 : INT32_MAX;
+		size_t room = columns > used ? columns - used : columns ? 8 : SIZE_MAX;
 
 		for (size_t c = 0; c < COLUMNS; c++)
-			buf__printf(out, c ? "%-*s  " : "%*s  ", (int)widths[c],
-				    cell(row, c, &scratch));
-		buf__printf(out, "%.*s\n", room, row->command);
+			add_cell(out, cell(row, c, &scratch), widths[c], !c);
+		buf__line_part(out, row->command, room);
+		buf__char(out, '\n');
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "cli/metadata.h"
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "capture/capture.h"
 
 #include <errno.h>
@@ -11,9 +12,8 @@
 
 bool metadata_is_sane(const char *text)
 {
-	for (const char *at = text; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 127)
-			return false;
+	if (!text_is_plain(text))
+		return false;
 	for (;;) {
 		size_t nr = strcspn(text, ",");
 		const char *equals = memchr(text, '=', nr);

@@ -13,7 +13,7 @@
 struct capture;
 
 /* What is wrong with a text that metadata_is_sane() refuses. */
-#define METADATA_RULE "KEY=VALUE[,KEY=VALUE...], without control characters"
+#define METADATA_RULE "KEY=VALUE[,KEY=VALUE...], in UTF-8 without control characters"
 
 /* Whether it is such a text: each part has a key. */
 bool metadata_is_sane(const char *text);

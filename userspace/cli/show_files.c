@@ -94,35 +94,32 @@ int shown__write_trace(const struct shown *s, const char *path)
 						: shown__write_chrome(s, path, 0);
 }
 
-/* DIR/HOST_PID.TIME.pt.trace.json, the host without what would end the worker's name. To be freed.
- */
-static char *worker_path(const struct shown *s, const char *dir, const struct tl_process *p)
+/* DIR/HOST_PID.TIME.pt.trace.json. 0 or -ENOMEM. */
+static int worker_path(const struct shown *s, const char *dir, const struct tl_process *p,
+		       struct buf *path)
 {
 	const char *host = recording__meta(s->recording, "host");
 	uint64_t when_ns = s->timeline->start_ns + s->timeline->realtime_offset_ns;
-	char *path, *name;
-	size_t dir_nr = strlen(dir) + 1;
 
-	if (asprintf(&path, "%s/%s_%lld.%llu.pt.trace.json", dir, host && *host ? host : "host",
-		     (long long)p->row_pid, (unsigned long long)when_ns) < 0)
-		return NULL;
-	name = path + dir_nr;
-	for (char *c = name; host && c < name + strlen(host); c++)
-		if (*c == '/' || (unsigned char)*c <= ' ')
-			*c = '_';
-	return path;
+	buf__printf(path, "%s/", dir);
+	buf__file_name(path, host && *host ? host : "host");
+	buf__printf(path, "_%lld.%llu.pt.trace.json", (long long)p->row_pid,
+		    (unsigned long long)when_ns);
+	return buf__error(path);
 }
 
 static int write_worker(const struct shown *s, const char *dir, uint32_t process)
 {
-	CLEANUP(cleanup_free)
-	char *path = worker_path(s, dir, &s->timeline->processes.items[process]);
+	CLEANUP(buf__done) struct buf path = {0};
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
-	int err = path ? sink__new_path(path, &sink) : -ENOMEM;
+	int err = worker_path(s, dir, &s->timeline->processes.items[process], &path);
 
-	err = err ? err : output_chrome_worker(sink, s->timeline, process, path);
+	if (err)
+		return show_output_failed("trace", dir, err);
+	err = sink__new_path(path.bytes, &sink);
+	err = err ? err : output_chrome_worker(sink, s->timeline, process, path.bytes);
 	err = err ? err : sink__finish(sink);
-	return err ? show_output_failed("trace", path ? path : dir, err) : CLI_DONE;
+	return err ? show_output_failed("trace", path.bytes, err) : CLI_DONE;
 }
 
 int shown__write_tensorboard(const struct shown *s, const char *path)

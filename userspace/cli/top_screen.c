@@ -233,7 +233,7 @@ static void draw(struct screen *s)
 
 static void say(struct screen *s, const char *text)
 {
-	(void)snprintf(s->message, sizeof(s->message), "%s", text);
+	(void)line_into(s->message, sizeof(s->message), text);
 }
 
 static void choose_view(struct screen *s, enum tally_view view)

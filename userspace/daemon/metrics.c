@@ -16,28 +16,13 @@ void metrics_family(struct buf *out, const char *name, const char *type, const c
 	buf__printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* A label's value: names of a process may hold anything. */
-static void add_value(struct buf *out, const char *text)
-{
-	CLEANUP(buf__done) struct buf line = {0};
-
-	buf__line(&line, text);
-	for (const char *c = line.bytes ? line.bytes : ""; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			buf__char(out, '\\');
-		buf__char(out, *c);
-	}
-	if (buf__error(&line))
-		out->err = buf__error(&line);
-}
-
 void metrics_count(struct buf *out, const char *name, const char *label, const char *value,
 		   uint64_t count)
 {
 	buf__str(out, name);
 	if (label) {
 		buf__printf(out, "{%s=\"", label);
-		add_value(out, value);
+		buf__label(out, value);
 		buf__str(out, "\"}");
 	}
 	buf__char(out, ' ');
@@ -63,11 +48,11 @@ static void begin(struct buf *out, const char *name, const struct total_process 
 		  const char *label, const char *value)
 {
 	buf__printf(out, "%s{pid=\"%d\",process=\"", name, (int)p->pid);
-	add_value(out, p->comm);
+	buf__label(out, p->comm);
 	buf__char(out, '"');
 	if (label) {
 		buf__printf(out, ",%s=\"", label);
-		add_value(out, value);
+		buf__label(out, value);
 		buf__char(out, '"');
 	}
 	buf__str(out, "} ");

@@ -269,12 +269,7 @@ void reader__index(struct reader *r, struct buf *out)
 		const struct total_process *p = r->totals.processes.items[i];
 
 		buf__printf(out, "<tr><td>%d<td>", (int)p->pid);
-		for (const char *c = p->comm; *c; c++) {
-			if (*c == '<' || *c == '&' || *c < ' ')
-				buf__printf(out, "&#%u;", *c < ' ' ? '?' : (unsigned char)*c);
-			else
-				buf__char(out, *c);
-		}
+		buf__html(out, p->comm);
 		if (r->totals.sampled)
 			buf__str(out, "<td>not known by samples\n");
 		else

@@ -175,13 +175,8 @@ static void python_number(struct buf *b, double value)
 
 static void pad(struct buf *b, const char *text, size_t width)
 {
-	size_t nr = 0;
-
-	for (; *text; text++) {
-		buf__char(b, (unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
-		nr += ((unsigned char)*text & 0xc0) != 0x80;
-	}
-	for (; nr < width; nr++)
+	buf__line(b, text);
+	for (size_t nr = line_characters(text); nr < width; nr++)
 		buf__char(b, ' ');
 }
 
@@ -220,15 +215,6 @@ static void line(struct buf *b, size_t columns)
 static const char *shown_name(const struct actions *a, const struct action *one)
 {
 	return a->has_marks && starts_with(one->name, MARK) ? one->name + strlen(MARK) : one->name;
-}
-
-static size_t characters(const char *text)
-{
-	size_t nr = 0;
-
-	for (; *text; text++)
-		nr += ((unsigned char)*text & 0xc0) != 0x80;
-	return nr;
 }
 
 static void action_row(struct buf *b, const struct actions *a, const struct action *one,
@@ -296,7 +282,7 @@ static int table(struct buf *b, const struct actions *a)
 	if (!order)
 		return -ENOMEM;
 	for (size_t i = 0; i < a->items.nr; i++) {
-		size_t nr = characters(shown_name(a, &a->items.items[i]));
+		size_t nr = line_characters(shown_name(a, &a->items.items[i]));
 
 		width = nr > width ? nr : width;
 		order[i] = &a->items.items[i];

@@ -45,17 +45,17 @@ void columns_us(struct buf *out, enum columns_form form, const char *name, uint6
 static void csv_stack(struct buf *out, const struct recording *rec, const uint32_t *frames,
 		      size_t nr, bool backward)
 {
-	CLEANUP(buf__done) struct buf text = {0};
+	CLEANUP(buf__done) struct buf text = {0}, frame = {0};
 
 	if (backward)
 		buf__str(&text, STACK_TEXT_BACKWARD ";");
 	for (size_t i = 0; i < nr; i++) {
 		buf__str(&text, i ? ";" : "");
-		stack_text_frame(&text, rec, frames[i]);
+		stack_text_in_list(&text, &frame, rec, frames[i]);
 	}
-	csv_text(out, text.bytes ? text.bytes : "");
+	buf__csv(out, text.bytes ? text.bytes : "");
 	if (!out->err)
-		out->err = buf__error(&text);
+		out->err = buf__error(&text) ? buf__error(&text) : buf__error(&frame);
 }
 
 void columns_stack(struct buf *out, enum columns_form form, const struct recording *rec,
@@ -147,23 +147,4 @@ void columns_estimates(struct buf *out, enum columns_form form, const struct tab
 	}
 	if (form == COLUMNS_JSON)
 		buf__char(out, '}');
-}
-
-/* Control characters have no place in a line of a file that people look at in a terminal. */
-void csv_text(struct buf *out, const char *text)
-{
-	bool quoted = strpbrk(text, ",\"") != NULL;
-
-	if (quoted)
-		buf__char(out, '"');
-	for (; *text; text++) {
-		if (*text == '"')
-			buf__str(out, "\"\"");
-		else if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			buf__char(out, '?');
-		else
-			buf__char(out, *text);
-	}
-	if (quoted)
-		buf__char(out, '"');
 }

@@ -38,7 +38,4 @@ void columns_estimates(struct buf *out, enum columns_form form, const struct tab
 void columns_estimate_json(struct buf *out, const char *name, const struct estimate *e,
 			   double scale);
 
-/* Appends a text as a field of CSV, in quotes where RFC 4180 wants them. */
-void csv_text(struct buf *out, const char *text);
-
 #endif /* GP_OUTPUT_COLUMNS_H */

@@ -86,11 +86,13 @@ static void one_series(struct buf *out, const struct timeline *t, const struct t
 	if (t->step_series.nr > 1)
 		buf__printf(out, "%d: ", t->processes.items[s->process].pid);
 	buf__printf(out, "%u ", s->nr);
+	buf__str(out, "by ");
 	if (s->marker)
-		buf__printf(out, "by %s, ", s->marker);
+		buf__line(out, s->marker);
 	else
-		buf__printf(out, "by a cycle of %u operator%s, ", s->cycle_nr,
+		buf__printf(out, "a cycle of %u operator%s", s->cycle_nr,
 			    s->cycle_nr == 1 ? "" : "s");
+	buf__str(out, ", ");
 	duration(out, e.sum_ns / s->nr);
 	buf__str(out, " each on average (");
 	duration(out, e.least_ns);

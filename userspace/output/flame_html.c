@@ -22,7 +22,6 @@
 #include "base/banned.h"
 #include "output/describe.h"
 #include "output/flame_tree.h"
-#include "output/inside_html.h"
 
 #include <errno.h>
 
@@ -52,7 +51,7 @@ static void flush(struct flame *f, size_t least)
 	if (f->err || f->out.nr < least)
 		return;
 	buf__clear(&f->escaped);
-	inside_html(&f->escaped, &f->out);
+	buf__page_json(&f->escaped, &f->out);
 	f->err = buf__error(&f->out);
 	f->err = f->err ? f->err : buf__error(&f->escaped);
 	f->err = f->err ? f->err : sink__write(f->sink, f->escaped.bytes, f->escaped.nr);

@@ -4,7 +4,7 @@
  * The counters of what went missing, as a paragraph under the table: those above zero always, first
  * those of events that are not in the recording, then those of what is less exact; the others by
  * number or by name. The names are those of the JSON outputs. They come from a file that anyone may
- * have written, so nothing in them reaches a terminal but printable ASCII.
+ * have written.
  */
 #include "output/output.h"
 
@@ -85,12 +85,6 @@ static void end_line(struct lines *l)
 	l->column = 0;
 }
 
-static void add_name(struct buf *b, const struct tl_loss *loss)
-{
-	for (const char *p = loss->name ? loss->name : "?"; *p; p++)
-		buf__char(b, *p >= 0x20 && *p < 0x7f ? *p : '?');
-}
-
 /* "name: count, name: count.", without counts where they are zero. */
 static void add_counters(struct lines *l, const struct tl_loss *losses, size_t nr, enum told told)
 {
@@ -99,7 +93,7 @@ static void add_counters(struct lines *l, const struct tl_loss *losses, size_t n
 	for (size_t i = 0; i < nr; i++) {
 		if (told_by(&losses[i]) != told)
 			continue;
-		add_name(&l->piece, &losses[i]);
+		buf__line(&l->piece, losses[i].name ? losses[i].name : "?");
 		if (told != TOLD_NOTHING)
 			buf__printf(&l->piece, ": %llu", (unsigned long long)losses[i].count);
 		buf__char(&l->piece, --left ? ',' : '.');

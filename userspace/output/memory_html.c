@@ -3,7 +3,7 @@
 /*
  * The memory timeline as one page that needs nothing else: page/ is built into two halves of HTML,
  * and the data goes between them, into a <script> element that holds JSON and never runs. The names
- * in the data belong to the profiled program; the writer leaves no '<' in them.
+ * in the data belong to the profiled program: buf__page_json() writes them.
  */
 #include "output/memory_json.h"
 

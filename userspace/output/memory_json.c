@@ -42,7 +42,6 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 #include "output/describe.h"
-#include "output/inside_html.h"
 #include "output/memory_categories.h"
 #include "output/memory_usage.h"
 #include "output/out_of_memory.h"
@@ -67,7 +66,7 @@ static void flush(struct writer *w)
 		return;
 	if (w->options->inside_html) {
 		buf__clear(&w->escaped);
-		inside_html(&w->escaped, &w->b);
+		buf__page_json(&w->escaped, &w->b);
 		out = &w->escaped;
 	}
 	if (!w->err)

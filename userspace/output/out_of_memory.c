@@ -302,23 +302,16 @@ static void add_size(struct buf *b, int64_t bytes)
 		buf__printf(b, "%lld B", (long long)bytes);
 }
 
-/* A terminal shall not obey a name. */
-static void add_name(struct buf *b, const char *name)
-{
-	for (; *name; name++)
-		buf__char(b, (unsigned char)*name < ' ' || *name == 127 ? '?' : *name);
-}
-
 static void add_op_name(struct buf *b, const char *op, const char *outermost)
 {
 	if (!op) {
 		buf__str(b, "outside any op");
 		return;
 	}
-	add_name(b, op);
+	buf__line(b, op);
 	if (outermost && strcmp(op, outermost) != 0) {
 		buf__str(b, " under ");
-		add_name(b, outermost);
+		buf__line(b, outermost);
 	}
 }
 
@@ -328,7 +321,7 @@ static void add_line_name(struct buf *b, const struct timeline *t, uint32_t fram
 
 	if (frame)
 		stack_text_frame(&line, t->recording, frame);
-	add_name(b, line.nr ? line.bytes : "no stack");
+	buf__line(b, line.nr ? line.bytes : "no stack");
 }
 
 static void text_rows(struct buf *b, const struct timeline *t, const struct holder *rows, size_t nr,

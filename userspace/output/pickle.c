@@ -108,36 +108,11 @@ void pickle__again(struct pickle *p, uint32_t place)
 	put_number(p, place, place < 256 ? 1 : 4);
 }
 
-/* Whether a byte begins a character that is well formed; its bytes. */
-static size_t character(const unsigned char *c)
-{
-	size_t nr = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
-
-	if (c[0] >= 0xf5)
-		return 0;
-	for (size_t i = 1; i < nr; i++)
-		if ((c[i] & 0xc0) != 0x80)
-			return 0;
-	/* Overlong, a surrogate, or beyond the last one. */
-	if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] >= 0xa0) ||
-	    (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] >= 0x90))
-		return 0;
-	return nr;
-}
-
 static void put_text(struct pickle *p, const char *text)
 {
 	CLEANUP(buf__done) struct buf clean = {0};
 
-	for (const unsigned char *c = (const unsigned char *)text; *c;) {
-		size_t nr = character(c);
-
-		if (nr)
-			buf__add(&clean, c, nr);
-		else
-			buf__char(&clean, '?');
-		c += nr ? nr : 1;
-	}
+	buf__line(&clean, text);
 	if (buf__error(&clean) || clean.nr > INT32_MAX) {
 		p->err = p->err ? p->err : -ENOMEM;
 		return;

@@ -26,7 +26,8 @@ void pickle__begin(struct pickle *p, struct sink *s);
 int pickle__end(struct pickle *p);
 void pickle__done(struct pickle *p);
 
-/* The text must stay where it is until the end. Bytes that are no UTF-8 become '?'. */
+/* The text must stay where it is until the end. It is written as a line is
+ * (base/escape.h). */
 void pickle__text(struct pickle *p, const char *text);
 
 /* Its values follow, and then its end. */

@@ -79,7 +79,7 @@ int output_samples_csv(struct sink *s, const struct sample_table *table, long li
 	for (size_t i = 0; i < table->rows.nr && (limit < 0 || i < (size_t)limit); i++) {
 		const struct sample_row *r = &table->rows.items[i];
 
-		csv_text(&out, r->name);
+		buf__csv(&out, r->name);
 		values(&out, COLUMNS_CSV, r);
 		if (stacks)
 			columns_stack(&out, COLUMNS_CSV, table->recording, r->stack, r->stack_nr,

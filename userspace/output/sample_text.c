@@ -28,21 +28,17 @@ struct text {
 	size_t name_width;
 };
 
-/* Control characters are no part of a name in a terminal. */
 static void name_cell(struct text *t, const char *name)
 {
-	char shown[NAME_WIDTH_MAX + 1];
-	size_t nr = strlen(name), keep = nr < NAME_WIDTH_MAX ? nr : NAME_WIDTH_MAX;
+	size_t nr = line_characters(name);
 
+	if (nr <= NAME_WIDTH_MAX) {
+		text_name(&t->out, name, t->name_width);
+		return;
+	}
 	/* Of long ones the end says more. */
-	memcpy(shown, name + nr - keep, keep);
-	shown[keep] = '\0';
-	if (nr > keep)
-		memcpy(shown, "...", 3);
-	for (char *c = shown; *c; c++)
-		if ((unsigned char)*c < ' ' || (unsigned char)*c == 127)
-			*c = '?';
-	text_cell(&t->out, shown, t->name_width);
+	buf__str(&t->out, "...");
+	text_name(&t->out, line_behind(name, nr - NAME_WIDTH_MAX + 3), 0);
 }
 
 static void cell(struct text *t, const char *value)
@@ -80,9 +76,7 @@ static void stack_lines(struct text *t, const struct sample_row *r)
 		buf__clear(&frame);
 		buf__str(&frame, "  ");
 		stack_text_frame(&frame, t->table->recording, r->stack[i]);
-		for (size_t k = 0; k < frame.nr; k++)
-			buf__char(&t->out,
-				  (unsigned char)frame.bytes[k] < ' ' ? '?' : frame.bytes[k]);
+		buf__line(&t->out, frame.bytes ? frame.bytes : "");
 		buf__char(&t->out, '\n');
 	}
 	if (!t->out.err)
@@ -113,7 +107,7 @@ static void set_name_width(struct text *t)
 {
 	t->name_width = 4;
 	for (size_t i = 0; i < t->table->rows.nr; i++) {
-		size_t nr = strlen(t->table->rows.items[i].name);
+		size_t nr = line_characters(t->table->rows.items[i].name);
 
 		t->name_width = nr > t->name_width ? nr : t->name_width;
 	}

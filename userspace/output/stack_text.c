@@ -78,27 +78,34 @@ void stack_text_json(struct buf *out, const struct recording *rec, const uint32_
 		out->err = buf__error(&frame);
 }
 
-void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t frame)
+void stack_text_folded(struct buf *out, struct buf *scratch, const struct recording *rec,
+		       uint32_t frame)
 {
-	size_t at = out->nr;
+	buf__clear(scratch);
+	stack_text_by_function(scratch, rec, frame);
+	buf__folded(out, scratch->bytes ? scratch->bytes : "");
+}
 
-	stack_text_by_function(out, rec, frame);
-	for (; !buf__error(out) && at < out->nr; at++) {
-		unsigned char c = (unsigned char)out->bytes[at];
-
-		if (c <= ' ' || c == ';' || c == 0x7f)
-			out->bytes[at] = '_';
-	}
+void stack_text_in_list(struct buf *out, struct buf *scratch, const struct recording *rec,
+			uint32_t frame)
+{
+	buf__clear(scratch);
+	stack_text_frame(scratch, rec, frame);
+	buf__list_item(out, scratch->bytes ? scratch->bytes : "");
 }
 
 void stack_text_all(struct buf *out, const struct recording *rec, const struct tl_stack *s)
 {
+	CLEANUP(buf__done) struct buf frame = {0};
+
 	if (stack_text_mark(s->flags))
 		buf__printf(out, "%s;", stack_text_mark(s->flags));
 	for (size_t i = s->nr; i-- > 0;) {
-		stack_text_frame(out, rec, s->frames[i]);
+		stack_text_in_list(out, &frame, rec, s->frames[i]);
 		buf__str(out, i ? ";" : "");
 	}
+	if (!out->err)
+		out->err = buf__error(&frame);
 }
 
 void stack_text_call(struct buf *out, const struct timeline *t, const struct tl_python_call *call)

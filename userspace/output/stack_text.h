@@ -24,8 +24,14 @@ void stack_text_frame(struct buf *out, const struct recording *rec, uint32_t fra
 /* The same, but of one function of native code whatever line it is on. */
 void stack_text_by_function(struct buf *out, const struct recording *rec, uint32_t frame);
 
-/* Appends that with what separates frames (space, tab, line end, ';') as '_'. */
-void stack_text_folded(struct buf *out, const struct recording *rec, uint32_t frame);
+/* Appends that as a frame of a folded stack. `scratch` is memory for it, whose error the caller
+ * looks at. */
+void stack_text_folded(struct buf *out, struct buf *scratch, const struct recording *rec,
+		       uint32_t frame);
+
+/* Appends the frame of this id as an item of a list with semicolons between; `scratch` as above. */
+void stack_text_in_list(struct buf *out, struct buf *scratch, const struct recording *rec,
+			uint32_t frame);
 
 /* Appends a list of frames in JSON. */
 void stack_text_json(struct buf *out, const struct recording *rec, const uint32_t *frames,

@@ -25,7 +25,7 @@ struct stacks {
 	struct sink *sink;
 	const struct timeline *t;
 	enum stack_metric metric;
-	struct buf out;
+	struct buf out, frame;
 	struct hash index_of; /* frame id or mark -> speedscope's number */
 	uint64_t samples_nr, total;
 	int (*each)(struct stacks *s, const struct tl_stack *k, uint64_t value);
@@ -69,12 +69,14 @@ static int folded_line(struct stacks *s, const struct tl_stack *k, uint64_t valu
 	if (stack_text_mark(k->flags))
 		buf__printf(&s->out, "%s;", stack_text_mark(k->flags));
 	for (size_t i = k->nr; i-- > 0;) {
-		stack_text_folded(&s->out, s->t->recording, k->frames[i]);
+		stack_text_folded(&s->out, &s->frame, s->t->recording, k->frames[i]);
 		buf__str(&s->out, i ? ";" : "");
 	}
 	buf__str(&s->out, k->is_forward ? ";" STACK_TEXT_BACKWARD " " : " ");
 	buf__u64(&s->out, value);
 	buf__char(&s->out, '\n');
+	if (buf__error(&s->frame))
+		return buf__error(&s->frame);
 	return sink__drain(s->sink, &s->out, BLOCK_BYTES);
 }
 
@@ -89,6 +91,7 @@ int output_stacks(struct sink *sink, const struct timeline *t, const char *metri
 	err = add_all(&s);
 	err = err ? err : sink__drain(s.sink, &s.out, 1);
 	buf__done(&s.out);
+	buf__done(&s.frame);
 	return err;
 }
 

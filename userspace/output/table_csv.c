@@ -29,10 +29,10 @@ static void title_line(struct buf *out, const struct table *table, bool overload
 static void row_line(struct buf *out, const struct table *table, const struct table_row *r,
 		     bool overloads)
 {
-	csv_text(out, r->name);
+	buf__csv(out, r->name);
 	if (overloads) {
 		buf__char(out, ',');
-		csv_text(out, r->overload ? r->overload : "");
+		buf__csv(out, r->overload ? r->overload : "");
 	}
 	if (table->parts) {
 		buf__char(out, ',');
@@ -45,7 +45,7 @@ static void row_line(struct buf *out, const struct table *table, const struct ta
 	columns_estimates(out, COLUMNS_CSV, table, r);
 	if (r->shapes) {
 		buf__char(out, ',');
-		csv_text(out, r->shapes);
+		buf__csv(out, r->shapes);
 	}
 	if (table->has_stacks)
 		columns_stack(out, COLUMNS_CSV, table->recording, r->stack, r->stack_nr,

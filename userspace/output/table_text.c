@@ -41,10 +41,10 @@ struct text {
 static void tree_cell(struct text *t, const char *name, uint32_t depth)
 {
 	size_t indent = 2UL * depth < t->name_width ? 2UL * depth : t->name_width;
-	size_t nr = text_characters(name), room = t->name_width - indent;
+	size_t nr = line_characters(name), room = t->name_width - indent;
 
 	text_spaces(&t->out, indent);
-	text_add(&t->out, name, room);
+	buf__line_part(&t->out, name, room);
 	text_spaces(&t->out, (nr < room ? room - nr : 0) + 2);
 }
 
@@ -53,22 +53,22 @@ static void name_cell(struct text *t, const char *name)
 {
 	size_t max = t->options->max_name_width > 0 ? (size_t)t->options->max_name_width
 						    : NAME_WIDTH_MAX;
-	size_t nr = text_characters(name), keep = max > 3 ? max - 3 : 0;
+	size_t nr = line_characters(name), keep = max > 3 ? max - 3 : 0;
 	bool cut = nr >= keep;
 	size_t shown = cut ? keep + 3 : nr;
 
 	if (shown < t->name_width)
 		text_spaces(&t->out, t->name_width - shown);
-	text_add(&t->out, name, cut ? keep : nr);
+	buf__line_part(&t->out, name, cut ? keep : nr);
 	buf__str(&t->out, cut ? "...  " : "  ");
 }
 
 static void shapes_cell(struct text *t, const char *shapes)
 {
-	size_t nr = strlen(shapes), shown = nr < t->shapes_width ? nr : t->shapes_width;
+	size_t nr = line_characters(shapes), shown = nr < t->shapes_width ? nr : t->shapes_width;
 
 	text_spaces(&t->out, t->shapes_width - shown);
-	buf__add(&t->out, shapes, shown);
+	buf__line_part(&t->out, shapes, shown);
 	buf__str(&t->out, "  ");
 }
 
@@ -234,15 +234,13 @@ static size_t column_titles(const struct table *table, const char *titles[COLUMN
 /* Left aligned; of a text that is too long the end is kept. */
 static void source_cell(struct text *t, const char *text)
 {
-	size_t nr = text_characters(text), width = t->source_width;
+	size_t nr = line_characters(text), width = t->source_width;
 
 	if (nr > width) {
-		for (size_t skip = nr - width + 3; skip > 0; skip--)
-			text += text_character(text);
 		buf__str(&t->out, "...");
-		text_add(&t->out, text, width);
+		buf__line_part(&t->out, line_behind(text, nr - width + 3), width);
 	} else {
-		text_add(&t->out, text, nr);
+		buf__line_part(&t->out, text, nr);
 		text_spaces(&t->out, width - nr);
 	}
 	buf__str(&t->out, "  ");
@@ -437,7 +435,7 @@ static void set_shapes_width(struct text *t)
 
 	for (size_t i = 0; i < t->table->rows.nr; i++) {
 		const char *shapes = t->table->rows.items[i].shapes;
-		size_t nr = shapes ? strlen(shapes) : 0;
+		size_t nr = shapes ? line_characters(shapes) : 0;
 
 		longest = nr > longest ? nr : longest;
 		any |= nr > 2;
@@ -457,7 +455,7 @@ static void set_source_width(struct text *t)
 
 			buf__clear(&b);
 			frame_text(&b, t, &t->table->rows.items[i], k);
-			nr = b.bytes ? text_characters(b.bytes) : 0;
+			nr = b.bytes ? line_characters(b.bytes) : 0;
 			longest = nr > longest ? nr : longest;
 		}
 	if (longest)
@@ -475,7 +473,7 @@ static void set_widths(struct text *t)
 
 	for (size_t i = 0; i < t->table->rows.nr; i++) {
 		const struct table_row *r = &t->table->rows.items[i];
-		size_t nr = text_characters(r->name) + 2UL * r->depth;
+		size_t nr = line_characters(r->name) + 2UL * r->depth;
 
 		longest = nr > longest ? nr : longest;
 		t->overloads |= r->overload && *r->overload;

@@ -275,12 +275,10 @@ static void describe_devices(struct tally *y, const struct timeline *t)
 	for (size_t i = 0; i < t->gpu.described.nr; i++) {
 		const struct tl_device *from = &t->gpu.described.items[i];
 		struct tally_device *d = device_of(y, from->told.device);
-		CLEANUP(buf__done) struct buf line = {0};
 
 		if (!d)
 			continue;
-		buf__line(&line, from->name);
-		(void)snprintf(d->name, sizeof(d->name), "%s", line.bytes ? line.bytes : "");
+		(void)line_into(d->name, sizeof(d->name), from->name);
 		d->total_bytes = from->told.memory_bytes;
 	}
 }

@@ -5,40 +5,10 @@
  */
 #include "output/text_cells.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/banned.h"
-
-size_t text_character(const char *p)
-{
-	const unsigned char *c = (const unsigned char *)p;
-	size_t nr = c[0] < 0xc2 ? 1 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf5 ? 4 : 1;
-
-	for (size_t i = 1; i < nr; i++)
-		if ((c[i] & 0xc0) != 0x80)
-			return 1;
-	return nr;
-}
-
-/* A terminal shall not obey a name. */
-static bool is_control(const char *p, size_t bytes)
-{
-	unsigned char c = (unsigned char)p[0];
-
-	return (bytes == 1 && (c < 0x20 || c >= 0x7f)) ||
-	       (bytes == 2 && c == 0xc2 && (unsigned char)p[1] < 0xa0);
-}
-
-size_t text_characters(const char *text)
-{
-	size_t nr = 0;
-
-	for (; *text; text += text_character(text))
-		nr++;
-	return nr;
-}
 
 void text_spaces(struct buf *out, size_t nr)
 {
@@ -46,17 +16,14 @@ void text_spaces(struct buf *out, size_t nr)
 		buf__char(out, ' ');
 }
 
-void text_add(struct buf *out, const char *text, size_t limit)
+void text_name(struct buf *out, const char *name, size_t width)
 {
-	for (size_t nr = 0; *text && nr < limit; nr++) {
-		size_t bytes = text_character(text);
+	size_t nr = line_characters(name);
 
-		if (is_control(text, bytes))
-			buf__char(out, '?');
-		else
-			buf__add(out, text, bytes);
-		text += bytes;
-	}
+	if (nr < width)
+		text_spaces(out, width - nr);
+	buf__line(out, name);
+	buf__str(out, "  ");
 }
 
 void text_cell(struct buf *out, const char *value, size_t width)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Cells of the tables that people read. Text counts in characters: of UTF-8 that is ill-formed each
- * byte is one. Private to this room.
+ * Cells of the tables that people read. Text that a target chose counts in characters, as
+ * base/escape.h shows them. Private to this room.
  */
 #ifndef GP_OUTPUT_TEXT_CELLS_H
 #define GP_OUTPUT_TEXT_CELLS_H
@@ -17,17 +17,11 @@ struct text_value {
 	char text[32];
 };
 
-/* Bytes of the character at p. */
-size_t text_character(const char *p);
-
-/* How many characters the text has. */
-size_t text_characters(const char *text);
-
 /* Appends so many spaces. */
 void text_spaces(struct buf *out, size_t nr);
 
-/* Appends the first `limit` characters, control characters as '?'. */
-void text_add(struct buf *out, const char *text, size_t limit);
+/* Appends text that a target chose on the right of `width` characters, and the gap after it. */
+void text_name(struct buf *out, const char *name, size_t width);
 
 /* Appends a value on the right of `width` bytes, and the gap after it. */
 void text_cell(struct buf *out, const char *value, size_t width);

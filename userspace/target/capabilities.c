@@ -13,10 +13,8 @@
 #include "target/python_gc.h"
 #include "target/versions.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,23 +24,9 @@
 #define CAP_PERFMON	38
 #define CAP_BPF		39
 
-static void set_text(char *to, size_t bytes, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void set_text(char *to, size_t bytes, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(to, bytes, fmt, ap);
-	va_end(ap);
-	for (; *to; to++)
-		if (!isprint((unsigned char)*to))
-			*to = '?';
-}
-
-#define DETAIL(c, ...) set_text((c)->detail, sizeof((c)->detail), __VA_ARGS__)
-#define ADVICE(c, ...) set_text((c)->advice, sizeof((c)->advice), __VA_ARGS__)
+/* Paths of a process are in them as they are; who prints them escapes. */
+#define DETAIL(c, ...) (void)snprintf((c)->detail, sizeof((c)->detail), __VA_ARGS__)
+#define ADVICE(c, ...) (void)snprintf((c)->advice, sizeof((c)->advice), __VA_ARGS__)
 
 static bool have_capability(int number)
 {
@@ -332,7 +316,7 @@ static void driver_version(char *to, size_t bytes)
 	at = strpbrk(text, "0123456789");
 	while (at && !memchr(at, '.', strspn(at, "0123456789.")))
 		at = strpbrk(at + strspn(at, "0123456789."), "0123456789");
-	set_text(to, bytes, "%.*s", at ? (int)strspn(at, "0123456789.") : 1, at ? at : "?");
+	(void)snprintf(to, bytes, "%.*s", at ? (int)strspn(at, "0123456789.") : 1, at ? at : "?");
 }
 
 static void check_cuda(struct capability *c, const struct target_versions *v)

@@ -154,13 +154,6 @@ static int read_status(struct target_process *p, struct reason *why)
 	return 0;
 }
 
-static void make_printable(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f)
-			*text = '?';
-}
-
 /* At most max bytes of a file in /proc; fewer than asked for is no error. */
 static ssize_t read_start(pid_t pid, const char *file, char *to, size_t max)
 {
@@ -183,9 +176,10 @@ static int read_names(struct target_process *p)
 
 	if (nr < 0)
 		nr = 0;
+	/* The kernel's line end; the name may have others. */
+	if (nr && p->comm[nr - 1] == '\n')
+		nr--;
 	p->comm[nr] = '\0';
-	p->comm[strcspn(p->comm, "\n")] = '\0';
-	make_printable(p->comm);
 	nr = read_start(p->pid, "cmdline", text, CMDLINE_BYTES_MAX);
 	if (nr < 0)
 		nr = 0;
@@ -195,7 +189,6 @@ static int read_names(struct target_process *p)
 		if (!text[i])
 			text[i] = ' ';
 	text[nr] = '\0';
-	make_printable(text);
 	p->cmdline = strdup(nr ? text : p->comm);
 	return p->cmdline ? 0 : -ENOMEM;
 }
