@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* Starts one to which no signal goes: those are for the threads that there were before. Faults of its
- * own still reach their handlers (base/shared_mapping.h). 0 or -errno. */
+/* Starts one to which no signal goes: those are for the threads that there were before. Faults of
+ * its own still reach their handlers (base/shared_mapping.h). 0 or -errno. */
 static inline int thread_start(pthread_t *ret_thread, void *(*work)(void *), void *arg)
 {
 	static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};

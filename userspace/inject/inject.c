@@ -151,9 +151,6 @@ static int loader_refused(struct job *j, uint64_t text_at)
 		if (tracee_read(&j->view.memory, text_at + i, text + i, 1) || !text[i])
 			break;
 	text[sizeof(text) - 1] = '\0';
-	for (char *c = text; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
 	return reason_set(j->why, -ENOEXEC, "the loader of process %d refuses the library%s%s",
 			  j->p->pid, *text ? ": " : "", text);
 }

@@ -90,21 +90,21 @@ static int handle_in_root(pid_t pid, const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Whether `path` is "/proc/PID/root/..."; then *ret_rest is what follows "root". */
+/* Whether `path` begins with "/proc/PID/root"; then *ret_rest is what follows, from its slash on. */
 static bool is_below_root(const char *path, pid_t *ret_pid, const char **ret_rest)
 {
-	static const char proc[] = "/proc/", root[] = "/root/";
+	static const char proc[] = "/proc/", root[] = "/root";
+	const size_t proc_bytes = sizeof(proc) - 1, root_bytes = sizeof(root) - 1;
 	char *end;
 	long pid;
 
-	if (strncmp(path, proc, sizeof(proc) - 1) ||
-	    !isdigit((unsigned char)path[sizeof(proc) - 1]))
+	if (strncmp(path, proc, proc_bytes) || !isdigit((unsigned char)path[proc_bytes]))
 		return false;
-	pid = strtol(path + sizeof(proc) - 1, &end, 10);
-	if (pid <= 0 || pid > INT_MAX || strncmp(end, root, sizeof(root) - 1))
+	pid = strtol(path + proc_bytes, &end, 10);
+	if (pid <= 0 || pid > INT_MAX || strncmp(end, root, root_bytes) || end[root_bytes] != '/')
 		return false;
 	*ret_pid = (pid_t)pid;
-	*ret_rest = end + sizeof(root) - 2;
+	*ret_rest = end + root_bytes;
 	return true;
 }
 

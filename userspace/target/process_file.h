@@ -7,8 +7,9 @@
  * handle is checked; and only what it stands for is opened, without ever waiting.
  * tests/lint/opens.py refuses every other open in rooms that see such paths.
  *
- * Paths: "/proc/PID/root/..." is resolved inside that root, symbolic links too. Every other path is
- * gpuprof's own ("/proc/PID/map_files/...", "/usr/lib/debug/...") and is resolved as usual.
+ * Paths: what follows "/proc/PID/root" is resolved inside that root, symbolic links too. Every
+ * other path is gpuprof's own ("/proc/PID/map_files/...", "/usr/lib/debug/...") and is resolved as
+ * usual.
  */
 #ifndef GP_TARGET_PROCESS_FILE_H
 #define GP_TARGET_PROCESS_FILE_H
