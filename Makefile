@@ -37,7 +37,7 @@ HARDEN := -fstack-protector-strong -fstack-clash-protection $(if $(filter x86_64
 	$(if $(DEBUG)$(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY))
 CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) $(HARDEN) -fPIE $(SANFLAGS) $(if $(COVERAGE),--coverage) $(CFLAGS)
 LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
-LIBS := -liberty -lmicrohttpd -lbpf -lcapstone -ldw -lelf -llzma -lzstd -lz -lncursesw -ltinfo -lm -lpthread -ldl
+LIBS := -liberty -lsodium -lmicrohttpd -lbpf -lcapstone -ldw -lelf -llzma -lzstd -lz -lncursesw -ltinfo -lm -lpthread -ldl
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(if $(filter x86_64,$(ARCH)),x86,$(ARCH)) \
 	-Wall -Wextra -Wno-unused-parameter -Ibpf -include $(VMLINUX_H) \
 	-idirafter /usr/include/$(ARCH)-linux-gnu $(if $(WERROR),-Werror)

@@ -11,7 +11,7 @@ set -u
 TRIES=3
 BUILD="gcc make pkg-config clang llvm libc6-dev libbpf-dev bpftool libelf-dev libdw-dev
 	libcapstone-dev libiberty-dev zlib1g-dev liblzma-dev libzstd-dev libncurses-dev libmicrohttpd-dev
-	libprotobuf-c-dev protobuf-c-compiler protobuf-compiler"
+	libsodium-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler"
 TORCH="python3 python3-torch python3-torchvision python3-numpy"
 CHECK="$TORCH g++ python3-pytest libcmocka-dev clang-format libclang-rt-14-dev gdb git man-db
 	bash-completion util-linux procps chromium chromium-driver golang-go tmux prometheus

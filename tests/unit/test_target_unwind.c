@@ -267,6 +267,7 @@ static void test_extremes_of_rules(void **state)
 
 struct cached {
 	char dir[64], path[256];
+	uint8_t key[DIGEST_BYTES];
 	struct elf_file *file;
 	struct unwind_table built;
 };
@@ -274,13 +275,19 @@ struct cached {
 static void make_cached(struct cached *c)
 {
 	struct unwind_table again = {0};
+	char text[DIGEST_TEXT_BYTES];
+	const unsigned char *data;
+	uint64_t address;
+	size_t bytes;
 
 	(void)strcpy(c->dir, "/tmp/gpuprof-unwind-XXXXXX");
 	assert_non_null(mkdtemp(c->dir));
 	c->file = open_it(LIBC);
 	assert_int_equal(unwind_table__get(c->file, c->dir, &c->built), 0);
-	(void)snprintf(c->path, sizeof(c->path), "%s/%s.unwind", c->dir,
-		       elf_file__build_id(c->file));
+	assert_int_equal(elf_file__section(c->file, ".eh_frame", &data, &bytes, &address), 0);
+	unwind_cache_key(data, bytes, address, c->key);
+	digest_text(c->key, text);
+	(void)snprintf(c->path, sizeof(c->path), "%s/%s.unwind", c->dir, text);
 	assert_int_equal(access(c->path, R_OK), 0);
 	assert_int_equal(unwind_table__get(c->file, c->dir, &again), 0);
 	assert_int_equal(again.words_nr, c->built.words_nr);
@@ -320,8 +327,9 @@ static void test_damaged_cache(void **state)
 
 	make_cached(&c);
 	assert_int_equal(stat(c.path, &st), 0);
-	for (off_t at = 0; at < 88; at += 4)
-		damage(&c, at, 4, 0xa5);
+	for (off_t at = 4; at <= 120; at += 4)
+		damage(&c, st.st_size - at, 4, 0xa5);
+	damage(&c, 0, 4, 0xa5);
 	damage(&c, st.st_size / 2, 1, 0xff);
 	damage(&c, st.st_size - 1, 1, 0x77);
 	damage(&c, st.st_size, 8, 0);
@@ -332,22 +340,40 @@ static void test_damaged_cache(void **state)
 	free_cached(&c);
 }
 
-/* The fingerprint, not the build-id, says which table it is. */
+/* All that a table is made from says which one it is; a build-id does not matter. */
 static void test_another_files_cache(void **state)
 {
+	static const unsigned char section[] = {1, 2, 3};
+	uint8_t other[DIGEST_BYTES], key[DIGEST_BYTES];
 	struct unwind_table t = {0};
-	const char *id;
 	struct cached c;
 
 	make_cached(&c);
-	id = elf_file__build_id(c.file);
-	assert_int_equal(unwind_cache_load(c.dir, id, 1, &t), -ENOENT);
-	assert_int_equal(unwind_cache_store(c.dir, id, 1, &c.built), 0);
-	assert_int_equal(unwind_cache_load(c.dir, id, 1, &t), 0);
-	unwind_table__done(&t);
-	damage(&c, 0, 0, 0);
-	assert_int_equal(unwind_cache_load(c.dir, "../x", 1, &t), -ENOENT);
-	assert_int_equal(unwind_cache_store(c.dir, "", 1, &c.built), -EINVAL);
+	unwind_cache_key(section, 3, 0x1000, key);
+	assert_int_equal(unwind_cache_load(c.dir, key, &t), -ENOENT);
+	unwind_cache_key(section, 3, 0x1001, other);
+	assert_memory_not_equal(key, other, DIGEST_BYTES);
+	unwind_cache_key(section, 2, 0x1000, other);
+	assert_memory_not_equal(key, other, DIGEST_BYTES);
+	free_cached(&c);
+}
+
+/* A file under the name of another one's table. */
+static void test_renamed_cache(void **state)
+{
+	static const unsigned char section[] = {1, 2, 3};
+	char path[256], text[DIGEST_TEXT_BYTES];
+	uint8_t key[DIGEST_BYTES];
+	struct unwind_table t = {0};
+	struct cached c;
+
+	make_cached(&c);
+	unwind_cache_key(section, 3, 0x1000, key);
+	digest_text(key, text);
+	(void)snprintf(path, sizeof(path), "%s/%s.unwind", c.dir, text);
+	assert_int_equal(rename(c.path, path), 0);
+	assert_int_equal(unwind_cache_load(c.dir, key, &t), -ENOENT);
+	assert_int_equal(unlink(path), 0);
 	free_cached(&c);
 }
 
@@ -387,6 +413,7 @@ int main(void)
 		cmocka_unit_test(test_extremes_of_rules),
 		cmocka_unit_test(test_damaged_cache),
 		cmocka_unit_test(test_another_files_cache),
+		cmocka_unit_test(test_renamed_cache),
 		cmocka_unit_test(test_tables_that_make_no_sense),
 	};
 

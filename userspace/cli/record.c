@@ -7,6 +7,7 @@
  */
 #include "cli/record.h"
 
+#include "base/cache.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -53,40 +54,53 @@ char *record_default_path(pid_t pid)
 	return asprintf(&path, "gpuprof-%d-%s.gpuprof", (int)pid, when) < 0 ? NULL : path;
 }
 
-static char *make_dir(char *path)
+static void make_dir(char *path)
 {
-	char *parent_end;
+	char *parent_end = strrchr(path, '/');
 
-	if (!path)
-		return NULL;
-	parent_end = strrchr(path, '/');
 	if (parent_end && parent_end != path) {
 		*parent_end = '\0';
 		(void)mkdir(path, 0755);
 		*parent_end = '/';
 	}
-	if (!mkdir(path, 0755) || errno == EEXIST)
-		return path;
-	free(path);
-	return NULL;
+	(void)mkdir(path, 0755);
+}
+
+/* secure_getenv(): with more rights than its caller, gpuprof keeps nothing where the caller says.
+ */
+static char *cache_path(void)
+{
+	const char *own = secure_getenv("GPUPROF_CACHE_DIR"), *base;
+	char *path;
+
+	if (own)
+		return *own ? strdup(own) : NULL;
+	if (!geteuid())
+		return strdup("/var/cache/gpuprof");
+	base = secure_getenv("XDG_CACHE_HOME");
+	if (base && *base == '/')
+		return asprintf(&path, "%s/gpuprof", base) < 0 ? NULL : path;
+	base = secure_getenv("HOME");
+	if (!base || *base != '/')
+		return NULL;
+	return asprintf(&path, "%s/.cache/gpuprof", base) < 0 ? NULL : path;
 }
 
 char *record_cache_dir(void)
 {
-	const char *own = getenv("GPUPROF_CACHE_DIR"), *base;
-	char *path;
+	CLEANUP(cleanup_free) char *path = cache_path();
+	struct reason why;
+	int err;
 
-	if (own)
-		return *own ? make_dir(strdup(own)) : NULL;
-	if (!geteuid())
-		return make_dir(strdup("/var/cache/gpuprof"));
-	base = getenv("XDG_CACHE_HOME");
-	if (base && *base == '/')
-		return asprintf(&path, "%s/gpuprof", base) < 0 ? NULL : make_dir(path);
-	base = getenv("HOME");
-	if (!base || *base != '/')
+	if (!path)
 		return NULL;
-	return asprintf(&path, "%s/.cache/gpuprof", base) < 0 ? NULL : make_dir(path);
+	make_dir(path);
+	err = cache_check(path, &why);
+	if (!err)
+		return TAKE(path);
+	if (err == -EPERM)
+		log_warn("nothing is kept for the next time: %s; set GPUPROF_CACHE_DIR", why.text);
+	return NULL;
 }
 
 /* `recording`: it is read again at the end, when the table goes to the standard output. */

@@ -50,9 +50,9 @@ char *record_default_path(pid_t pid);
 extern const char *const record_stacks[];
 uint32_t record_stacks_wanted(const char *stack);
 
-/* Where plans are kept: $GPUPROF_CACHE_DIR, else /var/cache/gpuprof for root,
- * $XDG_CACHE_HOME/gpuprof or ~/.cache/gpuprof for others; NULL if there is no such place. To be
- * freed. */
+/* Where plans are kept: $GPUPROF_CACHE_DIR, else /var/cache/gpuprof for root (under sudo too),
+ * $XDG_CACHE_HOME/gpuprof or ~/.cache/gpuprof for others; NULL if there is no such place, or
+ * somebody else could change what is there, of which it warns. To be freed. */
 char *record_cache_dir(void);
 
 /* Whether files of these names can be written here, each its own: checked before anything is

@@ -29,6 +29,11 @@ void code_decoder__set_ends(struct code_decoder *d, bool (*is_end)(const void *a
 	d->is_end_arg = arg;
 }
 
+uint32_t code_decoder_version(void)
+{
+	return cs_version(NULL, NULL);
+}
+
 void code_decoder__free(struct code_decoder *d)
 {
 	if (!d)

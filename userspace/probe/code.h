@@ -69,6 +69,8 @@ struct code_decoder;
 /* NULL if the disassembler cannot be had. */
 struct code_decoder *code_decoder__new(void);
 void code_decoder__free(struct code_decoder *d);
+/* Which version of the library behind it decodes. */
+uint32_t code_decoder_version(void);
 
 /* From now on calls of what `is_end` knows never go on. The offset is from the function's start. */
 void code_decoder__set_ends(struct code_decoder *d, bool (*is_end)(const void *arg, int64_t offset),

@@ -12,7 +12,6 @@
 #include "wire.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 /* Of a function of which only the entry is probed. */
@@ -143,6 +142,21 @@ static size_t code_bytes(const struct found *f)
 	return f->symbol.bytes && f->symbol.bytes < ENTRY_BYTES ? f->symbol.bytes : ENTRY_BYTES;
 }
 
+/* Once: what is digested is what is placed, though somebody writes to the file meanwhile. */
+static void read_code(struct planner *p, struct found *f)
+{
+	if (f->code_bytes)
+		f->code =
+			elf_file__code(p->file, f->symbol.file_offset, f->code_bytes, &f->code_nr);
+}
+
+static int take_start(uint64_t address, void *arg)
+{
+	struct planner *p = arg;
+
+	return vec_push(&p->addresses, address);
+}
+
 static int find_all(struct planner *p)
 {
 	const char *beginnings[CATALOGUE_NR];
@@ -165,37 +179,32 @@ static int find_all(struct planner *p)
 			bytes = 0;
 		left -= bytes;
 		p->found.items[i].code_bytes = bytes;
+		read_code(p, &p->found.items[i]);
 	}
-	return 0;
+	return elf_file__each_start(p->file, take_start, p);
 }
 
-/* Of all that a plan is made from. */
-static uint64_t fingerprint(struct planner *p)
+/* The digest of all that decides where the functions that were found by name are probed. */
+static void make_key(struct planner *p, uint8_t ret_key[DIGEST_BYTES])
 {
-	uint64_t sum = hash_mix(p->found.nr);
+	struct digest d;
 
+	digest__init(&d);
+	digest__add_number(&d, PLAN_CACHE_VERSION);
+	digest__add_number(&d, code_decoder_version());
+	elf_file__digest_layout(p->file, &d);
+	digest__add(&d, p->addresses.items, p->addresses.nr * sizeof(*p->addresses.items));
+	digest__add_number(&d, p->found.nr);
 	for (size_t i = 0; i < p->found.nr; i++) {
 		const struct found *f = &p->found.items[i];
-		size_t nr = 0;
-		const unsigned char *code =
-			f->code_bytes
-				? elf_file__code(p->file, f->symbol.file_offset, f->code_bytes, &nr)
-				: NULL;
 
-		sum = hash_mix(sum ^ hash_bytes(f->symbol.name, strlen(f->symbol.name)));
-		sum = hash_mix(sum ^ f->symbol.file_offset);
-		sum = hash_mix(sum ^ f->symbol.bytes);
-		if (code)
-			sum = hash_mix(sum ^ hash_bytes(code, nr));
+		digest__add_text(&d, f->symbol.name);
+		digest__add_number(&d, f->symbol.address);
+		digest__add_number(&d, f->symbol.file_offset);
+		digest__add_number(&d, f->symbol.bytes);
+		digest__add(&d, f->code, f->code_nr);
 	}
-	return sum;
-}
-
-static int take_start(const struct elf_symbol *symbol, void *arg)
-{
-	struct planner *p = arg;
-
-	return hash__set(&p->starts, symbol->address, 1);
+	digest__end(&d, ret_key);
 }
 
 bool plan_is_function(const void *arg, int64_t offset)
@@ -216,7 +225,28 @@ static int resolve_names(struct planner *p)
 	return op_names__scan(&p->names, data, bytes);
 }
 
-/* The function's entry in the plan, not placed yet. */
+/* As torch.profiler prints it, as far as the library's schema texts say. 0 or -ENOMEM. */
+static int name_op(struct planner *p, struct probe_function *fn)
+{
+	struct intern *texts = p->plan->texts;
+	const struct op_name *name;
+	const char *joined;
+	char text[320];
+	size_t bytes;
+
+	if (fn->kind != PROBE_OP || op_symbol_parse(fn->symbol, &joined, &bytes))
+		return 0;
+	name = op_names__find(&p->names, joined, bytes);
+	(void)snprintf(text, sizeof(text), "aten::%.*s", (int)bytes, joined);
+	fn->named = !name || !name->name ? PROBE_NAMED_SYMBOL
+		    : name->whole	 ? PROBE_NAMED_SCHEMA
+					 : PROBE_NAMED_ENDING;
+	fn->name = intern__str(texts, fn->named == PROBE_NAMED_SYMBOL ? text : name->name);
+	fn->overload = intern__str(texts, fn->named == PROBE_NAMED_SYMBOL ? "" : name->overload);
+	return fn->name && fn->overload ? 0 : -ENOMEM;
+}
+
+/* The function's entry in the plan, not placed yet; an operator's has no name yet. */
 int plan_add_function(struct planner *p, const struct found *f)
 {
 	struct probe_function fn = {.kind = f->kind,
@@ -227,30 +257,15 @@ int plan_add_function(struct planner *p, const struct found *f)
 				    .code_bytes = (uint32_t)f->code_bytes,
 				    .code_offset = f->symbol.file_offset};
 	struct intern *texts = p->plan->texts;
-	const struct op_name *name = NULL;
-	const char *joined;
-	size_t bytes;
 
 	fn.symbol = intern__str(texts, f->symbol.name);
-	if (f->kind == PROBE_OP && !op_symbol_parse(f->symbol.name, &joined, &bytes)) {
-		char text[320];
-
-		name = op_names__find(&p->names, joined, bytes);
-		(void)snprintf(text, sizeof(text), "aten::%.*s", (int)bytes, joined);
-		fn.named = !name || !name->name ? PROBE_NAMED_SYMBOL
-			   : name->whole	? PROBE_NAMED_SCHEMA
-						: PROBE_NAMED_ENDING;
-		fn.name = intern__str(texts, fn.named == PROBE_NAMED_SYMBOL ? text : name->name);
-		fn.overload =
-			intern__str(texts, fn.named == PROBE_NAMED_SYMBOL ? "" : name->overload);
-	}
 	if (f->kind == PROBE_NODE)
 		fn.name = intern__str(texts, NODE_EVENT "?");
 	if (f->kind == PROBE_DISPATCH)
 		fn.name = intern__str(texts, "?");
 	if (f->kind == PROBE_API)
 		fn.name = fn.symbol;
-	if (!fn.symbol || !fn.name || !fn.overload)
+	if (!fn.symbol || !fn.name)
 		return -ENOMEM;
 	return vec_push(&p->plan->functions, fn);
 }
@@ -362,15 +377,15 @@ int plan_placed(struct planner *p, size_t sites_nr, int err, const char *why)
 static int place(struct planner *p, const struct found *f, const struct found *before)
 {
 	struct probe_function *fn = &p->plan->functions.items[p->plan->functions.nr - 1];
-	size_t want = f->code_bytes, nr = 0, sites_nr = p->plan->sites.nr;
+	size_t want = f->code_bytes, nr = f->code_nr, sites_nr = p->plan->sites.nr;
 	const char *why = "its code cannot be read, or its size is absurd";
-	const unsigned char *bytes = NULL;
+	const unsigned char *bytes = f->code;
 	int err = -EINVAL;
 
-	if (before && before->symbol.file_offset == f->symbol.file_offset)
+	if (before && before->symbol.file_offset == f->symbol.file_offset) {
 		why = "it shares its code with another function";
-	else if (want)
-		bytes = elf_file__code(p->file, f->symbol.file_offset, want, &nr);
+		bytes = NULL;
+	}
 	if (bytes && f->kind == PROBE_API)
 		err = place_api(p, f, fn, nr, bytes, &why);
 	else if (bytes && is_whole(f->kind))
@@ -389,55 +404,125 @@ static void count_up(struct probe_plan *plan)
 		plan->single_stepped_nr += !plan->sites.items[i].emulated;
 }
 
-static int make_plan(struct planner *p)
+/* What placing needs. 0 or -ENOMEM. */
+static int prepare_placing(struct planner *p)
 {
-	int err = elf_file__each_symbol(p->file, "", take_start, p);
+	int err = 0;
 
-	if (!err)
-		err = resolve_names(p);
+	for (size_t i = 0; i < p->addresses.nr && !err; i++)
+		err = hash__set(&p->starts, p->addresses.items[i], 1);
 	p->decoder = code_decoder__new();
-	if (!p->decoder)
-		return -ENOMEM;
+	return err ?: p->decoder ? 0 : -ENOMEM;
+}
+
+static int place_found(struct planner *p)
+{
+	int err = 0;
+
 	for (size_t i = 0; i < p->found.nr && !err; i++) {
 		err = plan_add_function(p, &p->found.items[i]);
 		if (!err)
 			err = place(p, &p->found.items[i], i ? &p->found.items[i - 1] : NULL);
 	}
+	return err;
+}
+
+/* Leaves the functions found by name in the plan, and their sites. */
+static void leave_found(struct planner *p)
+{
+	struct probe_plan *plan = p->plan;
+
+	plan->functions.nr = p->found.nr;
+	while (plan->sites.nr && plan->sites.items[plan->sites.nr - 1].function >= p->found.nr)
+		plan->sites.nr--;
+}
+
+/* Looks through schema texts and all code, for what no symbol says. */
+static int search(struct planner *p)
+{
+	int err = resolve_names(p);
+
+	for (size_t i = 0; i < p->found.nr && !err; i++)
+		err = name_op(p, &p->plan->functions.items[i]);
 	return err ?: plan_place_calls(p);
+}
+
+/* Whether the functions of a plan from the cache are those that were found in the file. */
+static bool is_of_found(const struct planner *p)
+{
+	for (size_t i = 0; i < p->found.nr; i++) {
+		const struct found *f = &p->found.items[i];
+		const struct probe_function *fn = &p->plan->functions.items[i];
+
+		if (strcmp(fn->symbol, f->symbol.name) != 0 || fn->kind != f->kind ||
+		    fn->layout != (f->layout | (fn->layout & GP_API_HAS_EXIT)) ||
+		    fn->code_offset != f->symbol.file_offset || fn->code_bytes != f->code_bytes)
+			return false;
+	}
+	return true;
+}
+
+static bool load(struct planner *p, const char *cache_dir, struct plan_kept *kept)
+{
+	if (!cache_dir || plan_cache_load(p->plan, cache_dir, kept))
+		return false;
+	if (kept->found_nr == p->found.nr && is_of_found(p))
+		return true;
+	vec_done(&p->plan->functions);
+	vec_done(&p->plan->sites);
+	return false;
+}
+
+/* Whether what a search would find is known, and lies in the file as it did then. */
+static bool is_searched(struct planner *p, const char *cache_dir, const struct plan_kept *kept)
+{
+	uint8_t calls[DIGEST_BYTES];
+
+	if (!plan_cache_knows(cache_dir, kept) || !plan_calls_are_there(p, kept->found_nr))
+		return false;
+	plan_calls_digest(p, kept->found_nr, calls);
+	return !memcmp(calls, kept->calls, DIGEST_BYTES);
+}
+
+static void keep(struct planner *p, const char *cache_dir, struct plan_kept *kept)
+{
+	uint8_t now[DIGEST_BYTES];
+
+	/* What was found in a file that has changed meanwhile is of neither. */
+	if (elf_file__error(p->file) || elf_file__digest_identity(p->file, now) ||
+	    memcmp(now, kept->file, DIGEST_BYTES) != 0)
+		return;
+	kept->found_nr = (uint32_t)p->found.nr;
+	plan_calls_digest(p, p->found.nr, kept->calls);
+	if (!plan_cache_store(p->plan, cache_dir, kept))
+		(void)plan_cache_learn(cache_dir, kept);
 }
 
 static int plan_file(struct planner *p, const char *cache_dir)
 {
-	const char *build_id = elf_file__build_id(p->file);
-	uint64_t sum, calls;
-	int err = find_all(p);
+	struct plan_kept kept = {0};
+	bool loaded;
+	int err = elf_file__stat(p->file, &p->plan->file);
 
+	err = err ?: find_all(p);
 	if (err || (!p->found.nr && !plan_has_calls(p)))
 		return err;
-	sum = fingerprint(p);
-	/* What NVIDIA links has no build-id. Where all code is looked through, the sum of what was
-	 * found by name does not tell one file from another. */
-	if (*build_id)
-		(void)snprintf(p->plan->id, sizeof(p->plan->id), "%s", build_id);
-	else if (!plan_has_calls(p))
-		(void)snprintf(p->plan->id, sizeof(p->plan->id), "%016" PRIx64, sum);
-	else
+	make_key(p, kept.key);
+	if (elf_file__digest_identity(p->file, kept.file))
 		cache_dir = NULL;
-	if (cache_dir && !plan_cache_load(p->plan, cache_dir, sum, &calls)) {
-		if (plan_calls_fingerprint(p) == calls) {
-			count_up(p->plan);
-			return 0;
-		}
-		vec_done(&p->plan->functions);
-		vec_done(&p->plan->sites);
+	loaded = load(p, cache_dir, &kept);
+	if (!loaded || !is_searched(p, cache_dir, &kept)) {
+		err = prepare_placing(p);
+		if (loaded)
+			leave_found(p);
+		else
+			err = err ?: place_found(p);
+		err = err ?: search(p);
+		if (!err && cache_dir)
+			keep(p, cache_dir, &kept);
 	}
-	err = make_plan(p);
-	if (err)
-		return err;
 	count_up(p->plan);
-	if (cache_dir && !elf_file__error(p->file))
-		(void)plan_cache_store(p->plan, cache_dir, sum, plan_calls_fingerprint(p));
-	return 0;
+	return err;
 }
 
 int probe_plan__new(const char *path, const char *cache_dir, struct reason *why,
@@ -459,6 +544,7 @@ int probe_plan__new(const char *path, const char *cache_dir, struct reason *why,
 		*ret_plan = p.plan;
 	code_decoder__free(p.decoder);
 	op_names__done(&p.names);
+	vec_done(&p.addresses);
 	hash__done(&p.starts);
 	hash__done(&p.tables);
 	hash__done(&p.ops);

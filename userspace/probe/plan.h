@@ -17,6 +17,7 @@ struct intern;
 #include "target/elf.h"
 
 #include <stdint.h>
+#include <sys/stat.h>
 
 /* What kind of thing a probed function is; decides the BPF program and what the cookie's id means.
  */
@@ -83,7 +84,7 @@ struct probe_node {
 };
 
 struct probe_plan {
-	char id[48]; /* of the file: its build-id, else what its symbols and code add up to */
+	struct stat file; /* what it was made from, by its handle */
 	VEC(struct probe_function) functions;
 	VEC(struct probe_site) sites;
 	VEC(struct probe_node) nodes;

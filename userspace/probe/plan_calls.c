@@ -33,23 +33,35 @@ bool plan_has_calls(struct planner *p)
 	       elf_file__mentions(p->file, MAKE_RECORD);
 }
 
-uint64_t plan_calls_fingerprint(struct planner *p)
+void plan_calls_digest(struct planner *p, size_t first, uint8_t ret_sum[DIGEST_BYTES])
 {
-	uint64_t sum = 0;
+	struct digest d;
 
-	for (size_t i = 0; i < p->plan->functions.nr; i++) {
+	digest__init(&d);
+	for (size_t i = first; i < p->plan->functions.nr; i++) {
 		const struct probe_function *fn = &p->plan->functions.items[i];
 		const unsigned char *code;
 		size_t nr = 0;
 
+		code = elf_file__code(p->file, fn->code_offset, fn->code_bytes, &nr);
+		digest__add_number(&d, fn->code_offset);
+		digest__add(&d, code, code ? nr : 0);
+	}
+	digest__end(&d, ret_sum);
+}
+
+bool plan_calls_are_there(struct planner *p, size_t first)
+{
+	for (size_t i = first; i < p->plan->functions.nr; i++) {
+		const struct probe_function *fn = &p->plan->functions.items[i];
+
 		if (fn->kind != PROBE_DISPATCH && fn->kind != PROBE_UNSEEN &&
 		    fn->kind != PROBE_RANGE)
-			continue;
-		code = elf_file__code(p->file, fn->code_offset, fn->code_bytes, &nr);
-		sum = hash_mix(sum ^ fn->code_offset);
-		sum = hash_mix(sum ^ (code ? hash_bytes(code, nr) : 1));
+			return false;
+		if (fn->placed && !elf_file__has_function(p->file, fn->code_offset, fn->code_bytes))
+			return false;
 	}
-	return sum;
+	return true;
 }
 
 /* The instruction that begins there, or NULL. */

@@ -7,6 +7,7 @@
 #ifndef GP_PROBE_PLAN_PRIVATE_H
 #define GP_PROBE_PLAN_PRIVATE_H
 
+#include "base/digest.h"
 #include "base/hash.h"
 #include "probe/code.h"
 #include "probe/names.h"
@@ -16,7 +17,10 @@
 struct found {
 	struct elf_symbol symbol;
 	size_t code_bytes; /* to be read */
-	uint32_t call;	   /* if found by a call: where in the function that is */
+	/* What was read of it, the file's; what the plan is made from and its key covers. */
+	const unsigned char *code;
+	size_t code_nr;
+	uint32_t call; /* if found by a call: where in the function that is */
 	uint8_t kind;
 	uint8_t layout; /* PROBE_API: enum gp_api_layout */
 };
@@ -26,10 +30,11 @@ struct planner {
 	struct probe_plan *plan;
 	struct code_decoder *decoder;
 	struct op_names names;
-	struct hash starts; /* addresses of all functions */
-	struct hash tables; /* and of the nodes' virtual tables */
-	struct hash ops;    /* and of operators */
-	struct hash ends;   /* and of what never returns */
+	VEC(uint64_t) addresses; /* of all functions */
+	struct hash starts;	 /* the same; once something is to be placed */
+	struct hash tables;	 /* and of the nodes' virtual tables */
+	struct hash ops;	 /* and of operators */
+	struct hash ends;	 /* and of what never returns */
 	VEC(struct found) found;
 	VEC(struct found) calls; /* in order of address */
 	uint64_t base;		 /* address of the function at hand */
@@ -63,7 +68,11 @@ bool plan_has_calls(struct planner *p);
  * functions, and for record_function()'s, and places them. 0 or -errno. */
 int plan_place_calls(struct planner *p);
 
-/* Of the code of the functions that plan_place_calls() has put into the plan. */
-uint64_t plan_calls_fingerprint(struct planner *p);
+/* The digest of the code of the functions of the plan from the first-th on, which are those of
+ * plan_place_calls(). */
+void plan_calls_digest(struct planner *p, size_t first, uint8_t ret_sum[DIGEST_BYTES]);
+
+/* Whether they still are functions of the file at hand. */
+bool plan_calls_are_there(struct planner *p, size_t first);
 
 #endif /* GP_PROBE_PLAN_PRIVATE_H */

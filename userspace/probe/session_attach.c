@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "gpuprof.skel.h"
 #include "probe/cuda_api.h"
+#include "probe/planned_file.h"
 #include "probe/session_private.h"
 #include "probe/unwind_maps.h"
 #include "target/elf.h"
@@ -263,6 +264,7 @@ static uint32_t count_refused(const struct link_site *sites, size_t nr, bool *re
 	return refused_nr;
 }
 
+/* By the path if that still leads to the planned file. */
 static int attach_programs(struct probe_session *s, struct attachment *a,
 			   const struct session_plan *plan, pid_t pid, const char *path)
 {
@@ -270,7 +272,8 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 	struct link_site *sites = calloc(plan->plan->sites.nr + 1, sizeof(*sites));
 	CLEANUP(cleanup_free)
 	bool *refused = calloc(plan->plan->functions.nr + 1, sizeof(*refused));
-	int attached = sites && refused ? 0 : -ENOMEM;
+	CLEANUP(planned_file__done) struct planned_file file = {.fd = -1};
+	int attached = sites && refused ? planned_file__open(path, &plan->file, &file) : -ENOMEM;
 
 	for (enum program i = 0; i < PROGRAMS_NR && attached >= 0; i++) {
 		struct link_set *links = i == PROGRAM_LOADER ? &a->kept : &a->links;
@@ -280,7 +283,7 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 
 		attached =
 			link_attach(links, s->method, bpf_program__fd(session_program(s->bpf, i)),
-				    pid, path, sites, nr);
+				    pid, file.path, sites, nr);
 		if (attached < 0)
 			break;
 		a->sites_nr += (uint32_t)attached;

@@ -6,6 +6,7 @@
 #include "probe/session_plans.h"
 
 #include "probe/names.h"
+#include "probe/planned_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -114,13 +115,6 @@ static int name_functions(struct session_plans *s, struct session_plan *p)
 	return err;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
-	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
-}
-
 /* That a file may not be read says nothing of what else we may do. */
 static int of_the_file(int err)
 {
@@ -137,17 +131,20 @@ int session_plans__get(struct session_plans *s, const struct target_library *lib
 		return reason_set(why, of_the_file(-errno), "cannot look at '%s': %s", lib->path,
 				  strerror(errno));
 	for (size_t i = 0; i < s->items.nr; i++)
-		if (same_file(&s->items.items[i].file, &p.file)) {
+		if (planned_file_is_same(&s->items.items[i].file, &p.file)) {
 			*ret_index = (uint32_t)i;
 			return 0;
 		}
 	err = probe_plan__new(lib->open_path, s->options->cache_dir, why, &p.plan);
 	if (err && err != -ENOEXEC)
 		return of_the_file(err);
-	if (!err)
+	/* It may be another file than the one looked at: what counts is which one was planned. */
+	if (!err) {
+		p.file = p.plan->file;
 		err = name_functions(s, &p);
-	else
+	} else {
 		err = 0;
+	}
 	if (!err)
 		err = vec_push(&s->items, p);
 	if (err) {

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "gpuprof.skel.h"
 #include "probe/code.h"
+#include "probe/planned_file.h"
 #include "probe/session_private.h"
 
 #include <bpf/libbpf.h>
@@ -33,7 +34,8 @@ static const struct target_library *library_at(const struct target_process *p, u
 }
 
 /* Where in the file the function is probed. 0 or -errno. */
-static int place_entry(const struct target_library *lib, uint64_t address, uint64_t *ret_offset)
+static int place_entry(const struct target_library *lib, const char *path, uint64_t address,
+		       uint64_t *ret_offset)
 {
 	CLEANUP(cleanup_elf) struct elf_file *file = NULL;
 	CLEANUP(cleanup_decoder) struct code_decoder *decoder = code_decoder__new();
@@ -43,7 +45,7 @@ static int place_entry(const struct target_library *lib, uint64_t address, uint6
 	size_t nr;
 	int err;
 
-	err = decoder ? elf_file__open(lib->open_path, NULL, &file) : -ENOMEM;
+	err = decoder ? elf_file__open(path, NULL, &file) : -ENOMEM;
 	if (err)
 		return err;
 	if (!elf_file__offset_of(file, address - lib->base, &offset))
@@ -61,15 +63,16 @@ static int watch_codes(struct probe_session *s, const struct target_process *p,
 {
 	const struct target_library *lib = library_at(p, code_dealloc);
 	struct link_site site = {.cookie = (uint64_t)known->index << 48};
+	CLEANUP(planned_file__done) struct planned_file file = {.fd = -1};
 	int nr, err;
 
 	link_set__done(&known->code_freed);
-	err = lib ? place_entry(lib, code_dealloc, &site.offset) : -ENOENT;
+	err = lib ? planned_file__open(lib->open_path, NULL, &file) : -ENOENT;
+	err = err ?: place_entry(lib, file.path, code_dealloc, &site.offset);
 	if (err)
 		return err;
 	nr = link_attach(&known->code_freed, s->method,
-			 bpf_program__fd(s->bpf->progs.gp_code_freed), p->pid, lib->open_path,
-			 &site, 1);
+			 bpf_program__fd(s->bpf->progs.gp_code_freed), p->pid, file.path, &site, 1);
 	return nr < 0 ? nr : nr == 1 ? 0 : -EINVAL;
 }
 

@@ -7,12 +7,14 @@
 #ifndef GP_TARGET_ELF_H
 #define GP_TARGET_ELF_H
 
+#include "base/digest.h"
 #include "base/reason.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 struct elf_file;
 
@@ -104,6 +106,24 @@ int elf_file__each_import(struct elf_file *f, bool (*is)(const char *name, const
 
 /* Whether the name occurs among those of the dynamic symbols. */
 bool elf_file__mentions(struct elf_file *f, const char *name);
+
+/* Calls fn with the address of each function that a symbol table defines, whatever its name is;
+ * some twice. Stops when fn returns non-zero and returns that. */
+int elf_file__each_start(struct elf_file *f, int (*fn)(uint64_t address, void *arg), void *arg);
+
+/* Whether a function of so many bytes begins at the file offset, as .eh_frame_hdr has it. */
+bool elf_file__has_function(struct elf_file *f, uint64_t file_offset, uint64_t bytes);
+
+/* Adds how the file is loaded: which of its bytes come to which address. */
+void elf_file__digest_layout(const struct elf_file *f, struct digest *d);
+
+/* Which file it is, and that nobody has written to it since: file system, inode, owner, size,
+ * times. The bytes are not read: whoever owns the file can write to it without a trace, so this
+ * says nothing of one owner's file to another. 0 or -errno. */
+int elf_file__digest_identity(const struct elf_file *f, uint8_t ret_identity[DIGEST_BYTES]);
+
+/* What fstat() says of the open file. 0 or -errno. */
+int elf_file__stat(const struct elf_file *f, struct stat *ret_st);
 
 /* File offset of a virtual address; false if it lies in no loaded segment. */
 bool elf_file__offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret_offset);

@@ -212,6 +212,22 @@ static void find_function(struct elf_file *f, struct elf_call *call)
 	call->function_bytes = fde.function_bytes;
 }
 
+bool elf_file__has_function(struct elf_file *f, uint64_t file_offset, uint64_t bytes)
+{
+	for (size_t i = 0; i < f->segments_nr; i++) {
+		const Elf64_Phdr *s = &f->segments[i];
+		struct elf_call call = {0};
+
+		if (s->p_type != PT_LOAD || !(s->p_flags & PF_X) || file_offset < s->p_offset ||
+		    file_offset - s->p_offset >= s->p_filesz)
+			continue;
+		call.address = s->p_vaddr + (file_offset - s->p_offset);
+		find_function(f, &call);
+		return call.function == call.address && call.function_bytes == bytes;
+	}
+	return false;
+}
+
 /* ---- looking ---- */
 
 static bool is_call(const struct places *p, const unsigned char *at, uint64_t address)

@@ -217,29 +217,24 @@ bool unwind_table__valid(const struct unwind_table *t)
 	return true;
 }
 
-static int build_and_store(struct elf_file *f, const char *dir, uint64_t fingerprint,
-			   struct unwind_table *ret_table)
-{
-	int err = unwind_table__build(f, ret_table);
-
-	if (!err)
-		(void)unwind_cache_store(dir, elf_file__build_id(f), fingerprint, ret_table);
-	return err;
-}
-
 int unwind_table__get(struct elf_file *f, const char *dir, struct unwind_table *ret_table)
 {
+	uint8_t key[DIGEST_BYTES];
 	const unsigned char *data;
-	uint64_t address, fingerprint;
+	uint64_t address;
 	size_t bytes;
 	int err;
 
-	if (!dir || !*elf_file__build_id(f))
+	if (!dir)
 		return unwind_table__build(f, ret_table);
 	err = elf_file__section(f, ".eh_frame", &data, &bytes, &address);
 	if (err)
 		return err;
-	fingerprint = unwind_cache_hash(data, bytes) ^ hash_mix(address);
-	err = unwind_cache_load(dir, elf_file__build_id(f), fingerprint, ret_table);
-	return err ? build_and_store(f, dir, fingerprint, ret_table) : 0;
+	unwind_cache_key(data, bytes, address, key);
+	if (!unwind_cache_load(dir, key, ret_table))
+		return 0;
+	err = unwind_table__build(f, ret_table);
+	if (!err)
+		(void)unwind_cache_store(dir, key, ret_table);
+	return err;
 }

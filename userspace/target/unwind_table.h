@@ -2,11 +2,12 @@
 
 /*
  * The unwind table of one file, in the form in which the kernel's walk searches it (bpf/wire.h:
- * rows, rules, pages). Made from .eh_frame once and kept on disk by build-id.
+ * rows, rules, pages). Made from .eh_frame once and kept on disk by the digest of that.
  */
 #ifndef GP_TARGET_UNWIND_TABLE_H
 #define GP_TARGET_UNWIND_TABLE_H
 
+#include "base/digest.h"
 #include "target/elf.h"
 
 #include <stdint.h>
@@ -39,14 +40,15 @@ uint64_t unwind_table__rule(const struct unwind_table *t, uint64_t address);
 /* Whether the kernel's walk would find its way in the words, whoever made them. */
 bool unwind_table__valid(const struct unwind_table *t);
 
-/* The cache alone: 0, or -ENOENT if there is no table of that fingerprint that can be used; and 0
- * or -errno. The file is named by the build-id. */
-int unwind_cache_load(const char *dir, const char *build_id, uint64_t fingerprint,
-		      struct unwind_table *ret_table);
-int unwind_cache_store(const char *dir, const char *build_id, uint64_t fingerprint,
-		       const struct unwind_table *t);
+/* The digest of all that a table is made from: the content of .eh_frame and where it is loaded. */
+void unwind_cache_key(const void *eh_frame, size_t bytes, uint64_t address,
+		      uint8_t ret_key[DIGEST_BYTES]);
 
-/* Hash of bytes, eight at a time: for megabytes. */
-uint64_t unwind_cache_hash(const void *data, size_t bytes);
+/* The cache alone: 0, or -ENOENT if there is no table of that key that can be used (the caller
+ * calls unwind_table__done()); and 0 or -errno. */
+int unwind_cache_load(const char *dir, const uint8_t key[DIGEST_BYTES],
+		      struct unwind_table *ret_table);
+int unwind_cache_store(const char *dir, const uint8_t key[DIGEST_BYTES],
+		       const struct unwind_table *t);
 
 #endif /* GP_TARGET_UNWIND_TABLE_H */
