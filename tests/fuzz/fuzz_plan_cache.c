@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		abort();
 	if (bytes >= NUMBERS && bytes - NUMBERS == need) {
 		/* Of its own, so that a read beyond it is seen. */
-		char *body = malloc(need + 1);
+		char *body = malloc(need + !need);
 
 		if (!body)
 			abort();

@@ -53,11 +53,29 @@ static void test_ends_of_inputs(void **state)
 	assert_memory_not_equal(a, b, DIGEST_BYTES);
 }
 
+/* RFC 8439, 2.5.2. */
+static void test_checksum(void **state)
+{
+	static const uint8_t key[DIGEST_BYTES] = {0x85, 0xd6, 0xbe, 0x78, 0x57, 0x55, 0x6d, 0x33,
+						  0x7f, 0x44, 0x52, 0xfe, 0x42, 0xd5, 0x06, 0xa8,
+						  0x01, 0x03, 0x80, 0x8a, 0xfb, 0x0d, 0xb2, 0xfd,
+						  0x4a, 0xbf, 0xf6, 0xaf, 0x41, 0x49, 0xf5, 0x1b};
+	static const uint8_t expected[CHECKSUM_BYTES] = {0xa8, 0x06, 0x1d, 0xc1, 0x30, 0x51,
+							 0x36, 0xc6, 0xc2, 0x2b, 0x8b, 0xaf,
+							 0x0c, 0x01, 0x27, 0xa9};
+	static const char text[] = "Cryptographic Forum Research Group";
+	uint8_t sum[CHECKSUM_BYTES];
+
+	checksum_bytes(text, strlen(text), key, sum);
+	assert_memory_equal(sum, expected, CHECKSUM_BYTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known_answers),
 		cmocka_unit_test(test_ends_of_inputs),
+		cmocka_unit_test(test_checksum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -327,7 +327,7 @@ static void test_damaged_cache(void **state)
 
 	make_cached(&c);
 	assert_int_equal(stat(c.path, &st), 0);
-	for (off_t at = 4; at <= 120; at += 4)
+	for (off_t at = 4; at <= 136; at += 4)
 		damage(&c, st.st_size - at, 4, 0xa5);
 	damage(&c, 0, 4, 0xa5);
 	damage(&c, st.st_size / 2, 1, 0xff);

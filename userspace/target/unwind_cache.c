@@ -36,7 +36,8 @@ struct cache_tail {
 	uint32_t reserved;
 	uint64_t skipped_nr;
 	uint8_t key[DIGEST_BYTES];
-	uint8_t sum[DIGEST_BYTES]; /* of the words, and of all above */
+	uint8_t words_sum[CHECKSUM_BYTES]; /* with the key */
+	uint8_t sum[DIGEST_BYTES];	   /* of all above */
 };
 
 void unwind_cache_key(const void *eh_frame, size_t bytes, uint64_t address,
@@ -51,15 +52,15 @@ void unwind_cache_key(const void *eh_frame, size_t bytes, uint64_t address,
 	digest__end(&d, ret_key);
 }
 
-static void sum_up(const struct cache_tail *tail, const uint64_t *words,
-		   uint8_t ret_sum[DIGEST_BYTES])
+/* Sets the sums of a trailer whose other members are set. */
+static void sum_up(struct cache_tail *tail, const uint64_t *words)
 {
 	struct digest d;
 
+	checksum_bytes(words, (size_t)tail->words_nr * sizeof(*words), tail->key, tail->words_sum);
 	digest__init(&d);
-	digest__add(&d, words, (size_t)tail->words_nr * sizeof(*words));
 	digest__add(&d, tail, offsetof(struct cache_tail, sum));
-	digest__end(&d, ret_sum);
+	digest__end(&d, tail->sum);
 }
 
 static void name_of(const uint8_t key[DIGEST_BYTES],
@@ -73,14 +74,14 @@ static void name_of(const uint8_t key[DIGEST_BYTES],
 static bool fits(const struct cache_tail *tail, const uint8_t key[DIGEST_BYTES],
 		 const uint64_t *words, size_t bytes)
 {
-	uint8_t sum[DIGEST_BYTES];
+	struct cache_tail right = *tail;
 
 	if (tail->magic != CACHE_MAGIC || tail->version != CACHE_VERSION ||
 	    memcmp(tail->key, key, DIGEST_BYTES) != 0 || tail->words_nr > WORDS_MAX ||
 	    bytes != (size_t)tail->words_nr * sizeof(*words))
 		return false;
-	sum_up(tail, words, sum);
-	return !memcmp(tail->sum, sum, DIGEST_BYTES);
+	sum_up(&right, words);
+	return !memcmp(&right, tail, sizeof(right));
 }
 
 int unwind_cache_load(const char *dir, const uint8_t key[DIGEST_BYTES],
@@ -133,7 +134,7 @@ int unwind_cache_store(const char *dir, const uint8_t key[DIGEST_BYTES],
 	int err;
 
 	memcpy(tail.key, key, DIGEST_BYTES);
-	sum_up(&tail, t->words, tail.sum);
+	sum_up(&tail, t->words);
 	name_of(key, name);
 	err = cache_write(dir, name, 0600, parts, 2);
 	if (!err)
