@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Handles that open nothing (O_PATH): a FIFO or a device in the file's place neither waits nor does
+ * Handles by target/process_file.h: a FIFO or a device in the file's place neither waits nor does
  * anything.
  */
 #include "probe/planned_file.h"
 
+#include "target/process_file.h"
+
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 bool planned_file_is_same(const struct stat *a, const struct stat *b)
@@ -22,13 +22,11 @@ int planned_file__open(const char *path, const struct stat *as, struct planned_f
 {
 	struct stat st;
 
-	ret_file->fd = open(path, O_PATH | O_CLOEXEC);
-	if (ret_file->fd < 0 || fstat(ret_file->fd, &st))
-		return -errno;
-	(void)snprintf(ret_file->path, sizeof(ret_file->path), "/proc/self/fd/%d", ret_file->fd);
-	if (as)
-		return planned_file_is_same(&st, as) ? 0 : -ESTALE;
-	return S_ISREG(st.st_mode) ? 0 : -ENOEXEC;
+	ret_file->fd = process_file_handle(path, &st);
+	if (ret_file->fd < 0)
+		return ret_file->fd;
+	process_file_handle_path(ret_file->fd, ret_file->path);
+	return !as || planned_file_is_same(&st, as) ? 0 : -ESTALE;
 }
 
 void planned_file__done(struct planned_file *f)

@@ -8,12 +8,14 @@
 #ifndef GP_PROBE_PLANNED_FILE_H
 #define GP_PROBE_PLANNED_FILE_H
 
+#include "target/process_file.h"
+
 #include <stdbool.h>
 #include <sys/stat.h>
 
 struct planned_file {
 	int fd;
-	char path[32]; /* of the handle; good in this process only */
+	char path[PROCESS_FILE_PATH_MAX]; /* of the handle; good in this process only */
 };
 
 /* Takes a handle of the regular file at `path`; `as` (may be NULL) is what it has to be, unchanged.
