@@ -15,7 +15,7 @@ BUILD="gcc make pkg-config clang llvm libc6-dev libbpf-dev bpftool libelf-dev li
 TORCH="python3 python3-torch python3-torchvision python3-numpy"
 CHECK="$TORCH g++ python3-pytest libcmocka-dev clang-format libclang-rt-14-dev gdb git man-db
 	bash-completion util-linux procps chromium chromium-driver golang-go tmux prometheus
-	python3-yaml systemd linux-perf"
+	python3-yaml python3-pip systemd linux-perf"
 MATRIX="debootstrap debian-archive-keyring util-linux python3-pytest"
 
 say()

@@ -41,13 +41,6 @@ $(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile $(O)/tests/test
 # It stands in for the Python library whose functions the collector looks up.
 $(O)/tests/test_collector_stacks: LDFLAGS_ALL += -rdynamic
 
-# NVIDIA's headers, if there are any, for the one test that looks at them.
-CUDA_HOME ?= /usr/local/cuda
-CUPTI_H := $(firstword $(wildcard $(CUDA_HOME)/include/cupti.h \
-	$(CUDA_HOME)/extras/CUPTI/include/cupti.h))
-$(O)/tests/unit/test_collector_cupti_abi.o: CPPFLAGS_ALL += $(if $(CUPTI_H),-DHAVE_CUPTI \
-	-isystem $(CUDA_HOME)/include -isystem $(dir $(CUPTI_H)))
-
 # The fuzz target of the ring needs both ends too (objects by tests/fuzz/fuzz.mk's rule).
 FUZZ_RING_OBJ := $(patsubst %,$(O)/fuzz/userspace/%.o,capture/collector_ring \
 	capture/collector_events capture/collector_tids collector/ring_writer)
@@ -92,5 +85,7 @@ $(O)/tests/python_layout: $(O)/tests/fake/python_layout.o $(O)/libgpuprof.a
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
 
 -include $(O)/tests/fake/python_layout.d
+# NVIDIA's header, if there is one, for the one test that looks at it.
+CUDA_HOME ?= /usr/local/cuda
 $(O)/tests/unit/test_timeline_occupancy.o: CPPFLAGS_ALL += \
 	$(if $(wildcard $(CUDA_HOME)/include/cuda_occupancy.h),-DHAVE_CUDA -isystem $(CUDA_HOME)/include)

@@ -111,13 +111,18 @@ static const char *because(const char *a, const char *b, const char *c)
 	return session.why;
 }
 
-static const char *refused(const char *function, int result)
+static const char *result_text(int result)
 {
 	const char *text = NULL;
 
 	if (session.library.call.cuptiGetResultString(result, &text) || !text)
-		text = "an unknown error";
-	return because(function, ": ", text);
+		return "an unknown error";
+	return text;
+}
+
+static const char *refused(const char *function, int result)
+{
+	return because(function, ": ", result_text(result));
 }
 
 /* ---- called by CUPTI, on any thread ---- */
@@ -424,7 +429,9 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 			because("gpu activity: CUPTI is in use by ", cupti_library__other_user(),
 				" in this process; GPU times come when it is free again");
 	else if (result)
-		*why_text = refused("gpu activity: cuptiSubscribe", result);
+		*why_text = because("gpu activity: cuptiSubscribe: ", result_text(result),
+				    "; compare libcupti's CUDA with the driver's, which nvidia-smi "
+				    "shows");
 	if (result) {
 		let_go();
 		return CUPTI_LATER;

@@ -3,8 +3,8 @@
 /*
  * The part of CUPTI's binary interface that has been the same from CUDA 11.0 to 13.x: numbers, and
  * where the fields that we read lie in a record. Later versions only make records longer.
- * tests/unit/test_collector_cupti_abi.c compares all of it with NVIDIA's headers where there are
- * any. Nothing here needs CUDA to be built.
+ * tests/cupti/check.py compares all of it with NVIDIA's headers of each version. Nothing here needs
+ * CUDA to be built.
  */
 #ifndef GP_COLLECTOR_CUPTI_ABI_H
 #define GP_COLLECTOR_CUPTI_ABI_H

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define CUDA_11_MINORS 8
+#define CUDA_13_2      13020 /* as the driver counts */
 
 /* Among the libraries that are loaded, each time anew; empty: none. */
 static struct {
@@ -151,14 +152,26 @@ uint32_t cupti_library__driver_version(void)
 	return ask_version(find_driver_version());
 }
 
-uint32_t cupti_library__runtime_version(const struct cupti_library *l)
+/* Asking the runtime of CUDA 11 makes CUDA ready. */
+static bool runtime_may_be_asked(void)
+{
+	const char *major;
+	size_t bytes;
+
+	if (!seen.runtime[0])
+		return false;
+	bytes = major_of(seen.runtime, &major);
+	return bytes == 2 && memcmp(major, "11", 2) != 0;
+}
+
+uint32_t cupti_library__runtime_version(void)
 {
 	int (*get_version)(int *ret_version) = NULL;
 	void *runtime = NULL;
 	uint32_t version;
 
 	look_around();
-	if (seen.runtime[0] && l->version >= CUPTI_VERSION_12_0)
+	if (runtime_may_be_asked())
 		runtime = dlopen(seen.runtime, RTLD_LAZY | RTLD_NOLOAD);
 	if (!runtime)
 		return 0;
@@ -252,6 +265,33 @@ static void *find(bool starting, const char **why_text)
 	return handle ? handle : open_for_driver();
 }
 
+/* The CUPTI of CUDA 13.2, by what it exports: it is the first with the one function and the last
+ * without the other. Where it cannot get ready with the driver, each of its functions calls itself
+ * until the stack is full, cuptiGetVersion() too. */
+static bool may_recurse(void *handle)
+{
+	return dlsym(handle, "cuptiActivityGetStructSize") &&
+	       !dlsym(handle, "cuptiActivityGetNextRecord_v2") &&
+	       cupti_library__driver_version() < CUDA_13_2;
+}
+
+static const char *why_strange(struct cupti_library *l)
+{
+	if (may_recurse(l->handle))
+		return "gpu activity: the CUPTI of CUDA 13.2 may crash a process whose driver is "
+		       "for an older CUDA; update it (nvidia-cuda-cupti) or the driver";
+	if (!get_functions(l->handle, &l->call))
+		return "gpu activity: the process's libcupti lacks functions that CUDA 11 to 13 "
+		       "have";
+	if (l->call.cuptiGetVersion(&l->version))
+		return "gpu activity: the process's libcupti cannot get ready; compare its CUDA "
+		       "with "
+		       "the driver's, which nvidia-smi shows";
+	if (l->version < CUPTI_VERSION_11_0 || l->version >= CUPTI_VERSION_14_0)
+		return "gpu activity: the process's libcupti is not of CUDA 11 to 13";
+	return NULL;
+}
+
 enum cupti_found cupti_library__bind(struct cupti_library *l, bool starting, const char **why_text)
 {
 	*l = (struct cupti_library){0};
@@ -260,12 +300,9 @@ enum cupti_found cupti_library__bind(struct cupti_library *l, bool starting, con
 	if (!l->handle)
 		return CUPTI_ABSENT;
 	l->driver_version = find_driver_version();
-	*why_text = "gpu activity: the process's libcupti lacks functions that CUDA 11 to 13 have";
-	if (get_functions(l->handle, &l->call) && !l->call.cuptiGetVersion(&l->version)) {
-		*why_text = "gpu activity: the process's libcupti is not of CUDA 11 to 13";
-		if (l->version >= CUPTI_VERSION_11_0 && l->version < CUPTI_VERSION_14_0)
-			return CUPTI_FOUND;
-	}
+	*why_text = why_strange(l);
+	if (!*why_text)
+		return CUPTI_FOUND;
 	cupti_library__release(l);
 	return CUPTI_STRANGE;
 }

@@ -14,7 +14,6 @@
 /* As CUPTI counts. */
 enum cupti_version {
 	CUPTI_VERSION_11_0 = 13,
-	CUPTI_VERSION_12_0 = 18,
 	CUPTI_VERSION_12_2 = 20,
 	CUPTI_VERSION_12_4 = 22,
 	CUPTI_VERSION_12_6 = 24,
@@ -48,10 +47,10 @@ void cupti_library__release(struct cupti_library *l);
 const char *cupti_library__danger(const struct cupti_library *l, bool from_start);
 
 /* The driver's and the runtime's version, as each tells itself (13000: of CUDA 13.0). 0: it is not
- * there, as a library of that name, or does not tell; the runtime before CUDA 12.0 is not asked,
- * because it would make CUDA ready. */
+ * there, as a library of that name, or does not tell; the runtime of CUDA 11 is not asked, because
+ * it would make CUDA ready. */
 uint32_t cupti_library__driver_version(void);
-uint32_t cupti_library__runtime_version(const struct cupti_library *l);
+uint32_t cupti_library__runtime_version(void);
 
 /* Who, by the libraries of this process, may be using CUPTI: for people. */
 const char *cupti_library__other_user(void);

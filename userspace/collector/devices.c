@@ -90,7 +90,7 @@ bool devices__tell(struct ring_writer *w, const struct cupti_library *cupti)
 		nr = 0;
 	if (nr) {
 		versions.driver_version = cupti_library__driver_version();
-		versions.runtime_version = cupti_library__runtime_version(cupti);
+		versions.runtime_version = cupti_library__runtime_version();
 		versions.cupti_version = cupti->version;
 	}
 	for (int i = 0; i < nr && i < DEVICES_MAX; i++)
