@@ -22,16 +22,48 @@ struct operator_name {
 	struct cxx_string overload;
 };
 
+/* What lies before the text of a std::string as it was until then, which is a pointer to its text.
+ */
+struct old_string {
+	__u64 bytes;
+	__u64 capacity;
+	__u64 users;
+};
+
 #define LOCAL_BYTES	15 /* that a string keeps in itself */
 #define NAME_LEAST	4  /* "a::b" */
+#define NAME_MOST	4096
 #define SPACE_BYTES_MAX 40
 
 /* A string that lies at `at`: texts of up to LOCAL_BYTES may lie in itself, longer ones do not. */
 static __always_inline bool string_fits(const struct cxx_string *s, __u64 at)
 {
-	if (s->bytes > 4096 || !s->text)
+	if (s->bytes > NAME_MOST || !s->text)
 		return 0;
 	return s->text != at + offsetof(struct cxx_string, local) || s->bytes <= LOCAL_BYTES;
+}
+
+/* Of an old string what one of today would say. */
+static __always_inline bool read_old_string(struct cxx_string *s, __u64 text)
+{
+	struct old_string old;
+
+	s->text = text;
+	s->bytes = 0;
+	if (bpf_probe_read_user(&old, sizeof(old), (const void *)(text - sizeof(old))) ||
+	    old.bytes > old.capacity || old.bytes > NAME_MOST)
+		return 0;
+	s->bytes = old.bytes;
+	return 1;
+}
+
+/* Reads the string that lies at `at`. */
+static __always_inline bool read_string(struct cxx_string *s, __u64 at, bool old)
+{
+	if (!old)
+		return !bpf_probe_read_user(s, sizeof(*s), (const void *)at);
+	return !bpf_probe_read_user(&s->text, sizeof(s->text), (const void *)at) &&
+	       read_old_string(s, s->text);
 }
 
 /* Reads at most max - 1 bytes of text into zeros. */
@@ -62,18 +94,43 @@ static __always_inline bool has_space(const char *name)
 	return 0;
 }
 
+/* Reads both strings of what may be an operator's name. False if it is none; o->name.text is then
+ * the word at `at`, or 0. */
+static __always_inline bool read_names(struct operator_name *o, __u64 at)
+{
+	if (bpf_probe_read_user(o, sizeof(*o), (const void *)at)) {
+		if (bpf_probe_read_user(&o->name.text, sizeof(o->name.text), (const void *)at))
+			o->name.text = 0;
+		return 0;
+	}
+	return o->name.bytes >= NAME_LEAST && string_fits(&o->name, at) &&
+	       string_fits(&o->overload, at + offsetof(struct operator_name, overload));
+}
+
+/* The same of old strings. */
+static __always_inline bool read_old_names(struct operator_name *o, __u64 at)
+{
+	__u64 texts[2];
+
+	o->name.text = 0;
+	if (bpf_probe_read_user(texts, sizeof(texts), (const void *)at)) {
+		if (bpf_probe_read_user(&o->name.text, sizeof(o->name.text), (const void *)at))
+			o->name.text = 0;
+		return 0;
+	}
+	return read_old_string(&o->name, texts[0]) && o->name.bytes >= NAME_LEAST &&
+	       read_old_string(&o->overload, texts[1]);
+}
+
 /* Reads the name of the operator whose entry lies at `at` into t->found. 0, or if it is none what
  * may be a pointer to one. */
-static __noinline __u64 read_operator(struct thread_state *t, __u64 at)
+static __noinline __u64 read_operator(struct thread_state *t, __u64 at, bool old)
 {
 	struct operator_name o;
 
 	if (at & 7)
 		return 1;
-	if (bpf_probe_read_user(&o, sizeof(o), (const void *)at))
-		return bpf_probe_read_user(&o, sizeof(__u64), (const void *)at) ? 1 : o.name.text;
-	if (o.name.bytes < NAME_LEAST || !string_fits(&o.name, at) ||
-	    !string_fits(&o.overload, at + offsetof(struct operator_name, overload)))
+	if (old ? !read_old_names(&o, at) : !read_names(&o, at))
 		return o.name.text ? o.name.text : 1;
 	clear_found(&t->found);
 	if (!read_text(t->found.name, &o.name, GP_FOUND_NAME_BYTES) ||
@@ -90,6 +147,7 @@ struct operator_search {
 	__u64 at[CANDIDATES];
 	__u32 first;
 	__u32 found; /* the index, CANDIDATES: none */
+	bool old;    /* strings */
 };
 
 /* The register's value, or the handle that it points to. */
@@ -100,15 +158,16 @@ static long try_candidate(__u32 n, struct operator_search *s)
 
 	if (!s->at[i])
 		return 0;
-	first = read_operator(s->thread, s->at[i]);
-	if (first && (first <= 4096 || read_operator(s->thread, first)))
+	first = read_operator(s->thread, s->at[i], s->old);
+	if (first && (first <= 4096 || read_operator(s->thread, first, s->old)))
 		return 0;
 	s->found = i;
 	return 1;
 }
 
 /* Whether t->found has the name of the operator that is being called. */
-static __always_inline bool find_operator(struct thread_state *t, const struct pt_regs *ctx)
+static __always_inline bool find_operator(struct thread_state *t, const struct pt_regs *ctx,
+					  bool old)
 {
 	__u32 slot = (__u32)(ctx->ip >> 1) & (GP_FOUND_IN_NR - 1);
 	struct operator_search s = {
@@ -117,6 +176,7 @@ static __always_inline bool find_operator(struct thread_state *t, const struct p
 		.at = {ctx->r12, ctx->r13, ctx->bp, ctx->r14, ctx->bx, ctx->r15},
 		.first = gp_found_in[slot],
 		.found = CANDIDATES,
+		.old = old,
 	};
 
 	(void)bpf_loop(CANDIDATES, try_candidate, &s, 0);
@@ -297,7 +357,7 @@ int gp_range(struct pt_regs *ctx)
 		return 0;
 	frame->name_id = 0;
 	clear_found(&t->found);
-	if (!bpf_probe_read_user(&name, sizeof(name), (const void *)PT_REGS_PARM2(ctx)) &&
+	if (read_string(&name, PT_REGS_PARM2(ctx), COOKIE_OLD_STRINGS(site.cookie)) &&
 	    read_text(t->found.name, &name, GP_FOUND_NAME_BYTES))
 		frame->name_id = found_name(t, found_hash(t), site.now);
 	return 0;
@@ -396,7 +456,7 @@ int gp_dispatch_entry(struct pt_regs *ctx)
 	if (!op_begin(ctx, &site))
 		return 0;
 	t = site.thread;
-	is_named = find_operator(t, ctx);
+	is_named = find_operator(t, ctx, COOKIE_OLD_STRINGS(site.cookie));
 	if (is_named)
 		part = range_part(t);
 	if (part == RANGE_END || (part == RANGE_BEGIN && gp_ops_alone)) {

@@ -11,14 +11,16 @@
 
 #include <bpf/bpf_tracing.h>
 
-/* A cookie: name id and scope (the tag), distance to the stack pointer at entry, whether the
- * instruction is single-stepped, process. */
-#define COOKIE_TAG(cookie)	((__u32)(cookie))
-#define COOKIE_NAME(cookie)	((__u32)(cookie)&0xffffff)
-#define COOKIE_SP_DELTA(cookie) ((__u32)((cookie) >> 32) & 0x7fff)
-#define COOKIE_STEPPED(cookie)	((cookie)&1ULL << 47)
-#define COOKIE_PROCESS(cookie)	((__u16)((cookie) >> 48))
-#define TAG_SCOPE(tag)		((tag) >> 24)
+/* A cookie: name id and scope (the tag), distance to the stack pointer at entry, whether the file
+ * is built with the C++ library's old strings, whether the instruction is single-stepped, process.
+ */
+#define COOKIE_TAG(cookie)	   ((__u32)(cookie))
+#define COOKIE_NAME(cookie)	   ((__u32)(cookie)&0xffffff)
+#define COOKIE_SP_DELTA(cookie)	   ((__u32)((cookie) >> 32) & 0x3fff)
+#define COOKIE_OLD_STRINGS(cookie) ((cookie)&1ULL << 46)
+#define COOKIE_STEPPED(cookie)	   ((cookie)&1ULL << 47)
+#define COOKIE_PROCESS(cookie)	   ((__u16)((cookie) >> 48))
+#define TAG_SCOPE(tag)		   ((tag) >> 24)
 
 static __noinline void count_stepped(void)
 {
