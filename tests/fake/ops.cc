@@ -148,6 +148,11 @@ int Engine::evaluate_function(void *, Node *node, int n)
 
 namespace c10
 {
+void detail::torchCheckFail(const char *, const char *, unsigned, const std::string &text)
+{
+	throw std::runtime_error(text);
+}
+
 int call_boxed(const OperatorHandle &op, int n)
 {
 	const OperatorEntry *entry = op.entry;

@@ -75,6 +75,12 @@ struct Engine {
 
 namespace c10
 {
+namespace detail
+{
+/* Called by none here; what its string is in the symbol tells that of all. */
+[[noreturn]] void torchCheckFail(const char *function, const char *file, unsigned line,
+				 const std::string &text);
+} // namespace detail
 /* Begins as the real one does; a handle begins with a pointer to it. */
 struct OperatorEntry {
 	std::string name;

@@ -8,7 +8,10 @@ FAKE_CXXFLAGS := -std=c++17 -O2 -g -fno-inline -fno-optimize-sibling-calls -fPIC
 FAKE_FLAGS_debian := -fcf-protection=full -fstack-protector-strong
 FAKE_FLAGS_wheel := -fcf-protection=none -fno-stack-protector
 
-unit-build: $(O)/fake/debian/ops $(O)/fake/wheel/ops
+# As PyPI's wheels were up to PyTorch 2.6: with the C++ library's old strings too.
+FAKE_FLAGS_oldwheel := $(FAKE_FLAGS_wheel) -D_GLIBCXX_USE_CXX11_ABI=0
+
+unit-build: $(O)/fake/debian/ops $(O)/fake/wheel/ops $(O)/fake/oldwheel/ops
 
 $(O)/fake/%/libfakeops.so: tests/fake/ops.cc tests/fake/ops.h tests/fake/ops.mk | setup-build
 	$(call say,CXX,$@)

@@ -43,8 +43,9 @@ struct probed {
 	struct probed_events got;
 };
 
-/* The build as wheels are made; Debian's otherwise. For probed_find_program(). */
-extern bool probed_as_wheel;
+/* The build as "debian" makes it, which is what stands here first, as wheels are made ("wheel"), or
+ * as they were up to PyTorch 2.6 ("oldwheel"). For probed_find_program(). */
+extern const char *probed_build;
 /* Of the program in events, from probed_begin() on. */
 extern uint16_t probed_process;
 extern const struct probe_options probed_defaults;

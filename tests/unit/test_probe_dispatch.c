@@ -140,6 +140,8 @@ int main(void)
 					   TEST(test_deep_ranges), TEST(test_dispatch_by_glob)};
 	int failed = cmocka_run_group_tests(tests, probed_find_program, NULL);
 
-	probed_as_wheel = true;
+	probed_build = "wheel";
+	failed += cmocka_run_group_tests(tests, probed_find_program, NULL);
+	probed_build = "oldwheel";
 	return failed + cmocka_run_group_tests(tests, probed_find_program, NULL);
 }

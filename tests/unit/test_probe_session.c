@@ -392,6 +392,6 @@ int main(void)
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	failed = cmocka_run_group_tests(tests, probed_find_program, NULL);
-	probed_as_wheel = true;
+	probed_build = "wheel";
 	return failed + cmocka_run_group_tests(wheel_tests, probed_find_program, NULL);
 }

@@ -279,6 +279,8 @@ int plan_add_site(struct planner *p, const struct found *f, const struct code_in
 				  .is_exit = is_exit,
 				  .emulated = insn->emulated};
 
+	if (!is_exit && (insn->height < 0 || insn->height > PROBE_SP_DELTA_MAX))
+		return -EINVAL;
 	return vec_push(&p->plan->sites, site);
 }
 
@@ -507,6 +509,7 @@ static int plan_file(struct planner *p, const char *cache_dir)
 	err = err ?: find_all(p);
 	if (err || (!p->found.nr && !plan_has_calls(p)))
 		return err;
+	p->plan->old_strings = plan_has_calls(p) && plan_has_old_strings(p);
 	make_key(p, kept.key);
 	if (elf_file__digest_identity(p->file, kept.file))
 		cache_dir = NULL;

@@ -16,6 +16,7 @@ struct intern;
 #include "base/vec.h"
 #include "target/elf.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -44,6 +45,9 @@ enum probe_kind {
 	PROBE_CPU_OOM = 17, /* c10::ProfiledCPUMemoryReporter::OutOfMemory: entry */
 	PROBE_KIND_LAST = PROBE_CPU_OOM,
 };
+
+/* Of probe_site.sp_delta: what a cookie has room for. */
+#define PROBE_SP_DELTA_MAX 0x3fff
 
 /* One instruction to probe. */
 struct probe_site {
@@ -91,6 +95,7 @@ struct probe_plan {
 	struct intern *texts;
 	uint32_t not_placed_nr;
 	uint32_t single_stepped_nr; /* sites that are not emulated */
+	bool old_strings;	    /* std::string as before GCC 5: one pointer, to the text */
 };
 
 /* Plans every function of the catalogue that the file defines. `cache_dir` may be NULL (no cache).

@@ -113,7 +113,8 @@ static bool is_site(const struct probe_plan *plan, const struct cache_site *s)
 		plan->sites.nr ? &plan->sites.items[plan->sites.nr - 1] : NULL;
 
 	if (s->function >= plan->functions.nr || s->is_exit > 1 || s->emulated > 1 ||
-	    s->sp_delta < 0 || (last && s->function < last->function))
+	    s->sp_delta < 0 || s->sp_delta > PROBE_SP_DELTA_MAX ||
+	    (last && s->function < last->function))
 		return false;
 	fn = &plan->functions.items[s->function];
 	return fn->placed && s->offset >= fn->code_offset &&

@@ -33,6 +33,23 @@ bool plan_has_calls(struct planner *p)
 	       elf_file__mentions(p->file, MAKE_RECORD);
 }
 
+bool plan_has_old_strings(struct planner *p)
+{
+	/* Functions that take a string, which nearly all code that uses PyTorch calls to report an
+	 * error: "Ss" is the old one. The new one's mangled name has its namespace. */
+	static const char *const takes_old[] = {
+		"_ZN3c106detail14torchCheckFailEPKcS2_jRKSs",
+		"_ZN3c106detail23torchInternalAssertFailEPKcS2_jS2_RKSs",
+		"_ZN3c105ErrorC1ENS_14SourceLocationESs",
+		"_ZN3c105ErrorC2ENS_14SourceLocationESs",
+	};
+
+	for (size_t i = 0; i < sizeof(takes_old) / sizeof(*takes_old); i++)
+		if (elf_file__mentions(p->file, takes_old[i]))
+			return true;
+	return false;
+}
+
 void plan_calls_digest(struct planner *p, size_t first, uint8_t ret_sum[DIGEST_BYTES])
 {
 	struct digest d;
@@ -85,7 +102,7 @@ static int place_dispatch(struct planner *p, const struct found *f, struct code 
 	const char *why;
 	int err;
 
-	if (!countable || call->height < 0 || call->height > INT16_MAX ||
+	if (!countable || call->height < 0 || call->height > PROBE_SP_DELTA_MAX ||
 	    code_exits(code, call->offset, CODE_EXIT_ANY, exits, &exits_nr, &why) ||
 	    !code_passes_once(code, index)) {
 		fn->kind = PROBE_UNSEEN;

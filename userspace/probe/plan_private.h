@@ -64,6 +64,10 @@ bool plan_is_function(const void *arg, int64_t offset);
 /* Whether the file may have what plan_place_calls() looks for. */
 bool plan_has_calls(struct planner *p);
 
+/* Whether the file and the PyTorch that it calls are built with the C++ library's old strings, as
+ * PyPI's wheels of PyTorch are up to 2.6. */
+bool plan_has_old_strings(struct planner *p);
+
 /* Looks through all code for those who call operators in other ways than by the operators' own
  * functions, and for record_function()'s, and places them. 0 or -errno. */
 int plan_place_calls(struct planner *p);

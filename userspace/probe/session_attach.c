@@ -232,6 +232,7 @@ static size_t collect_sites(const struct probe_session *s, const struct session_
 		sites[nr].function = site->function;
 		sites[nr++].cookie =
 			(uint64_t)a->process_index << 48 | (site->emulated ? 0 : COOKIE_STEPPED) |
+			(plan->plan->old_strings ? COOKIE_OLD_STRINGS : 0) |
 			(uint64_t)(uint16_t)site->sp_delta << 32 | plan->name_ids[site->function];
 	}
 	return nr;

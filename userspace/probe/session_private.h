@@ -148,8 +148,9 @@ struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program 
 /* Those that no probe will have are not to be loaded. 0 or -errno. */
 int session_choose_programs(const struct probe_session *s, struct gpuprof_bpf *bpf);
 
-/* Of a cookie: the probed instruction is single-stepped. */
-#define COOKIE_STEPPED (1ULL << 47)
+/* Of a cookie: the file is built with old strings; the probed instruction is single-stepped. */
+#define COOKIE_OLD_STRINGS (1ULL << 46)
+#define COOKIE_STEPPED	   (1ULL << 47)
 
 /* The process by its index, or NULL. */
 struct probed_process *session_process(struct probe_session *s, uint16_t index);
