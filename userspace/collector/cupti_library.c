@@ -265,21 +265,39 @@ static void *find(bool starting, const char **why_text)
 	return handle ? handle : open_for_driver();
 }
 
+/* Whether the driver gives the table of functions that each CUPTI since 11.8 asks it for first. */
+static bool driver_serves_cupti(void)
+{
+	static const unsigned char id[16] = {0x7c, 0xb6, 0x3f, 0x9b, 0x9c, 0xa4, 0x8e, 0x42,
+					     0xa4, 0x84, 0xbe, 0xb6, 0x6e, 0x6a, 0xed, 0x7f};
+	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	int (*get_table)(const void **ret_table, const void *id) = NULL;
+	const void *table = NULL;
+	bool serves;
+
+	if (!driver)
+		return false;
+	*(void **)&get_table = dlsym(driver, "cuGetExportTable");
+	serves = get_table && !get_table(&table, id) && table;
+	(void)dlclose(driver);
+	return serves;
+}
+
 /* The CUPTI of CUDA 13.2, by what it exports: it is the first with the one function and the last
  * without the other. Where it cannot get ready with the driver, each of its functions calls itself
  * until the stack is full, cuptiGetVersion() too. */
 static bool may_recurse(void *handle)
 {
 	return dlsym(handle, "cuptiActivityGetStructSize") &&
-	       !dlsym(handle, "cuptiActivityGetNextRecord_v2") &&
-	       cupti_library__driver_version() < CUDA_13_2;
+	       !dlsym(handle, "cuptiActivityGetNextRecord_v2") && !driver_serves_cupti();
 }
 
 static const char *why_strange(struct cupti_library *l)
 {
 	if (may_recurse(l->handle))
-		return "gpu activity: the CUPTI of CUDA 13.2 may crash a process whose driver is "
-		       "for an older CUDA; update it (nvidia-cuda-cupti) or the driver";
+		return "gpu activity: the CUPTI of CUDA 13.2 crashes a process in which it cannot "
+		       "get ready, and this driver has not what it needs; update the driver or "
+		       "CUPTI (nvidia-cuda-cupti)";
 	if (!get_functions(l->handle, &l->call))
 		return "gpu activity: the process's libcupti lacks functions that CUDA 11 to 13 "
 		       "have";
