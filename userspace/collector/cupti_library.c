@@ -16,7 +16,6 @@
 #include <string.h>
 
 #define CUDA_11_MINORS 8
-#define CUDA_13_2      13020 /* as the driver counts */
 
 /* Among the libraries that are loaded, each time anew; empty: none. */
 static struct {
