@@ -30,10 +30,12 @@ import harness  # noqa: E402
 BASE = os.environ.get("GPUPROF_WHEEL_DIR", "/var/cache/gpuprof/wheels")
 KEPT = os.path.join(BASE, "torch")
 MATRIX = os.environ.get("GPUPROF_MATRIX_DIR", "/var/cache/gpuprof/matrix")
+SHOW_PLAN = os.environ.get("SHOW_PLAN", os.path.join(os.path.dirname(harness.GPUPROF), "tests",
+                                                     "wheels", "show_plan"))
 RESULTS = os.path.join(HERE, "RESULTS.md")
 TRIES = 3
 PLATFORMS = ("manylinux1_x86_64", "manylinux2014_x86_64", "manylinux_2_17_x86_64",
-             "manylinux_2_28_x86_64")
+             "manylinux_2_25_x86_64", "manylinux_2_28_x86_64")
 PURE = ("filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "setuptools")
 # Where Debian has that CPython: in a folder of rootfs.sh. Others are taken from where harness.pythons()
 # finds them.
@@ -96,7 +98,7 @@ def prepare(torch, python, folder):
         unpack(download(requirement, python), cuda + "/wheel", "nvidia/*/lib/*")
     for path in glob.glob(cuda + "/wheel/nvidia/*/lib/lib*.so*"):
         shutil.move(path, cuda)
-    pip("install", "--target", folder + "/pure", "--only-binary=:all:", "--python-version", python,
+    pip("install", "--root-user-action=ignore", "--target", folder + "/pure", "--only-binary=:all:", "--python-version", python,
         *["--platform=" + one for one in PLATFORMS], "--no-compile", *PURE)
     return standins.make_all(site + "/torch/lib", cuda, os.listdir(cuda))
 
@@ -105,7 +107,7 @@ def plans(site):
     """(operators and the like with probes, without, probes, single-stepped, "old" or "new" strings) of
     all of PyTorch's libraries."""
     libraries = sorted(glob.glob(site + "/torch/lib/lib*.so*"))
-    done = subprocess.run([os.environ["SHOW_PLAN"], *libraries], check=True, stdout=subprocess.PIPE,
+    done = subprocess.run([SHOW_PLAN, *libraries], check=True, stdout=subprocess.PIPE,
                           text=True)
     sums, strings = [0, 0, 0, 0], "?"
     for line in done.stdout.splitlines():
@@ -216,7 +218,12 @@ def main():
     os.makedirs(KEPT, exist_ok=True)
     failed = 0
     for case in sys.argv[1:] or CASES:
-        result = run(case)
+        try:
+            result = run(case)
+        except (OSError, subprocess.SubprocessError) as error:
+            failed += 1
+            print("wheels %s: FAILED: %s" % (case, error), flush=True)
+            continue
         with open("%s/%s.json" % (BASE, case), "w", encoding="utf-8") as file:
             json.dump(result, file)
         failed += not is_good(result)

@@ -44,11 +44,11 @@ def wanted_symbols(path):
 
 # What NVIDIA's libraries without versions of symbols export, by the beginnings of their names.
 DRIVER = "libcuda.so.1"  # who has no GPU has none
-UNVERSIONED = re.compile(r"(cudnn|cublas|cusparse|cufft|cufile|cusolver|curand|nvrtc|nvshmem|nccl|nvtx|nvJitLink|cudss)")
+UNVERSIONED = re.compile(r"(cuFile|cudnn|cublas|cusparse|cufft|cufile|cusolver|curand|nvrtc|nvshmem|nccl|nvtx|nvJitLink|cudss)")
 
 
-def is_system(soname):
-    return re.match(r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|gomp)\.so|ld-linux", soname) is not None
+def is_cuda(soname):
+    return re.match(r"lib(cu|nccl|nv)", soname) is not None and soname != DRIVER
 
 
 def missing(folder, there):
@@ -59,15 +59,14 @@ def missing(folder, there):
     for path in libraries.values():
         symbols, versions = wanted_symbols(path), wanted_versions(path)
         for soname in needed(path):
-            if soname in libraries or soname in there or is_system(soname) or soname == DRIVER:
+            if soname in libraries or soname in there or not is_cuda(soname):
                 continue
             for version in versions.get(soname, ()):
                 found.setdefault(soname, {}).setdefault(version, set()).update(
                     symbols.get(version, ()))
-            if not versions.get(soname):
-                # All of them in each: the loader takes the first.
-                found.setdefault(soname, {}).setdefault("", set()).update(
-                    name for name in symbols[""] if UNVERSIONED.match(name))
+            # What is wanted in no version, whoever has it: the loader takes the first.
+            found.setdefault(soname, {}).setdefault("", set()).update(
+                name for name in symbols[""] if UNVERSIONED.match(name))
     return found
 
 
