@@ -123,6 +123,7 @@ help:
 	@echo 'make demo        profiles a ResNet-18 training and shows what came out'
 	@echo 'make check       lint, unit, integration tests, also with ASan and UBSan'
 	@echo 'make check-matrix  the version-dependent tests on PyTorch 2.6 and 2.14'
+	@echo 'make check-wheels  beside torch.profiler on PyPI wheels of PyTorch (7 GB are downloaded)'
 	@echo 'make check-cupti  the collector against the CUPTI of each CUDA from 11.7 (needs the registry)'
 	@echo 'make bench       speed against plain and torch.profiler'
 	@echo 'make bench-walk  nanoseconds per Python stack; make soak: 100,000 against the truth'

@@ -3,9 +3,10 @@
 """
 PyPI's wheels of PyTorch, each on one CPython: downloaded, unpacked with CUDA's runtime and CUPTI from
 wheels too and stand-ins for what is left of CUDA (standins.py), checked by case.py, and taken away again.
-What was found is kept, a file a case; a run of all writes RESULTS.md.
+What was found is kept, a file a case, and RESULTS.md is made of all that is kept.
 
 usage: run.py [TORCH-PYTHON...]         such as 2.6.0-3.11; all of CASES when none is named
+       run.py --write                   RESULTS.md of what is kept, without a run
 Environment: GPUPROF, SHOW_PLAN the binaries; GPUPROF_WHEEL_DIR where wheels are kept; GPUPROF_MATRIX_DIR where
 the folders of rootfs.sh are.
 """
@@ -201,41 +202,61 @@ told, by uprobes); "memory" both columns; "stacks" Python stacks
 against a program that knows its own; "shapes" the rows by shape; "modules" the calls of each nn.Module. "-": not
 offered by that way (`--shapes` and `--modules` come by callback alone).
 
+Not tried: free-threaded CPython (3.13t, 3.14t), which neither Debian nor PyPI has. gpuprof says of one that its
+stacks cannot be walked: frames name their code by tagged references there, 3.14t runs copies of
+the code that belong to a thread, and what the kernel and the collector read does not know either.
+Nor CPython 3.9, 3.10 and 3.12 as a suite of Debian has them: those here are pyenv's, 3.11 is
+Debian 12's or pyenv's, 3.13 and 3.14 Debian's.
+
 """
 
 
-def write(results):
+def kept(case):
+    return "%s/%s.json" % (BASE, case)
+
+
+def write():
+    """RESULTS.md of what is kept."""
+    results = {}
+    for case in CASES:
+        if os.path.exists(kept(case)):
+            with open(kept(case), encoding="utf-8") as file:
+                results[case] = json.load(file)
+    missing = [case for case in CASES if case not in results]
     lines, notes = table(results)
     with open(RESULTS, "w", encoding="utf-8") as file:
         file.write(INTRODUCTION + "\n".join(lines) + "\n\n")
         if notes:
             file.write("What is not equal:\n\n" + "\n".join(notes) + "\n\n")
+        if missing:
+            file.write("No result yet: %s.\n\n" % ", ".join(missing))
         file.write("## Probes\n\nIn all of PyTorch's libraries, as `--no-inject` plans them.\n\n")
         file.write("\n".join(probe_table(results)) + "\n")
 
 
 def main():
-    os.makedirs(KEPT, exist_ok=True)
+    cases = sys.argv[1:] or CASES
     failed = 0
-    for case in sys.argv[1:] or CASES:
+    os.makedirs(KEPT, exist_ok=True)
+    if cases == ["--write"]:
+        write()
+        return 0
+    for case in cases:
+        if os.path.exists(kept(case)):
+            os.unlink(kept(case))
         try:
             result = run(case)
         except (OSError, subprocess.SubprocessError) as error:
             failed += 1
             print("wheels %s: FAILED: %s" % (case, error), flush=True)
             continue
-        with open("%s/%s.json" % (BASE, case), "w", encoding="utf-8") as file:
+        with open(kept(case), "w", encoding="utf-8") as file:
             json.dump(result, file)
         failed += not is_good(result)
         print("wheels %s: %s" % (case, "equal" if is_good(result) else "NOT EQUAL"), flush=True)
         print("\n".join(table({case: result})[1]), flush=True)
-    results = {}
-    for case in CASES:
-        if os.path.exists("%s/%s.json" % (BASE, case)):
-            with open("%s/%s.json" % (BASE, case), encoding="utf-8") as file:
-                results[case] = json.load(file)
-    write(results)
-    print("wheels: %d passed, %d failed, 0 skipped" % (len(sys.argv[1:] or CASES) - failed, failed))
+    write()
+    print("wheels: %d passed, %d failed, 0 skipped" % (len(cases) - failed, failed))
     return failed != 0
 
 
