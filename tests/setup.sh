@@ -16,7 +16,7 @@ TORCH="python3 python3-torch python3-torchvision python3-numpy"
 CHECK="$TORCH g++ python3-pytest libcmocka-dev clang-format libclang-rt-14-dev gdb git man-db
 	bash-completion util-linux procps chromium chromium-driver golang-go tmux prometheus
 	python3-yaml python3-pip systemd linux-perf"
-MATRIX="debootstrap debian-archive-keyring util-linux python3-pytest"
+MATRIX="debootstrap debian-archive-keyring util-linux python3-pytest unzip"
 
 say()
 {

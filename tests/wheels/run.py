@@ -203,8 +203,8 @@ against a program that knows its own; "shapes" the rows by shape; "modules" the 
 offered by that way (`--shapes` and `--modules` come by callback alone).
 
 Not tried: free-threaded CPython (3.13t, 3.14t), which neither Debian nor PyPI has. gpuprof says of one that its
-stacks cannot be walked: frames name their code by tagged references there, 3.14t runs copies of
-the code that belong to a thread, and what the kernel and the collector read does not know either.
+stacks cannot be walked: to walk them it would have to know the offsets of that build, and lines from
+3.14t's copies of the code, of which each thread runs its own; and there is nothing to test it on.
 Nor CPython 3.9, 3.10 and 3.12 as a suite of Debian has them: those here are pyenv's, 3.11 is
 Debian 12's or pyenv's, 3.13 and 3.14 Debian's.
 
