@@ -90,7 +90,7 @@ static int handle_in_root(pid_t pid, const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Whether `path` begins with "/proc/PID/root"; then *ret_rest is what follows, from its slash on. */
+/* Whether `path` begins with "/proc/PID/root"; then *ret_rest is what follows, slash included. */
 static bool is_below_root(const char *path, pid_t *ret_pid, const char **ret_rest)
 {
 	static const char proc[] = "/proc/", root[] = "/root";
