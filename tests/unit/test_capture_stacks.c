@@ -116,7 +116,7 @@ static void begin(struct stacks *s, struct segments *open, const char *path)
 {
 	*open = (struct segments){0};
 	assert_int_equal(stacks__init(s, open, &names), 0);
-	assert_int_equal(segment__new(path, NULL, &open->now), 0);
+	assert_int_equal(segment__new(NULL, path, NULL, &open->now), 0);
 }
 
 static struct recording *end(struct segments *open, const char *path)
@@ -221,7 +221,7 @@ static void test_recordings(void **state)
 	assert_non_null(recording__stack(r, 1, &nr, NULL));
 	assert_null(recording__stack(r, 2, &nr, NULL));
 	recording__free(r);
-	assert_int_equal(segment__new(path, NULL, &open.now), 0);
+	assert_int_equal(segment__new(NULL, path, NULL, &open.now), 0);
 	assert_int_equal(stacks__tell(&s, open.now, 2), 0);
 	r = end(&open, path);
 	stacks__done(&s);

@@ -2,7 +2,8 @@
 
 /*
  * Files whole. The temporary file lies in the directory of the final one, so that rename() is
- * atomic. A path that is no regular file (/dev/stdout, a pipe) is written directly.
+ * atomic, and nothing is ever opened through a name that may have been swapped. A path that is no
+ * regular file (/dev/stdout, a pipe) is written directly.
  */
 #include "base/file.h"
 
@@ -11,9 +12,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 int file_read(const char *path, size_t max_bytes, char **ret_text, size_t *ret_bytes)
@@ -69,176 +73,255 @@ int file_write_all(int fd, const void *data, size_t bytes)
 	return 0;
 }
 
-/* A user or group id from the environment; false if there is none. */
-static bool id_from_environment(const char *name, unsigned int *ret_id)
+int file_open_regular(const char *path)
 {
-	const char *text = getenv(name);
-	unsigned long id;
-	char *end;
+	CLEANUP(cleanup_fd) int at = open(path, O_PATH | O_CLOEXEC);
+	char again[32];
+	struct stat st;
+	int fd;
 
-	if (!text || *text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	id = strtoul(text, &end, 10);
-	/* The largest id means "leave as it is" to the kernel. */
-	if (errno || *end || id >= UINT32_MAX)
-		return false;
-	*ret_id = (unsigned int)id;
-	return true;
-}
-
-/* Under sudo: makes the open file belong to the user who called it (SUDO_UID, SUDO_GID), so that
- * what gpuprof writes can be read without root. For files made by this process only. */
-static void give_to_caller(int fd)
-{
-	unsigned int uid, gid;
-	int ignored;
-
-	if (geteuid() || !id_from_environment("SUDO_UID", &uid) ||
-	    !id_from_environment("SUDO_GID", &gid))
-		return;
-	/* File systems without owners refuse: then the file stays root's. */
-	ignored = fchown(fd, uid, gid);
-	(void)ignored;
-}
-
-int file_create(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-
-	if (fd >= 0) {
-		give_to_caller(fd);
-		return fd;
-	}
-	if (errno != EEXIST)
+	if (at < 0 || fstat(at, &st))
 		return -errno;
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	(void)snprintf(again, sizeof(again), "/proc/self/fd/%d", at);
+	fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	return fd < 0 ? -errno : fd;
 }
 
-/* Temporary files there are now. A signal handler reads it; those that find no place it misses. */
-static char *volatile unfinished[8];
-
-static void remember_temporary(char *path)
+const char *file_error(int err)
 {
-	for (size_t i = 0; i < sizeof(unfinished) / sizeof(unfinished[0]); i++)
-		if (!unfinished[i]) {
-			unfinished[i] = path;
-			return;
-		}
-}
-
-static void forget_temporary(struct file_new *f)
-{
-	for (size_t i = 0; i < sizeof(unfinished) / sizeof(unfinished[0]); i++)
-		if (f->temporary && unfinished[i] == f->temporary)
-			unfinished[i] = NULL;
-	free(TAKE(f->temporary));
-}
-
-void file_new__abandon_all(void)
-{
-	for (size_t i = 0; i < sizeof(unfinished) / sizeof(unfinished[0]); i++)
-		if (unfinished[i])
-			(void)unlink(unfinished[i]);
-}
-
-static int open_temporary(struct file_new *f)
-{
-	mode_t mask = umask(0);
-
-	(void)umask(mask);
-	if (asprintf(&f->temporary, "%s.XXXXXX", f->path) < 0) {
-		f->temporary = NULL;
-		return -ENOMEM;
+	switch (err) {
+	case -ELOOP:
+		return "a symbolic link leads there that other users may have made; name the file "
+		       "that is meant, or one in a folder that is yours alone";
+	case -EISNAM:
+		return "it is a pipe or device that other users may have made; name another file";
+	case -ENXIO:
+		return "nothing reads from the pipe; start what reads from it first";
+	default:
+		return strerror(-err);
 	}
-	f->fd = mkostemp(f->temporary, O_CLOEXEC);
-	if (f->fd < 0) {
-		int err = -errno;
-
-		free(TAKE(f->temporary));
-		return err;
-	}
-	remember_temporary(f->temporary);
-	(void)fchmod(f->fd, 0666 & ~mask);
-	give_to_caller(f->fd);
-	return 0;
 }
 
-#define LINKS_MAX 16
+/* ---- temporary files, for signal handlers ---- */
 
-/* The number of a descriptor of ours that the path names; -1: it is no such name. */
-static int descriptor_of(const char *path)
+enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_USED, SLOT_TAKEN };
+
+/* Those there are now; what finds no place is not remembered. Only who makes SLOT_USED something
+ * else may use the descriptor: the handler, whose process then ends, or the owner, who closes it. */
+static struct slot {
+	atomic_int state;
+	pid_t pid; /* a child's handler is to leave them alone */
+	int folder;
+	char name[NAME_MAX + 1];
+} slots[16];
+
+static int remember_temporary(int folder, const char *name)
 {
-	static const char *const folders[] = {"/proc/self/fd/", "/dev/fd/"};
+	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
+		int free_state = SLOT_FREE;
 
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		size_t bytes = strlen(folders[i]), digits;
-
-		if (strncmp(path, folders[i], bytes) != 0)
+		if (!atomic_compare_exchange_strong(&slots[i].state, &free_state, SLOT_FILLING))
 			continue;
-		digits = strspn(path + bytes, "0123456789");
-		if (digits && digits < 8 && !path[bytes + digits])
-			return atoi(path + bytes);
+		slots[i].pid = getpid();
+		slots[i].folder = folder;
+		(void)snprintf(slots[i].name, sizeof(slots[i].name), "%s", name);
+		atomic_store(&slots[i].state, SLOT_USED);
+		return (int)i;
 	}
 	return -1;
 }
 
-/* *path becomes what the link that it is leads to. 1, 0: it is none, or -errno. */
-static int follow_link(char **path)
+/* False: a handler has it now, and with it the folder's descriptor. */
+static bool forget_temporary(struct file_new *f)
 {
-	char text[PATH_MAX], *next;
-	int dir_bytes = (int)(file_base_name(*path) - *path);
-	ssize_t nr = descriptor_of(*path) < 0 ? readlink(*path, text, sizeof(text) - 1) : -1;
-	struct stat st;
+	int used = SLOT_USED, at = f->slot;
 
-	if (nr < 0)
-		return 0;
-	text[nr] = '\0';
-	/* The kernel may forbid to follow this one, planted by another user in a common folder. */
-	if (stat(*path, &st) && errno != ENOENT)
-		return -errno;
-	if (asprintf(&next, "%.*s%s", text[0] == '/' ? 0 : dir_bytes, *path, text) < 0)
-		return -ENOMEM;
-	free(*path);
-	*path = next;
-	return 1;
+	f->slot = -1;
+	return at < 0 || atomic_compare_exchange_strong(&slots[at].state, &used, SLOT_FREE);
 }
 
-static int follow_links(char **path)
+void file_new__abandon_all(void)
 {
-	for (int i = 0; i < LINKS_MAX; i++) {
-		int err = follow_link(path);
+	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
+		int used = SLOT_USED;
 
-		if (err <= 0)
-			return err;
+		if (atomic_compare_exchange_strong(&slots[i].state, &used, SLOT_TAKEN) &&
+		    slots[i].pid == getpid())
+			(void)unlinkat(slots[i].folder, slots[i].name, 0);
 	}
-	return -ELOOP;
 }
 
-static int open_directly(struct file_new *f, int own)
+/* ---- new files ---- */
+
+#define TRIES_MAX      16
+#define STEM_BYTES     (NAME_MAX - 17) /* of a name, before a dot and 16 digits */
+#define READER_WAIT_MS 3000
+
+static int create_temporary(struct file_new *f)
 {
-	f->fd = own < 0 ? open(f->path, O_WRONLY | O_CLOEXEC) : fcntl(own, F_DUPFD_CLOEXEC, 0);
-	return f->fd < 0 ? -errno : 0;
+	uint64_t random;
+
+	for (int i = 0; i < TRIES_MAX; i++) {
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return -EIO;
+		if (asprintf(&f->temporary, "%.*s.%016llx", STEM_BYTES, f->at.name,
+			     (unsigned long long)random) < 0) {
+			f->temporary = NULL;
+			return -ENOMEM;
+		}
+		f->fd = openat(f->at.folder, f->temporary,
+			       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (f->fd >= 0)
+			return 0;
+		free(TAKE(f->temporary));
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+/* File systems without owners refuse: then the file stays ours, for us alone. */
+static void set_owner(const struct file_new *f, bool own)
+{
+	struct file_owner owner = file_owner_get();
+	const struct stat *st = &f->at.st;
+	bool keeps = f->at.is_trusted && S_ISREG(st->st_mode) &&
+		     (!geteuid() || st->st_uid == geteuid());
+	mode_t mode = keeps ? st->st_mode & 0777 : 0600;
+	int ignored;
+
+	if (own)
+		return;
+	if (keeps && fchown(f->fd, st->st_uid, st->st_gid) && fchown(f->fd, -1, st->st_gid))
+		mode &= 0707;
+	else if (!keeps && !geteuid())
+		ignored = fchown(f->fd, owner.uid, owner.gid);
+	ignored = fchmod(f->fd, mode);
+	(void)ignored;
+}
+
+static int open_temporary(struct file_new *f, bool own)
+{
+	sigset_t all, before;
+	int err;
+
+	/* A handler in between would not know of it. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = create_temporary(f);
+	if (!err)
+		f->slot = remember_temporary(f->at.folder, f->temporary);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!err)
+		set_owner(f, own);
+	return err;
+}
+
+/* A pipe's reader may be about to come: whoever starts both starts one of them first. */
+static int open_for_reader(const char *path, bool pipe)
+{
+	for (int waited_ms = 0;; waited_ms += 10) {
+		int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+		if (fd >= 0)
+			return fd;
+		if (errno == ENXIO && !pipe)
+			return -ENODEV;
+		if (errno != ENXIO || waited_ms >= READER_WAIT_MS)
+			return -errno;
+		(void)usleep(10000);
+	}
+}
+
+/* What is no regular file, by a handle on it: what is looked at is what is opened. */
+static int open_special(struct file_new *f)
+{
+	CLEANUP(cleanup_fd)
+	int at = openat(f->at.folder, f->at.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	char again[32];
+	struct stat st;
+	int flags;
+
+	if (at < 0 || fstat(at, &st))
+		return -errno;
+	if (st.st_dev != f->at.st.st_dev || st.st_ino != f->at.st.st_ino)
+		return -ESTALE;
+	(void)snprintf(again, sizeof(again), "/proc/self/fd/%d", at);
+	f->fd = open_for_reader(again, S_ISFIFO(st.st_mode));
+	if (f->fd < 0)
+		return f->fd;
+	flags = fcntl(f->fd, F_GETFL);
+	return flags < 0 || fcntl(f->fd, F_SETFL, flags & ~O_NONBLOCK) ? -errno : 0;
+}
+
+/* Where the path leads, if it is one to write to. */
+static int find_place(struct place *p, const struct folder *folder, const char *path)
+{
+	int err = place__open(p, folder, path);
+
+	if (err || p->own >= 0 || !p->exists || S_ISREG(p->st.st_mode))
+		return err;
+	err = S_ISDIR(p->st.st_mode) ? -EISDIR : p->is_trusted ? 0 : -EISNAM;
+	if (err)
+		place__done(p);
+	return err;
+}
+
+int file_check(const char *path)
+{
+	CLEANUP(place__done) struct place p = {.folder = -1};
+	int err = find_place(&p, NULL, path);
+
+	return err == -ELOOP || err == -EISNAM ? err : 0;
+}
+
+static int open_new(struct file_new *f, const struct folder *folder, const char *path, bool own)
+{
+	int err;
+
+	*f = FILE_NEW_NONE;
+	err = find_place(&f->at, folder, path);
+	if (err)
+		return err;
+	if (f->at.own >= 0) {
+		f->fd = fcntl(f->at.own, F_DUPFD_CLOEXEC, 0);
+		err = f->fd < 0 ? -errno : 0;
+	} else {
+		err = f->at.exists && !S_ISREG(f->at.st.st_mode) ? open_special(f)
+								 : open_temporary(f, own);
+	}
+	if (err)
+		file_new__done(f);
+	return err;
 }
 
 int file_new__open(struct file_new *f, const char *path)
 {
-	struct stat st;
-	int err, own;
+	return open_new(f, NULL, path, false);
+}
 
-	*f = (struct file_new){.fd = -1, .path = strdup(path)};
-	if (!f->path)
-		return -ENOMEM;
-	err = follow_links(&f->path);
-	own = descriptor_of(f->path);
-	if (!err && (own >= 0 || (!stat(f->path, &st) && !S_ISREG(st.st_mode))))
-		err = open_directly(f, own);
-	else if (!err)
-		err = open_temporary(f);
-	if (err)
-		file_new__done(f);
-	return err;
+int file_new__open_in(struct file_new *f, const struct folder *folder, const char *path)
+{
+	return open_new(f, folder, path, false);
+}
+
+int file_new__open_own(struct file_new *f, const char *path)
+{
+	return open_new(f, NULL, path, true);
+}
+
+int file_new__place(struct file_new *f)
+{
+	if (!f->temporary)
+		return 0;
+	if (renameat(f->at.folder, f->temporary, f->at.folder, f->at.name))
+		return -errno;
+	if (!forget_temporary(f))
+		f->at.folder = -1;
+	free(TAKE(f->temporary));
+	return 0;
 }
 
 int file_new__commit(struct file_new *f)
@@ -247,10 +330,8 @@ int file_new__commit(struct file_new *f)
 
 	if (close(take_fd(&f->fd)))
 		err = -errno;
-	if (!err && f->temporary && rename(f->temporary, f->path))
-		err = -errno;
 	if (!err)
-		forget_temporary(f);
+		err = file_new__place(f);
 	file_new__done(f);
 	return err;
 }
@@ -260,10 +341,12 @@ void file_new__done(struct file_new *f)
 	if (f->fd >= 0)
 		(void)close(take_fd(&f->fd));
 	if (f->temporary)
-		(void)unlink(f->temporary);
-	forget_temporary(f);
-	free(TAKE(f->path));
-	f->fd = -1;
+		(void)unlinkat(f->at.folder, f->temporary, 0);
+	/* While a handler uses the folder it stays open. */
+	if (f->temporary && !forget_temporary(f))
+		f->at.folder = -1;
+	free(TAKE(f->temporary));
+	place__done(&f->at);
 }
 
 const char *file_base_name(const char *path)

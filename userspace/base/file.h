@@ -7,6 +7,8 @@
 #ifndef GP_BASE_FILE_H
 #define GP_BASE_FILE_H
 
+#include "base/place.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -18,10 +20,9 @@ int file_read(const char *path, size_t max_bytes, char **ret_text, size_t *ret_b
 /* Writes all, through short writes and EINTR. 0 or -errno. */
 int file_write_all(int fd, const void *data, size_t bytes);
 
-/* Creates `path`, or empties the regular file that is there (which keeps its owner and mode), for
- * writing; a device or pipe is opened as it is. A new file belongs to the caller of sudo. Returns a
- * descriptor or -errno. */
-int file_create(const char *path);
+/* Opens a regular file to read. Nothing else is opened, not for a moment: a pipe would hold us, a
+ * device act. A descriptor, -EINVAL if it is none, or another -errno. */
+int file_open_regular(const char *path);
 
 /* What follows the last '/' of a path, borrowed from it; the whole if there is none. */
 const char *file_base_name(const char *path);
@@ -30,20 +31,43 @@ const char *file_base_name(const char *path);
  * there is none. */
 bool file_is_same(const char *a, const char *b);
 
+/* The words for an error of what follows: strerror()'s, but where links, pipes and devices are
+ * refused what to do about it. */
+const char *file_error(int err);
+
+/* Whether root may write to that path: 0, -ELOOP or -EISNAM as below. What else stands against it
+ * is not asked. */
+int file_check(const char *path);
+
 /* A file being written beside its final place. */
 struct file_new {
 	int fd;
-	char *path;
-	char *temporary;
+	struct place at;
+	char *temporary; /* its name there until it has its own; NULL: it has, or is written directly */
+	int slot;	 /* of the table for signal handlers; -1: none */
 };
 
-/* Begins to write `path`: the bytes go to f->fd. Through a symbolic link it is what that leads to;
- * where that is an open file of ours (/dev/stdout), or no regular file, it is written to directly.
- * 0 or -errno. */
+/* One that file_new__done() may be called on before it was opened. */
+#define FILE_NEW_NONE ((struct file_new){.fd = -1, .at.folder = -1, .slot = -1})
+
+/* Begins to write `path`: the bytes go to f->fd. The file is the caller's (see base/place.h) and
+ * 0600; where one is replaced that nobody else can have put there it keeps owner, group and mode.
+ * Through a symbolic link it is what that leads to; where that is an open file of ours
+ * (/dev/stdout), a pipe or a device, it is written to directly.
+ * 0 or -errno: -ELOOP for a link that others may have put there for root, -EISNAM for a pipe or
+ * device of theirs, -ENXIO for a pipe that nobody reads from. */
 int file_new__open(struct file_new *f, const char *path);
-/* Puts the file in its place (rename). On failure nothing is left behind. 0 or -errno. */
+/* The same, for a path relative to the folder; NULL: the working directory. */
+int file_new__open_in(struct file_new *f, const struct folder *folder, const char *path);
+/* The same, for what gpuprof keeps for itself: it belongs to the effective user, whoever called
+ * sudo. */
+int file_new__open_own(struct file_new *f, const char *path);
+/* Puts the file in its place (rename); f->fd stays open. 0 or -errno. */
+int file_new__place(struct file_new *f);
+/* Closes the file and puts it in its place, if it is not there yet. On failure nothing is left
+ * behind. 0 or -errno. */
 int file_new__commit(struct file_new *f);
-/* Without commit: takes the temporary file away. Fine to call after commit. */
+/* Takes a file away that was not put in its place. Fine to call after commit. */
 void file_new__done(struct file_new *f);
 
 /* In a signal handler whose process ends now: takes all temporary files away. */

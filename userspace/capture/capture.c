@@ -160,6 +160,15 @@ int capture__start(struct capture *c, struct reason *why)
 	return err ? cannot_write(c, err, why) : 0;
 }
 
+int capture__keep(struct capture *c, struct reason *why)
+{
+	struct segment *now = c->segments.now;
+	int err = now && !c->stepped ? recording_writer__place(now->writer) : 0;
+
+	c->keeps = !err;
+	return err ? cannot_write(c, err, why) : 0;
+}
+
 int capture__describe(struct capture *c, const char *key, const char *value, struct reason *why)
 {
 	struct description d = {0};

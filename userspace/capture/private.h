@@ -58,6 +58,7 @@ struct capture {
 	struct totals told;	   /* by the recordings that have ended */
 	uint64_t ended_bytes;	   /* of those */
 	uint32_t begun_nr;	   /* recordings that have a file */
+	bool keeps;		   /* and its name */
 	uint32_t ended_nr;	   /* those that have ended */
 	uint64_t closing_until_ns; /* segments.closing is open at least until then */
 	bool rotate_asked;

@@ -198,7 +198,7 @@ int capture_open_recording(struct capture *c, struct reason *why)
 
 	if (!path)
 		return reason_set(why, -ENOMEM, "out of memory");
-	err = segment__new(path, why, &s);
+	err = segment__new(c->options.folder, path, why, &s);
 	if (err)
 		return err;
 	recording_writer__set_room(s->writer, c->options.room);
@@ -210,6 +210,8 @@ int capture_open_recording(struct capture *c, struct reason *why)
 	for (size_t i = 0; i < c->members.nr && !err; i++)
 		if (!c->members.items[i]->end)
 			err = capture_tell_process(c->members.items[i], s, &number);
+	if (!err && c->keeps && !c->stepped)
+		err = recording_writer__place(s->writer);
 	if (err) {
 		segment__free(s);
 		return reason_set(why, err, "cannot write '%s': %s", path, strerror(-err));
@@ -395,6 +397,8 @@ int capture_end_recording(struct capture *c, struct segment **segment)
 	capture_totals(c, &t);
 	if (!s->broken)
 		err = capture_note_error(c, s, write_end(c, s, &t));
+	if (c->keeps)
+		err = err ?: capture_note_error(c, s, recording_writer__place(s->writer));
 	/* What one could not tell the next one does. */
 	if (!s->broken)
 		c->told = t;

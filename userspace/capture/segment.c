@@ -8,14 +8,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int segment__new(const char *path, struct reason *why, struct segment **ret_segment)
+int segment__new(const struct folder *folder, const char *path, struct reason *why,
+		 struct segment **ret_segment)
 {
 	struct segment *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
 		return reason_set(why, -ENOMEM, "out of memory");
-	err = recording_writer__new(path, why, &s->writer);
+	err = recording_writer__new_in(folder, path, why, &s->writer);
 	if (err) {
 		free(s);
 		return err;

@@ -50,9 +50,9 @@ struct segments {
 	struct segment *closing; /* ended, but its last events may still come; NULL: none */
 };
 
-/* An empty recording. 0 or -errno with a reason. */
-int segment__new(const char *path, struct reason *why, struct segment **ret_segment);
-/* Without its end, unless it was finished. */
+/* An empty recording; see recording_writer__new_in(). 0 or -errno with a reason. */
+int segment__new(const struct folder *folder, const char *path, struct reason *why, struct segment **ret_segment);
+/* Without its end, unless it was finished; without its name it goes. */
 void segment__free(struct segment *s);
 
 #endif /* GP_CAPTURE_SEGMENT_H */

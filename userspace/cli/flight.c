@@ -41,6 +41,7 @@ struct flight {
 	VEC(struct part) parts; /* the oldest first */
 	char *(*dump_path)(void *arg, unsigned int nr);
 	void *dump_arg;
+	const struct folder *folder; /* of dumps */
 	struct flight_dump *dump; /* that is being written; NULL: none */
 	unsigned int dump_end_nr; /* parts before it are in that one */
 	unsigned int dumps_nr, failed_nr;
@@ -82,11 +83,14 @@ static char *part_path(void *arg, unsigned int nr)
 static char *new_part(void *arg, unsigned int nr)
 {
 	struct flight *f = arg;
-	struct part p = {.nr = nr, .begun_ns = clock_now_ns()};
+	struct part p = {.nr = nr, .begun_ns = clock_now_ns()}, *old;
 
 	f->rotate.begun_nr = nr + 1;
 	/* It was asked for before and could not be written. */
-	if (find_part(f, nr))
+	old = find_part(f, nr);
+	if (old && (ftruncate(old->fd, 0) || lseek(old->fd, 0, SEEK_SET)))
+		return NULL;
+	if (old)
 		return part_path(f, nr);
 	p.fd = memfd_create("gpuprof-flight", MFD_CLOEXEC);
 	if (p.fd < 0)
@@ -171,7 +175,7 @@ static void begin_dump(struct flight *f)
 	f->wanted = false;
 	tell_short(f);
 	err = err ? reason_set(&why, err, "out of memory")
-		  : flight_dump__new(path, f->skipped_nr, &why, &f->dump);
+		  : flight_dump__new(f->folder, path, f->skipped_nr, &why, &f->dump);
 	for (size_t i = 0; i < f->parts.nr && !err; i++)
 		if (f->parts.items[i].nr < f->wanted_nr)
 			err = flight_dump__add(f->dump, f->parts.items[i].fd, &why);
@@ -272,7 +276,7 @@ int flight__end(struct flight *f, struct capture *c, bool quiet)
 
 /* ---- the beginning ---- */
 
-struct flight *flight__new(const struct flight_options *options,
+struct flight *flight__new(const struct flight_options *options, const struct folder *folder,
 			   char *(*dump_path)(void *, unsigned int), void *arg)
 {
 	struct rotate_options rotate = {.every_s = options->seconds / PARTS,
@@ -287,7 +291,8 @@ struct flight *flight__new(const struct flight_options *options,
 	f->options = *options;
 	f->dump_path = dump_path;
 	f->dump_arg = arg;
-	rotate__init(&f->rotate, &rotate, part_path, f);
+	f->folder = folder;
+	rotate__init(&f->rotate, &rotate, NULL, part_path, f);
 	f->rotate.remove = remove_part;
 	signalled = 0;
 	if (options->on_signal)
@@ -310,6 +315,7 @@ void flight__free(struct flight *f)
 
 void flight__prepare(struct flight *f, struct capture_options *options)
 {
+	options->folder = NULL;
 	options->recording_path = new_part;
 	options->recording_arg = f;
 	options->room = (struct recording_room){rotate_make_room, &f->rotate};

@@ -31,9 +31,9 @@ bool flight_triggers_known(const char *text);
 
 struct flight;
 
-/* `dump_path` names the recordings that it writes, from 0 on; what it returns is freed. NULL: out
- * of memory. */
-struct flight *flight__new(const struct flight_options *options,
+/* `dump_path` names the recordings that it writes, from 0 on, into the folder, which is borrowed;
+ * what it returns is freed. NULL: out of memory. */
+struct flight *flight__new(const struct flight_options *options, const struct folder *folder,
 			   char *(*dump_path)(void *arg, unsigned int nr), void *arg);
 void flight__free(struct flight *f);
 

@@ -17,9 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct flight_dump {
+	const struct folder *folder;
 	char *path;
 	uint64_t skipped_nr;
 	VEC(int) fds;
@@ -30,7 +32,7 @@ struct flight_dump {
 	struct reason why;
 };
 
-int flight_dump__new(const char *path, uint64_t skipped_nr, struct reason *why,
+int flight_dump__new(const struct folder *folder, const char *path, uint64_t skipped_nr, struct reason *why,
 		     struct flight_dump **ret_dump)
 {
 	struct flight_dump *d = calloc(1, sizeof(*d));
@@ -41,6 +43,7 @@ int flight_dump__new(const char *path, uint64_t skipped_nr, struct reason *why,
 		free(d);
 		return reason_set(why, -ENOMEM, "out of memory");
 	}
+	d->folder = folder;
 	d->skipped_nr = skipped_nr;
 	*ret_dump = d;
 	return 0;
@@ -86,16 +89,18 @@ static int write_dump(struct flight_dump *d)
 
 	for (size_t i = 0; i < d->fds.nr; i++) {
 		char path[32];
+		struct stat st;
 		int err;
 
 		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", d->fds.items[i]);
-		if (lseek(d->fds.items[i], 0, SEEK_END) <= 0)
+		/* Its position is the writer's. */
+		if (fstat(d->fds.items[i], &st) || !st.st_size)
 			continue;
 		err = merged__open(&m, path, &d->why);
 		if (err)
 			return err;
 	}
-	return merged__write(&m, d->path, &d->why);
+	return merged__write(&m, d->folder, d->path, &d->why);
 }
 
 static void *run(void *arg)

@@ -6,6 +6,7 @@
 #ifndef GP_CLI_FLIGHT_DUMP_H
 #define GP_CLI_FLIGHT_DUMP_H
 
+#include "base/place.h"
 #include "base/reason.h"
 
 #include <stdbool.h>
@@ -13,9 +14,9 @@
 
 struct flight_dump;
 
-/* `skipped_nr`: triggers that wrote nothing, for the counter of that name. 0 or -errno with a
- * reason. */
-int flight_dump__new(const char *path, uint64_t skipped_nr, struct reason *why,
+/* Of the path, a file of its last name in the folder, which is borrowed. `skipped_nr`: triggers that
+ * wrote nothing, for the counter of that name. 0 or -errno with a reason. */
+int flight_dump__new(const struct folder *folder, const char *path, uint64_t skipped_nr, struct reason *why,
 		     struct flight_dump **ret_dump);
 /* Waits for the thread; NULL is none. */
 void flight_dump__free(struct flight_dump *d);

@@ -104,7 +104,7 @@ static int merge_into(struct merged *m, const char *path)
 
 	if (!err) {
 		align(m, shifts_ns, &clocks);
-		err = merged__write(m, path, &why);
+		err = merged__write(m, NULL, path, &why);
 	}
 	m->clocks = NULL;
 	if (err)

@@ -81,7 +81,7 @@ static int put_together(const struct merged *m, struct reason *why, struct recor
 	if (fd < 0)
 		return reason_set(why, -errno, "cannot make a file in memory: %s", strerror(errno));
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	err = merged__write_in_place(m, path, why);
+	err = merged__write(m, NULL, path, why);
 	return err ? err : recording__open(path, why, ret);
 }
 

@@ -6,7 +6,6 @@
 #include "cli/merged.h"
 
 #include "base/cleanup.h"
-#include "base/file.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,10 +23,11 @@ int merged__open(struct merged *m, const char *path, struct reason *why)
 	return reason_set(why, -ENOMEM, "out of memory");
 }
 
-int merged__write_in_place(const struct merged *m, const char *path, struct reason *why)
+int merged__write(const struct merged *m, const struct folder *folder, const char *path,
+		  struct reason *why)
 {
 	CLEANUP(cleanup_writer) struct recording_writer *w = NULL;
-	int err = recording_writer__new(path, why, &w);
+	int err = recording_writer__new_in(folder, path, why, &w);
 
 	err = err ? err : recording_merge(m->parts.items, m->parts.nr, m->clocks, w, why);
 	if (err)
@@ -35,20 +35,7 @@ int merged__write_in_place(const struct merged *m, const char *path, struct reas
 	if (m->counter)
 		err = recording_writer__loss(w, m->counter, m->count);
 	err = err ? err : recording_writer__finish(w);
-	return err ? reason_set(why, err, "cannot write '%s': %s", path, strerror(-err)) : 0;
-}
-
-int merged__write(const struct merged *m, const char *path, struct reason *why)
-{
-	CLEANUP(file_new__done) struct file_new file = {.fd = -1};
-	int err = file_new__open(&file, path);
-
-	if (err)
-		return reason_set(why, err, "cannot write '%s': %s", path, strerror(-err));
-	err = merged__write_in_place(m, file.temporary ? file.temporary : path, why);
-	if (err)
-		return err;
-	err = file_new__commit(&file);
+	err = err ? err : recording_writer__place(w);
 	return err ? reason_set(why, err, "cannot write '%s': %s", path, strerror(-err)) : 0;
 }
 

@@ -22,11 +22,10 @@ struct merged {
 /* Adds the recording in this file. 0 or -errno with a reason. */
 int merged__open(struct merged *m, const char *path, struct reason *why);
 
-/* Writes the result, which appears under its name when it is whole. 0 or -errno with a reason. */
-int merged__write(const struct merged *m, const char *path, struct reason *why);
-
-/* The same, into the file itself. */
-int merged__write_in_place(const struct merged *m, const char *path, struct reason *why);
+/* Writes the result, which appears under its name when it is whole: the last of the path, in the
+ * folder (NULL: in that of the path). 0 or -errno with a reason. */
+int merged__write(const struct merged *m, const struct folder *folder, const char *path,
+		  struct reason *why);
 
 void merged__done(struct merged *m);
 

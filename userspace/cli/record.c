@@ -20,7 +20,6 @@
 #include "cli/signals.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,7 +32,7 @@
 
 struct record {
 	struct record_options options;
-	char *aside; /* where a file of the recording's name is until the capture runs, or NULL */
+	struct folder folder; /* of the recordings */
 	struct capture *capture;
 	struct record_control control;
 	struct rotate rotate;
@@ -103,6 +102,16 @@ char *record_cache_dir(void)
 	return NULL;
 }
 
+/* Root goes where nobody else leads it. */
+static bool may_write(const char *path)
+{
+	int err = file_check(path);
+
+	if (err)
+		log_err("cannot write '%s': %s", path, file_error(err));
+	return !err;
+}
+
 /* `recording`: it is read again at the end, when the table goes to the standard output. */
 static bool can_write(const char *path, bool recording)
 {
@@ -166,7 +175,8 @@ bool record_check_outputs(const struct record_options *options)
 			       options->memory_path};
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-		if (paths[i] && (!can_write(paths[i], i == 0) || !is_another(paths, i)))
+		if (paths[i] && (!may_write(paths[i]) || !can_write(paths[i], i == 0) ||
+				 !is_another(paths, i)))
 			return false;
 	return true;
 }
@@ -229,15 +239,6 @@ static void say_recording(const struct record *r, const pid_t *pids, size_t pids
 		      r->options.duration_s > 0 ? " earlier" : "");
 }
 
-/* What a capture that never began has left. The path may be a device: that stays. */
-static void remove_recording(const char *path)
-{
-	struct stat st;
-
-	if (!lstat(path, &st) && S_ISREG(st.st_mode))
-		(void)unlink(path);
-}
-
 /* Adds the processes and leaves in `pids` those that were added. 0 or -errno with a reason. */
 static int add_processes(struct record *r, pid_t *pids, size_t *pids_nr, struct reason *why)
 {
@@ -257,51 +258,10 @@ static int add_processes(struct record *r, pid_t *pids, size_t *pids_nr, struct 
 	return nr ? 0 : err;
 }
 
-/* An empty file of the same owner and mode: what is written there later leaves them. */
-static void make_like(const char *path, const struct stat *st)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), ignored;
-
-	if (fd < 0)
-		return;
-	ignored = fchown(fd, st->st_uid, st->st_gid);
-	ignored = fchmod(fd, st->st_mode & 0777);
-	(void)ignored;
-	(void)close(fd);
-}
-
-/* An earlier recording of that name is replaced once there is one to replace it with. */
-static void set_aside(struct record *r)
-{
-	const char *path = r->options.capture.output_path;
-	struct stat st;
-
-	if (lstat(path, &st) || !S_ISREG(st.st_mode) ||
-	    asprintf(&r->aside, "%s.before-%d", path, (int)getpid()) < 0) {
-		r->aside = NULL;
-		return;
-	}
-	if (rename(path, r->aside))
-		free(TAKE(r->aside));
-	else
-		make_like(path, &st);
-}
-
-static void put_back(struct record *r, bool ours)
-{
-	CLEANUP(cleanup_free) char *first = recording_path(r, 0);
-	const char *path = r->options.capture.output_path;
-
-	if (first && (ours || r->aside) && (r->rotates || !r->options.many))
-		remove_recording(first);
-	if (r->aside && rename(r->aside, path))
-		log_warn("the earlier '%s' is now '%s'", path, r->aside);
-}
-
 static void record_free(struct record *r)
 {
 	if (r) {
-		free(r->aside);
+		folder__done(&r->folder);
 		control__free(r->control.control);
 		free(r->control.pids);
 		rotate__done(&r->rotate);
@@ -326,6 +286,55 @@ static void listen_for_ctl(struct record *r, const pid_t *pids, size_t pids_nr)
 	c->control = control__new(r->options.socket_path);
 }
 
+/* The folder that all recordings are made in, and taken away from, whatever its name is by then. An
+ * open file of ours has none. */
+static int open_folder(struct record *r, struct reason *why)
+{
+	const char *path = r->options.capture.output_path;
+	CLEANUP(place__done) struct place p = {.folder = -1};
+	int err = place__open(&p, NULL, path);
+
+	if (!err && p.own < 0)
+		err = folder__open_of(&r->folder, path);
+	if (err)
+		return reason_set(why, err, "cannot write '%s': %s", path, file_error(err));
+	if (p.own < 0)
+		r->options.capture.folder = &r->folder;
+	return 0;
+}
+
+static int prepare(struct record *r, const struct record_options *options, struct reason *why)
+{
+	struct capture_options *o = &r->options.capture;
+	int err;
+
+	r->options = *options;
+	r->folder.fd = -1;
+	r->progress = !options->quiet && isatty(STDERR_FILENO);
+	err = open_folder(r, why);
+	if (err)
+		return err;
+	if (options->many || options->capture.schedule.active) {
+		o->recording_path = recording_path;
+		o->recording_arg = r;
+	}
+	r->rotates = rotate_wanted(&options->rotate);
+	rotate__init(&r->rotate, &options->rotate, o->folder, recording_path, r);
+	if (r->rotates) {
+		o->recording_path = rotate_next_path;
+		o->recording_arg = &r->rotate;
+		o->room = (struct recording_room){rotate_make_room, &r->rotate};
+		o->outlive_disk = true;
+	}
+	if (!options->capture.triggers.on)
+		return 0;
+	r->flight = flight__new(&options->flight, o->folder, recording_path, r);
+	if (!r->flight)
+		return reason_set(why, -ENOMEM, "out of memory");
+	flight__prepare(r->flight, o);
+	return 0;
+}
+
 int record_begin(const struct record_options *options, pid_t *pids, size_t pids_nr,
 		 struct record **ret_record)
 {
@@ -334,33 +343,10 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 	int err = r ? 0 : reason_set(&why, -ENOMEM, "out of memory");
 
 	signals_ask(false);
-	if (!err) {
-		r->options = *options;
-		r->progress = !options->quiet && isatty(STDERR_FILENO);
-		if (options->many || options->capture.schedule.active) {
-			r->options.capture.recording_path = recording_path;
-			r->options.capture.recording_arg = r;
-		}
-		r->rotates = rotate_wanted(&options->rotate);
-		rotate__init(&r->rotate, &options->rotate, recording_path, r);
-		if (r->rotates) {
-			r->options.capture.recording_path = rotate_next_path;
-			r->options.capture.recording_arg = &r->rotate;
-			r->options.capture.room =
-				(struct recording_room){rotate_make_room, &r->rotate};
-			r->options.capture.outlive_disk = true;
-		}
-		if (options->capture.triggers.on) {
-			r->flight = flight__new(&options->flight, recording_path, r);
-			if (r->flight)
-				flight__prepare(r->flight, &r->options.capture);
-			else
-				err = reason_set(&why, -ENOMEM, "out of memory");
-		}
-		if (!options->many)
-			set_aside(r);
-		err = err ? err : capture__new(&r->options.capture, &why, &r->capture);
-	}
+	if (!err)
+		err = prepare(r, options, &why);
+	if (!err)
+		err = capture__new(&r->options.capture, &why, &r->capture);
 	if (!err)
 		err = metadata_add(r->capture, options->metadata, &why);
 	if (!err)
@@ -369,12 +355,8 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 		err = capture__start(r->capture, &why);
 	if (err) {
 		log_err("%s", why.text);
-		if (r) {
-			bool ours = r->capture != NULL;
-
+		if (r)
 			capture__free(r->capture);
-			put_back(r, ours);
-		}
 		record_free(r);
 		return err == -EEXIST ? CLI_USAGE : CLI_FAILED;
 	}
@@ -430,17 +412,6 @@ static int poll_until_end(struct record *r)
 	}
 	show_progress(r, true);
 	return CLI_DONE;
-}
-
-/* What a cycle was to be recorded in and was not. */
-static void remove_rest(const struct record *r, const struct capture_status *s)
-{
-	for (unsigned int i = s->recordings_nr; i < s->files_nr; i++) {
-		CLEANUP(cleanup_free) char *path = recording_path((void *)r, i);
-
-		if (path)
-			remove_recording(path);
-	}
 }
 
 static int show_one(const struct record *r, const char *path, unsigned int cycle)
@@ -500,8 +471,11 @@ int record_finish(struct record *r)
 	struct capture_status s;
 	int shown, flight, status;
 
-	if (r->aside && !r->options.capture.schedule.active)
-		(void)unlink(r->aside);
+	if (capture__keep(r->capture, &why)) {
+		log_err("%s", why.text);
+		record_abandon(r);
+		return CLI_FAILED;
+	}
 	status = poll_until_end(r);
 	if (capture__stop(r->capture, &why) && status == CLI_DONE) {
 		log_err("%s; what was written so far can be read", why.text);
@@ -515,11 +489,6 @@ int record_finish(struct record *r)
 	} else if (r->rotates) {
 		shown = rotate__end(&r->rotate, &s, r->options.quiet);
 	} else if (r->options.capture.schedule.active) {
-		remove_rest(r, &s);
-		if (s.recordings_nr && r->aside)
-			(void)unlink(r->aside);
-		else if (r->aside)
-			put_back(r, false);
 		shown = show_cycles(r, &s);
 	} else {
 		shown = show_one(r, r->options.capture.output_path, 0);
@@ -531,6 +500,5 @@ int record_finish(struct record *r)
 void record_abandon(struct record *r)
 {
 	capture__free(TAKE(r->capture));
-	put_back(r, true);
 	record_free(r);
 }

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/record_args.h"
@@ -53,9 +54,10 @@ int rotate_options_from(const struct record_args *args, struct rotate_options *r
 }
 
 void rotate__init(struct rotate *r, const struct rotate_options *options,
-		  char *(*path)(void *, unsigned int), void *path_arg)
+		  const struct folder *folder, char *(*path)(void *, unsigned int), void *path_arg)
 {
 	*r = (struct rotate){.options = *options,
+			     .folder = folder,
 			     .path = path,
 			     .path_arg = path_arg,
 			     .begun_ns = clock_now_ns()};
@@ -71,7 +73,10 @@ static uint64_t file_bytes(const struct rotate *r, uint32_t nr)
 	CLEANUP(cleanup_free) char *path = r->path(r->path_arg, nr);
 	struct stat st;
 
-	return path && !stat(path, &st) && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	if (!path || (r->folder ? fstatat(r->folder->fd, file_base_name(path), &st, 0)
+				: stat(path, &st)))
+		return 0;
+	return S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
 bool rotate__remove_oldest(struct rotate *r)
@@ -84,8 +89,8 @@ bool rotate__remove_oldest(struct rotate *r)
 		path = r->path(r->path_arg, r->oldest_nr);
 	if (r->remove)
 		r->remove(r->path_arg, r->oldest_nr);
-	else if (path)
-		(void)unlink(path);
+	else if (path && r->folder)
+		(void)unlinkat(r->folder->fd, file_base_name(path), 0);
 	r->ended_bytes -= r->bytes.items[0];
 	memmove(r->bytes.items, r->bytes.items + 1, --r->bytes.nr * sizeof(*r->bytes.items));
 	r->oldest_nr++;
@@ -95,9 +100,13 @@ bool rotate__remove_oldest(struct rotate *r)
 char *rotate_next_path(void *rotate, unsigned int nr)
 {
 	struct rotate *r = rotate;
+	char *path = r->path(r->path_arg, nr);
 
 	r->begun_nr = nr + 1;
-	return r->path(r->path_arg, nr);
+	/* What has that name would count as ours. */
+	if (path && r->folder && r->running)
+		(void)unlinkat(r->folder->fd, file_base_name(path), 0);
+	return path;
 }
 
 /* Those in progress, and what has ended since the last turn. */
@@ -105,7 +114,7 @@ static uint64_t open_bytes(const struct rotate *r)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t nr = r->ended_nr; nr < r->begun_nr; nr++)
+	for (uint32_t nr = r->ended_nr; r->running && nr < r->begun_nr; nr++)
 		bytes += file_bytes(r, nr);
 	return bytes;
 }
@@ -153,6 +162,7 @@ void rotate__turn(struct rotate *r, struct capture *c)
 	struct capture_status s;
 	bool due;
 
+	r->running = true;
 	capture__status(c, &s);
 	note_ended(r, &s);
 	due = r->options.every_s > 0 && (double)age_ns >= r->options.every_s * 1e9;

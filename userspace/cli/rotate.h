@@ -30,6 +30,7 @@ bool rotate_wanted(const struct rotate_options *o);
 
 struct rotate {
 	struct rotate_options options;
+	const struct folder *folder;		    /* that they lie in; NULL: in that of each path */
 	char *(*path)(void *arg, unsigned int nr);  /* of a recording, to be freed */
 	void (*remove)(void *arg, unsigned int nr); /* NULL: as a file */
 	void *path_arg;
@@ -41,11 +42,12 @@ struct rotate {
 	uint64_t ended_bytes; /* of these together */
 	uint64_t held_bytes;  /* of others that cannot go yet, but count */
 	bool full_told;
+	bool running; /* recordings have their names now; before, those are of earlier ones */
 };
 
-/* `path` and its argument are borrowed. */
+/* `folder`, `path` and its argument are borrowed. */
 void rotate__init(struct rotate *r, const struct rotate_options *options,
-		  char *(*path)(void *, unsigned int), void *path_arg);
+		  const struct folder *folder, char *(*path)(void *, unsigned int), void *path_arg);
 void rotate__done(struct rotate *r);
 
 /* Called often: begins the next recording where that is due, takes old ones away. */

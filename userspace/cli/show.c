@@ -7,6 +7,7 @@
 #include "cli/show.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "cli/absent.h"
 #include "cli/cli.h"
@@ -100,7 +101,7 @@ int show_output_failed(const char *what, const char *path, int err)
 {
 	if (!strcmp(path, "-"))
 		path = "stdout";
-	(void)log_errno(err, "cannot write the %s to '%s'", what, path);
+	log_err("cannot write the %s to '%s': %s", what, path, file_error(err));
 	return CLI_FAILED;
 }
 

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 bool show_path_ends(const char *path, const char *ending)
@@ -108,7 +107,8 @@ static int worker_path(const struct shown *s, const char *dir, const struct tl_p
 	return buf__error(path);
 }
 
-static int write_worker(const struct shown *s, const char *dir, uint32_t process)
+static int write_worker(const struct shown *s, const char *dir, const struct folder *folder,
+			uint32_t process)
 {
 	CLEANUP(buf__done) struct buf path = {0};
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
@@ -116,7 +116,7 @@ static int write_worker(const struct shown *s, const char *dir, uint32_t process
 
 	if (err)
 		return show_output_failed("trace", dir, err);
-	err = sink__new_path(path.bytes, &sink);
+	err = sink__new_in(folder, path.bytes + strlen(dir) + 1, &sink);
 	err = err ? err : output_chrome_worker(sink, s->timeline, process, path.bytes);
 	err = err ? err : sink__finish(sink);
 	return err ? show_output_failed("trace", path.bytes, err) : CLI_DONE;
@@ -124,12 +124,13 @@ static int write_worker(const struct shown *s, const char *dir, uint32_t process
 
 int shown__write_tensorboard(const struct shown *s, const char *path)
 {
-	int status = CLI_DONE;
+	CLEANUP(folder__done) struct folder folder;
+	int status = CLI_DONE, err = folder__make(&folder, path);
 
-	if (mkdir(path, 0777) && errno != EEXIST)
-		return show_output_failed("traces", path, -errno);
+	if (err)
+		return show_output_failed("traces", path, err);
 	for (uint32_t i = 0; i < s->timeline->processes.nr && status == CLI_DONE; i++)
-		status = write_worker(s, path, i);
+		status = write_worker(s, path, &folder, i);
 	return status;
 }
 

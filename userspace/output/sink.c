@@ -46,7 +46,7 @@ static struct sink *sink_alloc(enum sink_kind kind)
 		return NULL;
 	s->kind = kind;
 	s->fd = -1;
-	s->file.fd = -1;
+	s->file = FILE_NEW_NONE;
 	if (kind == SINK_MEMORY)
 		return s;
 	s->block = malloc(BLOCK_BYTES);
@@ -116,13 +116,18 @@ static bool ends_in_gz(const char *path)
 
 int sink__new_path(const char *path, struct sink **ret_sink)
 {
+	return sink__new_in(NULL, path, ret_sink);
+}
+
+int sink__new_in(const struct folder *folder, const char *path, struct sink **ret_sink)
+{
 	struct sink *s = sink_alloc(SINK_PATH);
 	int err = s ? 0 : -ENOMEM;
 
 	if (!err && ends_in_gz(path))
 		err = start_deflater(s);
 	if (!err)
-		err = file_new__open(&s->file, path);
+		err = file_new__open_in(&s->file, folder, path);
 	if (err) {
 		sink__free(s);
 		return err;

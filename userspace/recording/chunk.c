@@ -7,11 +7,11 @@
 #include "recording/chunk.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "recording/delta.h"
 #include "wire.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <zlib.h>
@@ -68,21 +68,20 @@ static int check_header(const struct chunk_reader *c, const char *path, struct r
 
 int chunk_reader__open(struct chunk_reader *c, const char *path, struct reason *why)
 {
-	/* Without O_NONBLOCK a pipe would hold us here. */
-	CLEANUP(cleanup_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	CLEANUP(cleanup_fd) int fd = file_open_regular(path);
 	struct stat st;
-	int err;
+	int err = fd;
 
-	if (fd < 0 || fstat(fd, &st)) {
-		err = -errno;
-		return reason_set(why, err, "cannot open the recording '%s': %s", path,
-				  strerror(-err));
-	}
-	if (!S_ISREG(st.st_mode))
+	if (fd == -EINVAL)
 		return reason_set(why, -EINVAL,
 				  "'%s' is no regular file: a recording cannot be read from a "
 				  "pipe, copy it to a file",
 				  path);
+	if (fd >= 0 && fstat(fd, &st))
+		err = -errno;
+	if (err < 0)
+		return reason_set(why, err, "cannot open the recording '%s': %s", path,
+				  strerror(-err));
 	*c = (struct chunk_reader){.fd = fd, .file_bytes = (uint64_t)st.st_size};
 	err = check_header(c, path, why);
 	if (err)

@@ -7,6 +7,7 @@
 #ifndef GP_RECORDING_RECORDING_H
 #define GP_RECORDING_RECORDING_H
 
+#include "base/place.h"
 #include "base/reason.h"
 #include "wire.h"
 
@@ -22,7 +23,13 @@ struct recording_writer;
  * with a reason. */
 int recording_writer__new(const char *path, struct reason *why,
 			  struct recording_writer **ret_writer);
-/* Without finish: the file stays as a cut recording. */
+/* The same under the last name of the path in the folder (NULL: in that of the path), but the file
+ * has its name, and takes the place of another, at recording_writer__place() only. */
+int recording_writer__new_in(const struct folder *folder, const char *path, struct reason *why,
+			     struct recording_writer **ret_writer);
+/* Gives the file its name, if it has not got it; before finish or after. 0 or -errno. */
+int recording_writer__place(struct recording_writer *w);
+/* Without finish: the file stays as a cut recording. Without its name: it goes. */
 void recording_writer__free(struct recording_writer *w);
 
 /* For CLEANUP. */

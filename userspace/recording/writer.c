@@ -15,8 +15,8 @@
 #include "recording/format.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -37,7 +37,8 @@ struct loss {
 };
 
 struct recording_writer {
-	int fd;
+	struct file_new file;
+	uint64_t begin_bytes; /* of what lies before, in an open file that was handed to us */
 	struct recording_room room; /* fn NULL: nobody */
 	int err;
 	uint64_t written_bytes;
@@ -117,13 +118,14 @@ static int write_chunk(struct recording_writer *w, enum format_type type, unsign
 	if (!may_write(w, sizeof(c) + stored_bytes, 0))
 		return writer_fail(w, -ENOSPC);
 	do {
-		err = write_two(w->fd, &c, sizeof(c), stored, stored_bytes);
+		err = write_two(w->file.fd, &c, sizeof(c), stored, stored_bytes);
 		if (err) {
 			/* A device or pipe refuses: it has nothing to cut. */
-			int ignored = ftruncate(w->fd, (off_t)w->written_bytes);
+			off_t end = (off_t)(w->begin_bytes + w->written_bytes);
+			int ignored = ftruncate(w->file.fd, end);
 
 			(void)ignored;
-			(void)lseek(w->fd, (off_t)w->written_bytes, SEEK_SET);
+			(void)lseek(w->file.fd, end, SEEK_SET);
 		}
 	} while (err && may_write(w, sizeof(c) + stored_bytes, err));
 	if (err)
@@ -240,6 +242,14 @@ static int added(struct recording_writer *w, const struct buf *b)
 
 /* ---- the interface ---- */
 
+static uint64_t bytes_before(int fd)
+{
+	bool appends = fcntl(fd, F_GETFL) & O_APPEND;
+	off_t at = lseek(fd, 0, appends ? SEEK_END : SEEK_CUR);
+
+	return at < 0 ? 0 : (uint64_t)at;
+}
+
 static int write_header(struct recording_writer *w)
 {
 	struct format_header h = {.version = FORMAT_VERSION, .wire_version = GP_WIRE_VERSION};
@@ -247,7 +257,7 @@ static int write_header(struct recording_writer *w)
 
 	memcpy(h.magic, FORMAT_MAGIC, FORMAT_MAGIC_BYTES);
 	h.crc = (uint32_t)crc32(0, (const Bytef *)&h, offsetof(struct format_header, crc));
-	err = file_write_all(w->fd, &h, sizeof(h));
+	err = file_write_all(w->file.fd, &h, sizeof(h));
 	w->written_bytes = sizeof(h);
 	return err;
 }
@@ -255,42 +265,64 @@ static int write_header(struct recording_writer *w)
 int recording_writer__new(const char *path, struct reason *why,
 			  struct recording_writer **ret_writer)
 {
+	struct recording_writer *w;
+	int err = recording_writer__new_in(NULL, path, why, &w);
+
+	if (err)
+		return err;
+	err = recording_writer__place(w);
+	if (err) {
+		recording_writer__free(w);
+		return reason_set(why, err, "cannot create the recording '%s': %s", path,
+				  strerror(-err));
+	}
+	*ret_writer = w;
+	return 0;
+}
+
+int recording_writer__new_in(const struct folder *folder, const char *path, struct reason *why,
+			     struct recording_writer **ret_writer)
+{
 	CLEANUP(cleanup_writer) struct recording_writer *w = calloc(1, sizeof(*w));
-	struct stat st;
 	int err;
 
 	if (!w)
 		return reason_set(why, -ENOMEM, "out of memory");
-	w->fd = -1;
+	w->file = FILE_NEW_NONE;
 	w->zstd = ZSTD_createCCtx();
 	w->raw = malloc(EVENTS_BYTES);
 	w->deltas = malloc(EVENTS_BYTES);
 	if (!w->zstd || !w->raw || !w->deltas)
 		return reason_set(why, -ENOMEM, "out of memory");
-	w->fd = file_create(path);
-	if (w->fd < 0)
-		return reason_set(why, w->fd,
+	err = file_new__open_in(&w->file, folder, folder ? file_base_name(path) : path);
+	if (err)
+		return reason_set(why, err,
 				  "cannot create the recording '%s': %s; "
 				  "name another place with -o",
-				  path, strerror(-w->fd));
+				  path, file_error(err));
+	w->begin_bytes = bytes_before(w->file.fd);
 	err = write_header(w);
-	if (err) {
-		/* No half recording: nothing was captured yet. A device stays, of course. */
-		if (!fstat(w->fd, &st) && S_ISREG(st.st_mode))
-			(void)unlink(path);
+	if (err)
 		return reason_set(why, err, "cannot write to the recording '%s': %s", path,
 				  strerror(-err));
-	}
 	*ret_writer = TAKE(w);
 	return 0;
+}
+
+int recording_writer__place(struct recording_writer *w)
+{
+	int err = file_new__place(&w->file);
+
+	if (err)
+		(void)writer_fail(w, err);
+	return err;
 }
 
 void recording_writer__free(struct recording_writer *w)
 {
 	if (!w)
 		return;
-	if (w->fd >= 0)
-		(void)close(w->fd);
+	file_new__done(&w->file);
 	for (size_t i = 0; i < w->losses.nr; i++)
 		free(w->losses.items[i].name);
 	vec_done(&w->losses);
@@ -555,7 +587,7 @@ int recording_writer__finish(struct recording_writer *w)
 	if (err)
 		return err;
 	/* Network file systems say here that the disk was full. */
-	if (close(take_fd(&w->fd)))
+	if (close(take_fd(&w->file.fd)))
 		return writer_fail(w, -errno);
 	w->err = -EBADF;
 	return 0;

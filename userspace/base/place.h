@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Where a file is to be: its folder, opened once, and its name there. A path is walked name by
+ * name. Where gpuprof is root, a symbolic link counts only if nobody but root and the caller can
+ * have put it there; everything that follows is done relative to the open folder, so a name that is
+ * swapped later leads nowhere.
+ */
+#ifndef GP_BASE_PLACE_H
+#define GP_BASE_PLACE_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct file_owner {
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Whose the files are that gpuprof makes: the user who called sudo (SUDO_UID and SUDO_GID, both
+ * sane) where gpuprof is root, else its own effective user. */
+struct file_owner file_owner_get(void);
+
+struct folder {
+	int fd; /* O_PATH; -1: none */
+};
+
+/* Opens the directory `path`. 0 or -errno; -ELOOP: a link in it does not count. */
+int folder__open(struct folder *f, const char *path);
+/* The same for the directory that the file `path` lies in. */
+int folder__open_of(struct folder *f, const char *path);
+/* The same for a directory that is made where it is missing: 0700, the caller's. */
+int folder__make(struct folder *f, const char *path);
+/* Whether nobody but root and the caller can put files there; always where gpuprof is not root. */
+bool folder__is_safe(const struct folder *f);
+/* Fine to call twice, and on one that could not be opened. */
+void folder__done(struct folder *f);
+
+struct place {
+	int folder;	/* O_PATH; -1: the path names an open file of ours */
+	int own;	/* the number of that, else -1 */
+	char *name;	/* in the folder */
+	bool exists;	/* `st` says what is there */
+	bool is_trusted; /* and nobody but root and the caller can have put it there */
+	struct stat st;
+};
+
+/* Finds the place of `path`, relative to the folder (NULL: the working directory). Through a link
+ * as the last name it is where that leads. 0 or -errno: -ELOOP if a link does not count, -EISDIR if
+ * the path can only be a directory's. */
+int place__open(struct place *p, const struct folder *from, const char *path);
+/* Fine to call twice. */
+void place__done(struct place *p);
+
+#endif /* GP_BASE_PLACE_H */
