@@ -9,12 +9,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -173,15 +175,94 @@ static void refuses_a_missing_folder(void **state)
 	assert_int_equal(files_in_folder(), 0);
 }
 
-static void obeys_umask(void **state)
+/* Under a mask that takes everything away, too. */
+static void is_for_its_owner(void **state)
 {
-	mode_t before = umask(027);
+	mode_t before = umask(0);
 	struct stat st;
 
 	put("x");
+	(void)umask(0777);
+	assert_int_equal(unlink(path), 0);
+	put("x");
 	(void)umask(before);
 	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0640);
+	assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+/* Longer names of temporary files do not fit either. */
+static void takes_the_longest_name(void **state)
+{
+	size_t bytes = strlen(folder) + 1 + NAME_MAX;
+	char *longest = malloc(bytes + 2);
+	struct file_new f;
+
+	assert_non_null(longest);
+	memset(longest, 'x', bytes + 2);
+	memcpy(longest, folder, strlen(folder));
+	longest[strlen(folder)] = '/';
+	longest[bytes] = '\0';
+	assert_int_equal(file_new__open(&f, longest), 0);
+	assert_int_equal(file_new__commit(&f), 0);
+	assert_int_equal(access(longest, F_OK), 0);
+	longest[bytes] = 'x';
+	longest[bytes + 1] = '\0';
+	assert_int_equal(file_new__open(&f, longest), -ENAMETOOLONG);
+	free(longest);
+	assert_int_equal(files_in_folder(), 1);
+}
+
+/* It has its name while it is still being written; what comes later is in it too. */
+static void is_placed_early(void **state)
+{
+	struct file_new f;
+
+	put("old");
+	assert_int_equal(file_new__open(&f, path), 0);
+	assert_int_equal(file_write_all(f.fd, "some", 4), 0);
+	assert_int_equal(file_new__place(&f), 0);
+	must_hold("some");
+	file_new__abandon_all();
+	assert_int_equal(file_write_all(f.fd, " more", 5), 0);
+	assert_int_equal(file_new__commit(&f), 0);
+	must_hold("some more");
+	assert_int_equal(files_in_folder(), 1);
+}
+
+/* A child that is ended by a signal leaves its parent's files alone. */
+static void abandons_its_own_alone(void **state)
+{
+	struct file_new f;
+	pid_t child;
+	int how;
+
+	assert_int_equal(file_new__open(&f, path), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		file_new__abandon_all();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &how, 0), child);
+	assert_int_equal(files_in_folder(), 1);
+	assert_int_equal(file_new__commit(&f), 0);
+	must_hold("");
+}
+
+static void opens_regular_files_alone(void **state)
+{
+	CLEANUP(cleanup_fd) int fd = -1;
+	char pipe[128];
+
+	(void)snprintf(pipe, sizeof(pipe), "%s/pipe", folder);
+	assert_int_equal(mkfifo(pipe, 0600), 0);
+	assert_int_equal(file_open_regular(pipe), -EINVAL);
+	assert_int_equal(file_open_regular("/dev/null"), -EINVAL);
+	assert_int_equal(file_open_regular(folder), -EINVAL);
+	assert_int_equal(file_open_regular(path), -ENOENT);
+	put("text");
+	fd = file_open_regular(path);
+	assert_true(fd >= 0);
 }
 
 static void writes_into_what_is_no_file(void **state)
@@ -281,7 +362,11 @@ int main(void)
 		IN_A_FOLDER(leaves_nothing_when_the_rename_fails),
 		IN_A_FOLDER(refuses_a_missing_folder),
 		IN_A_FOLDER(abandons_what_is_not_finished),
-		IN_A_FOLDER(obeys_umask),
+		IN_A_FOLDER(is_for_its_owner),
+		IN_A_FOLDER(takes_the_longest_name),
+		IN_A_FOLDER(is_placed_early),
+		IN_A_FOLDER(abandons_its_own_alone),
+		IN_A_FOLDER(opens_regular_files_alone),
 		IN_A_FOLDER(writes_into_what_is_no_file),
 		IN_A_FOLDER(tells_a_full_disk),
 		IN_A_FOLDER(reads_within_bounds),

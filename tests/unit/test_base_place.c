@@ -373,41 +373,41 @@ static void folder_is_swapped_for_another(void **state)
 
 static void folders_are_made(void **state)
 {
-	struct folder f;
+	struct file_folder f;
 	struct stat st;
 
 	plant_link(in_top("victim"), "theirs/link");
-	assert_int_equal(folder__make(&f, in_top("theirs/link")), -ELOOP);
-	assert_int_equal(folder__make(&f, in_top("theirs/link/new")), -ELOOP);
+	assert_int_equal(file_folder__make(&f, in_top("theirs/link")), -ELOOP);
+	assert_int_equal(file_folder__make(&f, in_top("theirs/link/new")), -ELOOP);
 	victim_is_untouched();
 	(void)setenv("SUDO_UID", "12345", 1);
 	(void)setenv("SUDO_GID", "23456", 1);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(folder__make(&f, in_top("made/")), 0);
+		assert_int_equal(file_folder__make(&f, in_top("made/")), 0);
 		assert_int_equal(fstat(f.fd, &st), 0);
 		assert_int_equal(st.st_uid, 12345);
 		assert_int_equal(st.st_gid, 23456);
 		assert_int_equal(st.st_mode & 07777, 0700);
-		assert_true(folder__is_safe(&f));
-		folder__done(&f);
+		assert_true(file_folder__is_safe(&f));
+		file_folder__done(&f);
 	}
-	assert_int_equal(folder__make(&f, in_top("victim/secret")), -ENOTDIR);
-	assert_int_equal(folder__open(&f, in_top("theirs")), 0);
-	assert_false(folder__is_safe(&f));
-	folder__done(&f);
+	assert_int_equal(file_folder__make(&f, in_top("victim/secret")), -ENOTDIR);
+	assert_int_equal(file_folder__open(&f, in_top("theirs")), 0);
+	assert_false(file_folder__is_safe(&f));
+	file_folder__done(&f);
 }
 
 static void paths_that_name_no_file(void **state)
 {
 	static const char *const folders[] = {"theirs", "theirs/", "victim/..", "victim/.", "new/"};
-	struct place p;
+	struct file_place p;
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
 		assert_int_equal(write_there(folders[i]), -EISDIR);
 	assert_int_equal(write_there("victim/secret/x"), -ENOTDIR);
 	assert_int_equal(write_there("none/x"), -ENOENT);
-	assert_int_equal(place__open(&p, NULL, ""), -ENOENT);
-	assert_int_equal(place__open(&p, NULL, "/"), -EISDIR);
+	assert_int_equal(file_place__open(&p, NULL, ""), -ENOENT);
+	assert_int_equal(file_place__open(&p, NULL, "/"), -EISDIR);
 	assert_int_equal(symlink("self", in_top("self")), 0);
 	assert_int_equal(write_there("self"), -ELOOP);
 	assert_int_equal(write_there("victim//..///./victim/../new"), 0);

@@ -124,6 +124,7 @@ static struct recording *end(struct segments *open, const char *path)
 	struct recording *r;
 
 	assert_int_equal(recording_writer__finish(open->now->writer), 0);
+	assert_int_equal(recording_writer__place(open->now->writer), 0);
 	segment__free(open->now);
 	open->now = NULL;
 	assert_int_equal(recording__open(path, NULL, &r), 0);

@@ -109,7 +109,8 @@ const char *file_error(int err)
 enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_USED, SLOT_TAKEN };
 
 /* Those there are now; what finds no place is not remembered. Only who makes SLOT_USED something
- * else may use the descriptor: the handler, whose process then ends, or the owner, who closes it. */
+ * else may use the descriptor: the handler, whose process then ends, or the owner, who closes it.
+ */
 static struct slot {
 	atomic_int state;
 	pid_t pid; /* a child's handler is to leave them alone */
@@ -187,8 +188,8 @@ static void set_owner(const struct file_new *f, bool own)
 {
 	struct file_owner owner = file_owner_get();
 	const struct stat *st = &f->at.st;
-	bool keeps = f->at.is_trusted && S_ISREG(st->st_mode) &&
-		     (!geteuid() || st->st_uid == geteuid());
+	bool keeps =
+		f->at.is_trusted && S_ISREG(st->st_mode) && (!geteuid() || st->st_uid == geteuid());
 	mode_t mode = keeps ? st->st_mode & 0777 : 0600;
 	int ignored;
 
@@ -257,27 +258,28 @@ static int open_special(struct file_new *f)
 }
 
 /* Where the path leads, if it is one to write to. */
-static int find_place(struct place *p, const struct folder *folder, const char *path)
+static int find_place(struct file_place *p, const struct file_folder *folder, const char *path)
 {
-	int err = place__open(p, folder, path);
+	int err = file_place__open(p, folder, path);
 
 	if (err || p->own >= 0 || !p->exists || S_ISREG(p->st.st_mode))
 		return err;
 	err = S_ISDIR(p->st.st_mode) ? -EISDIR : p->is_trusted ? 0 : -EISNAM;
 	if (err)
-		place__done(p);
+		file_place__done(p);
 	return err;
 }
 
 int file_check(const char *path)
 {
-	CLEANUP(place__done) struct place p = {.folder = -1};
+	CLEANUP(file_place__done) struct file_place p = {.folder = -1};
 	int err = find_place(&p, NULL, path);
 
 	return err == -ELOOP || err == -EISNAM ? err : 0;
 }
 
-static int open_new(struct file_new *f, const struct folder *folder, const char *path, bool own)
+static int open_new(struct file_new *f, const struct file_folder *folder, const char *path,
+		    bool own)
 {
 	int err;
 
@@ -302,7 +304,7 @@ int file_new__open(struct file_new *f, const char *path)
 	return open_new(f, NULL, path, false);
 }
 
-int file_new__open_in(struct file_new *f, const struct folder *folder, const char *path)
+int file_new__open_in(struct file_new *f, const struct file_folder *folder, const char *path)
 {
 	return open_new(f, folder, path, false);
 }
@@ -346,7 +348,7 @@ void file_new__done(struct file_new *f)
 	if (f->temporary && !forget_temporary(f))
 		f->at.folder = -1;
 	free(TAKE(f->temporary));
-	place__done(&f->at);
+	file_place__done(&f->at);
 }
 
 const char *file_base_name(const char *path)

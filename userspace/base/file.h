@@ -42,8 +42,9 @@ int file_check(const char *path);
 /* A file being written beside its final place. */
 struct file_new {
 	int fd;
-	struct place at;
-	char *temporary; /* its name there until it has its own; NULL: it has, or is written directly */
+	struct file_place at;
+	char *temporary; /* its name there until it has its own; NULL: it has, or is written
+			    directly */
 	int slot;	 /* of the table for signal handlers; -1: none */
 };
 
@@ -58,7 +59,7 @@ struct file_new {
  * device of theirs, -ENXIO for a pipe that nobody reads from. */
 int file_new__open(struct file_new *f, const char *path);
 /* The same, for a path relative to the folder; NULL: the working directory. */
-int file_new__open_in(struct file_new *f, const struct folder *folder, const char *path);
+int file_new__open_in(struct file_new *f, const struct file_folder *folder, const char *path);
 /* The same, for what gpuprof keeps for itself: it belongs to the effective user, whoever called
  * sudo. */
 int file_new__open_own(struct file_new *f, const char *path);

@@ -76,7 +76,7 @@ static bool is_trusted(const struct stat *folder, const struct stat *st)
 struct walk {
 	int fd;
 	struct stat st; /* of fd */
-	int own;	/* as in struct place; ends the walk */
+	int own;	/* as in struct file_place; ends the walk */
 	char *rest, *at;
 	unsigned int links_nr;
 };
@@ -126,7 +126,7 @@ static int go_on_with(struct walk *w, char *text)
 	return *text == '/' ? enter(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) : 0;
 }
 
-static int begin(struct walk *w, const struct folder *from, const char *path)
+static int begin(struct walk *w, const struct file_folder *from, const char *path)
 {
 	char *text = strdup(path);
 	int err;
@@ -192,7 +192,7 @@ static int step(struct walk *w, const char *name)
 }
 
 /* What is left of a path is its last name: looks whether that is the end of it. 1: it is. */
-static int look_at_last(struct walk *w, const char *name, struct place *p)
+static int look_at_last(struct walk *w, const char *name, struct file_place *p)
 {
 	p->exists = !fstatat(w->fd, name, &p->st, AT_SYMLINK_NOFOLLOW);
 	if (!p->exists && errno != ENOENT)
@@ -205,7 +205,7 @@ static int look_at_last(struct walk *w, const char *name, struct place *p)
 }
 
 /* To the end, or to the folder of the last name if there is a place to fill. */
-static int walk(struct walk *w, struct place *p)
+static int walk(struct walk *w, struct file_place *p)
 {
 	int err = 0;
 
@@ -225,10 +225,10 @@ static int walk(struct walk *w, struct place *p)
 	return err < 0 ? err : 0;
 }
 
-int place__open(struct place *p, const struct folder *from, const char *path)
+int file_place__open(struct file_place *p, const struct file_folder *from, const char *path)
 {
 	CLEANUP(walk__done) struct walk w;
-	struct place found = {.folder = -1, .own = -1};
+	struct file_place found = {.folder = -1, .own = -1};
 	int err = begin(&w, from, path);
 
 	err = err ? err : walk(&w, &found);
@@ -243,7 +243,7 @@ int place__open(struct place *p, const struct folder *from, const char *path)
 	return 0;
 }
 
-void place__done(struct place *p)
+void file_place__done(struct file_place *p)
 {
 	if (p->folder >= 0)
 		(void)close(take_fd(&p->folder));
@@ -252,7 +252,7 @@ void place__done(struct place *p)
 
 /* ---- folders ---- */
 
-int folder__open(struct folder *f, const char *path)
+int file_folder__open(struct file_folder *f, const char *path)
 {
 	CLEANUP(walk__done) struct walk w;
 	int err = begin(&w, NULL, path);
@@ -266,14 +266,14 @@ int folder__open(struct folder *f, const char *path)
 	return err;
 }
 
-int folder__open_of(struct folder *f, const char *path)
+int file_folder__open_of(struct file_folder *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	CLEANUP(cleanup_free) char *folder = slash ? strndup(path, (size_t)(slash - path) + 1)
-						   : strdup(".");
+	CLEANUP(cleanup_free)
+	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 
 	f->fd = -1;
-	return folder ? folder__open(f, folder) : -ENOMEM;
+	return folder ? file_folder__open(f, folder) : -ENOMEM;
 }
 
 /* File systems without owners refuse: then it stays root's. */
@@ -285,10 +285,10 @@ static void give_to_caller(int folder)
 	(void)ignored;
 }
 
-int folder__make(struct folder *f, const char *path)
+int file_folder__make(struct file_folder *f, const char *path)
 {
 	CLEANUP(cleanup_free) char *text = strdup(path);
-	CLEANUP(place__done) struct place p = {.folder = -1};
+	CLEANUP(file_place__done) struct file_place p = {.folder = -1};
 	struct stat st;
 	int err;
 
@@ -297,10 +297,10 @@ int folder__make(struct folder *f, const char *path)
 		return -ENOMEM;
 	for (size_t nr = strlen(text); nr > 1 && text[nr - 1] == '/'; nr--)
 		text[nr - 1] = '\0';
-	err = place__open(&p, NULL, text);
+	err = file_place__open(&p, NULL, text);
 	/* The root directory, "." and "..": they are there. */
 	if (err == -EISDIR)
-		return folder__open(f, text);
+		return file_folder__open(f, text);
 	if (err || p.own >= 0)
 		return err ? err : -ENOTDIR;
 	err = mkdirat(p.folder, p.name, 0700) ? -errno : 0;
@@ -314,14 +314,14 @@ int folder__make(struct folder *f, const char *path)
 	return 0;
 }
 
-bool folder__is_safe(const struct folder *f)
+bool file_folder__is_safe(const struct file_folder *f)
 {
 	struct stat st;
 
 	return geteuid() || (!fstat(f->fd, &st) && is_safe(&st));
 }
 
-void folder__done(struct folder *f)
+void file_folder__done(struct file_folder *f)
 {
 	if (f->fd >= 0)
 		(void)close(take_fd(&f->fd));

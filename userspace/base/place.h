@@ -22,26 +22,26 @@ struct file_owner {
  * sane) where gpuprof is root, else its own effective user. */
 struct file_owner file_owner_get(void);
 
-struct folder {
+struct file_folder {
 	int fd; /* O_PATH; -1: none */
 };
 
 /* Opens the directory `path`. 0 or -errno; -ELOOP: a link in it does not count. */
-int folder__open(struct folder *f, const char *path);
+int file_folder__open(struct file_folder *f, const char *path);
 /* The same for the directory that the file `path` lies in. */
-int folder__open_of(struct folder *f, const char *path);
+int file_folder__open_of(struct file_folder *f, const char *path);
 /* The same for a directory that is made where it is missing: 0700, the caller's. */
-int folder__make(struct folder *f, const char *path);
+int file_folder__make(struct file_folder *f, const char *path);
 /* Whether nobody but root and the caller can put files there; always where gpuprof is not root. */
-bool folder__is_safe(const struct folder *f);
+bool file_folder__is_safe(const struct file_folder *f);
 /* Fine to call twice, and on one that could not be opened. */
-void folder__done(struct folder *f);
+void file_folder__done(struct file_folder *f);
 
-struct place {
-	int folder;	/* O_PATH; -1: the path names an open file of ours */
-	int own;	/* the number of that, else -1 */
-	char *name;	/* in the folder */
-	bool exists;	/* `st` says what is there */
+struct file_place {
+	int folder;	 /* O_PATH; -1: the path names an open file of ours */
+	int own;	 /* the number of that, else -1 */
+	char *name;	 /* in the folder */
+	bool exists;	 /* `st` says what is there */
 	bool is_trusted; /* and nobody but root and the caller can have put it there */
 	struct stat st;
 };
@@ -49,8 +49,8 @@ struct place {
 /* Finds the place of `path`, relative to the folder (NULL: the working directory). Through a link
  * as the last name it is where that leads. 0 or -errno: -ELOOP if a link does not count, -EISDIR if
  * the path can only be a directory's. */
-int place__open(struct place *p, const struct folder *from, const char *path);
+int file_place__open(struct file_place *p, const struct file_folder *from, const char *path);
 /* Fine to call twice. */
-void place__done(struct place *p);
+void file_place__done(struct file_place *p);
 
 #endif /* GP_BASE_PLACE_H */

@@ -37,7 +37,7 @@ struct capture_options {
 	const char *output_path;
 	/* Recordings lie in it, under the last name of their path; NULL: in that of each path.
 	 * Borrowed. */
-	const struct folder *folder;
+	const struct file_folder *folder;
 	const char *ops_glob;  /* NULL: all; see struct probe_options */
 	const char *cache_dir; /* NULL: plans are not kept */
 	uint32_t ring_bytes;   /* a power of two */
@@ -93,8 +93,9 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why);
 /* Events flow from here on. 0 or -errno. */
 int capture__start(struct capture *c, struct reason *why);
 
-/* Recordings are to stay: from here on each has its name, one by steps when it has ended. Until then
- * they go when the capture is freed, and what has their names stays. 0 or -errno with a reason. */
+/* Recordings are to stay: from here on each has its name, one by steps when it has ended. Until
+ * then they go when the capture is freed, and what has their names stays. 0 or -errno with a
+ * reason. */
 int capture__keep(struct capture *c, struct reason *why);
 
 /* Waits at most timeout_ms for something to do and does it. Returns how many processes are still

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int segment__new(const struct folder *folder, const char *path, struct reason *why,
+int segment__new(const struct file_folder *folder, const char *path, struct reason *why,
 		 struct segment **ret_segment)
 {
 	struct segment *s = calloc(1, sizeof(*s));

@@ -51,7 +51,8 @@ struct segments {
 };
 
 /* An empty recording; see recording_writer__new_in(). 0 or -errno with a reason. */
-int segment__new(const struct folder *folder, const char *path, struct reason *why, struct segment **ret_segment);
+int segment__new(const struct file_folder *folder, const char *path, struct reason *why,
+		 struct segment **ret_segment);
 /* Without its end, unless it was finished; without its name it goes. */
 void segment__free(struct segment *s);
 

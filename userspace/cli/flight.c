@@ -41,9 +41,9 @@ struct flight {
 	VEC(struct part) parts; /* the oldest first */
 	char *(*dump_path)(void *arg, unsigned int nr);
 	void *dump_arg;
-	const struct folder *folder; /* of dumps */
-	struct flight_dump *dump; /* that is being written; NULL: none */
-	unsigned int dump_end_nr; /* parts before it are in that one */
+	const struct file_folder *folder; /* of dumps */
+	struct flight_dump *dump;	  /* that is being written; NULL: none */
+	unsigned int dump_end_nr;	  /* parts before it are in that one */
 	unsigned int dumps_nr, failed_nr;
 	char *last_path;
 	bool wanted;		/* a dump, once the part in progress has ended */
@@ -276,7 +276,7 @@ int flight__end(struct flight *f, struct capture *c, bool quiet)
 
 /* ---- the beginning ---- */
 
-struct flight *flight__new(const struct flight_options *options, const struct folder *folder,
+struct flight *flight__new(const struct flight_options *options, const struct file_folder *folder,
 			   char *(*dump_path)(void *, unsigned int), void *arg)
 {
 	struct rotate_options rotate = {.every_s = options->seconds / PARTS,

@@ -33,7 +33,7 @@ struct flight;
 
 /* `dump_path` names the recordings that it writes, from 0 on, into the folder, which is borrowed;
  * what it returns is freed. NULL: out of memory. */
-struct flight *flight__new(const struct flight_options *options, const struct folder *folder,
+struct flight *flight__new(const struct flight_options *options, const struct file_folder *folder,
 			   char *(*dump_path)(void *arg, unsigned int nr), void *arg);
 void flight__free(struct flight *f);
 

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 struct flight_dump {
-	const struct folder *folder;
+	const struct file_folder *folder;
 	char *path;
 	uint64_t skipped_nr;
 	VEC(int) fds;
@@ -32,8 +32,8 @@ struct flight_dump {
 	struct reason why;
 };
 
-int flight_dump__new(const struct folder *folder, const char *path, uint64_t skipped_nr, struct reason *why,
-		     struct flight_dump **ret_dump)
+int flight_dump__new(const struct file_folder *folder, const char *path, uint64_t skipped_nr,
+		     struct reason *why, struct flight_dump **ret_dump)
 {
 	struct flight_dump *d = calloc(1, sizeof(*d));
 

@@ -14,10 +14,10 @@
 
 struct flight_dump;
 
-/* Of the path, a file of its last name in the folder, which is borrowed. `skipped_nr`: triggers that
- * wrote nothing, for the counter of that name. 0 or -errno with a reason. */
-int flight_dump__new(const struct folder *folder, const char *path, uint64_t skipped_nr, struct reason *why,
-		     struct flight_dump **ret_dump);
+/* Of the path, a file of its last name in the folder, which is borrowed. `skipped_nr`: triggers
+ * that wrote nothing, for the counter of that name. 0 or -errno with a reason. */
+int flight_dump__new(const struct file_folder *folder, const char *path, uint64_t skipped_nr,
+		     struct reason *why, struct flight_dump **ret_dump);
 /* Waits for the thread; NULL is none. */
 void flight_dump__free(struct flight_dump *d);
 

@@ -23,7 +23,7 @@ int merged__open(struct merged *m, const char *path, struct reason *why)
 	return reason_set(why, -ENOMEM, "out of memory");
 }
 
-int merged__write(const struct merged *m, const struct folder *folder, const char *path,
+int merged__write(const struct merged *m, const struct file_folder *folder, const char *path,
 		  struct reason *why)
 {
 	CLEANUP(cleanup_writer) struct recording_writer *w = NULL;

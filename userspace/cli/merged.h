@@ -24,7 +24,7 @@ int merged__open(struct merged *m, const char *path, struct reason *why);
 
 /* Writes the result, which appears under its name when it is whole: the last of the path, in the
  * folder (NULL: in that of the path). 0 or -errno with a reason. */
-int merged__write(const struct merged *m, const struct folder *folder, const char *path,
+int merged__write(const struct merged *m, const struct file_folder *folder, const char *path,
 		  struct reason *why);
 
 void merged__done(struct merged *m);

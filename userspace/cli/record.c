@@ -32,7 +32,7 @@
 
 struct record {
 	struct record_options options;
-	struct folder folder; /* of the recordings */
+	struct file_folder folder; /* of the recordings */
 	struct capture *capture;
 	struct record_control control;
 	struct rotate rotate;
@@ -175,8 +175,8 @@ bool record_check_outputs(const struct record_options *options)
 			       options->memory_path};
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-		if (paths[i] && (!may_write(paths[i]) || !can_write(paths[i], i == 0) ||
-				 !is_another(paths, i)))
+		if (paths[i] &&
+		    (!may_write(paths[i]) || !can_write(paths[i], i == 0) || !is_another(paths, i)))
 			return false;
 	return true;
 }
@@ -261,7 +261,7 @@ static int add_processes(struct record *r, pid_t *pids, size_t *pids_nr, struct 
 static void record_free(struct record *r)
 {
 	if (r) {
-		folder__done(&r->folder);
+		file_folder__done(&r->folder);
 		control__free(r->control.control);
 		free(r->control.pids);
 		rotate__done(&r->rotate);
@@ -291,11 +291,11 @@ static void listen_for_ctl(struct record *r, const pid_t *pids, size_t pids_nr)
 static int open_folder(struct record *r, struct reason *why)
 {
 	const char *path = r->options.capture.output_path;
-	CLEANUP(place__done) struct place p = {.folder = -1};
-	int err = place__open(&p, NULL, path);
+	CLEANUP(file_place__done) struct file_place p = {.folder = -1};
+	int err = file_place__open(&p, NULL, path);
 
 	if (!err && p.own < 0)
-		err = folder__open_of(&r->folder, path);
+		err = file_folder__open_of(&r->folder, path);
 	if (err)
 		return reason_set(why, err, "cannot write '%s': %s", path, file_error(err));
 	if (p.own < 0)

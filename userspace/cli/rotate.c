@@ -54,7 +54,8 @@ int rotate_options_from(const struct record_args *args, struct rotate_options *r
 }
 
 void rotate__init(struct rotate *r, const struct rotate_options *options,
-		  const struct folder *folder, char *(*path)(void *, unsigned int), void *path_arg)
+		  const struct file_folder *folder, char *(*path)(void *, unsigned int),
+		  void *path_arg)
 {
 	*r = (struct rotate){.options = *options,
 			     .folder = folder,
@@ -73,8 +74,8 @@ static uint64_t file_bytes(const struct rotate *r, uint32_t nr)
 	CLEANUP(cleanup_free) char *path = r->path(r->path_arg, nr);
 	struct stat st;
 
-	if (!path || (r->folder ? fstatat(r->folder->fd, file_base_name(path), &st, 0)
-				: stat(path, &st)))
+	if (!path ||
+	    (r->folder ? fstatat(r->folder->fd, file_base_name(path), &st, 0) : stat(path, &st)))
 		return 0;
 	return S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }

@@ -30,7 +30,7 @@ bool rotate_wanted(const struct rotate_options *o);
 
 struct rotate {
 	struct rotate_options options;
-	const struct folder *folder;		    /* that they lie in; NULL: in that of each path */
+	const struct file_folder *folder; /* that they lie in; NULL: in that of each path */
 	char *(*path)(void *arg, unsigned int nr);  /* of a recording, to be freed */
 	void (*remove)(void *arg, unsigned int nr); /* NULL: as a file */
 	void *path_arg;
@@ -47,7 +47,8 @@ struct rotate {
 
 /* `folder`, `path` and its argument are borrowed. */
 void rotate__init(struct rotate *r, const struct rotate_options *options,
-		  const struct folder *folder, char *(*path)(void *, unsigned int), void *path_arg);
+		  const struct file_folder *folder, char *(*path)(void *, unsigned int),
+		  void *path_arg);
 void rotate__done(struct rotate *r);
 
 /* Called often: begins the next recording where that is due, takes old ones away. */

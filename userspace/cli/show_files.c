@@ -107,7 +107,7 @@ static int worker_path(const struct shown *s, const char *dir, const struct tl_p
 	return buf__error(path);
 }
 
-static int write_worker(const struct shown *s, const char *dir, const struct folder *folder,
+static int write_worker(const struct shown *s, const char *dir, const struct file_folder *folder,
 			uint32_t process)
 {
 	CLEANUP(buf__done) struct buf path = {0};
@@ -124,8 +124,8 @@ static int write_worker(const struct shown *s, const char *dir, const struct fol
 
 int shown__write_tensorboard(const struct shown *s, const char *path)
 {
-	CLEANUP(folder__done) struct folder folder;
-	int status = CLI_DONE, err = folder__make(&folder, path);
+	CLEANUP(file_folder__done) struct file_folder folder;
+	int status = CLI_DONE, err = file_folder__make(&folder, path);
 
 	if (err)
 		return show_output_failed("traces", path, err);

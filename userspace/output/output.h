@@ -26,7 +26,7 @@ int sink__new_fd_gzip(int fd, struct sink **ret_sink);
 /* To a file that replaces `path` at sink__finish(); gzip when the name ends in .gz. */
 int sink__new_path(const char *path, struct sink **ret_sink);
 /* The same, for a path relative to the folder; NULL: the working directory. */
-int sink__new_in(const struct folder *folder, const char *path, struct sink **ret_sink);
+int sink__new_in(const struct file_folder *folder, const char *path, struct sink **ret_sink);
 /* To memory: sink__bytes() borrows it. For tests. */
 int sink__new_memory(struct sink **ret_sink);
 int sink__write(struct sink *s, const void *data, size_t bytes);

@@ -119,7 +119,7 @@ int sink__new_path(const char *path, struct sink **ret_sink)
 	return sink__new_in(NULL, path, ret_sink);
 }
 
-int sink__new_in(const struct folder *folder, const char *path, struct sink **ret_sink)
+int sink__new_in(const struct file_folder *folder, const char *path, struct sink **ret_sink)
 {
 	struct sink *s = sink_alloc(SINK_PATH);
 	int err = s ? 0 : -ENOMEM;

@@ -25,7 +25,7 @@ int recording_writer__new(const char *path, struct reason *why,
 			  struct recording_writer **ret_writer);
 /* The same under the last name of the path in the folder (NULL: in that of the path), but the file
  * has its name, and takes the place of another, at recording_writer__place() only. */
-int recording_writer__new_in(const struct folder *folder, const char *path, struct reason *why,
+int recording_writer__new_in(const struct file_folder *folder, const char *path, struct reason *why,
 			     struct recording_writer **ret_writer);
 /* Gives the file its name, if it has not got it; before finish or after. 0 or -errno. */
 int recording_writer__place(struct recording_writer *w);

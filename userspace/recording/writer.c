@@ -38,7 +38,7 @@ struct loss {
 
 struct recording_writer {
 	struct file_new file;
-	uint64_t begin_bytes; /* of what lies before, in an open file that was handed to us */
+	uint64_t begin_bytes;	    /* of what lies before, in an open file that was handed to us */
 	struct recording_room room; /* fn NULL: nobody */
 	int err;
 	uint64_t written_bytes;
@@ -280,7 +280,7 @@ int recording_writer__new(const char *path, struct reason *why,
 	return 0;
 }
 
-int recording_writer__new_in(const struct folder *folder, const char *path, struct reason *why,
+int recording_writer__new_in(const struct file_folder *folder, const char *path, struct reason *why,
 			     struct recording_writer **ret_writer)
 {
 	CLEANUP(cleanup_writer) struct recording_writer *w = calloc(1, sizeof(*w));
