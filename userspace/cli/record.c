@@ -20,6 +20,7 @@
 #include "cli/signals.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -47,10 +48,19 @@ char *record_default_path(pid_t pid)
 	struct tm tm;
 	char when[32];
 	char *path;
+	struct stat st;
 
 	(void)gmtime_r(&now, &tm);
 	(void)strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", &tm);
-	return asprintf(&path, "gpuprof-%d-%s.gpuprof", (int)pid, when) < 0 ? NULL : path;
+	if (asprintf(&path, "gpuprof-%d-%s.gpuprof", (int)pid, when) < 0)
+		return NULL;
+	/* A name that nobody chose takes no other recording's place. */
+	for (int nr = 2; !lstat(path, &st); nr++) {
+		free(path);
+		if (asprintf(&path, "gpuprof-%d-%s-%d.gpuprof", (int)pid, when, nr) < 0)
+			return NULL;
+	}
+	return path;
 }
 
 static void make_dir(char *path)
@@ -191,9 +201,11 @@ static char *numbered(const char *path, unsigned int nr)
 
 	base = base ? base + 1 : path;
 	ext = strrchr(base, '.');
-	if (ext && ext > base && !strcmp(ext, ".gz"))
-		while (ext > base && *--ext != '.')
-			;
+	if (ext && ext > base && !strcmp(ext, ".gz")) {
+		const char *before = memrchr(base, '.', (size_t)(ext - base));
+
+		ext = before && before > base ? before : ext;
+	}
 	if (!ext || ext == base)
 		ext = path + strlen(path);
 	return asprintf(&out, "%.*s.%u%s", (int)(ext - path), path, nr + 1, ext) < 0 ? NULL : out;
@@ -207,13 +219,15 @@ static char *recording_path(void *arg, unsigned int nr)
 	return r->options.many ? numbered(path, nr) : strdup(path);
 }
 
-static void say_recording(const struct record *r, const pid_t *pids, size_t pids_nr)
+static void say_recording(const struct record *r)
 {
 	CLEANUP(cleanup_free) char *path = NULL;
+	const pid_t *pids = r->control.pids;
+	size_t pids_nr = r->control.pids_nr;
 	struct capture_status s;
 
 	capture__status(r->capture, &s);
-	if (r->options.quiet)
+	if (r->options.quiet || !pids_nr)
 		return;
 	(void)fprintf(stderr, "recording %d", (int)pids[0]);
 	for (size_t i = 1; i < pids_nr; i++)
@@ -277,6 +291,8 @@ static void listen_for_ctl(struct record *r, const pid_t *pids, size_t pids_nr)
 
 	c->capture = r->capture;
 	c->path = r->options.capture.output_path;
+	c->recording_path = recording_path;
+	c->recording_arg = r;
 	c->flight = r->flight;
 	c->pids = malloc(pids_nr * sizeof(*pids));
 	if (!c->pids)
@@ -361,7 +377,6 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 		return err == -EEXIST ? CLI_USAGE : CLI_FAILED;
 	}
 	listen_for_ctl(r, pids, pids_nr);
-	say_recording(r, pids, pids_nr);
 	*ret_record = r;
 	return CLI_DONE;
 }
@@ -465,6 +480,18 @@ static int show_cycles(const struct record *r, const struct capture_status *s)
 	return CLI_FAILED;
 }
 
+/* A capture before this one wrote more recordings of the same names: 'merge' by a pattern would
+ * take them in. */
+static void warn_of_earlier(const struct record *r, unsigned int nr)
+{
+	CLEANUP(cleanup_free) char *path = recording_path((void *)r, nr);
+	struct stat st;
+
+	if (r->options.many && path && r->folder.fd >= 0 &&
+	    !fstatat(r->folder.fd, file_base_name(path), &st, AT_SYMLINK_NOFOLLOW))
+		log_warn("'%s' is there from an earlier capture; it is no part of this one", path);
+}
+
 int record_finish(struct record *r)
 {
 	struct reason why = {0};
@@ -476,6 +503,7 @@ int record_finish(struct record *r)
 		record_abandon(r);
 		return CLI_FAILED;
 	}
+	say_recording(r);
 	status = poll_until_end(r);
 	if (capture__stop(r->capture, &why) && status == CLI_DONE) {
 		log_err("%s; what was written so far can be read", why.text);
@@ -493,6 +521,8 @@ int record_finish(struct record *r)
 	} else {
 		shown = show_one(r, r->options.capture.output_path, 0);
 	}
+	if (!r->flight)
+		warn_of_earlier(r, s.recordings_nr);
 	record_free(r);
 	return status == CLI_DONE ? shown : status;
 }

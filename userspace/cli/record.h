@@ -42,8 +42,8 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
  * Then stops, prints and writes. Returns an enum cli_status; frees the record. */
 int record_finish(struct record *r);
 
-/* Path of the recording when -o does not say it: "gpuprof-<pid>-<UTC time>.gpuprof". To be freed.
- */
+/* Path of the recording when -o does not say it: "gpuprof-<pid>-<UTC time>.gpuprof", with a number
+ * behind the time where that is there. To be freed. */
 char *record_default_path(pid_t pid);
 
 /* What --stack takes, NULL-terminated, and the enum gp_stack_want bits of it; NULL: none. */

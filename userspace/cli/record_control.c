@@ -6,6 +6,7 @@
 #include "cli/record_control.h"
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/reason.h"
 #include "cli/metadata.h"
 
@@ -29,16 +30,25 @@ static void answer_error(struct record_control *r, const char *why)
 	answer(r, &text);
 }
 
+/* The name of the recording in progress, to be freed; NULL: out of memory. */
+static char *path_now(const struct record_control *r, const struct capture_status *s)
+{
+	return r->recording_path(r->recording_arg, s->files_nr ? s->files_nr - 1 : 0);
+}
+
 static void answer_status(struct record_control *r)
 {
+	CLEANUP(cleanup_free) char *path = NULL;
 	struct capture_status s;
 	struct buf text = {0};
 
 	capture__status(r->capture, &s);
+	if (!r->flight)
+		path = path_now(r, &s);
 	buf__str(&text, "ok");
 	for (size_t i = 0; i < r->pids_nr; i++)
 		buf__printf(&text, "\nprocess %d", (int)r->pids[i]);
-	buf__printf(&text, "\nrecording %s\ncpu %s\ngpu %s\n", r->path,
+	buf__printf(&text, "\nrecording %s\ncpu %s\ngpu %s\n", path ? path : r->path,
 		    s.off & CAPTURE_CPU ? "off" : "on", s.off & CAPTURE_GPU ? "off" : "on");
 	buf__printf(&text, "recorded %.1f s\nevents %llu\nlost %llu\nbytes %llu\n",
 		    (double)s.running_ns / 1e9, (unsigned long long)s.events_nr,
@@ -108,6 +118,8 @@ static void wait_for_dump(struct record_control *r)
 
 static void do_dump(struct record_control *r)
 {
+	CLEANUP(cleanup_free) char *path = NULL;
+	struct capture_status s;
 	struct reason why = {0};
 	struct buf text = {0};
 
@@ -119,7 +131,9 @@ static void do_dump(struct record_control *r)
 		answer_error(r, why.text);
 		return;
 	}
-	buf__printf(&text, "ok\n%s\n", r->path);
+	capture__status(r->capture, &s);
+	path = path_now(r, &s);
+	buf__printf(&text, "ok\n%s\n", path ? path : r->path);
 	buf__char(&text, '\0');
 	answer(r, &text);
 }

@@ -20,6 +20,8 @@ struct record_control {
 	struct flight *flight; /* NULL: none */
 	bool dumping;	       /* someone waits for it */
 	unsigned int dumps_nr; /* those before */
+	char *(*recording_path)(void *arg, unsigned int nr); /* to be freed */
+	void *recording_arg;
 	pid_t *pids;
 	size_t pids_nr;
 	unsigned int waited; /* turns for what was asked to be done */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define SUFFIX	   ".gpuprof"
+#define PART	   ".part" /* of one that is being written, or was when the daemon was killed */
 #define COPY_BYTES (1 << 16)
 #define ITEMS_MAX  256 /* in memory, and on disk: each is an open file */
 
@@ -134,12 +135,12 @@ static int add_file(struct shelf *s, const char *name)
 	return 0;
 }
 
-static bool is_ours(const char *name)
+static bool is_ours(const char *name, const char *ending)
 {
 	char id[SHELF_ID_BYTES];
-	size_t nr = strlen(name), suffix = strlen(SUFFIX);
+	size_t nr = strlen(name), suffix = strlen(ending);
 
-	if (nr <= suffix || nr - suffix >= sizeof(id) || strcmp(name + nr - suffix, SUFFIX))
+	if (nr <= suffix || nr - suffix >= sizeof(id) || strcmp(name + nr - suffix, ending))
 		return false;
 	(void)snprintf(id, sizeof(id), "%.*s", (int)(nr - suffix), name);
 	return shelf_is_id(id);
@@ -155,10 +156,12 @@ static int read_folder(struct shelf *s)
 	if (!d)
 		return -errno;
 	while (!err && (entry = readdir(d))) {
-		char *name = is_ours(entry->d_name) ? strdup(entry->d_name) : NULL;
+		char *name = is_ours(entry->d_name, SUFFIX) ? strdup(entry->d_name) : NULL;
 
 		if (name)
 			err = vec_push(&names, name);
+		else if (is_ours(entry->d_name, SUFFIX PART))
+			(void)unlinkat(s->folder, entry->d_name, 0);
 	}
 	(void)closedir(d);
 	/* Ids begin with the time. */
@@ -175,9 +178,18 @@ static int read_folder(struct shelf *s)
 
 static int open_folder(struct shelf *s, const char *folder, struct reason *why)
 {
-	int err;
+	CLEANUP(file_folder__done) struct file_folder f;
+	int err = file_folder__open(&f, folder);
 
-	s->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (err)
+		return reason_set(why, err, "cannot keep recordings in '%s': %s", folder,
+				  file_error(err));
+	if (!file_folder__is_safe(&f))
+		return reason_set(why, -EPERM,
+				  "cannot keep recordings in '%s': other users may write there; "
+				  "make a folder for them that root alone may write to",
+				  folder);
+	s->folder = openat(f.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->folder < 0)
 		return reason_set(why, -errno, "cannot keep recordings in '%s': %s", folder,
 				  strerror(errno));
@@ -245,20 +257,23 @@ static int copy_all(int from, int to)
 	}
 }
 
-/* The recording as a file. A half of one is taken away again. */
+/* The recording as a file, which has its name once it is whole. */
 static int save(struct shelf *s, struct shelf_item *item)
 {
 	CLEANUP(cleanup_fd) int fd = -1;
-	char name[SHELF_ID_BYTES + 16];
+	char name[SHELF_ID_BYTES + 16], part[sizeof(name) + sizeof(PART)];
 	int err;
 
 	file_name(item, name);
-	fd = openat(s->folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	(void)snprintf(part, sizeof(part), "%s" PART, name);
+	fd = openat(s->folder, part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	err = copy_all(item->fd, fd);
+	if (!err && renameat(s->folder, part, s->folder, name))
+		err = -errno;
 	if (err) {
-		(void)unlinkat(s->folder, name, 0);
+		(void)unlinkat(s->folder, part, 0);
 		return err;
 	}
 	(void)close(item->fd);
