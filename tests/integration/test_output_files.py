@@ -13,7 +13,7 @@ import pytest
 
 import harness
 from harness import DONE, FAILED, GPUPROF, Gpuprof, Target, environment, gpuprof
-from recording_file import small
+from recording_file import RecordingFile
 
 NOBODY = 65534
 SECRET = b"what root alone may change"
@@ -30,7 +30,9 @@ def idle():
 
 @pytest.fixture
 def recording(tmp_path):
-    return small().save(tmp_path / "small.gpuprof")
+    made = RecordingFile()
+    made.op("aten::mm", 10, 40, 1)
+    return made.save(tmp_path / "small.gpuprof")
 
 
 @pytest.fixture
@@ -183,16 +185,16 @@ def test_pipe_without_a_reader(recording, tmp_path):
 @pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output(recording, tmp_path, name):
     """Whatever it is: a pipe, or a file, after what is in it."""
-    want = gpuprof("export", recording, "--format", "stacks", "-o", tmp_path / "want")
+    want = gpuprof("export", recording, "--format", "lightning", "-o", tmp_path / "want")
     with open(tmp_path / "out", "wb") as out:
         out.write(b"before\n")
         out.flush()
-        done = subprocess.run([GPUPROF, "export", recording, "--format", "stacks", "-o", name],
+        done = subprocess.run([GPUPROF, "export", recording, "--format", "lightning", "-o", name],
                               stdout=out, env=environment(), check=False)
     assert done.returncode == want.status
     written = (tmp_path / "out").read_bytes()
     assert written.startswith(b"before\n")
-    done = gpuprof("export", recording, "--format", "stacks", "-o", name)
+    done = gpuprof("export", recording, "--format", "lightning", "-o", name)
     assert done.stdout.encode() == written[len(b"before\n"):], done
 
 

@@ -112,6 +112,35 @@ static void test_folder(void **state)
 	free(folder);
 }
 
+/* A daemon that was killed while it wrote left a part; what is somebody else's stays. */
+static void test_parts_go(void **state)
+{
+	char *folder = strdup(sample_path("parts")), part[512], other[512];
+	struct reason why;
+	struct shelf *s;
+	uint64_t nr, memory, disk;
+
+	assert_int_equal(mkdir(folder, 0700), 0);
+	(void)snprintf(part, sizeof(part), "%s/20260101T000000Z-1-1.gpuprof.part", folder);
+	(void)snprintf(other, sizeof(other), "%s/mine.gpuprof.part", folder);
+	sample_write_file(part, "x", 1);
+	sample_write_file(other, "x", 1);
+	assert_int_equal(shelf__new(folder, 10, &why, &s), 0);
+	shelf__sizes(s, &nr, &memory, &disk);
+	assert_int_equal(nr, 0);
+	shelf__free(s);
+	assert_int_equal(access(part, F_OK), -1);
+	assert_int_equal(access(other, F_OK), 0);
+	assert_int_equal(unlink(other), 0);
+	/* Where others may write, what lies there may be anything. */
+	assert_int_equal(chmod(folder, 0777), 0);
+	assert_int_equal(shelf__new(folder, 10, &why, &s), geteuid() ? 0 : -EPERM);
+	if (geteuid())
+		shelf__free(s);
+	assert_int_equal(rmdir(folder), 0);
+	free(folder);
+}
+
 /* ---- profiles ---- */
 
 static bool has_42(void *arg, int32_t pid)
@@ -195,9 +224,8 @@ static void test_profile_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_memory_is_bounded),
-		cmocka_unit_test(test_folder),
-		cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_memory_is_bounded), cmocka_unit_test(test_folder),
+		cmocka_unit_test(test_parts_go),	  cmocka_unit_test(test_profile),
 		cmocka_unit_test(test_profile_fails),
 	};
 

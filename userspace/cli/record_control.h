@@ -16,10 +16,10 @@
 struct record_control {
 	struct control *control; /* NULL: nobody can ask */
 	struct capture *capture;
-	const char *path;      /* of the recording */
-	struct flight *flight; /* NULL: none */
-	bool dumping;	       /* someone waits for it */
-	unsigned int dumps_nr; /* those before */
+	const char *path;				     /* of the recording */
+	struct flight *flight;				     /* NULL: none */
+	bool dumping;					     /* someone waits for it */
+	unsigned int dumps_nr;				     /* those before */
 	char *(*recording_path)(void *arg, unsigned int nr); /* to be freed */
 	void *recording_arg;
 	pid_t *pids;
