@@ -69,15 +69,20 @@ void rotate__done(struct rotate *r)
 	vec_done(&r->bytes);
 }
 
+static bool find_file(const struct rotate *r, const char *path, struct stat *ret_st)
+{
+	return !(r->folder ? fstatat(r->folder->fd, file_base_name(path), ret_st, 0)
+			   : stat(path, ret_st));
+}
+
 static uint64_t file_bytes(const struct rotate *r, uint32_t nr)
 {
 	CLEANUP(cleanup_free) char *path = r->path(r->path_arg, nr);
 	struct stat st;
 
-	if (!path ||
-	    (r->folder ? fstatat(r->folder->fd, file_base_name(path), &st, 0) : stat(path, &st)))
+	if (!path || !find_file(r, path, &st) || !S_ISREG(st.st_mode) || st.st_ino == r->replaced)
 		return 0;
-	return S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	return (uint64_t)st.st_size;
 }
 
 bool rotate__remove_oldest(struct rotate *r)
@@ -102,11 +107,10 @@ char *rotate_next_path(void *rotate, unsigned int nr)
 {
 	struct rotate *r = rotate;
 	char *path = r->path(r->path_arg, nr);
+	struct stat st;
 
 	r->begun_nr = nr + 1;
-	/* What has that name would count as ours. */
-	if (path && r->folder && r->running)
-		(void)unlinkat(r->folder->fd, file_base_name(path), 0);
+	r->replaced = path && r->folder && find_file(r, path, &st) ? st.st_ino : 0;
 	return path;
 }
 
@@ -115,7 +119,7 @@ static uint64_t open_bytes(const struct rotate *r)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t nr = r->ended_nr; r->running && nr < r->begun_nr; nr++)
+	for (uint32_t nr = r->ended_nr; nr < r->begun_nr; nr++)
 		bytes += file_bytes(r, nr);
 	return bytes;
 }
@@ -163,7 +167,6 @@ void rotate__turn(struct rotate *r, struct capture *c)
 	struct capture_status s;
 	bool due;
 
-	r->running = true;
 	capture__status(c, &s);
 	note_ended(r, &s);
 	due = r->options.every_s > 0 && (double)age_ns >= r->options.every_s * 1e9;

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct rotate_options {
 	double every_s;	    /* 0: not by time */
@@ -42,7 +43,8 @@ struct rotate {
 	uint64_t ended_bytes; /* of these together */
 	uint64_t held_bytes;  /* of others that cannot go yet, but count */
 	bool full_told;
-	bool running; /* recordings have their names now; before, those are of earlier ones */
+	ino_t replaced; /* the file that the last one begun is to replace, and is not ours; 0: none
+			 */
 };
 
 /* `folder`, `path` and its argument are borrowed. */
