@@ -105,21 +105,6 @@ static void test_nobody_else_reads_them(void **state)
 	(void)umask(old);
 }
 
-static void test_own_files_stay_ours(void **state)
-{
-	const char *path = sample_path("own");
-	struct file_new f;
-	struct stat st;
-
-	(void)setenv("SUDO_UID", "12345", 1);
-	(void)setenv("SUDO_GID", "23456", 1);
-	assert_int_equal(file_new__open_own(&f, path), 0);
-	assert_int_equal(file_new__commit(&f), 0);
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_uid, geteuid());
-	assert_int_equal(st.st_mode & 07777, 0600);
-}
-
 /* Whose folder it is may have put any file there, to be read by anybody. */
 static void test_others_files_are_replaced_by_ours(void **state)
 {
@@ -179,7 +164,6 @@ int main(void)
 		cmocka_unit_test_setup(test_callers_under_sudo, forget_sudo),
 		cmocka_unit_test_setup(test_bad_ids_are_ignored, forget_sudo),
 		cmocka_unit_test_setup(test_nobody_else_reads_them, forget_sudo),
-		cmocka_unit_test_setup(test_own_files_stay_ours, forget_sudo),
 		cmocka_unit_test_setup(test_others_files_are_replaced_by_ours, forget_sudo),
 		cmocka_unit_test_setup(test_replaced_file_keeps_owner_and_mode, forget_sudo),
 		cmocka_unit_test_setup(test_failures, forget_sudo),

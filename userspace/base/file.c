@@ -184,7 +184,7 @@ static int create_temporary(struct file_new *f)
 }
 
 /* File systems without owners refuse: then the file stays ours, for us alone. */
-static void set_owner(const struct file_new *f, bool own)
+static void set_owner(const struct file_new *f)
 {
 	struct file_owner owner = file_owner_get();
 	const struct stat *st = &f->at.st;
@@ -193,8 +193,6 @@ static void set_owner(const struct file_new *f, bool own)
 	mode_t mode = keeps ? st->st_mode & 0777 : 0600;
 	int ignored;
 
-	if (own)
-		return;
 	if (keeps && fchown(f->fd, st->st_uid, st->st_gid) && fchown(f->fd, -1, st->st_gid))
 		mode &= 0707;
 	else if (!keeps && !geteuid())
@@ -203,7 +201,7 @@ static void set_owner(const struct file_new *f, bool own)
 	(void)ignored;
 }
 
-static int open_temporary(struct file_new *f, bool own)
+static int open_temporary(struct file_new *f)
 {
 	sigset_t all, before;
 	int err;
@@ -216,7 +214,7 @@ static int open_temporary(struct file_new *f, bool own)
 		f->slot = remember_temporary(f->at.folder, f->temporary);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!err)
-		set_owner(f, own);
+		set_owner(f);
 	return err;
 }
 
@@ -278,8 +276,7 @@ int file_check(const char *path)
 	return err == -ELOOP || err == -EISNAM ? err : 0;
 }
 
-static int open_new(struct file_new *f, const struct file_folder *folder, const char *path,
-		    bool own)
+int file_new__open_in(struct file_new *f, const struct file_folder *folder, const char *path)
 {
 	int err;
 
@@ -292,7 +289,7 @@ static int open_new(struct file_new *f, const struct file_folder *folder, const 
 		err = f->fd < 0 ? -errno : 0;
 	} else {
 		err = f->at.exists && !S_ISREG(f->at.st.st_mode) ? open_special(f)
-								 : open_temporary(f, own);
+								 : open_temporary(f);
 	}
 	if (err)
 		file_new__done(f);
@@ -301,17 +298,7 @@ static int open_new(struct file_new *f, const struct file_folder *folder, const 
 
 int file_new__open(struct file_new *f, const char *path)
 {
-	return open_new(f, NULL, path, false);
-}
-
-int file_new__open_in(struct file_new *f, const struct file_folder *folder, const char *path)
-{
-	return open_new(f, folder, path, false);
-}
-
-int file_new__open_own(struct file_new *f, const char *path)
-{
-	return open_new(f, NULL, path, true);
+	return file_new__open_in(f, NULL, path);
 }
 
 int file_new__place(struct file_new *f)

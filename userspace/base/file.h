@@ -60,9 +60,6 @@ struct file_new {
 int file_new__open(struct file_new *f, const char *path);
 /* The same, for a path relative to the folder; NULL: the working directory. */
 int file_new__open_in(struct file_new *f, const struct file_folder *folder, const char *path);
-/* The same, for what gpuprof keeps for itself: it belongs to the effective user, whoever called
- * sudo. */
-int file_new__open_own(struct file_new *f, const char *path);
 /* Puts the file in its place (rename); f->fd stays open. 0 or -errno. */
 int file_new__place(struct file_new *f);
 /* Closes the file and puts it in its place, if it is not there yet. On failure nothing is left
