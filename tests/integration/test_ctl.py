@@ -6,6 +6,7 @@ import socket
 import stat
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -116,8 +117,9 @@ def test_found_by_pid(tmp_path):
                 assert done.status == harness.DONE, done
                 assert "process %d" % target.pid in done.stdout
             place = "/run/gpuprof/%d.sock" % profiler.pid
-            assert stat.S_IMODE(os.stat("/run/gpuprof").st_mode) == 0o700
-            # Another user may not even try.
+            # All may look, for the daemon's socket lies there too; another user may not connect.
+            assert stat.S_IMODE(os.stat("/run/gpuprof").st_mode) == 0o755
+            assert stat.S_IMODE(os.stat(place).st_mode) == 0o600
             tried = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups",
                                     harness.GPUPROF, "ctl", "--socket", place, "status"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
@@ -151,6 +153,178 @@ def test_rude_callers(tmp_path):
             target.step(2)
             assert profiler.finish() == harness.DONE, profiler.told()
         target.leave()
+
+
+def test_slow_callers(tmp_path):
+    """Who says a little at a time gets no more than the moment that all get: the capture waits
+    meanwhile."""
+    path = str(tmp_path / "slow.sock")
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", path, "-o",
+                             tmp_path / "slow.gpuprof") as profiler:
+            profiler.wait_recording()
+            with socket.socket(socket.AF_UNIX) as one:
+                one.connect(path)
+                said = 0
+                with pytest.raises(OSError):
+                    while said < 400:
+                        one.send(b"x")
+                        said += 1
+                        time.sleep(0.05)
+            assert ["cpu", "on"] in status(path)
+            assert profiler.finish() == harness.DONE, profiler.told()
+        target.leave()
+
+
+STRANGER = 65534
+
+PLANTED = """
+import os, socket, sys
+os.umask(0)
+if sys.argv[2] == "stranger":
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen(8)
+print("ready", flush=True)
+while True:
+    one, _ = server.accept()
+    said = one.recv(100)
+    print("heard %r" % said, flush=True)
+    one.sendall(b"ok\\nprocess 1\\nplanted\\n")
+    one.close()
+"""
+
+
+@pytest.mark.parametrize("how", ["socket", "link", "listener"])
+def test_what_another_user_planted(tmp_path, how):
+    """Root says nothing to it and shows nothing of it."""
+    place, folder = tmp_path / "x.sock", tmp_path / "theirs"
+    folder.mkdir()
+    os.chown(folder, STRANGER, STRANGER)
+    # Python, the folder above and what is there must be theirs to reach.
+    for above in (tmp_path, *tmp_path.parents):
+        if str(above).startswith("/tmp/"):
+            os.chmod(above, 0o755)
+    own = folder / "x.sock"
+    with harness.Child([harness.PYTHON, "-c", PLANTED, str(own), "stranger"], "planted") as child:
+        child.wait_line("stdout", lambda line: line == "ready")
+        if how == "link":
+            os.symlink(own, place)
+        elif how == "listener":
+            # As if the name were root's: who listens is what counts.
+            os.chown(own, 0, 0)
+        done = ctl(str(place if how == "link" else own), "status")
+        assert done.status == harness.FAILED and "planted" not in done.stdout, done
+        assert "heard" not in child.text("stdout").replace("heard b''", "")
+    wanted = {"socket": "sudo -u #65534", "link": "is no socket", "listener": "another user"}
+    assert wanted[how] in done.stderr, done
+
+
+@pytest.mark.parametrize("mode, owner", [(0o777, 0), (0o770, 0), (0o755, STRANGER)])
+def test_folders_that_others_write_to(tmp_path, mode, owner):
+    """No socket is made there, and nothing is taken away; the capture goes on without."""
+    folder = tmp_path / "common"
+    folder.mkdir()
+    path = folder / "x.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    before = os.stat(path).st_ino
+    os.chown(folder, owner, owner)
+    os.chmod(folder, mode)
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", path, "-o",
+                             tmp_path / "r.gpuprof") as profiler:
+            profiler.wait_recording()
+            assert "name one in a folder of your own" in profiler.text("stderr"), profiler.told()
+            assert os.stat(path).st_ino == before
+            assert profiler.finish() == harness.DONE, profiler.told()
+        target.leave()
+
+
+SWAPPER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/socket.h>
+
+/* Between a look at a path and what is then done to it, somebody swaps the folder. */
+static void swap(void)
+{
+	const char *folder = getenv("SWAPPED"), *victim = getenv("VICTIM");
+	char aside[4096];
+
+	if (!folder)
+		return;
+	snprintf(aside, sizeof(aside), "%s.aside", folder);
+	if (rename(folder, aside) || symlink(victim, folder))
+		return;
+	unsetenv("SWAPPED");
+}
+
+int unlink(const char *path)
+{
+	int (*real)(const char *) = dlsym(RTLD_NEXT, "unlink");
+
+	if (strstr(path, "x.sock"))
+		swap();
+	return real(path);
+}
+
+int unlinkat(int at, const char *path, int flags)
+{
+	int (*real)(int, const char *, int) = dlsym(RTLD_NEXT, "unlinkat");
+
+	if (strstr(path, "x.sock"))
+		swap();
+	return real(at, path, flags);
+}
+
+int bind(int fd, const struct sockaddr *address, socklen_t bytes)
+{
+	int (*real)(int, const struct sockaddr *, socklen_t) = dlsym(RTLD_NEXT, "bind");
+
+	if (address->sa_family == AF_UNIX)
+		swap();
+	return real(fd, address, bytes);
+}
+"""
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_folder_that_is_swapped(tmp_path, left):
+    """Whatever its name leads to by then, nothing is made or taken away there."""
+    folder, victim = tmp_path / "folder", tmp_path / "victim"
+    folder.mkdir(mode=0o700)
+    victim.mkdir(mode=0o700)
+    source, library = tmp_path / "swap.c", tmp_path / "swap.so"
+    source.write_text(SWAPPER)
+    subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True,
+                   timeout=harness.LIMIT)
+    if left:
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(str(folder / "x.sock"))
+        (victim / "x.sock").write_text("of somebody else")
+    env = dict(harness.environment(), LD_PRELOAD=str(library), SWAPPED=str(folder),
+               VICTIM=str(victim))
+    with harness.Target("mlp") as target:
+        with harness.Gpuprof("attach", "--pid", target.pid, "--socket", folder / "x.sock", "-o",
+                             tmp_path / "r.gpuprof", env=env) as profiler:
+            profiler.wait_recording()
+            assert os.path.islink(folder), profiler.told()
+            assert os.listdir(victim) == (["x.sock"] if left else [])
+            # It listens where it looked.
+            assert ["cpu", "on"] in status(str(tmp_path / "folder.aside" / "x.sock"))
+            assert profiler.finish() == harness.DONE, profiler.told()
+        target.leave()
+    assert os.listdir(victim) == (["x.sock"] if left else [])
+    if left:
+        assert (victim / "x.sock").read_text() == "of somebody else"
+    assert not os.path.exists(tmp_path / "folder.aside" / "x.sock")
 
 
 def test_it_asks_again_where_it_was_not_heard(tmp_path):

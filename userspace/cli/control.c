@@ -7,7 +7,9 @@
 #include "cli/control.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/unix_socket.h"
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -15,103 +17,48 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#define MOMENT_MS    100
+#define MS_NS	     1000000ULL
+#define MOMENT_NS    (100 * MS_NS)
 #define ASK_TIMES    20
-#define ANSWER_MS    30000
+#define ANSWER_NS    (30 * SECOND_NS)
 #define ANSWER_BYTES 65536
 
 struct control {
-	int fd;
+	struct unix_socket socket;
 	int peer; /* who waits for an answer, -1: nobody */
-	char *path;
 };
 
-char *control_folder(void)
+/* Where this process listens unless it is told otherwise. NULL with a reason. */
+static char *default_path(struct reason *why)
 {
-	const char *base = getenv("XDG_RUNTIME_DIR");
+	CLEANUP(cleanup_free) char *folder = unix_socket_folder();
 	char *path;
 
-	if (!geteuid())
-		return strdup("/run/gpuprof");
-	if (!base || *base != '/')
+	if (!folder) {
+		(void)reason_set(why, -ENOENT, "XDG_RUNTIME_DIR names no folder");
 		return NULL;
-	return asprintf(&path, "%s/gpuprof", base) < 0 ? NULL : path;
-}
-
-/* The folder is ours alone, or it is not used. */
-static char *default_path(void)
-{
-	CLEANUP(cleanup_free) char *folder = control_folder();
-	struct stat st;
-	char *path;
-
-	if (!folder)
-		return NULL;
-	if (mkdir(folder, 0700) && errno != EEXIST)
-		return NULL;
-	if (lstat(folder, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
-	    (st.st_mode & 022))
+	}
+	if (unix_socket_make_folder(folder, why))
 		return NULL;
 	return asprintf(&path, "%s/%d.sock", folder, (int)getpid()) < 0 ? NULL : path;
 }
 
-static int address_of(const char *path, struct sockaddr_un *ret_address)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	size_t nr = strlen(path);
-
-	if (nr >= sizeof(a.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(a.sun_path, path, nr);
-	*ret_address = a;
-	return 0;
-}
-
-static int listen_at(const char *path)
-{
-	CLEANUP(cleanup_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un address;
-	struct stat st;
-	mode_t mask;
-	int err = fd < 0 ? -errno : address_of(path, &address);
-
-	if (err)
-		return err;
-	/* Left behind by one that was killed: nobody listens there. A file stays. */
-	if (!lstat(path, &st) && S_ISSOCK(st.st_mode) &&
-	    control_send(path, "status", true, NULL) == -ECONNREFUSED)
-		(void)unlink(path);
-	mask = umask(0177);
-	err = bind(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
-	(void)umask(mask);
-	if (!err && listen(fd, 8))
-		err = -errno;
-	return err ? err : take_fd(&fd);
-}
-
 struct control *control__new(const char *path)
 {
-	CLEANUP(cleanup_free) char *own = path ? strdup(path) : default_path();
-	struct control *c;
-	int fd = own ? listen_at(own) : -ENOENT;
+	struct reason why = {"out of memory"};
+	CLEANUP(cleanup_free) char *own = path ? strdup(path) : default_path(&why);
+	struct control *c = own ? calloc(1, sizeof(*c)) : NULL;
 
-	if (fd < 0) {
-		log_at(path ? LOG_WARN : LOG_INFO, "no control socket%s%s: %s", own ? " at " : "",
-		       own ? own : "", strerror(-fd));
+	if (!c || unix_socket__listen(&c->socket, own, NULL, &why)) {
+		log_at(path ? LOG_WARN : LOG_INFO, "'gpuprof ctl' cannot reach this capture: %s",
+		       why.text);
+		free(c);
 		return NULL;
 	}
-	c = calloc(1, sizeof(*c));
-	if (!c) {
-		(void)close(fd);
-		(void)unlink(own);
-		return NULL;
-	}
-	*c = (struct control){fd, -1, TAKE(own)};
+	c->peer = -1;
 	return c;
 }
 
@@ -121,28 +68,26 @@ void control__free(struct control *c)
 		return;
 	if (c->peer >= 0)
 		(void)close(c->peer);
-	(void)close(c->fd);
-	(void)unlink(c->path);
-	free(c->path);
+	unix_socket__done(&c->socket);
 	free(c);
 }
 
-static bool may_talk(int fd)
-{
-	struct ucred who;
-	socklen_t bytes = sizeof(who);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) &&
-	       (who.uid == 0 || who.uid == geteuid());
-}
-
-/* One line, or what there is of it when the moment is over: then nothing. */
-static bool read_line(int fd, char *line, size_t bytes)
+/* Waits until there is something to read. False: it is too late. */
+static bool wait_readable(int fd, uint64_t deadline_ns)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
+	uint64_t now = clock_now_ns();
+
+	return now < deadline_ns && poll(&p, 1, (int)((deadline_ns - now) / MS_NS) + 1) == 1;
+}
+
+/* One line, in a moment for all of it: the capture waits meanwhile. */
+static bool read_line(int fd, char *line, size_t bytes)
+{
+	uint64_t deadline_ns = clock_now_ns() + MOMENT_NS;
 	size_t nr = 0;
 
-	while (nr + 1 < bytes && poll(&p, 1, MOMENT_MS) == 1) {
+	while (nr + 1 < bytes && wait_readable(fd, deadline_ns)) {
 		ssize_t got = recv(fd, line + nr, bytes - 1 - nr, MSG_DONTWAIT);
 		char *end;
 
@@ -163,10 +108,10 @@ bool control__take(struct control *c, char *command, size_t bytes)
 {
 	if (!c)
 		return false;
-	c->peer = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	c->peer = accept4(c->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (c->peer < 0)
 		return false;
-	if (may_talk(c->peer) && read_line(c->peer, command, bytes))
+	if (unix_socket_is_trusted(c->peer, NULL) && read_line(c->peer, command, bytes))
 		return true;
 	(void)close(take_fd(&c->peer));
 	return false;
@@ -182,15 +127,16 @@ void control__answer(struct control *c, const char *text)
 
 /* ---- the other end ---- */
 
+/* All of the answer, or -ETIMEDOUT: nobody can make us wait by saying a little at a time. */
 static int read_answer(int fd, char *text, size_t bytes)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	uint64_t deadline_ns = clock_now_ns() + ANSWER_NS;
 	size_t nr = 0;
 
 	while (nr + 1 < bytes) {
 		ssize_t got;
 
-		if (poll(&p, 1, ANSWER_MS) != 1)
+		if (!wait_readable(fd, deadline_ns))
 			return -ETIMEDOUT;
 		got = recv(fd, text + nr, bytes - 1 - nr, 0);
 		if (got < 0)
@@ -204,46 +150,34 @@ static int read_answer(int fd, char *text, size_t bytes)
 }
 
 /* Asks once. -EPIPE or -ECONNRESET: it closed without having read it. */
-static int ask(const struct sockaddr_un *address, const char *line, size_t nr, char *text)
+static int ask(const char *path, const char *line, size_t nr, char *text, struct reason *why)
 {
-	CLEANUP(cleanup_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CLEANUP(cleanup_fd) int fd = unix_socket_connect(path, why);
 	ssize_t sent;
+	int err;
 
-	if (fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof(*address)))
-		return -errno;
+	if (fd < 0)
+		return fd;
 	sent = send(fd, line, nr, MSG_NOSIGNAL);
-	if (sent < 0)
-		return -errno;
-	return (size_t)sent == nr ? read_answer(fd, text, ANSWER_BYTES) : -EIO;
+	err = sent < 0 ? -errno : (size_t)sent == nr ? read_answer(fd, text, ANSWER_BYTES) : -EIO;
+	return err ? reason_set(why, err, "no answer at '%s': %s", path, strerror(-err)) : 0;
 }
 
-int control_send(const char *path, const char *command, bool quiet, char **ret_text)
+int control_send(const char *path, const char *command, struct reason *why, char **ret_text)
 {
 	CLEANUP(cleanup_free) char *text = malloc(ANSWER_BYTES);
 	char line[CONTROL_COMMAND_BYTES];
-	struct sockaddr_un address;
-	int nr = snprintf(line, sizeof(line), "%s\n", command);
-	int err = address_of(path, &address);
+	int err, nr = snprintf(line, sizeof(line), "%s\n", command);
 
-	if (!err && (!text || nr < 0 || nr >= (int)sizeof(line)))
-		err = -ENOMEM;
-	if (err)
-		return err;
+	if (!text || nr < 0 || nr >= (int)sizeof(line))
+		return reason_set(why, -ENOMEM, "out of memory");
 	/* We may have stood still for longer than the moment that it waits. */
 	for (int tries = 0; tries < ASK_TIMES; tries++) {
-		err = ask(&address, line, (size_t)nr, text);
+		err = ask(path, line, (size_t)nr, text, why);
 		if (err != -EPIPE && err != -ECONNRESET)
 			break;
 	}
-	if (err)
-		return err;
-	if (!quiet && strncmp(text, "ok", 2)) {
-		const char *why = strncmp(text, "error: ", 7) ? text : text + 7;
-
-		log_err("%.*s", (int)strcspn(why, "\n"), why);
-		return CLI_FAILED;
-	}
-	if (ret_text)
+	if (!err)
 		*ret_text = TAKE(text);
-	return CLI_DONE;
+	return err;
 }

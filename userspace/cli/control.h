@@ -8,20 +8,18 @@
 #ifndef GP_CLI_CONTROL_H
 #define GP_CLI_CONTROL_H
 
+#include "base/reason.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
 /* A command, terminated, is not longer. */
 #define CONTROL_COMMAND_BYTES 1024
 
-/* The folder with all sockets: /run/gpuprof for root, $XDG_RUNTIME_DIR/gpuprof for others. NULL:
- * there is none. To be freed. */
-char *control_folder(void);
-
 struct control;
 
-/* Listens on SOCKET, or without one in the folder under this process's number. NULL, with a note in
- * the log, where that cannot be: the capture goes on without. */
+/* Listens at `path`, or (NULL) in the folder for sockets under this process's number. NULL, with a
+ * note in the log, where that cannot be: the capture goes on without. */
 struct control *control__new(const char *path);
 void control__free(struct control *c);
 
@@ -32,8 +30,8 @@ bool control__take(struct control *c, char *command, size_t bytes);
 /* Answers the command that was taken, and hangs up. */
 void control__answer(struct control *c, const char *text);
 
-/* Sends `command` to the socket and prints what comes back to stdout, an error to the log. Returns
- * CLI_DONE, CLI_FAILED, or -errno where nobody listens there. */
-int control_send(const char *path, const char *command, bool quiet, char **ret_text);
+/* Sends `command` to the socket, which must be root's or ours. *ret_text is the answer, to be
+ * freed. 0 or -errno with a reason: -ECONNREFUSED where the one that listened there has died. */
+int control_send(const char *path, const char *command, struct reason *why, char **ret_text);
 
 #endif /* GP_CLI_CONTROL_H */

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/unix_socket.h"
 #include "cli/cli.h"
 #include "cli/control.h"
 #include "cli/metadata.h"
@@ -72,19 +73,20 @@ struct found {
 	unsigned int nr;
 };
 
-/* One socket of the folder. Those of captures that were killed are taken away. */
-static void look_at(const char *folder, const char *name, long pid, struct found *found)
+/* Asks one socket of the folder. Those of captures that were killed are taken away. */
+static void look_at(const char *folder, int handle, const char *name, long pid, struct found *found)
 {
 	CLEANUP(cleanup_free) char *path = NULL, *status = NULL;
+	struct reason why;
 	char *end;
 	long own = strtol(name, &end, 10);
 	int err;
 
 	if (end == name || strcmp(end, ".sock") || asprintf(&path, "%s/%s", folder, name) < 0)
 		return;
-	err = control_send(path, "status", true, &status);
+	err = control_send(path, "status", &why, &status);
 	if (err == -ECONNREFUSED)
-		(void)unlink(path);
+		(void)unlinkat(handle, name, 0);
 	if (err || (pid && own != pid && !is_of(status, pid)))
 		return;
 	found->nr++;
@@ -94,15 +96,14 @@ static void look_at(const char *folder, const char *name, long pid, struct found
 
 static int find_socket(long pid, char **ret_path)
 {
-	CLEANUP(cleanup_free) char *folder = control_folder();
+	CLEANUP(cleanup_free) char *folder = unix_socket_folder();
+	CLEANUP(cleanup_fd) int handle = folder ? unix_socket_open_folder(folder, NULL) : -1;
+	CLEANUP(cleanup_dir) DIR *dir = handle < 0 ? NULL : fdopendir(dup(handle));
 	struct found found = {0};
-	DIR *dir = folder ? opendir(folder) : NULL;
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
-		look_at(folder, entry->d_name, pid, &found);
-	if (dir)
-		(void)closedir(dir);
+		look_at(folder, handle, entry->d_name, pid, &found);
 	*ret_path = found.path;
 	if (found.nr == 1)
 		return CLI_DONE;
@@ -110,25 +111,11 @@ static int find_socket(long pid, char **ret_path)
 		log_err("%u captures run; say which one with --pid", found.nr);
 	else if (pid)
 		log_err("no capture of process %ld runs here; 'gpuprof ctl' finds those of the "
-			"same "
-			"user",
+			"same user",
 			pid);
 	else
 		log_err("no capture runs here; 'gpuprof ctl' finds those of the same user");
 	return CLI_FAILED;
-}
-
-static bool is_command(int nr, char **words)
-{
-	static const char *const alone[] = {"status", "dump", "rotate", "end", NULL};
-	bool sides = !strcmp(words[0], "start") || !strcmp(words[0], "stop");
-
-	for (size_t i = 0; alone[i]; i++)
-		if (!strcmp(words[0], alone[i]))
-			return nr == 1;
-	if (!strcmp(words[0], "metadata"))
-		return nr == 2 && metadata_is_sane(words[1]);
-	return sides && (nr == 1 || !strcmp(words[1], "cpu") || !strcmp(words[1], "gpu"));
 }
 
 static void print_lines(char *text)
@@ -144,12 +131,41 @@ static void print_lines(char *text)
 		(void)fwrite(out.bytes, 1, out.nr, stdout);
 }
 
+/* Prints what came back. The first line only says whether all is well, and if not, why. */
+static int show_answer(char *text)
+{
+	char *rest = strchr(text, '\n');
+
+	if (strncmp(text, "ok", 2)) {
+		text += strncmp(text, "error: ", 7) ? 0 : 7;
+		log_err("%.*s", (int)strcspn(text, "\n"), text);
+		return CLI_FAILED;
+	}
+	if (rest)
+		print_lines(rest + 1);
+	return CLI_DONE;
+}
+
+static bool is_command(int nr, char **words)
+{
+	static const char *const alone[] = {"status", "dump", "rotate", "end", NULL};
+	bool sides = !strcmp(words[0], "start") || !strcmp(words[0], "stop");
+
+	for (size_t i = 0; alone[i]; i++)
+		if (!strcmp(words[0], alone[i]))
+			return nr == 1;
+	if (!strcmp(words[0], "metadata"))
+		return nr == 2 && metadata_is_sane(words[1]);
+	return sides && (nr == 1 || !strcmp(words[1], "cpu") || !strcmp(words[1], "gpu"));
+}
+
 int cli_ctl(int argc, char **argv)
 {
 	CLEANUP(cleanup_free) char *path = NULL, *text = NULL;
 	struct ctl_args args = {0};
 	int operands, status = options_parse(&command_ctl, argc, argv, &args, &operands);
 	char command[CONTROL_COMMAND_BYTES];
+	struct reason why;
 
 	if (status >= 0)
 		return status;
@@ -166,14 +182,9 @@ int cli_ctl(int argc, char **argv)
 		return status;
 	(void)snprintf(command, sizeof(command), "%s%s%s", argv[1], operands > 1 ? " " : "",
 		       operands > 1 ? argv[2] : "");
-	status = control_send(args.socket ? args.socket : path, command, false, &text);
-	if (status < 0) {
-		log_err("nobody answers at '%s': %s", args.socket ? args.socket : path,
-			strerror(-status));
+	if (control_send(args.socket ? args.socket : path, command, &why, &text)) {
+		log_err("%s", why.text);
 		return CLI_FAILED;
 	}
-	/* The first line only says that all is well. */
-	if (text && strchr(text, '\n'))
-		print_lines(strchr(text, '\n') + 1);
-	return status;
+	return show_answer(text);
 }
