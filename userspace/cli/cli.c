@@ -143,7 +143,10 @@ int cli_main(int argc, char **argv)
 	const struct command *c = word ? cli_find(word) : NULL;
 
 	fill_standard_streams();
-	signals_end();
+	if (c && c->ends_in_order)
+		signals_ask(false);
+	else
+		signals_end();
 	if (!word) {
 		print_help(stderr);
 		return CLI_USAGE;

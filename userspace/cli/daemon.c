@@ -115,6 +115,7 @@ const struct command command_daemon = {
 		 "Pyroscope fetch /debug/pprof/profile (CPU time), /debug/pprof/gpu and "
 		 "/debug/pprof/allocs; /recordings lists the last recordings.",
 	.options = options,
+	.ends_in_order = true,
 	.run = cli_daemon,
 };
 
@@ -174,7 +175,6 @@ static int run(const struct daemon_options *o)
 	struct reason why = {0};
 	struct daemon *d;
 
-	signals_ask(false);
 	if (daemon__new(o, &why, &d)) {
 		log_err("%s", why.text);
 		return CLI_FAILED;

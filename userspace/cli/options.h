@@ -64,6 +64,7 @@ struct command {
 	enum option_complete complete;	/* of the operands */
 	const char *const *words; /* what the first operand may be, NULL-terminated; or NULL */
 	bool stops_at_operand;	  /* what follows the first operand belongs to it (run) */
+	bool ends_in_order;	  /* it ends by itself once signals_asked() */
 	int (*run)(int argc, char **argv);
 };
 

@@ -351,6 +351,15 @@ static int prepare(struct record *r, const struct record_options *options, struc
 	return 0;
 }
 
+/* Whether it is to end already. 0 or -ECANCELED with a reason. */
+static int check_asked(struct reason *why)
+{
+	return signals_asked() ? reason_set(why, -ECANCELED,
+					    "ended by a signal before recording began: nothing was "
+					    "recorded")
+			       : 0;
+}
+
 int record_begin(const struct record_options *options, pid_t *pids, size_t pids_nr,
 		 struct record **ret_record)
 {
@@ -358,17 +367,16 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 	struct reason why = {0};
 	int err = r ? 0 : reason_set(&why, -ENOMEM, "out of memory");
 
-	signals_ask(false);
 	if (!err)
 		err = prepare(r, options, &why);
 	if (!err)
-		err = capture__new(&r->options.capture, &why, &r->capture);
+		err = check_asked(&why) ?: capture__new(&r->options.capture, &why, &r->capture);
 	if (!err)
 		err = metadata_add(r->capture, options->metadata, &why);
 	if (!err)
-		err = add_processes(r, pids, &pids_nr, &why);
+		err = check_asked(&why) ?: add_processes(r, pids, &pids_nr, &why);
 	if (!err)
-		err = capture__start(r->capture, &why);
+		err = check_asked(&why) ?: capture__start(r->capture, &why);
 	if (err) {
 		log_err("%s", why.text);
 		if (r)

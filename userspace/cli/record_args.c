@@ -258,6 +258,7 @@ const struct command command_attach = {
 		 "At the end prints the table and keeps the recording, from which 'gpuprof table' "
 		 "and 'gpuprof export' make everything else.",
 	.options = attach_options,
+	.ends_in_order = true,
 	.run = cli_attach,
 };
 
@@ -274,5 +275,6 @@ const struct command command_run = {
 	.max_operands = -1,
 	.complete = COMPLETE_COMMAND,
 	.stops_at_operand = true,
+	.ends_in_order = true,
 	.run = cli_run,
 };

@@ -13,6 +13,7 @@
 #include "cli/record.h"
 #include "cli/record_args.h"
 #include "cli/run_gpu.h"
+#include "cli/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +86,7 @@ static int start_guard(struct child *c)
 {
 	pid_t gpuprof = getpid();
 
-	c->guard = fork();
+	c->guard = signals_fork();
 	if (!c->guard)
 		guard_main(gpuprof, c->pid);
 	return c->guard < 0 ? log_errno(-errno, "cannot guard '%d'", (int)c->pid) : 0;
@@ -115,7 +116,7 @@ static int start_child(char **argv, const struct invitation *invitation, struct 
 		(void)close(go[1]);
 		return log_errno(err, "cannot make a pipe");
 	}
-	pid = fork();
+	pid = signals_fork();
 	if (!pid) {
 		(void)close(go[1]);
 		child_main(go[0], failed[1], parent, argv, invitation);

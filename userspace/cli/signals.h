@@ -7,9 +7,14 @@
 #define GP_CLI_SIGNALS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
-/* They end the process as by themselves, but leave no half-written output behind. Those that are
- * ignored stay so. */
+/* The first thing of all: none of them is delivered before one of the two below says what they do.
+ */
+void signals_hold(void);
+
+/* They end the process as by themselves, but leave no half-written output and no socket behind.
+ * Those that are ignored stay so. */
 void signals_end(void);
 
 /* From now on the first one asks for the end and the next one ends the process; SIGHUP does neither
@@ -19,5 +24,9 @@ void signals_ask(bool terminal);
 
 /* Whether one has asked. */
 bool signals_asked(void);
+
+/* As fork(2), for a child that is to become another program: these signals do in it what they did
+ * in us when we began, from its first instruction on. */
+pid_t signals_fork(void);
 
 #endif /* GP_CLI_SIGNALS_H */

@@ -95,6 +95,7 @@ const struct command command_top = {
 	.options = options,
 	.max_operands = 1,
 	.complete = COMPLETE_FILE,
+	.ends_in_order = true,
 	.run = cli_top,
 };
 
