@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define PARTS 7
+#define PARTS 8
 
 static const char token[] = "0123456789abcdef";
 
@@ -21,6 +21,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		"GET\n/debug/pprof/profile\n127.0.0.1:1\n\n600\n2147483647\n",
 		"HEAD\n/recordings/20261122T153607Z-14507-2\n[::1]:9477\nBasic x\n\n\n1",
 		"POST\n/\n",
+		"GET\n/metrics\nlocalhost\nBasic x\n30\n1\n\n0123456789abcdef",
 	};
 
 	for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++) {
@@ -56,6 +57,7 @@ static void ask(char *const parts[PARTS])
 		.seconds = parts[4],
 		.pid = parts[5],
 		.has_body = parts[6] && *parts[6],
+		.password = parts[7],
 	};
 	struct request r = request_of(&request, &rules);
 
@@ -65,7 +67,11 @@ static void ask(char *const parts[PARTS])
 	r = request_of(&request, &rules);
 	check(&r);
 	if (r.what != REQUEST_REFUSED && r.what != REQUEST_HEALTH &&
-	    !strstr(request.authorization, token))
+	    (request.password ? strcmp(request.password, token) != 0
+			      : !strstr(request.authorization, token)))
+		abort();
+	rules = (struct request_rules){.outsiders = "refused"};
+	if (request_of(&request, &rules).what != REQUEST_REFUSED)
 		abort();
 }
 

@@ -2,9 +2,15 @@
 """A `gpuprof daemon` and whoever asks it, for the tests."""
 
 import http.client
+import os
 import re
+import shutil
+import socket
+import tempfile
 
 import harness
+
+TOKEN = "a-secret-of-the-tests-0123456789"
 
 SAMPLE = re.compile(r'^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"(?:,|$)')
@@ -20,28 +26,72 @@ def parse(text):
     return found
 
 
+def connected(path):
+    """A connection to a socket of this machine. It waits where a timeout would have it fail: while
+    many others are waiting to be accepted."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(path)
+    connection.settimeout(harness.LIMIT)
+    return connection
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP to a socket of this machine."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=harness.LIMIT)
+        self.path = path
+
+    def connect(self):
+        self.sock = connected(self.path)
+
+
+def token_file(folder, text=TOKEN):
+    """A file with the token that nobody else may read."""
+    path = os.path.join(folder, "token")
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    return path
+
+
 class Daemon(harness.Gpuprof):
-    """Answers at (host, port)."""
+    """Answers at a socket of its own; with `listen` also at (host, port), who sends TOKEN."""
 
-    def __init__(self, *options, listen="127.0.0.1:0", token=None, **popen):
-        super().__init__("daemon", "--listen", listen, *options, **popen)
-        line, _ = self.wait_line("stderr", lambda text: text.startswith("answering at "))
-        self.url = line.split()[2].rstrip(";").rstrip("/")
-        self.host, port = self.url[len("http://"):].rsplit(":", 1)
-        self.port = int(port)
-        self.token = token
+    def __init__(self, *options, listen=None, **popen):
+        self.folder = tempfile.mkdtemp(prefix="gpuprof-daemon-")
+        self.socket = os.path.join(self.folder, "daemon.sock")
+        self.token_file = token_file(self.folder)
+        tcp = ("--listen", listen, "--token-file", self.token_file) if listen else ()
+        super().__init__("daemon", "--socket", self.socket, *tcp, *options, **popen)
+        self.wait_line("stderr", lambda text: text.startswith("profiling"))
+        if listen:
+            line, _ = self.wait_line("stderr", lambda text: text.startswith("answering at http"))
+            self.url = line.split()[2].rstrip(",").rstrip("/")
+            self.host, port = self.url[len("http://"):].rsplit(":", 1)
+            self.port = int(port)
 
-    def ask(self, path, method="GET", headers=None):
-        """(status, headers, body)."""
-        connection = http.client.HTTPConnection(self.host.strip("[]"), self.port,
-                                                timeout=harness.LIMIT)
-        headers = dict(headers or {})
-        if self.token:
-            headers["Authorization"] = "Bearer " + self.token
+    def __exit__(self, *_):
+        super().__exit__()
+        shutil.rmtree(self.folder)
+
+    def connect(self, tcp=False):
+        """A connection on which nothing has been said."""
+        if tcp:
+            return socket.create_connection((self.host.strip("[]"), self.port),
+                                            timeout=harness.LIMIT)
+        return connected(self.socket)
+
+    def ask(self, path, method="GET", headers=None, tcp=False):
+        """(status, headers, body); by TCP without a token."""
+        if tcp:
+            connection = http.client.HTTPConnection(self.host.strip("[]"), self.port,
+                                                    timeout=harness.LIMIT)
+        else:
+            connection = UnixConnection(self.socket)
         try:
-            connection.request(method, path, headers=headers)
+            connection.request(method, path, headers=headers or {})
             answer = connection.getresponse()
-            return answer.status, dict(answer.headers), answer.read()
+            return answer.status, answer.headers, answer.read()
         finally:
             connection.close()
 

@@ -4,7 +4,9 @@
 processes come, go and die as they like; who asks may mean harm.
 """
 
+import base64
 import contextlib
+import grp
 import gzip
 import json
 import os
@@ -12,6 +14,7 @@ import random
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import urllib.parse
 import urllib.request
@@ -19,12 +22,11 @@ import urllib.request
 import pytest
 
 import harness
-from daemon_client import Daemon
+from daemon_client import TOKEN, Daemon, token_file
 
 CROWD = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "fake", "crowd")
 SHORT = ("--mode", "trace", "--period", "0.5")
 SAMPLED = ("--period", "0.5")
-TOKEN = "a-secret-of-the-tests-0123456789"
 
 
 class Crowd(harness.Child):
@@ -63,7 +65,7 @@ def target():
 @pytest.fixture(scope="module")
 def daemon(target):
     """One that knows this target alone, of which other tests on this machine are no part."""
-    with Daemon("--pid", target.pid, "--memory", *SHORT) as started:
+    with Daemon("--pid", target.pid, "--memory", *SHORT, listen="127.0.0.1:0") as started:
         started.wait_processes(1)
         yield started
         assert started.end() == 0, started.told()
@@ -117,8 +119,9 @@ def prometheus(folder, daemon):
     port = free_port()
     config = folder / "prometheus.yml"
     config.write_text("global: {scrape_interval: 200ms, scrape_timeout: 200ms}\n"
-                      "scrape_configs:\n- job_name: gpuprof\n  static_configs:\n"
-                      "  - targets: ['%s:%d']\n" % (daemon.host, daemon.port))
+                      "scrape_configs:\n- job_name: gpuprof\n"
+                      "  authorization: {credentials_file: %s}\n  static_configs:\n"
+                      "  - targets: ['%s:%d']\n" % (daemon.token_file, daemon.host, daemon.port))
     argv = ["prometheus", "--config.file=%s" % config, "--storage.tsdb.path=%s" % (folder / "db"),
             "--web.listen-address=127.0.0.1:%d" % port]
 
@@ -149,16 +152,50 @@ def test_prometheus_scrapes_it(daemon, target, tmp_path):
         harness.wait_until("a quantile", lambda: query(quantile))
 
 
-def test_pprof_fetches_it(daemon, target, tmp_path):
+@pytest.fixture(scope="module")
+def pprof(tmp_path_factory):
+    """Runs 'go tool pprof', made once: the target is at work meanwhile."""
+    folder = tmp_path_factory.mktemp("pprof")
+    env = {**os.environ, "HOME": str(folder), "PPROF_TMPDIR": str(folder)}
+    subprocess.run(["go", "build", "-o", folder / "pprof", "cmd/pprof"], check=True, env=env,
+                   timeout=2 * harness.LIMIT)
+
+    def run(*args):
+        done = subprocess.run([folder / "pprof", *args], stdin=subprocess.DEVNULL,
+                              capture_output=True, check=False, text=True, env=env,
+                              timeout=harness.LIMIT)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    return run
+
+
+def with_token(daemon):
+    """The daemon's address, for those who can send no header of their choice."""
+    return daemon.url.replace("http://", "http://x:%s@" % TOKEN)
+
+
+def test_pprof_fetches_it(daemon, target, pprof):
     target.order("step 400")
-    done = subprocess.run(["go", "tool", "pprof", "-top", "-sample_index=calls",
-                           daemon.url + "/debug/pprof/profile?seconds=1&pid=%d" % target.pid],
-                          stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True,
-                          timeout=harness.LIMIT, env={**os.environ, "HOME": str(tmp_path),
-                                                      "PPROF_TMPDIR": str(tmp_path)})
+    shown = pprof("-top", "-sample_index=calls", with_token(daemon) +
+                  "/debug/pprof/profile?seconds=1&pid=%d" % target.pid)
     target.answer()
-    assert done.returncode == 0, done
-    assert "Type: calls" in done.stdout, done
+    assert "Type: calls" in shown
+
+
+def test_curl_fetches_it(daemon, target, pprof, tmp_path):
+    """By the command that the daemon gives, and a profile for pprof without a token."""
+    line, _ = daemon.wait_line("stderr", lambda text: "curl " in text)
+    command = line[line.index("curl "):].split()
+    page = subprocess.run(command, check=True, capture_output=True, timeout=harness.LIMIT).stdout
+    assert page.startswith(b"<!doctype html>")
+    profile = tmp_path / "p.pb.gz"
+    target.order("step 400")
+    subprocess.run([*command[:-1], "-sfo", profile, command[-1] +
+                    "debug/pprof/profile?seconds=1&pid=%d" % target.pid], check=True,
+                   timeout=harness.LIMIT)
+    target.answer()
+    assert "Type: calls" in pprof("-top", "-sample_index=calls", profile)
 
 
 @pytest.mark.parametrize("kind", ["profile", "gpu", "allocs"])
@@ -203,7 +240,7 @@ def test_recordings(daemon, target, tmp_path):
 def sampled():
     """A daemon, and a target that spends its time on what its orders say."""
     with harness.Target("sampled") as target, \
-            Daemon("--pid", target.pid, "--hz", "997", *SAMPLED) as started:
+            Daemon("--pid", target.pid, "--hz", "997", *SAMPLED, listen="127.0.0.1:0") as started:
         started.wait_processes(1)
         # Unwind tables are made when the first stack comes to a file.
         while not started.sum("gpuprof_op_samples_total", op="aten::mm"):
@@ -236,20 +273,16 @@ def test_metrics_by_samples(sampled):
     assert done.returncode == 0 and not done.stdout and not done.stderr, done
 
 
-def test_profile_by_samples(sampled, tmp_path):
+def test_profile_by_samples(sampled, pprof):
     daemon, target = sampled
     target.order("spend 1")
-    done = subprocess.run(["go", "tool", "pprof", "-raw",
-                           daemon.url + "/debug/pprof/profile?seconds=1&pid=%d" % target.pid],
-                          stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True,
-                          timeout=harness.LIMIT, env={**os.environ, "HOME": str(tmp_path),
-                                                      "PPROF_TMPDIR": str(tmp_path)})
+    shown = pprof("-raw", with_token(daemon) +
+                  "/debug/pprof/profile?seconds=1&pid=%d" % target.pid)
     target.answer()
-    assert done.returncode == 0, done
-    assert "PeriodType: cpu nanoseconds" in done.stdout
-    assert "Period: %d" % (10**9 // 997) in done.stdout
-    assert "samples/count cpu/nanoseconds" in done.stdout
-    assert "sampled.py" in done.stdout
+    assert "PeriodType: cpu nanoseconds" in shown
+    assert "Period: %d" % (10**9 // 997) in shown
+    assert "samples/count cpu/nanoseconds" in shown
+    assert "sampled.py" in shown
 
 
 @pytest.mark.parametrize("options, why", [
@@ -259,7 +292,7 @@ def test_profile_by_samples(sampled, tmp_path):
     (("--memory", "--overhead", "1"), "--overhead"),
 ])
 def test_modes_that_are_none(options, why):
-    done = harness.gpuprof("daemon", "--listen", "127.0.0.1:0", *options)
+    done = harness.gpuprof("daemon", *options)
     assert done.status == harness.USAGE and why in done.stderr, done
 
 
@@ -321,11 +354,11 @@ def test_ends_cleanly_while_asked(own):
     """With a profile on its way and a connection that says nothing."""
     with Daemon("--pid", own.pid, *SHORT) as daemon:
         daemon.wait_processes(1)
-        with socket.create_connection((daemon.host, daemon.port)) as asks, \
-                socket.create_connection((daemon.host, daemon.port)):
+        with daemon.connect() as asks, daemon.connect():
             asks.sendall(b"GET /debug/pprof/profile?seconds=500 HTTP/1.1\r\nHost: localhost\r\n\r\n")
             daemon.wait_sum(1, "gpuprof_profiles_running")
             assert daemon.end() == 0, daemon.told()
+        assert not os.path.exists(daemon.socket)
     assert not harness.text_differences(own.pid)
     own.step(1)
 
@@ -412,56 +445,195 @@ def test_kept_on_disk(target, tmp_path):
 
 # ---- who may ask, and what they may do ----
 
-def test_needs_a_token(target, tmp_path):
-    path = tmp_path / "token"
-    path.write_text(TOKEN + "\n")
-    with Daemon("--pid", target.pid, "--token-file", path, listen="0.0.0.0:0") as daemon:
+def test_needs_a_token(daemon):
+    refused = daemon.sum("gpuprof_http_refused_total")
+    basic = base64.b64encode
+    wrong = [{}, {"Authorization": "Bearer " + TOKEN[:-1]},
+             {"Authorization": "Bearer " + TOKEN + "x"}, {"Authorization": "Basic " + TOKEN},
+             {"Authorization": "Basic " + basic(b"x:" + TOKEN[:-1].encode()).decode()},
+             {"Authorization": "Basic " + basic(TOKEN.encode() + b":x").decode()}]
+    for headers in wrong:
+        for path in ("/metrics", "/recordings", "/debug/pprof/profile?seconds=1", "/"):
+            status, got, body = daemon.ask(path, headers=headers, tcp=True)
+            assert status == 401 and TOKEN.encode() not in body
+            assert got.get_all("WWW-Authenticate") == ['Bearer realm="gpuprof"',
+                                                       'Basic realm="gpuprof"']
+            assert b"as the password of any user" in body and body.count(b"\n") == 1
+    assert daemon.sum("gpuprof_http_refused_total") == refused + 4 * len(wrong)
+    assert daemon.ask("/healthz", tcp=True)[2] == b"ok\n"
+    for right in ("Bearer " + TOKEN, "Basic " + basic(b"any:" + TOKEN.encode()).decode()):
+        status, got, body = daemon.ask("/metrics", headers={"Authorization": right}, tcp=True)
+        assert status == 200 and b"gpuprof_build_info" in body
+        # What another site's page has a browser fetch is not given to that page.
+        assert got["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert TOKEN not in daemon.told()
+    with open("/proc/%d/cmdline" % daemon.pid, "rb") as cmdline:
+        assert TOKEN.encode() not in cmdline.read()
+
+
+def test_by_a_name_of_somebody_elses(daemon):
+    """A browser here may be led to us by a name that leads here (DNS rebinding), and may know the
+    token."""
+    headers = {"Authorization": "Bearer " + TOKEN, "Host": "evil.example:%d" % daemon.port}
+    for path in ("/metrics", "/healthz"):
+        status, _, body = daemon.ask(path, headers=headers, tcp=True)
+        assert status == 403 and b"127.0.0.1 or localhost" in body
+    headers["Host"] = "localhost:%d" % daemon.port
+    assert daemon.ask("/metrics", headers=headers, tcp=True)[0] == 200
+
+
+def test_an_address_that_others_reach(target):
+    with Daemon("--pid", target.pid, listen="0.0.0.0:0") as daemon:
         daemon.host = "127.0.0.1"
-        for headers in ({}, {"Authorization": "Bearer " + TOKEN[:-1]},
-                        {"Authorization": "Bearer " + TOKEN + "x"},
-                        {"Authorization": "Basic " + TOKEN}):
-            status, got, _ = daemon.ask("/metrics", headers=headers)
-            assert (status, got["WWW-Authenticate"]) == (401, "Bearer")
-        assert daemon.get("/healthz") == b"ok\n"
-        daemon.token = TOKEN
+        assert daemon.ask("/metrics", tcp=True)[0] == 401
+        # By which name it is known there we do not know.
+        headers = {"Authorization": "Bearer " + TOKEN, "Host": "node1.example"}
+        assert daemon.ask("/metrics", headers=headers, tcp=True)[0] == 200
+        assert daemon.end() == 0, daemon.told()
+
+
+AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534"]
+
+
+def fetch_as(daemon, *setpriv):
+    """What another user's curl gets at the socket: (exit status, what came)."""
+    done = subprocess.run([*AS_NOBODY, *setpriv, "curl", "-s", "-w", "%{http_code}",
+                           "--unix-socket", daemon.socket, "http://localhost/metrics"],
+                          check=False, capture_output=True, text=True, timeout=harness.LIMIT)
+    return done.returncode, done.stdout
+
+
+def test_who_may_ask_at_the_socket(target):
+    """Root and the group; the kernel says who asks, whatever the mode of the socket says."""
+    group = grp.getgrnam("games")
+    with Daemon("--pid", target.pid, "--group", "games") as daemon:
+        os.chmod(daemon.folder, 0o755)
+        seen = os.stat(daemon.socket)
+        assert stat.S_ISSOCK(seen.st_mode) and stat.S_IMODE(seen.st_mode) == 0o660
+        assert (seen.st_uid, seen.st_gid) == (0, group.gr_gid)
+        line, _ = daemon.wait_line("stderr", lambda text: "curl " in text)
+        assert "root and the group games" in line
+        member = ("--groups=%d" % group.gr_gid,)
         assert daemon.sum("gpuprof_build_info") == 1
-        assert daemon.sum("gpuprof_http_refused_total") == 4
+        status, text = fetch_as(daemon, *member)
+        assert status == 0 and text.endswith("200") and "gpuprof_build_info" in text
+        assert fetch_as(daemon, "--clear-groups")[0] == 7  # no connection
+        os.chmod(daemon.socket, 0o666)
+        status, text = fetch_as(daemon, "--clear-groups")
+        assert text.endswith("\n403") and "gpuprof_build_info" not in text
+        assert text.count("\n") == 1 and "usermod -aG games USER" in text
+        assert fetch_as(daemon, *member)[1].endswith("200")
+        assert daemon.end() == 0, daemon.told()
+        assert not os.path.exists(daemon.socket)
+
+
+def test_at_its_usual_place(target):
+    """Nothing answers over TCP unless that is asked for, and no stranger is answered."""
+    with harness.Gpuprof("daemon", "--pid", target.pid) as daemon:
+        daemon.wait_line("stderr", lambda text: text.startswith("profiling"))
+        folder, place = os.stat("/run/gpuprof"), os.stat("/run/gpuprof/daemon.sock")
+        assert (folder.st_uid, stat.S_IMODE(folder.st_mode)) == (0, 0o755)
+        assert (place.st_uid, stat.S_IMODE(place.st_mode) & 0o117) == (0, 0)
+        with open("/proc/%d/net/tcp" % daemon.pid, encoding="ascii") as table:
+            inodes = {line.split()[9] for line in list(table)[1:]}
+        have = [os.readlink("/proc/%d/fd/%s" % (daemon.pid, name))
+                for name in os.listdir("/proc/%d/fd" % daemon.pid)]
+        assert not inodes & {link[len("socket:["):-1] for link in have}
+        second = harness.gpuprof("daemon", "--pid", target.pid)
+        assert second.status == harness.FAILED and "--socket" in second.stderr, second
+        daemon.signal(signal.SIGTERM)
+        assert daemon.wait() == 0, daemon.told()
+    assert not os.path.exists("/run/gpuprof/daemon.sock")
 
 
 @pytest.mark.parametrize("options, why", [
-    (("--listen", "0.0.0.0:0"), "without --token-file"),
-    (("--listen", "[::]:0"), "without --token-file"),
-    (("--listen", "localhost:1"), "as a number"),
-    (("--listen", "127.0.0.1:0", "--token-file", "/nowhere"), "No such file"),
-    (("--listen", "127.0.0.1:0", "--token-file", os.devnull), "shorter than 16"),
-    (("--listen", "127.0.0.1:0", "--recordings", "/nowhere"), "No such file"),
+    (("--listen", "127.0.0.1:0"), "needs --token-file FILE"),
+    (("--listen", "0.0.0.0:0"), "needs --token-file FILE"),
+    (("--token-file", "/nowhere"), "goes with --listen"),
+    (("--listen", "127.0.0.1:0", "--token-file", "/nowhere", "--group", "games"),
+     "give --socket"),
 ])
-def test_refuses_to_start(options, why):
+def test_access_that_makes_no_sense(options, why):
     done = harness.gpuprof("daemon", *options)
+    assert done.status == harness.USAGE and why in done.stderr, done
+
+
+@pytest.mark.parametrize("options, why", [
+    (("--listen", "localhost:1", "--token-file", "TOKEN"), "as a number"),
+    (("--listen", "127.0.0.1:0", "--token-file", "/nowhere"), "No such file"),
+    (("--listen", "127.0.0.1:0", "--token-file", os.devnull), "no regular file"),
+    (("--socket", "SOCKET", "--recordings", "/nowhere"), "No such file"),
+    (("--socket", "SOCKET", "--group", "no-such-group"), "groupadd --system no-such-group"),
+])
+def test_refuses_to_start(tmp_path, options, why):
+    known = {"TOKEN": token_file(tmp_path), "SOCKET": tmp_path / "s"}
+    done = harness.gpuprof("daemon", *[known.get(word, word) for word in options])
     assert done.status == harness.FAILED and why in done.stderr, done
+    assert not os.path.exists(tmp_path / "s")
 
 
-def test_two_of_one_port(daemon):
-    done = harness.gpuprof("daemon", "--listen", "%s:%d" % (daemon.host, daemon.port))
+@pytest.mark.parametrize("spoil, why", [
+    (lambda path: os.chmod(path, 0o640), "chmod 600"),
+    (lambda path: os.chmod(path, 0o602), "chmod 600"),
+    (lambda path: os.chown(path, 65534, 0), "chown root"),
+    (lambda path: (os.rename(path, path + "2"), os.symlink(path + "2", path)), "symbolic link"),
+    (lambda path: (os.unlink(path), os.mkfifo(path, 0o600)), "no regular file"),
+])
+def test_token_files_that_others_can_have(tmp_path, spoil, why):
+    path = token_file(tmp_path)
+    spoil(path)
+    done = harness.gpuprof("daemon", "--listen", "127.0.0.1:0", "--token-file", path)
+    assert done.status == harness.FAILED and why in done.stderr and TOKEN not in done.stderr, done
+
+
+def test_two_of_one_place(daemon):
+    done = harness.gpuprof("daemon", "--socket", daemon.socket)
     assert done.status == harness.FAILED and "Address already in use" in done.stderr, done
+    done = harness.gpuprof("daemon", "--listen", "%s:%d" % (daemon.host, daemon.port),
+                           "--token-file", daemon.token_file)
+    assert done.status == harness.FAILED and "Address already in use" in done.stderr, done
+    assert daemon.get("/healthz") == b"ok\n"
 
 
 def kept_capabilities():
     return sum(1 << number for number in (1, 19, 21, 38, 39))
 
 
-def test_privileges_are_given_away(daemon):
-    have = []
-    for tid in os.listdir("/proc/%d/task" % daemon.pid):
-        with open("/proc/%d/task/%s/status" % (daemon.pid, tid), encoding="utf-8") as status:
-            fields = dict(line.split(":", 1) for line in status)
-        assert fields["NoNewPrivs"].strip() == "1"
-        for field in ("CapBnd", "CapPrm", "CapEff"):
-            assert not int(fields[field], 16) & ~kept_capabilities(), (tid, field)
-        assert int(fields["CapInh"], 16) == int(fields["CapAmb"], 16) == 0
-        have.append(int(fields["CapPrm"], 16))
-    # The one that serves and the one that reads recordings.
-    assert have.count(0) == 2
+def threads(pid):
+    """Name -> the status of each thread."""
+    found = {}
+    for tid in os.listdir("/proc/%d/task" % pid):
+        # It may have ended.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), \
+                open("/proc/%d/task/%s/status" % (pid, tid), encoding="utf-8") as status:
+            fields = dict(line.rstrip("\n").split(":\t", 1) for line in status)
+            found[fields["Name"]] = fields
+    return found
+
+
+def test_privileges_are_given_away(daemon, target):
+    """While it is asked, records and reads what it has recorded."""
+    seen = {}
+    with daemon.connect() as asks:
+        asks.sendall(b"GET /debug/pprof/profile?seconds=500 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        daemon.wait_sum(1, "gpuprof_profiles_running")
+        recordings = daemon.sum("gpuprof_recordings_total")
+        while daemon.sum("gpuprof_recordings_total") < recordings + 2:
+            target.step(1)
+            for name, fields in threads(daemon.pid).items():
+                seen.setdefault(name, []).append(fields)
+    for name, every in seen.items():
+        for fields in every:
+            assert fields["NoNewPrivs"] == "1", name
+            for field in ("CapBnd", "CapPrm", "CapEff"):
+                assert not int(fields[field], 16) & ~kept_capabilities(), (name, field)
+            assert int(fields["CapInh"], 16) == int(fields["CapAmb"], 16) == 0, name
+    # The one that serves and the one that reads recordings; all others belong to the capture.
+    have_none = {name for name, every in seen.items()
+                 if not any(int(fields["CapPrm"], 16) for fields in every)}
+    assert have_none == {"gp-http", "gp-reader"}
+    assert set(seen) - have_none <= {"gpuprof", "gp-unwind", "gp-closer", "gp-sampler", "gp-beat",
+                                     "gp-hold", "gp-inject"}
 
 
 OF_ANOTHER_USER = """
@@ -487,9 +659,9 @@ def test_privileges_suffice_for_another_user():
             assert daemon.end() == 0, daemon.told()
 
 
-def raw(daemon, data):
+def raw(daemon, data, tcp=False):
     """The first line that comes back on a connection of its own; none where it hangs up."""
-    with socket.create_connection((daemon.host, daemon.port), timeout=harness.LIMIT) as s:
+    with daemon.connect(tcp) as s:
         with contextlib.suppress(OSError):
             s.sendall(data)
         got = b""
@@ -500,43 +672,45 @@ def raw(daemon, data):
 
 
 @pytest.mark.san
-def test_hostile_requests(daemon):
+@pytest.mark.parametrize("tcp", [False, True])
+def test_hostile_requests(daemon, tcp):
     chance = random.Random(1)
-    head = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
-    for data, status in ((b"POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", b" 405 "),
-                         (b"BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n", b" 405 "),
+    host = b"Host: localhost\r\nAuthorization: Bearer " + TOKEN.encode() + b"\r\n"
+    head = b"GET /metrics HTTP/1.1\r\n" + host
+    for data, status in ((b"POST /metrics HTTP/1.1\r\n" + host + b"\r\n", b" 405 "),
+                         (b"BREW / HTTP/1.1\r\n" + host + b"\r\n", b" 405 "),
                          (head + b"Content-Length: 5\r\n\r\nhello", b" 413 "),
                          (head + b"Content-Length: 99999999999999\r\n\r\n", b" 413 "),
                          (head + b"Transfer-Encoding: chunked\r\n\r\nfff\r\n", b" 413 "),
                          (head + b"X: " + b"y" * (1 << 20) + b"\r\n\r\n", b" 431 "),
                          (head + b"X: y\r\n" * 100000 + b"\r\n", b" 431 "),
                          (b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\n\r\n", b" 414 "),
-                         (b"GET /%00/../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
-                          b" 404 "),
-                         (b"GET /debug/pprof/profile?seconds=-1 HTTP/1.1\r\nHost: localhost"
-                          b"\r\n\r\n", b" 400 "),
-                         (b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", b" 403 ")):
-        got = raw(daemon, data)
+                         (b"GET /%00/../../etc/passwd HTTP/1.1\r\n" + host + b"\r\n", b" 404 "),
+                         (b"GET /debug/pprof/profile?seconds=-1 HTTP/1.1\r\n" + host + b"\r\n",
+                          b" 400 ")):
+        got = raw(daemon, data, tcp)
         # Where it hangs up on what is still being sent, the answer may be lost.
         assert status in got or (not got and len(data) > 65536), (data[:80], got)
     for _ in range(200):
-        with socket.create_connection((daemon.host, daemon.port)) as s:
+        with daemon.connect(tcp) as s:
             s.sendall(chance.randbytes(chance.randrange(1, 3000)))
-    assert daemon.get("/healthz") == b"ok\n"
+    assert daemon.ask("/healthz", tcp=tcp)[2] == b"ok\n"
 
 
 def test_too_many_connections(daemon):
-    """Nearly as many as it takes, all too slow: it ends them."""
+    """More than it takes over TCP, all too slow: it ends them, and answers at the socket
+    meanwhile."""
     slow = daemon.sum("gpuprof_http_too_slow_total")
     with contextlib.ExitStack() as stack:
-        many = [stack.enter_context(socket.create_connection((daemon.host, daemon.port)))
-                for _ in range(60)]
+        many = [stack.enter_context(daemon.connect(tcp=True)) for _ in range(80)]
         for one in many:
-            one.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+            with contextlib.suppress(OSError):
+                one.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
             one.setblocking(False)
 
         def all_ended():
             """Each says a little again and again, so that silence is not what ends it."""
+            assert daemon.get("/healthz") == b"ok\n"
             ended = 0
             for one in many:
                 try:
@@ -560,6 +734,10 @@ def test_thousands_of_connections(daemon):
             s.setblocking(False)
             s.connect_ex((daemon.host, daemon.port))
             many.append(s)
+            s = socket.socket(socket.AF_UNIX)
+            s.setblocking(False)
+            s.connect_ex(daemon.socket)
+            many.append(s)
         for s in many:
             s.close()
     assert daemon.get("/healthz") == b"ok\n"
@@ -568,8 +746,7 @@ def test_thousands_of_connections(daemon):
 @pytest.mark.san
 def test_too_many_profiles(daemon):
     with contextlib.ExitStack() as stack:
-        many = [stack.enter_context(socket.create_connection((daemon.host, daemon.port)))
-                for _ in range(8)]
+        many = [stack.enter_context(daemon.connect()) for _ in range(8)]
         for one in many:
             one.sendall(b"GET /debug/pprof/profile?seconds=500 HTTP/1.1\r\nHost: localhost"
                         b"\r\n\r\n")
@@ -638,6 +815,11 @@ def test_kubernetes_example():
     numbers = {"DAC_OVERRIDE": 1, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "PERFMON": 38, "BPF": 39}
     added = container["securityContext"]["capabilities"]["add"]
     assert sum(1 << numbers[name] for name in added) == kept_capabilities()
+    # gpuprof follows no link to a token and takes none that others may read.
+    (mount,) = [one for one in container["volumeMounts"] if one["name"] == "token"]
+    assert "--token-file=" + mount["mountPath"] in container["args"] and mount["subPath"]
+    (secret,) = [one["secret"] for one in pod["volumes"] if one["name"] == "token"]
+    assert secret["defaultMode"] == 0o400
     volumes = {volume["name"] for volume in pod["volumes"]}
     assert volumes == {mount["name"] for mount in container["volumeMounts"]}
     # gpuprof itself takes these arguments, but for the place of the token.

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -123,6 +125,17 @@ static unsigned int status_with(const char *path, const char *authorization)
 	return request_of(&parts, &token_rules).status;
 }
 
+/* As browsers and 'go tool pprof' send it. */
+static unsigned int status_of_password(const char *password)
+{
+	struct request_parts parts = {.method = "GET",
+				      .path = "/metrics",
+				      .authorization = "Basic eDp5",
+				      .password = password};
+
+	return request_of(&parts, &token_rules).status;
+}
+
 static void test_token(void **state)
 {
 	assert_int_equal(status_with("/metrics", "Bearer 0123456789abcdef"), 0);
@@ -135,6 +148,10 @@ static void test_token(void **state)
 	assert_int_equal(status_with("/metrics", "Bearer 0123456789abcde"), 401);
 	assert_int_equal(status_with("/metrics", "Bearer 0123456789abcdef0"), 401);
 	assert_int_equal(status_with("/metrics", "Basic 0123456789abcdef"), 401);
+	assert_int_equal(status_of_password("0123456789abcdef"), 0);
+	assert_int_equal(status_of_password(""), 401);
+	assert_int_equal(status_of_password("0123456789abcde"), 401);
+	assert_int_equal(status_of_password("0123456789abcdef0"), 401);
 	/* Nobody learns what there is. */
 	assert_int_equal(status_with("/nothing", NULL), 401);
 	assert_int_equal(status_with("/healthz", NULL), 0);
@@ -146,9 +163,30 @@ static void test_token(void **state)
 
 static unsigned int status_of_host(const char *host)
 {
-	struct request_parts parts = {.method = "GET", .path = "/metrics", .host = host};
+	struct request_parts parts = {.method = "GET",
+				      .path = "/metrics",
+				      .host = host,
+				      .authorization = "Bearer 0123456789abcdef"};
 
+	/* A token does not make up for it: a browser may send one that it knows. */
+	assert_int_equal(request_of(&parts, &token_rules).status,
+			 request_of(&parts, &open_rules).status);
 	return request_of(&parts, &open_rules).status;
+}
+
+/* By whom a request is, where that is what matters. */
+static void test_outsiders(void **state)
+{
+	const struct request_rules rules = {.outsiders = "not for you"};
+	struct request_parts parts = {.method = "GET", .path = "/healthz"};
+
+	assert_int_equal(request_of(&parts, &rules).status, 403);
+	assert_string_equal(request_of(&parts, &rules).why, "not for you");
+	parts.method = "POST";
+	assert_int_equal(request_of(&parts, &rules).status, 403);
+	parts = (struct request_parts){
+		.method = "GET", .path = "/metrics", .host = "any.name", .is_trusted = true};
+	assert_int_equal(request_of(&parts, &rules).status, 0);
 }
 
 /* A page of another site, in a browser here, must not read what we tell. */
@@ -199,19 +237,41 @@ static void test_listen(void **state)
 
 static void test_token_file(void **state)
 {
-	const char *path = sample_path("token");
+	char *path = strdup(sample_path("token")), *link_path = strdup(sample_path("link"));
 	struct reason why;
 	char *token = NULL;
 	size_t bytes;
 
 	sample_write_file(path, "0123456789abcdef \r\n\n", 20);
+	assert_int_equal(chmod(path, 0600), 0);
 	assert_int_equal(listen_read_token(path, &why, &token, &bytes), 0);
 	assert_int_equal(bytes, 16);
 	assert_string_equal(token, "0123456789abcdef");
 	free(token);
+	for (mode_t bit = 1; bit < 0100; bit <<= 1) {
+		assert_int_equal(chmod(path, 0600 | bit), 0);
+		assert_int_equal(listen_read_token(path, &why, &token, &bytes), -EPERM);
+		assert_non_null(strstr(why.text, "chmod 600"));
+	}
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_int_equal(symlink(path, link_path), 0);
+	assert_int_equal(listen_read_token(link_path, &why, &token, &bytes), -ELOOP);
+	if (!geteuid()) {
+		assert_int_equal(chown(path, 65534, 65534), 0);
+		assert_int_equal(listen_read_token(path, &why, &token, &bytes), -EPERM);
+		assert_non_null(strstr(why.text, "user 65534"));
+		assert_int_equal(chown(path, 0, 0), 0);
+	}
 	sample_write_file(path, "short\n", 6);
 	assert_int_equal(listen_read_token(path, &why, &token, &bytes), -EINVAL);
+	sample_write_file(path, "0123456789abcdef\0x", 18);
+	assert_int_equal(listen_read_token(path, &why, &token, &bytes), -EINVAL);
 	assert_int_equal(listen_read_token(sample_path("none"), &why, &token, &bytes), -ENOENT);
+	/* A pipe that nobody writes into holds nobody up. */
+	assert_int_equal(mkfifo(sample_path("pipe"), 0600), 0);
+	assert_int_equal(listen_read_token(sample_path("pipe"), &why, &token, &bytes), -EINVAL);
+	free(path);
+	free(link_path);
 }
 
 int main(void)
@@ -220,7 +280,7 @@ int main(void)
 		cmocka_unit_test(test_paths),	   cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_methods),	   cmocka_unit_test(test_token),
 		cmocka_unit_test(test_hosts),	   cmocka_unit_test(test_listen),
-		cmocka_unit_test(test_token_file),
+		cmocka_unit_test(test_token_file), cmocka_unit_test(test_outsiders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

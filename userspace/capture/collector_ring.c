@@ -186,7 +186,7 @@ static void start_beating(struct collector_ring *r)
 	(void)pthread_cond_init(&r->leave, &attr);
 	(void)pthread_condattr_destroy(&attr);
 	(void)pthread_mutex_init(&r->lock, NULL);
-	r->beating = !thread_start(&r->beater, keep_beating, r);
+	r->beating = !thread_start(&r->beater, "gp-beat", keep_beating, r);
 }
 
 static void stop_beating(struct collector_ring *r)

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/unix_socket.h"
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/option_rows.h"
@@ -16,18 +17,20 @@
 #include "cli/signals.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
 
-#define SECOND_NS      1000000000.0
-#define PERIOD_S       5.0
-#define KEEP_MIB       64
-#define RING_BYTES     (16U << 20)
-#define LISTEN_DEFAULT "127.0.0.1:9477"
+#define SECOND_NS     1000000000.0
+#define PERIOD_S      5.0
+#define KEEP_MIB      64
+#define RING_BYTES    (16U << 20)
+#define GROUP_DEFAULT "gpuprof"
 
 struct daemon_args {
 	const char *pids, *name, *cgroup;
+	const char *socket, *group;
 	const char *listen, *token_file;
 	const char *folder;
 	const char *stack;
@@ -58,19 +61,28 @@ static const struct option_spec options[] = {
 		"--memory, --stack, --python-gc and --no-ops."),
 	ROW_HZ(struct daemon_args),
 	ROW_OVERHEAD_OF_SAMPLES(struct daemon_args),
+	ROW_SOCKET(struct daemon_args,
+		   "Answer HTTP at this socket. Default, unless --listen is given: "
+		   "/run/gpuprof/daemon.sock."),
+	{.name = "group",
+	 .kind = OPTION_TEXT,
+	 ARG(group),
+	 .value_name = "NAME",
+	 .help = "Who may ask at the socket, beside root: the members of this group. Default: "
+		 "'" GROUP_DEFAULT "', where there is one."},
 	{.name = "listen",
 	 .kind = OPTION_TEXT,
 	 ARG(listen),
 	 .value_name = "ADDRESS:PORT",
-	 .help = "Where to answer HTTP. Default: " LISTEN_DEFAULT ". An address that other "
-		 "machines can reach needs --token-file."},
+	 .help = "Answer HTTP over TCP there, those alone who send the token of --token-file; "
+		 "9477 is the usual port."},
 	{.name = "token-file",
 	 .kind = OPTION_TEXT,
 	 ARG(token_file),
 	 .value_name = "FILE",
 	 .complete = COMPLETE_FILE,
-	 .help = "Answer only those who send what is in FILE ('Authorization: Bearer ...'); all "
-		 "may ask for /healthz."},
+	 .help = "With --listen: what those must send who ask ('Authorization: Bearer ...', or as "
+		 "a password); all may ask for /healthz. Nobody but its owner may read FILE."},
 	{.name = "period",
 	 .kind = OPTION_SECONDS,
 	 ARG(period_s),
@@ -111,7 +123,9 @@ const struct command command_daemon = {
 	.summary = "profile all processes for as long as it runs, and tell it over HTTP",
 	.usage = "[options]",
 	.about = "Profiles every process with PyTorch or CUDA in it, as they come and go, until "
-		 "SIGTERM or Ctrl-C. Prometheus scrapes /metrics; 'go tool pprof', Parca and "
+		 "SIGTERM or Ctrl-C, and answers HTTP: root and a group at a socket ('curl "
+		 "--unix-socket /run/gpuprof/daemon.sock http://localhost/'), and with --listen "
+		 "those who know a token. Prometheus scrapes /metrics; 'go tool pprof', Parca and "
 		 "Pyroscope fetch /debug/pprof/profile (CPU time), /debug/pprof/gpu and "
 		 "/debug/pprof/allocs; /recordings lists the last recordings.",
 	.options = options,
@@ -139,6 +153,56 @@ static int mode_from(const struct daemon_args *args, struct capture_options *o)
 	return record_mode_choose(&mode, o) ?: record_check_python_gc(o, "--no-ops");
 }
 
+/* Who may ask and where. Usage errors are the caller's to return; CLI_DONE if all is well. */
+static int check_access(const struct daemon_args *args)
+{
+	if (args->listen && !args->token_file)
+		return options_usage_error(
+			&command_daemon,
+			"--listen answers everybody who can reach it, so it needs --token-file "
+			"FILE ('umask 077; openssl rand -hex 32 > FILE' makes one); without "
+			"--listen root and the group ask at a socket");
+	if (args->token_file && !args->listen)
+		return options_usage_error(&command_daemon,
+					   "--token-file goes with --listen; at the socket it "
+					   "matters who asks");
+	if (args->group && args->listen && !args->socket)
+		return options_usage_error(&command_daemon,
+					   "--group is about the socket: give --socket PATH too");
+	return CLI_DONE;
+}
+
+/* The group that may ask, too. *ret_group.name NULL: none. CLI_DONE or CLI_FAILED. */
+static int find_group(const struct daemon_args *args, struct unix_group *ret_group)
+{
+	const char *name = args->group ? args->group : GROUP_DEFAULT;
+	const struct group *found = getgrnam(name);
+
+	if (!found && args->group) {
+		log_err("there is no group '%s'; 'groupadd --system %s' makes it", name, name);
+		return CLI_FAILED;
+	}
+	*ret_group = (struct unix_group){found ? found->gr_gid : 0, found ? name : NULL};
+	return CLI_DONE;
+}
+
+/* Where the socket is to be, in a folder that is there. NULL: a message says why not. */
+static char *socket_path(const struct daemon_args *args)
+{
+	CLEANUP(cleanup_free) char *folder = args->socket ? NULL : unix_socket_folder();
+	struct reason why = {"out of memory"};
+	char *path;
+
+	if (args->socket)
+		return strdup(args->socket);
+	if (folder && !unix_socket_make_folder(folder, &why) &&
+	    asprintf(&path, "%s/daemon.sock", folder) >= 0)
+		return path;
+	log_err("%s; name another place with --socket",
+		folder ? why.text : "there is no folder for the socket");
+	return NULL;
+}
+
 static struct daemon_options options_from(const struct daemon_args *args, const struct pids *pids,
 					  const char *cache)
 {
@@ -162,12 +226,31 @@ static struct daemon_options options_from(const struct daemon_args *args, const 
 				.pids = pids->items,
 				.pids_nr = pids->nr,
 			},
+		.socket = args->socket,
 		.listen = args->listen,
 		.token_file = args->token_file,
 		.folder = args->folder,
 		.keep_bytes = (uint64_t)args->keep_mib << 20,
 		.period_ns = (uint64_t)(args->period_s * SECOND_NS),
 	};
+}
+
+/* Where it answers whom, and how to ask. */
+static void say_where(const struct daemon_options *o, const struct daemon *d)
+{
+	if (o->socket)
+		(void)fprintf(
+			stderr,
+			"answering at %s, root%s%s: curl --unix-socket %s http://localhost/\n",
+			o->socket,
+			o->group ? " and the group " : " alone (--group NAME lets others ask)",
+			o->group ? o->group->name : "", o->socket);
+	if (o->listen)
+		(void)fprintf(stderr,
+			      "answering at http://%s/, who sends what is in %s: 'Authorization: "
+			      "Bearer ...', or as the password of any user\n",
+			      daemon__address(d), o->token_file);
+	(void)fprintf(stderr, "profiling; Ctrl-C ends\n");
 }
 
 static int run(const struct daemon_options *o)
@@ -179,7 +262,7 @@ static int run(const struct daemon_options *o)
 		log_err("%s", why.text);
 		return CLI_FAILED;
 	}
-	(void)fprintf(stderr, "answering at http://%s/; Ctrl-C ends\n", daemon__address(d));
+	say_where(o, d);
 	while (!signals_asked())
 		daemon__turn(d);
 	daemon__free(d);
@@ -188,10 +271,10 @@ static int run(const struct daemon_options *o)
 
 int cli_daemon(int argc, char **argv)
 {
-	struct daemon_args args = {
-		.listen = LISTEN_DEFAULT, .period_s = PERIOD_S, .keep_mib = KEEP_MIB};
-	CLEANUP(cleanup_free) char *cache = NULL;
+	struct daemon_args args = {.period_s = PERIOD_S, .keep_mib = KEEP_MIB};
+	CLEANUP(cleanup_free) char *cache = NULL, *socket = NULL;
 	CLEANUP(cleanup_pids) struct pids pids = {0};
+	struct unix_group group;
 	struct daemon_options o;
 	int operands, status = options_parse(&command_daemon, argc, argv, &args, &operands);
 
@@ -200,7 +283,8 @@ int cli_daemon(int argc, char **argv)
 	if (args.pids && (args.name || args.cgroup))
 		return options_usage_error(&command_daemon, "give --pid or %s, not both",
 					   args.name ? "--name" : "--cgroup");
-	status = args.pids ? pids_parse(&command_daemon, args.pids, &pids) : CLI_DONE;
+	status = check_access(&args);
+	status = !status && args.pids ? pids_parse(&command_daemon, args.pids, &pids) : status;
 	if (status)
 		return status;
 	for (size_t i = 0; i < pids.nr; i++)
@@ -210,5 +294,11 @@ int cli_daemon(int argc, char **argv)
 	cache = record_cache_dir();
 	o = options_from(&args, &pids, cache);
 	status = mode_from(&args, &o.capture);
+	if (!status && (args.socket || !args.listen)) {
+		status = find_group(&args, &group);
+		o.group = !status && group.name ? &group : NULL;
+		o.socket = socket = status ? NULL : socket_path(&args);
+		status = status ? status : o.socket ? CLI_DONE : CLI_FAILED;
+	}
 	return status ? status : run(&o);
 }

@@ -6,6 +6,7 @@
 #include "cli/flight_dump.h"
 
 #include "base/cleanup.h"
+#include "base/privileges.h"
 #include "base/thread.h"
 #include "base/vec.h"
 #include "cli/merged.h"
@@ -114,7 +115,7 @@ static void *run(void *arg)
 
 int flight_dump__start(struct flight_dump *d, struct reason *why)
 {
-	int err = thread_start(&d->thread, run, d);
+	int err = thread_start_with(&d->thread, "gp-dump", privileges_of_output(), run, d);
 
 	d->started = !err;
 	return err ? reason_set(why, err, "cannot write '%s': %s", d->path, strerror(-err)) : 0;

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/privileges.h"
 #include "cli/cli.h"
 #include "cli/metadata.h"
 #include "cli/record_args.h"
@@ -520,6 +521,9 @@ int record_finish(struct record *r)
 	capture__status(r->capture, &s);
 	flight = r->flight ? flight__end(r->flight, r->capture, r->options.quiet) : CLI_DONE;
 	capture__free(TAKE(r->capture));
+	/* What is left reads recordings, whose content is the processes'. */
+	if (privileges_keep(privileges_of_output(), &why))
+		log_info("%s", why.text);
 	if (r->flight) {
 		shown = flight;
 	} else if (r->rotates) {

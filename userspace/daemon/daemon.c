@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/privileges.h"
 #include "base/shield.h"
-#include "daemon/privileges.h"
 #include "daemon/profiles.h"
 #include "daemon/reader.h"
 #include "daemon/server.h"
@@ -282,6 +282,8 @@ int daemon__new(const struct daemon_options *options, struct reason *why,
 {
 	struct daemon *d = calloc(1, sizeof(*d));
 	struct server_options server = {
+		.socket = options->socket,
+		.group = options->group,
 		.listen = options->listen,
 		.token_file = options->token_file,
 		.metrics = metrics,

@@ -10,6 +10,7 @@
 #define GP_DAEMON_DAEMON_H
 
 #include "base/reason.h"
+#include "base/unix_socket.h"
 #include "capture/capture.h"
 #include "daemon/finder.h"
 
@@ -19,11 +20,13 @@
 struct daemon_options {
 	struct capture_options capture;
 	struct finder_options find;
+	const char *socket; /* as in struct server_options, each */
+	const struct unix_group *group;
 	const char *listen;
-	const char *token_file; /* NULL: none */
-	const char *folder;	/* for recordings; NULL: they are kept in memory */
-	uint64_t keep_bytes;	/* of recordings, at most */
-	uint64_t period_ns;	/* of a recording, at most */
+	const char *token_file;
+	const char *folder;  /* for recordings; NULL: they are kept in memory */
+	uint64_t keep_bytes; /* of recordings, at most */
+	uint64_t period_ns;  /* of a recording, at most */
 };
 
 struct daemon;
@@ -33,7 +36,7 @@ struct daemon;
 int daemon__new(const struct daemon_options *options, struct reason *why,
 		struct daemon **ret_daemon);
 
-/* "127.0.0.1:9477": where it listens. */
+/* "127.0.0.1:9477": where it listens for TCP, NULL: nowhere. */
 const char *daemon__address(const struct daemon *d);
 
 /* Does what there is to do, for some milliseconds. */

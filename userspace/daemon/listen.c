@@ -10,8 +10,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define TOKEN_BYTES_MIN 16
 #define TOKEN_BYTES_MAX 4096
@@ -102,23 +105,71 @@ int listen_open(const struct sockaddr_storage *address, socklen_t bytes,
 	return take_fd(&fd);
 }
 
+/* A handle on the file, looked at as it is opened: a name may lead elsewhere by then. */
+static int open_token(const char *path, struct reason *why)
+{
+	CLEANUP(cleanup_fd)
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 && errno == ELOOP)
+		return reason_set(why, -ELOOP,
+				  "will not take the token from '%s', a symbolic link: name the "
+				  "file that it leads to",
+				  path);
+	if (fd < 0 || fstat(fd, &st))
+		return reason_set(why, -errno, "cannot read the token in '%s': %s", path,
+				  strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return reason_set(
+			why, -EINVAL,
+			"will not take the token from '%s', which is no regular file: put "
+			"it into one",
+			path);
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return reason_set(
+			why, -EPERM,
+			"will not take the token from '%s', which is user %u's: 'chown root' "
+			"it",
+			path, (unsigned int)st.st_uid);
+	if (st.st_mode & 077)
+		return reason_set(
+			why, -EPERM,
+			"will not take the token from '%s', which others may read or "
+			"write (mode %03o): 'chmod 600' it, and make a new token if others "
+			"could read it",
+			path, (unsigned int)(st.st_mode & 0777));
+	return take_fd(&fd);
+}
+
 int listen_read_token(const char *path, struct reason *why, char **ret_token, size_t *ret_bytes)
 {
+	CLEANUP(cleanup_fd) int fd = open_token(path, why);
 	CLEANUP(cleanup_free) char *text = NULL;
+	char opened[32];
 	size_t nr;
-	int err = file_read(path, TOKEN_BYTES_MAX, &text, &nr);
+	int err;
 
+	if (fd < 0)
+		return fd;
+	(void)snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);
+	err = file_read(opened, TOKEN_BYTES_MAX, &text, &nr);
 	if (err)
 		return reason_set(why, err, "cannot read the token in '%s': %s", path,
 				  strerror(-err));
 	while (nr && strchr(" \t\r\n", text[nr - 1]))
 		nr--;
+	text[nr] = '\0';
 	if (nr < TOKEN_BYTES_MIN)
 		return reason_set(why, -EINVAL,
 				  "the token in '%s' is shorter than %d characters: 'openssl rand "
 				  "-hex 32' makes one",
 				  path, TOKEN_BYTES_MIN);
-	text[nr] = '\0';
+	if (strlen(text) < nr)
+		return reason_set(why, -EINVAL,
+				  "the token in '%s' has a zero byte in it, which nobody can send: "
+				  "'openssl rand -hex 32' makes one",
+				  path);
 	*ret_token = TAKE(text);
 	*ret_bytes = nr;
 	return 0;

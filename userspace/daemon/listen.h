@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Where the daemon listens, and the secret that those must know who ask.
+ * Where the daemon listens for TCP, and the secret that those must know who ask.
  */
 #ifndef GP_DAEMON_LISTEN_H
 #define GP_DAEMON_LISTEN_H
@@ -25,8 +25,8 @@ bool listen_is_local(const struct sockaddr_storage *address);
 int listen_open(const struct sockaddr_storage *address, socklen_t bytes,
 		char ret_text[LISTEN_BYTES]);
 
-/* The secret in a file, without what is white at its end; to be freed. 0 or -errno with a reason.
- */
+/* The secret in a regular file that belongs to root or to us and that nobody else may read or
+ * write; without what is white at its end, to be freed. 0 or -errno with a reason. */
 int listen_read_token(const char *path, struct reason *why, char **ret_token, size_t *ret_bytes);
 
 #endif /* GP_DAEMON_LISTEN_H */

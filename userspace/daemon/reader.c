@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/vec.h"
-#include "daemon/privileges.h"
 #include "daemon/totals.h"
 
 #include <errno.h>
@@ -159,10 +158,8 @@ static void *read_all(void *arg)
 {
 	struct watch_recording recording;
 	struct reader *r = arg;
-	struct reason why;
 	bool any, stop;
 
-	(void)privileges_keep(0, &why);
 	do {
 		any = take(r, &recording, &stop);
 		if (any) {
@@ -187,7 +184,7 @@ int reader__new(struct profiles *profiles, struct shelf *shelf, struct reason *w
 	(void)pthread_mutex_init(&r->lock, NULL);
 	(void)pthread_mutex_init(&r->totals_lock, NULL);
 	(void)pthread_cond_init(&r->change, NULL);
-	err = thread_start(&r->thread, read_all, r);
+	err = thread_start_with(&r->thread, "gp-reader", 0, read_all, r);
 	if (err) {
 		free(r);
 		return reason_set(why, err, "cannot start a thread: %s", strerror(-err));

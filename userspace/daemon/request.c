@@ -35,6 +35,10 @@ static bool has_token(const struct request_parts *parts, const struct request_ru
 	static const char scheme[] = "Bearer ";
 	const char *at = parts->authorization;
 
+	/* What can send no header of its choice, as browsers and 'go tool pprof', can send this. */
+	if (parts->password)
+		return request_same_secret(parts->password, strlen(parts->password), rules->token,
+					   rules->token_bytes);
 	if (!at || strncasecmp(at, scheme, sizeof(scheme) - 1))
 		return false;
 	at += sizeof(scheme) - 1;
@@ -126,14 +130,18 @@ struct request request_of(const struct request_parts *parts, const struct reques
 	bool head = !strcmp(parts->method, "HEAD");
 	struct request r;
 
+	if (rules->outsiders && !parts->is_trusted)
+		return refuse(403, rules->outsiders);
+	if (rules->local_only && !is_local_host(parts->host))
+		return refuse(403, "ask by 127.0.0.1 or localhost, not by another name");
+	if (rules->token && strcmp(parts->path, "/healthz") && !has_token(parts, rules))
+		return refuse(401, "a token is needed: send what is in the file that gpuprof "
+				   "daemon --token-file names, as 'Authorization: Bearer TOKEN' or "
+				   "as the password of any user");
 	if (!head && strcmp(parts->method, "GET"))
 		return refuse(405, "only GET and HEAD are answered");
 	if (parts->has_body)
-		return refuse(413, "a request with a body is not taken");
-	if (rules->local_only && !rules->token && !is_local_host(parts->host))
-		return refuse(403, "ask by this machine's address, not by a name");
-	if (rules->token && strcmp(parts->path, "/healthz") && !has_token(parts, rules))
-		return refuse(401, "a token is needed");
+		return refuse(413, "a request with a body is not taken: send it without");
 	r = of_path(parts);
 	r.head = head;
 	if (head && r.what == REQUEST_PROFILE)

@@ -20,15 +20,19 @@ struct request_parts {
 	const char *path;
 	const char *host;
 	const char *authorization;
+	const char *password; /* of authorization, where that has one (Basic) */
 	const char *seconds;
 	const char *pid;
 	bool has_body;
+	bool is_trusted; /* by who it is, as the kernel says */
 };
 
 struct request_rules {
 	const char *token; /* NULL: none is needed */
 	size_t token_bytes;
 	bool local_only; /* it listens to this machine alone: no other name may lead here */
+	/* Who is not trusted gets no answer but this one; NULL: it does not matter who asks. */
+	const char *outsiders;
 };
 
 enum request_what {

@@ -2,9 +2,10 @@
 
 /*
  * The server's thread. libmicrohttpd is run from it, rather than by a thread of its own, so that it
- * has no privileges and so that everything about a connection happens in one place. What the
- * library bounds is how long a connection may be silent; that it also must get somewhere is bounded
- * here.
+ * has no privileges and so that everything about a connection happens in one place. Each place
+ * where it listens (a door) is a daemon of the library's, so that whoever takes all connections at
+ * one shuts nobody out at the other. What the library bounds is how long a connection may be
+ * silent; that it also must get somewhere is bounded here.
  */
 #include "daemon/server.h"
 
@@ -13,7 +14,6 @@
 #include "base/thread.h"
 #include "base/vec.h"
 #include "daemon/listen.h"
-#include "daemon/privileges.h"
 #include "daemon/request.h"
 
 #include <errno.h>
@@ -35,9 +35,20 @@
 #define ANSWER_RATE_BYTES (128 << 10)
 #define HEADERS_BYTES_MAX (16 << 10)
 
+enum door_kind { DOOR_UNIX = 0, DOOR_TCP = 1, DOORS_NR = 2 };
+
+/* One place where it listens. */
+struct door {
+	struct server *server;
+	struct request_rules rules;
+	struct MHD_Daemon *mhd; /* NULL: there is none */
+	int epoll;		/* the library's */
+};
+
 /* One connection. */
 struct peer {
 	int fd;
+	bool is_trusted; /* by who it is; of DOOR_UNIX */
 	uint64_t deadline_ns;
 	struct MHD_Connection *waiting; /* suspended until its profile is there */
 	struct profile *profile;
@@ -47,11 +58,11 @@ struct peer {
 
 struct server {
 	struct server_options options;
-	struct request_rules rules;
+	struct door doors[DOORS_NR];
+	struct unix_socket socket;
+	struct buf outsiders; /* what they are told */
 	char *token;
 	char address[LISTEN_BYTES];
-	int fd;
-	struct MHD_Daemon *mhd;
 	pthread_t thread;
 	bool started;
 	bool stop; /* set by another thread */
@@ -75,6 +86,11 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, struct
 		return MHD_NO;
 	(void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	(void)MHD_add_response_header(response, "Cache-Control", "no-store");
+	/* No page of another site shows any of it, or has it fetched with a token that the browser
+	 * knows. */
+	(void)MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+	(void)MHD_add_response_header(response, "Content-Security-Policy",
+				      "default-src 'none'; frame-ancestors 'none'");
 	queued = MHD_queue_response(c, status, response);
 	MHD_destroy_response(response);
 	peer->deadline_ns = clock_now_ns() + ANSWER_NS + bytes / ANSWER_RATE_BYTES * SECOND_NS;
@@ -118,8 +134,13 @@ static enum MHD_Result refuse(struct server *s, struct MHD_Connection *c, struct
 		return MHD_NO;
 	(void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
 				      "text/plain; charset=utf-8");
-	if (status == MHD_HTTP_UNAUTHORIZED)
-		(void)MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+	/* The second one has browsers ask for a password, which is the token. */
+	if (status == MHD_HTTP_UNAUTHORIZED) {
+		(void)MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+					      "Bearer realm=\"gpuprof\"");
+		(void)MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+					      "Basic realm=\"gpuprof\"");
+	}
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		(void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
 	/* By this Go's tools know that the text is an error's. */
@@ -279,22 +300,37 @@ static const char *argument(struct MHD_Connection *c, const char *name)
 	return MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
 }
 
-static struct request read_request(const struct server *s, struct MHD_Connection *c,
-				   const char *url, const char *method)
+/* What it sent as the password of a user, whose name does not matter; to be freed with MHD_free().
+ */
+static char *read_password(struct MHD_Connection *c)
+{
+	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
+
+	MHD_free(user);
+	return password;
+}
+
+static struct request read_request(const struct door *door, const struct peer *peer,
+				   struct MHD_Connection *c, const char *url, const char *method)
 {
 	const char *length = header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	char *password = door->rules.token ? read_password(c) : NULL;
 	struct request_parts parts = {
 		.method = method,
 		.path = url,
 		.host = header(c, MHD_HTTP_HEADER_HOST),
 		.authorization = header(c, MHD_HTTP_HEADER_AUTHORIZATION),
+		.password = password,
 		.seconds = argument(c, "seconds"),
 		.pid = argument(c, "pid"),
 		.has_body = (length && strcmp(length, "0")) ||
 			    header(c, MHD_HTTP_HEADER_TRANSFER_ENCODING),
+		.is_trusted = peer->is_trusted,
 	};
+	struct request r = request_of(&parts, &door->rules);
 
-	return request_of(&parts, &s->rules);
+	MHD_free(password);
+	return r;
 }
 
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url,
@@ -304,21 +340,21 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct peer *peer = info ? info->socket_context : NULL;
-	struct server *s = arg;
+	struct door *door = arg;
 	struct request r;
 
 	if (!peer)
 		return MHD_NO;
-	r = read_request(s, c, url, method);
+	r = read_request(door, peer, c, url, method);
 	if (r.what == REQUEST_REFUSED)
-		return refuse(s, c, peer, r.status, r.why, false);
+		return refuse(door->server, c, peer, r.status, r.why, false);
 	/* The first call is about the headers; it is answered once all has come. */
 	if (!*request_arg) {
 		*request_arg = peer;
 		return MHD_YES;
 	}
 	*upload_bytes = 0;
-	return fulfil(s, c, peer, &r);
+	return fulfil(door->server, c, peer, &r);
 }
 
 static void on_completed(void *arg, struct MHD_Connection *c, void **request_arg,
@@ -329,7 +365,7 @@ static void on_completed(void *arg, struct MHD_Connection *c, void **request_arg
 	if (!peer)
 		return;
 	peer->waiting = NULL;
-	abandon(arg, peer);
+	abandon(((struct door *)arg)->server, peer);
 	peer->deadline_ns = clock_now_ns() + REQUEST_NS;
 }
 
@@ -337,7 +373,8 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **socket_con
 			  enum MHD_ConnectionNotificationCode what)
 {
 	const union MHD_ConnectionInfo *info;
-	struct server *s = arg;
+	struct door *door = arg;
+	struct server *s = door->server;
 	struct peer *peer = *socket_context;
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
@@ -348,6 +385,8 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **socket_con
 			return;
 		}
 		peer->fd = info->connect_fd;
+		peer->is_trusted = door == &s->doors[DOOR_UNIX] &&
+				   unix_socket_is_trusted(peer->fd, s->options.group);
 		peer->profile_fd = -1;
 		peer->deadline_ns = clock_now_ns() + REQUEST_NS;
 		*socket_context = peer;
@@ -388,61 +427,116 @@ static void look_after_peers(struct server *s)
 	}
 }
 
+/* Waits until there is something to do at a door, for TURN_MS at most. */
+static void wait_at_doors(const struct server *s)
+{
+	struct pollfd polls[DOORS_NR];
+	MHD_UNSIGNED_LONG_LONG ms;
+	int wait_ms = TURN_MS;
+
+	for (size_t i = 0; i < DOORS_NR; i++) {
+		const struct door *door = &s->doors[i];
+
+		polls[i] = (struct pollfd){.fd = door->epoll, .events = POLLIN};
+		if (door->mhd && MHD_get_timeout(door->mhd, &ms) == MHD_YES &&
+		    ms < (unsigned int)wait_ms)
+			wait_ms = (int)ms;
+	}
+	(void)poll(polls, DOORS_NR, wait_ms);
+}
+
+static void run_doors(struct server *s)
+{
+	for (size_t i = 0; i < DOORS_NR; i++)
+		if (s->doors[i].mhd)
+			(void)MHD_run(s->doors[i].mhd);
+}
+
 static void *serve(void *arg)
 {
 	struct server *s = arg;
-	struct reason why;
 
-	/* With what it has it could not be refused; then it goes on with them. */
-	(void)privileges_keep(0, &why);
 	while (!is_stopping(s)) {
-		(void)MHD_run_wait(s->mhd, TURN_MS);
+		wait_at_doors(s);
+		run_doors(s);
 		look_after_peers(s);
 	}
 	look_after_peers(s);
-	(void)MHD_run(s->mhd);
+	run_doors(s);
 	return NULL;
 }
 
-static int open_socket(struct server *s, struct reason *why)
+/* ---- the doors ---- */
+
+/* Has the library serve what comes to the socket, which becomes its own. */
+static int open_door(struct server *s, enum door_kind kind, int fd, unsigned int flags,
+		     struct reason *why)
+{
+	struct door *door = &s->doors[kind];
+	const union MHD_DaemonInfo *info;
+
+	door->mhd = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | flags, 0, NULL, NULL, on_request, door,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned int)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned int)SILENCE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)HEADERS_BYTES_MAX, MHD_OPTION_NOTIFY_COMPLETED, on_completed, door,
+		MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, s, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, door, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	info = door->mhd ? MHD_get_daemon_info(door->mhd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	if (!info) {
+		if (!door->mhd)
+			(void)close(fd);
+		return reason_set(why, -EIO, "cannot serve HTTP");
+	}
+	door->epoll = info->epoll_fd;
+	return 0;
+}
+
+static int open_unix(struct server *s, struct reason *why)
+{
+	const struct unix_group *group = s->options.group;
+	int err = unix_socket__listen(&s->socket, s->options.socket, group, why);
+
+	if (err)
+		return err;
+	buf__str(&s->outsiders, "gpuprof answers root ");
+	if (group)
+		buf__printf(&s->outsiders,
+			    "and the members of the group '%s': have root run 'usermod -aG %s "
+			    "USER' and log in again",
+			    group->name, group->name);
+	else
+		buf__str(&s->outsiders,
+			 "alone: ask with sudo, or have root start it with --group NAME");
+	if (buf__error(&s->outsiders))
+		return reason_set(why, -ENOMEM, "out of memory");
+	s->doors[DOOR_UNIX].rules.outsiders = s->outsiders.bytes;
+	return open_door(s, DOOR_UNIX, take_fd(&s->socket.fd), 0, why);
+}
+
+static int open_tcp(struct server *s, struct reason *why)
 {
 	const struct server_options *o = &s->options;
+	struct request_rules *rules = &s->doors[DOOR_TCP].rules;
 	struct sockaddr_storage address;
 	socklen_t bytes;
+	int fd, err;
 
 	if (listen_parse(o->listen, &address, &bytes))
 		return reason_set(why, -EINVAL,
 				  "cannot listen at '%s': give ADDRESS:PORT, the address as a "
 				  "number",
 				  o->listen);
-	s->rules.local_only = listen_is_local(&address);
-	if (!s->rules.local_only && !o->token_file)
-		return reason_set(why, -EPERM,
-				  "will not listen at '%s', which others can reach, without "
-				  "--token-file",
-				  o->listen);
-	s->fd = listen_open(&address, bytes, s->address);
-	return s->fd < 0 ? reason_set(why, s->fd, "cannot listen at '%s': %s", o->listen,
-				      strerror(-s->fd))
-			 : 0;
-}
-
-static int start_library(struct server *s, struct reason *why)
-{
-	bool v6 = s->address[0] == '[';
-
-	s->mhd = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (v6 ? MHD_USE_IPv6 : 0), 0, NULL, NULL,
-		on_request, s, MHD_OPTION_LISTEN_SOCKET, s->fd, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned int)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-		(unsigned int)SILENCE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)HEADERS_BYTES_MAX, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
-		MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, s, MHD_OPTION_NOTIFY_CONNECTION,
-		on_connection, s, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
-	if (!s->mhd)
-		return reason_set(why, -EIO, "cannot serve HTTP at %s", s->address);
-	s->fd = -1;
-	return 0;
+	err = listen_read_token(o->token_file, why, &s->token, &rules->token_bytes);
+	if (err)
+		return err;
+	rules->token = s->token;
+	rules->local_only = listen_is_local(&address);
+	fd = listen_open(&address, bytes, s->address);
+	if (fd < 0)
+		return reason_set(why, fd, "cannot listen at '%s': %s", o->listen, strerror(-fd));
+	return open_door(s, DOOR_TCP, fd, address.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0, why);
 }
 
 int server__new(const struct server_options *options, struct reason *why,
@@ -454,12 +548,13 @@ int server__new(const struct server_options *options, struct reason *why,
 	if (!s)
 		return reason_set(why, -ENOMEM, "out of memory");
 	s->options = *options;
-	s->fd = -1;
-	if (options->token_file)
-		err = listen_read_token(options->token_file, why, &s->token, &s->rules.token_bytes);
-	s->rules.token = s->token;
-	err = err ? err : open_socket(s, why);
-	err = err ? err : start_library(s, why);
+	s->socket = (struct unix_socket)UNIX_SOCKET_NONE;
+	for (size_t i = 0; i < DOORS_NR; i++)
+		s->doors[i] = (struct door){.server = s, .epoll = -1};
+	if (options->socket)
+		err = open_unix(s, why);
+	if (!err && options->listen)
+		err = open_tcp(s, why);
 	if (err) {
 		server__free(s);
 		return err;
@@ -470,7 +565,7 @@ int server__new(const struct server_options *options, struct reason *why,
 
 int server__start(struct server *s, struct reason *why)
 {
-	int err = thread_start(&s->thread, serve, s);
+	int err = thread_start_with(&s->thread, "gp-http", 0, serve, s);
 
 	s->started = !err;
 	return err ? reason_set(why, err, "cannot start a thread: %s", strerror(-err)) : 0;
@@ -484,20 +579,23 @@ void server__free(struct server *s)
 		__atomic_store_n(&s->stop, true, __ATOMIC_RELAXED);
 		(void)pthread_join(s->thread, NULL);
 	}
-	if (s->mhd)
-		MHD_stop_daemon(s->mhd);
+	unix_socket__done(&s->socket);
+	for (size_t i = 0; i < DOORS_NR; i++)
+		if (s->doors[i].mhd)
+			MHD_stop_daemon(s->doors[i].mhd);
 	for (size_t i = 0; i < s->peers.nr; i++)
 		free(s->peers.items[i]);
 	vec_done(&s->peers);
-	if (s->fd >= 0)
-		(void)close(s->fd);
+	buf__done(&s->outsiders);
+	if (s->token)
+		explicit_bzero(s->token, strlen(s->token));
 	free(s->token);
 	free(s);
 }
 
 const char *server__address(const struct server *s)
 {
-	return s->address;
+	return s->options.listen ? s->address : NULL;
 }
 
 void server__counts(const struct server *s, struct server_counts *ret_counts)

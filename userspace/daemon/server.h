@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * HTTP. One thread with no privileges serves all; it never waits for the one that captures. How
- * many connections there are, how long each may take and how much it may send are bounded.
+ * HTTP, over a Unix socket and over TCP. One thread with no privileges serves all; it never waits
+ * for the one that captures. How many connections there are at each of the two, how long each may
+ * take and how much it may send are bounded.
  */
 #ifndef GP_DAEMON_SERVER_H
 #define GP_DAEMON_SERVER_H
 
 #include "base/buf.h"
 #include "base/reason.h"
+#include "base/unix_socket.h"
 #include "daemon/profiles.h"
 #include "daemon/shelf.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Where it listens: at one of the two, or at both. */
 struct server_options {
-	const char *listen; /* "ADDRESS:PORT", "[ADDRESS]:PORT" or "PORT" of this machine alone */
-	const char *token_file; /* NULL: none; needed for other addresses than this machine's */
+	const char *socket;		/* a path, for processes of this machine; NULL: none */
+	const struct unix_group *group; /* may ask there, beside root and us; NULL: nobody else */
+	/* For TCP: "ADDRESS:PORT", "[ADDRESS]:PORT" or "PORT" of this machine alone; NULL: none.
+	 * Then token_file names what those who ask there must know. */
+	const char *listen;
+	const char *token_file;
 	struct profiles *profiles;
 	struct shelf *shelf;
 	/* Called in the server's thread. */
@@ -46,7 +53,7 @@ int server__start(struct server *s, struct reason *why);
 /* Ends it all, waiting or not. */
 void server__free(struct server *s);
 
-/* "127.0.0.1:9477": where it listens. */
+/* "127.0.0.1:9477": where it listens for TCP, NULL: nowhere. */
 const char *server__address(const struct server *s);
 void server__counts(const struct server *s, struct server_counts *ret_counts);
 

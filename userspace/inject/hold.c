@@ -460,7 +460,7 @@ static int trace(void *shared, void *arg)
 
 	j->why = &o->why;
 	j->view.memory.mem_fd = -1;
-	err = thread_start(&thread, work, j);
+	err = thread_start(&thread, "gp-hold", work, j);
 	if (err)
 		return reason_set(j->why, err, "cannot start a thread: %s", strerror(-err));
 	join(thread, j->p->pid);

@@ -68,7 +68,7 @@ static void *work(void *arg)
 
 static bool start(struct link_closer *c)
 {
-	c->has_thread = c->has_thread || !thread_start(&c->thread, work, c);
+	c->has_thread = c->has_thread || !thread_start(&c->thread, "gp-closer", work, c);
 	return c->has_thread;
 }
 

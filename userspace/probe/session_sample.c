@@ -167,7 +167,7 @@ static void *sampler_main(void *arg)
 
 static int start_thread(struct sampler *m)
 {
-	int err = thread_start(&m->thread, sampler_main, m);
+	int err = thread_start(&m->thread, "gp-sampler", sampler_main, m);
 
 	m->has_thread = !err;
 	return err;

@@ -121,7 +121,7 @@ static void *work(void *arg)
 
 static int start(struct unwind_worker *w)
 {
-	int err = w->has_thread ? 0 : thread_start(&w->thread, work, w);
+	int err = w->has_thread ? 0 : thread_start(&w->thread, "gp-unwind", work, w);
 
 	w->has_thread = !err;
 	return err;

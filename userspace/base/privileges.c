@@ -3,7 +3,7 @@
 /*
  * Capabilities of one thread, by the system calls themselves: libraries change all threads at once.
  */
-#include "daemon/privileges.h"
+#include "base/privileges.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -21,6 +21,11 @@ uint64_t privileges_of_capture(void)
 	       BIT(CAP_SYS_ADMIN) |		 /* /proc/PID/map_files; probes before Linux 5.8 */
 	       BIT(CAP_SYS_PTRACE) |		 /* other processes' memory and libraries */
 	       BIT(CAP_DAC_OVERRIDE); /* their files, whoever owns them: /proc/PID/mem too */
+}
+
+uint64_t privileges_of_output(void)
+{
+	return BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | BIT(CAP_FOWNER);
 }
 
 /* A capability that the kernel does not know is none that could be given away. */
