@@ -251,6 +251,7 @@ SWAPPER = r"""
 #include <string.h>
 #include <unistd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 /* Between a look at a path and what is then done to it, somebody swaps the folder. */
 static void swap(void)
@@ -288,7 +289,8 @@ int bind(int fd, const struct sockaddr *address, socklen_t bytes)
 {
 	int (*real)(int, const struct sockaddr *, socklen_t) = dlsym(RTLD_NEXT, "bind");
 
-	if (address->sa_family == AF_UNIX)
+	if (address->sa_family == AF_UNIX &&
+	    strstr(((const struct sockaddr_un *)address)->sun_path, "x.sock"))
 		swap();
 	return real(fd, address, bytes);
 }
@@ -317,7 +319,9 @@ def test_a_folder_that_is_swapped(tmp_path, left):
             profiler.wait_recording()
             assert os.path.islink(folder), profiler.told()
             assert os.listdir(victim) == (["x.sock"] if left else [])
+            assert not left or (victim / "x.sock").is_file()
             # It listens where it looked.
+            assert os.path.exists(tmp_path / "folder.aside" / "x.sock"), profiler.told()
             assert ["cpu", "on"] in status(str(tmp_path / "folder.aside" / "x.sock"))
             assert profiler.finish() == harness.DONE, profiler.told()
         target.leave()

@@ -60,7 +60,7 @@ struct server {
 	struct server_options options;
 	struct door doors[DOORS_NR];
 	struct unix_socket socket;
-	struct buf outsiders; /* what they are told */
+	char outsiders[256]; /* what they are told */
 	char *token;
 	char address[LISTEN_BYTES];
 	pthread_t thread;
@@ -500,18 +500,16 @@ static int open_unix(struct server *s, struct reason *why)
 
 	if (err)
 		return err;
-	buf__str(&s->outsiders, "gpuprof answers root ");
 	if (group)
-		buf__printf(&s->outsiders,
-			    "and the members of the group '%s': have root run 'usermod -aG %s "
-			    "USER' and log in again",
-			    group->name, group->name);
+		(void)snprintf(s->outsiders, sizeof(s->outsiders),
+			       "gpuprof answers root and the members of the group '%s': have root "
+			       "run 'usermod -aG %s USER' and log in again",
+			       group->name, group->name);
 	else
-		buf__str(&s->outsiders,
-			 "alone: ask with sudo, or have root start it with --group NAME");
-	if (buf__error(&s->outsiders))
-		return reason_set(why, -ENOMEM, "out of memory");
-	s->doors[DOOR_UNIX].rules.outsiders = s->outsiders.bytes;
+		(void)snprintf(s->outsiders, sizeof(s->outsiders),
+			       "gpuprof answers root alone: ask with sudo, or have root start it "
+			       "with --group NAME");
+	s->doors[DOOR_UNIX].rules.outsiders = s->outsiders;
 	return open_door(s, DOOR_UNIX, take_fd(&s->socket.fd), 0, why);
 }
 
@@ -586,7 +584,6 @@ void server__free(struct server *s)
 	for (size_t i = 0; i < s->peers.nr; i++)
 		free(s->peers.items[i]);
 	vec_done(&s->peers);
-	buf__done(&s->outsiders);
 	if (s->token)
 		explicit_bzero(s->token, strlen(s->token));
 	free(s->token);
