@@ -86,8 +86,7 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, struct
 		return MHD_NO;
 	(void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	(void)MHD_add_response_header(response, "Cache-Control", "no-store");
-	/* No page of another site shows any of it, or has it fetched with a token that the browser
-	 * knows. */
+	/* No page of another site gets any of it by a token that the browser knows. */
 	(void)MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
 	(void)MHD_add_response_header(response, "Content-Security-Policy",
 				      "default-src 'none'; frame-ancestors 'none'");
@@ -300,8 +299,7 @@ static const char *argument(struct MHD_Connection *c, const char *name)
 	return MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
 }
 
-/* What it sent as the password of a user, whose name does not matter; to be freed with MHD_free().
- */
+/* What it sent as a password, whoever the user; to be freed with MHD_free(). */
 static char *read_password(struct MHD_Connection *c)
 {
 	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
