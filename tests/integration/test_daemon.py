@@ -365,14 +365,14 @@ def test_ends_cleanly_while_asked(own):
 
 # ---- files ----
 
-def open_below(pid, folder):
-    """What the process has open of that folder."""
+def open_below(pid, begin):
+    """What the process has open whose name begins so."""
     found = []
     for name in os.listdir("/proc/%d/fd" % pid):
         # It may be closed by now.
         with contextlib.suppress(FileNotFoundError):
             found.append(os.readlink("/proc/%d/fd/%s" % (pid, name)))
-    return [path for path in found if path.startswith("%s/" % folder)]
+    return [path for path in found if path.startswith(begin)]
 
 
 def test_files_of_ended_processes_are_let_go(tmp_path):
@@ -391,9 +391,9 @@ def test_files_of_ended_processes_are_let_go(tmp_path):
                                          op="aten::sinh"):
                         crowd.call(1000000)
                     # Its names come from there.
-                    assert open_below(daemon.pid, disk)
+                    assert open_below(daemon.pid, "%s/" % disk)
                 harness.wait_until("the files are closed",
-                                   lambda: not open_below(daemon.pid, disk))
+                                   lambda: not open_below(daemon.pid, "%s/" % disk))
             subprocess.run(["umount", disk], check=True)
             assert daemon.end() == 0, daemon.told()
     finally:
@@ -536,9 +536,8 @@ def test_at_its_usual_place(target):
         assert (place.st_uid, stat.S_IMODE(place.st_mode) & 0o117) == (0, 0)
         with open("/proc/%d/net/tcp" % daemon.pid, encoding="ascii") as table:
             inodes = {line.split()[9] for line in list(table)[1:]}
-        have = [os.readlink("/proc/%d/fd/%s" % (daemon.pid, name))
-                for name in os.listdir("/proc/%d/fd" % daemon.pid)]
-        assert not inodes & {link[len("socket:["):-1] for link in have}
+        sockets = open_below(daemon.pid, "socket:[")
+        assert len(sockets) >= 1 and not inodes & {one[len("socket:["):-1] for one in sockets}
         second = harness.gpuprof("daemon", "--pid", target.pid)
         assert second.status == harness.FAILED and "--socket" in second.stderr, second
         daemon.signal(signal.SIGTERM)
