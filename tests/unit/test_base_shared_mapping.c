@@ -64,7 +64,7 @@ static void test_reads_zeros_once_it_is_cut(void **state)
 	assert_int_equal(sum(m), 7 * BYTES);
 	assert_false(shared_mapping__is_lost(m));
 	assert_int_equal(ftruncate(fd, 4096), 0);
-	assert_int_equal(thread_start(&thread, sum_in_thread, m), 0);
+	assert_int_equal(thread_start(&thread, "sum", sum_in_thread, m), 0);
 	assert_int_equal(pthread_join(thread, &summed), 0);
 	/* The first page may have been read before the rest was found to be gone. */
 	assert_true((uintptr_t)summed <= 7 * 4096);
