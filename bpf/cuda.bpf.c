@@ -288,7 +288,7 @@ static long close_api_one(__u32 n, struct close_apis *c)
 	struct api_frame *f = api_top(c->thread);
 
 	if (!f || f->sp >= c->sp)
-		return 1;
+		return loop_end();
 	api_tell(c->thread, f, 0);
 	api_pop(c->thread);
 	return 0;

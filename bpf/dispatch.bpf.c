@@ -162,7 +162,7 @@ static long try_candidate(__u32 n, struct operator_search *s)
 	if (first && (first <= 4096 || read_operator(s->thread, first, s->old)))
 		return 0;
 	s->found = i;
-	return 1;
+	return loop_end();
 }
 
 /* Whether t->found has the name of the operator that is being called. */
@@ -243,8 +243,10 @@ static long try_token(__u32 n, struct glob_search *s)
 {
 	__u8 byte = s->thread->found.name[s->search.byte & (GP_FOUND_NAME_BYTES - 1)];
 
-	return gp_glob_step((const __u16 *)gp_glob_tokens, (const __u64 *)gp_glob_sets, &s->search,
-			    byte);
+	if (gp_glob_step((const __u16 *)gp_glob_tokens, (const __u64 *)gp_glob_sets, &s->search,
+			 byte))
+		return loop_end();
+	return 0;
 }
 
 /* Whether the operator in t->found was chosen. Each name is looked at once; what came out stands
@@ -288,41 +290,41 @@ static __always_inline enum range_part range_part(const struct thread_state *t)
 /* The innermost open op, if it is this one. */
 static __always_inline struct thread_frame *top_if(struct thread_state *t, __u32 op)
 {
-	__u32 i = t->depth - 1;
+	struct thread_frame *frame = thread_top(t);
 
-	return op && i < GP_OP_DEPTH && t->frames[i].op == op ? &t->frames[i] : 0;
+	return op && frame && frame->op == op ? frame : 0;
 }
 
 /* Its operator has returned: the range goes on, and is as dead as the op around it. */
 static __always_inline void range_stay(struct thread_state *t, struct thread_frame *frame)
 {
-	__u32 around = t->depth - 2;
+	const struct thread_frame *around = thread_frame(t, (__u64)t->depth - 2);
 
 	frame->tag = (__u32)GP_SCOPE_USER << 24;
-	frame->sp = around < GP_OP_DEPTH ? t->frames[around].sp : ~0ULL;
+	frame->sp = around ? around->sp : ~0ULL;
 }
 
 /* The operators that begin and end ranges are none for torch.profiler: this one is not told. */
 static __always_inline void open_untold(struct op_site *site, __u32 name_id)
 {
 	struct thread_state *t = site->thread;
-	__u32 around = t->depth - 1;
+	const struct thread_frame *around = thread_top(t);
 	struct thread_frame *frame;
 
 	frame = top_if(t, op_push(t, site->sp, COOKIE_TAG(site->cookie), name_id, site->now, 0));
 	if (frame)
-		frame->op = around < GP_OP_DEPTH ? t->frames[around].op : 0;
+		frame->op = around ? around->op : 0;
 	else
 		count_hit();
 }
 
 static __always_inline void range_close(struct thread_state *t, __u64 now)
 {
-	__u32 i = t->depth - 1;
+	const struct thread_frame *frame = thread_top(t);
 
 	if (t->ranges_over)
 		t->ranges_over--;
-	else if (i < GP_OP_DEPTH && TAG_SCOPE(t->frames[i].tag) == GP_SCOPE_USER)
+	else if (frame && TAG_SCOPE(frame->tag) == GP_SCOPE_USER)
 		thread_close_top(t, now, 0);
 	else
 		count_loss(GP_LOSS_OPEN_AT_START);
@@ -486,13 +488,13 @@ int gp_dispatch_exit(struct pt_regs *ctx)
 	struct thread_frame *frame;
 	struct op_site site;
 	struct thread_state *t;
-	__u32 i, name_id;
+	__u32 name_id;
 
 	if (!op_end_begin(ctx, &site))
 		return 0;
 	t = site.thread;
-	i = t->depth - 1;
-	name_id = i < GP_OP_DEPTH ? t->frames[i].name_id : 0;
+	frame = thread_top(t);
+	name_id = frame ? frame->name_id : 0;
 	if (!name_is_told(name_id)) {
 		if (op_close(&site) && name_id == NAME_RANGE_END && !gp_ops_alone)
 			range_close(t, site.now);

@@ -267,6 +267,10 @@ __u8 gp_found_in[GP_FOUND_IN_NR] __weak;
 /* How full the ring must be for the reader to be woken. */
 const volatile __u64 gp_wakeup_bytes __weak = 65536;
 
+/* Whether the kernel finds a thread by its number for a program (bpf_task_from_pid(), since Linux
+ * 6.2). */
+const volatile __u32 gp_task_by_pid __weak = 1;
+
 /* Sampling: CPUs, and time between two ticks that each of them has anyway. */
 const volatile __u32 gp_cpus_nr __weak = 0;
 const volatile __u64 gp_tick_ns __weak = 0;
@@ -506,6 +510,34 @@ static __always_inline void *thread_memory(void *storage, void *by_tid, void *no
 		return 0;
 	(void)bpf_map_update_elem(by_tid, &tid, empty, BPF_NOEXIST);
 	return bpf_map_lookup_elem(by_tid, &tid);
+}
+
+/* `n`, and no more than `most`: in one register, of which the verifier sees the bound wherever it is
+ * used afterwards. */
+static __always_inline __u64 bounded(__u64 n, __u64 most)
+{
+	barrier_var(n);
+	if (n > most)
+		n = most;
+	barrier_var(n);
+	return n;
+}
+
+/* The open op number `i`, from 0 on, or NULL. The one way to an open op: the verifier must see the
+ * bound of the very register that the address is made from, so the compiler may know nothing of the
+ * index, and it is as wide as an address. */
+static __always_inline struct thread_frame *thread_frame(const struct thread_state *t, __u64 i)
+{
+	barrier_var(i);
+	if (i >= GP_OP_DEPTH)
+		return 0;
+	return (struct thread_frame *)&t->frames[i];
+}
+
+/* The innermost open op, or NULL. */
+static __always_inline struct thread_frame *thread_top(const struct thread_state *t)
+{
+	return thread_frame(t, (__u64)t->depth - 1);
 }
 
 #endif /* GP_BPF_MAPS_BPF_H */

@@ -14,25 +14,23 @@
 static __always_inline __u32 op_push(struct thread_state *t, __u64 sp, __u32 tag, __u32 name_id,
 				     __u64 now, __u32 stack_id)
 {
-	__u32 depth = t->depth;
-	struct thread_frame *frame;
+	struct thread_frame *frame = thread_frame(t, t->depth);
 	struct counters *c;
 
-	if (depth >= GP_OP_DEPTH) {
+	if (!frame) {
 		if (sp > t->over_sp)
 			t->over_sp = sp;
 		return 0;
 	}
 	/* What was too deep lay in the one that has given up this place, so it has been left. */
 	t->over_sp = 0;
-	frame = &t->frames[depth];
 	frame->sp = sp;
 	frame->start_ns = now;
 	frame->tag = tag;
 	frame->name_id = name_id;
 	frame->op = ++t->next_op;
 	frame->stack_id = stack_id;
-	t->depth = depth + 1;
+	t->depth++;
 	c = counters_get();
 	if (c)
 		__sync_fetch_and_add(&c->opened, 1);
@@ -78,10 +76,10 @@ static __always_inline bool op_end_begin(struct pt_regs *ctx, struct op_site *si
 
 static long close_range_one(__u32 n, struct close_dead *c)
 {
-	__u32 i = c->thread->depth - 1;
+	const struct thread_frame *frame = thread_top(c->thread);
 
-	if (i >= GP_OP_DEPTH || TAG_SCOPE(c->thread->frames[i].tag) != GP_SCOPE_USER)
-		return 1;
+	if (!frame || TAG_SCOPE(frame->tag) != GP_SCOPE_USER)
+		return loop_end();
 	count_loss(GP_LOSS_EXCEPTION);
 	thread_close_top(c->thread, c->now, GP_OP_EXCEPTION);
 	return 0;
@@ -99,13 +97,13 @@ static __noinline void thread_close_ranges(struct thread_state *t, __u64 now)
 static __always_inline bool op_close(struct op_site *site)
 {
 	struct thread_state *t = site->thread;
-	__u32 i = t->depth - 1;
+	const struct thread_frame *frame = thread_top(t);
 
-	if (i < GP_OP_DEPTH && TAG_SCOPE(t->frames[i].tag) == GP_SCOPE_USER) {
+	if (frame && TAG_SCOPE(frame->tag) == GP_SCOPE_USER) {
 		thread_close_ranges(t, site->now);
-		i = t->depth - 1;
+		frame = thread_top(t);
 	}
-	if (i >= GP_OP_DEPTH || t->frames[i].tag != COOKIE_TAG(site->cookie)) {
+	if (!frame || frame->tag != COOKIE_TAG(site->cookie)) {
 		op_unmatched(t);
 		return 0;
 	}

@@ -75,12 +75,14 @@ static long python_search_one(__u32 n, struct python_walk *w)
 
 	if (!tstate) {
 		s->whole = !s->interp;
-		return s->whole || !walked_read(&s->tstate, 8, s->interp + py->interp_threads) ||
-		       !walked_read(&s->interp, 8, s->interp + py->interp_next);
+		if (s->whole || !walked_read(&s->tstate, 8, s->interp + py->interp_threads) ||
+		    !walked_read(&s->interp, 8, s->interp + py->interp_next))
+			return loop_end();
+		return 0;
 	}
 	if (!walked_read(&id, 8, tstate + py->state_thread_id) ||
 	    !walked_read(&next, 8, tstate + 8))
-		return 1;
+		return loop_end();
 	if (id == s->self)
 		python_search_found(s, py, tstate);
 	s->tstate = next;
@@ -262,7 +264,7 @@ static long python_walk_some(__u32 n, struct python_walk *w)
 {
 	for (int i = 0; i < PYTHON_WALK_STEP; i++)
 		if (python_walk_frame(w->memory, w->py))
-			return 1;
+			return loop_end();
 	return 0;
 }
 
@@ -290,7 +292,7 @@ static long python_call_one(__u32 n, struct python_walk *w)
 
 	if (!p->call_frame || p->call_nr > GP_STACK_FRAMES || bytes > GP_PYTHON_FRAME_BYTES ||
 	    !walked_read(p->call, bytes, p->call_frame + py->frame_at))
-		return 1;
+		return loop_end();
 	if (py->frame_owner != GP_PYTHON_NO_FIELD &&
 	    python_byte(p->call, py->frame_owner) >= GP_PYTHON_OWNER_INTERPRETER) {
 		python_mark_call(p, p->call_nr - 1);
@@ -366,12 +368,12 @@ static long python_check_one(__u32 i, struct python_walk *w)
 	struct gp_stack_frame *frame;
 
 	if (i >= GP_STACK_FRAMES || i >= p->nr)
-		return 1;
+		return loop_end();
 	frame = &p->frames[i];
 	if (!walked_read(p->check, sizeof(p->check), frame->code + w->py->code_check)) {
 		p->flags |= GP_STACK_INCOMPLETE;
 		p->nr = i;
-		return 1;
+		return loop_end();
 	}
 	frame->check = python_check(p, w->py);
 	p->hash = gp_python_mix(gp_python_mix(p->hash, frame->code),
@@ -436,20 +438,29 @@ static __always_inline __u32 python_known_id(struct python_walk *w, const struct
 	return id;
 }
 
+/* What is known of the stack of the op that is number `i`, from 0 on, or NULL: see thread_frame().
+ */
+static __always_inline struct python_top *python_top(const struct python_thread *p, __u64 i)
+{
+	barrier_var(i);
+	if (i >= GP_OP_DEPTH)
+		return 0;
+	return (struct python_top *)&p->tops[i];
+}
+
 /* Id of the innermost open op's stack if its Python frame is the innermost still, waiting at the
  * same instruction; else 0. */
 static __always_inline __u32 python_waiting_id(const struct python_thread *p,
 					       const struct gp_python *py,
 					       const struct thread_state *t)
 {
-	__u32 i = t->depth - 1;
-	const struct python_top *top;
+	const struct python_top *top = python_top(p, (__u64)t->depth - 1);
+	const struct thread_frame *op = thread_frame(t, (__u64)t->depth - 1);
 	__u64 frame, instr;
 
-	if (!py->sees_catches || i >= GP_OP_DEPTH || !p->tstate)
+	if (!py->sees_catches || !top || !op || !p->tstate)
 		return 0;
-	top = &p->tops[i];
-	if (!top->frame || top->op != t->frames[i].op ||
+	if (!top->frame || top->op != op->op ||
 	    !walked_read(&frame, 8, p->tstate + py->state_frame) || !python_innermost(py, &frame) ||
 	    frame != top->frame ||
 	    !walked_read(&instr, 8, frame + py->frame_at + py->frame_instr) || instr != top->instr)
@@ -461,10 +472,14 @@ static __always_inline __u32 python_waiting_id(const struct python_thread *p,
 static __always_inline void python_note(struct python_thread *p, const struct thread_state *t,
 					__u64 frame, __u64 instr, __u32 id)
 {
-	__u32 i = t->depth;
+	struct python_top *top = python_top(p, t->depth);
 
-	if (i < GP_OP_DEPTH)
-		p->tops[i] = (struct python_top){frame, instr, id, t->next_op + 1};
+	if (!top)
+		return;
+	top->frame = frame;
+	top->instr = instr;
+	top->id = id;
+	top->op = t->next_op + 1;
 }
 
 /* From the innermost frame on. */
@@ -513,38 +528,15 @@ static __always_inline __u32 python_walked_id(struct python_walk *w, const struc
 	return id;
 }
 
-/* Whether the collector has told the current thread's stack; its id, or 0 if there is no Python. */
-static __always_inline bool python_told(const struct thread_state *t, __u64 sp, __u32 *ret_id)
-{
-	__u32 process = (__u16)t->owner;
-	__u64 self = bpf_get_current_task_btf()->thread.fsbase, first, frame;
-	__u64 table = gp_stack_tops[process & (GP_PROCESSES_MAX - 1)];
-	const struct gp_python *py;
-	struct gp_stack_top top;
-
-	if (!table)
-		return false;
-	py = bpf_map_lookup_elem(&pythons, &process);
-	table += gp_stack_top_place(self) * sizeof(top);
-	if (!py || !walked_read(&top, offsetof(struct gp_stack_top, pad), table) ||
-	    top.self != self || !top.state || top.record <= sp)
-		return false;
-	if (!walked_read(&first, 8, py->interpreters) || first != top.interp ||
-	    !walked_read(&frame, 8, top.state + py->state_frame) || !python_innermost(py, &frame) ||
-	    frame != top.frame)
-		return false;
-	*ret_id = top.stack_id ? top.stack_id | GP_STACK_TOLD : 0;
-	return true;
-}
-
 /* Id of the current thread's Python stack; 0 if it has none, or (counted) none can be had. Call it
  * before each op is opened. Where native stacks are wanted too, `native` gets the anchors. */
 static __noinline __u32 python_stack(const struct thread_state *t, struct native_thread *native,
 				     __u64 now)
 {
-	__u32 process = (__u16)t->owner, i = t->depth - 1, id;
+	__u32 process = (__u16)t->owner, id;
 	const struct gp_python *py = bpf_map_lookup_elem(&pythons, &process);
 	struct python_walk w = {.py = py, .native = native};
+	const struct python_top *top;
 
 	if (!py || !py->is_known)
 		return 0;
@@ -555,8 +547,9 @@ static __noinline __u32 python_stack(const struct thread_state *t, struct native
 	}
 	/* A native walk wants the interpreter's own frames as they are now. */
 	id = gp_stacks & GP_STACK_WANT_NATIVE ? 0 : python_waiting_id(w.memory, py, t);
-	if (id && i < GP_OP_DEPTH) {
-		python_note(w.memory, t, w.memory->tops[i].frame, w.memory->tops[i].instr, id);
+	top = id ? python_top(w.memory, (__u64)t->depth - 1) : 0;
+	if (top) {
+		python_note(w.memory, t, top->frame, top->instr, id);
 		return id;
 	}
 	python_note(w.memory, t, 0, 0, 0);

@@ -21,16 +21,17 @@ static __always_inline __u64 native_kernel_hash(void)
 }
 
 /* Puts the kernel's frames behind the thread's own `nr`. How many they are. */
-static __always_inline __u32 native_kernel(struct native_thread *n, __u32 nr)
+static __always_inline __u32 native_kernel(struct native_thread *n, __u64 nr)
 {
 	struct sample_walk *m = sample_memory();
-	__u32 kernel_nr = m ? m->kernel_nr : 0, at = m ? m->kernel_at : 0;
+	__u64 at;
 
-	if (!m || !kernel_nr || kernel_nr > GP_KERNEL_FRAMES || nr > GP_STACK_FRAMES ||
-	    at > GP_INTERRUPT_FRAMES ||
-	    bpf_probe_read_kernel(n->frames + nr, GP_KERNEL_FRAMES * sizeof(__u64), m->kernel + at))
+	if (!m || !m->kernel_nr)
 		return 0;
-	return kernel_nr;
+	at = bounded(m->kernel_at, GP_INTERRUPT_FRAMES);
+	if (bpf_probe_read_kernel(n->frames + nr, GP_KERNEL_FRAMES * sizeof(__u64), m->kernel + at))
+		return 0;
+	return m->kernel_nr;
 }
 
 #else
@@ -40,7 +41,7 @@ static __always_inline __u64 native_kernel_hash(void)
 	return 0;
 }
 
-static __always_inline __u32 native_kernel(struct native_thread *n, __u32 nr)
+static __always_inline __u32 native_kernel(struct native_thread *n, __u64 nr)
 {
 	return 0;
 }
@@ -51,15 +52,13 @@ static __always_inline __u32 native_kernel(struct native_thread *n, __u32 nr)
 static __always_inline bool native_emit(struct native_thread *n, const struct thread_state *t,
 					__u32 id, __u32 python_id, __u64 now)
 {
-	__u32 nr = n->walk.nr, kernel_nr;
+	__u64 nr = bounded(n->walk.nr, GP_STACK_FRAMES);
+	__u64 kernel_nr = bounded(native_kernel(n, nr), GP_KERNEL_FRAMES);
 
-	if (nr > GP_STACK_FRAMES)
-		return false;
-	kernel_nr = native_kernel(n, nr);
 	emit_head(&n->event.head, GP_EV_NATIVE, (__u8)n->walk.flags, t, now);
 	n->event.stack_id = id;
 	n->event.python_id = python_id;
-	n->event.frames_nr = nr;
+	n->event.frames_nr = (__u32)nr;
 	n->event.maps_changes = n->walk.maps_known;
 	/* To be woken for each one costs more than to tell of it; and who looks at others is
 	 * gpuprof itself. */
@@ -69,7 +68,7 @@ static __always_inline bool native_emit(struct native_thread *n, const struct th
 	__u64 wakeup = emit_wakeup();
 #endif
 
-	n->event.kernel_nr = kernel_nr;
+	n->event.kernel_nr = (__u32)kernel_nr;
 	return !bpf_ringbuf_output(&ring, &n->event,
 				   sizeof(n->event) + (nr + kernel_nr) * sizeof(__u64), wakeup);
 }
@@ -124,7 +123,11 @@ __noinline __u32 stack_walked(const struct thread_state *t, __u64 ip, __u64 sp, 
 			count_loss(GP_LOSS_STACK_ROOM);
 			return 0;
 		}
-		n->walk = (struct unwind_walk){.ip = ip, .sp = sp, .bp = bp};
+		/* Not made on the stack first: see python_told(). */
+		__builtin_memset(&n->walk, 0, sizeof(n->walk));
+		n->walk.ip = ip;
+		n->walk.sp = sp;
+		n->walk.bp = bp;
 		n->anchors_nr = 0;
 	}
 	if (gp_stacks & GP_STACK_WANT_PYTHON)

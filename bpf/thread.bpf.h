@@ -84,13 +84,12 @@ static __always_inline struct thread_state *thread_get(__u32 epoch, __u64 cookie
 	return t;
 }
 
+/* The innermost of the outermost `depth` open ops, 0: none. */
 static __always_inline __u64 thread_instance(const struct thread_state *t, __u32 depth)
 {
-	__u32 i = depth - 1;
+	const struct thread_frame *frame = thread_frame(t, (__u64)depth - 1);
 
-	if (i >= GP_OP_DEPTH)
-		return 0;
-	return t->frames[i].op ? (__u64)t->number << 32 | t->frames[i].op : 0;
+	return frame && frame->op ? (__u64)t->number << 32 | frame->op : 0;
 }
 
 /* Name ids of ops that are not told: whatever happens in them happens in the one around them. The
@@ -107,15 +106,13 @@ static __always_inline bool name_is_told(__u32 name_id)
 /* Takes the innermost op off the stack and tells of it. */
 static __always_inline void thread_close_top(struct thread_state *t, __u64 now, __u8 flags)
 {
-	__u32 depth = t->depth, i = depth - 1;
-	const struct thread_frame *frame;
+	const struct thread_frame *frame = thread_top(t);
 	struct counters *c;
 	struct gp_ev_op *event;
 
-	if (i >= GP_OP_DEPTH)
+	if (!frame)
 		return;
-	frame = &t->frames[i];
-	t->depth = i;
+	t->depth--;
 	c = counters_get();
 	if (c)
 		__sync_fetch_and_add(&c->closed, 1);
@@ -127,7 +124,7 @@ static __always_inline void thread_close_top(struct thread_state *t, __u64 now, 
 	emit_head(&event->head, GP_EV_OP, flags, t, now);
 	event->start_ns = frame->start_ns;
 	event->instance = (__u64)t->number << 32 | frame->op;
-	event->parent = thread_instance(t, i);
+	event->parent = thread_instance(t, t->depth);
 	event->sequence_nr = -1;
 	event->forward_thread = 0;
 	event->name_id = frame->name_id;
@@ -139,9 +136,9 @@ static __always_inline void thread_close_top(struct thread_state *t, __u64 now, 
 
 static __always_inline bool thread_top_dead(const struct thread_state *t, __u64 sp)
 {
-	__u32 i = t->depth - 1;
+	const struct thread_frame *frame = thread_top(t);
 
-	return i < GP_OP_DEPTH && t->frames[i].sp < sp;
+	return frame && frame->sp < sp;
 }
 
 struct close_dead {
@@ -152,11 +149,11 @@ struct close_dead {
 
 static long close_dead_one(__u32 n, struct close_dead *c)
 {
-	__u32 i = c->thread->depth - 1;
+	const struct thread_frame *frame = thread_top(c->thread);
 
-	if (!thread_top_dead(c->thread, c->sp))
-		return 1;
-	if (i < GP_OP_DEPTH && name_is_told(c->thread->frames[i].name_id))
+	if (!frame || frame->sp >= c->sp)
+		return loop_end();
+	if (name_is_told(frame->name_id))
 		count_loss(GP_LOSS_EXCEPTION);
 	thread_close_top(c->thread, c->now, GP_OP_EXCEPTION);
 	return 0;

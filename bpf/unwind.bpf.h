@@ -26,7 +26,7 @@ static __always_inline long unwind_end(struct unwind_walk *w, enum gp_loss why)
 {
 	w->flags |= GP_STACK_INCOMPLETE;
 	count_loss(why);
-	return 1;
+	return loop_end();
 }
 
 /* ---- where the code is ---- */
@@ -280,7 +280,7 @@ static __always_inline long unwind_up(struct native_thread *n)
 	__u64 cfa, sp, words[2];
 
 	if (!unwind_cfa(w, rule, &cfa))
-		return 1;
+		return loop_end();
 	if (!is_signal)
 		unwind_mark(n, w->nr - 1, cfa);
 	if (is_signal) {
@@ -390,12 +390,12 @@ static long unwind_search_one(__u32 n, struct unwind_search *s)
 	__u64 at = s->base + 8UL * n;
 
 	if (n >= GP_SEARCH_WORDS)
-		return 1;
+		return loop_end();
 	unwind_search_bp(s, at, n);
 	if (!unwind_search_fits(s->n->walk.process, at, s->n->words[n], s->bp))
 		return 0;
 	s->found = n + 1;
-	return 1;
+	return loop_end();
 }
 
 /* From a frame whose code tells nothing to its caller. */
@@ -439,19 +439,19 @@ static long unwind_one(__u32 step, struct native_thread **at)
 
 	if (i >= GP_STACK_FRAMES) {
 		w->flags |= GP_STACK_TRUNCATED;
-		return 1;
+		return loop_end();
 	}
 	n->frames[i] = address;
 	w->hash = gp_python_mix(w->hash, address);
 	w->nr = i + 1;
 	if (!unwind_rule_at(n, address))
-		return 1;
+		return loop_end();
 	/* Nobody has called the code that a signal's handler returns to. */
 	if (GP_UNWIND_RULE_CFA_KIND(w->rule) == GP_UNWIND_SIGNAL)
 		n->frames[i] = w->ip;
 	switch (GP_UNWIND_RULE_CFA_KIND(w->rule)) {
 	case GP_UNWIND_END:
-		return 1;
+		return loop_end();
 	case GP_UNWIND_NONE:
 		return unwind_search(n);
 	case GP_UNWIND_HARD:

@@ -43,12 +43,16 @@ static __always_inline struct sample_walk *walked_memory(void)
 	return bpf_map_lookup_elem(&sample_walks, &at);
 }
 
-/* A task is only at hand as long as it is held, and a walk has nowhere to keep it. */
+/* A task is only at hand as long as it is held, and a walk has nowhere to keep it. Where the kernel
+ * does not find it again there is no more than what walked_set() has read. */
 static __noinline bool walked_copy(void *to, __u32 bytes, __u64 address)
 {
-	struct task_struct *task = bpf_task_from_pid((int)walked_now);
+	struct task_struct *task;
 	long err;
 
+	if (!gp_task_by_pid)
+		return false;
+	task = bpf_task_from_pid((int)walked_now);
 	if (!task)
 		return false;
 	err = bpf_copy_from_user_task(to, bytes, (const void *)address, task, 0);
@@ -70,7 +74,7 @@ static __noinline bool walked_read(void *to, __u32 bytes, __u64 address)
 }
 
 /* It is this task's turn. Of its stack what lies in the pages from sp on is read at once. */
-static __always_inline void walked_set(const struct task_struct *task, __u64 sp)
+static __always_inline void walked_set(struct task_struct *task, __u64 sp)
 {
 	struct sample_walk *m = walked_memory();
 	__u32 page = GP_WALK_WINDOW / 4;
@@ -81,9 +85,10 @@ static __always_inline void walked_set(const struct task_struct *task, __u64 sp)
 		return;
 	m->window_at = sp & ~(__u64)(page - 1);
 	m->window_bytes = 0;
-	if (walked_copy(m->window, GP_WALK_WINDOW, m->window_at))
+	if (!bpf_copy_from_user_task(m->window, GP_WALK_WINDOW, (const void *)m->window_at, task,
+				     0))
 		m->window_bytes = GP_WALK_WINDOW;
-	else if (walked_copy(m->window, page, m->window_at))
+	else if (!bpf_copy_from_user_task(m->window, page, (const void *)m->window_at, task, 0))
 		m->window_bytes = page;
 }
 
