@@ -338,16 +338,23 @@ static __always_inline bool unwind_after_call(__u64 address)
 	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
 }
 
-/* The caller's frame pointer is most often saved next to the return address. */
-static __always_inline void unwind_search_bp(struct unwind_search *s, __u64 at, __u32 n)
+/* Word number `i` of those that are searched; 0: there is none. See thread_frame(). */
+static __always_inline __u64 unwind_searched(const struct native_thread *n, __u64 i)
 {
-	const __u64 *words = s->n->words;
+	barrier_var(i);
+	return i < GP_SEARCH_WORDS ? n->words[i] : 0;
+}
+
+/* The caller's frame pointer is most often saved next to the return address. */
+static __always_inline void unwind_search_bp(struct unwind_search *s, __u64 at, __u64 n)
+{
+	__u64 before = unwind_searched(s->n, n - 1), second = unwind_searched(s->n, n - 2);
 
 	s->bp = s->n->walk.bp;
-	if (n >= 1 && n < GP_SEARCH_WORDS && words[n - 1] - at < GP_SEARCH_FRAME)
-		s->bp = words[n - 1];
-	else if (n >= 2 && n < GP_SEARCH_WORDS && words[n - 2] - at < GP_SEARCH_FRAME)
-		s->bp = words[n - 2];
+	if (before - at < GP_SEARCH_FRAME)
+		s->bp = before;
+	else if (second - at < GP_SEARCH_FRAME)
+		s->bp = second;
 	if (s->bp - at >= GP_SEARCH_FRAME)
 		s->bp = 0;
 }
@@ -392,7 +399,7 @@ static long unwind_search_one(__u32 n, struct unwind_search *s)
 	if (n >= GP_SEARCH_WORDS)
 		return loop_end();
 	unwind_search_bp(s, at, n);
-	if (!unwind_search_fits(s->n->walk.process, at, s->n->words[n], s->bp))
+	if (!unwind_search_fits(s->n->walk.process, at, unwind_searched(s->n, n), s->bp))
 		return 0;
 	s->found = n + 1;
 	return loop_end();
@@ -403,18 +410,18 @@ static __noinline long unwind_search(struct native_thread *n)
 {
 	struct unwind_walk *w = &n->walk;
 	struct unwind_search s = {.n = n, .base = w->sp};
-	__u32 i;
+	__u64 i;
 
 	if (w->searched || !walked_read(n->words, sizeof(n->words), w->sp))
 		return unwind_end(w, GP_LOSS_UNWIND_RULE);
 	w->searched = true;
 	(void)bpf_loop(GP_SEARCH_WORDS, unwind_search_one, &s, 0);
-	i = s.found - 1;
-	if (i >= GP_SEARCH_WORDS)
+	if (!s.found)
 		return unwind_end(w, GP_LOSS_UNWIND_RULE);
+	i = s.found - 1;
 	w->flags |= GP_STACK_SEARCHED;
-	w->ip = n->words[i];
-	w->sp = s.base + 8UL * i + 8;
+	w->ip = unwind_searched(n, i);
+	w->sp = s.base + 8 * i + 8;
 	w->bp = s.bp;
 	w->bp_lost = !s.bp;
 	w->called = true;
