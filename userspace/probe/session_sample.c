@@ -6,6 +6,7 @@
  * nothing.
  */
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "base/vec.h"
 #include "gpuprof.skel.h"
@@ -13,6 +14,7 @@
 #include "probe/session_private.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -54,6 +56,16 @@ struct sampler {
 	uint64_t cpu_ns;
 };
 
+/* Whether programs may call this function of the kernel. */
+static bool kernel_has(const char *function)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool has = btf && btf__find_by_name_kind(btf, function, BTF_KIND_FUNC) > 0;
+
+	btf__free(btf);
+	return has;
+}
+
 int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf)
 {
 	bool wanted = s->options.sample_hz;
@@ -70,6 +82,10 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 	err = err ?: bpf_map__set_autocreate(bpf->maps.sampled_threads, wanted);
 	if (err || !wanted)
 		return err;
+	bpf->rodata->gp_task_by_pid = kernel_has("bpf_task_from_pid");
+	if (!bpf->rodata->gp_task_by_pid)
+		log_warn("this kernel has no bpf_task_from_pid() (Linux 6.2 has): threads that wait "
+			 "are seen without their Python stacks");
 	/* Hardly two samples are at the same instruction: what is not seen again makes room. */
 	err = bpf_map__set_type(bpf->maps.stacks, BPF_MAP_TYPE_LRU_HASH);
 	err = err ?: bpf_map__set_map_flags(bpf->maps.stacks, 0);
