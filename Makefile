@@ -125,6 +125,7 @@ help:
 	@echo 'make check-matrix  the version-dependent tests on PyTorch 2.6 and 2.14'
 	@echo 'make check-wheels  beside torch.profiler on PyPI wheels of PyTorch (7 GB are downloaded)'
 	@echo 'make check-cupti  the collector against the CUPTI of each CUDA from 11.7 (needs the registry)'
+	@echo 'make check-kernels  the BPF programs, and recording, on Debian'\''s stock kernels under QEMU'
 	@echo 'make bench       speed against plain and torch.profiler'
 	@echo 'make bench-walk  nanoseconds per Python stack; make soak: 100,000 against the truth'
 	@echo 'make bench-setup seconds until a capture begins, and what the verifier follows'

@@ -12,8 +12,8 @@
 
 #define GP_WAKEUP_EVERY 64
 
-/* What a callback of bpf_loop() returns to end the loop. The verifier wants to see a 0 or a 1, and a
- * compiler that may know the value takes whatever register happens to hold it (clang 19 does). */
+/* What a callback of bpf_loop() returns to end the loop. The verifier wants to see a 0 or a 1, and
+ * a compiler that may know the value takes whatever register happens to hold it (clang 19 does). */
 static __always_inline long loop_end(void)
 {
 	long end = 1;

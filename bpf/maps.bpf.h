@@ -512,8 +512,8 @@ static __always_inline void *thread_memory(void *storage, void *by_tid, void *no
 	return bpf_map_lookup_elem(by_tid, &tid);
 }
 
-/* `n`, and no more than `most`: in one register, of which the verifier sees the bound wherever it is
- * used afterwards. */
+/* `n`, and no more than `most`: in one register, of which the verifier sees the bound wherever it
+ * is used afterwards. */
 static __always_inline __u64 bounded(__u64 n, __u64 most)
 {
 	barrier_var(n);

@@ -4,7 +4,7 @@
 # Installs the Debian packages that a purpose needs, where they are missing; quiet and quick when
 # nothing is. GPUPROF_NO_SETUP=1 skips everything.
 #
-# usage: setup.sh [build|check|matrix|bench|demo]...	(build when none is named)
+# usage: setup.sh [build|check|matrix|kernels|bench|demo]...	(build when none is named)
 
 set -u
 
@@ -17,6 +17,7 @@ CHECK="$TORCH g++ python3-pytest libcmocka-dev clang-format libclang-rt-14-dev g
 	bash-completion util-linux procps chromium chromium-driver golang-go tmux prometheus
 	python3-yaml python3-pip systemd linux-perf"
 MATRIX="debootstrap debian-archive-keyring util-linux python3-pytest unzip"
+KERNELS="qemu-system-x86 busybox-static cpio kmod debian-archive-keyring"
 
 say()
 {
@@ -29,10 +30,11 @@ packages_for()
 	build) echo "$BUILD" ;;
 	check) echo "$BUILD $CHECK" ;;
 	matrix) echo "$BUILD $CHECK $MATRIX" ;;
+	kernels) echo "$BUILD $TORCH $KERNELS" ;;
 	bench) echo "$BUILD $TORCH linux-perf" ;;
 	demo) echo "$BUILD $TORCH" ;;
 	*)
-		say "no such purpose: '$1' (build, check, matrix, bench or demo)"
+		say "no such purpose: '$1' (build, check, matrix, kernels, bench or demo)"
 		return 2
 		;;
 	esac

@@ -3,7 +3,7 @@
 # What `make check`, `make check-matrix`, `make bench` and `make demo` run. Set-up first; the tests
 # that attach need root.
 
-AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=GPUPROF,GPUPROF_ROOT_DIR,GPUPROF_MATRIX_DIR,PYTHON)
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=GPUPROF,GPUPROF_ROOT_DIR,GPUPROF_MATRIX_DIR,GPUPROF_KERNELS_DIR,PYTHON)
 PYTEST = $(AS_ROOT) env GPUPROF=$(abspath $(1))/gpuprof $(PYTHON) -B -m pytest -q \
 	-p no:cacheprovider --durations=15 $(2) tests/integration
 BENCH ?=

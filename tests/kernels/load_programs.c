@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Loads each program of a BPF object on its own, in each configuration that gpuprof may load it in,
- * and prints the kernel's answers: a line each, tab-separated: configuration, program, "loaded" and
- * how many instructions the verifier followed, or "refused" and its last words.
+ * Loads each program of a BPF object on its own, with each kind of stacks that gpuprof may load it
+ * for, and prints the kernel's answers: a line each, tab-separated: configuration, program,
+ * "loaded" and how many instructions the verifier followed, or "refused" and its last words.
  *
  * usage: load_programs OBJECT [PROGRAM [CONFIGURATION]]
  * exit status: 0 all were loaded, 1 not all, 2 the object cannot be read
@@ -22,17 +22,14 @@
 struct configuration {
 	const char *name;
 	unsigned int stacks;
-	bool task_storage, chosen, alone, samples;
+	bool chosen, samples;
 };
 
 /* Programs differ with the stacks; the rest is what makes them largest. */
 static const struct configuration configurations[] = {
-	{"no stacks", 0, true, false, false, false},
-	{"ops alone", 0, true, true, true, false},
-	{"python", GP_STACK_WANT_PYTHON, true, true, false, true},
-	{"native", GP_STACK_WANT_NATIVE, true, true, false, true},
-	{"both", GP_STACK_WANT_PYTHON | GP_STACK_WANT_NATIVE, true, true, false, true},
-	{"both, by tid", GP_STACK_WANT_PYTHON | GP_STACK_WANT_NATIVE, false, true, false, false},
+	{"no stacks", 0, false, false},
+	{"python", GP_STACK_WANT_PYTHON, true, true},
+	{"both", GP_STACK_WANT_PYTHON | GP_STACK_WANT_NATIVE, true, true},
 };
 
 #define CONFIGURATIONS_NR (sizeof(configurations) / sizeof(*configurations))
@@ -70,14 +67,16 @@ static int set_constant(struct bpf_object *object, const char *name, __u32 value
 	return -1;
 }
 
-/* Whether programs may call this function of the kernel. */
-static bool kernel_has(const char *function)
+/* Whether programs may find a thread by its number. Looked up once: it takes a while in a guest. */
+static bool may_find_tasks(void)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool has = btf && btf__find_by_name_kind(btf, function, BTF_KIND_FUNC) > 0;
+	static int may = -1;
+	struct btf *btf = may < 0 ? btf__load_vmlinux_btf() : NULL;
 
+	if (may < 0)
+		may = btf && btf__find_by_name_kind(btf, "bpf_task_from_pid", BTF_KIND_FUNC) > 0;
 	btf__free(btf);
-	return has;
+	return may;
 }
 
 static int configure(struct bpf_object *object, const struct configuration *c)
@@ -85,21 +84,18 @@ static int configure(struct bpf_object *object, const struct configuration *c)
 	struct bpf_map *map;
 	int err = set_constant(object, "gp_stacks", c->stacks);
 
-	err = err ?: set_constant(object, "gp_task_storage", c->task_storage);
 	err = err ?: set_constant(object, "gp_ops_chosen", c->chosen);
-	err = err ?: set_constant(object, "gp_ops_alone", c->alone);
 	err = err ?: set_constant(object, "gp_cuda_memory", c->chosen);
 	err = err ?: set_constant(object, "gp_stop_at_load", c->chosen);
 	err = err ?: set_constant(object, "gp_cpus_nr", 2);
 	err = err ?: set_constant(object, "gp_tick_ns", 4000000);
-	err = err ?: set_constant(object, "gp_task_by_pid", kernel_has("bpf_task_from_pid"));
+	err = err ?: set_constant(object, "gp_task_by_pid", may_find_tasks());
 	bpf_object__for_each_map(map, object)
 	{
 		const char *name = bpf_map__name(map);
-		bool by_tid = strstr(name, "_by_tid") || strstr(name, "no_") == name;
-		bool of_task = bpf_map__type(map) == BPF_MAP_TYPE_TASK_STORAGE;
 
-		if (!bpf_map__is_internal(map) && (c->task_storage ? by_tid : of_task))
+		if (!bpf_map__is_internal(map) &&
+		    (strstr(name, "_by_tid") || strstr(name, "no_") == name))
 			err = err ?: bpf_map__set_autocreate(map, false);
 	}
 	return err;
@@ -159,13 +155,13 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "load_programs: cannot read '%s'\n", argc > 1 ? argv[1] : "");
 		return 2;
 	}
-	bpf_object__for_each_program(program, object)
-		for (size_t i = 0; i < CONFIGURATIONS_NR; i++)
-			if ((configurations[i].samples || !is_sampling(program)) &&
-			    (argc < 3 || !strcmp(argv[2], bpf_program__name(program))) &&
-			    (argc < 4 || !strcmp(argv[3], configurations[i].name)))
-				all &= try_one(argv[1], bpf_program__name(program),
-					       &configurations[i]);
+	bpf_object__for_each_program(
+		program,
+		object) for (size_t i = 0; i < CONFIGURATIONS_NR;
+			     i++) if ((configurations[i].samples || !is_sampling(program)) &&
+				      (argc < 3 || !strcmp(argv[2], bpf_program__name(program))) &&
+				      (argc < 4 || !strcmp(argv[3], configurations[i].name))) all &=
+		try_one(argv[1], bpf_program__name(program), &configurations[i]);
 	bpf_object__close(object);
 	return !all;
 }

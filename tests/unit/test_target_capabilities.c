@@ -57,7 +57,7 @@ static const struct capability *named(const struct capability *c, size_t nr, con
 static void the_machine_alone(void **state)
 {
 	struct capability c[CAPABILITIES_MAX];
-	size_t before = descriptors(), nr = capabilities_check(NULL, c);
+	size_t before = descriptors(), nr = capabilities_check(NULL, NULL, 0, c);
 
 	assert_int_equal(descriptors(), before);
 	/* The child that was traced is gone, too. */
@@ -82,7 +82,7 @@ static void a_process_without_torch(void **state)
 	assert_int_equal(target_process__new(getpid(), NULL, &p), 0);
 	assert_false(target_process__is_profilable(p));
 	before = descriptors();
-	nr = capabilities_check(p, c);
+	nr = capabilities_check(p, NULL, 0, c);
 	assert_int_equal(descriptors(), before);
 	must_be_complete(c, nr);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -101,7 +101,7 @@ static int look_as_nobody(void)
 
 	if (!geteuid() && setresuid(65534, 65534, 65534))
 		return 1;
-	nr = capabilities_check(NULL, c);
+	nr = capabilities_check(NULL, NULL, 0, c);
 	for (size_t i = 0; i < nr; i++) {
 		bool needs_rights = !strcmp(c[i].name, "bpf") ||
 				    !strcmp(c[i].name, "ring_memory") ||

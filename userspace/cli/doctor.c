@@ -9,8 +9,12 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/option_rows.h"
+#include "probe/plan.h"
+#include "probe/program_check.h"
 #include "target/capabilities.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 struct doctor_options {
@@ -49,21 +53,138 @@ static const char *answer_word(enum capability_answer answer)
 	return "no";
 }
 
-static void print_lines(struct buf *out, const struct capability *c, size_t nr)
+/* ---- the BPF programs ---- */
+
+/* The programs that the kernel refuses. */
+struct refused {
+	VEC(struct program_refusal) items;
+	bool all; /* without one of them nothing is probed */
+	int err;
+};
+
+static void note_refusal(const struct program_refusal *refusal, void *arg)
+{
+	struct refused *r = arg;
+
+	for (size_t i = 0; i < r->items.nr; i++)
+		if (r->items.items[i].program == refusal->program)
+			return;
+	r->all |= refusal->all;
+	r->err = r->err ?: vec_push(&r->items, *refusal);
+}
+
+static void check_programs(struct capability *c, struct refused *r)
+{
+	int nr = program_check_all(note_refusal, r);
+	char kernel[80];
+
+	*c = (struct capability){.name = "programs", .required = true};
+	(void)program_check_kernel(kernel, sizeof(kernel));
+	if (nr < 0 || r->err) {
+		(void)snprintf(c->detail, sizeof(c->detail), "they could not be tried: %s",
+			       strerror(-(nr < 0 ? nr : r->err)));
+		(void)snprintf(c->advice, sizeof(c->advice), "see bpf and btf, above");
+		return;
+	}
+	c->answer = !r->items.nr ? CAPABILITY_YES : r->all ? CAPABILITY_NO : CAPABILITY_PARTLY;
+	if (!r->items.nr)
+		(void)snprintf(c->detail, sizeof(c->detail), "%s takes all of gpuprof's", kernel);
+	else
+		(void)snprintf(c->detail, sizeof(c->detail), "%s refuses %zu of gpuprof's", kernel,
+			       r->items.nr);
+	if (r->items.nr)
+		(void)snprintf(
+			c->advice, sizeof(c->advice),
+			"please report what follows; before Linux 5.17 it is to be expected");
+}
+
+static const char *refusal_words(const struct program_refusal *r)
+{
+	return r->answer.words[0] ? r->answer.words : strerror(-r->answer.error);
+}
+
+/* ---- the probes of a process ---- */
+
+/* What one capture of it would probe. */
+struct places {
+	size_t functions_nr, sites_nr, stepped_nr, not_placed_nr;
+};
+
+static void count_places(struct places *places, const char *path)
+{
+	struct probe_plan *plan;
+
+	if (probe_plan__new(path, NULL, NULL, &plan))
+		return;
+	places->functions_nr += plan->functions.nr;
+	places->sites_nr += plan->sites.nr;
+	places->stepped_nr += plan->single_stepped_nr;
+	places->not_placed_nr += plan->not_placed_nr;
+	probe_plan__free(plan);
+}
+
+static void check_probes(struct capability *c, const struct target_process *p)
+{
+	struct places places = {0};
+
+	for (size_t i = 0; i < p->libraries_nr; i++)
+		count_places(&places, p->libraries[i].open_path);
+	*c = (struct capability){.name = "probes"};
+	c->answer = !places.functions_nr			? CAPABILITY_NO
+		    : places.stepped_nr || places.not_placed_nr ? CAPABILITY_PARTLY
+								: CAPABILITY_YES;
+	(void)snprintf(c->detail, sizeof(c->detail),
+		       "%zu functions, %zu of them without a place; %zu places, %zu of them "
+		       "single-stepped",
+		       places.functions_nr, places.not_placed_nr, places.sites_nr,
+		       places.stepped_nr);
+	if (places.not_placed_nr)
+		(void)snprintf(c->advice, sizeof(c->advice),
+			       "what has no place is counted as the loss 'probe' where it is "
+			       "recorded by probes");
+	else if (places.stepped_nr)
+		(void)snprintf(c->advice, sizeof(c->advice),
+			       "a single-stepped place costs some ten times what another does");
+}
+
+/* ---- output ---- */
+
+static void print_lines(struct buf *out, const struct capability *c, size_t nr,
+			const struct refused *r)
 {
 	for (size_t i = 0; i < nr; i++, c++) {
 		buf__printf(out, "%-13s  %-6s  ", c->name, answer_word(c->answer));
 		buf__line(out, c->detail);
 		buf__str(out, c->required && c->answer == CAPABILITY_NO ? " (required)\n" : "\n");
-		if (!c->advice[0])
-			continue;
-		buf__printf(out, "%-13s          -> ", "");
-		buf__line(out, c->advice);
-		buf__char(out, '\n');
+		if (c->advice[0]) {
+			buf__printf(out, "%-13s          -> ", "");
+			buf__line(out, c->advice);
+			buf__char(out, '\n');
+		}
+		for (size_t k = 0; k < r->items.nr && !strcmp(c->name, "programs"); k++)
+			buf__printf(out, "%-13s          -> %s: '%s': no %s\n", "",
+				    r->items.items[k].program, refusal_words(&r->items.items[k]),
+				    r->items.items[k].costs);
 	}
 }
 
-static void print_json(struct buf *out, const struct capability *c, size_t nr, long pid, bool able)
+static void print_refusals(struct buf *out, const struct refused *r)
+{
+	buf__str(out, ",\"refused\":[");
+	for (size_t i = 0; i < r->items.nr; i++) {
+		const struct program_refusal *one = &r->items.items[i];
+
+		buf__printf(out, "%s{\"program\":\"%s\",\"words\":", i ? "," : "", one->program);
+		buf__json(out, refusal_words(one));
+		buf__str(out, ",\"costs\":");
+		buf__json(out, one->costs);
+		buf__char(out, '}');
+	}
+	buf__char(out, ']');
+}
+
+static void print_json(struct buf *out, const struct capability *c, size_t nr, long pid, bool able,
+		       const struct refused *r)
 {
 	buf__printf(out, "{\"able\":%s,\"pid\":", able ? "true" : "false");
 	if (pid)
@@ -78,6 +199,8 @@ static void print_json(struct buf *out, const struct capability *c, size_t nr, l
 		buf__json(out, c->detail);
 		buf__str(out, ",\"advice\":");
 		buf__json(out, c->advice);
+		if (!strcmp(c->name, "programs"))
+			print_refusals(out, r);
 		buf__char(out, '}');
 	}
 	buf__str(out, "]}\n");
@@ -88,11 +211,17 @@ static void cleanup_process(struct target_process **p)
 	target_process__free(*p);
 }
 
+static void refused_done(struct refused *r)
+{
+	vec_done(&r->items);
+}
+
 int cli_doctor(int argc, char **argv)
 {
 	CLEANUP(cleanup_process) struct target_process *p = NULL;
 	CLEANUP(buf__done) struct buf out = {0};
-	struct capability capabilities[CAPABILITIES_MAX];
+	CLEANUP(refused_done) struct refused refused = {.all = false};
+	struct capability capabilities[CAPABILITIES_MAX], later[2];
 	struct doctor_options o = {0};
 	struct reason why = {""};
 	bool able = true;
@@ -105,13 +234,16 @@ int cli_doctor(int argc, char **argv)
 		log_err("%s", why.text);
 		return CLI_FAILED;
 	}
-	nr = capabilities_check(p, capabilities);
+	check_programs(&later[0], &refused);
+	if (p)
+		check_probes(&later[1], p);
+	nr = capabilities_check(p, later, p ? 2 : 1, capabilities);
 	for (size_t i = 0; i < nr; i++)
 		able &= !capabilities[i].required || capabilities[i].answer != CAPABILITY_NO;
 	if (o.json)
-		print_json(&out, capabilities, nr, o.pid, able);
+		print_json(&out, capabilities, nr, o.pid, able, &refused);
 	else
-		print_lines(&out, capabilities, nr);
+		print_lines(&out, capabilities, nr, &refused);
 	err = buf__error(&out);
 	if (!err)
 		err = file_write_all(1, out.bytes, out.nr);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One capture's programs, ring and counters. Nothing outlives the session: the kernel takes probes
- * and programs away when the descriptors are closed, whoever closes them.
+ * One capture's ring and counters, and what is done with its programs. Nothing outlives the
+ * session: the kernel takes probes and programs away when the descriptors are closed, whoever
+ * closes them.
  */
 #include "probe/session.h"
 
@@ -57,94 +58,6 @@ static int on_event(void *arg, void *event, size_t bytes)
 	return d->end || d->bytes >= 2UL * s->options.ring_bytes ? -ECANCELED : 0;
 }
 
-/* Those that no program uses are not made: they take memory, and an old kernel lacks some. */
-static int choose_stack_maps(struct gpuprof_bpf *bpf, uint32_t stacks, bool task_storage)
-{
-	bool python = stacks & GP_STACK_WANT_PYTHON, native = stacks & GP_STACK_WANT_NATIVE;
-	const struct {
-		struct bpf_map *map;
-		bool wanted;
-	} maps[] = {
-		{bpf->maps.stacks, python || native},
-		{bpf->maps.pythons, python},
-		{bpf->maps.quick_stacks, python},
-		{bpf->maps.python_threads, python && task_storage},
-		{bpf->maps.python_threads_by_tid, python && !task_storage},
-		{bpf->maps.no_python_thread, python && !task_storage},
-		{bpf->maps.unwind_ranges, native},
-		{bpf->maps.unwind_tables, native},
-		{bpf->maps.native_threads, native && task_storage},
-		{bpf->maps.native_threads_by_tid, native && !task_storage},
-		{bpf->maps.no_native_thread, native && !task_storage},
-	};
-	int err = 0;
-
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]) && !err; i++)
-		err = bpf_map__set_autocreate(maps[i].map, maps[i].wanted);
-	return err;
-}
-
-/* Opens and loads the programs. 0 or -errno. */
-static int load(struct probe_session *s, bool task_storage)
-{
-	struct gpuprof_bpf *bpf = gpuprof_bpf__open();
-	int err;
-
-	if (!bpf)
-		return -errno;
-	bpf->rodata->gp_task_storage = task_storage;
-	bpf->rodata->gp_stop_at_load = s->options.stop_at_load;
-	bpf->rodata->gp_stacks = s->options.stacks;
-	bpf->rodata->gp_ops_alone = s->options.ops_alone;
-	bpf->rodata->gp_ops_chosen = s->options.ops_glob != NULL;
-	memcpy(bpf->rodata->gp_glob_sets, s->plans.globs.sets, sizeof(s->plans.globs.sets));
-	memcpy(bpf->rodata->gp_glob_tokens, s->plans.globs.tokens, sizeof(s->plans.globs.tokens));
-	bpf->rodata->gp_cuda_memory = s->options.gpu && s->options.memory;
-	bpf->rodata->gp_wakeup_bytes = s->options.ring_bytes / 4;
-	for (enum program i = 0; i < PROGRAMS_NR; i++)
-		(void)bpf_program__set_expected_attach_type(
-			session_program(bpf, i), (enum bpf_attach_type)link_attach_type(s->method));
-	err = bpf_map__set_max_entries(bpf->maps.ring, s->options.ring_bytes);
-	if (!err)
-		err = bpf_map__set_autocreate(
-			task_storage ? bpf->maps.threads_by_tid : bpf->maps.threads, false);
-	if (!err && task_storage)
-		err = bpf_map__set_autocreate(bpf->maps.no_thread, false);
-	if (!err)
-		err = choose_stack_maps(bpf, s->options.stacks, task_storage);
-	if (!err)
-		err = session_choose_programs(s, bpf);
-	if (!err)
-		err = session_sample_choose(s, bpf);
-	if (!err)
-		err = session_gc_choose(s, bpf);
-	if (!err)
-		err = gpuprof_bpf__load(bpf);
-	if (err)
-		gpuprof_bpf__destroy(bpf);
-	else
-		s->bpf = bpf;
-	return err;
-}
-
-static int load_either(struct probe_session *s)
-{
-	const char *no = getenv("GPUPROF_NO_TASK_STORAGE");
-	bool task_storage = !no || !*no || !strcmp(no, "0");
-	int err = load(s, task_storage);
-
-	if (err && err != -EPERM && err != -ENOMEM && s->options.sample_hz && !s->no_tick) {
-		log_debug("cannot sample within the scheduler's tick");
-		s->no_tick = true;
-		err = load(s, task_storage);
-	}
-	if (err && err != -EPERM && err != -ENOMEM && task_storage) {
-		log_debug("no task storage for uprobe programs: threads are kept by number");
-		err = load(s, false);
-	}
-	return err;
-}
-
 /* Without these gpuprof still sees that a process has ended, later and with less detail. */
 static void attach_tracepoints(struct probe_session *s)
 {
@@ -155,28 +68,6 @@ static void attach_tracepoints(struct probe_session *s)
 	    !s->bpf->links.gp_process_fork)
 		log_warn("the kernel will not tell of fork, exec and exit: children are not seen, "
 			 "and another program in the target's place is taken for it");
-}
-
-static int explain_load(struct reason *why, int err)
-{
-	switch (err) {
-	case -EPERM:
-	case -EACCES:
-		return reason_set(why, err,
-				  "cannot load BPF programs: not permitted; need CAP_BPF and "
-				  "CAP_PERFMON, try sudo");
-	case -ENOMEM:
-		return reason_set(why, err,
-				  "cannot load BPF programs: out of memory; try a smaller ring");
-	case -ESRCH:
-	case -ENOENT:
-		return reason_set(why, err,
-				  "cannot load BPF programs: the kernel has no BTF "
-				  "(/sys/kernel/btf/vmlinux); try 'gpuprof doctor'");
-	default:
-		return reason_set(why, err, "cannot load BPF programs: %s; try 'gpuprof doctor'",
-				  strerror(-err));
-	}
 }
 
 /* What takes the programs, once they are loaded. 0 or -errno with a reason. */
@@ -249,10 +140,10 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 		return reason_set(why, err, "%s",
 				  err == -E2BIG ? "too many patterns of operators; give fewer"
 						: "out of memory");
-	err = load_either(s);
+	err = session_load(s, options->may_be_bare ? &s->bare_why : why);
 	if (err && !options->may_be_bare)
-		return explain_load(why, err);
-	err = err ? explain_load(&s->bare_why, err) : begin_programs(s, why);
+		return err;
+	err = err ?: begin_programs(s, why);
 	if (err && s->bpf)
 		return err;
 	*ret_session = TAKE(s);

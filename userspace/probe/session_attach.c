@@ -138,7 +138,7 @@ static uint32_t group_of(const struct probe_session *s, const struct probe_funct
 }
 
 /* Whether the options ask for any of this kind. */
-static bool is_kind_wanted(const struct probe_session *s, enum probe_kind kind)
+static bool is_kind_asked_for(const struct probe_session *s, enum probe_kind kind)
 {
 	switch (kind) {
 	case PROBE_NODE:
@@ -163,6 +163,12 @@ static bool is_kind_wanted(const struct probe_session *s, enum probe_kind kind)
 	default:
 		return true;
 	}
+}
+
+/* Whether it is, and the kernel takes its programs. */
+static bool is_kind_wanted(const struct probe_session *s, enum probe_kind kind)
+{
+	return !(s->refused_kinds & 1u << kind) && is_kind_asked_for(s, kind);
 }
 
 int session_choose_programs(const struct probe_session *s, struct gpuprof_bpf *bpf)
@@ -201,7 +207,8 @@ static bool is_due(const struct probe_session *s, const struct session_plan *pla
 	       is_wanted(s, plan, function);
 }
 
-/* Asked for and not probed: it has no place, or each probe is dear and it is not common. */
+/* Asked for and not probed: it has no place, the kernel refuses its program, or each probe is dear
+ * and it is not common. */
 static bool is_left_out(const struct probe_session *s, const struct session_plan *plan,
 			const struct attachment *a, uint32_t function)
 {
@@ -209,6 +216,8 @@ static bool is_left_out(const struct probe_session *s, const struct session_plan
 
 	if (is_wanted(s, plan, function))
 		return is_due(s, plan, a, function) && !fn->placed;
+	if (s->refused_kinds & 1u << fn->kind)
+		return (a->groups & group_of(s, fn)) && is_kind_asked_for(s, fn->kind);
 	return s->plans.few && !s->options.ops_glob && fn->kind == PROBE_OP &&
 	       (a->groups & PROBE_GROUP_OPS) && s->options.ops;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the files of a session share: session.c loads, drains and counts, session_attach.c places
- * the probes. For no one else.
+ * What the files of a session share: session_load.c loads the programs, session.c drains and
+ * counts, session_attach.c places the probes. For no one else.
  */
 #ifndef GP_PROBE_SESSION_PRIVATE_H
 #define GP_PROBE_SESSION_PRIVATE_H
@@ -97,6 +97,10 @@ struct probe_session {
 	struct unwind_maps *unwind; /* NULL: no native stacks */
 	struct sampler *sampler;    /* NULL: nothing is sampled */
 	bool no_tick;		    /* the scheduler's tick cannot be used for it */
+	/* Programs that the kernel refuses, and without which the session goes on (texts are
+	 * static); and the kinds of probes that need them, a bit each. */
+	VEC(const char *) refused_programs;
+	uint32_t refused_kinds;
 	VEC(struct attachment) attachments;
 	VEC(struct probed_process) processes;
 	VEC(struct missed_library) missed;
@@ -142,6 +146,10 @@ enum program {
 	PROGRAM_CPU_OOM = 20,
 	PROGRAMS_NR = 21,
 };
+
+/* Opens and loads the programs, without those that the kernel refuses where it can do without them
+ * (logged). 0, or -errno with a reason. */
+int session_load(struct probe_session *s, struct reason *why);
 
 /* Borrowed from the skeleton. */
 struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program);

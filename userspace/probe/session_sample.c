@@ -83,9 +83,6 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 	if (err || !wanted)
 		return err;
 	bpf->rodata->gp_task_by_pid = kernel_has("bpf_task_from_pid");
-	if (!bpf->rodata->gp_task_by_pid)
-		log_warn("this kernel has no bpf_task_from_pid() (Linux 6.2 has): threads that wait "
-			 "are seen without their Python stacks");
 	/* Hardly two samples are at the same instruction: what is not seen again makes room. */
 	err = bpf_map__set_type(bpf->maps.stacks, BPF_MAP_TYPE_LRU_HASH);
 	err = err ?: bpf_map__set_map_flags(bpf->maps.stacks, 0);
@@ -196,7 +193,7 @@ int session_sample_add(struct probe_session *s, pid_t pid)
 	struct looked_at p = {.pid = pid};
 	int err;
 
-	if (!s->sampler)
+	if (!s->sampler || bpf_program__fd(s->bpf->progs.gp_look) < 0)
 		return 0;
 	p.link = bpf_program__attach_iter(s->bpf->progs.gp_look, &opts);
 	if (!p.link)
@@ -327,6 +324,10 @@ int session_sample_new(struct probe_session *s, struct reason *why)
 	m->bpf = s->bpf;
 	m->period_ns = m->pace_ns = look_period(SECOND_NS / s->options.sample_hz);
 	s->sampler = m;
+	if (!s->bpf->rodata->gp_task_by_pid)
+		log_warn(
+			"this kernel has no bpf_task_from_pid() (Linux 6.2 has): threads that wait "
+			"are seen without their Python stacks");
 	s->bpf->links.gp_sampled_exit = bpf_program__attach(s->bpf->progs.gp_sampled_exit);
 	if (s->bpf->links.gp_sampled_exit)
 		m->cpus = sampled_cpus__new(s->bpf);

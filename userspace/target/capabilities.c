@@ -359,16 +359,19 @@ static void check_cupti(struct capability *c, const struct target_versions *v)
 		ADVICE(c, "nothing to do if it does not use a GPU");
 }
 
+/* NULL: it was not looked at. */
 static const struct capability *find(const struct capability *all, const char *name)
 {
-	while (strcmp(all->name, name))
+	while (all->name && strcmp(all->name, name))
 		all++;
-	return all;
+	return all->name ? all : NULL;
 }
 
 static bool is_no(const struct capability *all, const char *name)
 {
-	return find(all, name)->answer == CAPABILITY_NO;
+	const struct capability *c = find(all, name);
+
+	return c && c->answer == CAPABILITY_NO;
 }
 
 /* Whether there is something in the process of which the library would tell that is put into it. */
@@ -381,7 +384,8 @@ static bool has_a_teller(const struct capability *all, const struct target_proce
  * tells is enough. */
 static void check_attach(struct capability *all, size_t nr, const struct target_process *p)
 {
-	bool no_probes = is_no(all, "bpf") || is_no(all, "btf") || is_no(all, "ring_memory");
+	bool no_probes = is_no(all, "bpf") || is_no(all, "btf") || is_no(all, "ring_memory") ||
+			 is_no(all, "programs");
 	struct capability *c = &all[nr];
 
 	if (no_probes && find(all, "ptrace")->answer == CAPABILITY_YES && has_a_teller(all, p)) {
@@ -390,7 +394,8 @@ static void check_attach(struct capability *all, size_t nr, const struct target_
 		c->answer = CAPABILITY_PARTLY;
 		DETAIL(c, "without probes: what a library tells that is put into the process");
 		ADVICE(c, "operators, shapes, Python stacks and GPU times, without libraries that "
-			  "come later, exec, children and samples; for all of it see bpf, above");
+			  "come later, exec, children and samples; for all of it see what is a no, "
+			  "above");
 		return;
 	}
 	c->answer = CAPABILITY_YES;
@@ -412,17 +417,30 @@ static void check_attach(struct capability *all, size_t nr, const struct target_
 	c->required = true;
 }
 
-size_t capabilities_check(const struct target_process *p,
-			  struct capability ret_capabilities[CAPABILITIES_MAX])
+/* Puts what was found out elsewhere behind the first `nr`, and what comes of all behind that. How
+ * many they are then. */
+static size_t finish(struct capability *all, size_t nr, const struct target_process *p,
+		     const struct capability *later, size_t later_nr)
+{
+	for (size_t i = 0; i < later_nr && i < CAPABILITIES_LATER_MAX; i++)
+		all[nr++] = later[i];
+	check_attach(all, nr, p);
+	all[nr].name = "attach";
+	return nr + 1;
+}
+
+size_t capabilities_check(const struct target_process *p, const struct capability *later,
+			  size_t later_nr, struct capability ret_capabilities[CAPABILITIES_MAX])
 {
 	static const char *const names[] = {
-		"bpf",		 "btf",	 "uprobe_multi", "perf_event", "ring_memory", "ptrace",
-		"torch_symbols", "cuda", "cupti",	 "python_gc",  "attach"};
+		"bpf",	  "btf",	   "uprobe_multi", "perf_event", "ring_memory",
+		"ptrace", "torch_symbols", "cuda",	   "cupti",	 "python_gc"};
+	const size_t machine_nr = 6;
 	struct capability *c = ret_capabilities;
 	struct target_versions v = {0};
 
 	memset(c, 0, CAPABILITIES_MAX * sizeof(*c));
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (size_t i = 0; i < (p ? sizeof(names) / sizeof(*names) : machine_nr); i++)
 		c[i].name = names[i];
 	check_bpf(&c[0]);
 	check_btf(&c[1]);
@@ -432,16 +450,13 @@ size_t capabilities_check(const struct target_process *p,
 	check_ptrace(&c[5], p);
 	if (!p) {
 		c[6].name = "cuda";
-		c[7].name = "attach";
 		check_cuda(&c[6], NULL);
-		check_attach(c, 7, NULL);
-		return 8;
+		return finish(c, 7, NULL, later, later_nr);
 	}
 	target_versions_read(p, &v);
 	check_torch(&c[6], p, &v);
 	check_cuda(&c[7], &v);
 	check_cupti(&c[8], &v);
 	check_python_gc(&c[9], p);
-	check_attach(c, 10, p);
-	return 11;
+	return finish(c, 10, p, later, later_nr);
 }

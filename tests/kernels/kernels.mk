@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# `make check-kernels`: the BPF programs, and gpuprof, on Debian's stock kernels.
+
+KERNELS ?=
+
+$(O)/tests/load_programs: $(O)/tests/kernels/load_programs.o $(O)/libgpuprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
+
+.PHONY: setup-kernels check-kernels
+setup-kernels:
+	$(Q)$(if $(GPUPROF_NO_SETUP),:,sh tests/setup.sh kernels)
+
+check-kernels: setup-kernels all $(O)/tests/load_programs
+	$(Q)$(AS_ROOT) $(PYTHON) -B tests/kernels/check.py --build $(O) $(KERNELS)
