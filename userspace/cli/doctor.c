@@ -67,7 +67,7 @@ static void note_refusal(const struct program_refusal *refusal, void *arg)
 	struct refused *r = arg;
 
 	for (size_t i = 0; i < r->items.nr; i++)
-		if (r->items.items[i].program == refusal->program)
+		if (!strcmp(r->items.items[i].program, refusal->program))
 			return;
 	r->all |= refusal->all;
 	r->err = r->err ?: vec_push(&r->items, *refusal);

@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A program that the kernel refuses. Texts are static. */
+/* A program that the kernel refuses. */
 struct program_refusal {
-	const char *program;
-	const char *costs; /* what is not recorded without it: "autograd nodes" */
+	char program[32];  /* "": there is none */
+	const char *costs; /* static: what is not recorded without it, as "autograd nodes" */
 	bool required;	   /* a session that wants it cannot do without */
 	bool all;	   /* nor can any other: nothing is probed */
 	uint32_t kinds;	   /* of probes that need it, a bit for each enum probe_kind */

@@ -164,6 +164,7 @@ void probe_session__free(struct probe_session *s)
 	vec_done(&s->attachments);
 	vec_done(&s->processes);
 	vec_done(&s->missed);
+	vec_done(&s->refused_programs);
 	ring_buffer__free(s->ring);
 	gpuprof_bpf__destroy(s->bpf);
 	session_plans__done(&s->plans);

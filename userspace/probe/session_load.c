@@ -192,12 +192,12 @@ static bool is_refused(const struct probe_session *s, bool task_storage, const c
 	struct gpuprof_bpf *bpf;
 
 	*ret_refusal = (struct program_refusal){
-		.program = feature ? feature->program : name,
 		.costs = feature ? feature->costs : "anything by probes",
 		.required = !feature || feature->needed,
 		.all = !feature,
 		.kinds = feature ? feature->kinds : 0,
 	};
+	(void)snprintf(ret_refusal->program, sizeof(ret_refusal->program), "%s", name);
 	answer->error = open_chosen(s, task_storage, &bpf);
 	if (answer->error)
 		return true;
@@ -269,7 +269,7 @@ static int explain_errno(struct reason *why, int err)
 /* What came of trying each program. */
 struct refusals {
 	struct probe_session *s;
-	struct program_refusal first; /* required; program NULL: none is */
+	struct program_refusal first; /* required */
 	const char *told;	      /* the last costs that were told of */
 	int err;
 };
@@ -283,12 +283,12 @@ static void take_refusal(const struct program_refusal *refusal, void *arg)
 	if (!refusal->answer.verified && is_general(refusal->answer.error))
 		return;
 	if (refusal->required) {
-		if (!r->first.program)
+		if (!r->first.program[0])
 			r->first = *refusal;
 		return;
 	}
 	r->s->refused_kinds |= refusal->kinds;
-	r->err = r->err ?: vec_push(&r->s->refused_programs, refusal->program);
+	r->err = r->err ?: vec_push(&r->s->refused_programs, feature_of(refusal->program)->program);
 	if (r->told == refusal->costs)
 		return;
 	r->told = refusal->costs;
@@ -329,9 +329,9 @@ static int load_rest(struct probe_session *s, bool task_storage, int err, struct
 		return explain_errno(why, nr);
 	if (r.err)
 		return explain_errno(why, r.err);
-	if (r.first.program && r.first.answer.verified)
+	if (r.first.program[0] && r.first.answer.verified)
 		return explain_refusal(why, err, &r.first);
-	if (r.first.program || !s->refused_programs.nr)
+	if (r.first.program[0] || !s->refused_programs.nr)
 		return explain_errno(why, err);
 	err = load(s, task_storage);
 	return err ? explain_errno(why, err) : 0;
