@@ -16,7 +16,7 @@ from pathlib import Path
 
 MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 INIT = Path(__file__).with_name("init.sh")
-MEMORY_MIB = 6144
+MEMORY_MIB = 4096
 
 
 class Kernel:

@@ -14,33 +14,33 @@ while read -r module; do
 	insmod "/modules/$module" || echo "init: cannot load $module"
 done </modules/order
 
-mkdir -p /lower /layer /root
+mkdir -p /lower /layer /machine
 mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=512000,cache=loose machine /lower
 mount -t tmpfs -o size=3g layer /layer
 mkdir -p /layer/upper /layer/work
-mount -t overlay -o lowerdir=/lower,upperdir=/layer/upper,workdir=/layer/work overlay /root
+mount -t overlay -o lowerdir=/lower,upperdir=/layer/upper,workdir=/layer/work overlay /machine
 
-mkdir -p /root/job
-mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000 job /root/job
+mkdir -p /machine/job
+mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000 job /machine/job
 for kind in proc sysfs devtmpfs; do
 	case $kind in
 	proc) at=proc ;;
 	sysfs) at=sys ;;
 	devtmpfs) at=dev ;;
 	esac
-	mount -t $kind $kind /root/$at
+	mount -t $kind $kind /machine/$at
 done
-mkdir -p /root/dev/shm /root/dev/pts
-mount -t devpts devpts /root/dev/pts
+mkdir -p /machine/dev/shm /machine/dev/pts
+mount -t devpts devpts /machine/dev/pts
 for at in dev/shm tmp run; do
-	mount -t tmpfs tmpfs /root/$at
+	mount -t tmpfs tmpfs /machine/$at
 done
-mount -t tracefs tracefs /root/sys/kernel/tracing
-mount -t bpf bpf /root/sys/fs/bpf
+mount -t tracefs tracefs /machine/sys/kernel/tracing
+mount -t bpf bpf /machine/sys/fs/bpf
 ip link set lo up
 
-env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-	chroot /root /bin/bash /job/run >/root/job/output 2>&1
-echo $? >/root/job/status
+env -i HOME=/tmp PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+	chroot /machine /bin/bash /job/run >/machine/job/output 2>&1
+echo $? >/machine/job/status
 sync
 poweroff -f

@@ -8,9 +8,11 @@ $(O)/tests/load_programs: $(O)/tests/kernels/load_programs.o $(O)/libgpuprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
 
-.PHONY: setup-kernels check-kernels
+.PHONY: kernels-build setup-kernels check-kernels
+kernels-build: $(O)/tests/load_programs
+
 setup-kernels:
 	$(Q)$(if $(GPUPROF_NO_SETUP),:,sh tests/setup.sh kernels)
 
-check-kernels: setup-kernels all $(O)/tests/load_programs
+check-kernels: setup-kernels all kernels-build
 	$(Q)$(AS_ROOT) $(PYTHON) -B tests/kernels/check.py --build $(O) $(KERNELS)

@@ -32,7 +32,9 @@ def mirrors():
         uri, _, label = line.partition(" ")
         if label in wanted and not wanted[label]:
             wanted[label] = uri.rstrip("/")
-    main = wanted["Debian"] or "http://deb.debian.org/debian"
+    main = wanted["Debian"]
+    if not main:
+        raise Unreachable("apt on this machine names no mirror of Debian")
     return main, wanted["Debian-Security"] or re.sub(r"/debian$", "/debian-security", main)
 
 
