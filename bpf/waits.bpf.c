@@ -35,9 +35,14 @@ static __always_inline __u64 task_switches(const struct task_struct *task)
 	return t->nvcsw + t->nivcsw;
 }
 
+/* Since Linux 7.2 this is a byte. Loads are fitted to that where the field is unsigned. */
+struct task_struct___on_cpu {
+	unsigned int on_cpu;
+} __attribute__((preserve_access_index));
+
 static __always_inline bool task_runs(const struct task_struct *task)
 {
-	return ((const volatile struct task_struct *)task)->on_cpu;
+	return ((const volatile struct task_struct___on_cpu *)task)->on_cpu;
 }
 
 static __always_inline __u8 wait_flags(__u32 state)
