@@ -12,7 +12,7 @@ from harness import (DONE, FAILED, GPUPROF, LIMIT, USAGE, Child, environment, gp
 pytestmark = pytest.mark.san
 
 CAPABILITIES = ["bpf", "btf", "uprobe_multi", "perf_event", "ring_memory", "ptrace",
-                "torch_symbols", "cuda", "cupti", "python_gc", "attach"]
+                "torch_symbols", "cuda", "cupti", "python_gc", "programs", "probes", "attach"]
 
 
 def listed():
