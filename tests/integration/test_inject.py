@@ -24,7 +24,7 @@ FAKE = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "fake")
 GUEST = os.path.join(FAKE, "guest.so")
 # For the search for a safe moment and for the calls: a slow machine needs long for both.
 LIMIT_MS = "120000"
-EPERM, ESRCH, EAGAIN, EACCES, ENOSYS, ETIMEDOUT = 1, 3, 11, 13, 38, 110
+EPERM, ESRCH, EAGAIN, EACCES, EBUSY, ENOSYS, ETIMEDOUT = 1, 3, 11, 13, 16, 38, 110
 KILLED = -signal.SIGKILL
 READ, EPOLL_WAIT = 0, 232  # system calls
 NOBODY = 65534
@@ -438,6 +438,24 @@ def test_traced_already():
         holder.process.stdin.close()
         assert holder.wait() == 0
         put_in(target.pid)
+        target.end()
+
+
+def start_ticks(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+        return file.read().rpartition(")")[2].split()[19]
+
+
+@pytest.mark.parametrize("uid,status", [(NOBODY, 0), (0, EBUSY)], ids=["stranger", "root"])
+def test_the_name_of_an_attach_is_taken(uid, status):
+    """By another gpuprof, which is waited for; or by somebody who only has its name."""
+    with Target("read") as target:
+        name = "\\0gpuprof-inject-%d-%s" % (target.pid, start_ticks(target.pid))
+        code = ("import socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM); s.bind('%s'); s.listen(); "
+                "print('taken', flush=True); input()" % name)
+        with harness.Child([harness.PYTHON, "-c", code], "holder", user=uid) as holder:
+            holder.wait_line("stdout", lambda line: line == "taken")
+            assert inject(target.pid)[0] == status
         target.end()
 
 

@@ -7,6 +7,7 @@ import tempfile
 import documents
 import headers
 import layers
+import opens
 import returns
 import style
 import words
@@ -54,6 +55,8 @@ FAULTS = (
     (style, "userspace/base/x.c", SIGN + "int a;\n" * 700),
     (style, "tests/x.py", "# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause\ndef f(:\n"),
     (style, "tests/x.sh", "#!/bin/sh\n# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause\nif\n"),
+    (opens, "userspace/inject/x.c", SIGN + "int f(const char *path)\n{\n\treturn open(path, 0);\n}\n"),
+    (opens, "userspace/probe/x.c", SIGN + "int f(struct l *l)\n{\n\treturn stat(l->open_path, 0);\n}\n"),
     (returns, "bpf/x.bpf.c", SIGN + 'SEC("uretprobe.multi")\n'),
     (returns, "userspace/probe/x.c", SIGN + "int f = BPF_F_UPROBE_MULTI_RETURN;\n"),
     (documents, "userspace/recording/FORMAT.md", "\n### Type 1: a\n| 1 `GP_EV_B` |\n"),

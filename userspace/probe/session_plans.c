@@ -125,11 +125,11 @@ int session_plans__get(struct session_plans *s, const struct target_library *lib
 		       struct reason *why, uint32_t *ret_index)
 {
 	struct session_plan p = {0};
-	int err;
+	int err = process_file_stat(lib->open_path, &p.file);
 
-	if (stat(lib->open_path, &p.file))
-		return reason_set(why, of_the_file(-errno), "cannot look at '%s': %s", lib->path,
-				  strerror(errno));
+	if (err)
+		return reason_set(why, of_the_file(err), "cannot look at '%s': %s", lib->path,
+				  strerror(-err));
 	for (size_t i = 0; i < s->items.nr; i++)
 		if (planned_file_is_same(&s->items.items[i].file, &p.file)) {
 			*ret_index = (uint32_t)i;
