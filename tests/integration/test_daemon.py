@@ -407,7 +407,7 @@ def test_files_of_ended_processes_are_let_go(tmp_path):
 def small_disk(tmp_path):
     folder = tmp_path / "disk"
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "gpuprof-test", folder], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "gpuprof-test", folder], check=True)
     yield folder
     subprocess.run(["umount", folder], check=True)
 
