@@ -104,7 +104,7 @@ static int swap_descriptors(void *arg)
 	unsigned seed = 3;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (;;)
+	for (;; pause_us(20))
 		for (int fd = 3; fd < FDS; fd++)
 			if (fd != other && is_gpuprofs(fd) && next_random(&seed) % 8 == 0)
 				toggle(fd, other);

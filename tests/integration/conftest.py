@@ -22,7 +22,7 @@ STEPS = {"mlp": 20, "resnet18_infer": 3, "resnet18_train": 2, "lstm": 4, "raiser
 def pytest_addoption(parser):
     parser.addoption("--cycles", type=int, default=20, help="attach/detach cycles")
     parser.addoption("--kills", type=int, default=5, help="kills at a random moment")
-    parser.addoption("--attaches", type=int, default=30, help="attaches to a hostile process")
+    parser.addoption("--attaches", type=int, default=20, help="attaches to a hostile process")
     parser.addoption("--test-limit", type=int, default=900, help="seconds after which a test hangs")
 
 

@@ -162,8 +162,8 @@ def attach(pid, folder, *options):
     return done.returncode
 
 
-@pytest.mark.san
-@pytest.mark.parametrize("means", [("rings",), ALL_MEANS], ids=lambda means: "-".join(means))
+@pytest.mark.parametrize("means", [pytest.param(("rings",), marks=pytest.mark.san), ALL_MEANS],
+                         ids=lambda means: "-".join(means))
 def test_attach(request, tmp_path, means):
     """gpuprof itself, again and again; with --attaches 1000 -s that is the long run."""
     options = ([], ["--no-inject"], ["--memory", "--stack", "native"], ["--mode", "sample"])
