@@ -3,7 +3,7 @@
 An unprivileged process that does what it can to mislead gpuprof, which is root (tests/fake/hostile_target.c). Whatever it
 does: no file but gpuprof's own changes, gpuprof ends by itself, and the process is never left stopped.
 
-    pytest tests/integration/test_hostile.py --attaches 1000 -s      # the long run, with its figures
+    pytest tests/integration/test_hostile.py --attaches=1000 -s      # the long run, with its figures
 """
 
 import collections
@@ -165,7 +165,7 @@ def attach(pid, folder, *options):
 @pytest.mark.parametrize("means", [pytest.param(("rings",), marks=pytest.mark.san), ALL_MEANS],
                          ids=lambda means: "-".join(means))
 def test_attach(request, tmp_path, means):
-    """gpuprof itself, again and again; with --attaches 1000 -s that is the long run."""
+    """gpuprof itself, again and again; with --attaches=1000 -s that is the long run."""
     options = ([], ["--no-inject"], ["--memory", "--stack", "native"], ["--mode", "sample"])
     nr = request.config.getoption("--attaches")
     seen = collections.Counter()

@@ -149,8 +149,8 @@ static void add_syntax(void)
 		"-1+2",
 		"@SUM(A1)",
 		" =1+1",
-		"\xef\xbc\x9d"
-		"1+1",
+		("\xef\xbc\x9d"
+		 "1+1"),
 		"%s%n%*d",
 		"`id`$(id)",
 		"../../etc/passwd",
