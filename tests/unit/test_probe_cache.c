@@ -112,14 +112,14 @@ static void set_caller(struct image *im, uint64_t at, uint32_t bytes)
 					  .nr = 1,
 					  .begin = (int32_t)(at - index_at),
 					  .fde = (int32_t)(FDE_AT - index_at)};
-	memcpy(im->code + FDE_AT - CODE_AT, &entry, sizeof(entry));
+	memcpy(im->code + (FDE_AT - CODE_AT), &entry, sizeof(entry));
 }
 
 static void set_call(struct image *im, uint64_t to)
 {
 	int32_t distance = (int32_t)(to - (CALLER_AT + CALL_IN_CALLER + 5));
 
-	memcpy(im->code + CALLER_AT - CODE_AT + CALL_IN_CALLER + 1, &distance, sizeof(distance));
+	memcpy(im->code + (CALLER_AT - CODE_AT + CALL_IN_CALLER + 1), &distance, sizeof(distance));
 }
 
 static void set_headers(struct image *im)
@@ -171,8 +171,8 @@ static void make_real(struct image *im)
 	set_symbol(im, 2, 1 + sizeof(FIRST), SECOND_AT, sizeof(second_code));
 	set_symbol(im, 3, 1 + sizeof(FIRST) + sizeof(SECOND), ASKED_AT, 1);
 	memcpy(im->code, first_code, sizeof(first_code));
-	memcpy(im->code + SECOND_AT - CODE_AT, second_code, sizeof(second_code));
-	memcpy(im->code + CALLER_AT - CODE_AT, caller_code, sizeof(caller_code));
+	memcpy(im->code + (SECOND_AT - CODE_AT), second_code, sizeof(second_code));
+	memcpy(im->code + (CALLER_AT - CODE_AT), caller_code, sizeof(caller_code));
 	im->code[ASKED_AT - CODE_AT] = 0xc3;
 	set_call(im, ASKED_AT);
 	set_caller(im, CALLER_AT, sizeof(caller_code));
