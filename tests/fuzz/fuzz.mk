@@ -17,7 +17,7 @@ FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(FUZZ_O)/%)
 # The pages of *_html.c are built elsewhere, and no target needs them.
 FUZZ_LIB_SRC := $(filter-out userspace/output/%_html.c,$(foreach r,$(FUZZ_ROOMS), \
 	$(filter userspace/$(r)/%,$(SRC)))) userspace/probe/code.c userspace/probe/code_exits.c \
-	userspace/output/inside_html.c userspace/probe/names.c userspace/probe/schemas.c \
+	userspace/probe/names.c userspace/probe/schemas.c \
 	userspace/daemon/request.c userspace/daemon/listen.c userspace/daemon/shelf.c \
 	userspace/daemon/totals.c userspace/daemon/metrics.c $(UNIT_HELP_SRC)
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(FUZZ_O)/%.o)

@@ -39,6 +39,13 @@ SANITIZER_STATUS = 99
 DONE, FAILED, USAGE, LOST = 0, 1, 2, 3
 
 
+@functools.lru_cache(maxsize=None)
+def is_sanitized():
+    """Whether gpuprof was built with the sanitizers."""
+    with open(GPUPROF, "rb") as file:
+        return b"__asan_init" in file.read()
+
+
 class HarnessError(AssertionError):
     """What was waited for did not come; carries what the child said."""
 
@@ -504,7 +511,7 @@ def programs():
     done = subprocess.run(["/usr/sbin/bpftool", "prog", "show", "--json"], check=True,
                           stdout=subprocess.PIPE, text=True)
     ours = set().union(*(verified(child.pid) for child in Child.alive
-                         if isinstance(child, Gpuprof)))
+                         if isinstance(child, Gpuprof) and child.running()))
     return [one for one in json.loads(done.stdout) if one["id"] in ours]
 
 

@@ -26,7 +26,10 @@ def test_cupti_comes_and_goes_beside_no_call(version, what, tmp_path):
         for _ in range(10):
             before, subscribed = app.counted("beside calls"), app.counted("subscribed")
             done, _ = capture(app, tmp_path, lambda: app.wait_flushes(1), options=("-v",))
-            assert done.status == harness.DONE, done.told
+            # A fork of gpuprof takes half a second under the sanitizers, and the ring of a program that never rests is full
+            # by then: told, as ever.
+            assert done.status == harness.DONE or (
+                harness.is_sanitized() and "collector_full" in done.stderr), done.told
             # A machine with other things to do may take too long, or find no moment: then CUPTI, whose
             # records were never on, is let go of and asked for again.
             if (done.stderr.count("were held for") != 2 or "not done by then" in done.stderr or

@@ -16,6 +16,8 @@
 #define __array(name, value) typeof(value) *name[]
 #define __noinline	     __attribute__((noinline))
 #define __weak		     __attribute__((weak))
+/* What hides a value from the compiler; the verifier is not here to be helped. */
+#define barrier_var(var) __asm__ volatile("" : "+r"(var))
 #undef __always_inline
 #define __always_inline inline __attribute__((always_inline, unused))
 
