@@ -26,8 +26,8 @@ def test_cupti_comes_and_goes_beside_no_call(version, what, tmp_path):
         for _ in range(10):
             before, subscribed = app.counted("beside calls"), app.counted("subscribed")
             done, _ = capture(app, tmp_path, lambda: app.wait_flushes(1), options=("-v",))
-            # A fork of gpuprof takes half a second under the sanitizers, and the ring of a program that never rests is full
-            # by then: told, as ever.
+            # Under the sanitizers a look at all threads takes a tenth of a second, in which nothing is drained: the ring of a
+            # program that never rests may be full by then. It is told, as ever.
             assert done.status == harness.DONE or (
                 harness.is_sanitized() and "collector_full" in done.stderr), done.told
             # A machine with other things to do may take too long, or find no moment: then CUPTI, whose
