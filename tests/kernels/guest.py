@@ -74,7 +74,7 @@ def initramfs(kernel, to):
     Path(to).write_bytes(packed)
 
 
-def run(kernel, job, script, cpus=2, patience_s=900):
+def run(kernel, job, script, cpus=2, patience_s=2400):
     """
     Runs the shell script in a guest with this kernel, with the folder `job` as its /job. Returns
     its exit status; None: the guest ended without one, or took longer than patience_s (what its
