@@ -43,7 +43,7 @@ static __always_inline bool string_fits(const struct cxx_string *s, __u64 at)
 	return s->text != at + offsetof(struct cxx_string, local) || s->bytes <= LOCAL_BYTES;
 }
 
-/* Of an old string what one of today would say. */
+/* Reads a string of the old C++ ABI into the fields that a new one has. */
 static __always_inline bool read_old_string(struct cxx_string *s, __u64 text)
 {
 	struct old_string old;

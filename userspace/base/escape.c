@@ -302,7 +302,7 @@ void buf__json(struct buf *b, const char *text)
 	buf__char(b, '"');
 }
 
-/* Of an escape its bytes; what buf__json() writes as \u acts, or is the replacement character. */
+/* Appends what a page shows of one escape of buf__json(). Returns the bytes that it took. */
 static size_t page_escape(struct buf *to, const char *p, size_t left)
 {
 	if (left < 6 || p[1] != 'u') {

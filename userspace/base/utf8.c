@@ -2,7 +2,7 @@
 
 #include "base/utf8.h"
 
-/* Of a character that begins with this byte; 0: none does. */
+/* The length of a character that begins with this byte, in bytes; 0: none begins so. */
 static size_t bytes_from(unsigned char first)
 {
 	if (first < 0x80)

@@ -31,7 +31,7 @@ struct control {
 	int peer; /* who waits for an answer, -1: nobody */
 };
 
-/* Where this process listens unless it is told otherwise. NULL with a reason. */
+/* The socket that this process listens at if no other is named. NULL with a reason. */
 static char *default_path(struct reason *why)
 {
 	CLEANUP(cleanup_free) char *folder = unix_socket_folder();
