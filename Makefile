@@ -134,4 +134,5 @@ help:
 	@echo 'Variables: O=dir V=1 DEBUG=1 SAN=address,undefined WERROR=1 COVERAGE=1 GPUPROF_NO_SETUP=1'
 	@echo '           CC CLANG BPFTOOL VMLINUX_H'
 
--include $(OBJ:.o=.d) $(O)/userspace/main.d $(BPF_OBJ:.o=.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
+# What each compiled file was made from, as the compiler said.
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -61,5 +61,3 @@ check-fuzz: $(FUZZ_BIN)
 			> $$t.log 2>&1 || { tail -n 60 $$t.log; exit 1; }; \
 		ls $$t.corpus | grep -q . || { echo "$$t: no seeds"; exit 1; }; \
 	done
-
--include $(FUZZ_LIB_OBJ:.o=.d) $(FUZZ_SRC:%.c=$(FUZZ_O)/%.d)

@@ -26,10 +26,7 @@ def test_cupti_comes_and_goes_beside_no_call(version, what, tmp_path):
         for _ in range(10):
             before, subscribed = app.counted("beside calls"), app.counted("subscribed")
             done, _ = capture(app, tmp_path, lambda: app.wait_flushes(1), options=("-v",))
-            # Under the sanitizers a look at all threads takes a tenth of a second, in which nothing is drained: the ring of a
-            # program that never rests may be full by then. It is told, as ever.
-            assert done.status == harness.DONE or (
-                harness.is_sanitized() and "collector_full" in done.stderr), done.told
+            assert done.status == harness.DONE, done.told
             # A machine with other things to do may take too long, or find no moment: then CUPTI, whose
             # records were never on, is let go of and asked for again.
             if (done.stderr.count("were held for") != 2 or "not done by then" in done.stderr or

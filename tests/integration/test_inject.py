@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import pytest
@@ -438,6 +439,19 @@ def test_traced_already():
         holder.process.stdin.close()
         assert holder.wait() == 0
         put_in(target.pid)
+        target.end()
+
+
+def test_another_tracer_is_just_ending():
+    """One that is killed holds its threads for a moment more, which is waited for."""
+    with Target("read") as target:
+        holder = harness.Child([os.path.join(FAKE, "injector"), "hold", str(target.pid)], "holder")
+        holder.wait_line("stdout", lambda line: line == "held")
+        ends = threading.Timer(0.1, holder.process.kill)
+        ends.start()
+        put_in(target.pid)
+        ends.join()
+        holder.wait()
         target.end()
 
 

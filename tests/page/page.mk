@@ -20,5 +20,3 @@ page-packages: | setup-build
 check-page: $(O)/tests/make_page page-packages
 	$(Q)GPUPROF_BUILD=$(abspath $(O)) GPUPROF_VIEWERS=$(abspath $(PAGE_TESTS)) \
 		$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/page
-
--include $(MAKE_PAGE_OBJ:.o=.d)

@@ -319,6 +319,8 @@ void capture__free(struct capture *c)
 	if (!c)
 		return;
 	(void)capture__stop(c, &why);
+	/* The recordings have ended: nothing more is taken while collectors are removed. */
+	c->failed = c->failed ?: -ECANCELED;
 	for (size_t i = 0; i < c->members.nr; i++) {
 		struct member *m = c->members.items[i];
 

@@ -137,7 +137,7 @@ static void take_held(struct capture *c)
 	buf__clear(held);
 }
 
-void capture_drain(struct capture *c)
+static void drain(struct capture *c, int (*from)(struct guest *, guest_event_fn, void *))
 {
 	uint64_t begin_ns;
 
@@ -147,11 +147,21 @@ void capture_drain(struct capture *c)
 	begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	for (size_t i = 0; i < c->members.nr && !c->failed; i++)
 		if (c->members.items[i]->guest)
-			(void)guest__drain(c->members.items[i]->guest, on_guest_event, c);
+			(void)from(c->members.items[i]->guest, on_guest_event, c);
 	if (c->started)
 		c->guest_drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 	if (c->stepped)
 		take_held(c);
+}
+
+void capture_drain(struct capture *c)
+{
+	drain(c, guest__drain);
+}
+
+void capture_take(struct capture *c)
+{
+	drain(c, guest__take);
 }
 
 void capture_stop_guest(struct capture *c, struct guest *g, bool gone)

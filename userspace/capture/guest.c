@@ -46,6 +46,14 @@ struct guest {
 
 static const struct inject_options how = {.name = "libgpuprof-cupti.so", .thread_name = "gpuprof"};
 
+static struct inject_options how_meanwhile(struct guest_meanwhile meanwhile)
+{
+	struct inject_options options = how;
+
+	options.meanwhile = (struct tracer_meanwhile){meanwhile.take, meanwhile.arg};
+	return options;
+}
+
 static void sleep_ms(long ms)
 {
 	struct timespec ts = {.tv_nsec = ms * MS_NS};
@@ -81,7 +89,8 @@ static int open_ring(struct guest *g, const struct target_process *p, uint16_t p
 
 static void serve_hold(struct guest *g)
 {
-	guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring);
+	guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring,
+			  (struct tracer_meanwhile){g->meanwhile.take, g->meanwhile.arg});
 }
 
 /* Looked at now and then. */
@@ -173,11 +182,12 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 }
 
 /* Once. *ret_returned is enum gp_collector_start; *held_ns grows by what it cost the thread. */
-static int call_door(const struct target_process *p, uint64_t *held_ns, struct reason *why,
-		     uint64_t *ret_returned)
+static int call_door(const struct target_process *p, struct guest_meanwhile meanwhile,
+		     uint64_t *held_ns, struct reason *why, uint64_t *ret_returned)
 {
+	struct inject_options options = how_meanwhile(meanwhile);
 	struct inject_result result = {0};
-	int err = inject_library(p, collector_so_start, image_bytes(), &how, why, &result);
+	int err = inject_library(p, collector_so_start, image_bytes(), &options, why, &result);
 
 	if (err)
 		return err;
@@ -208,7 +218,7 @@ static int put_in(const struct target_process *p, struct guest_meanwhile meanwhi
 			meanwhile.fn(meanwhile.arg);
 			sleep_ms(ANSWER_TURN_MS);
 		}
-		err = call_door(p, held_ns, why, &returned);
+		err = call_door(p, meanwhile, held_ns, why, &returned);
 	}
 	if (err || returned == GP_START_RUNS)
 		return err;
@@ -383,13 +393,18 @@ bool guest__has_left(const struct guest *g)
 	       (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED);
 }
 
+int guest__take(struct guest *g, guest_event_fn fn, void *arg)
+{
+	if (!g->stopped)
+		collector_ring__beat(g->ring);
+	return collector_ring__drain(g->ring, fn, arg);
+}
+
 int guest__drain(struct guest *g, guest_event_fn fn, void *arg)
 {
-	if (!g->stopped) {
-		collector_ring__beat(g->ring);
+	if (!g->stopped)
 		serve_hold(g);
-	}
-	return collector_ring__drain(g->ring, fn, arg);
+	return guest__take(g, fn, arg);
 }
 
 uint64_t guest__patience_ns(const struct guest *g)
@@ -488,17 +503,19 @@ uint64_t guest__take_held_ns(struct guest *g)
 
 void guest__free(struct guest *g, const struct target_process *p, bool gone)
 {
+	struct inject_options options;
 	struct inject_result result;
 	struct reason why = {0};
 	bool left = false;
 
 	if (!g)
 		return;
+	options = how_meanwhile(g->meanwhile);
 	collector_ring__free(g->ring);
 	free(g);
 	if (gone || !target_process__alive(p))
 		return;
-	if (inject_remove(p, &how, &why, &result, &left))
+	if (inject_remove(p, &options, &why, &result, &left))
 		log_info("%d: the collector stays, inert: %s", (int)p->pid, why.text);
 	else if (left)
 		log_info("%d: the collector stays, inert", (int)p->pid);

@@ -19,10 +19,11 @@ struct guest;
 /* Takes one event, GP_EV_NAME included; what is not zero ends the drain. */
 typedef int (*guest_event_fn)(const void *event, size_t bytes, void *arg);
 
-/* What is done every few milliseconds while guest__new() or guest__stop() waits: the collectors of
- * other processes leave if they hear nothing for seconds. */
+/* What is done every few milliseconds while the functions below wait: the collectors of other
+ * processes leave if they hear nothing for seconds, and rings fill up. */
 struct guest_meanwhile {
-	void (*fn)(void *arg);
+	void (*fn)(void *arg);	 /* drains all, and does what they ask for */
+	void (*take)(void *arg); /* drains all, no more: while threads may be held */
 	void *arg;
 };
 
@@ -82,6 +83,9 @@ bool guest__follows(const struct guest *g);
 
 /* Calls fn for each event that is there; fn's non-zero result ends it and is returned. Refreshes
  * the heartbeat. */
+int guest__take(struct guest *g, guest_event_fn fn, void *arg);
+
+/* The same, and holds the process's threads if the collector asks for that. */
 int guest__drain(struct guest *g, guest_event_fn fn, void *arg);
 
 /* See collector_ring__patience_ns() and collector_ring__begin(). */

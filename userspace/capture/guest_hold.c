@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "inject/hold.h"
-#include "inject/tracer.h"
 
 #include <errno.h>
 
@@ -39,7 +38,8 @@ static void tell(const struct target_process *p, const struct hold_result *r, en
 }
 
 static int try(struct guest_hold *h, const struct target_process *p, const char *own,
-	       struct collector_ring *r, bool strict, struct reason *why)
+	       struct collector_ring *r, bool strict, struct tracer_meanwhile meanwhile,
+	       struct reason *why)
 {
 	/* Programs with the runtime linked in are in the driver but for a few instructions; the
 	 * driver calls compilers of its own. */
@@ -57,7 +57,8 @@ static int try(struct guest_hold *h, const struct target_process *p, const char 
 					     .not_waiting = "Graph",
 					     .thread_name = own,
 					     .window_ms = WINDOW_MS,
-					     .search_ms = SEARCH_MS};
+					     .search_ms = SEARCH_MS,
+					     .meanwhile = meanwhile};
 	struct hold_result result;
 	int err = hold_threads(p, &options, while_held, r, why, &result);
 
@@ -68,7 +69,7 @@ static int try(struct guest_hold *h, const struct target_process *p, const char 
 }
 
 void guest_hold__serve(struct guest_hold *h, const struct target_process *p, const char *own,
-		       struct collector_ring *r)
+		       struct collector_ring *r, struct tracer_meanwhile meanwhile)
 {
 	uint64_t now = clock_now_ns();
 	struct reason why = {0};
@@ -80,7 +81,7 @@ void guest_hold__serve(struct guest_hold *h, const struct target_process *p, con
 	}
 	if (!h->asked_ns)
 		h->asked_ns = now;
-	err = try(h, p, own, r, now < h->asked_ns + STRICT_NS, &why);
+	err = try(h, p, own, r, now < h->asked_ns + STRICT_NS, meanwhile, &why);
 	if (!err || ((err == -EAGAIN || err == -EBUSY) && clock_now_ns() < h->asked_ns + REFUSE_NS))
 		return;
 	log_info("%d: %s", (int)p->pid, why.text);

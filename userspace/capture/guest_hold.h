@@ -8,6 +8,7 @@
 #define GP_CAPTURE_GUEST_HOLD_H
 
 #include "capture/collector_ring.h"
+#include "inject/tracer.h"
 #include "target/process.h"
 
 #include <stdint.h>
@@ -20,8 +21,8 @@ struct guest_hold {
 
 /* If the collector waits, tries once, or refuses if that has been tried for long enough. `own`:
  * threads of this name are the collector's, which are not held. Takes tens of milliseconds, seconds
- * at worst. */
+ * at worst; `meanwhile` is done in between. */
 void guest_hold__serve(struct guest_hold *h, const struct target_process *p, const char *own,
-		       struct collector_ring *r);
+		       struct collector_ring *r, struct tracer_meanwhile meanwhile);
 
 #endif /* GP_CAPTURE_GUEST_HOLD_H */

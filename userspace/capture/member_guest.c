@@ -126,6 +126,11 @@ static void drain_others(void *arg)
 	capture_drain(arg);
 }
 
+static void take_events(void *arg)
+{
+	capture_take(arg);
+}
+
 void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 {
 	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
@@ -161,7 +166,8 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 		return;
 	if (features)
 		err = guest__new(m->process, m->index, features, c->options.any_cupti, python,
-				 (struct guest_meanwhile){drain_others, c}, &why, &m->guest);
+				 (struct guest_meanwhile){drain_others, take_events, c}, &why,
+				 &m->guest);
 	if (m->guest)
 		c->cost.stops_ns += guest__take_held_ns(m->guest);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
@@ -281,7 +287,8 @@ static void adopt(struct capture *c, struct member *m)
 {
 	struct reason why = {0};
 	int err = guest__adopt(m->process, m->index, c->options.any_cupti,
-			       (struct guest_meanwhile){drain_others, c}, &why, &m->guest);
+			       (struct guest_meanwhile){drain_others, take_events, c}, &why,
+			       &m->guest);
 
 	if (!err)
 		log_info("%d: collector put in by CUDA", (int)m->process->pid);

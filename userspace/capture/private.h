@@ -138,8 +138,12 @@ void capture_totals(const struct capture *c, struct totals *ret_totals);
 /* Between two drains: does what capture__rotate() has asked for. */
 void rotation_turn(struct capture *c);
 
-/* Takes every event that is there into the recording. An error stays in c->failed. */
+/* Takes every event that is there into the recording, and holds threads of processes whose
+ * collectors ask for that. An error stays in c->failed. */
 void capture_drain(struct capture *c);
+
+/* Takes every event that is there, no more: while threads are held already. */
+void capture_take(struct capture *c);
 
 /* Stops one collector; its last events are taken meanwhile. `gone`: the process has ended. */
 void capture_stop_guest(struct capture *c, struct guest *g, bool gone);

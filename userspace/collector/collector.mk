@@ -25,8 +25,6 @@ $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cu
 	$(call say,AS,$<)
 	$(Q)$(CC) -DCOLLECTOR_SO='"$(O)/libgpuprof-cupti.so"' -c $< -o $@
 
--include $(COLLECTOR_OBJ:.o=.d)
-
 # The ring's two ends meet in unit tests; there the writing end is built as everything else is.
 COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names modules pending python python_calls \
 	python_modules stacks \
@@ -48,8 +46,6 @@ $(O)/fuzz/fuzz_ring: $(O)/fuzz/tests/fuzz/fuzz_ring.o $(FUZZ_RING_OBJ) $(O)/fuzz
 	$(call say,LINK,$@)
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(LIBS) -o $@
 
--include $(FUZZ_RING_OBJ:.o=.d)
-
 # Reads a collector's ring for the integration tests.
 ALL_EXTRA += $(O)/tests/collector_reader
 $(O)/tests/collector_reader: $(O)/tests/fake/collector_reader.o $(O)/libgpuprof.a
@@ -70,8 +66,6 @@ $(O)/tests/reporter.so: tests/fake/reporter.c $(STAMP) | setup-build
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 $(OPT) $(WARN) -D_GNU_SOURCE -fPIC -shared $< -ldl -o $@
-
--include $(COLLECTOR_TESTED:.o=.d) $(O)/tests/fake/collector_reader.d
 
 # The walk as a library that any Python can load, and what tells it the layout.
 ALL_EXTRA += $(O)/tests/python_walk.so $(O)/tests/python_layout

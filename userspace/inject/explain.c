@@ -32,6 +32,13 @@ static long status_number(pid_t pid, const char *name)
 	return field ? strtol(field + strlen(key), NULL, 10) : -1;
 }
 
+pid_t tracer_of(pid_t tid)
+{
+	long tracer = status_number(tid, "TracerPid");
+
+	return tracer > 0 ? (pid_t)tracer : 0;
+}
+
 int explain_refusal(pid_t pid, int err, struct reason *why)
 {
 	long tracer = status_number(pid, "TracerPid");

@@ -14,4 +14,7 @@
  * is gone. */
 int explain_refusal(pid_t pid, int err, struct reason *why);
 
+/* The process that traces the thread; 0: none, or none that we can see. */
+pid_t tracer_of(pid_t tid);
+
 #endif /* GP_INJECT_EXPLAIN_H */

@@ -477,7 +477,8 @@ int hold_threads(const struct target_process *p, const struct hold_options *opti
 	int err = -ESRCH;
 
 	if (target_process__alive(p))
-		err = tracer_run(trace, &j, &o, sizeof(o), options->search_ms + EXTRA_MS);
+		err = tracer_run(trace, &j, &o, sizeof(o), options->search_ms + EXTRA_MS,
+				 &options->meanwhile);
 	*ret_result = o.result;
 	if (!err)
 		return 0;

@@ -11,6 +11,7 @@
 #define GP_INJECT_HOLD_H
 
 #include "base/reason.h"
+#include "inject/tracer.h"
 #include "target/process.h"
 
 #include <stdbool.h>
@@ -27,6 +28,7 @@ struct hold_options {
 	 * hundreds of them; for twice as long as that took none is held then. */
 	uint32_t window_ms;
 	uint32_t search_ms; /* for so long a moment is looked for */
+	struct tracer_meanwhile meanwhile;
 };
 
 struct hold_result {

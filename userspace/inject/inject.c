@@ -362,7 +362,7 @@ static int run_job(struct job *j, struct outcome *o, struct reason *why)
 
 	if (err)
 		return err;
-	err = tracer_run(trace, j, o, sizeof(*o), total_ms(j->options));
+	err = tracer_run(trace, j, o, sizeof(*o), total_ms(j->options), &j->options->meanwhile);
 	if (err && !target_process__alive(j->p))
 		return reason_set(why, -ESRCH, "process %d has ended", j->p->pid);
 	if (err && o->why.text[0])

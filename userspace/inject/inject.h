@@ -16,6 +16,7 @@
 #define GP_INJECT_INJECT_H
 
 #include "base/reason.h"
+#include "inject/tracer.h"
 #include "target/process.h"
 
 #include <stdbool.h>
@@ -29,6 +30,7 @@ struct inject_options {
 	const char *thread_name;
 	uint32_t safe_point_limit_ms; /* to look for a safe moment; 0: 2000 */
 	uint32_t call_limit_ms;	      /* for the calls in the target; 0: 10000 */
+	struct tracer_meanwhile meanwhile;
 };
 
 struct inject_result {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "inject/explain.h"
 #include "inject/tracer.h"
 
 #define ERESTARTSYS	      512
@@ -28,6 +29,8 @@
 #define SYSCALL_INFO_ENTRY    1
 #define MASK_BYTES	      8
 #define TRAP_EVENT_STOP	      128
+#define ENDING_TURN_NS	      5000000L
+#define ENDING_TURNS	      100
 
 static long trace(int request, pid_t tid, void *address, void *data)
 {
@@ -55,9 +58,22 @@ bool tracees_take(struct tracees *list, pid_t tid, struct tracee *ret_t)
 	return false;
 }
 
+/* A tracer that was killed lets go of its threads a moment after it is seen to have ended. */
+static long seize(pid_t tid)
+{
+	static const struct timespec turn = {.tv_nsec = ENDING_TURN_NS};
+	long err = trace(PTRACE_SEIZE, tid, NULL, as_data(PTRACE_O_TRACESYSGOOD));
+
+	for (int i = 0; err == -EPERM && i < ENDING_TURNS && tracer_of(tid); i++) {
+		(void)nanosleep(&turn, NULL);
+		err = trace(PTRACE_SEIZE, tid, NULL, as_data(PTRACE_O_TRACESYSGOOD));
+	}
+	return err;
+}
+
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid)
 {
-	long err = trace(PTRACE_SEIZE, tid, NULL, as_data(PTRACE_O_TRACESYSGOOD));
+	long err = seize(tid);
 	int mem_fd = t->mem_fd;
 
 	if (err)

@@ -45,7 +45,8 @@ struct tracees {
 /* Takes a thread out of the list, if it is there. */
 bool tracees_take(struct tracees *list, pid_t tid, struct tracee *ret_t);
 
-/* Takes the thread under ptrace without stopping it. 0 or -errno. */
+/* Takes the thread under ptrace without stopping it. Waits half a second where another has it, who
+ * may just be ending. 0 or -errno. */
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid);
 /* Stops it. Signals that come first are delivered as usual. STOP_INTERRUPT or STOP_GROUP then.
  * Returns 0, -ETIMEDOUT, or -ESRCH if the thread is gone. */

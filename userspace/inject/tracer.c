@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A fork, because only a process can be killed on its own. What comes back lies in memory that both
- * share, and is copied only after the child has ended well.
+ * A fork, because only a process can be killed on its own. A timer of its own kills it, so that
+ * nothing which makes gpuprof wait keeps the target stopped. What comes back lies in memory that
+ * both share, and is copied only after the child has ended well.
  */
 #include "inject/tracer.h"
 
@@ -22,37 +23,48 @@
 #include "base/clock.h"
 #include "base/shield.h"
 
-#define LOOK_MS	     20
-#define KILL_WAIT_MS 1000
-#define MS_NS	     1000000ULL
+#define LOOK_MS	       20 /* between looks at it, */
+#define MEANWHILE_MS   2  /* and where something is done in between */
+#define KILL_WAIT_MS   1000
+#define MS_NS	       1000000ULL
+#define SEC_NS	       1000000000ULL
+#define SILENCE_NS     (TRACER_SILENCE_MS * MS_NS)
+#define TIMER_EARLY_NS (5 * MS_NS) /* by which two clock readings may differ from the timer */
 
 struct area {
-	uint64_t pulse_ns;
-	bool stops;
+	uint64_t pulse_ns; /* 0: silence does not count yet */
 	int result;
 	_Alignas(16) unsigned char data[];
 };
 
-static struct area *own; /* the child's own, NULL in every other process */
-
-void tracer_pulse(void)
-{
-	if (own)
-		__atomic_store_n(&own->pulse_ns, clock_now_ns(), __ATOMIC_RELAXED);
-}
+/* The child's own; NULL in every other process. */
+static struct area *own;
+static timer_t own_timer;
 
 void tracer_stops(void)
 {
-	tracer_pulse();
-	if (own)
-		__atomic_store_n(&own->stops, true, __ATOMIC_RELEASE);
+	static const struct itimerspec silence = {
+		.it_value = {.tv_sec = SILENCE_NS / SEC_NS, .tv_nsec = SILENCE_NS % SEC_NS}};
+
+	if (!own)
+		return;
+	__atomic_store_n(&own->pulse_ns, clock_now_ns(), __ATOMIC_RELAXED);
+	(void)timer_settime(own_timer, 0, &silence, NULL);
+}
+
+void tracer_pulse(void)
+{
+	if (own && own->pulse_ns)
+		tracer_stops();
 }
 
 static _Noreturn void child_main(struct area *area, pid_t parent, int (*fn)(void *, void *),
 				 void *arg)
 {
+	struct sigevent kill_us = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
+	if (getppid() != parent || timer_create(CLOCK_MONOTONIC, &kill_us, &own_timer))
 		_exit(1);
 	(void)prctl(PR_SET_NAME, "gpuprof-tracer", 0, 0, 0);
 	own = area;
@@ -78,70 +90,69 @@ static pid_t fork_without_signals(void)
 }
 
 /* Waits for its end or for some milliseconds. */
-static void wait_a_little(int pidfd)
+static void wait_a_little(int pidfd, const struct tracer_meanwhile *meanwhile)
 {
 	static const struct timespec turn = {.tv_nsec = MS_NS};
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
+	if (meanwhile->fn)
+		meanwhile->fn(meanwhile->arg);
 	if (pidfd >= 0)
-		(void)poll(&p, 1, LOOK_MS);
+		(void)poll(&p, 1, meanwhile->fn ? MEANWHILE_MS : LOOK_MS);
 	else
 		(void)nanosleep(&turn, NULL);
 }
 
-/* Whether it has ended; *ret_well: by itself, with its work done. */
-static bool has_ended(pid_t pid, bool *ret_well)
+/* Whether it has ended. *ret_err: 0, by itself, with its work done; -ETIMEDOUT: it was silent for
+ * too long; -ECANCELED. */
+static bool has_ended(pid_t pid, const struct area *area, int *ret_err)
 {
+	uint64_t pulse_ns = __atomic_load_n(&area->pulse_ns, __ATOMIC_RELAXED);
 	struct rusage usage = {0};
 	int status;
 	pid_t waited = wait4(pid, &status, WNOHANG, &usage);
 
 	if (!waited || (waited < 0 && errno == EINTR))
 		return false;
-	if (waited > 0)
-		shield_add_cpu(&usage);
-	*ret_well = waited > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+	*ret_err = -ECANCELED;
+	if (waited < 0)
+		return true;
+	shield_add_cpu(&usage);
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		*ret_err = 0;
+	else if (WIFSIGNALED(status) && pulse_ns &&
+		 clock_now_ns() + TIMER_EARLY_NS >= pulse_ns + SILENCE_NS)
+		*ret_err = -ETIMEDOUT;
 	return true;
 }
 
-static bool is_overdue(const struct area *area, uint64_t end_ns)
-{
-	uint64_t now = clock_now_ns();
-	uint64_t pulse_ns = __atomic_load_n(&area->pulse_ns, __ATOMIC_RELAXED);
-
-	if (now >= end_ns)
-		return true;
-	return __atomic_load_n(&area->stops, __ATOMIC_ACQUIRE) && now > pulse_ns &&
-	       now - pulse_ns >= TRACER_SILENCE_MS * MS_NS;
-}
-
-/* Watches it until it has ended. 0, -ETIMEDOUT or -ECANCELED. */
-static int watch(pid_t pid, const struct area *area, uint32_t total_ms)
+/* Waits until it has ended. 0, -ETIMEDOUT or -ECANCELED. */
+static int watch(pid_t pid, const struct area *area, uint32_t total_ms,
+		 const struct tracer_meanwhile *meanwhile)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	uint64_t end_ns = clock_now_ns() + total_ms * MS_NS;
-	bool killed = false, well = false;
+	bool killed = false;
+	int err = -ETIMEDOUT;
 
-	while (!has_ended(pid, &well)) {
-		wait_a_little(pidfd);
+	while (!has_ended(pid, area, &err)) {
+		wait_a_little(pidfd, meanwhile);
+		if (clock_now_ns() < end_ns)
+			continue;
 		/* Where the kernel lets nothing be killed, it is not waited for. */
-		if (killed && clock_now_ns() >= end_ns)
+		if (killed)
 			break;
-		if (!killed && is_overdue(area, end_ns)) {
-			(void)kill(pid, SIGKILL);
-			killed = true;
-			end_ns = clock_now_ns() + KILL_WAIT_MS * MS_NS;
-		}
+		(void)kill(pid, SIGKILL);
+		killed = true;
+		end_ns = clock_now_ns() + KILL_WAIT_MS * MS_NS;
 	}
 	if (pidfd >= 0)
 		(void)close(pidfd);
-	if (well)
-		return 0;
-	return killed ? -ETIMEDOUT : -ECANCELED;
+	return err && killed ? -ETIMEDOUT : err;
 }
 
 int tracer_run(int (*fn)(void *shared, void *arg), void *arg, void *shared, size_t bytes,
-	       uint32_t total_ms)
+	       uint32_t total_ms, const struct tracer_meanwhile *meanwhile)
 {
 	size_t all = sizeof(struct area) + bytes;
 	struct area *area =
@@ -155,7 +166,7 @@ int tracer_run(int (*fn)(void *shared, void *arg), void *arg, void *shared, size
 	pid = fork_without_signals();
 	if (!pid)
 		child_main(area, parent, fn, arg);
-	err = pid < 0 ? -errno : watch(pid, area, total_ms);
+	err = pid < 0 ? -errno : watch(pid, area, total_ms, meanwhile);
 	if (!err) {
 		memcpy(shared, area->data, bytes);
 		err = area->result;
