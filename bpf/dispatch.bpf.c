@@ -123,12 +123,12 @@ static __always_inline bool read_old_names(struct operator_name *o, __u64 at)
 }
 
 /* Reads the name of the operator whose entry lies at `at` into t->found. 0, or if it is none what
- * may be a pointer to one. */
-static __noinline __u64 read_operator(struct thread_state *t, __u64 at, bool old)
+ * may be a pointer to one. The verifier follows it once, because it is global. */
+__noinline __u64 read_operator(struct thread_state *t, __u64 at, bool old)
 {
 	struct operator_name o;
 
-	if (at & 7)
+	if (!t || (at & 7))
 		return 1;
 	if (old ? !read_old_names(&o, at) : !read_names(&o, at))
 		return o.name.text ? o.name.text : 1;

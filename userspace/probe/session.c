@@ -12,12 +12,17 @@
 #include "gpuprof.skel.h"
 #include "probe/session_private.h"
 #include "probe/unwind_maps.h"
+#include "target/maps.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define KERNEL_MAP "anon_inode:bpf-map"
 
 /* So many times that a session goes on after a pause its programs are timed again: the pause may
  * have begun with the session. */
@@ -70,6 +75,22 @@ static void attach_tracepoints(struct probe_session *s)
 			 "and another program in the target's place is taken for it");
 }
 
+/* A child has no use for what is mapped of the kernel's maps, and a fork would copy its page
+ * tables: the ring alone has thousands of pages. */
+static void keep_maps_from_forks(void)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	char *line, *rest;
+	struct map_line m;
+
+	if (maps_read(getpid(), &text))
+		return;
+	rest = text;
+	while ((line = strsep(&rest, "\n")))
+		if (*line && !map_line_parse(line, &m) && !strcmp(m.path, KERNEL_MAP))
+			(void)madvise((void *)m.start, m.end - m.start, MADV_DONTFORK);
+}
+
 /* What takes the programs, once they are loaded. 0 or -errno with a reason. */
 static int begin_programs(struct probe_session *s, struct reason *why)
 {
@@ -93,6 +114,7 @@ static int begin_programs(struct probe_session *s, struct reason *why)
 		trap_cost__measure(&s->trap_links, s->method,
 				   bpf_program__fd(session_program(s->bpf, PROGRAM_ENTRY)),
 				   &s->trap_cost);
+	keep_maps_from_forks();
 	if (s->plans.few && s->options.ops && !s->options.ops_glob)
 		log_warn("this kernel has no uprobe_multi (Linux 6.6 has): only the most common "
 			 "operators are probed, others by naming them with --ops");

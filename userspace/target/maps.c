@@ -8,7 +8,6 @@
 #include "target/maps.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,9 +126,13 @@ bool maps_in_order(const char *text)
 	for (const char *line = text; *line;) {
 		const char *next = strchrnul(line, '\n');
 		uint64_t start, end;
+		char *at;
 
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &start, &end) != 2)
+		/* sscanf() would measure all that follows, for each line. */
+		start = strtoull(line, &at, 16);
+		if (at == line || *at != '-')
 			return true; /* whoever takes it apart says so */
+		end = strtoull(at + 1, NULL, 16);
 		if (start < last)
 			return false;
 		last = end;
