@@ -97,6 +97,19 @@ struct python_search {
 	__u64 whole;	 /* all lists were seen to their ends */
 };
 
+/*
+ * Two windows on the target's Python frames: where they begin, and one more than the offset at
+ * which a frame may begin for all of it to be there; 0: the window is empty. A part of
+ * python_thread: the two together are too large for one element, see GP_ELEMENT_BYTES_MAX.
+ */
+struct python_windows {
+	__u64 window, other;
+	__u64 window_last, other_last;
+	/* One behind the other; and for a frame at the very end. */
+	__u64 read[(GP_PYTHON_WINDOW_BYTES + GP_PYTHON_BEHIND_BYTES + GP_PYTHON_FRAME_BYTES + 8) /
+		   8];
+};
+
 /* Of each thread, where stacks are wanted: the memory in which its stack is walked. All of it that
  * changes from frame to frame is here: what the verifier cannot follow it need not, and so it comes
  * to an end. */
@@ -111,14 +124,7 @@ struct python_thread {
 	__u32 has_first, reserved;
 	__u64 base_mask;  /* ~0: instructions are addresses */
 	__u64 owner_mask; /* 0: frames have no owner */
-	/* Two windows on the target's frames: where they begin, and one more than the offset at
-	 * which a frame may begin for all of it to be there; 0: the window is empty. */
-	__u64 window, other;
-	__u64 window_last, other_last;
 	__u64 state[GP_PYTHON_STATE_BYTES / 8];
-	/* One behind the other; and for a frame at the very end. */
-	__u64 read[(GP_PYTHON_WINDOW_BYTES + GP_PYTHON_BEHIND_BYTES + GP_PYTHON_FRAME_BYTES + 8) /
-		   8];
 	__u64 check[GP_PYTHON_CHECK_BYTES / 8];
 	struct gp_python_made made;
 	/* The walk for the interpreter's calls: functions' frames so far, and the next frame. */
@@ -187,6 +193,7 @@ struct sample_walk {
 	__u64 period_ns;
 	struct thread_state thread; /* says whose the sample is */
 	struct python_thread python;
+	struct python_windows windows;
 	struct native_thread native;
 	/* The kernel's frames, innermost first; behind kernel_at, those of an interrupt before. */
 	__u64 kernel[GP_INTERRUPT_FRAMES + GP_KERNEL_FRAMES];
@@ -210,6 +217,19 @@ struct sampled_thread {
 	__u32 again;		  /* its stack was not whole */
 	struct gp_ev_sample wait; /* what is to be told of it; nr 0: nothing */
 };
+
+/*
+ * The largest element of a task storage. Linux 6.19 allocates elements by kmalloc_nolock() (commit
+ * f484f4a3e058), which has two pages at most, and 7.2 keeps 72 bytes of them to itself. The map of
+ * larger elements can be made, but no thread ever gets one.
+ */
+#define GP_ELEMENT_BYTES_MAX (8192 - 256)
+
+_Static_assert(sizeof(struct thread_state) <= GP_ELEMENT_BYTES_MAX, "fits a task storage");
+_Static_assert(sizeof(struct python_thread) <= GP_ELEMENT_BYTES_MAX, "fits a task storage");
+_Static_assert(sizeof(struct python_windows) <= GP_ELEMENT_BYTES_MAX, "fits a task storage");
+_Static_assert(sizeof(struct native_thread) <= GP_ELEMENT_BYTES_MAX, "fits a task storage");
+_Static_assert(sizeof(struct sampled_thread) <= GP_ELEMENT_BYTES_MAX, "fits a task storage");
 
 /* Per CPU. `opened` less `closed` is what is open. */
 struct counters {
@@ -412,6 +432,29 @@ struct {
 	__type(key, __u32);
 	__type(value, struct python_thread);
 } no_python_thread __weak SEC(".maps");
+
+/* As `threads`, `threads_by_tid` and `no_thread`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct python_windows);
+} python_windows __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GP_THREADS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct python_windows);
+} python_windows_by_tid __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct python_windows);
+} no_python_windows __weak SEC(".maps");
 
 /* As `threads`, `threads_by_tid` and `no_thread`. */
 struct {

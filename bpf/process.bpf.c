@@ -48,8 +48,10 @@ int gp_process_exit(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!gp_task_storage)
 		(void)bpf_map_delete_elem(&threads_by_tid, &tid);
-	if (!gp_task_storage && (gp_stacks & GP_STACK_WANT_PYTHON))
+	if (!gp_task_storage && (gp_stacks & GP_STACK_WANT_PYTHON)) {
 		(void)bpf_map_delete_elem(&python_threads_by_tid, &tid);
+		(void)bpf_map_delete_elem(&python_windows_by_tid, &tid);
+	}
 	if (!gp_task_storage && (gp_stacks & GP_STACK_WANT_NATIVE))
 		(void)bpf_map_delete_elem(&native_threads_by_tid, &tid);
 	if (!process_index(tgid, &index))

@@ -44,6 +44,7 @@ static __always_inline __u64 python_field(const __u64 *chunk, __u32 chunk_bytes,
 struct python_walk {
 	const struct gp_python *py;
 	struct python_thread *memory;
+	struct python_windows *windows;
 	struct native_thread *native; /* where native stacks are wanted too, else NULL */
 };
 
@@ -169,29 +170,30 @@ static __always_inline __u64 python_frame_field(const char *frame, __u32 offset)
  * come in with what is before them in their page, which is there if they are; before 3.11, those
  * that lie a little before the one that they were called by. Others come in with what is behind
  * them: those of generators lie anywhere, but the interpreter's own lie on the C stack, the next
- * one above. Returns where it is in p->read, or a negative number.
+ * one above. Returns where it is in r->read, or a negative number.
  */
 #define python_read_frame WALK_NAME(python_read_frame)
-__noinline int python_read_frame(struct python_thread *p, const struct gp_python *py, __u64 at)
+__noinline int python_read_frame(struct python_thread *p, struct python_windows *r,
+				 const struct gp_python *py, __u64 at)
 {
 	__u32 bytes, before = at & (GP_PYTHON_PAGE_BYTES - 1);
 	__u32 behind = GP_PYTHON_PAGE_BYTES - before;
 
-	if (!p || !py)
+	if (!p || !r || !py)
 		return -1;
 	bytes = py->frame_bytes;
 	if (bytes > GP_PYTHON_FRAME_BYTES)
 		return -1;
-	if ((py->has_window && !p->nr) || p->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
-	    p->other - at <= GP_PYTHON_PAGE_BYTES) {
-		p->window_last = 0;
-		p->window = at - before;
-		if (!walked_read(p->read, before + bytes, p->window))
+	if ((py->has_window && !p->nr) || r->window - at <= 2 * GP_PYTHON_PAGE_BYTES ||
+	    r->other - at <= GP_PYTHON_PAGE_BYTES) {
+		r->window_last = 0;
+		r->window = at - before;
+		if (!walked_read(r->read, before + bytes, r->window))
 			return -1;
-		p->window_last = before + 1;
+		r->window_last = before + 1;
 		if (!p->has_first)
 			p->first_instr =
-				python_frame_field((const char *)p->read + before, py->frame_instr);
+				python_frame_field((const char *)r->read + before, py->frame_instr);
 		p->has_first = 1;
 		return (int)before;
 	}
@@ -199,13 +201,13 @@ __noinline int python_read_frame(struct python_thread *p, const struct gp_python
 		behind = GP_PYTHON_BEHIND_BYTES;
 	if (!py->has_window || behind < bytes)
 		behind = bytes;
-	p->other_last = 0;
-	p->other = at;
-	if (!walked_read((char *)p->read + GP_PYTHON_WINDOW_BYTES, behind, at))
+	r->other_last = 0;
+	r->other = at;
+	if (!walked_read((char *)r->read + GP_PYTHON_WINDOW_BYTES, behind, at))
 		return -1;
-	p->other_last = behind - bytes + 1;
+	r->other_last = behind - bytes + 1;
 	if (!p->has_first)
-		p->first_instr = python_frame_field((const char *)p->read + GP_PYTHON_WINDOW_BYTES,
+		p->first_instr = python_frame_field((const char *)r->read + GP_PYTHON_WINDOW_BYTES,
 						    py->frame_instr);
 	p->has_first = 1;
 	return GP_PYTHON_WINDOW_BYTES;
@@ -231,9 +233,10 @@ static __always_inline void python_add(struct python_thread *p, const struct gp_
 }
 
 /* One frame. True: there is no other, or none that can be had. */
-static __always_inline bool python_walk_frame(struct python_thread *p, const struct gp_python *py)
+static __always_inline bool python_walk_frame(struct python_thread *p, struct python_windows *r,
+					      const struct gp_python *py)
 {
-	__u64 at = p->frame + py->frame_at, offset = at - p->window;
+	__u64 at = p->frame + py->frame_at, offset = at - r->window;
 	__u32 place = (__u32)offset, i = p->nr;
 	const char *frame;
 
@@ -243,17 +246,17 @@ static __always_inline bool python_walk_frame(struct python_thread *p, const str
 		p->flags |= GP_STACK_TRUNCATED;
 		return true;
 	}
-	if (offset >= p->window_last) {
-		offset = at - p->other;
+	if (offset >= r->window_last) {
+		offset = at - r->other;
 		place = (__u32)offset + GP_PYTHON_WINDOW_BYTES;
-		if (offset >= p->other_last)
-			place = (__u32)python_read_frame(p, py, at);
+		if (offset >= r->other_last)
+			place = (__u32)python_read_frame(p, r, py, at);
 	}
 	if (place > GP_PYTHON_WINDOW_BYTES + GP_PYTHON_BEHIND_BYTES) {
 		p->flags |= GP_STACK_INCOMPLETE;
 		return true;
 	}
-	frame = (const char *)p->read + place;
+	frame = (const char *)r->read + place;
 	python_add(p, py, frame, i);
 	p->frame = python_frame_field(frame, py->frame_back);
 	return false;
@@ -263,7 +266,7 @@ static __always_inline bool python_walk_frame(struct python_thread *p, const str
 static long python_walk_some(__u32 n, struct python_walk *w)
 {
 	for (int i = 0; i < PYTHON_WALK_STEP; i++)
-		if (python_walk_frame(w->memory, w->py))
+		if (python_walk_frame(w->memory, w->windows, w->py))
 			return loop_end();
 	return 0;
 }
@@ -490,8 +493,8 @@ static __always_inline void python_walk(struct python_walk *w, __u64 first)
 	p->frame = first;
 	p->base_mask = w->py->is_index ? 0 : ~0ULL;
 	p->owner_mask = w->py->frame_owner == GP_PYTHON_NO_FIELD ? 0 : ~0ULL;
-	p->window_last = p->other_last = 0;
-	p->window = p->other = 0;
+	w->windows->window_last = w->windows->other_last = 0;
+	w->windows->window = w->windows->other = 0;
 	p->has_first = 0;
 	(void)bpf_loop(PYTHON_WALK_MAX / PYTHON_WALK_STEP, python_walk_some, w, 0);
 	if (p->frame && !p->flags)
@@ -553,6 +556,11 @@ static __noinline __u32 python_stack(const struct thread_state *t, struct native
 		return id;
 	}
 	python_note(w.memory, t, 0, 0, 0);
+	w.windows = python_windows_memory();
+	if (!w.windows) {
+		count_loss(GP_LOSS_STACK_ROOM);
+		return 0;
+	}
 	return python_walked_id(&w, t, now);
 }
 

@@ -34,6 +34,17 @@ static __always_inline struct python_thread *python_memory(void)
 	return &m->python;
 }
 
+static __always_inline struct python_windows *python_windows_memory(void)
+{
+	struct sample_walk *m = sample_memory();
+
+	if (!m)
+		return 0;
+	/* Or the compiler adds before it looks. */
+	barrier_var(m);
+	return &m->windows;
+}
+
 static __always_inline struct native_thread *native_memory(void)
 {
 	struct sample_walk *m = sample_memory();
@@ -50,6 +61,11 @@ static __always_inline struct native_thread *native_memory(void)
 static __always_inline struct python_thread *python_memory(void)
 {
 	return thread_memory(&python_threads, &python_threads_by_tid, &no_python_thread);
+}
+
+static __always_inline struct python_windows *python_windows_memory(void)
+{
+	return thread_memory(&python_windows, &python_windows_by_tid, &no_python_windows);
 }
 
 static __always_inline struct native_thread *native_memory(void)

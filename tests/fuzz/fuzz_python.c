@@ -320,10 +320,11 @@ static void go_on(void)
 static void begin(void)
 {
 	thread = calloc(1, sizeof(*thread));
+	windows = calloc(1, sizeof(*windows));
 	layout = calloc(1, sizeof(*layout));
 	counts = calloc(1, sizeof(*counts));
 	state = calloc(1, sizeof(*state));
-	if (!thread || !layout || !counts || !state)
+	if (!thread || !windows || !layout || !counts || !state)
 		abort();
 	memset(told, 0, sizeof(told));
 	memset(quick, 0, sizeof(quick));
@@ -364,6 +365,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		go_on();
 	}
 	free(thread);
+	free(windows);
 	free(layout);
 	free(counts);
 	free(state);

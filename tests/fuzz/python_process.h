@@ -61,6 +61,7 @@ static bool get(uint64_t address, void *to, size_t bytes)
 
 static struct task_struct task = {.thread.fsbase = SELF};
 static struct python_thread *thread;
+static struct python_windows *windows;
 static struct gp_python *layout;
 static struct counters *counts;
 static uint64_t stack_keys[STACKS_ROOM];
@@ -73,16 +74,29 @@ static struct gp_stack_frame last_frames[GP_STACK_FRAMES];
 static uint32_t last_id, last_nr;
 static uint8_t last_flags;
 
+struct field {
+	size_t at, bytes;
+};
+
+/* Aborts if a copy begins in the memory at `of` and does not stay in one of its fields. */
+static void check_copy_in(const void *of, size_t of_bytes, const struct field *fields, size_t nr,
+			  const void *to, uint64_t bytes)
+{
+	size_t at = (size_t)((const char *)to - (const char *)of);
+
+	if ((const char *)to < (const char *)of || at >= of_bytes)
+		return;
+	for (size_t i = 0; i < nr; i++)
+		if (at >= fields[i].at && at + bytes <= fields[i].at + fields[i].bytes)
+			return;
+	abort();
+}
+
 /* A copy must stay in the field that it is for. */
 static void check_copy(const void *to, uint64_t bytes)
 {
-	static const struct {
-		size_t at, bytes;
-	} fields[] = {
+	static const struct field of_thread[] = {
 		{offsetof(struct python_thread, state), sizeof(thread->state)},
-		{offsetof(struct python_thread, read), GP_PYTHON_WINDOW_BYTES},
-		{offsetof(struct python_thread, read) + GP_PYTHON_WINDOW_BYTES,
-		 GP_PYTHON_BEHIND_BYTES},
 		{offsetof(struct python_thread, check), sizeof(thread->check)},
 		{offsetof(struct python_thread, search.interp), 8},
 		{offsetof(struct python_thread, search.tstate), 8},
@@ -91,14 +105,16 @@ static void check_copy(const void *to, uint64_t bytes)
 		{offsetof(struct python_thread, made.lines_bytes), 8},
 		{offsetof(struct python_thread, made.lines), sizeof(thread->made.lines)},
 	};
-	size_t at = (size_t)((const char *)to - (const char *)thread);
+	static const struct field of_windows[] = {
+		{offsetof(struct python_windows, read), GP_PYTHON_WINDOW_BYTES},
+		{offsetof(struct python_windows, read) + GP_PYTHON_WINDOW_BYTES,
+		 GP_PYTHON_BEHIND_BYTES},
+	};
 
-	if ((const char *)to < (const char *)thread || at >= sizeof(*thread))
-		return;
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		if (at >= fields[i].at && at + bytes <= fields[i].at + fields[i].bytes)
-			return;
-	abort();
+	check_copy_in(thread, sizeof(*thread), of_thread, sizeof(of_thread) / sizeof(*of_thread),
+		      to, bytes);
+	check_copy_in(windows, sizeof(*windows), of_windows,
+		      sizeof(of_windows) / sizeof(*of_windows), to, bytes);
 }
 
 long bpf_probe_read_user(void *to, __u32 bytes, const void *from)
@@ -163,7 +179,7 @@ long bpf_map_delete_elem(void *map, const void *key)
 
 void *bpf_task_storage_get(void *map, struct task_struct *whose, void *value, __u64 flags)
 {
-	return thread;
+	return map == (void *)&python_windows ? (void *)windows : thread;
 }
 
 struct task_struct *bpf_get_current_task_btf(void)

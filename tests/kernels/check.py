@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 gpuprof on Debian's stock kernels: loads each BPF program of the object, as each suite's clang makes
-it, on each suite's kernel and on this machine's, and records in guests. Writes what came out to
-tests/kernels/RESULTS.md.
+it, on each suite's kernel and on this machine's, makes an element of each task storage, and records
+in guests. Writes what came out to tests/kernels/RESULTS.md.
 
 usage: check.py [--fetch] [--attach SUITE,SUITE|all|none] [--results FILE] [SUITE...]
        --fetch only gets the packages; RESULTS.md is written when all suites were tried
@@ -85,20 +85,26 @@ def read_answers(path):
             if "\t" in line]
 
 
+def is_map(name):
+    return name.startswith("map ")
+
+
 class Outcome:
     """What one kernel said."""
 
     def __init__(self, suite, release):
         self.suite = suite
         self.release = release
-        self.loaded = {}   # clang -> (programs loaded in all configurations, programs, first refusal)
+        # clang -> (programs loaded in all configurations, programs, name -> refusal); of a task
+        # storage that gives no elements the name is "map NAME"
+        self.loaded = {}
         self.attached = []  # (case, "ok" | "failed", words)
         self.trouble = ""
 
     def take_loads(self, version, answers):
-        programs = {program for _, program, *_ in answers}
-        refused = {program: words for _, program, verdict, words in answers if verdict == "refused"}
-        self.loaded[version] = (len(programs) - len(refused), len(programs), refused)
+        programs = {name for _, name, *_ in answers if not is_map(name)}
+        refused = {name: words for _, name, verdict, words in answers if verdict == "refused"}
+        self.loaded[version] = (len(programs - set(refused)), len(programs), refused)
 
     @property
     def by_callback(self):
@@ -161,8 +167,8 @@ def load_here(objects, build):
 # ---- results ----
 
 def cell(outcome, version):
-    loaded, programs, _ = outcome.loaded[version]
-    return f"{loaded} of {programs}"
+    loaded, programs, refused = outcome.loaded[version]
+    return ", ".join([f"{loaded} of {programs}", *(f"NO {name}" for name in refused if is_map(name))])
 
 
 def recorded(outcome):
@@ -180,7 +186,8 @@ def table(outcomes):
              "Written by `make check-kernels` (tests/kernels/check.py) on "
              f"{datetime.date.today().isoformat()}. A cell tells how many programs of the object as "
              "that clang makes it", "the kernel's verifier takes in each configuration that they are "
-             "loaded in. Guests run by software emulation.", "",
+             "loaded in, and names each task storage", "that gives threads no element there. Guests "
+             "run by software emulation.", "",
              "| kernel | " + " | ".join(f"clang {version}" for version in versions)
              + " | recorded in a guest |",
              "|---|" + "---|" * (len(versions) + 1)]
