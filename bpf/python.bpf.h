@@ -517,6 +517,11 @@ static __always_inline __u32 python_walked_id(struct python_walk *w, const struc
 	p->flags = 0;
 	first = python_field(p->state, sizeof(p->state), w->py->state_frame);
 	if (found > 0 && python_innermost(w->py, &first)) {
+		w->windows = python_windows_memory();
+		if (!w->windows) {
+			count_loss(GP_LOSS_STACK_ROOM);
+			return 0;
+		}
 		python_walk(w, first);
 		if (gp_stacks & GP_STACK_WANT_NATIVE)
 			python_calls(w, first);
@@ -556,11 +561,6 @@ static __noinline __u32 python_stack(const struct thread_state *t, struct native
 		return id;
 	}
 	python_note(w.memory, t, 0, 0, 0);
-	w.windows = python_windows_memory();
-	if (!w.windows) {
-		count_loss(GP_LOSS_STACK_ROOM);
-		return 0;
-	}
 	return python_walked_id(&w, t, now);
 }
 
