@@ -54,6 +54,28 @@ def test_what_is_not_whole_is_counted(capture):
     assert done.recording.losses()["stack_room"] == 0
 
 
+def test_without_task_storage(tmp_path):
+    """Where threads are kept by number, so is the memory that their stacks are walked in."""
+    path = tmp_path / "r.gpuprof"
+    env = dict(harness.environment(), GPUPROF_NO_TASK_STORAGE="1")
+    with harness.Target("stacks") as target:
+        target.step(1)
+        told(target)
+        with harness.Gpuprof("attach", "--pid", target.pid, "-o", path, "--no-inject", "--stack",
+                             "python", "-vv", env=env) as one:
+            one.wait_recording()
+            target.step(1)
+            assert one.finish() == harness.DONE, one.told()
+        expected = told(target)
+        target.leave()
+    for name in ("threads", "python_threads", "python_windows"):
+        assert "map '%s_by_tid': created" % name in one.text("stderr")
+        assert "map '%s': created" % name not in one.text("stderr")
+    recording = harness.Recording(path)
+    assert compare(expected, recorded(recording)) > 100
+    assert recording.losses()["stack_room"] == 0
+
+
 @pytest.mark.versions
 @pytest.mark.parametrize("way", WAYS)
 def test_made_up_code_is_never_wrong(way, tmp_path):
