@@ -18,26 +18,13 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* A number that the launcher of a distributed job has put into the environment; -1: none. */
-static int32_t number_from_environment(const struct target_process *p, const char *name)
-{
-	CLEANUP(cleanup_free) char *text = NULL;
-	char *end;
-	long n;
-
-	if (target_process__environment(p, name, &text))
-		return -1;
-	n = strtol(text, &end, 10);
-	return end != text && !*end && n >= 0 && n <= INT32_MAX ? (int32_t)n : -1;
-}
-
 /* Who it is: for all recordings, those that are being written at once. */
 static int describe_member(struct capture *c, struct member *m)
 {
 	struct segment *const open[] = {c->segments.now, c->segments.closing};
 
-	m->rank = number_from_environment(m->process, "RANK");
-	m->world_size = number_from_environment(m->process, "WORLD_SIZE");
+	m->rank = target_process__environment_number(m->process, "RANK");
+	m->world_size = target_process__environment_number(m->process, "WORLD_SIZE");
 	if (!target_nccl_version(m->process, m->nccl_version, sizeof(m->nccl_version)))
 		m->nccl_version[0] = '\0';
 	for (int i = 0; i < 2; i++) {

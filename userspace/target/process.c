@@ -30,8 +30,9 @@
 /* The fields of /proc/PID/stat that matter here. */
 struct stat_line {
 	char state;
+	int parent;
 	unsigned long flags;
-	uint64_t start_ticks;
+	unsigned long long start_ticks, stack_start;
 };
 
 static int read_proc(pid_t pid, const char *file, size_t max_bytes, char **ret_text)
@@ -45,7 +46,6 @@ static int read_proc(pid_t pid, const char *file, size_t max_bytes, char **ret_t
 static int read_stat(pid_t pid, struct stat_line *ret_stat)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
-	unsigned long long start;
 	struct stat_line s;
 	char *after;
 	int err = read_proc(pid, "stat", SMALL_BYTES_MAX, &text);
@@ -55,11 +55,10 @@ static int read_stat(pid_t pid, struct stat_line *ret_stat)
 	/* The name in parentheses may hold anything, ')' too. */
 	after = strrchr(text, ')');
 	if (!after || sscanf(after + 1,
-			     " %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-			     "%*d %*d %llu",
-			     &s.state, &s.flags, &start) != 3)
+			     " %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+			     "%*d %*d %llu %*u %*d %*u %*u %*u %llu",
+			     &s.state, &s.parent, &s.flags, &s.start_ticks, &s.stack_start) != 5)
 		return -EBADMSG;
-	s.start_ticks = start;
 	*ret_stat = s;
 	return 0;
 }
@@ -103,25 +102,33 @@ static int read_identity(struct target_process *p, struct reason *why)
 				  "process %d has ended (a zombie that its parent has not waited "
 				  "for)",
 				  p->pid);
+	p->parent = s.parent;
+	p->stack_start = s.stack_start;
 	p->start_ticks = s.start_ticks;
 	p->start_boot_ns = s.start_ticks * (1000000000ULL / (uint64_t)sysconf(_SC_CLK_TCK));
 	return 0;
 }
 
-/* The number-th word after "NAME:" at the start of a line of /proc/PID/status; `last`: the last
- * word there. False if there is none. */
-static bool status_number(const char *text, const char *name, int number, bool last, long *ret_n)
+/* What follows "NAME:" at the start of a line of /proc/PID/status; NULL: there is no such line. */
+static const char *find_status_line(const char *text, const char *name)
 {
 	size_t bytes = strlen(name);
-	bool found = false;
 
 	while (text && (strncmp(text, name, bytes) || text[bytes] != ':')) {
 		text = strchr(text, '\n');
 		text = text ? text + 1 : NULL;
 	}
+	return text ? text + bytes + 1 : NULL;
+}
+
+/* The number-th word of such a line; `last`: the last word there. False if there is none. */
+static bool status_number(const char *text, const char *name, int number, bool last, long *ret_n)
+{
+	bool found = false;
+
+	text = find_status_line(text, name);
 	if (!text)
 		return false;
-	text += bytes + 1;
 	for (int i = 0; last || i <= number; i++) {
 		char *end;
 
@@ -140,6 +147,7 @@ static int read_status(struct target_process *p, struct reason *why)
 	CLEANUP(cleanup_free) char *text = NULL;
 	int err = read_proc(p->pid, "status", SMALL_BYTES_MAX, &text);
 	long tgid, uid, ns_pid;
+	const char *caught;
 
 	if (err)
 		return refuse_missing(p->pid, err, why);
@@ -151,6 +159,8 @@ static int read_status(struct target_process *p, struct reason *why)
 				  p->pid, tgid, tgid);
 	p->uid = (uid_t)uid;
 	p->ns_pid = status_number(text, "NSpid", 0, true, &ns_pid) ? (pid_t)ns_pid : p->pid;
+	caught = find_status_line(text, "SigCgt");
+	p->signals_caught = caught ? strtoull(caught, NULL, 16) : 0;
 	return 0;
 }
 
@@ -185,10 +195,15 @@ static int read_names(struct target_process *p)
 		nr = 0;
 	while (nr && !text[nr - 1])
 		nr--;
+	text[nr] = '\0';
+	p->arguments.bytes = nr ? (size_t)nr + 1 : 0;
+	p->arguments.text = malloc((size_t)nr + 1);
+	if (!p->arguments.text)
+		return -ENOMEM;
+	memcpy(p->arguments.text, text, (size_t)nr + 1);
 	for (ssize_t i = 0; i < nr; i++)
 		if (!text[i])
 			text[i] = ' ';
-	text[nr] = '\0';
 	p->cmdline = strdup(nr ? text : p->comm);
 	return p->cmdline ? 0 : -ENOMEM;
 }
@@ -310,6 +325,7 @@ void target_process__free(struct target_process *p)
 		return;
 	target_process__shed(p);
 	free(p->cmdline);
+	free(p->arguments.text);
 	free(p->exe);
 	free(p);
 }
@@ -386,4 +402,16 @@ int target_process__environment(const struct target_process *p, const char *name
 		return 0;
 	}
 	return -ENOENT;
+}
+
+int32_t target_process__environment_number(const struct target_process *p, const char *name)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	char *end;
+	long n;
+
+	if (target_process__environment(p, name, &text))
+		return -1;
+	n = strtol(text, &end, 10);
+	return end != text && !*end && n >= 0 && n <= INT32_MAX ? (int32_t)n : -1;
 }

@@ -30,15 +30,25 @@ struct target_library {
 		since; /* the caller's count of changes when it was here, and has been ever since */
 };
 
+/* What the process has as its arguments: the process may have written a title over them. */
+struct target_arguments {
+	char *text; /* each ends with a zero; only the first 4 KiB of all */
+	size_t bytes;
+};
+
 struct target_process {
 	pid_t pid;		/* in gpuprof's own PID namespace */
 	uint64_t start_ticks;	/* /proc/PID/stat field 22: with pid the identity */
 	uint64_t start_boot_ns; /* the same in nanoseconds since boot */
+	pid_t parent;		/* in gpuprof's own PID namespace; 0: none, or not in there */
 	pid_t ns_pid;		/* its pid in its own innermost PID namespace */
 	uid_t uid;
+	uint64_t stack_start;	 /* where exec put it: a fork has its parent's; 0: not known */
+	uint64_t signals_caught; /* bit N - 1: signal N has a handler */
 	char comm[16];
-	char *cmdline; /* arguments joined by spaces, printable */
-	char *exe;     /* path of the executable as the target sees it */
+	char *cmdline; /* the arguments joined by spaces; comm if there are none */
+	struct target_arguments arguments;
+	char *exe; /* path of the executable as the target sees it */
 	bool other_user_ns, other_pid_ns, other_mnt_ns;
 	struct target_library *libraries; /* sorted by start */
 	size_t libraries_nr;
@@ -67,5 +77,7 @@ const struct target_library *target_process__library(const struct target_process
 
 /* The text of /proc/PID/environ's variable in *ret_value (to be freed), or -ENOENT. */
 int target_process__environment(const struct target_process *p, const char *name, char **ret_value);
+/* The same as a whole number from 0 to INT32_MAX. -1: there is none, or it is no such number. */
+int32_t target_process__environment_number(const struct target_process *p, const char *name);
 
 #endif /* GP_TARGET_PROCESS_H */
