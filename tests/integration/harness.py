@@ -202,10 +202,18 @@ class Inside:
                 self.mounted = True
 
     def argv(self, name, *args):
+        return self.script_argv(name + ".py", *args)
+
+    def script_argv(self, file, *args):
+        """The same for a workload whose file has no ending."""
         if not ROOT_DIR:
-            return [PYTHON, "-B", "%s/%s.py" % (WORKLOADS, name), *args]
+            return [PYTHON, "-B", "%s/%s" % (WORKLOADS, file), *args]
         return ["chroot", ROOT_DIR, PYTHON, "-B",
-                "%s/workloads/%s.py" % (self.inner(self.folder), name), *args]
+                "%s/workloads/%s" % (self.inner(self.folder), file), *args]
+
+    def workload(self, file):
+        """The path of a workload's file as the workloads see it."""
+        return self.script_argv(file)[-1]
 
     @staticmethod
     def inner(path):

@@ -51,7 +51,8 @@ def test_list_table_is_the_json(idle):
     done = gpuprof("list")
     lines = done.stdout.splitlines()
     assert done.status == DONE, done
-    assert lines[0].split() == ["PID", "USER", "UPTIME", "PYTHON", "TORCH", "CUDA", "COMMAND"]
+    assert lines[0].split() == ["PID", "USER", "UPTIME", "PYTHON", "TORCH", "CUDA", "ROLE",
+                                "COMMAND"]
     mine = [line.split() for line in lines[1:] if line.split()[0] == str(idle.pid)]
     assert len(mine) == 1 and version_of(idle.facts) in mine[0][4] and mine[0][5] == "-", done
 

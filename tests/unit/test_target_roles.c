@@ -175,6 +175,10 @@ static void test_multiprocessing_programs(void **state)
 {
 	(void)state;
 	assert_int_equal(PROGRAM(PYTHON, "-B", SERVER), PROGRAM_FORKSERVER);
+	assert_int_equal(
+		PROGRAM(PYTHON, "-c",
+			"import sys; from multiprocessing.forkserver import main; main(1)"),
+		PROGRAM_FORKSERVER);
 	assert_int_equal(PROGRAM(PYTHON, TRACKER), PROGRAM_RESOURCE_TRACKER);
 	assert_int_equal(PROGRAM(PYTHON, SPAWN, "--multiprocessing-fork"), PROGRAM_SPAWNED);
 	assert_int_equal(
@@ -261,6 +265,20 @@ static void test_launcher_with_rank(void **state)
 	find();
 	must_be(launcher, PROCESS_ROLE_LAUNCHER, false);
 	must_be(rank, PROCESS_ROLE_RANK, false);
+}
+
+/* Ranks are counted anew below a launcher, whatever started it. */
+static void test_launcher_below_rank(void **state)
+{
+	size_t outer = add_rank(1, 0, 2);
+	size_t launcher = ADD(pid_of(outer), true, PYTHON, "/usr/bin/torchrun", "x.py");
+	size_t rank = add_rank(pid_of(launcher), 0, 2);
+
+	(void)state;
+	find();
+	must_be(rank, PROCESS_ROLE_RANK, false);
+	must_be_below(rank, launcher);
+	must_be_below(launcher, outer);
 }
 
 /* A launcher of PyTorch 2.6 and newer tells by the name of its thread, but its forks have that. */
@@ -505,6 +523,7 @@ int main(void)
 		cmocka_unit_test_setup(test_title, forget_all),
 		cmocka_unit_test_setup(test_job, forget_all),
 		cmocka_unit_test_setup(test_launcher_with_rank, forget_all),
+		cmocka_unit_test_setup(test_launcher_below_rank, forget_all),
 		cmocka_unit_test_setup(test_launcher_by_name, forget_all),
 		cmocka_unit_test_setup(test_launcher_without_torch, forget_all),
 		cmocka_unit_test_setup(test_numbers_that_make_no_rank, forget_all),

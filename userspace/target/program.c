@@ -88,6 +88,9 @@ static enum target_program program_of_code(const char *code)
 		{".spawn import spawn_main; spawn_main(", PROGRAM_SPAWNED},
 	};
 
+	/* CPython's gh-144503: the forkserver's. */
+	if (begins_with(code, "import sys; "))
+		code += strlen("import sys; ");
 	if (begins_with(code, "from multiprocessing."))
 		code += strlen("from multiprocessing");
 	else if (begins_with(code, "from multiprocess."))
