@@ -10,11 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -351,6 +353,60 @@ static void tells_what_is_the_same(void **state)
 	assert_true(file_is_same(path, other));
 }
 
+/* Says it in two parts, the second one once the first was taken. */
+static void say_in_parts(int to)
+{
+	int left = 1;
+
+	(void)!write(to, "abc", 3);
+	while (!ioctl(to, FIONREAD, &left) && left)
+		(void)sched_yield();
+	(void)!write(to, "def", 3);
+	_exit(0);
+}
+
+static void reads_all_that_comes(void **state)
+{
+	char text[8] = "";
+	int ends[2];
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		say_in_parts(ends[1]);
+	(void)close(ends[1]);
+	assert_int_equal(file_read_all(ends[0], text, 6), 6);
+	assert_string_equal(text, "abcdef");
+	assert_int_equal(file_read_all(ends[0], text, 6), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	(void)close(ends[0]);
+	assert_int_equal(file_read_all(-1, text, 1), -EBADF);
+}
+
+static void reads_all_from_an_offset(void **state)
+{
+	char text[8] = "";
+
+	(void)state;
+	put("0123456789");
+	CLEANUP(cleanup_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(file_read_all_at(fd, 2, text, 4), 4);
+	assert_string_equal(text, "2345");
+	assert_int_equal(file_read_all_at(fd, 8, text, 4), 2);
+	assert_memory_equal(text, "89", 2);
+	assert_int_equal(file_read_all_at(fd, 10, text, 4), 0);
+	assert_int_equal(file_read_all_at(fd, INT64_MAX - 2, text, 4), -EOVERFLOW);
+	assert_int_equal(file_read_all_at(fd, UINT64_MAX, text, 1), -EOVERFLOW);
+	/* The descriptor stands where it stood. */
+	assert_int_equal(file_read_all(fd, text, 1), 1);
+	assert_int_equal(text[0], '0');
+}
+
 int main(void)
 {
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, drop_folder)
@@ -370,6 +426,8 @@ int main(void)
 		IN_A_FOLDER(writes_into_what_is_no_file),
 		IN_A_FOLDER(tells_a_full_disk),
 		IN_A_FOLDER(reads_within_bounds),
+		IN_A_FOLDER(reads_all_that_comes),
+		IN_A_FOLDER(reads_all_from_an_offset),
 		IN_A_FOLDER(tells_what_is_the_same),
 	};
 

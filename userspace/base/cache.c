@@ -182,7 +182,7 @@ int cache_read(const char *folder, const char *name, size_t max_bytes, char **re
 	CLEANUP(cleanup_fd) int dir = open_folder(folder);
 	CLEANUP(cleanup_free) char *data = NULL;
 	struct stat st;
-	size_t nr = 0;
+	ssize_t nr;
 
 	if (dir < 0)
 		return dir;
@@ -195,18 +195,12 @@ int cache_read(const char *folder, const char *name, size_t max_bytes, char **re
 	data = malloc((size_t)st.st_size + 1);
 	if (!data)
 		return -ENOMEM;
-	while (nr < (size_t)st.st_size) {
-		ssize_t got = read(fd, data + nr, (size_t)st.st_size - nr);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got ? -errno : -EIO;
-		nr += (size_t)got;
-	}
+	nr = file_read_all(fd, data, (size_t)st.st_size);
+	if (nr != st.st_size)
+		return nr < 0 ? (int)nr : -EIO;
 	data[nr] = '\0';
 	*ret_data = TAKE(data);
-	*ret_bytes = nr;
+	*ret_bytes = (size_t)nr;
 	return 0;
 }
 

@@ -20,6 +20,39 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+/* `at`: the offset; negative: where the descriptor stands. */
+static ssize_t read_all(int fd, int64_t at, void *to, size_t bytes)
+{
+	size_t nr = 0;
+
+	while (nr < bytes) {
+		char *rest = (char *)to + nr;
+		ssize_t got = at < 0 ? read(fd, rest, bytes - nr)
+				     : pread(fd, rest, bytes - nr, at + (int64_t)nr);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (!got)
+			break;
+		nr += (size_t)got;
+	}
+	return (ssize_t)nr;
+}
+
+ssize_t file_read_all(int fd, void *to, size_t bytes)
+{
+	return read_all(fd, -1, to, bytes);
+}
+
+ssize_t file_read_all_at(int fd, uint64_t offset, void *to, size_t bytes)
+{
+	if (bytes > INT64_MAX || offset > INT64_MAX - bytes)
+		return -EOVERFLOW;
+	return read_all(fd, (int64_t)offset, to, bytes);
+}
+
 int file_read(const char *path, size_t max_bytes, char **ret_text, size_t *ret_bytes)
 {
 	CLEANUP(cleanup_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -28,23 +61,16 @@ int file_read(const char *path, size_t max_bytes, char **ret_text, size_t *ret_b
 
 	if (fd < 0)
 		return -errno;
-	for (;;) {
+	while (nr + 1 >= cap) {
+		char *grown = realloc(text, cap = cap ? 2 * cap : 4096);
 		ssize_t got;
 
-		if (cap - nr < 2) {
-			char *grown = realloc(text, cap = cap ? 2 * cap : 4096);
-
-			if (!grown)
-				return -ENOMEM;
-			text = grown;
-		}
-		got = read(fd, text + nr, cap - nr - 1);
-		if (got < 0 && errno == EINTR)
-			continue;
+		if (!grown)
+			return -ENOMEM;
+		text = grown;
+		got = file_read_all(fd, text + nr, cap - nr - 1);
 		if (got < 0)
-			return -errno;
-		if (!got)
-			break;
+			return (int)got;
 		nr += (size_t)got;
 		if (nr > max_bytes)
 			return -EFBIG;

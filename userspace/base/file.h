@@ -11,11 +11,19 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* Reads at most max_bytes of a file (a /proc file too). *ret_text is terminated and the caller's to
  * free. Returns 0, -EFBIG if it is longer, or another -errno. */
 int file_read(const char *path, size_t max_bytes, char **ret_text, size_t *ret_bytes);
+
+/* Reads `bytes` of what comes, through short reads and EINTR; fewer only at the end. How many, or
+ * -errno. */
+ssize_t file_read_all(int fd, void *to, size_t bytes);
+/* The same from that offset of a file on. */
+ssize_t file_read_all_at(int fd, uint64_t offset, void *to, size_t bytes);
 
 /* Writes all, through short writes and EINTR. 0 or -errno. */
 int file_write_all(int fd, const void *data, size_t bytes);

@@ -81,27 +81,37 @@ static bool wait_readable(int fd, uint64_t deadline_ns)
 	return now < deadline_ns && poll(&p, 1, (int)((deadline_ns - now) / MS_NS) + 1) == 1;
 }
 
-/* One line, in a moment for all of it: the capture waits meanwhile. */
-static bool read_line(int fd, char *line, size_t bytes)
+/* Reads to the end, or to one of the bytes in `stop`, in that time for all of it: nobody can make
+ * us wait by saying a little at a time. How many bytes, -ETIMEDOUT, or another -errno. */
+static ssize_t read_text(int fd, uint64_t time_ns, const char *stop, char *text, size_t bytes)
 {
-	uint64_t deadline_ns = clock_now_ns() + MOMENT_NS;
+	uint64_t deadline_ns = clock_now_ns() + time_ns;
 	size_t nr = 0;
 
-	while (nr + 1 < bytes && wait_readable(fd, deadline_ns)) {
-		ssize_t got = recv(fd, line + nr, bytes - 1 - nr, MSG_DONTWAIT);
-		char *end;
+	while (nr + 1 < bytes) {
+		ssize_t got;
 
-		if (got <= 0)
-			return false;
+		if (!wait_readable(fd, deadline_ns))
+			return -ETIMEDOUT;
+		got = recv(fd, text + nr, bytes - 1 - nr, MSG_DONTWAIT);
+		if (got < 0)
+			return -errno;
+		text[nr + (size_t)got] = '\0';
 		nr += (size_t)got;
-		line[nr] = '\0';
-		end = strchr(line, '\n');
-		if (end) {
-			*end = '\0';
-			return true;
-		}
+		if (!got || strpbrk(text, stop))
+			break;
 	}
-	return false;
+	return (ssize_t)nr;
+}
+
+/* One line. The capture waits meanwhile. */
+static bool read_line(int fd, char *line, size_t bytes)
+{
+	char *end = read_text(fd, MOMENT_NS, "\n", line, bytes) > 0 ? strchr(line, '\n') : NULL;
+
+	if (end)
+		*end = '\0';
+	return end;
 }
 
 bool control__take(struct control *c, char *command, size_t bytes)
@@ -127,25 +137,12 @@ void control__answer(struct control *c, const char *text)
 
 /* ---- the other end ---- */
 
-/* All of the answer, or -ETIMEDOUT: nobody can make us wait by saying a little at a time. */
 static int read_answer(int fd, char *text, size_t bytes)
 {
-	uint64_t deadline_ns = clock_now_ns() + ANSWER_NS;
-	size_t nr = 0;
+	ssize_t nr = read_text(fd, ANSWER_NS, "", text, bytes);
 
-	while (nr + 1 < bytes) {
-		ssize_t got;
-
-		if (!wait_readable(fd, deadline_ns))
-			return -ETIMEDOUT;
-		got = recv(fd, text + nr, bytes - 1 - nr, 0);
-		if (got < 0)
-			return -errno;
-		if (!got)
-			break;
-		nr += (size_t)got;
-	}
-	text[nr] = '\0';
+	if (nr < 0)
+		return (int)nr;
 	return nr ? 0 : -ECONNABORTED;
 }
 

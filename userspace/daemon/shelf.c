@@ -238,22 +238,20 @@ void shelf__free(struct shelf *s)
 static int copy_all(int from, int to)
 {
 	CLEANUP(cleanup_free) char *block = malloc(COPY_BYTES);
-	off_t at = 0;
+	uint64_t at = 0;
 
 	if (!block)
 		return -ENOMEM;
 	for (;;) {
-		ssize_t nr = pread(from, block, COPY_BYTES, at);
+		ssize_t nr = file_read_all_at(from, at, block, COPY_BYTES);
 		int err;
 
-		if (nr < 0 && errno == EINTR)
-			continue;
 		if (nr <= 0)
-			return nr < 0 ? -errno : 0;
+			return (int)nr;
 		err = file_write_all(to, block, (size_t)nr);
 		if (err)
 			return err;
-		at += nr;
+		at += (uint64_t)nr;
 	}
 }
 

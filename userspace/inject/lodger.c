@@ -107,17 +107,14 @@ static int holds(int fd, const unsigned char *image, size_t bytes)
 		return -errno;
 	if ((uint64_t)st.st_size != bytes)
 		return 0;
-	for (size_t at = 0; at < bytes;) {
+	for (size_t at = 0; at < bytes; at += sizeof(block)) {
 		size_t most = bytes - at < sizeof(block) ? bytes - at : sizeof(block);
-		ssize_t nr = pread(fd, block, most, (off_t)at);
+		ssize_t nr = file_read_all_at(fd, at, block, most);
 
-		if (nr < 0 && errno == EINTR)
-			continue;
-		if (nr <= 0)
-			return nr ? -errno : 0;
-		if (memcmp(block, image + at, (size_t)nr))
+		if (nr < 0)
+			return (int)nr;
+		if ((size_t)nr < most || memcmp(block, image + at, most))
 			return 0;
-		at += (size_t)nr;
 	}
 	return 1;
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "inject/explain.h"
 #include "inject/tracer.h"
 
@@ -311,20 +312,7 @@ void registers_restarted(struct user_regs_struct *r)
 
 int tracee_read(const struct tracee *t, uint64_t address, void *data, size_t bytes)
 {
-	size_t done = 0;
-	ssize_t n;
-
-	if (address > INT64_MAX || bytes > INT64_MAX - address)
-		return -EFAULT;
-	while (done < bytes) {
-		n = pread(t->mem_fd, (char *)data + done, bytes - done, (off_t)(address + done));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -EFAULT;
-		done += (size_t)n;
-	}
-	return 0;
+	return file_read_all_at(t->mem_fd, address, data, bytes) == (ssize_t)bytes ? 0 : -EFAULT;
 }
 
 /* Where writing through /proc/PID/mem is restricted (proc_mem.force_override), ptrace still can. */

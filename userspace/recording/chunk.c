@@ -20,22 +20,11 @@
 /* Exactly these bytes. -EIO if the file became shorter meanwhile. */
 static int read_at(int fd, uint64_t at, void *to, size_t bytes)
 {
-	uint8_t *p = to;
+	ssize_t nr = file_read_all_at(fd, at, to, bytes);
 
-	while (bytes) {
-		ssize_t n = pread(fd, p, bytes, (off_t)at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			return -EIO;
-		p += n;
-		at += (uint64_t)n;
-		bytes -= (size_t)n;
-	}
-	return 0;
+	if (nr < 0)
+		return (int)nr;
+	return (size_t)nr < bytes ? -EIO : 0;
 }
 
 static int check_header(const struct chunk_reader *c, const char *path, struct reason *why)

@@ -8,6 +8,7 @@
  * hold lies inside the file, and no sum of theirs overflows.
  */
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "target/elf_private.h"
 #include "target/process_file.h"
 
@@ -33,20 +34,14 @@
 
 int elf_file__read(const struct elf_file *f, uint64_t offset, void *buf, uint64_t bytes)
 {
-	uint64_t nr = 0;
+	ssize_t nr;
 
 	if (offset > f->bytes || bytes > f->bytes - offset)
 		return -ENOEXEC;
-	while (nr < bytes) {
-		ssize_t got = pread(f->fd, (char *)buf + nr, bytes - nr, (off_t)(offset + nr));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got ? -errno : -ENOEXEC;
-		nr += (uint64_t)got;
-	}
-	return 0;
+	nr = file_read_all_at(f->fd, offset, buf, bytes);
+	if (nr < 0)
+		return (int)nr;
+	return (uint64_t)nr < bytes ? -ENOEXEC : 0;
 }
 
 /* NULL. */

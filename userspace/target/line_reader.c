@@ -254,12 +254,10 @@ static int read_all(int fd, struct buf *to)
 	CLEANUP(cleanup_free) unsigned char *block = malloc(1 << 16);
 
 	while (block) {
-		ssize_t nr = read(fd, block, 1 << 16);
+		ssize_t nr = file_read_all(fd, block, 1 << 16);
 
-		if (nr < 0 && errno == EINTR)
-			continue;
 		if (nr <= 0)
-			return nr ? -errno : buf__error(to);
+			return nr ? (int)nr : buf__error(to);
 		if ((size_t)nr > ANSWER_BYTES_MAX - to->nr)
 			return -EFBIG;
 		buf__add(to, block, (size_t)nr);

@@ -184,7 +184,8 @@ int process_file_read(pid_t pid, const char *path, size_t max_bytes, char **ret_
 	struct stat st;
 	CLEANUP(cleanup_fd) int fd = open_handle(handle_in_root(pid, path), &st);
 	CLEANUP(cleanup_free) char *text = NULL;
-	size_t nr = 0, bytes;
+	size_t bytes;
+	ssize_t nr;
 
 	if (fd < 0)
 		return fd;
@@ -192,17 +193,9 @@ int process_file_read(pid_t pid, const char *path, size_t max_bytes, char **ret_
 	text = malloc(bytes + 1);
 	if (!text)
 		return -ENOMEM;
-	while (nr < bytes) {
-		ssize_t got = read(fd, text + nr, bytes - nr);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (!got)
-			break;
-		nr += (size_t)got;
-	}
+	nr = file_read_all(fd, text, bytes);
+	if (nr < 0)
+		return (int)nr;
 	text[nr] = '\0';
 	*ret_text = TAKE(text);
 	return 0;
