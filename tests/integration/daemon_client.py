@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A `gpuprof daemon` and whoever asks it, for the tests."""
 
+import contextlib
 import http.client
 import os
 import re
@@ -8,8 +9,11 @@ import shutil
 import socket
 import tempfile
 
+import pytest
+
 import harness
 
+SHORT = ("--mode", "trace", "--period", "0.5")
 TOKEN = "a-secret-of-the-tests-0123456789"
 
 SAMPLE = re.compile(r'^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$')
@@ -52,6 +56,20 @@ def token_file(folder, text=TOKEN):
     with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
         file.write(text + "\n")
     return path
+
+
+def open_below(pid, begin):
+    """What the process has open whose name begins so."""
+    found = []
+    for name in os.listdir("/proc/%d/fd" % pid):
+        # It may be closed by now.
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink("/proc/%d/fd/%s" % (pid, name)))
+    return [path for path in found if path.startswith(begin)]
+
+
+def kept_capabilities():
+    return sum(1 << number for number in (1, 19, 21, 38, 39))
 
 
 class Daemon(harness.Gpuprof):
@@ -120,3 +138,19 @@ class Daemon(harness.Gpuprof):
         """Ends it as systemd does; returns the exit status."""
         self.signal(15)
         return self.wait()
+
+
+@pytest.fixture(scope="module")
+def target():
+    with harness.Target("mlp") as started:
+        yield started
+        started.leave()
+
+
+@pytest.fixture(scope="module")
+def daemon(target):
+    """One that knows this target alone, of which other tests on this machine are no part."""
+    with Daemon("--pid", target.pid, "--memory", *SHORT, listen="127.0.0.1:0") as started:
+        started.wait_processes(1)
+        yield started
+        assert started.end() == 0, started.told()

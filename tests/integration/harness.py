@@ -436,6 +436,12 @@ def attach(target, path, *options, orders=None):
         return Capture(path, profiler, status)
 
 
+def differences(ours, theirs):
+    """name -> (our number, torch.profiler's) where they are not equal."""
+    return {name: (ours.get(name, 0), theirs.get(name, 0))
+            for name in sorted(set(ours) | set(theirs)) if ours.get(name, 0) != theirs.get(name, 0)}
+
+
 def text_differences(pid):
     """
     Bytes of the process's executable mappings that differ from the mapped files, per file: probes

@@ -6,6 +6,7 @@ apart, works in the newest version alone: that of 2.6 crashes, and 1.13 has no m
 """
 
 import collections
+import functools
 import gzip
 import json
 
@@ -50,14 +51,8 @@ class Measured:
 
 @pytest.fixture(scope="module")
 def measured(recordings):
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = Measured(name, recordings)
-        return made[name]
-
-    return get
+    """Measured(name), made when it is first asked for."""
+    return functools.cache(lambda name: Measured(name, recordings))
 
 
 def before(raw, keep=lambda category: category):

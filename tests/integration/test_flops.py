@@ -4,6 +4,8 @@ Floating-point operations: torch.profiler's column to the digit, on each version
 beside it what it does not count.
 """
 
+import functools
+
 import pytest
 
 import harness
@@ -29,14 +31,8 @@ class Counted:
 
 @pytest.fixture(scope="module")
 def counted(recordings):
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = Counted(name, recordings)
-        return made[name]
-
-    return get
+    """Counted(name), made when it is first asked for."""
+    return functools.cache(lambda name: Counted(name, recordings))
 
 
 def nonzero(flops):

@@ -14,8 +14,6 @@ import harness
 from harness import Child, gpuprof, inside, parse_json
 from terminal import DONE_MARK, Terminal
 
-pytestmark = pytest.mark.san
-
 METHODS = ("fork", "forkserver")
 TITLE = "ray::Trainer.step"
 # setproctitle has the room of the arguments and of the environment.
@@ -205,6 +203,7 @@ def pids_said(child, number):
     return found
 
 
+@pytest.mark.san
 def test_ranks_that_a_shell_starts():
     """It is shown above them; what a rank runs inherits its numbers and is none."""
     argv, env = lookalike("if os.environ['RANK'] == '1' and 'BELOW' not in os.environ: "
@@ -224,6 +223,7 @@ def test_ranks_that_a_shell_starts():
             (below, "   `- child")]
 
 
+@pytest.mark.san
 def test_title_over_the_environment():
     """No number is left of a rank whose title is that long."""
     argv, env = lookalike("import titles; titles.set_title(%r)" % LONG_TITLE.encode(), RANK="0",

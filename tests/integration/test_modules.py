@@ -5,6 +5,7 @@ tells of as many steps of the same process, on each version of PyTorch.
 """
 
 import collections
+import functools
 
 import pytest
 
@@ -32,19 +33,8 @@ class Called:
 
 @pytest.fixture(scope="module")
 def called(recordings):
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = Called(name, recordings)
-        return made[name]
-
-    return get
-
-
-def differences(ours, theirs):
-    return {key: (ours.get(key, 0), theirs.get(key, 0)) for key in sorted(set(ours) | set(theirs))
-            if ours.get(key, 0) != theirs.get(key, 0)}
+    """Called(name), made when it is first asked for."""
+    return functools.cache(lambda name: Called(name, recordings))
 
 
 def forward(rows):
@@ -57,9 +47,9 @@ def forward(rows):
 def test_calls_equal_torch_profilers(called, name):
     one = called(name)
     assert len(one.truth["calls"]) > 5
-    assert differences(forward(one.rows), one.truth["calls"]) == {}
+    assert harness.differences(forward(one.rows), one.truth["calls"]) == {}
     if one.truth["traced"] is not None:
-        assert differences(forward(one.rows), one.truth["traced"]) == {}
+        assert harness.differences(forward(one.rows), one.truth["traced"]) == {}
 
 
 def slices(recording):
@@ -116,7 +106,7 @@ def test_operators_lie_in_their_modules(called, name):
             if call:
                 ours[call[2], op] += 1
     theirs = {(module, op): count for module, op, count in one.truth["ops"]}
-    assert differences(ours, theirs) == {}
+    assert harness.differences(ours, theirs) == {}
 
 
 @pytest.mark.versions

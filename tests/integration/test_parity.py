@@ -24,19 +24,13 @@ def aten(calls):
     return {name: count for name, count in calls.items() if name.startswith(SPACES)}
 
 
-def differences(ours, theirs):
-    """name -> (ours, torch.profiler's) where they are not equal."""
-    return {name: (ours.get(name, 0), theirs.get(name, 0))
-            for name in sorted(set(ours) | set(theirs)) if ours.get(name, 0) != theirs.get(name, 0)}
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", STEPS)
 def test_every_call_is_in_the_trace(sample, mode, name):
     one = sample(name)
     ours = aten(reference.calls(one.recording_of(mode).chrome()["traceEvents"]))
     assert len(ours) > 0
-    assert differences(ours, aten(one.truth["raw_calls"])) == {}
+    assert harness.differences(ours, aten(one.truth["raw_calls"])) == {}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -45,7 +39,7 @@ def test_table_counts_the_calls_of_torch_profiler(sample, mode, name):
     one = sample(name)
     ours = {row: value["calls"] for row, value in one.recording_of(mode).rows().items()}
     theirs = {row: value["calls"] for row, value in one.truth["rows"].items()}
-    assert differences(aten(ours), aten(theirs)) == {}
+    assert harness.differences(aten(ours), aten(theirs)) == {}
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -56,7 +50,7 @@ def test_callbacks_see_what_torch_profiler_sees(sample, name):
     assert "by callback" in one.captures["default"].stderr
     ours = {row: value["calls"] for row, value in one.recording.rows().items()}
     theirs = {row: value["calls"] for row, value in one.truth["rows"].items()}
-    assert differences(ours, theirs) == {}
+    assert harness.differences(ours, theirs) == {}
 
 
 def nested(events, categories):
@@ -107,7 +101,7 @@ def test_memory_columns_equal(sample, mode, name, column):
     ours = {row: value[column] for row, value in one.recording_of(mode).rows().items()}
     theirs = {row: value[column] for row, value in one.truth["rows"].items()}
     assert any(aten(theirs).values())
-    assert differences(aten(ours), aten(theirs)) == {}
+    assert harness.differences(aten(ours), aten(theirs)) == {}
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -5,6 +5,7 @@ operators in them, and slices that nest with everything else on their thread.
 """
 
 import collections
+import functools
 import re
 
 import pytest
@@ -36,14 +37,8 @@ class Called:
 
 @pytest.fixture(scope="module")
 def called(recordings):
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = Called(name, recordings)
-        return made[name]
-
-    return get
+    """Called(name), made when it is first asked for."""
+    return functools.cache(lambda name: Called(name, recordings))
 
 
 def short(name):

@@ -5,6 +5,7 @@ tells with record_shapes of as many steps, on each version of PyTorch.
 """
 
 import collections
+import functools
 import json
 import re
 
@@ -38,19 +39,8 @@ class Shaped:
 
 @pytest.fixture(scope="module")
 def shaped(recordings):
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = Shaped(name, recordings)
-        return made[name]
-
-    return get
-
-
-def differences(ours, theirs):
-    return {key: (ours.get(key, 0), theirs.get(key, 0)) for key in sorted(set(ours) | set(theirs))
-            if ours.get(key, 0) != theirs.get(key, 0)}
+    """Shaped(name), made when it is first asked for."""
+    return functools.cache(lambda name: Shaped(name, recordings))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -61,7 +51,7 @@ def test_rows_by_shape_equal(shaped, name):
             if row["device"] == "CPU"}
     theirs = {(row, shapes): calls for row, shapes, calls in one.truth["rows"]}
     assert len({shapes for _, shapes in ours}) > 5
-    assert differences(ours, theirs) == {}
+    assert harness.differences(ours, theirs) == {}
 
 
 def test_all_rows_for_programs(shaped):
@@ -95,7 +85,7 @@ def test_shapes_of_every_call_equal(shaped, name):
     ours = collections.Counter((row, flat_shapes(arguments)) for row, arguments in operators(one)
                                if not row.startswith("profiler::"))
     theirs = {(row, shapes): calls for row, shapes, calls in one.truth["raw_calls"]}
-    assert differences(ours, theirs) == {}
+    assert harness.differences(ours, theirs) == {}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -114,7 +104,7 @@ def test_inputs_in_the_trace_equal(shaped, name):
 
     seen = {row for row, _ in theirs}
     ours = count((row, arguments) for row, arguments in operators(one) if row in seen)
-    assert differences(ours, count(theirs)) == {}
+    assert harness.differences(ours, count(theirs)) == {}
 
 
 def test_nothing_was_lost(shaped):

@@ -5,6 +5,7 @@ pace of the machine decides how many steps pass before gpuprof is ready for one,
 recording; so targets step until gpuprof has what it wants.
 """
 
+import functools
 import os
 
 import pytest
@@ -18,11 +19,6 @@ STEP = "ProfilerStep*"
 
 # torch.profiler's own annotation ProfilerStep#N makes a tensor in each step on 1.13: three calls.
 OWN = {"aten::empty": 2, "aten::zero_": 1, "aten::zeros": 1}
-
-
-def differences(ours, theirs):
-    return {name: (ours.get(name, 0), theirs.get(name, 0))
-            for name in sorted(set(ours) | set(theirs)) if ours.get(name, 0) != theirs.get(name, 0)}
 
 
 def step_until_over(target, profiler):
@@ -87,14 +83,8 @@ class Cycles:
 
 @pytest.fixture(scope="module")
 def cycles(recordings):
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = Cycles(name, recordings)
-        return made[name]
-
-    return get
+    """Cycles(name), made when it is first asked for."""
+    return functools.cache(lambda name: Cycles(name, recordings))
 
 
 @pytest.mark.versions
@@ -108,7 +98,7 @@ def test_schedule_records_what_torch_profiler_records(cycles, name, column):
         theirs = {row: value[column] for row, value in star(theirs["rows"]).items()}
         if column == "calls":
             assert ours[STEP] == theirs[STEP] == 3
-        found = differences(ours, theirs)
+        found = harness.differences(ours, theirs)
         if column != "calls":
             # Of what was allocated before the first active step, torch.profiler knows no sizes
             # when it is freed; that happens outside of operators.

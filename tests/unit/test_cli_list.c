@@ -116,7 +116,7 @@ static struct target_process processes[3];
 static struct list_rows example(struct target_process **pointers, struct process_roles *roles)
 {
 	static char *const commands[] = {
-		(char *)"/usr/bin/python3 -B /data/work/train.py --data /data/set",
+		(char *)"/usr/bin/python3 -B /data/jobs/train.py --data /data/set",
 		(char *)"ray::Trainer\033[31m.step\n  4242  root",
 		(char *)"/a",
 	};
@@ -163,7 +163,7 @@ static void test_wide(void **state)
 	print(&out, 0);
 	assert_non_null(strstr(out.bytes, "CUDA  ROLE                      COMMAND\n"));
 	assert_non_null(strstr(out.bytes, "launcher                  /usr/bin/python3 -B "
-					  "/data/work/train.py --data /data/set\n"));
+					  "/data/jobs/train.py --data /data/set\n"));
 	assert_non_null(strstr(out.bytes, "|- rank 8 of 9            ray::Trainer?[31m.step?  "
 					  "4242  root (python3.11)\n"));
 	assert_non_null(strstr(out.bytes, "`- rank 8 of 9, local 3?  /a\n"));
