@@ -138,9 +138,18 @@ def test_title(found):
 def test_nothing_else_is_shown(found):
     """What starts the tests is no part of a job, nor are Python's own helpers."""
     assert os.getpid() not in found.by_pid
-    assert all(one["profilable"] or one["role"] in ("launcher", "forkserver")
-               for one in found.all), found.all
-    assert "resource_tracker" not in {one["role"] for one in found.all}
+    roots = {job.child.pid for job in found.jobs.values()}
+    assert roots <= found.by_pid.keys()
+
+    def is_ours(one):
+        while one["parent"] is not None and one["pid"] not in roots:
+            one = found.by_pid[one["parent"]]
+        return one["pid"] in roots
+
+    ours = [one for one in found.all if is_ours(one)]
+    # Each job's first, two ranks, two workers of each that has them, and the forkserver.
+    assert len(ours) == 5 + 2 + 2 * 6 + 1
+    assert all(one["profilable"] or one["role"] == "forkserver" for one in ours), ours
 
 
 def test_table_is_a_tree(found):
