@@ -286,7 +286,7 @@ static int try_thread(struct target_view *v, pid_t tid, struct borrow *b, enum s
 
 	if (err)
 		return err;
-	err = seccomp_check(v->p->pid, tid, why);
+	err = seccomp_check(v->p, tid, why);
 	if (!err &&
 	    (memory_map__read(v->p->pid, &v->map) || tracee_registers(&b->thread, &b->registers)))
 		err = -EBUSY;

@@ -18,6 +18,8 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "inject/seccomp_trial.h"
+#include "target/process.h"
 
 #define GET_FILTER  0x420c
 #define STEPS_MAX   200000u
@@ -266,21 +268,51 @@ static const struct needed needed[] = {
 	{SYS_rt_sigreturn, "rt_sigreturn", true},
 };
 
+#define NEEDED_NR (sizeof(needed) / sizeof(needed[0]))
+
+/* 0 if the call may be made in spite of what filters do about it, or -EPERM with a reason. */
+static int judge(pid_t pid, const struct needed *call, uint32_t action, struct reason *why)
+{
+	if (action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG)
+		return 0;
+	if (action == SECCOMP_RET_ERRNO && !call->must_work)
+		return 0;
+	return reason_set(why, -EPERM,
+			  "process %d has a seccomp filter that %s %s(); use --no-inject", pid,
+			  action == SECCOMP_RET_ERRNO ? "refuses" : "may kill it for", call->name);
+}
+
 static int check_filter(pid_t pid, const struct sock_filter *filter, size_t nr, struct reason *why)
 {
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-		uint32_t action = seccomp_worst_action(filter, nr, needed[i].number);
+	int err = 0;
 
-		if (action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG)
-			continue;
-		if (action == SECCOMP_RET_ERRNO && !needed[i].must_work)
-			continue;
+	for (size_t i = 0; i < NEEDED_NR && !err; i++)
+		err = judge(pid, &needed[i], seccomp_worst_action(filter, nr, needed[i].number),
+			    why);
+	return err;
+}
+
+/* Filters that cannot be read for `err`: those of the container that gpuprof is in as well. */
+static int check_unread(const struct target_process *p, pid_t tid, int err, struct reason *why)
+{
+	uint32_t numbers[NEEDED_NR], actions[NEEDED_NR];
+
+	if (!seccomp_trial_fits(p, tid))
 		return reason_set(why, -EPERM,
-				  "process %d has a seccomp filter that %s %s(); use --no-inject",
-				  pid, action == SECCOMP_RET_ERRNO ? "refuses" : "may kill it for",
-				  needed[i].name);
-	}
-	return 0;
+				  "process %d has a seccomp filter that cannot be read (%s); run "
+				  "gpuprof in its container, or on the host as root with "
+				  "CAP_SYS_ADMIN, or use --no-inject",
+				  p->pid, strerror(-err));
+	for (size_t i = 0; i < NEEDED_NR; i++)
+		numbers[i] = needed[i].number;
+	err = seccomp_trial(numbers, NEEDED_NR, actions);
+	if (err)
+		return reason_set(why, -EPERM,
+				  "cannot try what the seccomp filter of process %d does: %s",
+				  p->pid, strerror(-err));
+	for (size_t i = 0; i < NEEDED_NR && !err; i++)
+		err = judge(p->pid, &needed[i], actions[i], why);
+	return err;
 }
 
 static int read_filter(pid_t tid, unsigned long index, struct sock_filter **ret_filter,
@@ -318,15 +350,16 @@ static int read_mode(pid_t pid, pid_t tid)
 	return field ? atoi(field + strlen("\nSeccomp:")) : 0;
 }
 
-int seccomp_check(pid_t pid, pid_t tid, struct reason *why)
+int seccomp_check(const struct target_process *p, pid_t tid, struct reason *why)
 {
-	int mode = read_mode(pid, tid), err;
+	int mode = read_mode(p->pid, tid), err;
 
 	if (!mode)
 		return 0;
 	if (mode != SECCOMP_MODE_FILTER)
 		return reason_set(why, -EPERM,
-				  "process %d is in seccomp's strict mode; use --no-inject", pid);
+				  "process %d is in seccomp's strict mode; use --no-inject",
+				  p->pid);
 	for (unsigned long i = 0; i < FILTERS_MAX; i++) {
 		struct sock_filter CLEANUP(cleanup_free) *filter = NULL;
 		size_t nr = 0;
@@ -335,15 +368,11 @@ int seccomp_check(pid_t pid, pid_t tid, struct reason *why)
 		if (err == -ENOENT && i)
 			return 0;
 		if (err)
-			return reason_set(
-				why, -EPERM,
-				"process %d has a seccomp filter that cannot be read (%s); "
-				"run gpuprof as root, or use --no-inject",
-				pid, strerror(-err));
-		err = check_filter(pid, filter, nr, why);
+			return check_unread(p, tid, err, why);
+		err = check_filter(p->pid, filter, nr, why);
 		if (err)
 			return err;
 	}
 	return reason_set(why, -EPERM, "process %d has too many seccomp filters; use --no-inject",
-			  pid);
+			  p->pid);
 }
