@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "capture/gpu_windows.h"
+#include "capture/member_guest.h"
 #include "capture/pause.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
@@ -77,9 +78,21 @@ static struct probe_options probe_options(const struct capture_options *o)
 		.cache_dir = o->cache_dir,
 		.stop_at_load = o->follow_exec,
 		/* Of all else the collector can tell, if it gets in. */
-		.may_be_bare = o->inject && !o->follow_exec && !o->memory && !o->python_gc &&
+		.may_be_bare = (o->inject || o->inject_if_bare) && !o->python_gc &&
 			       !o->ops_glob && !(o->stacks & GP_STACK_WANT_NATIVE),
 	};
+}
+
+/* There are no probes: the collector is put in as by attach, whoever else was to bring it. */
+static void begin_bare(struct capture *c)
+{
+	c->options.inject = true;
+	c->options.invited = false;
+	c->options.uninvited_why = NULL;
+	log_warn("only what the collector inside the process tells is recorded%s%s: %s",
+		 c->options.memory ? ", which is no GPU memory" : "",
+		 c->options.follow_exec ? ", from a moment after PyTorch has been loaded" : "",
+		 probe_session__bare(c->probes));
 }
 
 int capture__new(const struct capture_options *options, struct reason *why,
@@ -99,9 +112,7 @@ int capture__new(const struct capture_options *options, struct reason *why,
 	err = err ? reason_set(why, err, "cannot begin a capture: %s", strerror(-err))
 		  : probe_session__new(&probe, why, &c->probes);
 	if (!err && probe_session__bare(c->probes))
-		log_warn("%s; only what the collector inside the process tells is recorded, which "
-			 "is neither libraries that come later nor exec",
-			 probe_session__bare(c->probes));
+		begin_bare(c);
 	if (!err && options->schedule.active) {
 		c->stepped = stepped__new(&options->schedule);
 		err = c->stepped ? 0 : reason_set(why, -ENOMEM, "out of memory");
@@ -192,8 +203,10 @@ int capture__describe(struct capture *c, const char *key, const char *value, str
 static int guests_timeout(const struct capture *c, int timeout_ms)
 {
 	for (size_t i = 0; i < c->members.nr; i++) {
-		const struct guest *g = c->members.items[i]->guest;
-		uint64_t ms = g ? guest__patience_ns(g) / 1000000 : UINT64_MAX;
+		const struct member *m = c->members.items[i];
+		const struct guest *g = m->guest;
+		uint64_t ns = g ? guest__patience_ns(g) : member_guest_patience_ns(c, m);
+		uint64_t ms = m->end ? UINT64_MAX : ns / 1000000;
 
 		if (ms < (uint64_t)timeout_ms)
 			timeout_ms = (int)ms;
@@ -394,6 +407,7 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 	s.functions_nr = summary.functions_nr;
 	s.not_placed_nr = summary.not_placed_nr;
 	s.method = summary.method;
+	s.bare = probe_session__bare(c->probes);
 	s.processes_nr = c->members.joined_nr;
 	s.callbacks_nr = c->gone_callbacks_nr;
 	s.recordings_nr = c->ended_nr;

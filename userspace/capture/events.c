@@ -312,12 +312,8 @@ static void note_process(struct capture *c, struct member *m, const struct gp_ev
 		capture_note_child(c, ev->value);
 	if (ev->what == GP_PROCESS_EXIT)
 		m->exit_status = ev->value;
-	if (ev->what != GP_PROCESS_EXEC || m->end)
-		return;
-	if (c->options.follow_exec || c->options.children)
-		m->maps_changed = m->renamed = true;
-	else
-		m->end = MEMBER_EXECED;
+	if (ev->what == GP_PROCESS_EXEC && !m->end)
+		member__note_exec(m, c->options.follow_exec || c->options.children);
 }
 
 uint64_t event_began_ns(const void *event)

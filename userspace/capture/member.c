@@ -52,3 +52,11 @@ bool member__has_exited(const struct member *m)
 
 	return m->pidfd < 0 || poll(&p, 1, 0) == 1;
 }
+
+void member__note_exec(struct member *m, bool follow)
+{
+	if (follow)
+		m->maps_changed = m->renamed = true;
+	else
+		m->end = MEMBER_EXECED;
+}

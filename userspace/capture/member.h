@@ -54,6 +54,8 @@ struct member {
 	bool guest_refused;	 /* the collector is not to be tried (again) for CUDA, but: */
 	uint64_t guest_again_ns; /* when it is, as what kept it out may have passed; 0: never */
 	unsigned int guest_tries;
+	int guest_err;		  /* of the last try to put it in; 0: that was well, or not due */
+	struct reason guest_why;
 	bool code_known;	 /* the most important unwind tables have been read */
 	bool lack_told;		 /* why an adopted collector has no GPU activity has been told */
 	struct maps_moves moves; /* before its libraries were looked at last */
@@ -68,6 +70,9 @@ int member__init(struct member *m, struct target_process *p, struct reason *why)
 /* Of one that has exited nothing is kept but who it was. */
 void member__shed(struct member *m);
 void member__done(struct member *m);
+
+/* It runs another program: that is looked at, or its capture ends. */
+void member__note_exec(struct member *m, bool follow);
 
 /* Asks the kernel whether it is gone. */
 bool member__has_exited(const struct member *m);

@@ -16,6 +16,8 @@
 /* How often, and at what distance, the collector is tried again where it could not be put in. */
 #define GUEST_TRIES    5
 #define GUEST_AGAIN_NS 5000000000ULL
+/* How often libraries are looked for where nothing tells that they come. */
+#define LOOK_OFTEN_NS  10000000ULL
 
 bool member_has_cuda(const struct member *m)
 {
@@ -80,7 +82,7 @@ static void note_calls(const struct member *m, uint32_t feature, const char *wha
 
 /* Allocations were wanted; where they cannot be had they come by uprobes, and by those alone: the
  * collector is not to find a way later. */
-static void note_memory(struct member *m)
+static void note_memory(const struct capture *c, struct member *m)
 {
 	struct reason why = {0};
 
@@ -91,8 +93,12 @@ static void note_memory(struct member *m)
 		return;
 	guest__why_not(m->guest, "memory", &why);
 	guest__forgo(m->guest, GP_FEATURE_MEMORY);
-	log_info("%d: allocations by uprobes, which cost more: %s", (int)m->process->pid,
-		 why.text[0] ? why.text : "the collector does not say why");
+	if (probe_session__bare(c->probes))
+		log_warn("%d: no memory: %s", (int)m->process->pid,
+			 why.text[0] ? why.text : "the collector does not say why");
+	else
+		log_info("%d: allocations by uprobes, which cost more: %s", (int)m->process->pid,
+			 why.text[0] ? why.text : "the collector does not say why");
 }
 
 /* For the recording: `why`, unless the collector knows better, or there is no lack. */
@@ -168,15 +174,17 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 		err = guest__new(m->process, m->index, features, c->options.any_cupti, python,
 				 (struct guest_meanwhile){drain_others, take_events, c}, &why,
 				 &m->guest);
+	m->guest_err = err;
+	m->guest_why = why;
 	if (m->guest)
 		c->cost.stops_ns += guest__take_held_ns(m->guest);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
 		note_refusal(c, m, err, &why);
-	else if (err)
+	else if (err && !probe_session__bare(c->probes))
 		log_warn("%d: operators by uprobes, which cost more: %s", (int)m->process->pid,
 			 why.text);
 	if (features & GP_FEATURE_MEMORY)
-		note_memory(m);
+		note_memory(c, m);
 	if (shapes)
 		note_shapes(m, &why);
 	if (shapes && c->options.memory)
@@ -187,7 +195,7 @@ void member_guest_put_in(struct capture *c, struct member *m, uint32_t features)
 		note_calls(m, GP_FEATURE_CALLS, "Python functions");
 }
 
-void member_guest_follow_cuda(struct capture *c, struct member *m)
+static void follow_cuda(struct capture *c, struct member *m)
 {
 	if (!c->options.gpu || !c->options.inject || !member_has_cuda(m))
 		return;
@@ -196,6 +204,49 @@ void member_guest_follow_cuda(struct capture *c, struct member *m)
 	else if (!m->guest_refused)
 		member_guest_put_in(c, m, GP_FEATURE_CUPTI);
 	m->guest_refused = m->guest_refused || !m->guest;
+}
+
+bool member_guest_was_all(const struct capture *c, const struct member *m, struct reason *why)
+{
+	if (!probe_session__bare(c->probes) || m->guest || !m->guest_err)
+		return false;
+	(void)reason_set(why, m->guest_err,
+			 "cannot attach to %d: neither by the collector (%s) nor by probes (%s)",
+			 (int)m->process->pid, m->guest_why.text, probe_session__bare(c->probes));
+	return true;
+}
+
+/* PyTorch has come, and there are no probes: the collector tells of all. While it is being loaded
+ * there may be no safe moment for that. */
+static void follow_torch(struct capture *c, struct member *m)
+{
+	struct reason why = {0};
+	bool may_pass;
+
+	if (m->guest || m->guest_refused || m->guest_again_ns > clock_now_ns())
+		return;
+	member_guest_put_in(c, m, MEMBER_GUEST_ALL);
+	if (m->guest)
+		log_info("%d: the collector is in it", (int)m->process->pid);
+	if (m->guest || !m->guest_err || member__has_exited(m))
+		return;
+	may_pass = m->guest_err == -EAGAIN || m->guest_err == -EBUSY;
+	m->guest_refused = !may_pass || ++m->guest_tries >= GUEST_TRIES;
+	if (m->guest_refused && member_guest_was_all(c, m, &why))
+		log_warn("%s", why.text);
+}
+
+void member_guest_follow_libraries(struct capture *c, struct member *m)
+{
+	if (probe_session__bare(c->probes))
+		follow_torch(c, m);
+	follow_cuda(c, m);
+}
+
+uint64_t member_guest_patience_ns(const struct capture *c, const struct member *m)
+{
+	return probe_session__bare(c->probes) && !m->guest && !m->guest_refused ? LOOK_OFTEN_NS
+										 : SECOND_NS;
 }
 
 static void try_again(struct capture *c, struct member *m)
@@ -227,11 +278,12 @@ static void replace_guest(struct capture *c, struct member *m)
 	int nr;
 
 	log_warn("%d: the collector has left, because gpuprof was stopped for seconds or its ring "
-		 "was damaged: operators are missing for that time and come by uprobes from now "
-		 "on%s%s",
-		 (int)m->process->pid, c->options.shapes ? ", without shapes" : "",
+		 "was damaged: operators are missing for that time%s%s%s",
+		 (int)m->process->pid,
+		 probe_session__bare(c->probes) ? "" : " and come by uprobes from now on",
+		 c->options.shapes && !probe_session__bare(c->probes) ? ", without shapes" : "",
 		 member_has_cuda(m) ? "; what GPUs do is missing" : "");
-	m->guest_refused = true;
+	m->guest_refused = !probe_session__bare(c->probes);
 	c->left_nr++;
 	if (guest__is_for(m->guest, GP_FEATURE_CUPTI))
 		gpu_lacks__note(&c->gpu_lacks, m->process->pid, "the collector has left it");
@@ -246,7 +298,7 @@ static void replace_guest(struct capture *c, struct member *m)
 static bool lacks_stacks(const struct capture *c, const struct member *m)
 {
 	return (c->options.stacks & GP_STACK_WANT_PYTHON) && !m->callbacks_replaced &&
-	       member_guest_tells(m, GP_FEATURE_OPS) && !member_guest_tells(m, GP_FEATURE_STACKS);
+	       !probe_session__bare(c->probes) && member_guest_tells(m, GP_FEATURE_OPS) && !member_guest_tells(m, GP_FEATURE_STACKS);
 }
 
 /* The collector takes no stacks any more: operators by uprobes from here on, whose stacks the
@@ -388,7 +440,8 @@ void member_guest_follow_memory(struct capture *c, struct member *m)
 	nr = capture_probe_member(c, m, &why);
 	if (nr < 0)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
-	log_warn("%d: allocations can no longer be told within the process (%s): some are missing, "
-		 "and they come by uprobes from now on",
-		 (int)m->process->pid, memory.text);
+	log_warn("%d: allocations can no longer be told within the process (%s): some are missing%s",
+		 (int)m->process->pid, memory.text,
+		 probe_session__bare(c->probes) ? " from now on"
+						: ", and they come by uprobes from now on");
 }

@@ -15,6 +15,11 @@ bool member_has_cuda(const struct member *m);
 /* Whether there is a collector and one of `features` (enum gp_feature bits) is in force. */
 bool member_guest_tells(const struct member *m, uint32_t features);
 
+/* All that it may be put in for. */
+#define MEMBER_GUEST_ALL                                                                           \
+	(GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS | GP_FEATURE_STACKS |             \
+	 GP_FEATURE_MODULES | GP_FEATURE_CALLS | GP_FEATURE_MEMORY | GP_FEATURE_CUPTI)
+
 /* Puts it in for those of `features` that the capture's options want and the libraries in the
  * process allow. m->guest is NULL afterwards if there are none, or it could not be put in. */
 void member_guest_put_in(struct capture *c, struct member *m, uint32_t features);
@@ -26,8 +31,15 @@ void member_guest_drop(struct capture *c, struct member *m, bool gone);
  * in its place. */
 void member_guest_watch(struct capture *c, struct member *m);
 
-/* CUDA has come into the process, perhaps. */
-void member_guest_follow_cuda(struct capture *c, struct member *m);
+/* Libraries have come into the process: CUDA, perhaps, or where there are no probes PyTorch. */
+void member_guest_follow_libraries(struct capture *c, struct member *m);
+
+/* Whether there are no probes and the collector, which there should be in their place, could not be
+ * put in: with a reason. */
+bool member_guest_was_all(const struct capture *c, const struct member *m, struct reason *why);
+
+/* How long its libraries need not be looked at again. */
+uint64_t member_guest_patience_ns(const struct capture *c, const struct member *m);
 
 /* CUPTI tells of calls now that uprobes told of, or no longer: probes are taken away or put back.
  * While it is not asked to, or has not answered yet, all stays as it is. Needs m->guest. */

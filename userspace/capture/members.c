@@ -217,18 +217,13 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	/* A thread that has just been forked may be about to call exec, and locks that others held
 	 * then are never given back to it: nothing is put in there. */
 	if (!is_child || !c->started)
-		member_guest_put_in(c, m,
-				    GP_FEATURE_OPS | GP_FEATURE_SHAPES | GP_FEATURE_TENSORS |
-					    GP_FEATURE_STACKS | GP_FEATURE_MODULES |
-					    GP_FEATURE_CALLS | GP_FEATURE_MEMORY |
-					    GP_FEATURE_CUPTI);
+		member_guest_put_in(c, m, MEMBER_GUEST_ALL);
 	/* Where CUDA brings the collector it may come any time. */
 	m->guest_refused = !c->options.invited && !m->guest && member_has_cuda(m);
 	capture_drain(c);
-	if (!m->guest && probe_session__bare(c->probes)) {
+	if (member_guest_was_all(c, m, why)) {
 		leave_out(c, m);
-		return reason_set(why, -EPERM, "cannot attach to %d: %s", (int)pid,
-				  probe_session__bare(c->probes));
+		return -EPERM;
 	}
 	err = capture_probe_member(c, m, why);
 	if (err >= 0 && (is_child || c->started))
@@ -347,7 +342,7 @@ static void probe_anew(struct capture *c, struct member *m)
 		err = capture_probe_member(c, m, &why);
 	/* It is looked at again until that can be done, or it ends. */
 	m->look_failed = err < 0;
-	m->look_again_ns = clock_now_ns() + SECOND_NS;
+	m->look_again_ns = clock_now_ns() + member_guest_patience_ns(c, m);
 	if (err >= 0)
 		m->libraries_changed = false;
 	if (err > 0)
@@ -359,7 +354,7 @@ static void probe_anew(struct capture *c, struct member *m)
 		log_warn("%d: new libraries cannot be probed: %s", (int)m->process->pid, why.text);
 	probe_session__resume(c->probes, m->index);
 	if (err >= 0)
-		member_guest_follow_cuda(c, m);
+		member_guest_follow_libraries(c, m);
 }
 
 /* What went wrong with it, if anything did; gpuprof run says that of its child itself. */
@@ -421,12 +416,12 @@ static void follow_guest(struct capture *c, struct member *m)
 }
 
 /* Whether its libraries are to be looked at: it was told, or would have been but for a full ring.
- */
+ * Where no probe tells they are looked for. */
 static bool is_to_be_looked_at(const struct capture *c, const struct member *m)
 {
 	if (m->maps_changed)
 		return true;
-	if (m->look_failed)
+	if (m->look_failed || probe_session__bare(c->probes))
 		return clock_now_ns() >= m->look_again_ns;
 	return m->libraries_changed ||
 	       m->process->changes_nr != probe_session__maps_changes(c->probes, m->index);
@@ -451,7 +446,12 @@ int capture_watch_members(struct capture *c)
 			}
 			m->end = MEMBER_EXITED;
 			member__shed(m);
-		} else if (m->end == MEMBER_EXECED && !m->exec_told) {
+			continue;
+		}
+		if (!m->end && probe_session__bare(c->probes) &&
+		    target_process__has_execed(m->process))
+			member__note_exec(m, c->options.follow_exec || c->options.children);
+		if (m->end == MEMBER_EXECED && !m->exec_told) {
 			m->exec_told = true;
 			end_member(c, m);
 		} else if (!m->end && is_to_be_looked_at(c, m)) {

@@ -390,6 +390,14 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 	return CLI_DONE;
 }
 
+bool record_is_bare(const struct record *r)
+{
+	struct capture_status s;
+
+	capture__status(r->capture, &s);
+	return s.bare;
+}
+
 static void show_progress(const struct record *r, bool last)
 {
 	struct capture_status s;

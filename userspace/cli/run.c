@@ -29,6 +29,10 @@
  */
 #define STATUS_NOT_FOUND 127
 
+/* How the child is let go. */
+#define GO_INVITED 'i'
+#define GO_ALONE   'a' /* gpuprof puts the collector in itself */
+
 struct child {
 	pid_t pid;
 	pid_t guard;
@@ -52,7 +56,7 @@ static void child_main(int go, int failed, pid_t parent, char **argv,
 	if (getppid() != parent || read(go, &byte, 1) != 1)
 		_exit(STATUS_NOT_FOUND);
 	(void)signal(SIGPIPE, SIG_DFL);
-	if (invitation->library)
+	if (invitation->library && byte == GO_INVITED)
 		run_gpu_invite(invitation->library, invitation->children, invitation->nvtx);
 	(void)execvp(argv[0], argv);
 	err = errno;
@@ -130,12 +134,12 @@ static int start_child(char **argv, const struct invitation *invitation, struct 
 }
 
 /* Lets the child go on to exec. Returns 0 or the negative errno of the exec. */
-static int let_go(struct child *c)
+static int let_go(struct child *c, char how)
 {
 	int err = 0;
 	ssize_t n;
 
-	if (write(c->go, "g", 1) != 1)
+	if (write(c->go, &how, 1) != 1)
 		return -ESRCH;
 	do
 		n = read(c->failed, &err, sizeof(err));
@@ -178,7 +182,7 @@ static int record_child(struct child *c, struct record_options *options, char **
 		(void)kill(c->pid, SIGKILL);
 		return status;
 	}
-	err = let_go(c);
+	err = let_go(c, record_is_bare(record) ? GO_ALONE : GO_INVITED);
 	if (err) {
 		record_abandon(record);
 		if (err == -ESRCH)
@@ -234,6 +238,7 @@ int cli_run(int argc, char **argv)
 		(void)kill(child.pid, SIGKILL);
 	} else {
 		options.capture.follow_exec = true;
+		options.capture.inject_if_bare = !args.no_inject;
 		options.capture.invited = invitation.library;
 		options.capture.uninvited_why = no_gpu.text[0] ? no_gpu.text : NULL;
 		status = record_child(&child, &options, argv + 1);

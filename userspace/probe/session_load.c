@@ -10,6 +10,8 @@
 #include "gpuprof.skel.h"
 #include "probe/program_check.h"
 #include "probe/session_private.h"
+#include "target/kernel_checks.h"
+#include "target/rights.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -246,23 +248,27 @@ static bool kernel_has_loops(void)
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) != 0;
 }
 
+static int explain_rights(struct reason *why, int err, enum right right)
+{
+	char text[512];
+
+	rights_explain(right, text, sizeof(text));
+	return reason_set(why, err, "cannot load BPF programs: %s", text);
+}
+
 /* By an errno alone, when no program was found to be the cause. */
 static int explain_errno(struct reason *why, int err)
 {
 	switch (err) {
 	case -EPERM:
 	case -EACCES:
-		return reason_set(why, err,
-				  "cannot load BPF programs: not permitted; need CAP_BPF and "
-				  "CAP_PERFMON, try sudo");
+		return explain_rights(why, err, RIGHT_BPF);
 	case -ENOMEM:
 		return reason_set(why, err,
 				  "cannot load BPF programs: out of memory; try a smaller ring");
 	case -ESRCH:
 	case -ENOENT:
-		return reason_set(why, err,
-				  "cannot load BPF programs: the kernel has no BTF "
-				  "(/sys/kernel/btf/vmlinux); try 'gpuprof doctor'");
+		return explain_rights(why, err, RIGHT_SYS);
 	default:
 		return reason_set(why, err, "cannot load BPF programs: %s; try 'gpuprof doctor'",
 				  strerror(-err));
@@ -373,8 +379,10 @@ int program_check_all(void (*fn)(const struct program_refusal *refusal, void *ar
 		.method = link_method_probe(),
 		.no_tick = true,
 	};
-	int nr = check_each(&s, true, fn, arg), sampled;
+	int nr = kernel_try_program(), sampled;
 
+	/* What forbids any program says nothing of ours. */
+	nr = nr ? nr : check_each(&s, true, fn, arg);
 	if (nr < 0)
 		return nr;
 	/* Sampling leaves the others out. */

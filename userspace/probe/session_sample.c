@@ -12,6 +12,7 @@
 #include "gpuprof.skel.h"
 #include "probe/sampled_cpus.h"
 #include "probe/session_private.h"
+#include "target/rights.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -304,6 +305,17 @@ static int init_locks(struct sampler *m)
 	return -err;
 }
 
+static int explain_no_samples(int err, struct reason *why)
+{
+	char text[320];
+
+	if (err != -EPERM && err != -EACCES)
+		return reason_set(why, err, "cannot sample: %s; see 'gpuprof doctor'",
+				  strerror(-err));
+	rights_explain(RIGHT_PERF, text, sizeof(text));
+	return reason_set(why, err, "cannot sample: %s", text);
+}
+
 int session_sample_new(struct probe_session *s, struct reason *why)
 {
 	struct sampler *m;
@@ -332,10 +344,7 @@ int session_sample_new(struct probe_session *s, struct reason *why)
 	if (s->bpf->links.gp_sampled_exit)
 		m->cpus = sampled_cpus__new(s->bpf);
 	err = m->cpus ? start_thread(m) : -errno;
-	if (err)
-		return reason_set(why, err, "cannot sample: %s; need CAP_PERFMON, try sudo",
-				  strerror(-err));
-	return 0;
+	return err ? explain_no_samples(err, why) : 0;
 }
 
 void session_sample_free(struct probe_session *s)

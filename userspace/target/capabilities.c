@@ -11,6 +11,7 @@
 #include "target/elf.h"
 #include "target/kernel_checks.h"
 #include "target/python_gc.h"
+#include "target/rights.h"
 #include "target/versions.h"
 
 #include <errno.h>
@@ -20,37 +21,18 @@
 
 #define RING_BYTES	(16u << 20) /* about what a capture asks for */
 #define RING_BYTES_LESS (64u << 10)
-#define CAP_SYS_PTRACE	19
-#define CAP_PERFMON	38
-#define CAP_BPF		39
 
 /* Paths of a process are in them as they are; who prints them escapes. */
 #define DETAIL(c, ...) (void)snprintf((c)->detail, sizeof((c)->detail), __VA_ARGS__)
 #define ADVICE(c, ...) (void)snprintf((c)->advice, sizeof((c)->advice), __VA_ARGS__)
 
-static bool have_capability(int number)
-{
-	CLEANUP(cleanup_free) char *text = NULL;
-	unsigned long long mask;
-	const char *at;
-
-	if (file_read("/proc/self/status", 65536, &text, NULL))
-		return false;
-	at = strstr(text, "\nCapEff:");
-	return at && sscanf(at + 8, "%llx", &mask) == 1 && (mask >> number & 1);
-}
-
 /* For a refusal by rights: which are missing, or who else may have forbidden it. */
-static void advise_rights(struct capability *c, int err)
+static void advise_rights(struct capability *c, enum right right, int err)
 {
 	if (err == -ENOSYS)
 		ADVICE(c, "this kernel was built without it; use a distribution's kernel");
-	else if (!have_capability(CAP_BPF) || !have_capability(CAP_PERFMON))
-		ADVICE(c, "run gpuprof as root (sudo): it needs CAP_BPF and CAP_PERFMON, or "
-			  "CAP_SYS_ADMIN");
 	else
-		ADVICE(c, "a container's seccomp filter or kernel lockdown forbids it; run gpuprof "
-			  "on the host, or the container with --privileged");
+		rights_explain(right, c->advice, sizeof(c->advice));
 }
 
 static void check_bpf(struct capability *c)
@@ -64,7 +46,7 @@ static void check_bpf(struct capability *c)
 		return;
 	}
 	DETAIL(c, "a program of two instructions was refused: %s", strerror(-err));
-	advise_rights(c, err);
+	advise_rights(c, RIGHT_BPF, err);
 }
 
 static void check_btf(struct capability *c)
@@ -80,8 +62,7 @@ static void check_btf(struct capability *c)
 		return;
 	}
 	DETAIL(c, "/sys/kernel/btf/vmlinux: %s", err ? strerror(-err) : "no type information");
-	ADVICE(c, "use a kernel with CONFIG_DEBUG_INFO_BTF (every distribution's since 2021), with "
-		  "/sys mounted");
+	rights_explain(RIGHT_SYS, c->advice, sizeof(c->advice));
 }
 
 static void check_uprobe_multi(struct capability *c)
@@ -104,7 +85,7 @@ static void check_uprobe_multi(struct capability *c)
 		return;
 	}
 	DETAIL(c, "neither in one link (%s) nor singly (%s)", strerror(-err), strerror(-single));
-	advise_rights(c, single);
+	advise_rights(c, RIGHT_BPF, single);
 }
 
 static void check_perf(struct capability *c)
@@ -122,8 +103,7 @@ static void check_perf(struct capability *c)
 	else
 		DETAIL(c, "refused: %s", strerror(-own));
 	if (err == -EACCES || err == -EPERM)
-		ADVICE(c, "run gpuprof as root (sudo), give it CAP_PERFMON, or lower "
-			  "/proc/sys/kernel/perf_event_paranoid");
+		rights_explain(RIGHT_PERF, c->advice, sizeof(c->advice));
 	else
 		ADVICE(c, "this kernel or container has no software events: no sampling here");
 }
@@ -147,7 +127,7 @@ static void check_ring(struct capability *c)
 		if (less == -EINVAL)
 			ADVICE(c, "BPF ring buffers need Linux 5.8 or later");
 		else
-			advise_rights(c, less);
+			advise_rights(c, RIGHT_BPF, less);
 	}
 }
 
@@ -165,7 +145,7 @@ static void advise_ptrace(struct capability *c, int scope)
 	if (scope == 3)
 		ADVICE(c, "kernel.yama.ptrace_scope is 3: tracing is off until the next boot. "
 			  "gpuprof works with uprobes only (--no-inject)");
-	else if (!have_capability(CAP_SYS_PTRACE))
+	else if (!rights_have(RIGHTS_CAP_SYS_PTRACE))
 		ADVICE(c, "run gpuprof as root (sudo) or give it CAP_SYS_PTRACE; without it, "
 			  "uprobes only (--no-inject)");
 	else
@@ -211,7 +191,7 @@ static void check_ptrace(struct capability *c, const struct target_process *p)
 	c->answer = CAPABILITY_YES;
 	if (!p) {
 		DETAIL(c, "a child can be traced; kernel.yama.ptrace_scope is %d", scope);
-		if (scope && !have_capability(CAP_SYS_PTRACE)) {
+		if (scope && !rights_have(RIGHTS_CAP_SYS_PTRACE)) {
 			c->answer = CAPABILITY_PARTLY;
 			advise_ptrace(c, scope);
 		}

@@ -17,7 +17,7 @@ struct capability {
 	enum capability_answer answer;
 	bool required;	  /* gpuprof attach cannot work here without it */
 	char detail[160]; /* what was found */
-	char advice[200]; /* what to do about a no, "" for a yes */
+	char advice[320]; /* what to do about a no, "" for a yes */
 };
 
 #define CAPABILITIES_MAX       16

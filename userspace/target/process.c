@@ -341,6 +341,14 @@ bool target_process__alive(const struct target_process *p)
 	return s.start_ticks == p->start_ticks && !is_dead(&s);
 }
 
+bool target_process__has_execed(const struct target_process *p)
+{
+	struct stat_line s;
+
+	return !read_stat(p->pid, &s) && s.start_ticks == p->start_ticks && !is_dead(&s) &&
+	       s.stack != p->stack;
+}
+
 int target_process__update_libraries(struct target_process *p, struct reason *why)
 {
 	struct target_library *libraries;
