@@ -50,7 +50,7 @@ def test_doctor_knows(idle):
     assert able and found["attach"]["answer"] == "yes", found
 
 
-@pytest.mark.parametrize("options", ((), ("--shapes", "--stack", "python")), ids=("plain", "more"))
+@pytest.mark.parametrize("options", ((), ("--shapes", "--stack", "python", "--memory")), ids=("plain", "more"))
 def test_operators(options, tmp_path):
     steps = 5
     with harness.Target("mlp") as target:
@@ -82,7 +82,7 @@ def test_gpu(tmp_path):
 
 def test_what_only_probes_tell_is_refused(tmp_path):
     with harness.Target("mlp") as target:
-        for options in ("--no-inject",), ("--memory",), ("--ops", "aten::mm"):
+        for options in ("--no-inject",), ("--mode", "sample"), ("--ops", "aten::mm"), ("--stack", "native"):
             done = harness.gpuprof("attach", "--pid", target.pid, "--duration", "1", "-o",
                                    tmp_path / "r", *options, prefix=WITHOUT_BPF)
             assert done.status == harness.FAILED and "CAP_BPF" in done.stderr, done

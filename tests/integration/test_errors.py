@@ -155,12 +155,17 @@ def test_unknown_sort_key_before_the_capture(idle):
 
 
 def test_without_pytorch(tmp_path):
-    """Attaches for what is there and says what is not."""
+    """Ends at once, with the next step, and leaves the process alone; waits only when told to."""
     with Child(["/bin/cat"], "cat") as cat:
-        with Gpuprof("attach", "--pid", cat.pid, "-o", tmp_path / "r.gpuprof") as profiler:
+        for command in ("attach", "-o", tmp_path / "r.gpuprof"), ("top", "--once"):
+            done = gpuprof(*command, "--pid", cat.pid)
+            assert done.status == FAILED and "process %d (cat) has no PyTorch" % cat.pid in done.stderr, done
+            assert "--wait" in done.stderr and len(done.stderr.splitlines()) == 1, done
+        assert not (tmp_path / "r.gpuprof").exists()
+        with Gpuprof("attach", "--pid", cat.pid, "--wait", "-o", tmp_path / "r.gpuprof") as profiler:
             profiler.wait_recording()
             assert profiler.finish() == DONE, profiler.told()
-            assert "pytorch" in profiler.text("stderr").lower(), profiler.told()
+            assert "has no PyTorch" in profiler.text("stderr"), profiler.told()
         cat.send("still here")
         cat.wait_line("stdout", lambda text: text == "still here")
 

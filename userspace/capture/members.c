@@ -218,8 +218,10 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	 * then are never given back to it: nothing is put in there. */
 	if (!is_child || !c->started)
 		member_guest_put_in(c, m, MEMBER_GUEST_ALL);
-	/* Where CUDA brings the collector it may come any time. */
-	m->guest_refused = !c->options.invited && !m->guest && member_has_cuda(m);
+	/* Where CUDA brings the collector it may come any time, and so may what it tells of where
+	 * it is all there is. */
+	m->guest_refused = !c->options.invited && !m->guest && member_has_cuda(m) &&
+			   !probe_session__bare(c->probes);
 	capture_drain(c);
 	if (member_guest_was_all(c, m, why)) {
 		leave_out(c, m);

@@ -69,10 +69,13 @@ int cli_attach(int argc, char **argv)
 	status = record_options_from(&args, path, cache, &options);
 	if (status)
 		return status;
+	/* Samples are of any program. */
+	status = pids_check(&pids, args.wait || args.children ||
+					   options.capture.mode == CAPTURE_SAMPLE);
+	if (status)
+		return status;
 	options.capture.inject = !args.no_inject;
 	options.may_end = args.name;
-	if (args.pids)
-		pids_warn_of_others(&pids);
 	status = record_begin(&options, pids.items, pids.nr, &record);
 	return status ? status : record_finish(record);
 }

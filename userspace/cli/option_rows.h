@@ -49,6 +49,12 @@
 		 "Instead of --pid: every process with PyTorch in it whose command line has "      \
 		 "PATTERN (a shell pattern) in it.")
 
+/* Where pids_check() is told of it. */
+#define ROW_WAIT(args)                                                                             \
+	ROW_FLAG(args, "wait", wait,                                                               \
+		 "Take processes without PyTorch as well, and record them once they load it. "     \
+		 "Otherwise they are an error, but with --mode sample or --children.")
+
 #define ROW_STACK(args, text)                                                                      \
 	{                                                                                          \
 		.name = "stack", .kind = OPTION_TEXT, .offset = offsetof(args, stack),             \

@@ -47,19 +47,46 @@ int pids_parse(const struct command *command, const char *text, struct pids *pid
 	}
 }
 
-void pids_warn_of_others(const struct pids *p)
+/* Whether something of the process can be recorded, now or when it comes. Logs why not. */
+static bool is_worth_it(const struct target_process *p, bool wait)
 {
-	for (size_t i = 0; i < p->nr; i++) {
-		struct target_process *process;
+	const char *sandbox = target_process__sandbox(p);
 
-		if (target_process__new(p->items[i], NULL, &process))
-			continue;
-		if (!target_process__is_profilable(process))
-			log_warn("process %d (%s) has no PyTorch in it: nothing is seen before it "
-				 "loads it; 'gpuprof list' shows which processes have",
-				 (int)process->pid, process->comm);
-		target_process__free(process);
+	if (sandbox) {
+		log_err("cannot attach to process %d (%s): it is %s's, whose programs run where "
+			"neither probes nor the collector get to; run gpuprof inside of the "
+			"sandbox, or the program without it (Docker: --runtime runc; Kubernetes: "
+			"without runtimeClassName)",
+			(int)p->pid, p->comm, sandbox);
+		return false;
 	}
+	if (target_process__is_profilable(p) || target_process__has_operators(p))
+		return true;
+	if (wait)
+		log_warn("process %d (%s) has no PyTorch in it: nothing is seen before it loads it",
+			 (int)p->pid, p->comm);
+	else
+		log_err("process %d (%s) has no PyTorch in it: there is nothing to record; "
+			"'gpuprof list' shows which processes have, --wait records it once it "
+			"loads PyTorch, --children what it starts",
+			(int)p->pid, p->comm);
+	return wait;
+}
+
+int pids_check(const struct pids *pids, bool wait)
+{
+	bool worth_it = true;
+
+	for (size_t i = 0; i < pids->nr && worth_it; i++) {
+		struct target_process *p;
+
+		/* The capture says what is wrong with it. */
+		if (target_process__new(pids->items[i], NULL, &p))
+			continue;
+		worth_it = is_worth_it(p, wait);
+		target_process__free(p);
+	}
+	return worth_it ? CLI_DONE : CLI_FAILED;
 }
 
 static int find_by_name(const char *pattern, struct pids *pids)

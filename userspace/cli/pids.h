@@ -32,8 +32,9 @@ int pids_parse(const struct command *command, const char *text, struct pids *pid
 int pids_choose(const struct command *command, const char *list, const char *name,
 		struct pids *pids);
 
-/* A wrong --pid, such as that of a shell around the training, shows nothing: warns of processes
- * without PyTorch. */
-void pids_warn_of_others(const struct pids *p);
+/* A wrong --pid, such as that of a shell around the training, shows nothing: refuses processes
+ * without PyTorch or CUDA, unless they are to be waited for, and those of a sandbox in any case.
+ * Logs which and why. Returns CLI_DONE or CLI_FAILED. */
+int pids_check(const struct pids *pids, bool wait);
 
 #endif /* GP_CLI_PIDS_H */

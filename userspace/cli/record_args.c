@@ -238,6 +238,7 @@ static bool is_schedule(const char *text)
 static const struct option_spec attach_options[] = {
 	ROW_PIDS(struct record_args, "The processes to attach to."),
 	ROW_NAME_OR_PIDS(struct record_args),
+	ROW_WAIT(struct record_args),
 	OPTION_HEADING("how, and how long"),
 	CAPTURE_OPTIONS,
 	INPUT_OPTIONS(false),

@@ -17,6 +17,7 @@ struct record_args {
 	long hz;	   /* 0: not given */
 	const char *pids;  /* "PID[,PID...]", NULL: not given */
 	const char *name;  /* pattern, NULL: not given */
+	bool wait;	   /* for PyTorch to come */
 	double duration_s; /* 0: not given */
 	const char *output_path;
 	const char *trace_path;

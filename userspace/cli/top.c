@@ -33,7 +33,7 @@ struct top_args {
 	double interval_s;
 	const char *view, *sort;
 	long limit;
-	bool memory, no_gpu, no_inject, children, once, json, stacks;
+	bool wait, memory, no_gpu, no_inject, children, once, json, stacks;
 };
 
 #define ARG(field) .offset = offsetof(struct top_args, field)
@@ -71,6 +71,7 @@ static const struct option_spec options[] = {
 		   "hold."),
 	ROW_FLAG(struct top_args, "stack", stacks,
 		 "Record Python stacks from the beginning, for the view of lines."),
+	ROW_WAIT(struct top_args),
 	ROW_CHILDREN(struct top_args, "Watch the processes that they start, too."),
 	ROW_NO_GPU(struct top_args, "Leave GPUs out."),
 	ROW_NO_INJECT(struct top_args, "Put nothing into the process: watch from outside only."),
@@ -390,10 +391,12 @@ static int show_live(struct top *top, const struct top_args *args)
 
 	status = status ? status : choose_view(args, top->capture.mode == CAPTURE_SAMPLE, top);
 	status = status ? status : pids_choose(&command_top, args->pids, args->name, &pids);
+	/* Samples are of any program. */
+	status = status ? status
+			: pids_check(&pids, args->wait || args->children ||
+						    top->capture.mode == CAPTURE_SAMPLE);
 	if (status)
 		return status;
-	if (args->pids)
-		pids_warn_of_others(&pids);
 	top->cache_dir = record_cache_dir();
 	top->capture = (struct capture_options){
 		.cache_dir = top->cache_dir,

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "target/elf.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -22,6 +23,7 @@
 
 #define CHILDREN_BYTES_MAX (1 << 20)
 #define CGROUP_BYTES_MAX   (1 << 16)
+#define MAPS_BYTES_MAX	   (64u << 20)
 #define CGROUP_MOUNT	   "/sys/fs/cgroup"
 
 static int compare_pids(const void *a, const void *b)
@@ -118,8 +120,52 @@ bool target_process__is_profilable(const struct target_process *p)
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
 		if (target_process__library(p, prefixes[i]))
-			return true;
+			return !target_process__sandbox(p);
 	return false;
+}
+
+static int found_operator(const struct elf_symbol *sym, void *arg)
+{
+	(void)arg;
+	return strstr(sym->name, "4callE") ? 1 : 0;
+}
+
+bool target_process__has_operators(const struct target_process *p)
+{
+	int found = 0;
+
+	for (size_t i = 0; i < p->libraries_nr && found <= 0; i++) {
+		struct reason why;
+		struct elf_file *f;
+
+		if (elf_file__open(p->libraries[i].open_path, &why, &f))
+			continue;
+		found = elf_file__each_symbol(f, "_ZN2at4_ops", found_operator, NULL);
+		elf_file__free(f);
+	}
+	return found > 0;
+}
+
+/* gVisor keeps the memory of all its programs in one file of its own, which each of its processes
+ * has mapped. */
+static bool has_gvisor_memory(const struct target_process *p)
+{
+	CLEANUP(cleanup_free) char *maps = NULL;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)p->pid);
+	return !file_read(path, MAPS_BYTES_MAX, &maps, NULL) && strstr(maps, " /memfd:runsc-memory");
+}
+
+const char *target_process__sandbox(const struct target_process *p)
+{
+	const char *exe = strrchr(p->exe, '/');
+
+	exe = exe ? exe + 1 : p->exe;
+	if (!strcmp(exe, "runsc") || !strncmp(p->cmdline, "runsc-sandbox ", 14) ||
+	    has_gvisor_memory(p))
+		return "gVisor";
+	return NULL;
 }
 
 bool target_process__is_named(const struct target_process *p, const char *pattern)

@@ -20,8 +20,17 @@ int target_scan(pid_t **ret_pids, size_t *ret_nr);
  * them. 0 or -errno. */
 int target_scan_children(pid_t pid, pid_t **ret_pids, size_t *ret_nr);
 
-/* Whether PyTorch or CUDA is mapped in the process. */
+/* Whether PyTorch or CUDA is mapped in the process, by the names of its libraries; never so in a
+ * sandbox (see target_process__sandbox()). */
 bool target_process__is_profilable(const struct target_process *p);
+
+/* Whether a file that is mapped in the process, its executable say, defines PyTorch's operators,
+ * whatever its name is. Reads all their symbols. */
+bool target_process__has_operators(const struct target_process *p);
+
+/* The sandbox that the process is a part of, whose programs the kernel does not see ("gVisor"), or
+ * NULL. The string is static. */
+const char *target_process__sandbox(const struct target_process *p);
 
 /* Whether the pattern (a shell's) is somewhere in the process's command line. */
 bool target_process__is_named(const struct target_process *p, const char *pattern);
