@@ -134,28 +134,29 @@ def docker(capabilities=DOCKER):
 FIRST = """
 set -e
 mount -t proc -o nosuid,nodev,noexec proc /proc
+{more}
 mount -t tmpfs -o nosuid,nodev,noexec,size=64m shm /dev/shm
 for file in {masked}; do if test -e $file; then mount --bind /dev/null $file; fi; done
 for folder in {read_only}; do
 	if test -e $folder; then mount --rbind $folder $folder; mount -o remount,bind,ro $folder; fi
 done
-{more}
+{last}
 echo ready
 exec sleep infinity
 """
 
 
 class Container:
-    """Namespaces with Docker's mounts, over this machine's own files. `more` is shell that changes the
-    mounts further; with `pids` of a process its PID namespace is shared, 0 is the host's."""
+    """Namespaces with Docker's mounts, over this machine's own files. `more` and `last`
+    are shell that is run before and after the mounts are made; with `pids` of a process its PID namespace is shared, 0 is the host's."""
 
-    def __init__(self, more="", pids=None, unshare=()):
+    def __init__(self, more="", last="", pids=None, unshare=()):
         argv = ["unshare", "--mount", "--ipc", "--uts", "--propagation", "private", *unshare]
         if pids is None:
             argv += ["--pid", "--fork", "--kill-child"]
         elif pids:
             argv = ["nsenter", "--target", str(pids), "--pid", "--", *argv]
-        script = FIRST.format(masked=" ".join(MASKED), read_only=" ".join(READ_ONLY), more=more)
+        script = FIRST.format(masked=" ".join(MASKED), read_only=" ".join(READ_ONLY), more=more, last=last)
         self._outer = subprocess.Popen([*argv, "sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True)
         if self._outer.stdout.readline() != b"ready\n":
             raise RuntimeError("the container could not be made: %s" % argv)

@@ -130,7 +130,7 @@ def test_new_library(tmp_path, first):
     switch = Switch(tmp_path / "on")
     path = tmp_path / "r.gpuprof"
     with harness.Target("late") as target:
-        with harness.Gpuprof("attach", "-v", "--pid", target.pid, "--no-inject", "-o", path,
+        with harness.Gpuprof("attach", "-v", "--pid", target.pid, "--wait", "--no-inject", "-o", path,
                              env=failing(switch, LIBRARY, first=first, number=1)) as profiler:
             profiler.wait_recording()
             switch.on()
@@ -148,7 +148,7 @@ def test_new_library_on_a_disk_that_fails(tmp_path):
     switch = Switch(tmp_path / "on")
     path = tmp_path / "r.gpuprof"
     with harness.Target("late") as target:
-        with harness.Gpuprof("attach", "-v", "--pid", target.pid, "--no-inject", "-o", path,
+        with harness.Gpuprof("attach", "-v", "--pid", target.pid, "--wait", "--no-inject", "-o", path,
                              env=failing(switch, LIBRARY, errno=errno.EIO)) as profiler:
             profiler.wait_recording()
             switch.on()

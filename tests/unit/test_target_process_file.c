@@ -243,13 +243,23 @@ static bool is_wanted(const char *name, const void *arg)
 	return !strcmp(name, arg);
 }
 
-static int open_number(pid_t pid, int number)
+static int open_made(pid_t pid, int number, enum process_made most)
 {
+	enum process_made made;
 	char text[16];
 	struct stat st;
+	int fd;
 
 	(void)snprintf(text, sizeof(text), "%d", number);
-	return process_memfd_open(pid, text, is_wanted, "wanted", &st);
+	fd = process_made_file_open(pid, text, most, is_wanted, "wanted", &st, &made);
+	if (fd >= 0)
+		assert_true(made <= most);
+	return fd;
+}
+
+static int open_number(pid_t pid, int number)
+{
+	return open_made(pid, number, PROCESS_MADE_IN_MEMORY);
 }
 
 static void test_memory_files(void **state)
@@ -278,6 +288,74 @@ static void test_memory_files(void **state)
 	(void)close(other);
 	(void)close(shm);
 	(void)close(file);
+}
+
+/* A file "wanted" in the folder `at`, which has its name no more if `gone`. */
+static int make_in(const char *at, bool gone)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/wanted", at);
+	(void)unlink(path);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	if (gone)
+		assert_int_equal(unlink(path), 0);
+	return fd;
+}
+
+static void remove_in(const char *at)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/wanted", at);
+	(void)unlink(path);
+	(void)rmdir(at);
+}
+
+static bool opens(int fd, enum process_made most)
+{
+	int mine = open_made(getpid(), fd, most);
+
+	if (mine >= 0)
+		assert_int_equal(write(mine, "x", 1), 1);
+	else
+		assert_int_equal(mine, -EPROTO);
+	(void)close(mine);
+	return mine >= 0;
+}
+
+static void test_files_without_a_name(void **state)
+{
+	char at[] = "/dev/shm/gp-made-XXXXXX";
+	int memory = memfd_create("wanted", MFD_ALLOW_SEALING), named, gone, other;
+
+	assert_non_null(mkdtemp(at));
+	gone = make_in(at, true);
+	assert_false(opens(gone, PROCESS_MADE_IN_MEMORY));
+	assert_true(opens(gone, PROCESS_MADE_IN_TMPFS));
+	assert_true(opens(gone, PROCESS_MADE_ANYWHERE));
+	assert_true(opens(memory, PROCESS_MADE_IN_TMPFS));
+	/* One that others find. */
+	named = make_in(at, false);
+	assert_false(opens(named, PROCESS_MADE_ANYWHERE));
+	/* It has another name by now, or is another user's. */
+	other = open(at, O_TMPFILE | O_RDWR, 0600);
+	assert_true(other >= 0);
+	assert_false(opens(other, PROCESS_MADE_ANYWHERE));
+	assert_int_equal(fchown(gone, NOBODY, NOBODY), 0);
+	assert_false(opens(gone, PROCESS_MADE_ANYWHERE));
+	(void)close(other);
+	/* Elsewhere than in a tmpfs. */
+	other = make_in("/proc/self/cwd", true);
+	assert_false(opens(other, PROCESS_MADE_IN_TMPFS));
+	assert_true(opens(other, PROCESS_MADE_ANYWHERE));
+	(void)close(other);
+	(void)close(memory);
+	(void)close(named);
+	(void)close(gone);
+	remove_in(at);
 }
 
 struct swap {
@@ -350,6 +428,7 @@ int main(void)
 		cmocka_unit_test(test_exchanged_meanwhile),
 		cmocka_unit_test(test_a_lease_is_not_waited_for),
 		cmocka_unit_test(test_memory_files),
+		cmocka_unit_test(test_files_without_a_name),
 		cmocka_unit_test(test_descriptors_swapped_meanwhile),
 	};
 

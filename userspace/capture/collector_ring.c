@@ -56,6 +56,8 @@ struct collector_ring {
 	struct collector_events events;
 };
 
+#define LINK_BYTES_MAX 128 /* of a descriptor's, if it is a ring's */
+
 static bool is_ring_size(uint64_t bytes)
 {
 	uint64_t data_bytes = bytes - PAGE_BYTES;
@@ -69,17 +71,21 @@ static bool is_ring(const char *name, const void *arg)
 	return !strcmp(name, GP_RING_NAME);
 }
 
-/* Opens the ring behind a descriptor of the process. It must not be able to shrink. Its size is
- * looked at only once a seal forbids that: until then its owner may cut it. */
+/* Opens the ring behind a descriptor of the process. A memory file must not be able to shrink, and
+ * its size is looked at only once a seal forbids that: until then its owner may cut it. A file that
+ * the collector had to make instead can be cut any time, which the mapping survives. */
 static int open_ring(pid_t pid, const char *number, uint64_t *ret_bytes)
 {
+	enum process_made made;
 	struct stat st;
-	CLEANUP(cleanup_fd) int fd = process_memfd_open(pid, number, is_ring, NULL, &st);
+	CLEANUP(cleanup_fd)
+	int fd = process_made_file_open(pid, number, PROCESS_MADE_IN_TMPFS, is_ring, NULL, &st,
+					&made);
 	int seals;
 
 	if (fd < 0)
 		return fd;
-	seals = fcntl(fd, F_GET_SEALS);
+	seals = made == PROCESS_MADE_IN_MEMORY ? fcntl(fd, F_GET_SEALS) : F_SEAL_SHRINK;
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || (seals & F_SEAL_WRITE))
 		return -EPROTO;
 	if (fstat(fd, &st))
@@ -133,8 +139,7 @@ static int check_unused(const struct gp_ring_page *page, struct reason *why)
 /* The first descriptor of the process that is a ring, as a descriptor of ours. */
 static int find_ring(pid_t pid, uint64_t *ret_bytes)
 {
-	static const char link[] = "/memfd:" GP_RING_NAME " (deleted)";
-	char path[64], name[sizeof(link) + 1];
+	char path[64], name[LINK_BYTES_MAX];
 	struct dirent *entry;
 	int found = -ENOENT;
 
@@ -146,7 +151,7 @@ static int find_ring(pid_t pid, uint64_t *ret_bytes)
 	while (found < 0 && (entry = readdir(dir)) != NULL) {
 		ssize_t nr = readlinkat(dirfd(dir), entry->d_name, name, sizeof(name));
 
-		if (nr == sizeof(link) - 1 && !memcmp(name, link, (size_t)nr))
+		if (nr > 0 && memmem(name, (size_t)nr, GP_RING_NAME, sizeof(GP_RING_NAME) - 1))
 			found = open_ring(pid, entry->d_name, ret_bytes);
 	}
 	return found;

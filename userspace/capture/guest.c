@@ -193,6 +193,10 @@ static int call_door(const struct target_process *p, struct guest_meanwhile mean
 		return err;
 	*held_ns += result.held_us * 1000;
 	*ret_returned = result.returned;
+	if (result.refusal[0])
+		log_warn("%d: it is refused code in memory files (%s): the collector came by a "
+			 "file in its folder %s, which is removed already",
+			 (int)p->pid, result.refusal, result.folder);
 	if (result.returned == GP_START_RUNS)
 		log_info("%d: collector put in by thread %d after %u stops in %llu us, which cost "
 			 "the thread %llu us",

@@ -17,7 +17,7 @@
 #define GUEST_TRIES    5
 #define GUEST_AGAIN_NS 5000000000ULL
 /* How often libraries are looked for where nothing tells that they come. */
-#define LOOK_OFTEN_NS  10000000ULL
+#define LOOK_OFTEN_NS 10000000ULL
 
 bool member_has_cuda(const struct member *m)
 {
@@ -210,9 +210,8 @@ bool member_guest_was_all(const struct capture *c, const struct member *m, struc
 {
 	if (!probe_session__bare(c->probes) || m->guest || !m->guest_err)
 		return false;
-	(void)reason_set(why, m->guest_err,
-			 "cannot attach to %d: neither by the collector (%s) nor by probes (%s)",
-			 (int)m->process->pid, m->guest_why.text, probe_session__bare(c->probes));
+	(void)reason_set(why, m->guest_err, "cannot attach to %d by the collector alone: %s",
+			 (int)m->process->pid, m->guest_why.text);
 	return true;
 }
 
@@ -246,7 +245,7 @@ void member_guest_follow_libraries(struct capture *c, struct member *m)
 uint64_t member_guest_patience_ns(const struct capture *c, const struct member *m)
 {
 	return probe_session__bare(c->probes) && !m->guest && !m->guest_refused ? LOOK_OFTEN_NS
-										 : SECOND_NS;
+										: SECOND_NS;
 }
 
 static void try_again(struct capture *c, struct member *m)
@@ -298,7 +297,8 @@ static void replace_guest(struct capture *c, struct member *m)
 static bool lacks_stacks(const struct capture *c, const struct member *m)
 {
 	return (c->options.stacks & GP_STACK_WANT_PYTHON) && !m->callbacks_replaced &&
-	       !probe_session__bare(c->probes) && member_guest_tells(m, GP_FEATURE_OPS) && !member_guest_tells(m, GP_FEATURE_STACKS);
+	       !probe_session__bare(c->probes) && member_guest_tells(m, GP_FEATURE_OPS) &&
+	       !member_guest_tells(m, GP_FEATURE_STACKS);
 }
 
 /* The collector takes no stacks any more: operators by uprobes from here on, whose stacks the
@@ -440,8 +440,9 @@ void member_guest_follow_memory(struct capture *c, struct member *m)
 	nr = capture_probe_member(c, m, &why);
 	if (nr < 0)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
-	log_warn("%d: allocations can no longer be told within the process (%s): some are missing%s",
-		 (int)m->process->pid, memory.text,
-		 probe_session__bare(c->probes) ? " from now on"
-						: ", and they come by uprobes from now on");
+	log_warn(
+		"%d: allocations can no longer be told within the process (%s): some are missing%s",
+		(int)m->process->pid, memory.text,
+		probe_session__bare(c->probes) ? " from now on"
+					       : ", and they come by uprobes from now on");
 }

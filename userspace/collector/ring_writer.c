@@ -10,11 +10,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/memfd.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -23,13 +25,43 @@
 
 _Static_assert(sizeof(struct gp_ring_page) <= RING_PAGE_BYTES, "the page holds the header");
 
-static int make_memfd(void)
+/* A file in one of these folders, without a name, where memory files are refused. Only a tmpfs will
+ * do: gpuprof maps what is in memory. */
+static int make_file(void)
+{
+	static const char *const names[] = {"/dev/shm/" GP_RING_NAME, "/tmp/" GP_RING_NAME,
+					    "/run/" GP_RING_NAME, "/var/tmp/" GP_RING_NAME};
+	const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int fd = (int)syscall(SYS_openat, AT_FDCWD, names[i], flags, 0600);
+		struct statfs fs;
+
+		if (fd < 0)
+			continue;
+		if (!syscall(SYS_unlinkat, AT_FDCWD, names[i], 0) &&
+		    !syscall(SYS_fstatfs, fd, &fs) && fs.f_type == TMPFS_MAGIC)
+			return fd;
+		(void)close(fd);
+	}
+	errno = EACCES;
+	return -1;
+}
+
+static bool is_refusal(int err)
+{
+	return err == EPERM || err == EACCES || err == ENOSYS;
+}
+
+/* *ret_seals: the file can be sealed. */
+static int make_memory(bool *ret_seals)
 {
 	long fd = syscall(SYS_memfd_create, GP_RING_NAME, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 
 	if (fd < 0 && errno == EINVAL)
 		fd = syscall(SYS_memfd_create, GP_RING_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	return (int)fd;
+	*ret_seals = fd >= 0;
+	return fd < 0 && is_refusal(errno) ? make_file() : (int)fd;
 }
 
 /* By number: fstat() is a new symbol of glibc 2.33. */
@@ -43,16 +75,17 @@ int ring_writer__open(struct ring_writer *w, uint32_t data_bytes)
 	struct ring_writer made = {.data_bytes = data_bytes};
 	size_t all = RING_PAGE_BYTES + (size_t)data_bytes;
 	struct stat st;
+	bool seals;
 	void *p;
 	int err;
 
 	if (data_bytes < RING_DATA_MIN_BYTES || (data_bytes & (data_bytes - 1)))
 		return -EINVAL;
-	made.fd = make_memfd();
+	made.fd = make_memory(&seals);
 	if (made.fd < 0)
 		return -errno;
 	if (look_at(made.fd, &st) || ftruncate(made.fd, (off_t)all) ||
-	    fcntl(made.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+	    (seals && fcntl(made.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)))
 		goto fail;
 	p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, 0);
 	if (p == MAP_FAILED)

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,14 @@
 #include "inject/explain.h"
 #include "inject/lodger.h"
 #include "inject/remote.h"
+#include "inject/seccomp.h"
 #include "inject/tracer.h"
 #include "inject/turn.h"
 #include "target/process_file.h"
 
 #define MEMFD_EXEC 0x10u
+#define CODE_BYTES 4096
+#define ERRNO_MAX  4096
 #define IMAGE_MAX  (64u << 20)
 #define PATH_BYTES 128
 
@@ -89,8 +93,9 @@ static int enter(struct job *j)
 	return err ? step_failed(j, err, "mapping scratch memory") : 0;
 }
 
-/* Makes the memory file in the target; *ret_fd is its number there. */
-static int make_file(struct job *j, int *ret_fd)
+/* Makes the memory file in the target; *ret_fd is its number there, or -errno of the target's. 0 or
+ * an error of remote.h's with a reason. */
+static int make_memory_file(struct job *j, int *ret_fd)
 {
 	uint64_t args[6] = {0, MFD_CLOEXEC | MFD_ALLOW_SEALING | MEMFD_EXEC};
 	int64_t fd;
@@ -102,13 +107,13 @@ static int make_file(struct job *j, int *ret_fd)
 	args[1] &= ~(uint64_t)MEMFD_EXEC;
 	if (!err && fd == -EINVAL)
 		err = remote_system_call(&j->remote, SYS_memfd_create, args, &fd);
-	if (err || fd < 0)
-		return step_failed(j, err ? err : (int)fd, "memfd_create");
+	if (err)
+		return step_failed(j, err, "memfd_create");
 	*ret_fd = (int)fd;
 	return 0;
 }
 
-/* Closes the memory file again, if the thread is still ours. */
+/* Closes the file again, if the thread is still ours. */
 static void close_file(struct job *j, int fd)
 {
 	const uint64_t args[6] = {(uint64_t)fd};
@@ -204,23 +209,122 @@ static int load(struct job *j, int fd)
 	return 0;
 }
 
-/* The library stays without its file: its mappings hold it. */
-static int inject_in_thread(struct job *j)
+static int fill_and_load(struct job *j, int fd)
 {
-	int fd = j->lodger.fd, err = 0;
+	int err = 0;
 
-	if (fd < 0 && !j->lodger.loaded)
-		err = make_file(j, &fd);
-	if (!err && !j->lodger.loaded) {
+	if (!j->lodger.loaded) {
 		err = lodger_fill(j->borrow.thread.tid, fd, j->name, j->image, j->bytes);
 		if (err)
 			err = reason_set(j->why, err, "cannot write the library to process %d: %s",
 					 j->p->pid, strerror(-err));
 	}
+	return err ? err : load(j, fd);
+}
+
+/* Whether the target may map what the file holds as code: 0, the target's -errno, or an error of
+ * remote.h's in *ret_err. */
+static int try_code(struct job *j, int fd, int *ret_err)
+{
+	const uint64_t map[6] = {0, CODE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, (uint64_t)fd};
+	uint64_t unmap[6] = {0, CODE_BYTES};
+	int64_t at, done;
+
+	*ret_err = remote_system_call(&j->remote, SYS_mmap, map, &at);
+	if (*ret_err || (at < 0 && at > -ERRNO_MAX))
+		return *ret_err ? 0 : (int)at;
+	unmap[0] = (uint64_t)at;
+	*ret_err = remote_system_call(&j->remote, SYS_munmap, unmap, &done);
+	return 0;
+}
+
+static bool is_refusal(int err)
+{
+	return err == -EPERM || err == -EACCES || err == -ENOSYS;
+}
+
+/* A file in the folder, whose name is taken away at once, and that may hold code. *ret_fd is its
+ * number in the target, or -errno of the target's. 0 or an error of remote.h's. */
+static int make_file_in(struct job *j, const char *folder, int *ret_fd)
+{
+	const uint64_t flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	uint64_t args[6] = {(uint64_t)(int64_t)AT_FDCWD, 0, 0};
+	char path[PATH_BYTES];
+	int64_t fd = -1, done;
+	int err, code = 0;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, j->name);
+	err = remote_string(&j->remote, 0, path, &args[1]);
+	/* One that a gpuprof left which was killed in between. */
 	if (!err)
-		err = load(j, fd);
+		err = remote_system_call(&j->remote, SYS_unlinkat, args, &done);
+	args[2] = flags;
+	args[3] = 0700;
+	if (!err)
+		err = remote_system_call(&j->remote, SYS_openat, args, &fd);
+	args[2] = args[3] = 0;
+	if (!err && fd >= 0)
+		err = remote_system_call(&j->remote, SYS_unlinkat, args, &done);
+	if (!err && fd >= 0)
+		code = done ? (int)done : try_code(j, (int)fd, &err);
+	if (!err && fd >= 0 && code) {
+		close_file(j, (int)fd);
+		fd = code;
+	}
+	*ret_fd = (int)fd;
+	return err;
+}
+
+/* Where the target is refused a memory file that holds code, for `refused`: a file in one of its
+ * folders. */
+static int load_from_folder(struct job *j, int refused, const char *what)
+{
+	static const char *const folders[] = {"/tmp", "/var/tmp", "/dev/shm", "/run", "."};
+	int err = seccomp_check_files(j->p, j->borrow.thread.tid, j->why), fd = -1;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && !err && fd < 0; i++) {
+		err = make_file_in(j, folders[i], &fd);
+		(void)snprintf(j->result.folder, sizeof(j->result.folder), "%s", folders[i]);
+	}
+	if (err)
+		return j->why->text[0] ? err : step_failed(j, err, "making a file");
+	(void)snprintf(j->result.refusal, sizeof(j->result.refusal), "%s: %s", what,
+		       strerror(-refused));
+	if (fd < 0)
+		return reason_set(
+			j->why, -EACCES,
+			"process %d is refused code in memory files (%s) and has no folder for a "
+			"file with code (in /tmp, /var/tmp, /dev/shm, /run or its working "
+			"directory the last refusal was: %s); give it one (Docker: --tmpfs "
+			"/tmp:exec; Kubernetes: an emptyDir at /tmp), or use --no-inject",
+			j->p->pid, j->result.refusal, strerror(-fd));
+	err = fill_and_load(j, fd);
+	close_file(j, fd);
+	return err;
+}
+
+/* The library stays without its file: its mappings hold it. */
+static int inject_in_thread(struct job *j)
+{
+	int fd = j->lodger.fd, err = 0, code = 0, end = 0;
+
+	if (fd < 0 && !j->lodger.loaded)
+		err = make_memory_file(j, &fd);
+	if (!err && !j->lodger.loaded && is_refusal(fd))
+		return load_from_folder(j, fd, "memfd_create");
+	if (!err && !j->lodger.loaded && fd < 0)
+		return step_failed(j, fd, "memfd_create");
+	if (!err)
+		err = fill_and_load(j, fd);
+	/* The loader's words do not say what it was refused. */
+	if (err == -ENOEXEC && !j->lodger.loaded && j->borrow.thread.stopped)
+		code = try_code(j, fd, &end);
 	if (fd >= 0)
 		close_file(j, fd);
+	if (!end && is_refusal(code)) {
+		j->why->text[0] = '\0';
+		return load_from_folder(j, code, "mmap");
+	}
 	return err;
 }
 

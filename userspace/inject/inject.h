@@ -2,9 +2,11 @@
 
 /*
  * Puts a shared library into a running process and takes it out again. Nothing has to exist in the
- * target's file system. One thread of the target is borrowed for a moment, at a point where it
- * holds no lock that dlopen needs; its system call, registers, vector state, signals and stack are
- * as before when it goes on. gpuprof may be killed at any instruction: the target goes on.
+ * target's file system; where the target is refused memory files that hold code, a file without a
+ * name in one of its folders takes their place. One thread of the target is borrowed for a moment,
+ * at a point where it holds no lock that dlopen needs; its system call, registers, vector state,
+ * signals and stack are as before when it goes on. gpuprof may be killed at any instruction: the
+ * target goes on.
  *
  * x86-64 with glibc. What can be left in the target: after a kill of gpuprof in the middle, 1 MiB
  * of address space (some KiB of memory), a descriptor and the library, all inert and taken up by
@@ -34,8 +36,10 @@ struct inject_options {
 };
 
 struct inject_result {
-	int returned;	    /* by InitializeInjection: enum gp_collector_start */
-	bool reused;	    /* the library was there already */
+	int returned; /* by InitializeInjection: enum gp_collector_start */
+	bool reused;  /* the library was there already */
+	/* Where its file was made, and why not in memory; "": it was. */
+	char folder[16], refusal[80];
 	pid_t tid;	    /* the thread that was borrowed */
 	uint32_t stops;	    /* how often a thread was stopped to look for a safe moment */
 	uint64_t waited_us; /* until the safe moment was found */

@@ -27,7 +27,7 @@ void lodger_name(const char *name, const void *image, size_t bytes, char ret_nam
 		       (unsigned long long)hash_bytes(image, bytes));
 }
 
-/* Whether a memory file's name is "NAME-HASH", or begins with it if that ends in '-'. */
+/* Whether a file's name is "NAME-HASH", or begins with it if that ends in '-'. */
 static bool name_fits(const char *found, const char *name)
 {
 	size_t bytes = strlen(name);
@@ -37,23 +37,28 @@ static bool name_fits(const char *found, const char *name)
 	return name[bytes - 1] == '-' || !found[bytes] || found[bytes] == ' ';
 }
 
-/* The same for what /proc says of it: "memfd:NAME-HASH (deleted)". */
-static bool link_fits(const char *link, const char *name)
+/* The last component of what /proc says of the file, "memfd:NAME-HASH" or, where memory files were
+ * refused, "NAME-HASH", and perhaps " (deleted)": the name in it, or NULL if that does not fit. */
+static const char *fitting_name(const char *last, const char *name)
 {
-	return !strncmp(link, PREFIX, strlen(PREFIX)) && name_fits(link + strlen(PREFIX), name);
+	if (!strncmp(last, PREFIX, strlen(PREFIX)))
+		last += strlen(PREFIX);
+	return name_fits(last, name) ? last : NULL;
 }
 
 static void find_mappings(const struct memory_map *map, const char *name, struct lodger *l)
 {
 	for (size_t i = 0; i < map->maps.nr; i++) {
 		const struct mapping *m = &map->maps.items[i];
+		const char *found = l->loaded ? NULL : fitting_name(m->name, name);
 
-		if (!l->loaded && link_fits(m->name, name)) {
+		if (found) {
 			l->loaded = true;
 			l->start = m->start;
 			l->device = m->device;
 			l->inode = m->inode;
-			(void)snprintf(l->name, sizeof(l->name), "%s", m->name + strlen(PREFIX));
+			(void)snprintf(l->name, sizeof(l->name), "%.*s", (int)strcspn(found, " "),
+				       found);
 		}
 		if (l->loaded && m->inode == l->inode && m->device == l->device)
 			l->end = m->end;
@@ -64,6 +69,7 @@ static void find_mappings(const struct memory_map *map, const char *name, struct
 static bool descriptor_fits(int dir, const char *number, const char *name, const struct lodger *l)
 {
 	char text[128];
+	const char *last;
 	struct stat st;
 	ssize_t n;
 
@@ -74,7 +80,8 @@ static bool descriptor_fits(int dir, const char *number, const char *name, const
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
-	return text[0] == '/' && link_fits(text + 1, name);
+	last = strrchr(text, '/');
+	return last && fitting_name(last + 1, name);
 }
 
 int lodger_find(pid_t pid, const struct memory_map *map, const char *name,
@@ -124,29 +131,34 @@ static bool is_named(const char *found, const void *name)
 	return name_fits(found, name);
 }
 
-static int write_image(int file, const void *image, size_t bytes)
+static int write_image(int file, const void *image, size_t bytes, bool seal)
 {
 	int err;
 
 	if (ftruncate(file, 0))
 		return errno == EPERM ? -EEXIST : -errno;
 	err = file_write_all(file, image, bytes);
-	if (!err && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
+	if (!err && seal && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
 		err = -errno;
 	return err;
 }
 
 int lodger_fill(pid_t tid, int fd, const char *name, const void *image, size_t bytes)
 {
+	enum process_made made = PROCESS_MADE_IN_MEMORY;
 	char number[16];
 	struct stat st;
 	int seals, same;
 
 	(void)snprintf(number, sizeof(number), "%d", fd);
-	CLEANUP(cleanup_fd) int file = process_memfd_open(tid, number, is_named, name, &st);
+	CLEANUP(cleanup_fd)
+	int file = process_made_file_open(tid, number, PROCESS_MADE_ANYWHERE, is_named, name, &st,
+					  &made);
 
 	if (file < 0)
 		return file == -EPROTO ? -EBADF : file;
+	if (made != PROCESS_MADE_IN_MEMORY)
+		return write_image(file, image, bytes, false);
 	seals = fcntl(file, F_GET_SEALS);
 	if (seals < 0)
 		return -errno;
@@ -156,5 +168,5 @@ int lodger_fill(pid_t tid, int fd, const char *name, const void *image, size_t b
 	same = seals & F_SEAL_WRITE ? holds(file, image, bytes) : 0;
 	if (same)
 		return same < 0 ? same : 0;
-	return write_image(file, image, bytes);
+	return write_image(file, image, bytes, true);
 }

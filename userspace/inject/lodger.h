@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The library inside the target: the memory file that holds it, and its mappings. It is known by
- * the file's name, which carries a hash of the image.
+ * The library inside the target: the file that holds it, and its mappings. It is known by the
+ * file's name, which carries a hash of the image. The file is one in memory or, where the target is
+ * refused that, one whose name in a folder has been taken away.
  */
 #ifndef GP_INJECT_LODGER_H
 #define GP_INJECT_LODGER_H
@@ -20,7 +21,7 @@
 void lodger_name(const char *name, const void *image, size_t bytes, char ret_name[LODGER_NAME_MAX]);
 
 struct lodger {
-	char name[LODGER_NAME_MAX]; /* of the memory file */
+	char name[LODGER_NAME_MAX]; /* of the file */
 	bool loaded;
 	uint64_t start, end; /* of its mappings, if loaded */
 	dev_t device;
@@ -33,9 +34,10 @@ struct lodger {
 int lodger_find(pid_t pid, const struct memory_map *map, const char *name,
 		struct lodger *ret_lodger);
 
-/* Fills the memory file behind descriptor `fd` of the target's thread with the image, and seals it.
- * -EBADF if that is another file by now, -EEXIST if it holds something else and cannot be changed.
- * 0 or -errno. */
+/* Fills the file behind descriptor `fd` of the target's thread with the image, and seals it if it
+ * is a memory file. For a process that is ended when this takes too long: the file's file system
+ * may. -EBADF if that is another file by now, -EEXIST if it holds something else and cannot be
+ * changed. 0 or -errno. */
 int lodger_fill(pid_t tid, int fd, const char *name, const void *image, size_t bytes);
 
 #endif /* GP_INJECT_LODGER_H */

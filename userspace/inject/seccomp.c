@@ -227,7 +227,7 @@ static const struct needed needed[] = {
 	{SYS_mmap, "mmap", true},
 	{SYS_mprotect, "mprotect", true},
 	{SYS_munmap, "munmap", true},
-	{SYS_memfd_create, "memfd_create", true},
+	{SYS_memfd_create, "memfd_create", false},
 	{SYS_close, "close", true},
 	{SYS_getpid, "getpid", false},
 	{SYS_openat, "openat", true},
@@ -268,7 +268,16 @@ static const struct needed needed[] = {
 	{SYS_rt_sigreturn, "rt_sigreturn", true},
 };
 
-#define NEEDED_NR (sizeof(needed) / sizeof(needed[0]))
+/* What a file in a folder takes beside that, where memory files are refused. */
+static const struct needed for_files[] = {{SYS_unlinkat, "unlinkat", true}};
+
+/* Calls that are asked about. */
+struct calls {
+	const struct needed *items;
+	size_t nr;
+};
+
+static const struct calls for_all = {needed, sizeof(needed) / sizeof(*needed)};
 
 /* 0 if the call may be made in spite of what filters do about it, or -EPERM with a reason. */
 static int judge(pid_t pid, const struct needed *call, uint32_t action, struct reason *why)
@@ -282,20 +291,22 @@ static int judge(pid_t pid, const struct needed *call, uint32_t action, struct r
 			  action == SECCOMP_RET_ERRNO ? "refuses" : "may kill it for", call->name);
 }
 
-static int check_filter(pid_t pid, const struct sock_filter *filter, size_t nr, struct reason *why)
+static int check_filter(pid_t pid, const struct calls *calls, const struct sock_filter *filter,
+			size_t nr, struct reason *why)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < NEEDED_NR && !err; i++)
-		err = judge(pid, &needed[i], seccomp_worst_action(filter, nr, needed[i].number),
-			    why);
+	for (size_t i = 0; i < calls->nr && !err; i++)
+		err = judge(pid, &calls->items[i],
+			    seccomp_worst_action(filter, nr, calls->items[i].number), why);
 	return err;
 }
 
 /* Filters that cannot be read for `err`: those of the container that gpuprof is in as well. */
-static int check_unread(const struct target_process *p, pid_t tid, int err, struct reason *why)
+static int check_unread(const struct target_process *p, const struct calls *calls, pid_t tid,
+			int err, struct reason *why)
 {
-	uint32_t numbers[NEEDED_NR], actions[NEEDED_NR];
+	uint32_t numbers[SECCOMP_TRIAL_MAX], actions[SECCOMP_TRIAL_MAX];
 
 	if (!seccomp_trial_fits(p, tid))
 		return reason_set(why, -EPERM,
@@ -303,15 +314,15 @@ static int check_unread(const struct target_process *p, pid_t tid, int err, stru
 				  "gpuprof in its container, or on the host as root with "
 				  "CAP_SYS_ADMIN, or use --no-inject",
 				  p->pid, strerror(-err));
-	for (size_t i = 0; i < NEEDED_NR; i++)
-		numbers[i] = needed[i].number;
-	err = seccomp_trial(numbers, NEEDED_NR, actions);
+	for (size_t i = 0; i < calls->nr; i++)
+		numbers[i] = calls->items[i].number;
+	err = seccomp_trial(numbers, calls->nr, actions);
 	if (err)
 		return reason_set(why, -EPERM,
 				  "cannot try what the seccomp filter of process %d does: %s",
 				  p->pid, strerror(-err));
-	for (size_t i = 0; i < NEEDED_NR && !err; i++)
-		err = judge(p->pid, &needed[i], actions[i], why);
+	for (size_t i = 0; i < calls->nr && !err; i++)
+		err = judge(p->pid, &calls->items[i], actions[i], why);
 	return err;
 }
 
@@ -350,7 +361,8 @@ static int read_mode(pid_t pid, pid_t tid)
 	return field ? atoi(field + strlen("\nSeccomp:")) : 0;
 }
 
-int seccomp_check(const struct target_process *p, pid_t tid, struct reason *why)
+static int check(const struct target_process *p, const struct calls *calls, pid_t tid,
+		 struct reason *why)
 {
 	int mode = read_mode(p->pid, tid), err;
 
@@ -368,11 +380,23 @@ int seccomp_check(const struct target_process *p, pid_t tid, struct reason *why)
 		if (err == -ENOENT && i)
 			return 0;
 		if (err)
-			return check_unread(p, tid, err, why);
-		err = check_filter(p->pid, filter, nr, why);
+			return check_unread(p, calls, tid, err, why);
+		err = check_filter(p->pid, calls, filter, nr, why);
 		if (err)
 			return err;
 	}
 	return reason_set(why, -EPERM, "process %d has too many seccomp filters; use --no-inject",
 			  p->pid);
+}
+
+int seccomp_check(const struct target_process *p, pid_t tid, struct reason *why)
+{
+	return check(p, &for_all, tid, why);
+}
+
+int seccomp_check_files(const struct target_process *p, pid_t tid, struct reason *why)
+{
+	static const struct calls calls = {for_files, sizeof(for_files) / sizeof(*for_files)};
+
+	return check(p, &calls, tid, why);
 }

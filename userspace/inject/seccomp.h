@@ -26,4 +26,7 @@ uint32_t seccomp_worst_action(const struct sock_filter *filter, size_t nr, uint3
  * library make are allowed or refused with an errno that they handle; else -EPERM with a reason. */
 int seccomp_check(const struct target_process *p, pid_t tid, struct reason *why);
 
+/* The same for what it takes beside to make a file in a folder and to take its name away. */
+int seccomp_check_files(const struct target_process *p, pid_t tid, struct reason *why);
+
 #endif /* GP_INJECT_SECCOMP_H */

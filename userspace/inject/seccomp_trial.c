@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu
-#define CALLS_MAX	    256
 #define NOT_TRIED	    1u
 #define CLONE_INVALID	    0x800 /* CLONE_SIGHAND without CLONE_VM */
 #define WAKE		    1	  /* FUTEX_WAKE */
@@ -113,11 +112,11 @@ static bool any_untried(const volatile uint32_t *actions, size_t nr)
 
 int seccomp_trial(const uint32_t *numbers, size_t nr, uint32_t *ret_actions)
 {
-	const size_t bytes = CALLS_MAX * sizeof(uint32_t);
+	const size_t bytes = SECCOMP_TRIAL_MAX * sizeof(uint32_t);
 	uint32_t *shared;
 	int err = 0;
 
-	if (nr > CALLS_MAX)
+	if (nr > SECCOMP_TRIAL_MAX)
 		return -E2BIG;
 	shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
@@ -152,8 +151,7 @@ bool seccomp_trial_fits(const struct target_process *p, int tid)
 	char path[64];
 	long filters;
 
-	if (p->other_pid_ns || stat("/proc/self/ns/pid", &own) ||
-	    own.st_ino == FIRST_PID_NAMESPACE)
+	if (p->other_pid_ns || stat("/proc/self/ns/pid", &own) || own.st_ino == FIRST_PID_NAMESPACE)
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", p->pid, tid);
 	filters = filters_of(path);

@@ -18,8 +18,11 @@ struct target_process;
  * in the same container (a PID namespace that is not the machine's first), with as many filters. */
 bool seccomp_trial_fits(const struct target_process *p, int tid);
 
+#define SECCOMP_TRIAL_MAX 256
+
 /* Makes each system call in a child, so that it does nothing. ret_actions[i] is SECCOMP_RET_ALLOW,
- * _ERRNO, or _KILL_PROCESS where the child ended. Returns 0 or -errno. */
+ * _ERRNO, or _KILL_PROCESS where the child ended. At most SECCOMP_TRIAL_MAX
+ * of them. Returns 0 or -errno. */
 int seccomp_trial(const uint32_t *numbers, size_t nr, uint32_t *ret_actions);
 
 #endif /* GP_INJECT_SECCOMP_TRIAL_H */

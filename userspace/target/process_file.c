@@ -18,6 +18,7 @@
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -27,8 +28,9 @@
 
 #define NAMES_MAX	 65536 /* of one directory */
 #define STATUS_BYTES_MAX 65536
-#define MEMFD_PREFIX	 "/memfd:"
-#define MEMFD_SUFFIX	 " (deleted)"
+#define MOUNTS_BYTES_MAX (16u << 20)
+#define MEMFD_PREFIX	 "memfd:"
+#define DELETED_SUFFIX	 " (deleted)"
 
 /* ---- paths ---- */
 
@@ -260,11 +262,12 @@ static bool is_users_own(pid_t tid, uid_t uid)
 	return false;
 }
 
-/* The name that the handle's own memory file was made with. */
-static int memfd_name(int handle, char *ret_name, size_t room)
+/* The last component of the name that the handle's file had, which is taken away by now. */
+static int lost_name(int handle, char *ret_name, size_t room)
 {
-	const size_t before = sizeof(MEMFD_PREFIX) - 1, after = sizeof(MEMFD_SUFFIX) - 1;
-	char path[PROCESS_FILE_PATH_MAX], text[320];
+	const size_t after = sizeof(DELETED_SUFFIX) - 1;
+	char path[PROCESS_FILE_PATH_MAX], text[PATH_MAX];
+	const char *last;
 	ssize_t nr;
 
 	process_file_handle_path(handle, path);
@@ -272,11 +275,13 @@ static int memfd_name(int handle, char *ret_name, size_t room)
 	if (nr < 0)
 		return -errno;
 	text[nr] = '\0';
-	if ((size_t)nr < before + after || strncmp(text, MEMFD_PREFIX, before) ||
-	    strcmp(text + nr - after, MEMFD_SUFFIX) || (size_t)nr - before - after >= room)
+	if ((size_t)nr <= after || strcmp(text + nr - after, DELETED_SUFFIX))
 		return -EPROTO;
-	memcpy(ret_name, text + before, (size_t)nr - before - after);
-	ret_name[(size_t)nr - before - after] = '\0';
+	text[nr - (ssize_t)after] = '\0';
+	last = strrchr(text, '/');
+	if (!last || strlen(last + 1) >= room)
+		return -EPROTO;
+	memcpy(ret_name, last + 1, strlen(last));
 	return 0;
 }
 
@@ -297,11 +302,54 @@ static int check_memfd(int handle, pid_t tid, struct stat *ret_st)
 	return 0;
 }
 
-int process_memfd_open(pid_t tid, const char *number,
-		       bool (*fits)(const char *name, const void *arg), const void *arg,
-		       struct stat *ret_st)
+/* What a file in /proc has as a number behind `name` at the start of a line; -1: nothing. */
+static long number_behind(const char *text, const char *name)
 {
-	char path[64], name[256];
+	const char *at = strstr(text, name);
+
+	return at ? strtol(at + strlen(name), NULL, 10) : -1;
+}
+
+/* Whether the handle's file is in a tmpfs that the thread sees. The file system itself, which may
+ * be one that does not answer, is not asked. */
+static bool is_in_tmpfs(int handle, pid_t tid)
+{
+	CLEANUP(cleanup_free) char *info = NULL, *mounts = NULL;
+	char path[64], *rest, *line;
+	long mount;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", handle);
+	if (file_read(path, STATUS_BYTES_MAX, &info, NULL))
+		return false;
+	mount = number_behind(info, "mnt_id:");
+	(void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", tid);
+	if (mount < 0 || file_read(path, MOUNTS_BYTES_MAX, &mounts, NULL))
+		return false;
+	for (rest = mounts; (line = strsep(&rest, "\n"));)
+		if (*line && strtol(line, NULL, 10) == mount)
+			return strstr(line, " - tmpfs ");
+	return false;
+}
+
+static int check_nameless(int handle, pid_t tid, enum process_made most, struct stat *ret_st)
+{
+	if (most == PROCESS_MADE_IN_MEMORY ||
+	    (most == PROCESS_MADE_IN_TMPFS && !is_in_tmpfs(handle, tid)))
+		return -EPROTO;
+	if (fstat(handle, ret_st))
+		return -errno;
+	if (!S_ISREG(ret_st->st_mode) || ret_st->st_nlink || !is_users_own(tid, ret_st->st_uid))
+		return -EPROTO;
+	return 0;
+}
+
+int process_made_file_open(pid_t tid, const char *number, enum process_made most,
+			   bool (*fits)(const char *name, const void *arg), const void *arg,
+			   struct stat *ret_st, enum process_made *ret_made)
+{
+	char path[64], name[NAME_MAX + 1];
+	const char *own = name;
+	bool memory;
 	int err;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%.10s", tid, number);
@@ -309,10 +357,15 @@ int process_memfd_open(pid_t tid, const char *number,
 
 	if (handle < 0)
 		return -errno;
-	err = check_memfd(handle, tid, ret_st);
-	if (!err)
-		err = memfd_name(handle, name, sizeof(name));
-	if (!err && !fits(name, arg))
-		err = -EPROTO;
+	err = lost_name(handle, name, sizeof(name));
+	if (err)
+		return err;
+	memory = !strncmp(name, MEMFD_PREFIX, sizeof(MEMFD_PREFIX) - 1);
+	if (memory)
+		own += sizeof(MEMFD_PREFIX) - 1;
+	if (!fits(own, arg))
+		return -EPROTO;
+	err = memory ? check_memfd(handle, tid, ret_st) : check_nameless(handle, tid, most, ret_st);
+	*ret_made = memory ? PROCESS_MADE_IN_MEMORY : most;
 	return err ? err : reopen(handle, O_RDWR);
 }

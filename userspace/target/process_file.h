@@ -47,13 +47,22 @@ int process_file_read(pid_t pid, const char *path, size_t max_bytes, char **ret_
 int process_folder_each_name(pid_t pid, const char *path, int (*fn)(const char *name, void *arg),
 			     void *arg);
 
+/* Where a file without a name may lie that a process has made. */
+enum process_made {
+	PROCESS_MADE_IN_MEMORY, /* it is a memory file (memfd_create(2)) */
+	PROCESS_MADE_IN_TMPFS,	/* or a file in a tmpfs whose name has been taken away */
+	PROCESS_MADE_ANYWHERE,	/* or in any file system, which may keep us waiting for ever: only
+				 * where a deadline ends this process */
+};
+
 /* Opens for reading and writing what descriptor `number` of thread `tid` stands for, if it is a
- * memory file (memfd_create(2)) that fits(name, arg), no other user's, and with no link in any file
- * system. Nothing else is opened, however the process swaps its descriptors. *ret_st describes it;
- * its size may still change unless a seal forbids that. Returns a descriptor that the caller
- * closes, -EPROTO if it is another file, or another -errno. */
-int process_memfd_open(pid_t tid, const char *number,
-		       bool (*fits)(const char *name, const void *arg), const void *arg,
-		       struct stat *ret_st);
+ * file as `most` says whose name, the last one that it had, fits(name, arg), no other user's, and
+ * with no link in any file system. Nothing else is opened, however the process swaps its
+ * descriptors. *ret_st describes it; its size may still change unless a seal forbids that.
+ * *ret_made: what it is. Returns a descriptor that the caller closes, -EPROTO if it is another
+ * file, or another -errno. */
+int process_made_file_open(pid_t tid, const char *number, enum process_made most,
+			   bool (*fits)(const char *name, const void *arg), const void *arg,
+			   struct stat *ret_st, enum process_made *ret_made);
 
 #endif /* GP_TARGET_PROCESS_FILE_H */
