@@ -271,10 +271,11 @@ def python_or_skip(minor):
 
 
 class Target(Child):
-    """A workload that has said "ready"; with `python` in that one, on the stand-in for PyTorch."""
+    """A workload that has said "ready"; with `python` in that one, on the stand-in for PyTorch. `prefix`
+    comes before its command."""
 
-    def __init__(self, name, *args, python=None):
-        argv, env = inside().argv(name, *args), environment()
+    def __init__(self, name, *args, python=None, prefix=()):
+        argv, env = [*prefix, *inside().argv(name, *args)], environment()
         if python:
             argv = [python, *argv[argv.index("-B"):]]
             env.update(FAKE_TORCH=FAKE_TORCH,

@@ -10,10 +10,12 @@ and becomes the command.
 import ctypes
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
 import sys
+import tempfile
 
 CAPABILITIES = ("CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE "
                 "NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO "
@@ -133,6 +135,7 @@ def docker(capabilities=DOCKER):
 # The first process of a container: makes the mounts, says so, and waits.
 FIRST = """
 set -e
+mount --bind {out} /mnt
 mount -t proc -o nosuid,nodev,noexec proc /proc
 {more}
 mount -t tmpfs -o nosuid,nodev,noexec,size=64m shm /dev/shm
@@ -147,16 +150,23 @@ exec sleep infinity
 
 
 class Container:
-    """Namespaces with Docker's mounts, over this machine's own files. `more` and `last`
-    are shell that is run before and after the mounts are made; with `pids` of a process its PID namespace is shared, 0 is the host's."""
+    """Namespaces with Docker's mounts, over this machine's own files. `more` and `last` are shell that is
+    run before and after the mounts are made. With the number of a process as `pids` its PID namespace is
+    shared; 0 stands for the machine's. `user`: it has a user namespace of its own. Its /mnt is the folder
+    `out` outside."""
 
-    def __init__(self, more="", last="", pids=None, unshare=()):
-        argv = ["unshare", "--mount", "--ipc", "--uts", "--propagation", "private", *unshare]
+    def __init__(self, more="", last="", pids=None, user=False):
+        self.user = user
+        self.out = tempfile.mkdtemp(prefix="gpuprof-container-", dir="/var/tmp")
+        argv = ["unshare", "--mount", "--ipc", "--uts", "--propagation", "private"]
+        if user:
+            argv += ["--user", "--map-root-user"]
         if pids is None:
             argv += ["--pid", "--fork", "--kill-child"]
         elif pids:
             argv = ["nsenter", "--target", str(pids), "--pid", "--", *argv]
-        script = FIRST.format(masked=" ".join(MASKED), read_only=" ".join(READ_ONLY), more=more, last=last)
+        script = FIRST.format(masked=" ".join(MASKED), read_only=" ".join(READ_ONLY), more=more, last=last,
+                              out=self.out)
         self._outer = subprocess.Popen([*argv, "sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True)
         if self._outer.stdout.readline() != b"ready\n":
             raise RuntimeError("the container could not be made: %s" % argv)
@@ -173,13 +183,18 @@ class Container:
 
     def enter(self, *rights):
         """What comes before a command in it: rights is what docker() or inside() gave."""
-        return ["nsenter", "--target", str(self.pid), "--mount", "--pid", "--ipc", "--uts", "--", *rights]
+        more = ["--user", "--preserve-credentials"] if self.user else []
+        return ["nsenter", "--target", str(self.pid), *more, "--mount", "--pid", "--ipc", "--uts", "--", *rights]
 
     def close(self):
-        os.killpg(self._outer.pid, signal.SIGKILL)
-        os.kill(self.pid, signal.SIGKILL) if self.pid != self._outer.pid else None
+        for pid in {self.pid, self._outer.pid}:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         self._outer.wait()
         self._outer.stdout.close()
+        shutil.rmtree(self.out, ignore_errors=True)
 
     def __enter__(self):
         return self

@@ -74,9 +74,10 @@ def initramfs(kernel, to):
     Path(to).write_bytes(packed)
 
 
-def run(kernel, job, script, cpus=2, patience_s=2400):
+def run(kernel, job, script, cpus=2, patience_s=2400, parameters=""):
     """
-    Runs the shell script in a guest with this kernel, with the folder `job` as its /job. Returns
+    Runs the shell script in a guest with this kernel, which gets the parameters, with the folder `job`
+    as its /job. Returns
     its exit status; None: the guest ended without one, or took longer than patience_s (what its
     kernel said is in job/console).
     """
@@ -92,7 +93,7 @@ def run(kernel, job, script, cpus=2, patience_s=2400):
         "-smp", str(cpus), "-m", str(MEMORY_MIB), "-nodefaults", "-no-reboot", "-display", "none",
         "-serial", f"file:{job / 'console'}",
         "-kernel", str(kernel.image), "-initrd", str(job / "initramfs"),
-        "-append", "console=ttyS0 panic=-1 quiet mitigations=off nokaslr",
+        "-append", f"console=ttyS0 panic=-1 quiet mitigations=off nokaslr {parameters}",
         "-virtfs", f"{share},path=/,mount_tag=machine,readonly=on,id=machine",
         "-virtfs", f"{share},path={job},mount_tag=job,id=job",
         "-device", "virtio-rng-pci",

@@ -56,6 +56,8 @@ static void child_main(int go, int failed, pid_t parent, char **argv,
 	if (getppid() != parent || read(go, &byte, 1) != 1)
 		_exit(STATUS_NOT_FOUND);
 	(void)signal(SIGPIPE, SIG_DFL);
+	/* Where only ancestors may trace (yama): gpuprof's processes may, too. */
+	(void)prctl(PR_SET_PTRACER, parent, 0, 0, 0);
 	if (invitation->library && byte == GO_INVITED)
 		run_gpu_invite(invitation->library, invitation->children, invitation->nvtx);
 	(void)execvp(argv[0], argv);

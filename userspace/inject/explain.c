@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "target/capabilities.h"
+#include "target/rights.h"
 
 /* The number after "name:" in /proc/PID/status, or -1. */
 static long status_number(pid_t pid, const char *name)
@@ -64,12 +65,15 @@ int explain_refusal(pid_t pid, int err, struct reason *why)
 			"process %d belongs to user %ld; run gpuprof as that user or with "
 			"sudo",
 			pid, uid);
-	if (geteuid() && scope)
+	if (scope && !rights_have(RIGHTS_CAP_SYS_PTRACE)) {
+		char text[256];
+
+		rights_explain(RIGHT_PTRACE, text, sizeof(text));
 		return reason_set(
 			why, -EPERM,
-			"process %d cannot be touched: kernel.yama.ptrace_scope is %d; run "
-			"gpuprof with sudo",
-			pid, scope);
+			"process %d cannot be touched: kernel.yama.ptrace_scope is %d and %s", pid,
+			scope, text);
+	}
 	return reason_set(why, -EPERM,
 			  "process %d cannot be traced: %s (not dumpable, other namespace or a "
 			  "security module); run gpuprof as root on the host, or use --no-inject",

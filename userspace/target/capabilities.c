@@ -146,8 +146,7 @@ static void advise_ptrace(struct capability *c, int scope)
 		ADVICE(c, "kernel.yama.ptrace_scope is 3: tracing is off until the next boot. "
 			  "gpuprof works with uprobes only (--no-inject)");
 	else if (!rights_have(RIGHTS_CAP_SYS_PTRACE))
-		ADVICE(c, "run gpuprof as root (sudo) or give it CAP_SYS_PTRACE; without it, "
-			  "uprobes only (--no-inject)");
+		rights_explain(RIGHT_PTRACE, c->advice, sizeof(c->advice));
 	else
 		ADVICE(c, "a container or security module forbids it; gpuprof works with uprobes "
 			  "only (--no-inject)");
