@@ -15,7 +15,9 @@ import os
 import platform
 import re
 import signal
+import sys
 import tempfile
+import traceback
 from pathlib import Path
 
 import harness
@@ -124,7 +126,7 @@ def _status(pid, name):
         return re.search(r"^%s:\s+(.*)$" % name, file.read(), re.MULTILINE)[1]
 
 
-def _member(child, program):
+def member(child, program):
     """The number of the process of this program that a child of ours has become, or has started in
     another PID namespace."""
     for folder in filter(str.isdigit, os.listdir("/proc")):
@@ -147,14 +149,14 @@ def _run_program(prefix, out, path):
     return Outcome(done.status, done.stderr, _table(os.path.join(out, "r.gpuprof")) if recorded else {})
 
 
-def _watch(case, prefix, target, pid, out, path):
+def watch(case, prefix, target, pid, out, path):
     command, *options = case.command
     output = ("--interval", "2", "--once") if command == "top" else ("-o", path)
     with harness.Child([*prefix, harness.GPUPROF, command, "--pid", str(pid), *options, *output], "gpuprof") as own:
         if case.status == harness.DONE:
             own.wait_line("stderr", lambda line: line.startswith("recording"))
             target.step(STEPS * (50 if "sample" in options else 1))
-            os.kill(_member(own, harness.GPUPROF), signal.SIGINT)
+            os.kill(member(own, harness.GPUPROF), signal.SIGINT)
         status = own.wait()
         if status not in (harness.DONE, harness.LOST):
             return Outcome(status, own.text("stderr"), {})
@@ -178,8 +180,8 @@ def run(case):
         target = stack.enter_context(harness.Target(
             "mlp", prefix=inner.enter(*case.target) if inner else list(case.target)))
         python = os.path.realpath(harness.PYTHON)
-        pid = target.facts["pid"] if is_inside else _member(target, python)
-        return _watch(case, prefix, target, pid, out, path)
+        pid = target.facts["pid"] if is_inside else member(target, python)
+        return watch(case, prefix, target, pid, out, path)
 
 
 def check(case, outcome):
@@ -196,17 +198,26 @@ def check(case, outcome):
         assert outcome.calls and outcome.calls.get("aten::mm", STEPS) % STEPS == 0, (str(case), outcome.calls)
 
 
-def rows_of(cases, where):
-    rows = []
+def row_of(case, outcome, where):
+    said = " / ".join(outcome.lines).replace("gpuprof: ", "").replace("|", "\\|")
+    said = re.sub(r"\b\d+(?=: |/fd)|(?<=process )\d+|(?<=attach to )\d+", "PID", said)
+    return "| %s | %s | `%s` | %s | %s | %d |" % (
+        where, case.name, " ".join(case.command), "recorded" if outcome.calls else "nothing recorded", said,
+        outcome.status)
+
+
+def write_rows(cases, where, file=sys.stdout):
+    """Does each and writes its row. Whether one is not as it says, which goes to stderr."""
+    failed = False
     for case in cases:
-        outcome = run(case)
-        check(case, outcome)
-        said = " / ".join(outcome.lines).replace("gpuprof: ", "").replace("|", "\\|")
-        rows.append("| %s | %s | %s | %s | %s | %d |" % (
-            where, case.name, " ".join(case.command), "recorded" if outcome.calls else "refused",
-            re.sub(r"\b(process |pid |to |from )?\d{2,}\b", r"\1PID", said), outcome.status))
-        print(rows[-1], flush=True)
-    return rows
+        try:
+            outcome = run(case)
+            print(row_of(case, outcome, where), file=file, flush=True)
+            check(case, outcome)
+        except Exception:  # noqa: BLE001: the others are tried all the same
+            traceback.print_exc()
+            failed = True
+    return failed
 
 
 HEAD = """# gpuprof with less rights
@@ -225,14 +236,16 @@ def main():
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--rows", help="more rows, as tests/kernels/rights.py writes them", nargs="*", default=())
     args = parser.parse_args()
-    rows = rows_of(CASES, platform.release().split("-")[0])
-    for name in args.rows:
-        rows += Path(name).read_text(encoding="utf-8").splitlines()
     args.results.parent.mkdir(exist_ok=True)
-    args.results.write_text(HEAD % datetime.date.today().isoformat() + "\n".join(rows) + "\n", encoding="utf-8")
+    with open(args.results, "w", encoding="utf-8") as file:
+        file.write(HEAD % datetime.date.today().isoformat())
+        failed = write_rows(CASES, platform.release().split("-")[0], file)
+        for name in args.rows:
+            file.write(Path(name).read_text(encoding="utf-8"))
     harness.kill_all()
     harness.close_inside()
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
