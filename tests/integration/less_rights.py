@@ -60,14 +60,14 @@ class Case:
         return "%s: %s" % (self.name, " ".join(self.command))
 
 
-def docker(extra=(), refused=()):
-    capabilities = [*sandbox.DOCKER, *extra]
+def docker(extra=(), refused=(), without=()):
+    capabilities = [one for one in (*sandbox.DOCKER, *extra) if one not in without]
     return tuple(sandbox.inside(capabilities, sandbox.docker_refuses(capabilities) + list(refused)))
 
 
-def in_docker(name, command, status=0, says="", extra=(), refused=(), **container):
+def in_docker(name, command, status=0, says="", extra=(), refused=(), without=(), **container):
     rights = docker(refused=refused)
-    return Case(name, command, status, says, rights, docker(extra, refused), container)
+    return Case(name, command, status, says, rights, docker(extra, refused, without), container)
 
 
 NO_MEMFD = ((sandbox.MEMFD_CREATE, sandbox.EPERM),)
@@ -87,13 +87,16 @@ CASES = [
     in_docker(DEFAULT, ("top",), says=ADD_BPF),
     in_docker(DEFAULT, ("run",), says="from a moment after PyTorch has been loaded.*" + ADD_BPF),
     in_docker(DEFAULT, ("attach", "--no-inject"), 1, ADD_BPF),
-    in_docker(DEFAULT, ("attach", "--mode", "sample"), 1, ADD_BPF),
+    in_docker(DEFAULT, ("attach", "--mode", "sample"), 1, "within a PID namespace; .*--pid=host .*hostPID: true"),
+    in_docker("PID namespace of the machine, CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE", ("attach", "--mode", "sample"),
+              extra=("BPF", "PERFMON", "SYS_PTRACE"), pids=0),
+    in_docker("CAP_SYS_PTRACE missing", ("attach",), 1, "CAP_SYS_PTRACE is missing; .*--cap-add SYS_PTRACE",
+              without=("CHOWN",)),
     in_docker(DEFAULT, ("attach", "--stack", "native"), 1, ADD_BPF),
     in_docker(DEFAULT, ("attach", "--ops", "aten::mm"), 1, ADD_BPF),
     in_docker("CAP_BPF alone", ("attach", "--no-inject"), 1, r"CAP_PERFMON is missing; .*--cap-add PERFMON ",
               extra=("BPF",)),
     in_docker("CAP_BPF and CAP_PERFMON", ("attach", "--no-inject"), extra=("BPF", "PERFMON")),
-    in_docker("CAP_BPF and CAP_PERFMON", ("attach", "--mode", "sample"), extra=("BPF", "PERFMON")),
     in_docker("no /sys", ("attach", "--no-inject"), 1, r"/sys/kernel/btf/vmlinux is missing; .*-v /sys:/sys:ro",
               extra=("BPF", "PERFMON"), last="mount -t tmpfs none /sys"),
     in_docker("read-only root", ("attach",), says=BARE, **READ_ONLY),

@@ -184,7 +184,7 @@ class Container:
     def enter(self, *rights):
         """What comes before a command in it: rights is what docker() or inside() gave."""
         more = ["--user", "--preserve-credentials"] if self.user else []
-        return ["nsenter", "--target", str(self.pid), *more, "--mount", "--pid", "--ipc", "--uts", "--", *rights]
+        return ["nsenter", "--target", str(self.pid), *more, "--root", "--mount", "--pid", "--ipc", "--uts", "--", *rights]
 
     def close(self):
         for pid in {self.pid, self._outer.pid}:

@@ -78,8 +78,8 @@ static struct probe_options probe_options(const struct capture_options *o)
 		.cache_dir = o->cache_dir,
 		.stop_at_load = o->follow_exec,
 		/* Of all else the collector can tell, if it gets in. */
-		.may_be_bare = (o->inject || o->inject_if_bare) && !o->python_gc &&
-			       !o->ops_glob && !(o->stacks & GP_STACK_WANT_NATIVE),
+		.may_be_bare = (o->inject || o->inject_if_bare) && !o->python_gc && !o->ops_glob &&
+			       !(o->stacks & GP_STACK_WANT_NATIVE),
 	};
 }
 
@@ -299,6 +299,7 @@ static void end_window(struct capture *c)
 	}
 	probe_session__pause(c->probes, true);
 	c->end_ns = clock_now_ns();
+	c->targets_ns = cost_targets_ns(c);
 }
 
 int capture__stop(struct capture *c, struct reason *why)
@@ -401,6 +402,7 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 	now = c->stopped ? c->end_ns : clock_now_ns();
 	if (c->started)
 		s.running_ns = now - c->start_ns - pause_total_ns(c, now);
+	s.targets_ns = c->targets_ns;
 	s.off = c->off;
 	s.switching = c->switching;
 	s.sites_nr = summary.sites_nr;

@@ -150,6 +150,7 @@ void capture__free(struct capture *c);
 
 struct capture_status {
 	uint64_t events_nr;
+	uint64_t targets_ns;	  /* CPU time of the processes, when the capture has stopped */
 	uint64_t lost_nr;	  /* events that found no room or were refused */
 	uint64_t bytes;		  /* of all recordings */
 	uint64_t recording_bytes; /* of the one in progress */

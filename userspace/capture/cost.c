@@ -178,6 +178,15 @@ static double hit_ns(struct capture *c)
 	return c->cost.hit_ns;
 }
 
+uint64_t cost_targets_ns(struct capture *c)
+{
+	uint64_t cpu_ns = c->cost.gone_cpu_ns, collector_ns = 0;
+
+	for (size_t i = 0; i < c->members.nr; i++)
+		read_member(c, c->members.items[i], &cpu_ns, &collector_ns);
+	return cpu_ns;
+}
+
 void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_charged_ns)
 {
 	struct capture_cost cost = {0};

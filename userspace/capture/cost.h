@@ -73,6 +73,9 @@ void cost_start(struct capture *c);
  * rather too much than too little; never smaller than before. */
 void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_charged_ns);
 
+/* CPU time that the targets have used since the capture's start. */
+uint64_t cost_targets_ns(struct capture *c);
+
 /* A process and its collector are about to be forgotten. */
 void cost_forget(struct capture *c, struct member *m);
 

@@ -54,7 +54,7 @@ struct member {
 	bool guest_refused;	 /* the collector is not to be tried (again) for CUDA, but: */
 	uint64_t guest_again_ns; /* when it is, as what kept it out may have passed; 0: never */
 	unsigned int guest_tries;
-	int guest_err;		  /* of the last try to put it in; 0: that was well, or not due */
+	int guest_err; /* of the last try to put it in; 0: that was well, or not due */
 	struct reason guest_why;
 	bool code_known;	 /* the most important unwind tables have been read */
 	bool lack_told;		 /* why an adopted collector has no GPU activity has been told */

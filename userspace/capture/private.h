@@ -80,6 +80,7 @@ struct capture {
 	struct gpu_lacks gpu_lacks;
 	VEC(struct description) descriptions;
 	uint64_t start_ns, end_ns, start_realtime_ns, flushed_ns;
+	uint64_t targets_ns; /* CPU time of the processes in the capture, once it has stopped */
 	struct tail tail;
 	uint64_t events_nr, refused_nr, nameless_nr, open_at_start_nr, left_nr, unwritten_nr;
 	VEC(pid_t) born; /* children that have not been taken in yet */

@@ -29,8 +29,9 @@
 #include <unistd.h>
 
 #define POLL_MS	      50
-#define STEPS_POLL_MS 2	  /* steps are short */
-#define CHEAP_POLL_MS 200 /* looking costs too; the capture looks oftener where it must */
+#define STEPS_POLL_MS 2	   /* steps are short */
+#define SILENT_SHARE  0.05 /* of a CPU: less is used by a process that waits */
+#define CHEAP_POLL_MS 200  /* looking costs too; the capture looks oftener where it must */
 
 struct record {
 	struct record_options options;
@@ -509,6 +510,23 @@ static void warn_of_earlier(const struct record *r, unsigned int nr)
 		log_warn("'%s' is there from an earlier capture; it is no part of this one", path);
 }
 
+/* Probes that were set and never hit by processes that did not sleep all the time: what they ran
+ * was something else, or out of reach. */
+static void warn_of_silence(const struct record *r, const struct capture_status *s)
+{
+	double cpu_s = (double)s->targets_ns / 1e9, share = cpu_s * 1e9 / (double)s->running_ns;
+
+	if (s->events_nr || !s->sites_nr || !s->running_ns || share < SILENT_SHARE ||
+	    r->options.capture.mode != CAPTURE_TRACE)
+		return;
+	log_warn("nothing at all was recorded, of %u probes none was hit, though process %d used "
+		 "%.1f s of "
+		 "CPU time: it may have run no PyTorch meanwhile, or run it where probes do not "
+		 "get to (a sandbox such as gVisor, a virtual machine); 'gpuprof attach --mode "
+		 "sample' shows what it does",
+		 s->sites_nr, (int)r->control.pids[0], cpu_s);
+}
+
 int record_finish(struct record *r)
 {
 	struct reason why = {0};
@@ -527,6 +545,7 @@ int record_finish(struct record *r)
 		status = CLI_FAILED;
 	}
 	capture__status(r->capture, &s);
+	warn_of_silence(r, &s);
 	flight = r->flight ? flight__end(r->flight, r->capture, r->options.quiet) : CLI_DONE;
 	capture__free(TAKE(r->capture));
 	/* What is left reads recordings, whose content is the processes'. */

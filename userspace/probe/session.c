@@ -152,6 +152,9 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 		return reason_set(why, -ENOMEM, "out of memory");
 	s->options = *options;
 	s->stats_fd = -1;
+	err = session_sample_check(s, why);
+	if (err)
+		return err;
 	s->closer = link_closer__new();
 	if (!s->closer)
 		return reason_set(why, -ENOMEM, "out of memory");

@@ -301,29 +301,18 @@ static void take_refusal(const struct program_refusal *refusal, void *arg)
 	if (r->told == refusal->costs)
 		return;
 	r->told = refusal->costs;
-	if (!strcmp(rights_lockdown(), "confidentiality"))
-		log_warn("kernel lockdown (confidentiality) refuses the BPF program %s: %s cannot "
-			 "be recorded; boot with lockdown=integrity, or without",
-			 refusal->program, refusal->costs);
-	else
-		log_warn("%s refuses the BPF program %s ('%s'): %s cannot be recorded; please "
-			 "report it, with what 'gpuprof doctor' says",
-			 program_check_kernel(kernel, sizeof(kernel)), refusal->program,
-			 refusal->answer.words[0] ? refusal->answer.words
-						  : strerror(-refusal->answer.error),
-			 refusal->costs);
+	log_warn("%s refuses the BPF program %s ('%s'): %s cannot be recorded; please "
+		 "report it, with what 'gpuprof doctor' says",
+		 program_check_kernel(kernel, sizeof(kernel)), refusal->program,
+		 refusal->answer.words[0] ? refusal->answer.words
+					  : strerror(-refusal->answer.error),
+		 refusal->costs);
 }
 
 static int explain_refusal(struct reason *why, int err, const struct program_refusal *refusal)
 {
 	char kernel[80];
 
-	/* It takes away what programs call to read the kernel's memory. */
-	if (!strcmp(rights_lockdown(), "confidentiality"))
-		return reason_set(why, err,
-				  "cannot load BPF programs: kernel lockdown (confidentiality) "
-				  "refuses %s ('%s'); boot with lockdown=integrity, or without",
-				  refusal->program, refusal->answer.words);
 	(void)program_check_kernel(kernel, sizeof(kernel));
 	return reason_set(why, err,
 			  "cannot load BPF programs: %s refuses %s ('%s'); please report it, with "
@@ -344,6 +333,12 @@ static int load_rest(struct probe_session *s, bool task_storage, int err, struct
 				  "cannot load BPF programs: %s has no bpf_loop() (Linux 5.17 "
 				  "has)",
 				  program_check_kernel(kernel, sizeof(kernel)));
+	/* What nearly all of ours call is not for programs then. */
+	if (!strcmp(rights_lockdown(), "confidentiality"))
+		return reason_set(why, err,
+				  "cannot load BPF programs: kernel lockdown (confidentiality) "
+				  "forbids programs that read the kernel's memory; boot with "
+				  "lockdown=integrity, or without");
 	nr = check_each(s, task_storage, take_refusal, &r);
 	if (nr < 0)
 		return explain_errno(why, nr);

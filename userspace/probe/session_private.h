@@ -168,6 +168,8 @@ void session_let_go(struct probed_process *p);
 
 /* Before the programs are loaded: those that sample are, or are not. 0 or -errno. */
 int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf);
+/* Before all: whether samples can be taken from here at all. 0 or -errno with a reason. */
+int session_sample_check(const struct probe_session *s, struct reason *why);
 /* After that: the timers and the thread that looks, neither doing anything before start. 0 or
  * -errno with a reason. */
 int session_sample_new(struct probe_session *s, struct reason *why);

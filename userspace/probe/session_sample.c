@@ -316,6 +316,18 @@ static int explain_no_samples(int err, struct reason *why)
 	return reason_set(why, err, "cannot sample: %s", text);
 }
 
+int session_sample_check(const struct probe_session *s, struct reason *why)
+{
+	if (!s->options.sample_hz || session_in_first_pid_namespace())
+		return 0;
+	return reason_set(
+		why, -EOPNOTSUPP,
+		"cannot sample from within a PID namespace; start the container with "
+		"--pid=host --cap-add BPF --cap-add PERFMON --cap-add SYS_PTRACE (Docker), or "
+		"with hostPID: true and securityContext.capabilities.add: [BPF, PERFMON, "
+		"SYS_PTRACE] (Kubernetes), or use --mode trace");
+}
+
 int session_sample_new(struct probe_session *s, struct reason *why)
 {
 	struct sampler *m;
@@ -323,10 +335,6 @@ int session_sample_new(struct probe_session *s, struct reason *why)
 
 	if (!s->options.sample_hz)
 		return 0;
-	if (!session_in_first_pid_namespace())
-		return reason_set(why, -EOPNOTSUPP,
-				  "cannot sample from within a PID namespace; run gpuprof outside "
-				  "of the container, or with --mode trace");
 	m = calloc(1, sizeof(*m));
 	err = m ? init_locks(m) : -ENOMEM;
 	if (err) {

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "target/libraries.h"
+#include "target/rights.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -246,12 +247,12 @@ static int refuse_rights(const struct target_process *p, int err, struct reason 
 		return reason_set(why, err, "cannot look into process %d: %s", p->pid,
 				  strerror(-err));
 	owner = getpwuid(p->uid);
-	if (!geteuid())
-		return reason_set(why, -EACCES,
-				  "cannot look into process %d: it has capabilities that gpuprof "
-				  "lacks, or a container forbids it; run gpuprof as root with all "
-				  "capabilities, outside of containers",
-				  p->pid);
+	if (!geteuid()) {
+		char text[320];
+
+		rights_explain(RIGHT_PTRACE, text, sizeof(text));
+		return reason_set(why, -EACCES, "cannot look into process %d: %s", p->pid, text);
+	}
 	if (p->uid == geteuid())
 		return reason_set(why, -EACCES,
 				  "cannot look into process %d: it does not let its own user "
