@@ -51,6 +51,8 @@ REFUSED = {
 }
 MEMFD_CREATE = 319
 
+OUT = "/mnt"  # in a container: its folder outside
+
 MASKED = ("/proc/kcore", "/proc/keys", "/proc/timer_list")
 READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/sys")
 
@@ -135,7 +137,7 @@ def docker(capabilities=DOCKER):
 # The first process of a container: makes the mounts, says so, and waits.
 FIRST = """
 set -e
-mount --bind {out} /mnt
+mount --bind {out} {inside}
 mount -t proc -o nosuid,nodev,noexec proc /proc
 {more}
 mount -t tmpfs -o nosuid,nodev,noexec,size=64m shm /dev/shm
@@ -152,7 +154,7 @@ exec sleep infinity
 class Container:
     """Namespaces with Docker's mounts, over this machine's own files. `more` and `last` are shell that is
     run before and after the mounts are made. With the number of a process as `pids` its PID namespace is
-    shared; 0 stands for the machine's. `user`: it has a user namespace of its own. Its /mnt is the folder
+    shared; 0 stands for the machine's. `user`: it has a user namespace of its own. Its OUT is the folder
     `out` outside."""
 
     def __init__(self, more="", last="", pids=None, user=False):
@@ -166,7 +168,7 @@ class Container:
         elif pids:
             argv = ["nsenter", "--target", str(pids), "--pid", "--", *argv]
         script = FIRST.format(masked=" ".join(MASKED), read_only=" ".join(READ_ONLY), more=more, last=last,
-                              out=self.out)
+                              out=self.out, inside=OUT)
         self._outer = subprocess.Popen([*argv, "sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True)
         if self._outer.stdout.readline() != b"ready\n":
             raise RuntimeError("the container could not be made: %s" % argv)

@@ -64,7 +64,8 @@ def watch(inner, own, case):
         pid = less_rights.member(target, os.path.realpath(harness.PYTHON))
         if debugger.shares:
             pid = target.facts["pid"]
-        return less_rights.watch(case, debugger.enter(*own), target, pid, debugger.out, "/mnt/r.gpuprof")
+        return less_rights.watch(case, debugger.enter(*own), target, pid, debugger.out,
+                                 os.path.join(sandbox.OUT, "r.gpuprof"))
 
 
 @pytest.mark.parametrize("options,says", [((), ""), (("--no-inject",), ""), (("--mode", "sample"), ""),

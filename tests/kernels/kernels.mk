@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# `make check-kernels`: the BPF programs, and gpuprof, on Debian's stock kernels.
+# `make check-kernels`: the BPF programs, and gpuprof, on Debian's stock kernels; also under yama's
+# scopes and lockdown.
 
 KERNELS ?=
 
@@ -16,3 +17,4 @@ setup-kernels:
 
 check-kernels: setup-kernels all kernels-build
 	$(Q)$(AS_ROOT) $(PYTHON) -B tests/kernels/check.py --build $(O) $(KERNELS)
+	$(Q)$(AS_ROOT) $(PYTHON) -B tests/kernels/rights.py --build $(O)

@@ -29,6 +29,7 @@ ALLOWED = {
     "userspace/probe/sampled_cpus.c": (1, "a constant, in /sys"),
     "userspace/probe/session_gc.c": (1, "libbpf opens it: only with --python-gc, which is for processes that one trusts"),
     "userspace/target/capabilities.c": (1, PROC),
+    "userspace/target/rights.c": (1, PROC),
     "userspace/target/libraries.c": (2, "links of /proc, looked at and not opened"),
     "userspace/target/process.c": (4, PROC),
     "userspace/target/scan.c": (1, PROC),

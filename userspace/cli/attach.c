@@ -70,8 +70,8 @@ int cli_attach(int argc, char **argv)
 	if (status)
 		return status;
 	/* Samples are of any program. */
-	status = pids_check(&pids, args.wait || args.children ||
-					   options.capture.mode == CAPTURE_SAMPLE);
+	status = pids_check(&pids,
+			    args.wait || args.children || options.capture.mode == CAPTURE_SAMPLE);
 	if (status)
 		return status;
 	options.capture.inject = !args.no_inject;

@@ -66,8 +66,8 @@ void target_process__free(struct target_process *p);
  * cannot be told just now. */
 bool target_process__alive(const struct target_process *p);
 
-/* Whether it runs another program by now, as far as its stack's address tells: one time in millions,
- * or where addresses are not randomized, it lies where it lay. */
+/* Whether it runs another program by now, as far as its stack's address tells: one time in
+ * millions, or where addresses are not randomized, it lies where it lay. */
 bool target_process__has_execed(const struct target_process *p);
 
 /* Reads the mappings anew; those that are new get p->changes_nr as `since`. Returns 1 if libraries

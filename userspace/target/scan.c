@@ -154,7 +154,8 @@ static bool has_gvisor_memory(const struct target_process *p)
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)p->pid);
-	return !file_read(path, MAPS_BYTES_MAX, &maps, NULL) && strstr(maps, " /memfd:runsc-memory");
+	return !file_read(path, MAPS_BYTES_MAX, &maps, NULL) &&
+	       strstr(maps, " /memfd:runsc-memory");
 }
 
 const char *target_process__sandbox(const struct target_process *p)
