@@ -134,7 +134,7 @@ def member(child, program):
     another PID namespace."""
     for folder in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            if os.getsid(int(folder)) == child.pid and os.readlink("/proc/%s/exe" % folder) == program:
+            if os.getsid(int(folder)) == child.pid and os.path.samefile("/proc/%s/exe" % folder, program):
                 return int(folder)
     return child.fail("%s does not run" % program)
 

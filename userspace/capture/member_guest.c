@@ -215,8 +215,8 @@ bool member_guest_was_all(const struct capture *c, const struct member *m, struc
 	return true;
 }
 
-/* PyTorch has come, and there are no probes: the collector tells of all. While it is being loaded
- * there may be no safe moment for that. */
+/* PyTorch has come, and there are no probes: the collector tells of all. While it is being loaded,
+ * which may take minutes, there may be no safe moment for that. */
 static void follow_torch(struct capture *c, struct member *m)
 {
 	struct reason why = {0};
@@ -230,9 +230,11 @@ static void follow_torch(struct capture *c, struct member *m)
 	if (m->guest || !m->guest_err || member__has_exited(m))
 		return;
 	may_pass = m->guest_err == -EAGAIN || m->guest_err == -EBUSY;
-	m->guest_refused = !may_pass || ++m->guest_tries >= GUEST_TRIES;
-	if (m->guest_refused && member_guest_was_all(c, m, &why))
-		log_warn("%s", why.text);
+	m->guest_refused = !may_pass;
+	m->guest_again_ns = clock_now_ns() + SECOND_NS;
+	if ((m->guest_refused || ++m->guest_tries == GUEST_TRIES) &&
+	    member_guest_was_all(c, m, &why))
+		log_warn("%s%s", why.text, may_pass ? "; it is tried again" : "");
 }
 
 void member_guest_follow_libraries(struct capture *c, struct member *m)
@@ -358,7 +360,8 @@ void member_guest_watch(struct capture *c, struct member *m)
 		replace_guest(c, m);
 	else if (lacks_stacks(c, m))
 		replace_callbacks(c, m);
-	else if (!m->guest && m->guest_again_ns && clock_now_ns() >= m->guest_again_ns)
+	else if (!m->guest && m->guest_again_ns && clock_now_ns() >= m->guest_again_ns &&
+		 !probe_session__bare(c->probes))
 		try_again(c, m);
 }
 
