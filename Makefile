@@ -18,7 +18,7 @@ VMLINUX_H ?= vmlinux/$(ARCH)/vmlinux.h
 PREFIX ?= /usr/local
 DESTDIR ?=
 PYTHON ?= /usr/bin/python3
-VERSION := 0.1.0
+RELEASE := $(shell sed -n 's/^release //p' userspace/share/version)
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
@@ -28,18 +28,20 @@ OPT := $(if $(DEBUG),-O0 -g,-O2 -g)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter \
 	$(if $(WERROR),-Werror)
-CPPFLAGS_ALL := -D_GNU_SOURCE -DGPUPROF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O)
+CPPFLAGS_ALL := -D_GNU_SOURCE -DGPUPROF_VERSION='"$(RELEASE)"' -Iuserspace -Ibpf -I$(O)
 # What makes a bug hard to exploit in a tool that root runs on hostile input. The checked versions of
 # libc's functions need an optimiser, and hide calls from the sanitizers.
 FORTIFY := $(shell echo '\#include <features.h>' | \
 	$(CC) -O2 -D_FORTIFY_SOURCE=3 -Werror -E - >/dev/null 2>&1 && echo 3 || echo 2)
 HARDEN := -fstack-protector-strong -fstack-clash-protection $(if $(filter x86_64,$(ARCH)),-fcf-protection) \
 	$(if $(DEBUG)$(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY))
-CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) $(HARDEN) -fPIE $(SANFLAGS) $(if $(COVERAGE),--coverage) $(CFLAGS)
+# No path of this machine is in what is built.
+PREFIX_MAP := -ffile-prefix-map=$(CURDIR)=. $(if $(filter build,$(O)),,-ffile-prefix-map=$(O)=build)
+CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) $(HARDEN) $(PREFIX_MAP) -fPIE $(SANFLAGS) $(if $(COVERAGE),--coverage) $(CFLAGS)
 LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 LIBS := -liberty -lsodium -lmicrohttpd -lbpf -lcapstone -ldw -lelf -llzma -lzstd -lz -lncursesw -ltinfo -lm -lpthread -ldl
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(if $(filter x86_64,$(ARCH)),x86,$(ARCH)) \
-	-Wall -Wextra -Wno-unused-parameter -Ibpf -include $(VMLINUX_H) \
+	-Wall -Wextra -Wno-unused-parameter $(PREFIX_MAP) -Ibpf -include $(VMLINUX_H) \
 	-idirafter /usr/include/$(ARCH)-linux-gnu $(if $(WERROR),-Werror)
 
 BPF_SRC := $(wildcard bpf/*.bpf.c)
@@ -49,6 +51,8 @@ SKEL := $(O)/gpuprof.skel.h
 SRC := $(foreach r,$(ROOMS),$(wildcard userspace/$(r)/*.c))
 OBJ := $(SRC:%.c=$(O)/%.o)
 LIB_OBJ := $(filter-out $(O)/userspace/cli/%,$(OBJ))
+# What gpuprof is linked from.
+GPUPROF_OBJ := $(O)/userspace/main.o $(filter $(O)/userspace/cli/%,$(OBJ)) $(O)/version.o
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(O)/tests/%)
 UNIT_HELP_SRC := $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c))
@@ -65,10 +69,19 @@ $(shell mkdir -p $(O); echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $(STAMP) |
 .PHONY: all
 all: setup-build $(O)/gpuprof $(ALL_EXTRA)
 
-# Installs the packages that a build needs, where they are missing.
+# Packages are installed by the goals that are there to try gpuprof; others end where one is missing.
+INSTALLING := check% bench% demo soak setup-%
+setup = $(if $(GPUPROF_NO_SETUP),:,sh tests/setup.sh \
+	$(if $(filter $(INSTALLING),$(MAKECMDGOALS)),,--check) $(1))
+
 .PHONY: setup-build
 setup-build:
-	$(Q)$(if $(GPUPROF_NO_SETUP),:,sh tests/setup.sh build)
+	$(Q)$(call setup,build)
+
+# Installs the packages that a build needs, or the purposes FOR= (see tests/setup.sh).
+.PHONY: deps
+deps:
+	$(Q)sh tests/setup.sh $(or $(FOR),build)
 
 $(O)/bpf/%.bpf.o: bpf/%.bpf.c $(STAMP) | setup-build
 	$(call say,BPF,$<)
@@ -97,7 +110,7 @@ $(O)/libgpuprof.a: $(LIB_OBJ)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^
 
-$(O)/gpuprof: $(O)/userspace/main.o $(filter $(O)/userspace/cli/%,$(OBJ)) $(O)/libgpuprof.a
+$(O)/gpuprof: $(GPUPROF_OBJ) $(O)/libgpuprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
 
@@ -119,10 +132,13 @@ clean:
 
 .PHONY: help
 help:
-	@echo 'make             builds $(O)/gpuprof (installs missing build packages first)'
+	@echo 'make             builds $(O)/gpuprof'
+	@echo 'make deps        installs the packages that this needs (FOR="check dist": that these need)'
+	@echo 'make dist        one static file: tar.gz, .deb, .rpm, wheel, in $(O)/dist'
 	@echo 'make demo        profiles a ResNet-18 training and shows what came out'
 	@echo 'make check       lint, unit, integration tests, also with ASan and UBSan'
 	@echo 'make check-matrix  the version-dependent tests on PyTorch 2.6 and 2.14'
+	@echo 'make check-dist  what make dist made, on four releases of Debian and by pip'
 	@echo 'make check-wheels  beside torch.profiler on PyPI wheels of PyTorch (7 GB are downloaded)'
 	@echo 'make check-cupti  the collector against the CUPTI of each CUDA from 11.7 (needs the registry)'
 	@echo 'make check-kernels  the BPF programs, and recording, on Debian'\''s stock kernels under QEMU'

@@ -3,7 +3,7 @@
 # What runs on a machine with a GPU: gpuprof with every library it needs but the C library, and the
 # checks. `make gpu-bundle`, copy build/gpu-bundle there, run gpu-bundle/run.sh.
 
-$(O)/gpu/gpuprof: $(O)/userspace/main.o $(filter $(O)/userspace/cli/%,$(OBJ)) $(O)/libgpuprof.a
+$(O)/gpu/gpuprof: $(GPUPROF_OBJ) $(O)/libgpuprof.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/lib' \

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A Debian folder with another PyTorch in it: trixie (2.6, Python 3.13) or unstable (2.14,
-# Python 3.14). Made once by debootstrap and kept; the stamp file is written last, so that a
+# A Debian folder with another PyTorch in it: bullseye (1.7, Python 3.9), bookworm (1.13, Python 3.11),
+# trixie (2.6, Python 3.13) or unstable (2.14, Python 3.14). Made once by debootstrap and kept; the
+# stamp file is written last, so that a
 # folder without it is a half-made one and is made again.
 #
-# usage: rootfs.sh trixie|unstable...      makes what is missing, prints each folder
+# usage: rootfs.sh bullseye|bookworm|trixie|unstable...      makes what is missing, prints each folder
 # exit status: 0 all there, 3 the package registry cannot be reached, 1 anything else
 
 set -uo pipefail
@@ -132,9 +133,9 @@ one()
 	local suite=$1 uri
 
 	case $suite in
-	trixie|unstable) ;;
+	bullseye|bookworm|trixie|unstable) ;;
 	*)
-		say "no such suite: '$suite' (trixie or unstable)"
+		say "no such suite: '$suite' (bullseye, bookworm, trixie or unstable)"
 		return 2
 		;;
 	esac
@@ -167,7 +168,7 @@ main()
 		exec sudo --preserve-env=GPUPROF_MATRIX_DIR "$0" "$@"
 	fi
 	if [ $# = 0 ]; then
-		say "usage: rootfs.sh trixie|unstable..."
+		say "usage: rootfs.sh bullseye|bookworm|trixie|unstable..."
 		exit 2
 	fi
 	mkdir -p "$BASE"

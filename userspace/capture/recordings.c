@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "capture/member_guest.h"
 #include "capture/private.h"
 #include "capture/stepped.h"
@@ -77,7 +78,7 @@ static int write_meta(struct capture *c, struct segment *s)
 	struct recording_writer *w = s->writer;
 	int err;
 
-	err = recording_writer__meta(w, "gpuprof", GPUPROF_VERSION);
+	err = recording_writer__meta(w, "gpuprof", gpuprof_version);
 	err = err ?: recording_writer__meta(w, "mode", capture_samples(c) ? "sample" : "trace");
 	err = err ?: sampling_describe(c, s);
 	err = err ?: write_machine(w);

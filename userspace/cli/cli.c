@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 
 #include "base/log.h"
+#include "base/version.h"
 #include "cli/complete.h"
 #include "cli/options.h"
 #include "cli/signals.h"
@@ -44,7 +45,7 @@ static void print_help(FILE *out)
 
 static void print_version(void)
 {
-	(void)printf("gpuprof %s\nrecording format %d, events %d\n", GPUPROF_VERSION,
+	(void)printf("gpuprof %s\nrecording format %d, events %d\n", gpuprof_version,
 		     FORMAT_VERSION, GP_WIRE_VERSION);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "daemon/daemon.h"
 
+#include "base/accounts.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/unix_socket.h"
@@ -17,7 +18,6 @@
 #include "cli/signals.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -176,13 +176,14 @@ static int check_access(const struct daemon_args *args)
 static int find_group(const struct daemon_args *args, struct unix_group *ret_group)
 {
 	const char *name = args->group ? args->group : GROUP_DEFAULT;
-	const struct group *found = getgrnam(name);
+	gid_t gid = 0;
+	bool found = !account_group_id(&account_sources_here, name, &gid);
 
 	if (!found && args->group) {
 		log_err("there is no group '%s'; 'groupadd --system %s' makes it", name, name);
 		return CLI_FAILED;
 	}
-	*ret_group = (struct unix_group){found ? found->gr_gid : 0, found ? name : NULL};
+	*ret_group = (struct unix_group){gid, found ? name : NULL};
 	return CLI_DONE;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "cli/list_print.h"
 
+#include "base/accounts.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -14,7 +15,6 @@
 #include "target/versions.h"
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,15 +44,26 @@ static uint64_t uptime_of(const struct target_process *p)
 	return now_ns > p->start_boot_ns ? (now_ns - p->start_boot_ns) / SECOND_NS : 0;
 }
 
-static void fill_row(struct row *row, const struct process_roles *role, struct target_process *p)
+/* Names the user as an earlier row does, which need not be looked up again. */
+static void name_user(const struct row_list *earlier, uid_t uid, struct row *row)
 {
-	struct passwd *owner = getpwuid(p->uid);
+	for (size_t i = 0; i < earlier->list.nr; i++) {
+		const struct row *other = &earlier->list.items[i];
 
+		if (other->role->process->uid == uid) {
+			memcpy(row->user, other->user, sizeof(row->user));
+			return;
+		}
+	}
+	if (account_user_name(&account_sources_here, uid, row->user, sizeof(row->user)))
+		(void)snprintf(row->user, sizeof(row->user), "%u", uid);
+}
+
+static void fill_row(const struct row_list *earlier, const struct process_roles *role,
+		     struct target_process *p, struct row *row)
+{
 	*row = (struct row){.role = role, .uptime_s = uptime_of(p)};
-	if (owner)
-		(void)snprintf(row->user, sizeof(row->user), "%s", owner->pw_name);
-	else
-		(void)snprintf(row->user, sizeof(row->user), "%u", p->uid);
+	name_user(earlier, p->uid, row);
 	/* A launcher's libraries were not kept. One that has ended since has none. */
 	if (!p->libraries_nr)
 		(void)target_process__update_libraries(p, NULL);
@@ -67,7 +78,7 @@ static int read_rows(const struct list_rows *r, const size_t *order, size_t nr,
 	for (size_t i = 0; i < nr && !err; i++) {
 		struct row row;
 
-		fill_row(&row, &r->roles.items[order[i]], r->processes.items[order[i]]);
+		fill_row(rows, &r->roles.items[order[i]], r->processes.items[order[i]], &row);
 		err = vec_push(&rows->list, row);
 	}
 	return err;

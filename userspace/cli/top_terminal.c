@@ -11,7 +11,6 @@
 #include "base/shared_mapping.h"
 #include "cli/top_view.h"
 
-#include <langinfo.h>
 #include <locale.h>
 #include <ncurses.h>
 #include <signal.h>
@@ -23,6 +22,11 @@
 #include <wchar.h>
 
 #define ESCAPE_DELAY_MS 25
+
+/* What curses takes for TERMINFO: the description of xterm itself, made by infocmp(1). */
+static const char xterm[] =
+#include "terminal_xterm.inc"
+	;
 
 static struct {
 	bool is_open;
@@ -96,16 +100,57 @@ static void choose_colours(void)
 	(void)init_pair(TOP_ALARM, COLOR_RED, -1);
 }
 
+/* The user's character set is UTF-8, by the variables that setlocale() reads. */
+static bool user_has_utf8(void)
+{
+	static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	const char *locale = "";
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]) && !*locale; i++)
+		locale = getenv(variables[i]) ? getenv(variables[i]) : "";
+	return strcasestr(locale, "utf-8") || strcasestr(locale, "utf8");
+}
+
+/* Chooses UTF-8 or ASCII. The user's own locale need not be installed on this machine, and the
+ * modules of other character sets need the C library that they came with: C.UTF-8 is built in. Of
+ * characters only: numbers keep their points. */
+static void choose_characters(void)
+{
+	terminal.ascii = !user_has_utf8() || !setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+/* The kind of terminal understands what xterm does. */
+static bool is_like_xterm(const char *kind)
+{
+	static const char *const kinds[] = {"xterm", "screen",	 "tmux", "rxvt", "vt100", "vt220",
+					    "linux", "alacritty", "foot", "kitty"};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strncmp(kind, kinds[i], strlen(kinds[i])))
+			return true;
+	return false;
+}
+
+/* The terminal as this machine describes it, else as xterm: many machines describe few terminals, and
+ * containers none. */
+static SCREEN *open_screen(void)
+{
+	SCREEN *screen = newterm(NULL, stdout, stdin);
+	const char *kind = getenv("TERM");
+
+	if (screen || !kind || !is_like_xterm(kind) || setenv("TERMINFO", xterm, 1))
+		return screen;
+	return newterm("xterm", stdout, stdin);
+}
+
 bool terminal_open(bool *ret_ascii)
 {
 	SCREEN *screen;
 
 	if (tcgetattr(STDIN_FILENO, &terminal.before))
 		return false;
-	/* Of characters only: numbers keep their points. */
-	(void)setlocale(LC_CTYPE, "");
-	terminal.ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-	screen = newterm(NULL, stdout, stdin);
+	choose_characters();
+	screen = open_screen();
 	if (!screen)
 		return false;
 	(void)set_term(screen);

@@ -5,7 +5,7 @@
 
 COLLECTOR_SRC := $(wildcard userspace/collector/*.c)
 COLLECTOR_OBJ := $(COLLECTOR_SRC:userspace/collector/%.c=$(O)/collector/%.o)
-COLLECTOR_CFLAGS := -std=gnu11 $(OPT) $(WARN) $(HARDEN) -fPIC -fvisibility=hidden -fno-exceptions
+COLLECTOR_CFLAGS := -std=gnu11 $(OPT) $(WARN) $(HARDEN) $(PREFIX_MAP) -fPIC -fvisibility=hidden -fno-exceptions
 COLLECTOR_LDFLAGS := -shared $(if $(DEBUG),,-Wl,--strip-debug) -Wl,-soname,libgpuprof-cupti.so -Wl,-z,defs -Wl,-z,nodelete \
 	-Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack -Wl,--hash-style=gnu -Wl,--no-undefined-version
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/privileges.h"
 #include "base/shield.h"
+#include "base/version.h"
 #include "daemon/profiles.h"
 #include "daemon/reader.h"
 #include "daemon/server.h"
@@ -172,7 +173,7 @@ static void metrics(void *arg, struct buf *out)
 	struct watch_counts counts = counts_of(d);
 
 	metrics_family(out, "gpuprof_build_info", "gauge", "The version of gpuprof.");
-	metrics_count(out, "gpuprof_build_info", "version", GPUPROF_VERSION, 1);
+	metrics_count(out, "gpuprof_build_info", "version", gpuprof_version, 1);
 	add_watch(&counts, out);
 	add_errors(d, &counts, out);
 	add_server(d, out);
@@ -193,7 +194,7 @@ static void make_index(void *arg, struct buf *out)
 	buf__printf(out,
 		    "<!doctype html><html lang=en><meta charset=utf-8><title>gpuprof</title>\n"
 		    "<h1>gpuprof %s</h1>\n<p>%llu processes are profiled.\n<ul>\n",
-		    GPUPROF_VERSION, (unsigned long long)counts.processes_nr);
+		    gpuprof_version, (unsigned long long)counts.processes_nr);
 	buf__str(out, "<li><a href=/metrics>/metrics</a>: for Prometheus\n"
 		      "<li><a href=/recordings>/recordings</a>: the last recordings\n"
 		      "<li><a href=\"/debug/pprof/profile?seconds=5\">"

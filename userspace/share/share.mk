@@ -3,6 +3,14 @@
 # Installs the binary (the collector is inside it), the manual page, the bash completion, the unit of
 # the daemon and the examples.
 
+# The version with its commit, for what is called gpuprof.
+VERSION := $(shell sh userspace/share/version.sh)
+$(shell echo '$(VERSION)' | cmp -s - $(O)/version || echo '$(VERSION)' > $(O)/version)
+
+$(O)/version.o: userspace/base/version.c $(O)/version $(STAMP)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -UGPUPROF_VERSION -DGPUPROF_VERSION='"$(VERSION)"' -c $< -o $@
+
+INSTALLED ?= $(O)/gpuprof
 MANDIR ?= $(PREFIX)/share/man
 EXAMPLEDIR ?= $(PREFIX)/share/doc/gpuprof/examples
 UNITDIR ?= $(PREFIX)/lib/systemd/system
@@ -10,8 +18,8 @@ EXAMPLES := $(wildcard userspace/share/examples/*)
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 
 .PHONY: install
-install: $(O)/gpuprof
-	install -D -m 755 $(O)/gpuprof '$(DESTDIR)$(PREFIX)/bin/gpuprof'
+install: $(INSTALLED)
+	install -D -m 755 $(INSTALLED) '$(DESTDIR)$(PREFIX)/bin/gpuprof'
 	install -D -m 644 userspace/share/gpuprof.1 '$(DESTDIR)$(MANDIR)/man1/gpuprof.1'
 	install -D -m 644 userspace/share/gpuprof.bash '$(DESTDIR)$(COMPLETIONDIR)/gpuprof'
 	install -d '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(EXAMPLEDIR)'

@@ -6,6 +6,7 @@
  */
 #include "target/process.h"
 
+#include "base/accounts.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "target/libraries.h"
@@ -15,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -241,12 +241,11 @@ static bool other_namespace(pid_t pid, const char *kind)
 
 static int refuse_rights(const struct target_process *p, int err, struct reason *why)
 {
-	struct passwd *owner;
+	char owner[33] = "?";
 
 	if (err != -EACCES && err != -EPERM)
 		return reason_set(why, err, "cannot look into process %d: %s", p->pid,
 				  strerror(-err));
-	owner = getpwuid(p->uid);
 	if (!geteuid()) {
 		char text[320];
 
@@ -258,10 +257,11 @@ static int refuse_rights(const struct target_process *p, int err, struct reason 
 				  "cannot look into process %d: it does not let its own user "
 				  "look; run gpuprof as root (sudo)",
 				  p->pid);
+	(void)account_user_name(&account_sources_here, p->uid, owner, sizeof(owner));
 	return reason_set(why, -EACCES,
 			  "cannot look into process %d: it belongs to user '%s'; run gpuprof as "
 			  "root (sudo) or as that user",
-			  p->pid, owner ? owner->pw_name : "?");
+			  p->pid, owner);
 }
 
 static int read_all(struct target_process *p, struct reason *why)
@@ -347,7 +347,7 @@ bool target_process__has_execed(const struct target_process *p)
 	struct stat_line s;
 
 	return !read_stat(p->pid, &s) && s.start_ticks == p->start_ticks && !is_dead(&s) &&
-	       s.stack != p->stack;
+	       s.stack_start != p->stack_start;
 }
 
 int target_process__update_libraries(struct target_process *p, struct reason *why)

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Names of users and groups: as /etc/passwd and /etc/group have them, else as getent(1) answers.
+ * getpwuid() and getgrnam() are not called: they load the name services' libraries into the process,
+ * and those of another C library crash a static executable.
+ */
+#ifndef GP_BASE_ACCOUNTS_H
+#define GP_BASE_ACCOUNTS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Where accounts are looked up; NULL members: not there. */
+struct account_sources {
+	const char *users, *groups; /* files */
+	const char *getent;	    /* a program */
+};
+
+/* This machine's. */
+extern const struct account_sources account_sources_here;
+
+/* Writes the user's name, cut where it is longer than `bytes` - 1. 0 or -errno; -ENOENT: no user has
+ * this number. */
+int account_user_name(const struct account_sources *from, uid_t uid, char *ret_name, size_t bytes);
+
+/* Finds the number of the group `name`. 0 or -errno; -ENOENT: no group has this name. */
+int account_group_id(const struct account_sources *from, const char *name, gid_t *ret_gid);
+
+#endif /* GP_BASE_ACCOUNTS_H */

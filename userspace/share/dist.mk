@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# `make dist`: a static gpuprof, which starts on any x86-64 Linux, and the packages that bring it, in
+# $(O)/dist. The same commit, packages and compiler make the same bytes, wherever and whenever.
+
+DIST := $(O)/dist
+STATIC := $(O)/static
+# Only the packages are made by the clock of the commit; SOURCE_DATE_EPOCH chooses another.
+DIST_TIME = $(or $(SOURCE_DATE_EPOCH),$(shell sh userspace/share/version.sh --time))
+
+# A warning says that something would be loaded at run time that may not fit: that is an error.
+STATIC_LDFLAGS := -static-pie -Wl,--fatal-warnings $(filter-out -pie,$(LDFLAGS_ALL))
+
+.PHONY: setup-dist
+setup-dist:
+	$(Q)$(call setup,build dist)
+
+$(STATIC)/absent.o: userspace/share/dist/absent.c $(STAMP) | setup-dist
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
+
+# What libmicrohttpd wants of gnutls.
+$(STATIC)/absent.ld: userspace/share/dist.mk | setup-dist
+	$(Q)mkdir -p $(@D)
+	$(Q)nm -u $$($(CC) -print-file-name=libmicrohttpd.a) 2>/dev/null | \
+		sed -n 's/^ *U \(gnutls_.*\)/PROVIDE(\1 = absent_tls);/p' | sort -u > $@
+
+$(STATIC)/gpuprof: $(GPUPROF_OBJ) $(STATIC)/absent.o $(O)/libgpuprof.a $(STATIC)/absent.ld
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(STATIC_LDFLAGS) $^ $(LIBS) -lbz2 -o $@
+
+# With what strip leaves out beside it: gdb and perf find it by its name.
+$(DIST)/gpuprof: $(STATIC)/gpuprof
+	$(call say,STRIP,$@)
+	$(Q)rm -rf $(DIST)
+	$(Q)mkdir -p $(DIST)
+	$(Q)objcopy --only-keep-debug --compress-debug-sections $< $(DIST)/gpuprof.debug
+	$(Q)cd $(DIST) && objcopy --strip-all --add-gnu-debuglink=gpuprof.debug $(abspath $<) gpuprof
+
+.PHONY: dist-exe dist
+dist-exe: $(DIST)/gpuprof
+
+dist: setup-dist dist-exe
+	$(Q)rm -rf $(STATIC)/tree $(STATIC)/usr
+	$(Q)$(MAKE) --no-print-directory -s install DESTDIR=$(STATIC)/usr PREFIX=/usr \
+		INSTALLED=$(DIST)/gpuprof GPUPROF_NO_SETUP=1
+	$(Q)$(MAKE) --no-print-directory -s install DESTDIR=$(STATIC)/tree PREFIX=/usr/local \
+		INSTALLED=$(DIST)/gpuprof GPUPROF_NO_SETUP=1
+	$(Q)$(PYTHON) -B userspace/share/dist/pack.py --version $(VERSION) --time $(DIST_TIME) \
+		--archives "$(filter -l%,$(LIBS)) -lbz2 -lc" --cc $(CC) $(STATIC) $(DIST)
