@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Installs the Debian packages that a purpose needs, where they are missing; quiet and quick when
-# nothing is. GPUPROF_NO_SETUP=1 skips everything.
+# nothing is. With --check it installs nothing: it says which are missing and how to install them.
+# GPUPROF_NO_SETUP=1 skips everything.
 #
-# usage: setup.sh [build|check|matrix|kernels|bench|demo]...	(build when none is named)
+# usage: setup.sh [--check] [build|check|matrix|kernels|bench|demo|dist|check-dist]...
+#	(build when none is named)
 
 set -u
 
@@ -18,6 +20,10 @@ CHECK="$TORCH g++ python3-pytest libcmocka-dev clang-format libclang-rt-14-dev g
 	python3-yaml python3-pip systemd linux-perf"
 MATRIX="debootstrap debian-archive-keyring util-linux python3-pytest unzip"
 KERNELS="qemu-system-x86 busybox-static cpio kmod debian-archive-keyring"
+
+# What `make dist` needs, and what tries its packages.
+DIST="libbz2-dev ncurses-bin binutils rpm"
+TRY_DIST="python3-venv python3-pip tmux"
 
 say()
 {
@@ -33,8 +39,11 @@ packages_for()
 	kernels) echo "$BUILD $TORCH $KERNELS" ;;
 	bench) echo "$BUILD $TORCH linux-perf" ;;
 	demo) echo "$BUILD $TORCH" ;;
+	dist) echo "$BUILD $DIST" ;;
+	check-dist) echo "$BUILD $TORCH $MATRIX $DIST $TRY_DIST" ;;
 	*)
-		say "no such purpose: '$1' (build, check, matrix, kernels, bench or demo)"
+		say "no such purpose: '$1' (build, check, matrix, kernels, bench, demo, dist or" \
+			"check-dist)"
 		return 2
 		;;
 	esac
@@ -99,6 +108,11 @@ main()
 	if [ -n "${GPUPROF_NO_SETUP:-}" ]; then
 		return 0
 	fi
+	only_check=
+	if [ "${1:-}" = --check ]; then
+		only_check=1
+		shift
+	fi
 	wanted=
 	for purpose in "${@:-build}"; do
 		list=$(packages_for "$purpose") || return 2
@@ -106,6 +120,7 @@ main()
 	done
 	wanted="$wanted $(tools)"
 	if ! command -v apt-get >/dev/null; then
+		[ -z "$only_check" ] || return 0
 		say "this is not a Debian machine; needed are, by Debian's names:" $wanted
 		return 0
 	fi
@@ -114,6 +129,14 @@ main()
 	absent=$(missing $wanted | sort -u)
 	if [ -z "$absent" ]; then
 		return 0
+	fi
+	if [ -n "$only_check" ]; then
+		case "$*" in
+		""|build) ask="make deps" ;;
+		*) ask="make deps FOR=\"$*\"" ;;
+		esac
+		say "packages are missing; '$ask' installs them:" $absent
+		return 1
 	fi
 	say "installing:" $absent
 	# shellcheck disable=SC2086

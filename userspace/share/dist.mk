@@ -13,7 +13,7 @@ STATIC_LDFLAGS := -static-pie -Wl,--fatal-warnings $(filter-out -pie,$(LDFLAGS_A
 
 .PHONY: setup-dist
 setup-dist:
-	$(Q)$(call setup,build dist)
+	$(Q)$(call setup,dist)
 
 $(STATIC)/absent.o: userspace/share/dist/absent.c $(STAMP) | setup-dist
 	$(call say,CC,$<)
@@ -36,16 +36,17 @@ $(DIST)/gpuprof: $(STATIC)/gpuprof
 	$(Q)rm -rf $(DIST)
 	$(Q)mkdir -p $(DIST)
 	$(Q)objcopy --only-keep-debug --compress-debug-sections $< $(DIST)/gpuprof.debug
+	$(Q)chmod 644 $(DIST)/gpuprof.debug
 	$(Q)cd $(DIST) && objcopy --strip-all --add-gnu-debuglink=gpuprof.debug $(abspath $<) gpuprof
 
 .PHONY: dist-exe dist
 dist-exe: $(DIST)/gpuprof
 
 dist: setup-dist dist-exe
+	$(call say,PACK,$(DIST))
 	$(Q)rm -rf $(STATIC)/tree $(STATIC)/usr
-	$(Q)$(MAKE) --no-print-directory -s install DESTDIR=$(STATIC)/usr PREFIX=/usr \
-		INSTALLED=$(DIST)/gpuprof GPUPROF_NO_SETUP=1
-	$(Q)$(MAKE) --no-print-directory -s install DESTDIR=$(STATIC)/tree PREFIX=/usr/local \
-		INSTALLED=$(DIST)/gpuprof GPUPROF_NO_SETUP=1
+	$(Q)for prefix in usr:/usr tree:/usr/local; do \
+		$(MAKE) --no-print-directory -s install DESTDIR=$(STATIC)/$${prefix%:*} \
+			PREFIX=$${prefix#*:} INSTALLED=$(DIST)/gpuprof GPUPROF_NO_SETUP=1 || exit 1; done
 	$(Q)$(PYTHON) -B userspace/share/dist/pack.py --version $(VERSION) --time $(DIST_TIME) \
 		--archives "$(filter -l%,$(LIBS)) -lbz2 -lc" --cc $(CC) $(STATIC) $(DIST)
