@@ -8,8 +8,8 @@ PYTEST = $(AS_ROOT) env GPUPROF=$(abspath $(1))/gpuprof $(PYTHON) -B -m pytest -
 	-p no:cacheprovider --durations=15 $(2) tests/integration
 BENCH ?=
 
-.PHONY: setup-check setup-matrix setup-bench setup-demo
-setup-check setup-matrix setup-bench setup-demo: setup-%:
+.PHONY: setup-check setup-matrix setup-bench setup-demo setup-check-dist
+setup-check setup-matrix setup-bench setup-demo setup-check-dist: setup-%:
 	$(Q)$(if $(GPUPROF_NO_SETUP),:,sh tests/setup.sh $*)
 
 .PHONY: check
