@@ -10,6 +10,8 @@ usage: check.py [--build DIR] [--results FILE] [PART...]
 exit status: 0 as promised, 1 not, 3 the package registry cannot be reached
 """
 import argparse
+import base64
+import csv
 import datetime
 import hashlib
 import os
@@ -27,7 +29,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/dist"), str(ROOT / "tests/integration")]
 
+import harness  # noqa: E402
 from places import Image, Release, Trouble, ran  # noqa: E402
+from terminal import Terminal  # noqa: E402
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 ATTACH = "tests/kernels/attach.py"
@@ -163,8 +167,6 @@ class Check:
     @staticmethod
     def installed_record(home):
         """(file, hex digest) of what pip installed."""
-        import base64
-        import csv
         site = next(home.glob("lib/python*/site-packages"))
         with next(site.glob("gpuprof-*.dist-info/RECORD")).open(newline="") as file:
             rows = [row for row in csv.reader(file) if row[1]]
@@ -177,20 +179,19 @@ class Check:
         place = Image(self.folder, self.dist)
         require("programs       yes" in place.gpuprof("doctor"), place.gpuprof("doctor"))
         good = self.recorded(place.command(), *ATTACHING)
-        self.terminal(place)
+        self.terminal(place, has_utf8=False)
         return [("image by the Containerfile", "an empty folder with gpuprof; recorded: %s; `top` on a "
                  "terminal that no file describes" % good)]
 
-    def terminal(self, place):
-        """`top` where nothing describes terminals or languages."""
-        os.environ["GPUPROF"] = str(place.command())
-        import harness
-        from terminal import Terminal
+    def terminal(self, place, has_utf8):
+        """`top` by a user whose terminal and language the machine may not know."""
+        harness.GPUPROF = str(place.command())
         with harness.Target("mlp") as target, \
                 Terminal("top", "--pid", target.pid, LC_ALL="de_DE.UTF-8") as terminal:
             lines = terminal.wait("operators", lambda seen: any("aten::addmm" in line for line in seen),
                                   lambda: target.step(5))
-            require(any("\u25be" in line for line in lines), "`top` does not draw in UTF-8")
+            require(any("\u25be" in line for line in lines) == has_utf8,
+                    "`top` draws wrongly:\n" + "\n".join(lines))
             terminal.keys("q")
             target.leave()
 
@@ -209,6 +210,7 @@ class Check:
         else:
             own = good_cases(place.own_python("/mnt/" + ATTACH), ())
         theirs = self.recorded(place.command(), *ATTACHING)
+        self.terminal(place, has_utf8=True)
         libc = re.search(r"(\d+\.\d+)\s", ran("chroot", place.root, "ldd", "--version"))[1]
         place.uninstall()
         return [name, libc, place.torch, own, theirs]
@@ -319,6 +321,8 @@ def main():
             say("PACKAGE REGISTRY NOT REACHED: no folder of %s" % error)
             return 3
         finally:
+            harness.kill_all()
+            harness.close_inside()
             unmount(folder)
     if not failed and set(args.parts) == set(PARTS):
         args.results.write_text(text_of(found), encoding="utf-8")

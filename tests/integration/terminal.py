@@ -13,14 +13,19 @@ DONE_MARK = "ended with status"
 
 
 class Terminal:
-    """Runs `gpuprof ARGS...` in a window of this size, and afterwards says its status."""
+    """
+    Runs `gpuprof ARGS...` in a window of this size, and afterwards says its status. `kind` is what
+    the terminal is said to be (TERM).
+    """
 
-    def __init__(self, *args, columns=80, rows=24, **env):
+    def __init__(self, *args, columns=80, rows=24, kind=None, **env):
         self.folder = tempfile.mkdtemp(prefix="gpuprof-terminal-")
         self.socket = os.path.join(self.folder, "tmux")
         settings = dict(harness.environment(), **env)
         settings.pop("TMUX", None)
         words = " ".join(shlex.quote(str(word)) for word in (harness.GPUPROF, *args))
+        if kind:
+            words = "TERM=%s %s" % (shlex.quote(kind), words)
         script = ("stty -g > {0}/before; echo $$ > {0}/shell; {1} 2> {0}/stderr; status=$?; "
                   "stty -g > {0}/after; echo {2} $status; exec sleep 1000")
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", rows, "sh", "-c",

@@ -185,3 +185,77 @@ def test_install_and_uninstall(tmp_path):
     assert ran(top / "bin" / "gpuprof", "--version").stdout.startswith("gpuprof ")
     ran(*make, "uninstall", env=dict(os.environ, GPUPROF_NO_SETUP="1"))
     assert not [path for path in top.rglob("*") if path.is_file()]
+
+
+# ---- packages that a build needs ----
+
+def test_make_installs_nothing(tmp_path):
+    """Where no package is there, plain make says what installs them, and apt-get is not called."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, script in (("dpkg-query", "exit 1"), ("apt-get", "echo $* >> %s/called" % tmp_path)):
+        (tools / name).write_text("#!/bin/sh\n%s\n" % script)
+        (tools / name).chmod(0o755)
+    env = dict(os.environ, PATH="%s:%s" % (tools, os.environ["PATH"]))
+    env.pop("GPUPROF_NO_SETUP", None)
+    for goals, words in ((("all",), "'make deps' installs them"), ((), "'make deps' installs them"),
+                         (("dist",), "'make deps FOR=\"dist\"' installs them")):
+        done = subprocess.run(["make", "-C", ROOT, "O=%s" % (tmp_path / "build"), *goals], env=env,
+                              check=False, capture_output=True, text=True)
+        assert done.returncode and words in done.stderr, done
+        assert "libbpf-dev" in done.stderr and not (tmp_path / "called").exists(), done
+    # What is there to install does.
+    done = subprocess.run(["make", "-C", ROOT, "O=%s" % (tmp_path / "build"), "deps"], env=env,
+                          check=False, capture_output=True, text=True)
+    assert done.returncode == 0 and "libbpf-dev" in (tmp_path / "called").read_text(), done
+
+
+# ---- the version ----
+
+def version_of(tree, *args):
+    return ran("sh", tree / "userspace/share/version.sh", *args).stdout.strip()
+
+
+def test_version_is_the_tags(tmp_path):
+    tree = tmp_path / "tree"
+    share = tree / "userspace" / "share"
+    share.mkdir(parents=True)
+    for name in ("version", "version.sh"):
+        shutil.copy(os.path.join(SHARE, name), share / name)
+    shutil.copy(os.path.join(ROOT, ".gitattributes"), tree)
+    release = (share / "version").read_text().split()[1]
+    assert (version_of(tree), version_of(tree, "--time")) == (release, "1")
+
+    def git(*args):
+        env = dict(os.environ, GIT_COMMITTER_DATE="@1700000000 +0000", GIT_CONFIG_GLOBAL="/dev/null")
+        return ran("git", "-C", tree, "-c", "user.name=x", "-c", "user.email=x@localhost", *args,
+                   env=env).stdout.strip()
+
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    commit = git("rev-parse", "HEAD")[:12]
+    assert version_of(tree) == "%s+g%s" % (release, commit)
+    assert version_of(tree, "--time") == "1700000000"
+    git("tag", "v4.5.6")
+    assert version_of(tree) == "4.5.6"
+    (tree / "more").write_text("")
+    assert version_of(tree) == "4.5.6"
+    git("add", "more")
+    assert version_of(tree) == "4.5.6+dirty"
+    git("commit", "-qm", "two")
+    commit = git("rev-parse", "HEAD")[:12]
+    assert version_of(tree) == "4.5.6+1.g" + commit
+    (tree / "more").write_text("changed")
+    assert version_of(tree) == "4.5.6+1.g%s.dirty" % commit
+    git("checkout", "-q", "more")
+
+    # A tree that came as an archive, in somebody else's repository.
+    outer = tmp_path / "outer"
+    inner = outer / "inner"
+    inner.mkdir(parents=True)
+    ran("git", "-C", outer, "init", "-q")
+    git("archive", "-o", str(tmp_path / "archive.tar"), "HEAD")
+    ran("tar", "-C", inner, "-xf", tmp_path / "archive.tar")
+    assert version_of(inner) == "4.5.6+1.g" + git("rev-parse", "--short=12", "HEAD")
+    assert version_of(inner, "--time") == "1700000000"

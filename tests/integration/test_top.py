@@ -129,6 +129,20 @@ def test_plain_terminals(idle):
         assert terminal.status() == harness.DONE
 
 
+def test_terminals_that_the_machine_does_not_know(idle):
+    """Containers describe few terminals and have few languages: what is like xterm is drawn on as xterm."""
+    with Terminal("top", "--pid", idle.pid, "--interval", "0.5", kind="xterm-unheard-of",
+                  LC_ALL="xx_YY.UTF-8") as terminal:
+        lines = terminal.wait("operators", shows("OPERATOR", STEP_OP), lambda: idle.step(2))
+        assert column(lines, "OPERATOR") == "\u25beSELF%"
+        assert "\x1b[32m" in terminal.text("-e")
+        terminal.keys("q")
+        assert terminal.status() == harness.DONE
+    with Terminal("top", "--pid", idle.pid, kind="unheard-of") as terminal:
+        assert terminal.status() == harness.FAILED
+        assert "'unheard-of' is not known here" in terminal.stderr()
+
+
 def once(pid, *options, orders):
     """The interval ends when the orders are done."""
     with harness.Gpuprof("top", "--pid", pid, "--once", "--interval", "3600",

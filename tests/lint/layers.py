@@ -12,6 +12,8 @@ import files
 
 ROOMS = ("base", "target", "probe", "inject", "recording", "capture", "timeline", "output", "daemon",
          "cli")
+# On their own: the collector, and what stands in for libraries in the static executable.
+ALONE = ("collector", "share")
 LIBBPF_ROOMS = {"probe", "capture"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
@@ -25,7 +27,7 @@ def room_of(name):
 def target_room(root, name, included):
     """The room an include leads to; None if to no room."""
     first = included.split("/")[0]
-    if "/" in included and (first in ROOMS or first == "collector"):
+    if "/" in included and (first in ROOMS or first in ALONE):
         return first
     beside = os.path.join(os.path.dirname(name), included)
     return room_of(name) if os.path.exists(os.path.join(root, beside)) else None
@@ -44,14 +46,14 @@ def complaint(root, name, form, included):
     if os.path.basename(included) == "wire.h" or included.endswith((".inc", ".pb-c.h")):
         return None
     to = target_room(root, name, included)
-    if room == "collector":
-        return None if to == "collector" else "the collector sees wire.h and its own files only"
+    if room in ALONE:
+        return None if to == room else "%s/ sees wire.h and its own files only" % room
     if room is None:
         return None if to in ("cli", "base") else "main.c sees cli/ and base/ only"
     if to is None:
         return "leads to no room (write it as room/file.h)"
-    if to == "collector":
-        return "nobody sees the collector's files"
+    if to in ALONE:
+        return "nobody sees the files of %s/" % to
     if ROOMS.index(to) > ROOMS.index(room):
         return "%s/ comes before %s/" % (room, to)
     return None
@@ -64,7 +66,7 @@ def check(root):
         if not name.startswith("userspace/"):
             continue
         room = room_of(name)
-        if room is not None and room not in ROOMS + ("collector",):
+        if room is not None and room not in ROOMS + ALONE:
             bad.append("%s: '%s' is no room" % (name, room))
             continue
         for form, included in INCLUDE.findall(files.without_comments(files.read(root, name))):

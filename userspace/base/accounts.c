@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * getent(1) prints the format of the files, so one reader serves both.
+ * getent(1) prints the format of the files, and that of users begins as that of groups does, so one
+ * reader serves all four.
  */
 #include "base/accounts.h"
 
@@ -9,12 +10,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,8 +26,46 @@ const struct account_sources account_sources_here = {
 	.getent = "/usr/bin/getent",
 };
 
-/* Takes what is looked for out of a file of accounts; false: it is not there. */
-typedef bool (*take_account_fn)(FILE *file, void *arg);
+/* What is looked for, by its number or by its name (then `by_name` is not NULL). */
+struct account {
+	const char *by_name;
+	uint32_t number;
+	char *name; /* where it goes, unless NULL */
+	size_t bytes;
+};
+
+/* Whether a line "name:password:number..." is the account's, which is completed then. */
+static bool take_line(char *line, struct account *a)
+{
+	char *password = strchr(line, ':');
+	char *number = password ? strchr(password + 1, ':') : NULL, *end;
+	unsigned long value;
+
+	if (!number)
+		return false;
+	*password = '\0';
+	errno = 0;
+	value = strtoul(number + 1, &end, 10);
+	if (end == number + 1 || errno || value > UINT32_MAX)
+		return false;
+	if (a->by_name ? strcmp(line, a->by_name) != 0 : value != a->number)
+		return false;
+	a->number = (uint32_t)value;
+	if (a->name)
+		(void)snprintf(a->name, a->bytes, "%s", line);
+	return true;
+}
+
+static bool take_account(FILE *file, struct account *a)
+{
+	CLEANUP(cleanup_free) char *line = NULL;
+	size_t room = 0;
+
+	while (getline(&line, &room, file) > 0)
+		if (take_line(line, a))
+			return true;
+	return false;
+}
 
 /* Starts getent with its output into `fd` and no signal blocked, as gpuprof may have them. */
 static int start_getent(const char *program, const char *database, const char *key, int fd,
@@ -52,8 +91,7 @@ static int start_getent(const char *program, const char *database, const char *k
 	return -err;
 }
 
-static int ask_getent(const char *program, const char *database, const char *key,
-		      take_account_fn take, void *arg)
+static int ask_getent(const char *program, const char *database, const char *key, struct account *a)
 {
 	CLEANUP(cleanup_file) FILE *answer = NULL;
 	int ends[2], err;
@@ -68,7 +106,7 @@ static int ask_getent(const char *program, const char *database, const char *key
 		(void)close(ends[0]);
 	if (err)
 		return err;
-	err = answer && take(answer, arg) ? 0 : -ENOENT;
+	err = answer && take_account(answer, a) ? 0 : -ENOENT;
 	/* It ends by itself: it has written all, or nobody reads any more. */
 	cleanup_file(&answer);
 	answer = NULL;
@@ -78,67 +116,30 @@ static int ask_getent(const char *program, const char *database, const char *key
 }
 
 static int look_up(const char *path, const char *getent, const char *database, const char *key,
-		   take_account_fn take, void *arg)
+		   struct account *a)
 {
 	CLEANUP(cleanup_file) FILE *file = path ? fopen(path, "re") : NULL;
 
-	if (file && take(file, arg))
+	if (file && take_account(file, a))
 		return 0;
-	return getent && ask_getent(getent, database, key, take, arg) == 0 ? 0 : -ENOENT;
-}
-
-struct wanted_user {
-	uid_t uid;
-	char *name;
-	size_t bytes;
-};
-
-static bool take_user(FILE *file, void *arg)
-{
-	struct wanted_user *wanted = arg;
-	struct passwd *user;
-
-	while ((user = fgetpwent(file)))
-		if (user->pw_uid == wanted->uid) {
-			(void)snprintf(wanted->name, wanted->bytes, "%s", user->pw_name);
-			return true;
-		}
-	return false;
+	return getent && !ask_getent(getent, database, key, a) ? 0 : -ENOENT;
 }
 
 int account_user_name(const struct account_sources *from, uid_t uid, char *ret_name, size_t bytes)
 {
-	struct wanted_user wanted = {uid, ret_name, bytes};
+	struct account wanted = {.number = uid, .name = ret_name, .bytes = bytes};
 	char key[16];
 
 	(void)snprintf(key, sizeof(key), "%u", uid);
-	return look_up(from->users, from->getent, "passwd", key, take_user, &wanted);
-}
-
-struct wanted_group {
-	const char *name;
-	gid_t gid;
-};
-
-static bool take_group(FILE *file, void *arg)
-{
-	struct wanted_group *wanted = arg;
-	struct group *group;
-
-	while ((group = fgetgrent(file)))
-		if (!strcmp(group->gr_name, wanted->name)) {
-			wanted->gid = group->gr_gid;
-			return true;
-		}
-	return false;
+	return look_up(from->users, from->getent, "passwd", key, &wanted);
 }
 
 int account_group_id(const struct account_sources *from, const char *name, gid_t *ret_gid)
 {
-	struct wanted_group wanted = {.name = name};
-	int err = look_up(from->groups, from->getent, "group", name, take_group, &wanted);
+	struct account wanted = {.by_name = name};
+	int err = look_up(from->groups, from->getent, "group", name, &wanted);
 
 	if (!err)
-		*ret_gid = wanted.gid;
+		*ret_gid = wanted.number;
 	return err;
 }

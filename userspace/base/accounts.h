@@ -2,8 +2,8 @@
 
 /*
  * Names of users and groups: as /etc/passwd and /etc/group have them, else as getent(1) answers.
- * getpwuid() and getgrnam() are not called: they load the name services' libraries into the process,
- * and those of another C library crash a static executable.
+ * getpwuid() and getgrnam() are not called: they load the name services' libraries into the
+ * process, and those of another C library crash a static executable.
  */
 #ifndef GP_BASE_ACCOUNTS_H
 #define GP_BASE_ACCOUNTS_H
@@ -20,11 +20,11 @@ struct account_sources {
 /* This machine's. */
 extern const struct account_sources account_sources_here;
 
-/* Writes the user's name, cut where it is longer than `bytes` - 1. 0 or -errno; -ENOENT: no user has
- * this number. */
+/* Writes the user's name, cut where it is longer than `bytes` - 1. 0 or -ENOENT: no user
+ * has this number. */
 int account_user_name(const struct account_sources *from, uid_t uid, char *ret_name, size_t bytes);
 
-/* Finds the number of the group `name`. 0 or -errno; -ENOENT: no group has this name. */
+/* Finds the number of the group `name`. 0 or -ENOENT: no group has this name. */
 int account_group_id(const struct account_sources *from, const char *name, gid_t *ret_gid);
 
 #endif /* GP_BASE_ACCOUNTS_H */

@@ -111,19 +111,21 @@ static bool user_has_utf8(void)
 	return strcasestr(locale, "utf-8") || strcasestr(locale, "utf8");
 }
 
-/* Chooses UTF-8 or ASCII. The user's own locale need not be installed on this machine, and the
- * modules of other character sets need the C library that they came with: C.UTF-8 is built in. Of
- * characters only: numbers keep their points. */
+/* Chooses UTF-8, if the user and the machine have it, or ASCII. Of other character sets nothing is
+ * loaded: their modules need the C library that they came with. The user's own locale is often not
+ * installed where gpuprof runs, C.UTF-8 nearly always is. Of characters only: numbers keep their
+ * points. */
 static void choose_characters(void)
 {
-	terminal.ascii = !user_has_utf8() || !setlocale(LC_CTYPE, "C.UTF-8");
+	terminal.ascii =
+		!user_has_utf8() || (!setlocale(LC_CTYPE, "C.UTF-8") && !setlocale(LC_CTYPE, ""));
 }
 
 /* The kind of terminal understands what xterm does. */
 static bool is_like_xterm(const char *kind)
 {
-	static const char *const kinds[] = {"xterm", "screen",	 "tmux", "rxvt", "vt100", "vt220",
-					    "linux", "alacritty", "foot", "kitty"};
+	static const char *const kinds[] = {"xterm", "screen", "tmux",	    "rxvt", "vt100",
+					    "vt220", "linux",  "alacritty", "foot", "kitty"};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strncmp(kind, kinds[i], strlen(kinds[i])))
@@ -131,8 +133,8 @@ static bool is_like_xterm(const char *kind)
 	return false;
 }
 
-/* The terminal as this machine describes it, else as xterm: many machines describe few terminals, and
- * containers none. */
+/* The terminal as this machine describes it, else as xterm: many machines describe few terminals,
+ * and containers none. */
 static SCREEN *open_screen(void)
 {
 	SCREEN *screen = newterm(NULL, stdout, stdin);
