@@ -3,8 +3,7 @@
 #
 # A Debian folder with another PyTorch in it: bullseye (1.7, Python 3.9), bookworm (1.13, Python 3.11),
 # trixie (2.6, Python 3.13) or unstable (2.14, Python 3.14). Made once by debootstrap and kept; the
-# stamp file is written last, so that a
-# folder without it is a half-made one and is made again.
+# stamp file is written last, so that a folder without it is a half-made one and is made again.
 #
 # usage: rootfs.sh bullseye|bookworm|trixie|unstable...      makes what is missing, prints each folder
 # exit status: 0 all there, 3 the package registry cannot be reached, 1 anything else

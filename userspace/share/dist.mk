@@ -5,7 +5,7 @@
 
 DIST := $(O)/dist
 STATIC := $(O)/static
-# Only the packages are made by the clock of the commit; SOURCE_DATE_EPOCH chooses another.
+# The times in the packages: the commit's, unless SOURCE_DATE_EPOCH names another.
 DIST_TIME = $(or $(SOURCE_DATE_EPOCH),$(shell sh userspace/share/version.sh --time))
 
 # A warning says that something would be loaded at run time that may not fit: that is an error.
