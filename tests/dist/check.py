@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/dist"), str(ROOT / "tests/integration")]
 
 import harness  # noqa: E402
+from daemon_client import TOKEN, Daemon  # noqa: E402
 from places import Image, Release, Trouble, ran  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
@@ -179,8 +180,23 @@ class Check:
         require("programs       yes" in place.gpuprof("doctor"), place.gpuprof("doctor"))
         good = self.recorded(place.command(), *ATTACHING)
         self.terminal(place, has_utf8=False)
+        self.daemon(place)
         return [("image by the Containerfile", "an empty folder with gpuprof; recorded: %s; `top` on a "
-                 "terminal that no file describes" % good)]
+                 "terminal that no file describes; the daemon answers at its socket and by TCP" % good)]
+
+    @staticmethod
+    def daemon(place):
+        """The HTTP server without the TLS that it is built with: both doors, and a password."""
+        harness.GPUPROF = str(place.command())
+        with harness.Target("mlp") as target, Daemon("--pid", target.pid, listen="127.0.0.1:0") as daemon:
+            daemon.wait_processes(1)
+            require(daemon.ask("/metrics", tcp=True)[0] == 401, "who names no token is answered")
+            password = base64.b64encode(b"x:" + TOKEN.encode()).decode()
+            status, _, body = daemon.ask("/metrics", headers={"Authorization": "Basic " + password},
+                                         tcp=True)
+            require(status == 200 and b"gpuprof_build_info" in body, "by TCP: status %d" % status)
+            require(daemon.end() == harness.DONE, daemon.told())
+            target.leave()
 
     def terminal(self, place, has_utf8):
         """`top` by a user whose terminal and language the machine may not know."""
@@ -311,7 +327,9 @@ def main():
     if unknown:
         parser.error("no such part: %s" % ", ".join(sorted(unknown)))
     found = {}
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="gpuprof-dist-") as folder:
+    # Of this machine's folders, the places have only this one.
+    tempfile.tempdir = "/var/tmp"
+    with tempfile.TemporaryDirectory(prefix="gpuprof-dist-") as folder:
         try:
             check = Check(args.build.resolve(), Path(folder))
             failed = [part for part in args.parts if not tried(check, part, found)]
