@@ -232,10 +232,12 @@ class Check:
 
     def reproducible(self):
         """Two clones, in folders, umasks and at times of their own."""
+        commit = ran("git", "-c", "safe.directory=*", "-C", ROOT, "rev-parse", "HEAD").strip()
         sums = []
         for folder, umask, out in (("one", "077", "build"), ("another/and-deeper", "022", "out")):
             tree = self.folder / folder
             ran("git", "-c", "safe.directory=*", "clone", "--quiet", ROOT, tree)
+            ran("git", "-C", tree, "checkout", "--quiet", "--detach", commit)
             ran("sh", "-c", "umask %s; exec make -s -j2 O=%s dist GPUPROF_NO_SETUP=1" % (umask, out),
                 cwd=tree)
             sums.append((tree / out / "dist/SHA256SUMS").read_text())

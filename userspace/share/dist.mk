@@ -13,6 +13,7 @@ STATIC_LDFLAGS := -static-pie -Wl,--fatal-warnings $(filter-out -pie,$(LDFLAGS_A
 
 .PHONY: setup-dist
 setup-dist:
+	$(if $(filter x86_64,$(ARCH)),,$(error the packages are for x86-64, and this machine is $(ARCH)))
 	$(Q)$(call setup,dist)
 
 $(STATIC)/absent.o: userspace/share/dist/absent.c $(STAMP) | setup-dist
