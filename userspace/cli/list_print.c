@@ -44,26 +44,20 @@ static uint64_t uptime_of(const struct target_process *p)
 	return now_ns > p->start_boot_ns ? (now_ns - p->start_boot_ns) / SECOND_NS : 0;
 }
 
-/* Names the user as an earlier row does, which need not be looked up again. */
-static void name_user(const struct row_list *earlier, uid_t uid, struct row *row)
+/* Names the user as the row before does, which need not be looked up again. */
+static void name_user(const struct row *before, uid_t uid, struct row *row)
 {
-	for (size_t i = 0; i < earlier->list.nr; i++) {
-		const struct row *other = &earlier->list.items[i];
-
-		if (other->role->process->uid == uid) {
-			memcpy(row->user, other->user, sizeof(row->user));
-			return;
-		}
-	}
-	if (account_user_name(&account_sources_here, uid, row->user, sizeof(row->user)))
+	if (before && before->role->process->uid == uid)
+		memcpy(row->user, before->user, sizeof(row->user));
+	else if (account_user_name(&account_sources_here, uid, row->user, sizeof(row->user)))
 		(void)snprintf(row->user, sizeof(row->user), "%u", uid);
 }
 
-static void fill_row(const struct row_list *earlier, const struct process_roles *role,
+static void fill_row(const struct row *before, const struct process_roles *role,
 		     struct target_process *p, struct row *row)
 {
 	*row = (struct row){.role = role, .uptime_s = uptime_of(p)};
-	name_user(earlier, p->uid, row);
+	name_user(before, p->uid, row);
 	/* A launcher's libraries were not kept. One that has ended since has none. */
 	if (!p->libraries_nr)
 		(void)target_process__update_libraries(p, NULL);
@@ -78,7 +72,8 @@ static int read_rows(const struct list_rows *r, const size_t *order, size_t nr,
 	for (size_t i = 0; i < nr && !err; i++) {
 		struct row row;
 
-		fill_row(rows, &r->roles.items[order[i]], r->processes.items[order[i]], &row);
+		fill_row(i ? &rows->list.items[i - 1] : NULL, &r->roles.items[order[i]],
+			 r->processes.items[order[i]], &row);
 		err = vec_push(&rows->list, row);
 	}
 	return err;
@@ -358,18 +353,19 @@ static void add_object(struct buf *out, const struct list_rows *r, const struct 
 
 int list_print_json(struct buf *out, const struct list_rows *r, size_t *ret_shown_nr)
 {
+	struct row row, before;
 	size_t shown_nr = 0;
 
 	buf__str(out, "{\"processes\":[");
 	for (size_t i = 0; i < r->roles.nr; i++) {
-		struct row row;
-
 		if (!r->roles.items[i].is_shown)
 			continue;
-		fill_row(&row, &r->roles.items[i], r->processes.items[i]);
+		fill_row(shown_nr ? &before : NULL, &r->roles.items[i], r->processes.items[i],
+			 &row);
 		if (shown_nr++)
 			buf__char(out, ',');
 		add_object(out, r, &row);
+		before = row;
 	}
 	buf__printf(out, "],\"not_looked_into\":%zu}\n", r->hidden_nr);
 	*ret_shown_nr = shown_nr;
