@@ -17,6 +17,7 @@ import re
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 
@@ -25,6 +26,7 @@ import sandbox
 
 RESULTS = Path(__file__).resolve().parents[1] / "rights" / "RESULTS.md"
 STEPS = 3
+SAMPLED_S = 3  # for which a percent of the CPU time gives dozens of samples
 
 BARE = "only what the collector inside the process tells"
 ADD_BPF = r"CAP_BPF and CAP_PERFMON are missing; .*--cap-add BPF --cap-add PERFMON.*\[BPF, PERFMON\]"
@@ -152,13 +154,21 @@ def _run_program(prefix, out, path):
     return Outcome(done.status, done.stderr, _table(os.path.join(out, "r.gpuprof")) if recorded else {})
 
 
+def work(target, seconds):
+    """Some steps, and more until so much time is over."""
+    end = time.monotonic() + seconds
+    target.step(STEPS)
+    while time.monotonic() < end:
+        target.step(STEPS)
+
+
 def watch(case, prefix, target, pid, out, path):
     command, *options = case.command
     output = ("--interval", "2", "--once") if command == "top" else ("-o", path)
     with harness.Child([*prefix, harness.GPUPROF, command, "--pid", str(pid), *options, *output], "gpuprof") as own:
         if case.status == harness.DONE:
             own.wait_line("stderr", lambda line: line.startswith("recording"))
-            target.step(STEPS * (50 if "sample" in options else 1))
+            work(target, SAMPLED_S if "sample" in options else 0)
             os.kill(member(own, harness.GPUPROF), signal.SIGINT)
         status = own.wait()
         if status not in (harness.DONE, harness.LOST):
