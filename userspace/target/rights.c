@@ -109,7 +109,8 @@ static void explain_missing(enum right right, int nr, char *to, size_t bytes)
 	(void)list_missing(right, "CAP_", " and ", names);
 	(void)list_missing(right, "--cap-add ", " ", docker);
 	(void)list_missing(right, "", ", ", kubernetes);
-	if (rights_in_container())
+	/* Who is not root becomes root first, in a container as well. */
+	if (!geteuid() && rights_in_container())
 		(void)snprintf(to, bytes,
 			       "%s %s missing; start the container with %s (Docker), or with "
 			       "securityContext.capabilities.add: [%s] (Kubernetes)",
