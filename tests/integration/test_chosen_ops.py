@@ -4,7 +4,7 @@
 import pytest
 
 import harness
-from test_parity import differences, nested
+from test_parity import nested
 
 pytestmark = pytest.mark.versions
 
@@ -36,7 +36,7 @@ def test_operators_that_are_called_by_name(sample, tmp_path):
     wanted = {name: count for name, count in calls(whole, False).items()
               if name.startswith("gpuprof_test::") or name in ("aten::mul", "aten::mm")}
     assert {"gpuprof_test::twice", "aten::mul", "aten::mm"} <= set(wanted)
-    assert differences(calls(done.recording, False), wanted) == {}
+    assert harness.differences(calls(done.recording, False), wanted) == {}
     # And what begins and ends annotations is not cut off with the operators around it.
     events, all_events = (one.chrome()["traceEvents"] for one in (done.recording, whole))
     assert nested(events, ["user_annotation"]) == nested(all_events, ["user_annotation"])

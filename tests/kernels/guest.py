@@ -7,7 +7,6 @@ writes reaches this machine but what it puts into /job.
 """
 import gzip
 import lzma
-import os
 import re
 import shutil
 import subprocess
