@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 import harness
-import truth
+from dropped import DROPPED
 
 FOLDER = os.path.dirname(harness.GPUPROF)
 LIBRARY = os.path.join(FOLDER, "libgpuprof-cupti.so")
@@ -91,7 +91,7 @@ def target():
 
 def counts(ops):
     found = collections.Counter(op.name for op in ops)
-    for name in truth.DROPPED:
+    for name in DROPPED:
         found.pop(name, None)
     return found
 

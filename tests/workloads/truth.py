@@ -23,11 +23,8 @@ import os
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
-# Names that torch.profiler leaves out before it builds its tree.
-DROPPED = {
-    "[OutOfMemory]", "profiler::_record_function_enter", "profiler::_record_function_enter_new",
-    "profiler::_record_function_exit", "aten::is_leaf", "aten::output_nr", "aten::_version",
-}
+from dropped import DROPPED
+
 MEMORY = "[memory]"
 INPUT_ARGUMENTS = ("Concrete Inputs", "Input type", "Input Strides", "Input Dims")
 
