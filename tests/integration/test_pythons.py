@@ -119,7 +119,7 @@ def test_what_is_refused(tmp_path, words, why):
     with subprocess.Popen([EMBEDS, words], stdout=subprocess.PIPE) as child:
         try:
             assert child.stdout.readline() == b"ready\n"
-            done = harness.gpuprof("attach", "--pid", child.pid, *OPTIONS, "-o",
+            done = harness.gpuprof("attach", "--pid", child.pid, "--wait", *OPTIONS, "-o",
                                    tmp_path / "no.gpuprof")
         finally:
             child.kill()

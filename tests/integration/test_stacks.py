@@ -275,7 +275,7 @@ def test_no_python_no_stacks(tmp_path):
     """What cannot be walked is refused, and says why."""
     with subprocess.Popen(["sleep", "1000"]) as child:
         try:
-            done = harness.gpuprof("attach", "--pid", child.pid, "--stack", "python", "-o",
+            done = harness.gpuprof("attach", "--pid", child.pid, "--wait", "--stack", "python", "-o",
                                    tmp_path / "no.gpuprof")
         finally:
             child.kill()
