@@ -54,20 +54,19 @@ static __always_inline struct gp_sampled_cpu *this_cpu(void)
 	return bpf_map_lookup_elem(&sampled_cpus, &at);
 }
 
-/* The current thread, NULL: is not of a process that is sampled. */
-static __always_inline struct sampled_thread *tick_thread(void)
+/* Whose the current thread is, as in thread_state. 0: of no process that is sampled. */
+static __always_inline __u64 tick_owner(void)
 {
 	__u32 tgid = (__u32)(bpf_get_current_pid_tgid() >> 32);
 	__u16 index;
 
-	if (!process_index(tgid, &index))
-		return 0;
-	return sampled_get(bpf_get_current_task_btf(), gp_epoch, index);
+	return process_index(tgid, &index) ? sampled_owner(gp_epoch, index) : 0;
 }
 
-static __always_inline void tick_sample(struct sample_walk *m, struct sampled_thread *s,
-					bool in_kernel, __u64 now, __u64 weight_ns)
+static __always_inline void tick_sample(struct sample_walk *m, __u64 owner, bool in_kernel,
+					__u64 now, __u64 weight_ns)
 {
+	struct sampled_thread *s = sampled_get(bpf_get_current_task_btf(), owner);
 	/* As the thread left user mode, where the tick found it in the kernel. */
 	const struct pt_regs *regs =
 		(const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
@@ -76,7 +75,7 @@ static __always_inline void tick_sample(struct sample_walk *m, struct sampled_th
 	struct gp_ev_sample sample = {
 		.head = {.kind = GP_EV_SAMPLE,
 			 .flags = GP_SAMPLE_RUNNING | (in_kernel ? GP_SAMPLE_KERNEL : 0),
-			 .process = (__u16)s->owner,
+			 .process = (__u16)owner,
 			 .tid = tid,
 			 .time_ns = now},
 		.start_ns = now,
@@ -86,7 +85,7 @@ static __always_inline void tick_sample(struct sample_walk *m, struct sampled_th
 	};
 	struct counters *c;
 
-	sample.stack_id = sample_stack(m, s, tid, &at, now);
+	sample.stack_id = sample_stack(m, s, owner, tid, &at, now);
 	(void)sample_tell(&sample);
 	c = counters_get();
 	if (c)
@@ -135,18 +134,18 @@ int gp_sample_timer(struct bpf_perf_event_data *ctx)
 	struct sample_walk *m = tick_begin();
 	struct gp_sampled_cpu *cpu = gp_tick_ns ? this_cpu() : 0;
 	__u64 now = bpf_ktime_get_ns(), weight_ns;
-	struct sampled_thread *s;
+	__u64 owner;
 
 	if (!m || (gp_tick_ns && (!cpu || !timer_takes(m, cpu))))
 		return 0;
 	weight_ns = timer_weight(m, now);
-	s = tick_thread();
-	if (!s || !weight_ns)
+	owner = tick_owner();
+	if (!owner || !weight_ns)
 		return 0;
 	if (cpu)
 		cpu->ours++;
 	sample_kernel(m, in_kernel ? bpf_get_stack(ctx, m->kernel, sizeof(m->kernel), 0) : 0, 0);
-	tick_sample(m, s, in_kernel, now, weight_ns);
+	tick_sample(m, owner, in_kernel, now, weight_ns);
 	return 0;
 }
 
@@ -263,8 +262,7 @@ int gp_sample_tick(unsigned long long *ctx)
 {
 	struct gp_sampled_cpu *cpu;
 	struct sample_walk *m;
-	struct sampled_thread *s;
-	__u64 now, period;
+	__u64 now, period, owner;
 	__u32 at;
 	long bytes;
 
@@ -279,8 +277,8 @@ int gp_sample_tick(unsigned long long *ctx)
 	tick_count(cpu);
 	if (!tick_due(m, cpu, now, period))
 		return 0;
-	s = tick_thread();
-	if (!s)
+	owner = tick_owner();
+	if (!owner)
 		return 0;
 	cpu->ours++;
 	/* What lies behind the interrupt's frames is what it found; nothing: it was in user mode.
@@ -292,6 +290,6 @@ int gp_sample_tick(unsigned long long *ctx)
 		at = 0;
 	}
 	sample_kernel(m, bytes, at);
-	tick_sample(m, s, m->kernel_nr, now, period);
+	tick_sample(m, owner, m->kernel_nr, now, period);
 	return 0;
 }

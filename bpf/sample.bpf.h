@@ -15,18 +15,21 @@ struct stack_at {
 	__u64 ip, sp, bp;
 };
 
-/* What is known of the thread, this capture's. NULL (counted): it cannot be had. */
-static __always_inline struct sampled_thread *sampled_get(struct task_struct *task, __u32 epoch,
-							  __u16 process)
+/* As in thread_state. */
+static __always_inline __u64 sampled_owner(__u32 epoch, __u16 process)
 {
-	__u64 owner = (__u64)epoch << 16 | process;
+	return (__u64)epoch << 16 | process;
+}
+
+/* The thread's state in this capture. NULL: the kernel refuses it, as it may in an interrupt: it
+ * has no memory at hand, or it was about to give another thread's. */
+static __always_inline struct sampled_thread *sampled_get(struct task_struct *task, __u64 owner)
+{
 	struct sampled_thread *s =
 		bpf_task_storage_get(&sampled_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (!s) {
-		count_loss(GP_LOSS_THREAD);
+	if (!s)
 		return 0;
-	}
 	if (s->owner != owner) {
 		s->wait.nr = 0;
 		s->wait.head.flags = 0xff; /* no state: the first one is another */
@@ -56,20 +59,24 @@ static __always_inline void sample_kernel(struct sample_walk *m, long bytes, __u
 	m->kernel_nr = nr;
 }
 
-/* Id of the thread's stack, 0: none. */
+/* Id of the thread's stack, 0: none. `s` is the thread's state: it spares a search for Python's.
+ * NULL: there is none. */
 static __always_inline __u32 sample_stack(struct sample_walk *m, struct sampled_thread *s,
-					  __u32 tid, const struct stack_at *at, __u64 now)
+					  __u64 owner, __u32 tid, const struct stack_at *at,
+					  __u64 now)
 {
 	__u32 id;
 
-	m->thread.owner = s->owner;
+	m->thread.owner = owner;
 	m->thread.tid = tid;
-	m->python.tstate = s->tstate;
-	m->python.single = s->single;
+	m->python.tstate = s ? s->tstate : 0;
+	m->python.single = s ? s->single : 0;
 	m->native.walk.flags = 0;
 	id = stack_walked(&m->thread, at->ip, at->sp, at->bp, now);
-	s->tstate = m->python.tstate;
-	s->single = m->python.single;
+	if (s) {
+		s->tstate = m->python.tstate;
+		s->single = m->python.single;
+	}
 	return id;
 }
 

@@ -67,7 +67,7 @@ static __always_inline void wait_walk(struct task_struct *task, struct sampled_t
 	walked_set(task, at.sp);
 	s->wait.syscall = (__u32)regs->orig_ax;
 	sample_kernel(m, bpf_get_task_stack(task, m->kernel, sizeof(m->kernel), 0), 0);
-	s->wait.stack_id = sample_stack(m, s, walked_tid(), &at, now);
+	s->wait.stack_id = sample_stack(m, s, s->owner, walked_tid(), &at, now);
 	s->again = m->native.walk.flags & GP_STACK_INCOMPLETE;
 	if (task_runs(task) || task_switches(task) != switches) {
 		count_loss(GP_LOSS_SAMPLE_MOVED);
@@ -116,9 +116,11 @@ int gp_look(struct bpf_iter__task *ctx)
 	if (!task || !epoch || (task->flags & TASK_EXITING) ||
 	    !process_index((__u32)task->tgid, &index))
 		return 0;
-	s = sampled_get(task, epoch, index);
-	if (!s)
+	s = sampled_get(task, sampled_owner(epoch, index));
+	if (!s) {
+		count_loss(GP_LOSS_THREAD);
 		return 0;
+	}
 	if (gp_look_tells || task_runs(task))
 		wait_tell(s);
 	else if (!(task->__state & TASK_IS_NOT))

@@ -27,6 +27,9 @@ FUNCTIONS = {"multiply": "aten::mm", "exponent": "aten::exp", "tangent": "aten::
 ALLOWED = {"sample_missed", "sample_moved", "sample_stackless", "sample_stack_cut", "unwind_table",
            "unwind_rule", "unwind_hard", "unwind_memory", "stack_incomplete",
            "sample_stack_searched"}
+# Looks at a waiting thread of which the kernel gave no state: it has no memory at hand, or was about to
+# give another thread's. Then it is asked again.
+REFUSED_MAX = 2
 
 
 def bound(samples, share):
@@ -243,7 +246,9 @@ def test_nothing_uncounted(spent):
     """Each sample without a stack, or with half of one, is counted; nothing else is missing."""
     done, truth, _ = spent
     losses = done.recording.losses()
-    assert not {name: count for name, count in losses.items() if count and name not in ALLOWED}
+    assert losses["thread"] <= REFUSED_MAX
+    assert not {name: count for name, count in losses.items()
+                if count and name not in ALLOWED | {"thread"}}
     table = done.recording.table()
     rows = rows_by(done.recording)
     unknown = rows.get("[not known]", {"samples": 0, "off_cpu_samples": 0})
