@@ -221,7 +221,7 @@ static __always_inline void take_arguments(struct pt_regs *ctx, struct api_frame
 
 /* ---- open calls ---- */
 
-static __noinline int tell_collective(struct thread_state *t, struct api_frame *f, __u64 end_ns)
+static __noinline int emit_collective(struct thread_state *t, struct api_frame *f, __u64 end_ns)
 {
 	struct gp_ev_collective *ev = &f->collective;
 
@@ -241,14 +241,14 @@ static __noinline int tell_collective(struct thread_state *t, struct api_frame *
 	return 0;
 }
 
-static __always_inline void api_tell(struct thread_state *t, struct api_frame *f, __u64 end_ns)
+static __always_inline void api_emit(struct thread_state *t, struct api_frame *f, __u64 end_ns)
 {
 	if (f->silent)
 		return;
 	if (!end_ns)
 		count_loss(GP_LOSS_API_END);
 	if (is_collective(f->tag)) {
-		(void)tell_collective(t, f, end_ns);
+		(void)emit_collective(t, f, end_ns);
 		return;
 	}
 	f->call.api.head.time_ns = end_ns;
@@ -289,7 +289,7 @@ static long close_api_one(__u32 n, struct close_apis *c)
 
 	if (!f || f->sp >= c->sp)
 		return loop_end();
-	api_tell(c->thread, f, 0);
+	api_emit(c->thread, f, 0);
 	api_pop(c->thread);
 	return 0;
 }
@@ -378,14 +378,14 @@ int gp_api_entry(struct pt_regs *ctx)
 	take_arguments(ctx, f, site.sp);
 	if (TAG_BIT(f->tag, GP_API_HAS_EXIT))
 		return 0;
-	api_tell(t, f, 0);
+	api_emit(t, f, 0);
 	api_pop(t);
 	return 0;
 }
 
 /* ---- memory ---- */
 
-static __noinline int tell_memory(struct pt_regs *ctx, struct thread_state *t, struct api_frame *f,
+static __noinline int emit_memory(struct pt_regs *ctx, struct thread_state *t, struct api_frame *f,
 				  __u64 now)
 {
 	__u32 layout = TAG_LAYOUT(f->tag), stack_id = 0;
@@ -419,7 +419,7 @@ static __noinline int tell_memory(struct pt_regs *ctx, struct thread_state *t, s
 
 /* ---- handles of kernels ---- */
 
-static __noinline int tell_function(struct thread_state *t, struct api_frame *f, __u64 now)
+static __noinline int emit_function(struct thread_state *t, struct api_frame *f, __u64 now)
 {
 	bool named = TAG_LAYOUT(f->tag) == GP_API_FUNCTION;
 	struct gp_ev_function *event = emit_reserve(sizeof(*event));
@@ -466,11 +466,11 @@ int gp_api_exit(struct pt_regs *ctx)
 		f->call.api.result = (__u32)PT_REGS_RC(ctx);
 		f->call.api.head.flags &= (__u8)~GP_API_RESULT_UNKNOWN;
 		if (!f->call.api.result && is_function_call(f->tag))
-			(void)tell_function(t, f, site.now);
+			(void)emit_function(t, f, site.now);
 		else if (!f->call.api.result && !f->in_memory_call)
-			(void)tell_memory(ctx, t, f, site.now);
+			(void)emit_memory(ctx, t, f, site.now);
 	}
-	api_tell(t, f, site.now);
+	api_emit(t, f, site.now);
 	api_pop(t);
 	return 0;
 }

@@ -371,7 +371,7 @@ int gp_range(struct pt_regs *ctx)
 #define NVTX_FRAME_BYTES 64
 
 /* In a tool: whether NVTX's own function has told of this call. */
-static __always_inline bool nvtx_is_told(const struct op_site *site)
+static __always_inline bool nvtx_is_emitted(const struct op_site *site)
 {
 	__u64 sp = site->thread->nvtx_sp;
 
@@ -425,7 +425,7 @@ int gp_nvtx_tool_push(struct pt_regs *ctx)
 {
 	struct op_site site;
 
-	if (op_begin(ctx, &site) && !nvtx_is_told(&site))
+	if (op_begin(ctx, &site) && !nvtx_is_emitted(&site))
 		nvtx_push(&site, PT_REGS_PARM1(ctx));
 	return 0;
 }
@@ -436,7 +436,7 @@ int gp_nvtx_tool_pop(struct pt_regs *ctx)
 {
 	struct op_site site;
 
-	if (op_begin(ctx, &site) && !nvtx_is_told(&site))
+	if (op_begin(ctx, &site) && !nvtx_is_emitted(&site))
 		range_close(site.thread, site.now);
 	return 0;
 }
@@ -495,7 +495,7 @@ int gp_dispatch_exit(struct pt_regs *ctx)
 	t = site.thread;
 	frame = thread_top(t);
 	name_id = frame ? frame->name_id : 0;
-	if (!name_is_told(name_id)) {
+	if (!name_is_emitted(name_id)) {
 		if (op_close(&site) && name_id == NAME_RANGE_END && !gp_ops_alone)
 			range_close(t, site.now);
 		return 0;

@@ -308,7 +308,7 @@ __u64 gp_tick_stack[GP_INTERRUPT_FRAMES] __weak;
 __u64 gp_sample_ns __weak;
 /* What one look at the threads stands for; whether it is to tell of what has been seen so far. */
 __u64 gp_look_ns __weak;
-__u32 gp_look_tells __weak;
+__u32 gp_look_emits __weak;
 
 /* max_entries is set before loading. */
 struct {

@@ -410,7 +410,7 @@ static __noinline __u32 python_id(struct python_thread *p, const struct thread_s
 	bool is_new;
 	__u32 id = walk_id(key, &is_new);
 
-	return is_new ? walk_told(key, id, python_emit(p, t, id, now)) : id;
+	return is_new ? walk_emitted(key, id, python_emit(p, t, id, now)) : id;
 }
 
 /* What the walk found, seen before or not. */

@@ -86,7 +86,7 @@ static __always_inline void tick_sample(struct sample_walk *m, __u64 owner, bool
 	struct counters *c;
 
 	sample.stack_id = sample_stack(m, s, owner, tid, &at, now);
-	(void)sample_tell(&sample);
+	(void)sample_emit(&sample);
 	c = counters_get();
 	if (c)
 		c->sampling_ns += bpf_ktime_get_ns() - now;
@@ -162,7 +162,7 @@ static __always_inline __u64 points(__u64 period, __u64 from, __u64 to)
 }
 
 /* Whether the kernel tells how many threads want a CPU. */
-static __always_inline bool tells_waiting(void)
+static __always_inline bool sees_waiting(void)
 {
 	const struct task_struct *task = bpf_get_current_task_btf();
 
@@ -249,7 +249,7 @@ static __always_inline bool is_tick(const unsigned long long *ctx)
 SEC("tp_btf/hrtimer_expire_entry")
 int gp_tick_check(unsigned long long *ctx)
 {
-	if (is_tick(ctx) && tells_waiting() &&
+	if (is_tick(ctx) && sees_waiting() &&
 	    bpf_get_stack(ctx, gp_tick_stack, sizeof(gp_tick_stack), 0) > 0 &&
 	    own_frames(gp_tick_stack) <= GP_INTERRUPT_FRAMES)
 		__sync_fetch_and_add(&gp_ticks_seen, 1);

@@ -81,7 +81,7 @@ static __always_inline __u32 sample_stack(struct sample_walk *m, struct sampled_
 }
 
 /* False: there was no room (counted). */
-static __always_inline bool sample_tell(const struct gp_ev_sample *sample)
+static __always_inline bool sample_emit(const struct gp_ev_sample *sample)
 {
 	struct gp_ev_sample *event = emit_reserve(sizeof(*event));
 

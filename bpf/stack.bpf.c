@@ -8,7 +8,7 @@
 /* Whether the collector has told the current thread's stack; its id, or 0 if there is no Python.
  * Out of line: up to Linux 6.12 all functions on the way to a walk together have 512 bytes of
  * stack. */
-static __noinline bool python_told(const struct thread_state *t, __u64 sp, __u32 *ret_id)
+static __noinline bool python_emitted(const struct thread_state *t, __u64 sp, __u32 *ret_id)
 {
 	__u32 process = (__u16)t->owner;
 	__u64 self = bpf_get_current_task_btf()->thread.fsbase, first, frame;
@@ -27,18 +27,18 @@ static __noinline bool python_told(const struct thread_state *t, __u64 sp, __u32
 	    !walked_read(&frame, 8, top.state + py->state_frame) || !python_innermost(py, &frame) ||
 	    frame != top.frame)
 		return false;
-	*ret_id = top.stack_id ? top.stack_id | GP_STACK_TOLD : 0;
+	*ret_id = top.stack_id ? top.stack_id | GP_STACK_EMITTED : 0;
 	return true;
 }
 
-__noinline __u32 stack_told_or_walked(const struct thread_state *t, __u64 ip, __u64 sp, __u64 bp,
-				      __u64 now)
+__noinline __u32 stack_emitted_or_walked(const struct thread_state *t, __u64 ip, __u64 sp, __u64 bp,
+					 __u64 now)
 {
 	__u32 id;
 
 	if (!t)
 		return 0;
-	if (gp_stacks == GP_STACK_WANT_PYTHON && python_told(t, sp, &id))
+	if (gp_stacks == GP_STACK_WANT_PYTHON && python_emitted(t, sp, &id))
 		return id;
 	return stack_walked(t, ip, sp, bp, now);
 }

@@ -14,8 +14,8 @@
 extern __u32 stack_walked(const struct thread_state *t, __u64 ip, __u64 sp, __u64 bp, __u64 now);
 
 /* The same for all else, whose stack may be that of an op which the collector has told of. */
-extern __u32 stack_told_or_walked(const struct thread_state *t, __u64 ip, __u64 sp, __u64 bp,
-				  __u64 now);
+extern __u32 stack_emitted_or_walked(const struct thread_state *t, __u64 ip, __u64 sp, __u64 bp,
+				     __u64 now);
 
 static __always_inline __u32 stack_id_walked(struct pt_regs *ctx, const struct thread_state *t,
 					     __u64 now)
@@ -26,7 +26,7 @@ static __always_inline __u32 stack_id_walked(struct pt_regs *ctx, const struct t
 static __always_inline __u32 stack_id_now(struct pt_regs *ctx, const struct thread_state *t,
 					  __u64 now)
 {
-	return stack_told_or_walked(t, ctx->ip, ctx->sp, ctx->bp, now);
+	return stack_emitted_or_walked(t, ctx->ip, ctx->sp, ctx->bp, now);
 }
 
 #endif /* GP_BPF_STACK_BPF_H */

@@ -83,7 +83,7 @@ static __always_inline __u32 native_id(struct native_thread *n, const struct thr
 	bool is_new;
 	__u32 id = walk_id(key, &is_new);
 
-	return is_new ? walk_told(key, id, native_emit(n, t, id, python_id, now)) : id;
+	return is_new ? walk_emitted(key, id, native_emit(n, t, id, python_id, now)) : id;
 }
 
 /* From where n->walk begins. */
@@ -123,7 +123,7 @@ __noinline __u32 stack_walked(const struct thread_state *t, __u64 ip, __u64 sp, 
 			count_loss(GP_LOSS_STACK_ROOM);
 			return 0;
 		}
-		/* Not made on the stack first: see python_told(). */
+		/* Not made on the stack first: see python_emitted(). */
 		__builtin_memset(&n->walk, 0, sizeof(n->walk));
 		n->walk.ip = ip;
 		n->walk.sp = sp;

@@ -98,7 +98,7 @@ static __always_inline __u64 thread_instance(const struct thread_state *t, __u32
 #define NAME_RANGE_END 0xffffffffU
 #define NAME_UNCHOSEN  0xfffffffeU
 
-static __always_inline bool name_is_told(__u32 name_id)
+static __always_inline bool name_is_emitted(__u32 name_id)
 {
 	return name_id < NAME_UNCHOSEN;
 }
@@ -116,7 +116,7 @@ static __always_inline void thread_close_top(struct thread_state *t, __u64 now, 
 	c = counters_get();
 	if (c)
 		__sync_fetch_and_add(&c->closed, 1);
-	if (!name_is_told(frame->name_id))
+	if (!name_is_emitted(frame->name_id))
 		return;
 	event = emit_reserve(sizeof(*event));
 	if (!event)
@@ -153,7 +153,7 @@ static long close_dead_one(__u32 n, struct close_dead *c)
 
 	if (!frame || frame->sp >= c->sp)
 		return loop_end();
-	if (name_is_told(frame->name_id))
+	if (name_is_emitted(frame->name_id))
 		count_loss(GP_LOSS_EXCEPTION);
 	thread_close_top(c->thread, c->now, GP_OP_EXCEPTION);
 	return 0;

@@ -15,16 +15,16 @@
 #define TASK_STOPS    12
 #define TASK_IS_NOT   0x880 /* dead, or has never run */
 
-#define WAIT_TOLD_NS 1000000000ULL /* of one wait is told together */
+#define WAIT_EMITTED_NS 1000000000ULL /* of one wait is told together */
 
 /* Tells of the wait that was seen last, once. */
-static __always_inline void wait_tell(struct sampled_thread *s)
+static __always_inline void wait_emit(struct sampled_thread *s)
 {
 	struct gp_ev_sample sample = s->wait;
 
 	sample.nr = __sync_lock_test_and_set(&s->wait.nr, 0);
 	if (sample.nr)
-		(void)sample_tell(&sample);
+		(void)sample_emit(&sample);
 	s->wait.weight_ns = 0;
 }
 
@@ -89,7 +89,7 @@ static __always_inline void wait_sample(struct task_struct *task, struct sampled
 	/* What was not whole, for want of a table most often, is tried again, ever more seldom. */
 	if (is_new || (s->again && !(s->looks & (s->looks - 1))) ||
 	    (s->wait.head.flags & ~GP_SAMPLE_MOVED) != flags) {
-		wait_tell(s);
+		wait_emit(s);
 		s->wait.head.kind = GP_EV_SAMPLE;
 		s->wait.head.flags = flags;
 		s->wait.head.process = (__u16)s->owner;
@@ -101,8 +101,8 @@ static __always_inline void wait_sample(struct task_struct *task, struct sampled
 	s->wait.head.time_ns = now;
 	s->wait.weight_ns += gp_look_ns;
 	__sync_fetch_and_add(&s->wait.nr, 1);
-	if (s->wait.weight_ns >= WAIT_TOLD_NS)
-		wait_tell(s);
+	if (s->wait.weight_ns >= WAIT_EMITTED_NS)
+		wait_emit(s);
 }
 
 SEC("iter.s/task")
@@ -121,8 +121,8 @@ int gp_look(struct bpf_iter__task *ctx)
 		count_loss(GP_LOSS_THREAD);
 		return 0;
 	}
-	if (gp_look_tells || task_runs(task))
-		wait_tell(s);
+	if (gp_look_emits || task_runs(task))
+		wait_emit(s);
 	else if (!(task->__state & TASK_IS_NOT))
 		wait_sample(task, s, bpf_ktime_get_ns());
 	return 0;
@@ -136,6 +136,6 @@ int gp_sampled_exit(void *ctx)
 		bpf_task_storage_get(&sampled_threads, bpf_get_current_task_btf(), 0, 0);
 
 	if (s && gp_epoch && s->owner >> 16 == gp_epoch)
-		wait_tell(s);
+		wait_emit(s);
 	return 0;
 }

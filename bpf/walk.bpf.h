@@ -32,7 +32,7 @@ static __always_inline __u64 walk_key(__u64 hash, __u32 nr, __u32 flags,
 }
 
 /* The id of the stack that has the key; 0 (counted): there is no room. *ret_new: it is to be told
- * of, and walk_told() to hear how that went. */
+ * of, and walk_emitted() to hear how that went. */
 static __always_inline __u32 walk_id(__u64 key, bool *ret_new)
 {
 	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
@@ -55,9 +55,9 @@ static __always_inline __u32 walk_id(__u64 key, bool *ret_new)
 }
 
 /* `id`, or 0 (counted) if what it stands for could not be told. */
-static __always_inline __u32 walk_told(__u64 key, __u32 id, bool told)
+static __always_inline __u32 walk_emitted(__u64 key, __u32 id, bool emitted)
 {
-	if (told)
+	if (emitted)
 		return id;
 	(void)bpf_map_delete_elem(&stacks, &key);
 	count_loss(GP_LOSS_STACK_ROOM);

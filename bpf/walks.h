@@ -25,7 +25,7 @@ enum gp_stack_flags {
 };
 
 /* Added to a stack_id by the kernel's programs: it is the process's collector's. */
-#define GP_STACK_TOLD 0x80000000U
+#define GP_STACK_EMITTED 0x80000000U
 
 /* Frames of one stack, at most; and of the kernel's, in samples, which gives no more than 127. */
 #define GP_STACK_FRAMES	 256

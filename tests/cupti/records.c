@@ -25,7 +25,7 @@
 
 static struct {
 	struct ring_writer w;
-	struct collector_ring *r;
+	struct ring_reader *r;
 	struct cupti_records records;
 	struct cupti_clock clock;
 	uint64_t begin_ns;
@@ -88,7 +88,7 @@ static bool convert(const void *record, size_t bytes, uint32_t kind)
 	t.events_nr = 0;
 	cupti_records__convert(&t.records, buffer, bytes);
 	free(buffer);
-	if (collector_ring__drain(t.r, take, NULL) < 0)
+	if (ring_reader__drain(t.r, take, NULL) < 0)
 		abort();
 	if (t.events_nr == 1 && t.out.head.kind == kind)
 		return true;

@@ -42,9 +42,9 @@ static int on_event(const void *event, size_t bytes, void *arg)
 	return 0;
 }
 
-static void drain(struct collector_ring *r, FILE *out)
+static void drain(struct ring_reader *r, FILE *out)
 {
-	int nr = collector_ring__drain(r, on_event, out);
+	int nr = ring_reader__drain(r, on_event, out);
 
 	if (nr < 0) {
 		printf("broken %d\n", nr);
@@ -53,15 +53,14 @@ static void drain(struct collector_ring *r, FILE *out)
 }
 
 /* Drains until `mask` of the features has an answer, or the collector is inert. */
-static void wait_for(struct collector_ring *r, FILE *out, uint32_t mask, uint32_t wanted,
-		     bool inert)
+static void wait_for(struct ring_reader *r, FILE *out, uint32_t mask, uint32_t wanted, bool inert)
 {
 	time_t end = time(NULL) + LIMIT_S;
 	struct collector_status s;
 
 	do {
 		drain(r, out);
-		collector_ring__status(r, &s);
+		ring_reader__status(r, &s);
 		if (inert ? s.state == GP_COLLECTOR_INERT
 			  : ((s.active | s.failed) & mask) == wanted)
 			return;
@@ -71,7 +70,7 @@ static void wait_for(struct collector_ring *r, FILE *out, uint32_t mask, uint32_
 	exit(1);
 }
 
-static void until_told(struct collector_ring *r, FILE *out)
+static void until_reported(struct ring_reader *r, FILE *out)
 {
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
 	char line[16] = "";
@@ -86,7 +85,7 @@ int main(int argc, char **argv)
 {
 	uint64_t losses[GP_LOSS_NR] = {0};
 	struct collector_status s;
-	struct collector_ring *r;
+	struct ring_reader *r;
 	uint32_t wanted = GP_FEATURE_OPS | GP_FEATURE_CUPTI;
 	struct reason why;
 	FILE *out;
@@ -96,26 +95,26 @@ int main(int argc, char **argv)
 	else if (argc != 3)
 		return 2;
 	out = fopen(argv[2], "we");
-	if (!out || collector_ring__open(atoi(argv[1]), 1, &why, &r)) {
+	if (!out || ring_reader__open(atoi(argv[1]), 1, &why, &r)) {
 		printf("failed %s\n", out ? why.text : strerror(errno));
 		return 1;
 	}
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
-	collector_ring__want(r, wanted);
+	ring_reader__want(r, wanted);
 	wait_for(r, out, wanted, wanted, false);
-	collector_ring__status(r, &s);
+	ring_reader__status(r, &s);
 	printf("%s %s\n", s.active & GP_FEATURE_OPS ? "active" : "failed", s.message);
-	until_told(r, out);
-	collector_ring__want(r, 0);
+	until_reported(r, out);
+	ring_reader__want(r, 0);
 	wait_for(r, out, ~0U, 0, false);
-	collector_ring__quit(r);
+	ring_reader__quit(r);
 	wait_for(r, out, 0, 0, true);
 	drain(r, out);
-	collector_ring__losses(r, losses);
+	ring_reader__losses(r, losses);
 	for (int i = 0; i < GP_LOSS_NR; i++)
 		(void)fprintf(out, "loss\t%d\t%" PRIu64 "\n", i, losses[i]);
 	(void)fclose(out);
-	collector_ring__free(r);
+	ring_reader__free(r);
 	printf("done\n");
 	return 0;
 }

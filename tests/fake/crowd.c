@@ -96,7 +96,7 @@ static void wait_for(const struct one *o, char wanted)
 		die("one has ended");
 }
 
-static void tell(int nr)
+static void emit(int nr)
 {
 	printf("ready");
 	for (int i = 0; i < nr; i++)
@@ -124,7 +124,7 @@ static void flicker(int nr, const char *self, const char *library)
 	}
 	for (int i = 0; i < nr; i += 2)
 		wait_for(&all[i], 'r');
-	tell(nr);
+	emit(nr);
 }
 
 int main(int argc, char **argv)
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 		start(&all[i], argv[0], argv[1]);
 	for (int i = 0; i < nr; i++)
 		wait_for(&all[i], 'r');
-	tell(nr);
+	emit(nr);
 	while (fgets(line, sizeof(line), stdin)) {
 		if (!strncmp(line, "call ", 5))
 			call(nr, atoi(line + 5));

@@ -491,7 +491,7 @@ int cuInit(unsigned flags)
 }
 
 /* A question is a call as any other, by what CUPTI tells, once CUDA is ready. */
-static void tell_question(const char *name, uint32_t cbid)
+static void emit_question(const char *name, uint32_t cbid)
 {
 	uint64_t start_ns;
 	uint32_t id;
@@ -508,7 +508,7 @@ static void tell_question(const char *name, uint32_t cbid)
 
 int cuDriverGetVersion(int *ret_version)
 {
-	tell_question("cuDriverGetVersion", CBID_VERSION);
+	emit_question("cuDriverGetVersion", CBID_VERSION);
 	*ret_version = (int)fake_gpu_setting("FAKE_CUDA_DRIVER", DRIVER);
 	return 0;
 }
@@ -517,7 +517,7 @@ int cuDeviceGetCount(int *ret_nr)
 {
 	bool ready;
 
-	tell_question("cuDeviceGetCount", CBID_COUNT);
+	emit_question("cuDeviceGetCount", CBID_COUNT);
 	pthread_mutex_lock(&lock);
 	ready = gpu.ready;
 	pthread_mutex_unlock(&lock);
@@ -529,7 +529,7 @@ int cuDeviceGet(int *ret_device, int ordinal)
 {
 	int nr = (int)fake_gpu_setting("FAKE_CUDA_DEVICES", 1);
 
-	tell_question("cuDeviceGet", CBID_DEVICE);
+	emit_question("cuDeviceGet", CBID_DEVICE);
 	if (ordinal < 0 || ordinal >= nr)
 		return NO_DEVICE;
 	*ret_device = ordinal;
@@ -538,14 +538,14 @@ int cuDeviceGet(int *ret_device, int ordinal)
 
 int cuDeviceGetName(char *ret_name, int bytes, int device)
 {
-	tell_question("cuDeviceGetName", CBID_NAME);
+	emit_question("cuDeviceGetName", CBID_NAME);
 	(void)snprintf(ret_name, (size_t)bytes, "Simulated GPU %d", device);
 	return 0;
 }
 
 int cuDeviceTotalMem_v2(size_t *ret_bytes, int device)
 {
-	tell_question("cuDeviceTotalMem_v2", CBID_MEMORY);
+	emit_question("cuDeviceTotalMem_v2", CBID_MEMORY);
 	*ret_bytes = 16UL << 30;
 	return 0;
 }
@@ -559,7 +559,7 @@ int cuDeviceGetAttribute(int *ret_value, int attribute, int device)
 		{82, 65536}, {97, 166912}, {106, 32}, {111, 1024},
 	};
 
-	tell_question("cuDeviceGetAttribute", CBID_ATTRIBUTE);
+	emit_question("cuDeviceGetAttribute", CBID_ATTRIBUTE);
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 		if (values[i][0] == attribute) {
 			*ret_value = values[i][1];

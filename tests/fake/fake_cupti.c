@@ -67,7 +67,7 @@ static struct {
 	unsigned off_ms;     /* and its records to be switched off, once */
 	uint64_t
 		keeps_nr; /* buffers that it asks for once it is subscribed, and never gives back */
-	bool subscribed, tells_overhead, tells_last, times_events, kinds[KINDS], silent[2][CBIDS];
+	bool subscribed, emits_overhead, emits_last, times_events, kinds[KINDS], silent[2][CBIDS];
 	bool has_kept;
 	bool enabled; /* any kind, since it was subscribed */
 	cupti_request_fn request;
@@ -83,8 +83,8 @@ static __thread bool in_callback;
 __attribute__((constructor)) static void begin(void)
 {
 	cupti.version = (uint32_t)fake_gpu_setting("FAKE_CUPTI_VERSION", DEFAULT_VERSION);
-	cupti.tells_overhead = fake_gpu_setting("FAKE_CUPTI_OVERHEAD", 0);
-	cupti.tells_last = fake_gpu_setting("FAKE_CUPTI_LAST", 0);
+	cupti.emits_overhead = fake_gpu_setting("FAKE_CUPTI_OVERHEAD", 0);
+	cupti.emits_last = fake_gpu_setting("FAKE_CUPTI_LAST", 0);
 	cupti.buffer_bytes = fake_gpu_setting("FAKE_CUPTI_BUFFER", SIZE_MAX);
 	cupti.keeps_nr = fake_gpu_setting("FAKE_CUPTI_KEEPS", 0);
 	cupti.slow_ms = (unsigned)fake_gpu_setting("FAKE_CUPTI_SLOW_MS", 0);
@@ -369,7 +369,7 @@ static void deliver(bool flush)
 		return;
 	pthread_mutex_lock(&cupti.delivery);
 	fake_gpu_deliver(flush, write_event);
-	if (flush && cupti.tells_overhead && cupti.kinds[CUPTI_OVERHEAD])
+	if (flush && cupti.emits_overhead && cupti.kinds[CUPTI_OVERHEAD])
 		write_overhead_of_flush(start_ns);
 	if (flush)
 		give_back();
@@ -565,7 +565,7 @@ int cuptiFinalize(void)
 	fake_gpu_count_beside();
 	/* As long as another thread is in a call. */
 	(void)usleep(1000 * cupti.end_ms);
-	if (cupti.tells_last) {
+	if (cupti.emits_last) {
 		write_overhead(BUFFER_FLUSH, (uint32_t)syscall(SYS_gettid), fake_gpu_now_ns());
 		give_back();
 	}

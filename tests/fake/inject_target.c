@@ -261,7 +261,7 @@ static long whose, threads_nr;
 static int over;
 
 /* Threads that hand a turn around, allocating on the way. */
-static void *turn_thread(void *arg)
+static void *poll_thread(void *arg)
 {
 	long own = (long)(intptr_t)arg;
 	char *p;
@@ -290,7 +290,7 @@ static void mode_threads(long n)
 
 	threads_nr = n > 0 && n < 256 ? n : 4;
 	for (long i = 0; i < threads_nr; i++)
-		expect(!pthread_create(&threads[i], NULL, turn_thread, (void *)(intptr_t)i),
+		expect(!pthread_create(&threads[i], NULL, poll_thread, (void *)(intptr_t)i),
 		       "pthread_create");
 	ready();
 	while (read(0, &c, 1) > 0)

@@ -155,17 +155,17 @@ static int still(pid_t pid, const char *library, useconds_t ms, const char *wait
 {
 	CLEANUP(cleanup_process) struct target_process *p = NULL;
 	const char *libraries[] = {library, NULL}, *functions[] = {waiting, NULL};
-	struct hold_options o = {.libraries = libraries,
-				 .waiting = waiting ? functions : NULL,
-				 .thread_name = NAME,
-				 .window_ms = 100,
-				 .search_ms = 500};
-	struct hold_result r;
+	struct quiesce_options o = {.libraries = libraries,
+				    .waiting = waiting ? functions : NULL,
+				    .thread_name = NAME,
+				    .window_ms = 100,
+				    .search_ms = 500};
+	struct quiesce_result r;
 	struct reason why = {0};
 	int err = target_process__new(pid, &why, &p);
 
 	if (!err)
-		err = hold_threads(p, &o, while_still, &ms, &why, &r);
+		err = quiesce_threads(p, &o, while_still, &ms, &why, &r);
 	if (err)
 		return fail(err, "still", &why);
 	printf("held held=%u waiting=%u stops=%u held_us=%llu\n", r.held_nr, r.waiting_nr, r.stops,

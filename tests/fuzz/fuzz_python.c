@@ -216,8 +216,8 @@ static void spoil(void)
 
 static struct {
 	struct plain plain;
-	bool is_told;
-} told[IDS_MAX];
+	bool is_reported;
+} reported[IDS_MAX];
 
 static struct thread_state *state;
 
@@ -235,15 +235,16 @@ static void compare(uint32_t id, uint64_t incomplete)
 	 * spoilt since. */
 	if (!is_sound && plain.is_lost)
 		return;
-	if (id >= IDS_MAX || !told[id].is_told || plain.flags || plain.nr != told[id].plain.nr ||
-	    memcmp(plain.codes, told[id].plain.codes, plain.nr * sizeof(plain.codes[0])) ||
-	    memcmp(plain.lasti, told[id].plain.lasti, plain.nr * sizeof(plain.lasti[0])))
+	if (id >= IDS_MAX || !reported[id].is_reported || plain.flags ||
+	    plain.nr != reported[id].plain.nr ||
+	    memcmp(plain.codes, reported[id].plain.codes, plain.nr * sizeof(plain.codes[0])) ||
+	    memcmp(plain.lasti, reported[id].plain.lasti, plain.nr * sizeof(plain.lasti[0])))
 		abort();
 }
 
-static void note_told(void)
+static void note_reported(void)
 {
-	struct plain *p = &told[last_id].plain;
+	struct plain *p = &reported[last_id].plain;
 
 	if (!last_id || last_id >= IDS_MAX)
 		return;
@@ -254,7 +255,7 @@ static void note_told(void)
 		p->codes[i] = last_frames[i].code;
 		p->lasti[i] = last_frames[i].lasti;
 	}
-	told[last_id].is_told = true;
+	reported[last_id].is_reported = true;
 	last_id = 0;
 }
 
@@ -266,7 +267,7 @@ static void walk(void)
 	has_changed = false;
 	reads = 0;
 	id = python_stack(state, NULL, 1);
-	note_told();
+	note_reported();
 	if (!has_changed) {
 		compare(id, counts->losses[GP_LOSS_STACK_INCOMPLETE] - before);
 		return;
@@ -326,7 +327,7 @@ static void begin(void)
 	state = calloc(1, sizeof(*state));
 	if (!thread || !windows || !layout || !counts || !state)
 		abort();
-	memset(told, 0, sizeof(told));
+	memset(reported, 0, sizeof(reported));
 	memset(quick, 0, sizeof(quick));
 	stacks_here = gp_stacks_nr = last_id = 0;
 }

@@ -42,7 +42,7 @@ static void check(const struct request *r)
 	if (r->what == REQUEST_PROFILE &&
 	    (!r->seconds || r->seconds > PROFILES_SECONDS_MAX || r->pid < 0))
 		abort();
-	if (r->what == REQUEST_RECORDING && (!shelf_is_id(r->id) || strpbrk(r->id, "./")))
+	if (r->what == REQUEST_RECORDING && (!store_is_id(r->id) || strpbrk(r->id, "./")))
 		abort();
 }
 

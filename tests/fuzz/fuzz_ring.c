@@ -188,13 +188,13 @@ static void shift_times(unsigned char *ring)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct collector_ring *r;
+	struct ring_reader *r;
 	struct ring_writer w;
 	uint64_t head;
 
 	if (size < sizeof(head) || ring_writer__open(&w, DATA_BYTES))
 		return 0;
-	if (collector_ring__open(getpid(), HELP_PROCESS, NULL, &r))
+	if (ring_reader__open(getpid(), HELP_PROCESS, NULL, &r))
 		abort();
 	memcpy(&head, data, sizeof(head));
 	data += sizeof(head);
@@ -208,12 +208,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		shift_times(w.data);
 		data += part;
 		size -= part;
-		(void)collector_ring__drain(r, check, NULL);
+		(void)ring_reader__drain(r, check, NULL);
 		w.page->beat += 1000;
-		(void)collector_ring__drain(r, check, NULL);
+		(void)ring_reader__drain(r, check, NULL);
 		w.page->head += 2048;
 	}
-	collector_ring__free(r);
+	ring_reader__free(r);
 	ring_writer__close(&w);
 	return 0;
 }

@@ -133,7 +133,7 @@ static void build(const uint8_t *data, size_t bytes)
 }
 
 /* A table as the cache might hold it. */
-static void judge(const uint8_t *data, size_t bytes)
+static void validate(const uint8_t *data, size_t bytes)
 {
 	struct unwind_table t = {0};
 	uint64_t head[2];
@@ -158,7 +158,7 @@ static void judge(const uint8_t *data, size_t bytes)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	if (bytes && data[0] == 1)
-		judge(data, bytes);
+		validate(data, bytes);
 	else if (bytes)
 		build(data + 1, bytes - 1);
 	return 0;

@@ -303,12 +303,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void check_walk(bool whole, const uint64_t *frames, uint32_t nr)
 {
 	const struct unwind_walk *w = &thread.walk;
-	uint64_t told = counts.losses[GP_LOSS_UNWIND_TABLE] + counts.losses[GP_LOSS_UNWIND_RULE] +
-			counts.losses[GP_LOSS_UNWIND_HARD] + counts.losses[GP_LOSS_UNWIND_MEMORY];
+	uint64_t reported =
+		counts.losses[GP_LOSS_UNWIND_TABLE] + counts.losses[GP_LOSS_UNWIND_RULE] +
+		counts.losses[GP_LOSS_UNWIND_HARD] + counts.losses[GP_LOSS_UNWIND_MEMORY];
 
 	if (w->nr != nr || memcmp(thread.frames, frames, nr * sizeof(*frames)))
 		abort();
-	if (whole != !w->flags || told != !!(w->flags & GP_STACK_INCOMPLETE))
+	if (whole != !w->flags || reported != !!(w->flags & GP_STACK_INCOMPLETE))
 		abort();
 	if ((w->flags & GP_STACK_TRUNCATED) && nr != GP_STACK_FRAMES)
 		abort();

@@ -14,7 +14,7 @@
 
 static unsigned char stack[1 << 16];
 
-static void tell(int number)
+static void emit(int number)
 {
 	void *frames[FRAMES];
 	char text[64];
@@ -30,7 +30,7 @@ static void tell(int number)
 __attribute__((constructor)) static void begin(void)
 {
 	static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP};
-	struct sigaction action = {.sa_handler = tell, .sa_flags = SA_ONSTACK};
+	struct sigaction action = {.sa_handler = emit, .sa_flags = SA_ONSTACK};
 	stack_t own = {.ss_sp = stack, .ss_size = sizeof(stack)};
 	void *frame;
 

@@ -67,7 +67,7 @@ static int not_there(void)
 
 /* ---- its end ---- */
 
-static void tell(int number)
+static void emit(int number)
 {
 	void *frames[FRAMES];
 	char text[128];
@@ -89,7 +89,7 @@ static void begin_thread(void)
 static void watch(void)
 {
 	static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-	struct sigaction action = {.sa_handler = tell, .sa_flags = SA_ONSTACK | SA_RESETHAND};
+	struct sigaction action = {.sa_handler = emit, .sa_flags = SA_ONSTACK | SA_RESETHAND};
 	void *frame;
 
 	/* It loads what it needs when it is called first. */

@@ -10,11 +10,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-uint64_t help_loss(const struct collector_ring *r, enum gp_loss what)
+uint64_t help_loss(const struct ring_reader *r, enum gp_loss what)
 {
 	uint64_t losses[GP_LOSS_NR] = {0};
 
-	collector_ring__losses(r, losses);
+	ring_reader__losses(r, losses);
 	return losses[what];
 }
 

@@ -26,11 +26,11 @@ struct seen {
 	int stop_after; /* > 0: the callback asks to stop after so many events */
 };
 
-/* The callback for collector_ring__drain(); arg is a struct seen. */
+/* The callback for ring_reader__drain(); arg is a struct seen. */
 int seen_event(const void *event, size_t bytes, void *arg);
 
 /* A counter of the ring. */
-uint64_t help_loss(const struct collector_ring *r, enum gp_loss what);
+uint64_t help_loss(const struct ring_reader *r, enum gp_loss what);
 
 /* An op that passes every check: instance number `nr`, no parent. */
 struct gp_ev_op help_op(uint32_t nr);

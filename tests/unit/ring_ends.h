@@ -13,24 +13,23 @@
 #include <unistd.h>
 
 /* Opens both ends. Not 0 if it cannot, and then fails the test that sets itself up with it. */
-static inline int ring_ends_open(struct ring_writer *w, struct collector_ring **r,
-				 uint32_t data_bytes)
+static inline int ring_ends_open(struct ring_writer *w, struct ring_reader **r, uint32_t data_bytes)
 {
 	struct reason why;
 
 	return ring_writer__open(w, data_bytes) ||
-	       collector_ring__open(getpid(), HELP_PROCESS, &why, r);
+	       ring_reader__open(getpid(), HELP_PROCESS, &why, r);
 }
 
-static inline void ring_ends_close(struct ring_writer *w, struct collector_ring *r)
+static inline void ring_ends_close(struct ring_writer *w, struct ring_reader *r)
 {
-	collector_ring__free(r);
+	ring_reader__free(r);
 	ring_writer__close(w);
 }
 
 struct ends {
 	struct ring_writer w;
-	struct collector_ring *r;
+	struct ring_reader *r;
 	struct seen seen;
 };
 
@@ -47,7 +46,7 @@ static inline void ends_close(struct ends *e)
 
 static inline int ends_drain(struct ends *e)
 {
-	return collector_ring__drain(e->r, seen_event, &e->seen);
+	return ring_reader__drain(e->r, seen_event, &e->seen);
 }
 
 static inline bool ends_write_op(struct ends *e, uint32_t nr)

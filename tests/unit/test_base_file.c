@@ -286,7 +286,7 @@ static void writes_into_what_is_no_file(void **state)
 	assert_int_equal(files_in_folder(), 0);
 }
 
-static void tells_a_full_disk(void **state)
+static void emits_a_full_disk(void **state)
 {
 	CLEANUP(cleanup_fd) int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
@@ -337,7 +337,7 @@ static void abandons_what_is_not_finished(void **state)
 	must_hold("new");
 }
 
-static void tells_what_is_the_same(void **state)
+static void emits_what_is_the_same(void **state)
 {
 	char other[160];
 
@@ -424,11 +424,11 @@ int main(void)
 		IN_A_FOLDER(abandons_its_own_alone),
 		IN_A_FOLDER(opens_regular_files_alone),
 		IN_A_FOLDER(writes_into_what_is_no_file),
-		IN_A_FOLDER(tells_a_full_disk),
+		IN_A_FOLDER(emits_a_full_disk),
 		IN_A_FOLDER(reads_within_bounds),
 		IN_A_FOLDER(reads_all_that_comes),
 		IN_A_FOLDER(reads_all_from_an_offset),
-		IN_A_FOLDER(tells_what_is_the_same),
+		IN_A_FOLDER(emits_what_is_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

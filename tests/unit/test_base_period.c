@@ -15,7 +15,7 @@
 #include "base/period.h"
 #include "base/steps.h"
 
-static int find(const char *text, struct period *p)
+static int find(const char *text, struct cycle *p)
 {
 	uint32_t symbols[4096];
 	size_t nr = strlen(text);
@@ -23,12 +23,12 @@ static int find(const char *text, struct period *p)
 	assert_true(nr <= 4096);
 	for (size_t i = 0; i < nr; i++)
 		symbols[i] = (unsigned char)text[i];
-	return period_find(symbols, nr, p);
+	return cycle_detect(symbols, nr, p);
 }
 
 static void expect(const char *text, size_t first, size_t run, size_t length)
 {
-	struct period p = {0};
+	struct cycle p = {0};
 
 	assert_int_equal(find(text, &p), 0);
 	assert_int_equal(p.length, length);
@@ -50,7 +50,7 @@ static void test_cycles(void **state)
 
 static void test_no_cycle(void **state)
 {
-	struct period p = {7, 7, 7};
+	struct cycle p = {7, 7, 7};
 
 	assert_int_equal(find("", &p), -ENOENT);
 	assert_int_equal(find("abcdefgh", &p), -ENOENT);
@@ -64,11 +64,11 @@ static void test_no_cycle(void **state)
 static void test_long(void **state)
 {
 	static uint32_t symbols[PERIOD_SYMBOLS_MAX + 1000];
-	struct period p;
+	struct cycle p;
 
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++)
 		symbols[i] = i % 1000 == 999 ? 77 : (uint32_t)(i % 1000 % 10);
-	assert_int_equal(period_find(symbols, sizeof(symbols) / sizeof(*symbols), &p), 0);
+	assert_int_equal(cycle_detect(symbols, sizeof(symbols) / sizeof(*symbols), &p), 0);
 	assert_int_equal(p.length, 1000);
 	assert_int_equal(p.run, PERIOD_SYMBOLS_MAX);
 }

@@ -37,7 +37,7 @@ static void test_shared(void **state)
 	struct work work;
 	char byte = 0;
 
-	assert_int_equal(shield_run(open_pipe, &work), 42);
+	assert_int_equal(killsafe_call(open_pipe, &work), 42);
 	assert_int_not_equal(work.pid, getpid());
 	assert_int_equal(write(work.pipe[1], "x", 1), 1);
 	assert_int_equal(read(work.pipe[0], &byte, 1), 1);
@@ -53,9 +53,9 @@ static int begin_and_end(void *arg)
 	const struct work *work = arg;
 
 	(void)!write(work->pipe[1], "b", 1);
-	for (int i = 0; i < 1000 && !shield_is_alone(); i++)
+	for (int i = 0; i < 1000 && !killsafe_is_child(); i++)
 		(void)usleep(10000);
-	(void)!write(work->pipe[1], shield_is_alone() ? "e" : "?", 1);
+	(void)!write(work->pipe[1], killsafe_is_child() ? "e" : "?", 1);
 	return 0;
 }
 
@@ -71,7 +71,7 @@ static void test_killed(void **state)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
-		(void)shield_run(begin_and_end, &work);
+		(void)killsafe_call(begin_and_end, &work);
 		_exit(0);
 	}
 	(void)close(work.pipe[1]);
@@ -107,7 +107,7 @@ static void test_signals(void **state)
 	pid_t caller = getpid();
 
 	assert_true(signal(SIGTERM, hear) != SIG_ERR);
-	assert_int_equal(shield_run(signal_both, &caller), 0);
+	assert_int_equal(killsafe_call(signal_both, &caller), 0);
 	assert_int_equal(heard_nr, 1);
 	(void)signal(SIGTERM, SIG_DFL);
 }
@@ -117,7 +117,7 @@ static int work_until_killed(void *arg)
 	uint64_t begin = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
 	(void)arg;
-	assert_false(shield_is_alone());
+	assert_false(killsafe_is_child());
 	while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin < 50000000)
 		;
 	return kill(getpid(), SIGKILL);
@@ -126,10 +126,10 @@ static int work_until_killed(void *arg)
 /* What it took is known, and that it did not come to its end. */
 static void test_ended(void **state)
 {
-	uint64_t before = shield_cpu_ns();
+	uint64_t before = killsafe_cpu_ns();
 
-	assert_int_equal(shield_run(work_until_killed, NULL), -ECANCELED);
-	assert_in_range(shield_cpu_ns() - before, 45000000, 1000000000);
+	assert_int_equal(killsafe_call(work_until_killed, NULL), -ECANCELED);
+	assert_in_range(killsafe_cpu_ns() - before, 45000000, 1000000000);
 }
 
 int main(void)

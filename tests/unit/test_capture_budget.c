@@ -320,10 +320,10 @@ static void test_rest_is_judged(void **state)
 
 	begin(&r, 1);
 	run_for(&r, &l, 30 * S);
-	assert_false(budget__rest_is_dear(&r.budget));
+	assert_false(budget__mute_over_budget(&r.budget));
 	l.rest = 0.008;
 	run_for(&r, &l, 60 * S);
-	assert_true(budget__rest_is_dear(&r.budget));
+	assert_true(budget__mute_over_budget(&r.budget));
 }
 
 /* ---- what windows say of the whole ---- */
@@ -340,25 +340,26 @@ typedef struct work (*work_fn)(uint64_t nr, uint64_t now_ns);
 
 struct seen {
 	struct run run;
-	uint64_t steps_nr, told;	 /* told: steps of which windows have spoken */
+	uint64_t steps_nr, reported;	 /* told: steps of which windows have spoken */
 	double ops, truth_ops;		 /* operators in the window at hand, and of all */
 	double known_ops, estimated_ops; /* of steps told: in truth, and as windows say */
 };
 
 /* The window stands for all steps since the one before. */
-static void tell(struct seen *s)
+static void emit(struct seen *s)
 {
 	struct run *r = &s->run;
 
 	if (r->window_steps_nr) {
-		s->estimated_ops += s->ops / r->window_steps_nr * (double)(s->steps_nr - s->told);
+		s->estimated_ops +=
+			s->ops / r->window_steps_nr * (double)(s->steps_nr - s->reported);
 		s->known_ops = s->truth_ops;
-		s->told = s->steps_nr;
+		s->reported = s->steps_nr;
 	}
 	s->ops = 0;
 }
 
-static void tell_step(struct seen *s, double ops)
+static void emit_step(struct seen *s, double ops)
 {
 	struct run *r = &s->run;
 
@@ -370,7 +371,7 @@ static void tell_step(struct seen *s, double ops)
 	s->ops += ops;
 	if (!budget__is_over(&r->budget, r->window_steps_nr))
 		return;
-	tell(s);
+	emit(s);
 	end_or_cut(r);
 }
 
@@ -389,11 +390,11 @@ static void do_step(struct seen *s, const struct work *w)
 		r->within_ns += cost_ns;
 		budget__account(&r->budget, &r->at);
 		if (r->open && budget__is_over(&r->budget, -1)) {
-			tell(s);
+			emit(s);
 			close_window(r);
 		}
 	}
-	tell_step(s, w->ops);
+	emit_step(s, w->ops);
 	if (r->open || !budget__may_open(&r->budget))
 		return;
 	budget__open(&r->budget, false);
@@ -425,9 +426,9 @@ static struct work by_turns(uint64_t nr, uint64_t now_ns)
 /* Five minutes each, as long as the work is the same. */
 static struct work epochs(uint64_t nr, uint64_t now_ns)
 {
-	bool dear = now_ns / (300 * S) % 2;
+	bool over_budget = now_ns / (300 * S) % 2;
 
-	return (struct work){dear ? 5 : 1, dear ? 3000 : 300};
+	return (struct work){over_budget ? 5 : 1, over_budget ? 3000 : 300};
 }
 
 static uint64_t hash(uint64_t nr)

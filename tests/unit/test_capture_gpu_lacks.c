@@ -16,14 +16,14 @@
 #include "target/process.h"
 
 /* What a recording says of it, NULL: nothing. */
-static void assert_told(const struct gpu_lacks *l, const char *key, const char *wanted)
+static void assert_reported(const struct gpu_unavailable *l, const char *key, const char *wanted)
 {
 	const char *path = sample_path("lacks.gpuprof"), *why;
 	struct recording_writer *w;
 	struct recording *r;
 
 	assert_int_equal(recording_writer__new(path, NULL, &w), 0);
-	assert_int_equal(gpu_lacks__write(l, w), 0);
+	assert_int_equal(gpu_unavailable__write(l, w), 0);
 	assert_int_equal(recording_writer__finish(w), 0);
 	recording_writer__free(w);
 	assert_int_equal(recording__open(path, NULL, &r), 0);
@@ -38,52 +38,53 @@ static void assert_told(const struct gpu_lacks *l, const char *key, const char *
 /* The last reason of each counts; who has them after all is forgotten. */
 static void test_reasons(void **state)
 {
-	struct gpu_lacks l = {0};
+	struct gpu_unavailable l = {0};
 
-	gpu_lacks__note(&l, 7, "busy");
-	gpu_lacks__note(&l, 8, "no CUPTI");
-	gpu_lacks__note(&l, 7, "still busy");
-	assert_told(&l, "gpu_lack.7", "still busy");
-	assert_told(&l, "gpu_lack.8", "no CUPTI");
-	gpu_lacks__forget(&l, 7);
-	gpu_lacks__forget(&l, 9);
-	assert_told(&l, "gpu_lack.7", NULL);
-	assert_told(&l, "gpu_lack.8", "no CUPTI");
-	gpu_lacks__done(&l);
+	gpu_unavailable__note(&l, 7, "busy");
+	gpu_unavailable__note(&l, 8, "no CUPTI");
+	gpu_unavailable__note(&l, 7, "still busy");
+	assert_reported(&l, "gpu_lack.7", "still busy");
+	assert_reported(&l, "gpu_lack.8", "no CUPTI");
+	gpu_unavailable__forget(&l, 7);
+	gpu_unavailable__forget(&l, 9);
+	assert_reported(&l, "gpu_lack.7", NULL);
+	assert_reported(&l, "gpu_lack.8", "no CUPTI");
+	gpu_unavailable__done(&l);
 }
 
 /* The next recording hears of those alone that are still there. */
 static void test_next_recording(void **state)
 {
 	struct target_process here = {.pid = 7}, ended = {.pid = 8};
-	struct member members[] = {{.process = &here}, {.process = &ended, .end = MEMBER_EXITED}};
-	struct member *items[] = {&members[0], &members[1]};
-	const struct roster roster = {.items = items, .nr = 2};
-	struct gpu_lacks l = {0};
+	struct traced_process members[] = {{.process = &here},
+					   {.process = &ended, .end = PROCESS_EXITED}};
+	struct traced_process *items[] = {&members[0], &members[1]};
+	const struct process_table roster = {.items = items, .nr = 2};
+	struct gpu_unavailable l = {0};
 
-	gpu_lacks__note(&l, 6, "forgotten");
-	gpu_lacks__note(&l, 7, "busy");
-	gpu_lacks__note(&l, 8, "ended");
-	gpu_lacks__turn(&l, &roster);
-	assert_told(&l, "gpu_lack.6", NULL);
-	assert_told(&l, "gpu_lack.7", "busy");
-	assert_told(&l, "gpu_lack.8", NULL);
-	gpu_lacks__done(&l);
+	gpu_unavailable__note(&l, 6, "forgotten");
+	gpu_unavailable__note(&l, 7, "busy");
+	gpu_unavailable__note(&l, 8, "ended");
+	gpu_unavailable__poll(&l, &roster);
+	assert_reported(&l, "gpu_lack.6", NULL);
+	assert_reported(&l, "gpu_lack.7", "busy");
+	assert_reported(&l, "gpu_lack.8", NULL);
+	gpu_unavailable__done(&l);
 }
 
 /* However many there are, and however much there is to say. */
 static void test_very_many(void **state)
 {
-	struct gpu_lacks l = {0};
+	struct gpu_unavailable l = {0};
 	char why[1000];
 
 	memset(why, 'x', sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
 	for (pid_t pid = 1; pid <= 1000; pid++)
-		gpu_lacks__note(&l, pid, why);
+		gpu_unavailable__note(&l, pid, why);
 	assert_true(l.items.nr >= 16 && l.items.nr < 1000);
 	assert_true(strlen(l.items.items[0].why) < sizeof(l.items.items[0].why));
-	gpu_lacks__done(&l);
+	gpu_unavailable__done(&l);
 }
 
 int main(void)

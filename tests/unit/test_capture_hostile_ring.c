@@ -74,15 +74,15 @@ static void test_cut_as_it_is_sealed(void **state)
 
 	assert_true(pid > 0);
 	for (int i = 0; i < TRIES && clock_now_ns() < end_ns; i++) {
-		struct collector_ring *r = NULL;
+		struct ring_reader *r = NULL;
 		struct reason why = {""};
-		int err = collector_ring__open(pid, 0, &why, &r);
+		int err = ring_reader__open(pid, 0, &why, &r);
 
 		found_nr += err != -ENOENT;
 		if (err)
 			continue;
-		(void)collector_ring__drain(r, take_nothing, NULL);
-		collector_ring__free(r);
+		(void)ring_reader__drain(r, take_nothing, NULL);
+		ring_reader__free(r);
 	}
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);

@@ -87,7 +87,7 @@ static void test_a_file_that_cannot_be_read_now(void **state)
 /* Its names stay, and it is read again for others. */
 static void test_a_file_that_is_put_away(void **state)
 {
-	struct roster *nobody = calloc(1, sizeof(*nobody));
+	struct process_table *nobody = calloc(1, sizeof(*nobody));
 	struct target_process *p = self();
 	struct kernels k = {0};
 	const char *name;
@@ -96,16 +96,16 @@ static void test_a_file_that_is_put_away(void **state)
 	name = kernels__name(&k, p, address_of(gp_test_kernel));
 	assert_non_null(name);
 	for (int i = 0; i < 2; i++)
-		kernels__turn(&k, nobody);
+		kernels__poll(&k, nobody);
 	assert_int_equal(k.files.nr, 1);
-	kernels__turn(&k, nobody);
+	kernels__poll(&k, nobody);
 	assert_int_equal(k.files.nr, 0);
 	assert_string_equal(name, "gp_test_kernel");
 	assert_ptr_equal(kernels__name(&k, p, address_of(gp_test_kernel)), name);
 	assert_string_equal(kernels__name(&k, p, address_of(gp_test_other)), "gp_test_other");
 	kernels__done(&k);
 	target_process__free(p);
-	roster__done(nobody);
+	process_table__done(nobody);
 	free(nobody);
 }
 

@@ -26,8 +26,8 @@
 struct example {
 	struct target_library library;
 	struct target_process process;
-	struct roster *nobody, *somebody;
-	struct member member;
+	struct process_table *nobody, *somebody;
+	struct traced_process member;
 	struct native_codes *codes;
 	uint64_t address;
 };
@@ -86,7 +86,7 @@ static int make(void **state)
 	e->somebody = calloc(1, sizeof(*e->somebody));
 	assert_non_null(e->nobody);
 	assert_non_null(e->somebody);
-	assert_int_equal(roster__add(e->somebody, &e->member), 0);
+	assert_int_equal(process_table__add(e->somebody, &e->member), 0);
 	e->codes = native_codes__new();
 	assert_non_null(e->codes);
 	e->address = own_address();
@@ -100,8 +100,8 @@ static int drop(void **state)
 
 	open_fails_of = NULL;
 	native_codes__free(e->codes);
-	roster__done(e->somebody);
-	roster__done(e->nobody);
+	process_table__done(e->somebody);
+	process_table__done(e->nobody);
 	free(e->somebody);
 	free(e->nobody);
 	(void)unlink(e->library.path);
@@ -129,10 +129,10 @@ static uint32_t named(struct example *e)
 	return p.module;
 }
 
-static void turn(struct example *e, const struct roster *members, int times)
+static void turn(struct example *e, const struct process_table *members, int times)
 {
 	for (int i = 0; i < times; i++)
-		native_codes__turn(e->codes, members);
+		native_codes__poll(e->codes, members);
 }
 
 static void test_unread_for_a_while(void **state)
@@ -195,7 +195,7 @@ static void test_members_that_have_ended(void **state)
 	struct example *e = *state;
 	uint32_t module = named(e);
 
-	e->member.end = MEMBER_EXITED;
+	e->member.end = PROCESS_EXITED;
 	turn(e, e->somebody, 3);
 	assert_false(native_codes__has(e->codes, module));
 }

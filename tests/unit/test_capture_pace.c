@@ -34,12 +34,12 @@ static struct outcome simulate(load_fn load, double percent, uint64_t seconds)
 {
 	struct budget_account a = {.now_ns = SECOND};
 	struct outcome o = {0};
-	struct pace p;
+	struct duty_cycle p;
 	double asked_ns = 0, heavy_ns = 0, cpu_ns = 0;
 	uint64_t begin = SECOND, opened = SECOND, before_end = SECOND;
 	bool open = true;
 
-	pace__init(&p, percent, &a);
+	duty_cycle__init(&p, percent, &a);
 	for (uint64_t now = begin; now < begin + seconds * SECOND; now += STEP) {
 		struct load l = load(now - begin);
 		double cost = open ? l.burn * (double)STEP : 0;
@@ -52,8 +52,8 @@ static struct outcome simulate(load_fn load, double percent, uint64_t seconds)
 					    .cpu_ns = (uint64_t)cpu_ns,
 					    .inside_ns = (uint64_t)o.cost_ns,
 					    .cost_ns = (uint64_t)o.cost_ns};
-		pace__account(&p, &a);
-		if (!open && pace__may_open(&p, a.now_ns)) {
+		duty_cycle__account(&p, &a);
+		if (!open && duty_cycle__may_open(&p, a.now_ns)) {
 			open = true;
 			opened = a.now_ns;
 			asked_ns = o.cost_ns;
@@ -63,7 +63,8 @@ static struct outcome simulate(load_fn load, double percent, uint64_t seconds)
 			o.windows_nr++;
 			before_end = a.now_ns;
 			heavy_ns = 0;
-			open = pace__had(&p, a.now_ns, a.now_ns - opened, o.cost_ns - asked_ns);
+			open = duty_cycle__had(&p, a.now_ns, a.now_ns - opened,
+					       o.cost_ns - asked_ns);
 			opened = a.now_ns;
 			asked_ns = o.cost_ns;
 		}
@@ -82,7 +83,7 @@ static struct load cheap(uint64_t ns)
 	return (struct load){0.0005, 1};
 }
 
-static struct load dear(uint64_t ns)
+static struct load over_budget(uint64_t ns)
 {
 	return (struct load){0.048, 1};
 }
@@ -118,7 +119,7 @@ static void test_all_the_time(void **state)
 
 static void test_within_the_budget(void **state)
 {
-	struct outcome o = simulate(dear, 0.5, 600);
+	struct outcome o = simulate(over_budget, 0.5, 600);
 
 	between(o.cost_ns / 600e9, 0.004, 0.0053);
 	between(o.seen_ns / 600e9, 0.08, 0.11);

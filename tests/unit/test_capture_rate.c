@@ -34,7 +34,7 @@ static const struct load busy = {
 	.cpus = 1, .sample_us = 90, .event_us = 30, .look_us = 60, .rest = 0.001};
 
 struct run {
-	struct rate rate;
+	struct sampling_rate rate;
 	struct rate_account at;
 	double plain_ns, cost_ns, samples_nr;
 	uint32_t changes_nr;
@@ -44,7 +44,7 @@ static void begin(struct run *r, double percent)
 {
 	memset(r, 0, sizeof(*r));
 	r->at = (struct rate_account){.now_ns = 5 * S, .own_ns = 3 * MS};
-	rate__init(&r->rate, percent, HZ, &r->at);
+	sampling_rate__init(&r->rate, percent, HZ, &r->at);
 }
 
 static void spend(struct run *r, double inside_ns, double own_ns)
@@ -67,7 +67,7 @@ static void run_for(struct run *r, const struct load *l, uint64_t ns)
 		r->samples_nr += samples;
 		spend(r, samples * l->sample_us * US,
 		      samples * l->event_us * US + periods / 4 * l->look_us * US + l->rest * dt);
-		r->changes_nr += rate__turn(&r->rate, &r->at);
+		r->changes_nr += sampling_rate__poll(&r->rate, &r->at);
 	}
 }
 
@@ -100,16 +100,16 @@ static void test_keeps_its_budget(void **state)
 /* Before anything is measured, and in the first minute as a whole. */
 static void test_begins_safely(void **state)
 {
-	struct load dear = busy;
+	struct load over_budget = busy;
 	struct run r;
 
 	(void)state;
 	begin(&r, 1);
 	assert_true(r.rate.period_ns >= 20 * MS);
 	assert_true(cost_of(&r, &busy, 60 * S) <= WITHIN * 0.01);
-	dear.sample_us *= 5;
+	over_budget.sample_us *= 5;
 	begin(&r, 1);
-	assert_true(cost_of(&r, &dear, 60 * S) <= WITHIN * 0.01);
+	assert_true(cost_of(&r, &over_budget, 60 * S) <= WITHIN * 0.01);
 }
 
 static void test_load_jumps(void **state)
@@ -128,7 +128,7 @@ static void test_load_jumps(void **state)
 /* At once, not when the mean has come to know it. */
 static void test_samples_become_dear(void **state)
 {
-	struct load dear = busy;
+	struct load over_budget = busy;
 	struct run r;
 	uint64_t before_ns;
 
@@ -136,10 +136,10 @@ static void test_samples_become_dear(void **state)
 	begin(&r, 1);
 	run_for(&r, &busy, 30 * S);
 	before_ns = r.rate.period_ns;
-	dear.sample_us *= 5;
-	run_for(&r, &dear, 1200 * MS);
+	over_budget.sample_us *= 5;
+	run_for(&r, &over_budget, 1200 * MS);
 	assert_true(r.rate.period_ns > 2 * before_ns);
-	assert_true(cost_of(&r, &dear, 30 * S) <= WITHIN * 0.01);
+	assert_true(cost_of(&r, &over_budget, 30 * S) <= WITHIN * 0.01);
 }
 
 static void test_idle(void **state)
@@ -189,16 +189,16 @@ static void test_pauses(void **state)
 
 static void test_floor(void **state)
 {
-	struct load dear = busy;
+	struct load over_budget = busy;
 	struct run r;
 
 	(void)state;
-	dear.rest = 0.02;
+	over_budget.rest = 0.02;
 	begin(&r, 1);
-	run_for(&r, &dear, 60 * S);
+	run_for(&r, &over_budget, 60 * S);
 	assert_int_equal(r.rate.period_ns, FLOOR);
 	assert_true(r.rate.over_ns > 10 * S);
-	assert_true(rate__range(&r.rate, r.at.now_ns).over_ns >= r.rate.over_ns);
+	assert_true(sampling_rate__range(&r.rate, r.at.now_ns).over_ns >= r.rate.over_ns);
 	run_for(&r, &busy, 60 * S);
 	assert_int_equal(r.rate.over_ns, 0);
 	assert_true(r.rate.period_ns < FLOOR / 10);
@@ -235,34 +235,34 @@ static void test_skip(void **state)
 	run_for(&r, &busy, 30 * S);
 	before_ns = r.rate.period_ns;
 	cpus = r.rate.cpus;
-	(void)rate__range(&r.rate, r.at.now_ns);
+	(void)sampling_rate__range(&r.rate, r.at.now_ns);
 	/* Until then it was. */
 	r.at.now_ns += S / 2;
-	rate__skip(&r.rate, &r.at);
-	assert_int_equal(rate__range(&r.rate, r.at.now_ns).time_ns, S / 2);
+	sampling_rate__skip(&r.rate, &r.at);
+	assert_int_equal(sampling_rate__range(&r.rate, r.at.now_ns).time_ns, S / 2);
 	r.at.now_ns += 600 * S;
 	r.at.cpu_ns += 6000 * S;
-	rate__skip(&r.rate, &r.at);
+	sampling_rate__skip(&r.rate, &r.at);
 	r.at.now_ns += S;
-	assert_false(rate__turn(&r.rate, &r.at));
+	assert_false(sampling_rate__poll(&r.rate, &r.at));
 	assert_true(r.rate.period_ns == before_ns && r.rate.cpus == cpus);
-	assert_int_equal(rate__range(&r.rate, r.at.now_ns).time_ns, 0);
+	assert_int_equal(sampling_rate__range(&r.rate, r.at.now_ns).time_ns, 0);
 	run_for(&r, &busy, 2 * S);
 	assert_true((double)r.rate.period_ns < 1.1 * (double)before_ns);
 }
 
 static void test_fixed(void **state)
 {
-	struct load dear = busy;
+	struct load over_budget = busy;
 	struct rate_range range;
 	struct run r;
 
 	(void)state;
-	dear.sample_us = 5000;
+	over_budget.sample_us = 5000;
 	begin(&r, 0);
-	run_for(&r, &dear, 60 * S);
+	run_for(&r, &over_budget, 60 * S);
 	assert_int_equal(r.changes_nr, 0);
-	range = rate__range(&r.rate, r.at.now_ns);
+	range = sampling_rate__range(&r.rate, r.at.now_ns);
 	assert_int_equal(range.least_ns, S / HZ);
 	assert_int_equal(range.most_ns, S / HZ);
 	assert_int_equal(range.time_ns, 60 * S);
@@ -272,21 +272,21 @@ static void test_fixed(void **state)
 /* What is told of the rates is what was in force. */
 static void test_range(void **state)
 {
-	struct load dear = busy;
+	struct load over_budget = busy;
 	struct rate_range range;
 	struct run r;
 	uint64_t slow_ns, fast_ns;
 
 	(void)state;
-	dear.sample_us *= 5;
+	over_budget.sample_us *= 5;
 	begin(&r, 1);
-	run_for(&r, &dear, 30 * S);
+	run_for(&r, &over_budget, 30 * S);
 	slow_ns = r.rate.period_ns;
-	(void)rate__range(&r.rate, r.at.now_ns);
+	(void)sampling_rate__range(&r.rate, r.at.now_ns);
 	r.samples_nr = 0;
 	run_for(&r, &busy, 30 * S);
 	fast_ns = r.rate.period_ns;
-	range = rate__range(&r.rate, r.at.now_ns);
+	range = sampling_rate__range(&r.rate, r.at.now_ns);
 	assert_true(range.most_ns >= slow_ns && range.least_ns <= fast_ns && fast_ns < slow_ns);
 	assert_int_equal(range.time_ns, 30 * S);
 	assert_true(fabs(range.due_nr - r.samples_nr) < 0.01 * r.samples_nr);
@@ -296,16 +296,16 @@ static void test_range(void **state)
 static void test_hostile(void **state)
 {
 	struct rate_account a = {.now_ns = 5 * S};
-	struct rate r;
+	struct sampling_rate r;
 
 	(void)state;
-	rate__init(&r, 1, HZ, &a);
+	sampling_rate__init(&r, 1, HZ, &a);
 	for (uint64_t i = 0; i < 200; i++) {
 		a.now_ns += i % 3 ? 2 * S : 0;
 		a.cpu_ns = i % 5 ? UINT64_MAX - i : i;
 		a.inside_ns = i % 7 ? UINT64_MAX / 2 + i : 0;
 		a.own_ns = i % 2 ? UINT64_MAX : 0;
-		(void)rate__turn(&r, &a);
+		(void)sampling_rate__poll(&r, &a);
 		assert_true(r.period_ns >= r.fastest_ns && r.period_ns <= FLOOR);
 		assert_true(isfinite(r.cpus) && isfinite(r.sample_ns) && isfinite(r.owed_ns));
 	}

@@ -17,51 +17,51 @@
 #include <errno.h>
 #include <string.h>
 
-static void count_and_free(struct member *m, void *arg)
+static void count_and_free(struct traced_process *m, void *arg)
 {
 	++*(size_t *)arg;
 	free(m);
 }
 
-static bool has_exited(const struct member *m)
+static bool has_exited(const struct traced_process *m)
 {
-	return m->end == MEMBER_EXITED;
+	return m->end == PROCESS_EXITED;
 }
 
-static struct member *join(struct roster *r)
+static struct traced_process *join(struct process_table *r)
 {
-	struct member *m = calloc(1, sizeof(*m));
+	struct traced_process *m = calloc(1, sizeof(*m));
 
 	assert_non_null(m);
-	assert_int_equal(roster__add(r, m), 0);
-	assert_ptr_equal(roster__find(r, m->index), m);
+	assert_int_equal(process_table__add(r, m), 0);
+	assert_ptr_equal(process_table__find(r, m->index), m);
 	return m;
 }
 
-static void free_all(struct roster *r)
+static void free_all(struct process_table *r)
 {
 	for (size_t i = 0; i < r->nr; i++)
 		free(r->items[i]);
-	roster__done(r);
+	process_table__done(r);
 }
 
 /* Far more processes than a number has room for, of which three are there at a time. */
 static void test_numbers_come_again(void **state)
 {
-	struct roster *r = calloc(1, sizeof(*r));
-	struct member *last[2] = {NULL, NULL}, *first;
+	struct process_table *r = calloc(1, sizeof(*r));
+	struct traced_process *last[2] = {NULL, NULL}, *first;
 	size_t freed_nr = 0;
 
 	assert_non_null(r);
 	first = join(r);
 	for (uint32_t i = 0; i < 200000; i++) {
-		struct member *m = join(r);
+		struct traced_process *m = join(r);
 
 		assert_in_range(m->index, 1, 3);
 		assert_int_equal(m->serial, i + 1);
 		if (last[0])
-			last[0]->end = MEMBER_EXITED;
-		roster__sweep(r, has_exited, count_and_free, &freed_nr);
+			last[0]->end = PROCESS_EXITED;
+		process_table__sweep(r, has_exited, count_and_free, &freed_nr);
 		last[0] = last[1];
 		last[1] = m;
 	}
@@ -76,12 +76,12 @@ static void test_numbers_come_again(void **state)
 /* The first one leads: nobody else is ever 0. */
 static void test_the_first_stays(void **state)
 {
-	struct roster *r = calloc(1, sizeof(*r));
-	struct member *first = join(r);
+	struct process_table *r = calloc(1, sizeof(*r));
+	struct traced_process *first = join(r);
 	size_t freed_nr = 0;
 
-	first->end = MEMBER_EXITED;
-	roster__sweep(r, has_exited, count_and_free, &freed_nr);
+	first->end = PROCESS_EXITED;
+	process_table__sweep(r, has_exited, count_and_free, &freed_nr);
 	assert_int_equal(freed_nr, 0);
 	assert_int_equal(join(r)->index, 1);
 	free_all(r);
@@ -90,19 +90,19 @@ static void test_the_first_stays(void **state)
 
 static void test_full(void **state)
 {
-	struct roster *r = calloc(1, sizeof(*r));
-	struct member one = {0};
+	struct process_table *r = calloc(1, sizeof(*r));
+	struct traced_process one = {0};
 	size_t freed_nr = 0;
 
 	for (size_t i = 0; i < GP_PROCESSES_MAX; i++)
 		assert_int_equal(join(r)->index, i);
-	assert_int_equal(roster__next(r), GP_PROCESSES_MAX);
-	assert_int_equal(roster__add(r, &one), -ENOSPC);
-	assert_null(roster__find(r, GP_PROCESSES_MAX));
-	r->items[500]->end = r->items[7]->end = MEMBER_EXITED;
-	roster__sweep(r, has_exited, count_and_free, &freed_nr);
+	assert_int_equal(process_table__next(r), GP_PROCESSES_MAX);
+	assert_int_equal(process_table__add(r, &one), -ENOSPC);
+	assert_null(process_table__find(r, GP_PROCESSES_MAX));
+	r->items[500]->end = r->items[7]->end = PROCESS_EXITED;
+	process_table__sweep(r, has_exited, count_and_free, &freed_nr);
 	assert_int_equal(freed_nr, 2);
-	assert_null(roster__find(r, 7));
+	assert_null(process_table__find(r, 7));
 	assert_int_equal(join(r)->index, 7);
 	assert_int_equal(join(r)->index, 500);
 	free_all(r);

@@ -35,11 +35,11 @@ static void ops(uint32_t tid, int nr)
 		step_times__op(&s, &op);
 }
 
-static void told(uint32_t tid, uint64_t time_ns, uint64_t cpu_ns)
+static void reported(uint32_t tid, uint64_t time_ns, uint64_t cpu_ns)
 {
 	struct gp_ev_cpu_time ev = {.head = {.tid = tid, .time_ns = time_ns}, .cpu_ns = cpu_ns};
 
-	step_times__told(&s, &ev);
+	step_times__recorded(&s, &ev);
 }
 
 /* The step ends a little before the annotation that says so. */
@@ -55,20 +55,20 @@ static void test_several_steps_between_readings(void **state)
 	struct timed_steps t;
 
 	assert_false(ended(TID, 100, &t));
-	told(TID, 200, 1000);
+	reported(TID, 200, 1000);
 	assert_false(ended(TID, 200, &t));
 	ops(TID, 3);
 	ops(TID + 1, 10);
 	assert_false(ended(TID, 300, &t));
 	ops(TID, 2);
-	told(TID + 1, 400, 5000);
-	told(TID, 400, 1700);
+	reported(TID + 1, 400, 5000);
+	reported(TID, 400, 1700);
 	assert_true(ended(TID, 400, &t));
 	assert_int_equal(t.from_ns, 199);
 	assert_int_equal(t.cpu_ns, 700);
 	assert_int_equal(t.steps_nr, 2);
 	assert_int_equal(t.ops_nr, 5);
-	told(TID, 500, 1900);
+	reported(TID, 500, 1900);
 	assert_true(ended(TID, 500, &t));
 	assert_int_equal(t.from_ns, 399);
 	assert_int_equal(t.cpu_ns, 200);
@@ -80,12 +80,12 @@ static void test_steps_of_another_thread(void **state)
 {
 	struct timed_steps t;
 
-	told(TID, 100, 1000);
+	reported(TID, 100, 1000);
 	assert_false(ended(TID, 100, &t));
-	told(TID + 1, 200, 9000);
+	reported(TID + 1, 200, 9000);
 	assert_false(ended(TID + 1, 200, &t));
 	ops(TID + 1, 4);
-	told(TID + 1, 300, 9500);
+	reported(TID + 1, 300, 9500);
 	assert_true(ended(TID + 1, 300, &t));
 	assert_int_equal(t.from_ns, 199);
 	assert_int_equal(t.cpu_ns, 500);
@@ -97,11 +97,11 @@ static void test_time_that_goes_back(void **state)
 {
 	struct timed_steps t;
 
-	told(TID, 100, 1000);
+	reported(TID, 100, 1000);
 	assert_false(ended(TID, 100, &t));
-	told(TID, 200, 900);
+	reported(TID, 200, 900);
 	assert_false(ended(TID, 200, &t));
-	told(TID, 300, 950);
+	reported(TID, 300, 950);
 	assert_true(ended(TID, 300, &t));
 	assert_int_equal(t.cpu_ns, 50);
 }
@@ -110,9 +110,9 @@ static void test_old_readings_go(void **state)
 {
 	struct timed_steps t;
 
-	told(TID, 100, 1000);
+	reported(TID, 100, 1000);
 	for (uint64_t i = 0; i < STEP_TIMES_READINGS; i++)
-		told(TID, 200 + i, 2000 + i);
+		reported(TID, 200 + i, 2000 + i);
 	assert_false(ended(TID, 100, &t));
 	assert_false(ended(TID, 200, &t));
 	assert_true(ended(TID, 207, &t));

@@ -15,7 +15,7 @@
 
 #define END_NS 1000
 
-static struct tail tail;
+static struct late_records tail;
 static int kinds[16], nr;
 
 static void add_call(uint16_t process, uint32_t correlation_id, uint64_t start_ns)
@@ -24,7 +24,7 @@ static void add_call(uint16_t process, uint32_t correlation_id, uint64_t start_n
 			       .start_ns = start_ns,
 			       .correlation_id = correlation_id};
 
-	assert_true(tail__keep(&tail, &ev, sizeof(ev), END_NS));
+	assert_true(late_records__keep(&tail, &ev, sizeof(ev), END_NS));
 }
 
 static void add_kernel(uint16_t process, uint32_t correlation_id)
@@ -34,7 +34,7 @@ static void add_kernel(uint16_t process, uint32_t correlation_id)
 		.start_ns = 4000,
 		.correlation_id = correlation_id};
 
-	assert_true(tail__keep(&tail, &ev, sizeof(ev), END_NS));
+	assert_true(late_records__keep(&tail, &ev, sizeof(ev), END_NS));
 }
 
 static void add_overhead(uint64_t start_ns)
@@ -42,7 +42,7 @@ static void add_overhead(uint64_t start_ns)
 	struct gp_ev_overhead ev = {.head = {.kind = GP_EV_OVERHEAD, .time_ns = 5000},
 				    .start_ns = start_ns};
 
-	assert_true(tail__keep(&tail, &ev, sizeof(ev), END_NS));
+	assert_true(late_records__keep(&tail, &ev, sizeof(ev), END_NS));
 }
 
 static int note(const void *event, size_t bytes, void *arg)
@@ -57,7 +57,7 @@ static int left(int kind)
 	int found = 0;
 
 	nr = 0;
-	assert_int_equal(tail__each(&tail, note, NULL), 0);
+	assert_int_equal(late_records__each(&tail, note, NULL), 0);
 	for (int i = 0; i < nr; i++)
 		found += kinds[i] == kind;
 	return found;
@@ -65,13 +65,13 @@ static int left(int kind)
 
 static int begin(void **state)
 {
-	tail = (struct tail){0};
+	tail = (struct late_records){0};
 	return 0;
 }
 
 static int end(void **state)
 {
-	tail__done(&tail);
+	late_records__done(&tail);
 	return 0;
 }
 
@@ -123,7 +123,7 @@ static void test_error(void **state)
 	add_kernel(0, 1);
 	add_kernel(0, 2);
 	nr = 0;
-	assert_int_equal(tail__each(&tail, refuse, NULL), -5);
+	assert_int_equal(late_records__each(&tail, refuse, NULL), -5);
 	assert_int_equal(nr, 1);
 }
 

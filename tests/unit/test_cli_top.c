@@ -86,12 +86,12 @@ static void bars(void **state)
 /* Whatever the width, a name keeps room until only what cannot give way is left. */
 static void columns_give_way(void **state)
 {
-	for (int i = 0; i < 2 * TALLY_VIEWS; i++) {
+	for (int i = 0; i < 2 * TOTALS_VIEWS; i++) {
 		struct top_view v;
 		uint32_t before = UINT32_MAX;
 
 		top_view__init(&v, i % 2);
-		v.view = (enum tally_view)(i / 2);
+		v.view = (enum totals_view)(i / 2);
 		for (int width = 200; width > 10; width--) {
 			uint32_t shown = top_columns_shown(&v, true, width);
 			struct buf titles = {0};
@@ -121,26 +121,26 @@ static void columns_without_gpu(void **state)
 	top_view__init(&v, true);
 	assert_int_equal(top_columns_shown(&v, false, 0), 0x1f);
 	assert_null(top_column_find(&v, "calls"));
-	assert_ptr_equal(top_column_find(&v, "self_pct"), v.sort[TALLY_OPS]);
+	assert_ptr_equal(top_column_find(&v, "self_pct"), v.sort[TOTALS_OPS]);
 	assert_string_equal(top_column_find(&v, "off")->title, "~OFF CPU");
 }
 
-static struct tally *small(void)
+static struct live_totals *small(void)
 {
-	static const struct tally_row rows[] = {
+	static const struct totals_row rows[] = {
 		{.name = "aten::b", .values = {{4, 500, 600}}},
 		{.name = "aten::a", .values = {{1, 500, 900}}},
 		{.name = "other", .values = {{9, 100, 100}}},
 		{.name = "was there", .values = {{0}, {5, 5, 5}}},
 	};
-	struct tally *y = tally__new();
+	struct live_totals *y = live_totals__new();
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_int_equal(vec_push(&y->rows[TALLY_OPS], rows[i]), 0);
+		assert_int_equal(vec_push(&y->rows[TOTALS_OPS], rows[i]), 0);
 	return y;
 }
 
-static void assert_order(const struct tally *y, const struct top_view *v, const char *names)
+static void assert_order(const struct live_totals *y, const struct top_view *v, const char *names)
 {
 	struct top_rows rows = {0};
 	struct buf b = {0};
@@ -155,31 +155,31 @@ static void assert_order(const struct tally *y, const struct top_view *v, const 
 
 static void rows_in_order(void **state)
 {
-	struct tally *y = small();
+	struct live_totals *y = small();
 	struct top_view v;
 
 	top_view__init(&v, false);
 	assert_order(y, &v, "aten::a;aten::b;other;");
-	v.sort[TALLY_OPS] = top_column_find(&v, "calls");
+	v.sort[TOTALS_OPS] = top_column_find(&v, "calls");
 	assert_order(y, &v, "other;aten::b;aten::a;");
-	v.reverse[TALLY_OPS] = true;
+	v.reverse[TOTALS_OPS] = true;
 	assert_order(y, &v, "aten::a;aten::b;other;");
-	v.sort[TALLY_OPS] = top_column_find(&v, "avg");
+	v.sort[TOTALS_OPS] = top_column_find(&v, "avg");
 	assert_order(y, &v, "other;aten::b;aten::a;");
 	(void)snprintf(v.filter, sizeof(v.filter), "%s", "ATEN");
 	assert_order(y, &v, "aten::b;aten::a;");
 	(void)snprintf(v.filter, sizeof(v.filter), "%s", "none");
 	assert_order(y, &v, "");
 	v.filter[0] = '\0';
-	v.span = TALLY_SUM;
+	v.span = TOTALS_SUM;
 	assert_order(y, &v, "was there;");
 	assert_null(top_column_find(&v, "beauty"));
-	tally__free(y);
+	live_totals__free(y);
 }
 
 static void cells_and_shares(void **state)
 {
-	struct tally *y = small();
+	struct live_totals *y = small();
 	struct top_rows rows = {0};
 	struct top_view v;
 	struct buf b = {0};
@@ -196,17 +196,17 @@ static void cells_and_shares(void **state)
 	assert_string_equal(b.bytes, "\u25beSELF%     SELF    TOTAL      AVG    CALLS ");
 	vec_done(&rows.list);
 	buf__done(&b);
-	tally__free(y);
+	live_totals__free(y);
 }
 
 static void long_names_of_lines(void **state)
 {
-	const struct tally_row row = {.name = "/usr/lib/python3/torch/nn/conv.py:4 a/b"};
+	const struct totals_row row = {.name = "/usr/lib/python3/torch/nn/conv.py:4 a/b"};
 	struct top_view v;
 	struct buf b = {0};
 
 	top_view__init(&v, false);
-	v.view = TALLY_LINES;
+	v.view = TOTALS_LINES;
 	top_put_name(&b, &v, &row, 100);
 	assert_string_equal(b.bytes, row.name);
 	buf__clear(&b);

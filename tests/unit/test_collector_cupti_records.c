@@ -23,7 +23,7 @@
 
 static struct {
 	struct ring_writer w;
-	struct collector_ring *r;
+	struct ring_reader *r;
 	struct names *names;
 	struct cupti_records records;
 	struct cupti_clock clock;
@@ -161,7 +161,7 @@ static unsigned convert(void)
 	t.events_nr = 0;
 	cupti_records__convert(&t.records, t.buffer, t.used);
 	t.used = t.nr = 0;
-	assert_true(collector_ring__drain(t.r, take, NULL) >= 0);
+	assert_true(ring_reader__drain(t.r, take, NULL) >= 0);
 	return t.events_nr;
 }
 

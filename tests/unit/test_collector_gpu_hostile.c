@@ -40,7 +40,7 @@ struct spoiled {
 	}
 
 static struct ring_writer w;
-static struct collector_ring *r;
+static struct ring_reader *r;
 static union event seen;
 static uint64_t refused_nr;
 
@@ -65,7 +65,7 @@ static int take(const void *event, size_t bytes, void *arg)
 static void good(const union event *ev, size_t bytes)
 {
 	assert_true(ring_writer__write(&w, ev, bytes));
-	assert_int_equal(collector_ring__drain(r, take, NULL), 1);
+	assert_int_equal(ring_reader__drain(r, take, NULL), 1);
 	assert_int_equal(help_loss(r, GP_LOSS_RECORD), refused_nr);
 	assert_int_equal(seen.head.process, HELP_PROCESS);
 }
@@ -73,7 +73,7 @@ static void good(const union event *ev, size_t bytes)
 static void bad(const union event *ev, size_t bytes)
 {
 	assert_true(ring_writer__write(&w, ev, bytes));
-	assert_int_equal(collector_ring__drain(r, take, NULL), 0);
+	assert_int_equal(ring_reader__drain(r, take, NULL), 0);
 	assert_int_equal(help_loss(r, GP_LOSS_RECORD), ++refused_nr);
 }
 

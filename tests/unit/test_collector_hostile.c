@@ -40,7 +40,7 @@ static void test_positions(void **state)
 		e.w.page->head = 0;
 		/* Given up is given up. */
 		assert_int_equal(ends_drain(&e), -EPROTO);
-		collector_ring__status(e.r, &s);
+		ring_reader__status(e.r, &s);
 		assert_true(s.broken);
 		assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 1);
 		ends_close(&e);
@@ -299,7 +299,7 @@ static void test_status(void **state)
 	for (int i = 0; i < GP_LOSS_NR; i++)
 		e.w.page->losses[i] = UINT64_MAX;
 	e.w.page->lost = UINT64_MAX;
-	collector_ring__status(e.r, &s);
+	ring_reader__status(e.r, &s);
 	assert_int_equal(s.state, GP_COLLECTOR_FAILED);
 	assert_int_equal(strlen(s.message), sizeof(s.message) - 1);
 	assert_int_equal(strspn(s.message, "?"), sizeof(s.message) - 1);
@@ -339,7 +339,7 @@ static void test_random_rings(void **state)
 			e.w.page->beat += ENOUGH_BEATS;
 		}
 		assert_true(e.w.page->tail <= e.w.page->head);
-		collector_ring__process_gone(e.r);
+		ring_reader__process_gone(e.r);
 		nr = ends_drain(&e);
 		assert_true(nr >= 0);
 		assert_true(e.w.page->tail == e.w.page->head);
@@ -363,9 +363,9 @@ static void expect_refusal(const struct gp_ring_page *page, size_t bytes, int se
 {
 	int fd = make_ring(page, bytes, seals);
 	struct reason why = {""};
-	struct collector_ring *r;
+	struct ring_reader *r;
 
-	assert_int_equal(collector_ring__open(getpid(), HELP_PROCESS, &why, &r), err);
+	assert_int_equal(ring_reader__open(getpid(), HELP_PROCESS, &why, &r), err);
 	assert_true(why.text[0]);
 	(void)close(fd);
 }
@@ -378,11 +378,11 @@ static void test_rings_that_are_none(void **state)
 		.data_bytes = SMALL,
 	};
 	struct reason why = {""};
-	struct collector_ring *r;
+	struct ring_reader *r;
 	struct gp_ring_page page;
 	int fd;
 
-	assert_int_equal(collector_ring__open(getpid(), 0, &why, &r), -ENOENT);
+	assert_int_equal(ring_reader__open(getpid(), 0, &why, &r), -ENOENT);
 	expect_refusal(&good, 4096 + SMALL, 0, -EPROTO);
 	expect_refusal(&good, 4096 + SMALL, F_SEAL_GROW, -EPROTO);
 	expect_refusal(&good, 4096 + SMALL, F_SEAL_SHRINK | F_SEAL_WRITE, -EPROTO);
@@ -403,15 +403,15 @@ static void test_rings_that_are_none(void **state)
 	page.heartbeat_ns = clock_now_ns();
 	fd = make_ring(&page, 4096 + SMALL, F_SEAL_SHRINK);
 	/* Fresh or not is a matter of time: but never ours. */
-	assert_int_not_equal(collector_ring__open(getpid(), HELP_PROCESS, &why, &r), 0);
+	assert_int_not_equal(ring_reader__open(getpid(), HELP_PROCESS, &why, &r), 0);
 	(void)close(fd);
 	fd = make_ring(&good, 4096 + SMALL, F_SEAL_SHRINK);
-	assert_int_equal(collector_ring__open(getpid(), HELP_PROCESS, &why, &r), 0);
+	assert_int_equal(ring_reader__open(getpid(), HELP_PROCESS, &why, &r), 0);
 	/* It is in use now. */
-	struct collector_ring *second;
+	struct ring_reader *second;
 
-	assert_int_not_equal(collector_ring__open(getpid(), HELP_PROCESS, &why, &second), 0);
-	collector_ring__free(r);
+	assert_int_not_equal(ring_reader__open(getpid(), HELP_PROCESS, &why, &second), 0);
+	ring_reader__free(r);
 	(void)close(fd);
 }
 

@@ -22,7 +22,7 @@ struct list {
 };
 
 static struct ring_writer w;
-static struct collector_ring *r;
+static struct ring_reader *r;
 static union {
 	struct gp_ev_head head;
 	struct gp_ev_op_inputs op;
@@ -51,7 +51,7 @@ static int take(const void *event, size_t bytes, void *arg)
 }
 
 /* How many of `bytes` behind the event's head are in the ring is the caller's say. */
-static int tell_list(uint32_t id, uint32_t said_bytes, const uint8_t *data, size_t bytes)
+static int emit_list(uint32_t id, uint32_t said_bytes, const uint8_t *data, size_t bytes)
 {
 	struct list ev;
 
@@ -62,7 +62,7 @@ static int tell_list(uint32_t id, uint32_t said_bytes, const uint8_t *data, size
 	ev.inputs.bytes = said_bytes;
 	memcpy(ev.data, data, bytes < said_bytes ? bytes : said_bytes);
 	assert_true(ring_writer__write(&w, &ev, sizeof(ev.inputs) + bytes));
-	return collector_ring__drain(r, take, NULL);
+	return ring_reader__drain(r, take, NULL);
 }
 
 static void test_lists(void **state)
@@ -83,7 +83,7 @@ static void test_lists(void **state)
 
 	memcpy(data, plain, sizeof(plain));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		int got = tell_list(cases[i].id, cases[i].said_bytes, data, cases[i].bytes);
+		int got = emit_list(cases[i].id, cases[i].said_bytes, data, cases[i].bytes);
 
 		assert_int_equal(got, cases[i].good);
 		refused_nr += !cases[i].good;
@@ -93,7 +93,7 @@ static void test_lists(void **state)
 
 static void test_what_is_taken(void **state)
 {
-	assert_int_equal(tell_list(7, sizeof(plain), plain, 8), 1);
+	assert_int_equal(emit_list(7, sizeof(plain), plain, 8), 1);
 	assert_int_equal(seen_bytes, sizeof(seen.list.inputs) + 8);
 	assert_int_equal(seen.head.process, HELP_PROCESS);
 	assert_int_equal(seen.head.tid, 0);
@@ -123,23 +123,23 @@ static void test_longest(void **state)
 	}
 	nr += put_doubles(data + nr, 10);
 	assert_int_equal(nr, GP_INPUTS_BYTES_MAX);
-	assert_int_equal(tell_list(1, GP_INPUTS_BYTES_MAX, data, GP_INPUTS_BYTES_MAX), 1);
+	assert_int_equal(emit_list(1, GP_INPUTS_BYTES_MAX, data, GP_INPUTS_BYTES_MAX), 1);
 	data[1] = GP_INPUT_ITEMS_MAX + 2;
-	assert_int_equal(tell_list(1, GP_INPUTS_BYTES_MAX, data, GP_INPUTS_BYTES_MAX), 0);
+	assert_int_equal(emit_list(1, GP_INPUTS_BYTES_MAX, data, GP_INPUTS_BYTES_MAX), 0);
 	memset(data, GP_INPUT_OTHER, sizeof(data));
 	data[GP_INPUTS_MAX] = GP_INPUT_CUT;
-	assert_int_equal(tell_list(1, GP_INPUTS_MAX + 1, data, GP_INPUTS_MAX + 8), 1);
-	assert_int_equal(tell_list(1, GP_INPUTS_MAX + 2, data, GP_INPUTS_MAX + 8), 0);
+	assert_int_equal(emit_list(1, GP_INPUTS_MAX + 1, data, GP_INPUTS_MAX + 8), 1);
+	assert_int_equal(emit_list(1, GP_INPUTS_MAX + 2, data, GP_INPUTS_MAX + 8), 0);
 	assert_int_equal(help_loss(r, GP_LOSS_RECORD), 2);
 }
 
-static uint32_t told_id(uint32_t nr, uint32_t id)
+static uint32_t reported_id(uint32_t nr, uint32_t id)
 {
 	struct gp_ev_op_inputs with = {
 		.op = help_op(nr), .inputs_id = id, .same_calls = GP_STACK_FRAMES + 2};
 
 	assert_true(ring_writer__write(&w, &with, sizeof(with)));
-	assert_int_equal(collector_ring__drain(r, take, NULL), 1);
+	assert_int_equal(ring_reader__drain(r, take, NULL), 1);
 	assert_int_equal(seen_bytes, sizeof(with));
 	assert_int_equal(seen.op.same_calls, 0);
 	return seen.op.inputs_id;
@@ -150,13 +150,13 @@ static void test_ids_of_ops(void **state)
 	static const uint32_t unknown[] = {1, 3, 65535, 65536, UINT32_MAX - 1, GP_INPUTS_LOST};
 	struct gp_ev_op op = help_op(1);
 
-	assert_int_equal(tell_list(2, sizeof(plain), plain, 8), 1);
-	assert_int_equal(told_id(1, 0), 0);
-	assert_int_equal(told_id(2, 2), 2);
+	assert_int_equal(emit_list(2, sizeof(plain), plain, 8), 1);
+	assert_int_equal(reported_id(1, 0), 0);
+	assert_int_equal(reported_id(2, 2), 2);
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
-		assert_int_equal(told_id(3, unknown[i]), GP_INPUTS_LOST);
+		assert_int_equal(reported_id(3, unknown[i]), GP_INPUTS_LOST);
 	assert_true(ring_writer__write(&w, &op, sizeof(op)));
-	assert_int_equal(collector_ring__drain(r, take, NULL), 1);
+	assert_int_equal(ring_reader__drain(r, take, NULL), 1);
 	assert_int_equal(seen_bytes, sizeof(op));
 	assert_int_equal(help_loss(r, GP_LOSS_RECORD), 0);
 }
@@ -170,14 +170,14 @@ static void test_spoiled_ops(void **state)
 	} ev = {.with = {.op = help_op(1)}};
 
 	assert_true(ring_writer__write(&w, &ev, sizeof(ev)));
-	assert_int_equal(collector_ring__drain(r, take, NULL), 0);
+	assert_int_equal(ring_reader__drain(r, take, NULL), 0);
 	ev.with.op.instance = 1;
 	assert_true(ring_writer__write(&w, &ev.with, sizeof(ev.with)));
-	assert_int_equal(collector_ring__drain(r, take, NULL), 0);
+	assert_int_equal(ring_reader__drain(r, take, NULL), 0);
 	ev.with.op = help_op(1);
 	ev.with.op.start_ns = ev.with.op.head.time_ns + 1;
 	assert_true(ring_writer__write(&w, &ev.with, sizeof(ev.with)));
-	assert_int_equal(collector_ring__drain(r, take, NULL), 0);
+	assert_int_equal(ring_reader__drain(r, take, NULL), 0);
 	assert_int_equal(help_loss(r, GP_LOSS_RECORD), 3);
 }
 
@@ -209,7 +209,7 @@ static void test_tensors(void **state)
 		t.ev.instance = cases[i].ours ? sane.instance : 1;
 		t.ev.words_nr = cases[i].words_nr;
 		assert_true(ring_writer__write(&w, &t, sizeof(t.ev) + cases[i].words * 8));
-		assert_int_equal(collector_ring__drain(r, take, NULL), cases[i].good);
+		assert_int_equal(ring_reader__drain(r, take, NULL), cases[i].good);
 		refused_nr += !cases[i].good;
 		assert_int_equal(help_loss(r, GP_LOSS_RECORD), refused_nr);
 		if (cases[i].good)

@@ -208,15 +208,15 @@ static void test_what_cannot_be(void **state)
 /* ---- from op to op ---- */
 
 static struct ring_writer w;
-static struct collector_ring *r;
+static struct ring_reader *r;
 static struct {
 	size_t nr;
 	struct gp_ev_module_call calls[8];
-} told;
+} reported;
 
 static int begin(void **state)
 {
-	memset(&told, 0, sizeof(told));
+	memset(&reported, 0, sizeof(reported));
 	return ring_ends_open(&w, &r, 1 << 16);
 }
 
@@ -232,8 +232,8 @@ static int hear(const void *event, size_t bytes, void *arg)
 
 	assert_int_equal(c->head.kind, GP_EV_MODULE_CALL);
 	assert_int_equal(bytes, sizeof(*c));
-	assert_true(told.nr < 8);
-	told.calls[told.nr++] = *c;
+	assert_true(reported.nr < 8);
+	reported.calls[reported.nr++] = *c;
 	return 0;
 }
 
@@ -262,27 +262,27 @@ static void test_calls_are_followed(void **state)
 	op(&m, 4, NULL, 0);
 	op(&m, 5, (uint64_t[]){40}, 1);
 	modules__leave(&m, &w, 0);
-	assert_true(collector_ring__drain(r, hear, NULL) >= 0);
-	assert_int_equal(told.nr, 4);
-	for (size_t i = 0; i < told.nr; i++) {
+	assert_true(ring_reader__drain(r, hear, NULL) >= 0);
+	assert_int_equal(reported.nr, 4);
+	for (size_t i = 0; i < reported.nr; i++) {
 		static const struct {
 			uint64_t object, first, last;
 			uint32_t depth;
 		} wanted[] = {{20, 1, 1, 1}, {30, 2, 3, 1}, {10, 1, 3, 0}, {40, 5, 5, 0}};
 
-		assert_int_equal(told.calls[i].object, wanted[i].object);
-		assert_int_equal(told.calls[i].first, first + wanted[i].first);
-		assert_int_equal(told.calls[i].last, first + wanted[i].last);
-		assert_int_equal(told.calls[i].depth, wanted[i].depth);
-		assert_true(told.calls[i].start_ns <= told.calls[i].head.time_ns);
+		assert_int_equal(reported.calls[i].object, wanted[i].object);
+		assert_int_equal(reported.calls[i].first, first + wanted[i].first);
+		assert_int_equal(reported.calls[i].last, first + wanted[i].last);
+		assert_int_equal(reported.calls[i].depth, wanted[i].depth);
+		assert_true(reported.calls[i].start_ns <= reported.calls[i].head.time_ns);
 	}
-	assert_true(told.calls[2].start_ns <= told.calls[0].start_ns);
-	assert_true(told.calls[2].head.time_ns >= told.calls[1].head.time_ns);
+	assert_true(reported.calls[2].start_ns <= reported.calls[0].start_ns);
+	assert_true(reported.calls[2].head.time_ns >= reported.calls[1].head.time_ns);
 	/* Those of an earlier arming are nobody's. */
 	op(&m, 6, (uint64_t[]){50}, 1);
 	modules__leave(&m, &w, 1);
-	assert_true(collector_ring__drain(r, hear, NULL) >= 0);
-	assert_int_equal(told.nr, 4);
+	assert_true(ring_reader__drain(r, hear, NULL) >= 0);
+	assert_int_equal(reported.nr, 4);
 }
 
 /* The ring is the target's: what cannot be is refused and counted. */
@@ -308,9 +308,9 @@ static void test_hostile_calls_are_refused(void **state)
 		assert_true(ring_writer__write(&w, &bad[i], sizeof(bad[i])));
 	assert_true(ring_writer__write(&w, &good, sizeof(good) - 8));
 	assert_true(ring_writer__write(&w, &good, sizeof(good)));
-	assert_true(collector_ring__drain(r, hear, NULL) >= 0);
-	assert_int_equal(told.nr, 1);
-	collector_ring__losses(r, losses);
+	assert_true(ring_reader__drain(r, hear, NULL) >= 0);
+	assert_int_equal(reported.nr, 1);
+	ring_reader__losses(r, losses);
 	assert_int_equal(losses[GP_LOSS_RECORD], 7);
 }
 

@@ -117,13 +117,14 @@ static void test_patience(void **state)
 		assert_true(ends_drain(&e) > 0);
 		after_ns = clock_now_ns();
 		most_ns = (after_ns - before_ns) / 2;
-		assert_in_range(collector_ring__patience_ns(e.r), 1000000, most_ns + most_ns / 8);
+		assert_in_range(ring_reader__drain_deadline_ns(e.r), 1000000,
+				most_ns + most_ns / 8);
 	}
 	/* Nothing came: it grows, and by no more than the time that went by. */
-	most_ns = collector_ring__patience_ns(e.r);
+	most_ns = ring_reader__drain_deadline_ns(e.r);
 	(void)usleep(30000);
 	assert_int_equal(ends_drain(&e), 0);
-	assert_in_range(collector_ring__patience_ns(e.r), 30000000,
+	assert_in_range(ring_reader__drain_deadline_ns(e.r), 30000000,
 			most_ns + clock_now_ns() - before_ns);
 	ends_close(&e);
 }
@@ -136,7 +137,7 @@ static void test_lost_before_the_beginning(void **state)
 	while (ends_write_op(&e, 1))
 		;
 	assert_int_equal(help_loss(e.r, GP_LOSS_COLLECTOR_FULL), 1);
-	collector_ring__begin(e.r);
+	ring_reader__begin(e.r);
 	assert_int_equal(help_loss(e.r, GP_LOSS_COLLECTOR_FULL), 0);
 	assert_false(ends_write_op(&e, 1));
 	assert_int_equal(help_loss(e.r, GP_LOSS_COLLECTOR_FULL), 1);
@@ -229,7 +230,7 @@ static void test_many_writers(void **state)
 	}
 	/* Every write has got room or was counted: the sum says when all are through. */
 	do {
-		nr = collector_ring__drain(e.r, check_order, &order);
+		nr = ring_reader__drain(e.r, check_order, &order);
 		assert_true(nr >= 0);
 		written += (uint64_t)nr;
 		lost = help_loss(e.r, GP_LOSS_COLLECTOR_FULL);
@@ -239,7 +240,7 @@ static void test_many_writers(void **state)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 		assert_int_equal(order.nr[i + 1], writers[i].written);
 	}
-	assert_int_equal(collector_ring__drain(e.r, check_order, &order), 0);
+	assert_int_equal(ring_reader__drain(e.r, check_order, &order), 0);
 	assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 0);
 	ends_close(&e);
 }
@@ -293,7 +294,7 @@ static void test_dead_writer_without_a_size(void **state)
 	e.w.page->head += OP_BYTES;
 	assert_true(ends_write_op(&e, 2));
 	assert_int_equal(ends_drain(&e), 1);
-	collector_ring__process_gone(e.r);
+	ring_reader__process_gone(e.r);
 	assert_int_equal(ends_drain(&e), 1);
 	assert_int_equal((uint32_t)e.seen.last_op.instance, 2);
 	assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 1);
@@ -385,31 +386,31 @@ static void test_annotations(void **state)
 {
 	struct open_op a = {.record = &a, .instance = 1, .pending = NO_PENDING};
 	struct open_op b = {.record = &b, .instance = 2, .pending = NO_PENDING};
-	struct pending_op got;
+	struct async_op got;
 
-	pending__clear();
-	pending__add(&a, 10, 1);
-	pending__add(&b, 20, 2);
+	async_ops__clear();
+	async_ops__add(&a, 10, 1);
+	async_ops__add(&b, 20, 2);
 	assert_true(a.pending != NO_PENDING && b.pending != NO_PENDING && a.pending != b.pending);
-	assert_true(pending__holds(&a));
-	assert_true(pending__take_record(&b, &got));
+	assert_true(async_ops__holds(&a));
+	assert_true(async_ops__take_record(&b, &got));
 	assert_int_equal(got.tid, 20);
 	assert_int_equal(got.op.instance, 2);
-	assert_false(pending__holds(&b));
-	assert_false(pending__take(&b));
-	assert_false(pending__take_record(&b, &got));
-	assert_true(pending__take(&a));
-	assert_false(pending__take(&a));
+	assert_false(async_ops__holds(&b));
+	assert_false(async_ops__take(&b));
+	assert_false(async_ops__take_record(&b, &got));
+	assert_true(async_ops__take(&a));
+	assert_false(async_ops__take(&a));
 	/* A full table turns the next one away. */
 	for (uint64_t i = 0; i < NO_PENDING; i++) {
 		struct open_op op = {.record = &op, .instance = 3 + i, .pending = NO_PENDING};
 
-		pending__add(&op, 1, 1);
+		async_ops__add(&op, 1, 1);
 		if (op.pending == NO_PENDING)
 			break;
 		assert_true(i < 10000);
 	}
-	pending__clear();
+	async_ops__clear();
 }
 
 /* A target that closes every descriptor and goes on to use their numbers. */

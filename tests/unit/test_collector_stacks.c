@@ -21,7 +21,7 @@
 #define WALKS_NR 100 /* more than are checked */
 
 static struct ring_writer w;
-static struct collector_ring *r;
+static struct ring_reader *r;
 static struct image *image;
 static struct stacks *stacks;
 static struct thread_stack thread;
@@ -31,7 +31,7 @@ static struct {
 	size_t nr;
 	struct gp_ev_stack last;
 	struct gp_stack_frame frames[GP_STACK_FRAMES];
-} told;
+} reported;
 
 /* What the collector finds in place of Python's. */
 void *PyGILState_GetThisThreadState(void);
@@ -55,7 +55,7 @@ static int begin(void **state)
 	state_now = (void *)(uintptr_t)image->state;
 	finalizing = 0;
 	memset(&thread, 0, sizeof(thread));
-	memset(&told, 0, sizeof(told));
+	memset(&reported, 0, sizeof(reported));
 	if (ring_ends_open(&w, &r, 1 << 20))
 		return -1;
 	stacks = stacks__new(&image->python.walk, true, &why);
@@ -75,10 +75,10 @@ static int hear(const void *event, size_t bytes, void *arg)
 	const struct gp_ev_stack *ev = event;
 
 	assert_int_equal(ev->head.kind, GP_EV_STACK);
-	assert_int_equal(bytes, sizeof(*ev) + ev->frames_nr * sizeof(told.frames[0]));
-	told.nr++;
-	told.last = *ev;
-	memcpy(told.frames, ev + 1, ev->frames_nr * sizeof(told.frames[0]));
+	assert_int_equal(bytes, sizeof(*ev) + ev->frames_nr * sizeof(reported.frames[0]));
+	reported.nr++;
+	reported.last = *ev;
+	memcpy(reported.frames, ev + 1, ev->frames_nr * sizeof(reported.frames[0]));
 	return 0;
 }
 
@@ -86,7 +86,7 @@ static struct op_stack take(const struct op_stack *outer)
 {
 	struct op_stack s = stacks__take(stacks, &w, &thread, outer, NULL);
 
-	assert_true(collector_ring__drain(r, hear, NULL) >= 0);
+	assert_true(ring_reader__drain(r, hear, NULL) >= 0);
 	return s;
 }
 
@@ -112,21 +112,21 @@ static void test_ids(void **state)
 
 	assert_int_equal(one.id, 1);
 	assert_int_equal(one.frame, outer);
-	assert_int_equal(told.nr, 1);
-	assert_int_equal(told.last.stack_id, 1);
-	assert_int_equal(told.last.frames_nr, 1);
-	assert_int_equal(told.frames[0].lasti, 10);
+	assert_int_equal(reported.nr, 1);
+	assert_int_equal(reported.last.stack_id, 1);
+	assert_int_equal(reported.last.frames_nr, 1);
+	assert_int_equal(reported.frames[0].lasti, 10);
 	(void)run(20, outer);
 	two = take(NULL);
 	assert_int_equal(two.id, 2);
-	assert_int_equal(told.nr, 2);
-	assert_int_equal(told.last.frames_nr, 2);
+	assert_int_equal(reported.nr, 2);
+	assert_int_equal(reported.last.frames_nr, 2);
 	for (int i = 0; i < WALKS_NR; i++)
 		assert_int_equal(take(NULL).id, two.id);
 	image__run(image, image->state, outer);
 	again = take(NULL);
 	assert_int_equal(again.id, one.id);
-	assert_int_equal(told.nr, 2);
+	assert_int_equal(reported.nr, 2);
 	assert_int_equal(lost(GP_LOSS_STACK_INCOMPLETE), 0);
 	assert_int_equal(lost(GP_LOSS_STACK_ROOM), 0);
 }
@@ -139,7 +139,7 @@ static void test_none(void **state)
 	state_now = NULL;
 	(void)run(1, 0);
 	assert_int_equal(take(NULL).id, 0);
-	assert_int_equal(told.nr, 0);
+	assert_int_equal(reported.nr, 0);
 	assert_int_equal(lost(GP_LOSS_STACK_INCOMPLETE) + lost(GP_LOSS_STACK_ROOM), 0);
 }
 
@@ -167,8 +167,8 @@ static void test_truncated(void **state)
 	for (int i = 0; i < GP_STACK_FRAMES + 1; i++)
 		frame = run(i, frame);
 	deep = take(NULL);
-	assert_int_equal(told.last.head.flags, GP_STACK_TRUNCATED);
-	assert_int_equal(told.last.frames_nr, GP_STACK_FRAMES);
+	assert_int_equal(reported.last.head.flags, GP_STACK_TRUNCATED);
+	assert_int_equal(reported.last.frames_nr, GP_STACK_FRAMES);
 	assert_int_equal(lost(GP_LOSS_STACK_INCOMPLETE), 1);
 	/* Each event that has it counts. */
 	(void)take(&deep);
@@ -189,7 +189,7 @@ static void test_wrong_layout(void **state)
 	*image__word(outer + image->python.walk.frame_code) = 0;
 	assert_int_equal(take(NULL).id, 0);
 	assert_int_equal(lost(GP_LOSS_STACK_ROOM), 2);
-	assert_int_equal(told.nr, 0);
+	assert_int_equal(reported.nr, 0);
 }
 
 static void test_not_an_address(void **state)
@@ -284,7 +284,7 @@ static void test_ring_full(void **state)
 	}
 	lost_nr = w.page->lost;
 	assert_int_equal(lost_nr, 1);
-	assert_true(collector_ring__drain(r, hear, NULL) > 0);
+	assert_true(ring_reader__drain(r, hear, NULL) > 0);
 	assert_true(take(NULL).id > 1);
 	assert_int_equal(w.page->lost, lost_nr);
 }
@@ -297,7 +297,7 @@ static void test_table_full(void **state)
 		*image__word(frame + image->python.walk.frame_instr) += 2;
 		(void)take(NULL);
 	}
-	assert_int_equal(told.nr, GP_RING_STACKS / 2);
+	assert_int_equal(reported.nr, GP_RING_STACKS / 2);
 	assert_int_equal(lost(GP_LOSS_STACK_ROOM), 10);
 }
 
@@ -314,7 +314,7 @@ static void test_resumed(void **state)
 	assert_int_equal(take(NULL).id, 2);
 	image__run(image, image->state, frame);
 	assert_int_equal(take(NULL).id, 1);
-	assert_int_equal(told.nr, 2);
+	assert_int_equal(reported.nr, 2);
 }
 
 /* For modules alone: the frame is known, no stack is told and none is missed. */
@@ -330,7 +330,7 @@ static void test_without_ids(void **state)
 		assert_int_equal(s.id, 0);
 		assert_int_equal(s.frame, frame);
 	}
-	assert_int_equal(told.nr, 0);
+	assert_int_equal(reported.nr, 0);
 	assert_int_equal(lost(GP_LOSS_STACK_ROOM) + lost(GP_LOSS_STACK_INCOMPLETE), 0);
 }
 

@@ -12,16 +12,16 @@
 
 #include <cmocka.h>
 
-struct told {
+struct reported {
 	struct gp_ev_stack stack;
 	struct gp_stack_frame frames[GP_STACK_FRAMES + 1];
 };
 
 static struct ring_writer w;
-static struct collector_ring *r;
+static struct ring_reader *r;
 static union {
 	struct gp_ev_op op;
-	struct told told;
+	struct reported reported;
 } seen;
 static size_t seen_bytes;
 
@@ -45,9 +45,9 @@ static int take(const void *event, size_t bytes, void *arg)
 }
 
 /* How many frames there are, and how many it says there are. */
-static int tell(uint32_t id, uint32_t said_nr, size_t nr)
+static int emit(uint32_t id, uint32_t said_nr, size_t nr)
 {
-	struct told ev;
+	struct reported ev;
 
 	/* All that the target has no say in is rubbish. */
 	memset(&ev, 0xee, sizeof(ev));
@@ -55,7 +55,7 @@ static int tell(uint32_t id, uint32_t said_nr, size_t nr)
 	ev.stack.stack_id = id;
 	ev.stack.frames_nr = said_nr;
 	assert_true(ring_writer__write(&w, &ev, sizeof(ev.stack) + nr * sizeof(ev.frames[0])));
-	return collector_ring__drain(r, take, NULL);
+	return ring_reader__drain(r, take, NULL);
 }
 
 static void test_stacks(void **state)
@@ -82,7 +82,7 @@ static void test_stacks(void **state)
 	uint64_t refused_nr = 0;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(tell(cases[i].id, cases[i].said_nr, cases[i].nr), cases[i].good);
+		assert_int_equal(emit(cases[i].id, cases[i].said_nr, cases[i].nr), cases[i].good);
 		refused_nr += !cases[i].good;
 		assert_int_equal(help_loss(r, GP_LOSS_RECORD), refused_nr);
 	}
@@ -90,14 +90,15 @@ static void test_stacks(void **state)
 
 static void test_what_is_taken(void **state)
 {
-	assert_int_equal(tell(9, 3, 3), 1);
-	assert_int_equal(seen_bytes, sizeof(seen.told.stack) + 3 * sizeof(seen.told.frames[0]));
-	assert_int_equal(seen.told.stack.head.process, HELP_PROCESS);
-	assert_int_equal(seen.told.stack.head.tid, 0);
-	assert_int_equal(seen.told.stack.head.flags,
+	assert_int_equal(emit(9, 3, 3), 1);
+	assert_int_equal(seen_bytes,
+			 sizeof(seen.reported.stack) + 3 * sizeof(seen.reported.frames[0]));
+	assert_int_equal(seen.reported.stack.head.process, HELP_PROCESS);
+	assert_int_equal(seen.reported.stack.head.tid, 0);
+	assert_int_equal(seen.reported.stack.head.flags,
 			 0xee & (GP_STACK_TRUNCATED | GP_STACK_INCOMPLETE));
-	assert_int_equal(seen.told.stack.stack_id, 9);
-	assert_int_equal(seen.told.frames[2].check, 0xeeeeeeee);
+	assert_int_equal(seen.reported.stack.stack_id, 9);
+	assert_int_equal(seen.reported.frames[2].check, 0xeeeeeeee);
 }
 
 static uint32_t id_of_op(uint32_t nr, uint32_t id)
@@ -106,7 +107,7 @@ static uint32_t id_of_op(uint32_t nr, uint32_t id)
 
 	op.stack_id = id;
 	assert_true(ring_writer__write(&w, &op, sizeof(op)));
-	assert_int_equal(collector_ring__drain(r, take, NULL), 1);
+	assert_int_equal(ring_reader__drain(r, take, NULL), 1);
 	return seen.op.stack_id;
 }
 
@@ -115,7 +116,7 @@ static void test_ids_of_ops(void **state)
 	static const uint32_t unknown[] = {1, 3, GP_RING_STACKS - 1, GP_RING_STACKS, UINT32_MAX};
 	uint32_t nr = 3;
 
-	assert_int_equal(tell(2, 1, 1), 1);
+	assert_int_equal(emit(2, 1, 1), 1);
 	assert_int_equal(id_of_op(1, 0), 0);
 	assert_int_equal(id_of_op(2, 2), 2);
 	assert_int_equal(help_loss(r, GP_LOSS_STACK_ROOM), 0);

@@ -23,9 +23,9 @@
 
 #define SECOND_NS 1000000000ULL
 
-static struct shelf_item item_of(const char *id, const char *content)
+static struct store_item item_of(const char *id, const char *content)
 {
-	struct shelf_item item = {.fd = memfd_create("item", MFD_CLOEXEC),
+	struct store_item item = {.fd = memfd_create("item", MFD_CLOEXEC),
 				  .bytes = strlen(content)};
 
 	assert_int_equal(write(item.fd, content, item.bytes), item.bytes);
@@ -33,46 +33,46 @@ static struct shelf_item item_of(const char *id, const char *content)
 	return item;
 }
 
-static int put(struct shelf *s, const char *id, const char *content)
+static int put(struct recording_store *s, const char *id, const char *content)
 {
-	struct shelf_item item = item_of(id, content);
+	struct store_item item = item_of(id, content);
 
-	return shelf__put(s, &item);
+	return recording_store__put(s, &item);
 }
 
-static void assert_content(struct shelf *s, const char *id, const char *content)
+static void assert_content(struct recording_store *s, const char *id, const char *content)
 {
-	struct shelf_item *item = shelf__take(s, id);
+	struct store_item *item = recording_store__take(s, id);
 	char got[64] = {0};
 
 	assert_non_null(item);
 	assert_int_equal(pread(item->fd, got, sizeof(got) - 1, 0), strlen(content));
 	assert_string_equal(got, content);
-	shelf__give_back(s, item);
+	recording_store__give_back(s, item);
 }
 
 static void test_memory_is_bounded(void **state)
 {
-	struct shelf_item *held;
+	struct store_item *held;
 	struct reason why;
-	struct shelf *s;
+	struct recording_store *s;
 	char got[4] = {0};
 
-	assert_int_equal(shelf__new(NULL, 10, &why, &s), 0);
+	assert_int_equal(recording_store__new(NULL, 10, &why, &s), 0);
 	assert_int_equal(put(s, "1", "aaaa"), 0);
 	assert_int_equal(put(s, "2", "bbbb"), 0);
 	assert_int_equal(put(s, "3", "12345678901"), -EFBIG);
-	held = shelf__take(s, "1");
+	held = recording_store__take(s, "1");
 	assert_non_null(held);
 	assert_int_equal(put(s, "4", "cccc"), 0);
-	assert_null(shelf__take(s, "1"));
+	assert_null(recording_store__take(s, "1"));
 	assert_content(s, "2", "bbbb");
 	assert_content(s, "4", "cccc");
 	/* Who has it can go on reading. */
 	assert_int_equal(pread(held->fd, got, 3, 0), 3);
 	assert_string_equal(got, "aaa");
-	shelf__give_back(s, held);
-	shelf__free(s);
+	recording_store__give_back(s, held);
+	recording_store__free(s);
 }
 
 static void test_folder(void **state)
@@ -81,34 +81,34 @@ static void test_folder(void **state)
 	uint64_t nr, memory, disk;
 	struct buf json = {0};
 	struct reason why;
-	struct shelf *s;
+	struct recording_store *s;
 
 	assert_int_equal(mkdir(folder, 0700), 0);
 	(void)snprintf(file, sizeof(file), "%s/keep.txt", folder);
 	sample_write_file(file, "x", 1);
-	assert_int_equal(shelf__new(folder, 10, &why, &s), 0);
+	assert_int_equal(recording_store__new(folder, 10, &why, &s), 0);
 	assert_int_equal(put(s, "20260101T000000Z-1-1", "aaaa"), 0);
 	assert_int_equal(put(s, "20260101T000001Z-1-2", "bbbb"), 0);
-	shelf__free(s);
+	recording_store__free(s);
 
 	/* Another daemon finds them, and goes on within the bounds. */
-	assert_int_equal(shelf__new(folder, 10, &why, &s), 0);
+	assert_int_equal(recording_store__new(folder, 10, &why, &s), 0);
 	assert_content(s, "20260101T000001Z-1-2", "bbbb");
 	assert_int_equal(put(s, "20260101T000002Z-2-1", "cccc"), 0);
-	assert_null(shelf__take(s, "20260101T000000Z-1-1"));
-	shelf__sizes(s, &nr, &memory, &disk);
+	assert_null(recording_store__take(s, "20260101T000000Z-1-1"));
+	recording_store__sizes(s, &nr, &memory, &disk);
 	assert_int_equal(nr, 2);
 	assert_int_equal(memory, 0);
 	assert_int_equal(disk, 8);
-	shelf__json(s, &json);
+	recording_store__json(s, &json);
 	assert_non_null(strstr(json.bytes, "{\"recordings\":[{\"id\":\"20260101T000002Z-2-1\","
 					   "\"bytes\":4,"));
 	buf__done(&json);
-	shelf__free(s);
+	recording_store__free(s);
 	assert_int_equal(access(file, F_OK), 0);
 	(void)snprintf(file, sizeof(file), "%s/20260101T000000Z-1-1.gpuprof", folder);
 	assert_int_equal(access(file, F_OK), -1);
-	assert_int_equal(shelf__new(sample_path("nowhere"), 10, &why, &s), -ENOENT);
+	assert_int_equal(recording_store__new(sample_path("nowhere"), 10, &why, &s), -ENOENT);
 	free(folder);
 }
 
@@ -117,7 +117,7 @@ static void test_parts_go(void **state)
 {
 	char *folder = strdup(sample_path("parts")), part[512], other[512];
 	struct reason why;
-	struct shelf *s;
+	struct recording_store *s;
 	uint64_t nr, memory, disk;
 
 	assert_int_equal(mkdir(folder, 0700), 0);
@@ -125,18 +125,18 @@ static void test_parts_go(void **state)
 	(void)snprintf(other, sizeof(other), "%s/mine.gpuprof.part", folder);
 	sample_write_file(part, "x", 1);
 	sample_write_file(other, "x", 1);
-	assert_int_equal(shelf__new(folder, 10, &why, &s), 0);
-	shelf__sizes(s, &nr, &memory, &disk);
+	assert_int_equal(recording_store__new(folder, 10, &why, &s), 0);
+	recording_store__sizes(s, &nr, &memory, &disk);
 	assert_int_equal(nr, 0);
-	shelf__free(s);
+	recording_store__free(s);
 	assert_int_equal(access(part, F_OK), -1);
 	assert_int_equal(access(other, F_OK), 0);
 	assert_int_equal(unlink(other), 0);
 	/* Where others may write, what lies there may be anything. */
 	assert_int_equal(chmod(folder, 0777), 0);
-	assert_int_equal(shelf__new(folder, 10, &why, &s), geteuid() ? 0 : -EPERM);
+	assert_int_equal(recording_store__new(folder, 10, &why, &s), geteuid() ? 0 : -EPERM);
 	if (geteuid())
-		shelf__free(s);
+		recording_store__free(s);
 	assert_int_equal(rmdir(folder), 0);
 	free(folder);
 }
@@ -174,13 +174,13 @@ static void test_profile(void **state)
 	unsigned char magic[2];
 	int fd = -1;
 
-	assert_true(profiles__turn(ps, 0, has_42, NULL));
+	assert_true(profiles__poll(ps, 0, has_42, NULL));
 	profiles__cut(ps, 3, 0);
-	assert_false(profiles__turn(ps, 1, has_42, NULL));
+	assert_false(profiles__poll(ps, 1, has_42, NULL));
 	profiles__cut(ps, 4, SECOND_NS);
-	assert_true(profiles__turn(ps, 2 * SECOND_NS, has_42, NULL));
+	assert_true(profiles__poll(ps, 2 * SECOND_NS, has_42, NULL));
 	profiles__cut(ps, 5, 2 * SECOND_NS);
-	assert_false(profiles__turn(ps, 3 * SECOND_NS, has_42, NULL));
+	assert_false(profiles__poll(ps, 3 * SECOND_NS, has_42, NULL));
 	add(ps, 2);
 	add(ps, 3);
 	profiles__finish(ps, 4);
@@ -206,13 +206,13 @@ static void test_profile_fails(void **state)
 	for (size_t i = 3; i < PROFILES_MAX; i++)
 		more[i] = ask(ps, 0);
 	assert_int_equal(profiles__ask(ps, PROFILE_CPU, 0, 2, &more[0]), -EBUSY);
-	assert_true(profiles__turn(ps, 0, has_42, NULL));
+	assert_true(profiles__poll(ps, 0, has_42, NULL));
 	profiles__finish(ps, 0);
 	assert_int_equal(profiles__get(ps, none, &fd), -ESRCH);
 	profiles__cut(ps, 1, 0);
 	profiles__abandon(ps, left);
 	profiles__add(ps, 1, NULL, -EBUSY);
-	assert_true(profiles__turn(ps, 2 * SECOND_NS, has_42, NULL));
+	assert_true(profiles__poll(ps, 2 * SECOND_NS, has_42, NULL));
 	profiles__cut(ps, 2, 2 * SECOND_NS);
 	profiles__finish(ps, 2);
 	assert_int_equal(profiles__get(ps, lost, &fd), -EBUSY);

@@ -119,10 +119,10 @@ static void test_own_mappings(void **state)
 
 static void test_lodger_name(void **state)
 {
-	char a[LODGER_NAME_MAX], b[LODGER_NAME_MAX];
+	char a[INJECTED_NAME_MAX], b[INJECTED_NAME_MAX];
 
-	lodger_name("a-name-that-is-far-too-long-for-a-mapping", "x", 1, a);
-	lodger_name("a-name-that-is-far-too-long-for-a-mapping", "y", 1, b);
+	injected_library_name("a-name-that-is-far-too-long-for-a-mapping", "x", 1, a);
+	injected_library_name("a-name-that-is-far-too-long-for-a-mapping", "y", 1, b);
 	assert_int_equal(strlen(a), 24 + 1 + 16);
 	assert_string_not_equal(a, b);
 }

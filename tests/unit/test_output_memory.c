@@ -322,7 +322,7 @@ static void json_lists_are_cut_where_asked(void **state)
 	example__done(&t);
 }
 
-static void json_tells_the_allocators_totals(void **state)
+static void json_reports_the_allocators_totals(void **state)
 {
 	struct timeline t;
 	struct sink *s = NULL;
@@ -429,7 +429,7 @@ static void assert_losses_text(const struct timeline *t, bool zeros, const char 
 	sink__free(s);
 }
 
-static void losses_are_all_told(void **state)
+static void losses_are_all_reported(void **state)
 {
 	struct timeline t;
 
@@ -503,11 +503,11 @@ int main(void)
 		cmocka_unit_test(events_of_one_moment_are_thinned_to_four),
 		cmocka_unit_test(json_is_as_described),
 		cmocka_unit_test(json_lists_are_cut_where_asked),
-		cmocka_unit_test(json_tells_the_allocators_totals),
+		cmocka_unit_test(json_reports_the_allocators_totals),
 		cmocka_unit_test(names_stay_inside_the_data),
 		cmocka_unit_test(page_needs_nothing_else),
 		cmocka_unit_test(write_errors_come_back),
-		cmocka_unit_test(losses_are_all_told),
+		cmocka_unit_test(losses_are_all_reported),
 		cmocka_unit_test(losses_fit_in_lines),
 	};
 

@@ -67,12 +67,12 @@ static struct events *example(void)
 
 /* ---- live views ---- */
 
-static void assert_value(const struct tally *y, enum tally_view view, const char *name,
-			 enum tally_value value, uint64_t want)
+static void assert_value(const struct live_totals *y, enum totals_view view, const char *name,
+			 enum totals_value value, uint64_t want)
 {
 	for (size_t i = 0; i < y->rows[view].nr; i++)
 		if (!strcmp(y->rows[view].items[i].name, name)) {
-			assert_int_equal(y->rows[view].items[i].values[TALLY_LAST][value], want);
+			assert_int_equal(y->rows[view].items[i].values[TOTALS_LAST][value], want);
 			return;
 		}
 	fail_msg("no row '%s'", name);
@@ -80,37 +80,37 @@ static void assert_value(const struct tally *y, enum tally_view view, const char
 
 static void test_live(void **state)
 {
-	struct tally *y = tally__new();
+	struct live_totals *y = live_totals__new();
 	struct events *e = example();
 
-	assert_int_equal(tally__add(y, events__timeline(e)), 0);
+	assert_int_equal(live_totals__add(y, events__timeline(e)), 0);
 	assert_true(y->sampled);
-	assert_int_equal(y->samples_nr[TALLY_LAST], 4);
-	assert_value(y, TALLY_OPS, "aten::addmm", TALLY_SELF_CPU_NS, 3 * PERIOD);
-	assert_value(y, TALLY_OPS, "aten::addmm", TALLY_SAMPLES, 3);
-	assert_value(y, TALLY_OPS, "aten::linear", TALLY_SELF_CPU_NS, 0);
-	assert_value(y, TALLY_OPS, "aten::linear", TALLY_CPU_NS, 3 * PERIOD);
-	assert_value(y, TALLY_OPS, "aten::linear", TALLY_OFF_NS, 5 * PERIOD);
-	assert_value(y, TALLY_OPS, "[no operator]", TALLY_SELF_CPU_NS, PERIOD);
-	assert_value(y, TALLY_LINES, "/a.py:7 forward", TALLY_SELF_CPU_NS, 4 * PERIOD);
-	assert_value(y, TALLY_LINES, "/a.py:7 forward", TALLY_SAMPLES, 4);
-	assert_value(y, TALLY_LINES, "/a.py:7 forward", TALLY_OFF_NS, 5 * PERIOD);
-	assert_value(y, TALLY_THREADS, "main", TALLY_CPU_NS, 3 * PERIOD);
-	assert_value(y, TALLY_THREADS, "main", TALLY_SAMPLES, 4);
+	assert_int_equal(y->samples_nr[TOTALS_LAST], 4);
+	assert_value(y, TOTALS_OPS, "aten::addmm", TOTALS_SELF_CPU_NS, 3 * PERIOD);
+	assert_value(y, TOTALS_OPS, "aten::addmm", TOTALS_SAMPLES, 3);
+	assert_value(y, TOTALS_OPS, "aten::linear", TOTALS_SELF_CPU_NS, 0);
+	assert_value(y, TOTALS_OPS, "aten::linear", TOTALS_CPU_NS, 3 * PERIOD);
+	assert_value(y, TOTALS_OPS, "aten::linear", TOTALS_OFF_NS, 5 * PERIOD);
+	assert_value(y, TOTALS_OPS, "[no operator]", TOTALS_SELF_CPU_NS, PERIOD);
+	assert_value(y, TOTALS_LINES, "/a.py:7 forward", TOTALS_SELF_CPU_NS, 4 * PERIOD);
+	assert_value(y, TOTALS_LINES, "/a.py:7 forward", TOTALS_SAMPLES, 4);
+	assert_value(y, TOTALS_LINES, "/a.py:7 forward", TOTALS_OFF_NS, 5 * PERIOD);
+	assert_value(y, TOTALS_THREADS, "main", TOTALS_CPU_NS, 3 * PERIOD);
+	assert_value(y, TOTALS_THREADS, "main", TOTALS_SAMPLES, 4);
 	/* No calls: they are not known. */
-	for (size_t i = 0; i < y->rows[TALLY_OPS].nr; i++)
-		assert_int_equal(y->rows[TALLY_OPS].items[i].values[TALLY_LAST][TALLY_CALLS], 0);
+	for (size_t i = 0; i < y->rows[TOTALS_OPS].nr; i++)
+		assert_int_equal(y->rows[TOTALS_OPS].items[i].values[TOTALS_LAST][TOTALS_CALLS], 0);
 	events__free(e);
 	e = example();
-	assert_int_equal(tally__add(y, events__timeline(e)), 0);
-	assert_int_equal(y->samples_nr[TALLY_SUM], 8);
+	assert_int_equal(live_totals__add(y, events__timeline(e)), 0);
+	assert_int_equal(y->samples_nr[TOTALS_SUM], 8);
 	events__free(e);
-	tally__free(y);
+	live_totals__free(y);
 }
 
 /* ---- Perfetto ---- */
 
-struct perfetto_told {
+struct perfetto_reported {
 	size_t moments_nr, waits_nr;
 	char functions[8][64];
 	uint64_t function_of[8]; /* by frame */
@@ -119,27 +119,27 @@ struct perfetto_told {
 	size_t gemm_nr;
 };
 
-static void read_interned(struct perfetto_told *told, const Perfetto__InternedData *d)
+static void read_interned(struct perfetto_reported *reported, const Perfetto__InternedData *d)
 {
 	for (size_t i = 0; i < d->n_function_names; i++) {
 		assert_in_range(d->function_names[i]->iid, 1, 7);
-		(void)snprintf(told->functions[d->function_names[i]->iid], 64, "%.*s",
+		(void)snprintf(reported->functions[d->function_names[i]->iid], 64, "%.*s",
 			       (int)d->function_names[i]->str.len,
 			       (const char *)d->function_names[i]->str.data);
 	}
 	for (size_t i = 0; i < d->n_frames; i++) {
 		assert_in_range(d->frames[i]->iid, 1, 7);
 		assert_true(d->frames[i]->mapping_id > 0);
-		told->function_of[d->frames[i]->iid] = d->frames[i]->function_name_id;
+		reported->function_of[d->frames[i]->iid] = d->frames[i]->function_name_id;
 	}
 	for (size_t i = 0; i < d->n_callstacks; i++) {
 		const Perfetto__Callstack *c = d->callstacks[i];
 
-		told->callstacks_nr++;
+		reported->callstacks_nr++;
 		if (c->n_frame_ids < 4)
 			continue;
-		told->gemm_nr = c->n_frame_ids;
-		memcpy(told->gemm, c->frame_ids, c->n_frame_ids * sizeof(uint64_t));
+		reported->gemm_nr = c->n_frame_ids;
+		memcpy(reported->gemm, c->frame_ids, c->n_frame_ids * sizeof(uint64_t));
 	}
 }
 
@@ -147,7 +147,7 @@ static void test_perfetto(void **state)
 {
 	static const char *const frames[] = {"forward (/a.py:7)", "at::_ops::linear::call",
 					     "at::_ops::addmm::call", "sgemm_kernel"};
-	struct perfetto_told told = {0};
+	struct perfetto_reported reported = {0};
 	struct events *e = example();
 	Perfetto__Trace *trace;
 	const char *bytes;
@@ -167,22 +167,23 @@ static void test_perfetto(void **state)
 		const Perfetto__TracePacket *p = trace->packet[i];
 
 		if (p->interned_data)
-			read_interned(&told, p->interned_data);
+			read_interned(&reported, p->interned_data);
 		if (p->perf_sample) {
-			assert_int_equal(p->timestamp, 1000 + told.moments_nr++ * PERIOD);
+			assert_int_equal(p->timestamp, 1000 + reported.moments_nr++ * PERIOD);
 			assert_int_equal(p->perf_sample->pid, 4242);
 			assert_int_equal(p->perf_sample->tid, 100);
 			assert_int_equal(p->perf_sample->cpu_mode, 2);
 			assert_false(p->perf_sample->has_unwind_error);
 		}
-		told.waits_nr += p->track_event && p->track_event->type == 1;
+		reported.waits_nr += p->track_event && p->track_event->type == 1;
 	}
-	assert_int_equal(told.moments_nr, 4);
-	assert_int_equal(told.waits_nr, 1);
-	assert_int_equal(told.callstacks_nr, 2);
-	assert_int_equal(told.gemm_nr, 4);
+	assert_int_equal(reported.moments_nr, 4);
+	assert_int_equal(reported.waits_nr, 1);
+	assert_int_equal(reported.callstacks_nr, 2);
+	assert_int_equal(reported.gemm_nr, 4);
 	for (size_t i = 0; i < 4; i++)
-		assert_string_equal(told.functions[told.function_of[told.gemm[i]]], frames[i]);
+		assert_string_equal(reported.functions[reported.function_of[reported.gemm[i]]],
+				    frames[i]);
 	perfetto__trace__free_unpacked(trace, NULL);
 	sink__free(s);
 	events__free(e);

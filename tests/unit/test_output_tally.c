@@ -17,7 +17,8 @@
 
 #define T (1ULL << 32)
 
-static const struct tally_row *row_of(const struct tally *y, enum tally_view view, const char *name)
+static const struct totals_row *row_of(const struct live_totals *y, enum totals_view view,
+				       const char *name)
 {
 	for (size_t i = 0; i < y->rows[view].nr; i++)
 		if (!strcmp(y->rows[view].items[i].name, name))
@@ -26,13 +27,13 @@ static const struct tally_row *row_of(const struct tally *y, enum tally_view vie
 	return NULL;
 }
 
-static void assert_value(const struct tally *y, enum tally_view view, const char *name,
-			 enum tally_value value, uint64_t last, uint64_t sum)
+static void assert_value(const struct live_totals *y, enum totals_view view, const char *name,
+			 enum totals_value value, uint64_t last, uint64_t sum)
 {
-	const struct tally_row *row = row_of(y, view, name);
+	const struct totals_row *row = row_of(y, view, name);
 
-	assert_int_equal(row->values[TALLY_LAST][value], last);
-	assert_int_equal(row->values[TALLY_SUM][value], sum);
+	assert_int_equal(row->values[TOTALS_LAST][value], last);
+	assert_int_equal(row->values[TOTALS_SUM][value], sum);
 }
 
 static void put_op(struct events *e, const char *name, uint64_t start_ns, uint64_t end_ns,
@@ -47,15 +48,15 @@ static void put_op(struct events *e, const char *name, uint64_t start_ns, uint64
 					.stack_id = stack_id});
 }
 
-static void add_all(struct tally *y, struct events *e)
+static void add_all(struct live_totals *y, struct events *e)
 {
-	assert_int_equal(tally__add(y, events__timeline(e)), 0);
+	assert_int_equal(live_totals__add(y, events__timeline(e)), 0);
 	events__free(e);
 }
 
 static void ops_last_and_in_all(void **state)
 {
-	struct tally *y = tally__new();
+	struct live_totals *y = live_totals__new();
 	struct events *e;
 
 	for (int i = 0; i < 2; i++) {
@@ -69,28 +70,28 @@ static void ops_last_and_in_all(void **state)
 			put_op(e, "g", 500, 550, 3, 0, 0);
 		add_all(y, e);
 	}
-	assert_value(y, TALLY_OPS, "f", TALLY_SELF_CPU_NS, 200, 400);
-	assert_value(y, TALLY_OPS, "f", TALLY_CPU_NS, 300, 600);
-	assert_value(y, TALLY_OPS, "g", TALLY_CALLS, 2, 3);
-	assert_value(y, TALLY_OPS, "g", TALLY_CPU_NS, 150, 250);
-	assert_value(y, TALLY_THREADS, "main", TALLY_CPU_NS, 350, 650);
-	assert_value(y, TALLY_THREADS, "main", TALLY_CALLS, 3, 5);
-	assert_int_equal(row_of(y, TALLY_THREADS, "main")->tid, 4242);
-	assert_int_equal(y->wall_ns[TALLY_LAST], 1000);
-	assert_int_equal(y->wall_ns[TALLY_SUM], 2000);
-	assert_int_equal(tally__lost(y), 6);
+	assert_value(y, TOTALS_OPS, "f", TOTALS_SELF_CPU_NS, 200, 400);
+	assert_value(y, TOTALS_OPS, "f", TOTALS_CPU_NS, 300, 600);
+	assert_value(y, TOTALS_OPS, "g", TOTALS_CALLS, 2, 3);
+	assert_value(y, TOTALS_OPS, "g", TOTALS_CPU_NS, 150, 250);
+	assert_value(y, TOTALS_THREADS, "main", TOTALS_CPU_NS, 350, 650);
+	assert_value(y, TOTALS_THREADS, "main", TOTALS_CALLS, 3, 5);
+	assert_int_equal(row_of(y, TOTALS_THREADS, "main")->tid, 4242);
+	assert_int_equal(y->wall_ns[TOTALS_LAST], 1000);
+	assert_int_equal(y->wall_ns[TOTALS_SUM], 2000);
+	assert_int_equal(live_totals__lost(y), 6);
 
 	/* What does not happen any more is zero in the last interval. */
 	e = events__new();
 	events__window(e, 2000, 2500, 0);
 	add_all(y, e);
-	assert_value(y, TALLY_OPS, "f", TALLY_CALLS, 0, 2);
-	assert_int_equal(tally__ran(y, 4242, 4242, "main", 77), 0);
-	assert_value(y, TALLY_THREADS, "main", TALLY_RAN_NS, 77, 77);
-	tally__reset(y);
-	assert_value(y, TALLY_OPS, "f", TALLY_CALLS, 0, 0);
-	assert_int_equal(y->wall_ns[TALLY_SUM], 0);
-	tally__free(y);
+	assert_value(y, TOTALS_OPS, "f", TOTALS_CALLS, 0, 2);
+	assert_int_equal(live_totals__ran(y, 4242, 4242, "main", 77), 0);
+	assert_value(y, TOTALS_THREADS, "main", TOTALS_RAN_NS, 77, 77);
+	live_totals__reset(y);
+	assert_value(y, TOTALS_OPS, "f", TOTALS_CALLS, 0, 0);
+	assert_int_equal(y->wall_ns[TOTALS_SUM], 0);
+	live_totals__free(y);
 }
 
 /* The innermost line has what is an operator's own; each line above has it once, however often it
@@ -98,7 +99,7 @@ static void ops_last_and_in_all(void **state)
 static void lines_by_stack(void **state)
 {
 	const uint32_t deep[] = {1, 2, 3, 2}, shallow[] = {2, 3};
-	struct tally *y = tally__new();
+	struct live_totals *y = live_totals__new();
 	struct events *e = events__new();
 
 	events__window(e, 10, 1010, 0);
@@ -112,15 +113,15 @@ static void lines_by_stack(void **state)
 	put_op(e, "g", 300, 330, 2, 0, 8);
 	put_op(e, "h", 400, 405, 3, 0, 0);
 	add_all(y, e);
-	assert_value(y, TALLY_LINES, "m.py:11 leaf", TALLY_SELF_CPU_NS, 100, 100);
-	assert_value(y, TALLY_LINES, "m.py:11 leaf", TALLY_CPU_NS, 100, 100);
-	assert_value(y, TALLY_LINES, "m.py:22 again", TALLY_SELF_CPU_NS, 30, 30);
-	assert_value(y, TALLY_LINES, "m.py:22 again", TALLY_CPU_NS, 130, 130);
-	assert_value(y, TALLY_LINES, "m.py:33 main", TALLY_SELF_CPU_NS, 0, 0);
-	assert_value(y, TALLY_LINES, "m.py:33 main", TALLY_CPU_NS, 130, 130);
-	assert_value(y, TALLY_LINES, "[no line of Python]", TALLY_SELF_CPU_NS, 5, 5);
-	assert_value(y, TALLY_LINES, "m.py:22 again", TALLY_CALLS, 1, 1);
-	tally__free(y);
+	assert_value(y, TOTALS_LINES, "m.py:11 leaf", TOTALS_SELF_CPU_NS, 100, 100);
+	assert_value(y, TOTALS_LINES, "m.py:11 leaf", TOTALS_CPU_NS, 100, 100);
+	assert_value(y, TOTALS_LINES, "m.py:22 again", TOTALS_SELF_CPU_NS, 30, 30);
+	assert_value(y, TOTALS_LINES, "m.py:22 again", TOTALS_CPU_NS, 130, 130);
+	assert_value(y, TOTALS_LINES, "m.py:33 main", TOTALS_SELF_CPU_NS, 0, 0);
+	assert_value(y, TOTALS_LINES, "m.py:33 main", TOTALS_CPU_NS, 130, 130);
+	assert_value(y, TOTALS_LINES, "[no line of Python]", TOTALS_SELF_CPU_NS, 5, 5);
+	assert_value(y, TOTALS_LINES, "m.py:22 again", TOTALS_CALLS, 1, 1);
+	live_totals__free(y);
 }
 
 static void put_memory(struct events *e, uint64_t time_ns, uint64_t instance, uint64_t address,
@@ -141,7 +142,7 @@ static void put_memory(struct events *e, uint64_t time_ns, uint64_t instance, ui
 
 static void memory_by_operator(void **state)
 {
-	struct tally *y = tally__new();
+	struct live_totals *y = live_totals__new();
 	struct events *e = events__new();
 
 	events__window(e, 10, 1010, 0);
@@ -152,11 +153,11 @@ static void memory_by_operator(void **state)
 	put_memory(e, 140, 1, 3, 300, GP_DEVICE_CUDA, 5000);
 	put_memory(e, 500, 0, 4, 7, GP_DEVICE_CPU, 0);
 	add_all(y, e);
-	assert_value(y, TALLY_MEMORY, "f", TALLY_ALLOCATIONS, 3, 3);
-	assert_value(y, TALLY_MEMORY, "f", TALLY_CPU_BYTES, 30, 30);
-	assert_value(y, TALLY_MEMORY, "f", TALLY_CPU_KEPT_BYTES, 20, 20);
-	assert_value(y, TALLY_MEMORY, "f", TALLY_CUDA_KEPT_BYTES, 300, 300);
-	assert_value(y, TALLY_MEMORY, "[no operator]", TALLY_CPU_BYTES, 7, 7);
+	assert_value(y, TOTALS_MEMORY, "f", TOTALS_ALLOCATIONS, 3, 3);
+	assert_value(y, TOTALS_MEMORY, "f", TOTALS_CPU_BYTES, 30, 30);
+	assert_value(y, TOTALS_MEMORY, "f", TOTALS_CPU_KEPT_BYTES, 20, 20);
+	assert_value(y, TOTALS_MEMORY, "f", TOTALS_CUDA_KEPT_BYTES, 300, 300);
+	assert_value(y, TOTALS_MEMORY, "[no operator]", TOTALS_CPU_BYTES, 7, 7);
 	assert_int_equal(y->devices.nr, 1);
 	assert_int_equal(y->devices.items[0].allocated_bytes, 5000);
 	assert_int_equal(y->devices.items[0].reserved_bytes, 10000);
@@ -165,9 +166,9 @@ static void memory_by_operator(void **state)
 	events__window(e, 1000, 2000, 0);
 	add_all(y, e);
 	assert_int_equal(y->devices.items[0].allocated_bytes, 5000);
-	tally__gone(y, 4242);
+	live_totals__gone(y, 4242);
 	assert_int_equal(y->devices.items[0].allocated_bytes, 0);
-	tally__free(y);
+	live_totals__free(y);
 }
 
 static void put_kernel(struct events *e, const char *name, uint64_t start_ns, uint64_t end_ns,
@@ -182,7 +183,7 @@ static void put_kernel(struct events *e, const char *name, uint64_t start_ns, ui
 
 static void a_gpu_is_busy_once(void **state)
 {
-	struct tally *y = tally__new();
+	struct live_totals *y = live_totals__new();
 	struct events *e = events__new();
 
 	events__window(e, 10, 1010, 0);
@@ -191,13 +192,13 @@ static void a_gpu_is_busy_once(void **state)
 	put_kernel(e, "j", 250, 260, 1, 9);
 	put_kernel(e, "j", 250, 260, 0, 7);
 	add_all(y, e);
-	assert_value(y, TALLY_KERNELS, "k", TALLY_SELF_CUDA_NS, 400, 400);
-	assert_value(y, TALLY_KERNELS, "j", TALLY_CALLS, 2, 2);
+	assert_value(y, TOTALS_KERNELS, "k", TOTALS_SELF_CUDA_NS, 400, 400);
+	assert_value(y, TOTALS_KERNELS, "j", TOTALS_CALLS, 2, 2);
 	assert_int_equal(y->devices.nr, 2);
 	assert_int_equal(y->devices.items[0].device, 0);
-	assert_int_equal(y->devices.items[0].busy_ns[TALLY_LAST], 10);
-	assert_int_equal(y->devices.items[1].busy_ns[TALLY_SUM], 300);
-	tally__free(y);
+	assert_int_equal(y->devices.items[0].busy_ns[TOTALS_LAST], 10);
+	assert_int_equal(y->devices.items[1].busy_ns[TOTALS_SUM], 300);
+	live_totals__free(y);
 }
 
 static void put_window(struct events *e, uint64_t start_ns, uint64_t end_ns)
@@ -212,7 +213,7 @@ static void put_window(struct events *e, uint64_t start_ns, uint64_t end_ns)
  * does not count. */
 static void windows_of_a_gpu(void **state)
 {
-	struct tally *y = tally__new();
+	struct live_totals *y = live_totals__new();
 	struct events *e = events__new();
 
 	events__meta(e, "gpu_windows", "1");
@@ -227,45 +228,45 @@ static void windows_of_a_gpu(void **state)
 	events__meta(e, "cost_samples_ns", "300");
 	events__meta(e, "cost_samples_around_ns", "150");
 	add_all(y, e);
-	assert_true(y->cost_ns[TALLY_LAST] == 492 && !y->unknown_cost[TALLY_LAST]);
-	assert_value(y, TALLY_KERNELS, "k", TALLY_SELF_CUDA_NS, 800, 800);
-	assert_value(y, TALLY_KERNELS, "k", TALLY_CALLS, 4, 4);
-	assert_int_equal(y->devices.items[0].busy_ns[TALLY_LAST], 800);
-	assert_int_equal(y->gpu_wall_ns[TALLY_LAST], 1000);
+	assert_true(y->cost_ns[TOTALS_LAST] == 492 && !y->unknown_cost[TOTALS_LAST]);
+	assert_value(y, TOTALS_KERNELS, "k", TOTALS_SELF_CUDA_NS, 800, 800);
+	assert_value(y, TOTALS_KERNELS, "k", TOTALS_CALLS, 4, 4);
+	assert_int_equal(y->devices.items[0].busy_ns[TOTALS_LAST], 800);
+	assert_int_equal(y->gpu_wall_ns[TOTALS_LAST], 1000);
 	e = events__new();
 	events__meta(e, "gpu_windows", "1");
 	events__window(e, 1010, 5010, 0);
 	put_window(e, 5010, 5010);
 	add_all(y, e);
-	assert_int_equal(y->wall_ns[TALLY_SUM], 5000);
-	assert_int_equal(y->gpu_wall_ns[TALLY_SUM], 1000);
-	assert_int_equal(y->gpu_wall_ns[TALLY_LAST], 0);
-	tally__free(y);
+	assert_int_equal(y->wall_ns[TOTALS_SUM], 5000);
+	assert_int_equal(y->gpu_wall_ns[TOTALS_SUM], 1000);
+	assert_int_equal(y->gpu_wall_ns[TOTALS_LAST], 0);
+	live_totals__free(y);
 }
 
 static void hostile_names(void **state)
 {
-	struct tally *y = tally__new();
+	struct live_totals *y = live_totals__new();
 	struct events *e = events__new();
 	char name[32];
 
 	events__window(e, 0, 1ULL << 40, 0);
-	for (uint64_t i = 0; i < TALLY_ROWS_MAX + 10; i++) {
+	for (uint64_t i = 0; i < TOTALS_ROWS_MAX + 10; i++) {
 		(void)snprintf(name, sizeof(name), "op%llu", (unsigned long long)i);
 		put_op(e, name, 100 + 10 * i, 105 + 10 * i, 1 + i, 0, 0);
 	}
 	add_all(y, e);
-	assert_int_equal(y->rows[TALLY_OPS].nr, TALLY_ROWS_MAX + 1);
-	assert_value(y, TALLY_OPS, TALLY_OTHERS, TALLY_CALLS, 10, 10);
-	tally__free(y);
+	assert_int_equal(y->rows[TOTALS_OPS].nr, TOTALS_ROWS_MAX + 1);
+	assert_value(y, TOTALS_OPS, TOTALS_OTHERS, TOTALS_CALLS, 10, 10);
+	live_totals__free(y);
 
-	y = tally__new();
+	y = live_totals__new();
 	e = events__new();
 	events__window(e, 10, 1010, 0);
 	put_op(e, "a\x1b[2J\nb\xff", 100, 200, 1, 0, 0);
 	add_all(y, e);
-	assert_value(y, TALLY_OPS, "a?[2J?b\xef\xbf\xbd", TALLY_CALLS, 1, 1);
-	tally__free(y);
+	assert_value(y, TOTALS_OPS, "a?[2J?b\xef\xbf\xbd", TOTALS_CALLS, 1, 1);
+	live_totals__free(y);
 }
 
 int main(void)

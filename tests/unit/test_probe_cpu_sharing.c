@@ -31,7 +31,7 @@ static bool turn(struct cpu *c, uint64_t percent, uint64_t ours)
 	c->counted.ticks += ticks;
 	c->counted.shared += (ticks * percent + 50) / 100;
 	c->counted.ours += ours;
-	return cpu_sharing__turn(&c->sharing, &c->counted, c->now_ns, c->period_ns);
+	return cpu_sharing__poll(&c->sharing, &c->counted, c->now_ns, c->period_ns);
 }
 
 /* Turns until it says so, at most a hundred. */
@@ -130,7 +130,7 @@ static void test_idle(void **state)
 	(void)state;
 	assert_true(turn(&c, 100, 1));
 	for (uint64_t ns = 0; ns <= 2 * SHARING_TIMER_NS; ns += TURN_NS)
-		(void)cpu_sharing__turn(&c.sharing, &c.counted, c.now_ns += TURN_NS, PERIOD_NS);
+		(void)cpu_sharing__poll(&c.sharing, &c.counted, c.now_ns += TURN_NS, PERIOD_NS);
 	assert_false(c.sharing.timer);
 }
 

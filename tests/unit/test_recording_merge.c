@@ -31,7 +31,7 @@ struct costs {
 	const char *capture_id;
 	struct {
 		const char *key, *value;
-	} told[10];
+	} reported[10];
 };
 
 static const struct costs *costs_of_parts;
@@ -118,9 +118,10 @@ static struct recording *make(const struct part *p, const struct costs *costs)
 	assert_int_equal(recording_writer__meta(w, "mode", "trace"), 0);
 	if (costs)
 		assert_int_equal(recording_writer__meta(w, "capture_id", costs->capture_id), 0);
-	for (size_t i = 0; costs && i < 10 && costs->told[i].key; i++)
+	for (size_t i = 0; costs && i < 10 && costs->reported[i].key; i++)
 		assert_int_equal(
-			recording_writer__meta(w, costs->told[i].key, costs->told[i].value), 0);
+			recording_writer__meta(w, costs->reported[i].key, costs->reported[i].value),
+			0);
 	assert_int_equal(recording_writer__process(w, &process), 0);
 	assert_int_equal(recording_writer__name(w, 1, "aten::linear", ""), 0);
 	assert_int_equal(recording_writer__name(w, 2, p->name, "out"), 0);

@@ -117,7 +117,7 @@ static int look_as_nobody(void)
 	return kernel_try_program() < 0 && kernel_try_uprobe_multi() < 0 ? 0 : 4;
 }
 
-static void nobody_is_told_what_to_do(void **state)
+static void nobody_is_reported_what_to_do(void **state)
 {
 	pid_t child = fork();
 	int status;
@@ -148,7 +148,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_machine_alone),
 		cmocka_unit_test(a_process_without_torch),
-		cmocka_unit_test(nobody_is_told_what_to_do),
+		cmocka_unit_test(nobody_is_reported_what_to_do),
 		cmocka_unit_test(scan_finds_living_processes),
 	};
 

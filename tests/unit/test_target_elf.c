@@ -240,7 +240,7 @@ static int stop_at_third(const struct elf_symbol *sym, void *arg)
 	return ++*nr == 3 ? 77 : 0;
 }
 
-static void stops_when_told(void **state)
+static void stops_when_reported(void **state)
 {
 	struct libc c = libc_of();
 	struct elf_file *f = open_file(c.path);
@@ -409,7 +409,7 @@ static void survives_a_file_that_shrinks(void **state)
 	free(good);
 }
 
-static void tells_what_fails_from_what_is_not_there(void **state)
+static void emits_what_fails_from_what_is_not_there(void **state)
 {
 	struct elf_file *f = open_file("/proc/self/exe");
 	struct symbols *symbols;
@@ -439,14 +439,14 @@ int main(void)
 		cmocka_unit_test(finds_objects),
 		cmocka_unit_test(each_symbol_once),
 		cmocka_unit_test(both_tables_are_one),
-		cmocka_unit_test(stops_when_told),
+		cmocka_unit_test(stops_when_reported),
 		cmocka_unit_test(reads_libc),
 		cmocka_unit_test(code_is_bounded),
 		cmocka_unit_test(refuses_what_is_no_elf_file),
 		cmocka_unit_test(survives_damage),
 		cmocka_unit_test(survives_cuts),
 		cmocka_unit_test(survives_a_file_that_shrinks),
-		cmocka_unit_test(tells_what_fails_from_what_is_not_there),
+		cmocka_unit_test(emits_what_fails_from_what_is_not_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,7 @@ static void write_file(const char *name, const char *text)
 }
 
 /* A child whose root is the folder, and which does nothing until it is killed. */
-static pid_t start_rooted(void)
+static pid_t start_root_relative(void)
 {
 	int ready[2];
 	pid_t pid;
@@ -108,7 +108,7 @@ static void test_nothing_but_regular_files(void **state)
 /* Absolute links and ".." stay in the root of the process, where ours has other files. */
 static void test_links_stay_in_the_root(void **state)
 {
-	pid_t pid = start_rooted();
+	pid_t pid = start_root_relative();
 	char *text = NULL;
 	struct stat st;
 	int fd;
@@ -153,34 +153,34 @@ static void refuse_openat2(void)
 }
 
 /* What went wrong, in the order of the looks; 0: nothing. */
-static int look_without_openat2(pid_t rooted)
+static int look_without_openat2(pid_t root_relative)
 {
 	struct stat st;
 
 	refuse_openat2();
-	if (process_file_stat(in_root(rooted, "/etc/passwd"), &st) ||
+	if (process_file_stat(in_root(root_relative, "/etc/passwd"), &st) ||
 	    st.st_size != (off_t)strlen("its own, in etc"))
 		return 1;
-	if (process_file_stat(in_root(rooted, "/absolute"), &st) != -ELOOP)
+	if (process_file_stat(in_root(root_relative, "/absolute"), &st) != -ELOOP)
 		return 2;
-	if (process_file_stat(in_root(rooted, "/etc/../etc/passwd"), &st) != -ELOOP)
+	if (process_file_stat(in_root(root_relative, "/etc/../etc/passwd"), &st) != -ELOOP)
 		return 3;
-	if (process_file_stat(in_root(rooted, "/etc/none"), &st) != -ENOENT)
+	if (process_file_stat(in_root(root_relative, "/etc/none"), &st) != -ENOENT)
 		return 4;
 	return 0;
 }
 
 static void test_without_openat2(void **state)
 {
-	pid_t rooted = start_rooted(), pid = fork();
+	pid_t root_relative = start_root_relative(), pid = fork();
 	int status = -1;
 
 	if (!pid)
-		_exit(look_without_openat2(rooted));
+		_exit(look_without_openat2(root_relative));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	end(rooted);
+	end(root_relative);
 }
 
 struct exchange {

@@ -31,7 +31,7 @@ static void does_not_guess_for_want_of_descriptors(void **state)
 	target_process__free(p);
 }
 
-static void tells_a_guess_from_what_it_knows(void **state)
+static void emits_a_guess_from_what_it_knows(void **state)
 {
 	const struct target_library *libc;
 	struct target_process *p;
@@ -72,7 +72,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(does_not_guess_for_want_of_descriptors),
-		cmocka_unit_test(tells_a_guess_from_what_it_knows),
+		cmocka_unit_test(emits_a_guess_from_what_it_knows),
 		cmocka_unit_test(whoever_cannot_be_asked_lives),
 	};
 

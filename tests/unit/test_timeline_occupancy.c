@@ -66,12 +66,12 @@ static const struct gp_ev_device devices[] = {
 
 static struct tl_device device_of(size_t i)
 {
-	struct tl_device d = {.told = devices[i]};
+	struct tl_device d = {.reported = devices[i]};
 
-	d.told.threads_per_block = 1024;
-	d.told.registers_per_block = d.told.registers_per_sm = 65536;
-	d.told.warp_threads = 32;
-	d.told.shared_per_block = 49152;
+	d.reported.threads_per_block = 1024;
+	d.reported.registers_per_block = d.reported.registers_per_sm = 65536;
+	d.reported.warp_threads = 32;
+	d.reported.shared_per_block = 49152;
 	return d;
 }
 
@@ -177,7 +177,8 @@ static void test_against_nvidia(void **state)
 					struct tl_gpu k =
 						kernel_of(1, (uint32_t)threads, (uint32_t)registers,
 							  (int64_t)shared[s]);
-					int their = theirs(&d.told, threads, registers, shared[s]);
+					int their =
+						theirs(&d.reported, threads, registers, shared[s]);
 					struct occupancy o;
 
 					if (their < 0)

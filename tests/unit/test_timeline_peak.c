@@ -57,7 +57,8 @@ static void test_what_ops_did(void **state)
 		{.all_flops = 200},
 	};
 	struct tl_gpu_use devices[] = {{.process = 0, .device = 0}, {.process = 1, .device = 0}};
-	struct tl_device described[] = {{.process = 0, .told = a100}, {.process = 1, .told = a100}};
+	struct tl_device described[] = {{.process = 0, .reported = a100},
+					{.process = 1, .reported = a100}};
 	struct timeline t = {.start_ns = 1000, .end_ns = 4000, .paused_ns = 1000};
 	struct gpu_flops f;
 

@@ -162,8 +162,8 @@ static void test_sort_keys(void **state)
 	assert_non_null(strstr(why.text, "self_cuda_memory_usage"));
 }
 
-static void told_by_callback(struct events *e, const char *name, uint64_t start_ns, uint64_t end_ns,
-			     uint64_t instance, uint64_t parent)
+static void reported_by_callback(struct events *e, const char *name, uint64_t start_ns,
+				 uint64_t end_ns, uint64_t instance, uint64_t parent)
 {
 	events__op(e, (struct event_op){.name = name,
 					.start_ns = start_ns,
@@ -192,13 +192,13 @@ static void test_compensated(void **state)
 
 	events__meta(e, "callback_ns", "5");
 	events__meta(e, "callback_timed", "100");
-	told_by_callback(e, "f", 100, 200, 1, 0);
-	told_by_callback(e, "g", 110, 150, 2, 1);
+	reported_by_callback(e, "f", 100, 200, 1, 0);
+	reported_by_callback(e, "g", 110, 150, 2, 1);
 	add(e, "probed", 112, 120, 3, 2);
-	told_by_callback(e, "h", 130, 140, 4, 2);
-	told_by_callback(e, "short", 300, 308, 5, 0);
-	told_by_callback(e, "h", 301, 307, 6, 5);
-	told_by_callback(e, "short", 400, 403, 7, 0);
+	reported_by_callback(e, "h", 130, 140, 4, 2);
+	reported_by_callback(e, "short", 300, 308, 5, 0);
+	reported_by_callback(e, "h", 301, 307, 6, 5);
+	reported_by_callback(e, "short", 400, 403, 7, 0);
 	t = events__timeline(e);
 	table = table_of(t, (struct table_options){.compensate = true});
 	assert_int_equal(table->rows.nr, 5);
@@ -232,9 +232,9 @@ static void test_steps_cost_nothing(void **state)
 
 	events__meta(e, "callback_ns", "5");
 	events__meta(e, "callback_timed", "100");
-	told_by_callback(e, "epoch", 100, 200, 1, 0);
-	told_by_callback(e, "ProfilerStep#0", 110, 150, 2, 1);
-	told_by_callback(e, "f", 120, 130, 3, 2);
+	reported_by_callback(e, "epoch", 100, 200, 1, 0);
+	reported_by_callback(e, "ProfilerStep#0", 110, 150, 2, 1);
+	reported_by_callback(e, "f", 120, 130, 3, 2);
 	t = events__timeline(e);
 	t->ops.items[1].step = true;
 	assert_int_equal(compensation__find(t, NULL, &c), 0);
@@ -254,10 +254,10 @@ static void test_compensated_to_nothing(void **state)
 
 	events__meta(e, "callback_ns", "50");
 	events__meta(e, "callback_timed", "100");
-	told_by_callback(e, "outer", 100, 300, 1, 0);
-	told_by_callback(e, "inner", 110, 190, 2, 1);
-	told_by_callback(e, "least", 120, 130, 3, 2);
-	told_by_callback(e, "least", 140, 150, 4, 2);
+	reported_by_callback(e, "outer", 100, 300, 1, 0);
+	reported_by_callback(e, "inner", 110, 190, 2, 1);
+	reported_by_callback(e, "least", 120, 130, 3, 2);
+	reported_by_callback(e, "least", 140, 150, 4, 2);
 	table = table_of(events__timeline(e), (struct table_options){.compensate = true});
 	check_times(&table->rows.items[0], "outer", 120 - 100, 120 - 100);
 	check_times(&table->rows.items[1], "inner", 0, 0);
@@ -302,7 +302,7 @@ static void test_not_compensated(void **state)
 			events__meta(e, "callback_timed", cases[i].nr);
 		if (cases[i].key)
 			events__meta(e, cases[i].key, cases[i].value);
-		told_by_callback(e, "f", 100, 200, 1, 0);
+		reported_by_callback(e, "f", 100, 200, 1, 0);
 		assert_int_equal(table__new(events__timeline(e), &options, &why, &table), -EINVAL);
 		assert_null(table);
 		assert_non_null(strstr(why.text, "does not tell what callbacks"));

@@ -51,7 +51,7 @@ struct truth {
 	uint32_t nr;
 };
 
-struct tally {
+struct live_totals {
 	char name[64];
 	uint64_t equal, truncated, marked, wrong, other;
 };
@@ -72,7 +72,7 @@ static struct {
 	struct user_regs_struct regs;
 	struct sample sample;
 	bool have_sample;
-	VEC(struct tally) tallies;
+	VEC(struct live_totals) tallies;
 	uint64_t ns, walked_frames, walks;
 	bool time_only;
 	VEC(struct cost) costs;
@@ -255,10 +255,10 @@ static bool read_registers(uint32_t tid)
 	return !ptrace(PTRACE_GETREGS, tid, NULL, &check.regs);
 }
 
-static struct tally *tally_of(uint64_t address)
+static struct live_totals *totals_of(uint64_t address)
 {
 	const char *name = "elsewhere";
-	struct tally fresh = {0};
+	struct live_totals fresh = {0};
 
 	for (size_t i = 0; i < check.process->libraries_nr; i++) {
 		const struct target_library *l = &check.process->libraries[i];
@@ -295,7 +295,7 @@ static void print_stack(const struct truth *t, int ended)
 static void compare(void)
 {
 	const struct sample *s = &check.sample;
-	struct tally *tally = tally_of(s->ip);
+	struct live_totals *tally = totals_of(s->ip);
 	struct truth t = {0};
 	uint32_t same = 0;
 	int ended;
@@ -345,7 +345,7 @@ static void one_sample(struct ring_buffer *ring)
 	(void)kill(check.pid, SIGCONT);
 }
 
-static void print_tally(const struct tally *t)
+static void print_tally(const struct live_totals *t)
 {
 	(void)printf("%s equal %llu truncated %llu marked %llu wrong %llu other %llu\n", t->name,
 		     (unsigned long long)t->equal, (unsigned long long)t->truncated,
@@ -355,10 +355,10 @@ static void print_tally(const struct tally *t)
 
 static void print_tallies(void)
 {
-	struct tally sum = {.name = "all"};
+	struct live_totals sum = {.name = "all"};
 
 	for (size_t i = 0; i < check.tallies.nr; i++) {
-		const struct tally *t = &check.tallies.items[i];
+		const struct live_totals *t = &check.tallies.items[i];
 
 		print_tally(t);
 		sum.equal += t->equal;

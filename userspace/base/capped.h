@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* The sum, UINT64_MAX if it is larger. */
-static inline uint64_t add_capped(uint64_t a, uint64_t b)
+static inline uint64_t add_saturating(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }

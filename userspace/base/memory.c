@@ -108,7 +108,7 @@ static uint64_t left_of_group(const char *group, const struct group_files *files
 		return UINT64_MAX;
 	if (read_group_file(group, "memory.stat", &stat))
 		for (size_t i = 0; i < 3 && files->spare[i]; i++)
-			spare = add_capped(spare, number_in(stat, files->spare[i]));
+			spare = add_saturating(spare, number_in(stat, files->spare[i]));
 	now -= spare < now ? spare : now;
 	return max > now ? max - now : 0;
 }

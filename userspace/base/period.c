@@ -60,21 +60,21 @@ static int count_kinds(const uint32_t *symbols, size_t nr, struct kind **ret_kin
 }
 
 /* The longest stretch that equals itself shifted by `length`. */
-static struct period try_length(const uint32_t *symbols, size_t nr, size_t length)
+static struct cycle try_length(const uint32_t *symbols, size_t nr, size_t length)
 {
-	struct period best = {.length = length};
+	struct cycle best = {.length = length};
 	size_t same = 0;
 
 	for (size_t i = 0; i + length < nr; i++) {
 		same = symbols[i] == symbols[i + length] ? same + 1 : 0;
 		if (same && same + length > best.run)
-			best = (struct period){i + 1 - same, same + length, length};
+			best = (struct cycle){i + 1 - same, same + length, length};
 	}
 	return best;
 }
 
 /* Several cycles are a cycle too: a longer one must explain clearly more. */
-static void prefer(struct period *best, const struct period *other, size_t nr)
+static void prefer(struct cycle *best, const struct cycle *other, size_t nr)
 {
 	if (other->run < REPEATS_MIN * other->length || other->run * 2 < nr)
 		return;
@@ -86,7 +86,7 @@ static void prefer(struct period *best, const struct period *other, size_t nr)
 
 /* Distances from the middle one of this kind to those behind it. */
 static void try_kind(const uint32_t *symbols, size_t nr, const struct kind *kind,
-		     struct period *best)
+		     struct cycle *best)
 {
 	size_t at = kind->first, left = kind->nr / 2, apart = 0;
 
@@ -95,7 +95,7 @@ static void try_kind(const uint32_t *symbols, size_t nr, const struct kind *kind
 	if (!at)
 		return;
 	for (size_t i = at--; i < nr && apart < APART_MAX; i++) {
-		struct period one;
+		struct cycle one;
 
 		if (symbols[i] != kind->symbol)
 			continue;
@@ -107,10 +107,10 @@ static void try_kind(const uint32_t *symbols, size_t nr, const struct kind *kind
 	}
 }
 
-int period_find(const uint32_t *symbols, size_t nr, struct period *ret_period)
+int cycle_detect(const uint32_t *symbols, size_t nr, struct cycle *ret_period)
 {
 	CLEANUP(cleanup_free) struct kind *kinds = NULL;
-	struct period best = {0};
+	struct cycle best = {0};
 	size_t kinds_nr, tried = 0;
 	int err;
 

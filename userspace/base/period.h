@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct period {
+struct cycle {
 	size_t first;  /* where the repetition begins */
 	size_t run;    /* so many symbols belong to it */
 	size_t length; /* of one cycle; run is at least three of them */
@@ -20,6 +20,6 @@ struct period {
 
 /* The shortest cycle that repeats at least three times in a row and that makes up at least half of
  * the sequence. 0, -ENOENT if there is none, or -ENOMEM. Work grows linearly with nr. */
-int period_find(const uint32_t *symbols, size_t nr, struct period *ret_period);
+int cycle_detect(const uint32_t *symbols, size_t nr, struct cycle *ret_period);
 
 #endif /* GP_BASE_PERIOD_H */

@@ -52,10 +52,10 @@ static void wait_for(pid_t pid)
 	do
 		waited = wait4(pid, NULL, __WCLONE, &usage);
 	while (waited < 0 && errno == EINTR);
-	shield_add_cpu(&usage);
+	killsafe_add_cpu(&usage);
 }
 
-int shield_run(int (*fn)(void *arg), void *arg)
+int killsafe_call(int (*fn)(void *arg), void *arg)
 {
 	/* It ends without a signal, so that nobody takes it for another child. */
 	const int flags = CLONE_VM | CLONE_FILES | CLONE_VFORK;
@@ -81,20 +81,20 @@ int shield_run(int (*fn)(void *arg), void *arg)
 	return task.result;
 }
 
-bool shield_is_alone(void)
+bool killsafe_is_child(void)
 {
 	pid_t of = __atomic_load_n(&parent, __ATOMIC_RELAXED);
 
 	return getpid() != of && (pid_t)syscall(SYS_getppid) != of;
 }
 
-void shield_add_cpu(const struct rusage *usage)
+void killsafe_add_cpu(const struct rusage *usage)
 {
 	(void)__atomic_fetch_add(&cpu_ns, ns_of(usage->ru_utime) + ns_of(usage->ru_stime),
 				 __ATOMIC_RELAXED);
 }
 
-uint64_t shield_cpu_ns(void)
+uint64_t killsafe_cpu_ns(void)
 {
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + __atomic_load_n(&cpu_ns, __ATOMIC_RELAXED);
 }

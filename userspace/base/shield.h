@@ -20,15 +20,15 @@
  * of. Returns what fn() does, or -ECANCELED if that process was ended itself; fn() is called
  * directly where there can be no such process.
  */
-int shield_run(int (*fn)(void *arg), void *arg);
+int killsafe_call(int (*fn)(void *arg), void *arg);
 
 /* In fn(): whether nobody waits for it any more, so that all it can do is to end. */
-bool shield_is_alone(void);
+bool killsafe_is_child(void);
 
 /* CPU time of this process and all such processes so far, in ns: no clock has both. Any thread. */
-uint64_t shield_cpu_ns(void);
+uint64_t killsafe_cpu_ns(void);
 
 /* Adds to it what another child of this process took, once that has been waited for. Any thread. */
-void shield_add_cpu(const struct rusage *usage);
+void killsafe_add_cpu(const struct rusage *usage);
 
 #endif /* GP_BASE_SHIELD_H */

@@ -188,7 +188,7 @@ bool budget__is_hopeless(const struct budget *b)
 	return b->hopeless_nr > 0;
 }
 
-bool budget__rest_is_dear(const struct budget *b)
+bool budget__mute_over_budget(const struct budget *b)
 {
 	return (double)b->rest_ns >= KNOWN_NS && b->rest_rate > DEAR * b->rate;
 }

@@ -72,6 +72,6 @@ void budget__cut(struct budget *b, bool by_time, double done, double within_ns);
 bool budget__is_hopeless(const struct budget *b);
 
 /* Seeing the steps alone takes too much of the budget. */
-bool budget__rest_is_dear(const struct budget *b);
+bool budget__mute_over_budget(const struct budget *b);
 
 #endif /* GP_CAPTURE_BUDGET_H */

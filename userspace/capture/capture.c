@@ -78,13 +78,13 @@ static struct probe_options probe_options(const struct capture_options *o)
 		.cache_dir = o->cache_dir,
 		.stop_at_load = o->follow_exec,
 		/* Of all else the collector can tell, if it gets in. */
-		.may_be_bare = (o->inject || o->inject_if_bare) && !o->python_gc && !o->ops_glob &&
-			       !(o->stacks & GP_STACK_WANT_NATIVE),
+		.allow_no_bpf = (o->inject || o->inject_without_bpf) && !o->python_gc &&
+				!o->ops_glob && !(o->stacks & GP_STACK_WANT_NATIVE),
 	};
 }
 
 /* There are no probes: the collector is put in as by attach, whoever else was to bring it. */
-static void begin_bare(struct capture *c)
+static void begin_without_bpf(struct capture *c)
 {
 	c->options.inject = true;
 	c->options.invited = false;
@@ -92,7 +92,7 @@ static void begin_bare(struct capture *c)
 	log_warn("only what the collector inside the process tells is recorded%s%s: %s",
 		 c->options.memory ? ", which is no GPU memory" : "",
 		 c->options.follow_exec ? ", from a moment after PyTorch has been loaded" : "",
-		 probe_session__bare(c->probes));
+		 probe_session__no_bpf(c->probes));
 }
 
 int capture__new(const struct capture_options *options, struct reason *why,
@@ -111,14 +111,14 @@ int capture__new(const struct capture_options *options, struct reason *why,
 	err = make_id(c) ?: stacks__init(&c->stacks, &c->segments, &c->names);
 	err = err ? reason_set(why, err, "cannot begin a capture: %s", strerror(-err))
 		  : probe_session__new(&probe, why, &c->probes);
-	if (!err && probe_session__bare(c->probes))
-		begin_bare(c);
+	if (!err && probe_session__no_bpf(c->probes))
+		begin_without_bpf(c);
 	if (!err && options->schedule.active) {
-		c->stepped = stepped__new(&options->schedule);
-		err = c->stepped ? 0 : reason_set(why, -ENOMEM, "out of memory");
+		c->schedule_runner = schedule_runner__new(&options->schedule);
+		err = c->schedule_runner ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	}
 	if (!err && options->overhead_pct > 0 && !capture_samples(c)) {
-		c->windows = windows__new();
+		c->windows = budget_windows__new();
 		err = c->windows ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	}
 	if (!err && capture_samples(c) && options->overhead_pct > 0 && c->options.gpu &&
@@ -130,10 +130,10 @@ int capture__new(const struct capture_options *options, struct reason *why,
 		c->triggers = triggers__new(&options->triggers);
 		err = c->triggers ? 0 : reason_set(why, -ENOMEM, "out of memory");
 	}
-	if (!err && options->children && !probe_session__tells_forks(c->probes))
+	if (!err && options->children && !probe_session__sees_forks(c->probes))
 		log_warn("processes that are started from now on are not recorded: forks are told "
 			 "in the first PID namespace only");
-	if (!err && !c->stepped)
+	if (!err && !c->schedule_runner)
 		err = capture_open_recording(c, why);
 	if (err) {
 		capture__free(c);
@@ -150,12 +150,12 @@ int capture__start(struct capture *c, struct reason *why)
 	int err;
 
 	capture_drain(c);
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (c->members.items[i]->guest)
-			guest__begin(c->members.items[i]->guest);
+	for (size_t i = 0; i < c->processes.nr; i++)
+		if (c->processes.items[i]->collector)
+			collector_client__begin(c->processes.items[i]->collector);
 	c->start_ns = clock_now_ns();
 	c->flushed_ns = c->start_ns;
-	err = c->stepped ? 0 : capture_begin_recording(c, c->start_ns);
+	err = c->schedule_runner ? 0 : capture_begin_recording(c, c->start_ns);
 	err = err ?: capture_flush_recordings(c);
 	if (err)
 		return cannot_write(c, err, why);
@@ -163,9 +163,9 @@ int capture__start(struct capture *c, struct reason *why)
 	sampling_start(c);
 	probe_session__start(c->probes);
 	cost_start(c);
-	err = c->stepped ? stepped_start(c) : 0;
+	err = c->schedule_runner ? schedule_runner_start(c) : 0;
 	if (!err && c->windows)
-		err = windows_start(c);
+		err = budget_windows_start(c);
 	if (!err && c->gpu_windows)
 		err = gpu_windows_start(c);
 	return err ? cannot_write(c, err, why) : 0;
@@ -174,7 +174,7 @@ int capture__start(struct capture *c, struct reason *why)
 int capture__keep(struct capture *c, struct reason *why)
 {
 	struct segment *now = c->segments.now;
-	int err = now && !c->stepped ? recording_writer__place(now->writer) : 0;
+	int err = now && !c->schedule_runner ? recording_writer__place(now->writer) : 0;
 
 	c->keeps = !err;
 	return err ? cannot_write(c, err, why) : 0;
@@ -202,10 +202,11 @@ int capture__describe(struct capture *c, const char *key, const char *value, str
 /* Nothing wakes us when a collector's ring fills. */
 static int guests_timeout(const struct capture *c, int timeout_ms)
 {
-	for (size_t i = 0; i < c->members.nr; i++) {
-		const struct member *m = c->members.items[i];
-		const struct guest *g = m->guest;
-		uint64_t ns = g ? guest__patience_ns(g) : member_guest_patience_ns(c, m);
+	for (size_t i = 0; i < c->processes.nr; i++) {
+		const struct traced_process *m = c->processes.items[i];
+		const struct collector_client *g = m->collector;
+		uint64_t ns = g ? collector_client__drain_deadline_ns(g)
+				: collector_policy_drain_deadline_ns(c, m);
 		uint64_t ms = m->end ? UINT64_MAX : ns / 1000000;
 
 		if (ms < (uint64_t)timeout_ms)
@@ -225,30 +226,30 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 		timeout_ms = STACKS_POLL_MS;
 	timeout_ms = guests_timeout(c, timeout_ms);
 	if (c->windows)
-		timeout_ms = windows_timeout(c, timeout_ms);
+		timeout_ms = budget_windows_timeout(c, timeout_ms);
 	if (c->gpu_windows)
 		timeout_ms = gpu_windows_timeout(c, timeout_ms);
 	(void)poll(&fd, 1, timeout_ms);
 	capture_drain(c);
-	if (c->stepped)
-		stepped_turn(c);
+	if (c->schedule_runner)
+		schedule_runner_poll(c);
 	else if (c->windows)
-		windows_turn(c);
+		budget_windows_poll(c);
 	else if (c->off || c->switching)
-		pause_turn(c);
+		pause_poll(c);
 	if (!c->failed && c->gpu_windows)
-		gpu_windows_turn(c);
+		gpu_windows_poll(c);
 	if (!c->failed && c->triggers)
-		triggers_turn(c);
+		triggers_poll(c);
 	if (!c->failed)
-		rotation_turn(c);
-	here = capture_watch_members(c);
+		rotation_poll(c);
+	here = capture_poll_processes(c);
 	now = clock_now_ns();
 	if (!c->failed && now - c->flushed_ns > SECOND_NS) {
 		c->flushed_ns = now;
 		(void)capture_flush_recordings(c);
 	}
-	sampling_turn(c, clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
+	sampling_poll(c, clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
 	if (c->failed)
 		return reason_set(why, c->failed, "cannot write '%s': %s", c->options.output_path,
 				  strerror(-c->failed));
@@ -261,7 +262,7 @@ static int end_recordings(struct capture *c)
 	struct segments *s = &c->segments;
 	int err = s->closing ? capture_end_recording(c, &s->closing) : 0;
 
-	err = err ?: (c->windows ? windows_end(c) : pause_end(c));
+	err = err ?: (c->windows ? budget_windows_end(c) : pause_end(c));
 	if (!err && c->gpu_windows)
 		err = gpu_windows_end(c);
 	if (err || !s->now)
@@ -271,13 +272,13 @@ static int end_recordings(struct capture *c)
 	return capture_end_recording(c, &s->now);
 }
 
-static bool any_tells_ops(const struct capture *c)
+static bool any_emits_ops(const struct capture *c)
 {
-	for (size_t i = 0; i < c->members.nr; i++) {
-		const struct member *m = c->members.items[i];
+	for (size_t i = 0; i < c->processes.nr; i++) {
+		const struct traced_process *m = c->processes.items[i];
 
-		if (!m->end && m->guest && !member__has_exited(m) &&
-		    (guest__active(m->guest) &
+		if (!m->end && m->collector && !traced_process__has_exited(m) &&
+		    (collector_client__active(m->collector) &
 		     ~(uint32_t)(GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD)))
 			return true;
 	}
@@ -290,10 +291,10 @@ static void end_window(struct capture *c)
 {
 	uint64_t asked_ns = clock_now_ns();
 
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (c->members.items[i]->guest && !c->members.items[i]->end)
-			guest__only(c->members.items[i]->guest, 0);
-	while (any_tells_ops(c) && clock_now_ns() - asked_ns < OFF_LIMIT_NS) {
+	for (size_t i = 0; i < c->processes.nr; i++)
+		if (c->processes.items[i]->collector && !c->processes.items[i]->end)
+			collector_client__only(c->processes.items[i]->collector, 0);
+	while (any_emits_ops(c) && clock_now_ns() - asked_ns < OFF_LIMIT_NS) {
 		capture_drain(c);
 		(void)usleep(OFF_TURN_US);
 	}
@@ -308,18 +309,18 @@ int capture__stop(struct capture *c, struct reason *why)
 		return 0;
 	end_window(c);
 	c->stopped = true;
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (c->members.items[i]->guest && !c->members.items[i]->end)
-			capture_stop_guest(c, c->members.items[i]->guest,
-					   member__has_exited(c->members.items[i]));
+	for (size_t i = 0; i < c->processes.nr; i++)
+		if (c->processes.items[i]->collector && !c->processes.items[i]->end)
+			capture_stop_collector(c, c->processes.items[i]->collector,
+					       traced_process__has_exited(c->processes.items[i]));
 	probe_session__stop(c->probes);
 	capture_drain(c);
 	if (!c->failed)
-		c->failed = capture_put_tail(c);
+		c->failed = capture_put_late_records(c);
 	if (!c->failed)
 		c->failed = native_stacks__release(&c->native_stacks, &c->stacks, 0);
 	if (!c->failed)
-		c->failed = c->stepped ? stepped_stop(c) : end_recordings(c);
+		c->failed = c->schedule_runner ? schedule_runner_stop(c) : end_recordings(c);
 	if (c->failed)
 		return reason_set(why, c->failed, "cannot write '%s': %s", c->options.output_path,
 				  strerror(-c->failed));
@@ -335,16 +336,17 @@ void capture__free(struct capture *c)
 	(void)capture__stop(c, &why);
 	/* The recordings have ended: nothing more is taken while collectors are removed. */
 	c->failed = c->failed ?: -ECANCELED;
-	for (size_t i = 0; i < c->members.nr; i++) {
-		struct member *m = c->members.items[i];
+	for (size_t i = 0; i < c->processes.nr; i++) {
+		struct traced_process *m = c->processes.items[i];
 
-		if (m->guest)
-			guest__free(m->guest, m->process, m->end || member__has_exited(m));
-		member__done(m);
+		if (m->collector)
+			collector_client__free(m->collector, m->process,
+					       m->end || traced_process__has_exited(m));
+		traced_process__done(m);
 		free(m);
 	}
-	roster__done(&c->members);
-	gpu_lacks__done(&c->gpu_lacks);
+	process_table__done(&c->processes);
+	gpu_unavailable__done(&c->gpu_unavailable);
 	vec_done(&c->born);
 	for (size_t i = 0; i < c->descriptions.nr; i++) {
 		free(c->descriptions.items[i].key);
@@ -352,12 +354,12 @@ void capture__free(struct capture *c)
 	}
 	vec_done(&c->descriptions);
 	probe_session__free(c->probes);
-	tail__done(&c->tail);
+	late_records__done(&c->late_records);
 	segment__free(c->segments.now);
 	segment__free(c->segments.closing);
-	stepped__free(c->stepped);
+	schedule_runner__free(c->schedule_runner);
 	triggers__free(c->triggers);
-	windows__free(c->windows);
+	budget_windows__free(c->windows);
 	gpu_windows__free(c->gpu_windows);
 	names__done(&c->names);
 	inputs_ids__done(&c->inputs);
@@ -375,7 +377,7 @@ static uint64_t bytes_of(const struct segment *s)
 
 static void steps_status(const struct capture *c, struct capture_status *s)
 {
-	const struct stepped *steps = c->stepped;
+	const struct schedule_runner *steps = c->schedule_runner;
 
 	s->over = steps->over && !c->segments.closing;
 	s->steps_nr = steps->step + steps->shift;
@@ -409,18 +411,18 @@ void capture__status(const struct capture *c, struct capture_status *ret_status)
 	s.functions_nr = summary.functions_nr;
 	s.not_placed_nr = summary.not_placed_nr;
 	s.method = summary.method;
-	s.bare = probe_session__bare(c->probes);
-	s.processes_nr = c->members.joined_nr;
+	s.no_bpf = probe_session__no_bpf(c->probes);
+	s.processes_nr = c->processes.joined_nr;
 	s.callbacks_nr = c->gone_callbacks_nr;
 	s.recordings_nr = c->ended_nr;
 	s.files_nr = c->begun_nr;
-	s.unwritten = !c->stepped && c->started && !c->stopped &&
+	s.unwritten = !c->schedule_runner && c->started && !c->stopped &&
 		      (!segments->now || segments->now->broken);
-	if (c->stepped)
+	if (c->schedule_runner)
 		steps_status(c, &s);
 	if (c->windows)
-		windows_status(c, &s);
-	for (size_t i = 0; i < c->members.nr; i++)
-		s.callbacks_nr += c->members.items[i]->callbacks;
+		budget_windows_status(c, &s);
+	for (size_t i = 0; i < c->processes.nr; i++)
+		s.callbacks_nr += c->processes.items[i]->callbacks;
 	*ret_status = s;
 }

@@ -59,7 +59,7 @@ struct capture_options {
 	bool gpu;		   /* GPU activity too, where there is CUDA; needs inject */
 	bool any_cupti;		   /* with gpu: even one that is known to endanger the process */
 	bool inject;		   /* the collector may be put into the processes */
-	bool inject_if_bare;	   /* only where no BPF program can be loaded */
+	bool inject_without_bpf;   /* only where no BPF program can be loaded */
 	bool invited;		   /* CUDA itself will load the collector: take it when it comes */
 	const char *uninvited_why; /* why CUDA will not, NULL: nobody has asked for it */
 	/* Recordings one after another: the name of each, to be freed; they count from 0. NULL:
@@ -177,7 +177,7 @@ struct capture_status {
 	uint64_t windows_steps_nr; /* of steps_nr, which lay in windows */
 	struct capture_cost cost;
 	const char *method; /* how probes are attached */
-	bool bare;	    /* they are not: the collector tells all there is */
+	bool no_bpf;	    /* they are not: the collector tells all there is */
 };
 /* How far the capture is. */
 void capture__status(const struct capture *c, struct capture_status *ret_status);

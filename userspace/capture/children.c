@@ -57,7 +57,7 @@ void capture_join_children(struct capture *c, pid_t pid)
 		join_child(c, pids[i]);
 }
 
-void capture_watch_children(struct capture *c)
+void capture_poll_children(struct capture *c)
 {
 	while (c->born.nr && !c->failed)
 		join_child(c, c->born.items[--c->born.nr]);

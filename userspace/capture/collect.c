@@ -5,19 +5,19 @@
  */
 #include "capture/collect.h"
 
-void collect_only(struct capture *c, uint32_t features, bool kernel)
+void set_features(struct capture *c, uint32_t features, bool kernel)
 {
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (!c->members.items[i]->end && c->members.items[i]->guest)
-			guest__only(c->members.items[i]->guest, features);
+	for (size_t i = 0; i < c->processes.nr; i++)
+		if (!c->processes.items[i]->end && c->processes.items[i]->collector)
+			collector_client__only(c->processes.items[i]->collector, features);
 	probe_session__pause(c->probes, !kernel);
 }
 
 bool collect_follows(const struct capture *c)
 {
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (!c->members.items[i]->end && c->members.items[i]->guest &&
-		    !guest__follows(c->members.items[i]->guest))
+	for (size_t i = 0; i < c->processes.nr; i++)
+		if (!c->processes.items[i]->end && c->processes.items[i]->collector &&
+		    !collector_client__follows(c->processes.items[i]->collector))
 			return false;
 	return true;
 }

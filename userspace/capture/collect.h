@@ -10,7 +10,7 @@
 
 /* Has the collectors do these features (enum gp_feature bits) alone, of those that they were put in
  * for, and the kernel's programs work or not. Does not wait. */
-void collect_only(struct capture *c, uint32_t features, bool kernel);
+void set_features(struct capture *c, uint32_t features, bool kernel);
 
 /* Whether all collectors do what they were asked to last. */
 bool collect_follows(const struct capture *c);

@@ -70,17 +70,17 @@ void collector_events__init(struct collector_events *e, pid_t pid, uint16_t proc
 		.opened_ns = machine_now(),
 		.clock_offset_ns = clock_offset(pid),
 	};
-	collector_tids__init(&e->tids, pid);
+	tid_map__init(&e->tids, pid);
 }
 
 void collector_events__done(struct collector_events *e)
 {
-	collector_tids__done(&e->tids);
+	tid_map__done(&e->tids);
 }
 
 uint64_t collector_events__now(struct collector_events *e)
 {
-	collector_tids__round(&e->tids);
+	tid_map__round(&e->tids);
 	return machine_now();
 }
 
@@ -102,7 +102,7 @@ static bool is_announced(const struct collector_events *e, uint32_t id)
 	return id < COLLECTOR_NAMES && (e->announced[id / 8] & 1U << id % 8);
 }
 
-static void judge_inputs_id(const struct collector_events *e, struct gp_ev_op_inputs *with)
+static void validate_inputs_id(const struct collector_events *e, struct gp_ev_op_inputs *with)
 {
 	uint32_t id = with->inputs_id;
 
@@ -113,7 +113,7 @@ static void judge_inputs_id(const struct collector_events *e, struct gp_ev_op_in
 		with->inputs_id = GP_INPUTS_LOST;
 }
 
-static void judge_stack_id(struct collector_events *e, __u32 *id)
+static void validate_stack_id(struct collector_events *e, __u32 *id)
 {
 	if (!*id || (*id < GP_RING_STACKS && (e->announced_stacks[*id / 8] & 1U << *id % 8)))
 		return;
@@ -121,10 +121,11 @@ static void judge_stack_id(struct collector_events *e, __u32 *id)
 	e->stacks_lost_nr++;
 }
 
-static bool judge_op(struct collector_events *e, struct gp_ev_op *op, size_t bytes, uint64_t now_ns)
+static bool validate_op(struct collector_events *e, struct gp_ev_op *op, size_t bytes,
+			uint64_t now_ns)
 {
 	if (bytes == sizeof(struct gp_ev_op_inputs))
-		judge_inputs_id(e, (struct gp_ev_op_inputs *)op);
+		validate_inputs_id(e, (struct gp_ev_op_inputs *)op);
 	else if (bytes != sizeof(*op))
 		return false;
 	op->start_ns -= (uint64_t)e->clock_offset_ns;
@@ -133,29 +134,29 @@ static bool judge_op(struct collector_events *e, struct gp_ev_op *op, size_t byt
 		return false;
 	op->head.flags = GP_OP_CALLBACK | (op->head.flags & (GP_OP_EXCEPTION | GP_OP_ASYNC));
 	op->head.process = e->process_index;
-	op->head.tid = collector_tids__get(&e->tids, op->head.tid);
+	op->head.tid = tid_map__get(&e->tids, op->head.tid);
 	if (!is_announced(e, op->name_id)) {
 		op->name_id = 0;
 		e->names_lost_nr++;
 	}
-	judge_stack_id(e, &op->stack_id);
+	validate_stack_id(e, &op->stack_id);
 	return true;
 }
 
 /* Any number: it is only compared with others of the thread. */
-static bool judge_cpu_time(struct collector_events *e, struct gp_ev_cpu_time *c, size_t bytes,
-			   uint64_t now_ns)
+static bool validate_cpu_time(struct collector_events *e, struct gp_ev_cpu_time *c, size_t bytes,
+			      uint64_t now_ns)
 {
 	if (bytes != sizeof(*c))
 		return false;
 	c->head.time_ns -= (uint64_t)e->clock_offset_ns;
 	c->head.flags = 0;
 	c->head.process = e->process_index;
-	c->head.tid = collector_tids__get(&e->tids, c->head.tid);
+	c->head.tid = tid_map__get(&e->tids, c->head.tid);
 	return c->head.time_ns >= e->opened_ns && c->head.time_ns <= now_ns + AHEAD_NS;
 }
 
-static bool judge_stack(struct collector_events *e, struct gp_ev_stack *s, size_t bytes)
+static bool validate_stack(struct collector_events *e, struct gp_ev_stack *s, size_t bytes)
 {
 	uint32_t id;
 
@@ -173,7 +174,7 @@ static bool judge_stack(struct collector_events *e, struct gp_ev_stack *s, size_
 	return true;
 }
 
-static bool judge_name(struct collector_events *e, struct gp_ev_name *name, size_t bytes)
+static bool validate_name(struct collector_events *e, struct gp_ev_name *name, size_t bytes)
 {
 	char *text = (char *)(name + 1);
 
@@ -195,8 +196,8 @@ static bool judge_name(struct collector_events *e, struct gp_ev_name *name, size
 	return true;
 }
 
-static bool judge_module_call(struct collector_events *e, struct gp_ev_module_call *c, size_t bytes,
-			      uint64_t now_ns)
+static bool validate_module_call(struct collector_events *e, struct gp_ev_module_call *c,
+				 size_t bytes, uint64_t now_ns)
 {
 	if (bytes != sizeof(*c))
 		return false;
@@ -208,7 +209,7 @@ static bool judge_module_call(struct collector_events *e, struct gp_ev_module_ca
 		return false;
 	c->head.flags = 0;
 	c->head.process = e->process_index;
-	c->head.tid = collector_tids__get(&e->tids, c->head.tid);
+	c->head.tid = tid_map__get(&e->tids, c->head.tid);
 	if (!is_announced(e, c->name_id)) {
 		c->name_id = 0;
 		e->names_lost_nr++;
@@ -216,7 +217,7 @@ static bool judge_module_call(struct collector_events *e, struct gp_ev_module_ca
 	return true;
 }
 
-static bool judge_inputs(struct collector_events *e, struct gp_ev_inputs *in, size_t bytes)
+static bool validate_inputs(struct collector_events *e, struct gp_ev_inputs *in, size_t bytes)
 {
 	uint8_t *data = (uint8_t *)(in + 1);
 	uint32_t id;
@@ -232,8 +233,8 @@ static bool judge_inputs(struct collector_events *e, struct gp_ev_inputs *in, si
 	return true;
 }
 
-static bool judge_tensors(struct collector_events *e, struct gp_ev_tensors *t, size_t bytes,
-			  uint64_t now_ns)
+static bool validate_tensors(struct collector_events *e, struct gp_ev_tensors *t, size_t bytes,
+			     uint64_t now_ns)
 {
 	if (bytes < sizeof(*t) || t->words_nr > GP_TENSOR_WORDS_MAX ||
 	    bytes != sizeof(*t) + (size_t)t->words_nr * 8 || !instance_is_ours(e, t->instance))
@@ -241,13 +242,13 @@ static bool judge_tensors(struct collector_events *e, struct gp_ev_tensors *t, s
 	t->head.time_ns -= (uint64_t)e->clock_offset_ns;
 	t->head.flags = 0;
 	t->head.process = e->process_index;
-	t->head.tid = collector_tids__get(&e->tids, t->head.tid);
+	t->head.tid = tid_map__get(&e->tids, t->head.tid);
 	return t->head.time_ns >= e->opened_ns && t->head.time_ns <= now_ns + AHEAD_NS;
 }
 
 /* Start and end of what CUPTI told: to the machine's clock, and whether they can be. */
-static bool judge_times(const struct collector_events *e, struct gp_ev_head *head, __u64 *start_ns,
-			uint64_t now_ns)
+static bool validate_times(const struct collector_events *e, struct gp_ev_head *head,
+			   __u64 *start_ns, uint64_t now_ns)
 {
 	*start_ns -= (uint64_t)e->clock_offset_ns;
 	head->time_ns -= (uint64_t)e->clock_offset_ns;
@@ -255,7 +256,7 @@ static bool judge_times(const struct collector_events *e, struct gp_ev_head *hea
 	       head->time_ns <= now_ns + AHEAD_NS;
 }
 
-static uint32_t judge_name_id(struct collector_events *e, uint32_t id)
+static uint32_t validate_name_id(struct collector_events *e, uint32_t id)
 {
 	if (is_announced(e, id))
 		return id;
@@ -263,20 +264,20 @@ static uint32_t judge_name_id(struct collector_events *e, uint32_t id)
 	return 0;
 }
 
-static bool judge_api(struct collector_events *e, struct gp_ev_api *api, size_t bytes,
-		      uint64_t now_ns)
+static bool validate_api(struct collector_events *e, struct gp_ev_api *api, size_t bytes,
+			 uint64_t now_ns)
 {
-	if (bytes != sizeof(*api) || !judge_times(e, &api->head, &api->start_ns, now_ns) ||
+	if (bytes != sizeof(*api) || !validate_times(e, &api->head, &api->start_ns, now_ns) ||
 	    api->cbid >= CBIDS)
 		return false;
 	*api = (struct gp_ev_api){
 		.head = {.kind = GP_EV_API,
 			 .flags = GP_API_CUPTI | (api->head.flags & GP_API_DRIVER),
 			 .process = e->process_index,
-			 .tid = collector_tids__get(&e->tids, api->head.tid),
+			 .tid = tid_map__get(&e->tids, api->head.tid),
 			 .time_ns = api->head.time_ns},
 		.start_ns = api->start_ns,
-		.name_id = judge_name_id(e, api->name_id),
+		.name_id = validate_name_id(e, api->name_id),
 		.cbid = api->cbid,
 		.correlation_id = api->correlation_id,
 		.result = api->result,
@@ -294,10 +295,10 @@ static bool kernel_is_sane(const struct gp_ev_kernel *k)
 	       k->dynamic_shared_bytes <= SHARED_BYTES;
 }
 
-static bool judge_kernel(struct collector_events *e, struct gp_ev_kernel *k, size_t bytes,
-			 uint64_t now_ns)
+static bool validate_kernel(struct collector_events *e, struct gp_ev_kernel *k, size_t bytes,
+			    uint64_t now_ns)
 {
-	if (bytes != sizeof(*k) || !judge_times(e, &k->head, &k->start_ns, now_ns) ||
+	if (bytes != sizeof(*k) || !validate_times(e, &k->head, &k->start_ns, now_ns) ||
 	    !kernel_is_sane(k))
 		return false;
 	if (k->queued_ns)
@@ -307,15 +308,15 @@ static bool judge_kernel(struct collector_events *e, struct gp_ev_kernel *k, siz
 	k->head.flags = 0;
 	k->head.process = e->process_index;
 	k->head.tid = 0;
-	k->name_id = judge_name_id(e, k->name_id);
+	k->name_id = validate_name_id(e, k->name_id);
 	k->reserved = 0;
 	return true;
 }
 
-static bool judge_gpu_memory(struct collector_events *e, struct gp_ev_gpu_memory *m, size_t bytes,
-			     uint64_t now_ns)
+static bool validate_gpu_memory(struct collector_events *e, struct gp_ev_gpu_memory *m,
+				size_t bytes, uint64_t now_ns)
 {
-	if (bytes != sizeof(*m) || !judge_times(e, &m->head, &m->start_ns, now_ns) ||
+	if (bytes != sizeof(*m) || !validate_times(e, &m->head, &m->start_ns, now_ns) ||
 	    m->bytes > GPU_BYTES || m->device >= DEVICES || m->is_set > 1 ||
 	    (m->peer_device >= DEVICES && m->peer_device != UINT32_MAX))
 		return false;
@@ -326,11 +327,11 @@ static bool judge_gpu_memory(struct collector_events *e, struct gp_ev_gpu_memory
 	return true;
 }
 
-static bool judge_sync(struct collector_events *e, struct gp_ev_sync *s, size_t bytes,
-		       uint64_t now_ns)
+static bool validate_sync(struct collector_events *e, struct gp_ev_sync *s, size_t bytes,
+			  uint64_t now_ns)
 {
 	if (bytes != sizeof(struct gp_ev_sync_event) ||
-	    !judge_times(e, &s->head, &s->start_ns, now_ns) || s->what >= KINDS)
+	    !validate_times(e, &s->head, &s->start_ns, now_ns) || s->what >= KINDS)
 		return false;
 	s->head.flags = 0;
 	s->head.process = e->process_index;
@@ -340,8 +341,8 @@ static bool judge_sync(struct collector_events *e, struct gp_ev_sync *s, size_t 
 }
 
 /* The size of what is freed is known by its allocation. */
-static bool judge_memory(struct collector_events *e, struct gp_ev_memory *m, size_t bytes,
-			 uint64_t now_ns)
+static bool validate_memory(struct collector_events *e, struct gp_ev_memory *m, size_t bytes,
+			    uint64_t now_ns)
 {
 	bool is_free = m->head.flags & GP_MEMORY_FREE;
 
@@ -351,7 +352,7 @@ static bool judge_memory(struct collector_events *e, struct gp_ev_memory *m, siz
 		.head = {.kind = GP_EV_MEMORY,
 			 .flags = is_free ? GP_MEMORY_FREE | GP_MEMORY_SIZE_UNKNOWN : 0,
 			 .process = e->process_index,
-			 .tid = collector_tids__get(&e->tids, m->head.tid),
+			 .tid = tid_map__get(&e->tids, m->head.tid),
 			 .time_ns = m->head.time_ns - (uint64_t)e->clock_offset_ns},
 		.address = m->address,
 		.bytes = is_free ? 0 : m->bytes,
@@ -361,16 +362,16 @@ static bool judge_memory(struct collector_events *e, struct gp_ev_memory *m, siz
 	};
 	if (m->head.time_ns < e->opened_ns || m->head.time_ns > now_ns + AHEAD_NS)
 		return false;
-	judge_stack_id(e, &m->stack_id);
+	validate_stack_id(e, &m->stack_id);
 	return true;
 }
 
-static bool judge_cuda_event(struct collector_events *e, struct gp_ev_cuda_event *c, size_t bytes,
-			     uint64_t now_ns)
+static bool validate_cuda_event(struct collector_events *e, struct gp_ev_cuda_event *c,
+				size_t bytes, uint64_t now_ns)
 {
 	__u64 start_ns = c->head.time_ns;
 
-	if (bytes != sizeof(*c) || !judge_times(e, &c->head, &start_ns, now_ns) ||
+	if (bytes != sizeof(*c) || !validate_times(e, &c->head, &start_ns, now_ns) ||
 	    (c->device >= DEVICES && c->device != UINT32_MAX))
 		return false;
 	c->head.flags &= GP_CUDA_EVENT_TIMED;
@@ -380,12 +381,12 @@ static bool judge_cuda_event(struct collector_events *e, struct gp_ev_cuda_event
 	return true;
 }
 
-static bool judge_clock(struct collector_events *e, struct gp_ev_clock *c, size_t bytes,
-			uint64_t now_ns)
+static bool validate_clock(struct collector_events *e, struct gp_ev_clock *c, size_t bytes,
+			   uint64_t now_ns)
 {
 	__u64 start_ns = c->head.time_ns;
 
-	if (bytes != sizeof(*c) || !judge_times(e, &c->head, &start_ns, now_ns) || !c->gpu_ns ||
+	if (bytes != sizeof(*c) || !validate_times(e, &c->head, &start_ns, now_ns) || !c->gpu_ns ||
 	    c->width_ns > WIDTH_NS)
 		return false;
 	c->head.flags = 0;
@@ -394,26 +395,26 @@ static bool judge_clock(struct collector_events *e, struct gp_ev_clock *c, size_
 	return true;
 }
 
-static bool judge_overhead(struct collector_events *e, struct gp_ev_overhead *o, size_t bytes,
-			   uint64_t now_ns)
+static bool validate_overhead(struct collector_events *e, struct gp_ev_overhead *o, size_t bytes,
+			      uint64_t now_ns)
 {
-	if (bytes != sizeof(*o) || !judge_times(e, &o->head, &o->start_ns, now_ns) ||
+	if (bytes != sizeof(*o) || !validate_times(e, &o->head, &o->start_ns, now_ns) ||
 	    o->what >> 16 >= KINDS)
 		return false;
 	o->head.flags = 0;
 	o->head.process = e->process_index;
-	o->head.tid = o->head.tid ? collector_tids__get(&e->tids, o->head.tid) : 0;
+	o->head.tid = o->head.tid ? tid_map__get(&e->tids, o->head.tid) : 0;
 	o->reserved = 0;
 	return true;
 }
 
-static bool judge_device(struct collector_events *e, struct gp_ev_device *d, size_t bytes,
-			 uint64_t now_ns)
+static bool validate_device(struct collector_events *e, struct gp_ev_device *d, size_t bytes,
+			    uint64_t now_ns)
 {
 	const __u32 *number = &d->major;
 	__u64 start_ns = d->head.time_ns;
 
-	if (bytes != sizeof(*d) || !judge_times(e, &d->head, &start_ns, now_ns) ||
+	if (bytes != sizeof(*d) || !validate_times(e, &d->head, &start_ns, now_ns) ||
 	    d->device >= DEVICES || d->memory_bytes > GPU_BYTES)
 		return false;
 	for (; number <= &d->blocks_per_sm; number++)
@@ -430,50 +431,50 @@ static bool judge_device(struct collector_events *e, struct gp_ev_device *d, siz
 	return true;
 }
 
-static bool judge_kind(struct collector_events *e, void *event, size_t bytes, uint64_t now_ns)
+static bool validate_kind(struct collector_events *e, void *event, size_t bytes, uint64_t now_ns)
 {
 	switch (((const struct gp_ev_head *)event)->kind) {
 	case GP_EV_OP:
-		return judge_op(e, event, bytes, now_ns);
+		return validate_op(e, event, bytes, now_ns);
 	case GP_EV_MEMORY:
-		return judge_memory(e, event, bytes, now_ns);
+		return validate_memory(e, event, bytes, now_ns);
 	case GP_EV_NAME:
-		return judge_name(e, event, bytes);
+		return validate_name(e, event, bytes);
 	case GP_EV_CPU_TIME:
-		return judge_cpu_time(e, event, bytes, now_ns);
+		return validate_cpu_time(e, event, bytes, now_ns);
 	case GP_EV_INPUTS:
-		return judge_inputs(e, event, bytes);
+		return validate_inputs(e, event, bytes);
 	case GP_EV_STACK:
-		return judge_stack(e, event, bytes);
+		return validate_stack(e, event, bytes);
 	case GP_EV_MODULE_CALL:
-		return judge_module_call(e, event, bytes, now_ns);
+		return validate_module_call(e, event, bytes, now_ns);
 	case GP_EV_TENSORS:
-		return judge_tensors(e, event, bytes, now_ns);
+		return validate_tensors(e, event, bytes, now_ns);
 	case GP_EV_API:
-		return judge_api(e, event, bytes, now_ns);
+		return validate_api(e, event, bytes, now_ns);
 	case GP_EV_KERNEL:
-		return judge_kernel(e, event, bytes, now_ns);
+		return validate_kernel(e, event, bytes, now_ns);
 	case GP_EV_GPU_MEMORY:
-		return judge_gpu_memory(e, event, bytes, now_ns);
+		return validate_gpu_memory(e, event, bytes, now_ns);
 	case GP_EV_SYNC:
-		return judge_sync(e, event, bytes, now_ns);
+		return validate_sync(e, event, bytes, now_ns);
 	case GP_EV_CUDA_EVENT:
-		return judge_cuda_event(e, event, bytes, now_ns);
+		return validate_cuda_event(e, event, bytes, now_ns);
 	case GP_EV_CLOCK:
-		return judge_clock(e, event, bytes, now_ns);
+		return validate_clock(e, event, bytes, now_ns);
 	case GP_EV_OVERHEAD:
-		return judge_overhead(e, event, bytes, now_ns);
+		return validate_overhead(e, event, bytes, now_ns);
 	case GP_EV_DEVICE:
-		return judge_device(e, event, bytes, now_ns);
+		return validate_device(e, event, bytes, now_ns);
 	default:
 		return false;
 	}
 }
 
-size_t collector_events__judge(struct collector_events *e, void *event, size_t bytes,
-			       uint64_t now_ns)
+size_t collector_events__validate(struct collector_events *e, void *event, size_t bytes,
+				  uint64_t now_ns)
 {
-	if (bytes >= sizeof(struct gp_ev_head) && judge_kind(e, event, bytes, now_ns))
+	if (bytes >= sizeof(struct gp_ev_head) && validate_kind(e, event, bytes, now_ns))
 		return bytes;
 	e->refused_nr++;
 	return 0;

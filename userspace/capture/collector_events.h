@@ -19,7 +19,7 @@ struct collector_events {
 	uint16_t process_index;
 	uint64_t opened_ns;	 /* no op can have begun before */
 	int64_t clock_offset_ns; /* the target's CLOCK_MONOTONIC minus the machine's */
-	struct collector_tids tids;
+	struct tid_map tids;
 	uint8_t announced[COLLECTOR_NAMES / 8]; /* bit: this name id has a name */
 	uint8_t announced_inputs[COLLECTOR_INPUTS / 8];
 	uint8_t announced_stacks[GP_RING_STACKS / 8];
@@ -36,7 +36,7 @@ uint64_t collector_events__now(struct collector_events *e);
 /* Judges one event: a private copy, 8-byte aligned, in GP_RING_EVENT_BYTES of memory, which is
  * rewritten to what gpuprof knows. Returns the bytes to hand on, 0 if it was refused and counted.
  */
-size_t collector_events__judge(struct collector_events *e, void *event, size_t bytes,
-			       uint64_t now_ns);
+size_t collector_events__validate(struct collector_events *e, void *event, size_t bytes,
+				  uint64_t now_ns);
 
 #endif /* GP_CAPTURE_COLLECTOR_EVENTS_H */

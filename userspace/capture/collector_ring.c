@@ -25,16 +25,16 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define PAGE_BYTES     4096
-#define DATA_BYTES_MIN 4096U
-#define DATA_BYTES_MAX (256U << 20)
-#define STALL_BEATS    30 /* turns of the collector's thread, 0.1 s each */
-#define PUBLISH_BYTES  65536
-#define BEAT_NS	       200000000L
-#define FRESH_NS       1500000000ULL /* a reader that lives beats more often */
-#define PATIENCE_MIN   1000000ULL    /* ns */
+#define PAGE_BYTES	   4096
+#define DATA_BYTES_MIN	   4096U
+#define DATA_BYTES_MAX	   (256U << 20)
+#define STALL_BEATS	   30 /* turns of the collector's thread, 0.1 s each */
+#define PUBLISH_BYTES	   65536
+#define BEAT_NS		   200000000L
+#define FRESH_NS	   1500000000ULL /* a reader that lives beats more often */
+#define DRAIN_DEADLINE_MIN 1000000ULL	 /* ns */
 
-struct collector_ring {
+struct ring_reader {
 	struct shared_mapping *mapping; /* of all that follows */
 	struct gp_ring_page *page;
 	unsigned char *data;
@@ -48,7 +48,7 @@ struct collector_ring {
 	uint64_t skipped_nr;
 	uint64_t lost_before; /* that nobody wanted */
 	uint64_t drained_ns;  /* when it was drained last, 0: not yet */
-	uint64_t patience_ns;
+	uint64_t drain_deadline_ns;
 	bool beating, leaving; /* of the thread that beats */
 	pthread_t beater;
 	pthread_mutex_t lock;
@@ -98,7 +98,7 @@ static int open_ring(pid_t pid, const char *number, uint64_t *ret_bytes)
 
 /* Maps the ring behind `fd`, of a size that is_ring_size(), if its header makes sense. 0 or -errno.
  */
-static int map_ring(struct collector_ring *r, int fd, uint64_t bytes, struct reason *why)
+static int map_ring(struct ring_reader *r, int fd, uint64_t bytes, struct reason *why)
 {
 	uint64_t data_bytes = bytes - PAGE_BYTES;
 	struct gp_ring_page *page;
@@ -157,7 +157,7 @@ static int find_ring(pid_t pid, uint64_t *ret_bytes)
 	return found;
 }
 
-void collector_ring__beat(struct collector_ring *r)
+void ring_reader__beat(struct ring_reader *r)
 {
 	__atomic_store_n(&r->page->heartbeat_ns, clock_now_ns(), __ATOMIC_RELAXED);
 }
@@ -165,12 +165,12 @@ void collector_ring__beat(struct collector_ring *r)
 /* Says that gpuprof is alive whatever the rest of it waits for (a slow disk). */
 static void *keep_beating(void *arg)
 {
-	struct collector_ring *r = arg;
+	struct ring_reader *r = arg;
 	struct timespec until;
 
 	(void)pthread_mutex_lock(&r->lock);
 	while (!r->leaving) {
-		collector_ring__beat(r);
+		ring_reader__beat(r);
 		(void)clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += BEAT_NS;
 		until.tv_sec += until.tv_nsec / 1000000000L;
@@ -181,7 +181,7 @@ static void *keep_beating(void *arg)
 	return NULL;
 }
 
-static void start_beating(struct collector_ring *r)
+static void start_beating(struct ring_reader *r)
 {
 	pthread_condattr_t attr;
 
@@ -194,7 +194,7 @@ static void start_beating(struct collector_ring *r)
 	r->beating = !thread_start(&r->beater, "gp-beat", keep_beating, r);
 }
 
-static void stop_beating(struct collector_ring *r)
+static void stop_beating(struct ring_reader *r)
 {
 	if (!r->beating)
 		return;
@@ -207,10 +207,10 @@ static void stop_beating(struct collector_ring *r)
 	(void)pthread_mutex_destroy(&r->lock);
 }
 
-int collector_ring__open(pid_t pid, uint16_t process_index, struct reason *why,
-			 struct collector_ring **ret_ring)
+int ring_reader__open(pid_t pid, uint16_t process_index, struct reason *why,
+		      struct ring_reader **ret_ring)
 {
-	struct collector_ring *r;
+	struct ring_reader *r;
 	uint64_t bytes = 0;
 	int err;
 	CLEANUP(cleanup_fd) int fd = find_ring(pid, &bytes);
@@ -228,16 +228,16 @@ int collector_ring__open(pid_t pid, uint16_t process_index, struct reason *why,
 	if (!err)
 		err = check_unused(r->page, why);
 	if (err) {
-		collector_ring__free(r);
+		ring_reader__free(r);
 		return err;
 	}
 	__atomic_store_n(&r->page->process, process_index, __ATOMIC_RELAXED);
-	collector_ring__beat(r);
+	ring_reader__beat(r);
 	*ret_ring = r;
 	return 0;
 }
 
-void collector_ring__free(struct collector_ring *r)
+void ring_reader__free(struct ring_reader *r)
 {
 	if (!r)
 		return;
@@ -247,47 +247,47 @@ void collector_ring__free(struct collector_ring *r)
 	free(r);
 }
 
-static void wake(struct collector_ring *r)
+static void wake(struct ring_reader *r)
 {
 	(void)syscall(SYS_futex, &r->page->wanted, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-uint64_t collector_ring__stack_tops(const struct collector_ring *r)
+uint64_t ring_reader__stack_cache(const struct ring_reader *r)
 {
 	uint64_t address = r->page->stack_tops;
 
 	return address % 8 ? 0 : address;
 }
 
-void collector_ring__set_python(struct collector_ring *r, const struct gp_python *python)
+void ring_reader__set_python(struct ring_reader *r, const struct gp_python *python)
 {
 	r->page->python = *python;
 }
 
-void collector_ring__take_any_cupti(struct collector_ring *r)
+void ring_reader__take_any_cupti(struct ring_reader *r)
 {
 	r->page->any_cupti = 1;
 }
 
-void collector_ring__want(struct collector_ring *r, uint32_t features)
+void ring_reader__want(struct ring_reader *r, uint32_t features)
 {
 	start_beating(r);
 	__atomic_store_n(&r->page->wanted, features, __ATOMIC_RELEASE);
 	wake(r);
 }
 
-void collector_ring__quit(struct collector_ring *r)
+void ring_reader__quit(struct ring_reader *r)
 {
 	__atomic_store_n(&r->page->quit, 1, __ATOMIC_RELEASE);
 	wake(r);
 }
 
-void collector_ring__process_gone(struct collector_ring *r)
+void ring_reader__process_gone(struct ring_reader *r)
 {
 	r->gone = true;
 }
 
-static struct gp_ring_slot read_slot(const struct collector_ring *r, uint64_t position)
+static struct gp_ring_slot read_slot(const struct ring_reader *r, uint64_t position)
 {
 	const struct gp_ring_slot *slot =
 		(const void *)(r->data + (position & (r->data_bytes - 1)));
@@ -310,7 +310,7 @@ static bool is_ready(const struct gp_ring_slot *slot, uint64_t position, uint64_
 	return slot->ready == (uint32_t)position + 1 && size_is_sane(slot, room);
 }
 
-static void copy_out(const struct collector_ring *r, uint64_t position, void *to, size_t bytes)
+static void copy_out(const struct ring_reader *r, uint64_t position, void *to, size_t bytes)
 {
 	size_t at = position & (r->data_bytes - 1);
 	size_t first = r->data_bytes - at < bytes ? r->data_bytes - at : bytes;
@@ -320,7 +320,7 @@ static void copy_out(const struct collector_ring *r, uint64_t position, void *to
 }
 
 /* Lets writers have what was read. */
-static void publish(struct collector_ring *r)
+static void publish(struct ring_reader *r)
 {
 	/* Release: the room is clear before a writer may have it. */
 	__atomic_store_n(&r->page->tail, r->tail, __ATOMIC_RELEASE);
@@ -328,7 +328,7 @@ static void publish(struct collector_ring *r)
 }
 
 /* Clears [tail, to) and moves tail there. */
-static void give_back(struct collector_ring *r, uint64_t to)
+static void give_back(struct ring_reader *r, uint64_t to)
 {
 	size_t at = r->tail & (r->data_bytes - 1);
 	size_t bytes = to - r->tail;
@@ -346,7 +346,7 @@ static void give_back(struct collector_ring *r, uint64_t to)
  * The slot at tail is not ready. True if it never will be: nobody is left to complete it, or the
  * collector's own thread has made many turns since we first saw it (so the process runs).
  */
-static bool slot_is_dead(struct collector_ring *r)
+static bool slot_is_dead(struct ring_reader *r)
 {
 	uint32_t beat = __atomic_load_n(&r->page->beat, __ATOMIC_RELAXED);
 	uint32_t state = __atomic_load_n(&r->page->state, __ATOMIC_ACQUIRE);
@@ -359,7 +359,7 @@ static bool slot_is_dead(struct collector_ring *r)
 }
 
 /* Goes on at the next slot that is complete, else at head. */
-static void skip_dead(struct collector_ring *r, uint64_t head)
+static void skip_dead(struct ring_reader *r, uint64_t head)
 {
 	struct gp_ring_slot slot = read_slot(r, r->tail);
 	uint64_t to = r->tail + 8;
@@ -379,31 +379,31 @@ static void skip_dead(struct collector_ring *r, uint64_t head)
 
 /* By how much has come since the last time. It grows no faster than time goes: work pauses, and
  * goes on. */
-static void set_patience(struct collector_ring *r, uint64_t waiting_bytes)
+static void set_drain_deadline(struct ring_reader *r, uint64_t waiting_bytes)
 {
 	uint64_t now = clock_now_ns(), past_ns = now - r->drained_ns,
-		 most = r->patience_ns + past_ns;
+		 most = r->drain_deadline_ns + past_ns;
 	double ns = (double)past_ns * (r->data_bytes / 4) / (double)(waiting_bytes + 1);
 
 	if (!r->drained_ns)
 		ns = 0;
 	r->drained_ns = now;
-	r->patience_ns = ns < (double)most ? (uint64_t)ns : most;
-	if (r->patience_ns < PATIENCE_MIN)
-		r->patience_ns = PATIENCE_MIN;
+	r->drain_deadline_ns = ns < (double)most ? (uint64_t)ns : most;
+	if (r->drain_deadline_ns < DRAIN_DEADLINE_MIN)
+		r->drain_deadline_ns = DRAIN_DEADLINE_MIN;
 }
 
-uint64_t collector_ring__patience_ns(const struct collector_ring *r)
+uint64_t ring_reader__drain_deadline_ns(const struct ring_reader *r)
 {
-	return r->patience_ns;
+	return r->drain_deadline_ns;
 }
 
-void collector_ring__begin(struct collector_ring *r)
+void ring_reader__begin(struct ring_reader *r)
 {
 	r->lost_before = __atomic_load_n(&r->page->lost, __ATOMIC_RELAXED);
 }
 
-int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void *arg)
+int ring_reader__drain(struct ring_reader *r, collector_event_fn fn, void *arg)
 {
 	uint64_t event[GP_RING_EVENT_BYTES / 8];
 	uint64_t head = __atomic_load_n(&r->page->head, __ATOMIC_ACQUIRE);
@@ -415,7 +415,7 @@ int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void 
 		    shared_mapping__is_lost(r->mapping);
 	if (r->broken)
 		return -EPROTO;
-	set_patience(r, head - r->tail);
+	set_drain_deadline(r, head - r->tail);
 	while (!err && r->tail != head) {
 		struct gp_ring_slot slot = read_slot(r, r->tail);
 		size_t bytes = slot.bytes - sizeof(slot);
@@ -428,7 +428,7 @@ int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void 
 		}
 		copy_out(r, r->tail + sizeof(slot), event, bytes);
 		give_back(r, r->tail + slot.bytes);
-		judged = collector_events__judge(&r->events, event, bytes, now);
+		judged = collector_events__validate(&r->events, event, bytes, now);
 		if (!judged)
 			continue;
 		err = fn(event, judged, arg);
@@ -438,15 +438,15 @@ int collector_ring__drain(struct collector_ring *r, collector_event_fn fn, void 
 	return err ? err : taken_nr;
 }
 
-bool collector_ring__asks_hold(const struct collector_ring *r)
+bool ring_reader__asks_quiesce(const struct ring_reader *r)
 {
-	return __atomic_load_n(&r->page->hold, __ATOMIC_ACQUIRE) == GP_HOLD_ASKED;
+	return __atomic_load_n(&r->page->hold, __ATOMIC_ACQUIRE) == GP_QUIESCE_ASKED;
 }
 
 /* True if it still waited. */
-static bool answer_hold(struct collector_ring *r, uint32_t answer)
+static bool answer_quiesce(struct ring_reader *r, uint32_t answer)
 {
-	uint32_t asked = GP_HOLD_ASKED;
+	uint32_t asked = GP_QUIESCE_ASKED;
 
 	if (!__atomic_compare_exchange_n(&r->page->hold, &asked, answer, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE))
@@ -455,13 +455,13 @@ static bool answer_hold(struct collector_ring *r, uint32_t answer)
 	return true;
 }
 
-void collector_ring__refuse_hold(struct collector_ring *r)
+void ring_reader__refuse_quiesce(struct ring_reader *r)
 {
-	(void)answer_hold(r, GP_HOLD_REFUSED);
+	(void)answer_quiesce(r, GP_QUIESCE_REFUSED);
 }
 
 /* Waits while it is `state`; false: it still is. */
-static bool leaves_state(const struct collector_ring *r, uint32_t state, uint32_t limit_ms)
+static bool leaves_state(const struct ring_reader *r, uint32_t state, uint32_t limit_ms)
 {
 	static const struct timespec turn = {.tv_nsec = 1000000};
 	uint64_t end_ns = clock_now_ns() + limit_ms * 1000000ULL;
@@ -474,22 +474,22 @@ static bool leaves_state(const struct collector_ring *r, uint32_t state, uint32_
 	return true;
 }
 
-enum hold_end collector_ring__give_hold(struct collector_ring *r, bool all_out, uint32_t limit_ms,
-					uint32_t longer_ms)
+enum quiesce_end ring_reader__give_quiesce(struct ring_reader *r, bool all_out, uint32_t limit_ms,
+					   uint32_t longer_ms)
 {
-	uint32_t given = all_out ? GP_HOLD_ALL_OUT : GP_HOLD_WAITING, now = given;
+	uint32_t given = all_out ? GP_QUIESCE_ALL_OUT : GP_QUIESCE_WAITING, now = given;
 
-	if (!answer_hold(r, given))
-		return HOLD_UNWANTED;
+	if (!answer_quiesce(r, given))
+		return QUIESCE_UNWANTED;
 	/* What is not begun by then is not to be begun. */
 	if (!leaves_state(r, given, limit_ms) &&
-	    __atomic_compare_exchange_n(&r->page->hold, &now, GP_HOLD_REFUSED, false,
+	    __atomic_compare_exchange_n(&r->page->hold, &now, GP_QUIESCE_REFUSED, false,
 					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return HOLD_TOO_LONG;
-	return leaves_state(r, GP_HOLD_USED, longer_ms) ? HOLD_DONE : HOLD_TOO_LONG;
+		return QUIESCE_TOO_LONG;
+	return leaves_state(r, GP_QUIESCE_USED, longer_ms) ? QUIESCE_DONE : QUIESCE_TOO_LONG;
 }
 
-void collector_ring__status(const struct collector_ring *r, struct collector_status *ret_status)
+void ring_reader__status(const struct ring_reader *r, struct collector_status *ret_status)
 {
 	struct collector_status *s = ret_status;
 	uint32_t state = __atomic_load_n(&r->page->state, __ATOMIC_ACQUIRE);
@@ -507,7 +507,7 @@ void collector_ring__status(const struct collector_ring *r, struct collector_sta
 			*c = '?';
 }
 
-uint32_t collector_ring__cupti_end(const struct collector_ring *r)
+uint32_t ring_reader__cupti_end(const struct ring_reader *r)
 {
 	return __atomic_load_n(&r->page->cupti_end, __ATOMIC_ACQUIRE);
 }
@@ -518,18 +518,18 @@ static void add_saturated(uint64_t *sum, uint64_t nr)
 		*sum = UINT64_MAX;
 }
 
-void collector_ring__timed(const struct collector_ring *r, uint64_t *ret_ns, uint64_t *ret_nr)
+void ring_reader__timed(const struct ring_reader *r, uint64_t *ret_ns, uint64_t *ret_nr)
 {
 	*ret_ns = __atomic_load_n(&r->page->timed_ns, __ATOMIC_RELAXED);
 	*ret_nr = __atomic_load_n(&r->page->timed_nr, __ATOMIC_RELAXED);
 }
 
-uint64_t collector_ring__thread_cpu_ns(const struct collector_ring *r)
+uint64_t ring_reader__thread_cpu_ns(const struct ring_reader *r)
 {
 	return __atomic_load_n(&r->page->thread_cpu_ns, __ATOMIC_RELAXED);
 }
 
-void collector_ring__losses(const struct collector_ring *r, uint64_t losses[GP_LOSS_NR])
+void ring_reader__losses(const struct ring_reader *r, uint64_t losses[GP_LOSS_NR])
 {
 	const struct collector_events *e = &r->events;
 	uint64_t lost = __atomic_load_n(&r->page->lost, __ATOMIC_RELAXED);

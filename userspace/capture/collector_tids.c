@@ -19,30 +19,30 @@
 #define STATUS_BYTES 65536
 #define FORGET_AFTER 1024
 
-void collector_tids__init(struct collector_tids *t, pid_t pid)
+void tid_map__init(struct tid_map *t, pid_t pid)
 {
 	char path[64];
 	struct stat ours, theirs;
 
-	*t = (struct collector_tids){.pid = pid, .same = true};
+	*t = (struct tid_map){.pid = pid, .same = true};
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
 	if (!stat("/proc/self/ns/pid", &ours) && !stat(path, &theirs))
 		t->same = ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
-void collector_tids__done(struct collector_tids *t)
+void tid_map__done(struct tid_map *t)
 {
 	hash__done(&t->map);
 }
 
-void collector_tids__round(struct collector_tids *t)
+void tid_map__round(struct tid_map *t)
 {
 	t->fresh = false;
 	if (++t->rounds % FORGET_AFTER == 0)
 		hash__done(&t->map);
 }
 
-static void read_task(struct collector_tids *t, uint32_t host_tid)
+static void read_task(struct tid_map *t, uint32_t host_tid)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
 	char path[64], *line, *last;
@@ -63,7 +63,7 @@ static void read_task(struct collector_tids *t, uint32_t host_tid)
 		(void)hash__set(&t->map, inner, host_tid);
 }
 
-static void read_tasks(struct collector_tids *t)
+static void read_tasks(struct tid_map *t)
 {
 	char path[64];
 	struct dirent *entry;
@@ -79,7 +79,7 @@ static void read_tasks(struct collector_tids *t)
 	}
 }
 
-uint32_t collector_tids__get(struct collector_tids *t, uint32_t tid)
+uint32_t tid_map__get(struct tid_map *t, uint32_t tid)
 {
 	uint64_t *found;
 

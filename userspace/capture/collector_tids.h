@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct collector_tids {
+struct tid_map {
 	pid_t pid;
 	bool same;  /* both are in one namespace: nothing to translate */
 	bool fresh; /* the tasks were read in this round */
@@ -24,11 +24,11 @@ struct collector_tids {
 
 /* `pid`: the process as gpuprof sees it. Never fails: what cannot be read counts as one namespace.
  */
-void collector_tids__init(struct collector_tids *t, pid_t pid);
-void collector_tids__done(struct collector_tids *t);
+void tid_map__init(struct tid_map *t, pid_t pid);
+void tid_map__done(struct tid_map *t);
 /* A new round: the tasks may be read again, once. */
-void collector_tids__round(struct collector_tids *t);
+void tid_map__round(struct tid_map *t);
 /* Our id of the thread, or 0 if it cannot be told (it has ended, or there is none). */
-uint32_t collector_tids__get(struct collector_tids *t, uint32_t tid);
+uint32_t tid_map__get(struct tid_map *t, uint32_t tid);
 
 #endif /* GP_CAPTURE_COLLECTOR_TIDS_H */

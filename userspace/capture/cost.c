@@ -55,7 +55,7 @@ static uint64_t advance(struct cost_clock *k, uint64_t now_ns, uint64_t most_ns)
 
 void cost_new(struct capture *c)
 {
-	c->cost.own_new_ns = shield_cpu_ns();
+	c->cost.own_new_ns = killsafe_cpu_ns();
 }
 
 void cost_start(struct capture *c)
@@ -63,45 +63,46 @@ void cost_start(struct capture *c)
 	struct capture_cost cost;
 	uint64_t charged;
 
-	c->cost.own_start_ns = shield_cpu_ns();
+	c->cost.own_start_ns = killsafe_cpu_ns();
 	c->cost.since_ns = clock_now_ns();
 	c->cost.hits_seen = probe_session__hits(c->probes);
 	c->cost.hits_before = c->cost.hits_seen;
 	cost_read(c, &cost, &charged);
 }
 
-static void read_member(struct capture *c, struct member *m, uint64_t *cpu_ns,
-			uint64_t *collector_ns)
+static void read_process(struct capture *c, struct traced_process *m, uint64_t *cpu_ns,
+			 uint64_t *collector_ns)
 {
 	uint64_t wall_ns = clock_now_ns() - c->cost.since_ns;
 
 	*cpu_ns += advance(&m->cpu, m->end ? 0 : process_cpu_ns(m->process->pid), UINT64_MAX);
 	/* The process itself says it: more than there was time for is not believed. */
 	*collector_ns +=
-		advance(&m->collector_cpu, m->guest ? guest__thread_cpu_ns(m->guest) : 0, wall_ns);
+		advance(&m->collector_cpu,
+			m->collector ? collector_client__thread_cpu_ns(m->collector) : 0, wall_ns);
 }
 
-void cost_forget(struct capture *c, struct member *m)
+void cost_forget(struct capture *c, struct traced_process *m)
 {
-	read_member(c, m, &c->cost.gone_cpu_ns, &c->cost.gone_collector_ns);
+	read_process(c, m, &c->cost.gone_cpu_ns, &c->cost.gone_collector_ns);
 }
 
 static void read_clocks(struct capture *c, struct capture_cost *cost)
 {
 	cost->cpu_ns += c->cost.gone_cpu_ns;
 	cost->collector_ns += c->cost.gone_collector_ns;
-	for (size_t i = 0; i < c->members.nr; i++)
-		read_member(c, c->members.items[i], &cost->cpu_ns, &cost->collector_ns);
-	cost->own_ns = shield_cpu_ns() - c->cost.own_start_ns;
+	for (size_t i = 0; i < c->processes.nr; i++)
+		read_process(c, c->processes.items[i], &cost->cpu_ns, &cost->collector_ns);
+	cost->own_ns = killsafe_cpu_ns() - c->cost.own_start_ns;
 }
 
 struct callback_cost cost_timed(const struct capture *c)
 {
-	struct callback_cost timed = c->guest_cost;
+	struct callback_cost timed = c->collector_cost;
 
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (c->members.items[i]->guest)
-			guest__timed(c->members.items[i]->guest, &timed);
+	for (size_t i = 0; i < c->processes.nr; i++)
+		if (c->processes.items[i]->collector)
+			collector_client__timed(c->processes.items[i]->collector, &timed);
 	return timed;
 }
 
@@ -134,8 +135,8 @@ static double timed_op_ns(const struct capture *c)
 	double timed_nr = since(c->cost.timed.timed_nr, c->cost.rest.timed_nr);
 	double calls_nr = 2;
 
-	if (c->guest_ops_nr)
-		calls_nr += (double)c->guest_memory_nr / (double)c->guest_ops_nr;
+	if (c->collector_ops_nr)
+		calls_nr += (double)c->collector_memory_nr / (double)c->collector_ops_nr;
 	return timed_nr > 0 ? calls_nr * timed_ns / timed_nr : 0;
 }
 
@@ -182,8 +183,8 @@ uint64_t cost_targets_ns(struct capture *c)
 {
 	uint64_t cpu_ns = c->cost.gone_cpu_ns, collector_ns = 0;
 
-	for (size_t i = 0; i < c->members.nr; i++)
-		read_member(c, c->members.items[i], &cpu_ns, &collector_ns);
+	for (size_t i = 0; i < c->processes.nr; i++)
+		read_process(c, c->processes.items[i], &cpu_ns, &collector_ns);
 	return cpu_ns;
 }
 
@@ -191,7 +192,7 @@ void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_c
 {
 	struct capture_cost cost = {0};
 	struct cost_keeper *k = &c->cost;
-	uint64_t ops = c->guest_ops_nr, hits = probe_session__hits(c->probes);
+	uint64_t ops = c->collector_ops_nr, hits = probe_session__hits(c->probes);
 	double op, hit = hit_ns(c);
 
 	read_clocks(c, &cost);
@@ -206,10 +207,10 @@ void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_c
 	k->ops_seen = ops;
 	if (hits > k->hits_seen)
 		k->hits_seen = hits;
-	k->charged_ns += (double)(c->guest_gpu_nr - k->gpu_seen) * charge_of_record(&cost);
-	k->gpu_seen = c->guest_gpu_nr;
+	k->charged_ns += (double)(c->collector_gpu_nr - k->gpu_seen) * charge_of_record(&cost);
+	k->gpu_seen = c->collector_gpu_nr;
 	cost.callbacks_ns = (uint64_t)((double)ops * cost.op_ns) + cost.rest_ns;
-	cost.gpu_ns = (uint64_t)((double)c->guest_gpu_nr * charge_of_record(&cost));
+	cost.gpu_ns = (uint64_t)((double)c->collector_gpu_nr * charge_of_record(&cost));
 	cost.probes_ns = (uint64_t)((double)(k->hits_seen - k->hits_before) * hit);
 	cost.samples_ns = probe_session__sampling_ns(c->probes);
 	cost.samples_around_ns = (uint64_t)(SAMPLE_AROUND * (double)cost.samples_ns);
@@ -229,49 +230,51 @@ static int write_number(struct recording_writer *w, const char *key, double valu
 }
 
 static int write_samples(struct recording_writer *w, const struct capture_cost *cost,
-			 const struct capture_cost *told)
+			 const struct capture_cost *reported)
 {
-	int err = write_number(w, "cost_samples_ns", since(cost->samples_ns, told->samples_ns));
+	int err = write_number(w, "cost_samples_ns", since(cost->samples_ns, reported->samples_ns));
 
 	return err ? err
 		   : write_number(w, "cost_samples_around_ns",
-				  since(cost->samples_around_ns, told->samples_around_ns));
+				  since(cost->samples_around_ns, reported->samples_around_ns));
 }
 
 int cost_write(struct capture *c, struct recording_writer *w)
 {
 	struct cost_keeper *k = &c->cost;
-	const struct capture_cost *told = &k->told;
+	const struct capture_cost *reported = &k->reported;
 	uint64_t charged, setup_ns = k->own_start_ns - k->own_new_ns;
 	struct capture_cost cost;
 	int err;
 
 	k->hit_read_ns = 0;
 	cost_read(c, &cost, &charged);
-	err = write_number(w, "cost_cpu_ns", since(cost.cpu_ns, told->cpu_ns));
-	if (c->guest_ops_nr == 0 || cost.op_ns > 0)
+	err = write_number(w, "cost_cpu_ns", since(cost.cpu_ns, reported->cpu_ns));
+	if (c->collector_ops_nr == 0 || cost.op_ns > 0)
 		err = err
 			      ?: write_number(w, "cost_callbacks_ns",
-					      since(cost.callbacks_ns, told->callbacks_ns));
-	if (c->guest_gpu_nr)
-		err = err ?: write_number(w, "cost_gpu_ns", since(cost.gpu_ns, told->gpu_ns));
+					      since(cost.callbacks_ns, reported->callbacks_ns));
+	if (c->collector_gpu_nr)
+		err = err ?: write_number(w, "cost_gpu_ns", since(cost.gpu_ns, reported->gpu_ns));
 	if (c->windows)
-		err = err ?: write_number(w, "cost_rest_ns", since(cost.rest_ns, told->rest_ns));
+		err = err
+			      ?: write_number(w, "cost_rest_ns",
+					      since(cost.rest_ns, reported->rest_ns));
 	if (k->hits_seen == k->hits_before || k->hit_ns > 0)
 		err = err
 			      ?: write_number(w, "cost_probes_ns",
-					      since(cost.probes_ns, told->probes_ns));
+					      since(cost.probes_ns, reported->probes_ns));
 	err = err
 		      ?: write_number(w, "cost_collector_ns",
-				      since(cost.collector_ns, told->collector_ns));
+				      since(cost.collector_ns, reported->collector_ns));
 	if (capture_samples(c))
-		err = err ?: write_samples(w, &cost, told);
-	err = err ?: write_number(w, "cost_own_ns", since(cost.own_ns, told->own_ns));
-	err = err ?: write_number(w, "cost_setup_ns", since(setup_ns, k->setup_told_ns));
-	err = err ?: write_number(w, "cost_stops_ns", since(k->stops_ns, k->stops_told_ns));
-	k->told = cost;
-	k->setup_told_ns = setup_ns;
-	k->stops_told_ns = k->stops_ns;
+		err = err ?: write_samples(w, &cost, reported);
+	err = err ?: write_number(w, "cost_own_ns", since(cost.own_ns, reported->own_ns));
+	err = err ?: write_number(w, "cost_setup_ns", since(setup_ns, k->setup_emitted_ns));
+	err = err ?: write_number(w, "cost_stops_ns", since(k->stops_ns, k->stops_emitted_ns));
+	k->reported = cost;
+	k->setup_emitted_ns = setup_ns;
+	k->stops_emitted_ns = k->stops_ns;
 	if (!cost.op_known)
 		return err;
 	err = err ?: write_number(w, "cost_op_ns", cost.op_ns);

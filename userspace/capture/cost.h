@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct capture;
-struct member;
+struct traced_process;
 struct recording_writer;
 
 /* Nanoseconds of CPU time since the capture started. */
@@ -61,8 +61,8 @@ struct cost_keeper {
 	/* Charged as they came, by what was known then; capture_cost is by what is known now. */
 	double charged_ns;
 	/* What the recordings that have ended were told. */
-	struct capture_cost told;
-	uint64_t setup_told_ns, stops_told_ns;
+	struct capture_cost reported;
+	uint64_t setup_emitted_ns, stops_emitted_ns;
 };
 
 /* The capture is made, and starts. */
@@ -77,7 +77,7 @@ void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_c
 uint64_t cost_targets_ns(struct capture *c);
 
 /* A process and its collector are about to be forgotten. */
-void cost_forget(struct capture *c, struct member *m);
+void cost_forget(struct capture *c, struct traced_process *m);
 
 /* What collectors have timed of callbacks. */
 struct callback_cost cost_timed(const struct capture *c);

@@ -11,12 +11,12 @@
 #include <time.h>
 
 /* Whether an event may be looked at: its kind known here and its length enough. */
-static bool believable(struct capture *c, const void *event, size_t bytes)
+static bool is_valid(struct capture *c, const void *event, size_t bytes)
 {
 	const struct gp_ev_head *head = event;
 	size_t need = bytes < sizeof(*head) ? 0 : recording_event_bytes(head->kind);
 
-	return need && bytes >= need && roster__find(&c->members, head->process);
+	return need && bytes >= need && process_table__find(&c->processes, head->process);
 }
 
 /* An event that found its way into no recording. */
@@ -35,11 +35,12 @@ static int on_kernel_event(const void *event, size_t bytes, void *arg)
 	const struct gp_ev_head *head = event;
 	int err;
 
-	if (!believable(c, event, bytes)) {
+	if (!is_valid(c, event, bytes)) {
 		c->refused_nr++;
 		return 0;
 	}
-	err = event_put(c, roster__find(&c->members, head->process), SOURCE_KERNEL, event, bytes);
+	err = event_put(c, process_table__find(&c->processes, head->process), SOURCE_KERNEL, event,
+			bytes);
 	return unwritten(c, err);
 }
 
@@ -51,7 +52,7 @@ static bool before_start(struct capture *c, const void *event)
 {
 	const struct gp_ev_head *head = event;
 	uint64_t start_ns = event_began_ns(event), from_ns = c->start_ns;
-	const struct segment *to = c->stepped ? event_segment(c, event) : NULL;
+	const struct segment *to = c->schedule_runner ? event_segment(c, event) : NULL;
 
 	if (to && to->start_ns && head->kind != GP_EV_MEMORY)
 		from_ns = to->start_ns;
@@ -73,39 +74,40 @@ static bool is_record(uint8_t kind)
 	       kind == GP_EV_SYNC || kind == GP_EV_CUDA_EVENT || kind == GP_EV_OVERHEAD;
 }
 
-static int put_guest_event(const void *event, size_t bytes, void *arg)
+static int put_collector_event(const void *event, size_t bytes, void *arg)
 {
 	struct capture *c = arg;
-	struct member *m = roster__find(&c->members, ((const struct gp_ev_head *)event)->process);
+	struct traced_process *m =
+		process_table__find(&c->processes, ((const struct gp_ev_head *)event)->process);
 
-	return unwritten(c, event_put(c, m, SOURCE_GUEST(m->serial), event, bytes));
+	return unwritten(c, event_put(c, m, SOURCE_COLLECTOR(m->serial), event, bytes));
 }
 
 /* Of a kind that collectors may tell: collector_events.c has judged it. */
-static int on_guest_event(const void *event, size_t bytes, void *arg)
+static int on_collector_event(const void *event, size_t bytes, void *arg)
 {
 	struct capture *c = arg;
 	const struct gp_ev_head *head = event;
 
-	if (!believable(c, event, bytes)) {
+	if (!is_valid(c, event, bytes)) {
 		c->refused_nr++;
 		return 0;
 	}
 	if (before_start(c, event))
 		return 0;
-	c->guest_ops_nr += head->kind == GP_EV_OP && !event_is_end_alone(event);
-	c->guest_memory_nr += head->kind == GP_EV_MEMORY;
-	c->guest_gpu_nr += is_record(head->kind);
+	c->collector_ops_nr += head->kind == GP_EV_OP && !event_is_end_alone(event);
+	c->collector_memory_nr += head->kind == GP_EV_MEMORY;
+	c->collector_gpu_nr += is_record(head->kind);
 	/* By steps a recording's window is another matter. */
-	if (c->stopped && !c->stepped && is_record(head->kind) &&
-	    tail__keep(&c->tail, event, bytes, c->end_ns))
+	if (c->stopped && !c->schedule_runner && is_record(head->kind) &&
+	    late_records__keep(&c->late_records, event, bytes, c->end_ns))
 		return 0;
-	return put_guest_event(event, bytes, c);
+	return put_collector_event(event, bytes, c);
 }
 
-int capture_put_tail(struct capture *c)
+int capture_put_late_records(struct capture *c)
 {
-	return tail__each(&c->tail, put_guest_event, c);
+	return late_records__each(&c->late_records, put_collector_event, c);
 }
 
 /* By steps what the kernel tells is taken after what the collectors told until later: when it is
@@ -115,16 +117,16 @@ static int hold_kernel_event(const void *event, size_t bytes, void *arg)
 	struct capture *c = arg;
 	uint64_t nr = bytes;
 
-	buf__add(&c->stepped->held, &nr, sizeof(nr));
-	buf__add(&c->stepped->held, event, bytes);
-	buf__add(&c->stepped->held, (const char[8]){0}, -bytes & 7);
-	c->failed = c->failed ?: buf__error(&c->stepped->held);
+	buf__add(&c->schedule_runner->held, &nr, sizeof(nr));
+	buf__add(&c->schedule_runner->held, event, bytes);
+	buf__add(&c->schedule_runner->held, (const char[8]){0}, -bytes & 7);
+	c->failed = c->failed ?: buf__error(&c->schedule_runner->held);
 	return c->failed;
 }
 
 static void take_held(struct capture *c)
 {
-	struct buf *held = &c->stepped->held;
+	struct buf *held = &c->schedule_runner->held;
 
 	for (size_t at = 0; at < held->nr && !c->failed;) {
 		uint64_t bytes;
@@ -137,46 +139,47 @@ static void take_held(struct capture *c)
 	buf__clear(held);
 }
 
-static void drain(struct capture *c, int (*from)(struct guest *, guest_event_fn, void *))
+static void drain(struct capture *c,
+		  int (*from)(struct collector_client *, collector_event_fn, void *))
 {
 	uint64_t begin_ns;
 
 	if (!c->failed)
-		(void)probe_session__drain(c->probes,
-					   c->stepped ? hold_kernel_event : on_kernel_event, c);
+		(void)probe_session__drain(
+			c->probes, c->schedule_runner ? hold_kernel_event : on_kernel_event, c);
 	begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	for (size_t i = 0; i < c->members.nr && !c->failed; i++)
-		if (c->members.items[i]->guest)
-			(void)from(c->members.items[i]->guest, on_guest_event, c);
+	for (size_t i = 0; i < c->processes.nr && !c->failed; i++)
+		if (c->processes.items[i]->collector)
+			(void)from(c->processes.items[i]->collector, on_collector_event, c);
 	if (c->started)
-		c->guest_drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
-	if (c->stepped)
+		c->collector_drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	if (c->schedule_runner)
 		take_held(c);
 }
 
 void capture_drain(struct capture *c)
 {
-	drain(c, guest__drain);
+	drain(c, collector_client__drain);
 }
 
 void capture_take(struct capture *c)
 {
-	drain(c, guest__take);
+	drain(c, collector_client__take);
 }
 
-void capture_stop_guest(struct capture *c, struct guest *g, bool gone)
+void capture_stop_collector(struct capture *c, struct collector_client *g, bool gone)
 {
-	guest__stop(g, gone, c->failed ? NULL : on_guest_event, c);
-	c->cost.stops_ns += guest__take_held_ns(g);
+	collector_client__stop(g, gone, c->failed ? NULL : on_collector_event, c);
+	c->cost.stops_ns += collector_client__take_held_ns(g);
 }
 
-void capture_keep_guest(struct capture *c, struct guest *g, uint32_t features)
+void capture_retain_features(struct capture *c, struct collector_client *g, uint32_t features)
 {
-	guest__keep(g, features, c->failed ? NULL : on_guest_event, c);
+	collector_client__retain(g, features, c->failed ? NULL : on_collector_event, c);
 }
 
-void capture_drain_guest(struct capture *c, struct guest *g)
+void capture_drain_collector(struct capture *c, struct collector_client *g)
 {
 	if (!c->failed)
-		(void)guest__drain(g, on_guest_event, c);
+		(void)collector_client__drain(g, on_collector_event, c);
 }

@@ -36,14 +36,14 @@ static int put(struct capture *c, const void *event, size_t bytes)
 {
 	if (c->out)
 		return recording_writer__event_of(c->out->writer, c->out_process, event, bytes);
-	c->unwritten_nr += !c->stepped;
+	c->unwritten_nr += !c->schedule_runner;
 	return 0;
 }
 
-static int put_into(struct segment *to, struct member *m, const void *event, size_t bytes)
+static int put_into(struct segment *to, struct traced_process *m, const void *event, size_t bytes)
 {
 	uint16_t number;
-	int err = capture_tell_process(m, to, &number);
+	int err = capture_emit_process(m, to, &number);
 
 	if (!err)
 		err = recording_writer__event_of(to->writer, number, event, bytes);
@@ -52,7 +52,8 @@ static int put_into(struct segment *to, struct member *m, const void *event, siz
 }
 
 /* What every recording needs that is open now. */
-static int put_everywhere(struct capture *c, struct member *m, const void *event, size_t bytes)
+static int put_everywhere(struct capture *c, struct traced_process *m, const void *event,
+			  size_t bytes)
 {
 	struct segment *const open[] = {c->segments.now, c->segments.closing};
 
@@ -67,11 +68,11 @@ static int put_everywhere(struct capture *c, struct member *m, const void *event
 
 /* Tells the recording of the event's process and thread. One that has no place for the process has
  * none for the event. */
-static int tell_where(struct capture *c, struct member *m, const struct gp_ev_head *head)
+static int emit_where(struct capture *c, struct traced_process *m, const struct gp_ev_head *head)
 {
 	uint64_t key = (uint64_t)m->serial << 32 | head->tid;
 	const struct gp_ev_thread *thread;
-	int err = capture_tell_process(m, c->out, &c->out_process);
+	int err = capture_emit_process(m, c->out, &c->out_process);
 
 	if (err == -ENOSPC && !recording_writer__error(c->out->writer)) {
 		c->out = NULL;
@@ -91,7 +92,7 @@ static int tell_where(struct capture *c, struct member *m, const struct gp_ev_he
 	return thread ? put(c, thread, sizeof(*thread)) : err;
 }
 
-static int put_thread(struct capture *c, struct member *m, const struct gp_ev_thread *event)
+static int put_thread(struct capture *c, struct traced_process *m, const struct gp_ev_thread *event)
 {
 	struct gp_ev_thread ev = *event;
 	int err = ev.head.tid ? threads__set(&c->threads, m->serial, &ev) : 0;
@@ -109,13 +110,13 @@ static uint32_t inputs_number(struct capture *c, uint32_t source, uint32_t id)
 	return number;
 }
 
-static int tell_name(struct capture *c, uint32_t number)
+static int emit_name(struct capture *c, uint32_t number)
 {
-	return c->out ? names__tell(&c->names, c->out, number) : 0;
+	return c->out ? names__emit(&c->names, c->out, number) : 0;
 }
 
 /* The address that names a launch's kernel becomes a name. 0 or -errno. */
-static int name_kernel(struct capture *c, const struct member *m, struct gp_ev_api_call *ev)
+static int name_kernel(struct capture *c, const struct traced_process *m, struct gp_ev_api_call *ev)
 {
 	const char *name = !ev->function ? NULL
 			   : ev->api.head.flags & GP_API_DRIVER
@@ -128,18 +129,18 @@ static int name_kernel(struct capture *c, const struct member *m, struct gp_ev_a
 	c->nameless_nr += number == -ENOSPC;
 	if (number < 0)
 		return number == -ENOSPC ? 0 : (int)number;
-	return tell_name(c, ev->kernel_name_id);
+	return emit_name(c, ev->kernel_name_id);
 }
 
 /* The capture's number instead of the source's. 0 or -errno. */
-static int renumber_stack(struct capture *c, const struct member *m, uint32_t source,
+static int renumber_stack(struct capture *c, const struct traced_process *m, uint32_t source,
 			  __u32 *stack_id)
 {
 	int64_t number;
 
-	if (source == SOURCE_KERNEL && (*stack_id & GP_STACK_TOLD)) {
-		source = SOURCE_GUEST(m->serial);
-		*stack_id &= ~GP_STACK_TOLD;
+	if (source == SOURCE_KERNEL && (*stack_id & GP_STACK_EMITTED)) {
+		source = SOURCE_COLLECTOR(m->serial);
+		*stack_id &= ~GP_STACK_EMITTED;
 		c->refused_nr += *stack_id >= GP_RING_STACKS;
 		*stack_id = *stack_id < GP_RING_STACKS ? *stack_id : 0;
 	}
@@ -147,10 +148,10 @@ static int renumber_stack(struct capture *c, const struct member *m, uint32_t so
 	*stack_id = number > 0 ? (uint32_t)number : 0;
 	if (number <= 0 || !c->out)
 		return number < 0 ? (int)number : 0;
-	return stacks__tell(&c->stacks, c->out, *stack_id);
+	return stacks__emit(&c->stacks, c->out, *stack_id);
 }
 
-static int put_memory(struct capture *c, const struct member *m, uint32_t source,
+static int put_memory(struct capture *c, const struct traced_process *m, uint32_t source,
 		      const struct gp_ev_memory *event)
 {
 	struct gp_ev_memory ev = *event;
@@ -159,7 +160,8 @@ static int put_memory(struct capture *c, const struct member *m, uint32_t source
 	return err ? err : put(c, &ev, sizeof(ev));
 }
 
-static int put_sample(struct capture *c, const struct member *m, const struct gp_ev_sample *event)
+static int put_sample(struct capture *c, const struct traced_process *m,
+		      const struct gp_ev_sample *event)
 {
 	struct gp_ev_sample ev = *event;
 	int err = renumber_stack(c, m, SOURCE_KERNEL, &ev.stack_id);
@@ -170,13 +172,13 @@ static int put_sample(struct capture *c, const struct member *m, const struct gp
 static int renumber_inputs(struct capture *c, uint32_t source, __u32 *inputs_id)
 {
 	*inputs_id = inputs_number(c, source, *inputs_id);
-	return c->out ? inputs_ids__tell(&c->inputs, c->out, *inputs_id) : 0;
+	return c->out ? inputs_ids__emit(&c->inputs, c->out, *inputs_id) : 0;
 }
 
 /* An event whose name's number, at `name_at`, becomes the capture's; so do those of its
  * stack and, of an op, of its inputs, which only collectors tell. */
-static int put_named(struct capture *c, struct member *m, uint32_t source, const void *event,
-		     size_t bytes, size_t name_at)
+static int put_named(struct capture *c, struct traced_process *m, uint32_t source,
+		     const void *event, size_t bytes, size_t name_at)
 {
 	union {
 		struct gp_ev_head head;
@@ -205,7 +207,7 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 	if (!id)
 		c->nameless_nr++;
 	memcpy(ev.bytes + name_at, &id, sizeof(id));
-	err = tell_name(c, id);
+	err = emit_name(c, id);
 	if (err)
 		return err;
 	if (ev.head.kind == GP_EV_OP && source == SOURCE_KERNEL)
@@ -218,13 +220,13 @@ static int put_named(struct capture *c, struct member *m, uint32_t source, const
 		err = renumber_stack(c, m, source, &ev.op.op.stack_id);
 	else if (!err && ev.head.kind == GP_EV_CUDA_MEMORY)
 		err = renumber_stack(c, m, source, &ev.memory.stack_id);
-	wanted = !c->windows || ev.head.kind != GP_EV_OP || windows_want(c, &ev.op.op);
+	wanted = !c->windows || ev.head.kind != GP_EV_OP || budget_windows_want(c, &ev.op.op);
 	if (!err && wanted)
 		err = put(c, &ev, bytes);
-	if (!err && c->stepped && ev.head.kind == GP_EV_OP)
-		stepped_op(c, ev.head.process, &ev.op.op);
+	if (!err && c->schedule_runner && ev.head.kind == GP_EV_OP)
+		schedule_runner_op(c, ev.head.process, &ev.op.op);
 	if (!err && c->windows && ev.head.kind == GP_EV_OP)
-		windows_op(c, ev.head.process, &ev.op.op);
+		budget_windows_op(c, ev.head.process, &ev.op.op);
 	if (!err && c->triggers && ev.head.kind == GP_EV_OP)
 		err = triggers_op(c, &ev.op.op, names__text(&c->names, id));
 	return err;
@@ -270,7 +272,7 @@ static int put_found_name(struct capture *c, const struct gp_ev_found_name *ev)
 	return id < 0 && id != -ENOSPC ? (int)id : 0;
 }
 
-static int put_stack(struct capture *c, struct member *m, uint32_t source,
+static int put_stack(struct capture *c, struct traced_process *m, uint32_t source,
 		     const struct gp_ev_stack *ev, size_t bytes)
 {
 	int err = stacks__put(&c->stacks, m->python, source, ev, bytes);
@@ -283,7 +285,7 @@ static int put_stack(struct capture *c, struct member *m, uint32_t source,
 	return 0;
 }
 
-static int put_native(struct capture *c, struct member *m, const struct gp_ev_native *ev,
+static int put_native(struct capture *c, struct traced_process *m, const struct gp_ev_native *ev,
 		      size_t bytes)
 {
 	int err;
@@ -297,7 +299,8 @@ static int put_native(struct capture *c, struct member *m, const struct gp_ev_na
 }
 
 /* Not to be had is a normal outcome: stacks that come to that code are marked and counted. */
-static void load_unwind_table(struct capture *c, struct member *m, const struct gp_ev_unwind *ev)
+static void load_unwind_table(struct capture *c, struct traced_process *m,
+			      const struct gp_ev_unwind *ev)
 {
 	int err = probe_session__load_unwind(c->probes, m->index, ev->address);
 
@@ -306,14 +309,15 @@ static void load_unwind_table(struct capture *c, struct member *m, const struct 
 			  (unsigned long long)ev->address, strerror(-err));
 }
 
-static void note_process(struct capture *c, struct member *m, const struct gp_ev_process *ev)
+static void note_process(struct capture *c, struct traced_process *m,
+			 const struct gp_ev_process *ev)
 {
 	if (ev->what == GP_PROCESS_FORK && c->options.children)
 		capture_note_child(c, ev->value);
 	if (ev->what == GP_PROCESS_EXIT)
 		m->exit_status = ev->value;
 	if (ev->what == GP_PROCESS_EXEC && !m->end)
-		member__note_exec(m, c->options.follow_exec || c->options.children);
+		traced_process__note_exec(m, c->options.follow_exec || c->options.children);
 }
 
 uint64_t event_began_ns(const void *event)
@@ -345,13 +349,13 @@ struct segment *event_segment(const struct capture *c, const void *event)
 	if (!closing)
 		return c->segments.now;
 	start_ns = event_began_ns(event);
-	if (start_ns && (c->stepped || !time_ns))
+	if (start_ns && (c->schedule_runner || !time_ns))
 		time_ns = start_ns;
 	return time_ns < closing->end_ns ? closing : c->segments.now;
 }
 
 /* What the recordings that begin later are told of. */
-static int keep_device(struct member *m, const struct gp_ev_device *ev)
+static int keep_device(struct traced_process *m, const struct gp_ev_device *ev)
 {
 	for (size_t i = 0; i < m->devices.nr; i++)
 		if (m->devices.items[i].device == ev->device)
@@ -359,14 +363,14 @@ static int keep_device(struct member *m, const struct gp_ev_device *ev)
 	return m->devices.nr < DEVICES_MAX ? vec_push(&m->devices, *ev) : 0;
 }
 
-static int put_device(struct capture *c, struct member *m, const struct gp_ev_device *ev)
+static int put_device(struct capture *c, struct traced_process *m, const struct gp_ev_device *ev)
 {
 	int err = keep_device(m, ev);
 
 	return err ? err : put_everywhere(c, m, ev, sizeof(*ev));
 }
 
-static int learn_function(struct capture *c, const struct member *m,
+static int learn_function(struct capture *c, const struct traced_process *m,
 			  const struct gp_ev_function *ev)
 {
 	char name[sizeof(ev->name)];
@@ -376,7 +380,8 @@ static int learn_function(struct capture *c, const struct member *m,
 	return kernels__learn(&c->kernels, m->process, ev->handle, name, ev->of);
 }
 
-int event_put(struct capture *c, struct member *m, uint32_t source, const void *event, size_t bytes)
+int event_put(struct capture *c, struct traced_process *m, uint32_t source, const void *event,
+	      size_t bytes)
 {
 	const struct gp_ev_head *head = event;
 	int err;
@@ -385,7 +390,7 @@ int event_put(struct capture *c, struct member *m, uint32_t source, const void *
 	c->out = event_segment(c, event);
 	if (c->out && c->out->broken)
 		c->out = NULL;
-	err = c->out ? tell_where(c, m, head) : 0;
+	err = c->out ? emit_where(c, m, head) : 0;
 	if (!err && c->triggers)
 		err = triggers_event(c, event);
 	if (err)
@@ -431,7 +436,7 @@ int event_put(struct capture *c, struct member *m, uint32_t source, const void *
 		return 0;
 	case GP_EV_CPU_TIME:
 		if (c->windows)
-			windows_cpu_time(c, event);
+			budget_windows_cpu_time(c, event);
 		return 0;
 	case GP_EV_PROCESS:
 		note_process(c, m, event);

@@ -21,10 +21,10 @@ static inline bool event_is_end_alone(const struct gp_ev_op *op)
  * began, otherwise that in which it ended. Of a call whose end is not seen it is the same. */
 struct segment *event_segment(const struct capture *c, const void *event);
 
-/* Takes an event of the member that `source` tells (SOURCE_KERNEL, SOURCE_GUEST()): its kind is
+/* Takes an event of the member that `source` tells (SOURCE_KERNEL, SOURCE_COLLECTOR()): its kind is
  * known, and it is as long as that at least. Sets c->out, in which it found no place where this
  * fails. 0 or -errno. */
-int event_put(struct capture *c, struct member *m, uint32_t source, const void *event,
+int event_put(struct capture *c, struct traced_process *m, uint32_t source, const void *event,
 	      size_t bytes);
 
 #endif /* GP_CAPTURE_EVENTS_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * See gpu_lacks.h.
+ * See gpu_unavailable.h.
  */
 #include "capture/gpu_lacks.h"
 
@@ -13,7 +13,7 @@
 
 #define LACKS_MAX 64
 
-static struct gpu_lack *find(const struct gpu_lacks *l, pid_t pid)
+static struct gpu_lack *find(const struct gpu_unavailable *l, pid_t pid)
 {
 	for (size_t i = 0; i < l->items.nr; i++)
 		if (l->items.items[i].pid == pid)
@@ -21,7 +21,7 @@ static struct gpu_lack *find(const struct gpu_lacks *l, pid_t pid)
 	return NULL;
 }
 
-void gpu_lacks__note(struct gpu_lacks *l, pid_t pid, const char *why)
+void gpu_unavailable__note(struct gpu_unavailable *l, pid_t pid, const char *why)
 {
 	struct gpu_lack *known = find(l, pid), lack = {.pid = pid};
 
@@ -32,12 +32,12 @@ void gpu_lacks__note(struct gpu_lacks *l, pid_t pid, const char *why)
 		(void)vec_push(&l->items, lack);
 }
 
-static void take_out(struct gpu_lacks *l, struct gpu_lack *lack)
+static void take_out(struct gpu_unavailable *l, struct gpu_lack *lack)
 {
 	*lack = l->items.items[--l->items.nr];
 }
 
-void gpu_lacks__forget(struct gpu_lacks *l, pid_t pid)
+void gpu_unavailable__forget(struct gpu_unavailable *l, pid_t pid)
 {
 	struct gpu_lack *known = find(l, pid);
 
@@ -45,22 +45,22 @@ void gpu_lacks__forget(struct gpu_lacks *l, pid_t pid)
 		take_out(l, known);
 }
 
-static bool is_there(const struct roster *members, pid_t pid)
+static bool is_there(const struct process_table *processes, pid_t pid)
 {
-	for (size_t i = 0; i < members->nr; i++)
-		if (!members->items[i]->end && members->items[i]->process->pid == pid)
+	for (size_t i = 0; i < processes->nr; i++)
+		if (!processes->items[i]->end && processes->items[i]->process->pid == pid)
 			return true;
 	return false;
 }
 
-void gpu_lacks__turn(struct gpu_lacks *l, const struct roster *members)
+void gpu_unavailable__poll(struct gpu_unavailable *l, const struct process_table *processes)
 {
 	for (size_t i = l->items.nr; i-- > 0;)
-		if (!is_there(members, l->items.items[i].pid))
+		if (!is_there(processes, l->items.items[i].pid))
 			take_out(l, &l->items.items[i]);
 }
 
-int gpu_lacks__write(const struct gpu_lacks *l, struct recording_writer *w)
+int gpu_unavailable__write(const struct gpu_unavailable *l, struct recording_writer *w)
 {
 	int err = 0;
 
@@ -74,7 +74,7 @@ int gpu_lacks__write(const struct gpu_lacks *l, struct recording_writer *w)
 	return err;
 }
 
-void gpu_lacks__done(struct gpu_lacks *l)
+void gpu_unavailable__done(struct gpu_unavailable *l)
 {
 	vec_done(&l->items);
 }

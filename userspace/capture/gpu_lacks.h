@@ -18,24 +18,24 @@ struct gpu_lack {
 	char why[256];
 };
 
-/* All zero is an empty one; the owner calls gpu_lacks__done(). */
-struct gpu_lacks {
+/* All zero is an empty one; the owner calls gpu_unavailable__done(). */
+struct gpu_unavailable {
 	VEC(struct gpu_lack) items;
 };
 
 /* The last reason of a process counts. Where there is no memory, or are very many, it is dropped.
  */
-void gpu_lacks__note(struct gpu_lacks *l, pid_t pid, const char *why);
+void gpu_unavailable__note(struct gpu_unavailable *l, pid_t pid, const char *why);
 
 /* It has GPU times after all. */
-void gpu_lacks__forget(struct gpu_lacks *l, pid_t pid);
+void gpu_unavailable__forget(struct gpu_unavailable *l, pid_t pid);
 
 /* A recording has ended: what the next one is to say is of processes that are still there. */
-void gpu_lacks__turn(struct gpu_lacks *l, const struct roster *members);
+void gpu_unavailable__poll(struct gpu_unavailable *l, const struct process_table *processes);
 
 /* Tells the recording: a key for each. 0 or -errno. */
-int gpu_lacks__write(const struct gpu_lacks *l, struct recording_writer *w);
+int gpu_unavailable__write(const struct gpu_unavailable *l, struct recording_writer *w);
 
-void gpu_lacks__done(struct gpu_lacks *l);
+void gpu_unavailable__done(struct gpu_unavailable *l);
 
 #endif /* GP_CAPTURE_GPU_LACKS_H */

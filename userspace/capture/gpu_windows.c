@@ -24,14 +24,14 @@
 enum phase {
 	PHASE_NONE =
 		0, /* no collector has CUPTI: nothing can be seen, and no budget changes that */
-	PHASE_REST = 1,
+	PHASE_MUTED = 1,
 	PHASE_OPENING = 2, /* asked for */
 	PHASE_OPEN = 3,
 	PHASE_CLOSING = 4, /* asked to be off, its last records may still come */
 };
 
 struct gpu_windows {
-	struct pace pace;
+	struct duty_cycle pace;
 	enum phase phase;
 	bool drained;		/* since all is off */
 	bool mark_due;		/* in the recording in progress */
@@ -75,7 +75,7 @@ static struct budget_account read_account(struct capture *c, uint64_t *ret_gpu_n
 	a.now_ns = clock_now_ns();
 	a.cpu_ns = cost.cpu_ns;
 	a.inside_ns = cost.gpu_ns + cost.collector_ns;
-	a.cost_ns = a.inside_ns + c->guest_drain_ns;
+	a.cost_ns = a.inside_ns + c->collector_drain_ns;
 	return a;
 }
 
@@ -96,7 +96,7 @@ static uint64_t account(struct capture *c)
 	struct budget_account a = read_account(c, &w->gpu_ns);
 
 	follow_share(w, &a);
-	(c->off & CAPTURE_GPU ? pace__skip : pace__account)(&w->pace, &a);
+	(c->off & CAPTURE_GPU ? duty_cycle__skip : duty_cycle__account)(&w->pace, &a);
 	return a.cost_ns;
 }
 
@@ -104,12 +104,13 @@ static uint64_t account(struct capture *c)
 
 static void switch_records(struct capture *c, bool on)
 {
-	for (size_t i = 0; i < c->members.nr; i++) {
-		struct member *m = c->members.items[i];
+	for (size_t i = 0; i < c->processes.nr; i++) {
+		struct traced_process *m = c->processes.items[i];
 
-		if (!m->end && m->guest && guest__is_for(m->guest, GP_FEATURE_CUPTI))
-			guest__only(m->guest,
-				    on ? ~(uint32_t)GP_FEATURE_STEPS : GP_FEATURE_CUPTI_HELD);
+		if (!m->end && m->collector &&
+		    collector_client__supports(m->collector, GP_FEATURE_CUPTI))
+			collector_client__only(m->collector, on ? ~(uint32_t)GP_FEATURE_STEPS
+								: GP_FEATURE_CUPTI_HELD);
 	}
 }
 
@@ -118,10 +119,11 @@ static unsigned int have(const struct capture *c, uint32_t features)
 {
 	unsigned int nr = 0;
 
-	for (size_t i = 0; i < c->members.nr; i++) {
-		const struct member *m = c->members.items[i];
+	for (size_t i = 0; i < c->processes.nr; i++) {
+		const struct traced_process *m = c->processes.items[i];
 
-		nr += !m->end && m->guest && (guest__active(m->guest) & features);
+		nr += !m->end && m->collector &&
+		      (collector_client__active(m->collector) & features);
 	}
 	return nr;
 }
@@ -237,7 +239,7 @@ static void end_length(struct capture *c, uint64_t now, uint64_t cost_ns)
 {
 	struct gpu_windows *w = c->gpu_windows;
 	double spent_ns = (double)(cost_ns - w->asked_cost_ns);
-	bool more = pace__had(&w->pace, now, now - w->start_ns, spent_ns);
+	bool more = duty_cycle__had(&w->pace, now, now - w->start_ns, spent_ns);
 
 	log_debug(
 		"%.3f ms of GPU records for %.3f ms: %.2f %% of the time, %.2f %% are earned, %.3f "
@@ -279,7 +281,7 @@ static void end_seeing(struct capture *c, uint64_t now, uint64_t cost_ns)
 
 /* ---- the course ---- */
 
-static void turn_none(struct capture *c, uint64_t now)
+static void poll_none(struct capture *c, uint64_t now)
 {
 	struct gpu_windows *w = c->gpu_windows;
 	uint64_t cost_ns;
@@ -293,7 +295,7 @@ static void turn_none(struct capture *c, uint64_t now)
 	}
 }
 
-static void turn_rest(struct capture *c, uint64_t now, uint64_t cost_ns)
+static void poll_mute(struct capture *c, uint64_t now, uint64_t cost_ns)
 {
 	struct gpu_windows *w = c->gpu_windows;
 
@@ -301,13 +303,13 @@ static void turn_rest(struct capture *c, uint64_t now, uint64_t cost_ns)
 		return;
 	if (!have(c, GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD) && collect_follows(c))
 		end_seeing(c, now, cost_ns);
-	else if (pace__may_open(&w->pace, now))
+	else if (duty_cycle__may_open(&w->pace, now))
 		ask_on(c, now, cost_ns);
 	else if (have_records(c)) /* switched on again for the user's sake, not for ours */
 		switch_records(c, false);
 }
 
-static void turn_open(struct capture *c, uint64_t now, uint64_t cost_ns)
+static void poll_open(struct capture *c, uint64_t now, uint64_t cost_ns)
 {
 	struct gpu_windows *w = c->gpu_windows;
 	bool late = now - w->on_asked_ns > LATE_NS, follow = late || collect_follows(c);
@@ -322,35 +324,35 @@ static void turn_open(struct capture *c, uint64_t now, uint64_t cost_ns)
 		end_length(c, now, cost_ns);
 }
 
-static void turn_closing(struct capture *c, uint64_t now, uint64_t cost_ns)
+static void poll_closing(struct capture *c, uint64_t now, uint64_t cost_ns)
 {
 	struct gpu_windows *w = c->gpu_windows;
 	bool off = collect_follows(c) || now - w->off_asked_ns > CLOSE_NS;
 
 	if (off && w->drained)
-		finish_window(c, cost_ns, PHASE_REST);
+		finish_window(c, cost_ns, PHASE_MUTED);
 	w->drained = off;
 }
 
-void gpu_windows_turn(struct capture *c)
+void gpu_windows_poll(struct capture *c)
 {
 	struct gpu_windows *w = c->gpu_windows;
 	uint64_t now = clock_now_ns(), cost_ns;
 
 	if (w->phase == PHASE_NONE) {
-		turn_none(c, now);
+		poll_none(c, now);
 		w->turn_ns = now;
 		return;
 	}
 	cost_ns = account(c);
 	if (w->mark_due && !(c->off & CAPTURE_GPU))
 		note(c, put_mark(c, now));
-	if (w->phase == PHASE_REST)
-		turn_rest(c, now, cost_ns);
+	if (w->phase == PHASE_MUTED)
+		poll_mute(c, now, cost_ns);
 	else if (w->phase == PHASE_CLOSING)
-		turn_closing(c, now, cost_ns);
+		poll_closing(c, now, cost_ns);
 	else
-		turn_open(c, now, cost_ns);
+		poll_open(c, now, cost_ns);
 	w->turn_ns = now;
 }
 
@@ -361,7 +363,7 @@ int gpu_windows_timeout(const struct capture *c, int timeout_ms)
 
 	if (w->phase == PHASE_NONE)
 		return timeout_ms;
-	if (w->phase == PHASE_REST && w->pace.next_ns > until_ns)
+	if (w->phase == PHASE_MUTED && w->pace.next_ns > until_ns)
 		until_ns = w->pace.next_ns;
 	if (w->phase == PHASE_OPEN && w->start_ns + w->pace.length_ns > until_ns)
 		until_ns = w->start_ns + w->pace.length_ns;
@@ -374,7 +376,7 @@ int gpu_windows_start(struct capture *c)
 	struct gpu_windows *w = c->gpu_windows;
 
 	w->before = read_account(c, &w->gpu_ns);
-	pace__init(&w->pace, BUDGET_PART * c->options.overhead_pct, &w->before);
+	duty_cycle__init(&w->pace, BUDGET_PART * c->options.overhead_pct, &w->before);
 	w->none_since_ns = c->start_ns;
 	if (have_records(c))
 		begin_seeing(c, c->start_ns, w->before.cost_ns);

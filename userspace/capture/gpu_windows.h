@@ -23,7 +23,7 @@ int gpu_windows_start(struct capture *c);
 int gpu_windows_timeout(const struct capture *c, int timeout_ms);
 
 /* Between two drains: opens and closes. */
-void gpu_windows_turn(struct capture *c);
+void gpu_windows_poll(struct capture *c);
 
 /* The recording in progress ends here, and the next one begins. 0 or -errno. */
 int gpu_windows_split(struct capture *c, uint64_t now_ns);

@@ -33,20 +33,20 @@
 
 extern const unsigned char collector_so_start[], collector_so_end[];
 
-struct guest {
+struct collector_client {
 	const struct target_process *process; /* the caller's */
-	struct collector_ring *ring;
-	struct guest_meanwhile meanwhile;
+	struct ring_reader *ring;
+	struct collector_meanwhile meanwhile;
 	uint32_t wanted;  /* enum gp_feature bits, now */
 	uint32_t whole;	  /* what was asked for when all was wanted */
 	uint64_t held_ns; /* a thread, to put it in */
-	struct guest_hold hold;
+	struct collector_quiesce hold;
 	bool stopped;
 };
 
 static const struct inject_options how = {.name = "libgpuprof-cupti.so", .thread_name = "gpuprof"};
 
-static struct inject_options how_meanwhile(struct guest_meanwhile meanwhile)
+static struct inject_options how_meanwhile(struct collector_meanwhile meanwhile)
 {
 	struct inject_options options = how;
 
@@ -61,7 +61,7 @@ static void sleep_ms(long ms)
 	(void)nanosleep(&ts, NULL);
 }
 
-static void wait_a_turn(const struct guest *g)
+static void wait_a_turn(const struct collector_client *g)
 {
 	g->meanwhile.fn(g->meanwhile.arg);
 	sleep_ms(ANSWER_TURN_MS);
@@ -73,13 +73,13 @@ static size_t image_bytes(void)
 }
 
 /* -EBUSY, -ENOENT: another gpuprof has it, or the collector was just leaving. */
-static int open_ring(struct guest *g, const struct target_process *p, uint16_t process_index,
-		     struct reason *why)
+static int open_ring(struct collector_client *g, const struct target_process *p,
+		     uint16_t process_index, struct reason *why)
 {
 	int err = -EAGAIN;
 
 	for (int i = 0; i < ANSWER_TURNS; i++) {
-		err = collector_ring__open(p->pid, process_index, why, &g->ring);
+		err = ring_reader__open(p->pid, process_index, why, &g->ring);
 		if (err != -EAGAIN && ((err != -ENOENT && err != -EBUSY) || i > BUSY_TURNS))
 			break;
 		wait_a_turn(g);
@@ -87,20 +87,21 @@ static int open_ring(struct guest *g, const struct target_process *p, uint16_t p
 	return err;
 }
 
-static void serve_hold(struct guest *g)
+static void serve_quiesce(struct collector_client *g)
 {
-	guest_hold__serve(&g->hold, g->process, how.thread_name, g->ring,
-			  (struct tracer_meanwhile){g->meanwhile.take, g->meanwhile.arg});
+	collector_quiesce__serve(&g->hold, g->process, how.thread_name, g->ring,
+				 (struct tracer_meanwhile){g->meanwhile.take, g->meanwhile.arg});
 }
 
 /* Looked at now and then. */
-static bool has_ended(const struct guest *g, int turn)
+static bool has_ended(const struct collector_client *g, int turn)
 {
 	return turn % ALIVE_TURNS == ALIVE_TURNS - 1 && !target_process__alive(g->process);
 }
 
 /* Until it does all of `features`, or says that it cannot. -ESRCH: the process has ended. */
-static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct reason *why)
+static int wait_for_answer(struct collector_client *g, uint32_t features, int turns,
+			   struct reason *why)
 {
 	uint32_t required =
 		features & ~(uint32_t)(GP_FEATURE_SHAPES | GP_FEATURE_TENSORS | GP_FEATURE_MODULES |
@@ -108,9 +109,9 @@ static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct
 	struct collector_status s = {0};
 
 	for (int i = 0; i < turns; i++) {
-		collector_ring__beat(g->ring);
-		serve_hold(g);
-		collector_ring__status(g->ring, &s);
+		ring_reader__beat(g->ring);
+		serve_quiesce(g);
+		ring_reader__status(g->ring, &s);
 		/* Shapes, modules and memory may be missing: what is there is worth having. */
 		if ((s.active & required) == required &&
 		    ((s.active | s.failed) & features) == features)
@@ -128,17 +129,17 @@ static int wait_for_answer(struct guest *g, uint32_t features, int turns, struct
 			  turns * ANSWER_TURN_MS / 1000);
 }
 
-static void want(struct guest *g, uint32_t features)
+static void want(struct collector_client *g, uint32_t features)
 {
 	g->wanted = features;
-	collector_ring__want(g->ring, features);
+	ring_reader__want(g->ring, features);
 }
 
 /* CUPTI first: CUDA may keep it waiting, and with it the collector's thread, which would then see
  * neither that gpuprof has died nor that the capture has ended: nothing else is to be in force
  * until it has answered. That it is not to be had, or not yet, is a normal outcome: the collector
  * goes on trying. */
-static int begin(struct guest *g, const struct target_process *p, uint16_t process_index,
+static int begin(struct collector_client *g, const struct target_process *p, uint16_t process_index,
 		 uint32_t features, bool any_cupti, const struct gp_python *python,
 		 struct reason *why)
 {
@@ -149,11 +150,11 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 
 	if (err)
 		return err;
-	collector_ring__beat(g->ring);
+	ring_reader__beat(g->ring);
 	if (any_cupti)
-		collector_ring__take_any_cupti(g->ring);
+		ring_reader__take_any_cupti(g->ring);
 	if (python)
-		collector_ring__set_python(g->ring, python);
+		ring_reader__set_python(g->ring, python);
 	if (gpu) {
 		want(g, gpu);
 		gpu_err = wait_for_answer(g, gpu, CUPTI_TURNS, &gpu_why);
@@ -182,7 +183,7 @@ static int begin(struct guest *g, const struct target_process *p, uint16_t proce
 }
 
 /* Once. *ret_returned is enum gp_collector_start; *held_ns grows by what it cost the thread. */
-static int call_door(const struct target_process *p, struct guest_meanwhile meanwhile,
+static int call_door(const struct target_process *p, struct collector_meanwhile meanwhile,
 		     uint64_t *held_ns, struct reason *why, uint64_t *ret_returned)
 {
 	struct inject_options options = how_meanwhile(meanwhile);
@@ -206,7 +207,7 @@ static int call_door(const struct target_process *p, struct guest_meanwhile mean
 }
 
 /* *held_ns grows by the time that it cost threads. */
-static int put_in(const struct target_process *p, struct guest_meanwhile meanwhile,
+static int put_in(const struct target_process *p, struct collector_meanwhile meanwhile,
 		  uint64_t *held_ns, struct reason *why)
 {
 	uint64_t left = memory_left_of(p->pid), returned = GP_START_LATER;
@@ -232,11 +233,12 @@ static int put_in(const struct target_process *p, struct guest_meanwhile meanwhi
 	return reason_set(why, -ENOTSUP, "the collector would not start in %d", (int)p->pid);
 }
 
-int guest__new(const struct target_process *p, uint16_t process_index, uint32_t features,
-	       bool any_cupti, const struct gp_python *python, struct guest_meanwhile meanwhile,
-	       struct reason *why, struct guest **ret_guest)
+int collector_client__new(const struct target_process *p, uint16_t process_index, uint32_t features,
+			  bool any_cupti, const struct gp_python *python,
+			  struct collector_meanwhile meanwhile, struct reason *why,
+			  struct collector_client **ret_collector)
 {
-	struct guest *g;
+	struct collector_client *g;
 	uint64_t held_ns = 0;
 	int err = put_in(p, meanwhile, &held_ns, why);
 
@@ -255,60 +257,62 @@ int guest__new(const struct target_process *p, uint16_t process_index, uint32_t 
 			      ?: begin(g, p, process_index, features, any_cupti, python, why);
 	g->held_ns += held_ns;
 	if (err) {
-		guest__stop(g, err == -ESRCH, NULL, NULL);
-		guest__free(g, p, err == -ESRCH);
+		collector_client__stop(g, err == -ESRCH, NULL, NULL);
+		collector_client__free(g, p, err == -ESRCH);
 		return err;
 	}
-	*ret_guest = g;
+	*ret_collector = g;
 	return 0;
 }
 
-int guest__adopt(const struct target_process *p, uint16_t process_index, bool any_cupti,
-		 struct guest_meanwhile meanwhile, struct reason *why, struct guest **ret_guest)
+int collector_client__adopt(const struct target_process *p, uint16_t process_index, bool any_cupti,
+			    struct collector_meanwhile meanwhile, struct reason *why,
+			    struct collector_client **ret_collector)
 {
-	struct guest *g = calloc(1, sizeof(*g));
+	struct collector_client *g = calloc(1, sizeof(*g));
 	int err;
 
 	if (!g)
 		return reason_set(why, -ENOMEM, "out of memory");
-	err = collector_ring__open(p->pid, process_index, why, &g->ring);
+	err = ring_reader__open(p->pid, process_index, why, &g->ring);
 	if (err) {
 		free(g);
 		return err;
 	}
-	collector_ring__beat(g->ring);
+	ring_reader__beat(g->ring);
 	if (any_cupti)
-		collector_ring__take_any_cupti(g->ring);
+		ring_reader__take_any_cupti(g->ring);
 	g->process = p;
 	g->meanwhile = meanwhile;
 	g->whole = GP_FEATURE_CUPTI;
 	want(g, GP_FEATURE_CUPTI);
-	*ret_guest = g;
+	*ret_collector = g;
 	return 0;
 }
 
-bool guest__lacks(const struct guest *g, uint32_t features, struct reason *ret_why)
+bool collector_client__failed_features(const struct collector_client *g, uint32_t features,
+				       struct reason *ret_why)
 {
 	struct collector_status s;
 
-	collector_ring__status(g->ring, &s);
+	ring_reader__status(g->ring, &s);
 	if (!(s.failed & features))
 		return false;
 	(void)reason_set(ret_why, 0, "%s", s.message);
 	return true;
 }
 
-bool guest__asks(const struct guest *g, uint32_t features)
+bool collector_client__requested(const struct collector_client *g, uint32_t features)
 {
 	return (g->wanted & features) == features;
 }
 
-bool guest__is_for(const struct guest *g, uint32_t features)
+bool collector_client__supports(const struct collector_client *g, uint32_t features)
 {
 	return g->whole & features;
 }
 
-void guest__ask(struct guest *g, uint32_t features)
+void collector_client__request(struct collector_client *g, uint32_t features)
 {
 	bool all = g->wanted == g->whole;
 
@@ -317,14 +321,14 @@ void guest__ask(struct guest *g, uint32_t features)
 		want(g, g->wanted | features);
 }
 
-void guest__forgo(struct guest *g, uint32_t features)
+void collector_client__release(struct collector_client *g, uint32_t features)
 {
 	g->whole &= ~features;
 	if (!g->stopped && (g->wanted & features))
 		want(g, g->wanted & ~features);
 }
 
-void guest__only(struct guest *g, uint32_t features)
+void collector_client__only(struct collector_client *g, uint32_t features)
 {
 	features &= g->whole | GP_FEATURE_STEPS | GP_FEATURE_CUPTI_HELD;
 	if (!(g->whole & GP_FEATURE_CUPTI))
@@ -335,40 +339,43 @@ void guest__only(struct guest *g, uint32_t features)
 		want(g, features);
 }
 
-bool guest__follows(const struct guest *g)
+bool collector_client__follows(const struct collector_client *g)
 {
 	struct collector_status s;
 
-	collector_ring__status(g->ring, &s);
+	ring_reader__status(g->ring, &s);
 	return s.broken || (s.active == (g->wanted & ~s.failed));
 }
 
-uint32_t guest__active(const struct guest *g)
+uint32_t collector_client__active(const struct collector_client *g)
 {
 	struct collector_status s;
 
-	collector_ring__status(g->ring, &s);
+	ring_reader__status(g->ring, &s);
 	return s.broken ? 0 : s.active;
 }
 
-uint64_t guest__stack_tops(const struct guest *g)
+uint64_t collector_client__stack_cache(const struct collector_client *g)
 {
-	return guest__active(g) & GP_FEATURE_STACKS ? collector_ring__stack_tops(g->ring) : 0;
+	return collector_client__active(g) & GP_FEATURE_STACKS ? ring_reader__stack_cache(g->ring)
+							       : 0;
 }
 
 /* The message has one part for each feature that is missing, "; " between them. */
-void guest__why_not(const struct guest *g, const char *what, struct reason *ret_why)
+void collector_client__feature_error(const struct collector_client *g, const char *what,
+				     struct reason *ret_why)
 {
 	struct collector_status s;
 	const char *text;
 
-	collector_ring__status(g->ring, &s);
+	ring_reader__status(g->ring, &s);
 	text = strstr(s.message, what);
 	text = text && !strncmp(text + strlen(what), ": ", 2) ? text + strlen(what) + 2 : "";
 	(void)reason_set(ret_why, 0, "%.*s", (int)strcspn(text, ";"), text);
 }
 
-void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *arg)
+void collector_client__retain(struct collector_client *g, uint32_t features, collector_event_fn fn,
+			      void *arg)
 {
 	struct collector_status s;
 
@@ -377,52 +384,52 @@ void guest__keep(struct guest *g, uint32_t features, guest_event_fn fn, void *ar
 	g->whole &= features;
 	want(g, g->wanted & features);
 	for (int i = 0; i < ANSWER_TURNS; i++) {
-		if (fn && collector_ring__drain(g->ring, fn, arg) < 0)
+		if (fn && ring_reader__drain(g->ring, fn, arg) < 0)
 			fn = NULL;
-		collector_ring__status(g->ring, &s);
+		ring_reader__status(g->ring, &s);
 		if (s.broken || s.state != GP_COLLECTOR_READY || !(s.active & ~features) ||
 		    has_ended(g, i))
 			return;
-		serve_hold(g);
+		serve_quiesce(g);
 		wait_a_turn(g);
 	}
 }
 
-bool guest__has_left(const struct guest *g)
+bool collector_client__has_exited(const struct collector_client *g)
 {
 	struct collector_status s;
 
-	collector_ring__status(g->ring, &s);
+	ring_reader__status(g->ring, &s);
 	return !g->stopped &&
 	       (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED);
 }
 
-int guest__take(struct guest *g, guest_event_fn fn, void *arg)
+int collector_client__take(struct collector_client *g, collector_event_fn fn, void *arg)
 {
 	if (!g->stopped)
-		collector_ring__beat(g->ring);
-	return collector_ring__drain(g->ring, fn, arg);
+		ring_reader__beat(g->ring);
+	return ring_reader__drain(g->ring, fn, arg);
 }
 
-int guest__drain(struct guest *g, guest_event_fn fn, void *arg)
+int collector_client__drain(struct collector_client *g, collector_event_fn fn, void *arg)
 {
 	if (!g->stopped)
-		serve_hold(g);
-	return guest__take(g, fn, arg);
+		serve_quiesce(g);
+	return collector_client__take(g, fn, arg);
 }
 
-uint64_t guest__patience_ns(const struct guest *g)
+uint64_t collector_client__drain_deadline_ns(const struct collector_client *g)
 {
-	return collector_ring__patience_ns(g->ring);
+	return ring_reader__drain_deadline_ns(g->ring);
 }
 
-void guest__begin(struct guest *g)
+void collector_client__begin(struct collector_client *g)
 {
-	collector_ring__begin(g->ring);
+	ring_reader__begin(g->ring);
 }
 
 /* CUPTI was given back, but not taken down. */
-static void tell_of_cupti(const struct guest *g)
+static void emit_of_cupti(const struct collector_client *g)
 {
 	static const char *const why[] = {
 		[GP_CUPTI_LEFT_CALLS] =
@@ -433,7 +440,7 @@ static void tell_of_cupti(const struct guest *g)
 		[GP_CUPTI_LEFT_OLD] = "before CUDA 12.6 that is not safe",
 		[GP_CUPTI_LEFT_REFUSED] = "CUPTI, or the driver, would not",
 	};
-	uint32_t end = collector_ring__cupti_end(g->ring);
+	uint32_t end = ring_reader__cupti_end(g->ring);
 
 	if (end < GP_CUPTI_LEFT_CALLS || end > GP_CUPTI_LEFT_REFUSED)
 		return;
@@ -443,7 +450,7 @@ static void tell_of_cupti(const struct guest *g)
 		 end == GP_CUPTI_LEFT_OLD ? "" : ", until a later gpuprof leaves");
 }
 
-void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
+void collector_client__stop(struct collector_client *g, bool gone, collector_event_fn fn, void *arg)
 {
 	struct collector_status s;
 
@@ -451,23 +458,23 @@ void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 		return;
 	g->stopped = true;
 	if (gone) {
-		collector_ring__process_gone(g->ring);
+		ring_reader__process_gone(g->ring);
 		return;
 	}
-	collector_ring__quit(g->ring);
+	ring_reader__quit(g->ring);
 	for (int i = 0; i < ANSWER_TURNS; i++) {
-		if (fn && collector_ring__drain(g->ring, fn, arg) < 0)
+		if (fn && ring_reader__drain(g->ring, fn, arg) < 0)
 			fn = NULL;
-		collector_ring__status(g->ring, &s);
+		ring_reader__status(g->ring, &s);
 		if (s.broken || s.state == GP_COLLECTOR_INERT || s.state == GP_COLLECTOR_FAILED) {
-			tell_of_cupti(g);
+			emit_of_cupti(g);
 			return;
 		}
 		if (has_ended(g, i)) {
-			collector_ring__process_gone(g->ring);
+			ring_reader__process_gone(g->ring);
 			return;
 		}
-		serve_hold(g);
+		serve_quiesce(g);
 		/* Other collectors may wait for the same. */
 		wait_a_turn(g);
 	}
@@ -475,16 +482,16 @@ void guest__stop(struct guest *g, bool gone, guest_event_fn fn, void *arg)
 		 "lets it run");
 }
 
-void guest__losses(const struct guest *g, uint64_t losses[GP_LOSS_NR])
+void collector_client__losses(const struct collector_client *g, uint64_t losses[GP_LOSS_NR])
 {
-	collector_ring__losses(g->ring, losses);
+	ring_reader__losses(g->ring, losses);
 }
 
-void guest__timed(const struct guest *g, struct callback_cost *cost)
+void collector_client__timed(const struct collector_client *g, struct callback_cost *cost)
 {
 	uint64_t ns, nr;
 
-	collector_ring__timed(g->ring, &ns, &nr);
+	ring_reader__timed(g->ring, &ns, &nr);
 	/* Nobody waits a second in one. */
 	if (nr > UINT32_MAX || ns / 1000000000 >= nr)
 		return;
@@ -492,12 +499,12 @@ void guest__timed(const struct guest *g, struct callback_cost *cost)
 	cost->timed_nr += nr;
 }
 
-uint64_t guest__thread_cpu_ns(const struct guest *g)
+uint64_t collector_client__thread_cpu_ns(const struct collector_client *g)
 {
-	return collector_ring__thread_cpu_ns(g->ring);
+	return ring_reader__thread_cpu_ns(g->ring);
 }
 
-uint64_t guest__take_held_ns(struct guest *g)
+uint64_t collector_client__take_held_ns(struct collector_client *g)
 {
 	uint64_t ns = g->held_ns + g->hold.held_ns;
 
@@ -505,7 +512,7 @@ uint64_t guest__take_held_ns(struct guest *g)
 	return ns;
 }
 
-void guest__free(struct guest *g, const struct target_process *p, bool gone)
+void collector_client__free(struct collector_client *g, const struct target_process *p, bool gone)
 {
 	struct inject_options options;
 	struct inject_result result;
@@ -515,7 +522,7 @@ void guest__free(struct guest *g, const struct target_process *p, bool gone)
 	if (!g)
 		return;
 	options = how_meanwhile(g->meanwhile);
-	collector_ring__free(g->ring);
+	ring_reader__free(g->ring);
 	free(g);
 	if (gone || !target_process__alive(p))
 		return;

@@ -24,21 +24,22 @@ _Static_assert(LIMIT_MS + LONGER_MS < TRACER_SILENCE_MS, "the tracer is not kill
 
 static int while_held(bool all_out, void *arg)
 {
-	return collector_ring__give_hold(arg, all_out, LIMIT_MS, LONGER_MS);
+	return ring_reader__give_quiesce(arg, all_out, LIMIT_MS, LONGER_MS);
 }
 
-static void tell(const struct target_process *p, const struct hold_result *r, enum hold_end end)
+static void emit(const struct target_process *p, const struct quiesce_result *r,
+		 enum quiesce_end end)
 {
-	if (end == HOLD_UNWANTED)
+	if (end == QUIESCE_UNWANTED)
 		return;
 	log_info("%d: its threads (%u, %u of them in a call that waits for the GPU) were held for "
 		 "%llu us outside of CUDA as CUPTI came or went%s",
 		 (int)p->pid, r->held_nr, r->waiting_nr, (unsigned long long)r->held_ns / 1000,
-		 end == HOLD_DONE ? "" : "; it was not done by then");
+		 end == QUIESCE_DONE ? "" : "; it was not done by then");
 }
 
-static int try(struct guest_hold *h, const struct target_process *p, const char *own,
-	       struct collector_ring *r, bool strict, struct tracer_meanwhile meanwhile,
+static int try(struct collector_quiesce *h, const struct target_process *p, const char *own,
+	       struct ring_reader *r, bool strict, struct tracer_meanwhile meanwhile,
 	       struct reason *why)
 {
 	/* Programs with the runtime linked in are in the driver but for a few instructions; the
@@ -52,30 +53,31 @@ static int try(struct guest_hold *h, const struct target_process *p, const char 
 						NULL};
 	/* "cuStreamSynchronize", "cudaMemcpyAsync" (to memory that is not pinned) */
 	static const char *const waiting[] = {"Synchronize", "Memcpy", NULL};
-	const struct hold_options options = {.libraries = libraries,
-					     .waiting = strict ? NULL : waiting,
-					     .not_waiting = "Graph",
-					     .thread_name = own,
-					     .window_ms = WINDOW_MS,
-					     .search_ms = SEARCH_MS,
-					     .meanwhile = meanwhile};
-	struct hold_result result;
-	int err = hold_threads(p, &options, while_held, r, why, &result);
+	const struct quiesce_options options = {.libraries = libraries,
+						.waiting = strict ? NULL : waiting,
+						.not_waiting = "Graph",
+						.thread_name = own,
+						.window_ms = WINDOW_MS,
+						.search_ms = SEARCH_MS,
+						.meanwhile = meanwhile};
+	struct quiesce_result result;
+	int err = quiesce_threads(p, &options, while_held, r, why, &result);
 
 	h->held_ns += result.held_ns;
 	if (!err)
-		tell(p, &result, (enum hold_end)result.answer);
+		emit(p, &result, (enum quiesce_end)result.answer);
 	return err;
 }
 
-void guest_hold__serve(struct guest_hold *h, const struct target_process *p, const char *own,
-		       struct collector_ring *r, struct tracer_meanwhile meanwhile)
+void collector_quiesce__serve(struct collector_quiesce *h, const struct target_process *p,
+			      const char *own, struct ring_reader *r,
+			      struct tracer_meanwhile meanwhile)
 {
 	uint64_t now = clock_now_ns();
 	struct reason why = {0};
 	int err;
 
-	if (!collector_ring__asks_hold(r)) {
+	if (!ring_reader__asks_quiesce(r)) {
 		h->asked_ns = 0;
 		return;
 	}
@@ -85,5 +87,5 @@ void guest_hold__serve(struct guest_hold *h, const struct target_process *p, con
 	if (!err || ((err == -EAGAIN || err == -EBUSY) && clock_now_ns() < h->asked_ns + REFUSE_NS))
 		return;
 	log_info("%d: %s", (int)p->pid, why.text);
-	collector_ring__refuse_hold(r);
+	ring_reader__refuse_quiesce(r);
 }

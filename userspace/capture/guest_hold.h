@@ -4,8 +4,8 @@
  * Holds a process's threads still outside of CUDA when its collector waits for that, as CUPTI is to
  * come or go (collector/hold.h says why).
  */
-#ifndef GP_CAPTURE_GUEST_HOLD_H
-#define GP_CAPTURE_GUEST_HOLD_H
+#ifndef GP_CAPTURE_COLLECTOR_HOLD_H
+#define GP_CAPTURE_COLLECTOR_HOLD_H
 
 #include "capture/collector_ring.h"
 #include "inject/tracer.h"
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* All zero: the collector has not asked yet. */
-struct guest_hold {
+struct collector_quiesce {
 	uint64_t asked_ns; /* since when the collector waits; 0: it does not */
 	uint64_t held_ns;  /* the threads, so far; the user's to set back */
 };
@@ -22,7 +22,8 @@ struct guest_hold {
 /* If the collector waits, tries once, or refuses if that has been tried for long enough. `own`:
  * threads of this name are the collector's, which are not held. Takes tens of milliseconds, seconds
  * at worst; `meanwhile` is done in between. */
-void guest_hold__serve(struct guest_hold *h, const struct target_process *p, const char *own,
-		       struct collector_ring *r, struct tracer_meanwhile meanwhile);
+void collector_quiesce__serve(struct collector_quiesce *h, const struct target_process *p,
+			      const char *own, struct ring_reader *r,
+			      struct tracer_meanwhile meanwhile);
 
-#endif /* GP_CAPTURE_GUEST_HOLD_H */
+#endif /* GP_CAPTURE_COLLECTOR_HOLD_H */

@@ -40,7 +40,7 @@ static void name_library(size_t bytes, char *ret_name, size_t name_bytes)
 	(void)snprintf(ret_name, name_bytes, "libgpuprof-cupti-%.16s.so", text);
 }
 
-int guest_write_library(const char *folder, struct reason *why, char **ret_path)
+int collector_image_write(const char *folder, struct reason *why, char **ret_path)
 {
 	size_t bytes = (size_t)(collector_so_end - collector_so_start);
 	struct cache_part part = {collector_so_start, bytes};

@@ -47,7 +47,7 @@ int inputs_ids__add(struct inputs_ids *n, uint32_t source, const struct gp_ev_in
 	return err ? err : hash__set(&n->by_source, source_key(source, ev->inputs_id), number);
 }
 
-int inputs_ids__tell(const struct inputs_ids *n, struct segment *to, uint32_t number)
+int inputs_ids__emit(const struct inputs_ids *n, struct segment *to, uint32_t number)
 {
 	size_t at, end;
 	int err;

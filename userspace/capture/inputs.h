@@ -27,7 +27,7 @@ int inputs_ids__add(struct inputs_ids *n, uint32_t source, const struct gp_ev_in
 
 /* Tells the recording of the list with this number, if it has not been told; 0 is none. 0 or a
  * writer's error. */
-int inputs_ids__tell(const struct inputs_ids *n, struct segment *to, uint32_t number);
+int inputs_ids__emit(const struct inputs_ids *n, struct segment *to, uint32_t number);
 
 /* The number that a source's own number was given, 0 if none. */
 uint32_t inputs_ids__find(const struct inputs_ids *n, uint32_t source, uint32_t id);

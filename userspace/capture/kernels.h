@@ -13,7 +13,7 @@
 #include "target/process.h"
 
 struct kernel_symbols;
-struct roster;
+struct process_table;
 struct intern;
 
 struct kernels {
@@ -32,7 +32,7 @@ const char *kernels__name(struct kernels *k, const struct target_process *p, uin
 
 /* A recording begins: files that nobody maps, and of which nothing was asked in the two before, are
  * closed. */
-void kernels__turn(struct kernels *k, const struct roster *members);
+void kernels__poll(struct kernels *k, const struct process_table *processes);
 
 /* What the driver calls a kernel: its handle, and its mangled name or (where that is "") another
  * handle of it. 0 or -ENOMEM. */

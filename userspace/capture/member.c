@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int member__init(struct member *m, struct target_process *p, struct reason *why)
+int traced_process__init(struct traced_process *m, struct target_process *p, struct reason *why)
 {
 	int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 
@@ -23,11 +23,11 @@ int member__init(struct member *m, struct target_process *p, struct reason *why)
 		(void)close(fd);
 		return reason_set(why, -ESRCH, "cannot attach to %d: it has ended", (int)p->pid);
 	}
-	*m = (struct member){.process = p, .pidfd = fd};
+	*m = (struct traced_process){.process = p, .pidfd = fd};
 	return 0;
 }
 
-void member__shed(struct member *m)
+void traced_process__shed(struct traced_process *m)
 {
 	target_process__shed(m->process);
 	python_codes__free(m->python);
@@ -39,24 +39,24 @@ void member__shed(struct member *m)
 	m->pidfd = -1;
 }
 
-void member__done(struct member *m)
+void traced_process__done(struct traced_process *m)
 {
-	member__shed(m);
+	traced_process__shed(m);
 	target_process__free(m->process);
 	m->process = NULL;
 }
 
-bool member__has_exited(const struct member *m)
+bool traced_process__has_exited(const struct traced_process *m)
 {
 	struct pollfd p = {.fd = m->pidfd, .events = POLLIN};
 
 	return m->pidfd < 0 || poll(&p, 1, 0) == 1;
 }
 
-void member__note_exec(struct member *m, bool follow)
+void traced_process__note_exec(struct traced_process *m, bool follow)
 {
 	if (follow)
 		m->maps_changed = m->renamed = true;
 	else
-		m->end = MEMBER_EXECED;
+		m->end = PROCESS_EXECED;
 }

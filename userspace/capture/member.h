@@ -16,21 +16,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct guest;
+struct collector_client;
 struct python_codes;
 
-enum member_end {
-	MEMBER_HERE = 0,
-	MEMBER_EXITED = 1,
-	MEMBER_EXECED = 2, /* the same process, another program */
+enum process_end {
+	PROCESS_HERE = 0,
+	PROCESS_EXITED = 1,
+	PROCESS_EXECED = 2, /* the same process, another program */
 };
 
-struct member {
+struct traced_process {
 	struct target_process *process;
-	struct guest *guest;	     /* its collector, NULL: none */
-	struct python_codes *python; /* where stacks are wanted and can be had, else NULL */
-	bool python_walked;	     /* the kernel knows how */
-	bool python_refused;	     /* why has been told */
+	struct collector_client *collector; /* its collector, NULL: none */
+	struct python_codes *python;	    /* where stacks are wanted and can be had, else NULL */
+	bool python_walked;		    /* the kernel knows how */
+	bool python_refused;		    /* why has been told */
 	struct cost_clock cpu, collector_cpu;
 	int pidfd;
 	uint16_t index;		  /* what events in rings call it; later ones may have the same */
@@ -41,23 +41,23 @@ struct member {
 	struct buf schemas; /* events of what its operators may write, a u64 with its bytes each */
 	VEC(struct gp_ev_device) devices;
 	struct gp_ev_clock clock; /* the last reading; kind 0: none */
-	enum member_end end;
-	int exit_status;	 /* as wait(2) has it; 0 also if it is not known */
-	bool is_child;		 /* not added, but started by one that is here */
-	bool had_guest;		 /* one that is gone */
-	bool callbacks;		 /* its operators come, or came, from the collector */
-	bool callbacks_replaced; /* by uprobes, for want of stacks */
-	bool exec_told;		 /* its end by exec has been dealt with */
-	bool api_by_cupti;	 /* and not by uprobes */
-	bool memory_by_callback; /* CPU memory; likewise */
-	bool renamed;		 /* exec: read anew who it is */
-	bool guest_refused;	 /* the collector is not to be tried (again) for CUDA, but: */
-	uint64_t guest_again_ns; /* when it is, as what kept it out may have passed; 0: never */
-	unsigned int guest_tries;
-	int guest_err; /* of the last try to put it in; 0: that was well, or not due */
-	struct reason guest_why;
+	enum process_end end;
+	int exit_status;	     /* as wait(2) has it; 0 also if it is not known */
+	bool is_child;		     /* not added, but started by one that is here */
+	bool had_collector;	     /* one that is gone */
+	bool callbacks;		     /* its operators come, or came, from the collector */
+	bool callbacks_replaced;     /* by uprobes, for want of stacks */
+	bool exec_emitted;	     /* its end by exec has been dealt with */
+	bool api_by_cupti;	     /* and not by uprobes */
+	bool memory_by_callback;     /* CPU memory; likewise */
+	bool renamed;		     /* exec: read anew who it is */
+	bool collector_refused;	     /* the collector is not to be tried (again) for CUDA, but: */
+	uint64_t collector_again_ns; /* when it is, as what kept it out may have passed; 0: never */
+	unsigned int collector_tries;
+	int collector_err; /* of the last try to put it in; 0: that was well, or not due */
+	struct reason collector_why;
 	bool code_known;	 /* the most important unwind tables have been read */
-	bool lack_told;		 /* why an adopted collector has no GPU activity has been told */
+	bool lack_emitted;	 /* why an adopted collector has no GPU activity has been told */
 	struct maps_moves moves; /* before its libraries were looked at last */
 	bool maps_changed;	 /* libraries may have come: look and probe */
 	bool look_failed;	 /* the last look did, and the next is to come */
@@ -66,15 +66,15 @@ struct member {
 };
 
 /* Takes over the process. 0 or -errno (-ESRCH: gone meanwhile). */
-int member__init(struct member *m, struct target_process *p, struct reason *why);
+int traced_process__init(struct traced_process *m, struct target_process *p, struct reason *why);
 /* Of one that has exited nothing is kept but who it was. */
-void member__shed(struct member *m);
-void member__done(struct member *m);
+void traced_process__shed(struct traced_process *m);
+void traced_process__done(struct traced_process *m);
 
 /* It runs another program: that is looked at, or its capture ends. */
-void member__note_exec(struct member *m, bool follow);
+void traced_process__note_exec(struct traced_process *m, bool follow);
 
 /* Asks the kernel whether it is gone. */
-bool member__has_exited(const struct member *m);
+bool traced_process__has_exited(const struct traced_process *m);
 
 #endif /* GP_CAPTURE_MEMBER_H */

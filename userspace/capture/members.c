@@ -2,7 +2,7 @@
 
 /*
  * The processes of a capture: taken in, probed, and watched until they end, call exec or load
- * libraries. Their collectors are member_guest.c's.
+ * libraries. Their collectors are process_collector.c's.
  */
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 
 /* Who it is: for all recordings, those that are being written at once. */
-static int describe_member(struct capture *c, struct member *m)
+static int describe_process(struct capture *c, struct traced_process *m)
 {
 	struct segment *const open[] = {c->segments.now, c->segments.closing};
 
@@ -45,7 +45,7 @@ static int describe_member(struct capture *c, struct member *m)
 
 /* Finds the process's Python, where stacks are wanted. 0 or -errno with a reason: see
  * target_python_find(). */
-static int find_python(struct capture *c, struct member *m, struct reason *why)
+static int find_python(struct capture *c, struct traced_process *m, struct reason *why)
 {
 	bool stacks = c->options.stacks & GP_STACK_WANT_PYTHON;
 	struct target_python python;
@@ -61,12 +61,12 @@ static int find_python(struct capture *c, struct member *m, struct reason *why)
 }
 
 /* Has the kernel walk the stacks of a process that has been probed. 0 or -errno with a reason. */
-static int walk_python(struct capture *c, struct member *m, struct reason *why)
+static int walk_python(struct capture *c, struct traced_process *m, struct reason *why)
 {
 	const struct target_python *python;
 	int err;
 
-	if (!m->python || m->python_walked || probe_session__bare(c->probes) ||
+	if (!m->python || m->python_walked || probe_session__no_bpf(c->probes) ||
 	    !(c->options.stacks & GP_STACK_WANT_PYTHON))
 		return 0;
 	python = python_codes__python(m->python);
@@ -79,13 +79,14 @@ static int walk_python(struct capture *c, struct member *m, struct reason *why)
 }
 
 /* A program that is being started comes to its Python by and by. */
-static void find_python_later(struct capture *c, struct member *m)
+static void find_python_later(struct capture *c, struct traced_process *m)
 {
 	struct reason why = {0};
 	int err = find_python(c, m, &why);
 
 	err = err ? err : walk_python(c, m, &why);
-	if (!err || err == -ENOENT || err == -EAGAIN || m->python_refused || member__has_exited(m))
+	if (!err || err == -ENOENT || err == -EAGAIN || m->python_refused ||
+	    traced_process__has_exited(m))
 		return;
 	m->python_refused = true;
 	log_warn("no stacks: %s", why.text);
@@ -93,7 +94,7 @@ static void find_python_later(struct capture *c, struct member *m)
 
 /* Tells the kernel where code lies now, and, the first time, reads the unwind tables of what nearly
  * every stack comes through. */
-static void follow_code(struct capture *c, struct member *m)
+static void follow_code(struct capture *c, struct traced_process *m)
 {
 	static const char *const through[] = {"libtorch_cpu.so", "libtorch_python.so", "libpython3",
 					      "python3", "libc.so"};
@@ -102,7 +103,7 @@ static void follow_code(struct capture *c, struct member *m)
 	if (!(c->options.stacks & GP_STACK_WANT_NATIVE))
 		return;
 	err = probe_session__set_code(c->probes, m->index, m->process);
-	if (err && !member__has_exited(m))
+	if (err && !traced_process__has_exited(m))
 		log_warn("%d: native stacks are not whole from now on: %s", (int)m->process->pid,
 			 strerror(-err));
 	for (size_t i = 0; i < sizeof(through) / sizeof(*through) && !m->code_known; i++)
@@ -110,13 +111,13 @@ static void follow_code(struct capture *c, struct member *m)
 	m->code_known = true;
 }
 
-int capture_probe_member(struct capture *c, struct member *m, struct reason *why)
+int capture_probe_process(struct capture *c, struct traced_process *m, struct reason *why)
 {
-	bool callbacks = m->guest && guest__is_for(m->guest, GP_FEATURE_OPS);
+	bool callbacks = m->collector && collector_client__supports(m->collector, GP_FEATURE_OPS);
 	uint32_t groups = callbacks ? 0 : PROBE_GROUP_OPS;
 
 	m->callbacks |= callbacks;
-	m->api_by_cupti = member_guest_tells(m, GP_FEATURE_CUPTI);
+	m->api_by_cupti = collector_policy_reports(m, GP_FEATURE_CUPTI);
 	if (!m->memory_by_callback)
 		groups |= PROBE_GROUP_MEMORY;
 	if (c->options.gpu && !capture_samples(c) && !m->api_by_cupti)
@@ -125,63 +126,66 @@ int capture_probe_member(struct capture *c, struct member *m, struct reason *why
 }
 
 /* The same number may have been another process. */
-static struct member *find_member(const struct capture *c, pid_t pid)
+static struct traced_process *find_process(const struct capture *c, pid_t pid)
 {
-	for (size_t i = 0; i < c->members.nr; i++) {
-		struct member *m = c->members.items[i];
+	for (size_t i = 0; i < c->processes.nr; i++) {
+		struct traced_process *m = c->processes.items[i];
 
-		if (m->process->pid == pid && m->end != MEMBER_EXITED && !member__has_exited(m))
+		if (m->process->pid == pid && m->end != PROCESS_EXITED &&
+		    !traced_process__has_exited(m))
 			return m;
 	}
 	return NULL;
 }
 
 /* Makes the process a member. 0 or -errno with a reason. */
-static int add_member(struct capture *c, pid_t pid, struct reason *why, struct member **ret_member)
+static int add_process(struct capture *c, pid_t pid, struct reason *why,
+		       struct traced_process **ret_process)
 {
-	struct maps_moves moves = probe_session__maps_moves(c->probes, roster__next(&c->members));
+	struct maps_moves moves =
+		probe_session__maps_moves(c->probes, process_table__next(&c->processes));
 	struct target_process *p;
-	struct member *m;
+	struct traced_process *m;
 	int err;
 
-	if (roster__next(&c->members) == GP_PROCESSES_MAX)
+	if (process_table__next(&c->processes) == GP_PROCESSES_MAX)
 		return reason_set(why, -ENOSPC, "%d processes are watched, and no more can be",
 				  GP_PROCESSES_MAX);
 	err = target_process__new(pid, why, &p);
 	if (err)
 		return err;
 	m = calloc(1, sizeof(*m));
-	err = m ? member__init(m, p, why) : -ENOMEM;
+	err = m ? traced_process__init(m, p, why) : -ENOMEM;
 	if (err) {
 		target_process__free(p);
 		free(m);
 		return err;
 	}
-	err = roster__add(&c->members, m);
+	err = process_table__add(&c->processes, m);
 	if (err) {
-		member__done(m);
+		traced_process__done(m);
 		free(m);
 		return err;
 	}
 	/* Counted on from whoever had the number before. */
 	p->changes_nr = probe_session__maps_changes(c->probes, m->index);
 	m->moves = moves;
-	*ret_member = m;
+	*ret_process = m;
 	return 0;
 }
 
 /* Of one that cannot be probed after all nothing is left but its number. */
-static void leave_out(struct capture *c, struct member *m)
+static void leave_out(struct capture *c, struct traced_process *m)
 {
-	if (m->guest)
-		member_guest_drop(c, m, false);
-	probe_session__detach(c->probes, m->index, member__has_exited(m));
-	m->end = MEMBER_EXITED;
+	if (m->collector)
+		collector_policy_drop(c, m, false);
+	probe_session__detach(c->probes, m->index, traced_process__has_exited(m));
+	m->end = PROCESS_EXITED;
 }
 
 /* Before the collector is put in, which is to know. What `run` starts is no Python yet; of children
  * some are none at all. 0 or -errno with a reason. */
-static int find_python_early(struct capture *c, struct member *m, struct reason *why)
+static int find_python_early(struct capture *c, struct traced_process *m, struct reason *why)
 {
 	int err = c->options.follow_exec ? 0 : find_python(c, m, why);
 
@@ -192,16 +196,16 @@ static int find_python_early(struct capture *c, struct member *m, struct reason 
 
 int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why)
 {
-	struct member *m = NULL;
+	struct traced_process *m = NULL;
 	int err;
 
-	m = find_member(c, pid);
+	m = find_process(c, pid);
 	if (m) {
 		/* Of a child it was told twice: what was seen of it may be from before its exec. */
 		m->renamed = m->maps_changed = is_child;
 		return reason_set(why, -EEXIST, "%d was named twice", (int)pid);
 	}
-	err = add_member(c, pid, why, &m);
+	err = add_process(c, pid, why, &m);
 	if (err)
 		return err;
 	m->is_child = is_child;
@@ -217,17 +221,17 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	/* A thread that has just been forked may be about to call exec, and locks that others held
 	 * then are never given back to it: nothing is put in there. */
 	if (!is_child || !c->started)
-		member_guest_put_in(c, m, MEMBER_GUEST_ALL);
+		collector_policy_inject(c, m, COLLECTOR_POLICY_ALL);
 	/* Where CUDA brings the collector it may come any time, and so may what it tells of where
 	 * it is all there is. */
-	m->guest_refused = !c->options.invited && !m->guest && member_has_cuda(m) &&
-			   !probe_session__bare(c->probes);
+	m->collector_refused = !c->options.invited && !m->collector && traced_process_has_cuda(m) &&
+			       !probe_session__no_bpf(c->probes);
 	capture_drain(c);
-	if (member_guest_was_all(c, m, why)) {
+	if (collector_policy_was_all(c, m, why)) {
 		leave_out(c, m);
 		return -EPERM;
 	}
-	err = capture_probe_member(c, m, why);
+	err = capture_probe_process(c, m, why);
 	if (err >= 0 && (is_child || c->started))
 		find_python_later(c, m);
 	else if (err >= 0)
@@ -238,10 +242,11 @@ int capture_join(struct capture *c, pid_t pid, bool is_child, struct reason *why
 	}
 	/* What a child mapped between the look at it and the probes on its loader was not told. */
 	m->maps_changed |= is_child;
-	if (m->guest)
-		probe_session__set_stack_tops(c->probes, m->index, guest__stack_tops(m->guest));
+	if (m->collector)
+		probe_session__set_stack_tops(c->probes, m->index,
+					      collector_client__stack_cache(m->collector));
 	follow_code(c, m);
-	return describe_member(c, m);
+	return describe_process(c, m);
 }
 
 int capture__add(struct capture *c, pid_t pid, struct reason *why)
@@ -254,7 +259,7 @@ int capture__add(struct capture *c, pid_t pid, struct reason *why)
 }
 
 /* After exec: who it is now. The probes of its new libraries follow. 0 or -errno with a reason. */
-static int rename_member(struct capture *c, struct member *m, struct reason *why)
+static int rename_process(struct capture *c, struct traced_process *m, struct reason *why)
 {
 	struct maps_moves moves = probe_session__maps_moves(c->probes, m->index);
 	struct target_process *now;
@@ -265,29 +270,29 @@ static int rename_member(struct capture *c, struct member *m, struct reason *why
 		return err;
 	m->moves = moves;
 	m->renamed = false;
-	member_guest_tell_missing(c, m);
-	gpu_lacks__forget(&c->gpu_lacks, m->process->pid);
-	if (m->guest)
-		member_guest_drop(c, m, true);
+	collector_policy_emit_missing(c, m);
+	gpu_unavailable__forget(&c->gpu_unavailable, m->process->pid);
+	if (m->collector)
+		collector_policy_drop(c, m, true);
 	target_process__free(m->process);
 	m->process = now;
 	/* Nothing of these has been probed: not even the loader, where there was none before. */
 	m->libraries_changed = true;
-	m->guest_refused = m->lack_told = false;
-	m->guest_again_ns = m->guest_tries = 0;
+	m->collector_refused = m->lack_emitted = false;
+	m->collector_again_ns = m->collector_tries = 0;
 	python_codes__free(TAKE(m->python));
 	m->python_walked = false;
 	m->code_known = false;
 	follow_code(c, m);
 	buf__clear(&m->schemas);
 	if (!c->failed)
-		(void)describe_member(c, m);
+		(void)describe_process(c, m);
 	return 0;
 }
 
 /* Whether what lies where it lay at the last look may have been away since then, and another thing
  * in its place. */
-static bool may_have_been_away(const struct capture *c, const struct member *m)
+static bool may_have_been_away(const struct capture *c, const struct traced_process *m)
 {
 	struct maps_moves now = probe_session__maps_moves(c->probes, m->index);
 
@@ -295,7 +300,7 @@ static bool may_have_been_away(const struct capture *c, const struct member *m)
 }
 
 /* 1 if libraries have changed since they were probed, 0 if not, or -errno with a reason. */
-static int update_libraries(struct capture *c, struct member *m, struct reason *why)
+static int update_libraries(struct capture *c, struct traced_process *m, struct reason *why)
 {
 	uint32_t before = probe_session__maps_changes(c->probes, m->index), after;
 	struct maps_moves moves = probe_session__maps_moves(c->probes, m->index);
@@ -320,7 +325,7 @@ static int update_libraries(struct capture *c, struct member *m, struct reason *
 	return m->libraries_changed;
 }
 
-void capture_look_at_code(struct capture *c, struct member *m)
+void capture_look_at_code(struct capture *c, struct traced_process *m)
 {
 	struct reason why;
 
@@ -329,22 +334,22 @@ void capture_look_at_code(struct capture *c, struct member *m)
 }
 
 /* Libraries that came since: probed from now on. */
-static void probe_anew(struct capture *c, struct member *m)
+static void probe_anew(struct capture *c, struct traced_process *m)
 {
 	struct reason why = {0};
-	bool told = m->look_failed;
+	bool reported = m->look_failed;
 	int err;
 
-	err = m->renamed ? rename_member(c, m, &why) : 0;
+	err = m->renamed ? rename_process(c, m, &why) : 0;
 	err = err ? err : update_libraries(c, m, &why);
 	m->maps_changed = false;
 	if (err >= 0)
 		follow_code(c, m);
 	if (err > 0)
-		err = capture_probe_member(c, m, &why);
+		err = capture_probe_process(c, m, &why);
 	/* It is looked at again until that can be done, or it ends. */
 	m->look_failed = err < 0;
-	m->look_again_ns = clock_now_ns() + member_guest_patience_ns(c, m);
+	m->look_again_ns = clock_now_ns() + collector_policy_drain_deadline_ns(c, m);
 	if (err >= 0)
 		m->libraries_changed = false;
 	if (err > 0)
@@ -352,15 +357,15 @@ static void probe_anew(struct capture *c, struct member *m)
 			 err);
 	if (err >= 0)
 		find_python_later(c, m);
-	if (err < 0 && !told && !member__has_exited(m))
+	if (err < 0 && !reported && !traced_process__has_exited(m))
 		log_warn("%d: new libraries cannot be probed: %s", (int)m->process->pid, why.text);
 	probe_session__resume(c->probes, m->index);
 	if (err >= 0)
-		member_guest_follow_libraries(c, m);
+		collector_policy_follow_libraries(c, m);
 }
 
 /* What went wrong with it, if anything did; gpuprof run says that of its child itself. */
-static void tell_exit(const struct capture *c, const struct member *m)
+static void emit_exit(const struct capture *c, const struct traced_process *m)
 {
 	char how[96] = "";
 
@@ -375,97 +380,97 @@ static void tell_exit(const struct capture *c, const struct member *m)
 	       m->process->comm, how);
 }
 
-static void end_member(struct capture *c, struct member *m)
+static void end_process(struct capture *c, struct traced_process *m)
 {
-	if (m->end == MEMBER_EXITED)
-		tell_exit(c, m);
+	if (m->end == PROCESS_EXITED)
+		emit_exit(c, m);
 	else
 		log_at(LOG_WARN, "%d (%s) runs another program now (exec): its capture has ended",
 		       (int)m->process->pid, m->process->comm);
-	member_guest_tell_missing(c, m);
-	if (m->guest)
-		capture_stop_guest(c, m->guest, true);
-	probe_session__detach(c->probes, m->index, m->end == MEMBER_EXITED);
+	collector_policy_emit_missing(c, m);
+	if (m->collector)
+		capture_stop_collector(c, m->collector, true);
+	probe_session__detach(c->probes, m->index, m->end == PROCESS_EXITED);
 }
 
 /* Its end was dealt with before the rings were drained last: there is no event of it any more. */
-static bool is_over(const struct member *m)
+static bool is_over(const struct traced_process *m)
 {
-	return m->end == MEMBER_EXITED;
+	return m->end == PROCESS_EXITED;
 }
 
-static void forget_member(struct member *m, void *arg)
+static void forget_process(struct traced_process *m, void *arg)
 {
 	struct capture *c = arg;
 
 	cost_forget(c, m);
-	if (m->guest)
-		member_guest_drop(c, m, true);
-	if (m->had_guest) {
-		names__forget(&c->names, SOURCE_GUEST(m->serial));
-		inputs_ids__forget(&c->inputs, SOURCE_GUEST(m->serial));
-		stacks__forget(&c->stacks, SOURCE_GUEST(m->serial));
+	if (m->collector)
+		collector_policy_drop(c, m, true);
+	if (m->had_collector) {
+		names__forget(&c->names, SOURCE_COLLECTOR(m->serial));
+		inputs_ids__forget(&c->inputs, SOURCE_COLLECTOR(m->serial));
+		stacks__forget(&c->stacks, SOURCE_COLLECTOR(m->serial));
 	}
 	c->gone_callbacks_nr += m->callbacks;
-	member__done(m);
+	traced_process__done(m);
 	free(m);
 }
 
-static void follow_guest(struct capture *c, struct member *m)
+static void follow_collector(struct capture *c, struct traced_process *m)
 {
-	member_guest_follow_cupti(c, m);
-	member_guest_follow_memory(c, m);
+	collector_policy_follow_cupti(c, m);
+	collector_policy_follow_memory(c, m);
 }
 
 /* Whether its libraries are to be looked at: it was told, or would have been but for a full ring.
  * Where no probe tells they are looked for. */
-static bool is_to_be_looked_at(const struct capture *c, const struct member *m)
+static bool is_to_be_looked_at(const struct capture *c, const struct traced_process *m)
 {
 	if (m->maps_changed)
 		return true;
-	if (m->look_failed || probe_session__bare(c->probes))
+	if (m->look_failed || probe_session__no_bpf(c->probes))
 		return clock_now_ns() >= m->look_again_ns;
 	return m->libraries_changed ||
 	       m->process->changes_nr != probe_session__maps_changes(c->probes, m->index);
 }
 
 /* How many of those that were added are still there. */
-int capture_watch_members(struct capture *c)
+int capture_poll_processes(struct capture *c)
 {
 	int here = 0;
 
 	if (!c->failed)
-		roster__sweep(&c->members, is_over, forget_member, c);
-	for (size_t i = 0; i < c->members.nr; i++) {
-		struct member *m = c->members.items[i];
-		bool was_here = m->end != MEMBER_EXITED;
+		process_table__sweep(&c->processes, is_over, forget_process, c);
+	for (size_t i = 0; i < c->processes.nr; i++) {
+		struct traced_process *m = c->processes.items[i];
+		bool was_here = m->end != PROCESS_EXITED;
 
-		if (was_here && member__has_exited(m)) {
+		if (was_here && traced_process__has_exited(m)) {
 			capture_drain(c);
-			if (!m->exec_told) {
-				m->end = m->end ? m->end : MEMBER_EXITED;
-				end_member(c, m);
+			if (!m->exec_emitted) {
+				m->end = m->end ? m->end : PROCESS_EXITED;
+				end_process(c, m);
 			}
-			m->end = MEMBER_EXITED;
-			member__shed(m);
+			m->end = PROCESS_EXITED;
+			traced_process__shed(m);
 			continue;
 		}
-		if (!m->end && probe_session__bare(c->probes) &&
+		if (!m->end && probe_session__no_bpf(c->probes) &&
 		    target_process__has_execed(m->process))
-			member__note_exec(m, c->options.follow_exec || c->options.children);
-		if (m->end == MEMBER_EXECED && !m->exec_told) {
-			m->exec_told = true;
-			end_member(c, m);
+			traced_process__note_exec(m, c->options.follow_exec || c->options.children);
+		if (m->end == PROCESS_EXECED && !m->exec_emitted) {
+			m->exec_emitted = true;
+			end_process(c, m);
 		} else if (!m->end && is_to_be_looked_at(c, m)) {
 			probe_anew(c, m);
 		} else if (!m->end) {
-			member_guest_watch(c, m);
+			collector_policy_poll(c, m);
 		}
-		if (!m->end && m->guest)
-			follow_guest(c, m);
+		if (!m->end && m->collector)
+			follow_collector(c, m);
 		here += !m->end && !m->is_child;
 	}
 	if (here)
-		capture_watch_children(c);
+		capture_poll_children(c);
 	return here;
 }

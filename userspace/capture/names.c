@@ -68,7 +68,7 @@ int64_t names__add(struct names *n, uint32_t source, uint32_t id, const char *na
 	return err ? (int64_t)err : number;
 }
 
-int names__tell(const struct names *n, struct segment *to, uint32_t number)
+int names__emit(const struct names *n, struct segment *to, uint32_t number)
 {
 	const char *name = names__text(n, number);
 	int err;

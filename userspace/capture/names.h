@@ -35,7 +35,7 @@ uint32_t names__find(const struct names *n, uint32_t source, uint32_t id);
 
 /* Tells the recording of the name with this number, if it has not been told; 0 is no name. 0 or a
  * writer's error. */
-int names__tell(const struct names *n, struct segment *to, uint32_t number);
+int names__emit(const struct names *n, struct segment *to, uint32_t number);
 
 /* The name with this number; "" if it has none. Valid to names__done(). */
 const char *names__text(const struct names *n, uint32_t number);

@@ -24,12 +24,12 @@ void native_stacks__done(struct native_stacks *n)
 	vec_done(&n->waiting);
 }
 
-void native_stacks__turn(struct native_stacks *n, const struct roster *members)
+void native_stacks__poll(struct native_stacks *n, const struct process_table *processes)
 {
 	if (!n->codes)
 		return;
-	native_codes__turn(n->codes, members);
-	op_frames__turn(&n->ops, n->codes);
+	native_codes__poll(n->codes, processes);
+	op_frames__poll(&n->ops, n->codes);
 }
 
 /* A collision of two keys would show one place as another: the parts do not overlap for files of

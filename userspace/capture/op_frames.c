@@ -20,7 +20,7 @@ void op_frames__done(struct op_frames *o)
 	vec_done(&o->modules);
 }
 
-void op_frames__turn(struct op_frames *o, const struct native_codes *codes)
+void op_frames__poll(struct op_frames *o, const struct native_codes *codes)
 {
 	size_t kept = 0;
 

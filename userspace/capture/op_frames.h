@@ -30,7 +30,7 @@ struct op_frames {
 void op_frames__done(struct op_frames *o);
 
 /* A recording begins: names of modules that `codes` has put away go, too. */
-void op_frames__turn(struct op_frames *o, const struct native_codes *codes);
+void op_frames__poll(struct op_frames *o, const struct native_codes *codes);
 
 /* Reads what tells which operator the frame is one of, if it is; what cannot be read now is said of
  * the place. 0 or -ENOMEM. */

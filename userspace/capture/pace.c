@@ -17,9 +17,9 @@
 #define SHORT_NS  200000000U
 #define LONG_NS	  1000000000U /* where they follow one another at once */
 
-void pace__init(struct pace *p, double percent, const struct budget_account *begin)
+void duty_cycle__init(struct duty_cycle *p, double percent, const struct budget_account *begin)
 {
-	*p = (struct pace){
+	*p = (struct duty_cycle){
 		.share = percent / 100,
 		.length_ns = SHORT_NS,
 		.last = *begin,
@@ -29,7 +29,7 @@ void pace__init(struct pace *p, double percent, const struct budget_account *beg
 }
 
 /* 0 to 1: windows do not fall in step with what the target does now and then. */
-static double chance(struct pace *p)
+static double chance(struct duty_cycle *p)
 {
 	p->random = p->random * 1664525U + 1013904223U;
 	return p->random / 4294967296.0;
@@ -40,7 +40,7 @@ static double since(uint64_t now, uint64_t before)
 	return now > before ? (double)(now - before) : 0;
 }
 
-void pace__account(struct pace *p, const struct budget_account *a)
+void duty_cycle__account(struct duty_cycle *p, const struct budget_account *a)
 {
 	double dt = since(a->now_ns, p->last.now_ns);
 	double inside = since(a->inside_ns, p->last.inside_ns);
@@ -58,17 +58,17 @@ void pace__account(struct pace *p, const struct budget_account *a)
 	p->last = *a;
 }
 
-void pace__skip(struct pace *p, const struct budget_account *a)
+void duty_cycle__skip(struct duty_cycle *p, const struct budget_account *a)
 {
 	p->last = *a;
 }
 
-bool pace__may_open(const struct pace *p, uint64_t now_ns)
+bool duty_cycle__may_open(const struct duty_cycle *p, uint64_t now_ns)
 {
 	return now_ns >= p->next_ns;
 }
 
-static void follow_burn(struct pace *p, double burn, double dt)
+static void follow_burn(struct duty_cycle *p, double burn, double dt)
 {
 	if (p->windows_nr <= NEW_NR || burn >= p->burn)
 		p->burn = burn;
@@ -76,7 +76,7 @@ static void follow_burn(struct pace *p, double burn, double dt)
 		p->burn += (1 - exp(-dt / EASE_NS)) * (burn - p->burn);
 }
 
-bool pace__had(struct pace *p, uint64_t now_ns, uint64_t open_ns, double cost_ns)
+bool duty_cycle__had(struct duty_cycle *p, uint64_t now_ns, uint64_t open_ns, double cost_ns)
 {
 	double dt = since(now_ns, p->closed_ns), may, rest;
 

@@ -12,7 +12,7 @@
 
 #include "capture/budget.h"
 
-struct pace {
+struct duty_cycle {
 	double share;	  /* of the target's CPU time that may be spent */
 	double earned;	  /* of it, nanoseconds a nanosecond: over minutes */
 	double burn;	  /* what a window costs, likewise */
@@ -27,18 +27,18 @@ struct pace {
 };
 
 /* `percent` is above 0. The first window may open at once. */
-void pace__init(struct pace *p, double percent, const struct budget_account *begin);
+void duty_cycle__init(struct duty_cycle *p, double percent, const struct budget_account *begin);
 
 /* Time has gone on. */
-void pace__account(struct pace *p, const struct budget_account *a);
+void duty_cycle__account(struct duty_cycle *p, const struct budget_account *a);
 
 /* The same where nothing was wanted meanwhile: nothing is earned in it, and nothing spent. */
-void pace__skip(struct pace *p, const struct budget_account *a);
+void duty_cycle__skip(struct duty_cycle *p, const struct budget_account *a);
 
 /* Whether a window may open, nanoseconds; how long it will be is in p->length_ns. */
-bool pace__may_open(const struct pace *p, uint64_t now_ns);
+bool duty_cycle__may_open(const struct duty_cycle *p, uint64_t now_ns);
 
 /* One that was open for so long has cost that much. Whether the next one may follow it at once. */
-bool pace__had(struct pace *p, uint64_t now_ns, uint64_t open_ns, double cost_ns);
+bool duty_cycle__had(struct duty_cycle *p, uint64_t now_ns, uint64_t open_ns, double cost_ns);
 
 #endif /* GP_CAPTURE_PACE_H */

@@ -42,13 +42,13 @@ int capture__switch(struct capture *c, uint32_t what, bool on, struct reason *wh
 {
 	uint32_t off = on ? c->off & ~what : c->off | what;
 
-	if (c->stepped)
+	if (c->schedule_runner)
 		return reason_set(why, -EBUSY,
 				  "a capture by steps goes by its schedule; it cannot be switched");
 	if (!c->started || c->stopped)
 		return reason_set(why, -EINVAL, "the capture does not run");
 	if (c->windows)
-		return windows_switch(c, what, on, why);
+		return budget_windows_switch(c, what, on, why);
 	if (off == c->off)
 		return 0;
 	for (int i = 0; i < 2; i++)
@@ -56,12 +56,12 @@ int capture__switch(struct capture *c, uint32_t what, bool on, struct reason *wh
 			(void)write_pause(c, i, clock_now_ns());
 	c->off = off;
 	c->switching = true;
-	collect_only(c, ~features_of(c->off) & ~(uint32_t)GP_FEATURE_STEPS,
+	set_features(c, ~features_of(c->off) & ~(uint32_t)GP_FEATURE_STEPS,
 		     !(c->off & CAPTURE_CPU));
 	return 0;
 }
 
-void pause_turn(struct capture *c)
+void pause_poll(struct capture *c)
 {
 	uint64_t now = clock_now_ns();
 
@@ -108,7 +108,7 @@ int capture__flush(struct capture *c, struct reason *why)
 	uint64_t now_ns = clock_now_ns();
 	int err;
 
-	if (c->stepped)
+	if (c->schedule_runner)
 		return reason_set(why, -EBUSY,
 				  "a capture by steps writes a recording for each "
 				  "cycle; read those");

@@ -9,7 +9,7 @@
 #include "capture/private.h"
 
 /* Follows what was asked for; called after each drain. */
-void pause_turn(struct capture *c);
+void pause_poll(struct capture *c);
 
 /* The capture ends: what is paused is so to the end. 0 or -errno. */
 int pause_end(struct capture *c);

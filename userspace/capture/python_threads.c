@@ -96,8 +96,8 @@ static void walk_thread(const struct target_python *py, uint64_t state, struct t
 		w->event.head.flags = GP_STACK_TRUNCATED;
 }
 
-static int write_thread(struct capture *c, struct member *m, uint16_t number, uint64_t state,
-			uint64_t now_ns)
+static int write_thread(struct capture *c, struct traced_process *m, uint16_t number,
+			uint64_t state, uint64_t now_ns)
 {
 	const struct target_python *py = python_codes__python(m->python);
 	struct gp_ev_thread_stack ev = {
@@ -119,12 +119,13 @@ static int write_thread(struct capture *c, struct member *m, uint16_t number, ui
 	if (stack <= 0)
 		return (int)stack;
 	ev.stack_id = (uint32_t)stack;
-	err = stacks__tell(&c->stacks, to, ev.stack_id);
+	err = stacks__emit(&c->stacks, to, ev.stack_id);
 	err = err ? err : stacks__put(&c->stacks, m->python, SOURCE_THREADS, &w.event, sizeof(w));
 	return err ? err : recording_writer__event(to->writer, &ev, sizeof(ev));
 }
 
-static int write_threads(struct capture *c, struct member *m, uint16_t number, uint64_t now_ns)
+static int write_threads(struct capture *c, struct traced_process *m, uint16_t number,
+			 uint64_t now_ns)
 {
 	const struct target_python *py = python_codes__python(m->python);
 	const struct gp_python *l = &py->walk;
@@ -152,14 +153,14 @@ int python_threads_write(struct capture *c, uint64_t now_ns)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < c->members.nr && !err; i++) {
-		struct member *m = c->members.items[i];
+	for (size_t i = 0; i < c->processes.nr && !err; i++) {
+		struct traced_process *m = c->processes.items[i];
 		struct segment *to = c->segments.now;
 		uint16_t number;
 
 		if (m->end || !m->python || !to || to->broken)
 			continue;
-		err = capture_tell_process(m, to, &number);
+		err = capture_emit_process(m, to, &number);
 		err = err ? err : write_threads(c, m, number, now_ns);
 		err = err == -ENOSPC && !recording_writer__error(to->writer)
 			      ? 0

@@ -31,7 +31,7 @@ static double since(uint64_t now, uint64_t before)
 }
 
 /* The rate in force was so until now. */
-static void pass(struct rate *r, uint64_t now_ns)
+static void pass(struct sampling_rate *r, uint64_t now_ns)
 {
 	struct rate_range *g = &r->range;
 	double dt = since(now_ns, r->range_until_ns);
@@ -45,16 +45,17 @@ static void pass(struct rate *r, uint64_t now_ns)
 	r->range_until_ns = now_ns;
 }
 
-static uint64_t within_bounds(const struct rate *r, double period_ns)
+static uint64_t within_bounds(const struct sampling_rate *r, double period_ns)
 {
 	if (!(period_ns < (double)RATE_FLOOR_NS))
 		return r->fastest_ns > RATE_FLOOR_NS ? r->fastest_ns : RATE_FLOOR_NS;
 	return period_ns > (double)r->fastest_ns ? (uint64_t)period_ns : r->fastest_ns;
 }
 
-void rate__init(struct rate *r, double percent, uint32_t hz, const struct rate_account *begin)
+void sampling_rate__init(struct sampling_rate *r, double percent, uint32_t hz,
+			 const struct rate_account *begin)
 {
-	*r = (struct rate){
+	*r = (struct sampling_rate){
 		.share = percent / 100,
 		.fastest_ns = (uint64_t)(SECOND_NS / hz),
 		.last = *begin,
@@ -83,14 +84,14 @@ static double median(const double *values, uint32_t nr)
 }
 
 /* What gpuprof spends in a period. What comes once is in few turns: the median does not know it. */
-static double own_usual(const struct rate *r)
+static double own_usual(const struct sampling_rate *r)
 {
 	if (r->own_nr < OWN_KNOWN_NR)
 		return OWN_UNKNOWN_NS;
 	return median(r->own_ns, r->own_nr < RATE_OWN_NR ? r->own_nr : RATE_OWN_NR);
 }
 
-static void learn_cpus(struct rate *r, double cpus, double dt)
+static void learn_cpus(struct sampling_rate *r, double cpus, double dt)
 {
 	double weight = fmax(1 - exp(-dt / LATELY_NS), dt / ((double)r->known_ns + dt));
 
@@ -101,7 +102,7 @@ static void learn_cpus(struct rate *r, double cpus, double dt)
 	r->cpus_before = cpus;
 }
 
-static void learn_sample(struct rate *r, double inside_ns, double plain_ns)
+static void learn_sample(struct sampling_rate *r, double inside_ns, double plain_ns)
 {
 	double nr = plain_ns / (double)r->period_ns, each = nr > 0 ? inside_ns / nr : 0;
 
@@ -112,7 +113,8 @@ static void learn_sample(struct rate *r, double inside_ns, double plain_ns)
 }
 
 /* Takes the turn in; what it has cost that is to be paid for. */
-static double learn(struct rate *r, const struct rate_account *a, double dt, double plain_ns)
+static double learn(struct sampling_rate *r, const struct rate_account *a, double dt,
+		    double plain_ns)
 {
 	double inside_ns = since(a->inside_ns, r->last.inside_ns);
 	double own_ns = since(a->own_ns, r->last.own_ns);
@@ -126,14 +128,14 @@ static double learn(struct rate *r, const struct rate_account *a, double dt, dou
 
 /* ---- the rate ---- */
 
-static void set_owed(struct rate *r, double more_ns)
+static void set_owed(struct sampling_rate *r, double more_ns)
 {
 	double most = OWED_NS * r->share * r->cpus;
 
 	r->owed_ns = fmin(fmax(r->owed_ns + more_ns, 0), most);
 }
 
-static void note_over(struct rate *r, double wanted_ns, double dt)
+static void note_over(struct sampling_rate *r, double wanted_ns, double dt)
 {
 	bool over = !(wanted_ns <= (double)RATE_FLOOR_NS) && r->period_ns >= RATE_FLOOR_NS &&
 		    r->cpus >= WORKING_CPUS;
@@ -143,14 +145,14 @@ static void note_over(struct rate *r, double wanted_ns, double dt)
 }
 
 /* The period that costs what there is; infinite: nothing is. */
-static double wanted_period(const struct rate *r)
+static double wanted_period(const struct sampling_rate *r)
 {
 	double allowed = r->share * r->cpus - r->owed_ns / REPAID_NS;
 
 	return allowed > 0 ? (r->cpus * r->sample_ns + own_usual(r)) / allowed : INFINITY;
 }
 
-bool rate__turn(struct rate *r, const struct rate_account *a)
+bool sampling_rate__poll(struct sampling_rate *r, const struct rate_account *a)
 {
 	double dt = since(a->now_ns, r->last.now_ns), plain_ns, cost_ns, wanted_ns;
 	uint64_t period_ns;
@@ -181,7 +183,7 @@ bool rate__turn(struct rate *r, const struct rate_account *a)
 	return true;
 }
 
-void rate__skip(struct rate *r, const struct rate_account *a)
+void sampling_rate__skip(struct sampling_rate *r, const struct rate_account *a)
 {
 	pass(r, a->now_ns);
 	r->skipping = true;
@@ -189,7 +191,7 @@ void rate__skip(struct rate *r, const struct rate_account *a)
 	r->range_until_ns = a->now_ns;
 }
 
-struct rate_range rate__range(struct rate *r, uint64_t now_ns)
+struct rate_range sampling_rate__range(struct sampling_rate *r, uint64_t now_ns)
 {
 	struct rate_range range;
 

@@ -36,7 +36,7 @@ struct rate_range {
 			   */
 };
 
-struct rate {
+struct sampling_rate {
 	double share; /* of the targets' CPU time that may be spent; 0: the rate is fixed */
 	uint64_t fastest_ns;
 	uint64_t period_ns; /* in force */
@@ -56,16 +56,17 @@ struct rate {
 
 /* At most `hz` samples a second of each CPU, above 0; `percent` 0: just as many. The rate to begin
  * with is in period_ns. */
-void rate__init(struct rate *r, double percent, uint32_t hz, const struct rate_account *begin);
+void sampling_rate__init(struct sampling_rate *r, double percent, uint32_t hz,
+			 const struct rate_account *begin);
 
 /* Time has gone on, by a turn at least. True: period_ns is another one. */
-bool rate__turn(struct rate *r, const struct rate_account *a);
+bool sampling_rate__poll(struct sampling_rate *r, const struct rate_account *a);
 
 /* Nothing is sampled from now on, until the next turn, or was not since the last call: that time
  * says nothing. */
-void rate__skip(struct rate *r, const struct rate_account *a);
+void sampling_rate__skip(struct sampling_rate *r, const struct rate_account *a);
 
 /* What was in force since the last call, or the begin; from now on anew. */
-struct rate_range rate__range(struct rate *r, uint64_t now_ns);
+struct rate_range sampling_rate__range(struct sampling_rate *r, uint64_t now_ns);
 
 #endif /* GP_CAPTURE_RATE_H */

@@ -107,7 +107,7 @@ static int write_meta(struct capture *c, struct segment *s)
 	return err ?: recording_writer__meta(w, "memory", o->memory ? "1" : "0");
 }
 
-static int write_known(const struct member *m, struct recording_writer *w, uint16_t number)
+static int write_known(const struct traced_process *m, struct recording_writer *w, uint16_t number)
 {
 	int err = buf__error(&m->schemas);
 
@@ -128,7 +128,7 @@ static int write_known(const struct member *m, struct recording_writer *w, uint1
 }
 
 /* Its number in the recording; a new one if it has none. 0, -ENOSPC or -ENOMEM. */
-static int number_process(const struct member *m, struct segment *to, uint16_t *ret_number)
+static int number_process(const struct traced_process *m, struct segment *to, uint16_t *ret_number)
 {
 	const uint64_t *known = hash__find(&to->processes, m->serial);
 	uint32_t number = known ? (uint32_t)*known : m->serial ? to->processes_nr + 1 : 0;
@@ -143,7 +143,7 @@ static int number_process(const struct member *m, struct segment *to, uint16_t *
 	return 0;
 }
 
-int capture_describe_process(struct member *m, struct segment *to, uint16_t *ret_number)
+int capture_describe_process(struct traced_process *m, struct segment *to, uint16_t *ret_number)
 {
 	struct recording_process rp = {
 		.pid = m->process->pid,
@@ -164,7 +164,7 @@ int capture_describe_process(struct member *m, struct segment *to, uint16_t *ret
 	return err ? err : write_known(m, to->writer, *ret_number);
 }
 
-int capture_tell_process(struct member *m, struct segment *to, uint16_t *ret_number)
+int capture_emit_process(struct traced_process *m, struct segment *to, uint16_t *ret_number)
 {
 	const uint64_t *known = hash__find(&to->processes, m->serial);
 
@@ -182,11 +182,11 @@ static char *next_path(const struct capture *c)
 }
 
 /* Hardly two samples have the same stack: those of earlier recordings would fill the memory. */
-static int turn_stacks(struct capture *c)
+static int poll_stacks(struct capture *c)
 {
 	int err = native_stacks__release(&c->native_stacks, &c->stacks, 0);
 
-	stacks__turn(&c->stacks);
+	stacks__poll(&c->stacks);
 	return err;
 }
 
@@ -203,15 +203,15 @@ int capture_open_recording(struct capture *c, struct reason *why)
 	if (err)
 		return err;
 	recording_writer__set_room(s->writer, c->options.room);
-	threads__turn(&c->threads);
-	native_stacks__turn(&c->native_stacks, &c->members);
-	kernels__turn(&c->kernels, &c->members);
-	err = capture_samples(c) ? turn_stacks(c) : 0;
+	threads__poll(&c->threads);
+	native_stacks__poll(&c->native_stacks, &c->processes);
+	kernels__poll(&c->kernels, &c->processes);
+	err = capture_samples(c) ? poll_stacks(c) : 0;
 	err = err ? err : write_meta(c, s);
-	for (size_t i = 0; i < c->members.nr && !err; i++)
-		if (!c->members.items[i]->end)
-			err = capture_tell_process(c->members.items[i], s, &number);
-	if (!err && c->keeps && !c->stepped)
+	for (size_t i = 0; i < c->processes.nr && !err; i++)
+		if (!c->processes.items[i]->end)
+			err = capture_emit_process(c->processes.items[i], s, &number);
+	if (!err && c->keeps && !c->schedule_runner)
 		err = recording_writer__place(s->writer);
 	if (err) {
 		segment__free(s);
@@ -239,8 +239,8 @@ void capture_totals(const struct capture *c, struct totals *ret_totals)
 {
 	struct totals t = {
 		.inputs_lost_nr = c->inputs_lost_nr,
-		.guest_ops_nr = c->guest_ops_nr,
-		.guest_memory_nr = c->guest_memory_nr,
+		.collector_ops_nr = c->collector_ops_nr,
+		.collector_memory_nr = c->collector_memory_nr,
 	};
 	struct probe_summary summary;
 	struct probe_cost cost;
@@ -262,11 +262,11 @@ void capture_totals(const struct capture *c, struct totals *ret_totals)
 	t.losses[GP_LOSS_CHILD_LATE] += c->child_late_nr;
 	t.losses[GP_LOSS_CHILD_MISSED] += c->child_missed_nr;
 	t.losses[GP_LOSS_UNWRITTEN] += c->unwritten_nr;
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (c->members.items[i]->guest)
-			guest__losses(c->members.items[i]->guest, t.losses);
+	for (size_t i = 0; i < c->processes.nr; i++)
+		if (c->processes.items[i]->collector)
+			collector_client__losses(c->processes.items[i]->collector, t.losses);
 	for (int i = 0; i < GP_LOSS_NR; i++)
-		t.losses[i] += c->guest_losses[i];
+		t.losses[i] += c->collector_losses[i];
 	*ret_totals = t;
 }
 
@@ -282,16 +282,16 @@ static int write_losses(struct capture *c, struct segment *s, const struct total
 
 	for (int i = 0; i < GP_LOSS_NR && !err; i++) {
 		/* Functions without a probe are without one in each recording. */
-		uint64_t before = i == GP_LOSS_PROBE ? 0 : c->told.losses[i];
+		uint64_t before = i == GP_LOSS_PROBE ? 0 : c->reported.losses[i];
 
 		err = recording_writer__loss(s->writer, recording_loss_name(i),
 					     since(t->losses[i], before));
 	}
-	if (!err && c->stepped)
+	if (!err && c->schedule_runner)
 		err = recording_writer__loss(s->writer, "late_steps", s->late_steps_nr);
 	if (!err && c->options.shapes)
 		err = recording_writer__loss(s->writer, "inputs",
-					     since(t->inputs_lost_nr, c->told.inputs_lost_nr));
+					     since(t->inputs_lost_nr, c->reported.inputs_lost_nr));
 	return err;
 }
 
@@ -302,11 +302,11 @@ static int write_probe_cost(struct capture *c, struct segment *s, const struct t
 	int err;
 
 	probe_session__cost(c->probes, &probes);
-	err = capture_write_number(s, "probe_hits", since(t->probe_hits, c->told.probe_hits));
+	err = capture_write_number(s, "probe_hits", since(t->probe_hits, c->reported.probe_hits));
 	err = err
 		      ?: capture_write_number(
 				 s, "probe_hits_stepped",
-				 since(t->probe_hits_stepped, c->told.probe_hits_stepped));
+				 since(t->probe_hits_stepped, c->reported.probe_hits_stepped));
 	if (probes.trap_ns)
 		err = err ?: capture_write_number(s, "probe_trap_ns", probes.trap_ns);
 	if (probes.trap_stepped_ns)
@@ -321,7 +321,7 @@ static int write_probe_cost(struct capture *c, struct segment *s, const struct t
 	if (capture_samples(c))
 		err = err
 			      ?: capture_write_number(s, "sampler_ns",
-						      since(t->sampler_ns, c->told.sampler_ns));
+						      since(t->sampler_ns, c->reported.sampler_ns));
 	return err;
 }
 
@@ -330,10 +330,12 @@ static int write_callback_cost(struct capture *c, struct segment *s, const struc
 	struct callback_cost callbacks = cost_timed(c);
 	int err;
 
-	err = capture_write_number(s, "callback_ops", since(t->guest_ops_nr, c->told.guest_ops_nr));
+	err = capture_write_number(s, "callback_ops",
+				   since(t->collector_ops_nr, c->reported.collector_ops_nr));
 	err = err
-		      ?: capture_write_number(s, "callback_memory",
-					      since(t->guest_memory_nr, c->told.guest_memory_nr));
+		      ?: capture_write_number(
+				 s, "callback_memory",
+				 since(t->collector_memory_nr, c->reported.collector_memory_nr));
 	err = err ?: capture_write_number(s, "callback_timed", callbacks.timed_nr);
 	if (callbacks.timed_nr)
 		err = err
@@ -348,11 +350,11 @@ static int write_gpu_lacks(struct capture *c, struct segment *s)
 {
 	int err;
 
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (!c->members.items[i]->end)
-			member_guest_note_missing(c, c->members.items[i]);
-	err = gpu_lacks__write(&c->gpu_lacks, s->writer);
-	gpu_lacks__turn(&c->gpu_lacks, &c->members);
+	for (size_t i = 0; i < c->processes.nr; i++)
+		if (!c->processes.items[i]->end)
+			collector_policy_note_missing(c, c->processes.items[i]);
+	err = gpu_unavailable__write(&c->gpu_unavailable, s->writer);
+	gpu_unavailable__poll(&c->gpu_unavailable, &c->processes);
 	return err;
 }
 
@@ -402,7 +404,7 @@ int capture_end_recording(struct capture *c, struct segment **segment)
 		err = err ?: capture_note_error(c, s, recording_writer__place(s->writer));
 	/* What one could not tell the next one does. */
 	if (!s->broken)
-		c->told = t;
+		c->reported = t;
 	c->ended_bytes += recording_writer__bytes(s->writer);
 	c->ended_nr++;
 	if (c->out == s)

@@ -13,36 +13,36 @@
 #include <stdint.h>
 
 /* All zero at first: annotations are told. Times are of the monotonic clock, nanoseconds. */
-struct rest {
-	bool dark;     /* they are too dear */
-	bool is_near;  /* while dark: they are told for a while */
-	bool was_dark; /* ever: so it is not known how many steps there were */
-	uint64_t dark_until_ns;
+struct annotation_mute {
+	bool dark;	/* they are too dear */
+	bool is_near;	/* while dark: they are told for a while */
+	bool was_muted; /* ever: so it is not known how many steps there were */
+	uint64_t muted_until_ns;
 	uint64_t look_ns; /* while dark: since when a window is wanted, 0: none is */
 	uint64_t seen_ns; /* since when they are told without a gap, UINT64_MAX: not yet */
 };
 
-struct rest_input {
+struct mute_input {
 	uint64_t now_ns;
-	uint64_t off_ns; /* when the last window ended */
-	bool follows;	 /* the collectors do what they were asked last */
-	bool is_dear;	 /* see budget__rest_is_dear() */
-	bool may_open;	 /* a window */
+	uint64_t off_ns;     /* when the last window ended */
+	bool follows;	     /* the collectors do what they were asked last */
+	bool is_over_budget; /* see budget__mute_over_budget() */
+	bool may_open;	     /* a window */
 };
 
-enum rest_order {
-	REST_GO_ON = 0,
-	REST_ASK = 1,  /* the collectors for what rest__is_blind() says now */
-	REST_OPEN = 2, /* a window */
+enum mute_order {
+	MUTE_GO_ON = 0,
+	MUTE_ASK = 1,  /* the collectors for what annotation_mute__is_blind() says now */
+	MUTE_OPEN = 2, /* a window */
 };
 
 /* Whether annotations are not to be told. */
-bool rest__is_blind(const struct rest *r);
+bool annotation_mute__is_blind(const struct annotation_mute *r);
 
 /* No window is there, and time has gone on. */
-enum rest_order rest__turn(struct rest *r, const struct rest_input *in);
+enum mute_order annotation_mute__poll(struct annotation_mute *r, const struct mute_input *in);
 
 /* A window that was wanted is wanted no more. */
-void rest__give_up(struct rest *r);
+void annotation_mute__give_up(struct annotation_mute *r);
 
 #endif /* GP_CAPTURE_REST_H */

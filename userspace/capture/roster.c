@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-size_t roster__next(const struct roster *r)
+size_t process_table__next(const struct process_table *r)
 {
 	size_t index = 0;
 
@@ -16,9 +16,9 @@ size_t roster__next(const struct roster *r)
 	return index;
 }
 
-int roster__add(struct roster *r, struct member *m)
+int process_table__add(struct process_table *r, struct traced_process *m)
 {
-	size_t index = roster__next(r);
+	size_t index = process_table__next(r);
 
 	if (index == GP_PROCESSES_MAX)
 		return -ENOSPC;
@@ -30,13 +30,13 @@ int roster__add(struct roster *r, struct member *m)
 	return 0;
 }
 
-void roster__sweep(struct roster *r, bool (*is_gone)(const struct member *m),
-		   void (*release)(struct member *m, void *arg), void *arg)
+void process_table__sweep(struct process_table *r, bool (*is_gone)(const struct traced_process *m),
+			  void (*release)(struct traced_process *m, void *arg), void *arg)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->nr; i++) {
-		struct member *m = r->items[i];
+		struct traced_process *m = r->items[i];
 
 		if (!i || !is_gone(m)) {
 			r->items[kept++] = m;
@@ -48,7 +48,7 @@ void roster__sweep(struct roster *r, bool (*is_gone)(const struct member *m),
 	r->nr = kept;
 }
 
-static bool is_mapped(const struct roster *r, dev_t device, ino_t inode)
+static bool is_mapped(const struct process_table *r, dev_t device, ino_t inode)
 {
 	for (size_t i = 0; i < r->nr; i++) {
 		const struct target_process *p = r->items[i]->end ? NULL : r->items[i]->process;
@@ -60,15 +60,16 @@ static bool is_mapped(const struct roster *r, dev_t device, ino_t inode)
 	return false;
 }
 
-bool roster__lets_go(const struct roster *r, dev_t device, ino_t inode, uint32_t *idle_nr)
+bool process_table__lets_go(const struct process_table *r, dev_t device, ino_t inode,
+			    uint32_t *idle_nr)
 {
 	if (is_mapped(r, device, inode))
 		*idle_nr = 0;
 	return (*idle_nr)++ >= 2;
 }
 
-void roster__done(struct roster *r)
+void process_table__done(struct process_table *r)
 {
 	vec_done(r);
-	*r = (struct roster){0};
+	*r = (struct process_table){0};
 }

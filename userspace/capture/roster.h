@@ -13,38 +13,40 @@
 
 #include <stddef.h>
 
-struct roster {
+struct process_table {
 	/* As VEC() has them, in the order in which they came. */
-	struct member **items;
+	struct traced_process **items;
 	size_t nr, cap;
-	struct member *by_index[GP_PROCESSES_MAX]; /* NULL: the number is free */
-	uint32_t joined_nr;			   /* all that ever came */
+	struct traced_process *by_index[GP_PROCESSES_MAX]; /* NULL: the number is free */
+	uint32_t joined_nr;				   /* all that ever came */
 };
 
 /* Takes the member in and sets its index, the lowest that is free, and its serial number. 0,
  * -ENOSPC (so many cannot be watched at a time) or -ENOMEM. */
-int roster__add(struct roster *r, struct member *m);
+int process_table__add(struct process_table *r, struct traced_process *m);
 
 /* Takes out those that `is_gone` and frees their numbers, and calls `release` with each, which owns
  * it. The first one stays, and so does its number, 0: it leads the capture. */
-void roster__sweep(struct roster *r, bool (*is_gone)(const struct member *m),
-		   void (*release)(struct member *m, void *arg), void *arg);
+void process_table__sweep(struct process_table *r, bool (*is_gone)(const struct traced_process *m),
+			  void (*release)(struct traced_process *m, void *arg), void *arg);
 
 /* A recording begins: whether what is kept of a file is to go. It is if no process maps the file
  * that is still here, and if it has not been used in the two recordings before: *idle_nr counts
  * those, and who uses it sets that to 0. */
-bool roster__lets_go(const struct roster *r, dev_t device, ino_t inode, uint32_t *idle_nr);
+bool process_table__lets_go(const struct process_table *r, dev_t device, ino_t inode,
+			    uint32_t *idle_nr);
 
 /* The number that the next one gets, GP_PROCESSES_MAX: none is free. */
-size_t roster__next(const struct roster *r);
+size_t process_table__next(const struct process_table *r);
 
 /* NULL: nobody has this number. */
-static inline struct member *roster__find(const struct roster *r, uint16_t index)
+static inline struct traced_process *process_table__find(const struct process_table *r,
+							 uint16_t index)
 {
 	return index < GP_PROCESSES_MAX ? r->by_index[index] : NULL;
 }
 
 /* Members themselves are not freed. */
-void roster__done(struct roster *r);
+void process_table__done(struct process_table *r);
 
 #endif /* GP_CAPTURE_ROSTER_H */

@@ -21,12 +21,13 @@
 
 static bool any_gpu(const struct capture *c)
 {
-	for (size_t i = 0; i < c->members.nr; i++) {
-		const struct member *m = c->members.items[i];
+	for (size_t i = 0; i < c->processes.nr; i++) {
+		const struct traced_process *m = c->processes.items[i];
 
 		/* Records that are off now may be of work that runs still. */
-		if (!m->end && m->guest &&
-		    (guest__active(m->guest) & (GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD)))
+		if (!m->end && m->collector &&
+		    (collector_client__active(m->collector) &
+		     (GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD)))
 			return true;
 	}
 	return false;
@@ -34,7 +35,7 @@ static bool any_gpu(const struct capture *c)
 
 int capture__rotate(struct capture *c, struct reason *why)
 {
-	if (c->stepped)
+	if (c->schedule_runner)
 		return reason_set(why, -EBUSY,
 				  "a capture by steps goes by its schedule: it writes a recording "
 				  "for each cycle");
@@ -56,7 +57,7 @@ static void end_now(struct capture *c, uint64_t now_ns)
 	if (!s->now)
 		return;
 	if (!err && !s->now->broken)
-		err = (c->windows ? windows_split : pause_split)(c, now_ns);
+		err = (c->windows ? budget_windows_split : pause_split)(c, now_ns);
 	(void)capture_note_error(c, s->now, err);
 	sampling_end(c, s->now, now_ns);
 	s->closing = TAKE(s->now);
@@ -85,11 +86,11 @@ static void rotate(struct capture *c)
 	}
 }
 
-void rotation_turn(struct capture *c)
+void rotation_poll(struct capture *c)
 {
 	struct segments *s = &c->segments;
 
-	if (c->stepped)
+	if (c->schedule_runner)
 		return;
 	/* All that ended before the border has been drained: that was the drain before this turn.
 	 */

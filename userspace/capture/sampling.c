@@ -28,13 +28,13 @@ static struct rate_account read_account(struct capture *c)
 		.cpu_ns = cost.cpu_ns,
 		.inside_ns = cost.samples_ns + cost.samples_around_ns,
 		.own_ns = probe_session__sampler_ns(c->probes) + c->sampling.poll_cpu_ns -
-			  (c->gpu_windows ? c->guest_drain_ns : 0),
+			  (c->gpu_windows ? c->collector_drain_ns : 0),
 	};
 }
 
 static void put_in_force(struct capture *c, uint64_t before_ns)
 {
-	struct rate *r = &c->sampling.rate;
+	struct sampling_rate *r = &c->sampling.rate;
 	int err = probe_session__set_sample_period(c->probes, r->period_ns);
 
 	if (err) {
@@ -56,24 +56,25 @@ void sampling_start(struct capture *c)
 	if (!capture_samples(c))
 		return;
 	begin.own_ns = probe_session__sampler_ns(c->probes);
-	rate__init(&c->sampling.rate, c->options.overhead_pct, c->options.sample_hz, &begin);
+	sampling_rate__init(&c->sampling.rate, c->options.overhead_pct, c->options.sample_hz,
+			    &begin);
 	if (c->options.overhead_pct > 0)
 		put_in_force(c, c->sampling.rate.fastest_ns);
 }
 
-static void tell_over(struct capture *c)
+static void emit_over(struct capture *c)
 {
 	struct sampling *s = &c->sampling;
 
-	if (s->over_told || s->rate.over_ns < OVER_NS)
+	if (s->over_emitted || s->rate.over_ns < OVER_NS)
 		return;
-	s->over_told = true;
+	s->over_emitted = true;
 	log_warn("sampling costs more than the %g %% of --overhead even at one sample a second of "
 		 "each CPU",
 		 c->options.overhead_pct);
 }
 
-void sampling_turn(struct capture *c, uint64_t cpu_ns)
+void sampling_poll(struct capture *c, uint64_t cpu_ns)
 {
 	struct sampling *s = &c->sampling;
 	bool off = c->off & CAPTURE_CPU || c->switching;
@@ -90,22 +91,22 @@ void sampling_turn(struct capture *c, uint64_t cpu_ns)
 	s->rate.share = fmax(LEAST_PART * c->options.overhead_pct / 100,
 			     c->options.overhead_pct / 100 - gpu_windows_share(c));
 	if (off)
-		rate__skip(&s->rate, &a);
-	else if (rate__turn(&s->rate, &a))
+		sampling_rate__skip(&s->rate, &a);
+	else if (sampling_rate__poll(&s->rate, &a))
 		put_in_force(c, before_ns);
-	tell_over(c);
+	emit_over(c);
 }
 
 void sampling_begin(struct capture *c, uint64_t now_ns)
 {
 	if (capture_samples(c) && c->started)
-		(void)rate__range(&c->sampling.rate, now_ns);
+		(void)sampling_rate__range(&c->sampling.rate, now_ns);
 }
 
 void sampling_end(struct capture *c, struct segment *s, uint64_t now_ns)
 {
 	if (capture_samples(c))
-		s->rates = rate__range(&c->sampling.rate, now_ns);
+		s->rates = sampling_rate__range(&c->sampling.rate, now_ns);
 }
 
 /* ---- the description ---- */

@@ -15,16 +15,16 @@ struct capture;
 struct segment;
 
 struct sampling {
-	struct rate rate;
+	struct sampling_rate rate;
 	uint64_t poll_cpu_ns; /* CPU time of the thread that polls the capture, in that */
-	bool over_told;
+	bool over_emitted;
 };
 
 /* The capture is about to start. */
 void sampling_start(struct capture *c);
 
 /* It has been polled, which took so much CPU time. */
-void sampling_turn(struct capture *c, uint64_t cpu_ns);
+void sampling_poll(struct capture *c, uint64_t cpu_ns);
 
 /* A recording begins; ends. */
 void sampling_begin(struct capture *c, uint64_t now_ns);

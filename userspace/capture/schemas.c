@@ -26,7 +26,7 @@ static size_t whole_lines(const char *text, size_t bytes)
 	return last ? (size_t)(last - text) + 1 : 0;
 }
 
-static int add_lines(struct member *m, const char *text, size_t bytes)
+static int add_lines(struct traced_process *m, const char *text, size_t bytes)
 {
 	struct {
 		struct gp_ev_schemas ev;
@@ -42,7 +42,7 @@ static int add_lines(struct member *m, const char *text, size_t bytes)
 	return buf__error(&m->schemas);
 }
 
-int capture_read_schemas(struct member *m, struct reason *why)
+int capture_read_schemas(struct traced_process *m, struct reason *why)
 {
 	const struct target_library *torch = target_process__library(m->process, "libtorch_cpu.so");
 	CLEANUP(buf__done) struct buf lines = {0};

@@ -20,9 +20,9 @@
 
 /* Who numbers names, inputs and stacks: the kernel's probes; the collector of a process, by its
  * serial number; we ourselves, where we look at threads from outside. */
-#define SOURCE_KERNEL	     0
-#define SOURCE_GUEST(serial) (1u + (serial))
-#define SOURCE_THREADS	     UINT32_MAX
+#define SOURCE_KERNEL		 0
+#define SOURCE_COLLECTOR(serial) (1u + (serial))
+#define SOURCE_THREADS		 UINT32_MAX
 
 /* What a source calls one of them, as the key of a hash. */
 static inline uint64_t source_key(uint32_t source, uint32_t id)

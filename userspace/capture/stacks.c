@@ -78,7 +78,7 @@ bool stacks__get(const struct stacks *s, uint32_t number, struct frame_list *ret
 }
 
 /* A third of all numbers each: one recording may have those of the one before and after it. */
-void stacks__turn(struct stacks *s)
+void stacks__poll(struct stacks *s)
 {
 	const uint32_t third = (RECORDING_STACK_IDS - 1) / 3;
 	uint32_t first = 1 + (s->now.first / third + 1) % 3 * third;
@@ -91,7 +91,7 @@ void stacks__turn(struct stacks *s)
 
 /* ---- into recordings ---- */
 
-static int tell_frame(const struct stacks *s, struct segment *to, uint32_t number)
+static int emit_frame(const struct stacks *s, struct segment *to, uint32_t number)
 {
 	const struct numbered_frame *f;
 	int err;
@@ -105,7 +105,7 @@ static int tell_frame(const struct stacks *s, struct segment *to, uint32_t numbe
 		err = recording_writer__frame_lines(to->writer, number, f->lines, f->lines_nr);
 	if (err || !f->op)
 		return err;
-	err = names__tell(s->names, to, f->op);
+	err = names__emit(s->names, to, f->op);
 	return err ? err : recording_writer__frame_op(to->writer, number, f->op, f->scope);
 }
 
@@ -115,13 +115,13 @@ static int write_stack(const struct stacks *s, struct segment *to, uint32_t numb
 	int err = 0;
 
 	for (uint32_t i = 0; i < list->nr && !err; i++)
-		err = tell_frame(s, to, list->numbers[i]);
+		err = emit_frame(s, to, list->numbers[i]);
 	return err ? err
 		   : recording_writer__stack(to->writer, number, list->flags, list->numbers,
 					     list->nr);
 }
 
-int stacks__tell(struct stacks *s, struct segment *to, uint32_t number)
+int stacks__emit(struct stacks *s, struct segment *to, uint32_t number)
 {
 	struct frame_list list;
 	int err;

@@ -63,10 +63,10 @@ bool stacks__get(const struct stacks *s, uint32_t number, struct frame_list *ret
  * turn is forgotten. Numbers come again, but never in two recordings one of which follows the
  * other.
  */
-void stacks__turn(struct stacks *s);
+void stacks__poll(struct stacks *s);
 
 /* An event of this recording refers to the stack: tells it now, or when it is put. 0 or -errno. */
-int stacks__tell(struct stacks *s, struct segment *to, uint32_t number);
+int stacks__emit(struct stacks *s, struct segment *to, uint32_t number);
 
 /* Takes one stack of `source`. `codes` NULL: no frame can be named. `event` has `bytes` bytes, of
  * which nothing but that they hold its head is believed. 0, -EBADMSG if it is no stack, or -errno.

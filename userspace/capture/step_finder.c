@@ -149,7 +149,7 @@ static struct top_thread *thread_of(struct step_finder *f, uint32_t tid)
 }
 
 /* Where the cycle begins: behind the longest pause, over all turns. */
-static size_t begin_of(const struct top *tops, const struct period *p)
+static size_t begin_of(const struct top *tops, const struct cycle *p)
 {
 	uint64_t best_ns = 0;
 	size_t best = 0;
@@ -169,7 +169,7 @@ static size_t begin_of(const struct top *tops, const struct period *p)
 }
 
 static void take_cycle(struct step_finder *f, const struct top_thread *t, const uint32_t *symbols,
-		       const struct period *p)
+		       const struct cycle *p)
 {
 	size_t begin = p->first + begin_of(t->tops.items, p);
 
@@ -189,14 +189,14 @@ static void take_cycle(struct step_finder *f, const struct top_thread *t, const 
 static void look_for_cycle(struct step_finder *f, struct top_thread *t)
 {
 	uint32_t *symbols = malloc(t->tops.nr * sizeof(*symbols));
-	struct period p;
+	struct cycle p;
 
 	f->failed |= !symbols;
 	if (!symbols)
 		return;
 	for (size_t i = 0; i < t->tops.nr; i++)
 		symbols[i] = t->tops.items[i].symbol;
-	if (!period_find(symbols, t->tops.nr, &p) && p.first + p.run == t->tops.nr &&
+	if (!cycle_detect(symbols, t->tops.nr, &p) && p.first + p.run == t->tops.nr &&
 	    p.run >= DECIDE_TURNS * p.length)
 		take_cycle(f, t, symbols, &p);
 	free(symbols);

@@ -2,7 +2,7 @@
 
 #include "capture/step_times.h"
 
-void step_times__told(struct step_times *s, const struct gp_ev_cpu_time *ev)
+void step_times__recorded(struct step_times *s, const struct gp_ev_cpu_time *ev)
 {
 	s->readings[s->readings_at] =
 		(struct cpu_reading){ev->head.tid, ev->head.time_ns, ev->cpu_ns};

@@ -41,7 +41,7 @@ struct timed_steps {
 };
 
 /* A thread's CPU time is told. */
-void step_times__told(struct step_times *s, const struct gp_ev_cpu_time *ev);
+void step_times__recorded(struct step_times *s, const struct gp_ev_cpu_time *ev);
 
 /* An op has ended: counted if it is of the thread that has the steps. */
 void step_times__op(struct step_times *s, const struct gp_ev_op *op);

@@ -16,9 +16,9 @@
 #define NEVER	   UINT64_MAX
 #define GPU_END_NS (10 * SECOND_NS) /* a GPU's last events are not waited for longer */
 
-struct stepped *stepped__new(const struct schedule *schedule)
+struct schedule_runner *schedule_runner__new(const struct schedule *schedule)
 {
-	struct stepped *s = calloc(1, sizeof(*s));
+	struct schedule_runner *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
@@ -31,7 +31,7 @@ struct stepped *stepped__new(const struct schedule *schedule)
 	return NULL;
 }
 
-void stepped__free(struct stepped *s)
+void schedule_runner__free(struct schedule_runner *s)
 {
 	if (!s)
 		return;
@@ -45,20 +45,21 @@ void stepped__free(struct stepped *s)
 /* Whether the leading process's steps can be seen without its operators. */
 static bool can_rest(const struct capture *c)
 {
-	return c->members.nr && c->members.items[0]->guest &&
-	       (guest__active(c->members.items[0]->guest) & (GP_FEATURE_OPS | GP_FEATURE_STEPS)) &&
-	       step_finder__by_annotations(c->stepped->finder);
+	return c->processes.nr && c->processes.items[0]->collector &&
+	       (collector_client__active(c->processes.items[0]->collector) &
+		(GP_FEATURE_OPS | GP_FEATURE_STEPS)) &&
+	       step_finder__by_annotations(c->schedule_runner->finder);
 }
 
 static void want_all(struct capture *c, bool all)
 {
-	struct stepped *s = c->stepped;
+	struct schedule_runner *s = c->schedule_runner;
 
 	if (all == s->wants_all || (!all && !can_rest(c)))
 		return;
 	s->wants_all = all;
 	s->all_on_since_ns = NEVER;
-	collect_only(c, all ? ~0U : GP_FEATURE_STEPS, all);
+	set_features(c, all ? ~0U : GP_FEATURE_STEPS, all);
 }
 
 /* ---- recordings ---- */
@@ -73,13 +74,13 @@ static int open_file(struct capture *c, uint64_t since_ns)
 	err = capture_open_recording(c, &why);
 	if (err)
 		log_err("%s", why.text);
-	c->stepped->file_since_ns = since_ns;
+	c->schedule_runner->file_since_ns = since_ns;
 	return err;
 }
 
 static int begin_recording(struct capture *c, uint64_t time_ns)
 {
-	struct stepped *s = c->stepped;
+	struct schedule_runner *s = c->schedule_runner;
 	struct segment *now = c->segments.now;
 	const char *marker = step_finder__marker(s->finder);
 	int err = capture_begin_recording(c, time_ns);
@@ -95,7 +96,7 @@ static int begin_recording(struct capture *c, uint64_t time_ns)
 /* Its last events are still on their way; a GPU tells them when it is told to stop. */
 static int begin_closing(struct capture *c, uint64_t time_ns)
 {
-	struct stepped *s = c->stepped;
+	struct schedule_runner *s = c->schedule_runner;
 	int err;
 
 	c->segments.closing = TAKE(c->segments.now);
@@ -104,7 +105,7 @@ static int begin_closing(struct capture *c, uint64_t time_ns)
 	s->closing_asked_ns = clock_now_ns();
 	s->recording = false;
 	err = capture_write_number(c->segments.closing, "steps_nr", s->schedule.active);
-	collect_only(c,
+	set_features(c,
 		     s->wants_all ? ~(uint32_t)(GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD)
 				  : GP_FEATURE_STEPS,
 		     s->wants_all);
@@ -117,8 +118,8 @@ static int finish_closing(struct capture *c)
 {
 	int err = capture_end_recording(c, &c->segments.closing);
 
-	if (c->stepped->wants_all)
-		collect_only(c, ~0U, true);
+	if (c->schedule_runner->wants_all)
+		set_features(c, ~0U, true);
 	return err;
 }
 
@@ -130,7 +131,7 @@ static bool is_record(enum schedule_action a)
 }
 
 /* Collection begins one step ahead of what needs it. */
-static bool needs_all(const struct stepped *s)
+static bool needs_all(const struct schedule_runner *s)
 {
 	return schedule_action(&s->schedule, s->step) != SCHEDULE_NONE ||
 	       schedule_action(&s->schedule, s->step + 1) != SCHEDULE_NONE;
@@ -139,8 +140,8 @@ static bool needs_all(const struct stepped *s)
 /* All that happens from here on will be in the file. */
 static bool is_ready(const struct capture *c, uint64_t time_ns)
 {
-	return !c->segments.closing && c->stepped->all_on_since_ns <= time_ns && c->segments.now &&
-	       c->stepped->file_since_ns <= time_ns;
+	return !c->segments.closing && c->schedule_runner->all_on_since_ns <= time_ns &&
+	       c->segments.now && c->schedule_runner->file_since_ns <= time_ns;
 }
 
 /* For timeline/: it cannot find a cycle in a few turns. */
@@ -148,7 +149,7 @@ static int put_step(struct capture *c, uint32_t tid, uint64_t time_ns)
 {
 	struct gp_ev_step ev = {
 		.head = {.kind = GP_EV_STEP, .tid = tid, .time_ns = time_ns},
-		.cycle_nr = step_finder__cycle(c->stepped->finder),
+		.cycle_nr = step_finder__cycle(c->schedule_runner->finder),
 	};
 
 	return ev.cycle_nr ? recording_writer__event(c->segments.now->writer, &ev, sizeof(ev)) : 0;
@@ -157,7 +158,7 @@ static int put_step(struct capture *c, uint32_t tid, uint64_t time_ns)
 /* A step ends and the next begins. */
 static int boundary(struct capture *c, uint32_t tid, uint64_t time_ns)
 {
-	struct stepped *s = c->stepped;
+	struct schedule_runner *s = c->schedule_runner;
 	enum schedule_action ended = schedule_action(&s->schedule, s->step);
 	int err = s->recording ? put_step(c, tid, time_ns) : 0;
 
@@ -184,9 +185,9 @@ static int boundary(struct capture *c, uint32_t tid, uint64_t time_ns)
 	return err;
 }
 
-void stepped_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
+void schedule_runner_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 {
-	struct stepped *s = c->stepped;
+	struct schedule_runner *s = c->schedule_runner;
 	uint64_t time_ns;
 	int err = 0;
 
@@ -201,9 +202,9 @@ void stepped_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 		c->failed = err;
 }
 
-void stepped_turn(struct capture *c)
+void schedule_runner_poll(struct capture *c)
 {
-	struct stepped *s = c->stepped;
+	struct schedule_runner *s = c->schedule_runner;
 	uint64_t now = clock_now_ns();
 	bool follow = collect_follows(c), closing = c->segments.closing;
 
@@ -215,9 +216,9 @@ void stepped_turn(struct capture *c)
 		s->all_on_since_ns = now;
 }
 
-int stepped_start(struct capture *c)
+int schedule_runner_start(struct capture *c)
 {
-	struct stepped *s = c->stepped;
+	struct schedule_runner *s = c->schedule_runner;
 
 	s->wants_all = true;
 	s->all_on_since_ns = c->start_ns;
@@ -226,11 +227,11 @@ int stepped_start(struct capture *c)
 	return open_file(c, c->start_ns);
 }
 
-int stepped_stop(struct capture *c)
+int schedule_runner_stop(struct capture *c)
 {
 	int err = c->segments.closing ? finish_closing(c) : 0;
 
-	if (err || !c->stepped->recording)
+	if (err || !c->schedule_runner->recording)
 		return err;
 	c->segments.now->end_ns = c->end_ns;
 	return capture_end_recording(c, &c->segments.now);

@@ -12,7 +12,7 @@
 #include "capture/private.h"
 #include "capture/step_finder.h"
 
-struct stepped {
+struct schedule_runner {
 	struct schedule schedule;
 	struct step_finder *finder;
 	uint64_t step;	/* of the schedule, the one that runs */
@@ -30,19 +30,19 @@ struct stepped {
 };
 
 /* NULL: out of memory. */
-struct stepped *stepped__new(const struct schedule *schedule);
-void stepped__free(struct stepped *s);
+struct schedule_runner *schedule_runner__new(const struct schedule *schedule);
+void schedule_runner__free(struct schedule_runner *s);
 
 /* The capture starts. 0 or -errno. */
-int stepped_start(struct capture *c);
+int schedule_runner_start(struct capture *c);
 
 /* One op, in the recording's numbers, is seen to have finished. */
-void stepped_op(struct capture *c, uint32_t source_process, const struct gp_ev_op *op);
+void schedule_runner_op(struct capture *c, uint32_t source_process, const struct gp_ev_op *op);
 
 /* Between two drains: follows what the collectors do, and finishes recordings. */
-void stepped_turn(struct capture *c);
+void schedule_runner_poll(struct capture *c);
 
 /* The capture stops; every event has been taken. 0 or -errno. */
-int stepped_stop(struct capture *c);
+int schedule_runner_stop(struct capture *c);
 
 #endif /* GP_CAPTURE_STEPPED_H */

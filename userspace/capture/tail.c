@@ -50,7 +50,7 @@ static bool began_later(const void *event, uint64_t end_ns)
 
 /* Which of the calls with one id CUPTI tells of first is not known, and one may be in the other:
  * the outermost counts. */
-static int note_call(struct tail *t, const void *event, bool later)
+static int note_call(struct late_records *t, const void *event, bool later)
 {
 	uint64_t key = key_of(event);
 
@@ -60,14 +60,14 @@ static int note_call(struct tail *t, const void *event, bool later)
 	return hash__set(&t->calls, key, later);
 }
 
-static bool was_launched_later(const struct tail *t, const void *event)
+static bool was_launched_later(const struct late_records *t, const void *event)
 {
 	const uint64_t *later = correlation_of(event) ? hash__find(&t->calls, key_of(event)) : NULL;
 
 	return later && *later;
 }
 
-bool tail__keep(struct tail *t, const void *event, size_t bytes, uint64_t end_ns)
+bool late_records__keep(struct late_records *t, const void *event, size_t bytes, uint64_t end_ns)
 {
 	bool later = began_later(event, end_ns);
 	uint64_t nr = bytes;
@@ -84,7 +84,7 @@ bool tail__keep(struct tail *t, const void *event, size_t bytes, uint64_t end_ns
 	return true;
 }
 
-int tail__each(const struct tail *t, tail_fn fn, void *arg)
+int late_records__each(const struct late_records *t, tail_fn fn, void *arg)
 {
 	int err = buf__error(&t->held);
 
@@ -100,7 +100,7 @@ int tail__each(const struct tail *t, tail_fn fn, void *arg)
 	return err;
 }
 
-void tail__done(struct tail *t)
+void late_records__done(struct late_records *t)
 {
 	buf__done(&t->held);
 	hash__done(&t->calls);

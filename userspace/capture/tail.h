@@ -14,21 +14,21 @@
 
 #include <stdbool.h>
 
-struct tail {
+struct late_records {
 	struct buf held;   /* events, each padded to 8 bytes behind its length */
 	struct hash calls; /* process << 32 | correlation id, of calls; 1: it began later */
 };
 
 /* Keeps the event (of a kind of CUPTI's), unless it began later. False: there is no room for more;
  * what is put then although it was launched later has no call, and is counted as that. */
-bool tail__keep(struct tail *t, const void *event, size_t bytes, uint64_t end_ns);
+bool late_records__keep(struct late_records *t, const void *event, size_t bytes, uint64_t end_ns);
 
 typedef int (*tail_fn)(const void *event, size_t bytes, void *arg);
 
 /* Calls fn for each that was not launched later; the first error ends that and is returned, -ENOMEM
  * where some could not be kept. */
-int tail__each(const struct tail *t, tail_fn fn, void *arg);
+int late_records__each(const struct late_records *t, tail_fn fn, void *arg);
 
-void tail__done(struct tail *t);
+void late_records__done(struct late_records *t);
 
 #endif /* GP_CAPTURE_TAIL_H */

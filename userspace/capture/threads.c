@@ -69,7 +69,7 @@ int threads__look(struct threads *t, uint32_t process, pid_t pid, uint32_t tid, 
 	return threads__set(t, process, &ev);
 }
 
-void threads__turn(struct threads *t)
+void threads__poll(struct threads *t)
 {
 	names_done(&t->before);
 	t->before = t->now;

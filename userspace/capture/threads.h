@@ -19,7 +19,7 @@ struct thread_names {
 
 /* All zero is an empty one. */
 struct threads {
-	struct thread_names now;    /* set or looked for since the last threads__turn() */
+	struct thread_names now;    /* set or looked for since the last threads__poll() */
 	struct thread_names before; /* between the last two */
 };
 
@@ -33,7 +33,7 @@ int threads__set(struct threads *t, uint32_t process, const struct gp_ev_thread 
 int threads__look(struct threads *t, uint32_t process, pid_t pid, uint32_t tid, uint64_t now_ns);
 
 /* Forgets those that nobody has asked for since the last turn but one. */
-void threads__turn(struct threads *t);
+void threads__poll(struct threads *t);
 
 void threads__done(struct threads *t);
 

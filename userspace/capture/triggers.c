@@ -40,7 +40,7 @@ void triggers__free(struct triggers *t)
 
 static int fire(struct capture *c, struct gp_ev_trigger ev)
 {
-	struct member *m = roster__find(&c->members, ev.head.process);
+	struct traced_process *m = process_table__find(&c->processes, ev.head.process);
 	struct triggers *t = c->triggers;
 	struct segment *to = c->segments.now;
 	uint16_t number = 0;
@@ -54,7 +54,7 @@ static int fire(struct capture *c, struct gp_ev_trigger ev)
 	t->fired = true;
 	if (!to || to->broken)
 		return 0;
-	err = m ? capture_tell_process(m, to, &number) : 0;
+	err = m ? capture_emit_process(m, to, &number) : 0;
 	if (!err)
 		err = recording_writer__event_of(to->writer, number, &ev, sizeof(ev));
 	return err == -ENOSPC ? 0 : capture_note_error(c, to, err);
@@ -96,7 +96,7 @@ static int end_step(struct capture *c, const struct gp_ev_op *op, uint64_t time_
 	bool slow = t->options.slow_step > 0 && t->usual_ns && (double)took_ns > bound_ns;
 
 	t->step_ns = time_ns;
-	t->hang_told = false;
+	t->hang_emitted = false;
 	if (!start_ns)
 		return 0;
 	t->recent_ns[t->steps_nr++ % TRIGGER_STEPS] = took_ns;
@@ -136,7 +136,7 @@ int triggers_event(struct capture *c, const void *event)
 	if (head->kind != GP_EV_CLOCK && head->time_ns > t->alive_ns) {
 		t->alive_ns = head->time_ns;
 		t->alive_tid = head->tid;
-		t->hang_told &= t->step_ns != 0;
+		t->hang_emitted &= t->step_ns != 0;
 	}
 	if (!t->options.oom || head->kind != GP_EV_MEMORY || !(head->flags & GP_MEMORY_OOM))
 		return 0;
@@ -151,7 +151,7 @@ int triggers_event(struct capture *c, const void *event)
 		       });
 }
 
-void triggers_turn(struct capture *c)
+void triggers_poll(struct capture *c)
 {
 	struct triggers *t = c->triggers;
 	uint64_t now_ns = clock_now_ns(), since_ns;
@@ -165,10 +165,10 @@ void triggers_turn(struct capture *c)
 	since_ns = t->step_ns ? t->step_ns : t->alive_ns;
 	if (!since_ns)
 		t->alive_ns = since_ns = now_ns;
-	if (!t->options.hang_ns || t->hang_told || now_ns - since_ns < t->options.hang_ns ||
+	if (!t->options.hang_ns || t->hang_emitted || now_ns - since_ns < t->options.hang_ns ||
 	    now_ns < since_ns)
 		return;
-	t->hang_told = true;
+	t->hang_emitted = true;
 	ev.head.time_ns = now_ns;
 	ev.start_ns = since_ns;
 	ev.usual_ns = t->usual_ns;

@@ -21,7 +21,7 @@ struct triggers {
 	uint64_t usual_ns; /* their median, brought up to date now and then; 0: too few yet */
 	uint64_t alive_ns; /* the last sign of life */
 	uint32_t alive_tid;
-	bool hang_told;
+	bool hang_emitted;
 	bool fired;
 	struct gp_ev_trigger last;
 	/* Of what has fired: the last request refused, whether the ops in which it was have ended,
@@ -40,6 +40,6 @@ int triggers_event(struct capture *c, const void *event);
 int triggers_op(struct capture *c, const struct gp_ev_op *op, const char *name);
 
 /* Between two drains: whether something has gone on for too long. */
-void triggers_turn(struct capture *c);
+void triggers_poll(struct capture *c);
 
 #endif /* GP_CAPTURE_TRIGGERS_H */

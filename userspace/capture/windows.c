@@ -27,10 +27,10 @@
 #define NEAR_POLL_MS  10
 #define CLOSE_NS      (10 * SECOND_NS) /* a GPU's last events are not waited for longer */
 #define LONG_STEP_NS  (SECOND_NS / 5)  /* such a step is not watched from its middle on */
-#define REST_FEATURES (uint32_t)(GP_FEATURE_STEPS | GP_FEATURE_CPU_TIME)
+#define MUTE_FEATURES (uint32_t)(GP_FEATURE_STEPS | GP_FEATURE_CPU_TIME)
 
 enum phase {
-	PHASE_REST = 0,
+	PHASE_MUTED = 0,
 	PHASE_OPENING = 1, /* asked for */
 	PHASE_WAITING = 2, /* in force, until a step begins */
 	PHASE_OPEN = 3,
@@ -38,7 +38,7 @@ enum phase {
 	PHASE_STARTING = 5, /* the same, of what was on when the capture started */
 };
 
-struct windows {
+struct budget_windows {
 	struct budget budget;
 	struct step_finder *finder;
 	enum phase phase;
@@ -47,7 +47,7 @@ struct windows {
 	bool by_time;	/* the window at hand */
 	bool mark_due;	/* the recording that has begun is to know how many steps there were */
 	bool drained;	/* since all is off */
-	struct rest rest;
+	struct annotation_mute rest;
 	uint64_t start_ns;
 	uint64_t on_asked_ns, on_ns, off_asked_ns, off_ns; /* the latest of each */
 	uint64_t asleep_ns; /* since when nothing is wanted, 0: it is, or not all is off yet */
@@ -66,9 +66,9 @@ struct windows {
 	struct step_times times;
 };
 
-struct windows *windows__new(void)
+struct budget_windows *budget_windows__new(void)
 {
-	struct windows *w = calloc(1, sizeof(*w));
+	struct budget_windows *w = calloc(1, sizeof(*w));
 
 	if (w)
 		w->finder = step_finder__new();
@@ -78,7 +78,7 @@ struct windows *windows__new(void)
 	return NULL;
 }
 
-void windows__free(struct windows *w)
+void budget_windows__free(struct budget_windows *w)
 {
 	if (w)
 		step_finder__free(w->finder);
@@ -90,41 +90,41 @@ void windows__free(struct windows *w)
 /* Whether the leading process's steps can be seen without its operators. */
 static bool sees_steps(const struct capture *c)
 {
-	const struct member *m = c->members.nr ? c->members.items[0] : NULL;
+	const struct traced_process *m = c->processes.nr ? c->processes.items[0] : NULL;
 
-	return m && !m->end && m->guest &&
-	       (guest__active(m->guest) & (GP_FEATURE_OPS | GP_FEATURE_STEPS));
+	return m && !m->end && m->collector &&
+	       (collector_client__active(m->collector) & (GP_FEATURE_OPS | GP_FEATURE_STEPS));
 }
 
 static void rest(struct capture *c)
 {
-	uint32_t features = rest__is_blind(&c->windows->rest) ? 0 : REST_FEATURES;
+	uint32_t features = annotation_mute__is_blind(&c->windows->rest) ? 0 : MUTE_FEATURES;
 
-	collect_only(c, c->off ? 0 : features | GP_FEATURE_CUPTI_HELD, false);
-	for (size_t i = 0; i < c->members.nr; i++)
-		probe_session__lift(c->probes, c->members.items[i]->index);
+	set_features(c, c->off ? 0 : features | GP_FEATURE_CUPTI_HELD, false);
+	for (size_t i = 0; i < c->processes.nr; i++)
+		probe_session__lift(c->probes, c->processes.items[i]->index);
 }
 
 static void collect_all(struct capture *c)
 {
-	for (size_t i = 0; i < c->members.nr; i++) {
-		struct member *m = c->members.items[i];
+	for (size_t i = 0; i < c->processes.nr; i++) {
+		struct traced_process *m = c->processes.items[i];
 
 		if (!m->end)
 			probe_session__place(c->probes, m->process, m->index);
 	}
-	collect_only(c, ~0U, true);
+	set_features(c, ~0U, true);
 }
 
 /* ---- the account ---- */
 
 static struct budget_account read_account(struct capture *c)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	struct budget_account a;
 	uint64_t charged;
 
-	c->cost.rests = w->phase == PHASE_REST && !c->off;
+	c->cost.rests = w->phase == PHASE_MUTED && !c->off;
 	cost_read(c, &w->cost, &charged);
 	a.now_ns = clock_now_ns();
 	a.cpu_ns = w->cost.cpu_ns;
@@ -136,7 +136,7 @@ static struct budget_account read_account(struct capture *c)
 /* Brings the budget up to date. What all has cost until now. */
 static uint64_t account(struct capture *c)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	struct budget_account a = read_account(c);
 
 	w->inside_ns = a.inside_ns;
@@ -156,7 +156,7 @@ static int put(struct capture *c, const void *event, size_t bytes)
 }
 
 /* The account cannot say more than there was. */
-static uint64_t inside_ns(const struct windows *w)
+static uint64_t inside_ns(const struct budget_windows *w)
 {
 	uint64_t ns = w->last_inside_ns - w->open_inside_ns,
 		 most = w->window_end_ns - w->window_start_ns;
@@ -166,7 +166,7 @@ static uint64_t inside_ns(const struct windows *w)
 
 static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uint64_t cost_ns)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	struct gp_ev_window ev = {
 		.head = {.kind = GP_EV_WINDOW,
 			 .flags = w->by_time ? 0 : GP_WINDOW_STEPS,
@@ -184,7 +184,7 @@ static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uin
 		if (!w->by_time)
 			ev.all_steps_nr = w->window_all_steps_nr;
 	}
-	if (w->rest.was_dark || !w->saw_steps)
+	if (w->rest.was_muted || !w->saw_steps)
 		ev.all_steps_nr = 0;
 	return put(c, &ev, sizeof(ev));
 }
@@ -192,7 +192,7 @@ static int put_window(struct capture *c, uint64_t start_ns, uint64_t end_ns, uin
 /* The rest that there has been until now, or the sleep; from here on it is the next one's. */
 static int put_pause(struct capture *c, uint64_t end_ns)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	uint64_t *start_ns = w->asleep_ns ? &w->asleep_ns : &w->off_ns;
 	struct gp_ev_pause ev = {
 		.head = {.kind = GP_EV_PAUSE,
@@ -217,7 +217,7 @@ static void note(struct capture *c, int err)
 
 static void ask_on(struct capture *c, uint64_t cost_ns)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 
 	w->asked_cost_ns = cost_ns;
 	w->by_time = !w->saw_steps || !step_finder__by_annotations(w->finder) ||
@@ -236,7 +236,7 @@ static void ask_on(struct capture *c, uint64_t cost_ns)
 }
 
 /* The window by time has lasted until now. */
-static void last_until(struct windows *w, uint64_t now_ns, uint64_t cost_ns)
+static void last_until(struct budget_windows *w, uint64_t now_ns, uint64_t cost_ns)
 {
 	w->window_end_ns = now_ns;
 	w->last_cost_ns = cost_ns;
@@ -245,7 +245,7 @@ static void last_until(struct windows *w, uint64_t now_ns, uint64_t cost_ns)
 
 static void ask_off(struct capture *c)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 
 	w->off_asked_ns = clock_now_ns();
 	if (w->by_time && w->phase == PHASE_OPEN)
@@ -255,7 +255,7 @@ static void ask_off(struct capture *c)
 	rest(c);
 }
 
-static void open_window(struct windows *w, uint64_t start_ns, uint64_t cost_ns)
+static void open_window(struct budget_windows *w, uint64_t start_ns, uint64_t cost_ns)
 {
 	w->window_start_ns = w->window_end_ns = start_ns;
 	w->open_cost_ns = w->last_cost_ns = cost_ns;
@@ -266,7 +266,7 @@ static void open_window(struct windows *w, uint64_t start_ns, uint64_t cost_ns)
 }
 
 /* Steps that the window has had, or nanoseconds. */
-static double done(const struct windows *w)
+static double done(const struct budget_windows *w)
 {
 	return w->by_time ? (double)(w->window_end_ns - w->window_start_ns) : w->steps_nr;
 }
@@ -274,7 +274,7 @@ static double done(const struct windows *w)
 /* It need not close: what there is of it is told, and the next one begins where it ends. */
 static void cut_window(struct capture *c, uint64_t cost_ns)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 
 	note(c, put_window(c, w->window_start_ns, w->window_end_ns, cost_ns - w->asked_cost_ns));
 	budget__cut(&w->budget, w->by_time, done(w), (double)(w->last_cost_ns - w->open_cost_ns));
@@ -285,7 +285,7 @@ static void cut_window(struct capture *c, uint64_t cost_ns)
 /* All is off, and what it had to tell was taken. */
 static void finish_window(struct capture *c, uint64_t cost_ns)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 
 	if (w->window_start_ns < w->window_end_ns)
 		note(c, put_window(c, w->window_start_ns, w->window_end_ns,
@@ -300,7 +300,7 @@ static void finish_window(struct capture *c, uint64_t cost_ns)
 		  w->steps_nr, (double)(cost_ns - w->asked_cost_ns) / 1e6, c->cost.steps.pairs_nr,
 		  w->cost.op_ns, w->cost.op_error_ns);
 	w->off_ns = clock_now_ns();
-	w->phase = PHASE_REST;
+	w->phase = PHASE_MUTED;
 }
 
 /* ---- steps ---- */
@@ -308,7 +308,7 @@ static void finish_window(struct capture *c, uint64_t cost_ns)
 /* What the steps up to this one's end have cost, if all were in a window or all out of it. */
 static void measure_steps(struct capture *c, uint64_t time_ns, const struct gp_ev_op *op)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	struct timed_steps t;
 	bool traced, plain;
 
@@ -325,7 +325,7 @@ static void measure_steps(struct capture *c, uint64_t time_ns, const struct gp_e
 /* A step has ended in the window, or time has gone on in one by time. */
 static void end_or_cut(struct capture *c, uint64_t cost_ns)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	bool over = budget__is_over(&w->budget, done(w));
 
 	w->whole = over && !budget__is_over(&w->budget, -1);
@@ -338,7 +338,7 @@ static void end_or_cut(struct capture *c, uint64_t cost_ns)
 /* A step ends in a window, or the first one begins there. */
 static void step_in_window(struct capture *c, uint64_t time_ns)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 
 	if (w->phase == PHASE_WAITING) {
 		if (time_ns >= w->on_ns)
@@ -355,9 +355,9 @@ static void step_in_window(struct capture *c, uint64_t time_ns)
 	end_or_cut(c, w->last_cost_ns);
 }
 
-void windows_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
+void budget_windows_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	bool known = step_finder__marker(w->finder), follows;
 	uint64_t time_ns;
 
@@ -380,15 +380,15 @@ void windows_op(struct capture *c, uint32_t process, const struct gp_ev_op *op)
 		step_in_window(c, time_ns);
 }
 
-void windows_cpu_time(struct capture *c, const struct gp_ev_cpu_time *ev)
+void budget_windows_cpu_time(struct capture *c, const struct gp_ev_cpu_time *ev)
 {
 	if (!ev->head.process)
-		step_times__told(&c->windows->times, ev);
+		step_times__recorded(&c->windows->times, ev);
 }
 
-bool windows_want(const struct capture *c, const struct gp_ev_op *op)
+bool budget_windows_want(const struct capture *c, const struct gp_ev_op *op)
 {
-	const struct windows *w = c->windows;
+	const struct budget_windows *w = c->windows;
 
 	if (event_is_end_alone(op))
 		return false;
@@ -399,36 +399,36 @@ bool windows_want(const struct capture *c, const struct gp_ev_op *op)
 /* ---- the course ---- */
 
 /* A window begins where a step does: what is collected before that is paid for nothing. */
-static bool is_good_moment(const struct windows *w, uint64_t now)
+static bool is_good_moment(const struct budget_windows *w, uint64_t now)
 {
 	return w->step_length_ns < LONG_STEP_NS || w->rest.dark ||
 	       budget__is_hopeless(&w->budget) || now - w->step_ns > w->step_length_ns / 10 * 9;
 }
 
-static void turn_rest(struct capture *c, uint64_t now, uint64_t cost_ns)
+static void poll_mute(struct capture *c, uint64_t now, uint64_t cost_ns)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	bool finds = !w->rest.dark && sees_steps(c) && !step_finder__by_annotations(w->finder) &&
 		     now - w->start_ns < FIND_NS;
-	const struct rest_input in = {
+	const struct mute_input in = {
 		.now_ns = now,
 		.off_ns = w->off_ns,
 		.follows = collect_follows(c),
-		.is_dear = budget__rest_is_dear(&w->budget),
+		.is_over_budget = budget__mute_over_budget(&w->budget),
 		.may_open = !finds && budget__may_open(&w->budget) && is_good_moment(w, now),
 	};
-	enum rest_order order = rest__turn(&w->rest, &in);
+	enum mute_order order = annotation_mute__poll(&w->rest, &in);
 
 	w->saw_steps |= sees_steps(c);
-	if (order == REST_ASK)
+	if (order == MUTE_ASK)
 		rest(c);
-	else if (order == REST_OPEN)
+	else if (order == MUTE_OPEN)
 		ask_on(c, cost_ns);
 }
 
-static void turn_on(struct capture *c, uint64_t now, uint64_t cost_ns)
+static void poll_on(struct capture *c, uint64_t now, uint64_t cost_ns)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 
 	if (w->phase == PHASE_OPENING && collect_follows(c)) {
 		w->on_ns = now;
@@ -448,7 +448,7 @@ static void turn_on(struct capture *c, uint64_t now, uint64_t cost_ns)
  * runs is in neither. */
 static int split_window(struct capture *c, uint64_t now_ns)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	uint64_t cost_ns = account(c);
 	int err = 0;
 
@@ -466,23 +466,23 @@ static int split_window(struct capture *c, uint64_t now_ns)
 	return err;
 }
 
-int windows_split(struct capture *c, uint64_t now_ns)
+int budget_windows_split(struct capture *c, uint64_t now_ns)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	int err = 0;
 
 	if (w->phase == PHASE_OPEN || w->phase == PHASE_CLOSING)
 		err = split_window(c, now_ns);
-	if (!err && w->phase == PHASE_REST)
+	if (!err && w->phase == PHASE_MUTED)
 		err = put_pause(c, now_ns);
 	w->mark_due = true;
 	return err ? err : put_window(c, now_ns, now_ns, 0);
 }
 
 /* Nothing is wanted, or was not until now. */
-static void turn_asleep(struct capture *c, uint64_t now)
+static void poll_asleep(struct capture *c, uint64_t now)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 
 	c->switching = !collect_follows(c);
 	if (c->switching || !c->off || w->asleep_ns)
@@ -491,9 +491,9 @@ static void turn_asleep(struct capture *c, uint64_t now)
 	w->asleep_ns = now;
 }
 
-int windows_switch(struct capture *c, uint32_t sides, bool on, struct reason *why)
+int budget_windows_switch(struct capture *c, uint32_t sides, bool on, struct reason *why)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	uint64_t now = clock_now_ns();
 
 	if (sides != (CAPTURE_CPU | CAPTURE_GPU))
@@ -507,7 +507,7 @@ int windows_switch(struct capture *c, uint32_t sides, bool on, struct reason *wh
 		(void)account(c);
 		w->off_ns = now;
 		w->asleep_ns = w->step_ns = 0;
-		rest__give_up(&w->rest);
+		annotation_mute__give_up(&w->rest);
 	}
 	c->off = on ? 0 : sides;
 	c->switching = true;
@@ -518,9 +518,9 @@ int windows_switch(struct capture *c, uint32_t sides, bool on, struct reason *wh
 	return 0;
 }
 
-void windows_turn(struct capture *c)
+void budget_windows_poll(struct capture *c)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	uint64_t now = clock_now_ns(), cost_ns = account(c);
 	bool off;
 
@@ -530,12 +530,12 @@ void windows_turn(struct capture *c)
 		w->mark_due = false;
 		return;
 	}
-	if (w->phase == PHASE_REST && (c->off || c->switching)) {
-		turn_asleep(c, now);
-	} else if (w->phase == PHASE_REST) {
-		turn_rest(c, now, cost_ns);
+	if (w->phase == PHASE_MUTED && (c->off || c->switching)) {
+		poll_asleep(c, now);
+	} else if (w->phase == PHASE_MUTED) {
+		poll_mute(c, now, cost_ns);
 	} else if (w->phase != PHASE_CLOSING && w->phase != PHASE_STARTING) {
-		turn_on(c, now, cost_ns);
+		poll_on(c, now, cost_ns);
 	} else {
 		off = collect_follows(c) || now - w->off_asked_ns > CLOSE_NS;
 		if (off && w->drained)
@@ -544,22 +544,23 @@ void windows_turn(struct capture *c)
 	}
 }
 
-int windows_timeout(const struct capture *c, int timeout_ms)
+int budget_windows_timeout(const struct capture *c, int timeout_ms)
 {
-	bool open = c->windows->phase != PHASE_REST || c->switching;
+	bool open = c->windows->phase != PHASE_MUTED || c->switching;
 	int most = open ? OPEN_POLL_MS : c->windows->rest.is_near ? NEAR_POLL_MS : timeout_ms;
 
 	return most < timeout_ms ? most : timeout_ms;
 }
 
-int windows_start(struct capture *c)
+int budget_windows_start(struct capture *c)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	struct budget_account begin;
 
-	for (size_t i = 0; i < c->members.nr; i++)
-		if (c->members.items[i]->guest)
-			guest__ask(c->members.items[i]->guest, GP_FEATURE_CPU_TIME);
+	for (size_t i = 0; i < c->processes.nr; i++)
+		if (c->processes.items[i]->collector)
+			collector_client__request(c->processes.items[i]->collector,
+						  GP_FEATURE_CPU_TIME);
 	begin = read_account(c);
 	budget__init(&w->budget, BUDGET_PART * c->options.overhead_pct, &begin);
 	budget__open(&w->budget, true);
@@ -569,15 +570,15 @@ int windows_start(struct capture *c)
 	return put_window(c, c->start_ns, c->start_ns, 0);
 }
 
-int windows_end(struct capture *c)
+int budget_windows_end(struct capture *c)
 {
-	struct windows *w = c->windows;
+	struct budget_windows *w = c->windows;
 	uint64_t cost_ns = account(c);
 	int err;
 
 	if (w->phase == PHASE_OPEN && w->by_time)
 		last_until(w, c->end_ns, cost_ns);
-	if (w->phase != PHASE_REST) {
+	if (w->phase != PHASE_MUTED) {
 		if (w->phase != PHASE_CLOSING && w->phase != PHASE_STARTING)
 			w->off_asked_ns = c->end_ns;
 		finish_window(c, cost_ns);
@@ -586,9 +587,9 @@ int windows_end(struct capture *c)
 	return err ? err : put_window(c, c->end_ns, c->end_ns, 0);
 }
 
-void windows_status(const struct capture *c, struct capture_status *status)
+void budget_windows_status(const struct capture *c, struct capture_status *status)
 {
-	const struct windows *w = c->windows;
+	const struct budget_windows *w = c->windows;
 
 	status->budgeted = true;
 	status->cost = w->cost;

@@ -11,38 +11,38 @@
 
 #include "capture/private.h"
 
-struct windows;
+struct budget_windows;
 
 /* NULL: out of memory. */
-struct windows *windows__new(void);
-void windows__free(struct windows *w);
+struct budget_windows *budget_windows__new(void);
+void budget_windows__free(struct budget_windows *w);
 
 /* The capture starts. 0 or -errno. */
-int windows_start(struct capture *c);
+int budget_windows_start(struct capture *c);
 
 /* How long to wait for events, if it is to be at most timeout_ms. */
-int windows_timeout(const struct capture *c, int timeout_ms);
+int budget_windows_timeout(const struct capture *c, int timeout_ms);
 
 /* Whether an op is to be recorded. */
-bool windows_want(const struct capture *c, const struct gp_ev_op *op);
+bool budget_windows_want(const struct capture *c, const struct gp_ev_op *op);
 
 /* One op, in the recording's numbers, is seen to have finished; the CPU time of a thread. */
-void windows_op(struct capture *c, uint32_t source_process, const struct gp_ev_op *op);
-void windows_cpu_time(struct capture *c, const struct gp_ev_cpu_time *ev);
+void budget_windows_op(struct capture *c, uint32_t source_process, const struct gp_ev_op *op);
+void budget_windows_cpu_time(struct capture *c, const struct gp_ev_cpu_time *ev);
 
 /* Between two drains: opens and closes. */
-void windows_turn(struct capture *c);
+void budget_windows_poll(struct capture *c);
 
 /* As capture__switch(). */
-int windows_switch(struct capture *c, uint32_t sides, bool on, struct reason *why);
+int budget_windows_switch(struct capture *c, uint32_t sides, bool on, struct reason *why);
 
 /* The recording in progress ends here, and the next one begins. 0 or -errno. */
-int windows_split(struct capture *c, uint64_t now_ns);
+int budget_windows_split(struct capture *c, uint64_t now_ns);
 
 /* The capture stops; every event has been taken. 0 or -errno. */
-int windows_end(struct capture *c);
+int budget_windows_end(struct capture *c);
 
 /* Fills in what capture_status says of steps and of the budget. */
-void windows_status(const struct capture *c, struct capture_status *status);
+void budget_windows_status(const struct capture *c, struct capture_status *status);
 
 #endif /* GP_CAPTURE_WINDOWS_H */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LACKS_TOLD 8
+#define LACKS_REPORTED 8
 
 /* Annotations are recorded whatever operators were chosen. */
 static bool has_operators(const struct timeline *t)
@@ -28,7 +28,7 @@ static bool has_lost_events(const struct timeline *t)
 	return output_losses_have_events(t->losses.items, t->losses.nr);
 }
 
-void absent_warn_of_operators(const struct shown *s, size_t rows_nr)
+void missing_data_warn_of_operators(const struct loaded_recording *s, size_t rows_nr)
 {
 	const char *ops = recording__meta(s->recording, "ops");
 	bool none = ops && !strcmp(ops, "none"), chosen = ops && !none && strcmp(ops, "all");
@@ -66,7 +66,7 @@ static bool has_overloads(const struct timeline *t)
 	return false;
 }
 
-bool absent_warn_of_groups(const struct shown *s, const struct show_options *o)
+bool missing_data_warn_of_groups(const struct loaded_recording *s, const struct show_options *o)
 {
 	const struct timeline *t = s->timeline;
 	const struct {
@@ -92,7 +92,8 @@ bool absent_warn_of_groups(const struct shown *s, const struct show_options *o)
 	return any;
 }
 
-void absent_warn_of_sort(const struct shown *s, const struct table *table, const char *key)
+void missing_data_warn_of_sort(const struct loaded_recording *s, const struct table *table,
+			       const char *key)
 {
 	const char *how = "";
 
@@ -124,10 +125,10 @@ static bool lacks_gpu(const struct timeline *t, const struct tl_part *part, long
 	return any;
 }
 
-void absent_warn_of_gpus(const struct shown *s, const struct tl_part *part)
+void missing_data_warn_of_gpus(const struct loaded_recording *s, const struct tl_part *part)
 {
 	const size_t prefix = strlen(RECORDING_GPU_LACK);
-	size_t more = 0, told = 0;
+	size_t more = 0, reported = 0;
 
 	for (size_t i = 0; i < recording__metas(s->recording); i++) {
 		const char *key, *why;
@@ -136,7 +137,7 @@ void absent_warn_of_gpus(const struct shown *s, const struct tl_part *part)
 		if (strncmp(key, RECORDING_GPU_LACK, prefix) != 0 ||
 		    !lacks_gpu(s->timeline, part, strtol(key + prefix, NULL, 10)))
 			continue;
-		if (told++ < LACKS_TOLD)
+		if (reported++ < LACKS_REPORTED)
 			log_warn("no GPU times of %s: %s", key + prefix, why);
 		else
 			more++;
@@ -145,7 +146,7 @@ void absent_warn_of_gpus(const struct shown *s, const struct tl_part *part)
 		log_warn("no GPU times of %zu more processes", more);
 }
 
-bool absent_has_part(const struct shown *s, const struct tl_part *part)
+bool missing_data_has_part(const struct loaded_recording *s, const struct tl_part *part)
 {
 	const struct timeline *t = s->timeline;
 
@@ -178,7 +179,7 @@ static const char *how_to_have(enum stack_metric metric)
 	}
 }
 
-bool absent_has_stacks_of(const struct shown *s, const char *metric)
+bool missing_data_has_stacks_of(const struct loaded_recording *s, const char *metric)
 {
 	enum stack_metric wanted = (enum stack_metric)stack_metric_of(metric);
 

@@ -265,7 +265,7 @@ static int run(const struct daemon_options *o)
 	}
 	say_where(o, d);
 	while (!signals_asked())
-		daemon__turn(d);
+		daemon__poll(d);
 	daemon__free(d);
 	return CLI_DONE;
 }

@@ -99,44 +99,44 @@ const struct command command_export = {
 
 /* ---- formats ---- */
 
-static int export_chrome(const struct shown *s, const struct export_args *args)
+static int export_chrome(const struct loaded_recording *s, const struct export_args *args)
 {
-	return shown__write_chrome(s, args->output_path, args->device.pid);
+	return loaded_recording__write_chrome(s, args->output_path, args->device.pid);
 }
 
-static int export_perfetto(const struct shown *s, const struct export_args *args)
+static int export_perfetto(const struct loaded_recording *s, const struct export_args *args)
 {
-	return shown__write_perfetto(s, args->output_path);
+	return loaded_recording__write_perfetto(s, args->output_path);
 }
 
-static int export_memory(const struct shown *s, const struct export_args *args)
+static int export_memory(const struct loaded_recording *s, const struct export_args *args)
 {
-	return shown__write_memory(s, args->output_path);
+	return loaded_recording__write_memory(s, args->output_path);
 }
 
-static int export_memory_timeline(const struct shown *s, const struct export_args *args)
+static int export_memory_timeline(const struct loaded_recording *s, const struct export_args *args)
 {
-	return shown__write_memory_timeline(s, args->output_path, &args->device);
+	return loaded_recording__write_memory_timeline(s, args->output_path, &args->device);
 }
 
-static int export_snapshot(const struct shown *s, const struct export_args *args)
+static int export_snapshot(const struct loaded_recording *s, const struct export_args *args)
 {
-	return shown__write_snapshot(s, args->output_path, args->device.pid);
+	return loaded_recording__write_snapshot(s, args->output_path, args->device.pid);
 }
 
-static int export_stacks(const struct shown *s, const struct export_args *args)
+static int export_stacks(const struct loaded_recording *s, const struct export_args *args)
 {
-	return shown__write_stacks(s, args->output_path, args->format, args->metric);
+	return loaded_recording__write_stacks(s, args->output_path, args->format, args->metric);
 }
 
-static int export_tensorboard(const struct shown *s, const struct export_args *args)
+static int export_tensorboard(const struct loaded_recording *s, const struct export_args *args)
 {
-	return shown__write_tensorboard(s, args->output_path);
+	return loaded_recording__write_tensorboard(s, args->output_path);
 }
 
-static int export_lightning(const struct shown *s, const struct export_args *args)
+static int export_lightning(const struct loaded_recording *s, const struct export_args *args)
 {
-	return shown__write_actions(s, args->output_path);
+	return loaded_recording__write_actions(s, args->output_path);
 }
 
 /* What an option of some formats alone is called. */
@@ -154,7 +154,7 @@ static const struct {
 
 /* In the order of `formats`. */
 static const struct kind {
-	int (*write)(const struct shown *s, const struct export_args *args);
+	int (*write)(const struct loaded_recording *s, const struct export_args *args);
 	unsigned int takes;
 	/* By the ends of names that say what is in a file, those that this one may have. */
 	const char *endings[3];
@@ -249,7 +249,7 @@ static bool name_fits(const struct export_args *args)
 
 int cli_export(int argc, char **argv)
 {
-	CLEANUP(shown__done) struct shown s = {0};
+	CLEANUP(loaded_recording__done) struct loaded_recording s = {0};
 	struct export_args args = {0};
 	int operands, status = options_parse(&command_export, argc, argv, &args, &operands);
 
@@ -272,7 +272,8 @@ int cli_export(int argc, char **argv)
 		return CLI_USAGE;
 	}
 	memory_end_me_first();
-	status = args.steps ? shown__open_steps(&s, argv[1]) : shown__open(&s, argv[1]);
+	status = args.steps ? loaded_recording__open_steps(&s, argv[1])
+			    : loaded_recording__open(&s, argv[1]);
 	if (status != CLI_DONE)
 		return status;
 	if (args.steps && s.timeline->sampled) {
@@ -280,5 +281,5 @@ int cli_export(int argc, char **argv)
 		return CLI_USAGE;
 	}
 	status = kind_of(args.format)->write(&s, &args);
-	return status ? status : shown__losses(&s, false);
+	return status ? status : loaded_recording__losses(&s, false);
 }

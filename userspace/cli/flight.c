@@ -156,7 +156,7 @@ static void end_dump(struct flight *f, struct flight_dump *dump)
 	f->dumps_nr++;
 }
 
-static void tell_short(const struct flight *f)
+static void report_short(const struct flight *f)
 {
 	double held_s = flight__held(f);
 
@@ -173,7 +173,7 @@ static void begin_dump(struct flight *f)
 	int err = path ? 0 : -ENOMEM;
 
 	f->wanted = false;
-	tell_short(f);
+	report_short(f);
 	err = err ? reason_set(&why, err, "out of memory")
 		  : flight_dump__new(f->folder, path, f->skipped_nr, &why, &f->dump);
 	for (size_t i = 0; i < f->parts.nr && !err; i++)
@@ -227,7 +227,7 @@ static void set_off(struct flight *f, struct capture *c, const struct gp_ev_trig
 	(void)capture__rotate(c, NULL);
 }
 
-void flight__turn(struct flight *f, struct capture *c)
+void flight__poll(struct flight *f, struct capture *c)
 {
 	struct gp_ev_trigger ev;
 
@@ -235,7 +235,7 @@ void flight__turn(struct flight *f, struct capture *c)
 		signalled = 0;
 		capture__trigger(c, GP_TRIGGER_SIGNAL);
 	}
-	rotate__turn(&f->rotate, c);
+	rotate__poll(&f->rotate, c);
 	drop_old(f);
 	if (capture__take_trigger(c, &ev))
 		set_off(f, c, &ev);

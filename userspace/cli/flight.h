@@ -41,7 +41,7 @@ void flight__free(struct flight *f);
 void flight__prepare(struct flight *f, struct capture_options *options);
 
 /* Called often. */
-void flight__turn(struct flight *f, struct capture *c);
+void flight__poll(struct flight *f, struct capture *c);
 
 /* What someone who asked for a dump waits for: how many were written or failed, the name of the
  * last (NULL: none, or it failed), and whether one is on its way. */

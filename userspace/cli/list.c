@@ -101,7 +101,7 @@ static size_t terminal_columns(void)
 	return isatty(1) && !ioctl(1, TIOCGWINSZ, &w) ? w.ws_col : 0;
 }
 
-static void tell_rest(const struct list_rows *r, size_t shown_nr)
+static void report_rest(const struct list_rows *r, size_t shown_nr)
 {
 	if (r->hidden_nr)
 		log_warn("%zu process%s could not be looked into%s", r->hidden_nr,
@@ -137,6 +137,6 @@ int cli_list(int argc, char **argv)
 		(void)log_errno(err, "cannot write the list");
 		return CLI_FAILED;
 	}
-	tell_rest(&rows, shown_nr);
+	report_rest(&rows, shown_nr);
 	return CLI_DONE;
 }

@@ -18,7 +18,7 @@
 /* Of one recording: what its timeline may take stays under about half a gigabyte. */
 #define EVENTS_MAX 2000000
 
-struct live {
+struct live_capture {
 	struct capture_options options;
 	pid_t *pids;
 	size_t pids_nr;
@@ -41,7 +41,7 @@ static char *path_of(int fd)
 /* A file in memory for the next recording. */
 static char *recording_path(void *arg, unsigned int nr)
 {
-	struct live *l = arg;
+	struct live_capture *l = arg;
 	CLEANUP(cleanup_fd) int fd = memfd_create("gpuprof", MFD_CLOEXEC);
 	char *path = fd < 0 ? NULL : path_of(fd);
 
@@ -56,7 +56,7 @@ static char *recording_path(void *arg, unsigned int nr)
 }
 
 /* Recordings that have ended since the last look can be taken. 0 or -errno with a reason. */
-static int give_ended(struct live *l, uint32_t recordings_nr, struct reason *why)
+static int give_ended(struct live_capture *l, uint32_t recordings_nr, struct reason *why)
 {
 	while (l->given_nr < recordings_nr && l->given_nr < l->files.nr) {
 		int *fd = &l->files.items[l->given_nr++];
@@ -68,7 +68,7 @@ static int give_ended(struct live *l, uint32_t recordings_nr, struct reason *why
 	return 0;
 }
 
-static void forget_files(struct live *l)
+static void forget_files(struct live_capture *l)
 {
 	for (size_t i = 0; i < l->files.nr; i++)
 		if (l->files.items[i] >= 0)
@@ -78,7 +78,7 @@ static void forget_files(struct live *l)
 }
 
 /* Adds the processes that are there. 0, or -errno with a reason if none is. */
-static int add_processes(struct live *l, struct capture *c, struct reason *why)
+static int add_processes(struct live_capture *l, struct capture *c, struct reason *why)
 {
 	size_t nr = 0;
 	int err = 0;
@@ -93,7 +93,7 @@ static int add_processes(struct live *l, struct capture *c, struct reason *why)
 }
 
 /* Begins a capture. 0 or -errno with a reason. */
-static int begin(struct live *l, struct reason *why)
+static int begin(struct live_capture *l, struct reason *why)
 {
 	struct capture *c = NULL;
 	int err;
@@ -116,7 +116,7 @@ static int begin(struct live *l, struct reason *why)
 }
 
 /* Ends the capture; its recordings can be taken. */
-static int end(struct live *l, struct reason *why)
+static int end(struct live_capture *l, struct reason *why)
 {
 	struct capture_status s;
 	int err = capture__stop(l->capture, why);
@@ -128,10 +128,10 @@ static int end(struct live *l, struct reason *why)
 	return err ? err : give_ended(l, s.recordings_nr, why);
 }
 
-int live__new(const struct capture_options *options, const pid_t *pids, size_t pids_nr,
-	      struct reason *why, struct live **ret_live)
+int live_capture__new(const struct capture_options *options, const pid_t *pids, size_t pids_nr,
+		      struct reason *why, struct live_capture **ret_live)
 {
-	struct live *l = calloc(1, sizeof(*l));
+	struct live_capture *l = calloc(1, sizeof(*l));
 	int err;
 
 	if (!l)
@@ -143,13 +143,13 @@ int live__new(const struct capture_options *options, const pid_t *pids, size_t p
 		memcpy(l->pids, pids, pids_nr * sizeof(*pids));
 	err = l->pids ? begin(l, why) : reason_set(why, -ENOMEM, "out of memory");
 	if (err)
-		live__free(l);
+		live_capture__free(l);
 	else
 		*ret_live = l;
 	return err;
 }
 
-int live__poll(struct live *l, int timeout_ms, struct reason *why)
+int live_capture__poll(struct live_capture *l, int timeout_ms, struct reason *why)
 {
 	struct capture_status s;
 	int err, here = l->capture ? capture__poll(l->capture, timeout_ms, why) : 0;
@@ -161,11 +161,11 @@ int live__poll(struct live *l, int timeout_ms, struct reason *why)
 		l->cutting = false;
 	err = give_ended(l, s.recordings_nr, why);
 	if (!err && s.events_nr - l->cut_at_nr > EVENTS_MAX)
-		err = live__cut(l, why);
+		err = live_capture__cut(l, why);
 	return err ? err : here;
 }
 
-int live__cut(struct live *l, struct reason *why)
+int live_capture__cut(struct live_capture *l, struct reason *why)
 {
 	struct capture_status s;
 
@@ -177,7 +177,7 @@ int live__cut(struct live *l, struct reason *why)
 	return capture__rotate(l->capture, why);
 }
 
-int live__take(struct live *l, struct shown *ret)
+int live_capture__take(struct live_capture *l, struct loaded_recording *ret)
 {
 	CLEANUP(cleanup_free) char *path = NULL;
 	int fd, status;
@@ -187,12 +187,13 @@ int live__take(struct live *l, struct shown *ret)
 	fd = l->ended.items[0];
 	memmove(l->ended.items, l->ended.items + 1, --l->ended.nr * sizeof(fd));
 	path = path_of(fd);
-	status = path ? shown__open(ret, path) : CLI_FAILED;
+	status = path ? loaded_recording__open(ret, path) : CLI_FAILED;
 	(void)close(fd);
 	return status ? -EIO : 1;
 }
 
-int live__change(struct live *l, const struct capture_options *options, struct reason *why)
+int live_capture__change(struct live_capture *l, const struct capture_options *options,
+			 struct reason *why)
 {
 	struct capture_options before = l->options;
 	struct reason ignored;
@@ -209,19 +210,19 @@ int live__change(struct live *l, const struct capture_options *options, struct r
 	return err;
 }
 
-int live__pause(struct live *l, bool paused, struct reason *why)
+int live_capture__pause(struct live_capture *l, bool paused, struct reason *why)
 {
 	if (!l->capture)
 		return reason_set(why, -ESRCH, "the capture has ended");
 	return capture__switch(l->capture, CAPTURE_CPU | CAPTURE_GPU, !paused, why);
 }
 
-int live__stop(struct live *l, struct reason *why)
+int live_capture__stop(struct live_capture *l, struct reason *why)
 {
 	return l->capture ? end(l, why) : 0;
 }
 
-void live__free(struct live *l)
+void live_capture__free(struct live_capture *l)
 {
 	if (!l)
 		return;
@@ -234,7 +235,7 @@ void live__free(struct live *l)
 	free(l);
 }
 
-void live__status(const struct live *l, struct live_status *ret_status)
+void live_capture__status(const struct live_capture *l, struct live_status *ret_status)
 {
 	struct capture_status s;
 

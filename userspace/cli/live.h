@@ -13,39 +13,40 @@
 
 #include <sys/types.h>
 
-struct live;
+struct live_capture;
 
 /* Loads, probes the processes and starts. Of `options` output_path and recording_path are not used.
  * Processes that have ended meanwhile are left out, as long as one is there. 0 or -errno with a
  * reason. */
-int live__new(const struct capture_options *options, const pid_t *pids, size_t pids_nr,
-	      struct reason *why, struct live **ret_live);
+int live_capture__new(const struct capture_options *options, const pid_t *pids, size_t pids_nr,
+		      struct reason *why, struct live_capture **ret_live);
 
 /* Waits at most timeout_ms for something to do and does it. Returns how many processes are still
  * there, or -errno with a reason. An interval with very many events is cut early. */
-int live__poll(struct live *l, int timeout_ms, struct reason *why);
+int live_capture__poll(struct live_capture *l, int timeout_ms, struct reason *why);
 
 /* Asks that the recording in progress ends now and the next begins. 0 or -errno with a reason. */
-int live__cut(struct live *l, struct reason *why);
+int live_capture__cut(struct live_capture *l, struct reason *why);
 
 /* The oldest recording that has ended and was not taken yet. Returns 1 and the caller owns *ret, 0:
  * there is none, or -EIO: one could not be read, which was logged. */
-int live__take(struct live *l, struct shown *ret);
+int live_capture__take(struct live_capture *l, struct loaded_recording *ret);
 
 /* Goes on with other options in a capture anew; what was recorded can be taken. Where that fails it
  * goes on as before: -errno with a reason. */
-int live__change(struct live *l, const struct capture_options *options, struct reason *why);
+int live_capture__change(struct live_capture *l, const struct capture_options *options,
+			 struct reason *why);
 
 /* Collection off, or on again: the processes run at full speed meanwhile. 0 or -errno with a
  * reason.
  */
-int live__pause(struct live *l, bool paused, struct reason *why);
+int live_capture__pause(struct live_capture *l, bool paused, struct reason *why);
 
 /* Ends the capture. The last recording can be taken. 0 or -errno with a reason. */
-int live__stop(struct live *l, struct reason *why);
-void live__free(struct live *l);
+int live_capture__stop(struct live_capture *l, struct reason *why);
+void live_capture__free(struct live_capture *l);
 
-/* Sums over all that was recorded since live__new(). */
+/* Sums over all that was recorded since live_capture__new(). */
 struct live_status {
 	uint64_t events_nr;
 	uint64_t lost_nr;
@@ -54,6 +55,6 @@ struct live_status {
 	uint32_t callbacks_nr; /* of them: operators by callback */
 	const char *method;
 };
-void live__status(const struct live *l, struct live_status *ret_status);
+void live_capture__status(const struct live_capture *l, struct live_status *ret_status);
 
 #endif /* GP_CLI_LIVE_H */

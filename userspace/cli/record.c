@@ -391,12 +391,12 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 	return CLI_DONE;
 }
 
-bool record_is_bare(const struct record *r)
+bool record_has_no_bpf(const struct record *r)
 {
 	struct capture_status s;
 
 	capture__status(r->capture, &s);
-	return s.bare;
+	return s.no_bpf;
 }
 
 static void show_progress(const struct record *r, bool last)
@@ -431,11 +431,11 @@ static int poll_until_end(struct record *r)
 		if (!here)
 			break;
 		if (r->rotates)
-			rotate__turn(&r->rotate, r->capture);
+			rotate__poll(&r->rotate, r->capture);
 		if (r->flight)
-			flight__turn(r->flight, r->capture);
+			flight__poll(r->flight, r->capture);
 		capture__status(r->capture, &s);
-		if (s.over || record_control_turn(&r->control))
+		if (s.over || record_control_poll(&r->control))
 			break;
 		if (r->options.duration_s > 0 &&
 		    (double)s.running_ns >= r->options.duration_s * 1e9)
@@ -455,7 +455,7 @@ static int show_one(const struct record *r, const char *path, unsigned int cycle
 		.sort = o->sort,
 		.limit = o->limit,
 		.json = o->json,
-		.tell_steps = !o->quiet,
+		.report_steps = !o->quiet,
 		.trace_path = o->trace_path,
 		.memory_path = o->memory_path,
 	};

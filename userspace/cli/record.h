@@ -39,7 +39,7 @@ int record_begin(const struct record_options *options, pid_t *pids, size_t pids_
 		 struct record **ret_record);
 
 /* Whether there are no probes, and the collector alone tells what is recorded. */
-bool record_is_bare(const struct record *r);
+bool record_has_no_bpf(const struct record *r);
 
 /* Until the duration is over, a signal (SIGINT, SIGTERM, SIGHUP) arrives or no process is left.
  * Then stops, prints and writes. Returns an enum cli_status; frees the record. */

@@ -220,7 +220,7 @@ static void wait_for_switch(struct record_control *r)
 		control__answer(r->control, "ok\n");
 }
 
-bool record_control_turn(struct record_control *r)
+bool record_control_poll(struct record_control *r)
 {
 	char command[CONTROL_COMMAND_BYTES];
 

@@ -30,6 +30,6 @@ struct record_control {
 };
 
 /* Answers who asks, if anyone does. Called often; true: the capture is to end. */
-bool record_control_turn(struct record_control *r);
+bool record_control_poll(struct record_control *r);
 
 #endif /* GP_CLI_RECORD_CONTROL_H */

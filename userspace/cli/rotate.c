@@ -153,15 +153,15 @@ static void note_ended(struct rotate *r, const struct capture_status *s)
 			return;
 }
 
-static void tell_full(struct rotate *r, bool full)
+static void report_full(struct rotate *r, bool full)
 {
-	if (full && !r->full_told)
+	if (full && !r->full_reported)
 		log_warn("there is no room for recordings: what happens now is counted and not "
 			 "kept, until there is");
-	r->full_told = full;
+	r->full_reported = full;
 }
 
-void rotate__turn(struct rotate *r, struct capture *c)
+void rotate__poll(struct rotate *r, struct capture *c)
 {
 	uint64_t now_ns = clock_now_ns(), age_ns = now_ns - r->begun_ns;
 	struct capture_status s;
@@ -172,7 +172,7 @@ void rotate__turn(struct rotate *r, struct capture *c)
 	due = r->options.every_s > 0 && (double)age_ns >= r->options.every_s * 1e9;
 	due |= r->options.max_bytes && s.recording_bytes > r->options.max_bytes / SHARE;
 	due |= s.unwritten && age_ns >= SECOND_NS;
-	tell_full(r, s.unwritten);
+	report_full(r, s.unwritten);
 	if (due && s.unwritten)
 		(void)rotate__remove_oldest(r);
 	if (!due || capture__rotate(c, NULL))

@@ -42,7 +42,7 @@ struct rotate {
 	VEC(uint64_t) bytes;  /* of those, from the oldest on */
 	uint64_t ended_bytes; /* of these together */
 	uint64_t held_bytes;  /* of others that cannot go yet, but count */
-	bool full_told;
+	bool full_reported;
 	ino_t replaced; /* the file that the last one begun is to replace, and is not ours; 0: none
 			 */
 };
@@ -54,7 +54,7 @@ void rotate__init(struct rotate *r, const struct rotate_options *options,
 void rotate__done(struct rotate *r);
 
 /* Called often: begins the next recording where that is due, takes old ones away. */
-void rotate__turn(struct rotate *r, struct capture *c);
+void rotate__poll(struct rotate *r, struct capture *c);
 
 /* Takes the oldest that has ended away. False: there is none. */
 bool rotate__remove_oldest(struct rotate *r);

@@ -149,7 +149,7 @@ static int let_go(struct child *c, char how)
 	return n == (ssize_t)sizeof(err) ? -err : 0;
 }
 
-static void tell_end(const struct child *c, pid_t waited, int how)
+static void report_end(const struct child *c, pid_t waited, int how)
 {
 	if (!waited)
 		log_warn("%d still runs; it is no longer recorded", (int)c->pid);
@@ -160,7 +160,7 @@ static void tell_end(const struct child *c, pid_t waited, int how)
 		log_warn("%d ended with status %d", (int)c->pid, WEXITSTATUS(how));
 }
 
-static void reap(struct child *c, bool tell)
+static void reap(struct child *c, bool report)
 {
 	pid_t waited;
 	int how = 0;
@@ -171,8 +171,8 @@ static void reap(struct child *c, bool tell)
 	do
 		waited = waitpid(c->pid, &how, WNOHANG);
 	while (waited < 0 && errno == EINTR);
-	if (tell && waited >= 0)
-		tell_end(c, waited, how);
+	if (report && waited >= 0)
+		report_end(c, waited, how);
 }
 
 static int record_child(struct child *c, struct record_options *options, char **argv)
@@ -184,7 +184,7 @@ static int record_child(struct child *c, struct record_options *options, char **
 		(void)kill(c->pid, SIGKILL);
 		return status;
 	}
-	err = let_go(c, record_is_bare(record) ? GO_ALONE : GO_INVITED);
+	err = let_go(c, record_has_no_bpf(record) ? GO_ALONE : GO_INVITED);
 	if (err) {
 		record_abandon(record);
 		if (err == -ESRCH)
@@ -240,7 +240,7 @@ int cli_run(int argc, char **argv)
 		(void)kill(child.pid, SIGKILL);
 	} else {
 		options.capture.follow_exec = true;
-		options.capture.inject_if_bare = !args.no_inject;
+		options.capture.inject_without_bpf = !args.no_inject;
 		options.capture.invited = invitation.library;
 		options.capture.uninvited_why = no_gpu.text[0] ? no_gpu.text : NULL;
 		status = record_child(&child, &options, argv + 1);

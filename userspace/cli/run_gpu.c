@@ -98,7 +98,7 @@ char *run_gpu_library(const char *command, const char *cache_dir, struct reason 
 		(void)reason_set(why, 0,
 				 "'%s' is linked statically, and nothing can be loaded into it",
 				 path);
-	else if (guest_write_library(cache_dir, why, &library))
+	else if (collector_image_write(cache_dir, why, &library))
 		library = NULL;
 	return library;
 }

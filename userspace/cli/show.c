@@ -24,12 +24,12 @@
 
 /* ---- opening ---- */
 
-static int open_shown(struct shown *s, const char *path, bool steps)
+static int open_shown(struct loaded_recording *s, const char *path, bool steps)
 {
 	struct reason why = {0};
 	const char *damage;
 
-	*s = (struct shown){0};
+	*s = (struct loaded_recording){0};
 	if (recording__open(path, &why, &s->recording)) {
 		log_err("%s", why.text);
 		return CLI_FAILED;
@@ -44,33 +44,33 @@ static int open_shown(struct shown *s, const char *path, bool steps)
 	if (steps ? timeline__new_steps(s->recording, &why, &s->timeline)
 		  : timeline__new(s->recording, &why, &s->timeline)) {
 		log_err("cannot read '%s': %s", path, why.text);
-		shown__done(s);
+		loaded_recording__done(s);
 		return CLI_FAILED;
 	}
 	return CLI_DONE;
 }
 
-int shown__open(struct shown *s, const char *path)
+int loaded_recording__open(struct loaded_recording *s, const char *path)
 {
 	return open_shown(s, path, false);
 }
 
-int shown__open_steps(struct shown *s, const char *path)
+int loaded_recording__open_steps(struct loaded_recording *s, const char *path)
 {
 	return open_shown(s, path, true);
 }
 
-void shown__done(struct shown *s)
+void loaded_recording__done(struct loaded_recording *s)
 {
 	timeline__free(s->timeline);
 	recording__free(s->recording);
-	*s = (struct shown){0};
+	*s = (struct loaded_recording){0};
 }
 
 /* ---- losses ---- */
 
 /* Steps, and Python's garbage collections, to stderr. */
-static void tell_steps(const struct shown *s)
+static void report_steps(const struct loaded_recording *s)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	int err = sink__new_fd(STDERR_FILENO, &sink);
@@ -82,7 +82,7 @@ static void tell_steps(const struct shown *s)
 	(void)err;
 }
 
-int shown__losses(const struct shown *s, bool zeros)
+int loaded_recording__losses(const struct loaded_recording *s, bool zeros)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	const struct timeline *t = s->timeline;
@@ -113,7 +113,7 @@ static long rows_of(const struct show_options *o)
 	return o->json || o->csv ? -1 : TEXT_ROWS;
 }
 
-static int write_table(const struct shown *s, const struct table *table,
+static int write_table(const struct loaded_recording *s, const struct table *table,
 		       const struct show_options *o)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
@@ -138,7 +138,7 @@ static int write_table(const struct shown *s, const struct table *table,
 	return err && err != -EPIPE ? show_output_failed("table", "-", err) : CLI_DONE;
 }
 
-static int write_sample_table(const struct shown *s, const struct sample_table *table,
+static int write_sample_table(const struct loaded_recording *s, const struct sample_table *table,
 			      const struct table *gpu, const struct show_options *o)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
@@ -175,7 +175,7 @@ static bool suits_samples(const struct show_options *o)
 }
 
 /* Of torch.profiler's keys those that samples have something of. */
-static int show_sample_table(const struct shown *s, const struct show_options *o)
+static int show_sample_table(const struct loaded_recording *s, const struct show_options *o)
 {
 	const struct sample_table_options options = {
 		.group = o->by_stack ? SAMPLE_BY_STACK : o->samples_by,
@@ -213,7 +213,7 @@ static int show_sample_table(const struct shown *s, const struct show_options *o
 	return write_sample_table(s, table, gpu, o);
 }
 
-static int show_table(const struct shown *s, const struct show_options *o)
+static int show_table(const struct loaded_recording *s, const struct show_options *o)
 {
 	const struct table_options options = {.by_overload = o->by_overload,
 					      .by_shape = o->by_shape,
@@ -240,17 +240,17 @@ static int show_table(const struct shown *s, const struct show_options *o)
 		log_err("%s", why.text);
 		return err == -EINVAL ? CLI_USAGE : CLI_FAILED;
 	}
-	if (!absent_warn_of_groups(s, o)) {
-		absent_warn_of_operators(s, table->rows.nr);
+	if (!missing_data_warn_of_groups(s, o)) {
+		missing_data_warn_of_operators(s, table->rows.nr);
 		if (o->sort && !o->between && !s->timeline->sampled)
-			absent_warn_of_sort(s, table, o->sort);
+			missing_data_warn_of_sort(s, table, o->sort);
 	}
 	return write_table(s, table, o);
 }
 
 /* GPU work and calls of CUDA that CUPTI told while threads were sampled, in a table of their own,
  * for which CSV has no place. */
-static int show_sampled(const struct shown *s, const struct show_options *o)
+static int show_sampled(const struct loaded_recording *s, const struct show_options *o)
 {
 	int status = show_sample_table(s, o);
 
@@ -260,7 +260,7 @@ static int show_sampled(const struct shown *s, const struct show_options *o)
 }
 
 /* What the GPU's columns are without, where there are any. */
-static void tell_unseen(const struct timeline *t)
+static void report_unseen(const struct timeline *t)
 {
 	if (t->gpu.launches_unseen_nr)
 		log_warn("%llu launches of kernels have no GPU times: they were seen by uprobes "
@@ -270,31 +270,31 @@ static void tell_unseen(const struct timeline *t)
 
 int show_recording(const char *path, const struct show_options *options)
 {
-	CLEANUP(shown__done) struct shown s;
+	CLEANUP(loaded_recording__done) struct loaded_recording s;
 	int status = open_shown(&s, path, options->steps), next;
 
 	if (status != CLI_DONE)
 		return status;
-	if (!absent_has_part(&s, &options->only))
+	if (!missing_data_has_part(&s, &options->only))
 		return CLI_FAILED;
 	status = s.timeline->sampled ? show_sampled(&s, options) : show_table(&s, options);
 	if (options->trace_path) {
-		next = shown__write_trace(&s, options->trace_path);
+		next = loaded_recording__write_trace(&s, options->trace_path);
 		status = status ? status : next;
 	}
 	if (options->memory_path) {
-		next = shown__write_memory(&s, options->memory_path);
+		next = loaded_recording__write_memory(&s, options->memory_path);
 		status = status ? status : next;
 	}
-	if (options->tell_steps && !s.timeline->sampled)
-		tell_steps(&s);
-	absent_warn_of_gpus(&s, &options->only);
-	tell_unseen(s.timeline);
-	next = shown__losses(&s, options->losses);
+	if (options->report_steps && !s.timeline->sampled)
+		report_steps(&s);
+	missing_data_warn_of_gpus(&s, &options->only);
+	report_unseen(s.timeline);
+	next = loaded_recording__losses(&s, options->losses);
 	return status ? status : next;
 }
 
-static int write_ranks(const struct shown *s, const struct show_options *o)
+static int write_ranks(const struct loaded_recording *s, const struct show_options *o)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	struct ranks ranks;
@@ -312,7 +312,7 @@ static int write_ranks(const struct shown *s, const struct show_options *o)
 
 int show_ranks(const char *path, const struct show_options *options)
 {
-	CLEANUP(shown__done) struct shown s;
+	CLEANUP(loaded_recording__done) struct loaded_recording s;
 	int status = open_shown(&s, path, options->steps), next;
 
 	if (status != CLI_DONE)
@@ -326,6 +326,6 @@ int show_ranks(const char *path, const struct show_options *options)
 		return CLI_FAILED;
 	}
 	status = write_ranks(&s, options);
-	next = shown__losses(&s, options->losses);
+	next = loaded_recording__losses(&s, options->losses);
 	return status ? status : next;
 }

@@ -22,7 +22,7 @@ struct show_options {
 	bool json;
 	const char *trace_path;	 /* NULL: none */
 	const char *memory_path; /* NULL: none */
-	bool tell_steps;	 /* on stderr */
+	bool report_steps;	 /* on stderr */
 	/* `table` only; all zero elsewhere */
 	bool csv;
 	bool by_overload;
@@ -59,34 +59,34 @@ bool show_trace_path_fits(const char *path);
 bool show_path_ends(const char *path, const char *ending);
 
 /* A recording with its timeline. */
-struct shown {
+struct loaded_recording {
 	struct recording *recording;
 	struct timeline *timeline;
 };
 
 /* Opens it, as far as it is good, with a warning where it is not. Logs why it cannot be opened.
  * Returns CLI_DONE or CLI_FAILED. */
-int shown__open(struct shown *s, const char *path);
+int loaded_recording__open(struct loaded_recording *s, const char *path);
 
 /* The same, with an op for each step. */
-int shown__open_steps(struct shown *s, const char *path);
-void shown__done(struct shown *s);
+int loaded_recording__open_steps(struct loaded_recording *s, const char *path);
+void loaded_recording__done(struct loaded_recording *s);
 
 /* Logs that WHAT cannot be written to `path` ("-": stdout), with -errno. Returns CLI_FAILED. */
 int show_output_failed(const char *what, const char *path, int err);
 
 /* Prints the losses to stderr, with `zeros` the names of counters that are zero too; returns
  * CLI_LOST if there were events that never arrived, else CLI_DONE. */
-int shown__losses(const struct shown *s, bool zeros);
+int loaded_recording__losses(const struct loaded_recording *s, bool zeros);
 
 /* Write one output to a file that appears when it is whole, or to stdout if the path is "-". Log
  * what fails; return CLI_DONE, CLI_FAILED, or CLI_USAGE where what was asked for is not there. */
 /* A Chrome trace, of one process or, with `pid` 0, of all. */
-int shown__write_chrome(const struct shown *s, const char *path, long pid);
-int shown__write_perfetto(const struct shown *s, const char *path);
+int loaded_recording__write_chrome(const struct loaded_recording *s, const char *path, long pid);
+int loaded_recording__write_perfetto(const struct loaded_recording *s, const char *path);
 /* The one of the two that the name asks for: Perfetto's if it ends in .pftrace. */
-int shown__write_trace(const struct shown *s, const char *path);
-int shown__write_memory(const struct shown *s, const char *path);
+int loaded_recording__write_trace(const struct loaded_recording *s, const char *path);
+int loaded_recording__write_memory(const struct loaded_recording *s, const char *path);
 
 /* One device of one process. */
 struct show_device {
@@ -96,22 +96,22 @@ struct show_device {
 
 /* torch.profiler's memory timeline: a list of changes if the name ends in .raw.json, else the
  * totals. */
-int shown__write_memory_timeline(const struct shown *s, const char *path,
-				 const struct show_device *device);
+int loaded_recording__write_memory_timeline(const struct loaded_recording *s, const char *path,
+					    const struct show_device *device);
 
 /* What PyTorch's memory_viz reads, of one process. */
-int shown__write_snapshot(const struct shown *s, const char *path, long pid);
+int loaded_recording__write_snapshot(const struct loaded_recording *s, const char *path, long pid);
 
 /* PyTorch Lightning's report of actions. */
-int shown__write_actions(const struct shown *s, const char *path);
+int loaded_recording__write_actions(const struct loaded_recording *s, const char *path);
 
 /* A trace of each process into the directory `path`, which is made if need be, under the names that
  * TensorBoard's plugin looks for. */
-int shown__write_tensorboard(const struct shown *s, const char *path);
+int loaded_recording__write_tensorboard(const struct loaded_recording *s, const char *path);
 
 /* What is made of stacks, in the format "stacks", "speedscope", "pprof" or "flamegraph"; `metric`
  * says by what they are weighed, or with which number a reader begins (NULL: self CPU time). */
-int shown__write_stacks(const struct shown *s, const char *path, const char *format,
-			const char *metric);
+int loaded_recording__write_stacks(const struct loaded_recording *s, const char *path,
+				   const char *format, const char *metric);
 
 #endif /* GP_CLI_SHOW_H */

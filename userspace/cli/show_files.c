@@ -63,7 +63,7 @@ static uint32_t find_process(const struct timeline *t, long pid)
 	return TL_NONE;
 }
 
-int shown__write_chrome(const struct shown *s, const char *path, long pid)
+int loaded_recording__write_chrome(const struct loaded_recording *s, const char *path, long pid)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	uint32_t process = pid ? find_process(s->timeline, pid) : TL_NONE;
@@ -77,7 +77,7 @@ int shown__write_chrome(const struct shown *s, const char *path, long pid)
 	return err ? show_output_failed("trace", path, err) : CLI_DONE;
 }
 
-int shown__write_perfetto(const struct shown *s, const char *path)
+int loaded_recording__write_perfetto(const struct loaded_recording *s, const char *path)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	int err = open_sink(path, &sink);
@@ -87,15 +87,15 @@ int shown__write_perfetto(const struct shown *s, const char *path)
 	return err ? show_output_failed("trace", path, err) : CLI_DONE;
 }
 
-int shown__write_trace(const struct shown *s, const char *path)
+int loaded_recording__write_trace(const struct loaded_recording *s, const char *path)
 {
-	return show_path_ends(path, ".pftrace") ? shown__write_perfetto(s, path)
-						: shown__write_chrome(s, path, 0);
+	return show_path_ends(path, ".pftrace") ? loaded_recording__write_perfetto(s, path)
+						: loaded_recording__write_chrome(s, path, 0);
 }
 
 /* DIR/HOST_PID.TIME.pt.trace.json. 0 or -ENOMEM. */
-static int worker_path(const struct shown *s, const char *dir, const struct tl_process *p,
-		       struct buf *path)
+static int worker_path(const struct loaded_recording *s, const char *dir,
+		       const struct tl_process *p, struct buf *path)
 {
 	const char *host = recording__meta(s->recording, "host");
 	uint64_t when_ns = s->timeline->start_ns + s->timeline->realtime_offset_ns;
@@ -107,8 +107,8 @@ static int worker_path(const struct shown *s, const char *dir, const struct tl_p
 	return buf__error(path);
 }
 
-static int write_worker(const struct shown *s, const char *dir, const struct file_folder *folder,
-			uint32_t process)
+static int write_worker(const struct loaded_recording *s, const char *dir,
+			const struct file_folder *folder, uint32_t process)
 {
 	CLEANUP(buf__done) struct buf path = {0};
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
@@ -122,7 +122,7 @@ static int write_worker(const struct shown *s, const char *dir, const struct fil
 	return err ? show_output_failed("trace", path.bytes, err) : CLI_DONE;
 }
 
-int shown__write_tensorboard(const struct shown *s, const char *path)
+int loaded_recording__write_tensorboard(const struct loaded_recording *s, const char *path)
 {
 	CLEANUP(file_folder__done) struct file_folder folder;
 	int status = CLI_DONE, err = file_folder__make(&folder, path);
@@ -134,12 +134,12 @@ int shown__write_tensorboard(const struct shown *s, const char *path)
 	return status;
 }
 
-static bool has_memory(const struct shown *s)
+static bool has_memory(const struct loaded_recording *s)
 {
 	return s->timeline->memory.nr || recording__is_on(s->recording, "memory");
 }
 
-int shown__write_memory(const struct shown *s, const char *path)
+int loaded_recording__write_memory(const struct loaded_recording *s, const char *path)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	int err;
@@ -181,8 +181,8 @@ static int find_device(const struct timeline *t, uint32_t process, const char *d
 	return *end || number >= GP_TENSOR_CUDA_NR ? -1 : GP_TENSOR_CUDA + (int)number;
 }
 
-int shown__write_memory_timeline(const struct shown *s, const char *path,
-				 const struct show_device *device)
+int loaded_recording__write_memory_timeline(const struct loaded_recording *s, const char *path,
+					    const struct show_device *device)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	const struct timeline *t = s->timeline;
@@ -211,7 +211,7 @@ int shown__write_memory_timeline(const struct shown *s, const char *path,
 	return err ? show_output_failed("memory timeline", path, err) : CLI_DONE;
 }
 
-int shown__write_snapshot(const struct shown *s, const char *path, long pid)
+int loaded_recording__write_snapshot(const struct loaded_recording *s, const char *path, long pid)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	uint32_t process;
@@ -231,7 +231,7 @@ int shown__write_snapshot(const struct shown *s, const char *path, long pid)
 	return err ? show_output_failed("memory snapshot", path, err) : CLI_DONE;
 }
 
-int shown__write_actions(const struct shown *s, const char *path)
+int loaded_recording__write_actions(const struct loaded_recording *s, const char *path)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	int err = open_sink(path, &sink);
@@ -270,13 +270,13 @@ static const struct stack_format *find_stack_format(const char *name)
 	return NULL;
 }
 
-int shown__write_stacks(const struct shown *s, const char *path, const char *format,
-			const char *metric)
+int loaded_recording__write_stacks(const struct loaded_recording *s, const char *path,
+				   const char *format, const char *metric)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
 	int err;
 
-	if (!absent_has_stacks_of(s, metric))
+	if (!missing_data_has_stacks_of(s, metric))
 		return CLI_FAILED;
 	err = open_sink(path, &sink);
 	err = err ? err : find_stack_format(format)->write(sink, s->timeline, metric);

@@ -107,7 +107,7 @@ static int add(struct top *top, const struct timeline *t)
 {
 	struct live_status s;
 	uint64_t now = clock_now_ns();
-	int err = tally__add(top->tally, t);
+	int err = live_totals__add(top->tally, t);
 
 	for (size_t i = 0; i < t->processes.nr && !err && top->live; i++)
 		err = top_facts__watch(&top->facts, &t->processes.items[i].pid, 1);
@@ -115,7 +115,7 @@ static int add(struct top *top, const struct timeline *t)
 	top->had_stacks = t->sampled || recording__meta(t->recording, "stacks");
 	if (err || !top->live)
 		return err;
-	live__status(top->live, &s);
+	live_capture__status(top->live, &s);
 	if (now > top->shown_ns)
 		top->events_per_s = (double)(s.events_nr - top->events_nr) * 1e9 /
 				    (double)(now - top->shown_ns);
@@ -127,13 +127,13 @@ static int add(struct top *top, const struct timeline *t)
 /* Every recording that has ended. Returns 1 if there was one, 0, or -errno with a reason. */
 static int take_all(struct top *top, struct reason *why)
 {
-	struct shown shown;
+	struct loaded_recording shown;
 	int any = 0, got;
 
-	while ((got = live__take(top->live, &shown)) > 0) {
+	while ((got = live_capture__take(top->live, &shown)) > 0) {
 		int err = add(top, shown.timeline);
 
-		shown__done(&shown);
+		loaded_recording__done(&shown);
 		if (err)
 			return reason_set(why, err, "%s", strerror(-err));
 		any = 1;
@@ -146,10 +146,10 @@ static int cut(struct top *top, struct reason *why)
 	top->cut_ns = clock_now_ns();
 	if (top_facts__read(&top->facts))
 		return reason_set(why, -ENOMEM, "out of memory");
-	return live__cut(top->live, why);
+	return live_capture__cut(top->live, why);
 }
 
-int top_turn(struct top *top, int timeout_ms, struct reason *why)
+int top_poll(struct top *top, int timeout_ms, struct reason *why)
 {
 	int here, err;
 
@@ -157,12 +157,12 @@ int top_turn(struct top *top, int timeout_ms, struct reason *why)
 		(void)usleep((useconds_t)timeout_ms * 1000);
 		return 0;
 	}
-	here = live__poll(top->live, timeout_ms, why);
+	here = live_capture__poll(top->live, timeout_ms, why);
 	if (here < 0)
 		return here;
 	if (!here) {
 		top->over = true;
-		err = live__stop(top->live, why);
+		err = live_capture__stop(top->live, why);
 		return err ? err : take_all(top, why);
 	}
 	if (!top->paused && (double)(clock_now_ns() - top->cut_ns) >= top->view.interval_s * 1e9) {
@@ -180,33 +180,33 @@ void top_header_of(const struct top *top, struct top_header *ret_header)
 	if (top->live) {
 		struct live_status s;
 
-		live__status(top->live, &s);
+		live_capture__status(top->live, &s);
 		h.facts = &top->facts;
 		h.uptime_ns = clock_now_ns() - top->start_ns;
 		h.events_per_s = top->events_per_s;
 		h.lost_nr = s.lost_nr;
 	} else {
-		h.uptime_ns = top->tally->wall_ns[TALLY_SUM];
-		h.lost_nr = tally__lost(top->tally);
+		h.uptime_ns = top->tally->wall_ns[TOTALS_SUM];
+		h.lost_nr = live_totals__lost(top->tally);
 	}
 	*ret_header = h;
 }
 
-bool top_has(const struct top *top, enum tally_view view)
+bool top_has(const struct top *top, enum totals_view view)
 {
-	if (view == TALLY_MEMORY)
+	if (view == TOTALS_MEMORY)
 		return top->capture.memory;
-	return view != TALLY_LINES || top->view.sampled || top->capture.stacks;
+	return view != TOTALS_LINES || top->view.sampled || top->capture.stacks;
 }
 
-bool top_had(const struct top *top, enum tally_view view)
+bool top_had(const struct top *top, enum totals_view view)
 {
-	if (view == TALLY_MEMORY)
+	if (view == TOTALS_MEMORY)
 		return top->had_memory;
-	return view == TALLY_LINES ? top->had_stacks : top->tally->wall_ns[TALLY_SUM] > 0;
+	return view == TOTALS_LINES ? top->had_stacks : top->tally->wall_ns[TOTALS_SUM] > 0;
 }
 
-int top_want(struct top *top, enum tally_view view, struct reason *why)
+int top_want(struct top *top, enum totals_view view, struct reason *why)
 {
 	struct capture_options wanted = top->capture;
 	int err;
@@ -215,12 +215,12 @@ int top_want(struct top *top, enum tally_view view, struct reason *why)
 		return 0;
 	if (top->view.sampled)
 		return reason_set(why, -EOPNOTSUPP, "samples tell nothing of memory");
-	if (view == TALLY_MEMORY)
+	if (view == TOTALS_MEMORY)
 		wanted.memory = true;
 	else
 		wanted.stacks = GP_STACK_WANT_PYTHON;
 	top->paused = false;
-	err = live__change(top->live, &wanted, why);
+	err = live_capture__change(top->live, &wanted, why);
 	if (!err)
 		top->capture = wanted;
 	top->cut_ns = clock_now_ns();
@@ -229,7 +229,7 @@ int top_want(struct top *top, enum tally_view view, struct reason *why)
 
 int top_pause(struct top *top, bool paused, struct reason *why)
 {
-	int err = top->live && !top->over ? live__pause(top->live, paused, why) : -EINVAL;
+	int err = top->live && !top->over ? live_capture__pause(top->live, paused, why) : -EINVAL;
 
 	if (err)
 		return err;
@@ -245,7 +245,7 @@ static int choose_view(const struct top_args *args, bool sampled, struct top *to
 	top_view__init(&top->view, sampled);
 	for (int i = 0; args->view && view_names[i]; i++)
 		if (!strcmp(args->view, view_names[i]))
-			top->view.view = (enum tally_view)i;
+			top->view.view = (enum totals_view)i;
 	top->view.interval_s = args->interval_s;
 	if (args->sort) {
 		const struct top_view_info *info = top_view_info(&top->view, top->view.view);
@@ -272,7 +272,7 @@ static void say_watching(const struct top *top, const struct pids *pids)
 {
 	struct live_status s;
 
-	live__status(top->live, &s);
+	live_capture__status(top->live, &s);
 	(void)fprintf(stderr, "recording %d%s (%u function%s, %u probe%s by %s%s) for %g s\n",
 		      (int)pids->items[0], pids->nr > 1 ? " and others" : "", s.functions_nr,
 		      s.functions_nr == 1 ? "" : "s", s.sites_nr, s.sites_nr == 1 ? "" : "s",
@@ -289,17 +289,17 @@ static int run_once(struct top *top, const struct pids *pids, struct reason *why
 	while (!got && !top->over) {
 		if (signals_asked()) {
 			(void)top_facts__read(&top->facts);
-			got = live__stop(top->live, why);
+			got = live_capture__stop(top->live, why);
 			top->over = true;
 			return got ? got : take_all(top, why);
 		}
-		got = top_turn(top, 50, why);
+		got = top_poll(top, 50, why);
 	}
 	return got;
 }
 
 /* Losses, and what to end with. */
-static int tell_losses(const struct top *top)
+static int report_losses(const struct top *top)
 {
 	struct sink *s;
 
@@ -308,7 +308,7 @@ static int tell_losses(const struct top *top)
 			(void)sink__finish(s);
 		sink__free(s);
 	}
-	return tally__lost(top->tally) ? CLI_LOST : CLI_DONE;
+	return live_totals__lost(top->tally) ? CLI_LOST : CLI_DONE;
 }
 
 static int print_once(const struct top *top, bool json)
@@ -337,27 +337,27 @@ static int show(struct top *top, const struct top_args *args, const struct pids 
 	} else {
 		status = top_screen(top);
 	}
-	if (top->live && live__stop(top->live, &why))
+	if (top->live && live_capture__stop(top->live, &why))
 		log_warn("%s", why.text);
-	return status ? status : tell_losses(top);
+	return status ? status : report_losses(top);
 }
 
 static int show_file(struct top *top, const struct top_args *args, const char *path)
 {
-	struct shown shown;
-	int err, status = shown__open(&shown, path);
+	struct loaded_recording shown;
+	int err, status = loaded_recording__open(&shown, path);
 
 	if (status)
 		return status;
 	status = choose_view(args, shown.timeline->sampled, top);
 	if (status) {
-		shown__done(&shown);
+		loaded_recording__done(&shown);
 		return status;
 	}
 	top->capture.memory = shown.timeline->memory.nr > 0;
 	top->capture.stacks = recording__meta(shown.recording, "stacks") ? 1 : 0;
 	err = add(top, shown.timeline);
-	shown__done(&shown);
+	loaded_recording__done(&shown);
 	if (err) {
 		(void)log_errno(err, "cannot show '%s'", path);
 		return CLI_FAILED;
@@ -405,13 +405,13 @@ static int show_live(struct top *top, const struct top_args *args)
 		.sample_hz = top->capture.sample_hz,
 		.overhead_pct = top->capture.overhead_pct,
 		.ops = true,
-		.memory = args->memory || top->view.view == TALLY_MEMORY,
-		.stacks = args->stacks || top->view.view == TALLY_LINES ? GP_STACK_WANT_PYTHON : 0,
+		.memory = args->memory || top->view.view == TOTALS_MEMORY,
+		.stacks = args->stacks || top->view.view == TOTALS_LINES ? GP_STACK_WANT_PYTHON : 0,
 		.gpu = !args->no_gpu,
 		.inject = !args->no_inject,
 		.children = args->children,
 	};
-	if (live__new(&top->capture, pids.items, pids.nr, &why, &top->live)) {
+	if (live_capture__new(&top->capture, pids.items, pids.nr, &why, &top->live)) {
 		log_err("%s", why.text);
 		return CLI_FAILED;
 	}
@@ -448,15 +448,15 @@ int cli_top(int argc, char **argv)
 					   "this is no terminal; --once prints one interval");
 	signals_ask(true);
 	top.limit = args.limit;
-	top.tally = tally__new();
+	top.tally = live_totals__new();
 	if (!top.tally) {
 		log_err("out of memory");
 		return CLI_FAILED;
 	}
 	status = operands ? show_file(&top, &args, argv[1]) : show_live(&top, &args);
-	live__free(top.live);
+	live_capture__free(top.live);
 	free(top.cache_dir);
 	top_facts__done(&top.facts);
-	tally__free(top.tally);
+	live_totals__free(top.tally);
 	return status;
 }

@@ -13,11 +13,11 @@
 #include <stdbool.h>
 
 struct top {
-	struct live *live; /* NULL: a recording is shown */
+	struct live_capture *live; /* NULL: a recording is shown */
 	struct capture_options capture;
 	char *cache_dir;
 	struct top_facts facts;
-	struct tally *tally;
+	struct live_totals *tally;
 	struct top_view view;
 	uint64_t start_ns, shown_ns; /* when it began, and when the last interval was taken */
 	uint64_t cut_ns;	     /* when the interval in progress began */
@@ -31,19 +31,19 @@ struct top {
 
 /* Waits at most timeout_ms for something to do and does it. Returns 1 if an interval was added, 0,
  * or -errno with a reason. */
-int top_turn(struct top *top, int timeout_ms, struct reason *why);
+int top_poll(struct top *top, int timeout_ms, struct reason *why);
 
 /* What the header is to show, by now. */
 void top_header_of(const struct top *top, struct top_header *ret_header);
 
 /* Records what the view needs and is not recorded yet. 0 or -errno with a reason. */
-int top_want(struct top *top, enum tally_view view, struct reason *why);
+int top_want(struct top *top, enum totals_view view, struct reason *why);
 
 /* Whether a view can have rows by what is recorded. */
-bool top_has(const struct top *top, enum tally_view view);
+bool top_has(const struct top *top, enum totals_view view);
 
 /* Whether the last interval was recorded with what the view needs. */
-bool top_had(const struct top *top, enum tally_view view);
+bool top_had(const struct top *top, enum totals_view view);
 
 /* Collection off, or on again. 0 or -errno with a reason. */
 int top_pause(struct top *top, bool paused, struct reason *why);

@@ -174,7 +174,7 @@ static int read_process(struct top_facts *f, pid_t pid, uint64_t *consumed_ns)
 
 int top_facts__read(struct top_facts *f)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), own = shield_cpu_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), own = killsafe_cpu_ns();
 	uint64_t consumed = 0, before = f->read_ns;
 	int err = 0;
 
@@ -196,16 +196,16 @@ int top_facts__read(struct top_facts *f)
 	return err;
 }
 
-int top_facts__give(struct top_facts *f, struct tally *tally)
+int top_facts__give(struct top_facts *f, struct live_totals *tally)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < f->pids.nr; i++)
 		if (kill(f->pids.items[i], 0) && errno == ESRCH)
-			tally__gone(tally, f->pids.items[i]);
+			live_totals__gone(tally, f->pids.items[i]);
 	for (size_t i = 0; i < f->news.nr && !err; i++)
-		err = tally__ran(tally, f->news.items[i].pid, f->news.items[i].tid,
-				 f->news.items[i].comm, f->news.items[i].ns);
+		err = live_totals__ran(tally, f->news.items[i].pid, f->news.items[i].tid,
+				       f->news.items[i].comm, f->news.items[i].ns);
 	f->news.nr = 0;
 	return err;
 }

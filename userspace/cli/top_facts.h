@@ -57,6 +57,6 @@ int top_facts__read(struct top_facts *f);
 
 /* Adds the time that threads ran, and which processes are gone, to the tally of that interval. 0 or
  * -ENOMEM. */
-int top_facts__give(struct top_facts *f, struct tally *tally);
+int top_facts__give(struct top_facts *f, struct live_totals *tally);
 
 #endif /* GP_CLI_TOP_FACTS_H */

@@ -42,7 +42,7 @@ static void put_title(const struct put *p)
 	top_uptime(up, sizeof(up), (double)p->h->uptime_ns / 1e9);
 	if (f && p->h->plain)
 		(void)snprintf(right, sizeof(right), "  over %.3f s",
-			       (double)p->h->tally->wall_ns[TALLY_LAST] / 1e9);
+			       (double)p->h->tally->wall_ns[TOTALS_LAST] / 1e9);
 	else if (f)
 		(void)snprintf(right, sizeof(right), "  up %s  every %gs", up, p->v->interval_s);
 	put_bold(p, "gpuprof top");
@@ -133,7 +133,7 @@ static void put_samples(const struct put *p)
 
 static void put_steps(const struct put *p)
 {
-	const struct tally_steps *s = &p->h->tally->steps[p->v->span];
+	const struct totals_steps *s = &p->h->tally->steps[p->v->span];
 	char rate[16], mean[16], most[16];
 
 	if (!s->nr) {
@@ -151,7 +151,7 @@ static void put_steps(const struct put *p)
 	buf__printf(p->out, " each, longest %s\n", most);
 }
 
-static void put_device(const struct put *p, const struct tally_device *d, uint64_t wall_ns)
+static void put_device(const struct put *p, const struct totals_device *d, uint64_t wall_ns)
 {
 	double busy = wall_ns ? 100 * (double)d->busy_ns[p->v->span] / (double)wall_ns : 0;
 	char percent[16] = "-", held[16], total[16];
@@ -187,7 +187,7 @@ static void put_device(const struct put *p, const struct tally_device *d, uint64
 
 static void put_devices(const struct put *p)
 {
-	const struct tally *y = p->h->tally;
+	const struct live_totals *y = p->h->tally;
 	size_t nr = y->devices.nr, most = p->h->devices_max > 0 ? (size_t)p->h->devices_max : nr;
 
 	for (size_t i = 0; i < nr && i < most; i++)
@@ -198,7 +198,7 @@ static void put_devices(const struct put *p)
 
 static void put_cost(const struct put *p)
 {
-	const struct tally *y = p->h->tally;
+	const struct live_totals *y = p->h->tally;
 	const struct top_facts *f = p->h->facts;
 	uint64_t wall_ns = y->wall_ns[p->v->span];
 	char rate[16], lost[24], own[16], inside[16];

@@ -51,51 +51,58 @@ int top_print_text(const struct top *top)
 
 struct field {
 	const char *name;
-	enum tally_value value;
+	enum totals_value value;
 	bool is_time;
 };
 
 static const struct field fields[] = {
-	{"calls", TALLY_CALLS, false},		 {"self_cpu_us", TALLY_SELF_CPU_NS, true},
-	{"cpu_total_us", TALLY_CPU_NS, true},	 {"self_cuda_us", TALLY_SELF_CUDA_NS, true},
-	{"cuda_total_us", TALLY_CUDA_NS, true},	 {"allocations", TALLY_ALLOCATIONS, false},
-	{"cpu_bytes", TALLY_CPU_BYTES, false},	 {"cpu_kept_bytes", TALLY_CPU_KEPT_BYTES, false},
-	{"cuda_bytes", TALLY_CUDA_BYTES, false}, {"cuda_kept_bytes", TALLY_CUDA_KEPT_BYTES, false},
-	{"ran_us", TALLY_RAN_NS, true},		 {"samples", TALLY_SAMPLES, false},
-	{"off_cpu_us", TALLY_OFF_NS, true},
+	{"calls", TOTALS_CALLS, false},
+	{"self_cpu_us", TOTALS_SELF_CPU_NS, true},
+	{"cpu_total_us", TOTALS_CPU_NS, true},
+	{"self_cuda_us", TOTALS_SELF_CUDA_NS, true},
+	{"cuda_total_us", TOTALS_CUDA_NS, true},
+	{"allocations", TOTALS_ALLOCATIONS, false},
+	{"cpu_bytes", TOTALS_CPU_BYTES, false},
+	{"cpu_kept_bytes", TOTALS_CPU_KEPT_BYTES, false},
+	{"cuda_bytes", TOTALS_CUDA_BYTES, false},
+	{"cuda_kept_bytes", TOTALS_CUDA_KEPT_BYTES, false},
+	{"ran_us", TOTALS_RAN_NS, true},
+	{"samples", TOTALS_SAMPLES, false},
+	{"off_cpu_us", TOTALS_OFF_NS, true},
 };
 
-/* Which fields a view has: a bit each of enum tally_value. */
-static const uint32_t view_fields[TALLY_VIEWS] = {
-	[TALLY_OPS] = 0x1f,
-	[TALLY_KERNELS] = 1U << TALLY_CALLS | 1U << TALLY_SELF_CUDA_NS,
-	[TALLY_LINES] = 0x1f,
-	[TALLY_MEMORY] = 0x3e0,
-	[TALLY_THREADS] = 1U << TALLY_CALLS | 1U << TALLY_CPU_NS | 1U << TALLY_RAN_NS,
+/* Which fields a view has: a bit each of enum totals_value. */
+static const uint32_t view_fields[TOTALS_VIEWS] = {
+	[TOTALS_OPS] = 0x1f,
+	[TOTALS_KERNELS] = 1U << TOTALS_CALLS | 1U << TOTALS_SELF_CUDA_NS,
+	[TOTALS_LINES] = 0x1f,
+	[TOTALS_MEMORY] = 0x3e0,
+	[TOTALS_THREADS] = 1U << TOTALS_CALLS | 1U << TOTALS_CPU_NS | 1U << TOTALS_RAN_NS,
 };
 
 #define SAMPLED_FIELDS                                                                             \
-	(1U << TALLY_SELF_CPU_NS | 1U << TALLY_CPU_NS | 1U << TALLY_SAMPLES | 1U << TALLY_OFF_NS)
+	(1U << TOTALS_SELF_CPU_NS | 1U << TOTALS_CPU_NS | 1U << TOTALS_SAMPLES |                   \
+	 1U << TOTALS_OFF_NS)
 
 /* The same by samples. */
-static const uint32_t sampled_fields[TALLY_VIEWS] = {
-	[TALLY_OPS] = SAMPLED_FIELDS,
-	[TALLY_KERNELS] = 1U << TALLY_CALLS | 1U << TALLY_SELF_CUDA_NS,
-	[TALLY_LINES] = SAMPLED_FIELDS,
-	[TALLY_THREADS] = 1U << TALLY_SAMPLES | 1U << TALLY_CPU_NS | 1U << TALLY_RAN_NS,
+static const uint32_t sampled_fields[TOTALS_VIEWS] = {
+	[TOTALS_OPS] = SAMPLED_FIELDS,
+	[TOTALS_KERNELS] = 1U << TOTALS_CALLS | 1U << TOTALS_SELF_CUDA_NS,
+	[TOTALS_LINES] = SAMPLED_FIELDS,
+	[TOTALS_THREADS] = 1U << TOTALS_SAMPLES | 1U << TOTALS_CPU_NS | 1U << TOTALS_RAN_NS,
 };
 
-static void put_row(struct buf *out, const struct top_view *v, const struct tally_row *row)
+static void put_row(struct buf *out, const struct top_view *v, const struct totals_row *row)
 {
 	const uint32_t *wanted = v->sampled ? sampled_fields : view_fields;
-	enum tally_view view = v->view;
+	enum totals_view view = v->view;
 
 	buf__str(out, "{\"name\": ");
 	buf__json(out, row->name);
-	if (view == TALLY_THREADS)
+	if (view == TOTALS_THREADS)
 		buf__printf(out, ", \"pid\": %lld, \"tid\": %u", (long long)row->pid, row->tid);
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		uint64_t n = row->values[TALLY_LAST][fields[i].value];
+		uint64_t n = row->values[TOTALS_LAST][fields[i].value];
 
 		if (!(wanted[view] & 1U << fields[i].value))
 			continue;
@@ -108,7 +115,7 @@ static void put_row(struct buf *out, const struct top_view *v, const struct tall
 	buf__char(out, '}');
 }
 
-static int put_view(struct buf *out, const struct top *top, enum tally_view view)
+static int put_view(struct buf *out, const struct top *top, enum totals_view view)
 {
 	struct top_view v = top->view;
 	struct top_rows rows = {0};
@@ -138,17 +145,17 @@ static void put_processes(struct buf *out, const struct top_facts *f)
 		    (unsigned long long)f->rss_bytes, f->threads_nr);
 }
 
-static void put_gpus(struct buf *out, const struct tally *y)
+static void put_gpus(struct buf *out, const struct live_totals *y)
 {
 	buf__str(out, ",\n  \"gpus\": [");
 	for (size_t i = 0; i < y->devices.nr; i++) {
-		const struct tally_device *d = &y->devices.items[i];
+		const struct totals_device *d = &y->devices.items[i];
 
 		buf__printf(out, "%s{\"device\": %u, \"name\": ", i ? ", " : "", d->device);
 		buf__json(out, d->name);
-		if (y->gpu_wall_ns[TALLY_LAST]) {
+		if (y->gpu_wall_ns[TOTALS_LAST]) {
 			buf__str(out, ", \"busy_us\": ");
-			buf__us(out, (int64_t)d->busy_ns[TALLY_LAST]);
+			buf__us(out, (int64_t)d->busy_ns[TOTALS_LAST]);
 		}
 		if (d->reserved_bytes)
 			buf__printf(out, ", \"allocated_bytes\": %llu, \"reserved_bytes\": %llu",
@@ -162,7 +169,7 @@ static void put_gpus(struct buf *out, const struct tally *y)
 	buf__char(out, ']');
 }
 
-static void put_steps(struct buf *out, const struct tally_steps *s)
+static void put_steps(struct buf *out, const struct totals_steps *s)
 {
 	buf__printf(out, ",\n  \"steps\": {\"count\": %llu", (unsigned long long)s->nr);
 	if (s->nr) {
@@ -176,34 +183,34 @@ static void put_steps(struct buf *out, const struct tally_steps *s)
 
 static void put_interval(struct buf *out, const struct top *top)
 {
-	const struct tally *y = top->tally;
+	const struct live_totals *y = top->tally;
 
 	buf__str(out, "{\n  \"wall_us\": ");
-	buf__us(out, (int64_t)y->wall_ns[TALLY_LAST]);
-	if (!y->unknown_cost[TALLY_LAST])
-		buf__printf(out, ", \"cost_us\": %.3f", y->cost_ns[TALLY_LAST] / 1e3);
+	buf__us(out, (int64_t)y->wall_ns[TOTALS_LAST]);
+	if (!y->unknown_cost[TOTALS_LAST])
+		buf__printf(out, ", \"cost_us\": %.3f", y->cost_ns[TOTALS_LAST] / 1e3);
 	if (top->live)
 		put_processes(out, &top->facts);
 	if (top->view.sampled)
 		buf__printf(out, ",\n  \"estimated\": true, \"samples\": %llu",
-			    (unsigned long long)y->samples_nr[TALLY_LAST]);
+			    (unsigned long long)y->samples_nr[TOTALS_LAST]);
 	else
-		put_steps(out, &y->steps[TALLY_LAST]);
+		put_steps(out, &y->steps[TOTALS_LAST]);
 	put_gpus(out, y);
-	if (y->gpu_estimated[TALLY_LAST])
+	if (y->gpu_estimated[TOTALS_LAST])
 		buf__str(out, ",\n  \"gpu_estimated\": true");
 }
 
 int top_print_json(const struct top *top)
 {
 	CLEANUP(buf__done) struct buf out = {0};
-	const struct tally *y = top->tally;
+	const struct live_totals *y = top->tally;
 	int err = 0;
 
 	put_interval(&out, top);
-	for (int view = 0; view < TALLY_VIEWS && !err; view++)
-		if (top_has(top, (enum tally_view)view))
-			err = put_view(&out, top, (enum tally_view)view);
+	for (int view = 0; view < TOTALS_VIEWS && !err; view++)
+		if (top_has(top, (enum totals_view)view))
+			err = put_view(&out, top, (enum totals_view)view);
 	buf__str(&out, ",\n  \"losses\": {");
 	for (size_t i = 0; i < y->losses.nr; i++) {
 		buf__str(&out, i ? ", " : "");

@@ -31,17 +31,17 @@ struct screen {
 	size_t rows_nr;
 	enum prompt prompt;
 	char filter_before[sizeof(((struct top_view *)0)->filter)];
-	char message[512]; /* at the bottom until a key is pressed */
-	VEC(char *) told;  /* to be told again when the terminal is given back */
+	char message[512];    /* at the bottom until a key is pressed */
+	VEC(char *) reported; /* to be told again when the terminal is given back */
 	bool quit;
 };
 
 static void take_message(void *arg, const char *line)
 {
 	struct screen *s = arg;
-	char *copy = s->told.nr < MESSAGES_MAX ? strdup(line) : NULL;
+	char *copy = s->reported.nr < MESSAGES_MAX ? strdup(line) : NULL;
 
-	if (copy && vec_push(&s->told, copy))
+	if (copy && vec_push(&s->reported, copy))
 		free(copy);
 	(void)snprintf(s->message, sizeof(s->message), "%s", line);
 }
@@ -76,7 +76,7 @@ static void draw_help(struct screen *s)
 		terminal_put(row++, TERMINAL_PLAIN, line);
 	}
 	row++;
-	for (int i = 0; i < TALLY_VIEWS; i++) {
+	for (int i = 0; i < TOTALS_VIEWS; i++) {
 		char line[160];
 
 		const struct top_view_info *info = top_view_info(&s->top->view, i);
@@ -116,7 +116,7 @@ static void draw_tabs(const struct screen *s, int row)
 	const struct top *top = s->top;
 	const struct top_view *v = &top->view;
 
-	for (int i = 0; i < TALLY_VIEWS; i++) {
+	for (int i = 0; i < TOTALS_VIEWS; i++) {
 		buf__char(&text, (char)(i == (int)v->view ? TOP_BOLD : TOP_PLAIN));
 		buf__printf(&text, "%s ", top_view_info(v, i)->label);
 	}
@@ -131,7 +131,7 @@ static void draw_tabs(const struct screen *s, int row)
 		buf__str(&text, " ended");
 		buf__char(&text, TOP_PLAIN);
 	}
-	if (v->span == TALLY_SUM && top->live)
+	if (v->span == TOTALS_SUM && top->live)
 		buf__str(&text, " sum of all intervals");
 	if (v->filter[0] || s->prompt == PROMPT_FILTER)
 		buf__printf(&text, " /%s", v->filter);
@@ -149,8 +149,8 @@ static void draw_empty(const struct screen *s, int row)
 			       top->view.filter);
 	else if (!top_has(top, top->view.view) || (top->over && !top_had(top, top->view.view)))
 		(void)snprintf(text, sizeof(text), "not recorded (%s)",
-			       top->view.view == TALLY_MEMORY ? "attach --memory does"
-							      : "attach --stack python does");
+			       top->view.view == TOTALS_MEMORY ? "attach --memory does"
+							       : "attach --stack python does");
 	else if (!top_had(top, top->view.view))
 		(void)snprintf(text, sizeof(text), "the first interval is being recorded");
 	else
@@ -236,7 +236,7 @@ static void say(struct screen *s, const char *text)
 	(void)line_into(s->message, sizeof(s->message), text);
 }
 
-static void choose_view(struct screen *s, enum tally_view view)
+static void choose_view(struct screen *s, enum totals_view view)
 {
 	struct reason why = {0};
 
@@ -244,8 +244,8 @@ static void choose_view(struct screen *s, enum tally_view view)
 	s->first = 0;
 	if (!s->top->live || s->top->over || top_has(s->top, view))
 		return;
-	say(s, view == TALLY_MEMORY ? "allocations are recorded from now on"
-				    : "Python stacks are recorded from now on");
+	say(s, view == TOTALS_MEMORY ? "allocations are recorded from now on"
+				     : "Python stacks are recorded from now on");
 	draw(s);
 	if (top_want(s->top, view, &why))
 		say(s, why.text);
@@ -349,14 +349,14 @@ static bool move_key(struct screen *s, int key)
 
 static bool view_key(struct screen *s, int key)
 {
-	for (int i = 0; i < TALLY_VIEWS; i++)
+	for (int i = 0; i < TOTALS_VIEWS; i++)
 		if (key == top_view_info(&s->top->view, i)->letter) {
-			choose_view(s, (enum tally_view)i);
+			choose_view(s, (enum totals_view)i);
 			return true;
 		}
 	if (key != '\t')
 		return false;
-	choose_view(s, (enum tally_view)((s->top->view.view + 1) % TALLY_VIEWS));
+	choose_view(s, (enum totals_view)((s->top->view.view + 1) % TOTALS_VIEWS));
 	return true;
 }
 
@@ -384,10 +384,10 @@ static void command_key(struct screen *s, int key)
 		v->reverse[v->view] = !v->reverse[v->view];
 		break;
 	case 'c':
-		v->span = v->span == TALLY_SUM ? TALLY_LAST : TALLY_SUM;
+		v->span = v->span == TOTALS_SUM ? TOTALS_LAST : TOTALS_SUM;
 		break;
 	case '0':
-		tally__reset(s->top->tally);
+		live_totals__reset(s->top->tally);
 		break;
 	case '+':
 	case '-':
@@ -432,7 +432,7 @@ static int run(struct screen *s)
 
 	while (!s->quit && !signals_asked()) {
 		bool was_over = s->top->over, anew = turn++ % (1000 / TURN_MS) == 0;
-		int key, got = top_turn(s->top, TURN_MS, &why);
+		int key, got = top_poll(s->top, TURN_MS, &why);
 
 		if (got < 0) {
 			log_err("%s", why.text);
@@ -464,10 +464,10 @@ int top_screen(struct top *top)
 	status = run(&s);
 	log_set_sink(NULL, NULL);
 	terminal_close();
-	for (size_t i = 0; i < s.told.nr; i++) {
-		(void)fprintf(stderr, "%s\n", s.told.items[i]);
-		free(s.told.items[i]);
+	for (size_t i = 0; i < s.reported.nr; i++) {
+		(void)fprintf(stderr, "%s\n", s.reported.items[i]);
+		free(s.reported.items[i]);
 	}
-	vec_done(&s.told);
+	vec_done(&s.reported);
 	return status;
 }

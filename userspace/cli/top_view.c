@@ -16,129 +16,129 @@
 #define NAME_WIDTH 24 /* columns give way for so much of a name */
 
 static const struct top_column op_columns[] = {
-	{"self_pct", "SELF%", TOP_SHARE, TALLY_SELF_CPU_NS, 6, 0, false},
-	{"self", "SELF", TOP_TIME, TALLY_SELF_CPU_NS, 8, 0, false},
-	{"total", "TOTAL", TOP_TIME, TALLY_CPU_NS, 8, 2, false},
-	{"avg", "AVG", TOP_MEAN, TALLY_CPU_NS, 8, 4, false},
-	{"calls", "CALLS", TOP_COUNT, TALLY_CALLS, 8, 1, false},
-	{"gpu", "GPU SELF", TOP_TIME, TALLY_SELF_CUDA_NS, 8, 3, true},
-	{"gpu_total", "GPU TOT", TOP_TIME, TALLY_CUDA_NS, 8, 1, true},
+	{"self_pct", "SELF%", TOP_SHARE, TOTALS_SELF_CPU_NS, 6, 0, false},
+	{"self", "SELF", TOP_TIME, TOTALS_SELF_CPU_NS, 8, 0, false},
+	{"total", "TOTAL", TOP_TIME, TOTALS_CPU_NS, 8, 2, false},
+	{"avg", "AVG", TOP_MEAN, TOTALS_CPU_NS, 8, 4, false},
+	{"calls", "CALLS", TOP_COUNT, TOTALS_CALLS, 8, 1, false},
+	{"gpu", "GPU SELF", TOP_TIME, TOTALS_SELF_CUDA_NS, 8, 3, true},
+	{"gpu_total", "GPU TOT", TOP_TIME, TOTALS_CUDA_NS, 8, 1, true},
 };
 
 /* By samples; ~ marks what is estimated from them. Of lines, too. */
 static const struct top_column sampled_columns[] = {
-	{"self_pct", "~SELF%", TOP_SHARE, TALLY_SELF_CPU_NS, 7, 0, false},
-	{"self", "~SELF", TOP_TIME, TALLY_SELF_CPU_NS, 8, 0, false},
-	{"total", "~TOTAL", TOP_TIME, TALLY_CPU_NS, 8, 2, false},
-	{"off", "~OFF CPU", TOP_TIME, TALLY_OFF_NS, 9, 3, false},
-	{"samples", "SAMPLES", TOP_COUNT, TALLY_SAMPLES, 8, 1, false},
+	{"self_pct", "~SELF%", TOP_SHARE, TOTALS_SELF_CPU_NS, 7, 0, false},
+	{"self", "~SELF", TOP_TIME, TOTALS_SELF_CPU_NS, 8, 0, false},
+	{"total", "~TOTAL", TOP_TIME, TOTALS_CPU_NS, 8, 2, false},
+	{"off", "~OFF CPU", TOP_TIME, TOTALS_OFF_NS, 9, 3, false},
+	{"samples", "SAMPLES", TOP_COUNT, TOTALS_SAMPLES, 8, 1, false},
 };
 
 static const struct top_column kernel_columns[] = {
-	{"time_pct", "TIME%", TOP_SHARE, TALLY_SELF_CUDA_NS, 6, 0, false},
-	{"busy", "OF WALL", TOP_OF_WALL, TALLY_SELF_CUDA_NS, 7, 3, false},
-	{"time", "TIME", TOP_TIME, TALLY_SELF_CUDA_NS, 8, 0, false},
-	{"avg", "AVG", TOP_MEAN, TALLY_SELF_CUDA_NS, 8, 2, false},
-	{"calls", "CALLS", TOP_COUNT, TALLY_CALLS, 8, 1, false},
+	{"time_pct", "TIME%", TOP_SHARE, TOTALS_SELF_CUDA_NS, 6, 0, false},
+	{"busy", "OF WALL", TOP_OF_WALL, TOTALS_SELF_CUDA_NS, 7, 3, false},
+	{"time", "TIME", TOP_TIME, TOTALS_SELF_CUDA_NS, 8, 0, false},
+	{"avg", "AVG", TOP_MEAN, TOTALS_SELF_CUDA_NS, 8, 2, false},
+	{"calls", "CALLS", TOP_COUNT, TOTALS_CALLS, 8, 1, false},
 };
 
 static const struct top_column line_columns[] = {
-	{"self_pct", "SELF%", TOP_SHARE, TALLY_SELF_CPU_NS, 6, 0, false},
-	{"self", "SELF", TOP_TIME, TALLY_SELF_CPU_NS, 8, 2, false},
-	{"total", "TOTAL", TOP_TIME, TALLY_CPU_NS, 8, 0, false},
-	{"calls", "OPS", TOP_COUNT, TALLY_CALLS, 8, 3, false},
-	{"gpu", "GPU SELF", TOP_TIME, TALLY_SELF_CUDA_NS, 8, 2, true},
-	{"gpu_total", "GPU TOT", TOP_TIME, TALLY_CUDA_NS, 8, 1, true},
+	{"self_pct", "SELF%", TOP_SHARE, TOTALS_SELF_CPU_NS, 6, 0, false},
+	{"self", "SELF", TOP_TIME, TOTALS_SELF_CPU_NS, 8, 2, false},
+	{"total", "TOTAL", TOP_TIME, TOTALS_CPU_NS, 8, 0, false},
+	{"calls", "OPS", TOP_COUNT, TOTALS_CALLS, 8, 3, false},
+	{"gpu", "GPU SELF", TOP_TIME, TOTALS_SELF_CUDA_NS, 8, 2, true},
+	{"gpu_total", "GPU TOT", TOP_TIME, TOTALS_CUDA_NS, 8, 1, true},
 };
 
 static const struct top_column memory_columns[] = {
-	{"bytes", "CPU MEM", TOP_BYTES, TALLY_CPU_BYTES, 9, 0, false},
-	{"kept", "KEPT", TOP_BYTES, TALLY_CPU_KEPT_BYTES, 9, 1, false},
-	{"gpu_bytes", "GPU MEM", TOP_BYTES, TALLY_CUDA_BYTES, 9, 0, true},
-	{"gpu_kept", "GPU KEPT", TOP_BYTES, TALLY_CUDA_KEPT_BYTES, 9, 1, true},
-	{"calls", "ALLOCS", TOP_COUNT, TALLY_ALLOCATIONS, 8, 2, false},
+	{"bytes", "CPU MEM", TOP_BYTES, TOTALS_CPU_BYTES, 9, 0, false},
+	{"kept", "KEPT", TOP_BYTES, TOTALS_CPU_KEPT_BYTES, 9, 1, false},
+	{"gpu_bytes", "GPU MEM", TOP_BYTES, TOTALS_CUDA_BYTES, 9, 0, true},
+	{"gpu_kept", "GPU KEPT", TOP_BYTES, TOTALS_CUDA_KEPT_BYTES, 9, 1, true},
+	{"calls", "ALLOCS", TOP_COUNT, TOTALS_ALLOCATIONS, 8, 2, false},
 };
 
 static const struct top_column thread_columns[] = {
-	{"cpu_pct", "CPU%", TOP_OF_WALL, TALLY_RAN_NS, 6, 0, false},
-	{"ops_pct", "IN OPS%", TOP_OF_WALL, TALLY_CPU_NS, 7, 1, false},
-	{"calls", "OPS", TOP_COUNT, TALLY_CALLS, 8, 2, false},
-	{"tid", "THREAD", TOP_THREAD, TALLY_CALLS, 8, 0, false},
+	{"cpu_pct", "CPU%", TOP_OF_WALL, TOTALS_RAN_NS, 6, 0, false},
+	{"ops_pct", "IN OPS%", TOP_OF_WALL, TOTALS_CPU_NS, 7, 1, false},
+	{"calls", "OPS", TOP_COUNT, TOTALS_CALLS, 8, 2, false},
+	{"tid", "THREAD", TOP_THREAD, TOTALS_CALLS, 8, 0, false},
 };
 
 static const struct top_column sampled_thread_columns[] = {
-	{"cpu_pct", "CPU%", TOP_OF_WALL, TALLY_RAN_NS, 6, 0, false},
-	{"ops_pct", "~IN OPS%", TOP_OF_WALL, TALLY_CPU_NS, 9, 1, false},
-	{"samples", "SAMPLES", TOP_COUNT, TALLY_SAMPLES, 8, 2, false},
-	{"tid", "THREAD", TOP_THREAD, TALLY_CALLS, 8, 0, false},
+	{"cpu_pct", "CPU%", TOP_OF_WALL, TOTALS_RAN_NS, 6, 0, false},
+	{"ops_pct", "~IN OPS%", TOP_OF_WALL, TOTALS_CPU_NS, 9, 1, false},
+	{"samples", "SAMPLES", TOP_COUNT, TOTALS_SAMPLES, 8, 2, false},
+	{"tid", "THREAD", TOP_THREAD, TOTALS_CALLS, 8, 0, false},
 };
 
 #define COLUMNS(list) .columns = list, .columns_nr = sizeof(list) / sizeof(list[0])
 
-static const struct top_view_info traced_views[TALLY_VIEWS] = {
-	[TALLY_OPS] = {.name = "ops",
-		       .letter = 'o',
-		       .label = "[o]ps",
-		       .name_title = "OPERATOR",
-		       .empty = "no operator ran",
-		       .about = "operators: time of their own and with what they call",
-		       COLUMNS(op_columns)},
-	[TALLY_KERNELS] = {.name = "kernels",
-			   .letter = 'k',
-			   .label = "[k]ernels",
-			   .name_title = "KERNEL OR COPY",
-			   .empty = "no work of a GPU was seen",
-			   .about = "GPU work: kernels, copies, memsets",
-			   COLUMNS(kernel_columns)},
-	[TALLY_LINES] = {.name = "lines",
-			 .letter = 'l',
-			 .label = "[l]ines",
-			 .name_title = "LINE OF PYTHON",
-			 .empty = "no line called an operator",
-			 .about = "lines of Python: time in operators they call, backward too",
-			 COLUMNS(line_columns)},
-	[TALLY_MEMORY] = {.name = "memory",
-			  .letter = 'm',
-			  .label = "[m]emory",
-			  .name_title = "OPERATOR",
-			  .empty = "nothing was allocated",
-			  .about = "operators that allocate; KEPT: not freed in the same interval",
-			  COLUMNS(memory_columns)},
-	[TALLY_THREADS] = {.name = "threads",
-			   .letter = 't',
-			   .label = "[t]hreads",
-			   .name_title = "NAME",
-			   .empty = "no thread ran",
-			   .about = "threads: time on a CPU, and in operators",
-			   COLUMNS(thread_columns)},
+static const struct top_view_info traced_views[TOTALS_VIEWS] = {
+	[TOTALS_OPS] = {.name = "ops",
+			.letter = 'o',
+			.label = "[o]ps",
+			.name_title = "OPERATOR",
+			.empty = "no operator ran",
+			.about = "operators: time of their own and with what they call",
+			COLUMNS(op_columns)},
+	[TOTALS_KERNELS] = {.name = "kernels",
+			    .letter = 'k',
+			    .label = "[k]ernels",
+			    .name_title = "KERNEL OR COPY",
+			    .empty = "no work of a GPU was seen",
+			    .about = "GPU work: kernels, copies, memsets",
+			    COLUMNS(kernel_columns)},
+	[TOTALS_LINES] = {.name = "lines",
+			  .letter = 'l',
+			  .label = "[l]ines",
+			  .name_title = "LINE OF PYTHON",
+			  .empty = "no line called an operator",
+			  .about = "lines of Python: time in operators they call, backward too",
+			  COLUMNS(line_columns)},
+	[TOTALS_MEMORY] = {.name = "memory",
+			   .letter = 'm',
+			   .label = "[m]emory",
+			   .name_title = "OPERATOR",
+			   .empty = "nothing was allocated",
+			   .about = "operators that allocate; KEPT: not freed in the same interval",
+			   COLUMNS(memory_columns)},
+	[TOTALS_THREADS] = {.name = "threads",
+			    .letter = 't',
+			    .label = "[t]hreads",
+			    .name_title = "NAME",
+			    .empty = "no thread ran",
+			    .about = "threads: time on a CPU, and in operators",
+			    COLUMNS(thread_columns)},
 };
 
 /* Views that samples fill in another way; the others are the same. */
-static const struct top_view_info sampled_views[TALLY_VIEWS] = {
-	[TALLY_OPS] = {.name = "ops",
-		       .letter = 'o',
-		       .label = "[o]ps",
-		       .name_title = "OPERATOR",
-		       .empty = "no thread ran",
-		       .about = "operators by samples: time of their own and with what they call",
-		       COLUMNS(sampled_columns)},
-	[TALLY_LINES] = {.name = "lines",
-			 .letter = 'l',
-			 .label = "[l]ines",
-			 .name_title = "LINE OF PYTHON",
-			 .empty = "no thread ran",
-			 .about = "lines of Python by samples: time in them and in what they call",
-			 COLUMNS(sampled_columns)},
-	[TALLY_THREADS] = {.name = "threads",
-			   .letter = 't',
-			   .label = "[t]hreads",
-			   .name_title = "NAME",
-			   .empty = "no thread ran",
-			   .about = "threads: time on a CPU, and in operators by samples",
-			   COLUMNS(sampled_thread_columns)},
+static const struct top_view_info sampled_views[TOTALS_VIEWS] = {
+	[TOTALS_OPS] = {.name = "ops",
+			.letter = 'o',
+			.label = "[o]ps",
+			.name_title = "OPERATOR",
+			.empty = "no thread ran",
+			.about = "operators by samples: time of their own and with what they call",
+			COLUMNS(sampled_columns)},
+	[TOTALS_LINES] = {.name = "lines",
+			  .letter = 'l',
+			  .label = "[l]ines",
+			  .name_title = "LINE OF PYTHON",
+			  .empty = "no thread ran",
+			  .about = "lines of Python by samples: time in them and in what they call",
+			  COLUMNS(sampled_columns)},
+	[TOTALS_THREADS] = {.name = "threads",
+			    .letter = 't',
+			    .label = "[t]hreads",
+			    .name_title = "NAME",
+			    .empty = "no thread ran",
+			    .about = "threads: time on a CPU, and in operators by samples",
+			    COLUMNS(sampled_thread_columns)},
 };
 
-const struct top_view_info *top_view_info(const struct top_view *v, enum tally_view view)
+const struct top_view_info *top_view_info(const struct top_view *v, enum totals_view view)
 {
 	return v->sampled && sampled_views[view].name ? &sampled_views[view] : &traced_views[view];
 }
@@ -156,29 +156,30 @@ const struct top_column *top_column_find(const struct top_view *v, const char *k
 void top_view__init(struct top_view *v, bool sampled)
 {
 	*v = (struct top_view){.sampled = sampled};
-	for (int i = 0; i < TALLY_VIEWS; i++)
-		v->sort[i] = &top_view_info(v, (enum tally_view)i)->columns[0];
+	for (int i = 0; i < TOTALS_VIEWS; i++)
+		v->sort[i] = &top_view_info(v, (enum totals_view)i)->columns[0];
 }
 
 /* ---- rows ---- */
 
-static double number_of(const struct tally_row *row, const struct top_column *c,
-			enum tally_span span)
+static double number_of(const struct totals_row *row, const struct top_column *c,
+			enum totals_span span)
 {
 	const uint64_t *values = row->values[span];
 
 	if (c->unit == TOP_THREAD)
 		return row->tid;
 	if (c->unit == TOP_MEAN)
-		return values[TALLY_CALLS] ? (double)values[c->value] / (double)values[TALLY_CALLS]
-					   : 0;
+		return values[TOTALS_CALLS]
+			       ? (double)values[c->value] / (double)values[TOTALS_CALLS]
+			       : 0;
 	return (double)values[c->value];
 }
 
 static int compare(const void *a, const void *b, void *arg)
 {
-	const struct tally_row *x = *(const struct tally_row *const *)a;
-	const struct tally_row *y = *(const struct tally_row *const *)b;
+	const struct totals_row *x = *(const struct totals_row *const *)a;
+	const struct totals_row *y = *(const struct totals_row *const *)b;
 	const struct top_view *v = arg;
 	const struct top_column *c = v->sort[v->view];
 	double p = number_of(x, c, v->span), q = number_of(y, c, v->span);
@@ -189,24 +190,24 @@ static int compare(const void *a, const void *b, void *arg)
 	return v->reverse[v->view] ? -order : order;
 }
 
-static bool has_any(const struct tally_row *row, enum tally_span span)
+static bool has_any(const struct totals_row *row, enum totals_span span)
 {
-	for (int i = 0; i < TALLY_VALUES; i++)
+	for (int i = 0; i < TOTALS_VALUES; i++)
 		if (row->values[span][i])
 			return true;
 	return false;
 }
 
-int top_rows__fill(struct top_rows *r, const struct top_view *v, const struct tally *y)
+int top_rows__fill(struct top_rows *r, const struct top_view *v, const struct live_totals *y)
 {
 	r->list.nr = 0;
 	memset(r->totals, 0, sizeof(r->totals));
 	for (size_t i = 0; i < y->rows[v->view].nr; i++) {
-		const struct tally_row *row = &y->rows[v->view].items[i];
+		const struct totals_row *row = &y->rows[v->view].items[i];
 
 		if (!has_any(row, v->span))
 			continue;
-		for (int value = 0; value < TALLY_VALUES; value++)
+		for (int value = 0; value < TOTALS_VALUES; value++)
 			r->totals[value] += row->values[v->span][value];
 		if ((!v->filter[0] || strcasestr(row->name, v->filter)) && vec_push(&r->list, row))
 			return -ENOMEM;
@@ -266,8 +267,8 @@ void top_put_titles(struct buf *out, const struct top_view *v, uint32_t shown)
 	}
 }
 
-static void put_cell(struct buf *out, const struct top_column *c, const struct tally_row *row,
-		     enum tally_span span, const struct top_rows *rows, uint64_t wall_ns)
+static void put_cell(struct buf *out, const struct top_column *c, const struct totals_row *row,
+		     enum totals_span span, const struct top_rows *rows, uint64_t wall_ns)
 {
 	double n = number_of(row, c, span);
 	double of = c->unit == TOP_SHARE ? (double)rows->totals[c->value] : (double)wall_ns;
@@ -295,7 +296,7 @@ static void put_cell(struct buf *out, const struct top_column *c, const struct t
 }
 
 void top_put_cells(struct buf *out, const struct top_view *v, uint32_t shown,
-		   const struct tally_row *row, const struct top_rows *rows, uint64_t wall_ns)
+		   const struct totals_row *row, const struct top_rows *rows, uint64_t wall_ns)
 {
 	const struct top_view_info *info = top_view_info(v, v->view);
 
@@ -304,12 +305,12 @@ void top_put_cells(struct buf *out, const struct top_view *v, uint32_t shown,
 			put_cell(out, &info->columns[i], row, v->span, rows, wall_ns);
 }
 
-void top_put_name(struct buf *out, const struct top_view *v, const struct tally_row *row,
+void top_put_name(struct buf *out, const struct top_view *v, const struct totals_row *row,
 		  size_t room)
 {
 	const char *dots = v->ascii ? "..." : "\u2026", *name = row->name, *cut = name, *next;
 
-	while (v->view == TALLY_LINES && room && strlen(cut) > room &&
+	while (v->view == TOTALS_LINES && room && strlen(cut) > room &&
 	       (next = strchr(cut + 1, '/')) && next < cut + strcspn(cut, " "))
 		cut = next;
 	if (cut != name)

@@ -26,7 +26,7 @@ struct top_column {
 	const char *key; /* of --sort */
 	const char *title;
 	enum top_unit unit;
-	enum tally_value value;
+	enum totals_value value;
 	int width;
 	int rank;      /* those of higher ranks go first where there is no room; 0: never */
 	bool gpu_only; /* only where there was GPU activity */
@@ -43,11 +43,11 @@ struct top_view_info {
 	size_t columns_nr;
 };
 struct top_view {
-	enum tally_view view;
-	const struct top_column *sort[TALLY_VIEWS];
-	bool reverse[TALLY_VIEWS];
+	enum totals_view view;
+	const struct top_column *sort[TOTALS_VIEWS];
+	bool reverse[TOTALS_VIEWS];
 	char filter[64]; /* part of a name, in any case; "": all */
-	enum tally_span span;
+	enum totals_span span;
 	double interval_s; /* 0: a recording, no live view */
 	bool sampled;	   /* what is shown comes from samples */
 	bool ascii;
@@ -56,7 +56,7 @@ struct top_view {
 void top_view__init(struct top_view *v, bool sampled);
 
 /* What a view is like: its names, columns and texts. */
-const struct top_view_info *top_view_info(const struct top_view *v, enum tally_view view);
+const struct top_view_info *top_view_info(const struct top_view *v, enum totals_view view);
 
 /* The column of a key in the view that is shown, or NULL. */
 const struct top_column *top_column_find(const struct top_view *v, const char *key);
@@ -64,17 +64,17 @@ const struct top_column *top_column_find(const struct top_view *v, const char *k
 /* Rows that have anything and fit the filter, in order. The caller frees with vec_done(). 0 or
  * -ENOMEM. */
 struct top_rows {
-	VEC(const struct tally_row *) list;
-	uint64_t totals[TALLY_VALUES]; /* of all rows, those that do not fit too */
+	VEC(const struct totals_row *) list;
+	uint64_t totals[TOTALS_VALUES]; /* of all rows, those that do not fit too */
 };
-int top_rows__fill(struct top_rows *r, const struct top_view *v, const struct tally *y);
+int top_rows__fill(struct top_rows *r, const struct top_view *v, const struct live_totals *y);
 
 /* How a terminal is to show what follows; in texts for a terminal only. */
 enum top_mark { TOP_PLAIN = 1, TOP_BOLD = 2, TOP_BAR = 3, TOP_ALARM = 4 };
 
 /* What stands above the rows. Lines without marks if `plain`. */
 struct top_header {
-	const struct tally *tally;
+	const struct live_totals *tally;
 	const struct top_facts *facts; /* NULL: a recording */
 	uint64_t uptime_ns;
 	double events_per_s;
@@ -93,11 +93,11 @@ uint32_t top_columns_shown(const struct top_view *v, bool has_gpu, int columns);
  * name begins. */
 void top_put_titles(struct buf *out, const struct top_view *v, uint32_t shown);
 void top_put_cells(struct buf *out, const struct top_view *v, uint32_t shown,
-		   const struct tally_row *row, const struct top_rows *rows, uint64_t wall_ns);
+		   const struct totals_row *row, const struct top_rows *rows, uint64_t wall_ns);
 
 /* The name of a row, of which directories give way where it has more than `room` bytes (0: any
  * number). */
-void top_put_name(struct buf *out, const struct top_view *v, const struct tally_row *row,
+void top_put_name(struct buf *out, const struct top_view *v, const struct totals_row *row,
 		  size_t room);
 
 #endif /* GP_CLI_TOP_VIEW_H */

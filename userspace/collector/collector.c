@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * libgpuprof-cupti.so: a guest in the target. One exported function makes the ring and starts one
- * thread, which follows what gpuprof writes into the ring's page and leaves when gpuprof says so or
- * stops beating. A later call starts afresh, with a new ring. The library never unloads (linked
- * with nodelete): PyTorch may keep addresses of its callbacks for as long as an op runs.
+ * libgpuprof-cupti.so: a collector in the target. One exported function makes the ring and starts
+ * one thread, which follows what gpuprof writes into the ring's page and leaves when gpuprof says
+ * so or stops beating. A later call starts afresh, with a new ring. The library never unloads
+ * (linked with nodelete): PyTorch may keep addresses of its callbacks for as long as an op runs.
  */
 #include "collector/clock.h"
 #include "collector/compat.h"
@@ -86,7 +86,7 @@ struct follower {
 };
 
 /* For gpuprof's account of what it costs. */
-static void tell_own_cpu(const struct follower *f)
+static void emit_own_cpu(const struct follower *f)
 {
 	__atomic_store_n(&f->page->thread_cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID),
 			 __ATOMIC_RELAXED);
@@ -107,7 +107,7 @@ static void add_text(char *message, size_t bytes, const char *text)
 }
 
 /* The message first, so that who sees the bit finds its reason. */
-static void tell(struct follower *f, uint32_t active, uint32_t failed)
+static void emit(struct follower *f, uint32_t active, uint32_t failed)
 {
 	struct gp_ring_page *page = f->page;
 	char message[sizeof(page->message)] = "";
@@ -125,7 +125,7 @@ static void tell(struct follower *f, uint32_t active, uint32_t failed)
 	if ((failed & GP_FEATURE_CUPTI) && f->cupti_why)
 		add_text(message, sizeof(message), f->cupti_why);
 	memcpy(page->message, message, sizeof(message));
-	page->stack_tops = active & GP_FEATURE_STACKS ? stack_tops__address() : 0;
+	page->stack_tops = active & GP_FEATURE_STACKS ? stack_cache__address() : 0;
 	__atomic_store_n(&page->failed, failed, __ATOMIC_RELEASE);
 	__atomic_store_n(&page->active, active, __ATOMIC_RELEASE);
 	f->active = active;
@@ -182,7 +182,7 @@ static uint32_t follow_ops(struct follower *f, uint32_t wanted, uint32_t active)
 	}
 	ops__cover(wanted & GP_FEATURE_OPS,
 		   (wanted & GP_FEATURE_STEPS) || !(f->wanted & GP_FEATURE_OPS_ALONE));
-	ops__tell_cpu_time(f->wanted & GP_FEATURE_CPU_TIME, !(wanted & GP_FEATURE_OPS));
+	ops__emit_cpu_time(f->wanted & GP_FEATURE_CPU_TIME, !(wanted & GP_FEATURE_OPS));
 	return wanted;
 }
 
@@ -198,7 +198,7 @@ static uint32_t follow_memory(struct follower *f, uint32_t wanted, bool ops)
 	}
 	if (f->refused & GP_FEATURE_MEMORY)
 		return 0;
-	why = ops__tell_memory(wanted && ops);
+	why = ops__emit_memory(wanted && ops);
 	if (why) {
 		f->memory_why = why;
 		f->refused |= GP_FEATURE_MEMORY;
@@ -219,12 +219,12 @@ static bool follow_cupti(struct follower *f, uint32_t wanted, bool active)
 			cupti__disarm();
 			return false;
 		}
-		cupti__rest();
-		cupti__turn(f->turns % SECOND_TURNS == 0);
+		cupti__pause_records();
+		cupti__poll(f->turns % SECOND_TURNS == 0);
 		return false;
 	}
 	if (active)
-		cupti__turn(f->turns % SECOND_TURNS == 0);
+		cupti__poll(f->turns % SECOND_TURNS == 0);
 	if (active || (f->refused & GP_FEATURE_CUPTI))
 		return active;
 	if (f->cupti_why && (f->turns < f->cupti_not_before || f->turns % SECOND_TURNS))
@@ -256,12 +256,12 @@ static void follow(struct follower *f)
 	/* Told before CUPTI is asked, which may take seconds to answer. */
 	failed = (wanted & ~now & ~cupti) | (f->failed & wanted & cupti);
 	if (now != f->active || failed != f->failed)
-		tell(f, now, failed);
+		emit(f, now, failed);
 	now &= ~cupti;
 	if (follow_cupti(f, wanted, f->active & cupti))
 		now |= cupti;
 	if (now != f->active || (wanted & ~now) != f->failed || cupti_why != f->cupti_why)
-		tell(f, now, wanted & ~now);
+		emit(f, now, wanted & ~now);
 }
 
 static bool abandoned(struct follower *f)
@@ -292,7 +292,7 @@ static void leave(struct follower *f, enum gp_collector_state state)
 	if (!left)
 		f->ops_why = "operator callbacks: a thread is stopped inside one";
 	if (state != GP_COLLECTOR_FAILED)
-		tell(f, 0, left ? 0 : GP_FEATURE_OPS);
+		emit(f, 0, left ? 0 : GP_FEATURE_OPS);
 	__atomic_store_n(&self.phase, PHASE_LEAVING, __ATOMIC_RELEASE);
 	__atomic_store_n(&f->page->state, state, __ATOMIC_RELEASE);
 	/* A ring that a stopped thread may still write to stays mapped. */
@@ -319,12 +319,12 @@ static void *run(void *arg)
 		return NULL;
 	}
 	if (self.early)
-		tell(&f, GP_FEATURE_CUPTI, 0);
+		emit(&f, GP_FEATURE_CUPTI, 0);
 	__atomic_store_n(&f.page->state, GP_COLLECTOR_READY, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&f.page->quit, __ATOMIC_ACQUIRE) && !abandoned(&f)) {
 		follow(&f);
 		f.turns++;
-		tell_own_cpu(&f);
+		emit_own_cpu(&f);
 		(void)__atomic_add_fetch(&f.page->beat, 1, __ATOMIC_RELAXED);
 		/* gpuprof wakes us when it has changed `wanted` or `quit`. */
 		(void)syscall(SYS_futex, &f.page->wanted, FUTEX_WAIT, f.wanted, &turn, NULL, 0);

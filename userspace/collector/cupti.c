@@ -30,7 +30,7 @@
 
 #define NAMES_FIRST  32768 /* ids of ours, beside those of ops */
 #define WHY_BYTES    256
-#define REST_FLUSHES 2 /* after the records are off, for what ran on the GPU then */
+#define MUTE_FLUSHES 2 /* after the records are off, for what ran on the GPU then */
 
 #define CATCH_UP_TRIES 20
 #define CATCH_UP_NS    5000000ULL
@@ -47,7 +47,7 @@ static struct {
 	bool armed, was_armed;
 	bool rests;	   /* the records are off */
 	uint32_t rests_nr; /* flushes since then */
-	bool devices_told;
+	bool devices_emitted;
 	bool from_start;     /* CUPTI was ours before CUDA did anything */
 	pid_t owner;	     /* who was about to arm it last; 0: nobody ever */
 	uint32_t own_thread; /* the collector's; 0: not started */
@@ -181,7 +181,7 @@ static void count_dropped(void)
 		return;
 	ring_writer__count(session.ring, GP_LOSS_GPU_DROPPED, nr + wasted);
 	/* They may have been the ones that told of graphs. */
-	cupti_takedown__note_graphs();
+	cupti_finalize__note_graphs();
 }
 
 static void take_records(bool flush)
@@ -209,19 +209,19 @@ static void take_records(bool flush)
 
 /* Not while threads are held: the loader and the driver are asked, whose locks they may have. While
  * CUDA is getting ready it tells of none. */
-static void tell_devices(void)
+static void emit_devices(void)
 {
-	if (!session.devices_told)
-		session.devices_told = devices__tell(session.ring, &session.library);
+	if (!session.devices_emitted)
+		session.devices_emitted = devices__emit(session.ring, &session.library);
 }
 
-void cupti__turn(bool flush)
+void cupti__poll(bool flush)
 {
-	if (!session.armed || (session.rests && (!flush || ++session.rests_nr > REST_FLUSHES)) ||
+	if (!session.armed || (session.rests && (!flush || ++session.rests_nr > MUTE_FLUSHES)) ||
 	    !go_inside())
 		return;
 	if (flush)
-		tell_devices();
+		emit_devices();
 	take_records(flush);
 	come_out();
 }
@@ -326,8 +326,8 @@ static bool is_still_to_come(void)
 static enum cupti_outcome begin_records(bool starting, const char **why_text)
 {
 	struct gp_ring_page *page = session.ring->page;
-	bool may =
-		starting || (hold__begin(page, is_still_to_come) != HOLD_NONE && hold__use(page));
+	bool may = starting ||
+		   (quiesce__begin(page, is_still_to_come) != QUIESCE_NONE && quiesce__use(page));
 	int result = may ? enable_kinds() : 0;
 
 	if (result) {
@@ -335,7 +335,7 @@ static enum cupti_outcome begin_records(bool starting, const char **why_text)
 		time_events(0);
 	}
 	if (!starting)
-		hold__end(page);
+		quiesce__end(page);
 	*why_text = result ? refused("gpu activity: kernels", result) : NULL;
 	if (may)
 		return result ? CUPTI_REFUSED : CUPTI_ARMED;
@@ -376,7 +376,7 @@ static void at_exit(void)
 	if (session.armed) {
 		end_records();
 		/* With the records off, because this is a thread of the target. */
-		tell_devices();
+		emit_devices();
 		take_incomplete();
 	}
 	__atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
@@ -406,7 +406,7 @@ static enum cupti_outcome bind_library(bool starting, bool any, const char **why
 	return CUPTI_REFUSED;
 }
 
-static void tell_end(struct gp_ring_page *page, enum gp_cupti_end end)
+static void emit_end(struct gp_ring_page *page, enum gp_cupti_end end)
 {
 	__atomic_store_n(&page->cupti_end, end, __ATOMIC_RELEASE);
 }
@@ -423,7 +423,7 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 	session.ring = w;
 	buffers.next_record = call->cuptiActivityGetNextRecord;
 	buffers.may_refuse = session.library.version >= CUPTI_VERSION_12_9;
-	result = call->cuptiSubscribe(&session.subscriber, cupti_takedown__on_call, NULL);
+	result = call->cuptiSubscribe(&session.subscriber, cupti_finalize__on_call, NULL);
 	if (result == CUPTI_SECOND_SUBSCRIBER || result == CUPTI_LIMIT_REACHED)
 		*why_text =
 			because("gpu activity: CUPTI is in use by ", cupti_library__other_user(),
@@ -436,7 +436,7 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 		let_go();
 		return CUPTI_LATER;
 	}
-	cupti_takedown__begin(&session.library, session.subscriber);
+	cupti_finalize__begin(&session.library, session.subscriber);
 	/* To end the wait for a hold; what CUPTI registers while its records go on comes later. */
 	if (!session.owner)
 		(void)atexit(at_exit);
@@ -448,14 +448,14 @@ static enum cupti_outcome arm(struct ring_writer *w, bool starting, bool any, co
 			(void)atexit(at_exit);
 		session.was_armed = true;
 		session.armed = true;
-		tell_end(w->page, GP_CUPTI_OURS);
+		emit_end(w->page, GP_CUPTI_OURS);
 		session.from_start |= starting;
-		session.devices_told = false;
+		session.devices_emitted = false;
 		return CUPTI_ARMED;
 	}
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	(void)call->cuptiUnsubscribe(session.subscriber);
-	tell_end(w->page, found == CUPTI_HELD_UP ? GP_CUPTI_LEFT_CALLS : GP_CUPTI_LEFT_REFUSED);
+	emit_end(w->page, found == CUPTI_HELD_UP ? GP_CUPTI_LEFT_CALLS : GP_CUPTI_LEFT_REFUSED);
 	let_go();
 	return found;
 }
@@ -488,14 +488,14 @@ enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, bool any, co
 }
 
 /* What runs on the GPU now is told by a later turn. */
-void cupti__rest(void)
+void cupti__pause_records(void)
 {
 	if (!session.armed || session.rests || !go_inside())
 		return;
-	tell_devices();
+	emit_devices();
 	end_records();
 	/* Nothing tells of those that come while it rests. */
-	cupti_takedown__note_graphs();
+	cupti_finalize__note_graphs();
 	session.rests = true;
 	session.rests_nr = 0;
 	come_out();
@@ -521,33 +521,33 @@ static void catch_up(void)
 }
 
 /* GP_CUPTI_DOWN: threads are held until it is done. */
-static enum gp_cupti_end use_hold(struct gp_ring_page *page, enum hold held)
+static enum gp_cupti_end use_quiesce(struct gp_ring_page *page, enum quiesce held)
 {
-	if (held == HOLD_ALL_OUT && hold__use(page))
+	if (held == QUIESCE_ALL_OUT && quiesce__use(page))
 		return GP_CUPTI_DOWN;
-	return hold__is_silent(page) ? GP_CUPTI_LEFT_SILENT : GP_CUPTI_LEFT_CALLS;
+	return quiesce__is_silent(page) ? GP_CUPTI_LEFT_SILENT : GP_CUPTI_LEFT_CALLS;
 }
 
 void cupti__disarm(void)
 {
 	const struct cupti_functions *call = &session.library.call;
 	struct gp_ring_page *page;
-	enum hold held;
+	enum quiesce held;
 
 	if (!session.armed || !go_inside())
 		return;
 	page = session.ring->page;
-	tell_devices();
+	emit_devices();
 	catch_up();
-	held = hold__begin(page, take_what_comes);
+	held = quiesce__begin(page, take_what_comes);
 	end_records();
 	take_incomplete();
 	time_events(0);
 	(void)call->cuptiSetThreadIdType(session.thread_ids);
 	if (session.records.graphs_seen)
-		cupti_takedown__note_graphs();
-	tell_end(page, cupti_takedown__give_back(use_hold(page, held)));
-	hold__end(page);
+		cupti_finalize__note_graphs();
+	emit_end(page, cupti_finalize__give_back(use_quiesce(page, held)));
+	quiesce__end(page);
 	drop_late();
 	session.armed = session.rests = false;
 	let_go();
@@ -567,6 +567,6 @@ void cupti__forget(void)
 	names__free(session.names);
 	session.names = NULL;
 	session.ring = NULL;
-	cupti_takedown__forget();
+	cupti_finalize__forget();
 	inside = ending = 0;
 }

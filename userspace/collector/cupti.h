@@ -24,7 +24,7 @@ enum cupti_outcome {
 void cupti__set_own_thread(void);
 
 /* Finds CUPTI, takes it and switches the records on; may take seconds. Events go to `w` from
- * cupti__turn() and cupti__disarm() only, but for a first reading of the clock. `starting`: see
+ * cupti__poll() and cupti__disarm() only, but for a first reading of the clock. `starting`: see
  * cupti_library__bind(). A CUPTI that is known to endanger the process is refused, unless `any`.
  * why_text, which stays, is set unless CUPTI_ARMED. */
 enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, bool any,
@@ -32,10 +32,10 @@ enum cupti_outcome cupti__arm(struct ring_writer *w, bool starting, bool any,
 
 /* Switches the records off and converts the last ones; CUPTI stays ours, until cupti__arm()
  * switches them on again. Fine when not armed, and while it rests. */
-void cupti__rest(void);
+void cupti__pause_records(void);
 
 /* Converts what has come in; asks CUPTI for what it still holds if `flush`. Fine when not armed. */
-void cupti__turn(bool flush);
+void cupti__poll(bool flush);
 
 /* Switches the records off, converts the last ones and gives CUPTI back, taking it down where that
  * may be (cupti_takedown.h); may take seconds. Fine when not armed. */

@@ -21,7 +21,7 @@ static bool is_asked_for(void)
 	       pthread_equal(taker.thread, pthread_self());
 }
 
-void cupti_takedown__on_call(void *arg, uint32_t domain, uint32_t cbid, const void *data)
+void cupti_finalize__on_call(void *arg, uint32_t domain, uint32_t cbid, const void *data)
 {
 	const struct cupti_callback_data *d = data;
 
@@ -33,7 +33,7 @@ void cupti_takedown__on_call(void *arg, uint32_t domain, uint32_t cbid, const vo
 	taker.done = !taker.library.call.cuptiFinalize();
 }
 
-void cupti_takedown__begin(const struct cupti_library *l, void *subscriber)
+void cupti_finalize__begin(const struct cupti_library *l, void *subscriber)
 {
 	taker.library = *l;
 	taker.subscriber = subscriber;
@@ -42,12 +42,12 @@ void cupti_takedown__begin(const struct cupti_library *l, void *subscriber)
 	__atomic_store_n(&taker.graphs_seen, 0, __ATOMIC_RELEASE);
 }
 
-void cupti_takedown__note_graphs(void)
+void cupti_finalize__note_graphs(void)
 {
 	__atomic_store_n(&taker.graphs_seen, 1, __ATOMIC_RELEASE);
 }
 
-void cupti_takedown__forget(void)
+void cupti_finalize__forget(void)
 {
 	__atomic_store_n(&taker.asked, 0, __ATOMIC_RELAXED);
 }
@@ -81,7 +81,7 @@ static bool take_down(void)
 	return taker.done;
 }
 
-enum gp_cupti_end cupti_takedown__give_back(enum gp_cupti_end held)
+enum gp_cupti_end cupti_finalize__give_back(enum gp_cupti_end held)
 {
 	enum gp_cupti_end end = best_end();
 

@@ -26,19 +26,19 @@
 #include <stdbool.h>
 
 /* What CUPTI calls for a subscriber of ours, in the call by which it is taken down. */
-void cupti_takedown__on_call(void *arg, uint32_t domain, uint32_t cbid, const void *data);
+void cupti_finalize__on_call(void *arg, uint32_t domain, uint32_t cbid, const void *data);
 
-/* CUPTI is ours, by a subscription with cupti_takedown__on_call(). */
-void cupti_takedown__begin(const struct cupti_library *l, void *subscriber);
+/* CUPTI is ours, by a subscription with cupti_finalize__on_call(). */
+void cupti_finalize__begin(const struct cupti_library *l, void *subscriber);
 
 /* A call or work of graphs was among the records, or may have come unseen. Any thread. */
-void cupti_takedown__note_graphs(void);
+void cupti_finalize__note_graphs(void);
 
 /* Gives CUPTI back, by the collector's thread, and says how. `held`: GP_CUPTI_DOWN where no other
  * thread is in a call of CUDA and none can come into one; else why that could not be had. */
-enum gp_cupti_end cupti_takedown__give_back(enum gp_cupti_end held);
+enum gp_cupti_end cupti_finalize__give_back(enum gp_cupti_end held);
 
 /* In a fork's child. */
-void cupti_takedown__forget(void);
+void cupti_finalize__forget(void);
 
 #endif /* GP_COLLECTOR_CUPTI_TAKEDOWN_H */

@@ -53,7 +53,7 @@ static bool bind(void *handle, struct driver *d)
 	       d->cuDeviceGetAttribute;
 }
 
-static void tell_one(struct ring_writer *w, const struct driver *d, int ordinal,
+static void emit_one(struct ring_writer *w, const struct driver *d, int ordinal,
 		     const struct gp_ev_device *versions)
 {
 	struct gp_ev_device ev = *versions;
@@ -77,7 +77,7 @@ static void tell_one(struct ring_writer *w, const struct driver *d, int ordinal,
 	(void)ring_writer__write(w, &ev, sizeof(ev));
 }
 
-bool devices__tell(struct ring_writer *w, const struct cupti_library *cupti)
+bool devices__emit(struct ring_writer *w, const struct cupti_library *cupti)
 {
 	struct gp_ev_device versions = {.head.kind = GP_EV_DEVICE};
 	void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -94,7 +94,7 @@ bool devices__tell(struct ring_writer *w, const struct cupti_library *cupti)
 		versions.cupti_version = cupti->version;
 	}
 	for (int i = 0; i < nr && i < DEVICES_MAX; i++)
-		tell_one(w, &d, i, &versions);
+		emit_one(w, &d, i, &versions);
 	(void)dlclose(handle);
 	return nr > 0;
 }

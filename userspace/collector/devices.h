@@ -12,6 +12,6 @@
 #include <stdbool.h>
 
 /* Writes one GP_EV_DEVICE for each. False: CUDA is not ready yet, nothing was written. */
-bool devices__tell(struct ring_writer *w, const struct cupti_library *cupti);
+bool devices__emit(struct ring_writer *w, const struct cupti_library *cupti);
 
 #endif /* GP_COLLECTOR_DEVICES_H */

@@ -15,7 +15,7 @@
 #define SILENT_NS 1500000000ULL /* a gpuprof that lives beats more often */
 #define TURN_NS	  5000000L
 
-bool hold__is_silent(const struct gp_ring_page *page)
+bool quiesce__is_silent(const struct gp_ring_page *page)
 {
 	uint64_t beat_ns = __atomic_load_n(&page->heartbeat_ns, __ATOMIC_RELAXED);
 
@@ -25,34 +25,34 @@ bool hold__is_silent(const struct gp_ring_page *page)
 /* Sets it from ASKED to something else, if it still is. */
 static uint32_t withdraw(struct gp_ring_page *page)
 {
-	uint32_t now = GP_HOLD_ASKED;
+	uint32_t now = GP_QUIESCE_ASKED;
 
-	(void)__atomic_compare_exchange_n(&page->hold, &now, GP_HOLD_NONE, false, __ATOMIC_ACQ_REL,
-					  __ATOMIC_ACQUIRE);
+	(void)__atomic_compare_exchange_n(&page->hold, &now, GP_QUIESCE_NONE, false,
+					  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 	return now;
 }
 
-enum hold hold__begin(struct gp_ring_page *page, bool (*meanwhile)(void))
+enum quiesce quiesce__begin(struct gp_ring_page *page, bool (*meanwhile)(void))
 {
 	static const struct timespec turn = {.tv_nsec = TURN_NS};
 	uint64_t end_ns = clock_now_ns() + LIMIT_NS;
-	uint32_t now = GP_HOLD_ASKED;
+	uint32_t now = GP_QUIESCE_ASKED;
 
-	__atomic_store_n(&page->hold, GP_HOLD_ASKED, __ATOMIC_RELEASE);
-	while (now == GP_HOLD_ASKED && !hold__is_silent(page) && clock_now_ns() < end_ns &&
+	__atomic_store_n(&page->hold, GP_QUIESCE_ASKED, __ATOMIC_RELEASE);
+	while (now == GP_QUIESCE_ASKED && !quiesce__is_silent(page) && clock_now_ns() < end_ns &&
 	       meanwhile()) {
-		(void)syscall(SYS_futex, &page->hold, FUTEX_WAIT, GP_HOLD_ASKED, &turn, NULL, 0);
+		(void)syscall(SYS_futex, &page->hold, FUTEX_WAIT, GP_QUIESCE_ASKED, &turn, NULL, 0);
 		now = __atomic_load_n(&page->hold, __ATOMIC_ACQUIRE);
 	}
-	if (now == GP_HOLD_ASKED)
+	if (now == GP_QUIESCE_ASKED)
 		now = withdraw(page);
 	switch (now) {
-	case GP_HOLD_ALL_OUT:
-		return HOLD_ALL_OUT;
-	case GP_HOLD_WAITING:
-		return HOLD_WAITING;
+	case GP_QUIESCE_ALL_OUT:
+		return QUIESCE_ALL_OUT;
+	case GP_QUIESCE_WAITING:
+		return QUIESCE_WAITING;
 	default:
-		return HOLD_NONE;
+		return QUIESCE_NONE;
 	}
 }
 
@@ -74,19 +74,19 @@ static bool is_stopped(void)
 	return after && !strncmp(after, ") t", 3);
 }
 
-bool hold__use(struct gp_ring_page *page)
+bool quiesce__use(struct gp_ring_page *page)
 {
 	uint32_t now = __atomic_load_n(&page->hold, __ATOMIC_ACQUIRE);
 
-	if (now != GP_HOLD_ALL_OUT && now != GP_HOLD_WAITING)
+	if (now != GP_QUIESCE_ALL_OUT && now != GP_QUIESCE_WAITING)
 		return false;
-	return __atomic_compare_exchange_n(&page->hold, &now, GP_HOLD_USED, false, __ATOMIC_ACQ_REL,
-					   __ATOMIC_ACQUIRE) &&
+	return __atomic_compare_exchange_n(&page->hold, &now, GP_QUIESCE_USED, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
 	       is_stopped();
 }
 
-void hold__end(struct gp_ring_page *page)
+void quiesce__end(struct gp_ring_page *page)
 {
-	__atomic_store_n(&page->hold, GP_HOLD_NONE, __ATOMIC_RELEASE);
+	__atomic_store_n(&page->hold, GP_QUIESCE_NONE, __ATOMIC_RELEASE);
 	(void)syscall(SYS_futex, &page->hold, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

@@ -13,21 +13,22 @@
 
 #include <stdbool.h>
 
-enum hold {
-	HOLD_NONE = 0,	  /* gpuprof has gone, or could not: they run */
-	HOLD_WAITING = 1, /* they are held, some of them in a call of CUDA that waits for the GPU */
-	HOLD_ALL_OUT = 2, /* they are held, and none is in a call of CUDA */
+enum quiesce {
+	QUIESCE_NONE = 0, /* gpuprof has gone, or could not: they run */
+	QUIESCE_WAITING =
+		1, /* they are held, some of them in a call of CUDA that waits for the GPU */
+	QUIESCE_ALL_OUT = 2, /* they are held, and none is in a call of CUDA */
 };
 
 /* Waits until they are held, for seconds at most, and calls `meanwhile` every few milliseconds,
- * which ends it with false. On the collector's thread. hold__end() either way. */
-enum hold hold__begin(struct gp_ring_page *page, bool (*meanwhile)(void));
+ * which ends it with false. On the collector's thread. quiesce__end() either way. */
+enum quiesce quiesce__begin(struct gp_ring_page *page, bool (*meanwhile)(void));
 /* Before what must not be done without. False: they run again, as gpuprof lets them if it takes too
  * long, or as they do once it has died. */
-bool hold__use(struct gp_ring_page *page);
-void hold__end(struct gp_ring_page *page);
+bool quiesce__use(struct gp_ring_page *page);
+void quiesce__end(struct gp_ring_page *page);
 
 /* Whether gpuprof gives no sign of life: it will hold nobody. */
-bool hold__is_silent(const struct gp_ring_page *page);
+bool quiesce__is_silent(const struct gp_ring_page *page);
 
 #endif /* GP_COLLECTOR_HOLD_H */

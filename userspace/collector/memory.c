@@ -47,7 +47,7 @@ static uint32_t stack_id(struct session *s, struct thread_state *t)
 	return stacks__take(s->stacks, s->ring, &t->stack, outer, NULL).id;
 }
 
-static void tell(uint8_t flags, const void *address, size_t bytes)
+static void emit(uint8_t flags, const void *address, size_t bytes)
 {
 	struct thread_state *t;
 	struct session *s = ops_enter(&t, true);
@@ -77,21 +77,22 @@ static void tell(uint8_t flags, const void *address, size_t bytes)
 }
 
 /* void c10::ProfiledCPUMemoryReporter::New(void *ptr, size_t nbytes) is about to be called. */
-static __attribute__((used)) void told_new(const void *reporter, const void *address, size_t bytes)
+static __attribute__((used)) void emitted_new(const void *reporter, const void *address,
+					      size_t bytes)
 {
 	if (bytes)
-		tell(0, address, bytes);
+		emit(0, address, bytes);
 }
 
 /* And void c10::ProfiledCPUMemoryReporter::Delete(void *ptr), which alone knows the size. */
-static __attribute__((used)) void told_delete(const void *reporter, const void *address)
+static __attribute__((used)) void emitted_delete(const void *reporter, const void *address)
 {
 	if (address)
-		tell(GP_MEMORY_FREE | GP_MEMORY_SIZE_UNKNOWN, address, 0);
+		emit(GP_MEMORY_FREE | GP_MEMORY_SIZE_UNKNOWN, address, 0);
 }
 
 /* With the arguments kept and the stack pointer as the ABI wants it at a call. */
-#define WRAPPER(name, told, go_on)                                                                 \
+#define WRAPPER(name, emitted, go_on)                                                              \
 	__asm__(".pushsection .text\n"                                                             \
 		".type " #name ", @function\n" #name ":\n"                                         \
 		".cfi_startproc\n"                                                                 \
@@ -99,7 +100,7 @@ static __attribute__((used)) void told_delete(const void *reporter, const void *
 		"push %rdi\n.cfi_adjust_cfa_offset 8\n"                                            \
 		"push %rsi\n.cfi_adjust_cfa_offset 8\n"                                            \
 		"push %rdx\n.cfi_adjust_cfa_offset 8\n"                                            \
-		"call " #told "\n"                                                                 \
+		"call " #emitted "\n"                                                              \
 		"pop %rdx\n.cfi_adjust_cfa_offset -8\n"                                            \
 		"pop %rsi\n.cfi_adjust_cfa_offset -8\n"                                            \
 		"pop %rdi\n.cfi_adjust_cfa_offset -8\n"                                            \
@@ -111,8 +112,8 @@ static __attribute__((used)) void told_delete(const void *reporter, const void *
 /* As a linker's label: never called from here. */
 extern const char wrapper_new[] __attribute__((visibility("hidden")));
 extern const char wrapper_delete[] __attribute__((visibility("hidden")));
-WRAPPER(wrapper_new, told_new, go_on_new);
-WRAPPER(wrapper_delete, told_delete, go_on_delete);
+WRAPPER(wrapper_new, emitted_new, go_on_new);
+WRAPPER(wrapper_delete, emitted_delete, go_on_delete);
 
 static uintptr_t wrapper(int i)
 {

@@ -38,7 +38,7 @@ void ops_begin_epoch(struct session *s, struct thread_state *t)
 	t->stack.checks_nr = 0;
 	t->stack.calls_checks_nr = 0;
 	t->stack.calls[t->stack.calls_now].nr = 0;
-	t->top = s->says_stacks ? stack_tops__claim() : NULL;
+	t->top = s->says_stacks ? stack_cache__claim() : NULL;
 	t->torch_thread = (uint32_t)s->torch.current_thread();
 }
 
@@ -72,9 +72,9 @@ __attribute__((noinline)) static void write_tensors(struct session *s, const str
  * still to end when the next begins, all would pile up. */
 static void drop_ended(struct thread_state *t)
 {
-	while (t->depth && pending__has_ended(&t->open[t->depth - 1]))
+	while (t->depth && async_ops__has_ended(&t->open[t->depth - 1]))
 		__atomic_store_n(&t->depth, t->depth - 1, __ATOMIC_RELAXED);
-	while (t->depth > 1 && pending__has_ended(&t->open[t->depth - 2])) {
+	while (t->depth > 1 && async_ops__has_ended(&t->open[t->depth - 2])) {
 		t->open[t->depth - 2] = t->open[t->depth - 1];
 		__atomic_store_n(&t->depth, t->depth - 1, __ATOMIC_RELAXED);
 	}
@@ -137,7 +137,7 @@ static void push(struct session *s, struct thread_state *t, const void *record, 
 	op->start_ns = clock_now_ns();
 	if (t->modules.nr)
 		modules__begin(&t->modules, op->instance, op->start_ns);
-	if (may_move(scope) && !pending__add(op, t->tid, t->torch_thread)) {
+	if (may_move(scope) && !async_ops__add(op, t->tid, t->torch_thread)) {
 		ring_writer__count(s->ring, GP_LOSS_DEPTH, 1);
 		__atomic_store_n(&t->depth, t->depth - 1, __ATOMIC_RELAXED);
 	}
@@ -188,7 +188,7 @@ static void close_above(struct session *s, struct thread_state *t, uint32_t at, 
 		ring_writer__count(s->ring, GP_LOSS_EXCEPTION, 1);
 	}
 	for (uint32_t i = at + 1; i < t->depth; i++) {
-		if (t->open[i].pending == NO_PENDING || !pending__holds(&t->open[i]))
+		if (t->open[i].pending == NO_PENDING || !async_ops__holds(&t->open[i]))
 			continue;
 		t->open[to] = t->open[i];
 		t->open[to++].has_outlived = true;
@@ -200,15 +200,15 @@ static void close_above(struct session *s, struct thread_state *t, uint32_t at, 
 static bool pop(struct session *s, struct thread_state *t, const void *record, uint8_t scope,
 		uint64_t end_ns)
 {
-	struct pending_op other;
+	struct async_op other;
 	struct open_op op;
 	uint32_t at = t->epoch == s->epoch ? t->depth : 0;
 
 	/* Where one that has ended elsewhere had its record, another may have its own. */
-	while (at && (t->open[at - 1].record != record || pending__has_ended(&t->open[at - 1])))
+	while (at && (t->open[at - 1].record != record || async_ops__has_ended(&t->open[at - 1])))
 		at--;
 	if (!at) {
-		if (!may_move(scope) || !pending__take_record(record, &other))
+		if (!may_move(scope) || !async_ops__take_record(record, &other))
 			return false;
 		emit(s, &other.op, other.tid, other.torch_thread, GP_OP_ASYNC, end_ns);
 		return true;
@@ -220,7 +220,7 @@ static bool pop(struct session *s, struct thread_state *t, const void *record, u
 		__atomic_store_n(&t->depth, at - 1, __ATOMIC_RELAXED);
 	else
 		close_above(s, t, at - 1, end_ns);
-	if (op.pending == NO_PENDING || pending__take(&op))
+	if (op.pending == NO_PENDING || async_ops__take(&op))
 		emit(s, &op, t->tid, t->torch_thread, op.has_outlived ? GP_OP_ASYNC : 0, end_ns);
 	return true;
 }
@@ -228,14 +228,14 @@ static bool pop(struct session *s, struct thread_state *t, const void *record, u
 /* Not oftener for each kind of annotation: the clock is a system call. */
 #define CPU_TIME_NS 2000000
 
-static void tell_cpu_time(struct session *s, struct thread_state *t, int kind, uint64_t end_ns)
+static void emit_cpu_time(struct session *s, struct thread_state *t, int kind, uint64_t end_ns)
 {
 	struct gp_ev_cpu_time ev = {
 		.head = {.kind = GP_EV_CPU_TIME, .tid = t->tid, .time_ns = end_ns}};
 
-	if (end_ns - t->cpu_told_ns[kind] < CPU_TIME_NS)
+	if (end_ns - t->cpu_emitted_ns[kind] < CPU_TIME_NS)
 		return;
-	t->cpu_told_ns[kind] = end_ns;
+	t->cpu_emitted_ns[kind] = end_ns;
 	ev.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	(void)ring_writer__write(s->ring, &ev, sizeof(ev));
 }
@@ -271,7 +271,7 @@ static void pop_step(struct session *s, struct thread_state *t, const void *reco
 	int kind = step_kind(text);
 
 	if (kind >= 0)
-		tell_cpu_time(s, t, kind, end_ns);
+		emit_cpu_time(s, t, kind, end_ns);
 	if (!pop(s, t, record, GP_SCOPE_USER, end_ns) && kind >= 0)
 		emit_end(s, t, text, end_ns);
 }

@@ -39,12 +39,12 @@ void ops__cover(bool operators, bool annotations);
 /* After ops__arm(): tells the thread's CPU time too, where an annotation ends that tells steps, and
  * such an annotation itself also if its beginning was not seen; `ends_alone`: does not look at
  * beginnings. Or no longer. */
-void ops__tell_cpu_time(bool tell, bool ends_alone);
+void ops__emit_cpu_time(bool emit, bool ends_alone);
 
 /* After ops__arm(): tells of allocations and frees of CPU memory too, or no longer; when it returns
  * nothing is told any more. Call it every turn that it is wanted. NULL, or why they are not told
  * (any more). */
-const char *ops__tell_memory(bool tell);
+const char *ops__emit_memory(bool emit);
 
 /* Takes the callbacks away and waits for those at work, which is short. Ops still open are counted.
  * False if some thread does not leave its callback: the ring must then stay mapped. Fine when not

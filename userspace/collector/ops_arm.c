@@ -56,7 +56,7 @@ int ops__init(void)
 		ops_gate = p;
 	}
 	/* Without it allocations have their stacks walked by the kernel. */
-	(void)stack_tops__init();
+	(void)stack_cache__init();
 	ops_fence_needed = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
 	return thread_states__init();
 }
@@ -158,7 +158,7 @@ enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, con
 	s->ring = w;
 	s->epoch++;
 	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;
-	pending__clear();
+	async_ops__clear();
 	(void)thread_states__take_abandoned();
 	__atomic_store_n(&ops_missed_nr, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ops_gate->open, s, __ATOMIC_RELEASE);
@@ -199,10 +199,10 @@ void ops__cover(bool operators, bool annotations)
 			remove_callback(&ops_session, i);
 }
 
-void ops__tell_cpu_time(bool tell, bool ends_alone)
+void ops__emit_cpu_time(bool emit, bool ends_alone)
 {
-	__atomic_store_n(&ops_session.cpu_time, tell, __ATOMIC_RELAXED);
-	__atomic_store_n(&ops_session.ends_alone, tell && ends_alone, __ATOMIC_RELAXED);
+	__atomic_store_n(&ops_session.cpu_time, emit, __ATOMIC_RELAXED);
+	__atomic_store_n(&ops_session.ends_alone, emit && ends_alone, __ATOMIC_RELAXED);
 }
 
 /* Who is in a wrapper by then says what he has to say, or nothing. */
@@ -212,19 +212,19 @@ static void stop_memory(struct session *s)
 	__atomic_store_n(&s->memory, false, __ATOMIC_RELAXED);
 }
 
-const char *ops__tell_memory(bool tell)
+const char *ops__emit_memory(bool emit)
 {
 	struct session *s = &ops_session;
 	const char *why = NULL;
 
 	if (!ops_gate || !ops_open_session())
 		return NULL;
-	if (tell) {
+	if (emit) {
 		/* First, so that the first call is told. */
 		__atomic_store_n(&s->memory, true, __ATOMIC_RELAXED);
 		why = memory__hook();
 	}
-	if ((!tell || why) && s->memory) {
+	if ((!emit || why) && s->memory) {
 		stop_memory(s);
 		(void)wait_until_left();
 	}
@@ -245,11 +245,11 @@ bool ops__disarm(void)
 	stuck = !wait_until_left();
 	if (stuck)
 		return false;
-	stack_tops__clear();
+	stack_cache__clear();
 	open_nr = thread_states__take_abandoned();
 	for (struct thread_state *t = thread_states__first(); t; t = t->next) {
 		if (t->epoch == s->epoch)
-			open_nr += pending__open_nr(
+			open_nr += async_ops__open_nr(
 				t->open, __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED));
 		modules__leave(&t->modules, s->ring, s->epoch);
 	}

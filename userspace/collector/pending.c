@@ -16,13 +16,13 @@
 struct place {
 	uint64_t instance;
 	const void *record;
-	struct pending_op content;
+	struct async_op content;
 };
 
 static struct place places[PLACES];
 static uint32_t used_nr; /* an upper bound of the places in use, so that ends look no further */
 
-bool pending__add(struct open_op *op, uint32_t tid, uint32_t torch_thread)
+bool async_ops__add(struct open_op *op, uint32_t tid, uint32_t torch_thread)
 {
 	for (uint32_t i = 0; i < PLACES; i++) {
 		struct place *p = &places[i];
@@ -33,7 +33,7 @@ bool pending__add(struct open_op *op, uint32_t tid, uint32_t torch_thread)
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		op->pending = (uint16_t)i;
-		p->content = (struct pending_op){*op, tid, torch_thread};
+		p->content = (struct async_op){*op, tid, torch_thread};
 		__atomic_store_n(&p->record, op->record, __ATOMIC_RELAXED);
 		__atomic_store_n(&p->instance, op->instance, __ATOMIC_RELEASE);
 		used = __atomic_load_n(&used_nr, __ATOMIC_RELAXED);
@@ -46,26 +46,26 @@ bool pending__add(struct open_op *op, uint32_t tid, uint32_t torch_thread)
 	return false;
 }
 
-bool pending__holds(const struct open_op *op)
+bool async_ops__holds(const struct open_op *op)
 {
 	return __atomic_load_n(&places[op->pending].instance, __ATOMIC_RELAXED) == op->instance;
 }
 
-bool pending__has_ended(const struct open_op *op)
+bool async_ops__has_ended(const struct open_op *op)
 {
-	return op->pending != NO_PENDING && !pending__holds(op);
+	return op->pending != NO_PENDING && !async_ops__holds(op);
 }
 
-uint32_t pending__open_nr(const struct open_op *ops, uint32_t nr)
+uint32_t async_ops__open_nr(const struct open_op *ops, uint32_t nr)
 {
 	uint32_t open_nr = 0;
 
 	for (uint32_t i = 0; i < nr; i++)
-		open_nr += !pending__has_ended(&ops[i]);
+		open_nr += !async_ops__has_ended(&ops[i]);
 	return open_nr;
 }
 
-static bool take(struct place *p, uint64_t instance, struct pending_op *ret_op)
+static bool take(struct place *p, uint64_t instance, struct async_op *ret_op)
 {
 	if (!__atomic_compare_exchange_n(&p->instance, &instance, CHANGING, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
@@ -77,12 +77,12 @@ static bool take(struct place *p, uint64_t instance, struct pending_op *ret_op)
 	return true;
 }
 
-bool pending__take(const struct open_op *op)
+bool async_ops__take(const struct open_op *op)
 {
 	return take(&places[op->pending], op->instance, NULL);
 }
 
-bool pending__take_record(const void *record, struct pending_op *ret_op)
+bool async_ops__take_record(const void *record, struct async_op *ret_op)
 {
 	uint32_t used = __atomic_load_n(&used_nr, __ATOMIC_ACQUIRE);
 
@@ -99,7 +99,7 @@ bool pending__take_record(const void *record, struct pending_op *ret_op)
 	return false;
 }
 
-void pending__clear(void)
+void async_ops__clear(void)
 {
 	memset(places, 0, used_nr * sizeof(places[0]));
 	used_nr = 0;

@@ -12,25 +12,25 @@
 
 #include <stdbool.h>
 
-struct pending_op {
+struct async_op {
 	struct open_op op;
 	uint32_t tid;
 	uint32_t torch_thread;
 };
 
 /* Puts the op into the table and its place into op->pending. False: there is none. */
-bool pending__add(struct open_op *op, uint32_t tid, uint32_t torch_thread);
+bool async_ops__add(struct open_op *op, uint32_t tid, uint32_t torch_thread);
 /* Whether it still is there: false once another thread has ended it. */
-bool pending__holds(const struct open_op *op);
+bool async_ops__holds(const struct open_op *op);
 /* Whether it was there and another thread has ended it. */
-bool pending__has_ended(const struct open_op *op);
+bool async_ops__has_ended(const struct open_op *op);
 /* How many of the first `nr` have not ended so. */
-uint32_t pending__open_nr(const struct open_op *ops, uint32_t nr);
+uint32_t async_ops__open_nr(const struct open_op *ops, uint32_t nr);
 /* Takes it out; false if another thread was first. */
-bool pending__take(const struct open_op *op);
+bool async_ops__take(const struct open_op *op);
 /* Takes out whatever belongs to this record. */
-bool pending__take_record(const void *record, struct pending_op *ret_op);
+bool async_ops__take_record(const void *record, struct async_op *ret_op);
 /* Only while no callback can run. */
-void pending__clear(void);
+void async_ops__clear(void);
 
 #endif /* GP_COLLECTOR_PENDING_H */

@@ -18,7 +18,7 @@
 
 static struct gp_stack_top *table;
 
-int stack_tops__init(void)
+int stack_cache__init(void)
 {
 	void *p;
 
@@ -37,12 +37,12 @@ int stack_tops__init(void)
 	return 0;
 }
 
-uint64_t stack_tops__address(void)
+uint64_t stack_cache__address(void)
 {
 	return (uint64_t)(uintptr_t)table;
 }
 
-struct gp_stack_top *stack_tops__claim(void)
+struct gp_stack_top *stack_cache__claim(void)
 {
 	uint64_t self = (uint64_t)(uintptr_t)pthread_self();
 	struct gp_stack_top *top;
@@ -55,25 +55,25 @@ struct gp_stack_top *stack_tops__claim(void)
 					 __ATOMIC_RELAXED) &&
 	    owner != self)
 		return NULL;
-	stack_top__say(top, NULL);
+	stack_cache__say(top, NULL);
 	return top;
 }
 
-void stack_tops__give_back(struct gp_stack_top *top)
+void stack_cache__give_back(struct gp_stack_top *top)
 {
 	if (!top || top->self != (uint64_t)(uintptr_t)pthread_self())
 		return;
-	stack_top__say(top, NULL);
+	stack_cache__say(top, NULL);
 	__atomic_store_n(&top->self, 0, __ATOMIC_RELEASE);
 }
 
-void stack_tops__clear(void)
+void stack_cache__clear(void)
 {
 	if (table)
 		memset(table, 0, BYTES);
 }
 
-void stack_top__say(struct gp_stack_top *top, const struct gp_stack_top *as)
+void stack_cache__say(struct gp_stack_top *top, const struct gp_stack_top *as)
 {
 	if (!top)
 		return;

@@ -15,21 +15,21 @@
 #include <stdint.h>
 
 /* Once per process; a fork's child finds all places empty. 0 or -errno: there are none. */
-int stack_tops__init(void);
+int stack_cache__init(void);
 
 /* Where the table lies, 0: there is none. */
-uint64_t stack_tops__address(void);
+uint64_t stack_cache__address(void);
 
 /* The calling thread's place, or NULL: another thread has it, or there is no table. */
-struct gp_stack_top *stack_tops__claim(void);
+struct gp_stack_top *stack_cache__claim(void);
 
 /* The calling thread ends. NULL is fine. */
-void stack_tops__give_back(struct gp_stack_top *top);
+void stack_cache__give_back(struct gp_stack_top *top);
 
 /* Empties all places. No thread may be about to say something. */
-void stack_tops__clear(void);
+void stack_cache__clear(void);
 
 /* Says what `as` says, but for `self`; or, with `as` NULL, nothing. `top` NULL is fine. */
-void stack_top__say(struct gp_stack_top *top, const struct gp_stack_top *as);
+void stack_cache__say(struct gp_stack_top *top, const struct gp_stack_top *as);
 
 #endif /* GP_COLLECTOR_STACK_TOPS_H */

@@ -34,11 +34,11 @@ static void thread_ends(void *arg)
 	struct thread_state *t = arg;
 
 	uint32_t open_nr =
-		pending__open_nr(t->open, __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED));
+		async_ops__open_nr(t->open, __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED));
 
 	(void)__atomic_fetch_add(&abandoned, open_nr, __ATOMIC_RELAXED);
 	t->epoch = 0;
-	stack_tops__give_back(t->top);
+	stack_cache__give_back(t->top);
 	__atomic_store_n(&t->in_use, 0, __ATOMIC_RELEASE);
 }
 
@@ -172,7 +172,7 @@ void thread_state__say_stack(const struct thread_state *t)
 		return;
 	if (!op || !op->stack.interp || op->stack.flags || (op->stack.frame && !op->stack.id) ||
 	    !thread_is_on_stack(op->record)) {
-		stack_top__say(t->top, NULL);
+		stack_cache__say(t->top, NULL);
 		return;
 	}
 	top = (struct gp_stack_top){
@@ -182,7 +182,7 @@ void thread_state__say_stack(const struct thread_state *t)
 		.record = (uint64_t)(uintptr_t)op->record,
 		.stack_id = op->stack.id,
 	};
-	stack_top__say(t->top, &top);
+	stack_cache__say(t->top, &top);
 }
 
 uint64_t thread_states__take_abandoned(void)

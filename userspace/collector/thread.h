@@ -56,7 +56,7 @@ struct thread_state {
 	uint32_t in_use;       /* a thread has it */
 	uint32_t calls;	       /* of callbacks, since one was timed */
 	uint32_t reserved;
-	uint64_t cpu_told_ns[3]; /* when its CPU time was told last, by kind of annotation */
+	uint64_t cpu_emitted_ns[3]; /* when its CPU time was told last, by kind of annotation */
 	struct thread_state *next;
 	struct gp_stack_top *top; /* where it says its stack, NULL: nowhere */
 	struct open_op open[GP_OP_DEPTH];

@@ -34,15 +34,15 @@
 #define STUCK_NS   (60 * SECOND_NS)
 
 struct daemon {
-	struct shelf *shelf;
+	struct recording_store *store;
 	struct profiles *profiles;
 	struct reader *reader;
 	struct server *server;
-	struct watch *watch;
+	struct capture_loop *loop;
 	uint64_t start_realtime_ns;
 	pthread_mutex_t lock;
 	/* Of the capturing thread, for the server's. */
-	struct watch_counts counts;
+	struct capture_loop_counts counts;
 	uint64_t turned_ns;
 };
 
@@ -52,7 +52,7 @@ static void own_cpu(struct buf *out)
 {
 	metrics_family(out, "process_cpu_seconds_total", "counter",
 		       "CPU time of gpuprof's own, without what its probes take in processes.");
-	metrics_seconds(out, "process_cpu_seconds_total", shield_cpu_ns());
+	metrics_seconds(out, "process_cpu_seconds_total", killsafe_cpu_ns());
 }
 
 static void own_memory(struct buf *out)
@@ -96,7 +96,7 @@ static void add_numbers(struct buf *out, const struct number *numbers, size_t nr
 	}
 }
 
-static void add_watch(const struct watch_counts *c, struct buf *out)
+static void add_watch(const struct capture_loop_counts *c, struct buf *out)
 {
 	const struct number numbers[] = {
 		{"gpuprof_processes", "gauge", "Processes that are profiled now.", c->processes_nr},
@@ -109,7 +109,7 @@ static void add_watch(const struct watch_counts *c, struct buf *out)
 }
 
 /* Everything that went wrong, by what it was. */
-static void add_errors(const struct daemon *d, const struct watch_counts *w, struct buf *out)
+static void add_errors(const struct daemon *d, const struct capture_loop_counts *w, struct buf *out)
 {
 	static const char name[] = "gpuprof_errors_total";
 	struct reader_counts r;
@@ -135,7 +135,7 @@ static void add_server(const struct daemon *d, struct buf *out)
 	uint64_t nr, memory, disk;
 
 	server__counts(d->server, &s);
-	shelf__sizes(d->shelf, &nr, &memory, &disk);
+	recording_store__sizes(d->store, &nr, &memory, &disk);
 	{
 		const struct number numbers[] = {
 			{"gpuprof_http_answered_total", "counter", "Requests with status 200.",
@@ -157,9 +157,9 @@ static void add_server(const struct daemon *d, struct buf *out)
 	}
 }
 
-static struct watch_counts counts_of(struct daemon *d)
+static struct capture_loop_counts counts_of(struct daemon *d)
 {
-	struct watch_counts counts;
+	struct capture_loop_counts counts;
 
 	(void)pthread_mutex_lock(&d->lock);
 	counts = d->counts;
@@ -170,7 +170,7 @@ static struct watch_counts counts_of(struct daemon *d)
 static void metrics(void *arg, struct buf *out)
 {
 	struct daemon *d = arg;
-	struct watch_counts counts = counts_of(d);
+	struct capture_loop_counts counts = counts_of(d);
 
 	metrics_family(out, "gpuprof_build_info", "gauge", "The version of gpuprof.");
 	metrics_count(out, "gpuprof_build_info", "version", gpuprof_version, 1);
@@ -189,7 +189,7 @@ static void metrics(void *arg, struct buf *out)
 static void make_index(void *arg, struct buf *out)
 {
 	struct daemon *d = arg;
-	struct watch_counts counts = counts_of(d);
+	struct capture_loop_counts counts = counts_of(d);
 
 	buf__printf(out,
 		    "<!doctype html><html lang=en><meta charset=utf-8><title>gpuprof</title>\n"
@@ -228,32 +228,32 @@ static void on_began(uint64_t nr, void *arg)
 	profiles__cut(((struct daemon *)arg)->profiles, nr, clock_ns(CLOCK_MONOTONIC));
 }
 
-static void on_ended(const struct watch_recording *recording, void *arg)
+static void on_ended(const struct captured_recording *recording, void *arg)
 {
 	reader__give(((struct daemon *)arg)->reader, recording);
 }
 
 static bool has_process(void *arg, int32_t pid)
 {
-	return watch__has(((struct daemon *)arg)->watch, (pid_t)pid);
+	return capture_loop__has(((struct daemon *)arg)->loop, (pid_t)pid);
 }
 
-void daemon__turn(struct daemon *d)
+void daemon__poll(struct daemon *d)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (profiles__turn(d->profiles, now, has_process, d) && !watch__cut(d->watch))
-		profiles__cut(d->profiles, watch__next(d->watch), now);
-	watch__turn(d->watch, TURN_MS);
+	if (profiles__poll(d->profiles, now, has_process, d) && !capture_loop__cut(d->loop))
+		profiles__cut(d->profiles, capture_loop__next(d->loop), now);
+	capture_loop__poll(d->loop, TURN_MS);
 	(void)pthread_mutex_lock(&d->lock);
-	watch__counts(d->watch, &d->counts);
+	capture_loop__counts(d->loop, &d->counts);
 	d->turned_ns = clock_ns(CLOCK_MONOTONIC);
 	(void)pthread_mutex_unlock(&d->lock);
 }
 
 static int make_watch(struct daemon *d, const struct daemon_options *o, struct reason *why)
 {
-	struct watch_options watch = {
+	struct capture_loop_options loop = {
 		.capture = o->capture,
 		.find = o->find,
 		.period_ns = o->period_ns,
@@ -263,8 +263,9 @@ static int make_watch(struct daemon *d, const struct daemon_options *o, struct r
 		.arg = d,
 	};
 
-	d->watch = watch__new(&watch);
-	return d->watch ? watch__try(d->watch, why) : reason_set(why, -ENOMEM, "out of memory");
+	d->loop = capture_loop__new(&loop);
+	return d->loop ? capture_loop__try(d->loop, why)
+		       : reason_set(why, -ENOMEM, "out of memory");
 }
 
 /* Each process takes some descriptors. */
@@ -302,11 +303,12 @@ int daemon__new(const struct daemon_options *options, struct reason *why,
 	d->turned_ns = clock_ns(CLOCK_MONOTONIC);
 	d->profiles = server.profiles = profiles__new(options->capture.mode == CAPTURE_SAMPLE);
 	err = d->profiles ? 0 : reason_set(why, -ENOMEM, "out of memory");
-	err = err ? err : shelf__new(options->folder, options->keep_bytes, why, &d->shelf);
-	server.shelf = d->shelf;
+	err = err ? err
+		  : recording_store__new(options->folder, options->keep_bytes, why, &d->store);
+	server.store = d->store;
 	err = err ? err : server__new(&server, why, &d->server);
 	err = err ? err : privileges_keep(privileges_of_capture(), why);
-	err = err ? err : reader__new(d->profiles, d->shelf, why, &d->reader);
+	err = err ? err : reader__new(d->profiles, d->store, why, &d->reader);
 	err = err ? err : make_watch(d, options, why);
 	err = err ? err : server__start(d->server, why);
 	if (err) {
@@ -326,11 +328,11 @@ void daemon__free(struct daemon *d)
 {
 	if (!d)
 		return;
-	watch__free(d->watch);
+	capture_loop__free(d->loop);
 	server__free(d->server);
 	reader__free(d->reader);
 	profiles__free(d->profiles);
-	shelf__free(d->shelf);
+	recording_store__free(d->store);
 	(void)pthread_mutex_destroy(&d->lock);
 	free(d);
 }

@@ -19,7 +19,7 @@
 
 struct daemon_options {
 	struct capture_options capture;
-	struct finder_options find;
+	struct process_discovery_options find;
 	const char *socket; /* as in struct server_options, each */
 	const struct unix_group *group;
 	const char *listen;
@@ -40,7 +40,7 @@ int daemon__new(const struct daemon_options *options, struct reason *why,
 const char *daemon__address(const struct daemon *d);
 
 /* Does what there is to do, for some milliseconds. */
-void daemon__turn(struct daemon *d);
+void daemon__poll(struct daemon *d);
 
 void daemon__free(struct daemon *d);
 

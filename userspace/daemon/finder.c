@@ -36,23 +36,23 @@ struct entry {
 	struct target_process *process;
 };
 
-struct finder {
-	struct finder_options options;
+struct process_discovery {
+	struct process_discovery_options options;
 	VEC(struct entry) entries; /* by pid */
 	uint64_t scan_ns;	   /* when to scan next */
-	size_t turn;		   /* where finder__next() goes on */
+	size_t turn;		   /* where process_discovery__next() goes on */
 };
 
-struct finder *finder__new(const struct finder_options *options)
+struct process_discovery *process_discovery__new(const struct process_discovery_options *options)
 {
-	struct finder *f = calloc(1, sizeof(*f));
+	struct process_discovery *f = calloc(1, sizeof(*f));
 
 	if (f)
 		f->options = *options;
 	return f;
 }
 
-void finder__free(struct finder *f)
+void process_discovery__free(struct process_discovery *f)
 {
 	if (!f)
 		return;
@@ -62,7 +62,7 @@ void finder__free(struct finder *f)
 	free(f);
 }
 
-static bool is_named(const struct finder_options *o, pid_t pid)
+static bool is_named(const struct process_discovery_options *o, pid_t pid)
 {
 	for (size_t i = 0; i < o->pids_nr; i++)
 		if (o->pids[i] == pid)
@@ -70,7 +70,7 @@ static bool is_named(const struct finder_options *o, pid_t pid)
 	return false;
 }
 
-static bool is_wanted(const struct finder_options *o, const struct target_process *p)
+static bool is_wanted(const struct process_discovery_options *o, const struct target_process *p)
 {
 	if (o->pids_nr)
 		return is_named(o, p->pid);
@@ -97,7 +97,7 @@ static void forget_entry(struct entry *e)
 	*e = (struct entry){.pid = e->pid};
 }
 
-static void look(struct finder *f, struct entry *e, uint64_t now_ns)
+static void look(struct process_discovery *f, struct entry *e, uint64_t now_ns)
 {
 	struct target_process *p;
 
@@ -133,7 +133,7 @@ static bool is_due(const struct entry *e, uint64_t now_ns)
 }
 
 /* Puts the entries in step with what there is. Both are sorted. */
-static int merge(struct finder *f, const pid_t *pids, size_t nr)
+static int merge(struct process_discovery *f, const pid_t *pids, size_t nr)
 {
 	VEC(struct entry) now = {0};
 	size_t old = 0;
@@ -158,7 +158,7 @@ static int merge(struct finder *f, const pid_t *pids, size_t nr)
 	return 0;
 }
 
-int finder__turn(struct finder *f, uint64_t now_ns)
+int process_discovery__poll(struct process_discovery *f, uint64_t now_ns)
 {
 	CLEANUP(cleanup_free) pid_t *pids = NULL;
 	size_t nr = 0;
@@ -176,7 +176,7 @@ int finder__turn(struct finder *f, uint64_t now_ns)
 	return err;
 }
 
-bool finder__next(struct finder *f, uint64_t now_ns, pid_t *ret_pid)
+bool process_discovery__next(struct process_discovery *f, uint64_t now_ns, pid_t *ret_pid)
 {
 	for (size_t i = 0; i < f->entries.nr; i++) {
 		size_t at = (f->turn + i) % f->entries.nr;
@@ -191,7 +191,7 @@ bool finder__next(struct finder *f, uint64_t now_ns, pid_t *ret_pid)
 	return false;
 }
 
-static struct entry *find(const struct finder *f, pid_t pid)
+static struct entry *find(const struct process_discovery *f, pid_t pid)
 {
 	size_t low = 0, high = f->entries.nr;
 
@@ -208,7 +208,7 @@ static struct entry *find(const struct finder *f, pid_t pid)
 	return NULL;
 }
 
-void finder__took(struct finder *f, pid_t pid, int err, uint64_t now_ns)
+void process_discovery__took(struct process_discovery *f, pid_t pid, int err, uint64_t now_ns)
 {
 	struct entry *e = find(f, pid);
 
@@ -222,14 +222,14 @@ void finder__took(struct finder *f, pid_t pid, int err, uint64_t now_ns)
 		e->look_ns = now_ns + RETRY_NS;
 }
 
-void finder__forget(struct finder *f)
+void process_discovery__forget(struct process_discovery *f)
 {
 	for (size_t i = 0; i < f->entries.nr; i++)
 		if (f->entries.items[i].state == TAKEN)
 			f->entries.items[i].state = WANTED;
 }
 
-size_t finder__taken(const struct finder *f)
+size_t process_discovery__taken(const struct process_discovery *f)
 {
 	size_t nr = 0;
 
@@ -238,7 +238,7 @@ size_t finder__taken(const struct finder *f)
 	return nr;
 }
 
-bool finder__has(const struct finder *f, pid_t pid)
+bool process_discovery__has(const struct process_discovery *f, pid_t pid)
 {
 	const struct entry *e = find(f, pid);
 

@@ -15,36 +15,36 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct finder_options {
+struct process_discovery_options {
 	const char *name;   /* only those with this pattern in the command line; NULL: all */
 	const char *cgroup; /* only those in this control group; NULL: all */
 	const pid_t *pids;  /* only these, whatever is in them */
 	size_t pids_nr;
 };
 
-struct finder;
+struct process_discovery;
 
 /* Borrows what the options point to. NULL: out of memory. */
-struct finder *finder__new(const struct finder_options *options);
-void finder__free(struct finder *f);
+struct process_discovery *process_discovery__new(const struct process_discovery_options *options);
+void process_discovery__free(struct process_discovery *f);
 
 /* Looks, if it is time to. 0 or -errno. */
-int finder__turn(struct finder *f, uint64_t now_ns);
+int process_discovery__poll(struct process_discovery *f, uint64_t now_ns);
 
-/* The next process to take in; false if there is none now. The caller says with finder__took() what
- * became of it. */
-bool finder__next(struct finder *f, uint64_t now_ns, pid_t *ret_pid);
+/* The next process to take in; false if there is none now. The caller says with
+ * process_discovery__took() what became of it. */
+bool process_discovery__next(struct process_discovery *f, uint64_t now_ns, pid_t *ret_pid);
 
 /* It is captured, or (err < 0) it cannot be: it is told again, twice, after a while. */
-void finder__took(struct finder *f, pid_t pid, int err, uint64_t now_ns);
+void process_discovery__took(struct process_discovery *f, pid_t pid, int err, uint64_t now_ns);
 
 /* The capture of all has ended: those that were taken are to be taken anew. */
-void finder__forget(struct finder *f);
+void process_discovery__forget(struct process_discovery *f);
 
 /* How many are captured and still there. */
-size_t finder__taken(const struct finder *f);
+size_t process_discovery__taken(const struct process_discovery *f);
 
 /* Whether this process is one of them. */
-bool finder__has(const struct finder *f, pid_t pid);
+bool process_discovery__has(const struct process_discovery *f, pid_t pid);
 
 #endif /* GP_DAEMON_FINDER_H */

@@ -71,7 +71,7 @@ bool listen_is_local(const struct sockaddr_storage *address)
 	return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-static void tell_address(int fd, char ret_text[LISTEN_BYTES])
+static void report_address(int fd, char ret_text[LISTEN_BYTES])
 {
 	struct sockaddr_storage at = {0};
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&at;
@@ -101,7 +101,7 @@ int listen_open(const struct sockaddr_storage *address, socklen_t bytes,
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
 	    bind(fd, (const struct sockaddr *)address, bytes) || listen(fd, BACKLOG))
 		return -errno;
-	tell_address(fd, ret_text);
+	report_address(fd, ret_text);
 	return take_fd(&fd);
 }
 

@@ -166,7 +166,7 @@ void profiles__abandon(struct profiles *ps, struct profile *p)
 
 /* ---- the thread that captures ---- */
 
-bool profiles__turn(struct profiles *ps, uint64_t now_ns, bool (*has)(void *arg, int32_t pid),
+bool profiles__poll(struct profiles *ps, uint64_t now_ns, bool (*has)(void *arg, int32_t pid),
 		    void *arg)
 {
 	bool cut = false;

@@ -43,7 +43,7 @@ void profiles__abandon(struct profiles *ps, struct profile *p);
 /* ---- the thread that captures ---- */
 
 /* Whether the recording in progress is to be cut now. `has` says whether a process is captured. */
-bool profiles__turn(struct profiles *ps, uint64_t now_ns, bool (*has)(void *arg, int32_t pid),
+bool profiles__poll(struct profiles *ps, uint64_t now_ns, bool (*has)(void *arg, int32_t pid),
 		    void *arg);
 
 /* What happens from now on is in recordings from the one of number `next` on. */

@@ -30,11 +30,11 @@
 
 struct reader {
 	struct profiles *profiles;
-	struct shelf *shelf;
+	struct recording_store *store;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of the queue and the counts */
 	pthread_cond_t change;
-	VEC(struct watch_recording) queue; /* fd -1: dropped */
+	VEC(struct captured_recording) queue; /* fd -1: dropped */
 	struct reader_counts counts;
 	bool stop;
 	uint64_t next; /* the number after the last recording that was read; the thread's own */
@@ -51,10 +51,10 @@ static void count(struct reader *r, uint64_t *counter, uint64_t nr)
 
 /* ---- one recording ---- */
 
-static void put_on_shelf(struct reader *r, const struct watch_recording *w,
+static void put_on_shelf(struct reader *r, const struct captured_recording *w,
 			 const struct recording *rec)
 {
-	struct shelf_item item = {.fd = w->fd, .events_nr = w->events_nr};
+	struct store_item item = {.fd = w->fd, .events_nr = w->events_nr};
 	uint64_t start_ns, end_ns;
 	struct stat st;
 	struct tm tm;
@@ -71,14 +71,14 @@ static void put_on_shelf(struct reader *r, const struct watch_recording *w,
 	(void)strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", &tm);
 	(void)snprintf(item.id, sizeof(item.id), "%s-%d-%llu", when, (int)getpid(),
 		       (unsigned long long)w->nr);
-	err = shelf__put(r->shelf, &item);
+	err = recording_store__put(r->store, &item);
 	if (!err)
 		return;
 	count(r, &r->counts.unsaved_nr, 1);
 	log_warn("recording %s is not kept as it should be: %s", item.id, strerror(-err));
 }
 
-static int add(struct reader *r, const struct watch_recording *w, struct recording *rec)
+static int add(struct reader *r, const struct captured_recording *w, struct recording *rec)
 {
 	struct totals_part part = {w->events_nr, w->capture_nr, clock_now_ns()};
 	struct timeline *t;
@@ -97,7 +97,7 @@ static int add(struct reader *r, const struct watch_recording *w, struct recordi
 	return err;
 }
 
-static void read_one(struct reader *r, const struct watch_recording *w)
+static void read_one(struct reader *r, const struct captured_recording *w)
 {
 	struct recording *rec = NULL;
 	struct reason why = {0};
@@ -131,7 +131,7 @@ static void read_one(struct reader *r, const struct watch_recording *w)
 /* ---- the thread ---- */
 
 /* Waits a moment for a recording. False: there is none. */
-static bool take(struct reader *r, struct watch_recording *ret_recording, bool *ret_stop)
+static bool take(struct reader *r, struct captured_recording *ret_recording, bool *ret_stop)
 {
 	struct timespec until;
 	bool any;
@@ -156,7 +156,7 @@ static bool take(struct reader *r, struct watch_recording *ret_recording, bool *
 
 static void *read_all(void *arg)
 {
-	struct watch_recording recording;
+	struct captured_recording recording;
 	struct reader *r = arg;
 	bool any, stop;
 
@@ -171,7 +171,7 @@ static void *read_all(void *arg)
 	return NULL;
 }
 
-int reader__new(struct profiles *profiles, struct shelf *shelf, struct reason *why,
+int reader__new(struct profiles *profiles, struct recording_store *store, struct reason *why,
 		struct reader **ret_reader)
 {
 	struct reader *r = calloc(1, sizeof(*r));
@@ -180,7 +180,7 @@ int reader__new(struct profiles *profiles, struct shelf *shelf, struct reason *w
 	if (!r)
 		return reason_set(why, -ENOMEM, "out of memory");
 	r->profiles = profiles;
-	r->shelf = shelf;
+	r->store = store;
 	(void)pthread_mutex_init(&r->lock, NULL);
 	(void)pthread_mutex_init(&r->totals_lock, NULL);
 	(void)pthread_cond_init(&r->change, NULL);
@@ -225,16 +225,16 @@ static bool is_full(const struct reader *r)
 	return nr >= QUEUE_MAX || (nr && bytes >= QUEUE_BYTES);
 }
 
-static void drop(struct reader *r, struct watch_recording *w)
+static void drop(struct reader *r, struct captured_recording *w)
 {
 	r->counts.dropped_nr++;
 	r->counts.dropped_events_nr += w->events_nr;
 	(void)close(take_fd(&w->fd));
 }
 
-void reader__give(struct reader *r, const struct watch_recording *recording)
+void reader__give(struct reader *r, const struct captured_recording *recording)
 {
-	struct watch_recording w = *recording;
+	struct captured_recording w = *recording;
 
 	(void)pthread_mutex_lock(&r->lock);
 	if (is_full(r))

@@ -25,14 +25,14 @@ struct reader_counts {
 struct reader;
 
 /* Borrows both. 0 or -errno with a reason. */
-int reader__new(struct profiles *profiles, struct shelf *shelf, struct reason *why,
+int reader__new(struct profiles *profiles, struct recording_store *store, struct reason *why,
 		struct reader **ret_reader);
 
 /* Reads what is left, and ends. */
 void reader__free(struct reader *r);
 
 /* Hands a recording over, with its descriptor; never waits. */
-void reader__give(struct reader *r, const struct watch_recording *recording);
+void reader__give(struct reader *r, const struct captured_recording *recording);
 
 /* Appends the metrics of the totals. */
 void reader__metrics(struct reader *r, struct buf *out);

@@ -95,7 +95,7 @@ static struct request recording_of(const char *id)
 {
 	struct request r = {.what = REQUEST_RECORDING};
 
-	if (!shelf_is_id(id))
+	if (!store_is_id(id))
 		return refuse(404, "there is no such recording");
 	memcpy(r.id, id, strlen(id) + 1);
 	return r;

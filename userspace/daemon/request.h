@@ -53,7 +53,7 @@ struct request {
 	enum profile_kind profile;
 	uint32_t seconds;
 	int32_t pid; /* 0: all */
-	char id[SHELF_ID_BYTES];
+	char id[STORE_ID_BYTES];
 };
 
 /* Judges a request by its parts; what is wrong with it is in `status` and `why`, borrowed. */

@@ -153,7 +153,7 @@ static enum MHD_Result answer_file(struct server *s, struct MHD_Connection *c, s
 				   int fd, uint64_t bytes, const char *name)
 {
 	struct MHD_Response *response = fd < 0 ? NULL : MHD_create_response_from_fd64(bytes, fd);
-	char disposition[SHELF_ID_BYTES + 64];
+	char disposition[STORE_ID_BYTES + 64];
 
 	if (!response) {
 		if (fd >= 0)
@@ -170,8 +170,8 @@ static enum MHD_Result answer_file(struct server *s, struct MHD_Connection *c, s
 static enum MHD_Result answer_recording(struct server *s, struct MHD_Connection *c,
 					struct peer *peer, const char *id)
 {
-	struct shelf_item *item = shelf__take(s->options.shelf, id);
-	char name[SHELF_ID_BYTES + 16];
+	struct store_item *item = recording_store__take(s->options.store, id);
+	char name[STORE_ID_BYTES + 16];
 	enum MHD_Result result;
 
 	if (!item)
@@ -179,7 +179,7 @@ static enum MHD_Result answer_recording(struct server *s, struct MHD_Connection 
 			      "there is no such recording (any more)", false);
 	(void)snprintf(name, sizeof(name), "%s.gpuprof", id);
 	result = answer_file(s, c, peer, dup(item->fd), item->bytes, name);
-	shelf__give_back(s->options.shelf, item);
+	recording_store__give_back(s->options.store, item);
 	return result;
 }
 
@@ -276,7 +276,7 @@ static enum MHD_Result fulfil(struct server *s, struct MHD_Connection *c, struct
 		o->metrics(o->arg, &text);
 		return answer_text(s, c, peer, "text/plain; version=0.0.4; charset=utf-8", &text);
 	case REQUEST_RECORDINGS:
-		shelf__json(o->shelf, &text);
+		recording_store__json(o->store, &text);
 		return answer_text(s, c, peer, "application/json", &text);
 	case REQUEST_HEALTH:
 		if (!o->healthy(o->arg))

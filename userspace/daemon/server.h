@@ -26,7 +26,7 @@ struct server_options {
 	const char *listen;
 	const char *token_file;
 	struct profiles *profiles;
-	struct shelf *shelf;
+	struct recording_store *store;
 	/* Called in the server's thread. */
 	void (*metrics)(void *arg, struct buf *out);
 	void (*index)(void *arg, struct buf *out);

@@ -25,23 +25,23 @@
 #define COPY_BYTES (1 << 16)
 #define ITEMS_MAX  256 /* in memory, and on disk: each is an open file */
 
-struct shelf {
+struct recording_store {
 	pthread_mutex_t lock;
 	int folder; /* -1: none */
 	uint64_t bytes_max;
-	VEC(struct shelf_item *) items;
+	VEC(struct store_item *) items;
 };
 
-bool shelf_is_id(const char *text)
+bool store_is_id(const char *text)
 {
 	size_t nr = strspn(text, "0123456789TZ-");
 
-	return nr && !text[nr] && nr < SHELF_ID_BYTES;
+	return nr && !text[nr] && nr < STORE_ID_BYTES;
 }
 
 /* ---- one ---- */
 
-static void drop_holder(struct shelf_item *item)
+static void drop_holder(struct store_item *item)
 {
 	if (--item->holders)
 		return;
@@ -49,12 +49,12 @@ static void drop_holder(struct shelf_item *item)
 	free(item);
 }
 
-static void file_name(const struct shelf_item *item, char name[SHELF_ID_BYTES + 16])
+static void file_name(const struct store_item *item, char name[STORE_ID_BYTES + 16])
 {
-	(void)snprintf(name, SHELF_ID_BYTES + 16, "%s" SUFFIX, item->id);
+	(void)snprintf(name, STORE_ID_BYTES + 16, "%s" SUFFIX, item->id);
 }
 
-static uint64_t bytes_of_all(const struct shelf *s, bool on_disk)
+static uint64_t bytes_of_all(const struct recording_store *s, bool on_disk)
 {
 	uint64_t bytes = 0;
 
@@ -64,10 +64,10 @@ static uint64_t bytes_of_all(const struct shelf *s, bool on_disk)
 	return bytes;
 }
 
-static void remove_at(struct shelf *s, size_t at)
+static void remove_at(struct recording_store *s, size_t at)
 {
-	struct shelf_item *item = s->items.items[at];
-	char name[SHELF_ID_BYTES + 16];
+	struct store_item *item = s->items.items[at];
+	char name[STORE_ID_BYTES + 16];
 
 	memmove(&s->items.items[at], &s->items.items[at + 1],
 		(s->items.nr - at - 1) * sizeof(*s->items.items));
@@ -78,7 +78,7 @@ static void remove_at(struct shelf *s, size_t at)
 	drop_holder(item);
 }
 
-static size_t number_of_all(const struct shelf *s, bool on_disk)
+static size_t number_of_all(const struct recording_store *s, bool on_disk)
 {
 	size_t nr = 0;
 
@@ -88,7 +88,7 @@ static size_t number_of_all(const struct shelf *s, bool on_disk)
 }
 
 /* Makes room for one of so many bytes more, in memory or on disk. */
-static void make_room(struct shelf *s, uint64_t bytes, bool on_disk)
+static void make_room(struct recording_store *s, uint64_t bytes, bool on_disk)
 {
 	for (size_t i = 0; i < s->items.nr;) {
 		if (bytes_of_all(s, on_disk) + bytes <= s->bytes_max &&
@@ -108,9 +108,9 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int add_file(struct shelf *s, const char *name)
+static int add_file(struct recording_store *s, const char *name)
 {
-	struct shelf_item *item = calloc(1, sizeof(*item));
+	struct store_item *item = calloc(1, sizeof(*item));
 	struct stat st;
 
 	if (!item)
@@ -137,16 +137,16 @@ static int add_file(struct shelf *s, const char *name)
 
 static bool is_ours(const char *name, const char *ending)
 {
-	char id[SHELF_ID_BYTES];
+	char id[STORE_ID_BYTES];
 	size_t nr = strlen(name), suffix = strlen(ending);
 
 	if (nr <= suffix || nr - suffix >= sizeof(id) || strcmp(name + nr - suffix, ending))
 		return false;
 	(void)snprintf(id, sizeof(id), "%.*s", (int)(nr - suffix), name);
-	return shelf_is_id(id);
+	return store_is_id(id);
 }
 
-static int read_folder(struct shelf *s)
+static int read_folder(struct recording_store *s)
 {
 	VEC(char *) names = {0};
 	struct dirent *entry;
@@ -176,7 +176,7 @@ static int read_folder(struct shelf *s)
 	return err;
 }
 
-static int open_folder(struct shelf *s, const char *folder, struct reason *why)
+static int open_folder(struct recording_store *s, const char *folder, struct reason *why)
 {
 	CLEANUP(file_folder__done) struct file_folder f;
 	int err = file_folder__open(&f, folder);
@@ -200,9 +200,10 @@ static int open_folder(struct shelf *s, const char *folder, struct reason *why)
 	return err ? reason_set(why, err, "cannot read '%s': %s", folder, strerror(-err)) : 0;
 }
 
-int shelf__new(const char *folder, uint64_t bytes_max, struct reason *why, struct shelf **ret_shelf)
+int recording_store__new(const char *folder, uint64_t bytes_max, struct reason *why,
+			 struct recording_store **ret_shelf)
 {
-	struct shelf *s = calloc(1, sizeof(*s));
+	struct recording_store *s = calloc(1, sizeof(*s));
 	int err = 0;
 
 	if (!s)
@@ -213,14 +214,14 @@ int shelf__new(const char *folder, uint64_t bytes_max, struct reason *why, struc
 	if (folder)
 		err = open_folder(s, folder, why);
 	if (err) {
-		shelf__free(s);
+		recording_store__free(s);
 		return err;
 	}
 	*ret_shelf = s;
 	return 0;
 }
 
-void shelf__free(struct shelf *s)
+void recording_store__free(struct recording_store *s)
 {
 	if (!s)
 		return;
@@ -256,10 +257,10 @@ static int copy_all(int from, int to)
 }
 
 /* The recording as a file, which has its name once it is whole. */
-static int save(struct shelf *s, struct shelf_item *item)
+static int save(struct recording_store *s, struct store_item *item)
 {
 	CLEANUP(cleanup_fd) int fd = -1;
-	char name[SHELF_ID_BYTES + 16], part[sizeof(name) + sizeof(PART)];
+	char name[STORE_ID_BYTES + 16], part[sizeof(name) + sizeof(PART)];
 	int err;
 
 	file_name(item, name);
@@ -280,9 +281,9 @@ static int save(struct shelf *s, struct shelf_item *item)
 	return 0;
 }
 
-int shelf__put(struct shelf *s, const struct shelf_item *like)
+int recording_store__put(struct recording_store *s, const struct store_item *like)
 {
-	struct shelf_item *item = malloc(sizeof(*item));
+	struct store_item *item = malloc(sizeof(*item));
 	int err = 0, saved = 0;
 
 	if (!item || like->bytes > s->bytes_max) {
@@ -307,7 +308,7 @@ int shelf__put(struct shelf *s, const struct shelf_item *like)
 		err = -ENOMEM;
 	(void)pthread_mutex_unlock(&s->lock);
 	if (err && item->on_disk) {
-		char name[SHELF_ID_BYTES + 16];
+		char name[STORE_ID_BYTES + 16];
 
 		file_name(item, name);
 		(void)unlinkat(s->folder, name, 0);
@@ -317,9 +318,9 @@ int shelf__put(struct shelf *s, const struct shelf_item *like)
 	return err ? err : saved;
 }
 
-struct shelf_item *shelf__take(struct shelf *s, const char *id)
+struct store_item *recording_store__take(struct recording_store *s, const char *id)
 {
-	struct shelf_item *found = NULL;
+	struct store_item *found = NULL;
 
 	(void)pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->items.nr && !found; i++)
@@ -331,19 +332,19 @@ struct shelf_item *shelf__take(struct shelf *s, const char *id)
 	return found;
 }
 
-void shelf__give_back(struct shelf *s, struct shelf_item *item)
+void recording_store__give_back(struct recording_store *s, struct store_item *item)
 {
 	(void)pthread_mutex_lock(&s->lock);
 	drop_holder(item);
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
-void shelf__json(struct shelf *s, struct buf *out)
+void recording_store__json(struct recording_store *s, struct buf *out)
 {
 	buf__str(out, "{\"recordings\":[");
 	(void)pthread_mutex_lock(&s->lock);
 	for (size_t i = s->items.nr; i-- > 0;) {
-		const struct shelf_item *item = s->items.items[i];
+		const struct store_item *item = s->items.items[i];
 
 		buf__printf(out,
 			    "%s{\"id\":\"%s\",\"bytes\":%llu,\"start_unix_ns\":%llu,"
@@ -362,8 +363,8 @@ void shelf__json(struct shelf *s, struct buf *out)
 	buf__str(out, "]}\n");
 }
 
-void shelf__sizes(struct shelf *s, uint64_t *ret_nr, uint64_t *ret_memory_bytes,
-		  uint64_t *ret_disk_bytes)
+void recording_store__sizes(struct recording_store *s, uint64_t *ret_nr, uint64_t *ret_memory_bytes,
+			    uint64_t *ret_disk_bytes)
 {
 	(void)pthread_mutex_lock(&s->lock);
 	*ret_nr = s->items.nr;

@@ -14,11 +14,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SHELF_ID_BYTES 48
+#define STORE_ID_BYTES 48
 
 /* One recording: a descriptor that reads it. Whoever holds it gives it back. */
-struct shelf_item {
-	char id[SHELF_ID_BYTES];
+struct store_item {
+	char id[STORE_ID_BYTES];
 	int fd;
 	uint64_t bytes;
 	uint64_t start_realtime_ns, duration_ns;
@@ -28,30 +28,30 @@ struct shelf_item {
 	unsigned int holders; /* the shelf's own business */
 };
 
-struct shelf;
+struct recording_store;
 
 /* `folder` NULL: all in memory. What an earlier daemon has left in the folder is on the shelf, too.
  * 0 or -errno with a reason. */
-int shelf__new(const char *folder, uint64_t bytes_max, struct reason *why,
-	       struct shelf **ret_shelf);
-void shelf__free(struct shelf *s);
+int recording_store__new(const char *folder, uint64_t bytes_max, struct reason *why,
+			 struct recording_store **ret_shelf);
+void recording_store__free(struct recording_store *s);
 
 /* Puts a recording there; its descriptor becomes the shelf's in any case. 0, or -errno where it
  * could not be written into the folder: it stays in memory then (-ENOMEM, -EFBIG: it is gone). */
-int shelf__put(struct shelf *s, const struct shelf_item *item);
+int recording_store__put(struct recording_store *s, const struct store_item *item);
 
-/* The one of this id, or NULL; for shelf__give_back(). */
-struct shelf_item *shelf__take(struct shelf *s, const char *id);
-void shelf__give_back(struct shelf *s, struct shelf_item *item);
+/* The one of this id, or NULL; for recording_store__give_back(). */
+struct store_item *recording_store__take(struct recording_store *s, const char *id);
+void recording_store__give_back(struct recording_store *s, struct store_item *item);
 
 /* All as a JSON object, newest first. */
-void shelf__json(struct shelf *s, struct buf *out);
+void recording_store__json(struct recording_store *s, struct buf *out);
 
 /* How many there are, and their bytes in memory and on disk. */
-void shelf__sizes(struct shelf *s, uint64_t *ret_nr, uint64_t *ret_memory_bytes,
-		  uint64_t *ret_disk_bytes);
+void recording_store__sizes(struct recording_store *s, uint64_t *ret_nr, uint64_t *ret_memory_bytes,
+			    uint64_t *ret_disk_bytes);
 
 /* Whether it is written as an id is. */
-bool shelf_is_id(const char *text);
+bool store_is_id(const char *text);
 
 #endif /* GP_DAEMON_SHELF_H */

@@ -180,11 +180,11 @@ static void add_values(const struct adding *a, const struct stack_sample *s, str
 {
 	uint64_t *cpu_ns = a->tl->sampled ? &row->estimated_ns : &row->cpu_ns;
 
-	row->calls = add_capped(row->calls, s->values[STACK_CALLS]);
-	*cpu_ns = add_capped(*cpu_ns, s->values[STACK_CPU]);
-	row->cuda_ns = add_capped(row->cuda_ns, s->values[STACK_CUDA]);
-	row->samples_nr = add_capped(row->samples_nr, s->values[STACK_SAMPLES]);
-	row->off_ns = add_capped(row->off_ns, s->values[STACK_OFF]);
+	row->calls = add_saturating(row->calls, s->values[STACK_CALLS]);
+	*cpu_ns = add_saturating(*cpu_ns, s->values[STACK_CPU]);
+	row->cuda_ns = add_saturating(row->cuda_ns, s->values[STACK_CUDA]);
+	row->samples_nr = add_saturating(row->samples_nr, s->values[STACK_SAMPLES]);
+	row->off_ns = add_saturating(row->off_ns, s->values[STACK_OFF]);
 }
 
 static int add_sample(const struct stack_sample *s, void *arg)
@@ -226,8 +226,8 @@ static void clean(struct buf *out, const char *name)
 static int compare_rows(const void *x, const void *y)
 {
 	const struct part_op *a = x, *b = y;
-	uint64_t of_a = add_capped(add_capped(a->cpu_ns, a->estimated_ns), a->cuda_ns);
-	uint64_t of_b = add_capped(add_capped(b->cpu_ns, b->estimated_ns), b->cuda_ns);
+	uint64_t of_a = add_saturating(add_saturating(a->cpu_ns, a->estimated_ns), a->cuda_ns);
+	uint64_t of_b = add_saturating(add_saturating(b->cpu_ns, b->estimated_ns), b->cuda_ns);
 
 	if (of_a != of_b)
 		return of_a < of_b ? 1 : -1;
@@ -295,12 +295,12 @@ static int add_ops(struct adding *a)
 			err = give_series(p, name.bytes, a->t->recordings_nr, &op);
 		if (err)
 			break;
-		op->calls = add_capped(op->calls, row->calls);
-		op->cpu_ns = add_capped(op->cpu_ns, row->cpu_ns);
-		op->cuda_ns = add_capped(op->cuda_ns, row->cuda_ns);
-		op->samples_nr = add_capped(op->samples_nr, row->samples_nr);
-		op->estimated_ns = add_capped(op->estimated_ns, row->estimated_ns);
-		op->off_ns = add_capped(op->off_ns, row->off_ns);
+		op->calls = add_saturating(op->calls, row->calls);
+		op->cpu_ns = add_saturating(op->cpu_ns, row->cpu_ns);
+		op->cuda_ns = add_saturating(op->cuda_ns, row->cuda_ns);
+		op->samples_nr = add_saturating(op->samples_nr, row->samples_nr);
+		op->estimated_ns = add_saturating(op->estimated_ns, row->estimated_ns);
+		op->off_ns = add_saturating(op->off_ns, row->off_ns);
 		op->seen = a->t->recordings_nr;
 	}
 	return err;
@@ -347,7 +347,7 @@ static void add_memory(struct adding *a)
 		d->has_memory = true;
 		if (m->bytes > 0) {
 			d->allocations_nr++;
-			d->allocated_bytes = add_capped(d->allocated_bytes, (uint64_t)m->bytes);
+			d->allocated_bytes = add_saturating(d->allocated_bytes, (uint64_t)m->bytes);
 		}
 		if (__builtin_add_overflow(d->held_bytes, m->bytes, &d->held_bytes))
 			d->held_bytes = INT64_MAX;
@@ -393,9 +393,9 @@ static void add_gpus(struct adding *a)
 		if (!d)
 			continue;
 		d->has_work = true;
-		d->work_nr = add_capped(d->work_nr, whole(use->whole_nr));
-		d->kernels_nr = add_capped(d->kernels_nr, whole(use->whole_kernels_nr));
-		d->busy_ns = add_capped(d->busy_ns, whole(use->whole_busy_ns));
+		d->work_nr = add_saturating(d->work_nr, whole(use->whole_nr));
+		d->kernels_nr = add_saturating(d->kernels_nr, whole(use->whole_kernels_nr));
+		d->busy_ns = add_saturating(d->busy_ns, whole(use->whole_busy_ns));
 	}
 }
 
@@ -404,7 +404,7 @@ static void add_gpus(struct adding *a)
 static void add_step(struct total_process *p, uint64_t ns)
 {
 	p->steps_nr++;
-	p->steps_ns = add_capped(p->steps_ns, ns);
+	p->steps_ns = add_saturating(p->steps_ns, ns);
 	for (size_t i = 0; i < TOTALS_BUCKETS; i++)
 		p->buckets[i] += ns <= totals_bounds_ns[i];
 }
@@ -476,7 +476,7 @@ static int add_loss(struct totals *t, const char *name, uint64_t nr)
 
 	for (size_t i = 0; i < t->losses.nr; i++)
 		if (!strcmp(t->losses.items[i].name, name)) {
-			t->losses.items[i].nr = add_capped(t->losses.items[i].nr, nr);
+			t->losses.items[i].nr = add_saturating(t->losses.items[i].nr, nr);
 			return 0;
 		}
 	if (t->losses.nr >= TOTALS_LOSSES) {
@@ -511,11 +511,11 @@ int totals__add(struct totals *t, const struct timeline *tl, const struct totals
 
 	t->recordings_nr++;
 	t->sampled |= tl->sampled;
-	t->events_nr = add_capped(t->events_nr, part->events_nr);
+	t->events_nr = add_saturating(t->events_nr, part->events_nr);
 	if (tl->end_ns > tl->start_ns)
-		t->recorded_ns = add_capped(t->recorded_ns, tl->end_ns - tl->start_ns);
+		t->recorded_ns = add_saturating(t->recorded_ns, tl->end_ns - tl->start_ns);
 	if (tl->gpu_unseen)
-		t->gpu_unseen_ns = add_capped(t->gpu_unseen_ns, timeline__wanted_ns(tl));
+		t->gpu_unseen_ns = add_saturating(t->gpu_unseen_ns, timeline__wanted_ns(tl));
 	if (part->capture_nr != t->capture_nr)
 		begin_capture(t, part->capture_nr);
 	err = find_processes(&a, part->now_ns);

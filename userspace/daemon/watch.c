@@ -26,9 +26,9 @@
  */
 #define OPEN_MAX_NR 8
 
-struct watch {
-	struct watch_options options;
-	struct finder *finder;
+struct capture_loop {
+	struct capture_loop_options options;
+	struct process_discovery *discovery;
 	struct capture *capture; /* NULL: none is going on */
 	/* By the capture's own numbers: recordings that have a file, whose beginning has been told,
 	 * and that were handed over. */
@@ -42,20 +42,20 @@ struct watch {
 	uint64_t retry_ns;
 	bool rotating; /* asked for, and not done yet */
 	bool cut_wanted;
-	struct watch_counts counts;
+	struct capture_loop_counts counts;
 };
 
-struct watch *watch__new(const struct watch_options *options)
+struct capture_loop *capture_loop__new(const struct capture_loop_options *options)
 {
-	struct watch *w = calloc(1, sizeof(*w));
+	struct capture_loop *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
 	w->options = *options;
 	for (size_t i = 0; i < OPEN_MAX_NR; i++)
 		w->fds[i] = -1;
-	w->finder = finder__new(&options->find);
-	if (!w->finder) {
+	w->discovery = process_discovery__new(&options->find);
+	if (!w->discovery) {
 		free(w);
 		return NULL;
 	}
@@ -67,7 +67,7 @@ struct watch *watch__new(const struct watch_options *options)
 /* Where the capture writes its next recording: a file without a name. */
 static char *recording_path(void *arg, unsigned int nr)
 {
-	struct watch *w = arg;
+	struct capture_loop *w = arg;
 	int *fd = &w->fds[nr % OPEN_MAX_NR];
 	char *path = NULL;
 
@@ -81,7 +81,7 @@ static char *recording_path(void *arg, unsigned int nr)
 }
 
 /* The recording in progress is another one now. */
-static void note_begun(struct watch *w, uint64_t events_nr, uint64_t now)
+static void note_begun(struct capture_loop *w, uint64_t events_nr, uint64_t now)
 {
 	w->begun_nr = w->opened_nr;
 	w->events[(w->begun_nr - 1) % OPEN_MAX_NR] = events_nr;
@@ -91,11 +91,11 @@ static void note_begun(struct watch *w, uint64_t events_nr, uint64_t now)
 }
 
 /* Hands over the oldest that has not been. */
-static void hand_over(struct watch *w, uint64_t events_nr)
+static void hand_over(struct capture_loop *w, uint64_t events_nr)
 {
 	size_t at = w->ended_nr % OPEN_MAX_NR, next = (w->ended_nr + 1) % OPEN_MAX_NR;
 	uint64_t last = w->ended_nr + 1 < w->begun_nr ? w->events[next] : events_nr;
-	struct watch_recording r = {
+	struct captured_recording r = {
 		.nr = w->first_nr + w->ended_nr,
 		.fd = take_fd(&w->fds[at]),
 		.events_nr = last - w->events[at],
@@ -107,7 +107,7 @@ static void hand_over(struct watch *w, uint64_t events_nr)
 }
 
 /* Without a capture there is nothing that could be read, and nobody is told. */
-static void close_all(struct watch *w)
+static void close_all(struct capture_loop *w)
 {
 	for (size_t i = 0; i < OPEN_MAX_NR; i++)
 		if (w->fds[i] >= 0)
@@ -116,7 +116,7 @@ static void close_all(struct watch *w)
 	w->opened_nr = w->begun_nr = w->ended_nr = 0;
 }
 
-static int begin(struct watch *w, struct reason *why)
+static int begin(struct capture_loop *w, struct reason *why)
 {
 	struct capture_options o = w->options.capture;
 	int err;
@@ -138,7 +138,7 @@ static int begin(struct watch *w, struct reason *why)
 }
 
 /* What could not be finished can be read as far as it goes. */
-static void end(struct watch *w)
+static void end(struct capture_loop *w)
 {
 	struct capture_status s;
 	struct reason why = {0};
@@ -151,28 +151,28 @@ static void end(struct watch *w)
 	}
 	capture__status(w->capture, &s);
 	capture__free(TAKE(w->capture));
-	finder__forget(w->finder);
+	process_discovery__forget(w->discovery);
 	w->options.began(w->first_nr + w->begun_nr, w->options.arg);
 	while (w->ended_nr < w->begun_nr)
 		hand_over(w, s.events_nr);
 	close_all(w);
 }
 
-void watch__free(struct watch *w)
+void capture_loop__free(struct capture_loop *w)
 {
 	if (!w)
 		return;
 	end(w);
-	finder__free(w->finder);
+	process_discovery__free(w->discovery);
 	free(w);
 }
 
-int watch__try(struct watch *w, struct reason *why)
+int capture_loop__try(struct capture_loop *w, struct reason *why)
 {
 	return begin(w, why);
 }
 
-static void fail(struct watch *w, const struct reason *why, uint64_t now)
+static void fail(struct capture_loop *w, const struct reason *why, uint64_t now)
 {
 	log_err("%s", why->text);
 	w->counts.failed_nr++;
@@ -183,13 +183,13 @@ static void fail(struct watch *w, const struct reason *why, uint64_t now)
 /* ---- a turn ---- */
 
 /* Takes in one process, so that events are never left waiting for long. True: there was one. */
-static bool join_one(struct watch *w, uint64_t now)
+static bool join_one(struct capture_loop *w, uint64_t now)
 {
 	struct reason why = {0};
 	pid_t pid;
 	int err;
 
-	if (now < w->retry_ns || !finder__next(w->finder, now, &pid))
+	if (now < w->retry_ns || !process_discovery__next(w->discovery, now, &pid))
 		return false;
 	if (!w->capture) {
 		err = begin(w, &why);
@@ -199,7 +199,7 @@ static bool join_one(struct watch *w, uint64_t now)
 		}
 	}
 	err = capture__add(w->capture, pid, &why);
-	finder__took(w->finder, pid, err, now);
+	process_discovery__took(w->discovery, pid, err, now);
 	if (!err) {
 		w->counts.joined_nr++;
 		w->busy_ns = now;
@@ -213,7 +213,7 @@ static bool join_one(struct watch *w, uint64_t now)
 	return true;
 }
 
-static bool is_due(const struct watch *w, const struct capture_status *s, uint64_t now)
+static bool is_due(const struct capture_loop *w, const struct capture_status *s, uint64_t now)
 {
 	uint64_t began = w->events[(w->begun_nr - 1) % OPEN_MAX_NR];
 
@@ -222,12 +222,12 @@ static bool is_due(const struct watch *w, const struct capture_status *s, uint64
 }
 
 /* Whether the capture is to be begun anew, and what it knows is to be forgotten. */
-static bool is_old(const struct watch *w, const struct capture_status *s, uint64_t now)
+static bool is_old(const struct capture_loop *w, const struct capture_status *s, uint64_t now)
 {
 	return s->processes_nr >= PROCESSES_NR || now - w->busy_ns >= IDLE_NS;
 }
 
-static void poll_capture(struct watch *w, int timeout_ms)
+static void poll_capture(struct capture_loop *w, int timeout_ms)
 {
 	struct capture_status s;
 	struct reason why = {0};
@@ -254,10 +254,10 @@ static void poll_capture(struct watch *w, int timeout_ms)
 	}
 }
 
-void watch__turn(struct watch *w, int timeout_ms)
+void capture_loop__poll(struct capture_loop *w, int timeout_ms)
 {
 	uint64_t now = clock_now_ns();
-	int err = finder__turn(w->finder, now);
+	int err = process_discovery__poll(w->discovery, now);
 
 	if (err) {
 		w->counts.scan_failed_nr++;
@@ -269,26 +269,26 @@ void watch__turn(struct watch *w, int timeout_ms)
 		poll_capture(w, timeout_ms);
 	else if (timeout_ms)
 		(void)poll(NULL, 0, timeout_ms);
-	w->counts.processes_nr = finder__taken(w->finder);
+	w->counts.processes_nr = process_discovery__taken(w->discovery);
 }
 
-bool watch__cut(struct watch *w)
+bool capture_loop__cut(struct capture_loop *w)
 {
 	w->cut_wanted = w->capture;
 	return w->capture;
 }
 
-uint64_t watch__next(const struct watch *w)
+uint64_t capture_loop__next(const struct capture_loop *w)
 {
 	return w->first_nr + w->begun_nr;
 }
 
-bool watch__has(const struct watch *w, pid_t pid)
+bool capture_loop__has(const struct capture_loop *w, pid_t pid)
 {
-	return finder__has(w->finder, pid);
+	return process_discovery__has(w->discovery, pid);
 }
 
-void watch__counts(const struct watch *w, struct watch_counts *ret_counts)
+void capture_loop__counts(const struct capture_loop *w, struct capture_loop_counts *ret_counts)
 {
 	*ret_counts = w->counts;
 }

@@ -18,26 +18,26 @@
 #include <stdint.h>
 
 /* One recording that has ended; the descriptor is the receiver's. */
-struct watch_recording {
+struct captured_recording {
 	uint64_t nr; /* they count from 0 */
 	int fd;
 	uint64_t events_nr;
 	uint64_t capture_nr; /* which capture it is from */
 };
 
-struct watch_options {
+struct capture_loop_options {
 	struct capture_options capture; /* paths and schedule are the watch's own */
-	struct finder_options find;
+	struct process_discovery_options find;
 	uint64_t period_ns;  /* of a recording, at most */
 	uint64_t events_max; /* a recording ends where it has so many */
 	/* The recording of this number has begun, or would: none is in progress. What was before is
 	 * in those of lower numbers, some of which may not have ended. */
 	void (*began)(uint64_t nr, void *arg);
-	void (*ended)(const struct watch_recording *recording, void *arg);
+	void (*ended)(const struct captured_recording *recording, void *arg);
 	void *arg;
 };
 
-struct watch_counts {
+struct capture_loop_counts {
 	uint64_t processes_nr; /* captured now */
 	uint64_t joined_nr;
 	uint64_t gone_nr;     /* ended while they were being attached to */
@@ -47,29 +47,29 @@ struct watch_counts {
 	uint64_t scan_failed_nr;
 };
 
-struct watch;
+struct capture_loop;
 
 /* Borrows what the options point to. NULL: out of memory. */
-struct watch *watch__new(const struct watch_options *options);
+struct capture_loop *capture_loop__new(const struct capture_loop_options *options);
 
 /* Ends the capture; its last recording still comes. */
-void watch__free(struct watch *w);
+void capture_loop__free(struct capture_loop *w);
 
 /* Loads the kernel side once, so that what is refused is refused at the start. 0 or -errno with a
  * reason. */
-int watch__try(struct watch *w, struct reason *why);
+int capture_loop__try(struct capture_loop *w, struct reason *why);
 
 /* What there is to do, waiting for at most timeout_ms. Errors are counted and logged. */
-void watch__turn(struct watch *w, int timeout_ms);
+void capture_loop__poll(struct capture_loop *w, int timeout_ms);
 
 /* Asks for the recording in progress to end now. False: none is in progress. */
-bool watch__cut(struct watch *w);
+bool capture_loop__cut(struct capture_loop *w);
 
 /* The number that the next recording to begin will have. */
-uint64_t watch__next(const struct watch *w);
+uint64_t capture_loop__next(const struct capture_loop *w);
 
 /* Whether the process is captured now. */
-bool watch__has(const struct watch *w, pid_t pid);
-void watch__counts(const struct watch *w, struct watch_counts *ret_counts);
+bool capture_loop__has(const struct capture_loop *w, pid_t pid);
+void capture_loop__counts(const struct capture_loop *w, struct capture_loop_counts *ret_counts);
 
 #endif /* GP_DAEMON_WATCH_H */

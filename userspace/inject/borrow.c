@@ -46,7 +46,7 @@ int target_view__read(const struct target_process *p, const char *not_borrowed, 
 	(void)snprintf(path, sizeof(path), "/proc/%d/mem", p->pid);
 	v->memory.mem_fd = open(path, O_RDWR | O_CLOEXEC);
 	if (v->memory.mem_fd < 0)
-		return explain_refusal(p->pid, -errno, why);
+		return ptrace_error_reason(p->pid, -errno, why);
 	v->unwinder = unwinder__new(p);
 	if (!v->unwinder)
 		return reason_set(why, -ENOMEM, "out of memory");
@@ -68,7 +68,7 @@ void target_view__done(struct target_view *v)
 	memory_map__done(&v->map);
 }
 
-void borrow__done(struct borrow *b)
+void safe_thread__done(struct safe_thread *b)
 {
 	free(b->saved);
 	b->saved = NULL;
@@ -154,7 +154,7 @@ static int list_threads(pid_t pid, struct candidates *ret_list)
 }
 
 /* Threads that stopped only now are let go again. */
-static void release_late(struct borrow *b)
+static void release_late(struct safe_thread *b)
 {
 	size_t kept = 0;
 
@@ -171,7 +171,7 @@ static void release_late(struct borrow *b)
 }
 
 /* Takes and stops one thread. -EBUSY: not this one now; other errors end the search. */
-static int stop_thread(struct target_view *v, pid_t tid, struct borrow *b, struct tracee *t,
+static int stop_thread(struct target_view *v, pid_t tid, struct safe_thread *b, struct tracee *t,
 		       struct reason *why)
 {
 	int err;
@@ -183,7 +183,7 @@ static int stop_thread(struct target_view *v, pid_t tid, struct borrow *b, struc
 		if (err == -ESRCH)
 			return -EBUSY;
 		if (err)
-			return explain_refusal(v->p->pid, err, why);
+			return ptrace_error_reason(v->p->pid, err, why);
 	}
 	err = tracee_stop(t, clock_now_ns() + STOP_LIMIT_NS);
 	b->stops++;
@@ -202,9 +202,10 @@ static int stop_thread(struct target_view *v, pid_t tid, struct borrow *b, struc
 
 /* The thread that a dead gpuprof sent through the code at a place: it has left it by now if it is
  * gone, or if nothing on its stack leads there. `held` is the thread that is stopped already. */
-static bool place_is_free(struct target_view *v, const struct borrow *b, uint64_t at, pid_t owner)
+static bool place_is_free(struct target_view *v, const struct safe_thread *b, uint64_t at,
+			  pid_t owner)
 {
-	struct borrow other = {0};
+	struct safe_thread other = {0};
 	struct user_regs_struct r;
 	struct tracee t;
 	bool is_in;
@@ -215,7 +216,7 @@ static bool place_is_free(struct target_view *v, const struct borrow *b, uint64_
 	if (!thread_state(v->p->pid, owner))
 		return true;
 	if (stop_thread(v, owner, &other, &t, NULL)) {
-		borrow__done(&other);
+		safe_thread__done(&other);
 		return false;
 	}
 	is_in = tracee_registers(&t, &r) ||
@@ -247,7 +248,7 @@ static void original_bytes(const struct target_view *v, uint64_t at, unsigned ch
 	}
 }
 
-static int find_place(struct target_view *v, struct borrow *b, struct reason *why)
+static int find_place(struct target_view *v, struct safe_thread *b, struct reason *why)
 {
 	size_t bytes = remote_place_bytes();
 
@@ -279,8 +280,8 @@ static int find_place(struct target_view *v, struct borrow *b, struct reason *wh
 }
 
 /* 0: b has the thread. -EBUSY: try another; *ret_safety tells why. */
-static int try_thread(struct target_view *v, pid_t tid, struct borrow *b, enum safety *ret_safety,
-		      struct reason *why)
+static int try_thread(struct target_view *v, pid_t tid, struct safe_thread *b,
+		      enum safety *ret_safety, struct reason *why)
 {
 	int err = stop_thread(v, tid, b, &b->thread, why);
 
@@ -301,7 +302,7 @@ static int try_thread(struct target_view *v, pid_t tid, struct borrow *b, enum s
 }
 
 /* One look at each thread. -EBUSY if none would do. */
-static int try_round(struct target_view *v, uint64_t deadline_ns, struct borrow *b,
+static int try_round(struct target_view *v, uint64_t deadline_ns, struct safe_thread *b,
 		     enum safety *ret_safety, char *ret_state, struct reason *why)
 {
 	CLEANUP(cleanup_candidates) struct candidates list = {0};
@@ -347,11 +348,11 @@ static int explain_no_moment(const struct target_view *v, enum safety safety, ch
 			  v->p->pid, safety_text(safety));
 }
 
-int borrow_thread(struct target_view *v, uint64_t deadline_ns, struct reason *why,
-		  struct borrow *ret_borrow)
+int safe_thread_take(struct target_view *v, uint64_t deadline_ns, struct reason *why,
+		     struct safe_thread *ret_thread)
 {
 	struct timespec pause = {.tv_nsec = 200000};
-	struct borrow *b = ret_borrow;
+	struct safe_thread *b = ret_thread;
 	enum safety safety = SAFE;
 	char state = 0;
 	int err;
@@ -375,7 +376,7 @@ bool any_thread_is_in(struct target_view *v, uint64_t start, uint64_t end)
 	bool is_in = list_threads(v->p->pid, &list) != 0;
 
 	for (size_t i = 0; !is_in && i < list.items.nr; i++) {
-		struct borrow b = {0};
+		struct safe_thread b = {0};
 		struct user_regs_struct r;
 		struct tracee t;
 
@@ -383,7 +384,7 @@ bool any_thread_is_in(struct target_view *v, uint64_t start, uint64_t end)
 			continue;
 		if (stop_thread(v, list.items.items[i].tid, &b, &t, NULL)) {
 			is_in = thread_state(v->p->pid, list.items.items[i].tid) != 0;
-			borrow__done(&b);
+			safe_thread__done(&b);
 			continue;
 		}
 		is_in = memory_map__read(v->p->pid, &v->map) || tracee_registers(&t, &r) ||

@@ -32,7 +32,7 @@ int target_view__read(const struct target_process *p, const char *not_borrowed, 
 void target_view__done(struct target_view *v);
 
 /* A thread that was stopped and had not stopped yet when the time for it was over. */
-struct borrow {
+struct safe_thread {
 	struct tracee thread; /* in STOP_INTERRUPT */
 	struct user_regs_struct registers;
 	uint64_t place;	      /* for remote_begin() */
@@ -42,11 +42,11 @@ struct borrow {
 };
 
 /* Stops threads one after the other until one is at a safe point. 0; -EAGAIN, -EPERM, -ESRCH or
- * another -errno with a reason, all threads let go then. The caller calls borrow__done() either
- * way, after the thread was let go. */
-int borrow_thread(struct target_view *v, uint64_t deadline_ns, struct reason *why,
-		  struct borrow *ret_borrow);
-void borrow__done(struct borrow *b);
+ * another -errno with a reason, all threads let go then. The caller calls safe_thread__done()
+ * either way, after the thread was let go. */
+int safe_thread_take(struct target_view *v, uint64_t deadline_ns, struct reason *why,
+		     struct safe_thread *ret_thread);
+void safe_thread__done(struct safe_thread *b);
 
 /* Whether any thread may still run code in [start, end). Stops all of them, one at a time. */
 bool any_thread_is_in(struct target_view *v, uint64_t start, uint64_t end);

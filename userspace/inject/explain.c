@@ -40,7 +40,7 @@ pid_t tracer_of(pid_t tid)
 	return tracer > 0 ? (pid_t)tracer : 0;
 }
 
-int explain_refusal(pid_t pid, int err, struct reason *why)
+int ptrace_error_reason(pid_t pid, int err, struct reason *why)
 {
 	long tracer = status_number(pid, "TracerPid");
 	long uid = status_number(pid, "Uid");

@@ -12,7 +12,7 @@
 
 /* For an error of ptrace or of opening /proc/PID/mem. Returns -EPERM, or -ESRCH for a process that
  * is gone. */
-int explain_refusal(pid_t pid, int err, struct reason *why);
+int ptrace_error_reason(pid_t pid, int err, struct reason *why);
 
 /* The process that traces the thread; 0: none, or none that we can see. */
 pid_t tracer_of(pid_t tid);

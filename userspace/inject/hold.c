@@ -46,11 +46,11 @@ struct waiter {
 
 struct job {
 	const struct target_process *p;
-	const struct hold_options *options;
-	hold_fn fn;
+	const struct quiesce_options *options;
+	quiesce_fn fn;
 	void *arg;
 	struct reason *why;
-	struct hold_result result;
+	struct quiesce_result result;
 	int err;
 	struct target_view view;
 	struct range_list libraries, waiting;
@@ -201,7 +201,7 @@ static int stop(struct job *j, pid_t tid, struct tracee *t)
 		if (err == -EPERM && has_ended(thread_state(j->p->pid, tid)))
 			err = -ESRCH;
 		if (err)
-			return err == -ESRCH ? err : explain_refusal(j->p->pid, err, j->why);
+			return err == -ESRCH ? err : ptrace_error_reason(j->p->pid, err, j->why);
 	}
 	err = tracee_stop(t, clock_now_ns() + STOP_LIMIT_NS);
 	j->result.stops++;
@@ -410,7 +410,7 @@ static void *work(void *arg)
 	struct job *j = arg;
 	int CLEANUP(cleanup_fd) turn = -1;
 
-	j->err = turn_take(j->p, j->why, &turn) ?: look_at_target(j) ?: hold(j);
+	j->err = injection_lock(j->p, j->why, &turn) ?: look_at_target(j) ?: hold(j);
 	return NULL;
 }
 
@@ -448,7 +448,7 @@ static void join(pthread_t thread, pid_t pid)
 /* What comes back from the tracer. */
 struct outcome {
 	struct reason why;
-	struct hold_result result;
+	struct quiesce_result result;
 };
 
 static int trace(void *shared, void *arg)
@@ -469,8 +469,8 @@ static int trace(void *shared, void *arg)
 	return j->err;
 }
 
-int hold_threads(const struct target_process *p, const struct hold_options *options, hold_fn fn,
-		 void *arg, struct reason *why, struct hold_result *ret_result)
+int quiesce_threads(const struct target_process *p, const struct quiesce_options *options,
+		    quiesce_fn fn, void *arg, struct reason *why, struct quiesce_result *ret_result)
 {
 	struct job j = {.p = p, .options = options, .fn = fn, .arg = arg};
 	struct outcome o = {0};

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hold_options {
+struct quiesce_options {
 	const char *const *libraries; /* how the names of their files begin; NULL ends the list */
 	/* Part of the names of their functions that wait for long, and of which a thread may be in
 	 * one; NULL ends the list, and none may be if there is no list. */
@@ -31,7 +31,7 @@ struct hold_options {
 	struct tracer_meanwhile meanwhile;
 };
 
-struct hold_result {
+struct quiesce_result {
 	uint32_t held_nr, waiting_nr; /* threads; how many of them in a function that waits */
 	uint32_t stops;		      /* how often a thread was stopped */
 	uint64_t held_ns;	      /* some of them */
@@ -41,12 +41,13 @@ struct hold_result {
 /* Called while they are held, in a process of its own (inject/tracer.h): of what it writes, only
  * what it returns and what lies in shared mappings lasts. It has TRACER_SILENCE_MS. `all_out`: none
  * is in a function that waits. */
-typedef int (*hold_fn)(bool all_out, void *arg);
+typedef int (*quiesce_fn)(bool all_out, void *arg);
 
 /* Threads that the libraries have made for themselves run on. ret_result is filled in any case.
  * Returns 0 if fn was called, else -errno with a reason: -EAGAIN no moment was found, -EPERM,
  * -ESRCH and others as for inject_library(). */
-int hold_threads(const struct target_process *p, const struct hold_options *options, hold_fn fn,
-		 void *arg, struct reason *why, struct hold_result *ret_result);
+int quiesce_threads(const struct target_process *p, const struct quiesce_options *options,
+		    quiesce_fn fn, void *arg, struct reason *why,
+		    struct quiesce_result *ret_result);
 
 #endif /* GP_INJECT_HOLD_H */

@@ -47,10 +47,10 @@ struct job {
 	bool left;
 	uint64_t began_ns;
 	struct target_view view;
-	struct borrow borrow;
+	struct safe_thread borrow;
 	struct remote remote;
-	struct lodger lodger;
-	char name[LODGER_NAME_MAX]; /* "NAME-HASH", "NAME-" to remove */
+	struct injected_library library;
+	char name[INJECTED_NAME_MAX]; /* "NAME-HASH", "NAME-" to remove */
 };
 
 /* The error of a step: remote.h's, or the target's own errno. */
@@ -77,9 +77,9 @@ static int enter(struct job *j)
 	uint32_t limit_ms = j->options->safe_point_limit_ms;
 	uint32_t call_ms = j->options->call_limit_ms;
 	uint64_t now;
-	int err = borrow_thread(&j->view,
-				j->began_ns + (limit_ms ?: SAFE_POINT_LIMIT_MS) * 1000000ull,
-				j->why, &j->borrow);
+	int err = safe_thread_take(&j->view,
+				   j->began_ns + (limit_ms ?: SAFE_POINT_LIMIT_MS) * 1000000ull,
+				   j->why, &j->borrow);
 
 	if (err)
 		return err;
@@ -132,7 +132,7 @@ static void plan_calls(struct job *j, uint64_t path, uint64_t symbol, struct rem
 	calls[CALL_OPEN - 1] = (struct remote_call){.fn = c->dlopen_at,
 						    .arg0 = path,
 						    .arg1 = RTLD_NOW | RTLD_LOCAL | c->dlopen_flag |
-							    (j->lodger.loaded ? RTLD_NOLOAD : 0)};
+							    (j->library.loaded ? RTLD_NOLOAD : 0)};
 	calls[CALL_SYMBOL - 1] = (struct remote_call){.if_call = CALL_OPEN,
 						      .if_want = true,
 						      .fn = c->dlsym_at,
@@ -143,9 +143,9 @@ static void plan_calls(struct job *j, uint64_t path, uint64_t symbol, struct rem
 	/* One that was there already is not to count twice. */
 	calls[CALL_CLOSE - 1] =
 		(struct remote_call){.if_call = CALL_OPEN,
-				     .if_want = j->lodger.loaded,
-				     .fn = j->lodger.loaded ? c->dlclose_at : c->dlerror_at,
-				     .arg0_call = j->lodger.loaded ? CALL_OPEN : 0};
+				     .if_want = j->library.loaded,
+				     .fn = j->library.loaded ? c->dlclose_at : c->dlerror_at,
+				     .arg0_call = j->library.loaded ? CALL_OPEN : 0};
 }
 
 static int loader_refused(struct job *j, uint64_t text_at)
@@ -186,7 +186,7 @@ static int load(struct job *j, int fd)
 {
 	struct remote_call calls[CALL_CLOSE] = {0};
 	uint64_t path_at, symbol_at;
-	bool no_error = !j->lodger.loaded && !j->view.c.dlerror_at;
+	bool no_error = !j->library.loaded && !j->view.c.dlerror_at;
 	char path[PATH_BYTES];
 	int err;
 
@@ -205,7 +205,7 @@ static int load(struct job *j, int fd)
 	if (!calls[CALL_START - 1].ret_done)
 		return reason_set(j->why, -ENOEXEC, "the library has no InitializeInjection()");
 	j->result.returned = (int32_t)calls[CALL_START - 1].ret_result;
-	j->result.reused = j->lodger.loaded;
+	j->result.reused = j->library.loaded;
 	return 0;
 }
 
@@ -213,8 +213,8 @@ static int fill_and_load(struct job *j, int fd)
 {
 	int err = 0;
 
-	if (!j->lodger.loaded) {
-		err = lodger_fill(j->borrow.thread.tid, fd, j->name, j->image, j->bytes);
+	if (!j->library.loaded) {
+		err = injected_library_fill(j->borrow.thread.tid, fd, j->name, j->image, j->bytes);
 		if (err)
 			err = reason_set(j->why, err, "cannot write the library to process %d: %s",
 					 j->p->pid, strerror(-err));
@@ -306,18 +306,18 @@ static int load_from_folder(struct job *j, int refused, const char *what)
 /* The library stays without its file: its mappings hold it. */
 static int inject_in_thread(struct job *j)
 {
-	int fd = j->lodger.fd, err = 0, code = 0, end = 0;
+	int fd = j->library.fd, err = 0, code = 0, end = 0;
 
-	if (fd < 0 && !j->lodger.loaded)
+	if (fd < 0 && !j->library.loaded)
 		err = make_memory_file(j, &fd);
-	if (!err && !j->lodger.loaded && is_refusal(fd))
+	if (!err && !j->library.loaded && is_refusal(fd))
 		return load_from_folder(j, fd, "memfd_create");
-	if (!err && !j->lodger.loaded && fd < 0)
+	if (!err && !j->library.loaded && fd < 0)
 		return step_failed(j, fd, "memfd_create");
 	if (!err)
 		err = fill_and_load(j, fd);
 	/* The loader's words do not say what it was refused. */
-	if (err == -ENOEXEC && !j->lodger.loaded && j->borrow.thread.stopped)
+	if (err == -ENOEXEC && !j->library.loaded && j->borrow.thread.stopped)
 		code = try_code(j, fd, &end);
 	if (fd >= 0)
 		close_file(j, fd);
@@ -331,12 +331,12 @@ static int inject_in_thread(struct job *j)
 static int remove_in_thread(struct job *j)
 {
 	struct remote_call calls[3] = {0};
-	struct lodger now;
+	struct injected_library now;
 	uint64_t path_at;
 	char path[PATH_BYTES];
 	int err;
 
-	library_path(j, j->lodger.fd, path, sizeof(path));
+	library_path(j, j->library.fd, path, sizeof(path));
 	err = remote_string(&j->remote, 0, path, &path_at);
 	if (err)
 		return step_failed(j, err, "writing to memory");
@@ -350,11 +350,11 @@ static int remove_in_thread(struct job *j)
 	if (err)
 		return step_failed(j, err, "unloading the library");
 	if (memory_map__read(j->p->pid, &j->view.map) ||
-	    lodger_find(j->p->pid, &j->view.map, j->lodger.name, &now))
+	    injected_library_find(j->p->pid, &j->view.map, j->library.name, &now))
 		return reason_set(j->why, -ESRCH, "process %d has ended", j->p->pid);
 	j->left = now.loaded;
-	if (j->lodger.fd >= 0)
-		close_file(j, j->lodger.fd);
+	if (j->library.fd >= 0)
+		close_file(j, j->library.fd);
 	return 0;
 }
 
@@ -378,13 +378,13 @@ static int visit(struct job *j)
 	return err;
 }
 
-static int find_lodger(struct job *j)
+static int find_injected_library(struct job *j)
 {
-	int err = lodger_find(j->p->pid, &j->view.map, j->name, &j->lodger);
+	int err = injected_library_find(j->p->pid, &j->view.map, j->name, &j->library);
 
 	if (err)
-		return explain_refusal(j->p->pid, err, j->why);
-	if (!j->image && !j->lodger.loaded)
+		return ptrace_error_reason(j->p->pid, err, j->why);
+	if (!j->image && !j->library.loaded)
 		return reason_set(j->why, -ENOENT, "the library is not in process %d", j->p->pid);
 	return 0;
 }
@@ -392,13 +392,13 @@ static int find_lodger(struct job *j)
 static int work(struct job *j)
 {
 	int CLEANUP(cleanup_fd) turn = -1;
-	int err = turn_take(j->p, j->why, &turn);
+	int err = injection_lock(j->p, j->why, &turn);
 
 	if (!err)
 		err = target_view__read(j->p, j->options->thread_name, j->why, &j->view);
 	if (!err)
-		err = find_lodger(j);
-	if (!err && !j->image && any_thread_is_in(&j->view, j->lodger.start, j->lodger.end)) {
+		err = find_injected_library(j);
+	if (!err && !j->image && any_thread_is_in(&j->view, j->library.start, j->library.end)) {
 		j->left = true;
 		return 0;
 	}
@@ -444,7 +444,7 @@ static int check_target(const struct target_process *p, struct reason *why)
 	CLEANUP(cleanup_fd) int fd = process_file_open(path, NULL);
 
 	if (fd < 0)
-		return explain_refusal(p->pid, fd, why);
+		return ptrace_error_reason(p->pid, fd, why);
 	if (read(fd, ident, sizeof(ident)) == sizeof(ident) && ident[EI_CLASS] != ELFCLASS64)
 		return reason_set(why, -ENOSYS, "process %d is a 32-bit process; use --no-inject",
 				  p->pid);
@@ -493,7 +493,7 @@ int inject_library(const struct target_process *p, const void *image, size_t byt
 
 	if (bytes < sizeof(Elf64_Ehdr) || bytes > IMAGE_MAX || memcmp(image, ELFMAG, SELFMAG))
 		return reason_set(why, -ENOEXEC, "'%s' is not a shared library", options->name);
-	lodger_name(options->name, image, bytes, j.name);
+	injected_library_name(options->name, image, bytes, j.name);
 	err = run_job(&j, &o, why);
 	if (!err)
 		*ret_result = o.result;

@@ -21,9 +21,10 @@
 
 #define PREFIX "memfd:"
 
-void lodger_name(const char *name, const void *image, size_t bytes, char ret_name[LODGER_NAME_MAX])
+void injected_library_name(const char *name, const void *image, size_t bytes,
+			   char ret_name[INJECTED_NAME_MAX])
 {
-	(void)snprintf(ret_name, LODGER_NAME_MAX, "%.24s-%016llx", name,
+	(void)snprintf(ret_name, INJECTED_NAME_MAX, "%.24s-%016llx", name,
 		       (unsigned long long)hash_bytes(image, bytes));
 }
 
@@ -46,7 +47,8 @@ static const char *fitting_name(const char *last, const char *name)
 	return name_fits(last, name) ? last : NULL;
 }
 
-static void find_mappings(const struct memory_map *map, const char *name, struct lodger *l)
+static void find_mappings(const struct memory_map *map, const char *name,
+			  struct injected_library *l)
 {
 	for (size_t i = 0; i < map->maps.nr; i++) {
 		const struct mapping *m = &map->maps.items[i];
@@ -66,7 +68,8 @@ static void find_mappings(const struct memory_map *map, const char *name, struct
 }
 
 /* Whether the target's descriptor is the file that is mapped or, if none is, one of that name. */
-static bool descriptor_fits(int dir, const char *number, const char *name, const struct lodger *l)
+static bool descriptor_fits(int dir, const char *number, const char *name,
+			    const struct injected_library *l)
 {
 	char text[128];
 	const char *last;
@@ -84,11 +87,11 @@ static bool descriptor_fits(int dir, const char *number, const char *name, const
 	return last && fitting_name(last + 1, name);
 }
 
-int lodger_find(pid_t pid, const struct memory_map *map, const char *name,
-		struct lodger *ret_lodger)
+int injected_library_find(pid_t pid, const struct memory_map *map, const char *name,
+			  struct injected_library *ret_library)
 {
 	DIR CLEANUP(cleanup_dir) *d = NULL;
-	struct lodger l = {.fd = -1};
+	struct injected_library l = {.fd = -1};
 	const struct dirent *e;
 	char path[32];
 
@@ -99,7 +102,7 @@ int lodger_find(pid_t pid, const struct memory_map *map, const char *name,
 		if (e->d_name[0] >= '0' && e->d_name[0] <= '9' &&
 		    descriptor_fits(dirfd(d), e->d_name, name, &l))
 			l.fd = atoi(e->d_name);
-	*ret_lodger = l;
+	*ret_library = l;
 	return d ? 0 : -EACCES;
 }
 
@@ -143,7 +146,7 @@ static int write_image(int file, const void *image, size_t bytes, bool seal)
 	return err;
 }
 
-int lodger_fill(pid_t tid, int fd, const char *name, const void *image, size_t bytes)
+int injected_library_fill(pid_t tid, int fd, const char *name, const void *image, size_t bytes)
 {
 	enum process_made made = PROCESS_MADE_IN_MEMORY;
 	char number[16];

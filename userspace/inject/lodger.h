@@ -15,13 +15,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define LODGER_NAME_MAX 48
+#define INJECTED_NAME_MAX 48
 
 /* "NAME-HASH" for an image. */
-void lodger_name(const char *name, const void *image, size_t bytes, char ret_name[LODGER_NAME_MAX]);
+void injected_library_name(const char *name, const void *image, size_t bytes,
+			   char ret_name[INJECTED_NAME_MAX]);
 
-struct lodger {
-	char name[LODGER_NAME_MAX]; /* of the file */
+struct injected_library {
+	char name[INJECTED_NAME_MAX]; /* of the file */
 	bool loaded;
 	uint64_t start, end; /* of its mappings, if loaded */
 	dev_t device;
@@ -29,15 +30,15 @@ struct lodger {
 	int fd; /* the target's descriptor, or -1 */
 };
 
-/* Looks for it. `name` is "NAME-HASH", or "NAME-" for any image of that name. *ret_lodger is filled
- * in either way; returns 0 or -errno. */
-int lodger_find(pid_t pid, const struct memory_map *map, const char *name,
-		struct lodger *ret_lodger);
+/* Looks for it. `name` is "NAME-HASH", or "NAME-" for any image of that name. *ret_library is
+ * filled in either way; returns 0 or -errno. */
+int injected_library_find(pid_t pid, const struct memory_map *map, const char *name,
+			  struct injected_library *ret_library);
 
 /* Fills the file behind descriptor `fd` of the target's thread with the image, and seals it if it
  * is a memory file. For a process that is ended when this takes too long: the file's file system
  * may. -EBADF if that is another file by now, -EEXIST if it holds something else and cannot be
  * changed. 0 or -errno. */
-int lodger_fill(pid_t tid, int fd, const char *name, const void *image, size_t bytes);
+int injected_library_fill(pid_t tid, int fd, const char *name, const void *image, size_t bytes);
 
 #endif /* GP_INJECT_LODGER_H */

@@ -267,8 +267,8 @@ static bool is_clearly_outside(const struct tracee *t, const struct look_for *wh
 	return !s.in_range && !s.unsafe && s.whole && !s.signal_handler;
 }
 
-static bool hold_any(const struct range *ranges, size_t ranges_nr, const uint64_t *addresses,
-		     int nr)
+static bool quiesce_any(const struct range *ranges, size_t ranges_nr, const uint64_t *addresses,
+			int nr)
 {
 	for (int i = 0; i < nr; i++)
 		if (ranges_hold(ranges, ranges_nr, addresses[i]))
@@ -278,7 +278,7 @@ static bool hold_any(const struct range *ranges, size_t ranges_nr, const uint64_
 
 static bool list_holds_any(const struct range_list *list, const uint64_t *addresses, int nr)
 {
-	return hold_any(list->ranges.items, list->ranges.nr, addresses, nr);
+	return quiesce_any(list->ranges.items, list->ranges.nr, addresses, nr);
 }
 
 /* Whether the outermost function that is not the C library's is in one of them. */
@@ -342,7 +342,7 @@ enum whereabouts thread_whereabouts(const struct tracee *t, struct unwinder *u,
 		      begins_in(c->unsafe.items, c->unsafe.nr, c, addresses, nr)))
 		return WHERE_OWN;
 	/* One that sleeps waits for a lock rather than holding one. */
-	if (!sleeps(r) && hold_any(c->unsafe.items, c->unsafe.nr, addresses, nr))
+	if (!sleeps(r) && quiesce_any(c->unsafe.items, c->unsafe.nr, addresses, nr))
 		return WHERE_WITHIN;
 	if (list_holds_any(waiting, addresses, nr))
 		return WHERE_WAITING;

@@ -280,7 +280,7 @@ struct calls {
 static const struct calls for_all = {needed, sizeof(needed) / sizeof(*needed)};
 
 /* 0 if the call may be made in spite of what filters do about it, or -EPERM with a reason. */
-static int judge(pid_t pid, const struct needed *call, uint32_t action, struct reason *why)
+static int validate(pid_t pid, const struct needed *call, uint32_t action, struct reason *why)
 {
 	if (action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG)
 		return 0;
@@ -297,8 +297,8 @@ static int check_filter(pid_t pid, const struct calls *calls, const struct sock_
 	int err = 0;
 
 	for (size_t i = 0; i < calls->nr && !err; i++)
-		err = judge(pid, &calls->items[i],
-			    seccomp_worst_action(filter, nr, calls->items[i].number), why);
+		err = validate(pid, &calls->items[i],
+			       seccomp_worst_action(filter, nr, calls->items[i].number), why);
 	return err;
 }
 
@@ -322,7 +322,7 @@ static int check_unread(const struct target_process *p, const struct calls *call
 				  "cannot try what the seccomp filter of process %d does: %s",
 				  p->pid, strerror(-err));
 	for (size_t i = 0; i < calls->nr && !err; i++)
-		err = judge(p->pid, &calls->items[i], actions[i], why);
+		err = validate(p->pid, &calls->items[i], actions[i], why);
 	return err;
 }
 

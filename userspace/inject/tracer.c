@@ -117,7 +117,7 @@ static bool has_ended(pid_t pid, const struct area *area, int *ret_err)
 	*ret_err = -ECANCELED;
 	if (waited < 0)
 		return true;
-	shield_add_cpu(&usage);
+	killsafe_add_cpu(&usage);
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		*ret_err = 0;
 	else if (WIFSIGNALED(status) && pulse_ns &&

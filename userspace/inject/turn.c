@@ -41,7 +41,7 @@ static bool is_taken_by_right(const struct target_process *p, const struct socka
 	return !peer.uid || peer.uid == p->uid || peer.uid == geteuid();
 }
 
-int turn_take(const struct target_process *p, struct reason *why, int *ret_fd)
+int injection_lock(const struct target_process *p, struct reason *why, int *ret_fd)
 {
 	static const struct timespec pause = {.tv_nsec = 1000000};
 	int CLEANUP(cleanup_fd) fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

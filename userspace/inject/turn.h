@@ -11,6 +11,6 @@
 #include "target/process.h"
 
 /* *ret_fd is to be closed at the end of the turn. 0, -EBUSY or another -errno with a reason. */
-int turn_take(const struct target_process *p, struct reason *why, int *ret_fd);
+int injection_lock(const struct target_process *p, struct reason *why, int *ret_fd);
 
 #endif /* GP_INJECT_TURN_H */

@@ -35,7 +35,7 @@ struct action {
 	uint64_t total_ns;
 };
 
-struct actions {
+struct lightning_report {
 	const struct timeline *t;
 	uint32_t process;
 	VEC(struct action) items;
@@ -43,13 +43,13 @@ struct actions {
 	bool has_marks;
 };
 
-static void actions__done(struct actions *a)
+static void lightning_report__done(struct lightning_report *a)
 {
 	vec_done(&a->items);
 	hash__done(&a->index);
 }
 
-static int count(struct actions *a, const char *name, uint64_t calls, uint64_t ns)
+static int count(struct lightning_report *a, const char *name, uint64_t calls, uint64_t ns)
 {
 	const uint64_t *known = hash__find(&a->index, (uintptr_t)name);
 	struct action fresh = {.name = name};
@@ -72,14 +72,14 @@ static bool starts_with(const char *text, const char *start)
 	return !strncmp(text, start, strlen(start));
 }
 
-static bool is_annotation(const struct actions *a, const struct tl_op *op)
+static bool is_annotation(const struct lightning_report *a, const struct tl_op *op)
 {
 	return op->scope == GP_SCOPE_USER &&
 	       a->t->threads.items[op->thread].process == a->process &&
 	       !starts_with(op->name, MODULE);
 }
 
-static int find_annotations(struct actions *a)
+static int find_annotations(struct lightning_report *a)
 {
 	int err = 0;
 
@@ -108,7 +108,7 @@ static const char *hook_of(const char *function)
 }
 
 /* An operator that none other called counts once for each hook that it ran in. */
-static int count_stack(struct actions *a, const struct tl_op *op)
+static int count_stack(struct lightning_report *a, const struct tl_op *op)
 {
 	const char *seen[sizeof(hooks) / sizeof(*hooks)];
 	size_t nr = 0, seen_nr = 0;
@@ -129,7 +129,7 @@ static int count_stack(struct actions *a, const struct tl_op *op)
 	return err;
 }
 
-static int find_hooks(struct actions *a)
+static int find_hooks(struct lightning_report *a)
 {
 	int err = 0;
 
@@ -212,12 +212,12 @@ static void line(struct buf *b, size_t columns)
 		buf__char(b, '-');
 }
 
-static const char *shown_name(const struct actions *a, const struct action *one)
+static const char *shown_name(const struct lightning_report *a, const struct action *one)
 {
 	return a->has_marks && starts_with(one->name, MARK) ? one->name + strlen(MARK) : one->name;
 }
 
-static void action_row(struct buf *b, const struct actions *a, const struct action *one,
+static void action_row(struct buf *b, const struct lightning_report *a, const struct action *one,
 		       size_t width, double wall_s)
 {
 	struct buf mean = {0}, total = {0}, percent = {0};
@@ -252,7 +252,7 @@ static int longest_first(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void total_row(struct buf *b, const struct actions *a, size_t width, double wall_s)
+static void total_row(struct buf *b, const struct lightning_report *a, size_t width, double wall_s)
 {
 	struct buf wall = {0};
 	uint64_t nr = 0;
@@ -269,7 +269,7 @@ static void total_row(struct buf *b, const struct actions *a, size_t width, doub
 	buf__done(&wall);
 }
 
-static int table(struct buf *b, const struct actions *a)
+static int table(struct buf *b, const struct lightning_report *a)
 {
 	static const char *const titles[] = {"Mean duration (s)", "Num calls", "Total time (s)",
 					     "Percentage %"};
@@ -305,7 +305,7 @@ static int table(struct buf *b, const struct actions *a)
 
 static int report(struct buf *b, const struct timeline *t, uint32_t process)
 {
-	CLEANUP(actions__done) struct actions a = {.t = t, .process = process};
+	CLEANUP(lightning_report__done) struct lightning_report a = {.t = t, .process = process};
 	const struct tl_process *p = &t->processes.items[process];
 	int err = find_annotations(&a);
 

@@ -317,10 +317,10 @@ static void write_triggers(struct chrome *c)
 			    "\"Trigger: %s\"",
 			    trigger_name(x));
 		if (x->thread != TL_NONE) {
-			chrome_where(c, x->thread, x->told.head.time_ns);
+			chrome_where(c, x->thread, x->reported.head.time_ns);
 		} else {
 			chrome_lit(&c->out, ",\"pid\":\"\",\"tid\":\"\",\"ts\":");
-			buf__us(&c->out, chrome_time(c, x->told.head.time_ns));
+			buf__us(&c->out, chrome_time(c, x->reported.head.time_ns));
 		}
 		chrome_lit(&c->out, ",\"args\":{\"why\":");
 		buf__json(&c->out, words.bytes ? words.bytes : "");

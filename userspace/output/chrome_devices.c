@@ -21,7 +21,7 @@ static const struct tl_device *find_device(const struct chrome *c, uint32_t devi
 	const struct tl_gpus *gpu = &c->t->gpu;
 
 	for (size_t i = 0; i < gpu->described.nr; i++)
-		if (gpu->described.items[i].told.device == device &&
+		if (gpu->described.items[i].reported.device == device &&
 		    chrome_shows(c, gpu->described.items[i].process))
 			return &gpu->described.items[i];
 	return NULL;
@@ -29,7 +29,7 @@ static const struct tl_device *find_device(const struct chrome *c, uint32_t devi
 
 static void properties(struct chrome *c, const struct tl_device *device)
 {
-	const struct gp_ev_device *d = &device->told;
+	const struct gp_ev_device *d = &device->reported;
 
 	buf__printf(&c->out, "    {\n      \"id\": %u, \"name\": ", d->device);
 	buf__json(&c->out, device->name);
@@ -49,10 +49,10 @@ static void properties(struct chrome *c, const struct tl_device *device)
 	buf__printf(&c->out, "      \"sharedMemPerMultiprocessor\": %u\n    }", d->shared_per_sm);
 }
 
-static void version(struct chrome *c, const char *key, uint32_t told)
+static void version(struct chrome *c, const char *key, uint32_t reported)
 {
-	if (told)
-		buf__printf(&c->out, "  \"%s\": %u,\n", key, told);
+	if (reported)
+		buf__printf(&c->out, "  \"%s\": %u,\n", key, reported);
 }
 
 /* Readers take the place in the list for the device's number: it ends where one is missing. */
@@ -77,9 +77,9 @@ void chrome_versions(struct chrome *c)
 
 	if (!device)
 		return;
-	version(c, "cupti_version", device->told.cupti_version);
-	version(c, "cuda_runtime_version", device->told.runtime_version);
-	version(c, "cuda_driver_version", device->told.driver_version);
+	version(c, "cupti_version", device->reported.cupti_version);
+	version(c, "cuda_runtime_version", device->reported.runtime_version);
+	version(c, "cuda_driver_version", device->reported.driver_version);
 }
 
 /* ---- annotations ---- */

@@ -205,7 +205,7 @@ static void walk(struct way *w, const struct stack_sample *s)
 static void add_up(uint64_t *sums, const uint64_t *more)
 {
 	for (int i = 0; i < STACK_METRIC_NR; i++)
-		sums[i] = add_capped(sums[i], more[i]);
+		sums[i] = add_saturating(sums[i], more[i]);
 }
 
 static int add_sample(const struct stack_sample *s, void *arg)

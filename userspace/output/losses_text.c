@@ -36,21 +36,21 @@ bool output_losses_have_events(const struct tl_loss *losses, size_t nr)
 }
 
 /* What a counter tells of. */
-enum told { TOLD_NOTHING, TOLD_EVENTS, TOLD_PRECISION };
+enum reported { REPORTED_NOTHING, REPORTED_EVENTS, REPORTED_PRECISION };
 
-static enum told told_by(const struct tl_loss *loss)
+static enum reported reported_by(const struct tl_loss *loss)
 {
 	if (!loss->count)
-		return TOLD_NOTHING;
-	return output_loss_is_events(loss->name) ? TOLD_EVENTS : TOLD_PRECISION;
+		return REPORTED_NOTHING;
+	return output_loss_is_events(loss->name) ? REPORTED_EVENTS : REPORTED_PRECISION;
 }
 
-static size_t count_of(const struct tl_loss *losses, size_t nr, enum told told)
+static size_t count_of(const struct tl_loss *losses, size_t nr, enum reported reported)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < nr; i++)
-		n += told_by(&losses[i]) == told;
+		n += reported_by(&losses[i]) == reported;
 	return n;
 }
 
@@ -86,15 +86,16 @@ static void end_line(struct lines *l)
 }
 
 /* "name: count, name: count.", without counts where they are zero. */
-static void add_counters(struct lines *l, const struct tl_loss *losses, size_t nr, enum told told)
+static void add_counters(struct lines *l, const struct tl_loss *losses, size_t nr,
+			 enum reported reported)
 {
-	size_t left = count_of(losses, nr, told);
+	size_t left = count_of(losses, nr, reported);
 
 	for (size_t i = 0; i < nr; i++) {
-		if (told_by(&losses[i]) != told)
+		if (reported_by(&losses[i]) != reported)
 			continue;
 		buf__line(&l->piece, losses[i].name ? losses[i].name : "?");
-		if (told != TOLD_NOTHING)
+		if (reported != REPORTED_NOTHING)
 			buf__printf(&l->piece, ": %llu", (unsigned long long)losses[i].count);
 		buf__char(&l->piece, --left ? ',' : '.');
 		end_piece(l);
@@ -103,13 +104,13 @@ static void add_counters(struct lines *l, const struct tl_loss *losses, size_t n
 
 static void add_above_zero(struct lines *l, const struct tl_loss *losses, size_t nr, size_t zero_nr)
 {
-	bool events = count_of(losses, nr, TOLD_EVENTS);
+	bool events = count_of(losses, nr, REPORTED_EVENTS);
 
 	add_piece(l, events ? "losses: EVENTS ARE MISSING:" : "losses: no event is missing.");
-	add_counters(l, losses, nr, TOLD_EVENTS);
-	if (count_of(losses, nr, TOLD_PRECISION))
+	add_counters(l, losses, nr, REPORTED_EVENTS);
+	if (count_of(losses, nr, REPORTED_PRECISION))
 		add_piece(l, "Less exact:");
-	add_counters(l, losses, nr, TOLD_PRECISION);
+	add_counters(l, losses, nr, REPORTED_PRECISION);
 	buf__printf(&l->piece, "(%zu of %zu counters; see gpuprof(1))", nr - zero_nr, nr);
 	end_piece(l);
 	end_line(l);
@@ -132,7 +133,7 @@ static void add_none(struct lines *l, size_t nr, bool zeros)
 
 int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, bool zeros)
 {
-	size_t zero_nr = count_of(losses, nr, TOLD_NOTHING);
+	size_t zero_nr = count_of(losses, nr, REPORTED_NOTHING);
 	struct lines l = {0};
 
 	if (zero_nr < nr)
@@ -141,7 +142,7 @@ int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, 
 		add_none(&l, nr, zeros);
 	if (zeros && zero_nr) {
 		add_piece(&l, INDENT "zero:");
-		add_counters(&l, losses, nr, TOLD_NOTHING);
+		add_counters(&l, losses, nr, REPORTED_NOTHING);
 		end_line(&l);
 	}
 	buf__done(&l.piece);

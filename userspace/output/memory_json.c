@@ -124,7 +124,7 @@ static void add_processes(struct writer *w)
 
 enum column { COLUMN_TIME, COLUMN_TOTAL, COLUMN_ALLOCATED, COLUMN_RESERVED };
 
-static void add_told(struct buf *b, uint64_t bytes)
+static void add_reported(struct buf *b, uint64_t bytes)
 {
 	if (bytes)
 		buf__u64(b, bytes);
@@ -146,8 +146,8 @@ static void add_column(struct writer *w, const char *key, enum column column,
 		else if (column == COLUMN_TOTAL)
 			buf__i64(&w->b, m->total_bytes);
 		else
-			add_told(&w->b, column == COLUMN_ALLOCATED ? m->allocated_bytes
-								   : m->reserved_bytes);
+			add_reported(&w->b, column == COLUMN_ALLOCATED ? m->allocated_bytes
+								       : m->reserved_bytes);
 		flush_if_much(w);
 	}
 	buf__str(&w->b, "],\n");

@@ -196,7 +196,7 @@ static void add_text(struct buf *b, const char *key, const char *text)
 		buf__str(b, "null");
 }
 
-static void add_told(struct buf *b, const char *key, uint64_t bytes)
+static void add_reported(struct buf *b, const char *key, uint64_t bytes)
 {
 	buf__printf(b, ", \"%s\": ", key);
 	if (bytes)
@@ -261,8 +261,8 @@ static int add_refused(struct buf *b, const struct timeline *t, size_t index)
 	buf__i64(b, m->bytes);
 	add_text(b, "op", has_op ? t->ops.items[m->op].name : NULL);
 	add_text(b, "outermost", has_op ? memory_outermost_name(t, m->op) : NULL);
-	add_told(b, "allocator_bytes", m->allocated_bytes);
-	add_told(b, "reserved_bytes", m->reserved_bytes);
+	add_reported(b, "allocator_bytes", m->allocated_bytes);
+	add_reported(b, "reserved_bytes", m->reserved_bytes);
 	buf__str(b, ", \"held_bytes\": ");
 	buf__i64(b, h.bytes);
 	buf__str(b, ", \"held_allocations\": ");

@@ -20,7 +20,7 @@ static void append(ProtobufCBuffer *buffer, size_t bytes, const uint8_t *data)
 	buf__add(((struct appending *)buffer)->out, data, bytes);
 }
 
-void pack_message(const void *message, struct buf *out)
+void protobuf_encode(const void *message, struct buf *out)
 {
 	struct appending a = {.base = {.append = append}, .out = out};
 

@@ -9,6 +9,6 @@
 #include "base/buf.h"
 
 /* Appends the bytes of a message (a ProtobufCMessage). */
-void pack_message(const void *message, struct buf *out);
+void protobuf_encode(const void *message, struct buf *out);
 
 #endif /* GP_OUTPUT_PACK_H */

@@ -406,7 +406,7 @@ static void put_triggers(struct writer *w)
 		buf__clear(&w->text);
 		buf__printf(&w->text, "%s: ", trigger_name(x));
 		trigger_words(&w->text, w->t, x);
-		e.time_ns = x->told.head.time_ns;
+		e.time_ns = x->reported.head.time_ns;
 		e.name = w->text.bytes;
 		perfetto__event(w->p, &e);
 	}

@@ -247,16 +247,16 @@ static int put_annotations(struct gpus *s)
 
 /* ---- what they are ---- */
 
-static void version(struct perfetto_event *e, const char *key, uint32_t told)
+static void version(struct perfetto_event *e, const char *key, uint32_t reported)
 {
-	if (told)
-		perfetto_u64(e, key, told);
+	if (reported)
+		perfetto_u64(e, key, reported);
 }
 
 /* A mark on the row of each device that did something, named as deviceProperties in Kineto's. */
 static void put_device(struct gpus *s, const struct tl_device *device)
 {
-	const struct gp_ev_device *d = &device->told;
+	const struct gp_ev_device *d = &device->reported;
 	struct perfetto_event e = {
 		.type = PERFETTO_INSTANT,
 		.track = device_track(device->process, d->device),

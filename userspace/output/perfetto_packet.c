@@ -59,7 +59,7 @@ void perfetto__send(struct perfetto *p, void *of)
 	packet->trusted_packet_sequence_id = SEQUENCE;
 	trace.packet = &packet;
 	trace.n_packet = 1;
-	pack_message(&trace, &p->out);
+	protobuf_encode(&trace, &p->out);
 	if (p->out.nr >= BLOCK_BYTES)
 		(void)perfetto__flush(p);
 }

@@ -49,7 +49,7 @@ static void samples__done(struct samples *s)
 	buf__done(&s->text);
 }
 
-static void tell(struct samples *s, Perfetto__InternedData *data)
+static void report(struct samples *s, Perfetto__InternedData *data)
 {
 	Perfetto__TracePacket packet = PERFETTO__TRACE_PACKET__INIT;
 
@@ -60,11 +60,11 @@ static void tell(struct samples *s, Perfetto__InternedData *data)
 }
 
 /* True the first time. */
-static bool is_new(struct samples *s, struct bits *told, size_t i)
+static bool is_new(struct samples *s, struct bits *reported, size_t i)
 {
-	if (s->err || bits__has(told, i))
+	if (s->err || bits__has(reported, i))
 		return false;
-	s->err = bits__set(told, i);
+	s->err = bits__set(reported, i);
 	return !s->err;
 }
 
@@ -111,7 +111,7 @@ static uint64_t function_of(struct samples *s, const struct recording_frame *f)
 	set_text(&name, iid, kept);
 	data.function_names = &pointer;
 	data.n_function_names = 1;
-	tell(s, &data);
+	report(s, &data);
 	return iid;
 }
 
@@ -138,12 +138,12 @@ static uint64_t mapping_of(struct samples *s, const struct recording_frame *f)
 	data.build_ids = &build_pointer;
 	data.mappings = &pointer;
 	data.n_mapping_paths = data.n_build_ids = data.n_mappings = 1;
-	tell(s, &data);
+	report(s, &data);
 	return iid;
 }
 
 /* Frames have the recording's ids, plus one. */
-static void tell_frame(struct samples *s, uint32_t id)
+static void report_frame(struct samples *s, uint32_t id)
 {
 	Perfetto__InternedData data = PERFETTO__INTERNED_DATA__INIT;
 	Perfetto__Frame frame = PERFETTO__FRAME__INIT, *pointer = &frame;
@@ -160,11 +160,11 @@ static void tell_frame(struct samples *s, uint32_t id)
 	frame.rel_pc = f.kind == RECORDING_FRAME_PYTHON ? 0 : f.address;
 	data.frames = &pointer;
 	data.n_frames = 1;
-	tell(s, &data);
+	report(s, &data);
 }
 
 /* Stacks have the timeline's numbers, plus one. */
-static void tell_callstack(struct samples *s, uint32_t i)
+static void report_callstack(struct samples *s, uint32_t i)
 {
 	const struct tl_sampled_stack *stack = &s->t->sampled_stacks.items[i];
 	CLEANUP(cleanup_free) uint64_t *frames = NULL;
@@ -179,7 +179,7 @@ static void tell_callstack(struct samples *s, uint32_t i)
 		return;
 	}
 	for (uint32_t k = 0; k < stack->nr; k++) {
-		tell_frame(s, stack->frames[k]);
+		report_frame(s, stack->frames[k]);
 		frames[stack->nr - 1 - k] = (uint64_t)stack->frames[k] + 1;
 	}
 	callstack.has_iid = true;
@@ -188,7 +188,7 @@ static void tell_callstack(struct samples *s, uint32_t i)
 	callstack.n_frame_ids = stack->nr;
 	data.callstacks = &pointer;
 	data.n_callstacks = 1;
-	tell(s, &data);
+	report(s, &data);
 }
 
 /* ---- threads on a CPU ---- */
@@ -201,7 +201,7 @@ static void put_moment(struct samples *s, const struct tl_sample *x)
 	Perfetto__PerfSample sample = PERFETTO__PERF_SAMPLE__INIT;
 
 	if (stack->nr)
-		tell_callstack(s, x->stack);
+		report_callstack(s, x->stack);
 	sample.has_pid = sample.has_tid = sample.has_cpu_mode = true;
 	sample.pid = (uint32_t)s->t->processes.items[thread->process].row_pid;
 	sample.tid = thread->tid;

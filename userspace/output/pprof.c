@@ -215,7 +215,7 @@ static int write_sample(struct pprof *p, const struct stack_sample *s)
 	sample.n_label = labels.nr;
 	profile.sample = &one;
 	profile.n_sample = 1;
-	pack_message(&profile, &p->out);
+	protobuf_encode(&profile, &p->out);
 	return drain(p, BLOCK_BYTES);
 }
 
@@ -315,7 +315,7 @@ static int write_tables(struct pprof *p, enum stack_metric metric)
 	profile.n_comment = make_comments(p, comments);
 	profile.time_nanos = (int64_t)(p->start_ns + p->realtime_offset_ns);
 	profile.duration_nanos = (int64_t)(p->end_ns - p->start_ns);
-	pack_message(&profile, &p->out);
+	protobuf_encode(&profile, &p->out);
 	err = pprof_tables__pack(p->tables, &p->out);
 	return err ? err : drain(p, 1);
 }

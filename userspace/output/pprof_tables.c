@@ -321,7 +321,7 @@ int pprof_tables__pack(struct pprof_tables *p, struct buf *out)
 	profile.string_table = p->texts.items;
 	profile.n_string_table = p->texts.nr;
 	if (!err)
-		pack_message(&profile, out);
+		protobuf_encode(&profile, out);
 	free(profile.function);
 	free(profile.mapping);
 	free(profile.location);

@@ -21,9 +21,9 @@
 
 #define DEVICES_MAX 256
 
-struct tally *tally__new(void)
+struct live_totals *live_totals__new(void)
 {
-	struct tally *y = calloc(1, sizeof(*y));
+	struct live_totals *y = calloc(1, sizeof(*y));
 
 	if (!y)
 		return NULL;
@@ -34,11 +34,11 @@ struct tally *tally__new(void)
 	return NULL;
 }
 
-void tally__free(struct tally *y)
+void live_totals__free(struct live_totals *y)
 {
 	if (!y)
 		return;
-	for (int view = 0; view < TALLY_VIEWS; view++) {
+	for (int view = 0; view < TOTALS_VIEWS; view++) {
 		vec_done(&y->rows[view]);
 		hash__done(&y->places[view]);
 	}
@@ -51,7 +51,7 @@ void tally__free(struct tally *y)
 
 /* ---- rows ---- */
 
-static const char *keep(struct tally *y, const char *name)
+static const char *keep(struct live_totals *y, const char *name)
 {
 	CLEANUP(buf__done) struct buf line = {0};
 
@@ -60,14 +60,15 @@ static const char *keep(struct tally *y, const char *name)
 }
 
 /* The row of this key, made if need be; names beyond the bound share one. -ENOMEM or its index. */
-static int64_t place(struct tally *y, enum tally_view view, uint64_t key, struct tally_row row)
+static int64_t place(struct live_totals *y, enum totals_view view, uint64_t key,
+		     struct totals_row row)
 {
 	uint64_t *at = hash__find(&y->places[view], key);
 
 	if (at)
 		return (int64_t)*at;
-	if (y->rows[view].nr >= TALLY_ROWS_MAX) {
-		row = (struct tally_row){.name = intern__str(y->texts, TALLY_OTHERS)};
+	if (y->rows[view].nr >= TOTALS_ROWS_MAX) {
+		row = (struct totals_row){.name = intern__str(y->texts, TOTALS_OTHERS)};
 		key = row.name ? (uintptr_t)row.name : 0;
 		at = row.name ? hash__find(&y->places[view], key) : NULL;
 		if (at)
@@ -79,24 +80,24 @@ static int64_t place(struct tally *y, enum tally_view view, uint64_t key, struct
 	return (int64_t)y->rows[view].nr - 1;
 }
 
-int64_t tally_place(struct tally *y, enum tally_view view, const char *name)
+int64_t totals_place(struct live_totals *y, enum totals_view view, const char *name)
 {
 	const char *kept = keep(y, name);
 
-	return kept ? place(y, view, (uintptr_t)kept, (struct tally_row){.name = kept}) : -ENOMEM;
+	return kept ? place(y, view, (uintptr_t)kept, (struct totals_row){.name = kept}) : -ENOMEM;
 }
 
-static int64_t place_thread(struct tally *y, int64_t pid, uint32_t tid, const char *comm)
+static int64_t place_thread(struct live_totals *y, int64_t pid, uint32_t tid, const char *comm)
 {
-	struct tally_row row = {.name = keep(y, comm), .pid = pid, .tid = tid};
+	struct totals_row row = {.name = keep(y, comm), .pid = pid, .tid = tid};
 
-	return place(y, TALLY_THREADS, hash_mix((uint64_t)pid << 32 ^ tid), row);
+	return place(y, TOTALS_THREADS, hash_mix((uint64_t)pid << 32 ^ tid), row);
 }
 
-void tally_add(struct tally *y, enum tally_view view, int64_t row, enum tally_value value,
-	       uint64_t n)
+void totals_add(struct live_totals *y, enum totals_view view, int64_t row, enum totals_value value,
+		uint64_t n)
 {
-	for (int span = 0; span < TALLY_SPANS; span++)
+	for (int span = 0; span < TOTALS_SPANS; span++)
 		y->rows[view].items[row].values[span][value] += n;
 }
 
@@ -113,32 +114,33 @@ static uint64_t whole(const struct timeline *t, const struct table_row *row, enu
 	return value < (double)INT64_MAX ? (uint64_t)round(value) : INT64_MAX;
 }
 
-static int add_table_row(struct tally *y, const struct timeline *t, const struct table_row *from)
+static int add_table_row(struct live_totals *y, const struct timeline *t,
+			 const struct table_row *from)
 {
-	enum tally_view view = from->device == TABLE_CUDA ? TALLY_KERNELS : TALLY_OPS;
+	enum totals_view view = from->device == TABLE_CUDA ? TOTALS_KERNELS : TOTALS_OPS;
 	int64_t row;
 
 	/* Samples tell of the time of calls, too. */
-	if (view == TALLY_OPS && y->sampled)
+	if (view == TOTALS_OPS && y->sampled)
 		return 0;
 	/* An annotation drawn over the GPU's work is no work, [memory] no operator. */
-	if ((view == TALLY_KERNELS && from->is_user_annotation) ||
+	if ((view == TOTALS_KERNELS && from->is_user_annotation) ||
 	    (from->first_op == TL_NONE && !strcmp(from->name, "[memory]")))
 		return 0;
-	row = tally_place(y, view, from->name);
+	row = totals_place(y, view, from->name);
 	if (row < 0)
 		return (int)row;
-	tally_add(y, view, row, TALLY_CALLS, whole(t, from, ESTIMATE_CALLS, from->calls));
-	tally_add(y, view, row, TALLY_SELF_CPU_NS, from->self_cpu_ns);
-	tally_add(y, view, row, TALLY_CPU_NS, from->cpu_total_ns);
-	tally_add(y, view, row, TALLY_SELF_CUDA_NS,
-		  whole(t, from, ESTIMATE_SELF_CUDA_NS, from->self_cuda_ns));
-	tally_add(y, view, row, TALLY_CUDA_NS,
-		  whole(t, from, ESTIMATE_CUDA_TOTAL_NS, from->cuda_total_ns));
+	totals_add(y, view, row, TOTALS_CALLS, whole(t, from, ESTIMATE_CALLS, from->calls));
+	totals_add(y, view, row, TOTALS_SELF_CPU_NS, from->self_cpu_ns);
+	totals_add(y, view, row, TOTALS_CPU_NS, from->cpu_total_ns);
+	totals_add(y, view, row, TOTALS_SELF_CUDA_NS,
+		   whole(t, from, ESTIMATE_SELF_CUDA_NS, from->self_cuda_ns));
+	totals_add(y, view, row, TOTALS_CUDA_NS,
+		   whole(t, from, ESTIMATE_CUDA_TOTAL_NS, from->cuda_total_ns));
 	return 0;
 }
 
-static int add_table(struct tally *y, const struct timeline *t)
+static int add_table(struct live_totals *y, const struct timeline *t)
 {
 	CLEANUP(cleanup_table) struct table *table = NULL;
 	struct table_options options = {0};
@@ -151,27 +153,29 @@ static int add_table(struct tally *y, const struct timeline *t)
 
 /* ---- memory ---- */
 
-static int add_allocation(struct tally *y, const struct timeline *t, const struct tl_memory *m)
+static int add_allocation(struct live_totals *y, const struct timeline *t,
+			  const struct tl_memory *m)
 {
 	bool cuda = m->device_type == GP_DEVICE_CUDA;
 	int64_t row;
 
 	if (m->bytes <= 0 || (!cuda && m->device_type != GP_DEVICE_CPU))
 		return 0;
-	row = tally_place(y, TALLY_MEMORY,
-			  m->op == TL_NONE ? "[no operator]" : t->ops.items[m->op].name);
+	row = totals_place(y, TOTALS_MEMORY,
+			   m->op == TL_NONE ? "[no operator]" : t->ops.items[m->op].name);
 	if (row < 0)
 		return (int)row;
-	tally_add(y, TALLY_MEMORY, row, TALLY_ALLOCATIONS, 1);
-	tally_add(y, TALLY_MEMORY, row, cuda ? TALLY_CUDA_BYTES : TALLY_CPU_BYTES,
-		  (uint64_t)m->bytes);
+	totals_add(y, TOTALS_MEMORY, row, TOTALS_ALLOCATIONS, 1);
+	totals_add(y, TOTALS_MEMORY, row, cuda ? TOTALS_CUDA_BYTES : TOTALS_CPU_BYTES,
+		   (uint64_t)m->bytes);
 	if (m->partner == TL_NONE)
-		tally_add(y, TALLY_MEMORY, row, cuda ? TALLY_CUDA_KEPT_BYTES : TALLY_CPU_KEPT_BYTES,
-			  (uint64_t)m->bytes);
+		totals_add(y, TOTALS_MEMORY, row,
+			   cuda ? TOTALS_CUDA_KEPT_BYTES : TOTALS_CPU_KEPT_BYTES,
+			   (uint64_t)m->bytes);
 	return 0;
 }
 
-static struct tally_device *device_of(struct tally *y, uint32_t number)
+static struct totals_device *device_of(struct live_totals *y, uint32_t number)
 {
 	size_t at = 0;
 
@@ -183,7 +187,7 @@ static struct tally_device *device_of(struct tally *y, uint32_t number)
 		return NULL;
 	memmove(&y->devices.items[at + 1], &y->devices.items[at],
 		(y->devices.nr++ - at) * sizeof(y->devices.items[0]));
-	y->devices.items[at] = (struct tally_device){.device = number};
+	y->devices.items[at] = (struct totals_device){.device = number};
 	return &y->devices.items[at];
 }
 
@@ -193,13 +197,13 @@ static uint64_t held_key(int64_t pid, uint32_t device, bool reserved)
 	return (uint64_t)pid << 17 | (uint64_t)(device & 0xffff) << 1 | reserved;
 }
 
-static void sum_held(struct tally *y)
+static void sum_held(struct live_totals *y)
 {
 	for (size_t i = 0; i < y->devices.nr; i++)
 		y->devices.items[i].allocated_bytes = y->devices.items[i].reserved_bytes = 0;
 	for (size_t i = 0; i < y->held.cap; i++) {
 		uint64_t key = y->held.slots[i].key;
-		struct tally_device *d =
+		struct totals_device *d =
 			y->held.used[i] ? device_of(y, (uint32_t)(key >> 1 & 0xffff)) : NULL;
 
 		if (d && key & 1)
@@ -209,7 +213,7 @@ static void sum_held(struct tally *y)
 	}
 }
 
-void tally__gone(struct tally *y, int64_t pid)
+void live_totals__gone(struct live_totals *y, int64_t pid)
 {
 	for (size_t i = 0; i < y->held.cap; i++)
 		if (y->held.used[i] && (int64_t)(y->held.slots[i].key >> 17) == pid)
@@ -217,7 +221,7 @@ void tally__gone(struct tally *y, int64_t pid)
 	sum_held(y);
 }
 
-static int add_memory(struct tally *y, const struct timeline *t)
+static int add_memory(struct live_totals *y, const struct timeline *t)
 {
 	int err = 0;
 
@@ -244,14 +248,14 @@ static int add_memory(struct tally *y, const struct timeline *t)
 /* ---- GPUs ---- */
 
 /* When at least one piece of work of any process ran: work is sorted by start. */
-static int add_busy(struct tally *y, const struct timeline *t)
+static int add_busy(struct live_totals *y, const struct timeline *t)
 {
 	CLEANUP(hash__done) struct hash until = {0};
 	int err = 0;
 
 	for (size_t i = 0; i < t->gpu.work.nr && !err; i++) {
 		const struct tl_gpu *g = &t->gpu.work.items[i];
-		struct tally_device *d = tl_gpu_is_work(g) ? device_of(y, g->device) : NULL;
+		struct totals_device *d = tl_gpu_is_work(g) ? device_of(y, g->device) : NULL;
 		uint64_t *end, from = g->start_ns;
 
 		if (!d)
@@ -261,7 +265,7 @@ static int add_busy(struct tally *y, const struct timeline *t)
 			from = *end;
 		if (g->end_ns <= from)
 			continue;
-		for (int span = 0; span < TALLY_SPANS; span++)
+		for (int span = 0; span < TOTALS_SPANS; span++)
 			d->busy_ns[span] += (uint64_t)fmin((double)INT64_MAX,
 							   timeline__gpu_stands_for(t, g) *
 								   (double)(g->end_ns - from));
@@ -270,22 +274,22 @@ static int add_busy(struct tally *y, const struct timeline *t)
 	return err;
 }
 
-static void describe_devices(struct tally *y, const struct timeline *t)
+static void describe_devices(struct live_totals *y, const struct timeline *t)
 {
 	for (size_t i = 0; i < t->gpu.described.nr; i++) {
 		const struct tl_device *from = &t->gpu.described.items[i];
-		struct tally_device *d = device_of(y, from->told.device);
+		struct totals_device *d = device_of(y, from->reported.device);
 
 		if (!d)
 			continue;
 		(void)line_into(d->name, sizeof(d->name), from->name);
-		d->total_bytes = from->told.memory_bytes;
+		d->total_bytes = from->reported.memory_bytes;
 	}
 }
 
 /* ---- threads and steps ---- */
 
-static int add_threads(struct tally *y, const struct timeline *t)
+static int add_threads(struct live_totals *y, const struct timeline *t)
 {
 	CLEANUP(cleanup_free) int64_t *rows = malloc((t->threads.nr + 1) * sizeof(*rows));
 
@@ -304,16 +308,16 @@ static int add_threads(struct tally *y, const struct timeline *t)
 
 		if (op->flags & GP_OP_ASYNC || op->step)
 			continue;
-		tally_add(y, TALLY_THREADS, rows[op->thread], TALLY_CALLS, 1);
+		totals_add(y, TOTALS_THREADS, rows[op->thread], TOTALS_CALLS, 1);
 		if (op->parent == TL_NONE || t->ops.items[op->parent].step)
-			tally_add(y, TALLY_THREADS, rows[op->thread], TALLY_CPU_NS,
-				  op->end_ns - op->start_ns);
+			totals_add(y, TOTALS_THREADS, rows[op->thread], TOTALS_CPU_NS,
+				   op->end_ns - op->start_ns);
 	}
-	tally_add_sampled_threads(y, t, rows);
+	totals_add_sampled_threads(y, t, rows);
 	return 0;
 }
 
-static void add_steps(struct tally *y, const struct timeline *t)
+static void add_steps(struct live_totals *y, const struct timeline *t)
 {
 	const struct tl_step_series *most = NULL;
 
@@ -324,8 +328,8 @@ static void add_steps(struct tally *y, const struct timeline *t)
 		const struct tl_step *step = &t->steps.items[most->first + i];
 		uint64_t ns = step->end_ns - step->start_ns;
 
-		for (int span = 0; span < TALLY_SPANS; span++) {
-			struct tally_steps *s = &y->steps[span];
+		for (int span = 0; span < TOTALS_SPANS; span++) {
+			struct totals_steps *s = &y->steps[span];
 
 			s->nr++;
 			s->sum_ns += ns;
@@ -334,7 +338,7 @@ static void add_steps(struct tally *y, const struct timeline *t)
 	}
 }
 
-static int add_losses(struct tally *y, const struct timeline *t)
+static int add_losses(struct live_totals *y, const struct timeline *t)
 {
 	for (size_t i = 0; i < t->losses.nr; i++) {
 		const struct tl_loss *from = &t->losses.items[i];
@@ -351,7 +355,7 @@ static int add_losses(struct tally *y, const struct timeline *t)
 	return 0;
 }
 
-uint64_t tally__lost(const struct tally *y)
+uint64_t live_totals__lost(const struct live_totals *y)
 {
 	uint64_t nr = 0;
 
@@ -363,35 +367,35 @@ uint64_t tally__lost(const struct tally *y)
 
 /* ---- all ---- */
 
-static void clear(struct tally *y, enum tally_span span)
+static void clear(struct live_totals *y, enum totals_span span)
 {
-	for (int view = 0; view < TALLY_VIEWS; view++)
+	for (int view = 0; view < TOTALS_VIEWS; view++)
 		for (size_t i = 0; i < y->rows[view].nr; i++)
 			memset(y->rows[view].items[i].values[span], 0,
 			       sizeof(y->rows[view].items[i].values[span]));
 	for (size_t i = 0; i < y->devices.nr; i++)
 		y->devices.items[i].busy_ns[span] = 0;
-	y->steps[span] = (struct tally_steps){0};
+	y->steps[span] = (struct totals_steps){0};
 	y->wall_ns[span] = y->gpu_wall_ns[span] = 0;
 	y->samples_nr[span] = 0;
 	y->cost_ns[span] = 0;
 	y->unknown_cost[span] = y->gpu_estimated[span] = false;
 }
 
-void tally__reset(struct tally *y)
+void live_totals__reset(struct live_totals *y)
 {
-	for (int span = 0; span < TALLY_SPANS; span++)
+	for (int span = 0; span < TOTALS_SPANS; span++)
 		clear(y, span);
 }
 
-int tally__add(struct tally *y, const struct timeline *t)
+int live_totals__add(struct live_totals *y, const struct timeline *t)
 {
 	uint64_t wall_ns = t->end_ns - t->start_ns - t->paused_ns;
 	double cost_ns = describe_inside_ns(t);
 	int err;
 
-	clear(y, TALLY_LAST);
-	for (int span = 0; span < TALLY_SPANS; span++) {
+	clear(y, TOTALS_LAST);
+	for (int span = 0; span < TOTALS_SPANS; span++) {
 		y->wall_ns[span] += wall_ns;
 		if (!t->gpu_unseen && !t->gpu_partial)
 			y->gpu_wall_ns[span] +=
@@ -403,8 +407,8 @@ int tally__add(struct tally *y, const struct timeline *t)
 	y->has_gpu |= t->gpu.any;
 	y->sampled |= t->sampled;
 	err = add_table(y, t);
-	err = err ?: tally_add_sampled_ops(y, t);
-	err = err ?: tally_add_lines(y, t);
+	err = err ?: totals_add_sampled_ops(y, t);
+	err = err ?: totals_add_lines(y, t);
 	err = err ?: add_busy(y, t);
 	err = err ?: add_memory(y, t);
 	err = err ?: add_threads(y, t);
@@ -414,12 +418,13 @@ int tally__add(struct tally *y, const struct timeline *t)
 	return err;
 }
 
-int tally__ran(struct tally *y, int64_t pid, uint32_t tid, const char *comm, uint64_t ns)
+int live_totals__ran(struct live_totals *y, int64_t pid, uint32_t tid, const char *comm,
+		     uint64_t ns)
 {
 	int64_t row = place_thread(y, pid, tid, comm);
 
 	if (row < 0)
 		return (int)row;
-	tally_add(y, TALLY_THREADS, row, TALLY_RAN_NS, ns);
+	totals_add(y, TOTALS_THREADS, row, TOTALS_RAN_NS, ns);
 	return 0;
 }

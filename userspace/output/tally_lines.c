@@ -23,7 +23,7 @@ struct stack_sum {
 };
 
 struct lines {
-	struct tally *tally;
+	struct live_totals *tally;
 	const struct timeline *t;
 	struct hash of_stack; /* stack id -> index into sums */
 	VEC(struct stack_sum) sums;
@@ -69,7 +69,7 @@ static int64_t row_of_frame(struct lines *l, uint32_t id, const struct recording
 	if (at)
 		return (int64_t)*at;
 	buf__printf(&name, "%s:%u %s", *f->file ? f->file : "?", f->line, f->function);
-	row = buf__error(&name) ? -ENOMEM : tally_place(l->tally, TALLY_LINES, name.bytes);
+	row = buf__error(&name) ? -ENOMEM : totals_place(l->tally, TOTALS_LINES, name.bytes);
 	if (row >= 0 && hash__set(&l->of_frame, id, (uint64_t)row))
 		return -ENOMEM;
 	return row;
@@ -77,9 +77,9 @@ static int64_t row_of_frame(struct lines *l, uint32_t id, const struct recording
 
 static void add_self(struct lines *l, int64_t row, const struct stack_sum *sum)
 {
-	tally_add(l->tally, TALLY_LINES, row, TALLY_CALLS, sum->values[STACK_CALLS]);
-	tally_add(l->tally, TALLY_LINES, row, TALLY_SELF_CPU_NS, sum->values[STACK_CPU]);
-	tally_add(l->tally, TALLY_LINES, row, TALLY_SELF_CUDA_NS, sum->values[STACK_CUDA]);
+	totals_add(l->tally, TOTALS_LINES, row, TOTALS_CALLS, sum->values[STACK_CALLS]);
+	totals_add(l->tally, TOTALS_LINES, row, TOTALS_SELF_CPU_NS, sum->values[STACK_CPU]);
+	totals_add(l->tally, TOTALS_LINES, row, TOTALS_SELF_CUDA_NS, sum->values[STACK_CUDA]);
 }
 
 /* Once for each line. 0 or -ENOMEM. */
@@ -90,10 +90,10 @@ static int add_total(struct lines *l, int64_t row, size_t nth)
 
 	if (last && *last == nth + 1)
 		return 0;
-	tally_add(l->tally, TALLY_LINES, row, TALLY_CPU_NS, sum->values[STACK_CPU]);
-	tally_add(l->tally, TALLY_LINES, row, TALLY_SAMPLES, sum->values[STACK_SAMPLES]);
-	tally_add(l->tally, TALLY_LINES, row, TALLY_OFF_NS, sum->values[STACK_OFF]);
-	tally_add(l->tally, TALLY_LINES, row, TALLY_CUDA_NS, sum->values[STACK_CUDA]);
+	totals_add(l->tally, TOTALS_LINES, row, TOTALS_CPU_NS, sum->values[STACK_CPU]);
+	totals_add(l->tally, TOTALS_LINES, row, TOTALS_SAMPLES, sum->values[STACK_SAMPLES]);
+	totals_add(l->tally, TOTALS_LINES, row, TOTALS_OFF_NS, sum->values[STACK_OFF]);
+	totals_add(l->tally, TOTALS_LINES, row, TOTALS_CUDA_NS, sum->values[STACK_CUDA]);
 	return hash__set(&l->counted, (uint64_t)row, nth + 1);
 }
 
@@ -118,7 +118,7 @@ static int add_sum(struct lines *l, size_t nth)
 		err = add_total(l, row, nth);
 	}
 	if (!err && inner) {
-		int64_t row = tally_place(l->tally, TALLY_LINES, NO_LINE);
+		int64_t row = totals_place(l->tally, TOTALS_LINES, NO_LINE);
 
 		if (row < 0)
 			return (int)row;
@@ -128,7 +128,7 @@ static int add_sum(struct lines *l, size_t nth)
 	return err;
 }
 
-int tally_add_lines(struct tally *y, const struct timeline *t)
+int totals_add_lines(struct live_totals *y, const struct timeline *t)
 {
 	CLEANUP(lines_done) struct lines l = {.tally = y, .t = t};
 	int err;

@@ -9,20 +9,21 @@
 #include "output/tally.h"
 
 /* The row of this name in a view, made if need be: its index or -ENOMEM. */
-int64_t tally_place(struct tally *y, enum tally_view view, const char *name);
+int64_t totals_place(struct live_totals *y, enum totals_view view, const char *name);
 
 /* Adds to a row, of the last interval and of the sums. */
-void tally_add(struct tally *y, enum tally_view view, int64_t row, enum tally_value value,
-	       uint64_t n);
+void totals_add(struct live_totals *y, enum totals_view view, int64_t row, enum totals_value value,
+		uint64_t n);
 
 /* Adds what operators did to the lines that called them, if the timeline has stacks. What a
  * backward operator did counts at its forward operator's line. 0 or -ENOMEM. */
-int tally_add_lines(struct tally *y, const struct timeline *t);
+int totals_add_lines(struct live_totals *y, const struct timeline *t);
 
 /* Adds operators as samples tell of them; nothing where there are none. 0 or -ENOMEM. */
-int tally_add_sampled_ops(struct tally *y, const struct timeline *t);
+int totals_add_sampled_ops(struct live_totals *y, const struct timeline *t);
 
 /* Adds what samples tell of threads, to their rows. */
-void tally_add_sampled_threads(struct tally *y, const struct timeline *t, const int64_t *rows);
+void totals_add_sampled_threads(struct live_totals *y, const struct timeline *t,
+				const int64_t *rows);
 
 #endif /* GP_OUTPUT_TALLY_LINES_H */

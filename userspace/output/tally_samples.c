@@ -16,7 +16,7 @@ static void cleanup_table(struct sample_table **t)
 	sample_table__free(*t);
 }
 
-int tally_add_sampled_ops(struct tally *y, const struct timeline *t)
+int totals_add_sampled_ops(struct live_totals *y, const struct timeline *t)
 {
 	CLEANUP(cleanup_table) struct sample_table *table = NULL;
 	const struct sample_table_options options = {.group = SAMPLE_BY_OP};
@@ -24,31 +24,32 @@ int tally_add_sampled_ops(struct tally *y, const struct timeline *t)
 
 	if (err || !table)
 		return err;
-	for (int span = 0; span < TALLY_SPANS; span++)
+	for (int span = 0; span < TOTALS_SPANS; span++)
 		y->samples_nr[span] += table->all.nr;
 	for (size_t i = 0; i < table->rows.nr; i++) {
 		const struct sample_row *r = &table->rows.items[i];
-		int64_t row = tally_place(y, TALLY_OPS, r->name);
+		int64_t row = totals_place(y, TOTALS_OPS, r->name);
 
 		if (row < 0)
 			return (int)row;
-		tally_add(y, TALLY_OPS, row, TALLY_SAMPLES, r->total.nr);
-		tally_add(y, TALLY_OPS, row, TALLY_SELF_CPU_NS, r->self.ns);
-		tally_add(y, TALLY_OPS, row, TALLY_CPU_NS, r->total.ns);
-		tally_add(y, TALLY_OPS, row, TALLY_OFF_NS, r->off.ns);
+		totals_add(y, TOTALS_OPS, row, TOTALS_SAMPLES, r->total.nr);
+		totals_add(y, TOTALS_OPS, row, TOTALS_SELF_CPU_NS, r->self.ns);
+		totals_add(y, TOTALS_OPS, row, TOTALS_CPU_NS, r->total.ns);
+		totals_add(y, TOTALS_OPS, row, TOTALS_OFF_NS, r->off.ns);
 	}
 	return 0;
 }
 
-void tally_add_sampled_threads(struct tally *y, const struct timeline *t, const int64_t *rows)
+void totals_add_sampled_threads(struct live_totals *y, const struct timeline *t,
+				const int64_t *rows)
 {
 	for (size_t i = 0; i < t->samples.nr; i++) {
 		const struct tl_sample *s = &t->samples.items[i];
 
 		if (!(s->flags & GP_SAMPLE_RUNNING))
 			continue;
-		tally_add(y, TALLY_THREADS, rows[s->thread], TALLY_SAMPLES, s->nr);
+		totals_add(y, TOTALS_THREADS, rows[s->thread], TOTALS_SAMPLES, s->nr);
 		if (t->sampled_stacks.items[s->stack].ops_nr)
-			tally_add(y, TALLY_THREADS, rows[s->thread], TALLY_CPU_NS, s->weight_ns);
+			totals_add(y, TOTALS_THREADS, rows[s->thread], TOTALS_CPU_NS, s->weight_ns);
 	}
 }

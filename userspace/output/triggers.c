@@ -25,7 +25,7 @@ const char *trigger_name(const struct tl_trigger *trigger)
 		[GP_TRIGGER_HANG] = "hang",	      [GP_TRIGGER_SIGNAL] = "signal",
 		[GP_TRIGGER_ASKED] = "asked for",
 	};
-	uint32_t what = trigger->told.what;
+	uint32_t what = trigger->reported.what;
 
 	return what && what < sizeof(names) / sizeof(*names) ? names[what] : "?";
 }
@@ -56,7 +56,7 @@ static void hang(struct buf *out, const struct gp_ev_trigger *e)
 
 void trigger_words(struct buf *out, const struct timeline *t, const struct tl_trigger *trigger)
 {
-	const struct gp_ev_trigger *e = &trigger->told;
+	const struct gp_ev_trigger *e = &trigger->reported;
 
 	if (e->what == GP_TRIGGER_SLOW_STEP)
 		slow_step(out, e);
@@ -109,7 +109,7 @@ static void json_threads(struct buf *out, const struct timeline *t, uint64_t tim
 
 static void json_trigger(struct buf *out, const struct timeline *t, const struct tl_trigger *x)
 {
-	const struct gp_ev_trigger *e = &x->told;
+	const struct gp_ev_trigger *e = &x->reported;
 
 	buf__printf(out, "{\"kind\": \"%s\", \"time_us\": ", trigger_name(x));
 	from_start(out, t, e->head.time_ns);
@@ -187,12 +187,12 @@ int output_triggers_text(struct sink *s, const struct timeline *t)
 		const struct tl_trigger *x = &t->triggers.items[i];
 
 		buf__printf(&b, "Trigger at %.3f s: %s: ",
-			    (double)(int64_t)(x->told.head.time_ns - t->start_ns) / 1e9,
+			    (double)(int64_t)(x->reported.head.time_ns - t->start_ns) / 1e9,
 			    trigger_name(x));
 		trigger_words(&b, t, x);
 		buf__char(&b, '\n');
-		if (x->told.what == GP_TRIGGER_HANG)
-			text_threads(&b, t, x->told.head.time_ns);
+		if (x->reported.what == GP_TRIGGER_HANG)
+			text_threads(&b, t, x->reported.head.time_ns);
 	}
 	return sink__write_buf(s, &b);
 }

@@ -41,19 +41,19 @@ static int find_leaving(struct code *c, const char **ret_why)
 	for (size_t i = 0; i < c->blocks.nr; i++) {
 		struct code_block *b = &c->blocks.items[i];
 		const struct code_insn *last = last_of(c, b);
-		bool bare = last->height == 0;
+		bool no_bpf = last->height == 0;
 
 		if (last->kind == CODE_RETURN) {
 			b->leaves = true;
-			off |= !bare && last->height != CODE_HEIGHT_UNKNOWN;
+			off |= !no_bpf && last->height != CODE_HEIGHT_UNKNOWN;
 		} else if (last->kind == CODE_JUMP && goes_outside(c, last)) {
-			b->leaves = bare;
+			b->leaves = no_bpf;
 			other = true;
 		} else if (last->kind == CODE_INDIRECT) {
-			b->leaves = bare && !last->table;
+			b->leaves = no_bpf && !last->table;
 			c->has_table |= !b->leaves;
 			other = true;
-		} else if (last->kind == CODE_BRANCH && bare && goes_outside(c, last) &&
+		} else if (last->kind == CODE_BRANCH && no_bpf && goes_outside(c, last) &&
 			   c->is_function && c->is_function(c->arg, last->target)) {
 			*ret_why = "it ends with a conditional jump to another function";
 			return -EINVAL;

@@ -24,7 +24,7 @@ static uint64_t least_ns(uint64_t period_ns)
 	return ns > SHARING_TIMER_NS ? ns : SHARING_TIMER_NS;
 }
 
-bool cpu_sharing__turn(struct cpu_sharing *c, const struct gp_sampled_cpu *is, uint64_t now_ns,
+bool cpu_sharing__poll(struct cpu_sharing *c, const struct gp_sampled_cpu *is, uint64_t now_ns,
 		       uint64_t period_ns)
 {
 	uint64_t past_ns = now_ns - c->since_ns;

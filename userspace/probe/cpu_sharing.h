@@ -36,7 +36,7 @@ struct cpu_sharing {
 
 /* Time has gone on; `is`: what has been counted so far, which only grows; `period_ns`: the time
  * between two samples. Returns `timer`. */
-bool cpu_sharing__turn(struct cpu_sharing *c, const struct gp_sampled_cpu *is, uint64_t now_ns,
+bool cpu_sharing__poll(struct cpu_sharing *c, const struct gp_sampled_cpu *is, uint64_t now_ns,
 		       uint64_t period_ns);
 
 #endif /* GP_PROBE_CPU_SHARING_H */

@@ -95,7 +95,7 @@ static int attach_multi(struct attaching *a, size_t first, size_t nr)
 	size_t half = nr / 2;
 	int fd = -ECANCELED, one, other;
 
-	if (!shield_is_alone())
+	if (!killsafe_is_child())
 		fd = uprobe_multi_link(a->program_fd, a->pid, a->path, a->offsets + first,
 				       a->offsets + a->nr + first, nr);
 	if (fd >= 0) {
@@ -177,7 +177,7 @@ static int attach_all_perf(struct attaching *a)
 	int attached = 0;
 
 	for (size_t i = 0; i < a->nr; i++) {
-		int one = shield_is_alone() ? -ECANCELED : attach_one(a, &a->sites[i]);
+		int one = killsafe_is_child() ? -ECANCELED : attach_one(a, &a->sites[i]);
 
 		if (one < 0)
 			return one;
@@ -233,7 +233,7 @@ int link_attach(struct link_set *set, enum link_method method, int program_fd, p
 		sites[i].refused = false;
 	if (!nr)
 		return 0;
-	attached = prepare(&a) ?: shield_run(attach_all, &a);
+	attached = prepare(&a) ?: killsafe_call(attach_all, &a);
 	free(a.offsets);
 	for (size_t i = 0; i < nr; i++)
 		if (sites[i].refused)
@@ -255,6 +255,6 @@ static int close_all(void *arg)
 void link_set__done(struct link_set *set)
 {
 	if (set->fds.nr)
-		(void)shield_run(close_all, set);
+		(void)killsafe_call(close_all, set);
 	vec_done(&set->fds);
 }

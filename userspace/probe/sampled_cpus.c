@@ -259,12 +259,12 @@ static void give_to_tick(struct sampled_cpus *s, size_t cpu)
 	log_debug("CPU %zu: its samples are the tick's again", cpu);
 }
 
-void sampled_cpus__turn(struct sampled_cpus *s, uint64_t now_ns)
+void sampled_cpus__poll(struct sampled_cpus *s, uint64_t now_ns)
 {
 	for (size_t i = 0; s->counted && i < s->nr; i++) {
 		struct sampled_cpu *c = &s->cpus[i];
 		struct gp_sampled_cpu is = s->counted[i];
-		bool timer = cpu_sharing__turn(&c->sharing, &is, now_ns, s->bpf->bss->gp_sample_ns);
+		bool timer = cpu_sharing__poll(&c->sharing, &is, now_ns, s->bpf->bss->gp_sample_ns);
 
 		if (timer && !c->timer && !s->refused)
 			give_to_timer(s, i, now_ns);

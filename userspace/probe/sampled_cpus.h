@@ -25,7 +25,7 @@ struct sampled_cpus *sampled_cpus__new(struct gpuprof_bpf *bpf);
 int sampled_cpus__set_period(struct sampled_cpus *s, uint64_t period_ns);
 
 /* Time has gone on: where CPUs are shared now, timers begin, where they are no longer, they end. */
-void sampled_cpus__turn(struct sampled_cpus *s, uint64_t now_ns);
+void sampled_cpus__poll(struct sampled_cpus *s, uint64_t now_ns);
 
 /* Nothing is sampled until the next turn: no timer stays. */
 void sampled_cpus__rest(struct sampled_cpus *s);

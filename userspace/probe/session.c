@@ -121,9 +121,9 @@ static int begin_programs(struct probe_session *s, struct reason *why)
 	return 0;
 }
 
-const char *probe_session__bare(const struct probe_session *s)
+const char *probe_session__no_bpf(const struct probe_session *s)
 {
-	return s->bpf ? NULL : s->bare_why.text;
+	return s->bpf ? NULL : s->no_bpf_why.text;
 }
 
 static bool power_of_two(uint32_t n)
@@ -165,8 +165,8 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 		return reason_set(why, err, "%s",
 				  err == -E2BIG ? "too many patterns of operators; give fewer"
 						: "out of memory");
-	err = session_load(s, options->may_be_bare ? &s->bare_why : why);
-	if (err && !options->may_be_bare)
+	err = session_load(s, options->allow_no_bpf ? &s->no_bpf_why : why);
+	if (err && !options->allow_no_bpf)
 		return err;
 	err = err ?: begin_programs(s, why);
 	if (err && s->bpf)
@@ -241,7 +241,7 @@ _Static_assert(sizeof(((struct gpuprof_bpf__bss *)NULL)->gp_maps_changes) / size
 		       GP_PROCESSES_MAX,
 	       "the programs have room for other numbers of processes");
 
-bool probe_session__tells_forks(const struct probe_session *s)
+bool probe_session__sees_forks(const struct probe_session *s)
 {
 	return s->bpf && s->bpf->links.gp_process_fork && s->bpf->links.gp_process_exec &&
 	       session_in_first_pid_namespace();

@@ -18,7 +18,7 @@ struct probe_session;
 
 struct probe_options {
 	uint32_t ring_bytes; /* a power of two, at least 65536 */
-	bool may_be_bare;    /* where no BPF program can be loaded the session probes nothing */
+	bool allow_no_bpf;   /* where no BPF program can be loaded the session probes nothing */
 	bool ops;	     /* operators are wanted: probed where PROBE_GROUP_OPS is */
 	bool ops_alone;	     /* of them neither annotations nor autograd nodes */
 	bool python_gc;	     /* probe Python's garbage collections */
@@ -52,7 +52,7 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 void probe_session__free(struct probe_session *s);
 
 /* Why the session has no BPF programs, so that nothing is ever seen by a probe; NULL: it has. */
-const char *probe_session__bare(const struct probe_session *s);
+const char *probe_session__no_bpf(const struct probe_session *s);
 
 /* What the collector may tell as well. */
 enum probe_group {
@@ -69,7 +69,7 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 			  uint16_t process_index, uint32_t groups, struct reason *why);
 
 /* Whether the kernel tells of forks; not where gpuprof is in a PID namespace of its own. */
-bool probe_session__tells_forks(const struct probe_session *s);
+bool probe_session__sees_forks(const struct probe_session *s);
 
 /* Where the process's collector keeps what it says of threads' stacks, 0: nowhere. Nothing of it is
  * believed but that the process's stacks are so. */

@@ -510,7 +510,7 @@ static bool is_probed(const struct probe_session *s, uint16_t process_index, uin
 int probe_session__attach(struct probe_session *s, const struct target_process *p,
 			  uint16_t process_index, uint32_t groups, struct reason *why)
 {
-	const uint32_t told = PROBE_GROUP_OPS | PROBE_GROUP_MEMORY;
+	const uint32_t reported = PROBE_GROUP_OPS | PROBE_GROUP_MEMORY;
 	int total, err = s->bpf ? know_process(s, p->pid, process_index) : 0;
 	bool first;
 
@@ -520,7 +520,7 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 		return reason_set(why, err, "cannot follow process %d: %s", (int)p->pid,
 				  strerror(-err));
 	/* Of a library that comes later nobody calls what is being probed. */
-	first = (groups & told) && !is_probed(s, process_index, told);
+	first = (groups & reported) && !is_probed(s, process_index, reported);
 	if (first)
 		session_silence(s->bpf->bss->gp_placing, process_index, true);
 	if ((groups & PROBE_GROUP_API) && !is_probed(s, process_index, PROBE_GROUP_API))

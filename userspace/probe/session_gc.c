@@ -48,7 +48,7 @@ void session_gc_follow(struct probe_session *s, const struct target_process *p,
 	session_gc_drop(known);
 	gc->device = file->device;
 	gc->inode = file->inode;
-	if (!target_python_tells_gc(file))
+	if (!target_python_marks_gc(file))
 		return;
 	/* A collection of which the end is not seen would never be told. */
 	gc->done = attach_one(s->bpf->progs.gp_gc_done, p, file->open_path, PYTHON_GC_DONE,

@@ -279,7 +279,7 @@ static int explain_errno(struct reason *why, int err)
 struct refusals {
 	struct probe_session *s;
 	struct program_refusal first; /* required */
-	const char *told;	      /* the last costs that were told of */
+	const char *reported;	      /* the last costs that were told of */
 	int err;
 };
 
@@ -298,9 +298,9 @@ static void take_refusal(const struct program_refusal *refusal, void *arg)
 	}
 	r->s->refused_kinds |= refusal->kinds;
 	r->err = r->err ?: vec_push(&r->s->refused_programs, feature_of(refusal->program)->program);
-	if (r->told == refusal->costs)
+	if (r->reported == refusal->costs)
 		return;
-	r->told = refusal->costs;
+	r->reported = refusal->costs;
 	log_warn("%s refuses the BPF program %s ('%s'): %s cannot be recorded; please "
 		 "report it, with what 'gpuprof doctor' says",
 		 program_check_kernel(kernel, sizeof(kernel)), refusal->program,
@@ -309,7 +309,7 @@ static void take_refusal(const struct program_refusal *refusal, void *arg)
 		 refusal->costs);
 }
 
-static int explain_refusal(struct reason *why, int err, const struct program_refusal *refusal)
+static int ptrace_error_reason(struct reason *why, int err, const struct program_refusal *refusal)
 {
 	char kernel[80];
 
@@ -345,7 +345,7 @@ static int load_rest(struct probe_session *s, bool task_storage, int err, struct
 	if (r.err)
 		return explain_errno(why, r.err);
 	if (r.first.program[0] && r.first.answer.verified)
-		return explain_refusal(why, err, &r.first);
+		return ptrace_error_reason(why, err, &r.first);
 	if (r.first.program[0] || !s->refused_programs.nr)
 		return explain_errno(why, err);
 	err = load(s, task_storage);

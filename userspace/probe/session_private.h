@@ -88,7 +88,7 @@ struct draining {
 struct probe_session {
 	struct probe_options options;
 	struct gpuprof_bpf *bpf; /* NULL: the session is bare */
-	struct reason bare_why;
+	struct reason no_bpf_why;
 	struct ring_buffer *ring;
 	struct draining draining;
 	enum link_method method;

@@ -110,17 +110,17 @@ static bool look_at(const struct looked_at *p)
 	return !nr;
 }
 
-static void look(struct sampler *m, bool tell)
+static void look(struct sampler *m, bool report)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), past = m->last_ns ? now - m->last_ns : 0;
 
-	if (!tell) {
+	if (!report) {
 		if (past > m->pace_ns + m->pace_ns / 2)
 			m->missed_nr += (past + m->pace_ns / 2) / m->pace_ns - 1;
 		m->bpf->bss->gp_look_ns = past ? past : m->pace_ns;
 		m->last_ns = now;
 	}
-	__atomic_store_n(&m->bpf->bss->gp_look_tells, tell, __ATOMIC_RELEASE);
+	__atomic_store_n(&m->bpf->bss->gp_look_emits, report, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < m->processes.nr; i++)
 		m->missed_nr += !look_at(&m->processes.items[i]);
 }
@@ -133,7 +133,7 @@ static uint64_t look_period(uint64_t sample_ns)
 }
 
 /* The next time of the pace that is still to come. */
-static void wait_for_turn(struct sampler *m, uint64_t *turn_ns)
+static void wait_for_lock(struct sampler *m, uint64_t *turn_ns)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct timespec at;
@@ -167,13 +167,13 @@ static void *sampler_main(void *arg)
 		if (__atomic_load_n(&m->bpf->bss->gp_epoch, __ATOMIC_ACQUIRE)) {
 			look(m, false);
 			set_pace(m, clock_ns(CLOCK_THREAD_CPUTIME_ID) - m->cpu_ns);
-			sampled_cpus__turn(m->cpus, clock_now_ns());
+			sampled_cpus__poll(m->cpus, clock_now_ns());
 		} else {
 			m->last_ns = 0;
 			sampled_cpus__rest(m->cpus);
 		}
 		m->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		wait_for_turn(m, &turn_ns);
+		wait_for_lock(m, &turn_ns);
 	}
 	(void)pthread_mutex_unlock(&m->lock);
 	return NULL;

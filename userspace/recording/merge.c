@@ -35,8 +35,8 @@ static void merge__done(struct merge *m)
 		hash__done(&p->own.stacks);
 		hash__done(&p->own.inputs);
 		hash__done(&p->own.threads);
-		bits__done(&p->own.told_stacks);
-		bits__done(&p->own.told_inputs);
+		bits__done(&p->own.emitted_stacks);
+		bits__done(&p->own.emitted_inputs);
 	}
 	vec_done(&m->parts);
 	vec_done(&m->losses);
@@ -275,7 +275,7 @@ static int move_frame(struct merge *m, uint32_t *id)
 
 /* One that is not in its recording is not in the result either, unless another recording of that
  * capture has it. */
-static int tell_stack(struct merge *m, uint32_t id, uint32_t number)
+static int emit_stack(struct merge *m, uint32_t id, uint32_t number)
 {
 	uint32_t moved[RECORDING_STACK_FRAMES], flags;
 	const uint32_t *frames;
@@ -297,7 +297,7 @@ static int tell_stack(struct merge *m, uint32_t id, uint32_t number)
 	}
 	if (!frames)
 		return 0;
-	if (bits__set(&m->part->numbers->told_stacks, number))
+	if (bits__set(&m->part->numbers->emitted_stacks, number))
 		return -ENOMEM;
 	return recording_writer__stack(m->w, number, flags, moved, kept);
 }
@@ -326,7 +326,7 @@ static int move_stack(struct merge *m, uint32_t *id)
 	uint32_t theirs = *id;
 	int err = number_of(m, &n->stacks, &m->stacks_nr, RECORDING_STACK_IDS, "stacks", id);
 
-	return err || bits__has(&n->told_stacks, *id) ? err : tell_stack(m, theirs, *id);
+	return err || bits__has(&n->emitted_stacks, *id) ? err : emit_stack(m, theirs, *id);
 }
 
 static int move_inputs(struct merge *m, uint32_t *id)
@@ -338,16 +338,16 @@ static int move_inputs(struct merge *m, uint32_t *id)
 }
 
 /* Whether the result has the list already, which is told once. */
-static bool is_told(struct merge *m, const void *event, int *err)
+static bool is_emitted(struct merge *m, const void *event, int *err)
 {
-	struct bits *told = &m->part->numbers->told_inputs;
+	struct bits *emitted = &m->part->numbers->emitted_inputs;
 	const struct gp_ev_inputs *ev = event;
 
 	if (ev->head.kind != GP_EV_INPUTS)
 		return false;
-	if (bits__has(told, ev->inputs_id))
+	if (bits__has(emitted, ev->inputs_id))
 		return true;
-	*err = bits__set(told, ev->inputs_id);
+	*err = bits__set(emitted, ev->inputs_id);
 	return false;
 }
 
@@ -442,7 +442,7 @@ static int move_event(const void *event, size_t bytes, void *arg)
 		err = err ? err : move_id(m, copy.bytes, bytes, f->names[i], move_name);
 	err = err ? err : move_id(m, copy.bytes, bytes, f->stack, move_stack);
 	err = err ? err : move_id(m, copy.bytes, bytes, f->inputs, move_inputs);
-	if (err || is_told(m, copy.bytes, &err))
+	if (err || is_emitted(m, copy.bytes, &err))
 		return err;
 	return err ? err : recording_writer__event(m->w, copy.bytes, bytes);
 }

@@ -14,7 +14,7 @@
 
 enum how {
 	SUM,
-	SUM_IF_TOLD, /* whoever does not tell it has none */
+	SUM_IF_REPORTED, /* whoever does not tell it has none */
 	MOST, /* what a capture counts from recording to recording: its last, of all summed */
 	MEAN, /* by the counts of `per` */
 };
@@ -32,7 +32,7 @@ static const struct rule {
 	{"probe_program_runs", MOST, {NULL}, NULL},
 	{"probe_program_ns", MEAN, {"probe_hits"}, NULL},
 	{"probe_ns_per_hit", MEAN, {"probe_hits"}, NULL},
-	{"sampler_ns", SUM_IF_TOLD, {NULL}, NULL},
+	{"sampler_ns", SUM_IF_REPORTED, {NULL}, NULL},
 	{"callback_ops", SUM, {NULL}, NULL},
 	{"callback_memory", SUM, {NULL}, NULL},
 	{"callback_timed", MOST, {NULL}, NULL},
@@ -40,12 +40,12 @@ static const struct rule {
 	{"callback_processes", MOST, {NULL}, NULL},
 	{"cost_cpu_ns", SUM, {NULL}, NULL},
 	{"cost_callbacks_ns", SUM, {NULL}, NULL},
-	{"cost_gpu_ns", SUM_IF_TOLD, {NULL}, NULL},
-	{"cost_rest_ns", SUM_IF_TOLD, {NULL}, NULL},
+	{"cost_gpu_ns", SUM_IF_REPORTED, {NULL}, NULL},
+	{"cost_rest_ns", SUM_IF_REPORTED, {NULL}, NULL},
 	{"cost_probes_ns", SUM, {NULL}, NULL},
 	{"cost_collector_ns", SUM, {NULL}, NULL},
-	{"cost_samples_ns", SUM_IF_TOLD, {NULL}, NULL},
-	{"cost_samples_around_ns", SUM_IF_TOLD, {NULL}, NULL},
+	{"cost_samples_ns", SUM_IF_REPORTED, {NULL}, NULL},
+	{"cost_samples_around_ns", SUM_IF_REPORTED, {NULL}, NULL},
 	{"cost_own_ns", SUM, {NULL}, NULL},
 	{"cost_setup_ns", SUM, {NULL}, NULL},
 	{"cost_stops_ns", SUM, {NULL}, NULL},
@@ -66,7 +66,7 @@ bool merge_is_cost(const char *key)
 }
 
 /* NAN: the part does not tell it. */
-static double told_number(const struct part *p, const char *key)
+static double emitted_number(const struct part *p, const char *key)
 {
 	const char *text = recording__meta(p->rec, key);
 	size_t nr = text ? strlen(text) : 0;
@@ -79,13 +79,13 @@ static double told_number(const struct part *p, const char *key)
 /* Of one that was cut nothing is known, not even what it had none of. */
 static bool has_end(const struct part *p)
 {
-	return isfinite(told_number(p, "probe_hits"));
+	return isfinite(emitted_number(p, "probe_hits"));
 }
 
-static bool is_told(const struct merge *m, const char *key)
+static bool is_emitted(const struct merge *m, const char *key)
 {
 	for (size_t i = 0; i < m->parts.nr; i++)
-		if (isfinite(told_number(&m->parts.items[i], key)))
+		if (isfinite(emitted_number(&m->parts.items[i], key)))
 			return true;
 	return false;
 }
@@ -95,7 +95,7 @@ static double sum_of(const struct merge *m, const struct rule *r)
 	double sum = 0;
 
 	for (size_t i = 0; i < m->parts.nr; i++) {
-		double n = told_number(&m->parts.items[i], r->key);
+		double n = emitted_number(&m->parts.items[i], r->key);
 
 		if (isfinite(n))
 			sum += n;
@@ -149,7 +149,7 @@ static double most_of(const struct merge *m, const struct rule *r)
 			continue;
 		for (size_t k = i; k < m->parts.nr; k++)
 			if (is_same_capture(&m->parts.items[k], &m->parts.items[i]))
-				most = fmax(most, told_number(&m->parts.items[k], r->key));
+				most = fmax(most, emitted_number(&m->parts.items[k], r->key));
 		sum += most;
 	}
 	return sum;
@@ -160,7 +160,7 @@ static double count_of(const struct part *p, const struct rule *r)
 	double count = 0;
 
 	for (size_t i = 0; i < 2 && r->per[i]; i++) {
-		double n = told_number(p, r->per[i]);
+		double n = emitted_number(p, r->per[i]);
 
 		/* An operator has two callbacks. */
 		if (isfinite(n))
@@ -177,7 +177,7 @@ static double mean_of(const struct merge *m, const struct rule *r)
 
 	for (size_t i = 0; i < m->parts.nr; i++) {
 		const struct part *p = &m->parts.items[i];
-		double n = told_number(p, r->key), of = count_of(p, r);
+		double n = emitted_number(p, r->key), of = count_of(p, r);
 
 		if (!isfinite(n) && of > 0)
 			return NAN;
@@ -204,7 +204,7 @@ static double result_of(const struct merge *m, const struct rule *r)
 int merge_write_costs(struct merge *m)
 {
 	for (size_t i = 0; i < RULES_NR; i++) {
-		double n = is_told(m, rules[i].key) ? result_of(m, &rules[i]) : NAN;
+		double n = is_emitted(m, rules[i].key) ? result_of(m, &rules[i]) : NAN;
 		char text[32];
 		int err;
 

@@ -81,9 +81,9 @@ static int write_gaps(struct merge *m)
 
 	for (size_t i = 0; i < m->parts.nr; i++) {
 		const struct part *p = &m->parts.items[i];
-		const char *told = recording__meta(p->rec, "gaps_ns");
+		const char *emitted = recording__meta(p->rec, "gaps_ns");
 
-		gaps_ns += told ? strtoull(told, NULL, 10) : 0;
+		gaps_ns += emitted ? strtoull(emitted, NULL, 10) : 0;
 		gaps_ns += p->start_ns > end_ns ? p->start_ns - end_ns : 0;
 		end_ns = p->end_ns > end_ns ? p->end_ns : end_ns;
 	}

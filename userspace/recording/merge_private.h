@@ -17,7 +17,7 @@
 /* From what parts count by to what the result does. Recordings of one capture count alike. */
 struct numbers {
 	struct hash frames, stacks, inputs, threads;
-	struct bits told_stacks, told_inputs; /* the result's, in it already */
+	struct bits emitted_stacks, emitted_inputs; /* the result's, in it already */
 	uint64_t unprobed_nr;
 };
 

@@ -271,7 +271,7 @@ static void check_python_gc(struct capability *c, const struct target_process *p
 {
 	const struct target_library *file = target_python_file(p);
 
-	c->answer = file && target_python_tells_gc(file) ? CAPABILITY_YES : CAPABILITY_NO;
+	c->answer = file && target_python_marks_gc(file) ? CAPABILITY_YES : CAPABILITY_NO;
 	if (c->answer == CAPABILITY_YES) {
 		DETAIL(c, "its Python tells of garbage collections");
 	} else if (file) {

@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-bool target_python_tells_gc(const struct target_library *file)
+bool target_python_marks_gc(const struct target_library *file)
 {
 	static const char start[] = PYTHON_GC_PROVIDER "\0" PYTHON_GC_START;
 	static const char done[] = PYTHON_GC_PROVIDER "\0" PYTHON_GC_DONE;

@@ -14,6 +14,6 @@
 #define PYTHON_GC_DONE	   "gc__done"
 
 /* Whether Python's file (see target_python_file()) has both. False too if it cannot be read. */
-bool target_python_tells_gc(const struct target_library *file);
+bool target_python_marks_gc(const struct target_library *file);
 
 #endif /* GP_TARGET_PYTHON_GC_H */

@@ -36,7 +36,7 @@ struct relation {
 	size_t first_rank;	 /* the first one that it has started */
 };
 
-struct finder {
+struct process_discovery {
 	struct process_roles *list;
 	size_t nr;
 	size_t *by_age; /* indexes: parents before their children */
@@ -68,7 +68,7 @@ static int compare_pid(const void *key, const void *item)
 
 /* A parent is older: one that is not has got the number of the parent, which has ended. So there
  * are no circles. */
-static size_t find_parent(const struct finder *f, const struct target_process *p)
+static size_t find_parent(const struct process_discovery *f, const struct target_process *p)
 {
 	const struct process_roles *found =
 		bsearch(&p->parent, f->list, f->nr, sizeof(*f->list), compare_pid);
@@ -97,7 +97,7 @@ static bool handles_as_worker(uint64_t caught)
 }
 
 /* Whether it is a worker of a DataLoader; then *ret_is_guess. */
-static bool is_dataloader_worker(const struct finder *f, size_t i, bool *ret_is_guess)
+static bool is_dataloader_worker(const struct process_discovery *f, size_t i, bool *ret_is_guess)
 {
 	const struct process_roles *one = &f->list[i];
 	const struct relation *k = &f->relations[i];
@@ -126,7 +126,7 @@ static bool is_same_rank(const struct process_roles *a, const struct process_rol
 
 /* Whether it is a rank; then *ret_is_guess: something with PyTorch has started it, which may have
  * put numbers of its own into the environment. */
-static bool is_rank(const struct finder *f, size_t i, bool *ret_is_guess)
+static bool is_rank(const struct process_discovery *f, size_t i, bool *ret_is_guess)
 {
 	const struct process_roles *one = &f->list[i];
 	int32_t number = one->rank >= 0 ? one->rank : one->local_rank;
@@ -140,7 +140,7 @@ static bool is_rank(const struct finder *f, size_t i, bool *ret_is_guess)
 	return true;
 }
 
-static enum process_role role_of_fork(const struct finder *f, size_t i)
+static enum process_role role_of_fork(const struct process_discovery *f, size_t i)
 {
 	enum process_role parent = f->list[f->list[i].parent].role;
 
@@ -171,7 +171,7 @@ static enum process_role role_of_program(enum target_program program)
 	return PROCESS_ROLE_NONE;
 }
 
-static enum process_role find_role(const struct finder *f, size_t i, bool *ret_is_guess)
+static enum process_role find_role(const struct process_discovery *f, size_t i, bool *ret_is_guess)
 {
 	const struct process_roles *one = &f->list[i];
 	const struct relation *k = &f->relations[i];
@@ -197,7 +197,7 @@ static enum process_role find_role(const struct finder *f, size_t i, bool *ret_i
 	return PROCESS_ROLE_NONE;
 }
 
-static void note_started_rank(const struct finder *f, size_t i)
+static void note_started_rank(const struct process_discovery *f, size_t i)
 {
 	struct relation *up;
 	const struct process_roles *one = &f->list[i], *first;
@@ -213,7 +213,7 @@ static void note_started_rank(const struct finder *f, size_t i)
 }
 
 /* The oldest come first: what is above is known. */
-static void look_at(const struct finder *f, size_t i)
+static void look_at(const struct process_discovery *f, size_t i)
 {
 	struct process_roles *one = &f->list[i];
 	struct relation *k = &f->relations[i], *up;
@@ -240,7 +240,7 @@ static void look_at(const struct finder *f, size_t i)
 
 /* What starts ranks of different numbers has meant them, and is shown, but for init, whose children
  * are those that nobody else has any more. */
-static void look_at_started(const struct finder *f, size_t i)
+static void look_at_started(const struct process_discovery *f, size_t i)
 {
 	struct process_roles *one = &f->list[i];
 	struct relation *k = &f->relations[i];
@@ -256,7 +256,7 @@ static void look_at_started(const struct finder *f, size_t i)
 }
 
 /* Shows what has PyTorch and all between that and the processes above that are shown. */
-static void choose_shown(const struct finder *f)
+static void choose_shown(const struct process_discovery *f)
 {
 	for (size_t n = 0; n < f->nr; n++)
 		look_at_started(f, f->by_age[n]);
@@ -280,7 +280,8 @@ int process_roles_find(struct process_roles *list, size_t nr)
 {
 	CLEANUP(cleanup_free) size_t *by_age = calloc(nr + 1, sizeof(*by_age));
 	CLEANUP(cleanup_free) struct relation *relations = calloc(nr + 1, sizeof(*relations));
-	struct finder f = {.list = list, .nr = nr, .by_age = by_age, .relations = relations};
+	struct process_discovery f = {
+		.list = list, .nr = nr, .by_age = by_age, .relations = relations};
 
 	if (!by_age || !relations)
 		return -ENOMEM;

@@ -20,7 +20,7 @@
 #define SEARCH_NR 64
 
 /* From when to when each of the two saw calls of one function. */
-struct watch {
+struct capture_loop {
 	uint64_t first_ns[2], last_ns[2];
 };
 
@@ -47,7 +47,7 @@ struct join {
 	VEC(struct chain) chains;
 	struct hash chain_of; /* thread and function -> index into chains */
 	struct hash watch_of; /* process and function -> index into watches */
-	VEC(struct watch) watches;
+	VEC(struct capture_loop) watches;
 };
 
 static void join__done(struct join *j)
@@ -162,7 +162,7 @@ static void find_partner(struct join *j, const struct probed *p)
 static int note_seen(struct join *j, const struct raw_api *raw)
 {
 	const uint64_t *known = hash__find(&j->watch_of, key_of(j, raw));
-	struct watch new = {{UINT64_MAX, UINT64_MAX}, {0, 0}}, *w;
+	struct capture_loop new = {{UINT64_MAX, UINT64_MAX}, {0, 0}}, *w;
 	bool which = is_cupti(raw);
 
 	if (!known) {
@@ -185,7 +185,7 @@ static void count_unjoined(struct join *j)
 {
 	for (size_t i = 0; i < j->b->apis.nr; i++) {
 		const struct raw_api *raw = &j->b->apis.items[i];
-		const struct watch *w;
+		const struct capture_loop *w;
 		bool other;
 
 		if (raw->gone || raw->joined)

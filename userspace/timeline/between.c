@@ -93,7 +93,7 @@ static bool is_range(const struct tl_op *op)
 	return op->scope == GP_SCOPE_USER;
 }
 
-int between_find(const struct timeline *t, struct tl_gaps *gaps)
+int op_gaps_find(const struct timeline *t, struct tl_gaps *gaps)
 {
 	CLEANUP(cleanup_free) bool *inner = calloc(t->ops.nr + 1, sizeof(*inner));
 	struct last last = {.thread = TL_NONE};

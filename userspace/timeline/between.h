@@ -25,6 +25,6 @@ struct tl_gaps {
 
 /* Appends those of all threads whose operators have stacks. Ranges end no gap, but their begins do;
  * what a pause of the capture lies in is left out. 0 or -ENOMEM. */
-int between_find(const struct timeline *t, struct tl_gaps *gaps);
+int op_gaps_find(const struct timeline *t, struct tl_gaps *gaps);
 
 #endif /* GP_TIMELINE_BETWEEN_H */

@@ -22,7 +22,7 @@
 #define DIGITS_MAX 18
 
 /* False: the recording does not say it, or that is no number. */
-static bool told(const struct timeline *t, const char *key, uint64_t *ret)
+static bool reported(const struct timeline *t, const char *key, uint64_t *ret)
 {
 	const char *text = recording__meta(t->recording, key);
 
@@ -57,11 +57,11 @@ static int find_mean(const struct timeline *t, struct reason *why, struct compen
 	if (recording__meta(rec, "steps"))
 		return no_mean(why, "those that were timed are also of the time before its steps; "
 				    "record without --steps and --schedule");
-	if (!told(t, "callback_timed", &c->timed_nr) ||
-	    (c->timed_nr && (!told(t, "callback_ns", &c->callback_ns) || !c->callback_ns ||
+	if (!reported(t, "callback_timed", &c->timed_nr) ||
+	    (c->timed_nr && (!reported(t, "callback_ns", &c->callback_ns) || !c->callback_ns ||
 			     c->callback_ns > CALLBACK_NS_MAX)))
 		return no_mean(why, "what it has in that place is no time of one");
-	if (!c->timed_nr && told(t, "callback_ops", &ops_nr) && !ops_nr)
+	if (!c->timed_nr && reported(t, "callback_ops", &ops_nr) && !ops_nr)
 		return no_mean(why, "there were none, its operators came from probes; attach to "
 				    "the process once it runs, without --no-inject, --ops and "
 				    "native stacks");

@@ -86,7 +86,7 @@ int build_flops(struct build *b)
 		sums[i].flops = flops.torch;
 		if (!sums[i].all_flops)
 			sums[i].all_flops = flops.own;
-		*above = add_capped(*above, sums[i].all_flops);
+		*above = add_saturating(*above, sums[i].all_flops);
 	}
 	known_flops__done(&known);
 	return err;

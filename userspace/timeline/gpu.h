@@ -123,7 +123,7 @@ struct tl_cuda_event {
 struct tl_device {
 	uint32_t process;
 	const char *name; /* interned */
-	struct gp_ev_device told;
+	struct gp_ev_device reported;
 };
 
 /* Time that CUPTI or the driver took for itself. */

@@ -390,7 +390,7 @@ const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t proc
 {
 	for (size_t i = 0; i < gpu->described.nr; i++)
 		if (gpu->described.items[i].process == process &&
-		    gpu->described.items[i].told.device == device)
+		    gpu->described.items[i].reported.device == device)
 			return &gpu->described.items[i];
 	return NULL;
 }
@@ -400,7 +400,7 @@ static int read_device(struct build *b, const struct gp_ev_device *e, size_t byt
 {
 	struct tl_device d = {.process = build_process_of(b, &e->head)};
 
-	memcpy(&d.told, e, bytes < sizeof(d.told) ? bytes : sizeof(d.told));
+	memcpy(&d.reported, e, bytes < sizeof(d.reported) ? bytes : sizeof(d.reported));
 	d.name = intern__get(b->t->private->intern, e->name, strnlen(e->name, sizeof(e->name)));
 	if (!d.name)
 		b->err = -ENOMEM;

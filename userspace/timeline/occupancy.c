@@ -54,7 +54,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 bool occupancy_of(const struct tl_device *device, const struct tl_gpu *kernel,
 		  struct occupancy *ret_occupancy)
 {
-	const struct gp_ev_device *d = &device->told;
+	const struct gp_ev_device *d = &device->reported;
 	const uint32_t *grid = kernel->kernel.grid, *block = kernel->kernel.block;
 	uint64_t threads = (uint64_t)block[0] * block[1];
 	double blocks = (double)grid[0] * grid[1] * grid[2];

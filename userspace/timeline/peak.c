@@ -44,7 +44,7 @@ static struct peak peak_of_all(const struct tl_gpus *gpu)
 	for (size_t i = 0; i < gpu->devices.nr; i++) {
 		const struct tl_gpu_use *use = &gpu->devices.items[i];
 		const struct tl_device *device = tl_gpus__device(gpu, use->process, use->device);
-		const struct peak one = device ? peak_of(&device->told) : (struct peak){0};
+		const struct peak one = device ? peak_of(&device->reported) : (struct peak){0};
 
 		single &= one.single > 0;
 		matrix16 &= one.matrix16 > 0;
@@ -70,7 +70,7 @@ int gpu_flops_find(const struct timeline *t, struct gpu_flops *ret_flops)
 		uint32_t parent = t->ops.items[i].parent;
 
 		if (sums->cuda_ns && !is_around[i])
-			f.flops = add_capped(f.flops, sums->all_flops);
+			f.flops = add_saturating(f.flops, sums->all_flops);
 		if (sums->all_flops && parent != TL_NONE)
 			is_around[parent] = true;
 	}

@@ -373,7 +373,7 @@ static int read_pause(struct build *b, const struct gp_ev_pause *e)
 
 static int read_trigger(struct build *b, const struct gp_ev_trigger *e)
 {
-	struct tl_trigger t = {.told = *e, .thread = TL_NONE};
+	struct tl_trigger t = {.reported = *e, .thread = TL_NONE};
 
 	if (e->head.time_ns >= TL_TIME_END_NS || e->start_ns > e->head.time_ns ||
 	    e->bound_ns >= TL_TIME_END_NS || e->usual_ns >= TL_TIME_END_NS ||

@@ -58,8 +58,8 @@ static double square(double x)
 
 static void add_to(struct sample_sum *sum, const struct tl_sample *s)
 {
-	sum->nr = add_capped(sum->nr, s->nr);
-	sum->ns = add_capped(sum->ns, s->weight_ns);
+	sum->nr = add_saturating(sum->nr, s->nr);
+	sum->ns = add_saturating(sum->ns, s->weight_ns);
 	sum->squares += square((double)s->weight_ns) / s->nr;
 }
 

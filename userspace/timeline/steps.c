@@ -31,7 +31,7 @@ struct step_edge {
 	uint32_t op; /* the mark */
 };
 
-struct finder {
+struct process_discovery {
 	struct build *b;
 	struct timeline *t;
 	VEC(struct marks) marks;
@@ -43,7 +43,7 @@ struct finder {
 	bool by_steps;		    /* the recording begins where a step does */
 };
 
-static void finder__done(struct finder *f)
+static void process_discovery__done(struct process_discovery *f)
 {
 	vec_done(&f->marks);
 	hash__done(&f->marks_of);
@@ -52,7 +52,7 @@ static void finder__done(struct finder *f)
 
 /* ---- annotations ---- */
 
-static int add_mark(struct finder *f, uint32_t index, enum step_marker kind)
+static int add_mark(struct process_discovery *f, uint32_t index, enum step_marker kind)
 {
 	const struct tl_op *op = &f->t->ops.items[index];
 	const char *name = kind == STEP_MARKER_PROFILER ? "" : op->name;
@@ -68,7 +68,7 @@ static int add_mark(struct finder *f, uint32_t index, enum step_marker kind)
 	return vec_push(&f->marks, ((struct marks){op->name, op->thread, kind, index, 1}));
 }
 
-static int find_marks(struct finder *f)
+static int find_marks(struct process_discovery *f)
 {
 	int err = 0;
 
@@ -86,7 +86,8 @@ static int find_marks(struct finder *f)
 }
 
 /* Of two optimizers the one that runs less often ends the step, as the other is part of it. */
-static bool tells_more(const struct finder *f, const struct marks *a, const struct marks *b)
+static bool reports_more(const struct process_discovery *f, const struct marks *a,
+			 const struct marks *b)
 {
 	uint32_t enough = f->by_steps ? 1 : 2;
 	bool known = f->marker && !strcmp(a->name, f->marker);
@@ -102,14 +103,14 @@ static bool tells_more(const struct finder *f, const struct marks *a, const stru
 	return f->t->ops.items[a->first].start_ns < f->t->ops.items[b->first].start_ns;
 }
 
-static const struct marks *choose(const struct finder *f, uint32_t process)
+static const struct marks *choose(const struct process_discovery *f, uint32_t process)
 {
 	const struct marks *best = NULL;
 
 	for (size_t i = 0; i < f->marks.nr; i++) {
 		const struct marks *m = &f->marks.items[i];
 
-		if (f->t->threads.items[m->thread].process == process && tells_more(f, m, best))
+		if (f->t->threads.items[m->thread].process == process && reports_more(f, m, best))
 			best = m;
 	}
 	return best;
@@ -123,7 +124,7 @@ static bool is_mark(const struct marks *m, const struct tl_op *op)
 						: op->name == m->name);
 }
 
-static int collect(struct finder *f, const struct marks *m)
+static int collect(struct process_discovery *f, const struct marks *m)
 {
 	f->ends.nr = 0;
 	for (uint32_t i = m->first; i < f->t->ops.nr && f->t->ops.items[i].thread == m->thread; i++)
@@ -135,7 +136,7 @@ static int collect(struct finder *f, const struct marks *m)
 
 /* The step ends with the outermost op that holds this mark and no other one: an annotation around
  * optimizer.step(), say, but not one around an epoch. */
-static uint32_t outermost(const struct finder *f, size_t at)
+static uint32_t outermost(const struct process_discovery *f, size_t at)
 {
 	const struct tl_op *ops = f->t->ops.items;
 	uint32_t op = f->ends.items[at].op;
@@ -149,7 +150,7 @@ static uint32_t outermost(const struct finder *f, size_t at)
 	return op;
 }
 
-static void set_ends(struct finder *f, const struct marks *m)
+static void set_ends(struct process_discovery *f, const struct marks *m)
 {
 	const struct tl_op *ops = f->t->ops.items;
 
@@ -176,7 +177,7 @@ static bool was_paused(const struct timeline *t, uint64_t start_ns, uint64_t end
 	return false;
 }
 
-static int add_step(struct finder *f, struct tl_step_series *series, uint64_t start_ns,
+static int add_step(struct process_discovery *f, struct tl_step_series *series, uint64_t start_ns,
 		    uint64_t end_ns, uint32_t parent, const struct tl_op *like)
 {
 	struct tl_step step = {start_ns, end_ns, f->first_number + series->nr, TL_NONE};
@@ -196,7 +197,7 @@ static int add_step(struct finder *f, struct tl_step_series *series, uint64_t st
 }
 
 /* The program's own: they have their ops. */
-static int own_steps(struct finder *f, struct tl_step_series *series)
+static int own_steps(struct process_discovery *f, struct tl_step_series *series)
 {
 	for (size_t i = 0; i < f->ends.nr; i++) {
 		uint32_t index = f->ends.items[i].op;
@@ -212,7 +213,7 @@ static int own_steps(struct finder *f, struct tl_step_series *series)
 }
 
 /* Ops within the one of this index. */
-static uint32_t ops_within(const struct finder *f, uint32_t op)
+static uint32_t ops_within(const struct process_discovery *f, uint32_t op)
 {
 	const struct tl_op *ops = f->t->ops.items;
 	uint32_t i = op + 1;
@@ -228,7 +229,7 @@ static uint32_t ops_within(const struct finder *f, uint32_t op)
  * epoch is over does next to nothing, and makes no step. With worker processes all do next to
  * nothing here, and it is not seen which was the last.
  */
-static uint32_t least_of_next(const struct finder *f)
+static uint32_t least_of_next(const struct process_discovery *f)
 {
 	uint32_t most = 0;
 
@@ -241,8 +242,8 @@ static uint32_t least_of_next(const struct finder *f)
 }
 
 /* From one place to the next, within the op that holds the step. */
-static int between(struct finder *f, struct tl_step_series *series, const struct step_edge *from,
-		   const struct step_edge *to, bool begins)
+static int between(struct process_discovery *f, struct tl_step_series *series,
+		   const struct step_edge *from, const struct step_edge *to, bool begins)
 {
 	const struct tl_op *ops = f->t->ops.items;
 	uint32_t parent = begins ? from->parent : to->parent;
@@ -255,7 +256,7 @@ static int between(struct finder *f, struct tl_step_series *series, const struct
 	return add_step(f, series, start_ns, end_ns, parent, &ops[begins ? from->op : to->op]);
 }
 
-static int steps_between(struct finder *f, struct tl_step_series *series)
+static int steps_between(struct process_discovery *f, struct tl_step_series *series)
 {
 	bool begins = series->by != TL_STEPS_OPTIMIZER;
 	uint32_t least = series->by == TL_STEPS_DATALOADER ? least_of_next(f) : 0;
@@ -279,7 +280,7 @@ static int steps_between(struct finder *f, struct tl_step_series *series)
 /* ---- a cycle of operators ---- */
 
 /* The thread of the process with the most ops that no other op called; TL_NONE: there is none. */
-static uint32_t busiest(const struct finder *f, uint32_t process, const uint32_t *tops)
+static uint32_t busiest(const struct process_discovery *f, uint32_t process, const uint32_t *tops)
 {
 	uint32_t best = TL_NONE;
 
@@ -291,7 +292,7 @@ static uint32_t busiest(const struct finder *f, uint32_t process, const uint32_t
 }
 
 /* Where there is an optimizer, or backward ops, a cycle of operators is a layer, not a step. */
-static bool trains(struct finder *f, uint32_t process)
+static bool trains(struct process_discovery *f, uint32_t process)
 {
 	const struct timeline *t = f->t;
 	const char *last = NULL;
@@ -311,7 +312,7 @@ static bool trains(struct finder *f, uint32_t process)
 	return false;
 }
 
-static int collect_tops(struct finder *f, uint32_t thread, uint32_t *symbols)
+static int collect_tops(struct process_discovery *f, uint32_t thread, uint32_t *symbols)
 {
 	const struct tl_op *ops = f->t->ops.items;
 
@@ -330,7 +331,7 @@ static int collect_tops(struct finder *f, uint32_t thread, uint32_t *symbols)
 }
 
 /* Where in the cycle it begins: behind the longest pause, over all of its turns. */
-static size_t longest_pause(const struct finder *f, const struct period *p)
+static size_t longest_pause(const struct process_discovery *f, const struct cycle *p)
 {
 	const struct tl_op *ops = f->t->ops.items;
 	size_t best = 0;
@@ -352,7 +353,7 @@ static size_t longest_pause(const struct finder *f, const struct period *p)
 }
 
 /* Leaves only the places where a turn begins, and the one where the last one ends. */
-static int keep_turns(struct finder *f, const uint32_t *symbols, struct period *p)
+static int keep_turns(struct process_discovery *f, const uint32_t *symbols, struct cycle *p)
 {
 	size_t kept = 0, at, end = p->first + p->run;
 
@@ -368,7 +369,7 @@ static int keep_turns(struct finder *f, const uint32_t *symbols, struct period *
 }
 
 /* What was found while it was recorded, between ops of the first one's thread. */
-static int told_steps(struct finder *f, struct tl_step_series *series)
+static int reported_steps(struct process_discovery *f, struct tl_step_series *series)
 {
 	const struct step_begin *begins = f->b->step_begins.items;
 	size_t nr = f->b->step_begins.nr;
@@ -387,11 +388,11 @@ static int told_steps(struct finder *f, struct tl_step_series *series)
 	return err;
 }
 
-static int find_cycle(struct finder *f, struct tl_step_series *series, const uint32_t *tops,
-		      bool *ret_found)
+static int find_cycle(struct process_discovery *f, struct tl_step_series *series,
+		      const uint32_t *tops, bool *ret_found)
 {
 	CLEANUP(cleanup_free) uint32_t *symbols = NULL;
-	struct period p;
+	struct cycle p;
 	int err;
 
 	if (trains(f, series->process))
@@ -402,7 +403,7 @@ static int find_cycle(struct finder *f, struct tl_step_series *series, const uin
 	symbols = malloc(tops[series->thread] * sizeof(*symbols));
 	err = symbols ? collect_tops(f, series->thread, symbols) : -ENOMEM;
 	if (!err)
-		err = period_find(symbols, f->ends.nr, &p);
+		err = cycle_detect(symbols, f->ends.nr, &p);
 	if (err)
 		return err == -ENOENT ? 0 : err;
 	series->by = TL_STEPS_SEQUENCE;
@@ -413,7 +414,7 @@ static int find_cycle(struct finder *f, struct tl_step_series *series, const uin
 
 /* ---- all of it ---- */
 
-static int find_of_process(struct finder *f, uint32_t process, const uint32_t *tops)
+static int find_of_process(struct process_discovery *f, uint32_t process, const uint32_t *tops)
 {
 	static const enum tl_steps_by by[] = {
 		[STEP_MARKER_PROFILER] = TL_STEPS_PROFILER,
@@ -427,7 +428,7 @@ static int find_of_process(struct finder *f, uint32_t process, const uint32_t *t
 
 	if (f->b->step_begins.nr) {
 		found = false;
-		err = told_steps(f, &series);
+		err = reported_steps(f, &series);
 	} else if (m) {
 		series.thread = m->thread;
 		series.by = by[m->kind];
@@ -453,8 +454,8 @@ static uint64_t meta_number(const struct timeline *t, const char *key)
 int build_steps(struct build *b)
 {
 	struct timeline *t = b->t;
-	CLEANUP(finder__done)
-	struct finder f = {
+	CLEANUP(process_discovery__done)
+	struct process_discovery f = {
 		.b = b,
 		.t = t,
 		.by_steps = recording__meta(t->recording, "steps") != NULL,

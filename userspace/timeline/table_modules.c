@@ -136,7 +136,7 @@ static void add_total(const struct modules *m, struct table_row *row, uint32_t i
 	row->cuda_total_ns += sums->cuda_ns;
 	row->cpu_bytes = table_plus(row->cpu_bytes, sums->cpu_bytes);
 	row->cuda_bytes = table_plus(row->cuda_bytes, sums->cuda_bytes);
-	row->all_flops = add_capped(row->all_flops, sums->all_flops);
+	row->all_flops = add_saturating(row->all_flops, sums->all_flops);
 }
 
 static struct table_row *row_of(struct modules *m, uint32_t call, bool backward)
@@ -149,7 +149,7 @@ static struct table_row *row_of(struct modules *m, uint32_t call, bool backward)
 static void add_outside(struct modules *m, uint32_t index, bool is_outermost)
 {
 	add_self(m, &m->outside, index);
-	m->outside.flops = add_capped(m->outside.flops, timeline__op_sums(m->t, index)->flops);
+	m->outside.flops = add_saturating(m->outside.flops, timeline__op_sums(m->t, index)->flops);
 	m->outside.calls += is_outermost;
 	if (is_outermost)
 		add_total(m, &m->outside, index);
@@ -179,7 +179,7 @@ static void add_op(struct modules *m, uint32_t index)
 	for (; call != TL_NONE; call = t->module_calls.items[call].parent) {
 		struct table_row *row = row_of(m, call, backward);
 
-		row->flops = add_capped(row->flops, timeline__op_sums(t, index)->flops);
+		row->flops = add_saturating(row->flops, timeline__op_sums(t, index)->flops);
 		inner = inner && call != within;
 		if (!inner)
 			continue;

@@ -268,8 +268,8 @@ static int add_op(struct grouping *g, uint32_t index)
 		row->is_async = is_async(op);
 	}
 	row->calls++;
-	row->flops = add_capped(row->flops, sums->flops);
-	row->all_flops = add_capped(row->all_flops, sums->all_flops);
+	row->flops = add_saturating(row->flops, sums->flops);
+	row->all_flops = add_saturating(row->all_flops, sums->all_flops);
 	row->bounded_calls += (op->flags & GP_OP_EXCEPTION) != 0;
 	row->cpu_total_ns += (uint64_t)compensation__total_ns(&g->table->compensation, g->t, index);
 	row->cuda_total_ns += is_async(op) ? 0 : sums->cuda_ns;
@@ -467,7 +467,7 @@ static int add_gap(struct grouping *g, const struct tl_gap *gap)
 
 static int add_gaps(struct grouping *g)
 {
-	int err = between_find(g->t, &g->table->gaps);
+	int err = op_gaps_find(g->t, &g->table->gaps);
 
 	for (size_t i = 0; i < g->table->gaps.nr && !err; i++)
 		err = add_gap(g, &g->table->gaps.items[i]);

@@ -278,7 +278,7 @@ struct tl_python_gc {
 
 /* Why a flight recorder wrote what it held. */
 struct tl_trigger {
-	struct gp_ev_trigger told;
+	struct gp_ev_trigger reported;
 	uint32_t thread; /* TL_NONE: of none */
 };
 
