@@ -23,7 +23,7 @@ RELEASE := $(shell sed -n 's/^release //p' userspace/share/version)
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
 
-ROOMS := base target probe inject recording capture timeline output daemon cli
+ROOMS := base inspect probe inject recording capture timeline output daemon cli
 OPT := $(if $(DEBUG),-O0 -g,-O2 -g)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter \
@@ -48,7 +48,7 @@ BPF_SRC := $(wildcard bpf/*.bpf.c)
 BPF_OBJ := $(BPF_SRC:bpf/%.bpf.c=$(O)/bpf/%.bpf.o)
 SKEL := $(O)/gpuprof.skel.h
 
-SRC := $(foreach r,$(ROOMS),$(wildcard userspace/$(r)/*.c))
+SRC := $(foreach r,$(ROOMS),$(wildcard userspace/$(r)/*.c userspace/$(r)/*/*.c))
 OBJ := $(SRC:%.c=$(O)/%.o)
 LIB_OBJ := $(filter-out $(O)/userspace/cli/%,$(OBJ))
 # What gpuprof is linked from.
@@ -58,9 +58,9 @@ UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(O)/tests/%)
 UNIT_HELP_SRC := $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c))
 UNIT_HELP_OBJ := $(UNIT_HELP_SRC:%.c=$(O)/%.o)
 
-# Changing a flag rebuilds what depends on it.
+# Changing a flag rebuilds what depends on it; moving the tree changes none.
 STAMP := $(O)/flags
-FLAGS_NOW := $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(BPF_CFLAGS)
+FLAGS_NOW := $(subst $(CURDIR),.,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(BPF_CFLAGS))
 $(shell mkdir -p $(O); echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $(STAMP) || \
 	echo '$(subst ','\'',$(FLAGS_NOW))' > $(STAMP))
 

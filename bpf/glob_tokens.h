@@ -3,8 +3,8 @@
 /*
  * The part of wire.h for choices of operators: a list of shell patterns, as POSIX has them for
  * fnmatch() without flags, as tokens that a program whose length is bounded can take one by one:
- * the kernel's, for names that it finds in the target's memory, and gpuprof's own. probe/globs.h
- * makes it.
+ * the kernel's, for names that it finds in the target's memory, and gpuprof's own.
+ * probe/plan/globs.h makes it.
  */
 #ifndef GP_BPF_GLOB_TOKENS_H
 #define GP_BPF_GLOB_TOKENS_H

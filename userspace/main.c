@@ -3,8 +3,8 @@
 /*
  * Hands over to cli/. A signal that is to end us waits until it is known what that takes.
  */
-#include "cli/cli.h"
-#include "cli/signals.h"
+#include "cli/core/cli.h"
+#include "cli/core/signals.h"
 
 int main(int argc, char **argv)
 {

@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "output/output.h"
+#include "output/format/output.h"
 #include "recording/recording.h"
-#include "timeline/table.h"
+#include "timeline/analysis/table.h"
 
 #define OPS_PER_STEP 8
 #define INSTANCE(n)  (1ULL << 32 | (n))

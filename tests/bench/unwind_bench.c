@@ -6,7 +6,7 @@
  * least of three; the first look at a file also reads it from disk, which is not counted.
  */
 #include "base/cleanup.h"
-#include "target/unwind_table.h"
+#include "inspect/unwind/unwind_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -275,9 +275,9 @@ def call_lines(headers):
 PROGRAM = """
 #include <cuda.h>
 %s
-#include "collector/cupti_abi.h"
-#include "collector/cupti_library.h"
-#include "collector/cupti_noise.h"
+#include "collector/cupti/cupti_abi.h"
+#include "collector/cupti/cupti_library.h"
+#include "collector/cupti/cupti_api_filter.h"
 #include <stdio.h>
 #define SIZEOF(t, f) sizeof(((t *)0)->f)
 #define SAY(what, ours, theirs) printf("%%s\\t%%lld\\t%%lld\\n", what, (long long)(ours), (long long)(theirs))

@@ -7,7 +7,7 @@
  * (KERNEL, COPY, PEER_COPY, SET, SYNC, EVENT, OVERHEAD), and which of their younger fields there
  * are.
  */
-#include "collector/cupti_records.h"
+#include "collector/cupti/cupti_records.h"
 #include "unit/ring_ends.h"
 
 #include <cuda.h>

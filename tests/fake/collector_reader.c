@@ -5,7 +5,7 @@
  * tests. Says "active" or "failed WHY" when the collector has answered; a line on standard input
  * ends it ("die" without telling the collector); then it says "done N". FILE gets one event a line.
  */
-#include "capture/collector_ring.h"
+#include "capture/collector/ring_reader.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -15,7 +15,7 @@ ALL_EXTRA += $(FAKE_CUDA) $(FAKE_NCCL) $(FAKE_NVTX) $(FAKE)/cuda_app $(O)/tests/
 $(FAKE)/libcuda.so.1: tests/fake/fake_cuda.c tests/fake/fake_driver.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h $(STAMP)
 $(FAKE)/libcudart.so.12: tests/fake/fake_cudart.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h $(FAKE)/libcuda.so.1
 $(FAKE)/libcupti.so.12: tests/fake/fake_cupti.c tests/fake/fake_gpu.h \
-	userspace/collector/cupti_abi.h $(FAKE)/libcuda.so.1
+	userspace/collector/cupti/cupti_abi.h $(FAKE)/libcuda.so.1
 
 $(FAKE_CUDA): | setup-build
 	$(call say,CC,$@)
@@ -37,7 +37,7 @@ $(FAKE_NVTX): tests/fake/fake_gpu.h | setup-build
 	$(Q)$(FAKE_CC) $(FAKE_CFLAGS) -shared -Wl,-soname,$(@F) $(filter %.c,$^) -lpthread -ldl -o $@
 
 $(FAKE)/cuda_app: tests/fake/cuda_app.c tests/fake/fake_gpu.h tests/fake/fake_runtime.h \
-		userspace/collector/cupti_abi.h $(FAKE)/libcudart.so.12 \
+		userspace/collector/cupti/cupti_abi.h $(FAKE)/libcudart.so.12 \
 		$(FAKE)/libcuda.so.1 $(STAMP) | setup-build
 	$(call say,CC,$@)
 	$(Q)$(FAKE_CC) $(FAKE_CFLAGS) -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed -rdynamic \

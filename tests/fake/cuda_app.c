@@ -14,7 +14,7 @@
  * and drop them, without reading any), "leave". With the argument "lazy" it first uses CUDA when it
  * is told to work.
  */
-#include "collector/cupti_abi.h"
+#include "collector/cupti/cupti_abi.h"
 #include "fake/fake_runtime.h"
 
 #include <dlfcn.h>

@@ -5,7 +5,7 @@
  * sizes of the version that it plays. Records wait until a flush, or until there are many: then the
  * thread whose call made them many hands them over, as the real one does.
  */
-#include "collector/cupti_abi.h"
+#include "collector/cupti/cupti_abi.h"
 #include "fake/fake_gpu.h"
 
 #include <pthread.h>

@@ -28,8 +28,8 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "inject/hold.h"
 #include "inject/inject.h"
+#include "inject/quiesce.h"
 
 #define NAME (getenv("INJECT_NAME") ?: "gpuprof-test")
 

@@ -4,8 +4,8 @@
  * Prints what gpuprof finds out about the CPython of a process: struct gp_python as hexadecimal
  * bytes. For the test of the walk within a process on Pythons that have no PyTorch.
  */
-#include "target/process.h"
-#include "target/python.h"
+#include "inspect/process/process.h"
+#include "inspect/program/python.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 # longer.
 
 FUZZ_O := $(O)/fuzz
-FUZZ_ROOMS := base target recording timeline output
+FUZZ_ROOMS := base inspect recording timeline output
 FUZZ_RUNS ?= 20000
 FUZZ_SECONDS ?= 20
 FUZZ_CFLAGS := -std=gnu11 -O1 -g $(WARN) -fsanitize=fuzzer-no-link,address,undefined \
@@ -15,10 +15,10 @@ FUZZ_CFLAGS := -std=gnu11 -O1 -g $(WARN) -fsanitize=fuzzer-no-link,address,undef
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(FUZZ_O)/%)
 # The pages of *_html.c are built elsewhere, and no target needs them.
-FUZZ_LIB_SRC := $(filter-out userspace/output/%_html.c,$(foreach r,$(FUZZ_ROOMS), \
-	$(filter userspace/$(r)/%,$(SRC)))) userspace/probe/code.c userspace/probe/code_exits.c \
-	userspace/probe/names.c userspace/probe/schemas.c \
-	userspace/daemon/request.c userspace/daemon/listen.c userspace/daemon/shelf.c \
+FUZZ_LIB_SRC := $(filter-out %_html.c,$(foreach r,$(FUZZ_ROOMS), \
+	$(filter userspace/$(r)/%,$(SRC)))) userspace/probe/plan/code.c userspace/probe/plan/code_exits.c \
+	userspace/probe/plan/names.c userspace/probe/plan/schemas.c \
+	userspace/daemon/request.c userspace/daemon/listen.c userspace/daemon/recording_store.c \
 	userspace/daemon/totals.c userspace/daemon/metrics.c $(UNIT_HELP_SRC)
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(FUZZ_O)/%.o)
 
@@ -32,7 +32,7 @@ FUZZ_KERNEL_OBJ := $(FUZZ_O)/tests/fuzz/fuzz_python.o $(FUZZ_O)/tests/fuzz/fuzz_
 $(FUZZ_KERNEL_OBJ): CPPFLAGS_ALL := -Itests/fuzz/bpf_host $(CPPFLAGS_ALL)
 $(FUZZ_KERNEL_OBJ): FUZZ_CFLAGS += -Wno-missing-prototypes
 
-$(addprefix $(FUZZ_O)/userspace/output/,pprof.o pprof_tables.o perfetto_packet.o): $(addsuffix .h,$(PB))
+$(addprefix $(FUZZ_O)/userspace/output/,pprof/pprof.o pprof/pprof_tables.o perfetto/perfetto_packet.o): $(addsuffix .h,$(PB))
 $(FUZZ_O)/libgpuprof.a: $(FUZZ_LIB_OBJ) $(PB_OBJ)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Fuzzes target/elf with what grows out of a real program.
+ * Fuzzes inspect/elf with what grows out of a real program.
  */
 #include "base/cleanup.h"
 #include "base/file.h"

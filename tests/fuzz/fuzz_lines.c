@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "fuzz/fuzz_seed.h"
-#include "target/line_reader.h"
-#include "target/symbols.h"
+#include "inspect/elf/line_reader.h"
+#include "inspect/elf/symbols.h"
 
 #include <string.h>
 #include <sys/mman.h>

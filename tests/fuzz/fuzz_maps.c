@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "fuzz/fuzz_seed.h"
-#include "target/maps.h"
+#include "inspect/access/maps.h"
 
 #include <string.h>
 

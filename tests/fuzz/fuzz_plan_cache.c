@@ -5,7 +5,7 @@
  * takes must hold together: names that end, sites inside functions that have places, in order.
  */
 #include "fuzz/fuzz_seed.h"
-#include "probe/plan_cache.c"
+#include "probe/plan/plan_cache.c"
 
 #include <stdlib.h>
 

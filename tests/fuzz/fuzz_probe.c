@@ -7,8 +7,8 @@
  */
 #include "base/cleanup.h"
 #include "fuzz/fuzz_seed.h"
-#include "probe/code.h"
-#include "probe/names.h"
+#include "probe/plan/code.h"
+#include "probe/plan/names.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
  */
 #include "fuzz/fuzz_seed.h"
 #include "fuzz/python_process.h"
-#include "target/python.h"
+#include "inspect/program/python.h"
 
 #include <string.h>
 

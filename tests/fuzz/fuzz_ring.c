@@ -5,7 +5,7 @@
  * keep the rules, and never look outside the ring. Input: head (8 bytes, a multiple of 8 is made of
  * it), then rounds of what lies in the ring.
  */
-#include "collector/ring_writer.h"
+#include "collector/runtime/ring_writer.h"
 #include "fuzz/fuzz_seed.h"
 #include "recording/inputs.h"
 #include "unit/collector_help.h"

@@ -5,10 +5,10 @@
  * mostly small numbers, so that instances, parents, addresses and times meet; some are any number.
  */
 #include "fuzz/fuzz_seed.h"
-#include "output/flame_tree.h"
-#include "output/output.h"
+#include "output/flame/flame_tree.h"
+#include "output/format/output.h"
 #include "recording/recording.h"
-#include "timeline/table.h"
+#include "timeline/analysis/table.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "fuzz/fuzz_seed.h"
-#include "target/unwind_table.h"
-#include "target/vdso.h"
+#include "inspect/elf/vdso.h"
+#include "inspect/unwind/unwind_table.h"
 #include "wire.h"
 
 #include <elf.h>

@@ -8,8 +8,8 @@
  * while CUPTI goes; "down": it is taken down, not only let go of; "first": it comes, once; "kept":
  * graphs stay for a while, and are launched again. What the libraries given lack is not called.
  */
-#include "collector/cupti_abi.h"
-#include "collector/cupti_noise.h"
+#include "collector/cupti/cupti_abi.h"
+#include "collector/cupti/cupti_api_filter.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>

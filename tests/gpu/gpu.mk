@@ -14,7 +14,7 @@ $(O)/gpu/backtrace.so: tests/gpu/backtrace.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -fPIC -shared $< -o $@
 
-$(O)/gpu/beside: tests/gpu/beside.c userspace/collector/cupti_abi.h userspace/collector/cupti_noise.h
+$(O)/gpu/beside: tests/gpu/beside.c userspace/collector/cupti/cupti_abi.h userspace/collector/cupti/cupti_api_filter.h
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -D_GNU_SOURCE -O2 -Wall -Wextra -Wno-unused-parameter -Werror -Iuserspace $< -ldl -lpthread -o $@

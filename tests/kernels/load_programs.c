@@ -12,8 +12,8 @@
  * exit status: 0 all was loaded, 1 not all, 2 the object cannot be read
  */
 #include "base/cleanup.h"
-#include "probe/link.h"
-#include "probe/program_try.h"
+#include "probe/session/link.h"
+#include "probe/session/program_try.h"
 #include "wire.h"
 
 #include <bpf/bpf.h>

@@ -33,10 +33,9 @@ def command(root, name):
 
 
 def guard(name):
-    folder, file = os.path.split(name)
-    stem = file[:-2]
-    return "GP_%s_%s_H" % (os.path.basename(folder).upper(),
-                           re.sub(r"[^A-Z0-9]", "_", stem.upper()))
+    """GP_ and the whole path, from bpf/ or from below userspace/ on."""
+    path = name[len("userspace/"):] if name.startswith("userspace/") else name
+    return "GP_%s_H" % re.sub(r"[^A-Z0-9]", "_", path[:-2].upper())
 
 
 def one(root, name):

@@ -27,26 +27,28 @@ RECORDING = {
     "userspace/recording/format.h": header("GP_RECORDING_FORMAT_H",
                                            "\nenum format_type {\n\tFORMAT_A = 1,\n};\n"),
     "userspace/recording/FORMAT.md": "\n### Type 1: a\n| 1 `GP_EV_A` |\n",
-    "userspace/timeline/y.c": LOSS % "lost",
+    "userspace/timeline/read/y.c": LOSS % "lost",
     "userspace/share/gpuprof.1": ".I lost\n",
 }
 
 GOOD = {
     "userspace/base/log.h": header("GP_BASE_LOG_H"),
-    "userspace/target/elf.h": header("GP_TARGET_ELF_H", '\n#include "base/log.h"\n'),
-    "userspace/probe/plan.c": SIGN + '#include "target/elf.h"\n#include "wire.h"\n',
+    "userspace/inspect/elf/elf.h": header("GP_INSPECT_ELF_ELF_H", '\n#include "base/log.h"\n'),
+    "userspace/probe/plan/plan.c": SIGN + '#include "inspect/elf/elf.h"\n#include "wire.h"\n',
     "userspace/main.c": SIGN + "/* a uretprobe in a comment */\n",
     **RECORDING,
 }
 
 # check, file, its content
 FAULTS = (
-    (layers, "userspace/target/x.c", SIGN + '#include "probe/plan.h"\n'),
-    (layers, "userspace/base/x.c", SIGN + '#include "target/elf.h"\n'),
-    (layers, "userspace/timeline/x.c", SIGN + '#include "output/output.h"\n'),
-    (layers, "userspace/target/x.c", SIGN + "#include <bpf/libbpf.h>\n"),
+    (layers, "userspace/inspect/elf/x.c", SIGN + '#include "probe/plan/plan.h"\n'),
+    (layers, "userspace/base/x.c", SIGN + '#include "inspect/elf/elf.h"\n'),
+    (layers, "userspace/timeline/read/x.c", SIGN + '#include "output/format/output.h"\n'),
+    (layers, "userspace/inspect/elf/x.c", SIGN + "#include <bpf/libbpf.h>\n"),
     (layers, "userspace/collector/x.c", SIGN + '#include "base/log.h"\n'),
     (layers, "userspace/attic/x.c", SIGN),
+    (layers, "userspace/cli/core/x.c", SIGN + '#include "cli/view/x.h"\n'),
+    (layers, "userspace/cli/attic/x.c", SIGN),
     (layers, "userspace/main.c", SIGN + '#include "capture/capture.h"\n'),
     (headers, "userspace/base/x.h", header("GP_BASE_X_H", "size_t needs_a_header(void);")),
     (headers, "userspace/base/x.h", header("_X_H_")),
@@ -61,7 +63,7 @@ FAULTS = (
     (returns, "userspace/probe/x.c", SIGN + "int f = BPF_F_UPROBE_MULTI_RETURN;\n"),
     (documents, "userspace/recording/FORMAT.md", "\n### Type 1: a\n| 1 `GP_EV_B` |\n"),
     (documents, "userspace/recording/FORMAT.md", "| 1 `GP_EV_A` |\n"),
-    (documents, "userspace/timeline/x.c", LOSS % "found"),
+    (documents, "userspace/timeline/read/x.c", LOSS % "found"),
     (words, "README.md", "See /" + "work/main for more.\n"),
     (words, "tests/x.sh", "curl http://deb.debian." + "org/\n"),
 )

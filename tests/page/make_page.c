@@ -6,7 +6,7 @@
  *
  *   make_page FOLDER
  */
-#include "output/output.h"
+#include "output/format/output.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "output/output.h"
+#include "output/format/output.h"
 
 #define STEPS	 6
 #define STEP_NS	 1000000

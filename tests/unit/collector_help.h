@@ -7,7 +7,7 @@
 #define GP_UNIT_COLLECTOR_HELP_H
 
 #include "base/clock.h"
-#include "capture/collector_ring.h"
+#include "capture/collector/ring_reader.h"
 
 #include <stddef.h>
 #include <stdint.h>

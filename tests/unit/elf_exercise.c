@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Walks everything that target/elf.h offers over a file that may be damaged. Sums are kept so that
- * a sanitizer sees each byte read that the reader says is there.
+ * Walks everything that inspect/elf/elf.h offers over a file that may be damaged. Sums are kept so
+ * that a sanitizer sees each byte read that the reader says is there.
  */
 #include "unit/elf_exercise.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "target/elf.h"
+#include "inspect/elf/elf.h"
 
 #include <stdio.h>
 #include <stdlib.h>

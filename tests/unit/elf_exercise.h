@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Walks everything that target/elf.h offers over a file that may be damaged; used by the unit test
- * and the fuzz target.
+ * Walks everything that inspect/elf/elf.h offers over a file that may be damaged; used by the unit
+ * test and the fuzz target.
  */
 #ifndef GP_UNIT_ELF_EXERCISE_H
 #define GP_UNIT_ELF_EXERCISE_H

@@ -7,7 +7,7 @@
 #ifndef GP_UNIT_EVENTS_H
 #define GP_UNIT_EVENTS_H
 
-#include "timeline/timeline.h"
+#include "timeline/model/timeline.h"
 
 struct events;
 

@@ -6,7 +6,7 @@
 #ifndef GP_UNIT_MEMORY_EXAMPLE_H
 #define GP_UNIT_MEMORY_EXAMPLE_H
 
-#include "timeline/timeline.h"
+#include "timeline/model/timeline.h"
 
 /* An empty timeline of one process (pid 4242) with one thread, one second long. */
 void example__init(struct timeline *t);

@@ -7,7 +7,7 @@
 #ifndef GP_UNIT_OUTPUTS_H
 #define GP_UNIT_OUTPUTS_H
 
-#include "output/output.h"
+#include "output/format/output.h"
 
 /* table__free() it. */
 struct table *table_of(const struct timeline *t, struct table_options options);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "output/output.h"
+#include "output/format/output.h"
 
 static void read_interned(struct reading *r, const Perfetto__InternedData *d)
 {

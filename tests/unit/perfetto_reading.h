@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "perfetto.pb-c.h"
-#include "timeline/timeline.h"
+#include "timeline/model/timeline.h"
 
 struct perfetto_slice {
 	const char *name, *category;

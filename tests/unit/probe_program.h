@@ -7,7 +7,7 @@
 #ifndef GP_UNIT_PROBE_PROGRAM_H
 #define GP_UNIT_PROBE_PROGRAM_H
 
-#include "probe/session.h"
+#include "probe/session/session.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 #ifndef GP_UNIT_PYTHON_IMAGE_H
 #define GP_UNIT_PYTHON_IMAGE_H
 
-#include "target/python.h"
+#include "inspect/program/python.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #ifndef GP_UNIT_RING_ENDS_H
 #define GP_UNIT_RING_ENDS_H
 
-#include "collector/ring_writer.h"
+#include "collector/runtime/ring_writer.h"
 #include "unit/collector_help.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef GP_UNIT_STACK_EXAMPLE_H
 #define GP_UNIT_STACK_EXAMPLE_H
 
-#include "timeline/timeline.h"
+#include "timeline/model/timeline.h"
 
 /* What its metrics add up to. */
 #define STACK_EXAMPLE_CPU_NS	6100000

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "capture/budget.h"
-#include "capture/step_cost.h"
+#include "capture/policy/budget.h"
+#include "capture/policy/step_cost.h"
 
 #define MS 1000000ULL
 #define S  1000000000ULL

@@ -3,7 +3,7 @@
 /*
  * A process that cuts what gpuprof takes for its collector's ring, between the looks at it.
  */
-#include "capture/collector_ring.h"
+#include "capture/collector/ring_reader.h"
 
 #include "base/clock.h"
 #include "wire.h"

@@ -3,7 +3,7 @@
 /*
  * Names of kernels by the addresses of their host functions: here of functions of this program.
  */
-#include "capture/kernels.h"
+#include "capture/symbols/kernels.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "capture/roster.h"
+#include "capture/process/process_table.h"
 #include "unit/failing_open.h"
 
 #define LIMIT_NS (60 * SECOND_NS)

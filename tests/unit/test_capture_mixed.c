@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "capture/mixed_stacks.h"
+#include "capture/symbols/mixed_stacks.h"
 
 static struct frame_list list(const char *text, uint32_t flags)
 {

@@ -4,7 +4,7 @@
  * Which function lies at an address, by a copy of this program that a made-up process has at
  * address 0: while the file can be read, while it cannot, and after it was put away.
  */
-#include "capture/native_code.h"
+#include "capture/symbols/native_code.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "capture/roster.h"
+#include "capture/process/process_table.h"
 #include "sample.h"
 #include "unit/failing_open.h"
 

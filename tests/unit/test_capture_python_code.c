@@ -4,7 +4,7 @@
  * Code objects read from a process, which is this one: what has been freed is not believed, and
  * neither is what has been freed in part.
  */
-#include "capture/python_code.h"
+#include "capture/symbols/python_code.h"
 #include "unit/python_image.h"
 
 #include <setjmp.h>

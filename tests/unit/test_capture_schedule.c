@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "capture/schedule.h"
-#include "capture/step_finder.h"
+#include "capture/policy/schedule.h"
+#include "capture/policy/step_finder.h"
 
 /* N: nothing, W: warm up, R: record, S: record and save. As torch.profiler.schedule() of PyTorch
  * 2.14 answers for steps 0, 1, ... */

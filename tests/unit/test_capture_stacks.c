@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "capture/python_code.h"
-#include "capture/stacks.h"
-#include "output/output.h"
+#include "capture/symbols/python_code.h"
+#include "capture/symbols/stacks.h"
+#include "output/format/output.h"
 #include "sample.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "capture/step_times.h"
+#include "capture/policy/step_times.h"
 
 #define TID 7
 

@@ -27,12 +27,12 @@
 
 #include "base/escape.h"
 #include "base/log.h"
-#include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/core/cli.h"
+#include "cli/core/options.h"
 #include "daemon/totals.h"
 #include "nasty_names.h"
 #include "sample.h"
-#include "timeline/timeline.h"
+#include "timeline/model/timeline.h"
 
 #include "perfetto.pb-c.h"
 #include "profile.pb-c.h"

@@ -4,8 +4,8 @@
  * Options from tables: every way of writing them, every mistake, and the help.
  */
 #include "base/log.h"
-#include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/core/cli.h"
+#include "cli/core/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "cli/top_units.h"
-#include "cli/top_view.h"
+#include "cli/top/top_units.h"
+#include "cli/top/top_view.h"
 
 static void numbers_are_short(void **state)
 {

@@ -4,7 +4,7 @@
  * Converting CUPTI's times with hand-made readings: exact where the clocks keep step, within the
  * stated bound where one drifts, refused where it was set.
  */
-#include "collector/cupti_clock.h"
+#include "collector/cupti/cupti_clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

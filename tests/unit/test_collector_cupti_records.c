@@ -4,8 +4,8 @@
  * CUPTI's records, made by hand, through the ring and out at the other end: fields, names, records
  * of every length, what is refused and how it is counted.
  */
-#include "collector/cupti_noise.h"
-#include "collector/cupti_records.h"
+#include "collector/cupti/cupti_api_filter.h"
+#include "collector/cupti/cupti_records.h"
 #include "unit/ring_ends.h"
 
 #include <setjmp.h>

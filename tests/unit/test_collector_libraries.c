@@ -3,8 +3,8 @@
 /*
  * A child that is forked while our thread looks through the loaded libraries can use the loader.
  */
-#include "collector/fork_guard.h"
-#include "collector/libraries.h"
+#include "collector/runtime/fork_guard.h"
+#include "collector/runtime/libraries.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -4,8 +4,8 @@
  * Calls of modules: found in the frames of a made-up interpreter of each version, told apart by
  * what a call makes anew, and followed from op to op into the ring.
  */
-#include "collector/modules.h"
-#include "collector/python_calls.h"
+#include "collector/python/modules.h"
+#include "collector/python/python_calls.h"
 #include "unit/python_image.h"
 #include "unit/ring_ends.h"
 

@@ -4,7 +4,7 @@
  * The walk within a process on made-up interpreters: the frames that are there, in every version's
  * layout, with both ways of reading; and whatever the memory holds, checked reads come to an end.
  */
-#include "collector/python.h"
+#include "collector/python/python.h"
 #include "unit/python_image.h"
 
 #include <pthread.h>

@@ -5,8 +5,8 @@
  * writers that never finish, names, annotations.
  */
 #include "base/clock.h"
-#include "collector/names.h"
-#include "collector/pending.h"
+#include "collector/runtime/names.h"
+#include "collector/torch/async_ops.h"
 #include "unit/ring_ends.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
  * stack, told once; a stack that is still the same is not walked again; and a layout that leads
  * astray turns all of it off instead of ending the process.
  */
-#include "collector/stacks.h"
+#include "collector/python/stacks.h"
 #include "unit/python_image.h"
 #include "unit/ring_ends.h"
 

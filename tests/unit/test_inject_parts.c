@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "inject/c_library.h"
-#include "inject/lodger.h"
+#include "inject/injected_library.h"
 #include "inject/memory_map.h"
 #include "inject/tracee.h"
 

@@ -4,7 +4,7 @@
  * The memory outputs on timelines made by hand: what the peak is and who held it, which points a
  * thinned line keeps, the JSON to the byte, and that no name gets out of the page's data.
  */
-#include "output/output.h"
+#include "output/format/output.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/memory_json.h"
-#include "output/memory_usage.h"
+#include "output/memory/memory_json.h"
+#include "output/memory/memory_usage.h"
 #include "unit/memory_example.h"
 
 /* 0: conv2d > empty, and the same under an annotation; peak of 700 at 300 us. */

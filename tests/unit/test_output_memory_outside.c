@@ -3,7 +3,7 @@
 /*
  * What CUDA has given to others than PyTorch's allocator, on timelines made by hand.
  */
-#include "output/output.h"
+#include "output/format/output.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#include "output/memory_usage.h"
+#include "output/memory/memory_usage.h"
 #include "unit/memory_example.h"
 
 #define M (1LL << 20)

@@ -15,7 +15,7 @@
 #include "perfetto_reading.h"
 #include "sample.h"
 #include "stack_example.h"
-#include "timeline/gpu_ranges.h"
+#include "timeline/analysis/gpu_ranges.h"
 
 static void test_slices(void **state)
 {

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "output/output.h"
+#include "output/format/output.h"
 #include "outputs.h"
 #include "sample.h"
 

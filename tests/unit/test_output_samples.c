@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "output/output.h"
-#include "output/stack_samples.h"
-#include "output/tally.h"
+#include "output/flame/stack_samples.h"
+#include "output/format/output.h"
+#include "output/summary/live_totals.h"
 
 #include "perfetto.pb-c.h"
 #include "profile.pb-c.h"

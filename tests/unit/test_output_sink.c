@@ -4,7 +4,7 @@
  * The sinks: what is written comes out unchanged and in order, whatever the size of the pieces; a
  * file appears whole or not at all; the first error sticks.
  */
-#include "output/output.h"
+#include "output/format/output.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

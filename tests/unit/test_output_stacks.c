@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "output/stack_samples.h"
+#include "output/flame/stack_samples.h"
 #include "outputs.h"
 #include "profile.pb-c.h"
 #include "sample.h"

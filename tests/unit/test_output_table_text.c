@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "golden.h"
-#include "output/output.h"
+#include "output/format/output.h"
 
 struct options {
 	struct table_options table;

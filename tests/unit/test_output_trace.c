@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "golden.h"
-#include "output/output.h"
+#include "output/format/output.h"
 
 #define T (1ULL << 32)
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "output/output.h"
+#include "output/format/output.h"
 #include "sample.h"
 
 #include <errno.h>

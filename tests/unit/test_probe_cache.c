@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "probe/plan.h"
+#include "probe/plan/plan.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 #include "base/clock.h"
-#include "probe/cpu_sharing.h"
+#include "probe/session/cpu_sharing.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
 /*
  * Operators' names out of symbols and schema texts, and the globs that choose among them.
  */
-#include "probe/globs.h"
-#include "probe/names.h"
+#include "probe/plan/globs.h"
+#include "probe/plan/names.h"
 
 #include <errno.h>
 #include <fnmatch.h>

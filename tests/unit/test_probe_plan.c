@@ -5,8 +5,8 @@
  * damaged cache files.
  */
 #include "base/file.h"
-#include "probe/code.h"
-#include "probe/plan.h"
+#include "probe/plan/code.h"
+#include "probe/plan/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 /*
  * Schema texts: what the arguments of an operator are, and which of them it writes.
  */
-#include "probe/schemas.h"
+#include "probe/plan/schemas.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

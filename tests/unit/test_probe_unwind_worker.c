@@ -4,7 +4,7 @@
  * Unwind tables by a thread of its own: each that was asked for comes once, in order, as it would
  * without the thread; one that cannot be made comes with its error.
  */
-#include "probe/unwind_worker.h"
+#include "probe/unwind/unwind_worker.h"
 
 #include <errno.h>
 #include <setjmp.h>

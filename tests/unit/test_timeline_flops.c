@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "recording/inputs.h"
-#include "timeline/flops.h"
+#include "timeline/build/flops.h"
 
 struct list {
 	uint8_t data[GP_INPUTS_BYTES_MAX];

@@ -4,7 +4,7 @@
  * Occupancy of kernels: known cases, and many more against NVIDIA's own calculator where a CUDA
  * toolkit is installed.
  */
-#include "timeline/occupancy.h"
+#include "timeline/analysis/occupancy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "timeline/peak.h"
+#include "timeline/analysis/peak.h"
 
 static const struct gp_ev_device a100 = {.major = 8, .minor = 0, .sms = 108, .clock_khz = 1410000};
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "timeline/ranks.h"
+#include "timeline/analysis/ranks.h"
 
 #define RANKS  3
 #define FIRST  1000000

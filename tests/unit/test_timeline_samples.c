@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "output/output.h"
-#include "timeline/sample_table.h"
+#include "output/format/output.h"
+#include "timeline/analysis/sample_table.h"
 
 #define PERIOD 10000000ULL
 #define TORCH  "/usr/lib/libtorch_cpu.so"

@@ -14,9 +14,9 @@
  */
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "probe/unwind_maps.h"
-#include "target/process.h"
-#include "target/vdso.h"
+#include "inspect/elf/vdso.h"
+#include "inspect/process/process.h"
+#include "probe/unwind/unwind_maps.h"
 #include "tests/unwind/sample.skel.h"
 #include "wire.h"
 

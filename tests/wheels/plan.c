@@ -5,7 +5,7 @@
  * those of them that are single-stepped; a line each, and "old" where its strings are the C++
  * library's old ones.
  */
-#include "probe/plan.h"
+#include "probe/plan/plan.h"
 #include "base/reason.h"
 
 #include <stdio.h>

@@ -2,9 +2,9 @@
 
 #include "base/memory.h"
 
-#include "base/capped.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/saturating.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,13 +9,13 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "capture/gpu_windows.h"
-#include "capture/member_guest.h"
-#include "capture/pause.h"
+#include "capture/control/budget_windows.h"
+#include "capture/control/gpu_windows.h"
+#include "capture/control/pause.h"
+#include "capture/control/schedule_runner.h"
+#include "capture/control/triggers.h"
 #include "capture/private.h"
-#include "capture/stepped.h"
-#include "capture/triggers.h"
-#include "capture/windows.h"
+#include "capture/process/collector_policy.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -10,8 +10,8 @@
 
 #include "base/place.h"
 #include "base/reason.h"
-#include "capture/cost.h"
-#include "capture/schedule.h"
+#include "capture/control/cost.h"
+#include "capture/policy/schedule.h"
 #include "recording/recording.h"
 #include "wire.h"
 

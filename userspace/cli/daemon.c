@@ -10,12 +10,12 @@
 #include "base/log.h"
 #include "base/unix_socket.h"
 #include "base/vec.h"
-#include "cli/cli.h"
-#include "cli/option_rows.h"
-#include "cli/pids.h"
-#include "cli/record.h"
-#include "cli/record_mode.h"
-#include "cli/signals.h"
+#include "cli/core/cli.h"
+#include "cli/core/option_rows.h"
+#include "cli/core/pids.h"
+#include "cli/core/record_mode.h"
+#include "cli/core/signals.h"
+#include "cli/record/record.h"
 
 #include <errno.h>
 #include <signal.h>

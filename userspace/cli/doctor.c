@@ -7,11 +7,11 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cli/cli.h"
-#include "cli/option_rows.h"
-#include "probe/plan.h"
-#include "probe/program_check.h"
-#include "target/capabilities.h"
+#include "cli/core/cli.h"
+#include "cli/core/option_rows.h"
+#include "inspect/program/capabilities.h"
+#include "probe/plan/plan.h"
+#include "probe/session/program_check.h"
 
 #include <errno.h>
 #include <stdio.h>

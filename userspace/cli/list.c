@@ -7,10 +7,10 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/core/cli.h"
+#include "cli/core/option_rows.h"
 #include "cli/list_print.h"
-#include "cli/option_rows.h"
-#include "target/scan.h"
+#include "inspect/process/scan.h"
 
 #include <errno.h>
 #include <string.h>

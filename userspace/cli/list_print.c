@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/list_tree.h"
-#include "target/program.h"
-#include "target/versions.h"
+#include "inspect/program/program.h"
+#include "inspect/program/versions.h"
 
 #include <inttypes.h>
 #include <stdio.h>

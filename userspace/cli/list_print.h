@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
-#include "target/process.h"
-#include "target/roles.h"
+#include "inspect/process/process.h"
+#include "inspect/program/roles.h"
 
 #include <stddef.h>
 

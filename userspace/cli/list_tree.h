@@ -7,7 +7,7 @@
 #define GP_CLI_LIST_TREE_H
 
 #include "base/buf.h"
-#include "target/roles.h"
+#include "inspect/program/roles.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,4 +7,4 @@ $(O)/terminal_xterm.inc: | setup-build
 	$(Q)infocmp -0 -q -Q2 xterm | sed 's/.*/"&"/' > $@
 	$(Q)grep -q '^"b64:' $@
 
-$(O)/userspace/cli/top_terminal.o: $(O)/terminal_xterm.inc
+$(O)/userspace/cli/top/top_terminal.o: $(O)/terminal_xterm.inc

@@ -6,13 +6,13 @@
  * so or stops beating. A later call starts afresh, with a new ring. The library never unloads
  * (linked with nodelete): PyTorch may keep addresses of its callbacks for as long as an op runs.
  */
-#include "collector/clock.h"
-#include "collector/compat.h"
-#include "collector/cupti.h"
-#include "collector/fork_guard.h"
-#include "collector/ops.h"
-#include "collector/ring_writer.h"
-#include "collector/stack_tops.h"
+#include "collector/cupti/cupti.h"
+#include "collector/python/stack_cache.h"
+#include "collector/runtime/clock.h"
+#include "collector/runtime/compat.h"
+#include "collector/runtime/fork_guard.h"
+#include "collector/runtime/ring_writer.h"
+#include "collector/torch/ops.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 # libgpuprof-cupti.so, which runs inside targets: plain C on old symbols of libc only, never with
 # sanitizers (the target has no runtime for them). The same file lies inside gpuprof as bytes.
 
-COLLECTOR_SRC := $(wildcard userspace/collector/*.c)
+COLLECTOR_SRC := $(wildcard userspace/collector/*.c userspace/collector/*/*.c)
 COLLECTOR_OBJ := $(COLLECTOR_SRC:userspace/collector/%.c=$(O)/collector/%.o)
 COLLECTOR_CFLAGS := -std=gnu11 $(OPT) $(WARN) $(HARDEN) $(PREFIX_MAP) -fPIC -fvisibility=hidden -fno-exceptions
 COLLECTOR_LDFLAGS := -shared $(if $(DEBUG),,-Wl,--strip-debug) -Wl,-soname,libgpuprof-cupti.so -Wl,-z,defs -Wl,-z,nodelete \
@@ -26,22 +26,22 @@ $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cu
 	$(Q)$(CC) -DCOLLECTOR_SO='"$(O)/libgpuprof-cupti.so"' -c $< -o $@
 
 # The ring's two ends meet in unit tests; there the writing end is built as everything else is.
-COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,ring_writer names modules pending python python_calls \
-	python_modules stacks \
-	cupti_clock cupti_noise cupti_records fork_guard libraries)
+COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,runtime/ring_writer runtime/names \
+	runtime/fork_guard runtime/libraries torch/async_ops python/modules python/python python/python_calls \
+	python/python_modules python/stacks cupti/cupti_clock cupti/cupti_api_filter cupti/cupti_records)
 $(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile $(O)/tests/test_collector_gpu_hostile \
 	$(O)/tests/test_collector_inputs_hostile $(O)/tests/test_collector_modules \
 	$(O)/tests/test_collector_python \
 	$(O)/tests/test_collector_stacks $(O)/tests/test_collector_stacks_hostile \
-	$(O)/tests/test_collector_cupti_clock $(O)/tests/test_collector_cupti_noise \
+	$(O)/tests/test_collector_cupti_clock $(O)/tests/test_collector_cupti_api_filter \
 	$(O)/tests/test_collector_cupti_records $(O)/tests/test_collector_libraries: $(COLLECTOR_TESTED)
 
 # It stands in for the Python library whose functions the collector looks up.
 $(O)/tests/test_collector_stacks: LDFLAGS_ALL += -rdynamic
 
 # The fuzz target of the ring needs both ends too (objects by tests/fuzz/fuzz.mk's rule).
-FUZZ_RING_OBJ := $(patsubst %,$(O)/fuzz/userspace/%.o,capture/collector_ring \
-	capture/collector_events capture/collector_tids collector/ring_writer)
+FUZZ_RING_OBJ := $(patsubst %,$(O)/fuzz/userspace/%.o,capture/collector/ring_reader \
+	capture/collector/events capture/collector/tid_map collector/runtime/ring_writer)
 $(O)/fuzz/fuzz_ring: $(O)/fuzz/tests/fuzz/fuzz_ring.o $(FUZZ_RING_OBJ) $(O)/fuzz/libgpuprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(LIBS) -o $@
@@ -69,7 +69,7 @@ $(O)/tests/reporter.so: tests/fake/reporter.c $(STAMP) | setup-build
 
 # The walk as a library that any Python can load, and what tells it the layout.
 ALL_EXTRA += $(O)/tests/python_walk.so $(O)/tests/python_layout
-$(O)/tests/python_walk.so: userspace/collector/python.c $(STAMP) | setup-build
+$(O)/tests/python_walk.so: userspace/collector/python/python.c $(STAMP) | setup-build
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(OPT) $(WARN) -fPIC -shared $< -o $@

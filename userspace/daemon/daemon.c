@@ -8,15 +8,15 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/killsafe_call.h"
 #include "base/privileges.h"
-#include "base/shield.h"
 #include "base/version.h"
+#include "daemon/capture_loop.h"
 #include "daemon/profiles.h"
 #include "daemon/reader.h"
+#include "daemon/recording_store.h"
 #include "daemon/server.h"
-#include "daemon/shelf.h"
 #include "daemon/totals.h"
-#include "daemon/watch.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include "base/reason.h"
 #include "base/unix_socket.h"
 #include "capture/capture.h"
-#include "daemon/finder.h"
+#include "daemon/process_discovery.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vec.h"
-#include "output/output.h"
-#include "output/stack_samples.h"
+#include "output/flame/stack_samples.h"
+#include "output/format/output.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #ifndef GP_DAEMON_PROFILES_H
 #define GP_DAEMON_PROFILES_H
 
-#include "timeline/timeline.h"
+#include "timeline/model/timeline.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,9 +9,9 @@
 
 #include "base/buf.h"
 #include "base/reason.h"
+#include "daemon/capture_loop.h"
 #include "daemon/profiles.h"
-#include "daemon/shelf.h"
-#include "daemon/watch.h"
+#include "daemon/recording_store.h"
 
 #include <stdint.h>
 

@@ -8,7 +8,7 @@
 #define GP_DAEMON_REQUEST_H
 
 #include "daemon/profiles.h"
-#include "daemon/shelf.h"
+#include "daemon/recording_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@
 #include "base/reason.h"
 #include "base/unix_socket.h"
 #include "daemon/profiles.h"
-#include "daemon/shelf.h"
+#include "daemon/recording_store.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,13 +5,13 @@
  */
 #include "daemon/totals.h"
 
-#include "base/capped.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/steps.h"
-#include "output/memory_usage.h"
-#include "output/stack_samples.h"
+#include "base/saturating.h"
+#include "base/step_annotations.h"
+#include "output/flame/stack_samples.h"
+#include "output/memory/memory_usage.h"
 
 #include <errno.h>
 #include <math.h>

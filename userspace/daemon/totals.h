@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
-#include "timeline/timeline.h"
+#include "timeline/model/timeline.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "target/elf.h"
+#include "inspect/elf/elf.h"
 
 #define HEADERS_MAX 64
 #define PAGE	    4096u

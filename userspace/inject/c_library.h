@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "inject/memory_map.h"
 #include "inject/tracee.h"
-#include "target/process.h"
+#include "inspect/process/process.h"
 
 struct range {
 	uint64_t start, end;

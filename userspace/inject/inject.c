@@ -18,14 +18,14 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "inject/borrow.h"
-#include "inject/explain.h"
-#include "inject/lodger.h"
+#include "inject/injected_library.h"
+#include "inject/injection_lock.h"
+#include "inject/ptrace_error.h"
 #include "inject/remote.h"
+#include "inject/safe_thread.h"
 #include "inject/seccomp.h"
 #include "inject/tracer.h"
-#include "inject/turn.h"
-#include "target/process_file.h"
+#include "inspect/access/process_file.h"
 
 #define MEMFD_EXEC 0x10u
 #define CODE_BYTES 4096

@@ -19,7 +19,7 @@
 
 #include "base/reason.h"
 #include "inject/tracer.h"
-#include "target/process.h"
+#include "inspect/process/process.h"
 
 #include <stdbool.h>
 #include <stddef.h>

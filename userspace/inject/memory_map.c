@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "target/maps.h"
+#include "inspect/access/maps.h"
 
 /* The four letters that map_line_parse() checks and drops, but for 'x'. */
 static void read_letters(const char *line, struct mapping *m)

@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "inject/seccomp_trial.h"
-#include "target/process.h"
+#include "inspect/process/process.h"
 
 #define GET_FILTER  0x420c
 #define STEPS_MAX   200000u

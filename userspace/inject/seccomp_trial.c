@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "target/process.h"
+#include "inspect/process/process.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>

@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "inject/explain.h"
+#include "inject/ptrace_error.h"
 #include "inject/tracer.h"
 
 #define ERESTARTSYS	      512

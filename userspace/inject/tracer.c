@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/shield.h"
+#include "base/killsafe_call.h"
 
 #define LOOK_MS	       20 /* between looks at it, */
 #define MEANWHILE_MS   2  /* and where something is done in between */

@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "target/process_file.h"
+#include "inspect/access/process_file.h"
 
 /* What libdw keeps with each file. */
 struct file {

@@ -7,7 +7,7 @@
 #define GP_INJECT_UNWIND_H
 
 #include "inject/tracee.h"
-#include "target/process.h"
+#include "inspect/process/process.h"
 
 #include <stdbool.h>
 #include <stdint.h>

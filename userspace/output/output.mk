@@ -17,20 +17,24 @@ $(PAGE_INC) &: $(PAGE_SRC) | setup-build
 PB := $(O)/profile.pb-c $(O)/perfetto.pb-c
 PB_OBJ := $(addsuffix .o,$(PB))
 
-$(O)/%.pb-c.c $(O)/%.pb-c.h: userspace/output/%.proto | setup-build
-	$(call say,PROTO,$<)
-	$(Q)protoc --proto_path=$(<D) --c_out=$(O) $<
+define PROTO
+$(O)/$(2).pb-c.c $(O)/$(2).pb-c.h: userspace/output/$(1)/$(2).proto | setup-build
+	$$(call say,PROTO,$$<)
+	$$(Q)protoc --proto_path=$$(<D) --c_out=$(O) $$<
+endef
+$(eval $(call PROTO,pprof,profile))
+$(eval $(call PROTO,perfetto,perfetto))
 
 $(PB_OBJ): %.o: %.c $(STAMP)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
 
-$(addprefix $(O)/,$(addprefix userspace/output/,pprof.o pprof_tables.o perfetto_packet.o) \
+$(addprefix $(O)/,$(addprefix userspace/output/,pprof/pprof.o pprof/pprof_tables.o perfetto/perfetto_packet.o) \
 	$(addprefix tests/unit/,test_output_stacks.o \
 	test_output_perfetto.o test_output_perfetto_gpu.o perfetto_reading.o)): $(addsuffix .h,$(PB))
 LIB_OBJ += $(PB_OBJ)
 LIBS += -lprotobuf-c
 
-PAGE_OBJ := $(addprefix $(O)/userspace/output/,memory_html.o flame_html.o)
+PAGE_OBJ := $(addprefix $(O)/userspace/output/,memory/memory_html.o flame/flame_html.o)
 
 $(PAGE_OBJ): $(PAGE_INC)
 $(PAGE_OBJ): CPPFLAGS_ALL += -I$(PAGE)

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Triggers. Steps are those of the first process, as by steps.
+ */
+#include "capture/control/triggers.h"
+
+#include "capture/policy/step_finder.h"
+#include "capture/process/python_threads.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define STEPS_LEAST  20 /* before a step can be slow */
+#define MEDIAN_EVERY 10
+
+struct triggers *triggers__new(const struct capture_triggers *options)
+{
+	struct triggers *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->options = *options;
+	t->finder = step_finder__new();
+	if (t->finder)
+		return t;
+	free(t);
+	return NULL;
+}
+
+void triggers__free(struct triggers *t)
+{
+	if (!t)
+		return;
+	step_finder__free(t->finder);
+	free(t);
+}
+
+static int fire(struct capture *c, struct gp_ev_trigger ev)
+{
+	struct traced_process *m = process_table__find(&c->processes, ev.head.process);
+	struct triggers *t = c->triggers;
+	struct segment *to = c->segments.now;
+	uint16_t number = 0;
+	int err;
+
+	ev.head.kind = GP_EV_TRIGGER;
+	ev.step_nr = t->steps_nr;
+	if (!t->fired || !capture_trigger_is_asked_for(&t->last) ||
+	    capture_trigger_is_asked_for(&ev))
+		t->last = ev;
+	t->fired = true;
+	if (!to || to->broken)
+		return 0;
+	err = m ? capture_emit_process(m, to, &number) : 0;
+	if (!err)
+		err = recording_writer__event_of(to->writer, number, &ev, sizeof(ev));
+	return err == -ENOSPC ? 0 : capture_note_error(c, to, err);
+}
+
+/* ---- steps ---- */
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void update_median(struct triggers *t)
+{
+	size_t nr = t->steps_nr < TRIGGER_STEPS ? (size_t)t->steps_nr : TRIGGER_STEPS;
+	uint64_t sorted[TRIGGER_STEPS];
+
+	if (t->steps_nr < STEPS_LEAST || (t->usual_ns && t->steps_nr % MEDIAN_EVERY))
+		return;
+	memcpy(sorted, t->recent_ns, nr * sizeof(*sorted));
+	qsort(sorted, nr, sizeof(*sorted), compare);
+	t->usual_ns = sorted[nr / 2];
+}
+
+static int end_step(struct capture *c, const struct gp_ev_op *op, uint64_t time_ns)
+{
+	struct triggers *t = c->triggers;
+	uint64_t start_ns = t->step_ns, took_ns = time_ns - start_ns;
+	double bound_ns = t->options.slow_step * (double)t->usual_ns;
+	struct gp_ev_trigger ev = {
+		.head = {.process = op->head.process, .tid = op->head.tid, .time_ns = time_ns},
+		.start_ns = start_ns,
+		.bound_ns = (uint64_t)bound_ns,
+		.usual_ns = t->usual_ns,
+		.what = GP_TRIGGER_SLOW_STEP,
+	};
+	bool slow = t->options.slow_step > 0 && t->usual_ns && (double)took_ns > bound_ns;
+
+	t->step_ns = time_ns;
+	t->hang_emitted = false;
+	if (!start_ns)
+		return 0;
+	t->recent_ns[t->steps_nr++ % TRIGGER_STEPS] = took_ns;
+	update_median(t);
+	return slow ? fire(c, ev) : 0;
+}
+
+/* Whether the thread has by now left every op in which its request was refused. */
+static bool has_unwound(const struct gp_ev_head *refused, const struct gp_ev_op *op)
+{
+	return op->head.process == refused->process && op->head.tid == refused->tid &&
+	       !op->parent && !(op->head.flags & GP_OP_ASYNC) &&
+	       op->head.time_ns >= refused->time_ns;
+}
+
+int triggers_op(struct capture *c, const struct gp_ev_op *op, const char *name)
+{
+	struct triggers *t = c->triggers;
+	uint64_t time_ns;
+
+	t->unwound |= t->unwind_until_ns && has_unwound(&t->refused, op);
+	if (op->head.process || c->off)
+		return 0;
+	if (step_finder__op(t->finder, op, name, &time_ns) && time_ns > t->step_ns)
+		return end_step(c, op, time_ns);
+	return step_finder__failed(t->finder) ? -ENOMEM : 0;
+}
+
+/* ---- others ---- */
+
+int triggers_event(struct capture *c, const void *event)
+{
+	const struct gp_ev_head *head = event;
+	const struct gp_ev_memory *m = event;
+	struct triggers *t = c->triggers;
+
+	if (head->kind != GP_EV_CLOCK && head->time_ns > t->alive_ns) {
+		t->alive_ns = head->time_ns;
+		t->alive_tid = head->tid;
+		t->hang_emitted &= t->step_ns != 0;
+	}
+	if (!t->options.oom || head->kind != GP_EV_MEMORY || !(head->flags & GP_MEMORY_OOM))
+		return 0;
+	t->refused = *head;
+	t->unwound = false;
+	if (!t->unwind_until_ns)
+		t->unwind_until_ns = clock_now_ns() + CAPTURE_TRIGGER_LATE_NS;
+	return fire(c, (struct gp_ev_trigger){
+			       .head = *head,
+			       .bytes = m->bytes > 0 ? (__u64)m->bytes : 0,
+			       .what = GP_TRIGGER_OOM,
+		       });
+}
+
+void triggers_poll(struct capture *c)
+{
+	struct triggers *t = c->triggers;
+	uint64_t now_ns = clock_now_ns(), since_ns;
+	struct gp_ev_trigger ev = {.what = GP_TRIGGER_HANG, .bound_ns = t->options.hang_ns};
+
+	/* What is switched off cannot be seen to go on. */
+	if (c->off || c->switching) {
+		t->step_ns = 0;
+		t->alive_ns = now_ns;
+	}
+	since_ns = t->step_ns ? t->step_ns : t->alive_ns;
+	if (!since_ns)
+		t->alive_ns = since_ns = now_ns;
+	if (!t->options.hang_ns || t->hang_emitted || now_ns - since_ns < t->options.hang_ns ||
+	    now_ns < since_ns)
+		return;
+	t->hang_emitted = true;
+	ev.head.time_ns = now_ns;
+	ev.start_ns = since_ns;
+	ev.usual_ns = t->usual_ns;
+	if (!fire(c, ev))
+		(void)python_threads_write(c, now_ns);
+}
+
+void capture__trigger(struct capture *c, enum gp_trigger what)
+{
+	struct gp_ev_trigger ev = {
+		.head.time_ns = clock_now_ns(),
+		.what = what,
+	};
+
+	if (c->triggers && c->started && !c->stopped)
+		(void)fire(c, ev);
+}
+
+bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger)
+{
+	struct triggers *t = c->triggers;
+
+	if (!t || !t->fired)
+		return false;
+	if (t->unwind_until_ns && !t->unwound && !c->stopped && clock_now_ns() < t->unwind_until_ns)
+		return false;
+	t->fired = false;
+	t->unwind_until_ns = 0;
+	*ret_trigger = t->last;
+	return true;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What a shell may offer next: `gpuprof __complete WORD...` prints it for share/gpuprof.bash.
+ */
+#ifndef GP_CLI_CORE_COMPLETE_H
+#define GP_CLI_CORE_COMPLETE_H
+
+/*
+ * words[0..nr) are those after `gpuprof`, the last one (perhaps empty) the one being typed, cut at
+ * the cursor; "=" may stand as a word of its own, as bash splits. Prints one candidate a line; a
+ * line ":files" or ":commands" asks the shell to offer those itself. Returns CLI_DONE.
+ */
+int complete_print(int nr, char **words);
+
+#endif /* GP_CLI_CORE_COMPLETE_H */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The socket through which `gpuprof ctl` talks to a capture that runs. One line of command, then
+ * lines of answer, of which the first begins with "ok" or "error". Only its owner and root may
+ * connect.
+ */
+#ifndef GP_CLI_RECORD_CONTROL_H
+#define GP_CLI_RECORD_CONTROL_H
+
+#include "base/reason.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A command, terminated, is not longer. */
+#define CONTROL_COMMAND_BYTES 1024
+
+struct control;
+
+/* Listens at `path`, or (NULL) in the folder for sockets under this process's number. NULL, with a
+ * note in the log, where that cannot be: the capture goes on without. */
+struct control *control__new(const char *path);
+void control__free(struct control *c);
+
+/* Whether someone waits, with a command: its text is put into `command` (terminated, no newline).
+ * Never waits longer than for a moment. The caller answers with control__answer(). */
+bool control__take(struct control *c, char *command, size_t bytes);
+
+/* Answers the command that was taken, and hangs up. */
+void control__answer(struct control *c, const char *text);
+
+/* Sends `command` to the socket, which must be root's or ours. *ret_text is the answer, to be
+ * freed. 0 or -errno with a reason: -ECONNREFUSED where the one that listened there has died. */
+int control_send(const char *path, const char *command, struct reason *why, char **ret_text);
+
+#endif /* GP_CLI_RECORD_CONTROL_H */

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * `gpuprof top`: what processes do now. Each interval is a recording of its own, in memory; what is
+ * shown comes from that, as every other output does.
+ */
+#include "cli/top/top.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/core/cli.h"
+#include "cli/core/option_rows.h"
+#include "cli/core/pids.h"
+#include "cli/core/record_mode.h"
+#include "cli/core/signals.h"
+#include "cli/record/record.h"
+#include "output/format/output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RING_BYTES (32u << 20)
+
+struct top_args {
+	const char *pids, *name;
+	const char *mode;
+	long hz;
+	double overhead_pct;
+	double interval_s;
+	const char *view, *sort;
+	long limit;
+	bool wait, memory, no_gpu, no_inject, children, once, json, stacks;
+};
+
+#define ARG(field) .offset = offsetof(struct top_args, field)
+
+static const char *const view_names[] = {"ops", "kernels", "lines", "memory", "threads", NULL};
+
+static const struct option_spec options[] = {
+	ROW_PIDS(struct top_args, "The processes to watch."),
+	ROW_NAME_OR_PIDS(struct top_args),
+	ROW_MODE(struct top_args,
+		 "trace (the default): every operator. sample: what threads are found doing, so "
+		 "many times a second; costs far less, times are estimates."),
+	ROW_HZ(struct top_args),
+	ROW_OVERHEAD_OF_SAMPLES(struct top_args),
+	{.name = "interval",
+	 .letter = 'i',
+	 .kind = OPTION_SECONDS,
+	 ARG(interval_s),
+	 .value_name = "SEC",
+	 .help = "Show new numbers every SEC seconds. Default: 2."},
+	{.name = "view",
+	 .kind = OPTION_TEXT,
+	 ARG(view),
+	 .value_name = "VIEW",
+	 .choices = view_names,
+	 .help = "Begin with operators (the default), GPU kernels, lines of Python, memory by "
+		 "operator, or threads."},
+	{.name = "sort",
+	 .kind = OPTION_TEXT,
+	 ARG(sort),
+	 .value_name = "KEY",
+	 .help = "Sort by this column of the view. Default: its first one."},
+	ROW_MEMORY(struct top_args,
+		   "Record allocations from the beginning, for the view of memory and what GPUs "
+		   "hold."),
+	ROW_FLAG(struct top_args, "stack", stacks,
+		 "Record Python stacks from the beginning, for the view of lines."),
+	ROW_WAIT(struct top_args),
+	ROW_CHILDREN(struct top_args, "Watch the processes that they start, too."),
+	ROW_NO_GPU(struct top_args, "Leave GPUs out."),
+	ROW_NO_INJECT(struct top_args, "Put nothing into the process: watch from outside only."),
+	ROW_FLAG(struct top_args, "once", once,
+		 "Print one interval as text and end. Ctrl-C ends the interval early."),
+	ROW_LIMIT(struct top_args, limit, 'l',
+		  "With --once: rows to print, -1 for all. Default: 20."),
+	ROW_JSON(struct top_args,
+		 "Print one interval as a JSON object, with all views that were recorded. Implies "
+		 "--once."),
+	{0},
+};
+
+const struct command command_top = {
+	.name = "top",
+	.summary = "watch what processes do, live",
+	.usage = "--pid PID[,PID...] | --name PATTERN | REC [options]",
+	.about = "Shows operators, GPU kernels, lines of Python, memory and threads of running "
+		 "processes, and how busy CPU and GPUs are, anew every other second. Keys change "
+		 "what is shown; 'h' lists them. Nothing is written to disk. With a recording "
+		 "REC: looks through that.",
+	.options = options,
+	.max_operands = 1,
+	.complete = COMPLETE_FILE,
+	.ends_in_order = true,
+	.run = cli_top,
+};
+
+/* ---- intervals ---- */
+
+/* The recording of an interval that has ended. 0 or -errno. */
+static int add(struct top *top, const struct timeline *t)
+{
+	struct live_status s;
+	uint64_t now = clock_now_ns();
+	int err = live_totals__add(top->tally, t);
+
+	for (size_t i = 0; i < t->processes.nr && !err && top->live; i++)
+		err = top_facts__watch(&top->facts, &t->processes.items[i].pid, 1);
+	top->had_memory = recording__is_on(t->recording, "memory");
+	top->had_stacks = t->sampled || recording__meta(t->recording, "stacks");
+	if (err || !top->live)
+		return err;
+	live_capture__status(top->live, &s);
+	if (now > top->shown_ns)
+		top->events_per_s = (double)(s.events_nr - top->events_nr) * 1e9 /
+				    (double)(now - top->shown_ns);
+	top->events_nr = s.events_nr;
+	top->shown_ns = now;
+	return top_facts__give(&top->facts, top->tally);
+}
+
+/* Every recording that has ended. Returns 1 if there was one, 0, or -errno with a reason. */
+static int take_all(struct top *top, struct reason *why)
+{
+	struct loaded_recording shown;
+	int any = 0, got;
+
+	while ((got = live_capture__take(top->live, &shown)) > 0) {
+		int err = add(top, shown.timeline);
+
+		loaded_recording__done(&shown);
+		if (err)
+			return reason_set(why, err, "%s", strerror(-err));
+		any = 1;
+	}
+	return got < 0 ? reason_set(why, got, "an interval cannot be read") : any;
+}
+
+static int cut(struct top *top, struct reason *why)
+{
+	top->cut_ns = clock_now_ns();
+	if (top_facts__read(&top->facts))
+		return reason_set(why, -ENOMEM, "out of memory");
+	return live_capture__cut(top->live, why);
+}
+
+int top_poll(struct top *top, int timeout_ms, struct reason *why)
+{
+	int here, err;
+
+	if (!top->live || top->over) {
+		(void)usleep((useconds_t)timeout_ms * 1000);
+		return 0;
+	}
+	here = live_capture__poll(top->live, timeout_ms, why);
+	if (here < 0)
+		return here;
+	if (!here) {
+		top->over = true;
+		err = live_capture__stop(top->live, why);
+		return err ? err : take_all(top, why);
+	}
+	if (!top->paused && (double)(clock_now_ns() - top->cut_ns) >= top->view.interval_s * 1e9) {
+		err = cut(top, why);
+		if (err)
+			return err;
+	}
+	return take_all(top, why);
+}
+
+void top_header_of(const struct top *top, struct top_header *ret_header)
+{
+	struct top_header h = {.tally = top->tally, .has_memory = top->capture.memory};
+
+	if (top->live) {
+		struct live_status s;
+
+		live_capture__status(top->live, &s);
+		h.facts = &top->facts;
+		h.uptime_ns = clock_now_ns() - top->start_ns;
+		h.events_per_s = top->events_per_s;
+		h.lost_nr = s.lost_nr;
+	} else {
+		h.uptime_ns = top->tally->wall_ns[TOTALS_SUM];
+		h.lost_nr = live_totals__lost(top->tally);
+	}
+	*ret_header = h;
+}
+
+bool top_has(const struct top *top, enum totals_view view)
+{
+	if (view == TOTALS_MEMORY)
+		return top->capture.memory;
+	return view != TOTALS_LINES || top->view.sampled || top->capture.stacks;
+}
+
+bool top_had(const struct top *top, enum totals_view view)
+{
+	if (view == TOTALS_MEMORY)
+		return top->had_memory;
+	return view == TOTALS_LINES ? top->had_stacks : top->tally->wall_ns[TOTALS_SUM] > 0;
+}
+
+int top_want(struct top *top, enum totals_view view, struct reason *why)
+{
+	struct capture_options wanted = top->capture;
+	int err;
+
+	if (!top->live || top->over || top_has(top, view))
+		return 0;
+	if (top->view.sampled)
+		return reason_set(why, -EOPNOTSUPP, "samples tell nothing of memory");
+	if (view == TOTALS_MEMORY)
+		wanted.memory = true;
+	else
+		wanted.stacks = GP_STACK_WANT_PYTHON;
+	top->paused = false;
+	err = live_capture__change(top->live, &wanted, why);
+	if (!err)
+		top->capture = wanted;
+	top->cut_ns = clock_now_ns();
+	return err;
+}
+
+int top_pause(struct top *top, bool paused, struct reason *why)
+{
+	int err = top->live && !top->over ? live_capture__pause(top->live, paused, why) : -EINVAL;
+
+	if (err)
+		return err;
+	top->paused = paused;
+	top->cut_ns = clock_now_ns();
+	return 0;
+}
+
+/* ---- beginning and end ---- */
+
+static int choose_view(const struct top_args *args, bool sampled, struct top *top)
+{
+	top_view__init(&top->view, sampled);
+	for (int i = 0; args->view && view_names[i]; i++)
+		if (!strcmp(args->view, view_names[i]))
+			top->view.view = (enum totals_view)i;
+	top->view.interval_s = args->interval_s;
+	if (args->sort) {
+		const struct top_view_info *info = top_view_info(&top->view, top->view.view);
+		const struct top_column *c = top_column_find(&top->view, args->sort);
+		struct buf keys = {0};
+		int status;
+
+		if (c) {
+			top->view.sort[top->view.view] = c;
+			return CLI_DONE;
+		}
+		for (size_t i = 0; i < info->columns_nr; i++)
+			buf__printf(&keys, "%s%s", i ? ", " : "", info->columns[i].key);
+		status = options_usage_error(&command_top,
+					     "--sort takes %s in the view of %s, not '%s'",
+					     keys.bytes ? keys.bytes : "", info->name, args->sort);
+		buf__done(&keys);
+		return status;
+	}
+	return CLI_DONE;
+}
+
+static void say_watching(const struct top *top, const struct pids *pids)
+{
+	struct live_status s;
+
+	live_capture__status(top->live, &s);
+	(void)fprintf(stderr, "recording %d%s (%u function%s, %u probe%s by %s%s) for %g s\n",
+		      (int)pids->items[0], pids->nr > 1 ? " and others" : "", s.functions_nr,
+		      s.functions_nr == 1 ? "" : "s", s.sites_nr, s.sites_nr == 1 ? "" : "s",
+		      s.method, s.callbacks_nr ? ", operators by callback" : "",
+		      top->view.interval_s);
+}
+
+/* One interval, or what there is of it when a signal comes or the processes end. */
+static int run_once(struct top *top, const struct pids *pids, struct reason *why)
+{
+	int got = 0;
+
+	say_watching(top, pids);
+	while (!got && !top->over) {
+		if (signals_asked()) {
+			(void)top_facts__read(&top->facts);
+			got = live_capture__stop(top->live, why);
+			top->over = true;
+			return got ? got : take_all(top, why);
+		}
+		got = top_poll(top, 50, why);
+	}
+	return got;
+}
+
+/* Losses, and what to end with. */
+static int report_losses(const struct top *top)
+{
+	struct sink *s;
+
+	if (!sink__new_fd(STDERR_FILENO, &s)) {
+		if (!output_losses_text(s, top->tally->losses.items, top->tally->losses.nr, false))
+			(void)sink__finish(s);
+		sink__free(s);
+	}
+	return live_totals__lost(top->tally) ? CLI_LOST : CLI_DONE;
+}
+
+static int print_once(const struct top *top, bool json)
+{
+	int err = json ? top_print_json(top) : top_print_text(top);
+
+	if (!err)
+		return CLI_DONE;
+	(void)log_errno(err, "cannot write the interval");
+	return CLI_FAILED;
+}
+
+static int show(struct top *top, const struct top_args *args, const struct pids *pids)
+{
+	struct reason why = {0};
+	int status;
+
+	if (args->once || args->json) {
+		/* What reads this may know no UTF-8. */
+		top->view.ascii = true;
+		if (top->live && run_once(top, pids, &why) < 0) {
+			log_err("%s", why.text);
+			return CLI_FAILED;
+		}
+		status = print_once(top, args->json);
+	} else {
+		status = top_screen(top);
+	}
+	if (top->live && live_capture__stop(top->live, &why))
+		log_warn("%s", why.text);
+	return status ? status : report_losses(top);
+}
+
+static int show_file(struct top *top, const struct top_args *args, const char *path)
+{
+	struct loaded_recording shown;
+	int err, status = loaded_recording__open(&shown, path);
+
+	if (status)
+		return status;
+	status = choose_view(args, shown.timeline->sampled, top);
+	if (status) {
+		loaded_recording__done(&shown);
+		return status;
+	}
+	top->capture.memory = shown.timeline->memory.nr > 0;
+	top->capture.stacks = recording__meta(shown.recording, "stacks") ? 1 : 0;
+	err = add(top, shown.timeline);
+	loaded_recording__done(&shown);
+	if (err) {
+		(void)log_errno(err, "cannot show '%s'", path);
+		return CLI_FAILED;
+	}
+	top->over = true;
+	return show(top, args, NULL);
+}
+
+/* An option that was given and that samples have nothing for. */
+static const char *other_than_samples(const struct top_args *args)
+{
+	if (args->memory)
+		return "--memory";
+	if (args->stacks)
+		return "--stack";
+	return args->view && !strcmp(args->view, "memory") ? "--view memory" : NULL;
+}
+
+static int show_live(struct top *top, const struct top_args *args)
+{
+	CLEANUP(cleanup_pids) struct pids pids = {0};
+	struct reason why = {0};
+	const struct record_mode mode = {
+		.name = args->mode,
+		.hz = args->hz,
+		.overhead_pct = args->overhead_pct,
+		.overhead_of_samples = true,
+		.other = other_than_samples(args),
+	};
+	int status = record_mode_choose(&mode, &top->capture);
+
+	status = status ? status : choose_view(args, top->capture.mode == CAPTURE_SAMPLE, top);
+	status = status ? status : pids_choose(&command_top, args->pids, args->name, &pids);
+	/* Samples are of any program. */
+	status = status ? status
+			: pids_check(&pids, args->wait || args->children ||
+						    top->capture.mode == CAPTURE_SAMPLE);
+	if (status)
+		return status;
+	top->cache_dir = record_cache_dir();
+	top->capture = (struct capture_options){
+		.cache_dir = top->cache_dir,
+		.ring_bytes = RING_BYTES,
+		.mode = top->capture.mode,
+		.sample_hz = top->capture.sample_hz,
+		.overhead_pct = top->capture.overhead_pct,
+		.ops = true,
+		.memory = args->memory || top->view.view == TOTALS_MEMORY,
+		.stacks = args->stacks || top->view.view == TOTALS_LINES ? GP_STACK_WANT_PYTHON : 0,
+		.gpu = !args->no_gpu,
+		.inject = !args->no_inject,
+		.children = args->children,
+	};
+	if (live_capture__new(&top->capture, pids.items, pids.nr, &why, &top->live)) {
+		log_err("%s", why.text);
+		return CLI_FAILED;
+	}
+	top->start_ns = top->shown_ns = top->cut_ns = clock_now_ns();
+	if (top_facts__watch(&top->facts, pids.items, pids.nr) || top_facts__read(&top->facts)) {
+		log_err("out of memory");
+		return CLI_FAILED;
+	}
+	return show(top, args, &pids);
+}
+
+int cli_top(int argc, char **argv)
+{
+	struct top_args args = {.interval_s = 2, .limit = 20};
+	struct top top = {0};
+	int operands, status = options_parse(&command_top, argc, argv, &args, &operands);
+
+	if (status >= 0)
+		return status;
+	if (operands && (args.pids || args.name))
+		return options_usage_error(&command_top, "give a recording or processes, not both");
+	if (operands && options_is_pids(argv[1]) && access(argv[1], F_OK))
+		return options_usage_error(&command_top,
+					   "there is no recording '%s' (did you mean '--pid %s'?)",
+					   argv[1], argv[1]);
+	if (operands && (args.mode || args.hz || args.overhead_pct > 0))
+		return options_usage_error(&command_top,
+					   "--mode, --hz and --overhead go with processes");
+	if (!operands && !args.pids && !args.name)
+		return options_usage_error(&command_top,
+					   "give --pid PID, --name PATTERN or a recording");
+	if (!args.once && !args.json && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+		return options_usage_error(&command_top,
+					   "this is no terminal; --once prints one interval");
+	signals_ask(true);
+	top.limit = args.limit;
+	top.tally = live_totals__new();
+	if (!top.tally) {
+		log_err("out of memory");
+		return CLI_FAILED;
+	}
+	status = operands ? show_file(&top, &args, argv[1]) : show_live(&top, &args);
+	live_capture__free(top.live);
+	free(top.cache_dir);
+	top_facts__done(&top.facts);
+	live_totals__free(top.tally);
+	return status;
+}

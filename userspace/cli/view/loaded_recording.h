@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * From a recording on disk to everything that can be made of it: the end of `attach` and `run`, and
+ * the whole of `table` and `export`.
+ */
+#ifndef GP_CLI_VIEW_LOADED_RECORDING_H
+#define GP_CLI_VIEW_LOADED_RECORDING_H
+
+#include "recording/recording.h"
+#include "timeline/analysis/sample_table.h"
+#include "timeline/analysis/table.h"
+#include "timeline/model/timeline.h"
+
+#include <stdbool.h>
+
+#define SHOW_LIMIT_UNSAID (-2)
+
+struct show_options {
+	const char *sort; /* NULL: the default key */
+	long limit;	  /* rows, -1: all, or SHOW_LIMIT_UNSAID */
+	bool json;
+	const char *trace_path;	 /* NULL: none */
+	const char *memory_path; /* NULL: none */
+	bool report_steps;	 /* on stderr */
+	/* `table` only; all zero elsewhere */
+	bool csv;
+	bool by_overload;
+	bool by_shape;
+	enum table_parts parts;
+	struct tl_part only;
+	uint32_t by_stack;
+	bool by_module, module_tree, between;
+	enum sample_group samples_by; /* of a recording of samples */
+	bool top_level, compensate;
+	const char *time_unit;
+	bool steps; /* a row for them, also where the recording was not made by steps */
+	const char *header;
+	bool losses; /* name those that are zero, too */
+};
+
+/* Prints the table to stdout and the losses to stderr, and writes the files. Logs what fails.
+ * Returns an enum cli_status: CLI_LOST if events were lost. */
+int show_recording(const char *path, const struct show_options *options);
+
+/* The same with the ranks of a job beside each other in place of the table; of the options only
+ * `limit` and `json` count. */
+int show_ranks(const char *path, const struct show_options *options);
+
+/* Whether a memory timeline can be written under this name: .html or .json, perhaps with .gz; "-"
+ * for JSON on stdout. Does not log. */
+bool show_memory_path_fits(const char *path);
+
+/* Whether the name does not say that a trace would be something else: what ends in nothing known is
+ * a Chrome trace. Does not log. */
+bool show_trace_path_fits(const char *path);
+
+/* Whether the name ends so ("x.json", "x.json.gz": ".json"), with something before it. */
+bool show_path_ends(const char *path, const char *ending);
+
+/* A recording with its timeline. */
+struct loaded_recording {
+	struct recording *recording;
+	struct timeline *timeline;
+};
+
+/* Opens it, as far as it is good, with a warning where it is not. Logs why it cannot be opened.
+ * Returns CLI_DONE or CLI_FAILED. */
+int loaded_recording__open(struct loaded_recording *s, const char *path);
+
+/* The same, with an op for each step. */
+int loaded_recording__open_steps(struct loaded_recording *s, const char *path);
+void loaded_recording__done(struct loaded_recording *s);
+
+/* Logs that WHAT cannot be written to `path` ("-": stdout), with -errno. Returns CLI_FAILED. */
+int show_output_failed(const char *what, const char *path, int err);
+
+/* Prints the losses to stderr, with `zeros` the names of counters that are zero too; returns
+ * CLI_LOST if there were events that never arrived, else CLI_DONE. */
+int loaded_recording__losses(const struct loaded_recording *s, bool zeros);
+
+/* Write one output to a file that appears when it is whole, or to stdout if the path is "-". Log
+ * what fails; return CLI_DONE, CLI_FAILED, or CLI_USAGE where what was asked for is not there. */
+/* A Chrome trace, of one process or, with `pid` 0, of all. */
+int loaded_recording__write_chrome(const struct loaded_recording *s, const char *path, long pid);
+int loaded_recording__write_perfetto(const struct loaded_recording *s, const char *path);
+/* The one of the two that the name asks for: Perfetto's if it ends in .pftrace. */
+int loaded_recording__write_trace(const struct loaded_recording *s, const char *path);
+int loaded_recording__write_memory(const struct loaded_recording *s, const char *path);
+
+/* One device of one process. */
+struct show_device {
+	const char *device; /* "cpu", "cuda:N"; NULL: CUDA's first if there is any, else the CPU */
+	long pid;	    /* 0: the only process */
+};
+
+/* torch.profiler's memory timeline: a list of changes if the name ends in .raw.json, else the
+ * totals. */
+int loaded_recording__write_memory_timeline(const struct loaded_recording *s, const char *path,
+					    const struct show_device *device);
+
+/* What PyTorch's memory_viz reads, of one process. */
+int loaded_recording__write_snapshot(const struct loaded_recording *s, const char *path, long pid);
+
+/* PyTorch Lightning's report of actions. */
+int loaded_recording__write_actions(const struct loaded_recording *s, const char *path);
+
+/* A trace of each process into the directory `path`, which is made if need be, under the names that
+ * TensorBoard's plugin looks for. */
+int loaded_recording__write_tensorboard(const struct loaded_recording *s, const char *path);
+
+/* What is made of stacks, in the format "stacks", "speedscope", "pprof" or "flamegraph"; `metric`
+ * says by what they are weighed, or with which number a reader begins (NULL: self CPU time). */
+int loaded_recording__write_stacks(const struct loaded_recording *s, const char *path,
+				   const char *format, const char *metric);
+
+#endif /* GP_CLI_VIEW_LOADED_RECORDING_H */

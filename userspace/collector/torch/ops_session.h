@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What the callbacks work with: ops_arm.c makes it and takes it away, ops.c's callbacks and
+ * memory.c's wrappers use it while the gate is open.
+ */
+#ifndef GP_COLLECTOR_TORCH_OPS_SESSION_H
+#define GP_COLLECTOR_TORCH_OPS_SESSION_H
+
+#include "collector/python/stacks.h"
+#include "collector/runtime/clock.h"
+#include "collector/runtime/names.h"
+#include "collector/runtime/ring_writer.h"
+#include "collector/torch/inputs.h"
+#include "collector/torch/layout.h"
+#include "collector/torch/thread.h"
+#include "collector/torch/torch.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OPS_CALLBACKS_NR 4
+
+struct session {
+	struct ring_writer *ring;
+	struct names *names;
+	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
+	struct stacks *stacks; /* NULL: neither stacks nor modules, likewise */
+	struct stacks *kept; /* of all armings that have had stacks: ids are the ring's; or NULL */
+	bool modules;	     /* calls of modules are wanted */
+	bool tensors;	     /* where the tensors among them lie is told, too */
+	bool says_stacks;    /* where the kernel's programs look */
+	/* Set and read by different threads: CPU time is told; annotations' ends are looked at
+	 * alone. */
+	bool cpu_time, ends_alone;
+	bool ops_alone; /* likewise: nodes are not told, which come as functions too */
+	bool memory;	/* likewise: allocations of CPU memory are told */
+	struct torch_api torch;
+	struct torch_layout layout;
+	uint32_t epoch;
+	uint64_t prefix; /* of instances */
+	uint64_t handles[OPS_CALLBACKS_NR];
+	/* Which callbacks are in PyTorch's list; a fork's child inherits them. */
+	bool added[OPS_CALLBACKS_NR];
+};
+
+struct gate {
+	struct session *open;
+};
+
+/* One of PyTorch's scopes and its pair of callbacks. */
+struct ops_callback {
+	torch_start_fn start;
+	torch_end_fn end;
+	uint8_t scope;
+};
+
+#pragma GCC visibility push(hidden)
+extern const struct ops_callback ops_callbacks[OPS_CALLBACKS_NR];
+extern struct session ops_session;
+extern struct gate *ops_gate; /* NULL: before ops__init() */
+extern bool ops_fence_needed; /* a callback's own store is to be fenced: nobody else can */
+/* Ops that began on a thread without a state, or inside a callback. */
+extern uint64_t ops_missed_nr;
+#pragma GCC visibility pop
+
+/* The session if the gate is open, else NULL. */
+static inline struct session *ops_open_session(void)
+{
+	return __atomic_load_n(&ops_gate->open, __ATOMIC_ACQUIRE);
+}
+
+/* The thread's state becomes the session's, empty. Call it where the epochs differ. */
+void ops_begin_epoch(struct session *s, struct thread_state *t);
+
+/* Between ops_enter() and ops_leave() the session stays, if it was returned. `begins`: what is not
+ * told then goes missing. */
+static inline struct session *ops_enter(struct thread_state **ret_thread, bool begins)
+{
+	struct thread_state *t;
+	struct session *s;
+
+	if (!ops_open_session())
+		return NULL;
+	t = thread_state__get();
+	if (!t || t->busy) {
+		(void)__atomic_fetch_add(&ops_missed_nr, begins, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	__atomic_store_n(&t->busy, 1, __ATOMIC_RELAXED);
+	if (__builtin_expect(ops_fence_needed, 0))
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	else
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	s = ops_open_session();
+	if (!s)
+		__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
+	*ret_thread = t;
+	return s;
+}
+
+static inline void ops_leave(struct thread_state *t)
+{
+	__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
+}
+
+/* One that took longer had lost its CPU meanwhile. */
+#define OPS_TIMED_MAX_NS 20000
+
+/* When a callback that is to be timed began, else 0. */
+static inline uint64_t ops_time_begin(struct thread_state *t)
+{
+	if (__builtin_expect(++t->calls < GP_TIMED_EVERY, 1))
+		return 0;
+	t->calls = 0;
+	return clock_now_ns();
+}
+
+static inline void ops_time_end(struct session *s, uint64_t begin_ns)
+{
+	uint64_t ns;
+
+	if (__builtin_expect(begin_ns == 0, 1))
+		return;
+	ns = clock_now_ns() - begin_ns;
+	if (ns <= OPS_TIMED_MAX_NS)
+		ring_writer__timed(s->ring, ns);
+}
+
+#endif /* GP_COLLECTOR_TORCH_OPS_SESSION_H */

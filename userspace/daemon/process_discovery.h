@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Which processes the daemon captures, as they come and go. /proc is read once a second; a process
+ * is looked into again the more rarely the older it is, because one that has come to PyTorch late
+ * in its life is rare and to look costs time. It is told to the caller when it has been seen with
+ * PyTorch or CUDA in it twice, so that its libraries have come and what lives for a moment only is
+ * left alone.
+ */
+#ifndef GP_DAEMON_PROCESS_DISCOVERY_H
+#define GP_DAEMON_PROCESS_DISCOVERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct process_discovery_options {
+	const char *name;   /* only those with this pattern in the command line; NULL: all */
+	const char *cgroup; /* only those in this control group; NULL: all */
+	const pid_t *pids;  /* only these, whatever is in them */
+	size_t pids_nr;
+};
+
+struct process_discovery;
+
+/* Borrows what the options point to. NULL: out of memory. */
+struct process_discovery *process_discovery__new(const struct process_discovery_options *options);
+void process_discovery__free(struct process_discovery *f);
+
+/* Looks, if it is time to. 0 or -errno. */
+int process_discovery__poll(struct process_discovery *f, uint64_t now_ns);
+
+/* The next process to take in; false if there is none now. The caller says with
+ * process_discovery__took() what became of it. */
+bool process_discovery__next(struct process_discovery *f, uint64_t now_ns, pid_t *ret_pid);
+
+/* It is captured, or (err < 0) it cannot be: it is told again, twice, after a while. */
+void process_discovery__took(struct process_discovery *f, pid_t pid, int err, uint64_t now_ns);
+
+/* The capture of all has ended: those that were taken are to be taken anew. */
+void process_discovery__forget(struct process_discovery *f);
+
+/* How many are captured and still there. */
+size_t process_discovery__taken(const struct process_discovery *f);
+
+/* Whether this process is one of them. */
+bool process_discovery__has(const struct process_discovery *f, pid_t pid);
+
+#endif /* GP_DAEMON_PROCESS_DISCOVERY_H */

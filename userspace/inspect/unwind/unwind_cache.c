@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Unwind tables on disk: the words as they are, then a trailer. The name of a file is the digest of
+ * all that its table is made from, so the table of one file is never taken for another's, whatever
+ * build-id it says it has. A file that is damaged in any way is as if it were not there.
+ */
+#include "inspect/unwind/unwind_table.h"
+
+#include "base/cache.h"
+#include "base/cleanup.h"
+#include "base/digest.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define CACHE_MAGIC 0x32646e7775707067ULL
+/* Of the file and of the rules: tables change with either, and with the size of pages. */
+#define CACHE_VERSION	(2 << 8 | GP_UNWIND_PAGE_SHIFT)
+#define WORDS_MAX	(32U << 20)
+#define CACHE_BYTES_MAX (WORDS_MAX * sizeof(uint64_t) + sizeof(struct cache_tail))
+/* Of all tables together: some sixty libraries as large as PyTorch's. */
+#define FOLDER_BYTES_MAX (512 << 20)
+#define NAME_END	 ".unwind"
+
+struct cache_tail {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t words_nr;
+	uint32_t rows_nr;
+	uint32_t rules_nr;
+	uint32_t first_page;
+	uint32_t pages_nr;
+	uint32_t hard_nr;
+	uint32_t reserved;
+	uint64_t skipped_nr;
+	uint8_t key[DIGEST_BYTES];
+	uint8_t words_sum[CHECKSUM_BYTES]; /* with the key */
+	uint8_t sum[DIGEST_BYTES];	   /* of all above */
+};
+
+void unwind_cache_key(const void *eh_frame, size_t bytes, uint64_t address,
+		      uint8_t ret_key[DIGEST_BYTES])
+{
+	struct digest d;
+
+	digest__init(&d);
+	digest__add_number(&d, CACHE_VERSION);
+	digest__add_number(&d, address);
+	digest__add(&d, eh_frame, bytes);
+	digest__end(&d, ret_key);
+}
+
+/* Sets the sums of a trailer whose other members are set. */
+static void sum_up(struct cache_tail *tail, const uint64_t *words)
+{
+	struct digest d;
+
+	checksum_bytes(words, (size_t)tail->words_nr * sizeof(*words), tail->key, tail->words_sum);
+	digest__init(&d);
+	digest__add(&d, tail, offsetof(struct cache_tail, sum));
+	digest__end(&d, tail->sum);
+}
+
+static void name_of(const uint8_t key[DIGEST_BYTES],
+		    char ret_name[DIGEST_TEXT_BYTES + sizeof(NAME_END)])
+{
+	digest_text(key, ret_name);
+	memcpy(ret_name + DIGEST_TEXT_BYTES - 1, NAME_END, sizeof(NAME_END));
+}
+
+/* Whether the tail belongs to the words before it and to this key. */
+static bool fits(const struct cache_tail *tail, const uint8_t key[DIGEST_BYTES],
+		 const uint64_t *words, size_t bytes)
+{
+	struct cache_tail right = *tail;
+
+	if (tail->magic != CACHE_MAGIC || tail->version != CACHE_VERSION ||
+	    memcmp(tail->key, key, DIGEST_BYTES) != 0 || tail->words_nr > WORDS_MAX ||
+	    bytes != (size_t)tail->words_nr * sizeof(*words))
+		return false;
+	sum_up(&right, words);
+	return !memcmp(&right, tail, sizeof(right));
+}
+
+int unwind_cache_load(const char *dir, const uint8_t key[DIGEST_BYTES],
+		      struct unwind_table *ret_table)
+{
+	CLEANUP(cleanup_free) char *data = NULL;
+	char name[DIGEST_TEXT_BYTES + sizeof(NAME_END)];
+	struct unwind_table t;
+	struct cache_tail tail;
+	size_t bytes;
+
+	name_of(key, name);
+	if (cache_read(dir, name, CACHE_BYTES_MAX, &data, &bytes) || bytes < sizeof(tail))
+		return -ENOENT;
+	bytes -= sizeof(tail);
+	memcpy(&tail, data + bytes, sizeof(tail));
+	if (!fits(&tail, key, (const uint64_t *)data, bytes))
+		return -ENOENT;
+	t = (struct unwind_table){.words = (uint64_t *)data,
+				  .words_nr = tail.words_nr,
+				  .rows_nr = tail.rows_nr,
+				  .rules_nr = tail.rules_nr,
+				  .first_page = tail.first_page,
+				  .pages_nr = tail.pages_nr,
+				  .hard_nr = tail.hard_nr,
+				  .skipped_nr = tail.skipped_nr};
+	if (!unwind_table__valid(&t))
+		return -ENOENT;
+	data = NULL;
+	*ret_table = t;
+	return 0;
+}
+
+int unwind_cache_store(const char *dir, const uint8_t key[DIGEST_BYTES],
+		       const struct unwind_table *t)
+{
+	static const char *const suffixes[] = {NAME_END};
+	struct cache_tail tail = {.magic = CACHE_MAGIC,
+				  .version = CACHE_VERSION,
+				  .words_nr = t->words_nr,
+				  .rows_nr = t->rows_nr,
+				  .rules_nr = t->rules_nr,
+				  .first_page = t->first_page,
+				  .pages_nr = t->pages_nr,
+				  .hard_nr = t->hard_nr,
+				  .skipped_nr = t->skipped_nr};
+	struct cache_part parts[] = {{t->words, (size_t)t->words_nr * sizeof(*t->words)},
+				     {&tail, sizeof(tail)}};
+	char name[DIGEST_TEXT_BYTES + sizeof(NAME_END)];
+	int err;
+
+	memcpy(tail.key, key, DIGEST_BYTES);
+	sum_up(&tail, t->words);
+	name_of(key, name);
+	err = cache_write(dir, name, 0600, parts, 2);
+	if (!err)
+		cache_shrink(dir, suffixes, 1, FOLDER_BYTES_MAX);
+	return err;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The keys before a Chrome trace's events, and the names of its rows. "gpuprof" holds what no other
+ * profiler writes down: what was captured how, and what is missing.
+ */
+#include "output/chrome/chrome.h"
+#include "output/format/metadata.h"
+
+#include "base/banned.h"
+
+/* The base is the beginning of the day, so that the traces of several processes share it. Kineto
+ * takes a quarter of a year, with which a double just about tells two nanoseconds apart: sums of ts
+ * and dur in doubles then let a child end after its parent. */
+#define BASE_STEP_NS (86400ULL * 1000000000ULL)
+
+/* Without the time of day, times stay those of CLOCK_MONOTONIC. */
+static void set_base(struct chrome *c)
+{
+	uint64_t offset_ns = c->t->realtime_offset_ns;
+
+	if (!offset_ns)
+		return;
+	c->base_ns = (c->t->start_ns + offset_ns) / BASE_STEP_NS * BASE_STEP_NS;
+	c->shift_ns = (int64_t)(offset_ns - c->base_ns);
+}
+
+/* By which library the ranks talk, as far as it was seen; NULL: not at all. */
+static const char *backend_of(const struct chrome *c)
+{
+	static const char *const ranges[] = {"nccl:", "gloo:", "mpi:", "ucc:"};
+	static const char *const names[] = {"nccl", "gloo", "mpi", "ucc"};
+
+	if (c->t->gpu.collectives.nr)
+		return names[0];
+	for (size_t i = 0; i < c->t->ops.nr; i++)
+		for (size_t k = 0; k < sizeof(ranges) / sizeof(*ranges); k++)
+			if (!strncmp(c->t->ops.items[i].name, ranges[k], strlen(ranges[k])))
+				return names[k];
+	return NULL;
+}
+
+static void distributed(struct chrome *c)
+{
+	const struct recording *rec = c->t->recording;
+	const struct tl_process *shown =
+		c->process == TL_NONE ? NULL : &c->t->processes.items[c->process];
+	int32_t rank = 0, world_size = -1;
+	const char *backend = NULL, *nccl = recording__meta(rec, "nccl_version");
+
+	for (size_t i = 0; i < recording__processes(rec); i++) {
+		const struct recording_process *p = recording__process_at(rec, i);
+
+		if (p->rank < 0 || (shown && (p->pid != shown->pid || p->rank != shown->rank)))
+			continue;
+		rank = p->rank;
+		world_size = p->world_size;
+		backend = backend_of(c);
+		break;
+	}
+	chrome_lit(&c->out, "  \"distributedInfo\": {");
+	if (backend)
+		buf__printf(&c->out, "\"backend\": \"%s\", ", backend);
+	chrome_lit(&c->out, "\"rank\": ");
+	buf__i64(&c->out, rank);
+	if (world_size > 0) {
+		chrome_lit(&c->out, ", \"world_size\": ");
+		buf__i64(&c->out, world_size);
+	}
+	if (nccl && backend && !strcmp(backend, "nccl")) {
+		chrome_lit(&c->out, ", \"nccl_version\": ");
+		buf__json(&c->out, nccl);
+	}
+	chrome_lit(&c->out, "},\n");
+}
+
+/* Whether the file itself has such a key. */
+static bool is_taken(const char *name)
+{
+	static const char *const taken[] = {
+		"schemaVersion",   "deviceProperties",	   "distributedInfo",	  "record_shapes",
+		"with_flops",	   "profile_memory",	   "host_name",		  "gpuprof",
+		"displayTimeUnit", "baseTimeNanoseconds",  "traceEvents",	  "traceName",
+		"cupti_version",   "cuda_runtime_version", "cuda_driver_version",
+	};
+
+	for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
+		if (!strcmp(taken[i], name))
+			return true;
+	return false;
+}
+
+/* As add_metadata() puts it there. */
+static void user_metadata(struct chrome *c)
+{
+	const size_t prefix = strlen(RECORDING_USER_META);
+
+	for (size_t i = 0; i < recording__metas(c->t->recording); i++) {
+		const char *name, *value;
+
+		recording__meta_at(c->t->recording, i, &name, &value);
+		if (strncmp(name, RECORDING_USER_META, prefix) != 0 || is_taken(name + prefix))
+			continue;
+		chrome_lit(&c->out, "  ");
+		buf__json(&c->out, name + prefix);
+		chrome_lit(&c->out, ": ");
+		buf__json(&c->out, value);
+		chrome_lit(&c->out, ",\n");
+	}
+}
+
+void chrome_header(struct chrome *c)
+{
+	const char *host = recording__meta(c->t->recording, "host");
+
+	set_base(c);
+	chrome_lit(&c->out, "{\n  \"schemaVersion\": 1,\n");
+	chrome_devices(c);
+	chrome_versions(c);
+	distributed(c);
+	if (c->t->inputs.nr)
+		chrome_lit(&c->out, "  \"record_shapes\": 1,\n");
+	if (recording__is_on(c->t->recording, "flops"))
+		chrome_lit(&c->out, "  \"with_flops\": 1,\n");
+	if (c->t->memory.nr || recording__is_on(c->t->recording, "memory"))
+		chrome_lit(&c->out, "  \"profile_memory\": 1,\n");
+	if (host) {
+		chrome_lit(&c->out, "  \"host_name\": ");
+		buf__json(&c->out, host);
+		chrome_lit(&c->out, ",\n");
+	}
+	user_metadata(c);
+	chrome_lit(&c->out, "  \"gpuprof\": {\"losses\": ");
+	describe_losses(&c->out, c->t);
+	chrome_lit(&c->out, ", \"overhead\": ");
+	describe_overhead(&c->out, c->t);
+	chrome_lit(&c->out, ", \"capture\": ");
+	describe_capture(&c->out, c->t);
+	if (c->t->gpu.any) {
+		chrome_lit(&c->out, ", \"gpu\": ");
+		describe_gpu(&c->out, c->t);
+	}
+	chrome_lit(&c->out, "},\n  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": ");
+	buf__u64(&c->out, c->base_ns);
+	chrome_lit(&c->out, ",\n  \"traceEvents\": [");
+}
+
+void chrome_meta(struct chrome *c, const char *what, int64_t pid, int64_t tid)
+{
+	chrome_begin(c);
+	chrome_lit(&c->out, "{\"name\":\"");
+	buf__str(&c->out, what);
+	chrome_lit(&c->out, "\",\"ph\":\"M\",\"ts\":0.000,\"pid\":");
+	buf__i64(&c->out, pid);
+	chrome_lit(&c->out, ",\"tid\":");
+	buf__i64(&c->out, tid);
+	chrome_lit(&c->out, ",\"args\":");
+}
+
+static void thread_names(struct chrome *c, const struct tl_thread *th)
+{
+	int64_t pid = c->t->processes.items[th->process].row_pid;
+	char name[64];
+
+	if (*th->comm)
+		(void)snprintf(name, sizeof(name), "thread %u (%s)", th->tid, th->comm);
+	else
+		(void)snprintf(name, sizeof(name), "thread %u", th->tid);
+	chrome_meta(c, "thread_name", pid, th->tid);
+	chrome_lit(&c->out, "{\"name\":");
+	buf__json(&c->out, name);
+	chrome_lit(&c->out, "}}");
+	chrome_meta(c, "thread_sort_index", pid, th->tid);
+	buf__printf(&c->out, "{\"sort_index\":%u}}", th->tid);
+}
+
+void chrome_names(struct chrome *c)
+{
+	for (size_t i = 0; i < c->t->processes.nr; i++) {
+		const struct tl_process *p = &c->t->processes.items[i];
+
+		if (!chrome_shows(c, (uint32_t)i))
+			continue;
+		chrome_meta(c, "process_name", p->row_pid, 0);
+		chrome_lit(&c->out, "{\"name\":");
+		buf__json(&c->out, p->comm);
+		chrome_lit(&c->out, "}}");
+		chrome_meta(c, "process_labels", p->row_pid, 0);
+		if (p->rank < 0)
+			chrome_lit(&c->out, "{\"labels\":\"CPU\"}}");
+		else
+			buf__printf(&c->out, "{\"labels\":\"rank %d\"}}", p->rank);
+		chrome_meta(c, "process_sort_index", p->row_pid, 0);
+		buf__printf(&c->out, "{\"sort_index\":%d}}", p->pid);
+	}
+	for (size_t i = 0; i < c->t->threads.nr; i++)
+		if (chrome_shows_thread(c, (uint32_t)i))
+			thread_names(c, &c->t->threads.items[i]);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Cells of tables as text.
+ */
+#include "output/format/text_cells.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+void text_spaces(struct buf *out, size_t nr)
+{
+	while (nr-- > 0)
+		buf__char(out, ' ');
+}
+
+void text_name(struct buf *out, const char *name, size_t width)
+{
+	size_t nr = line_characters(name);
+
+	if (nr < width)
+		text_spaces(out, width - nr);
+	buf__line(out, name);
+	buf__str(out, "  ");
+}
+
+void text_cell(struct buf *out, const char *value, size_t width)
+{
+	size_t nr = strlen(value);
+
+	if (nr < width)
+		text_spaces(out, width - nr);
+	buf__str(out, value);
+	buf__str(out, "  ");
+}
+
+void text_rule(struct buf *out, size_t width)
+{
+	while (width-- > 0)
+		buf__char(out, '-');
+	buf__str(out, "  ");
+}
+
+struct text_value text_time(double us, const char *unit)
+{
+	struct text_value v;
+
+	if (!unit)
+		unit = us >= 1000.0 * 1000.0 ? "s" : us >= 1000.0 ? "ms" : "us";
+	if (!strcmp(unit, "s"))
+		us /= 1000.0 * 1000.0;
+	else if (!strcmp(unit, "ms"))
+		us /= 1000.0;
+	(void)snprintf(v.text, sizeof(v.text), "%.3f%s", us, unit);
+	return v;
+}

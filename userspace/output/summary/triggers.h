@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What set off a flight recorder, in words, in JSON and as marks in traces. Private to this room;
+ * the text of it is output_triggers_text().
+ */
+#ifndef GP_OUTPUT_SUMMARY_TRIGGERS_H
+#define GP_OUTPUT_SUMMARY_TRIGGERS_H
+
+#include "base/buf.h"
+#include "timeline/model/timeline.h"
+
+/* "slow step", "out of memory", "hang", "signal", "asked for". */
+const char *trigger_name(const struct tl_trigger *trigger);
+
+/* What is known of it: "step 124 took 512.000 ms, more than 3.0 times the usual 12.000 ms". */
+void trigger_words(struct buf *out, const struct timeline *t, const struct tl_trigger *trigger);
+
+/* An array of {kind, time_us (from the start), pid, tid (null: none), us, bound_us, usual_us, step,
+ * bytes}; for a hang also threads: [{pid, tid, stack: [innermost first]}]. */
+void describe_triggers(struct buf *out, const struct timeline *t);
+
+#endif /* GP_OUTPUT_SUMMARY_TRIGGERS_H */

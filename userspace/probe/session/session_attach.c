@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Placing a session's probes. What is attached belongs to a process by its index and to a file by
+ * its plan. Invariant: exits are attached before entries, so an op that is seen to begin is seen to
+ * end.
+ */
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "gpuprof.skel.h"
+#include "inspect/elf/elf.h"
+#include "probe/plan/cuda_api.h"
+#include "probe/plan/planned_file.h"
+#include "probe/session/session_private.h"
+#include "probe/unwind/unwind_maps.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <link.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program)
+{
+	struct bpf_program *const programs[PROGRAMS_NR] = {
+		[PROGRAM_EXIT] = bpf->progs.gp_op_exit,
+		[PROGRAM_ENTRY] = bpf->progs.gp_op_entry,
+		[PROGRAM_NEW] = bpf->progs.gp_cpu_new,
+		[PROGRAM_DELETE] = bpf->progs.gp_cpu_delete,
+		[PROGRAM_REPORT] = bpf->progs.gp_report_memory,
+		[PROGRAM_LOADER] = bpf->progs.gp_loader,
+		[PROGRAM_CATCH] = bpf->progs.gp_catch,
+		[PROGRAM_OOM] = bpf->progs.gp_report_oom,
+		[PROGRAM_NODE] = bpf->progs.gp_node_entry,
+		[PROGRAM_DISPATCH_EXIT] = bpf->progs.gp_dispatch_exit,
+		[PROGRAM_DISPATCH] = bpf->progs.gp_dispatch_entry,
+		[PROGRAM_UNSEEN] = bpf->progs.gp_dispatch_unseen,
+		[PROGRAM_RANGE] = bpf->progs.gp_range,
+		[PROGRAM_API_EXIT] = bpf->progs.gp_api_exit,
+		[PROGRAM_API_ENTRY] = bpf->progs.gp_api_entry,
+		[PROGRAM_NVTX_POP] = bpf->progs.gp_nvtx_pop,
+		[PROGRAM_NVTX_PUSH] = bpf->progs.gp_nvtx_push,
+		[PROGRAM_NVTX_TOOL_POP] = bpf->progs.gp_nvtx_tool_pop,
+		[PROGRAM_NVTX_TOOL_PUSH] = bpf->progs.gp_nvtx_tool_push,
+		[PROGRAM_CODE_FREED] = bpf->progs.gp_code_freed,
+		[PROGRAM_CPU_OOM] = bpf->progs.gp_cpu_oom,
+	};
+
+	return programs[program];
+}
+
+/* Whether an attachment is of this file, whatever has been done to the file since: the kernel keeps
+ * its inode as long as it is probed. */
+static bool is_of_file(const struct probe_session *s, const struct attachment *a, uint32_t plan)
+{
+	const struct stat *its = &s->plans.items.items[a->plan].file;
+	const struct stat *file = &s->plans.items.items[plan].file;
+
+	return its->st_dev == file->st_dev && its->st_ino == file->st_ino;
+}
+
+/* Leaves in a->groups what no other attachment of the same file is for. */
+static void leave_out_attached(const struct probe_session *s, struct attachment *a)
+{
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		const struct attachment *other = &s->attachments.items[i];
+
+		if (other->process_index == a->process_index && is_of_file(s, other, a->plan))
+			a->groups &= ~other->groups;
+	}
+}
+
+static enum program program_for(const struct probe_function *fn, const struct probe_site *site)
+{
+	switch (fn->kind) {
+	case PROBE_ALLOC:
+		return PROGRAM_NEW;
+	case PROBE_FREE:
+		return PROGRAM_DELETE;
+	case PROBE_REPORT:
+		return PROGRAM_REPORT;
+	case PROBE_LOADER:
+		return PROGRAM_LOADER;
+	case PROBE_CATCH:
+		return PROGRAM_CATCH;
+	case PROBE_OOM:
+		return PROGRAM_OOM;
+	case PROBE_CPU_OOM:
+		return PROGRAM_CPU_OOM;
+	case PROBE_NODE:
+		return site->is_exit ? PROGRAM_EXIT : PROGRAM_NODE;
+	case PROBE_DISPATCH:
+		return site->is_exit ? PROGRAM_DISPATCH_EXIT : PROGRAM_DISPATCH;
+	case PROBE_UNSEEN:
+		return PROGRAM_UNSEEN;
+	case PROBE_RANGE:
+		return PROGRAM_RANGE;
+	case PROBE_NVTX_PUSH:
+		return PROGRAM_NVTX_PUSH;
+	case PROBE_NVTX_POP:
+		return PROGRAM_NVTX_POP;
+	case PROBE_NVTX_TOOL_PUSH:
+		return PROGRAM_NVTX_TOOL_PUSH;
+	case PROBE_NVTX_TOOL_POP:
+		return PROGRAM_NVTX_TOOL_POP;
+	case PROBE_API:
+		return site->is_exit ? PROGRAM_API_EXIT : PROGRAM_API_ENTRY;
+	default:
+		return site->is_exit ? PROGRAM_EXIT : PROGRAM_ENTRY;
+	}
+}
+
+/* Memory that CUDA gives and collectives are told by the probes alone. */
+static uint32_t group_of(const struct probe_session *s, const struct probe_function *fn)
+{
+	switch (fn->kind) {
+	case PROBE_OP:
+	case PROBE_NODE:
+	case PROBE_CATCH:
+	case PROBE_DISPATCH:
+	case PROBE_UNSEEN:
+	case PROBE_RANGE:
+		return PROBE_GROUP_OPS;
+	case PROBE_ALLOC:
+	case PROBE_FREE:
+		return PROBE_GROUP_MEMORY;
+	case PROBE_API:
+		if (s->options.gpu && (cuda_api_is_nccl(fn->layout) ||
+				       (s->options.memory && cuda_api_is_memory(fn->layout))))
+			return GROUP_OTHER;
+		return PROBE_GROUP_API;
+	default:
+		return GROUP_OTHER;
+	}
+}
+
+/* Whether the options ask for any of this kind. */
+static bool is_kind_asked_for(const struct probe_session *s, enum probe_kind kind)
+{
+	switch (kind) {
+	case PROBE_NODE:
+		return s->options.ops && !s->options.ops_alone;
+	case PROBE_ALLOC:
+	case PROBE_FREE:
+	case PROBE_REPORT:
+	case PROBE_OOM:
+	case PROBE_CPU_OOM:
+		return s->options.memory;
+	case PROBE_OP:
+	case PROBE_CATCH:
+	case PROBE_DISPATCH:
+	case PROBE_UNSEEN:
+		return s->options.ops;
+	case PROBE_RANGE:
+	case PROBE_NVTX_TOOL_PUSH:
+	case PROBE_NVTX_TOOL_POP:
+	case PROBE_NVTX_PUSH:
+	case PROBE_NVTX_POP:
+		return s->options.ops && !s->options.ops_alone;
+	default:
+		return true;
+	}
+}
+
+/* Whether it is, and the kernel takes its programs. */
+static bool is_kind_wanted(const struct probe_session *s, enum probe_kind kind)
+{
+	return !(s->refused_kinds & 1u << kind) && is_kind_asked_for(s, kind);
+}
+
+int session_choose_programs(const struct probe_session *s, struct gpuprof_bpf *bpf)
+{
+	/* The one at entries is timed in any case. */
+	bool wanted[PROGRAMS_NR] = {
+		[PROGRAM_ENTRY] = true,
+		[PROGRAM_CODE_FREED] = s->options.stacks & GP_STACK_WANT_PYTHON,
+	};
+	int err = 0;
+
+	for (enum probe_kind kind = PROBE_OP; kind <= PROBE_KIND_LAST; kind++)
+		for (uint8_t is_exit = 0; is_exit <= 1 && is_kind_wanted(s, kind); is_exit++)
+			wanted[program_for(&(struct probe_function){.kind = kind},
+					   &(struct probe_site){.is_exit = is_exit})] = true;
+	for (enum program i = 0; i < PROGRAMS_NR && !err; i++)
+		err = bpf_program__set_autoload(session_program(bpf, i), wanted[i]);
+	return err;
+}
+
+static bool is_wanted(const struct probe_session *s, const struct session_plan *plan,
+		      uint32_t function)
+{
+	enum probe_kind kind = plan->plan->functions.items[function].kind;
+
+	if ((kind == PROBE_OP || kind == PROBE_NODE) && !plan->wanted[function])
+		return false;
+	return is_kind_wanted(s, kind);
+}
+
+/* Of what is wanted, what this attachment is for. */
+static bool is_due(const struct probe_session *s, const struct session_plan *plan,
+		   const struct attachment *a, uint32_t function)
+{
+	return (a->groups & group_of(s, &plan->plan->functions.items[function])) &&
+	       is_wanted(s, plan, function);
+}
+
+/* Asked for and not probed: it has no place, the kernel refuses its program, or each probe is dear
+ * and it is not common. */
+static bool is_left_out(const struct probe_session *s, const struct session_plan *plan,
+			const struct attachment *a, uint32_t function)
+{
+	const struct probe_function *fn = &plan->plan->functions.items[function];
+
+	if (is_wanted(s, plan, function))
+		return is_due(s, plan, a, function) && !fn->placed;
+	if (s->refused_kinds & 1u << fn->kind)
+		return (a->groups & group_of(s, fn)) && is_kind_asked_for(s, fn->kind);
+	return s->plans.few && !s->options.ops_glob && fn->kind == PROBE_OP &&
+	       (a->groups & PROBE_GROUP_OPS) && s->options.ops;
+}
+
+/* The sites of one plan that one program takes; none of functions of which one is refused: one that
+ * is seen to begin and not to end is worth less than none. */
+static size_t collect_sites(const struct probe_session *s, const struct session_plan *plan,
+			    enum program program, const struct attachment *a, const bool *refused,
+			    struct link_site *sites)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < plan->plan->sites.nr; i++) {
+		const struct probe_site *site = &plan->plan->sites.items[i];
+		const struct probe_function *fn = &plan->plan->functions.items[site->function];
+
+		if (program_for(fn, site) != program || !is_due(s, plan, a, site->function) ||
+		    refused[site->function] || (program == PROGRAM_UNSEEN && site->is_exit))
+			continue;
+		sites[nr].offset = site->offset;
+		sites[nr].function = site->function;
+		sites[nr++].cookie =
+			(uint64_t)a->process_index << 48 | (site->emulated ? 0 : COOKIE_STEPPED) |
+			(plan->plan->old_strings ? COOKIE_OLD_STRINGS : 0) |
+			(uint64_t)(uint16_t)site->sp_delta << 32 | plan->name_ids[site->function];
+	}
+	return nr;
+}
+
+static void add_to_summary(struct probe_session *s, const struct session_plan *plan,
+			   const struct attachment *a)
+{
+	for (size_t i = 0; i < plan->plan->functions.nr; i++)
+		if (is_left_out(s, plan, a, (uint32_t)i))
+			s->summary.not_placed_nr++;
+		else if (is_due(s, plan, a, (uint32_t)i))
+			s->summary.functions_nr++;
+	for (size_t i = 0; i < plan->plan->sites.nr; i++)
+		if (is_due(s, plan, a, plan->plan->sites.items[i].function)) {
+			s->summary.sites_nr++;
+			s->summary.single_stepped_nr += !plan->plan->sites.items[i].emulated;
+		}
+}
+
+/* Counts the functions of which a site is refused. */
+static uint32_t count_refused(const struct link_site *sites, size_t nr, bool *refused)
+{
+	uint32_t refused_nr = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		refused_nr += sites[i].refused && !refused[sites[i].function];
+		refused[sites[i].function] |= sites[i].refused;
+	}
+	return refused_nr;
+}
+
+/* By the path if that still leads to the planned file. */
+static int attach_programs(struct probe_session *s, struct attachment *a,
+			   const struct session_plan *plan, pid_t pid, const char *path)
+{
+	CLEANUP(cleanup_free)
+	struct link_site *sites = calloc(plan->plan->sites.nr + 1, sizeof(*sites));
+	CLEANUP(cleanup_free)
+	bool *refused = calloc(plan->plan->functions.nr + 1, sizeof(*refused));
+	CLEANUP(planned_file__done) struct planned_file file = {.fd = -1};
+	int attached = sites && refused ? planned_file__open(path, &plan->file, &file) : -ENOMEM;
+
+	for (enum program i = 0; i < PROGRAMS_NR && attached >= 0; i++) {
+		struct link_set *links = i == PROGRAM_LOADER ? &a->kept : &a->links;
+		size_t nr = a->lifted && i == PROGRAM_LOADER
+				    ? 0
+				    : collect_sites(s, plan, i, a, refused, sites);
+
+		attached =
+			link_attach(links, s->method, bpf_program__fd(session_program(s->bpf, i)),
+				    pid, file.path, sites, nr);
+		if (attached < 0)
+			break;
+		a->sites_nr += (uint32_t)attached;
+		a->refused_nr += count_refused(sites, nr, refused);
+	}
+	return attached < 0 ? attached : 0;
+}
+
+/* Tells the programs where this process has the virtual tables of the file's autograd nodes. */
+static int name_nodes(struct probe_session *s, const struct session_plan *plan,
+		      const struct target_library *lib, uint16_t process_index)
+{
+	bool wanted = s->options.ops && !s->options.ops_alone;
+
+	for (size_t i = 0; i < plan->plan->nodes.nr && wanted; i++) {
+		struct node_table key = {.address = lib->base + plan->plan->nodes.items[i].table,
+					 .process = process_index};
+		int err = bpf_map__update_elem(s->bpf->maps.node_names, &key, sizeof(key),
+					       &plan->node_ids[i], sizeof(uint32_t), BPF_ANY);
+
+		/* No room: they are shown as "?", and counted when they run. */
+		if (err == -E2BIG)
+			return 0;
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Tells the programs where this process's loader says what it is doing, if this is the loader. */
+static void find_loader_state(struct probe_session *s, const struct session_plan *plan,
+			      const struct target_library *lib, uint16_t process_index)
+{
+	__u64 *state = &s->bpf->bss->gp_loader_state[process_index];
+	struct elf_symbol symbol;
+	struct elf_file *f;
+
+	if (*state >= lib->start && *state < lib->end)
+		return;
+	for (size_t i = 0; i < plan->plan->functions.nr; i++) {
+		if (plan->plan->functions.items[i].kind != PROBE_LOADER)
+			continue;
+		if (elf_file__open(lib->open_path, NULL, &f))
+			return;
+		if (!elf_file__symbol(f, "_r_debug", &symbol))
+			*state = lib->base + symbol.address + offsetof(struct r_debug, r_state);
+		elf_file__free(f);
+		return;
+	}
+}
+
+/* Whether the file has anything at all that this attachment is for. */
+static bool has_any(const struct probe_session *s, const struct session_plan *plan,
+		    const struct attachment *a)
+{
+	for (size_t i = 0; i < plan->plan->functions.nr; i++)
+		if (a->groups & group_of(s, &plan->plan->functions.items[i]))
+			return true;
+	return (a->groups & PROBE_GROUP_OPS) && plan->plan->nodes.nr;
+}
+
+/* The process or its library has gone meanwhile: there is nothing left to be seen. */
+static bool has_gone(int err)
+{
+	return err == -ENOENT || err == -ESRCH || err == -ENOTDIR;
+}
+
+/* Not of the one library: no other one would fare better now. */
+static bool is_general(int err)
+{
+	return err == -ENOMEM || err == -ESRCH || err == -EPERM || err == -EMFILE || err == -ENFILE;
+}
+
+/* Counts what of a library is not probed, as far as that is known, and once for each process. */
+static void count_missed(struct probe_session *s, const struct target_library *lib,
+			 const struct attachment *a, const struct session_plan *plan)
+{
+	struct missed_library missed = {.process_index = a->process_index, .base = lib->base};
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->missed.nr; i++)
+		if (s->missed.items[i].process_index == missed.process_index &&
+		    s->missed.items[i].base == missed.base)
+			return;
+	/* If it finds no room it is counted again. */
+	(void)vec_push(&s->missed, missed);
+	for (size_t i = 0; plan && i < plan->plan->functions.nr; i++)
+		nr += is_due(s, plan, a, (uint32_t)i);
+	s->refused_nr += nr ?: 1;
+}
+
+/* What is at its address is named and found whenever the library is looked at: it may have been
+ * loaded anew elsewhere. */
+static int attach_planned(struct probe_session *s, struct attachment *a,
+			  const struct session_plan *plan, const struct target_process *p,
+			  const struct target_library *lib, struct reason *why)
+{
+	int err = a->groups & PROBE_GROUP_OPS ? name_nodes(s, plan, lib, a->process_index) : 0;
+
+	if (err)
+		return reason_set(why, err, "cannot name what '%s' defines: %s", lib->path,
+				  strerror(-err));
+	find_loader_state(s, plan, lib, a->process_index);
+	leave_out_attached(s, a);
+	if (!has_any(s, plan, a))
+		return 0;
+	err = vec_reserve(&s->attachments, 1);
+	if (!err)
+		err = attach_programs(s, a, plan, p->pid, lib->open_path);
+	if (err) {
+		session_attachment_done(s, a);
+		return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path,
+				  (int)p->pid, strerror(-err));
+	}
+	s->refused_nr += a->refused_nr;
+	s->attachments.items[s->attachments.nr++] = *a;
+	add_to_summary(s, plan, a);
+	return (int)a->sites_nr;
+}
+
+/* How many sites of one file were attached, or -errno. */
+static int attach_library(struct probe_session *s, const struct target_process *p,
+			  const struct target_library *lib, uint16_t process_index, uint32_t groups,
+			  struct reason *why)
+{
+	struct attachment a = {.process_index = process_index, .groups = groups, .base = lib->base};
+	const struct session_plan *plan = NULL;
+	int nr = session_plans__get(&s->plans, lib, why, &a.plan);
+
+	if (!nr) {
+		plan = &s->plans.items.items[a.plan];
+		nr = plan->plan ? attach_planned(s, &a, plan, p, lib, why) : 0;
+	}
+	if (nr < 0 && !has_gone(nr))
+		count_missed(s, lib, &a, plan);
+	return nr;
+}
+
+bool session_in_first_pid_namespace(void)
+{
+	/* PROC_PID_INIT_INO of the kernel. */
+	static const ino_t first = 0xeffffffc;
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == first;
+}
+
+static int know_process(struct probe_session *s, pid_t pid, uint16_t process_index)
+{
+	struct probed_process known = {.index = process_index, .pid = (uint32_t)pid};
+	uint32_t index = process_index;
+	int err;
+
+	if (session_process(s, process_index))
+		return 0;
+	if (vec_reserve(&s->processes, 1))
+		return -ENOMEM;
+	err = session_sample_add(s, pid);
+	/* Under another number it would be somebody else's fork, exec and exit that we are told. */
+	if (!err && session_in_first_pid_namespace())
+		err = bpf_map__update_elem(s->bpf->maps.processes, &known.pid, sizeof(known.pid),
+					   &index, sizeof(index), BPF_ANY);
+	if (err) {
+		session_sample_drop(s, pid);
+		return err;
+	}
+	s->processes.items[s->processes.nr++] = known;
+	return 0;
+}
+
+/* Those of the CUDA API are attached for themselves: see probe_session__detach_api(). */
+static int attach_groups(struct probe_session *s, const struct target_process *p,
+			 const struct target_library *lib, uint16_t process_index, uint32_t groups,
+			 struct reason *why)
+{
+	int nr = attach_library(s, p, lib, process_index,
+				(groups & ~(uint32_t)PROBE_GROUP_API) | GROUP_OTHER, why);
+	int api = 0;
+
+	if (nr >= 0 && (groups & PROBE_GROUP_API))
+		api = attach_library(s, p, lib, process_index, PROBE_GROUP_API, why);
+	return nr < 0 ? nr : api < 0 ? api : nr + api;
+}
+
+static int attach_libraries(struct probe_session *s, const struct target_process *p,
+			    uint16_t process_index, uint32_t groups, struct reason *why)
+{
+	int total = 0;
+
+	for (size_t i = 0; i < p->libraries_nr; i++) {
+		struct reason inner = {""};
+		int one = attach_groups(s, p, &p->libraries[i], process_index, groups, &inner);
+
+		if (is_general(one))
+			return reason_set(why, one, "%s", inner.text);
+		if (one < 0)
+			log_at(has_gone(one) ? LOG_DEBUG : LOG_WARN, "%s", inner.text);
+		else
+			total += one;
+	}
+	return total;
+}
+
+/* Whether any of its libraries is probed for one of these groups. */
+static bool is_probed(const struct probe_session *s, uint16_t process_index, uint32_t groups)
+{
+	for (size_t i = 0; i < s->attachments.nr; i++)
+		if (s->attachments.items[i].process_index == process_index &&
+		    (s->attachments.items[i].groups & groups))
+			return true;
+	return false;
+}
+
+int probe_session__attach(struct probe_session *s, const struct target_process *p,
+			  uint16_t process_index, uint32_t groups, struct reason *why)
+{
+	const uint32_t reported = PROBE_GROUP_OPS | PROBE_GROUP_MEMORY;
+	int total, err = s->bpf ? know_process(s, p->pid, process_index) : 0;
+	bool first;
+
+	if (!s->bpf)
+		return 0;
+	if (err)
+		return reason_set(why, err, "cannot follow process %d: %s", (int)p->pid,
+				  strerror(-err));
+	/* Of a library that comes later nobody calls what is being probed. */
+	first = (groups & reported) && !is_probed(s, process_index, reported);
+	if (first)
+		session_silence(s->bpf->bss->gp_placing, process_index, true);
+	if ((groups & PROBE_GROUP_API) && !is_probed(s, process_index, PROBE_GROUP_API))
+		session_silence(s->bpf->bss->gp_api_off, process_index, true);
+	total = attach_libraries(s, p, process_index, groups, why);
+	if (first)
+		session_silence(s->bpf->bss->gp_placing, process_index, false);
+	if (groups & PROBE_GROUP_API)
+		session_silence(s->bpf->bss->gp_api_off, process_index, false);
+	if (total < 0)
+		return total;
+	session_gc_follow(s, p, session_process(s, process_index));
+	return total;
+}
+
+/* Places an attachment's probes again, by the plan of the file as it is now. */
+static void place_again(struct probe_session *s, struct attachment *a,
+			const struct target_process *p, const struct target_library *lib,
+			uint32_t plan)
+{
+	uint32_t sites_nr = a->sites_nr, refused_nr = a->refused_nr;
+
+	a->plan = plan;
+	a->sites_nr = a->refused_nr = 0;
+	if (attach_programs(s, a, &s->plans.items.items[plan], p->pid, lib->open_path))
+		log_debug("'%s' cannot be probed again in process %d", lib->path, (int)p->pid);
+	a->lifted = false;
+	if (a->sites_nr < sites_nr)
+		s->refused_nr += sites_nr - a->sites_nr;
+	a->sites_nr = sites_nr;
+	a->refused_nr = refused_nr;
+}
+
+/* What lies there and cannot be placed stays lifted, and may be placed the next time. */
+static void count_lifted(struct probe_session *s, uint16_t process_index, uint64_t base)
+{
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		const struct attachment *a = &s->attachments.items[i];
+
+		if (a->lifted && a->process_index == process_index && a->base == base)
+			s->refused_nr += a->sites_nr;
+	}
+}
+
+static void place_library(struct probe_session *s, const struct target_process *p,
+			  const struct target_library *lib, uint16_t process_index)
+{
+	struct reason why;
+	uint32_t plan;
+	int err = session_plans__get(&s->plans, lib, &why, &plan);
+
+	if (err && !has_gone(err))
+		count_lifted(s, process_index, lib->base);
+	if (err || !s->plans.items.items[plan].plan)
+		return;
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		struct attachment *a = &s->attachments.items[i];
+
+		if (a->lifted && a->process_index == process_index && is_of_file(s, a, plan))
+			place_again(s, a, p, lib, plan);
+	}
+}
+
+void probe_session__place(struct probe_session *s, const struct target_process *p,
+			  uint16_t process_index)
+{
+	bool lifted = false;
+
+	for (size_t i = 0; i < s->attachments.nr; i++)
+		lifted |= s->attachments.items[i].lifted &&
+			  s->attachments.items[i].process_index == process_index;
+	for (size_t i = 0; i < p->libraries_nr && lifted; i++)
+		place_library(s, p, &p->libraries[i], process_index);
+}

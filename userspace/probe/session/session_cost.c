@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What the probes of a session cost, put together from measurements: the way of a hit to its
+ * program and back, from a child of our own; and the programs' own time, from the kernel, over the
+ * first moment of the capture. To time them costs time too, so it ends soon.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "gpuprof.skel.h"
+#include "probe/session/session_private.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <time.h>
+#include <unistd.h>
+
+/* No longer than this, and no more hits than tell the mean well. */
+#define STATS_NS   1000000000ULL
+#define STATS_HITS 20000
+
+static void add_program(const struct bpf_program *program, uint64_t *runs, uint64_t *ns)
+{
+	struct bpf_prog_info info = {0};
+	__u32 bytes = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes))
+		return;
+	*runs += info.run_cnt;
+	*ns += info.run_time_ns;
+}
+
+/* What the kernel has timed of the session's programs since they were loaded. */
+static struct timed_runs timed_runs(const struct probe_session *s)
+{
+	struct timed_runs all = {0};
+
+	for (enum program i = 0; i < PROGRAMS_NR && s->bpf; i++)
+		add_program(session_program(s->bpf, i), &all.nr, &all.ns);
+	return all;
+}
+
+/* For us. Asking the kernel is dear: not where nothing can have changed. */
+static struct timed_runs our_runs(const struct probe_session *s)
+{
+	struct timed_runs ours = s->runs, now;
+
+	if (s->stats_fd < 0)
+		return ours;
+	now = timed_runs(s);
+	ours.nr += now.nr - s->runs_before.nr;
+	ours.ns += now.ns - s->runs_before.ns;
+	return ours;
+}
+
+void session_time_begin(struct probe_session *s)
+{
+	if (s->stats_fd >= 0)
+		return;
+	s->runs_before = timed_runs(s);
+	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	s->stats_end_ns = clock_now_ns() + STATS_NS;
+	s->stats_end_hits = probe_session__hits(s) + STATS_HITS;
+	if (s->stats_fd < 0) {
+		log_debug("the kernel does not time its programs");
+		s->stats_fd = -1;
+	}
+}
+
+void session_time_end(struct probe_session *s)
+{
+	if (s->stats_fd < 0)
+		return;
+	s->runs = our_runs(s);
+	(void)close(s->stats_fd);
+	s->stats_fd = -1;
+}
+
+void session_time_check(struct probe_session *s)
+{
+	if (s->stats_fd >= 0 &&
+	    (clock_now_ns() >= s->stats_end_ns || probe_session__hits(s) >= s->stats_end_hits))
+		session_time_end(s);
+}
+
+/* An op that an exception ended was closed by the hit of another. */
+static uint64_t hits(const struct counters *c)
+{
+	return c->opened + c->closed - c->losses[GP_LOSS_EXCEPTION] - c->losses[GP_LOSS_API_END] +
+	       c->losses[GP_LOSS_OPEN_AT_START] + c->losses[GP_LOSS_RECORD] +
+	       c->losses[GP_LOSS_DEPTH] + c->other_hits;
+}
+
+uint64_t probe_session__hits(const struct probe_session *s)
+{
+	struct counters c;
+
+	session_counters(s, &c);
+	return hits(&c);
+}
+
+void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_cost)
+{
+	struct probe_cost cost = {.trap_ns = s->trap_cost.ns,
+				  .trap_stepped_ns = s->trap_cost.stepped_ns};
+	struct timed_runs runs = our_runs(s);
+	struct counters c;
+
+	session_counters(s, &c);
+	cost.hits = hits(&c);
+	cost.hits_stepped = c.stepped_hits < cost.hits ? c.stepped_hits : cost.hits;
+	cost.program_runs = runs.nr;
+	if (cost.program_runs)
+		cost.program_ns = runs.ns / cost.program_runs;
+	if (cost.hits && cost.program_runs && cost.trap_ns &&
+	    (cost.trap_stepped_ns || !cost.hits_stepped))
+		cost.ns_per_hit =
+			cost.program_ns +
+			(uint64_t)(((double)(cost.hits - cost.hits_stepped) * (double)cost.trap_ns +
+				    (double)cost.hits_stepped * (double)cost.trap_stepped_ns) /
+				   (double)cost.hits);
+	*ret_cost = cost;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Taking a session's probes away: of a process for a time, of one that is left, of all.
+ */
+#include "gpuprof.skel.h"
+#include "probe/session/session_private.h"
+#include "probe/unwind/unwind_maps.h"
+
+#include <bpf/libbpf.h>
+#include <signal.h>
+
+/* Tells the programs no longer what autograd nodes the process has. */
+static void unname_nodes(struct probe_session *s, const struct attachment *a)
+{
+	const struct probe_plan *plan = s->plans.items.items[a->plan].plan;
+
+	for (size_t i = 0; i < plan->nodes.nr && (a->groups & PROBE_GROUP_OPS); i++) {
+		struct node_table key = {.address = a->base + plan->nodes.items[i].table,
+					 .process = a->process_index};
+
+		(void)bpf_map__delete_elem(s->bpf->maps.node_names, &key, sizeof(key), 0);
+	}
+}
+
+void session_attachment_done(struct probe_session *s, struct attachment *a)
+{
+	link_set__done(&a->links);
+	link_set__done(&a->kept);
+	unname_nodes(s, a);
+}
+
+void session_silence(__u64 *off, uint16_t process_index, bool silent)
+{
+	uint64_t *word = (uint64_t *)&off[process_index / 64];
+	uint64_t bit = 1ULL << process_index % 64;
+
+	if (silent)
+		__atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
+	else
+		__atomic_fetch_and(word, ~bit, __ATOMIC_RELEASE);
+}
+
+struct probed_process *session_process(struct probe_session *s, uint16_t index)
+{
+	for (size_t i = 0; i < s->processes.nr; i++)
+		if (s->processes.items[i].index == index)
+			return &s->processes.items[i];
+	return NULL;
+}
+
+void session_let_go(struct probed_process *p)
+{
+	if (p->stopped)
+		(void)kill((pid_t)p->pid, SIGCONT);
+	p->stopped = false;
+}
+
+void probe_session__resume(struct probe_session *s, uint16_t process_index)
+{
+	struct probed_process *p = session_process(s, process_index);
+
+	if (p)
+		session_let_go(p);
+}
+
+/* Whatever has its number next is another one, in which other things lie at these addresses. */
+static void forget_places(struct probe_session *s, uint16_t index)
+{
+	if (index >= GP_PROCESSES_MAX)
+		return;
+	session_forget_python(s, index);
+	s->bpf->bss->gp_loader_state[index] = 0;
+	s->bpf->bss->gp_loader_did[index] = 0;
+	__atomic_fetch_add(&s->bpf->bss->gp_maps_changes[index], 1, __ATOMIC_RELEASE);
+	session_silence(s->bpf->bss->gp_api_off, index, false);
+}
+
+/* One that was stopped a moment ago must not stay so, whether or not we have heard of it. */
+static void forget_process(struct probe_session *s, struct probed_process *p)
+{
+	(void)bpf_map__delete_elem(s->bpf->maps.processes, &p->pid, sizeof(p->pid), 0);
+	session_sample_drop(s, (pid_t)p->pid);
+	forget_places(s, p->index);
+	link_set__done(&p->code_freed);
+	session_gc_drop(p);
+	p->stopped = s->options.stop_at_load && !p->index;
+	session_let_go(p);
+}
+
+void session_detach_all(struct probe_session *s)
+{
+	for (size_t i = 0; i < s->attachments.nr; i++)
+		session_attachment_done(s, &s->attachments.items[i]);
+	s->attachments.nr = 0;
+	for (size_t i = 0; i < s->processes.nr; i++)
+		forget_process(s, &s->processes.items[i]);
+	s->processes.nr = 0;
+}
+
+/* Those attachments of a process go that are for nothing but `groups`. */
+static uint32_t drop_attachments(struct probe_session *s, uint16_t process_index, uint32_t groups)
+{
+	uint32_t sites_nr = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		struct attachment *a = &s->attachments.items[i];
+
+		if (a->process_index == process_index && !(a->groups & ~groups)) {
+			sites_nr += a->sites_nr;
+			session_attachment_done(s, a);
+		} else {
+			s->attachments.items[kept++] = *a;
+		}
+	}
+	s->attachments.nr = kept;
+	return sites_nr;
+}
+
+uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_index)
+{
+	if (s->bpf)
+		session_silence(s->bpf->bss->gp_api_off, process_index, true);
+	return drop_attachments(s, process_index, PROBE_GROUP_API);
+}
+
+void probe_session__lift(struct probe_session *s, uint16_t process_index)
+{
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		struct attachment *a = &s->attachments.items[i];
+
+		if (a->process_index != process_index || !a->links.fds.nr)
+			continue;
+		link_set__done(&a->links);
+		a->lifted = true;
+	}
+}
+
+/* What is left of them for others to take down has no links any more. */
+static void close_later(struct probe_session *s, uint16_t process_index)
+{
+	struct probed_process *p = session_process(s, process_index);
+
+	for (size_t i = 0; i < s->attachments.nr; i++) {
+		struct attachment *a = &s->attachments.items[i];
+
+		if (a->process_index != process_index)
+			continue;
+		link_closer__take(s->closer, &a->links);
+		link_closer__take(s->closer, &a->kept);
+	}
+	if (p)
+		link_closer__take(s->closer, &p->code_freed);
+}
+
+/* What has its number next has other libraries. */
+static void forget_missed(struct probe_session *s, uint16_t process_index)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->missed.nr; i++)
+		if (s->missed.items[i].process_index != process_index)
+			s->missed.items[kept++] = s->missed.items[i];
+	s->missed.nr = kept;
+}
+
+void probe_session__detach(struct probe_session *s, uint16_t process_index, bool has_ended)
+{
+	size_t kept = 0;
+
+	if (s->unwind)
+		unwind_maps__drop_process(s->unwind, process_index);
+	if (has_ended)
+		close_later(s, process_index);
+	(void)drop_attachments(s, process_index, UINT32_MAX);
+	for (size_t i = 0; i < s->processes.nr; i++) {
+		if (s->processes.items[i].index == process_index)
+			forget_process(s, &s->processes.items[i]);
+		else
+			s->processes.items[kept++] = s->processes.items[i];
+	}
+	s->processes.nr = kept;
+	forget_missed(s, process_index);
+}

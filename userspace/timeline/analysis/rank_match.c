@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Two ranks begin to be recorded at different points of the same sequence of collectives, so call n
+ * of one is call n + offset of the other. Candidates for the offset are where calls meet in time;
+ * each is tried on all calls. Their number, and so the work, is bounded whatever a recording holds.
+ */
+#include "timeline/analysis/rank_calls.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/banned.h"
+#include "base/cleanup.h"
+
+#define SAMPLES_NR	24 /* calls whose partners are looked for */
+#define PARTNERS_NR	12 /* of each, in each direction */
+#define PARTNERS_FAR_NR 256
+#define CANDIDATES_NR	1024
+
+struct candidates {
+	int64_t partners_nr;
+	int64_t offsets[CANDIDATES_NR];
+	size_t nr;
+};
+
+bool rank_calls_alike(const struct rank_call *a, const struct rank_call *b)
+{
+	return a->kind == b->kind && (!a->elements || !b->elements || a->elements == b->elements) &&
+	       (!a->shapes || !b->shapes || a->shapes == b->shapes);
+}
+
+static int64_t less(uint64_t a, uint64_t b)
+{
+	return (int64_t)(a - b);
+}
+
+static int64_t distance(const struct rank_fit *f)
+{
+	return f->low_ns > 0 ? f->low_ns : f->high_ns < 0 ? -f->high_ns : 0;
+}
+
+/* The numbers of a's calls that have one of b's at this offset. */
+static void overlap(const struct rank_channel *a, const struct rank_channel *b, int64_t offset,
+		    int64_t *ret_from, int64_t *ret_to)
+{
+	int64_t to = (int64_t)b->nr - offset;
+
+	*ret_from = offset < 0 ? -offset : 0;
+	*ret_to = to < (int64_t)a->nr ? to : (int64_t)a->nr;
+}
+
+static struct rank_fit try_offset(const struct rank_call *calls, const struct rank_channel *a,
+				  const struct rank_channel *b, int64_t offset, int64_t within_ns)
+{
+	struct rank_fit fit = {.offset = offset, .low_ns = INT64_MIN, .high_ns = INT64_MAX};
+	int64_t from, to;
+
+	overlap(a, b, offset, &from, &to);
+	for (int64_t i = from; i < to; i++) {
+		const struct rank_call *x = &calls[a->first + i];
+		const struct rank_call *y = &calls[b->first + i + offset];
+		int64_t low = less(x->start_ns, y->end_ns), high = less(x->end_ns, y->start_ns);
+
+		fit.compared_nr++;
+		if (!rank_calls_alike(x, y))
+			continue;
+		if (x->joins_all && (low > within_ns || high < -within_ns))
+			continue;
+		fit.matched_nr++;
+		if (!x->joins_all)
+			continue;
+		fit.low_ns = low > fit.low_ns ? low : fit.low_ns;
+		fit.high_ns = high < fit.high_ns ? high : fit.high_ns;
+	}
+	return fit;
+}
+
+static void add_candidate(struct candidates *c, int64_t offset)
+{
+	for (size_t i = 0; i < c->nr; i++)
+		if (c->offsets[i] == offset)
+			return;
+	if (c->nr < CANDIDATES_NR)
+		c->offsets[c->nr++] = offset;
+}
+
+/* The first of b's calls that begins after this time. */
+static int64_t first_after(const struct rank_call *calls, const struct rank_channel *b,
+			   uint64_t time_ns)
+{
+	int64_t low = 0, high = b->nr;
+
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+
+		if (calls[b->first + middle].start_ns <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Those of b's calls that are nearest to a's call n, both ways. */
+static void find_partners(const struct rank_call *calls, const struct rank_channel *a,
+			  const struct rank_channel *b, int64_t n, int64_t within_ns,
+			  struct candidates *c)
+{
+	const struct rank_call *x = &calls[a->first + n];
+	int64_t at = first_after(calls, b, x->end_ns);
+	int64_t from = at - c->partners_nr, to = at + c->partners_nr;
+
+	for (int64_t i = from < 0 ? 0 : from; i < to && i < (int64_t)b->nr; i++) {
+		const struct rank_call *y = &calls[b->first + i];
+
+		if (rank_calls_alike(x, y) && less(x->start_ns, y->end_ns) <= within_ns &&
+		    less(x->end_ns, y->start_ns) >= -within_ns)
+			add_candidate(c, i - n);
+	}
+}
+
+static void find_candidates(const struct rank_call *calls, const struct rank_channel *a,
+			    const struct rank_channel *b, int64_t within_ns, struct candidates *c)
+{
+	int64_t step = a->nr / SAMPLES_NR + 1;
+	int64_t next = 0;
+
+	for (int64_t n = 0; n < (int64_t)a->nr; n++)
+		if (n >= next && calls[a->first + n].joins_all) {
+			find_partners(calls, a, b, n, within_ns, c);
+			next = n + step;
+		}
+}
+
+bool rank_channels_fit(const struct rank_call *calls, const struct rank_channel *a,
+		       const struct rank_channel *b, uint64_t error_ns, struct rank_fit *ret_fit)
+{
+	struct candidates candidates = {.partners_nr = PARTNERS_NR};
+	struct rank_fit best = {.matched_nr = 0};
+
+	find_candidates(calls, a, b, (int64_t)error_ns, &candidates);
+	for (size_t i = 0; i < candidates.nr; i++) {
+		struct rank_fit fit =
+			try_offset(calls, a, b, candidates.offsets[i], (int64_t)error_ns);
+
+		if (fit.matched_nr > best.matched_nr && 2 * fit.matched_nr > fit.compared_nr)
+			best = fit;
+	}
+	*ret_fit = best;
+	return best.matched_nr;
+}
+
+bool rank_channels_align(const struct rank_call *calls, const struct rank_channel *a,
+			 const struct rank_channel *b, uint64_t within_ns, struct rank_fit *ret_fit,
+			 uint64_t *ret_next_ns)
+{
+	struct candidates candidates = {.partners_nr = PARTNERS_FAR_NR};
+	int64_t least = INT64_MAX, next = INT64_MAX;
+
+	find_candidates(calls, a, b, (int64_t)within_ns, &candidates);
+	for (size_t i = 0; i < candidates.nr; i++) {
+		struct rank_fit fit =
+			try_offset(calls, a, b, candidates.offsets[i], (int64_t)within_ns);
+		int64_t needs = distance(&fit);
+
+		if (fit.matched_nr != fit.compared_nr || fit.low_ns > fit.high_ns)
+			continue;
+		next = needs < least ? least : needs < next ? needs : next;
+		if (needs >= least)
+			continue;
+		least = needs;
+		*ret_fit = fit;
+	}
+	*ret_next_ns = next == INT64_MAX ? UINT64_MAX : (uint64_t)(next - least);
+	return least != INT64_MAX;
+}
+
+/* ---- clocks ---- */
+
+struct bounds {
+	int64_t low_ns, high_ns;
+	uint64_t nr, next_ns;
+	VEC(int64_t) ends; /* differences of the ends of what is one collective */
+};
+
+static void bounds__done(struct bounds *b)
+{
+	vec_done(&b->ends);
+}
+
+static int add_ends(struct bounds *b, const struct rank_call *calls, const struct rank_channel *x,
+		    const struct rank_channel *y, const struct rank_fit *fit)
+{
+	int64_t from, to;
+
+	overlap(x, y, fit->offset, &from, &to);
+	for (int64_t i = from; i < to; i++) {
+		const struct rank_call *one = &calls[x->first + i];
+
+		if (one->joins_all &&
+		    vec_push(&b->ends, less(one->end_ns, calls[y->first + i + fit->offset].end_ns)))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Parts of a collective end at about the same time: their middle is the likeliest, as far as it can
+ * be. */
+static int conclude(struct bounds *b, struct rank_clock *ret_clock)
+{
+	int64_t shift, below, above;
+
+	if (!b->ends.nr || b->low_ns > b->high_ns)
+		return -ENOENT;
+	qsort(b->ends.items, b->ends.nr, sizeof(*b->ends.items), compare);
+	shift = b->ends.items[b->ends.nr / 2];
+	shift = shift < b->low_ns ? b->low_ns : shift > b->high_ns ? b->high_ns : shift;
+	below = shift - b->low_ns;
+	above = b->high_ns - shift;
+	*ret_clock = (struct rank_clock){.shift_ns = shift,
+					 .error_ns = (uint64_t)(below > above ? below : above),
+					 .nr = b->ends.nr,
+					 .next_ns = b->next_ns};
+	return 0;
+}
+
+/* The call channel by channel; NULL at the end. */
+static const struct rank_call *next_channel(const struct ranks *r, struct rank_channel *channel)
+{
+	uint32_t at = channel->first + channel->nr, nr = 1;
+	const struct rank_call *calls = r->calls.items;
+
+	if (at >= r->calls.nr)
+		return NULL;
+	while (at + nr < r->calls.nr && calls[at + nr].process == calls[at].process &&
+	       calls[at + nr].channel == calls[at].channel)
+		nr++;
+	*channel = (struct rank_channel){.process = calls[at].process, .first = at, .nr = nr};
+	return &calls[at];
+}
+
+static int compare_clocks(const struct ranks *r, const bool *a, const bool *b, uint64_t within_ns,
+			  struct bounds *bounds)
+{
+	struct rank_channel x = {.nr = 0};
+
+	while (next_channel(r, &x)) {
+		struct rank_channel y = {.nr = 0};
+		struct rank_fit fit;
+		uint64_t next_ns;
+
+		while (a[x.process] && next_channel(r, &y)) {
+			if (!b[y.process] || y.process == x.process ||
+			    !rank_channels_align(r->calls.items, &x, &y, within_ns, &fit, &next_ns))
+				continue;
+			if (add_ends(bounds, r->calls.items, &x, &y, &fit))
+				return -ENOMEM;
+			bounds->low_ns = fit.low_ns > bounds->low_ns ? fit.low_ns : bounds->low_ns;
+			bounds->high_ns =
+				fit.high_ns < bounds->high_ns ? fit.high_ns : bounds->high_ns;
+			bounds->next_ns = next_ns < bounds->next_ns ? next_ns : bounds->next_ns;
+		}
+	}
+	return 0;
+}
+
+int ranks_clock(const struct timeline *t, const bool *a, const bool *b, uint64_t within_ns,
+		struct rank_clock *ret_clock)
+{
+	CLEANUP(bounds__done)
+	struct bounds bounds = {.low_ns = INT64_MIN, .high_ns = INT64_MAX, .next_ns = UINT64_MAX};
+	CLEANUP(ranks__done) struct ranks ranks = {.one_clock = false};
+	int err = ranks__find(t, &ranks);
+
+	err = err ? err : compare_clocks(&ranks, a, b, within_ns, &bounds);
+	return err ? err : conclude(&bounds, ret_clock);
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Windows of a capture within a budget. They are read before everything else: what lies in none of
+ * them is no part of the recording. Windows that follow one another at once are one as to what lies
+ * in them.
+ */
+#include "timeline/model/timeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/banned.h"
+#include "timeline/model/build.h"
+#include "timeline/read/estimate.h"
+
+static int read_window(const void *event, size_t bytes, void *arg)
+{
+	const struct gp_ev_window *e = event;
+	struct build *b = arg;
+	struct tl_window w;
+
+	if (e->head.kind != GP_EV_WINDOW || bytes < sizeof(*e))
+		return 0;
+	w = (struct tl_window){
+		.start_ns = e->start_ns,
+		.end_ns = e->head.time_ns,
+		.cost_ns = e->cost_ns,
+		.inside_ns = e->inside_ns,
+		.all_steps_nr = e->all_steps_nr,
+		.steps_nr = e->steps_nr,
+		.by_steps = e->head.flags & GP_WINDOW_STEPS,
+	};
+	if (w.end_ns < w.start_ns || w.end_ns >= TL_TIME_END_NS ||
+	    w.inside_ns > w.end_ns - w.start_ns) {
+		b->counts[TL_TIME_INVALID]++;
+		return 0;
+	}
+	if (e->all_steps_nr < b->least_steps_nr)
+		b->least_steps_nr = e->all_steps_nr;
+	b->last_steps_nr = e->all_steps_nr;
+	b->has_window_marks |= b->has_gpu_windows;
+	return w.start_ns < w.end_ns ? vec_push(&b->t->windows, w) : 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct tl_window *x = a, *y = b;
+
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+/* Of several captures merged into one: what is in any is in. */
+static void join_overlapping(struct timeline *t)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->windows.nr; i++) {
+		const struct tl_window *w = &t->windows.items[i];
+		struct tl_window *last = kept ? &t->windows.items[kept - 1] : NULL;
+
+		if (!last || w->start_ns >= last->end_ns) {
+			t->windows.items[kept++] = *w;
+			continue;
+		}
+		t->windows_overlap = true;
+		if (w->end_ns > last->end_ns)
+			last->end_ns = w->end_ns;
+	}
+	t->windows.nr = kept;
+}
+
+/* Windows of steps stand for all steps, those by time for all time: only one kind can be used. */
+static void keep_one_kind(struct build *b)
+{
+	struct timeline *t = b->t;
+	size_t steps_nr = 0, kept = 0;
+	bool by_steps;
+
+	for (size_t i = 0; i < t->windows.nr; i++)
+		steps_nr += t->windows.items[i].by_steps;
+	by_steps = 2 * steps_nr >= t->windows.nr;
+	for (size_t i = 0; i < t->windows.nr && by_steps; i++)
+		if (t->windows.items[i].by_steps)
+			t->windows.items[kept++] = t->windows.items[i];
+	if (!by_steps)
+		return;
+	b->windows_unused_nr = t->windows.nr - kept;
+	t->windows.nr = kept;
+}
+
+int build_windows(struct build *b, struct recording *rec)
+{
+	struct timeline *t = b->t;
+	int err;
+
+	b->has_windows = recording__meta(rec, "overhead_pct");
+	b->has_gpu_windows = !b->has_windows && recording__meta(rec, "gpu_windows");
+	/* Windows of one recording say nothing of what others saw: all is left as it is. */
+	t->gpu_partial = b->has_gpu_windows && recording__meta(rec, "merged");
+	b->has_gpu_windows = t->gpu_in_windows = b->has_gpu_windows && !t->gpu_partial;
+	if (!b->has_windows && !b->has_gpu_windows)
+		return 0;
+	b->least_steps_nr = UINT64_MAX;
+	err = recording__each_event(rec, read_window, b);
+	if (err < 0)
+		return err;
+	if (t->windows.nr)
+		qsort(t->windows.items, t->windows.nr, sizeof(*t->windows.items), compare);
+	join_overlapping(t);
+	t->windows_overlap |= recording__meta(rec, "merged") != NULL;
+	/* From where on they were not seen all the time, nobody knows. */
+	if (b->last_steps_nr > b->least_steps_nr)
+		t->all_steps_nr = b->last_steps_nr - b->least_steps_nr;
+	if (t->all_steps_nr)
+		keep_one_kind(b);
+	return 0;
+}
+
+static int add_gap(struct build *b, uint64_t start_ns, uint64_t end_ns)
+{
+	struct tl_pause p = {
+		.start_ns = start_ns, .end_ns = end_ns, .cpu = b->has_windows, .gpu = true};
+
+	return start_ns < end_ns ? vec_push(&b->t->pauses, p) : 0;
+}
+
+int build_window_gaps(struct build *b)
+{
+	const struct timeline *t = b->t;
+	uint64_t at = t->start_ns;
+	int err = 0;
+
+	if (!b->has_windows && !b->has_gpu_windows)
+		return 0;
+	/* Without any it was not for a lack of windows that nobody looked. */
+	for (size_t i = 0; i < b->gpu_unwanted.nr && !t->windows.nr && !err; i++)
+		err = add_gap(b, b->gpu_unwanted.items[i].start_ns,
+			      b->gpu_unwanted.items[i].end_ns);
+	if (b->has_gpu_windows && !t->windows.nr)
+		return err;
+	for (size_t i = 0; i < t->windows.nr && !err; i++) {
+		err = add_gap(b, at, t->windows.items[i].start_ns);
+		at = t->windows.items[i].end_ns;
+	}
+	return err ? err : add_gap(b, at, t->end_ns);
+}
+
+static int compare_spans(const void *a, const void *b)
+{
+	const struct tl_span *x = a, *y = b;
+
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+/* By time, none touching another. How many are left. */
+static size_t join_spans(struct tl_span *items, size_t nr)
+{
+	struct tl_span *last = NULL;
+	size_t kept = 0;
+
+	if (nr)
+		qsort(items, nr, sizeof(*items), compare_spans);
+	for (size_t i = 0; i < nr; i++) {
+		if (last && items[i].start_ns <= last->end_ns) {
+			if (items[i].end_ns > last->end_ns)
+				last->end_ns = items[i].end_ns;
+			continue;
+		}
+		items[kept] = items[i];
+		if (last)
+			items[kept].before_ns = last->before_ns + last->end_ns - last->start_ns;
+		last = &items[kept++];
+	}
+	return kept;
+}
+
+void build_gpu_unwanted(struct build *b)
+{
+	struct timeline *t = b->t;
+
+	b->gpu_unwanted.nr = join_spans(b->gpu_unwanted.items, b->gpu_unwanted.nr);
+	for (size_t i = 0; i < b->gpu_unwanted.nr; i++) {
+		const struct tl_span *s = &b->gpu_unwanted.items[i];
+		uint64_t from = s->start_ns > t->start_ns ? s->start_ns : t->start_ns;
+		uint64_t to = s->end_ns < t->end_ns ? s->end_ns : t->end_ns;
+
+		t->unwanted_ns += to > from ? to - from : 0;
+	}
+}
+
+int build_gpu_dark(struct build *b)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < b->t->pauses.nr && !err; i++) {
+		const struct tl_pause *p = &b->t->pauses.items[i];
+
+		if (p->gpu && p->start_ns < p->end_ns)
+			err = vec_push(&b->gpu_dark, ((struct tl_span){.start_ns = p->start_ns,
+								       .end_ns = p->end_ns}));
+	}
+	b->gpu_dark.nr = join_spans(b->gpu_dark.items, b->gpu_dark.nr);
+	return err;
+}
+
+/* How much of all spans comes before that time. */
+static uint64_t within_until(const struct tl_span *spans, size_t nr, uint64_t time_ns)
+{
+	size_t low = 0, high = nr;
+	const struct tl_span *last;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (spans[middle].start_ns <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return 0;
+	last = &spans[low - 1];
+	return last->before_ns + (time_ns < last->end_ns ? time_ns : last->end_ns) - last->start_ns;
+}
+
+/* How much of this time lies in no span. */
+static uint64_t outside(const struct tl_span *spans, size_t nr, uint64_t from_ns, uint64_t to_ns)
+{
+	if (from_ns >= to_ns)
+		return 0;
+	return to_ns - from_ns -
+	       (within_until(spans, nr, to_ns) - within_until(spans, nr, from_ns));
+}
+
+uint64_t build_gpu_seen_ns(const struct build *b, uint64_t from_ns, uint64_t to_ns)
+{
+	return outside(b->gpu_dark.items, b->gpu_dark.nr, from_ns, to_ns);
+}
+
+/* So many steps say how long such steps take, or those of so many windows before and behind. */
+#define ENOUGH_STEPS 16
+#define NEIGHBOURS   4
+
+/* As long as it would have been unwatched, as the rest of the time was. */
+static double unwatched_ns(const struct tl_window *w)
+{
+	uint64_t ns = w->end_ns - w->start_ns;
+
+	return (double)(ns > w->inside_ns ? ns - w->inside_ns : ns);
+}
+
+/* How long the window was to be when it opened. A set number of steps takes as long as it does:
+ * that the few here were quick or slow by chance must not count. */
+static double expected_ns(const struct timeline *t, size_t at)
+{
+	const struct tl_window *w = &t->windows.items[at];
+	double ns = 0, steps_nr = 0;
+
+	if (!w->by_steps || !w->steps_nr)
+		return unwatched_ns(w);
+	for (size_t k = 0; k <= NEIGHBOURS && steps_nr < ENOUGH_STEPS; k++) {
+		for (int side = 0; side < (k ? 2 : 1); side++) {
+			size_t i = side ? at - k : at + k; /* below 0 it is past the end */
+
+			if (i >= t->windows.nr || !t->windows.items[i].by_steps)
+				continue;
+			ns += unwatched_ns(&t->windows.items[i]);
+			steps_nr += t->windows.items[i].steps_nr;
+		}
+	}
+	return ns / steps_nr * w->steps_nr;
+}
+
+/* All windows are of steps, and all steps since the one before are known. */
+static void weigh_by_steps(struct build *b)
+{
+	uint64_t before = b->least_steps_nr;
+
+	for (size_t i = 0; i < b->t->windows.nr; i++) {
+		struct tl_window *w = &b->t->windows.items[i];
+		uint64_t until = w->all_steps_nr > before ? w->all_steps_nr : before;
+
+		w->weight = 1;
+		if (w->steps_nr && until - before > w->steps_nr)
+			w->weight = (double)(until - before) / w->steps_nr;
+		before = until;
+	}
+}
+
+static void weigh_by_time(struct build *b)
+{
+	struct timeline *t = b->t;
+	uint64_t from = t->start_ns;
+
+	for (size_t i = 0; i < t->windows.nr; i++) {
+		struct tl_window *w = &t->windows.items[i];
+		uint64_t before = 0;
+
+		if (w->start_ns > from)
+			before = outside(b->gpu_unwanted.items, b->gpu_unwanted.nr, from,
+					 w->start_ns);
+		t->gpu_estimated |= b->has_gpu_windows && before;
+		w->weight = 1 + (double)before / expected_ns(t, i);
+		from = w->end_ns;
+	}
+}
+
+void build_window_weights(struct build *b)
+{
+	if (estimate_is_by_steps(b->t))
+		weigh_by_steps(b);
+	else
+		weigh_by_time(b);
+}
+
+double timeline__gpu_stands_for(const struct timeline *t, const struct tl_gpu *work)
+{
+	uint32_t at = t->gpu_stands_for > 0 ? timeline__window_at(t, timeline__asked_ns(t, work))
+					    : TL_NONE;
+
+	return at == TL_NONE ? 1 : t->gpu_stands_for * t->windows.items[at].weight;
+}
+
+uint64_t timeline__asked_ns(const struct timeline *t, const struct tl_gpu *work)
+{
+	return work->api == TL_NONE ? work->start_ns : t->gpu.api.items[work->api].start_ns;
+}
+
+uint64_t timeline__wanted_ns(const struct timeline *t)
+{
+	uint64_t ns = t->end_ns > t->start_ns ? t->end_ns - t->start_ns : 0;
+
+	return ns > t->unwanted_ns ? ns - t->unwanted_ns : 0;
+}
+
+uint32_t timeline__window_at(const struct timeline *t, uint64_t time_ns)
+{
+	size_t low = 0, high = t->windows.nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->windows.items[middle].start_ns <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && time_ns < t->windows.items[low - 1].end_ns ? (uint32_t)low - 1 : TL_NONE;
+}
+
+bool timeline__in_windows(const struct timeline *t, uint64_t from_ns, uint64_t to_ns)
+{
+	uint32_t at = timeline__window_at(t, from_ns);
+
+	if (at == TL_NONE)
+		return false;
+	while (t->windows.items[at].end_ns < to_ns && at + 1 < t->windows.nr &&
+	       t->windows.items[at + 1].start_ns == t->windows.items[at].end_ns)
+		at++;
+	return to_ns <= t->windows.items[at].end_ns;
+}
