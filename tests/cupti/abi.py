@@ -203,7 +203,7 @@ def our_numbers(text):
 
 
 def noise(text):
-    """(array, index, function) of every number in cupti_noise.h."""
+    """(array, index, function) of every number in cupti_api_filter.h."""
     found = []
     for array, body in re.findall(r"(cupti_noisy_\w+)\[\] = \{(.*?)\n\};", text, re.DOTALL):
         for index, function in enumerate(re.findall(r"\d+,\s*/\* (\w+)", body)):
@@ -213,7 +213,7 @@ def noise(text):
 
 def uncovered(collector):
     """What the collector's headers have and this file does not compare."""
-    with open(collector + "/cupti_abi.h", encoding="utf-8") as file:
+    with open(collector + "/cupti/cupti_abi.h", encoding="utf-8") as file:
         text = without_comments(file.read())
     missing = []
     for struct, fields in our_structs(text).items():
@@ -248,7 +248,7 @@ def struct_lines(headers):
 
 def number_lines(headers, collector):
     lines = ['NUMBER("%s", %s, %s);' % (ours, ours, theirs) for ours, theirs in NUMBERS.items()]
-    with open(collector + "/cupti_noise.h", encoding="utf-8") as file:
+    with open(collector + "/cupti/cupti_api_filter.h", encoding="utf-8") as file:
         for array, index, function in noise(file.read()):
             kind = "DRIVER" if "driver" in array else "RUNTIME"
             theirs = "CUPTI_%s_TRACE_CBID_%s" % (kind, function)

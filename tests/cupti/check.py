@@ -92,7 +92,7 @@ def unpack(path, folder, *patterns):
 
 def check_versions(version, headers):
     """enum cupti_version: each of ours and this version stand in the same order by both counts."""
-    with open(COLLECTOR + "/cupti_library.h", encoding="utf-8") as file:
+    with open(COLLECTOR + "/cupti/cupti_library.h", encoding="utf-8") as file:
         ours = re.findall(r"CUPTI_VERSION_(\d+)_(\d+) = (\d+)", file.read())
     cuda = tuple(int(part) for part in version.split(".")[:2])
     for first, second, number in ours:

@@ -13,7 +13,7 @@ from conftest import MODES, STEPS
 
 pytestmark = pytest.mark.versions
 
-PROTO = os.path.join(os.path.dirname(harness.TESTS), "userspace", "output")
+PROTO = os.path.join(os.path.dirname(harness.TESTS), "userspace", "output", "perfetto")
 
 CATEGORIES = {"cpu_op", "user_annotation", "python_function", "cpu_instant_event", "Trace", "kernel",
               "cuda_runtime", "cuda_driver", "gpu_memcpy", "gpu_memset", "cuda_sync", "fwdbwd",
