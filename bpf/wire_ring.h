@@ -60,16 +60,15 @@ enum gp_collector_state {
 	GP_COLLECTOR_FAILED = 3, /* see `message` */
 };
 
-/* Whether the process's other threads are held still, so that CUPTI can come or go. */
+/* Whether gpuprof holds the process's other threads, so that CUPTI can come or go. The collector
+ * writes _NONE, _ASKED and _USED, gpuprof the others. */
 enum gp_quiesce {
-	GP_QUIESCE_NONE = 0,
-	GP_QUIESCE_ASKED = 1, /* by the collector, which waits */
-	GP_QUIESCE_ALL_OUT =
-		2, /* they are, until the collector says GP_QUIESCE_NONE: none is in CUDA */
-	GP_QUIESCE_WAITING =
-		3, /* the same, but some are in a call of CUDA that waits for the GPU */
-	GP_QUIESCE_REFUSED = 4, /* it could not be done, or has taken too long */
-	GP_QUIESCE_USED = 5,	/* by the collector, for what must not be cut short */
+	GP_QUIESCE_NONE = 0,	/* the threads run */
+	GP_QUIESCE_ASKED = 1,	/* the collector waits until they are held */
+	GP_QUIESCE_ALL_OUT = 2, /* they are held until _NONE, none of them in a CUDA call */
+	GP_QUIESCE_WAITING = 3, /* held too, but some in a CUDA call that waits for the GPU */
+	GP_QUIESCE_REFUSED = 4, /* gpuprof could not hold them, or held them for too long */
+	GP_QUIESCE_USED = 5,	/* held, and the collector's work must not be cut short */
 };
 
 /* What became of CUPTI when the collector had no more use for it. From GP_CUPTI_LEFT_CALLS on it
@@ -120,7 +119,7 @@ struct gp_ring_page {
 	/* written by the collector: where GP_STACK_TOPS places lie in the process, while
 	 * GP_FEATURE_STACKS is in force; else 0 */
 	__u64 stack_tops;
-	__u32 hold;	 /* enum gp_quiesce: written by both, each only from what the other wrote */
+	__u32 quiesce;	 /* enum gp_quiesce: written by both, each only from what the other wrote */
 	__u32 cupti_end; /* enum gp_cupti_end: written by the collector */
 };
 

@@ -6,8 +6,8 @@
 #ifndef GP_UNIT_COLLECTOR_HELP_H
 #define GP_UNIT_COLLECTOR_HELP_H
 
-#include "base/clock.h"
 #include "capture/collector/ring_reader.h"
+#include "common/clock.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/cycle_detect.h"
-#include "base/step_annotations.h"
+#include "common/step_annotations.h"
 
 static int find(const char *text, struct cycle *p)
 {

@@ -5,7 +5,7 @@
  */
 #include "base/killsafe_call.h"
 
-#include "base/clock.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
  */
 #include "capture/collector/ring_reader.h"
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "wire.h"
 
 #include <errno.h>

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "capture/process/process_table.h"
+#include "common/clock.h"
 #include "unit/failing_open.h"
 
 #define LIMIT_NS (60 * SECOND_NS)

@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "capture/process/process_table.h"
+#include "common/clock.h"
 #include "sample.h"
 #include "unit/failing_open.h"
 

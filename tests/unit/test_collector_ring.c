@@ -4,9 +4,9 @@
  * The collector's ring with both ends well behaved: order, wrap-around, no room, many writers,
  * writers that never finish, names, annotations.
  */
-#include "base/clock.h"
 #include "collector/runtime/names.h"
 #include "collector/torch/async_ops.h"
+#include "common/clock.h"
 #include "unit/ring_ends.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "probe/session/cpu_sharing.h"
 
 #include <setjmp.h>

@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "base/saturating.h"
+#include "common/saturating.h"
 
 #include <errno.h>
 #include <fcntl.h>

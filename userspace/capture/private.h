@@ -8,7 +8,6 @@
 #ifndef GP_CAPTURE_PRIVATE_H
 #define GP_CAPTURE_PRIVATE_H
 
-#include "base/clock.h"
 #include "base/vec.h"
 #include "capture/capture.h"
 #include "capture/collector/client.h"
@@ -25,6 +24,7 @@
 #include "capture/symbols/names.h"
 #include "capture/symbols/native_stacks.h"
 #include "capture/symbols/stacks.h"
+#include "common/clock.h"
 #include "probe/session/session.h"
 #include "recording/recording.h"
 

@@ -8,9 +8,9 @@
 
 #include "base/accounts.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "cli/list_tree.h"
+#include "common/clock.h"
 #include "inspect/program/program.h"
 #include "inspect/program/versions.h"
 

@@ -8,11 +8,11 @@
  */
 #include "collector/cupti/cupti.h"
 #include "collector/python/stack_cache.h"
-#include "collector/runtime/clock.h"
 #include "collector/runtime/compat.h"
 #include "collector/runtime/fork_guard.h"
 #include "collector/runtime/ring_writer.h"
 #include "collector/torch/ops.h"
+#include "common/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -373,8 +373,6 @@ static bool reader_is_silent(void)
 /* True if the caller is to start the collector; else *ret_result says what there is. */
 static bool begin(int tries_max, enum gp_collector_start *ret_result)
 {
-	static const struct timespec ms = {.tv_nsec = 1000000};
-
 	*ret_result = GP_START_LATER;
 	for (int tries = 0; tries < tries_max; tries++) {
 		int phase = PHASE_IDLE;
@@ -388,7 +386,7 @@ static bool begin(int tries_max, enum gp_collector_start *ret_result)
 		}
 		if (phase == PHASE_RUNNING)
 			__atomic_store_n(&self.hand_over, 1, __ATOMIC_RELAXED);
-		(void)nanosleep(&ms, NULL);
+		clock_sleep_ms();
 	}
 	return false;
 }
@@ -427,12 +425,10 @@ static void arm_early(void)
 /* gpuprof comes for the ring in a moment: a short program must not have ended by then. */
 static void wait_for_reader(void)
 {
-	static const struct timespec ms = {.tv_nsec = 1000000};
-
 	for (int i = 0; i < READER_TRIES; i++) {
 		if (__atomic_load_n(&self.ring.page->heartbeat_ns, __ATOMIC_RELAXED))
 			return;
-		(void)nanosleep(&ms, NULL);
+		clock_sleep_ms();
 	}
 }
 

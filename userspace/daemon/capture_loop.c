@@ -6,8 +6,8 @@
 #include "daemon/capture_loop.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <poll.h>

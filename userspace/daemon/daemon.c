@@ -6,11 +6,11 @@
 #include "daemon/daemon.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/killsafe_call.h"
 #include "base/privileges.h"
 #include "base/version.h"
+#include "common/clock.h"
 #include "daemon/capture_loop.h"
 #include "daemon/profiles.h"
 #include "daemon/reader.h"

@@ -6,8 +6,8 @@
 #include "daemon/process_discovery.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/vec.h"
+#include "common/clock.h"
 #include "inspect/process/scan.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include "daemon/profiles.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/vec.h"
+#include "common/clock.h"
 #include "output/flame/stack_samples.h"
 #include "output/format/output.h"
 

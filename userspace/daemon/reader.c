@@ -7,10 +7,10 @@
 #include "daemon/reader.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/vec.h"
+#include "common/clock.h"
 #include "daemon/totals.h"
 
 #include <errno.h>

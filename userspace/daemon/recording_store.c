@@ -7,9 +7,9 @@
 #include "daemon/recording_store.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "common/clock.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -10,9 +10,9 @@
 #include "daemon/server.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/thread.h"
 #include "base/vec.h"
+#include "common/clock.h"
 #include "daemon/listen.h"
 #include "daemon/request.h"
 

@@ -6,10 +6,10 @@
 #include "daemon/totals.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/hash.h"
-#include "base/saturating.h"
-#include "base/step_annotations.h"
+#include "common/clock.h"
+#include "common/saturating.h"
+#include "common/step_annotations.h"
 #include "output/flame/stack_samples.h"
 #include "output/memory/memory_usage.h"
 

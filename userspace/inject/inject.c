@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
+#include "common/clock.h"
 #include "inject/injected_library.h"
 #include "inject/injection_lock.h"
 #include "inject/ptrace_error.h"

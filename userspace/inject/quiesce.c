@@ -17,9 +17,9 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "common/clock.h"
 #include "inject/injection_lock.h"
 #include "inject/ptrace_error.h"
 #include "inject/safe_point.h"

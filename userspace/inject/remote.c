@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "inject/trampoline.h"
 
 #define PAGE	      4096u

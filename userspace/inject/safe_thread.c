@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
+#include "common/clock.h"
 #include "inject/ptrace_error.h"
 #include "inject/safe_point.h"
 #include "inject/seccomp.h"

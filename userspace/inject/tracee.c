@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
+#include "common/clock.h"
 #include "inject/ptrace_error.h"
 #include "inject/tracer.h"
 

@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/killsafe_call.h"
+#include "common/clock.h"
 
 #define LOOK_MS	       20 /* between looks at it, */
 #define MEANWHILE_MS   2  /* and where something is done in between */

@@ -40,7 +40,7 @@ struct collector_client {
 	uint32_t wanted;  /* enum gp_feature bits, now */
 	uint32_t whole;	  /* what was asked for when all was wanted */
 	uint64_t held_ns; /* a thread, to put it in */
-	struct collector_quiesce hold;
+	struct collector_quiesce quiesce;
 	bool stopped;
 };
 
@@ -89,7 +89,7 @@ static int open_ring(struct collector_client *g, const struct target_process *p,
 
 static void serve_quiesce(struct collector_client *g)
 {
-	collector_quiesce__serve(&g->hold, g->process, how.thread_name, g->ring,
+	collector_quiesce__serve(&g->quiesce, g->process, how.thread_name, g->ring,
 				 (struct tracer_meanwhile){g->meanwhile.take, g->meanwhile.arg});
 }
 
@@ -506,9 +506,9 @@ uint64_t collector_client__thread_cpu_ns(const struct collector_client *g)
 
 uint64_t collector_client__take_held_ns(struct collector_client *g)
 {
-	uint64_t ns = g->held_ns + g->hold.held_ns;
+	uint64_t ns = g->held_ns + g->quiesce.held_ns;
 
-	g->held_ns = g->hold.held_ns = 0;
+	g->held_ns = g->quiesce.held_ns = 0;
 	return ns;
 }
 

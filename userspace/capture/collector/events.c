@@ -7,9 +7,9 @@
 #include "capture/collector/events.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/utf8.h"
+#include "common/clock.h"
 #include "recording/inputs.h"
 
 #include <inttypes.h>

@@ -2,8 +2,8 @@
 
 #include "capture/collector/quiesce.h"
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "common/clock.h"
 #include "inject/quiesce.h"
 
 #include <errno.h>

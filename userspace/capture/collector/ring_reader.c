@@ -8,10 +8,11 @@
 #include "capture/collector/ring_reader.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/shared_mapping.h"
 #include "base/thread.h"
 #include "capture/collector/events.h"
+#include "common/clock.h"
+#include "common/saturating.h"
 #include "inspect/access/process_file.h"
 
 #include <dirent.h>
@@ -440,7 +441,7 @@ int ring_reader__drain(struct ring_reader *r, collector_event_fn fn, void *arg)
 
 bool ring_reader__asks_quiesce(const struct ring_reader *r)
 {
-	return __atomic_load_n(&r->page->hold, __ATOMIC_ACQUIRE) == GP_QUIESCE_ASKED;
+	return __atomic_load_n(&r->page->quiesce, __ATOMIC_ACQUIRE) == GP_QUIESCE_ASKED;
 }
 
 /* True if it still waited. */
@@ -448,10 +449,10 @@ static bool answer_quiesce(struct ring_reader *r, uint32_t answer)
 {
 	uint32_t asked = GP_QUIESCE_ASKED;
 
-	if (!__atomic_compare_exchange_n(&r->page->hold, &asked, answer, false, __ATOMIC_ACQ_REL,
+	if (!__atomic_compare_exchange_n(&r->page->quiesce, &asked, answer, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE))
 		return false;
-	(void)syscall(SYS_futex, &r->page->hold, FUTEX_WAKE, 1, NULL, NULL, 0);
+	(void)syscall(SYS_futex, &r->page->quiesce, FUTEX_WAKE, 1, NULL, NULL, 0);
 	return true;
 }
 
@@ -466,10 +467,10 @@ static bool leaves_state(const struct ring_reader *r, uint32_t state, uint32_t l
 	static const struct timespec turn = {.tv_nsec = 1000000};
 	uint64_t end_ns = clock_now_ns() + limit_ms * 1000000ULL;
 
-	while (__atomic_load_n(&r->page->hold, __ATOMIC_ACQUIRE) == state) {
+	while (__atomic_load_n(&r->page->quiesce, __ATOMIC_ACQUIRE) == state) {
 		if (clock_now_ns() >= end_ns)
 			return false;
-		(void)syscall(SYS_futex, &r->page->hold, FUTEX_WAIT, state, &turn, NULL, 0);
+		(void)syscall(SYS_futex, &r->page->quiesce, FUTEX_WAIT, state, &turn, NULL, 0);
 	}
 	return true;
 }
@@ -483,7 +484,7 @@ enum quiesce_end ring_reader__give_quiesce(struct ring_reader *r, bool all_out, 
 		return QUIESCE_UNWANTED;
 	/* What is not begun by then is not to be begun. */
 	if (!leaves_state(r, given, limit_ms) &&
-	    __atomic_compare_exchange_n(&r->page->hold, &now, GP_QUIESCE_REFUSED, false,
+	    __atomic_compare_exchange_n(&r->page->quiesce, &now, GP_QUIESCE_REFUSED, false,
 					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return QUIESCE_TOO_LONG;
 	return leaves_state(r, GP_QUIESCE_USED, longer_ms) ? QUIESCE_DONE : QUIESCE_TOO_LONG;
@@ -512,10 +513,9 @@ uint32_t ring_reader__cupti_end(const struct ring_reader *r)
 	return __atomic_load_n(&r->page->cupti_end, __ATOMIC_ACQUIRE);
 }
 
-static void add_saturated(uint64_t *sum, uint64_t nr)
+static void add_loss(uint64_t *loss, uint64_t nr)
 {
-	if (__builtin_add_overflow(*sum, nr, sum))
-		*sum = UINT64_MAX;
+	*loss = add_saturating(*loss, nr);
 }
 
 void ring_reader__timed(const struct ring_reader *r, uint64_t *ret_ns, uint64_t *ret_nr)
@@ -537,11 +537,11 @@ void ring_reader__losses(const struct ring_reader *r, uint64_t losses[GP_LOSS_NR
 	_Static_assert(GP_LOSS_NR <= sizeof(r->page->losses) / sizeof(r->page->losses[0]),
 		       "the page has a place for each");
 	for (int i = 0; i < GP_LOSS_NR; i++)
-		add_saturated(&losses[i], __atomic_load_n(&r->page->losses[i], __ATOMIC_RELAXED));
-	add_saturated(&losses[GP_LOSS_COLLECTOR_FULL],
-		      lost > r->lost_before ? lost - r->lost_before : 0);
-	add_saturated(&losses[GP_LOSS_RECORD], e->refused_nr + r->skipped_nr + r->broken);
-	add_saturated(&losses[GP_LOSS_NAMES], e->names_lost_nr);
-	add_saturated(&losses[GP_LOSS_STACK_ROOM], e->stacks_lost_nr);
-	add_saturated(&losses[GP_LOSS_THREAD], e->tids.unknown_nr);
+		add_loss(&losses[i], __atomic_load_n(&r->page->losses[i], __ATOMIC_RELAXED));
+	add_loss(&losses[GP_LOSS_COLLECTOR_FULL],
+		 lost > r->lost_before ? lost - r->lost_before : 0);
+	add_loss(&losses[GP_LOSS_RECORD], e->refused_nr + r->skipped_nr + r->broken);
+	add_loss(&losses[GP_LOSS_NAMES], e->names_lost_nr);
+	add_loss(&losses[GP_LOSS_STACK_ROOM], e->stacks_lost_nr);
+	add_loss(&losses[GP_LOSS_THREAD], e->tids.unknown_nr);
 }

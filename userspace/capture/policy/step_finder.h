@@ -9,7 +9,7 @@
 #ifndef GP_CAPTURE_POLICY_STEP_FINDER_H
 #define GP_CAPTURE_POLICY_STEP_FINDER_H
 
-#include "base/step_annotations.h"
+#include "common/step_annotations.h"
 #include "wire.h"
 
 #include <stdbool.h>

@@ -7,9 +7,9 @@
 #include "capture/process/collector_policy.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "capture/symbols/python_code.h"
+#include "common/clock.h"
 
 #include <errno.h>
 

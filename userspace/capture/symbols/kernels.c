@@ -6,9 +6,9 @@
  */
 #include "capture/symbols/kernels.h"
 
-#include "base/clock.h"
 #include "base/intern.h"
 #include "capture/process/process_table.h"
+#include "common/clock.h"
 #include "inspect/elf/elf.h"
 
 #include <errno.h>

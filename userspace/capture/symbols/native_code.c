@@ -8,10 +8,10 @@
 #include "capture/symbols/native_code.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "capture/process/process_table.h"
+#include "common/clock.h"
 #include "inspect/access/process_file.h"
 #include "inspect/elf/elf.h"
 #include "inspect/elf/symbols.h"

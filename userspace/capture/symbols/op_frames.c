@@ -6,7 +6,7 @@
  */
 #include "capture/symbols/op_frames.h"
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "inspect/elf/elf.h"
 #include "wire.h"
 

@@ -7,10 +7,10 @@
 #include "cli/record/control.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/unix_socket.h"
 #include "cli/core/cli.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <poll.h>

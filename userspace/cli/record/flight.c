@@ -8,12 +8,12 @@
 #include "cli/record/flight.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "cli/core/cli.h"
 #include "cli/record/flight_dump.h"
 #include "cli/record/record_args.h"
 #include "cli/record/rotate.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <signal.h>

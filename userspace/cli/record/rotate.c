@@ -8,11 +8,11 @@
 #include "cli/record/rotate.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/core/cli.h"
 #include "cli/record/record_args.h"
+#include "common/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

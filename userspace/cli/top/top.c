@@ -7,7 +7,6 @@
 #include "cli/top/top.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "cli/core/cli.h"
 #include "cli/core/option_rows.h"
@@ -15,6 +14,7 @@
 #include "cli/core/record_mode.h"
 #include "cli/core/signals.h"
 #include "cli/record/record.h"
+#include "common/clock.h"
 #include "output/format/output.h"
 
 #include <errno.h>

@@ -8,9 +8,9 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/killsafe_call.h"
+#include "common/clock.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -18,9 +18,9 @@
 #include "collector/cupti/cupti_library.h"
 #include "collector/cupti/cupti_records.h"
 #include "collector/cupti/devices.h"
-#include "collector/runtime/clock.h"
 #include "collector/runtime/compat.h"
 #include "collector/runtime/quiesce.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -326,8 +326,8 @@ static bool is_still_to_come(void)
 static enum cupti_outcome begin_records(bool starting, const char **why_text)
 {
 	struct gp_ring_page *page = session.ring->page;
-	bool may = starting ||
-		   (quiesce__begin(page, is_still_to_come) != QUIESCE_NONE && quiesce__use(page));
+	bool may = starting || (quiesce__begin(page, is_still_to_come) != GP_QUIESCE_NONE &&
+				quiesce__use(page));
 	int result = may ? enable_kinds() : 0;
 
 	if (result) {
@@ -521,9 +521,9 @@ static void catch_up(void)
 }
 
 /* GP_CUPTI_DOWN: threads are held until it is done. */
-static enum gp_cupti_end use_quiesce(struct gp_ring_page *page, enum quiesce held)
+static enum gp_cupti_end use_quiesce(struct gp_ring_page *page, enum gp_quiesce held)
 {
-	if (held == QUIESCE_ALL_OUT && quiesce__use(page))
+	if (held == GP_QUIESCE_ALL_OUT && quiesce__use(page))
 		return GP_CUPTI_DOWN;
 	return quiesce__is_silent(page) ? GP_CUPTI_LEFT_SILENT : GP_CUPTI_LEFT_CALLS;
 }
@@ -532,7 +532,7 @@ void cupti__disarm(void)
 {
 	const struct cupti_functions *call = &session.library.call;
 	struct gp_ring_page *page;
-	enum quiesce held;
+	enum gp_quiesce held;
 
 	if (!session.armed || !go_inside())
 		return;

@@ -6,8 +6,8 @@
  */
 #include "collector/cupti/cupti_clock.h"
 
-#include "collector/runtime/clock.h"
 #include "collector/runtime/compat.h"
+#include "common/clock.h"
 
 #define READ_TRIES   20
 #define DRIFT_PART   1000	/* a clock that is off by more than 1 ns in these was set */

@@ -9,6 +9,8 @@
 
 #include "collector/cupti/cupti_api_filter.h"
 #include "collector/runtime/compat.h"
+#include "common/api_name.h"
+#include "common/clock.h"
 
 #include <string.h>
 #include <time.h>
@@ -52,12 +54,10 @@ static bool has_room(const struct ring_writer *w)
  * not waited for again until it has. */
 static void wait_for_room(struct cupti_records *r)
 {
-	static const struct timespec ms = {.tv_nsec = 1000000};
-
 	for (int i = 0; i < ROOM_TRIES && !r->reader_gone; i++) {
 		if (has_room(r->ring))
 			return;
-		(void)nanosleep(&ms, NULL);
+		clock_sleep_ms();
 	}
 	r->reader_gone = !has_room(r->ring);
 }
@@ -119,20 +119,6 @@ static uint32_t kernel_name(struct cupti_records *r, const char *text)
 	return name->id;
 }
 
-/* "cudaLaunchKernel" out of "cudaLaunchKernel_v7000": four digits or more tell when it came, fewer
- * are part of the name ("cuMemcpyHtoDAsync_v2"). */
-static size_t without_version(const char *name)
-{
-	size_t bytes = strlen(name);
-	size_t at = bytes;
-
-	while (at && name[at - 1] >= '0' && name[at - 1] <= '9')
-		at--;
-	if (bytes - at >= 4 && at > 2 && name[at - 1] == 'v' && name[at - 2] == '_')
-		return at - 2;
-	return bytes;
-}
-
 static uint32_t api_name(struct cupti_records *r, bool driver, uint32_t cbid)
 {
 	uint32_t domain = driver ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME;
@@ -146,7 +132,7 @@ static uint32_t api_name(struct cupti_records *r, bool driver, uint32_t cbid)
 	if (r->library->call.cuptiGetCallbackName(domain, cbid, &name) || !name)
 		return 0;
 	r->graphs_seen |= cupti_is_of_graphs(name);
-	bytes = without_version(name);
+	bytes = api_name_without_version(name, strlen(name));
 	if (bytes > sizeof(text) - 1)
 		bytes = sizeof(text) - 1;
 	memcpy(text, name, bytes);

@@ -6,8 +6,8 @@
  */
 #include "collector/cupti/devices.h"
 
-#include "collector/runtime/clock.h"
 #include "collector/runtime/compat.h"
+#include "common/clock.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

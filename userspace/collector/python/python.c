@@ -187,7 +187,7 @@ static void read_some(enum python_reads reads, uint64_t address, uint64_t bytes,
 	memset(to, 0, most);
 	if (bytes > most)
 		bytes = most;
-	at = look(reads, address, bytes, to);
+	at = read_target(reads, address, bytes, to);
 	if (at && at != to)
 		memcpy(to, at, bytes);
 }
@@ -213,7 +213,7 @@ static inline __attribute__((always_inline)) bool
 check_of(enum python_reads reads, const struct gp_python *py, uint64_t code, uint32_t *ret_check)
 {
 	__u64 copy[CHECK_WORDS], head[5];
-	const __u64 *words = look(reads, code + py->code_check, sizeof(copy), copy), *made;
+	const __u64 *words = read_target(reads, code + py->code_check, sizeof(copy), copy), *made;
 	uint64_t hash, name;
 
 	if (!words)
@@ -222,7 +222,7 @@ check_of(enum python_reads reads, const struct gp_python *py, uint64_t code, uin
 	if (py->code_filename) {
 		name = field(words, (size_t)(py->code_filename - py->code_check));
 		/* Length, hash, state, another pointer, the first characters. */
-		made = look(reads, name + 16, sizeof(head), head);
+		made = read_target(reads, name + 16, sizeof(head), head);
 		if (made && made[0] && (uint8_t)made[4] == '<')
 			hash = check_made(reads, hash, name, words[CHECK_WORDS - 1]);
 	}
@@ -267,7 +267,7 @@ walk(const struct gp_python *py, uint64_t frame, enum python_reads reads, struct
 			s->flags = GP_STACK_INCOMPLETE;
 			break;
 		}
-		at = look(reads, frame + py->frame_at, py->frame_bytes, copy);
+		at = read_target(reads, frame + py->frame_at, py->frame_bytes, copy);
 		if (!at || (is_function(py, at) && !add(py, at, reads, s))) {
 			s->flags = GP_STACK_INCOMPLETE;
 			return false;

@@ -35,7 +35,7 @@ walk(const struct gp_python *py, uint64_t frame, enum python_reads reads, struct
 	for (int i = 0; frame; i++) {
 		struct python_call call = {.frame = frame};
 
-		at = look(reads, frame + py->frame_at, py->frame_bytes, copy);
+		at = read_target(reads, frame + py->frame_at, py->frame_bytes, copy);
 		if (!at)
 			return false;
 		frame = field(at, py->frame_back);

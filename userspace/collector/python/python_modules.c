@@ -94,7 +94,7 @@ static bool read_variables(const struct gp_python *py, const struct python_codes
 			   uint64_t frame, enum python_reads reads, uint64_t ret_variables[3])
 {
 	uint64_t copy[3], type;
-	const void *at = look(reads, frame + py->frame_locals, sizeof(copy), copy);
+	const void *at = read_target(reads, frame + py->frame_locals, sizeof(copy), copy);
 
 	if (!at)
 		return false;
@@ -203,7 +203,7 @@ static inline __attribute__((always_inline)) bool walk(struct walk *w, uint64_t 
 			w->found->cut = true;
 			return true;
 		}
-		at = look(reads, frame + py->frame_at, py->frame_bytes, copy);
+		at = read_target(reads, frame + py->frame_at, py->frame_bytes, copy);
 		if (!at ||
 		    (is_function(py, at) &&
 		     !take_frame(w, frame, field(at, py->frame_code) & py->code_mask, reads)))

@@ -20,7 +20,7 @@ bool python_checked_read(uint64_t address, void *to, size_t bytes);
 
 /* The bytes at `address`: they themselves, or a copy in `buffer`. NULL if they cannot be read. */
 static inline __attribute__((always_inline)) const void *
-look(enum python_reads reads, uint64_t address, size_t bytes, void *buffer)
+read_target(enum python_reads reads, uint64_t address, size_t bytes, void *buffer)
 {
 	if (reads == PYTHON_CHECKED)
 		return python_checked_read(address, buffer, bytes) ? buffer : NULL;
@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) bool read_word(enum python_reads re
 							    uint64_t address, uint64_t *ret_word)
 {
 	uint64_t copy;
-	const void *at = look(reads, address, sizeof(copy), &copy);
+	const void *at = read_target(reads, address, sizeof(copy), &copy);
 
 	if (at)
 		memcpy(ret_word, at, sizeof(*ret_word));
@@ -78,7 +78,7 @@ python_add_variables(const struct gp_python *py, uint64_t frame, uint64_t code,
 		return false;
 	for (uint32_t done = 0; done < nr; done += LOCALS_CHUNK) {
 		uint32_t some = nr - done < LOCALS_CHUNK ? nr - done : LOCALS_CHUNK;
-		const void *words = look(reads, at + done * 8ULL, some * 8ULL, copy);
+		const void *words = read_target(reads, at + done * 8ULL, some * 8ULL, copy);
 
 		if (!words)
 			return false;

@@ -8,12 +8,12 @@
 #include "collector/runtime/fork_guard.h"
 
 #include "collector/runtime/compat.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #define TRIES 2000 /* of 1 ms */
 
@@ -30,7 +30,6 @@ static bool is_owner(void)
 
 void fork_guard__hold(void)
 {
-	static const struct timespec ms = {.tv_nsec = 1000000};
 	int saved = errno;
 
 	if (is_owner()) {
@@ -42,7 +41,7 @@ void fork_guard__hold(void)
 			errno = saved;
 			return;
 		}
-		(void)nanosleep(&ms, NULL);
+		clock_sleep_ms();
 	}
 	errno = saved;
 	__atomic_store_n(&owner, pthread_self(), __ATOMIC_RELAXED);

@@ -68,7 +68,7 @@ static bool on_stack(uint64_t address, const void *record)
 }
 
 /* dropout(t, 0.25, false): three kinds of values, and where the inputs lie. */
-FRAMES_READ static void look_at_dropout(const uint64_t *record)
+FRAMES_READ static void find_inputs(const uint64_t *record)
 {
 	struct torch_layout *l = probe.layout;
 
@@ -114,7 +114,7 @@ static bool find_items(const uint64_t *list)
 }
 
 /* stack([a, b], 1): a list and a whole number. */
-FRAMES_READ static void look_at_stack(const uint64_t *record)
+FRAMES_READ static void find_list(const uint64_t *record)
 {
 	struct torch_layout *l = probe.layout;
 	const struct torch_value *v = (const struct torch_value *)(uintptr_t)record[l->inputs];
@@ -130,7 +130,7 @@ FRAMES_READ static void look_at_stack(const uint64_t *record)
 	probe.list_ok = find_items((const uint64_t *)(uintptr_t)v[0].payload);
 }
 
-FRAMES_READ static void *look(void **ret_context, const void *record)
+FRAMES_READ static void *on_known_op(void **ret_context, const void *record)
 {
 	const char *name;
 
@@ -140,23 +140,23 @@ FRAMES_READ static void *look(void **ret_context, const void *record)
 	name = probe.api->record_name(record);
 	if (name && !strcmp(name, "aten::dropout")) {
 		probe.seen_nr++;
-		look_at_dropout(record);
+		find_inputs(record);
 	} else if (name && !strcmp(name, "aten::stack") && probe.found_nr == 1) {
 		probe.seen_nr++;
-		look_at_stack(record);
+		find_list(record);
 	}
 	return ret_context;
 }
 
-static void look_end(const void *record, void *context)
+static void on_known_op_end(const void *record, void *context)
 {
 }
 
 static const char *find_values(const struct ops_api *o, struct known *k)
 {
 	struct torch_callback callback = {
-		.start = look,
-		.end = look_end,
+		.start = on_known_op,
+		.end = on_known_op_end,
 		.probability = 1.0,
 		.needs_inputs = 1,
 	};

@@ -13,13 +13,14 @@
 
 #include "collector/python/stack_cache.h"
 #include "collector/python/stacks.h"
-#include "collector/runtime/clock.h"
 #include "collector/runtime/compat.h"
 #include "collector/torch/async_ops.h"
 #include "collector/torch/inputs.h"
 #include "collector/torch/op_python.h"
 #include "collector/torch/tensors.h"
 #include "collector/torch/thread.h"
+#include "common/clock.h"
+#include "common/step_annotations.h"
 
 #include <string.h>
 
@@ -228,14 +229,15 @@ static bool pop(struct session *s, struct thread_state *t, const void *record, u
 /* Not oftener for each kind of annotation: the clock is a system call. */
 #define CPU_TIME_NS 2000000
 
-static void emit_cpu_time(struct session *s, struct thread_state *t, int kind, uint64_t end_ns)
+static void emit_cpu_time(struct session *s, struct thread_state *t, enum step_marker marker,
+			  uint64_t end_ns)
 {
 	struct gp_ev_cpu_time ev = {
 		.head = {.kind = GP_EV_CPU_TIME, .tid = t->tid, .time_ns = end_ns}};
 
-	if (end_ns - t->cpu_emitted_ns[kind] < CPU_TIME_NS)
+	if (end_ns - t->cpu_emitted_ns[marker] < CPU_TIME_NS)
 		return;
-	t->cpu_emitted_ns[kind] = end_ns;
+	t->cpu_emitted_ns[marker] = end_ns;
 	ev.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	(void)ring_writer__write(s->ring, &ev, sizeof(ev));
 }
@@ -252,27 +254,15 @@ static void emit_end(struct session *s, struct thread_state *t, const char *text
 	emit(s, &op, t->tid, t->torch_thread, 0, end_ns);
 }
 
-/* Of PyTorch's own annotations by which steps are told, else below 0. */
-static int step_kind(const char *text)
-{
-	static const char *const kinds[] = {"Optimizer.step#", "ProfilerStep#",
-					    "enumerate(DataLoader)#"};
-
-	for (int i = 0; i < 3 && text; i++)
-		if (!strncmp(text, kinds[i], strlen(kinds[i])))
-			return i;
-	return -1;
-}
-
 /* An annotation ends while steps are to be told. */
 static void pop_step(struct session *s, struct thread_state *t, const void *record, uint64_t end_ns)
 {
 	const char *text = s->torch.record_name(record);
-	int kind = step_kind(text);
+	enum step_marker marker = text ? step_marker_by_prefix(text) : STEP_MARKER_NONE;
 
-	if (kind >= 0)
-		emit_cpu_time(s, t, kind, end_ns);
-	if (!pop(s, t, record, GP_SCOPE_USER, end_ns) && kind >= 0)
+	if (marker != STEP_MARKER_NONE)
+		emit_cpu_time(s, t, marker, end_ns);
+	if (!pop(s, t, record, GP_SCOPE_USER, end_ns) && marker != STEP_MARKER_NONE)
 		emit_end(s, t, text, end_ns);
 }
 

@@ -13,12 +13,12 @@
 #include "collector/torch/memory.h"
 #include "collector/torch/ops_session.h"
 #include "collector/torch/thread.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LEAVE_TRIES   10000 /* of 1 ms: a thread may be stopped inside a callback */
@@ -71,7 +71,6 @@ static void remove_callback(struct session *s, int i)
 /* True when no thread is inside a callback any more. */
 static bool wait_until_left(void)
 {
-	static const struct timespec ms = {.tv_nsec = 1000000};
 	int tries = 0;
 
 	if (ops_fence_needed || membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
@@ -80,7 +79,7 @@ static bool wait_until_left(void)
 		while (__atomic_load_n(&t->busy, __ATOMIC_ACQUIRE)) {
 			if (++tries > LEAVE_TRIES)
 				return false;
-			(void)nanosleep(&ms, NULL);
+			clock_sleep_ms();
 		}
 	}
 	return true;

@@ -8,13 +8,13 @@
 #define GP_COLLECTOR_TORCH_OPS_SESSION_H
 
 #include "collector/python/stacks.h"
-#include "collector/runtime/clock.h"
 #include "collector/runtime/names.h"
 #include "collector/runtime/ring_writer.h"
 #include "collector/torch/inputs.h"
 #include "collector/torch/layout.h"
 #include "collector/torch/thread.h"
 #include "collector/torch/torch.h"
+#include "common/clock.h"
 
 #include <stdbool.h>
 #include <stdint.h>

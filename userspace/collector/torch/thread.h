@@ -12,6 +12,7 @@
 #include "collector/python/modules.h"
 #include "collector/python/stacks.h"
 #include "collector/runtime/names.h"
+#include "common/step_annotations.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,7 +57,8 @@ struct thread_state {
 	uint32_t in_use;       /* a thread has it */
 	uint32_t calls;	       /* of callbacks, since one was timed */
 	uint32_t reserved;
-	uint64_t cpu_emitted_ns[3]; /* when its CPU time was told last, by kind of annotation */
+	uint64_t cpu_emitted_ns[STEP_MARKER_NONE]; /* when its CPU time was told last, by kind of
+						      annotation */
 	struct thread_state *next;
 	struct gp_stack_top *top; /* where it says its stack, NULL: nowhere */
 	struct open_op open[GP_OP_DEPTH];

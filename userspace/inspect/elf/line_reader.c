@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
+#include "common/clock.h"
 #include "inspect/elf/elf_private.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 #include "base/banned.h"
-#include "base/step_annotations.h"
+#include "common/step_annotations.h"
 
 /* ---- deviceProperties ---- */
 

@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 #include "base/cleanup.h"
-#include "base/saturating.h"
+#include "common/saturating.h"
 
 /* More than any honest recording needs; a forged one may claim any number of different stacks. */
 #define NODES_MAX (4U << 20)

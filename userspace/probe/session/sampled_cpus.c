@@ -2,8 +2,8 @@
 
 #include "probe/session/sampled_cpus.h"
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "common/clock.h"
 #include "gpuprof.skel.h"
 #include "inspect/kernel/kallsyms.h"
 #include "probe/session/cpu_sharing.h"

@@ -5,8 +5,8 @@
  * program and back, from a child of our own; and the programs' own time, from the kernel, over the
  * first moment of the capture. To time them costs time too, so it ends soon.
  */
-#include "base/clock.h"
 #include "base/log.h"
+#include "common/clock.h"
 #include "gpuprof.skel.h"
 #include "probe/session/session_private.h"
 

@@ -5,8 +5,8 @@
  * there before the first walk that trusts the count.
  */
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
+#include "common/clock.h"
 #include "gpuprof.skel.h"
 #include "probe/plan/code.h"
 #include "probe/plan/planned_file.h"

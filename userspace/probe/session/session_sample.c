@@ -5,10 +5,10 @@
  * seldom, at the threads that wait. Both go on from new to free; while there is no epoch they do
  * nothing.
  */
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/vec.h"
+#include "common/clock.h"
 #include "gpuprof.skel.h"
 #include "inspect/process/rights.h"
 #include "probe/session/sampled_cpus.h"

@@ -6,7 +6,7 @@
  */
 #include "probe/session/trap_cost.h"
 
-#include "base/clock.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <link.h>

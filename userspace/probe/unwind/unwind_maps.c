@@ -8,9 +8,9 @@
 #include "probe/unwind/unwind_maps.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "common/clock.h"
 #include "inspect/access/process_file.h"
 #include "inspect/elf/elf.h"
 #include "inspect/elf/vdso.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/banned.h"
-#include "base/saturating.h"
+#include "common/saturating.h"
 
 static const struct {
 	uint32_t major, minor;

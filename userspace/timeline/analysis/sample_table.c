@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/saturating.h"
+#include "common/saturating.h"
 
 #define NO_OPERATOR "[no operator]"
 #define NO_PYTHON   "[no Python]"

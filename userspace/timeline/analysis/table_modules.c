@@ -13,7 +13,7 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "base/saturating.h"
+#include "common/saturating.h"
 
 #define OUTSIDE "[no module]"
 

@@ -13,11 +13,10 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "base/saturating.h"
+#include "common/saturating.h"
+#include "common/step_annotations.h"
 #include "timeline/analysis/gpu_ranges.h"
 #include "timeline/analysis/table_sort.h"
-
-#define STEP_PREFIX "ProfilerStep#"
 
 struct grouping {
 	const struct timeline *t;
@@ -41,9 +40,7 @@ static void grouping__done(struct grouping *g)
 
 static const char *row_name(const char *name)
 {
-	if (!strncmp(name, STEP_PREFIX, strlen(STEP_PREFIX)))
-		return "ProfilerStep*";
-	return name;
+	return step_marker_by_prefix(name) == STEP_MARKER_PROFILER ? STEP_PROFILER_ANY : name;
 }
 
 static int add_row(struct grouping *g, uint64_t key, uint64_t head, const struct table_row *row,

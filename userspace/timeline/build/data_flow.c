@@ -14,8 +14,7 @@
 
 #include "base/banned.h"
 #include "base/cleanup.h"
-
-#define OPTIMIZER_STEP "Optimizer.step#"
+#include "common/step_annotations.h"
 
 /* How inputs were seen of which no schema says whether they are written. */
 enum { SEEN_READ = 1, SEEN_WRITTEN = 2, SEEN_UNKNOWN = 4 };
@@ -200,7 +199,7 @@ static int add_op(struct flow_build *w, uint32_t op)
 
 	w->backward[op] = o->scope == GP_SCOPE_BACKWARD || (has_parent && w->backward[o->parent]);
 	w->optimizer[op] = has_parent ? w->optimizer[o->parent] : TL_NONE;
-	if (o->scope == GP_SCOPE_USER && !strncmp(o->name, OPTIMIZER_STEP, strlen(OPTIMIZER_STEP)))
+	if (o->scope == GP_SCOPE_USER && step_marker_by_prefix(o->name) == STEP_MARKER_OPTIMIZER)
 		w->optimizer[op] = op;
 	if (has_parent && w->node_of[o->parent] != TL_NONE) {
 		w->node_of[op] = w->node_of[o->parent];

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/banned.h"
-#include "base/saturating.h"
+#include "common/saturating.h"
 #include "timeline/build/flops.h"
 #include "timeline/model/build.h"
 

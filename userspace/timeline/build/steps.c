@@ -5,7 +5,7 @@
  * from the cycle of operators. A step that is not whole is none, and where nothing tells, there are
  * no steps.
  */
-#include "base/step_annotations.h"
+#include "common/step_annotations.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -432,7 +432,7 @@ static int find_of_process(struct process_discovery *f, uint32_t process, const 
 	} else if (m) {
 		series.thread = m->thread;
 		series.by = by[m->kind];
-		series.marker = m->kind == STEP_MARKER_PROFILER ? "ProfilerStep*" : m->name;
+		series.marker = m->kind == STEP_MARKER_PROFILER ? STEP_PROFILER_ANY : m->name;
 		err = collect(f, m);
 		set_ends(f, m);
 	} else {

@@ -10,6 +10,7 @@
 
 #include "base/banned.h"
 #include "base/cleanup.h"
+#include "common/step_annotations.h"
 #include "timeline/model/build.h"
 
 struct merge {
@@ -75,7 +76,8 @@ static void put_step(struct merge *m, const struct step_place *p, uint32_t at)
 	struct tl_step *step = &t->steps.items[p->step];
 	char name[40];
 
-	(void)snprintf(name, sizeof(name), "ProfilerStep#%llu", (unsigned long long)step->number);
+	(void)snprintf(name, sizeof(name), STEP_PROFILER_PREFIX "%llu",
+		       (unsigned long long)step->number);
 	step->op = at;
 	m->b->parents.items[at] = 0;
 	t->ops.items[at] = (struct tl_op){

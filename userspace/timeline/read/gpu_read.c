@@ -12,6 +12,7 @@
 
 #include "base/banned.h"
 #include "base/demangle.h"
+#include "common/api_name.h"
 
 /* A clock that moves by more than 1 ns in these was set. */
 #define CLOCK_DRIFT_PART 1000
@@ -50,18 +51,6 @@ static const char *const overhead_kinds[] = {"Driver Compiler",
 
 /* ---- names ---- */
 
-/* Bytes of an API function's name without CUPTI's version: "_v" and digits, at least four. */
-static size_t without_version(const char *name, size_t bytes)
-{
-	size_t at = bytes;
-
-	while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9')
-		at--;
-	if (bytes - at >= 4 && at > 2 && name[at - 1] == 'v' && name[at - 2] == '_')
-		return at - 2;
-	return bytes;
-}
-
 /* Without the mark of the variants for a default stream per thread. */
 static size_t without_variant(const char *name, size_t bytes)
 {
@@ -85,7 +74,7 @@ static const char *make_name(struct build *b, const char *name, enum name_kind k
 		buf__done(&text);
 		return kept;
 	}
-	bytes = without_version(name, bytes);
+	bytes = api_name_without_version(name, bytes);
 	if (kind == NAME_CALL_BASE)
 		bytes = without_variant(name, bytes);
 	kept = intern__get(b->t->private->intern, name, bytes);
