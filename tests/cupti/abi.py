@@ -202,10 +202,10 @@ def our_numbers(text):
     return re.findall(r"(CUPTI_\w+) =", enums) + re.findall(r"#define (CUPTI_NO_\w+)", text)
 
 
-def noise(text):
+def filtered_calls(text):
     """(array, index, function) of every number in cupti_api_filter.h."""
     found = []
-    for array, body in re.findall(r"(cupti_noisy_\w+)\[\] = \{(.*?)\n\};", text, re.DOTALL):
+    for array, body in re.findall(r"(cupti_filtered_\w+)\[\] = \{(.*?)\n\};", text, re.DOTALL):
         for index, function in enumerate(re.findall(r"\d+,\s*/\* (\w+)", body)):
             found.append((array, index, function))
     return found
@@ -249,7 +249,7 @@ def struct_lines(headers):
 def number_lines(headers, collector):
     lines = ['NUMBER("%s", %s, %s);' % (ours, ours, theirs) for ours, theirs in NUMBERS.items()]
     with open(collector + "/cupti/cupti_api_filter.h", encoding="utf-8") as file:
-        for array, index, function in noise(file.read()):
+        for array, index, function in filtered_calls(file.read()):
             kind = "DRIVER" if "driver" in array else "RUNTIME"
             theirs = "CUPTI_%s_TRACE_CBID_%s" % (kind, function)
             match = re.search(r"\b%s(_v3020)?\b(?=\s*=)" % theirs, headers.text)

@@ -212,10 +212,12 @@ static void switch_on(void)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		(void)cupti.cuptiActivityEnable(kinds[i]);
 	doing = "single calls off";
-	for (size_t i = 0; i < sizeof(cupti_noisy_runtime) / sizeof(cupti_noisy_runtime[0]); i++)
-		(void)cupti.cuptiActivityEnableRuntimeApi(cupti_noisy_runtime[i], 0);
-	for (size_t i = 0; i < sizeof(cupti_noisy_driver) / sizeof(cupti_noisy_driver[0]); i++)
-		(void)cupti.cuptiActivityEnableDriverApi(cupti_noisy_driver[i], 0);
+	for (size_t i = 0; i < sizeof(cupti_filtered_runtime) / sizeof(cupti_filtered_runtime[0]);
+	     i++)
+		(void)cupti.cuptiActivityEnableRuntimeApi(cupti_filtered_runtime[i], 0);
+	for (size_t i = 0; i < sizeof(cupti_filtered_driver) / sizeof(cupti_filtered_driver[0]);
+	     i++)
+		(void)cupti.cuptiActivityEnableDriverApi(cupti_filtered_driver[i], 0);
 	doing = "device timestamps";
 	(void)cupti.cuptiActivityEnableCudaEventDeviceTimestamps(1);
 }

@@ -401,12 +401,12 @@ static void test_calls(void **state)
 		assert_true(t.api.start_ns == t.begin_ns + 20);
 	}
 	/* The noise. */
-	for (unsigned i = 0; i < sizeof(cupti_noisy_runtime) / sizeof(uint16_t); i++) {
-		call = a_call(CUPTI_RUNTIME, cupti_noisy_runtime[i]);
+	for (unsigned i = 0; i < sizeof(cupti_filtered_runtime) / sizeof(uint16_t); i++) {
+		call = a_call(CUPTI_RUNTIME, cupti_filtered_runtime[i]);
 		add(&call, sizeof(call), sizeof(call));
 	}
-	for (unsigned i = 0; i < sizeof(cupti_noisy_driver) / sizeof(uint16_t); i++) {
-		call = a_call(CUPTI_DRIVER, cupti_noisy_driver[i]);
+	for (unsigned i = 0; i < sizeof(cupti_filtered_driver) / sizeof(uint16_t); i++) {
+		call = a_call(CUPTI_DRIVER, cupti_filtered_driver[i]);
 		add(&call, sizeof(call), sizeof(call));
 	}
 	assert_int_equal(convert(), 0);

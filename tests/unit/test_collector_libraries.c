@@ -45,7 +45,7 @@ static void test_fork_meanwhile(void **state)
 	int status;
 	pid_t child;
 
-	assert_int_equal(pthread_atfork(fork_guard__hold, fork_guard__let_go, fork_guard__forget),
+	assert_int_equal(pthread_atfork(fork_guard__hold, fork_guard__release, fork_guard__forget),
 			 0);
 	assert_int_equal(pthread_create(&thread, NULL, look, NULL), 0);
 	while (!__atomic_load_n(&looking, __ATOMIC_ACQUIRE))

@@ -384,14 +384,15 @@ static void test_long_names_end(void **state)
 
 static void test_annotations(void **state)
 {
-	struct open_op a = {.record = &a, .instance = 1, .pending = NO_PENDING};
-	struct open_op b = {.record = &b, .instance = 2, .pending = NO_PENDING};
+	struct open_op a = {.record = &a, .instance = 1, .async_place = NOT_ASYNC};
+	struct open_op b = {.record = &b, .instance = 2, .async_place = NOT_ASYNC};
 	struct async_op got;
 
 	async_ops__clear();
 	async_ops__add(&a, 10, 1);
 	async_ops__add(&b, 20, 2);
-	assert_true(a.pending != NO_PENDING && b.pending != NO_PENDING && a.pending != b.pending);
+	assert_true(a.async_place != NOT_ASYNC && b.async_place != NOT_ASYNC &&
+		    a.async_place != b.async_place);
 	assert_true(async_ops__holds(&a));
 	assert_true(async_ops__take_record(&b, &got));
 	assert_int_equal(got.tid, 20);
@@ -402,11 +403,11 @@ static void test_annotations(void **state)
 	assert_true(async_ops__take(&a));
 	assert_false(async_ops__take(&a));
 	/* A full table turns the next one away. */
-	for (uint64_t i = 0; i < NO_PENDING; i++) {
-		struct open_op op = {.record = &op, .instance = 3 + i, .pending = NO_PENDING};
+	for (uint64_t i = 0; i < NOT_ASYNC; i++) {
+		struct open_op op = {.record = &op, .instance = 3 + i, .async_place = NOT_ASYNC};
 
 		async_ops__add(&op, 1, 1);
-		if (op.pending == NO_PENDING)
+		if (op.async_place == NOT_ASYNC)
 			break;
 		assert_true(i < 10000);
 	}

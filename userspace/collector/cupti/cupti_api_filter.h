@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-static const uint16_t cupti_noisy_runtime[] = {
+static const uint16_t cupti_filtered_runtime[] = {
 	10, /* cudaGetLastError */
 	11, /* cudaPeekAtLastError */
 	17, /* cudaGetDevice */
 };
-static const uint16_t cupti_noisy_driver[] = {
+static const uint16_t cupti_filtered_driver[] = {
 	9,   /* cuDeviceGetAttribute */
 	304, /* cuCtxGetCurrent */
 	310, /* cuPointerGetAttribute */

@@ -38,7 +38,7 @@ static void keep(char *to, const char *path)
 		memcpy(to, path, bytes + 1);
 }
 
-static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
+static int note_library(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
 	if (!info->dlpi_name)
 		return 0;
@@ -49,10 +49,10 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 	return 0;
 }
 
-static void look_around(void)
+static void find_loaded(void)
 {
 	memset(&seen, 0, sizeof(seen));
-	(void)libraries__each(look_at, NULL);
+	(void)libraries__each(note_library, NULL);
 }
 
 /* The text after "libcudart.so.", up to the next dot. */
@@ -169,7 +169,7 @@ uint32_t cupti_library__runtime_version(void)
 	void *runtime = NULL;
 	uint32_t version;
 
-	look_around();
+	find_loaded();
 	if (runtime_may_be_asked())
 		runtime = dlopen(seen.runtime, RTLD_LAZY | RTLD_NOLOAD);
 	if (!runtime)
@@ -312,7 +312,7 @@ static const char *why_strange(struct cupti_library *l)
 enum cupti_found cupti_library__bind(struct cupti_library *l, bool starting, const char **why_text)
 {
 	*l = (struct cupti_library){0};
-	look_around();
+	find_loaded();
 	l->handle = find(starting, why_text);
 	if (!l->handle)
 		return CUPTI_ABSENT;
@@ -344,7 +344,7 @@ void cupti_library__release(struct cupti_library *l)
 	*l = (struct cupti_library){0};
 }
 
-static int look_for_user(struct dl_phdr_info *info, size_t bytes, void *arg)
+static int note_cupti_user(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
 	static const struct {
 		const char *begin, *who;
@@ -368,6 +368,6 @@ const char *cupti_library__other_user(void)
 {
 	const char *who = NULL;
 
-	(void)libraries__each(look_for_user, &who);
+	(void)libraries__each(note_cupti_user, &who);
 	return who ? who : "another profiler";
 }

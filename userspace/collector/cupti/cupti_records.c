@@ -273,11 +273,11 @@ static void put_set(struct cupti_records *r, const struct cupti_set *s, size_t b
 }
 
 /* A CUPTI that cannot leave out single calls tells them all the same. */
-static bool is_noisy(struct cupti_records *r, const struct cupti_api_call *a)
+static bool is_filtered(struct cupti_records *r, const struct cupti_api_call *a)
 {
 	bool driver = a->kind == CUPTI_DRIVER;
-	const uint16_t *noisy = driver ? cupti_noisy_driver : cupti_noisy_runtime;
-	size_t nr = driver ? sizeof(cupti_noisy_driver) : sizeof(cupti_noisy_runtime);
+	const uint16_t *noisy = driver ? cupti_filtered_driver : cupti_filtered_runtime;
+	size_t nr = driver ? sizeof(cupti_filtered_driver) : sizeof(cupti_filtered_runtime);
 
 	for (size_t i = 0; i < nr / sizeof(*noisy); i++)
 		if (a->cbid == noisy[i])
@@ -296,7 +296,7 @@ static void put_api(struct cupti_records *r, const struct cupti_api_call *a, siz
 	};
 	uint64_t start_ns, end_ns;
 
-	if (is_own(r, a->thread) || is_noisy(r, a))
+	if (is_own(r, a->thread) || is_filtered(r, a))
 		return;
 	ev.name_id = api_name(r, driver, a->cbid);
 	if (!convert_times(r, a->start, a->end, &start_ns, &end_ns))

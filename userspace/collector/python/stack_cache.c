@@ -55,7 +55,7 @@ struct gp_stack_top *stack_cache__claim(void)
 					 __ATOMIC_RELAXED) &&
 	    owner != self)
 		return NULL;
-	stack_cache__say(top, NULL);
+	stack_cache__put(top, NULL);
 	return top;
 }
 
@@ -63,7 +63,7 @@ void stack_cache__give_back(struct gp_stack_top *top)
 {
 	if (!top || top->self != (uint64_t)(uintptr_t)pthread_self())
 		return;
-	stack_cache__say(top, NULL);
+	stack_cache__put(top, NULL);
 	__atomic_store_n(&top->self, 0, __ATOMIC_RELEASE);
 }
 
@@ -73,7 +73,7 @@ void stack_cache__clear(void)
 		memset(table, 0, BYTES);
 }
 
-void stack_cache__say(struct gp_stack_top *top, const struct gp_stack_top *as)
+void stack_cache__put(struct gp_stack_top *top, const struct gp_stack_top *as)
 {
 	if (!top)
 		return;

@@ -30,6 +30,6 @@ void stack_cache__give_back(struct gp_stack_top *top);
 void stack_cache__clear(void);
 
 /* Says what `as` says, but for `self`; or, with `as` NULL, nothing. `top` NULL is fine. */
-void stack_cache__say(struct gp_stack_top *top, const struct gp_stack_top *as);
+void stack_cache__put(struct gp_stack_top *top, const struct gp_stack_top *as);
 
 #endif /* GP_COLLECTOR_PYTHON_STACK_CACHE_H */

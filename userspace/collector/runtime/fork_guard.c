@@ -48,7 +48,7 @@ void fork_guard__hold(void)
 	depth = 1;
 }
 
-void fork_guard__let_go(void)
+void fork_guard__release(void)
 {
 	if (!is_owner() || --depth)
 		return;

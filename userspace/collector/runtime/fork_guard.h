@@ -11,7 +11,7 @@
 /* Between the two no fork begins, but for one that was not willing to wait any longer. They may be
  * nested. The first waits for a fork that is under way, which is short, but not for ever. */
 void fork_guard__hold(void);
-void fork_guard__let_go(void);
+void fork_guard__release(void);
 
 /* In a fork's child: whoever held it is not here. */
 void fork_guard__forget(void);

@@ -11,6 +11,6 @@ int libraries__each(int (*fn)(struct dl_phdr_info *info, size_t bytes, void *arg
 
 	fork_guard__hold();
 	result = dl_iterate_phdr(fn, arg);
-	fork_guard__let_go();
+	fork_guard__release();
 	return result;
 }

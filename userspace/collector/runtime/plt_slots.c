@@ -128,7 +128,7 @@ static uintptr_t *find_word(const struct dl_phdr_info *info, const struct tables
 	return word;
 }
 
-static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
+static int search_library(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
 	struct search *s = arg;
 	struct tables t;
@@ -201,7 +201,7 @@ bool slots_find(uintptr_t base, struct slot *slots, int nr)
 {
 	struct search s = {.base = base, .slots = slots, .nr = nr};
 
-	(void)libraries__each(look_at, &s);
+	(void)libraries__each(search_library, &s);
 	for (int i = 0; i < nr && s.found; i++) {
 		slots[i].protection = protection_at((uintptr_t)slots[i].word);
 		s.found = slots[i].protection >= 0;

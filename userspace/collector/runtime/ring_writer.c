@@ -65,7 +65,7 @@ static int make_memory(bool *ret_seals)
 }
 
 /* By number: fstat() is a new symbol of glibc 2.33. */
-static int look_at(int fd, struct stat *ret_st)
+static int stat_fd(int fd, struct stat *ret_st)
 {
 	return (int)syscall(SYS_fstat, fd, ret_st);
 }
@@ -84,7 +84,7 @@ int ring_writer__open(struct ring_writer *w, uint32_t data_bytes)
 	made.fd = make_memory(&seals);
 	if (made.fd < 0)
 		return -errno;
-	if (look_at(made.fd, &st) || ftruncate(made.fd, (off_t)all) ||
+	if (stat_fd(made.fd, &st) || ftruncate(made.fd, (off_t)all) ||
 	    (seals && fcntl(made.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)))
 		goto fail;
 	p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, 0);
@@ -112,7 +112,7 @@ static bool fd_is_ours(const struct ring_writer *w)
 {
 	struct stat st;
 
-	return w->fd >= 0 && !look_at(w->fd, &st) && st.st_dev == w->device &&
+	return w->fd >= 0 && !stat_fd(w->fd, &st) && st.st_dev == w->device &&
 	       st.st_ino == w->inode;
 }
 

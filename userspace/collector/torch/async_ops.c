@@ -32,7 +32,7 @@ bool async_ops__add(struct open_op *op, uint32_t tid, uint32_t torch_thread)
 		if (!__atomic_compare_exchange_n(&p->instance, &nobody, CHANGING, false,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
-		op->pending = (uint16_t)i;
+		op->async_place = (uint16_t)i;
 		p->content = (struct async_op){*op, tid, torch_thread};
 		__atomic_store_n(&p->record, op->record, __ATOMIC_RELAXED);
 		__atomic_store_n(&p->instance, op->instance, __ATOMIC_RELEASE);
@@ -48,12 +48,12 @@ bool async_ops__add(struct open_op *op, uint32_t tid, uint32_t torch_thread)
 
 bool async_ops__holds(const struct open_op *op)
 {
-	return __atomic_load_n(&places[op->pending].instance, __ATOMIC_RELAXED) == op->instance;
+	return __atomic_load_n(&places[op->async_place].instance, __ATOMIC_RELAXED) == op->instance;
 }
 
 bool async_ops__has_ended(const struct open_op *op)
 {
-	return op->pending != NO_PENDING && !async_ops__holds(op);
+	return op->async_place != NOT_ASYNC && !async_ops__holds(op);
 }
 
 uint32_t async_ops__open_nr(const struct open_op *ops, uint32_t nr)
@@ -79,7 +79,7 @@ static bool take(struct place *p, uint64_t instance, struct async_op *ret_op)
 
 bool async_ops__take(const struct open_op *op)
 {
-	return take(&places[op->pending], op->instance, NULL);
+	return take(&places[op->async_place], op->instance, NULL);
 }
 
 bool async_ops__take_record(const void *record, struct async_op *ret_op)

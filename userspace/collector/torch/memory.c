@@ -33,8 +33,8 @@ static struct {
 } hook;
 
 /* Where the wrappers go on to: written before they are in, and never cleared. */
-static uintptr_t go_on_new __attribute__((used));
-static uintptr_t go_on_delete __attribute__((used));
+static uintptr_t real_new __attribute__((used));
+static uintptr_t real_delete __attribute__((used));
 
 /* ---- the wrappers ---- */
 
@@ -68,7 +68,7 @@ static void emit(uint8_t flags, const void *address, size_t bytes)
 			ops_begin_epoch(s, t);
 		ev.head.tid = t->tid;
 		ev.head.time_ns = clock_now_ns();
-		if (s->says_stacks && !(flags & GP_MEMORY_FREE))
+		if (s->caches_stacks && !(flags & GP_MEMORY_FREE))
 			ev.stack_id = stack_id(s, t);
 		(void)ring_writer__write(s->ring, &ev, sizeof(ev));
 		ops_time_end(s, begin_ns);
@@ -77,22 +77,22 @@ static void emit(uint8_t flags, const void *address, size_t bytes)
 }
 
 /* void c10::ProfiledCPUMemoryReporter::New(void *ptr, size_t nbytes) is about to be called. */
-static __attribute__((used)) void emitted_new(const void *reporter, const void *address,
-					      size_t bytes)
+static __attribute__((used)) void before_new(const void *reporter, const void *address,
+					     size_t bytes)
 {
 	if (bytes)
 		emit(0, address, bytes);
 }
 
 /* And void c10::ProfiledCPUMemoryReporter::Delete(void *ptr), which alone knows the size. */
-static __attribute__((used)) void emitted_delete(const void *reporter, const void *address)
+static __attribute__((used)) void before_delete(const void *reporter, const void *address)
 {
 	if (address)
 		emit(GP_MEMORY_FREE | GP_MEMORY_SIZE_UNKNOWN, address, 0);
 }
 
 /* With the arguments kept and the stack pointer as the ABI wants it at a call. */
-#define WRAPPER(name, emitted, go_on)                                                              \
+#define WRAPPER(name, before, real)                                                                \
 	__asm__(".pushsection .text\n"                                                             \
 		".type " #name ", @function\n" #name ":\n"                                         \
 		".cfi_startproc\n"                                                                 \
@@ -100,11 +100,11 @@ static __attribute__((used)) void emitted_delete(const void *reporter, const voi
 		"push %rdi\n.cfi_adjust_cfa_offset 8\n"                                            \
 		"push %rsi\n.cfi_adjust_cfa_offset 8\n"                                            \
 		"push %rdx\n.cfi_adjust_cfa_offset 8\n"                                            \
-		"call " #emitted "\n"                                                              \
+		"call " #before "\n"                                                               \
 		"pop %rdx\n.cfi_adjust_cfa_offset -8\n"                                            \
 		"pop %rsi\n.cfi_adjust_cfa_offset -8\n"                                            \
 		"pop %rdi\n.cfi_adjust_cfa_offset -8\n"                                            \
-		"jmp *" #go_on "(%rip)\n"                                                          \
+		"jmp *" #real "(%rip)\n"                                                           \
 		".cfi_endproc\n"                                                                   \
 		".size " #name ", .-" #name "\n"                                                   \
 		".popsection")
@@ -112,8 +112,8 @@ static __attribute__((used)) void emitted_delete(const void *reporter, const voi
 /* As a linker's label: never called from here. */
 extern const char wrapper_new[] __attribute__((visibility("hidden")));
 extern const char wrapper_delete[] __attribute__((visibility("hidden")));
-WRAPPER(wrapper_new, emitted_new, go_on_new);
-WRAPPER(wrapper_delete, emitted_delete, go_on_delete);
+WRAPPER(wrapper_new, before_new, real_new);
+WRAPPER(wrapper_delete, before_delete, real_delete);
 
 static uintptr_t wrapper(int i)
 {
@@ -174,8 +174,8 @@ static bool is_in(void)
 
 static const char *put_in(void)
 {
-	go_on_new = hook.slots[ALLOCATIONS].function;
-	go_on_delete = hook.slots[FREES].function;
+	real_new = hook.slots[ALLOCATIONS].function;
+	real_delete = hook.slots[FREES].function;
 	hook.hooked = true;
 	for (int i = 0; i < SLOTS_NR; i++)
 		if (!slot_set(&hook.slots[i], hook.slots[i].function, wrapper(i)))
@@ -194,7 +194,7 @@ const char *memory__hook(void)
 	/* A child finds both in or neither, and the loader held by nobody. */
 	fork_guard__hold();
 	why = find() ?: put_in();
-	fork_guard__let_go();
+	fork_guard__release();
 	if (!why)
 		return NULL;
 	if (hook.hooked)
@@ -227,7 +227,7 @@ void memory__unhook(void)
 		return;
 	fork_guard__hold();
 	all = take_out();
-	fork_guard__let_go();
+	fork_guard__release();
 	/* Whoever has the word now may come to our wrapper, and by it to the library, at any time.
 	 */
 	if (all)

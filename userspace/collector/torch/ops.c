@@ -1,350 +1,236 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The callbacks. PyTorch copies their addresses into each record it makes, so a callback can come
- * long after it was taken away: it finds the gate shut and does nothing (and the library is linked
- * so that it is never unloaded).
- *
- * Who may use the session: a callback sets its thread's `busy`, then looks whether the gate is
- * open. The collector's thread shuts the gate, makes every thread see that (membarrier), and waits
- * until nobody is busy. The gate lies in a page that a fork's child finds empty.
+ * Which callbacks are in PyTorch's list, and what they are given to work with. All on the
+ * collector's thread, but for what a fork's child forgets.
  */
-#include "collector/torch/ops_session.h"
+#include "collector/torch/ops.h"
 
 #include "collector/python/stack_cache.h"
-#include "collector/python/stacks.h"
 #include "collector/runtime/compat.h"
+#include "collector/runtime/fork_guard.h"
 #include "collector/torch/async_ops.h"
-#include "collector/torch/inputs.h"
-#include "collector/torch/op_python.h"
-#include "collector/torch/tensors.h"
+#include "collector/torch/memory.h"
+#include "collector/torch/op_callbacks.h"
+#include "collector/torch/ops_session.h"
 #include "collector/torch/thread.h"
-#include "common/clock.h"
-#include "common/step_annotations.h"
 
-#include <string.h>
+#define INSTANCE_OURS (1ULL << 63)
+#define PROCESS_MASK  0x7ffULL
+#define PROCESS_SHIFT 52
 
-#define FORWARD_MAX (1ULL << 32)
+static bool stuck; /* a thread did not leave its callback */
 
-void ops_begin_epoch(struct session *s, struct thread_state *t)
+int ops__init(void)
 {
-	t->epoch = s->epoch;
-	__atomic_store_n(&t->depth, 0, __ATOMIC_RELAXED);
-	/* Of a thread that has ended meanwhile. */
-	modules__leave(&t->modules, s->ring, s->epoch);
-	t->modules.epoch = s->epoch;
-	t->modules.tid = t->tid;
-	memset(t->names, 0, sizeof(t->names));
-	t->stack.state = 0;
-	t->stack.checks_nr = 0;
-	t->stack.calls_checks_nr = 0;
-	t->stack.calls[t->stack.calls_now].nr = 0;
-	t->top = s->says_stacks ? stack_cache__claim() : NULL;
-	t->torch_thread = (uint32_t)s->torch.current_thread();
+	int err = ops_session_init();
+
+	if (err)
+		return err;
+	/* Without it allocations have their stacks walked by the kernel. */
+	(void)stack_cache__init();
+	return thread_states__init();
 }
 
-static uint64_t next_instance(struct session *s, struct thread_state *t)
+static void remove_callback(struct session *s, int i)
 {
-	if (++t->ops_nr == 0) {
-		thread_state__renumber(t);
-		t->ops_nr = 1;
-	}
-	return s->prefix | (uint64_t)t->number << 32 | t->ops_nr;
+	if (s->added[i])
+		torch_api__remove(&s->torch, s->handles[i]);
+	s->added[i] = false;
 }
 
-/* Not inlined: its kilobyte of stack is for those alone who want shapes. */
-__attribute__((noinline)) static uint32_t inputs_id(struct session *s, const void *record)
+static void add_callback(struct session *s, int i)
 {
-	uint8_t data[GP_INPUTS_BYTES_MAX];
-	size_t bytes = inputs_encode(&s->layout, record, inputs__have_room(s->inputs), data);
-
-	return inputs__id(s->inputs, s->ring, data, bytes);
-}
-
-__attribute__((noinline)) static void write_tensors(struct session *s, const struct thread_state *t,
-						    const struct open_op *op)
-{
-	const struct gp_ev_head head = {.tid = t->tid, .time_ns = clock_now_ns()};
-
-	tensors_write(&s->layout, s->ring, op->record, &head, op->instance);
-}
-
-/* Takes away what ended on another thread. Of what lies below the innermost one too: where each is
- * still to end when the next begins, all would pile up. */
-static void drop_ended(struct thread_state *t)
-{
-	while (t->depth && async_ops__has_ended(&t->open[t->depth - 1]))
-		__atomic_store_n(&t->depth, t->depth - 1, __ATOMIC_RELAXED);
-	while (t->depth > 1 && async_ops__has_ended(&t->open[t->depth - 2])) {
-		t->open[t->depth - 2] = t->open[t->depth - 1];
-		__atomic_store_n(&t->depth, t->depth - 1, __ATOMIC_RELAXED);
-	}
-}
-
-/* Its record lies on no stack: it may outlive what is around it and end on another thread, as an
- * annotation does that someone else ends and a TorchScript function that waited for another. */
-static bool may_move(uint8_t scope)
-{
-	return scope == GP_SCOPE_USER || scope == GP_SCOPE_SCRIPT;
-}
-
-/* The engine's word for a node, around the node's own. */
-static bool is_node(const char *text)
-{
-	static const char engine[] = "autograd::engine::";
-
-	return text && !strncmp(text, engine, sizeof(engine) - 1);
-}
-
-static void push(struct session *s, struct thread_state *t, const void *record, uint8_t scope)
-{
-	const char *members = record;
-	const char *text = s->torch.record_name(record);
-	struct open_op *op;
-
-	if (__atomic_load_n(&s->ops_alone, __ATOMIC_RELAXED) && is_node(text))
-		return;
-	if (__builtin_expect(t->epoch != s->epoch, 0))
-		ops_begin_epoch(s, t);
-	drop_ended(t);
-	if (t->depth == GP_OP_DEPTH) {
-		ring_writer__count(s->ring, GP_LOSS_DEPTH, 1);
-		return;
-	}
-	op = &t->open[t->depth];
-	op->record = record;
-	op->instance = next_instance(s, t);
-	op->parent = t->depth ? op[-1].instance : 0;
-	memcpy(&op->sequence_nr, members + s->torch.sequence_offset, sizeof(op->sequence_nr));
-	op->forward_thread = 0;
-	if (scope == GP_SCOPE_BACKWARD)
-		memcpy(&op->forward_thread, members + s->torch.forward_thread_offset,
-		       sizeof(op->forward_thread));
-	if (op->forward_thread >= FORWARD_MAX)
-		op->forward_thread = 0;
-	op->name_id = thread_state__name_id(t, s->names, s->ring, text ? text : "?");
-	op->scope = scope;
-	op->has_outlived = false;
-	op->inputs_id = s->inputs ? inputs_id(s, record) : 0;
-	op->stack = (struct op_stack){0};
-	op->modules_nr = 0;
-	op->same_calls = 0;
-	if (s->stacks)
-		op_python__take(s->stacks, s->ring, t, s->modules ? s->names : NULL);
-	op->pending = NO_PENDING;
-	__atomic_store_n(&t->depth, t->depth + 1, __ATOMIC_RELAXED);
-	if (s->inputs && s->tensors)
-		write_tensors(s, t, op);
-	op->start_ns = clock_now_ns();
-	if (t->modules.nr)
-		modules__begin(&t->modules, op->instance, op->start_ns);
-	if (may_move(scope) && !async_ops__add(op, t->tid, t->torch_thread)) {
-		ring_writer__count(s->ring, GP_LOSS_DEPTH, 1);
-		__atomic_store_n(&t->depth, t->depth - 1, __ATOMIC_RELAXED);
-	}
-}
-
-static void emit(struct session *s, const struct open_op *op, uint32_t tid, uint32_t torch_thread,
-		 uint8_t flags, uint64_t end_ns)
-{
-	struct gp_ev_op ev = {
-		.head = {.kind = GP_EV_OP,
-			 .flags = GP_OP_CALLBACK | flags,
-			 .tid = tid,
-			 .time_ns = end_ns},
-		.start_ns = op->start_ns,
-		.instance = op->instance,
-		.parent = op->parent,
-		.sequence_nr = op->sequence_nr,
-		.forward_thread = op->forward_thread,
-		.name_id = op->name_id,
-		.stack_id = op->stack.id,
-		.scope = op->scope,
-		.thread_number = torch_thread,
+	struct torch_callback callback = {
+		.start = op_callbacks[i].start,
+		.end = op_callbacks[i].end,
+		.probability = 1.0,
+		.needs_inputs = s->inputs != NULL,
 	};
 
-	if (op->inputs_id || op->same_calls) {
-		struct gp_ev_op_inputs with = {
-			.op = ev, .inputs_id = op->inputs_id, .same_calls = op->same_calls};
-
-		(void)ring_writer__write(s->ring, &with, sizeof(with));
-	} else {
-		(void)ring_writer__write(s->ring, &ev, sizeof(ev));
-	}
+	if (s->added[i])
+		return;
+	callback.scopes[op_callbacks[i].scope] = 1;
+	s->handles[i] = torch_api__add(&s->torch, callback);
+	s->added[i] = true;
 }
 
-/*
- * The op at `at` ends and is not the innermost. What lies above it may move and outlives it or has
- * ended on another thread, or was left without its end: records of operators live on the stack, so
- * an outer one cannot end before an inner one.
- */
-static void close_above(struct session *s, struct thread_state *t, uint32_t at, uint64_t end_ns)
+/* Why not, or NULL. */
+static const char *arm_inputs(struct session *s)
 {
-	uint32_t to = at;
+	const char *why;
 
-	for (uint32_t i = t->depth - 1; i > at; i--) {
-		if (t->open[i].pending != NO_PENDING)
-			continue;
-		emit(s, &t->open[i], t->tid, t->torch_thread, GP_OP_EXCEPTION, end_ns);
-		ring_writer__count(s->ring, GP_LOSS_EXCEPTION, 1);
-	}
-	for (uint32_t i = at + 1; i < t->depth; i++) {
-		if (t->open[i].pending == NO_PENDING || !async_ops__holds(&t->open[i]))
-			continue;
-		t->open[to] = t->open[i];
-		t->open[to++].has_outlived = true;
-	}
-	__atomic_store_n(&t->depth, to, __ATOMIC_RELAXED);
+	fork_guard__hold(); /* It calls operators, which read the list of callbacks. */
+	why = torch_layout__find(&s->layout, &s->torch);
+	fork_guard__release();
+	if (why)
+		return why;
+	s->inputs = inputs__new();
+	return s->inputs ? NULL : "shapes: out of memory";
 }
 
-/* False: nothing is known of the record. */
-static bool pop(struct session *s, struct thread_state *t, const void *record, uint8_t scope,
-		uint64_t end_ns)
+/* Why not, or NULL. */
+static const char *arm_stacks(struct session *s, const struct ops_extras *extras)
 {
-	struct async_op other;
-	struct open_op op;
-	uint32_t at = t->epoch == s->epoch ? t->depth : 0;
+	const char *why = NULL;
 
-	/* Where one that has ended elsewhere had its record, another may have its own. */
-	while (at && (t->open[at - 1].record != record || async_ops__has_ended(&t->open[at - 1])))
-		at--;
-	if (!at) {
-		if (!may_move(scope) || !async_ops__take_record(record, &other))
-			return false;
-		emit(s, &other.op, other.tid, other.torch_thread, GP_OP_ASYNC, end_ns);
-		return true;
-	}
-	op = t->open[at - 1];
-	if (op.modules_nr)
-		modules__end(&t->modules, op.modules_nr, end_ns);
-	if (at == t->depth)
-		__atomic_store_n(&t->depth, at - 1, __ATOMIC_RELAXED);
+	if (s->kept)
+		why = stacks__resume(s->kept, extras->python, extras->stacks);
 	else
-		close_above(s, t, at - 1, end_ns);
-	if (op.pending == NO_PENDING || async_ops__take(&op))
-		emit(s, &op, t->tid, t->torch_thread, op.has_outlived ? GP_OP_ASYNC : 0, end_ns);
+		s->kept = stacks__new(extras->python, extras->stacks, &why);
+	s->stacks = why ? NULL : s->kept;
+	if (s->stacks && extras->stacks && extras->calls)
+		stacks__want_calls(s->stacks);
+	return why;
+}
+
+enum torch_result ops__arm(struct ring_writer *w, struct ops_extras *extras, const char **why_text)
+{
+	struct session *s = &ops_session;
+	enum torch_result result;
+
+	*why_text = "operator callbacks: a thread is stopped inside an earlier one";
+	if (!ops__disarm())
+		return TORCH_REFUSED;
+	result = torch_api__bind(&s->torch, why_text);
+	if (result != TORCH_BOUND)
+		return result;
+	s->names = names__new(1);
+	if (!s->names) {
+		torch_api__release(&s->torch);
+		*why_text = "operator callbacks: out of memory";
+		return TORCH_REFUSED;
+	}
+	extras->shapes_why = extras->shapes ? arm_inputs(s) : NULL;
+	extras->tensors_why =
+		extras->tensors ? torch_layout__find_storage(&s->layout, &s->torch) : NULL;
+	s->tensors = extras->tensors && !extras->tensors_why;
+	s->modules = extras->modules;
+	extras->stacks_why = extras->python ? arm_stacks(s, extras) : NULL;
+	s->caches_stacks = s->stacks && extras->stacks;
+	s->ring = w;
+	s->epoch++;
+	s->prefix = INSTANCE_OURS | (w->page->process & PROCESS_MASK) << PROCESS_SHIFT;
+	async_ops__clear();
+	(void)thread_states__take_abandoned();
+	__atomic_store_n(&ops_missed_nr, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ops_gate->open, s, __ATOMIC_RELEASE);
+	return TORCH_BOUND;
+}
+
+static void free_tables(struct session *s)
+{
+	names__free(s->names);
+	inputs__free(s->inputs);
+	s->names = NULL;
+	s->inputs = NULL;
+	s->stacks = NULL;
+	s->ring = NULL;
+}
+
+const char *ops__stacks_refused(void)
+{
+	return ops_session.stacks ? stacks__refused(ops_session.stacks) : NULL;
+}
+
+static bool covers(uint8_t scope, bool operators, bool annotations)
+{
+	if (scope == GP_SCOPE_USER)
+		return annotations;
+	return operators && (annotations || scope != GP_SCOPE_BACKWARD);
+}
+
+void ops__cover(bool operators, bool annotations)
+{
+	if (!ops_gate || !ops_open_session())
+		return;
+	__atomic_store_n(&ops_session.ops_alone, !annotations, __ATOMIC_RELAXED);
+	for (int i = 0; i < OPS_CALLBACKS_NR; i++)
+		if (covers(op_callbacks[i].scope, operators, annotations))
+			add_callback(&ops_session, i);
+		else
+			remove_callback(&ops_session, i);
+}
+
+void ops__emit_cpu_time(bool emit, bool ends_alone)
+{
+	__atomic_store_n(&ops_session.cpu_time, emit, __ATOMIC_RELAXED);
+	__atomic_store_n(&ops_session.ends_alone, emit && ends_alone, __ATOMIC_RELAXED);
+}
+
+/* Who is in a wrapper by then says what he has to say, or nothing. */
+static void stop_memory(struct session *s)
+{
+	memory__unhook();
+	__atomic_store_n(&s->memory, false, __ATOMIC_RELAXED);
+}
+
+const char *ops__emit_memory(bool emit)
+{
+	struct session *s = &ops_session;
+	const char *why = NULL;
+
+	if (!ops_gate || !ops_open_session())
+		return NULL;
+	if (emit) {
+		/* First, so that the first call is told. */
+		__atomic_store_n(&s->memory, true, __ATOMIC_RELAXED);
+		why = memory__hook();
+	}
+	if ((!emit || why) && s->memory) {
+		stop_memory(s);
+		(void)ops_wait_until_left();
+	}
+	return why;
+}
+
+bool ops__disarm(void)
+{
+	struct session *s = &ops_session;
+	uint64_t open_nr;
+
+	if (!ops_gate || (!ops_open_session() && !stuck))
+		return true;
+	stop_memory(s);
+	for (int i = 0; i < OPS_CALLBACKS_NR && ops_open_session(); i++)
+		remove_callback(s, i);
+	__atomic_store_n(&ops_gate->open, NULL, __ATOMIC_SEQ_CST);
+	stuck = !ops_wait_until_left();
+	if (stuck)
+		return false;
+	stack_cache__clear();
+	open_nr = thread_states__take_abandoned();
+	for (struct thread_state *t = thread_states__first(); t; t = t->next) {
+		if (t->epoch == s->epoch)
+			open_nr += async_ops__open_nr(
+				t->open, __atomic_exchange_n(&t->depth, 0, __ATOMIC_RELAXED));
+		modules__leave(&t->modules, s->ring, s->epoch);
+	}
+	ring_writer__count(s->ring, GP_LOSS_OPEN_AT_END, open_nr);
+	ring_writer__count(s->ring, GP_LOSS_THREAD,
+			   __atomic_exchange_n(&ops_missed_nr, 0, __ATOMIC_RELAXED));
+	torch_api__release(&s->torch);
+	stacks__release(s->stacks);
+	free_tables(s);
 	return true;
 }
 
-/* Not oftener for each kind of annotation: the clock is a system call. */
-#define CPU_TIME_NS 2000000
-
-static void emit_cpu_time(struct session *s, struct thread_state *t, enum step_marker marker,
-			  uint64_t end_ns)
+void ops__release(void)
 {
-	struct gp_ev_cpu_time ev = {
-		.head = {.kind = GP_EV_CPU_TIME, .tid = t->tid, .time_ns = end_ns}};
-
-	if (end_ns - t->cpu_emitted_ns[marker] < CPU_TIME_NS)
+	if (stuck)
 		return;
-	t->cpu_emitted_ns[marker] = end_ns;
-	ev.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	(void)ring_writer__write(s->ring, &ev, sizeof(ev));
+	stacks__free(ops_session.kept);
+	ops_session.kept = NULL;
 }
 
-/* Its beginning was not looked at. */
-static void emit_end(struct session *s, struct thread_state *t, const char *text, uint64_t end_ns)
+void ops__forget(void)
 {
-	struct open_op op = {.start_ns = end_ns, .sequence_nr = -1, .scope = GP_SCOPE_USER};
-
-	if (__builtin_expect(t->epoch != s->epoch, 0))
-		ops_begin_epoch(s, t);
-	op.instance = next_instance(s, t);
-	op.name_id = thread_state__name_id(t, s->names, s->ring, text);
-	emit(s, &op, t->tid, t->torch_thread, 0, end_ns);
+	/* The gate is shut: its page came empty. */
+	memory__forget();
+	ops_session.memory = false;
+	free_tables(&ops_session);
+	stacks__free(ops_session.kept);
+	ops_session.kept = NULL;
+	stuck = false;
+	thread_states__forget();
 }
-
-/* An annotation ends while steps are to be told. */
-static void pop_step(struct session *s, struct thread_state *t, const void *record, uint64_t end_ns)
-{
-	const char *text = s->torch.record_name(record);
-	enum step_marker marker = text ? step_marker_by_prefix(text) : STEP_MARKER_NONE;
-
-	if (marker != STEP_MARKER_NONE)
-		emit_cpu_time(s, t, marker, end_ns);
-	if (!pop(s, t, record, GP_SCOPE_USER, end_ns) && marker != STEP_MARKER_NONE)
-		emit_end(s, t, text, end_ns);
-}
-
-static void *start(void **ret_context, const void *record, uint8_t scope)
-{
-	struct thread_state *t;
-	struct session *s;
-
-	*ret_context = NULL;
-	s = ops_enter(&t, true);
-	if (s) {
-		uint64_t begin_ns = ops_time_begin(t);
-
-		push(s, t, record, scope);
-		thread_state__say_stack(t);
-		ops_time_end(s, begin_ns);
-		ops_leave(t);
-	}
-	return ret_context;
-}
-
-static void end(const void *record, uint8_t scope)
-{
-	struct thread_state *t;
-	struct session *s = ops_enter(&t, false);
-
-	if (s) {
-		uint64_t begin_ns = ops_time_begin(t), end_ns = clock_now_ns();
-
-		if (scope == GP_SCOPE_USER && __atomic_load_n(&s->cpu_time, __ATOMIC_RELAXED))
-			pop_step(s, t, record, end_ns);
-		else
-			(void)pop(s, t, record, scope, end_ns);
-		if (t->epoch == s->epoch)
-			thread_state__say_stack(t);
-		ops_time_end(s, begin_ns);
-		ops_leave(t);
-	}
-}
-
-/* One pair for each scope: so the scope needs no member of the record. */
-static void *start_function(void **ret_context, const void *record)
-{
-	return start(ret_context, record, GP_SCOPE_FUNCTION);
-}
-
-static void *start_backward(void **ret_context, const void *record)
-{
-	return start(ret_context, record, GP_SCOPE_BACKWARD);
-}
-
-static void *start_script(void **ret_context, const void *record)
-{
-	return start(ret_context, record, GP_SCOPE_SCRIPT);
-}
-
-static void *start_user(void **ret_context, const void *record)
-{
-	*ret_context = NULL;
-	if (__atomic_load_n(&ops_session.ends_alone, __ATOMIC_RELAXED))
-		return ret_context;
-	return start(ret_context, record, GP_SCOPE_USER);
-}
-
-static void end_op(const void *record, void *context)
-{
-	end(record, GP_SCOPE_FUNCTION);
-}
-
-static void end_user(const void *record, void *context)
-{
-	end(record, GP_SCOPE_USER);
-}
-
-static void end_script(const void *record, void *context)
-{
-	end(record, GP_SCOPE_SCRIPT);
-}
-
-const struct ops_callback ops_callbacks[OPS_CALLBACKS_NR] = {
-	{start_user, end_user, GP_SCOPE_USER},
-	{start_function, end_op, GP_SCOPE_FUNCTION},
-	{start_backward, end_op, GP_SCOPE_BACKWARD},
-	{start_script, end_script, GP_SCOPE_SCRIPT},
-};

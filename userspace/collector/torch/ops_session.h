@@ -29,7 +29,7 @@ struct session {
 	struct stacks *kept; /* of all armings that have had stacks: ids are the ring's; or NULL */
 	bool modules;	     /* calls of modules are wanted */
 	bool tensors;	     /* where the tensors among them lie is told, too */
-	bool says_stacks;    /* where the kernel's programs look */
+	bool caches_stacks;  /* where the kernel's programs look */
 	/* Set and read by different threads: CPU time is told; annotations' ends are looked at
 	 * alone. */
 	bool cpu_time, ends_alone;
@@ -48,15 +48,7 @@ struct gate {
 	struct session *open;
 };
 
-/* One of PyTorch's scopes and its pair of callbacks. */
-struct ops_callback {
-	torch_start_fn start;
-	torch_end_fn end;
-	uint8_t scope;
-};
-
 #pragma GCC visibility push(hidden)
-extern const struct ops_callback ops_callbacks[OPS_CALLBACKS_NR];
 extern struct session ops_session;
 extern struct gate *ops_gate; /* NULL: before ops__init() */
 extern bool ops_fence_needed; /* a callback's own store is to be fenced: nobody else can */
@@ -69,6 +61,13 @@ static inline struct session *ops_open_session(void)
 {
 	return __atomic_load_n(&ops_gate->open, __ATOMIC_ACQUIRE);
 }
+
+/* Makes the gate, shut, and readies its fence. Once per process or more often. 0 or -errno. */
+int ops_session_init(void);
+
+/* After the gate was shut or a callback removed: waits until no thread is inside a callback, for
+ * ten seconds at most. False: one still is. */
+bool ops_wait_until_left(void);
 
 /* The thread's state becomes the session's, empty. Call it where the epochs differ. */
 void ops_begin_epoch(struct session *s, struct thread_state *t);

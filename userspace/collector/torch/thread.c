@@ -163,7 +163,7 @@ uint32_t thread_state__name_id(struct thread_state *t, struct names *names, stru
 	return name->id;
 }
 
-void thread_state__say_stack(const struct thread_state *t)
+void thread_state__cache_stack(const struct thread_state *t)
 {
 	const struct open_op *op = t->depth ? &t->open[t->depth - 1] : NULL;
 	struct gp_stack_top top;
@@ -172,7 +172,7 @@ void thread_state__say_stack(const struct thread_state *t)
 		return;
 	if (!op || !op->stack.interp || op->stack.flags || (op->stack.frame && !op->stack.id) ||
 	    !thread_is_on_stack(op->record)) {
-		stack_cache__say(t->top, NULL);
+		stack_cache__put(t->top, NULL);
 		return;
 	}
 	top = (struct gp_stack_top){
@@ -182,7 +182,7 @@ void thread_state__say_stack(const struct thread_state *t)
 		.record = (uint64_t)(uintptr_t)op->record,
 		.stack_id = op->stack.id,
 	};
-	stack_cache__say(t->top, &top);
+	stack_cache__put(t->top, &top);
 }
 
 uint64_t thread_states__take_abandoned(void)

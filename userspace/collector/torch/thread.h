@@ -21,7 +21,7 @@
 #define THREAD_NAMES 256
 #define PLACE_NAMES  2
 
-#define NO_PENDING UINT16_MAX
+#define NOT_ASYNC UINT16_MAX
 
 struct open_op {
 	const void *record;
@@ -31,9 +31,9 @@ struct open_op {
 	int64_t sequence_nr;
 	uint64_t forward_thread;
 	uint32_t name_id;
-	uint16_t pending; /* place in the table of what may move, or NO_PENDING */
+	uint16_t async_place; /* place in the table of what may move, or NOT_ASYNC */
 	uint8_t scope;
-	uint8_t has_outlived; /* what it began in has ended */
+	uint8_t outlives_parent; /* what it began in has ended */
 	uint32_t inputs_id;
 	uint32_t modules_nr; /* calls of modules in which it began */
 	uint32_t calls_nr;   /* Python's likewise, 0: not known */
@@ -87,7 +87,7 @@ void thread_states__forget(void);
 
 /* Says at t->top what the kernel's programs may take for the stack of what happens in the innermost
  * op. The calling thread's. */
-void thread_state__say_stack(const struct thread_state *t);
+void thread_state__cache_stack(const struct thread_state *t);
 
 /* How many ops were open in threads that have ended, since the last call. */
 uint64_t thread_states__take_abandoned(void);

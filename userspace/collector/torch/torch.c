@@ -221,7 +221,7 @@ enum torch_result torch_api__bind(struct torch_api *t, const char **why_text)
 		goto refuse;
 	fork_guard__hold(); /* A record reads the list. */
 	*why_text = t->verified ? NULL : verify_layout(t, &record);
-	fork_guard__let_go();
+	fork_guard__release();
 	if (*why_text)
 		goto refuse;
 	t->verified = true;
@@ -237,7 +237,7 @@ uint64_t torch_api__add(const struct torch_api *t, struct torch_callback callbac
 
 	fork_guard__hold();
 	handle = t->add_global_callback(callback);
-	fork_guard__let_go();
+	fork_guard__release();
 	return handle;
 }
 
@@ -245,7 +245,7 @@ void torch_api__remove(const struct torch_api *t, uint64_t handle)
 {
 	fork_guard__hold();
 	t->remove_callback(handle);
-	fork_guard__let_go();
+	fork_guard__release();
 }
 
 void torch_api__release(struct torch_api *t)
