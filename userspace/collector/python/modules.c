@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A call is noted at its innermost end alone; when it is over, what it saw is its caller's too.
+ * A call's end is stored with the innermost open call only. When a call is over, its caller takes
+ * over what it has seen.
  */
 #include "collector/python/modules.h"
 
@@ -38,7 +39,7 @@ void modules__cut(struct thread_modules *m, struct ring_writer *w, uint32_t nr)
 			if (around->last < c->last)
 				around->last = c->last;
 		}
-		/* Of one in which no op has begun nothing is known. */
+		/* A call in which no op began has no times, so it makes no event. */
 		if (c->first)
 			write_call(w, c, m->tid, m->nr);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * GP_FEATURE_MODULES: the calls of nn.Modules that a thread is in, followed from op to op and
- * written to the ring (GP_EV_MODULE_CALL) once they are over. Written by the thread itself, or by
- * the collector's when no callback is at work.
+ * GP_FEATURE_MODULES: the nn.Module calls that a thread is in, followed from op to op. A call is
+ * written to the ring (GP_EV_MODULE_CALL) once it is over. The thread itself writes it, or the
+ * collector's thread while no callback runs.
  */
 #ifndef GP_COLLECTOR_PYTHON_MODULES_H
 #define GP_COLLECTOR_PYTHON_MODULES_H
@@ -16,35 +16,36 @@
 struct module_call {
 	uint64_t frame, call; /* as in struct python_module */
 	uint64_t object;
-	uint64_t start_ns, end_ns; /* of the first op in it, of the last that has ended; 0: none */
-	uint64_t first, last;	   /* instances of ops in it */
+	/* The start of its first op, and the end of its last one so far; 0: none. */
+	uint64_t start_ns, end_ns;
+	uint64_t first, last; /* instances of its first and last op */
 	uint32_t name_id;
 	uint32_t reserved;
 };
 
-/* What is kept for a thread; all zero at first. */
+/* A thread's state; all zero at first. */
 struct thread_modules {
-	struct python_modules found; /* by the last walk */
+	struct python_modules found; /* calls found by the last walk */
 	uint32_t nr;		     /* of open[] */
-	uint32_t tid;		     /* whose they are */
-	uint32_t epoch;		     /* of the arming that they belong to */
+	uint32_t tid;		     /* the thread's */
+	uint32_t epoch;		     /* the arming that the calls belong to */
 	uint32_t reserved;
 	struct module_call open[GP_MODULE_DEPTH]; /* outermost first */
 };
 
-/* How many of the calls that are open are among those found; the others are over and go into the
- * ring. */
+/* Ends the open calls that the last walk did not find, and writes them to the ring. Returns how
+ * many stay open. */
 uint32_t modules__keep(struct thread_modules *m, struct ring_writer *w);
-/* Goes on with the first `nr` alone; the others are over. */
+/* Ends all open calls but the first `nr`. */
 void modules__cut(struct thread_modules *m, struct ring_writer *w, uint32_t nr);
-/* All of them are over, if they are of this arming; there are none afterwards. */
+/* Ends all open calls, or drops them if they belong to another arming. */
 void modules__leave(struct thread_modules *m, struct ring_writer *w, uint32_t epoch);
-/* Opens one more, a call that was found; there is room for all. `name_id` is its type's. */
+/* Opens one more call that the walk found. `name_id` names its type. There is always room. */
 void modules__open(struct thread_modules *m, const struct python_module *found, uint32_t name_id);
 
-/* An op begins in what is open. */
+/* An op begins inside all open calls. */
 void modules__begin(struct thread_modules *m, uint64_t instance, uint64_t start_ns);
-/* An op ends that began in the first `nr` calls. */
+/* An op ends that began inside the first `nr` calls. */
 void modules__end(struct thread_modules *m, uint32_t nr, uint64_t end_ns);
 
 #endif /* GP_COLLECTOR_PYTHON_MODULES_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The walk that bpf/python.bpf.h does in the kernel, done by the thread itself, to the same frames
- * and checksums. All counts are bounded, and with checked reads no address can do harm.
+ * The same walk as bpf/python.bpf.h does in the kernel, with the same frames and checksums, but
+ * done by the thread itself. All loops are bounded, and with checked reads no address can do harm.
  */
 #include "collector/python/python.h"
 
@@ -18,13 +18,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Interpreters and thread states looked at to find one, and frames, Python's and others. */
+/* Bounds: interpreters and thread states in a search; frames of a walk, Python's and others. */
 #define SEARCH_MAX 4096
 #define WALK_MAX   (2 * GP_STACK_FRAMES)
 
 #define CHECK_WORDS (GP_PYTHON_CHECK_BYTES / 8)
 
-/* No field that modules are found by lies further in: its object ends there at the earliest. */
+/* The largest offsets of fields that modules are found by: no such object is smaller. */
 #define LOCALS_MOST 360
 #define CODE_MOST   128
 #define DICT_MOST   24
@@ -71,9 +71,9 @@ bool python_layout_is_sane(const struct gp_python *py)
 		 py->code_filename <= py->code_check + GP_PYTHON_CHECK_BYTES - 8));
 }
 
-/* The library that the functions lie in stays as long as they are in use. A program that holds
- * them itself cannot go, and has no handle by its name. */
-static void hold(struct python_api *p)
+/* Keeps the library loaded that has the functions, while they are in use. There is no handle if
+ * they lie in the program itself, which cannot be unloaded. */
+static void hold_library(struct python_api *p)
 {
 	Dl_info info;
 	void *function;
@@ -87,15 +87,15 @@ const char *python_api__bind(struct python_api *p, const struct gp_python *layou
 {
 	*p = (struct python_api){.layout = *layout};
 	if (!python_layout_is_sane(&p->layout))
-		return "stacks: gpuprof said nothing that makes sense about this Python";
-	/* 3.13 gave the second its public name. */
+		return "stacks: gpuprof sent no usable layout for this Python";
+	/* Py_IsFinalizing is public since 3.13. */
 	if (!symbol_find(RTLD_DEFAULT, "PyGILState_GetThisThreadState", &p->thread_state) ||
 	    !(symbol_find(RTLD_DEFAULT, "Py_IsFinalizing", &p->is_finalizing) ||
 	      symbol_find(RTLD_DEFAULT, "_Py_IsFinalizing", &p->is_finalizing)))
 		return "stacks: this Python does not export what they need";
 	if (!python_can_check())
 		return "stacks: process_vm_readv is not allowed in this process";
-	hold(p);
+	hold_library(p);
 	return NULL;
 }
 
@@ -118,7 +118,7 @@ bool python_state_is_good(const struct gp_python *py, uint64_t state, uint64_t s
 	       neighbour == state;
 }
 
-/* How many thread states are this thread's; 0 also if the lists cannot be read to their ends. */
+/* The number of this thread's thread states; 0 if a list cannot be read to its end. */
 static __attribute__((noinline)) uint32_t count_states(const struct gp_python *py, uint64_t interp,
 						       uint64_t self)
 {
@@ -178,7 +178,7 @@ bool python_first_frame(const struct gp_python *py, uint64_t state, enum python_
 
 /* ---- code ---- */
 
-/* As many of `bytes` as `most`, zeros behind them; all zeros if they cannot be read. */
+/* Reads `bytes` but at most `most`, and fills up with zeros; all zeros if they cannot be read. */
 static void read_some(enum python_reads reads, uint64_t address, uint64_t bytes, void *to,
 		      size_t most)
 {
@@ -192,7 +192,7 @@ static void read_some(enum python_reads reads, uint64_t address, uint64_t bytes,
 		memcpy(to, at, bytes);
 }
 
-/* Adds what tells code that was made at run time apart, as struct gp_python_made has it. */
+/* Adds what distinguishes code that was compiled at run time: struct gp_python_made. */
 static __attribute__((noinline)) uint64_t check_made(enum python_reads reads, uint64_t hash,
 						     uint64_t name, uint64_t lines)
 {
@@ -221,7 +221,7 @@ check_of(enum python_reads reads, const struct gp_python *py, uint64_t code, uin
 	hash = gp_python_mix_words(0, words, CHECK_WORDS);
 	if (py->code_filename) {
 		name = field(words, (size_t)(py->code_filename - py->code_check));
-		/* Length, hash, state, another pointer, the first characters. */
+		/* The string's length, hash, state, a pointer and its first characters. */
 		made = read_target(reads, name + 16, sizeof(head), head);
 		if (made && made[0] && (uint8_t)made[4] == '<')
 			hash = check_made(reads, hash, name, words[CHECK_WORDS - 1]);
@@ -277,7 +277,7 @@ walk(const struct gp_python *py, uint64_t frame, enum python_reads reads, struct
 	return true;
 }
 
-/* Two copies of the walk, each with its way of reading compiled in. */
+/* Two copies of the walk, each compiled for one way of reading. */
 bool python_walk(const struct gp_python *py, uint64_t frame, enum python_reads reads,
 		 struct python_stack *ret_stack)
 {

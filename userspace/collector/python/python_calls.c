@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The innermost frame runs on between two ops, so nothing is asked of it but which it is.
+ * The innermost frame runs on between two ops, so it is compared by identity only.
  */
 #include "collector/python/python_calls.h"
 
@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-/* Frames looked at, Python's and others. */
+/* A bound on frames, Python's and others. */
 #define WALK_MAX (2 * GP_STACK_FRAMES)
 
-/* Where the frame waits, and its variables. False: it cannot be read. */
+/* Hashes where the frame waits, and its variables. False: it cannot be read. */
 static inline __attribute__((always_inline)) bool
 hash_around(const struct gp_python *py, const struct python_call *call, uint64_t instr,
 	    enum python_reads reads, uint64_t *ret_hash)
@@ -79,7 +79,7 @@ uint32_t python_calls_same(const struct python_calls *a, const struct python_cal
 		if (x->frame != y->frame || x->code != y->code)
 			break;
 		same++;
-		/* In the innermost one of either nothing lies that could be shared. */
+		/* Calls inside of one that differs, or of the innermost one, are not shared. */
 		if (x->around != y->around)
 			break;
 	}

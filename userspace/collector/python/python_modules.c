@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Two calls of one module are told apart by what a call makes anew. Up to 3.13 that is the
- * dictionary of its keyword arguments, which has a number that no other one ever had. Later ones
- * have none, but while a call goes on nothing changes the variables of the frames around it: if one
- * has changed, it is another call.
+ * Two calls of one module are distinguished by what each call creates anew. Up to Python 3.13 that
+ * is the dictionary of its keyword arguments, which has a version number that is never reused.
+ * Later versions have no such number. There, the variables of the frames around a call do not
+ * change while it goes on, so a changed variable means another call.
  */
 #include "collector/python/python_modules.h"
 
@@ -20,8 +20,8 @@ enum code_kind { CODE_OTHER = 0, CODE_CALL = 1, CODE_INNER_CALL = 2 };
 
 /* ---- code ---- */
 
-/* The end of an ASCII text, at most `most` bytes of it. Always by the kernel: it is looked at once.
- */
+/* Copies the end of an ASCII text, at most `most` bytes. Returns how many; 0: it cannot be read.
+ * Always a checked read, because each text is read only once. */
 static size_t text_end(const struct gp_python *py, uint64_t text, char *to, size_t most)
 {
 	uint64_t bytes, nr;
@@ -39,7 +39,7 @@ static bool ends_in(const char *text, size_t nr, const char *end)
 	return nr >= end_nr && !memcmp(text + nr - end_nr, end, end_nr);
 }
 
-/* Qualified names have the class and a point in front. */
+/* A qualified name begins with the class and a dot. */
 static bool is_named(const char *text, size_t nr, const char *name)
 {
 	size_t name_nr = strlen(name);
@@ -47,7 +47,7 @@ static bool is_named(const char *text, size_t nr, const char *name)
 	return ends_in(text, nr, name) && (nr == name_nr || text[nr - name_nr - 1] == '.');
 }
 
-/* PyTorch 2.1 put _wrapped_call_impl in front of _call_impl. */
+/* Since PyTorch 2.1 _wrapped_call_impl calls _call_impl. */
 static enum code_kind kind_of(const struct gp_python *py, uint64_t code, uint64_t name)
 {
 	char text[48];
@@ -88,8 +88,8 @@ static inline bool find_kind(const struct gp_python *py, struct python_codes *co
 
 /* ---- calls ---- */
 
-/* The variables are self, the positional and the keyword arguments. Those that a function within
- * uses lie in a cell, which up to 3.10 is elsewhere: 0 then. */
+/* Reads the variables: self, the positional and the keyword arguments. A variable that an inner
+ * function uses lies in a cell; up to 3.10 cells are elsewhere, and it is 0. */
 static bool read_variables(const struct gp_python *py, const struct python_codes *codes,
 			   uint64_t frame, enum python_reads reads, uint64_t ret_variables[3])
 {
@@ -110,7 +110,8 @@ static bool read_variables(const struct gp_python *py, const struct python_codes
 	return true;
 }
 
-/* What tells the call from others, as far as its own frame does. False: it cannot be read. */
+/* Computes what distinguishes the call, as far as its own frame shows it. False: it cannot be
+ * read. */
 static bool identify(const struct gp_python *py, const struct python_codes *codes,
 		     const uint64_t variables[3], enum python_reads reads, uint64_t *ret_call)
 {
@@ -118,7 +119,7 @@ static bool identify(const struct gp_python *py, const struct python_codes *code
 	uint64_t type, version = 0;
 
 	*ret_call = call;
-	/* Hooks may give the positional arguments another value during the call. */
+	/* Hooks may replace the positional arguments during the call. */
 	if (!py->dict_version)
 		*ret_call = gp_python_mix(call, variables[1]);
 	else if (read_word(reads, variables[2] + 8, &type) && type == codes->dict_type &&
@@ -128,7 +129,8 @@ static bool identify(const struct gp_python *py, const struct python_codes *code
 	return true;
 }
 
-/* *ret_call has no object if the frame does not tell it. False: it cannot be read. */
+/* Reads the call of a frame; its object is 0 if the frame does not hold it. False: it cannot be
+ * read. */
 static bool read_call(const struct gp_python *py, const struct python_codes *codes, uint64_t frame,
 		      enum python_reads reads, struct python_module *ret_call)
 {
@@ -148,7 +150,8 @@ static bool read_call(const struct gp_python *py, const struct python_codes *cod
 
 /* ---- the walk ---- */
 
-/* The frame of Module.__call__ right around that of its inner function, which is no call. */
+/* Whether `call` is the frame of Module.__call__ right around its own inner function: those two
+ * are one call. */
 static bool is_around(const struct python_module *inner, const struct python_module *call,
 		      enum code_kind inner_kind)
 {
@@ -159,7 +162,7 @@ struct walk {
 	const struct gp_python *py;
 	struct python_codes *codes;
 	struct python_modules *found;
-	enum code_kind last_kind; /* of the last call found */
+	enum code_kind last_kind; /* that of the last call found */
 };
 
 static inline __attribute__((always_inline)) bool take_frame(struct walk *w, uint64_t frame,

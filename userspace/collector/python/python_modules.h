@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which calls of nn.Modules the calling thread is in: the frames of torch/nn/modules/module.py's
- * function behind Module.__call__, whose first local variable is the module. Its code is known by
- * its name and file, which are looked at once for each code object.
+ * The nn.Module calls that the calling thread is in: the frames of the function behind
+ * Module.__call__ in torch/nn/modules/module.py, whose first local variable is the module. Its code
+ * objects are recognized by name and file, which are read once for each code object.
  */
 #ifndef GP_COLLECTOR_PYTHON_PYTHON_MODULES_H
 #define GP_COLLECTOR_PYTHON_PYTHON_MODULES_H
@@ -13,33 +13,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One call, now open. */
+/* One call that is open now. */
 struct python_module {
 	uint64_t frame;	 /* address of its frame */
 	uint64_t object; /* address of the module */
 	uint64_t type;	 /* address of the name of the module's type */
-	/* Differs between two calls, if anything does that is known to: up to 3.13 always. From
-	 * 3.14 on calls of one module with equal arguments, one after the other, from frames none
-	 * of whose variables has changed meanwhile, look like one. */
+	/* Distinguishes two calls of one module: up to 3.13 always. From 3.14 on, calls in a row
+	 * with equal arguments look like one if no variable of the frames around has changed. */
 	uint64_t call;
 };
 
 struct python_modules {
 	uint32_t nr;
-	bool cut; /* there are more, or more frames than are looked at: those are missing */
+	bool cut; /* calls are missing: too many of them, or too many frames */
 	struct python_module calls[GP_MODULE_DEPTH]; /* innermost first */
 };
 
 #define PYTHON_CODES 1024 /* a power of two */
 
-/* What is known of code objects. All zero at first, but for the types. */
+/* A cache of code objects' kinds. All zero at first, except for the types. */
 struct python_codes {
 	uint64_t dict_type;	      /* address of PyDict_Type */
-	uint64_t cell_type;	      /* and of PyCell_Type */
-	uint64_t known[PYTHON_CODES]; /* by hash: its upper bits and what the code is */
+	uint64_t cell_type;	      /* address of PyCell_Type */
+	uint64_t known[PYTHON_CODES]; /* by hash: its upper bits and the code's kind */
 };
 
-/* Walks from a frame outwards. False: something could not be read. */
+/* Walks outwards from a frame. False: a frame could not be read. */
 bool python_modules(const struct gp_python *py, struct python_codes *codes, uint64_t frame,
 		    enum python_reads reads, struct python_modules *ret_modules);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Reading the interpreter's structures, for what walks its frames. Private to this room; inlined,
- * so that each walk has its way of reading compiled in.
+ * Reading the interpreter's structures, for the walks in this folder only. The functions are
+ * inlined, so that each walk has its way of reading compiled in.
  */
 #ifndef GP_COLLECTOR_PYTHON_PYTHON_READ_H
 #define GP_COLLECTOR_PYTHON_PYTHON_READ_H
@@ -15,10 +15,10 @@
 #define ADDRESS_MIN 65536ULL
 #define ADDRESS_END (1ULL << 47)
 
-/* By the kernel: false if it cannot be read. errno stays. */
+/* Lets the kernel copy the bytes. False: they cannot be read. errno stays as it is. */
 bool python_checked_read(uint64_t address, void *to, size_t bytes);
 
-/* The bytes at `address`: they themselves, or a copy in `buffer`. NULL if they cannot be read. */
+/* Returns the bytes at `address`, in place or copied to `buffer`; NULL if they cannot be read. */
 static inline __attribute__((always_inline)) const void *
 read_target(enum python_reads reads, uint64_t address, size_t bytes, void *buffer)
 {
@@ -29,7 +29,7 @@ read_target(enum python_reads reads, uint64_t address, size_t bytes, void *buffe
 	return (const void *)(uintptr_t)address;
 }
 
-/* The word at an address. False: it cannot be read. */
+/* Reads the word at an address. False: it cannot be read. */
 static inline __attribute__((always_inline)) bool read_word(enum python_reads reads,
 							    uint64_t address, uint64_t *ret_word)
 {
@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) bool read_word(enum python_reads re
 	return at != NULL;
 }
 
-/* The word at an offset of what has been read. */
+/* The word at an offset of bytes that have been read. */
 static inline uint64_t field(const void *chunk, size_t offset)
 {
 	uint64_t word;
@@ -57,12 +57,12 @@ static inline bool is_function(const struct gp_python *py, const unsigned char *
 	       frame[py->frame_owner] < GP_PYTHON_OWNER_INTERPRETER;
 }
 
-#define PYTHON_TAG_BITS 7ULL /* of references on 3.14's frames */
+#define PYTHON_TAG_BITS 7ULL /* in references of 3.14's frames */
 
 #define LOCALS_MAX   1024
 #define LOCALS_CHUNK 16
 
-/* Adds the variables of a frame to a hash. False: they cannot be read. */
+/* Adds a frame's variables to a hash. False: they cannot be read. */
 static inline __attribute__((always_inline)) bool
 python_add_variables(const struct gp_python *py, uint64_t frame, uint64_t code,
 		     enum python_reads reads, uint64_t *hash)
@@ -70,7 +70,7 @@ python_add_variables(const struct gp_python *py, uint64_t frame, uint64_t code,
 	uint64_t word, copy[LOCALS_CHUNK], at = frame + py->frame_locals;
 	uint32_t nr;
 
-	/* Two 32-bit numbers in a word, of which the address need not be even. */
+	/* The count is 32 bits in one half of a word. */
 	if (!read_word(reads, (code + py->code_locals_nr) & ~7ULL, &word))
 		return false;
 	nr = (uint32_t)(py->code_locals_nr % 8 ? word >> 32 : word);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The table is never unmapped: gpuprof may read it for as long as it has not heard that it is no
- * longer kept.
+ * The table is never unmapped: gpuprof may read it until it has heard that it is no longer filled.
  */
 #include "collector/python/stack_cache.h"
 
@@ -77,7 +76,7 @@ void stack_cache__put(struct gp_stack_top *top, const struct gp_stack_top *as)
 {
 	if (!top)
 		return;
-	/* Void until all of it is there. */
+	/* Invalid until all of it is written. */
 	__atomic_store_n(&top->state, 0, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (!as)

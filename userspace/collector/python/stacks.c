@@ -2,8 +2,8 @@
 
 /*
  * Taking stacks. The first walks of a layout, and of each thread, are done twice: with checked
- * reads, and only if those went well with plain ones, which must come to the same. One failure
- * turns all of it off: nothing is worth a crash of the target.
+ * reads, and if those succeed with plain ones. Both must give the same. One failure switches stacks
+ * off for good: they are not worth a crash of the process.
  */
 #include "collector/python/stacks.h"
 
@@ -15,27 +15,27 @@
 #include <sys/mman.h>
 
 #define SLOTS (2 * GP_RING_STACKS) /* a power of two */
-/* The rest is for threads that find the last free id together. */
+/* The other half is for threads that take the last free id at the same time. */
 #define STACKS_MAX (GP_RING_STACKS / 2)
-/* Walks that are done both ways, of a layout and of each thread. */
+/* Walks that are done both ways: for a layout, and for each thread. */
 #define CHECKS_ALL    64
 #define CHECKS_THREAD 2
-/* Thread states that were not good before the first one that was. */
+/* Thread states that may fail validation before the first one that passes. */
 #define STRANGERS_MAX 64
 
 _Static_assert(sizeof(struct gp_ev_stack) + GP_STACK_FRAMES * sizeof(struct gp_stack_frame) <=
 		       GP_RING_EVENT_BYTES,
-	       "the longest fits into an event");
+	       "the longest stack fits into an event");
 
 struct stacks {
 	struct python_api python;
 	struct python_codes codes;
-	bool ids;   /* are wanted */
-	bool calls; /* likewise */
+	bool ids;   /* stacks get ids */
+	bool calls; /* calls are compared */
 	const char *refused;
 	uint32_t checks_nr;	  /* walks that were done both ways */
-	uint32_t calls_checks_nr; /* those of calls */
-	uint32_t strangers_nr;	  /* thread states that were not good */
+	uint32_t calls_checks_nr; /* the same for calls */
+	uint32_t strangers_nr;	  /* thread states that failed validation */
 	uint32_t last_id;
 	uint32_t slots[SLOTS];		 /* ids, by hash; 0: free */
 	uint64_t hashes[GP_RING_STACKS]; /* by id; written before the id is in a slot */
@@ -103,7 +103,8 @@ const char *stacks__refused(const struct stacks *k)
 
 /* ---- ids ---- */
 
-/* 0: no room. The ring's room first: what cannot be announced must not use up ids. */
+/* Writes the stack to the ring with a new id; 0: there is no room. Reserves in the ring first, so
+ * that a stack that cannot be announced does not use up an id. */
 static uint32_t announce(struct stacks *k, struct ring_writer *w, const struct python_stack *s)
 {
 	struct gp_ev_stack ev = {
@@ -169,7 +170,7 @@ static bool walk_both_ways(struct stacks *k, struct thread_stack *t, uint64_t fr
 	       python_walk(py, frame, PYTHON_PLAIN, &t->again) && equal(&t->walked, &t->again);
 }
 
-/* The same for calls of modules. Not inlined, for its two kilobytes of stack. */
+/* The same for module calls. Not inlined, because it needs two kilobytes of C stack. */
 static __attribute__((noinline)) bool modules_both_ways(struct stacks *k, uint64_t frame,
 							struct python_modules *found)
 {
@@ -197,7 +198,8 @@ static void count(const struct stacks *k, struct ring_writer *w, const struct op
 		ring_writer__count(w, GP_LOSS_STACK_ROOM, 1);
 }
 
-/* While the interpreter is taken down its thread states may go under a thread that still runs. */
+/* Takes a stack with checked reads: an interpreter that is shutting down may free the thread state
+ * of a thread that still runs. */
 static struct op_stack take_checked(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
 				    uint64_t state, uint64_t self)
 {
@@ -212,7 +214,7 @@ static struct op_stack take_checked(struct stacks *k, struct ring_writer *w, str
 		(void)python_walk(py, found.frame, PYTHON_CHECKED, s);
 		found.flags = s->flags;
 		found.id = s->nr && k->ids ? id_of(k, w, s) : 0;
-		/* Nothing but the interpreter's own, or marked. */
+		/* Only the interpreter's own frames, or it is marked incomplete. */
 		if (!s->nr)
 			found.frame = 0;
 	}
@@ -226,8 +228,8 @@ static void refuse(struct stacks *k, const char *why)
 	__atomic_store_n(&k->refused, why, __ATOMIC_RELEASE);
 }
 
-/* Whether the thread may go by this thread state from now on. A list that changes while it is
- * looked at can make a good one seem a stranger, for once. */
+/* Validates the thread state that the thread will use from now on. Once in a while a good one may
+ * fail, if its list changes meanwhile. */
 static __attribute__((noinline)) bool adopt(struct stacks *k, struct thread_stack *t,
 					    uint64_t state, uint64_t self)
 {
@@ -243,7 +245,7 @@ static __attribute__((noinline)) bool adopt(struct stacks *k, struct thread_stac
 	return false;
 }
 
-/* The calls of modules in which the thread is. */
+/* Finds the module calls that the thread is in. */
 static void take_modules(struct stacks *k, struct ring_writer *w, bool checked, uint64_t frame,
 			 struct python_modules *found)
 {
@@ -258,7 +260,7 @@ static void take_modules(struct stacks *k, struct ring_writer *w, bool checked, 
 	}
 }
 
-/* Walks from found->frame on. */
+/* Walks outwards from found->frame, and gives the stack its id. */
 static void take_plain(struct stacks *k, struct ring_writer *w, struct thread_stack *t,
 		       struct op_stack *found)
 {
@@ -272,7 +274,7 @@ static void take_plain(struct stacks *k, struct ring_writer *w, struct thread_st
 	}
 	found->flags = s->flags;
 	found->id = s->nr ? id_of(k, w, s) : 0;
-	/* Nothing but the interpreter's own. */
+	/* Only the interpreter's own frames. */
 	if (!s->nr)
 		found->frame = 0;
 }
@@ -325,7 +327,7 @@ struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thr
 		return (struct op_stack){0};
 	}
 	found = take(k, w, t, (uint64_t)(uintptr_t)state, outer, modules);
-	/* Where the thread's frames could not be found, neither could its modules. */
+	/* Without the thread's frames its modules are not known either. */
 	if (__builtin_expect(modules && !found.frame && found.flags, 0))
 		ring_writer__count(w, GP_LOSS_MODULES, 1);
 	count(k, w, &found);
@@ -334,7 +336,7 @@ struct op_stack stacks__take(struct stacks *k, struct ring_writer *w, struct thr
 
 /* ---- calls ---- */
 
-/* The first ones likewise with both ways of reading. */
+/* Reads the calls; the first ones with both ways of reading, too. */
 static bool read_calls(struct stacks *k, struct thread_stack *t, uint64_t frame,
 		       struct python_calls *ret_calls)
 {
@@ -359,7 +361,7 @@ const struct python_calls *stacks__calls(struct stacks *k, struct thread_stack *
 
 	if (!k->calls)
 		return NULL;
-	/* What is doubtful, or not whole, is not compared. */
+	/* A doubtful or incomplete stack is not compared. */
 	if (!found->interp || !found->frame || !found->id || found->flags) {
 		before->nr = 0;
 		return NULL;
