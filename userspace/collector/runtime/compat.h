@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Ties the collector to the oldest versions of libc's symbols, so that it loads into processes
- * whose libc is older than the one it was built with. Every collector file includes this first.
+ * Ties the collector to the oldest versions of libc's symbols, so that it loads into processes with
+ * an older libc than the one it was built with. Every .c file of the collector includes this.
  */
 #ifndef GP_COLLECTOR_RUNTIME_COMPAT_H
 #define GP_COLLECTOR_RUNTIME_COMPAT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One word that whoever turns it to 1 has: our thread, or one that forks. A thread that is stopped
- * meanwhile must not hold up the target's forks for ever, so nobody waits longer than a while; who
- * did not get it goes on without.
+ * A lock: whoever changes `taken` from 0 to 1 holds it, be it our thread or one that forks. A
+ * thread that is stopped while it holds the lock must not block the process's forks for ever. So
+ * nobody waits longer than two seconds; whoever did not get the lock goes on without it.
  */
 #include "collector/runtime/fork_guard.h"
 
@@ -18,8 +18,8 @@
 #define TRIES 2000 /* of 1 ms */
 
 static uint32_t taken;
-static pthread_t owner; /* 0: nobody; the depth is the owner's */
-static uint32_t depth;
+static pthread_t owner; /* 0: nobody */
+static uint32_t depth;	/* the owner's nested calls */
 
 static bool is_owner(void)
 {

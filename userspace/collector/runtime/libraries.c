@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
+/*
+ * dl_iterate_phdr() with forks kept away.
+ */
 #include "collector/runtime/libraries.h"
 
 #include "collector/runtime/compat.h"

@@ -9,8 +9,8 @@
 #include <link.h>
 #include <stddef.h>
 
-/* dl_iterate_phdr(), while no fork begins: glibc (2.36) does not reset the lock that it holds
- * meanwhile in a fork's child, which would hang as it loads its next library. */
+/* Calls dl_iterate_phdr() while no fork can begin. glibc (2.36) does not reset the lock of that
+ * function in a fork's child, which would hang as it loads its next library. */
 int libraries__each(int (*fn)(struct dl_phdr_info *info, size_t bytes, void *arg), void *arg);
 
 #endif /* GP_COLLECTOR_RUNTIME_LIBRARIES_H */

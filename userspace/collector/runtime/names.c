@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Open-addressing table of pointers into an arena that only grows; both are one anonymous mapping
- * whose untouched pages cost nothing. A slot is set once, by compare-and-swap, and never changes.
+ * An open-addressing table of pointers into an arena that only grows. Both lie in one anonymous
+ * mapping, whose untouched pages cost nothing. A slot is set once, by compare-and-swap, and never
+ * changes.
  */
 #include "collector/runtime/names.h"
 
@@ -16,7 +17,7 @@
 #define NAMES_ARENA_BYTES (25U << 20) /* room for NAMES_MAX of 1,000 bytes */
 
 _Static_assert(sizeof(struct gp_ev_name) + NAMES_TEXT_BYTES + 1 <= GP_RING_EVENT_BYTES,
-	       "the longest fits into an event");
+	       "the longest name fits into an event");
 
 struct names {
 	uint32_t first_id;
@@ -55,7 +56,7 @@ static uint64_t hash_text(const char *text, uint32_t *ret_bytes)
 	return h ^ (h >> 29);
 }
 
-/* In the arena, with what follows on 8 bytes. */
+/* The size in the arena, padded to 8 bytes. */
 static uint32_t bytes_of(uint32_t text_bytes)
 {
 	return (uint32_t)(sizeof(struct name) + text_bytes + 1 + 7) & ~7U;
@@ -88,7 +89,7 @@ static struct name *add(struct names *n, uint64_t hash, const char *text, uint32
 	return name;
 }
 
-/* The ring's room first: a name that cannot be announced must not use up the arena. */
+/* Reserves in the ring first: a name that cannot be announced must not use up the arena. */
 static struct name *announce(struct names *n, struct ring_writer *w, uint64_t hash,
 			     const char *text, uint32_t bytes)
 {
@@ -109,7 +110,7 @@ static struct name *announce(struct names *n, struct ring_writer *w, uint64_t ha
 		ev.text_bytes = bytes;
 	}
 	ring_writer__fill(w, position, 0, &ev, sizeof(ev));
-	/* The padding is zero already. */
+	/* The ring's free bytes are zero, so the padding is. */
 	ring_writer__fill(w, position, sizeof(ev), text, bytes);
 	ring_writer__commit(w, position);
 	return name;
@@ -138,8 +139,8 @@ const struct name *names__get(struct names *n, struct ring_writer *w, const char
 		if (!there && __atomic_compare_exchange_n(&n->slots[i], &there, mine, false,
 							  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return mine;
-		/* Another thread took the slot, perhaps with this very name: then both ids stand
-		 * for it. */
+		/* Another thread has taken the slot. If that was for the same name, it has two ids
+		 * now. */
 		if (equal(there, hash, text, bytes))
 			return there;
 	}

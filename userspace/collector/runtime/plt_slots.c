@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Everything is found through the dynamic section, as the loader does, and each address is looked
- * at before it is read: it must lie in what the library's program headers say is loaded.
+ * Finds everything through the dynamic section, as the loader does. Every address is validated
+ * before it is read: it must lie within the segments that the library's program headers list.
  */
 #include "collector/runtime/plt_slots.h"
 
@@ -22,7 +22,7 @@ struct tables {
 	const char *names;
 	const ElfW(Rela) * calls;
 	size_t names_bytes, calls_bytes;
-	uintptr_t kind; /* of the entries of `calls` */
+	uintptr_t kind; /* DT_REL or DT_RELA: the kind of entries in `calls` */
 };
 
 struct search {
@@ -32,7 +32,7 @@ struct search {
 	bool found;
 };
 
-/* Whether all of it is loaded, in a segment with these rights. */
+/* Whether all bytes lie in one loaded segment with these rights. */
 static bool is_loaded(const struct dl_phdr_info *info, uintptr_t address, size_t bytes,
 		      uint32_t rights)
 {
@@ -47,7 +47,7 @@ static bool is_loaded(const struct dl_phdr_info *info, uintptr_t address, size_t
 	return false;
 }
 
-/* The loader has made addresses of most offsets in the section. */
+/* The loader has relocated most offsets in the section to addresses. */
 static uintptr_t address_of(const struct dl_phdr_info *info, const ElfW(Dyn) * d)
 {
 	uintptr_t value = d->d_un.d_ptr;
@@ -108,7 +108,7 @@ static bool has_name(const struct dl_phdr_info *info, const struct tables *t, ui
 	       bytes <= t->names_bytes - s->st_name && !memcmp(t->names + s->st_name, name, bytes);
 }
 
-/* The word that the call by this name goes through; NULL: there is none, or not just one. */
+/* The word that calls of this function go through; NULL: there is none or more than one. */
 static uintptr_t *find_word(const struct dl_phdr_info *info, const struct tables *t,
 			    const char *name)
 {
@@ -148,7 +148,7 @@ static int search_library(struct dl_phdr_info *info, size_t bytes, void *arg)
 /* A line of /proc/self/maps, byte for byte: "start-end rwxp ...". */
 struct maps_line {
 	uintptr_t start, end;
-	unsigned int field; /* 0: start, 1: end, 2: rights, 3: the rest */
+	unsigned int field; /* the current one. 0: start, 1: end, 2: rights, 3: the rest */
 	int protection;
 };
 
@@ -157,7 +157,7 @@ static void take_right(struct maps_line *l, char c)
 	l->protection |= c == 'r' ? PROT_READ : c == 'w' ? PROT_WRITE : c == 'x' ? PROT_EXEC : 0;
 }
 
-/* Whether the line says all by now. */
+/* Takes one byte. True: all fields of the line are known now. */
 static bool take_byte(struct maps_line *l, char c)
 {
 	uintptr_t *number = l->field ? &l->end : &l->start;
@@ -177,7 +177,7 @@ static bool take_byte(struct maps_line *l, char c)
 	return false;
 }
 
-/* Below 0: not known. */
+/* The protection of the page at `address`, as mprotect() takes it; below 0: not known. */
 static int protection_at(uintptr_t address)
 {
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), protection = -1;
@@ -215,7 +215,7 @@ bool slot_set(const struct slot *s, uintptr_t from, uintptr_t to)
 	void *page = (void *)((uintptr_t)s->word & ~(page_bytes - 1));
 	bool done;
 
-	/* Even if it was writable: somebody may have shut it meanwhile. */
+	/* Needed even for a page that was writable: it may have been protected meanwhile. */
 	if (mprotect(page, page_bytes, s->protection | PROT_WRITE))
 		return false;
 	done = __atomic_compare_exchange_n(s->word, &from, to, false, __ATOMIC_SEQ_CST,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Words of a procedure linkage table: by which a loaded library calls a function that another
- * library could have put in place of its own.
+ * Words of a library's procedure linkage table. The library calls functions through them that
+ * another library might replace.
  */
 #ifndef GP_COLLECTOR_RUNTIME_PLT_SLOTS_H
 #define GP_COLLECTOR_RUNTIME_PLT_SLOTS_H
@@ -12,18 +12,18 @@
 
 struct slot {
 	const char *name;   /* the function's symbol */
-	uintptr_t function; /* that the word has to lead to */
+	uintptr_t function; /* the function that the word must hold */
 	uintptr_t *word;    /* NULL: not found */
-	int protection;	    /* of its page, as mprotect() takes it */
+	int protection;	    /* that of the word's page, as mprotect() takes it */
 };
 
-/* Finds the words for slots[i].name in the library that is loaded at `base`, which must stay. False
- * if one of them is not there exactly once, does not lead to slots[i].function, or cannot be
- * written. */
+/* Finds the words for slots[i].name in the library that is loaded at `base`, which must stay
+ * loaded. False if one of them does not exist exactly once, does not hold slots[i].function, or
+ * lies in no writable segment. */
 bool slots_find(uintptr_t base, struct slot *slots, int nr);
 
-/* If the word is `from`, it is `to` afterwards, at once for all threads; its page is writable for
- * that moment. False: it is neither, or cannot be written. */
+/* Changes the word from `from` to `to`, atomically for all threads. Its page is writable for that
+ * moment. False: the word was not `from`, or cannot be written. */
 bool slot_set(const struct slot *s, uintptr_t from, uintptr_t to);
 
 #endif /* GP_COLLECTOR_RUNTIME_PLT_SLOTS_H */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The writing end of the collector's ring. Runs inside the target: no lock, no allocation, no wait
- * after open. Positions only grow; tail is the reader's word and used for nothing but the room.
+ * The writing end of the collector's ring. It runs inside the traced process: after open there is
+ * no lock, no allocation and no wait. Positions only grow. The reader owns `tail`, and the writer
+ * uses it only to see how much room there is.
  */
 #include "collector/runtime/ring_writer.h"
 
@@ -25,8 +26,8 @@
 
 _Static_assert(sizeof(struct gp_ring_page) <= RING_PAGE_BYTES, "the page holds the header");
 
-/* A file in one of these folders, without a name, where memory files are refused. Only a tmpfs will
- * do: gpuprof maps what is in memory. */
+/* Makes an unlinked file in one of these folders, for where memfd_create() is refused. It must lie
+ * in a tmpfs, because gpuprof maps only files in memory. */
 static int make_file(void)
 {
 	static const char *const names[] = {"/dev/shm/" GP_RING_NAME, "/tmp/" GP_RING_NAME,
@@ -53,7 +54,7 @@ static bool is_refusal(int err)
 	return err == EPERM || err == EACCES || err == ENOSYS;
 }
 
-/* *ret_seals: the file can be sealed. */
+/* Makes the ring's file. *ret_seals: it can be sealed. Returns -1 with errno on failure. */
 static int make_memory(bool *ret_seals)
 {
 	long fd = syscall(SYS_memfd_create, GP_RING_NAME, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
@@ -64,7 +65,7 @@ static int make_memory(bool *ret_seals)
 	return fd < 0 && is_refusal(errno) ? make_file() : (int)fd;
 }
 
-/* By number: fstat() is a new symbol of glibc 2.33. */
+/* Calls fstat() by number: its symbol is new in glibc 2.33. */
 static int stat_fd(int fd, struct stat *ret_st)
 {
 	return (int)syscall(SYS_fstat, fd, ret_st);
@@ -96,10 +97,10 @@ int ring_writer__open(struct ring_writer *w, uint32_t data_bytes)
 	made.inode = st.st_ino;
 	made.page->wire_version = GP_WIRE_VERSION;
 	made.page->data_bytes = data_bytes;
-	/* A thread that was stopped inside an earlier ring's callback finds a ring at any moment.
-	 */
+	/* Set whole: a thread that was stopped inside a callback of an earlier ring may use it at
+	 * any moment. */
 	*w = made;
-	/* Last: a reader that sees it sees the rest. */
+	/* Set last: a reader that sees it sees the rest. */
 	__atomic_store_n(&w->page->magic, GP_RING_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 fail:
@@ -124,7 +125,7 @@ int ring_writer__populate(struct ring_writer *w)
 		return -EBADF;
 	if (fallocate(w->fd, 0, 0, all))
 		return -errno;
-	/* Nothing changes but that it is mapped, which is not for the threads to do that write. */
+	/* Maps each page without changing it, so that no writing thread has to. */
 	for (off_t at = 0; at < all; at += RING_PAGE_BYTES)
 		(void)__atomic_fetch_or((unsigned char *)w->page + at, 0, __ATOMIC_RELAXED);
 	return 0;
@@ -151,8 +152,8 @@ static struct gp_ring_slot *slot_at(struct ring_writer *w, uint64_t position)
 }
 
 /*
- * The reader has cleared what comes next, on another CPU: whose lines of cache those are is asked
- * for now, so that the next event need not wait for them. Twice the length of most events.
+ * The reader has cleared the next bytes on another CPU, which owns their cache lines. Fetch them
+ * now, so that the next event need not wait for them: twice the length of most events.
  */
 #define AHEAD_BYTES 256
 #define LINE_BYTES  64
@@ -163,7 +164,7 @@ static void fetch_next(const struct ring_writer *w, uint64_t position)
 		const unsigned char *line = w->data + ((position + at) & (w->data_bytes - 1));
 
 #ifdef __x86_64__
-		/* Of all these CPUs; the compiler takes a read for it. */
+		/* All these CPUs have it, but the compiler would use a read. */
 		__asm__ volatile("prefetchw %0" : : "m"(*line));
 #else
 		__builtin_prefetch(line, 1);
@@ -177,7 +178,7 @@ bool ring_writer__reserve(struct ring_writer *w, size_t bytes, uint64_t *ret_pos
 	__u64 head = __atomic_load_n(&w->page->head, __ATOMIC_RELAXED);
 
 	do {
-		/* Acquire: the reader cleared the room before it gave it back. */
+		/* Acquire, because the reader cleared the room before it gave it back. */
 		uint64_t tail = __atomic_load_n(&w->page->tail, __ATOMIC_ACQUIRE);
 
 		if (head - tail + need > w->data_bytes || head - tail > w->data_bytes) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Functions of the process's libraries by name.
+ * Looking up functions of the process's libraries by name.
  */
 #ifndef GP_COLLECTOR_RUNTIME_SYMBOL_H
 #define GP_COLLECTOR_RUNTIME_SYMBOL_H
@@ -10,8 +10,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The function of this name in *ret_function, which points to a pointer to it, NULL if there is
- * none (ISO C has no cast for it). `library`: as dlsym() takes it. False: there is none. */
+/* Finds the function `name`. `library` is as for dlsym(). ret_function points to the function
+ * pointer to set, because ISO C has no cast for it; it is set to NULL if there is none. False:
+ * there is none. */
 static inline bool symbol_find(void *library, const char *name, void *ret_function)
 {
 	void *p = dlsym(library, name);

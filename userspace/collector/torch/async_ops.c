@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A place's `instance` says whose it is: 0 nobody's, CHANGING while its content is being written or
- * read out, else the op's instance, which never comes twice.
+ * A place's `instance` is 0 while it is free, CHANGING while its content is being written or read,
+ * and otherwise the op's instance, which is never reused.
  */
 #include "collector/torch/async_ops.h"
 
@@ -20,7 +20,7 @@ struct place {
 };
 
 static struct place places[PLACES];
-static uint32_t used_nr; /* an upper bound of the places in use, so that ends look no further */
+static uint32_t used_nr; /* places at and beyond this were never used: a bound for searches */
 
 bool async_ops__add(struct open_op *op, uint32_t tid, uint32_t torch_thread)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Reading the inputs of an op. A tensor is believed only if it is of a kind that keeps its sizes
- * where a plain one does, and they multiply to its number of elements; any other is told as opaque.
- * All counts are bounded.
+ * Encoding the inputs of an op. A tensor's shape is read only if the tensor is of a kind that keeps
+ * its sizes where a plain one does, and if the sizes multiply to its number of elements. Any other
+ * tensor is encoded as opaque. All counts are bounded.
  */
 #include "collector/torch/inputs.h"
 
@@ -16,7 +16,7 @@
 #define INPUTS_SLOTS	   32768 /* a power of two */
 #define INPUTS_MAX	   24000
 #define INPUTS_ARENA_BYTES (16U << 20)
-/* Kept free for the marks that say that something was cut. */
+/* Kept free for the marks of where something was cut. */
 #define CUT_BYTES    2
 #define VARINT_BYTES 10
 #define POINTER_MIN  65536
@@ -25,7 +25,7 @@ struct encoder {
 	uint8_t *to;
 	size_t nr;
 	bool full;
-	bool values; /* of scalars are told */
+	bool values; /* encode those of scalars */
 };
 
 /* ---- bytes ---- */
@@ -61,7 +61,7 @@ static bool is_sparse(const struct torch_layout *l, const uint64_t *impl)
 	return impl[0] == l->sparse || impl[0] == l->sparse_rows;
 }
 
-/* False: not a tensor with sizes of its own, or not one whose numbers agree. */
+/* False: the tensor has no sizes of its own, or its numbers do not agree. */
 static bool shape_of(const struct torch_layout *l, const uint64_t *impl, struct shape *ret_shape)
 {
 	const uint64_t *at = impl + l->sizes;
@@ -88,7 +88,7 @@ static bool shape_of(const struct torch_layout *l, const uint64_t *impl, struct 
 	return numel == impl[l->numel];
 }
 
-/* Strides as they follow from the sizes: those need not be told. */
+/* Whether the strides follow from the sizes, so that they need not be encoded. */
 static bool is_dense(const struct shape *s)
 {
 	int64_t stride = 1;
@@ -154,7 +154,7 @@ static void put_scalar(struct encoder *e, const struct torch_layout *l, const st
 	}
 }
 
-/* The count is set right when something had to be cut. */
+/* Encodes a list. Its count is corrected if the list had to be cut. */
 static void put_items(struct encoder *e, const struct torch_layout *l,
 		      const struct torch_value *items, size_t nr, bool tensors)
 {
@@ -305,7 +305,7 @@ static struct known *add(struct inputs *n, uint64_t hash, const uint8_t *data, u
 	return k;
 }
 
-/* The ring's room first: what cannot be announced must not use up the arena. */
+/* Reserves in the ring first: what cannot be announced must not use up the arena. */
 static struct known *announce(struct inputs *n, struct ring_writer *w, uint64_t hash,
 			      const uint8_t *data, uint32_t bytes)
 {
@@ -322,7 +322,7 @@ static struct known *announce(struct inputs *n, struct ring_writer *w, uint64_t 
 		ev.bytes = bytes;
 	}
 	ring_writer__fill(w, position, 0, &ev, sizeof(ev));
-	/* The padding is zero already. */
+	/* The ring's free bytes are zero, so the padding is. */
 	ring_writer__fill(w, position, sizeof(ev), data, bytes);
 	ring_writer__commit(w, position);
 	return k;

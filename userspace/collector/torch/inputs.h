@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Inputs of ops as gp_ev_inputs has them, and the ids that stand for them in the ring. Append-only,
- * without locks, like the names: announced in the ring before an id is given out.
+ * The inputs of ops, encoded as struct gp_ev_inputs says, and the ids that stand for them in the
+ * ring. The table is append-only and without locks, as in runtime/names.h: inputs are announced in
+ * the ring before their id is used.
  */
 #ifndef GP_COLLECTOR_TORCH_INPUTS_H
 #define GP_COLLECTOR_TORCH_INPUTS_H
@@ -14,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads the inputs of the op that begins with `record` into at most GP_INPUTS_BYTES_MAX bytes at
- * `to` (in wire.h's form). Returns how many. The record is live: only in its start callback.
- * Without `values` scalars do not tell theirs. */
+/* Encodes the inputs of the op that begins with `record` into at most GP_INPUTS_BYTES_MAX bytes at
+ * `to`. Returns the number of bytes. Call it only in the record's start callback. Without `values`
+ * the values of scalars are left out. */
 size_t inputs_encode(const struct torch_layout *l, const void *record, bool values, uint8_t *to);
 
 struct inputs;
@@ -25,12 +26,12 @@ struct inputs;
 struct inputs *inputs__new(void);
 void inputs__free(struct inputs *n);
 
-/* Whether it is less than half full. After that values are to be left out: an optimizer's, say,
- * change with every step, and shapes are few. */
+/* Whether the table is less than half full. After that leave values out: some change with every
+ * step, as an optimizer's do, while shapes are few. */
 bool inputs__have_room(const struct inputs *n);
 
-/* The id of these bytes, announced in `w` if they are new. 0 for no bytes; GP_INPUTS_LOST if there
- * is no place for them. */
+/* Returns the id of these bytes, which are announced in `w` if they are new. 0 for no bytes;
+ * GP_INPUTS_LOST if there is no room for them. */
 uint32_t inputs__id(struct inputs *n, struct ring_writer *w, const uint8_t *data, size_t bytes);
 
 #endif /* GP_COLLECTOR_TORCH_INPUTS_H */

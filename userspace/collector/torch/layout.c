@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Finding the layout. The operators are called through exported functions whose mangled names fix
- * their arguments; a callback takes a copy of the record while the op runs. Pointers are followed
- * only where they must be good: into the stack of the thread that is in the op, or out of an
- * object whose other members are what they have to be. The operators work on some hundred numbers
- * on the CPU: there is nothing in them that could throw but the lack of memory.
+ * Finding the layout. The operators are called through exported functions, whose mangled names fix
+ * their arguments. A callback reads the record while the op runs. A pointer is followed only where
+ * it must be valid: into the stack of the thread that is in the op, or out of an object whose other
+ * members have the expected values. The operators work on a few hundred numbers on the CPU, so only
+ * a lack of memory could make them throw.
  */
 #include "collector/torch/layout.h"
 
@@ -23,7 +23,7 @@
 #define HALF_BITS    0x3fd0000000000000ULL /* 0.25 */
 #define SCOPE_OP     0
 
-/* What follows a record on the stack are frames of ours too, which are still there. */
+/* Behind a record on the stack lie our own frames, too, which AddressSanitizer would object to. */
 #define FRAMES_READ __attribute__((no_sanitize("address")))
 
 /* at::Tensor: one pointer. Returned in memory of the caller. */
@@ -40,7 +40,7 @@ struct ops_api {
 	void (*set_requires_grad)(const uint64_t *impl, bool on);
 };
 
-/* What the known tensors are. */
+/* The known tensors. */
 enum { CUBE, SECOND, BYTE, HALF, DOUBLE, LONG, FLAT, TURNED, LONG_SHAPE, KNOWN_NR };
 
 struct known {
@@ -52,12 +52,12 @@ static struct {
 	pthread_t thread;
 	const struct torch_api *api;
 	struct torch_layout *layout;
-	const uint64_t *first, *second; /* tensors the op is called with */
+	const uint64_t *first, *second; /* tensors that the op is called with */
 	unsigned found_nr, seen_nr;
 	bool list_ok;
 } probe;
 
-/* ---- what a record says of its inputs ---- */
+/* ---- the inputs in a record ---- */
 
 static bool on_stack(uint64_t address, const void *record)
 {
@@ -67,7 +67,7 @@ static bool on_stack(uint64_t address, const void *record)
 	       address < (uint64_t)(uintptr_t)record + STACK_BYTES;
 }
 
-/* dropout(t, 0.25, false): three kinds of values, and where the inputs lie. */
+/* Finds the inputs and the tags of three kinds of values, in dropout(t, 0.25, false). */
 FRAMES_READ static void find_inputs(const uint64_t *record)
 {
 	struct torch_layout *l = probe.layout;
@@ -89,7 +89,7 @@ FRAMES_READ static void find_inputs(const uint64_t *record)
 	}
 }
 
-/* A list of our two tensors. */
+/* Finds the items in a list of our two tensors. */
 static bool find_items(const uint64_t *list)
 {
 	struct torch_layout *l = probe.layout;
@@ -113,7 +113,7 @@ static bool find_items(const uint64_t *list)
 	return false;
 }
 
-/* stack([a, b], 1): a list and a whole number. */
+/* Finds the tags of lists and integers, and the layout of lists, in stack([a, b], 1). */
 FRAMES_READ static void find_list(const uint64_t *record)
 {
 	struct torch_layout *l = probe.layout;
@@ -243,8 +243,8 @@ static bool find_type(struct torch_layout *l, const struct known *k)
 }
 
 /*
- * After the word of autograd, which a gradient wanted sets, comes that of ExtraMeta: whoever has
- * symbolic sizes has one. After that the version, which every tensor has.
+ * Finds the pointer to ExtraMeta, which tensors with symbolic sizes have. It follows the pointer to
+ * the autograd data, which requiring a gradient sets. The version follows, which every tensor has.
  */
 static bool find_extra(struct torch_layout *l, const struct ops_api *o, const struct known *k)
 {
@@ -278,7 +278,8 @@ static bool find_plain(struct torch_layout *l, const struct known *k)
 	return l->plain >= POINTER_MIN;
 }
 
-/* Of this class (a mangled name): behind what is told of its type. 1: it is not exported. */
+/* The first word of objects of a class, by the symbol of its vtable: the address behind the
+ * offset to top and the type information. 1: the symbol is not exported. */
 static uint64_t first_word(void *library, const char *vtable)
 {
 	uint64_t address = (uint64_t)(uintptr_t)dlsym(library, vtable);
@@ -312,7 +313,7 @@ static bool make_known(const struct ops_api *o, struct known *k)
 
 /* ---- the functions ---- */
 
-/* std::optional in 2.x. Empty, both kinds are zeros in a register. */
+/* PyTorch 2.x uses std::optional. Empty, both kinds are zeros in a register. */
 static bool find_zeros(void *l, struct ops_api *o)
 {
 	return symbol_find(l,
@@ -338,7 +339,7 @@ static bool find_ops(void *l, struct ops_api *o)
 	       symbol_find(l, "_ZN3c1010TensorImpl17set_requires_gradEb", &o->set_requires_grad);
 }
 
-/* Kept: nothing exported lets go of a tensor. */
+/* Kept for good: no exported function frees a tensor. */
 static struct known known;
 
 const char *torch_layout__find(struct torch_layout *l, const struct torch_api *t)
@@ -375,7 +376,7 @@ const char *torch_layout__find(struct torch_layout *l, const struct torch_api *t
 
 /* ---- storages ---- */
 
-#define DATA_LAST  4	  /* with what follows it, no StorageImpl ends before */
+#define DATA_LAST  4	  /* no StorageImpl ends before this and the fields after it */
 #define CPU_DEVICE 0xff00 /* type 0, index -1 */
 
 static const uint64_t *storage_at(size_t tensor, size_t at)
@@ -383,8 +384,8 @@ static const uint64_t *storage_at(size_t tensor, size_t at)
 	return (const uint64_t *)(uintptr_t)known.impl[tensor][at];
 }
 
-/* A tensor's and its view's are one, all others' differ. After the word of ExtraMeta comes that of
- * the version, which a view shares too. */
+/* Whether the word may be the storage: a tensor and its view share it, all others differ. A view
+ * shares the version, too, which follows ExtraMeta. */
 static bool is_storage(const struct torch_layout *l, size_t at)
 {
 	if (at == l->extra + 1 || storage_at(FLAT, at) != storage_at(TURNED, at))
@@ -399,7 +400,7 @@ static bool is_storage(const struct torch_layout *l, size_t at)
 	return true;
 }
 
-/* The first of two: what is to be freed is the same address here. */
+/* Finds the data's address, the first of two equal words; the second is what to free. */
 static bool find_data(struct torch_layout *l, float *(*data_ptr)(const uint64_t *const *tensor))
 {
 	static const size_t floats[] = {CUBE, SECOND, FLAT, TURNED, LONG_SHAPE};
@@ -418,7 +419,7 @@ static bool find_data(struct torch_layout *l, float *(*data_ptr)(const uint64_t 
 	return false;
 }
 
-/* After the address what frees it, then the device, then the bytes. */
+/* The address is followed by the pointer to free and its deleter, the device and the size. */
 static bool find_bytes(struct torch_layout *l)
 {
 	static const uint64_t bytes[KNOWN_NR] = {
@@ -445,7 +446,7 @@ const char *torch_layout__find_storage(struct torch_layout *l, const struct torc
 	if (l->storage_verified)
 		return NULL;
 	if (!l->verified)
-		return "memory categories: shapes are not to be had";
+		return "memory categories: shapes are not available";
 	if (!symbol_find(t->library, "_ZNK2at10TensorBase8data_ptrIfEEPT_v", &data_ptr))
 		return "memory categories: this PyTorch does not export what they need";
 	for (size_t at = 1; at < TENSOR_WORDS; at++) {

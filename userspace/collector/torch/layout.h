@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Where the inputs of an op lie in this process' PyTorch: in at::RecordFunction, c10::IValue, its
- * lists and c10::TensorImpl. Found on ops and tensors of our own making whose every value is known;
- * a layout that is not found whole is not used.
+ * Where the inputs of an op lie in this process's PyTorch: in at::RecordFunction, c10::IValue, its
+ * lists and c10::TensorImpl. The layout is found with ops and tensors of our own, whose values are
+ * all known. It is used only if all of it is found.
  */
 #ifndef GP_COLLECTOR_TORCH_LAYOUT_H
 #define GP_COLLECTOR_TORCH_LAYOUT_H
@@ -24,35 +24,35 @@ struct torch_value {
 /* Offsets count words of 8 bytes unless they say bytes. */
 struct torch_layout {
 	size_t inputs; /* in a record: address, then number of its inputs */
-	uint32_t tensor, real, boolean, integer, list; /* tags of values */
+	uint32_t tensor, real, boolean, integer, list; /* tags of c10::IValue */
 	size_t items;				       /* in a list: begin, end */
-	size_t item_type;			       /* in a list: what kind of items */
-	uint64_t tensor_type;			       /* of a list of tensors */
-	uint64_t plain; /* in a tensor, word 0: that of one without tricks */
-	/* The same of those that have sizes like a plain one, and strides too if quantized; 1,
-	 * which no tensor has: not known. */
+	size_t item_type;			       /* in a list: the type of its items */
+	uint64_t tensor_type;			       /* its value in a list of tensors */
+	uint64_t plain;				       /* word 0 of a plain tensor: its vtable */
+	/* The same for tensors that keep sizes like a plain one; quantized ones keep strides like
+	 * it, too. 1, which no tensor has: not known. */
 	uint64_t quantized, sparse, sparse_rows;
-	size_t extra; /* in a tensor: 0 unless symbolic or the like */
+	size_t extra; /* in a tensor: ExtraMeta, 0 unless its sizes are symbolic or the like */
 	size_t sizes; /* in a tensor: c10::impl::SizesAndStrides */
 	size_t numel;
 	size_t type_bytes; /* in a tensor: uint16_t c10::ScalarType */
 	bool verified;
-	/* The rest only once torch_layout__find_storage() has found it. */
+	/* Set by torch_layout__find_storage(). */
 	size_t storage; /* in a tensor: c10::StorageImpl */
-	size_t data;	/* in a storage: its first byte's address */
+	size_t data;	/* in a storage: the address of its first byte */
 	size_t device;	/* in a storage: type, then index, a signed byte each */
 	size_t storage_bytes;
 	bool storage_verified;
 };
 
-/* SizesAndStrides holds so many sizes and strides itself; more lie elsewhere. */
+/* The number of sizes and strides that SizesAndStrides holds inline. */
 #define LAYOUT_INLINE_DIMS 5
 
-/* Finds it, once per process; a few tensors of some hundred bytes stay behind. Runs some operators
- * on the calling thread. NULL, or why it cannot be had. */
+/* Finds the layout, once per process, by running some operators on the calling thread. A few
+ * tensors of some hundred bytes stay allocated. NULL, or why it was not found. */
 const char *torch_layout__find(struct torch_layout *l, const struct torch_api *t);
 
-/* The same of storages, once the rest is found. */
+/* The same for storages, after torch_layout__find(). */
 const char *torch_layout__find_storage(struct torch_layout *l, const struct torch_api *t);
 
 #endif /* GP_COLLECTOR_TORCH_LAYOUT_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The wrappers and how they get in. A wrapper tells of the call, then jumps to the function that
- * the call was for, with all arguments as they came: no frame of ours is on the stack while that
- * runs, and its exceptions cross nothing of ours. A thread may be in a wrapper for as long as it
- * likes after that was taken out, in which it then says nothing: the gate or `memory` is shut, and
- * this library is never unloaded.
+ * The wrappers, and how they get in. A wrapper writes an event, then jumps to the real function
+ * with all arguments as they came. So no frame of ours is on the stack while that runs, and its
+ * exceptions cross no frame of ours. A thread may still be in a wrapper long after the wrapper was
+ * taken out. It then finds the gate or `memory` shut and writes nothing. This library is never
+ * unloaded.
  */
 #include "collector/torch/memory.h"
 
@@ -22,23 +22,24 @@
 
 #ifdef __x86_64__
 
-/* Frees first in, and last out: one whose allocation was not told is known as such, the other way
- * round would look like a leak. */
+/* Frees are hooked first and unhooked last: a free without its allocation is recognized as such,
+ * but an allocation without its free would look like a leak. */
 enum { FREES = 0, ALLOCATIONS = 1, SLOTS_NR = 2 };
 
 static struct {
-	void *library; /* held while hooked, and for good if a word was not ours any more */
+	void *library; /* held while hooked; for good if somebody else has changed a word */
 	struct slot slots[SLOTS_NR];
 	bool hooked;
 } hook;
 
-/* Where the wrappers go on to: written before they are in, and never cleared. */
+/* The functions that the wrappers jump to: set before the wrappers are in, and never cleared. */
 static uintptr_t real_new __attribute__((used));
 static uintptr_t real_delete __attribute__((used));
 
 /* ---- the wrappers ---- */
 
-/* Of what is allocated now: as of the op that waits in the same Python frame, or by a walk. */
+/* The stack of an allocation: that of the innermost op if its Python frame is the same, else by a
+ * walk. */
 static uint32_t stack_id(struct session *s, struct thread_state *t)
 {
 	const struct open_op *op = t->depth ? &t->open[t->depth - 1] : NULL;
@@ -76,7 +77,7 @@ static void emit(uint8_t flags, const void *address, size_t bytes)
 	ops_leave(t);
 }
 
-/* void c10::ProfiledCPUMemoryReporter::New(void *ptr, size_t nbytes) is about to be called. */
+/* Runs before void c10::ProfiledCPUMemoryReporter::New(void *ptr, size_t nbytes). */
 static __attribute__((used)) void before_new(const void *reporter, const void *address,
 					     size_t bytes)
 {
@@ -84,14 +85,14 @@ static __attribute__((used)) void before_new(const void *reporter, const void *a
 		emit(0, address, bytes);
 }
 
-/* And void c10::ProfiledCPUMemoryReporter::Delete(void *ptr), which alone knows the size. */
+/* Runs before void c10::ProfiledCPUMemoryReporter::Delete(void *ptr). Only that knows the size. */
 static __attribute__((used)) void before_delete(const void *reporter, const void *address)
 {
 	if (address)
 		emit(GP_MEMORY_FREE | GP_MEMORY_SIZE_UNKNOWN, address, 0);
 }
 
-/* With the arguments kept and the stack pointer as the ABI wants it at a call. */
+/* Keeps the arguments, and aligns the stack pointer as the ABI wants it at a call. */
 #define WRAPPER(name, before, real)                                                                \
 	__asm__(".pushsection .text\n"                                                             \
 		".type " #name ", @function\n" #name ":\n"                                         \
@@ -109,7 +110,7 @@ static __attribute__((used)) void before_delete(const void *reporter, const void
 		".size " #name ", .-" #name "\n"                                                   \
 		".popsection")
 
-/* As a linker's label: never called from here. */
+/* Labels for the linker: never called from C. */
 extern const char wrapper_new[] __attribute__((visibility("hidden")));
 extern const char wrapper_delete[] __attribute__((visibility("hidden")));
 WRAPPER(wrapper_new, before_new, real_new);
@@ -142,7 +143,7 @@ static void let_go(void)
 	hook.library = NULL;
 }
 
-/* Holds the library and finds what there is to change. NULL, or why it is not. */
+/* Holds the library and finds the words to change. NULL, or why not. */
 static const char *find(void)
 {
 	static char path[PATH_MAX];
@@ -158,9 +159,9 @@ static const char *find(void)
 		return "memory: libc10 has gone";
 	for (int i = 0; i < SLOTS_NR; i++)
 		if (!symbol_find(hook.library, hook.slots[i].name, &hook.slots[i].function))
-			return "memory: this PyTorch tells of it otherwise";
+			return "memory: this PyTorch does not report CPU memory as expected";
 	if (!slots_find(map->l_addr, hook.slots, SLOTS_NR))
-		return "memory: libc10's own calls do not go the way that is known";
+		return "memory: libc10's own calls do not go through its table as expected";
 	return NULL;
 }
 
@@ -191,7 +192,7 @@ const char *memory__hook(void)
 		return is_in() ? NULL : "memory: somebody else wraps libc10's calls too";
 	if (hook.library)
 		return "memory: somebody else wraps libc10's calls";
-	/* A child finds both in or neither, and the loader held by nobody. */
+	/* A fork's child must find both in or neither, and the loader's lock free. */
 	fork_guard__hold();
 	why = find() ?: put_in();
 	fork_guard__release();
@@ -204,7 +205,7 @@ const char *memory__hook(void)
 	return why;
 }
 
-/* Whether nothing of ours is left. */
+/* Takes the wrappers out. True: no word leads to us any more. */
 static bool take_out(void)
 {
 	bool all = true;
@@ -228,15 +229,15 @@ void memory__unhook(void)
 	fork_guard__hold();
 	all = take_out();
 	fork_guard__release();
-	/* Whoever has the word now may come to our wrapper, and by it to the library, at any time.
-	 */
+	/* Otherwise whoever has changed a word may still call our wrapper, and through it the
+	 * library. */
 	if (all)
 		let_go();
 }
 
 void memory__forget(void)
 {
-	/* Our hold on the library stays: the loader may be anybody's at this moment. */
+	/* The library's handle stays open: the loader's lock may be held at this moment. */
 	if (hook.hooked && take_out())
 		hook.library = NULL;
 }

@@ -30,7 +30,7 @@ static uint64_t next_instance(struct session *s, struct thread_state *t)
 	return s->prefix | (uint64_t)t->number << 32 | t->ops_nr;
 }
 
-/* Not inlined: its kilobyte of stack is for those alone who want shapes. */
+/* Not inlined: only with shapes a callback should need its kilobyte of stack. */
 __attribute__((noinline)) static uint32_t inputs_id(struct session *s, const void *record)
 {
 	uint8_t data[GP_INPUTS_BYTES_MAX];
@@ -47,8 +47,8 @@ __attribute__((noinline)) static void write_tensors(struct session *s, const str
 	tensors_write(&s->layout, s->ring, op->record, &head, op->instance);
 }
 
-/* Takes away what ended on another thread. Of what lies below the innermost one too: where each is
- * still to end when the next begins, all would pile up. */
+/* Removes ops that ended on another thread: the innermost ones, and those right below the innermost
+ * one. The latter would pile up if each ended only after the next has begun. */
 static void drop_ended(struct thread_state *t)
 {
 	while (t->depth && async_ops__has_ended(&t->open[t->depth - 1]))
@@ -59,14 +59,15 @@ static void drop_ended(struct thread_state *t)
 	}
 }
 
-/* Its record lies on no stack: it may outlive what is around it and end on another thread, as an
- * annotation does that someone else ends and a TorchScript function that waited for another. */
+/* Whether the record may lie on no stack. Such an op may outlive the op around it and end on
+ * another thread: an annotation that another thread ends, a TorchScript function that has waited.
+ */
 static bool may_end_elsewhere(uint8_t scope)
 {
 	return scope == GP_SCOPE_USER || scope == GP_SCOPE_SCRIPT;
 }
 
-/* The engine's word for a node, around the node's own. */
+/* Whether it is the record that the autograd engine makes around a node's own record. */
 static bool is_node(const char *text)
 {
 	static const char engine[] = "autograd::engine::";
@@ -152,9 +153,9 @@ static void emit(struct session *s, const struct open_op *op, uint32_t tid, uint
 }
 
 /*
- * The op at `at` ends and is not the innermost. What lies above it may move and outlives it or has
- * ended on another thread, or was left without its end: records of operators live on the stack, so
- * an outer one cannot end before an inner one.
+ * Removes the op at `at`, which ends but is not the innermost. The ops above it may end elsewhere:
+ * those outlive it or have ended on another thread. Or they were left by an exception: records of
+ * operators lie on the stack, so an outer one cannot end before an inner one.
  */
 static void close_above(struct session *s, struct thread_state *t, uint32_t at, uint64_t end_ns)
 {
@@ -175,7 +176,7 @@ static void close_above(struct session *s, struct thread_state *t, uint32_t at, 
 	__atomic_store_n(&t->depth, to, __ATOMIC_RELAXED);
 }
 
-/* False: nothing is known of the record. */
+/* Ends the op of the record. False: the record is not known. */
 static bool pop(struct session *s, struct thread_state *t, const void *record, uint8_t scope,
 		uint64_t end_ns)
 {
@@ -183,7 +184,7 @@ static bool pop(struct session *s, struct thread_state *t, const void *record, u
 	struct open_op op;
 	uint32_t at = t->epoch == s->epoch ? t->depth : 0;
 
-	/* Where one that has ended elsewhere had its record, another may have its own. */
+	/* Skips ops that have ended elsewhere: the record's address may have been reused. */
 	while (at && (t->open[at - 1].record != record || async_ops__has_ended(&t->open[at - 1])))
 		at--;
 	if (!at) {
@@ -204,7 +205,7 @@ static bool pop(struct session *s, struct thread_state *t, const void *record, u
 	return true;
 }
 
-/* Not oftener for each kind of annotation: the clock is a system call. */
+/* The least time between two readings for each marker: that clock needs a system call. */
 #define CPU_TIME_NS 2000000
 
 static void emit_cpu_time(struct session *s, struct thread_state *t, enum step_marker marker,
@@ -220,7 +221,7 @@ static void emit_cpu_time(struct session *s, struct thread_state *t, enum step_m
 	(void)ring_writer__write(s->ring, &ev, sizeof(ev));
 }
 
-/* Its beginning was not looked at. */
+/* Writes an annotation whose beginning was not recorded. */
 static void emit_end(struct session *s, struct thread_state *t, const char *text, uint64_t end_ns)
 {
 	struct open_op op = {.start_ns = end_ns, .sequence_nr = -1, .scope = GP_SCOPE_USER};
@@ -232,7 +233,7 @@ static void emit_end(struct session *s, struct thread_state *t, const char *text
 	emit(s, &op, t->tid, t->torch_thread, 0, end_ns);
 }
 
-/* An annotation ends while steps are to be told. */
+/* Ends an annotation while CPU time is reported at the ends of step annotations. */
 static void pop_step(struct session *s, struct thread_state *t, const void *record, uint64_t end_ns)
 {
 	const char *text = s->torch.record_name(record);
@@ -281,7 +282,7 @@ static void end(const void *record, uint8_t scope)
 	}
 }
 
-/* One pair for each scope: so the scope needs no member of the record. */
+/* One pair of callbacks for each scope, so that the scope need not be read from the record. */
 static void *start_function(void **ret_context, const void *record)
 {
 	return start(ret_context, record, GP_SCOPE_FUNCTION);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * An op that another one calls while that one's call has not returned, and from no other Python
- * frame, is in the same calls, of modules and others: those cannot have ended meanwhile.
+ * An op that another op calls, while that op's call has not returned and from the same Python
+ * frame, is inside the same module calls and Python calls: they cannot have ended meanwhile.
  */
 #include "collector/torch/op_python.h"
 
 #include "collector/runtime/compat.h"
 
-/* Opens the calls that were found and are not open yet. Returns the frame of the outermost one that
- * is over, 0: none. */
+/* Opens the module calls that the walk found and that are not open yet. Returns the frame of the
+ * outermost call that has ended; 0: none. */
 static uint64_t follow_modules(struct thread_state *t, struct ring_writer *w, struct names *names)
 {
 	struct thread_modules *m = &t->modules;
@@ -25,7 +25,8 @@ static uint64_t follow_modules(struct thread_state *t, struct ring_writer *w, st
 	return over;
 }
 
-/* Modules tell two calls apart that look like one. */
+/* Compares the Python calls with those of the last op. `over` is the frame of a module call that
+ * has ended: calls from there inwards are new, even if they look the same. */
 static void follow_calls(struct stacks *k, struct thread_state *t, struct open_op *op,
 			 uint64_t over)
 {
@@ -41,7 +42,7 @@ static void follow_calls(struct stacks *k, struct thread_state *t, struct open_o
 	op->same_calls = same_nr + 1;
 }
 
-/* It is in the calls of the op around it, and the next one is compared with those. */
+/* Takes over the calls of the op around it, and has the next op compared with those. */
 static void take_calls(struct thread_state *t, struct open_op *op, const struct open_op *outer)
 {
 	struct python_calls *calls = &t->stack.calls[t->stack.calls_now];

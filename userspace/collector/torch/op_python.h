@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What Python tells of an op that begins: its stack, and the calls of modules that it is in.
+ * The Python side of an op that begins: its stack, and the module calls and Python calls that it is
+ * in.
  */
 #ifndef GP_COLLECTOR_TORCH_OP_PYTHON_H
 #define GP_COLLECTOR_TORCH_OP_PYTHON_H
 
 #include "collector/torch/thread.h"
 
-/* Of the op that begins as t->open[t->depth]: sets `stack`, `modules_nr` and what it shares of
- * calls. `names` NULL: modules are not wanted. */
+/* Sets `stack`, `modules_nr`, `calls_nr` and `same_calls` of the op that begins as
+ * t->open[t->depth]. `names` NULL: modules are not wanted. */
 void op_python__take(struct stacks *k, struct ring_writer *w, struct thread_state *t,
 		     struct names *names);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which callbacks are in PyTorch's list, and what they are given to work with. All on the
- * collector's thread, but for what a fork's child forgets.
+ * Which callbacks are in PyTorch's list, and the session that they work with. All on the
+ * collector's thread, except for ops__forget(), which runs in a fork's child.
  */
 #include "collector/torch/ops.h"
 
@@ -27,7 +27,7 @@ int ops__init(void)
 
 	if (err)
 		return err;
-	/* Without it allocations have their stacks walked by the kernel. */
+	/* Without it the kernel walks the stacks of allocations. */
 	(void)stack_cache__init();
 	return thread_states__init();
 }
@@ -55,12 +55,12 @@ static void add_callback(struct session *s, int i)
 	s->added[i] = true;
 }
 
-/* Why not, or NULL. */
+/* NULL, or why not. */
 static const char *arm_inputs(struct session *s)
 {
 	const char *why;
 
-	fork_guard__hold(); /* It calls operators, which read the list of callbacks. */
+	fork_guard__hold(); /* The operators it calls read the list of callbacks. */
 	why = torch_layout__find(&s->layout, &s->torch);
 	fork_guard__release();
 	if (why)
@@ -69,7 +69,7 @@ static const char *arm_inputs(struct session *s)
 	return s->inputs ? NULL : "shapes: out of memory";
 }
 
-/* Why not, or NULL. */
+/* NULL, or why not. */
 static const char *arm_stacks(struct session *s, const struct ops_extras *extras)
 {
 	const char *why = NULL;
@@ -158,7 +158,7 @@ void ops__emit_cpu_time(bool emit, bool ends_alone)
 	__atomic_store_n(&ops_session.ends_alone, emit && ends_alone, __ATOMIC_RELAXED);
 }
 
-/* Who is in a wrapper by then says what he has to say, or nothing. */
+/* A thread that is in a wrapper now may still write its event. */
 static void stop_memory(struct session *s)
 {
 	memory__unhook();
@@ -173,7 +173,7 @@ const char *ops__emit_memory(bool emit)
 	if (!ops_gate || !ops_open_session())
 		return NULL;
 	if (emit) {
-		/* First, so that the first call is told. */
+		/* Before the hook, so that the first call is reported. */
 		__atomic_store_n(&s->memory, true, __ATOMIC_RELAXED);
 		why = memory__hook();
 	}
@@ -225,7 +225,7 @@ void ops__release(void)
 
 void ops__forget(void)
 {
-	/* The gate is shut: its page came empty. */
+	/* The gate is shut: a fork's child finds its page zeroed. */
 	memory__forget();
 	ops_session.memory = false;
 	free_tables(&ops_session);

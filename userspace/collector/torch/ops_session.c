@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The gate lies in a page that a fork's child finds zeroed (MADV_WIPEONFORK), so it is shut there.
+ * The gate lies in a page of its own that a fork's child finds zeroed (MADV_WIPEONFORK), so that it
+ * is shut there.
  */
 #include "collector/torch/ops_session.h"
 
@@ -76,7 +77,7 @@ void ops_begin_epoch(struct session *s, struct thread_state *t)
 {
 	t->epoch = s->epoch;
 	__atomic_store_n(&t->depth, 0, __ATOMIC_RELAXED);
-	/* Of a thread that has ended meanwhile. */
+	/* Calls that a thread has left which ended meanwhile. */
 	modules__leave(&t->modules, s->ring, s->epoch);
 	t->modules.epoch = s->epoch;
 	t->modules.tid = t->tid;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the callbacks work with: ops_arm.c makes it and takes it away, ops.c's callbacks and
- * memory.c's wrappers use it while the gate is open.
+ * What callbacks and wrappers work with. ops.c makes it and takes it away; op_callbacks.c and
+ * memory.c use it while the gate is open.
+ *
+ * A callback sets its thread's `busy`, then checks that the gate is open. The collector's thread
+ * shuts the gate, makes every thread see that (membarrier), and waits until no thread is busy.
  */
 #ifndef GP_COLLECTOR_TORCH_OPS_SESSION_H
 #define GP_COLLECTOR_TORCH_OPS_SESSION_H
@@ -24,17 +27,18 @@
 struct session {
 	struct ring_writer *ring;
 	struct names *names;
-	struct inputs *inputs; /* NULL: shapes are not wanted or cannot be had */
-	struct stacks *stacks; /* NULL: neither stacks nor modules, likewise */
-	struct stacks *kept; /* of all armings that have had stacks: ids are the ring's; or NULL */
-	bool modules;	     /* calls of modules are wanted */
-	bool tensors;	     /* where the tensors among them lie is told, too */
-	bool caches_stacks;  /* where the kernel's programs look */
-	/* Set and read by different threads: CPU time is told; annotations' ends are looked at
-	 * alone. */
+	struct inputs *inputs; /* NULL: shapes are not wanted or not available */
+	struct stacks *stacks; /* NULL: neither stacks nor modules are */
+	struct stacks
+		*kept; /* kept between armings, because ids last as long as the ring; or NULL */
+	bool modules;  /* module calls are wanted */
+	bool tensors;  /* where the inputs' tensors are stored is recorded, too */
+	bool caches_stacks; /* where the kernel's programs look */
+	/* Written and read by different threads, like the two below: CPU time is recorded;
+	 * beginnings of annotations are ignored. */
 	bool cpu_time, ends_alone;
-	bool ops_alone; /* likewise: nodes are not told, which come as functions too */
-	bool memory;	/* likewise: allocations of CPU memory are told */
+	bool ops_alone; /* records that the engine makes around nodes are ignored */
+	bool memory;	/* CPU allocations are recorded */
 	struct torch_api torch;
 	struct torch_layout layout;
 	uint32_t epoch;
@@ -51,7 +55,7 @@ struct gate {
 #pragma GCC visibility push(hidden)
 extern struct session ops_session;
 extern struct gate *ops_gate; /* NULL: before ops__init() */
-extern bool ops_fence_needed; /* a callback's own store is to be fenced: nobody else can */
+extern bool ops_fence_needed; /* no membarrier: each callback needs a fence of its own */
 /* Ops that began on a thread without a state, or inside a callback. */
 extern uint64_t ops_missed_nr;
 #pragma GCC visibility pop
@@ -69,11 +73,11 @@ int ops_session_init(void);
  * ten seconds at most. False: one still is. */
 bool ops_wait_until_left(void);
 
-/* The thread's state becomes the session's, empty. Call it where the epochs differ. */
+/* Resets the thread's state for this session. Call it where their epochs differ. */
 void ops_begin_epoch(struct session *s, struct thread_state *t);
 
-/* Between ops_enter() and ops_leave() the session stays, if it was returned. `begins`: what is not
- * told then goes missing. */
+/* Returns the session, which stays until ops_leave(); NULL: the gate is shut, or the thread is in a
+ * callback already, or has no state. `begins`: the latter two count as a missed op. */
 static inline struct session *ops_enter(struct thread_state **ret_thread, bool begins)
 {
 	struct thread_state *t;
@@ -103,10 +107,10 @@ static inline void ops_leave(struct thread_state *t)
 	__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* One that took longer had lost its CPU meanwhile. */
+/* A callback that took longer was preempted. */
 #define OPS_TIMED_MAX_NS 20000
 
-/* When a callback that is to be timed began, else 0. */
+/* Now if this callback is to be timed (one of GP_TIMED_EVERY), else 0. */
 static inline uint64_t ops_time_begin(struct thread_state *t)
 {
 	if (__builtin_expect(++t->calls < GP_TIMED_EVERY, 1))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Reading where the tensors of an op lie. Only plain tensors and quantized ones are believed, as
- * with their shapes; their layout was verified on known ones. Events are filled one at a time on
- * the stack.
+ * Recording where the tensors of an op are stored. Only plain and quantized tensors are read, as
+ * with their shapes; their layout was verified with known tensors. Each event is filled on the
+ * stack.
  */
 #include "collector/torch/tensors.h"
 
@@ -20,7 +20,7 @@
 struct sender {
 	const struct torch_layout *l;
 	struct ring_writer *w;
-	bool full; /* no more of this op: the ring has no room, or it has too many */
+	bool full; /* the rest of this op is dropped: the ring is full, or it has too many inputs */
 	struct {
 		struct gp_ev_tensors ev;
 		uint64_t words[WORDS];
@@ -79,7 +79,7 @@ static void put_tensor(struct sender *s, uint64_t payload)
 	put(s, 0, storage[l->storage_bytes]);
 }
 
-/* The items of a list of tensors, or false if it is none. */
+/* Finds the items of a list of tensors. False: it is another list. */
 static bool list_of(const struct torch_layout *l, uint64_t payload,
 		    const struct torch_value **ret_items, uint64_t *ret_nr)
 {
@@ -113,7 +113,7 @@ static void put_value(struct sender *s, const struct torch_value *v)
 		if (has_room(s, 2))
 			put_tensor(s, v->payload);
 	} else if (v->tag == s->l->list && list_of(s->l, v->payload, &items, &nr)) {
-		/* All of a list or none of it. */
+		/* A list is written whole or not at all. */
 		if (nr >= GP_TENSOR_WORDS_MAX || !has_room(s, 1 + 2 * nr)) {
 			(void)has_room(s, GP_TENSOR_WORDS_MAX);
 			return;

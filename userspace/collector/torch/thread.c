@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Thread states: a list that only grows, its members found through a pthread key and handed on when
- * a thread ends. The one place of the callback path that allocates, once per thread.
+ * A list of thread states that only grows. A thread finds its state through a pthread key, and the
+ * state is reused when the thread ends. This is the only place of the callback path that allocates,
+ * once per thread.
  */
 #include "collector/torch/thread.h"
 
@@ -42,7 +43,7 @@ static void thread_ends(void *arg)
 	__atomic_store_n(&t->in_use, 0, __ATOMIC_RELEASE);
 }
 
-/* glibc's; without it the first thread's stack is never known. */
+/* A symbol of glibc. Without it the main thread's stack is never known. */
 static void find_main_stack(void)
 {
 	void *const *end = dlsym(RTLD_DEFAULT, "__libc_stack_end");
@@ -50,8 +51,8 @@ static void find_main_stack(void)
 	main_stack_end = end ? (uintptr_t)*end : 0;
 }
 
-/* A thread's descriptor lies at the end of its stack; the first thread's stack has its end
- * elsewhere. */
+/* A thread's descriptor (pthread_self()) lies at the end of its stack, except for the main thread.
+ */
 bool thread_is_on_stack(const void *p)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
@@ -138,7 +139,7 @@ struct thread_state *thread_state__get(void)
 	return __builtin_expect(t != NULL, 1) ? t : claim();
 }
 
-/* Content too: the text may lie in the record itself, or where a freed one lay. */
+/* Compares content, too: the text may lie in the record, or where a freed text lay. */
 static bool is_cached(const struct cached_name *c, const char *text)
 {
 	return c->pointer == text && !strncmp(text, c->name->text, NAMES_TEXT_BYTES);
@@ -147,7 +148,8 @@ static bool is_cached(const struct cached_name *c, const char *text)
 uint32_t thread_state__name_id(struct thread_state *t, struct names *names, struct ring_writer *w,
 			       const char *text)
 {
-	/* Texts lie in objects of one size, so that some of their bits are the same in all. */
+	/* Mixed, because texts lie in objects of one size and so share some bits of their address.
+	 */
 	uint64_t mixed = (uint64_t)(uintptr_t)text * 0x9e3779b97f4a7c15ULL;
 	struct cached_name *place = t->names[mixed >> 32 & (THREAD_NAMES - 1)];
 	const struct name *name;

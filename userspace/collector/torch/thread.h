@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the collector keeps for each thread that runs ops. A thread's state is written by that
- * thread alone; the collector's own thread looks at `busy`, to know when the last callback has
- * left, and then takes `depth`. States are reused when their thread ends and are never unmapped: a
- * callback may look at one at any time.
+ * The collector's state for each thread that runs ops. Only the thread itself writes its state. The
+ * collector's thread reads `busy`, to know when the last callback has left, and then takes `depth`.
+ * States are reused when their thread ends and are never unmapped, because a callback may read one
+ * at any time.
  */
 #ifndef GP_COLLECTOR_TORCH_THREAD_H
 #define GP_COLLECTOR_TORCH_THREAD_H
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Places for names, a power of two; two names to a place. */
+/* The cache of names: sets (a power of two), and names in a set. */
 #define THREAD_NAMES 256
 #define PLACE_NAMES  2
 
@@ -31,12 +31,12 @@ struct open_op {
 	int64_t sequence_nr;
 	uint64_t forward_thread;
 	uint32_t name_id;
-	uint16_t async_place; /* place in the table of what may move, or NOT_ASYNC */
+	uint16_t async_place; /* in the table of async_ops.h, or NOT_ASYNC */
 	uint8_t scope;
-	uint8_t outlives_parent; /* what it began in has ended */
+	uint8_t outlives_parent; /* the op around it has ended */
 	uint32_t inputs_id;
-	uint32_t modules_nr; /* calls of modules in which it began */
-	uint32_t calls_nr;   /* Python's likewise, 0: not known */
+	uint32_t modules_nr; /* module calls in which it began */
+	uint32_t calls_nr;   /* Python calls in which it began; 0: not known */
 	uint32_t same_calls; /* as in struct gp_ev_op_inputs */
 	struct op_stack stack;
 };
@@ -47,49 +47,49 @@ struct cached_name {
 };
 
 struct thread_state {
-	uint32_t busy;	/* a callback is at work */
-	uint32_t depth; /* of open[] */
-	uint32_t epoch; /* of the arming that what follows belongs to */
+	uint32_t busy;	/* a callback is running */
+	uint32_t depth; /* ops in open[] */
+	uint32_t epoch; /* the arming that this state belongs to */
 	uint32_t tid;
-	uint32_t number;       /* of this state, for instances */
+	uint32_t number;       /* part of its ops' instances */
 	uint32_t ops_nr;       /* instances given out under this number */
 	uint32_t torch_thread; /* PyTorch's number of the thread */
-	uint32_t in_use;       /* a thread has it */
-	uint32_t calls;	       /* of callbacks, since one was timed */
+	uint32_t in_use;       /* a thread has this state */
+	uint32_t calls;	       /* callbacks since one was timed */
 	uint32_t reserved;
 	uint64_t cpu_emitted_ns[STEP_MARKER_NONE]; /* when its CPU time was told last, by kind of
 						      annotation */
 	struct thread_state *next;
-	struct gp_stack_top *top; /* where it says its stack, NULL: nowhere */
+	struct gp_stack_top *top; /* its entry of python/stack_cache.h; NULL: none */
 	struct open_op open[GP_OP_DEPTH];
-	struct cached_name names[THREAD_NAMES][PLACE_NAMES]; /* of each place the newest first */
+	struct cached_name names[THREAD_NAMES][PLACE_NAMES]; /* the newest first */
 	struct thread_modules modules;
 	struct thread_stack stack;
 };
 
-/* Once per process. 0 or -errno. */
+/* Call it before the others; may be repeated. 0 or -errno. */
 int thread_states__init(void);
 /* Whether `p` lies on the calling thread's C stack, in a call that has not returned. */
 bool thread_is_on_stack(const void *p);
-/* The calling thread's, NULL if there can be none. errno stays as it is. */
+/* The calling thread's state; NULL if there are too many or no memory. errno stays as it is. */
 struct thread_state *thread_state__get(void);
-/* The first of all states ever made; follow next. */
+/* The first of all states that were ever made; the others follow by `next`. */
 struct thread_state *thread_states__first(void);
-/* Gives a state a fresh number. Numbers are 1 to 2^20 - 1, then begin again. */
+/* Gives a state a new number: 1 to 2^20 - 1, then from 1 again. */
 void thread_state__renumber(struct thread_state *t);
 
-/* The id of a name, by the thread's own cache. 0: there is no place for it. */
+/* The id of a name, through the thread's own cache. 0: there is no room for it. */
 uint32_t thread_state__name_id(struct thread_state *t, struct names *names, struct ring_writer *w,
 			       const char *text);
 
-/* In a fork's child, where only the calling thread is left: takes all states back. */
+/* Frees all states in a fork's child, where only the calling thread is left. */
 void thread_states__forget(void);
 
-/* Says at t->top what the kernel's programs may take for the stack of what happens in the innermost
- * op. The calling thread's. */
+/* Updates the calling thread's entry of the stack cache: the BPF programs may use the stack of the
+ * innermost op for what happens inside it. */
 void thread_state__cache_stack(const struct thread_state *t);
 
-/* How many ops were open in threads that have ended, since the last call. */
+/* The number of ops that were open as their thread ended, since the last call. */
 uint64_t thread_states__take_abandoned(void);
 
 #endif /* GP_COLLECTOR_TORCH_THREAD_H */

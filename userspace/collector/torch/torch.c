@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Binding to PyTorch at run time. Runs on the collector's own thread only. The mangled names fix
- * the types of what is called; what they do not fix (the layout of RecordFunctionCallback and
- * RecordFunction) is verified before the first real op.
+ * Binding to PyTorch at run time, on the collector's thread only. The mangled names fix the types
+ * of the functions. What they do not fix, the layouts of RecordFunctionCallback and RecordFunction,
+ * is verified before the first real op.
  */
 #include "collector/torch/torch.h"
 
@@ -16,12 +16,12 @@
 #include <limits.h>
 #include <string.h>
 
-/* at::RecordScope::CUSTOM_CLASS: only callbacks for all scopes see our record. */
+/* at::RecordScope::CUSTOM_CLASS: besides ours, only callbacks for all scopes see our record. */
 #define VERIFY_SCOPE	4
 #define VERIFY_NAME	"gpuprof.verify"
 #define VERIFY_SEQUENCE 0x5a17c0de600dbeefLL
 #define RECORD_BYTES	4096 /* more than any RecordFunction */
-#define MEMBERS_BYTES	1024 /* its members lie below this */
+#define MEMBERS_BYTES	1024 /* the members searched lie below this */
 
 /* std::variant<std::string_view, std::reference_wrapper<const FunctionSchema>> in libstdc++. */
 struct name_variant {
@@ -79,9 +79,9 @@ static void verify_end(const void *record, void *context)
 }
 
 /*
- * Where is_async_ lies tells where its neighbours do: uint64 fwd_thread_id_, uint64 handle_, bool
- * is_async_, int64 debug_handle_ (-1). We asked for ids, so the handle is not zero, and the thread,
- * which nobody has set, is.
+ * Finds is_async_ by setting it, and so its neighbours: uint64 fwd_thread_id_, uint64 handle_, bool
+ * is_async_, int64 debug_handle_ (-1). The handle is not zero, because we asked for ids; the thread
+ * is, because nobody has set it.
  */
 static bool find_forward_thread(const struct record_api *r, size_t *ret_offset)
 {
@@ -193,7 +193,7 @@ static bool find_record(void *l, struct record_api *r)
 		"_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
 		"traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl",
 		&r->before_variant);
-	/* StepCallbacks came with the callback list that may change while ops run: PyTorch 1.12.
+	/* StepCallbacks shows that callbacks may be added and removed while ops run: PyTorch 1.12.
 	 */
 	return (r->before_text || r->before_variant) &&
 	       symbol_find(l, "_ZN2at14RecordFunctionC1EONS_13StepCallbacksE", &marker) &&
@@ -212,14 +212,14 @@ enum torch_result torch_api__bind(struct torch_api *t, const char **why_text)
 	*why_text = "operator callbacks: no libtorch_cpu in this process";
 	if (!libraries__each(find_library, &found))
 		return TORCH_ABSENT;
-	/* Waits until whoever loads it now has finished. */
+	/* Waits until a thread that is loading it now has finished. */
 	t->library = dlopen(found.path, RTLD_LAZY | RTLD_NOLOAD);
 	if (!t->library)
 		return TORCH_ABSENT;
 	*why_text = "operator callbacks: this PyTorch does not export what they need";
 	if (!find_api(t) || !find_record(t->library, &record))
 		goto refuse;
-	fork_guard__hold(); /* A record reads the list. */
+	fork_guard__hold(); /* Making a record reads the list. */
 	*why_text = t->verified ? NULL : verify_layout(t, &record);
 	fork_guard__release();
 	if (*why_text)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the collector knows of PyTorch's C++ interface: the exported functions behind
- * at::RecordFunction, called from C, and where two members of that class lie. Nothing is guessed:
- * torch_api__bind() makes a record of its own, in a scope nobody uses, and compares what comes back
- * with what it put in.
+ * The part of PyTorch's C++ interface that the collector uses from C: the exported functions behind
+ * at::RecordFunction, and where two members of that class lie. Nothing is guessed:
+ * torch_api__bind() makes a record of its own, in a scope that nobody uses, and compares what its
+ * callback gets with what it put in.
  */
 #ifndef GP_COLLECTOR_TORCH_TORCH_H
 #define GP_COLLECTOR_TORCH_TORCH_H
@@ -14,15 +14,15 @@
 #include <stdint.h>
 
 /*
- * Start callback: std::unique_ptr<ObserverContext> (*)(const RecordFunction &). The result lies in
- * memory of the caller, whose address comes first and is returned.
+ * Start callback: std::unique_ptr<ObserverContext> (*)(const RecordFunction &). The result is
+ * stored in the caller's memory; its address is the first argument and is returned.
  */
 typedef void *(*torch_start_fn)(void **ret_context, const void *record);
 /* End callback: void (*)(const RecordFunction &, ObserverContext *). */
 typedef void (*torch_end_fn)(const void *record, void *context);
 
-/* at::RecordFunctionCallback, which goes by value through the stack. PyTorch's ends at 40 bytes;
- * zeros after it mean "not wanted" in a larger one. */
+/* at::RecordFunctionCallback, which is passed by value on the stack. PyTorch's has 40 bytes; if it
+ * grows, zeros will mean "not wanted". */
 struct torch_callback {
 	torch_start_fn start;
 	torch_end_fn end;
@@ -46,16 +46,17 @@ struct torch_api {
 enum torch_result {
 	TORCH_BOUND = 0,
 	TORCH_ABSENT = 1,  /* not loaded (yet) */
-	TORCH_REFUSED = 2, /* loaded, and not as we know it: why_text says what */
+	TORCH_REFUSED = 2, /* loaded, but not as expected */
 };
 
-/* Finds libtorch_cpu in this process and holds it; checks it once per process. why_text is set
- * unless TORCH_BOUND. */
+/* Finds libtorch_cpu in this process and holds it; verifies its layout once per process. why_text
+ * is set unless TORCH_BOUND. */
 enum torch_result torch_api__bind(struct torch_api *t, const char **why_text);
-/* Into PyTorch's list of callbacks, and out of it again, with no fork meanwhile. */
+/* Adds a callback to PyTorch's list and returns its handle, or removes one. No fork begins
+ * meanwhile. */
 uint64_t torch_api__add(const struct torch_api *t, struct torch_callback callback);
 void torch_api__remove(const struct torch_api *t, uint64_t handle);
-/* Lets go of the library. Fine when not bound. */
+/* Releases the library. Fine when not bound. */
 void torch_api__release(struct torch_api *t);
 
 #endif /* GP_COLLECTOR_TORCH_TORCH_H */
