@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The part of CUPTI's binary interface that has been the same from CUDA 11.0 to 13.x: numbers, and
- * where the fields that we read lie in a record. Later versions only make records longer.
- * tests/cupti/check.py compares all of it with NVIDIA's headers of each version. Nothing here needs
- * CUDA to be built.
+ * The part of CUPTI's binary interface that has stayed the same from CUDA 11.0 to 13.x: numbers,
+ * and where the fields that we read lie in a record. Later versions only append to records.
+ * tests/cupti/check.py compares all of it with NVIDIA's headers of each version. Building this
+ * needs no CUDA.
  */
 #ifndef GP_COLLECTOR_CUPTI_CUPTI_ABI_H
 #define GP_COLLECTOR_CUPTI_CUPTI_ABI_H
@@ -21,7 +21,7 @@ enum cupti_result {
 	CUPTI_SECOND_SUBSCRIBER = 39,
 };
 
-/* Only those that we switch on. */
+/* The kinds of records that we switch on. */
 enum cupti_kind {
 	CUPTI_MEMCPY = 1,
 	CUPTI_MEMSET = 2,
@@ -30,7 +30,7 @@ enum cupti_kind {
 	CUPTI_KERNEL = 10, /* CONCURRENT_KERNEL: the plain one makes kernels wait for each other */
 	CUPTI_OVERHEAD = 17,
 	CUPTI_PEER_COPY = 22, /* MEMCPY2 */
-	CUPTI_EVENT = 36,     /* CUDA_EVENT: before CUDA 12.9 they come with SYNC */
+	CUPTI_EVENT = 36,     /* CUDA_EVENT; before CUDA 12.9 SYNC switches them on */
 	CUPTI_SYNC = 38,
 };
 
@@ -39,8 +39,8 @@ enum cupti_site { CUPTI_SITE_ENTER = 0, CUPTI_SITE_EXIT = 1 };
 enum cupti_thread_id { CUPTI_THREAD_DEFAULT = 0, CUPTI_THREAD_SYSTEM = 1 };
 enum cupti_flush { CUPTI_FLUSH_COMPLETED = 0, CUPTI_FLUSH_FORCED = 1 };
 
-/* No record of these kinds is shorter than its struct here, except for what is said. All are packed
- * and lie at multiples of 8 bytes. */
+/* No record is shorter than its struct here, except where a comment says so. All are packed and lie
+ * at multiples of 8 bytes. */
 #define CUPTI_RECORD __attribute__((packed, aligned(8)))
 
 struct CUPTI_RECORD cupti_record {
@@ -161,7 +161,7 @@ struct CUPTI_RECORD cupti_api_call {
 	uint32_t result;
 };
 
-#define CUPTI_NO_VALUE UINT32_MAX /* of stream and event below: none */
+#define CUPTI_NO_VALUE UINT32_MAX /* no stream or no event, in cupti_sync */
 
 /* CUpti_ActivitySynchronization2 (CUDA 12.8) and later; before, there is no record_id. */
 struct CUPTI_RECORD cupti_sync {
@@ -173,7 +173,7 @@ struct CUPTI_RECORD cupti_sync {
 	uint32_t context;
 	uint32_t stream;
 	uint32_t event;
-	uint64_t record_id; /* whose record of the event is meant */
+	uint64_t record_id; /* that of the cupti_event which is waited for */
 };
 
 /* CUpti_ActivityCudaEvent2 (CUDA 12.8) and later; before, it ends with the padding. */
@@ -198,18 +198,18 @@ struct CUPTI_RECORD cupti_overhead {
 	uint32_t kind;
 	uint32_t what;
 	uint32_t object_kind; /* enum cupti_object or another */
-	uint32_t process;     /* of a thread; else other things lie in these three */
+	uint32_t process;     /* the thread's; other kinds of objects use these three otherwise */
 	uint32_t thread;
 	uint32_t pad;
 	uint64_t start;
 	uint64_t end;
 };
 
-/* CUpti_CallbackData, as far as it is read. */
+/* The beginning of CUpti_CallbackData. */
 struct cupti_callback_data {
 	uint32_t site; /* enum cupti_site */
 	uint32_t pad;
-	const char *function_name; /* "cudaLaunchKernel": CUPTI's */
+	const char *function_name; /* "cudaLaunchKernel"; CUPTI owns it */
 };
 
 typedef void (*cupti_request_fn)(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records_max);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The driver's names are words, each with a capital: what only asks says so with one of a few.
+ * The driver's names are made of words, each with a capital. One of a few words shows that a
+ * function only queries something.
  */
 #include "collector/cupti/cupti_api_filter.h"
 
@@ -10,11 +11,11 @@
 #include <stddef.h>
 #include <string.h>
 
-/* "Total": of memory; "Is": "IsCapturing", "IsLoaded"; "Can": "CanAccessPeer". */
+/* As in "TotalMem", "IsCapturing", "IsLoaded" and "CanAccessPeer". */
 static const char *const asking[] = {"Get", "Is", "Can", "Occupancy", "Total"};
 
-/* These take their time: code is loaded when it is asked for, memory is mapped or made ready for
- * others, the operating system is asked how much is free. */
+/* Queries that do work: they load code, map memory, share it with other processes, or ask the
+ * operating system how much is free. */
 static const char *const working[] = {
 	"cuExternalMemoryGetMappedBuffer",
 	"cuExternalMemoryGetMappedMipmappedArray",
@@ -51,7 +52,7 @@ static bool has_word(const char *name, const char *word)
 	return false;
 }
 
-/* Whether it is that function, in any of its versions: "cuMemGetInfo_v2". */
+/* Whether the name is that of the function in any version, such as "cuMemGetInfo_v2". */
 static bool is_version_of(const char *name, const char *function)
 {
 	size_t bytes = strlen(function);

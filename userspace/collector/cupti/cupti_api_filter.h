@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What a call of the CUDA API is, by CUPTI's number or name for it. Those that do nothing to the
- * GPU and come often are not told: by number those that come so often that CUPTI is asked not to
- * tell them; the driver's others by name.
+ * Which CUDA API calls are not recorded: those that are frequent and do nothing to the GPU. The
+ * most frequent are listed by CUPTI's number for them, so that CUPTI itself can leave them out. The
+ * driver's other queries are recognized by name.
  */
 #ifndef GP_COLLECTOR_CUPTI_CUPTI_API_FILTER_H
 #define GP_COLLECTOR_CUPTI_CUPTI_API_FILTER_H
@@ -29,15 +29,14 @@ static const uint16_t cupti_filtered_driver[] = {
 	677, /* cuGetProcAddress_v2 */
 	683, /* cuKernelGetFunction */
 	686, /* cuKernelGetAttribute */
-	719, /* cuKernelGetName: by the runtime at each launch, because CUPTI is there */
+	719, /* cuKernelGetName: the runtime calls it at each launch while CUPTI is in use */
 };
 
-/* Whether a function of the driver, by the name that CUPTI gives it, only asks for something that
- * is known already. */
+/* Whether a driver function, by CUPTI's name for it, only queries what is known already. */
 bool cupti_only_asks(const char *name);
 
-/* Whether a function has to do with CUDA graphs; that one asks whether a stream is being captured
- * says nothing. */
+/* Whether a function works on CUDA graphs. Asking whether a stream is being captured does not
+ * count. */
 bool cupti_is_of_graphs(const char *name);
 
 #endif /* GP_COLLECTOR_CUPTI_CUPTI_API_FILTER_H */

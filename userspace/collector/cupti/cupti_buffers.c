@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Whoever turns a buffer's `used` from 0 to 1 has it. The list of those that came back is only ever
- * pushed to and taken whole, so its links cannot be mistaken.
+ * Whoever changes a buffer's `used` from 0 to 1 owns the buffer. The list of returned buffers is
+ * only pushed to and taken whole, so its links cannot go wrong.
  */
 #include "collector/cupti/cupti_buffers.h"
 
@@ -20,10 +20,10 @@ static struct {
 	uint32_t used[BUFFERS_NR];
 	size_t valid_bytes[BUFFERS_NR];
 	uint32_t next[BUFFERS_NR]; /* index plus one */
-	uint32_t done;		   /* the last that came back: index plus one */
+	uint32_t done;		   /* the buffer that was returned last: index plus one */
 	uint32_t spare_used[SPARES_NR];
 	uint8_t spares[SPARES_NR][SPARE_BYTES] __attribute__((aligned(4096)));
-	uint8_t last[SPARE_BYTES] __attribute__((aligned(4096))); /* for all others */
+	uint8_t last[SPARE_BYTES] __attribute__((aligned(4096))); /* shared by all other requests */
 } pool;
 
 static int used_nr(void)
@@ -35,7 +35,8 @@ static int used_nr(void)
 	return nr;
 }
 
-/* What comes back of it now is not known any more, and only counts. */
+/* Leaves the memory to CUPTI. Buffers that it returns from now on are not recognized and only
+ * counted. */
 static void leave_to_cupti(void)
 {
 	__atomic_store_n(&pool.memory, NULL, __ATOMIC_SEQ_CST);
@@ -73,7 +74,7 @@ void cupti_buffers__close(void)
 	(void)munmap(memory, (size_t)BUFFERS_NR * BUFFER_BYTES);
 }
 
-/* NULL: there is none. */
+/* Takes a spare buffer; NULL if there is none. */
 static uint8_t *spare(void)
 {
 	for (uint32_t i = 0; i < SPARES_NR; i++) {
@@ -86,7 +87,7 @@ static uint8_t *spare(void)
 	return NULL;
 }
 
-/* One of the pool, NULL if there is none. */
+/* Takes a buffer of the pool; NULL if there is none. */
 static uint8_t *take_one(void)
 {
 	for (uint32_t i = 0; i < BUFFERS_NR; i++) {
@@ -95,8 +96,7 @@ static uint8_t *take_one(void)
 		if (!__atomic_compare_exchange_n(&pool.used[i], &nobody, 1, false, __ATOMIC_SEQ_CST,
 						 __ATOMIC_RELAXED))
 			continue;
-		/* Closing looks at `used` after it has set `open`: one of the two sees the other.
-		 */
+		/* Closing reads `used` after it has cleared `open`: one of us sees the other. */
 		if (!__atomic_load_n(&pool.open, __ATOMIC_SEQ_CST)) {
 			__atomic_store_n(&pool.used[i], NOBODY, __ATOMIC_RELEASE);
 			return NULL;

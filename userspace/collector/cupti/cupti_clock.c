@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The readings are a ring of the latest. All differences are taken modulo 2^64, so that no pair of
- * clocks is too far apart.
+ * The readings are a ring of the latest ones. All differences are taken modulo 2^64, so no two
+ * clocks are too far apart.
  */
 #include "collector/cupti/cupti_clock.h"
 
@@ -10,9 +10,9 @@
 #include "common/clock.h"
 
 #define READ_TRIES   20
-#define DRIFT_PART   1000	/* a clock that is off by more than 1 ns in these was set */
-#define AHEAD_NS     1000000ULL /* beyond the last reading; the next one will tell how good it was */
-#define LATE_NS	     10000000000ULL /* no record comes in later than this after its end */
+#define DRIFT_PART   1000	    /* a clock that drifts by more than 1 ns in 1000 was set */
+#define AHEAD_NS     1000000ULL	    /* times up to this beyond the last reading are converted */
+#define LATE_NS	     10000000000ULL /* no record comes later than this after its end */
 #define READING(nr_) ((nr_) & (CLOCK_READINGS - 1))
 
 void cupti_clock__init(struct cupti_clock *c)
@@ -61,7 +61,7 @@ static void add_gap(struct cupti_clock *c, uint64_t from_ns, uint64_t to_ns)
 	last->to_ns = to_ns > last->to_ns ? to_ns : last->to_ns;
 }
 
-/* By how much the clock goes on between the two, at most. */
+/* The most that the clock can advance between the two. */
 static uint64_t longest(const struct clock_reading *a, const struct clock_reading *b)
 {
 	uint64_t ns = b->time_ns - a->time_ns + a->width_ns + b->width_ns;
@@ -69,10 +69,10 @@ static uint64_t longest(const struct clock_reading *a, const struct clock_readin
 	return ns + ns / DRIFT_PART;
 }
 
-/* The clock was set at some moment between the two: what was made there has a time of before that,
- * from a on, or of after it, up to b. Either is a gap unless the clock has never shown such times
- * otherwise. If it was set back by more than passed, times before a come a second time; there,
- * records of before may still come in. */
+/* Adds gaps, because the clock was set between a and b. A record made there has a time from before
+ * the moment, following a, or from after it, leading to b. Each of the two ranges is a gap unless
+ * no other moment had such times. If the clock was set back by more than has passed, times before a
+ * come a second time, and records of the first time may still come in. */
 static void add_gaps(struct cupti_clock *c, const struct clock_reading *a,
 		     const struct clock_reading *b)
 {
@@ -80,7 +80,7 @@ static void add_gaps(struct cupti_clock *c, const struct clock_reading *a,
 	bool above =
 		a->gpu_ns == c->most_gpu_ns && less(b->gpu_ns, passed_ns) > a->gpu_ns + passed_ns;
 	bool below = b->gpu_ns < c->least_gpu_ns;
-	/* When the times before a come again, nothing of before comes any more. */
+	/* By the time the times before a come again, no record of the first time comes any more. */
 	bool far = below && less(a->gpu_ns, LATE_NS + passed_ns) > b->gpu_ns;
 
 	if (b->gpu_ns < from_ns)
@@ -92,7 +92,7 @@ static void add_gaps(struct cupti_clock *c, const struct clock_reading *a,
 		add_gap(c, less(b->gpu_ns, passed_ns), b->gpu_ns);
 }
 
-/* Whether it was not set between the two. */
+/* Whether the clock was not set between the two. */
 static bool is_steady(const struct clock_reading *a, const struct clock_reading *b)
 {
 	uint64_t passed_ns = b->time_ns - a->time_ns;
@@ -135,12 +135,12 @@ static uint64_t between(const struct clock_reading *a, const struct clock_readin
 
 	if (!all_ns)
 		return a->time_ns;
-	/* The correction is small: a double holds it to far less than a nanosecond. */
+	/* The correction is small: a double is exact to far less than a nanosecond. */
 	return a->time_ns + done_ns +
 	       (uint64_t)(int64_t)((double)moved_ns * (double)done_ns / (double)all_ns);
 }
 
-/* False: it is not of the time between the two. */
+/* Converts a time between the two readings. False: it is not between them. */
 static bool convert_within(const struct clock_reading *a, const struct clock_reading *b,
 			   uint64_t gpu_ns, uint64_t *ret_ns)
 {

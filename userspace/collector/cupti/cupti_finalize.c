@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
+/*
+ * The collector's thread enables callbacks for the driver's API, makes one harmless call, and
+ * finalizes CUPTI in the callback at the exit of that call.
+ */
 #include "collector/cupti/cupti_finalize.h"
 
 #include "collector/runtime/compat.h"
@@ -8,8 +12,8 @@
 
 static struct {
 	uint32_t graphs_seen;
-	uint32_t asked;		 /* `thread` calls CUDA for that, and it has not been done yet */
-	bool unsubscribed, done; /* in that call: the latter unless CUPTI has refused */
+	uint32_t asked;		 /* `thread` makes the call, and has not finalized yet */
+	bool unsubscribed, done; /* in that call; done: CUPTI did not refuse */
 	pthread_t thread;
 	void *subscriber;
 	struct cupti_library library;
@@ -52,7 +56,7 @@ void cupti_finalize__forget(void)
 	__atomic_store_n(&finalizer.asked, 0, __ATOMIC_RELAXED);
 }
 
-/* How it may end; GP_CUPTI_DOWN: it may be taken down. */
+/* The best way to end that is safe; GP_CUPTI_DOWN: finalizing is. */
 static enum gp_cupti_end best_end(void)
 {
 	if (finalizer.library.version < CUPTI_VERSION_12_6)
@@ -63,7 +67,7 @@ static enum gp_cupti_end best_end(void)
 	return GP_CUPTI_DOWN;
 }
 
-/* By a call of CUDA of our own. */
+/* Finalizes CUPTI in a CUDA call of our own. False: CUPTI or the driver refused. */
 static bool finalize(void)
 {
 	const struct cupti_functions *call = &finalizer.library.call;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * By one thread at a time, as cupti.c sees to. The loader's list of libraries is walked by name;
- * what is loaded anew is named by its full path, next to the CUDA runtime that is mapped. It is
- * never unloaded: the driver may keep addresses in it for as long as it lives, even after
+ * Used by one thread at a time (cupti_gate.h). Loaded libraries are found by name in the loader's
+ * list; a new one is loaded by its full path, beside the CUDA runtime that is mapped. It is never
+ * unloaded: the driver may keep addresses in it for as long as it lives, even after
  * cuptiFinalize().
  */
 #include "collector/cupti/cupti_library.h"
@@ -17,7 +17,7 @@
 
 #define CUDA_11_MINORS 8
 
-/* Among the libraries that are loaded, each time anew; empty: none. */
+/* Paths among the libraries that are loaded now; empty: none. */
 static struct {
 	char cupti[PATH_MAX];
 	char runtime[PATH_MAX];
@@ -67,7 +67,7 @@ static size_t major_of(const char *runtime, const char **ret_major)
 	return strcspn(at, ".");
 }
 
-/* path = folder + between + "libcupti.so." + major [+ minor]; NULL if it is not there. */
+/* Opens folder + between + "libcupti.so." + major [+ minor]; NULL if that does not exist. */
 static void *try(const char *folder, size_t folder_bytes, const char *between, const char *major,
 		 size_t major_bytes, const char *minor)
 {
@@ -93,7 +93,7 @@ static void *try(const char *folder, size_t folder_bytes, const char *between, c
 	return dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* CUDA 11 named its CUPTI by minor version too. */
+/* The same with CUDA 11's minor versions, which are part of that CUPTI's name. */
 static void *try_folder(const char *folder, size_t bytes, const char *between, const char *major,
 			size_t major_bytes)
 {
@@ -109,7 +109,7 @@ static void *try_folder(const char *folder, size_t bytes, const char *between, c
 	return handle;
 }
 
-/* Toolkits keep it in lib64 or extras/CUPTI, Python wheels in a package of its own. */
+/* Toolkits have CUPTI in lib64 or extras/CUPTI, Python wheels in a package of its own. */
 static void *open_beside(const char *runtime)
 {
 	static const char *const betweens[] = {"", "../extras/CUPTI/lib64/",
@@ -126,7 +126,7 @@ static void *open_beside(const char *runtime)
 	return handle;
 }
 
-/* As the driver counts what CUDA it is for (13000 is 13.0); NULL: there is no driver. */
+/* The function that returns the driver's CUDA version (13000: 13.0); NULL: there is no driver. */
 static int (*find_driver_version(void))(int *ret_version)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -151,7 +151,7 @@ uint32_t cupti_library__driver_version(void)
 	return ask_version(find_driver_version());
 }
 
-/* Asking the runtime of CUDA 11 makes CUDA ready. */
+/* Whether the runtime may be asked. The one of CUDA 11 would initialize CUDA. */
 static bool runtime_may_be_asked(void)
 {
 	const char *major;
@@ -180,8 +180,8 @@ uint32_t cupti_library__runtime_version(void)
 	return version;
 }
 
-/* The runtime is part of the program: the version that the driver is for, where the loader looks.
- */
+/* Opens the CUPTI of the driver's CUDA version, or of an older one, from the loader's search path:
+ * for a program that has the runtime linked in. */
 static void *open_for_driver(void)
 {
 	void *handle = NULL;
@@ -230,8 +230,8 @@ static bool get_functions(void *handle, struct cupti_functions *ret_functions)
 	return all;
 }
 
-/* Whether somebody has made CUDA ready. We must not be the first: a process that leaves CUDA to its
- * children loses it there once it is ready in the parent. */
+/* Whether the process has initialized CUDA. We must not be the first: once CUDA is initialized in a
+ * parent process, its children cannot use it. */
 static bool cuda_in_use(void)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -264,7 +264,7 @@ static void *find(bool starting, const char **why_text)
 	return handle ? handle : open_for_driver();
 }
 
-/* Whether the driver gives the table of functions that each CUPTI since 11.8 asks it for first. */
+/* Whether the driver exports the table of functions that each CUPTI since 11.8 asks for first. */
 static bool driver_serves_cupti(void)
 {
 	static const unsigned char id[16] = {0x7c, 0xb6, 0x3f, 0x9b, 0x9c, 0xa4, 0x8e, 0x42,
@@ -282,9 +282,9 @@ static bool driver_serves_cupti(void)
 	return serves;
 }
 
-/* The CUPTI of CUDA 13.2, by what it exports: it is the first with the one function and the last
- * without the other. Where it cannot get ready with the driver, each of its functions calls itself
- * until the stack is full, cuptiGetVersion() too. */
+/* Whether it is the CUPTI of CUDA 13.2, the first that exports one function and the last without
+ * the other, and cannot initialize with this driver. Then each of its functions calls itself until
+ * the stack overflows, even cuptiGetVersion(). */
 static bool may_recurse(void *handle)
 {
 	return dlsym(handle, "cuptiActivityGetStructSize") &&

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A record's own length is told by nothing in it, but by where the next one begins. A field is read
- * only if the record is long enough for it, so that records of older CUPTIs are read as far as they
- * go.
+ * A record does not hold its own length; it ends where the next one begins. A field is read only if
+ * the record is long enough for it, so records of older CUPTIs are read as far as they go.
  */
 #include "collector/cupti/cupti_records.h"
 
@@ -18,7 +17,7 @@
 #define ROOM_TRIES 500 /* of 1 ms, for gpuprof to read some of the ring */
 #define NO_DEVICE  UINT32_MAX
 
-/* Whether a record of `bytes` has the field. */
+/* Whether a record of `bytes` bytes has the field. */
 #define HAS(bytes, type, field) ((bytes) >= offsetof(type, field) + sizeof(((type *)0)->field))
 
 void cupti_records__init(struct cupti_records *r, struct ring_writer *ring, struct names *names,
@@ -49,9 +48,9 @@ static bool has_room(const struct ring_writer *w)
 	return used < w->data_bytes - w->data_bytes / 8;
 }
 
-/* We are on a thread of our own, so we can wait where the target's threads cannot: gpuprof empties
- * the ring every few milliseconds. The last eighth is left to them. Who has not come in time is
- * not waited for again until it has. */
+/* Waits until the ring has room. This thread may wait, unlike those of the process, and gpuprof
+ * empties the ring every few milliseconds. The last eighth is left to the process's threads. After
+ * a timeout there is no further wait until gpuprof has read. */
 static void wait_for_room(struct cupti_records *r)
 {
 	for (int i = 0; i < ROOM_TRIES && !r->reader_gone; i++) {
@@ -68,7 +67,7 @@ static void put(struct cupti_records *r, const void *event, size_t bytes)
 	(void)ring_writer__write(r->ring, event, bytes);
 }
 
-/* False, and counted, if the record cannot be placed in time. */
+/* Converts the record's times. False if that is not possible, which is counted. */
 static bool convert_times(struct cupti_records *r, uint64_t start, uint64_t end,
 			  uint64_t *ret_start_ns, uint64_t *ret_end_ns)
 {
@@ -108,7 +107,7 @@ static uint32_t kernel_name(struct cupti_records *r, const char *text)
 
 	if (!text)
 		return 0;
-	/* Content too: a module that was unloaded leaves its names' place to others. */
+	/* Compares content, too: an unloaded module leaves its memory to other names. */
 	if (c->pointer == text && !strncmp(text, c->name->text, NAMES_TEXT_BYTES))
 		return c->name->id;
 	wait_for_room(r);
@@ -143,7 +142,7 @@ static uint32_t api_name(struct cupti_records *r, bool driver, uint32_t cbid)
 	return id;
 }
 
-/* Of the driver's functions; one without a name is told. */
+/* Whether a driver function only queries something. One without a name does not. */
 static bool only_asks(struct cupti_records *r, uint32_t cbid)
 {
 	const char *name = NULL;
@@ -193,7 +192,7 @@ static void put_kernel(struct cupti_records *r, const struct cupti_kernel *k, si
 	put(r, &ev, sizeof(ev));
 }
 
-/* Puts it once it has its times, which are CUPTI's. */
+/* Converts CUPTI's times and writes the event. */
 static void put_memory(struct cupti_records *r, struct gp_ev_gpu_memory *ev, uint64_t start,
 		       uint64_t end)
 {
@@ -272,7 +271,7 @@ static void put_set(struct cupti_records *r, const struct cupti_set *s, size_t b
 	put_memory(r, &ev, s->start, s->end);
 }
 
-/* A CUPTI that cannot leave out single calls tells them all the same. */
+/* Whether the call is left out. A CUPTI that cannot leave out single calls still records them. */
 static bool is_filtered(struct cupti_records *r, const struct cupti_api_call *a)
 {
 	bool driver = a->kind == CUPTI_DRIVER;
@@ -329,8 +328,9 @@ static void put_sync(struct cupti_records *r, const struct cupti_sync *s, size_t
 	put(r, &ev, sizeof(ev));
 }
 
-/* CUPTI tells when the GPU came to it only if that was asked for. Where that cannot be placed in
- * time, which is counted, it is still what others wait for. */
+/* Writes a CUDA event. CUPTI gives the time at which the GPU reached it only if that was asked for.
+ * An event whose time cannot be converted, which is counted, is written without it, because waits
+ * refer to it. */
 static void put_event(struct cupti_records *r, const struct cupti_event *e, size_t bytes)
 {
 	struct gp_ev_cuda_event ev = {
@@ -361,13 +361,13 @@ static void put_overhead(struct cupti_records *r, const struct cupti_overhead *o
 {
 	struct gp_ev_overhead ev = {.head.kind = GP_EV_OVERHEAD, .what = o->what};
 	uint64_t start_ns, end_ns;
-	/* Older ones do not keep to the kind of id that was asked for. */
+	/* Older versions do not use the kind of thread id that was asked for. */
 	bool has_thread =
 		o->object_kind == CUPTI_OBJECT_THREAD && r->library->version >= CUPTI_VERSION_12_4;
 
 	if (has_thread && is_own(r, o->thread))
 		return;
-	/* CUPTI has no times for some of them: those are no loss. */
+	/* CUPTI has no times for some of them, which is no loss. */
 	if ((!o->start && !o->end) || !convert_times(r, o->start, o->end, &start_ns, &end_ns))
 		return;
 	if (has_thread)
@@ -377,7 +377,7 @@ static void put_overhead(struct cupti_records *r, const struct cupti_overhead *o
 	put(r, &ev, sizeof(ev));
 }
 
-/* What the oldest CUPTI writes of each; 0: not a kind that we asked for. */
+/* The length of each kind in the oldest CUPTI; 0: not a kind that we switched on. */
 static size_t least_bytes(uint32_t kind)
 {
 	switch (kind) {
@@ -403,7 +403,7 @@ static size_t least_bytes(uint32_t kind)
 	}
 }
 
-/* One record, of which `bytes` may be read. */
+/* Converts one record, of which `bytes` bytes may be read. */
 static void convert_one(struct cupti_records *r, const void *record, size_t bytes)
 {
 	uint32_t kind = bytes >= sizeof(kind) ? ((const struct cupti_record *)record)->kind : 0;
@@ -461,7 +461,7 @@ void cupti_records__convert(struct cupti_records *r, uint8_t *buffer, size_t val
 	}
 	if (last)
 		convert_one(r, last, (size_t)(end - last));
-	/* Limit reached: that was the last one. */
+	/* CUPTI reports the end of the buffer as a limit. */
 	if (result != CUPTI_LIMIT_REACHED)
 		ring_writer__count(r->ring, GP_LOSS_RECORD, 1);
 }

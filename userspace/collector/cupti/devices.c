@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Only questions that need no context: none is made on our behalf. The numbers of the attributes
- * are CUdevice_attribute's, which never change.
+ * Only queries that need no CUDA context, so that none is created. The numbers of the attributes
+ * are those of CUdevice_attribute, which never change.
  */
 #include "collector/cupti/devices.h"
 

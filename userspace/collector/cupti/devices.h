@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The GPUs of the process as its driver describes them, and what CUDA it has.
+ * The GPUs of the process as its driver describes them, and its CUDA versions.
  */
 #ifndef GP_COLLECTOR_CUPTI_DEVICES_H
 #define GP_COLLECTOR_CUPTI_DEVICES_H
@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-/* Writes one GP_EV_DEVICE for each. False: CUDA is not ready yet, nothing was written. */
+/* Writes one GP_EV_DEVICE for each GPU. False: CUDA is not ready yet, and nothing was written. */
 bool devices__emit(struct ring_writer *w, const struct cupti_library *cupti);
 
 #endif /* GP_COLLECTOR_CUPTI_DEVICES_H */

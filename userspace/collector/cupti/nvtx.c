@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * NVTX is a header: whoever includes it (PyTorch from 2.6 on) has functions of its own that do
- * nothing, and at their first call ask the library in NVTX_INJECTION64_PATH for better ones. Ours
- * do nothing either; they are where gpuprof's uprobes sit, as they sit in libnvToolsExt. They stay
+ * NVTX is a header. Whoever includes it (PyTorch from 2.6 on) has functions of its own that do
+ * nothing; at their first call they ask the library in NVTX_INJECTION64_PATH for replacements. Ours
+ * do nothing either, but gpuprof's uprobes sit on them, as they sit in libnvToolsExt. They stay
  * when gpuprof has gone, and cost a call.
  *
  * The numbers are those of NVTX 3's tables for tools, which only ever grow. Ranges of domains,
- * which need not nest with each other, and ranges that end on another thread are not asked for.
+ * which need not nest, and ranges that end on another thread are left out.
  */
 #include "collector/runtime/compat.h"
 
@@ -18,7 +18,7 @@
 
 #define TABLE_CALLBACKS 1
 #define MODULE_CORE	1
-#define NOT_TRACKED	(-2) /* what NVTX says of the depth without a tool */
+#define NOT_TRACKED	(-2) /* the depth that NVTX returns without a tool */
 #define NAME_BYTES	128
 
 enum core { CORE_PUSH_EX = 8, CORE_PUSH_A = 9, CORE_PUSH_W = 10, CORE_POP = 11 };
@@ -28,11 +28,11 @@ typedef void (*function)(void);
 
 struct callbacks {
 	size_t struct_bytes;
-	/* Places of pointers to functions; not 0: there they are. */
+	/* Returns where the function pointers lie. 0: failure. */
 	int (*get_functions)(uint32_t module, function ***ret_places, unsigned *ret_nr);
 };
 
-/* nvtxEventAttributes_t, as far as it is read. */
+/* The beginning of nvtxEventAttributes_t. */
 struct attributes {
 	uint16_t version;
 	uint16_t bytes;
