@@ -29,13 +29,13 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter \
 	$(if $(WERROR),-Werror)
 CPPFLAGS_ALL := -D_GNU_SOURCE -DGPUPROF_VERSION='"$(RELEASE)"' -Iuserspace -Ibpf -I$(O)
-# What makes a bug hard to exploit in a tool that root runs on hostile input. The checked versions of
-# libc's functions need an optimiser, and hide calls from the sanitizers.
+# Hardening, because root runs this tool on hostile input. The checked versions of libc's functions
+# need optimization, and they hide calls from the sanitizers.
 FORTIFY := $(shell echo '\#include <features.h>' | \
 	$(CC) -O2 -D_FORTIFY_SOURCE=3 -Werror -E - >/dev/null 2>&1 && echo 3 || echo 2)
 HARDEN := -fstack-protector-strong -fstack-clash-protection $(if $(filter x86_64,$(ARCH)),-fcf-protection) \
 	$(if $(DEBUG)$(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY))
-# No path of this machine is in what is built.
+# Keeps the paths of this machine out of the build.
 PREFIX_MAP := -ffile-prefix-map=$(CURDIR)=. $(if $(filter build,$(O)),,-ffile-prefix-map=$(O)=build)
 CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) $(HARDEN) $(PREFIX_MAP) -fPIE $(SANFLAGS) $(if $(COVERAGE),--coverage) $(CFLAGS)
 LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
@@ -51,14 +51,14 @@ SKEL := $(O)/gpuprof.skel.h
 SRC := $(foreach r,$(ROOMS),$(wildcard userspace/$(r)/*.c userspace/$(r)/*/*.c))
 OBJ := $(SRC:%.c=$(O)/%.o)
 LIB_OBJ := $(filter-out $(O)/userspace/cli/%,$(OBJ))
-# What gpuprof is linked from.
+# The objects of the gpuprof executable, besides the library.
 GPUPROF_OBJ := $(O)/userspace/main.o $(filter $(O)/userspace/cli/%,$(OBJ)) $(O)/version.o
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(O)/tests/%)
 UNIT_HELP_SRC := $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c))
 UNIT_HELP_OBJ := $(UNIT_HELP_SRC:%.c=$(O)/%.o)
 
-# Changing a flag rebuilds what depends on it; moving the tree changes none.
+# A changed flag rebuilds everything that depends on it. Moving the tree changes no flag.
 STAMP := $(O)/flags
 FLAGS_NOW := $(subst $(CURDIR),.,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(BPF_CFLAGS))
 $(shell mkdir -p $(O); echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $(STAMP) || \
@@ -69,7 +69,7 @@ $(shell mkdir -p $(O); echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $(STAMP) |
 .PHONY: all
 all: setup-build $(O)/gpuprof $(ALL_EXTRA)
 
-# Packages are installed by the goals that are there to try gpuprof; others end where one is missing.
+# Goals that test or try gpuprof install missing packages; other goals stop if one is missing.
 INSTALLING := check% bench% demo soak setup-%
 setup = $(if $(GPUPROF_NO_SETUP),:,sh tests/setup.sh \
 	$(if $(filter $(INSTALLING),$(MAKECMDGOALS)),,--check) $(1))
@@ -78,7 +78,7 @@ setup = $(if $(GPUPROF_NO_SETUP),:,sh tests/setup.sh \
 setup-build:
 	$(Q)$(call setup,build)
 
-# Installs the packages that a build needs, or the purposes FOR= (see tests/setup.sh).
+# Installs the packages for a build, or for the purposes in FOR= (see tests/setup.sh).
 .PHONY: deps
 deps:
 	$(Q)sh tests/setup.sh $(or $(FOR),build)
@@ -150,5 +150,5 @@ help:
 	@echo 'Variables: O=dir V=1 DEBUG=1 SAN=address,undefined WERROR=1 COVERAGE=1 GPUPROF_NO_SETUP=1'
 	@echo '           CC CLANG BPFTOOL VMLINUX_H'
 
-# What each compiled file was made from, as the compiler said.
+# The dependencies of each compiled file, from the compiler.
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

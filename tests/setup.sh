@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Installs the Debian packages that a purpose needs, where they are missing; quiet and quick when
-# nothing is. With --check it installs nothing: it says which are missing and how to install them.
-# GPUPROF_NO_SETUP=1 skips everything.
+# Installs the Debian packages that are missing for a purpose. Does nothing, quickly, if none is. With
+# --check it only says which are missing and how to install them. GPUPROF_NO_SETUP=1 skips everything.
 #
 # usage: setup.sh [--check] [build|check|matrix|kernels|bench|demo|dist|check-dist]...
 #	(build when none is named)
@@ -21,7 +20,7 @@ CHECK="$TORCH g++ python3-pytest libcmocka-dev clang-format libclang-rt-14-dev g
 MATRIX="debootstrap debian-archive-keyring util-linux python3-pytest unzip"
 KERNELS="qemu-system-x86 busybox-static cpio kmod debian-archive-keyring"
 
-# What `make dist` needs, and what tries its packages.
+# For `make dist`, and for testing its packages.
 DIST="libbz2-dev ncurses-bin binutils rpm"
 TRY_DIST="python3-venv python3-pip tmux"
 
@@ -49,14 +48,14 @@ packages_for()
 	esac
 }
 
-# Node may have been installed by other means; the package is wanted only where it was not.
+# Node may be installed without its package.
 tools()
 {
 	command -v node >/dev/null || echo nodejs
 	command -v npm >/dev/null || echo npm
 }
 
-# bpftool is a virtual package in some releases, so its program counts too.
+# bpftool is a virtual package in some releases, so the program itself counts, too.
 missing()
 {
 	for package in "$@"; do
@@ -96,7 +95,7 @@ install()
 			say "could not install: $*"
 			return 1
 		fi
-		say "try $try of $TRIES failed, once more"
+		say "try $try of $TRIES failed, trying again"
 		sleep $((try * 5))
 		try=$((try + 1))
 	done
@@ -121,10 +120,10 @@ main()
 	wanted="$wanted $(tools)"
 	if ! command -v apt-get >/dev/null; then
 		[ -z "$only_check" ] || return 0
-		say "this is not a Debian machine; needed are, by Debian's names:" $wanted
+		say "this is not a Debian system; these packages are needed, by Debian's names:" $wanted
 		return 0
 	fi
-	# The lists are words on purpose.
+	# The lists are meant to be split into words.
 	# shellcheck disable=SC2086
 	absent=$(missing $wanted | sort -u)
 	if [ -z "$absent" ]; then

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Hands over to cli/. A signal that is to end us waits until it is known what that takes.
+ * The entry point: hands over to cli/. Signals that end the program are held back until it is known
+ * how to end it.
  */
 #include "cli/core/cli.h"
 #include "cli/core/signals.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One record of each kind as one version of CUPTI writes it, filled in by the names of its own
- * headers, through the collector's code and out of the ring: every value must come out, and nothing
- * of what lies behind the record. The newest layouts are named by the command that compiles this
- * (KERNEL, COPY, PEER_COPY, SET, SYNC, EVENT, OVERHEAD), and which of their younger fields there
- * are.
+ * Takes one record of each kind, as one version of CUPTI writes it, filled in by the names of its
+ * own headers, through the collector's code and out of the ring. Every value must come out, and
+ * nothing of what lies behind the record. The command that compiles this names the newest layouts
+ * (KERNEL, COPY, PEER_COPY, SET, SYNC, EVENT, OVERHEAD) and which of their newer fields exist.
  */
 #include "collector/cupti/cupti_records.h"
 #include "unit/ring_ends.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * collector_reader PID FILE: the collector's ring of a process, read as a capture would, for the
- * tests. Says "active" or "failed WHY" when the collector has answered; a line on standard input
- * ends it ("die" without telling the collector); then it says "done N". FILE gets one event a line.
+ * collector_reader PID FILE: reads the collector's ring of a process as a capture does, for the
+ * tests. Says "active" or "failed WHY" once the collector has answered. A line on standard input
+ * ends it ("die": without telling the collector to quit); then it says "done N". FILE gets one
+ * event a line.
  */
 #include "capture/collector/ring_reader.h"
 

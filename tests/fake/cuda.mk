@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The stand-ins for CUDA in $(O)/fake and a program that uses them. They are part of the target, so
-# they are built plain and by one compiler, whatever SAN= and CC= say: whether the end of a function
-# can be probed depends on its code. And what reads a recording's events for the tests.
+# The stand-ins for CUDA in $(O)/fake and a program that uses them. They are part of the profiled
+# process, so they are built plain and by one compiler, whatever SAN= and CC= say: whether the end of a function
+# can be probed depends on its code. Also the reader of a recording's events for the tests.
 
 FAKE := $(O)/fake
 FAKE_CUDA := $(FAKE)/libcuda.so.1 $(FAKE)/libcudart.so.12 $(FAKE)/libcupti.so.12

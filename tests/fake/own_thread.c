@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * In place of an allocator that has a thread of its own, as jemalloc's background thread: it waits
- * in the allocator's code for as long as the process lives.
+ * A stand-in for an allocator that has a thread of its own, like jemalloc's background thread. The
+ * thread waits in the allocator's code for as long as the process lives.
  */
 #include <pthread.h>
 #include <stdlib.h>

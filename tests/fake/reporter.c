@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Somebody who wraps libc10's calls of its own c10::ProfiledCPUMemoryReporter: they come here once
- * a test has changed libc10's table, and go on to where they would have gone.
+ * Another library that wraps libc10's calls of its own c10::ProfiledCPUMemoryReporter. The calls
+ * come here once a test has changed libc10's table, and go on to the real functions.
  */
 #include <dlfcn.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #define NEW    "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm"
 #define DELETE "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv"
 
-/* The caller's own. */
+/* The function of this name in the library of `caller`. */
 static void *own(const void *caller, const char *name)
 {
 	Dl_info info;

@@ -2,10 +2,10 @@
 
 /*
  * A stand-in for libtorch_cpu: the functions behind at::RecordFunction that the collector uses,
- * under their mangled names, with a record whose layout is its own. For what real PyTorch does not
- * do on order: ops that are left without their end, ends that come late, and versions that are not
- * as the collector knows them (FAKE_TORCH_FAULT). Single-threaded but for fake_end(). The list of
- * callbacks has a mutex, as PyTorch's, which can be told to be slow.
+ * under their mangled names, with a record that has a layout of its own. It does on request what
+ * real PyTorch does not: ops that never end, ends that come late, and versions that differ from
+ * what the collector knows (FAKE_TORCH_FAULT). Single-threaded except for fake_end(). As in PyTorch
+ * the list of callbacks has a mutex, which can be made slow.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 #define SEEN_TRIES    20000 /* of 1 ms */
 #define NAMED(symbol) __asm__(symbol)
 
-/* The marker that the collector's tests assert: this is no PyTorch. */
+/* A marker that the collector's tests check: this is not PyTorch. */
 const char gpuprof_fake_torch[] = "stand-in";
 
 /* at::RecordFunctionCallback. */
@@ -55,7 +55,7 @@ struct entry {
 static struct entry entries[CALLBACKS_MAX];
 static uint64_t next_handle = 1;
 static pthread_mutex_t list = PTHREAD_MUTEX_INITIALIZER;
-static unsigned slow_ms; /* of the next change */
+static unsigned slow_ms; /* how long the next change takes */
 static bool changing, change_seen;
 static struct record records[RECORDS_MAX];
 
@@ -75,7 +75,7 @@ uint64_t add_callback(struct callback callback)
 	pthread_mutex_lock(&list);
 	if (slow_ms) {
 		__atomic_store_n(&changing, true, __ATOMIC_RELEASE);
-		/* However late whoever waits for it gets a CPU. */
+		/* Also if the thread that waits for it gets a CPU late. */
 		for (int i = 0; i < SEEN_TRIES && !__atomic_load_n(&change_seen, __ATOMIC_ACQUIRE);
 		     i++)
 			(void)usleep(1000);
@@ -136,7 +136,7 @@ void construct(struct record *r, uint8_t scope)
 }
 
 #ifndef FAKE_TORCH_OLD
-/* Only its presence counts: it came with the list of callbacks that may change while ops run. */
+/* Only its presence counts: it shows that callbacks may be added while ops run. */
 void construct_from_callbacks(void) NAMED("_ZN2at14RecordFunctionC1EONS_13StepCallbacksE");
 void construct_from_callbacks(void)
 {
@@ -209,7 +209,7 @@ __attribute__((noinline)) void call_cosh(void (*hook)(void))
 	(void)room[0];
 }
 
-/* What the tests drive it by. */
+/* ---- for the tests to call ---- */
 void fake_begin(unsigned at, const char *name, int scope, long long sequence_nr);
 void fake_begin(unsigned at, const char *name, int scope, long long sequence_nr)
 {
@@ -223,8 +223,8 @@ void fake_end(unsigned at)
 	end(&records[at]);
 }
 
-/* The next callback that is added takes so long, from when the other has said that it is being
- * added. */
+/* Makes the next addition of a callback take `ms`, counted from when the other thread has seen it
+ * begin. */
 void fake_slow(unsigned ms);
 void fake_slow(unsigned ms)
 {
@@ -240,7 +240,7 @@ int fake_changing(void)
 	return 1;
 }
 
-/* How many callbacks are registered. */
+/* The number of registered callbacks. */
 int fake_callbacks(void);
 int fake_callbacks(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Preloaded into the programs that are profiled, so that one which a signal ends says where it was:
- * the frames of that thread go to stderr, then the signal does what it does without us.
+ * Preloaded into the profiled programs. If a signal ends one, the frames of that thread go to
+ * stderr, and then the signal has its usual effect.
  */
 #include <execinfo.h>
 #include <signal.h>

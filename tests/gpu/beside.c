@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * beside VARIANT SECONDS GRAPHS MEMORIES SEED CUDART CUPTI: CUPTI comes and goes, as the collector
- * takes and gives it, while GRAPHS threads make CUDA graphs and MEMORIES threads take and give
- * memory. Says "survived ROUNDS", in how many it was taken down, or "died" and where. Words in
- * VARIANT: "held": each of those threads is kept out of CUDA while the records are switched on, and
- * while CUPTI goes; "down": it is taken down, not only let go of; "first": it comes, once; "kept":
- * graphs stay for a while, and are launched again. What the libraries given lack is not called.
+ * beside VARIANT SECONDS GRAPHS MEMORIES SEED CUDART CUPTI: uses CUPTI and gives it back again and
+ * again, as the collector does, while GRAPHS threads create CUDA graphs and MEMORIES threads
+ * allocate and free memory. Says "survived ROUNDS", and in how many of them CUPTI was finalized, or
+ * "died" and where. Words in VARIANT: "held": those threads are held outside of CUDA while the
+ * records are switched on and while CUPTI is given back; "down": CUPTI is finalized, not only
+ * unsubscribed; "first": CUPTI is used first, and once; "kept": graphs are kept for a while and
+ * launched again. Functions that the given libraries lack are not called.
  */
 #include "collector/cupti/cupti_abi.h"
 #include "collector/cupti/cupti_api_filter.h"

@@ -20,7 +20,7 @@ import time
 import pytest
 
 import harness
-from test_inject import ETIMEDOUT, FAKE, GUEST, NOBODY, Target, injector, must
+from test_inject import ETIMEDOUT, FAKE, INJECTED, NOBODY, Target, injector, must
 
 STAND_IN = os.path.join(os.path.dirname(FAKE), "fake-torch-new", "libtorch_cpu.so")
 ALL_MEANS = ("descriptors", "files", "mappings", "rings")
@@ -134,7 +134,7 @@ def test_descriptors():
     seen = collections.Counter()
     with hostile("descriptors") as (target, decoys, _):
         for _ in range(INJECTIONS):
-            seen[injector("inject", target.pid, GUEST, 1000)[0]] += 1
+            seen[injector("inject", target.pid, INJECTED, 1000)[0]] += 1
             injector("remove", target.pid, 1000)
             decoys.check()
     # Some must have come so far that there was something to be written to.
@@ -145,7 +145,7 @@ def test_files():
     """A FIFO in the place of a mapped file is not opened: nobody would ever write to it."""
     with hostile("files") as (target, _, watch):
         for _ in range(INJECTIONS // 2):
-            must(injector("inject", target.pid, GUEST, 30000))
+            must(injector("inject", target.pid, INJECTED, 30000))
             injector("remove", target.pid, 30000)
         assert not watch.since or watch.longest < LEFT_STOPPED_S
 
@@ -183,7 +183,7 @@ def test_attach(request, tmp_path, means):
 @pytest.mark.parametrize("mode", [("read",), ("threads", 6)], ids=str)
 def test_a_tracer_that_waits_for_ever(verb, mode):
     """In the middle of its work, whatever it waits for: it is ended, and the process goes on as if nothing had been."""
-    args = (GUEST, 1000) if verb == "inject" else ("no such library", 10)
+    args = (INJECTED, 1000) if verb == "inject" else ("no such library", 10)
     with Target(*mode) as target:
         for number in (3, 6, 20, 45) if verb == "inject" else (3, 5):
             watch = StopWatch(target.pid)
@@ -192,7 +192,7 @@ def test_a_tracer_that_waits_for_ever(verb, mode):
             assert status == ETIMEDOUT, (number, status, out, err)
             harness.wait_until("no thread is stopped", lambda: not stopped_threads(target.pid))
             assert watch.longest < LEFT_STOPPED_S, watch.longest
-        must(injector("inject", target.pid, GUEST, 30000))
+        must(injector("inject", target.pid, INJECTED, 30000))
         if mode[0] == "read":
             target.send("still there")
             target.expect("got still there")

@@ -22,7 +22,7 @@ import pytest
 import harness
 
 FAKE = os.path.join(os.path.dirname(harness.GPUPROF), "tests", "fake")
-GUEST = os.path.join(FAKE, "guest.so")
+INJECTED = os.path.join(FAKE, "injected.so")
 # For the search for a safe moment and for the calls: a slow machine needs long for both.
 LIMIT_MS = "120000"
 EPERM, ESRCH, EAGAIN, EACCES, EBUSY, ENOSYS, ETIMEDOUT = 1, 3, 11, 13, 16, 38, 110
@@ -92,7 +92,7 @@ def injector(*args, env=None, program=None, **popen):
 
 
 def inject(pid, limit=LIMIT_MS, **more):
-    return injector("inject", pid, GUEST, limit, **more)
+    return injector("inject", pid, INJECTED, limit, **more)
 
 
 def must(result):
@@ -193,7 +193,7 @@ def test_wait_for_a_signal(mode, call):
 
 def test_signals_meanwhile_are_kept():
     with Target("registers", 20000) as target:
-        cycle = subprocess.Popen([os.path.join(FAKE, "injector"), "cycle", str(target.pid), GUEST,
+        cycle = subprocess.Popen([os.path.join(FAKE, "injector"), "cycle", str(target.pid), INJECTED,
                                   "10", LIMIT_MS], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         sent = 0
         # Fewer than any limit for queued signals, each at another moment of the work.
@@ -211,10 +211,10 @@ def test_signals_meanwhile_are_kept():
 @pytest.mark.parametrize("mode", ["read", "threads"])
 def test_cycles_leave_nothing(mode):
     with Target(mode, 8) as target:
-        # The first time the C library makes itself at home (a cached stack of the guest's thread).
-        must(injector("cycle", target.pid, GUEST, 1, LIMIT_MS))
+        # The first time the C library makes itself at home (a cached stack of the injected library's thread).
+        must(injector("cycle", target.pid, INJECTED, 1, LIMIT_MS))
         before, files, threads = mappings(target.pid), files_of(target.pid), threads_of(target.pid)
-        must(injector("cycle", target.pid, GUEST, 25, LIMIT_MS))
+        must(injector("cycle", target.pid, INJECTED, 25, LIMIT_MS))
         changed = sorted(before ^ mappings(target.pid))
         # The threads' own work makes the allocator map and unmap.
         changed = [line for line in changed if mode == "read" or "/" in line]
@@ -228,7 +228,7 @@ def killed_everywhere(target, stride, first=1):
     """Kills the injector before each stride-th of its acts, until it comes to its end."""
     number = first
     while True:
-        status, _, err = injector("cycle", target.pid, GUEST, 1, LIMIT_MS,
+        status, _, err = injector("cycle", target.pid, INJECTED, 1, LIMIT_MS,
                                   env={"DIE_AT": str(number)})
         assert target.running(), target.told()
         if status == 0:
@@ -304,7 +304,7 @@ def test_killed_at_every_act(mode, stride):
         acts = killed_everywhere(target, stride)
         assert acts > 50
         # What the dead ones left is taken up and taken away.
-        must(injector("cycle", target.pid, GUEST, 1, LIMIT_MS))
+        must(injector("cycle", target.pid, INJECTED, 1, LIMIT_MS))
         assert not [path for path in files_of(target.pid).values() if "gpuprof-test" in path]
         if mode[0] in ("read", "epoll"):
             target.send("still there")
@@ -318,7 +318,7 @@ def test_killed_at_any_time():
     with Target("registers") as target:
         for _ in range(50):
             driver = subprocess.Popen([os.path.join(FAKE, "injector"), "cycle", str(target.pid),
-                                       GUEST, "-1", LIMIT_MS], stdout=subprocess.PIPE)
+                                       INJECTED, "-1", LIMIT_MS], stdout=subprocess.PIPE)
             for _ in range(chance.randrange(3)):
                 driver.stdout.readline()
             try:
@@ -329,7 +329,7 @@ def test_killed_at_any_time():
             driver.wait()
             driver.stdout.close()
             assert target.running(), target.told()
-        must(injector("cycle", target.pid, GUEST, 1, LIMIT_MS))
+        must(injector("cycle", target.pid, INJECTED, 1, LIMIT_MS))
         target.end()
 
 
@@ -369,8 +369,8 @@ def test_stopped_process_stays_stopped():
 
 def test_stopped_in_the_middle():
     """SIGSTOP while the library starts: all stand still until SIGCONT, then the work goes on."""
-    with Target("read", env={**harness.environment(), "GUEST_STOP": "1"}) as target:
-        driver = harness.Child([os.path.join(FAKE, "injector"), "inject", str(target.pid), GUEST,
+    with Target("read", env={**harness.environment(), "INJECTED_STOP": "1"}) as target:
+        driver = harness.Child([os.path.join(FAKE, "injector"), "inject", str(target.pid), INJECTED,
                                 LIMIT_MS], "injector")
         os.waitpid(target.pid, os.WUNTRACED)
         assert driver.running()
@@ -385,7 +385,7 @@ def test_stopped_in_the_middle():
 def test_call_that_takes_too_long():
     """The thread is let go inside the library, and finds back by itself."""
     reader, writer = os.pipe()
-    with Target("read", env={**harness.environment(), "GUEST_WAIT": str(reader)},
+    with Target("read", env={**harness.environment(), "INJECTED_WAIT": str(reader)},
                 pass_fds=(reader,)) as target:
         os.close(reader)
         # The limit counts for the steps before too, for which a slow machine may need longer.
@@ -407,7 +407,7 @@ def test_target_dies_in_the_middle():
     for _ in range(10):
         with Target("threads", 4) as target:
             driver = harness.Child([os.path.join(FAKE, "injector"), "cycle", str(target.pid),
-                                    GUEST, "-1", LIMIT_MS], "injector")
+                                    INJECTED, "-1", LIMIT_MS], "injector")
             for number in range(chance.randrange(1, 4)):
                 driver.wait_line("stdout", lambda line: True, number)
             target.signal(signal.SIGKILL)
@@ -520,7 +520,7 @@ def test_statically_linked():
 def public_folder():
     """A folder that an unprivileged user can run the programs from."""
     folder = tempfile.mkdtemp(prefix="gpuprof-inject-")
-    for name in ("injector", "guest.so", "inject_target"):
+    for name in ("injector", "injected.so", "inject_target"):
         shutil.copy(os.path.join(FAKE, name), folder)
     os.chmod(folder, 0o755)
     yield folder
@@ -531,7 +531,7 @@ AS_NOBODY = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 
 
 def inject_as_nobody(pid, folder):
-    return injector("inject", pid, os.path.join(folder, "guest.so"), LIMIT_MS, cwd=folder,
+    return injector("inject", pid, os.path.join(folder, "injected.so"), LIMIT_MS, cwd=folder,
                     program=os.path.join(folder, "injector"), **AS_NOBODY)
 
 
@@ -601,12 +601,12 @@ def test_pytorch():
         target.wait_line("stdout", lambda line: line == "ready")
         target.send("warm up")
         target.wait_line("stdout", lambda line: line == "rounds 20")
-        must(injector("cycle", target.pid, GUEST, 1, LIMIT_MS))
+        must(injector("cycle", target.pid, INJECTED, 1, LIMIT_MS))
         files, threads = files_of(target.pid), threads_of(target.pid)
         for number in range(2, 12):
             if number % 2:
                 target.send("compute meanwhile")
-            must(injector("cycle", target.pid, GUEST, 1, LIMIT_MS))
+            must(injector("cycle", target.pid, INJECTED, 1, LIMIT_MS))
             if not number % 2:
                 target.send("compute after")
             target.wait_line("stdout", lambda line, n=number: line == "rounds %d" % (20 * n))

@@ -14,16 +14,16 @@
 
 /* The process index that the tests' rings are opened with. */
 #define HELP_PROCESS 5
-/* What instances of that process begin with. */
+/* The bits that all instances of that process begin with. */
 #define HELP_PREFIX (1ULL << 63 | (uint64_t)HELP_PROCESS << 52)
 
-/* What came out of a drain. */
+/* The events that a drain gave. */
 struct seen {
 	size_t ops_nr, names_nr;
 	struct gp_ev_op last_op;
 	char last_name[GP_RING_NAME_BYTES + 1];
 	uint32_t last_name_id;
-	int stop_after; /* > 0: the callback asks to stop after so many events */
+	int stop_after; /* > 0: the callback stops the drain after so many events */
 };
 
 /* The callback for ring_reader__drain(); arg is a struct seen. */

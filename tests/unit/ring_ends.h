@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Opens both ends. Not 0 if it cannot, and then fails the test that sets itself up with it. */
+/* Opens both ends. Anything but 0 fails the set-up of a test. */
 static inline int ring_ends_open(struct ring_writer *w, struct ring_reader **r, uint32_t data_bytes)
 {
 	struct reason why;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which of the driver's functions only ask: by their names, as CUDA 13.0 has them.
+ * Which of the driver's functions only query something, by their names in CUDA 13.0.
  */
 #include "collector/cupti/cupti_api_filter.h"
 
@@ -78,7 +78,7 @@ static void test_work(void **state)
 		"cuVDPAUCtxCreate_v2",
 		"cuTargetIssue",
 		"",
-		/* Asked, they have to do something first. */
+		/* Queries that have to do some work first. */
 		"cuModuleGetFunction",
 		"cuModuleGetGlobal_v2",
 		"cuLibraryGetKernel",

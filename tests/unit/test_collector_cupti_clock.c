@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Converting CUPTI's times with hand-made readings: exact where the clocks keep step, within the
- * stated bound where one drifts, refused where it was set.
+ * Converting CUPTI's times with made-up readings: exact while the clocks run alike, within the
+ * stated bound while one drifts, refused where one was set.
  */
 #include "collector/cupti/cupti_clock.h"
 
@@ -55,12 +55,12 @@ static void test_in_step(void **state)
 	expect(G0, T0);
 	expect(G0 + 9 * S, T0 + 9 * S);
 	expect_not(G0 - 1, CLOCK_EARLY);
-	/* A little beyond the last reading, and no further. */
+	/* Converted a little beyond the last reading, but no further. */
 	expect(G0 + 9 * S + MS, T0 + 9 * S + MS);
 	expect_not(G0 + 9 * S + MS + 1, CLOCK_UNSTEADY);
 }
 
-/* A clock that is slow, and one that is fast: the line between the readings, to the nanosecond. */
+/* A slow clock and a fast one: on the line between the readings, to the nanosecond. */
 static void test_drift(void **state)
 {
 	static const int64_t ppm[] = {-900, -20, 1, 400, 900};
@@ -80,8 +80,8 @@ static void test_drift(void **state)
 	}
 }
 
-/* How wrong: readings that are off within their widths, and a drift that is not even. The bound is
- * what gp_ev_clock says. */
+/* The error with readings that are off within their widths, and with uneven drift. gp_ev_clock
+ * states the bound. */
 static void test_bound(void **state)
 {
 	uint64_t offsets[51], widths[51], seed = 1;
@@ -90,13 +90,13 @@ static void test_bound(void **state)
 	for (uint64_t i = 0; i <= 50; i++) {
 		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
 		widths[i] = 100 + (seed >> 40) % 5000;
-		/* The true offset at each second: it wanders in one direction at a time. */
+		/* The true offset at each second, which drifts in one direction. */
 		offsets[i] = 1000000 + (i % 10 < 5 ? i % 10 : 10 - i % 10) * 20000;
 		assert_true(add(T0 + i * S + widths[i] / 2, G0 + i * S + offsets[i], widths[i]));
 	}
 	for (uint64_t i = 0; i < 50; i++) {
 		for (uint64_t part = 0; part <= 100; part++) {
-			/* All of the step at one moment: the worst of paths. */
+			/* The whole step at one moment is the worst case. */
 			uint64_t offset = part < 37 ? offsets[i] : offsets[i + 1];
 			uint64_t time_ns = T0 + i * S + part * (S / 100), ns = 0;
 			int64_t moved = (int64_t)(widths[i + 1] / 2 - offsets[i + 1] -
@@ -120,7 +120,7 @@ static void test_set_forward(void **state)
 	assert_true(add(T0 + 3 * S, G0 + 63 * S, 100));
 	assert_true(add(T0 + 4 * S, G0 + 64 * S, 100));
 	expect(G0 + S / 2, T0 + S / 2);
-	/* Made between the two readings, before the step or after it: which, the times tell. */
+	/* Between the two readings, before or after the step: the times show which. */
 	expect(G0 + S + 1, T0 + S + 1);
 	expect(G0 + 2 * S, T0 + 2 * S);
 	expect(G0 + 61 * S + 1, T0 + S + 1);
@@ -129,7 +129,7 @@ static void test_set_forward(void **state)
 	expect_not(G0 + 61 * S - 2 * MS, CLOCK_UNSTEADY);
 	expect(G0 + 62 * S + S / 2, T0 + 2 * S + S / 2);
 	expect(G0 + 64 * S, T0 + 4 * S);
-	/* It never showed such a time; what is before the first cannot be told any more. */
+	/* The clock never had such a time; times before the first reading are ambiguous now. */
 	expect_not(G0 + 65 * S, CLOCK_UNSTEADY);
 	expect_not(G0 - 1, CLOCK_UNSTEADY);
 }
@@ -143,10 +143,10 @@ static void test_set_back(void **state)
 	assert_false(add(T0 + 2 * S, G0 - 998 * S, 100));
 	assert_true(add(T0 + 3 * S, G0 - 997 * S, 100));
 	expect(G0 - 997 * S - S / 2, T0 + 2 * S + S / 2);
-	/* Such times there never were before, and will not be again for long. */
+	/* The clock never had such times before, and will not have them again soon. */
 	expect(G0 + S + S / 2, T0 + S + S / 2);
 	expect(G0 - 998 * S - S / 2, T0 + S + S / 2);
-	/* Half a second back: both of the moments that it may mean are left out. */
+	/* Half a second back: a time that may mean two moments is not converted. */
 	cupti_clock__init(&clock);
 	assert_true(add(T0, G0, 100));
 	assert_true(add(T0 + S, G0 + S, 100));
@@ -169,8 +169,8 @@ static void test_set_back(void **state)
 	expect(G0 + 12 * S, T0 + 15 * S);
 }
 
-/* CUPTI's clock while CUDA gets ready: first another, and what is told of lies behind the last
- * reading of that. */
+/* CUPTI uses another clock while CUDA initializes, and records lie beyond that clock's last
+ * reading. */
 static void test_settling(void **state)
 {
 	static const uint64_t others[] = {S, 3 * G0};
@@ -199,7 +199,7 @@ static void test_set_often(void **state)
 		gpu_ns += i % 2 ? 3 * S / 2 : S;
 	}
 	assert_in_range(clock.gaps_nr, 1, CLOCK_GAPS);
-	/* Whatever cannot be kept apart is left out, never told wrong. */
+	/* An ambiguous time is refused, never converted wrongly. */
 	gpu_ns = G0;
 	for (uint64_t i = 0; i < 199; i++) {
 		uint64_t ns = 0;
@@ -220,7 +220,7 @@ static void test_long_capture(void **state)
 		assert_true(add(T0 + i * S, G0 + i * S, 100));
 	expect(G0 + (nr - 2) * S + 5, T0 + (nr - 2) * S + 5);
 	expect(G0 + (nr - CLOCK_READINGS) * S, T0 + (nr - CLOCK_READINGS) * S);
-	/* Forgotten. */
+	/* That reading was overwritten. */
 	expect_not(G0 + (nr - CLOCK_READINGS) * S - 1, CLOCK_UNSTEADY);
 	expect_not(G0 - 1, CLOCK_UNSTEADY);
 }

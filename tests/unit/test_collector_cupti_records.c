@@ -27,7 +27,7 @@ static struct {
 	struct names *names;
 	struct cupti_records records;
 	struct cupti_clock clock;
-	uint64_t begin_ns; /* of the clock */
+	uint64_t begin_ns; /* the clock's first time */
 	uint8_t buffer[BUFFER] __attribute__((aligned(8)));
 	size_t used, sizes[64];
 	size_t nr, broken_after; /* records; 0: GetNextRecord never fails */
@@ -41,7 +41,7 @@ static struct {
 	char names_of[4][NAMES_TEXT_BYTES + 1];
 	uint32_t ids[4];
 	unsigned names_nr;
-	unsigned asked_nr; /* names of functions, of CUPTI */
+	unsigned asked_nr; /* how often CUPTI was asked for a function's name */
 } t;
 
 static int get_next(uint8_t *buffer, size_t valid_bytes, void **record)
@@ -130,7 +130,7 @@ static int begin(void **state)
 		return -1;
 	t.names = names__new(FIRST_ID);
 	cupti_clock__init(&t.clock);
-	/* Two readings, and all that is told lies between: not later than now. */
+	/* Two readings; all times of records lie between them, none later than now. */
 	reading = (struct clock_reading){t.begin_ns, t.begin_ns + BASE, 100};
 	(void)cupti_clock__add(&t.clock, &reading);
 	reading = (struct clock_reading){t.begin_ns + S, t.begin_ns + S + BASE, 100};
@@ -146,7 +146,8 @@ static int end(void **state)
 	return 0;
 }
 
-/* Puts a record into the buffer, `bytes` long, what we know no value of filled with rubbish. */
+/* Puts a record of `bytes` bytes into the buffer. Bytes without a known value are filled with
+ * RUBBISH. */
 static void add(const void *record, size_t known_bytes, size_t bytes)
 {
 	assert_true(t.used + bytes <= BUFFER && t.nr < 64);
@@ -211,7 +212,7 @@ static void test_kernel(void **state)
 	assert_int_equal(t.kernel.static_shared_bytes, 11);
 	assert_int_equal(t.kernel.dynamic_shared_bytes, 12);
 	assert_true(t.kernel.graph_node == 1ULL << 40 && t.kernel.graph == 15);
-	/* The name is told once, by what it says and not by where it lies. */
+	/* The name is written once: names are compared by content, not by address. */
 	k.name = strdup("_Z3addPf");
 	add(&k, sizeof(k), 160);
 	assert_int_equal(convert(), 1);
@@ -307,7 +308,7 @@ static void test_others(void **state)
 	assert_int_equal(help_loss(t.r, GP_LOSS_RECORD), 0);
 }
 
-/* By the length of the record: before CUDA 12.8 nothing tells which record of an event is meant. */
+/* By the record's length: before CUDA 12.8 there is no id of the record of an event. */
 static void test_cuda_events(void **state)
 {
 	struct cupti_sync y = {
@@ -334,7 +335,7 @@ static void test_cuda_events(void **state)
 	assert_true(t.sync.sync.event == 4 && !t.sync.record_id);
 	assert_true(t.event.device == UINT32_MAX && !t.event.record_id && t.event.event == 4);
 	assert_true(t.event.stream == 13 && t.event.correlation_id == 7 && t.event.context == 1);
-	/* When it was told: the last reading. */
+	/* Its time is that of the last reading. */
 	assert_true(!t.event.head.flags && t.event.head.time_ns == t.begin_ns + S);
 	add(&y, sizeof(y), 56);
 	add(&e, sizeof(e), 64);
@@ -349,7 +350,8 @@ static void test_cuda_events(void **state)
 	assert_true(!t.sync.sync.event && !t.sync.record_id);
 	assert_int_equal(t.event.head.flags, GP_CUDA_EVENT_TIMED);
 	assert_true(t.event.head.time_ns == t.begin_ns + 20);
-	/* A time that cannot be placed is counted; what others wait for is told all the same. */
+	/* A time that cannot be converted is counted; the event is written, because waits refer to
+	 * it. */
 	e.device_time = 2 * S + BASE + t.begin_ns;
 	add(&e, sizeof(e), 64);
 	assert_int_equal(convert(), 1);
@@ -400,7 +402,7 @@ static void test_calls(void **state)
 		assert_true(t.api.correlation_id == 8 && t.api.result == 2);
 		assert_true(t.api.start_ns == t.begin_ns + 20);
 	}
-	/* The noise. */
+	/* The calls that are left out by number. */
 	for (unsigned i = 0; i < sizeof(cupti_filtered_runtime) / sizeof(uint16_t); i++) {
 		call = a_call(CUPTI_RUNTIME, cupti_filtered_runtime[i]);
 		add(&call, sizeof(call), sizeof(call));
@@ -410,7 +412,7 @@ static void test_calls(void **state)
 		add(&call, sizeof(call), sizeof(call));
 	}
 	assert_int_equal(convert(), 0);
-	/* No name: told as such. */
+	/* A call without a name is recorded. */
 	call = a_call(CUPTI_RUNTIME, 500);
 	add(&call, sizeof(call), sizeof(call));
 	assert_int_equal(convert(), 1);
@@ -418,7 +420,7 @@ static void test_calls(void **state)
 	assert_int_equal(help_loss(t.r, GP_LOSS_NAMES), 1);
 }
 
-/* What only asks is known by its name, which is looked at once; it is no loss. */
+/* A query is recognized by its name, which is looked up once. It does not count as lost. */
 static void test_questions(void **state)
 {
 	struct cupti_api_call call = a_call(CUPTI_DRIVER, 3);
@@ -431,14 +433,14 @@ static void test_questions(void **state)
 	assert_int_equal(t.asked_nr, 1);
 	assert_int_equal(t.names_nr, 0);
 	assert_int_equal(help_loss(t.r, GP_LOSS_GPU_TIME), 0);
-	/* Those of the runtime the program has made itself. */
+	/* Queries of the runtime are the program's own calls. */
 	call = a_call(CUPTI_RUNTIME, 3);
 	add(&call, sizeof(call), sizeof(call));
 	assert_int_equal(convert(), 1);
 	assert_string_equal(t.names_of[0], "cudaMemPoolGetAttribute");
 }
 
-/* What the collector asks of CUDA is not the target's. */
+/* CUDA calls of the collector's own thread are left out. */
 static void test_own_calls(void **state)
 {
 	struct cupti_api_call call = a_call(CUPTI_DRIVER, 0);
@@ -455,7 +457,7 @@ static void test_own_calls(void **state)
 	call.kind = CUPTI_RUNTIME;
 	add(&call, sizeof(call), sizeof(call));
 	add(&cost, sizeof(cost), sizeof(cost));
-	/* Nor is it lost. */
+	/* They do not count as lost. */
 	call.start = 0;
 	add(&call, sizeof(call), sizeof(call));
 	assert_int_equal(convert(), 0);
@@ -466,7 +468,7 @@ static void test_own_calls(void **state)
 	add(&call, sizeof(call), sizeof(call));
 	add(&cost, sizeof(cost), sizeof(cost));
 	assert_int_equal(convert(), 2);
-	/* Whose they are is told by no thread's id but a thread's. */
+	/* Only objects that are threads have a thread id. */
 	cost.thread--;
 	cost.object_kind = 0;
 	add(&cost, sizeof(cost), sizeof(cost));
@@ -510,7 +512,8 @@ static void test_times(void **state)
 	assert_int_equal(help_loss(t.r, GP_LOSS_RECORD), 0);
 }
 
-/* A buffer that CUPTI itself cannot read to its end: what is read counts, and the rest is told. */
+/* CUPTI cannot read the buffer to its end: the records before are converted, and the rest is
+ * counted. */
 static void test_broken_buffer(void **state)
 {
 	struct cupti_kernel k = a_kernel();

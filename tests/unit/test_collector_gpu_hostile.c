@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Events of GPUs in the collector's ring, one field at a time spoiled: each is refused and counted;
- * what only gpuprof knows is put right.
+ * GPU events in the collector's ring with one invalid field at a time: each is refused and counted.
+ * Fields that only gpuprof knows are overwritten.
  */
 #include "unit/ring_ends.h"
 
@@ -77,7 +77,7 @@ static void bad(const union event *ev, size_t bytes)
 	assert_int_equal(help_loss(r, GP_LOSS_RECORD), ++refused_nr);
 }
 
-/* The event is good; with each of the fields spoiled, or of another length, it is not. */
+/* The event is valid. With any of the fields spoiled, or with another length, it is not. */
 static void try_all(const union event *ev, size_t bytes, const struct spoiled *spoiled, size_t nr)
 {
 	good(ev, bytes);
@@ -100,7 +100,7 @@ static union event an_event(uint8_t kind)
 {
 	union event ev;
 
-	/* All that the target has no say in is rubbish. */
+	/* Every field that the process must not decide is garbage. */
 	memset(&ev, 0, sizeof(ev));
 	ev.head = (struct gp_ev_head){
 		.kind = kind, .flags = 0xff, .process = 1234, .time_ns = clock_now_ns()};
@@ -190,7 +190,7 @@ static void test_api(void **state)
 	ev.api.correlation_id = 5;
 	ev.api.result = 6;
 	TRY(ev, gp_ev_api, spoiled);
-	/* Ops, stacks and arguments are not the target's to tell. */
+	/* The process must not set ops, stacks and arguments. */
 	assert_true(!seen.api.instance && !seen.api.stack_id && !seen.api.stream &&
 		    !seen.api.bytes);
 	assert_true(seen.api.correlation_id == 5 && seen.api.result == 6);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The collector's ring written by someone who means harm: positions, sizes, events and whole rings
- * that make no sense are refused and counted; nothing crashes, hangs or gets through.
+ * A collector's ring written by an attacker: invalid positions, sizes, events and whole rings are
+ * refused and counted; nothing crashes, hangs or gets through.
  */
 #include "unit/ring_ends.h"
 
@@ -38,7 +38,7 @@ static void test_positions(void **state)
 		e.w.page->head = heads[i];
 		assert_int_equal(ends_drain(&e), -EPROTO);
 		e.w.page->head = 0;
-		/* Given up is given up. */
+		/* A ring that was given up stays so. */
 		assert_int_equal(ends_drain(&e), -EPROTO);
 		ring_reader__status(e.r, &s);
 		assert_true(s.broken);
@@ -47,7 +47,7 @@ static void test_positions(void **state)
 	}
 }
 
-/* head goes back behind what was read. */
+/* The head moves back behind what was read. */
 static void test_head_goes_back(void **state)
 {
 	struct ends e;
@@ -60,7 +60,7 @@ static void test_head_goes_back(void **state)
 	ends_close(&e);
 }
 
-/* The page's tail and size are not where we keep ours. */
+/* The reader keeps its own tail and size, whatever the page says. */
 static void test_own_copies(void **state)
 {
 	struct ends e;
@@ -89,7 +89,7 @@ static void test_slot_sizes(void **state)
 		slot = (struct gp_ring_slot *)e.w.data;
 		assert_true(ends_write_op(&e, 1) && ends_write_op(&e, 2));
 		slot->bytes = sizes[i];
-		/* It counts as not complete, then as never to be. */
+		/* It counts as incomplete first, then as abandoned. */
 		assert_int_equal(ends_drain(&e), 0);
 		e.w.page->beat += ENOUGH_BEATS;
 		assert_int_equal(ends_drain(&e), 1);
@@ -167,7 +167,7 @@ static void test_ops(void **state)
 	ends_close(&e);
 }
 
-/* Of an allocation nothing is believed but where, when and how much; of a free not even that. */
+/* Only an allocation's address, time and size are used; of a free not even the size. */
 static void test_memory(void **state)
 {
 	static const struct {
@@ -206,7 +206,7 @@ static void test_memory(void **state)
 		refused += !cases[i].good;
 		assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), refused);
 	}
-	/* A stack that nobody has told of. */
+	/* A stack that was never announced. */
 	assert_int_equal(help_loss(e.r, GP_LOSS_STACK_ROOM), 1);
 	ends_close(&e);
 }
@@ -238,7 +238,7 @@ static void test_names(void **state)
 	} ev;
 	static const struct {
 		uint32_t id, text_bytes;
-		size_t bytes; /* of text in the ring */
+		size_t bytes; /* text in the ring */
 		bool good;
 	} cases[] = {
 		{0, 3, 8, false},	   {65536, 3, 8, false},      {UINT32_MAX, 3, 8, false},
@@ -262,7 +262,7 @@ static void test_names(void **state)
 		assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), refused);
 		if (!cases[i].good)
 			continue;
-		/* As it came, but terminated behind its last byte alone. */
+		/* Unchanged, except that it is terminated behind its last byte. */
 		assert_int_equal(strlen(e.seen.last_name), cases[i].text_bytes);
 		assert_int_equal(strspn(e.seen.last_name, "\1?"), cases[i].text_bytes);
 		assert_true(cases[i].text_bytes < 2 || e.seen.last_name[1] == '?');
@@ -325,7 +325,7 @@ static void test_random_rings(void **state)
 		assert_int_equal(ends_open(&e, SMALL), 0);
 		for (size_t i = 0; i < SMALL; i++)
 			e.w.data[i] = (unsigned char)next_random(&seed);
-		/* Some words that look like slots, so that some are taken for events. */
+		/* Some words look like slots, so that some pass for events. */
 		for (int i = 0; i < 64; i++) {
 			uint32_t at = next_random(&seed) % (SMALL / 8) * 8;
 			struct gp_ring_slot slot = {next_random(&seed) % 200, at + 1};
@@ -402,12 +402,12 @@ static void test_rings_that_are_none(void **state)
 	expect_refusal(&page, 4096 + SMALL, F_SEAL_SHRINK, -EAGAIN);
 	page.heartbeat_ns = clock_now_ns();
 	fd = make_ring(&page, 4096 + SMALL, F_SEAL_SHRINK);
-	/* Fresh or not is a matter of time: but never ours. */
+	/* It may count as fresh or not, depending on time, but never as ours. */
 	assert_int_not_equal(ring_reader__open(getpid(), HELP_PROCESS, &why, &r), 0);
 	(void)close(fd);
 	fd = make_ring(&good, 4096 + SMALL, F_SEAL_SHRINK);
 	assert_int_equal(ring_reader__open(getpid(), HELP_PROCESS, &why, &r), 0);
-	/* It is in use now. */
+	/* The ring is in use now. */
 	struct ring_reader *second;
 
 	assert_int_not_equal(ring_reader__open(getpid(), HELP_PROCESS, &why, &second), 0);

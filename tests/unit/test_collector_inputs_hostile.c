@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Inputs of operators in the collector's ring: lists that make no sense are refused and counted,
- * and an operator keeps only the id of a list that was told before.
+ * Inputs of operators in the collector's ring: invalid lists are refused and counted, and an
+ * operator keeps the id of a list only if that list was announced before.
  */
 #include "unit/ring_ends.h"
 
@@ -50,12 +50,12 @@ static int take(const void *event, size_t bytes, void *arg)
 	return 0;
 }
 
-/* How many of `bytes` behind the event's head are in the ring is the caller's say. */
+/* The caller decides how many bytes behind the event's head are in the ring. */
 static int emit_list(uint32_t id, uint32_t said_bytes, const uint8_t *data, size_t bytes)
 {
 	struct list ev;
 
-	/* All that the target has no say in, and what pads the list, is rubbish. */
+	/* Every field that the process must not decide, and the list's padding, is garbage. */
 	memset(&ev, 0xee, sizeof(ev));
 	ev.inputs.head.kind = GP_EV_INPUTS;
 	ev.inputs.inputs_id = id;
@@ -69,7 +69,7 @@ static void test_lists(void **state)
 {
 	static const struct {
 		uint32_t id, said_bytes;
-		size_t bytes; /* of the list in the ring */
+		size_t bytes; /* the list's, in the ring */
 		bool good;
 	} cases[] = {
 		{1, 7, 8, true},	   {65535, 7, 8, true},	 {1, 0, 0, true},
@@ -110,7 +110,8 @@ static size_t put_doubles(uint8_t *data, int nr)
 	return 9 * (size_t)nr;
 }
 
-/* As long as may be, with lists as long as may be; then with one item more, and one input more. */
+/* As long as allowed, with lists as long as allowed; then with one item more, and one input more.
+ */
 static void test_longest(void **state)
 {
 	uint8_t data[LIST_BYTES] = {0};
@@ -161,7 +162,7 @@ static void test_ids_of_ops(void **state)
 	assert_int_equal(help_loss(r, GP_LOSS_RECORD), 0);
 }
 
-/* What is checked in an op is checked in one with inputs too. */
+/* An op with inputs is validated like one without. */
 static void test_spoiled_ops(void **state)
 {
 	struct {
@@ -181,7 +182,7 @@ static void test_spoiled_ops(void **state)
 	assert_int_equal(help_loss(r, GP_LOSS_RECORD), 3);
 }
 
-/* Which tensors an op has: its instance and its length are checked, its words are the reader's. */
+/* Tensors of an op: the instance and the length are validated here, the words by who reads them. */
 static void test_tensors(void **state)
 {
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A child that is forked while our thread looks through the loaded libraries can use the loader.
+ * A child that is forked while our thread walks the loaded libraries can use the loader.
  */
 #include "collector/runtime/fork_guard.h"
 #include "collector/runtime/libraries.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Calls of modules: found in the frames of a made-up interpreter of each version, told apart by
- * what a call makes anew, and followed from op to op into the ring.
+ * Module calls: found in the frames of a made-up interpreter of each version, distinguished by what
+ * each call creates anew, and followed from op to op into the ring.
  */
 #include "collector/python/modules.h"
 #include "collector/python/python_calls.h"
@@ -129,7 +129,7 @@ static void test_calls_are_found(void **state)
 		frame = outer = call_frame("Module._wrapped_call_impl", module("Net"), frame);
 		frame = frame_of(code("/train.py", "Net.forward"), frame);
 		frame = inner = call_frame("_wrapped_call_impl", self, frame);
-		/* The variables of the function within lie in cells. */
+		/* Variables that an inner function uses lie in cells. */
 		frame = call_frame("Module._call_impl", 0, frame);
 		if (minor > 10) {
 			cell = object((uintptr_t)cell_type);
@@ -147,7 +147,7 @@ static void test_calls_are_found(void **state)
 	}
 }
 
-/* Before PyTorch 2.1 there was no other function; and names alone do not make one. */
+/* Before PyTorch 2.1 there was only one function. A name alone is not enough. */
 static void test_only_the_function_behind_call(void **state)
 {
 	uint64_t frame;
@@ -178,7 +178,7 @@ static void test_calls_are_told_apart(void **state)
 			locals(around)[LOCALS_NR - 1] = 64;
 		assert_int_not_equal(find(frame).calls[0].call, before);
 		before = find(frame).calls[0].call;
-		/* On 3.14 references can change how they are marked. */
+		/* On 3.14 the tag bits of a reference can change. */
 		locals(around)[LOCALS_NR - 1] |= minor > 13;
 		assert_int_equal(find(frame).calls[0].call, before);
 	}
@@ -196,7 +196,7 @@ static void test_what_cannot_be(void **state)
 	found = find(frame);
 	assert_true(found.cut);
 	assert_int_equal(found.nr, GP_MODULE_DEPTH);
-	/* Variables that lead nowhere, and frames that go round. */
+	/* Variables that point nowhere, and frames in a circle. */
 	locals(frame)[0] = 8;
 	assert_false(python_modules(&image->python.walk, &codes, frame, PYTHON_CHECKED, &found));
 	frame = frame_of(code("/a.py", "f"), 0);
@@ -237,7 +237,7 @@ static int hear(const void *event, size_t bytes, void *arg)
 	return 0;
 }
 
-/* An op from begin to end in calls of these objects, outermost first. */
+/* Begins and ends an op inside calls of these objects, outermost first. */
 static void op(struct thread_modules *m, uint32_t nr, const uint64_t *objects, size_t objects_nr)
 {
 	m->found.nr = (uint32_t)objects_nr;
@@ -278,14 +278,14 @@ static void test_calls_are_followed(void **state)
 	}
 	assert_true(reported.calls[2].start_ns <= reported.calls[0].start_ns);
 	assert_true(reported.calls[2].head.time_ns >= reported.calls[1].head.time_ns);
-	/* Those of an earlier arming are nobody's. */
+	/* Calls of an earlier arming are dropped. */
 	op(&m, 6, (uint64_t[]){50}, 1);
 	modules__leave(&m, &w, 1);
 	assert_true(ring_reader__drain(r, hear, NULL) >= 0);
 	assert_int_equal(reported.nr, 4);
 }
 
-/* The ring is the target's: what cannot be is refused and counted. */
+/* The process writes the ring: impossible events are refused and counted. */
 static void test_hostile_calls_are_refused(void **state)
 {
 	const uint64_t now = clock_now_ns(), first = HELP_PREFIX | 1ULL << 32 | 7;
@@ -324,7 +324,7 @@ static struct python_calls calls_of(uint64_t frame)
 	return plain;
 }
 
-/* Those of any function: by where the ones around wait, and their variables. */
+/* Calls of any function, compared by where the calls around wait and by their variables. */
 static void test_python_calls(void **state)
 {
 	for (unsigned int minor = IMAGE_FIRST_MINOR; minor <= IMAGE_LAST_MINOR; minor++) {

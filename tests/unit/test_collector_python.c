@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The walk within a process on made-up interpreters: the frames that are there, in every version's
- * layout, with both ways of reading; and whatever the memory holds, checked reads come to an end.
+ * The in-process walk on made-up interpreters: it finds the frames in every version's layout, with
+ * both ways of reading. Whatever the memory holds, a walk with checked reads ends.
  */
 #include "collector/python/python.h"
 #include "unit/python_image.h"
@@ -34,7 +34,7 @@ static uint64_t first_frame(const struct image *i, enum python_reads reads)
 	return frame;
 }
 
-/* Both walks, which must agree. */
+/* Walks both ways, which must agree. */
 static struct python_stack walk(const struct image *i)
 {
 	uint64_t frame = first_frame(i, PYTHON_PLAIN);
@@ -76,7 +76,7 @@ static void test_frames(void **state)
 	}
 }
 
-/* What tells code apart that was made at run time, at the same addresses. */
+/* Code compiled at run time, at the same address, has other checksums. */
 static void test_made_code(void **state)
 {
 	for (unsigned int minor = IMAGE_FIRST_MINOR; minor < 12; minor++) {
@@ -118,7 +118,7 @@ static void test_deep(void **state)
 	}
 }
 
-/* Frames that call each other, and such of the interpreter's own. */
+/* Frames in a circle, and frames of the interpreter's own. */
 static void test_cycles(void **state)
 {
 	for (unsigned int minor = IMAGE_FIRST_MINOR; minor <= IMAGE_LAST_MINOR; minor++) {
@@ -150,7 +150,7 @@ static void test_whose_state(void **state)
 		assert_true(python_state_is_good(w, other, SELF + 64));
 		assert_false(python_state_is_good(w, other, SELF));
 		assert_false(python_state_is_good(w, 0, SELF));
-		/* No longer in the list. */
+		/* The state is no longer in the list. */
 		*image__word(*image__word(i->state) + 8) = 0;
 		assert_false(python_state_is_good(w, i->state, SELF));
 		*image__word(*image__word(i->state) + 8) = i->state;
@@ -182,7 +182,7 @@ static void test_bad_addresses(void **state)
 			*image__word(frame + w->frame_at + w->frame_back) = bad[b];
 			assert_false(python_walk(w, frame, PYTHON_CHECKED, &s));
 			assert_int_equal(s.nr, 1);
-			/* Plain reads refuse what cannot be an address at all. */
+			/* Plain reads refuse impossible addresses. */
 			assert_false(python_walk(w, frame, PYTHON_PLAIN, &s));
 			*image__word(frame + w->frame_at + w->frame_back) = 0;
 			*image__word(frame + w->frame_at + w->frame_code) = bad[b];
@@ -193,7 +193,7 @@ static void test_bad_addresses(void **state)
 	}
 }
 
-/* Any word of the image may be anything. */
+/* Any word of the image may have any value. */
 static void test_garbage(void **state)
 {
 	void *gone = mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

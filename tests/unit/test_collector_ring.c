@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The collector's ring with both ends well behaved: order, wrap-around, no room, many writers,
+ * The collector's ring with both ends well behaved: order, wrap-around, a full ring, many writers,
  * writers that never finish, names, annotations.
  */
 #include "collector/runtime/names.h"
@@ -60,7 +60,7 @@ static void test_round_trip(void **state)
 	assert_int_equal(e.seen.last_op.scope, GP_SCOPE_BACKWARD);
 	assert_int_equal(e.seen.last_op.thread_number, 2);
 	assert_int_equal(e.seen.last_op.head.tid, op.head.tid);
-	/* What the target has no say in. */
+	/* Fields that the process must not decide. */
 	assert_int_equal(e.seen.last_op.head.process, HELP_PROCESS);
 	assert_int_equal(e.seen.last_op.stack_id, 0);
 	assert_int_equal(e.seen.last_op.head.flags, GP_OP_CALLBACK | GP_OP_EXCEPTION | GP_OP_ASYNC);
@@ -100,7 +100,7 @@ static void test_wrap_around(void **state)
 	ends_close(&e);
 }
 
-/* Half of the ring came since the last drain: another one is due in half of that time. */
+/* Half of the ring was filled since the last drain: the next is due in half of that time. */
 static void test_patience(void **state)
 {
 	uint64_t before_ns, after_ns, most_ns;
@@ -120,7 +120,7 @@ static void test_patience(void **state)
 		assert_in_range(ring_reader__drain_deadline_ns(e.r), 1000000,
 				most_ns + most_ns / 8);
 	}
-	/* Nothing came: it grows, and by no more than the time that went by. */
+	/* Nothing came: the time grows, by no more than has passed. */
 	most_ns = ring_reader__drain_deadline_ns(e.r);
 	(void)usleep(30000);
 	assert_int_equal(ends_drain(&e), 0);
@@ -228,7 +228,7 @@ static void test_many_writers(void **state)
 		writers[i] = (struct writer){&e, i + 1, 0};
 		assert_int_equal(pthread_create(&threads[i], NULL, write_many, &writers[i]), 0);
 	}
-	/* Every write has got room or was counted: the sum says when all are through. */
+	/* Every write found room or was counted: the sum shows when all are done. */
 	do {
 		nr = ring_reader__drain(e.r, check_order, &order);
 		assert_true(nr >= 0);
@@ -255,7 +255,7 @@ static void test_slow_writer_is_waited_for(void **state)
 	op.start_ns = op.head.time_ns = clock_now_ns();
 	assert_true(ring_writer__reserve(&e.w, sizeof(op), &position));
 	assert_true(ends_write_op(&e, 2));
-	/* However often we look: the collector's own thread has not run either. */
+	/* However often we read: the collector's own thread has not run either. */
 	for (int i = 0; i < ENOUGH_BEATS; i++)
 		assert_int_equal(ends_drain(&e), 0);
 	ring_writer__fill(&e.w, position, 0, &op, sizeof(op));
@@ -284,7 +284,7 @@ static void test_dead_writer_is_skipped(void **state)
 	ends_close(&e);
 }
 
-/* Killed before it could even say how long its event is. */
+/* A writer that was killed before it stored its event's length. */
 static void test_dead_writer_without_a_size(void **state)
 {
 	struct ends e;
@@ -298,7 +298,7 @@ static void test_dead_writer_without_a_size(void **state)
 	assert_int_equal(ends_drain(&e), 1);
 	assert_int_equal((uint32_t)e.seen.last_op.instance, 2);
 	assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 1);
-	/* And with nothing complete after it. */
+	/* The same with nothing complete after it. */
 	e.w.page->head += OP_BYTES;
 	assert_int_equal(ends_drain(&e), 0);
 	assert_int_equal(help_loss(e.r, GP_LOSS_RECORD), 2);
@@ -334,7 +334,7 @@ static void test_names(void **state)
 	ends_close(&e);
 }
 
-/* One target must not be able to make gpuprof hold names without end. */
+/* A process must not be able to make gpuprof keep names without bound. */
 static void test_names_end(void **state)
 {
 	struct names *names = names__new(1);
@@ -357,7 +357,7 @@ static void test_names_end(void **state)
 	ends_close(&e);
 }
 
-/* Nor to make the target hold them: the longest are fewer. */
+/* Nor may it keep too many itself: there is room for fewer of the longest. */
 static void test_long_names_end(void **state)
 {
 	struct names *names = names__new(1);
@@ -402,7 +402,7 @@ static void test_annotations(void **state)
 	assert_false(async_ops__take_record(&b, &got));
 	assert_true(async_ops__take(&a));
 	assert_false(async_ops__take(&a));
-	/* A full table turns the next one away. */
+	/* A full table refuses the next one. */
 	for (uint64_t i = 0; i < NOT_ASYNC; i++) {
 		struct open_op op = {.record = &op, .instance = 3 + i, .async_place = NOT_ASYNC};
 
@@ -414,7 +414,7 @@ static void test_annotations(void **state)
 	async_ops__clear();
 }
 
-/* A target that closes every descriptor and goes on to use their numbers. */
+/* A process that closes every descriptor and reuses their numbers. */
 static void test_descriptor_of_the_target(void **state)
 {
 	struct ring_writer w;
@@ -430,7 +430,7 @@ static void test_descriptor_of_the_target(void **state)
 	assert_int_equal(write(pipes[1], "x", 1), 1);
 	(void)close(pipes[0]);
 	(void)close(pipes[1]);
-	/* Its own it does close. */
+	/* The ring's own descriptor is closed. */
 	assert_int_equal(ring_writer__open(&w, SMALL), 0);
 	pipes[0] = w.fd;
 	assert_int_equal(ring_writer__populate(&w), 0);

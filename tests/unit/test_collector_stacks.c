@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Taking stacks, with this program as the Python library and a made-up interpreter: an id for each
- * stack, told once; a stack that is still the same is not walked again; and a layout that leads
- * astray turns all of it off instead of ending the process.
+ * Taking stacks, with this program as the Python library and a made-up interpreter. Each stack has
+ * one id, announced once; an unchanged stack is not walked again; a wrong layout switches stacks
+ * off instead of crashing the process.
  */
 #include "collector/python/stacks.h"
 #include "unit/python_image.h"
@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #define MINOR	 14
-#define WALKS_NR 100 /* more than are checked */
+#define WALKS_NR 100 /* more than are done both ways */
 
 static struct ring_writer w;
 static struct ring_reader *r;
@@ -33,7 +33,7 @@ static struct {
 	struct gp_stack_frame frames[GP_STACK_FRAMES];
 } reported;
 
-/* What the collector finds in place of Python's. */
+/* Python's functions, as the collector finds them. */
 void *PyGILState_GetThisThreadState(void);
 int Py_IsFinalizing(void);
 
@@ -95,7 +95,7 @@ static uint64_t lost(enum gp_loss what)
 	return w.page->losses[what];
 }
 
-/* A frame of its own code that is run now. */
+/* Makes a frame with code of its own the current one. */
 static uint64_t run(int32_t lasti, uint64_t back)
 {
 	uint64_t code = image__code(image, "/a.py", (uint32_t)image->used);
@@ -143,7 +143,7 @@ static void test_none(void **state)
 	assert_int_equal(lost(GP_LOSS_STACK_INCOMPLETE) + lost(GP_LOSS_STACK_ROOM), 0);
 }
 
-/* The frame is looked at, and nothing else, when it is the outer op's. */
+/* If the innermost frame is the outer op's, nothing else is read. */
 static void test_shared(void **state)
 {
 	struct op_stack outer, inner;
@@ -176,7 +176,7 @@ static void test_truncated(void **state)
 	assert_int_equal(lost(GP_LOSS_STACK_ROOM), 0);
 }
 
-/* While the walks are checked, what leads astray is noticed before anything is touched. */
+/* While walks are checked, a wrong pointer is noticed before it is followed. */
 static void test_wrong_layout(void **state)
 {
 	uint64_t outer = run(10, 0);
@@ -212,7 +212,7 @@ static void test_no_first_frame(void **state)
 	state_now = (void *)(uintptr_t)image->state;
 	stacks = stacks__new(&image->python.walk, true, &(const char *){NULL});
 	assert_non_null(stacks);
-	/* No C frame where there should be one. */
+	/* There is no C frame where one should be. */
 	*image__word(image->state + image->python.walk.state_frame) = 8;
 	assert_int_equal(take(NULL).id, 0);
 	assert_non_null(stacks__refused(stacks));
@@ -225,11 +225,11 @@ static void test_new_thread_state(void **state)
 
 	(void)run(10, 0);
 	assert_int_equal(take(NULL).id, 1);
-	/* Another one of this thread, with nothing running. */
+	/* Another thread state of this thread, in which nothing runs. */
 	state_now = (void *)(uintptr_t)other;
 	assert_int_equal(take(NULL).id, 0);
 	assert_int_equal(lost(GP_LOSS_STACK_INCOMPLETE), 0);
-	/* Of another thread: not believed. */
+	/* The thread state of another thread is refused. */
 	state_now = (void *)(uintptr_t)image__state(image, image->interp, 4242);
 	image__run(image, (uint64_t)(uintptr_t)state_now, run(11, 0));
 	assert_int_equal(take(NULL).id, 0);
@@ -256,7 +256,7 @@ static void test_several_interpreters(void **state)
 	assert_int_equal(lost(GP_LOSS_STACK_INCOMPLETE), 1);
 }
 
-/* The thread state may be gone already, and no plain read may find that out. */
+/* The thread state may be freed already, so there must be no plain read of it. */
 static void test_finalizing(void **state)
 {
 	(void)run(10, 0);
@@ -270,7 +270,7 @@ static void test_finalizing(void **state)
 	assert_null(stacks__refused(stacks));
 }
 
-/* More than the ring holds: counted, and tried again when there is room. */
+/* More stacks than the ring holds: counted, and tried again once there is room. */
 static void test_ring_full(void **state)
 {
 	uint64_t frame = 0, lost_nr;
@@ -301,7 +301,7 @@ static void test_table_full(void **state)
 	assert_int_equal(lost(GP_LOSS_STACK_ROOM), 10);
 }
 
-/* Ids go on; what was told is not told again. */
+/* Ids go on, and known stacks are not announced again. */
 static void test_resumed(void **state)
 {
 	uint64_t frame = run(10, 0);
@@ -317,7 +317,7 @@ static void test_resumed(void **state)
 	assert_int_equal(reported.nr, 2);
 }
 
-/* For modules alone: the frame is known, no stack is told and none is missed. */
+/* With modules only, the frame is known; no stack is announced, and none counts as lost. */
 static void test_without_ids(void **state)
 {
 	uint64_t frame = run(10, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Stacks in the collector's ring: such as make no sense are refused and counted, and an operator
- * keeps only the id of a stack that was told before.
+ * Stacks in the collector's ring: invalid ones are refused and counted, and an operator keeps the
+ * id of a stack only if that stack was announced before.
  */
 #include "unit/ring_ends.h"
 
@@ -44,12 +44,12 @@ static int take(const void *event, size_t bytes, void *arg)
 	return 0;
 }
 
-/* How many frames there are, and how many it says there are. */
+/* The number of frames in the ring, and the number that the event claims. */
 static int emit(uint32_t id, uint32_t said_nr, size_t nr)
 {
 	struct reported ev;
 
-	/* All that the target has no say in is rubbish. */
+	/* Every field that the process must not decide is garbage. */
 	memset(&ev, 0xee, sizeof(ev));
 	ev.stack.head.kind = GP_EV_STACK;
 	ev.stack.stack_id = id;

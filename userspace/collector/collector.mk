@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# libgpuprof-cupti.so, which runs inside targets: plain C on old symbols of libc only, never with
-# sanitizers (the target has no runtime for them). The same file lies inside gpuprof as bytes.
+# libgpuprof-cupti.so, which runs inside traced processes: plain C that uses only old symbols of libc,
+# and never sanitizers, whose runtime a process does not have. gpuprof embeds the file.
 
 COLLECTOR_SRC := $(wildcard userspace/collector/*.c userspace/collector/*/*.c)
 COLLECTOR_OBJ := $(COLLECTOR_SRC:userspace/collector/%.c=$(O)/collector/%.o)
@@ -25,7 +25,7 @@ $(O)/collector_image.o: userspace/collector/collector_image.S $(O)/libgpuprof-cu
 	$(call say,AS,$<)
 	$(Q)$(CC) -DCOLLECTOR_SO='"$(O)/libgpuprof-cupti.so"' -c $< -o $@
 
-# The ring's two ends meet in unit tests; there the writing end is built as everything else is.
+# Unit tests link both ends of the ring. For them the collector is built like everything else.
 COLLECTOR_TESTED := $(patsubst %,$(O)/userspace/collector/%.o,runtime/ring_writer runtime/names \
 	runtime/fork_guard runtime/libraries torch/async_ops python/modules python/python python/python_calls \
 	python/python_modules python/stacks cupti/cupti_clock cupti/cupti_api_filter cupti/cupti_records)
@@ -36,10 +36,10 @@ $(O)/tests/test_collector_ring $(O)/tests/test_collector_hostile $(O)/tests/test
 	$(O)/tests/test_collector_cupti_clock $(O)/tests/test_collector_cupti_api_filter \
 	$(O)/tests/test_collector_cupti_records $(O)/tests/test_collector_libraries: $(COLLECTOR_TESTED)
 
-# It stands in for the Python library whose functions the collector looks up.
+# This test stands in for the Python library whose functions the collector looks up.
 $(O)/tests/test_collector_stacks: LDFLAGS_ALL += -rdynamic
 
-# The fuzz target of the ring needs both ends too (objects by tests/fuzz/fuzz.mk's rule).
+# The fuzz target of the ring needs both ends, too. tests/fuzz/fuzz.mk has the rule for the objects.
 FUZZ_RING_OBJ := $(patsubst %,$(O)/fuzz/userspace/%.o,capture/collector/ring_reader \
 	capture/collector/events capture/collector/tid_map collector/runtime/ring_writer)
 $(O)/fuzz/fuzz_ring: $(O)/fuzz/tests/fuzz/fuzz_ring.o $(FUZZ_RING_OBJ) $(O)/fuzz/libgpuprof.a
@@ -52,7 +52,7 @@ $(O)/tests/collector_reader: $(O)/tests/fake/collector_reader.o $(O)/libgpuprof.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
 
-# Stand-ins for libtorch_cpu; the old one is of before PyTorch 1.12.
+# Stand-ins for libtorch_cpu: a new one, and one from before PyTorch 1.12.
 ALL_EXTRA += $(O)/tests/fake-torch-new/libtorch_cpu.so $(O)/tests/fake-torch-old/libtorch_cpu.so
 $(O)/tests/fake-torch%/libtorch_cpu.so: tests/fake/torch.c $(STAMP) | setup-build
 	$(call say,LINK,$@)
@@ -60,14 +60,14 @@ $(O)/tests/fake-torch%/libtorch_cpu.so: tests/fake/torch.c $(STAMP) | setup-buil
 	$(Q)$(CC) -std=gnu11 $(OPT) $(WARN) -D_GNU_SOURCE -fPIC -shared \
 		$(if $(filter -old,$*),-DFAKE_TORCH_OLD) -Wl,-soname,libtorch_cpu.so $< -o $@
 
-# What stands between libc10 and its own functions.
+# Another library that wraps libc10's functions.
 ALL_EXTRA += $(O)/tests/reporter.so
 $(O)/tests/reporter.so: tests/fake/reporter.c $(STAMP) | setup-build
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 $(OPT) $(WARN) -D_GNU_SOURCE -fPIC -shared $< -ldl -o $@
 
-# The walk as a library that any Python can load, and what tells it the layout.
+# The walk as a library that any Python can load, and the program that gives it the layout.
 ALL_EXTRA += $(O)/tests/python_walk.so $(O)/tests/python_layout
 $(O)/tests/python_walk.so: userspace/collector/python/python.c $(STAMP) | setup-build
 	$(call say,LINK,$@)
@@ -79,7 +79,7 @@ $(O)/tests/python_layout: $(O)/tests/fake/python_layout.o $(O)/libgpuprof.a
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(LIBS) -o $@
 
 -include $(O)/tests/fake/python_layout.d
-# NVIDIA's header, if there is one, for the one test that looks at it.
+# NVIDIA's header, if it is installed, for the one test that uses it.
 CUDA_HOME ?= /usr/local/cuda
 $(O)/tests/unit/test_timeline_occupancy.o: CPPFLAGS_ALL += \
 	$(if $(wildcard $(CUDA_HOME)/include/cuda_occupancy.h),-DHAVE_CUDA -isystem $(CUDA_HOME)/include)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# `make dist`: a static gpuprof, which starts on any x86-64 Linux, and the packages that bring it, in
-# $(O)/dist. The same commit, packages and compiler make the same bytes, wherever and whenever.
+# `make dist`: a static gpuprof, which runs on any x86-64 Linux, and its packages, in $(O)/dist. The
+# build is reproducible: the same commit, packages and compiler give the same bytes.
 
 DIST := $(O)/dist
 STATIC := $(O)/static
-# The times in the packages: the commit's, unless SOURCE_DATE_EPOCH names another.
+# The times in the packages: that of the commit, unless SOURCE_DATE_EPOCH is set.
 DIST_TIME = $(or $(SOURCE_DATE_EPOCH),$(shell sh userspace/share/version.sh --time))
 
-# A warning says that something would be loaded at run time that may not fit: that is an error.
+# Warnings are errors: they say that a library would be loaded at run time, which may not fit.
 STATIC_LDFLAGS := -static-pie -Wl,--fatal-warnings $(filter-out -pie,$(LDFLAGS_ALL))
 
 .PHONY: setup-dist
@@ -21,7 +21,7 @@ $(STATIC)/absent.o: userspace/share/dist/absent.c $(STAMP) | setup-dist
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
 
-# What libmicrohttpd wants of gnutls.
+# The functions of gnutls that libmicrohttpd refers to.
 $(STATIC)/absent.ld: userspace/share/dist.mk | setup-dist
 	$(Q)mkdir -p $(@D)
 	$(Q)nm -u $$($(CC) -print-file-name=libmicrohttpd.a) 2>/dev/null | \
@@ -31,7 +31,7 @@ $(STATIC)/gpuprof: $(GPUPROF_OBJ) $(STATIC)/absent.o $(O)/libgpuprof.a $(STATIC)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(STATIC_LDFLAGS) $^ $(LIBS) -lbz2 -o $@
 
-# With what strip leaves out beside it: gdb and perf find it by its name.
+# The stripped executable. Its debug information lies beside it, where gdb and perf find it by name.
 $(DIST)/gpuprof: $(STATIC)/gpuprof
 	$(call say,STRIP,$@)
 	$(Q)rm -rf $(DIST)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Installs the binary (the collector is inside it), the manual page, the bash completion, the unit of
-# the daemon and the examples.
+# Installs the binary (which contains the collector), the manual page, the bash completion, the
+# daemon's systemd unit and the examples.
 
-# The version with its commit, for what is called gpuprof.
+# The version with its commit, for the gpuprof executable only.
 VERSION := $(shell sh userspace/share/version.sh)
 $(shell echo '$(VERSION)' | cmp -s - $(O)/version || echo '$(VERSION)' > $(O)/version)
 

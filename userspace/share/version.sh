@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Prints the version of this tree: of the tag vX.Y.Z if the commit has it ("0.2.0"), else of the last
-# tag and the commits since ("0.2.0+3.g1234567890ab"), else of the release in the file `version` and
-# the commit ("0.1.0+g1234567890ab"). A tree with changes that are in no commit adds "dirty". Where
-# there is no git, `version` has what `git archive` wrote into it.
+# Prints the version of this tree: from the tag vX.Y.Z if the commit has one ("0.2.0"), else from the
+# last tag and the number of commits since ("0.2.0+3.g1234567890ab"), else from the release in the
+# file `version` and the commit ("0.1.0+g1234567890ab"). Uncommitted changes add "dirty". Without git,
+# `version` holds what `git archive` wrote into it.
 #
 # usage: version.sh		the version
-#        version.sh --time	seconds since 1970 of its commit, for SOURCE_DATE_EPOCH; 1 where
-#				nobody knows
+#        version.sh --time	the commit's time in seconds since 1970, for SOURCE_DATE_EPOCH;
+#				1 if it is not known
 
 set -u
 
@@ -20,13 +20,13 @@ in_git()
 	git -c safe.directory='*' -C "$here" "$@" 2>/dev/null
 }
 
-# This tree's own repository, not one that it lies in.
+# Whether this tree is a git repository of its own, not only inside of one.
 has_git()
 {
 	[ "$(in_git rev-parse --show-prefix)" = userspace/share/ ]
 }
 
-# A line of the file; nothing where `git archive` has not filled it in.
+# A field of the file; empty if `git archive` has not filled it in.
 field()
 {
 	sed -n "s/^$1 //p" "$here/version" | grep -v '^[$%]'

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The library that the injection tests put into their targets. It uses what a real one uses: the
- * allocator, a constructor, thread-local data, vector registers, a thread that it joins. It counts
- * its calls where the target can see them: in a shared page whose descriptor the target named in
- * the environment, or nowhere.
+ * The library that the injection tests inject. It uses what the collector uses: the allocator, a
+ * constructor, thread-local data, vector registers, a thread that it joins. It counts its calls in
+ * a shared page whose descriptor the process named in the environment, if it did.
  */
 #include <math.h>
 #include <pthread.h>
@@ -49,7 +48,7 @@ __attribute__((constructor)) static void loaded(void)
 
 int InitializeInjection(void)
 {
-	const char *wait = getenv("GUEST_WAIT");
+	const char *wait = getenv("INJECTED_WAIT");
 	pthread_t thread;
 	int ran = 0;
 	char c;
@@ -58,7 +57,7 @@ int InitializeInjection(void)
 	use_registers();
 	if (pthread_create(&thread, NULL, worker, &ran) || pthread_join(thread, NULL) || !ran)
 		return 0;
-	if (getenv("GUEST_STOP"))
+	if (getenv("INJECTED_STOP"))
 		(void)raise(SIGSTOP);
 	while (wait && read(atoi(wait), &c, 1) > 0)
 		;
