@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The one header shared by the kernel programs, gpuprof and the collector: every event, ring and
- * counter that crosses one of those borders.
+ * The one header that the BPF programs, gpuprof and the collector share: every event, ring and
+ * counter that crosses a border between them.
  *
- * Rules: explicit values, explicit padding, little endian, 8-byte alignment. An event keeps its
- * layout for ever once a released recording holds it; a new need is a new kind. All times are
+ * Rules: explicit values, explicit padding, little endian, 8-byte alignment. The layout of an event
+ * never changes once a released recording holds it; what is new becomes a new kind. All times are
  * CLOCK_MONOTONIC nanoseconds. A `tid` is a thread id in the initial PID namespace.
  */
 #ifndef GP_BPF_WIRE_H
@@ -21,45 +21,45 @@
 
 #define GP_WIRE_VERSION 1
 
-/* What an event tells. The order within a stream is the order of `time_ns` per thread only. */
+/* The kinds of events. A stream is ordered by `time_ns` for each thread only. */
 enum gp_event_kind {
 	GP_EV_OP = 1,		/* gp_ev_op: one finished op, annotation or autograd node */
 	GP_EV_MEMORY = 2,	/* gp_ev_memory: one allocation (+) or free (-) */
 	GP_EV_THREAD = 3,	/* gp_ev_thread: a thread was seen for the first time */
-	GP_EV_PROCESS = 4,	/* gp_ev_process: the target forked, called exec or exited */
-	GP_EV_MAPS = 5,		/* gp_ev_head only: the loader changed what is mapped */
+	GP_EV_PROCESS = 4,	/* gp_ev_process: a process forked, called exec or exited */
+	GP_EV_MAPS = 5,		/* gp_ev_head only: the loader changed the mappings */
 	GP_EV_NAME = 6,		/* gp_ev_name: the collector's name ids (never in a recording) */
 	GP_EV_API = 7,		/* gp_ev_api: one CUDA runtime or driver call, by uprobe or CUPTI */
 	GP_EV_KERNEL = 8,	/* gp_ev_kernel: one kernel on a GPU, from CUPTI */
 	GP_EV_GPU_MEMORY = 9,	/* gp_ev_gpu_memory: one copy or memset on a GPU, from CUPTI */
 	GP_EV_SYNC = 10,	/* gp_ev_sync: one synchronisation, from CUPTI */
-	GP_EV_CLOCK = 11,	/* gp_ev_clock: one bracket of GPU clock and CLOCK_MONOTONIC */
+	GP_EV_CLOCK = 11,	/* gp_ev_clock: one reading of GPU clock and CLOCK_MONOTONIC */
 	GP_EV_STACK = 12,	/* gp_ev_stack: a stack's id and frames (never in a recording) */
-	GP_EV_CUDA_MEMORY = 13, /* gp_ev_cuda_memory: CUDA gave memory or took it back */
+	GP_EV_CUDA_MEMORY = 13, /* gp_ev_cuda_memory: CUDA allocated or freed memory */
 	GP_EV_DEVICE = 14,	/* gp_ev_device: a GPU, as the driver describes it */
 	GP_EV_OVERHEAD = 15,	/* gp_ev_overhead: time that CUPTI or the driver took, from CUPTI */
-	GP_EV_UNWIND = 16,	/* gp_ev_unwind: code without a table (never in a recording) */
+	GP_EV_UNWIND = 16,	/* gp_ev_unwind: code without unwind table (never in a recording) */
 	GP_EV_NATIVE = 17,	/* gp_ev_native: a native stack's frames (never in a recording) */
 	GP_EV_PAUSE = 18,	/* gp_ev_pause: nothing was recorded for a time */
 	GP_EV_STEP = 19,	/* gp_ev_step: a step begins, and the one before it ends */
-	GP_EV_INPUTS = 20,  /* gp_ev_inputs: what an inputs_id stands for; before its first use */
-	GP_EV_TENSORS = 21, /* gp_ev_tensors: which memory an op's tensors lie in */
-	GP_EV_SCHEMAS = 22, /* gp_ev_schemas: what the operators of a process may write */
+	GP_EV_INPUTS = 20,	/* gp_ev_inputs: the inputs of an inputs_id, before its first use */
+	GP_EV_TENSORS = 21,	/* gp_ev_tensors: where an op's tensors are stored */
+	GP_EV_SCHEMAS = 22,	/* gp_ev_schemas: the arguments that operators may write to */
 	GP_EV_FOUND_NAME = 24, /* gp_ev_found_name: a name seen by a probe (never in a recording) */
 	GP_EV_COLLECTIVE = 28, /* gp_ev_collective: one call of NCCL, by uprobe */
-	GP_EV_SAMPLE = 30,     /* gp_ev_sample: what a thread was found doing */
-	GP_EV_TRIGGER = 34,    /* gp_ev_trigger: why a flight recorder wrote what it held */
-	GP_EV_THREAD_STACK = 35, /* gp_ev_thread_stack: where a thread was then */
+	GP_EV_SAMPLE = 30,     /* gp_ev_sample: what a thread was doing when it was sampled */
+	GP_EV_TRIGGER = 34,    /* gp_ev_trigger: why a flight recorder wrote its recording */
+	GP_EV_THREAD_STACK = 35, /* gp_ev_thread_stack: a thread's stack at a trigger */
 	GP_EV_MODULE_CALL = 40,	 /* gp_ev_module_call: one call of an nn.Module */
-	GP_EV_FUNCTION = 44,	 /* gp_ev_function: what a kernel's handle stands for (never in a
+	GP_EV_FUNCTION = 44,	 /* gp_ev_function: the name of a kernel's handle (never in a
 				  * recording) */
-	GP_EV_CPU_TIME = 36,	 /* gp_ev_cpu_time: how far a thread is (never in a recording) */
-	GP_EV_WINDOW = 37,	 /* gp_ev_window: a window of exact collection within a budget */
+	GP_EV_CPU_TIME = 36,	 /* gp_ev_cpu_time: a thread's CPU time (never in a recording) */
+	GP_EV_WINDOW = 37,	 /* gp_ev_window: a window of exact recording within a budget */
 	GP_EV_CUDA_EVENT = 56,	 /* gp_ev_cuda_event: a CUDA event was recorded, from CUPTI */
 	GP_EV_PYTHON_GC = 60,	 /* gp_ev_python_gc: Python collected garbage, by uprobe */
 };
 
-/* First 16 bytes of every event. `time_ns` is when the event was complete. */
+/* The first 16 bytes of every event. `time_ns` is when the event was complete. */
 struct gp_ev_head {
 	__u8 kind;     /* enum gp_event_kind */
 	__u8 flags;    /* per kind */
@@ -69,17 +69,17 @@ struct gp_ev_head {
 };
 
 enum gp_op_flags {
-	/* The exit was not seen (an exception crossed the frame): time_ns is when that was noticed,
-	 * an upper bound of the true end. */
+	/* The exit was not seen, because an exception crossed the frame. time_ns is when that was
+	 * noticed: an upper bound of the true end. */
 	GP_OP_EXCEPTION = 1,
 	/* From the in-process callback, not from a uprobe. */
 	GP_OP_CALLBACK = 2,
-	/* Began and ended on different threads, or outlived what it began in, so that it lies in
-	 * nothing. `head.tid` is where it began. */
+	/* Began and ended on different threads, or outlived the op around it, so that it has no
+	 * parent. `head.tid` is the thread on which it began. */
 	GP_OP_ASYNC = 4,
 };
 
-/* at::RecordScope's values for the ones we tell apart. */
+/* Those values of at::RecordScope that gpuprof distinguishes. */
 enum gp_op_scope {
 	GP_SCOPE_FUNCTION = 0, /* an operator */
 	GP_SCOPE_BACKWARD = 1, /* an autograd node */
@@ -105,22 +105,22 @@ struct gp_ev_op {
 	__u32 thread_number; /* PyTorch's own number of this thread, 0: not known */
 };
 
-/* A gp_ev_op of which more is known: the same kind, told apart by its length. */
+/* A gp_ev_op with more fields: the same kind, distinguished by its length. */
 struct gp_ev_op_inputs {
 	struct gp_ev_op op;
-	__u32 inputs_id; /* 0: none; GP_INPUTS_LOST: they found no place */
-	/* Of the Python frames of its stack so many outermost ones are in the calls in which the
-	 * instance before it on its thread was, plus 1. 0: not known. */
+	__u32 inputs_id; /* 0: none; GP_INPUTS_LOST: there was no room for them */
+	/* The number of outermost Python frames of its stack that are still the same calls as
+	 * those of the instance before it on its thread, plus 1. 0: not known. */
 	__u32 same_calls;
 };
 
-/* Calls of modules within each other, at most. */
+/* The deepest nesting of module calls. */
 #define GP_MODULE_DEPTH 64
 
 /*
- * One call of an nn.Module, as far as ops tell: from the begin of the first op in it to the end of
- * the last one. The ops in it are those of its thread with instances from `first` to `last`. Told
- * when the thread's next op finds that it is over.
+ * One call of an nn.Module, as far as ops show it: from the begin of its first op to the end of its
+ * last one. Its ops are those of its thread with instances from `first` to `last`. Emitted when the
+ * thread's next op finds that the call is over.
  */
 struct gp_ev_module_call {
 	struct gp_ev_head head; /* time_ns: end */
@@ -128,64 +128,64 @@ struct gp_ev_module_call {
 	__u64 first; /* instances */
 	__u64 last;
 	__u64 object;  /* address of the module */
-	__u32 name_id; /* of its type */
-	__u32 depth;   /* how many calls of modules it lies in */
+	__u32 name_id; /* that of its type */
+	__u32 depth;   /* the number of module calls around it */
 };
 
-/* Within a budget, of gp_ev_pause's flags: it is not for the budget's sake, but was asked for. */
+/* In head.flags of gp_ev_pause: within a budget, this pause was requested by the user. */
 #define GP_PAUSE_ASKED 4
 
-/* Nothing was collected from start_ns to head.time_ns, as someone wanted. */
+/* Nothing was recorded from start_ns to head.time_ns, on purpose. */
 struct gp_ev_pause {
 	struct gp_ev_head head;
 	__u64 start_ns;
 };
 
-/* In recordings by steps whose steps no annotation tells. head.time_ns is when it begins. */
+/* A step in a recording by steps without step annotations. head.time_ns is its begin. */
 struct gp_ev_step {
 	struct gp_ev_head head;
 	__u32 cycle_nr; /* operators in a step */
 	__u32 reserved;
 };
 
-/* The CPU time that the thread has used when an annotation on it ends, whose event follows. */
+/* The CPU time that a thread has used as an annotation ends on it, whose event follows. */
 struct gp_ev_cpu_time {
 	struct gp_ev_head head;
 	__u64 cpu_ns;
 };
 
 enum gp_window_flags {
-	GP_WINDOW_STEPS = 1, /* it begins and ends where a step does */
+	GP_WINDOW_STEPS = 1, /* the window begins and ends with a step */
 };
 
-/* Collection was on from start_ns to head.time_ns, and what lies in no window is not part of the
- * recording. One of no length tells how many steps there have been by then. */
+/* Recording was on from start_ns to head.time_ns. Events outside of all windows are not part of the
+ * recording. A window of no length only gives the number of steps so far. */
 struct gp_ev_window {
 	struct gp_ev_head head; /* flags: enum gp_window_flags */
 	__u64 start_ns;
 	__u64 all_steps_nr; /* steps that have ended since the recording began; 0: not known */
-	__u64 cost_ns;	    /* CPU time that it has taken, opening and closing included */
-	__u64 inside_ns;    /* of that, what the process has spent within it */
-	__u32 steps_nr;	    /* steps in it, 0: they are not known */
+	__u64 cost_ns;	    /* CPU time that it cost, including opening and closing */
+	__u64 inside_ns;    /* the part of that which the process spent inside of it */
+	__u32 steps_nr;	    /* steps in it; 0: not known */
 	__u32 reserved;
 };
 
 enum gp_trigger {
 	GP_TRIGGER_SLOW_STEP = 1,
 	GP_TRIGGER_OOM = 2,    /* a request for memory was refused */
-	GP_TRIGGER_HANG = 3,   /* no step, or where there are none no event, for too long */
-	GP_TRIGGER_SIGNAL = 4, /* someone sent gpuprof a signal */
+	GP_TRIGGER_HANG = 3,   /* for too long no step, or no event if there are no steps */
+	GP_TRIGGER_SIGNAL = 4, /* gpuprof was sent a signal */
 	GP_TRIGGER_ASKED = 5,  /* gpuprof ctl dump */
 };
 
-/* Written by gpuprof; never in a ring. What does not apply is 0. */
+/* Written by gpuprof; never in a ring. Fields that do not apply are 0. */
 struct gp_ev_trigger {
 	struct gp_ev_head head; /* time_ns: when it happened, or was noticed */
-	__u64 start_ns;		/* of the step; of the last step or event before a hang */
-	__u64 bound_ns;		/* what it was not to take longer than */
+	__u64 start_ns;		/* start of the step, or of the last step or event before a hang */
+	__u64 bound_ns;		/* the limit that was exceeded */
 	__u64 usual_ns;		/* the median of the steps before */
 	__u64 step_nr;		/* steps that had ended since the capture began */
-	__u64 bytes;		/* asked for and not given */
+	__u64 bytes;		/* size of the refused allocation */
 	__u32 what;		/* enum gp_trigger */
 	__u32 reserved;
 };
@@ -194,7 +194,7 @@ struct gp_ev_python_gc {
 	struct gp_ev_head head; /* time_ns: the end */
 	__u64 start_ns;
 	__s64 collected;  /* objects; below 0: not known */
-	__s32 generation; /* the oldest that was looked at; below 0: not known */
+	__s32 generation; /* the oldest that was collected; below 0: not known */
 	__u32 reserved;
 };
 
@@ -209,8 +209,8 @@ struct gp_ev_thread_stack {
 
 /*
  * One list of inputs. `bytes` bytes follow, padded with zeros to a multiple of 8: the inputs in
- * order, each a byte of enum gp_input and what it says there. A varint has 7 bits a byte, the low
- * ones first, the top bit set in all but the last; at most 10 bytes.
+ * order, each a byte of enum gp_input followed by what its comment lists. A varint has 7 bits in a
+ * byte, the low ones first, the top bit set in all but the last byte, and at most 10 bytes.
  */
 struct gp_ev_inputs {
 	struct gp_ev_head head;
@@ -219,8 +219,8 @@ struct gp_ev_inputs {
 };
 
 enum gp_input {
-	GP_INPUT_OTHER = 0, /* nothing that has a shape or a value here: None, a string, ... */
-	/* Byte: c10::ScalarType; byte: dimensions; varint each: sizes. Strides as they follow from
+	GP_INPUT_OTHER = 0, /* an input without shape or value here: None, a string, ... */
+	/* Byte: c10::ScalarType; byte: dimensions; a varint for each size. The strides follow from
 	 * the sizes. */
 	GP_INPUT_TENSOR = 1,
 	GP_INPUT_STRIDED = 2, /* the same, then a varint for each stride */
@@ -231,21 +231,21 @@ enum gp_input {
 	GP_INPUT_TRUE = 7,    /* bool */
 	GP_INPUT_TENSOR_LIST = 8, /* byte: items; each TENSOR, STRIDED, OPAQUE or SPARSE */
 	GP_INPUT_SCALAR_LIST = 9, /* byte: items; each INT to TRUE or NO_VALUE */
-	GP_INPUT_CUT = 10,	  /* last of all, or last of a list and counted there: more was */
-	GP_INPUT_NO_VALUE = 11,	  /* a scalar, its value not told: there were too many lists */
-	GP_INPUT_SPARSE = 12,	  /* as TENSOR, but there are no strides */
+	GP_INPUT_CUT = 10,	  /* the last input, or last item (counted): more were left out */
+	GP_INPUT_NO_VALUE = 11,	  /* a scalar without its value: there were too many lists */
+	GP_INPUT_SPARSE = 12,	  /* as TENSOR, but without strides */
 };
 
-/* More than these are cut. */
+/* The limits beyond which inputs are cut. */
 #define GP_INPUTS_MAX	    64
 #define GP_INPUT_DIMS_MAX   16
 #define GP_INPUT_ITEMS_MAX  32
 #define GP_INPUTS_BYTES_MAX 960
 
 /*
- * What an op is called with, told when it begins: `words_nr` words follow. Of an op with many
- * tensors several events, one after the other; `first` is how many words came before. Each input
- * in order is a word of enum gp_tensor, what it is in the top byte.
+ * Where the inputs of an op are stored, emitted when the op begins: `words_nr` words follow. An op
+ * with many tensors has several events in a row; `first` is the number of words before. Each input
+ * is one word or more in order, with enum gp_tensor in the first word's top byte.
  */
 struct gp_ev_tensors {
 	struct gp_ev_head head; /* time_ns: when the inputs were read */
@@ -255,13 +255,13 @@ struct gp_ev_tensors {
 };
 
 enum gp_tensor {
-	GP_TENSOR_NOT = 0, /* an input that is no tensor */
+	GP_TENSOR_NOT = 0, /* an input that is not a tensor */
 	/* A tensor: the device (GP_TENSOR_CPU and on) in the next byte, then the address of its
 	 * storage's first byte; one more word: the storage's bytes. */
 	GP_TENSOR_STORED = 1,
 	GP_TENSOR_NONE = 2, /* a tensor without storage, or neither plain nor quantized */
-	GP_TENSOR_LIST = 3, /* a list: the low 32 bits say how many STORED or NONE follow */
-	GP_TENSOR_CUT = 4,  /* last of all: the op had more */
+	GP_TENSOR_LIST = 3, /* a list: the low 32 bits count the STORED or NONE that follow */
+	GP_TENSOR_CUT = 4,  /* the last one: the op had more */
 };
 
 #define GP_TENSOR_WHAT(word)	((unsigned int)((word) >> 56))
@@ -271,14 +271,14 @@ enum gp_tensor {
 #define GP_TENSOR_CUDA		1 /* CUDA device n is this plus n */
 #define GP_TENSOR_CUDA_NR	200
 #define GP_TENSOR_OTHER		255
-/* Of one op at most. */
+/* The most words of one op. */
 #define GP_TENSOR_WORDS_MAX 8192
 
 /*
- * Operators of PyTorch as its library describes them: `bytes` bytes follow, padded with zeros to a
- * multiple of 8. A line for each overload: the name without "aten::", a space, then a letter for
- * each argument: t a tensor, q one or None, l a list of tensors, k one or None, o anything else;
- * upper case where the operator may write to it. Written by gpuprof; never in a ring.
+ * PyTorch's operators as its library describes them: `bytes` bytes follow, padded with zeros to a
+ * multiple of 8. Each overload has a line: the name without "aten::", a space, then a letter for
+ * each argument: t a tensor, q a tensor or None, l a list of tensors, k such a list or None, o
+ * anything else; upper case if the operator may write to it. Written by gpuprof; never in a ring.
  */
 struct gp_ev_schemas {
 	struct gp_ev_head head;
@@ -290,10 +290,10 @@ enum gp_memory_flags {
 	GP_MEMORY_FREE = 1,	    /* a free: bytes is <= 0, or 0 with SIZE_UNKNOWN */
 	GP_MEMORY_SIZE_UNKNOWN = 2, /* a free of memory that was allocated before the capture */
 	GP_MEMORY_TOTALS = 4, /* allocated_bytes and reserved_bytes hold the allocator's totals */
-	GP_MEMORY_OOM = 8,    /* out of memory: bytes was asked for and not given */
+	GP_MEMORY_OOM = 8,    /* out of memory: an allocation of `bytes` was refused */
 };
 
-/* c10::DeviceType's values for the ones we tell apart. */
+/* Those values of c10::DeviceType that gpuprof distinguishes. */
 enum gp_device_type { GP_DEVICE_CPU = 0, GP_DEVICE_CUDA = 1 };
 
 struct gp_ev_memory {
@@ -312,7 +312,7 @@ struct gp_ev_memory {
 
 struct gp_ev_thread {
 	struct gp_ev_head head;
-	char comm[GP_COMM_BYTES]; /* as the target set it: not trusted, perhaps not terminated */
+	char comm[GP_COMM_BYTES]; /* set by the process: not trusted, perhaps not terminated */
 };
 
 enum gp_process_what { GP_PROCESS_EXIT = 1, GP_PROCESS_EXEC = 2, GP_PROCESS_FORK = 3 };
@@ -330,15 +330,15 @@ struct gp_ev_name {
 	__u32 text_bytes;
 };
 
-/* Text of a name that the kernel's programs find in the target's memory; longer ones are cut. */
+/* The text of a name that BPF programs read from the process's memory; longer ones are cut. */
 #define GP_FOUND_NAME_BYTES	128
 #define GP_FOUND_OVERLOAD_BYTES 64
 
-/* Name ids from here on are those that the kernel's programs give out. */
+/* The first name id that BPF programs assign. */
 #define GP_FOUND_NAMES 0x800000U
 
-/* The operator or range that `name_id` stands for; before the first event that uses it. Both texts
- * are padded with zeros, at least one. */
+/* The operator or range that `name_id` stands for, before the first event that uses it. Both texts
+ * are padded with at least one zero. */
 struct gp_ev_found_name {
 	struct gp_ev_head head;
 	__u32 name_id;
@@ -348,133 +348,133 @@ struct gp_ev_found_name {
 };
 
 enum gp_sample_flags {
-	GP_SAMPLE_RUNNING = 1,	       /* on a CPU; else it waited */
-	GP_SAMPLE_KERNEL = 2,	       /* and there in the kernel */
-	GP_SAMPLE_RUNNABLE = 4,	       /* it waited for a CPU alone */
-	GP_SAMPLE_UNINTERRUPTIBLE = 8, /* it waited for a disk, a page, a driver */
-	GP_SAMPLE_STOPPED = 16,	       /* by a signal or a debugger */
-	GP_SAMPLE_MOVED = 32,	       /* it went on while its stack was read: it has none */
+	GP_SAMPLE_RUNNING = 1,	       /* on a CPU; otherwise the thread waited */
+	GP_SAMPLE_KERNEL = 2,	       /* running in the kernel */
+	GP_SAMPLE_RUNNABLE = 4,	       /* waiting for a CPU only */
+	GP_SAMPLE_UNINTERRUPTIBLE = 8, /* waiting for a disk, a page or a driver */
+	GP_SAMPLE_STOPPED = 16,	       /* stopped by a signal or a debugger */
+	GP_SAMPLE_MOVED = 32,	       /* ran on while its stack was read, so it has no stack */
 };
 
 #define GP_SAMPLE_NO_SYSCALL 0xffffffffU
 
 /*
- * A thread was found doing something, once, or, in one wait, several times. Samples stand for
- * weight_ns of the thread's time: an estimate.
+ * One sample of a thread, or several within one wait. They stand for weight_ns of the thread's
+ * time, which is an estimate.
  */
 struct gp_ev_sample {
-	struct gp_ev_head head; /* time_ns: of the last one */
-	__u64 start_ns;		/* of the first one */
+	struct gp_ev_head head; /* time_ns: that of the last sample */
+	__u64 start_ns;		/* that of the first sample */
 	__u64 weight_ns;
-	__u32 nr;
+	__u32 nr;	/* samples */
 	__u32 stack_id; /* 0: none */
 	__u32 syscall;	/* the number of the system call that it was in; see `machine` */
 	__u32 reserved;
 };
 
-/* Where samples are taken within the scheduler's tick: what is known of a CPU, which writes all but
- * the last. A cache line. */
+/* State of one CPU for samples taken in the scheduler's tick, one cache line. The CPU itself writes
+ * all but timer_turn. */
 struct gp_sampled_cpu {
-	__u64 ticks;  /* that found a thread there, whosever */
-	__u64 shared; /* of these, with another one that waited for the CPU */
+	__u64 ticks;  /* ticks that found any thread running */
+	__u64 shared; /* those of them while another thread waited for the CPU */
 	__u64 ours;   /* samples of threads that are sampled */
-	/* When a timer of our own began to take the samples; 0: the tick does. */
+	/* When our own timer began to take the samples; 0: the tick takes them. */
 	__u64 timer_turn;
 	__u64 reserved[4];
 };
 
-/* One Python frame. `check` is a checksum of the code object as it was then: memory that has been
- * given to another code object since shows another one. */
+/* One Python frame. `check` is a checksum of the code object. It differs if the memory is reused
+ * for another code object. */
 struct gp_stack_frame {
 	__u64 code;
 	__s32 lasti; /* as the interpreter keeps it: see struct gp_python */
 	__u32 check;
 };
 
-/* A stack that was not seen before; `frames_nr` frames follow, innermost first. head.flags are enum
+/* A new Python stack; `frames_nr` frames follow, innermost first. head.flags are enum
  * gp_stack_flags. Ids count up from 1 over all processes of a capture. */
 struct gp_ev_stack {
 	struct gp_ev_head head;
 	__u32 stack_id;
 	__u32 frames_nr;
-	/* Bits, by frame: it is the outermost of one call of the interpreter. */
+	/* One bit for each frame: it is the outermost frame of a call of the interpreter. */
 	__u64 entries[GP_STACK_FRAMES / 64];
 };
 
-/* A stack came to code at `address` (of process head.process) for which there is no table yet. */
+/* A walk met code at `address` (in process head.process) without an unwind table so far. */
 struct gp_ev_unwind {
 	struct gp_ev_head head;
 	__u64 address;
 };
 
 /*
- * A stack that was not seen before; the addresses of `frames_nr` instructions follow, innermost
- * first: the one that was next for the innermost frame, for those that a signal interrupted and for
- * the kernel's between those and the handler, and the last byte of the call for the others. Ids are
- * of the same kind as those of gp_ev_stack, and so are the flags. `python_id`: the Python stack
- * that the thread had at the same moment, 0: none or not asked for.
+ * A new native stack; the addresses of `frames_nr` instructions follow, innermost first. That is
+ * the next instruction for the innermost frame, for frames that a signal interrupted and for the
+ * kernel's frames between those and the handler, and the last byte of the call for all others. Ids
+ * and flags are as in gp_ev_stack. `python_id` is the Python stack that the thread had at the same
+ * moment; 0: none or not wanted.
  */
 struct gp_ev_native {
 	struct gp_ev_head head;
 	__u32 stack_id;
 	__u32 python_id;
 	__u32 frames_nr;
-	/* The changes of what is mapped that the walk knew of: code that came later has other
-	 * rules, and what lay at its addresses has gone. */
+	/* The number of changes of the mappings that the walk knew of. Later changes may have
+	 * put other code at these addresses. */
 	__u32 maps_changes;
-	/* So many addresses of the kernel's code follow those `frames_nr`, innermost first too: it
-	 * was called by the innermost frame, or interrupted it. */
+	/* The number of kernel addresses that follow the `frames_nr` others, innermost first: the
+	 * innermost frame called the kernel, or was interrupted by it. */
 	__u32 kernel_nr;
 	__u32 reserved;
-	/* Bits, by frame: one of the interpreter's own frames lies in it, so it is a call of the
-	 * interpreter. All zero: those have none (up to 3.11). */
+	/* One bit for each frame: it has one of the interpreter's own frames, so it is a call of
+	 * the interpreter. All zero: there are no such frames (up to 3.11). */
 	__u64 marks[GP_STACK_FRAMES / 64];
 };
 
-/* What went missing, and why. Each is a counter printed at the end of every run, zero too. */
+/* Counters of what went missing, and why. Every output has them, even at zero. */
 enum gp_loss {
-	GP_LOSS_RING_FULL = 0,	    /* events for which the kernel's ring had no room */
-	GP_LOSS_DEPTH = 1,	    /* ops nested deeper, or more open at once, than is followed */
-	GP_LOSS_THREAD = 2,	    /* hits on a thread for which no state could be made */
-	GP_LOSS_OPEN_AT_START = 3,  /* exits of ops that were open when the capture began */
-	GP_LOSS_OPEN_AT_END = 4,    /* ops still open when it ended */
-	GP_LOSS_EXCEPTION = 5,	    /* ops ended by an exception: their end is a bound */
-	GP_LOSS_FREE_UNKNOWN = 6,   /* frees of memory allocated before the capture */
-	GP_LOSS_PROBE = 7,	    /* functions that could not be probed */
-	GP_LOSS_RECORD = 8,	    /* events refused because a field was not believable */
-	GP_LOSS_COLLECTOR_FULL = 9, /* events for which the collector's ring had no room */
-	GP_LOSS_NAMES = 10,	    /* names that found no place (shown as "?") or were not read */
-	GP_LOSS_COLLECTOR_LEFT =
-		11, /* times a collector left by itself: what it missed is unknown */
-	GP_LOSS_STACK_INCOMPLETE = 12, /* events whose stack is truncated or otherwise not whole */
-	GP_LOSS_STACK_ROOM = 13,       /* events whose stack found no room, or could not be walked:
-					* they have none */
-	GP_LOSS_GPU_TIME = 14,	       /* CUPTI records with no start or end, or an end before it */
-	GP_LOSS_GPU_CLOCK = 15,	       /* CUPTI records made while its clock was not steady */
-	GP_LOSS_GPU_DROPPED = 16,   /* CUPTI records that CUPTI or we had no buffer for, at least */
-	GP_LOSS_CHILD_LATE = 17,    /* children whose beginning was not seen */
-	GP_LOSS_CHILD_MISSED = 18,  /* children that are not in the capture */
-	GP_LOSS_BOXED_UNSEEN = 19,  /* operators called where no probe tells their end or name */
-	GP_LOSS_SCRIPT_UNSEEN = 20, /* calls of TorchScript functions, which no probe tells */
-	GP_LOSS_API_END = 21,	    /* calls of the CUDA API of which only the begin was seen */
-	GP_LOSS_UNWIND_TABLE = 22,  /* native stacks cut at code whose table was not there yet, or
-				     * walked while what is mapped changed */
-	GP_LOSS_UNWIND_RULE = 23,   /* native stacks cut at code that has no unwind information */
-	GP_LOSS_UNWIND_HARD = 24,   /* native stacks cut where a rule is not one of ours */
-	GP_LOSS_UNWIND_MEMORY = 25, /* native stacks cut where the thread's stack made no sense */
-	GP_LOSS_UNWRITTEN = 26,	    /* events that no recording could be written of */
-	GP_LOSS_MODULES = 27,	    /* ops of which it is not known which modules called them */
-	GP_LOSS_SAMPLE_MISSED = 28, /* samples that were due and not taken: late timers */
-	GP_LOSS_SAMPLE_MOVED = 29,  /* waits whose thread went on while its stack was read */
-	GP_LOSS_KERNEL_STACK = 30,  /* samples in the kernel whose stack there was not to be had */
-	GP_LOSS_LINES = 31,	    /* native frames whose lines were not looked up */
+	GP_LOSS_RING_FULL = 0,	       /* events for which the kernel's ring had no room */
+	GP_LOSS_DEPTH = 1,	       /* ops beyond the limits of nesting or of open ops */
+	GP_LOSS_THREAD = 2,	       /* hits on a thread that could not be given a state */
+	GP_LOSS_OPEN_AT_START = 3,     /* exits of ops that were open when the capture began */
+	GP_LOSS_OPEN_AT_END = 4,       /* ops that were open when the capture ended */
+	GP_LOSS_EXCEPTION = 5,	       /* ops that an exception ended: their end is a bound */
+	GP_LOSS_FREE_UNKNOWN = 6,      /* frees of memory allocated before the capture */
+	GP_LOSS_PROBE = 7,	       /* functions that could not be probed */
+	GP_LOSS_RECORD = 8,	       /* events that were refused because a field was invalid */
+	GP_LOSS_COLLECTOR_FULL = 9,    /* events for which the collector's ring had no room */
+	GP_LOSS_NAMES = 10,	       /* names without room (shown as "?") or that were not read */
+	GP_LOSS_COLLECTOR_LEFT = 11,   /* times a collector left by itself, missing events */
+	GP_LOSS_STACK_INCOMPLETE = 12, /* events whose stack is truncated or incomplete */
+	GP_LOSS_STACK_ROOM = 13,       /* events without their stack, because there was no room for
+					* it or it could not be walked */
+	GP_LOSS_GPU_TIME = 14,	       /* CUPTI records without start or end, or that end before
+					* they start */
+	GP_LOSS_GPU_CLOCK = 15,	    /* CUPTI records whose time is ambiguous: its clock was set */
+	GP_LOSS_GPU_DROPPED = 16,   /* CUPTI records without a buffer: at least so many */
+	GP_LOSS_CHILD_LATE = 17,    /* child processes whose beginning was not seen */
+	GP_LOSS_CHILD_MISSED = 18,  /* child processes that are not in the capture */
+	GP_LOSS_BOXED_UNSEEN = 19,  /* operator calls whose end or name no probe can see */
+	GP_LOSS_SCRIPT_UNSEEN = 20, /* TorchScript function calls, which no probe can see */
+	GP_LOSS_API_END = 21,	    /* CUDA API calls whose end was not seen */
+	GP_LOSS_UNWIND_TABLE = 22,  /* native stacks cut at code without a table so far, or walked
+				     * while the mappings changed */
+	GP_LOSS_UNWIND_RULE = 23,   /* native stacks cut at code without unwind information */
+	GP_LOSS_UNWIND_HARD = 24,   /* native stacks cut at an unsupported unwind rule */
+	GP_LOSS_UNWIND_MEMORY = 25, /* native stacks cut at an implausible stack content */
+	GP_LOSS_UNWRITTEN = 26,	    /* events that could not be written to any recording */
+	GP_LOSS_MODULES = 27,	    /* ops whose calling modules are not known */
+	GP_LOSS_SAMPLE_MISSED = 28, /* samples not taken when they were due: late timers */
+	GP_LOSS_SAMPLE_MOVED = 29,  /* waits whose thread ran on while its stack was read */
+	GP_LOSS_KERNEL_STACK = 30,  /* samples in the kernel without their kernel stack */
+	GP_LOSS_LINES = 31,	    /* native frames whose source lines were not looked up */
 	GP_LOSS_NR = 32,
 };
 
-/* Ops open on one thread at a time. */
+/* The most ops that may be open on one thread. */
 #define GP_OP_DEPTH 96
 
-/* Processes of a capture at a time: events call them by numbers below this. A power of two. */
+/* The most processes in a capture at a time; events use indices below this. A power of two. */
 #define GP_PROCESSES_MAX 1024
 
 #include "wire_gpu.h"

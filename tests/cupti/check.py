@@ -43,10 +43,10 @@ VERSIONS = {
 }
 
 BEFORE_12_2 = "the CUPTI of CUDA before 12.2 may crash a process that runs CUDA graphs"
-FIRST_13_0 = "the first CUPTI of CUDA 13.0 may stop the process for ever"
-RECURSES = "the CUPTI of CUDA 13.2 crashes a process in which it cannot get ready"
+FIRST_13_0 = "the first CUPTI of CUDA 13.0 may hang the process"
+RECURSES = "the CUPTI of CUDA 13.2 crashes a process in which it cannot initialize"
 NOT_READY = "; compare libcupti's CUDA with the driver's, which nvidia-smi shows"
-NO_DRIVER = "the process's libcupti cannot get ready; compare its CUDA with the driver's"
+NO_DRIVER = "the process's libcupti cannot initialize; compare its CUDA with the driver's"
 NOT_IN_USE = "CUDA is not in use in the process yet"
 
 

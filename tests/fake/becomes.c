@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * becomes ORDERS ANSWERS COMMAND...: a static program, in which no loader is that could be probed.
- * It tells "here PID" on the one file descriptor and becomes the command when it reads a line from
- * the other.
+ * becomes ORDERS ANSWERS COMMAND...: a static program, so there is no loader to probe. It writes
+ * "here PID" to the one file descriptor, and becomes the command once it reads a line from the
+ * other.
  */
 #include <stdio.h>
 #include <stdlib.h>

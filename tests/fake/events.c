@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * events FILE: what a recording holds of GPUs, a line per event, then its losses.
+ * events FILE: prints the GPU events of a recording, one a line, then its losses.
  */
 #include "recording/recording.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The stand-in for libcuda.so.1: the simulated GPU, its clock and its truth, and the few calls of
- * the driver's interface that the tests need. Work on a stream runs one piece after the other, on
- * several streams at once; how long each takes is fixed by what it is.
+ * The stand-in for libcuda.so.1: the simulated GPU, its clock and its truth, and the few driver
+ * calls that the tests need. The work of one stream runs in order, several streams run at once, and
+ * each kind of work takes a fixed time.
  */
 #include "fake/fake_runtime.h"
 

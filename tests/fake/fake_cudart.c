@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The stand-in for libcudart.so.12: the runtime's calls that the tests make, by their real names
- * and arguments. A kernel's function is a C function with a symbol, or a string that never goes
- * away: its name; a stream is its number. Copies do not touch memory. What is launched on a stream
- * that is being captured becomes a graph.
+ * The stand-in for libcudart.so.12: the runtime calls that the tests make, with their real names
+ * and arguments. A kernel's function is a C function with a symbol, or a string that stays valid:
+ * its name. A stream is its number. Copies do not touch memory. What is launched on a stream that
+ * is being captured becomes a graph.
  */
 #include "fake/fake_runtime.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The stand-in for libcupti.so.12: one subscriber, activity records in the caller's buffers, in the
- * sizes of the version that it plays. Records wait until a flush, or until there are many: then the
- * thread whose call made them many hands them over, as the real one does.
+ * The stand-in for libcupti.so.12: one subscriber, and activity records in the caller's buffers,
+ * with the sizes of the version that it plays. Records wait for a flush, or until there are many.
+ * Then the thread whose call made them many delivers them, as in the real one.
  */
 #include "collector/cupti/cupti_abi.h"
 #include "fake/fake_gpu.h"

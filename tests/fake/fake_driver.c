@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The stand-in for libcuda.so.1, the part that gives the simulated GPU work: launches and memory by
- * the driver's interface.
+ * The part of the stand-in for libcuda.so.1 that gives the simulated GPU its work: launches and
+ * memory through the driver's interface.
  */
 #include "fake/fake_runtime.h"
 

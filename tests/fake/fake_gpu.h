@@ -2,20 +2,27 @@
 
 /*
  * The simulated GPU behind our stand-ins for CUDA: libcuda.so.1 holds it, libcudart.so.12 gives it
- * work, libcupti.so.12 tells what it did. It knows the truth and writes it to a file. Nothing here
- * is NVIDIA's; the exported names are those of the interfaces that programs link to, and
+ * work, libcupti.so.12 reports what it did. It knows the truth and writes it to a file. Nothing
+ * here is NVIDIA's. The exported names are those of the interfaces that programs link to, and
  * fake_gpu_marker, by which a test sees that it runs on the stand-ins.
  *
- * Environment: FAKE_CUPTI_FAULT "zero=N,backwards=N,drop=N": every Nth traced piece of GPU work
- * gets a record without start, with its end before its start, or none. FAKE_CUPTI_LATE: flushes
- * that a record waits for. FAKE_CUPTI_BUFFER: bytes of a buffer that are used. FAKE_CUPTI_VERSION.
- * FAKE_CUPTI_OVERHEAD: 1: each flush leaves a record of what it cost. FAKE_CUPTI_LAST: 1: so does
- * taking CUPTI down, whose buffer comes back then.
- * FAKE_CUPTI_DRIFT_PPM and FAKE_CUPTI_OFFSET_NS: of CUPTI's clock. FAKE_CUPTI_SETTLE: 1: it is
- * another clock until the GPU has its first work. FAKE_CUDA_CORRELATION: the first correlation id.
- * FAKE_CUDA_PINNED_MS: what it takes to get pinned memory. FAKE_CUDA_THREAD: 1: the driver has a
- * thread of its own, which waits for ever. FAKE_CUDA_DRIVER: the driver's version.
- * FAKE_CUDA_DEVICES: how many there are.
+ * Environment:
+ *
+ *     FAKE_CUPTI_FAULT       "zero=N,backwards=N,drop=N": the record of every Nth piece of GPU work
+ *                            has no start, ends before its start, or is missing
+ *     FAKE_CUPTI_LATE        the number of flushes that a record waits for
+ *     FAKE_CUPTI_BUFFER      the number of bytes of a buffer that are used
+ *     FAKE_CUPTI_VERSION     CUPTI's version
+ *     FAKE_CUPTI_OVERHEAD    1: each flush leaves a record of its cost
+ *     FAKE_CUPTI_LAST        1: so does finalizing CUPTI, which then returns the buffer
+ *     FAKE_CUPTI_DRIFT_PPM   the drift of CUPTI's clock
+ *     FAKE_CUPTI_OFFSET_NS   the offset of CUPTI's clock
+ *     FAKE_CUPTI_SETTLE      1: CUPTI uses another clock until the GPU has its first work
+ *     FAKE_CUDA_CORRELATION  the first correlation id
+ *     FAKE_CUDA_PINNED_MS    how long it takes to allocate pinned memory
+ *     FAKE_CUDA_THREAD       1: the driver has a thread of its own, which waits for ever
+ *     FAKE_CUDA_DRIVER       the driver's version
+ *     FAKE_CUDA_DEVICES      the number of devices
  */
 #ifndef GP_FAKE_FAKE_GPU_H
 #define GP_FAKE_FAKE_GPU_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The stand-in for libnccl.so.2: collectives by their real names and arguments, each a kernel that
- * the runtime launches.
+ * The stand-in for libnccl.so.2: collectives with their real names and arguments, each a kernel
+ * that the runtime launches.
  */
 #include "fake/fake_runtime.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The stand-in for libnvToolsExt.so.1, which without a tool behind it does nothing but count.
+ * The stand-in for libnvToolsExt.so.1. Without a tool behind it, it only counts.
  */
 #include "fake/fake_gpu.h"
 

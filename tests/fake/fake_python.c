@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A process with the head of a CPython that gpuprof does not walk: "free-threaded" and "3.15" as
- * _Py_DebugOffsets says it, "3.7" by Py_Version.
+ * A process with the beginning of a CPython that gpuprof does not walk: "free-threaded" and "3.15"
+ * as _Py_DebugOffsets says it, "3.7" by Py_Version.
  */
 #include <stdint.h>
 #include <stdio.h>

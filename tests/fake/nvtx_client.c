@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What a library that includes NVTX 3's header has in it: pointers that are asked for once, at the
- * first call, from the library in the environment, and functions of its own that call them, which
- * only its symbol table names: as GCC does, or as Clang does. nvtx_client_...() are the library's
- * ways to those; the long form is inlined, so that nothing names it.
+ * A library that includes NVTX 3's header: pointers that it requests once, at the first call, from
+ * the library in the environment, and functions of its own that call them, which only its symbol
+ * table names, as GCC or Clang compile it. nvtx_client_...() are the library's ways to those; the
+ * long form is inlined, so that nothing names it.
  */
 #include "fake/fake_gpu.h"
 

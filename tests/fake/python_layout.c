@@ -2,7 +2,7 @@
 
 /*
  * Prints what gpuprof finds out about the CPython of a process: struct gp_python as hexadecimal
- * bytes. For the test of the walk within a process on Pythons that have no PyTorch.
+ * bytes. For the test of the in-process walk on Pythons without PyTorch.
  */
 #include "inspect/process/process.h"
 #include "inspect/program/python.h"

@@ -224,7 +224,7 @@ def test_another_profiler_after_us(tmp_path):
 
 @pytest.mark.parametrize("version, why", (
     (13, "of CUDA before 12.2 may crash"), (19, "of CUDA before 12.2 may crash"),
-    (130000, "first CUPTI of CUDA 13.0 may stop the process"),
+    (130000, "first CUPTI of CUDA 13.0 may hang the process"),
 ))
 def test_cupti_that_endangers_the_process(version, why, tmp_path):
     with App(FAKE_CUPTI_VERSION=version) as app:

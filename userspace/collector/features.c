@@ -69,7 +69,7 @@ void features__report(struct features *f, uint32_t active, uint32_t failed)
 	f->failed = failed;
 }
 
-/* The wanted features of ops besides the ops themselves that are in force; ops are. */
+/* While ops are in force: which of the wanted features that build on them are, too. */
 static uint32_t extras_in_force(struct features *f, uint32_t wanted)
 {
 	struct ops_extras *e = &f->extras;

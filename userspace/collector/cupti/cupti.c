@@ -102,7 +102,7 @@ static const char *prepare_records(struct ring_writer *w)
 	result = cupti_drain__register();
 	if (result)
 		return refused("gpu activity: cuptiActivityRegisterCallbacks", result);
-	return cupti_drain__read_clock() ? NULL : "gpu activity: CUPTI tells no time";
+	return cupti_drain__read_clock() ? NULL : "gpu activity: CUPTI gives no time";
 }
 
 /* Whether to go on waiting until the threads are held. */

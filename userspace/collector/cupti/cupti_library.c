@@ -295,15 +295,14 @@ static const char *why_strange(struct cupti_library *l)
 {
 	if (may_recurse(l->handle))
 		return "gpu activity: the CUPTI of CUDA 13.2 crashes a process in which it cannot "
-		       "get ready, and this driver has not what it needs; update the driver or "
+		       "initialize, and this driver lacks what it needs; update the driver or "
 		       "CUPTI (nvidia-cuda-cupti)";
 	if (!get_functions(l->handle, &l->call))
 		return "gpu activity: the process's libcupti lacks functions that CUDA 11 to 13 "
 		       "have";
 	if (l->call.cuptiGetVersion(&l->version))
-		return "gpu activity: the process's libcupti cannot get ready; compare its CUDA "
-		       "with "
-		       "the driver's, which nvidia-smi shows";
+		return "gpu activity: the process's libcupti cannot initialize; compare its CUDA "
+		       "with the driver's, which nvidia-smi shows";
 	if (l->version < CUPTI_VERSION_11_0 || l->version >= CUPTI_VERSION_14_0)
 		return "gpu activity: the process's libcupti is not of CUDA 11 to 13";
 	return NULL;
@@ -331,8 +330,8 @@ const char *cupti_library__danger(const struct cupti_library *l, bool from_start
 		       "CUDA graphs captured before it came; start the process with gpuprof run, "
 		       "or attach with --any-cupti if it has no graphs";
 	if (l->version == CUPTI_VERSION_13_0)
-		return "gpu activity: the first CUPTI of CUDA 13.0 may stop the process for ever "
-		       "as it is let go; update it (nvidia-cuda-cupti), or take it with "
+		return "gpu activity: the first CUPTI of CUDA 13.0 may hang the process when it is "
+		       "given back; update it (nvidia-cuda-cupti), or use it anyway with "
 		       "--any-cupti";
 	return NULL;
 }

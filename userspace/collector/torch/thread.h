@@ -57,7 +57,7 @@ struct thread_state {
 	uint32_t in_use;       /* a thread has this state */
 	uint32_t calls;	       /* callbacks since one was timed */
 	uint32_t reserved;
-	uint64_t cpu_emitted_ns[STEP_MARKER_NONE]; /* when its CPU time was told last, by kind of
+	uint64_t cpu_emitted_ns[STEP_MARKER_NONE]; /* when its CPU time was written last, by kind of
 						      annotation */
 	struct thread_state *next;
 	struct gp_stack_top *top; /* its entry of python/stack_cache.h; NULL: none */
