@@ -12,40 +12,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool room(struct buf *b, size_t bytes)
+char *buf__grow(struct buf *b, size_t bytes)
 {
 	size_t want = b->cap ? b->cap : 256;
 	char *grown;
 
 	if (b->err)
-		return false;
+		return NULL;
 	if (bytes < b->cap - b->nr)
-		return true;
+		return b->bytes + b->nr;
 	while (want - b->nr <= bytes) {
 		if (want > SIZE_MAX / 2) {
 			b->err = -ENOMEM;
-			return false;
+			return NULL;
 		}
 		want *= 2;
 	}
 	grown = realloc(b->bytes, want);
 	if (!grown) {
 		b->err = -ENOMEM;
-		return false;
+		return NULL;
 	}
 	b->bytes = grown;
 	b->cap = want;
-	return true;
+	return b->bytes + b->nr;
 }
 
 void buf__add(struct buf *b, const void *data, size_t bytes)
 {
-	if (!room(b, bytes))
+	char *at = buf__room(b, bytes);
+
+	if (!at)
 		return;
 	if (bytes)
-		memcpy(b->bytes + b->nr, data, bytes);
-	b->nr += bytes;
-	b->bytes[b->nr] = '\0';
+		memcpy(at, data, bytes);
+	buf__advance(b, at + bytes);
 }
 
 void buf__str(struct buf *b, const char *text)
@@ -58,52 +59,73 @@ void buf__char(struct buf *b, char c)
 	buf__add(b, &c, 1);
 }
 
+void buf__vprintf(struct buf *b, const char *fmt, va_list ap)
+{
+	va_list again;
+	char *at;
+	int n;
+
+	va_copy(again, ap);
+	n = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
+	at = n < 0 ? NULL : buf__room(b, (size_t)n);
+	if (!at)
+		return;
+	(void)vsnprintf(at, (size_t)n + 1, fmt, ap);
+	buf__advance(b, at + n);
+}
+
 void buf__printf(struct buf *b, const char *fmt, ...)
 {
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	buf__vprintf(b, fmt, ap);
 	va_end(ap);
-	if (n < 0 || !room(b, (size_t)n))
-		return;
-	va_start(ap, fmt);
-	(void)vsnprintf(b->bytes + b->nr, (size_t)n + 1, fmt, ap);
-	va_end(ap);
-	b->nr += (size_t)n;
+}
+
+/* Writes the digits before `end`. Returns the first. */
+static char *digits_before(char *end, uint64_t n)
+{
+	do {
+		*--end = (char)('0' + n % 10);
+		n /= 10;
+	} while (n);
+	return end;
 }
 
 void buf__u64(struct buf *b, uint64_t n)
 {
 	char digits[20];
-	size_t at = sizeof(digits);
+	const char *first = digits_before(digits + sizeof(digits), n);
 
-	do {
-		digits[--at] = (char)('0' + n % 10);
-		n /= 10;
-	} while (n);
-	buf__add(b, digits + at, sizeof(digits) - at);
+	buf__add(b, first, (size_t)(digits + sizeof(digits) - first));
 }
 
 void buf__i64(struct buf *b, int64_t n)
 {
+	char digits[21];
+	char *first = digits_before(digits + sizeof(digits), n < 0 ? -(uint64_t)n : (uint64_t)n);
+
 	if (n < 0)
-		buf__char(b, '-');
-	buf__u64(b, n < 0 ? -(uint64_t)n : (uint64_t)n);
+		*--first = '-';
+	buf__add(b, first, (size_t)(digits + sizeof(digits) - first));
 }
 
 void buf__us(struct buf *b, int64_t ns)
 {
-	uint64_t n = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-	uint64_t rest = n % 1000;
-	char tail[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
-			(char)('0' + rest % 10)};
+	uint64_t n = ns < 0 ? -(uint64_t)ns : (uint64_t)ns, rest = n % 1000;
+	char digits[25];
+	char *first = digits + sizeof(digits);
 
+	*--first = (char)('0' + rest % 10);
+	*--first = (char)('0' + rest / 10 % 10);
+	*--first = (char)('0' + rest / 100);
+	*--first = '.';
+	first = digits_before(first, n / 1000);
 	if (ns < 0)
-		buf__char(b, '-');
-	buf__u64(b, n / 1000);
-	buf__add(b, tail, sizeof(tail));
+		*--first = '-';
+	buf__add(b, first, (size_t)(digits + sizeof(digits) - first));
 }
 
 void buf__clear(struct buf *b)

@@ -9,6 +9,7 @@
 
 #include "base/escape.h" /* buf__json(), buf__line() and others: for text that a target chose */
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,20 @@ void buf__add(struct buf *b, const void *data, size_t bytes);
 void buf__str(struct buf *b, const char *text);
 void buf__char(struct buf *b, char c);
 void buf__printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf__vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+/* Makes room for so many bytes and a zero, without adding any. Returns the end of what was added,
+ * where they may be written, or NULL after an allocation failure. */
+char *buf__grow(struct buf *b, size_t bytes);
+static inline char *buf__room(struct buf *b, size_t bytes)
+{
+	return !b->err && bytes < b->cap - b->nr ? b->bytes + b->nr : buf__grow(b, bytes);
+}
+/* Adds what was written into that room up to `end`. */
+static inline void buf__advance(struct buf *b, char *end)
+{
+	*end = '\0';
+	b->nr = (size_t)(end - b->bytes);
+}
 /* Decimal numbers, much faster than printf. */
 void buf__u64(struct buf *b, uint64_t n);
 void buf__i64(struct buf *b, int64_t n);

@@ -14,33 +14,6 @@
 
 #include "base/banned.h"
 
-void chrome_begin(struct chrome *c)
-{
-	if (c->events++)
-		chrome_lit(&c->out, ",\n  ");
-	else
-		chrome_lit(&c->out, "\n  ");
-}
-
-int64_t chrome_time(const struct chrome *c, uint64_t time_ns)
-{
-	int64_t at = (int64_t)time_ns + c->shift_ns;
-
-	return at > 0 ? at : 0;
-}
-
-void chrome_where(struct chrome *c, uint32_t thread, uint64_t time_ns)
-{
-	const struct tl_thread *th = &c->t->threads.items[thread];
-
-	chrome_lit(&c->out, ",\"pid\":");
-	buf__i64(&c->out, c->t->processes.items[th->process].row_pid);
-	chrome_lit(&c->out, ",\"tid\":");
-	buf__u64(&c->out, th->tid);
-	chrome_lit(&c->out, ",\"ts\":");
-	buf__us(&c->out, chrome_time(c, time_ns));
-}
-
 static const char *category(const struct tl_op *op)
 {
 	return op->scope == GP_SCOPE_USER ? "user_annotation" : "cpu_op";
@@ -55,10 +28,7 @@ static void one_stack(struct chrome *c, const char *key, const struct tl_stack *
 		return;
 	stack_text_all(&text, c->t->recording, s);
 	buf__char(&text, ';');
-	chrome_lit(&c->out, ",\"");
-	buf__str(&c->out, key);
-	chrome_lit(&c->out, "\":");
-	buf__json(&c->out, text.bytes ? text.bytes : "");
+	json__put_text(&c->json, key, text.bytes ? text.bytes : "");
 	if (!c->out.err)
 		c->out.err = buf__error(&text);
 	buf__done(&text);
@@ -75,41 +45,32 @@ static void call_stacks(struct chrome *c, const struct tl_op *op, uint32_t numbe
 		one_stack(c, "Forward call stack", &forward);
 }
 
-/* `number` is unique among the trace's events. */
+/* The arguments and the event's end. `number` is unique among the trace's events. */
 static void op_args(struct chrome *c, const struct tl_op *op, uint32_t number)
 {
 	const struct tl_op *sequenced = timeline__sequenced_op(c->t, number);
 
-	chrome_lit(&c->out, ",\"args\":{\"External id\":");
-	buf__u64(&c->out, (uint64_t)number + 1);
+	chrome_begin_args(c);
+	json__put_u64(&c->json, "External id", (uint64_t)number + 1);
 	chrome_inputs(c, op);
 	if (sequenced->sequence_nr >= 0) {
-		chrome_lit(&c->out, ",\"Sequence number\":");
-		buf__i64(&c->out, sequenced->sequence_nr);
-		chrome_lit(&c->out, ",\"Fwd thread id\":");
-		buf__u64(&c->out, sequenced->forward_thread);
+		json__put_i64(&c->json, "Sequence number", sequenced->sequence_nr);
+		json__put_u64(&c->json, "Fwd thread id", sequenced->forward_thread);
 	}
-	chrome_lit(&c->out, ",\"Ev Idx\":");
-	buf__u64(&c->out, number);
+	json__put_u64(&c->json, "Ev Idx", number);
 	call_stacks(c, op, number);
 	/* Kineto's word for an end that nobody saw. */
 	if (op->flags & GP_OP_EXCEPTION)
-		chrome_lit(&c->out, ",\"finished\":\"false\"");
-	chrome_lit(&c->out, "}");
+		json__put_word(&c->json, "finished", "false");
+	chrome_end_args(c);
 }
 
 static void slice(struct chrome *c, const struct tl_op *op, uint32_t number)
 {
-	chrome_begin(c);
-	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"");
-	buf__str(&c->out, category(op));
-	chrome_lit(&c->out, "\",\"name\":");
-	buf__json(&c->out, op->name);
+	chrome_begin_event(c, "X", category(op), op->name);
 	chrome_where(c, op->thread, op->start_ns);
-	chrome_lit(&c->out, ",\"dur\":");
-	buf__us(&c->out, chrome_time(c, op->end_ns) - chrome_time(c, op->start_ns));
+	chrome_duration(c, op->start_ns, op->end_ns);
 	op_args(c, op, number);
-	chrome_lit(&c->out, "}");
 	chrome_flow_write(c, number);
 }
 
@@ -117,24 +78,20 @@ static void call_args(struct chrome *c, const struct tl_python_call *call, uint3
 {
 	const struct tl_thread *thread = &c->t->threads.items[call->thread];
 
-	chrome_lit(&c->out, ",\"args\":{\"Python id\":");
-	buf__u64(&c->out, (uint64_t)number + 1);
-	chrome_lit(&c->out, ",\"Python parent id\":");
+	chrome_begin_args(c);
+	json__put_u64(&c->json, "Python id", (uint64_t)number + 1);
 	if (call->parent == TL_NONE)
-		chrome_lit(&c->out, "null");
+		json__put_null(&c->json, "Python parent id");
 	else
-		buf__u64(&c->out, (uint64_t)call->parent + 1);
+		json__put_u64(&c->json, "Python parent id", (uint64_t)call->parent + 1);
 	if (call->module_call != TL_NONE) {
 		uint32_t module = c->t->module_calls.items[call->module_call].module;
 
-		chrome_lit(&c->out, ",\"Python module id\":");
-		buf__u64(&c->out, c->t->modules.items[module].number);
+		json__put_u64(&c->json, "Python module id", c->t->modules.items[module].number);
 	}
-	chrome_lit(&c->out, ",\"Python thread\":");
-	buf__u64(&c->out, thread->tid);
-	chrome_lit(&c->out, ",\"Bounds\":\"");
-	buf__str(&c->out, tl_call_bounds(c->t));
-	chrome_lit(&c->out, "\"}");
+	json__put_u64(&c->json, "Python thread", thread->tid);
+	json__put_word(&c->json, "Bounds", tl_call_bounds(c->t));
+	chrome_end_args(c);
 }
 
 /* As torch.profiler writes Python functions, and modules among them. But one begins with the first
@@ -144,14 +101,10 @@ static void call_slice(struct chrome *c, const struct tl_python_call *call, uint
 	struct buf name = {0};
 
 	stack_text_call(&name, c->t, call);
-	chrome_begin(c);
-	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":");
-	buf__json(&c->out, name.bytes ? name.bytes : "");
+	chrome_begin_event(c, "X", "python_function", name.bytes ? name.bytes : "");
 	chrome_where(c, call->thread, call->start_ns);
-	chrome_lit(&c->out, ",\"dur\":");
-	buf__us(&c->out, chrome_time(c, call->end_ns) - chrome_time(c, call->start_ns));
+	chrome_duration(c, call->start_ns, call->end_ns);
 	call_args(c, call, number);
-	chrome_lit(&c->out, "}");
 	if (!c->out.err)
 		c->out.err = buf__error(&name);
 	buf__done(&name);
@@ -170,32 +123,26 @@ static int write_calls(struct chrome *c)
 	return err;
 }
 
-static void gc_event(struct chrome *c, const char *phase, const struct tl_python_gc *gc,
-		     uint64_t time_ns)
-{
-	chrome_begin(c);
-	buf__printf(&c->out, "{\"ph\":\"%s\",\"cat\":\"python_function\",\"name\":\"Python GC\"",
-		    phase);
-	chrome_where(c, gc->thread, time_ns);
-}
-
-/* As torch.profiler writes them where it is asked to (record_python_gc_info), with what it does not
- * know in the arguments. */
+/* As torch.profiler writes them where it is asked to (record_python_gc_info); the arguments are
+ * gpuprof's own. */
 static void gc_slice(struct chrome *c, const struct tl_python_gc *gc, size_t number)
 {
-	gc_event(c, gc->crossing ? "b" : "X", gc, gc->start_ns);
-	if (gc->crossing) {
-		buf__printf(&c->out, ",\"id\":%zu", number);
-	} else {
-		chrome_lit(&c->out, ",\"dur\":");
-		buf__us(&c->out, chrome_time(c, gc->end_ns) - chrome_time(c, gc->start_ns));
-	}
-	buf__printf(&c->out, ",\"args\":{\"Generation\":%d,\"Collected\":%lld}}", gc->generation,
-		    (long long)gc->collected);
+	chrome_begin_event(c, gc->crossing ? "b" : "X", "python_function", "Python GC");
+	chrome_where(c, gc->thread, gc->start_ns);
+	if (gc->crossing)
+		json__put_u64(&c->json, "id", number);
+	else
+		chrome_duration(c, gc->start_ns, gc->end_ns);
+	chrome_begin_args(c);
+	json__put_i64(&c->json, "Generation", gc->generation);
+	json__put_i64(&c->json, "Collected", gc->collected);
+	chrome_end_args(c);
 	if (!gc->crossing)
 		return;
-	gc_event(c, "e", gc, gc->end_ns);
-	buf__printf(&c->out, ",\"id\":%zu}", number);
+	chrome_begin_event(c, "e", "python_function", "Python GC");
+	chrome_where(c, gc->thread, gc->end_ns);
+	json__put_u64(&c->json, "id", number);
+	json__end(&c->json);
 }
 
 static int write_gcs(struct chrome *c)
@@ -212,25 +159,13 @@ static int write_gcs(struct chrome *c)
 
 static void async_half(struct chrome *c, const struct tl_op *op, uint32_t number, bool begins)
 {
-	chrome_begin(c);
-	if (begins)
-		chrome_lit(&c->out, "{\"ph\":\"b\",\"cat\":\"");
-	else
-		chrome_lit(&c->out, "{\"ph\":\"e\",\"cat\":\"");
-	buf__str(&c->out, category(op));
-	chrome_lit(&c->out, "\",\"name\":");
-	buf__json(&c->out, op->name);
-	chrome_lit(&c->out, ",\"id\":");
-	buf__u64(&c->out, (uint64_t)number + 1);
+	chrome_begin_event(c, begins ? "b" : "e", category(op), op->name);
+	json__put_u64(&c->json, "id", (uint64_t)number + 1);
 	chrome_where(c, op->thread, begins ? op->start_ns : op->end_ns);
 	if (begins)
 		op_args(c, op, number);
-	chrome_lit(&c->out, "}");
-}
-
-int chrome_drain(struct chrome *c, bool all)
-{
-	return sink__drain(c->sink, &c->out, all ? 0 : CHROME_BLOCK_BYTES);
+	else
+		json__end(&c->json);
 }
 
 static int write_ops(struct chrome *c)
@@ -253,36 +188,38 @@ static int write_ops(struct chrome *c)
 	return err;
 }
 
-/* "Total Allocated" is the allocator's word; where it gave none, what is left of what was allocated
- * since the capture began. */
+/* An event without duration, up to its scope: a thread ("t"), a process ("p") or all ("g"). */
+static void begin_instant(struct chrome *c, const char *category, const char *scope)
+{
+	chrome_begin(c);
+	json__put_word(&c->json, "ph", "i");
+	json__put_word(&c->json, "cat", category);
+	json__put_word(&c->json, "s", scope);
+}
+
+/* "Total Allocated" is the allocator's own figure; where it gave none, what is left of what was
+ * allocated since the capture began. */
 static void memory_event(struct chrome *c, const struct tl_memory *m, bool refused, uint64_t number)
 {
 	if (!chrome_shows_thread(c, m->thread))
 		return;
-	chrome_begin(c);
-	chrome_lit(&c->out, "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":");
-	buf__json(&c->out, refused ? "[OutOfMemory]" : "[memory]");
+	begin_instant(c, "cpu_instant_event", "t");
+	json__put_word(&c->json, "name", refused ? "[OutOfMemory]" : "[memory]");
 	chrome_where(c, m->thread, m->time_ns);
-	chrome_lit(&c->out, ",\"args\":{\"Total Reserved\":");
-	buf__u64(&c->out, m->reserved_bytes);
-	chrome_lit(&c->out, ",\"Total Allocated\":");
+	chrome_begin_args(c);
+	json__put_u64(&c->json, "Total Reserved", m->reserved_bytes);
+	json__key(&c->json, "Total Allocated");
 	if (m->allocated_bytes)
-		buf__u64(&c->out, m->allocated_bytes);
+		json__u64(&c->json, m->allocated_bytes);
 	else
-		buf__i64(&c->out, m->total_bytes);
-	chrome_lit(&c->out, ",\"Bytes\":");
-	buf__i64(&c->out, m->bytes);
-	if (!refused) {
-		chrome_lit(&c->out, ",\"Addr\":");
-		buf__u64(&c->out, m->address);
-	}
-	chrome_lit(&c->out, ",\"Device Id\":");
-	buf__i64(&c->out, m->device_index);
-	chrome_lit(&c->out, ",\"Device Type\":");
-	buf__i64(&c->out, m->device_type);
-	chrome_lit(&c->out, ",\"Ev Idx\":");
-	buf__u64(&c->out, number);
-	chrome_lit(&c->out, "}}");
+		json__i64(&c->json, m->total_bytes);
+	json__put_i64(&c->json, "Bytes", m->bytes);
+	if (!refused)
+		json__put_u64(&c->json, "Addr", m->address);
+	json__put_i64(&c->json, "Device Id", m->device_index);
+	json__put_i64(&c->json, "Device Type", m->device_type);
+	json__put_u64(&c->json, "Ev Idx", number);
+	chrome_end_args(c);
 }
 
 static int write_memory(struct chrome *c)
@@ -302,43 +239,56 @@ static int write_memory(struct chrome *c)
 	return err;
 }
 
+/* The moment of what belongs to no process, as Kineto writes it. */
+static void where_nowhere(struct chrome *c, uint64_t time_ns)
+{
+	json__put_word(&c->json, "pid", "");
+	json__put_word(&c->json, "tid", "");
+	json__put_us(&c->json, "ts", chrome_time(c, time_ns));
+}
+
+static void trigger_event(struct chrome *c, const struct tl_trigger *x)
+{
+	struct buf words = {0};
+
+	trigger_words(&words, c->t, x);
+	begin_instant(c, "trigger", "g");
+	json__key(&c->json, "name");
+	json__printf(&c->json, "Trigger: %s", trigger_name(x));
+	if (x->thread != TL_NONE)
+		chrome_where(c, x->thread, x->reported.head.time_ns);
+	else
+		where_nowhere(c, x->reported.head.time_ns);
+	chrome_begin_args(c);
+	json__put_text(&c->json, "why", words.bytes ? words.bytes : "");
+	chrome_end_args(c);
+	c->out.err = c->out.err ? c->out.err : buf__error(&words);
+	buf__done(&words);
+}
+
 static void write_triggers(struct chrome *c)
 {
 	for (size_t i = 0; i < c->t->triggers.nr; i++) {
 		const struct tl_trigger *x = &c->t->triggers.items[i];
-		struct buf words = {0};
 
-		if (x->thread != TL_NONE && !chrome_shows_thread(c, x->thread))
-			continue;
-		trigger_words(&words, c->t, x);
-		chrome_begin(c);
-		buf__printf(&c->out,
-			    "{\"ph\":\"i\",\"cat\":\"trigger\",\"s\":\"g\",\"name\":"
-			    "\"Trigger: %s\"",
-			    trigger_name(x));
-		if (x->thread != TL_NONE) {
-			chrome_where(c, x->thread, x->reported.head.time_ns);
-		} else {
-			chrome_lit(&c->out, ",\"pid\":\"\",\"tid\":\"\",\"ts\":");
-			buf__us(&c->out, chrome_time(c, x->reported.head.time_ns));
-		}
-		chrome_lit(&c->out, ",\"args\":{\"why\":");
-		buf__json(&c->out, words.bytes ? words.bytes : "");
-		chrome_lit(&c->out, "}}");
-		c->out.err = c->out.err ? c->out.err : buf__error(&words);
-		buf__done(&words);
+		if (x->thread == TL_NONE || chrome_shows_thread(c, x->thread))
+			trigger_event(c, x);
 	}
 }
 
+/* The last event, and the document's end. */
 static void write_end(struct chrome *c, const char *name)
 {
 	chrome_begin(c);
-	chrome_lit(&c->out, "{\"name\":\"Record Window End\",\"ph\":\"i\",\"s\":\"g\",\"pid\":\"\","
-			    "\"tid\":\"\",\"ts\":");
-	buf__us(&c->out, chrome_time(c, c->t->end_ns));
-	chrome_lit(&c->out, "}\n  ],\n  \"traceName\": ");
-	buf__json(&c->out, name);
-	chrome_lit(&c->out, "\n}\n");
+	json__put_word(&c->json, "name", "Record Window End");
+	json__put_word(&c->json, "ph", "i");
+	json__put_word(&c->json, "s", "g");
+	where_nowhere(c, c->t->end_ns);
+	json__end(&c->json);
+	json__end(&c->json);
+	json__put_text(&c->json, "traceName", name);
+	json__end(&c->json);
+	buf__char(&c->out, '\n');
 }
 
 static int write_all(struct chrome *c, const char *name)
@@ -380,8 +330,10 @@ int output_chrome(struct sink *s, const struct timeline *t, const char *name)
 
 static int write_trace(struct chrome *c, const char *name)
 {
-	int err = write_all(c, name);
+	int err;
 
+	json__init(&c->json, &c->out);
+	err = write_all(c, name);
 	buf__done(&c->out);
 	hash__done(&c->flow);
 	chrome_gpu_done(c);

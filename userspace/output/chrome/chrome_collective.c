@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Collectives in a Chrome trace, in the words of PyTorch's record_param_comms. Kineto writes name,
- * sizes, group size and type together or not at all, and so do we: without the number of ranks only
- * the call says what it was made with.
+ * Collectives in a Chrome trace, under the names of PyTorch's record_param_comms. Kineto writes
+ * name, sizes, group size and type together or not at all, and so do we. Where the number of ranks
+ * is not known, only the call to NCCL shows its arguments.
  */
 #include "output/chrome/chrome.h"
 
@@ -32,11 +32,6 @@ static const struct {
 	{"ncclAlltoAll", "all_to_all", true, true},
 };
 
-static void text_arg(struct chrome *c, const char *key, const char *text)
-{
-	buf__printf(&c->out, ",\"%s\":\"%s\"", key, text);
-}
-
 static const char *datatype_of(const struct tl_collective *co)
 {
 	if (co->datatype < 0 || co->datatype >= (int32_t)(sizeof(datatypes) / sizeof(*datatypes)))
@@ -55,13 +50,18 @@ static void kineto_args(struct chrome *c, const struct tl_api *api)
 		if (strcmp(api->name, collectives[i].call) || co->ranks <= 0 || !datatype ||
 		    __builtin_mul_overflow(co->count, (uint64_t)co->ranks, &all))
 			continue;
-		text_arg(c, "Collective name", collectives[i].name);
-		buf__printf(&c->out, ",\"In msg nelems\":%" PRIu64 ",\"Out msg nelems\":%" PRIu64,
-			    collectives[i].scatters ? all : co->count,
-			    collectives[i].gathers ? all : co->count);
-		buf__printf(&c->out, ",\"Group size\":%" PRId32, co->ranks);
-		text_arg(c, "dtype", datatype);
+		json__put_word(&c->json, "Collective name", collectives[i].name);
+		json__put_u64(&c->json, "In msg nelems", collectives[i].scatters ? all : co->count);
+		json__put_u64(&c->json, "Out msg nelems", collectives[i].gathers ? all : co->count);
+		json__put_i64(&c->json, "Group size", co->ranks);
+		json__put_word(&c->json, "dtype", datatype);
 	}
+}
+
+static void handle_arg(struct chrome *c, const char *name, uint64_t handle)
+{
+	json__key(&c->json, name);
+	json__printf(&c->json, "0x%" PRIx64, handle);
 }
 
 void chrome_collective(struct chrome *c, const struct tl_api *api)
@@ -70,18 +70,18 @@ void chrome_collective(struct chrome *c, const struct tl_api *api)
 	const char *datatype = datatype_of(co);
 
 	if (co->communicator)
-		buf__printf(&c->out, ",\"communicator\":\"0x%" PRIx64 "\"", co->communicator);
+		handle_arg(c, "communicator", co->communicator);
 	if (co->ranks > 0)
-		buf__printf(&c->out, ",\"ranks\":%" PRId32, co->ranks);
+		json__put_i64(&c->json, "ranks", co->ranks);
 	if (!datatype)
 		return;
-	buf__printf(&c->out, ",\"count\":%" PRIu64, co->count);
-	text_arg(c, "datatype", datatype);
+	json__put_u64(&c->json, "count", co->count);
+	json__put_word(&c->json, "datatype", datatype);
 	if (co->op >= 0 && co->op < (int32_t)(sizeof(reductions) / sizeof(*reductions)))
-		text_arg(c, "reduction", reductions[co->op]);
+		json__put_word(&c->json, "reduction", reductions[co->op]);
 	if (co->peer >= 0)
-		buf__printf(&c->out, ",\"peer or root\":%" PRId32, co->peer);
-	buf__printf(&c->out, ",\"stream handle\":\"0x%" PRIx64 "\"", co->stream);
+		json__put_i64(&c->json, "peer or root", co->peer);
+	handle_arg(c, "stream handle", co->stream);
 	kineto_args(c, api);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What a Chrome trace says of GPUs beside their work: their properties, and a range around the work
- * of each annotation on each stream.
+ * GPUs in a Chrome trace, apart from their work: their properties, and for each annotation a range
+ * around its work on each stream.
  */
 #include "output/chrome/chrome.h"
 #include "timeline/analysis/gpu_ranges.h"
@@ -31,28 +31,38 @@ static void properties(struct chrome *c, const struct tl_device *device)
 {
 	const struct gp_ev_device *d = &device->reported;
 
-	buf__printf(&c->out, "    {\n      \"id\": %u, \"name\": ", d->device);
-	buf__json(&c->out, device->name);
-	buf__printf(&c->out, ", \"totalGlobalMem\": %" PRIu64 ",\n", (uint64_t)d->memory_bytes);
-	buf__printf(&c->out, "      \"computeMajor\": %u, \"computeMinor\": %u,\n", d->major,
-		    d->minor);
-	buf__printf(&c->out,
-		    "      \"maxThreadsPerBlock\": %u, \"maxThreadsPerMultiprocessor\": %u,\n",
-		    d->threads_per_block, d->threads_per_sm);
-	buf__printf(&c->out, "      \"regsPerBlock\": %u, \"warpSize\": %u,\n",
-		    d->registers_per_block, d->warp_threads);
-	buf__printf(&c->out, "      \"sharedMemPerBlock\": %u, \"numSms\": %u,\n",
-		    d->shared_per_block, d->sms);
-	buf__printf(&c->out,
-		    "      \"regsPerMultiprocessor\": %u, \"sharedMemPerBlockOptin\": %u,\n",
-		    d->registers_per_sm, d->shared_per_block_optin);
-	buf__printf(&c->out, "      \"sharedMemPerMultiprocessor\": %u\n    }", d->shared_per_sm);
+	struct json_writer *j = &c->json;
+
+	json__object(j, &json_spaced);
+	json__new_line(j, 6);
+	json__put_u64(j, "id", d->device);
+	json__put_text(j, "name", device->name);
+	json__put_u64(j, "totalGlobalMem", d->memory_bytes);
+	json__new_line(j, 6);
+	json__put_u64(j, "computeMajor", d->major);
+	json__put_u64(j, "computeMinor", d->minor);
+	json__new_line(j, 6);
+	json__put_u64(j, "maxThreadsPerBlock", d->threads_per_block);
+	json__put_u64(j, "maxThreadsPerMultiprocessor", d->threads_per_sm);
+	json__new_line(j, 6);
+	json__put_u64(j, "regsPerBlock", d->registers_per_block);
+	json__put_u64(j, "warpSize", d->warp_threads);
+	json__new_line(j, 6);
+	json__put_u64(j, "sharedMemPerBlock", d->shared_per_block);
+	json__put_u64(j, "numSms", d->sms);
+	json__new_line(j, 6);
+	json__put_u64(j, "regsPerMultiprocessor", d->registers_per_sm);
+	json__put_u64(j, "sharedMemPerBlockOptin", d->shared_per_block_optin);
+	json__new_line(j, 6);
+	json__put_u64(j, "sharedMemPerMultiprocessor", d->shared_per_sm);
+	json__new_line(j, 4);
+	json__end(j);
 }
 
 static void version(struct chrome *c, const char *key, uint32_t reported)
 {
 	if (reported)
-		buf__printf(&c->out, "  \"%s\": %u,\n", key, reported);
+		json__put_u64(&c->json, key, reported);
 }
 
 /* Readers take the place in the list for the device's number: it ends where one is missing. */
@@ -60,15 +70,10 @@ void chrome_devices(struct chrome *c)
 {
 	const struct tl_device *device;
 
-	chrome_lit(&c->out, "  \"deviceProperties\": [\n");
-	for (uint32_t i = 0; (device = find_device(c, i)); i++) {
-		if (i)
-			chrome_lit(&c->out, ",\n");
+	json__put_array(&c->json, "deviceProperties", &json_rows);
+	for (uint32_t i = 0; (device = find_device(c, i)); i++)
 		properties(c, device);
-	}
-	if (find_device(c, 0))
-		chrome_lit(&c->out, "\n");
-	chrome_lit(&c->out, "  ],\n");
+	json__end(&c->json);
 }
 
 void chrome_versions(struct chrome *c)
@@ -89,15 +94,14 @@ static void range_slice(struct chrome *c, const struct gpu_range *r)
 {
 	int64_t start = chrome_time(c, r->start_ns), end = chrome_time(c, r->end_ns);
 
-	chrome_begin(c);
-	chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":");
-	buf__json(&c->out, c->t->ops.items[r->op].name);
-	buf__printf(&c->out, ",\"pid\":%" PRIu64 ",\"tid\":%" PRIu32 ",\"ts\":",
-		    chrome_gpu_pid(c, r->process, r->device), r->stream);
-	buf__us(&c->out, start > 0 ? start - 1 : 0);
-	chrome_lit(&c->out, ",\"dur\":");
-	buf__us(&c->out, end - start + 2);
-	buf__printf(&c->out, ",\"args\":{\"External id\":%" PRIu64 "}}", (uint64_t)r->op + 1);
+	chrome_begin_event(c, "X", "gpu_user_annotation", c->t->ops.items[r->op].name);
+	json__put_u64(&c->json, "pid", chrome_gpu_pid(c, r->process, r->device));
+	json__put_u64(&c->json, "tid", r->stream);
+	json__put_us(&c->json, "ts", start > 0 ? start - 1 : 0);
+	json__put_us(&c->json, "dur", end - start + 2);
+	chrome_begin_args(c);
+	json__put_u64(&c->json, "External id", (uint64_t)r->op + 1);
+	chrome_end_args(c);
 }
 
 /* TensorBoard would take steps on a GPU for more of them. */

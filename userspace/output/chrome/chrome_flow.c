@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Arrows from a forward op to its backward.
+ * Arrows from a forward op to its backward op.
  */
 #include "output/chrome/chrome.h"
 #include "output/chrome/flow.h"
@@ -11,14 +11,14 @@
 static void half(struct chrome *c, const struct tl_op *op, uint32_t forward, bool begins)
 {
 	chrome_begin(c);
-	if (begins)
-		chrome_lit(&c->out, "{\"ph\":\"s\",\"id\":");
-	else
-		chrome_lit(&c->out, "{\"ph\":\"f\",\"bp\":\"e\",\"id\":");
-	buf__u64(&c->out, (uint64_t)forward + 1);
-	chrome_lit(&c->out, ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"");
+	json__put_word(&c->json, "ph", begins ? "s" : "f");
+	if (!begins)
+		json__put_word(&c->json, "bp", "e");
+	json__put_u64(&c->json, "id", (uint64_t)forward + 1);
+	json__put_word(&c->json, "cat", "fwdbwd");
+	json__put_word(&c->json, "name", "fwdbwd");
 	chrome_where(c, op->thread, op->start_ns);
-	chrome_lit(&c->out, "}");
+	json__end(&c->json);
 }
 
 void chrome_flow_write(struct chrome *c, uint32_t i)

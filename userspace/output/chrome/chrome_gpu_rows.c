@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The rows of GPUs in a Chrome trace and their names: a device of a process is a pid, a stream a
- * tid.
+ * The rows of GPUs in a Chrome trace, and their names. A device of a process is a pid, a stream is
+ * a tid. Work that overlaps on a stream lies in lanes: lane n is on tid stream + n * 1000000.
  */
 #include "output/chrome/chrome.h"
 
@@ -14,6 +14,7 @@
 #define OVERHEAD_INDEX 0x100000A
 #define SORT_INDEX_0   5000000
 #define DEVICES_OF_ONE 1024
+#define LANE_TIDS      1000000
 
 /* No process's pid in a trace (struct tl_process.row_pid) is one of these: pids are below the
  * first, and the steps are the same. */
@@ -23,6 +24,16 @@
 static uint64_t device_key(uint32_t process, uint32_t device)
 {
 	return (uint64_t)process << 32 | device;
+}
+
+int64_t chrome_gpu_stream(uint32_t stream)
+{
+	return stream == TL_NONE ? -1 : (int64_t)stream;
+}
+
+int64_t chrome_gpu_tid(const struct tl_gpu *g)
+{
+	return chrome_gpu_stream(g->stream) + (int64_t)g->lane * LANE_TIDS;
 }
 
 uint64_t chrome_gpu_pid(const struct chrome *c, uint32_t process, uint32_t device)
@@ -86,29 +97,26 @@ static void device_names(struct chrome *c, uint32_t process, uint32_t device)
 	else
 		(void)snprintf(label, sizeof(label), "GPU %" PRIu32 " of process %" PRId64, device,
 			       p->row_pid);
-	chrome_meta(c, "process_name", pid, 0);
-	chrome_lit(&c->out, "{\"name\":");
-	buf__json(&c->out, p->comm);
-	chrome_lit(&c->out, "}}");
-	chrome_meta(c, "process_labels", pid, 0);
-	buf__printf(&c->out, "{\"labels\":\"%s\"}}", label);
-	chrome_meta(c, "process_sort_index", pid, 0);
-	buf__printf(&c->out, "{\"sort_index\":%" PRIu64 "}}", sort_index((uint64_t)pid, device));
+	chrome_meta_text(c, "process_name", pid, 0, p->comm);
+	chrome_meta_text(c, "process_labels", pid, 0, label);
+	chrome_meta_number(c, "process_sort_index", pid, 0,
+			   (int64_t)sort_index((uint64_t)pid, device));
 }
 
 /* `what`: for the rows that are not the stream's own. */
 static void row_names(struct chrome *c, int64_t pid, uint32_t device, uint32_t stream, int64_t tid,
 		      const char *what)
 {
-	chrome_meta(c, "thread_name", pid, tid);
+	char name[64];
+
 	if (stream == TL_NONE)
-		buf__printf(&c->out, "{\"name\":\"Device %" PRIu32 " (sync)\"}}", device);
+		(void)snprintf(name, sizeof(name), "Device %" PRIu32 " (sync)", device);
 	else if (!what)
-		buf__printf(&c->out, "{\"name\":\"stream %" PRIu32 " \"}}", stream);
+		(void)snprintf(name, sizeof(name), "stream %" PRIu32 " ", stream);
 	else
-		buf__printf(&c->out, "{\"name\":\"stream %" PRIu32 " (%s)\"}}", stream, what);
-	chrome_meta(c, "thread_sort_index", pid, tid);
-	buf__printf(&c->out, "{\"sort_index\":%" PRId64 "}}", tid);
+		(void)snprintf(name, sizeof(name), "stream %" PRIu32 " (%s)", stream, what);
+	chrome_meta_text(c, "thread_name", pid, tid, name);
+	chrome_meta_number(c, "thread_sort_index", pid, tid, tid);
 }
 
 static void name_row(struct chrome *c, struct named *n, uint32_t process, uint32_t device,
@@ -131,10 +139,8 @@ static void overhead_names(struct chrome *c)
 		any |= chrome_shows(c, c->t->gpu.overhead.items[i].process);
 	if (!any)
 		return;
-	chrome_meta(c, "process_name", CHROME_OVERHEAD_PID, 0);
-	chrome_lit(&c->out, "{\"name\":\"Overhead\"}}");
-	chrome_meta(c, "process_sort_index", CHROME_OVERHEAD_PID, 0);
-	buf__printf(&c->out, "{\"sort_index\":%d}}", OVERHEAD_INDEX);
+	chrome_meta_text(c, "process_name", CHROME_OVERHEAD_PID, 0, "Overhead");
+	chrome_meta_number(c, "process_sort_index", CHROME_OVERHEAD_PID, 0, OVERHEAD_INDEX);
 }
 
 static void find_rows(struct chrome *c, struct named *n)

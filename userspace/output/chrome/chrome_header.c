@@ -7,6 +7,8 @@
 #include "output/chrome/chrome.h"
 #include "output/format/metadata.h"
 
+#include <stdio.h>
+
 #include "base/banned.h"
 
 /* The base is the beginning of the day, so that the traces of several processes share it. Kineto
@@ -58,20 +60,15 @@ static void distributed(struct chrome *c)
 		backend = backend_of(c);
 		break;
 	}
-	chrome_lit(&c->out, "  \"distributedInfo\": {");
+	json__put_object(&c->json, "distributedInfo", &json_spaced);
 	if (backend)
-		buf__printf(&c->out, "\"backend\": \"%s\", ", backend);
-	chrome_lit(&c->out, "\"rank\": ");
-	buf__i64(&c->out, rank);
-	if (world_size > 0) {
-		chrome_lit(&c->out, ", \"world_size\": ");
-		buf__i64(&c->out, world_size);
-	}
-	if (nccl && backend && !strcmp(backend, "nccl")) {
-		chrome_lit(&c->out, ", \"nccl_version\": ");
-		buf__json(&c->out, nccl);
-	}
-	chrome_lit(&c->out, "},\n");
+		json__put_word(&c->json, "backend", backend);
+	json__put_i64(&c->json, "rank", rank);
+	if (world_size > 0)
+		json__put_i64(&c->json, "world_size", world_size);
+	if (nccl && backend && !strcmp(backend, "nccl"))
+		json__put_text(&c->json, "nccl_version", nccl);
+	json__end(&c->json);
 }
 
 /* Whether the file itself has such a key. */
@@ -101,60 +98,52 @@ static void user_metadata(struct chrome *c)
 		recording__meta_at(c->t->recording, i, &name, &value);
 		if (strncmp(name, RECORDING_USER_META, prefix) != 0 || is_taken(name + prefix))
 			continue;
-		chrome_lit(&c->out, "  ");
-		buf__json(&c->out, name + prefix);
-		chrome_lit(&c->out, ": ");
-		buf__json(&c->out, value);
-		chrome_lit(&c->out, ",\n");
+		json__key_text(&c->json, name + prefix);
+		json__text(&c->json, value);
 	}
+}
+
+/* What no other profiler writes down. */
+static void own_metadata(struct chrome *c)
+{
+	json__put_object(&c->json, "gpuprof", &json_spaced);
+	json__key(&c->json, "losses");
+	metadata_losses(&c->json, c->t);
+	json__key(&c->json, "overhead");
+	metadata_overhead(&c->json, c->t);
+	json__key(&c->json, "capture");
+	metadata_capture(&c->json, c->t);
+	if (c->t->gpu.any) {
+		json__key(&c->json, "gpu");
+		metadata_gpu(&c->json, c->t);
+	}
+	json__end(&c->json);
 }
 
 void chrome_header(struct chrome *c)
 {
+	static const struct json_style events = JSON_STYLE("\n  ", ",\n  ", ":", "\n  ");
 	const char *host = recording__meta(c->t->recording, "host");
 
 	set_base(c);
-	chrome_lit(&c->out, "{\n  \"schemaVersion\": 1,\n");
+	json__object(&c->json, &json_document);
+	json__put_u64(&c->json, "schemaVersion", 1);
 	chrome_devices(c);
 	chrome_versions(c);
 	distributed(c);
 	if (c->t->inputs.nr)
-		chrome_lit(&c->out, "  \"record_shapes\": 1,\n");
+		json__put_u64(&c->json, "record_shapes", 1);
 	if (recording__is_on(c->t->recording, "flops"))
-		chrome_lit(&c->out, "  \"with_flops\": 1,\n");
+		json__put_u64(&c->json, "with_flops", 1);
 	if (c->t->memory.nr || recording__is_on(c->t->recording, "memory"))
-		chrome_lit(&c->out, "  \"profile_memory\": 1,\n");
-	if (host) {
-		chrome_lit(&c->out, "  \"host_name\": ");
-		buf__json(&c->out, host);
-		chrome_lit(&c->out, ",\n");
-	}
+		json__put_u64(&c->json, "profile_memory", 1);
+	if (host)
+		json__put_text(&c->json, "host_name", host);
 	user_metadata(c);
-	chrome_lit(&c->out, "  \"gpuprof\": {\"losses\": ");
-	describe_losses(&c->out, c->t);
-	chrome_lit(&c->out, ", \"overhead\": ");
-	describe_overhead(&c->out, c->t);
-	chrome_lit(&c->out, ", \"capture\": ");
-	describe_capture(&c->out, c->t);
-	if (c->t->gpu.any) {
-		chrome_lit(&c->out, ", \"gpu\": ");
-		describe_gpu(&c->out, c->t);
-	}
-	chrome_lit(&c->out, "},\n  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": ");
-	buf__u64(&c->out, c->base_ns);
-	chrome_lit(&c->out, ",\n  \"traceEvents\": [");
-}
-
-void chrome_meta(struct chrome *c, const char *what, int64_t pid, int64_t tid)
-{
-	chrome_begin(c);
-	chrome_lit(&c->out, "{\"name\":\"");
-	buf__str(&c->out, what);
-	chrome_lit(&c->out, "\",\"ph\":\"M\",\"ts\":0.000,\"pid\":");
-	buf__i64(&c->out, pid);
-	chrome_lit(&c->out, ",\"tid\":");
-	buf__i64(&c->out, tid);
-	chrome_lit(&c->out, ",\"args\":");
+	own_metadata(c);
+	json__put_word(&c->json, "displayTimeUnit", "ms");
+	json__put_u64(&c->json, "baseTimeNanoseconds", c->base_ns);
+	json__put_array(&c->json, "traceEvents", &events);
 }
 
 static void thread_names(struct chrome *c, const struct tl_thread *th)
@@ -166,32 +155,23 @@ static void thread_names(struct chrome *c, const struct tl_thread *th)
 		(void)snprintf(name, sizeof(name), "thread %u (%s)", th->tid, th->comm);
 	else
 		(void)snprintf(name, sizeof(name), "thread %u", th->tid);
-	chrome_meta(c, "thread_name", pid, th->tid);
-	chrome_lit(&c->out, "{\"name\":");
-	buf__json(&c->out, name);
-	chrome_lit(&c->out, "}}");
-	chrome_meta(c, "thread_sort_index", pid, th->tid);
-	buf__printf(&c->out, "{\"sort_index\":%u}}", th->tid);
+	chrome_meta_text(c, "thread_name", pid, th->tid, name);
+	chrome_meta_number(c, "thread_sort_index", pid, th->tid, th->tid);
 }
 
 void chrome_names(struct chrome *c)
 {
 	for (size_t i = 0; i < c->t->processes.nr; i++) {
 		const struct tl_process *p = &c->t->processes.items[i];
+		char label[32] = "CPU";
 
 		if (!chrome_shows(c, (uint32_t)i))
 			continue;
-		chrome_meta(c, "process_name", p->row_pid, 0);
-		chrome_lit(&c->out, "{\"name\":");
-		buf__json(&c->out, p->comm);
-		chrome_lit(&c->out, "}}");
-		chrome_meta(c, "process_labels", p->row_pid, 0);
-		if (p->rank < 0)
-			chrome_lit(&c->out, "{\"labels\":\"CPU\"}}");
-		else
-			buf__printf(&c->out, "{\"labels\":\"rank %d\"}}", p->rank);
-		chrome_meta(c, "process_sort_index", p->row_pid, 0);
-		buf__printf(&c->out, "{\"sort_index\":%d}}", p->pid);
+		chrome_meta_text(c, "process_name", p->row_pid, 0, p->comm);
+		if (p->rank >= 0)
+			(void)snprintf(label, sizeof(label), "rank %d", p->rank);
+		chrome_meta_text(c, "process_labels", p->row_pid, 0, label);
+		chrome_meta_number(c, "process_sort_index", p->row_pid, 0, p->pid);
 	}
 	for (size_t i = 0; i < c->t->threads.nr; i++)
 		if (chrome_shows_thread(c, (uint32_t)i))

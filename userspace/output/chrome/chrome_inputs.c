@@ -45,52 +45,47 @@ static const char *const type_names[] = {
 	"long unsigned int",
 };
 
-/* What one of the four lists says of an input. */
-typedef void (*write_fn)(struct buf *out, struct inputs_reader *r, const struct input *in);
+/* Writes what one of the four lists says of an input. */
+typedef void (*write_fn)(struct json_writer *j, struct inputs_reader *r, const struct input *in);
 
-static void numbers(struct buf *out, const int64_t *n, unsigned int nr)
+static void numbers(struct json_writer *j, const int64_t *n, unsigned int nr)
 {
-	buf__char(out, '[');
-	for (unsigned int i = 0; i < nr; i++) {
-		buf__str(out, i ? ", " : "");
-		buf__i64(out, n[i]);
-	}
-	buf__char(out, ']');
+	json__array(j, &json_spaced);
+	for (unsigned int i = 0; i < nr; i++)
+		json__i64(j, n[i]);
+	json__end(j);
 }
 
-static void extents(struct buf *out, struct inputs_reader *r, const struct input *in, bool strides)
+static void extents(struct json_writer *j, struct inputs_reader *r, const struct input *in,
+		    bool strides)
 {
 	struct input item;
-	bool any = false;
 
 	if (in->what != GP_INPUT_TENSOR_LIST) {
-		numbers(out, strides ? in->strides : in->sizes,
-			strides ? in->strides_nr : in->dims);
+		numbers(j, strides ? in->strides : in->sizes, strides ? in->strides_nr : in->dims);
 		return;
 	}
-	buf__char(out, '[');
+	json__array(j, &json_spaced);
 	for (unsigned int i = 0; i < in->items && inputs_reader__next(r, &item) > 0; i++) {
 		if (item.what == GP_INPUT_CUT)
 			continue;
-		buf__str(out, any ? ", " : "");
-		numbers(out, strides ? item.strides : item.sizes,
+		numbers(j, strides ? item.strides : item.sizes,
 			strides ? item.strides_nr : item.dims);
-		any = true;
 	}
-	buf__char(out, ']');
+	json__end(j);
 }
 
-static void write_dims(struct buf *out, struct inputs_reader *r, const struct input *in)
+static void write_dims(struct json_writer *j, struct inputs_reader *r, const struct input *in)
 {
-	extents(out, r, in, false);
+	extents(j, r, in, false);
 }
 
-static void write_strides(struct buf *out, struct inputs_reader *r, const struct input *in)
+static void write_strides(struct json_writer *j, struct inputs_reader *r, const struct input *in)
 {
-	extents(out, r, in, true);
+	extents(j, r, in, true);
 }
 
-static void write_type(struct buf *out, struct inputs_reader *r, const struct input *in)
+static void write_type(struct json_writer *j, struct inputs_reader *r, const struct input *in)
 {
 	const char *type = "";
 
@@ -105,7 +100,7 @@ static void write_type(struct buf *out, struct inputs_reader *r, const struct in
 		type = "TensorList";
 	else if (in->what == GP_INPUT_SCALAR_LIST)
 		type = "ScalarList";
-	buf__json(out, type);
+	json__word(j, type);
 }
 
 /* As an IValue prints itself: whole numbers end with a point, others have all their digits. */
@@ -130,18 +125,12 @@ static void scalar_text(struct buf *out, const struct input *in)
 }
 
 /* Kineto keeps lists of at most 30 values; longer ones are the empty text there. */
-static void write_value(struct buf *out, struct inputs_reader *r, const struct input *in)
+static void list_text(struct buf *out, struct inputs_reader *r, const struct input *in)
 {
 	struct input item;
 
-	buf__char(out, '"');
-	if (in->what == GP_INPUT_SCALAR_LIST)
-		buf__char(out, '[');
-	else
-		scalar_text(out, in);
-	for (unsigned int i = 0; in->what == GP_INPUT_SCALAR_LIST && i < in->items; i++) {
-		if (inputs_reader__next(r, &item) <= 0)
-			break;
+	buf__char(out, '[');
+	for (unsigned int i = 0; i < in->items && inputs_reader__next(r, &item) > 0; i++) {
 		buf__str(out, i ? ", " : "");
 		if (item.what == GP_INPUT_CUT)
 			buf__str(out, "...");
@@ -149,32 +138,38 @@ static void write_value(struct buf *out, struct inputs_reader *r, const struct i
 			buf__char(out, '?');
 		scalar_text(out, &item);
 	}
-	if (in->what == GP_INPUT_SCALAR_LIST)
-		buf__char(out, ']');
-	buf__char(out, '"');
+	buf__char(out, ']');
 }
 
-static bool write_list(struct buf *out, const struct tl_inputs *inputs, const char *name,
+static void write_value(struct json_writer *j, struct inputs_reader *r, const struct input *in)
+{
+	json__begin_word(j);
+	if (in->what == GP_INPUT_SCALAR_LIST)
+		list_text(j->out, r, in);
+	else
+		scalar_text(j->out, in);
+	json__end_word(j);
+}
+
+static bool write_list(struct json_writer *j, const struct tl_inputs *inputs, const char *name,
 		       write_fn write)
 {
 	struct inputs_reader r;
 	struct input in;
-	bool any = false, cut = false;
+	bool cut = false;
 
 	inputs_reader__init(&r, inputs->data, inputs->bytes);
-	buf__printf(out, ",\"%s\":[", name);
+	json__put_array(j, name, &json_spaced);
 	while (inputs_reader__next(&r, &in) > 0) {
 		cut |= in.what == GP_INPUT_CUT;
 		if (in.what == GP_INPUT_CUT)
 			break;
-		buf__str(out, any ? ", " : "");
-		write(out, &r, &in);
-		any = true;
+		write(j, &r, &in);
 		/* What the writer did not take of a list. */
 		while (r.list_left && inputs_reader__next(&r, &in) > 0)
 			cut |= in.what == GP_INPUT_CUT;
 	}
-	buf__char(out, ']');
+	json__end(j);
 	return cut;
 }
 
@@ -186,11 +181,11 @@ void chrome_inputs(struct chrome *c, const struct tl_op *op)
 	if (op->inputs == TL_NONE)
 		return;
 	inputs = &c->t->inputs.items[op->inputs];
-	cut = write_list(&c->out, inputs, "Concrete Inputs", write_value);
+	cut = write_list(&c->json, inputs, "Concrete Inputs", write_value);
 	/* No writer of types reads on: what was cut within a list shows here. */
-	cut |= write_list(&c->out, inputs, "Input type", write_type);
-	(void)write_list(&c->out, inputs, "Input Strides", write_strides);
-	(void)write_list(&c->out, inputs, "Input Dims", write_dims);
+	cut |= write_list(&c->json, inputs, "Input type", write_type);
+	(void)write_list(&c->json, inputs, "Input Strides", write_strides);
+	(void)write_list(&c->json, inputs, "Input Dims", write_dims);
 	if (cut)
-		buf__str(&c->out, ",\"Inputs cut\":\"true\"");
+		json__put_word(&c->json, "Inputs cut", "true");
 }

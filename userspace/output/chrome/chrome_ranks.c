@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Who came last to each collective, as a mark where that rank began its part. An instant event:
- * readers of Kineto's traces pass over those.
+ * A mark at the rank that came last to each collective, where it began its part. It is an instant
+ * event, which readers of Kineto's traces ignore.
  */
 #include "output/chrome/chrome.h"
 
@@ -15,22 +15,20 @@ static void mark(struct chrome *c, const struct ranks *ranks, const struct rank_
 	const struct tl_process *p = &c->t->processes.items[last->process];
 
 	chrome_begin(c);
-	buf__printf(&c->out,
-		    "{\"ph\":\"i\",\"cat\":\"straggler\",\"s\":\"%s\",\"name\":\"last to %s\"",
-		    last->thread == TL_NONE ? "p" : "t", last->kind);
-	if (last->thread == TL_NONE) {
-		chrome_lit(&c->out, ",\"pid\":");
-		buf__i64(&c->out, p->row_pid);
-		chrome_lit(&c->out, ",\"tid\":0,\"ts\":");
-		buf__us(&c->out, chrome_time(c, last->start_ns));
-	} else {
+	json__put_word(&c->json, "ph", "i");
+	json__put_word(&c->json, "cat", "straggler");
+	json__put_word(&c->json, "s", last->thread == TL_NONE ? "p" : "t");
+	json__key(&c->json, "name");
+	json__printf(&c->json, "last to %s", last->kind);
+	if (last->thread == TL_NONE)
+		chrome_where_row(c, p->row_pid, 0, last->start_ns);
+	else
 		chrome_where(c, last->thread, last->start_ns);
-	}
-	buf__printf(&c->out, ",\"args\":{\"rank\":%d,\"behind us\":", p->rank);
-	buf__us(&c->out, (int64_t)one->behind_ns);
-	chrome_lit(&c->out, ",\"first to last us\":");
-	buf__us(&c->out, (int64_t)one->spread_ns);
-	chrome_lit(&c->out, "}}");
+	chrome_begin_args(c);
+	json__put_i64(&c->json, "rank", p->rank);
+	json__put_us(&c->json, "behind us", (int64_t)one->behind_ns);
+	json__put_us(&c->json, "first to last us", (int64_t)one->spread_ns);
+	chrome_end_args(c);
 }
 
 int chrome_ranks(struct chrome *c)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Samples in the Chrome trace: a thread on a CPU was found so at one moment; a wait in which it was
- * found several times lasted at least from the first to the last of them.
+ * Samples in the Chrome trace. A thread that was on a CPU is an instant event. A wait that was
+ * sampled several times is a slice: it lasted at least from the first sample to the last.
  */
 #include "output/chrome/chrome.h"
 #include "output/format/stack_text.h"
@@ -16,8 +16,7 @@ static void stack_arg(struct chrome *c, const struct tl_sampled_stack *stack)
 	struct buf text = {0};
 
 	stack_text_all(&text, c->t->recording, &s);
-	chrome_lit(&c->out, ",\"Call stack\":");
-	buf__json(&c->out, text.bytes ? text.bytes : "");
+	json__put_text(&c->json, "Call stack", text.bytes ? text.bytes : "");
 	if (!c->out.err)
 		c->out.err = buf__error(&text);
 	buf__done(&text);
@@ -26,36 +25,32 @@ static void stack_arg(struct chrome *c, const struct tl_sampled_stack *stack)
 static void sample_args(struct chrome *c, const struct tl_sample *s,
 			const struct tl_sampled_stack *stack)
 {
-	chrome_lit(&c->out, ",\"args\":{\"Samples\":");
-	buf__u64(&c->out, s->nr);
-	chrome_lit(&c->out, ",\"Estimated us\":");
-	buf__us(&c->out, (int64_t)s->weight_ns);
-	if (stack->ops_nr) {
-		chrome_lit(&c->out, ",\"Operator\":");
-		buf__json(&c->out, c->t->stack_ops.items[stack->ops_at].name);
-	}
+	chrome_begin_args(c);
+	json__put_u64(&c->json, "Samples", s->nr);
+	json__put_us(&c->json, "Estimated us", (int64_t)s->weight_ns);
+	if (stack->ops_nr)
+		json__put_text(&c->json, "Operator", c->t->stack_ops.items[stack->ops_at].name);
 	if (stack->nr)
 		stack_arg(c, stack);
-	chrome_lit(&c->out, "}}");
+	chrome_end_args(c);
 }
 
 static void one_sample(struct chrome *c, const struct tl_sample *s)
 {
 	const struct tl_sampled_stack *stack = &c->t->sampled_stacks.items[s->stack];
-	bool runs = s->flags & GP_SAMPLE_RUNNING;
+	bool runs = s->flags & GP_SAMPLE_RUNNING, lasts = s->end_ns > s->start_ns;
 
 	chrome_begin(c);
-	if (s->end_ns > s->start_ns)
-		chrome_lit(&c->out, "{\"ph\":\"X\",\"cat\":\"sample\",\"name\":");
-	else
-		chrome_lit(&c->out, "{\"ph\":\"i\",\"cat\":\"sample\",\"s\":\"t\",\"name\":");
-	buf__json(&c->out, runs && stack->ops_nr ? c->t->stack_ops.items[stack->ops_at].name
-						 : timeline__activity(c->t, s));
+	json__put_word(&c->json, "ph", lasts ? "X" : "i");
+	json__put_word(&c->json, "cat", "sample");
+	if (!lasts)
+		json__put_word(&c->json, "s", "t");
+	json__put_text(&c->json, "name",
+		       runs && stack->ops_nr ? c->t->stack_ops.items[stack->ops_at].name
+					     : timeline__activity(c->t, s));
 	chrome_where(c, s->thread, s->start_ns);
-	if (s->end_ns > s->start_ns) {
-		chrome_lit(&c->out, ",\"dur\":");
-		buf__us(&c->out, chrome_time(c, s->end_ns) - chrome_time(c, s->start_ns));
-	}
+	if (lasts)
+		chrome_duration(c, s->start_ns, s->end_ns);
 	sample_args(c, s, stack);
 }
 

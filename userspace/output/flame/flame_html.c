@@ -20,6 +20,7 @@
 #include "output/format/output.h"
 
 #include "base/banned.h"
+#include "base/json_writer.h"
 #include "output/flame/flame_tree.h"
 #include "output/format/metadata.h"
 
@@ -43,8 +44,12 @@ struct flame {
 	const struct timeline *t;
 	struct flame_tree tree;
 	struct buf out, escaped;
+	struct json_writer json; /* writes to `out` */
 	int err;
 };
+
+/* A row a line, the first of them behind the bracket. */
+static const struct json_style rows_style = JSON_STYLE("", ",\n", ":", "");
 
 static void flush(struct flame *f, size_t least)
 {
@@ -67,102 +72,105 @@ static const char *unit_of(enum stack_metric metric)
 
 static void add_metrics(struct flame *f, enum stack_metric first)
 {
-	const char *separator = "";
+	struct json_writer *j = &f->json;
 
 	if (!stack_metric_captured(f->t, first))
 		first = STACK_CPU;
-	buf__printf(&f->out, "\"metric\":\"%s\",\n\"metrics\":[", stack_metric_name(first));
+	json__put_word(j, "metric", stack_metric_name(first));
+	json__put_array(j, "metrics", &json_tight);
 	for (int i = 0; i < STACK_METRIC_NR; i++) {
 		if (!stack_metric_captured(f->t, i))
 			continue;
-		buf__printf(&f->out, "%s{\"name\":\"%s\",\"unit\":\"%s\"}", separator,
-			    stack_metric_name(i), unit_of(i));
-		separator = ",";
+		json__object(j, &json_tight);
+		json__put_word(j, "name", stack_metric_name(i));
+		json__put_word(j, "unit", unit_of(i));
+		json__end(j);
 	}
-	buf__str(&f->out, "],\n");
+	json__end(j);
 }
 
 static void add_frames(struct flame *f)
 {
-	buf__str(&f->out, "\"kinds\":[\"python\",\"native\",\"kernel\",\"op\",\"call\",\"gpu\","
-			  "\"mark\"],\n\"frames\":[");
+	static const char *const kinds[] = {"python", "native", "kernel", "op",
+					    "call",   "gpu",	"mark"};
+	struct json_writer *j = &f->json;
+
+	json__put_array(j, "kinds", &json_tight);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		json__word(j, kinds[i]);
+	json__end(j);
+	json__put_array(j, "frames", &rows_style);
 	for (size_t i = 0; i < f->tree.frames.nr; i++) {
-		buf__str(&f->out, i ? ",\n[" : "[");
-		buf__json(&f->out, f->tree.frames.items[i].text);
-		buf__printf(&f->out, ",%d", f->tree.frames.items[i].kind);
-		if (f->tree.frames.items[i].where) {
-			buf__char(&f->out, ',');
-			buf__json(&f->out, f->tree.frames.items[i].where);
-		}
-		buf__char(&f->out, ']');
+		json__array(j, &json_tight);
+		json__text(j, f->tree.frames.items[i].text);
+		json__i64(j, f->tree.frames.items[i].kind);
+		if (f->tree.frames.items[i].where)
+			json__text(j, f->tree.frames.items[i].where);
+		json__end(j);
 		flush(f, BLOCK_BYTES);
 	}
-	buf__str(&f->out, "],\n");
+	json__end(j);
 }
 
 static void add_nodes(struct flame *f)
 {
-	buf__str(&f->out, "\"parents\":[");
+	json__put_array(&f->json, "parents", &json_tight);
 	for (size_t i = 0; i < f->tree.nodes.nr; i++) {
-		buf__str(&f->out, i ? "," : "");
-		buf__i64(&f->out, i ? (int64_t)f->tree.nodes.items[i].parent : -1);
+		json__i64(&f->json, i ? (int64_t)f->tree.nodes.items[i].parent : -1);
 		flush(f, BLOCK_BYTES);
 	}
-	buf__str(&f->out, "],\n\"frame_of\":[");
+	json__end(&f->json);
+	json__put_array(&f->json, "frame_of", &json_tight);
 	for (size_t i = 0; i < f->tree.nodes.nr; i++) {
-		buf__str(&f->out, i ? "," : "");
-		buf__u64(&f->out, f->tree.nodes.items[i].frame);
+		json__u64(&f->json, f->tree.nodes.items[i].frame);
 		flush(f, BLOCK_BYTES);
 	}
-	buf__str(&f->out, "],\n\"own\":[");
+	json__end(&f->json);
 }
 
 static void add_values(struct flame *f, enum stack_metric metric)
 {
-	buf__char(&f->out, '[');
+	json__array(&f->json, &json_tight);
 	for (size_t i = 0; i < f->tree.nodes.nr; i++) {
-		buf__str(&f->out, i ? "," : "");
-		buf__u64(&f->out, f->tree.nodes.items[i].own[metric]);
+		json__u64(&f->json, f->tree.nodes.items[i].own[metric]);
 		flush(f, BLOCK_BYTES);
 	}
-	buf__char(&f->out, ']');
+	json__end(&f->json);
 }
 
 static void add_all_values(struct flame *f)
 {
-	const char *separator = "";
-
-	for (int i = 0; i < STACK_METRIC_NR; i++) {
-		if (!stack_metric_captured(f->t, i))
-			continue;
-		buf__str(&f->out, separator);
-		add_values(f, i);
-		separator = ",\n";
-	}
-	buf__str(&f->out, "],\n");
+	json__put_array(&f->json, "own", &rows_style);
+	for (int i = 0; i < STACK_METRIC_NR; i++)
+		if (stack_metric_captured(f->t, i))
+			add_values(f, i);
+	json__end(&f->json);
 }
 
 static void add_data(struct flame *f, enum stack_metric first)
 {
 	const struct timeline *t = f->t;
+	struct json_writer *j = &f->json;
 
-	buf__str(&f->out, "{\"schema\":\"gpuprof-flame-1\",\n\"start_unix_us\":");
-	buf__us(&f->out, (int64_t)(t->start_ns + t->realtime_offset_ns));
-	buf__str(&f->out, ",\n\"duration_us\":");
-	buf__us(&f->out, (int64_t)(t->end_ns - t->start_ns));
-	buf__str(&f->out, ",\n");
+	json__init(j, &f->out);
+	json__object(j, &rows_style);
+	json__put_word(j, "schema", "gpuprof-flame-1");
+	json__put_us(j, "start_unix_us", (int64_t)(t->start_ns + t->realtime_offset_ns));
+	json__put_us(j, "duration_us", (int64_t)(t->end_ns - t->start_ns));
 	add_metrics(f, first);
 	add_frames(f);
 	add_nodes(f);
 	add_all_values(f);
-	buf__printf(&f->out, "\"left_out\":%llu,\n\"left_out_share\":%g,\n\"shortened\":%llu,\n",
-		    (unsigned long long)f->tree.left_out_nr, f->tree.left_out_share,
-		    (unsigned long long)f->tree.shortened_nr);
-	buf__str(&f->out, "\"losses\":");
-	describe_losses(&f->out, t);
-	buf__str(&f->out, ",\n\"capture\":");
-	describe_capture(&f->out, t);
-	buf__str(&f->out, "}\n");
+	json__put_u64(j, "left_out", f->tree.left_out_nr);
+	json__key(j, "left_out_share");
+	json__rounded(j, f->tree.left_out_share);
+	json__put_u64(j, "shortened", f->tree.shortened_nr);
+	json__key(j, "losses");
+	metadata_losses(j, t);
+	json__key(j, "capture");
+	metadata_capture(j, t);
+	json__end(j);
+	buf__char(&f->out, '\n');
 	flush(f, 1);
 }
 

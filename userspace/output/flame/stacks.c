@@ -13,6 +13,7 @@
 
 #include "base/banned.h"
 #include "base/hash.h"
+#include "base/json_writer.h"
 
 #define BLOCK_BYTES (1 << 20)
 
@@ -26,8 +27,9 @@ struct stacks {
 	const struct timeline *t;
 	enum stack_metric metric;
 	struct buf out, frame;
-	struct hash index_of; /* frame id or mark -> speedscope's number */
-	uint64_t samples_nr, total;
+	struct json_writer json; /* writes to `out`, of speedscope */
+	struct hash index_of;	 /* frame id or mark -> speedscope's number */
+	uint64_t total;
 	int (*each)(struct stacks *s, const struct tl_stack *k, uint64_t value);
 };
 
@@ -46,20 +48,24 @@ static int add_all(struct stacks *s)
 	return stack_samples_each(s->t, false, add, s);
 }
 
-static const char *profile_of(enum stack_metric metric)
+/* The profile's name and its values' unit, as speedscope has them. */
+static void put_metric(struct json_writer *j, enum stack_metric metric)
 {
-	static const char *const profiles[] = {
-		[STACK_CPU] = "\"self CPU time\",\"unit\":\"microseconds\"",
-		[STACK_CUDA] = "\"self CUDA time\",\"unit\":\"microseconds\"",
-		[STACK_CALLS] = "\"calls\",\"unit\":\"none\"",
-		[STACK_ALLOCATIONS] = "\"allocations\",\"unit\":\"none\"",
-		[STACK_ALLOCATED] = "\"allocated\",\"unit\":\"bytes\"",
-		[STACK_PEAK] = "\"held at the memory peak\",\"unit\":\"bytes\"",
-		[STACK_SAMPLES] = "\"samples\",\"unit\":\"none\"",
-		[STACK_OFF] = "\"off-CPU time\",\"unit\":\"microseconds\"",
+	static const struct {
+		const char *name, *unit;
+	} profiles[] = {
+		[STACK_CPU] = {"self CPU time", "microseconds"},
+		[STACK_CUDA] = {"self CUDA time", "microseconds"},
+		[STACK_CALLS] = {"calls", "none"},
+		[STACK_ALLOCATIONS] = {"allocations", "none"},
+		[STACK_ALLOCATED] = {"allocated", "bytes"},
+		[STACK_PEAK] = {"held at the memory peak", "bytes"},
+		[STACK_SAMPLES] = {"samples", "none"},
+		[STACK_OFF] = {"off-CPU time", "microseconds"},
 	};
 
-	return profiles[metric];
+	json__put_word(j, "name", profiles[metric].name);
+	json__put_word(j, "unit", profiles[metric].unit);
 }
 
 /* ---- folded ---- */
@@ -97,20 +103,25 @@ int output_stacks(struct sink *sink, const struct timeline *t, const char *metri
 
 /* ---- speedscope ---- */
 
-/* True if it has no number yet and is given one, with *ret_err. */
+/* One element a line, as json_lines, and tight inside. */
+static const struct json_style lines_style = JSON_STYLE("\n", ",\n", ":", "");
+
+/* Gives it a number if it has none yet. True if so; what fails goes to *ret_err. */
 static bool is_new(struct stacks *s, uint64_t key, int *ret_err)
 {
 	if (*ret_err || hash__find(&s->index_of, key))
 		return false;
-	buf__str(&s->out, s->index_of.nr ? ",\n" : "\n");
 	*ret_err = hash__set(&s->index_of, key, s->index_of.nr);
 	return true;
 }
 
 static void note_mark(struct stacks *s, uint64_t mark, const char *name, int *ret_err)
 {
-	if (is_new(s, mark, ret_err))
-		buf__printf(&s->out, "{\"name\":\"%s\"}", name);
+	if (!is_new(s, mark, ret_err))
+		return;
+	json__object(&s->json, &json_tight);
+	json__put_word(&s->json, "name", name);
+	json__end(&s->json);
 }
 
 static void note_frame(struct stacks *s, uint32_t frame, int *ret_err)
@@ -121,15 +132,12 @@ static void note_frame(struct stacks *s, uint32_t frame, int *ret_err)
 	if (!is_new(s, frame, ret_err))
 		return;
 	stack_text_function(&name, &f);
-	buf__str(&s->out, "{\"name\":");
-	buf__json(&s->out, name.bytes ? name.bytes : "");
-	buf__str(&s->out, ",\"file\":");
-	buf__json(&s->out, *f.file ? f.file : f.module);
-	if (f.kind == RECORDING_FRAME_PYTHON || f.line) {
-		buf__str(&s->out, ",\"line\":");
-		buf__u64(&s->out, f.line);
-	}
-	buf__char(&s->out, '}');
+	json__object(&s->json, &json_tight);
+	json__put_text(&s->json, "name", name.bytes ? name.bytes : "");
+	json__put_text(&s->json, "file", *f.file ? f.file : f.module);
+	if (f.kind == RECORDING_FRAME_PYTHON || f.line)
+		json__put_u64(&s->json, "line", f.line);
+	json__end(&s->json);
 	if (!*ret_err)
 		*ret_err = buf__error(&name);
 	buf__done(&name);
@@ -156,57 +164,78 @@ static int note_frames(struct stacks *s, const struct tl_stack *k, uint64_t valu
 	return err ? err : sink__drain(s->sink, &s->out, BLOCK_BYTES);
 }
 
-static void index_of(struct stacks *s, uint64_t key, bool first)
+static void put_index(struct stacks *s, uint64_t key)
 {
-	buf__str(&s->out, first ? "" : ",");
-	buf__u64(&s->out, *hash__find(&s->index_of, key));
+	json__u64(&s->json, *hash__find(&s->index_of, key));
 }
 
 static int sample(struct stacks *s, const struct tl_stack *k, uint64_t value)
 {
-	bool first = !outer_mark(k);
-
-	buf__str(&s->out, s->samples_nr++ ? ",\n[" : "\n[");
-	if (!first)
-		index_of(s, outer_mark(k), true);
-	for (size_t i = k->nr; i-- > 0; first = false)
-		index_of(s, k->frames[i], first);
+	json__array(&s->json, &json_tight);
+	if (outer_mark(k))
+		put_index(s, outer_mark(k));
+	for (size_t i = k->nr; i-- > 0;)
+		put_index(s, k->frames[i]);
 	if (k->is_forward)
-		index_of(s, MARK_BACKWARD, false);
-	buf__char(&s->out, ']');
+		put_index(s, MARK_BACKWARD);
+	json__end(&s->json);
 	return sink__drain(s->sink, &s->out, BLOCK_BYTES);
 }
 
 static int weight(struct stacks *s, const struct tl_stack *k, uint64_t value)
 {
-	if (s->samples_nr++)
-		buf__char(&s->out, ',');
-	buf__u64(&s->out, value);
+	json__u64(&s->json, value);
 	return sink__drain(s->sink, &s->out, BLOCK_BYTES);
+}
+
+static int add_array(struct stacks *s, const char *name, const struct json_style *style,
+		     int (*each)(struct stacks *s, const struct tl_stack *k, uint64_t value))
+{
+	int err;
+
+	json__put_array(&s->json, name, style);
+	s->each = each;
+	err = add_all(s);
+	json__end(&s->json);
+	return err;
+}
+
+static int add_profile(struct stacks *s)
+{
+	struct json_writer *j = &s->json;
+	int err;
+
+	json__object(j, &json_tight);
+	json__put_word(j, "type", "sampled");
+	put_metric(j, s->metric);
+	json__put_u64(j, "startValue", 0);
+	json__put_u64(j, "endValue", s->total);
+	err = add_array(s, "samples", &lines_style, sample);
+	json__new_line(j, 0);
+	err = err ? err : add_array(s, "weights", &json_tight, weight);
+	json__end(j);
+	return err;
 }
 
 static int speedscope(struct stacks *s, const char *name)
 {
+	struct json_writer *j = &s->json;
 	int err;
 
-	buf__str(&s->out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
-			  "\"exporter\":\"gpuprof\",\"name\":");
-	buf__json(&s->out, name);
-	buf__str(&s->out, ",\"shared\":{\"frames\":[");
-	s->each = note_frames;
-	err = add_all(s);
-	buf__str(&s->out, "]},\n\"profiles\":[{\"type\":\"sampled\",\"name\":");
-	buf__str(&s->out, profile_of(s->metric));
-	buf__str(&s->out, ",\"startValue\":0,\"endValue\":");
-	buf__u64(&s->out, s->total);
-	buf__str(&s->out, ",\"samples\":[");
-	s->each = sample;
-	err = err ? err : add_all(s);
-	buf__str(&s->out, "],\n\"weights\":[");
-	s->samples_nr = 0;
-	s->each = weight;
-	err = err ? err : add_all(s);
-	buf__str(&s->out, "]}]}\n");
+	json__init(j, &s->out);
+	json__object(j, &json_tight);
+	json__put_word(j, "$schema", "https://www.speedscope.app/file-format-schema.json");
+	json__put_word(j, "exporter", "gpuprof");
+	json__put_text(j, "name", name);
+	json__put_object(j, "shared", &json_tight);
+	err = add_array(s, "frames", &lines_style, note_frames);
+	json__end(j);
+	json__new_line(j, 0);
+	json__put_array(j, "profiles", &json_tight);
+	err = err ? err : add_profile(s);
+	json__end(j);
+	json__end(j);
+	buf__char(&s->out, '\n');
 	return err ? err : sink__drain(s->sink, &s->out, 1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Values of rows as JSON and CSV.
+ * See columns.h.
  */
 #include "output/format/columns.h"
 
@@ -12,34 +12,37 @@
 #include "base/cleanup.h"
 #include "output/format/stack_text.h"
 
-/* What stands before a value. Whether there is one. */
-static bool begin(struct buf *out, enum columns_form form, const char *name)
+/* Begins a field. Whether its value follows. */
+static bool begin(const struct columns *to, const char *name)
 {
-	if (form == COLUMNS_JSON)
-		buf__printf(out, ", \"%s\": ", name);
-	else
-		buf__char(out, ',');
-	if (form == COLUMNS_TITLES)
-		buf__str(out, name);
-	return form != COLUMNS_TITLES;
+	buf__char(to->csv, ',');
+	if (to->titles)
+		buf__str(to->csv, name);
+	return !to->titles;
 }
 
-void columns_u64(struct buf *out, enum columns_form form, const char *name, uint64_t n)
+void columns_u64(const struct columns *to, const char *name, uint64_t n)
 {
-	if (begin(out, form, name))
-		buf__u64(out, n);
+	if (to->json)
+		json__put_u64(to->json, name, n);
+	else if (begin(to, name))
+		buf__u64(to->csv, n);
 }
 
-void columns_i64(struct buf *out, enum columns_form form, const char *name, int64_t n)
+void columns_i64(const struct columns *to, const char *name, int64_t n)
 {
-	if (begin(out, form, name))
-		buf__i64(out, n);
+	if (to->json)
+		json__put_i64(to->json, name, n);
+	else if (begin(to, name))
+		buf__i64(to->csv, n);
 }
 
-void columns_us(struct buf *out, enum columns_form form, const char *name, uint64_t ns)
+void columns_us(const struct columns *to, const char *name, uint64_t ns)
 {
-	if (begin(out, form, name))
-		buf__us(out, ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
+	if (to->json)
+		json__put_duration(to->json, name, ns);
+	else if (begin(to, name))
+		buf__us(to->csv, ns > INT64_MAX ? INT64_MAX : (int64_t)ns);
 }
 
 static void csv_stack(struct buf *out, const struct recording *rec, const uint32_t *frames,
@@ -58,62 +61,63 @@ static void csv_stack(struct buf *out, const struct recording *rec, const uint32
 		out->err = buf__error(&text) ? buf__error(&text) : buf__error(&frame);
 }
 
-void columns_stack(struct buf *out, enum columns_form form, const struct recording *rec,
-		   const uint32_t *frames, size_t nr, bool backward)
+void columns_stack(const struct columns *to, const struct recording *rec, const uint32_t *frames,
+		   size_t nr, bool backward)
 {
-	if (!begin(out, form, "stack"))
-		return;
-	if (form == COLUMNS_JSON)
-		stack_text_json(out, rec, frames, nr);
-	else
-		csv_stack(out, rec, frames, nr, backward);
+	if (to->json) {
+		json__key(to->json, "stack");
+		stack_text_json(to->json, rec, frames, nr);
+	} else if (begin(to, "stack")) {
+		csv_stack(to->csv, rec, frames, nr, backward);
+	}
 }
 
-void columns_of_table(struct buf *out, enum columns_form form, const struct table *table,
+void columns_of_table(const struct columns *to, const struct table *table,
 		      const struct table_row *r)
 {
-	columns_us(out, form, "self_cpu_us", r->self_cpu_ns);
-	columns_us(out, form, "cpu_total_us", r->cpu_total_ns);
+	columns_us(to, "self_cpu_us", r->self_cpu_ns);
+	columns_us(to, "cpu_total_us", r->cpu_total_ns);
 	if (table->has_cuda_time) {
-		columns_us(out, form, "self_cuda_us", r->self_cuda_ns);
-		columns_us(out, form, "cuda_total_us", r->cuda_total_ns);
+		columns_us(to, "self_cuda_us", r->self_cuda_ns);
+		columns_us(to, "cuda_total_us", r->cuda_total_ns);
 	}
 	if (table->has_memory) {
-		columns_i64(out, form, "self_cpu_mem", r->self_cpu_bytes);
-		columns_i64(out, form, "cpu_mem", r->cpu_bytes);
+		columns_i64(to, "self_cpu_mem", r->self_cpu_bytes);
+		columns_i64(to, "cpu_mem", r->cpu_bytes);
 	}
 	if (table->has_memory && table->has_cuda_memory) {
-		columns_i64(out, form, "self_cuda_mem", r->self_cuda_bytes);
-		columns_i64(out, form, "cuda_mem", r->cuda_bytes);
+		columns_i64(to, "self_cuda_mem", r->self_cuda_bytes);
+		columns_i64(to, "cuda_mem", r->cuda_bytes);
 	}
 	if (table->has_flops) {
-		columns_u64(out, form, "flops", r->flops);
-		columns_u64(out, form, "all_flops", r->all_flops);
+		columns_u64(to, "flops", r->flops);
+		columns_u64(to, "all_flops", r->all_flops);
 	}
 }
 
-void columns_estimate_json(struct buf *out, const char *name, const struct estimate *e,
+void columns_estimate_json(struct json_writer *j, const char *name, const struct estimate *e,
 			   double scale)
 {
-	buf__printf(out, "\"%s\": {\"value\": %.3f", name, e->value / scale);
+	json__put_object(j, name, &json_spaced);
+	json__put_fixed(j, "value", e->value / scale, 3);
 	if (!isnan(e->error))
-		buf__printf(out, ", \"standard_error\": %.3f", e->error / scale);
-	buf__char(out, '}');
+		json__put_fixed(j, "standard_error", e->error / scale, 3);
+	json__end(j);
 }
 
-static void estimate_csv(struct buf *out, enum columns_form form, const char *name,
-			 const struct estimate *e, double scale)
+static void estimate_csv(const struct columns *to, const char *name, const struct estimate *e,
+			 double scale)
 {
-	if (form == COLUMNS_TITLES) {
-		buf__printf(out, ",estimated_%s,estimated_%s_error", name, name);
+	if (to->titles) {
+		buf__printf(to->csv, ",estimated_%s,estimated_%s_error", name, name);
 		return;
 	}
-	buf__printf(out, ",%.3f,", e->value / scale);
+	buf__printf(to->csv, ",%.3f,", e->value / scale);
 	if (!isnan(e->error))
-		buf__printf(out, "%.3f", e->error / scale);
+		buf__printf(to->csv, "%.3f", e->error / scale);
 }
 
-void columns_estimates(struct buf *out, enum columns_form form, const struct table *table,
+void columns_estimates(const struct columns *to, const struct table *table,
 		       const struct table_row *r)
 {
 	static const struct {
@@ -131,20 +135,18 @@ void columns_estimates(struct buf *out, enum columns_form form, const struct tab
 
 	if (!table->has_estimates)
 		return;
-	if (form == COLUMNS_JSON)
-		buf__str(out, ", \"estimated\": {");
+	if (to->json)
+		json__put_object(to->json, "estimated", &json_spaced);
 	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
 		const struct estimate *e = &r->estimates[columns[i].what];
 
 		if (columns[i].cuda && !table->has_cuda_time)
 			continue;
-		if (form != COLUMNS_JSON) {
-			estimate_csv(out, form, columns[i].name, e, columns[i].scale);
-			continue;
-		}
-		buf__str(out, i ? ", " : "");
-		columns_estimate_json(out, columns[i].name, e, columns[i].scale);
+		if (to->json)
+			columns_estimate_json(to->json, columns[i].name, e, columns[i].scale);
+		else
+			estimate_csv(to, columns[i].name, e, columns[i].scale);
 	}
-	if (form == COLUMNS_JSON)
-		buf__char(out, '}');
+	if (to->json)
+		json__end(to->json);
 }

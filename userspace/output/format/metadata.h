@@ -1,46 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What every JSON output says about its capture, each one JSON object on one line. Private to this
- * room.
+ * What every JSON output holds about its capture: its losses, its description, its cost. Each
+ * function writes one value, on one line. Private to this room.
  */
 #ifndef GP_OUTPUT_FORMAT_METADATA_H
 #define GP_OUTPUT_FORMAT_METADATA_H
 
-#include "base/buf.h"
+#include "base/json_writer.h"
 #include "timeline/model/timeline.h"
 
-/* Name -> count, zeros too. */
-void describe_losses(struct buf *out, const struct timeline *t);
+/* An object: the name of each counter of losses and its value, zeros too. */
+void metadata_losses(struct json_writer *j, const struct timeline *t);
 
-/* Everything the recording's metadata holds, as text; "damage" if the file is not whole. */
-void describe_capture(struct buf *out, const struct timeline *t);
+/* An object of texts: all of the recording's metadata, and "damage" if the file is not whole. */
+void metadata_capture(struct json_writer *j, const struct timeline *t);
 
-/* What the capture took of the processes' CPU time, in nanoseconds, as the recording tells it:
- * callbacks, records of CUPTI, probes, samples and the collectors' threads; NAN where some of it
- * was not measured. */
-double describe_inside_ns(const struct timeline *t);
+/* The CPU time that the capture took inside the traced processes, in nanoseconds, as the recording
+ * has it: callbacks, CUPTI's records, probes, samples and the collectors' threads. NAN if some of
+ * it was not measured. */
+double metadata_inside_ns(const struct timeline *t);
 
-/* The metadata about probes, numbers as numbers; with a measured probe_ns_per_hit also the share of
- * the capture's time. */
-void describe_overhead(struct buf *out, const struct timeline *t);
+/* An object: the metadata about the capture's cost, numbers as numbers, and the shares of the
+ * capture's time and of the processes' CPU time, as far as they are known. */
+void metadata_overhead(struct json_writer *j, const struct timeline *t);
 
-/* One object for each process with steps: how they were found, their number, and the mean, least
- * and most time of one in microseconds. */
-void describe_steps(struct buf *out, const struct timeline *t);
+/* An array with an object for each process that has steps: how they were found, their number, and
+ * the mean, least and most time of one in microseconds. */
+void metadata_steps(struct json_writer *j, const struct timeline *t);
 
 /*
- * What the GPUs did: "sum_us", all durations added up; "busy_us", the time at least one kernel,
- * copy or memset ran, added up over the devices; the same for each device and stream, with the
- * delay from call to begin; how well the clocks are known to agree. Call it where timeline.gpu.any.
+ * An object: what the GPUs did. "sum_us" is the sum of all durations; "busy_us" is the time in
+ * which at least one kernel, copy or memset ran, added up over the devices. Each device and stream
+ * has the same, with the delay from call to start. Says also how well the clocks agree. Call it
+ * where timeline.gpu.any.
  */
-void describe_gpu(struct buf *out, const struct timeline *t);
+void metadata_gpu(struct json_writer *j, const struct timeline *t);
 
-/* Collections of Python's garbage collector: number, time, what they collected, by generation. Call
- * it where there are any. */
-void describe_python_gc(struct buf *out, const struct timeline *t);
+/* An object: collections of Python's garbage collector, their number, time and what they
+ * collected, by generation. Call it where there are any. */
+void metadata_python_gc(struct json_writer *j, const struct timeline *t);
 
-/* All of these as the last members of the table's JSON object, which it ends. */
-void describe_whole(struct buf *out, const struct timeline *t);
+/* Adds all of these to the table's object, as keys. */
+void metadata_whole(struct json_writer *j, const struct timeline *t);
 
 #endif /* GP_OUTPUT_FORMAT_METADATA_H */

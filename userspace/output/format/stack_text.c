@@ -61,21 +61,20 @@ void stack_text_by_function(struct buf *out, const struct recording *rec, uint32
 	add_frame(out, &f);
 }
 
-void stack_text_json(struct buf *out, const struct recording *rec, const uint32_t *frames,
+void stack_text_json(struct json_writer *j, const struct recording *rec, const uint32_t *frames,
 		     size_t nr)
 {
 	CLEANUP(buf__done) struct buf frame = {0};
 
-	buf__char(out, '[');
+	json__array(j, &json_spaced);
 	for (size_t i = 0; i < nr; i++) {
 		buf__clear(&frame);
 		stack_text_frame(&frame, rec, frames[i]);
-		buf__str(out, i ? ", " : "");
-		buf__json(out, frame.bytes ? frame.bytes : "");
+		json__text(j, frame.bytes ? frame.bytes : "");
 	}
-	buf__char(out, ']');
-	if (!out->err)
-		out->err = buf__error(&frame);
+	json__end(j);
+	if (!j->out->err)
+		j->out->err = buf__error(&frame);
 }
 
 void stack_text_folded(struct buf *out, struct buf *scratch, const struct recording *rec,

@@ -9,6 +9,7 @@
 #define GP_OUTPUT_FORMAT_STACK_TEXT_H
 
 #include "base/buf.h"
+#include "base/json_writer.h"
 #include "timeline/model/timeline.h"
 
 /* At the innermost frame, or as the innermost, of a forward op's stack that is shown for its
@@ -34,7 +35,7 @@ void stack_text_in_list(struct buf *out, struct buf *scratch, const struct recor
 			uint32_t frame);
 
 /* Appends a list of frames in JSON. */
-void stack_text_json(struct buf *out, const struct recording *rec, const uint32_t *frames,
+void stack_text_json(struct json_writer *j, const struct recording *rec, const uint32_t *frames,
 		     size_t nr);
 
 /* Appends a whole stack, its mark and the outermost frame first, with semicolons between. */

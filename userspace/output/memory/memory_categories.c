@@ -8,6 +8,7 @@
 #include "output/format/output.h"
 
 #include "base/banned.h"
+#include "base/json_writer.h"
 
 #define BLOCK_BYTES (1 << 20)
 
@@ -126,93 +127,95 @@ int category_rows__init(struct category_rows *ret_rows, const struct timeline *t
 
 /* ---- torch.profiler's files ---- */
 
-struct writer {
-	struct sink *sink;
-	struct buf out;
-};
-
 /* What was there before has the time of the first change that is known, where there is one. */
-static int write_times(struct writer *w, const struct category_rows *rows)
+static int write_times(struct json_writer *j, struct sink *s, const struct category_rows *rows)
 {
 	int64_t first = -1;
 	int err = 0;
 
 	for (size_t i = 0; i < rows->items.nr && first < 0; i++)
 		first = rows->items.items[i].time_us;
-	buf__str(&w->out, "[[");
+	json__array(j, &json_spaced);
 	for (size_t i = 0; i < rows->items.nr && !err; i++) {
 		int64_t time = rows->items.items[i].time_us;
 
-		buf__str(&w->out, i ? ", " : "");
-		buf__i64(&w->out, time < 0 ? first : time);
-		err = sink__drain(w->sink, &w->out, BLOCK_BYTES);
+		json__i64(j, time < 0 ? first : time);
+		err = sink__drain(s, j->out, BLOCK_BYTES);
 	}
-	buf__str(&w->out, "], [");
+	json__end(j);
 	return err;
 }
 
 /* Nine numbers a row: the first is what the plot begins with. */
-static int write_sizes(struct writer *w, const struct category_rows *rows)
+static int write_sizes(struct json_writer *j, struct sink *s, const struct category_rows *rows)
 {
 	int err = 0;
 
+	json__array(j, &json_spaced);
 	for (size_t i = 0; i < rows->items.nr && !err; i++) {
-		buf__str(&w->out, i ? ", [0" : "[0");
-		for (int k = 0; k < TL_CATEGORIES; k++) {
-			buf__str(&w->out, ", ");
-			buf__i64(&w->out, rows->items.items[i].bytes[k]);
-		}
-		buf__char(&w->out, ']');
-		err = sink__drain(w->sink, &w->out, BLOCK_BYTES);
+		json__array(j, &json_spaced);
+		json__u64(j, 0);
+		for (int k = 0; k < TL_CATEGORIES; k++)
+			json__i64(j, rows->items.items[i].bytes[k]);
+		json__end(j);
+		err = sink__drain(s, j->out, BLOCK_BYTES);
 	}
-	buf__str(&w->out, "]]");
+	json__end(j);
 	return err;
 }
 
 int output_memory_timeline(struct sink *s, const struct timeline *t, uint32_t process,
 			   uint8_t device)
 {
-	struct writer w = {.sink = s};
+	struct buf out = {0};
+	struct json_writer j;
 	struct category_rows rows;
 	int err = category_rows__init(&rows, t, process, device, 0);
 
-	err = err ? err : write_times(&w, &rows);
-	err = err ? err : write_sizes(&w, &rows);
-	err = err ? err : sink__drain(w.sink, &w.out, 0);
+	json__init(&j, &out);
+	json__array(&j, &json_spaced);
+	err = err ? err : write_times(&j, s, &rows);
+	err = err ? err : write_sizes(&j, s, &rows);
+	json__end(&j);
+	err = err ? err : sink__drain(s, &out, 0);
 	vec_done(&rows.items);
-	buf__done(&w.out);
+	buf__done(&out);
 	return err;
 }
 
-static void raw_event(struct writer *w, bool *first, int64_t time_ns, int change, int64_t bytes,
+static void raw_event(struct json_writer *j, int64_t time_ns, int change, int64_t bytes,
 		      int category)
 {
-	buf__printf(&w->out, "%s[%lld, %d, %lld, %d]", *first ? "" : ", ", (long long)time_ns,
-		    change, (long long)bytes, category);
-	*first = false;
+	json__array(j, &json_spaced);
+	json__i64(j, time_ns);
+	json__i64(j, change);
+	json__i64(j, bytes);
+	json__i64(j, category);
+	json__end(j);
 }
 
 int output_memory_timeline_raw(struct sink *s, const struct timeline *t, uint32_t process,
 			       uint8_t device)
 {
-	struct writer w = {.sink = s};
-	bool first = true;
+	struct buf out = {0};
+	struct json_writer j;
 	int err = 0;
 
-	buf__char(&w.out, '[');
+	json__init(&j, &out);
+	json__array(&j, &json_spaced);
 	for (size_t i = 0; i < t->categories.nr && !err; i++) {
 		const struct tl_category_change *c = &t->categories.items[i];
 
 		if (!is_of(c, process, device))
 			continue;
 		if (c->change == TL_WRITE || c->change == TL_DESTROY)
-			raw_event(&w, &first, unix_ns(t, c), c->change, -c->bytes, c->from);
+			raw_event(&j, unix_ns(t, c), c->change, -c->bytes, c->from);
 		if (c->change != TL_DESTROY)
-			raw_event(&w, &first, unix_ns(t, c), c->change, c->bytes, c->to);
-		err = sink__drain(w.sink, &w.out, BLOCK_BYTES);
+			raw_event(&j, unix_ns(t, c), c->change, c->bytes, c->to);
+		err = sink__drain(s, &out, BLOCK_BYTES);
 	}
-	buf__char(&w.out, ']');
-	err = err ? err : sink__drain(w.sink, &w.out, 0);
-	buf__done(&w.out);
+	json__end(&j);
+	err = err ? err : sink__drain(s, &out, 0);
+	buf__done(&out);
 	return err;
 }

@@ -24,7 +24,7 @@ static const unsigned char page_tail[] = {
 int output_memory_html(struct sink *s, const struct timeline *t)
 {
 	const struct memory_json_options options = {
-		.max_points = POINTS_MAX, .max_ops = OPS_MAX, .inside_html = true};
+		.max_points = POINTS_MAX, .max_ops = OPS_MAX, .html_embed_json = true};
 	int err = sink__write(s, page_head, sizeof(page_head));
 
 	if (!err)

@@ -17,8 +17,8 @@
  *     bytes       allocated after it, counted from the capture's beginning (what was held then is
  *                 not in it)
  *     allocator_bytes, reserved_bytes
- *                 the allocator's own totals at each point, null where it told none; absent where
- *                 it never did
+ *                 the allocator's own totals at each point, null where it reported none; absent
+ *                 where it never did
  *     end_bytes   the last of them
  *     peak        {time_us, bytes, held_by} or null; held_by: the ops whose allocations were alive
  *                 then, most bytes first: [{op, outermost, allocations, bytes}]
@@ -27,12 +27,14 @@
  *                 one, outermost the operator it ran under; both null outside any op
  *     ops_nr, held_by_nr
  *                 how many there are of each, where a list is cut
- *     categories  where operators told what they are called with, what each category holds, what
- * was there before the capture included (else absent): {names, times_us, bytes: a list for each
- * name, thinned} out_of_memory requests that were refused, as out_of_memory.c describes them;
- * absent without any frees_of_unknown_size frees of memory allocated before the capture: they are
- * in no total losses        {name: count}, zeros too capture       {key: value} what the recording
- * says about itself
+ *     categories  if operators were recorded with their inputs (else absent): what each category
+ *                 holds, what was there before the capture included: {names, times_us, bytes: a
+ *                 list for each name, thinned}
+ *   out_of_memory requests that were refused, as out_of_memory.c describes them; absent if none
+ *   frees_of_unknown_size
+ *                 frees of memory allocated before the capture: they are in no total
+ *   losses        {name: count}, zeros too
+ *   capture       {key: value}: the recording's metadata
  */
 #include "output/memory/memory_json.h"
 
@@ -48,9 +50,10 @@
 
 #define FLUSH_BYTES (64 * 1024)
 
-/* Where text gathers on its way to the sink. */
+/* Where JSON gathers on its way to the sink. */
 struct writer {
 	struct buf b;
+	struct json_writer json; /* writes to `b` */
 	struct buf escaped;
 	struct sink *sink;
 	const struct timeline *t;
@@ -58,13 +61,16 @@ struct writer {
 	int err;
 };
 
+/* A row a line, the first of them behind the bracket. */
+static const struct json_style rows_style = JSON_STYLE("", ",\n", ": ", "");
+
 static void flush(struct writer *w)
 {
 	struct buf *out = &w->b;
 
 	if (!w->b.nr)
 		return;
-	if (w->options->inside_html) {
+	if (w->options->html_embed_json) {
 		buf__clear(&w->escaped);
 		buf__page_json(&w->escaped, &w->b);
 		out = &w->escaped;
@@ -84,73 +90,63 @@ static void flush_if_much(struct writer *w)
 		flush(w);
 }
 
-static void add_name(struct buf *b, const char *name)
-{
-	if (name)
-		buf__json(b, name);
-	else
-		buf__str(b, "null");
-}
-
 static void add_time(struct writer *w, uint64_t time_ns)
 {
-	buf__us(&w->b, (int64_t)(time_ns - w->t->start_ns));
+	json__us(&w->json, (int64_t)(time_ns - w->t->start_ns));
 }
 
 static void add_processes(struct writer *w)
 {
-	struct buf *b = &w->b;
+	struct json_writer *j = &w->json;
 
-	buf__str(b, "\"processes\": [");
+	json__put_array(j, "processes", &json_lines);
 	for (size_t i = 0; i < w->t->processes.nr; i++) {
 		const struct tl_process *p = &w->t->processes.items[i];
 
-		buf__str(b, i ? ",\n{\"pid\": " : "\n{\"pid\": ");
-		buf__i64(b, p->pid);
-		buf__str(b, ", \"rank\": ");
+		json__object(j, &json_spaced);
+		json__put_i64(j, "pid", p->pid);
+		json__key(j, "rank");
 		if (p->rank >= 0)
-			buf__i64(b, p->rank);
+			json__i64(j, p->rank);
 		else
-			buf__str(b, "null");
-		buf__str(b, ", \"comm\": ");
-		add_name(b, p->comm);
-		buf__str(b, ", \"cmdline\": ");
-		add_name(b, p->cmdline);
-		buf__char(b, '}');
+			json__null(j);
+		json__put_text(j, "comm", p->comm);
+		json__put_text(j, "cmdline", p->cmdline);
+		json__end(j);
 		flush_if_much(w);
 	}
-	buf__str(b, "],\n");
+	json__end(j);
 }
 
 enum column { COLUMN_TIME, COLUMN_TOTAL, COLUMN_ALLOCATED, COLUMN_RESERVED };
 
-static void add_reported(struct buf *b, uint64_t bytes)
+/* Null: the allocator did not report it. */
+static void add_reported(struct json_writer *j, uint64_t bytes)
 {
 	if (bytes)
-		buf__u64(b, bytes);
+		json__u64(j, bytes);
 	else
-		buf__str(b, "null");
+		json__null(j);
 }
 
 static void add_column(struct writer *w, const char *key, enum column column,
 		       const struct memory_points *points)
 {
-	buf__printf(&w->b, "\"%s\": [", key);
+	json__new_line(&w->json, 0);
+	json__put_array(&w->json, key, &json_tight);
 	for (size_t i = 0; i < points->events.nr; i++) {
 		const struct tl_memory *m = &w->t->memory.items[points->events.items[i]];
 
-		if (i)
-			buf__char(&w->b, ',');
 		if (column == COLUMN_TIME)
 			add_time(w, m->time_ns);
 		else if (column == COLUMN_TOTAL)
-			buf__i64(&w->b, m->total_bytes);
+			json__i64(&w->json, m->total_bytes);
 		else
-			add_reported(&w->b, column == COLUMN_ALLOCATED ? m->allocated_bytes
-								       : m->reserved_bytes);
+			add_reported(&w->json, column == COLUMN_ALLOCATED ? m->allocated_bytes
+									  : m->reserved_bytes);
 		flush_if_much(w);
 	}
-	buf__str(&w->b, "],\n");
+	json__end(&w->json);
 }
 
 static void add_series(struct writer *w, const struct memory_device *d)
@@ -160,25 +156,19 @@ static void add_series(struct writer *w, const struct memory_device *d)
 
 	if (!w->err)
 		w->err = err;
-	buf__str(&w->b, "\"thinned_us\": ");
+	json__key(&w->json, "thinned_us");
 	if (points.bucket_ns)
-		buf__us(&w->b, (int64_t)points.bucket_ns);
+		json__us(&w->json, (int64_t)points.bucket_ns);
 	else
-		buf__str(&w->b, "null");
-	buf__str(&w->b, ",\n");
+		json__null(&w->json);
 	add_column(w, "times_us", COLUMN_TIME, &points);
 	add_column(w, "bytes", COLUMN_TOTAL, &points);
 	if (d->has_totals) {
 		add_column(w, "allocator_bytes", COLUMN_ALLOCATED, &points);
 		add_column(w, "reserved_bytes", COLUMN_RESERVED, &points);
 	}
+	json__new_line(&w->json, 0);
 	vec_done(&points.events);
-}
-
-static void add_number(struct buf *b, const char *key, int64_t n)
-{
-	buf__printf(b, ", \"%s\": ", key);
-	buf__i64(b, n);
 }
 
 static uint8_t tensor_device(const struct memory_device *d)
@@ -192,43 +182,46 @@ static uint8_t tensor_device(const struct memory_device *d)
 
 static void add_category(struct writer *w, const struct category_rows *rows, int category)
 {
-	buf__str(&w->b, category ? ",\n[" : "[");
+	json__array(&w->json, &json_tight);
 	for (size_t i = 0; i < rows->items.nr; i++) {
-		if (i)
-			buf__char(&w->b, ',');
-		buf__i64(&w->b, rows->items.items[i].bytes[category]);
+		json__i64(&w->json, rows->items.items[i].bytes[category]);
 		flush_if_much(w);
 	}
-	buf__char(&w->b, ']');
+	json__end(&w->json);
 }
 
-/* A row's time is that of the epoch; what was there before has the capture's. */
+/* A row's time is Unix time; what was there before the capture has the time of its start. */
 static void add_category_time(struct writer *w, const struct category_row *row)
 {
 	int64_t start_us = (int64_t)((w->t->start_ns + w->t->realtime_offset_ns) / 1000);
-	int64_t at = row->time_us < start_us ? 0 : row->time_us - start_us;
 
-	buf__i64(&w->b, at);
+	json__i64(&w->json, row->time_us < start_us ? 0 : row->time_us - start_us);
 }
 
 static void add_category_rows(struct writer *w, const struct category_rows *rows)
 {
-	struct buf *b = &w->b;
+	struct json_writer *j = &w->json;
 
-	buf__str(b, "\"categories\": {\"names\": [");
+	json__put_object(j, "categories", &json_spaced);
+	json__put_array(j, "names", &json_spaced);
 	for (int i = 0; i < TL_CATEGORIES; i++)
-		buf__printf(b, "%s\"%s\"", i ? ", " : "", category_name(i));
-	buf__str(b, "],\n\"times_us\": [");
+		json__word(j, category_name(i));
+	json__end(j);
+	json__new_line(j, 0);
+	json__put_array(j, "times_us", &json_tight);
 	for (size_t i = 0; i < rows->items.nr; i++) {
-		if (i)
-			buf__char(b, ',');
 		add_category_time(w, &rows->items.items[i]);
 		flush_if_much(w);
 	}
-	buf__str(b, "],\n\"bytes\": [");
+	json__end(j);
+	json__new_line(j, 0);
+	json__put_array(j, "bytes", &rows_style);
 	for (int i = 0; i < TL_CATEGORIES; i++)
 		add_category(w, rows, i);
-	buf__printf(b, "], \"thinned\": %s},\n", rows->thinned ? "true" : "false");
+	json__end(j);
+	json__put_bool(j, "thinned", rows->thinned);
+	json__end(j);
+	json__new_line(j, 0);
 }
 
 static void add_categories(struct writer *w, const struct memory_device *d)
@@ -248,28 +241,27 @@ static void add_categories(struct writer *w, const struct memory_device *d)
 
 static void add_op(struct writer *w, const struct memory_op *op, bool at_peak)
 {
-	struct buf *b = &w->b;
+	struct json_writer *j = &w->json;
 
-	buf__str(b, "{\"op\": ");
-	add_name(b, op->op);
-	buf__str(b, ", \"outermost\": ");
-	add_name(b, op->outermost);
+	json__object(j, &json_spaced);
+	json__put_text(j, "op", op->op);
+	json__put_text(j, "outermost", op->outermost);
 	if (at_peak) {
-		add_number(b, "allocations", (int64_t)op->peak_allocations);
-		add_number(b, "bytes", op->peak_bytes);
+		json__put_u64(j, "allocations", op->peak_allocations);
+		json__put_i64(j, "bytes", op->peak_bytes);
 	} else {
-		add_number(b, "allocations", (int64_t)op->allocations);
-		add_number(b, "bytes", op->allocated_bytes);
-		add_number(b, "largest_bytes", op->largest_bytes);
-		add_number(b, "peak_bytes", op->peak_bytes);
-		add_number(b, "end_allocations", (int64_t)op->end_allocations);
-		add_number(b, "end_bytes", op->end_bytes);
+		json__put_u64(j, "allocations", op->allocations);
+		json__put_i64(j, "bytes", op->allocated_bytes);
+		json__put_i64(j, "largest_bytes", op->largest_bytes);
+		json__put_i64(j, "peak_bytes", op->peak_bytes);
+		json__put_u64(j, "end_allocations", op->end_allocations);
+		json__put_i64(j, "end_bytes", op->end_bytes);
 	}
-	buf__char(b, '}');
+	json__end(j);
 	flush_if_much(w);
 }
 
-/* Sorts the device's ops in place; those with nothing alive at the peak are not of its list. */
+/* Sorts the device's ops in place. Ops with nothing alive at the peak are not in its list. */
 static void add_ops(struct writer *w, struct memory_device *d, bool at_peak)
 {
 	size_t max = w->options->max_ops ? w->options->max_ops : d->ops.nr;
@@ -278,66 +270,65 @@ static void add_ops(struct writer *w, struct memory_device *d, bool at_peak)
 	if (d->ops.nr)
 		qsort(d->ops.items, d->ops.nr, sizeof(*d->ops.items),
 		      at_peak ? memory_op_by_peak : memory_op_by_allocated);
-	buf__str(&w->b, at_peak ? "\"held_by\": [" : "\"ops\": [");
+	json__put_array(&w->json, at_peak ? "held_by" : "ops", &json_lines);
 	for (size_t i = 0; i < d->ops.nr; i++) {
 		if (at_peak && !d->ops.items[i].peak_allocations)
 			continue;
-		if (nr < max) {
-			buf__str(&w->b, nr ? ",\n" : "\n");
+		if (nr++ < max)
 			add_op(w, &d->ops.items[i], at_peak);
-		}
-		nr++;
 	}
-	buf__str(&w->b, "]");
-	add_number(&w->b, at_peak ? "held_by_nr" : "ops_nr", (int64_t)nr);
+	json__end(&w->json);
+	json__put_u64(&w->json, at_peak ? "held_by_nr" : "ops_nr", nr);
 }
 
 static void add_peak(struct writer *w, struct memory_device *d)
 {
-	buf__str(&w->b, "\"peak\": ");
+	json__key(&w->json, "peak");
 	if (d->peak == TL_NONE) {
-		buf__str(&w->b, "null,\n");
-		return;
+		json__null(&w->json);
+	} else {
+		json__object(&w->json, &json_spaced);
+		json__key(&w->json, "time_us");
+		add_time(w, w->t->memory.items[d->peak].time_ns);
+		json__put_i64(&w->json, "bytes", d->peak_bytes);
+		add_ops(w, d, true);
+		json__end(&w->json);
 	}
-	buf__str(&w->b, "{\"time_us\": ");
-	add_time(w, w->t->memory.items[d->peak].time_ns);
-	add_number(&w->b, "bytes", d->peak_bytes);
-	buf__str(&w->b, ", ");
-	add_ops(w, d, true);
-	buf__str(&w->b, "},\n");
+	json__new_line(&w->json, 0);
+}
+
+static void add_device(struct writer *w, struct memory_device *d)
+{
+	struct json_writer *j = &w->json;
+	char name[MEMORY_NAME_BYTES];
+
+	memory_device_name(d->type, d->index, name);
+	json__object(j, &json_spaced);
+	json__put_word(j, "device", name);
+	json__key(j, "process");
+	if (d->process < w->t->processes.nr)
+		json__u64(j, d->process);
+	else
+		json__null(j);
+	json__put_u64(j, "events", d->events.nr);
+	add_series(w, d);
+	add_categories(w, d);
+	add_peak(w, d);
+	add_ops(w, d, false);
+	json__put_i64(j, "end_bytes", d->end_bytes);
+	if (d->has_outside) {
+		json__put_i64(j, "outside_pytorch_end_bytes", d->outside_end_bytes);
+		json__put_i64(j, "outside_pytorch_peak_bytes", d->outside_peak_bytes);
+	}
+	json__end(j);
 }
 
 static void add_devices(struct writer *w, struct memory_usage *u)
 {
-	struct buf *b = &w->b;
-
-	buf__str(b, "\"devices\": [");
-	for (size_t i = 0; i < u->devices.nr; i++) {
-		struct memory_device *d = &u->devices.items[i];
-		char name[MEMORY_NAME_BYTES];
-
-		memory_device_name(d->type, d->index, name);
-		buf__str(b, i ? ",\n{\"device\": \"" : "\n{\"device\": \"");
-		buf__str(b, name);
-		buf__str(b, "\", \"process\": ");
-		if (d->process < w->t->processes.nr)
-			buf__u64(b, d->process);
-		else
-			buf__str(b, "null");
-		add_number(b, "events", (int64_t)d->events.nr);
-		buf__str(b, ", ");
-		add_series(w, d);
-		add_categories(w, d);
-		add_peak(w, d);
-		add_ops(w, d, false);
-		add_number(b, "end_bytes", d->end_bytes);
-		if (d->has_outside) {
-			add_number(b, "outside_pytorch_end_bytes", d->outside_end_bytes);
-			add_number(b, "outside_pytorch_peak_bytes", d->outside_peak_bytes);
-		}
-		buf__char(b, '}');
-	}
-	buf__str(b, "],\n");
+	json__put_array(&w->json, "devices", &json_lines);
+	for (size_t i = 0; i < u->devices.nr; i++)
+		add_device(w, &u->devices.items[i]);
+	json__end(&w->json);
 }
 
 static void add_out_of_memory(struct writer *w)
@@ -346,10 +337,9 @@ static void add_out_of_memory(struct writer *w)
 
 	if (!w->t->out_of_memory.nr)
 		return;
-	buf__str(&w->b, "\"out_of_memory\": ");
-	err = out_of_memory_json(&w->b, w->t);
+	json__key(&w->json, "out_of_memory");
+	err = out_of_memory_json(&w->json, w->t);
 	w->err = w->err ? w->err : err;
-	buf__str(&w->b, ",\n");
 }
 
 static uint64_t frees_of_unknown_size(const struct timeline *t)
@@ -363,34 +353,48 @@ static uint64_t frees_of_unknown_size(const struct timeline *t)
 	return 0;
 }
 
-static void add_losses(struct writer *w)
-{
-	struct buf *b = &w->b;
-
-	buf__str(b, "\"frees_of_unknown_size\": ");
-	buf__u64(b, frees_of_unknown_size(w->t));
-	buf__str(b, ",\n\"losses\": ");
-	describe_losses(b, w->t);
-	buf__str(b, ",\n");
-}
-
 static void add_capture(struct writer *w)
 {
 	const struct recording *r = w->t->recording;
 	size_t nr = r ? recording__metas(r) : 0;
 
-	buf__str(&w->b, "\"capture\": {");
+	json__put_object(&w->json, "capture", &json_lines);
 	for (size_t i = 0; i < nr; i++) {
 		const char *key = NULL, *value = NULL;
 
 		recording__meta_at(r, i, &key, &value);
-		buf__str(&w->b, i ? ",\n" : "\n");
-		buf__json(&w->b, key ? key : "");
-		buf__str(&w->b, ": ");
-		add_name(&w->b, value);
+		json__key_text(&w->json, key ? key : "");
+		json__text(&w->json, value);
 		flush_if_much(w);
 	}
-	buf__str(&w->b, "}}\n");
+	json__end(&w->json);
+}
+
+static void add_document(struct writer *w, struct memory_usage *usage)
+{
+	struct json_writer *j = &w->json;
+	const struct timeline *t = w->t;
+
+	json__object(j, &json_spaced);
+	json__put_word(j, "schema", "gpuprof-memory-1");
+	json__new_line(j, 0);
+	json__put_u64(j, "start_unix_us", (t->start_ns + t->realtime_offset_ns) / 1000);
+	json__put_us(j, "duration_us", (int64_t)(t->end_ns - t->start_ns));
+	json__new_line(j, 0);
+	add_processes(w);
+	json__new_line(j, 0);
+	add_devices(w, usage);
+	json__new_line(j, 0);
+	add_out_of_memory(w);
+	json__new_line(j, 0);
+	json__put_u64(j, "frees_of_unknown_size", frees_of_unknown_size(t));
+	json__new_line(j, 0);
+	json__key(j, "losses");
+	metadata_losses(j, t);
+	json__new_line(j, 0);
+	add_capture(w);
+	json__end(j);
+	buf__char(&w->b, '\n');
 }
 
 int memory_json_write(struct sink *s, const struct timeline *t,
@@ -399,18 +403,10 @@ int memory_json_write(struct sink *s, const struct timeline *t,
 	struct writer w = {.sink = s, .t = t, .options = options};
 	struct memory_usage usage;
 
+	json__init(&w.json, &w.b);
 	w.err = memory_usage__init(&usage, t);
 	if (!w.err) {
-		buf__str(&w.b, "{\"schema\": \"gpuprof-memory-1\",\n\"start_unix_us\": ");
-		buf__u64(&w.b, (t->start_ns + t->realtime_offset_ns) / 1000);
-		buf__str(&w.b, ", \"duration_us\": ");
-		buf__us(&w.b, (int64_t)(t->end_ns - t->start_ns));
-		buf__str(&w.b, ",\n");
-		add_processes(&w);
-		add_devices(&w, &usage);
-		add_out_of_memory(&w);
-		add_losses(&w);
-		add_capture(&w);
+		add_document(&w, &usage);
 		flush(&w);
 	}
 	memory_usage__done(&usage);

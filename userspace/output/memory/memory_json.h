@@ -12,7 +12,7 @@ struct memory_json_options {
 	size_t max_points; /* of each device, 0: all */
 	size_t max_ops;	   /* rows of each list of ops, 0: all */
 	/* Writes each '<' as \u003c, so that no name can end the <script> element around it. */
-	bool inside_html;
+	bool html_embed_json;
 };
 
 /* Writes the object described in memory_json.c. 0 or -errno. */

@@ -187,63 +187,55 @@ static int holders__init(struct holders *h, const struct timeline *t, size_t ind
 
 /* ---- JSON ---- */
 
-static void add_text(struct buf *b, const char *key, const char *text)
+/* Null: the allocator did not report it. */
+static void put_reported(struct json_writer *j, const char *key, uint64_t bytes)
 {
-	buf__printf(b, ", \"%s\": ", key);
-	if (text)
-		buf__json(b, text);
-	else
-		buf__str(b, "null");
-}
-
-static void add_reported(struct buf *b, const char *key, uint64_t bytes)
-{
-	buf__printf(b, ", \"%s\": ", key);
+	json__key(j, key);
 	if (bytes)
-		buf__u64(b, bytes);
+		json__u64(j, bytes);
 	else
-		buf__str(b, "null");
+		json__null(j);
 }
 
-static void add_numbers(struct buf *b, const struct holder *row)
+static void put_numbers(struct json_writer *j, const struct holder *row)
 {
-	buf__str(b, ", \"allocations\": ");
-	buf__u64(b, row->allocations);
-	buf__str(b, ", \"bytes\": ");
-	buf__i64(b, row->bytes);
-	buf__char(b, '}');
+	json__put_u64(j, "allocations", row->allocations);
+	json__put_i64(j, "bytes", row->bytes);
 }
 
-static void add_rows(struct buf *b, const struct timeline *t, const struct holders *h)
+static void put_ops(struct json_writer *j, const struct holders *h)
+{
+	json__put_array(j, "held_by", &json_spaced);
+	for (size_t i = 0; i < h->ops.nr && i < HOLDERS_JSON; i++) {
+		json__object(j, &json_spaced);
+		json__put_text(j, "op", h->ops.items[i].op);
+		json__put_text(j, "outermost", h->ops.items[i].outermost);
+		put_numbers(j, &h->ops.items[i]);
+		json__end(j);
+	}
+	json__end(j);
+	json__put_u64(j, "held_by_nr", h->ops.nr);
+}
+
+static void put_lines(struct json_writer *j, const struct timeline *t, const struct holders *h)
 {
 	CLEANUP(buf__done) struct buf line = {0};
 
-	buf__str(b, ", \"held_by\": [");
-	for (size_t i = 0; i < h->ops.nr && i < HOLDERS_JSON; i++) {
-		buf__str(b, i ? ", {\"op\": " : "{\"op\": ");
-		if (h->ops.items[i].op)
-			buf__json(b, h->ops.items[i].op);
-		else
-			buf__str(b, "null");
-		add_text(b, "outermost", h->ops.items[i].outermost);
-		add_numbers(b, &h->ops.items[i]);
-	}
-	buf__printf(b, "], \"held_by_nr\": %zu, \"lines\": [", h->ops.nr);
+	json__put_array(j, "lines", &json_spaced);
 	for (size_t i = 0; i < h->lines.nr && i < HOLDERS_JSON; i++) {
 		buf__clear(&line);
 		if (h->lines.items[i].frame)
 			stack_text_frame(&line, t->recording, h->lines.items[i].frame);
-		buf__str(b, i ? ", {\"line\": " : "{\"line\": ");
-		if (line.nr)
-			buf__json(b, line.bytes);
-		else
-			buf__str(b, "null");
-		add_numbers(b, &h->lines.items[i]);
+		json__object(j, &json_spaced);
+		json__put_text(j, "line", line.nr ? line.bytes : NULL);
+		put_numbers(j, &h->lines.items[i]);
+		json__end(j);
 	}
-	buf__printf(b, "], \"lines_nr\": %zu}", h->lines.nr);
+	json__end(j);
+	json__put_u64(j, "lines_nr", h->lines.nr);
 }
 
-static int add_refused(struct buf *b, const struct timeline *t, size_t index)
+static int put_refused(struct json_writer *j, const struct timeline *t, size_t index)
 {
 	CLEANUP(holders__done) struct holders h = {0};
 	const struct tl_memory *m = &t->out_of_memory.items[index];
@@ -251,36 +243,33 @@ static int add_refused(struct buf *b, const struct timeline *t, size_t index)
 	char name[MEMORY_NAME_BYTES];
 	int err = holders__init(&h, t, index);
 
-	buf__str(b, "{\"time_us\": ");
-	buf__us(b, (int64_t)(m->time_ns - t->start_ns));
-	buf__printf(b, ", \"process\": %u, \"device\": ", t->threads.items[m->thread].process);
-	buf__char(b, '"');
 	memory_device_name(m->device_type, m->device_index, name);
-	buf__str(b, name);
-	buf__str(b, "\", \"bytes\": ");
-	buf__i64(b, m->bytes);
-	add_text(b, "op", has_op ? t->ops.items[m->op].name : NULL);
-	add_text(b, "outermost", has_op ? memory_outermost_name(t, m->op) : NULL);
-	add_reported(b, "allocator_bytes", m->allocated_bytes);
-	add_reported(b, "reserved_bytes", m->reserved_bytes);
-	buf__str(b, ", \"held_bytes\": ");
-	buf__i64(b, h.bytes);
-	buf__str(b, ", \"held_allocations\": ");
-	buf__u64(b, h.allocations);
-	add_rows(b, t, &h);
+	json__object(j, &json_spaced);
+	json__put_us(j, "time_us", (int64_t)(m->time_ns - t->start_ns));
+	json__put_u64(j, "process", t->threads.items[m->thread].process);
+	json__put_word(j, "device", name);
+	json__put_i64(j, "bytes", m->bytes);
+	json__put_text(j, "op", has_op ? t->ops.items[m->op].name : NULL);
+	json__put_text(j, "outermost", has_op ? memory_outermost_name(t, m->op) : NULL);
+	put_reported(j, "allocator_bytes", m->allocated_bytes);
+	put_reported(j, "reserved_bytes", m->reserved_bytes);
+	json__put_i64(j, "held_bytes", h.bytes);
+	json__put_u64(j, "held_allocations", h.allocations);
+	put_ops(j, &h);
+	put_lines(j, t, &h);
+	json__end(j);
 	return err;
 }
 
-int out_of_memory_json(struct buf *b, const struct timeline *t)
+int out_of_memory_json(struct json_writer *j, const struct timeline *t)
 {
+	static const struct json_style refusals = JSON_STYLE("", ",\n", ": ", "");
 	int err = 0;
 
-	buf__char(b, '[');
-	for (size_t i = 0; i < t->out_of_memory.nr && i < SHOWN_JSON && !err; i++) {
-		buf__str(b, i ? ",\n" : "");
-		err = add_refused(b, t, i);
-	}
-	buf__char(b, ']');
+	json__array(j, &refusals);
+	for (size_t i = 0; i < t->out_of_memory.nr && i < SHOWN_JSON && !err; i++)
+		err = put_refused(j, t, i);
+	json__end(j);
 	return err;
 }
 

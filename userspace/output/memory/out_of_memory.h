@@ -7,10 +7,10 @@
 #ifndef GP_OUTPUT_MEMORY_OUT_OF_MEMORY_H
 #define GP_OUTPUT_MEMORY_OUT_OF_MEMORY_H
 
-#include "base/buf.h"
+#include "base/json_writer.h"
 #include "timeline/model/timeline.h"
 
 /* The array of JSON objects that table_json.c and memory_json.c write. 0 or -ENOMEM. */
-int out_of_memory_json(struct buf *b, const struct timeline *t);
+int out_of_memory_json(struct json_writer *j, const struct timeline *t);
 
 #endif /* GP_OUTPUT_MEMORY_OUT_OF_MEMORY_H */

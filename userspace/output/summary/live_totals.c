@@ -391,7 +391,7 @@ void live_totals__reset(struct live_totals *y)
 int live_totals__add(struct live_totals *y, const struct timeline *t)
 {
 	uint64_t wall_ns = t->end_ns - t->start_ns - t->paused_ns;
-	double cost_ns = describe_inside_ns(t);
+	double cost_ns = metadata_inside_ns(t);
 	int err;
 
 	clear(y, TOTALS_LAST);

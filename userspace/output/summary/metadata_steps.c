@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What is known about a program's steps.
+ * A program's steps in sum: as JSON, and as a line of text for each process.
  */
-#include "output/format/columns.h"
 #include "output/format/metadata.h"
 #include "output/format/output.h"
 
@@ -30,12 +29,8 @@ static struct extent extent_of(const struct timeline *t, const struct tl_step_se
 	return e;
 }
 
-static void us(struct buf *out, const char *name, uint64_t ns)
-{
-	columns_us(out, COLUMNS_JSON, name, ns);
-}
-
-void describe_steps(struct buf *out, const struct timeline *t)
+static void series_object(struct json_writer *j, const struct timeline *t,
+			  const struct tl_step_series *s)
 {
 	static const char *const by[] = {
 		[TL_STEPS_PROFILER] = "profiler",
@@ -43,29 +38,30 @@ void describe_steps(struct buf *out, const struct timeline *t)
 		[TL_STEPS_DATALOADER] = "dataloader",
 		[TL_STEPS_SEQUENCE] = "sequence",
 	};
+	const struct extent e = extent_of(t, s);
 
-	buf__char(out, '[');
-	for (size_t i = 0; i < t->step_series.nr; i++) {
-		const struct tl_step_series *s = &t->step_series.items[i];
-		struct extent e = extent_of(t, s);
+	json__object(j, &json_spaced);
+	json__put_i64(j, "pid", t->processes.items[s->process].pid);
+	json__put_u64(j, "tid", t->threads.items[s->thread].tid);
+	json__put_word(j, "found_by", by[s->by]);
+	if (s->marker)
+		json__put_text(j, "marker", s->marker);
+	else
+		json__put_u64(j, "cycle_ops", s->cycle_nr);
+	json__put_u64(j, "first", t->steps.items[s->first].number);
+	json__put_u64(j, "count", s->nr);
+	json__put_duration(j, "mean_us", e.sum_ns / s->nr);
+	json__put_duration(j, "min_us", e.least_ns);
+	json__put_duration(j, "max_us", e.most_ns);
+	json__end(j);
+}
 
-		buf__printf(out, "%s{\"pid\": %d, \"tid\": %u, \"found_by\": \"%s\"", i ? ", " : "",
-			    t->processes.items[s->process].pid, t->threads.items[s->thread].tid,
-			    by[s->by]);
-		if (s->marker) {
-			buf__str(out, ", \"marker\": ");
-			buf__json(out, s->marker);
-		} else {
-			buf__printf(out, ", \"cycle_ops\": %u", s->cycle_nr);
-		}
-		buf__printf(out, ", \"first\": %llu, \"count\": %u",
-			    (unsigned long long)t->steps.items[s->first].number, s->nr);
-		us(out, "mean_us", e.sum_ns / s->nr);
-		us(out, "min_us", e.least_ns);
-		us(out, "max_us", e.most_ns);
-		buf__char(out, '}');
-	}
-	buf__char(out, ']');
+void metadata_steps(struct json_writer *j, const struct timeline *t)
+{
+	json__array(j, &json_spaced);
+	for (size_t i = 0; i < t->step_series.nr; i++)
+		series_object(j, t, &t->step_series.items[i]);
+	json__end(j);
 }
 
 static void duration(struct buf *out, uint64_t ns)

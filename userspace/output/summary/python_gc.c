@@ -3,7 +3,6 @@
 /*
  * Python's garbage collections, in sum.
  */
-#include "output/format/columns.h"
 #include "output/format/metadata.h"
 #include "output/format/output.h"
 
@@ -34,15 +33,15 @@ static struct sum sum_of(const struct timeline *t, int64_t generation)
 	return sum;
 }
 
-static void members(struct buf *out, const struct sum *sum)
+static void sum_keys(struct json_writer *j, const struct sum *sum)
 {
-	buf__printf(out, "\"count\": %llu, \"collected\": %llu", (unsigned long long)sum->nr,
-		    (unsigned long long)sum->collected);
-	columns_us(out, COLUMNS_JSON, "sum_us", sum->ns);
-	columns_us(out, COLUMNS_JSON, "max_us", sum->most_ns);
+	json__put_u64(j, "count", sum->nr);
+	json__put_u64(j, "collected", sum->collected);
+	json__put_duration(j, "sum_us", sum->ns);
+	json__put_duration(j, "max_us", sum->most_ns);
 }
 
-/* What else there was is not known. */
+/* The part of the capture in which collections were recorded. */
 static const char *seen_in(const struct timeline *t)
 {
 	if (t->windows.nr)
@@ -50,24 +49,25 @@ static const char *seen_in(const struct timeline *t)
 	return t->paused_ns ? "the time outside pauses" : "all";
 }
 
-void describe_python_gc(struct buf *out, const struct timeline *t)
+void metadata_python_gc(struct json_writer *j, const struct timeline *t)
 {
 	struct sum sum = sum_of(t, -1);
-	bool first = true;
 
-	buf__char(out, '{');
-	members(out, &sum);
-	buf__printf(out, ", \"in\": \"%s\", \"generations\": [", seen_in(t));
+	json__object(j, &json_spaced);
+	sum_keys(j, &sum);
+	json__put_word(j, "in", seen_in(t));
+	json__put_array(j, "generations", &json_spaced);
 	for (int i = 0; i < GENERATIONS; i++) {
 		sum = sum_of(t, i);
 		if (!sum.nr)
 			continue;
-		buf__printf(out, "%s{\"generation\": %d, ", first ? "" : ", ", i);
-		members(out, &sum);
-		buf__char(out, '}');
-		first = false;
+		json__object(j, &json_spaced);
+		json__put_i64(j, "generation", i);
+		sum_keys(j, &sum);
+		json__end(j);
 	}
-	buf__str(out, "]}");
+	json__end(j);
+	json__end(j);
 }
 
 int output_python_gc_text(struct sink *s, const struct timeline *t)

@@ -11,12 +11,14 @@
 
 static void title_line(struct buf *out, const struct table *table, bool overloads, bool shapes)
 {
+	const struct columns to = {.csv = out, .titles = true};
+
 	buf__str(out, overloads ? "name,overload" : "name");
 	if (table->parts)
 		buf__str(out, table->parts == TABLE_BY_RANK ? ",rank" : ",pid");
 	buf__str(out, ",device,calls");
-	columns_of_table(out, COLUMNS_TITLES, table, &(struct table_row){.name = ""});
-	columns_estimates(out, COLUMNS_TITLES, table, &(struct table_row){.name = ""});
+	columns_of_table(&to, table, &(struct table_row){.name = ""});
+	columns_estimates(&to, table, &(struct table_row){.name = ""});
 	if (shapes)
 		buf__str(out, ",input_shapes");
 	if (table->has_stacks)
@@ -29,6 +31,8 @@ static void title_line(struct buf *out, const struct table *table, bool overload
 static void row_line(struct buf *out, const struct table *table, const struct table_row *r,
 		     bool overloads)
 {
+	const struct columns to = {.csv = out};
+
 	buf__csv(out, r->name);
 	if (overloads) {
 		buf__char(out, ',');
@@ -41,17 +45,16 @@ static void row_line(struct buf *out, const struct table *table, const struct ta
 	}
 	buf__str(out, r->device == TABLE_CUDA ? ",CUDA," : ",CPU,");
 	buf__u64(out, r->calls);
-	columns_of_table(out, COLUMNS_CSV, table, r);
-	columns_estimates(out, COLUMNS_CSV, table, r);
+	columns_of_table(&to, table, r);
+	columns_estimates(&to, table, r);
 	if (r->shapes) {
 		buf__char(out, ',');
 		buf__csv(out, r->shapes);
 	}
 	if (table->has_stacks)
-		columns_stack(out, COLUMNS_CSV, table->recording, r->stack, r->stack_nr,
-			      r->is_forward_stack);
+		columns_stack(&to, table->recording, r->stack, r->stack_nr, r->is_forward_stack);
 	if (table->is_tree)
-		columns_u64(out, COLUMNS_CSV, "depth", r->depth);
+		columns_u64(&to, "depth", r->depth);
 	buf__str(out, "\r\n");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What set off a flight recorder.
+ * See triggers.h.
  */
 #include "output/summary/triggers.h"
 
@@ -74,74 +74,76 @@ void trigger_words(struct buf *out, const struct timeline *t, const struct tl_tr
 		buf__printf(out, ", thread %u", t->threads.items[trigger->thread].tid);
 }
 
-/* Microseconds from the start of the recording; what lies before it is negative. */
-static void from_start(struct buf *out, const struct timeline *t, uint64_t time_ns)
-{
-	buf__us(out, (int64_t)(time_ns - t->start_ns));
-}
-
-static void json_stack(struct buf *out, const struct timeline *t, uint32_t stack_id)
+static void json_stack(struct json_writer *j, const struct timeline *t, uint32_t stack_id)
 {
 	size_t nr = 0;
 	const uint32_t *frames = recording__stack(t->recording, stack_id, &nr, NULL);
 
-	stack_text_json(out, t->recording, frames, nr < FRAMES_JSON ? nr : FRAMES_JSON);
+	stack_text_json(j, t->recording, frames, nr < FRAMES_JSON ? nr : FRAMES_JSON);
 }
 
-static void json_threads(struct buf *out, const struct timeline *t, uint64_t time_ns)
+static void json_threads(struct json_writer *j, const struct timeline *t, uint64_t time_ns)
 {
 	size_t shown = 0;
 
-	buf__str(out, ", \"threads\": [");
+	json__put_array(j, "threads", &json_spaced);
 	for (size_t i = 0; i < t->thread_stacks.nr && shown < THREADS_JSON; i++) {
 		const struct tl_thread_stack *s = &t->thread_stacks.items[i];
 		const struct tl_thread *thread = &t->threads.items[s->thread];
 
 		if (s->time_ns != time_ns)
 			continue;
-		buf__printf(out, "%s{\"pid\": %d, \"tid\": %u, \"stack\": ", shown++ ? ", " : "",
-			    t->processes.items[thread->process].pid, thread->tid);
-		json_stack(out, t, s->stack_id);
-		buf__char(out, '}');
+		shown++;
+		json__object(j, &json_spaced);
+		json__put_i64(j, "pid", t->processes.items[thread->process].pid);
+		json__put_u64(j, "tid", thread->tid);
+		json__key(j, "stack");
+		json_stack(j, t, s->stack_id);
+		json__end(j);
 	}
-	buf__char(out, ']');
+	json__end(j);
 }
 
-static void json_trigger(struct buf *out, const struct timeline *t, const struct tl_trigger *x)
+static void json_where(struct json_writer *j, const struct timeline *t, uint32_t number)
+{
+	const struct tl_thread *thread;
+
+	if (number == TL_NONE) {
+		json__put_null(j, "pid");
+		json__put_null(j, "tid");
+		return;
+	}
+	thread = &t->threads.items[number];
+	json__put_i64(j, "pid", t->processes.items[thread->process].pid);
+	json__put_u64(j, "tid", thread->tid);
+}
+
+static void json_trigger(struct json_writer *j, const struct timeline *t,
+			 const struct tl_trigger *x)
 {
 	const struct gp_ev_trigger *e = &x->reported;
 
-	buf__printf(out, "{\"kind\": \"%s\", \"time_us\": ", trigger_name(x));
-	from_start(out, t, e->head.time_ns);
-	if (x->thread != TL_NONE) {
-		const struct tl_thread *thread = &t->threads.items[x->thread];
-
-		buf__printf(out, ", \"pid\": %d, \"tid\": %u",
-			    t->processes.items[thread->process].pid, thread->tid);
-	} else {
-		buf__str(out, ", \"pid\": null, \"tid\": null");
-	}
-	buf__str(out, ", \"us\": ");
-	buf__us(out, e->start_ns ? (int64_t)(e->head.time_ns - e->start_ns) : 0);
-	buf__str(out, ", \"bound_us\": ");
-	buf__us(out, (int64_t)e->bound_ns);
-	buf__str(out, ", \"usual_us\": ");
-	buf__us(out, (int64_t)e->usual_ns);
-	buf__printf(out, ", \"step\": %llu, \"bytes\": %llu", (unsigned long long)e->step_nr,
-		    (unsigned long long)e->bytes);
+	json__object(j, &json_spaced);
+	json__put_word(j, "kind", trigger_name(x));
+	/* From the start of the recording; what lies before it is negative. */
+	json__put_us(j, "time_us", (int64_t)(e->head.time_ns - t->start_ns));
+	json_where(j, t, x->thread);
+	json__put_us(j, "us", e->start_ns ? (int64_t)(e->head.time_ns - e->start_ns) : 0);
+	json__put_us(j, "bound_us", (int64_t)e->bound_ns);
+	json__put_us(j, "usual_us", (int64_t)e->usual_ns);
+	json__put_u64(j, "step", e->step_nr);
+	json__put_u64(j, "bytes", e->bytes);
 	if (e->what == GP_TRIGGER_HANG)
-		json_threads(out, t, e->head.time_ns);
-	buf__char(out, '}');
+		json_threads(j, t, e->head.time_ns);
+	json__end(j);
 }
 
-void describe_triggers(struct buf *out, const struct timeline *t)
+void triggers_json(struct json_writer *j, const struct timeline *t)
 {
-	buf__char(out, '[');
-	for (size_t i = 0; i < t->triggers.nr; i++) {
-		buf__str(out, i ? ", " : "");
-		json_trigger(out, t, &t->triggers.items[i]);
-	}
-	buf__char(out, ']');
+	json__array(j, &json_spaced);
+	for (size_t i = 0; i < t->triggers.nr; i++)
+		json_trigger(j, t, &t->triggers.items[i]);
+	json__end(j);
 }
 
 static void text_thread(struct buf *out, const struct timeline *t, const struct tl_thread_stack *s)

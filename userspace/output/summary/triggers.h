@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What set off a flight recorder, in words, in JSON and as marks in traces. Private to this room;
- * the text of it is output_triggers_text().
+ * What made a flight recorder write: in words and as JSON. output_triggers_text() prints the words.
+ * Private to this room.
  */
 #ifndef GP_OUTPUT_SUMMARY_TRIGGERS_H
 #define GP_OUTPUT_SUMMARY_TRIGGERS_H
 
 #include "base/buf.h"
+#include "base/json_writer.h"
 #include "timeline/model/timeline.h"
 
 /* "slow step", "out of memory", "hang", "signal", "asked for". */
@@ -18,6 +19,6 @@ void trigger_words(struct buf *out, const struct timeline *t, const struct tl_tr
 
 /* An array of {kind, time_us (from the start), pid, tid (null: none), us, bound_us, usual_us, step,
  * bytes}; for a hang also threads: [{pid, tid, stack: [innermost first]}]. */
-void describe_triggers(struct buf *out, const struct timeline *t);
+void triggers_json(struct json_writer *j, const struct timeline *t);
 
 #endif /* GP_OUTPUT_SUMMARY_TRIGGERS_H */
