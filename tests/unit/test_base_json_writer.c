@@ -90,8 +90,8 @@ static void test_new_line(void **state)
 	json__new_line(&j, 1);
 	json__end(&j);
 	assert_int_equal(buf__error(&out), 0);
-	assert_memory_equal(out.bytes, "{\n  \"a\": 1, \"b\": 2,\n\"c\": [\n   ", 31);
-	assert_string_equal(out.bytes + out.nr - 8, "    3]\n }");
+	assert_memory_equal(out.bytes, "{\n  \"a\": 1, \"b\": 2,\n\"c\": [\n   ", 30);
+	assert_string_equal(out.bytes + out.nr - 9, "    3]\n }");
 	assert_int_equal(out.nr, strlen("{\n  \"a\": 1, \"b\": 2,\n\"c\": [\n") + 255 + 5);
 	buf__done(&out);
 }
@@ -168,7 +168,7 @@ static void test_escapes(void **state)
 	json__key_text(&j, "");
 	json__text(&j, NULL);
 	json__end(&j);
-	check(&out, "{\"a\\\"b\": \"\\\\\\u000a\\u202e\ufffd\", \"\": null}");
+	check(&out, "{\"a\\\"b\": \"\\\\\\u000a\\u202e\\ufffd\", \"\": null}");
 	buf__done(&out);
 }
 

@@ -84,48 +84,64 @@ void buf__printf(struct buf *b, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Writes the digits before `end`. Returns the first. */
-static char *digits_before(char *end, uint64_t n)
+char *put_u64(char *at, uint64_t n)
 {
+	char digits[20];
+	size_t first = sizeof(digits);
+
 	do {
-		*--end = (char)('0' + n % 10);
+		digits[--first] = (char)('0' + n % 10);
 		n /= 10;
 	} while (n);
-	return end;
+	while (first < sizeof(digits))
+		*at++ = digits[first++];
+	return at;
+}
+
+char *put_i64(char *at, int64_t n)
+{
+	if (n >= 0)
+		return put_u64(at, (uint64_t)n);
+	*at = '-';
+	return put_u64(at + 1, -(uint64_t)n);
+}
+
+char *put_us(char *at, int64_t ns)
+{
+	uint64_t n = ns < 0 ? -(uint64_t)ns : (uint64_t)ns, rest = n % 1000;
+
+	if (ns < 0)
+		*at++ = '-';
+	at = put_u64(at, n / 1000);
+	*at++ = '.';
+	*at++ = (char)('0' + rest / 100);
+	*at++ = (char)('0' + rest / 10 % 10);
+	*at++ = (char)('0' + rest % 10);
+	return at;
 }
 
 void buf__u64(struct buf *b, uint64_t n)
 {
-	char digits[20];
-	const char *first = digits_before(digits + sizeof(digits), n);
+	char *at = buf__room(b, BUF_NUMBER_BYTES);
 
-	buf__add(b, first, (size_t)(digits + sizeof(digits) - first));
+	if (at)
+		buf__advance(b, put_u64(at, n));
 }
 
 void buf__i64(struct buf *b, int64_t n)
 {
-	char digits[21];
-	char *first = digits_before(digits + sizeof(digits), n < 0 ? -(uint64_t)n : (uint64_t)n);
+	char *at = buf__room(b, BUF_NUMBER_BYTES);
 
-	if (n < 0)
-		*--first = '-';
-	buf__add(b, first, (size_t)(digits + sizeof(digits) - first));
+	if (at)
+		buf__advance(b, put_i64(at, n));
 }
 
 void buf__us(struct buf *b, int64_t ns)
 {
-	uint64_t n = ns < 0 ? -(uint64_t)ns : (uint64_t)ns, rest = n % 1000;
-	char digits[25];
-	char *first = digits + sizeof(digits);
+	char *at = buf__room(b, BUF_NUMBER_BYTES);
 
-	*--first = (char)('0' + rest % 10);
-	*--first = (char)('0' + rest / 10 % 10);
-	*--first = (char)('0' + rest / 100);
-	*--first = '.';
-	first = digits_before(first, n / 1000);
-	if (ns < 0)
-		*--first = '-';
-	buf__add(b, first, (size_t)(digits + sizeof(digits) - first));
+	if (at)
+		buf__advance(b, put_us(at, ns));
 }
 
 void buf__clear(struct buf *b)

@@ -40,7 +40,13 @@ static inline void buf__advance(struct buf *b, char *end)
 	*end = '\0';
 	b->nr = (size_t)(end - b->bytes);
 }
-/* Decimal numbers, much faster than printf. */
+/* Decimal numbers, much faster than printf. put_*() write them at `at`, which has room for
+ * BUF_NUMBER_BYTES, and return their end. */
+#define BUF_NUMBER_BYTES 25
+char *put_u64(char *at, uint64_t n);
+char *put_i64(char *at, int64_t n);
+char *put_us(char *at, int64_t ns);
+
 void buf__u64(struct buf *b, uint64_t n);
 void buf__i64(struct buf *b, int64_t n);
 /* ns as microseconds with exactly three decimals, as Kineto writes times: 1234567 -> 1234.567. */

@@ -68,15 +68,11 @@ static char *begin_value(struct json_writer *j, size_t bytes)
 {
 	struct json_level *level = innermost(j);
 	char *at = buf__room(j->out, SEPARATOR_MAX + bytes);
+	bool is_element = !j->after_key && level;
 
-	if (!at)
-		return NULL;
-	if (!j->after_key && level) {
-		assert(level->is_array);
-		at = put_separator(j, level, at);
-	}
+	assert(!is_element || level->is_array);
 	j->after_key = false;
-	return at;
+	return at && is_element ? put_separator(j, level, at) : at;
 }
 
 static void finish(struct json_writer *j, char *end)
@@ -230,20 +226,26 @@ void json__printf(struct json_writer *j, const char *fmt, ...)
 
 void json__u64(struct json_writer *j, uint64_t n)
 {
-	separate(j);
-	buf__u64(j->out, n);
+	char *at = begin_value(j, BUF_NUMBER_BYTES);
+
+	if (at)
+		finish(j, put_u64(at, n));
 }
 
 void json__i64(struct json_writer *j, int64_t n)
 {
-	separate(j);
-	buf__i64(j->out, n);
+	char *at = begin_value(j, BUF_NUMBER_BYTES);
+
+	if (at)
+		finish(j, put_i64(at, n));
 }
 
 void json__us(struct json_writer *j, int64_t ns)
 {
-	separate(j);
-	buf__us(j->out, ns);
+	char *at = begin_value(j, BUF_NUMBER_BYTES);
+
+	if (at)
+		finish(j, put_us(at, ns));
 }
 
 void json__duration(struct json_writer *j, uint64_t ns)
