@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Timelines added up. Names come from the target: they are made one line of UTF-8 before they
- * become a row.
+ * Adds timelines up, part by part: the table, memory, GPUs, threads, steps and losses. Operators
+ * from samples and lines of Python are parts in files of their own; the rows that all parts add to
+ * are live_totals_rows.c.
  */
 #include "output/summary/live_totals.h"
 
@@ -16,7 +17,7 @@
 #include "base/cleanup.h"
 #include "output/format/metadata.h"
 #include "output/format/output.h"
-#include "output/summary/live_totals_lines.h"
+#include "output/summary/live_totals_parts.h"
 #include "timeline/analysis/table.h"
 
 #define DEVICES_MAX 256
@@ -49,61 +50,9 @@ void live_totals__free(struct live_totals *y)
 	free(y);
 }
 
-/* ---- rows ---- */
-
-static const char *keep(struct live_totals *y, const char *name)
-{
-	CLEANUP(buf__done) struct buf line = {0};
-
-	buf__line(&line, name);
-	return buf__error(&line) ? NULL : intern__str(y->texts, line.bytes ? line.bytes : "");
-}
-
-/* The row of this key, made if need be; names beyond the bound share one. -ENOMEM or its index. */
-static int64_t place(struct live_totals *y, enum totals_view view, uint64_t key,
-		     struct totals_row row)
-{
-	uint64_t *at = hash__find(&y->places[view], key);
-
-	if (at)
-		return (int64_t)*at;
-	if (y->rows[view].nr >= TOTALS_ROWS_MAX) {
-		row = (struct totals_row){.name = intern__str(y->texts, TOTALS_OTHERS)};
-		key = row.name ? (uintptr_t)row.name : 0;
-		at = row.name ? hash__find(&y->places[view], key) : NULL;
-		if (at)
-			return (int64_t)*at;
-	}
-	if (!row.name || vec_push(&y->rows[view], row) ||
-	    hash__set(&y->places[view], key, y->rows[view].nr - 1))
-		return -ENOMEM;
-	return (int64_t)y->rows[view].nr - 1;
-}
-
-int64_t totals_place(struct live_totals *y, enum totals_view view, const char *name)
-{
-	const char *kept = keep(y, name);
-
-	return kept ? place(y, view, (uintptr_t)kept, (struct totals_row){.name = kept}) : -ENOMEM;
-}
-
-static int64_t place_thread(struct live_totals *y, int64_t pid, uint32_t tid, const char *comm)
-{
-	struct totals_row row = {.name = keep(y, comm), .pid = pid, .tid = tid};
-
-	return place(y, TOTALS_THREADS, hash_mix((uint64_t)pid << 32 ^ tid), row);
-}
-
-void totals_add(struct live_totals *y, enum totals_view view, int64_t row, enum totals_value value,
-		uint64_t n)
-{
-	for (int span = 0; span < TOTALS_SPANS; span++)
-		y->rows[view].items[row].values[span][value] += n;
-}
-
 /* ---- the table ---- */
 
-/* What is estimated of a row, where anything is, else what there is of it. */
+/* The estimate for a row where there is one, else what was recorded. */
 static uint64_t whole(const struct timeline *t, const struct table_row *row, enum estimate_of of,
 		      uint64_t known)
 {
@@ -120,14 +69,14 @@ static int add_table_row(struct live_totals *y, const struct timeline *t,
 	enum totals_view view = from->device == TABLE_CUDA ? TOTALS_KERNELS : TOTALS_OPS;
 	int64_t row;
 
-	/* Samples tell of the time of calls, too. */
+	/* Samples have the time of operators already. */
 	if (view == TOTALS_OPS && y->sampled)
 		return 0;
-	/* An annotation drawn over the GPU's work is no work, [memory] no operator. */
+	/* An annotation's range over GPU work is no work, and [memory] is no operator. */
 	if ((view == TOTALS_KERNELS && from->is_user_annotation) ||
 	    (from->first_op == TL_NONE && !strcmp(from->name, "[memory]")))
 		return 0;
-	row = totals_place(y, view, from->name);
+	row = totals_row_of(y, view, from->name);
 	if (row < 0)
 		return (int)row;
 	totals_add(y, view, row, TOTALS_CALLS, whole(t, from, ESTIMATE_CALLS, from->calls));
@@ -161,8 +110,8 @@ static int add_allocation(struct live_totals *y, const struct timeline *t,
 
 	if (m->bytes <= 0 || (!cuda && m->device_type != GP_DEVICE_CPU))
 		return 0;
-	row = totals_place(y, TOTALS_MEMORY,
-			   m->op == TL_NONE ? "[no operator]" : t->ops.items[m->op].name);
+	row = totals_row_of(y, TOTALS_MEMORY,
+			    m->op == TL_NONE ? "[no operator]" : t->ops.items[m->op].name);
 	if (row < 0)
 		return (int)row;
 	totals_add(y, TOTALS_MEMORY, row, TOTALS_ALLOCATIONS, 1);
@@ -247,7 +196,7 @@ static int add_memory(struct live_totals *y, const struct timeline *t)
 
 /* ---- GPUs ---- */
 
-/* When at least one piece of work of any process ran: work is sorted by start. */
+/* The time in which at least one piece of work of any process ran. Work is sorted by start. */
 static int add_busy(struct live_totals *y, const struct timeline *t)
 {
 	CLEANUP(hash__done) struct hash until = {0};
@@ -298,8 +247,8 @@ static int add_threads(struct live_totals *y, const struct timeline *t)
 	for (size_t i = 0; i < t->threads.nr; i++) {
 		const struct tl_thread *thread = &t->threads.items[i];
 
-		rows[i] = place_thread(y, t->processes.items[thread->process].row_pid, thread->tid,
-				       thread->comm);
+		rows[i] = totals_thread_row(y, t->processes.items[thread->process].row_pid,
+					    thread->tid, thread->comm);
 		if (rows[i] < 0)
 			return (int)rows[i];
 	}
@@ -342,7 +291,7 @@ static int add_losses(struct live_totals *y, const struct timeline *t)
 {
 	for (size_t i = 0; i < t->losses.nr; i++) {
 		const struct tl_loss *from = &t->losses.items[i];
-		const char *name = keep(y, from->name);
+		const char *name = totals_keep(y, from->name);
 		size_t at = 0;
 
 		while (at < y->losses.nr && y->losses.items[at].name != name)
@@ -421,7 +370,7 @@ int live_totals__add(struct live_totals *y, const struct timeline *t)
 int live_totals__ran(struct live_totals *y, int64_t pid, uint32_t tid, const char *comm,
 		     uint64_t ns)
 {
-	int64_t row = place_thread(y, pid, tid, comm);
+	int64_t row = totals_thread_row(y, pid, tid, comm);
 
 	if (row < 0)
 		return (int)row;

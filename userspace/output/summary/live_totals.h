@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Numbers for views that go on: rows by operator, kernel, source line and thread, each with what
- * the last timeline has and with the sum over all that were added. Nothing of a timeline is kept.
- * Bounded: of each view at most TOTALS_ROWS_MAX names get rows of their own, the others share one.
+ * Totals for views that are updated while a capture runs: rows by operator, kernel, source line and
+ * thread. Each row has the values of the last timeline and their sums over all timelines that were
+ * added. Nothing of a timeline is kept. Memory is bounded: in each view at most TOTALS_ROWS_MAX
+ * names have rows of their own, and the others share one.
  */
 #ifndef GP_OUTPUT_SUMMARY_LIVE_TOTALS_H
 #define GP_OUTPUT_SUMMARY_LIVE_TOTALS_H
@@ -45,7 +46,7 @@ enum totals_value {
 enum totals_span { TOTALS_LAST = 0, TOTALS_SUM = 1, TOTALS_SPANS = 2 };
 
 struct totals_row {
-	const char *name; /* the tally's; one line of UTF-8 */
+	const char *name; /* one line of UTF-8; lives as long as the totals */
 	uint64_t values[TOTALS_SPANS][TOTALS_VALUES];
 	int64_t pid;  /* of threads */
 	uint32_t tid; /* of threads */
@@ -54,13 +55,13 @@ struct totals_row {
 struct totals_device {
 	uint32_t device;
 	char name[64];
-	uint64_t total_bytes; /* what the GPU has, 0: not told */
+	uint64_t total_bytes; /* what the GPU has, 0: not known */
 	uint64_t busy_ns[TOTALS_SPANS];
-	/* By PyTorch's allocator, over all processes, when it last told; 0: it has not. */
+	/* As PyTorch's allocator last reported, over all processes; 0: it did not. */
 	uint64_t allocated_bytes, reserved_bytes;
 };
 
-/* What steps took, of the process that has most of them. */
+/* The time of steps, of the process that has most of them. */
 struct totals_steps {
 	uint64_t nr;
 	uint64_t sum_ns, max_ns;
@@ -72,7 +73,7 @@ struct live_totals {
 	VEC(struct tl_loss) losses;	   /* added up */
 	struct totals_steps steps[TOTALS_SPANS];
 	uint64_t wall_ns[TOTALS_SPANS];
-	uint64_t gpu_wall_ns[TOTALS_SPANS]; /* for which `busy_ns` of devices stands */
+	uint64_t gpu_wall_ns[TOTALS_SPANS]; /* the time that the devices' busy_ns is out of */
 	uint64_t samples_nr[TOTALS_SPANS];  /* of threads on a CPU */
 	/* Of the processes' CPU time; unknown_cost: some of it was not measured. */
 	double cost_ns[TOTALS_SPANS];
@@ -83,7 +84,7 @@ struct live_totals {
 	/* private */
 	struct intern *texts;
 	struct hash places[TOTALS_VIEWS]; /* name or thread -> row */
-	struct hash held;		  /* what a process's allocator last told of a device */
+	struct hash held; /* what a process's allocator last reported for a device */
 };
 
 /* NULL: out of memory. */
@@ -100,7 +101,7 @@ int live_totals__ran(struct live_totals *y, int64_t pid, uint32_t tid, const cha
 /* A process has ended: it holds no memory of a GPU any more. */
 void live_totals__gone(struct live_totals *y, int64_t pid);
 
-/* Events that were lost, of all that was added. */
+/* Lost events in all timelines that were added. */
 uint64_t live_totals__lost(const struct live_totals *y);
 
 /* Forgets the sums, not what devices hold. */

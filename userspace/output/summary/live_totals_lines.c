@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Operators by the lines of Python that called them: first added up by stack, of which there are
- * few, then by frame. A line that stands more than once in a stack counts once.
+ * Operators by the lines of Python that called them. They are added up by stack first, because
+ * there are few stacks, then by frame. A line that a stack has more than once counts once.
  */
-#include "output/summary/live_totals_lines.h"
+#include "output/summary/live_totals_parts.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct stack_sum {
 };
 
 struct lines {
-	struct live_totals *tally;
+	struct live_totals *totals;
 	const struct timeline *t;
 	struct hash of_stack; /* stack id -> index into sums */
 	VEC(struct stack_sum) sums;
@@ -69,7 +69,7 @@ static int64_t row_of_frame(struct lines *l, uint32_t id, const struct recording
 	if (at)
 		return (int64_t)*at;
 	buf__printf(&name, "%s:%u %s", *f->file ? f->file : "?", f->line, f->function);
-	row = buf__error(&name) ? -ENOMEM : totals_place(l->tally, TOTALS_LINES, name.bytes);
+	row = buf__error(&name) ? -ENOMEM : totals_row_of(l->totals, TOTALS_LINES, name.bytes);
 	if (row >= 0 && hash__set(&l->of_frame, id, (uint64_t)row))
 		return -ENOMEM;
 	return row;
@@ -77,9 +77,9 @@ static int64_t row_of_frame(struct lines *l, uint32_t id, const struct recording
 
 static void add_self(struct lines *l, int64_t row, const struct stack_sum *sum)
 {
-	totals_add(l->tally, TOTALS_LINES, row, TOTALS_CALLS, sum->values[STACK_CALLS]);
-	totals_add(l->tally, TOTALS_LINES, row, TOTALS_SELF_CPU_NS, sum->values[STACK_CPU]);
-	totals_add(l->tally, TOTALS_LINES, row, TOTALS_SELF_CUDA_NS, sum->values[STACK_CUDA]);
+	totals_add(l->totals, TOTALS_LINES, row, TOTALS_CALLS, sum->values[STACK_CALLS]);
+	totals_add(l->totals, TOTALS_LINES, row, TOTALS_SELF_CPU_NS, sum->values[STACK_CPU]);
+	totals_add(l->totals, TOTALS_LINES, row, TOTALS_SELF_CUDA_NS, sum->values[STACK_CUDA]);
 }
 
 /* Once for each line. 0 or -ENOMEM. */
@@ -90,10 +90,10 @@ static int add_total(struct lines *l, int64_t row, size_t nth)
 
 	if (last && *last == nth + 1)
 		return 0;
-	totals_add(l->tally, TOTALS_LINES, row, TOTALS_CPU_NS, sum->values[STACK_CPU]);
-	totals_add(l->tally, TOTALS_LINES, row, TOTALS_SAMPLES, sum->values[STACK_SAMPLES]);
-	totals_add(l->tally, TOTALS_LINES, row, TOTALS_OFF_NS, sum->values[STACK_OFF]);
-	totals_add(l->tally, TOTALS_LINES, row, TOTALS_CUDA_NS, sum->values[STACK_CUDA]);
+	totals_add(l->totals, TOTALS_LINES, row, TOTALS_CPU_NS, sum->values[STACK_CPU]);
+	totals_add(l->totals, TOTALS_LINES, row, TOTALS_SAMPLES, sum->values[STACK_SAMPLES]);
+	totals_add(l->totals, TOTALS_LINES, row, TOTALS_OFF_NS, sum->values[STACK_OFF]);
+	totals_add(l->totals, TOTALS_LINES, row, TOTALS_CUDA_NS, sum->values[STACK_CUDA]);
 	return hash__set(&l->counted, (uint64_t)row, nth + 1);
 }
 
@@ -118,7 +118,7 @@ static int add_sum(struct lines *l, size_t nth)
 		err = add_total(l, row, nth);
 	}
 	if (!err && inner) {
-		int64_t row = totals_place(l->tally, TOTALS_LINES, NO_LINE);
+		int64_t row = totals_row_of(l->totals, TOTALS_LINES, NO_LINE);
 
 		if (row < 0)
 			return (int)row;
@@ -130,7 +130,7 @@ static int add_sum(struct lines *l, size_t nth)
 
 int totals_add_lines(struct live_totals *y, const struct timeline *t)
 {
-	CLEANUP(lines_done) struct lines l = {.tally = y, .t = t};
+	CLEANUP(lines_done) struct lines l = {.totals = y, .t = t};
 	int err;
 
 	if (!recording__meta(t->recording, "stacks"))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Operators and threads by samples. What is measured (GPU work) is not here.
+ * Operators and threads from samples. GPU work is measured, and not here.
  */
-#include "output/summary/live_totals_lines.h"
+#include "output/summary/live_totals_parts.h"
 
 #include <errno.h>
 
@@ -28,7 +28,7 @@ int totals_add_sampled_ops(struct live_totals *y, const struct timeline *t)
 		y->samples_nr[span] += table->all.nr;
 	for (size_t i = 0; i < table->rows.nr; i++) {
 		const struct sample_row *r = &table->rows.items[i];
-		int64_t row = totals_place(y, TOTALS_OPS, r->name);
+		int64_t row = totals_row_of(y, TOTALS_OPS, r->name);
 
 		if (row < 0)
 			return (int)row;
