@@ -20,7 +20,7 @@ ORDER = {
     "collector": ("runtime", "python", "cupti", "torch", ""),
     "capture": ("policy", "recordings", "symbols", "collector", "process", "events", "control", ""),
     "timeline": ("model", "read", "build", "analysis"),
-    "output": ("format", "memory", "flame", "pprof", "summary", "chrome", "perfetto"),
+    "output": ("format", "memory", "flame", "pprof", "summary", "chrome", "perfetto", ""),
     "cli": ("core", "view", "record", "top", ""),
 }
 LIBBPF_ROOMS = {"probe", "capture"}

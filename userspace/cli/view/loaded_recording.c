@@ -7,7 +7,6 @@
 #include "cli/view/loaded_recording.h"
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "cli/core/cli.h"
 #include "cli/view/missing_data.h"
@@ -24,7 +23,7 @@
 
 /* ---- opening ---- */
 
-static int open_shown(struct loaded_recording *s, const char *path, bool steps)
+static int open_recording(struct loaded_recording *s, const char *path, bool steps)
 {
 	struct reason why = {0};
 	const char *damage;
@@ -52,12 +51,12 @@ static int open_shown(struct loaded_recording *s, const char *path, bool steps)
 
 int loaded_recording__open(struct loaded_recording *s, const char *path)
 {
-	return open_shown(s, path, false);
+	return open_recording(s, path, false);
 }
 
 int loaded_recording__open_steps(struct loaded_recording *s, const char *path)
 {
-	return open_shown(s, path, true);
+	return open_recording(s, path, true);
 }
 
 void loaded_recording__done(struct loaded_recording *s)
@@ -96,14 +95,6 @@ int loaded_recording__losses(const struct loaded_recording *s, bool zeros)
 }
 
 /* ---- the table ---- */
-
-int show_output_failed(const char *what, const char *path, int err)
-{
-	if (!strcmp(path, "-"))
-		path = "stdout";
-	log_err("cannot write the %s to '%s': %s", what, path, file_error(err));
-	return CLI_FAILED;
-}
 
 /* As torch.profiler's table; what programs read has all. */
 static long rows_of(const struct show_options *o)
@@ -271,7 +262,7 @@ static void report_unseen(const struct timeline *t)
 int show_recording(const char *path, const struct show_options *options)
 {
 	CLEANUP(loaded_recording__done) struct loaded_recording s;
-	int status = open_shown(&s, path, options->steps), next;
+	int status = open_recording(&s, path, options->steps), next;
 
 	if (status != CLI_DONE)
 		return status;
@@ -313,7 +304,7 @@ static int write_ranks(const struct loaded_recording *s, const struct show_optio
 int show_ranks(const char *path, const struct show_options *options)
 {
 	CLEANUP(loaded_recording__done) struct loaded_recording s;
-	int status = open_shown(&s, path, options->steps), next;
+	int status = open_recording(&s, path, options->steps), next;
 
 	if (status != CLI_DONE)
 		return status;

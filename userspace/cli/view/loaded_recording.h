@@ -7,6 +7,7 @@
 #ifndef GP_CLI_VIEW_LOADED_RECORDING_H
 #define GP_CLI_VIEW_LOADED_RECORDING_H
 
+#include "output/format/output_format.h"
 #include "recording/recording.h"
 #include "timeline/analysis/sample_table.h"
 #include "timeline/analysis/table.h"
@@ -51,12 +52,9 @@ int show_ranks(const char *path, const struct show_options *options);
  * for JSON on stdout. Does not log. */
 bool show_memory_path_fits(const char *path);
 
-/* Whether the name does not say that a trace would be something else: what ends in nothing known is
- * a Chrome trace. Does not log. */
+/* Whether a trace can be written under this name: not if it ends as another format's files do. Does
+ * not log. */
 bool show_trace_path_fits(const char *path);
-
-/* Whether the name ends so ("x.json", "x.json.gz": ".json"), with something before it. */
-bool show_path_ends(const char *path, const char *ending);
 
 /* A recording with its timeline. */
 struct loaded_recording {
@@ -79,39 +77,24 @@ int show_output_failed(const char *what, const char *path, int err);
  * CLI_LOST if there were events that never arrived, else CLI_DONE. */
 int loaded_recording__losses(const struct loaded_recording *s, bool zeros);
 
-/* Write one output to a file that appears when it is whole, or to stdout if the path is "-". Log
- * what fails; return CLI_DONE, CLI_FAILED, or CLI_USAGE where what was asked for is not there. */
-/* A Chrome trace, of one process or, with `pid` 0, of all. */
-int loaded_recording__write_chrome(const struct loaded_recording *s, const char *path, long pid);
-int loaded_recording__write_perfetto(const struct loaded_recording *s, const char *path);
-/* The one of the two that the name asks for: Perfetto's if it ends in .pftrace. */
-int loaded_recording__write_trace(const struct loaded_recording *s, const char *path);
-int loaded_recording__write_memory(const struct loaded_recording *s, const char *path);
-
-/* One device of one process. */
-struct show_device {
+/* Options that some formats take. */
+struct export_options {
+	const char *metric; /* of output_stack_metrics, NULL: self CPU time */
 	const char *device; /* "cpu", "cuda:N"; NULL: CUDA's first if there is any, else the CPU */
-	long pid;	    /* 0: the only process */
+	long pid;	    /* 0: all, or the only process */
 };
 
-/* torch.profiler's memory timeline: a list of changes if the name ends in .raw.json, else the
- * totals. */
-int loaded_recording__write_memory_timeline(const struct loaded_recording *s, const char *path,
-					    const struct show_device *device);
+/* Writes one output to a file that appears when it is whole ("-": to stdout), or for a format that
+ * is a directory one file per process into `path`, which is made if need be. Logs what fails.
+ * Returns CLI_DONE, CLI_FAILED, or CLI_USAGE if there is no such process or device. */
+int loaded_recording__export(const struct loaded_recording *s, const struct output_format *format,
+			     const char *path, const struct export_options *options);
 
-/* What PyTorch's memory_viz reads, of one process. */
-int loaded_recording__write_snapshot(const struct loaded_recording *s, const char *path, long pid);
+/* A trace in the format that the name asks for: Perfetto's if it ends in .pftrace, else Chrome's.
+ * Returns as above. */
+int loaded_recording__write_trace(const struct loaded_recording *s, const char *path);
 
-/* PyTorch Lightning's report of actions. */
-int loaded_recording__write_actions(const struct loaded_recording *s, const char *path);
-
-/* A trace of each process into the directory `path`, which is made if need be, under the names that
- * TensorBoard's plugin looks for. */
-int loaded_recording__write_tensorboard(const struct loaded_recording *s, const char *path);
-
-/* What is made of stacks, in the format "stacks", "speedscope", "pprof" or "flamegraph"; `metric`
- * says by what they are weighed, or with which number a reader begins (NULL: self CPU time). */
-int loaded_recording__write_stacks(const struct loaded_recording *s, const char *path,
-				   const char *format, const char *metric);
+/* The memory timeline. Returns as above. */
+int loaded_recording__write_memory(const struct loaded_recording *s, const char *path);
 
 #endif /* GP_CLI_VIEW_LOADED_RECORDING_H */

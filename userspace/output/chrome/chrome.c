@@ -7,6 +7,7 @@
 #include "output/chrome/chrome.h"
 
 #include "output/chrome/flow.h"
+#include "output/format/output_format.h"
 #include "output/format/stack_text.h"
 #include "output/summary/triggers.h"
 
@@ -352,4 +353,16 @@ int output_chrome_worker(struct sink *s, const struct timeline *t, uint32_t proc
 	return write_trace(
 		&(struct chrome){.sink = s, .t = t, .process = process, .for_tensorboard = true},
 		name);
+}
+
+int output_format_chrome(struct sink *s, const struct timeline *t,
+			 const struct output_request *request)
+{
+	return output_chrome_process(s, t, request->process, request->path);
+}
+
+int output_format_tensorboard(struct sink *s, const struct timeline *t,
+			      const struct output_request *request)
+{
+	return output_chrome_worker(s, t, request->process, request->path);
 }

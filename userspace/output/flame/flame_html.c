@@ -18,6 +18,7 @@
  *   losses, capture
  */
 #include "output/format/output.h"
+#include "output/format/output_format.h"
 
 #include "base/banned.h"
 #include "base/json_writer.h"
@@ -198,4 +199,10 @@ int output_flamegraph(struct sink *s, const struct timeline *t, const char *metr
 	buf__done(&f.out);
 	buf__done(&f.escaped);
 	return err;
+}
+
+int output_format_flamegraph(struct sink *s, const struct timeline *t,
+			     const struct output_request *request)
+{
+	return output_flamegraph(s, t, request->metric);
 }

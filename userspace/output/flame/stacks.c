@@ -6,6 +6,7 @@
  */
 #include "output/flame/stack_samples.h"
 #include "output/format/output.h"
+#include "output/format/output_format.h"
 #include "output/format/stack_text.h"
 
 #include <errno.h>
@@ -252,4 +253,17 @@ int output_speedscope(struct sink *sink, const struct timeline *t, const char *m
 	buf__done(&s.out);
 	hash__done(&s.index_of);
 	return err;
+}
+
+int output_format_stacks(struct sink *s, const struct timeline *t,
+			 const struct output_request *request)
+{
+	return output_stacks(s, t, request->metric);
+}
+
+int output_format_speedscope(struct sink *s, const struct timeline *t,
+			     const struct output_request *request)
+{
+	return output_speedscope(s, t, request->metric,
+				 t->processes.nr ? t->processes.items[0].cmdline : "gpuprof");
 }

@@ -6,6 +6,7 @@
  * so a writer may go on to its end and look once.
  */
 #include "output/format/output.h"
+#include "output/format/output_format.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -112,6 +113,15 @@ static bool ends_in_gz(const char *path)
 	size_t bytes = strlen(path);
 
 	return bytes > 3 && !strcmp(path + bytes - 3, ".gz");
+}
+
+bool output_path_ends(const char *path, const char *extension)
+{
+	size_t nr = strlen(path), want = strlen(extension);
+
+	if (ends_in_gz(path))
+		nr -= 3;
+	return nr > want && !strncmp(path + nr - want, extension, want);
 }
 
 int sink__new_path(const char *path, struct sink **ret_sink)

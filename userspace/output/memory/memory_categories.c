@@ -6,6 +6,7 @@
  */
 #include "output/memory/memory_categories.h"
 #include "output/format/output.h"
+#include "output/format/output_format.h"
 
 #include "base/banned.h"
 #include "base/json_writer.h"
@@ -218,4 +219,12 @@ int output_memory_timeline_raw(struct sink *s, const struct timeline *t, uint32_
 	err = err ? err : sink__drain(s, &out, 0);
 	buf__done(&out);
 	return err;
+}
+
+int output_format_memory_timeline(struct sink *s, const struct timeline *t,
+				  const struct output_request *request)
+{
+	if (output_path_ends(request->path, ".raw.json"))
+		return output_memory_timeline_raw(s, t, request->process, request->device);
+	return output_memory_timeline(s, t, request->process, request->device);
 }

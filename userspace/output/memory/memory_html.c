@@ -8,6 +8,7 @@
 #include "output/memory/memory_json.h"
 
 #include "base/banned.h"
+#include "output/format/output_format.h"
 
 /* A screen has a few thousand columns; zooming in by a factor of several still shows each bump. */
 #define POINTS_MAX 20000
@@ -32,4 +33,12 @@ int output_memory_html(struct sink *s, const struct timeline *t)
 	if (!err)
 		err = sink__write(s, page_tail, sizeof(page_tail));
 	return err;
+}
+
+int output_format_memory(struct sink *s, const struct timeline *t,
+			 const struct output_request *request)
+{
+	if (output_path_ends(request->path, ".html"))
+		return output_memory_html(s, t);
+	return output_memory_json(s, t);
 }

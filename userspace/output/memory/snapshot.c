@@ -7,6 +7,7 @@
  * allocator keeps is not known: one stands here for each run of neighbouring allocations.
  */
 #include "output/format/output.h"
+#include "output/format/output_format.h"
 #include "output/memory/pickle.h"
 
 #include <errno.h>
@@ -277,4 +278,10 @@ int output_snapshot(struct sink *sink, const struct timeline *t, uint32_t proces
 		return err;
 	add_all(&s);
 	return pickle__end(&s.p);
+}
+
+int output_format_snapshot(struct sink *s, const struct timeline *t,
+			   const struct output_request *request)
+{
+	return output_snapshot(s, t, request->process);
 }

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "output/chrome/flow.h"
+#include "output/format/output_format.h"
 #include "output/format/stack_text.h"
 #include "output/memory/memory_usage.h"
 #include "output/summary/triggers.h"
@@ -449,4 +450,10 @@ int output_perfetto(struct sink *s, const struct timeline *t)
 	buf__done(&w.text);
 	vec_done(&w.open);
 	return err;
+}
+
+int output_format_perfetto(struct sink *s, const struct timeline *t,
+			   const struct output_request *request)
+{
+	return output_perfetto(s, t);
 }

@@ -10,6 +10,7 @@
 
 #include "output/flame/stack_samples.h"
 #include "output/format/output.h"
+#include "output/format/output_format.h"
 #include "output/format/protobuf_encode.h"
 #include "output/format/stack_text.h"
 
@@ -417,4 +418,10 @@ int output_pprof(struct sink *s, const struct timeline *t, const char *metric)
 	err = err ? err : pprof__finish(p, metric);
 	pprof__free(p);
 	return err;
+}
+
+int output_format_pprof(struct sink *s, const struct timeline *t,
+			const struct output_request *request)
+{
+	return output_pprof(s, t, request->metric);
 }

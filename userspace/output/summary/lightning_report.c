@@ -7,6 +7,7 @@
  * measurement but the time of the operators in them, and no count.
  */
 #include "output/format/output.h"
+#include "output/format/output_format.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -330,4 +331,10 @@ int output_actions(struct sink *s, const struct timeline *t)
 	for (uint32_t i = 0; i < t->processes.nr && !err; i++)
 		err = report(&b, t, i);
 	return err ? err : sink__write_buf(s, &b);
+}
+
+int output_format_lightning(struct sink *s, const struct timeline *t,
+			    const struct output_request *request)
+{
+	return output_actions(s, t);
 }
