@@ -502,7 +502,7 @@ static void write_outputs(const struct timeline *t, const char *sort)
 	check(!output_memory_timeline(s, t, 0, GP_TENSOR_CPU));
 	check(!output_memory_timeline_raw(s, t, 0, GP_TENSOR_CPU));
 	check(!output_snapshot(s, t, 0));
-	check(!output_actions(s, t));
+	check(!output_lightning(s, t));
 	check(!output_out_of_memory_text(s, t));
 	check(!output_perfetto(s, t));
 	write_stacks(t, s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Kineto's Chrome trace. One event a line; the slices of each thread nest strictly because the
- * timeline's ops do. Asynchronous ops, which need not nest, are pairs of "b" and "e" events.
+ * Kineto's Chrome trace, with one event per line. The slices of a thread nest strictly, because the
+ * timeline's ops do. Asynchronous ops need not nest: they are pairs of "b" and "e" events.
  */
 #include "output/chrome/chrome.h"
 
@@ -111,7 +111,8 @@ static void call_slice(struct chrome *c, const struct tl_python_call *call, uint
 	buf__done(&name);
 }
 
-/* Before the ops: of slices with the same times viewers take the first as the outer one. */
+/* Writes calls before ops: of two slices with the same times, viewers take the first as the outer
+ * one. */
 static int write_calls(struct chrome *c)
 {
 	int err = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The keys before a Chrome trace's events, and the names of its rows. "gpuprof" holds what no other
- * profiler writes down: what was captured how, and what is missing.
+ * The keys before a Chrome trace's events, and the names of its rows. The key "gpuprof" holds what
+ * no other profiler writes: how the trace was captured, and what is missing from it.
  */
 #include "output/chrome/chrome.h"
 #include "output/format/metadata.h"
@@ -27,7 +27,7 @@ static void set_base(struct chrome *c)
 	c->shift_ns = (int64_t)(offset_ns - c->base_ns);
 }
 
-/* By which library the ranks talk, as far as it was seen; NULL: not at all. */
+/* The library by which the ranks communicate; NULL: none was seen. */
 static const char *backend_of(const struct chrome *c)
 {
 	static const char *const ranges[] = {"nccl:", "gloo:", "mpi:", "ucc:"};
@@ -71,7 +71,7 @@ static void distributed(struct chrome *c)
 	json__end(&c->json);
 }
 
-/* Whether the file itself has such a key. */
+/* Whether the trace has this key already. */
 static bool is_taken(const char *name)
 {
 	static const char *const taken[] = {
@@ -87,7 +87,7 @@ static bool is_taken(const char *name)
 	return false;
 }
 
-/* As add_metadata() puts it there. */
+/* The keys that add_metadata() of torch.profiler would add. */
 static void user_metadata(struct chrome *c)
 {
 	const size_t prefix = strlen(RECORDING_USER_META);
@@ -103,7 +103,6 @@ static void user_metadata(struct chrome *c)
 	}
 }
 
-/* What no other profiler writes down. */
 static void own_metadata(struct chrome *c)
 {
 	json__put_object(&c->json, "gpuprof", &json_spaced);

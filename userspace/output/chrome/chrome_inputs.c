@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Inputs of an op as Kineto writes them into its arguments: four lists with one item for each
- * input. Where inputs were cut the lists end early, and "Inputs cut" says so.
+ * The inputs of an op, as Kineto writes them into its arguments: four lists with an item for each
+ * input. If the recording cut the inputs, the lists end early and "Inputs cut" is there.
  */
 #include "output/chrome/chrome.h"
 
@@ -182,7 +182,7 @@ void chrome_inputs(struct chrome *c, const struct tl_op *op)
 		return;
 	inputs = &c->t->inputs.items[op->inputs];
 	cut = write_list(&c->json, inputs, "Concrete Inputs", write_value);
-	/* No writer of types reads on: what was cut within a list shows here. */
+	/* The writer of types does not read lists: what was cut inside one shows here. */
 	cut |= write_list(&c->json, inputs, "Input type", write_type);
 	(void)write_list(&c->json, inputs, "Input Strides", write_strides);
 	(void)write_list(&c->json, inputs, "Input Dims", write_dims);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Pairs of forward and backward ops.
+ * See flow.h.
  */
 #include "output/chrome/flow.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which forward op has an arrow to which backward op. Private to this room.
+ * Pairs of forward and backward ops that have an arrow. Private to this room.
  */
 #ifndef GP_OUTPUT_CHROME_FLOW_H
 #define GP_OUTPUT_CHROME_FLOW_H
@@ -9,11 +9,11 @@
 #include "base/hash.h"
 #include "timeline/model/timeline.h"
 
-/* Enters each forward op with the backward op of its arrow: of several the first to end, as in
- * Kineto. 0 or -ENOMEM. */
+/* Maps each forward op to the backward op of its arrow: the first to end if there are several, as
+ * in Kineto. 0 or -ENOMEM. */
 int flow_find(const struct timeline *t, struct hash *backward_of);
 
-/* Whether an arrow begins at the op; and whether one ends there, which began at its forward op. */
+/* Whether an arrow begins at this op, or ends at it (and began at its forward op). */
 bool flow_begins(const struct hash *backward_of, uint32_t op);
 bool flow_ends(const struct timeline *t, const struct hash *backward_of, uint32_t op);
 

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Flame graphs as one page that needs nothing else. Its data is one JSON object:
+ * Flame graphs as one page without dependencies. Its data is one JSON object:
  *
  *   schema        "gpuprof-flame-1"
  *   start_unix_us when the capture began; duration_us: how long it was
  *   metric        the one to show first
  *   metrics       [{name, unit ("ns", "bytes", "count")}], those that were captured
- *   kinds         what a frame can be; frames: [text, position in kinds], and behind them, of some
- *                 of native code, on which lines it was: "add.cpp:41, 43"
+ *   kinds         what a frame can be
+ *   frames        [text, position in kinds]; some frames of native code have a third item, the
+ *                 lines they were on: "add.cpp:41, 43"
  *   parents       of each node, by position; the first is the root, which has none (-1)
  *   frame_of      frame of each node
  *   own           for each metric, each node's own value, its children's not included
- *   left_out      nodes that were joined into "[smaller ones]"; left_out_share: each of them was
- *                 no more than this share of the total in any metric
- *   shortened     samples whose stacks are not shown whole, because there were too many
+ *   left_out      nodes that were joined into "[smaller ones]"
+ *   left_out_share
+ *                 none of them had more than this share of the total in any metric
+ *   shortened     samples whose stacks are not shown whole, because there were too many nodes
  *   losses, capture
  */
 #include "output/format/output.h"
@@ -27,7 +29,7 @@
 
 #include <errno.h>
 
-/* As many as a browser lays out at once without a wait that people notice. */
+/* As many as a browser lays out without a noticeable delay. */
 #define NODES_SHOWN 50000
 
 #define BLOCK_BYTES (1 << 20)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Building the tree of frames, and making it small enough for a page.
+ * Builds the tree of frames, and prunes it to a size that a page can show.
  */
 #include "output/flame/flame_tree.h"
 

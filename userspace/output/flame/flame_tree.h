@@ -19,15 +19,14 @@ enum flame_kind {
 	FLAME_OP = 3,
 	FLAME_CALL = 4, /* of the CUDA API */
 	FLAME_GPU = 5,	/* a kernel, copy or memset */
-	FLAME_MARK = 6, /* no frame but a remark, process or device */
+	FLAME_MARK = 6, /* no frame: a remark, a process or a device */
 };
 
 struct flame_frame {
 	const char *text;
 	enum flame_kind kind;
 	uint32_t lines_nr;
-	const char
-		*where; /* of native code "add.cpp:41, 43", as far as is known; NULL: not known */
+	const char *where; /* of native code: "add.cpp:41, 43"; NULL: not known */
 };
 
 /* Node 0 is the root; a parent stands before its children. Sums stop at UINT64_MAX. */
@@ -41,11 +40,11 @@ struct flame_node {
 struct flame_tree {
 	VEC(struct flame_frame) frames;
 	VEC(struct flame_node) nodes;
-	uint64_t shortened_nr; /* samples for whose whole stack there was no room */
+	uint64_t shortened_nr; /* samples whose stacks were cut for lack of room */
 	/* After flame_tree__prune(). */
 	uint64_t left_out_nr; /* nodes joined into one that says so */
 	double left_out_share;
-	/* Its own. */
+	/* private */
 	const struct timeline *t;
 	struct intern *texts;
 	struct buf scratch;
@@ -56,12 +55,13 @@ struct flame_tree {
 	bool by_process, by_device;
 };
 
-/* All zero before. 0 or -ENOMEM; the caller calls flame_tree__done() in either case. */
+/* Builds the tree; `f` is all zero before. 0 or -ENOMEM; the caller calls flame_tree__done() in
+ * either case. */
 int flame_tree__init(struct flame_tree *f, const struct timeline *t);
 void flame_tree__done(struct flame_tree *f);
 
-/* Keeps the max_nr (at least 1) largest nodes. The others, which are no more than left_out_share of
- * the total in any metric, are joined with their siblings among them. 0 or -ENOMEM. */
+/* Keeps the max_nr (at least 1) largest nodes, and joins the others with their siblings among them.
+ * None of those has more than left_out_share of the total in any metric. 0 or -ENOMEM. */
 int flame_tree__prune(struct flame_tree *f, size_t max_nr);
 
 #endif /* GP_OUTPUT_FLAME_FLAME_TREE_H */

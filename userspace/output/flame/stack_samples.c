@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Ops, API calls, GPU work, allocations and samples as samples, in this order.
+ * See stack_samples.h. The order is ops, API calls, GPU work, allocations, samples.
  */
 #include "output/flame/stack_samples.h"
 

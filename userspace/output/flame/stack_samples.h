@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Everything in a timeline that has a weight and, perhaps, a stack: what all outputs made of stacks
- * count.
+ * Everything in a timeline that has a weight and may have a stack. All outputs of stacks count it
+ * by this one function, so that their sums agree.
  */
 #ifndef GP_OUTPUT_FLAME_STACK_SAMPLES_H
 #define GP_OUTPUT_FLAME_STACK_SAMPLES_H
 
 #include "timeline/model/timeline.h"
 
-/* Where there are samples STACK_CPU is what those on a CPU stand for. The columns of the table, and
- * what a device's memory held when it held most. */
+/* What a sample can be weighed by: the columns of the table, and what a device's memory held at its
+ * peak. In a recording of samples STACK_CPU is the time that samples on a CPU stand for. */
 enum stack_metric {
-	STACK_CPU = 0,	 /* ns of an op's or API call's own */
+	STACK_CPU = 0,	 /* ns of an op or API call itself, without its children */
 	STACK_CUDA = 1,	 /* ns of GPU work */
 	STACK_CALLS = 2, /* ops */
 	STACK_ALLOCATIONS = 3,
@@ -23,7 +23,8 @@ enum stack_metric {
 	STACK_METRIC_NR = 8,
 };
 
-/* What --metric calls it; the metric of a name (NULL: STACK_CPU), -1 if it is none. */
+/* The metric's name as --metric takes it. The reverse: the metric of this name (NULL: STACK_CPU),
+ * or -1. */
 const char *stack_metric_name(enum stack_metric metric);
 int stack_metric_of(const char *name);
 
@@ -45,17 +46,17 @@ struct stack_sample {
 	uint64_t values[STACK_METRIC_NR];
 };
 
-/* The operator that it is in, or what stands in the place of one. */
+/* The operator around the sample, or the text that stands for none. */
 const char *stack_sample_op(const struct stack_sample *s);
 
-/* "cpu", "cuda:0", "type 7:0" of a sample that has a device. */
+/* Writes the device of a sample that has one: "cpu", "cuda:0", "type 7:0". */
 void stack_sample_device(const struct stack_sample *s, char *to, size_t bytes);
 
 /*
- * Calls fn with each; ends when it returns non-zero and returns that. With `by_work` GPU time comes
- * with the work itself, else with the op that launched it, so that an op is one sample; work of no
- * op comes by itself in any case. What the table leaves out counts for what stands above it, as
- * there; sums of each metric are those of the table. 0, fn's value or -ENOMEM.
+ * Calls fn for each sample, until it returns non-zero. With `by_work`, GPU time is a sample of the
+ * work itself; else it belongs to the op that launched the work, so that an op is one sample. Work
+ * of no op is always a sample. Ops that the table leaves out count for their parents, so the sums
+ * of each metric are the table's. 0, fn's value or -ENOMEM.
  */
 int stack_samples_each(const struct timeline *t, bool by_work,
 		       int (*fn)(const struct stack_sample *s, void *arg), void *arg);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Stacks with a number behind each: torch.profiler's export_stacks() and speedscope's sampled
- * profile. One line, or one sample, for each event that has a stack and a number above zero.
+ * Stacks with a weight: torch.profiler's export_stacks(), and speedscope's sampled profile. Each
+ * event that has a stack and a weight above zero is one line, or one sample.
  */
 #include "output/flame/stack_samples.h"
 #include "output/format/output.h"

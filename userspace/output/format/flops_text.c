@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The line about GPUs.
+ * See flops_text.h.
  */
 #include "output/format/flops_text.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Floating-point operations below a table. Private to this room.
+ * The line about FLOPs below a table. Private to this room.
  */
 #ifndef GP_OUTPUT_FORMAT_FLOPS_TEXT_H
 #define GP_OUTPUT_FORMAT_FLOPS_TEXT_H
@@ -9,7 +9,8 @@
 #include "base/buf.h"
 #include "timeline/analysis/peak.h"
 
-/* One line of what GPUs did, and what share of their peaks that is; nothing if they did none. */
+/* Appends a line with the rate of the GPUs and its share of their peaks, or nothing if they did no
+ * FLOPs. */
 void flops_text_gpu(struct buf *out, const struct gpu_flops *gpu);
 
 #endif /* GP_OUTPUT_FORMAT_FLOPS_TEXT_H */

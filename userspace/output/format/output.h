@@ -131,7 +131,7 @@ int output_memory_timeline_raw(struct sink *s, const struct timeline *t, uint32_
 int output_snapshot(struct sink *s, const struct timeline *t, uint32_t process);
 
 /* What PyTorch Lightning's SimpleProfiler prints, one report for each process. */
-int output_actions(struct sink *s, const struct timeline *t);
+int output_lightning(struct sink *s, const struct timeline *t);
 
 /* What set off the flight recorder that wrote the recording, a line each, and for a hang where the
  * threads were; nothing if it was written by none. */

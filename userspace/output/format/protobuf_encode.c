@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Messages of protobuf-c into a buffer.
+ * Encodes messages of protobuf-c into a buffer.
  */
 #include "output/format/protobuf_encode.h"
 

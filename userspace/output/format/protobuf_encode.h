@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Protocol buffers into bytes. Private to this room.
+ * Protocol buffers as bytes. Private to this room.
  */
 #ifndef GP_OUTPUT_FORMAT_PROTOBUF_ENCODE_H
 #define GP_OUTPUT_FORMAT_PROTOBUF_ENCODE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Where a writer's bytes go. Small writes gather in one block; a full block goes through deflate
- * where the path ends in .gz, and out. The first error sticks, and with it nothing more is written,
- * so a writer may go on to its end and look once.
+ * The sink of a writer. Small writes gather in a block, and a full block is written, compressed if
+ * the path ends in .gz. The first error sticks and stops all writing, so a writer may go on to its
+ * end and check once.
  */
 #include "output/format/output.h"
 #include "output/format/output_format.h"
@@ -19,7 +19,7 @@
 
 #define BLOCK_BYTES (128 * 1024)
 
-/* Traces repeat themselves: the fastest level already takes nine tenths away. */
+/* Traces are repetitive: even the fastest level removes nine tenths. */
 #define GZIP_LEVEL 1
 
 /* zlib's windowBits for a gzip header around the largest window. */
@@ -35,7 +35,7 @@ struct sink {
 	struct file_new file; /* SINK_PATH */
 	z_stream *deflater;   /* NULL: not compressed */
 	struct buf memory;    /* SINK_MEMORY */
-	char *block;	      /* else: what has not gone out yet */
+	char *block;	      /* else: what is not written yet */
 	size_t nr;
 };
 
@@ -147,7 +147,7 @@ int sink__new_in(const struct file_folder *folder, const char *path, struct sink
 	return 0;
 }
 
-/* Takes the bytes through deflate and out; `how` is Z_NO_FLUSH or, once at the end, Z_FINISH. */
+/* Compresses the bytes and writes them; `how` is Z_NO_FLUSH, or Z_FINISH once at the end. */
 static int put_deflated(struct sink *s, const char *data, size_t bytes, int how)
 {
 	z_stream *z = s->deflater;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The text of one frame.
+ * See stack_text.h.
  */
 #include "output/format/stack_text.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Frames as torch.profiler writes them: "train.py(41): step". Native ones whose source is not known
- * are "libtorch_cpu.so: at::native::add", functions that the compiler put into another one end in
- * " (inlined)", those of the kernel in " [k]". Private to this room.
+ * Frames as torch.profiler writes them: "train.py(41): step". A native frame without known source
+ * is "libtorch_cpu.so: at::native::add". An inlined function ends in " (inlined)", a function of
+ * the kernel in " [k]". Private to this room.
  */
 #ifndef GP_OUTPUT_FORMAT_STACK_TEXT_H
 #define GP_OUTPUT_FORMAT_STACK_TEXT_H
@@ -12,8 +12,8 @@
 #include "base/json_writer.h"
 #include "timeline/model/timeline.h"
 
-/* At the innermost frame, or as the innermost, of a forward op's stack that is shown for its
- * backward. */
+/* Marks the stack of a forward op where it stands for the backward op's: at its innermost frame, or
+ * as the innermost. */
 #define STACK_TEXT_BACKWARD "[backward]"
 
 /* Appends a frame's function or, where that is not known, its address. */
@@ -22,11 +22,11 @@ void stack_text_function(struct buf *out, const struct recording_frame *f);
 /* Appends the frame of this id. */
 void stack_text_frame(struct buf *out, const struct recording *rec, uint32_t frame);
 
-/* The same, but of one function of native code whatever line it is on. */
+/* The same without the line in native code, so that each function has one text. */
 void stack_text_by_function(struct buf *out, const struct recording *rec, uint32_t frame);
 
-/* Appends that as a frame of a folded stack. `scratch` is memory for it, whose error the caller
- * looks at. */
+/* Appends that as a frame of a folded stack. `scratch` is memory to work in; the caller checks its
+ * error. */
 void stack_text_folded(struct buf *out, struct buf *scratch, const struct recording *rec,
 		       uint32_t frame);
 
@@ -34,7 +34,7 @@ void stack_text_folded(struct buf *out, struct buf *scratch, const struct record
 void stack_text_in_list(struct buf *out, struct buf *scratch, const struct recording *rec,
 			uint32_t frame);
 
-/* Appends a list of frames in JSON. */
+/* Writes an array of frames. */
 void stack_text_json(struct json_writer *j, const struct recording *rec, const uint32_t *frames,
 		     size_t nr);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * torch.profiler's export_memory_timeline(): the running totals of each category,
- * and the changes themselves. Times are of the epoch, as there.
+ * torch.profiler's export_memory_timeline(): the running totals of each category, and the single
+ * changes. Times are Unix time, as there.
  */
 #include "output/memory/memory_categories.h"
 #include "output/format/output.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The memory timeline as one page that needs nothing else: page/ is built into two halves of HTML,
- * and the data goes between them, into a <script> element that holds JSON and never runs. The names
- * in the data belong to the profiled program: buf__page_json() writes them.
+ * The memory timeline as one page without dependencies. page/ is built into two halves of HTML; the
+ * data goes between them, into a <script> element that holds JSON and never runs. The profiled
+ * program chose the names in the data, so buf__page_json() escapes them.
  */
 #include "output/memory/memory_json.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The data of the memory timeline, as the .json file holds it and as the page carries it inside.
+ * The data of the memory timeline, for the .json file and inside the page.
  */
 #ifndef GP_OUTPUT_MEMORY_MEMORY_JSON_H
 #define GP_OUTPUT_MEMORY_MEMORY_JSON_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Adds up memory events. Two passes over each device: the first finds the peak, the second knows
- * with it which allocations were alive there (allocated at or before it, freed after it or never).
+ * Adds up memory events, in two passes over each device. The first finds the peak. The second finds
+ * the allocations that were alive then: made at or before the peak, and freed after it or never.
  */
 #include "output/memory/memory_usage.h"
 

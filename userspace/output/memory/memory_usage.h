@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the memory events of a timeline say, per device of a process: its running total, its peak,
- * what was held then, and which ops allocated. The memory page and the memory JSON both show this.
+ * Sums of a timeline's memory events, for each device of a process: its running total, its peak,
+ * what was held then, and which ops allocated. The memory page and the memory JSON show them.
  */
 #ifndef GP_OUTPUT_MEMORY_MEMORY_USAGE_H
 #define GP_OUTPUT_MEMORY_MEMORY_USAGE_H
@@ -11,9 +11,9 @@
 #include "timeline/model/timeline.h"
 
 /*
- * The allocations of one op, apart for each outermost operator it ran under: an aten::empty below
- * aten::conv2d is not one below aten::cat. Annotations do not count as outermost. Both names are
- * borrowed from the timeline; NULL: outside any op.
+ * The allocations of one op under one outermost operator: an aten::empty below aten::conv2d and one
+ * below aten::cat are two rows. Annotations do not count as outermost. Both names are borrowed from
+ * the timeline; NULL: outside any op.
  */
 struct memory_op {
 	const char *op;
@@ -37,8 +37,8 @@ struct memory_device {
 	int64_t peak_bytes;	   /* 0 without one */
 	int64_t end_bytes;
 	bool has_totals; /* some event carries the allocator's own totals */
-	/* Of TL_DEVICE_CUDA_CALLS where PyTorch's allocator tells its totals too: what others hold
-	 * of what CUDA has given since the recording began, whenever the allocator told a total. */
+	/* For TL_DEVICE_CUDA_CALLS, if PyTorch's allocator reports its totals too: the memory that
+	 * CUDA gave to others since the recording began, each time the allocator reported. */
 	bool has_outside;
 	int64_t outside_end_bytes;
 	int64_t outside_peak_bytes;
@@ -48,12 +48,12 @@ struct memory_usage {
 	VEC(struct memory_device) devices; /* in order of first appearance */
 };
 
-/* 0 or -ENOMEM. The caller calls memory_usage__done() in either case. */
+/* Adds up all devices. 0 or -ENOMEM. The caller calls memory_usage__done() in either case. */
 int memory_usage__init(struct memory_usage *u, const struct timeline *t);
 void memory_usage__done(struct memory_usage *u);
 
-/* Sets held[i] where timeline.memory[i] is an allocation that was alive at its device's peak;
- * `held` has room for all, false before. 0 or -ENOMEM. */
+/* Sets held[i] if timeline.memory[i] is an allocation that was alive at its device's peak. `held`
+ * has an item for each event, all false before. 0 or -ENOMEM. */
 int memory_held_at_peak(const struct timeline *t, bool *held);
 
 /* "cpu", "cuda:0", the call by which CUDA itself gives memory, or "type 7:0" for other numbers of

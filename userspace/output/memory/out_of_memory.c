@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What was alive when a request was refused: the allocations of its device up to then, less those
- * that were freed, or whose address was given out again.
+ * The allocations that were alive when a request was refused: those of its device up to then, less
+ * those that were freed or whose address was allocated again.
  *
- * In JSON each is {time_us, process, device, bytes (asked for), op, outermost, allocator_bytes,
- * reserved_bytes (null: not told), held_bytes, held_allocations (since the capture began), held_by:
+ * In JSON each refusal is {time_us, process, device, bytes (requested), op, outermost,
+ * allocator_bytes, reserved_bytes (null: not reported), held_bytes, held_allocations (since the
+ * capture began), held_by:
  * [{op, outermost, allocations, bytes}], held_by_nr, lines: [{line, allocations, bytes}],
  * lines_nr}, most bytes first.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Writing pickles. Each text is written once and then named by its place in the memo.
+ * Writes pickles. A text is written once, and then referred to by its place in the memo.
  */
 #include "output/memory/pickle.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Python's pickle format, protocol 4: as much as dictionaries, lists, texts and numbers need.
- * Values are written one after the other; a list or dictionary is begun, filled and ended. Private
- * to this room.
+ * A streaming writer of Python's pickle format, protocol 4: dictionaries, lists, texts and numbers.
+ * A list or dictionary is begun, filled with values and ended. Private to this room.
  */
 #ifndef GP_OUTPUT_MEMORY_PICKLE_H
 #define GP_OUTPUT_MEMORY_PICKLE_H
@@ -20,26 +19,26 @@ struct pickle {
 	int err;		 /* the first one; sticks */
 };
 
-/* Begins one, which the owner gives to pickle__done(). */
+/* Begins a pickle; the caller calls pickle__done(). */
 void pickle__begin(struct pickle *p, struct sink *s);
-/* All is out. 0 or -errno. */
+/* Ends it and writes what is left. 0 or -errno, the first error. */
 int pickle__end(struct pickle *p);
 void pickle__done(struct pickle *p);
 
-/* The text must stay where it is until the end. It is written as a line is
- * (base/escape.h). */
+/* Writes a text, as buf__line() does. It must stay where it is until pickle__end(). */
 void pickle__text(struct pickle *p, const char *text);
 
-/* Its values follow, and then its end. */
+/* Begins a list; ends it after its values. */
 void pickle__list(struct pickle *p);
 void pickle__list_end(struct pickle *p);
-/* In a dictionary a key, then its value, and so on. */
+/* The same of a dictionary, whose values are a key, its value, the next key, and so on. */
 void pickle__dict(struct pickle *p);
 void pickle__dict_end(struct pickle *p);
 void pickle__key_int(struct pickle *p, const char *key, int64_t n);
 void pickle__key_text(struct pickle *p, const char *key, const char *text);
 
-/* Remembers the value that was just ended, in this place of the memo; writes what lies in one. */
+/* Remembers the value that was just ended, and returns its place in the memo. pickle__again()
+ * writes the value of a place. */
 uint32_t pickle__remember(struct pickle *p);
 void pickle__again(struct pickle *p, uint32_t place);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A memory snapshot as torch.cuda.memory._snapshot() gives it, for PyTorch's memory_viz: what each
- * device allocated and freed in order, and what was alive at the end. CUDA's device n is number n;
- * the CPU follows the last one, as when torch.profiler makes a snapshot. Which segments PyTorch's
- * allocator keeps is not known: one stands here for each run of neighbouring allocations.
+ * A memory snapshot for PyTorch's memory_viz, as torch.cuda.memory._snapshot() returns it: the
+ * allocations and frees of each device in order, and what was alive at the end. CUDA's device n is
+ * number n, and the CPU follows the last one, as in torch.profiler's snapshots. The segments of
+ * PyTorch's allocator are not known: each run of adjacent allocations stands for one.
  */
 #include "output/format/output.h"
 #include "output/format/output_format.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Perfetto's own trace: a track for each thread, stream and device's memory. Slices begin and end
- * in the order of their nesting, which the timeline knows, so equal times say nothing wrong.
+ * Perfetto's own trace: a track for each thread, each stream, and the memory of each device. Slices
+ * begin and end in the order of their nesting, so that slices with equal times nest too.
  */
 #include "output/perfetto/perfetto.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Packets of a Perfetto trace, all on one sequence; names are interned as they come. Private to
- * this room. An error sticks: perfetto__flush() returns it.
+ * A writer of Perfetto's packets, all on one sequence. It interns names as they come. An error
+ * sticks: perfetto__flush() returns it. Private to this room.
  */
 #ifndef GP_OUTPUT_PERFETTO_PERFETTO_H
 #define GP_OUTPUT_PERFETTO_PERFETTO_H
@@ -16,7 +16,7 @@ enum perfetto_type {
 	PERFETTO_COUNTER = 4,
 };
 
-/* The top byte of a track's or flow's number says of what it is. */
+/* The top byte of a track's or flow's number: what kind of thing it is for. */
 enum perfetto_number {
 	PERFETTO_OF_PROCESS = 1,
 	PERFETTO_OF_THREAD = 2,
@@ -86,25 +86,27 @@ struct perfetto_event {
 
 struct perfetto;
 
-/* With the first packet: clocks, and that the sequence begins. NULL: out of memory. */
+/* Begins a trace with its first packet: the clocks, and the start of the sequence. NULL: out of
+ * memory. */
 struct perfetto *perfetto__new(struct sink *s, const struct timeline *t);
 void perfetto__free(struct perfetto *p);
 
-/* Appends a packet; a track stands before its first event. Flush hands all that has gathered to the
- * sink: 0 or -errno, the first that there was. */
+/* Append a packet; a track must come before its first event. perfetto__flush() hands all packets to
+ * the sink: 0, or the first error. */
 void perfetto__track(struct perfetto *p, const struct perfetto_track *track);
 void perfetto__event(struct perfetto *p, const struct perfetto_event *event);
 int perfetto__flush(struct perfetto *p);
 
-/* A packet of another kind (a Perfetto__TracePacket), on the same sequence; not kept. */
+/* Appends a packet of another kind (a Perfetto__TracePacket) to the same sequence. Borrowed for the
+ * call. */
 void perfetto__send(struct perfetto *p, void *packet);
 
-/* Samples: of threads on a CPU for the viewer's flame graphs, of those on none as slices on rows of
- * their own. 0 or -ENOMEM. */
+/* Samples: of threads on a CPU for the viewer's flame graphs, of waiting threads as slices on rows
+ * of their own. 0 or -ENOMEM. */
 int perfetto_samples(struct perfetto *p, const struct timeline *t);
 
-/* What GPUs did, on rows for each stream: work, CUDA events, and where the work of annotations
- * lies; and what the GPUs are. 0 or -ENOMEM. */
+/* GPUs, and on a row for each stream their work, CUDA events and ranges around the work of
+ * annotations. 0 or -ENOMEM. */
 int perfetto_gpu(struct perfetto *p, const struct timeline *t);
 
 /* The text as the trace has it, the same pointer for the same text, valid until perfetto__free().

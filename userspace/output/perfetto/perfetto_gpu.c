@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * GPUs in a Perfetto trace: under each process its devices, under each device its streams. What
- * would overlap on a stream's row stands on others beside it.
+ * GPUs in a Perfetto trace: devices under their process, streams under their device. Work that
+ * overlaps on a stream lies on further rows beside it.
  */
 #include "output/perfetto/perfetto.h"
 #include "timeline/analysis/gpu_ranges.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Perfetto's packets: each goes out as a trace of one packet, because traces one after the other
- * are one trace.
+ * Perfetto's packets. Each is written as a trace of one packet: concatenated traces are one trace.
  */
 #include "output/perfetto/perfetto.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Samples in Perfetto's trace, in two forms: a thread on a CPU is one of perf's samples, of which
- * the viewer makes flame graphs; one that waits has a slice from the first to the last time that it
- * was found in that wait, or a mark. Stacks and their frames are interned, by our own ids.
+ * Samples in Perfetto's trace. A thread on a CPU is a sample of perf's, from which the viewer makes
+ * flame graphs. A waiting thread is a slice from the first to the last sample of that wait, or a
+ * mark if there was one sample. Stacks and their frames are interned by our own ids.
  */
 #include "output/format/stack_text.h"
 #include "output/perfetto/perfetto.h"

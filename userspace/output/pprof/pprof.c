@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A pprof profile with all metrics of the recording as its sample types. Each sample's leaf is the
- * op, below it, if any, the API call or the GPU's work, so that `pprof -top` adds up as the table
- * does. The bytes of a message's parts one after the other are the message: samples go out one by
- * one, what they refer to comes last.
+ * A pprof profile whose sample types are all metrics of the recording. The leaf of a sample is its
+ * op, or the API call or GPU work below that op, so that `pprof -top` adds up as the table does.
+ * Concatenated parts of a message are one message: samples are written one by one, and
+ * the tables they refer to come last.
  */
 #include "output/pprof/pprof.h"
 

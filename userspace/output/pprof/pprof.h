@@ -27,19 +27,19 @@ void pprof_tables__free(struct pprof_tables *p);
 /* 0 or -ENOMEM, which sticks: then the tables are not whole. */
 int pprof_tables__error(const struct pprof_tables *p);
 
-/* Position of a text in the string table. */
+/* Enters a text. Returns its position in the string table. */
 int64_t pprof_tables__text(struct pprof_tables *p, const char *text);
 
-/* From here on frames are those of this recording. */
+/* Sets the recording that frames are from. */
 void pprof_tables__begin(struct pprof_tables *p, const struct recording *rec);
 
-/* Location of a frame of the recording. */
+/* Enters a frame of the recording. Returns its location. */
 uint64_t pprof_tables__frame(struct pprof_tables *p, uint32_t frame);
 
-/* Location of something that has only a name: an op, a kernel, a mark. */
+/* Enters what has only a name: an op, a kernel, a mark. Returns its location. */
 uint64_t pprof_tables__leaf(struct pprof_tables *p, enum pprof_mapping mapping, const char *name);
 
-/* Appends a Profile that holds nothing but these tables. 0 or -ENOMEM. */
+/* Appends a Profile message with these tables alone. 0 or -ENOMEM. */
 int pprof_tables__pack(struct pprof_tables *p, struct buf *out);
 
 #endif /* GP_OUTPUT_PPROF_PPROF_H */

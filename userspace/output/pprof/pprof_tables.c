@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Entering texts, functions, locations and mappings into a pprof profile.
+ * See pprof.h.
  */
 #include "output/pprof/pprof.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The report of PyTorch Lightning's SimpleProfiler, for each process: how often each action ran and
- * how long. Actions are the ranges that Lightning marks ("[pl][profile]..."), or without any of
- * them all annotations. The hooks of a LightningModule that only Python stacks tell of have no
- * measurement but the time of the operators in them, and no count.
+ * The report of PyTorch Lightning's SimpleProfiler for each process: how often each action ran, and
+ * for how long. Actions are the ranges that Lightning marks ("[pl][profile]..."), or all
+ * annotations if there are none. Hooks of a LightningModule that are known from Python stacks alone
+ * have the time of the operators in them, and no count.
  */
 #include "output/format/output.h"
 #include "output/format/output_format.h"
@@ -323,7 +323,7 @@ static int report(struct buf *b, const struct timeline *t, uint32_t process)
 	return err ? err : buf__error(b);
 }
 
-int output_actions(struct sink *s, const struct timeline *t)
+int output_lightning(struct sink *s, const struct timeline *t)
 {
 	CLEANUP(buf__done) struct buf b = {0};
 	int err = 0;
@@ -336,5 +336,5 @@ int output_actions(struct sink *s, const struct timeline *t)
 int output_format_lightning(struct sink *s, const struct timeline *t,
 			    const struct output_request *request)
 {
-	return output_actions(s, t);
+	return output_lightning(s, t);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Python's garbage collections, in sum.
+ * Sums of Python's garbage collections, as JSON and as a line of text.
  */
 #include "output/format/metadata.h"
 #include "output/format/output.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The ranks of a job beside each other, as text: one table of ranks, and of the collectives and
- * steps those in which one rank cost the others most.
+ * The ranks of a job beside each other, as text: a table of ranks, then the collectives and steps
+ * in which one rank delayed the others most.
  */
 #include "output/format/output.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The table of samples for programs: JSON and CSV, with the same columns.
+ * The table of samples for programs: JSON and CSV with the same columns.
  */
 #include "output/format/columns.h"
 #include "output/format/metadata.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The table as RFC 4180 has it: lines end with CR LF, quotes where a field needs them. The columns
- * are those of the table JSON, absent where not captured.
+ * The table as CSV by RFC 4180: lines end with CR LF, and fields have quotes where they need them.
+ * The columns are those of the table's JSON; what was not captured has no column.
  */
 #include "output/format/columns.h"
 #include "output/format/output.h"

@@ -14,7 +14,8 @@
 /* "slow step", "out of memory", "hang", "signal", "asked for". */
 const char *trigger_name(const struct tl_trigger *trigger);
 
-/* What is known of it: "step 124 took 512.000 ms, more than 3.0 times the usual 12.000 ms". */
+/* Appends what is known of it: "step 124 took 512.000 ms, more than 3.0 times the usual 12.000 ms".
+ */
 void trigger_words(struct buf *out, const struct timeline *t, const struct tl_trigger *trigger);
 
 /* An array of {kind, time_us (from the start), pid, tid (null: none), us, bound_us, usual_us, step,
