@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "cli/core/cli.h"
 #include "cli/core/option_rows.h"
@@ -168,42 +169,53 @@ static void print_lines(struct buf *out, const struct capability *c, size_t nr,
 	}
 }
 
-static void print_refusals(struct buf *out, const struct refused *r)
+static void put_refusals(struct json_writer *j, const struct refused *r)
 {
-	buf__str(out, ",\"refused\":[");
+	json__put_array(j, "refused", &json_tight);
 	for (size_t i = 0; i < r->items.nr; i++) {
 		const struct program_refusal *one = &r->items.items[i];
 
-		buf__printf(out, "%s{\"program\":\"%s\",\"words\":", i ? "," : "", one->program);
-		buf__json(out, refusal_words(one));
-		buf__str(out, ",\"costs\":");
-		buf__json(out, one->costs);
-		buf__char(out, '}');
+		json__object(j, &json_tight);
+		json__put_word(j, "program", one->program);
+		json__put_text(j, "words", refusal_words(one));
+		json__put_text(j, "costs", one->costs);
+		json__end(j);
 	}
-	buf__char(out, ']');
+	json__end(j);
+}
+
+static void put_capability(struct json_writer *j, const struct capability *c,
+			   const struct refused *r)
+{
+	json__object(j, &json_tight);
+	json__put_word(j, "name", c->name);
+	json__put_word(j, "answer", answer_word(c->answer));
+	json__put_bool(j, "required", c->required);
+	json__put_text(j, "detail", c->detail);
+	json__put_text(j, "advice", c->advice);
+	if (!strcmp(c->name, "programs"))
+		put_refusals(j, r);
+	json__end(j);
 }
 
 static void print_json(struct buf *out, const struct capability *c, size_t nr, long pid, bool able,
 		       const struct refused *r)
 {
-	buf__printf(out, "{\"able\":%s,\"pid\":", able ? "true" : "false");
+	struct json_writer j;
+
+	json__init(&j, out);
+	json__object(&j, &json_tight);
+	json__put_bool(&j, "able", able);
 	if (pid)
-		buf__i64(out, pid);
+		json__put_i64(&j, "pid", pid);
 	else
-		buf__str(out, "null");
-	buf__str(out, ",\"capabilities\":[");
-	for (size_t i = 0; i < nr; i++, c++) {
-		buf__printf(out, "%s{\"name\":\"%s\",\"answer\":\"%s\",\"required\":%s,\"detail\":",
-			    i ? "," : "", c->name, answer_word(c->answer),
-			    c->required ? "true" : "false");
-		buf__json(out, c->detail);
-		buf__str(out, ",\"advice\":");
-		buf__json(out, c->advice);
-		if (!strcmp(c->name, "programs"))
-			print_refusals(out, r);
-		buf__char(out, '}');
-	}
-	buf__str(out, "]}\n");
+		json__put_null(&j, "pid");
+	json__put_array(&j, "capabilities", &json_tight);
+	for (size_t i = 0; i < nr; i++)
+		put_capability(&j, &c[i], r);
+	json__end(&j);
+	json__end(&j);
+	buf__char(out, '\n');
 }
 
 static void cleanup_process(struct target_process **p)

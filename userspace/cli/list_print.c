@@ -9,6 +9,7 @@
 #include "base/accounts.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/json_writer.h"
 #include "cli/list_tree.h"
 #include "common/clock.h"
 #include "inspect/program/program.h"
@@ -283,21 +284,19 @@ int list_print_table(struct buf *out, const struct list_rows *r, size_t columns,
 
 /* ---- JSON ---- */
 
-static void add_field(struct buf *out, const char *name, const char *text)
+/* Null: it is empty or not known. */
+static void put_field(struct json_writer *j, const char *name, const char *text)
 {
-	buf__printf(out, ",\"%s\":", name);
-	if (text && text[0])
-		buf__json(out, text);
-	else
-		buf__str(out, "null");
+	json__put_text(j, name, text && text[0] ? text : NULL);
 }
 
-static void add_number(struct buf *out, const char *name, int32_t number)
+/* Null: it is below 0. */
+static void put_number(struct json_writer *j, const char *name, int32_t number)
 {
 	if (number >= 0)
-		buf__printf(out, ",\"%s\":%" PRId32, name, number);
+		json__put_i64(j, name, number);
 	else
-		buf__printf(out, ",\"%s\":null", name);
+		json__put_null(j, name);
 }
 
 /* A role's name in JSON, which does not change. */
@@ -320,54 +319,62 @@ static const char *role_key(enum process_role role)
 	return keys[role];
 }
 
-static void add_role_fields(struct buf *out, const struct list_rows *r,
-			    const struct process_roles *one)
+static void put_role(struct json_writer *j, const struct list_rows *r,
+		     const struct process_roles *one)
 {
 	bool is_rank = one->role == PROCESS_ROLE_RANK, has_parent = one->parent != ROLES_NO_PARENT;
 
-	add_number(out, "parent", has_parent ? r->processes.items[one->parent]->pid : -1);
-	buf__printf(out, ",\"profilable\":%s", one->has_torch ? "true" : "false");
-	add_field(out, "role", role_key(one->role));
-	buf__printf(out, ",\"role_is_guess\":%s", one->is_guess ? "true" : "false");
-	add_number(out, "rank", is_rank ? one->rank : -1);
-	add_number(out, "local_rank", is_rank ? one->local_rank : -1);
-	add_number(out, "world_size", is_rank ? one->world_size : -1);
+	put_number(j, "parent", has_parent ? r->processes.items[one->parent]->pid : -1);
+	json__put_bool(j, "profilable", one->has_torch);
+	put_field(j, "role", role_key(one->role));
+	json__put_bool(j, "role_is_guess", one->is_guess);
+	put_number(j, "rank", is_rank ? one->rank : -1);
+	put_number(j, "local_rank", is_rank ? one->local_rank : -1);
+	put_number(j, "world_size", is_rank ? one->world_size : -1);
 }
 
-static void add_object(struct buf *out, const struct list_rows *r, const struct row *row)
+static void put_process(struct json_writer *j, const struct list_rows *r, const struct row *row)
 {
 	const struct target_process *p = row->role->process;
 
-	buf__printf(out, "{\"pid\":%d,\"uid\":%u,\"uptime_s\":%lu", p->pid, p->uid, row->uptime_s);
-	add_role_fields(out, r, row->role);
-	add_field(out, "user", row->user);
-	add_field(out, "python", row->versions.python);
-	add_field(out, "torch", row->versions.torch);
-	add_field(out, "cuda", row->versions.cuda);
-	add_field(out, "cupti", row->versions.cupti);
-	buf__printf(out, ",\"cupti_mapped\":%s", row->versions.cupti_mapped ? "true" : "false");
-	add_field(out, "program", p->exe);
-	add_field(out, "command", p->cmdline);
-	buf__char(out, '}');
+	json__object(j, &json_tight);
+	json__put_i64(j, "pid", p->pid);
+	json__put_u64(j, "uid", p->uid);
+	json__put_u64(j, "uptime_s", row->uptime_s);
+	put_role(j, r, row->role);
+	put_field(j, "user", row->user);
+	put_field(j, "python", row->versions.python);
+	put_field(j, "torch", row->versions.torch);
+	put_field(j, "cuda", row->versions.cuda);
+	put_field(j, "cupti", row->versions.cupti);
+	json__put_bool(j, "cupti_mapped", row->versions.cupti_mapped);
+	put_field(j, "program", p->exe);
+	put_field(j, "command", p->cmdline);
+	json__end(j);
 }
 
 int list_print_json(struct buf *out, const struct list_rows *r, size_t *ret_shown_nr)
 {
 	struct row row, before;
+	struct json_writer j;
 	size_t shown_nr = 0;
 
-	buf__str(out, "{\"processes\":[");
+	json__init(&j, out);
+	json__object(&j, &json_tight);
+	json__put_array(&j, "processes", &json_tight);
 	for (size_t i = 0; i < r->roles.nr; i++) {
 		if (!r->roles.items[i].is_shown)
 			continue;
 		fill_row(shown_nr ? &before : NULL, &r->roles.items[i], r->processes.items[i],
 			 &row);
-		if (shown_nr++)
-			buf__char(out, ',');
-		add_object(out, r, &row);
+		shown_nr++;
+		put_process(&j, r, &row);
 		before = row;
 	}
-	buf__printf(out, "],\"not_looked_into\":%zu}\n", r->hidden_nr);
+	json__end(&j);
+	json__put_u64(&j, "not_looked_into", r->hidden_nr);
+	json__end(&j);
+	buf__char(out, '\n');
 	*ret_shown_nr = shown_nr;
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/json_writer.h"
 #include "base/vec.h"
 #include "common/clock.h"
 
@@ -339,28 +340,35 @@ void recording_store__give_back(struct recording_store *s, struct store_item *it
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
+static void put_item(struct json_writer *j, const struct store_item *item)
+{
+	json__object(j, &json_tight);
+	json__put_word(j, "id", item->id);
+	json__put_u64(j, "bytes", item->bytes);
+	json__put_u64(j, "start_unix_ns", item->start_realtime_ns);
+	json__put_bool(j, "on_disk", item->on_disk);
+	if (item->duration_ns) {
+		json__put_u64(j, "duration_ns", item->duration_ns);
+		json__put_u64(j, "processes", item->processes_nr);
+		json__put_u64(j, "events", item->events_nr);
+	}
+	json__end(j);
+}
+
 void recording_store__json(struct recording_store *s, struct buf *out)
 {
-	buf__str(out, "{\"recordings\":[");
-	(void)pthread_mutex_lock(&s->lock);
-	for (size_t i = s->items.nr; i-- > 0;) {
-		const struct store_item *item = s->items.items[i];
+	struct json_writer j;
 
-		buf__printf(out,
-			    "%s{\"id\":\"%s\",\"bytes\":%llu,\"start_unix_ns\":%llu,"
-			    "\"on_disk\":%s",
-			    i + 1 < s->items.nr ? "," : "", item->id,
-			    (unsigned long long)item->bytes,
-			    (unsigned long long)item->start_realtime_ns,
-			    item->on_disk ? "true" : "false");
-		if (item->duration_ns)
-			buf__printf(out, ",\"duration_ns\":%llu,\"processes\":%u,\"events\":%llu",
-				    (unsigned long long)item->duration_ns, item->processes_nr,
-				    (unsigned long long)item->events_nr);
-		buf__char(out, '}');
-	}
+	json__init(&j, out);
+	json__object(&j, &json_tight);
+	json__put_array(&j, "recordings", &json_tight);
+	(void)pthread_mutex_lock(&s->lock);
+	for (size_t i = s->items.nr; i-- > 0;)
+		put_item(&j, s->items.items[i]);
 	(void)pthread_mutex_unlock(&s->lock);
-	buf__str(out, "]}\n");
+	json__end(&j);
+	json__end(&j);
+	buf__char(out, '\n');
 }
 
 void recording_store__sizes(struct recording_store *s, uint64_t *ret_nr, uint64_t *ret_memory_bytes,
