@@ -84,18 +84,33 @@ void buf__printf(struct buf *b, const char *fmt, ...)
 	va_end(ap);
 }
 
+static unsigned int digits_of(uint64_t n)
+{
+	unsigned int nr = 1;
+
+	for (; n >= 10000; n /= 10000)
+		nr += 4;
+	return nr + (n >= 10) + (n >= 100) + (n >= 1000);
+}
+
+/* Two digits at a time, from the last on. */
 char *put_u64(char *at, uint64_t n)
 {
-	char digits[20];
-	size_t first = sizeof(digits);
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+				    "25262728293031323334353637383940414243444546474849"
+				    "50515253545556575859606162636465666768697071727374"
+				    "75767778798081828384858687888990919293949596979899";
+	char *end = at + digits_of(n), *to = end;
 
-	do {
-		digits[--first] = (char)('0' + n % 10);
-		n /= 10;
-	} while (n);
-	while (first < sizeof(digits))
-		*at++ = digits[first++];
-	return at;
+	for (; n >= 100; n /= 100) {
+		to -= 2;
+		memcpy(to, pairs + n % 100 * 2, 2);
+	}
+	if (n >= 10)
+		memcpy(at, pairs + n * 2, 2);
+	else
+		*at = (char)('0' + n);
+	return end;
 }
 
 char *put_i64(char *at, int64_t n)

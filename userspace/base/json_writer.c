@@ -43,16 +43,20 @@ static char *put_new_line(struct json_writer *j, char *at)
 	return at + j->indent;
 }
 
-/* What stands before a key or an element. */
-static char *put_separator(struct json_writer *j, struct json_level *level, char *at)
+static char *put_first(struct json_writer *j, struct json_level *level, char *at)
 {
-	bool first = !level->any;
-
 	level->any = true;
+	return j->on_new_line ? put_new_line(j, at) : put_piece(at, &level->style->first);
+}
+
+/* What stands before a key or an element; mostly a comma. */
+static inline char *put_separator(struct json_writer *j, struct json_level *level, char *at)
+{
+	if (!level->any)
+		return put_first(j, level, at);
 	if (!j->on_new_line)
-		return put_piece(at, first ? &level->style->first : &level->style->between);
-	if (!first)
-		*at++ = ',';
+		return put_piece(at, &level->style->between);
+	*at++ = ',';
 	return put_new_line(j, at);
 }
 
@@ -62,9 +66,7 @@ static struct json_level *innermost(struct json_writer *j)
 	return j->depth ? &j->levels[j->depth - 1] : NULL;
 }
 
-/* Room for a value of so many bytes; the separator of an array's element is before it. NULL: there
- * is no memory. */
-static char *begin_value(struct json_writer *j, size_t bytes)
+char *json__begin_value(struct json_writer *j, size_t bytes)
 {
 	struct json_level *level = innermost(j);
 	char *at = buf__room(j->out, SEPARATOR_MAX + bytes);
@@ -89,14 +91,14 @@ static void separate(struct json_writer *j)
 		j->after_key = false;
 		return;
 	}
-	at = begin_value(j, 0);
+	at = json__begin_value(j, 0);
 	if (at)
 		finish(j, at);
 }
 
 static void put_bytes(struct json_writer *j, const char *text, size_t bytes)
 {
-	char *at = begin_value(j, bytes);
+	char *at = json__begin_value(j, bytes);
 
 	if (!at)
 		return;
@@ -145,37 +147,33 @@ void json__new_line(struct json_writer *j, uint8_t indent)
 
 /* ---- keys ---- */
 
-void json__key_bytes(struct json_writer *j, const char *name, size_t bytes)
+char *json__begin_key(struct json_writer *j, size_t bytes)
 {
 	struct json_level *level = innermost(j);
 	char *at = buf__room(j->out, SEPARATOR_MAX + bytes + 2 + JSON_PIECE);
 
 	assert(level && !level->is_array && !j->after_key);
 	j->after_key = true;
+	j->colon = &level->style->colon;
 	if (!at)
-		return;
+		return NULL;
 	at = put_separator(j, level, at);
-	*at++ = '"';
-	memcpy(at, name, bytes);
-	at += bytes;
-	*at++ = '"';
-	finish(j, put_piece(at, &level->style->colon));
+	*at = '"';
+	return at + 1;
 }
 
 void json__key_text(struct json_writer *j, const char *text)
 {
-	struct json_level *level = innermost(j);
-	char *at = buf__room(j->out, SEPARATOR_MAX);
+	char *at = json__begin_key(j, 0);
 
-	assert(level && !level->is_array && !j->after_key);
-	j->after_key = true;
 	if (!at)
 		return;
-	finish(j, put_separator(j, level, at));
+	/* The quote is buf__json()'s. */
+	finish(j, at - 1);
 	buf__json(j->out, text);
 	at = buf__room(j->out, JSON_PIECE);
 	if (at)
-		finish(j, put_piece(at, &level->style->colon));
+		finish(j, put_piece(at, j->colon));
 }
 
 /* ---- values ---- */
@@ -188,19 +186,6 @@ void json__text(struct json_writer *j, const char *text)
 	}
 	separate(j);
 	buf__json(j->out, text);
-}
-
-void json__word_bytes(struct json_writer *j, const char *word, size_t bytes)
-{
-	char *at = begin_value(j, bytes + 2);
-
-	if (!at)
-		return;
-	*at++ = '"';
-	memcpy(at, word, bytes);
-	at += bytes;
-	*at++ = '"';
-	finish(j, at);
 }
 
 void json__begin_word(struct json_writer *j)
@@ -226,7 +211,7 @@ void json__printf(struct json_writer *j, const char *fmt, ...)
 
 void json__u64(struct json_writer *j, uint64_t n)
 {
-	char *at = begin_value(j, BUF_NUMBER_BYTES);
+	char *at = json__begin_value(j, BUF_NUMBER_BYTES);
 
 	if (at)
 		finish(j, put_u64(at, n));
@@ -234,7 +219,7 @@ void json__u64(struct json_writer *j, uint64_t n)
 
 void json__i64(struct json_writer *j, int64_t n)
 {
-	char *at = begin_value(j, BUF_NUMBER_BYTES);
+	char *at = json__begin_value(j, BUF_NUMBER_BYTES);
 
 	if (at)
 		finish(j, put_i64(at, n));
@@ -242,7 +227,7 @@ void json__i64(struct json_writer *j, int64_t n)
 
 void json__us(struct json_writer *j, int64_t ns)
 {
-	char *at = begin_value(j, BUF_NUMBER_BYTES);
+	char *at = json__begin_value(j, BUF_NUMBER_BYTES);
 
 	if (at)
 		finish(j, put_us(at, ns));
