@@ -6,6 +6,7 @@
  * least of three; the first look at a file also reads it from disk, which is not counted.
  */
 #include "base/cleanup.h"
+#include "inspect/unwind/unwind_cache.h"
 #include "inspect/unwind/unwind_table.h"
 
 #include <stdio.h>
@@ -35,7 +36,7 @@ static double get_once(const char *path, const char *dir, struct unwind_table *r
 		(void)fprintf(stderr, "unwind_bench: %s\n", why.text);
 		exit(1);
 	}
-	if (unwind_table__get(f, dir, ret_table)) {
+	if (unwind_cache_get(f, dir, ret_table)) {
 		(void)fprintf(stderr, "unwind_bench: '%s' has no unwind information\n", path);
 		exit(1);
 	}

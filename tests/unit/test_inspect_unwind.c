@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "inspect/elf/elf.h"
 #include "inspect/elf/vdso.h"
+#include "inspect/unwind/unwind_cache.h"
 #include "inspect/unwind/unwind_table.h"
 #include "wire.h"
 
@@ -283,13 +284,13 @@ static void make_cached(struct cached *c)
 	(void)strcpy(c->dir, "/tmp/gpuprof-unwind-XXXXXX");
 	assert_non_null(mkdtemp(c->dir));
 	c->file = open_it(LIBC);
-	assert_int_equal(unwind_table__get(c->file, c->dir, &c->built), 0);
+	assert_int_equal(unwind_cache_get(c->file, c->dir, &c->built), 0);
 	assert_int_equal(elf_file__section(c->file, ".eh_frame", &data, &bytes, &address), 0);
 	unwind_cache_key(data, bytes, address, c->key);
 	digest_text(c->key, text);
 	(void)snprintf(c->path, sizeof(c->path), "%s/%s.unwind", c->dir, text);
 	assert_int_equal(access(c->path, R_OK), 0);
-	assert_int_equal(unwind_table__get(c->file, c->dir, &again), 0);
+	assert_int_equal(unwind_cache_get(c->file, c->dir, &again), 0);
 	assert_int_equal(again.words_nr, c->built.words_nr);
 	assert_memory_equal(again.words, c->built.words, again.words_nr * sizeof(uint64_t));
 	unwind_table__done(&again);
@@ -314,7 +315,7 @@ static void damage(struct cached *c, off_t at, size_t bytes, int byte)
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, change, bytes, at), bytes);
 	(void)close(fd);
-	assert_int_equal(unwind_table__get(c->file, c->dir, &t), 0);
+	assert_int_equal(unwind_cache_get(c->file, c->dir, &t), 0);
 	assert_int_equal(t.words_nr, c->built.words_nr);
 	assert_memory_equal(t.words, c->built.words, t.words_nr * sizeof(uint64_t));
 	unwind_table__done(&t);

@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "inspect/unwind/unwind_cache.h"
+
 static const char here[] = "/proc/self/exe";
 static const struct file_key one = {.inode = 1}, two = {.inode = 2}, vdso = {0};
 
@@ -37,7 +39,7 @@ static void test_each_comes_once(void **state)
 	struct elf_file *f;
 
 	assert_int_equal(elf_file__open(here, &why, &f), 0);
-	assert_int_equal(unwind_table__get(f, NULL, &expected), 0);
+	assert_int_equal(unwind_cache_get(f, NULL, &expected), 0);
 	elf_file__free(f);
 	assert_false(unwind_worker__take(w, true, &made));
 	assert_int_equal(unwind_worker__ask(w, &one, here), 0);

@@ -5,7 +5,7 @@
  * all that its table is made from, so the table of one file is never taken for another's, whatever
  * build-id it says it has. A file that is damaged in any way is as if it were not there.
  */
-#include "inspect/unwind/unwind_table.h"
+#include "inspect/unwind/unwind_cache.h"
 
 #include "base/cache.h"
 #include "base/cleanup.h"
@@ -139,5 +139,27 @@ int unwind_cache_store(const char *dir, const uint8_t key[DIGEST_BYTES],
 	err = cache_write(dir, name, 0600, parts, 2);
 	if (!err)
 		cache_shrink(dir, suffixes, 1, FOLDER_BYTES_MAX);
+	return err;
+}
+
+int unwind_cache_get(struct elf_file *f, const char *dir, struct unwind_table *ret_table)
+{
+	uint8_t key[DIGEST_BYTES];
+	const unsigned char *data;
+	uint64_t address;
+	size_t bytes;
+	int err;
+
+	if (!dir)
+		return unwind_table__build(f, ret_table);
+	err = elf_file__section(f, ".eh_frame", &data, &bytes, &address);
+	if (err)
+		return err;
+	unwind_cache_key(data, bytes, address, key);
+	if (!unwind_cache_load(dir, key, ret_table))
+		return 0;
+	err = unwind_table__build(f, ret_table);
+	if (!err)
+		(void)unwind_cache_store(dir, key, ret_table);
 	return err;
 }

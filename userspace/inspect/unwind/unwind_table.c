@@ -216,25 +216,3 @@ bool unwind_table__valid(const struct unwind_table *t)
 	}
 	return true;
 }
-
-int unwind_table__get(struct elf_file *f, const char *dir, struct unwind_table *ret_table)
-{
-	uint8_t key[DIGEST_BYTES];
-	const unsigned char *data;
-	uint64_t address;
-	size_t bytes;
-	int err;
-
-	if (!dir)
-		return unwind_table__build(f, ret_table);
-	err = elf_file__section(f, ".eh_frame", &data, &bytes, &address);
-	if (err)
-		return err;
-	unwind_cache_key(data, bytes, address, key);
-	if (!unwind_cache_load(dir, key, ret_table))
-		return 0;
-	err = unwind_table__build(f, ret_table);
-	if (!err)
-		(void)unwind_cache_store(dir, key, ret_table);
-	return err;
-}

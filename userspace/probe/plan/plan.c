@@ -8,7 +8,8 @@
 #include "base/intern.h"
 #include "probe/plan/cuda_api.h"
 #include "probe/plan/plan_cache.h"
-#include "probe/plan/plan_private.h"
+#include "probe/plan/plan_calls.h"
+#include "probe/plan/planner.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -207,13 +208,6 @@ static void make_key(struct planner *p, uint8_t ret_key[DIGEST_BYTES])
 	digest__end(&d, ret_key);
 }
 
-bool plan_is_function(const void *arg, int64_t offset)
-{
-	const struct planner *p = arg;
-
-	return hash__find(&p->starts, p->base + (uint64_t)offset) != NULL;
-}
-
 static int resolve_names(struct planner *p)
 {
 	const unsigned char *data;
@@ -244,44 +238,6 @@ static int name_op(struct planner *p, struct probe_function *fn)
 	fn->name = intern__str(texts, fn->named == PROBE_NAMED_SYMBOL ? text : name->name);
 	fn->overload = intern__str(texts, fn->named == PROBE_NAMED_SYMBOL ? "" : name->overload);
 	return fn->name && fn->overload ? 0 : -ENOMEM;
-}
-
-/* The function's entry in the plan, not placed yet; an operator's has no name yet. */
-int plan_add_function(struct planner *p, const struct found *f)
-{
-	struct probe_function fn = {.kind = f->kind,
-				    .layout = f->layout,
-				    .name = "",
-				    .overload = "",
-				    .why = "",
-				    .code_bytes = (uint32_t)f->code_bytes,
-				    .code_offset = f->symbol.file_offset};
-	struct intern *texts = p->plan->texts;
-
-	fn.symbol = intern__str(texts, f->symbol.name);
-	if (f->kind == PROBE_NODE)
-		fn.name = intern__str(texts, NODE_EVENT "?");
-	if (f->kind == PROBE_DISPATCH)
-		fn.name = intern__str(texts, "?");
-	if (f->kind == PROBE_API)
-		fn.name = fn.symbol;
-	if (!fn.symbol || !fn.name)
-		return -ENOMEM;
-	return vec_push(&p->plan->functions, fn);
-}
-
-int plan_add_site(struct planner *p, const struct found *f, const struct code_insn *insn,
-		  bool is_exit)
-{
-	struct probe_site site = {.offset = f->symbol.file_offset + insn->offset,
-				  .function = (uint32_t)p->plan->functions.nr - 1,
-				  .sp_delta = is_exit ? 0 : (int16_t)insn->height,
-				  .is_exit = is_exit,
-				  .emulated = insn->emulated};
-
-	if (!is_exit && (insn->height < 0 || insn->height > PROBE_SP_DELTA_MAX))
-		return -EINVAL;
-	return vec_push(&p->plan->sites, site);
 }
 
 /* Whether control can come to an instruction between the first and this one from elsewhere. */
@@ -320,7 +276,7 @@ static int place_both(struct planner *p, const struct found *f, const unsigned c
 		*ret_why = "its code cannot be decoded";
 	if (err)
 		return err;
-	code.is_function = plan_is_function;
+	code.is_function = planner_is_function;
 	code.arg = p;
 	p->base = f->symbol.address;
 	if (code_entry(p->decoder, bytes, nr, &entry) || entered_before(&code, entry.offset)) {
@@ -330,22 +286,10 @@ static int place_both(struct planner *p, const struct found *f, const unsigned c
 	err = code_exits(&code, entry.offset, exit_rule(f), exits, &exits_nr, ret_why);
 	if (err)
 		return err;
-	err = plan_add_site(p, f, &entry, false);
+	err = planner_add_site(p, f, &entry, false);
 	for (size_t i = 0; i < exits_nr && !err; i++)
-		err = plan_add_site(p, f, &code.insns.items[exits[i]], true);
+		err = planner_add_site(p, f, &code.insns.items[exits[i]], true);
 	return err;
-}
-
-int plan_place_entry(struct planner *p, const struct found *f, const unsigned char *bytes,
-		     size_t nr, const char **ret_why)
-{
-	struct code_insn entry;
-
-	if (code_entry(p->decoder, bytes, nr, &entry)) {
-		*ret_why = "its code cannot be decoded";
-		return -EINVAL;
-	}
-	return plan_add_site(p, f, &entry, false);
 }
 
 /* With its exits, or else without: the call is then told when it begins. Memory is told by the
@@ -360,20 +304,7 @@ static int place_api(struct planner *p, const struct found *f, struct probe_func
 	if (err != -EINVAL || cuda_api_needs_result(f->layout))
 		return err;
 	p->plan->sites.nr = sites_nr;
-	return plan_place_entry(p, f, bytes, nr, ret_why);
-}
-
-/* Ends the placing of the last function: with its sites, or with the reason why it has none. */
-int plan_placed(struct planner *p, size_t sites_nr, int err, const char *why)
-{
-	struct probe_function *fn = &p->plan->functions.items[p->plan->functions.nr - 1];
-
-	fn->placed = !err;
-	if (!err)
-		return 0;
-	p->plan->sites.nr = sites_nr;
-	fn->why = intern__str(p->plan->texts, why);
-	return err == -ENOMEM || !fn->why ? -ENOMEM : 0;
+	return planner_place_entry(p, f, bytes, nr, ret_why);
 }
 
 static int place(struct planner *p, const struct found *f, const struct found *before)
@@ -393,8 +324,8 @@ static int place(struct planner *p, const struct found *f, const struct found *b
 	else if (bytes && is_whole(f->kind))
 		err = nr == want ? place_both(p, f, bytes, nr, &why) : -EINVAL;
 	else if (bytes && nr)
-		err = plan_place_entry(p, f, bytes, nr, &why);
-	return plan_placed(p, sites_nr, err, why);
+		err = planner_place_entry(p, f, bytes, nr, &why);
+	return planner_end_function(p, sites_nr, err, why);
 }
 
 static void count_up(struct probe_plan *plan)
@@ -422,7 +353,7 @@ static int place_found(struct planner *p)
 	int err = 0;
 
 	for (size_t i = 0; i < p->found.nr && !err; i++) {
-		err = plan_add_function(p, &p->found.items[i]);
+		err = planner_add_function(p, &p->found.items[i]);
 		if (!err)
 			err = place(p, &p->found.items[i], i ? &p->found.items[i - 1] : NULL);
 	}
@@ -446,7 +377,7 @@ static int search(struct planner *p)
 
 	for (size_t i = 0; i < p->found.nr && !err; i++)
 		err = name_op(p, &p->plan->functions.items[i]);
-	return err ?: plan_place_calls(p);
+	return err ?: plan_calls_place(p);
 }
 
 /* Whether the functions of a plan from the cache are those that were found in the file. */
@@ -507,9 +438,9 @@ static int plan_file(struct planner *p, const char *cache_dir)
 	int err = elf_file__stat(p->file, &p->plan->file);
 
 	err = err ?: find_all(p);
-	if (err || (!p->found.nr && !plan_has_calls(p)))
+	if (err || (!p->found.nr && !plan_calls_any(p)))
 		return err;
-	p->plan->old_strings = plan_has_calls(p) && plan_has_old_strings(p);
+	p->plan->old_strings = plan_calls_any(p) && plan_calls_use_old_strings(p);
 	make_key(p, kept.key);
 	if (elf_file__digest_identity(p->file, kept.file))
 		cache_dir = NULL;

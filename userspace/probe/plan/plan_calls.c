@@ -6,9 +6,10 @@
  * operator in another way: the boxed call of the dispatcher (torch.ops, TorchScript), typed calls
  * in libraries of operators.
  */
+#include "probe/plan/plan_calls.h"
+
 #include "base/cleanup.h"
 #include "base/intern.h"
-#include "probe/plan/plan_private.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -27,13 +28,13 @@
 /* More than any library has. */
 #define CALLS_MAX 4096
 
-bool plan_has_calls(struct planner *p)
+bool plan_calls_any(struct planner *p)
 {
 	return elf_file__mentions(p->file, ASK_FOR_CALLBACKS) ||
 	       elf_file__mentions(p->file, MAKE_RECORD);
 }
 
-bool plan_has_old_strings(struct planner *p)
+bool plan_calls_use_old_strings(struct planner *p)
 {
 	/* Functions that take a string, which nearly all code that uses PyTorch calls to report an
 	 * error: "Ss" is the old one. The new one's mangled name has its namespace. */
@@ -109,9 +110,9 @@ static int place_dispatch(struct planner *p, const struct found *f, struct code 
 		call->height = 0;
 		exits_nr = 0;
 	}
-	err = plan_add_site(p, f, call, false);
+	err = planner_add_site(p, f, call, false);
 	for (size_t i = 0; i < exits_nr && !err; i++)
-		err = plan_add_site(p, f, &code->insns.items[exits[i]], true);
+		err = planner_add_site(p, f, &code->insns.items[exits[i]], true);
 	return err;
 }
 
@@ -130,7 +131,7 @@ static int place_found(struct planner *p, const struct found *f, const unsigned 
 	*ret_why = "its code cannot be decoded";
 	if (err)
 		return err;
-	code.is_function = plan_is_function;
+	code.is_function = planner_is_function;
 	code.arg = p;
 	call = insn_at(&code, f->call);
 	/* Bytes that only looked like a call. */
@@ -139,7 +140,7 @@ static int place_found(struct planner *p, const struct found *f, const unsigned 
 	index = (uint32_t)(call - code.insns.items);
 	scope = code_second_argument(&code, bytes, index);
 	if (f->kind == PROBE_RANGE && scope == GP_SCOPE_USER && nr <= RANGE_BYTES_MAX)
-		return plan_place_entry(p, f, bytes, nr, ret_why);
+		return planner_place_entry(p, f, bytes, nr, ret_why);
 	if (scope != GP_SCOPE_SCRIPT && (scope > 0 || f->kind == PROBE_RANGE))
 		return 1;
 	return place_dispatch(p, f, &code, index, !scope && alone);
@@ -151,7 +152,7 @@ static int place_call(struct planner *p, const struct found *f, bool alone)
 	size_t sites_nr = p->plan->sites.nr, nr = 0;
 	const char *why = "its code cannot be read, or its size is absurd";
 	const unsigned char *bytes = NULL;
-	int err = plan_add_function(p, f);
+	int err = planner_add_function(p, f);
 
 	if (err)
 		return err;
@@ -164,7 +165,7 @@ static int place_call(struct planner *p, const struct found *f, bool alone)
 		p->plan->functions.nr--;
 		return 0;
 	}
-	return plan_placed(p, sites_nr, err, why);
+	return planner_end_function(p, sites_nr, err, why);
 }
 
 static int take_found_call(struct planner *p, const struct elf_call *call, uint8_t kind)
@@ -240,7 +241,7 @@ static bool is_end(const void *arg, int64_t offset)
 	return hash__find(&p->ends, p->base + (uint64_t)offset) != NULL;
 }
 
-int plan_place_calls(struct planner *p)
+int plan_calls_place(struct planner *p)
 {
 	int err = 0;
 

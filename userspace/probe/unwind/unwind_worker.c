@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "base/vec.h"
 #include "inspect/elf/vdso.h"
+#include "inspect/unwind/unwind_cache.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ static void make(const struct unwind_worker *w, struct job *j)
 	struct reason why = {0};
 	int err = j->open_path ? elf_file__open(j->open_path, &why, &f) : vdso_open(&f);
 
-	err = err ? err : unwind_table__get(f, j->open_path ? w->cache_dir : NULL, u);
+	err = err ? err : unwind_cache_get(f, j->open_path ? w->cache_dir : NULL, u);
 	err = err == -ENOENT && f ? 0 : err;
 	j->made.err = err ? err : f ? elf_file__error(f) : 0;
 	if (j->made.err)
