@@ -6,44 +6,25 @@
  */
 #include "inject/ptrace_error.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/cleanup.h"
-#include "base/file.h"
+#include "inspect/access/status.h"
 #include "inspect/process/rights.h"
 #include "inspect/program/capabilities.h"
 
-/* The number after "name:" in /proc/PID/status, or -1. */
-static long status_number(pid_t pid, const char *name)
-{
-	char CLEANUP(cleanup_free) *text = NULL;
-	char path[32], key[32];
-	const char *field;
-	size_t bytes;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	(void)snprintf(key, sizeof(key), "\n%s:", name);
-	if (file_read(path, 65536, &text, &bytes))
-		return -1;
-	field = strstr(text, key);
-	return field ? strtol(field + strlen(key), NULL, 10) : -1;
-}
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
 pid_t tracer_of(pid_t tid)
 {
-	long tracer = status_number(tid, "TracerPid");
+	long tracer = status_read_number(tid, 0, "TracerPid", 0);
 
 	return tracer > 0 ? (pid_t)tracer : 0;
 }
 
 int ptrace_error_reason(pid_t pid, int err, struct reason *why)
 {
-	long tracer = status_number(pid, "TracerPid");
-	long uid = status_number(pid, "Uid");
+	long tracer = status_read_number(pid, 0, "TracerPid", 0);
+	long uid = status_read_number(pid, 0, "Uid", 0);
 	int scope = capabilities_yama_scope();
 
 	if (err == -ESRCH || err == -ENOENT || tracer < 0)

@@ -20,6 +20,7 @@
 #include "inject/seccomp.h"
 #include "inject/threads.h"
 #include "inspect/access/process_file.h"
+#include "inspect/access/status.h"
 
 #define STOP_LIMIT_NS	  500000000u
 #define THREADS_PER_ROUND 64
@@ -75,25 +76,12 @@ void safe_thread__done(struct safe_thread *b)
 	vec_done(&b->late.items);
 }
 
-/* The thread's id in its own PID namespace. */
+/* Returns the thread's id in its own PID namespace; `tid` if it cannot be read. */
 static pid_t thread_ns_tid(pid_t pid, pid_t tid)
 {
-	char CLEANUP(cleanup_free) *text = NULL;
-	const char *field, *end;
-	char path[64];
-	size_t bytes;
+	long inner = status_read_number(pid, tid, "NSpid", STATUS_LAST);
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	if (file_read(path, 65536, &text, &bytes))
-		return tid;
-	field = strstr(text, "\nNSpid:");
-	if (!field)
-		return tid;
-	field += strlen("\nNSpid:");
-	end = strchr(field, '\n');
-	while (end && end > field && end[-1] != '\t' && end[-1] != ' ')
-		end--;
-	return end ? (pid_t)atoi(end) : tid;
+	return inner < 0 ? tid : (pid_t)inner;
 }
 
 static void cleanup_candidates(struct candidates *c)

@@ -10,15 +10,14 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "inject/seccomp_trial.h"
+#include "inspect/access/status.h"
 #include "inspect/process/process.h"
 
 #define GET_FILTER  0x420c
@@ -346,19 +345,15 @@ static int read_filter(pid_t tid, unsigned long index, struct sock_filter **ret_
 	return 0;
 }
 
-/* The "Seccomp:" field of the thread's status: 0 none, 1 strict, 2 filter. */
+/* Reads the thread's seccomp mode: 0 none, 1 strict, 2 filter; -1: it cannot be read. */
 static int read_mode(pid_t pid, pid_t tid)
 {
-	char CLEANUP(cleanup_free) *text = NULL;
-	const char *field;
-	char path[64];
-	size_t bytes;
+	CLEANUP(cleanup_free) char *text = NULL;
+	long mode;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	if (file_read(path, 65536, &text, &bytes))
+	if (status_read(pid, tid, &text))
 		return -1;
-	field = strstr(text, "\nSeccomp:");
-	return field ? atoi(field + strlen("\nSeccomp:")) : 0;
+	return status_number(text, "Seccomp", 0, &mode) ? (int)mode : 0;
 }
 
 static int check(const struct target_process *p, const struct calls *calls, pid_t tid,

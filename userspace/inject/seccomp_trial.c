@@ -7,26 +7,22 @@
  */
 #include "inject/seccomp_trial.h"
 
-#include "base/cleanup.h"
-#include "base/file.h"
+#include "inspect/access/status.h"
 #include "inspect/process/process.h"
+#include "inspect/process/rights.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FIRST_PID_NAMESPACE 0xEFFFFFFCu
-#define NOT_TRIED	    1u
-#define CLONE_INVALID	    0x800 /* CLONE_SIGHAND without CLONE_VM */
-#define WAKE		    1	  /* FUTEX_WAKE */
+#define NOT_TRIED     1u
+#define CLONE_INVALID 0x800 /* CLONE_SIGHAND without CLONE_VM */
+#define WAKE	      1	    /* FUTEX_WAKE */
 
 static const char no_path[1];
 static int nobody_waits;
@@ -133,27 +129,18 @@ int seccomp_trial(const uint32_t *numbers, size_t nr, uint32_t *ret_actions)
 	return err;
 }
 
-/* How many filters a thread has; -1: it is not known. */
-static long filters_of(const char *status_path)
+static long count_filters(pid_t pid, pid_t tid)
 {
-	char CLEANUP(cleanup_free) *text = NULL;
-	const char *field;
-
-	if (file_read(status_path, 65536, &text, NULL))
-		return -1;
-	field = strstr(text, "\nSeccomp_filters:");
-	return field ? strtol(field + strlen("\nSeccomp_filters:"), NULL, 10) : -1;
+	return status_read_number(pid, tid, "Seccomp_filters", 0);
 }
 
 bool seccomp_trial_fits(const struct target_process *p, int tid)
 {
-	struct stat own;
-	char path[64];
 	long filters;
 
-	if (p->other_pid_ns || stat("/proc/self/ns/pid", &own) || own.st_ino == FIRST_PID_NAMESPACE)
+	/* Both must be in one container: outside, equal numbers say nothing about the filters. */
+	if (p->other_pid_ns || rights_in_first_pid_namespace() != 0)
 		return false;
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", p->pid, tid);
-	filters = filters_of(path);
-	return filters > 0 && filters == filters_of("/proc/self/status");
+	filters = count_filters(p->pid, tid);
+	return filters > 0 && filters == count_filters(0, 0);
 }

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "inspect/access/status.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -246,18 +247,12 @@ static int memfd_device(dev_t *ret_device)
 static bool is_users_own(pid_t tid, uid_t uid)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
-	unsigned int ids[4];
-	const char *line;
-	char path[64];
+	long id;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	if (file_read(path, STATUS_BYTES_MAX, &text, NULL))
+	if (status_read(tid, 0, &text))
 		return false;
-	line = strstr(text, "\nUid:");
-	if (!line || sscanf(line, "\nUid: %u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) != 4)
-		return false;
-	for (size_t i = 0; i < 4; i++)
-		if (ids[i] == uid)
+	for (int i = 0; i < 4; i++)
+		if (status_number(text, "Uid", i, &id) && (uid_t)id == uid)
 			return true;
 	return false;
 }

@@ -9,10 +9,10 @@
 #include "base/accounts.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "inspect/access/status.h"
 #include "inspect/process/libraries.h"
 #include "inspect/process/rights.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -110,58 +110,22 @@ static int read_identity(struct target_process *p, struct reason *why)
 	return 0;
 }
 
-/* What follows "NAME:" at the start of a line of /proc/PID/status; NULL: there is no such line. */
-static const char *find_status_line(const char *text, const char *name)
-{
-	size_t bytes = strlen(name);
-
-	while (text && (strncmp(text, name, bytes) || text[bytes] != ':')) {
-		text = strchr(text, '\n');
-		text = text ? text + 1 : NULL;
-	}
-	return text ? text + bytes + 1 : NULL;
-}
-
-/* The number-th word of such a line; `last`: the last word there. False if there is none. */
-static bool status_number(const char *text, const char *name, int number, bool last, long *ret_n)
-{
-	bool found = false;
-
-	text = find_status_line(text, name);
-	if (!text)
-		return false;
-	for (int i = 0; last || i <= number; i++) {
-		char *end;
-
-		text += strspn(text, " \t");
-		if (!isdigit((unsigned char)*text))
-			return last && found;
-		*ret_n = strtol(text, &end, 10);
-		text = end;
-		found = true;
-	}
-	return true;
-}
-
 static int read_status(struct target_process *p, struct reason *why)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
-	int err = read_proc(p->pid, "status", SMALL_BYTES_MAX, &text);
+	int err = status_read(p->pid, 0, &text);
 	long tgid, uid, ns_pid;
-	const char *caught;
 
 	if (err)
 		return refuse_missing(p->pid, err, why);
-	if (!status_number(text, "Tgid", 0, false, &tgid) ||
-	    !status_number(text, "Uid", 1, false, &uid))
+	if (!status_number(text, "Tgid", 0, &tgid) || !status_number(text, "Uid", 1, &uid))
 		return reason_set(why, -EBADMSG, "cannot understand /proc/%d/status", p->pid);
 	if (tgid != p->pid)
 		return reason_set(why, -ESRCH, "%d is a thread of process %ld; use --pid %ld",
 				  p->pid, tgid, tgid);
 	p->uid = (uid_t)uid;
-	p->ns_pid = status_number(text, "NSpid", 0, true, &ns_pid) ? (pid_t)ns_pid : p->pid;
-	caught = find_status_line(text, "SigCgt");
-	p->signals_caught = caught ? strtoull(caught, NULL, 16) : 0;
+	p->ns_pid = status_number(text, "NSpid", STATUS_LAST, &ns_pid) ? (pid_t)ns_pid : p->pid;
+	p->signals_caught = status_mask(text, "SigCgt");
 	return 0;
 }
 

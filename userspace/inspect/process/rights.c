@@ -9,7 +9,9 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "inspect/access/status.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,9 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CAP_SYS_ADMIN	     21
-#define CAP_PERFMON	     38
-#define CAP_BPF		     39
+#define CAP_SYS_ADMIN 21
+#define CAP_PERFMON   38
+#define CAP_BPF	      39
+/* PROC_PID_INIT_INO and PROC_USER_INIT_INO of the kernel. */
 #define FIRST_PID_NAMESPACE  0xEFFFFFFCu
 #define FIRST_USER_NAMESPACE 0xEFFFFFFDu
 #define NAMES_BYTES	     64
@@ -36,35 +39,30 @@ static const struct needed {
 	{RIGHT_PTRACE, RIGHTS_CAP_SYS_PTRACE, false, "SYS_PTRACE"},
 };
 
-/* The text behind "\nNAME:" in /proc/self/status as a number of this base; 0: there is none. */
-static unsigned long long status_number(const char *name, int base)
-{
-	CLEANUP(cleanup_free) char *text = NULL;
-	const char *at;
-
-	if (file_read("/proc/self/status", 65536, &text, NULL))
-		return 0;
-	at = strstr(text, name);
-	return at ? strtoull(at + strlen(name), NULL, base) : 0;
-}
-
 bool rights_have(int capability)
 {
-	return status_number("\nCapEff:", 16) >> capability & 1;
+	CLEANUP(cleanup_free) char *text = NULL;
+
+	return !status_read(0, 0, &text) && status_mask(text, "CapEff") >> capability & 1;
 }
 
-static bool is_first_namespace(const char *path, unsigned long inode)
+/* 1: it is the kernel's first namespace of its kind; 0: it is not; or -errno. */
+static int is_first_namespace(const char *path, ino_t first)
 {
 	struct stat st;
 
-	return stat(path, &st) || st.st_ino == inode;
+	return stat(path, &st) ? -errno : st.st_ino == first;
+}
+
+int rights_in_first_pid_namespace(void)
+{
+	return is_first_namespace("/proc/self/ns/pid", FIRST_PID_NAMESPACE);
 }
 
 bool rights_in_container(void)
 {
-	return !is_first_namespace("/proc/self/ns/pid", FIRST_PID_NAMESPACE) ||
-	       getenv("KUBERNETES_SERVICE_HOST") || !access("/.dockerenv", F_OK) ||
-	       !access("/run/.containerenv", F_OK);
+	return !rights_in_first_pid_namespace() || getenv("KUBERNETES_SERVICE_HOST") ||
+	       !access("/.dockerenv", F_OK) || !access("/run/.containerenv", F_OK);
 }
 
 const char *rights_lockdown(void)
@@ -147,7 +145,7 @@ void rights_explain(enum right right, char *to, size_t bytes)
 			       "--userns=host; Kubernetes: hostUsers: true)");
 	else if (missing_nr)
 		explain_missing(right, missing_nr, to, bytes);
-	else if (status_number("\nSeccomp:", 10))
+	else if (status_read_number(0, 0, "Seccomp", 0) > 0)
 		(void)snprintf(to, bytes,
 			       "a seccomp filter forbids it; start the container with "
 			       "--security-opt seccomp=unconfined (Docker), or with "

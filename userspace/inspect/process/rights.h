@@ -23,6 +23,10 @@ enum right {
 /* Whether gpuprof has the capability, in its own user namespace. */
 bool rights_have(int capability);
 
+/* Whether gpuprof sees the kernel's own pids: 1: it is in the first PID namespace; 0: it is not; or
+ * -errno. */
+int rights_in_first_pid_namespace(void);
+
 /* Whether gpuprof runs in a container, as far as that shows. */
 bool rights_in_container(void);
 

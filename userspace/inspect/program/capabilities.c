@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "inspect/access/status.h"
 #include "inspect/elf/elf.h"
 #include "inspect/kernel/kernel_checks.h"
 #include "inspect/process/rights.h"
@@ -152,18 +153,12 @@ static void advise_ptrace(struct capability *c, int scope)
 			  "only (--no-inject)");
 }
 
-/* Who traces the process already; 0 nobody. */
+/* Returns the process's tracer; 0: it has none that we can see. */
 static int tracer_of(pid_t pid)
 {
-	CLEANUP(cleanup_free) char *text = NULL;
-	const char *at;
-	char path[64];
+	long tracer = status_read_number(pid, 0, "TracerPid", 0);
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (file_read(path, 65536, &text, NULL))
-		return 0;
-	at = strstr(text, "\nTracerPid:");
-	return at ? atoi(at + 11) : 0;
+	return tracer > 0 ? (int)tracer : 0;
 }
 
 /* Opening /proc/PID/mem takes the same right as attaching and does nothing to the process. */

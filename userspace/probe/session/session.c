@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "gpuprof.skel.h"
 #include "inspect/access/maps.h"
+#include "inspect/process/rights.h"
 #include "probe/session/session_private.h"
 #include "probe/unwind/unwind_maps.h"
 
@@ -111,9 +112,9 @@ static int begin_programs(struct probe_session *s, struct reason *why)
 	if (err)
 		return err;
 	if (!s->options.sample_hz)
-		trap_cost__measure(&s->trap_links, s->method,
-				   bpf_program__fd(session_program(s->bpf, PROGRAM_ENTRY)),
-				   &s->trap_cost);
+		trap_cost__measure(&s->timing.trap_links, s->method,
+				   bpf_program__fd(program_of(s->bpf, PROGRAM_ENTRY)),
+				   &s->timing.trap_cost);
 	keep_maps_from_forks();
 	if (s->plans.few && s->options.ops && !s->options.ops_glob)
 		log_warn("this kernel has no uprobe_multi (Linux 6.6 has): only the most common "
@@ -151,7 +152,7 @@ int probe_session__new(const struct probe_options *options, struct reason *why,
 	if (!s)
 		return reason_set(why, -ENOMEM, "out of memory");
 	s->options = *options;
-	s->stats_fd = -1;
+	s->timing.stats_fd = -1;
 	err = session_sample_check(s, why);
 	if (err)
 		return err;
@@ -185,83 +186,21 @@ void probe_session__free(struct probe_session *s)
 	link_closer__free(s->closer);
 	unwind_maps__free(s->unwind);
 	session_time_end(s);
-	link_set__done(&s->trap_links);
+	link_set__done(&s->timing.trap_links);
 	vec_done(&s->attachments);
 	vec_done(&s->processes);
-	vec_done(&s->missed);
-	vec_done(&s->refused_programs);
+	vec_done(&s->coverage.missed);
+	vec_done(&s->refused.names);
 	ring_buffer__free(s->ring);
 	gpuprof_bpf__destroy(s->bpf);
 	session_plans__done(&s->plans);
 	free(s);
 }
 
-int probe_session__set_code(struct probe_session *s, uint16_t process_index,
-			    const struct target_process *p)
-{
-	return s->unwind ? unwind_maps__set_process(s->unwind, process_index, p) : -EINVAL;
-}
-
-uint32_t probe_session__maps_changes(const struct probe_session *s, uint16_t process_index)
-{
-	if (!s->bpf || process_index >= sizeof(s->bpf->bss->gp_maps_changes) / sizeof(__u32))
-		return 0;
-	return __atomic_load_n(&s->bpf->bss->gp_maps_changes[process_index], __ATOMIC_ACQUIRE);
-}
-
-struct maps_moves probe_session__maps_moves(const struct probe_session *s, uint16_t process_index)
-{
-	struct maps_moves moves = {0};
-
-	if (!s->bpf || process_index >= GP_PROCESSES_MAX)
-		return moves;
-	moves.adds = __atomic_load_n(&s->bpf->bss->gp_maps_adds[process_index], __ATOMIC_ACQUIRE);
-	moves.removals =
-		__atomic_load_n(&s->bpf->bss->gp_maps_removals[process_index], __ATOMIC_ACQUIRE);
-	return moves;
-}
-
-int probe_session__load_unwind(struct probe_session *s, uint16_t process_index, uint64_t address)
-{
-	return s->unwind ? unwind_maps__load(s->unwind, process_index, address) : -EINVAL;
-}
-
-int probe_session__load_unwind_of(struct probe_session *s, uint16_t process_index,
-				  const char *prefix)
-{
-	int err = s->unwind ? unwind_maps__load_library(s->unwind, process_index, prefix) : -EINVAL;
-
-	/* Nobody waits for us yet. */
-	if (!err && !s->started)
-		unwind_maps__collect(s->unwind, true);
-	return err;
-}
-
-_Static_assert(sizeof(((struct gpuprof_bpf__bss *)NULL)->gp_maps_changes) / sizeof(__u32) ==
-		       GP_PROCESSES_MAX,
-	       "the programs have room for other numbers of processes");
-
 bool probe_session__sees_forks(const struct probe_session *s)
 {
 	return s->bpf && s->bpf->links.gp_process_fork && s->bpf->links.gp_process_exec &&
-	       session_in_first_pid_namespace();
-}
-
-void session_counters(const struct probe_session *s, struct counters *ret_counters)
-{
-	int cpus = libbpf_num_possible_cpus();
-	struct counters *each = cpus > 0 ? calloc((size_t)cpus, sizeof(*each)) : NULL;
-	uint64_t *sum = (uint64_t *)ret_counters;
-	uint32_t zero = 0;
-
-	memset(ret_counters, 0, sizeof(*ret_counters));
-	if (each && s->bpf &&
-	    !bpf_map__lookup_elem(s->bpf->maps.counters, &zero, sizeof(zero), each,
-				  (size_t)cpus * sizeof(*each), 0))
-		for (int i = 0; i < cpus; i++)
-			for (size_t k = 0; k < sizeof(*each) / sizeof(uint64_t); k++)
-				sum[k] += ((const uint64_t *)&each[i])[k];
-	free(each);
+	       rights_in_first_pid_namespace() > 0;
 }
 
 /* 0: nothing is recorded. */
@@ -271,39 +210,39 @@ static void set_epoch(struct probe_session *s, uint32_t epoch)
 		session_end_epoch(s);
 	else if (s->bpf)
 		__atomic_store_n(&s->bpf->bss->gp_epoch, epoch, __ATOMIC_RELEASE);
-	s->paused = !epoch;
+	s->epochs.paused = !epoch;
 }
 
 void probe_session__start(struct probe_session *s)
 {
 	struct counters c;
 
-	if (s->started)
+	if (s->epochs.started)
 		return;
-	session_counters(s, &c);
-	s->open_before = c.opened - c.closed;
-	s->started = true;
+	counters_read(s->bpf, &c);
+	s->epochs.open_before = c.opened - c.closed;
+	s->epochs.started = true;
 	if (s->bpf)
 		session_time_begin(s);
-	set_epoch(s, ++s->epoch);
+	set_epoch(s, ++s->epochs.latest);
 }
 
 void probe_session__pause(struct probe_session *s, bool pause)
 {
 	struct counters c;
 
-	if (!s->started || pause == s->paused)
+	if (!s->epochs.started || pause == s->epochs.paused)
 		return;
 	if (!pause) {
-		if (s->timings_nr++ < TIMINGS)
+		if (s->timing.begun_nr++ < TIMINGS)
 			session_time_begin(s);
-		set_epoch(s, ++s->epoch);
+		set_epoch(s, ++s->epochs.latest);
 		return;
 	}
 	set_epoch(s, 0);
-	session_counters(s, &c);
-	s->open_at_end += c.opened - c.closed - s->open_before;
-	s->open_before = c.opened - c.closed;
+	counters_read(s->bpf, &c);
+	s->epochs.open_at_end += c.opened - c.closed - s->epochs.open_before;
+	s->epochs.open_before = c.opened - c.closed;
 }
 
 void probe_session__stop(struct probe_session *s)
@@ -313,11 +252,11 @@ void probe_session__stop(struct probe_session *s)
 	set_epoch(s, 0);
 	session_detach_all(s);
 	session_time_end(s);
-	if (!s->started)
+	if (!s->epochs.started)
 		return;
-	s->started = false;
-	session_counters(s, &c);
-	s->open_at_end += c.opened - c.closed - s->open_before;
+	s->epochs.started = false;
+	counters_read(s->bpf, &c);
+	s->epochs.open_at_end += c.opened - c.closed - s->epochs.open_before;
 }
 
 int probe_session__ring_fd(const struct probe_session *s)
@@ -337,7 +276,7 @@ int probe_session__drain(struct probe_session *s,
 		unwind_maps__collect(s->unwind, false);
 	/* The caller has had its chance at those that the last call told of. */
 	for (size_t i = 0; i < s->processes.nr; i++)
-		session_let_go(&s->processes.items[i]);
+		session_continue(&s->processes.items[i]);
 	s->draining = (struct draining){.fn = fn, .arg = arg};
 	nr = ring_buffer__consume(s->ring);
 	if (s->draining.end)
@@ -359,17 +298,17 @@ void probe_session__losses(const struct probe_session *s, uint64_t ret_losses[GP
 {
 	struct counters c;
 
-	session_counters(s, &c);
+	counters_read(s->bpf, &c);
 	memcpy(ret_losses, c.losses, sizeof(c.losses));
-	ret_losses[GP_LOSS_OPEN_AT_END] += s->open_at_end;
+	ret_losses[GP_LOSS_OPEN_AT_END] += s->epochs.open_at_end;
 	ret_losses[GP_LOSS_SAMPLE_MISSED] += session_sample_missed(s);
-	ret_losses[GP_LOSS_PROBE] += s->summary.not_placed_nr + s->refused_nr;
+	ret_losses[GP_LOSS_PROBE] += s->coverage.summary.not_placed_nr + s->coverage.refused_nr;
 }
 
 void probe_session__summary(const struct probe_session *s, struct probe_summary *ret_summary)
 {
-	*ret_summary = s->summary;
-	ret_summary->not_placed_nr += (uint32_t)s->refused_nr;
+	*ret_summary = s->coverage.summary;
+	ret_summary->not_placed_nr += (uint32_t)s->coverage.refused_nr;
 	ret_summary->method = !s->bpf			       ? "none"
 			      : s->method == LINK_UPROBE_MULTI ? "uprobe_multi"
 							       : "perf_event";

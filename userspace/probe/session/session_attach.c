@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "gpuprof.skel.h"
 #include "inspect/elf/elf.h"
-#include "probe/plan/cuda_api.h"
+#include "inspect/process/rights.h"
 #include "probe/plan/planned_file.h"
 #include "probe/session/session_private.h"
 #include "probe/unwind/unwind_maps.h"
@@ -22,35 +22,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
-
-struct bpf_program *session_program(const struct gpuprof_bpf *bpf, enum program program)
-{
-	struct bpf_program *const programs[PROGRAMS_NR] = {
-		[PROGRAM_EXIT] = bpf->progs.gp_op_exit,
-		[PROGRAM_ENTRY] = bpf->progs.gp_op_entry,
-		[PROGRAM_NEW] = bpf->progs.gp_cpu_new,
-		[PROGRAM_DELETE] = bpf->progs.gp_cpu_delete,
-		[PROGRAM_REPORT] = bpf->progs.gp_report_memory,
-		[PROGRAM_LOADER] = bpf->progs.gp_loader,
-		[PROGRAM_CATCH] = bpf->progs.gp_catch,
-		[PROGRAM_OOM] = bpf->progs.gp_report_oom,
-		[PROGRAM_NODE] = bpf->progs.gp_node_entry,
-		[PROGRAM_DISPATCH_EXIT] = bpf->progs.gp_dispatch_exit,
-		[PROGRAM_DISPATCH] = bpf->progs.gp_dispatch_entry,
-		[PROGRAM_UNSEEN] = bpf->progs.gp_dispatch_unseen,
-		[PROGRAM_RANGE] = bpf->progs.gp_range,
-		[PROGRAM_API_EXIT] = bpf->progs.gp_api_exit,
-		[PROGRAM_API_ENTRY] = bpf->progs.gp_api_entry,
-		[PROGRAM_NVTX_POP] = bpf->progs.gp_nvtx_pop,
-		[PROGRAM_NVTX_PUSH] = bpf->progs.gp_nvtx_push,
-		[PROGRAM_NVTX_TOOL_POP] = bpf->progs.gp_nvtx_tool_pop,
-		[PROGRAM_NVTX_TOOL_PUSH] = bpf->progs.gp_nvtx_tool_push,
-		[PROGRAM_CODE_FREED] = bpf->progs.gp_code_freed,
-		[PROGRAM_CPU_OOM] = bpf->progs.gp_cpu_oom,
-	};
-
-	return programs[program];
-}
 
 /* Whether an attachment is of this file, whatever has been done to the file since: the kernel keeps
  * its inode as long as it is probed. */
@@ -73,122 +44,6 @@ static void leave_out_attached(const struct probe_session *s, struct attachment 
 	}
 }
 
-static enum program program_for(const struct probe_function *fn, const struct probe_site *site)
-{
-	switch (fn->kind) {
-	case PROBE_ALLOC:
-		return PROGRAM_NEW;
-	case PROBE_FREE:
-		return PROGRAM_DELETE;
-	case PROBE_REPORT:
-		return PROGRAM_REPORT;
-	case PROBE_LOADER:
-		return PROGRAM_LOADER;
-	case PROBE_CATCH:
-		return PROGRAM_CATCH;
-	case PROBE_OOM:
-		return PROGRAM_OOM;
-	case PROBE_CPU_OOM:
-		return PROGRAM_CPU_OOM;
-	case PROBE_NODE:
-		return site->is_exit ? PROGRAM_EXIT : PROGRAM_NODE;
-	case PROBE_DISPATCH:
-		return site->is_exit ? PROGRAM_DISPATCH_EXIT : PROGRAM_DISPATCH;
-	case PROBE_UNSEEN:
-		return PROGRAM_UNSEEN;
-	case PROBE_RANGE:
-		return PROGRAM_RANGE;
-	case PROBE_NVTX_PUSH:
-		return PROGRAM_NVTX_PUSH;
-	case PROBE_NVTX_POP:
-		return PROGRAM_NVTX_POP;
-	case PROBE_NVTX_TOOL_PUSH:
-		return PROGRAM_NVTX_TOOL_PUSH;
-	case PROBE_NVTX_TOOL_POP:
-		return PROGRAM_NVTX_TOOL_POP;
-	case PROBE_API:
-		return site->is_exit ? PROGRAM_API_EXIT : PROGRAM_API_ENTRY;
-	default:
-		return site->is_exit ? PROGRAM_EXIT : PROGRAM_ENTRY;
-	}
-}
-
-/* Memory that CUDA gives and collectives are told by the probes alone. */
-static uint32_t group_of(const struct probe_session *s, const struct probe_function *fn)
-{
-	switch (fn->kind) {
-	case PROBE_OP:
-	case PROBE_NODE:
-	case PROBE_CATCH:
-	case PROBE_DISPATCH:
-	case PROBE_UNSEEN:
-	case PROBE_RANGE:
-		return PROBE_GROUP_OPS;
-	case PROBE_ALLOC:
-	case PROBE_FREE:
-		return PROBE_GROUP_MEMORY;
-	case PROBE_API:
-		if (s->options.gpu && (cuda_api_is_nccl(fn->layout) ||
-				       (s->options.memory && cuda_api_is_memory(fn->layout))))
-			return GROUP_OTHER;
-		return PROBE_GROUP_API;
-	default:
-		return GROUP_OTHER;
-	}
-}
-
-/* Whether the options ask for any of this kind. */
-static bool is_kind_asked_for(const struct probe_session *s, enum probe_kind kind)
-{
-	switch (kind) {
-	case PROBE_NODE:
-		return s->options.ops && !s->options.ops_alone;
-	case PROBE_ALLOC:
-	case PROBE_FREE:
-	case PROBE_REPORT:
-	case PROBE_OOM:
-	case PROBE_CPU_OOM:
-		return s->options.memory;
-	case PROBE_OP:
-	case PROBE_CATCH:
-	case PROBE_DISPATCH:
-	case PROBE_UNSEEN:
-		return s->options.ops;
-	case PROBE_RANGE:
-	case PROBE_NVTX_TOOL_PUSH:
-	case PROBE_NVTX_TOOL_POP:
-	case PROBE_NVTX_PUSH:
-	case PROBE_NVTX_POP:
-		return s->options.ops && !s->options.ops_alone;
-	default:
-		return true;
-	}
-}
-
-/* Whether it is, and the kernel takes its programs. */
-static bool is_kind_wanted(const struct probe_session *s, enum probe_kind kind)
-{
-	return !(s->refused_kinds & 1u << kind) && is_kind_asked_for(s, kind);
-}
-
-int session_choose_programs(const struct probe_session *s, struct gpuprof_bpf *bpf)
-{
-	/* The one at entries is timed in any case. */
-	bool wanted[PROGRAMS_NR] = {
-		[PROGRAM_ENTRY] = true,
-		[PROGRAM_CODE_FREED] = s->options.stacks & GP_STACK_WANT_PYTHON,
-	};
-	int err = 0;
-
-	for (enum probe_kind kind = PROBE_OP; kind <= PROBE_KIND_LAST; kind++)
-		for (uint8_t is_exit = 0; is_exit <= 1 && is_kind_wanted(s, kind); is_exit++)
-			wanted[program_for(&(struct probe_function){.kind = kind},
-					   &(struct probe_site){.is_exit = is_exit})] = true;
-	for (enum program i = 0; i < PROGRAMS_NR && !err; i++)
-		err = bpf_program__set_autoload(session_program(bpf, i), wanted[i]);
-	return err;
-}
-
 static bool is_wanted(const struct probe_session *s, const struct session_plan *plan,
 		      uint32_t function)
 {
@@ -196,14 +51,14 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 
 	if ((kind == PROBE_OP || kind == PROBE_NODE) && !plan->wanted[function])
 		return false;
-	return is_kind_wanted(s, kind);
+	return program_is_wanted(&s->options, &s->refused, kind);
 }
 
 /* Of what is wanted, what this attachment is for. */
 static bool is_due(const struct probe_session *s, const struct session_plan *plan,
 		   const struct attachment *a, uint32_t function)
 {
-	return (a->groups & group_of(s, &plan->plan->functions.items[function])) &&
+	return (a->groups & program_group(&s->options, &plan->plan->functions.items[function])) &&
 	       is_wanted(s, plan, function);
 }
 
@@ -216,8 +71,9 @@ static bool is_left_out(const struct probe_session *s, const struct session_plan
 
 	if (is_wanted(s, plan, function))
 		return is_due(s, plan, a, function) && !fn->placed;
-	if (s->refused_kinds & 1u << fn->kind)
-		return (a->groups & group_of(s, fn)) && is_kind_asked_for(s, fn->kind);
+	if (s->refused.kinds & 1u << fn->kind)
+		return (a->groups & program_group(&s->options, fn)) &&
+		       program_is_asked_for(&s->options, fn->kind);
 	return s->plans.few && !s->options.ops_glob && fn->kind == PROBE_OP &&
 	       (a->groups & PROBE_GROUP_OPS) && s->options.ops;
 }
@@ -252,13 +108,14 @@ static void add_to_summary(struct probe_session *s, const struct session_plan *p
 {
 	for (size_t i = 0; i < plan->plan->functions.nr; i++)
 		if (is_left_out(s, plan, a, (uint32_t)i))
-			s->summary.not_placed_nr++;
+			s->coverage.summary.not_placed_nr++;
 		else if (is_due(s, plan, a, (uint32_t)i))
-			s->summary.functions_nr++;
+			s->coverage.summary.functions_nr++;
 	for (size_t i = 0; i < plan->plan->sites.nr; i++)
 		if (is_due(s, plan, a, plan->plan->sites.items[i].function)) {
-			s->summary.sites_nr++;
-			s->summary.single_stepped_nr += !plan->plan->sites.items[i].emulated;
+			s->coverage.summary.sites_nr++;
+			s->coverage.summary.single_stepped_nr +=
+				!plan->plan->sites.items[i].emulated;
 		}
 }
 
@@ -291,36 +148,14 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 				    ? 0
 				    : collect_sites(s, plan, i, a, refused, sites);
 
-		attached =
-			link_attach(links, s->method, bpf_program__fd(session_program(s->bpf, i)),
-				    pid, file.path, sites, nr);
+		attached = link_attach(links, s->method, bpf_program__fd(program_of(s->bpf, i)),
+				       pid, file.path, sites, nr);
 		if (attached < 0)
 			break;
 		a->sites_nr += (uint32_t)attached;
 		a->refused_nr += count_refused(sites, nr, refused);
 	}
 	return attached < 0 ? attached : 0;
-}
-
-/* Tells the programs where this process has the virtual tables of the file's autograd nodes. */
-static int name_nodes(struct probe_session *s, const struct session_plan *plan,
-		      const struct target_library *lib, uint16_t process_index)
-{
-	bool wanted = s->options.ops && !s->options.ops_alone;
-
-	for (size_t i = 0; i < plan->plan->nodes.nr && wanted; i++) {
-		struct node_table key = {.address = lib->base + plan->plan->nodes.items[i].table,
-					 .process = process_index};
-		int err = bpf_map__update_elem(s->bpf->maps.node_names, &key, sizeof(key),
-					       &plan->node_ids[i], sizeof(uint32_t), BPF_ANY);
-
-		/* No room: they are shown as "?", and counted when they run. */
-		if (err == -E2BIG)
-			return 0;
-		if (err)
-			return err;
-	}
-	return 0;
 }
 
 /* Tells the programs where this process's loader says what it is doing, if this is the loader. */
@@ -350,7 +185,7 @@ static bool has_any(const struct probe_session *s, const struct session_plan *pl
 		    const struct attachment *a)
 {
 	for (size_t i = 0; i < plan->plan->functions.nr; i++)
-		if (a->groups & group_of(s, &plan->plan->functions.items[i]))
+		if (a->groups & program_group(&s->options, &plan->plan->functions.items[i]))
 			return true;
 	return (a->groups & PROBE_GROUP_OPS) && plan->plan->nodes.nr;
 }
@@ -374,15 +209,15 @@ static void count_missed(struct probe_session *s, const struct target_library *l
 	struct missed_library missed = {.process_index = a->process_index, .base = lib->base};
 	size_t nr = 0;
 
-	for (size_t i = 0; i < s->missed.nr; i++)
-		if (s->missed.items[i].process_index == missed.process_index &&
-		    s->missed.items[i].base == missed.base)
+	for (size_t i = 0; i < s->coverage.missed.nr; i++)
+		if (s->coverage.missed.items[i].process_index == missed.process_index &&
+		    s->coverage.missed.items[i].base == missed.base)
 			return;
 	/* If it finds no room it is counted again. */
-	(void)vec_push(&s->missed, missed);
+	(void)vec_push(&s->coverage.missed, missed);
 	for (size_t i = 0; plan && i < plan->plan->functions.nr; i++)
 		nr += is_due(s, plan, a, (uint32_t)i);
-	s->refused_nr += nr ?: 1;
+	s->coverage.refused_nr += nr ?: 1;
 }
 
 /* What is at its address is named and found whenever the library is looked at: it may have been
@@ -391,7 +226,8 @@ static int attach_planned(struct probe_session *s, struct attachment *a,
 			  const struct session_plan *plan, const struct target_process *p,
 			  const struct target_library *lib, struct reason *why)
 {
-	int err = a->groups & PROBE_GROUP_OPS ? name_nodes(s, plan, lib, a->process_index) : 0;
+	int err = a->groups & PROBE_GROUP_OPS ? session_name_nodes(s, plan, lib, a->process_index)
+					      : 0;
 
 	if (err)
 		return reason_set(why, err, "cannot name what '%s' defines: %s", lib->path,
@@ -408,7 +244,7 @@ static int attach_planned(struct probe_session *s, struct attachment *a,
 		return reason_set(why, err, "cannot probe '%s' in process %d: %s", lib->path,
 				  (int)p->pid, strerror(-err));
 	}
-	s->refused_nr += a->refused_nr;
+	s->coverage.refused_nr += a->refused_nr;
 	s->attachments.items[s->attachments.nr++] = *a;
 	add_to_summary(s, plan, a);
 	return (int)a->sites_nr;
@@ -432,15 +268,6 @@ static int attach_library(struct probe_session *s, const struct target_process *
 	return nr;
 }
 
-bool session_in_first_pid_namespace(void)
-{
-	/* PROC_PID_INIT_INO of the kernel. */
-	static const ino_t first = 0xeffffffc;
-	struct stat st;
-
-	return !stat("/proc/self/ns/pid", &st) && st.st_ino == first;
-}
-
 static int know_process(struct probe_session *s, pid_t pid, uint16_t process_index)
 {
 	struct probed_process known = {.index = process_index, .pid = (uint32_t)pid};
@@ -453,7 +280,7 @@ static int know_process(struct probe_session *s, pid_t pid, uint16_t process_ind
 		return -ENOMEM;
 	err = session_sample_add(s, pid);
 	/* Under another number it would be somebody else's fork, exec and exit that we are told. */
-	if (!err && session_in_first_pid_namespace())
+	if (!err && rights_in_first_pid_namespace() > 0)
 		err = bpf_map__update_elem(s->bpf->maps.processes, &known.pid, sizeof(known.pid),
 					   &index, sizeof(index), BPF_ANY);
 	if (err) {
@@ -522,14 +349,14 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 	/* Of a library that comes later nobody calls what is being probed. */
 	first = (groups & reported) && !is_probed(s, process_index, reported);
 	if (first)
-		session_silence(s->bpf->bss->gp_placing, process_index, true);
+		session_set_process_bit(s->bpf->bss->gp_placing, process_index, true);
 	if ((groups & PROBE_GROUP_API) && !is_probed(s, process_index, PROBE_GROUP_API))
-		session_silence(s->bpf->bss->gp_api_off, process_index, true);
+		session_set_process_bit(s->bpf->bss->gp_api_off, process_index, true);
 	total = attach_libraries(s, p, process_index, groups, why);
 	if (first)
-		session_silence(s->bpf->bss->gp_placing, process_index, false);
+		session_set_process_bit(s->bpf->bss->gp_placing, process_index, false);
 	if (groups & PROBE_GROUP_API)
-		session_silence(s->bpf->bss->gp_api_off, process_index, false);
+		session_set_process_bit(s->bpf->bss->gp_api_off, process_index, false);
 	if (total < 0)
 		return total;
 	session_gc_follow(s, p, session_process(s, process_index));
@@ -549,7 +376,7 @@ static void place_again(struct probe_session *s, struct attachment *a,
 		log_debug("'%s' cannot be probed again in process %d", lib->path, (int)p->pid);
 	a->lifted = false;
 	if (a->sites_nr < sites_nr)
-		s->refused_nr += sites_nr - a->sites_nr;
+		s->coverage.refused_nr += sites_nr - a->sites_nr;
 	a->sites_nr = sites_nr;
 	a->refused_nr = refused_nr;
 }
@@ -561,7 +388,7 @@ static void count_lifted(struct probe_session *s, uint16_t process_index, uint64
 		const struct attachment *a = &s->attachments.items[i];
 
 		if (a->lifted && a->process_index == process_index && a->base == base)
-			s->refused_nr += a->sites_nr;
+			s->coverage.refused_nr += a->sites_nr;
 	}
 }
 

@@ -36,78 +36,70 @@ static struct timed_runs timed_runs(const struct probe_session *s)
 	struct timed_runs all = {0};
 
 	for (enum program i = 0; i < PROGRAMS_NR && s->bpf; i++)
-		add_program(session_program(s->bpf, i), &all.nr, &all.ns);
+		add_program(program_of(s->bpf, i), &all.nr, &all.ns);
 	return all;
 }
 
 /* For us. Asking the kernel is dear: not where nothing can have changed. */
 static struct timed_runs our_runs(const struct probe_session *s)
 {
-	struct timed_runs ours = s->runs, now;
+	struct timed_runs ours = s->timing.runs, now;
 
-	if (s->stats_fd < 0)
+	if (s->timing.stats_fd < 0)
 		return ours;
 	now = timed_runs(s);
-	ours.nr += now.nr - s->runs_before.nr;
-	ours.ns += now.ns - s->runs_before.ns;
+	ours.nr += now.nr - s->timing.runs_before.nr;
+	ours.ns += now.ns - s->timing.runs_before.ns;
 	return ours;
 }
 
 void session_time_begin(struct probe_session *s)
 {
-	if (s->stats_fd >= 0)
+	if (s->timing.stats_fd >= 0)
 		return;
-	s->runs_before = timed_runs(s);
-	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	s->stats_end_ns = clock_now_ns() + STATS_NS;
-	s->stats_end_hits = probe_session__hits(s) + STATS_HITS;
-	if (s->stats_fd < 0) {
+	s->timing.runs_before = timed_runs(s);
+	s->timing.stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	s->timing.end_ns = clock_now_ns() + STATS_NS;
+	s->timing.end_hits = probe_session__hits(s) + STATS_HITS;
+	if (s->timing.stats_fd < 0) {
 		log_debug("the kernel does not time its programs");
-		s->stats_fd = -1;
+		s->timing.stats_fd = -1;
 	}
 }
 
 void session_time_end(struct probe_session *s)
 {
-	if (s->stats_fd < 0)
+	if (s->timing.stats_fd < 0)
 		return;
-	s->runs = our_runs(s);
-	(void)close(s->stats_fd);
-	s->stats_fd = -1;
+	s->timing.runs = our_runs(s);
+	(void)close(s->timing.stats_fd);
+	s->timing.stats_fd = -1;
 }
 
 void session_time_check(struct probe_session *s)
 {
-	if (s->stats_fd >= 0 &&
-	    (clock_now_ns() >= s->stats_end_ns || probe_session__hits(s) >= s->stats_end_hits))
+	if (s->timing.stats_fd >= 0 &&
+	    (clock_now_ns() >= s->timing.end_ns || probe_session__hits(s) >= s->timing.end_hits))
 		session_time_end(s);
-}
-
-/* An op that an exception ended was closed by the hit of another. */
-static uint64_t hits(const struct counters *c)
-{
-	return c->opened + c->closed - c->losses[GP_LOSS_EXCEPTION] - c->losses[GP_LOSS_API_END] +
-	       c->losses[GP_LOSS_OPEN_AT_START] + c->losses[GP_LOSS_RECORD] +
-	       c->losses[GP_LOSS_DEPTH] + c->other_hits;
 }
 
 uint64_t probe_session__hits(const struct probe_session *s)
 {
 	struct counters c;
 
-	session_counters(s, &c);
-	return hits(&c);
+	counters_read(s->bpf, &c);
+	return counters_hits(&c);
 }
 
 void probe_session__cost(const struct probe_session *s, struct probe_cost *ret_cost)
 {
-	struct probe_cost cost = {.trap_ns = s->trap_cost.ns,
-				  .trap_stepped_ns = s->trap_cost.stepped_ns};
+	struct probe_cost cost = {.trap_ns = s->timing.trap_cost.ns,
+				  .trap_stepped_ns = s->timing.trap_cost.stepped_ns};
 	struct timed_runs runs = our_runs(s);
 	struct counters c;
 
-	session_counters(s, &c);
-	cost.hits = hits(&c);
+	counters_read(s->bpf, &c);
+	cost.hits = counters_hits(&c);
 	cost.hits_stepped = c.stepped_hits < cost.hits ? c.stepped_hits : cost.hits;
 	cost.program_runs = runs.nr;
 	if (cost.program_runs)

@@ -10,60 +10,6 @@
 #include <bpf/libbpf.h>
 #include <signal.h>
 
-/* Tells the programs no longer what autograd nodes the process has. */
-static void unname_nodes(struct probe_session *s, const struct attachment *a)
-{
-	const struct probe_plan *plan = s->plans.items.items[a->plan].plan;
-
-	for (size_t i = 0; i < plan->nodes.nr && (a->groups & PROBE_GROUP_OPS); i++) {
-		struct node_table key = {.address = a->base + plan->nodes.items[i].table,
-					 .process = a->process_index};
-
-		(void)bpf_map__delete_elem(s->bpf->maps.node_names, &key, sizeof(key), 0);
-	}
-}
-
-void session_attachment_done(struct probe_session *s, struct attachment *a)
-{
-	link_set__done(&a->links);
-	link_set__done(&a->kept);
-	unname_nodes(s, a);
-}
-
-void session_silence(__u64 *off, uint16_t process_index, bool silent)
-{
-	uint64_t *word = (uint64_t *)&off[process_index / 64];
-	uint64_t bit = 1ULL << process_index % 64;
-
-	if (silent)
-		__atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
-	else
-		__atomic_fetch_and(word, ~bit, __ATOMIC_RELEASE);
-}
-
-struct probed_process *session_process(struct probe_session *s, uint16_t index)
-{
-	for (size_t i = 0; i < s->processes.nr; i++)
-		if (s->processes.items[i].index == index)
-			return &s->processes.items[i];
-	return NULL;
-}
-
-void session_let_go(struct probed_process *p)
-{
-	if (p->stopped)
-		(void)kill((pid_t)p->pid, SIGCONT);
-	p->stopped = false;
-}
-
-void probe_session__resume(struct probe_session *s, uint16_t process_index)
-{
-	struct probed_process *p = session_process(s, process_index);
-
-	if (p)
-		session_let_go(p);
-}
-
 /* Whatever has its number next is another one, in which other things lie at these addresses. */
 static void forget_places(struct probe_session *s, uint16_t index)
 {
@@ -73,7 +19,7 @@ static void forget_places(struct probe_session *s, uint16_t index)
 	s->bpf->bss->gp_loader_state[index] = 0;
 	s->bpf->bss->gp_loader_did[index] = 0;
 	__atomic_fetch_add(&s->bpf->bss->gp_maps_changes[index], 1, __ATOMIC_RELEASE);
-	session_silence(s->bpf->bss->gp_api_off, index, false);
+	session_set_process_bit(s->bpf->bss->gp_api_off, index, false);
 }
 
 /* One that was stopped a moment ago must not stay so, whether or not we have heard of it. */
@@ -85,7 +31,7 @@ static void forget_process(struct probe_session *s, struct probed_process *p)
 	link_set__done(&p->code_freed);
 	session_gc_drop(p);
 	p->stopped = s->options.stop_at_load && !p->index;
-	session_let_go(p);
+	session_continue(p);
 }
 
 void session_detach_all(struct probe_session *s)
@@ -121,7 +67,7 @@ static uint32_t drop_attachments(struct probe_session *s, uint16_t process_index
 uint32_t probe_session__detach_api(struct probe_session *s, uint16_t process_index)
 {
 	if (s->bpf)
-		session_silence(s->bpf->bss->gp_api_off, process_index, true);
+		session_set_process_bit(s->bpf->bss->gp_api_off, process_index, true);
 	return drop_attachments(s, process_index, PROBE_GROUP_API);
 }
 
@@ -159,10 +105,10 @@ static void forget_missed(struct probe_session *s, uint16_t process_index)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < s->missed.nr; i++)
-		if (s->missed.items[i].process_index != process_index)
-			s->missed.items[kept++] = s->missed.items[i];
-	s->missed.nr = kept;
+	for (size_t i = 0; i < s->coverage.missed.nr; i++)
+		if (s->coverage.missed.items[i].process_index != process_index)
+			s->coverage.missed.items[kept++] = s->coverage.missed.items[i];
+	s->coverage.missed.nr = kept;
 }
 
 void probe_session__detach(struct probe_session *s, uint16_t process_index, bool has_ended)

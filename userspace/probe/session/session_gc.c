@@ -57,7 +57,7 @@ void session_gc_follow(struct probe_session *s, const struct target_process *p,
 		gc->start = attach_one(s->bpf->progs.gp_gc_start, p, file->open_path,
 				       PYTHON_GC_START, known->index);
 	if (!gc->start) {
-		s->refused_nr++;
+		s->coverage.refused_nr++;
 		log_info("%d: Python's garbage collections cannot be probed", (int)p->pid);
 	}
 }

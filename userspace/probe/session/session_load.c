@@ -124,7 +124,7 @@ static int choose(const struct probe_session *s, struct gpuprof_bpf *bpf, bool t
 
 	for (enum program i = 0; i < PROGRAMS_NR; i++)
 		(void)bpf_program__set_expected_attach_type(
-			session_program(bpf, i), (enum bpf_attach_type)link_attach_type(s->method));
+			program_of(bpf, i), (enum bpf_attach_type)link_attach_type(s->method));
 	err = err
 		      ?: bpf_map__set_autocreate(task_storage ? bpf->maps.threads_by_tid
 							      : bpf->maps.threads,
@@ -132,12 +132,12 @@ static int choose(const struct probe_session *s, struct gpuprof_bpf *bpf, bool t
 	if (!err && task_storage)
 		err = bpf_map__set_autocreate(bpf->maps.no_thread, false);
 	err = err ?: choose_stack_maps(bpf, s->options.stacks, task_storage);
-	err = err ?: session_choose_programs(s, bpf);
+	err = err ?: programs_choose(&s->options, &s->refused, bpf);
 	err = err ?: session_sample_choose(s, bpf);
 	err = err ?: session_gc_choose(s, bpf);
-	for (size_t i = 0; i < s->refused_programs.nr && !err; i++)
+	for (size_t i = 0; i < s->refused.names.nr && !err; i++)
 		err = bpf_program__set_autoload(
-			bpf_object__find_program_by_name(bpf->obj, s->refused_programs.items[i]),
+			bpf_object__find_program_by_name(bpf->obj, s->refused.names.items[i]),
 			false);
 	return err;
 }
@@ -296,8 +296,8 @@ static void take_refusal(const struct program_refusal *refusal, void *arg)
 			r->first = *refusal;
 		return;
 	}
-	r->s->refused_kinds |= refusal->kinds;
-	r->err = r->err ?: vec_push(&r->s->refused_programs, feature_of(refusal->program)->program);
+	r->s->refused.kinds |= refusal->kinds;
+	r->err = r->err ?: vec_push(&r->s->refused.names, feature_of(refusal->program)->program);
 	if (r->reported == refusal->costs)
 		return;
 	r->reported = refusal->costs;
@@ -346,7 +346,7 @@ static int load_rest(struct probe_session *s, bool task_storage, int err, struct
 		return explain_errno(why, r.err);
 	if (r.first.program[0] && r.first.answer.verified)
 		return ptrace_error_reason(why, err, &r.first);
-	if (r.first.program[0] || !s->refused_programs.nr)
+	if (r.first.program[0] || !s->refused.names.nr)
 		return explain_errno(why, err);
 	err = load(s, task_storage);
 	return err ? explain_errno(why, err) : 0;
@@ -357,9 +357,9 @@ int session_load(struct probe_session *s, struct reason *why)
 	bool task_storage = may_use_task_storage();
 	int first = load(s, task_storage), err = first;
 
-	if (err && !is_general(err) && s->options.sample_hz && !s->no_tick) {
+	if (err && !is_general(err) && s->options.sample_hz && !s->refused.no_tick) {
 		log_debug("cannot sample within the scheduler's tick");
-		s->no_tick = true;
+		s->refused.no_tick = true;
 		err = load(s, task_storage);
 	}
 	if (err && !is_general(err) && task_storage && !load(s, false)) {
@@ -383,7 +383,7 @@ int program_check_all(void (*fn)(const struct program_refusal *refusal, void *ar
 			    .stacks = GP_STACK_WANT_PYTHON | GP_STACK_WANT_NATIVE,
 			    .stop_at_load = true},
 		.method = link_method_probe(),
-		.no_tick = true,
+		.refused.no_tick = true,
 	};
 	int nr = kernel_try_program(), sampled;
 

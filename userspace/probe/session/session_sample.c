@@ -71,12 +71,12 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 {
 	bool wanted = s->options.sample_hz;
 	uint64_t sample_ns = wanted ? SECOND_NS / s->options.sample_hz : 0;
-	int err = sampled_cpus__choose(bpf, sample_ns, s->no_tick);
+	int err = sampled_cpus__choose(bpf, sample_ns, s->refused.no_tick);
 
 	/* Of the others only those that follow the process. */
 	for (enum program i = 0; i < PROGRAMS_NR && wanted && !err; i++)
 		if (i != PROGRAM_LOADER && i != PROGRAM_CODE_FREED)
-			err = bpf_program__set_autoload(session_program(bpf, i), false);
+			err = bpf_program__set_autoload(program_of(bpf, i), false);
 	err = err ?: bpf_program__set_autoload(bpf->progs.gp_look, wanted);
 	err = err ?: bpf_program__set_autoload(bpf->progs.gp_sampled_exit, wanted);
 	err = err ?: bpf_map__set_autocreate(bpf->maps.sample_walks, wanted);
@@ -227,11 +227,11 @@ void session_sample_drop(struct probe_session *s, pid_t pid)
 
 void probe_session__renew_samples(struct probe_session *s)
 {
-	if (!s->sampler || !s->started || s->paused)
+	if (!s->sampler || !s->epochs.started || s->epochs.paused)
 		return;
 	(void)pthread_mutex_lock(&s->sampler->lock);
 	look(s->sampler, true);
-	__atomic_store_n(&s->bpf->bss->gp_epoch, ++s->epoch, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->bpf->bss->gp_epoch, ++s->epochs.latest, __ATOMIC_RELEASE);
 	(void)pthread_mutex_unlock(&s->sampler->lock);
 }
 
@@ -264,7 +264,7 @@ uint64_t probe_session__sampling_ns(const struct probe_session *s)
 
 	if (!s->sampler)
 		return 0;
-	session_counters(s, &c);
+	counters_read(s->bpf, &c);
 	return c.sampling_ns;
 }
 
@@ -318,7 +318,7 @@ static int explain_no_samples(int err, struct reason *why)
 
 int session_sample_check(const struct probe_session *s, struct reason *why)
 {
-	if (!s->options.sample_hz || session_in_first_pid_namespace())
+	if (!s->options.sample_hz || rights_in_first_pid_namespace() > 0)
 		return 0;
 	return reason_set(
 		why, -EOPNOTSUPP,
