@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Names of users and groups: as /etc/passwd and /etc/group have them, else as getent(1) answers.
- * getpwuid() and getgrnam() are not called: they load the name services' libraries into the
- * process, and those of another C library crash a static executable.
+ * Looks up names of users and groups in /etc/passwd and /etc/group, then through getent(1). It does
+ * not call getpwuid() and getgrnam(): they load the name services' libraries into the process, and
+ * libraries built for another C library crash a static executable.
  */
 #ifndef GP_BASE_ACCOUNTS_H
 #define GP_BASE_ACCOUNTS_H
@@ -11,13 +11,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Where accounts are looked up; NULL members: not there. */
+/* Where to look up accounts; a NULL member is skipped. */
 struct account_sources {
 	const char *users, *groups; /* files */
 	const char *getent;	    /* a program */
 };
 
-/* This machine's. */
+/* The sources of this machine. */
 extern const struct account_sources account_sources_here;
 
 /* Writes the user's name, cut where it is longer than `bytes` - 1. 0 or -ENOENT: no user

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Functions that nobody may call: no bound, or one shared static result.
+ * Bans functions that take no bound or return one shared static result.
  */
 #ifndef GP_BASE_BANNED_H
 #define GP_BASE_BANNED_H

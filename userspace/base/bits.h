@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A growable set of small numbers, one bit each. All zero is an empty one; the owner calls
+ * A growable set of small numbers, one bit each. All zero is an empty set. The owner calls
  * bits__done().
  */
 #ifndef GP_BASE_BITS_H

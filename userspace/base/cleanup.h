@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Scope-bound ownership: a local declared with CLEANUP(fn) is released when it goes out of scope;
- * TAKE() moves it out. Never mixed with goto in one function.
+ * Scope-bound ownership: a local declared with CLEANUP(fn) is released when it goes out of scope,
+ * and TAKE() moves its value out. A function uses either this or goto, never both.
  */
 #ifndef GP_BASE_CLEANUP_H
 #define GP_BASE_CLEANUP_H
@@ -14,7 +14,7 @@
 
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
 
-/* The pointer's value; the pointer itself becomes NULL. */
+/* Returns the pointer's value and sets the pointer to NULL. */
 #define TAKE(p)                                                                                    \
 	({                                                                                         \
 		__typeof__(p) took_ = (p);                                                         \
@@ -28,14 +28,14 @@ static inline void cleanup_free(void *p)
 	free(*(void **)p);
 }
 
-/* For CLEANUP on a descriptor; negative ones are none. */
+/* For CLEANUP on a descriptor; a negative one is not closed. */
 static inline void cleanup_fd(int *fd)
 {
 	if (*fd >= 0)
 		(void)close(*fd);
 }
 
-/* The descriptor; the variable becomes -1. */
+/* Returns the descriptor and sets the variable to -1. */
 static inline int take_fd(int *fd)
 {
 	int took = *fd;

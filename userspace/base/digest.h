@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A cryptographic digest (BLAKE2b with 256 bits, by libsodium): whoever chooses the bytes cannot
- * find two inputs with the same one. The functions of base/hash.h are for tables in memory only.
- * Each add function marks where its input ends, so "a", "bc" and "ab", "c" differ.
+ * A cryptographic digest (BLAKE2b with 256 bits, by libsodium): whoever chooses the input cannot
+ * find two inputs with the same digest. Use base/hash.h for tables in memory only. Each add
+ * function marks the end of its input, so "a", "bc" and "ab", "c" have different digests.
  */
 #ifndef GP_BASE_DIGEST_H
 #define GP_BASE_DIGEST_H
@@ -16,30 +16,31 @@
 #define DIGEST_TEXT_BYTES (2 * DIGEST_BYTES + 1)
 
 struct digest {
-	_Alignas(64) unsigned char state[384]; /* the library's */
+	_Alignas(64) unsigned char state[384]; /* libsodium's own state */
 };
 
-/* Begins a digest. It owns nothing and may be left at any time. */
+/* Begins a digest. It owns nothing and can be abandoned at any time. */
 void digest__init(struct digest *d);
 
-/* Adds the number of bytes and the bytes. `data` may be NULL if there are none. */
+/* Adds the length and the bytes. `data` may be NULL if `bytes` is 0. */
 void digest__add(struct digest *d, const void *data, size_t bytes);
 
 /* Adds one number. */
 void digest__add_number(struct digest *d, uint64_t number);
 
-/* Adds a terminated text. */
+/* Adds a zero-terminated text. */
 void digest__add_text(struct digest *d, const char *text);
 
-/* Ends the digest; `d` may be used for another one after digest__init(). */
+/* Writes the digest. digest__init() makes `d` usable again. */
 void digest__end(struct digest *d, uint8_t ret_sum[DIGEST_BYTES]);
 
-/* Tells whether a file of one's own is as it was written (Poly1305), some five times as fast as a
- * digest. Whoever knows the key can make bytes with any checksum: it is no digest. */
+/* Computes a checksum (Poly1305) that detects damage to gpuprof's own files, some five times as
+ * fast as a digest. It is not a digest: whoever knows the key can construct bytes with any
+ * checksum. */
 void checksum_bytes(const void *data, size_t bytes, const uint8_t key[DIGEST_BYTES],
 		    uint8_t ret_sum[CHECKSUM_BYTES]);
 
-/* Writes a digest as lower-case hexadecimal digits, terminated. */
+/* Writes a digest as lower-case hexadecimal digits, zero-terminated. */
 void digest_text(const uint8_t sum[DIGEST_BYTES], char ret_text[DIGEST_TEXT_BYTES]);
 
 #endif /* GP_BASE_DIGEST_H */

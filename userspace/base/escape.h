@@ -46,46 +46,48 @@
 
 struct buf;
 
-/* Whether nothing in the text acts and all of it is UTF-8. */
+/* Whether the text is valid UTF-8 without characters that act. */
 bool text_is_plain(const char *text);
 
 /* Appends the text as part of a line. */
 void buf__line(struct buf *b, const char *text);
-/* The same of its first so many characters. */
+/* Appends its first so many characters as part of a line. */
 void buf__line_part(struct buf *b, const char *text, size_t characters);
-/* The same into `to`, of `bytes` (at least 1), terminated: what finds no room is left out from a
- * whole character on. Returns the bytes before the end. Allocates nothing. */
+/* Writes the text as part of a line into `to`, which holds `bytes` (at least 1), zero-terminated.
+ * Cuts it at a whole character if it does not fit. Returns its length in bytes. Does not allocate.
+ */
 size_t line_into(char *to, size_t bytes, const char *text);
-/* How many characters a text has as a line, and the text behind the first so many. */
+/* Counts the characters of the text as a line, and returns the text behind its first so many. */
 size_t line_characters(const char *text);
 const char *line_behind(const char *text, size_t characters);
 
-/* Appends a field of CSV, in quotes where RFC 4180 wants them and where a program might split at a
- * semicolon. A text that spreadsheets would take for a formula (=, +, -, @ and their wide forms
- * come first) has an apostrophe before it. Not for numbers. */
+/* Appends a CSV field, quoted where RFC 4180 requires it and where a program might split at a
+ * semicolon. A text that spreadsheets would take for a formula (it begins with =, +, -, @ or their
+ * wide forms) gets an apostrophe in front. Not for numbers. */
 void buf__csv(struct buf *b, const char *text);
 
-/* Appends a frame of a folded stack: neither separates frames nor ends them. */
+/* Appends a frame of a folded stack, without characters that would separate frames or end the
+ * stack. */
 void buf__folded(struct buf *b, const char *text);
 
-/* Appends an item of a list with semicolons between, as it is but for its own semicolons. What the
- * list becomes part of goes through its own format's function. */
+/* Appends one item of a semicolon-separated list and replaces its own semicolons only. The finished
+ * list then goes through the output format's function. */
 void buf__list_item(struct buf *b, const char *text);
 
-/* Appends the value of a label in Prometheus' text format, without its quotes. */
+/* Appends a label value in Prometheus' text format, without the quotes. */
 void buf__label(struct buf *b, const char *text);
 
-/* Appends text of an HTML element or, between quotes, of an attribute. */
+/* Appends text for an HTML element or a quoted attribute. */
 void buf__html(struct buf *b, const char *text);
 
-/* Appends a part of a file's name. */
+/* Appends text for a part of a file name. */
 void buf__file_name(struct buf *b, const char *text);
 
 /* Appends a JSON string with its quotes. */
 void buf__json(struct buf *b, const char *text);
 
-/* Appends JSON whose strings buf__json() wrote, as it may stand between <script> and </script>. No
- * string of it is cut in two. */
+/* Appends JSON whose strings buf__json() wrote in a form that may stand between <script> and
+ * </script>. `from` holds whole strings only. */
 void buf__page_json(struct buf *to, const struct buf *from);
 
 #endif /* GP_BASE_ESCAPE_H */

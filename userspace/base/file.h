@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Files whole: reading small ones, and replacing one so that a reader sees the old or the new
- * content and never a half.
+ * Reads whole small files, and replaces files so that a reader sees either the old or the new
+ * content.
  */
 #ifndef GP_BASE_FILE_H
 #define GP_BASE_FILE_H
@@ -15,68 +15,69 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Reads at most max_bytes of a file (a /proc file too). *ret_text is terminated and the caller's to
- * free. Returns 0, -EFBIG if it is longer, or another -errno. */
+/* Reads a file of at most max_bytes, in /proc too. *ret_text is zero-terminated and the caller's to
+ * free. 0, -EFBIG if it is longer, or another -errno. */
 int file_read(const char *path, size_t max_bytes, char **ret_text, size_t *ret_bytes);
 
-/* Reads `bytes` of what comes, through short reads and EINTR; fewer only at the end. How many, or
- * -errno. */
+/* Reads `bytes` bytes, through short reads and EINTR; fewer only at the end of the file. Returns
+ * how many, or -errno. */
 ssize_t file_read_all(int fd, void *to, size_t bytes);
-/* The same from that offset of a file on. */
+/* Reads the same way from an offset of the file. */
 ssize_t file_read_all_at(int fd, uint64_t offset, void *to, size_t bytes);
 
 /* Writes all, through short writes and EINTR. 0 or -errno. */
 int file_write_all(int fd, const void *data, size_t bytes);
 
-/* Opens a regular file to read. Nothing else is opened, not for a moment: a pipe would hold us, a
- * device act. A descriptor, -EINVAL if it is none, or another -errno. */
+/* Opens a regular file for reading. Anything else is refused without opening it: opening a pipe can
+ * block and opening a device can have effects. Returns a descriptor, -EINVAL if it is not a regular
+ * file, or another -errno. */
 int file_open_regular(const char *path);
 
-/* What follows the last '/' of a path, borrowed from it; the whole if there is none. */
+/* Returns what follows the last '/' of the path, borrowed from it; the whole path if it has none.
+ */
 const char *file_base_name(const char *path);
 
-/* Whether both paths lead to one file, or would if it were made. False where memory is short and
- * there is none. */
+/* Whether both paths lead to one file, or would once it is created. False if memory runs out before
+ * the file exists. */
 bool file_is_same(const char *a, const char *b);
 
-/* The words for an error of what follows: strerror()'s, but where links, pipes and devices are
- * refused what to do about it. */
+/* Explains an error of the functions below: strerror()'s text, or what to do about a refused link,
+ * pipe or device. */
 const char *file_error(int err);
 
-/* Whether root may write to that path: 0, -ELOOP or -EISNAM as below. What else stands against it
- * is not asked. */
+/* Checks whether root may write to the path: 0, or -ELOOP or -EISNAM as file_new__open(). Does not
+ * check for other obstacles. */
 int file_check(const char *path);
 
-/* A file being written beside its final place. */
+/* A file that is written beside its final place. */
 struct file_new {
 	int fd;
 	struct file_place at;
-	char *temporary; /* its name there until it has its own; NULL: it has, or is written
+	char *temporary; /* its name until it is put in place; NULL: it is in place, or is written
 			    directly */
-	int slot;	 /* of the table for signal handlers; -1: none */
+	int slot;	 /* in the signal handlers' table; -1: none */
 };
 
-/* One that file_new__done() may be called on before it was opened. */
+/* An unopened file, on which file_new__done() may be called. */
 #define FILE_NEW_NONE ((struct file_new){.fd = -1, .at.folder = -1, .slot = -1})
 
-/* Begins to write `path`: the bytes go to f->fd. The file is the caller's (see base/place.h) and
- * 0600; where one is replaced that nobody else can have put there it keeps owner, group and mode.
- * Through a symbolic link it is what that leads to; where that is an open file of ours
- * (/dev/stdout), a pipe or a device, it is written to directly.
- * 0 or -errno: -ELOOP for a link that others may have put there for root, -EISNAM for a pipe or
- * device of theirs, -ENXIO for a pipe that nobody reads from. */
+/* Begins to write `path`: write the bytes to f->fd. A new file belongs to the caller (see
+ * base/place.h) with mode 0600; a file that only root or the caller can have put there keeps its
+ * owner, group and mode. A symbolic link is followed. An open file of ours (/dev/stdout), a pipe or
+ * a device is written to directly. 0 or -errno: -ELOOP for a link that others may have put there
+ * for root, -EISNAM for a pipe or device of theirs, -ENXIO for a pipe without a reader. */
 int file_new__open(struct file_new *f, const char *path);
-/* The same, for a path relative to the folder; NULL: the working directory. */
+/* Does the same for a path relative to the folder; NULL: the working directory. */
 int file_new__open_in(struct file_new *f, const struct file_folder *folder, const char *path);
-/* Puts the file in its place (rename); f->fd stays open. 0 or -errno. */
+/* Renames the file into its place; f->fd stays open. 0 or -errno. */
 int file_new__place(struct file_new *f);
-/* Closes the file and puts it in its place, if it is not there yet. On failure nothing is left
- * behind. 0 or -errno. */
+/* Closes the file and puts it in its place if it is not there yet. A failure leaves nothing behind.
+ * 0 or -errno. */
 int file_new__commit(struct file_new *f);
-/* Takes a file away that was not put in its place. Fine to call after commit. */
+/* Removes the file unless it was put in its place. May be called after commit. */
 void file_new__done(struct file_new *f);
 
-/* In a signal handler whose process ends now: takes all temporary files away. */
+/* For signal handlers of a process that is about to end: removes all temporary files. */
 void file_new__abandon_all(void);
 
 #endif /* GP_BASE_FILE_H */

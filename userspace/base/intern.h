@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Interned strings: equal text is the same pointer, valid until intern__free(). The strings lie in
- * an arena and are never freed singly.
+ * Interned strings: equal texts share one pointer, which is valid until intern__free(). The strings
+ * lie in an arena and are never freed one by one.
  */
 #ifndef GP_BASE_INTERN_H
 #define GP_BASE_INTERN_H
@@ -15,10 +15,10 @@ struct intern;
 struct intern *intern__new(void);
 void intern__free(struct intern *in);
 
-/* The one copy of text[0..bytes), terminated. NULL when out of memory. */
+/* Returns the one copy of text[0..bytes), zero-terminated; NULL when out of memory. */
 const char *intern__get(struct intern *in, const char *text, size_t bytes);
 
-/* Of a terminated string. */
+/* Does the same for a zero-terminated string. */
 const char *intern__str(struct intern *in, const char *text);
 
 #endif /* GP_BASE_INTERN_H */

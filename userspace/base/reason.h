@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Why something failed, in words, for rooms that do not log: the caller passes a reason, the
- * failing function fills it beside returning -errno, and cli/ prints it.
+ * The reason of a failure as text, for rooms that do not log. The caller passes a reason, the
+ * failing function sets it and returns -errno, and cli/ prints it.
  */
 #ifndef GP_BASE_REASON_H
 #define GP_BASE_REASON_H

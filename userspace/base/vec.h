@@ -2,7 +2,7 @@
 
 /*
  * Growable arrays. A vector is any struct with items, nr and cap; all zero is an empty one. The
- * owner frees with vec_done(). Growing moves the items: keep indexes, not pointers.
+ * owner frees it with vec_done(). Growing moves the items: keep indexes, not pointers.
  */
 #ifndef GP_BASE_VEC_H
 #define GP_BASE_VEC_H

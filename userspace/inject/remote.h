@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Work done by a borrowed thread of the target: system calls and C calls. The rule that everything
- * here follows: whatever instruction gpuprof is killed at, the thread goes on from where it was, by
- * itself. So the code it is sent through (trampoline.S) already holds the way back before the
- * thread is sent there by one PTRACE_SETREGS, and that code is only taken away once the thread has
- * left it.
+ * Runs system calls and C calls on a safe thread of the traced process. One rule holds throughout:
+ * whichever instruction gpuprof is killed at, the thread goes on by itself from where it was. So
+ * the code in trampoline.S already holds the way back before one PTRACE_SETREGS sends the thread
+ * there, and it is only removed once the thread has left it.
  *
  *     remote_begin -> (remote_system_call | remote_run)* -> remote_end
  *
- * Signals are held back meanwhile. If a step fails with -ESRCH the thread is gone; with -ETIMEDOUT
- * it was let go in the middle and ends the work alone. After other failures it is still ours:
+ * Signals are held back meanwhile. After -ESRCH the thread is gone; after -ETIMEDOUT it was
+ * released halfway and finishes the work alone. After other failures it is still ours: call
  * remote_end().
  */
 #ifndef GP_INJECT_REMOTE_H
@@ -37,37 +36,37 @@ struct remote {
 	struct tracee *t;
 	struct user_regs_struct original; /* as the kernel left them at the stop */
 	uint64_t mask;
-	uint64_t place;	      /* where the caller lies in the target */
-	unsigned char *saved; /* what was there */
+	uint64_t place;	      /* address of the caller code in the process */
+	unsigned char *saved; /* the bytes it replaces */
 	uint64_t scratch;     /* 0: none yet */
-	bool was_stopped;     /* the kernel's record of how to restart a call may be gone */
+	bool was_stopped;     /* the kernel's record of how to restart a system call may be gone */
 	uint64_t deadline_ns;
 };
 
-/* Bytes that the caller needs at `place`. */
+/* How many bytes the caller needs at `place`. */
 size_t remote_place_bytes(void);
-/* Whether what lies at a place is a caller that a gpuprof left when it died; then *ret_tid is the
- * thread it was for. */
+/* Whether the bytes are a caller that an earlier gpuprof left when it died; *ret_tid is then the
+ * thread that it served. */
 bool remote_place_is_left(const unsigned char *bytes, pid_t *ret_tid);
 
-/* For a thread in STOP_INTERRUPT at a safe point. `saved` are the bytes to put back at the place in
- * the end: remote_place_bytes() of them, borrowed until then. */
+/* Begins work on a thread in STOP_INTERRUPT at a safe point. `saved` holds the remote_place_bytes()
+ * original bytes of the place, restored in the end and borrowed until then. */
 int remote_begin(struct remote *r, struct tracee *t, const struct user_regs_struct *registers,
 		 uint64_t place, unsigned char *saved, uint64_t deadline_ns);
 
-/* One system call; *ret_result may be -errno of the target. */
+/* Makes one system call; *ret_result may be the process's -errno. */
 int remote_system_call(struct remote *r, uint64_t number, const uint64_t args[6],
 		       int64_t *ret_result);
 
-/* Maps scratch memory: a stack, room for strings and the runner. After it, remote_string() puts
- * text into the target and remote_run() makes C calls. 0, -errno of the target's mmap, or as above.
- */
+/* Maps scratch memory: a stack, room for strings, and the runner. Then remote_string() and
+ * remote_run() work. 0, the -errno of the process's mmap, or as above. */
 int remote_scratch(struct remote *r);
-/* Where `text` lies in the target now; `slot` is 0 or 1, at most 1000 bytes. 0 or -errno. */
+/* Copies `text` into the process and returns its address there; `slot` is 0 or 1, at most 1000
+ * bytes. 0 or -errno. */
 int remote_string(struct remote *r, int slot, const char *text, uint64_t *ret_address);
 int remote_run(struct remote *r, struct remote_call *calls, size_t nr);
 
-/* Unmaps the scratch memory, puts everything back and lets the thread go. */
+/* Unmaps the scratch memory, restores everything and releases the thread. */
 int remote_end(struct remote *r);
 
 #endif /* GP_INJECT_REMOTE_H */

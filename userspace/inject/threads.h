@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What /proc says of the target's threads. All of it may have changed by the time it is read.
+ * Lists the process's threads from /proc. The answers may be out of date at once.
  */
 #ifndef GP_INJECT_THREADS_H
 #define GP_INJECT_THREADS_H
@@ -21,13 +21,13 @@ static inline void cleanup_thread_ids(struct thread_ids *list)
 	vec_done(&list->ids);
 }
 
-/* The threads that there are. 0, -ESRCH or -ENOMEM; the caller frees with vec_done(). */
+/* Lists the threads' ids. 0, -ESRCH or -ENOMEM; the caller frees with vec_done(). */
 int threads_list(pid_t pid, struct thread_ids *ret_list);
 
-/* The state letter of a thread, 0 if it is gone. */
+/* Returns the thread's state letter; 0 if it is gone. */
 char thread_state(pid_t pid, pid_t tid);
 
-/* Whether it has that name. */
+/* Whether the thread has this name. */
 bool thread_is_called(pid_t pid, pid_t tid, const char *name);
 
 #endif /* GP_INJECT_THREADS_H */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Layout of the two pieces of machine code of trampoline.S, shared by it and the C code that fills
- * them in. Offsets of the context count from the label of the piece's context.
+ * The layout of the two pieces of machine code in trampoline.S, shared with the C code that fills
+ * them in. Context offsets count from the label of the piece's context.
  */
 #ifndef GP_INJECT_TRAMPOLINE_H
 #define GP_INJECT_TRAMPOLINE_H
 
-/* The context: what the thread looks like once the piece has put it back. */
+/* The context: the state that the piece restores in the thread. */
 #define CTX_MASK  0 /* signal mask */
 #define CTX_FLAGS 8
 #define CTX_RIP	  16
@@ -29,7 +29,7 @@
 #define CTX_R15	  144
 #define CTX_BYTES 152
 
-/* One call of the runner's program. All addresses are the target's. */
+/* One call of the runner's program. All addresses are in the traced process. */
 #define CALL_IF	     0	/* address of a word to look at first; 0: none */
 #define CALL_WANT    8	/* run if that word is zero (0) or not zero (1) */
 #define CALL_FN	     16 /* the function, or ... */

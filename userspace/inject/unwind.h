@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The exact frames of a stopped thread, from the unwind tables of its files.
+ * Unwinds a stopped thread exactly, with the unwind tables of its files.
  */
 #ifndef GP_INJECT_UNWIND_H
 #define GP_INJECT_UNWIND_H
@@ -14,20 +14,22 @@
 
 #define UNWIND_FRAMES_MAX 1024
 
-/* For any number of threads of one process: the tables of a file are read when the first frame in
- * it is met, and kept. */
+/* Serves any number of threads of one process. It reads a file's tables at the first frame in it
+ * and keeps them. */
 struct unwinder;
 
-/* Opens nothing yet. `p` is borrowed until unwinder__free(). NULL: out of memory. */
+/* Creates an unwinder and opens nothing yet. `p` is borrowed until unwinder__free(). NULL: out of
+ * memory. */
 struct unwinder *unwinder__new(const struct target_process *p);
 void unwinder__free(struct unwinder *u);
 
-/* The code addresses of frames, innermost first. Returns their number; *ret_whole: the outermost
- * one was reached. */
+/* Finds the code addresses of the frames, innermost first. Returns their number; *ret_whole: it
+ * reached the outermost one. */
 int unwinder__frames(struct unwinder *u, const struct tracee *t, const struct user_regs_struct *r,
 		     uint64_t ret_addresses[UNWIND_FRAMES_MAX], bool *ret_whole);
 
-/* The same, all or nothing: their number, or -ENODATA if the outermost frame was not reached. */
+/* Does the same, all or nothing: returns their number, or -ENODATA if it did not reach the
+ * outermost frame. */
 int unwinder__all_frames(struct unwinder *u, const struct tracee *t,
 			 const struct user_regs_struct *r,
 			 uint64_t ret_addresses[UNWIND_FRAMES_MAX]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the files of this room share about an ELF file: elf.c reads it, elf_calls.c looks through
- * its code. For no one else.
+ * The ELF file's own struct, shared by elf.c, which reads the file, and elf_calls.c, which searches
+ * its code. Only for this folder.
  */
 #ifndef GP_INSPECT_ELF_ELF_PRIVATE_H
 #define GP_INSPECT_ELF_ELF_PRIVATE_H
@@ -28,7 +28,7 @@ struct symbol_table {
 	size_t names_bytes; /* the last of them is a zero */
 };
 
-/* What `segments` and `sections` hold lies inside the file, and no sum of theirs overflows. */
+/* Everything in `segments` and `sections` lies inside the file, and no sum in them overflows. */
 struct elf_file {
 	int fd;
 	const struct elf_file *code; /* NULL: itself; see elf_file__set_code() */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A link of one program to many uprobes, Linux 6.6. The call itself: neither old kernel headers nor
- * libbpf before 1.2 have it.
+ * Links one program to many uprobes (Linux 6.6). Makes the system call itself: old kernel headers
+ * and libbpf before 1.2 lack it.
  */
 #ifndef GP_INSPECT_KERNEL_UPROBE_MULTI_H
 #define GP_INSPECT_KERNEL_UPROBE_MULTI_H
@@ -15,10 +15,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* BPF_TRACE_UPROBE_MULTI: what the program is to be loaded for, too. */
+/* BPF_TRACE_UPROBE_MULTI: the program must be loaded with it, too. */
 #define UPROBE_MULTI_ATTACH_TYPE 48
 
-/* union bpf_attr as BPF_LINK_CREATE takes it. */
+/* The part of union bpf_attr that BPF_LINK_CREATE uses. */
 struct uprobe_multi_attr {
 	uint32_t prog_fd;
 	uint32_t target_fd;
@@ -34,8 +34,8 @@ struct uprobe_multi_attr {
 	uint32_t reserved;
 };
 
-/* Probes `nr` offsets of the file in one process. `cookies` NULL: none. A descriptor that the link
- * lives as long as, or -errno. */
+/* Probes `nr` offsets of the file in one process. `cookies` NULL: none. Returns the link's
+ * descriptor, or -errno. */
 static inline int uprobe_multi_link(int program_fd, pid_t pid, const char *path,
 				    const uint64_t *offsets, const uint64_t *cookies, size_t nr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The libraries of a process, out of its mappings. Inside target/ only.
+ * Finds the libraries of a process in its mappings. Only for inspect/.
  */
 #ifndef GP_INSPECT_PROCESS_LIBRARIES_H
 #define GP_INSPECT_PROCESS_LIBRARIES_H
@@ -11,22 +11,22 @@
 
 #include <stddef.h>
 
-/* Reads /proc/PID/maps. What `old` (may be NULL) has already under the same address is not opened
+/* Reads /proc/PID/maps. A library that `old` (may be NULL) has at the same address is not opened
  * again; the others get `since`. The caller frees with libraries_free(). 0 or -errno with a reason.
  */
 int libraries_read(pid_t pid, const struct target_library *old, size_t old_nr, uint32_t since,
 		   struct reason *why, struct target_library **ret_libraries, size_t *ret_nr);
 void libraries_free(struct target_library *libraries, size_t nr);
 
-/* Whether both hold the same files at the same addresses, and know as much of them. */
+/* Whether both hold the same files at the same addresses with the same knowledge of them. */
 bool libraries_equal(const struct target_library *a, size_t a_nr, const struct target_library *b,
 		     size_t b_nr);
 
-/* `path` below the directory that the process has as its root, for a path that the kernel told us:
- * it tells it from our root, so what lies before a chroot's is cut. Borrowed from `path`. */
+/* Returns the part of a kernel-given `path` below the process's root directory. The kernel gives
+ * paths from our root, so a chroot's prefix is cut. Borrowed from `path`. */
 const char *path_below_root(const char *path, const char *root);
 
-/* What /proc/PID/root points to, "" if it is the same as ours or cannot be said. */
+/* Reads where /proc/PID/root points; "" if it is our root or unknown. */
 void root_of_process(pid_t pid, char *ret_root, size_t bytes);
 
 #endif /* GP_INSPECT_PROCESS_LIBRARIES_H */

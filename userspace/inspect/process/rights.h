@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which right is missing when the kernel refuses something, and who can give it: the user on a
- * machine, or whoever starts the container, in the words of Docker and of Kubernetes.
+ * Explains which right is missing when the kernel refuses something, and how to get it: for a user
+ * on a machine, or for whoever starts the container, in the terms of Docker and Kubernetes.
  */
 #ifndef GP_INSPECT_PROCESS_RIGHTS_H
 #define GP_INSPECT_PROCESS_RIGHTS_H
@@ -11,10 +11,10 @@
 #include <stddef.h>
 
 enum right {
-	RIGHT_BPF = 1,	  /* to load BPF programs and to set probes */
-	RIGHT_PERF = 2,	  /* to open events of the whole machine */
-	RIGHT_PTRACE = 4, /* to trace processes of others */
-	RIGHT_SYS = 8,	  /* to see /sys/kernel/btf */
+	RIGHT_BPF = 1,	  /* load BPF programs and set probes */
+	RIGHT_PERF = 2,	  /* open events of the whole machine */
+	RIGHT_PTRACE = 4, /* trace other users' processes */
+	RIGHT_SYS = 8,	  /* read /sys/kernel/btf */
 };
 
 /* Numbers of linux/capability.h. */
@@ -23,18 +23,18 @@ enum right {
 /* Whether gpuprof has the capability, in its own user namespace. */
 bool rights_have(int capability);
 
-/* Whether gpuprof sees the kernel's own pids: 1: it is in the first PID namespace; 0: it is not; or
- * -errno. */
+/* Whether gpuprof is in the kernel's first PID namespace, so that its pids are the kernel's: 1 yes,
+ * 0 no, or -errno. */
 int rights_in_first_pid_namespace(void);
 
-/* Whether gpuprof runs in a container, as far as that shows. */
+/* Whether gpuprof seems to run in a container. */
 bool rights_in_container(void);
 
-/* "none", "integrity" or "confidentiality"; "" where the kernel does not tell. The string is
- * static. */
+/* Returns the kernel's lockdown level: "none", "integrity" or "confidentiality"; "" if unknown. The
+ * string is static. */
 const char *rights_lockdown(void);
 
-/* What is missing for the right and the next step, as "WHAT is missing; STEP", into `to`. */
+/* Writes what is missing for the right and the next step, as "WHAT is missing; STEP". */
 void rights_explain(enum right right, char *to, size_t bytes);
 
 #endif /* GP_INSPECT_PROCESS_RIGHTS_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What a process runs, by its arguments. They are the process's own word: it may have written
- * anything over them, a title say.
+ * Recognises what a process runs by its arguments. The process may have overwritten them, with a
+ * title for example.
  */
 #ifndef GP_INSPECT_PROGRAM_PROGRAM_H
 #define GP_INSPECT_PROGRAM_PROGRAM_H
@@ -23,8 +23,8 @@ enum target_program {
 
 enum target_program target_program_of(const struct target_arguments *a);
 
-/* Whether the process is Python's interpreter and its first argument does not say so: a title,
- * most often. */
+/* Whether the process is a Python interpreter whose first argument does not say so: most often it
+ * is a title. */
 bool target_process__has_title(const struct target_process *p);
 
 #endif /* GP_INSPECT_PROGRAM_PROGRAM_H */

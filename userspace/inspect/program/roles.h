@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What each process does for the job that it belongs to, and how the processes hang together: a
- * launcher, its ranks, their DataLoader workers. Nothing here looks into /proc: all comes from what
- * was read of each process before. A role that the evidence does not prove is marked as a guess.
+ * Finds what each process does for its job and how the processes belong together: a launcher, its
+ * ranks, their DataLoader workers. Does not read /proc: it works on what was read of each process
+ * before. A role that is not proven is marked as a guess.
  */
 #ifndef GP_INSPECT_PROGRAM_ROLES_H
 #define GP_INSPECT_PROGRAM_ROLES_H
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum process_role {
-	PROCESS_ROLE_NONE, /* a program of its own, or one that tells nothing */
+	PROCESS_ROLE_NONE, /* a program of its own, or unknown */
 	PROCESS_ROLE_LAUNCHER,
 	PROCESS_ROLE_RANK,
 	PROCESS_ROLE_DATALOADER_WORKER,
@@ -28,7 +28,7 @@ enum process_role {
 	PROCESS_ROLE_FORKED_CHILD,  /* forked, and has not called exec since */
 };
 
-/* No process of the list. */
+/* No process in the list. */
 #define ROLES_NO_PARENT SIZE_MAX
 
 struct process_roles {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which PyTorch, Python, CUDA and CUPTI a process holds. Never runs anything of the target:
- * versions come from file names, version strings in the mapped files, and PyTorch's own version.py
- * beside the library.
+ * Finds which PyTorch, Python, CUDA and CUPTI a process has. Never runs anything of it: versions
+ * come from file names, version strings in the mapped files, and PyTorch's version.py beside the
+ * library.
  */
 #ifndef GP_INSPECT_PROGRAM_VERSIONS_H
 #define GP_INSPECT_PROGRAM_VERSIONS_H
 
 #include "inspect/process/process.h"
 
-/* Each is "" where the part is absent, "?" where it is there and its version could not be told. */
+/* Each is "" if absent, "?" if present with an unknown version. */
 struct target_versions {
 	char torch[48];
 	char python[16];
@@ -22,12 +22,12 @@ struct target_versions {
 /* Never fails: what cannot be read is "?". */
 void target_versions_read(const struct target_process *p, struct target_versions *ret_versions);
 
-/* The version of the NCCL library that is mapped ("2.17.1"), by the text that it prints. False:
- * there is none, or it does not say. */
+/* Finds the version of the mapped NCCL library ("2.17.1") in the text that it prints. False: there
+ * is none, or it does not say. */
 bool target_nccl_version(const struct target_process *p, char *to, size_t to_bytes);
 
-/* The file that holds the interpreter: libpython, or the executable. Borrowed from `p`; NULL: there
- * is none. */
+/* Returns the file that holds the interpreter: libpython, or the executable. Borrowed from `p`;
+ * NULL: there is none. */
 const struct target_library *target_python_file(const struct target_process *p);
 
 #endif /* GP_INSPECT_PROGRAM_VERSIONS_H */

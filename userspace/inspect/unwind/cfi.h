@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The call frame information of an ELF file (.eh_frame), as rules that the kernel's walk can follow
- * (bpf/wire.h). libdw takes the records apart; what the programs in them do is worked out here, for
- * the stack pointer, rbp and the return address only. The file is not trusted: whatever a record
- * says, no read leaves the section and the work is bounded by its size. Inside target/ only.
+ * Reads the call frame information of an ELF file (.eh_frame) as rules that the kernel's walk can
+ * follow (bpf/wire.h). libdw parses the records; the programs in them are evaluated here, for the
+ * stack pointer, rbp and the return address only. The file is not trusted: no read leaves the
+ * section, and the work is bounded by its size. Only for inspect/.
  */
 #ifndef GP_INSPECT_UNWIND_CFI_H
 #define GP_INSPECT_UNWIND_CFI_H
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Rule of one register, or of the CFA, while a program runs. */
+/* The rule of one register, or of the CFA, while a program runs. */
 struct cfi_value {
 	enum {
 		CFI_SAME = 0,
@@ -23,7 +23,7 @@ struct cfi_value {
 		CFI_OFFSET,	/* lies at CFA + offset */
 		CFI_EXPRESSION, /* lies where the expression says */
 		CFI_REGISTER,	/* CFA only: register + offset */
-		CFI_OTHER,	/* anything that no rule expresses */
+		CFI_OTHER,	/* anything else */
 	} how;
 	uint32_t reg;
 	int64_t offset;
@@ -35,7 +35,7 @@ struct cfi_state {
 	struct cfi_value cfa, bp, ra;
 };
 
-/* What FDEs have in common. */
+/* What several FDEs share. */
 struct cfi_cie {
 	uint64_t at; /* in the section */
 	uint64_t code_align;
@@ -65,30 +65,30 @@ struct cfi {
 	uint64_t skipped_nr;	  /* records that were not understood */
 };
 
-/* Reads all records. 0; -ENOENT: the file has none; -E2BIG: more than any real file has, or
- * addresses above 4 GiB only; -ENOMEM. The caller calls cfi_done() in any case. */
+/* Reads all records. 0; -ENOENT: the file has none; -E2BIG: more than any real file has, or all
+ * addresses above 4 GiB; -ENOMEM. The caller calls cfi_done() in any case. */
 int cfi_read(struct elf_file *f, struct cfi *ret_cfi);
 void cfi_done(struct cfi *c);
 
 /* Calls fn with each rule of the function and the address from which it holds, ascending; the last
- * one holds to its end. 0, or what fn returned if not 0. */
+ * one holds to its end. 0, or fn's first non-zero result. */
 int cfi_rules(const struct cfi *c, const struct cfi_fde *fde,
 	      int (*fn)(uint32_t address, uint64_t rule, void *arg), void *arg);
 
 /* ---- cfi_program.c ---- */
 
-/* Bytes that are read from front to back; `bad` once they ran out, from then on all reads are 0. */
+/* Reads bytes from front to back. `bad` is set once they run out; all later reads give 0. */
 struct cfi_cursor {
 	const uint8_t *at, *end;
 	bool bad;
 };
 
-/* The next number: of so many bytes (at most 8), or as DWARF's ULEB128. */
+/* Read the next number: of so many bytes (at most 8), or as DWARF's ULEB128. */
 uint64_t cfi_get(struct cfi_cursor *c, unsigned int bytes);
 uint64_t cfi_get_uleb(struct cfi_cursor *c);
 
-/* An address as .eh_frame encodes it (DW_EH_PE_*); `relative`: it may be relative to its place.
- * False if that encoding is not known. */
+/* Reads an address as .eh_frame encodes it (DW_EH_PE_*); `relative` permits one relative to its
+ * place. False if the encoding is not supported. */
 bool cfi_get_address(struct cfi_cursor *c, const struct cfi *cfi, uint8_t encoding, bool relative,
 		     uint64_t *ret_address);
 

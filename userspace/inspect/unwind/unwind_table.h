@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The unwind table of one file, in the form in which the kernel's walk searches it (bpf/wire.h:
- * rows, rules, pages). Made from .eh_frame once and kept on disk by the digest of that.
+ * The unwind table of one file in the form that the kernel's walk searches (bpf/wire.h: rows,
+ * rules, pages).
  */
 #ifndef GP_INSPECT_UNWIND_UNWIND_TABLE_H
 #define GP_INSPECT_UNWIND_UNWIND_TABLE_H
@@ -28,11 +28,11 @@ int unwind_table__build(struct elf_file *f, struct unwind_table *ret_table);
 
 void unwind_table__done(struct unwind_table *t);
 
-/* The rule that holds at an ELF address: GP_UNWIND_NONE where none is told. What the kernel's walk
- * would find. */
+/* Returns the rule at an ELF address, as the kernel's walk would find it; GP_UNWIND_NONE where
+ * there is none. */
 uint64_t unwind_table__rule(const struct unwind_table *t, uint64_t address);
 
-/* Whether the kernel's walk would find its way in the words, whoever made them. */
+/* Whether the words form a table that the kernel's walk can search safely, whoever wrote them. */
 bool unwind_table__valid(const struct unwind_table *t);
 
 #endif /* GP_INSPECT_UNWIND_UNWIND_TABLE_H */
