@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Decoding with Capstone, without its operand details where speed matters: control flow and stack
- * movements are read from the few encodings that compilers use for them. An encoding that is not
- * known makes a probe dearer or impossible, never wrong.
+ * Decodes with Capstone, without its operand details where speed matters: control flow and stack
+ * movements are read from the few encodings that compilers use for them. An unknown encoding makes
+ * a probe more expensive or impossible, never wrong.
  */
 #include "probe/plan/code.h"
 
@@ -90,8 +90,9 @@ static int64_t relative32(const unsigned char *p)
 	return n;
 }
 
-/* Jumps, branches and calls to a fixed place, and what else the kernel emulates. True if it was
- * one of these. No prefix but REX is accepted: with others the kernel may refuse to emulate. */
+/* Classifies jumps, branches and calls to a fixed address, and other instructions that the kernel
+ * emulates. True if it is one of these. Accepts no prefix but REX: with others the kernel may
+ * refuse to emulate. */
 static bool classify_direct(const unsigned char *b, size_t nr, struct code_insn *insn)
 {
 	int64_t after = (int64_t)insn->offset + (int64_t)nr;
@@ -122,7 +123,7 @@ static bool classify_direct(const unsigned char *b, size_t nr, struct code_insn 
 	return true;
 }
 
-/* How many of the bytes are prefixes. */
+/* Counts the prefix bytes. */
 static size_t prefixes(const unsigned char *b, size_t nr)
 {
 	size_t n = 0;
@@ -155,7 +156,7 @@ static void classify_prefixed(const unsigned char *b, size_t nr, struct code_ins
 			insn->kind = CODE_CALL;
 		else if (op == 4 || op == 5)
 			insn->kind = CODE_INDIRECT;
-		/* With "notrack", or through memory at a scaled index. */
+		/* With "notrack", or through memory with a scaled index. */
 		insn->table = b[0] == 0x3e || (b[n + 1] & 0xc7) == 0x04;
 	} else if (b[n] >= 0xe0 && b[n] <= 0xe3 && n + 2 == nr) { /* loop, jrcxz */
 		insn->kind = CODE_BRANCH;
@@ -186,14 +187,15 @@ static bool reads_canary(const unsigned char *b, size_t nr)
 	       !memcmp(b + 4, address, sizeof(address));
 }
 
-/* cmp of a register with memory on the frame: what clang puts after loading the canary. */
+/* Whether it compares a register with memory in the frame, as clang does after loading the canary.
+ */
 static bool compares(const unsigned char *b, size_t nr)
 {
 	return nr >= 4 && (b[0] & 0xf8) == 0x48 && (b[1] == 0x3b || b[1] == 0x39);
 }
 
-/* Whether the jne before `at` (the branch itself) tests the canary: sub, xor or cmp with it just
- * before, or a load of it and then a cmp. */
+/* Whether the jne before `at` tests the canary: sub, xor or cmp with it just before, or a load of
+ * it and then a cmp. */
 static bool is_canary(const struct code *c, const unsigned char *bytes, size_t i)
 {
 	const struct code_insn *in = c->insns.items;
@@ -210,10 +212,10 @@ static bool is_canary(const struct code *c, const unsigned char *bytes, size_t i
 	       reads_canary(bytes + in[i - 2].offset, in[i - 2].bytes);
 }
 
-/* Where the stack pointer stands: `height` below its place at entry, and what %rbp holds. */
+/* The stack pointer's position: `height` below its place at entry, and what %rbp holds. */
 struct stack {
 	int32_t height;
-	int32_t frame; /* height when %rbp was set from %rsp, CODE_HEIGHT_UNKNOWN: it was not */
+	int32_t frame; /* height when %rbp was set from %rsp; CODE_HEIGHT_UNKNOWN: it was not */
 };
 
 static void stack_add(struct stack *s, int64_t bytes)
@@ -259,7 +261,7 @@ static void stack_pointer_arithmetic(struct stack *s, const unsigned char *b, si
 		s->height = s->frame;
 }
 
-/* What one instruction does to the stack pointer. */
+/* Applies one instruction to the stack pointer. */
 static void stack_step(struct stack *s, const unsigned char *b, size_t nr)
 {
 	size_t rex = nr > 1 && b[0] == 0x41;
@@ -303,7 +305,7 @@ static int decode(struct code *c, struct code_decoder *d, const unsigned char *b
 	return 0;
 }
 
-/* Index of the instruction that begins at the offset, or -1. */
+/* Returns the index of the instruction at the offset, or -1. */
 static int64_t insn_at(const struct code *c, int64_t offset)
 {
 	size_t low = 0, high = c->insns.nr;
@@ -321,8 +323,8 @@ static int64_t insn_at(const struct code *c, int64_t offset)
 	return (int64_t)low;
 }
 
-/* The stack protector's complaint is a call that does not come back: where the branch for an
- * overrun leads tells its address, and each call to that address is an end. */
+/* The stack protector calls a function that does not return. The branch on the canary leads to that
+ * call and so gives its address; each call to that address ends the path. */
 static void mark_no_return(struct code *c)
 {
 	int64_t target = CODE_NO_TARGET;
@@ -357,7 +359,7 @@ static bool ends_block(const struct code_insn *insn)
 	       insn->kind == CODE_INDIRECT || insn->kind == CODE_RETURN || insn->kind == CODE_STOP;
 }
 
-/* Cuts the instructions into blocks. block_of[i] becomes the block of instruction i. */
+/* Splits the instructions into blocks. block_of[i] becomes the block of instruction i. */
 static int make_blocks(struct code *c, uint32_t *block_of)
 {
 	bool begins = true;
@@ -434,7 +436,7 @@ static int link_back(struct code *c)
 	return 0;
 }
 
-/* Follows the stack pointer from the entry along all known edges; each block once. */
+/* Follows the stack pointer from the entry along all known edges, each block once. */
 static int find_heights(struct code *c, const unsigned char *bytes)
 {
 	VEC(uint32_t) todo = {0};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Where the exits of a function are probed. A normal return is a `ret` or a jump to another
- * function with the stack as it was at entry. The instruction itself would do, but a `ret` is
- * single-stepped; so we walk back from it, over code that is passed on the way to this return and
- * on no other, to an instruction that the kernel emulates: mostly the branch on the stack
- * protector's canary. Never past a call: what is called may throw, and runs inside the function.
+ * Finds where a function's exits are probed. A normal return is a `ret`, or a jump to another
+ * function, with the stack as at entry. A `ret` could be probed itself, but is single-stepped. So
+ * the search walks back from it, over code that only leads to this return, to an instruction that
+ * the kernel emulates: mostly the branch on the stack protector's canary. It never walks past a
+ * call: the callee may throw, and runs inside the function.
  */
 #include "probe/plan/code.h"
 
@@ -26,14 +26,14 @@ static const struct code_insn *last_of(const struct code *c, const struct code_b
 	return &c->insns.items[b->first + b->nr - 1];
 }
 
-/* A jump out of the function, or to its very beginning. */
+/* Whether it jumps out of the function, or to its very beginning. */
 static bool goes_outside(const struct code *c, const struct code_insn *insn)
 {
 	return insn->target <= 0 || insn->target >= (int64_t)c->bytes;
 }
 
-/* Finds the blocks that leave normally. Jumps out with a frame on the stack go to the function's
- * cold part, which throws or aborts. */
+/* Finds the blocks that return normally. A jump out with a frame on the stack leads to the
+ * function's cold part, which throws or aborts. */
 static int find_leaving(struct code *c, const char **ret_why)
 {
 	bool off = false, other = false;
@@ -66,7 +66,7 @@ static int find_leaving(struct code *c, const char **ret_why)
 	return 0;
 }
 
-/* Marks every block from which a leaving one can be reached. */
+/* Marks every block from which a returning one can be reached. */
 static int find_returning(struct code *c)
 {
 	VEC(uint32_t) todo = {0};
@@ -93,7 +93,7 @@ static int find_returning(struct code *c)
 	return err;
 }
 
-/* Whether we know all the ways on from here. A cold part may come back, to wherever. */
+/* Whether all successors are known. A cold part may jump back anywhere. */
 static bool is_certain(const struct code *c, const struct code_insn *last)
 {
 	if (last->canary || last->kind == CODE_RETURN)
@@ -101,7 +101,7 @@ static bool is_certain(const struct code *c, const struct code_insn *last)
 	return !c->has_table && !(last->kind == CODE_BRANCH && goes_outside(c, last));
 }
 
-/* Whether whoever passes block p and returns goes on to block `to`, by an edge we know of. */
+/* Whether every return through block p goes on to block `to`, by a known edge. */
 static bool leads_only_to(const struct code *c, uint32_t p, uint32_t to)
 {
 	const struct code_block *b = &c->blocks.items[p];
@@ -124,7 +124,7 @@ static bool has_call(const struct code *c, const struct code_block *b)
 }
 
 /* Finds sites such that whoever passes the end of block i has passed exactly one. False if there
- * are none cheap. In the first block only behind the entry's site. */
+ * are no cheap ones. In the first block it only considers what follows the entry site. */
 static bool walk_back(struct walk *w, uint32_t i, int depth)
 {
 	const struct code *c = w->code;
@@ -211,7 +211,7 @@ static int reach(const struct code *c, uint32_t i, uint32_t wall, bool *seen)
 	return err;
 }
 
-/* Whether a return can be reached from the beginning past block `at`, or `at` again from itself. */
+/* Whether a return can be reached without block `at`, or `at` can be reached from itself. */
 static bool is_avoided_or_repeated(const struct code *c, uint32_t at, bool *seen)
 {
 	if (at && reach(c, 0, at, seen))

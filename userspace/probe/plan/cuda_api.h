@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The functions of the CUDA runtime and driver and of NCCL that are probed. All are C functions,
+ * The catalogue of CUDA runtime, driver and NCCL functions that are probed. All are C functions,
  * which no exception crosses.
  */
 #ifndef GP_PROBE_PLAN_CUDA_API_H
@@ -10,21 +10,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the names of all of them begin with. */
+/* The common beginning of their names. */
 #define CUDA_API_PREFIX "cu"
 #define NCCL_PREFIX	"nccl"
 
-/* Whether it is one; *ret_layout: enum gp_api_layout with GP_API_IS_DRIVER. Variants for a default
- * stream per thread ("_ptsz", "_ptds") are what their name without that is. */
+/* Finds a function; *ret_layout: enum gp_api_layout with GP_API_IS_DRIVER. A variant for per-thread
+ * default streams ("_ptsz", "_ptds") counts as the function without the suffix. */
 bool cuda_api_find(const char *symbol, uint8_t *ret_layout);
 
-/* Whether a layout is of calls that give memory or take it back. */
+/* Whether the layout is of calls that allocate or free memory. */
 bool cuda_api_is_memory(uint8_t layout);
 
-/* Whether a layout is of NCCL's calls, which CUPTI does not tell. */
+/* Whether the layout is of NCCL's calls, which CUPTI does not report. */
 bool cuda_api_is_nccl(uint8_t layout);
 
-/* Whether what the call tells depends on what it returns. */
+/* Whether the event depends on the call's result. */
 bool cuda_api_needs_result(uint8_t layout);
 
 #endif /* GP_PROBE_PLAN_CUDA_API_H */

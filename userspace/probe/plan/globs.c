@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * See globs.h. What a pair of brackets stands for is asked of fnmatch(), byte by byte.
+ * Compiles and matches globs. For a bracket expression, fnmatch() is asked about each byte.
  */
 #include "probe/plan/globs.h"
 
@@ -21,14 +21,14 @@ struct compiler {
 
 static int add(struct compiler *c, enum gp_glob_kind kind, uint8_t value)
 {
-	/* The last one stays GP_GLOB_STOP. */
+	/* The last token stays GP_GLOB_STOP. */
 	if (c->tokens_nr == GP_GLOB_TOKENS - 1)
 		return -E2BIG;
 	c->globs->tokens[c->tokens_nr++] = (uint16_t)(kind << 8 | value);
 	return 0;
 }
 
-/* How long the brackets at the begin of the text are, 0: they do not close. */
+/* Returns the length of the bracket expression at the beginning of the text; 0: it has no end. */
 static size_t brackets(const char *text, size_t nr)
 {
 	size_t i = 1;

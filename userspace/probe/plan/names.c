@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Reading operator names out of symbols and schema texts. The linker may store a text as the end
- * of a longer one ("conj(..." inside "_conj(..."), so each ending of a text's head is tried; a text
- * that is a string of its own wins over an ending.
+ * Reads operator names from symbols and schema texts. The linker may store a text as the end of a
+ * longer one ("conj(..." inside "_conj(..."), so each ending of a text's head is tried; a text that
+ * is a whole string wins over an ending.
  */
 #include "probe/plan/names.h"
 
@@ -141,7 +141,7 @@ const struct op_name *op_names__find(const struct op_names *names, const char *j
 	return find(names, joined, bytes);
 }
 
-/* One ending of a schema's head: "add_.Tensor". */
+/* Tries one ending of a schema's head: "add_.Tensor". */
 static int offer(struct op_names *names, const char *head, size_t bytes, bool whole)
 {
 	const char *dot = memchr(head, '.', bytes);
@@ -168,7 +168,7 @@ static bool is_head(unsigned char c)
 	return isalnum(c) || c == '_' || c == '.' || c == ':';
 }
 
-/* The text in string[0..bytes) up to its arrow. */
+/* Tries the text in string[0..bytes) up to its arrow. */
 static int offer_schema(const char *string, size_t bytes, void *arg)
 {
 	struct op_names *names = arg;
@@ -184,7 +184,7 @@ static int offer_schema(const char *string, size_t bytes, void *arg)
 		string += strlen(prefix);
 		head -= strlen(prefix);
 	}
-	/* Another namespace's ops are not in at::_ops. */
+	/* Operators of another namespace are not in at::_ops. */
 	if (memchr(string, ':', head))
 		return 0;
 	for (size_t i = 0; i < head && !err; i++)

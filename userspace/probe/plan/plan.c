@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The catalogue of what is probed, found in one file, and a place for each of its probes. An
- * operator gets all of its probes or none: an entry without exits would never be closed.
+ * Finds the functions of the catalogue in one file and places their probes. An operator gets all of
+ * its probes or none: an entry without exits would never be closed.
  */
 #include "base/cleanup.h"
 #include "base/intern.h"
@@ -15,29 +15,29 @@
 #include <errno.h>
 #include <string.h>
 
-/* Of a function of which only the entry is probed. */
+/* Code to read of a function where only the entry is probed. */
 #define ENTRY_BYTES 64
 
 /* More than any library defines. */
 #define FUNCTIONS_MAX 32768
 
-/* Virtual tables of everything that may be an autograd node; an object points behind the first two
- * words. */
+/* Prefix of the virtual tables of all possible autograd nodes; an object points behind the first
+ * two words. */
 #define NODE_PREFIX  "_ZTVN5torch8autograd"
 #define TABLE_OFFSET 16
 #define NODES_MAX    4096
 
-/* Code of all functions together; real libraries have some 4 MiB. */
+/* Limit for the code of all functions together; real libraries have some 4 MiB. */
 #define CODE_BYTES_MAX (32 << 20)
 
 struct catalogue_line {
 	const char *begin;
 	uint8_t kind;
-	bool exact; /* the whole name */
+	bool exact; /* the whole name must match */
 };
 
-/* By name. NVTX's functions are of the library, or from its header, in the symbol table; Clang
- * mangles the header's. Two spellings where the totals were signed once. */
+/* By name. NVTX's functions come from the library or from its header, in the symbol table; Clang
+ * mangles the header's. Two functions have a second spelling from when their totals were signed. */
 static const struct catalogue_line catalogue[] = {
 	{"_ZL12nvtxRangePopv", PROBE_NVTX_POP, true},
 	{"_ZL14nvtxRangePushAPKc", PROBE_NVTX_PUSH, true},
@@ -92,7 +92,7 @@ static int take_found(const struct elf_symbol *symbol, void *arg)
 	const char *joined;
 	size_t bytes;
 
-	/* A dot: the compiler's own, such as NAME.cold. */
+	/* A dot marks the compiler's own functions, such as NAME.cold. */
 	if (!line || strchr(symbol->name, '.') ||
 	    (line->kind == PROBE_OP && op_symbol_parse(symbol->name, &joined, &bytes)) ||
 	    (line->kind == PROBE_API && !cuda_api_find(symbol->name, &found.layout)))
@@ -114,7 +114,7 @@ static int compare_found(const void *a, const void *b)
 	return strcmp(x->symbol.name, y->symbol.name);
 }
 
-/* An autograd node's virtual table, or that of another class near it: harmless. */
+/* Takes an autograd node's virtual table, or that of another class near it, which is harmless. */
 static int take_node(const struct elf_symbol *symbol, void *arg)
 {
 	struct planner *p = arg;
@@ -130,7 +130,7 @@ static int take_node(const struct elf_symbol *symbol, void *arg)
 	return vec_push(&p->plan->nodes, node);
 }
 
-/* Whether all of the function's code is looked at. */
+/* Whether all of the function's code is decoded. */
 static bool is_whole(uint8_t kind)
 {
 	return kind == PROBE_OP || kind == PROBE_NODE || kind == PROBE_API;
@@ -143,7 +143,8 @@ static size_t code_bytes(const struct found *f)
 	return f->symbol.bytes && f->symbol.bytes < ENTRY_BYTES ? f->symbol.bytes : ENTRY_BYTES;
 }
 
-/* Once: what is digested is what is placed, though somebody writes to the file meanwhile. */
+/* Reads the code once, so that what is digested is what is placed even if somebody writes to the
+ * file meanwhile. */
 static void read_code(struct planner *p, struct found *f)
 {
 	if (f->code_bytes)
@@ -185,7 +186,7 @@ static int find_all(struct planner *p)
 	return elf_file__each_start(p->file, take_start, p);
 }
 
-/* The digest of all that decides where the functions that were found by name are probed. */
+/* Digests everything that decides the sites of the functions found by name. */
 static void make_key(struct planner *p, uint8_t ret_key[DIGEST_BYTES])
 {
 	struct digest d;
@@ -219,7 +220,8 @@ static int resolve_names(struct planner *p)
 	return op_names__scan(&p->names, data, bytes);
 }
 
-/* As torch.profiler prints it, as far as the library's schema texts say. 0 or -ENOMEM. */
+/* Sets the name as torch.profiler prints it, if the library's schema texts have it. 0 or -ENOMEM.
+ */
 static int name_op(struct planner *p, struct probe_function *fn)
 {
 	struct intern *texts = p->plan->texts;
@@ -240,7 +242,7 @@ static int name_op(struct planner *p, struct probe_function *fn)
 	return fn->name && fn->overload ? 0 : -ENOMEM;
 }
 
-/* Whether control can come to an instruction between the first and this one from elsewhere. */
+/* Whether control can reach an instruction between the first and this one from elsewhere. */
 static bool entered_before(const struct code *c, uint32_t offset)
 {
 	for (size_t i = 0; i < c->insns.nr; i++) {
@@ -253,7 +255,7 @@ static bool entered_before(const struct code *c, uint32_t offset)
 	return false;
 }
 
-/* Whether CUDA has given memory is told by what the function returns. */
+/* A CUDA allocation is known from the function's result. */
 static enum code_exit_rule exit_rule(const struct found *f)
 {
 	if (f->kind != PROBE_API)
@@ -261,7 +263,7 @@ static enum code_exit_rule exit_rule(const struct found *f)
 	return cuda_api_needs_result(f->layout) ? CODE_EXIT_RESULT : CODE_EXIT_RETURN;
 }
 
-/* Entry and exits. 0, -ENOMEM, or -EINVAL with the reason. */
+/* Places entry and exits. 0, -ENOMEM, or -EINVAL with the reason. */
 static int place_both(struct planner *p, const struct found *f, const unsigned char *bytes,
 		      size_t nr, const char **ret_why)
 {
@@ -292,8 +294,8 @@ static int place_both(struct planner *p, const struct found *f, const unsigned c
 	return err;
 }
 
-/* With its exits, or else without: the call is then told when it begins. Memory is told by the
- * exit, so those calls have both or none. */
+/* Places a call with its exits or, if that fails, without: its event then only has a start. Memory
+ * calls need both, as the exit has the result. */
 static int place_api(struct planner *p, const struct found *f, struct probe_function *fn, size_t nr,
 		     const unsigned char *bytes, const char **ret_why)
 {
@@ -337,7 +339,7 @@ static void count_up(struct probe_plan *plan)
 		plan->single_stepped_nr += !plan->sites.items[i].emulated;
 }
 
-/* What placing needs. 0 or -ENOMEM. */
+/* Creates what placing needs. 0 or -ENOMEM. */
 static int prepare_placing(struct planner *p)
 {
 	int err = 0;
@@ -360,7 +362,7 @@ static int place_found(struct planner *p)
 	return err;
 }
 
-/* Leaves the functions found by name in the plan, and their sites. */
+/* Keeps the functions found by name, and their sites, in the plan. */
 static void leave_found(struct planner *p)
 {
 	struct probe_plan *plan = p->plan;
@@ -370,7 +372,7 @@ static void leave_found(struct planner *p)
 		plan->sites.nr--;
 }
 
-/* Looks through schema texts and all code, for what no symbol says. */
+/* Searches schema texts and all code for what no symbol says. */
 static int search(struct planner *p)
 {
 	int err = resolve_names(p);
@@ -380,7 +382,7 @@ static int search(struct planner *p)
 	return err ?: plan_calls_place(p);
 }
 
-/* Whether the functions of a plan from the cache are those that were found in the file. */
+/* Whether the functions of a cached plan are those found in the file. */
 static bool is_of_found(const struct planner *p)
 {
 	for (size_t i = 0; i < p->found.nr; i++) {
@@ -406,7 +408,7 @@ static bool load(struct planner *p, const char *cache_dir, struct plan_kept *kep
 	return false;
 }
 
-/* Whether what a search would find is known, and lies in the file as it did then. */
+/* Whether the results of a search are known and still hold for the file. */
 static bool is_searched(struct planner *p, const char *cache_dir, const struct plan_kept *kept)
 {
 	uint8_t calls[DIGEST_BYTES];
@@ -421,7 +423,7 @@ static void keep(struct planner *p, const char *cache_dir, struct plan_kept *kep
 {
 	uint8_t now[DIGEST_BYTES];
 
-	/* What was found in a file that has changed meanwhile is of neither. */
+	/* If the file has changed meanwhile, the results belong to neither version. */
 	if (elf_file__error(p->file) || elf_file__digest_identity(p->file, now) ||
 	    memcmp(now, kept->file, DIGEST_BYTES) != 0)
 		return;

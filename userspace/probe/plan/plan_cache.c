@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The file of a plan: a header, the functions, the sites, then the texts, each ended by a zero and
- * named by its place. Everything read is checked before it is used. Beside them, small files say
- * which files on disk have been searched; there are at most KNOWN_NR of those, and a newer one
- * takes the place of an older one whose identity begins alike.
+ * A plan's file: a header, the functions, the sites, then zero-terminated texts, referred to by
+ * offset. Everything is validated before it is used. Small files beside the plans record which
+ * files on disk have been searched; there are at most KNOWN_NR of those, and a new one replaces an
+ * older one whose identity begins alike.
  */
 #include "probe/plan/plan_cache.h"
 
@@ -22,7 +22,7 @@
 #define CACHE_BYTES_MAX (64 << 20)
 #define PLAN_END	".plan"
 #define KNOWN_NR	4096
-/* Of all plans together: those of a thousand versions of PyTorch. */
+/* Limit for all plans together: those of a thousand versions of PyTorch. */
 #define FOLDER_BYTES_MAX (512 << 20)
 #define NAME_BYTES	 (DIGEST_TEXT_BYTES + sizeof(PLAN_END))
 
@@ -36,11 +36,11 @@ struct cache_head {
 	uint32_t reserved;
 	uint8_t key[DIGEST_BYTES];
 	uint8_t calls[DIGEST_BYTES];
-	uint8_t sum[DIGEST_BYTES]; /* of all above and of everything after the header */
+	uint8_t sum[DIGEST_BYTES]; /* of everything above and after the header */
 };
 
 struct cache_function {
-	uint32_t symbol, name, overload, why; /* places in the texts */
+	uint32_t symbol, name, overload, why; /* offsets in the texts */
 	uint8_t kind, placed, named, layout;
 	uint32_t code_bytes;
 	uint64_t code_offset;
@@ -77,7 +77,7 @@ static void sum_up(const struct cache_head *head, const void *body, size_t bytes
 	digest__end(&d, ret_sum);
 }
 
-/* The text at a place, as the plan's own, or NULL. */
+/* Returns the text at an offset, as the plan's own, or NULL. */
 static const char *get_text(struct probe_plan *plan, const char *texts, uint32_t nr, uint32_t at)
 {
 	if (at >= nr)
@@ -105,7 +105,7 @@ static int load_function(struct probe_plan *plan, const struct cache_function *f
 	return vec_push(&plan->functions, fn);
 }
 
-/* Whether the site is a place in its function, which has places, and comes after the last one. */
+/* Whether the site lies in its function, which has sites, and comes after the last one. */
 static bool is_site(const struct probe_plan *plan, const struct cache_site *s)
 {
 	const struct probe_function *fn;

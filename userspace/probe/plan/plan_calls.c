@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What has no symbol and is known by whom it calls. Whoever calls an operator first asks which
- * callbacks are to be told: the operators' own functions do, and everybody else who does calls an
- * operator in another way: the boxed call of the dispatcher (torch.ops, TorchScript), typed calls
- * in libraries of operators.
+ * Finds functions that have no symbol by what they call. Every caller of an operator first asks
+ * which callbacks to run. The operators' own functions do so, and every other function that does
+ * calls operators in another way: the dispatcher's boxed call (torch.ops, TorchScript), and typed
+ * calls in operator libraries.
  */
 #include "probe/plan/plan_calls.h"
 
@@ -19,9 +19,9 @@
 /* Its second argument is an at::RecordScope (enum gp_op_scope). */
 #define ASK_FOR_CALLBACKS "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE"
 
-/* at::RecordFunction::RecordFunction(RecordScope). Of the small functions that make one for a range
- * two are record_function()'s; which is told at run time by what has called them. Others make one
- * for a TorchScript function. */
+/* at::RecordFunction::RecordFunction(RecordScope). Two of the small functions that create one for a
+ * range are record_function()'s; at run time their caller tells which. Others create one for a
+ * TorchScript function. */
 #define MAKE_RECORD	"_ZN2at14RecordFunctionC1ENS_11RecordScopeE"
 #define RANGE_BYTES_MAX 512
 
@@ -36,8 +36,8 @@ bool plan_calls_any(struct planner *p)
 
 bool plan_calls_use_old_strings(struct planner *p)
 {
-	/* Functions that take a string, which nearly all code that uses PyTorch calls to report an
-	 * error: "Ss" is the old one. The new one's mangled name has its namespace. */
+	/* Functions that take a string and that nearly all code that uses PyTorch calls to report
+	 * an error: "Ss" is the old string. The new one's mangled name has its namespace. */
 	static const char *const takes_old[] = {
 		"_ZN3c106detail14torchCheckFailEPKcS2_jRKSs",
 		"_ZN3c106detail23torchInternalAssertFailEPKcS2_jS2_RKSs",
@@ -82,7 +82,7 @@ bool plan_calls_are_there(struct planner *p, size_t first)
 	return true;
 }
 
-/* The instruction that begins there, or NULL. */
+/* Returns the instruction at the offset, or NULL. */
 static const struct code_insn *insn_at(const struct code *c, uint32_t offset)
 {
 	for (size_t i = 0; i < c->insns.nr; i++)
@@ -91,8 +91,8 @@ static const struct code_insn *insn_at(const struct code *c, uint32_t offset)
 	return NULL;
 }
 
-/* Where it calls, and exits if they tell when what it called has ended; else it is PROBE_UNSEEN.
- */
+/* Places the call and, if they show when the operator ended, the exits; otherwise the function
+ * becomes PROBE_UNSEEN. */
 static int place_dispatch(struct planner *p, const struct found *f, struct code *code,
 			  uint32_t index, bool countable)
 {
@@ -116,7 +116,7 @@ static int place_dispatch(struct planner *p, const struct found *f, struct code 
 	return err;
 }
 
-/* 1: the call is not what was looked for, the function leaves the plan. */
+/* Returns 1 if the call is not what was searched for: the function leaves the plan. */
 static int place_found(struct planner *p, const struct found *f, const unsigned char *bytes,
 		       size_t nr, bool alone, const char **ret_why)
 {
@@ -146,7 +146,7 @@ static int place_found(struct planner *p, const struct found *f, const unsigned 
 	return place_dispatch(p, f, &code, index, !scope && alone);
 }
 
-/* A call that was found. `alone`: there is no other one in its function. */
+/* Places a found call. `alone`: its function has no other one. */
 static int place_call(struct planner *p, const struct found *f, bool alone)
 {
 	size_t sites_nr = p->plan->sites.nr, nr = 0;
@@ -188,7 +188,7 @@ static int take_dispatch(const struct elf_call *call, void *arg)
 {
 	struct planner *p = arg;
 
-	/* An operator's own function. */
+	/* The operators' own functions are planned by their symbols. */
 	if (hash__find(&p->ops, call->function))
 		return 0;
 	return take_found_call(p, call, PROBE_DISPATCH);
@@ -199,7 +199,7 @@ static int take_range(const struct elf_call *call, void *arg)
 	return take_found_call(arg, call, PROBE_RANGE);
 }
 
-/* Functions that never return, as far as callers of operators call them. */
+/* Whether the function never returns, among those that callers of operators call. */
 static bool never_returns(const char *name, const char *unused)
 {
 	static const char thrower[] = "__throw_", std[] = "_ZSt";
@@ -216,7 +216,7 @@ static bool never_returns(const char *name, const char *unused)
 		"_ZNK3c106IValue23reportToTensorTypeErrorEv",
 	};
 
-	/* std::__throw_length_error() and the like: behind the length of the name. */
+	/* std::__throw_length_error() and the like: the name follows its length. */
 	if (!strncmp(name, std, strlen(std)) &&
 	    !strncmp(name + strlen(std) + strspn(name + strlen(std), "0123456789"), thrower,
 		     strlen(thrower)))

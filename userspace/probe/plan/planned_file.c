@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Handles by inspect/access/process_file.h: a FIFO or a device in the file's place neither waits
- * nor does anything.
+ * Opens handles with inspect/access/process_file.h: a FIFO or device in the file's place neither
+ * blocks nor takes effect.
  */
 #include "probe/plan/planned_file.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A file held by a handle from its planning, or from a look at it, until its probes are attached.
- * The kernel attaches by path, and what a path of the target's leads to may have changed meanwhile;
- * the path of a handle leads to the same file for as long as that is open.
+ * Holds a file open by a handle from its planning until its probes are attached. The kernel
+ * attaches by path, and the process may have changed where its path leads; the handle's path leads
+ * to the same file for as long as it is open.
  */
 #ifndef GP_PROBE_PLAN_PLANNED_FILE_H
 #define GP_PROBE_PLAN_PLANNED_FILE_H
@@ -15,11 +15,12 @@
 
 struct planned_file {
 	int fd;
-	char path[PROCESS_FILE_PATH_MAX]; /* of the handle; good in this process only */
+	char path[PROCESS_FILE_PATH_MAX]; /* of the handle; valid in this process only */
 };
 
-/* Takes a handle of the regular file at `path`; `as` (may be NULL) is what it has to be, unchanged.
- * 0, -ESTALE: it is another one by now, or another -errno. planned_file__done() in any case. */
+/* Opens a handle to the regular file at `path`; `as` (may be NULL) is what it must be, unchanged.
+ * 0, -ESTALE: it is another file by now, or another -errno. Call planned_file__done() in any case.
+ */
 int planned_file__open(const char *path, const struct stat *as, struct planned_file *ret_file);
 void planned_file__done(struct planned_file *f);
 

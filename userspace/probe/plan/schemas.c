@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Reading schema texts. The library is not trusted: a text that is none is left out, and how many
- * and how long they may be is bounded.
+ * Parses schema texts. The library is not trusted: malformed texts are skipped, and their number
+ * and length are bounded.
  */
 #include "probe/plan/schemas.h"
 
@@ -14,9 +14,9 @@
 #include "base/hash.h"
 #include "inspect/elf/elf.h"
 
-/* More than any library has: a hostile one must not cost more than a second. */
+/* More than any library has; bounds the work for a hostile one to a second. */
 #define TEXTS_MAX 65536
-/* From a schema's first byte to its arrow. */
+/* Limit from a schema's first byte to its arrow. */
 #define SCHEMA_BYTES_MAX 8192
 #define NAME_BYTES_MAX	 128
 #define ARGUMENTS_MAX	 128
@@ -41,7 +41,7 @@ int schemas_each(const unsigned char *data, size_t bytes,
 		start = end;
 		while (start > low && data[start - 1])
 			start--;
-		/* Otherwise its beginning is too far away, or it had an arrow already. */
+		/* Otherwise it begins too far away, or it had an arrow already. */
 		if (!start || !data[start - 1])
 			err = fn((const char *)data + start, end - start, arg);
 		at = end + strlen(arrow);
@@ -52,7 +52,7 @@ int schemas_each(const unsigned char *data, size_t bytes,
 
 /* ---- one text ---- */
 
-/* The first argument's bytes: up to a comma that is in no bracket and in no quotes. */
+/* Returns the length of the first argument: up to a comma outside of brackets and quotes. */
 static size_t argument(const char *text, size_t bytes)
 {
 	char quote = 0;
@@ -75,7 +75,7 @@ static size_t argument(const char *text, size_t bytes)
 	return bytes;
 }
 
-/* Of "Tensor(a!)[] self": 'L'. A list whose items may be None counts as no list. */
+/* "Tensor(a!)[] self" -> 'L'. A list with optional items does not count as a list. */
 static char letter_of(const char *text, size_t bytes)
 {
 	static const char tensor[] = "Tensor";
@@ -131,7 +131,7 @@ void schemas_line(const char *text, size_t bytes, struct buf *out)
 		while (at < bytes && text[at] == ' ')
 			at++;
 		length = argument(text + at, bytes - at);
-		/* What follows a star is given by name; it is an argument as any other. */
+		/* Arguments after the star are passed by name, and are arguments like any other. */
 		if (length && !(length == 1 && text[at] == '*')) {
 			if (nr == sizeof(letters))
 				return;

@@ -16,7 +16,7 @@ static bool is_shared(const struct cpu_sharing *c, const struct gp_sampled_cpu *
 	return shared >= SHARING_LEAST && shared * part >= is->ticks - c->was.ticks;
 }
 
-/* Threads of ours that are there must have been met by then. */
+/* A sampled thread on the CPU must have been met by then. */
 static uint64_t least_ns(uint64_t period_ns)
 {
 	uint64_t ns = SHARING_SAMPLES * period_ns;

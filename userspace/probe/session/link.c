@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * bpf(BPF_LINK_CREATE) by hand: the libbpf that Debian 12 carries does not know uprobe_multi.
+ * Calls bpf(BPF_LINK_CREATE) itself: Debian 12's libbpf does not know uprobe_multi.
  */
 #include "probe/session/link.h"
 
@@ -24,7 +24,7 @@ unsigned int link_attach_type(enum link_method method)
 	return method == LINK_UPROBE_MULTI ? UPROBE_MULTI_ATTACH_TYPE : 0;
 }
 
-/* What the kernel says to a link on a directory. */
+/* Returns what the kernel says to a link on a directory. */
 static int try_multi(pid_t pid)
 {
 	static const struct bpf_insn insns[] = {
@@ -45,9 +45,9 @@ static int try_multi(pid_t pid)
 }
 
 /*
- * A kernel with the link says that a directory cannot be probed. If it takes a pid for a process it
- * refuses an impossible one before that; the first kernels (up to Linux 6.9) take it for a single
- * thread and do not: of no use to us.
+ * A kernel with the link refuses a directory. If it takes the pid for a process it first refuses an
+ * impossible pid; the earliest kernels (up to Linux 6.9) take it for a single thread and do not,
+ * which makes the link useless here.
  */
 enum link_method link_method_probe(void)
 {
@@ -62,21 +62,21 @@ enum link_method link_method_probe(void)
 	return try_multi(-1) == -EINVAL ? LINK_UPROBE_MULTI : LINK_PERF_EVENT;
 }
 
-/* What happens behind the shield takes what it needs along: there is no memory to be had. */
+/* The killsafe call cannot allocate memory, so it takes everything with it. */
 struct attaching {
-	struct link_set *set; /* with room for all */
+	struct link_set *set; /* with room for all descriptors */
 	enum link_method method;
 	int program_fd;
 	pid_t pid;
 	const char *path;
 	struct link_site *sites;
 	size_t nr;
-	uint64_t *offsets; /* of LINK_UPROBE_MULTI: then the cookies */
-	int type;	   /* of perf events */
+	uint64_t *offsets; /* LINK_UPROBE_MULTI: offsets, followed by the cookies */
+	int type;	   /* type of the perf events */
 };
 
-/* The process or the file has gone, or the right to do it, or the room: no other site will fare
- * better. */
+/* No other site can succeed: the process or file is gone, permission is missing, or a limit is
+ * reached. */
 static bool is_final(int err)
 {
 	return err == -ESRCH || err == -EPERM || err == -EACCES || err == -ENOENT ||
@@ -89,7 +89,7 @@ static void refuse(struct link_site *site, int err)
 	site->error = err;
 }
 
-/* Half by half, down to the one instruction that is refused. */
+/* Bisects down to the one instruction that is refused. */
 static int attach_multi(struct attaching *a, size_t first, size_t nr)
 {
 	size_t half = nr / 2;
@@ -144,7 +144,7 @@ static void allow_descriptors(size_t nr)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* 1 attached, 0 refused, or -errno for good. */
+/* Returns 1: attached, 0: refused, or -errno that ends everything. */
 static int attach_one(struct attaching *a, struct link_site *site)
 {
 	struct perf_event_attr attr = {.type = (uint32_t)a->type,
@@ -193,7 +193,7 @@ static int attach_all(void *arg)
 	return a->method == LINK_UPROBE_MULTI ? attach_multi(a, 0, a->nr) : attach_all_perf(a);
 }
 
-/* Everything that needs memory, a lock or a limit of this process's own. */
+/* Does everything that needs memory, a lock or one of this process's limits. */
 static int prepare(struct attaching *a)
 {
 	bool multi = a->method == LINK_UPROBE_MULTI;

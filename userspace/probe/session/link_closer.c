@@ -12,8 +12,8 @@
 struct link_closer {
 	pthread_t thread;
 	bool has_thread;
-	pthread_mutex_t lock;	/* of what follows */
-	pthread_cond_t changed; /* one more, or leaving */
+	pthread_mutex_t lock;	/* protects the members below */
+	pthread_cond_t changed; /* a set was added, or the thread is to end */
 	struct link_set waiting;
 	bool leaving;
 };

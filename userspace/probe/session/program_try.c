@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most that all kernels take. Before 6.4 they keep a log's beginning, and the last words are
- * lost where it is longer. */
+/* The largest size that all kernels accept. Before 6.4 they keep the log's beginning, so the end of
+ * a longer log is lost. */
 #define LOG_BYTES ((1u << 24) - 1)
 
-/* Lines that the verifier ends each log with. */
+/* Whether it is one of the lines with which the verifier ends each log. */
 static bool is_statistics(const char *line)
 {
 	static const char *const begin[] = {"processed ", "verification time ", "stack depth ",

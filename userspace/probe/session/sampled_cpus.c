@@ -21,30 +21,30 @@
 #include <time.h>
 #include <unistd.h>
 
-/* So many ticks of the scheduler must come for one sample that is due. */
+/* How many scheduler ticks there must be per sample. */
 #define TICKS_PER_SAMPLE 1.5
 #define TICKS_LOOKED_FOR 25
-/* The CPUs that have no tick while one thread alone runs on them. */
+/* The CPUs that stop the tick while a single thread runs on them. */
 #define TICKLESS_CPUS "/sys/devices/system/cpu/nohz_full"
 
 struct sampled_cpu {
-	struct bpf_link *timer; /* NULL: none now */
+	struct bpf_link *timer; /* NULL: no timer */
 	int fd;			/* of the timer, which closes it */
 	struct cpu_sharing sharing;
 };
 
 struct sampled_cpus {
 	struct gpuprof_bpf *bpf;
-	/* Of each CPU; the kernel's map, NULL: there is no tick to do without. */
+	/* One for each CPU, in the kernel's map; NULL: the tick is not used. */
 	struct gp_sampled_cpu *counted;
-	bool refused; /* timers were */
+	bool refused; /* the kernel refused a timer */
 	size_t nr;
 	struct sampled_cpu cpus[];
 };
 
 /* ---- by what ---- */
 
-/* Some CPU may go without a tick while it is busy. */
+/* Whether some CPU may stop its tick while it is busy. */
 static bool may_be_tickless(void)
 {
 	char first = '\0';
@@ -56,14 +56,14 @@ static bool may_be_tickless(void)
 	return nr > 0 && first >= '0' && first <= '9';
 }
 
-/* What the program within the tick has to know. */
+/* What the program in the tick must know. */
 struct tick {
-	uint64_t ns; /* the time between two, 0: they are not to be used, or come too seldom */
+	uint64_t ns; /* time between two ticks; 0: they cannot be used, or are too rare */
 	uint64_t code, function;
 };
 
-/* Whether ticks come as they should, on a CPU that is busy, and are understood: by a program that
- * is loaded for this alone, as the whole takes long. */
+/* Whether ticks arrive on a busy CPU as expected and are recognised, tried with a program of its
+ * own, because loading all of them takes long. */
 static bool ticks_come(const struct tick *tick, uint64_t ns)
 {
 	struct gpuprof_bpf *bpf = gpuprof_bpf__open();
@@ -144,7 +144,7 @@ static size_t counted_bytes(const struct sampled_cpus *s)
 	return s->nr * sizeof(*s->counted);
 }
 
-/* 0, or -errno: -ENODEV if there is no such CPU now. */
+/* Starts the CPU's timer. 0, or -errno: -ENODEV if the CPU is offline. */
 static int timer_on(struct sampled_cpus *s, size_t cpu)
 {
 	struct perf_event_attr attr = {
@@ -219,7 +219,7 @@ struct sampled_cpus *sampled_cpus__new(struct gpuprof_bpf *bpf)
 
 int sampled_cpus__set_period(struct sampled_cpus *s, uint64_t period_ns)
 {
-	/* Before the timers: their first tick that goes by it sees that it is another one. */
+	/* Set before the timers: their first tick under the new period must see that it changed. */
 	__atomic_store_n(&s->bpf->bss->gp_sample_ns, period_ns, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < s->nr; i++)
 		if (s->cpus[i].timer && ioctl(s->cpus[i].fd, PERF_EVENT_IOC_PERIOD, &period_ns))
@@ -229,8 +229,8 @@ int sampled_cpus__set_period(struct sampled_cpus *s, uint64_t period_ns)
 
 /* ---- CPUs that are shared ---- */
 
-/* The tick stops at once when it is the timer's turn, and the timer ends before the tick goes on:
- * each then sees where the other was last. */
+/* The tick stops sampling at once when the timer's turn begins, and the timer ends before the tick
+ * goes on. Each then sees where the other one was last. */
 static void give_to_timer(struct sampled_cpus *s, size_t cpu, uint64_t turn)
 {
 	__u64 *now = &s->counted[cpu].timer_turn;
@@ -245,7 +245,7 @@ static void give_to_timer(struct sampled_cpus *s, size_t cpu, uint64_t turn)
 	__atomic_store_n(now, 0, __ATOMIC_RELEASE);
 	s->cpus[cpu].sharing = (struct cpu_sharing){0};
 	if (err == -ENODEV)
-		return; /* it has gone */
+		return; /* the CPU has gone offline */
 	s->refused = true;
 	log_warn("CPU %zu is shared, and samples of it cannot be taken by a timer: %s; shares of "
 		 "threads that hand work to each other may be wrong",

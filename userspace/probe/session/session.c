@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One capture's ring and counters, and what is done with its programs. Nothing outlives the
- * session: the kernel takes probes and programs away when the descriptors are closed, whoever
- * closes them.
+ * Opens a session, starts and stops recording, and drains the ring. Nothing outlives the session:
+ * the kernel removes probes and programs when the descriptors are closed, whoever closes them.
  */
 #include "probe/session/session.h"
 
@@ -25,8 +24,8 @@
 
 #define KERNEL_MAP "anon_inode:bpf-map"
 
-/* So many times that a session goes on after a pause its programs are timed again: the pause may
- * have begun with the session. */
+/* The programs are timed again after so many pauses: the first pause may come right after the
+ * start. */
 #define TIMINGS 5
 
 static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -35,7 +34,7 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-/* The programs stop the first process with each of these. */
+/* Notes that process 0 was stopped: the programs stop it with each of these events. */
 static void note_stop(struct probe_session *s, const void *event, size_t bytes)
 {
 	const struct gp_ev_process *e = event;
@@ -60,11 +59,11 @@ static int on_event(void *arg, void *event, size_t bytes)
 	d->end = d->fn(event, bytes, d->arg);
 	d->nr++;
 	d->bytes += bytes;
-	/* A busy target can fill the ring as fast as we empty it: come back to the caller. */
+	/* A busy process can fill the ring as fast as we empty it: return to the caller. */
 	return d->end || d->bytes >= 2UL * s->options.ring_bytes ? -ECANCELED : 0;
 }
 
-/* Without these gpuprof still sees that a process has ended, later and with less detail. */
+/* Without these gpuprof still notices that a process has ended, later and with less detail. */
 static void attach_tracepoints(struct probe_session *s)
 {
 	s->bpf->links.gp_process_exit = bpf_program__attach(s->bpf->progs.gp_process_exit);
@@ -76,8 +75,8 @@ static void attach_tracepoints(struct probe_session *s)
 			 "and another program in the target's place is taken for it");
 }
 
-/* A child has no use for what is mapped of the kernel's maps, and a fork would copy its page
- * tables: the ring alone has thousands of pages. */
+/* Excludes the maps' memory from forks: a child has no use for it, and a fork would copy its page
+ * tables, thousands of pages for the ring alone. */
 static void keep_maps_from_forks(void)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
@@ -92,7 +91,8 @@ static void keep_maps_from_forks(void)
 			(void)madvise((void *)m.start, m.end - m.start, MADV_DONTFORK);
 }
 
-/* What takes the programs, once they are loaded. 0 or -errno with a reason. */
+/* Opens what the loaded programs need: ring, unwind tables, tracepoints, samples. 0 or -errno with
+ * a reason. */
 static int begin_programs(struct probe_session *s, struct reason *why)
 {
 	int err;
@@ -203,7 +203,7 @@ bool probe_session__sees_forks(const struct probe_session *s)
 	       rights_in_first_pid_namespace() > 0;
 }
 
-/* 0: nothing is recorded. */
+/* Sets the epoch; 0: nothing is recorded. */
 static void set_epoch(struct probe_session *s, uint32_t epoch)
 {
 	if (s->bpf && !epoch)
@@ -274,7 +274,7 @@ int probe_session__drain(struct probe_session *s,
 	session_time_check(s);
 	if (s->unwind)
 		unwind_maps__collect(s->unwind, false);
-	/* The caller has had its chance at those that the last call told of. */
+	/* The caller has had its chance to probe what the last call reported. */
 	for (size_t i = 0; i < s->processes.nr; i++)
 		session_continue(&s->processes.items[i]);
 	s->draining = (struct draining){.fn = fn, .arg = arg};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Placing a session's probes. What is attached belongs to a process by its index and to a file by
- * its plan. Invariant: exits are attached before entries, so an op that is seen to begin is seen to
- * end.
+ * Attaches a session's probes. An attachment belongs to a process by its index and to a file by its
+ * plan. Invariant: exits are attached before entries, so that an op whose start is seen is also
+ * seen to end.
  */
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -23,8 +23,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Whether an attachment is of this file, whatever has been done to the file since: the kernel keeps
- * its inode as long as it is probed. */
+/* Whether the attachment is of this file, even if the file has been written to since: the kernel
+ * keeps its inode while it is probed. */
 static bool is_of_file(const struct probe_session *s, const struct attachment *a, uint32_t plan)
 {
 	const struct stat *its = &s->plans.items.items[a->plan].file;
@@ -33,7 +33,7 @@ static bool is_of_file(const struct probe_session *s, const struct attachment *a
 	return its->st_dev == file->st_dev && its->st_ino == file->st_ino;
 }
 
-/* Leaves in a->groups what no other attachment of the same file is for. */
+/* Leaves in a->groups only those that no other attachment of the same file has. */
 static void leave_out_attached(const struct probe_session *s, struct attachment *a)
 {
 	for (size_t i = 0; i < s->attachments.nr; i++) {
@@ -54,7 +54,7 @@ static bool is_wanted(const struct probe_session *s, const struct session_plan *
 	return program_is_wanted(&s->options, &s->refused, kind);
 }
 
-/* Of what is wanted, what this attachment is for. */
+/* Whether the function is wanted and this attachment is for it. */
 static bool is_due(const struct probe_session *s, const struct session_plan *plan,
 		   const struct attachment *a, uint32_t function)
 {
@@ -62,8 +62,8 @@ static bool is_due(const struct probe_session *s, const struct session_plan *pla
 	       is_wanted(s, plan, function);
 }
 
-/* Asked for and not probed: it has no place, the kernel refuses its program, or each probe is dear
- * and it is not common. */
+/* Whether the function is asked for and not probed: it has no site, the kernel refuses its program,
+ * or probes are expensive and the operator is not a common one. */
 static bool is_left_out(const struct probe_session *s, const struct session_plan *plan,
 			const struct attachment *a, uint32_t function)
 {
@@ -78,8 +78,8 @@ static bool is_left_out(const struct probe_session *s, const struct session_plan
 	       (a->groups & PROBE_GROUP_OPS) && s->options.ops;
 }
 
-/* The sites of one plan that one program takes; none of functions of which one is refused: one that
- * is seen to begin and not to end is worth less than none. */
+/* Collects the plan's sites for one program, except those of functions with a refused site: an op
+ * that begins and never ends is worse than no op. */
 static size_t collect_sites(const struct probe_session *s, const struct session_plan *plan,
 			    enum program program, const struct attachment *a, const bool *refused,
 			    struct link_site *sites)
@@ -119,7 +119,7 @@ static void add_to_summary(struct probe_session *s, const struct session_plan *p
 		}
 }
 
-/* Counts the functions of which a site is refused. */
+/* Counts the functions with a refused site. */
 static uint32_t count_refused(const struct link_site *sites, size_t nr, bool *refused)
 {
 	uint32_t refused_nr = 0;
@@ -131,7 +131,7 @@ static uint32_t count_refused(const struct link_site *sites, size_t nr, bool *re
 	return refused_nr;
 }
 
-/* By the path if that still leads to the planned file. */
+/* Attaches all programs by the path, if it still leads to the planned file. */
 static int attach_programs(struct probe_session *s, struct attachment *a,
 			   const struct session_plan *plan, pid_t pid, const char *path)
 {
@@ -158,7 +158,7 @@ static int attach_programs(struct probe_session *s, struct attachment *a,
 	return attached < 0 ? attached : 0;
 }
 
-/* Tells the programs where this process's loader says what it is doing, if this is the loader. */
+/* If the file is the loader, registers where this process's loader keeps its state. */
 static void find_loader_state(struct probe_session *s, const struct session_plan *plan,
 			      const struct target_library *lib, uint16_t process_index)
 {
@@ -180,7 +180,7 @@ static void find_loader_state(struct probe_session *s, const struct session_plan
 	}
 }
 
-/* Whether the file has anything at all that this attachment is for. */
+/* Whether the file has anything for this attachment. */
 static bool has_any(const struct probe_session *s, const struct session_plan *plan,
 		    const struct attachment *a)
 {
@@ -190,19 +190,19 @@ static bool has_any(const struct probe_session *s, const struct session_plan *pl
 	return (a->groups & PROBE_GROUP_OPS) && plan->plan->nodes.nr;
 }
 
-/* The process or its library has gone meanwhile: there is nothing left to be seen. */
+/* Whether the process or its library is gone, so that nothing can be missed. */
 static bool has_gone(int err)
 {
 	return err == -ENOENT || err == -ESRCH || err == -ENOTDIR;
 }
 
-/* Not of the one library: no other one would fare better now. */
+/* Whether the error is not about one library: the next one would fail too. */
 static bool is_general(int err)
 {
 	return err == -ENOMEM || err == -ESRCH || err == -EPERM || err == -EMFILE || err == -ENFILE;
 }
 
-/* Counts what of a library is not probed, as far as that is known, and once for each process. */
+/* Counts what is not probed of a library, as far as it is known, once per process. */
 static void count_missed(struct probe_session *s, const struct target_library *lib,
 			 const struct attachment *a, const struct session_plan *plan)
 {
@@ -213,15 +213,15 @@ static void count_missed(struct probe_session *s, const struct target_library *l
 		if (s->coverage.missed.items[i].process_index == missed.process_index &&
 		    s->coverage.missed.items[i].base == missed.base)
 			return;
-	/* If it finds no room it is counted again. */
+	/* On failure it is only counted again. */
 	(void)vec_push(&s->coverage.missed, missed);
 	for (size_t i = 0; plan && i < plan->plan->functions.nr; i++)
 		nr += is_due(s, plan, a, (uint32_t)i);
 	s->coverage.refused_nr += nr ?: 1;
 }
 
-/* What is at its address is named and found whenever the library is looked at: it may have been
- * loaded anew elsewhere. */
+/* Attaches a planned file. The nodes and the loader's state are registered each time: the library
+ * may have been mapped again elsewhere. */
 static int attach_planned(struct probe_session *s, struct attachment *a,
 			  const struct session_plan *plan, const struct target_process *p,
 			  const struct target_library *lib, struct reason *why)
@@ -250,7 +250,7 @@ static int attach_planned(struct probe_session *s, struct attachment *a,
 	return (int)a->sites_nr;
 }
 
-/* How many sites of one file were attached, or -errno. */
+/* Attaches one file. Returns how many sites were attached, or -errno. */
 static int attach_library(struct probe_session *s, const struct target_process *p,
 			  const struct target_library *lib, uint16_t process_index, uint32_t groups,
 			  struct reason *why)
@@ -279,7 +279,8 @@ static int know_process(struct probe_session *s, pid_t pid, uint16_t process_ind
 	if (vec_reserve(&s->processes, 1))
 		return -ENOMEM;
 	err = session_sample_add(s, pid);
-	/* Under another number it would be somebody else's fork, exec and exit that we are told. */
+	/* In another PID namespace this number is some other process's, and so would the events be.
+	 */
 	if (!err && rights_in_first_pid_namespace() > 0)
 		err = bpf_map__update_elem(s->bpf->maps.processes, &known.pid, sizeof(known.pid),
 					   &index, sizeof(index), BPF_ANY);
@@ -291,7 +292,7 @@ static int know_process(struct probe_session *s, pid_t pid, uint16_t process_ind
 	return 0;
 }
 
-/* Those of the CUDA API are attached for themselves: see probe_session__detach_api(). */
+/* The probes of the CUDA API get an attachment of their own: see probe_session__detach_api(). */
 static int attach_groups(struct probe_session *s, const struct target_process *p,
 			 const struct target_library *lib, uint16_t process_index, uint32_t groups,
 			 struct reason *why)
@@ -324,7 +325,7 @@ static int attach_libraries(struct probe_session *s, const struct target_process
 	return total;
 }
 
-/* Whether any of its libraries is probed for one of these groups. */
+/* Whether any library of the process is probed for one of these groups. */
 static bool is_probed(const struct probe_session *s, uint16_t process_index, uint32_t groups)
 {
 	for (size_t i = 0; i < s->attachments.nr; i++)
@@ -346,7 +347,7 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 	if (err)
 		return reason_set(why, err, "cannot follow process %d: %s", (int)p->pid,
 				  strerror(-err));
-	/* Of a library that comes later nobody calls what is being probed. */
+	/* Nobody calls a library that is mapped later while it is being probed. */
 	first = (groups & reported) && !is_probed(s, process_index, reported);
 	if (first)
 		session_set_process_bit(s->bpf->bss->gp_placing, process_index, true);
@@ -363,7 +364,7 @@ int probe_session__attach(struct probe_session *s, const struct target_process *
 	return total;
 }
 
-/* Places an attachment's probes again, by the plan of the file as it is now. */
+/* Adds an attachment's probes again, by the current plan of the file. */
 static void place_again(struct probe_session *s, struct attachment *a,
 			const struct target_process *p, const struct target_library *lib,
 			uint32_t plan)
@@ -381,7 +382,7 @@ static void place_again(struct probe_session *s, struct attachment *a,
 	a->refused_nr = refused_nr;
 }
 
-/* What lies there and cannot be placed stays lifted, and may be placed the next time. */
+/* Counts the sites of attachments that stay lifted; the next try may succeed. */
 static void count_lifted(struct probe_session *s, uint16_t process_index, uint64_t base)
 {
 	for (size_t i = 0; i < s->attachments.nr; i++) {

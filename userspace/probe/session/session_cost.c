@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the probes of a session cost, put together from measurements: the way of a hit to its
- * program and back, from a child of our own; and the programs' own time, from the kernel, over the
- * first moment of the capture. To time them costs time too, so it ends soon.
+ * Measures what the session's probes cost: trap_cost.h measures a hit's path to its program and
+ * back, and the kernel times the programs over a short time, as timing costs time too.
  */
 #include "base/log.h"
 #include "common/clock.h"
@@ -15,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* No longer than this, and no more hits than tell the mean well. */
+/* The kernel times no longer than this, and no more hits than a good mean needs. */
 #define STATS_NS   1000000000ULL
 #define STATS_HITS 20000
 
@@ -30,7 +29,7 @@ static void add_program(const struct bpf_program *program, uint64_t *runs, uint6
 	*ns += info.run_time_ns;
 }
 
-/* What the kernel has timed of the session's programs since they were loaded. */
+/* Returns what the kernel has timed of the session's programs since they were loaded. */
 static struct timed_runs timed_runs(const struct probe_session *s)
 {
 	struct timed_runs all = {0};
@@ -40,7 +39,8 @@ static struct timed_runs timed_runs(const struct probe_session *s)
 	return all;
 }
 
-/* For us. Asking the kernel is dear: not where nothing can have changed. */
+/* Returns what it has timed for us. Asks the kernel, which is expensive, only if the numbers can
+ * have changed. */
 static struct timed_runs our_runs(const struct probe_session *s)
 {
 	struct timed_runs ours = s->timing.runs, now;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Taking a session's probes away: of a process for a time, of one that is left, of all.
+ * Removes a session's probes: from a process for a time, from a process for good, or from all.
  */
 #include "gpuprof.skel.h"
 #include "probe/session/session_private.h"
@@ -10,7 +10,7 @@
 #include <bpf/libbpf.h>
 #include <signal.h>
 
-/* Whatever has its number next is another one, in which other things lie at these addresses. */
+/* Forgets the addresses of a process: the next one with this index has other things there. */
 static void forget_places(struct probe_session *s, uint16_t index)
 {
 	if (index >= GP_PROCESSES_MAX)
@@ -22,7 +22,8 @@ static void forget_places(struct probe_session *s, uint16_t index)
 	session_set_process_bit(s->bpf->bss->gp_api_off, index, false);
 }
 
-/* One that was stopped a moment ago must not stay so, whether or not we have heard of it. */
+/* Forgets a process. Process 0 may have been stopped a moment ago, whether or not that event was
+ * drained: it must go on. */
 static void forget_process(struct probe_session *s, struct probed_process *p)
 {
 	(void)bpf_map__delete_elem(s->bpf->maps.processes, &p->pid, sizeof(p->pid), 0);
@@ -44,7 +45,7 @@ void session_detach_all(struct probe_session *s)
 	s->processes.nr = 0;
 }
 
-/* Those attachments of a process go that are for nothing but `groups`. */
+/* Drops a process's attachments that are for `groups` only. Returns how many sites they had. */
 static uint32_t drop_attachments(struct probe_session *s, uint16_t process_index, uint32_t groups)
 {
 	uint32_t sites_nr = 0;
@@ -83,7 +84,7 @@ void probe_session__lift(struct probe_session *s, uint16_t process_index)
 	}
 }
 
-/* What is left of them for others to take down has no links any more. */
+/* Hands the links to the closer. The attachments are then empty and are dropped at once. */
 static void close_later(struct probe_session *s, uint16_t process_index)
 {
 	struct probed_process *p = session_process(s, process_index);
@@ -100,7 +101,7 @@ static void close_later(struct probe_session *s, uint16_t process_index)
 		link_closer__take(s->closer, &p->code_freed);
 }
 
-/* What has its number next has other libraries. */
+/* The next process with this index has other libraries. */
 static void forget_missed(struct probe_session *s, uint16_t process_index)
 {
 	size_t kept = 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The probes of Python's garbage collections. What is in a file's notes is libbpf's to read; the
- * word by which CPython knows that somebody looks is counted up and down by the kernel, also when
- * gpuprof is killed.
+ * Probes Python's garbage collections. libbpf reads the file's notes and has the kernel maintain
+ * the semaphore that tells CPython that it is probed, even if gpuprof is killed.
  */
 #include "base/log.h"
 #include "gpuprof.skel.h"
@@ -50,7 +49,7 @@ void session_gc_follow(struct probe_session *s, const struct target_process *p,
 	gc->inode = file->inode;
 	if (!target_python_marks_gc(file))
 		return;
-	/* A collection of which the end is not seen would never be told. */
+	/* The done probe comes first: a collection whose end is not seen is never recorded. */
 	gc->done = attach_one(s->bpf->progs.gp_gc_done, p, file->open_path, PYTHON_GC_DONE,
 			      known->index);
 	if (gc->done)

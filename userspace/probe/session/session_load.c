@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Loading a session's programs. The kernel refuses an object with its first bad program and an
- * errno that says little, so after a refusal each program is tried on its own: what the session can
- * do without is left out, and for the rest the verifier's own words are the reason.
+ * Loads a session's programs. The kernel refuses an object at its first bad program with an errno
+ * that says little. So after a refusal each program is tried on its own: those that the session can
+ * do without are left out, and for the others the verifier's message is the reason.
  */
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -23,11 +23,11 @@
 
 #define KIND(kind) (1u << PROBE_##kind)
 
-/* What programs are for, but for those without which nothing is probed. */
+/* What each program is for, except those without which nothing is probed. */
 static const struct feature {
 	const char *program, *costs;
 	uint32_t kinds;
-	bool needed; /* by the session that wants it */
+	bool needed; /* a session that asks for it fails without it */
 } features[] = {
 	{"gp_node_entry", "autograd nodes", KIND(NODE), false},
 #define BOXED	    "operators called through torch.ops or TorchScript, and ranges"
@@ -73,7 +73,7 @@ static const struct feature *feature_of(const char *program)
 	return NULL;
 }
 
-/* Those that no program uses are not made: they take memory, and an old kernel lacks some. */
+/* Creates only the maps that a program uses: they take memory, and old kernels lack some kinds. */
 static int choose_stack_maps(struct gpuprof_bpf *bpf, uint32_t stacks, bool task_storage)
 {
 	bool python = stacks & GP_STACK_WANT_PYTHON, native = stacks & GP_STACK_WANT_NATIVE;
@@ -103,7 +103,7 @@ static int choose_stack_maps(struct gpuprof_bpf *bpf, uint32_t stacks, bool task
 	return err;
 }
 
-/* Sets what is constant for the programs. */
+/* Sets the programs' constants. */
 static void set_constants(const struct probe_session *s, struct gpuprof_bpf *bpf, bool task_storage)
 {
 	bpf->rodata->gp_task_storage = task_storage;
@@ -117,7 +117,7 @@ static void set_constants(const struct probe_session *s, struct gpuprof_bpf *bpf
 	bpf->rodata->gp_wakeup_bytes = s->options.ring_bytes / 4;
 }
 
-/* Leaves out what no option asks for, and what the kernel is known to refuse. 0 or -errno. */
+/* Leaves out what no option asks for and what the kernel is known to refuse. 0 or -errno. */
 static int choose(const struct probe_session *s, struct gpuprof_bpf *bpf, bool task_storage)
 {
 	int err = bpf_map__set_max_entries(bpf->maps.ring, s->options.ring_bytes);
@@ -142,7 +142,7 @@ static int choose(const struct probe_session *s, struct gpuprof_bpf *bpf, bool t
 	return err;
 }
 
-/* Opens the object as the session wants it. 0 or -errno. */
+/* Opens the object with the session's choice of programs and maps. 0 or -errno. */
 static int open_chosen(const struct probe_session *s, bool task_storage,
 		       struct gpuprof_bpf **ret_bpf)
 {
@@ -182,13 +182,13 @@ static bool may_use_task_storage(void)
 	return !no || !*no || !strcmp(no, "0");
 }
 
-/* Whether something else than a program may be the cause: it would be for all of them. */
+/* Whether the error may have a cause other than a program, which affects all of them. */
 static bool is_general(int err)
 {
 	return err == -EPERM || err == -ENOMEM;
 }
 
-/* Tries one program as the session would load it. False: it is taken. */
+/* Tries one program as the session would load it. False: the kernel accepts it. */
 static bool is_refused(const struct probe_session *s, bool task_storage, const char *name,
 		       struct program_refusal *ret_refusal)
 {
@@ -211,7 +211,7 @@ static bool is_refused(const struct probe_session *s, bool task_storage, const c
 	return answer->error;
 }
 
-/* Tries each program that the session wants. Returns how many, or -errno. */
+/* Tries each program that the session asks for. Returns how many, or -errno. */
 static int check_each(const struct probe_session *s, bool task_storage,
 		      void (*fn)(const struct program_refusal *refusal, void *arg), void *arg)
 {
@@ -256,7 +256,7 @@ static int explain_rights(struct reason *why, int err, enum right right)
 	return reason_set(why, err, "cannot load BPF programs: %s", text);
 }
 
-/* By an errno alone, when no program was found to be the cause. */
+/* Explains an errno when no program was found to be the cause. */
 static int explain_errno(struct reason *why, int err)
 {
 	switch (err) {
@@ -275,15 +275,16 @@ static int explain_errno(struct reason *why, int err)
 	}
 }
 
-/* What came of trying each program. */
+/* The results of trying each program. */
 struct refusals {
 	struct probe_session *s;
-	struct program_refusal first; /* required */
-	const char *reported;	      /* the last costs that were told of */
+	struct program_refusal first; /* the first that is required */
+	const char *reported;	      /* the last `costs` that was logged */
 	int err;
 };
 
-/* Only what the verifier says, or what is missing for one program, is a refusal of that program. */
+/* Counts as a refusal of one program only what the verifier says, or what that program alone lacks.
+ */
 static void take_refusal(const struct program_refusal *refusal, void *arg)
 {
 	struct refusals *r = arg;
@@ -320,8 +321,8 @@ static int ptrace_error_reason(struct reason *why, int err, const struct program
 			  kernel, refusal->program, refusal->answer.words);
 }
 
-/* After a load that failed with `err`: finds what is to blame and loads the rest. 0, or -errno with
- * a reason. */
+/* After a load that failed with `err`: finds the cause and loads the rest. 0, or -errno with a
+ * reason. */
 static int load_rest(struct probe_session *s, bool task_storage, int err, struct reason *why)
 {
 	struct refusals r = {.s = s};
@@ -333,7 +334,7 @@ static int load_rest(struct probe_session *s, bool task_storage, int err, struct
 				  "cannot load BPF programs: %s has no bpf_loop() (Linux 5.17 "
 				  "has)",
 				  program_check_kernel(kernel, sizeof(kernel)));
-	/* What nearly all of ours call is not for programs then. */
+	/* Under this lockdown programs cannot call what nearly all of ours need. */
 	if (!strcmp(rights_lockdown(), "confidentiality"))
 		return reason_set(why, err,
 				  "cannot load BPF programs: kernel lockdown (confidentiality) "
@@ -387,11 +388,11 @@ int program_check_all(void (*fn)(const struct program_refusal *refusal, void *ar
 	};
 	int nr = kernel_try_program(), sampled;
 
-	/* What forbids any program says nothing of ours. */
+	/* If no program at all can be loaded, this says nothing about ours. */
 	nr = nr ? nr : check_each(&s, true, fn, arg);
 	if (nr < 0)
 		return nr;
-	/* Sampling leaves the others out. */
+	/* Sampling excludes the other programs, so it is tried separately. */
 	s.options = (struct probe_options){
 		.ring_bytes = s.options.ring_bytes, .sample_hz = 100, .stacks = s.options.stacks};
 	sampled = check_each(&s, true, fn, arg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Plans and names of a session. Name ids are dense, begin at 1, and never change their meaning.
+ * A session's plans and names. Name ids are dense, begin at 1, and never change their meaning.
  */
 #include "probe/session/session_plans.h"
 
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A cookie has 24 bits for it. */
+/* A cookie has 24 bits for the id. */
 #define NAMES_MAX 0xffffff
 
 static const char common_ops[] =
@@ -58,7 +58,7 @@ void session_plans__done(struct session_plans *s)
 	intern__free(s->texts);
 }
 
-/* The id of a name, a new one if it was not known. 0 or -errno. */
+/* Returns the name's id, a new one if it is not known yet. 0 or -errno. */
 static int name_id(struct session_plans *s, const char *name, const char *overload,
 		   uint32_t *ret_id)
 {
@@ -115,7 +115,7 @@ static int name_functions(struct session_plans *s, struct session_plan *p)
 	return err;
 }
 
-/* That a file may not be read says nothing of what else we may do. */
+/* Permission to read one file says nothing about other permissions. */
 static int of_the_file(int err)
 {
 	return err == -EPERM ? -EACCES : err;
@@ -138,7 +138,7 @@ int session_plans__get(struct session_plans *s, const struct target_library *lib
 	err = probe_plan__new(lib->open_path, s->options->cache_dir, why, &p.plan);
 	if (err && err != -ENOEXEC)
 		return of_the_file(err);
-	/* It may be another file than the one looked at: what counts is which one was planned. */
+	/* The file may have been replaced since it was found: record the one that was planned. */
 	if (!err) {
 		p.file = p.plan->file;
 		err = name_functions(s, &p);

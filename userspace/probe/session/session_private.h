@@ -27,7 +27,7 @@ struct node_table {
 	uint64_t process;
 };
 
-/* Runs of programs that the kernel has timed, and their sum. */
+/* Program runs that the kernel has timed: their number and total time. */
 struct timed_runs {
 	uint64_t nr, ns;
 };
@@ -35,23 +35,24 @@ struct timed_runs {
 /* One file probed in one process. */
 struct attachment {
 	uint16_t process_index;
-	uint32_t groups; /* GROUP_OTHER and enum probe_group bits: not another attachment's */
+	uint32_t groups; /* GROUP_OTHER and enum probe_group bits; no other attachment of the file
+			    has them */
 	uint32_t plan;	 /* index into the session's plans */
-	uint64_t base;	 /* where the file lies in the process */
+	uint64_t base;	 /* load bias of the file in the process */
 	struct link_set links;
-	struct link_set kept; /* those that probe_session__lift() leaves */
+	struct link_set kept; /* probes that probe_session__lift() leaves in place */
 	bool lifted;
 	uint32_t sites_nr;
 	uint32_t refused_nr;
 };
 
-/* A library in which something could not be probed that is counted already. */
+/* A library whose missing probes have been counted. */
 struct missed_library {
 	uint16_t process_index;
 	uint64_t base;
 };
 
-/* The probes of Python's garbage collections: of which file, and NULL where they are not. */
+/* The probes of garbage collections: the Python file that they are in; NULL: no probe. */
 struct gc_probes {
 	dev_t device;
 	ino_t inode;
@@ -62,7 +63,7 @@ struct probed_process {
 	uint16_t index;
 	bool stopped; /* by stop_at_load, according to the events drained so far */
 	uint32_t pid;
-	struct link_set code_freed; /* the probe where its Python frees code objects */
+	struct link_set code_freed; /* probe on the function that frees Python's code objects */
 	struct gc_probes gc;
 };
 
@@ -71,7 +72,7 @@ struct draining {
 	void *arg;
 	size_t bytes;
 	int nr;
-	int end; /* fn's */
+	int end; /* fn's result */
 };
 
 /* Which of the catalogue is probed. Owned by session_attach.c. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A process's Python for the kernel's walk. Invariant: the probe that counts freed code objects is
- * there before the first walk that trusts the count.
+ * Tells the kernel's walk about a process's Python. Invariant: the probe that counts freed code
+ * objects is in place before the first walk that trusts the count.
  */
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Bytes of a function's beginning that tell where it is to be probed. */
+/* Bytes of a function's beginning that are needed to place its entry probe. */
 #define ENTRY_BYTES 64
 
 static void cleanup_decoder(struct code_decoder **d)
@@ -33,7 +33,7 @@ static const struct target_library *library_at(const struct target_process *p, u
 	return NULL;
 }
 
-/* Where in the file the function is probed. 0 or -errno. */
+/* Finds the function's entry site in the file. 0 or -errno. */
 static int place_entry(const struct target_library *lib, const char *path, uint64_t address,
 		       uint64_t *ret_offset)
 {
@@ -57,7 +57,7 @@ static int place_entry(const struct target_library *lib, const char *path, uint6
 	return 0;
 }
 
-/* Has freed code objects counted. 0 or -errno. */
+/* Probes the function that frees code objects. 0 or -errno. */
 static int watch_codes(struct probe_session *s, const struct target_process *p,
 		       struct probed_process *known, uint64_t code_dealloc)
 {
@@ -104,7 +104,7 @@ void session_forget_python(struct probe_session *s, uint16_t index)
 					   sizeof(none), BPF_ANY);
 }
 
-/* No process, and no program before an exec, has had it: counting goes on from there. */
+/* Returns a number that no earlier process or program had; counting continues from it. */
 static uint64_t first_generation(void)
 {
 	return clock_now_ns();
@@ -136,7 +136,7 @@ int probe_session__set_python(struct probe_session *s, const struct target_proce
 	here.generation = err ? 0 : first_generation();
 	err = 0;
 	here.sees_catches = sees_catches(s, process_index);
-	/* An update is no single step for those who read meanwhile: it shows by its last one. */
+	/* Readers may see an update half done, so `is_known` is set by a second one. */
 	for (here.is_known = 0; !err && here.is_known <= 1; here.is_known++)
 		err = bpf_map__update_elem(s->bpf->maps.pythons, &key, sizeof(key), &here,
 					   sizeof(here), BPF_ANY);

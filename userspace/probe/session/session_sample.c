@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Sampling: CPUs look at what runs on them (sampled_cpus.h), and a thread of gpuprof looks, more
- * seldom, at the threads that wait. Both go on from new to free; while there is no epoch they do
- * nothing.
+ * Samples threads: the CPUs sample what runs on them (sampled_cpus.h), and a thread of gpuprof
+ * visits the waiting threads, less often. Both exist from new to free and idle outside of epochs.
  */
 #include "base/log.h"
 #include "base/thread.h"
@@ -24,16 +23,17 @@
 #include <time.h>
 #include <unistd.h>
 
-/* So many times as seldom as the timers tick: waits are long. A thread in a new wait costs us some
- * ten microseconds, so with many of them we look more seldom still, for all looks to take one in
- * LOOKS_SHARE of a CPU's nanoseconds. A look stands for the time since the last one. */
+/* Waits are long, so visits are this many times rarer than samples. A thread in a new wait costs
+ * some ten microseconds; if there are many, visits become rarer still, so that all of them together
+ * take at most one LOOKS_SHARE-th of a CPU. A visit stands for the time since the last one. */
 #define TICKS_PER_LOOK 8
 #define LOOKS_SHARE    100
-#define LOOK_LEARN     0.2 /* weight of the latest */
-/* By the samples' pace no more seldom than this, or a recording begins with what was before. */
+#define LOOK_LEARN     0.2 /* weight of the latest cost */
+/* At the samples' pace visits are never rarer than this, or a recording would begin with what was
+ * before it. */
 #define LOOK_NS_MAX SECOND_NS
 
-/* Threads of one process, for the program that looks at them. */
+/* The waiting threads of one process, and the iterator that visits them. */
 struct looked_at {
 	pid_t pid;
 	struct bpf_link *link;
@@ -43,21 +43,21 @@ struct sampler {
 	struct gpuprof_bpf *bpf;
 	pthread_t thread;
 	bool has_thread;
-	/* The rest is under the lock. */
+	/* The lock protects the members below. */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	bool end;
 	struct sampled_cpus *cpus;
-	uint64_t period_ns; /* of looks, at least */
+	uint64_t period_ns; /* between visits, at least */
 	VEC(struct looked_at) processes;
-	uint64_t last_ns;    /* of the last look, 0: none in this epoch */
-	uint64_t pace_ns;    /* of looks, now */
-	double look_cost_ns; /* CPU time of one, lately */
+	uint64_t last_ns;    /* time of the last visit; 0: none in this epoch */
+	uint64_t pace_ns;    /* between visits, now */
+	double look_cost_ns; /* CPU time of a visit, smoothed */
 	uint64_t missed_nr;
 	uint64_t cpu_ns;
 };
 
-/* Whether programs may call this function of the kernel. */
+/* Whether programs may call this kernel function. */
 static bool kernel_has(const char *function)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -73,7 +73,7 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 	uint64_t sample_ns = wanted ? SECOND_NS / s->options.sample_hz : 0;
 	int err = sampled_cpus__choose(bpf, sample_ns, s->refused.no_tick);
 
-	/* Of the others only those that follow the process. */
+	/* Of the other programs, only those that follow the process are loaded. */
 	for (enum program i = 0; i < PROGRAMS_NR && wanted && !err; i++)
 		if (i != PROGRAM_LOADER && i != PROGRAM_CODE_FREED)
 			err = bpf_program__set_autoload(program_of(bpf, i), false);
@@ -84,7 +84,7 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 	if (err || !wanted)
 		return err;
 	bpf->rodata->gp_task_by_pid = kernel_has("bpf_task_from_pid");
-	/* Hardly two samples are at the same instruction: what is not seen again makes room. */
+	/* Hardly any two samples have the same stack: those that are not seen again make room. */
 	err = bpf_map__set_type(bpf->maps.stacks, BPF_MAP_TYPE_LRU_HASH);
 	err = err ?: bpf_map__set_map_flags(bpf->maps.stacks, 0);
 	if (err)
@@ -94,7 +94,7 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 
 /* ---- threads that wait ---- */
 
-/* Runs the program on each thread of the process; false: not on all of them. */
+/* Runs the program on each thread of the process. False: not on all of them. */
 static bool look_at(const struct looked_at *p)
 {
 	int fd = bpf_iter_create(bpf_link__fd(p->link));
@@ -132,7 +132,7 @@ static uint64_t look_period(uint64_t sample_ns)
 	return ns < LOOK_NS_MAX ? ns : LOOK_NS_MAX;
 }
 
-/* The next time of the pace that is still to come. */
+/* Waits for the next visit that is due, or for the end. */
 static void wait_for_lock(struct sampler *m, uint64_t *turn_ns)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -147,7 +147,7 @@ static void wait_for_lock(struct sampler *m, uint64_t *turn_ns)
 		;
 }
 
-/* A look has been; the next one comes as soon as all of them may. */
+/* After a visit: the next one is due as soon as the share of CPU time permits. */
 static void set_pace(struct sampler *m, uint64_t cost_ns)
 {
 	double pace_ns;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The child runs loops of calls and tells how long each took; the probes come in between. It shares
- * nothing with us but a socket, and dies with us.
+ * A child runs loops of calls and reports how long each took, with and without probes. It shares
+ * only a socket with us and dies with us.
  */
 #include "probe/session/trap_cost.h"
 
@@ -21,7 +21,8 @@
 
 #define ROUNDS 3
 
-/* Two functions whose first instruction is probed, of each kind one. */
+/* Two functions to probe: the first instruction of one is emulated, that of the other
+ * single-stepped. */
 __asm__(".pushsection .text\n"
 	".type gp_trap_emulated, @function\n"
 	"gp_trap_emulated: push %rbp\n"
@@ -41,10 +42,10 @@ typedef void (*trap_fn)(void);
 static const trap_fn functions[] = {gp_trap_emulated, gp_trap_stepped};
 #define KINDS (sizeof(functions) / sizeof(functions[0]))
 
-/* In a round. Single-stepped ones are dear. */
+/* Calls per round. Single-stepped ones are expensive. */
 static const uint64_t calls[KINDS] = {400, 60};
 
-/* Answers each byte, a kind, with how long a round of it took. */
+/* Answers each byte, a kind, with the time of one round of calls. */
 static void child_main(int fd, pid_t parent)
 {
 	unsigned char kind;
@@ -69,7 +70,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The median of some rounds, or 0 if the child does not answer. */
+/* Returns the median of some rounds, or 0 if the child does not answer. */
 static uint64_t ask(int fd, unsigned char kind)
 {
 	uint64_t ns[ROUNDS];
@@ -84,7 +85,7 @@ static uint64_t ask(int fd, unsigned char kind)
 
 struct place {
 	uintptr_t address;
-	uint64_t offset; /* in our own file, 0: not found */
+	uint64_t offset; /* in our own file; 0: not found */
 };
 
 static int find_offset(struct dl_phdr_info *info, size_t bytes, void *arg)
@@ -98,7 +99,7 @@ static int find_offset(struct dl_phdr_info *info, size_t bytes, void *arg)
 		if (h->p_type == PT_LOAD && into < h->p_filesz)
 			p->offset = h->p_offset + into;
 	}
-	/* The first is the program itself. */
+	/* The first entry is the program itself. */
 	return 1;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The two maps of maps that the walk searches. The ranges of a process are replaced whole, so that
- * the walk sees the old ones or the new ones; a table that has come is put into the ranges that are
- * there. A table's number is given to another one only after a round through all the others.
+ * The two maps of maps that the walk searches. A process's ranges are replaced as a whole, so that
+ * the walk sees the old or the new ones; a new table is added to the ranges in place. A table's
+ * number is reused only after all others have been.
  */
 #include "probe/unwind/unwind_maps.h"
 
@@ -23,9 +23,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define BYTES_MAX (512UL << 20) /* of all tables */
+#define BYTES_MAX (512UL << 20) /* for all tables together */
 
-/* Where there is no unwind information: no rule for any address. */
+/* The table of files without unwind information: it has no rule for any address. */
 #define TABLE_EMPTY GP_UNWIND_TABLES_MAX
 
 struct table {
@@ -36,19 +36,19 @@ struct table {
 	size_t bytes;
 };
 
-/* What a range of the kernel's stands for. */
+/* What stands behind one range of the kernel's map. */
 struct place {
 	struct file_key key;
 	char *open_path; /* NULL: the vDSO */
 	bool uses_table;
-	bool failed; /* its table was asked for and could not be had: that may pass */
+	bool failed; /* its table was requested and failed; a later try may succeed */
 };
 
 struct process_maps {
 	uint16_t index;
-	int fd;				    /* the ranges */
-	VEC(struct gp_unwind_range) ranges; /* as the kernel has them; [0] is their number */
-	VEC(struct place) places;	    /* the same indexes */
+	int fd;				    /* the map of ranges */
+	VEC(struct gp_unwind_range) ranges; /* as in the kernel's map; [0] holds their number */
+	VEC(struct place) places;	    /* with the same indexes */
 };
 
 struct unwind_maps {
@@ -59,7 +59,7 @@ struct unwind_maps {
 	uint32_t last_number;
 	bool used[GP_UNWIND_TABLES_MAX];
 	size_t bytes;
-	uint64_t again_ns; /* then what has failed may be asked for again; 0: nothing has */
+	uint64_t again_ns; /* when failed tables may be requested again; 0: none failed */
 };
 
 struct unwind_maps *unwind_maps__new(int ranges_fd, int tables_fd, const char *cache_dir)
@@ -88,7 +88,7 @@ static struct table *find_table(struct unwind_maps *m, const struct file_key *ke
 	return NULL;
 }
 
-/* A free number, never 0; 0: there is none. */
+/* Returns a free number, never 0; 0: there is none. */
 static uint32_t free_number(struct unwind_maps *m)
 {
 	for (uint32_t i = 1; i < GP_UNWIND_TABLES_MAX; i++) {
@@ -110,7 +110,7 @@ static void drop_table(struct unwind_maps *m, struct table *t)
 	*t = m->tables.items[--m->tables.nr];
 }
 
-/* A kernel map that holds the words. A descriptor or -errno. */
+/* Creates a kernel map with the words. A descriptor or -errno. */
 static int make_words(const struct unwind_table *u)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_INNER_MAP | BPF_F_MMAPABLE);
@@ -150,7 +150,7 @@ static int put_words(struct unwind_maps *m, const struct unwind_table *u, struct
 	return 0;
 }
 
-/* Takes in a table that has been made. 0 or -errno. */
+/* Adds a finished table. 0 or -errno. */
 static int add_table(struct unwind_maps *m, const struct unwind_made *made)
 {
 	struct table t = {.key = made->key, .number = TABLE_EMPTY};
@@ -238,7 +238,7 @@ static int compare_libraries(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* The ranges of the vDSO and of all libraries of which it is known how they lie, in order. */
+/* Lists the ranges of the vDSO and of all libraries with a known load bias, in order. */
 static int read_ranges(struct process_maps *pm, const struct target_process *p)
 {
 	CLEANUP(cleanup_free) const struct target_library **sorted = NULL;
@@ -273,7 +273,7 @@ static int write_range(const struct process_maps *pm, uint32_t i)
 	return bpf_map_update_elem(pm->fd, &i, &pm->ranges.items[i], BPF_ANY) ? -errno : 0;
 }
 
-/* Fills the kernel's map of the process and puts it into its place. */
+/* Fills the process's map and publishes it. */
 static int publish(struct unwind_maps *m, struct process_maps *pm)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_INNER_MAP);
@@ -358,13 +358,13 @@ void unwind_maps__free(struct unwind_maps *m)
 
 /* ---- loading ---- */
 
-/* Whether what could not be made may come out otherwise the next time. */
+/* Whether a failed table may succeed the next time. */
 static bool may_pass(int err)
 {
 	return err && !elf_error_stays(err) && err != -E2BIG && err != -ENOSPC;
 }
 
-/* The kernel has asked for the table and would not do so again. */
+/* Notes a failure: the kernel would not request the table again by itself. */
 static void note_failure(struct unwind_maps *m, struct process_maps *pm, uint32_t i, int err)
 {
 	pm->ranges.items[i].asked = 1;
@@ -373,7 +373,7 @@ static void note_failure(struct unwind_maps *m, struct process_maps *pm, uint32_
 		m->again_ns = clock_now_ns() + SECOND_NS;
 }
 
-/* The kernel may ask again. */
+/* Lets the kernel request failed tables again. */
 static void forgive(struct process_maps *pm)
 {
 	for (uint32_t i = 1; i < pm->places.nr; i++) {
@@ -404,7 +404,7 @@ static int load(struct unwind_maps *m, struct process_maps *pm, size_t i)
 	return write_range(pm, (uint32_t)i);
 }
 
-/* Gives the table to all who map the file. `err`: why there is none. */
+/* Gives the table to all processes that map the file. `err`: why there is none. */
 static void spread(struct unwind_maps *m, struct process_maps *pm, const struct unwind_made *made,
 		   int err)
 {
@@ -441,7 +441,7 @@ void unwind_maps__collect(struct unwind_maps *m, bool wait)
 		for (size_t i = 0; i < m->processes.nr; i++)
 			spread(m, m->processes.items[i], &made, err);
 		t = find_table(m, &made.key);
-		/* Who wanted it has gone. */
+		/* Whoever wanted it has gone. */
 		if (t && !t->users_nr)
 			drop_table(m, t);
 		unwind_table__done(&made.table);

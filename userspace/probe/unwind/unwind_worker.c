@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One list of jobs in the order in which they were asked for; those in front are made, the thread
- * is at the first that is not.
+ * One list of jobs in order of request: finished ones in front, then the one that the thread is
+ * working on.
  */
 #include "probe/unwind/unwind_worker.h"
 
@@ -27,8 +27,8 @@ struct unwind_worker {
 	const char *cache_dir;
 	pthread_t thread;
 	bool has_thread;
-	pthread_mutex_t lock;	/* of what follows */
-	pthread_cond_t changed; /* a job more, one made, or leaving */
+	pthread_mutex_t lock;	/* protects the members below */
+	pthread_cond_t changed; /* a job was added or finished, or the thread is to end */
 	VEC(struct job *) jobs;
 	bool leaving;
 };
@@ -138,7 +138,7 @@ static bool is_asked(const struct unwind_worker *w, const struct file_key *key)
 	return false;
 }
 
-/* `j` is the worker's if it returns 0. */
+/* On success `j` belongs to the worker. */
 static int add(struct unwind_worker *w, struct job *j)
 {
 	int err;
@@ -155,7 +155,7 @@ int unwind_worker__ask(struct unwind_worker *w, const struct file_key *key, cons
 	struct job *j;
 	int err;
 
-	/* Nobody else adds or takes. */
+	/* Only this thread adds and takes. */
 	if (is_asked(w, key))
 		return 0;
 	j = calloc(1, sizeof(*j));
