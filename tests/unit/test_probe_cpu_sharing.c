@@ -105,7 +105,7 @@ static void test_not_ours(void **state)
 	assert_int_equal(turns_until(&c, true, 100, 0), 1);
 	assert_int_equal(turns_until(&c, false, 100, 0), SHARING_TIMER_NS / TURN_NS);
 	/* For a look, now and then: what sleeps at each tick is not found by one. */
-	assert_int_equal(turns_until(&c, true, 100, 0), SHARING_REST_NS / TURN_NS);
+	assert_int_equal(turns_until(&c, true, 100, 0), SHARING_PAUSE_NS / TURN_NS);
 	assert_int_equal(turns_until(&c, false, 100, 0), SHARING_TIMER_NS / TURN_NS);
 	/* But where a tick finds one of ours: */
 	assert_int_equal(turns_until(&c, true, 100, 1), 1);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Where locks are held is told by code: the loader as a whole, the allocator's object file inside
- * libc (its helpers have no names, so the gap before its first function belongs to it), other
- * allocators as a whole, and the functions that create threads, fork, exit or walk the libraries.
+ * Finds by code where locks are held: in the loader as a whole, in the allocator's object file
+ * inside libc (its helpers have no names, so the gap before its first function belongs to it), in
+ * other allocators as a whole, and in the functions that create threads, fork, exit or walk the
+ * libraries.
  */
 #include "inject/c_library.h"
 
@@ -18,7 +19,8 @@
 #define HEADERS_MAX 64
 #define PAGE	    4096u
 
-/* Held locks, by exported name. The first list is one object file of libc, helpers included. */
+/* Functions that hold locks, by exported name. The first list is one object file of libc, helpers
+ * included. */
 static const char *const allocator_names[] = {
 	"malloc",	   "free",	     "calloc",
 	"realloc",	   "memalign",	     "aligned_alloc",
@@ -108,7 +110,7 @@ static bool same_file(const struct mapping *m, const struct target_library *l)
 	return m->inode && m->inode == l->inode && m->device == l->device;
 }
 
-/* Calls add for the executable mappings of one library. */
+/* Calls add for each executable mapping of one library. */
 static int each_code(const struct memory_map *map, const struct target_library *l,
 		     int (*add)(struct c_library *c, const struct mapping *m), struct c_library *c)
 {
@@ -131,8 +133,8 @@ static int add_own(struct c_library *c, const struct mapping *m)
 }
 
 struct functions {
-	VEC(uint64_t) starts;	    /* of all functions, sorted */
-	struct c_library *named_to; /* gets their ranges, may be NULL */
+	VEC(uint64_t) starts;	    /* starts of all functions, sorted */
+	struct c_library *named_to; /* receives their ranges, may be NULL */
 	uint64_t base;
 };
 
@@ -159,7 +161,7 @@ static int compare_range(const void *a, const void *b)
 	return compare_u64(&((const struct range *)a)->start, &((const struct range *)b)->start);
 }
 
-/* The first function start that is above `address`, or the last one below it; `otherwise` if there
+/* Returns the first function start above `address`, or the last one below it; `otherwise` if there
  * is none. */
 static uint64_t neighbour(const struct functions *f, uint64_t address, bool above,
 			  uint64_t otherwise)
@@ -175,9 +177,10 @@ static uint64_t neighbour(const struct functions *f, uint64_t address, bool abov
 	return found;
 }
 
-/* The range of malloc's object file: from the end of the function before its first one to the start
- * of the one after its last. Names that were defined far away (a wrapper in another object) would
- * stretch it over half of libc, so each counts alone if it is further than 64 KiB from malloc. */
+/* Adds the range of malloc's object file: from the end of the function before its first one to the
+ * start of the one after its last. A name that was defined far away (a wrapper in another object)
+ * would stretch the range over half of libc, so a name more than 64 KiB from malloc counts alone.
+ */
 static int add_allocator(struct c_library *c, struct elf_file *elf, uint64_t base,
 			 const struct functions *f)
 {
@@ -248,8 +251,8 @@ static void take_functions(struct c_library *c, struct elf_file *elf, uint64_t b
 	}
 }
 
-/* glibc below 2.34 keeps dlopen in libdl, which need not be there; libc has these for its own use.
- */
+/* Takes libc's internal functions: glibc before 2.34 keeps dlopen in libdl, which may not be
+ * loaded. */
 static void take_internal_functions(struct c_library *c, struct elf_file *elf, uint64_t base)
 {
 	c->dlopen_at = c->dlsym_at = c->dlclose_at = c->dlerror_at = 0;
@@ -264,7 +267,7 @@ static void cleanup_functions(struct functions *f)
 	vec_done(&f->starts);
 }
 
-/* The code that a signal handler returns to: mov $15, %rax; syscall. It has no exported name. */
+/* Adds the code that signal handlers return to: mov $15, %rax; syscall. It has no exported name. */
 static int add_signal_returns(struct c_library *c, struct elf_file *elf, uint64_t base)
 {
 	static const unsigned char code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -311,8 +314,8 @@ static int read_functions(struct c_library *c, const struct target_library *l, b
 	return err ? reason_set(why, err, "out of memory") : 0;
 }
 
-/* The unused end of the last page of a mapping of code: behind what the program header says is in
- * it. Read from the target's memory, so a lie could only hurt the target itself. */
+/* Adds the unused end of the last page of a code mapping, behind what the program header covers.
+ * The header is read from the process's memory: a false one can only hurt that process. */
 static int add_place(struct c_library *c, const struct memory_map *map,
 		     const struct target_library *l, const struct tracee *memory)
 {
@@ -368,7 +371,7 @@ static int read_library(struct c_library *c, const struct memory_map *map,
 	return err;
 }
 
-/* Sorted and without overlaps, for ranges_hold(). */
+/* Sorts and merges ranges, for ranges_hold(). */
 static void merge_ranges(struct range *ranges, size_t *nr)
 {
 	size_t kept = 0;
@@ -432,7 +435,8 @@ int c_library__read(const struct target_process *p, const struct memory_map *map
 		err = read_library(c, map, l, memory, why);
 		if (!err && is_exe(p, l)) {
 			err = add_place(c, map, l, memory);
-			/* An allocator linked into the executable counts by its names. */
+			/* An allocator linked into the executable is found by its functions' names.
+			 */
 			if (!err)
 				err = read_functions(c, l, false, NULL) == -ENOMEM ? -ENOMEM : 0;
 		}

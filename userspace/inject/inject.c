@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Injection and removal. The work is done in a tracer process, whose end makes the kernel let go of
- * every traced thread, also of one that never stopped for us.
+ * Injects and removes a library. A tracer process does the work; when it ends the kernel releases
+ * every traced thread, even one that never stopped for us.
  */
 #include "inject/inject.h"
 
@@ -47,31 +47,31 @@ struct job {
 	bool left;
 	uint64_t began_ns;
 	struct target_view view;
-	struct safe_thread borrow;
+	struct safe_thread safe;
 	struct remote remote;
 	struct injected_library library;
 	char name[INJECTED_NAME_MAX]; /* "NAME-HASH", "NAME-" to remove */
 };
 
-/* The error of a step: remote.h's, or the target's own errno. */
+/* Sets the reason of a failed step: an error of remote.h, or the process's own errno. */
 static int step_failed(struct job *j, int err, const char *what)
 {
 	switch (err) {
 	case -ESRCH:
 		return reason_set(j->why, err, "process %d or its thread %d ended meanwhile",
-				  j->p->pid, j->borrow.thread.tid);
+				  j->p->pid, j->safe.thread.tid);
 	case -ETIMEDOUT:
 		return reason_set(j->why, err,
 				  "%s takes longer than the limit in process %d; its thread %d was "
 				  "let go and ends it alone",
-				  what, j->p->pid, j->borrow.thread.tid);
+				  what, j->p->pid, j->safe.thread.tid);
 	default:
 		return reason_set(j->why, err, "%s failed in process %d: %s", what, j->p->pid,
 				  strerror(-err));
 	}
 }
 
-/* Borrows a thread and enters it. */
+/* Stops a safe thread and takes it over. */
 static int enter(struct job *j)
 {
 	uint32_t limit_ms = j->options->safe_point_limit_ms;
@@ -79,22 +79,22 @@ static int enter(struct job *j)
 	uint64_t now;
 	int err = safe_thread_take(&j->view,
 				   j->began_ns + (limit_ms ?: SAFE_POINT_LIMIT_MS) * 1000000ull,
-				   j->why, &j->borrow);
+				   j->why, &j->safe);
 
 	if (err)
 		return err;
 	now = clock_now_ns();
-	j->result.tid = j->borrow.thread.tid;
+	j->result.tid = j->safe.thread.tid;
 	j->result.waited_us = (now - j->began_ns) / 1000;
-	err = remote_begin(&j->remote, &j->borrow.thread, &j->borrow.registers, j->borrow.place,
-			   j->borrow.saved, now + (call_ms ?: CALL_LIMIT_MS) * 1000000ull);
+	err = remote_begin(&j->remote, &j->safe.thread, &j->safe.registers, j->safe.place,
+			   j->safe.saved, now + (call_ms ?: CALL_LIMIT_MS) * 1000000ull);
 	if (!err)
 		err = remote_scratch(&j->remote);
 	return err ? step_failed(j, err, "mapping scratch memory") : 0;
 }
 
-/* Makes the memory file in the target; *ret_fd is its number there, or -errno of the target's. 0 or
- * an error of remote.h's with a reason. */
+/* Creates the memory file in the process; *ret_fd is its number there, or the process's -errno. 0
+ * or an error of remote.h with a reason. */
 static int make_memory_file(struct job *j, int *ret_fd)
 {
 	uint64_t args[6] = {0, MFD_CLOEXEC | MFD_ALLOW_SEALING | MEMFD_EXEC};
@@ -103,7 +103,7 @@ static int make_memory_file(struct job *j, int *ret_fd)
 
 	if (!err)
 		err = remote_system_call(&j->remote, SYS_memfd_create, args, &fd);
-	/* MFD_EXEC is known from Linux 6.3 on. */
+	/* The kernel knows MFD_EXEC since Linux 6.3. */
 	args[1] &= ~(uint64_t)MEMFD_EXEC;
 	if (!err && fd == -EINVAL)
 		err = remote_system_call(&j->remote, SYS_memfd_create, args, &fd);
@@ -113,13 +113,13 @@ static int make_memory_file(struct job *j, int *ret_fd)
 	return 0;
 }
 
-/* Closes the file again, if the thread is still ours. */
+/* Closes the file in the process, if the thread is still ours. */
 static void close_file(struct job *j, int fd)
 {
 	const uint64_t args[6] = {(uint64_t)fd};
 	int64_t result;
 
-	if (j->borrow.thread.stopped)
+	if (j->safe.thread.stopped)
 		(void)remote_system_call(&j->remote, SYS_close, args, &result);
 }
 
@@ -140,7 +140,7 @@ static void plan_calls(struct job *j, uint64_t path, uint64_t symbol, struct rem
 						      .arg1 = symbol};
 	calls[CALL_START - 1] = (struct remote_call){
 		.if_call = CALL_SYMBOL, .if_want = true, .fn_call = CALL_SYMBOL};
-	/* One that was there already is not to count twice. */
+	/* If the library was loaded already, dlopen's extra reference is dropped. */
 	calls[CALL_CLOSE - 1] =
 		(struct remote_call){.if_call = CALL_OPEN,
 				     .if_want = j->library.loaded,
@@ -161,10 +161,9 @@ static int loader_refused(struct job *j, uint64_t text_at)
 }
 
 /*
- * What dlopen is to open: the memory file, or, once that is closed again, the loaded library by its
- * soname, which is the name that it was given. The file's path is spelled after the image's hash: a
- * later image may come by the same descriptor, and the loader takes the same path for the same
- * library.
+ * Writes the path for dlopen: the memory file or, once that is closed, the loaded library's soname,
+ * which is the name that it was given. The path contains the image's hash: a later image may get
+ * the same descriptor, and the loader takes the same path for the same library.
  */
 static void library_path(const struct job *j, int fd, char *ret_path, size_t bytes)
 {
@@ -214,7 +213,7 @@ static int fill_and_load(struct job *j, int fd)
 	int err = 0;
 
 	if (!j->library.loaded) {
-		err = injected_library_fill(j->borrow.thread.tid, fd, j->name, j->image, j->bytes);
+		err = injected_library_fill(j->safe.thread.tid, fd, j->name, j->image, j->bytes);
 		if (err)
 			err = reason_set(j->why, err, "cannot write the library to process %d: %s",
 					 j->p->pid, strerror(-err));
@@ -222,8 +221,8 @@ static int fill_and_load(struct job *j, int fd)
 	return err ? err : load(j, fd);
 }
 
-/* Whether the target may map what the file holds as code: 0, the target's -errno, or an error of
- * remote.h's in *ret_err. */
+/* Tests whether the process may map the file as code: 0, the process's -errno, or an error of
+ * remote.h in *ret_err. */
 static int try_code(struct job *j, int fd, int *ret_err)
 {
 	const uint64_t map[6] = {0, CODE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, (uint64_t)fd};
@@ -243,8 +242,8 @@ static bool is_refusal(int err)
 	return err == -EPERM || err == -EACCES || err == -ENOSYS;
 }
 
-/* A file in the folder, whose name is taken away at once, and that may hold code. *ret_fd is its
- * number in the target, or -errno of the target's. 0 or an error of remote.h's. */
+/* Creates a file in the folder that may hold code, and unlinks it at once. *ret_fd is its number in
+ * the process, or the process's -errno. 0 or an error of remote.h. */
 static int make_file_in(struct job *j, const char *folder, int *ret_fd)
 {
 	const uint64_t flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -255,7 +254,7 @@ static int make_file_in(struct job *j, const char *folder, int *ret_fd)
 
 	(void)snprintf(path, sizeof(path), "%s/%s", folder, j->name);
 	err = remote_string(&j->remote, 0, path, &args[1]);
-	/* One that a gpuprof left which was killed in between. */
+	/* An earlier gpuprof that was killed may have left the name. */
 	if (!err)
 		err = remote_system_call(&j->remote, SYS_unlinkat, args, &done);
 	args[2] = flags;
@@ -275,12 +274,12 @@ static int make_file_in(struct job *j, const char *folder, int *ret_fd)
 	return err;
 }
 
-/* Where the target is refused a memory file that holds code, for `refused`: a file in one of its
- * folders. */
+/* The process may not map code from a memory file, for the reason `refused`: uses a file in one of
+ * its folders. */
 static int load_from_folder(struct job *j, int refused, const char *what)
 {
 	static const char *const folders[] = {"/tmp", "/var/tmp", "/dev/shm", "/run", "."};
-	int err = seccomp_check_files(j->p, j->borrow.thread.tid, j->why), fd = -1;
+	int err = seccomp_check_files(j->p, j->safe.thread.tid, j->why), fd = -1;
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && !err && fd < 0; i++) {
 		err = make_file_in(j, folders[i], &fd);
@@ -303,7 +302,7 @@ static int load_from_folder(struct job *j, int refused, const char *what)
 	return err;
 }
 
-/* The library stays without its file: its mappings hold it. */
+/* Once loaded, the library needs no descriptor: its mappings hold the file. */
 static int inject_in_thread(struct job *j)
 {
 	int fd = j->library.fd, err = 0, code = 0, end = 0;
@@ -316,8 +315,8 @@ static int inject_in_thread(struct job *j)
 		return step_failed(j, fd, "memfd_create");
 	if (!err)
 		err = fill_and_load(j, fd);
-	/* The loader's words do not say what it was refused. */
-	if (err == -ENOEXEC && !j->library.loaded && j->borrow.thread.stopped)
+	/* The loader's message does not say what it was refused. */
+	if (err == -ENOEXEC && !j->library.loaded && j->safe.thread.stopped)
 		code = try_code(j, fd, &end);
 	if (fd >= 0)
 		close_file(j, fd);
@@ -358,18 +357,18 @@ static int remove_in_thread(struct job *j)
 	return 0;
 }
 
-/* Enter, work, leave. */
+/* Takes the thread over, works, and releases it. */
 static int visit(struct job *j)
 {
 	uint64_t entered_ns;
 	int err = enter(j), end;
 
-	if (err && !j->borrow.thread.stopped)
+	if (err && !j->safe.thread.stopped)
 		return err;
 	entered_ns = clock_now_ns();
 	if (!err)
 		err = j->image ? inject_in_thread(j) : remove_in_thread(j);
-	if (j->borrow.thread.stopped) {
+	if (j->safe.thread.stopped) {
 		end = remote_end(&j->remote);
 		if (end && !err)
 			err = step_failed(j, end, "leaving");
@@ -391,8 +390,8 @@ static int find_injected_library(struct job *j)
 
 static int work(struct job *j)
 {
-	int CLEANUP(cleanup_fd) turn = -1;
-	int err = injection_lock(j->p, j->why, &turn);
+	int CLEANUP(cleanup_fd) lock = -1;
+	int err = injection_lock(j->p, j->why, &lock);
 
 	if (!err)
 		err = target_view__read(j->p, j->options->thread_name, j->why, &j->view);
@@ -404,11 +403,11 @@ static int work(struct job *j)
 	}
 	if (!err)
 		err = visit(j);
-	j->result.stops = j->borrow.stops;
+	j->result.stops = j->safe.stops;
 	return err;
 }
 
-/* What comes back from the tracer. */
+/* The tracer's results. */
 struct outcome {
 	struct reason why;
 	struct inject_result result;
@@ -451,7 +450,7 @@ static int check_target(const struct target_process *p, struct reason *why)
 	return 0;
 }
 
-/* What it may take: to look for a safe moment, for the calls, and for reading the target. */
+/* Returns the time limit: for finding a safe moment, for the calls, and for reading the process. */
 static uint32_t total_ms(const struct inject_options *o)
 {
 	uint64_t ms = (uint64_t)(o->safe_point_limit_ms ?: SAFE_POINT_LIMIT_MS) +

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A descriptor number of the target means nothing by itself: the target may have closed ours and
- * opened its own. So it is always compared with the file's device and inode, or with its name.
+ * Finds the library's file in the process. A descriptor number alone proves nothing: the process
+ * may have closed our file and opened its own. So the file's device and inode, or its name, are
+ * always compared.
  */
 #include "inject/injected_library.h"
 
@@ -28,7 +29,7 @@ void injected_library_name(const char *name, const void *image, size_t bytes,
 		       (unsigned long long)hash_bytes(image, bytes));
 }
 
-/* Whether a file's name is "NAME-HASH", or begins with it if that ends in '-'. */
+/* Whether a file's name is `name` ("NAME-HASH"), or begins with it if it ends in '-'. */
 static bool name_fits(const char *found, const char *name)
 {
 	size_t bytes = strlen(name);
@@ -38,8 +39,8 @@ static bool name_fits(const char *found, const char *name)
 	return name[bytes - 1] == '-' || !found[bytes] || found[bytes] == ' ';
 }
 
-/* The last component of what /proc says of the file, "memfd:NAME-HASH" or, where memory files were
- * refused, "NAME-HASH", and perhaps " (deleted)": the name in it, or NULL if that does not fit. */
+/* Returns the name in the last path component that /proc gives, "memfd:NAME-HASH" or, for a file in
+ * a folder, "NAME-HASH", perhaps with " (deleted)"; NULL if it does not match. */
 static const char *fitting_name(const char *last, const char *name)
 {
 	if (!strncmp(last, PREFIX, strlen(PREFIX)))
@@ -67,7 +68,7 @@ static void find_mappings(const struct memory_map *map, const char *name,
 	}
 }
 
-/* Whether the target's descriptor is the file that is mapped or, if none is, one of that name. */
+/* Whether the process's descriptor is the mapped file or, if none is mapped, one with that name. */
 static bool descriptor_fits(int dir, const char *number, const char *name,
 			    const struct injected_library *l)
 {
@@ -106,8 +107,8 @@ int injected_library_find(pid_t pid, const struct memory_map *map, const char *n
 	return d ? 0 : -EACCES;
 }
 
-/* 1 if the file holds exactly the image, 0 if not, or -errno. It is read and never mapped: its
- * owner may cut it meanwhile. */
+/* Compares the file with the image: 1 equal, 0 not, or -errno. Reads it and never maps it: its
+ * owner may truncate it meanwhile. */
 static int holds(int fd, const unsigned char *image, size_t bytes)
 {
 	unsigned char block[16384];
@@ -165,7 +166,7 @@ int injected_library_fill(pid_t tid, int fd, const char *name, const void *image
 	seals = fcntl(file, F_GET_SEALS);
 	if (seals < 0)
 		return -errno;
-	/* Nothing could be sealed any more: it is not the file that we had made. */
+	/* Seals were forbidden before it was sealed: it is not a file that we made. */
 	if ((seals & F_SEAL_SEAL) && !(seals & F_SEAL_WRITE))
 		return -EBADF;
 	same = seals & F_SEAL_WRITE ? holds(file, image, bytes) : 0;

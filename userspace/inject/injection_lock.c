@@ -25,8 +25,8 @@ static socklen_t name_of(const struct target_process *p, struct sockaddr_un *ret
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-/* Anybody may have any such name. It counts only with who may attach to the process: root, its own
- * user, and ours. */
+/* Anybody can take such a name. It counts only if its holder may attach to the process: root, the
+ * process's user, or ours. */
 static bool is_taken_by_right(const struct target_process *p, const struct sockaddr_un *name,
 			      socklen_t bytes)
 {
@@ -50,7 +50,7 @@ int injection_lock(const struct target_process *p, struct reason *why, int *ret_
 
 	if (fd < 0)
 		return reason_set(why, -errno, "cannot make a socket: %s", strerror(errno));
-	/* One that has the name and does not listen yet will do so in a moment. */
+	/* A holder that does not listen yet will do so in a moment. */
 	for (int i = 0; i < TRIES && bind(fd, (struct sockaddr *)&name, bytes); i++) {
 		if (is_taken_by_right(p, &name, bytes))
 			return reason_set(why, -EBUSY,

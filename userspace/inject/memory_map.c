@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
-/* /proc/PID/maps as a sorted array. */
+/* Parses /proc/PID/maps into a sorted array. */
 #include "inject/memory_map.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "inspect/access/maps.h"
 
-/* The four letters that map_line_parse() checks and drops, but for 'x'. */
+/* Reads the permission letters, of which map_line_parse() keeps only 'x'. */
 static void read_letters(const char *line, struct mapping *m)
 {
 	const char *letters = strchr(line, ' ');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What is mapped in the target at one moment, sorted by address.
+ * The process's mappings at one moment, sorted by address.
  */
 #ifndef GP_INJECT_MEMORY_MAP_H
 #define GP_INJECT_MEMORY_MAP_H
@@ -26,11 +26,11 @@ struct memory_map {
 	VEC(struct mapping) maps;
 };
 
-/* Reads /proc/PID/maps. 0 or -errno. The caller calls memory_map__done() either way. */
+/* Reads /proc/PID/maps. 0 or -errno. The caller calls memory_map__done() in any case. */
 int memory_map__read(pid_t pid, struct memory_map *ret_map);
 void memory_map__done(struct memory_map *m);
 
-/* The mapping that holds an address, or NULL. */
+/* Returns the mapping that contains an address, or NULL. */
 const struct mapping *memory_map__find(const struct memory_map *m, uint64_t address);
 
 #endif /* GP_INJECT_MEMORY_MAP_H */

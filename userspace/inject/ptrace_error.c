@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * ptrace says EPERM for everything; what /proc tells about the process and the machine tells the
- * cases apart.
+ * Explains a refusal. ptrace returns EPERM for everything; /proc's data on the process and the
+ * machine tells the cases apart.
  */
 #include "inject/ptrace_error.h"
 

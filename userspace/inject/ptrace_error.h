@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Why the kernel does not let us at a process, in words with the next step.
+ * Explains why the kernel refuses access to a process, with the next step.
  */
 #ifndef GP_INJECT_PTRACE_ERROR_H
 #define GP_INJECT_PTRACE_ERROR_H
@@ -10,11 +10,11 @@
 
 #include <sys/types.h>
 
-/* For an error of ptrace or of opening /proc/PID/mem. Returns -EPERM, or -ESRCH for a process that
- * is gone. */
+/* Sets the reason for an error of ptrace or of opening /proc/PID/mem. Returns -EPERM, or -ESRCH if
+ * the process is gone. */
 int ptrace_error_reason(pid_t pid, int err, struct reason *why);
 
-/* The process that traces the thread; 0: none, or none that we can see. */
+/* Returns the thread's tracer; 0: it has none that we can see. */
 pid_t tracer_of(pid_t tid);
 
 #endif /* GP_INJECT_PTRACE_ERROR_H */

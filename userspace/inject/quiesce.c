@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A thread that is within the libraries is let go at once and looked at again; one that is outside
- * holds none of their locks, nor one of the allocator's, so those that are within come out whether
- * it runs or not. The work is done by a thread of a tracer process, whose end makes the kernel let
- * go of all that is still held.
+ * Stops all threads outside of the given libraries. A thread inside them is released at once and
+ * tried again. A stopped thread holds none of their locks, nor one of the allocator's, so the
+ * threads inside can leave without it. A thread of a tracer process does the work; when that ends
+ * the kernel releases whatever is still stopped.
  */
 #include "inject/quiesce.h"
 
@@ -36,9 +36,9 @@
 #define WATCH_NS      500000L
 #define ROUNDS_MIN    3
 #define JOIN_TURN_S   1
-#define EXTRA_MS      10000 /* for reading the target, and for fn */
+#define EXTRA_MS      10000 /* for reading the process, and for fn */
 
-/* A thread that was found in a function that waits, each time since then. */
+/* A thread that was found in a waiting function at each look so far. */
 struct waiter {
 	pid_t tid;
 	uint64_t since_ns;
@@ -55,10 +55,10 @@ struct job {
 	struct target_view view;
 	struct range_list libraries, waiting;
 	VEC(struct tracee) held;
-	struct tracees late; /* were told to stop and have not yet */
-	VEC(pid_t) own;	     /* are not to be held */
+	struct tracees late; /* threads that were asked to stop and have not yet */
+	VEC(pid_t) own;	     /* threads that are not to be stopped */
 	VEC(struct waiter) waiters;
-	pid_t within; /* the last one that could not be held; 0: none yet */
+	pid_t within; /* the last thread that could not be held; 0: none yet */
 };
 
 /* ---- where not to be ---- */
@@ -113,7 +113,7 @@ static int compare_range(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Aliases have the same range. */
+/* Sorts ranges and removes duplicates: aliases have the same range. */
 static void sort_out(struct range_list *list)
 {
 	struct range *r = list->ranges.items;
@@ -131,7 +131,7 @@ static void sort_out(struct range_list *list)
 	list->ranges.nr = kept + 1;
 }
 
-/* Of a file that cannot be read, no function is known to wait. */
+/* A file that cannot be read has no known waiting functions. */
 static int note_waiting(struct job *j)
 {
 	int err = 0;
@@ -151,7 +151,7 @@ static int note_waiting(struct job *j)
 	return err;
 }
 
-static int look_at_target(struct job *j)
+static int read_target(struct job *j)
 {
 	int err = target_view__read(j->p, j->options->thread_name, j->why, &j->view);
 
@@ -181,15 +181,15 @@ static bool is_own(const struct job *j, pid_t tid)
 	return false;
 }
 
-/* Whether nobody can be stopped under that number. Of a thread that has ended and is waited for by
- * others, for as long as they live. */
+/* Whether no thread with this number can be stopped: it has ended, and may stay listed until others
+ * have been waited for. */
 static bool has_ended(char state)
 {
 	return !state || state == 'Z' || state == 'X';
 }
 
-/* Stops it. 0; -ESRCH: it has gone; -EBUSY: it has not stopped yet; or another error, which ends
- * everything. */
+/* Stops a thread. 0; -ESRCH: it is gone; -EBUSY: it has not stopped yet; or another error, which
+ * ends everything. */
 static int stop(struct job *j, pid_t tid, struct tracee *t)
 {
 	int err;
@@ -197,7 +197,7 @@ static int stop(struct job *j, pid_t tid, struct tracee *t)
 	if (!tracees_take(&j->late, tid, t)) {
 		*t = j->view.memory;
 		err = tracee_seize(t, j->p->pid, tid);
-		/* One that is just ending may be traced by nobody. */
+		/* A thread that is just ending cannot be traced by anybody. */
 		if (err == -EPERM && has_ended(thread_state(j->p->pid, tid)))
 			err = -ESRCH;
 		if (err)
@@ -216,8 +216,8 @@ static int stop(struct job *j, pid_t tid, struct tracee *t)
 	return err;
 }
 
-/* Whether it has been found waiting for long enough to be waiting indeed: the function may as well
- * return at once. */
+/* Whether the thread has been in a waiting function for long enough to be really waiting: such a
+ * function can also return at once. */
 static bool waits(struct job *j, pid_t tid)
 {
 	struct waiter new = {tid, clock_now_ns()};
@@ -246,7 +246,7 @@ static enum whereabouts where_is(struct job *j, const struct tracee *t)
 				  &j->waiting);
 }
 
-/* One thread: held, or found to be the libraries' own. -EBUSY: not yet. */
+/* Stops a thread and holds it, or finds that it is the libraries' own. -EBUSY: not yet. */
 static int take_thread(struct job *j, pid_t tid)
 {
 	enum whereabouts where;
@@ -274,12 +274,12 @@ static int take_thread(struct job *j, pid_t tid)
 	return where == WHERE_OWN ? vec_push(&j->own, tid) : -EBUSY;
 }
 
-/* One of those that are not held yet. 0: it is, or need not be. */
-static int look_at_thread(struct job *j, pid_t tid, char state)
+/* Tries one thread that is not held yet. 0: it is held now, or need not be. */
+static int try_to_hold(struct job *j, pid_t tid, char state)
 {
 	if (thread_is_called(j->p->pid, tid, j->options->thread_name))
 		return vec_push(&j->own, tid);
-	/* It would stop when the kernel lets it. */
+	/* It stops as soon as the kernel lets it. */
 	if (state == 'D') {
 		j->within = tid;
 		return -EBUSY;
@@ -287,7 +287,7 @@ static int look_at_thread(struct job *j, pid_t tid, char state)
 	return take_thread(j, tid);
 }
 
-/* One look at each that is not held yet. 0: there was none. Ends early where the time is over and
+/* Tries each thread that is not held yet. 0: there was none. Ends early when the time is over and
  * some take long to stop. */
 static int take_all(struct job *j, uint64_t end_ns)
 {
@@ -305,9 +305,9 @@ static int take_all(struct job *j, uint64_t end_ns)
 		state = thread_state(j->p->pid, tid);
 		if (has_ended(state))
 			continue;
-		/* Those that are held now may have made others meanwhile. */
+		/* The threads held now may have created others meanwhile. */
 		ret = -EBUSY;
-		err = look_at_thread(j, tid, state);
+		err = try_to_hold(j, tid, state);
 		if (err && err != -EBUSY)
 			return err;
 		if (j->late.items.nr && clock_now_ns() >= end_ns)
@@ -323,7 +323,7 @@ static void let_go(struct job *j)
 	j->held.nr = 0;
 }
 
-/* What stops only now goes on as if nothing had been; the end of our thread lets go of the rest. */
+/* Lets threads that stop only now go on undisturbed; the end of our thread releases the rest. */
 static void let_go_late(struct job *j)
 {
 	uint64_t end_ns = clock_now_ns() + LATE_LIMIT_NS;
@@ -334,8 +334,8 @@ static void let_go_late(struct job *j)
 	j->late.items.nr = 0;
 }
 
-/* Threads stop within microseconds, and are held meanwhile: no nap of ours is to take longer than
- * it is meant to, and nobody else is to run instead, where that is allowed. */
+/* Raises our priority where that is allowed. Threads stop within microseconds and are held
+ * meanwhile, so our own sleeps must not be prolonged. */
 static void make_haste(void)
 {
 	static const struct sched_param first = {.sched_priority = 1};
@@ -344,7 +344,7 @@ static void make_haste(void)
 	(void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
 }
 
-/* 0: all are held. -EBUSY: not within the window. */
+/* Holds all threads: 0; -EBUSY: not within the window. */
 static int take_all_in_time(struct job *j)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -352,7 +352,7 @@ static int take_all_in_time(struct job *j)
 	int err;
 
 	for (int round = 0; (err = take_all(j, end_ns)) == -EBUSY; round++) {
-		/* Where there are hundreds of threads, one round takes as long. */
+		/* With hundreds of threads a single round takes as long as the window. */
 		if ((round >= ROUNDS_MIN || j->late.items.nr) && clock_now_ns() >= end_ns)
 			return err;
 		(void)nanosleep(&pause, NULL);
@@ -360,18 +360,18 @@ static int take_all_in_time(struct job *j)
 	return err;
 }
 
-/* Until the thread that was within is held outside, none before from_ns. */
+/* Waits until the thread that was inside is held outside; holds no thread before from_ns. */
 static int watch(struct job *j, uint64_t from_ns, uint64_t end_ns)
 {
-	static const struct timespec turn = {.tv_nsec = WATCH_NS};
+	static const struct timespec pause = {.tv_nsec = WATCH_NS};
 	pid_t tid = j->within;
 	int err;
 
 	while (clock_now_ns() < end_ns) {
-		(void)nanosleep(&turn, NULL);
+		(void)nanosleep(&pause, NULL);
 		if (clock_now_ns() < from_ns)
 			continue;
-		err = tid ? look_at_thread(j, tid, thread_state(j->p->pid, tid)) : 0;
+		err = tid ? try_to_hold(j, tid, thread_state(j->p->pid, tid)) : 0;
 		if (err != -EBUSY)
 			return err;
 	}
@@ -408,9 +408,9 @@ static int hold(struct job *j)
 static void *work(void *arg)
 {
 	struct job *j = arg;
-	int CLEANUP(cleanup_fd) turn = -1;
+	int CLEANUP(cleanup_fd) lock = -1;
 
-	j->err = injection_lock(j->p, j->why, &turn) ?: look_at_target(j) ?: hold(j);
+	j->err = injection_lock(j->p, j->why, &lock) ?: read_target(j) ?: hold(j);
 	return NULL;
 }
 
@@ -425,9 +425,9 @@ static void done(struct job *j)
 	target_view__done(&j->view);
 }
 
-/* If the process calls exec just then, it waits for us to take note of the end of those of its
- * threads that are held, and our thread, in PTRACE_SEIZE, for it. (Not of its first: that may be
- * gpuprof's child, whose status is wanted elsewhere.) */
+/* Joins our thread. If the process calls exec meanwhile, it waits until the end of its held threads
+ * has been noted, and our thread, in PTRACE_SEIZE, waits for it. (The first thread is left alone:
+ * it may be gpuprof's child, whose status is needed elsewhere.) */
 static void join(pthread_t thread, pid_t pid)
 {
 	CLEANUP(cleanup_thread_ids) struct thread_ids list = {0};
@@ -445,7 +445,7 @@ static void join(pthread_t thread, pid_t pid)
 	} while (pthread_timedjoin_np(thread, NULL, &until));
 }
 
-/* What comes back from the tracer. */
+/* The tracer's results. */
 struct outcome {
 	struct reason why;
 	struct quiesce_result result;

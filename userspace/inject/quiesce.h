@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Holds the threads of the target still while something is done to libraries that must not be in
- * use meanwhile. Each thread is stopped where it is outside of them, and stays so until the last
- * one is; then a function is called, and all go on. If one does not come out in time the others
- * go on, and it alone is watched until it does. gpuprof may be killed at any instruction: the
- * kernel lets them go on.
+ * Holds the process's threads while something is done to libraries that must not be in use. Each
+ * thread is stopped outside of them and held until the last one is; then a function is called, and
+ * all continue. If one thread does not leave in time, the others continue and it alone is watched
+ * until it does. gpuprof may be killed at any instruction: the kernel continues the threads.
  */
 #ifndef GP_INJECT_QUIESCE_H
 #define GP_INJECT_QUIESCE_H
@@ -18,34 +17,34 @@
 #include <stdint.h>
 
 struct quiesce_options {
-	const char *const *libraries; /* how the names of their files begin; NULL ends the list */
-	/* Part of the names of their functions that wait for long, and of which a thread may be in
-	 * one; NULL ends the list, and none may be if there is no list. */
+	const char *const *libraries; /* prefixes of their file names; NULL ends the list */
+	/* Name parts of their functions that wait for long, in which a thread may be held; NULL
+	 * ends the list, and a NULL list allows none. */
 	const char *const *waiting;
-	const char *not_waiting; /* but not of these names; NULL: of all */
-	const char *thread_name; /* threads of this name are not held */
-	/* About for so long a thread is held at most until the last one is, longer where there are
-	 * hundreds of them; for twice as long as that took none is held then. */
+	const char *not_waiting; /* but not these names; NULL: no exceptions */
+	const char *thread_name; /* threads with this name are not held */
+	/* The longest time that a thread is held until the last one is, longer if there are
+	 * hundreds of threads. After a failed try no thread is held for twice the time it took. */
 	uint32_t window_ms;
-	uint32_t search_ms; /* for so long a moment is looked for */
+	uint32_t search_ms; /* how long to search for such a moment */
 	struct tracer_meanwhile meanwhile;
 };
 
 struct quiesce_result {
-	uint32_t held_nr, waiting_nr; /* threads; how many of them in a function that waits */
-	uint32_t stops;		      /* how often a thread was stopped */
+	uint32_t held_nr, waiting_nr; /* threads held; how many of them in a waiting function */
+	uint32_t stops;		      /* how often threads were stopped */
 	uint64_t held_ns;	      /* some of them */
-	int answer;		      /* what fn returned */
+	int answer;		      /* fn's result */
 };
 
-/* Called while they are held, in a process of its own (inject/tracer.h): of what it writes, only
- * what it returns and what lies in shared mappings lasts. It has TRACER_SILENCE_MS. `all_out`: none
- * is in a function that waits. */
+/* Called while the threads are held, in a process of its own (inject/tracer.h): only its result and
+ * what it writes to shared mappings last. It has TRACER_SILENCE_MS. `all_out`: no thread is in a
+ * waiting function. */
 typedef int (*quiesce_fn)(bool all_out, void *arg);
 
-/* Threads that the libraries have made for themselves run on. ret_result is filled in any case.
- * Returns 0 if fn was called, else -errno with a reason: -EAGAIN no moment was found, -EPERM,
- * -ESRCH and others as for inject_library(). */
+/* Holds the threads and calls fn. The libraries' own threads run on. Fills in ret_result in any
+ * case. 0 if fn was called, else -errno with a reason: -EAGAIN no moment was found, -EPERM, -ESRCH
+ * and others as for inject_library(). */
 int quiesce_threads(const struct target_process *p, const struct quiesce_options *options,
 		    quiesce_fn fn, void *arg, struct reason *why,
 		    struct quiesce_result *ret_result);

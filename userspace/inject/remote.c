@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The steps of remote work. Registers go back in the raw form in which the kernel left them, while
- * the thread stands in the kernel's signal path, so that the kernel itself restarts the interrupted
- * system call, or fails it with EINTR if a signal that was held back has a handler: as without us.
- * The contexts in the trampolines hold the form that needs no kernel (registers_restarted()).
+ * The steps of remote work. Registers are restored in the raw form in which the kernel left them,
+ * while the thread is in the kernel's signal path. So the kernel itself restarts the interrupted
+ * system call, or fails it with EINTR if a held-back signal has a handler, as it would without us.
+ * The trampolines' contexts hold the form that needs no kernel (registers_restarted()).
  */
 #include "inject/remote.h"
 
@@ -25,7 +25,7 @@
 #define SYSCALL_BYTES 2u
 #define CR4_OSXSAVE   (1u << 27)
 
-/* Inside the data block, from its start. */
+/* Offsets in the data block. */
 #define DATA_RUN    0u		/* the runner's block with the register state, up to 48 KiB */
 #define DATA_CALLS  (48u << 10) /* the program */
 #define DATA_STRING (52u << 10) /* two strings of 1 KiB */
@@ -46,7 +46,7 @@ extern const unsigned char gp_runner_begin[], gp_runner_entry[], gp_runner_marke
 #define RUNNER_CONTEXT ((size_t)(gp_runner_context - gp_runner_begin))
 #define CODE_MAX       2048u
 
-/* The kernel's own errno: to be restarted by restart_syscall(). */
+/* A kernel-internal errno: restart with restart_syscall(). */
 #define ERESTART_RESTARTBLOCK 516
 
 size_t remote_place_bytes(void)
@@ -96,8 +96,8 @@ static void fill_context(unsigned char *at, const struct remote *r)
 	put(at, CTX_R15, g.r15);
 }
 
-/* The thread's registers and mask as they were, then the place as it was: in this order, because
- * the thread may run on at any moment. */
+/* Restores the thread's registers and mask, then the bytes at the place: in this order, because the
+ * thread may run on at any moment. */
 static void put_back(struct remote *r)
 {
 	struct user_regs_struct g = r->original;
@@ -110,7 +110,7 @@ static void put_back(struct remote *r)
 		(void)tracee_write(r->t, r->place, r->saved, CALLER_BYTES);
 }
 
-/* Our stops may have replaced the kernel's record of a call that restarts with the rest of its
+/* Our stops may have overwritten the kernel's record of a call that restarts with its remaining
  * time; such a call then fails with EINTR. */
 static void forget_restart(struct remote *r)
 {
@@ -125,7 +125,7 @@ static void forget_restart(struct remote *r)
 		(void)tracee_write(r->t, r->scratch + RUNNER_CONTEXT, context, sizeof(context));
 }
 
-/* The thread does not come to an end in time: it is let go where it is and finishes alone. */
+/* The thread does not finish in time: releases it where it is, to finish alone. */
 static int abandon(struct remote *r)
 {
 	if (!r->t->stopped)
@@ -136,7 +136,7 @@ static int abandon(struct remote *r)
 	return -ETIMEDOUT;
 }
 
-/* SIGSTOP came: the thread stays stopped, like its process, until SIGCONT or the deadline. */
+/* After SIGSTOP the thread stays stopped with its process, until SIGCONT or the deadline. */
 static int wait_in_group_stop(struct remote *r)
 {
 	int err = tracee_listen(r->t);
@@ -145,7 +145,7 @@ static int wait_in_group_stop(struct remote *r)
 	return err ? err : tracee_wait(r->t, r->deadline_ns);
 }
 
-/* Takes the thread to its next stop of the wanted kind. */
+/* Continues the thread to its next stop of the wanted kind. */
 static int go_on(struct remote *r, enum stop_kind wanted)
 {
 	int err = tracee_to_system_call(r->t, 0);
@@ -161,7 +161,7 @@ static int go_on(struct remote *r, enum stop_kind wanted)
 	return err == -ETIMEDOUT ? abandon(r) : err;
 }
 
-/* Below what the thread may use. */
+/* Returns a stack address below what the thread may use. */
 static uint64_t caller_stack(const struct remote *r)
 {
 	return (r->original.rsp - RED_ZONE - 64) & ~15ull;
@@ -195,9 +195,9 @@ int remote_system_call(struct remote *r, uint64_t number, const uint64_t args[6]
 	return err;
 }
 
-/* Sends the thread to the way back at once, and then holds all signals back, so that a handler
- * neither runs on our stack nor is missed by the system call that waits for it. In this order,
- * because only the way back sets the mask right again. */
+/* Sends the thread to the way back, then blocks all signals: a handler must neither run on our
+ * stack nor be missed by the system call that waits for it. In this order, because only the way
+ * back restores the mask. */
 static int hold_signals(struct remote *r)
 {
 	struct user_regs_struct g = r->original;
@@ -282,7 +282,7 @@ int remote_string(struct remote *r, int slot, const char *text, uint64_t *ret_ad
 	return err;
 }
 
-/* Whether the CPU has xsave and how much room its whole state takes. */
+/* Whether the CPU has xsave, and how much room its whole state takes. */
 static bool has_xsave(uint32_t *ret_bytes)
 {
 	uint32_t a, b, c, d;
@@ -348,8 +348,8 @@ static int read_results(const struct remote *r, struct remote_call *calls, size_
 	return 0;
 }
 
-/* On to the exit of the marker call. What the C calls do in the kernel goes by; so do their
- * failures, which are the library's own. */
+/* Continues to the exit of the marker call. System calls of the C calls pass; their failures are
+ * the library's business. */
 static int go_to_marker(struct remote *r)
 {
 	struct user_regs_struct g;

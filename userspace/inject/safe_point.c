@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The judgement itself. A lock that another thread holds is no danger: that thread goes on running,
- * and ours waits for it as any caller of dlopen would.
+ * Decides whether a thread is at a safe point. A lock that another thread holds is no danger: that
+ * thread runs on, and ours waits for it as any caller of dlopen would.
  */
 #include "inject/safe_point.h"
 
@@ -36,8 +36,9 @@ const char *safety_text(enum safety s)
 	}
 }
 
-/* glibc's control block points to itself twice and holds the thread's id; a thread made by a bare
- * clone() has another one's block, or none, and would own locks in that one's name. */
+/* Whether the thread has a control block of its own. glibc's points to itself twice and holds the
+ * thread's id; a thread from a bare clone() shares another one's block, or has none, and would take
+ * locks in the other's name. */
 static bool has_control_block(const struct tracee *t, const struct user_regs_struct *r,
 			      pid_t ns_tid)
 {
@@ -61,7 +62,8 @@ static bool has_control_block(const struct tracee *t, const struct user_regs_str
 	return false;
 }
 
-/* The kernel would see that rip has left the sequence and take it for done. */
+/* Whether it is in a restartable sequence: the kernel would see that rip has left it and consider
+ * it done. */
 static bool in_restartable_sequence(const struct tracee *t, const struct user_regs_struct *r)
 {
 	struct {
@@ -86,18 +88,18 @@ struct scan {
 	bool unsafe;	     /* a word points into code that may hold a lock */
 	bool foreign;	     /* a word points into code outside the C library */
 	bool signal_handler; /* a word is the return address of a signal handler */
-	bool in_range;	     /* a word points into a range asked for */
+	bool in_range;	     /* a word points into a given range */
 	bool whole;	     /* the end of the stack was reached */
 };
 
-struct look_for {
+struct scan_for {
 	const struct c_library *c;
 	const struct memory_map *map;
 	const struct range *ranges;
 	size_t ranges_nr;
 };
 
-static void look_at(uint64_t word, const struct look_for *what, struct scan *s)
+static void note_word(uint64_t word, const struct scan_for *what, struct scan *s)
 {
 	const struct c_library *c = what->c;
 	const struct mapping *m;
@@ -118,7 +120,7 @@ static void look_at(uint64_t word, const struct look_for *what, struct scan *s)
 }
 
 static int scan_stack(const struct tracee *t, const struct mapping *stack, uint64_t rsp,
-		      const struct look_for *what, struct scan *s)
+		      const struct scan_for *what, struct scan *s)
 {
 	uint64_t words[BLOCK_WORDS];
 	uint64_t at = rsp & ~7ull, end = stack->end;
@@ -132,13 +134,13 @@ static int scan_stack(const struct tracee *t, const struct mapping *stack, uint6
 		if (tracee_read(t, at, words, bytes))
 			return -EFAULT;
 		for (size_t i = 0; i < bytes / sizeof(words[0]); i++)
-			look_at(words[i], what, s);
+			note_word(words[i], what, s);
 	}
 	return 0;
 }
 
-/* In a system call that waits, or does something else that is no work on mappings: those the C
- * library makes under its locks. */
+/* Whether the thread is in a system call that waits, or that otherwise does not work on mappings as
+ * the C library does under its locks. */
 static bool in_waiting_call(const struct user_regs_struct *r)
 {
 	static const uint16_t memory_calls[] = {SYS_mmap,   SYS_munmap,	 SYS_mprotect,
@@ -153,7 +155,8 @@ static bool in_waiting_call(const struct user_regs_struct *r)
 	return true;
 }
 
-/* A frame's address may be one less than what it returns to. */
+/* Whether the address is a signal return; a frame's address may be one less than where it returns
+ * to. */
 static bool is_signal_return(const struct c_library *c, uint64_t address)
 {
 	for (size_t i = 0; i < c->signal_returns.nr; i++)
@@ -164,9 +167,9 @@ static bool is_signal_return(const struct c_library *c, uint64_t address)
 }
 
 /*
- * Other code enters the C library by functions that have names. If the outermost of its frames has
- * none, the function with the name has left its frame to it (dladdr() does): it may be any, and
- * hold a lock. One that waits holds none.
+ * Whether the C library was entered by a named function. If the outermost of its frames has no
+ * name, the named function has left its frame to it (dladdr() does): it can be any function, and
+ * hold a lock. A function that waits holds none.
  */
 static bool entered_by_name(const uint64_t *frames, int nr, const struct c_library *c, bool waiting)
 {
@@ -186,19 +189,19 @@ static bool entered_by_name(const uint64_t *frames, int nr, const struct c_libra
 	return true;
 }
 
-/* By the exact frames: all of them known, none in code that may hold a lock, and at least one
- * outside the C library (a thread that is just being made or taken down has none). */
+/* Decides by the exact frames: all are known, none is in code that may hold a lock, and at least
+ * one is outside the C library (a thread that is just starting or ending has none). */
 static bool frames_are_safe(const struct tracee *t, struct unwinder *u,
 			    const struct memory_map *map, const struct c_library *c,
 			    const struct user_regs_struct *r)
 {
 	uint64_t addresses[UNWIND_FRAMES_MAX];
-	struct look_for what = {.c = c, .map = map};
+	struct scan_for what = {.c = c, .map = map};
 	struct scan s = {0};
 	int nr = unwinder__all_frames(u, t, r, addresses);
 
 	for (int i = 0; i < nr; i++)
-		look_at(addresses[i], &what, &s);
+		note_word(addresses[i], &what, &s);
 	return nr > 0 && !s.unsafe && s.foreign &&
 	       entered_by_name(addresses, nr, c, in_waiting_call(r));
 }
@@ -207,7 +210,7 @@ enum safety safe_point_check(const struct tracee *t, struct unwinder *u,
 			     const struct memory_map *map, const struct c_library *c, pid_t ns_tid,
 			     const struct user_regs_struct *r)
 {
-	struct look_for what = {.c = c, .map = map};
+	struct scan_for what = {.c = c, .map = map};
 	const struct mapping *stack = memory_map__find(map, r->rsp);
 	struct scan s = {0};
 
@@ -218,7 +221,7 @@ enum safety safe_point_check(const struct tracee *t, struct unwinder *u,
 		return UNSAFE_STACK;
 	if (!has_control_block(t, r, ns_tid))
 		return UNSAFE_THREAD;
-	look_at(r->rip, &what, &s);
+	note_word(r->rip, &what, &s);
 	if (s.unsafe)
 		return UNSAFE_CODE;
 	if (in_restartable_sequence(t, r))
@@ -235,13 +238,13 @@ bool thread_is_in(const struct tracee *t, struct unwinder *u, const struct memor
 		  uint64_t end)
 {
 	const struct range range = {start, end};
-	struct look_for what = {.c = c, .map = map, .ranges = &range, .ranges_nr = 1};
+	struct scan_for what = {.c = c, .map = map, .ranges = &range, .ranges_nr = 1};
 	const struct mapping *stack = memory_map__find(map, r->rsp);
 	uint64_t addresses[UNWIND_FRAMES_MAX];
 	struct scan s = {0};
 	int nr;
 
-	look_at(r->rip, &what, &s);
+	note_word(r->rip, &what, &s);
 	if (s.in_range || !stack || scan_stack(t, stack, r->rsp, &what, &s))
 		return true;
 	if (!s.in_range && s.whole && !s.signal_handler)
@@ -249,26 +252,26 @@ bool thread_is_in(const struct tracee *t, struct unwinder *u, const struct memor
 	nr = unwinder__all_frames(u, t, r, addresses);
 	s.in_range = false;
 	for (int i = 0; i < nr; i++)
-		look_at(addresses[i], &what, &s);
+		note_word(addresses[i], &what, &s);
 	return nr <= 0 || s.in_range;
 }
 
-/* Whether it may be told without looking at its frames that it is in none of these ranges, nor in
- * code that may hold a lock. */
-static bool is_clearly_outside(const struct tracee *t, const struct look_for *what,
+/* Whether the thread is certainly outside of these ranges, and of code that may hold a lock,
+ * without unwinding it. */
+static bool is_clearly_outside(const struct tracee *t, const struct scan_for *what,
 			       const struct user_regs_struct *r)
 {
 	const struct mapping *stack = memory_map__find(what->map, r->rsp);
 	struct scan s = {0};
 
-	look_at(r->rip, what, &s);
+	note_word(r->rip, what, &s);
 	if (s.in_range || s.unsafe || !stack || scan_stack(t, stack, r->rsp, what, &s))
 		return false;
 	return !s.in_range && !s.unsafe && s.whole && !s.signal_handler;
 }
 
-static bool quiesce_any(const struct range *ranges, size_t ranges_nr, const uint64_t *addresses,
-			int nr)
+static bool ranges_hold_any(const struct range *ranges, size_t ranges_nr, const uint64_t *addresses,
+			    int nr)
 {
 	for (int i = 0; i < nr; i++)
 		if (ranges_hold(ranges, ranges_nr, addresses[i]))
@@ -278,10 +281,10 @@ static bool quiesce_any(const struct range *ranges, size_t ranges_nr, const uint
 
 static bool list_holds_any(const struct range_list *list, const uint64_t *addresses, int nr)
 {
-	return quiesce_any(list->ranges.items, list->ranges.nr, addresses, nr);
+	return ranges_hold_any(list->ranges.items, list->ranges.nr, addresses, nr);
 }
 
-/* Whether the outermost function that is not the C library's is in one of them. */
+/* Whether the outermost function outside the C library is in one of the ranges. */
 static bool begins_in(const struct range *ranges, size_t ranges_nr, const struct c_library *c,
 		      const uint64_t *addresses, int nr)
 {
@@ -290,8 +293,9 @@ static bool begins_in(const struct range *ranges, size_t ranges_nr, const struct
 	return nr && ranges_hold(ranges, ranges_nr, addresses[nr - 1]);
 }
 
-/* Where it ends at code without unwind information, frames are missing: such libraries call no
- * other files, so a thread that is in one of those has left them. (They do call the kernel's.) */
+/* Whether a thread whose frames end at code without unwind information has left the ranges. Frames
+ * are missing then, but such libraries call no other files, except the kernel's, so a thread that
+ * is in another file has left them. */
 static bool has_left(const struct range_list *list, const struct memory_map *map,
 		     const struct c_library *c, const uint64_t *addresses, int nr)
 {
@@ -306,7 +310,7 @@ static bool has_left(const struct range_list *list, const struct memory_map *map
 	return false;
 }
 
-/* In a system call in which nothing is done but wait. */
+/* Whether the system call does nothing but wait. */
 static bool sleeps(const struct user_regs_struct *r)
 {
 	static const uint16_t calls[] = {SYS_futex,	SYS_poll,	    SYS_ppoll,
@@ -325,7 +329,7 @@ enum whereabouts thread_whereabouts(const struct tracee *t, struct unwinder *u,
 				    const struct range_list *libraries,
 				    const struct range_list *waiting)
 {
-	struct look_for what = {.c = c,
+	struct scan_for what = {.c = c,
 				.map = map,
 				.ranges = libraries->ranges.items,
 				.ranges_nr = libraries->ranges.nr};
@@ -341,8 +345,8 @@ enum whereabouts thread_whereabouts(const struct tracee *t, struct unwinder *u,
 	if (whole && (begins_in(what.ranges, what.ranges_nr, c, addresses, nr) ||
 		      begins_in(c->unsafe.items, c->unsafe.nr, c, addresses, nr)))
 		return WHERE_OWN;
-	/* One that sleeps waits for a lock rather than holding one. */
-	if (!sleeps(r) && quiesce_any(c->unsafe.items, c->unsafe.nr, addresses, nr))
+	/* A sleeping thread waits for a lock rather than holding one. */
+	if (!sleeps(r) && ranges_hold_any(c->unsafe.items, c->unsafe.nr, addresses, nr))
 		return WHERE_WITHIN;
 	if (list_holds_any(waiting, addresses, nr))
 		return WHERE_WAITING;

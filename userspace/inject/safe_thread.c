@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Sleeping threads come first: they are rarely inside the allocator and lose no work. A thread that
- * is unsafe is let go at once and looked at again in the next round, somewhere else in its code.
+ * Tries sleeping threads first: they are rarely inside the allocator and lose no work. An unsafe
+ * thread is released at once and tried again in the next round, when it is elsewhere in its code.
  */
 #include "inject/safe_thread.h"
 
@@ -28,14 +28,14 @@
 struct candidate {
 	pid_t tid;
 	char state;
-	bool restarts; /* its system call goes on after a stop by itself */
+	bool restarts; /* its system call restarts by itself after a stop */
 };
 
 struct candidates {
 	VEC(struct candidate) items;
 };
 
-int target_view__read(const struct target_process *p, const char *not_borrowed, struct reason *why,
+int target_view__read(const struct target_process *p, const char *never_use, struct reason *why,
 		      struct target_view *ret_view)
 {
 	struct target_view *v = ret_view;
@@ -43,7 +43,7 @@ int target_view__read(const struct target_process *p, const char *not_borrowed, 
 	int err;
 
 	*v = (struct target_view){
-		.p = p, .memory = {.pid = p->pid, .mem_fd = -1}, .not_borrowed = not_borrowed};
+		.p = p, .memory = {.pid = p->pid, .mem_fd = -1}, .never_use = never_use};
 	(void)snprintf(path, sizeof(path), "/proc/%d/mem", p->pid);
 	v->memory.mem_fd = open(path, O_RDWR | O_CLOEXEC);
 	if (v->memory.mem_fd < 0)
@@ -89,7 +89,7 @@ static void cleanup_candidates(struct candidates *c)
 	vec_done(&c->items);
 }
 
-/* The system call that a sleeping thread is in; -1: cannot be told. */
+/* Returns the system call that a sleeping thread is in; -1: unknown. */
 static long thread_system_call(pid_t pid, pid_t tid)
 {
 	char CLEANUP(cleanup_free) *text = NULL;
@@ -102,8 +102,8 @@ static long thread_system_call(pid_t pid, pid_t tid)
 	return atol(text);
 }
 
-/* A call that our stop makes fail with EINTR comes last: we begin it again, but only as long as we
- * live. */
+/* Threads whose call fails with EINTR when stopped come last: we restart the call, but only while
+ * we live. */
 static int order(const struct candidate *c)
 {
 	if (c->state != 'S')
@@ -141,7 +141,7 @@ static int list_threads(pid_t pid, struct candidates *ret_list)
 	return err;
 }
 
-/* Threads that stopped only now are let go again. */
+/* Releases threads that stopped only now. */
 static void release_late(struct safe_thread *b)
 {
 	size_t kept = 0;
@@ -158,13 +158,13 @@ static void release_late(struct safe_thread *b)
 	b->late.items.nr = kept;
 }
 
-/* Takes and stops one thread. -EBUSY: not this one now; other errors end the search. */
+/* Stops one thread. -EBUSY: not this one now; other errors end the search. */
 static int stop_thread(struct target_view *v, pid_t tid, struct safe_thread *b, struct tracee *t,
 		       struct reason *why)
 {
 	int err;
 
-	/* One that was asked to stop and had not done so in time is still ours. */
+	/* A thread that did not stop in time for an earlier request is still ours. */
 	if (!tracees_take(&b->late, tid, t)) {
 		*t = v->memory;
 		err = tracee_seize(t, v->p->pid, tid);
@@ -188,8 +188,8 @@ static int stop_thread(struct target_view *v, pid_t tid, struct safe_thread *b, 
 	return 0;
 }
 
-/* The thread that a dead gpuprof sent through the code at a place: it has left it by now if it is
- * gone, or if nothing on its stack leads there. `held` is the thread that is stopped already. */
+/* Whether the thread that a dead gpuprof sent through the code at a place has left it: it is gone,
+ * or nothing on its stack leads there. `held` is the thread that is stopped already. */
 static bool place_is_free(struct target_view *v, const struct safe_thread *b, uint64_t at,
 			  pid_t owner)
 {
@@ -213,8 +213,7 @@ static bool place_is_free(struct target_view *v, const struct safe_thread *b, ui
 	return !is_in;
 }
 
-/* What the file has at a place, for one whose old content nobody remembers. Zeros fill such gaps.
- */
+/* Reads what the file has at a place whose old content is unknown. Zeros fill such gaps. */
 static void original_bytes(const struct target_view *v, uint64_t at, unsigned char *bytes,
 			   size_t nr)
 {
@@ -267,7 +266,7 @@ static int find_place(struct target_view *v, struct safe_thread *b, struct reaso
 			  v->p->pid, bytes);
 }
 
-/* 0: b has the thread. -EBUSY: try another; *ret_safety tells why. */
+/* Tries one thread: 0: `b` has it. -EBUSY: try another; *ret_safety tells why. */
 static int try_thread(struct target_view *v, pid_t tid, struct safe_thread *b,
 		      enum safety *ret_safety, struct reason *why)
 {
@@ -289,7 +288,7 @@ static int try_thread(struct target_view *v, pid_t tid, struct safe_thread *b,
 	return err;
 }
 
-/* One look at each thread. -EBUSY if none would do. */
+/* Tries each thread once. -EBUSY: none was safe. */
 static int try_round(struct target_view *v, uint64_t deadline_ns, struct safe_thread *b,
 		     enum safety *ret_safety, char *ret_state, struct reason *why)
 {
@@ -304,8 +303,8 @@ static int try_round(struct target_view *v, uint64_t deadline_ns, struct safe_th
 
 		*ret_state = state;
 		if ((state != 'S' && state != 'R') ||
-		    (v->not_borrowed &&
-		     thread_is_called(v->p->pid, list.items.items[i].tid, v->not_borrowed)))
+		    (v->never_use &&
+		     thread_is_called(v->p->pid, list.items.items[i].tid, v->never_use)))
 			continue;
 		err = try_thread(v, list.items.items[i].tid, b, ret_safety, why);
 		if (err == -EBUSY && clock_now_ns() >= deadline_ns)

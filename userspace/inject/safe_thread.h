@@ -22,12 +22,12 @@ struct target_view {
 	struct c_library c;
 	struct tracee memory; /* no thread, only for reads and writes */
 	struct unwinder *unwinder;
-	const char *not_borrowed; /* never choose threads with this name; NULL: any thread */
+	const char *never_use; /* never choose threads with this name; NULL: any thread */
 };
 
-/* Reads the view; threads called `not_borrowed` (NULL: none) are never chosen. 0 or -errno with a
+/* Reads the view; threads called `never_use` (NULL: none) are never chosen. 0 or -errno with a
  * reason. The caller calls target_view__done() either way. */
-int target_view__read(const struct target_process *p, const char *not_borrowed, struct reason *why,
+int target_view__read(const struct target_process *p, const char *never_use, struct reason *why,
 		      struct target_view *ret_view);
 void target_view__done(struct target_view *v);
 

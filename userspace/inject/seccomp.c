@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Evaluates classic BPF with the call's number and the architecture known and all else unknown: a
- * jump on something unknown goes both ways.
+ * Evaluates classic BPF with only the system call's number and the architecture known: a jump on
+ * anything unknown goes both ways.
  */
 #include "inject/seccomp.h"
 
@@ -42,7 +42,7 @@ struct evaluation {
 	uint32_t worst;
 };
 
-/* Severity as the kernel orders actions: smaller as a signed number is worse. */
+/* Keeps the more severe action, in the kernel's order: the smaller signed number is worse. */
 static void note_action(struct evaluation *e, uint32_t action)
 {
 	action &= SECCOMP_RET_ACTION_FULL;
@@ -166,7 +166,7 @@ static void step(const struct evaluation *e, struct state *s, const struct sock_
 
 static void evaluate(struct evaluation *e, size_t at, struct state s);
 
-/* Follows a jump. Returns where to go on; a second way is evaluated on the spot. */
+/* Follows a jump and returns where to continue; evaluates a second way on the spot. */
 static size_t jump(struct evaluation *e, size_t at, const struct state *s)
 {
 	const struct sock_filter *i = &e->filter[at];
@@ -208,7 +208,7 @@ uint32_t seccomp_worst_action(const struct sock_filter *filter, size_t nr, uint3
 	struct evaluation e = {
 		.filter = filter, .nr = nr, .number = number, .worst = SECCOMP_RET_ALLOW};
 
-	/* The kernel's accumulator and index start as zero. */
+	/* The kernel starts with accumulator and index zero. */
 	evaluate(&e, 0, (struct state){.a = {true, 0}, .x = {true, 0}});
 	return e.worst;
 }
@@ -216,11 +216,11 @@ uint32_t seccomp_worst_action(const struct sock_filter *filter, size_t nr, uint3
 struct needed {
 	uint32_t number;
 	const char *name;
-	bool must_work; /* not even an errno will do */
+	bool must_work; /* must be allowed: it may not even fail with an errno */
 };
 
-/* Injection itself, dlopen, and what the library does in the target: a thread of its own, a shared
- * memory ring, sleeping. */
+/* System calls of injection, of dlopen, and of the collector in the process: its thread, its shared
+ * memory ring, its sleeps. */
 static const struct needed needed[] = {
 	{SYS_rt_sigprocmask, "rt_sigprocmask", true},
 	{SYS_mmap, "mmap", true},
@@ -267,10 +267,10 @@ static const struct needed needed[] = {
 	{SYS_rt_sigreturn, "rt_sigreturn", true},
 };
 
-/* What a file in a folder takes beside that, where memory files are refused. */
+/* Additional calls for a file in a folder, where memory files are refused. */
 static const struct needed for_files[] = {{SYS_unlinkat, "unlinkat", true}};
 
-/* Calls that are asked about. */
+/* A list of calls to check. */
 struct calls {
 	const struct needed *items;
 	size_t nr;
@@ -278,8 +278,8 @@ struct calls {
 
 static const struct calls for_all = {needed, sizeof(needed) / sizeof(*needed)};
 
-/* 0 if the call may be made in spite of what filters do about it, or -EPERM with a reason. */
-static int validate(pid_t pid, const struct needed *call, uint32_t action, struct reason *why)
+/* Checks one call against the filters' action: 0, or -EPERM with a reason. */
+static int check_call(pid_t pid, const struct needed *call, uint32_t action, struct reason *why)
 {
 	if (action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG)
 		return 0;
@@ -296,12 +296,13 @@ static int check_filter(pid_t pid, const struct calls *calls, const struct sock_
 	int err = 0;
 
 	for (size_t i = 0; i < calls->nr && !err; i++)
-		err = validate(pid, &calls->items[i],
-			       seccomp_worst_action(filter, nr, calls->items[i].number), why);
+		err = check_call(pid, &calls->items[i],
+				 seccomp_worst_action(filter, nr, calls->items[i].number), why);
 	return err;
 }
 
-/* Filters that cannot be read for `err`: those of the container that gpuprof is in as well. */
+/* Checks filters that cannot be read, because of `err`, if they are those of gpuprof's own
+ * container. */
 static int check_unread(const struct target_process *p, const struct calls *calls, pid_t tid,
 			int err, struct reason *why)
 {
@@ -321,7 +322,7 @@ static int check_unread(const struct target_process *p, const struct calls *call
 				  "cannot try what the seccomp filter of process %d does: %s",
 				  p->pid, strerror(-err));
 	for (size_t i = 0; i < calls->nr && !err; i++)
-		err = validate(p->pid, &calls->items[i], actions[i], why);
+		err = check_call(p->pid, &calls->items[i], actions[i], why);
 	return err;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A child makes one call after the other and notes each in memory that both share, so that where it
- * is killed the next one goes on behind that call. A filter sees a call before its arguments are
- * looked at, so all of them have arguments that are refused for another reason.
+ * A child makes one call after the other and notes each in shared memory, so that when it is killed
+ * the next child continues behind that call. A filter sees a call before the kernel checks its
+ * arguments, so each call has arguments that the kernel refuses.
  */
 #include "inject/seccomp_trial.h"
 
@@ -27,7 +27,7 @@
 static const char no_path[1];
 static int nobody_waits;
 
-/* Calls that do something, or fail as if refused, with -1 and zeros. */
+/* Calls that have an effect with -1 and zeros, or then fail as if refused by a filter. */
 static const struct call {
 	uint32_t number;
 	long args[4];
@@ -46,13 +46,14 @@ static const struct call {
 	{SYS_ppoll, {0, -1, 0, 0}},
 };
 
-/* What cannot be tried: it ends the thread, or is made by the kernel for what is interrupted. */
+/* Whether the call cannot be tried: it ends the thread, or only the kernel makes it, for an
+ * interrupted call. */
 static bool is_never_tried(uint32_t number)
 {
 	return number == SYS_exit || number == SYS_restart_syscall || number == SYS_rt_sigreturn;
 }
 
-/* Also in the child: makes system calls only. */
+/* Makes one call. Also runs in the child, so it makes system calls only. */
 static uint32_t make_call(uint32_t number)
 {
 	static const long nothing[4] = {-1};
@@ -73,7 +74,7 @@ static uint32_t make_call(uint32_t number)
 static _Noreturn void child_main(const uint32_t *numbers, size_t nr, volatile uint32_t *actions)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)prctl(PR_SET_DUMPABLE, 0); /* it may be killed: no core is to be written */
+	(void)prctl(PR_SET_DUMPABLE, 0); /* it may be killed and must not dump core */
 	for (size_t i = 0; i < nr; i++) {
 		if (actions[i] != NOT_TRIED)
 			continue;
@@ -83,7 +84,7 @@ static _Noreturn void child_main(const uint32_t *numbers, size_t nr, volatile ui
 	_exit(0);
 }
 
-/* One child's work. 0 or -errno. */
+/* Runs one child. 0 or -errno. */
 static int try_rest(const uint32_t *numbers, size_t nr, volatile uint32_t *actions)
 {
 	pid_t child = fork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The ptrace calls. Registers are set by one PTRACE_SETREGS, which a killed tracer finishes or
+ * The ptrace calls. One PTRACE_SETREGS sets all registers; a killed tracer either finishes it or
  * never begins, so a thread never runs with half of them.
  */
 #include "inject/tracee.h"
@@ -30,8 +30,8 @@
 #define SYSCALL_INFO_ENTRY    1
 #define MASK_BYTES	      8
 #define TRAP_EVENT_STOP	      128
-#define ENDING_TURN_NS	      5000000L
-#define ENDING_TURNS	      100
+#define ENDING_PAUSE_NS	      5000000L
+#define ENDING_TRIES	      100
 
 static long trace(int request, pid_t tid, void *address, void *data)
 {
@@ -59,14 +59,15 @@ bool tracees_take(struct tracees *list, pid_t tid, struct tracee *ret_t)
 	return false;
 }
 
-/* A tracer that was killed lets go of its threads a moment after it is seen to have ended. */
+/* Attaches to the thread. A killed tracer releases its threads a moment after its end can be seen.
+ */
 static long seize(pid_t tid)
 {
-	static const struct timespec turn = {.tv_nsec = ENDING_TURN_NS};
+	static const struct timespec pause = {.tv_nsec = ENDING_PAUSE_NS};
 	long err = trace(PTRACE_SEIZE, tid, NULL, as_data(PTRACE_O_TRACESYSGOOD));
 
-	for (int i = 0; err == -EPERM && i < ENDING_TURNS && tracer_of(tid); i++) {
-		(void)nanosleep(&turn, NULL);
+	for (int i = 0; err == -EPERM && i < ENDING_TRIES && tracer_of(tid); i++) {
+		(void)nanosleep(&pause, NULL);
 		err = trace(PTRACE_SEIZE, tid, NULL, as_data(PTRACE_O_TRACESYSGOOD));
 	}
 	return err;
@@ -83,8 +84,8 @@ int tracee_seize(struct tracee *t, pid_t pid, pid_t tid)
 	return 0;
 }
 
-/* Whether the stop at a system call is the one before it. Without PTRACE_GET_SYSCALL_INFO (Linux
- * below 5.3) the result register tells: before the call it is -ENOSYS, which none of the calls we
+/* Tells the stop before a system call from the one after it. Without PTRACE_GET_SYSCALL_INFO (Linux
+ * before 5.3) the result register decides: before the call it is -ENOSYS, which no call that we
  * wait for returns. */
 static enum stop_kind system_call_edge(const struct tracee *t)
 {
@@ -118,7 +119,7 @@ static void classify(struct tracee *t, int status)
 	}
 }
 
-static int look(struct tracee *t, int *ret_status)
+static int check_for_stop(struct tracee *t, int *ret_status)
 {
 	siginfo_t info = {0};
 
@@ -128,8 +129,9 @@ static int look(struct tracee *t, int *ret_status)
 	if (!info.si_pid)
 		return 0;
 	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
-		/* Until its end is taken note of, its process cannot end. Not of the process's own,
-		 * which may be a child of ours whose status is wanted elsewhere. */
+		/* The process cannot end until its threads' ends have been noted. The first
+		 * thread's is left alone: it may be a child of ours whose status is needed
+		 * elsewhere. */
 		if (t->tid != t->pid)
 			(void)waitid(P_PID, (id_t)t->tid, &info,
 				     WEXITED | WNOHANG | __WALL | __WNOTHREAD);
@@ -144,7 +146,7 @@ int tracee_wait(struct tracee *t, uint64_t deadline_ns)
 	struct timespec pause = {.tv_nsec = 20000};
 	int status = 0, found;
 
-	while (!(found = look(t, &status))) {
+	while (!(found = check_for_stop(t, &status))) {
 		tracer_pulse();
 		if (clock_now_ns() >= deadline_ns)
 			return -ETIMEDOUT;
@@ -315,7 +317,7 @@ int tracee_read(const struct tracee *t, uint64_t address, void *data, size_t byt
 	return file_read_all_at(t->mem_fd, address, data, bytes) == (ssize_t)bytes ? 0 : -EFAULT;
 }
 
-/* Where writing through /proc/PID/mem is restricted (proc_mem.force_override), ptrace still can. */
+/* Writes with ptrace, which works where /proc/PID/mem is restricted (proc_mem.force_override). */
 static int poke(const struct tracee *t, uint64_t address, const char *data, size_t bytes)
 {
 	uint64_t word;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A fork, because only a process can be killed on its own. A timer of its own kills it, so that
- * nothing which makes gpuprof wait keeps the target stopped. What comes back lies in memory that
- * both share, and is copied only after the child has ended well.
+ * Forks, because only a process can be killed on its own. The child's own timer kills it, so that
+ * nothing that blocks gpuprof keeps threads stopped. Its results are in shared memory and are
+ * copied only after it has ended well.
  */
 #include "inject/tracer.h"
 
@@ -23,13 +23,13 @@
 #include "base/killsafe_call.h"
 #include "common/clock.h"
 
-#define LOOK_MS	       20 /* between looks at it, */
-#define MEANWHILE_MS   2  /* and where something is done in between */
+#define LOOK_MS	       20 /* between two looks at the child */
+#define MEANWHILE_MS   2  /* the same, when `meanwhile` has work to do */
 #define KILL_WAIT_MS   1000
 #define MS_NS	       1000000ULL
 #define SEC_NS	       1000000000ULL
 #define SILENCE_NS     (TRACER_SILENCE_MS * MS_NS)
-#define TIMER_EARLY_NS (5 * MS_NS) /* by which two clock readings may differ from the timer */
+#define TIMER_EARLY_NS (5 * MS_NS) /* by which clock readings may differ from the timer */
 
 struct area {
 	uint64_t pulse_ns; /* 0: silence does not count yet */
@@ -37,7 +37,7 @@ struct area {
 	_Alignas(16) unsigned char data[];
 };
 
-/* The child's own; NULL in every other process. */
+/* Set in the child; NULL in every other process. */
 static struct area *own;
 static timer_t own_timer;
 
@@ -72,7 +72,7 @@ static _Noreturn void child_main(struct area *area, pid_t parent, int (*fn)(void
 	_exit(0);
 }
 
-/* With all signals blocked, the child's own faults excepted. */
+/* Forks with all signals blocked, except the child's own faults. */
 static pid_t fork_without_signals(void)
 {
 	static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGABRT};
@@ -89,10 +89,10 @@ static pid_t fork_without_signals(void)
 	return pid;
 }
 
-/* Waits for its end or for some milliseconds. */
+/* Waits for the child's end or for some milliseconds. */
 static void wait_a_little(int pidfd, const struct tracer_meanwhile *meanwhile)
 {
-	static const struct timespec turn = {.tv_nsec = MS_NS};
+	static const struct timespec pause = {.tv_nsec = MS_NS};
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
 	if (meanwhile->fn)
@@ -100,11 +100,11 @@ static void wait_a_little(int pidfd, const struct tracer_meanwhile *meanwhile)
 	if (pidfd >= 0)
 		(void)poll(&p, 1, meanwhile->fn ? MEANWHILE_MS : LOOK_MS);
 	else
-		(void)nanosleep(&turn, NULL);
+		(void)nanosleep(&pause, NULL);
 }
 
-/* Whether it has ended. *ret_err: 0, by itself, with its work done; -ETIMEDOUT: it was silent for
- * too long; -ECANCELED. */
+/* Whether the child has ended. *ret_err: 0: by itself, with its work done; -ETIMEDOUT: it was
+ * silent for too long; -ECANCELED. */
 static bool has_ended(pid_t pid, const struct area *area, int *ret_err)
 {
 	uint64_t pulse_ns = __atomic_load_n(&area->pulse_ns, __ATOMIC_RELAXED);
@@ -126,7 +126,7 @@ static bool has_ended(pid_t pid, const struct area *area, int *ret_err)
 	return true;
 }
 
-/* Waits until it has ended. 0, -ETIMEDOUT or -ECANCELED. */
+/* Waits until the child has ended. 0, -ETIMEDOUT or -ECANCELED. */
 static int watch(pid_t pid, const struct area *area, uint32_t total_ms,
 		 const struct tracer_meanwhile *meanwhile)
 {
@@ -139,7 +139,7 @@ static int watch(pid_t pid, const struct area *area, uint32_t total_ms,
 		wait_a_little(pidfd, meanwhile);
 		if (clock_now_ns() < end_ns)
 			continue;
-		/* Where the kernel lets nothing be killed, it is not waited for. */
+		/* If the kernel cannot even kill the child, it is not waited for. */
 		if (killed)
 			break;
 		(void)kill(pid, SIGKILL);

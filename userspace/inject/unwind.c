@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * libdw does the unwinding; it reads memory and registers through us, from a thread that we
- * stopped, and the tables from the very files that are mapped. It never looks for debug files. What
- * it needs of a file is read into memory of our own (ELF_C_READ), never mapped: the target may cut
- * or rewrite the file meanwhile.
+ * Unwinds with libdw. It reads memory and registers through us, from a thread that we stopped, and
+ * unwind tables from the very files that are mapped; it never looks for debug files. What it needs
+ * of a file is read into our memory (ELF_C_READ), never mapped: the process may truncate or rewrite
+ * the file meanwhile.
  */
 #include "inject/unwind.h"
 
@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "inspect/access/process_file.h"
 
-/* What libdw keeps with each file. */
+/* libdw's data with each file. */
 struct file {
 	struct unwinder *unwinder;
 	const struct target_library *library;
@@ -28,7 +28,7 @@ struct unwinder {
 	struct file *files; /* one for each library */
 	VEC(int) fds;	    /* of the files in use */
 	bool attached;
-	/* the thread at hand */
+	/* the thread that is being unwound */
 	const struct tracee *t;
 	const struct user_regs_struct *r;
 	uint64_t *addresses;
@@ -41,7 +41,7 @@ static int no_debuginfo(Dwfl_Module *m, void **data, const char *name, Dwarf_Add
 	return -1;
 }
 
-/* A descriptor of ours for the file that is mapped, and no other; -errno. */
+/* Opens the very file that is mapped. A descriptor or -errno. */
 static int open_library(struct unwinder *u, const struct target_library *l)
 {
 	struct stat st;
@@ -56,7 +56,7 @@ static int open_library(struct unwinder *u, const struct target_library *l)
 	return err ? err : take_fd(&fd);
 }
 
-/* libdw gets no descriptor: of one that it has it would read the file whole, to close it. */
+/* libdw gets no descriptor: to be able to close one, it would read the whole file. */
 static int find_elf(Dwfl_Module *m, void **data, const char *name, Dwarf_Addr base, char **file,
 		    Elf **ret_elf)
 {

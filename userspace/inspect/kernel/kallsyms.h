@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The functions of the running kernel by address, as /proc/kallsyms had them when it was read.
+ * The running kernel's functions by address, as /proc/kallsyms had them when it was read.
  */
 #ifndef GP_INSPECT_KERNEL_KALLSYMS_H
 #define GP_INSPECT_KERNEL_KALLSYMS_H
@@ -17,23 +17,23 @@ struct kernel_function {
 	const char *module; /* "[nf_tables]", borrowed; NULL: the kernel itself */
 };
 
-/* Takes the text over (freed by kallsyms__free(), and on failure too): lines as in /proc/kallsyms.
- * Lines that make no sense are skipped. 0 or -ENOMEM. */
+/* Parses lines as in /proc/kallsyms and skips malformed ones. Takes ownership of the text, on
+ * failure too. 0 or -ENOMEM. */
 int kallsyms__parse(char *text, struct kallsyms **ret_symbols);
 
-/* Reads /proc/kallsyms. Where addresses are hidden from this process there are no functions. 0 or
- * -errno. */
+/* Reads /proc/kallsyms. If addresses are hidden from this process the result is empty. 0 or -errno.
+ */
 int kallsyms__read(struct kallsyms **ret_symbols);
 void kallsyms__free(struct kallsyms *k);
 
-/* How many functions there are. */
+/* Returns the number of functions. */
 size_t kallsyms__nr(const struct kallsyms *k);
 
-/* The function that the address lies in; 0 or -ENOENT. */
+/* Finds the function that contains the address. 0 or -ENOENT. */
 int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kernel_function *ret);
 
-/* The addresses of `nr` functions of the kernel itself, in one pass that keeps nothing; 0 where
- * there is none, or it is hidden from this process. 0 or -errno. */
+/* Finds the addresses of `nr` functions of the kernel itself, in one pass that keeps nothing; an
+ * address is 0 if there is no such function or it is hidden. 0 or -errno. */
 int kallsyms__addresses(const char *const *names, size_t nr, uint64_t *ret_addresses);
 
 #endif /* GP_INSPECT_KERNEL_KALLSYMS_H */

@@ -19,12 +19,12 @@
 /* Of the file and of the rules: tables change with either, and with the size of pages. */
 #define CACHE_VERSION	(2 << 8 | GP_UNWIND_PAGE_SHIFT)
 #define WORDS_MAX	(32U << 20)
-#define CACHE_BYTES_MAX (WORDS_MAX * sizeof(uint64_t) + sizeof(struct cache_tail))
+#define CACHE_BYTES_MAX (WORDS_MAX * sizeof(uint64_t) + sizeof(struct cache_trailer))
 /* Of all tables together: some sixty libraries as large as PyTorch's. */
 #define FOLDER_BYTES_MAX (512 << 20)
 #define NAME_END	 ".unwind"
 
-struct cache_tail {
+struct cache_trailer {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t words_nr;
@@ -53,14 +53,15 @@ void unwind_cache_key(const void *eh_frame, size_t bytes, uint64_t address,
 }
 
 /* Sets the sums of a trailer whose other members are set. */
-static void sum_up(struct cache_tail *tail, const uint64_t *words)
+static void sum_up(struct cache_trailer *trailer, const uint64_t *words)
 {
 	struct digest d;
 
-	checksum_bytes(words, (size_t)tail->words_nr * sizeof(*words), tail->key, tail->words_sum);
+	checksum_bytes(words, (size_t)trailer->words_nr * sizeof(*words), trailer->key,
+		       trailer->words_sum);
 	digest__init(&d);
-	digest__add(&d, tail, offsetof(struct cache_tail, sum));
-	digest__end(&d, tail->sum);
+	digest__add(&d, trailer, offsetof(struct cache_trailer, sum));
+	digest__end(&d, trailer->sum);
 }
 
 static void name_of(const uint8_t key[DIGEST_BYTES],
@@ -70,18 +71,18 @@ static void name_of(const uint8_t key[DIGEST_BYTES],
 	memcpy(ret_name + DIGEST_TEXT_BYTES - 1, NAME_END, sizeof(NAME_END));
 }
 
-/* Whether the tail belongs to the words before it and to this key. */
-static bool fits(const struct cache_tail *tail, const uint8_t key[DIGEST_BYTES],
+/* Whether the trailer belongs to the words before it and to this key. */
+static bool fits(const struct cache_trailer *trailer, const uint8_t key[DIGEST_BYTES],
 		 const uint64_t *words, size_t bytes)
 {
-	struct cache_tail right = *tail;
+	struct cache_trailer right = *trailer;
 
-	if (tail->magic != CACHE_MAGIC || tail->version != CACHE_VERSION ||
-	    memcmp(tail->key, key, DIGEST_BYTES) != 0 || tail->words_nr > WORDS_MAX ||
-	    bytes != (size_t)tail->words_nr * sizeof(*words))
+	if (trailer->magic != CACHE_MAGIC || trailer->version != CACHE_VERSION ||
+	    memcmp(trailer->key, key, DIGEST_BYTES) != 0 || trailer->words_nr > WORDS_MAX ||
+	    bytes != (size_t)trailer->words_nr * sizeof(*words))
 		return false;
 	sum_up(&right, words);
-	return !memcmp(&right, tail, sizeof(right));
+	return !memcmp(&right, trailer, sizeof(right));
 }
 
 int unwind_cache_load(const char *dir, const uint8_t key[DIGEST_BYTES],
@@ -90,24 +91,24 @@ int unwind_cache_load(const char *dir, const uint8_t key[DIGEST_BYTES],
 	CLEANUP(cleanup_free) char *data = NULL;
 	char name[DIGEST_TEXT_BYTES + sizeof(NAME_END)];
 	struct unwind_table t;
-	struct cache_tail tail;
+	struct cache_trailer trailer;
 	size_t bytes;
 
 	name_of(key, name);
-	if (cache_read(dir, name, CACHE_BYTES_MAX, &data, &bytes) || bytes < sizeof(tail))
+	if (cache_read(dir, name, CACHE_BYTES_MAX, &data, &bytes) || bytes < sizeof(trailer))
 		return -ENOENT;
-	bytes -= sizeof(tail);
-	memcpy(&tail, data + bytes, sizeof(tail));
-	if (!fits(&tail, key, (const uint64_t *)data, bytes))
+	bytes -= sizeof(trailer);
+	memcpy(&trailer, data + bytes, sizeof(trailer));
+	if (!fits(&trailer, key, (const uint64_t *)data, bytes))
 		return -ENOENT;
 	t = (struct unwind_table){.words = (uint64_t *)data,
-				  .words_nr = tail.words_nr,
-				  .rows_nr = tail.rows_nr,
-				  .rules_nr = tail.rules_nr,
-				  .first_page = tail.first_page,
-				  .pages_nr = tail.pages_nr,
-				  .hard_nr = tail.hard_nr,
-				  .skipped_nr = tail.skipped_nr};
+				  .words_nr = trailer.words_nr,
+				  .rows_nr = trailer.rows_nr,
+				  .rules_nr = trailer.rules_nr,
+				  .first_page = trailer.first_page,
+				  .pages_nr = trailer.pages_nr,
+				  .hard_nr = trailer.hard_nr,
+				  .skipped_nr = trailer.skipped_nr};
 	if (!unwind_table__valid(&t))
 		return -ENOENT;
 	data = NULL;
@@ -119,22 +120,22 @@ int unwind_cache_store(const char *dir, const uint8_t key[DIGEST_BYTES],
 		       const struct unwind_table *t)
 {
 	static const char *const suffixes[] = {NAME_END};
-	struct cache_tail tail = {.magic = CACHE_MAGIC,
-				  .version = CACHE_VERSION,
-				  .words_nr = t->words_nr,
-				  .rows_nr = t->rows_nr,
-				  .rules_nr = t->rules_nr,
-				  .first_page = t->first_page,
-				  .pages_nr = t->pages_nr,
-				  .hard_nr = t->hard_nr,
-				  .skipped_nr = t->skipped_nr};
+	struct cache_trailer trailer = {.magic = CACHE_MAGIC,
+					.version = CACHE_VERSION,
+					.words_nr = t->words_nr,
+					.rows_nr = t->rows_nr,
+					.rules_nr = t->rules_nr,
+					.first_page = t->first_page,
+					.pages_nr = t->pages_nr,
+					.hard_nr = t->hard_nr,
+					.skipped_nr = t->skipped_nr};
 	struct cache_part parts[] = {{t->words, (size_t)t->words_nr * sizeof(*t->words)},
-				     {&tail, sizeof(tail)}};
+				     {&trailer, sizeof(trailer)}};
 	char name[DIGEST_TEXT_BYTES + sizeof(NAME_END)];
 	int err;
 
-	memcpy(tail.key, key, DIGEST_BYTES);
-	sum_up(&tail, t->words);
+	memcpy(trailer.key, key, DIGEST_BYTES);
+	sum_up(&trailer, t->words);
 	name_of(key, name);
 	err = cache_write(dir, name, 0600, parts, 2);
 	if (!err)

@@ -39,7 +39,7 @@ bool cpu_sharing__poll(struct cpu_sharing *c, const struct gp_sampled_cpu *is, u
 	} else if (past_ns >= least_ns(period_ns)) {
 		c->timer = ours && is_shared(c, is, (uint64_t)2 * SHARING_PART);
 		if (!ours)
-			c->rest_until_ns = now_ns + SHARING_REST_NS;
+			c->rest_until_ns = now_ns + SHARING_PAUSE_NS;
 		begin(c, is, now_ns);
 	}
 	return c->timer;

@@ -23,7 +23,7 @@
 #define SHARING_SAMPLES	 32	       /* in periods: a timer lasts for at least so many samples */
 /* After a timer that met no sampled thread the next one begins no earlier than this, unless a tick
  * meets one. */
-#define SHARING_REST_NS 10000000000ULL
+#define SHARING_PAUSE_NS 10000000000ULL
 
 struct cpu_sharing {
 	bool timer;		   /* the last decision */

@@ -273,7 +273,7 @@ void sampled_cpus__poll(struct sampled_cpus *s, uint64_t now_ns)
 	}
 }
 
-void sampled_cpus__rest(struct sampled_cpus *s)
+void sampled_cpus__pause(struct sampled_cpus *s)
 {
 	for (size_t i = 0; s->counted && i < s->nr; i++) {
 		if (s->cpus[i].timer)

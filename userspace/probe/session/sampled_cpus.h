@@ -27,7 +27,7 @@ int sampled_cpus__set_period(struct sampled_cpus *s, uint64_t period_ns);
 void sampled_cpus__poll(struct sampled_cpus *s, uint64_t now_ns);
 
 /* Ends all timers until the next poll: nothing is sampled now. */
-void sampled_cpus__rest(struct sampled_cpus *s);
+void sampled_cpus__pause(struct sampled_cpus *s);
 
 /* NULL is allowed. */
 void sampled_cpus__free(struct sampled_cpus *s);

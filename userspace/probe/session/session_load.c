@@ -310,7 +310,7 @@ static void take_refusal(const struct program_refusal *refusal, void *arg)
 		 refusal->costs);
 }
 
-static int ptrace_error_reason(struct reason *why, int err, const struct program_refusal *refusal)
+static int explain_refusal(struct reason *why, int err, const struct program_refusal *refusal)
 {
 	char kernel[80];
 
@@ -346,7 +346,7 @@ static int load_rest(struct probe_session *s, bool task_storage, int err, struct
 	if (r.err)
 		return explain_errno(why, r.err);
 	if (r.first.program[0] && r.first.answer.verified)
-		return ptrace_error_reason(why, err, &r.first);
+		return explain_refusal(why, err, &r.first);
 	if (r.first.program[0] || !s->refused.names.nr)
 		return explain_errno(why, err);
 	err = load(s, task_storage);

@@ -25,16 +25,16 @@
 
 /* Waits are long, so visits are this many times rarer than samples. A thread in a new wait costs
  * some ten microseconds; if there are many, visits become rarer still, so that all of them together
- * take at most one LOOKS_SHARE-th of a CPU. A visit stands for the time since the last one. */
-#define TICKS_PER_LOOK 8
-#define LOOKS_SHARE    100
-#define LOOK_LEARN     0.2 /* weight of the latest cost */
+ * take at most one VISITS_SHARE-th of a CPU. A visit stands for the time since the last one. */
+#define TICKS_PER_VISIT	 8
+#define VISITS_SHARE	 100
+#define VISIT_COST_LEARN 0.2 /* weight of the latest cost */
 /* At the samples' pace visits are never rarer than this, or a recording would begin with what was
  * before it. */
-#define LOOK_NS_MAX SECOND_NS
+#define VISIT_NS_MAX SECOND_NS
 
 /* The waiting threads of one process, and the iterator that visits them. */
-struct looked_at {
+struct visited_process {
 	pid_t pid;
 	struct bpf_link *link;
 };
@@ -49,10 +49,10 @@ struct sampler {
 	bool end;
 	struct sampled_cpus *cpus;
 	uint64_t period_ns; /* between visits, at least */
-	VEC(struct looked_at) processes;
-	uint64_t last_ns;    /* time of the last visit; 0: none in this epoch */
-	uint64_t pace_ns;    /* between visits, now */
-	double look_cost_ns; /* CPU time of a visit, smoothed */
+	VEC(struct visited_process) processes;
+	uint64_t last_ns;     /* time of the last visit; 0: none in this epoch */
+	uint64_t pace_ns;     /* between visits, now */
+	double visit_cost_ns; /* CPU time of a visit, smoothed */
 	uint64_t missed_nr;
 	uint64_t cpu_ns;
 };
@@ -95,7 +95,7 @@ int session_sample_choose(const struct probe_session *s, struct gpuprof_bpf *bpf
 /* ---- threads that wait ---- */
 
 /* Runs the program on each thread of the process. False: not on all of them. */
-static bool look_at(const struct looked_at *p)
+static bool visit_process(const struct visited_process *p)
 {
 	int fd = bpf_iter_create(bpf_link__fd(p->link));
 	char none[64];
@@ -110,7 +110,7 @@ static bool look_at(const struct looked_at *p)
 	return !nr;
 }
 
-static void look(struct sampler *m, bool report)
+static void visit_waiting(struct sampler *m, bool report)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), past = m->last_ns ? now - m->last_ns : 0;
 
@@ -122,27 +122,27 @@ static void look(struct sampler *m, bool report)
 	}
 	__atomic_store_n(&m->bpf->bss->gp_look_emits, report, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < m->processes.nr; i++)
-		m->missed_nr += !look_at(&m->processes.items[i]);
+		m->missed_nr += !visit_process(&m->processes.items[i]);
 }
 
-static uint64_t look_period(uint64_t sample_ns)
+static uint64_t visit_period(uint64_t sample_ns)
 {
-	uint64_t ns = TICKS_PER_LOOK * sample_ns;
+	uint64_t ns = TICKS_PER_VISIT * sample_ns;
 
-	return ns < LOOK_NS_MAX ? ns : LOOK_NS_MAX;
+	return ns < VISIT_NS_MAX ? ns : VISIT_NS_MAX;
 }
 
 /* Waits for the next visit that is due, or for the end. */
-static void wait_for_lock(struct sampler *m, uint64_t *turn_ns)
+static void wait_for_visit(struct sampler *m, uint64_t *due_ns)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct timespec at;
 
-	*turn_ns += m->pace_ns;
-	if (*turn_ns < now)
-		*turn_ns = now + m->pace_ns - (now - *turn_ns) % m->pace_ns;
-	at.tv_sec = (time_t)(*turn_ns / SECOND_NS);
-	at.tv_nsec = (long)(*turn_ns % SECOND_NS);
+	*due_ns += m->pace_ns;
+	if (*due_ns < now)
+		*due_ns = now + m->pace_ns - (now - *due_ns) % m->pace_ns;
+	at.tv_sec = (time_t)(*due_ns / SECOND_NS);
+	at.tv_nsec = (long)(*due_ns % SECOND_NS);
 	while (!m->end && !pthread_cond_timedwait(&m->wake, &m->lock, &at))
 		;
 }
@@ -152,28 +152,28 @@ static void set_pace(struct sampler *m, uint64_t cost_ns)
 {
 	double pace_ns;
 
-	m->look_cost_ns += LOOK_LEARN * ((double)cost_ns - m->look_cost_ns);
-	pace_ns = LOOKS_SHARE * m->look_cost_ns;
+	m->visit_cost_ns += VISIT_COST_LEARN * ((double)cost_ns - m->visit_cost_ns);
+	pace_ns = VISITS_SHARE * m->visit_cost_ns;
 	m->pace_ns = pace_ns > (double)m->period_ns ? (uint64_t)pace_ns : m->period_ns;
 }
 
 static void *sampler_main(void *arg)
 {
 	struct sampler *m = arg;
-	uint64_t turn_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t due_ns = clock_ns(CLOCK_MONOTONIC);
 
 	(void)pthread_mutex_lock(&m->lock);
 	while (!m->end) {
 		if (__atomic_load_n(&m->bpf->bss->gp_epoch, __ATOMIC_ACQUIRE)) {
-			look(m, false);
+			visit_waiting(m, false);
 			set_pace(m, clock_ns(CLOCK_THREAD_CPUTIME_ID) - m->cpu_ns);
 			sampled_cpus__poll(m->cpus, clock_now_ns());
 		} else {
 			m->last_ns = 0;
-			sampled_cpus__rest(m->cpus);
+			sampled_cpus__pause(m->cpus);
 		}
 		m->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		wait_for_lock(m, &turn_ns);
+		wait_for_visit(m, &due_ns);
 	}
 	(void)pthread_mutex_unlock(&m->lock);
 	return NULL;
@@ -191,7 +191,7 @@ int session_sample_add(struct probe_session *s, pid_t pid)
 {
 	union bpf_iter_link_info info = {.task.pid = (uint32_t)pid};
 	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct looked_at p = {.pid = pid};
+	struct visited_process p = {.pid = pid};
 	int err;
 
 	if (!s->sampler || bpf_program__fd(s->bpf->progs.gp_look) < 0)
@@ -230,7 +230,7 @@ void probe_session__renew_samples(struct probe_session *s)
 	if (!s->sampler || !s->epochs.started || s->epochs.paused)
 		return;
 	(void)pthread_mutex_lock(&s->sampler->lock);
-	look(s->sampler, true);
+	visit_waiting(s->sampler, true);
 	__atomic_store_n(&s->bpf->bss->gp_epoch, ++s->epochs.latest, __ATOMIC_RELEASE);
 	(void)pthread_mutex_unlock(&s->sampler->lock);
 }
@@ -242,7 +242,7 @@ void session_end_epoch(struct probe_session *s)
 	if (s->sampler)
 		(void)pthread_mutex_lock(&s->sampler->lock);
 	if (s->sampler && __atomic_load_n(epoch, __ATOMIC_ACQUIRE))
-		look(s->sampler, true);
+		visit_waiting(s->sampler, true);
 	__atomic_store_n(epoch, 0, __ATOMIC_RELEASE);
 	if (s->sampler)
 		(void)pthread_mutex_unlock(&s->sampler->lock);
@@ -282,7 +282,7 @@ int probe_session__set_sample_period(struct probe_session *s, uint64_t period_ns
 	if (err)
 		(void)sampled_cpus__set_period(m->cpus, before_ns);
 	else
-		m->period_ns = look_period(period_ns);
+		m->period_ns = visit_period(period_ns);
 	(void)pthread_mutex_unlock(&m->lock);
 	return err;
 }
@@ -342,7 +342,7 @@ int session_sample_new(struct probe_session *s, struct reason *why)
 		return reason_set(why, err, "out of memory");
 	}
 	m->bpf = s->bpf;
-	m->period_ns = m->pace_ns = look_period(SECOND_NS / s->options.sample_hz);
+	m->period_ns = m->pace_ns = visit_period(SECOND_NS / s->options.sample_hz);
 	s->sampler = m;
 	if (!s->bpf->rodata->gp_task_by_pid)
 		log_warn(
