@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Calls of the CUDA runtime and driver: one program at entries, one at exits, for all of them. A
- * driver call that a runtime call makes is part of it and not told; memory is told by the outermost
- * call. Where a call's end cannot be seen it is told at once, without one.
+ * Calls of the CUDA runtime and driver: one program for all entries, one for all exits. A driver
+ * call inside a runtime call is part of it and is not emitted; memory is emitted by the outermost
+ * call. A call whose end cannot be seen is emitted at its begin, without an end.
  */
 #include "stack.bpf.h"
 #include "thread.bpf.h"
@@ -16,10 +16,10 @@
 #define TAG_LAYOUT(tag)	  (TAG_SCOPE(tag) & 63)
 #define TAG_BIT(tag, bit) (TAG_SCOPE(tag) & (bit))
 
-/* Numbers of arguments, from 1; those after the sixth lie on the stack. 0: there is none. */
+/* Positions of arguments, from 1; those after the sixth are on the stack. 0: none. */
 struct layout {
 	__u8 bytes, times, shift, stream, kind, address, second;
-	__u8 datatype, op, peer, communicator; /* of NCCL, whose count is in `bytes` */
+	__u8 datatype, op, peer, communicator; /* NCCL's, whose count is in `bytes` */
 };
 
 static const struct layout layouts[GP_API_LAYOUT_NR] = {
@@ -232,7 +232,7 @@ static __noinline int emit_collective(struct thread_state *t, struct api_frame *
 	ev->start_ns = f->call.api.start_ns;
 	ev->instance = f->call.api.instance;
 	ev->name_id = f->call.api.name_id;
-	/* Written by the call. */
+	/* The call has written it. */
 	if (TAG_LAYOUT(f->tag) == GP_API_NCCL_INIT &&
 	    (!end_ns || bpf_probe_read_user(&ev->communicator, sizeof(ev->communicator),
 					    (const void *)ev->communicator)))
@@ -255,7 +255,8 @@ static __always_inline void api_emit(struct thread_state *t, struct api_frame *f
 	emit_copy(&f->call, sizeof(f->call), t);
 }
 
-/* The verifier must see the bound of the very register that the address is made from. */
+/* Returns the open call with this index. The verifier must see the bound of the very register from
+ * which the address is made. */
 static __always_inline struct api_frame *api_at(struct thread_state *t, __u32 i)
 {
 	if (i >= GP_API_DEPTH)
@@ -294,7 +295,8 @@ static long close_api_one(__u32 n, struct close_apis *c)
 	return 0;
 }
 
-/* Calls whose frames lie below sp have ended without passing a probed exit. Out of line: rare. */
+/* Closes calls whose frames lie below sp: they ended without passing a probed exit. Out of line
+ * because it is rare. */
 static __noinline int api_close_dead(struct thread_state *t, __u64 sp)
 {
 	struct close_apis c = {.thread = t, .sp = sp};
@@ -317,7 +319,7 @@ static __always_inline bool is_memory_call(__u32 tag)
 	return TAG_LAYOUT(tag) >= GP_API_MEMORY && TAG_LAYOUT(tag) < GP_API_NCCL_CALL;
 }
 
-/* A new frame, with all but the arguments filled; NULL (counted) if there is none left. */
+/* Pushes a frame with everything but the arguments. NULL (counted) if none is left. */
 static __always_inline struct api_frame *api_push(struct thread_state *t, __u64 sp, __u32 tag,
 						  __u32 name_id, __u64 now)
 {
@@ -335,7 +337,7 @@ static __always_inline struct api_frame *api_push(struct thread_state *t, __u64 
 	__builtin_memset(&f->call, 0, sizeof(f->call));
 	f->sp = sp;
 	f->tag = tag;
-	/* NCCL's own calls are CUDA's as anybody's. */
+	/* CUDA calls inside NCCL's are emitted as usual. */
 	f->silent = outer && TAG_BIT(tag, GP_API_IS_DRIVER) && !is_collective(outer->tag) &&
 		    (outer->silent || !TAG_BIT(outer->tag, GP_API_IS_DRIVER));
 	f->in_memory_call = outer && (outer->in_memory_call || is_memory_call(outer->tag));
@@ -393,7 +395,7 @@ static __noinline int emit_memory(struct pt_regs *ctx, struct thread_state *t, s
 	bool is_free = layout >= GP_API_FREE;
 	__u64 address = f->address, bytes = f->call.api.bytes, pitch = 0;
 
-	/* What a call has returned stands where its argument says. */
+	/* The result is where the argument points. */
 	if (!is_free && bpf_probe_read_user(&address, sizeof(address), (const void *)f->address))
 		address = 0;
 	if (f->second && !bpf_probe_read_user(&pitch, sizeof(pitch), (const void *)f->second))
@@ -450,7 +452,7 @@ int gp_api_exit(struct pt_regs *ctx)
 	if (!op_site_at(ctx, &site))
 		return 0;
 	t = site.thread;
-	/* The exit of a call that was too deep to be kept. */
+	/* The exit of a call that was too deep to have a frame. */
 	if (site.sp <= t->api_over_sp)
 		return 0;
 	api_settle(t, site.sp);
@@ -461,7 +463,7 @@ int gp_api_exit(struct pt_regs *ctx)
 			count_loss(t->api_depth ? GP_LOSS_RECORD : GP_LOSS_OPEN_AT_START);
 		return 0;
 	}
-	/* Of these calls the return itself is probed. */
+	/* For these calls the return instruction itself is probed. */
 	if (is_memory_call(f->tag) || is_function_call(f->tag)) {
 		f->call.api.result = (__u32)PT_REGS_RC(ctx);
 		f->call.api.head.flags &= (__u8)~GP_API_RESULT_UNKNOWN;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the probes of the CUDA API and NCCL are told of each function, in the cookie: shared by
- * probe/ and cuda.bpf.c. Part of wire.h.
+ * The part of wire.h that describes functions of the CUDA API and NCCL to their probes, in the
+ * cookie: shared by probe/ and cuda.bpf.c.
  */
 #ifndef GP_BPF_CUDA_LAYOUT_H
 #define GP_BPF_CUDA_LAYOUT_H
 
 /*
- * Where the arguments of a function of the CUDA API lie; the top bits of a cookie's scope. What
- * each means: bpf/cuda.bpf.c.
+ * Where a function's arguments lie: the top bits of a cookie's scope. For their meaning see
+ * bpf/cuda.bpf.c.
  */
 enum gp_api_layout {
 	GP_API_PLAIN = 0,
@@ -31,7 +31,7 @@ enum gp_api_layout {
 	GP_API_HALVES_ASYNC = 16,
 	GP_API_WORDS = 17,
 	GP_API_WORDS_ASYNC = 18,
-	/* From here on calls that give memory or take it back. */
+	/* From here on: calls that allocate or free memory. */
 	GP_API_MEMORY = 19,
 	GP_API_ALLOC = 19,
 	GP_API_ALLOC_MANAGED = 20,
@@ -44,7 +44,7 @@ enum gp_api_layout {
 	GP_API_FREE_HOST = 27,
 	GP_API_FREE_ASYNC = 28,
 	GP_API_FREE_PHYSICAL = 29,
-	/* From here on calls of NCCL. */
+	/* From here on: calls of NCCL. */
 	GP_API_NCCL_CALL = 30,
 	GP_API_NCCL_PLAIN = 30,
 	GP_API_NCCL_REDUCTION =
@@ -54,13 +54,13 @@ enum gp_api_layout {
 	GP_API_NCCL_PEER = 34,	    /* buffer, count, type, peer or root, communicator, stream */
 	GP_API_NCCL_GATHER = 35,    /* buffer, buffer, count, type, communicator, stream */
 	GP_API_NCCL_INIT = 36,	    /* where the communicator goes, ranks, (id), rank */
-	/* From here on calls that tell handles of kernels. */
+	/* From here on: calls that return handles of kernels. */
 	GP_API_FUNCTION = 37,	 /* where the handle goes, module, name */
 	GP_API_FUNCTION_OF = 38, /* where the handle goes, another handle of the same kernel */
 	GP_API_LAYOUT_NR = 39,
-	/* Besides the layout. */
+	/* Flags beside the layout. */
 	GP_API_IS_DRIVER = 64,
-	GP_API_HAS_EXIT = 128, /* its end is seen */
+	GP_API_HAS_EXIT = 128, /* its exit is probed */
 };
 
 #endif /* GP_BPF_CUDA_LAYOUT_H */

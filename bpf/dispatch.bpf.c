@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Operators that are called without their at::_ops::NAME::call (torch.ops, TorchScript, libraries
- * of operators), and the ranges of record_function(), which are operators of that kind, and of
- * NVTX. The probe is where the caller asks which callbacks are to be told; the caller's registers
- * then hold the operator, in one that the compiler chose, so all are tried: what is no operator
- * does not look like one. Nothing that is read is believed further than to name an event.
+ * Operators that are called without their at::_ops::NAME::call (torch.ops, TorchScript, operator
+ * libraries), and ranges: record_function()'s, which are such operators, and NVTX's. The probe is
+ * where the caller asks which callbacks to run. One of the caller's registers then holds the
+ * operator; the compiler chose which, so all are tried: other values do not look like an operator.
+ * What is read is trusted only as the name of an event.
  */
 #include "op.bpf.h"
 
-/* A std::string as the C++ library has it since GCC 5. */
+/* A std::string of the C++ library since GCC 5. */
 struct cxx_string {
 	__u64 text;
 	__u64 bytes;
@@ -22,20 +22,20 @@ struct operator_name {
 	struct cxx_string overload;
 };
 
-/* What lies before the text of a std::string as it was until then, which is a pointer to its text.
- */
+/* What lies before the text of a std::string before GCC 5, which is a pointer to that text. */
 struct old_string {
 	__u64 bytes;
 	__u64 capacity;
 	__u64 users;
 };
 
-#define LOCAL_BYTES	15 /* that a string keeps in itself */
+#define LOCAL_BYTES	15 /* stored in the string itself */
 #define NAME_LEAST	4  /* "a::b" */
 #define NAME_MOST	4096
 #define SPACE_BYTES_MAX 40
 
-/* A string that lies at `at`: texts of up to LOCAL_BYTES may lie in itself, longer ones do not. */
+/* Whether a string at `at` is consistent: texts of up to LOCAL_BYTES may be stored in it, longer
+ * ones are not. */
 static __always_inline bool string_fits(const struct cxx_string *s, __u64 at)
 {
 	if (s->bytes > NAME_MOST || !s->text)
@@ -57,7 +57,7 @@ static __always_inline bool read_old_string(struct cxx_string *s, __u64 text)
 	return 1;
 }
 
-/* Reads the string that lies at `at`. */
+/* Reads the string at `at`. */
 static __always_inline bool read_string(struct cxx_string *s, __u64 at, bool old)
 {
 	if (!old)
@@ -66,7 +66,7 @@ static __always_inline bool read_string(struct cxx_string *s, __u64 at, bool old
 	       read_old_string(s, s->text);
 }
 
-/* Reads at most max - 1 bytes of text into zeros. */
+/* Reads at most max - 1 bytes of text into zeroed memory. */
 static __always_inline bool read_text(char *to, const struct cxx_string *s, __u32 max)
 {
 	__u32 bytes = s->bytes < max ? (__u32)s->bytes : max - 1;
@@ -94,8 +94,8 @@ static __always_inline bool has_space(const char *name)
 	return 0;
 }
 
-/* Reads both strings of what may be an operator's name. False if it is none; o->name.text is then
- * the word at `at`, or 0. */
+/* Reads both strings of a possible operator name. False if it is none; o->name.text is then the
+ * word at `at`, or 0. */
 static __always_inline bool read_names(struct operator_name *o, __u64 at)
 {
 	if (bpf_probe_read_user(o, sizeof(*o), (const void *)at)) {
@@ -107,7 +107,7 @@ static __always_inline bool read_names(struct operator_name *o, __u64 at)
 	       string_fits(&o->overload, at + offsetof(struct operator_name, overload));
 }
 
-/* The same of old strings. */
+/* Does the same for old strings. */
 static __always_inline bool read_old_names(struct operator_name *o, __u64 at)
 {
 	__u64 texts[2];
@@ -122,8 +122,8 @@ static __always_inline bool read_old_names(struct operator_name *o, __u64 at)
 	       read_old_string(&o->overload, texts[1]);
 }
 
-/* Reads the name of the operator whose entry lies at `at` into t->found. 0, or if it is none what
- * may be a pointer to one. The verifier follows it once, because it is global. */
+/* Reads the name of the operator whose entry lies at `at` into t->found. Returns 0, or if it is no
+ * operator a value that may point to one. Global, so that the verifier checks it once. */
 __noinline __u64 read_operator(struct thread_state *t, __u64 at, bool old)
 {
 	struct operator_name o;
@@ -140,17 +140,17 @@ __noinline __u64 read_operator(struct thread_state *t, __u64 at, bool old)
 	return 0;
 }
 
-#define CANDIDATES 8 /* a power of two, so that an index can be bounded */
+#define CANDIDATES 8 /* a power of two, so that an index can be masked */
 
 struct operator_search {
 	struct thread_state *thread;
 	__u64 at[CANDIDATES];
 	__u32 first;
-	__u32 found; /* the index, CANDIDATES: none */
+	__u32 found; /* the index; CANDIDATES: none */
 	bool old;    /* strings */
 };
 
-/* The register's value, or the handle that it points to. */
+/* Tries the register's value, or the handle that it points to. */
 static long try_candidate(__u32 n, struct operator_search *s)
 {
 	__u32 i = (s->first + n) & (CANDIDATES - 1);
@@ -165,14 +165,14 @@ static long try_candidate(__u32 n, struct operator_search *s)
 	return loop_end();
 }
 
-/* Whether t->found has the name of the operator that is being called. */
+/* Whether t->found has the name of the operator that is called. */
 static __always_inline bool find_operator(struct thread_state *t, const struct pt_regs *ctx,
 					  bool old)
 {
 	__u32 slot = (__u32)(ctx->ip >> 1) & (GP_FOUND_IN_NR - 1);
 	struct operator_search s = {
 		.thread = t,
-		/* Those that a call leaves as they are. */
+		/* Registers that a call preserves. */
 		.at = {ctx->r12, ctx->r13, ctx->bp, ctx->r14, ctx->bx, ctx->r15},
 		.first = gp_found_in[slot],
 		.found = CANDIDATES,
@@ -187,7 +187,7 @@ static __always_inline bool find_operator(struct thread_state *t, const struct p
 	return 1;
 }
 
-/* Gives the name in t->found an id and tells of it. 0: no room. */
+/* Gives the name in t->found an id and emits it. 0: no room. */
 static __noinline __u32 new_name(struct thread_state *t, const struct found_key *key, __u64 now)
 {
 	struct gp_ev_found_name *event;
@@ -222,7 +222,7 @@ static __always_inline __u64 found_hash(const struct thread_state *t)
 	return hash;
 }
 
-/* The id of the name in t->found, whose hash that is; 0: it has none. */
+/* Returns the id of the name in t->found, which has this hash; 0: it has none. */
 static __noinline __u32 found_name(struct thread_state *t, __u64 hash, __u64 now)
 {
 	struct found_key key = {.hash = hash, .process = (__u16)t->owner};
@@ -249,8 +249,8 @@ static long try_token(__u32 n, struct glob_search *s)
 	return 0;
 }
 
-/* Whether the operator in t->found was chosen. Each name is looked at once; what came out stands
- * among the names, under a process that is none. */
+/* Whether the operator in t->found was chosen. Each name is matched once; the result is stored
+ * among the names, under a process index that no process has. */
 static __noinline bool is_chosen(struct thread_state *t, __u64 hash)
 {
 	struct found_key key = {.hash = hash, .process = ~0ULL};
@@ -295,7 +295,7 @@ static __always_inline struct thread_frame *top_if(struct thread_state *t, __u32
 	return op && frame && frame->op == op ? frame : 0;
 }
 
-/* Its operator has returned: the range goes on, and is as dead as the op around it. */
+/* The range's operator has returned: the range stays open, until the op around it ends. */
 static __always_inline void range_stay(struct thread_state *t, struct thread_frame *frame)
 {
 	const struct thread_frame *around = thread_frame(t, (__u64)t->depth - 2);
@@ -304,7 +304,8 @@ static __always_inline void range_stay(struct thread_state *t, struct thread_fra
 	frame->sp = around ? around->sp : ~0ULL;
 }
 
-/* The operators that begin and end ranges are none for torch.profiler: this one is not told. */
+/* Pushes an operator that begins or ends a range, which torch.profiler does not show: it is not
+ * emitted. */
 static __always_inline void open_untold(struct op_site *site, __u32 name_id)
 {
 	struct thread_state *t = site->thread;
@@ -330,8 +331,8 @@ static __always_inline void range_close(struct thread_state *t, __u64 now)
 		count_loss(GP_LOSS_OPEN_AT_START);
 }
 
-/* The entry of the operator that ends a range, which ends with it. One that is too deep is not
- * seen to end, so the range ends where it begins. */
+/* Opens the operator that ends a range; the range ends with it. If it is too deep its end is not
+ * seen, so the range ends at its begin. */
 static __always_inline void open_range_end(struct op_site *site)
 {
 	bool deep = site->thread->depth >= GP_OP_DEPTH && !gp_ops_alone;
@@ -365,12 +366,12 @@ int gp_range(struct pt_regs *ctx)
 	return 0;
 }
 
-/* ---- NVTX: its ranges are ranges like those ---- */
+/* ---- NVTX ranges ---- */
 
-/* What its function has on the stack when it hands on to a tool's, at most; mostly it jumps. */
+/* The most stack that NVTX's function uses when it calls a tool's; mostly it jumps. */
 #define NVTX_FRAME_BYTES 64
 
-/* In a tool: whether NVTX's own function has told of this call. */
+/* In a tool's function: whether NVTX's own function has handled this call. */
 static __always_inline bool nvtx_is_emitted(const struct op_site *site)
 {
 	__u64 sp = site->thread->nvtx_sp;
@@ -443,8 +444,7 @@ int gp_nvtx_tool_pop(struct pt_regs *ctx)
 
 /* ---- operators ---- */
 
-/* at::getStepCallbacksUnlessEmpty(RecordScope) is about to be called; its result is returned in
- * memory. */
+/* At a call of at::getStepCallbacksUnlessEmpty(RecordScope), whose result is returned in memory. */
 SEC("uprobe")
 int gp_dispatch_entry(struct pt_regs *ctx)
 {
@@ -467,7 +467,7 @@ int gp_dispatch_entry(struct pt_regs *ctx)
 	}
 	hash = is_named ? found_hash(t) : 0;
 	if (part == RANGE_NONE && gp_ops_chosen && !(is_named && is_chosen(t, hash))) {
-		/* One without a name may have been chosen. */
+		/* An operator without a name may have been chosen. */
 		if (!is_named)
 			count_loss(GP_LOSS_BOXED_UNSEEN);
 		open_untold(&site, NAME_UNCHOSEN);
@@ -501,7 +501,7 @@ int gp_dispatch_exit(struct pt_regs *ctx)
 		return 0;
 	}
 	frame = top_if(t, t->range_op);
-	/* Counted as a hit when the range is closed, together with the op that ends it. */
+	/* Counted as a hit when the range closes, together with the op that ends it. */
 	if (frame && frame->tag == COOKIE_TAG(site.cookie))
 		range_stay(t, frame);
 	else
@@ -509,7 +509,7 @@ int gp_dispatch_exit(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The same place in a function whose exits do not tell when the operator has ended. */
+/* The same place in a function whose exits do not show when the operator ended. */
 SEC("uprobe")
 int gp_dispatch_unseen(struct pt_regs *ctx)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Counting and writing to the ring. An event that finds no room is counted and gone. The reader is
- * not woken for each event: it polls with a timeout, and is woken when the ring has filled to
- * gp_wakeup_bytes, which a thread looks at each GP_WAKEUP_EVERY events of its own.
+ * Counts losses and writes to the ring. An event without room is counted and lost. The reader polls
+ * with a timeout; it is woken only when the ring has filled to gp_wakeup_bytes, which a thread
+ * checks every GP_WAKEUP_EVERY of its own events.
  */
 #ifndef GP_BPF_EMIT_BPF_H
 #define GP_BPF_EMIT_BPF_H
@@ -12,8 +12,8 @@
 
 #define GP_WAKEUP_EVERY 64
 
-/* What a callback of bpf_loop() returns to end the loop. The verifier wants to see a 0 or a 1, and
- * a compiler that may know the value takes whatever register happens to hold it (clang 19 does). */
+/* Ends a bpf_loop() from its callback. The verifier requires a 0 or a 1, and a compiler that knows
+ * the value would use whichever register holds it (clang 19 does). */
 static __always_inline long loop_end(void)
 {
 	long end = 1;
@@ -29,7 +29,7 @@ static __always_inline struct counters *counters_get(void)
 	return bpf_map_lookup_elem(&counters, &zero);
 }
 
-/* Atomic: a program can be preempted by another thread's on the same CPU. */
+/* Atomic: another thread's program can preempt this one on the same CPU. */
 static __always_inline void count_loss(enum gp_loss loss)
 {
 	struct counters *c = counters_get();
@@ -46,7 +46,8 @@ static __always_inline void count_hit(void)
 		__sync_fetch_and_add(&c->other_hits, 1);
 }
 
-/* Room for one event, all of which the caller fills. NULL (counted) if there is none. */
+/* Reserves room for one event, which the caller fills completely. NULL (counted) if there is none.
+ */
 static __always_inline void *emit_reserve(__u64 bytes)
 {
 	void *event = bpf_ringbuf_reserve(&ring, bytes, 0);
@@ -56,7 +57,7 @@ static __always_inline void *emit_reserve(__u64 bytes)
 	return event;
 }
 
-/* Of an event that comes seldom. */
+/* Returns the flags of a rare event. */
 static __always_inline __u64 emit_wakeup(void)
 {
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= gp_wakeup_bytes ? BPF_RB_FORCE_WAKEUP
@@ -73,7 +74,7 @@ static __always_inline void emit_submit(void *event, struct thread_state *t)
 	bpf_ringbuf_submit(event, emit_flags(t));
 }
 
-/* One event that lies elsewhere. */
+/* Emits a copy of an event. */
 static __always_inline void emit_copy(void *event, __u64 bytes, struct thread_state *t)
 {
 	if (bpf_ringbuf_output(&ring, event, bytes, emit_flags(t)))
@@ -90,7 +91,7 @@ static __always_inline void emit_head(struct gp_ev_head *head, __u8 kind, __u8 f
 	head->time_ns = now;
 }
 
-/* False: it is none of the capture's. */
+/* False: the process is not in the capture. */
 static __always_inline bool process_index(__u32 tgid, __u16 *ret_index)
 {
 	const __u32 *index = bpf_map_lookup_elem(&processes, &tgid);

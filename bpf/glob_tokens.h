@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The part of wire.h for choices of operators: a list of shell patterns, as POSIX has them for
- * fnmatch() without flags, as tokens that a program whose length is bounded can take one by one:
- * the kernel's, for names that it finds in the target's memory, and gpuprof's own.
- * probe/plan/globs.h makes it.
+ * The part of wire.h for choosing operators: shell patterns, as POSIX defines them for fnmatch()
+ * without flags, as tokens that a program of bounded length can match step by step: the BPF
+ * programs, for names in the process's memory, and gpuprof itself. probe/plan/globs.h compiles
+ * them.
  */
 #ifndef GP_BPF_GLOB_TOKENS_H
 #define GP_BPF_GLOB_TOKENS_H
@@ -31,18 +31,17 @@ struct gp_globs {
 	__u16 tokens[GP_GLOB_TOKENS];
 };
 
-/* Where a search is: all zero at its begin. */
+/* The state of a match; all zero at the beginning. */
 struct gp_glob_search {
 	__u32 token;
-	__u32 byte;	 /* of the name */
-	__u32 many;	 /* the token behind the last '*', 0: there was none */
-	__u32 many_byte; /* where what stands for it ends */
-	__u32 lost;	 /* this pattern does not fit */
-	__u32 fits;	 /* after the last step: whether a pattern does */
+	__u32 byte;	 /* position in the name */
+	__u32 many;	 /* token behind the last '*'; 0: none */
+	__u32 many_byte; /* where the text for that '*' ends */
+	__u32 lost;	 /* this pattern does not match */
+	__u32 fits;	 /* after the last step: whether a pattern matches */
 };
 
-/* A name of n bytes and a list of m tokens take no more: of each pattern, every token is looked at
- * for each byte at most. */
+/* The most steps for the longest name and list: each token is tried at most once per byte. */
 #define GP_GLOB_STEPS_MAX (1U << 19)
 
 static inline __attribute__((always_inline)) int gp_glob_is_in(const __u64 *sets, __u8 kind,
@@ -53,8 +52,8 @@ static inline __attribute__((always_inline)) int gp_glob_is_in(const __u64 *sets
 	return kind == GP_GLOB_ANY || (kind == GP_GLOB_BYTE && value == byte);
 }
 
-/* One step, of a name whose byte at s->byte is `byte`, 0 behind the last one. `tokens` and `sets`
- * are those of struct gp_globs. Whether it was the last step. */
+/* Makes one step. `byte` is the name's byte at s->byte, 0 behind the last one. `tokens` and `sets`
+ * are those of struct gp_globs. Returns whether it was the last step. */
 static inline __attribute__((always_inline)) int
 gp_glob_step(const __u16 *tokens, const __u64 *sets, struct gp_glob_search *s, __u8 byte)
 {
@@ -77,7 +76,7 @@ gp_glob_step(const __u16 *tokens, const __u64 *sets, struct gp_glob_search *s, _
 		s->token++;
 		s->byte++;
 	} else if (byte && s->many) {
-		/* The '*' stands for one byte more. */
+		/* Let the '*' stand for one byte more. */
 		s->token = s->many;
 		s->byte = ++s->many_byte;
 	} else {

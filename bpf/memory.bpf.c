@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Allocations and frees of PyTorch's allocators, each with the op that was open. On the CPU,
- * c10::ProfiledCPUMemoryReporter's functions are called for all of them, profiler or not;
- * allocators of other devices call c10::reportMemoryUsageToProfiler.
+ * Allocations and frees of PyTorch's allocators, each with the op that was open. The CPU's all call
+ * c10::ProfiledCPUMemoryReporter, with or without a profiler; allocators of other devices call
+ * c10::reportMemoryUsageToProfiler.
  */
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 
-/* One event about the current thread; `event` is to be filled but for head and instance. NULL: not
- * now. */
+/* Begins an event of the current thread; the caller fills in all but head and instance. NULL:
+ * nothing is recorded now. */
 static __always_inline struct gp_ev_memory *memory_begin(struct pt_regs *ctx, __u8 flags,
 							 struct thread_state **ret_thread)
 {
@@ -57,8 +57,8 @@ int gp_cpu_new(struct pt_regs *ctx)
 	return 0;
 }
 
-/* void ProfiledCPUMemoryReporter::Delete(void *ptr): the size is known to the reporter alone, the
- * reader takes it from the allocation. */
+/* void ProfiledCPUMemoryReporter::Delete(void *ptr): only the reporter knows the size; the reader
+ * takes it from the allocation. */
 SEC("uprobe")
 int gp_cpu_delete(struct pt_regs *ctx)
 {
@@ -94,8 +94,8 @@ int gp_cpu_oom(struct pt_regs *ctx)
 	return 0;
 }
 
-/* void reportOutOfMemoryToProfiler(int64_t alloc_size, size_t total_allocated,
- * size_t total_reserved, Device device): of the CPU's as of reportMemoryUsageToProfiler. */
+/* void reportOutOfMemoryToProfiler(int64_t alloc_size, size_t total_allocated, size_t
+ * total_reserved, Device device): the CPU's are skipped, as in reportMemoryUsageToProfiler. */
 SEC("uprobe")
 int gp_report_oom(struct pt_regs *ctx)
 {
@@ -119,10 +119,9 @@ int gp_report_oom(struct pt_regs *ctx)
 }
 
 /*
- * void reportMemoryUsageToProfiler(void *ptr, int64_t alloc_size, size_t total_allocated,
- * size_t total_reserved, Device device): Device is two signed bytes, type and index. The CPU's
- * reporter calls it too, but only while torch.profiler runs: its own functions have told it
- * already.
+ * void reportMemoryUsageToProfiler(void *ptr, int64_t alloc_size, size_t total_allocated, size_t
+ * total_reserved, Device device): Device is two signed bytes, type and index. The CPU's reporter
+ * calls it too, but only while torch.profiler runs; its own functions are probed already.
  */
 SEC("uprobe")
 int gp_report_memory(struct pt_regs *ctx)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Operators and autograd nodes: one program at entries, one at exits. Both probe instructions
- * inside the function, never its return address (an exception that crosses a return probe kills
- * the target). Each runs millions of times a second: every line here is paid by the target.
+ * Operators and autograd nodes: one program for entries, one for exits. Both probe instructions
+ * inside the function, never its return address (an exception that crosses a return probe kills the
+ * process). Each runs millions of times a second, and the traced process pays for every line here.
  */
 #include "op.bpf.h"
 
@@ -20,8 +20,8 @@ int gp_op_entry(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The name of an autograd node's class by its virtual table; `otherwise`, counted, if that is not
- * known. */
+/* Returns the name of an autograd node's class by its virtual table; `otherwise`, counted, if it is
+ * unknown. */
 static __always_inline __u32 node_name(__u64 node, __u64 cookie, __u32 otherwise)
 {
 	struct node_table key = {.process = COOKIE_PROCESS(cookie)};
@@ -36,7 +36,7 @@ static __always_inline __u32 node_name(__u64 node, __u64 cookie, __u32 otherwise
 }
 
 /* void torch::autograd::Engine::evaluate_function(std::shared_ptr<GraphTask> &, Node *, ...); its
- * exits are an op's. */
+ * exits are those of an op. */
 SEC("uprobe")
 int gp_node_entry(struct pt_regs *ctx)
 {
@@ -49,9 +49,9 @@ int gp_node_entry(struct pt_regs *ctx)
 }
 
 /*
- * void *__cxa_begin_catch(void *): an exception has been caught. What lies below the frame that
- * caught it has been left, and this is when. Without this the ops would stay open until an event
- * on the thread comes from further up the stack than they were.
+ * void *__cxa_begin_catch(void *): an exception was caught, which has left all frames below the one
+ * that caught it. Without this probe their ops would stay open until an event from further up the
+ * stack.
  */
 SEC("uprobe")
 int gp_catch(struct pt_regs *ctx)

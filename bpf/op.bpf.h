@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What happens at the entry and at the exit of whatever counts as an op.
+ * What happens at the entry and exit of an op of any kind.
  */
 #ifndef GP_BPF_OP_BPF_H
 #define GP_BPF_OP_BPF_H
@@ -9,8 +9,7 @@
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 
-/* Pushes an op that is open from now on. Returns the low half of its instance, 0: it was too deep.
- */
+/* Pushes an open op. Returns the low half of its instance; 0: it was too deep. */
 static __always_inline __u32 op_push(struct thread_state *t, __u64 sp, __u32 tag, __u32 name_id,
 				     __u64 now, __u32 stack_id)
 {
@@ -22,7 +21,8 @@ static __always_inline __u32 op_push(struct thread_state *t, __u64 sp, __u32 tag
 			t->over_sp = sp;
 		return 0;
 	}
-	/* What was too deep lay in the one that has given up this place, so it has been left. */
+	/* Ops that were too deep lay in the op that had this frame before, so they have been left.
+	 */
 	t->over_sp = 0;
 	frame->sp = sp;
 	frame->start_ns = now;
@@ -43,7 +43,7 @@ static __always_inline __u32 op_open(struct op_site *site, __u32 name_id)
 
 	if (gp_stacks) {
 		stack_id = stack_id_walked(site->ctx, site->thread, site->now);
-		/* The walk is no part of the op. */
+		/* The walk does not count as time of the op. */
 		site->now = bpf_ktime_get_ns();
 	}
 	op = op_push(site->thread, site->sp, COOKIE_TAG(site->cookie), name_id, site->now,
@@ -53,13 +53,13 @@ static __always_inline __u32 op_open(struct op_site *site, __u32 name_id)
 	return op;
 }
 
-/* No open op fits this exit. If nothing is open it was open already when the capture began. */
+/* No open op matches this exit. If none is open, the op was open before the capture began. */
 static __noinline void op_unmatched(struct thread_state *t)
 {
 	count_loss(t->depth ? GP_LOSS_RECORD : GP_LOSS_OPEN_AT_START);
 }
 
-/* At an exit. False if nothing is to be recorded, or the op was too deep to be kept. */
+/* At an exit. False if nothing is recorded, or the op was too deep for a frame. */
 static __always_inline bool op_end_begin(struct pt_regs *ctx, struct op_site *site)
 {
 	struct thread_state *t;
@@ -85,7 +85,8 @@ static long close_range_one(__u32 n, struct close_dead *c)
 	return 0;
 }
 
-/* Closes the ranges above the innermost op, which is about to end. Out of line: rare. */
+/* Closes the ranges above the innermost op, which is about to end. Out of line because it is rare.
+ */
 static __noinline void thread_close_ranges(struct thread_state *t, __u64 now)
 {
 	struct close_dead c = {.thread = t, .now = now};
@@ -93,7 +94,7 @@ static __noinline void thread_close_ranges(struct thread_state *t, __u64 now)
 	(void)bpf_loop(GP_OP_DEPTH, close_range_one, &c, 0);
 }
 
-/* Closes the op whose exit this is. False if it is not open. */
+/* Closes the op that ends here. False if it is not open. */
 static __always_inline bool op_close(struct op_site *site)
 {
 	struct thread_state *t = site->thread;

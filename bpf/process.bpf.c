@@ -2,7 +2,7 @@
 
 /*
  * What happens to a probed process as a whole: fork, exec, exit, and its loader mapping a library.
- * These are told whether or not ops are being recorded at the moment.
+ * Emitted whether or not ops are being recorded.
  */
 #include "emit.bpf.h"
 
@@ -10,8 +10,8 @@
 
 #define SIGNAL_STOP 19
 
-/* Only once there is room for the event that tells of it: who reads it lets the process go on. The
- * first process alone: it is gpuprof's child, and goes on by itself if gpuprof dies. */
+/* Stops the first process, once there is room for the event: its reader continues the process. Only
+ * the first one, which is gpuprof's child and continues by itself if gpuprof dies. */
 static __always_inline void process_stop(__u16 index)
 {
 	if (gp_stop_at_load && !index)
@@ -56,12 +56,13 @@ int gp_process_exit(struct bpf_raw_tracepoint_args *ctx)
 		(void)bpf_map_delete_elem(&native_threads_by_tid, &tid);
 	if (!process_index(tgid, &index))
 		return 0;
-	/* The last thread takes the process along. */
+	/* The process ends with its last thread. */
 	if (BPF_CORE_READ(p, signal, live.counter) > 0)
 		return 0;
-	/* Who gets the number next is another one: its exec and its children are not to be told. */
+	/* The next process with this number is another one: its exec and its children are not ours.
+	 */
 	(void)bpf_map_delete_elem(&processes, &tgid);
-	/* As its parent is told: of the first thread's end, unless one has ended them all. */
+	/* As the parent sees it: the first thread's status, unless one thread ended them all. */
 	status = BPF_CORE_READ(p, signal, group_exit_code);
 	if (!status)
 		status = BPF_CORE_READ(p, group_leader, exit_code);
@@ -69,8 +70,8 @@ int gp_process_exit(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* (struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm). A child by vfork is one of its
- * own from here on. */
+/* (struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm). From here on a vfork child is
+ * a process of its own. */
 SEC("raw_tp/sched_process_exec")
 int gp_process_exec(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -100,8 +101,7 @@ int gp_process_fork(struct bpf_raw_tracepoint_args *ctx)
 	if (!process_index(tgid, &index))
 		return 0;
 	pid = BPF_CORE_READ(child, pid);
-	/* A new thread is no new process, and a child by vfork lives in its parent's memory until
-	 * it calls exec. */
+	/* Skips new threads, and vfork children, which live in their parent's memory until exec. */
 	if (BPF_CORE_READ(child, tgid) == pid &&
 	    BPF_CORE_READ(child, mm) != BPF_CORE_READ(parent, mm))
 		process_emit(index, GP_PROCESS_FORK, pid);
@@ -111,8 +111,8 @@ int gp_process_fork(struct bpf_raw_tracepoint_args *ctx)
 /* r_state of <link.h>. */
 enum { LOADER_CONSISTENT = 0, LOADER_ADDS = 1, LOADER_REMOVES = 2 };
 
-/* What the loader does. Its word is of its first namespace only: nothing twice is something in
- * another one. */
+/* Counts what the loader does. Its state describes its first namespace only: no change twice means
+ * a change in another one. */
 static __always_inline void count_moves(__u32 i)
 {
 	__u32 did = gp_loader_did[i], does = LOADER_CONSISTENT;
@@ -127,7 +127,7 @@ static __always_inline void count_moves(__u32 i)
 		__sync_fetch_and_add(&gp_maps_removals[i], 1);
 }
 
-/* The loader's _dl_debug_state(), called before and after the list of what is mapped changes. */
+/* The loader's _dl_debug_state(), called before and after the list of mapped libraries changes. */
 SEC("uprobe")
 int gp_loader(void *ctx)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A code object is about to be freed: from here on its address can be another one's, so what is
- * known about stacks by the addresses of their codes is void. The frames of a walk hold on to their
- * codes: two walks with no such event between them see the same object at the same address. Counts
- * whether or not anything is being recorded.
+ * Counts freed code objects: from then on their addresses may belong to others, so what is known of
+ * stacks by such addresses is void. The frames of a walk keep their code objects alive: two walks
+ * without a free in between see the same object at the same address. Counts whether or not anything
+ * is being recorded.
  */
 #include "emit.bpf.h"
 

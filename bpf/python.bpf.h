@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The Python stack of the current thread, as an id. The thread state is the one in the
- * interpreters' lists whose thread is ours by its thread pointer: a thread that has let the GIL go,
- * as operators do, has it still, and while the thread is in here nobody else changes its frames.
- * What was found last is only believed while its neighbour in the list points to it.
- * Everything read is the target's: whatever it holds, the walk ends, and what is not sure is
- * marked.
+ * Finds the id of the current thread's Python stack. The thread state is the one in the
+ * interpreters' lists that has our thread pointer: a thread that has released the GIL, as operators
+ * do, keeps it, and while the thread is in here nobody else changes its frames. The last result is
+ * only used while its neighbour in the list points to it. Everything read belongs to the traced
+ * process: whatever it holds, the walk ends, and uncertain results are marked.
  *
- * There are four ways to an id, each read of the target's memory being what costs:
- * - the collector in the process says under which frame the innermost op began and what id it gave
- *   that stack, and that frame is still the innermost one;
- * - the innermost open op of the thread began under the same frame at the same instruction: that
- *   frame has been waiting for it since, so the stack is the op's;
- * - the frames' code and instructions are those of a stack that was seen, and no code object has
- *   been freed since (see gp_code_freed): the codes are the same objects;
- * - else the checksum of each frame's code decides whether the stack is new.
+ * There are four ways to an id; reads of the process's memory are what costs:
+ * - the collector has noted under which frame the innermost op began and which id it gave that
+ * stack, and that frame is still the innermost one;
+ * - the thread's innermost open op began under the same frame at the same instruction: that frame
+ * has been waiting for it since, so the stack is the op's;
+ * - the frames' code and instructions match a known stack, and no code object has been freed since
+ * (see gp_code_freed), so the code objects are the same;
+ * - else the checksums of the frames' code decide whether the stack is new.
  */
 #ifndef GP_BPF_PYTHON_BPF_H
 #define GP_BPF_PYTHON_BPF_H
@@ -23,7 +22,7 @@
 #include "walk.bpf.h"
 #include "walk_memory.bpf.h"
 
-/* Interpreters and thread states looked at to find one, and frames, Python's and others. */
+/* Limits: interpreters and thread states searched; frames walked, Python's and others. */
 #define PYTHON_SEARCH_MAX 4096
 #define PYTHON_WALK_MAX	  (2 * GP_STACK_FRAMES)
 #define PYTHON_WALK_STEP  8
@@ -31,7 +30,7 @@
 /* The low bits of an entry of quick_stacks. */
 #define PYTHON_QUICK_ID_MAX 0xfffffULL
 
-/* Eight bytes of a piece of the target's memory; what does not lie in it is 0. */
+/* Returns eight bytes of a piece of the process's memory; 0 if they lie outside of it. */
 static __always_inline __u64 python_field(const __u64 *chunk, __u32 chunk_bytes, __u32 offset)
 {
 	if (offset > chunk_bytes - 8)
@@ -45,10 +44,11 @@ struct python_walk {
 	const struct gp_python *py;
 	struct python_thread *memory;
 	struct python_windows *windows;
-	struct native_thread *native; /* where native stacks are wanted too, else NULL */
+	struct native_thread *native; /* NULL: no native stacks are wanted */
 };
 
-/* The innermost frame of the thread state whose pointer to it, or to the C frame, is `frame`. */
+/* Finds the innermost frame of the thread state whose pointer to it, or to the C frame, is `frame`.
+ */
 static __always_inline bool python_innermost(const struct gp_python *py, __u64 *frame)
 {
 	return !py->has_cframe || walked_read(frame, 8, *frame + py->cframe_frame);
@@ -105,8 +105,8 @@ static __always_inline bool python_state_good(struct python_thread *p, const str
 	return neighbour == tstate;
 }
 
-/* Whether there is still no interpreter but the one whose thread state was read. The list grows at
- * its head, so what is behind ours only goes. */
+/* Whether the interpreter whose thread state was read is still the only one. The list grows at its
+ * head; behind ours it only shrinks. */
 static __always_inline bool python_one_interpreter(const struct python_thread *p,
 						   const struct gp_python *py)
 {
@@ -116,7 +116,7 @@ static __always_inline bool python_one_interpreter(const struct python_thread *p
 	       first == p->single;
 }
 
-/* Goes through the lists. As python_find(). */
+/* Searches the lists. Returns as python_find(). */
 #define python_find_anew WALK_NAME(python_find_anew)
 __noinline int python_find_anew(struct python_thread *p, const struct gp_python *py, __u64 self)
 {
@@ -139,15 +139,15 @@ __noinline int python_find_anew(struct python_thread *p, const struct gp_python 
 		return -1;
 	if (!s->found_nr)
 		return 0;
-	/* Of several interpreters' states only one is the thread's now. Those without frames are
-	 * not, or it has no stack. */
+	/* Of the states of several interpreters only one is the thread's now; those without frames
+	 * are not, or the thread has no stack. */
 	if (s->framed_nr > 1 || !python_state_good(p, py, s->found, self))
 		return -1;
 	p->tstate = s->found;
 	return 1;
 }
 
-/* 1: the thread state is in p->state; 0: the thread has none; -1: not known. */
+/* 1: the thread state is in p->state; 0: the thread has none; -1: unknown. */
 static __always_inline int python_find(struct python_thread *p, const struct gp_python *py)
 {
 	__u64 self = walked_thread_pointer();
@@ -159,18 +159,18 @@ static __always_inline int python_find(struct python_thread *p, const struct gp_
 
 /* ---- the frames ---- */
 
-/* Eight bytes of the frame that lies there in what was read. */
+/* Returns eight bytes of the frame at this place in what was read. */
 static __always_inline __u64 python_frame_field(const char *frame, __u32 offset)
 {
 	return *(const __u64 *)(frame + (offset & (GP_PYTHON_FRAME_BYTES - 1)));
 }
 
 /*
- * Reads a frame that neither window holds. From 3.11 on most frames lie behind each other, so they
- * come in with what is before them in their page, which is there if they are; before 3.11, those
- * that lie a little before the one that they were called by. Others come in with what is behind
- * them: those of generators lie anywhere, but the interpreter's own lie on the C stack, the next
- * one above. Returns where it is in r->read, or a negative number.
+ * Reads a frame that neither window holds. Since 3.11 most frames are contiguous, so they are read
+ * together with what precedes them in their page, which is mapped if they are; before 3.11, those
+ * that lie shortly before their callee. Others are read with what follows them: generators' frames
+ * lie anywhere, but the interpreter's own lie on the C stack, the next one above. Returns the
+ * position in r->read, or a negative number.
  */
 #define python_read_frame WALK_NAME(python_read_frame)
 __noinline int python_read_frame(struct python_thread *p, struct python_windows *r,
@@ -213,8 +213,8 @@ __noinline int python_read_frame(struct python_thread *p, struct python_windows 
 	return GP_PYTHON_WINDOW_BYTES;
 }
 
-/* Adds the frame, if it is a function's. Without branches: the verifier follows each one, and the
- * steps of a loop multiply them. */
+/* Adds a function's frame, without branches: the verifier follows each one, and the loop multiplies
+ * them. */
 static __always_inline void python_add(struct python_thread *p, const struct gp_python *py,
 				       const char *frame, __u32 i)
 {
@@ -232,7 +232,7 @@ static __always_inline void python_add(struct python_thread *p, const struct gp_
 	p->nr = i + (__u32)is_function;
 }
 
-/* One frame. True: there is no other, or none that can be had. */
+/* Walks one frame. True: the walk ends. */
 static __always_inline bool python_walk_frame(struct python_thread *p, struct python_windows *r,
 					      const struct gp_python *py)
 {
@@ -262,7 +262,7 @@ static __always_inline bool python_walk_frame(struct python_thread *p, struct py
 	return false;
 }
 
-/* Several at a time: each return costs as much as a frame. */
+/* Walks several frames at a time: each return costs as much as a frame. */
 static long python_walk_some(__u32 n, struct python_walk *w)
 {
 	for (int i = 0; i < PYTHON_WALK_STEP; i++)
@@ -273,7 +273,7 @@ static long python_walk_some(__u32 n, struct python_walk *w)
 
 /* ---- the calls of the interpreter ---- */
 
-/* The frame number `i` is the outermost of one call. */
+/* Marks frame number `i` as the outermost one of a call. */
 static __always_inline void python_mark_call(struct python_thread *p, __u32 i)
 {
 	if (i < GP_STACK_FRAMES)
@@ -312,8 +312,8 @@ static long python_call_one(__u32 n, struct python_walk *w)
 	return 0;
 }
 
-/* Which frames each call of the interpreter runs, for those who walk the native stack too: a walk
- * of its own, as the others are to cost nothing more. */
+/* Finds which frames each interpreter call runs, for walks that include the native stack: a
+ * separate walk, so that the others cost nothing more. */
 static __always_inline void python_calls(struct python_walk *w, __u64 first)
 {
 	struct python_thread *p = w->memory;
@@ -327,8 +327,8 @@ static __always_inline void python_calls(struct python_walk *w, __u64 first)
 
 /* ---- the codes ---- */
 
-/* Adds what tells code that was made at run time apart. What cannot be read counts as 0. Out of
- * line: rare. */
+/* Adds what distinguishes code made at run time. What cannot be read counts as 0. Out of line
+ * because it is rare. */
 static __noinline __u64 python_check_made(struct python_thread *p, __u64 hash, __u64 name,
 					  __u64 lines)
 {
@@ -350,7 +350,7 @@ static __noinline __u64 python_check_made(struct python_thread *p, __u64 hash, _
 	return gp_python_mix_words(hash, m->lines, sizeof(m->lines) / 8);
 }
 
-/* The checksum of the code object of which p->check was read. */
+/* Returns the checksum of the code object in p->check. */
 static __always_inline __u32 python_check(struct python_thread *p, const struct gp_python *py)
 {
 	__u64 name, hash = gp_python_mix_words(0, p->check, GP_PYTHON_CHECK_BYTES / 8);
@@ -386,7 +386,7 @@ static long python_check_one(__u32 i, struct python_walk *w)
 
 /* ---- the id ---- */
 
-/* Tells of a stack that has the id for the first time. */
+/* Emits a stack with a new id. */
 static __always_inline bool python_emit(struct python_thread *p, const struct thread_state *t,
 					__u32 id, __u64 now)
 {
@@ -397,13 +397,13 @@ static __always_inline bool python_emit(struct python_thread *p, const struct th
 	emit_head(&p->event.head, GP_EV_STACK, (__u8)p->flags, t, now);
 	p->event.stack_id = id;
 	p->event.frames_nr = nr;
-	/* Woken at once: code objects are read from the process while it has them. */
+	/* Wakes the reader at once: it reads the code objects while the process still has them. */
 	return !bpf_ringbuf_output(&ring, &p->event,
 				   sizeof(p->event) + nr * sizeof(struct gp_stack_frame),
 				   BPF_RB_FORCE_WAKEUP);
 }
 
-/* By the checksums of the codes. */
+/* Finds the id by the checksums of the code objects. */
 static __noinline __u32 python_id(struct python_thread *p, const struct thread_state *t, __u64 now)
 {
 	__u64 key = walk_key(p->hash, p->nr, p->flags, t);
@@ -413,7 +413,7 @@ static __noinline __u32 python_id(struct python_thread *p, const struct thread_s
 	return is_new ? walk_emitted(key, id, python_emit(p, t, id, now)) : id;
 }
 
-/* What the walk found, seen before or not. */
+/* Returns the id of the walked stack, known or new. */
 static __always_inline __u32 python_known_id(struct python_walk *w, const struct thread_state *t,
 					     __u64 now)
 {
@@ -441,8 +441,7 @@ static __always_inline __u32 python_known_id(struct python_walk *w, const struct
 	return id;
 }
 
-/* What is known of the stack of the op that is number `i`, from 0 on, or NULL: see thread_frame().
- */
+/* Returns what is known of the stack of op number `i`, from 0, or NULL: see thread_frame(). */
 static __always_inline struct python_top *python_top(const struct python_thread *p, __u64 i)
 {
 	barrier_var(i);
@@ -451,8 +450,8 @@ static __always_inline struct python_top *python_top(const struct python_thread 
 	return (struct python_top *)&p->tops[i];
 }
 
-/* Id of the innermost open op's stack if its Python frame is the innermost still, waiting at the
- * same instruction; else 0. */
+/* Returns the id of the innermost open op's stack if its Python frame is still the innermost one
+ * and at the same instruction; else 0. */
 static __always_inline __u32 python_waiting_id(const struct python_thread *p,
 					       const struct gp_python *py,
 					       const struct thread_state *t)
@@ -471,7 +470,7 @@ static __always_inline __u32 python_waiting_id(const struct python_thread *p,
 	return top->id;
 }
 
-/* Notes under what the op that is to begin next, if one does, begins. */
+/* Notes the frame under which the next op, if any, begins. */
 static __always_inline void python_note(struct python_thread *p, const struct thread_state *t,
 					__u64 frame, __u64 instr, __u32 id)
 {
@@ -485,7 +484,7 @@ static __always_inline void python_note(struct python_thread *p, const struct th
 	top->op = t->next_op + 1;
 }
 
-/* From the innermost frame on. */
+/* Walks from the innermost frame on. */
 static __always_inline void python_walk(struct python_walk *w, __u64 first)
 {
 	struct python_thread *p = w->memory;
@@ -501,7 +500,7 @@ static __always_inline void python_walk(struct python_walk *w, __u64 first)
 		p->flags = GP_STACK_INCOMPLETE;
 }
 
-/* As python_stack(), by a walk. */
+/* Does the work of python_stack() with a walk. */
 static __always_inline __u32 python_walked_id(struct python_walk *w, const struct thread_state *t,
 					      __u64 now)
 {
@@ -536,8 +535,9 @@ static __always_inline __u32 python_walked_id(struct python_walk *w, const struc
 	return id;
 }
 
-/* Id of the current thread's Python stack; 0 if it has none, or (counted) none can be had. Call it
- * before each op is opened. Where native stacks are wanted too, `native` gets the anchors. */
+/* Returns the id of the current thread's Python stack; 0 if it has none, or (counted) it cannot be
+ * read. Call it before each op is opened. `native` receives the anchors if native stacks are wanted
+ * too. */
 static __noinline __u32 python_stack(const struct thread_state *t, struct native_thread *native,
 				     __u64 now)
 {
@@ -553,7 +553,7 @@ static __noinline __u32 python_stack(const struct thread_state *t, struct native
 		count_loss(GP_LOSS_STACK_ROOM);
 		return 0;
 	}
-	/* A native walk wants the interpreter's own frames as they are now. */
+	/* A native walk needs the interpreter's entry frames as they are now. */
 	id = gp_stacks & GP_STACK_WANT_NATIVE ? 0 : python_waiting_id(w.memory, py, t);
 	top = id ? python_top(w.memory, (__u64)t->depth - 1) : 0;
 	if (top) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Python's garbage collections, by the probes that CPython itself has where it was built with them.
- * They are not reached, and cost nothing, until a collection runs.
+ * Python's garbage collections, by CPython's own USDT probes where it was built with them. They
+ * cost nothing until a collection runs.
  */
 #include "thread.bpf.h"
 
-/* Both probes of each process. */
+/* Both probes in each process. */
 #define BPF_USDT_MAX_SPEC_CNT (2 * GP_PROCESSES_MAX)
 #include <bpf/usdt.bpf.h>
 

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Samples of threads that are on a CPU: what runs there is looked at, each gp_sample_ns. Threads
- * that sleep cost nothing, and neither does switching between them. gp_sample_ns may change at any
- * time: it is read once for each sample, which stands for what was read.
+ * Samples threads on a CPU, every gp_sample_ns. Sleeping threads and context switches cost nothing.
+ * gp_sample_ns may change at any time: it is read once per sample, which stands for the value read.
  *
- * A timer of our own interrupts the CPU for it, and that costs more than the look: in a virtual
- * machine each interrupt is several exits to the host. So where the scheduler's own tick comes
- * often enough, samples are taken within it: of all points of time that are gp_sample_ns apart,
- * each is seen at the first tick behind it. A tick stands for the time since the one before, so how
- * many samples a thread gets in the mean is the same, unless it sleeps and works in step with the
- * tick. Other interrupts would not do: those that wake a thread find it asleep. Where one period
- * gives way to another, each tick still gets what is due to it, since it goes by one alone.
+ * A timer of our own would interrupt the CPU for this, which costs more than the sample: in a
+ * virtual machine each interrupt is several exits to the host. So where the scheduler's tick comes
+ * often enough, samples are taken within it: of all points in time that are gp_sample_ns apart,
+ * each is sampled at the first tick after it. A tick stands for the time since the one before, so
+ * on average a thread gets the same number of samples, unless it sleeps and works in step with the
+ * tick. Other interrupts would not do: those that wake a thread find it asleep. When the period
+ * changes each tick still gets its share, since it uses one period only.
  *
- * In step with the tick are threads that have to share a CPU, since it is the tick that takes it
- * from one and gives it to another: who then sleeps before the next is at none. So ticks at which
- * another thread waits are counted, and where there are many, user space opens a timer.
+ * Threads that share a CPU are in step with the tick, since the tick switches between them: one
+ * that sleeps before the next tick is never met. So ticks at which another thread waits are
+ * counted, and where there are many, user space starts a timer.
  */
 #include "sample.bpf.h"
 
@@ -26,7 +25,7 @@ static __always_inline __u64 sample_period(void)
 	return *(const volatile __u64 *)&gp_sample_ns;
 }
 
-/* Samples of this CPU that were due since the last tick and did not come. */
+/* Counts samples of this CPU that were due since the last tick and were not taken. */
 static __always_inline void tick_count_missed(__u64 nr)
 {
 	struct counters *c = nr ? counters_get() : 0;
@@ -35,7 +34,7 @@ static __always_inline void tick_count_missed(__u64 nr)
 		__sync_fetch_and_add(&c->losses[GP_LOSS_SAMPLE_MISSED], nr);
 }
 
-/* Memory of this CPU; NULL: none, or nothing is sampled now. */
+/* Returns this CPU's memory; NULL: none, or nothing is sampled now. */
 static __always_inline struct sample_walk *tick_begin(void)
 {
 	struct sample_walk *m = sample_memory();
@@ -54,7 +53,7 @@ static __always_inline struct gp_sampled_cpu *this_cpu(void)
 	return bpf_map_lookup_elem(&sampled_cpus, &at);
 }
 
-/* Whose the current thread is, as in thread_state. 0: of no process that is sampled. */
+/* Returns the owner of the current thread, as in thread_state. 0: its process is not sampled. */
 static __always_inline __u64 tick_owner(void)
 {
 	__u32 tgid = (__u32)(bpf_get_current_pid_tgid() >> 32);
@@ -67,7 +66,7 @@ static __always_inline void tick_sample(struct sample_walk *m, __u64 owner, bool
 					__u64 now, __u64 weight_ns)
 {
 	struct sampled_thread *s = sampled_get(bpf_get_current_task_btf(), owner);
-	/* As the thread left user mode, where the tick found it in the kernel. */
+	/* The registers when the thread left user mode, if the tick found it in the kernel. */
 	const struct pt_regs *regs =
 		(const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	struct stack_at at = {regs->ip, regs->sp, regs->bp};
@@ -94,8 +93,8 @@ static __always_inline void tick_sample(struct sample_walk *m, __u64 owner, bool
 
 /* ---- by a timer of our own ---- */
 
-/* What this tick stands for, 0: nothing. It is the first with another period where that has begun
- * in between: then for all the time since the one before. */
+/* Returns the time that this tick stands for, 0: none. At the first tick after a change of the
+ * period it is all the time since the last one. */
 static __always_inline __u64 timer_weight(struct sample_walk *m, __u64 now)
 {
 	__u64 period = sample_period(), before = m->period_ns, last = m->timer_ns;
@@ -114,13 +113,13 @@ static __always_inline __u64 timer_weight(struct sample_walk *m, __u64 now)
 	return past < most ? past : most;
 }
 
-/* Where the tick takes the samples but for some time. False: it does so now. */
+/* Whether a timer samples this CPU for now. False: the tick does. */
 static __always_inline bool timer_takes(struct sample_walk *m, const struct gp_sampled_cpu *cpu)
 {
 	__u64 turn = *(const volatile __u64 *)&cpu->timer_turn;
 
 	if (turn && turn != m->timer_turn) {
-		/* From here on, but for a tick that was there first. */
+		/* From here on, unless a tick came first. */
 		m->timer_turn = turn;
 		m->timer_ns = m->period_ns = 0;
 	}
@@ -151,17 +150,17 @@ int gp_sample_timer(struct bpf_perf_event_data *ctx)
 
 /* ---- within the tick ---- */
 
-/* Points of time of this CPU that are due, one each `period`, and lie behind `from` and not behind
+/* Counts the points in time of this CPU, one per `period`, that lie after `from` and not after
  * `to`. */
 static __always_inline __u64 points(__u64 period, __u64 from, __u64 to)
 {
-	/* CPUs take turns. */
+	/* CPUs are sampled at different times. */
 	__u64 turn = bpf_get_smp_processor_id() * (period / (gp_cpus_nr | 1));
 
 	return (to + turn) / period - (from + turn) / period;
 }
 
-/* Whether the kernel tells how many threads want a CPU. */
+/* Whether the kernel shows how many threads want a CPU. */
 static __always_inline bool sees_waiting(void)
 {
 	const struct task_struct *task = bpf_get_current_task_btf();
@@ -170,7 +169,7 @@ static __always_inline bool sees_waiting(void)
 	       bpf_core_field_exists(task->se.cfs_rq->rq->nr_running);
 }
 
-/* A tick has come: whether others wait for this CPU. */
+/* Counts a tick, and whether other threads wait for this CPU. */
 static __always_inline void tick_count(struct gp_sampled_cpu *cpu)
 {
 	const struct task_struct *task = bpf_get_current_task_btf();
@@ -182,10 +181,10 @@ static __always_inline void tick_count(struct gp_sampled_cpu *cpu)
 		cpu->shared++;
 }
 
-/* Whether a sample is due, one each `period`. The clock has gone on while the CPU was idle, which
- * has no tick, or while the host ran others: a tick never stands for more than one. Nor is it for
- * the time that a timer's sample stands for; the first behind a timer's turn is for all of it since
- * the last one. */
+/* Whether a sample is due, one per `period`. The clock also runs while the CPU is idle, without a
+ * tick, or while the host runs others: a tick never stands for more than one sample. Nor does it
+ * stand for the time that a timer's sample covers; the first tick after a timer's turn covers all
+ * time since the last sample. */
 static __always_inline bool tick_due(struct sample_walk *m, struct gp_sampled_cpu *cpu, __u64 now,
 				     __u64 period)
 {
@@ -217,8 +216,8 @@ static __always_inline bool tick_due(struct sample_walk *m, struct gp_sampled_cp
 	return points(period, from, now);
 }
 
-/* How many of these GP_INTERRUPT_FRAMES frames are the interrupt's own; GP_INTERRUPT_FRAMES + 1: it
- * is not known. */
+/* Returns how many of GP_INTERRUPT_FRAMES frames are the interrupt's own; GP_INTERRUPT_FRAMES + 1:
+ * unknown. */
 static __always_inline __u32 own_frames(const __u64 *frames)
 {
 	__u32 at = 0;
@@ -228,8 +227,8 @@ static __always_inline __u32 own_frames(const __u64 *frames)
 	return at + 1;
 }
 
-/* Of those in the CPU's memory. Global, so that the verifier does not follow each of the numbers.
- */
+/* Does so for the frames in the CPU's memory. Global, so that the verifier does not follow each
+ * number. */
 __noinline __u32 tick_frames(void)
 {
 	const struct sample_walk *m = sample_memory();
@@ -245,7 +244,7 @@ static __always_inline bool is_tick(const unsigned long long *ctx)
 	return (__u64)timer->function == gp_tick_function;
 }
 
-/* Loaded alone, before: whether ticks come, and their frames are told apart. */
+/* Loaded on its own first: checks that ticks come and that their frames can be recognised. */
 SEC("tp_btf/hrtimer_expire_entry")
 int gp_tick_check(unsigned long long *ctx)
 {
@@ -256,7 +255,7 @@ int gp_tick_check(unsigned long long *ctx)
 	return 0;
 }
 
-/* Each timer of the kernel that expires comes here. */
+/* Runs at each kernel timer that expires. */
 SEC("tp_btf/hrtimer_expire_entry")
 int gp_sample_tick(unsigned long long *ctx)
 {
@@ -281,8 +280,7 @@ int gp_sample_tick(unsigned long long *ctx)
 	if (!owner)
 		return 0;
 	cpu->ours++;
-	/* What lies behind the interrupt's frames is what it found; nothing: it was in user mode.
-	 */
+	/* The frames behind the interrupt's own are what it interrupted; none: user mode. */
 	bytes = bpf_get_stack(ctx, m->kernel, sizeof(m->kernel), 0);
 	at = tick_frames();
 	if (at > GP_INTERRUPT_FRAMES || bytes >= (long)((GP_KERNEL_FRAMES - 1) * sizeof(__u64))) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What both kinds of samples have in common: a thread's stack, walked in memory that is not the
- * thread's own, and the event that tells of it.
+ * What both kinds of samples share: a thread's stack, walked in memory that is not the thread's
+ * own, and its event.
  */
 #ifndef GP_BPF_SAMPLE_BPF_H
 #define GP_BPF_SAMPLE_BPF_H
@@ -10,7 +10,7 @@
 #define WALK_SAMPLES
 #include "stack_walk.bpf.h"
 
-/* Where a thread is in its code. */
+/* A thread's position in its code. */
 struct stack_at {
 	__u64 ip, sp, bp;
 };
@@ -21,8 +21,8 @@ static __always_inline __u64 sampled_owner(__u32 epoch, __u16 process)
 	return (__u64)epoch << 16 | process;
 }
 
-/* The thread's state in this capture. NULL: the kernel refuses it, as it may in an interrupt: it
- * has no memory at hand, or it was about to give another thread's. */
+/* Returns the thread's state in this capture. NULL: the kernel refuses it, as it may in an
+ * interrupt that finds no memory or interrupts another allocation. */
 static __always_inline struct sampled_thread *sampled_get(struct task_struct *task, __u64 owner)
 {
 	struct sampled_thread *s =
@@ -32,15 +32,15 @@ static __always_inline struct sampled_thread *sampled_get(struct task_struct *ta
 		return 0;
 	if (s->owner != owner) {
 		s->wait.nr = 0;
-		s->wait.head.flags = 0xff; /* no state: the first one is another */
+		s->wait.head.flags = 0xff; /* no state: the next sample is no continuation */
 		s->again = 0;
 		s->owner = owner;
 	}
 	return s;
 }
 
-/* Takes the kernel's frames that a helper has put into m->kernel: so many `bytes`, below 0: it
- * could not; and of them those from number `at` on. */
+/* Takes the kernel's frames that a helper has written to m->kernel (`bytes` of them; negative: it
+ * failed), from number `at` on. */
 static __always_inline void sample_kernel(struct sample_walk *m, long bytes, __u32 at)
 {
 	__u32 nr = bytes > 0 ? (__u32)bytes / sizeof(__u64) : 0;
@@ -59,8 +59,8 @@ static __always_inline void sample_kernel(struct sample_walk *m, long bytes, __u
 	m->kernel_nr = nr;
 }
 
-/* Id of the thread's stack, 0: none. `s` is the thread's state: it spares a search for Python's.
- * NULL: there is none. */
+/* Returns the id of the thread's stack; 0: none. `s` is the thread's state, which saves a search
+ * for Python's; NULL: none. */
 static __always_inline __u32 sample_stack(struct sample_walk *m, struct sampled_thread *s,
 					  __u64 owner, __u32 tid, const struct stack_at *at,
 					  __u64 now)
@@ -80,7 +80,7 @@ static __always_inline __u32 sample_stack(struct sample_walk *m, struct sampled_
 	return id;
 }
 
-/* False: there was no room (counted). */
+/* False: no room (counted). */
 static __always_inline bool sample_emit(const struct gp_ev_sample *sample)
 {
 	struct gp_ev_sample *event = emit_reserve(sizeof(*event));

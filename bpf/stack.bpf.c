@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The stack of the current thread, for the programs of probes.
+ * The current thread's stack, for the programs of probes.
  */
 #include "stack_walk.bpf.h"
 
-/* Whether the collector has told the current thread's stack; its id, or 0 if there is no Python.
- * Out of line: up to Linux 6.12 all functions on the way to a walk together have 512 bytes of
- * stack. */
+/* Whether the collector has noted the current thread's stack; its id, or 0 if there is no Python.
+ * Out of line: up to Linux 6.12 all functions on the way to a walk share 512 bytes of stack. */
 static __noinline bool python_emitted(const struct thread_state *t, __u64 sp, __u32 *ret_id)
 {
 	__u32 process = (__u16)t->owner;

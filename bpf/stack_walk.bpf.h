@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The stack of the walked thread as one id, of what is wanted of it: Python's frames, native ones,
- * or both. A native stack says which Python stack there was at the same moment, so the two together
- * have an id of their own.
+ * The walked thread's stack as one id, with what is wanted of it: Python's frames, native ones, or
+ * both. A native stack refers to the Python stack at the same moment, so both together have one id.
  */
 #ifndef GP_BPF_STACK_WALK_BPF_H
 #define GP_BPF_STACK_WALK_BPF_H
@@ -20,7 +19,7 @@ static __always_inline __u64 native_kernel_hash(void)
 	return m ? m->kernel_hash : 0;
 }
 
-/* Puts the kernel's frames behind the thread's own `nr`. How many they are. */
+/* Appends the kernel's frames to the thread's own `nr`. Returns how many they are. */
 static __always_inline __u32 native_kernel(struct native_thread *n, __u64 nr)
 {
 	struct sample_walk *m = sample_memory();
@@ -48,7 +47,7 @@ static __always_inline __u32 native_kernel(struct native_thread *n, __u64 nr)
 
 #endif
 
-/* Tells of a stack that has the id for the first time. */
+/* Emits a stack with a new id. */
 static __always_inline bool native_emit(struct native_thread *n, const struct thread_state *t,
 					__u32 id, __u32 python_id, __u64 now)
 {
@@ -60,8 +59,8 @@ static __always_inline bool native_emit(struct native_thread *n, const struct th
 	n->event.python_id = python_id;
 	n->event.frames_nr = (__u32)nr;
 	n->event.maps_changes = n->walk.maps_known;
-	/* To be woken for each one costs more than to tell of it; and who looks at others is
-	 * gpuprof itself. */
+	/* Waking the reader for each one would cost more than emitting it; and it is gpuprof itself
+	 * that walks other threads. */
 #ifdef WALK_OTHERS
 	__u64 wakeup = BPF_RB_NO_WAKEUP;
 #else
@@ -77,7 +76,7 @@ static __always_inline __u32 native_id(struct native_thread *n, const struct thr
 				       __u32 python_id, __u64 now)
 {
 	const struct unwind_walk *w = &n->walk;
-	/* What lies at an address is another thing after a change. */
+	/* After a mapping change an address means something else. */
 	__u64 hash = gp_python_mix(w->hash, (__u64)w->maps_known << 32 | python_id);
 	__u64 key = walk_key(hash, w->nr, w->flags, t);
 	bool is_new;
@@ -86,7 +85,7 @@ static __always_inline __u32 native_id(struct native_thread *n, const struct thr
 	return is_new ? walk_emitted(key, id, native_emit(n, t, id, python_id, now)) : id;
 }
 
-/* From where n->walk begins. */
+/* Walks from n->walk on. */
 static __always_inline __u32 native_stack(struct native_thread *n, const struct thread_state *t,
 					  __u32 python_id, __u64 now)
 {
@@ -108,8 +107,8 @@ static __always_inline __u32 native_stack(struct native_thread *n, const struct 
 
 #define stack_walked WALK_NAME(stack_walked)
 
-/* Id of the walked thread's stack, whose registers these are; 0 if it has none, or (counted) none
- * can be had. */
+/* Returns the id of the walked thread's stack, whose registers these are; 0 if it has none, or
+ * (counted) it cannot be read. */
 __noinline __u32 stack_walked(const struct thread_state *t, __u64 ip, __u64 sp, __u64 bp, __u64 now)
 {
 	struct native_thread *n = 0;
@@ -123,7 +122,7 @@ __noinline __u32 stack_walked(const struct thread_state *t, __u64 ip, __u64 sp, 
 			count_loss(GP_LOSS_STACK_ROOM);
 			return 0;
 		}
-		/* Not made on the stack first: see python_emitted(). */
+		/* Not built on the stack first: see python_emitted(). */
 		__builtin_memset(&n->walk, 0, sizeof(n->walk));
 		n->walk.ip = ip;
 		n->walk.sp = sp;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The stack of open ops of the current thread: finding it, opening, closing, and dropping what an
- * exception has left behind. Nothing here runs while gp_epoch is 0.
+ * The current thread's stack of open ops: finds it, opens and closes ops, and drops those that an
+ * exception has left. Nothing here runs while gp_epoch is 0.
  */
 #ifndef GP_BPF_THREAD_BPF_H
 #define GP_BPF_THREAD_BPF_H
@@ -12,8 +12,7 @@
 #include <bpf/bpf_tracing.h>
 
 /* A cookie: name id and scope (the tag), distance to the stack pointer at entry, whether the file
- * is built with the C++ library's old strings, whether the instruction is single-stepped, process.
- */
+ * uses old strings, whether the instruction is single-stepped, process. */
 #define COOKIE_TAG(cookie)	   ((__u32)(cookie))
 #define COOKIE_NAME(cookie)	   ((__u32)(cookie)&0xffffff)
 #define COOKIE_SP_DELTA(cookie)	   ((__u32)((cookie) >> 32) & 0x3fff)
@@ -40,7 +39,7 @@ static __always_inline struct thread_state *thread_find(void)
 	return bpf_map_lookup_elem(&threads_by_tid, &tid);
 }
 
-/* Makes the state this capture's, empty, and tells of the thread. */
+/* Resets the state for this capture and emits the thread. */
 static __noinline void thread_begin(struct thread_state *t, __u64 owner, __u64 now)
 {
 	struct gp_ev_thread *event;
@@ -65,7 +64,7 @@ static __noinline void thread_begin(struct thread_state *t, __u64 owner, __u64 n
 	emit_submit(event, t);
 }
 
-/* The current thread's state, or NULL (counted). */
+/* Returns the current thread's state, or NULL (counted). */
 static __always_inline struct thread_state *thread_get(__u32 epoch, __u64 cookie, __u64 now)
 {
 	__u64 owner = (__u64)epoch << 16 | COOKIE_PROCESS(cookie);
@@ -84,7 +83,7 @@ static __always_inline struct thread_state *thread_get(__u32 epoch, __u64 cookie
 	return t;
 }
 
-/* The innermost of the outermost `depth` open ops, 0: none. */
+/* Returns the instance of the innermost of the outermost `depth` open ops; 0: none. */
 static __always_inline __u64 thread_instance(const struct thread_state *t, __u32 depth)
 {
 	const struct thread_frame *frame = thread_frame(t, (__u64)depth - 1);
@@ -92,9 +91,9 @@ static __always_inline __u64 thread_instance(const struct thread_state *t, __u32
 	return frame && frame->op ? (__u64)t->number << 32 | frame->op : 0;
 }
 
-/* Name ids of ops that are not told: whatever happens in them happens in the one around them. The
- * operators that begin and end ranges where those are told in their place or not wanted, and those
- * that were not chosen. */
+/* Name ids of ops that are not emitted: what happens in them counts for the op around them. They
+ * are the operators that begin and end ranges, where ranges are emitted instead or not wanted, and
+ * operators that were not chosen. */
 #define NAME_RANGE_END 0xffffffffU
 #define NAME_UNCHOSEN  0xfffffffeU
 
@@ -103,7 +102,7 @@ static __always_inline bool name_is_emitted(__u32 name_id)
 	return name_id < NAME_UNCHOSEN;
 }
 
-/* Takes the innermost op off the stack and tells of it. */
+/* Pops the innermost op and emits it. */
 static __always_inline void thread_close_top(struct thread_state *t, __u64 now, __u8 flags)
 {
 	const struct thread_frame *frame = thread_top(t);
@@ -159,7 +158,8 @@ static long close_dead_one(__u32 n, struct close_dead *c)
 	return 0;
 }
 
-/* Closes the ops whose frames lie below sp: they were left by an exception. Out of line: rare. */
+/* Closes the ops whose frames lie below sp: an exception has left them. Out of line because it is
+ * rare. */
 static __noinline void thread_close_dead(struct thread_state *t, __u64 sp, __u64 now)
 {
 	struct close_dead c = {.thread = t, .sp = sp, .now = now};
@@ -168,23 +168,24 @@ static __noinline void thread_close_dead(struct thread_state *t, __u64 sp, __u64
 	t->over_sp = 0;
 }
 
-/* Call first in each program: ops whose frames are not above sp have been left. */
+/* Closes the ops that have been left: those whose frames are not above sp. Each program calls it
+ * first. */
 static __always_inline void thread_settle(struct thread_state *t, __u64 sp, __u64 now)
 {
 	if (thread_top_dead(t, sp))
 		thread_close_dead(t, sp, now);
 }
 
-/* A probe that was hit: what each program needs first. */
+/* A probe hit: what each program needs first. */
 struct op_site {
 	struct pt_regs *ctx;
 	struct thread_state *thread;
 	__u64 cookie;
-	__u64 sp; /* at an entry: at the function's entry; at an exit: at the probe */
+	__u64 sp; /* at an entry: the sp at function entry; at an exit: at the probe */
 	__u64 now;
 };
 
-/* Anywhere; `sp` is that at the probe. False if nothing is to be recorded. */
+/* At any probe; `sp` is the one there. False if nothing is recorded. */
 static __always_inline bool op_site_at(struct pt_regs *ctx, struct op_site *site)
 {
 	__u32 epoch = gp_epoch, process;
@@ -202,13 +203,13 @@ static __always_inline bool op_site_at(struct pt_regs *ctx, struct op_site *site
 	return site->thread != 0;
 }
 
-/* At an entry. False if nothing is to be recorded. */
+/* At an entry. False if nothing is recorded. */
 static __always_inline bool op_begin(struct pt_regs *ctx, struct op_site *site)
 {
 	if (!op_site_at(ctx, site))
 		return 0;
 	site->sp += COOKIE_SP_DELTA(site->cookie);
-	/* An open op at the very same place has been left too: this frame lies on its. */
+	/* An open op at the very same place has been left too: this frame has replaced it. */
 	thread_settle(site->thread, site->sp + 1, site->now);
 	return 1;
 }

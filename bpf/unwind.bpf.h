@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The native stack of the current thread, frame by frame from the rules that gpuprof has made of
- * the unwind information of each mapped file. Where a rule is missing, or what lies on the thread's
- * stack makes no sense, the walk ends, and that is told and counted: nothing is guessed. All that
- * is read is the target's, or made from the target's files.
+ * Walks the current thread's native stack by the rules that gpuprof made from each mapped file's
+ * unwind information. Where a rule is missing, or the thread's stack is inconsistent, the walk
+ * ends; that is marked and counted, and nothing is guessed. All data belongs to the process, or was
+ * made from its files.
  */
 #ifndef GP_BPF_UNWIND_BPF_H
 #define GP_BPF_UNWIND_BPF_H
@@ -12,13 +12,13 @@
 #include "walk.bpf.h"
 #include "walk_memory.bpf.h"
 
-/* Those who look at others have no room for it in what the verifier follows, and pay it themselves.
- */
+/* Walks of other threads leave this out: the verifier has no room for it, and gpuprof pays for
+ * them. */
 #if defined(WALK_SAMPLES) && !defined(WALK_OTHERS)
 #define WALK_KNOWS_RULES
 #endif
 
-/* Halvings that find one row of a page, and one range of a process. */
+/* The most bisection steps for a row in a page, and for a range in a process. */
 #define UNWIND_ROW_STEPS   10
 #define UNWIND_RANGE_STEPS 12
 
@@ -31,7 +31,7 @@ static __always_inline long unwind_end(struct unwind_walk *w, enum gp_loss why)
 
 /* ---- where the code is ---- */
 
-/* The range that holds the address, in the kernel's map; NULL if none does. */
+/* Finds the range that contains the address, in the kernel's map; NULL if none does. */
 static __noinline struct gp_unwind_range *unwind_find_range(__u32 process, __u64 address)
 {
 	void *ranges = bpf_map_lookup_elem(&unwind_ranges, &process);
@@ -60,7 +60,7 @@ static __noinline struct gp_unwind_range *unwind_find_range(__u32 process, __u64
 	return range && range->start <= address && address < range->end ? range : 0;
 }
 
-/* Which change of what is mapped the process's ranges are of. */
+/* Returns the number of mapping changes that the process's ranges are from. */
 static __always_inline __u32 unwind_maps_known(__u32 process)
 {
 	void *ranges = bpf_map_lookup_elem(&unwind_ranges, &process);
@@ -71,7 +71,7 @@ static __always_inline __u32 unwind_maps_known(__u32 process)
 	return first ? (__u32)first->end : 0;
 }
 
-/* Tells once that the table of a range is missing. */
+/* Requests a range's missing table, once. */
 static __noinline void unwind_ask(__u32 process, struct gp_unwind_range *range, __u64 address)
 {
 	struct gp_ev_unwind *event;
@@ -92,7 +92,7 @@ static __noinline void unwind_ask(__u32 process, struct gp_unwind_range *range, 
 	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Makes w->range the one of the address. 1; 0: there is none; -1: it has no table (counted). */
+/* Sets w->range to the one of the address. 1; 0: there is none; -1: it has no table (counted). */
 static __always_inline int unwind_enter(struct unwind_walk *w, __u64 address)
 {
 	struct gp_unwind_range *range;
@@ -119,7 +119,7 @@ static __always_inline __u64 unwind_word(void *table, __u32 at)
 	return word ? *word : 0;
 }
 
-/* The rule that holds at an ELF address; GP_UNWIND_NONE too if the table makes no sense. */
+/* Returns the rule at an ELF address; GP_UNWIND_NONE too if the table is inconsistent. */
 static __noinline __u64 unwind_rule(const struct gp_unwind_range *range, __u64 address)
 {
 	__u32 number = range->table, low, high, middle;
@@ -144,7 +144,7 @@ static __noinline __u64 unwind_rule(const struct gp_unwind_range *range, __u64 a
 	return unwind_word(table, range->rules_at + (__u32)unwind_word(table, low));
 }
 
-/* The walk's rule becomes the one at an address of the process, GP_UNWIND_NONE if there is none.
+/* Sets the walk's rule to the one at an address of the process, GP_UNWIND_NONE if there is none.
  * False: the walk ends (counted). */
 static __always_inline bool unwind_find_rule(struct native_thread *n, __u64 address)
 {
@@ -169,7 +169,7 @@ static __always_inline struct rule_known *unwind_known_place(__u64 address)
 	return m ? &m->rules[place] : 0;
 }
 
-/* The rule that samples have found before at an address; GP_UNWIND_NONE: it is not known. */
+/* Returns the rule that samples have looked up for an address; GP_UNWIND_NONE: none yet. */
 __noinline __u64 unwind_known(__u64 owner, __u32 maps_changes, __u64 address)
 {
 	const struct rule_known *k = unwind_known_place(address);
@@ -209,7 +209,7 @@ static __always_inline bool unwind_rule_at(struct native_thread *n, __u64 addres
 
 /* ---- the frames ---- */
 
-/* The caller's stack pointer. False: cannot be had (counted). */
+/* Computes the caller's stack pointer. False: it cannot be read (counted). */
 static __always_inline bool unwind_cfa(struct unwind_walk *w, __u64 rule, __u64 *ret_cfa)
 {
 	__u8 kind = GP_UNWIND_RULE_CFA_KIND(rule);
@@ -234,7 +234,7 @@ static __always_inline bool unwind_cfa(struct unwind_walk *w, __u64 rule, __u64 
 	return true;
 }
 
-/* The caller's rbp into w->bp. */
+/* Writes the caller's rbp to w->bp. */
 static __always_inline bool unwind_bp(struct unwind_walk *w, __u64 rule, __u64 cfa)
 {
 	__u64 at = (__u64)GP_UNWIND_RULE_BP(rule);
@@ -259,7 +259,7 @@ static __always_inline bool unwind_bp(struct unwind_walk *w, __u64 rule, __u64 c
 	return walked_read(&w->bp, 8, at);
 }
 
-/* Marks the frame number `i`, from w->sp to cfa, if an anchor lies in it. */
+/* Marks frame number `i`, from w->sp to cfa, if it contains an anchor. */
 static __always_inline void unwind_mark(struct native_thread *n, __u32 i, __u64 cfa)
 {
 	__u32 a = n->walk.anchor;
@@ -271,7 +271,7 @@ static __always_inline void unwind_mark(struct native_thread *n, __u32 i, __u64 
 	n->walk.anchor = a + 1;
 }
 
-/* From a frame that has a rule to its caller. */
+/* Goes from a frame with a rule to its caller. */
 static __always_inline long unwind_up(struct native_thread *n)
 {
 	struct unwind_walk *w = &n->walk;
@@ -284,14 +284,14 @@ static __always_inline long unwind_up(struct native_thread *n)
 	if (!is_signal)
 		unwind_mark(n, w->nr - 1, cfa);
 	if (is_signal) {
-		/* The interrupted thread's rsp and rip lie side by side. */
+		/* The interrupted thread's rsp and rip are adjacent. */
 		if (!walked_read(words, sizeof(words), cfa))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 		sp = words[0];
 		if (!unwind_bp(w, rule, sp))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 	} else {
-		/* Most often rbp and the return address do, too. */
+		/* Mostly rbp and the return address are, too. */
 		if (!walked_read(words, sizeof(words), cfa - 16))
 			return unwind_end(w, GP_LOSS_UNWIND_MEMORY);
 		sp = cfa;
@@ -314,19 +314,19 @@ static __always_inline long unwind_up(struct native_thread *n)
 #ifdef WALK_SAMPLES
 
 /*
- * Kernels that a library makes at run time, or that were written in assembly, tell nothing of their
- * frames. For samples, which begin in them more often than not, the caller is searched for: the
- * first word on the stack that is where a call returns to, in code with a rule by which there is a
- * caller in turn. That is no proof: such stacks are marked.
+ * Code that a library generates at run time, or that was written in assembly, has no unwind
+ * information. Samples often begin in such code, so for them the caller is searched for: the first
+ * word on the stack that is a return address in code whose rule leads to a caller in turn. That is
+ * no proof: such stacks are marked.
  */
 struct unwind_search {
 	struct native_thread *n;
 	__u64 base;  /* address of the first word */
-	__u64 bp;    /* 0: none that can be */
-	__u32 found; /* its number, plus one */
+	__u64 bp;    /* 0: none possible */
+	__u32 found; /* its index plus one */
 };
 
-/* Whether the bytes in front of the address are a call. */
+/* Whether the bytes before the address are a call. */
 static __always_inline bool unwind_after_call(__u64 address)
 {
 	__u8 b[8];
@@ -338,14 +338,14 @@ static __always_inline bool unwind_after_call(__u64 address)
 	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
 }
 
-/* Word number `i` of those that are searched; 0: there is none. See thread_frame(). */
+/* Returns word number `i` of those searched; 0: none. See thread_frame(). */
 static __always_inline __u64 unwind_searched(const struct native_thread *n, __u64 i)
 {
 	barrier_var(i);
 	return i < GP_SEARCH_WORDS ? n->words[i] : 0;
 }
 
-/* The caller's frame pointer is most often saved next to the return address. */
+/* The caller's frame pointer is mostly saved next to the return address. */
 static __always_inline void unwind_search_bp(struct unwind_search *s, __u64 at, __u64 n)
 {
 	__u64 before = unwind_searched(s->n, n - 1), second = unwind_searched(s->n, n - 2);
@@ -405,7 +405,7 @@ static long unwind_search_one(__u32 n, struct unwind_search *s)
 	return loop_end();
 }
 
-/* From a frame whose code tells nothing to its caller. */
+/* Goes from a frame without unwind information to its caller. */
 static __noinline long unwind_search(struct native_thread *n)
 {
 	struct unwind_walk *w = &n->walk;
@@ -453,7 +453,7 @@ static long unwind_one(__u32 step, struct native_thread **at)
 	w->nr = i + 1;
 	if (!unwind_rule_at(n, address))
 		return loop_end();
-	/* Nobody has called the code that a signal's handler returns to. */
+	/* Nobody has called the code to which a signal handler returns. */
 	if (GP_UNWIND_RULE_CFA_KIND(w->rule) == GP_UNWIND_SIGNAL)
 		n->frames[i] = w->ip;
 	switch (GP_UNWIND_RULE_CFA_KIND(w->rule)) {
@@ -468,8 +468,8 @@ static long unwind_one(__u32 step, struct native_thread **at)
 	}
 }
 
-/* Fills n->frames and n->walk, whose ip, sp, bp and whatever is known before have been set, the
- * rest zero; n->anchors lie on the thread's stack, ascending. */
+/* Fills n->frames. The caller has set ip, sp, bp and what is known in n->walk, and zeroed the rest;
+ * n->anchors lie on the thread's stack, ascending. */
 static __always_inline void unwind_stack(struct native_thread *n)
 {
 	__builtin_memset(n->event.marks, 0, sizeof(n->event.marks));

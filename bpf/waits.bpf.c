@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Samples of threads that are on no CPU. gpuprof looks at all threads of a process at a pace of
- * its own: the target itself pays nothing, however often it switches. A stack is read once in
- * each wait, of which the number of the thread's switches tells; samples of one wait are told
- * together.
+ * Samples threads that are on no CPU. gpuprof visits all threads of a process at its own pace, so
+ * the process pays nothing, however often it switches. A stack is read once per wait, recognised by
+ * the thread's number of switches; samples of one wait are emitted together.
  */
 #define WALK_OTHERS
 #include "sample.bpf.h"
@@ -13,11 +12,11 @@
 #define TASK_SLEEPS   1 /* of task_struct.__state */
 #define TASK_SLEEPS_D 2
 #define TASK_STOPS    12
-#define TASK_IS_NOT   0x880 /* dead, or has never run */
+#define TASK_IS_NOT   0x880 /* dead, or never ran */
 
-#define WAIT_EMITTED_NS 1000000000ULL /* of one wait is told together */
+#define WAIT_EMITTED_NS 1000000000ULL /* the longest time of a wait that is emitted at once */
 
-/* Tells of the wait that was seen last, once. */
+/* Emits the wait that was seen last, once. */
 static __always_inline void wait_emit(struct sampled_thread *s)
 {
 	struct gp_ev_sample sample = s->wait;
@@ -35,7 +34,7 @@ static __always_inline __u64 task_switches(const struct task_struct *task)
 	return t->nvcsw + t->nivcsw;
 }
 
-/* Since Linux 7.2 this is a byte. Loads are fitted to that where the field is unsigned. */
+/* Since Linux 7.2 it is a byte. CO-RE adjusts the load's size where the field is unsigned. */
 struct task_struct___on_cpu {
 	unsigned int on_cpu;
 } __attribute__((preserve_access_index));
@@ -54,7 +53,7 @@ static __always_inline __u8 wait_flags(__u32 state)
 	return !(state & TASK_SLEEPS) && (state & TASK_SLEEPS_D) ? GP_SAMPLE_UNINTERRUPTIBLE : 0;
 }
 
-/* The stack in a wait that has not been seen before. */
+/* Walks the stack of a new wait. */
 static __always_inline void wait_walk(struct task_struct *task, struct sampled_thread *s,
 				      __u64 switches, __u64 now)
 {
@@ -86,7 +85,7 @@ static __always_inline void wait_sample(struct task_struct *task, struct sampled
 
 	s->switches = switches;
 	s->looks = is_new ? 1 : s->looks + 1;
-	/* What was not whole, for want of a table most often, is tried again, ever more seldom. */
+	/* An incomplete stack, mostly for want of a table, is tried again, less and less often. */
 	if (is_new || (s->again && !(s->looks & (s->looks - 1))) ||
 	    (s->wait.head.flags & ~GP_SAMPLE_MOVED) != flags) {
 		wait_emit(s);
@@ -128,7 +127,7 @@ int gp_look(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* What has been seen of a thread that ends. */
+/* Emits what was seen of a thread that ends. */
 SEC("raw_tp/sched_process_exit")
 int gp_sampled_exit(void *ctx)
 {

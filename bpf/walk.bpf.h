@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the walks of stacks share: the numbering of stacks.
+ * What all stack walks share: the numbering of stacks.
  */
 #ifndef GP_BPF_WALK_BPF_H
 #define GP_BPF_WALK_BPF_H
@@ -9,8 +9,8 @@
 #include "emit.bpf.h"
 #include "walked.bpf.h"
 
-/* Of functions that are not static, so that the verifier looks at them once, whatever they are
- * called with: those that walk in another way are others. */
+/* Names of global functions, which the verifier checks once, whatever their arguments: each kind of
+ * walk has its own. */
 #if defined(WALK_OTHERS)
 #define WALK_NAME(name) name##_waiting
 #elif defined(WALK_SAMPLES)
@@ -19,9 +19,8 @@
 #define WALK_NAME(name) name
 #endif
 
-/* The key of a stack in `stacks`, by the hash of its frames. Samples are told of anew in each
- * epoch.
- */
+/* Returns a stack's key in `stacks`, by the hash of its frames. Each epoch emits the stacks of
+ * samples anew. */
 static __always_inline __u64 walk_key(__u64 hash, __u32 nr, __u32 flags,
 				      const struct thread_state *t)
 {
@@ -31,8 +30,8 @@ static __always_inline __u64 walk_key(__u64 hash, __u32 nr, __u32 flags,
 	return gp_python_mix(hash, (__u64)nr << 32 | flags << 16 | (__u16)t->owner);
 }
 
-/* The id of the stack that has the key; 0 (counted): there is no room. *ret_new: it is to be told
- * of, and walk_emitted() to hear how that went. */
+/* Returns the id of the stack with this key; 0 (counted): no room. *ret_new: emit the stack, and
+ * report the result to walk_emitted(). */
 static __always_inline __u32 walk_id(__u64 key, bool *ret_new)
 {
 	const __u32 *known = bpf_map_lookup_elem(&stacks, &key);
@@ -43,7 +42,7 @@ static __always_inline __u32 walk_id(__u64 key, bool *ret_new)
 		return *known;
 	id = __sync_fetch_and_add(&gp_stacks_nr, 1) + 1;
 	if (bpf_map_update_elem(&stacks, &key, &id, BPF_NOEXIST)) {
-		/* Another thread was quicker, or the table is full. */
+		/* Another thread was faster, or the table is full. */
 		known = bpf_map_lookup_elem(&stacks, &key);
 		if (known)
 			return *known;
@@ -54,7 +53,7 @@ static __always_inline __u32 walk_id(__u64 key, bool *ret_new)
 	return id;
 }
 
-/* `id`, or 0 (counted) if what it stands for could not be told. */
+/* Returns `id`, or 0 (counted) if its stack could not be emitted. */
 static __always_inline __u32 walk_emitted(__u64 key, __u32 id, bool emitted)
 {
 	if (emitted)

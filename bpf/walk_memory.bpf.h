@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Where stacks are put together: memory of the current thread, which nobody else touches; in a
- * program file that defines WALK_SAMPLES, memory of the CPU, which an interrupt has for itself, or
- * with WALK_OTHERS that of the one who walks others.
+ * The memory in which stacks are built: the current thread's, which nobody else touches; in a
+ * program file that defines WALK_SAMPLES, the CPU's, which an interrupt has for itself, or with
+ * WALK_OTHERS that of the visitor of other threads.
  */
 #ifndef GP_BPF_WALK_MEMORY_BPF_H
 #define GP_BPF_WALK_MEMORY_BPF_H
@@ -29,7 +29,7 @@ static __always_inline struct python_thread *python_memory(void)
 
 	if (!m)
 		return 0;
-	/* Or the compiler adds before it looks. */
+	/* Otherwise the compiler adds before it checks. */
 	barrier_var(m);
 	return &m->python;
 }
@@ -40,7 +40,7 @@ static __always_inline struct python_windows *python_windows_memory(void)
 
 	if (!m)
 		return 0;
-	/* Or the compiler adds before it looks. */
+	/* Otherwise the compiler adds before it checks. */
 	barrier_var(m);
 	return &m->windows;
 }
@@ -51,7 +51,7 @@ static __always_inline struct native_thread *native_memory(void)
 
 	if (!m)
 		return 0;
-	/* Or the compiler adds before it looks. */
+	/* Otherwise the compiler adds before it checks. */
 	barrier_var(m);
 	return &m->native;
 }

@@ -2,7 +2,7 @@
 
 /*
  * The thread whose stack is walked: the current one; in a program file that defines WALK_OTHERS,
- * any thread that is not running, one at a time, by whoever runs its programs (they may sleep).
+ * any thread that is not running, one at a time, by the programs of one visitor (they may sleep).
  */
 #ifndef GP_BPF_WALKED_BPF_H
 #define GP_BPF_WALKED_BPF_H
@@ -11,7 +11,7 @@
 
 #ifndef WALK_OTHERS
 
-/* Reads the thread's memory. False if it cannot be had without waiting. */
+/* Reads the thread's memory. False if that would have to wait. */
 static __always_inline bool walked_read(void *to, __u32 bytes, __u64 address)
 {
 	return !bpf_probe_read_user(to, bytes, (const void *)address);
@@ -32,7 +32,7 @@ static __always_inline __u32 walked_tid(void)
 extern struct task_struct *bpf_task_from_pid(int pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
-/* Whose turn it is. */
+/* The number of the thread being walked. */
 static __u32 walked_now;
 static __u64 walked_now_pointer;
 
@@ -43,8 +43,8 @@ static __always_inline struct sample_walk *walked_memory(void)
 	return bpf_map_lookup_elem(&sample_walks, &at);
 }
 
-/* A task is only at hand as long as it is held, and a walk has nowhere to keep it. Where the kernel
- * does not find it again there is no more than what walked_set() has read. */
+/* A task is only valid while it is held, and a walk cannot keep it. Where the kernel cannot find it
+ * again, only what walked_set() has read is available. */
 static __noinline bool walked_copy(void *to, __u32 bytes, __u64 address)
 {
 	struct task_struct *task;
@@ -73,7 +73,7 @@ static __noinline bool walked_read(void *to, __u32 bytes, __u64 address)
 	return walked_copy(to, bytes, address);
 }
 
-/* It is this task's turn. Of its stack what lies in the pages from sp on is read at once. */
+/* Begins with this task: reads its stack from sp on, as far as the window's pages reach. */
 static __always_inline void walked_set(struct task_struct *task, __u64 sp)
 {
 	struct sample_walk *m = walked_memory();
