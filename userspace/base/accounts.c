@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * getent(1) prints the format of the files, and that of users begins as that of groups does, so one
- * reader serves all four.
+ * Parses accounts. getent(1) prints the format of the files, and users' lines begin like groups',
+ * so one parser serves all four.
  */
 #include "base/accounts.h"
 
@@ -26,15 +26,15 @@ const struct account_sources account_sources_here = {
 	.getent = "/usr/bin/getent",
 };
 
-/* What is looked for, by its number or by its name (then `by_name` is not NULL). */
+/* The account to find, by its number or, if `by_name` is not NULL, by its name. */
 struct account {
 	const char *by_name;
 	uint32_t number;
-	char *name; /* where it goes, unless NULL */
+	char *name; /* receives the name, unless NULL */
 	size_t bytes;
 };
 
-/* Whether a line "name:password:number..." is the account's, which is completed then. */
+/* Whether a line "name:password:number..." is the account's, which it then completes. */
 static bool take_line(char *line, struct account *a)
 {
 	char *password = strchr(line, ':');
@@ -67,7 +67,7 @@ static bool take_account(FILE *file, struct account *a)
 	return false;
 }
 
-/* Starts getent with its output into `fd` and no signal blocked, as gpuprof may have them. */
+/* Starts getent with its output to `fd`, and unblocks the signals that gpuprof may have blocked. */
 static int start_getent(const char *program, const char *database, const char *key, int fd,
 			pid_t *ret_pid)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The path is walked name by name, each one opened without following it and judged by its handle.
- * The folder's handle is what files are opened, made and renamed by, so that nothing can change
+ * Walks the path name by name, opens each component without following it and checks its handle.
+ * Files are opened, created and renamed relative to the folder's handle, so nothing can change
  * between the check and the use.
  */
 #include "base/cache.h"
@@ -34,7 +34,7 @@ static bool is_trusted(uid_t owner)
 	return !owner || owner == geteuid();
 }
 
-/* Whether nobody else can rename or replace what we and root have in the folder. */
+/* Whether nobody else can rename or replace our and root's files in the folder. */
 static bool keeps_names(const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) && is_trusted(st->st_uid) &&
@@ -47,7 +47,7 @@ struct walk {
 	int links_nr;
 };
 
-/* Puts what the link leads to before what is left of the path. */
+/* Puts the link's target in front of the rest of the path. */
 static int follow_link(struct walk *w, int link)
 {
 	char text[PATH_MAX], left[PATH_MAX];
@@ -64,7 +64,7 @@ static int follow_link(struct walk *w, int link)
 	return 0;
 }
 
-/* Goes to what the name is in the folder reached. */
+/* Enters the name in the folder that was reached. */
 static int enter(struct walk *w, const char *name)
 {
 	CLEANUP(cleanup_fd) int next = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -100,7 +100,7 @@ static int restart_at_root(struct walk *w)
 	return 0;
 }
 
-/* Takes the next name from what is left; a slash in front stands for the root directory. */
+/* Takes the next name of the rest; a leading slash means the root directory. */
 static int step(struct walk *w)
 {
 	char name[NAME_MAX + 1];
@@ -126,7 +126,7 @@ static int begin(struct walk *w, const char *folder)
 		       : -ENAMETOOLONG;
 }
 
-/* A handle (O_PATH) of the folder, or -errno. */
+/* Opens a handle (O_PATH) to the folder. A descriptor or -errno. */
 static int open_folder(const char *folder)
 {
 	struct walk w;
@@ -165,7 +165,7 @@ static bool is_ours(const struct stat *st)
 	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && !(st->st_mode & OTHERS_WRITE);
 }
 
-/* A link is refused, and opening a FIFO or a device neither waits nor does anything. */
+/* Refuses links; opening a FIFO or a device neither blocks nor has an effect. */
 static int open_ours(int folder, const char *name, struct stat *ret_st)
 {
 	CLEANUP(cleanup_fd)
@@ -204,8 +204,8 @@ int cache_read(const char *folder, const char *name, size_t max_bytes, char **re
 	return 0;
 }
 
-/* Writes the parts into a new file. A file of that name is left by one with our number that was
- * killed. */
+/* Writes the parts to a new file. A file with that name was left by a killed process with our pid.
+ */
 static int write_new(int dir, const char *temporary, mode_t mode, const struct cache_part *parts,
 		     size_t nr)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * In a cyclic sequence the distance between a symbol and one of the next of its kind is the length
- * of the cycle. So only the distances between the rarest symbols are tried, each by counting how
- * long the sequence equals itself shifted by it.
+ * Finds the cycle by distances: in a cyclic sequence the distance between a symbol and one of its
+ * next occurrences is the cycle's length. So it only tries the distances between the rarest
+ * symbols, and counts for each how long the sequence equals itself shifted by it.
  */
 #include "base/cycle_detect.h"
 
@@ -15,8 +15,8 @@
 #include "base/hash.h"
 
 #define REPEATS_MIN 3
-#define RARE_MAX    8  /* kinds of symbols that are tried */
-#define APART_MAX   16 /* occurrences of one kind in one cycle, at most */
+#define RARE_MAX    8  /* kinds of symbols to try */
+#define APART_MAX   16 /* the most occurrences of one kind in one cycle */
 
 struct kind {
 	uint32_t symbol;
@@ -33,7 +33,7 @@ static int by_rarity(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* The kinds of symbols, rarest first; the caller frees. */
+/* Lists the kinds of symbols, rarest first; the caller frees. */
 static int count_kinds(const uint32_t *symbols, size_t nr, struct kind **ret_kinds, size_t *ret_nr)
 {
 	CLEANUP(cleanup_free) struct kind *kinds = malloc(nr * sizeof(*kinds));
@@ -59,7 +59,7 @@ static int count_kinds(const uint32_t *symbols, size_t nr, struct kind **ret_kin
 	return 0;
 }
 
-/* The longest stretch that equals itself shifted by `length`. */
+/* Finds the longest stretch that equals itself shifted by `length`. */
 static struct cycle try_length(const uint32_t *symbols, size_t nr, size_t length)
 {
 	struct cycle best = {.length = length};
@@ -73,7 +73,7 @@ static struct cycle try_length(const uint32_t *symbols, size_t nr, size_t length
 	return best;
 }
 
-/* Several cycles are a cycle too: a longer one must explain clearly more. */
+/* Several cycles form a cycle too: a longer one must explain clearly more. */
 static void prefer(struct cycle *best, const struct cycle *other, size_t nr)
 {
 	if (other->run < REPEATS_MIN * other->length || other->run * 2 < nr)
@@ -84,7 +84,7 @@ static void prefer(struct cycle *best, const struct cycle *other, size_t nr)
 		*best = *other;
 }
 
-/* Distances from the middle one of this kind to those behind it. */
+/* Tries the distances from the middle occurrence of this kind to later ones. */
 static void try_kind(const uint32_t *symbols, size_t nr, const struct kind *kind,
 		     struct cycle *best)
 {

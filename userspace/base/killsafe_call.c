@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * As vfork(2) does it: the caller stands still, so that the child may use its thread's storage.
+ * Works like vfork(2): the caller is suspended, so the child may use its thread-local storage.
  */
 #include "base/killsafe_call.h"
 
@@ -26,7 +26,7 @@ struct task {
 };
 
 static uint64_t cpu_ns; /* of all children */
-static pid_t parent;	/* of every child: this process */
+static pid_t parent;	/* the pid of this process, which the child reads */
 
 static uint64_t ns_of(struct timeval t)
 {

@@ -19,7 +19,7 @@
 #define LIKES_TO_END "1000" /* OOM_SCORE_ADJ_MAX */
 #define GROUPS_MOUNT "/sys/fs/cgroup"
 
-/* What one version of control groups calls its files. */
+/* The files of one control group version. */
 struct group_files {
 	/* Of the mount, where its hierarchy is: version 2 beside version 1 has a place of its own.
 	 */
@@ -70,7 +70,7 @@ static bool read_group_file(const char *group, const char *name, char **ret_text
 	       !file_read(path, FILE_MAX, ret_text, NULL);
 }
 
-/* The number in the line of this key, or 0. */
+/* Returns the number in the line with this key, or 0. */
 static uint64_t number_in(const char *stat, const char *key)
 {
 	uint64_t number;
@@ -97,7 +97,7 @@ static uint64_t limit_of_group(const char *group, const struct group_files *file
 	return least;
 }
 
-/* UINT64_MAX: the group has no limit, or is not there. */
+/* UINT64_MAX: the group has no limit, or does not exist. */
 static uint64_t left_of_group(const char *group, const struct group_files *files)
 {
 	CLEANUP(cleanup_free) char *taken = NULL, *stat = NULL;
@@ -113,7 +113,7 @@ static uint64_t left_of_group(const char *group, const struct group_files *files
 	return max > now ? max - now : 0;
 }
 
-/* Of the group and of all above it. */
+/* Computes it for the group and all its ancestors. */
 static uint64_t left_of_groups(const char *top, const char *group, const struct group_files *files)
 {
 	uint64_t left, least = UINT64_MAX;
@@ -132,7 +132,7 @@ static uint64_t left_of_groups(const char *top, const char *group, const struct 
 	}
 }
 
-/* Whether the list with commas between has it. */
+/* Whether the comma-separated list contains the word. */
 static bool has_word(const char *list, const char *word)
 {
 	size_t nr = strlen(word);
@@ -183,7 +183,7 @@ uint64_t memory_group_left(const char *cgroups, const char *mount)
 	return least;
 }
 
-/* Without the control groups. */
+/* Reads the numbers of the machine, without control groups. */
 static bool of_the_machine(struct memory_now *ret)
 {
 	CLEANUP(cleanup_free) char *statm = NULL, *meminfo = NULL;
@@ -194,7 +194,7 @@ static bool of_the_machine(struct memory_now *ret)
 	       memory_parse(statm, meminfo, (uint64_t)sysconf(_SC_PAGESIZE), ret);
 }
 
-/* Of the groups that are told in the file. */
+/* Computes what the groups in the file leave. */
 static uint64_t of_groups(const char *path)
 {
 	CLEANUP(cleanup_free) char *cgroups = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Paths, walked by openat(O_PATH | O_NOFOLLOW) alone. openat2() cannot do it: which links count
- * depends on who owns the folder that they are in, which no RESOLVE_ flag says.
+ * Walks paths with openat(O_PATH | O_NOFOLLOW). openat2() does not suffice: which links are trusted
+ * depends on the owner of their folder, which no RESOLVE_ flag expresses.
  */
 #include "base/place.h"
 
@@ -61,8 +61,8 @@ static bool is_safe(const struct stat *folder)
 	       (!(folder->st_mode & S_IWGRP) || !folder->st_gid);
 }
 
-/* Whether what lies in the folder was put there by root or the caller. In a sticky folder everybody
- * may make names, and only owners take them away; one name more may be a stranger's hard link. */
+/* Whether root or the caller put the file in the folder. In a sticky folder anybody may create
+ * names, but only owners may remove them; a second name may be a stranger's hard link. */
 static bool is_trusted(const struct stat *folder, const struct stat *st)
 {
 	if (geteuid() || is_safe(folder))
@@ -98,7 +98,7 @@ static int enter(struct walk *w, int fd)
 	return fstat(fd, &w->st) ? -errno : 0;
 }
 
-/* The number of a descriptor of ours that the path names; -1: it is no such name. */
+/* Returns the number of the open descriptor that the path names; -1: it names none. */
 static int descriptor_of(const char *path)
 {
 	static const char *const folders[] = {"/proc/self/fd/", "/dev/fd/"};
@@ -115,7 +115,7 @@ static int descriptor_of(const char *path)
 	return -1;
 }
 
-/* Goes on with `text`, which is the walk's from now on. */
+/* Continues with `text` and takes ownership of it. */
 static int go_on_with(struct walk *w, char *text)
 {
 	free(w->rest);
@@ -144,7 +144,7 @@ static int begin(struct walk *w, const struct file_folder *from, const char *pat
 	return go_on_with(w, text);
 }
 
-/* The link that `fd` is takes the place of its name. */
+/* Replaces the name by the target of the link `fd`. */
 static int follow(struct walk *w, int fd, const struct stat *st)
 {
 	char text[PATH_MAX], *next;
@@ -162,7 +162,7 @@ static int follow(struct walk *w, int fd, const struct stat *st)
 	return go_on_with(w, next);
 }
 
-/* The next name, ended; NULL: there is none. *ret_folder: a slash follows it. */
+/* Takes the next name; NULL: there is none. *ret_folder: a slash follows it. */
 static char *take_name(struct walk *w, bool *ret_folder)
 {
 	char *name = w->at + strspn(w->at, "/");
@@ -191,8 +191,8 @@ static int step(struct walk *w, const char *name)
 	return S_ISDIR(st.st_mode) ? enter(w, take_fd(&fd)) : -ENOTDIR;
 }
 
-/* What is left of a path is its last name: looks whether that is the end of it. 1: it is. */
-static int look_at_last(struct walk *w, const char *name, struct file_place *p)
+/* Whether the walk ends at the last name of the path. 1: it does. */
+static int check_last_name(struct walk *w, const char *name, struct file_place *p)
 {
 	p->exists = !fstatat(w->fd, name, &p->st, AT_SYMLINK_NOFOLLOW);
 	if (!p->exists && errno != ENOENT)
@@ -204,7 +204,7 @@ static int look_at_last(struct walk *w, const char *name, struct file_place *p)
 	return p->name ? 1 : -ENOMEM;
 }
 
-/* To the end, or to the folder of the last name if there is a place to fill. */
+/* Walks to the end, or to the folder of the last name if there is a place to fill in. */
 static int walk(struct walk *w, struct file_place *p)
 {
 	int err = 0;
@@ -220,7 +220,7 @@ static int walk(struct walk *w, struct file_place *p)
 		else if (folder || is_dots(name))
 			return -EISDIR;
 		else
-			err = look_at_last(w, name, p);
+			err = check_last_name(w, name, p);
 	}
 	return err < 0 ? err : 0;
 }

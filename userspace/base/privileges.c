@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Capabilities of one thread, by the system calls themselves: libraries change all threads at once.
+ * Changes the capabilities of one thread with the system calls themselves: libraries change all
+ * threads at once.
  */
 #include "base/privileges.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The starter waits until the thread is what it is to be, so that it hears of what failed.
+ * Starts a thread and waits until it is set up, so that failures are reported to the starter.
  */
 #include "base/thread.h"
 
@@ -39,7 +39,8 @@ static void *begin(void *arg)
 	return err ? NULL : work(work_arg);
 }
 
-/* All signals but faults of the thread's own, which would end the process if they were blocked. */
+/* Fills in all signals but the thread's own faults, which would end the process if they were
+ * blocked. */
 static void fill(sigset_t *all)
 {
 	static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A socket is bound, and connected to, through /proc/self/fd, which leads to what a handle has open
- * whatever became of its name. Paths may be longer that way than the 107 bytes of an address.
+ * Binds and connects sockets through /proc/self/fd, which leads to what a handle has open, whatever
+ * became of its name. It also allows paths longer than the 107 bytes of an address.
  */
 #include "base/unix_socket.h"
 
@@ -99,7 +99,7 @@ int unix_socket_make_folder(const char *folder, struct reason *why)
 	return 0;
 }
 
-/* Cuts a path in two. `*ret_folder` is to be freed, `*ret_name` lies in `path`. */
+/* Splits a path. `*ret_folder` is the caller's to free, `*ret_name` points into `path`. */
 static int split(const char *path, char **ret_folder, const char **ret_name)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -168,8 +168,8 @@ bool unix_socket_is_trusted(int fd, const struct unix_group *group)
 
 /* ---- to listen ---- */
 
-/* Takes away a socket of ours that nobody listens at, which one that was killed has left. Nobody
- * else can put another one in its place: they cannot write here, or it is not theirs. */
+/* Removes a socket of ours that nobody listens at, left by a killed process. Nobody else can
+ * replace it: they cannot write to the folder, or it is sticky. */
 static void remove_left(int folder, const char *name)
 {
 	CLEANUP(cleanup_fd) int handle = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -185,7 +185,7 @@ static void remove_left(int folder, const char *name)
 		(void)close(fd);
 }
 
-/* Says who may connect, before anybody can. */
+/* Sets who may connect, before anybody can. */
 static int give_to_group(struct unix_socket *s, const struct unix_group *group)
 {
 	CLEANUP(cleanup_fd)

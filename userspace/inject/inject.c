@@ -472,7 +472,7 @@ static int run_job(struct job *j, struct outcome *o, struct reason *why)
 		return reason_set(why, err, "%s", o->why.text);
 	if (err == -ETIMEDOUT)
 		return reason_set(why, err,
-				  "process %d did not let itself be read in time (its memory, or a "
+				  "process %d could not be read in time (its memory, or a "
 				  "file it has mapped, does not answer); it runs on; use "
 				  "--no-inject",
 				  j->p->pid);

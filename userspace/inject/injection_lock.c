@@ -54,7 +54,7 @@ int injection_lock(const struct target_process *p, struct reason *why, int *ret_
 	for (int i = 0; i < TRIES && bind(fd, (struct sockaddr *)&name, bytes); i++) {
 		if (is_taken_by_right(p, &name, bytes))
 			return reason_set(why, -EBUSY,
-					  "another gpuprof is just attaching to process %d; try "
+					  "another gpuprof is attaching to process %d; try "
 					  "again",
 					  p->pid);
 		(void)nanosleep(&pause, NULL);

@@ -37,7 +37,7 @@ int ptrace_error_reason(pid_t pid, int err, struct reason *why)
 	if (scope >= 3)
 		return reason_set(
 			why, -EPERM,
-			"process %d cannot be touched: kernel.yama.ptrace_scope is 3, which "
+			"process %d cannot be traced: kernel.yama.ptrace_scope is 3, which "
 			"forbids it to everybody; use --no-inject",
 			pid);
 	if (geteuid() && uid >= 0 && (uid_t)uid != geteuid())
@@ -52,7 +52,7 @@ int ptrace_error_reason(pid_t pid, int err, struct reason *why)
 		rights_explain(RIGHT_PTRACE, text, sizeof(text));
 		return reason_set(
 			why, -EPERM,
-			"process %d cannot be touched: kernel.yama.ptrace_scope is %d and %s", pid,
+			"process %d cannot be traced: kernel.yama.ptrace_scope is %d and %s", pid,
 			scope, text);
 	}
 	return reason_set(why, -EPERM,

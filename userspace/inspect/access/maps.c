@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The text of /proc/PID/maps, taken apart strictly: "START-END PERM OFFSET MAJ:MIN INODE  PATH",
- * numbers without signs or spaces before them. The kernel writes a newline in a name as \012 and
- * nothing else specially.
+ * Parses /proc/PID/maps strictly: "START-END PERM OFFSET MAJ:MIN INODE  PATH", numbers without
+ * signs or leading spaces. The kernel writes a newline in a name as \012 and escapes nothing else.
  */
 #include "inspect/access/maps.h"
 
@@ -28,7 +27,7 @@ static int digit_of(char c, unsigned int base)
 	return -1;
 }
 
-/* A number and the character that must follow it; moves *at behind both. */
+/* Parses a number and the character that must follow it; moves *at behind both. */
 static bool take_number(char **at, unsigned int base, char then, uint64_t *ret_number)
 {
 	uint64_t n = 0;
@@ -60,7 +59,7 @@ static bool take_permissions(char **at, bool *ret_executable)
 	return true;
 }
 
-/* The inode is the last number; a line without a name may end right after it. */
+/* The inode is the last number; the line may end right after it if there is no name. */
 static bool take_inode(char **at, ino_t *ret_inode)
 {
 	uint64_t inode;
@@ -128,10 +127,10 @@ bool maps_in_order(const char *text)
 		uint64_t start, end;
 		char *at;
 
-		/* sscanf() would measure all that follows, for each line. */
+		/* sscanf() would measure the whole rest of the text for each line. */
 		start = strtoull(line, &at, 16);
 		if (at == line || *at != '-')
-			return true; /* whoever takes it apart says so */
+			return true; /* the parser of the line will report it */
 		end = strtoull(at + 1, NULL, 16);
 		if (start < last)
 			return false;

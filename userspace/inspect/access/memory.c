@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Memory of another process by process_vm_readv, which stops nothing.
+ * Reads another process's memory with process_vm_readv, which stops nothing.
  */
 #include "inspect/access/memory.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Resolution by openat2(2) with RESOLVE_IN_ROOT. Where that system call is missing (Linux
- * below 5.6) or filtered, a path is walked component by component, and a symbolic link ends the
- * walk: the kernel's own names of mapped files have none.
+ * Resolves paths with openat2(2) and RESOLVE_IN_ROOT. Where that system call is missing (Linux
+ * before 5.6) or filtered, it walks the path component by component and stops at a symbolic link:
+ * the kernel's own names of mapped files have none.
  */
 #include "inspect/access/process_file.h"
 
@@ -35,7 +35,8 @@
 
 /* ---- paths ---- */
 
-/* The next component of *rest, which moves on behind it. NULL at the end or if it is too long. */
+/* Returns the next component of *rest and moves on behind it. NULL at the end or if it is too long.
+ */
 static const char *next_component(const char **rest, char name[NAME_MAX + 1])
 {
 	size_t bytes;
@@ -50,7 +51,7 @@ static const char *next_component(const char **rest, char name[NAME_MAX + 1])
 	return name;
 }
 
-/* Without openat2(): no ".." and no link on the way. A handle or -errno. */
+/* Walks without openat2(): no ".." and no links. A handle or -errno. */
 static int walk_in_root(int root, const char *path)
 {
 	char name[NAME_MAX + 1];
@@ -93,7 +94,7 @@ static int handle_in_root(pid_t pid, const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Whether `path` begins with "/proc/PID/root"; then *ret_rest is what follows, slash included. */
+/* Whether `path` begins with "/proc/PID/root"; *ret_rest is then what follows, with the slash. */
 static bool is_below_root(const char *path, pid_t *ret_pid, const char **ret_rest)
 {
 	static const char proc[] = "/proc/", root[] = "/root";
@@ -130,7 +131,7 @@ void process_file_handle_path(int fd, char ret_path[PROCESS_FILE_PATH_MAX])
 	(void)snprintf(ret_path, PROCESS_FILE_PATH_MAX, "/proc/self/fd/%d", fd);
 }
 
-/* Takes the handle over. It, or -errno. */
+/* Takes ownership of the handle. Returns it, or -errno. */
 static int checked_handle(int handle, struct stat *ret_st)
 {
 	CLEANUP(cleanup_fd) int at = handle;
@@ -147,7 +148,7 @@ static int checked_handle(int handle, struct stat *ret_st)
 	return take_fd(&at);
 }
 
-/* Opens what a checked handle stands for. A lease makes a plain open() wait for its holder. */
+/* Opens the file of a checked handle. A plain open() would wait for the holder of a lease. */
 static int reopen(int handle, int flags)
 {
 	char path[PROCESS_FILE_PATH_MAX];
@@ -231,7 +232,7 @@ int process_folder_each_name(pid_t pid, const char *path, int (*fn)(const char *
 
 /* ---- memory files ---- */
 
-/* Memory files live in a file system of the kernel's own that nobody can mount. */
+/* Memory files are in a file system that belongs to the kernel and cannot be mounted. */
 static int memfd_device(dev_t *ret_device)
 {
 	CLEANUP(cleanup_fd) int fd = memfd_create("gpuprof-device", MFD_CLOEXEC);
@@ -243,7 +244,7 @@ static int memfd_device(dev_t *ret_device)
 	return 0;
 }
 
-/* Whether `uid` is one of the four that the thread acts as. */
+/* Whether `uid` is one of the thread's four user ids. */
 static bool is_users_own(pid_t tid, uid_t uid)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
@@ -257,7 +258,7 @@ static bool is_users_own(pid_t tid, uid_t uid)
 	return false;
 }
 
-/* The last component of the name that the handle's file had, which is taken away by now. */
+/* Returns the last component of the name that the handle's file had before it was unlinked. */
 static int lost_name(int handle, char *ret_name, size_t room)
 {
 	const size_t after = sizeof(DELETED_SUFFIX) - 1;
@@ -297,7 +298,7 @@ static int check_memfd(int handle, pid_t tid, struct stat *ret_st)
 	return 0;
 }
 
-/* What a file in /proc has as a number behind `name` at the start of a line; -1: nothing. */
+/* Returns the number after `name` at the start of a line of a /proc file; -1: none. */
 static long number_behind(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
@@ -305,8 +306,8 @@ static long number_behind(const char *text, const char *name)
 	return at ? strtol(at + strlen(name), NULL, 10) : -1;
 }
 
-/* Whether the handle's file is in a tmpfs that the thread sees. The file system itself, which may
- * be one that does not answer, is not asked. */
+/* Whether the handle's file is in a tmpfs that the thread sees. Does not ask the file system, which
+ * may never answer. */
 static bool is_in_tmpfs(int handle, pid_t tid)
 {
 	CLEANUP(cleanup_free) char *info = NULL, *mounts = NULL;

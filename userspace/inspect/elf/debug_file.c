@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The link and the path are the target's words: a name without directories, and a file that is not
- * what they say is none.
+ * Opens separate debug files. The process chooses the link and the path: the name must have no
+ * directories, and a file that does not match is ignored.
  */
 #include "inspect/elf/debug_file.h"
 
@@ -42,7 +42,7 @@ static int open_by_id(const struct elf_file *f, struct elf_file **ret_file)
 	return -ENOENT;
 }
 
-/* A name, a zero, up to three bytes more, and the checksum. */
+/* Parses a name, a zero, up to three more bytes, and the checksum. */
 static int read_link(struct elf_file *f, struct link *ret_link)
 {
 	const unsigned char *data;
@@ -80,7 +80,7 @@ static bool has_crc(const struct elf_file *f, uint32_t want)
 	return (uint32_t)crc == want;
 }
 
-/* The file itself may be in the place of its debug file: it has another checksum. */
+/* The file itself may lie in its debug file's place; it has another checksum. */
 static int open_linked(const char *path, const struct link *l, struct elf_file **ret_file)
 {
 	static const struct {

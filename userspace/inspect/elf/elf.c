@@ -142,7 +142,7 @@ static int read_header(struct elf_file *f, Elf64_Ehdr *ret_header, struct reason
 	if (!h)
 		return reason_set(why, -errno, "it is too short for an ELF file");
 	if (memcmp(h->e_ident, ELFMAG, SELFMAG))
-		return reason_set(why, -ENOEXEC, "it is no ELF file");
+		return reason_set(why, -ENOEXEC, "it is not an ELF file");
 	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
 	    h->e_machine != NATIVE_MACHINE)
 		return reason_set(why, -ENOEXEC,
@@ -207,7 +207,7 @@ static int open_file(const char *path, uint64_t *ret_bytes, struct reason *why)
 	int fd = process_file_open(path, &st);
 
 	if (fd == -ENOEXEC)
-		return reason_set(why, fd, "cannot read '%s': it is no regular file", path);
+		return reason_set(why, fd, "cannot read '%s': it is not a regular file", path);
 	if (fd < 0)
 		return reason_set(why, fd, "cannot open '%s': %s", path, strerror(-fd));
 	*ret_bytes = (uint64_t)st.st_size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Who calls a function: found by looking at every byte of code, because the callers of interest
+ * Finds the callers of a function by searching every byte of code, because the callers of interest
  * have no symbols. x86-64. The code is read piece by piece and not kept.
  */
 #include "base/cleanup.h"
@@ -13,7 +13,7 @@
 #define PIECE_BYTES (1 << 20)
 /* More than any library has; the segments of a hostile one may overlap. */
 #define SEARCH_BYTES_MAX (1ULL << 30)
-/* The longest instruction looked for: a call through a GOT slot. */
+/* The longest instruction searched for: a call through a GOT slot. */
 #define CALL_BYTES 6
 /* A function has one PLT stub or two, each with at most three places to enter. */
 #define PLACES_MAX 128
@@ -23,7 +23,7 @@
 #define FF_CALL	    0x15 /* through memory at an offset from the next instruction */
 #define FF_JUMP	    0x25
 
-/* Addresses that mean the callee, or one of several. */
+/* Addresses that stand for the callee, or for one of several. */
 struct places {
 	uint64_t code[PLACES_MAX]; /* where it, or a stub that jumps to it, begins */
 	size_t code_nr;
@@ -34,7 +34,7 @@ struct places {
 struct search {
 	struct elf_file *file;
 	struct places places;
-	uint64_t left; /* bytes to look at, at most */
+	uint64_t left; /* how many bytes may still be searched */
 	int (*fn)(const struct elf_call *call, void *arg);
 	void *arg;
 };
@@ -53,7 +53,7 @@ static bool has(const uint64_t *items, size_t nr, uint64_t item)
 	return false;
 }
 
-/* Where an instruction's last four bytes point to. */
+/* Returns where an instruction's last four bytes point to. */
 static uint64_t relative(const unsigned char *four, uint64_t next)
 {
 	int32_t offset;
@@ -62,7 +62,7 @@ static uint64_t relative(const unsigned char *four, uint64_t next)
 	return next + (uint64_t)(int64_t)offset;
 }
 
-/* The slots that relocations fill with the address of what `is` knows. */
+/* Finds the slots that relocations fill with the address of a function that `is` accepts. */
 static void find_slots(struct elf_file *f, const char *section,
 		       bool (*is)(const char *name, const char *arg), const char *arg,
 		       struct places *ret_places)
@@ -238,7 +238,7 @@ static bool is_call(const struct places *p, const unsigned char *at, uint64_t ad
 	       has(p->slot, p->slot_nr, relative(at + 2, address + CALL_BYTES));
 }
 
-/* Looks at the instructions that begin in the first nr bytes; CALL_BYTES more can be read. */
+/* Searches the instructions that begin in the first nr bytes; CALL_BYTES more can be read. */
 static int search_piece(struct search *s, const unsigned char *piece, size_t nr, uint64_t address)
 {
 	for (size_t i = 0; i < nr; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Copied into a file that only exists in memory, so that there is one way to read ELF files.
+ * Copies the bytes into a memory file, so that there is one way to read ELF files.
  */
 #include "inspect/elf/elf_image.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* What is packed is the file's word, and so is how large it becomes. */
+/* The file chooses its packed content and so its unpacked size. */
 #define MINI_BYTES_MAX	  (64u << 20)
 #define MINI_MEMORY_BYTES (128u << 20)
 
@@ -38,7 +38,7 @@ static int of_lzma(lzma_ret ret)
 	return ret == LZMA_OK ? 0 : ret == LZMA_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-/* The memory for what is unpacked grows with it: hardly anything packs to a hundredth. */
+/* Unpacks. The memory grows with the result, as hardly anything shrinks to a hundredth. */
 static int unpack(const unsigned char *packed, size_t packed_bytes, unsigned char **ret_bytes,
 		  size_t *ret_nr)
 {

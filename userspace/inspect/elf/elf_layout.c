@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What of an ELF file decides where a plan of it leads: how it is loaded and where its functions
- * begin; and which file it is.
+ * Digests what of an ELF file decides its plan: how it is loaded and where its functions begin; and
+ * the file's identity.
  */
 #include "inspect/elf/elf_private.h"
 

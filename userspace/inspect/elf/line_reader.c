@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The child is a copy of this process that keeps two descriptors, the file and a pipe, and whose
- * system calls are those that reading and answering need. It ends by itself after its CPU time.
+ * Runs libdw in a child: a copy of this process that keeps two descriptors, the file and a pipe,
+ * and may only make the system calls that reading and answering need. It ends by itself when its
+ * CPU time is used up.
  */
 #include "inspect/elf/line_reader.h"
 
@@ -87,7 +88,7 @@ bool line_reader_can(struct elf_file *f)
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1),                                    \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-/* Of system calls nothing is left that reaches out of the process. */
+/* Forbids all system calls that reach out of the process. */
 static bool confine(void)
 {
 	struct sock_filter filter[] = {
@@ -248,7 +249,7 @@ int line_reader_parse(const unsigned char *bytes, size_t bytes_nr, size_t nr, li
 	return err;
 }
 
-/* All that comes. 0 or -errno. */
+/* Reads everything. 0 or -errno. */
 static int read_all(int fd, struct buf *to)
 {
 	CLEANUP(cleanup_free) unsigned char *block = malloc(1 << 16);
@@ -288,7 +289,7 @@ int line_reader_ask(const struct elf_file *f, const uint64_t *addresses, size_t 
 		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
-	/* What a child that has died left unfinished is no answer; those before it are. */
+	/* A child that died may have left its last answer unfinished; the earlier ones count. */
 	err = err ? err
 		  : line_reader_parse((const unsigned char *)answers.bytes, answers.nr, nr, fn, arg,
 				      ret_asked);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * libdw reads the sections. Which unit an address is of comes from the units themselves (not all
- * compilers write an index); a unit's functions are listed when the first address of it is asked
- * for. Trees are walked here and to a bounded depth: they are as deep as the file likes. Units
- * whose contents lie in other files are left out, so no name in the file is opened.
+ * Reads lines with libdw. The units themselves show which one an address belongs to (not all
+ * compilers write an index); a unit's functions are listed at its first address. Trees are walked
+ * here, to a bounded depth: a file can make them as deep as it likes. Units whose contents lie in
+ * other files are left out, so no name in the file is opened.
  */
 #include "inspect/elf/lines.h"
 
@@ -17,13 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of all sections with debug information, unpacked, and of the line programs, a byte of which can
- * become some 70 in memory. */
+/* Limit for all sections with debug information, unpacked, and for the line programs, a byte of
+ * which can become some 70 in memory. */
 #define SECTIONS_BYTES_MAX (512ULL << 20)
 #define LINE_BYTES_MAX	   (32ULL << 20)
 #define UNITS_MAX	   (1U << 18)
 #define RANGES_MAX	   (1U << 22)
-/* Entries looked at in all. */
+/* The most entries examined in all. */
 #define ENTRIES_MAX (1U << 25)
 #define SCOPES_MAX  16
 #define BLOCKS_MAX  256
@@ -61,7 +61,7 @@ static int by_low(const void *a, const void *b)
 	return x->of < y->of ? -1 : x->of > y->of;
 }
 
-/* The last one that begins at the address or before it, and holds it. NULL: none. */
+/* Finds the last range that begins at or before the address and contains it. NULL: none. */
 static const struct range *find_range(const struct range *items, size_t nr, uint64_t address)
 {
 	size_t low = 0, high = nr;
@@ -93,7 +93,7 @@ static uint64_t unpacked_bytes(Elf_Scn *section, const GElf_Shdr *header)
 	return gelf_getchdr(section, &packed) ? packed.ch_size : UINT64_MAX;
 }
 
-/* 0 if it is worth and safe to open. */
+/* Returns 0 if the file has lines and can be opened safely. */
 static int check_sections(Elf *elf)
 {
 	uint64_t all = 0, info = 0, line = 0;
@@ -112,7 +112,7 @@ static int check_sections(Elf *elf)
 		name = elf_strptr(elf, names, header.sh_name);
 		if (!name || (strncmp(name, ".debug_", 7) && strncmp(name, ".zdebug", 7)))
 			continue;
-		/* Packed in the old way: how large it becomes is told nowhere else. */
+		/* Packed in the old way, which states the size nowhere else. */
 		bytes = name[1] == 'z' ? UINT64_MAX : unpacked_bytes(section, &header);
 		if (bytes > SECTIONS_BYTES_MAX || bytes > SECTIONS_BYTES_MAX - all)
 			return -EFBIG;
@@ -125,7 +125,7 @@ static int check_sections(Elf *elf)
 	return line > LINE_BYTES_MAX ? -EFBIG : 0;
 }
 
-/* The ranges of an entry, as ones of `of`. */
+/* Adds the ranges of an entry, as ranges of `of`. */
 #define add_ranges(to, entry, of_)                                                                 \
 	({                                                                                         \
 		struct range one_ = {.of = (of_)};                                                 \
@@ -218,8 +218,8 @@ static bool holds_functions(int tag)
 	       tag == DW_TAG_enumeration_type;
 }
 
-/* The next of the entries that have one parent; the first one after `parent` itself. False: there
- * is none, or too many have been looked at. */
+/* Goes to the next child of an entry, from `parent` itself to the first one. False: there is none,
+ * or too many were examined. */
 static bool next_entry(struct lines *l, Dwarf_Die *parent, Dwarf_Die *entry, bool *first)
 {
 	Dwarf_Die now = *entry;
@@ -248,7 +248,7 @@ static int list_functions(struct lines *l, struct unit *unit, Dwarf_Die *parent,
 	return err;
 }
 
-/* 1 with the entry of the function that holds the address, 0: none, or -ENOMEM. */
+/* Returns 1 with the entry of the function that contains the address, 0: none, or -ENOMEM. */
 static int find_function(struct lines *l, struct unit *unit, Dwarf_Die *unit_entry,
 			 uint64_t address, Dwarf_Die *ret_entry)
 {
@@ -272,7 +272,7 @@ static bool is_block(int tag)
 	       tag == DW_TAG_try_block || tag == DW_TAG_catch_block || tag == DW_TAG_with_stmt;
 }
 
-/* From a block to the one within it that holds the address. */
+/* Goes from a block to the one inside it that contains the address. */
 static bool step_inside(struct lines *l, Dwarf_Die *block, uint64_t address)
 {
 	Dwarf_Die entry = {0};
@@ -287,7 +287,8 @@ static bool step_inside(struct lines *l, Dwarf_Die *block, uint64_t address)
 	return false;
 }
 
-/* chain[0] is the function; the functions in each other there. How many, or -E2BIG. */
+/* Lists the nested functions at the address; chain[0] is the outermost. Returns how many, or
+ * -E2BIG. */
 static int find_chain(struct lines *l, uint64_t address, Dwarf_Die chain[LINES_PLACES_MAX])
 {
 	Dwarf_Die block = chain[0];
@@ -307,12 +308,12 @@ static int find_chain(struct lines *l, uint64_t address, Dwarf_Die chain[LINES_P
 
 /* ---- texts ---- */
 
-static const char *believed(const char *text)
+static const char *valid_text(const char *text)
 {
 	return text && *text && strnlen(text, TEXT_MAX) < TEXT_MAX ? text : NULL;
 }
 
-/* A text of the entry, or of those that it is made after. */
+/* Returns a text of the entry, or of the entries that it refers to. */
 static const char *text_of(const Dwarf_Die *entry, unsigned int name)
 {
 	Dwarf_Die now = *entry, next;
@@ -321,7 +322,7 @@ static const char *text_of(const Dwarf_Die *entry, unsigned int name)
 		Dwarf_Attribute a;
 
 		if (dwarf_attr(&now, name, &a))
-			return believed(dwarf_formstring(&a));
+			return valid_text(dwarf_formstring(&a));
 		if (!dwarf_attr(&now, DW_AT_abstract_origin, &a) &&
 		    !dwarf_attr(&now, DW_AT_specification, &a))
 			return NULL;
@@ -350,7 +351,7 @@ static uint32_t number_of(Dwarf_Die *entry, unsigned int name)
 	return (uint32_t)value;
 }
 
-/* Where the function was called that was put into another one. */
+/* Sets the place where an inlined function was called. */
 static void set_call(Dwarf_Die *unit_entry, Dwarf_Die *inlined, struct line_place *place)
 {
 	uint32_t number = number_of(inlined, DW_AT_call_file);
@@ -359,7 +360,7 @@ static void set_call(Dwarf_Die *unit_entry, Dwarf_Die *inlined, struct line_plac
 
 	place->line = number_of(inlined, DW_AT_call_line);
 	if (!dwarf_getsrcfiles(unit_entry, &files, &nr) && number < nr)
-		place->file = believed(dwarf_filesrc(files, number, NULL, NULL));
+		place->file = valid_text(dwarf_filesrc(files, number, NULL, NULL));
 }
 
 static void set_line(Dwarf_Die *unit_entry, uint64_t address, struct line_place *place)
@@ -370,7 +371,7 @@ static void set_line(Dwarf_Die *unit_entry, uint64_t address, struct line_place 
 	if (!line || dwarf_lineno(line, &number) || number < 0)
 		return;
 	place->line = (uint32_t)number;
-	place->file = believed(dwarf_linesrc(line, NULL, NULL));
+	place->file = valid_text(dwarf_linesrc(line, NULL, NULL));
 }
 
 int lines__find(struct lines *l, uint64_t address, struct line_place places[LINES_PLACES_MAX])

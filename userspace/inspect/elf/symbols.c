@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Symbols sorted by address. Functions may lie within each other (entry points in hand-written
- * code), so a look-up goes back over a few that end too early.
+ * Symbols sorted by address. Functions may be nested (entry points in hand-written code), so a
+ * look-up goes back over a few that end too early.
  */
 #include "inspect/elf/symbols.h"
 
@@ -36,11 +36,11 @@ static int add_symbol(const struct elf_symbol *e, void *arg)
 	struct symbols *s = arg;
 	struct symbol symbol = {.address = e->address, .bytes = e->bytes, .name = e->name};
 
-	/* Without a size it cannot be told what belongs to it. */
+	/* Without a size its extent is unknown. */
 	return e->bytes ? vec_push(&s->list, symbol) : 0;
 }
 
-/* Those of a file that is about the code of s->file; NULL: none. */
+/* Adds the symbols of another file that describes the code of s->file; NULL: none. */
 static int add_symbols_of(struct symbols *s, struct elf_file *about)
 {
 	if (!about)
@@ -51,11 +51,12 @@ static int add_symbols_of(struct symbols *s, struct elf_file *about)
 
 static size_t underscores(const char *name)
 {
-	/* Those of a mangled name say nothing. */
+	/* In a mangled name they mean nothing. */
 	return name[0] == '_' && name[1] == 'Z' ? 0 : strspn(name, "_");
 }
 
-/* By address; of one address the name that is to be shown comes last, and so is found first. */
+/* Compares by address; of those at one address the name to show comes last, so it is found first.
+ */
 static int compare_symbols(const void *a, const void *b)
 {
 	const struct symbol *x = a, *y = b;

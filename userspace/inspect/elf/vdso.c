@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The vDSO has no file: its image is read out of gpuprof's own memory.
+ * The vDSO has no file: its image is read from gpuprof's own memory.
  */
 #include "inspect/elf/vdso.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Symbols have no sizes there: a function ends where the next one begins, and is not believed to be
- * longer than any is.
+ * Parses /proc/kallsyms. Symbols have no sizes there: a function ends where the next one begins,
+ * within a limit.
  */
 #include "inspect/kernel/kallsyms.h"
 
@@ -20,7 +20,7 @@
 #define FUNCTION_BYTES_MAX (1u << 20)
 
 struct kallsyms {
-	char *text; /* the names are in it */
+	char *text; /* holds the names */
 	VEC(struct kernel_function) functions;
 };
 
@@ -33,8 +33,8 @@ void kallsyms__free(struct kallsyms *k)
 	free(k);
 }
 
-/* "ffffffff81000000 T do_one_initcall" or "... t nft_do_chain\t[nf_tables]", cut in place. False:
- * no function, or its address is hidden. */
+/* Parses "ffffffff81000000 T do_one_initcall" or "... t nft_do_chain\t[nf_tables]" in place. False:
+ * not a function, or its address is hidden. */
 static bool parse_line(char *line, struct kernel_function *ret)
 {
 	struct kernel_function f = {0};
@@ -57,7 +57,7 @@ static bool parse_line(char *line, struct kernel_function *ret)
 	return true;
 }
 
-/* Of one address the shorter name comes first: the others are variants of it. */
+/* Sorts by address, and at one address the shorter name first: the others are variants of it. */
 static int compare(const void *a, const void *b)
 {
 	const struct kernel_function *x = a, *y = b;

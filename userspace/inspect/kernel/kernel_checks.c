@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Asks the kernel for one of each thing that a capture needs. The bpf() call is made directly: this
- * room does not see libbpf. The structures are those of the kernel's ABI, written out here because
- * the headers of older systems lack the newest of them.
+ * Tries each kernel feature that a capture needs. Makes the bpf() call itself: this room does not
+ * see libbpf. The kernel's ABI structures are written out here because older systems' headers lack
+ * the newest of them.
  */
 #include "inspect/kernel/kernel_checks.h"
 
@@ -31,7 +31,7 @@ static int bpf(int command, void *attr, unsigned int bytes)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* A program that returns 0, or -errno. */
+/* Loads a program that returns 0. 0 or -errno. */
 static int load_program(uint32_t attach_type)
 {
 	const struct bpf_insn code[] = {
@@ -68,14 +68,14 @@ int kernel_try_ring(uint32_t bytes)
 	return fd < 0 ? fd : 0;
 }
 
-/* The function that is probed. Nothing calls it. */
+/* The function to probe. Nothing calls it. */
 static __attribute__((noinline, used)) int probed(int n)
 {
 	__asm__ volatile("" : "+r"(n));
 	return n + 1;
 }
 
-/* Where probed() lies in /proc/self/exe. */
+/* Finds where probed() lies in /proc/self/exe. */
 static int probed_offset(uint64_t *ret_offset)
 {
 	CLEANUP(cleanup_free) char *text = NULL;

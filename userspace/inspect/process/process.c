@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A process and what is mapped in it. All of it comes from /proc/PID, which may become another
- * process's at any moment: the start time is read first and compared again at the end.
+ * Reads a process and its mappings from /proc/PID, which may become another process's at any
+ * moment: the start time is read first and compared again at the end.
  */
 #include "inspect/process/process.h"
 
@@ -24,11 +24,11 @@
 #define CMDLINE_BYTES_MAX 4096
 #define ENVIRON_BYTES_MAX (16u << 20)
 #define SMALL_BYTES_MAX	  65536
-/* Of field 9 of stat, as the kernel's linux/sched.h has them: PF_KTHREAD, PF_EXITING. */
+/* Flags in field 9 of stat, as in the kernel's linux/sched.h: PF_KTHREAD, PF_EXITING. */
 #define KERNEL_THREAD 0x00200000UL
 #define EXITING	      0x00000004UL
 
-/* The fields of /proc/PID/stat that matter here. */
+/* The fields of /proc/PID/stat that are used. */
 struct stat_line {
 	char state;
 	int parent;
@@ -53,7 +53,7 @@ static int read_stat(pid_t pid, struct stat_line *ret_stat)
 
 	if (err)
 		return err;
-	/* The name in parentheses may hold anything, ')' too. */
+	/* The name in parentheses may contain anything, even ')'. */
 	after = strrchr(text, ')');
 	if (!after || sscanf(after + 1,
 			     " %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
@@ -64,7 +64,7 @@ static int read_stat(pid_t pid, struct stat_line *ret_stat)
 	return 0;
 }
 
-/* A process on its way out has no memory, files or program to read any more, often long before it
+/* Whether the process is ending: it has no memory, files or program any more, often long before it
  * is a zombie. */
 static bool is_dead(const struct stat_line *s)
 {
@@ -74,11 +74,10 @@ static bool is_dead(const struct stat_line *s)
 static int refuse_missing(pid_t pid, int err, struct reason *why)
 {
 	if (!kill(pid, 0) || errno == EPERM)
-		return reason_set(
-			why, -EACCES,
-			"cannot look into process %d: /proc hides it; run gpuprof as root "
-			"(sudo)",
-			pid);
+		return reason_set(why, -EACCES,
+				  "cannot inspect process %d: /proc hides it; run gpuprof as root "
+				  "(sudo)",
+				  pid);
 	if (err == -ENOENT || err == -ESRCH)
 		return reason_set(why, -ESRCH,
 				  "no such process: %d; 'gpuprof list' shows what can be profiled",
@@ -129,7 +128,7 @@ static int read_status(struct target_process *p, struct reason *why)
 	return 0;
 }
 
-/* At most max bytes of a file in /proc; fewer than asked for is no error. */
+/* Reads at most max bytes of a /proc file; a shorter file is no error. */
 static ssize_t read_start(pid_t pid, const char *file, char *to, size_t max)
 {
 	char path[64];
@@ -151,7 +150,7 @@ static int read_names(struct target_process *p)
 
 	if (nr < 0)
 		nr = 0;
-	/* The kernel's line end; the name may have others. */
+	/* Drops the kernel's newline; the name may contain others. */
 	if (nr && p->comm[nr - 1] == '\n')
 		nr--;
 	p->comm[nr] = '\0';
@@ -208,22 +207,22 @@ static int refuse_rights(const struct target_process *p, int err, struct reason 
 	char owner[33] = "?";
 
 	if (err != -EACCES && err != -EPERM)
-		return reason_set(why, err, "cannot look into process %d: %s", p->pid,
+		return reason_set(why, err, "cannot inspect process %d: %s", p->pid,
 				  strerror(-err));
 	if (!geteuid()) {
 		char text[320];
 
 		rights_explain(RIGHT_PTRACE, text, sizeof(text));
-		return reason_set(why, -EACCES, "cannot look into process %d: %s", p->pid, text);
+		return reason_set(why, -EACCES, "cannot inspect process %d: %s", p->pid, text);
 	}
 	if (p->uid == geteuid())
 		return reason_set(why, -EACCES,
-				  "cannot look into process %d: it does not let its own user "
+				  "cannot inspect process %d: it does not let its own user "
 				  "look; run gpuprof as root (sudo)",
 				  p->pid);
 	(void)account_user_name(&account_sources_here, p->uid, owner, sizeof(owner));
 	return reason_set(why, -EACCES,
-			  "cannot look into process %d: it belongs to user '%s'; run gpuprof as "
+			  "cannot inspect process %d: it belongs to user '%s'; run gpuprof as "
 			  "root (sudo) or as that user",
 			  p->pid, owner);
 }
@@ -300,7 +299,7 @@ bool target_process__alive(const struct target_process *p)
 	struct stat_line s;
 	int err = read_stat(p->pid, &s);
 
-	/* Anything else, no descriptor left say, tells nothing of it. */
+	/* Any other error, such as no descriptor left, says nothing about the process. */
 	if (err)
 		return err != -ENOENT && err != -ESRCH;
 	return s.start_ticks == p->start_ticks && !is_dead(&s);

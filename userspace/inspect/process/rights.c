@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The kernel says EPERM for everything. The causes are looked at in the order in which they hide
- * each other: a user namespace gives capabilities that count for nothing outside of it, a missing
- * capability comes before a filter, and a filter before lockdown and security modules.
+ * Explains a refusal. The kernel returns EPERM for everything. The causes are checked in the order
+ * in which they hide each other: capabilities of a user namespace count for nothing outside of it,
+ * a missing capability comes before a seccomp filter, and a filter before lockdown and security
+ * modules.
  */
 #include "inspect/process/rights.h"
 
@@ -23,7 +24,7 @@
 #define CAP_SYS_ADMIN 21
 #define CAP_PERFMON   38
 #define CAP_BPF	      39
-/* PROC_PID_INIT_INO and PROC_USER_INIT_INO of the kernel. */
+/* The kernel's PROC_PID_INIT_INO and PROC_USER_INIT_INO. */
 #define FIRST_PID_NAMESPACE  0xEFFFFFFCu
 #define FIRST_USER_NAMESPACE 0xEFFFFFFDu
 #define NAMES_BYTES	     64
@@ -46,7 +47,7 @@ bool rights_have(int capability)
 	return !status_read(0, 0, &text) && status_mask(text, "CapEff") >> capability & 1;
 }
 
-/* 1: it is the kernel's first namespace of its kind; 0: it is not; or -errno. */
+/* 1: the namespace is the kernel's first one of its kind; 0: it is not; or -errno. */
 static int is_first_namespace(const char *path, ino_t first)
 {
 	struct stat st;
@@ -80,7 +81,8 @@ const char *rights_lockdown(void)
 	return "";
 }
 
-/* Those that are missing, each behind `before`, with `between` in between. How many. */
+/* Lists the missing capabilities, each after `before`, with `between` in between. Returns how many.
+ */
 static int list_missing(enum right right, const char *before, const char *between,
 			char to[NAMES_BYTES])
 {
@@ -107,7 +109,7 @@ static void explain_missing(enum right right, int nr, char *to, size_t bytes)
 	(void)list_missing(right, "CAP_", " and ", names);
 	(void)list_missing(right, "--cap-add ", " ", docker);
 	(void)list_missing(right, "", ", ", kubernetes);
-	/* Who is not root becomes root first, in a container as well. */
+	/* A user who is not root becomes root first, in a container as well. */
 	if (!geteuid() && rights_in_container())
 		(void)snprintf(to, bytes,
 			       "%s %s missing; start the container with %s (Docker), or with "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which processes there are: the numbers in /proc.
+ * Lists processes by the numbers in /proc.
  */
 #include "inspect/process/scan.h"
 
@@ -37,7 +37,7 @@ struct pids {
 	VEC(pid_t) list;
 };
 
-/* Hands the list over, sorted, unless there is an error. */
+/* Sorts the list and hands it over, unless there is an error. */
 static int give(struct pids *pids, int err, pid_t **ret_pids, size_t *ret_nr)
 {
 	if (err) {
@@ -51,7 +51,7 @@ static int give(struct pids *pids, int err, pid_t **ret_pids, size_t *ret_nr)
 	return 0;
 }
 
-/* The numbers that a folder has as names. */
+/* Adds the numbers among a folder's names. */
 static int read_numbers(const char *path, struct pids *pids)
 {
 	struct dirent *entry;
@@ -75,7 +75,7 @@ int target_scan(pid_t **ret_pids, size_t *ret_nr)
 	return give(&pids, err, ret_pids, ret_nr);
 }
 
-/* One thread's. A thread that has ended meanwhile has none. */
+/* Adds one thread's children. A thread that has ended has none. */
 static int read_children(pid_t pid, pid_t tid, struct pids *pids)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
@@ -92,7 +92,8 @@ static int read_children(pid_t pid, pid_t tid, struct pids *pids)
 
 		if (end == at)
 			break;
-		/* Unknown (no such call, gone): no child by vfork stays one for long. */
+		/* If it is unknown (no such call, or gone) the child counts: a vfork child does not
+		 * stay one for long. */
 		if (syscall(SYS_kcmp, pid, (pid_t)child, KCMP_VM, 0, 0))
 			err = vec_push(&pids->list, (pid_t)child);
 	}
@@ -146,8 +147,7 @@ bool target_process__has_operators(const struct target_process *p)
 	return found > 0;
 }
 
-/* gVisor keeps the memory of all its programs in one file of its own, which each of its processes
- * has mapped. */
+/* gVisor keeps the memory of all its programs in one file, which each of its processes maps. */
 static bool has_gvisor_memory(const struct target_process *p)
 {
 	CLEANUP(cleanup_free) char *maps = NULL;

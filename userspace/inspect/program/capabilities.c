@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What this machine, this user and a process allow. The kernel's answers are found by asking it for
- * the thing itself (in kernel_checks.c); a process is only looked at, never touched.
+ * Checks what this machine, this user and a process allow. The kernel is asked for each feature
+ * itself (kernel_checks.c); a process is only read, never changed.
  */
 #include "inspect/program/capabilities.h"
 
@@ -20,14 +20,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define RING_BYTES	(16u << 20) /* about what a capture asks for */
+#define RING_BYTES	(16u << 20) /* about what a capture requests */
 #define RING_BYTES_LESS (64u << 10)
 
-/* Paths of a process are in them as they are; who prints them escapes. */
+/* Paths of a process are copied as they are; whoever prints them escapes them. */
 #define DETAIL(c, ...) (void)snprintf((c)->detail, sizeof((c)->detail), __VA_ARGS__)
 #define ADVICE(c, ...) (void)snprintf((c)->advice, sizeof((c)->advice), __VA_ARGS__)
 
-/* For a refusal by rights: which are missing, or who else may have forbidden it. */
+/* Advises after a refusal: what is missing, or what else may forbid it. */
 static void advise_rights(struct capability *c, enum right right, int err)
 {
 	if (err == -ENOSYS)
@@ -161,7 +161,7 @@ static int tracer_of(pid_t pid)
 	return tracer > 0 ? (int)tracer : 0;
 }
 
-/* Opening /proc/PID/mem takes the same right as attaching and does nothing to the process. */
+/* Tests the right to attach: opening /proc/PID/mem takes the same right and has no effect. */
 static int may_trace(pid_t pid)
 {
 	char path[64];
@@ -207,7 +207,7 @@ static void check_ptrace(struct capability *c, const struct target_process *p)
 	advise_ptrace(c, scope);
 }
 
-/* Counts at::_ops::NAME::call, the functions that ops are probed at. */
+/* Counts at::_ops::NAME::call functions, where ops are probed. */
 static int count_call(const struct elf_symbol *sym, void *arg)
 {
 	size_t *nr = arg;
@@ -217,7 +217,7 @@ static int count_call(const struct elf_symbol *sym, void *arg)
 	return 0;
 }
 
-/* Operators that the process's files define, and in how many files. */
+/* Counts the operators that the process's files define, and those files. */
 static size_t count_operators(const struct target_process *p, size_t *ret_files_nr,
 			      struct reason *why)
 {
@@ -254,7 +254,7 @@ static void check_torch(struct capability *c, const struct target_process *p,
 	} else if (v->torch[0]) {
 		DETAIL(c, "PyTorch %s, but no operator was found in its files%s%s", v->torch,
 		       why.text[0] ? ": " : "", why.text);
-		ADVICE(c, "a PyTorch whose symbols were taken away cannot be probed by name");
+		ADVICE(c, "a PyTorch without symbols cannot be probed by name");
 	} else {
 		DETAIL(c, "process has no PyTorch mapped");
 		ADVICE(c, "nothing to do if it does not use PyTorch; if it will, it is probed when "
@@ -268,9 +268,9 @@ static void check_python_gc(struct capability *c, const struct target_process *p
 
 	c->answer = file && target_python_marks_gc(file) ? CAPABILITY_YES : CAPABILITY_NO;
 	if (c->answer == CAPABILITY_YES) {
-		DETAIL(c, "its Python tells of garbage collections");
+		DETAIL(c, "its Python has probes for garbage collections");
 	} else if (file) {
-		DETAIL(c, "its Python does not tell of garbage collections");
+		DETAIL(c, "its Python has no probes for garbage collections");
 		ADVICE(c, "nothing else is missing; a CPython that was built with --with-dtrace, "
 			  "as Debian's is, tells");
 	} else {
@@ -333,7 +333,7 @@ static void check_cupti(struct capability *c, const struct target_versions *v)
 		ADVICE(c, "nothing to do if it does not use a GPU");
 }
 
-/* NULL: it was not looked at. */
+/* NULL: it was not checked. */
 static const struct capability *find(const struct capability *all, const char *name)
 {
 	while (all->name && strcmp(all->name, name))
@@ -348,25 +348,25 @@ static bool is_no(const struct capability *all, const char *name)
 	return c && c->answer == CAPABILITY_NO;
 }
 
-/* Whether there is something in the process of which the library would tell that is put into it. */
-static bool has_a_teller(const struct capability *all, const struct target_process *p)
+/* Whether the process has something that an injected collector can report. */
+static bool has_reporter(const struct capability *all, const struct target_process *p)
 {
 	return !p || !is_no(all, "torch_symbols") || !is_no(all, "cuda");
 }
 
-/* What comes of all of them. Where no BPF program can be loaded, what the library in the process
- * tells is enough. */
+/* Decides "attach" from all others. Where no BPF program can be loaded, the collector alone is
+ * enough. */
 static void check_attach(struct capability *all, size_t nr, const struct target_process *p)
 {
 	bool no_probes = is_no(all, "bpf") || is_no(all, "btf") || is_no(all, "ring_memory") ||
 			 is_no(all, "programs");
 	struct capability *c = &all[nr];
 
-	if (no_probes && find(all, "ptrace")->answer == CAPABILITY_YES && has_a_teller(all, p)) {
+	if (no_probes && find(all, "ptrace")->answer == CAPABILITY_YES && has_reporter(all, p)) {
 		for (size_t i = 0; i < nr; i++)
 			all[i].required = false;
 		c->answer = CAPABILITY_PARTLY;
-		DETAIL(c, "without probes: what a library tells that is put into the process");
+		DETAIL(c, "without probes: an injected library reports from inside the process");
 		ADVICE(c, "operators, shapes, Python stacks and GPU times, without libraries that "
 			  "come later, exec, children and samples; for all of it see what is a no, "
 			  "above");
@@ -377,7 +377,7 @@ static void check_attach(struct capability *all, size_t nr, const struct target_
 		if (all[i].required && all[i].answer == CAPABILITY_NO)
 			c->answer = CAPABILITY_NO;
 	if (c->answer == CAPABILITY_NO) {
-		DETAIL(c, "something is missing that it cannot do without");
+		DETAIL(c, "a required capability is missing");
 		ADVICE(c, "see what is marked as required, above");
 	} else if (is_no(all, "ptrace")) {
 		c->answer = CAPABILITY_PARTLY;
@@ -386,13 +386,12 @@ static void check_attach(struct capability *all, size_t nr, const struct target_
 		       "operators, memory, stacks and the calls of CUDA, without shapes, modules "
 		       "and GPU times; for all of it see ptrace, above");
 	} else {
-		DETAIL(c, "by probes, and by what a library tells that is put into the process");
+		DETAIL(c, "by probes, and by an injected library");
 	}
 	c->required = true;
 }
 
-/* Puts what was found out elsewhere behind the first `nr`, and what comes of all behind that. How
- * many they are then. */
+/* Appends the caller's results to the first `nr`, then "attach". Returns how many there are. */
 static size_t finish(struct capability *all, size_t nr, const struct target_process *p,
 		     const struct capability *later, size_t later_nr)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Programs known by their arguments. Python's own options are read as its interpreter reads them,
- * so that a word which only stands somewhere in a command line makes no launcher.
+ * Recognises programs by their arguments. Python's own options are parsed as the interpreter parses
+ * them: a word that merely occurs in a command line does not make it a launcher.
  */
 #include "inspect/program/program.h"
 
@@ -15,7 +15,7 @@
 /* What Python was asked to run. At most one is set. */
 struct python_run {
 	const char *code, *module, *script;
-	const char *after; /* the argument behind it; NULL: there is none */
+	const char *after; /* the argument after it; NULL: none */
 };
 
 static bool begins_with(const char *text, const char *start)
@@ -38,15 +38,15 @@ static bool is_one_of(const char *text, const char *const *list, size_t nr)
 	return false;
 }
 
-/* The argument behind this one; NULL: it is the last. */
+/* Returns the next argument; NULL: none. */
 static const char *next_argument(const struct target_arguments *a, const char *at)
 {
 	at += strlen(at) + 1;
 	return at < a->text + a->bytes ? at : NULL;
 }
 
-/* Options of one letter stand together ("-Im"); one that takes a value ends the word, or has the
- * rest of it as its value. */
+/* One-letter options can be combined ("-Im"); one that takes a value ends the word, or takes the
+ * rest of it. */
 static struct python_run read_python_run(const struct target_arguments *a)
 {
 	const char *word = next_argument(a, a->text);
@@ -76,7 +76,8 @@ static struct python_run read_python_run(const struct target_arguments *a)
 	return (struct python_run){0};
 }
 
-/* The programs that Python's multiprocessing starts, and those of its twin that has dill. */
+/* Recognises the programs that Python's multiprocessing starts, and those of its variant with dill.
+ */
 static enum target_program program_of_code(const char *code)
 {
 	static const struct {

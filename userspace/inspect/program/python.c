@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Finding CPython's structures. The process runs on while it is looked at, so a look that fails is
- * taken again; what is found must be the same kind of object in every frame of some thread, down to
- * the outermost.
+ * Finds CPython's structures. The process runs on meanwhile, so a failed attempt is repeated; in
+ * some thread, every frame down to the outermost must lead to the same kind of object.
  */
 #include "inspect/program/python.h"
 
@@ -23,13 +22,14 @@
 #define THREADS_MAX	 65536
 #define DEPTH_MAX	 100000
 
-/* Of a type object: the tp_name and tp_dealloc of every version. */
+/* Offsets in a type object, for every version: tp_name and tp_dealloc. */
 #define TYPE_NAME    24
 #define TYPE_DEALLOC 48
 
 /* ---- tables ---- */
 
-/* The fields of struct target_python that the version decides, of builds without free threading. */
+/* The fields of struct target_python that depend on the version, for builds without free threading.
+ */
 static const struct {
 	unsigned int minor;
 	uint16_t interpreters; /* in _PyRuntime */
@@ -117,7 +117,7 @@ static const struct {
 
 static bool from_table(unsigned int minor, struct target_python *py, uint16_t *ret_interpreters)
 {
-	/* 3.9 did not change what 3.8 has. */
+	/* 3.9 has the same layout as 3.8. */
 	unsigned int like = minor == 9 ? 8 : minor;
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
@@ -130,7 +130,7 @@ static bool from_table(unsigned int minor, struct target_python *py, uint16_t *r
 	return false;
 }
 
-/* What follows from the rest. */
+/* Fills in what follows from the rest. */
 static void complete(struct target_python *py)
 {
 	py->walk.code_mask = py->minor >= 14 ? ~7ULL : ~0ULL;
@@ -139,7 +139,7 @@ static void complete(struct target_python *py)
 	py->walk.has_window = py->minor >= 11;
 	py->walk.code_file = py->filename;
 	py->walk.code_name = py->name;
-	/* Behind the number of the first line since 3.11; before, two numbers stand between. */
+	/* Since 3.11 right after the first line number; before, two numbers are in between. */
 	py->walk.code_locals_nr =
 		(uint16_t)(py->minor >= 11 ? py->firstlineno + 4 : py->firstlineno - 12);
 	py->walk.text_bytes = py->ascii_bytes;
@@ -159,8 +159,8 @@ bool target_python_table(unsigned int minor, struct target_python *ret_python)
 
 /* ---- what the interpreter says about itself ---- */
 
-/* Words of _Py_DebugOffsets that are at the same place in every version that has it, and of each
- * group the word at which it begins; the rest are counted from there. */
+/* Words of _Py_DebugOffsets that are at the same place in every version that has it, and the first
+ * word of each group, from which the others are counted. */
 enum {
 	WORD_VERSION = 1,
 	WORD_FREE_THREADED = 2,
@@ -218,7 +218,7 @@ struct runtime {
 	unsigned int minor;
 };
 
-/* "libpython3.9.so.1.0", "python3.10": 9, 10; else 0. */
+/* Finds the minor version in a name: "libpython3.9.so.1.0", "python3.10": 9, 10; else 0. */
 static unsigned int minor_of_name(const char *name)
 {
 	const char *at = strstr(name, "python3.");
@@ -227,7 +227,7 @@ static unsigned int minor_of_name(const char *name)
 	return minor < 100 ? (unsigned int)minor : 0;
 }
 
-/* Looks for the runtime in one file. */
+/* Searches one file for the runtime. */
 static bool runtime_in(const struct target_process *p, const struct target_library *l,
 		       struct runtime *ret_runtime)
 {
@@ -302,7 +302,7 @@ static int find_offsets(const struct target_process *p, const struct runtime *rt
 
 /* ---- objects ---- */
 
-/* As many of `bytes` as `most`, zeros behind them; all zeros if they cannot be read. */
+/* Reads up to `most` of `bytes` and fills up with zeros; all zeros if they cannot be read. */
 static void read_some(const struct target_python *py, uint64_t address, uint64_t bytes, void *to,
 		      size_t most)
 {
@@ -335,8 +335,8 @@ uint32_t target_python_check(const struct target_python *py, const uint8_t code[
 	return (uint32_t)(hash >> 32);
 }
 
-/* A freed object has no references, or its allocator's bookkeeping in their place, which is no
- * number that a living one can have; of a large one it covers the type. */
+/* A freed object has a reference count of zero, or its allocator's data in that place, which no
+ * living object can have; a large one's type is overwritten too. */
 bool target_python_alive(const uint8_t *object)
 {
 	uint64_t references;
@@ -349,7 +349,7 @@ bool target_python_alive(const uint8_t *object)
 int target_python_code(const struct target_python *py, uint64_t address,
 		       uint8_t ret_code[PYTHON_CODE_BYTES])
 {
-	/* What is behind the line table is not needed, and may not be there. */
+	/* What follows the line table is not needed, and may not exist. */
 	size_t bytes = py->linetable + 8UL;
 	uint64_t type;
 
@@ -395,7 +395,7 @@ int target_python_text(const struct target_python *py, uint64_t address, char *t
 	memcpy(&length, head + 16, sizeof(length));
 	memcpy(&state, head + 32, sizeof(state));
 	kind = state >> 2 & 7;
-	/* Neither compact nor of a known width: no text as code objects have them. */
+	/* Neither compact nor of a known width: not a text that code objects use. */
 	if (!(state & 32) || !(kind == 1 || kind == 2 || kind == 4) || length >> 40)
 		return -EBADMSG;
 	if (length > bytes)
@@ -459,7 +459,7 @@ static bool is_code(struct target_python *py, uint64_t address)
 	return true;
 }
 
-/* How many functions the frames from this one on name; -1 if one is no frame. */
+/* Counts the functions that the frames from this one on belong to; -1 if one is not a frame. */
 static long count_frames(struct target_python *py, uint64_t frame)
 {
 	uint8_t chunk[GP_PYTHON_FRAME_BYTES] = {0};
@@ -484,9 +484,9 @@ static long count_frames(struct target_python *py, uint64_t frame)
 	return nr;
 }
 
-/* One look at all threads: -1 nothing that can be read, 0 no thread runs a function, else how many
- * frames lead to code in the thread that has most. */
-static long look(struct target_python *py)
+/* Tries all threads once: -1 nothing readable, 0 no thread runs a function, else the number of
+ * frames that lead to code, in the thread with most of them. */
+static long try_threads(struct target_python *py)
 {
 	const struct gp_python *w = &py->walk;
 	bool ok = true;
@@ -527,9 +527,9 @@ int target_python_find(const struct target_process *p, struct reason *why,
 	if (err)
 		return err;
 	if (!word_at(&py, py.walk.interpreters, &ok) || !ok)
-		return reason_set(why, -EAGAIN, "the Python in %d has not begun", (int)p->pid);
+		return reason_set(why, -EAGAIN, "the Python in %d has not started", (int)p->pid);
 	for (int i = 0; i < LOOKS; i++) {
-		if (look(&py) > 0) {
+		if (try_threads(&py) > 0) {
 			*ret_python = py;
 			return 0;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The notes are only searched for the names: what they say is read by libbpf.
+ * Only searches the notes for the markers' names; libbpf parses them.
  */
 #include "inspect/program/python_gc.h"
 

@@ -28,12 +28,12 @@
 struct relation {
 	enum target_program program;
 	bool is_forked;
-	bool is_shown_above;	 /* shown where something with PyTorch is below it */
-	bool has_shown_ancestor; /* some process above is so */
-	bool has_torch_above;	 /* below a process with PyTorch, no launcher in between */
-	bool starts_ranks;	 /* two of different numbers at least */
-	size_t nearest_rank;	 /* the nearest rank, itself included; no launcher in between */
-	size_t first_rank;	 /* the first one that it has started */
+	bool is_shown_above;	 /* shown if something below it has PyTorch */
+	bool has_shown_ancestor; /* some ancestor is shown */
+	bool has_torch_above;	 /* below a process with PyTorch, with no launcher in between */
+	bool starts_ranks;	 /* at least two with different numbers */
+	size_t nearest_rank; /* the nearest rank, itself included, with no launcher in between */
+	size_t first_rank;   /* the first rank that it has started */
 };
 
 struct process_discovery {
@@ -66,8 +66,8 @@ static int compare_pid(const void *key, const void *item)
 	return (pid > other) - (pid < other);
 }
 
-/* A parent is older: one that is not has got the number of the parent, which has ended. So there
- * are no circles. */
+/* A parent is older than its child: otherwise another process got the number of a parent that has
+ * ended. So there are no cycles. */
 static size_t find_parent(const struct process_discovery *f, const struct target_process *p)
 {
 	const struct process_roles *found =
@@ -87,7 +87,8 @@ static uint64_t signal_bit(int number)
 	return 1ULL << (number - 1);
 }
 
-/* A worker of a DataLoader handles these four; faulthandler handles three of them and two more. */
+/* Whether it handles the four signals of a DataLoader worker; faulthandler handles three of them
+ * and two more. */
 static bool handles_as_worker(uint64_t caught)
 {
 	const uint64_t wanted =
@@ -96,7 +97,7 @@ static bool handles_as_worker(uint64_t caught)
 	return (caught & (wanted | signal_bit(SIGILL) | signal_bit(SIGABRT))) == wanted;
 }
 
-/* Whether it is a worker of a DataLoader; then *ret_is_guess. */
+/* Whether it is a DataLoader worker; sets *ret_is_guess then. */
 static bool is_dataloader_worker(const struct process_discovery *f, size_t i, bool *ret_is_guess)
 {
 	const struct process_roles *one = &f->list[i];
@@ -124,8 +125,8 @@ static bool is_same_rank(const struct process_roles *a, const struct process_rol
 	return a->rank == b->rank && (a->rank >= 0 || a->local_rank == b->local_rank);
 }
 
-/* Whether it is a rank; then *ret_is_guess: something with PyTorch has started it, which may have
- * put numbers of its own into the environment. */
+/* Whether it is a rank; sets *ret_is_guess then: something with PyTorch started it and may have set
+ * the numbers itself. */
 static bool is_rank(const struct process_discovery *f, size_t i, bool *ret_is_guess)
 {
 	const struct process_roles *one = &f->list[i];
@@ -212,8 +213,8 @@ static void note_started_rank(const struct process_discovery *f, size_t i)
 		up->starts_ranks = true;
 }
 
-/* The oldest come first: what is above is known. */
-static void look_at(const struct process_discovery *f, size_t i)
+/* Decides the role. The oldest come first, so all ancestors are decided. */
+static void decide_role(const struct process_discovery *f, size_t i)
 {
 	struct process_roles *one = &f->list[i];
 	struct relation *k = &f->relations[i], *up;
@@ -238,9 +239,9 @@ static void look_at(const struct process_discovery *f, size_t i)
 		up->is_shown_above = true;
 }
 
-/* What starts ranks of different numbers has meant them, and is shown, but for init, whose children
- * are those that nobody else has any more. */
-static void look_at_started(const struct process_discovery *f, size_t i)
+/* A process that starts ranks with different numbers is a launcher and is shown, except init, which
+ * adopts orphans. */
+static void show_launchers(const struct process_discovery *f, size_t i)
 {
 	struct process_roles *one = &f->list[i];
 	struct relation *k = &f->relations[i];
@@ -255,11 +256,11 @@ static void look_at_started(const struct process_discovery *f, size_t i)
 				f->relations[one->parent].has_shown_ancestor;
 }
 
-/* Shows what has PyTorch and all between that and the processes above that are shown. */
+/* Marks for display what has PyTorch, and what lies between that and shown ancestors. */
 static void choose_shown(const struct process_discovery *f)
 {
 	for (size_t n = 0; n < f->nr; n++)
-		look_at_started(f, f->by_age[n]);
+		show_launchers(f, f->by_age[n]);
 	for (size_t n = 0; n < f->nr; n++)
 		f->list[n].is_shown = f->list[n].has_torch;
 	for (size_t n = f->nr; n-- > 0;) {
@@ -289,7 +290,7 @@ int process_roles_find(struct process_roles *list, size_t nr)
 		by_age[i] = i;
 	qsort_r(by_age, nr, sizeof(*by_age), compare_age, list);
 	for (size_t n = 0; n < nr; n++)
-		look_at(&f, by_age[n]);
+		decide_role(&f, by_age[n]);
 	choose_shown(&f);
 	return 0;
 }

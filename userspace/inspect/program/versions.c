@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which PyTorch, Python, CUDA and CUPTI a process holds, from names and from strings in files. All
- * of them are the target's, so a version is digits, letters, '.', '+', '-' and '_' and nothing
- * else.
+ * Finds the versions of a process's PyTorch, Python, CUDA and CUPTI in names and in strings of its
+ * files. The process chooses all of them, so a version consists of digits, letters, '.', '+', '-'
+ * and '_' only.
  */
 #include "inspect/program/versions.h"
 
@@ -85,7 +85,7 @@ static bool python_value(const char *text, const char *name, char *to, size_t to
 	return false;
 }
 
-/* The text of torch/version.py: each mapped file below a folder named torch leads to one. */
+/* Reads torch/version.py: each mapped file below a folder named torch leads to it. */
 static char *read_version_py(const struct target_process *p)
 {
 	for (size_t i = 0; i < p->libraries_nr; i++) {
@@ -103,7 +103,7 @@ static char *read_version_py(const struct target_process *p)
 	return NULL;
 }
 
-/* What stands `skip` bytes behind the key in the file's read-only data and looks like a version. */
+/* Finds a version `skip` bytes behind the key in the file's read-only data. */
 static bool version_behind(const struct target_library *l, const char *key, size_t skip, char *to,
 			   size_t to_bytes)
 {
@@ -142,7 +142,7 @@ static void read_torch(const struct target_process *p, const char *version_py,
 		return;
 	if (version_py && python_value(version_py, "__version__", v->torch, sizeof(v->torch)))
 		return;
-	/* Its build settings hold "TORCH_VERSION=2.1.0," or the same with a space. */
+	/* Its build settings contain "TORCH_VERSION=2.1.0," or the same with a space. */
 	if (version_behind(l, "TORCH_VERSION", 1, v->torch, sizeof(v->torch)))
 		return;
 	if (version_of_name(file_base_name(l->path), v->torch, sizeof(v->torch)))
@@ -181,7 +181,7 @@ static bool python_from_symbol(struct elf_file *f, char *to, size_t to_bytes)
 	return true;
 }
 
-/* The string "X.Y.Z" (PY_VERSION) by itself in the read-only data; `minor` is "X.Y". */
+/* Finds the string "X.Y.Z" (PY_VERSION) by itself in the read-only data; `minor` is "X.Y". */
 static bool python_from_string(struct elf_file *f, const char *minor, char *to, size_t to_bytes)
 {
 	const unsigned char *data, *at;
@@ -241,8 +241,8 @@ static void read_python(const struct target_process *p, struct target_versions *
 		(void)snprintf(v->python, sizeof(v->python), "%s", minor[0] ? minor : unknown);
 }
 
-/* The runtime's version; its wheel names the file by the major number only, and then PyTorch knows
- * better. Without a runtime library, the driver's. */
+/* Takes the runtime's version; its wheel names the file by the major number only, and then PyTorch
+ * knows better. Without a runtime library, takes the driver's. */
 static void read_cuda(const struct target_process *p, const char *version_py,
 		      struct target_versions *v)
 {
@@ -265,7 +265,8 @@ static void read_cuda(const struct target_process *p, const char *version_py,
 	}
 }
 
-/* Keeps the longest version of any libcupti in a folder: links name the same file shorter. */
+/* Keeps the longest version of any libcupti in a folder: links to the same file have shorter ones.
+ */
 static int note_cupti(const char *name, void *arg)
 {
 	char found[sizeof(((struct target_versions *)NULL)->cupti)];
@@ -282,7 +283,7 @@ static int note_cupti(const char *name, void *arg)
 
 static void read_cupti(const struct target_process *p, struct target_versions *v)
 {
-	/* From the folder of libcudart: itself, a toolkit, the wheels' layout. */
+	/* Relative to libcudart's folder: itself, a toolkit, the wheels' layout. */
 	static const char *const beside[] = {"", "/../extras/CUPTI/lib64", "/../../cuda_cupti/lib",
 					     "/../../../extras/CUPTI/lib64",
 					     "/../../nvidia/cuda_cupti/lib"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * CIEs and FDEs out of .eh_frame. libdw finds each record and its fields; the two addresses at the
- * beginning of an FDE, and its augmentation, it leaves as they are.
+ * Reads CIEs and FDEs from .eh_frame. libdw finds each record and its fields, but leaves an FDE's
+ * two addresses and its augmentation undecoded.
  */
 #include "inspect/unwind/cfi.h"
 
@@ -20,7 +20,7 @@ void cfi_done(struct cfi *c)
 	vec_done(&c->fdes);
 }
 
-/* The letters of a CIE's augmentation, and what they add. False: one is not known. */
+/* Reads the letters of a CIE's augmentation and their data. False: a letter is unknown. */
 static bool read_augmentation(const struct cfi *c, const Dwarf_CIE *d, struct cfi_cie *cie)
 {
 	struct cfi_cursor at = {.at = d->augmentation_data,
@@ -110,7 +110,7 @@ static int add_fde(struct cfi *c, const Dwarf_FDE *d)
 		at.bad |= extra > (uint64_t)(at.end - at.at);
 		at.at += at.bad ? 0 : extra;
 	}
-	/* The linker leaves those of functions that it dropped at address 0. */
+	/* Functions that the linker dropped have address 0. */
 	if (!at.bad && (!start || !bytes))
 		return 0;
 	if (at.bad || start > UINT32_MAX || bytes > UINT32_MAX - start) {
@@ -135,7 +135,7 @@ static int compare_fdes(const void *a, const void *b)
 	return x->program < y->program ? -1 : x->program > y->program;
 }
 
-/* CIEs may stand behind FDEs that refer to them, so they are all read first. */
+/* CIEs may follow FDEs that refer to them, so they are all read first. */
 static int read_records(struct cfi *c, Elf_Data *data, bool want_cies)
 {
 	static const unsigned char ident[EI_NIDENT] = {ELFMAG0,	   ELFMAG1,	ELFMAG2,   ELFMAG3,

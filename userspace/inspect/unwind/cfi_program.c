@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the programs of .eh_frame do (DWARF 5, section 6.4.2, and GNU's additions). Only the CFA,
- * rbp and the return address are followed. A program that is damaged, or does what no rule
- * expresses, makes the rest of its function GP_UNWIND_HARD.
+ * Evaluates the programs of .eh_frame (DWARF 5, section 6.4.2, and GNU's additions), for the CFA,
+ * rbp and the return address only. If a program is damaged, or does what no rule expresses, the
+ * rest of its function is GP_UNWIND_HARD.
  */
 #include "inspect/unwind/cfi.h"
 

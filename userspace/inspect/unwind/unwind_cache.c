@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Unwind tables on disk: the words as they are, then a trailer. The name of a file is the digest of
- * all that its table is made from, so the table of one file is never taken for another's, whatever
- * build-id it says it has. A file that is damaged in any way is as if it were not there.
+ * A table's file: its words, then a trailer. The file's name is the digest of what the table is
+ * built from, so one file's table is never used for another, whatever build-id it claims. A damaged
+ * file counts as absent.
  */
 #include "inspect/unwind/unwind_cache.h"
 
@@ -16,11 +16,11 @@
 #include <string.h>
 
 #define CACHE_MAGIC 0x32646e7775707067ULL
-/* Of the file and of the rules: tables change with either, and with the size of pages. */
+/* Version of the file and of the rules, combined with the page size: tables depend on all three. */
 #define CACHE_VERSION	(2 << 8 | GP_UNWIND_PAGE_SHIFT)
 #define WORDS_MAX	(32U << 20)
 #define CACHE_BYTES_MAX (WORDS_MAX * sizeof(uint64_t) + sizeof(struct cache_trailer))
-/* Of all tables together: some sixty libraries as large as PyTorch's. */
+/* Limit for all tables together: some sixty libraries as large as PyTorch's. */
 #define FOLDER_BYTES_MAX (512 << 20)
 #define NAME_END	 ".unwind"
 
@@ -36,8 +36,8 @@ struct cache_trailer {
 	uint32_t reserved;
 	uint64_t skipped_nr;
 	uint8_t key[DIGEST_BYTES];
-	uint8_t words_sum[CHECKSUM_BYTES]; /* with the key */
-	uint8_t sum[DIGEST_BYTES];	   /* of all above */
+	uint8_t words_sum[CHECKSUM_BYTES]; /* keyed with the key */
+	uint8_t sum[DIGEST_BYTES];	   /* of everything above */
 };
 
 void unwind_cache_key(const void *eh_frame, size_t bytes, uint64_t address,

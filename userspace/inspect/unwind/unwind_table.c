@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Rows out of rules. Neighbours with the same rule become one row; what lies between functions is
- * a row that tells nothing. Where functions overlap, which no linker makes, the earlier one counts.
+ * Builds rows from rules. Neighbours with the same rule become one row; gaps between functions
+ * become a row without a rule. Where functions overlap, which no linker produces, the earlier one
+ * counts.
  */
 #include "inspect/unwind/unwind_table.h"
 
@@ -22,7 +23,7 @@
 
 struct rule_slot {
 	uint64_t rule;
-	uint32_t index; /* + 1, 0: free */
+	uint32_t index; /* plus 1; 0: free */
 };
 
 struct builder {
@@ -30,7 +31,7 @@ struct builder {
 	VEC(uint64_t) rules;
 	struct hash rule_of; /* rule -> index */
 	struct rule_slot recent[256];
-	uint64_t end; /* addresses below are told */
+	uint64_t end; /* addresses below it have rows */
 	uint64_t hard_nr;
 };
 
@@ -82,8 +83,7 @@ static int add_row(uint32_t address, uint64_t rule, void *arg)
 	return vec_push(&b->words, (uint64_t)address << 32 | index);
 }
 
-/* The rows of one function; those of its addresses that an earlier one has already told are that
- * one's. */
+/* Adds the rows of one function, for the addresses that no earlier one covers. */
 static int add_function(struct builder *b, const struct cfi *c, const struct cfi_fde *fde)
 {
 	uint64_t end = (uint64_t)fde->start + fde->bytes;
@@ -107,7 +107,7 @@ static int add_functions(struct builder *b, const struct cfi *c)
 	return err;
 }
 
-/* Of each page the row that holds at its beginning and the first behind its end. */
+/* Adds for each page the row that holds at its beginning and the first one behind its end. */
 static int add_pages(struct builder *b, struct unwind_table *t)
 {
 	uint32_t rows_nr = t->rows_nr, row = 0, next;

@@ -71,8 +71,8 @@ static void attach_tracepoints(struct probe_session *s)
 	s->bpf->links.gp_process_fork = bpf_program__attach(s->bpf->progs.gp_process_fork);
 	if (!s->bpf->links.gp_process_exit || !s->bpf->links.gp_process_exec ||
 	    !s->bpf->links.gp_process_fork)
-		log_warn("the kernel will not tell of fork, exec and exit: children are not seen, "
-			 "and another program in the target's place is taken for it");
+		log_warn("the kernel does not report fork, exec and exit: children are missed, and "
+			 "a program that replaces the target's is taken for it");
 }
 
 /* Excludes the maps' memory from forks: a child has no use for it, and a fork would copy its page
@@ -117,7 +117,7 @@ static int begin_programs(struct probe_session *s, struct reason *why)
 				   &s->timing.trap_cost);
 	keep_maps_from_forks();
 	if (s->plans.few && s->options.ops && !s->options.ops_glob)
-		log_warn("this kernel has no uprobe_multi (Linux 6.6 has): only the most common "
+		log_warn("this kernel has no uprobe_multi (Linux 6.6 has it): only the most common "
 			 "operators are probed, others by naming them with --ops");
 	return 0;
 }

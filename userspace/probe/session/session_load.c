@@ -330,10 +330,10 @@ static int load_rest(struct probe_session *s, bool task_storage, int err, struct
 	int nr;
 
 	if (!kernel_has_loops())
-		return reason_set(why, err,
-				  "cannot load BPF programs: %s has no bpf_loop() (Linux 5.17 "
-				  "has)",
-				  program_check_kernel(kernel, sizeof(kernel)));
+		return reason_set(
+			why, err,
+			"cannot load BPF programs: %s has no bpf_loop() (Linux 5.17 has it)",
+			program_check_kernel(kernel, sizeof(kernel)));
 	/* Under this lockdown programs cannot call what nearly all of ours need. */
 	if (!strcmp(rights_lockdown(), "confidentiality"))
 		return reason_set(why, err,

@@ -131,8 +131,9 @@ int probe_session__set_python(struct probe_session *s, const struct target_proce
 		return -EINVAL;
 	err = watch_codes(s, p, known, code_dealloc);
 	if (err)
-		log_info("%d: freed code cannot be watched (%s): stacks cost more", (int)p->pid,
-			 strerror(-err));
+		log_info("%d: the freeing of code objects cannot be probed (%s): Python stacks "
+			 "cost more",
+			 (int)p->pid, strerror(-err));
 	here.generation = err ? 0 : first_generation();
 	err = 0;
 	here.sees_catches = sees_catches(s, process_index);

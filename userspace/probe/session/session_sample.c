@@ -345,9 +345,8 @@ int session_sample_new(struct probe_session *s, struct reason *why)
 	m->period_ns = m->pace_ns = visit_period(SECOND_NS / s->options.sample_hz);
 	s->sampler = m;
 	if (!s->bpf->rodata->gp_task_by_pid)
-		log_warn(
-			"this kernel has no bpf_task_from_pid() (Linux 6.2 has): threads that wait "
-			"are seen without their Python stacks");
+		log_warn("this kernel has no bpf_task_from_pid() (Linux 6.2 has it): waiting "
+			 "threads are sampled without their Python stacks");
 	s->bpf->links.gp_sampled_exit = bpf_program__attach(s->bpf->progs.gp_sampled_exit);
 	if (s->bpf->links.gp_sampled_exit)
 		m->cpus = sampled_cpus__new(s->bpf);
