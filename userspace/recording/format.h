@@ -153,7 +153,4 @@ _Static_assert(sizeof(struct format_native_frame) == 24, "native frame");
 /* Checksum of a chunk: its header up to crc, then the stored payload. */
 uint32_t format_chunk_crc(const struct format_chunk *c, const void *stored);
 
-/* Whether events of this kind are on their way to the recording only: they are never in one. */
-bool format_event_passes(uint8_t kind);
-
 #endif /* GP_RECORDING_FORMAT_H */

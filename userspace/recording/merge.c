@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/vec.h"
-#include "recording/fields.h"
+#include "recording/event_kinds.h"
 #include "recording/format.h"
 #include "recording/merge_private.h"
 
@@ -410,12 +410,14 @@ static bool move_time(const struct merge *m, char *event, size_t at)
 	return moved_ns >= time_ns;
 }
 
-static bool move_times(const struct merge *m, char *event, const uint16_t at[EVENT_FIELDS_MAX])
+static bool move_times(const struct merge *m, char *event, const struct event_kind *kind)
 {
 	bool fits = move_time(m, event, offsetof(struct gp_ev_head, time_ns));
 
-	for (int i = 0; i < EVENT_FIELDS_MAX && at[i]; i++)
-		fits = move_time(m, event, at[i]) && fits;
+	if (kind->start_ns)
+		fits = move_time(m, event, kind->start_ns) && fits;
+	if (kind->queued_ns)
+		fits = move_time(m, event, kind->queued_ns) && fits;
 	return fits;
 }
 
@@ -426,22 +428,22 @@ static int move_event(const void *event, size_t bytes, void *arg)
 		char bytes[FORMAT_EVENT_MAX];
 	} copy;
 	struct merge *m = arg;
-	const struct event_fields *f = recording_event_fields(*(const uint8_t *)event);
+	const struct event_kind *kind = event_kind_of(event);
 	int err;
 
-	if (!f || bytes > sizeof(copy))
+	if (bytes > sizeof(copy))
 		return 0;
 	memcpy(copy.bytes, event, bytes);
-	if (!move_times(m, copy.bytes, f->times)) {
+	if (!move_times(m, copy.bytes, kind)) {
 		m->dropped_nr++;
 		return 0;
 	}
 	err = move_process(m, &copy.head.process);
-	err = err ? err : move_instances(m, copy.bytes, f->instances);
+	err = err ? err : move_instances(m, copy.bytes, kind->instances);
 	for (int i = 0; i < EVENT_FIELDS_MAX; i++)
-		err = err ? err : move_id(m, copy.bytes, bytes, f->names[i], move_name);
-	err = err ? err : move_id(m, copy.bytes, bytes, f->stack, move_stack);
-	err = err ? err : move_id(m, copy.bytes, bytes, f->inputs, move_inputs);
+		err = err ? err : move_id(m, copy.bytes, bytes, kind->name_ids[i], move_name);
+	err = err ? err : move_id(m, copy.bytes, bytes, kind->stack_id, move_stack);
+	err = err ? err : move_id(m, copy.bytes, bytes, kind->inputs_id, move_inputs);
 	if (err || is_emitted(m, copy.bytes, &err))
 		return err;
 	return err ? err : recording_writer__event(m->w, copy.bytes, bytes);

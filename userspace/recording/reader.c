@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "recording/chunk.h"
 #include "recording/cursor.h"
+#include "recording/event_kinds.h"
 #include "recording/format.h"
 #include "recording/stack_tables.h"
 #include "recording/tables.h"
@@ -189,14 +190,14 @@ static int walk_events(struct cursor *c, struct event_counts *counts,
 			return -EBADMSG;
 		for (uint32_t i = 0; i < run.nr; i++) {
 			const struct gp_ev_head *head = take(c, run.bytes);
-			size_t least = recording_event_bytes(head->kind);
+			const struct event_kind *kind = event_kind_of(head);
 			int stop;
 
-			if (!least || format_event_passes(head->kind)) {
+			if (!kind->bytes || kind->flags & EVENT_KIND_TRANSIENT) {
 				counts->unknown++;
 				continue;
 			}
-			if (run.bytes < least)
+			if (run.bytes < kind->bytes)
 				return -EBADMSG;
 			counts->known++;
 			if (head->time_ns > counts->last_ns)

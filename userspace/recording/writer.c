@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/vec.h"
 #include "recording/delta.h"
+#include "recording/event_kinds.h"
 #include "recording/format.h"
 
 #include <errno.h>
@@ -493,6 +494,12 @@ static bool run_fits(const struct recording_writer *w, size_t bytes)
 	return w->raw_nr && run->bytes == bytes;
 }
 
+/* Accepts kinds that this version does not know. */
+static bool is_recordable(const struct event_kind *kind, size_t bytes)
+{
+	return bytes >= kind->bytes && !(kind->flags & EVENT_KIND_TRANSIENT);
+}
+
 int recording_writer__event(struct recording_writer *w, const void *event, size_t bytes)
 {
 	const struct gp_ev_head *head = event;
@@ -505,13 +512,12 @@ int recording_writer__event(struct recording_writer *w, const void *event, size_
 int recording_writer__event_of(struct recording_writer *w, uint16_t process, const void *event,
 			       size_t bytes)
 {
-	const struct gp_ev_head *head = event;
 	struct format_run *run;
 
 	if (w->err)
 		return w->err;
-	if (bytes < sizeof(*head) || bytes % 8 || bytes > FORMAT_EVENT_MAX ||
-	    bytes < recording_event_bytes(head->kind) || format_event_passes(head->kind))
+	if (bytes < sizeof(struct gp_ev_head) || bytes % 8 || bytes > FORMAT_EVENT_MAX ||
+	    !is_recordable(event_kind_of(event), bytes))
 		return -EINVAL;
 	if (EVENTS_BYTES - w->raw_nr < sizeof(*run) + bytes) {
 		int err = recording_writer__flush(w);
