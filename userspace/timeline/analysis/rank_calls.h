@@ -54,6 +54,16 @@ bool rank_channels_align(const struct rank_call *calls, const struct rank_channe
 			 const struct rank_channel *b, uint64_t within_ns, struct rank_fit *ret_fit,
 			 uint64_t *ret_next_ns);
 
+/* The numbers *ret_from to below *ret_to of a's calls that have one of b's at this offset. */
+void rank_channels_overlap(const struct rank_channel *a, const struct rank_channel *b,
+			   int64_t offset, int64_t *ret_from, int64_t *ret_to);
+
+/* How much later than b a is; below 0: earlier. */
+static inline int64_t ns_between(uint64_t a, uint64_t b)
+{
+	return (int64_t)(a - b);
+}
+
 /* Two calls can be parts of one collective, by what is known of their kind and size. */
 bool rank_calls_alike(const struct rank_call *a, const struct rank_call *b);
 

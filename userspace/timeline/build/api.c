@@ -13,6 +13,10 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 
+/* Work that seems to begin earlier before its call than any error of the clocks is not that call's.
+ */
+#define CLOCK_ERROR_NS 1000000
+
 /* Raw calls by (thread, start, longest first); the caller frees. */
 static int order_calls(const struct build *b, struct sort_item **ret_order)
 {
@@ -224,4 +228,30 @@ int build_api(struct build *b)
 		err = nest_calls(b, placed);
 	vec_done(&b->apis);
 	return err ? err : sort_keys(b);
+}
+
+/* ---- calls by correlation id ---- */
+
+static bool is_after(const struct api_key *k, uint64_t key, uint64_t start_ns)
+{
+	return k->key != key ? k->key > key : k->start_ns > start_ns;
+}
+
+uint32_t build_gpu_call(const struct build *b, uint32_t process, uint32_t correlation_id,
+			uint64_t limit_ns)
+{
+	uint64_t key = (uint64_t)process << 32 | correlation_id;
+	size_t low = 0, high = b->api_keys.nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (is_after(&b->api_keys.items[middle], key, limit_ns + CLOCK_ERROR_NS))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (!low || b->api_keys.items[low - 1].key != key)
+		return TL_NONE;
+	return b->api_keys.items[low - 1].api;
 }

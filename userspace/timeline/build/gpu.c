@@ -14,10 +14,6 @@
 #include "base/cleanup.h"
 #include "timeline/model/build.h"
 
-/* Work that seems to begin earlier before its call than any error of the clocks is not that call's.
- */
-#define CLOCK_ERROR_NS 1000000
-
 /* ---- order ---- */
 
 static int sort_work(struct build *b)
@@ -40,30 +36,6 @@ static int sort_work(struct build *b)
 }
 
 /* ---- calls ---- */
-
-static bool is_after(const struct api_key *k, uint64_t key, uint64_t start_ns)
-{
-	return k->key != key ? k->key > key : k->start_ns > start_ns;
-}
-
-uint32_t build_gpu_call(const struct build *b, uint32_t process, uint32_t correlation_id,
-			uint64_t limit_ns)
-{
-	uint64_t key = (uint64_t)process << 32 | correlation_id;
-	size_t low = 0, high = b->api_keys.nr;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (is_after(&b->api_keys.items[middle], key, limit_ns + CLOCK_ERROR_NS))
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	if (!low || b->api_keys.items[low - 1].key != key)
-		return TL_NONE;
-	return b->api_keys.items[low - 1].api;
-}
 
 /* Some CUPTIs of CUDA 13.0 number the work of graphs wrongly: then it is nobody's. */
 static bool may_have_asked(const struct tl_api *api, const struct tl_gpu *g)

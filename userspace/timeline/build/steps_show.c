@@ -11,7 +11,7 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 #include "common/step_annotations.h"
-#include "timeline/model/build.h"
+#include "timeline/read/context.h"
 
 struct merge {
 	struct build *b;

@@ -231,15 +231,6 @@ uint64_t build_gpu_seen_ns(const struct build *b, uint64_t from_ns, uint64_t to_
 /* One list of inputs into the timeline. 0 or -errno. */
 int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);
 
-/* Of build_read(), for others that read events: index of a process or thread, TL_NONE with b->err
- * set; text that stays; whether something lies in the window of a recording by steps (in others
- * everything does); and the window of all events. */
-uint32_t build_process_of(struct build *b, const struct gp_ev_head *head);
-uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head);
-const char *build_keep(struct build *b, const char *text);
-bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns);
-void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns);
-
 /* Of build_read(): an event about GPUs. 0 (also if it is of another kind) or -errno. */
 int build_read_gpu(struct build *b, const void *event, size_t bytes);
 
@@ -294,8 +285,8 @@ int build_forward(struct build *b);
 /* GPU work to its calls and ops; use of streams and devices. 0 or -errno. */
 int build_gpu(struct build *b);
 
-/* Of build_gpu(): the last call of this correlation id that began before `limit_ns`, a little later
- * by the clocks' error included, or TL_NONE. */
+/* After build_api(): the last call of this correlation id that began before `limit_ns`, a little
+ * later by the clocks' error included, or TL_NONE. */
 uint32_t build_gpu_call(const struct build *b, uint32_t process, uint32_t correlation_id,
 			uint64_t limit_ns);
 

@@ -4,7 +4,7 @@
  * Events about GPUs into columns: what cannot be true is left out and counted, names become those
  * that torch.profiler prints.
  */
-#include "timeline/model/build.h"
+#include "timeline/read/context.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +18,9 @@
 #define CLOCK_DRIFT_PART 1000
 
 #define DEVICES_MAX 4096
+
+/* Of a reader: the event is of another kind. */
+#define NOT_OF_GPUS 1
 
 /* Names of kernels that are longer stay as they are (kMaxSymbolSize of Kineto's Demangle.cpp): read
  * out, some of CUTLASS have ten thousand bytes. */
@@ -443,30 +446,37 @@ static int read_clock(struct build *b, const struct gp_ev_clock *e)
 	return vec_push(&b->clocks, now);
 }
 
+static int read_kind(struct build *b, uint8_t kind, const void *event, size_t bytes)
+{
+	switch (kind) {
+	case GP_EV_API:
+		return read_api(b, event, bytes);
+	case GP_EV_KERNEL:
+		return read_kernel(b, event);
+	case GP_EV_GPU_MEMORY:
+		return read_gpu_memory(b, event);
+	case GP_EV_SYNC:
+		return read_sync(b, event, bytes);
+	case GP_EV_CUDA_EVENT:
+		return read_cuda_event(b, event);
+	case GP_EV_COLLECTIVE:
+		return read_collective(b, event);
+	case GP_EV_OVERHEAD:
+		return read_overhead(b, event);
+	case GP_EV_DEVICE:
+		return read_device(b, event, bytes);
+	case GP_EV_CLOCK:
+		return read_clock(b, event);
+	default:
+		return NOT_OF_GPUS;
+	}
+}
+
 int build_read_gpu(struct build *b, const void *event, size_t bytes)
 {
-	const struct gp_ev_head *head = event;
-	int err = 0;
+	int err = read_kind(b, ((const struct gp_ev_head *)event)->kind, event, bytes);
 
-	if (head->kind == GP_EV_API && bytes >= sizeof(struct gp_ev_api))
-		err = read_api(b, event, bytes);
-	else if (head->kind == GP_EV_KERNEL && bytes >= sizeof(struct gp_ev_kernel))
-		err = read_kernel(b, event);
-	else if (head->kind == GP_EV_GPU_MEMORY && bytes >= sizeof(struct gp_ev_gpu_memory))
-		err = read_gpu_memory(b, event);
-	else if (head->kind == GP_EV_SYNC && bytes >= sizeof(struct gp_ev_sync))
-		err = read_sync(b, event, bytes);
-	else if (head->kind == GP_EV_CUDA_EVENT && bytes >= sizeof(struct gp_ev_cuda_event))
-		err = read_cuda_event(b, event);
-	else if (head->kind == GP_EV_COLLECTIVE && bytes >= sizeof(struct gp_ev_collective))
-		err = read_collective(b, event);
-	else if (head->kind == GP_EV_OVERHEAD && bytes >= sizeof(struct gp_ev_overhead))
-		err = read_overhead(b, event);
-	else if (head->kind == GP_EV_DEVICE && bytes >= offsetof(struct gp_ev_device, clock_khz))
-		err = read_device(b, event, bytes);
-	else if (head->kind == GP_EV_CLOCK && bytes >= sizeof(struct gp_ev_clock))
-		err = read_clock(b, event);
-	else
+	if (err == NOT_OF_GPUS)
 		return 0;
 	b->t->gpu.any = true;
 	return err;

@@ -5,7 +5,7 @@
  * if its ops do. Modules get the numbers that torch.profiler gives them: of each type in the order
  * of their first calls.
  */
-#include "timeline/model/build.h"
+#include "timeline/read/context.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Events of a recording into columns. Names are interned once per id, so that later stages compare
- * pointers; a process or thread that nothing describes is made up from what its events say.
+ * Reads the events of a recording into columns. Names are interned once per id, so that later
+ * stages compare pointers.
  */
-#include "timeline/model/build.h"
+#include "timeline/read/context.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,15 +12,11 @@
 #include "base/banned.h"
 
 #define EVENTS_PER_LOOK 65536 /* at the memory that is left */
-#define PROCESS_NR	65536
 
 /* More than anyone orders by hand. */
 #define PAUSES_MAX	  1024
 #define TRIGGERS_MAX	  64
 #define THREAD_STACKS_MAX 4096
-
-/* Processes that nothing names are told apart by pids that no process has. */
-#define UNKNOWN_PID -1000
 
 /* Dropped by torch.profiler before it builds its tree. */
 static const char *const unlisted_names[] = {
@@ -42,103 +38,6 @@ static bool is_unlisted(const char *name)
 	return false;
 }
 
-const char *build_keep(struct build *b, const char *text)
-{
-	const char *kept = intern__str(b->t->private->intern, text ? text : "");
-
-	if (!kept)
-		b->err = -ENOMEM;
-	return kept;
-}
-
-/* No pid is that large. */
-#define ROW_PID_STEP 10000000
-
-static int64_t row_pid(struct build *b, int32_t pid)
-{
-	const uint64_t *known = hash__find(&b->pids, (uint32_t)pid);
-	uint64_t nr = known ? *known : 0;
-
-	if (hash__set(&b->pids, (uint32_t)pid, nr + 1))
-		b->err = -ENOMEM;
-	return pid + (int64_t)nr * ROW_PID_STEP;
-}
-
-static int add_process(struct build *b, uint32_t index, const struct recording_process *p)
-{
-	struct tl_process out = {
-		.pid = p ? p->pid : UNKNOWN_PID - (int32_t)index,
-		.rank = p ? p->rank : -1,
-		.comm = build_keep(b, p ? p->comm : "?"),
-		.cmdline = build_keep(b, p ? p->cmdline : ""),
-	};
-
-	out.row_pid = row_pid(b, out.pid);
-	if (b->err)
-		return b->err;
-	b->process_of[index] = (uint32_t)b->t->processes.nr;
-	return vec_push(&b->t->processes, out);
-}
-
-static int read_processes(struct build *b, const struct recording *rec)
-{
-	b->process_of = malloc(PROCESS_NR * sizeof(*b->process_of));
-	if (!b->process_of)
-		return -ENOMEM;
-	for (size_t i = 0; i < PROCESS_NR; i++)
-		b->process_of[i] = TL_NONE;
-	for (size_t i = 0; i < recording__processes(rec); i++) {
-		const struct recording_process *p = recording__process_at(rec, i);
-		int err;
-
-		if (!p || p->index >= PROCESS_NR || b->process_of[p->index] != TL_NONE)
-			continue;
-		err = add_process(b, p->index, p);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-uint32_t build_process_of(struct build *b, const struct gp_ev_head *head)
-{
-	if (b->process_of[head->process] != TL_NONE)
-		return b->process_of[head->process];
-	b->counts[TL_PROCESS_UNKNOWN]++;
-	if (add_process(b, head->process, NULL)) {
-		b->err = -ENOMEM;
-		return TL_NONE;
-	}
-	return b->process_of[head->process];
-}
-
-uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head)
-{
-	uint64_t key = (uint64_t)head->process << 32 | head->tid;
-	struct tl_thread thread = {.tid = head->tid};
-	uint64_t *known;
-
-	if (build_process_of(b, head) == TL_NONE)
-		return TL_NONE;
-	if (b->last_thread != TL_NONE && b->last_thread_key == key)
-		return b->last_thread;
-	known = hash__find(&b->thread_of, key);
-	b->last_thread_key = key;
-	if (known) {
-		b->last_thread = (uint32_t)*known;
-		return b->last_thread;
-	}
-	thread.process = b->process_of[head->process];
-	thread.comm = build_keep(b, "");
-	b->last_thread = (uint32_t)b->t->threads.nr;
-	if (b->err || vec_push(&b->t->threads, thread) ||
-	    hash__set(&b->thread_of, key, b->last_thread)) {
-		b->err = -ENOMEM;
-		b->last_thread = TL_NONE;
-	}
-	return b->last_thread;
-}
-
 /* Index into b->names, TL_NONE with b->err set. */
 static uint32_t name_of(struct build *b, uint32_t id)
 {
@@ -158,33 +57,6 @@ static uint32_t name_of(struct build *b, uint32_t id)
 		return TL_NONE;
 	}
 	return (uint32_t)b->names.nr - 1;
-}
-
-void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
-{
-	if (from_ns < b->first_ns)
-		b->first_ns = from_ns;
-	if (to_ns > b->last_ns)
-		b->last_ns = to_ns;
-}
-
-bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns)
-{
-	return from_ns >= b->window_start_ns && to_ns <= b->window_end_ns &&
-	       (!b->has_windows || timeline__in_windows(b->t, from_ns, to_ns));
-}
-
-/* Recordings by steps hold more than their window: see FORMAT.md. */
-static void set_limits(struct build *b)
-{
-	uint64_t realtime_ns;
-
-	b->window_end_ns = UINT64_MAX;
-	if (!recording__meta(b->t->recording, "steps"))
-		return;
-	recording__window(b->t->recording, &b->window_start_ns, &b->window_end_ns, &realtime_ns);
-	if (b->window_end_ns <= b->window_start_ns)
-		b->window_end_ns = UINT64_MAX;
 }
 
 static uint32_t inputs_of(struct build *b, const struct gp_ev_op *e, size_t bytes)
@@ -431,6 +303,43 @@ static int look_at_memory(struct build *b)
 	return -ENOMEM;
 }
 
+/* The reader of each kind, which gets an event as long as its kind at least. */
+static int read_kind(struct build *b, uint8_t kind, const void *event, size_t bytes)
+{
+	switch (kind) {
+	case GP_EV_OP:
+		return read_op(b, event, bytes);
+	case GP_EV_MEMORY:
+		return read_memory(b, event);
+	case GP_EV_CUDA_MEMORY:
+		return read_cuda_memory(b, event);
+	case GP_EV_THREAD:
+		return read_thread(b, event);
+	case GP_EV_PAUSE:
+		return read_pause(b, event);
+	case GP_EV_TRIGGER:
+		return read_trigger(b, event);
+	case GP_EV_THREAD_STACK:
+		return read_thread_stack(b, event);
+	case GP_EV_PYTHON_GC:
+		return read_python_gc(b, event);
+	case GP_EV_STEP:
+		return read_step(b, event);
+	case GP_EV_SAMPLE:
+		return build_sample(b, event);
+	case GP_EV_INPUTS:
+		return build_inputs(b, event, bytes);
+	case GP_EV_MODULE_CALL:
+		return build_module_call(b, event);
+	case GP_EV_TENSORS:
+		return build_tensors(b, event, bytes);
+	case GP_EV_SCHEMAS:
+		return build_schemas(b, event, bytes);
+	default:
+		return build_read_gpu(b, event, bytes);
+	}
+}
+
 static int read_event(const void *event, size_t bytes, void *arg)
 {
 	const struct gp_ev_head *head = event;
@@ -440,36 +349,7 @@ static int read_event(const void *event, size_t bytes, void *arg)
 		b->err = look_at_memory(b);
 	if (b->err)
 		return b->err;
-	if (head->kind == GP_EV_OP && bytes >= sizeof(struct gp_ev_op))
-		b->err = read_op(b, event, bytes);
-	else if (head->kind == GP_EV_MEMORY && bytes >= sizeof(struct gp_ev_memory))
-		b->err = read_memory(b, event);
-	else if (head->kind == GP_EV_CUDA_MEMORY && bytes >= sizeof(struct gp_ev_cuda_memory))
-		b->err = read_cuda_memory(b, event);
-	else if (head->kind == GP_EV_THREAD && bytes >= sizeof(struct gp_ev_thread))
-		b->err = read_thread(b, event);
-	else if (head->kind == GP_EV_PAUSE && bytes >= sizeof(struct gp_ev_pause))
-		b->err = read_pause(b, event);
-	else if (head->kind == GP_EV_TRIGGER && bytes >= sizeof(struct gp_ev_trigger))
-		b->err = read_trigger(b, event);
-	else if (head->kind == GP_EV_THREAD_STACK && bytes >= sizeof(struct gp_ev_thread_stack))
-		b->err = read_thread_stack(b, event);
-	else if (head->kind == GP_EV_PYTHON_GC && bytes >= sizeof(struct gp_ev_python_gc))
-		b->err = read_python_gc(b, event);
-	else if (head->kind == GP_EV_STEP && bytes >= sizeof(struct gp_ev_step))
-		b->err = read_step(b, event);
-	else if (head->kind == GP_EV_SAMPLE && bytes >= sizeof(struct gp_ev_sample))
-		b->err = build_sample(b, event);
-	else if (head->kind == GP_EV_INPUTS && bytes >= sizeof(struct gp_ev_inputs))
-		b->err = build_inputs(b, event, bytes);
-	else if (head->kind == GP_EV_MODULE_CALL && bytes >= sizeof(struct gp_ev_module_call))
-		b->err = build_module_call(b, event);
-	else if (head->kind == GP_EV_TENSORS && bytes >= sizeof(struct gp_ev_tensors))
-		b->err = build_tensors(b, event, bytes);
-	else if (head->kind == GP_EV_SCHEMAS && bytes >= sizeof(struct gp_ev_schemas))
-		b->err = build_schemas(b, event, bytes);
-	else
-		b->err = build_read_gpu(b, event, bytes);
+	b->err = read_kind(b, head->kind, event, bytes);
 	return b->err;
 }
 
@@ -479,10 +359,8 @@ int build_read(struct build *b, struct recording *rec)
 	int err;
 
 	b->memory_before = memory_now(&now) ? now.own : 0;
-	b->last_thread = TL_NONE;
-	b->first_ns = UINT64_MAX;
-	set_limits(b);
-	err = read_processes(b, rec);
+	build_limits(b);
+	err = build_processes(b, rec);
 	if (!err)
 		err = build_windows(b, rec);
 	if (err)

@@ -4,7 +4,7 @@
  * Samples and their stacks. Which operators a sample is in is what the frames of its stack are: the
  * innermost operator is the one that it is in, the others called that one.
  */
-#include "timeline/model/build.h"
+#include "timeline/read/context.h"
 
 #include <errno.h>
 #include <stdlib.h>

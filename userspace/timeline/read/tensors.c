@@ -5,6 +5,7 @@
  * called with, as torch.profiler decides it. Where none fits, the op's inputs count as written.
  */
 #include "timeline/model/data_flow.h"
+#include "timeline/read/context.h"
 
 #include <ctype.h>
 #include <errno.h>

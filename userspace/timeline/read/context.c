@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * What every reader of events asks: which process and thread an event is of, whether it lies in the
+ * window, and texts that stay. A process or thread that nothing describes is made up from what its
+ * events say.
+ */
+#include "timeline/read/context.h"
+
+#include <errno.h>
+
+#include "base/banned.h"
+
+#define PROCESS_NR 65536
+
+/* Processes that nothing names are told apart by pids that no process has. */
+#define UNKNOWN_PID -1000
+
+const char *build_keep(struct build *b, const char *text)
+{
+	const char *kept = intern__str(b->t->private->intern, text ? text : "");
+
+	if (!kept)
+		b->err = -ENOMEM;
+	return kept;
+}
+
+/* No pid is that large. */
+#define ROW_PID_STEP 10000000
+
+static int64_t row_pid(struct build *b, int32_t pid)
+{
+	const uint64_t *known = hash__find(&b->pids, (uint32_t)pid);
+	uint64_t nr = known ? *known : 0;
+
+	if (hash__set(&b->pids, (uint32_t)pid, nr + 1))
+		b->err = -ENOMEM;
+	return pid + (int64_t)nr * ROW_PID_STEP;
+}
+
+static int add_process(struct build *b, uint32_t index, const struct recording_process *p)
+{
+	struct tl_process out = {
+		.pid = p ? p->pid : UNKNOWN_PID - (int32_t)index,
+		.rank = p ? p->rank : -1,
+		.comm = build_keep(b, p ? p->comm : "?"),
+		.cmdline = build_keep(b, p ? p->cmdline : ""),
+	};
+
+	out.row_pid = row_pid(b, out.pid);
+	if (b->err)
+		return b->err;
+	b->process_of[index] = (uint32_t)b->t->processes.nr;
+	return vec_push(&b->t->processes, out);
+}
+
+int build_processes(struct build *b, const struct recording *rec)
+{
+	b->last_thread = TL_NONE;
+	b->process_of = malloc(PROCESS_NR * sizeof(*b->process_of));
+	if (!b->process_of)
+		return -ENOMEM;
+	for (size_t i = 0; i < PROCESS_NR; i++)
+		b->process_of[i] = TL_NONE;
+	for (size_t i = 0; i < recording__processes(rec); i++) {
+		const struct recording_process *p = recording__process_at(rec, i);
+		int err;
+
+		if (!p || p->index >= PROCESS_NR || b->process_of[p->index] != TL_NONE)
+			continue;
+		err = add_process(b, p->index, p);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+uint32_t build_process_of(struct build *b, const struct gp_ev_head *head)
+{
+	if (b->process_of[head->process] != TL_NONE)
+		return b->process_of[head->process];
+	b->counts[TL_PROCESS_UNKNOWN]++;
+	if (add_process(b, head->process, NULL)) {
+		b->err = -ENOMEM;
+		return TL_NONE;
+	}
+	return b->process_of[head->process];
+}
+
+uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head)
+{
+	uint64_t key = (uint64_t)head->process << 32 | head->tid;
+	struct tl_thread thread = {.tid = head->tid};
+	uint64_t *known;
+
+	if (build_process_of(b, head) == TL_NONE)
+		return TL_NONE;
+	if (b->last_thread != TL_NONE && b->last_thread_key == key)
+		return b->last_thread;
+	known = hash__find(&b->thread_of, key);
+	b->last_thread_key = key;
+	if (known) {
+		b->last_thread = (uint32_t)*known;
+		return b->last_thread;
+	}
+	thread.process = b->process_of[head->process];
+	thread.comm = build_keep(b, "");
+	b->last_thread = (uint32_t)b->t->threads.nr;
+	if (b->err || vec_push(&b->t->threads, thread) ||
+	    hash__set(&b->thread_of, key, b->last_thread)) {
+		b->err = -ENOMEM;
+		b->last_thread = TL_NONE;
+	}
+	return b->last_thread;
+}
+
+void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
+{
+	if (from_ns < b->first_ns)
+		b->first_ns = from_ns;
+	if (to_ns > b->last_ns)
+		b->last_ns = to_ns;
+}
+
+bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns)
+{
+	return from_ns >= b->window_start_ns && to_ns <= b->window_end_ns &&
+	       (!b->has_windows || timeline__in_windows(b->t, from_ns, to_ns));
+}
+
+/* Recordings by steps hold more than their window: see FORMAT.md. */
+void build_limits(struct build *b)
+{
+	uint64_t realtime_ns;
+
+	b->first_ns = UINT64_MAX;
+	b->window_end_ns = UINT64_MAX;
+	if (!recording__meta(b->t->recording, "steps"))
+		return;
+	recording__window(b->t->recording, &b->window_start_ns, &b->window_end_ns, &realtime_ns);
+	if (b->window_end_ns <= b->window_start_ns)
+		b->window_end_ns = UINT64_MAX;
+}
