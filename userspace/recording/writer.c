@@ -2,8 +2,7 @@
 
 /*
  * Writes a .gpuprof file. Each kind of content gathers in its own buffer; a flush writes each as
- * one chunk, names and processes before the events that refer to them. The first error sticks; what
- * a failed write left behind is cut off again, so the file ends with a whole chunk.
+ * one chunk, names and processes before the events that refer to them. The first error sticks.
  */
 #include "recording/recording.h"
 
@@ -11,25 +10,19 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "recording/chunk_writer.h"
 #include "recording/delta.h"
 #include "recording/event_kinds.h"
 #include "recording/format.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #define EVENTS_BYTES (1U << 20) /* raw bytes of events in a chunk */
 #define TEXT_MAX     (1U << 20) /* longer texts are cut */
 #define SMALL_MAX    (4U << 20) /* other content that is not written yet */
 #define PACK_FROM    4096	/* bytes of other content that are worth it */
-
-/* 1 is zstd's fastest level that still finds most of what repeats: see FORMAT.md. */
-#define ZSTD_LEVEL 1
 
 struct loss {
 	char *name;
@@ -38,13 +31,8 @@ struct loss {
 };
 
 struct recording_writer {
-	struct file_new file;
-	uint64_t begin_bytes;	    /* of what lies before, in an open file that was handed to us */
-	struct recording_room room; /* fn NULL: nobody */
-	int err;
-	uint64_t written_bytes;
+	struct chunk_writer out;
 	uint64_t events;
-	uint32_t chunks;
 	struct buf meta;
 	struct buf processes;
 	struct buf names;
@@ -56,121 +44,28 @@ struct recording_writer {
 	struct buf stacks;
 	struct buf window;
 	VEC(struct loss) losses;
-	ZSTD_CCtx *zstd;
 	uint8_t *raw;	 /* EVENTS_BYTES */
 	uint8_t *deltas; /* as many, of what is in `raw` */
 	size_t raw_nr;
-	size_t run_at; /* of the open run's header in raw; raw_nr if there is none */
-	uint8_t *packed;
-	size_t packed_cap;
+	size_t run_at;	   /* of the open run's header in raw; raw_nr if there is none */
 	size_t packed_raw; /* counts to FORMAT_PACKED_MAX */
 };
 
 /* ---- chunks ---- */
-
-static int writer_fail(struct recording_writer *w, int err)
-{
-	if (!w->err)
-		w->err = err;
-	return w->err;
-}
-
-/* Header and payload in one system call where the kernel takes all of it. */
-static int write_two(int fd, const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-	struct iovec parts[2] = {{(void *)a, a_bytes}, {(void *)b, b_bytes}};
-	ssize_t n;
-	int err;
-
-	do
-		n = writev(fd, parts, 2);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	if ((size_t)n < a_bytes) {
-		err = file_write_all(fd, (const char *)a + n, a_bytes - (size_t)n);
-		return err ? err : file_write_all(fd, b, b_bytes);
-	}
-	n -= (ssize_t)a_bytes;
-	return file_write_all(fd, (const char *)b + n, b_bytes - (size_t)n);
-}
-
-static bool may_write(const struct recording_writer *w, size_t bytes, int err)
-{
-	if (!w->room.fn)
-		return !err;
-	return (!err || err == -ENOSPC || err == -EDQUOT) && w->room.fn(w->room.arg, bytes, err);
-}
-
-static int write_chunk(struct recording_writer *w, enum format_type type, unsigned int flags,
-		       const void *stored, size_t stored_bytes, size_t raw_bytes)
-{
-	struct format_chunk c = {
-		.magic = FORMAT_CHUNK_MAGIC,
-		.type = (uint16_t)type,
-		.flags = (uint16_t)flags,
-		.stored_bytes = (uint32_t)stored_bytes,
-		.raw_bytes = (uint32_t)raw_bytes,
-		.index = w->chunks,
-	};
-	int err;
-
-	c.crc = format_chunk_crc(&c, stored);
-	if (!may_write(w, sizeof(c) + stored_bytes, 0))
-		return writer_fail(w, -ENOSPC);
-	do {
-		err = write_two(w->file.fd, &c, sizeof(c), stored, stored_bytes);
-		if (err) {
-			/* A device or pipe refuses: it has nothing to cut. */
-			off_t end = (off_t)(w->begin_bytes + w->written_bytes);
-			int ignored = ftruncate(w->file.fd, end);
-
-			(void)ignored;
-			(void)lseek(w->file.fd, end, SEEK_SET);
-		}
-	} while (err && may_write(w, sizeof(c) + stored_bytes, err));
-	if (err)
-		return writer_fail(w, err);
-	w->chunks++;
-	w->written_bytes += sizeof(c) + stored_bytes;
-	return 0;
-}
-
-/* As one zstd frame where that is shorter. */
-static int write_packed(struct recording_writer *w, enum format_type type, unsigned int flags,
-			const void *raw, size_t bytes)
-{
-	size_t bound = ZSTD_compressBound(bytes), nr;
-
-	if (w->packed_cap < bound) {
-		free(w->packed);
-		w->packed_cap = 0;
-		w->packed = malloc(bound);
-		if (!w->packed)
-			return writer_fail(w, -ENOMEM);
-		w->packed_cap = bound;
-	}
-	nr = ZSTD_compressCCtx(w->zstd, w->packed, w->packed_cap, raw, bytes, ZSTD_LEVEL);
-	if (ZSTD_isError(nr))
-		return writer_fail(w, -ENOMEM);
-	if (nr < bytes)
-		return write_chunk(w, type, flags | FORMAT_ZSTD, w->packed, nr, bytes);
-	return write_chunk(w, type, flags, raw, bytes, bytes);
-}
 
 static int write_buf(struct recording_writer *w, enum format_type type, struct buf *b)
 {
 	int err = buf__error(b);
 
 	if (err)
-		return writer_fail(w, err);
+		return chunk_writer__fail(&w->out, err);
 	if (!b->nr)
 		return 0;
 	if (b->nr >= PACK_FROM && b->nr <= FORMAT_PACKED_MAX - w->packed_raw) {
 		w->packed_raw += b->nr;
-		err = write_packed(w, type, 0, b->bytes, b->nr);
+		err = chunk_writer__put_packed(&w->out, type, 0, b->bytes, b->nr);
 	} else {
-		err = write_chunk(w, type, 0, b->bytes, b->nr, b->nr);
+		err = chunk_writer__put(&w->out, type, 0, b->bytes, b->nr, b->nr);
 	}
 	buf__clear(b);
 	return err;
@@ -182,7 +77,8 @@ static int write_events(struct recording_writer *w)
 
 	if (w->raw_nr) {
 		delta_encode(w->raw, w->raw_nr, w->deltas);
-		err = write_packed(w, FORMAT_EVENTS, FORMAT_DELTA, w->deltas, w->raw_nr);
+		err = chunk_writer__put_packed(&w->out, FORMAT_EVENTS, FORMAT_DELTA, w->deltas,
+					       w->raw_nr);
 	}
 	w->raw_nr = w->run_at = 0;
 	return err;
@@ -237,31 +133,11 @@ static int write_references(struct recording_writer *w)
 static int added(struct recording_writer *w, const struct buf *b)
 {
 	if (buf__error(b))
-		return writer_fail(w, buf__error(b));
+		return chunk_writer__fail(&w->out, buf__error(b));
 	return b->nr > SMALL_MAX ? write_references(w) : 0;
 }
 
 /* ---- the interface ---- */
-
-static uint64_t bytes_before(int fd)
-{
-	bool appends = fcntl(fd, F_GETFL) & O_APPEND;
-	off_t at = lseek(fd, 0, appends ? SEEK_END : SEEK_CUR);
-
-	return at < 0 ? 0 : (uint64_t)at;
-}
-
-static int write_header(struct recording_writer *w)
-{
-	struct format_header h = {.version = FORMAT_VERSION, .wire_version = GP_WIRE_VERSION};
-	int err;
-
-	memcpy(h.magic, FORMAT_MAGIC, FORMAT_MAGIC_BYTES);
-	h.crc = (uint32_t)crc32(0, (const Bytef *)&h, offsetof(struct format_header, crc));
-	err = file_write_all(w->file.fd, &h, sizeof(h));
-	w->written_bytes = sizeof(h);
-	return err;
-}
 
 int recording_writer__new(const char *path, struct reason *why,
 			  struct recording_writer **ret_writer)
@@ -289,20 +165,18 @@ int recording_writer__new_in(const struct file_folder *folder, const char *path,
 
 	if (!w)
 		return reason_set(why, -ENOMEM, "out of memory");
-	w->file = FILE_NEW_NONE;
-	w->zstd = ZSTD_createCCtx();
+	err = chunk_writer__init(&w->out);
 	w->raw = malloc(EVENTS_BYTES);
 	w->deltas = malloc(EVENTS_BYTES);
-	if (!w->zstd || !w->raw || !w->deltas)
+	if (err || !w->raw || !w->deltas)
 		return reason_set(why, -ENOMEM, "out of memory");
-	err = file_new__open_in(&w->file, folder, folder ? file_base_name(path) : path);
+	err = file_new__open_in(&w->out.file, folder, folder ? file_base_name(path) : path);
 	if (err)
 		return reason_set(why, err,
 				  "cannot create the recording '%s': %s; "
 				  "name another place with -o",
 				  path, file_error(err));
-	w->begin_bytes = bytes_before(w->file.fd);
-	err = write_header(w);
+	err = chunk_writer__begin(&w->out);
 	if (err)
 		return reason_set(why, err, "cannot write to the recording '%s': %s", path,
 				  strerror(-err));
@@ -312,10 +186,10 @@ int recording_writer__new_in(const struct file_folder *folder, const char *path,
 
 int recording_writer__place(struct recording_writer *w)
 {
-	int err = file_new__place(&w->file);
+	int err = file_new__place(&w->out.file);
 
 	if (err)
-		(void)writer_fail(w, err);
+		(void)chunk_writer__fail(&w->out, err);
 	return err;
 }
 
@@ -323,7 +197,7 @@ void recording_writer__free(struct recording_writer *w)
 {
 	if (!w)
 		return;
-	file_new__done(&w->file);
+	chunk_writer__done(&w->out);
 	for (size_t i = 0; i < w->losses.nr; i++)
 		free(w->losses.items[i].name);
 	vec_done(&w->losses);
@@ -337,27 +211,25 @@ void recording_writer__free(struct recording_writer *w)
 	buf__done(&w->first_lines);
 	buf__done(&w->stacks);
 	buf__done(&w->window);
-	ZSTD_freeCCtx(w->zstd);
 	free(w->raw);
 	free(w->deltas);
-	free(w->packed);
 	free(w);
 }
 
 void recording_writer__set_room(struct recording_writer *w, struct recording_room room)
 {
-	w->room = room;
+	w->out.room = room;
 }
 
 int recording_writer__error(const struct recording_writer *w)
 {
-	return w->err;
+	return w->out.err;
 }
 
 int recording_writer__meta(struct recording_writer *w, const char *key, const char *value)
 {
-	if (w->err)
-		return w->err;
+	if (w->out.err)
+		return w->out.err;
 	add_text(&w->meta, key);
 	add_text(&w->meta, value);
 	return added(w, &w->meta);
@@ -373,8 +245,8 @@ int recording_writer__process(struct recording_writer *w, const struct recording
 		.start_boot_ns = p->start_boot_ns,
 	};
 
-	if (w->err)
-		return w->err;
+	if (w->out.err)
+		return w->out.err;
 	if (p->index > UINT16_MAX)
 		return -EINVAL;
 	buf__add(&w->processes, &f, sizeof(f));
@@ -386,8 +258,8 @@ int recording_writer__process(struct recording_writer *w, const struct recording
 int recording_writer__name(struct recording_writer *w, uint32_t id, const char *name,
 			   const char *overload)
 {
-	if (w->err)
-		return w->err;
+	if (w->out.err)
+		return w->out.err;
 	if (id >= RECORDING_NAME_IDS)
 		return -EINVAL;
 	add_u32(&w->names, id);
@@ -408,7 +280,7 @@ static int add_python_frame(struct recording_writer *w, uint32_t id,
 	if (first.line)
 		buf__add(&w->first_lines, &first, sizeof(first));
 	if (buf__error(&w->first_lines))
-		return writer_fail(w, buf__error(&w->first_lines));
+		return chunk_writer__fail(&w->out, buf__error(&w->first_lines));
 	return added(w, &w->frames);
 }
 
@@ -433,8 +305,8 @@ static int add_native_frame(struct recording_writer *w, uint32_t id,
 int recording_writer__frame(struct recording_writer *w, uint32_t id,
 			    const struct recording_frame *frame)
 {
-	if (w->err)
-		return w->err;
+	if (w->out.err)
+		return w->out.err;
 	if (id >= RECORDING_STACK_IDS)
 		return -EINVAL;
 	return frame->kind == RECORDING_FRAME_PYTHON ? add_python_frame(w, id, frame)
@@ -446,8 +318,8 @@ int recording_writer__frame_op(struct recording_writer *w, uint32_t frame, uint3
 {
 	struct format_frame_op f = {.frame = frame, .name = name, .scope = scope};
 
-	if (w->err)
-		return w->err;
+	if (w->out.err)
+		return w->out.err;
 	if (frame >= RECORDING_STACK_IDS || name >= RECORDING_NAME_IDS)
 		return -EINVAL;
 	buf__add(&w->frame_ops, &f, sizeof(f));
@@ -459,8 +331,8 @@ int recording_writer__frame_lines(struct recording_writer *w, uint32_t frame,
 {
 	struct format_frame_lines f = {.frame = frame, .nr = (uint32_t)nr};
 
-	if (w->err)
-		return w->err;
+	if (w->out.err)
+		return w->out.err;
 	if (frame >= RECORDING_STACK_IDS || !nr || nr > RECORDING_FRAME_LINES)
 		return -EINVAL;
 	buf__add(&w->frame_lines, &f, sizeof(f));
@@ -477,8 +349,8 @@ int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t fl
 {
 	struct format_stack f = {.id = id, .flags = flags, .nr = (uint32_t)nr};
 
-	if (w->err)
-		return w->err;
+	if (w->out.err)
+		return w->out.err;
 	if (id >= RECORDING_STACK_IDS || nr > RECORDING_STACK_FRAMES)
 		return -EINVAL;
 	buf__add(&w->stacks, &f, sizeof(f));
@@ -505,7 +377,7 @@ int recording_writer__event(struct recording_writer *w, const void *event, size_
 	const struct gp_ev_head *head = event;
 
 	if (bytes < sizeof(*head))
-		return w->err ? w->err : -EINVAL;
+		return w->out.err ? w->out.err : -EINVAL;
 	return recording_writer__event_of(w, head->process, event, bytes);
 }
 
@@ -514,8 +386,8 @@ int recording_writer__event_of(struct recording_writer *w, uint16_t process, con
 {
 	struct format_run *run;
 
-	if (w->err)
-		return w->err;
+	if (w->out.err)
+		return w->out.err;
 	if (bytes < sizeof(struct gp_ev_head) || bytes % 8 || bytes > FORMAT_EVENT_MAX ||
 	    !is_recordable(event_kind_of(event), bytes))
 		return -EINVAL;
@@ -545,8 +417,8 @@ int recording_writer__loss(struct recording_writer *w, const char *name, uint64_
 {
 	struct loss l = {.count = count, .is_new = true};
 
-	if (w->err)
-		return w->err;
+	if (w->out.err)
+		return w->out.err;
 	for (size_t i = 0; i < w->losses.nr; i++) {
 		struct loss *old = &w->losses.items[i];
 
@@ -559,7 +431,7 @@ int recording_writer__loss(struct recording_writer *w, const char *name, uint64_
 	l.name = strndup(name, TEXT_MAX);
 	if (!l.name || vec_push(&w->losses, l)) {
 		free(l.name);
-		return writer_fail(w, -ENOMEM);
+		return chunk_writer__fail(&w->out, -ENOMEM);
 	}
 	return 0;
 }
@@ -569,8 +441,8 @@ int recording_writer__window(struct recording_writer *w, uint64_t start_ns, uint
 {
 	struct format_window f = {start_ns, end_ns, start_realtime_ns};
 
-	if (w->err)
-		return w->err;
+	if (w->out.err)
+		return w->out.err;
 	buf__clear(&w->window);
 	buf__add(&w->window, &f, sizeof(f));
 	return added(w, &w->window);
@@ -578,7 +450,7 @@ int recording_writer__window(struct recording_writer *w, uint64_t start_ns, uint
 
 int recording_writer__flush(struct recording_writer *w)
 {
-	int err = w->err ? w->err : write_references(w);
+	int err = w->out.err ? w->out.err : write_references(w);
 
 	err = err ? err : write_losses(w);
 	return err ? err : write_events(w);
@@ -589,17 +461,17 @@ int recording_writer__finish(struct recording_writer *w)
 	struct format_end f = {.events = w->events};
 	int err = recording_writer__flush(w);
 
-	err = err ? err : write_chunk(w, FORMAT_END, 0, &f, sizeof(f), sizeof(f));
+	err = err ? err : chunk_writer__put(&w->out, FORMAT_END, 0, &f, sizeof(f), sizeof(f));
 	if (err)
 		return err;
 	/* Network file systems say here that the disk was full. */
-	if (close(take_fd(&w->file.fd)))
-		return writer_fail(w, -errno);
-	w->err = -EBADF;
+	if (close(take_fd(&w->out.file.fd)))
+		return chunk_writer__fail(&w->out, -errno);
+	w->out.err = -EBADF;
 	return 0;
 }
 
 uint64_t recording_writer__bytes(const struct recording_writer *w)
 {
-	return w->written_bytes;
+	return w->out.written_bytes;
 }
