@@ -20,22 +20,23 @@
 /* Raw calls by (thread, start, longest first); the caller frees. */
 static int order_calls(const struct build *b, struct sort_item **ret_order)
 {
-	CLEANUP(cleanup_free) struct sort_item *order = malloc((b->apis.nr + 1) * sizeof(*order));
-	size_t nr = b->apis.nr;
+	CLEANUP(cleanup_free)
+	struct sort_item *order = malloc((b->gpu.apis.nr + 1) * sizeof(*order));
+	size_t nr = b->gpu.apis.nr;
 	int err;
 
 	if (!order)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
-		order[i] =
-			(struct sort_item){UINT64_MAX - b->apis.items[i].api.end_ns, (uint32_t)i};
+		order[i] = (struct sort_item){UINT64_MAX - b->gpu.apis.items[i].api.end_ns,
+					      (uint32_t)i};
 	err = sort_items(order, nr);
 	for (size_t i = 0; i < nr; i++)
-		order[i].key = b->apis.items[order[i].index].api.start_ns;
+		order[i].key = b->gpu.apis.items[order[i].index].api.start_ns;
 	if (!err)
 		err = sort_items(order, nr);
 	for (size_t i = 0; i < nr; i++)
-		order[i].key = b->apis.items[order[i].index].api.thread;
+		order[i].key = b->gpu.apis.items[order[i].index].api.thread;
 	if (!err)
 		err = sort_items(order, nr);
 	if (!err)
@@ -114,7 +115,7 @@ static int name_call(struct build *b, const struct tl_api *seen, uint32_t index)
 	uint64_t process = b->t->threads.items[seen->thread].process;
 	struct api_key key = {process << 32 | seen->correlation_id, seen->start_ns, index};
 
-	return seen->correlation_id ? vec_push(&b->api_keys, key) : 0;
+	return seen->correlation_id ? vec_push(&b->gpu.api_keys, key) : 0;
 }
 
 /* A call that outlasts overhead is not in it: that ends where the call begins. */
@@ -170,22 +171,22 @@ static int nest_call(struct nest *n, const struct tl_api *from)
 
 static int nest_calls(struct build *b, const struct sort_item *order)
 {
-	CLEANUP(cleanup_free) uint32_t *stack = malloc((b->apis.nr + 1) * sizeof(*stack));
+	CLEANUP(cleanup_free) uint32_t *stack = malloc((b->gpu.apis.nr + 1) * sizeof(*stack));
 	struct nest n = {.b = b, .stack = stack};
-	int err = vec_reserve(&b->t->gpu.api, b->apis.nr);
+	int err = vec_reserve(&b->t->gpu.api, b->gpu.apis.nr);
 
 	if (!stack)
 		return -ENOMEM;
-	for (size_t i = 0; i < b->apis.nr && !err; i++)
-		if (!b->apis.items[order[i].index].gone)
-			err = nest_call(&n, &b->apis.items[order[i].index].api);
+	for (size_t i = 0; i < b->gpu.apis.nr && !err; i++)
+		if (!b->gpu.apis.items[order[i].index].gone)
+			err = nest_call(&n, &b->gpu.apis.items[order[i].index].api);
 	return err;
 }
 
 /* By key, then start. */
 static int sort_keys(struct build *b)
 {
-	size_t nr = b->api_keys.nr;
+	size_t nr = b->gpu.api_keys.nr;
 	CLEANUP(cleanup_free) struct sort_item *order = malloc((nr + 1) * sizeof(*order));
 	CLEANUP(cleanup_free) struct api_key *copy = malloc((nr + 1) * sizeof(*copy));
 	int err;
@@ -193,7 +194,7 @@ static int sort_keys(struct build *b)
 	if (!order || !copy)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++) {
-		copy[i] = b->api_keys.items[i];
+		copy[i] = b->gpu.api_keys.items[i];
 		order[i] = (struct sort_item){copy[i].start_ns, (uint32_t)i};
 	}
 	err = sort_items(order, nr);
@@ -202,7 +203,7 @@ static int sort_keys(struct build *b)
 	if (!err)
 		err = sort_items(order, nr);
 	for (size_t i = 0; i < nr && !err; i++)
-		b->api_keys.items[i] = copy[order[i].index];
+		b->gpu.api_keys.items[i] = copy[order[i].index];
 	return err;
 }
 
@@ -212,21 +213,21 @@ int build_api(struct build *b)
 	CLEANUP(cleanup_free) struct sort_item *placed = NULL;
 	int err;
 
-	if (!b->apis.nr)
+	if (!b->gpu.apis.nr)
 		return 0;
 	err = order_calls(b, &order);
 	if (!err)
 		err = build_api_join(b, order);
 	if (err)
 		return err;
-	for (size_t i = 0; i < b->apis.nr; i++)
-		if (!b->apis.items[i].gone)
-			place_in_op(b, &b->apis.items[i]);
+	for (size_t i = 0; i < b->gpu.apis.nr; i++)
+		if (!b->gpu.apis.items[i].gone)
+			place_in_op(b, &b->gpu.apis.items[i]);
 	/* Windows have changed. */
 	err = order_calls(b, &placed);
 	if (!err)
 		err = nest_calls(b, placed);
-	vec_done(&b->apis);
+	vec_done(&b->gpu.apis);
 	return err ? err : sort_keys(b);
 }
 
@@ -241,17 +242,17 @@ uint32_t build_gpu_call(const struct build *b, uint32_t process, uint32_t correl
 			uint64_t limit_ns)
 {
 	uint64_t key = (uint64_t)process << 32 | correlation_id;
-	size_t low = 0, high = b->api_keys.nr;
+	size_t low = 0, high = b->gpu.api_keys.nr;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (is_after(&b->api_keys.items[middle], key, limit_ns + CLOCK_ERROR_NS))
+		if (is_after(&b->gpu.api_keys.items[middle], key, limit_ns + CLOCK_ERROR_NS))
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	if (!low || b->api_keys.items[low - 1].key != key)
+	if (!low || b->gpu.api_keys.items[low - 1].key != key)
 		return TL_NONE;
-	return b->api_keys.items[low - 1].api;
+	return b->gpu.api_keys.items[low - 1].api;
 }

@@ -26,7 +26,7 @@ struct capture_loop {
 
 /* A record of CUPTI's, in its chain. */
 struct link {
-	uint32_t index; /* in build.apis */
+	uint32_t index; /* in build.gpu.apis */
 	uint32_t next;	/* TL_NONE: the last */
 };
 
@@ -36,7 +36,7 @@ struct chain {
 };
 
 struct probed {
-	uint32_t index;	   /* in build.apis */
+	uint32_t index;	   /* in build.gpu.apis */
 	uint64_t limit_ns; /* until when CUPTI's record of it can begin */
 };
 
@@ -99,7 +99,7 @@ static void merge(struct raw_api *probed, struct raw_api *cupti)
 /* Where a record of CUPTI's can be found. */
 static int add_link(struct join *j, uint32_t index)
 {
-	uint64_t key = chain_key_of(&j->b->apis.items[index]);
+	uint64_t key = chain_key_of(&j->b->gpu.apis.items[index]);
 	const uint64_t *known = hash__find(&j->chain_of, key);
 	uint32_t link = (uint32_t)j->links.nr;
 	struct chain *chain;
@@ -120,7 +120,7 @@ static int add_link(struct join *j, uint32_t index)
 /* One whose end was not seen is over when the thread's next one begins. */
 static int add_probed(struct join *j, uint32_t index)
 {
-	const struct raw_api *items = j->b->apis.items, *raw = &items[index];
+	const struct raw_api *items = j->b->gpu.apis.items, *raw = &items[index];
 	struct probed *last = j->probed.nr ? &j->probed.items[j->probed.nr - 1] : NULL;
 
 	if (last && !items[last->index].has_end && items[last->index].api.thread == raw->api.thread)
@@ -131,7 +131,7 @@ static int add_probed(struct join *j, uint32_t index)
 
 static void find_partner(struct join *j, const struct probed *p)
 {
-	struct raw_api *items = j->b->apis.items, *raw = &items[p->index];
+	struct raw_api *items = j->b->gpu.apis.items, *raw = &items[p->index];
 	const struct link *links = j->links.items;
 	const uint64_t *known = hash__find(&j->chain_of, chain_key_of(raw));
 	struct chain *chain;
@@ -183,8 +183,8 @@ static int note_seen(struct join *j, const struct raw_api *raw)
  * come later than the other, and leave earlier. */
 static void count_unjoined(struct join *j)
 {
-	for (size_t i = 0; i < j->b->apis.nr; i++) {
-		const struct raw_api *raw = &j->b->apis.items[i];
+	for (size_t i = 0; i < j->b->gpu.apis.nr; i++) {
+		const struct raw_api *raw = &j->b->gpu.apis.items[i];
 		const struct capture_loop *w;
 		bool other;
 
@@ -202,9 +202,9 @@ int build_api_join(struct build *b, const struct sort_item *order)
 	CLEANUP(join__done) struct join j = {.b = b};
 	int err = 0;
 
-	for (size_t i = 0; i < b->apis.nr && !err; i++) {
+	for (size_t i = 0; i < b->gpu.apis.nr && !err; i++) {
 		uint32_t index = order[i].index;
-		const struct raw_api *raw = &b->apis.items[index];
+		const struct raw_api *raw = &b->gpu.apis.items[index];
 
 		err = note_seen(&j, raw);
 		if (!err)

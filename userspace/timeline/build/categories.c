@@ -200,7 +200,7 @@ static void find_followers(struct rules *r)
 	for (int i = 0; i < ROUNDS_MAX; i++)
 		if (!follow_once(r))
 			return;
-	r->b->tensors_invalid_nr++;
+	r->b->tensors.invalid_nr++;
 }
 
 /* Versions that an op had to do with that has to do, sooner or later, with a gradient. */

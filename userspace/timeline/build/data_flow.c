@@ -79,7 +79,7 @@ static uint32_t storage_at(struct flow_build *w, uint32_t process, uint8_t devic
 	if (known) {
 		/* Addresses of devices differ from each other's and from the CPU's. */
 		if (w->f->storages.items[*known].device != device)
-			w->b->tensors_device_nr++;
+			w->b->tensors.device_nr++;
 		return (uint32_t)*known;
 	}
 	if (w->f->storages.nr >= TL_NONE - 1 ||
@@ -147,7 +147,7 @@ static int see_op(struct flow_build *w, uint32_t op)
 				s->bytes = (int64_t)bytes;
 			w->f->word_storage[word] = found;
 		}
-	w->b->tensors_invalid_nr += r.at < r.end;
+	w->b->tensors.invalid_nr += r.at < r.end;
 	return 0;
 }
 
@@ -436,7 +436,8 @@ static int find_edges(struct flow_build *w)
 static void find_op_tensors(struct data_flow *f, const struct build *b)
 {
 	for (uint32_t i = 0; i < b->t->ops.nr; i++) {
-		const uint64_t *at = hash__find(&b->tensors_of, b->t->ops.items[i].instance);
+		const uint64_t *at =
+			hash__find(&b->tensors.by_instance, b->t->ops.items[i].instance);
 
 		if (at)
 			f->op_tensors[i] = (uint32_t)*at;
@@ -451,7 +452,7 @@ int data_flow__init(struct data_flow *f, struct build *b)
 
 	*f = (struct data_flow){
 		.op_tensors = indexes(ops),
-		.word_storage = indexes(b->tensor_words.nr),
+		.word_storage = indexes(b->tensors.words.nr),
 		.memory_storage = indexes(b->memory.nr),
 	};
 	w.live = calloc(b->t->processes.nr + 1, sizeof(*w.live));

@@ -68,7 +68,7 @@ int build_flops(struct build *b)
 	struct tl_op_sums *sums;
 	int err = 0;
 
-	if (!b->has_inputs)
+	if (!b->inputs.any)
 		return 0;
 	sums = build_op_sums(b);
 	if (!sums)

@@ -100,7 +100,7 @@ static bool is_launch(const char *name)
  * are no times that could be taken for all. */
 static void count_launch(struct build *b, const bool *has_work, const struct tl_api *api)
 {
-	if (b->has_gpu_windows && timeline__window_at(b->t, api->start_ns) == TL_NONE)
+	if (b->windows.of_gpu && timeline__window_at(b->t, api->start_ns) == TL_NONE)
 		return;
 	if (!api->correlation_id)
 		b->t->gpu.launches_unseen_nr += has_work[b->t->threads.items[api->thread].process];
@@ -303,7 +303,7 @@ int build_gpu(struct build *b)
 		match(b, &b->t->gpu.work.items[i]);
 	if (err)
 		return err;
-	if (b->has_gpu_windows)
+	if (b->windows.of_gpu)
 		drop_outside(b);
 	err = count_launches(b) ?: sum_up(b) ?: use_work(&u);
 	if (err)

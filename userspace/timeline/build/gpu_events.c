@@ -41,19 +41,19 @@ static const struct raw_cuda_event *last_before(const struct build *b, const str
 		.correlation_id = g->correlation_id,
 	};
 	const struct raw_cuda_event *found;
-	size_t low = 0, high = b->cuda_events.nr;
+	size_t low = 0, high = b->gpu.events.nr;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (compare(&b->cuda_events.items[middle], &wanted) < 0)
+		if (compare(&b->gpu.events.items[middle], &wanted) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	if (!low)
 		return NULL;
-	found = &b->cuda_events.items[low - 1];
+	found = &b->gpu.events.items[low - 1];
 	return found->process == g->process && found->context == g->context &&
 			       found->event == g->sync.event
 		       ? found
@@ -70,7 +70,7 @@ static void wait_for(const struct build *b, const struct hash *records, struct t
 	const uint64_t *known =
 		g->sync.record_id ? hash__find(records, record_key(g->process, g->sync.record_id))
 				  : NULL;
-	const struct raw_cuda_event *e = known ? &b->cuda_events.items[*known] : last_before(b, g);
+	const struct raw_cuda_event *e = known ? &b->gpu.events.items[*known] : last_before(b, g);
 
 	if (!e)
 		return;
@@ -108,11 +108,10 @@ int build_gpu_events(struct build *b)
 	struct hash records = {0};
 	int err = 0;
 
-	if (b->cuda_events.nr)
-		qsort(b->cuda_events.items, b->cuda_events.nr, sizeof(*b->cuda_events.items),
-		      compare);
-	for (size_t i = 0; i < b->cuda_events.nr && !err; i++) {
-		const struct raw_cuda_event *e = &b->cuda_events.items[i];
+	if (b->gpu.events.nr)
+		qsort(b->gpu.events.items, b->gpu.events.nr, sizeof(*b->gpu.events.items), compare);
+	for (size_t i = 0; i < b->gpu.events.nr && !err; i++) {
+		const struct raw_cuda_event *e = &b->gpu.events.items[i];
 
 		if (e->record_id)
 			err = hash__set(&records, record_key(e->process, e->record_id), i);

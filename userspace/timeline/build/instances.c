@@ -27,7 +27,7 @@ static size_t lower_bound(const struct build *b, uint64_t instance)
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (b->by_instance[middle].key < instance)
+		if (b->tree.by_instance[middle].key < instance)
 			low = middle + 1;
 		else
 			high = middle;
@@ -39,23 +39,23 @@ uint32_t build_op_of_instance(const struct build *b, uint64_t instance)
 {
 	size_t at = instance ? lower_bound(b, instance) : b->t->ops.nr;
 
-	if (at == b->t->ops.nr || b->by_instance[at].key != instance)
+	if (at == b->t->ops.nr || b->tree.by_instance[at].key != instance)
 		return TL_NONE;
-	return b->by_instance[at].index;
+	return b->tree.by_instance[at].index;
 }
 
 bool build_instance_ended(const struct build *b, uint64_t instance)
 {
 	size_t at = lower_bound(b, instance);
 
-	return at < b->t->ops.nr && number_of(b->by_instance[at].key) == number_of(instance) &&
-	       b->oldest_parent[at] < instance;
+	return at < b->t->ops.nr && number_of(b->tree.by_instance[at].key) == number_of(instance) &&
+	       b->tree.oldest_parent[at] < instance;
 }
 
 /* The first op of the thread that begins after this time. */
 static uint32_t next_op(const struct build *b, uint32_t thread, uint64_t time_ns)
 {
-	uint32_t low = b->thread_ops[thread], high = b->thread_ops[thread + 1];
+	uint32_t low = b->tree.thread_ops[thread], high = b->tree.thread_ops[thread + 1];
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
@@ -73,7 +73,7 @@ static uint32_t next_op(const struct build *b, uint32_t thread, uint64_t time_ns
 static uint64_t next_start(const struct build *b, uint32_t thread, uint32_t from)
 {
 	const struct tl_op *ops = b->t->ops.items;
-	uint32_t i = from, end = b->thread_ops[thread + 1];
+	uint32_t i = from, end = b->tree.thread_ops[thread + 1];
 
 	while (i < end && (ops[i].flags & GP_OP_ASYNC) && i - from < TL_SEARCH_DEPTH)
 		i++;
@@ -87,12 +87,12 @@ uint32_t build_op_at(const struct build *b, uint32_t thread, uint64_t time_ns,
 	const struct tl_op *ops = b->t->ops.items;
 	uint64_t low_ns = 0;
 
-	while (low > b->thread_ops[thread] && (ops[low - 1].flags & GP_OP_ASYNC) &&
+	while (low > b->tree.thread_ops[thread] && (ops[low - 1].flags & GP_OP_ASYNC) &&
 	       up < TL_SEARCH_DEPTH) {
 		low--;
 		up++;
 	}
-	if (low > b->thread_ops[thread])
+	if (low > b->tree.thread_ops[thread])
 		op = low - 1;
 	for (; op != TL_NONE && up < TL_SEARCH_DEPTH && ops[op].end_ns < time_ns;
 	     op = ops[op].parent) {
@@ -117,17 +117,17 @@ uint32_t build_op_at(const struct build *b, uint32_t thread, uint64_t time_ns,
 /* For each place: the least parent of it and of the later ones of its thread number. */
 static void find_oldest_parents(struct build *b)
 {
-	const uint64_t *parents = b->parents.items;
+	const uint64_t *parents = b->tree.parents.items;
 	uint64_t oldest = UINT64_MAX;
 
 	for (size_t i = b->t->ops.nr; i-- > 0;) {
-		const struct sort_item *item = &b->by_instance[i];
+		const struct sort_item *item = &b->tree.by_instance[i];
 
 		if (i + 1 < b->t->ops.nr && number_of(item[1].key) != number_of(item->key))
 			oldest = UINT64_MAX;
 		if (parents[item->index] < oldest)
 			oldest = parents[item->index];
-		b->oldest_parent[i] = oldest;
+		b->tree.oldest_parent[i] = oldest;
 	}
 }
 
@@ -141,8 +141,8 @@ static bool is_async(const struct build *b, uint64_t instance)
 
 static void count_missing(struct build *b)
 {
-	for (size_t i = 0; i < b->missing.nr; i++) {
-		const struct sort_item *m = &b->missing.items[i];
+	for (size_t i = 0; i < b->tree.missing.nr; i++) {
+		const struct sort_item *m = &b->tree.missing.items[i];
 
 		if (is_async(b, m->key))
 			continue;
@@ -155,22 +155,23 @@ int build_instances(struct build *b)
 {
 	struct timeline *t = b->t;
 
-	b->by_instance = malloc((t->ops.nr + 1) * sizeof(*b->by_instance));
-	b->oldest_parent = malloc((t->ops.nr + 1) * sizeof(*b->oldest_parent));
-	b->thread_ops = calloc(t->threads.nr + 1, sizeof(*b->thread_ops));
-	if (!b->by_instance || !b->oldest_parent || !b->thread_ops)
+	b->tree.by_instance = malloc((t->ops.nr + 1) * sizeof(*b->tree.by_instance));
+	b->tree.oldest_parent = malloc((t->ops.nr + 1) * sizeof(*b->tree.oldest_parent));
+	b->tree.thread_ops = calloc(t->threads.nr + 1, sizeof(*b->tree.thread_ops));
+	if (!b->tree.by_instance || !b->tree.oldest_parent || !b->tree.thread_ops)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->ops.nr; i++) {
-		b->by_instance[i] = (struct sort_item){t->ops.items[i].instance, i};
-		b->thread_ops[t->ops.items[i].thread + 1]++;
+		b->tree.by_instance[i] = (struct sort_item){t->ops.items[i].instance, i};
+		b->tree.thread_ops[t->ops.items[i].thread + 1]++;
 	}
 	for (size_t i = 0; i < t->threads.nr; i++)
-		b->thread_ops[i + 1] += b->thread_ops[i];
-	if (sort_items(b->by_instance, t->ops.nr))
+		b->tree.thread_ops[i + 1] += b->tree.thread_ops[i];
+	if (sort_items(b->tree.by_instance, t->ops.nr))
 		return -ENOMEM;
 	for (size_t i = 1; i < t->ops.nr; i++)
 		b->counts[TL_INSTANCE_DUPLICATE] +=
-			b->by_instance[i].key && b->by_instance[i].key == b->by_instance[i - 1].key;
+			b->tree.by_instance[i].key &&
+			b->tree.by_instance[i].key == b->tree.by_instance[i - 1].key;
 	find_oldest_parents(b);
 	count_missing(b);
 	return 0;

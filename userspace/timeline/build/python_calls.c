@@ -68,7 +68,7 @@ static bool trim(struct caller *c, const struct open_call *o, uint32_t next)
 	if (!o->has_op || op == TL_NONE)
 		return o->has_op;
 	if (c->t->ops.items[op].instance != o->first || !o->second_ns) {
-		c->b->calls_crossing_nr++;
+		c->b->python_calls.crossing_nr++;
 		return false;
 	}
 	c->t->python_calls.items[o->call].start_ns = o->second_ns;
@@ -117,14 +117,14 @@ static uint32_t shared(struct caller *c, const struct tl_op *op, uint32_t same_n
 	uint32_t nr = same_nr < c->open_nr ? same_nr : c->open_nr, step = c->step, inside;
 
 	if (op->thread != c->thread || op->instance != c->instance + 1) {
-		c->b->calls_cut_nr += nr && op->instance >> 32 == c->instance >> 32;
+		c->b->python_calls.cut_nr += nr && op->instance >> 32 == c->instance >> 32;
 		step = step_of(c->t, op->parent);
 		nr = 0;
 	} else if (op->parent != c->parent) {
 		step = step_of(c->t, op->parent);
 		nr = step == c->step ? nr : 0;
 		inside = nr ? still_inside(c, op) : 0;
-		c->b->calls_cut_nr += inside < nr;
+		c->b->python_calls.cut_nr += inside < nr;
 		nr = inside < nr ? inside : nr;
 	}
 	c->step = step;
@@ -278,7 +278,7 @@ static int take_op(struct caller *c, uint32_t index)
 
 	op->python_call = TL_NONE;
 	if (!same_calls || !frames || nr > OPEN_MAX || c->t->python_calls.nr + nr > CALLS_MAX) {
-		c->b->calls_unknown_nr += op->stack_id && (op->flags & GP_OP_CALLBACK);
+		c->b->python_calls.unknown_nr += op->stack_id && (op->flags & GP_OP_CALLBACK);
 		same_calls = 1;
 		nr = 0;
 	}
@@ -326,7 +326,7 @@ static void compact(struct caller *c, uint32_t *place, bool *has_module)
 		if (t->ops.items[i].python_call != TL_NONE)
 			t->ops.items[i].python_call = place[t->ops.items[i].python_call];
 	for (size_t i = 0; i < t->module_calls.nr; i++)
-		c->b->calls_unplaced_nr += !has_module[i];
+		c->b->python_calls.unplaced_nr += !has_module[i];
 }
 
 static int find_calls(struct caller *c)
@@ -337,7 +337,7 @@ static int find_calls(struct caller *c)
 	int err = 0;
 
 	for (size_t i = 0; i < t->ops.nr && !err; i++)
-		err = take_op(c, c->b->by_instance[i].index);
+		err = take_op(c, c->b->tree.by_instance[i].index);
 	end_ops(c, TL_NONE);
 	close_calls(c, 0, TL_NONE);
 	if (err)
@@ -380,7 +380,7 @@ int build_python_calls(struct build *b)
 	struct caller *c;
 	int err;
 
-	if (!b->has_calls)
+	if (!b->python_calls.any)
 		return take_module_calls(b->t);
 	c = calloc(1, sizeof(*c));
 	if (!c)

@@ -191,7 +191,7 @@ static int add_step(struct process_discovery *f, struct tl_step_series *series, 
 	if (end_ns < start_ns || was_paused(f->t, start_ns, end_ns))
 		return 0;
 	series->nr++;
-	if (vec_push(&f->t->steps, step) || vec_push(&f->b->step_places, place))
+	if (vec_push(&f->t->steps, step) || vec_push(&f->b->steps.places, place))
 		return -ENOMEM;
 	return 0;
 }
@@ -371,8 +371,8 @@ static int keep_turns(struct process_discovery *f, const uint32_t *symbols, stru
 /* What was found while it was recorded, between ops of the first one's thread. */
 static int reported_steps(struct process_discovery *f, struct tl_step_series *series)
 {
-	const struct step_begin *begins = f->b->step_begins.items;
-	size_t nr = f->b->step_begins.nr;
+	const struct step_begin *begins = f->b->steps.begins.items;
+	size_t nr = f->b->steps.begins.nr;
 	int err = 0;
 
 	if (nr < 2 || f->t->threads.items[begins[0].thread].process != series->process)
@@ -426,7 +426,7 @@ static int find_of_process(struct process_discovery *f, uint32_t process, const 
 	bool found = m != NULL;
 	int err;
 
-	if (f->b->step_begins.nr) {
+	if (f->b->steps.begins.nr) {
 		found = false;
 		err = reported_steps(f, &series);
 	} else if (m) {
@@ -471,7 +471,7 @@ int build_steps(struct build *b)
 			t->ops.items[i].parent == TL_NONE && !(t->ops.items[i].flags & GP_OP_ASYNC);
 	for (uint32_t i = 0; i < t->processes.nr && !err; i++)
 		err = find_of_process(&f, i, tops);
-	if (!err && b->show_steps && b->step_places.nr)
+	if (!err && b->steps.show && b->steps.places.nr)
 		err = build_show_steps(b);
 	return err;
 }

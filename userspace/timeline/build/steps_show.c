@@ -79,7 +79,7 @@ static void put_step(struct merge *m, const struct step_place *p, uint32_t at)
 	(void)snprintf(name, sizeof(name), STEP_PROFILER_PREFIX "%llu",
 		       (unsigned long long)step->number);
 	step->op = at;
-	m->b->parents.items[at] = 0;
+	m->b->tree.parents.items[at] = 0;
 	t->ops.items[at] = (struct tl_op){
 		.start_ns = p->start_ns,
 		.end_ns = p->end_ns,
@@ -108,7 +108,7 @@ static void merge_all(struct merge *m)
 		if (!from || !next)
 			break;
 		t->ops.items[--to] = t->ops.items[--from];
-		m->b->parents.items[to] = m->b->parents.items[from];
+		m->b->tree.parents.items[to] = m->b->tree.parents.items[from];
 	}
 }
 
@@ -145,8 +145,8 @@ static void renumber(const struct merge *m)
 	struct tl_op *ops = t->ops.items;
 
 	renumber_parents(m);
-	for (size_t i = 0; i < b->missing.nr; i++)
-		b->missing.items[i].index = moved(m, b->missing.items[i].index);
+	for (size_t i = 0; i < b->tree.missing.nr; i++)
+		b->tree.missing.items[i].index = moved(m, b->tree.missing.items[i].index);
 	for (uint32_t i = 0; i < t->ops.nr; i++)
 		if (ops[i].step)
 			adopt(t, i);
@@ -163,20 +163,20 @@ static void renumber(const struct merge *m)
 int build_show_steps(struct build *b)
 {
 	struct timeline *t = b->t;
-	uint32_t places_nr = (uint32_t)b->step_places.nr;
+	uint32_t places_nr = (uint32_t)b->steps.places.nr;
 	CLEANUP(cleanup_free) uint32_t *before = malloc((places_nr + 1UL) * sizeof(*before));
 	struct merge m = {
-		.b = b, .places = b->step_places.items, .before = before, .places_nr = places_nr};
+		.b = b, .places = b->steps.places.items, .before = before, .places_nr = places_nr};
 
-	if (t->ops.nr + b->step_places.nr >= TL_NONE - 1)
+	if (t->ops.nr + b->steps.places.nr >= TL_NONE - 1)
 		return -EFBIG;
-	if (!before || vec_reserve(&t->ops, places_nr) || vec_reserve(&b->parents, places_nr))
+	if (!before || vec_reserve(&t->ops, places_nr) || vec_reserve(&b->tree.parents, places_nr))
 		return -ENOMEM;
-	qsort(b->step_places.items, b->step_places.nr, sizeof(*b->step_places.items), by_place);
+	qsort(b->steps.places.items, b->steps.places.nr, sizeof(*b->steps.places.items), by_place);
 	find_befores(&m);
 	merge_all(&m);
 	t->ops.nr += places_nr;
-	b->parents.nr += places_nr;
+	b->tree.parents.nr += places_nr;
 	renumber(&m);
 	return b->err;
 }

@@ -73,7 +73,7 @@ static int order_ops(const struct timeline *t, struct sort_item **ret_order)
 static void put_in_order(struct build *b, struct sort_item *order)
 {
 	struct tl_op *ops = b->t->ops.items, op;
-	uint64_t *parents = b->parents.items, parent;
+	uint64_t *parents = b->tree.parents.items, parent;
 	uint32_t at, from;
 
 	for (uint32_t i = 0; i < b->t->ops.nr; i++) {
@@ -158,7 +158,7 @@ static bool close_to_parent(struct nest *n, uint32_t index, uint64_t parent)
 			close_above(n, n->depth - 1, op->start_ns);
 		return true;
 	}
-	n->b->err = vec_push(&n->b->missing, ((struct sort_item){parent, index}));
+	n->b->err = vec_push(&n->b->tree.missing, ((struct sort_item){parent, index}));
 	return false;
 }
 
@@ -206,7 +206,7 @@ static int nest_ops(struct build *b)
 		if (i && n.ops[i].thread != n.ops[i - 1].thread)
 			n.depth = 0;
 		if (!(n.ops[i].flags & GP_OP_ASYNC))
-			place(&n, i, b->parents.items[i]);
+			place(&n, i, b->tree.parents.items[i]);
 	}
 	return b->err;
 }
@@ -283,6 +283,6 @@ int build_tree(struct build *b)
 		return err;
 	self_times(b->t);
 	err = build_instances(b);
-	vec_done(&b->parents);
+	vec_done(&b->tree.parents);
 	return err;
 }

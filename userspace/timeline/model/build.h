@@ -57,7 +57,7 @@ struct raw_memory {
 	uint32_t op; /* after build_memory(): of timeline.ops, or TL_NONE */
 };
 
-/* What one op was called with: of build.tensor_words. */
+/* What one op was called with: of build.tensors.words. */
 struct raw_tensors {
 	uint64_t instance;
 	uint32_t at, nr;
@@ -130,65 +130,109 @@ struct timeline_private {
 	struct intern *intern;
 };
 
-/* All zero at first but for the timeline and show_steps. */
 /* One of several that do not touch. */
 struct tl_span {
 	uint64_t start_ns, end_ns;
 	uint64_t before_ns; /* all that come before it */
 };
 
-struct build {
-	struct timeline *t;
-	struct hash sampled_stack_of; /* id -> of timeline.sampled_stacks */
-	/* Samples with no stack, with one that is not whole, with one that was searched for. */
-	uint64_t samples_stackless_nr, samples_cut_nr, samples_searched_nr;
-	uint64_t counts[TL_COUNTER_NR];
+/* Where a step lies before it has its op. */
+struct step_place {
+	uint64_t start_ns, end_ns;
+	uint32_t thread;
+	uint32_t parent; /* of timeline.ops, TL_NONE: none */
+	uint32_t step;	 /* of timeline.steps */
+	uint32_t flags;
+};
+
+/* read/context.c: what all readers of events ask. */
+struct build_context {
 	uint32_t *process_of; /* by the 16 bits of an event */
+	struct hash pids;     /* pid -> how many processes have it */
 	struct hash thread_of;
-	struct hash pids; /* pid -> how many processes have it */
+	uint64_t last_thread_key;
+	uint32_t last_thread;
+	uint64_t window_start_ns, window_end_ns; /* what lies outside is left out */
+	uint64_t first_ns, last_ns;		 /* over all events */
+};
+
+/* read/read.c */
+struct build_reader {
 	struct hash name_of;
-	struct hash inputs_of;	    /* id -> of timeline.inputs */
-	uint64_t inputs_invalid_nr; /* lists that make no sense, ops whose list is missing */
-	uint64_t valueless_nr;	    /* ops whose scalars' values were not told */
-	bool has_inputs;
-	struct hash loss_of;
 	VEC(struct tl_name) names;
-	/* Until build_tree() has placed them, the parent instance of each op of timeline.ops, whose
-	 * python_call is same_calls of struct gp_ev_op_inputs until build_python_calls(). */
-	VEC(uint64_t) parents;
-	VEC(struct raw_memory) memory;
-	VEC(struct raw_module_call) module_calls;
-	uint64_t module_calls_invalid_nr;
-	bool has_calls;		    /* ops tell which Python calls they share */
-	uint64_t calls_unknown_nr;  /* ops that do not, though they have a stack */
-	uint64_t calls_cut_nr;	    /* calls shown in pieces: an op between was not recorded */
-	uint64_t calls_crossing_nr; /* calls left out: an annotation begun in them went on */
-	uint64_t calls_unplaced_nr; /* calls of modules that are none of Python functions */
-	VEC(struct raw_tensors) tensors;
-	VEC(uint64_t) tensor_words;
-	struct hash tensors_of; /* instance -> of tensors */
-	VEC(struct raw_schema) schemas;
-	struct hash schema_of;	     /* process and name -> of schemas */
-	struct hash schema_of_op;    /* process and op's name -> the same, or TL_NONE */
-	uint64_t tensors_invalid_nr; /* events of tensors that make no sense */
-	uint64_t tensors_device_nr;  /* tensors that lie on another device than was allocated */
-	uint64_t schemas_missing_nr; /* names of operators that no schema describes */
+	uint64_t events_nr;
+	uint64_t memory_before;	    /* that the process took when it began to read */
+	struct memory_now short_of; /* memory, `own` of it by reading; 0: it is not */
+	uint64_t paused_until_ns;
+};
+
+/* read/windows.c */
+struct build_windows {
+	bool exact;	/* a budget's: what lies in none of them is left out */
+	bool of_gpu;	/* of samples within a budget: of CUPTI's records alone */
+	bool any_marks; /* of those: there may be none, but there was to be one */
+	VEC(struct tl_span) gpu_unobserved;	/* nobody looked at GPUs */
+	VEC(struct tl_span) gpu_unwanted;	/* nor was anybody to */
+	uint64_t least_steps_nr, last_steps_nr; /* as windows say */
+	uint64_t unused_nr;			/* by time, where most are by steps: left out */
+	uint64_t cut_nr; /* ops that began in a window and did not end in it */
+};
+
+/* read/inputs.c */
+struct build_inputs {
+	bool any;
+	struct hash of;	       /* id -> of timeline.inputs */
+	uint64_t invalid_nr;   /* lists that make no sense, ops whose list is missing */
+	uint64_t valueless_nr; /* ops whose scalars' values were not recorded */
+};
+
+/* read/samples.c */
+struct build_samples {
+	struct hash stack_of; /* id -> of timeline.sampled_stacks */
+	/* Samples with no stack, with one that is not whole, with one that was searched for. */
+	uint64_t stackless_nr, cut_nr, searched_nr;
+};
+
+/* read/modules.c */
+struct build_modules {
+	VEC(struct raw_module_call) calls;
+	uint64_t invalid_nr;
+};
+
+/* read/tensors.c: which memory ops were called with. */
+struct build_tensors {
+	VEC(struct raw_tensors) of_ops;
+	VEC(uint64_t) words;
+	struct hash by_instance; /* -> of_ops */
+	uint64_t invalid_nr;	 /* events of tensors that make no sense */
+	uint64_t device_nr;	 /* tensors that lie on another device than was allocated */
+};
+
+/* read/tensors.c: what operators may write to. */
+struct build_schemas {
+	VEC(struct raw_schema) all;
+	struct hash of_name; /* process and name -> all */
+	struct hash of_op;   /* process and op's name -> the same, or TL_NONE */
+	uint64_t missing_nr; /* names of operators that no schema describes */
+};
+
+/* read/gpu_read.c, and the steps that join it. */
+struct build_gpu {
 	VEC(struct raw_api) apis;
 	VEC(struct api_key) api_keys; /* after build_api(): sorted by key, then start */
-	VEC(struct raw_cuda_event) cuda_events;
-	struct hash gpu_name_of;
+	VEC(struct raw_cuda_event) events;
+	struct hash name_of;
 	struct hash ranks_of; /* hash of process and communicator -> ranks */
 	struct hash clock_of; /* process -> its last reading in `clocks` */
 	VEC(struct clock_reading) clocks;
-	uint64_t last_thread_key;
-	uint32_t last_thread;
-	uint64_t events_nr;
-	uint64_t memory_before;		    /* that the process took when it began to read */
-	struct memory_now short_of;	    /* memory, `own` of it by reading; 0: it is not */
-	uint64_t first_ns, last_ns;	    /* over all events */
-	VEC(struct step_begin) step_begins; /* in order of time */
-	VEC(struct step_place) step_places; /* of the steps that have no op of their own */
-	VEC(struct sort_item) missing;	    /* parents that are not open, and whose they are */
+};
+
+/* build/tree.c, build/instances.c */
+struct build_tree {
+	/* Until build_tree() has placed them, the parent instance of each op of timeline.ops, whose
+	 * python_call is same_calls of struct gp_ev_op_inputs until build_python_calls(). */
+	VEC(uint64_t) parents;
+	VEC(struct sort_item) missing; /* parents that are not open, and whose they are */
 	/* After build_tree(): every op's instance, sorted; and for each place the least parent
 	 * instance from there on in its thread. */
 	struct sort_item *by_instance;
@@ -196,18 +240,43 @@ struct build {
 	/* After build_tree(): where each thread's ops begin in timeline.ops; one more at the end.
 	 */
 	uint32_t *thread_ops;
-	uint64_t window_start_ns, window_end_ns; /* what lies outside is left out */
-	uint64_t paused_until_ns;
-	bool has_windows;		  /* within a budget */
-	bool has_gpu_windows;		  /* of samples within one: of CUPTI's records alone */
-	bool has_window_marks;		  /* of those: there may be none, but it was meant */
-	VEC(struct tl_span) gpu_dark;	  /* nobody looked at GPUs */
-	VEC(struct tl_span) gpu_unwanted; /* nor was that to be */
-	uint64_t least_steps_nr, last_steps_nr; /* as windows tell them */
-	uint64_t windows_unused_nr;		/* by time, where most are by steps: left out */
-	uint64_t window_cut_nr; /* ops that began in a window and did not end in it */
-	bool show_steps;	/* an op for each */
-	int err;		/* why reading stopped */
+};
+
+/* build/steps.c */
+struct build_steps {
+	bool show;		       /* an op for each */
+	VEC(struct step_begin) begins; /* in order of time */
+	VEC(struct step_place) places; /* of the steps that have no op of their own */
+};
+
+/* build/python_calls.c */
+struct build_python_calls {
+	bool any;	      /* ops tell which Python calls they share */
+	uint64_t unknown_nr;  /* ops that do not, though they have a stack */
+	uint64_t cut_nr;      /* calls shown in pieces: an op between was not recorded */
+	uint64_t crossing_nr; /* calls left out: an annotation begun in them went on */
+	uint64_t unplaced_nr; /* calls of modules that are none of Python functions */
+};
+
+/* A timeline while it is built. All zero at first but for the timeline and steps.show. Each part
+ * belongs to the file that it names. */
+struct build {
+	struct timeline *t;
+	int err; /* why reading stopped */
+	uint64_t counts[TL_COUNTER_NR];
+	VEC(struct raw_memory) memory;
+	struct build_context context;
+	struct build_reader reader;
+	struct build_windows windows;
+	struct build_inputs inputs;
+	struct build_samples samples;
+	struct build_modules modules;
+	struct build_tensors tensors;
+	struct build_schemas schemas;
+	struct build_gpu gpu;
+	struct build_tree tree;
+	struct build_steps steps;
+	struct build_python_calls python_calls;
 };
 
 /* Events into columns; processes, threads and names into the timeline. 0 or -errno. */
@@ -225,7 +294,7 @@ void build_window_weights(struct build *b);
 
 /* Once all pauses are known: when nobody looked at GPUs. 0 or -errno. And how long of a span
  * somebody did. */
-int build_gpu_dark(struct build *b);
+int build_gpu_unobserved(struct build *b);
 uint64_t build_gpu_seen_ns(const struct build *b, uint64_t from_ns, uint64_t to_ns);
 
 /* One list of inputs into the timeline. 0 or -errno. */
@@ -237,21 +306,12 @@ int build_read_gpu(struct build *b, const void *event, size_t bytes);
 /* Sorts the ops and nests them. 0 or -errno. */
 int build_tree(struct build *b);
 
-/* Of build_tree(), on nested ops: finds the steps and, if b->show_steps, puts an op for each into
+/* Of build_tree(), on nested ops: finds the steps and, if b->steps.show, puts an op for each into
  * the tree. 0 or -errno. */
 int build_steps(struct build *b);
 
 /* Of build_steps(): the op for each step, above those that lie in it. */
 int build_show_steps(struct build *b);
-
-/* Where a step lies before it has its op. */
-struct step_place {
-	uint64_t start_ns, end_ns;
-	uint32_t thread;
-	uint32_t parent; /* of timeline.ops, TL_NONE: none */
-	uint32_t step;	 /* of timeline.steps */
-	uint32_t flags;
-};
 
 /* Joins what was seen of API calls and puts them into the ops. 0 or -errno. */
 int build_api(struct build *b);
@@ -323,6 +383,9 @@ int build_categories(struct build *b);
 
 /* Whether an event of memory has a size that can be. */
 bool build_memory_possible(const struct raw_memory *m);
+
+/* At last: the counters of what is missing, the recording's and the join's. 0 or -ENOMEM. */
+int build_losses(struct build *b);
 
 /* The innermost op of the thread that is open at this time, or TL_NONE; with the room that it has
  * there between its children in *ret_gap (may be NULL). */

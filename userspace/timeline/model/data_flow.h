@@ -44,8 +44,8 @@ struct data_flow {
 	VEC(struct storage) storages;
 	VEC(struct flow_node) nodes; /* by start */
 	VEC(struct flow_edge) edges;
-	uint32_t *op_tensors;	  /* of each op: of build.tensors, TL_NONE: none */
-	uint32_t *word_storage;	  /* of each of build.tensor_words that is a tensor with one */
+	uint32_t *op_tensors;	  /* of each op: of build.tensors.of_ops, TL_NONE: none */
+	uint32_t *word_storage;	  /* of each of build.tensors.words that is a tensor with one */
 	uint32_t *memory_storage; /* of each of build.memory, TL_NONE: none */
 	size_t versions_nr;	  /* of all storages */
 };
@@ -86,7 +86,8 @@ bool tensors_reader__next(struct tensors_reader *r, char *ret_letter, uint32_t *
  */
 uint32_t tensors_next_stored(const uint64_t *words, uint32_t *at, uint32_t end);
 
-/* The op's words, of build.tensor_words; `tensors` is of build.tensors, or TL_NONE for none. */
+/* The op's words, of build.tensors.words; `tensors` is of build.tensors.of_ops, or TL_NONE for
+ * none. */
 struct tensors_reader tensors_of(const struct build *b, uint32_t tensors);
 
 #define TENSORS_INPUTS_MAX 128

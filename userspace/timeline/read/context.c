@@ -30,10 +30,10 @@ const char *build_keep(struct build *b, const char *text)
 
 static int64_t row_pid(struct build *b, int32_t pid)
 {
-	const uint64_t *known = hash__find(&b->pids, (uint32_t)pid);
+	const uint64_t *known = hash__find(&b->context.pids, (uint32_t)pid);
 	uint64_t nr = known ? *known : 0;
 
-	if (hash__set(&b->pids, (uint32_t)pid, nr + 1))
+	if (hash__set(&b->context.pids, (uint32_t)pid, nr + 1))
 		b->err = -ENOMEM;
 	return pid + (int64_t)nr * ROW_PID_STEP;
 }
@@ -50,23 +50,23 @@ static int add_process(struct build *b, uint32_t index, const struct recording_p
 	out.row_pid = row_pid(b, out.pid);
 	if (b->err)
 		return b->err;
-	b->process_of[index] = (uint32_t)b->t->processes.nr;
+	b->context.process_of[index] = (uint32_t)b->t->processes.nr;
 	return vec_push(&b->t->processes, out);
 }
 
 int build_processes(struct build *b, const struct recording *rec)
 {
-	b->last_thread = TL_NONE;
-	b->process_of = malloc(PROCESS_NR * sizeof(*b->process_of));
-	if (!b->process_of)
+	b->context.last_thread = TL_NONE;
+	b->context.process_of = malloc(PROCESS_NR * sizeof(*b->context.process_of));
+	if (!b->context.process_of)
 		return -ENOMEM;
 	for (size_t i = 0; i < PROCESS_NR; i++)
-		b->process_of[i] = TL_NONE;
+		b->context.process_of[i] = TL_NONE;
 	for (size_t i = 0; i < recording__processes(rec); i++) {
 		const struct recording_process *p = recording__process_at(rec, i);
 		int err;
 
-		if (!p || p->index >= PROCESS_NR || b->process_of[p->index] != TL_NONE)
+		if (!p || p->index >= PROCESS_NR || b->context.process_of[p->index] != TL_NONE)
 			continue;
 		err = add_process(b, p->index, p);
 		if (err)
@@ -77,14 +77,14 @@ int build_processes(struct build *b, const struct recording *rec)
 
 uint32_t build_process_of(struct build *b, const struct gp_ev_head *head)
 {
-	if (b->process_of[head->process] != TL_NONE)
-		return b->process_of[head->process];
+	if (b->context.process_of[head->process] != TL_NONE)
+		return b->context.process_of[head->process];
 	b->counts[TL_PROCESS_UNKNOWN]++;
 	if (add_process(b, head->process, NULL)) {
 		b->err = -ENOMEM;
 		return TL_NONE;
 	}
-	return b->process_of[head->process];
+	return b->context.process_of[head->process];
 }
 
 uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head)
@@ -95,37 +95,37 @@ uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head)
 
 	if (build_process_of(b, head) == TL_NONE)
 		return TL_NONE;
-	if (b->last_thread != TL_NONE && b->last_thread_key == key)
-		return b->last_thread;
-	known = hash__find(&b->thread_of, key);
-	b->last_thread_key = key;
+	if (b->context.last_thread != TL_NONE && b->context.last_thread_key == key)
+		return b->context.last_thread;
+	known = hash__find(&b->context.thread_of, key);
+	b->context.last_thread_key = key;
 	if (known) {
-		b->last_thread = (uint32_t)*known;
-		return b->last_thread;
+		b->context.last_thread = (uint32_t)*known;
+		return b->context.last_thread;
 	}
-	thread.process = b->process_of[head->process];
+	thread.process = b->context.process_of[head->process];
 	thread.comm = build_keep(b, "");
-	b->last_thread = (uint32_t)b->t->threads.nr;
+	b->context.last_thread = (uint32_t)b->t->threads.nr;
 	if (b->err || vec_push(&b->t->threads, thread) ||
-	    hash__set(&b->thread_of, key, b->last_thread)) {
+	    hash__set(&b->context.thread_of, key, b->context.last_thread)) {
 		b->err = -ENOMEM;
-		b->last_thread = TL_NONE;
+		b->context.last_thread = TL_NONE;
 	}
-	return b->last_thread;
+	return b->context.last_thread;
 }
 
 void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
 {
-	if (from_ns < b->first_ns)
-		b->first_ns = from_ns;
-	if (to_ns > b->last_ns)
-		b->last_ns = to_ns;
+	if (from_ns < b->context.first_ns)
+		b->context.first_ns = from_ns;
+	if (to_ns > b->context.last_ns)
+		b->context.last_ns = to_ns;
 }
 
 bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns)
 {
-	return from_ns >= b->window_start_ns && to_ns <= b->window_end_ns &&
-	       (!b->has_windows || timeline__in_windows(b->t, from_ns, to_ns));
+	return from_ns >= b->context.window_start_ns && to_ns <= b->context.window_end_ns &&
+	       (!b->windows.exact || timeline__in_windows(b->t, from_ns, to_ns));
 }
 
 /* Recordings by steps hold more than their window: see FORMAT.md. */
@@ -133,11 +133,12 @@ void build_limits(struct build *b)
 {
 	uint64_t realtime_ns;
 
-	b->first_ns = UINT64_MAX;
-	b->window_end_ns = UINT64_MAX;
+	b->context.first_ns = UINT64_MAX;
+	b->context.window_end_ns = UINT64_MAX;
 	if (!recording__meta(b->t->recording, "steps"))
 		return;
-	recording__window(b->t->recording, &b->window_start_ns, &b->window_end_ns, &realtime_ns);
-	if (b->window_end_ns <= b->window_start_ns)
-		b->window_end_ns = UINT64_MAX;
+	recording__window(b->t->recording, &b->context.window_start_ns, &b->context.window_end_ns,
+			  &realtime_ns);
+	if (b->context.window_end_ns <= b->context.window_start_ns)
+		b->context.window_end_ns = UINT64_MAX;
 }

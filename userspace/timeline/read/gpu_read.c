@@ -90,13 +90,13 @@ static const char *make_name(struct build *b, const char *name, enum name_kind k
 static const char *name_of(struct build *b, uint32_t id, enum name_kind kind)
 {
 	uint64_t key = (uint64_t)kind << 32 | id;
-	const uint64_t *known = hash__find(&b->gpu_name_of, key);
+	const uint64_t *known = hash__find(&b->gpu.name_of, key);
 	const char *name, *overload;
 
 	if (known)
 		return (const char *)(uintptr_t)*known;
 	name = make_name(b, recording__name(b->t->recording, id, &overload), kind);
-	if (!b->err && hash__set(&b->gpu_name_of, key, (uintptr_t)name))
+	if (!b->err && hash__set(&b->gpu.name_of, key, (uintptr_t)name))
 		b->err = -ENOMEM;
 	return b->err ? NULL : name;
 }
@@ -153,7 +153,7 @@ static int add_api(struct build *b, const struct gp_ev_head *head, uint32_t name
 	}
 	if (!build_in_window(b, raw->api.start_ns, raw->api.end_ns))
 		return 0;
-	if (b->apis.nr >= TL_NONE - 1)
+	if (b->gpu.apis.nr >= TL_NONE - 1)
 		return -EFBIG;
 	raw->api.thread = build_thread_of(b, head);
 	raw->api.name = name_of(b, name_id, NAME_CALL);
@@ -161,7 +161,7 @@ static int add_api(struct build *b, const struct gp_ev_head *head, uint32_t name
 	if (b->err)
 		return b->err;
 	build_saw_time(b, raw->api.start_ns, raw->api.end_ns);
-	return vec_push(&b->apis, *raw);
+	return vec_push(&b->gpu.apis, *raw);
 }
 
 static int read_api(struct build *b, const struct gp_ev_api *e, size_t bytes)
@@ -191,7 +191,7 @@ static int read_api(struct build *b, const struct gp_ev_api *e, size_t bytes)
 static int read_collective(struct build *b, const struct gp_ev_collective *e)
 {
 	uint64_t key = hash_mix(e->head.process + 1ULL) ^ e->communicator;
-	const uint64_t *known = hash__find(&b->ranks_of, key);
+	const uint64_t *known = hash__find(&b->gpu.ranks_of, key);
 	struct tl_collective c = {
 		.count = e->count,
 		.communicator = e->communicator,
@@ -217,7 +217,7 @@ static int read_collective(struct build *b, const struct gp_ev_collective *e)
 
 	if (b->t->gpu.collectives.nr >= TL_NONE - 1)
 		return -EFBIG;
-	if (e->ranks > 0 && e->communicator && hash__set(&b->ranks_of, key, (uint64_t)e->ranks))
+	if (e->ranks > 0 && e->communicator && hash__set(&b->gpu.ranks_of, key, (uint64_t)e->ranks))
 		return -ENOMEM;
 	if (vec_push(&b->t->gpu.collectives, c))
 		return -ENOMEM;
@@ -329,7 +329,7 @@ static int read_cuda_event(struct build *b, const struct gp_ev_cuda_event *e)
 		raw.time_ns = 0;
 	if (raw.time_ns)
 		build_saw_time(b, raw.time_ns, raw.time_ns);
-	return vec_push(&b->cuda_events, raw);
+	return vec_push(&b->gpu.events, raw);
 }
 
 /* In the call or operator in which it came it is a call of its own, or else their time. */
@@ -351,10 +351,10 @@ static int add_overhead_call(struct build *b, const struct gp_ev_head *head,
 
 	if (!o->tid || !build_in_window(b, o->start_ns, o->end_ns))
 		return 0;
-	if (b->apis.nr >= TL_NONE - 1)
+	if (b->gpu.apis.nr >= TL_NONE - 1)
 		return -EFBIG;
 	raw.api.thread = build_thread_of(b, head);
-	return b->err ? b->err : vec_push(&b->apis, raw);
+	return b->err ? b->err : vec_push(&b->gpu.apis, raw);
 }
 
 static int read_overhead(struct build *b, const struct gp_ev_overhead *e)
@@ -425,7 +425,7 @@ static void between(struct tl_gpus *gpu, const struct clock_reading *from,
 static int read_clock(struct build *b, const struct gp_ev_clock *e)
 {
 	struct clock_reading now = {e->head.time_ns, e->gpu_ns, e->width_ns};
-	const uint64_t *known = hash__find(&b->clock_of, e->head.process);
+	const uint64_t *known = hash__find(&b->gpu.clock_of, e->head.process);
 	struct tl_gpus *gpu = &b->t->gpu;
 
 	if (now.time_ns >= TL_TIME_END_NS || now.width_ns >= TL_TIME_END_NS) {
@@ -436,14 +436,14 @@ static int read_clock(struct build *b, const struct gp_ev_clock *e)
 	if (now.width_ns > gpu->clock_error_ns)
 		gpu->clock_error_ns = now.width_ns;
 	if (known) {
-		if (b->clocks.items[*known].time_ns <= now.time_ns)
-			between(gpu, &b->clocks.items[*known], &now);
-		b->clocks.items[*known] = now;
+		if (b->gpu.clocks.items[*known].time_ns <= now.time_ns)
+			between(gpu, &b->gpu.clocks.items[*known], &now);
+		b->gpu.clocks.items[*known] = now;
 		return 0;
 	}
-	if (hash__set(&b->clock_of, e->head.process, b->clocks.nr))
+	if (hash__set(&b->gpu.clock_of, e->head.process, b->gpu.clocks.nr))
 		return -ENOMEM;
-	return vec_push(&b->clocks, now);
+	return vec_push(&b->gpu.clocks, now);
 }
 
 static int read_kind(struct build *b, uint8_t kind, const void *event, size_t bytes)

@@ -58,15 +58,15 @@ static int add_list(struct build *b, uint32_t id, const void *data, size_t bytes
 	in.shapes = intern__get(b->t->private->intern, text.bytes, text.nr);
 	if (!in.data || !in.shapes || vec_push(&b->t->inputs, in))
 		return -ENOMEM;
-	return hash__set(&b->inputs_of, id, b->t->inputs.nr - 1);
+	return hash__set(&b->inputs.of, id, b->t->inputs.nr - 1);
 }
 
 int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes)
 {
-	b->has_inputs = true;
+	b->inputs.any = true;
 	if (e->bytes > bytes - sizeof(*e) || !e->inputs_id || !inputs_are_sane(e + 1, e->bytes) ||
-	    hash__find(&b->inputs_of, e->inputs_id) || b->t->inputs.nr >= LISTS_MAX) {
-		b->inputs_invalid_nr++;
+	    hash__find(&b->inputs.of, e->inputs_id) || b->t->inputs.nr >= LISTS_MAX) {
+		b->inputs.invalid_nr++;
 		return 0;
 	}
 	return add_list(b, e->inputs_id, e + 1, e->bytes);

@@ -28,15 +28,15 @@ int build_module_call(struct build *b, const struct gp_ev_module_call *e)
 
 	if (e->start_ns > e->head.time_ns || e->head.time_ns >= TL_TIME_END_NS || !e->first ||
 	    e->last < e->first || e->depth >= GP_MODULE_DEPTH ||
-	    b->module_calls.nr >= TL_NONE - 1) {
-		b->module_calls_invalid_nr++;
+	    b->modules.calls.nr >= TL_NONE - 1) {
+		b->modules.invalid_nr++;
 		return 0;
 	}
 	if (!build_in_window(b, e->start_ns, e->head.time_ns))
 		return 0;
 	raw.call.thread = build_thread_of(b, &e->head);
 	raw.type = build_keep(b, recording__name(b->t->recording, e->name_id, &(const char *){0}));
-	return b->err ? b->err : vec_push(&b->module_calls, raw);
+	return b->err ? b->err : vec_push(&b->modules.calls, raw);
 }
 
 /* ---- order and modules ---- */
@@ -110,14 +110,14 @@ static int find_module(struct module_finder *f, struct raw_module_call *raw)
 /* In order of time, by which they are numbered. */
 static int find_modules(struct build *b)
 {
-	size_t nr = b->module_calls.nr;
+	size_t nr = b->modules.calls.nr;
 	CLEANUP(cleanup_free)
 	struct raw_module_call **order = malloc((nr + 1) * sizeof(*order));
 	struct module_finder f = {.b = b};
 	int err = order ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < nr && !err; i++)
-		order[i] = &b->module_calls.items[i];
+		order[i] = &b->modules.calls.items[i];
 	if (!err)
 		qsort(order, nr, sizeof(*order), by_time);
 	for (size_t i = 0; i < nr && !err; i++)
@@ -144,8 +144,8 @@ static int nest_calls(struct build *b)
 	uint32_t last = TL_NONE;
 	int err = 0;
 
-	for (size_t i = 0; i < b->module_calls.nr && !err; i++) {
-		struct tl_module_call call = b->module_calls.items[i].call;
+	for (size_t i = 0; i < b->modules.calls.nr && !err; i++) {
+		struct tl_module_call call = b->modules.calls.items[i].call;
 		const struct tl_module_call *around;
 
 		call.parent = still_open(t, last, call.first);
@@ -153,7 +153,7 @@ static int nest_calls(struct build *b)
 		if (around && (around->last < call.last || around->thread != call.thread ||
 			       around->start_ns > call.start_ns || around->end_ns < call.end_ns ||
 			       around->depth + 1 >= GP_MODULE_DEPTH)) {
-			b->module_calls_invalid_nr++;
+			b->modules.invalid_nr++;
 			continue;
 		}
 		/* The recorded depth counts calls that were left out, too. */
@@ -182,8 +182,8 @@ static void find_calls_of_ops(struct build *b)
 	size_t next = 0;
 
 	for (size_t i = 0; i < t->ops.nr; i++) {
-		struct tl_op *op = &t->ops.items[b->by_instance[i].index];
-		uint64_t instance = b->by_instance[i].key;
+		struct tl_op *op = &t->ops.items[b->tree.by_instance[i].index];
+		uint64_t instance = b->tree.by_instance[i].key;
 
 		while (next < t->module_calls.nr && t->module_calls.items[next].first <= instance)
 			open = (uint32_t)next++;
@@ -196,12 +196,13 @@ int build_modules(struct build *b)
 {
 	int err;
 
-	if (!b->module_calls.nr)
+	if (!b->modules.calls.nr)
 		return 0;
 	err = find_modules(b);
 	if (err)
 		return err;
-	qsort(b->module_calls.items, b->module_calls.nr, sizeof(*b->module_calls.items), by_place);
+	qsort(b->modules.calls.items, b->modules.calls.nr, sizeof(*b->modules.calls.items),
+	      by_place);
 	err = nest_calls(b);
 	if (!err)
 		find_calls_of_ops(b);

@@ -38,10 +38,10 @@ static bool is_unlisted(const char *name)
 	return false;
 }
 
-/* Index into b->names, TL_NONE with b->err set. */
+/* Index into b->reader.names, TL_NONE with b->err set. */
 static uint32_t name_of(struct build *b, uint32_t id)
 {
-	const uint64_t *known = hash__find(&b->name_of, id);
+	const uint64_t *known = hash__find(&b->reader.name_of, id);
 	struct tl_name name;
 	const char *overload = "";
 
@@ -52,11 +52,12 @@ static uint32_t name_of(struct build *b, uint32_t id)
 	if (b->err)
 		return TL_NONE;
 	name.unlisted = is_unlisted(name.name);
-	if (hash__set(&b->name_of, id, b->names.nr) || vec_push(&b->names, name)) {
+	if (hash__set(&b->reader.name_of, id, b->reader.names.nr) ||
+	    vec_push(&b->reader.names, name)) {
 		b->err = -ENOMEM;
 		return TL_NONE;
 	}
-	return (uint32_t)b->names.nr - 1;
+	return (uint32_t)b->reader.names.nr - 1;
 }
 
 static uint32_t inputs_of(struct build *b, const struct gp_ev_op *e, size_t bytes)
@@ -66,10 +67,10 @@ static uint32_t inputs_of(struct build *b, const struct gp_ev_op *e, size_t byte
 
 	if (bytes < sizeof(*with) || !with->inputs_id)
 		return TL_NONE;
-	known = hash__find(&b->inputs_of, with->inputs_id);
-	b->has_inputs = true;
-	b->inputs_invalid_nr += !known;
-	b->valueless_nr += known && b->t->inputs.items[*known].valueless;
+	known = hash__find(&b->inputs.of, with->inputs_id);
+	b->inputs.any = true;
+	b->inputs.invalid_nr += !known;
+	b->inputs.valueless_nr += known && b->t->inputs.items[*known].valueless;
 	return known ? (uint32_t)*known : TL_NONE;
 }
 
@@ -79,7 +80,7 @@ static uint32_t same_calls_of(struct build *b, const struct gp_ev_op *e, size_t 
 
 	if (bytes < sizeof(*with) || !with->same_calls)
 		return 0;
-	b->has_calls = true;
+	b->python_calls.any = true;
 	return with->same_calls;
 }
 
@@ -107,7 +108,7 @@ static int read_op(struct build *b, const struct gp_ev_op *e, size_t bytes)
 		return 0;
 	}
 	if (!build_in_window(b, op.start_ns, op.end_ns)) {
-		b->window_cut_nr += timeline__window_at(b->t, op.start_ns) != TL_NONE;
+		b->windows.cut_nr += timeline__window_at(b->t, op.start_ns) != TL_NONE;
 		return 0;
 	}
 	if (b->t->ops.nr >= TL_NONE - 1)
@@ -118,12 +119,12 @@ static int read_op(struct build *b, const struct gp_ev_op *e, size_t bytes)
 	op.python_call = same_calls_of(b, e, bytes);
 	if (b->err)
 		return b->err;
-	name = &b->names.items[name_at];
+	name = &b->reader.names.items[name_at];
 	op.name = name->name;
 	op.overload = name->overload;
 	op.unlisted = name->unlisted;
 	build_saw_time(b, op.start_ns, op.end_ns);
-	return vec_push(&b->t->ops, op) ?: vec_push(&b->parents, e->parent);
+	return vec_push(&b->t->ops, op) ?: vec_push(&b->tree.parents, e->parent);
 }
 
 static int read_memory(struct build *b, const struct gp_ev_memory *e)
@@ -146,8 +147,8 @@ static int read_memory(struct build *b, const struct gp_ev_memory *e)
 		b->counts[TL_TIME_INVALID]++;
 		return 0;
 	}
-	m.before = m.time_ns < b->window_start_ns;
-	if (m.time_ns > b->window_end_ns)
+	m.before = m.time_ns < b->context.window_start_ns;
+	if (m.time_ns > b->context.window_end_ns)
 		return 0;
 	if (b->memory.nr >= TL_NONE - 1)
 		return -EFBIG;
@@ -199,15 +200,15 @@ static int read_thread(struct build *b, const struct gp_ev_thread *e)
 static int read_step(struct build *b, const struct gp_ev_step *e)
 {
 	struct step_begin begin = {.time_ns = e->head.time_ns, .cycle_nr = e->cycle_nr};
-	size_t nr = b->step_begins.nr;
+	size_t nr = b->steps.begins.nr;
 
 	if (begin.time_ns >= TL_TIME_END_NS ||
-	    (nr && begin.time_ns <= b->step_begins.items[nr - 1].time_ns)) {
+	    (nr && begin.time_ns <= b->steps.begins.items[nr - 1].time_ns)) {
 		b->counts[TL_TIME_INVALID]++;
 		return 0;
 	}
 	begin.thread = build_thread_of(b, &e->head);
-	return b->err ? b->err : vec_push(&b->step_begins, begin);
+	return b->err ? b->err : vec_push(&b->steps.begins, begin);
 }
 
 /* In order, and those of one side apart from each other: anything else makes no sense. */
@@ -221,23 +222,23 @@ static int read_pause(struct build *b, const struct gp_ev_pause *e)
 	};
 
 	/* Of the others windows say it more exactly. */
-	if (b->has_windows && !(p.cpu && e->head.flags & GP_PAUSE_ASKED))
+	if (b->windows.exact && !(p.cpu && e->head.flags & GP_PAUSE_ASKED))
 		return 0;
 	if (p.end_ns < p.start_ns || p.end_ns >= TL_TIME_END_NS ||
-	    (p.cpu && p.start_ns < b->paused_until_ns) || b->t->pauses.nr == PAUSES_MAX) {
+	    (p.cpu && p.start_ns < b->reader.paused_until_ns) || b->t->pauses.nr == PAUSES_MAX) {
 		b->counts[TL_TIME_INVALID]++;
 		return 0;
 	}
 	if (p.cpu)
-		b->paused_until_ns = p.end_ns;
-	if (b->has_windows)
+		b->reader.paused_until_ns = p.end_ns;
+	if (b->windows.exact)
 		b->t->unwanted_ns += p.end_ns - p.start_ns;
-	if (b->has_gpu_windows && p.gpu && b->gpu_unwanted.nr < PAUSES_MAX)
-		b->err = vec_push(&b->gpu_unwanted,
+	if (b->windows.of_gpu && p.gpu && b->windows.gpu_unwanted.nr < PAUSES_MAX)
+		b->err = vec_push(&b->windows.gpu_unwanted,
 				  ((struct tl_span){.start_ns = p.start_ns, .end_ns = p.end_ns}));
 	if (b->err)
 		return b->err;
-	if (b->has_windows || (b->has_gpu_windows && !p.cpu))
+	if (b->windows.exact || (b->windows.of_gpu && !p.cpu))
 		return 0;
 	build_saw_time(b, p.start_ns, p.end_ns);
 	return vec_push(&b->t->pauses, p);
@@ -294,12 +295,12 @@ static int look_at_memory(struct build *b)
 {
 	struct memory_now now;
 
-	if (!memory_now(&now) || now.own <= b->memory_before)
+	if (!memory_now(&now) || now.own <= b->reader.memory_before)
 		return 0;
-	now.own -= b->memory_before;
+	now.own -= b->reader.memory_before;
 	if (now.left >= now.own)
 		return 0;
-	b->short_of = now;
+	b->reader.short_of = now;
 	return -ENOMEM;
 }
 
@@ -345,7 +346,7 @@ static int read_event(const void *event, size_t bytes, void *arg)
 	const struct gp_ev_head *head = event;
 	struct build *b = arg;
 
-	if (++b->events_nr % EVENTS_PER_LOOK == 0)
+	if (++b->reader.events_nr % EVENTS_PER_LOOK == 0)
 		b->err = look_at_memory(b);
 	if (b->err)
 		return b->err;
@@ -358,7 +359,7 @@ int build_read(struct build *b, struct recording *rec)
 	struct memory_now now;
 	int err;
 
-	b->memory_before = memory_now(&now) ? now.own : 0;
+	b->reader.memory_before = memory_now(&now) ? now.own : 0;
 	build_limits(b);
 	err = build_processes(b, rec);
 	if (!err)

@@ -43,7 +43,7 @@ static int add_stack_op(struct build *b, struct tl_sampled_stack *s, uint32_t na
 /* Of timeline.sampled_stacks, TL_NONE with b->err set. */
 static uint32_t sampled_stack(struct build *b, uint32_t id)
 {
-	const uint64_t *known = hash__find(&b->sampled_stack_of, id);
+	const uint64_t *known = hash__find(&b->samples.stack_of, id);
 	struct tl_sampled_stack s = {.id = id, .ops_at = (uint32_t)b->t->stack_ops.nr};
 	uint32_t name, scope;
 	size_t nr;
@@ -55,7 +55,7 @@ static uint32_t sampled_stack(struct build *b, uint32_t id)
 	for (uint32_t i = 0; i < s.nr && !b->err; i++)
 		if (recording__frame_op(b->t->recording, s.frames[i], &name, &scope))
 			b->err = add_stack_op(b, &s, name, scope);
-	if (!b->err && (hash__set(&b->sampled_stack_of, id, b->t->sampled_stacks.nr) ||
+	if (!b->err && (hash__set(&b->samples.stack_of, id, b->t->sampled_stacks.nr) ||
 			vec_push(&b->t->sampled_stacks, s)))
 		b->err = -ENOMEM;
 	return b->err ? TL_NONE : (uint32_t)b->t->sampled_stacks.nr - 1;
@@ -86,9 +86,9 @@ int build_sample(struct build *b, const struct gp_ev_sample *e)
 	if (b->err)
 		return b->err;
 	stack = &b->t->sampled_stacks.items[s.stack];
-	b->samples_stackless_nr += stack->nr ? 0 : s.nr;
-	b->samples_cut_nr += stack->nr && tl_stack_is_cut(stack->flags) ? s.nr : 0;
-	b->samples_searched_nr += stack->flags & GP_STACK_SEARCHED ? s.nr : 0;
+	b->samples.stackless_nr += stack->nr ? 0 : s.nr;
+	b->samples.cut_nr += stack->nr && tl_stack_is_cut(stack->flags) ? s.nr : 0;
+	b->samples.searched_nr += stack->flags & GP_STACK_SEARCHED ? s.nr : 0;
 	b->t->sampled = true;
 	build_saw_time(b, s.start_ns, s.end_ns);
 	return vec_push(&b->t->samples, s);

@@ -22,12 +22,12 @@
 
 static int add_words(struct build *b, const uint64_t *words, uint32_t nr)
 {
-	int err = vec_reserve(&b->tensor_words, nr);
+	int err = vec_reserve(&b->tensors.words, nr);
 
 	if (err || !nr)
 		return err;
-	memcpy(b->tensor_words.items + b->tensor_words.nr, words, nr * sizeof(*words));
-	b->tensor_words.nr += nr;
+	memcpy(b->tensors.words.items + b->tensors.words.nr, words, nr * sizeof(*words));
+	b->tensors.words.nr += nr;
 	return 0;
 }
 
@@ -35,26 +35,26 @@ static int add_words(struct build *b, const uint64_t *words, uint32_t nr)
 static int move_to_end(struct build *b, struct raw_tensors *t)
 {
 	uint32_t from = t->at;
-	int err = vec_reserve(&b->tensor_words, t->nr);
+	int err = vec_reserve(&b->tensors.words, t->nr);
 
-	if (err || from + t->nr == b->tensor_words.nr)
+	if (err || from + t->nr == b->tensors.words.nr)
 		return err;
-	t->at = (uint32_t)b->tensor_words.nr;
-	return add_words(b, b->tensor_words.items + from, t->nr);
+	t->at = (uint32_t)b->tensors.words.nr;
+	return add_words(b, b->tensors.words.items + from, t->nr);
 }
 
 int build_tensors(struct build *b, const struct gp_ev_tensors *e, size_t bytes)
 {
-	struct raw_tensors fresh = {.instance = e->instance, .at = (uint32_t)b->tensor_words.nr};
-	const uint64_t *known = hash__find(&b->tensors_of, e->instance);
-	struct raw_tensors *t = known ? &b->tensors.items[*known] : &fresh;
+	struct raw_tensors fresh = {.instance = e->instance, .at = (uint32_t)b->tensors.words.nr};
+	const uint64_t *known = hash__find(&b->tensors.by_instance, e->instance);
+	struct raw_tensors *t = known ? &b->tensors.of_ops.items[*known] : &fresh;
 	int err = 0;
 
 	b->t->has_categories = true;
 	if (e->words_nr > (bytes - sizeof(*e)) / 8 || e->first != t->nr || !e->instance ||
 	    t->nr + (uint64_t)e->words_nr > GP_TENSOR_WORDS_MAX ||
-	    b->tensor_words.nr + 2 * GP_TENSOR_WORDS_MAX > WORDS_MAX) {
-		b->tensors_invalid_nr++;
+	    b->tensors.words.nr + 2 * GP_TENSOR_WORDS_MAX > WORDS_MAX) {
+		b->tensors.invalid_nr++;
 		return 0;
 	}
 	if (known)
@@ -64,8 +64,8 @@ int build_tensors(struct build *b, const struct gp_ev_tensors *e, size_t bytes)
 	t->nr += e->words_nr;
 	if (err || known)
 		return err;
-	err = hash__set(&b->tensors_of, e->instance, b->tensors.nr);
-	return err ? err : vec_push(&b->tensors, fresh);
+	err = hash__set(&b->tensors.by_instance, e->instance, b->tensors.of_ops.nr);
+	return err ? err : vec_push(&b->tensors.of_ops, fresh);
 }
 
 /* Both names and letters are interned, so their address is them. */
@@ -81,7 +81,7 @@ static int add_schema(struct build *b, uint32_t process, const char *line, size_
 	const uint64_t *first;
 	uint64_t key;
 
-	if (!space || b->schemas.nr >= SCHEMAS_MAX || space - line > NAME_BYTES_MAX ||
+	if (!space || b->schemas.all.nr >= SCHEMAS_MAX || space - line > NAME_BYTES_MAX ||
 	    line + bytes - space > TENSORS_INPUTS_MAX)
 		return 0;
 	name = intern__get(b->t->private->intern, line, (size_t)(space - line));
@@ -89,12 +89,12 @@ static int add_schema(struct build *b, uint32_t process, const char *line, size_
 	if (!name || !letters)
 		return -ENOMEM;
 	key = name_key(process, name);
-	first = hash__find(&b->schema_of, key);
+	first = hash__find(&b->schemas.of_name, key);
 	s.letters = letters;
 	s.next = first ? (uint32_t)*first : TL_NONE;
-	if (hash__set(&b->schema_of, key, b->schemas.nr))
+	if (hash__set(&b->schemas.of_name, key, b->schemas.all.nr))
 		return -ENOMEM;
-	return vec_push(&b->schemas, s);
+	return vec_push(&b->schemas.all, s);
 }
 
 int build_schemas(struct build *b, const struct gp_ev_schemas *e, size_t bytes)
@@ -106,7 +106,7 @@ int build_schemas(struct build *b, const struct gp_ev_schemas *e, size_t bytes)
 	if (process == TL_NONE)
 		return b->err;
 	if (e->bytes > bytes - sizeof(*e)) {
-		b->tensors_invalid_nr++;
+		b->tensors.invalid_nr++;
 		return 0;
 	}
 	while (at < end && !err) {
@@ -127,8 +127,8 @@ struct tensors_reader tensors_of(const struct build *b, uint32_t tensors)
 
 	if (tensors == TL_NONE)
 		return (struct tensors_reader){0};
-	t = &b->tensors.items[tensors];
-	return (struct tensors_reader){b->tensor_words.items, t->at, t->at + t->nr};
+	t = &b->tensors.of_ops.items[tensors];
+	return (struct tensors_reader){b->tensors.words.items, t->at, t->at + t->nr};
 }
 
 /* Takes one tensor; false: there is none. */
@@ -216,7 +216,7 @@ static uint32_t schema_named(const struct build *b, uint32_t process, const char
 	const uint64_t *at;
 
 	name = intern__str(b->t->private->intern, name);
-	at = name ? hash__find(&b->schema_of, name_key(process, name)) : NULL;
+	at = name ? hash__find(&b->schemas.of_name, name_key(process, name)) : NULL;
 	return at ? (uint32_t)*at : TL_NONE;
 }
 
@@ -227,16 +227,16 @@ static uint32_t schema_of(struct build *b, uint32_t op)
 	const char *name = b->t->ops.items[op].name;
 	uint32_t process = b->t->threads.items[b->t->ops.items[op].thread].process;
 	uint64_t key = name_key(process, name);
-	const uint64_t *known = hash__find(&b->schema_of_op, key);
+	const uint64_t *known = hash__find(&b->schemas.of_op, key);
 	bool is_aten = !strncmp(name, aten, strlen(aten));
 	uint32_t found;
 
 	if (known)
 		return (uint32_t)*known;
 	found = schema_named(b, process, is_aten ? name + strlen(aten) : name);
-	b->schemas_missing_nr += is_aten && found == TL_NONE;
+	b->schemas.missing_nr += is_aten && found == TL_NONE;
 	/* Without memory it is looked up again. */
-	(void)hash__set(&b->schema_of_op, key, found);
+	(void)hash__set(&b->schemas.of_op, key, found);
 	return found;
 }
 
@@ -280,8 +280,8 @@ bool tensors_match(struct build *b, uint32_t op, uint32_t tensors,
 	if (r.at < r.end)
 		return false;
 	memset(ret_writes, 0, TENSORS_INPUTS_MAX * sizeof(*ret_writes));
-	for (uint32_t s = schema_of(b, op); s != TL_NONE; s = b->schemas.items[s].next) {
-		const char *letters = b->schemas.items[s].letters;
+	for (uint32_t s = schema_of(b, op); s != TL_NONE; s = b->schemas.all.items[s].next) {
+		const char *letters = b->schemas.all.items[s].letters;
 
 		if (!fits(observed, nr, letters))
 			continue;

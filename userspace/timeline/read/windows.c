@@ -36,10 +36,10 @@ static int read_window(const void *event, size_t bytes, void *arg)
 		b->counts[TL_TIME_INVALID]++;
 		return 0;
 	}
-	if (e->all_steps_nr < b->least_steps_nr)
-		b->least_steps_nr = e->all_steps_nr;
-	b->last_steps_nr = e->all_steps_nr;
-	b->has_window_marks |= b->has_gpu_windows;
+	if (e->all_steps_nr < b->windows.least_steps_nr)
+		b->windows.least_steps_nr = e->all_steps_nr;
+	b->windows.last_steps_nr = e->all_steps_nr;
+	b->windows.any_marks |= b->windows.of_gpu;
 	return w.start_ns < w.end_ns ? vec_push(&b->t->windows, w) : 0;
 }
 
@@ -85,7 +85,7 @@ static void keep_one_kind(struct build *b)
 			t->windows.items[kept++] = t->windows.items[i];
 	if (!by_steps)
 		return;
-	b->windows_unused_nr = t->windows.nr - kept;
+	b->windows.unused_nr = t->windows.nr - kept;
 	t->windows.nr = kept;
 }
 
@@ -94,14 +94,14 @@ int build_windows(struct build *b, struct recording *rec)
 	struct timeline *t = b->t;
 	int err;
 
-	b->has_windows = recording__meta(rec, "overhead_pct");
-	b->has_gpu_windows = !b->has_windows && recording__meta(rec, "gpu_windows");
+	b->windows.exact = recording__meta(rec, "overhead_pct");
+	b->windows.of_gpu = !b->windows.exact && recording__meta(rec, "gpu_windows");
 	/* Windows of one recording say nothing of what others saw: all is left as it is. */
-	t->gpu_partial = b->has_gpu_windows && recording__meta(rec, "merged");
-	b->has_gpu_windows = t->gpu_in_windows = b->has_gpu_windows && !t->gpu_partial;
-	if (!b->has_windows && !b->has_gpu_windows)
+	t->gpu_partial = b->windows.of_gpu && recording__meta(rec, "merged");
+	b->windows.of_gpu = t->gpu_in_windows = b->windows.of_gpu && !t->gpu_partial;
+	if (!b->windows.exact && !b->windows.of_gpu)
 		return 0;
-	b->least_steps_nr = UINT64_MAX;
+	b->windows.least_steps_nr = UINT64_MAX;
 	err = recording__each_event(rec, read_window, b);
 	if (err < 0)
 		return err;
@@ -110,8 +110,8 @@ int build_windows(struct build *b, struct recording *rec)
 	join_overlapping(t);
 	t->windows_overlap |= recording__meta(rec, "merged") != NULL;
 	/* From where on they were not seen all the time, nobody knows. */
-	if (b->last_steps_nr > b->least_steps_nr)
-		t->all_steps_nr = b->last_steps_nr - b->least_steps_nr;
+	if (b->windows.last_steps_nr > b->windows.least_steps_nr)
+		t->all_steps_nr = b->windows.last_steps_nr - b->windows.least_steps_nr;
 	if (t->all_steps_nr)
 		keep_one_kind(b);
 	return 0;
@@ -120,7 +120,7 @@ int build_windows(struct build *b, struct recording *rec)
 static int add_gap(struct build *b, uint64_t start_ns, uint64_t end_ns)
 {
 	struct tl_pause p = {
-		.start_ns = start_ns, .end_ns = end_ns, .cpu = b->has_windows, .gpu = true};
+		.start_ns = start_ns, .end_ns = end_ns, .cpu = b->windows.exact, .gpu = true};
 
 	return start_ns < end_ns ? vec_push(&b->t->pauses, p) : 0;
 }
@@ -131,13 +131,13 @@ int build_window_gaps(struct build *b)
 	uint64_t at = t->start_ns;
 	int err = 0;
 
-	if (!b->has_windows && !b->has_gpu_windows)
+	if (!b->windows.exact && !b->windows.of_gpu)
 		return 0;
 	/* Without any it was not for a lack of windows that nobody looked. */
-	for (size_t i = 0; i < b->gpu_unwanted.nr && !t->windows.nr && !err; i++)
-		err = add_gap(b, b->gpu_unwanted.items[i].start_ns,
-			      b->gpu_unwanted.items[i].end_ns);
-	if (b->has_gpu_windows && !t->windows.nr)
+	for (size_t i = 0; i < b->windows.gpu_unwanted.nr && !t->windows.nr && !err; i++)
+		err = add_gap(b, b->windows.gpu_unwanted.items[i].start_ns,
+			      b->windows.gpu_unwanted.items[i].end_ns);
+	if (b->windows.of_gpu && !t->windows.nr)
 		return err;
 	for (size_t i = 0; i < t->windows.nr && !err; i++) {
 		err = add_gap(b, at, t->windows.items[i].start_ns);
@@ -179,9 +179,10 @@ void build_gpu_unwanted(struct build *b)
 {
 	struct timeline *t = b->t;
 
-	b->gpu_unwanted.nr = join_spans(b->gpu_unwanted.items, b->gpu_unwanted.nr);
-	for (size_t i = 0; i < b->gpu_unwanted.nr; i++) {
-		const struct tl_span *s = &b->gpu_unwanted.items[i];
+	b->windows.gpu_unwanted.nr =
+		join_spans(b->windows.gpu_unwanted.items, b->windows.gpu_unwanted.nr);
+	for (size_t i = 0; i < b->windows.gpu_unwanted.nr; i++) {
+		const struct tl_span *s = &b->windows.gpu_unwanted.items[i];
 		uint64_t from = s->start_ns > t->start_ns ? s->start_ns : t->start_ns;
 		uint64_t to = s->end_ns < t->end_ns ? s->end_ns : t->end_ns;
 
@@ -189,7 +190,7 @@ void build_gpu_unwanted(struct build *b)
 	}
 }
 
-int build_gpu_dark(struct build *b)
+int build_gpu_unobserved(struct build *b)
 {
 	int err = 0;
 
@@ -197,10 +198,12 @@ int build_gpu_dark(struct build *b)
 		const struct tl_pause *p = &b->t->pauses.items[i];
 
 		if (p->gpu && p->start_ns < p->end_ns)
-			err = vec_push(&b->gpu_dark, ((struct tl_span){.start_ns = p->start_ns,
-								       .end_ns = p->end_ns}));
+			err = vec_push(
+				&b->windows.gpu_unobserved,
+				((struct tl_span){.start_ns = p->start_ns, .end_ns = p->end_ns}));
 	}
-	b->gpu_dark.nr = join_spans(b->gpu_dark.items, b->gpu_dark.nr);
+	b->windows.gpu_unobserved.nr =
+		join_spans(b->windows.gpu_unobserved.items, b->windows.gpu_unobserved.nr);
 	return err;
 }
 
@@ -235,7 +238,8 @@ static uint64_t outside(const struct tl_span *spans, size_t nr, uint64_t from_ns
 
 uint64_t build_gpu_seen_ns(const struct build *b, uint64_t from_ns, uint64_t to_ns)
 {
-	return outside(b->gpu_dark.items, b->gpu_dark.nr, from_ns, to_ns);
+	return outside(b->windows.gpu_unobserved.items, b->windows.gpu_unobserved.nr, from_ns,
+		       to_ns);
 }
 
 /* So many steps say how long such steps take, or those of so many windows before and behind. */
@@ -275,7 +279,7 @@ static double expected_ns(const struct timeline *t, size_t at)
 /* All windows are of steps, and all steps since the one before are known. */
 static void weigh_by_steps(struct build *b)
 {
-	uint64_t before = b->least_steps_nr;
+	uint64_t before = b->windows.least_steps_nr;
 
 	for (size_t i = 0; i < b->t->windows.nr; i++) {
 		struct tl_window *w = &b->t->windows.items[i];
@@ -298,9 +302,9 @@ static void weigh_by_time(struct build *b)
 		uint64_t before = 0;
 
 		if (w->start_ns > from)
-			before = outside(b->gpu_unwanted.items, b->gpu_unwanted.nr, from,
-					 w->start_ns);
-		t->gpu_estimated |= b->has_gpu_windows && before;
+			before = outside(b->windows.gpu_unwanted.items, b->windows.gpu_unwanted.nr,
+					 from, w->start_ns);
+		t->gpu_estimated |= b->windows.of_gpu && before;
 		w->weight = 1 + (double)before / expected_ns(t, i);
 		from = w->end_ns;
 	}
