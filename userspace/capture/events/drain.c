@@ -6,6 +6,7 @@
  */
 #include "capture/control/schedule_runner.h"
 #include "capture/events/event_writer.h"
+#include "recording/event_kinds.h"
 
 #include <string.h>
 #include <time.h>
@@ -51,7 +52,7 @@ static int on_kernel_event(const void *event, size_t bytes, void *arg)
 static bool before_start(struct capture *c, const void *event)
 {
 	const struct gp_ev_head *head = event;
-	uint64_t start_ns = event_began_ns(event), from_ns = c->start_ns;
+	uint64_t start_ns = event_start_ns(event), from_ns = c->start_ns;
 	const struct segment *to = c->schedule_runner ? event_segment(c, event) : NULL;
 
 	if (to && to->start_ns && head->kind != GP_EV_MEMORY)

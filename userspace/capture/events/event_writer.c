@@ -12,6 +12,7 @@
 #include "capture/control/budget_windows.h"
 #include "capture/control/schedule_runner.h"
 #include "capture/control/triggers.h"
+#include "recording/event_kinds.h"
 
 #include <errno.h>
 #include <string.h>
@@ -320,26 +321,6 @@ static void note_process(struct capture *c, struct traced_process *m,
 		traced_process__note_exec(m, c->options.follow_exec || c->options.children);
 }
 
-uint64_t event_began_ns(const void *event)
-{
-	switch (((const struct gp_ev_head *)event)->kind) {
-	case GP_EV_OP:
-		return ((const struct gp_ev_op *)event)->start_ns;
-	case GP_EV_API:
-		return ((const struct gp_ev_api *)event)->start_ns;
-	case GP_EV_KERNEL:
-		return ((const struct gp_ev_kernel *)event)->start_ns;
-	case GP_EV_GPU_MEMORY:
-		return ((const struct gp_ev_gpu_memory *)event)->start_ns;
-	case GP_EV_SYNC:
-		return ((const struct gp_ev_sync *)event)->start_ns;
-	case GP_EV_PYTHON_GC:
-		return ((const struct gp_ev_python_gc *)event)->start_ns;
-	default:
-		return 0;
-	}
-}
-
 struct segment *event_segment(const struct capture *c, const void *event)
 {
 	struct segment *closing = c->segments.closing;
@@ -348,7 +329,7 @@ struct segment *event_segment(const struct capture *c, const void *event)
 
 	if (!closing)
 		return c->segments.now;
-	start_ns = event_began_ns(event);
+	start_ns = event_start_ns(event);
 	if (start_ns && (c->schedule_runner || !time_ns))
 		time_ns = start_ns;
 	return time_ns < closing->end_ns ? closing : c->segments.now;

@@ -8,9 +8,6 @@
 
 #include "capture/private.h"
 
-/* When what the event tells began; 0: it tells of a moment. */
-uint64_t event_began_ns(const void *event);
-
 /* Whether it is an annotation of which the end alone was looked at: see GP_FEATURE_CPU_TIME. */
 static inline bool event_is_end_alone(const struct gp_ev_op *op)
 {
