@@ -2,50 +2,27 @@
 
 #include "capture/recordings/late_records.h"
 
-#include "wire.h"
+#include "recording/event_kinds.h"
 
 #include <string.h>
 
 #define HELD_MAX  (64 << 20) /* bytes */
 #define CALLS_MAX (1 << 20)
 
-/* 0: it has none. */
-static uint32_t correlation_of(const void *event)
-{
-	switch (((const struct gp_ev_head *)event)->kind) {
-	case GP_EV_API:
-		return ((const struct gp_ev_api *)event)->correlation_id;
-	case GP_EV_KERNEL:
-		return ((const struct gp_ev_kernel *)event)->correlation_id;
-	case GP_EV_GPU_MEMORY:
-		return ((const struct gp_ev_gpu_memory *)event)->correlation_id;
-	case GP_EV_SYNC:
-		return ((const struct gp_ev_sync *)event)->correlation_id;
-	case GP_EV_CUDA_EVENT:
-		return ((const struct gp_ev_cuda_event *)event)->correlation_id;
-	default:
-		return 0;
-	}
-}
-
 static uint64_t key_of(const void *event)
 {
 	const struct gp_ev_head *head = event;
 
-	return (uint64_t)head->process << 32 | correlation_of(event);
+	return (uint64_t)head->process << 32 | event_correlation_id(event);
 }
 
-/* Of what is on a CPU. What is on a GPU may begin later than its call. */
+/* Whether it began after the end. Work of a GPU may: its call decides. */
 static bool began_later(const void *event, uint64_t end_ns)
 {
-	switch (((const struct gp_ev_head *)event)->kind) {
-	case GP_EV_API:
-		return ((const struct gp_ev_api *)event)->start_ns > end_ns;
-	case GP_EV_OVERHEAD:
-		return ((const struct gp_ev_overhead *)event)->start_ns > end_ns;
-	default:
-		return false;
-	}
+	bool is_work = event_kind_of(event)->correlation_id &&
+		       ((const struct gp_ev_head *)event)->kind != GP_EV_API;
+
+	return !is_work && event_start_ns(event) > end_ns;
 }
 
 /* Which of the calls with one id CUPTI tells of first is not known, and one may be in the other:
@@ -54,7 +31,7 @@ static int note_call(struct late_records *t, const void *event, bool later)
 {
 	uint64_t key = key_of(event);
 
-	if (!correlation_of(event) ||
+	if (!event_correlation_id(event) ||
 	    (later && (hash__find(&t->calls, key) || t->calls.nr >= CALLS_MAX)))
 		return 0;
 	return hash__set(&t->calls, key, later);
@@ -62,7 +39,8 @@ static int note_call(struct late_records *t, const void *event, bool later)
 
 static bool was_launched_later(const struct late_records *t, const void *event)
 {
-	const uint64_t *later = correlation_of(event) ? hash__find(&t->calls, key_of(event)) : NULL;
+	const uint64_t *later =
+		event_correlation_id(event) ? hash__find(&t->calls, key_of(event)) : NULL;
 
 	return later && *later;
 }
