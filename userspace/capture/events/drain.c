@@ -15,7 +15,7 @@
 static bool is_valid(struct capture *c, const void *event, size_t bytes)
 {
 	const struct gp_ev_head *head = event;
-	size_t need = bytes < sizeof(*head) ? 0 : recording_event_bytes(head->kind);
+	size_t need = bytes < sizeof(*head) ? 0 : event_kind_of(event)->bytes;
 
 	return need && bytes >= need && process_table__find(&c->processes, head->process);
 }
@@ -57,8 +57,7 @@ static bool before_start(struct capture *c, const void *event)
 
 	if (to && to->start_ns && head->kind != GP_EV_MEMORY)
 		from_ns = to->start_ns;
-	if (head->kind == GP_EV_NAME || head->kind == GP_EV_INPUTS || head->kind == GP_EV_STACK ||
-	    head->kind == GP_EV_TENSORS || head->kind == GP_EV_CLOCK || head->kind == GP_EV_DEVICE)
+	if (event_kind_of(event)->flags & EVENT_KIND_REFERENCE)
 		return false;
 	if (!c->started || head->time_ns < from_ns)
 		return true;
@@ -71,8 +70,7 @@ static bool before_start(struct capture *c, const void *event)
 /* Of CUPTI, each of which costs the process something. */
 static bool is_record(uint8_t kind)
 {
-	return kind == GP_EV_API || kind == GP_EV_KERNEL || kind == GP_EV_GPU_MEMORY ||
-	       kind == GP_EV_SYNC || kind == GP_EV_CUDA_EVENT || kind == GP_EV_OVERHEAD;
+	return event_kinds[kind].flags & EVENT_KIND_CUPTI;
 }
 
 static int put_collector_event(const void *event, size_t bytes, void *arg)
