@@ -365,6 +365,7 @@ int event_put(struct capture *c, struct traced_process *m, uint32_t source, cons
 	      size_t bytes)
 {
 	const struct gp_ev_head *head = event;
+	size_t name_at;
 	int err;
 
 	c->events_nr++;
@@ -377,22 +378,6 @@ int event_put(struct capture *c, struct traced_process *m, uint32_t source, cons
 	if (err)
 		return err;
 	switch (head->kind) {
-	case GP_EV_OP:
-		return put_named(c, m, source, event, bytes, offsetof(struct gp_ev_op, name_id));
-	case GP_EV_API:
-		return put_named(c, m, source, event, bytes, offsetof(struct gp_ev_api, name_id));
-	case GP_EV_KERNEL:
-		return put_named(c, m, source, event, bytes,
-				 offsetof(struct gp_ev_kernel, name_id));
-	case GP_EV_MODULE_CALL:
-		return put_named(c, m, source, event, bytes,
-				 offsetof(struct gp_ev_module_call, name_id));
-	case GP_EV_COLLECTIVE:
-		return put_named(c, m, source, event, bytes,
-				 offsetof(struct gp_ev_collective, name_id));
-	case GP_EV_CUDA_MEMORY:
-		return put_named(c, m, source, event, bytes,
-				 offsetof(struct gp_ev_cuda_memory, name_id));
 	case GP_EV_NAME:
 		return put_name(c, source, event, bytes);
 	case GP_EV_FOUND_NAME:
@@ -430,6 +415,8 @@ int event_put(struct capture *c, struct traced_process *m, uint32_t source, cons
 		m->clock = *(const struct gp_ev_clock *)event;
 		return put(c, event, bytes);
 	default:
-		return put(c, event, bytes);
+		name_at = event_kind_of(event)->name_ids[0];
+		return name_at ? put_named(c, m, source, event, bytes, name_at)
+			       : put(c, event, bytes);
 	}
 }
