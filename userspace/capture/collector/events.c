@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Judging events from a collector. Each kind has one function that checks all of its fields and
- * rewrites what only gpuprof can know: process, thread ids, times of the machine's clock, names.
+ * Validates events from a collector. Each kind has one function that checks all of its fields and
+ * rewrites what only gpuprof can know: process, thread, times of the machine's clock. The ids of
+ * names and stacks lie where the table of kinds says.
  */
 #include "capture/collector/events.h"
 
@@ -10,6 +11,7 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "common/clock.h"
+#include "recording/event_kinds.h"
 #include "recording/inputs.h"
 
 #include <inttypes.h>
@@ -113,12 +115,47 @@ static void validate_inputs_id(const struct collector_events *e, struct gp_ev_op
 		with->inputs_id = GP_INPUTS_LOST;
 }
 
+static void validate_name_id(struct collector_events *e, __u32 *id)
+{
+	if (is_announced(e, *id))
+		return;
+	*id = 0;
+	e->names_lost_nr++;
+}
+
 static void validate_stack_id(struct collector_events *e, __u32 *id)
 {
 	if (!*id || (*id < GP_RING_STACKS && (e->announced_stacks[*id / 8] & 1U << *id % 8)))
 		return;
 	*id = 0;
 	e->stacks_lost_nr++;
+}
+
+/* Clears the ids, of an event that is otherwise good, that stand for nothing. */
+static void validate_ids(struct collector_events *e, void *event, const struct event_kind *kind)
+{
+	char *fields = event;
+
+	if (kind->name_ids[0])
+		validate_name_id(e, (__u32 *)(fields + kind->name_ids[0]));
+	if (kind->stack_id)
+		validate_stack_id(e, (__u32 *)(fields + kind->stack_id));
+}
+
+/* Sets what only gpuprof knows of an event on a thread, and of one on none. */
+static void set_head(struct collector_events *e, struct gp_ev_head *head, uint8_t flags)
+{
+	head->flags = flags;
+	head->process = e->process_index;
+	head->tid = tid_map__get(&e->tids, head->tid);
+}
+
+static void set_head_threadless(const struct collector_events *e, struct gp_ev_head *head,
+				uint8_t flags)
+{
+	head->flags = flags;
+	head->process = e->process_index;
+	head->tid = 0;
 }
 
 static bool validate_op(struct collector_events *e, struct gp_ev_op *op, size_t bytes,
@@ -132,14 +169,7 @@ static bool validate_op(struct collector_events *e, struct gp_ev_op *op, size_t 
 	op->head.time_ns -= (uint64_t)e->clock_offset_ns;
 	if (!op_is_sane(e, op, now_ns))
 		return false;
-	op->head.flags = GP_OP_CALLBACK | (op->head.flags & (GP_OP_EXCEPTION | GP_OP_ASYNC));
-	op->head.process = e->process_index;
-	op->head.tid = tid_map__get(&e->tids, op->head.tid);
-	if (!is_announced(e, op->name_id)) {
-		op->name_id = 0;
-		e->names_lost_nr++;
-	}
-	validate_stack_id(e, &op->stack_id);
+	set_head(e, &op->head, GP_OP_CALLBACK | (op->head.flags & (GP_OP_EXCEPTION | GP_OP_ASYNC)));
 	return true;
 }
 
@@ -150,9 +180,7 @@ static bool validate_cpu_time(struct collector_events *e, struct gp_ev_cpu_time 
 	if (bytes != sizeof(*c))
 		return false;
 	c->head.time_ns -= (uint64_t)e->clock_offset_ns;
-	c->head.flags = 0;
-	c->head.process = e->process_index;
-	c->head.tid = tid_map__get(&e->tids, c->head.tid);
+	set_head(e, &c->head, 0);
 	return c->head.time_ns >= e->opened_ns && c->head.time_ns <= now_ns + AHEAD_NS;
 }
 
@@ -207,13 +235,7 @@ static bool validate_module_call(struct collector_events *e, struct gp_ev_module
 	    c->head.time_ns > now_ns + AHEAD_NS || !instance_is_ours(e, c->first) ||
 	    c->last < c->first || c->last >> 32 != c->first >> 32 || c->depth >= GP_MODULE_DEPTH)
 		return false;
-	c->head.flags = 0;
-	c->head.process = e->process_index;
-	c->head.tid = tid_map__get(&e->tids, c->head.tid);
-	if (!is_announced(e, c->name_id)) {
-		c->name_id = 0;
-		e->names_lost_nr++;
-	}
+	set_head(e, &c->head, 0);
 	return true;
 }
 
@@ -240,9 +262,7 @@ static bool validate_tensors(struct collector_events *e, struct gp_ev_tensors *t
 	    bytes != sizeof(*t) + (size_t)t->words_nr * 8 || !instance_is_ours(e, t->instance))
 		return false;
 	t->head.time_ns -= (uint64_t)e->clock_offset_ns;
-	t->head.flags = 0;
-	t->head.process = e->process_index;
-	t->head.tid = tid_map__get(&e->tids, t->head.tid);
+	set_head(e, &t->head, 0);
 	return t->head.time_ns >= e->opened_ns && t->head.time_ns <= now_ns + AHEAD_NS;
 }
 
@@ -254,14 +274,6 @@ static bool validate_times(const struct collector_events *e, struct gp_ev_head *
 	head->time_ns -= (uint64_t)e->clock_offset_ns;
 	return *start_ns + BEFORE_NS >= e->opened_ns && *start_ns <= head->time_ns &&
 	       head->time_ns <= now_ns + AHEAD_NS;
-}
-
-static uint32_t validate_name_id(struct collector_events *e, uint32_t id)
-{
-	if (is_announced(e, id))
-		return id;
-	e->names_lost_nr++;
-	return 0;
 }
 
 static bool validate_api(struct collector_events *e, struct gp_ev_api *api, size_t bytes,
@@ -277,7 +289,7 @@ static bool validate_api(struct collector_events *e, struct gp_ev_api *api, size
 			 .tid = tid_map__get(&e->tids, api->head.tid),
 			 .time_ns = api->head.time_ns},
 		.start_ns = api->start_ns,
-		.name_id = validate_name_id(e, api->name_id),
+		.name_id = api->name_id,
 		.cbid = api->cbid,
 		.correlation_id = api->correlation_id,
 		.result = api->result,
@@ -305,10 +317,7 @@ static bool validate_kernel(struct collector_events *e, struct gp_ev_kernel *k, 
 		k->queued_ns -= (uint64_t)e->clock_offset_ns;
 	if (k->queued_ns > k->start_ns || k->queued_ns + BEFORE_NS < e->opened_ns)
 		k->queued_ns = 0;
-	k->head.flags = 0;
-	k->head.process = e->process_index;
-	k->head.tid = 0;
-	k->name_id = validate_name_id(e, k->name_id);
+	set_head_threadless(e, &k->head, 0);
 	k->reserved = 0;
 	return true;
 }
@@ -320,9 +329,7 @@ static bool validate_gpu_memory(struct collector_events *e, struct gp_ev_gpu_mem
 	    m->bytes > GPU_BYTES || m->device >= DEVICES || m->is_set > 1 ||
 	    (m->peer_device >= DEVICES && m->peer_device != UINT32_MAX))
 		return false;
-	m->head.flags = 0;
-	m->head.process = e->process_index;
-	m->head.tid = 0;
+	set_head_threadless(e, &m->head, 0);
 	m->reserved = 0;
 	return true;
 }
@@ -333,9 +340,7 @@ static bool validate_sync(struct collector_events *e, struct gp_ev_sync *s, size
 	if (bytes != sizeof(struct gp_ev_sync_event) ||
 	    !validate_times(e, &s->head, &s->start_ns, now_ns) || s->what >= KINDS)
 		return false;
-	s->head.flags = 0;
-	s->head.process = e->process_index;
-	s->head.tid = 0;
+	set_head_threadless(e, &s->head, 0);
 	s->reserved = 0;
 	return true;
 }
@@ -360,10 +365,7 @@ static bool validate_memory(struct collector_events *e, struct gp_ev_memory *m, 
 		.device_index = -1,
 		.stack_id = is_free ? 0 : m->stack_id,
 	};
-	if (m->head.time_ns < e->opened_ns || m->head.time_ns > now_ns + AHEAD_NS)
-		return false;
-	validate_stack_id(e, &m->stack_id);
-	return true;
+	return m->head.time_ns >= e->opened_ns && m->head.time_ns <= now_ns + AHEAD_NS;
 }
 
 static bool validate_cuda_event(struct collector_events *e, struct gp_ev_cuda_event *c,
@@ -374,9 +376,7 @@ static bool validate_cuda_event(struct collector_events *e, struct gp_ev_cuda_ev
 	if (bytes != sizeof(*c) || !validate_times(e, &c->head, &start_ns, now_ns) ||
 	    (c->device >= DEVICES && c->device != UINT32_MAX))
 		return false;
-	c->head.flags &= GP_CUDA_EVENT_TIMED;
-	c->head.process = e->process_index;
-	c->head.tid = 0;
+	set_head_threadless(e, &c->head, c->head.flags & GP_CUDA_EVENT_TIMED);
 	c->reserved = 0;
 	return true;
 }
@@ -389,9 +389,7 @@ static bool validate_clock(struct collector_events *e, struct gp_ev_clock *c, si
 	if (bytes != sizeof(*c) || !validate_times(e, &c->head, &start_ns, now_ns) || !c->gpu_ns ||
 	    c->width_ns > WIDTH_NS)
 		return false;
-	c->head.flags = 0;
-	c->head.process = e->process_index;
-	c->head.tid = 0;
+	set_head_threadless(e, &c->head, 0);
 	return true;
 }
 
@@ -425,9 +423,7 @@ static bool validate_device(struct collector_events *e, struct gp_ev_device *d, 
 		return false;
 	d->reserved = d->reserved2 = 0;
 	d->name[sizeof(d->name) - 1] = '\0';
-	d->head.flags = 0;
-	d->head.process = e->process_index;
-	d->head.tid = 0;
+	set_head_threadless(e, &d->head, 0);
 	return true;
 }
 
@@ -474,8 +470,11 @@ static bool validate_kind(struct collector_events *e, void *event, size_t bytes,
 size_t collector_events__validate(struct collector_events *e, void *event, size_t bytes,
 				  uint64_t now_ns)
 {
-	if (bytes >= sizeof(struct gp_ev_head) && validate_kind(e, event, bytes, now_ns))
-		return bytes;
-	e->refused_nr++;
-	return 0;
+	if (bytes < sizeof(struct gp_ev_head) || bytes < event_kind_of(event)->bytes ||
+	    !validate_kind(e, event, bytes, now_ns)) {
+		e->refused_nr++;
+		return 0;
+	}
+	validate_ids(e, event, event_kind_of(event));
+	return bytes;
 }
