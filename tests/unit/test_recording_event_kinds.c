@@ -108,6 +108,7 @@ static void test_fields_lie_within_the_event(void **state)
 		is_field(kind, kind->start_ns, 8);
 		is_field(kind, kind->queued_ns, 8);
 		is_field(kind, kind->correlation_id, 4);
+		is_field(kind, kind->stack_id, 4);
 		is_field(kind, kind->name_ids[0], 4);
 		for (int n = 0; n < EVENT_FIELDS_MAX; n++)
 			is_field(kind, kind->instances[n], 8);

@@ -26,11 +26,10 @@ enum event_kind_flags {
 };
 
 /*
- * What is known of a kind. Fields are offsets from the event's begin; 0, where the kind itself
- * lies, stands for "no such field". `start_ns` and `correlation_id` lie within `bytes`; the other
- * fields may lie beyond, in a longer variant of the event: whoever reads one compares its offset
- * with the event's length. Every event also has head.process and head.time_ns. In each field the
- * value 0 stands for "none".
+ * One kind of event. Fields are offsets from the event's first byte; 0, where the kind itself lies,
+ * means that the kind has no such field. All fields lie within `bytes`, but for `inputs_id` and
+ * name_ids[1], which a longer variant of the event may add: compare the offset with the event's
+ * length. Every event also has head.process and head.time_ns. In each field the value 0 means none.
  */
 struct event_kind {
 	const char *name; /* "GP_EV_OP"; NULL: no such kind */
