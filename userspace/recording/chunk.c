@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Frames, checksums, unpacking. Memory is asked for only after a length was found to lie within the
- * file (stored) or under FORMAT_CHUNK_MAX (raw).
+ * Reads the frames of chunks, checks their sums and unpacks them. Allocates only what a checked
+ * length allows: one within the file (stored) or below FORMAT_CHUNK_MAX (raw).
  */
 #include "recording/chunk.h"
 
@@ -17,7 +17,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* Exactly these bytes. -EIO if the file became shorter meanwhile. */
+/* Reads exactly these bytes. -EIO if the file became shorter meanwhile. */
 static int read_at(int fd, uint64_t at, void *to, size_t bytes)
 {
 	ssize_t nr = file_read_all_at(fd, at, to, bytes);
@@ -86,7 +86,7 @@ void chunk_reader__done(struct chunk_reader *c)
 		(void)close(take_fd(&c->fd));
 }
 
-/* Makes *buffer at least `bytes` long; its content is lost. */
+/* Makes *buffer at least `bytes` long. Its content is lost. */
 static int make_room(uint8_t **buffer, size_t *cap, size_t bytes)
 {
 	if (*buffer && bytes <= *cap)
@@ -162,7 +162,7 @@ int chunk_reader__get(const struct chunk_reader *c, uint64_t at, struct chunk_bu
 	if (h.crc != format_chunk_crc(&h, b->stored))
 		return -EBADMSG;
 	payload = b->stored;
-	/* What this version does not know is skipped: how it is packed does not matter. */
+	/* Leaves chunks of unknown types packed: they are skipped. */
 	if (h.flags && format_type_known(h.type))
 		err = unpack(b, &h, &payload);
 	*ret_chunk = (struct chunk){.at = at, .head = h, .payload = payload};

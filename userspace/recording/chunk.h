@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One chunk of a .gpuprof file, read, checked and unpacked. The reader's lower half: it knows
- * frames and checksums and nothing of contents.
+ * Reads one chunk of a .gpuprof file, checks and unpacks it. This is the reader's lower half: it
+ * knows frames and checksums, not contents.
  */
 #ifndef GP_RECORDING_CHUNK_H
 #define GP_RECORDING_CHUNK_H
@@ -17,10 +17,10 @@ struct ZSTD_DCtx_s;
 
 struct chunk_reader {
 	int fd;
-	uint64_t file_bytes; /* at opening; what is appended later is not looked at */
+	uint64_t file_bytes; /* at opening; what is appended later is ignored */
 };
 
-/* Memory that chunks are read into, used again from one to the next. All zero is empty. */
+/* Memory that chunks are read into, reused from one chunk to the next. All zero is empty. */
 struct chunk_buffers {
 	uint8_t *stored;
 	size_t stored_cap;
@@ -30,9 +30,9 @@ struct chunk_buffers {
 };
 
 struct chunk {
-	uint64_t at; /* of its header in the file */
+	uint64_t at; /* of its header, in the file */
 	struct format_chunk head;
-	/* head.raw_bytes, aligned for any event; in the buffers, until their next use */
+	/* head.raw_bytes, aligned for any event; lies in the buffers until their next use */
 	const uint8_t *payload;
 };
 

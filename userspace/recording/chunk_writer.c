@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Writes the chunks of a .gpuprof file. What a failed write left behind is cut off again, so the
+ * Writes the chunks of a .gpuprof file. Cuts off again what a failed write left behind, so that the
  * file ends with a whole chunk.
  */
 #include "recording/chunk_writer.h"
@@ -61,7 +61,7 @@ int chunk_writer__begin(struct chunk_writer *w)
 	return err;
 }
 
-/* Header and payload in one system call where the kernel takes all of it. */
+/* Writes header and payload, in one system call where the kernel takes all of it. */
 static int write_two(int fd, const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
 	struct iovec parts[2] = {{(void *)a, a_bytes}, {(void *)b, b_bytes}};
@@ -107,7 +107,7 @@ int chunk_writer__put(struct chunk_writer *w, enum format_type type, unsigned in
 	do {
 		err = write_two(w->file.fd, &c, sizeof(c), stored, stored_bytes);
 		if (err) {
-			/* A device or pipe refuses: it has nothing to cut. */
+			/* Devices and pipes refuse this: they have nothing to cut. */
 			off_t end = (off_t)(w->begin_bytes + w->written_bytes);
 			int ignored = ftruncate(w->file.fd, end);
 

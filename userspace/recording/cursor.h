@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Taking a payload apart from front to back. Private to this room.
+ * Takes a payload apart from front to back. Private to this room.
  */
 #ifndef GP_RECORDING_CURSOR_H
 #define GP_RECORDING_CURSOR_H
@@ -11,14 +11,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What is left of a payload. A take that does not fit clears ok, and every later one fails. */
+/* The rest of a payload. A take that does not fit clears ok; every later one fails. */
 struct cursor {
 	const uint8_t *at;
 	size_t left;
 	bool ok;
 };
 
-/* The next bytes, borrowed; NULL: there are not as many. */
+/* Returns the next bytes, borrowed; NULL if too few are left. */
 static inline const void *take(struct cursor *c, size_t bytes)
 {
 	const void *p = c->at;
@@ -32,7 +32,7 @@ static inline const void *take(struct cursor *c, size_t bytes)
 	return p;
 }
 
-/* Copies the next bytes; `to` stays as it is where there are not as many. */
+/* Copies the next bytes. If too few are left, `to` stays as it is. */
 static inline void take_copy(struct cursor *c, void *to, size_t bytes)
 {
 	const void *from = take(c, bytes);

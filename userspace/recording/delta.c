@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Word by word, of 8 bytes. The kind is the first word's lowest byte, where the difference of two
- * of a kind is zero: so it stands there as it is, and the reader knows what to add to.
+ * Differences are taken word by word, of 8 bytes. The lowest byte of the first word is the kind.
+ * Two events of a kind have none in that byte, so the kind itself is stored there: the reader sees
+ * which event to add to.
  */
 #include "recording/delta.h"
 
@@ -21,7 +22,7 @@ struct last {
 	size_t nr;
 };
 
-/* How many words an event of this many has in common with the last one of its kind. */
+/* Counts the words that an event of `nr` words has in common with the last one of its kind. */
 static size_t in_common(const struct last *last, size_t nr)
 {
 	return nr < last->nr ? nr : last->nr;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What writer and reader must agree on: checksums, and the names of the counters. The names are
- * part of the format: they never change.
+ * What writer and reader must agree on: checksums and the names of the counters. These names are
+ * part of the format and never change.
  */
 #include "recording/format.h"
 
@@ -15,7 +15,7 @@ uint32_t format_chunk_crc(const struct format_chunk *c, const void *stored)
 {
 	uLong crc = crc32(0, (const Bytef *)c, offsetof(struct format_chunk, crc));
 
-	/* zlib takes a NULL buffer as "begin anew", so an empty payload is left out. */
+	/* zlib takes a NULL buffer to mean "start over", so an empty payload is left out. */
 	if (c->stored_bytes)
 		crc = crc32(crc, stored, c->stored_bytes);
 	return (uint32_t)crc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The bytes of a .gpuprof file, shared by writer and reader; FORMAT.md is the specification. All
- * numbers are little endian, all structures packed by their own padding.
+ * The bytes of a .gpuprof file, for writer and reader. FORMAT.md is the specification. All numbers
+ * are little endian; structures have explicit padding only.
  */
 #ifndef GP_RECORDING_FORMAT_H
 #define GP_RECORDING_FORMAT_H
@@ -56,11 +56,11 @@ static inline bool format_type_known(uint16_t type)
 
 enum format_flags {
 	FORMAT_ZSTD = 1,  /* the payload is one zstd frame of raw_bytes */
-	FORMAT_DELTA = 2, /* and that, of events, are differences: see delta.h */
+	FORMAT_DELTA = 2, /* what it unpacks to, events, are differences: see delta.h */
 };
 
-/* All packed chunks but those of events have at most so many raw bytes together: events are
- * unpacked one chunk at a time, everything else stays in memory. */
+/* The packed chunks that hold no events have at most so many raw bytes together. The reader unpacks
+ * events one chunk at a time and keeps everything else in memory. */
 #define FORMAT_PACKED_MAX (32U << 20)
 
 struct format_chunk {
@@ -73,7 +73,7 @@ struct format_chunk {
 	uint32_t crc;	       /* zlib's crc32 of the 20 bytes before it and the stored payload */
 };
 
-/* Before `nr` events of `bytes` each. */
+/* Precedes `nr` events of `bytes` each. */
 struct format_run {
 	uint32_t bytes; /* a multiple of 8, at least sizeof(struct gp_ev_head) */
 	uint32_t nr;	/* at least 1 */

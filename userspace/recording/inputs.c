@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Reading the inputs of an op. The bytes come from the target or from a file: nothing is believed
- * that is not within them.
+ * Reads the inputs of an op. The bytes come from the traced process or from a file: every read is
+ * checked against their end.
  */
 #include "recording/inputs.h"
 
@@ -40,7 +40,8 @@ static bool take_varint(struct inputs_reader *r, uint64_t *ret_n)
 	return false;
 }
 
-/* Strides of a tensor without gaps; those of sizes that no memory can hold are not told. */
+/* Sets the strides of a tensor without gaps. Those that follow from impossible sizes stay
+ * unknown. */
 static void dense_strides(struct input *in)
 {
 	int64_t stride = 1;
@@ -128,7 +129,7 @@ static bool take_value(struct inputs_reader *r, struct input *in)
 	}
 }
 
-/* Whether it may stand in the open list. */
+/* Whether the item may stand in the open list. */
 static bool fits_list(const struct inputs_reader *r, uint8_t what)
 {
 	if (what == GP_INPUT_CUT)

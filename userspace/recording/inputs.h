@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Reading gp_ev_inputs (wire.h): one item at a time, each checked. What a list holds follows its
- * head as items of their own.
+ * Reads a gp_ev_inputs (wire.h) item by item and checks each. The items of a list follow its head
+ * as items of their own.
  */
 #ifndef GP_RECORDING_INPUTS_H
 #define GP_RECORDING_INPUTS_H
@@ -29,17 +29,17 @@ struct input {
 	int64_t integer; /* of an INT */
 	double real;	 /* of a DOUBLE */
 	int64_t sizes[GP_INPUT_DIMS_MAX];
-	int64_t strides[GP_INPUT_DIMS_MAX]; /* those that follow from the sizes, too */
+	int64_t strides[GP_INPUT_DIMS_MAX]; /* given or derived from the sizes */
 	uint8_t strides_nr;		    /* as many as dims, or 0 */
 };
 
-/* Of the `bytes` that follow a struct gp_ev_inputs, borrowed. */
+/* Initializes a reader of the `bytes` that follow a struct gp_ev_inputs, borrowed. */
 void inputs_reader__init(struct inputs_reader *r, const void *data, size_t bytes);
 
-/* The next item: 1, 0 at the end, -EBADMSG where there is none that makes sense. */
+/* Reads the next item. 1, 0 at the end, -EBADMSG if the bytes make no sense. */
 int inputs_reader__next(struct inputs_reader *r, struct input *ret_input);
 
-/* Whether it is a tensor whose type and sizes are told. */
+/* Whether it is a tensor with known type and sizes. */
 bool input_has_sizes(uint8_t what);
 
 /* Whether all of it can be read. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One part after the other, in the order in which they began: of a thread that is in two parts, the
- * events then still come in the order of time. What events refer to is written when the first one
- * does.
+ * Merges part by part, in the order in which they began, so that the events of a thread that is in
+ * two parts stay in order of time. Whatever an event refers to is written right before the first
+ * event that needs it.
  */
 #include "recording/merge.h"
 
@@ -21,7 +21,8 @@
 #include <string.h>
 
 #define PROCESSES_MAX 65536U
-/* High halves of instances: the top bit is free for whoever numbers ops in the process. */
+/* For the high halves of instances. The top bit stays free for whoever numbers ops inside the
+ * process. */
 #define THREADS_MAX 0x80000000U
 
 static void merge__done(struct merge *m)
@@ -64,8 +65,8 @@ static void part__init(struct part *p, struct recording *rec, int64_t shift_ns)
 	p->to_realtime_ns = (int64_t)(realtime_ns - p->start_ns + (uint64_t)shift_ns);
 }
 
-/* Times only ever grow by the shift: the clock of the result is that of the machine that has been
- * up longest, which is the smallest distance to the time of day. */
+/* Sets what to add to each part's times. The result has the clock of the machine that has been up
+ * longest: its distance to the time of day is the smallest, so no shift is negative. */
 static void set_shifts(struct merge *m)
 {
 	int64_t least_ns = INT64_MAX;
@@ -98,8 +99,8 @@ static bool has_numbers_of_capture(const struct recording *r)
 	return (!mode || strcmp(mode, "sample") != 0) && !recording__meta(r, "merged");
 }
 
-/* Parts of one capture share its numbers, unless they are of samples, whose numbers come again, or
- * have been merged, which gave them others; the parts stay where they are from here on. */
+/* Gives parts of one capture the same numbers. Exceptions are parts of samples, which reuse their
+ * numbers, and merged ones, which were numbered anew. The parts must not move from here on. */
 static void set_numbers(struct merge *m)
 {
 	for (size_t i = 0; i < m->parts.nr; i++) {
@@ -140,7 +141,7 @@ static const char *identity(struct merge *m, const struct recording_process *p)
 {
 	char text[256];
 
-	/* Without a boot id nobody can tell that it is the same process. */
+	/* Without a boot id two parts cannot be known to hold the same process. */
 	(void)snprintf(text, sizeof(text), "%s %d %llu %td", m->part->boot_id, p->pid,
 		       (unsigned long long)p->start_boot_ns,
 		       *m->part->boot_id ? 0 : m->part - m->parts.items + 1);
@@ -201,7 +202,7 @@ static int move_process(struct merge *m, uint16_t *process)
 
 /* ---- what events refer to ---- */
 
-/* The result's number of a name, which is written with the first one that has it. 0 or -errno. */
+/* Finds the result's number of a name, and writes the name when it is new. 0 or -errno. */
 static int number_name(struct merge *m, const char *name, const char *overload,
 		       uint32_t *ret_number)
 {
@@ -210,7 +211,7 @@ static int number_name(struct merge *m, const char *name, const char *overload,
 	const uint64_t *known;
 	int err;
 
-	/* Interned texts are equal where their addresses are. */
+	/* Equal interned texts have equal addresses. */
 	key = both[0] && both[1] ? intern__get(m->texts, (const char *)both, sizeof(both)) : NULL;
 	if (!key)
 		return -ENOMEM;
@@ -273,8 +274,8 @@ static int move_frame(struct merge *m, uint32_t *id)
 	return err ? err : recording_writer__frame_op(m->w, *id, name, scope);
 }
 
-/* One that is not in its recording is not in the result either, unless another recording of that
- * capture has it. */
+/* Writes a stack. One that its recording lacks stays out of the result, unless another recording of
+ * that capture has it. */
 static int emit_stack(struct merge *m, uint32_t id, uint32_t number)
 {
 	uint32_t moved[RECORDING_STACK_FRAMES], flags;
@@ -302,7 +303,7 @@ static int emit_stack(struct merge *m, uint32_t id, uint32_t number)
 	return recording_writer__stack(m->w, number, flags, moved, kept);
 }
 
-/* What `numbers` says of *id, or the next of *nr. 0 or -errno. */
+/* Replaces *id by its number in `numbers`; a new id gets the next number. 0 or -errno. */
 static int number_of(struct merge *m, struct hash *numbers, uint32_t *nr, uint32_t end,
 		     const char *what, uint32_t *id)
 {
@@ -337,7 +338,7 @@ static int move_inputs(struct merge *m, uint32_t *id)
 			 "lists of inputs", id);
 }
 
-/* Whether the result has the list already, which is told once. */
+/* Whether the result already has this list of inputs. */
 static bool is_emitted(struct merge *m, const void *event, int *err)
 {
 	struct bits *emitted = &m->part->numbers->emitted_inputs;
@@ -351,7 +352,7 @@ static bool is_emitted(struct merge *m, const void *event, int *err)
 	return false;
 }
 
-/* An instance is a thread's number and one that counts up on that thread. */
+/* An instance is the thread's number, then a number that counts up on that thread. */
 static int move_instance(struct merge *m, uint64_t *instance)
 {
 	struct hash *threads = &m->part->numbers->threads;
@@ -399,7 +400,7 @@ static int move_instances(struct merge *m, char *event, const uint16_t at[EVENT_
 	return 0;
 }
 
-/* False if the sum is none that can be. */
+/* Adds the part's shift. False if the sum overflows. */
 static bool move_time(const struct merge *m, char *event, size_t at)
 {
 	uint64_t time_ns, moved_ns;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the parts have cost their targets, as the result says it of all: counts and times are added
- * up, means are weighted such that each one times its count is the sum over the parts. What a part
- * should have told and did not, as one that was cut, is not known of the result either.
+ * Combines what the parts cost the traced processes. Counts and times are added up. Means are
+ * weighted, so that each mean times its count is the sum over the parts. Where a part lacks a
+ * figure that it should have (because it was cut, say), the result does not have it either.
  */
 #include "recording/merge_private.h"
 
@@ -14,16 +14,16 @@
 
 enum how {
 	SUM,
-	SUM_IF_REPORTED, /* whoever does not tell it has none */
-	MOST, /* what a capture counts from recording to recording: its last, of all summed */
-	MEAN, /* by the counts of `per` */
+	SUM_IF_REPORTED, /* a part without the key counts as 0 */
+	MOST,		 /* a counter of the whole capture: its last value, summed over captures */
+	MEAN,		 /* by the counts of `per` */
 };
 
 static const struct rule {
 	const char *key;
 	enum how how;
 	const char *per[2];
-	const char *with; /* says nothing without this key, which stands above; or NULL */
+	const char *with; /* reported only where this key, which stands above, is; or NULL */
 } rules[] = {
 	{"probe_hits", SUM, {NULL}, NULL},
 	{"probe_hits_stepped", SUM, {NULL}, NULL},
@@ -50,7 +50,7 @@ static const struct rule {
 	{"cost_setup_ns", SUM, {NULL}, NULL},
 	{"cost_stops_ns", SUM, {NULL}, NULL},
 	{"cost_op_ns", MEAN, {"callback_ops"}, NULL},
-	/* Of independent errors the mean's is smaller: this one is never too small. */
+	/* The error of a mean of independent values is smaller; this one is never too small. */
 	{"cost_op_error_ns", MEAN, {"callback_ops"}, "cost_op_ns"},
 	{"cost_op_windows", MOST, {NULL}, "cost_op_ns"},
 };
@@ -65,7 +65,7 @@ bool merge_is_cost(const char *key)
 	return false;
 }
 
-/* NAN: the part does not tell it. */
+/* NAN: the part does not report it. */
 static double emitted_number(const struct part *p, const char *key)
 {
 	const char *text = recording__meta(p->rec, key);
@@ -76,7 +76,7 @@ static double emitted_number(const struct part *p, const char *key)
 	return (double)strtoull(text, NULL, 10);
 }
 
-/* Of one that was cut nothing is known, not even what it had none of. */
+/* A cut part is unknown altogether: even a missing key does not mean 0. */
 static bool has_end(const struct part *p)
 {
 	return isfinite(emitted_number(p, "probe_hits"));
@@ -121,7 +121,7 @@ static bool is_first_of_capture(const struct merge *m, size_t part)
 	return true;
 }
 
-/* Whether it was merged of several captures, one of which another part is of. */
+/* Whether the part was merged from several captures, one of which is another part's too. */
 static bool has_half_of_capture(const struct merge *m, size_t part)
 {
 	const char *ids = recording__meta(m->parts.items[part].rec, "capture_id");
@@ -135,7 +135,7 @@ static bool has_half_of_capture(const struct merge *m, size_t part)
 	return false;
 }
 
-/* fmax() passes over what is not told. */
+/* fmax() ignores NAN. */
 static double most_of(const struct merge *m, const struct rule *r)
 {
 	double sum = 0;
@@ -169,7 +169,7 @@ static double count_of(const struct part *p, const struct rule *r)
 	return count;
 }
 
-/* The plain mean where nothing was counted. */
+/* Falls back to the plain mean where nothing was counted. */
 static double mean_of(const struct merge *m, const struct rule *r)
 {
 	double count = 0, sum = 0, plain = 0;

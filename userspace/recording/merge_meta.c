@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What recordings say of themselves, as the result says it of all.
+ * Combines the parts' descriptions into the result's.
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -21,7 +21,7 @@ bool merge_one_clock(const struct merge *m)
 	return true;
 }
 
-/* What all parts say alike stands as it is; where they differ, each one's in turn. */
+/* Writes a value that all parts share once, else each part's in turn. */
 static int write_meta(struct merge *m, const char *key)
 {
 	CLEANUP(buf__done) struct buf all = {0};
@@ -40,7 +40,7 @@ static int write_meta(struct merge *m, const char *key)
 				: recording_writer__meta(m->w, key, all.bytes ? all.bytes : "");
 }
 
-/* The result is whole, and what is in it is not. */
+/* The result itself is whole, though a part of it is not. */
 static int write_damage(struct merge *m)
 {
 	CLEANUP(buf__done) struct buf all = {0};
@@ -73,7 +73,7 @@ static int write_clocks(struct merge *m)
 	return recording_writer__meta(m->w, "clock_next_ns", number);
 }
 
-/* How long there was none of the parts, in those that are merged themselves, too. */
+/* How long no part was being recorded, including gaps in parts that are merged themselves. */
 static int write_gaps(struct merge *m)
 {
 	uint64_t gaps_ns = 0, end_ns = m->parts.items[0].end_ns;
@@ -136,7 +136,7 @@ static int add_loss(struct merge *m, const char *text, uint64_t count)
 	return vec_push(&m->losses, ((struct merged_loss){name, count}));
 }
 
-/* Functions without a probe are the same ones in all recordings of a capture. */
+/* All recordings of a capture count the same functions without a probe. */
 static uint64_t more_unprobed(struct numbers *n, uint64_t count)
 {
 	uint64_t more = count > n->unprobed_nr ? count - n->unprobed_nr : 0;

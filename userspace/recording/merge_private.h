@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A merge while it goes on, for the files of merge*.c.
+ * The state of a merge, for the files of merge*.c.
  */
 #ifndef GP_RECORDING_MERGE_PRIVATE_H
 #define GP_RECORDING_MERGE_PRIVATE_H
@@ -14,10 +14,10 @@
 
 #include <stdbool.h>
 
-/* From what parts count by to what the result does. Recordings of one capture count alike. */
+/* Maps the parts' numbers to the result's. Recordings of one capture share one map. */
 struct numbers {
 	struct hash frames, stacks, inputs, threads;
-	struct bits emitted_stacks, emitted_inputs; /* the result's, in it already */
+	struct bits emitted_stacks, emitted_inputs; /* of the result: already written */
 	uint64_t unprobed_nr;
 };
 
@@ -42,22 +42,22 @@ struct merge {
 	const struct merge_clocks *clocks; /* NULL: the times of day are all there is */
 	struct reason *why;
 	VEC(struct part) parts;
-	struct part *part; /* the one at hand */
+	struct part *part; /* the one being merged */
 	struct intern *texts;
 	struct hash process_of; /* interned identity -> number */
 	struct hash name_of;	/* interned name and overload -> number */
 	struct hash loss_of;	/* interned name -> index in losses */
 	VEC(struct merged_loss) losses;
 	uint32_t processes_nr, names_nr, frames_nr, stacks_nr, inputs_nr, threads_nr;
-	uint64_t dropped_nr; /* events whose time does not fit into the result's */
+	uint64_t dropped_nr; /* events whose shifted time overflows */
 };
 
 /* Whether all parts are of one machine since its start. */
 bool merge_one_clock(const struct merge *m);
 
-/* The description and the counters of the result. 0 or -errno. */
+/* Write the result's description and its counters. 0 or -errno. */
 int merge_write_metas(struct merge *m);
-/* Of those that tell what the capture cost: whether a key is one, and all of them. */
+/* Keys about the capture's cost: whether `key` is one, and writing all of them. */
 bool merge_is_cost(const char *key);
 int merge_write_costs(struct merge *m);
 int merge_write_losses(struct merge *m);

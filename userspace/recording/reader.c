@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Reads a .gpuprof file. Opening walks all chunks once: frame and checksum of each are checked
- * before anything of it is kept, and the walk ends at the first that is not good. What events there
- * are stays in the file; recording__each_event() unpacks one chunk at a time. The file is not
- * trusted: a length is believed only within the file and under FORMAT_CHUNK_MAX.
+ * Reads a .gpuprof file. Opening walks all chunks once. It checks the frame and checksum of each
+ * before it keeps anything of it, and ends at the first bad one. Events stay in the file:
+ * recording__each_event() unpacks one chunk at a time. The file is not trusted: a length counts
+ * only if it lies within the file and below FORMAT_CHUNK_MAX.
  */
 #include "recording/recording.h"
 
@@ -237,7 +237,7 @@ int recording__each_event(struct recording *r,
 		int err;
 
 		err = chunk_reader__get(&r->chunks, r->events.items[i].at, &buffers, &chunk);
-		/* It was whole when the recording was opened. */
+		/* The chunk was whole when the recording was opened. */
 		if (err)
 			return err == -ENOMEM ? err : -EIO;
 		c.at = chunk.payload;
@@ -251,7 +251,7 @@ int recording__each_event(struct recording *r,
 
 /* ---- opening ---- */
 
-/* A small file must not unpack to more than fits in memory. */
+/* Limits what a small file can unpack to. */
 static int count_packed(struct recording *r, const struct format_chunk *h)
 {
 	if (!(h->flags & FORMAT_ZSTD) || h->type == FORMAT_EVENTS)
@@ -267,7 +267,7 @@ static int parse_chunk(struct recording *r, const struct chunk *chunk)
 	struct cursor c = {.at = chunk->payload, .left = chunk->head.raw_bytes, .ok = true};
 
 	if (!format_type_known(chunk->head.type))
-		return 0; /* of a later version that older readers may skip */
+		return 0; /* from a later version, which older readers may skip */
 	if (count_packed(r, &chunk->head))
 		return -EBADMSG;
 	switch (chunk->head.type) {
@@ -310,7 +310,7 @@ __attribute__((format(printf, 2, 3))) static void set_damage(struct recording *r
 	va_end(ap);
 }
 
-/* Walks the chunks as far as they are good. Fails only if memory runs out or reading fails. */
+/* Walks the chunks up to the first bad one. Fails only if memory runs out or reading fails. */
 static int parse_file(struct recording *r)
 {
 	CLEANUP(chunk_buffers__done) struct chunk_buffers buffers = {0};

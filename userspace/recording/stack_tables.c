@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Frames and stacks out of their chunks. A stack may name frames that come later, or never. Inlined
- * functions have no ids in the file: an id from RECORDING_STACK_IDS on is a place of a frame.
+ * Reads frames and stacks from their chunks. A stack may name frames that come later, or never.
+ * Inlined functions have no ids in the file: an id from RECORDING_STACK_IDS on is a source position
+ * of a frame.
  */
 #include "recording/stack_tables.h"
 
@@ -145,7 +146,8 @@ bool stack_tables__frame_op(const struct stack_tables *t, uint32_t id, uint32_t 
 
 /* ---- inlined functions ---- */
 
-/* Bytes that they may add to all stacks: a few lines in a file could stand for far more. */
+/* The most bytes that inlined functions may add to all stacks: a small file must not grow without
+ * bound. */
 #define EXPANDED_MAX (64U << 20)
 
 int stack_tables__parse_frame_lines(struct stack_tables *t, struct intern *texts, struct cursor *c)
@@ -175,7 +177,7 @@ int stack_tables__parse_frame_lines(struct stack_tables *t, struct intern *texts
 	return 0;
 }
 
-/* The places of a frame: the first one's index and how many; 0: not known. */
+/* Finds the places of a frame: the first one's index, and how many; 0: not known. */
 static size_t lines_of(const struct stack_tables *t, uint32_t id, size_t *ret_at)
 {
 	const uint64_t *known = hash__find(&t->lines_of, id);
@@ -205,7 +207,7 @@ static uint32_t expanded_nr(const struct stack_tables *t, const struct stack_ent
 	return nr > RECORDING_STACK_FRAMES ? s->nr : (uint32_t)nr;
 }
 
-/* The frames go to the end. */
+/* Appends the frames at the end. */
 static int expand(struct stack_tables *t, struct stack_entry *s, uint32_t nr)
 {
 	size_t from = s->at;
@@ -245,7 +247,7 @@ int stack_tables__expand(struct stack_tables *t)
 	return err;
 }
 
-/* The place of an inlined function in the frame that it is in. */
+/* Finds the place of an inlined function in its frame. */
 static struct recording_frame inlined_frame(struct recording_frame in,
 					    const struct recording_line *line)
 {

@@ -18,7 +18,7 @@ struct stack_entry {
 	uint32_t flags;
 };
 
-/* All zero is an empty one. */
+/* The tables. All zero is empty. */
 struct stack_tables {
 	VEC(struct recording_frame) frames;
 	struct hash frame_of; /* id -> index */
@@ -26,14 +26,14 @@ struct stack_tables {
 	struct hash stack_of; /* id -> index */
 	VEC(uint32_t) frame_ids;
 	struct hash op_of;		  /* id of a frame -> name and, above it, scope */
-	VEC(struct recording_line) lines; /* those of one frame one after the other */
-	VEC(uint32_t) line_frames;	  /* of each of them: the id of the frame */
+	VEC(struct recording_line) lines; /* the lines of one frame are adjacent */
+	VEC(uint32_t) line_frames;	  /* for each line, the id of its frame */
 	struct hash lines_of; /* id of a frame -> its first line; in the low 8 bits how many */
 };
 
 void stack_tables__done(struct stack_tables *t);
 
-/* The payload of one chunk each. 0, -EBADMSG if it is damaged, or -ENOMEM. */
+/* Each parses the payload of one chunk. 0, -EBADMSG if it is damaged, or -ENOMEM. */
 int stack_tables__parse_frames(struct stack_tables *t, struct intern *texts, struct cursor *c);
 int stack_tables__parse_native_frames(struct stack_tables *t, struct intern *texts,
 				      struct cursor *c);
@@ -42,8 +42,8 @@ int stack_tables__parse_frame_ops(struct stack_tables *t, struct cursor *c);
 int stack_tables__parse_frame_lines(struct stack_tables *t, struct intern *texts, struct cursor *c);
 int stack_tables__parse_first_lines(struct stack_tables *t, struct cursor *c);
 
-/* After the last of them: inlined functions become frames of the stacks, as long as stacks do not
- * become too long by it. 0 or -ENOMEM. */
+/* Call after the last chunk: puts inlined functions into the stacks as frames, unless a stack
+ * became too long. 0 or -ENOMEM. */
 int stack_tables__expand(struct stack_tables *t);
 
 /* See recording__frame(), recording__frame_op(), recording__frame_lines() and recording__stack().

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the reader builds its tables with: texts out of a payload, and vectors in which the last of
- * several items with one key counts. Private to this room.
+ * Helpers for the reader's tables: texts from a payload, and vectors in which the last item of a
+ * key counts. Private to this room.
  */
 #ifndef GP_RECORDING_TABLES_H
 #define GP_RECORDING_TABLES_H
@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* An interned text, NULL with ok cleared (damage) or ok set (out of memory). */
+/* Takes an interned text. NULL with ok cleared (damage) or ok set (out of memory). */
 static inline const char *take_string(struct intern *texts, struct cursor *c)
 {
 	uint32_t bytes = 0;
@@ -31,13 +31,13 @@ static inline const char *take_string(struct intern *texts, struct cursor *c)
 	return text ? intern__get(texts, text, bytes) : NULL;
 }
 
-/* -EBADMSG if the payload was damaged, else -ENOMEM: why a take gave NULL. */
+/* Why a take returned NULL: -EBADMSG if the payload is damaged, else -ENOMEM. */
 static inline int take_error(const struct cursor *c)
 {
 	return c->ok ? -ENOMEM : -EBADMSG;
 }
 
-/* The index that `key` has, or `next` after entering it. 0 or -ENOMEM. */
+/* Finds the index of `key`, or enters `next` for it. 0 or -ENOMEM. */
 static inline int index_of(struct hash *h, uint64_t key, size_t next, size_t *ret_index)
 {
 	const uint64_t *old = hash__find(h, key);
@@ -46,7 +46,7 @@ static inline int index_of(struct hash *h, uint64_t key, size_t next, size_t *re
 	return old ? 0 : hash__set(h, key, next);
 }
 
-/* Sets item `i` of a vector: replaces or appends. 0 or -ENOMEM. */
+/* Sets item `i` of a vector: replaces it, or appends it. 0 or -ENOMEM. */
 #define vec_put(v, i, item)                                                                        \
 	({                                                                                         \
 		int put_err_ = 0;                                                                  \

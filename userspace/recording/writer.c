@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Writes a .gpuprof file. Each kind of content gathers in its own buffer; a flush writes each as
- * one chunk, names and processes before the events that refer to them. The first error sticks.
+ * Writes a .gpuprof file. Contents gather in one buffer per kind. A flush writes each buffer as a
+ * chunk, names and processes before the events that refer to them. The first error sticks.
  */
 #include "recording/recording.h"
 
@@ -21,8 +21,8 @@
 
 #define EVENTS_BYTES (1U << 20) /* raw bytes of events in a chunk */
 #define TEXT_MAX     (1U << 20) /* longer texts are cut */
-#define SMALL_MAX    (4U << 20) /* other content that is not written yet */
-#define PACK_FROM    4096	/* bytes of other content that are worth it */
+#define SMALL_MAX    (4U << 20) /* of other content are held back at most */
+#define PACK_FROM    4096	/* shorter content is not packed */
 
 struct loss {
 	char *name;
@@ -45,7 +45,7 @@ struct recording_writer {
 	struct buf window;
 	VEC(struct loss) losses;
 	uint8_t *raw;	 /* EVENTS_BYTES */
-	uint8_t *deltas; /* as many, of what is in `raw` */
+	uint8_t *deltas; /* the differences of what is in `raw` */
 	size_t raw_nr;
 	size_t run_at;	   /* of the open run's header in raw; raw_nr if there is none */
 	size_t packed_raw; /* counts to FORMAT_PACKED_MAX */
@@ -113,7 +113,7 @@ static int write_losses(struct recording_writer *w)
 	return write_buf(w, FORMAT_LOSSES, &b);
 }
 
-/* What the events refer to. */
+/* Writes what events refer to. */
 static int write_references(struct recording_writer *w)
 {
 	int err = write_buf(w, FORMAT_META, &w->meta);
@@ -129,7 +129,7 @@ static int write_references(struct recording_writer *w)
 	return err ? err : write_buf(w, FORMAT_STACKS, &w->stacks);
 }
 
-/* After an addition to b: remembers a failure, writes out what grew large. */
+/* Call after adding to b: remembers a failure, and writes out what grew large. */
 static int added(struct recording_writer *w, const struct buf *b)
 {
 	if (buf__error(b))
@@ -358,7 +358,7 @@ int recording_writer__stack(struct recording_writer *w, uint32_t id, uint32_t fl
 	return added(w, &w->stacks);
 }
 
-/* Whether the open run takes one more event of this length. */
+/* Whether the open run can take another event of this length. */
 static bool run_fits(const struct recording_writer *w, size_t bytes)
 {
 	const struct format_run *run = (const void *)(w->raw + w->run_at);
@@ -464,7 +464,7 @@ int recording_writer__finish(struct recording_writer *w)
 	err = err ? err : chunk_writer__put(&w->out, FORMAT_END, 0, &f, sizeof(f), sizeof(f));
 	if (err)
 		return err;
-	/* Network file systems say here that the disk was full. */
+	/* Network file systems report a full disk only here. */
 	if (close(take_fd(&w->out.file.fd)))
 		return chunk_writer__fail(&w->out, -errno);
 	w->out.err = -EBADF;
